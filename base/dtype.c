@@ -1,0 +1,7 @@
+#include "base/dtype.h"
+
+const struct dtype_facts dtype_table[DTYPE_COUNT] = {
+#define X(id, name, block, bytes, gguf) { name, block, bytes, gguf },
+	DTYPE_ROWS(X)
+#undef X
+};

@@ -1,0 +1,40 @@
+/* jit/compile.h - IR to a code object, the whole pipeline on one screen.
+ *
+ * Owns: the order of the passes, the verifier between them, dumps, statistics. A code object is position-independent machine code plus the
+ * facts a device needs to run it; compiling the same IR for the same target twice, on any machine, gives the same bytes.
+ */
+#ifndef JIT_COMPILE_H
+#define JIT_COMPILE_H
+
+#include <stdio.h>
+#include "jit/ir.h"
+#include "jit/key.h"
+#include "jit/target.h"
+
+struct object {                      /* bytes owned by whoever holds the object: object_free */
+	uint8_t *code; uint32_t code_bytes;       /* code, then its constant pool; entry at offset 0 */
+	uint32_t pool_offset;                     /* where the constants begin (disassemblers stop there) */
+	uint32_t frame_bytes;
+};
+void object_free(struct object *o);
+
+struct compile_stats {
+	uint32_t ir_instructions, machine_instructions;
+	uint32_t vector_regs_used, gpr_used, spills, spills_in_loops;
+};
+
+struct compile_options {
+	/* tests shrink the register files to provoke spills; 0: the target's own */
+	unsigned max_vector_regs, max_gprs;
+	FILE *dump_ir, *dump_asm;            /* NULL: no dump; asm as ".byte" lines a disassembler accepts, with the key as comment */
+};
+
+/* Writes a kernel's IR for key; jit/ is handed it, and knows no template. False: the template does not do this key. */
+typedef bool (*compile_build_fn)(struct ir *ir, const struct key *key, const struct target *target, struct error *err);
+
+bool compile_ir(struct object *out, const struct ir *ir, const struct target *target,
+                const struct compile_options *opt, struct compile_stats *stats, struct error *err);
+bool compile_key(struct object *out, const struct key *key, compile_build_fn build,
+                 const struct compile_options *opt, struct compile_stats *stats, struct error *err);
+
+#endif

@@ -1,0 +1,66 @@
+/* jit/ir_build.h - the typed wrappers templates are written with; each emits one instruction (ops.def says which).
+ *
+ * Naming: ir_ + the row's name. Rows with displacement take it last. Variables: ir_var_f(b, init) makes one; ir_set_f(b, var, value)
+ * writes it; when value is the result of the instruction just emitted, that instruction writes the variable directly and the value's own
+ * handle is dead afterwards.
+ */
+#ifndef JIT_IR_BUILD_H
+#define JIT_IR_BUILD_H
+
+#include <string.h>
+#include "jit/ir.h"
+
+#define IR_T_F ir_f
+#define IR_T_I ir_i
+#define IR_T_M ir_m
+#define IR_T_S ir_s
+#define IR_T_A ir_a
+
+#define IR_W0(name, D) static inline IR_T_##D ir_##name(struct ir *b) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, 0, 0, 0, 0) }; }
+#define IR_W1(name, D, A) static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, 0, 0, 0) }; }
+#define IR_W2(name, D, A, B) static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x, IR_T_##B y) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, y.r, 0, 0) }; }
+#define IR_W3(name, D, A, B, C) static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x, IR_T_##B y, IR_T_##C z) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, y.r, z.r, 0) }; }
+#define IR_WI(name, D, A) static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x, int64_t imm) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, 0, 0, imm) }; }
+#define IR_WC(name, D) static inline IR_T_##D ir_##name(struct ir *b, int64_t imm) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, 0, 0, 0, imm) }; }
+#define IR_WST(name, V) static inline void ir_##name(struct ir *b, IR_T_A p, IR_T_##V v, int32_t disp) { ir_emit(b, IR_##name, 0, p.r, v.r, 0, disp); }
+
+IR_W2(fadd, F, F, F) IR_W2(fsub, F, F, F) IR_W2(fmul, F, F, F) IR_W3(ffma, F, F, F, F) IR_W2(fdiv, F, F, F)
+IR_W1(fsqrt, F, F) IR_W2(fmin, F, F, F) IR_W2(fmax, F, F, F) IR_W1(fabs, F, F) IR_W1(fneg, F, F)
+IR_W2(flt, M, F, F) IR_W2(fle, M, F, F) IR_W3(fsel, F, M, F, F) IR_W1(f2i, I, F) IR_W1(fbits, F, I)
+IR_WC(iconst, I) IR_W0(ilane, I) IR_W1(isplat, I, S) IR_W2(iadd, I, I, I) IR_W2(isub, I, I, I) IR_W2(imul, I, I, I)
+IR_W2(iand, I, I, I) IR_W2(ior, I, I, I) IR_W2(ixor, I, I, I) IR_WI(ishl, I, I) IR_WI(ishr, I, I) IR_WI(isar, I, I)
+IR_W2(ishlv, I, I, I) IR_W2(ishrv, I, I, I) IR_W2(imin, I, I, I) IR_W2(imax, I, I, I) IR_W2(ieq, M, I, I) IR_W2(igt, M, I, I)
+IR_W3(isel, I, M, I, I) IR_W1(i2f, F, I) IR_W1(ibits, I, F) IR_W3(dot4, I, I, I, I)
+IR_W2(mand, M, M, M) IR_W2(mor, M, M, M) IR_W1(mnot, M, M) IR_WI(fxor, F, F)
+IR_WI(fload_h, F, A) IR_WI(iload, I, A) IR_WI(iload_u8, I, A) IR_WI(iload_s8, I, A) IR_WI(iload_u16, I, A)
+IR_WI(fbcast, F, A) IR_WI(fbcast_h, F, A) IR_WI(ibcast, I, A)
+IR_WST(istore_8, I) IR_WST(fstore1, F)
+IR_WC(sconst, S) IR_W2(sadd, S, S, S) IR_W2(ssub, S, S, S) IR_W2(smul, S, S, S) IR_W2(smin, S, S, S) IR_W2(smax, S, S, S)
+IR_WI(saddi, S, S) IR_WI(smuli, S, S) IR_WI(sshli, S, S) IR_WI(sshri, S, S) IR_WI(sandi, S, S) IR_WI(sdivi, S, S)
+IR_WI(sload32, S, A) IR_WI(sload64, S, A) IR_WI(aload, A, A) IR_W2(aadd, A, A, S) IR_WI(aaddi, A, A)
+IR_W1(loop, S, S) IR_WC(local, A) IR_W0(arg, A) IR_W0(begin, S) IR_W0(end, S)
+
+static inline ir_f ir_fconst(struct ir *b, float v) { uint32_t u; memcpy(&u, &v, 4); return (ir_f){ ir_emit(b, IR_fconst, 0, 0, 0, 0, u) }; }
+static inline void ir_endloop(struct ir *b) { ir_emit(b, IR_endloop, 0, 0, 0, 0, 0); }
+static inline void ir_prefetch(struct ir *b, ir_a p, int32_t disp) { ir_emit(b, IR_prefetch, 0, p.r, 0, 0, disp); }
+static inline ir_i ir_igather(struct ir *b, ir_a p, ir_i off, int32_t disp) { return (ir_i){ ir_emit(b, IR_igather, 0, p.r, off.r, 0, disp) }; }
+/* n: lanes touched, 0 for all */
+static inline ir_f ir_fload(struct ir *b, ir_a p, int32_t disp, unsigned n) { return (ir_f){ ir_emit(b, IR_fload, 0, p.r, 0, 0, ir_x(disp, n, 0)) }; }
+static inline void ir_fstore(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n) { ir_emit(b, IR_fstore, 0, p.r, v.r, 0, ir_x(disp, n, 0)); }
+static inline void ir_fstore_h(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n) { ir_emit(b, IR_fstore_h, 0, p.r, v.r, 0, ir_x(disp, n, 0)); }
+static inline void ir_fstore_s(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n, unsigned stride) { ir_emit(b, IR_fstore_s, 0, p.r, v.r, 0, ir_x(disp, n, stride)); }
+static inline void ir_fstore_hs(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n, unsigned stride) { ir_emit(b, IR_fstore_hs, 0, p.r, v.r, 0, ir_x(disp, n, stride)); }
+
+/* Writes value into the variable: retargets the instruction just emitted when value is its fresh result, else emits a move. */
+void ir_set(struct ir *b, uint16_t var, uint16_t value);
+static inline void ir_set_f(struct ir *b, ir_f var, ir_f v) { ir_set(b, var.r, v.r); }
+static inline void ir_set_i(struct ir *b, ir_i var, ir_i v) { ir_set(b, var.r, v.r); }
+static inline void ir_set_s(struct ir *b, ir_s var, ir_s v) { ir_set(b, var.r, v.r); }
+static inline void ir_set_a(struct ir *b, ir_a var, ir_a v) { ir_set(b, var.r, v.r); }
+/* A variable with a first value. The value's handle stays usable (a move is always emitted). */
+static inline ir_f ir_var_f(struct ir *b, ir_f v) { uint16_t r = ir_new_var(b, IR_KIND_F); ir_emit(b, IR_fmov, r, v.r, 0, 0, 0); return (ir_f){ r }; }
+static inline ir_i ir_var_i(struct ir *b, ir_i v) { uint16_t r = ir_new_var(b, IR_KIND_I); ir_emit(b, IR_imov, r, v.r, 0, 0, 0); return (ir_i){ r }; }
+static inline ir_s ir_var_s(struct ir *b, ir_s v) { uint16_t r = ir_new_var(b, IR_KIND_S); ir_emit(b, IR_smov, r, v.r, 0, 0, 0); return (ir_s){ r }; }
+static inline ir_a ir_var_a(struct ir *b, ir_a v) { uint16_t r = ir_new_var(b, IR_KIND_A); ir_emit(b, IR_amov, r, v.r, 0, 0, 0); return (ir_a){ r }; }
+
+#endif

@@ -1,0 +1,43 @@
+/* jit/registry.h - key to runnable kernel: memory first, then disk cache, then the compiler.
+ *
+ * Owns: the in-process table of kernels and the executable pages they live in. Single flight: one thread compiles a key, outside
+ * the lock; others asking for that key wait for that entry only. A kernel handed out stays valid until registry_close.
+ * Pages are never writable and executable at once.
+ */
+#ifndef JIT_REGISTRY_H
+#define JIT_REGISTRY_H
+
+#include "jit/cache.h"
+#include "jit/compile.h"
+
+typedef void (*kernel_fn)(const uint64_t *arg, int64_t begin, int64_t end);
+
+enum kernel_source { KERNEL_GENERATED, KERNEL_FROM_MEMORY, KERNEL_FROM_DISK };
+
+struct kernel {
+	struct key key;
+	struct object object;         /* bytes as generated */
+	kernel_fn run;                /* NULL for targets this machine cannot run */
+	enum kernel_source source;    /* where it first came from: GENERATED or FROM_DISK */
+	uint64_t nanoseconds;         /* spent generating or loading */
+};
+
+struct registry;
+struct registry_options {
+	compile_build_fn build;
+	struct cache *cache;          /* borrowed; NULL: none */
+	bool perf_map;                /* write /tmp/perf-PID.map lines */
+	FILE *dump_ir, *dump_asm;
+};
+struct registry *registry_open(const struct registry_options *opt, struct error *err);
+void registry_close(struct registry *r);
+
+/* Thread-safe. NULL with err set when the key cannot be built. *from may be NULL. */
+const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
+
+struct registry_counters { uint64_t generated, from_disk, from_memory, generated_ns, from_disk_ns, code_bytes; };
+void registry_count(struct registry *r, struct registry_counters *out);
+/* Visits every kernel in key-text order. */
+void registry_each(struct registry *r, void (*visit)(const struct kernel *, void *), void *user);
+
+#endif

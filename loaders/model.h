@@ -1,0 +1,99 @@
+/* loaders/model.h - a model file, opened: what it is (model_spec) and where its tensors lie.
+ *
+ * Owns: the mapped files and the checked description of the model in them. After model_open()
+ * returns true every number here has been checked: sizes multiply without overflow, every tensor
+ * lies inside its file, every shape agrees with the hyperparameters. Users above may therefore
+ * index without asking again. Every byte of a file is hostile until it has passed through here.
+ *
+ * Never: computes with weights, allocates in proportion to a number read from a file that was not
+ * first compared with the file's size, prints, exits.
+ *
+ * A path may be a .gguf file (the first of a split set finds the others), a .safetensors file
+ * (config.json and tokenizer.json beside it), or a directory that holds either.
+ */
+#ifndef LOADERS_MODEL_H
+#define LOADERS_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+
+enum model_arch { MODEL_LLAMA, MODEL_MISTRAL, MODEL_QWEN2, MODEL_QWEN3 };
+
+enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN };
+
+/* Rotary embedding. The angle of pair i of dims/2 at position p is (float)p * (float)inv_freq[i]. */
+struct model_rope {
+	uint32_t dims;              /* rotated dimensions per head; equals head_dim in every model accepted */
+	double theta;
+	enum rope_scaling scaling;
+	double factor;              /* linear, llama3, yarn */
+	double low_freq_factor, high_freq_factor;          /* llama3 */
+	uint32_t original_context;  /* llama3, yarn */
+	double beta_fast, beta_slow, attention_factor;     /* yarn; attention_factor multiplies cos and sin, already resolved */
+	bool yarn_truncate;         /* yarn: correction range rounded outwards (HF `truncate`, default true) */
+	const float *freq_factors;  /* GGUF rope_freqs.weight: dims/2 divisors of inv_freq, or NULL; replaces llama3 */
+};
+
+/* One tensor, borrowed from the mapping. rows x cols, row after row; a vector has rows == 1. */
+struct model_tensor {
+	const char *name;           /* as in the file, for messages */
+	enum dtype type;
+	uint64_t rows, cols;
+	const uint8_t *data;        /* NULL: the model has no such tensor (an absent bias) */
+	size_t bytes, row_bytes;
+	bool rope_pairs;            /* Q or K rows (or bias) of a GGUF llama file: in each head, row 2i and 2i+1 are the
+	                             * halves' element i (rotation pairs adjacent). Whoever packs puts them back to
+	                             * i and head_dim/2 + i; no kernel knows of the other order. */
+};
+
+struct model_layer {
+	struct model_tensor attn_norm, q, k, v, o, ffn_norm, gate, up, down;
+	struct model_tensor q_bias, k_bias, v_bias, o_bias, gate_bias, up_bias, down_bias;
+	struct model_tensor q_norm, k_norm;
+};
+
+struct model_spec {
+	enum model_arch arch;
+	const char *arch_name, *name;         /* as in the file */
+	uint32_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab;
+	uint32_t context_train;               /* positions the model was made for */
+	uint32_t sliding_window;              /* 0: none */
+	const uint8_t *layer_is_sliding;      /* layers entries, or NULL when all layers share sliding_window */
+	float norm_eps;
+	bool tied;                            /* logits use the embedding matrix */
+	struct model_rope rope;
+	struct model_tensor embed, final_norm, lm_head;   /* lm_head.data == embed.data when tied */
+	struct model_layer *layer;            /* layers entries */
+};
+
+struct tokenizer;
+struct model_file;                            /* private: mappings, parsed metadata, strings */
+
+struct model {
+	struct model_spec spec;
+	struct tokenizer *tokenizer;          /* NULL when the model has none; owned by the model */
+	uint64_t tensor_bytes;                /* sum over the tensors used */
+	uint64_t file_bytes;                  /* sum of the sizes of all weight files */
+	struct model_file *file;
+};
+
+enum { MODEL_HEADER_ONLY = 1, MODEL_NO_TOKENIZER = 2 };  /* flags: HEADER_ONLY accepts files whose tensor data is missing or cut; every data is NULL then,
+                                                         * while type, rows, cols, bytes stay (an absent tensor has bytes == 0) */
+
+/* Opens and checks. On failure returns false, *out is all zero, err holds one sentence. */
+bool model_open(struct model *out, const char *path, unsigned flags, struct error *err);
+
+/* Tells the system the tensor's pages are no longer needed (they may be read again, from disk).
+ * offset and bytes are within the tensor; rounded inwards to pages no neighbour shares. */
+void model_drop_pages(const struct model *m, const struct model_tensor *t, size_t offset, size_t bytes);
+
+void model_close(struct model *m);
+
+/* Architecture and quantisation in a line, for summaries: "qwen3 28 layers, hidden 1024, Q8_0". */
+void model_describe(const struct model *m, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,61 @@
+/* loaders/tokenizer.h - text to token ids and back.
+ *
+ * Owns: the vocabulary, the merge ranks, the pre-tokenizer, the special tokens, BOS/EOS rules.
+ * Two kinds: SentencePiece-style BPE with byte fallback ("llama") and byte-level BPE ("gpt2"),
+ * each read from GGUF metadata or from HF tokenizer.json (+ tokenizer_config.json).
+ * Immutable once opened: encode and decode may be called from any thread.
+ *
+ * Never: crashes on invalid UTF-8 (a byte that is no character encodes as its byte token),
+ * recurses on input, takes more than O(n log n) time on any text.
+ */
+#ifndef LOADERS_TOKENIZER_H
+#define LOADERS_TOKENIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct tokenizer;
+struct gguf;                                     /* loaders/gguf.h */
+
+/* Both return NULL and set err on failure. n_vocab is the model's vocabulary size; a tokenizer with more
+ * tokens than that is refused, one with fewer is fine (padded embedding rows). 0: do not compare.
+ * A byte string view inside gguf stays borrowed: the gguf must outlive the tokenizer. */
+struct tokenizer *tokenizer_from_gguf(const struct gguf *g, uint64_t n_vocab, struct error *err);
+struct tokenizer *tokenizer_from_json(const char *tokenizer_json, size_t n,
+                                      const char *tokenizer_config_json, size_t n_config, /* may be NULL, 0 */
+                                      const char *path, uint64_t n_vocab, struct error *err);
+void tokenizer_close(struct tokenizer *t);
+
+enum { TOKENIZE_BOS_EOS = 1,      /* add BOS / EOS as the model's own rules say */
+       TOKENIZE_SPECIAL = 2 };    /* text like "<|im_start|>" becomes its special token; without it, plain text */
+
+/* Encodes n bytes. On success *ids is malloc'ed (the caller frees), *n_ids its length. False only on lack of
+ * memory, or when the text holds a character that the vocabulary cannot express and it has no unknown token. */
+bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags,
+                      int32_t **ids, size_t *n_ids, struct error *err);
+
+/* The bytes one token adds to the text, in the position where `first` says whether it begins the text
+ * (SentencePiece drops one leading space there). Borrowed or written to scratch (at least 256 bytes, used for
+ * short transforms). Special (control) tokens give 0 bytes unless special is true. May be part of a character. */
+const char *tokenizer_piece(const struct tokenizer *t, int32_t id, bool first, bool special,
+                            char scratch[256], size_t *n);
+
+/* Streaming decode: feeds one token, gives the complete UTF-8 characters now known (0 bytes while inside one).
+ * Bytes that can never become a character come out as U+FFFD. utf8_stream_end flushes what is left. */
+struct utf8_stream { unsigned char held[4]; unsigned n_held; bool started; };
+size_t tokenizer_stream(const struct tokenizer *t, struct utf8_stream *s, int32_t id, bool special,
+                        char **out, size_t *cap);     /* *out grows by realloc; returns bytes, or (size_t)-1 on no memory */
+size_t tokenizer_stream_end(struct utf8_stream *s, char out[8]);
+
+/* Whole decode; malloc'ed, 0-terminated. */
+char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, bool special, size_t *n_out, struct error *err);
+
+size_t tokenizer_size(const struct tokenizer *t);
+int32_t tokenizer_bos(const struct tokenizer *t);                 /* -1: none */
+bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);     /* ends a generation: EOS, EOT, <|im_end|>, ... */
+int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t n);  /* id of exactly this token text, or -1 */
+
+#endif
