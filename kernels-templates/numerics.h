@@ -1,0 +1,62 @@
+/* kernels-templates/numerics.h - the numerics contract: which float operations, in which order, make a result.
+ *
+ * Owns: the constants and rules that every template, every backend and the plain C loops of the tests obey, so that the same
+ * prompt gives the same logits, bit for bit, for every thread count, column count, prompt chunking, cache state and regime, on every device.
+ * Changing anything here changes results: it is a new contract, not an optimisation.
+ *
+ *  1. f32, IEEE, round to nearest even, denormals kept. No contraction but fma written as such.
+ *  2. Padding: the inner dimension K counts as numerics_pad(K), a multiple of 32; the extra elements are +0 in weights and activations.
+ *  3. Float dot of a row: K (padded) is cut into numerics_spans(K) equal spans; a span into segments of 256 (the last may be shorter); a
+ *     segment is ONE ascending chain acc = fma(w, x, acc) from +0; segment sums are added in order to the span total, which starts at +0
+ *     (total = total + acc); span totals combine in a balanced binary tree ((t0+t1)+(t2+t3))+((t4+t5)+(t6+t7)).
+ *  4. Activations as int8: blocks of 32; d = amax / 127 (IEEE division); q = round-to-nearest-even(x / d) (IEEE division), all 0 when d == 0.
+ *     Quantised dot (weights Q8_0, block scale dw widened from f16): per block isum = exact integer sum of products, then one
+ *     acc = fma(dw * dx, (float)isum, acc) per block, ascending; one chain per span from +0 (no segments); spans combine as in 3.
+ *     With f32 activations a quantised weight is the float dw * (float)q (one rounding) and rule 3 holds.
+ *  5. Epilogue of a row, in this order: + bias; then silu(first) * second, or destination + value.
+ *     silu(g) = g / (1 + exp(-g)) with IEEE division.
+ *  6. Cross-lane sums (norms, softmax): 32 partial sums, element i into partial i mod 32 in ascending order, by fma for sums of squares
+ *     (partial = fma(x, x, partial)) and by add otherwise, from +0; then partial[l] += partial[l ^ 16], ^ 8, ^ 4, ^ 2, ^ 1 (all lanes at once).
+ *  7. RMS norm: ss as in 6; r = 1 / sqrt(ss / n + eps) (IEEE, n the true length); y = (x * r) * weight.
+ *  8. Rotation of pair (a, b) = (x[i], x[i + dims/2]): a' = fma(a, cos, -(b * sin)), b' = fma(b, cos, a * sin), products rounded once.
+ *     Queries are then multiplied by the attention scale 1/sqrt(head_dim) (computed in double, rounded to f32).
+ *  9. Attention: positions are cut into chunks of NUMERICS_CHUNK at absolute positions. Per chunk and head: s_j = one ascending chain fma(k, q, acc)
+ *     over the dimensions from +0; m = max over the chunk's visible positions; p_j = exp(s_j - m); l = cross-lane sum (rule 6) of p over the
+ *     chunk, element j in partial j mod 32, invisible positions count as +0; o_d = one ascending chain fma(p_j, v_jd, acc) over visible j from +0.
+ *     Running state M = -inf, L = 0, O = 0; each chunk with a visible position merges in order: M' = max(M, m), a = exp(M - M'), b = exp(m - M'),
+ *     L = fma(L, a, l * b), O = fma(O, a, o * b). Result O / L.
+ * 10. exp(x): 0 when x < -87; else x is cut to 88 at most, n = round-to-nearest-even(x * log2 e), r = fma(n, -ln2_hi, x), r = fma(n, -ln2_lo, r),
+ *     a Horner chain of fma with NUMERICS_EXP_C*, times 2^n (built in the exponent bits). exp(0) == 1 exactly.
+ * 11. cos/sin tables are made by runtime/ from its own double-precision code, never libm, rounded once to f32.
+ */
+#ifndef KERNELS_NUMERICS_H
+#define KERNELS_NUMERICS_H
+
+#include <stdint.h>
+
+enum { NUMERICS_BLOCK = 32, NUMERICS_SEGMENT = 256, NUMERICS_CHUNK = 128, NUMERICS_MAX_SPANS = 8 };
+
+static inline uint64_t numerics_pad(uint64_t k) { return (k + 31) & ~(uint64_t)31; }
+
+/* Depends on K alone: the largest power of two up to 8 that leaves spans of whole blocks, 256 elements or more each. */
+static inline unsigned numerics_spans(uint64_t k)
+{
+	uint64_t p = numerics_pad(k);
+	unsigned s = NUMERICS_MAX_SPANS;
+	while (s > 1 && (p % (s * 32u) != 0 || p / s < NUMERICS_SEGMENT))
+		s /= 2;
+	return s;
+}
+
+/* exp on r in [-ln2/2, ln2/2]: 1 + r + r^2 * (C2 + r*(C3 + r*(C4 + r*(C5 + r*C6)))), evaluated as
+ * p = C6; p = fma(p,r,C5); p = fma(p,r,C4); p = fma(p,r,C3); p = fma(p,r,C2); p = fma(p,r,1); p = fma(p,r,1). */
+#define NUMERICS_EXP_LOG2E  1.44269504088896341f
+#define NUMERICS_EXP_LN2_HI 0.693145751953125f
+#define NUMERICS_EXP_LN2_LO 1.428606765330187045e-06f
+#define NUMERICS_EXP_C2     0.499999994f
+#define NUMERICS_EXP_C3     0.166666672f
+#define NUMERICS_EXP_C4     0.0416664854f
+#define NUMERICS_EXP_C5     0.00833337344f
+#define NUMERICS_EXP_C6     0.00139304355f
+
+#endif

@@ -1,0 +1,63 @@
+/* kernels-templates/templates.h - the kernels of a forward pass, each written once as a template over the IR.
+ *
+ * Owns: template_build(), which writes the IR for a key; the meaning of every kernel's argument slots and work units; weight packing.
+ * Templates branch on target capabilities (lanes, registers), never on names. What they compute, to the bit, is numerics.h.
+ *
+ * Layouts shared by all kernels
+ *   kp(n) = numerics_pad(n).  Columns are tokens. An f32 activation buffer of width n is [column][kp(n)], pads always +0.
+ *   int8 activations of width n: q is int8 [column][kp(n)], s is f32 [column][kp(n)/32]. All activation buffers are 64-byte aligned and have
+ *   at least 256 readable (and ignorable) bytes after their end.
+ *   Packed weights: blocks of 32 rows, one after another, each weight_block_bytes() long: lane = row; k runs in time. Missing rows of
+ *   the last block are zero rows.
+ *   KV cache of one layer, element type e (F16 or F32), capacity c positions (a multiple of NUMERICS_CHUNK):
+ *     K: [kv_head][c/32][head_dim][32]   lane = position;   V: [kv_head][c][head_dim]   lane = dimension; 256 bytes of slack after V.
+ */
+#ifndef KERNELS_TEMPLATES_H
+#define KERNELS_TEMPLATES_H
+
+#include "base/dtype.h"
+#include "jit/compile.h"
+#include "kernels-templates/numerics.h"
+
+/* KEY_MATMUL: out[column][row] = dot(W[row], x[column]) (+ epilogue). key: rows, k, columns (tile width 1..TEMPLATE_MAX_COLUMNS), weight, activation
+ * (F32 or Q8_0), row_blocks (1 or 2: blocks of 32 rows per unit), flags BIAS RESIDUAL SILU_MUL BIAS2 QUANTISED_OUT.
+ * Unit u: row blocks u*row_blocks ...; the launch never asks for a block past the last. QUANTISED_OUT needs no other unit's rows (a block is 32). */
+enum { MATMUL_W, MATMUL_X, MATMUL_XS, MATMUL_OUT, MATMUL_TILES /* column tiles, each key.columns wide */, MATMUL_BIAS, MATMUL_W2, MATMUL_BIAS2,
+       MATMUL_OUTQ, MATMUL_OUTS, MATMUL_ARGS };
+enum { TEMPLATE_MAX_COLUMNS = 8 };
+
+/* KEY_NORM: RMS norm over k. Unit: a column. QUANTISED_OUT also writes outq/outs. */
+enum { NORM_X, NORM_WEIGHT /* f32 [kp(k)] */, NORM_OUT, NORM_EPS /* f32 bits in the low half */, NORM_OUTQ, NORM_OUTS, NORM_ARGS };
+
+/* KEY_QUANTISE: f32 to int8 blocks. Unit: one block of 32, numbered column * kp(k)/32 + block (the layouts make that contiguous). key: nothing but kind, target. */
+enum { QUANTISE_X, QUANTISE_OUTQ, QUANTISE_OUTS, QUANTISE_ARGS };
+
+/* KEY_ROPE: queries: optional norm per head (QK_NORM), rotation, scale. key: heads, head_dim. In and out are [column][kp(heads*head_dim)]; heads lie head_dim apart. Unit: column*heads + head.
+ * cos/sin: f32 [column][head_dim/2]. */
+enum { ROPE_IN, ROPE_OUT, ROPE_COS, ROPE_SIN, ROPE_NORM /* f32 [kp(head_dim)] */, ROPE_EPS, ROPE_SCALE /* f32 bits */, ROPE_ARGS };
+
+/* KEY_KV_STORE: keys get optional norm and rotation, then keys and values go into the cache at position POS0 + column. key: kv_heads, head_dim, kv. Unit: column*kv_heads + head. */
+enum { KV_STORE_K, KV_STORE_V, KV_STORE_KCACHE, KV_STORE_VCACHE, KV_STORE_COS, KV_STORE_SIN, KV_STORE_NORM, KV_STORE_EPS, KV_STORE_POS0, KV_STORE_CAPACITY, KV_STORE_ARGS };
+
+/* KEY_ATTENTION: column c at position p = POS0 + c sees positions max(0, p+1-window)..p (WINDOW) or 0..p. key: heads, kv_heads, head_dim, kv. Unit: column*kv_heads + kv head; does all
+ * heads/kv_heads query heads of it. Q and OUT: [column][kp(heads*head_dim)]. */
+enum { ATTENTION_Q, ATTENTION_KCACHE, ATTENTION_VCACHE, ATTENTION_OUT, ATTENTION_POS0, ATTENTION_CAPACITY, ATTENTION_SLIDING /* window length */, ATTENTION_ARGS };
+
+/* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit: column. Ids are checked by the caller. */
+enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };
+
+/* The compile_build_fn of this project. */
+bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err);
+
+/* ---- weight formats: one file each (wf_*.c): packing, and how a template reads the next k of its row */
+bool weight_supported(enum dtype t);                                   /* as a matrix */
+uint64_t weight_block_bytes(enum dtype t, uint64_t k);                 /* one block of 32 rows */
+uint64_t weight_packed_bytes(enum dtype t, uint64_t rows, uint64_t k);
+/* Packs 32 rows given by pointer to each row's file bytes (NULL: a zero row) into dst, weight_block_bytes() long. Any CPU. */
+void weight_pack_block(enum dtype t, void *dst, const void *const row[32], uint64_t k);
+/* One row of file bytes to f32, as the format defines it (tests, vectors, host use). */
+void weight_to_f32(enum dtype t, float *out, const void *row, uint64_t k);
+/* The activation format a weight type is multiplied with by default: Q8_0 for quantised weights, F32 otherwise. */
+enum dtype weight_default_activation(enum dtype t);
+
+#endif
