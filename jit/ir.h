@@ -31,8 +31,8 @@ enum ir_op {
 enum ir_kind { IR_KIND__, IR_KIND_F, IR_KIND_I, IR_KIND_M, IR_KIND_S, IR_KIND_A };
 enum ir_imm  { IR_IMM__, IR_IMM_i, IR_IMM_f, IR_IMM_d, IR_IMM_x };
 
-/* Facts of an op, generated from ops.def. */
-struct ir_facts { const char *name; uint8_t dst, a, b, c, imm; };
+/* Facts of an op, generated from ops.def. expression is "" where the row has none. */
+struct ir_facts { const char *name; uint8_t dst, a, b, c, imm; const char *expression, *meaning; };
 extern const struct ir_facts ir_facts[IR_OP_COUNT];
 
 struct ir_ins {
@@ -45,9 +45,16 @@ struct ir {
 	struct ir_ins *ins; size_t n_ins, capacity;
 	uint8_t *kind;  bool *is_var; size_t n_regs, regs_capacity;     /* by register; register 0 is none */
 	unsigned lanes;                                    /* W */
+	unsigned loop_depth;                               /* loops open so far; 0 in a finished kernel */
 	uint32_t local_bytes;
 	const char *error;                                 /* static text, or NULL */
 };
+
+/* What ir_verify and the builder hold kernels to. */
+enum { IR_MAX_REGS = 65536 /* with register 0 */, IR_MAX_LOOP_DEPTH = 16, IR_MAX_LOCAL_BYTES = 1 << 20 };
+
+/* The share of the frame a local of imm bytes takes: locals lie in the order of their instructions. */
+static inline uint32_t ir_local_size(int64_t imm) { return ((uint32_t)imm + 63) & ~(uint32_t)63; }
 
 /* Typed handles, so that the C compiler checks kinds. */
 typedef struct { uint16_t r; } ir_f;
