@@ -9,7 +9,8 @@
  *  3. Float dot of a row: K (padded) is cut into numerics_spans(K) equal spans; a span into segments of 256 (the last may be shorter); a
  *     segment is ONE ascending chain acc = fma(w, x, acc) from +0; segment sums are added in order to the span total, which starts at +0
  *     (total = total + acc); span totals combine in a balanced binary tree ((t0+t1)+(t2+t3))+((t4+t5)+(t6+t7)).
- *  4. Activations as int8: blocks of 32; d = amax / 127 (IEEE division); q = round-to-nearest-even(x / d) (IEEE division), all 0 when d == 0.
+ *  4. Activations as int8: blocks of 32; d = amax / 127 (IEEE division); q = round-to-nearest-even(x / d, cut to -127..127) (IEEE division;
+ *     only a denormal d needs the cut), all 0 when d == 0.
  *     Quantised dot (weights Q8_0, block scale dw widened from f16): per block isum = exact integer sum of products, then one
  *     acc = fma(dw * dx, (float)isum, acc) per block, ascending; one chain per span from +0 (no segments); spans combine as in 3.
  *     With f32 activations a quantised weight is the float dw * (float)q (one rounding) and rule 3 holds.

@@ -1,0 +1,26 @@
+/* kernels-templates/build.h - one builder per kernel kind, and the pieces of kernels that several builders share.
+ *
+ * Owns: the names by which template_build() reaches the kinds. A builder checks the key's fields (false and a sentence when it does not
+ * do this key), then writes the IR. Internal to this room.
+ */
+#ifndef KERNELS_BUILD_H
+#define KERNELS_BUILD_H
+
+#include "jit/ir_build.h"
+#include "kernels-templates/templates.h"
+
+bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool quantise_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool rope_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool embed_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+
+/* For a builder's refusals: "KEY: what", ERROR_UNSUPPORTED, returns false. */
+bool build_refuse(const struct key *key, struct error *err, const char *what);
+
+/* 32 consecutive f32 (32/W vectors) to one int8 block (numerics.h rule 4): 32 bytes at q + q_disp, the scale at s + s_disp. */
+void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp);
+
+#endif

@@ -1,0 +1,45 @@
+/* kernels-templates/quantise.c - f32 activations to int8 blocks of 32, alone or at the end of another kernel.
+ *
+ * Owns: numerics.h rule 4 as IR, written once. The result of any finite input lies in -127..127, which dot4 and istore_8 rely on.
+ */
+#include "kernels-templates/build.h"
+#include "kernels-templates/math.h"
+
+void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp)
+{
+	unsigned w = b->lanes, n = math_parts(b);
+	ir_f magnitude[MATH_MAX_PARTS];
+
+	for (unsigned v = 0; v < n; v++)
+		magnitude[v] = ir_fabs(b, x[v]);
+	ir_f d = ir_fdiv(b, math_lane_max(b, magnitude), ir_fconst(b, 127.0f));
+	ir_f zero = ir_fconst(b, 0.0f);
+	ir_m some = ir_flt(b, zero, d);
+	for (unsigned v = 0; v < n; v++) {
+		ir_f scaled = ir_fmax(b, ir_fmin(b, ir_fdiv(b, x[v], d), ir_fconst(b, 127.0f)), ir_fconst(b, -127.0f));
+		ir_istore_8(b, q, ir_f2i(b, ir_fsel(b, some, scaled, zero)), q_disp + (int32_t)(v * w));
+	}
+	ir_fstore1(b, s, d, s_disp);
+}
+
+bool quantise_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	unsigned n = math_parts(b);
+	ir_f x[MATH_MAX_PARTS];
+	ir_a arg = ir_arg(b);
+	ir_s begin = ir_begin(b);
+	ir_s count = ir_ssub(b, ir_end(b), begin);
+	ir_a in = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, QUANTISE_X * 8), ir_sshli(b, begin, 7)));
+	ir_a q = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, QUANTISE_OUTQ * 8), ir_sshli(b, begin, 5)));
+	ir_a s = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, QUANTISE_OUTS * 8), ir_sshli(b, begin, 2)));
+
+	ir_loop(b, count);
+	for (unsigned v = 0; v < n; v++)
+		x[v] = ir_fload(b, in, (int32_t)(v * b->lanes * 4), 0);
+	quantise_emit_block(b, x, q, 0, s, 0);
+	ir_set_a(b, in, ir_aaddi(b, in, 128));
+	ir_set_a(b, q, ir_aaddi(b, q, 32));
+	ir_set_a(b, s, ir_aaddi(b, s, 4));
+	ir_endloop(b);
+	return true;
+}

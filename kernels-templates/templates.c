@@ -1,0 +1,30 @@
+/* kernels-templates/templates.c - which builder does which kind of key.
+ *
+ * Owns: the dispatch and what every key must satisfy. Knows nothing of what a kernel computes. A new kind is a row in key.h, its argument
+ * slots in templates.h, a builder, and a case here.
+ */
+#include "kernels-templates/build.h"
+
+bool build_refuse(const struct key *key, struct error *err, const char *what)
+{
+	char text[KEY_TEXT_MAX];
+	return error_set(err, ERROR_UNSUPPORTED, "kernel %s: %s", key_text(key, text, sizeof text), what);
+}
+
+bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err)
+{
+	if (ir->lanes != 8 && ir->lanes != 16 && ir->lanes != 32)
+		return build_refuse(key, err, "vectors must have 8, 16 or 32 lanes");
+	if (key->numerics != NUMERICS_EXACT)
+		return build_refuse(key, err, "only the exact numerics class is done");
+	switch (key->kind) {
+	case KEY_MATMUL:   return matmul_build(ir, key, target, err);
+	case KEY_NORM:     return norm_build(ir, key, target, err);
+	case KEY_QUANTISE: return quantise_build(ir, key, target, err);
+	case KEY_ROPE:     return rope_build(ir, key, target, err);
+	case KEY_KV_STORE: return kv_store_build(ir, key, target, err);
+	case KEY_ATTENTION: return attention_build(ir, key, target, err);
+	case KEY_EMBED:    return embed_build(ir, key, target, err);
+	default:           return build_refuse(key, err, "no template does this kind");
+	}
+}
