@@ -27,4 +27,8 @@ const struct target *target_find(const char *name);                  /* NULL: un
 /* The best target this CPU runs (cpuid, and the operating system's xgetbv). NULL and a sentence when AVX2, FMA or F16C is missing. */
 const struct target *target_native(struct error *err);
 
+/* What cpuid and xgetbv said; target_native() fills it and asks target_judge(). */
+struct target_cpu { uint32_t leaf1_ecx, leaf7_ebx; uint64_t xcr0; };
+const struct target *target_judge(const struct target_cpu *cpu, struct error *err);
+
 #endif

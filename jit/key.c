@@ -1,0 +1,245 @@
+/* jit/key.c - a key as text and back, its hash, its equality.
+ *
+ * Owns: the tokens of the text form. Never interprets a key: what a field means for a kernel is the template's. A new field of
+ * struct key needs a token here (key_text and key_token), or two different keys would share one text.
+ */
+#include "jit/key.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/dtype.h"
+#include "jit/target.h"
+
+static const char *const kind_text[KEY_KIND_COUNT] = { NULL,
+#define X(id, text) text,
+	KEY_KINDS(X)
+#undef X
+};
+
+static const struct { uint32_t bit; const char *text; } flag_text[] = {
+	{ KEY_BIAS, "bias" }, { KEY_RESIDUAL, "resid" }, { KEY_SILU_MUL, "silu" }, { KEY_QUANTISED_OUT, "q8out" },
+	{ KEY_QK_NORM, "qknorm" }, { KEY_WINDOW, "win" }, { KEY_BIAS2, "bias2" },
+};
+enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
+
+/* The fields written as a letter and a number. */
+static const struct { char letter; uint8_t size, offset; } number_fields[] = {
+#define FIELD(letter, name) { letter, sizeof((struct key *)0)->name, offsetof(struct key, name) }
+	FIELD('c', columns), FIELD('b', row_blocks), FIELD('d', head_dim), FIELD('h', heads), FIELD('g', kv_heads),
+	FIELD('x', context_class), FIELD('s', stride),
+#undef FIELD
+};
+enum { NUMBER_COUNT = sizeof number_fields / sizeof number_fields[0] };
+
+static uint32_t number_get(const struct key *k, int i)
+{
+	const uint8_t *at = (const uint8_t *)k + number_fields[i].offset;
+	uint32_t v = *at;
+
+	if (number_fields[i].size == sizeof v)
+		memcpy(&v, at, sizeof v);
+	return v;
+}
+
+static bool number_set(struct key *k, int i, uint32_t v)
+{
+	uint8_t *at = (uint8_t *)k + number_fields[i].offset;
+
+	if (number_fields[i].size == sizeof v)
+		memcpy(at, &v, sizeof v);
+	else if (v > UINT8_MAX)
+		return false;
+	else
+		*at = (uint8_t)v;
+	return true;
+}
+
+uint64_t key_hash(const struct key *k)
+{
+	const uint8_t *p = (const uint8_t *)k;
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < sizeof *k; i++)
+		h = (h ^ p[i]) * 0x100000001b3u;
+	h ^= h >> 32;                    /* tables index with the low bits */
+	h *= 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+bool key_equal(const struct key *a, const struct key *b)
+{
+	return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* A text being written; a full buffer cuts. */
+struct key_writer { char *out; size_t cap, at; };
+
+static void write_token(struct key_writer *w, const char *prefix, const char *text)
+{
+	const char *part[3] = { w->at ? "." : "", prefix, text };
+
+	for (int i = 0; i < 3; i++)
+		for (const char *s = part[i]; *s && w->at + 1 < w->cap; s++)
+			w->out[w->at++] = *s;
+}
+
+static void write_dtype(struct key_writer *w, const char *prefix, uint8_t type_plus_1)
+{
+	char low[16] = "?";
+
+	if (!type_plus_1)
+		return;
+	if (type_plus_1 <= DTYPE_COUNT) {
+		const char *name = dtype_table[type_plus_1 - 1].name;
+		size_t n = strlen(name);
+		assert(n < sizeof low);
+		for (size_t i = 0; i <= n; i++)
+			low[i] = (char)tolower((unsigned char)name[i]);
+	}
+	write_token(w, prefix, low);
+}
+
+static void write_shape(struct key_writer *w, uint32_t rows, uint32_t k)
+{
+	char number[32];
+
+	if (rows && k)
+		snprintf(number, sizeof number, "%ux%u", rows, k);
+	else if (rows || k)
+		snprintf(number, sizeof number, "%c%u", rows ? 'r' : 'k', rows ? rows : k);
+	else
+		return;
+	write_token(w, "", number);
+}
+
+char *key_text(const struct key *k, char *out, size_t cap)
+{
+	struct key_writer w = { out, cap, 0 };
+
+	assert(cap > 0);
+	write_token(&w, "", k->kind > KEY_NONE && k->kind < KEY_KIND_COUNT ? kind_text[k->kind] : "?");
+	write_dtype(&w, "", k->weight);
+	write_dtype(&w, "a", k->activation);
+	write_dtype(&w, "kv", k->kv);
+	write_shape(&w, k->rows, k->k);
+	for (int i = 0; i < NUMBER_COUNT; i++) {
+		uint32_t v = number_get(k, i);
+		char number[16];
+		snprintf(number, sizeof number, "%c%u", number_fields[i].letter, v);
+		if (v)
+			write_token(&w, "", number);
+	}
+	for (int i = 0; i < FLAG_COUNT; i++)
+		if (k->flags & flag_text[i].bit)
+			write_token(&w, "", flag_text[i].text);
+	if (k->numerics != NUMERICS_EXACT)
+		write_token(&w, "", k->numerics == NUMERICS_BOUNDED ? "bounded" : "?");
+	if (k->target)
+		write_token(&w, "", k->target < TARGET_COUNT ? target_table[k->target].name : "?");
+	out[w.at] = 0;
+	return out;
+}
+
+/* Decimal digits that fit 32 bits; *end after the last. */
+static bool read_number(const char *s, uint32_t *v, const char **end)
+{
+	uint64_t n = 0;
+	const char *p = s;
+
+	for (; *p >= '0' && *p <= '9'; p++)
+		if ((n = n * 10 + (uint64_t)(*p - '0')) > UINT32_MAX)
+			return false;
+	*v = (uint32_t)n;
+	*end = p;
+	return p > s;
+}
+
+static uint8_t read_dtype(const char *s)
+{
+	for (int i = 0; i < DTYPE_COUNT; i++)
+		if (strcasecmp(dtype_table[i].name, s) == 0)
+			return (uint8_t)(i + 1);
+	return 0;
+}
+
+static bool read_numbered(struct key *k, const char *t)
+{
+	uint32_t v, v2;
+	const char *end;
+
+	if (read_number(t, &v, &end)) {
+		if (*end != 'x' || !read_number(end + 1, &v2, &end) || *end)
+			return false;
+		k->rows = v;
+		k->k = v2;
+		return true;
+	}
+	if (!*t || !read_number(t + 1, &v, &end) || *end)
+		return false;
+	if (*t == 'r' || *t == 'k') {
+		*(*t == 'r' ? &k->rows : &k->k) = v;
+		return true;
+	}
+	for (int i = 0; i < NUMBER_COUNT; i++)
+		if (*t == number_fields[i].letter)
+			return number_set(k, i, v);
+	return false;
+}
+
+/* One token after the kind. */
+static bool read_token(struct key *k, const char *t)
+{
+	uint8_t type;
+	const struct target *target;
+
+	for (int i = 0; i < FLAG_COUNT; i++)
+		if (strcmp(t, flag_text[i].text) == 0) {
+			k->flags |= flag_text[i].bit;
+			return true;
+		}
+	if ((type = read_dtype(t)))
+		k->weight = type;
+	else if (t[0] == 'a' && (type = read_dtype(t + 1)))
+		k->activation = type;
+	else if (t[0] == 'k' && t[1] == 'v' && (type = read_dtype(t + 2)))
+		k->kv = type;
+	else if ((target = target_find(t)))
+		k->target = (uint8_t)target->id;
+	else if (strcmp(t, "bounded") == 0)
+		k->numerics = NUMERICS_BOUNDED;
+	else
+		return read_numbered(k, t);
+	return true;
+}
+
+bool key_parse(struct key *k, const char *text)
+{
+	char copy[KEY_TEXT_MAX], again[KEY_TEXT_MAX];
+	size_t n = strlen(text);
+
+	memset(k, 0, sizeof *k);
+	if (n >= sizeof copy)
+		return false;
+	memcpy(copy, text, n + 1);
+	for (char *t = copy, *next; t; t = next) {
+		if ((next = strchr(t, '.')))
+			*next++ = 0;
+		if (t != copy) {
+			if (!read_token(k, t))
+				return false;
+			continue;
+		}
+		for (int i = KEY_NONE + 1; i < KEY_KIND_COUNT; i++)
+			if (strcmp(t, kind_text[i]) == 0)
+				k->kind = (uint8_t)i;
+		if (!k->kind)
+			return false;
+	}
+	k->codegen = key_codegen_id;
+	/* order, repeats, zeros and spelling: a text is taken when it is the one this key writes */
+	return strcmp(key_text(k, again, sizeof again), text) == 0;
+}
