@@ -1,0 +1,324 @@
+/* jit/interp.c - the meaning of the IR, and the oracle of every backend.
+ *
+ * Owns: one case per op. Rows of ops.def that have an expression become a loop over the lanes (or one scalar statement) around that
+ * very text; the rows written by hand are the cases below, and are their definition. Nothing here optimises: an instruction is
+ * decoded once (registers to frame offsets, displacement, lane count and stride apart) and executed as it stands. The lane count
+ * is a constant in each instance of the dispatcher so that the compiler vectorises the lane loops; keep lanes free of branches.
+ */
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#else
+#pragma GCC optimize("O3", "fp-contract=off")
+#endif
+
+#include "jit/interp.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/lanes.h"
+
+/* One decoded instruction. dst, a, b, c are byte offsets into the frame. */
+struct interp_ins {
+	uint16_t op;
+	uint16_t lanes;         /* x rows: lanes touched */
+	uint32_t dst, a, b, c;
+	uint32_t stride;
+	int64_t imm;            /* or: the displacement; the offset of a local; the instruction a loop or endloop goes to */
+};
+
+struct interp_program {
+	size_t n_ins;
+	unsigned lanes;
+	size_t frame_bytes;
+	uint32_t locals;        /* where they begin in the frame */
+	struct interp_ins ins[];
+};
+
+/* The frame: the vector registers, then the scalars, then room for a whole vector (an absent operand reads somewhere), then the locals. */
+struct interp_layout { uint32_t *offset; size_t locals, bytes; };
+
+static bool interp_lay_out(struct interp_layout *l, const struct ir *ir)
+{
+	const size_t vector = ir->lanes * 4;
+	size_t at = vector;     /* register 0's own slot */
+
+	l->offset = calloc(ir->n_regs, sizeof *l->offset);
+	if (!l->offset)
+		return false;
+	for (size_t r = 1; r < ir->n_regs; r++)
+		if (ir->kind[r] == IR_KIND_F || ir->kind[r] == IR_KIND_I || ir->kind[r] == IR_KIND_M) {
+			l->offset[r] = (uint32_t)at;
+			at += vector;
+		}
+	for (size_t r = 1; r < ir->n_regs; r++)
+		if (ir->kind[r] == IR_KIND_S || ir->kind[r] == IR_KIND_A) {
+			l->offset[r] = (uint32_t)at;
+			at += 8;
+		}
+	l->locals = (at + vector + 63) & ~(size_t)63;
+	l->bytes = l->locals + ir->local_bytes;
+	return true;
+}
+
+static void interp_decode(struct interp_program *p, const struct ir *ir, const struct interp_layout *l)
+{
+	size_t open[IR_MAX_LOOP_DEPTH], depth = 0;
+	uint32_t local = 0;
+
+	for (size_t n = 0; n < ir->n_ins; n++) {
+		const struct ir_ins *in = &ir->ins[n];
+		struct interp_ins *out = &p->ins[n];
+
+		*out = (struct interp_ins){ .op = in->op, .dst = l->offset[in->dst], .a = l->offset[in->a], .b = l->offset[in->b],
+		                            .c = l->offset[in->c], .imm = in->imm };
+		if (ir_facts[in->op].imm == IR_IMM_x) {
+			out->lanes = (uint16_t)ir_x_lanes(in->imm, ir->lanes);
+			out->stride = ir_x_stride(in->imm);
+			out->imm = ir_x_disp(in->imm);
+		} else if (in->op == IR_local) {
+			out->imm = local;
+			local += ir_local_size(in->imm);
+		} else if (in->op == IR_loop) {
+			assert(depth < IR_MAX_LOOP_DEPTH);
+			out->c = (uint32_t)depth;
+			open[depth++] = n;
+		} else if (in->op == IR_endloop) {
+			assert(depth > 0);
+			p->ins[open[--depth]].imm = (int64_t)n + 1;
+			out->dst = p->ins[open[depth]].dst;
+			out->c = (uint32_t)depth;
+			out->imm = (int64_t)open[depth] + 1;
+		}
+	}
+	assert(depth == 0);
+}
+
+struct interp_program *interp_compile(const struct ir *ir)
+{
+	struct interp_layout l;
+	struct interp_program *p = NULL;
+
+	assert(!ir->error);
+	if (!interp_lay_out(&l, ir))
+		return NULL;
+	assert(l.bytes <= UINT32_MAX);
+	p = malloc(sizeof *p + ir->n_ins * sizeof *p->ins);
+	if (p) {
+		p->n_ins = ir->n_ins;
+		p->lanes = ir->lanes;
+		p->frame_bytes = l.bytes;
+		p->locals = (uint32_t)l.locals;
+		interp_decode(p, ir, &l);
+	}
+	free(l.offset);
+	return p;
+}
+
+void interp_free(struct interp_program *p)
+{
+	free(p);
+}
+
+size_t interp_frame_bytes(const struct interp_program *p)
+{
+	return p->frame_bytes;
+}
+
+/* Memory is read and written a byte-exact element at a time: no alignment is assumed. */
+static inline uint64_t get64(const char *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+static inline uint32_t get32(const char *p) { uint32_t v; memcpy(&v, p, 4); return v; }
+static inline uint16_t get16(const char *p) { uint16_t v; memcpy(&v, p, 2); return v; }
+static inline void put32(char *p, uint32_t v) { memcpy(p, &v, 4); }
+static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
+
+/* The lane loops. dst may be a or b or c itself, lane for lane, never shifted: lanes are independent. */
+#ifdef __clang__
+#define EACH_LANE _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0; l < W; l++)
+#else
+#define EACH_LANE _Pragma("GCC ivdep") for (unsigned l = 0; l < W; l++)
+#endif
+
+#define REG(offset) ((void *)(frame + (offset)))
+#define SCALAR(offset) (*(int64_t *)(void *)(frame + (offset)))
+#define UNUSED __attribute__((unused))
+
+#define BITS_F(x) f32_bits(x)
+#define BITS_I(x) ((uint32_t)(int32_t)(x))
+#define BITS_M(x) ((x) ? 0xffffffffu : 0u)
+
+#define LANES_OF(BITS, expression) { \
+	uint32_t *d = REG(in->dst); const uint32_t *a = REG(in->a), *b = REG(in->b), *c = REG(in->c); \
+	const int64_t UNUSED as = SCALAR(in->a); const int32_t UNUSED imm = (int32_t)in->imm; \
+	EACH_LANE { \
+		const uint32_t UNUSED au = a[l], bu = b[l], cu = c[l]; \
+		const int32_t UNUSED ai = (int32_t)au, bi = (int32_t)bu, ci = (int32_t)cu; \
+		const float UNUSED af = bits_f32(au), bf = bits_f32(bu), cf = bits_f32(cu); \
+		const bool UNUSED am = au != 0, bm = bu != 0; \
+		const int32_t UNUSED lane = (int32_t)l; \
+		d[l] = BITS(expression); \
+	} \
+	break; }
+#define SCALAR_OF(expression) { \
+	const int64_t UNUSED as = SCALAR(in->a), bs = SCALAR(in->b), imm = in->imm; \
+	SCALAR(in->dst) = expression; \
+	break; }
+#define ROW_F(expression) LANES_OF(BITS_F, expression)
+#define ROW_I(expression) LANES_OF(BITS_I, expression)
+#define ROW_M(expression) LANES_OF(BITS_M, expression)
+#define ROW_S(expression) SCALAR_OF(expression)
+#define ROW_A(expression) SCALAR_OF(expression)
+
+/* The rows of memory. Lanes from in->lanes on load as zero and are not stored, and their memory is not touched. */
+#define LOAD(expression) { \
+	uint32_t *d = REG(in->dst); const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm; \
+	EACH_LANE d[l] = (expression); \
+	break; }
+#define BROADCAST(expression) { \
+	uint32_t *d = REG(in->dst); const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm; \
+	const uint32_t v = (expression); \
+	EACH_LANE d[l] = v; \
+	break; }
+#define STORE(lanes, statement) { \
+	char *at = (char *)(intptr_t)SCALAR(in->a) + in->imm; const uint32_t *v = REG(in->b); \
+	for (size_t l = 0; l < (lanes); l++) \
+		statement; \
+	break; }
+
+struct interp_call { const uint64_t *arg; int64_t begin, end; };
+
+static inline __attribute__((always_inline))
+void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call, const unsigned W)
+{
+	const struct interp_ins *in = p->ins, *const stop = p->ins + p->n_ins;
+	int64_t count[IR_MAX_LOOP_DEPTH];       /* of every open loop, read once at its entry */
+
+	for (; in < stop; in++)
+		switch ((enum ir_op)in->op) {
+#define OP(name, dst, a, b, c, imm, expression, meaning) case IR_##name: ROW_##dst(expression)
+#define OP_BY_HAND(name, ...)
+#include "jit/ops.def"
+#undef OP
+		case IR_fxor: {
+			/* dst may be a: a lane's partner must be read before it is written */
+			uint32_t a[32], *d = REG(in->dst);
+
+			memcpy(a, REG(in->a), W * 4);
+			for (unsigned l = 0; l < W; l++)
+				d[l] = a[l ^ (unsigned)in->imm];
+			break;
+		}
+		case IR_fload: {
+			char *d = REG(in->dst);
+
+			memset(d, 0, W * 4);
+			memcpy(d, (const char *)(intptr_t)SCALAR(in->a) + in->imm, in->lanes * 4u);
+			break;
+		}
+		case IR_iload:
+			memcpy(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, W * 4);
+			break;
+		case IR_fload_h: LOAD(f32_bits(f16_f32(get16(at + 2 * l))))
+		case IR_iload_u8: LOAD((uint8_t)at[l])
+		case IR_iload_s8: LOAD((uint32_t)(int32_t)(int8_t)at[l])
+		case IR_iload_u16: LOAD(get16(at + 2 * l))
+		case IR_fbcast: case IR_ibcast: BROADCAST(get32(at))
+		case IR_fbcast_h: BROADCAST(f32_bits(f16_f32(get16(at))))
+		case IR_igather: {
+			uint32_t *d = REG(in->dst);
+			const int32_t *b = REG(in->b);
+			const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm;
+
+			for (unsigned l = 0; l < W; l++)        /* dst may be b: each lane reads its own offset only */
+				d[l] = get32(at + b[l]);
+			break;
+		}
+		case IR_fstore: STORE(in->lanes, put32(at + 4 * l, v[l]))
+		case IR_fstore_h: STORE(in->lanes, put16(at + 2 * l, f32_f16(bits_f32(v[l]))))
+		case IR_istore_8: STORE(W, at[l] = (char)(v[l] & 0xff))
+		case IR_fstore_s: STORE(in->lanes, put32(at + l * in->stride, v[l]))
+		case IR_fstore_hs: STORE(in->lanes, put16(at + l * in->stride, f32_f16(bits_f32(v[l]))))
+		case IR_fstore1: STORE(1, put32(at + 4 * l, v[l]))
+		case IR_prefetch:
+			break;
+		case IR_sload32:
+			SCALAR(in->dst) = get32((const char *)(intptr_t)SCALAR(in->a) + in->imm);
+			break;
+		case IR_sload64: case IR_aload:
+			SCALAR(in->dst) = (int64_t)get64((const char *)(intptr_t)SCALAR(in->a) + in->imm);
+			break;
+		case IR_loop:
+			count[in->c] = SCALAR(in->a);
+			SCALAR(in->dst) = 0;
+			if (count[in->c] <= 0)
+				in = p->ins + in->imm - 1;
+			break;
+		case IR_endloop:
+			if (++SCALAR(in->dst) < count[in->c])
+				in = p->ins + in->imm - 1;
+			break;
+		case IR_local:
+			SCALAR(in->dst) = (intptr_t)(frame + p->locals + in->imm);
+			break;
+		case IR_arg:
+			SCALAR(in->dst) = (intptr_t)call->arg;
+			break;
+		case IR_begin:
+			SCALAR(in->dst) = call->begin;
+			break;
+		case IR_end:
+			SCALAR(in->dst) = call->end;
+			break;
+		case IR_OP_COUNT:
+			assert(!"an op of ops.def");
+		}
+}
+
+/* One instance per width, and again for hosts with AVX2 and FMA: the same C, where fmaf is an instruction and not a call. */
+#define INSTANCE(name, attribute, W) \
+	static attribute void name(const struct interp_program *p, char *frame, const struct interp_call *call) { interp_go(p, frame, call, W); }
+#define PLAIN
+INSTANCE(interp_8, PLAIN, 8)
+INSTANCE(interp_16, PLAIN, 16)
+INSTANCE(interp_32, PLAIN, 32)
+#ifdef __x86_64__
+#define FMA __attribute__((target("avx2,fma")))
+INSTANCE(interp_8_fma, FMA, 8)
+INSTANCE(interp_16_fma, FMA, 16)
+INSTANCE(interp_32_fma, FMA, 32)
+#endif
+
+static void interp_dispatch(const struct interp_program *p, char *frame, const struct interp_call *call)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+		(p->lanes == 8 ? interp_8_fma : p->lanes == 16 ? interp_16_fma : interp_32_fma)(p, frame, call);
+		return;
+	}
+#endif
+	(p->lanes == 8 ? interp_8 : p->lanes == 16 ? interp_16 : interp_32)(p, frame, call);
+}
+
+bool interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct interp_call call = { arg, begin, end };
+	char *own = NULL;
+
+	if (!frame && !(frame = own = aligned_alloc(64, (p->frame_bytes + 63) & ~(size_t)63)))
+		return false;
+	assert((uintptr_t)frame % 64 == 0);
+	interp_dispatch(p, frame, &call);
+	free(own);
+	return true;
+}
+
+void ir_interp(const struct ir *ir, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	struct interp_program *p = interp_compile(ir);
+
+	/* the oracle has no way to report: a kernel is a few hundred kilobytes */
+	if (!p || !interp_run(p, NULL, arg, begin, end))
+		abort();
+	interp_free(p);
+}
