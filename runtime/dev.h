@@ -1,0 +1,28 @@
+/* runtime/dev.h - what a device is: something that makes a plan's kernels ready and runs the plan.
+ *
+ * Owns: the interface, and the parallel region that host devices share (dev.c). A device that cannot run a plan says which kernel and why;
+ * there is no silent fallback.
+ */
+#ifndef RUNTIME_DEV_H
+#define RUNTIME_DEV_H
+
+#include "jit/registry.h"
+#include "runtime/plan.h"
+#include "runtime/pool.h"
+
+struct device {
+	const char *name;
+	/* Sets the handle of every kernel of the plan. */
+	bool (*prepare)(struct device *d, struct plan *p, struct error *err);
+	/* Runs units begin..end-1 of one launch; called from many threads. */
+	void (*call)(void *handle, const uint64_t *arg, int64_t begin, int64_t end);
+	void (*close)(struct device *d);
+};
+
+struct device *dev_cpu_open(struct registry *r, struct error *err);                    /* generated code; borrows the registry */
+struct device *dev_ref_open(const struct target *t, struct error *err);                /* interprets the same IR at the target's width */
+
+/* One parallel region: every launch in order, units split over the pool's threads, barriers where the plan has them. */
+void dev_run(struct device *d, struct plan *p, struct pool *pool);
+
+#endif

@@ -1,0 +1,166 @@
+/* jitrun.h - run a large language model from C.
+ *
+ * jitrun reads a GGUF or safetensors model, writes machine code for exactly that model's shapes, and streams tokens at the
+ * speed of the machine's memory. This header is the whole interface.
+ *
+ * MODEL AND SESSION. A jit_model is a file made ready: weights in memory (packed for this CPU), tokenizer, generated
+ * kernels. It never changes after jit_model_open() returns. A jit_session is one conversation on it: a KV cache,
+ * a position, sampling state. Many sessions may live on one model, and each must be closed before the model is.
+ *
+ *     jit_model *m = jit_model_open("model.gguf", NULL, &err);
+ *     jit_session *s = jit_session_open(m, NULL, &err);
+ *     jit_session_feed_text(s, "Once upon a time", 16, &err);
+ *     for (int32_t id; jit_session_next(s, &id, &err) == JIT_OK && !jit_model_is_end(m, id); )
+ *         ... jit_session_text(s, id, &n) gives the bytes to print ...
+ *
+ * (docs/example.c is this program, whole.)
+ *
+ * TOKENS. Token ids are int32_t, 0 <= id < vocab. Positions count from 0; a session holds at most `context` of them.
+ *
+ * LOGITS. One float per vocabulary entry, unscaled. The same tokens give the same logits, bit for bit, whatever the number of threads, however the
+ * prompt was cut into feeds, and on every instruction set (the order of float operations is fixed by contract).
+ *
+ * THREADS. A jit_model may be used from any number of threads. A jit_session belongs to one thread at a time; different sessions may run at once.
+ * Each session owns its worker threads.
+ *
+ * ERRORS. Functions return JIT_OK or an error code (or NULL) and fill the caller's jit_error, which may be NULL, with one sentence that names
+ * the object, the value found and the value expected. The library never prints and never exits. After a failed feed the session is where it was before it.
+ *
+ * MEMORY. Everything opened is closed by its own function. Strings and arrays returned as `const` are borrowed and live as long as stated.
+ */
+#ifndef JITRUN_H
+#define JITRUN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define JITRUN_VERSION "0.1.0"
+
+typedef struct jit_model jit_model;
+typedef struct jit_session jit_session;
+
+enum jit_status {
+	JIT_OK = 0,
+	JIT_ERROR_IO,            /* a file could not be opened or read */
+	JIT_ERROR_FORMAT,        /* a file breaks its format's rules */
+	JIT_ERROR_UNSUPPORTED,   /* well formed, but jitrun does not do it */
+	JIT_ERROR_MEMORY,        /* not enough memory */
+	JIT_ERROR_ARGUMENT,      /* a value of the caller's is out of range */
+	JIT_ERROR_DEVICE,        /* the device cannot run this */
+	JIT_ERROR_CONTEXT        /* the session's context is full */
+};
+
+typedef struct jit_error {
+	int code;                /* enum jit_status */
+	char message[512];       /* one sentence, no newline */
+} jit_error;
+
+const char *jit_version(void);
+
+/* ---- model */
+
+/* Called now and then while a model loads, from the opening thread: done of total bytes. Return non-zero to give up (JIT_ERROR_ARGUMENT). */
+typedef int (*jit_progress_fn)(void *user, uint64_t done, uint64_t total);
+
+typedef struct jit_model_options {
+	const char *device;      /* "cpu" (default), or "ref": interprets every kernel, slow and exact */
+	const char *isa;         /* NULL: the best this CPU has; "avx2" */
+	int threads;             /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
+	const char *cache_dir;   /* generated code is kept here; NULL: $XDG_CACHE_HOME/jitrun; "": nowhere */
+	int f32_activations;     /* non-zero: quantised weights multiply f32 activations instead of int8 blocks (slower, closer to f32) */
+	int perf_map;            /* non-zero: write /tmp/perf-PID.map for Linux perf */
+	const char *dump_ir;     /* file that receives the IR of every kernel generated, or NULL */
+	const char *dump_asm;    /* the same as machine code, .byte lines an assembler accepts */
+	jit_progress_fn progress; void *progress_user;
+} jit_model_options;
+
+/* path: a .gguf file, a .safetensors file with config.json beside it, or a directory holding either. options NULL: all defaults;
+ * fields left zero are defaults. */
+jit_model *jit_model_open(const char *path, const jit_model_options *options, jit_error *err);
+void jit_model_close(jit_model *m);
+
+typedef struct jit_model_info {
+	const char *description; /* "qwen3, 28 layers, hidden 1024, Q8_0"; lives as long as the model */
+	int vocab, layers, hidden, context_trained, has_tokenizer;
+	uint64_t file_bytes;     /* of the weight files */
+	uint64_t weight_bytes;   /* of packed weights, in memory */
+	uint64_t token_bytes;    /* of weights read to make one token */
+	double load_seconds;     /* open to ready */
+} jit_model_info;
+void jit_model_get_info(const jit_model *m, jit_model_info *out);
+
+/* Text to ids, by the model's own rules. add_special: add BOS / EOS as the model wants. parse_special: text such as "<|im_start|>" becomes that token.
+ * On JIT_OK *ids is malloc'ed: free() it. */
+int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,
+                       int32_t **ids, size_t *n_ids, jit_error *err);
+/* Ids to text, malloc'ed and 0-terminated: free() it. NULL: err. */
+char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, size_t *n_text, jit_error *err);
+/* Non-zero when the token ends a generation. */
+int jit_model_is_end(const jit_model *m, int32_t id);
+
+/* ---- session */
+
+typedef struct jit_sampling {
+	float temperature;       /* 0 or less: greedy (the largest logit, the lowest id among equals) */
+	int top_k;               /* 0: all */
+	float top_p;             /* 1 or 0: all */
+	float min_p;             /* 0: all */
+	float repeat_penalty;    /* 1 or 0: none */
+	int repeat_window;       /* last tokens the penalty looks at; 0: 64 */
+	uint64_t seed;           /* the same seed and tokens give the same choice */
+} jit_sampling;
+
+typedef struct jit_session_options {
+	int context;             /* positions; 0: what the model was trained for, at most 4096 */
+	int threads;             /* 0: one per core this process may use */
+	int kv_f32;              /* non-zero: KV cache in f32 instead of f16 */
+	int batch;               /* most prompt tokens computed in one pass; 0: 64 */
+	jit_sampling sampling;
+} jit_session_options;
+
+jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err);
+void jit_session_close(jit_session *s);
+
+/* Appends tokens and computes them; afterwards the logits are those after the last one. */
+int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err);
+/* The same for text: tokenized with special tokens parsed, BOS added when the session is empty. */
+int jit_session_feed_text(jit_session *s, const char *text, size_t n, jit_error *err);
+
+/* Chooses the next token from the logits with the session's sampling parameters. The token is computed by the following call of
+ * jit_session_next (or feed, or logits), so the last token of a generation costs nothing. */
+int jit_session_next(jit_session *s, int32_t *id, jit_error *err);
+
+/* The logits after the last token: vocab floats, valid until the next call on the session. NULL: nothing was fed, or err. */
+const float *jit_session_logits(jit_session *s, jit_error *err);
+
+/* The text this token completes: whole UTF-8 characters only (0 bytes while inside one), valid until the next call on the session.
+ * Call it once for each token, in order. id -1 flushes what is left at the end. */
+const char *jit_session_text(jit_session *s, int32_t id, size_t *n);
+
+/* Tokens so far, those chosen but not yet computed included; and the ids themselves. */
+size_t jit_session_length(const jit_session *s);
+const int32_t *jit_session_ids(const jit_session *s);
+
+/* Forgets every token from position n on (n <= length). Then feed at least one token before asking for logits. */
+int jit_session_rewind(jit_session *s, size_t n, jit_error *err);
+
+void jit_session_set_sampling(jit_session *s, const jit_sampling *p);
+
+typedef struct jit_session_stats {
+	uint64_t prompt_tokens, decode_tokens;      /* computed by feeds; computed one at a time by next */
+	double prompt_seconds, decode_seconds;
+	uint64_t kernels, kernels_generated, kernels_from_cache;   /* distinct kernels of this model so far, and where they came from */
+	double generate_seconds;                    /* spent generating code, all kernels of the model so far */
+	uint64_t code_bytes, kv_bytes;
+	int threads, context;
+} jit_session_stats;
+void jit_session_get_stats(const jit_session *s, jit_session_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,387 @@
+/* runtime/jitrun_main.c - the jitrun program: options, prompt, streaming, summary. Uses nothing but jitrun.h of the library.
+ *
+ * stdout carries what was asked for (text, ids or one JSON line) and nothing else; everything said to a person goes to stderr.
+ * Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 130 interrupted.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/jitrun.h"
+#include "runtime/options.h"
+
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 64 };
+
+static struct {
+	const char *prompt, *file, *prompt_ids, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm;
+	bool echo, print_ids, json, quiet, ignore_eos, no_cache, perf_map, help, version, print_man, print_completion;
+	long n, context, threads, top_k, seed, batch, repeat_window;
+	double temp, top_p, min_p, repeat_penalty;
+} opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .n = 256, .top_p = 1, .repeat_penalty = 1 };
+
+static const struct option_row rows[] = {
+	{ "Prompt", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
+	{ "prompt", 'p', OPTION_TEXT, "TEXT", "the text to continue; without it and without --file, standard input is read", 0, 0, &opt.prompt },
+	{ "file", 'f', OPTION_FILE, "FILE", "read the prompt from FILE, - for standard input", 0, 0, &opt.file },
+	{ "prompt-ids", 0, OPTION_TEXT, "IDS", "the prompt as token ids, 1,2,3", 0, 0, &opt.prompt_ids },
+	{ "echo", 0, OPTION_FLAG, 0, "print the prompt before what follows it", 0, 0, &opt.echo },
+	{ "Generation", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
+	{ "n-predict", 'n', OPTION_INT, "N", "tokens to generate, -1 until the end or until the context is full (256)", -1, INT_MAX, &opt.n },
+	{ "context", 'c', OPTION_INT, "N", "positions the session can hold; 0: what the model was trained for, at most 4096 (0)", 0, INT_MAX, &opt.context },
+	{ "ignore-eos", 0, OPTION_FLAG, 0, "go on after an end-of-text token", 0, 0, &opt.ignore_eos },
+	{ "temp", 0, OPTION_FLOAT, "T", "temperature; 0 always takes the likeliest token (0)", 0, 100, &opt.temp },
+	{ "top-k", 0, OPTION_INT, "K", "choose among the K likeliest tokens, 0: all (0)", 0, INT_MAX, &opt.top_k },
+	{ "top-p", 0, OPTION_FLOAT, "P", "choose among the likeliest tokens that together have probability P (1)", 0, 1, &opt.top_p },
+	{ "min-p", 0, OPTION_FLOAT, "P", "leave out tokens less likely than P times the likeliest (0)", 0, 1, &opt.min_p },
+	{ "repeat-penalty", 0, OPTION_FLOAT, "X", "make tokens seen lately less likely, 1: not (1)", 0.01, 100, &opt.repeat_penalty },
+	{ "repeat-last-n", 0, OPTION_INT, "N", "how many last tokens the penalty looks at, 0: 64 (0)", 0, INT_MAX, &opt.repeat_window },
+	{ "seed", 's', OPTION_INT, "N", "the same seed gives the same text (0)", 0, (double)LONG_MAX, &opt.seed },
+	{ "Output", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
+	{ "print-ids", 0, OPTION_FLAG, 0, "print the generated token ids on one line instead of text", 0, 0, &opt.print_ids },
+	{ "json", 0, OPTION_FLAG, 0, "print one JSON line at the end, with ids, text, timings and counters, instead of text", 0, 0, &opt.json },
+	{ "quiet", 'q', OPTION_FLAG, 0, "no progress bar and no summary", 0, 0, &opt.quiet },
+	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
+	{ "device", 0, OPTION_CHOICE, "cpu|ref", "cpu runs generated code, ref interprets it, slowly (cpu)", 0, 0, &opt.device },
+	{ "isa", 0, OPTION_CHOICE, "avx2", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
+	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
+	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: 64 (0)", 0, 1024, &opt.batch },
+	{ "kv-type", 0, OPTION_CHOICE, "f16|f32", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
+	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
+	{ "cache", 0, OPTION_FILE, "DIR", "keep generated code in DIR ($XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
+	{ "no-cache", 0, OPTION_FLAG, 0, "neither read nor write generated code on disk", 0, 0, &opt.no_cache },
+	{ "Looking inside", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
+	{ "dump-ir", 0, OPTION_FILE, "FILE", "write the IR of every kernel generated, - for standard output", 0, 0, &opt.dump_ir },
+	{ "dump-asm", 0, OPTION_FILE, "FILE", "write every kernel generated as bytes an assembler accepts", 0, 0, &opt.dump_asm },
+	{ "perf-map", 0, OPTION_FLAG, 0, "write /tmp/perf-PID.map, so that perf shows kernels by name", 0, 0, &opt.perf_map },
+	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &opt.help },
+	{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &opt.version },
+	{ "print-man", 0, OPTION_FLAG, 0, "print the man page", 0, 0, &opt.print_man },
+	{ "print-completion", 0, OPTION_FLAG, 0, "print the bash completion", 0, 0, &opt.print_completion },
+};
+
+static volatile sig_atomic_t interrupted;
+static void on_interrupt(int sig) { (void)sig; interrupted = 1; }
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int fail(const jit_error *e)
+{
+	fprintf(stderr, "jitrun: %s.\n", e->message);
+	return 1;
+}
+
+static int usage(const char *text)
+{
+	fprintf(stderr, "jitrun: %s\nTry 'jitrun --help'.\n", text);
+	return EXIT_USAGE;
+}
+
+/* ---- the prompt */
+
+struct prompt { char *text; size_t n; int32_t *ids; size_t n_ids; };
+
+static bool read_all(struct prompt *p, const char *path)
+{
+	bool standard = strcmp(path, "-") == 0;
+	FILE *f = standard ? stdin : fopen(path, "rbe");
+	size_t capacity = 0;
+
+	while (f && !ferror(f) && !feof(f)) {
+		if (p->n == capacity) {
+			char *more = realloc(p->text, capacity = capacity ? 2 * capacity : 4096);
+			if (!more)
+				break;
+			p->text = more;
+		}
+		p->n += fread(p->text + p->n, 1, capacity - p->n, f);
+	}
+	bool ok = f && !ferror(f) && feof(f);
+	if (!ok)
+		fprintf(stderr, "jitrun: %s: the prompt could not be read: %s.\n", standard ? "standard input" : path, strerror(errno));
+	if (f && !standard)
+		fclose(f);
+	return ok;
+}
+
+static bool parse_ids(struct prompt *p, const char *s)
+{
+	p->ids = malloc((strlen(s) / 2 + 1) * sizeof *p->ids);
+	for (const char *at = s; p->ids;) {
+		char *end;
+		errno = 0;
+		long v = strtol(at, &end, 10);
+		if (end == at || (*end && *end != ',') || errno || v < 0 || v > INT32_MAX) {
+			fprintf(stderr, "jitrun: --prompt-ids: \"%.20s\" is not a token id; expected whole numbers with commas between, as in 1,2,3\nTry 'jitrun --help'.\n", at);
+			return false;
+		}
+		p->ids[p->n_ids++] = (int32_t)v;
+		if (!*end)
+			return true;
+		at = end + 1;
+	}
+	return false;
+}
+
+/* 0: the prompt is there; otherwise the exit status. */
+static int get_prompt(struct prompt *p)
+{
+	if ((opt.prompt != NULL) + (opt.file != NULL) + (opt.prompt_ids != NULL) > 1)
+		return usage("give one of --prompt, --file and --prompt-ids");
+	if (opt.prompt_ids)
+		return parse_ids(p, opt.prompt_ids) ? 0 : EXIT_USAGE;
+	if (opt.prompt) {
+		p->n = strlen(opt.prompt);
+		p->text = strdup(opt.prompt);
+		return p->text ? 0 : 1;
+	}
+	if (!opt.file && isatty(STDIN_FILENO))
+		return usage("there is no prompt: give --prompt TEXT, --file FILE, --prompt-ids IDS or text on standard input");
+	return read_all(p, opt.file ? opt.file : "-") ? 0 : 1;
+}
+
+/* ---- loading */
+
+static int show_progress(void *user, uint64_t done, uint64_t total)
+{
+	static int last = -1;
+	int percent = total ? (int)(done * 100 / total) : 100;
+	(void)user;
+
+	if (percent != last) {
+		char bar[41];
+		for (int i = 0; i < 40; i++)
+			bar[i] = i < percent * 40 / 100 ? '#' : '.';
+		bar[40] = 0;
+		fprintf(stderr, "\rloading [%s] %3d%%", bar, percent);
+		if (percent == 100)
+			fprintf(stderr, "\r%60s\r", "");
+		fflush(stderr);
+		last = percent;
+	}
+	return interrupted;
+}
+
+static jit_model *open_model(const char *path, jit_error *err)
+{
+	jit_model_options o = { .device = opt.device, .isa = opt.isa, .threads = (int)opt.threads, .cache_dir = opt.no_cache ? "" : opt.cache,
+		.f32_activations = strcmp(opt.activations, "f32") == 0, .perf_map = opt.perf_map, .dump_ir = opt.dump_ir, .dump_asm = opt.dump_asm };
+	if (!opt.quiet && isatty(STDERR_FILENO))
+		o.progress = show_progress;
+	return jit_model_open(path, &o, err);
+}
+
+static jit_session *open_session(jit_model *m, jit_error *err)
+{
+	jit_session_options o = { .context = (int)opt.context, .threads = (int)opt.threads, .kv_f32 = strcmp(opt.kv_type, "f32") == 0, .batch = (int)opt.batch,
+		.sampling = { .temperature = (float)opt.temp, .top_k = (int)opt.top_k, .top_p = (float)opt.top_p, .min_p = (float)opt.min_p,
+		              .repeat_penalty = (float)opt.repeat_penalty, .repeat_window = (int)opt.repeat_window, .seed = (uint64_t)opt.seed } };
+	return jit_session_open(m, &o, err);
+}
+
+/* ---- generating */
+
+struct run {
+	jit_model *model; jit_session *session;
+	size_t n_prompt, n_generated;
+	bool ended, full;
+	double start, first_token;              /* seconds from the program's start */
+	char *text; size_t n_text;              /* kept for --json */
+};
+
+static bool emit(struct run *r, int32_t id)
+{
+	size_t n;
+	const char *text = jit_session_text(r->session, id, &n);
+
+	if (opt.json) {
+		char *more = realloc(r->text, r->n_text + n + 1);
+		if (!more)
+			return false;
+		memcpy(more + r->n_text, text, n);
+		r->text = more;
+		r->n_text += n;
+	} else if (opt.print_ids) {
+		if (id >= 0)
+			printf(r->n_generated ? " %d" : "%d", id);
+	} else {
+		fwrite(text, 1, n, stdout);
+	}
+	return fflush(stdout) == 0;
+}
+
+/* The prompt in steps, so that an interrupt is heard between them. */
+static int feed(struct run *r, const struct prompt *p, jit_error *err)
+{
+	for (size_t i = 0; i < p->n_ids && !interrupted; i += FEED_STEP) {
+		size_t n = p->n_ids - i < FEED_STEP ? p->n_ids - i : FEED_STEP;
+		int status = jit_session_feed(r->session, p->ids + i, n, err);
+		if (status != JIT_OK)
+			return status;
+	}
+	return JIT_OK;
+}
+
+static int generate(struct run *r, jit_error *err)
+{
+	int32_t id;
+
+	while (!interrupted && (opt.n < 0 || r->n_generated < (size_t)opt.n)) {
+		int status = jit_session_next(r->session, &id, err);
+		if (status == JIT_ERROR_CONTEXT && r->n_generated) {
+			r->full = true;
+			break;
+		}
+		if (status != JIT_OK)
+			return status;
+		if (r->n_generated == 0)
+			r->first_token = now() - r->start;
+		if (!opt.ignore_eos && jit_model_is_end(r->model, id)) {
+			r->ended = true;
+			break;
+		}
+		if (!emit(r, id)) {
+			snprintf(err->message, sizeof err->message, "standard output could not be written: %s", strerror(errno));
+			return err->code = JIT_ERROR_IO;
+		}
+		r->n_generated++;
+	}
+	emit(r, -1);
+	return JIT_OK;
+}
+
+/* ---- reporting */
+
+static double rate(uint64_t n, double seconds) { return seconds > 0 ? (double)n / seconds : 0; }
+
+static const char *why_stopped(const struct run *r)
+{
+	return interrupted ? "interrupted" : r->ended ? "end of text" : r->full ? "context full" : "length";
+}
+
+static void print_summary(const struct run *r)
+{
+	jit_model_info info;
+	jit_session_stats s;
+
+	jit_model_get_info(r->model, &info);
+	jit_session_get_stats(r->session, &s);
+	fprintf(stderr, "\n%s\n", info.description);
+	fprintf(stderr, "load    %8.3f s   %.1f MiB of weights, %d thread%s\n", info.load_seconds, (double)info.weight_bytes / 0x1p20, s.threads, s.threads == 1 ? "" : "s");
+	fprintf(stderr, "kernels %8llu     %llu generated in %.2f ms, %llu from the cache, %.1f KiB of code\n", (unsigned long long)s.kernels,
+	        (unsigned long long)s.kernels_generated, 1e3 * s.generate_seconds, (unsigned long long)s.kernels_from_cache, (double)s.code_bytes / 1024);
+	fprintf(stderr, "prompt  %8llu tokens in %.3f s, %.1f tokens/s\n", (unsigned long long)s.prompt_tokens, s.prompt_seconds, rate(s.prompt_tokens, s.prompt_seconds));
+	double tps = rate(s.decode_tokens, s.decode_seconds);
+	fprintf(stderr, "decode  %8llu tokens in %.3f s, %.2f tokens/s, %.2f GB/s of weights\n", (unsigned long long)s.decode_tokens, s.decode_seconds, tps, tps * (double)info.token_bytes / 1e9);
+	fprintf(stderr, "first token after %.3f s; stopped: %s\n", r->first_token, why_stopped(r));
+}
+
+static int print_json(const struct run *r)
+{
+	jit_model_info info;
+	jit_session_stats s;
+	json_t *prompt = json_array(), *ids = json_array();
+	const int32_t *all = jit_session_ids(r->session);
+
+	jit_model_get_info(r->model, &info);
+	jit_session_get_stats(r->session, &s);
+	for (size_t i = 0; i < r->n_prompt + r->n_generated; i++)
+		json_array_append_new(i < r->n_prompt ? prompt : ids, json_integer(all[i]));
+	json_t *o = json_pack("{s:s, s:o, s:o, s:s%, s:s, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i}}",
+		"model", info.description, "prompt_ids", prompt, "ids", ids, "text", r->text ? r->text : "", r->n_text, "stopped", why_stopped(r),
+		"timings", "load_seconds", info.load_seconds, "first_token_seconds", r->first_token, "prompt_seconds", s.prompt_seconds, "decode_seconds", s.decode_seconds,
+		"generate_seconds", s.generate_seconds, "prompt_tokens_per_second", rate(s.prompt_tokens, s.prompt_seconds), "decode_tokens_per_second", rate(s.decode_tokens, s.decode_seconds),
+		"counters", "kernels", (json_int_t)s.kernels, "kernels_generated", (json_int_t)s.kernels_generated, "kernels_from_cache", (json_int_t)s.kernels_from_cache,
+		"code_bytes", (json_int_t)s.code_bytes, "weight_bytes", (json_int_t)info.weight_bytes, "token_bytes", (json_int_t)info.token_bytes, "kv_bytes", (json_int_t)s.kv_bytes,
+		"threads", s.threads, "context", s.context);
+	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+	json_decref(o);
+	if (!text) {
+		fprintf(stderr, "jitrun: the JSON line could not be made: no memory.\n");
+		return 1;
+	}
+	puts(text);
+	free(text);
+	return 0;
+}
+
+static int run_session(struct run *r, struct prompt *p)
+{
+	jit_error err = { 0 };
+	int status;
+
+	if (!p->ids && jit_model_tokenize(r->model, p->text, p->n, 1, 1, &p->ids, &p->n_ids, &err) != JIT_OK)
+		return fail(&err);
+	if (p->n_ids == 0) {
+		fprintf(stderr, "jitrun: the prompt is empty and this model has no beginning-of-text token to start from.\n");
+		return 1;
+	}
+	r->n_prompt = p->n_ids;
+	if (opt.echo && !opt.json && !opt.print_ids && p->text) {
+		fwrite(p->text, 1, p->n, stdout);
+		fflush(stdout);
+	}
+	status = feed(r, p, &err);
+	if (status == JIT_OK && !interrupted)
+		status = generate(r, &err);
+	if (interrupted && r->n_prompt > jit_session_length(r->session))
+		r->n_prompt = jit_session_length(r->session);
+	if (!opt.json && (opt.print_ids || isatty(STDOUT_FILENO) || opt.echo))
+		putchar('\n');
+	if (status != JIT_OK)
+		return fail(&err);
+	int rc = opt.json ? print_json(r) : 0;
+	if (fflush(stdout) != 0)
+		return 1;
+	if (!opt.quiet)
+		print_summary(r);
+	return rc ? rc : interrupted ? EXIT_INTERRUPTED : 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *path = NULL;
+	struct option_program program = { .name = "jitrun", .usage = "MODEL [options]", .purpose = "run a large language model with machine code generated for it",
+		.description = "jitrun reads a GGUF or safetensors model (a file, or a directory with config.json), generates machine code for exactly its shapes, "
+			"and continues the prompt on standard output. Timings go to standard error.",
+		.examples = "jitrun model.gguf --prompt \"Once upon a time\" -n 100\njitrun model-directory --file question.txt --temp 0.8 --top-p 0.9 --seed 7\njitrun model.gguf --prompt-ids 1,15043 --print-ids --quiet",
+		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .operand = &path, .max_operands = 1 };
+	struct run r = { .start = now() };
+	struct prompt p = { 0 };
+	jit_error err = { 0 };
+	struct sigaction on_int = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };   /* a second Ctrl-C ends at once */
+
+	if (!options_parse(&program, argc, argv))
+		return EXIT_USAGE;
+	if (opt.help || opt.version || opt.print_man || opt.print_completion) {
+		if (opt.version)
+			printf("jitrun %s\n", jit_version());
+		else
+			(opt.help ? options_help : opt.print_man ? options_man : options_completion)(&program, stdout);
+		return fflush(stdout) ? 1 : 0;
+	}
+	if (!path)
+		return usage("which model? Give a .gguf or .safetensors file or a model directory");
+	int rc = get_prompt(&p);
+	if (rc == 0) {
+		sigaction(SIGINT, &on_int, NULL);
+		r.model = open_model(path, &err);
+		r.session = r.model ? open_session(r.model, &err) : NULL;
+		rc = r.session ? run_session(&r, &p) : interrupted ? EXIT_INTERRUPTED : fail(&err);
+	}
+	jit_session_close(r.session);
+	jit_model_close(r.model);
+	free(r.text);
+	free(p.text);
+	free(p.ids);
+	return rc;
+}

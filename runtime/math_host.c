@@ -1,0 +1,82 @@
+#include "runtime/math_host.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+
+static double from_bits(uint64_t u) { double d; memcpy(&d, &u, 8); return d; }
+static uint64_t to_bits(double d) { uint64_t u; memcpy(&u, &d, 8); return u; }
+
+/* Adding and subtracting 1.5 * 2^52 rounds to the nearest integer, ties to even. */
+static double round_even(double x)
+{
+	const double magic = 6755399441055744.0;
+	volatile double t = x + magic;      /* volatile: no algebra may cancel it */
+	return t - magic;
+}
+
+static const double ln2_hi = 6.93147180369123816490e-01, ln2_lo = 1.90821492927058770002e-10;
+
+double math_host_exp(double x)
+{
+	if (!(x >= -745.0))
+		return x != x ? x : 0.0;
+	if (x > 709.78)
+		return (double)INFINITY;
+	double n = round_even(x * 1.44269504088896338700);
+	double r = (x - n * ln2_hi) - n * ln2_lo;
+	double sum = 1.0;                    /* Taylor by Horner; |r| <= 0.347: 14 terms reach 2^-53 */
+	for (int i = 14; i >= 1; i--)
+		sum = 1.0 + r * sum / i;
+	int e = (int)n, half = e / 2;        /* two steps, so that denormal results are scaled once each */
+	return sum * from_bits((uint64_t)(half + 1023) << 52) * from_bits((uint64_t)(e - half + 1023) << 52);
+}
+
+double math_host_log(double x)
+{
+	uint64_t u = to_bits(x);
+	int e = (int)(u >> 52) - 1023;
+	double m = from_bits((u & 0x000fffffffffffffull) | 0x3ff0000000000000ull);
+	if (m > 1.41421356237309504880) {
+		m *= 0.5;
+		e++;
+	}
+	/* log m = 2 atanh((m-1)/(m+1)); the argument is at most 0.1716, its square 0.0295 */
+	double t = (m - 1.0) / (m + 1.0), t2 = t * t, sum = 0.0;
+	for (int k = 25; k >= 1; k -= 2)
+		sum = sum * t2 + 1.0 / k;
+	return e * ln2_hi + (2.0 * t * sum + e * ln2_lo);
+}
+
+double math_host_pow(double x, double y)
+{
+	return math_host_exp(y * math_host_log(x));
+}
+
+double math_host_sqrt(double x)
+{
+	return sqrt(x);                      /* IEEE: one instruction, correctly rounded everywhere */
+}
+
+void math_host_sincos(double x, double *s, double *c)
+{
+	/* pi/2 in three parts of 33 bits: n times each of the first two is exact for |n| < 2^20, and beyond that the error
+	 * stays far below a float's, which is what the tables are rounded to */
+	const double p1 = 1.57079632673412561417e+00, p2 = 6.07710050630396597660e-11, p3 = 2.02226624879595063154e-21;
+	double n = round_even(x * 6.36619772367581382433e-01);
+	double r = ((x - n * p1) - n * p2) - n * p3, r2 = r * r;
+	double sn = 0.0, cs = 0.0;
+	for (int k = 17; k >= 3; k -= 2)     /* sin r = r (1 - r2/(2*3) (1 - r2/(4*5) ...)) */
+		sn = (1.0 - sn) * r2 / ((k - 1) * k);
+	sn = r * (1.0 - sn);
+	for (int k = 18; k >= 2; k -= 2)
+		cs = (1.0 - cs) * r2 / ((k - 1) * k);
+	cs = 1.0 - cs;
+	switch ((int64_t)n & 3) {
+	case 0: *s = sn; *c = cs; break;
+	case 1: *s = cs; *c = -sn; break;
+	case 2: *s = -sn; *c = -cs; break;
+	default: *s = -cs; *c = sn; break;
+	}
+}

@@ -1,0 +1,164 @@
+/* runtime/model.c - jit_model: a file made ready. Owns the order of opening and closing; sessions borrow everything here. */
+#include "runtime/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels-templates/templates.h"
+#include "runtime/pool.h"
+#include "runtime/system.h"
+
+const char *jit_version(void) { return JITRUN_VERSION; }
+
+int model_report(jit_error *out, const struct error *e)
+{
+	static const int status[] = { [ERROR_NONE] = JIT_OK, [ERROR_IO] = JIT_ERROR_IO, [ERROR_FORMAT] = JIT_ERROR_FORMAT,
+		[ERROR_UNSUPPORTED] = JIT_ERROR_UNSUPPORTED, [ERROR_MEMORY] = JIT_ERROR_MEMORY, [ERROR_ARGUMENT] = JIT_ERROR_ARGUMENT,
+		[ERROR_DEVICE] = JIT_ERROR_DEVICE };
+	if (out) {
+		out->code = status[e->code];
+		memcpy(out->message, e->text, sizeof out->message);
+	}
+	return status[e->code];
+}
+
+static bool open_dump(FILE **out, const char *path, struct error *err)
+{
+	if (!path)
+		return true;
+	*out = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+	return *out ? true : error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+static bool choose_device(jit_model *m, const jit_model_options *o, struct error *err)
+{
+	const char *device = o->device ? o->device : "cpu";
+
+	if (strcmp(device, "cpu") != 0 && strcmp(device, "ref") != 0)
+		return error_set(err, ERROR_ARGUMENT, "device \"%.32s\" is unknown; known: cpu, ref", device);
+	m->reference = strcmp(device, "ref") == 0;
+	if (!o->isa)
+		return (m->target = target_native(err)) != NULL;
+	m->target = target_find(o->isa);
+	if (!m->target)
+		return error_set(err, ERROR_ARGUMENT, "isa \"%.32s\" is unknown; known: avx2", o->isa);
+	return m->reference || target_native(err) != NULL;
+}
+
+/* A cache that cannot be used for want of a directory is no reason to refuse to run; one that is dangerous is. */
+static bool open_cache(jit_model *m, const char *dir, struct error *err)
+{
+	char path[4096];
+
+	if (m->reference || (dir && !*dir))
+		return true;
+	if (dir)
+		return (m->cache = cache_open(dir, err)) != NULL;
+	struct error ignored = { 0 };
+	if (cache_default_dir(path, sizeof path))
+		m->cache = cache_open(path, &ignored);
+	return true;
+}
+
+static bool open_parts(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
+{
+	if (!choose_device(m, o, err) || !open_dump(&m->dump_ir, o->dump_ir, err) || !open_dump(&m->dump_asm, o->dump_asm, err) ||
+	    !open_cache(m, o->cache_dir, err) || !model_open(&m->file, path, 0, err))
+		return false;
+	m->f32_activations = o->f32_activations != 0;
+	model_describe(&m->file, m->description, sizeof m->description);
+	struct registry_options ro = { .build = template_build, .cache = m->cache, .perf_map = o->perf_map != 0,
+	                               .dump_ir = m->dump_ir, .dump_asm = m->dump_asm };
+	m->registry = registry_open(&ro, err);
+	if (!m->registry)
+		return false;
+	struct pool *pool = pool_open(o->threads > 0 ? o->threads : system_default_threads(), err);
+	if (!pool)
+		return false;
+	bool ok = weights_open(&m->weights, &m->file, pool, o->progress, o->progress_user, err);
+	pool_close(pool);
+	return ok;
+}
+
+jit_model *jit_model_open(const char *path, const jit_model_options *options, jit_error *err)
+{
+	static const jit_model_options defaults;
+	struct error e = { 0 };
+	double start = system_seconds();
+	jit_model *m = calloc(1, sizeof *m);
+
+	if (!m)
+		error_set(&e, ERROR_MEMORY, "no memory for a model");
+	else if (!path || !*path)
+		error_set(&e, ERROR_ARGUMENT, "the model's path is empty");
+	else if (options && options->threads < 0)
+		error_set(&e, ERROR_ARGUMENT, "threads: %d is less than 0", options->threads);
+	else
+		open_parts(m, path, options ? options : &defaults, &e);
+	if (e.code != ERROR_NONE) {
+		model_report(err, &e);
+		jit_model_close(m);
+		return NULL;
+	}
+	m->load_seconds = system_seconds() - start;
+	return m;
+}
+
+void jit_model_close(jit_model *m)
+{
+	if (!m)
+		return;
+	if (m->registry)
+		registry_close(m->registry);
+	if (m->cache)
+		cache_close(m->cache);
+	weights_close(&m->weights);
+	if (m->file.file)
+		model_close(&m->file);
+	if (m->dump_ir && m->dump_ir != stdout)
+		fclose(m->dump_ir);
+	if (m->dump_asm && m->dump_asm != stdout)
+		fclose(m->dump_asm);
+	free(m);
+}
+
+void jit_model_get_info(const jit_model *m, jit_model_info *out)
+{
+	const struct model_spec *s = &m->file.spec;
+	*out = (jit_model_info){ .description = m->description, .vocab = (int)s->vocab, .layers = (int)s->layers, .hidden = (int)s->hidden,
+		.context_trained = (int)s->context_train, .has_tokenizer = m->file.tokenizer != NULL, .file_bytes = m->file.file_bytes,
+		.weight_bytes = m->weights.packed_bytes, .token_bytes = m->weights.token_bytes, .load_seconds = m->load_seconds };
+}
+
+static bool need_tokenizer(const jit_model *m, struct error *e)
+{
+	return m->file.tokenizer ? true : error_set(e, ERROR_UNSUPPORTED, "this model has no tokenizer, so text cannot be used with it; token ids can");
+}
+
+int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,
+                       int32_t **ids, size_t *n_ids, jit_error *err)
+{
+	struct error e = { 0 };
+	unsigned flags = (add_special ? TOKENIZE_BOS_EOS : 0) | (parse_special ? TOKENIZE_SPECIAL : 0);
+
+	if (need_tokenizer(m, &e))
+		tokenizer_encode(m->file.tokenizer, text, n, flags, ids, n_ids, &e);
+	return model_report(err, &e);
+}
+
+char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, size_t *n_text, jit_error *err)
+{
+	struct error e = { 0 };
+	char *text = NULL;
+
+	if (need_tokenizer(m, &e))
+		text = tokenizer_decode(m->file.tokenizer, ids, n, false, n_text, &e);
+	model_report(err, &e);
+	return text;
+}
+
+int jit_model_is_end(const jit_model *m, int32_t id)
+{
+	return m->file.tokenizer && tokenizer_is_eog(m->file.tokenizer, id);
+}

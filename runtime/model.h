@@ -1,0 +1,29 @@
+/* runtime/model.h - the inside of a jit_model, shared by model.c and session.c. */
+#ifndef RUNTIME_MODEL_H
+#define RUNTIME_MODEL_H
+
+#include "jit/registry.h"
+#include "loaders/model.h"
+#include "loaders/tokenizer.h"
+#include "runtime/jitrun.h"
+#include "runtime/plan.h"
+#include "runtime/weights.h"
+
+struct jit_model {
+	struct model file;
+	struct weights weights;
+	struct cache *cache;
+	struct registry *registry;
+	const struct target *target;
+	bool reference;                 /* device "ref" */
+	bool f32_activations;
+	FILE *dump_ir, *dump_asm;
+	char description[256];
+	double load_seconds;
+	uint64_t token_bytes;
+};
+
+/* Fills the public error from the internal one; returns the status. */
+int model_report(jit_error *out, const struct error *e);
+
+#endif

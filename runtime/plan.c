@@ -1,0 +1,315 @@
+#include "runtime/plan.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels-templates/templates.h"
+#include "runtime/math_host.h"
+
+/* Prompt columns go through tiles this wide, the rest through a narrower one; results do not depend on it (numerics.h). */
+enum { TILE_COLUMNS = 4, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, KERNELS_MOST = 128, ARGS_MOST = 10 };
+
+struct builder {
+	struct plan *p;
+	const struct model_spec *spec;
+	const struct plan_buffers *buf;
+	const struct plan_cache *kv;
+	const struct plan_options *opt;
+	size_t launch_capacity, args_used, position_capacity;
+	uint32_t n;                             /* columns */
+};
+
+static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
+static uint64_t f32_slot(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+
+static struct key new_key(const struct builder *b, enum key_kind kind)
+{
+	struct key k;
+	memset(&k, 0, sizeof k);
+	k.kind = (uint8_t)kind;
+	k.target = (uint8_t)b->opt->target->id;
+	k.codegen = key_codegen_id;
+	return k;
+}
+
+static uint32_t find_kernel(struct builder *b, const struct key *key)
+{
+	struct plan *p = b->p;
+	for (size_t i = 0; i < p->n_kernels; i++)
+		if (key_equal(&p->kernel[i].key, key))
+			return (uint32_t)i;
+	assert(p->n_kernels < KERNELS_MOST);
+	p->kernel[p->n_kernels].key = *key;
+	return (uint32_t)p->n_kernels++;
+}
+
+/* Adds a launch of units [begin, end). Returns its argument slots, all zero. */
+static uint64_t *launch(struct builder *b, const struct key *key, int n_args, int64_t begin, int64_t end)
+{
+	struct plan *p = b->p;
+	assert(p->n_launches < b->launch_capacity && n_args <= ARGS_MOST);
+	struct plan_launch *l = &p->launch[p->n_launches++];
+	l->kernel = find_kernel(b, key);
+	l->n_args = (uint32_t)n_args;
+	l->begin = begin;
+	l->end = end;
+	l->arg = p->args + b->args_used;
+	b->args_used += ARGS_MOST;
+	return l->arg;
+}
+
+static void barrier(struct builder *b) { b->p->launch[b->p->n_launches - 1].barrier = true; }
+
+static void position_slot(struct builder *b, uint64_t *slot)
+{
+	assert(b->p->n_positions < b->position_capacity);
+	b->p->position[b->p->n_positions++] = slot;
+}
+
+static enum dtype activation_for(const struct builder *b, enum dtype weight)
+{
+	return b->opt->f32_activations ? DTYPE_F32 : weight_default_activation(weight);
+}
+
+static bool wants_int8(const struct builder *b, enum dtype weight) { return activation_for(b, weight) == DTYPE_Q8_0; }
+
+/* An activation in both of its forms, n columns from `column` on. */
+struct input { const float *x; const int8_t *q; const float *s; };
+
+struct matmul {
+	const struct weights_matrix *w, *w2;
+	const float *bias, *bias2;
+	struct input in;
+	float *out; int8_t *outq; float *outs;
+	uint32_t flags, columns;
+};
+
+static void matmul_launch(struct builder *b, const struct matmul *m, uint32_t first, uint32_t width, uint32_t tiles,
+                          uint32_t row_blocks, int64_t begin, int64_t end)
+{
+	struct key key = new_key(b, KEY_MATMUL);
+	enum dtype act = activation_for(b, m->w->type);
+	uint64_t kp = numerics_pad(m->w->k), rp = numerics_pad(m->w->rows);
+
+	if (begin >= end)
+		return;
+	key.weight = (uint8_t)(m->w->type + 1);
+	key.activation = (uint8_t)(act + 1);
+	key.rows = (uint32_t)m->w->rows;
+	key.k = (uint32_t)m->w->k;
+	key.columns = width;
+	key.row_blocks = (uint8_t)row_blocks;
+	key.flags = m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
+	uint64_t *a = launch(b, &key, MATMUL_ARGS, begin, end);
+	a[MATMUL_W] = address(m->w->packed);
+	if (act == DTYPE_Q8_0) {
+		a[MATMUL_X] = address(m->in.q + first * kp);
+		a[MATMUL_XS] = address(m->in.s + first * (kp / 32));
+	} else {
+		a[MATMUL_X] = address(m->in.x + first * kp);
+	}
+	a[MATMUL_OUT] = address(m->out + first * rp);
+	a[MATMUL_TILES] = tiles;
+	a[MATMUL_BIAS] = address(m->bias);
+	a[MATMUL_W2] = m->w2 ? address(m->w2->packed) : 0;
+	a[MATMUL_BIAS2] = address(m->bias2);
+	if (m->flags & KEY_QUANTISED_OUT) {
+		a[MATMUL_OUTQ] = address(m->outq + first * rp);
+		a[MATMUL_OUTS] = address(m->outs + first * (rp / 32));
+	}
+}
+
+/* One matrix times m->columns columns: tiles of TILE_COLUMNS and a rest; row blocks in pairs when one column leaves the registers for it. */
+static void matmul(struct builder *b, const struct matmul *m)
+{
+	uint32_t width = m->columns < TILE_COLUMNS ? m->columns : TILE_COLUMNS;
+	uint32_t tiles = m->columns / width, rest = m->columns % width;
+	int64_t blocks = (int64_t)((m->w->rows + 31) / 32);
+	uint32_t pair = width == 1 && !m->w2 && blocks > 1 ? 2 : 1;
+
+	matmul_launch(b, m, 0, width, tiles, pair, 0, blocks / pair);
+	if (blocks % pair)
+		matmul_launch(b, m, 0, width, tiles, 1, blocks - 1, blocks);
+	if (rest)
+		matmul_launch(b, m, width * tiles, rest, 1, 1, 0, blocks);
+}
+
+static void norm(struct builder *b, const float *x, const float *weight, bool int8, uint32_t columns, float *out, int8_t *outq, float *outs)
+{
+	struct key key = new_key(b, KEY_NORM);
+	key.k = b->spec->hidden;
+	key.flags = int8 ? KEY_QUANTISED_OUT : 0;
+	uint64_t *a = launch(b, &key, NORM_ARGS, 0, columns);
+	a[NORM_X] = address(x);
+	a[NORM_WEIGHT] = address(weight);
+	a[NORM_OUT] = address(out);
+	a[NORM_EPS] = f32_slot(b->spec->norm_eps);
+	a[NORM_OUTQ] = address(outq);
+	a[NORM_OUTS] = address(outs);
+	barrier(b);
+}
+
+static void quantise(struct builder *b, const float *x, int8_t *q, float *s, uint64_t k)
+{
+	struct key key = new_key(b, KEY_QUANTISE);
+	uint64_t *a = launch(b, &key, QUANTISE_ARGS, 0, (int64_t)(b->n * (numerics_pad(k) / 32)));
+	a[QUANTISE_X] = address(x);
+	a[QUANTISE_OUTQ] = address(q);
+	a[QUANTISE_OUTS] = address(s);
+	barrier(b);
+}
+
+static void embed(struct builder *b, const struct weights *w)
+{
+	struct key key = new_key(b, KEY_EMBED);
+	key.weight = (uint8_t)(w->embed.type + 1);
+	key.rows = (uint32_t)w->embed.rows;
+	key.k = (uint32_t)w->embed.k;
+	uint64_t *a = launch(b, &key, EMBED_ARGS, 0, b->n);
+	a[EMBED_W] = address(w->embed.packed);
+	a[EMBED_IDS] = address(b->buf->ids);
+	a[EMBED_OUT] = address(b->buf->x);
+	barrier(b);
+}
+
+static void rotate_and_store(struct builder *b, const struct weights_layer *l, const uint8_t *kcache, const uint8_t *vcache)
+{
+	const struct model_spec *s = b->spec;
+	const struct plan_buffers *buf = b->buf;
+	struct key key = new_key(b, KEY_ROPE);
+
+	key.heads = s->heads;
+	key.head_dim = s->head_dim;
+	key.flags = l->q_norm ? KEY_QK_NORM : 0;
+	uint64_t *a = launch(b, &key, ROPE_ARGS, 0, (int64_t)b->n * s->heads);
+	a[ROPE_IN] = address(buf->q);
+	a[ROPE_OUT] = address(buf->qr);
+	a[ROPE_COS] = address(buf->cos);
+	a[ROPE_SIN] = address(buf->sin);
+	a[ROPE_NORM] = address(l->q_norm);
+	a[ROPE_EPS] = f32_slot(s->norm_eps);
+	a[ROPE_SCALE] = f32_slot((float)(1.0 / math_host_sqrt((double)s->head_dim)));
+
+	key = new_key(b, KEY_KV_STORE);
+	key.kv_heads = s->kv_heads;
+	key.head_dim = s->head_dim;
+	key.kv = (uint8_t)(b->kv->type + 1);
+	key.flags = l->k_norm ? KEY_QK_NORM : 0;
+	a = launch(b, &key, KV_STORE_ARGS, 0, (int64_t)b->n * s->kv_heads);
+	a[KV_STORE_K] = address(buf->k);
+	a[KV_STORE_V] = address(buf->v);
+	a[KV_STORE_KCACHE] = address(kcache);
+	a[KV_STORE_VCACHE] = address(vcache);
+	a[KV_STORE_COS] = address(buf->cos);
+	a[KV_STORE_SIN] = address(buf->sin);
+	a[KV_STORE_NORM] = address(l->k_norm);
+	a[KV_STORE_EPS] = f32_slot(s->norm_eps);
+	a[KV_STORE_CAPACITY] = b->kv->capacity;
+	position_slot(b, &a[KV_STORE_POS0]);
+	barrier(b);
+}
+
+static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, const uint8_t *vcache)
+{
+	const struct model_spec *s = b->spec;
+	struct key key = new_key(b, KEY_ATTENTION);
+	bool window = s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);
+
+	key.heads = s->heads;
+	key.kv_heads = s->kv_heads;
+	key.head_dim = s->head_dim;
+	key.kv = (uint8_t)(b->kv->type + 1);
+	key.flags = window ? KEY_WINDOW : 0;
+	uint64_t *a = launch(b, &key, ATTENTION_ARGS, 0, (int64_t)b->n * s->kv_heads);
+	a[ATTENTION_Q] = address(b->buf->qr);
+	a[ATTENTION_KCACHE] = address(kcache);
+	a[ATTENTION_VCACHE] = address(vcache);
+	a[ATTENTION_OUT] = address(b->buf->ao);
+	a[ATTENTION_CAPACITY] = b->kv->capacity;
+	a[ATTENTION_SLIDING] = s->sliding_window;
+	position_slot(b, &a[ATTENTION_POS0]);
+	b->p->launch[b->p->n_launches - 1].dynamic = b->n > 1;
+	barrier(b);
+}
+
+static void layer(struct builder *b, const struct weights *w, uint32_t i)
+{
+	const struct weights_layer *l = &w->layer[i];
+	const struct plan_buffers *f = b->buf;
+	const uint8_t *kcache = b->kv->base + i * b->kv->layer_bytes, *vcache = kcache + b->kv->k_bytes;
+	const struct input xn = { f->xn, f->xnq, f->xns }, ao = { f->ao, f->aoq, f->aos }, h = { f->h, f->hq, f->hs };
+	uint32_t n = b->n;
+
+	norm(b, f->x, l->attn_norm, wants_int8(b, l->q.type) || wants_int8(b, l->k.type) || wants_int8(b, l->v.type), n, f->xn, f->xnq, f->xns);
+	matmul(b, &(struct matmul){ .w = &l->q, .bias = l->q_bias, .in = xn, .out = f->q, .columns = n });
+	matmul(b, &(struct matmul){ .w = &l->k, .bias = l->k_bias, .in = xn, .out = f->k, .columns = n });
+	matmul(b, &(struct matmul){ .w = &l->v, .bias = l->v_bias, .in = xn, .out = f->v, .columns = n });
+	barrier(b);
+	rotate_and_store(b, l, kcache, vcache);
+	attention(b, i, kcache, vcache);
+	if (wants_int8(b, l->o.type))
+		quantise(b, f->ao, f->aoq, f->aos, l->o.k);
+	matmul(b, &(struct matmul){ .w = &l->o, .bias = l->o_bias, .in = ao, .out = f->x, .flags = KEY_RESIDUAL, .columns = n });
+	barrier(b);
+	norm(b, f->x, l->ffn_norm, wants_int8(b, l->gate.type), n, f->xn, f->xnq, f->xns);
+	bool down_int8 = wants_int8(b, l->down.type);
+	matmul(b, &(struct matmul){ .w = &l->gate, .w2 = &l->up, .bias = l->gate_bias, .bias2 = l->up_bias, .in = xn, .out = f->h, .outq = f->hq, .outs = f->hs,
+	                            .flags = KEY_SILU_MUL | (down_int8 ? KEY_QUANTISED_OUT : 0), .columns = n });
+	barrier(b);
+	matmul(b, &(struct matmul){ .w = &l->down, .bias = l->down_bias, .in = h, .out = f->x, .flags = KEY_RESIDUAL, .columns = n });
+	barrier(b);
+}
+
+static void logits(struct builder *b, const struct weights *w, enum plan_logits which)
+{
+	const struct plan_buffers *f = b->buf;
+	uint32_t n = which == PLAN_ALL_LOGITS ? b->n : 1, first = b->n - n;
+
+	assert(n <= f->logit_columns);
+	norm(b, f->x + first * numerics_pad(b->spec->hidden), w->final_norm, wants_int8(b, w->lm_head.type), n, f->xn, f->xnq, f->xns);
+	matmul(b, &(struct matmul){ .w = &w->lm_head, .in = { f->xn, f->xnq, f->xns }, .out = f->logits, .columns = n });
+	barrier(b);
+}
+
+bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w, const struct plan_buffers *buffers,
+                const struct plan_cache *kv, uint32_t columns, enum plan_logits which, const struct plan_options *opt, struct error *err)
+{
+	struct builder b = { .p = p, .spec = spec, .buf = buffers, .kv = kv, .opt = opt, .n = columns };
+
+	assert(columns >= 1 && columns <= buffers->columns);
+	memset(p, 0, sizeof *p);
+	p->columns = columns;
+	p->logits = which;
+	b.launch_capacity = (size_t)spec->layers * LAUNCHES_PER_LAYER + LAUNCHES_OUTSIDE;
+	b.position_capacity = (size_t)spec->layers * 2;
+	p->kernel = calloc(KERNELS_MOST, sizeof *p->kernel);
+	p->launch = calloc(b.launch_capacity, sizeof *p->launch);
+	p->args = calloc(b.launch_capacity * ARGS_MOST, sizeof *p->args);
+	p->position = calloc(b.position_capacity, sizeof *p->position);
+	if (!p->kernel || !p->launch || !p->args || !p->position) {
+		plan_free(p);
+		return error_set(err, ERROR_MEMORY, "no memory for a plan of %u layers", spec->layers);
+	}
+	embed(&b, w);
+	for (uint32_t i = 0; i < spec->layers; i++)
+		layer(&b, w, i);
+	if (which != PLAN_NO_LOGITS)
+		logits(&b, w, which);
+	return true;
+}
+
+void plan_set_position(struct plan *p, uint64_t position)
+{
+	for (size_t i = 0; i < p->n_positions; i++)
+		*p->position[i] = position;
+}
+
+void plan_free(struct plan *p)
+{
+	free(p->kernel);
+	free(p->launch);
+	free(p->args);
+	free(p->position);
+	memset(p, 0, sizeof *p);
+}

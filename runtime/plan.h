@@ -1,0 +1,66 @@
+/* runtime/plan.h - one pass through the model as data: launches with keys, arguments and barriers.
+ *
+ * Owns: the order of the kernels of a forward pass for a given number of columns, and where each finds its operands. A plan is built
+ * once per (columns, logits) and run many times; only the position changes between runs. It knows no device: the reference device
+ * interprets it, the CPU runs it as one parallel region.
+ */
+#ifndef RUNTIME_PLAN_H
+#define RUNTIME_PLAN_H
+
+#include <stdatomic.h>
+
+#include "jit/key.h"
+#include "jit/target.h"
+#include "loaders/model.h"
+#include "runtime/weights.h"
+
+/* Activation buffers of one session, sized for `columns` tokens; layouts in templates.h. q and s pairs are int8 blocks and their scales. */
+struct plan_buffers {
+	uint32_t columns;                       /* capacity */
+	int32_t *ids;
+	float *cos, *sin;
+	float *x, *xn, *q, *qr, *k, *v, *ao, *h, *logits;      /* logits: [logit_columns][kp(vocab)] */
+	int8_t *xnq, *aoq, *hq; float *xns, *aos, *hs;
+	uint32_t logit_columns;
+};
+
+struct plan_cache {                             /* KV of one session */
+	enum dtype type;
+	uint64_t capacity;                      /* positions, a multiple of NUMERICS_CHUNK */
+	uint64_t k_bytes, layer_bytes;          /* of one layer: K part; both */
+	uint8_t *base;
+};
+
+enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_LOGITS };
+
+struct plan_options {
+	const struct target *target;
+	bool f32_activations;
+};
+
+struct plan_kernel { struct key key; void *handle; };      /* handle: the device's, set by its prepare */
+
+struct plan_launch {
+	uint32_t kernel, n_args;
+	int64_t begin, end;                     /* work units */
+	uint64_t *arg;
+	bool barrier;                           /* everything before must be finished before what follows */
+	bool dynamic;                           /* units differ in cost: threads take them one by one */
+	_Atomic int64_t next;
+};
+
+struct plan {
+	uint32_t columns; enum plan_logits logits;
+	struct plan_kernel *kernel; size_t n_kernels;
+	struct plan_launch *launch; size_t n_launches;
+	uint64_t *args;
+	uint64_t **position; size_t n_positions;               /* argument slots that hold the first column's position */
+};
+
+/* False: err. The plan borrows everything. */
+bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w, const struct plan_buffers *buffers,
+                const struct plan_cache *kv, uint32_t columns, enum plan_logits logits, const struct plan_options *opt, struct error *err);
+void plan_set_position(struct plan *p, uint64_t position);
+void plan_free(struct plan *p);
+
+#endif

@@ -1,0 +1,165 @@
+#include "runtime/sampling.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/math_host.h"
+
+enum { DEFAULT_WINDOW = 64 };
+
+struct sampling_candidate { float logit; int32_t id; };
+
+bool sampling_open(struct sampling *s, int32_t vocab)
+{
+	s->vocab = vocab;
+	s->work = malloc((size_t)vocab * sizeof *s->work);
+	s->candidate = malloc((size_t)vocab * sizeof *s->candidate);
+	return s->work && s->candidate;
+}
+
+void sampling_close(struct sampling *s)
+{
+	free(s->work);
+	free(s->candidate);
+}
+
+static int32_t argmax(const float *x, int32_t n)
+{
+	/* two passes: a maximum that vectorises, then its first place */
+	float m = -INFINITY;
+	for (int32_t i = 0; i < n; i++)
+		m = x[i] > m ? x[i] : m;
+	for (int32_t i = 0; i < n; i++)
+		if (x[i] == m)
+			return i;
+	return 0;                            /* all NaN */
+}
+
+static const float *penalise(struct sampling *s, const float *logits, const int32_t *history, size_t n)
+{
+	float p = s->params.repeat_penalty;
+	size_t window = s->params.repeat_window > 0 ? (size_t)s->params.repeat_window : DEFAULT_WINDOW;
+
+	if (p == 1 || !(p > 0) || n == 0)
+		return logits;
+	memcpy(s->work, logits, (size_t)s->vocab * sizeof *logits);
+	for (size_t i = n > window ? n - window : 0; i < n; i++) {
+		int32_t id = history[i];     /* from the untouched logits: a token seen twice is not penalised twice */
+		s->work[id] = logits[id] > 0 ? logits[id] / p : logits[id] * p;
+	}
+	return s->work;
+}
+
+/* A total order: larger logit first, then lower id, so that ties never depend on the sort. */
+static bool before(struct sampling_candidate a, struct sampling_candidate b)
+{
+	return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+static void sift(struct sampling_candidate *h, int32_t at, int32_t n)
+{
+	struct sampling_candidate c = h[at];
+	for (;;) {
+		int32_t kid = 2 * at + 1;
+		if (kid >= n)
+			break;
+		if (kid + 1 < n && before(h[kid + 1], h[kid]))
+			kid++;
+		if (!before(h[kid], c))
+			break;
+		h[at] = h[kid];
+		at = kid;
+	}
+	h[at] = c;
+}
+
+static double random_unit(uint64_t seed, uint64_t position)
+{
+	uint64_t z = seed + (position + 1) * 0x9e3779b97f4a7c15ull;       /* splitmix64 (Steele, Lea, Flood 2014) */
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	z ^= z >> 31;
+	return (double)(z >> 11) * 0x1p-53;
+}
+
+/* Takes candidates from the heap, best first, into the array's end (heap sort), until the filters are satisfied.
+ * Returns how many; they then lie at h[n-1], h[n-2], ... */
+static int32_t take_best(const jit_sampling *p, struct sampling_candidate *h, int32_t n, double total, float top)
+{
+	int32_t taken = 0, left = n;
+	double sum = 0, want = p->top_p > 0 && p->top_p < 1 ? p->top_p * total : INFINITY;
+	double floor = p->min_p > 0 ? top + math_host_log(p->min_p) : -INFINITY;
+
+	while (left > 0) {
+		struct sampling_candidate best = h[0];
+		if (taken && (best.logit < floor || sum >= want || (p->top_k > 0 && taken >= p->top_k)))
+			break;
+		sum += math_host_exp((double)best.logit - top);
+		h[0] = h[--left];
+		sift(h, 0, left);
+		h[left] = best;
+		taken++;
+	}
+	return taken;
+}
+
+/* The mass of all candidates, as top-p needs it: of the top-k when both are set. A float exp is enough for a threshold, but must be the same everywhere. */
+static double total_mass(const struct sampling_candidate *h, int32_t n, float top)
+{
+	double sum = 0;
+	for (int32_t i = 0; i < n; i++) {
+		float x = h[i].logit - top;
+		if (x > -30)
+			sum += math_host_exp((double)x);
+	}
+	return sum;
+}
+
+int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *history, size_t position)
+{
+	const jit_sampling *p = &s->params;
+	struct sampling_candidate *h = s->candidate;
+	int32_t n = 0;
+
+	logits = penalise(s, logits, history, position);
+	int32_t best = argmax(logits, s->vocab);
+	if (!(p->temperature > 0) || p->top_k == 1)
+		return best;
+	float top = logits[best];
+	/* what lies this far below the best has no chance that a double could show, whatever the filters; without a filter the temperature widens it */
+	float reach = 40.0f * (p->temperature > 1 ? p->temperature : 1);
+	for (int32_t i = 0; i < s->vocab; i++)
+		if (logits[i] >= top - reach)
+			h[n++] = (struct sampling_candidate){ logits[i], i };
+	if (n == 0)
+		return best;
+	for (int32_t i = n / 2; i-- > 0;)
+		sift(h, i, n);
+	double total = p->top_p > 0 && p->top_p < 1 ? total_mass(h, n, top) : 0;
+	if (p->top_k > 0 && p->top_k < n && total > 0) {      /* top-p counts the mass of the top-k only */
+		jit_sampling k_only = { .top_k = p->top_k };
+		int32_t k = take_best(&k_only, h, n, 0, top);
+		memmove(h, h + n - k, (size_t)k * sizeof *h);
+		for (int32_t i = 0, j = k - 1; i < j; i++, j--) {
+			struct sampling_candidate t = h[i];
+			h[i] = h[j];
+			h[j] = t;
+		}
+		n = k;                                        /* best first is a heap already */
+		total = total_mass(h, n, top);
+	}
+	bool filtered = total > 0 || p->top_k > 0 || p->min_p > 0;
+	int32_t taken = filtered ? take_best(p, h, n, total, top) : n;
+	double sum = 0, u = random_unit(p->seed, position);
+	for (int32_t i = 0; i < taken; i++)
+		sum += math_host_exp(((double)h[n - 1 - i].logit - top) / p->temperature);
+	double at = u * sum;
+	sum = 0;
+	for (int32_t i = 0; i < taken; i++) {
+		sum += math_host_exp(((double)h[n - 1 - i].logit - top) / p->temperature);
+		if (at < sum)
+			return h[n - 1 - i].id;
+	}
+	return h[n - taken].id;
+}

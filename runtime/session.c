@@ -1,0 +1,372 @@
+/* runtime/session.c - jit_session: one conversation. Owns the KV cache, the activation buffers, the plans and the position.
+ *
+ * Tokens 0 .. computed-1 are in the KV cache; `length` may be ahead of it by tokens chosen or fed but not yet computed. Nothing is allocated per
+ * token: plans are built once for each number of columns, all buffers at open.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels-templates/numerics.h"
+#include "runtime/dev.h"
+#include "runtime/jitrun.h"
+#include "runtime/model.h"
+#include "runtime/rope.h"
+#include "runtime/sampling.h"
+#include "runtime/system.h"
+
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 64, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3 };
+
+struct jit_session {
+	jit_model *model;
+	struct device *device;
+	struct pool *pool;
+	struct plan_buffers buf;
+	struct plan_cache kv;
+	uint8_t *arena; size_t arena_bytes, kv_bytes;
+	struct plan **plan;                     /* [batch + 1][LOGIT_KINDS], built when first needed */
+	uint32_t batch, context;
+	int32_t *ids;                           /* context + 1: the last may be chosen but never computed */
+	size_t length, computed;
+	bool logits_valid;                      /* they belong to token computed - 1 */
+	struct sampling sampling;
+	struct utf8_stream stream;
+	char *text; size_t text_capacity;
+	uint64_t prompt_tokens, decode_tokens;
+	double prompt_seconds, decode_seconds;
+};
+
+/* ---- opening */
+
+static uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
+
+struct carve { uint8_t *base; uint64_t at; };
+
+/* Two passes over the same list: the first with base NULL counts, the second hands out. */
+static void *carve(struct carve *c, uint64_t bytes)
+{
+	void *p = c->base ? c->base + c->at : NULL;
+	c->at += round_up(bytes + SLACK, ALIGN);
+	return p;
+}
+
+static void carve_buffers(struct carve *c, struct plan_buffers *b, const struct model_spec *s, uint32_t columns)
+{
+	uint64_t hidden = numerics_pad(s->hidden), ffn = numerics_pad(s->ffn), qw = numerics_pad((uint64_t)s->heads * s->head_dim),
+	         kw = numerics_pad((uint64_t)s->kv_heads * s->head_dim), n = columns, f = sizeof(float);
+
+	b->columns = columns;
+	b->logit_columns = 1;
+	b->ids = carve(c, n * sizeof(int32_t));
+	b->cos = carve(c, n * s->head_dim / 2 * f);
+	b->sin = carve(c, n * s->head_dim / 2 * f);
+	b->x = carve(c, n * hidden * f);
+	b->xn = carve(c, n * hidden * f);
+	b->xnq = carve(c, n * hidden);
+	b->xns = carve(c, n * hidden / 32 * f);
+	b->q = carve(c, n * qw * f);
+	b->qr = carve(c, n * qw * f);
+	b->k = carve(c, n * kw * f);
+	b->v = carve(c, n * kw * f);
+	b->ao = carve(c, n * qw * f);
+	b->aoq = carve(c, n * qw);
+	b->aos = carve(c, n * qw / 32 * f);
+	b->h = carve(c, n * ffn * f);
+	b->hq = carve(c, n * ffn);
+	b->hs = carve(c, n * ffn / 32 * f);
+	b->logits = carve(c, numerics_pad(s->vocab) * f);
+}
+
+static uint64_t kv_layout(struct plan_cache *kv, const struct model_spec *s, uint32_t context, bool f32)
+{
+	kv->type = f32 ? DTYPE_F32 : DTYPE_F16;
+	kv->capacity = round_up(context, NUMERICS_CHUNK);
+	kv->k_bytes = round_up((uint64_t)s->kv_heads * s->head_dim * kv->capacity * dtype_table[kv->type].bytes + SLACK, ALIGN);
+	kv->layer_bytes = 2 * kv->k_bytes;
+	return kv->layer_bytes * s->layers;
+}
+
+static bool open_memory(jit_session *s, bool kv_f32, struct error *err)
+{
+	const struct model_spec *spec = &s->model->file.spec;
+	struct carve c = { 0 };
+
+	carve_buffers(&c, &s->buf, spec, s->batch);
+	uint64_t buffers = round_up(c.at, 4096), available = system_available_memory();
+	s->kv_bytes = kv_layout(&s->kv, spec, s->context, kv_f32);
+	s->arena_bytes = buffers + s->kv_bytes;
+	if (s->arena_bytes > available)
+		return error_set(err, ERROR_MEMORY, "a context of %u tokens needs %.1f GiB of memory (KV cache %.1f GiB) and %.1f GiB are available; ask for a smaller context",
+		                 s->context, (double)s->arena_bytes / 0x1p30, (double)s->kv_bytes / 0x1p30, (double)available / 0x1p30);
+	s->arena = system_map(s->arena_bytes);
+	if (!s->arena)
+		return error_set(err, ERROR_MEMORY, "the system refused %llu bytes for a context of %u tokens", (unsigned long long)s->arena_bytes, s->context);
+	s->kv.base = s->arena + buffers;
+	c = (struct carve){ .base = s->arena };
+	carve_buffers(&c, &s->buf, spec, s->batch);
+	s->ids = malloc(((size_t)s->context + 1) * sizeof *s->ids);
+	s->plan = calloc(((size_t)s->batch + 1) * LOGIT_KINDS, sizeof *s->plan);
+	if (!s->ids || !s->plan || !sampling_open(&s->sampling, (int32_t)spec->vocab))
+		return error_set(err, ERROR_MEMORY, "no memory for a session of %u tokens", s->context);
+	return true;
+}
+
+static bool check_options(const jit_session_options *o, struct error *err)
+{
+	if (o->context < 0)
+		return error_set(err, ERROR_ARGUMENT, "context: %d is less than 0", o->context);
+	if (o->threads < 0)
+		return error_set(err, ERROR_ARGUMENT, "threads: %d is less than 0", o->threads);
+	if (o->batch < 0 || o->batch > MAX_BATCH)
+		return error_set(err, ERROR_ARGUMENT, "batch: %d is not in 1..%d", o->batch, MAX_BATCH);
+	return true;
+}
+
+static bool session_open(jit_session *s, jit_model *m, const jit_session_options *o, struct error *err)
+{
+	uint32_t trained = m->file.spec.context_train;
+
+	s->model = m;
+	if (!check_options(o, err))
+		return false;
+	s->context = o->context ? (uint32_t)o->context : trained && trained < DEFAULT_CONTEXT ? trained : DEFAULT_CONTEXT;
+	s->batch = o->batch ? (uint32_t)o->batch : DEFAULT_BATCH;
+	if (s->batch > s->context)
+		s->batch = s->context;
+	if (!open_memory(s, o->kv_f32 != 0, err))
+		return false;
+	s->sampling.params = o->sampling;
+	s->pool = pool_open(o->threads ? o->threads : system_default_threads(), err);
+	if (!s->pool)
+		return false;
+	s->device = m->reference ? dev_ref_open(m->target, err) : dev_cpu_open(m->registry, err);
+	return s->device != NULL;
+}
+
+jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err)
+{
+	static const jit_session_options defaults;
+	struct error e = { 0 };
+	jit_session *s = calloc(1, sizeof *s);
+
+	if (!s)
+		error_set(&e, ERROR_MEMORY, "no memory for a session");
+	if (s && session_open(s, m, options ? options : &defaults, &e))
+		return s;
+	model_report(err, &e);
+	jit_session_close(s);
+	return NULL;
+}
+
+void jit_session_close(jit_session *s)
+{
+	if (!s)
+		return;
+	if (s->device)
+		s->device->close(s->device);
+	pool_close(s->pool);
+	for (size_t i = 0; s->plan && i < ((size_t)s->batch + 1) * LOGIT_KINDS; i++)
+		if (s->plan[i]) {
+			plan_free(s->plan[i]);
+			free(s->plan[i]);
+		}
+	free(s->plan);
+	sampling_close(&s->sampling);
+	system_unmap(s->arena, s->arena_bytes);
+	free(s->ids);
+	free(s->text);
+	free(s);
+}
+
+/* ---- computing */
+
+static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits logits, struct error *err)
+{
+	struct plan **slot = &s->plan[(size_t)columns * LOGIT_KINDS + logits];
+	struct plan_options opt = { .target = s->model->target, .f32_activations = s->model->f32_activations };
+
+	if (*slot)
+		return *slot;
+	struct plan *p = calloc(1, sizeof *p);
+	if (!p) {
+		error_set(err, ERROR_MEMORY, "no memory for a plan");
+		return NULL;
+	}
+	if (!plan_build(p, &s->model->file.spec, &s->model->weights, &s->buf, &s->kv, columns, logits, &opt, err) ||
+	    !s->device->prepare(s->device, p, err)) {
+		plan_free(p);
+		free(p);
+		return NULL;
+	}
+	return *slot = p;
+}
+
+/* Computes tokens computed .. length-1, in passes of at most `batch`; logits of the last. */
+static bool compute(jit_session *s, struct error *err)
+{
+	const struct weights *w = &s->model->weights;
+
+	while (s->computed < s->length) {
+		size_t left = s->length - s->computed;
+		uint32_t n = left < s->batch ? (uint32_t)left : s->batch;
+		struct plan *p = find_plan(s, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS, err);
+		if (!p)
+			return false;
+		s->logits_valid = false;
+		memcpy(s->buf.ids, s->ids + s->computed, n * sizeof *s->ids);
+		rope_rows(s->buf.cos, s->buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor, s->computed, n);
+		plan_set_position(p, s->computed);
+		dev_run(s->device, p, s->pool);
+		s->computed += n;
+	}
+	s->logits_valid = s->computed > 0;
+	return true;
+}
+
+/* Whether `more` further tokens find room; the message says what the session has. */
+static int check_room(const jit_session *s, size_t more, jit_error *err)
+{
+	if (more <= s->context && s->length <= s->context - more)
+		return JIT_OK;
+	if (err) {
+		struct error e = { 0 };
+		error_set(&e, ERROR_ARGUMENT, "the context of %u tokens is full: %zu are in use and %zu more were asked for", s->context, s->length, more);
+		model_report(err, &e);
+		err->code = JIT_ERROR_CONTEXT;
+	}
+	return JIT_ERROR_CONTEXT;
+}
+
+int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err)
+{
+	struct error e = { 0 };
+	size_t length = s->length, computed = s->computed;
+	double start = system_seconds();
+
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] < 0 || (uint32_t)ids[i] >= s->model->file.spec.vocab) {
+			error_set(&e, ERROR_ARGUMENT, "token %zu is %d, which is not in 0..%u", i, ids[i], s->model->file.spec.vocab - 1);
+			return model_report(err, &e);
+		}
+	if (n == 0)
+		return JIT_OK;
+	int status = check_room(s, n, err);
+	if (status != JIT_OK)
+		return status;
+	memcpy(s->ids + s->length, ids, n * sizeof *ids);
+	s->length += n;
+	if (!compute(s, &e)) {
+		s->length = length;
+		s->computed = computed;
+		s->logits_valid = false;
+		return model_report(err, &e);
+	}
+	s->prompt_tokens += s->computed - computed;
+	s->prompt_seconds += system_seconds() - start;
+	return JIT_OK;
+}
+
+int jit_session_feed_text(jit_session *s, const char *text, size_t n, jit_error *err)
+{
+	int32_t *ids = NULL;
+	size_t n_ids = 0;
+	int status = jit_model_tokenize(s->model, text, n, s->length == 0, 1, &ids, &n_ids, err);
+
+	if (status == JIT_OK)
+		status = jit_session_feed(s, ids, n_ids, err);
+	free(ids);
+	return status;
+}
+
+/* Computes what is pending and makes sure there are logits. */
+static int settle(jit_session *s, jit_error *err)
+{
+	struct error e = { 0 };
+	size_t before = s->computed;
+	double start = system_seconds();
+
+	if (s->length > s->context)
+		return check_room(s, 0, err);
+	if (s->computed < s->length) {
+		if (!compute(s, &e))
+			return model_report(err, &e);
+		s->decode_tokens += s->computed - before;
+		s->decode_seconds += system_seconds() - start;
+	}
+	if (!s->logits_valid) {
+		error_set(&e, ERROR_ARGUMENT, "there are no logits: feed at least one token first");
+		return model_report(err, &e);
+	}
+	return JIT_OK;
+}
+
+int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
+{
+	int status = settle(s, err);
+
+	if (status != JIT_OK)
+		return status;
+	double start = system_seconds();
+	*id = sampling_choose(&s->sampling, s->buf.logits, s->ids, s->length);
+	s->ids[s->length++] = *id;
+	s->decode_seconds += system_seconds() - start;
+	return JIT_OK;
+}
+
+const float *jit_session_logits(jit_session *s, jit_error *err)
+{
+	return settle(s, err) == JIT_OK ? s->buf.logits : NULL;
+}
+
+/* ---- the rest */
+
+const char *jit_session_text(jit_session *s, int32_t id, size_t *n)
+{
+	const struct tokenizer *t = s->model->file.tokenizer;
+
+	*n = 0;
+	if (!s->text) {
+		if (!(s->text = malloc(64)))
+			return "";
+		s->text_capacity = 64;
+	}
+	if (id < 0)
+		*n = tokenizer_stream_end(&s->stream, s->text);
+	else if (t) {
+		size_t got = tokenizer_stream(t, &s->stream, id, false, &s->text, &s->text_capacity);
+		*n = got == SIZE_MAX ? 0 : got;
+	}
+	return s->text;
+}
+
+size_t jit_session_length(const jit_session *s) { return s->length; }
+const int32_t *jit_session_ids(const jit_session *s) { return s->ids; }
+
+int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (n > s->length) {
+		error_set(&e, ERROR_ARGUMENT, "rewind to %zu: the session has %zu tokens", n, s->length);
+		return model_report(err, &e);
+	}
+	if (n < s->computed) {
+		s->computed = n;
+		s->logits_valid = false;
+	}
+	s->length = n;
+	return JIT_OK;
+}
+
+void jit_session_set_sampling(jit_session *s, const jit_sampling *p) { s->sampling.params = *p; }
+
+void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
+{
+	struct registry_counters c = { 0 };
+
+	registry_count(s->model->registry, &c);
+	*out = (jit_session_stats){ .prompt_tokens = s->prompt_tokens, .decode_tokens = s->decode_tokens, .prompt_seconds = s->prompt_seconds,
+		.decode_seconds = s->decode_seconds, .kernels = c.generated + c.from_disk, .kernels_generated = c.generated, .kernels_from_cache = c.from_disk,
+		.generate_seconds = 1e-9 * (double)c.generated_ns, .code_bytes = c.code_bytes, .kv_bytes = s->kv_bytes,
+		.threads = pool_threads(s->pool), .context = (int)s->context };
+}

@@ -1,0 +1,250 @@
+#include "runtime/weights.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kernels-templates/templates.h"
+#include "runtime/rope.h"
+#include "runtime/system.h"
+
+/* Slack behind the packed weights: kernels prefetch past the end and may load whole vectors there. */
+enum { ARENA_SLACK = 4096, ARENA_ALIGN = 4096, SLICE_BYTES = 4 << 20, MATRICES_PER_LAYER = 7 };
+
+/* One matrix to pack: where from, where to. */
+struct job {
+	const struct model_tensor *tensor;
+	uint8_t *out;
+	uint64_t blocks, block_bytes;
+	uint64_t slice_blocks, slices, first_slice;   /* work is handed out in slices */
+	uint32_t head_dim;
+};
+
+struct packing {
+	const struct model *model;
+	struct job *job; size_t n_jobs;
+	uint64_t slices;
+	_Atomic uint64_t next, bytes_done;
+	_Atomic int stop;
+	uint64_t bytes_total;
+	int (*progress)(void *, uint64_t, uint64_t); void *user;
+};
+
+/* Row r of the packed matrix is which row of the file? GGUF llama files hold the halves of each head interleaved. */
+static uint64_t source_row(const struct job *j, uint64_t r)
+{
+	if (!j->tensor->rope_pairs)
+		return r;
+	uint64_t in_head = r % j->head_dim, half = j->head_dim / 2;
+	return r - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
+}
+
+static void pack_slice(const struct packing *p, const struct job *j, uint64_t slice)
+{
+	const struct model_tensor *t = j->tensor;
+	uint64_t b0 = slice * j->slice_blocks, b1 = b0 + j->slice_blocks;
+
+	if (b1 > j->blocks)
+		b1 = j->blocks;
+	uint64_t r0 = b0 * 32, r1 = b1 * 32 < t->rows ? b1 * 32 : t->rows;
+#ifdef MADV_POPULATE_READ
+	/* One call maps the slice's pages, where the kernel knows it; otherwise faults do, one by one. */
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)(t->data + r0 * t->row_bytes) / page * page;
+	madvise((void *)first, (uintptr_t)(t->data + r1 * t->row_bytes) - first, MADV_POPULATE_READ);
+#endif
+	for (uint64_t b = b0; b < b1; b++) {
+		const void *row[32];
+		for (unsigned i = 0; i < 32; i++) {
+			uint64_t r = b * 32 + i;
+			row[i] = r < t->rows ? t->data + source_row(j, r) * t->row_bytes : NULL;
+		}
+		weight_pack_block(t->type, j->out + b * j->block_bytes, row, t->cols);
+	}
+	model_drop_pages(p->model, t, r0 * t->row_bytes, (r1 - r0) * t->row_bytes);
+}
+
+static void pack_worker(void *user, int worker, int workers)
+{
+	struct packing *p = user;
+	(void)workers;
+
+	while (!atomic_load(&p->stop)) {
+		uint64_t s = atomic_fetch_add(&p->next, 1);
+		if (s >= p->slices)
+			return;
+		size_t lo = 0, hi = p->n_jobs;       /* the last job whose first slice is <= s */
+		while (hi - lo > 1) {
+			size_t mid = (lo + hi) / 2;
+			if (p->job[mid].first_slice <= s)
+				lo = mid;
+			else
+				hi = mid;
+		}
+		const struct job *j = &p->job[lo];
+		pack_slice(p, j, s - j->first_slice);
+		uint64_t done = atomic_fetch_add(&p->bytes_done, j->slice_blocks * j->block_bytes) + j->slice_blocks * j->block_bytes;
+		if (worker == 0 && p->progress && p->progress(p->user, done < p->bytes_total ? done : p->bytes_total, p->bytes_total))
+			atomic_store(&p->stop, 1);
+	}
+}
+
+/* Collects the matrices in the order a token reads them, so that one token streams the arena from front to back. */
+struct entry { const struct model_tensor *tensor; struct weights_matrix *matrix; };
+
+static size_t list_matrices(struct entry *e, const struct model *m, struct weights *w)
+{
+	const struct model_spec *s = &m->spec;
+	size_t n = 0;
+
+	if (!s->tied)
+		e[n++] = (struct entry){ &s->embed, &w->embed };
+	for (uint32_t i = 0; i < s->layers; i++) {
+		const struct model_layer *l = &s->layer[i];
+		struct weights_layer *wl = &w->layer[i];
+		const struct entry seven[MATRICES_PER_LAYER] = { { &l->q, &wl->q }, { &l->k, &wl->k }, { &l->v, &wl->v }, { &l->o, &wl->o },
+			{ &l->gate, &wl->gate }, { &l->up, &wl->up }, { &l->down, &wl->down } };
+		memcpy(e + n, seven, sizeof seven);
+		n += MATRICES_PER_LAYER;
+	}
+	e[n++] = (struct entry){ s->tied ? &s->embed : &s->lm_head, &w->lm_head };
+	return n;
+}
+
+static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p, struct error *err)
+{
+	const struct model_spec *s = &m->spec;
+	struct entry *e = calloc((size_t)s->layers * MATRICES_PER_LAYER + 2, sizeof *e);
+	uint64_t at = 0;
+
+	p->job = calloc((size_t)s->layers * MATRICES_PER_LAYER + 2, sizeof *p->job);
+	if (!e || !p->job) {
+		free(e);
+		return error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
+	}
+	p->n_jobs = list_matrices(e, m, w);
+	for (int pass = 0; pass < 2; pass++) {
+		at = 0;
+		for (size_t i = 0; i < p->n_jobs; i++) {
+			const struct model_tensor *t = e[i].tensor;
+			struct job *j = &p->job[i];
+			*j = (struct job){ .tensor = t, .out = w->arena + at, .blocks = (t->rows + 31) / 32,
+			                   .block_bytes = weight_block_bytes(t->type, t->cols), .head_dim = s->head_dim };
+			j->slice_blocks = SLICE_BYTES / j->block_bytes ? SLICE_BYTES / j->block_bytes : 1;
+			j->slices = (j->blocks + j->slice_blocks - 1) / j->slice_blocks;
+			j->first_slice = i ? p->job[i - 1].first_slice + p->job[i - 1].slices : 0;
+			p->slices = j->first_slice + j->slices;
+			*e[i].matrix = (struct weights_matrix){ .type = t->type, .rows = t->rows, .k = t->cols, .packed = j->out };
+			at += (j->blocks * j->block_bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+			if (pass == 0 && e[i].tensor != &s->embed)
+				w->token_bytes += j->blocks * j->block_bytes;
+			else if (pass == 0 && s->tied)
+				w->token_bytes += j->blocks * j->block_bytes;
+		}
+		if (pass == 0) {
+			w->packed_bytes = at;
+			w->arena_bytes = at + ARENA_SLACK;
+			if (!(w->arena = system_map(w->arena_bytes))) {
+				free(e);
+				return error_set(err, ERROR_MEMORY, "the packed weights need %llu bytes and the system refused them", (unsigned long long)w->arena_bytes);
+			}
+		}
+	}
+	free(e);
+	if (s->tied)
+		w->embed = w->lm_head;
+	p->bytes_total = at;
+	pool_run(pool, pack_worker, p);
+	if (atomic_load(&p->stop))
+		return error_set(err, ERROR_ARGUMENT, "loading was stopped by the progress function");
+	if (p->progress)
+		p->progress(p->user, p->bytes_total, p->bytes_total);
+	return true;
+}
+
+static const float *convert_vector(float **at, const struct model_tensor *t, uint32_t head_dim)
+{
+	float *out = *at;
+
+	if (!t->data)
+		return NULL;
+	weight_to_f32(t->type, out, t->data, t->cols);
+	if (t->rope_pairs) {                     /* as source_row: halves apart */
+		float head[4096];
+		assert(head_dim <= 4096);
+		for (uint64_t h = 0; h < t->cols; h += head_dim) {
+			memcpy(head, out + h, head_dim * sizeof *head);
+			for (uint32_t i = 0; i < head_dim / 2; i++) {
+				out[h + i] = head[2 * i];
+				out[h + head_dim / 2 + i] = head[2 * i + 1];
+			}
+		}
+	}
+	*at += numerics_pad(t->cols);
+	return out;
+}
+
+enum { VECTORS_PER_LAYER = 11 };
+
+static void layer_vectors(const struct model_layer *l, const struct model_tensor *t[VECTORS_PER_LAYER])
+{
+	const struct model_tensor *all[VECTORS_PER_LAYER] = { &l->attn_norm, &l->ffn_norm, &l->q_norm, &l->k_norm, &l->q_bias, &l->k_bias, &l->v_bias,
+		&l->o_bias, &l->gate_bias, &l->up_bias, &l->down_bias };
+	memcpy(t, all, sizeof all);
+}
+
+static bool convert_vectors(struct weights *w, const struct model_spec *s, struct error *err)
+{
+	const struct model_tensor *t[VECTORS_PER_LAYER];
+	uint64_t floats = numerics_pad(s->final_norm.cols);
+
+	for (uint32_t i = 0; i < s->layers; i++) {
+		layer_vectors(&s->layer[i], t);
+		for (int v = 0; v < VECTORS_PER_LAYER; v++)
+			floats += t[v]->data ? numerics_pad(t[v]->cols) : 0;
+	}
+	if (posix_memalign((void **)&w->vectors, 64, floats * sizeof(float) + 256) != 0)
+		return error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases", (unsigned long long)floats * 4);
+	memset(w->vectors, 0, floats * sizeof(float) + 256);
+	float *at = w->vectors;
+	w->final_norm = convert_vector(&at, &s->final_norm, s->head_dim);
+	for (uint32_t i = 0; i < s->layers; i++) {
+		struct weights_layer *l = &w->layer[i];
+		const float **out[VECTORS_PER_LAYER] = { &l->attn_norm, &l->ffn_norm, &l->q_norm, &l->k_norm, &l->q_bias, &l->k_bias, &l->v_bias, &l->o_bias,
+			&l->gate_bias, &l->up_bias, &l->down_bias };
+		layer_vectors(&s->layer[i], t);
+		for (int v = 0; v < VECTORS_PER_LAYER; v++)
+			*out[v] = convert_vector(&at, t[v], s->head_dim);
+	}
+	return true;
+}
+
+bool weights_open(struct weights *w, const struct model *m, struct pool *pool,
+                  int (*progress)(void *, uint64_t, uint64_t), void *user, struct error *err)
+{
+	struct packing p = { .model = m, .progress = progress, .user = user };
+
+	memset(w, 0, sizeof *w);
+	w->layer = calloc(m->spec.layers, sizeof *w->layer);
+	w->inv_freq = calloc(m->spec.head_dim / 2, sizeof *w->inv_freq);
+	bool ok = w->layer && w->inv_freq ? true : error_set(err, ERROR_MEMORY, "no memory for %u layers", m->spec.layers);
+	if (ok)
+		w->rope_factor = rope_frequencies(w->inv_freq, &m->spec.rope);
+	/* vectors first: they are small, and the pages between big tensors are then read once */
+	ok = ok && convert_vectors(w, &m->spec, err) && pack_matrices(w, m, pool, &p, err);
+	free(p.job);
+	if (!ok)
+		weights_close(w);
+	return ok;
+}
+
+void weights_close(struct weights *w)
+{
+	system_unmap(w->arena, w->arena_bytes);
+	free(w->vectors);
+	free(w->inv_freq);
+	free(w->layer);
+	memset(w, 0, sizeof *w);
+}

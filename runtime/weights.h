@@ -1,0 +1,41 @@
+/* runtime/weights.h - a model's weights as kernels want them.
+ *
+ * Owns: the packed matrices in one large mapping, the small f32 vectors (norms, biases, rotation frequencies), and the packing itself:
+ * tensor by tensor in parallel, source pages dropped behind, so that peak memory stays near the file's size.
+ * Never keeps a pointer into the model's files afterwards.
+ */
+#ifndef RUNTIME_WEIGHTS_H
+#define RUNTIME_WEIGHTS_H
+
+#include "loaders/model.h"
+#include "runtime/pool.h"
+
+struct weights_matrix {
+	enum dtype type;
+	uint64_t rows, k;
+	const uint8_t *packed;              /* blocks of 32 rows (templates.h) */
+};
+
+struct weights_layer {
+	struct weights_matrix q, k, v, o, gate, up, down;
+	const float *attn_norm, *ffn_norm, *q_norm, *k_norm;    /* padded to 32 with zeros; NULL: none */
+	const float *q_bias, *k_bias, *v_bias, *o_bias, *gate_bias, *up_bias, *down_bias;
+};
+
+struct weights {
+	struct weights_matrix embed, lm_head;     /* lm_head.packed == embed.packed when tied */
+	const float *final_norm;
+	struct weights_layer *layer;
+	float *inv_freq;                          /* head_dim/2, scaling included */
+	float rope_factor;                        /* multiplies cos and sin */
+	uint64_t packed_bytes, token_bytes;       /* token_bytes: matrix bytes read for one token */
+	uint8_t *arena; size_t arena_bytes;
+	float *vectors;
+};
+
+/* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. */
+bool weights_open(struct weights *w, const struct model *m, struct pool *pool,
+                  int (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err);
+void weights_close(struct weights *w);
+
+#endif
