@@ -7,6 +7,7 @@
  */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
+#pragma clang diagnostic ignored "-Wpass-failed"        /* a build without optimisation vectorises nothing, rightly */
 #else
 #pragma GCC optimize("O3", "fp-contract=off")
 #endif
@@ -28,7 +29,10 @@ struct interp_ins {
 	int64_t imm;            /* or: the displacement; the offset of a local; the instruction a loop or endloop goes to */
 };
 
+struct interp_call { const uint64_t *arg; int64_t begin, end; };
+
 struct interp_program {
+	void (*go)(const struct interp_program *p, char *frame, const struct interp_call *call);
 	size_t n_ins;
 	unsigned lanes;
 	size_t frame_bytes;
@@ -93,27 +97,6 @@ static void interp_decode(struct interp_program *p, const struct ir *ir, const s
 		}
 	}
 	assert(depth == 0);
-}
-
-struct interp_program *interp_compile(const struct ir *ir)
-{
-	struct interp_layout l;
-	struct interp_program *p = NULL;
-
-	assert(!ir->error);
-	if (!interp_lay_out(&l, ir))
-		return NULL;
-	assert(l.bytes <= UINT32_MAX);
-	p = malloc(sizeof *p + ir->n_ins * sizeof *p->ins);
-	if (p) {
-		p->n_ins = ir->n_ins;
-		p->lanes = ir->lanes;
-		p->frame_bytes = l.bytes;
-		p->locals = (uint32_t)l.locals;
-		interp_decode(p, ir, &l);
-	}
-	free(l.offset);
-	return p;
 }
 
 void interp_free(struct interp_program *p)
@@ -185,8 +168,6 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 	for (size_t l = 0; l < (lanes); l++) \
 		statement; \
 	break; }
-
-struct interp_call { const uint64_t *arg; int64_t begin, end; };
 
 static inline __attribute__((always_inline))
 void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call, const unsigned W)
@@ -289,15 +270,40 @@ INSTANCE(interp_16_fma, FMA, 16)
 INSTANCE(interp_32_fma, FMA, 32)
 #endif
 
-static void interp_dispatch(const struct interp_program *p, char *frame, const struct interp_call *call)
+void interp_use_portable(struct interp_program *p)
 {
+	p->go = p->lanes == 8 ? interp_8 : p->lanes == 16 ? interp_16 : interp_32;
+}
+
+static void interp_choose(struct interp_program *p)
+{
+	interp_use_portable(p);
 #ifdef __x86_64__
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-		(p->lanes == 8 ? interp_8_fma : p->lanes == 16 ? interp_16_fma : interp_32_fma)(p, frame, call);
-		return;
-	}
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		p->go = p->lanes == 8 ? interp_8_fma : p->lanes == 16 ? interp_16_fma : interp_32_fma;
 #endif
-	(p->lanes == 8 ? interp_8 : p->lanes == 16 ? interp_16 : interp_32)(p, frame, call);
+}
+
+struct interp_program *interp_compile(const struct ir *ir)
+{
+	struct interp_layout l;
+	struct interp_program *p = NULL;
+
+	assert(!ir->error);
+	if (!interp_lay_out(&l, ir))
+		return NULL;
+	assert(l.bytes <= UINT32_MAX);
+	p = malloc(sizeof *p + ir->n_ins * sizeof *p->ins);
+	if (p) {
+		p->n_ins = ir->n_ins;
+		p->lanes = ir->lanes;
+		p->frame_bytes = l.bytes;
+		p->locals = (uint32_t)l.locals;
+		interp_decode(p, ir, &l);
+		interp_choose(p);
+	}
+	free(l.offset);
+	return p;
 }
 
 bool interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin, int64_t end)
@@ -308,7 +314,7 @@ bool interp_run(const struct interp_program *p, void *frame, const uint64_t *arg
 	if (!frame && !(frame = own = aligned_alloc(64, (p->frame_bytes + 63) & ~(size_t)63)))
 		return false;
 	assert((uintptr_t)frame % 64 == 0);
-	interp_dispatch(p, frame, &call);
+	p->go(p, frame, &call);
 	free(own);
 	return true;
 }

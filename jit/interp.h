@@ -12,6 +12,8 @@ struct interp_program;
 
 /* ir must verify. NULL: out of memory. */
 struct interp_program *interp_compile(const struct ir *ir);
+/* For tests: from now on p runs the instance that needs nothing beyond the base instruction set, also where the host has more. */
+void interp_use_portable(struct interp_program *p);
 void interp_free(struct interp_program *p);
 
 /* Bytes of working memory one run needs: registers and locals. */
