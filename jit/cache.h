@@ -10,6 +10,7 @@
 #include "jit/compile.h"
 
 struct cache;
+/* damaged: the misses that found something, and could not use it. */
 struct cache_counters { uint64_t hits, misses, damaged, stored, store_failed; };
 
 /* Opens (creates, mode 0700) a cache directory. NULL and err on refusal. */

@@ -27,12 +27,13 @@ struct registry_options {
 	compile_build_fn build;
 	struct cache *cache;          /* borrowed; NULL: none */
 	bool perf_map;                /* write /tmp/perf-PID.map lines */
-	FILE *dump_ir, *dump_asm;
+	FILE *dump_ir, *dump_asm;     /* NULL: none; with either, kernels are generated even when the cache has them */
 };
 struct registry *registry_open(const struct registry_options *opt, struct error *err);
 void registry_close(struct registry *r);
 
-/* Thread-safe. NULL with err set when the key cannot be built. *from may be NULL. */
+/* Thread-safe. NULL with err set when the key cannot be built: everyone who waited for that attempt is told, and the next asker tries
+ * again. *from may be NULL. */
 const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
 
 struct registry_counters { uint64_t generated, from_disk, from_memory, generated_ns, from_disk_ns, code_bytes; };

@@ -21,6 +21,11 @@ const struct target *target_find(const char *name)
 	return NULL;
 }
 
+bool target_runs(const struct target *native, const struct target *t)
+{
+	return native && t->backend != BACKEND_NONE && t->backend == native->backend && t->id <= native->id;
+}
+
 const struct target *target_judge(const struct target_cpu *cpu, struct error *err)
 {
 	const char *missing = NULL;

@@ -26,6 +26,8 @@ extern const struct target target_table[TARGET_COUNT];
 const struct target *target_find(const char *name);                  /* NULL: unknown */
 /* The best target this CPU runs (cpuid, and the operating system's xgetbv). NULL and a sentence when AVX2, FMA or F16C is missing. */
 const struct target *target_native(struct error *err);
+/* Whether a machine whose best target is native runs code made for t. Targets of one backend stand in order: each runs the ones before. */
+bool target_runs(const struct target *native, const struct target *t);
 
 /* What cpuid and xgetbv said; target_native() fills it and asks target_judge(). */
 struct target_cpu { uint32_t leaf1_ecx, leaf7_ebx; uint64_t xcr0; };
