@@ -83,7 +83,8 @@ static inline unsigned ir_x_stride(int64_t imm) { return (unsigned)((uint64_t)im
  * bug; err names the instruction. Run between passes and by every test. */
 bool ir_verify(const struct ir *ir, struct error *err);
 
-/* One instruction per line, loops indented: "%12:F = ffma %3 %4 %12". ir_parse reads the same text back (tests). */
+/* One instruction per line, loops indented: "%12:F = ffma %3 %4 %12" (the form: print.c). ir_parse reads the same text back (tests);
+ * it initialises ir, and leaves it free on failure; whether the kernel is well formed is ir_verify's. */
 void ir_print(const struct ir *ir, FILE *out);
 bool ir_parse(struct ir *ir, const char *text, struct error *err);
 
