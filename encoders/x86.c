@@ -14,8 +14,8 @@
 #define NO_VEX(pp, map, op, l, digit) X86_FACTS(op, X86_P_##pp, X86_MAP_##map, X86_W_W0, X86_L_##l, digit)
 #define EVEX(w, tuple) X86_EVEX_FACTS(X86_W_##w, X86_T_##tuple)
 #define NO_EVEX 0u
-#define NO_MASK X86_NO_MASK
-#define EVEX_FIRST X86_EVEX_FIRST
+#define NO_MASK (X86_NO_MASK >> 24)               /* EVEX() moves it up together with the tuple */
+#define EVEX_FIRST (X86_EVEX_FIRST >> 24)
 
 const struct x86_row x86_rows[] = {
 #define X86(id, name, form, sig, facts, evex) { X86_##id, X86_F_##form, sig, facts | evex },
