@@ -44,7 +44,7 @@ const char *tokenizer_piece(const struct tokenizer *t, int32_t id, bool first, b
                             char scratch[256], size_t *n);
 
 /* Streaming decode: feeds one token, gives the complete UTF-8 characters now known (0 bytes while inside one).
- * Bytes that can never become a character come out as U+FFFD. utf8_stream_end flushes what is left. */
+ * Bytes that can never become a character come out as U+FFFD. tokenizer_stream_end flushes what is left. */
 struct utf8_stream { unsigned char held[4]; unsigned n_held; bool started; };
 size_t tokenizer_stream(const struct tokenizer *t, struct utf8_stream *s, int32_t id, bool special,
                         char **out, size_t *cap);     /* *out grows by realloc; returns bytes, or (size_t)-1 on no memory */
@@ -56,6 +56,8 @@ char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, 
 size_t tokenizer_size(const struct tokenizer *t);
 int32_t tokenizer_bos(const struct tokenizer *t);                 /* -1: none */
 bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);     /* ends a generation: EOS, EOT, <|im_end|>, ... */
+/* One more end token (generation_config.json may name some). Only before the tokenizer is shared between threads. */
+bool tokenizer_add_eog(struct tokenizer *t, int32_t id, struct error *err);
 int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t n);  /* id of exactly this token text, or -1 */
 
 #endif
