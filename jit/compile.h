@@ -24,8 +24,9 @@ struct compile_stats {
 };
 
 struct compile_options {
-	/* tests shrink the register files to provoke spills; 0: the target's own */
+	/* tests shrink the register files to provoke spills (4 of each at least); 0: the target's own */
 	unsigned max_vector_regs, max_gprs;
+	uint32_t seed;                       /* not 0: scrambles the register allocator's free choices */
 	FILE *dump_ir, *dump_asm;            /* NULL: no dump; asm as ".byte" lines a disassembler accepts, with the key as comment */
 };
 

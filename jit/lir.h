@@ -1,0 +1,111 @@
+/* jit/lir.h - the machine-level form between selection and bytes: x86 instructions on virtual registers.
+ *
+ * Owns: the instruction record, the table of forms (which operands a form has, of which class, which one may be the memory
+ * operand), the constant pool, and the verifier of both stages. Three-address everywhere: a form whose machine
+ * instruction overwrites an operand is resolved by x86_emit.c once registers are known, so no pass before it knows
+ * tied operands. Nothing here knows the IR's meaning.
+ *
+ * A value has one register for its whole life; control flow is counted loops only. Rule for editors: every operand a form
+ * reads stands in a, b, c, base or index, and dst is all it writes, except LIR_GATHER, which also destroys c.
+ */
+#ifndef JIT_LIR_H
+#define JIT_LIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "encoders/x86.h"
+
+enum lir_class { LIR_NONE, LIR_VEC, LIR_GPR, LIR_CLASSES };
+
+/* Register numbers: 0 none, LIR_MEM stands where the memory operand goes, virtual registers from LIR_FIRST on. */
+enum { LIR_MEM = 1, LIR_FIRST = 2 };
+
+/* What the memory operand addresses. POOL and slots: disp counts bytes of the pool, slots of the class. */
+enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SLOT, LIR_AT_GPR_SLOT };
+
+/*   form      dst   a     b     c     may be memory   shares    what it does
+ * `shares`: operands whose register the destination likes to take over, best first; '!' alone: must differ from all. */
+#define LIR_FORMS(X) \
+	X(IDIOM,    VEC,  NONE, NONE, NONE, 0,            "",    "op dst, dst, dst: zeros or ones") \
+	X(CONST,    VEC,  NONE, NONE, NONE, 0,            "",    "dst = the pool's constant") \
+	X(MOV,      VEC,  VEC,  NONE, NONE, LIR_A,        "a",   "copy, load or reload") \
+	X(OP2,      VEC,  VEC,  NONE, NONE, LIR_A,        "a",   "op dst, a") \
+	X(OP2I,     VEC,  VEC,  NONE, NONE, 0,            "a",   "op dst, a, imm") \
+	X(FROM_GPR, VEC,  GPR,  NONE, NONE, LIR_A,        "",    "op dst, a") \
+	X(OP3,      VEC,  VEC,  VEC,  NONE, LIR_B,        "ab",  "op dst, a, b") \
+	X(OP3C,     VEC,  VEC,  VEC,  NONE, LIR_A|LIR_B,  "ab",  "op dst, a, b; a and b may change places") \
+	X(OP3I,     VEC,  VEC,  VEC,  NONE, LIR_B,        "ab",  "op dst, a, b, imm") \
+	X(FMA,      VEC,  VEC,  VEC,  VEC,  LIR_A|LIR_B|LIR_C, "cab", "dst = a * b + c") \
+	X(BLEND,    VEC,  VEC,  VEC,  VEC,  LIR_B,        "abc", "op dst, a, b, c: b where c is set") \
+	X(GATHER,   VEC,  NONE, VEC,  VEC,  0,            "!",   "op dst, [base + b + disp], c") \
+	X(STORE,    NONE, VEC,  NONE, NONE, 0,            "",    "op memory, a") \
+	X(STOREI,   NONE, VEC,  NONE, NONE, 0,            "",    "op memory, a, imm") \
+	X(STOREM,   NONE, VEC,  VEC,  NONE, 0,            "",    "op memory, a (mask), b") \
+	X(PREFETCH, NONE, NONE, NONE, NONE, 0,            "",    "op memory") \
+	X(SCONST,   GPR,  NONE, NONE, NONE, 0,            "",    "dst = imm") \
+	X(SMOV,     GPR,  GPR,  NONE, NONE, LIR_A,        "a",   "copy, load or reload") \
+	X(SLOAD32,  GPR,  GPR,  NONE, NONE, LIR_A,        "",    "dst = zero-extended 32-bit memory") \
+	X(SSTORE,   NONE, GPR,  NONE, NONE, 0,            "",    "memory = a") \
+	X(LEA,      GPR,  NONE, NONE, NONE, 0,            "",    "dst = the address") \
+	X(SOP,      GPR,  GPR,  GPR,  NONE, LIR_B,        "a",   "dst = a op b") \
+	X(SOPC,     GPR,  GPR,  GPR,  NONE, LIR_A|LIR_B,  "ab",  "dst = a op b; a and b may change places") \
+	X(SMINMAX,  GPR,  GPR,  GPR,  NONE, LIR_A|LIR_B,  "ab",  "dst = b if the condition of op holds between b and a, else a") \
+	X(SOPI,     GPR,  GPR,  NONE, NONE, 0,            "a",   "dst = a op imm") \
+	X(ENTRY,    GPR,  NONE, NONE, NONE, 0,            "",    "dst = the argument the call brings in register imm") \
+	X(LOOP,     NONE, GPR,  NONE, NONE, 0,            "",    "a == 0: enter; else enter when a > 0") \
+	X(ENDLOOP,  NONE, GPR,  GPR,  NONE, LIR_B,        "",    "again while a < b (b == 0: while a < imm)")
+enum { LIR_A = 1, LIR_B = 2, LIR_C = 4 };
+
+enum lir_form {
+#define X(name, ...) LIR_##name,
+	LIR_FORMS(X)
+#undef X
+	LIR_FORM_COUNT
+};
+
+struct lir_facts { const char *name; uint8_t dst, a, b, c, fold; const char *shares; };
+extern const struct lir_facts lir_facts[LIR_FORM_COUNT];
+
+struct lir_ins {
+	uint8_t form;
+	uint8_t wd, ws;               /* enum x86_class of the destination and of the sources */
+	uint8_t mem;                  /* enum lir_mem */
+	uint16_t op;                  /* enum x86_op */
+	uint32_t dst, a, b, c;
+	uint32_t base, index;         /* LIR_AT_BASE: base + index (0: none) + disp */
+	int32_t disp;
+	uint32_t ir;                  /* the IR instruction it came from, for dumps */
+	int64_t imm;
+};
+
+struct lir {
+	struct lir_ins *ins; size_t n_ins, ins_capacity;
+	uint8_t *cls; size_t n_regs, regs_capacity;      /* class by register */
+	uint8_t *phys;                                   /* set by regalloc: machine register by virtual one */
+	uint32_t *pool; size_t n_pool, pool_capacity;    /* 32-bit words, whole vectors */
+	unsigned lanes;
+	uint32_t local_bytes, vec_slots, gpr_slots;
+	bool failed;                                     /* memory ran out */
+};
+
+void lir_init(struct lir *l, unsigned lanes);
+void lir_free(struct lir *l);
+uint32_t lir_reg(struct lir *l, enum lir_class cls);
+/* Appends; returns a pointer good until the next append. Never NULL: after a failure it is a record nobody reads. */
+struct lir_ins *lir_add(struct lir *l, enum lir_form form, enum x86_op op);
+/* Appends a vector constant to the pool; returns its byte offset. */
+uint32_t lir_pool(struct lir *l, const uint32_t *lanes);
+
+/* Classes, memory operands, loop balance, definition before use on every path. With registers assigned (l->phys) it follows the
+ * contents of each machine register and checks that every use reads the value it names. */
+bool lir_verify(const struct lir *l, struct error *err);
+void lir_print(const struct lir *l, const struct lir_ins *i, FILE *out);
+
+/* Grows *array to hold n elements of the given size; false when memory runs out. */
+bool lir_grow(void **array, size_t *capacity, size_t n, size_t size);
+
+#endif
