@@ -1,0 +1,53 @@
+/* kernels-templates/embed.c - rows of packed weights as f32: the token embedding.
+ *
+ * Owns: reading one lane of a row block. It uses each format's own f32 loads, started at the wanted row, and keeps lane 0; the other lanes
+ * hold neighbours and are dropped (after the last row they are the buffer's slack).
+ */
+#include "kernels-templates/build.h"
+#include "kernels-templates/weight_format.h"
+
+static void embed_row(struct ir *b, const struct weight_format *f, uint32_t kp, struct weight_stream *w, ir_a out)
+{
+	/* Enough k's in a turn to make the loop's own work small. */
+	uint32_t turn_k = f->unit_k > 8 ? f->unit_k : 8;
+
+	ir_loop(b, ir_sconst(b, kp / turn_k));
+	for (uint32_t k = 0; k < turn_k; k += f->step) {
+		ir_f v[WEIGHT_MAX_STEP];
+		f->load(b, w, (int32_t)(k / f->unit_k * f->unit_bytes), 0, k % f->unit_k / f->step, v);
+		for (unsigned i = 0; i < f->step; i++)
+			ir_fstore1(b, out, v[i], (int32_t)((k + i) * 4));
+	}
+	for (unsigned l = 0; l < WEIGHT_LANES; l++)
+		if (f->lane_sizes >> l & 1)
+			ir_set_a(b, w->at[l], ir_aaddi(b, w->at[l], (int64_t)(turn_k / f->unit_k) * f->unit_bytes));
+	ir_set_a(b, out, ir_aaddi(b, out, (int64_t)turn_k * 4));
+	ir_endloop(b);
+}
+
+bool embed_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	const struct weight_format *f = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
+	uint32_t kp = (uint32_t)numerics_pad(key->k);
+
+	if (!f)
+		return build_refuse(key, err, "this weight format is not computed with");
+	int64_t block_bytes = (int64_t)kp / f->unit_k * f->unit_bytes;
+	if (key->k == 0 || key->k % dtype_table[f->type].block != 0 || block_bytes > INT32_MAX)
+		return build_refuse(key, err, "k must be positive, not too large, and a multiple of the weights' block");
+
+	ir_a arg = ir_arg(b);
+	ir_s begin = ir_begin(b);
+	ir_s unit = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
+	ir_s id = ir_sload32(b, ir_aadd(b, ir_aload(b, arg, EMBED_IDS * 8), ir_sshli(b, unit, 2)), 0);
+	ir_a block = ir_aadd(b, ir_aload(b, arg, EMBED_W * 8), ir_smuli(b, ir_sshri(b, id, 5), block_bytes));
+	ir_s row = ir_sandi(b, id, 31);
+	struct weight_stream w = { .disp = 0 };
+	for (unsigned l = 0; l < WEIGHT_LANES; l++)
+		if (f->lane_sizes >> l & 1)
+			w.at[l] = ir_var_a(b, ir_aadd(b, block, ir_sshli(b, row, l)));
+	ir_a out = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, EMBED_OUT * 8), ir_smuli(b, unit, (int64_t)kp * 4)));
+	embed_row(b, f, kp, &w, out);
+	ir_endloop(b);
+	return true;
+}

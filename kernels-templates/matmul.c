@@ -1,0 +1,514 @@
+/* kernels-templates/matmul.c - weights times columns of activations: dot products and what is done to a row's result.
+ *
+ * Owns: blocking. A lane owns an output row, k runs in time, so no result depends on lanes, tiles or columns: a tile is only a choice
+ * of which chains run side by side. Knows no weight format but through weight_format.h. An editor may change the tiles freely and
+ * must keep every row's chain as numerics.h rules 3 to 5 say it.
+ *
+ * The loops, outermost first: row blocks; column tiles of the launch; spans; segments of 256 (weights of a segment stay in the first-level cache);
+ * parts of the tile that fit the registers; k. Between segments the totals of the 32 rows lie in local memory, [span][stream][column][32].
+ *
+ * Addresses are variables that walk and walk back: general registers are as short as vector registers.
+ */
+#include "kernels-templates/build.h"
+#include "kernels-templates/math.h"
+#include "kernels-templates/weight_format.h"
+
+/* How far ahead of the loads weights are asked for. */
+enum { MATMUL_PREFETCH = 2048, MATMUL_LINE = 64 };
+
+struct matmul {
+	struct ir *b;
+	const struct key *key;
+	const struct weight_format *format;
+	bool int8;
+	uint32_t kp, rows_padded, blocks;    /* padded k and rows; blocks of 32 rows */
+	int64_t block_bytes;
+	unsigned spans, span_k;
+	unsigned iteration_k;                /* k's in one turn of the inner loop */
+	unsigned columns;                    /* of a column tile */
+	unsigned row_vectors;                /* vectors in 32 rows */
+
+	/* A body: the streams it reads, of one row block each, and the part of its work that fits the registers. */
+	unsigned streams, walkers;           /* walkers: how many streams have addresses of their own */
+	bool together;                       /* all streams in one part; else one after another */
+	unsigned part_vectors, part_columns;
+
+	ir_a arg, sums;
+	/* walking */
+	struct weight_stream w[WEIGHT_MAX_STREAMS];
+	ir_a x, xs, sum;
+};
+
+/* ---- shape of the parts */
+
+static bool part_fits(const struct matmul *m, unsigned regs, unsigned vectors, unsigned columns)
+{
+	/* Beside the accumulators: with int8 an integer sum per column and four registers that make a product; with floats a few k's of weights and inputs. */
+	unsigned most = regs < 32 ? 8 : 16;
+	unsigned beside = m->int8 ? columns + 4 : 0;
+	return vectors * columns <= most && vectors * columns + beside <= regs;
+}
+
+static void shape_parts(struct matmul *m, unsigned regs, unsigned streams)
+{
+	unsigned all = m->row_vectors;
+
+	m->streams = streams;
+	m->together = part_fits(m, regs, streams * all, m->columns);
+	m->part_vectors = all;
+	m->part_columns = m->columns;
+	if (m->together)
+		return;
+	/* int8 spares work per column that shares a weight, so columns come first; floats are content with two. */
+	if (m->int8)
+		m->part_vectors = 1;
+	while (m->part_columns > 1 && !part_fits(m, regs, m->part_vectors, m->part_columns))
+		m->part_columns--;
+	unsigned passes = (m->columns + m->part_columns - 1) / m->part_columns;
+	m->part_columns = (m->columns + passes - 1) / passes;
+	while (m->part_vectors * 2 <= all && part_fits(m, regs, m->part_vectors * 2, m->part_columns))
+		m->part_vectors *= 2;
+}
+
+/* ---- walking */
+
+static ir_a load_arg(const struct matmul *m, unsigned slot)
+{
+	return ir_aload(m->b, m->arg, (int32_t)(slot * 8));
+}
+
+static void walk(struct matmul *m, ir_a var, int64_t bytes)
+{
+	if (bytes)
+		ir_set_a(m->b, var, ir_aaddi(m->b, var, bytes));
+}
+
+/* A count of inner-loop turns: known now, or only when the kernel runs. */
+struct turns { bool known; int64_t n; ir_s s; };
+
+static void walk_turns(struct matmul *m, ir_a var, const struct turns *t, int64_t bytes)
+{
+	if (t->known)
+		walk(m, var, t->n * bytes);
+	else
+		ir_set_a(m->b, var, ir_aadd(m->b, var, ir_smuli(m->b, t->s, bytes)));
+}
+
+static bool has_lane(const struct matmul *m, unsigned lane)
+{
+	return m->format->lane_sizes >> lane & 1;
+}
+
+static int64_t turn_bytes(const struct matmul *m)
+{
+	return (int64_t)m->iteration_k / m->format->unit_k * m->format->unit_bytes;
+}
+
+/* Along k: the weights of streams first, first + 1, ... and the inputs. direction: 1 or -1. */
+static void walk_k(struct matmul *m, unsigned first, unsigned streams, const struct turns *t, int direction)
+{
+	for (unsigned s = first; s < first + streams && s < m->walkers; s++) {
+		uint16_t seen = 0;          /* without row vectors to step over, all lane sizes share a register */
+		for (unsigned l = 0; l < WEIGHT_LANES; l++)
+			if (has_lane(m, l) && m->w[s].at[l].r != seen) {
+				seen = m->w[s].at[l].r;
+				walk_turns(m, m->w[s].at[l], t, direction * turn_bytes(m));
+			}
+	}
+	walk_turns(m, m->x, t, direction * (int64_t)m->iteration_k * (m->int8 ? 1 : 4));
+	if (m->int8)
+		walk_turns(m, m->xs, t, direction * (int64_t)(m->iteration_k / 8));
+}
+
+static void walk_vectors(struct matmul *m, unsigned s, int vectors)
+{
+	for (unsigned l = 0; l < WEIGHT_LANES; l++)
+		if (has_lane(m, l))
+			walk(m, m->w[s].at[l], vectors * (int)(m->b->lanes << l));
+	walk(m, m->sum, vectors * (int)(m->b->lanes * 4));
+}
+
+/* Moves the inputs, and the sums with them, by whole columns. */
+static void walk_columns(struct matmul *m, int columns)
+{
+	walk(m, m->x, columns * (int64_t)m->kp * (m->int8 ? 1 : 4));
+	if (m->int8)
+		walk(m, m->xs, columns * (int64_t)(m->kp / 8));
+	walk(m, m->sum, columns * 128);
+}
+
+/* ---- the inner loop */
+
+static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned k)
+{
+	const struct weight_format *f = m->format;
+	unsigned n = t->streams * t->vectors;
+	int32_t unit_disp = (int32_t)(k / f->unit_k * f->unit_bytes);
+	unsigned index = k % f->unit_k / f->step;
+	ir_f w[WEIGHT_MAX_ACC][WEIGHT_MAX_STEP], x[TEMPLATE_MAX_COLUMNS][WEIGHT_MAX_STEP];
+	bool inputs_first = t->columns <= n;     /* the fewer of the two wait in registers */
+
+	for (unsigned c = 0; inputs_first && c < t->columns; c++)
+		for (unsigned i = 0; i < f->step; i++)
+			x[c][i] = ir_fbcast(m->b, t->x, (int32_t)(c * (unsigned)t->x_stride + (k + i) * 4));
+	for (unsigned v = 0; v < n; v++) {
+		f->load(m->b, &t->w[v / t->vectors], unit_disp, v % t->vectors, index, w[v]);
+		for (unsigned i = 0; inputs_first && i < f->step; i++)
+			for (unsigned c = 0; c < t->columns; c++)
+				ir_set_f(m->b, t->acc[v * t->columns + c], ir_ffma(m->b, w[v][i], x[c][i], t->acc[v * t->columns + c]));
+	}
+	for (unsigned i = 0; !inputs_first && i < f->step; i++)
+		for (unsigned c = 0; c < t->columns; c++) {
+			ir_f in = ir_fbcast(m->b, t->x, (int32_t)(c * (unsigned)t->x_stride + (k + i) * 4));
+			for (unsigned v = 0; v < n; v++)
+				ir_set_f(m->b, t->acc[v * t->columns + c], ir_ffma(m->b, w[v][i], in, t->acc[v * t->columns + c]));
+		}
+}
+
+static void dot_turn(struct matmul *m, const struct weight_tile *t)
+{
+	const struct weight_format *f = m->format;
+
+	if (m->together)
+		for (unsigned s = 0; s < t->streams; s++)
+			for (int64_t at = 0; at < turn_bytes(m); at += MATMUL_LINE)
+				ir_prefetch(m->b, t->w[s].at[has_lane(m, WEIGHT_LANE_4) ? WEIGHT_LANE_4 : WEIGHT_LANE_2],
+				            t->w[s].disp + (int32_t)at + MATMUL_PREFETCH);
+	if (m->int8)
+		for (unsigned k = 0; k < m->iteration_k; k += f->unit_k)
+			f->dot_int8(m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
+	else
+		for (unsigned k = 0; k < m->iteration_k; k += f->step)
+			dot_f32_step(m, t, k);
+}
+
+/* One part over `turns` turns: streams first, first + 1, ..., `columns` columns from m->x. Leaves the addresses at the end in k. */
+static void dot_part(struct matmul *m, unsigned first, unsigned streams, unsigned columns, const struct turns *turns)
+{
+	struct ir *b = m->b;
+	struct weight_tile t = { .streams = streams, .vectors = m->part_vectors, .columns = columns, .x = m->x, .xs = m->xs };
+	unsigned n = streams * t.vectors * columns;
+	static const struct turns one = { .known = true, .n = 1 };
+	int32_t disp[WEIGHT_MAX_ACC];
+
+	t.x_stride = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
+	t.xs_stride = (int32_t)(m->kp / 8);
+	memcpy(t.w, m->w + first, streams * sizeof t.w[0]);
+	for (unsigned i = 0; i < n; i++) {
+		disp[i] = (int32_t)(((first + i / columns / t.vectors) * m->columns + i % columns) * 128 + i / columns % t.vectors * b->lanes * 4);
+		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
+	}
+	ir_loop(b, turns->known ? ir_sconst(b, turns->n) : turns->s);
+	dot_turn(m, &t);
+	walk_k(m, first, streams, &one, 1);
+	ir_endloop(b);
+	for (unsigned i = 0; i < n; i++)
+		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, ir_fload(b, m->sum, disp[i], 0), t.acc[i]), disp[i], 0);
+}
+
+static bool single_part(const struct matmul *m)
+{
+	return m->part_columns == m->columns && m->part_vectors == m->row_vectors && (m->together || m->streams == 1);
+}
+
+/* All row vectors of some streams by `columns` columns from m->x; leaves the addresses as they were. */
+static void dot_vectors(struct matmul *m, unsigned first, unsigned streams, unsigned columns, const struct turns *turns)
+{
+	unsigned groups = m->row_vectors / m->part_vectors;
+
+	if (groups > 1)
+		ir_loop(m->b, ir_sconst(m->b, groups));
+	dot_part(m, first, streams, columns, turns);
+	walk_k(m, first, streams, turns, -1);
+	if (groups > 1) {
+		walk_vectors(m, first, (int)m->part_vectors);
+		ir_endloop(m->b);
+		walk_vectors(m, first, -(int)m->row_vectors);
+	}
+}
+
+static void dot_columns(struct matmul *m, unsigned first, unsigned streams, const struct turns *turns)
+{
+	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns;
+
+	if (full > 1)
+		ir_loop(m->b, ir_sconst(m->b, full));
+	dot_vectors(m, first, streams, m->part_columns, turns);
+	if (full > 1 || rest)
+		walk_columns(m, (int)m->part_columns);
+	if (full > 1)
+		ir_endloop(m->b);
+	if (rest)
+		dot_vectors(m, first, streams, rest, turns);
+	if (full > 1 || rest)
+		walk_columns(m, -(int)(full * m->part_columns));
+}
+
+static void dot_segment(struct matmul *m, const struct turns *turns)
+{
+	if (single_part(m)) {
+		dot_part(m, 0, m->streams, m->columns, turns);
+		return;
+	}
+	if (m->together)
+		dot_columns(m, 0, m->streams, turns);
+	else
+		for (unsigned s = 0; s < m->streams; s++)
+			dot_columns(m, s, 1, turns);
+	walk_k(m, 0, m->streams, turns, 1);
+}
+
+/* The span at the addresses, its totals into m->sum. */
+static void dot_span(struct matmul *m)
+{
+	struct ir *b = m->b;
+	/* A chain over int8 blocks has no segments; it is cut only when several parts want to meet the same weights in the cache. */
+	unsigned length = m->int8 && single_part(m) ? m->span_k : NUMERICS_SEGMENT;
+	unsigned span = m->span_k / m->iteration_k, segment = length / m->iteration_k, segments = (span + segment - 1) / segment;
+	struct turns turns = { .known = segments == 1 || span % segment == 0, .n = span < segment ? span : segment };
+	ir_s left = { 0 };
+
+	for (unsigned i = 0; i < m->streams * m->columns * m->row_vectors; i++)
+		ir_fstore(b, m->sum, ir_fconst(b, 0.0f), (int32_t)(i * b->lanes * 4), 0);
+	if (!turns.known)
+		left = ir_var_s(b, ir_sconst(b, span));
+	if (segments > 1)
+		ir_loop(b, ir_sconst(b, segments));
+	if (!turns.known) {
+		turns.s = ir_smin(b, left, ir_sconst(b, segment));
+		ir_set_s(b, left, ir_ssub(b, left, turns.s));
+	}
+	dot_segment(m, &turns);
+	if (segments > 1)
+		ir_endloop(b);
+}
+
+/* ---- what is done to a row's result */
+
+static ir_f combine_spans(const struct matmul *m, ir_a sum, int32_t disp)
+{
+	ir_f t[NUMERICS_MAX_SPANS];
+
+	for (unsigned i = 0; i < m->spans; i++)
+		t[i] = ir_fload(m->b, sum, (int32_t)(i * m->streams * m->columns * 128) + disp, 0);
+	for (unsigned n = m->spans; n > 1; n /= 2)
+		for (unsigned i = 0; i < n / 2; i++)
+			t[i] = ir_fadd(m->b, t[2 * i], t[2 * i + 1]);
+	return t[0];
+}
+
+static ir_f emit_silu(struct ir *b, ir_f g)
+{
+	return ir_fdiv(b, g, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, g))));
+}
+
+/* Where a column's results go and what joins them, all at the first row of the body's first row block. */
+struct epilogue { ir_a sum, out, outq, outs, bias, bias2; };
+
+static ir_f finish_vector(const struct matmul *m, const struct epilogue *e, unsigned block, int32_t disp)
+{
+	struct ir *b = m->b;
+	uint32_t flags = m->key->flags;
+	int32_t row = (int32_t)(block * 128) + disp;
+	ir_f y = combine_spans(m, e->sum, (int32_t)(block * m->columns * 128) + disp);
+
+	if (flags & KEY_BIAS)
+		y = ir_fadd(b, y, ir_fload(b, e->bias, row, 0));
+	if (flags & KEY_SILU_MUL) {
+		ir_f second = combine_spans(m, e->sum, (int32_t)(m->columns * 128) + disp);
+		if (flags & KEY_BIAS2)
+			second = ir_fadd(b, second, ir_fload(b, e->bias2, row, 0));
+		y = ir_fmul(b, emit_silu(b, y), second);
+	}
+	if (flags & KEY_RESIDUAL)
+		y = ir_fadd(b, ir_fload(b, e->out, row, 0), y);
+	ir_fstore(b, e->out, y, row, 0);
+	return y;
+}
+
+static void finish_column(const struct matmul *m, const struct epilogue *e)
+{
+	unsigned row_blocks = m->key->flags & KEY_SILU_MUL ? 1 : m->streams;
+	ir_f y[MATH_MAX_PARTS];
+
+	for (unsigned block = 0; block < row_blocks; block++) {
+		for (unsigned v = 0; v < m->row_vectors; v++)
+			y[v] = finish_vector(m, e, block, (int32_t)(v * m->b->lanes * 4));
+		if (m->key->flags & KEY_QUANTISED_OUT)
+			quantise_emit_block(m->b, y, e->outq, (int32_t)(block * 32), e->outs, (int32_t)(block * 4));
+	}
+}
+
+/* Column `tile * columns` of a buffer with column_bytes a column, at byte `offset` of the column. */
+static ir_a locate(const struct matmul *m, unsigned slot, ir_s tile, int64_t column_bytes, ir_s offset)
+{
+	ir_a base = ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, tile, m->columns * column_bytes));
+	return ir_var_a(m->b, ir_aadd(m->b, base, offset));
+}
+
+static void finish(struct matmul *m, ir_s block, ir_s tile)
+{
+	struct ir *b = m->b;
+	uint32_t flags = m->key->flags;
+	int64_t width = m->rows_padded;
+	ir_s row = ir_sshli(b, block, 7);
+	struct epilogue e = { .sum = ir_var_a(b, m->sums), .out = locate(m, MATMUL_OUT, tile, width * 4, row) };
+
+	if (flags & KEY_QUANTISED_OUT) {
+		e.outq = locate(m, MATMUL_OUTQ, tile, width, ir_sshli(b, block, 5));
+		e.outs = locate(m, MATMUL_OUTS, tile, width / 8, ir_sshli(b, block, 2));
+	}
+	if (flags & KEY_BIAS)
+		e.bias = ir_aadd(b, load_arg(m, MATMUL_BIAS), row);
+	if (flags & KEY_BIAS2)
+		e.bias2 = ir_aadd(b, load_arg(m, MATMUL_BIAS2), row);
+	if (m->columns > 1)
+		ir_loop(b, ir_sconst(b, m->columns));
+	finish_column(m, &e);
+	if (m->columns > 1) {
+		walk(m, e.sum, 128);
+		walk(m, e.out, width * 4);
+		if (flags & KEY_QUANTISED_OUT) {
+			walk(m, e.outq, width);
+			walk(m, e.outs, width / 8);
+		}
+		ir_endloop(b);
+	}
+}
+
+/* ---- the outer loops */
+
+/* The addresses of a stream's first unit, arrays of every lane size starting at row 0. */
+static struct weight_stream open_stream(const struct matmul *m, unsigned slot, ir_s block)
+{
+	struct weight_stream w = { .disp = 0 };
+	ir_a at = ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, block, m->block_bytes));
+	ir_a shared = { 0 };
+
+	for (unsigned l = 0; l < WEIGHT_LANES; l++)
+		if (has_lane(m, l)) {
+			if (!shared.r || m->part_vectors != m->row_vectors)
+				shared = ir_var_a(m->b, at);
+			w.at[l] = shared;
+		}
+	return w;
+}
+
+/* Row block `block` (and with two streams of one matrix the next one), every column of tile `tile`. */
+static void emit_tile(struct matmul *m, ir_s block, ir_s tile)
+{
+	struct ir *b = m->b;
+
+	m->w[0] = open_stream(m, MATMUL_W, block);
+	if (m->walkers > 1) {
+		m->w[1] = open_stream(m, MATMUL_W2, block);
+	} else {
+		m->w[1] = m->w[0];
+		m->w[1].disp = (int32_t)m->block_bytes;
+	}
+	m->x = locate(m, MATMUL_X, tile, (int64_t)m->kp * (m->int8 ? 1 : 4), ir_sconst(b, 0));
+	if (m->int8)
+		m->xs = locate(m, MATMUL_XS, tile, m->kp / 8, ir_sconst(b, 0));
+	m->sum = ir_var_a(b, m->sums);
+	if (m->spans > 1)
+		ir_loop(b, ir_sconst(b, m->spans));
+	dot_span(m);
+	if (m->spans > 1) {
+		walk(m, m->sum, (int64_t)m->streams * m->columns * 128);
+		ir_endloop(b);
+	}
+	finish(m, block, tile);
+}
+
+/* `count` steps of `step` row blocks from `first` on. */
+static void emit_blocks(struct matmul *m, ir_s first, ir_s count, unsigned step)
+{
+	struct ir *b = m->b;
+	ir_s n = ir_loop(b, count);
+	ir_s block = ir_sadd(b, first, step == 2 ? ir_sshli(b, n, 1) : n);
+	ir_s tile = ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8));
+	emit_tile(m, block, tile);
+	ir_endloop(b);
+	ir_endloop(b);
+}
+
+/* Two row blocks at once, and the last one alone when the number of blocks is odd. */
+static void emit_pairs(struct matmul *m, unsigned regs)
+{
+	struct ir *b = m->b;
+	ir_s begin = ir_begin(b), end = ir_end(b), pairs = ir_sconst(b, m->blocks / 2);
+
+	emit_blocks(m, ir_sshli(b, begin, 1), ir_ssub(b, ir_smin(b, end, pairs), begin), 2);
+	if (m->blocks % 2) {
+		shape_parts(m, regs, 1);
+		emit_blocks(m, ir_sconst(b, m->blocks - 1), ir_ssub(b, end, pairs), 1);
+	}
+}
+
+static void emit_singles(struct matmul *m)
+{
+	struct ir *b = m->b;
+	unsigned per_unit = m->key->row_blocks;
+	ir_s begin = ir_smuli(b, ir_begin(b), per_unit);
+	ir_s end = ir_smin(b, ir_smuli(b, ir_end(b), per_unit), ir_sconst(b, m->blocks));
+
+	emit_blocks(m, begin, ir_ssub(b, end, begin), 1);
+}
+
+static const char *refusal(const struct matmul *m)
+{
+	const struct key *key = m->key;
+	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_QUANTISED_OUT | KEY_BIAS2;
+
+	if (!m->format)
+		return "this weight format is not computed with";
+	if (key->activation != DTYPE_F32 + 1 && !(m->int8 && m->format->dot_int8))
+		return "this activation format is not computed with";
+	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
+		return "rows and k must be positive, k a multiple of the weights' block";
+	if (key->columns == 0 || key->columns > TEMPLATE_MAX_COLUMNS)
+		return "a column tile has 1 to 8 columns";
+	if (key->row_blocks != 1 && key->row_blocks != 2)
+		return "a unit has 1 or 2 row blocks";
+	if (key->flags & ~known || ((key->flags & KEY_BIAS2) && !(key->flags & KEY_SILU_MUL)) ||
+	    ((key->flags & KEY_SILU_MUL) && (key->flags & KEY_RESIDUAL)))
+		return "these flags do not go together";
+	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX / 2)
+		return "k is too large";
+	if ((int64_t)m->rows_padded * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX)
+		return "there are too many rows";
+	return NULL;
+}
+
+bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	struct matmul m = { .b = b, .key = key, .row_vectors = math_parts(b) };
+
+	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
+	m.int8 = key->activation == DTYPE_Q8_0 + 1;
+	m.kp = (uint32_t)numerics_pad(key->k);
+	m.rows_padded = (uint32_t)numerics_pad(key->rows);
+	m.blocks = m.rows_padded / 32;
+	if (m.format)
+		m.block_bytes = (int64_t)m.kp / m.format->unit_k * m.format->unit_bytes;
+	const char *why = refusal(&m);
+	if (why)
+		return build_refuse(key, err, why);
+
+	m.spans = numerics_spans(key->k);
+	m.span_k = m.kp / m.spans;
+	m.iteration_k = m.format->unit_k > 16 ? m.format->unit_k : 16;
+	bool silu = key->flags & KEY_SILU_MUL;
+	m.walkers = silu ? 2 : 1;
+	m.arg = ir_arg(b);
+	shape_parts(&m, target->vector_regs, silu || key->row_blocks == 2 ? 2 : 1);
+	bool pairs = !silu && m.streams == 2 && m.together && m.blocks > 1;
+	if (!silu && !pairs)
+		shape_parts(&m, target->vector_regs, 1);
+	m.sums = ir_local(b, (int64_t)m.spans * m.streams * m.columns * 128);
+	if (pairs)
+		emit_pairs(&m, target->vector_regs);
+	else
+		emit_singles(&m);
+	return true;
+}

@@ -1,0 +1,81 @@
+/* kernels-templates/wf_q8_0.c - Q8_0 weights: blocks of 32 int8 with an f16 scale.
+ *
+ * Packed, per block of 32 k: 32 f16 scales, one a row; then 8 groups of 4 k: [group][32 rows] words of 4 int8. 1088 bytes, as in the file.
+ */
+#include "jit/lanes.h"
+#include "kernels-templates/weight_format.h"
+
+enum { FILE_BYTES = 34, GROUPS = 8, QUANTS = 64 /* offset in the unit */, UNIT = QUANTS + GROUPS * 128 };
+
+static ir_f load_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v)
+{
+	return ir_fload_h(b, w->at[WEIGHT_LANE_2], w->disp + unit_disp + (int32_t)(v * b->lanes * 2));
+}
+
+static ir_i load_quants(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned group)
+{
+	return ir_iload(b, w->at[WEIGHT_LANE_4], w->disp + unit_disp + QUANTS + (int32_t)(group * 128 + v * b->lanes * 4));
+}
+
+static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
+{
+	ir_f scale = load_scale(b, w, unit_disp, v);
+	ir_i q = load_quants(b, w, unit_disp, v, index);
+	for (unsigned i = 0; i < 4; i++) {
+		ir_i byte = ir_isar(b, i < 3 ? ir_ishl(b, q, 24 - 8 * i) : q, 24);
+		out[i] = ir_fmul(b, scale, ir_i2f(b, byte));
+	}
+}
+
+static void dot_int8(struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index)
+{
+	ir_i zero = ir_iconst(b, 0);
+	for (unsigned s = 0; s < t->streams; s++)
+		for (unsigned v = 0; v < t->vectors; v++) {
+			ir_i sum[TEMPLATE_MAX_COLUMNS];
+			/* Columns innermost: what a lowering derives from q is made once. */
+			for (unsigned g = 0; g < GROUPS; g++) {
+				ir_i q = load_quants(b, &t->w[s], unit_disp, v, g);
+				for (unsigned c = 0; c < t->columns; c++) {
+					ir_i x = ir_ibcast(b, t->x, (int32_t)(c * (unsigned)t->x_stride + index * 32 + g * 4));
+					sum[c] = ir_dot4(b, q, x, g ? sum[c] : zero);
+				}
+			}
+			ir_f scale = load_scale(b, &t->w[s], unit_disp, v);
+			for (unsigned c = 0; c < t->columns; c++) {
+				ir_f both = ir_fmul(b, scale, ir_fbcast(b, t->xs, (int32_t)(c * (unsigned)t->xs_stride + index * 4)));
+				ir_f acc = weight_acc(t, s, v, c);
+				ir_f whole = ir_i2f(b, sum[c]);
+				ir_set_f(b, acc, ir_ffma(b, both, whole, acc));
+			}
+		}
+}
+
+static void pack(void *dst, const void *const row[32], uint64_t k)
+{
+	for (uint64_t n = 0; n < k / 32; n++) {
+		uint8_t *unit = (uint8_t *)dst + n * UNIT;
+		const uint8_t *quants[32];
+		for (unsigned r = 0; r < 32; r++) {
+			const uint8_t *block = (const uint8_t *)row[r] + n * FILE_BYTES;
+			memcpy(unit + r * 2, block, 2);
+			quants[r] = block + 2;
+		}
+		weight_turn_words((uint32_t *)(unit + QUANTS), quants, GROUPS);
+	}
+}
+
+static void to_f32(float *out, const void *row, uint64_t k)
+{
+	for (uint64_t i = 0; i < k; i++) {
+		const uint8_t *block = (const uint8_t *)row + i / 32 * FILE_BYTES;
+		uint16_t scale;
+		memcpy(&scale, block, 2);
+		out[i] = f16_f32(scale) * (float)(int8_t)block[2 + i % 32];
+	}
+}
+
+const struct weight_format wf_q8_0 = {
+	.type = DTYPE_Q8_0, .unit_k = 32, .unit_bytes = UNIT, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
+	.step = 4, .load = load, .dot_int8 = dot_int8, .pack = pack, .to_f32 = to_f32,
+};
