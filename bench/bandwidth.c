@@ -1,0 +1,110 @@
+#include "bench/bandwidth.h"
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "runtime/pool.h"
+#include "runtime/system.h"
+
+enum { LINE = 64, AHEAD = 2048 };
+
+static volatile uint64_t sink;        /* what was read must count for something */
+
+__attribute__((target("avx2"))) static void plain_avx2(const char *p, size_t n)
+{
+	__m256i a = _mm256_setzero_si256(), b = a;
+	for (size_t i = 0; i < n; i += LINE) {
+		a = _mm256_xor_si256(a, _mm256_load_si256((const __m256i *)(p + i)));
+		b = _mm256_xor_si256(b, _mm256_load_si256((const __m256i *)(p + i + 32)));
+	}
+	sink ^= (uint64_t)_mm256_extract_epi64(_mm256_xor_si256(a, b), 0);
+}
+
+__attribute__((target("avx2"))) static void prefetch_avx2(const char *p, size_t n)
+{
+	__m256i a = _mm256_setzero_si256(), b = a;
+	for (size_t i = 0; i < n; i += LINE) {
+		_mm_prefetch(p + i + AHEAD, _MM_HINT_T0);
+		a = _mm256_xor_si256(a, _mm256_load_si256((const __m256i *)(p + i)));
+		b = _mm256_xor_si256(b, _mm256_load_si256((const __m256i *)(p + i + 32)));
+	}
+	sink ^= (uint64_t)_mm256_extract_epi64(_mm256_xor_si256(a, b), 0);
+}
+
+__attribute__((target("avx2"))) static void streams_avx2(const char *p, size_t n)
+{
+	size_t quarter = n / 4 / LINE * LINE;
+	__m256i a[4] = { _mm256_setzero_si256() };
+	for (size_t i = 0; i < quarter; i += LINE)
+		for (int s = 0; s < 4; s++) {
+			const char *q = p + (size_t)s * quarter + i;
+			_mm_prefetch(q + AHEAD, _MM_HINT_T0);
+			a[s] = _mm256_xor_si256(a[s], _mm256_xor_si256(_mm256_load_si256((const __m256i *)q), _mm256_load_si256((const __m256i *)(q + 32))));
+		}
+	for (int s = 0; s < 4; s++)
+		sink ^= (uint64_t)_mm256_extract_epi64(a[s], 0);
+}
+
+__attribute__((target("avx512f"))) static void streams_avx512(const char *p, size_t n)
+{
+	size_t quarter = n / 4 / LINE * LINE;
+	__m512i a[4];
+	for (int s = 0; s < 4; s++)
+		a[s] = _mm512_setzero_si512();
+	for (size_t i = 0; i < quarter; i += LINE)
+		for (int s = 0; s < 4; s++) {
+			const char *q = p + (size_t)s * quarter + i;
+			_mm_prefetch(q + AHEAD, _MM_HINT_T0);
+			a[s] = _mm512_xor_si512(a[s], _mm512_load_si512((const void *)q));
+		}
+	for (int s = 0; s < 4; s++)
+		sink ^= (uint64_t)_mm512_reduce_add_epi64(a[s]);
+}
+
+struct pattern { const char *name; void (*read)(const char *, size_t); };
+struct job { const struct pattern *pattern; char *base; size_t bytes; };
+
+static void read_part(void *user, int worker, int workers)
+{
+	const struct job *j = user;
+	size_t part = j->bytes / (size_t)workers / 4096 * 4096;
+	j->pattern->read(j->base + (size_t)worker * part, part);
+}
+
+static void touch_part(void *user, int worker, int workers)
+{
+	const struct job *j = user;
+	size_t part = j->bytes / (size_t)workers / 4096 * 4096;
+	for (size_t i = 0; i < part; i += 4096)
+		j->base[(size_t)worker * part + i] = 1;
+}
+
+struct bandwidth bandwidth_measure(int threads, size_t bytes, int repetitions)
+{
+	static const struct pattern patterns[] = { { "avx2, 1 stream", plain_avx2 }, { "avx2, 1 stream, prefetch", prefetch_avx2 },
+		{ "avx2, 4 streams, prefetch", streams_avx2 }, { "avx512, 4 streams, prefetch", streams_avx512 } };
+	int n = __builtin_cpu_supports("avx512f") ? 4 : __builtin_cpu_supports("avx2") ? 3 : 0;
+	struct bandwidth result = { 0, 0, "none" };
+	struct pool *pool = pool_open(threads, NULL);
+	struct job j = { .base = system_map(bytes + AHEAD + LINE), .bytes = bytes };
+
+	if (j.base && pool) {
+		pool_run(pool, touch_part, &j);
+		for (int i = 0; i < n; i++) {
+			double best = 0, worst = 0;
+			j.pattern = &patterns[i];
+			for (int r = 0; r < repetitions; r++) {
+				double t = system_seconds();
+				pool_run(pool, read_part, &j);
+				double rate = (double)bytes / (system_seconds() - t);
+				best = rate > best ? rate : best;
+				worst = r == 0 || rate < worst ? rate : worst;
+			}
+			if (best > result.best)
+				result = (struct bandwidth){ best, worst, patterns[i].name };
+		}
+	}
+	system_unmap(j.base, bytes + AHEAD + LINE);
+	pool_close(pool);
+	return result;
+}

@@ -1,0 +1,118 @@
+#!/bin/sh
+# tests/t_cli.sh - the jitrun program from outside: what it prints where, and how it refuses.
+set -u
+jitrun=./jitrun
+model=${srcdir:-.}/models/tale-q8_0.gguf
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+passed=0 failed=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAIL: $*"; }
+check() { what=$1; shift; if "$@"; then ok; else bad "$what"; fi; }
+run() { "$jitrun" "$@" --no-cache > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+
+# refused FORMAT-OF-STDERR STATUS ARGS...: one sentence (a hint may follow), nothing on stdout, the status
+refused() {
+	pattern=$1 want=$2; shift 2
+	run "$@"
+	check "$* -> status $want (got $status)" [ "$status" = "$want" ]
+	check "$* -> stderr has '$pattern': $(head -c 300 "$dir/err")" grep -qF -e "$pattern" "$dir/err"
+	check "$* -> stdout is empty" [ ! -s "$dir/out" ]
+	check "$* -> one sentence" [ "$(grep -cv '^Try ' "$dir/err")" = 1 ]
+}
+
+run "$model" --prompt "Once upon a time" -n 8
+check "status 0" [ "$status" = 0 ]
+check "text on stdout" [ -s "$dir/out" ]
+check "summary has the decode rate" grep -q 'decode .*tokens/s' "$dir/err"
+check "summary has the kernels" grep -q 'kernels .*generated in' "$dir/err"
+cp "$dir/out" "$dir/text"
+
+run "$model" --prompt "Once upon a time" -n 8 --quiet
+check "--quiet: nothing on stderr" [ ! -s "$dir/err" ]
+check "the same text again" cmp -s "$dir/out" "$dir/text"
+printf 'Once upon a time' > "$dir/prompt"
+run "$model" --file "$dir/prompt" -n 8 -q
+check "--file gives the same" cmp -s "$dir/out" "$dir/text"
+"$jitrun" "$model" -n 8 -q --no-cache < "$dir/prompt" > "$dir/out"
+check "standard input gives the same" cmp -s "$dir/out" "$dir/text"
+"$jitrun" "$model" --file - -n 8 -q --no-cache < "$dir/prompt" > "$dir/out"
+check "--file - gives the same" cmp -s "$dir/out" "$dir/text"
+run "$model" --prompt "Once upon a time" -n 8 -q --echo
+check "--echo prints the prompt first" grep -q '^Once upon a time' "$dir/out"
+
+run "$model" --prompt-ids 0,3177,626,260,538 --print-ids -n 8 -q
+check "--print-ids: eight ids on one line, nothing else: $(cat "$dir/out")" grep -qxE '[0-9]+( [0-9]+){7}' "$dir/out"
+check "--print-ids: one line" [ "$(wc -l < "$dir/out")" = 1 ]
+cp "$dir/out" "$dir/ids"
+run "$model" --prompt "Once upon a time" --print-ids -n 8 -q
+check "text and ids prompts agree" cmp -s "$dir/out" "$dir/ids"
+run "$model" --prompt "Once upon a time" --print-ids -n 8 -q --device ref
+check "the reference device agrees" cmp -s "$dir/out" "$dir/ids"
+for t in 1 3; do
+	run "$model" --prompt "Once upon a time" --print-ids -n 8 -q -t "$t"
+	check "$t threads agree" cmp -s "$dir/out" "$dir/ids"
+done
+
+run "$model" --prompt "Once upon a time" -n 8 --json -q
+check "--json: one line" [ "$(wc -l < "$dir/out")" = 1 ]
+check "--json: an object with ids, text, timings, counters" grep -qE '^\{.*"ids":\[.*"text":".*"timings":\{.*"counters":\{.*\}\}$' "$dir/out"
+check "--json: the same ids" [ "$(sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/; s/,/ /g' "$dir/out" | sed 's/.*"ids"//')" = "$(cat "$dir/ids")" ]
+
+run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 3
+cp "$dir/out" "$dir/a"
+run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 3 -t 1
+check "a seed gives the same text" cmp -s "$dir/out" "$dir/a"
+run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 4
+check "another seed another text" [ "$(cmp -s "$dir/out" "$dir/a"; echo $?)" = 1 ]
+
+run "$model" --prompt "Once" -n 200 -c 40 -q --ignore-eos --print-ids
+check "a full context ends cleanly" [ "$status" = 0 ]
+
+run "$model" --prompt x -n 1 -q --dump-ir "$dir/ir" --dump-asm "$dir/asm"
+check "--dump-ir names kernels" grep -q matmul "$dir/ir"
+check "--dump-asm has bytes" grep -q '\.byte' "$dir/asm"
+if command -v as > /dev/null && command -v objdump > /dev/null; then
+	check "an assembler accepts the dump" as "$dir/asm" -o "$dir/o"
+	check "a disassembler knows every instruction" [ "$(objdump -d "$dir/o" | grep -c '(bad)')" = 0 ]
+fi
+
+refused "which model" 2
+refused "no prompt.gguf: " 1 "$dir/no prompt.gguf" --prompt x
+refused "did you mean --prompt" 2 "$model" --promt x
+refused "needs a value" 2 "$model" --prompt
+refused "not a whole number" 2 "$model" --prompt x -n many
+refused "is not one of" 2 "$model" --prompt x --device gpu
+refused "give one of" 2 "$model" --prompt x --prompt-ids 1
+refused "not a token id" 2 "$model" --prompt-ids 1,two
+refused "which is not in 0..4095" 1 "$model" --prompt-ids 5000
+refused "one argument too many" 2 "$model" again --prompt x
+refused "available" 1 "$model" --prompt x -c 2000000000
+printf 'GGUF' > "$dir/cut.gguf"
+refused "cut.gguf" 1 "$dir/cut.gguf" --prompt x
+mkdir "$dir/empty"
+refused "empty" 1 "$dir/empty" --prompt x
+run "$model" --prompt "" --prompt x -n 1 -q
+check "an empty prompt starts from BOS" [ "$status" = 0 ]
+
+# Ctrl-C: ends cleanly with the summary
+"$jitrun" "$model" --prompt "Once upon a time" -n -1 -c 100000 --ignore-eos --no-cache > "$dir/out" 2> "$dir/err" < /dev/null &
+pid=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s "$dir/out" ] && break; sleep 0.2; done
+kill -INT "$pid"
+wait "$pid"
+check "interrupted: status 130" [ "$?" = 130 ]
+check "interrupted: summary" grep -q 'stopped: interrupted' "$dir/err"
+
+"$jitrun" --help > "$dir/help"
+check "--help lists --prompt-ids" grep -q -- '--prompt-ids' "$dir/help"
+check "--version" grep -q '^jitrun [0-9]' <<V
+$("$jitrun" --version)
+V
+check "the man page has every option of --help" [ "$(grep -cE '^  (-.,|   ) --' "$dir/help")" = "$("$jitrun" --print-man | grep -c '^\.TP')" ]
+"$jitrun" --print-completion > "$dir/completion"
+check "bash accepts the completion" bash -n "$dir/completion"
+check "man page is well formed" sh -c "! command -v man > /dev/null || [ -z \"\$('$jitrun' --print-man | man --warnings -l - 2>&1 > /dev/null)\" ]"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
