@@ -182,29 +182,45 @@ static const char *x86_class_rule(enum x86_class cls)
 	}
 }
 
-static const char *x86_check_operand(char letter, const struct x86_operand *o, struct x86_match *m)
+static const char *x86_check_value(char letter, const struct x86_operand *o, struct x86_match *m)
 {
-	enum x86_class cls = x86_letter_class(letter, m);
-
-	if (o->cls == X86_NONE)
-		return "an operand is missing";
-	if (strchr("ijJo1", letter))
-		return o->cls != X86_IMM ? "the operand must be an immediate" : x86_check_imm(letter, o->imm, m->w);
-	if (letter == 'l')
-		return o->cls != X86_MEM || o->label < 0 ? "the operand must be a label" : NULL;
+	if (o->cls == X86_IMM)
+		return x86_check_imm(letter, o->imm, m->w);
 	if (o->cls == X86_MEM) {
-		if (letter != 'm' && letter != 's' && !(letter >= 'A' && letter <= 'Z' && letter != 'A'))
-			return "the operand cannot be in memory";
 		m->vsib = letter == 's';
-		return x86_check_memory(o, m->vsib);
+		return letter == 'l' ? NULL : x86_check_memory(o, m->vsib);
 	}
-	if (o->cls != cls)
-		return x86_class_rule(cls);
 	if (letter == 'A' && o->reg != X86_RAX)
 		return "the operand must be the accumulator";
 	if ((letter == 'b' || letter == 'B') && o->reg >= X86_RSP && o->reg <= X86_RDI)
 		m->force_rex = true;
 	return x86_check_register(o);
+}
+
+/* *depth counts the checks passed, the class and then the value of each operand. */
+static const char *x86_check_operand(char letter, const struct x86_operand *o, struct x86_match *m, unsigned *depth)
+{
+	const char *why;
+
+	if (o->cls == X86_NONE)
+		return "an operand is missing";
+	if (strchr("ijJo1", letter)) {
+		if (o->cls != X86_IMM)
+			return "the operand must be an immediate";
+	} else if (letter == 'l') {
+		if (o->cls != X86_MEM || o->label < 0)
+			return "the operand must be a label";
+	} else if (o->cls == X86_MEM) {
+		if (letter != 'm' && letter != 's' && !(letter >= 'B' && letter <= 'Z'))
+			return "the operand cannot be in memory";
+	} else if (o->cls != x86_letter_class(letter, m)) {
+		return x86_class_rule(x86_letter_class(letter, m));
+	}
+	++*depth;
+	if ((why = x86_check_value(letter, o, m)))
+		return why;
+	++*depth;
+	return NULL;
 }
 
 /* L and W follow the first register operand whose letter speaks of them. */
@@ -308,8 +324,8 @@ static const char *x86_match_row(const struct x86 *x, const struct x86_row *row,
 	const char *refused = why;       /* said only if the operands fit otherwise: a wrong class is the better message */
 	if ((why = x86_find_lengths(m, o)))
 		return refused ? refused : why;
-	for (unsigned i = 0; i < n; i++, ++*depth)
-		if ((why = x86_check_operand(row->sig[i], &o[i], m)))
+	for (unsigned i = 0; i < n; i++)
+		if ((why = x86_check_operand(row->sig[i], &o[i], m, depth)))
 			return why;
 	if (n < 4 && o[n].cls != X86_NONE)
 		return "there is an operand too many";
@@ -345,7 +361,8 @@ static const char *x86_match(const struct x86 *x, enum x86_op op, const struct x
 			m->zeroing = x->zeroing;
 			return NULL;
 		}
-		if (!best || depth >= best_depth) {
+		/* the row that got furthest speaks; among equals that failed on a value, the last, which is the widest */
+		if (!best || depth > best_depth || (depth == best_depth && depth % 2)) {
 			best = why;
 			best_depth = depth;
 		}
