@@ -1,0 +1,620 @@
+/* tests/t_cache.c - the disk cache against damage, other processes, sudden death and directories it must refuse.
+ *
+ * The layout constants below are written down a second time on purpose: a change of layout that forgets the version fails here.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "jit/cache.h"
+
+enum { AT_VERSION = 8, AT_KEY_BYTES = 12, AT_CODE = 16, AT_POOL = 20, AT_BODY_BYTES = 28, AT_KEY = 32, AT_BODY = 80, OTHER_USER = 65534 };
+
+static char base[] = "/tmp/t_cache-XXXXXX";
+static char dir[128];
+
+static struct key make_key(uint32_t n)
+{
+	struct key k;
+
+	memset(&k, 0, sizeof k);
+	k.kind = KEY_MATMUL;
+	k.target = TARGET_AVX2;
+	k.rows = n + 1;
+	k.k = 256;
+	k.codegen = 42;
+	return k;
+}
+
+/* The object of a key: bytes and sizes that follow from it. */
+static struct object make_object(uint32_t n)
+{
+	struct object o = { .code_bytes = 40 + n % 7 * 1000, .pool_offset = 30, .frame_bytes = 64 + n };
+	uint32_t state = n + 1;
+
+	o.code = malloc(o.code_bytes);
+	assert_non_null(o.code);
+	for (uint32_t i = 0; i < o.code_bytes; i++) {
+		state = state * 1664525 + 1013904223;
+		o.code[i] = (uint8_t)(state >> 24 & 0x1f);
+	}
+	return o;
+}
+
+static bool same_object(const struct object *a, const struct object *b)
+{
+	return a->code_bytes == b->code_bytes && a->pool_offset == b->pool_offset && a->frame_bytes == b->frame_bytes &&
+	       memcmp(a->code, b->code, a->code_bytes) == 0;
+}
+
+static void store(struct cache *c, uint32_t n)
+{
+	struct key k = make_key(n);
+	struct object o = make_object(n);
+
+	cache_store(c, &k, &o);
+	free(o.code);
+}
+
+/* 1: loaded and right; 0: missed; -1: loaded and wrong. */
+static int load(struct cache *c, uint32_t n)
+{
+	struct key k = make_key(n);
+	struct object o = make_object(n), got = { 0 };
+	int answer = 0;
+
+	if (cache_load(c, &k, &got)) {
+		answer = same_object(&o, &got) ? 1 : -1;
+		free(got.code);
+	}
+	free(o.code);
+	return answer;
+}
+
+static struct cache_counters count(const struct cache *c)
+{
+	struct cache_counters n;
+
+	cache_count(c, &n);
+	return n;
+}
+
+static void entry_path(uint32_t n, char out[256])
+{
+	struct key k = make_key(n);
+
+	snprintf(out, 256, "%s/%016llx.jko", dir, (unsigned long long)key_hash(&k));
+}
+
+static size_t read_file(const char *path, uint8_t *out, size_t cap)
+{
+	FILE *f = fopen(path, "rb");
+
+	assert_non_null(f);
+	size_t n = fread(out, 1, cap, f);
+	assert_true(n < cap);
+	fclose(f);
+	return n;
+}
+
+static void write_file(const char *path, const uint8_t *bytes, size_t n)
+{
+	FILE *f = fopen(path, "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Gives a forged entry a checksum that fits. */
+static void seal(uint8_t *p, size_t n)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < n - 8; i++)
+		h = (h ^ p[i]) * 0x100000001b3u;
+	memcpy(p + n - 8, &h, 8);
+}
+
+static struct cache *open_cache(void)
+{
+	struct error err = { 0 };
+	struct cache *c = cache_open(dir, &err);
+
+	if (!c)
+		fail_msg("%s", err.text);
+	return c;
+}
+
+static unsigned count_files(const char *suffix)
+{
+	DIR *d = opendir(dir);
+	unsigned n = 0;
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		size_t a = strlen(e->d_name), b = strlen(suffix);
+		n += a > b && strcmp(e->d_name + a - b, suffix) == 0;
+	}
+	closedir(d);
+	return n;
+}
+
+static int fresh(void **unused)
+{
+	static unsigned number;
+
+	snprintf(dir, sizeof dir, "%s/%u", base, number++);
+	return 0;
+}
+
+/* --- ordinary life */
+
+static void test_store_and_load(void **unused)
+{
+	struct cache *c = open_cache();
+
+	for (uint32_t n = 0; n < 20; n++)
+		assert_int_equal(load(c, n), 0);
+	assert_int_equal(count(c).misses, 20);
+	assert_int_equal(count(c).damaged, 0);
+	for (uint32_t n = 0; n < 20; n++)
+		store(c, n);
+	cache_close(c);
+	c = open_cache();
+	for (uint32_t n = 0; n < 20; n++)
+		assert_int_equal(load(c, n), 1);
+	assert_int_equal(load(c, 20), 0);
+	assert_int_equal(count(c).hits, 20);
+	assert_int_equal(count(c).misses, 1);
+	assert_int_equal(count(c).damaged, 0);
+	assert_int_equal(count_files(".jko"), 20);
+	assert_int_equal(count_files(".tmp"), 0);
+	cache_close(c);
+	cache_close(NULL);
+}
+
+static void test_makes_parents_for_the_owner_only(void **unused)
+{
+	char path[512];
+	struct stat st;
+	mode_t before = umask(0);
+
+	snprintf(path, sizeof path, "%s/a//b/c/", dir);
+	struct cache *c = cache_open(path, NULL);
+	umask(before);
+	assert_non_null(c);
+	cache_close(c);
+	for (snprintf(path, sizeof path, "%s/a/b/c", dir); strcmp(path, base); *strrchr(path, '/') = 0) {
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_mode & 07777, 0700);
+	}
+}
+
+static void test_default_directory(void **unused)
+{
+	char out[64], *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL, *xdg = getenv("XDG_CACHE_HOME") ? strdup(getenv("XDG_CACHE_HOME")) : NULL;
+
+	setenv("HOME", "/h", 1);
+	setenv("XDG_CACHE_HOME", "/x", 1);
+	assert_true(cache_default_dir(out, sizeof out));
+	assert_string_equal(out, "/x/jitrun");
+	setenv("XDG_CACHE_HOME", "relative", 1);
+	assert_true(cache_default_dir(out, sizeof out));
+	assert_string_equal(out, "/h/.cache/jitrun");
+	unsetenv("XDG_CACHE_HOME");
+	assert_true(cache_default_dir(out, sizeof out));
+	assert_string_equal(out, "/h/.cache/jitrun");
+	assert_false(cache_default_dir(out, 8));
+	unsetenv("HOME");
+	assert_false(cache_default_dir(out, sizeof out));
+	if (home)
+		setenv("HOME", home, 1);
+	if (xdg)
+		setenv("XDG_CACHE_HOME", xdg, 1);
+	free(home);
+	free(xdg);
+}
+
+/* --- directories */
+
+static void refused(const char *path, const char *word)
+{
+	struct error err = { 0 };
+
+	assert_null(cache_open(path, &err));
+	assert_int_equal(err.code, ERROR_IO);
+	if (!strstr(err.text, word) || !strstr(err.text, path))
+		fail_msg("\"%s\" names neither %s nor \"%s\"", err.text, path, word);
+}
+
+static void test_refused_directories(void **unused)
+{
+	static const mode_t open_to_others[] = { 0770, 0707, 0720, 0702, 01777 };
+	char path[512];
+
+	assert_int_equal(mkdir(dir, 0700), 0);
+	for (size_t i = 0; i < sizeof open_to_others / sizeof open_to_others[0]; i++) {
+		assert_int_equal(chmod(dir, open_to_others[i]), 0);
+		refused(dir, "mode");
+	}
+	assert_int_equal(chmod(dir, 0755), 0);
+	struct cache *c = cache_open(dir, NULL);
+	assert_non_null(c);
+	cache_close(c);
+	snprintf(path, sizeof path, "%s/file", dir);
+	write_file(path, (const uint8_t *)"x", 1);
+	refused(path, "Not a directory");
+	snprintf(path, sizeof path, "%s/file/below", dir);
+	refused(path, "Not a directory");
+	refused("", "No such file");
+	if (geteuid() == 0) {
+		assert_int_equal(chown(dir, OTHER_USER, OTHER_USER), 0);
+		refused(dir, "belongs to user 65534");
+		assert_int_equal(chown(dir, 0, 0), 0);
+	} else {
+		refused("/usr", "belongs to user 0");
+	}
+}
+
+/* Runs without the right to write: loads work, stores are counted. Returns the number of the step that failed. */
+static int read_only_steps(void)
+{
+	struct cache *c = cache_open(dir, NULL);
+
+	if (!c)
+		return 1;
+	if (load(c, 0) != 1 || load(c, 1) != 0)
+		return 2;
+	store(c, 0);
+	store(c, 1);
+	struct cache_counters n = count(c);
+	if (n.stored != 0 || n.store_failed != 2 || n.damaged != 0)
+		return 3;
+	if (load(c, 0) != 1)
+		return 4;
+	cache_close(c);
+	return 0;
+}
+
+static void test_read_only_directory(void **unused)
+{
+	struct cache *c = open_cache();
+	char path[256];
+	int status;
+
+	store(c, 0);
+	cache_close(c);
+	entry_path(0, path);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, OTHER_USER, OTHER_USER), 0);
+		assert_int_equal(chown(dir, OTHER_USER, OTHER_USER), 0);
+	}
+	assert_int_equal(chmod(dir, 0500), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		if (geteuid() == 0 && (setgid(OTHER_USER) || setuid(OTHER_USER)))
+			_exit(9);
+		_exit(read_only_steps());
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(chmod(dir, 0700), 0);
+}
+
+static void test_objects_out_of_range(void **unused)
+{
+	struct cache *c = open_cache();
+	struct key k = make_key(0);
+	uint8_t byte = 0;
+	const struct object empty = { &byte, 0, 0, 0 }, pool = { &byte, 1, 2, 0 }, huge = { &byte, (16 << 20) + 1, 0, 0 };
+	const struct object *bad[] = { &empty, &pool, &huge };
+
+	for (size_t i = 0; i < 3; i++)
+		cache_store(c, &k, bad[i]);
+	assert_int_equal(count(c).store_failed, 3);
+	assert_int_equal(count_files(".jko"), 0);
+	cache_close(c);
+}
+
+/* --- damage */
+
+/* The entry now on disk is a counted miss, and the next store heals it. */
+static void is_damage(struct cache *c, uint32_t n, const char *what, size_t where)
+{
+	struct cache_counters before = count(c);
+	int got = load(c, n);
+	struct cache_counters after = count(c);
+
+	if (got != 0 || after.damaged != before.damaged + 1 || after.misses != before.misses + 1 || after.hits != before.hits)
+		fail_msg("%s at %zu: load gave %d", what, where, got);
+}
+
+static void test_flipped_bits_and_cuts(void **unused)
+{
+	static uint8_t good[1 << 16], bad[1 << 16];
+	struct cache *c = open_cache();
+	char path[256];
+
+	store(c, 7);
+	entry_path(7, path);
+	size_t n = read_file(path, good, sizeof good);
+	assert_true(n > AT_BODY + 8);
+	for (size_t i = 0; i < n; i++)
+		for (int bit = 0; bit < 8; bit++) {
+			memcpy(bad, good, n);
+			bad[i] ^= (uint8_t)(1 << bit);
+			write_file(path, bad, n);
+			is_damage(c, 7, "a flipped bit", i);
+		}
+	for (size_t cut = 0; cut < n; cut++) {
+		write_file(path, good, cut);
+		is_damage(c, 7, "a cut", cut);
+	}
+	memcpy(bad, good, n);
+	bad[n] = 0;
+	write_file(path, bad, n + 1);
+	is_damage(c, 7, "a byte more", n);
+	store(c, 7);
+	assert_int_equal(load(c, 7), 1);
+	assert_int_equal(read_file(path, bad, sizeof bad), n);
+	assert_memory_equal(good, bad, n);
+	cache_close(c);
+}
+
+static void test_entries_of_others(void **unused)
+{
+	static uint8_t bytes[1 << 16];
+	struct cache *c = open_cache();
+	char mine[256], theirs[256], other[512];
+
+	store(c, 1);
+	store(c, 2);
+	entry_path(1, mine);
+	entry_path(2, theirs);
+	size_t n = read_file(theirs, bytes, sizeof bytes);
+	write_file(mine, bytes, n);
+	is_damage(c, 1, "another key's entry", 0);
+	store(c, 1);
+	assert_int_equal(load(c, 1), 1);
+
+	assert_int_equal(chmod(mine, 0666), 0);
+	is_damage(c, 1, "an entry others may write", 0);
+	assert_int_equal(unlink(mine), 0);
+	snprintf(other, sizeof other, "%s/elsewhere", dir);
+	assert_int_equal(rename(theirs, other), 0);
+	assert_int_equal(symlink("elsewhere", theirs), 0);
+	is_damage(c, 2, "a link", 0);
+	store(c, 2);
+	assert_int_equal(load(c, 2), 1);
+
+	assert_int_equal(mkdir(mine, 0700), 0);
+	is_damage(c, 1, "a directory", 0);
+	uint64_t failed = count(c).store_failed;
+	store(c, 1);
+	assert_int_equal(count(c).store_failed, failed + 1);
+	assert_int_equal(count_files(".tmp"), 0);
+	assert_int_equal(rmdir(mine), 0);
+	assert_int_equal(mkfifo(mine, 0600), 0);
+	is_damage(c, 1, "a pipe", 0);
+	store(c, 1);
+	assert_int_equal(load(c, 1), 1);
+	cache_close(c);
+}
+
+/* Entries whose checksum fits and whose fields lie. */
+static void test_forged_fields(void **unused)
+{
+	static const struct { size_t at; uint32_t value; } lies[] = {
+		{ 0, 0x74696a }, { AT_VERSION, 0 }, { AT_VERSION, 2 }, { AT_VERSION, UINT32_MAX }, { AT_KEY_BYTES, 40 }, { AT_KEY_BYTES, 0 },
+		{ AT_CODE, 0 }, { AT_CODE, 39 }, { AT_CODE, 41 }, { AT_CODE, (16 << 20) + 1 }, { AT_CODE, UINT32_MAX },
+		{ AT_POOL, 41 }, { AT_POOL, UINT32_MAX }, { AT_BODY_BYTES, 0 }, { AT_BODY_BYTES, 1 }, { AT_BODY_BYTES, UINT32_MAX },
+		{ AT_KEY, 1 }, { AT_KEY + 40, 43 }, { AT_BODY, 0 }, { AT_BODY + 4, UINT32_MAX },
+	};
+	static uint8_t good[1 << 16], bad[1 << 16];
+	struct cache *c = open_cache();
+	char path[256];
+
+	store(c, 0);
+	entry_path(0, path);
+	size_t n = read_file(path, good, sizeof good);
+	memcpy(bad, good, n);
+	seal(bad, n);
+	assert_memory_equal(good, bad, n);
+	for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+		memcpy(bad, good, n);
+		memcpy(bad + lies[i].at, &lies[i].value, 4);
+		seal(bad, n);
+		write_file(path, bad, n);
+		is_damage(c, 0, "a lie", lies[i].at);
+	}
+	cache_close(c);
+}
+
+/* A hole of 64 MiB in place of an entry is not read into memory. */
+static void test_oversized_entry(void **unused)
+{
+	struct cache *c = open_cache();
+	char path[256];
+
+	store(c, 0);
+	entry_path(0, path);
+	assert_int_equal(truncate(path, 64 << 20), 0);
+	is_damage(c, 0, "a huge file", 0);
+	cache_close(c);
+}
+
+/* --- company */
+
+enum { SHARED_KEYS = 6 };
+
+static void store_rounds(unsigned rounds)
+{
+	struct cache *c = cache_open(dir, NULL);
+
+	if (!c)
+		_exit(1);
+	for (unsigned i = 0; i < rounds; i++)
+		for (uint32_t n = 0; n < SHARED_KEYS; n++) {
+			store(c, n);
+			if (load(c, n) != 1)
+				_exit(2);
+		}
+	struct cache_counters done = count(c);
+	_exit(done.store_failed || done.damaged || done.stored != rounds * SHARED_KEYS ? 3 : 0);
+}
+
+static void test_two_processes(void **unused)
+{
+	struct cache *c = open_cache();
+	pid_t child[2];
+	int status, running = 2;
+
+	for (int i = 0; i < 2; i++)
+		if ((child[i] = fork()) == 0)
+			store_rounds(15);
+	while (running) {
+		for (uint32_t n = 0; n < SHARED_KEYS; n++)
+			assert_true(load(c, n) >= 0);
+		for (int i = 0; i < 2; i++)
+			if (child[i] && waitpid(child[i], &status, WNOHANG) == child[i]) {
+				assert_true(WIFEXITED(status));
+				assert_int_equal(WEXITSTATUS(status), 0);
+				child[i] = 0;
+				running--;
+			}
+	}
+	for (uint32_t n = 0; n < SHARED_KEYS; n++)
+		assert_int_equal(load(c, n), 1);
+	assert_int_equal(count(c).damaged, 0);
+	assert_int_equal(count_files(".tmp"), 0);
+	assert_int_equal(count_files(".jko"), SHARED_KEYS);
+	cache_close(c);
+}
+
+static void *thread_rounds(void *cache)
+{
+	intptr_t wrong = 0;
+
+	for (unsigned i = 0; i < 5; i++)
+		for (uint32_t n = 0; n < SHARED_KEYS; n++) {
+			store(cache, n);
+			wrong += load(cache, n) != 1;
+		}
+	return (void *)wrong;
+}
+
+static void test_threads(void **unused)
+{
+	struct cache *c = open_cache();
+	pthread_t thread[4];
+	void *wrong;
+
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, thread_rounds, c), 0);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(pthread_join(thread[i], &wrong), 0);
+		assert_null(wrong);
+	}
+	assert_int_equal(count(c).stored, 4 * 5 * SHARED_KEYS);
+	assert_int_equal(count(c).hits, 4 * 5 * SHARED_KEYS);
+	assert_int_equal(count(c).damaged + count(c).store_failed, 0);
+	cache_close(c);
+}
+
+static void age_temporaries(void)
+{
+	const struct timespec old[2] = { { 1000000000, 0 }, { 1000000000, 0 } };
+	DIR *d = opendir(dir);
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));)
+		if (strstr(e->d_name, ".tmp"))
+			assert_int_equal(utimensat(dirfd(d), e->d_name, old, 0), 0);
+	closedir(d);
+}
+
+/* Writers killed at any moment leave old entries, new ones or none, and temporary files that a later opening removes. */
+static void test_killed_writers(void **unused)
+{
+	struct cache *c = open_cache();
+	char path[256];
+
+	for (unsigned round = 0; round < 40; round++) {
+		int ready[2];
+		char byte;
+		assert_int_equal(pipe(ready), 0);
+		pid_t child = fork();
+		if (child == 0) {
+			struct cache *mine = cache_open(dir, NULL);
+			if (write(ready[1], "x", 1) != 1)
+				_exit(1);
+			for (uint32_t n = 0;; n = (n + 1) % SHARED_KEYS)
+				store(mine, n);
+		}
+		assert_int_equal(read(ready[0], &byte, 1), 1);
+		usleep(round * 97 % 2000);
+		assert_int_equal(kill(child, SIGKILL), 0);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		close(ready[0]);
+		close(ready[1]);
+		for (uint32_t n = 0; n < SHARED_KEYS; n++)
+			assert_true(load(c, n) >= 0);
+		if (round % 8 == 7)
+			for (uint32_t n = 0; n < SHARED_KEYS; n++) {
+				entry_path(n, path);
+				unlink(path);
+			}
+	}
+	assert_int_equal(count(c).damaged, 0);
+
+	entry_path(0, path);
+	strcat(path, "-1-0-0.tmp");
+	write_file(path, (const uint8_t *)"half", 4);
+	unsigned left = count_files(".tmp");
+	cache_close(open_cache());
+	assert_int_equal(count_files(".tmp"), left);          /* young: its writer may be alive */
+	age_temporaries();
+	cache_close(open_cache());
+	assert_int_equal(count_files(".tmp"), 0);
+	cache_close(c);
+}
+
+static int make_base(void **unused)
+{
+	/* others may pass through: one test gives up its rights */
+	return mkdtemp(base) && chmod(base, 0755) == 0 ? 0 : -1;
+}
+
+static int remove_base(void **unused)
+{
+	char command[256];
+
+	snprintf(command, sizeof command, "rm -rf '%s'", base);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup(name, fresh)
+		T(test_store_and_load), T(test_makes_parents_for_the_owner_only), T(test_default_directory), T(test_refused_directories),
+		T(test_read_only_directory), T(test_objects_out_of_range), T(test_flipped_bits_and_cuts), T(test_entries_of_others),
+		T(test_forged_fields), T(test_oversized_entry), T(test_two_processes), T(test_threads), T(test_killed_writers),
+	};
+	return cmocka_run_group_tests(tests, make_base, remove_base);
+}

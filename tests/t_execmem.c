@@ -1,0 +1,143 @@
+/* tests/t_execmem.c - code in pages: it runs, cannot be written, and no page of the process is writable and executable. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "jit/execmem.h"
+
+/* mov eax, imm32; ret */
+static size_t write_code(uint8_t *p, uint32_t value)
+{
+	p[0] = 0xb8;
+	memcpy(p + 1, &value, 4);
+	p[5] = 0xc3;
+	return 6;
+}
+
+/* Permissions of the mapping that holds p ("r-xp"); asserts on the way that no mapping of the process is writable and executable. */
+static void permissions(const void *p, char out[5])
+{
+	char line[1024];
+	FILE *f = fopen("/proc/self/maps", "r");
+
+	assert_non_null(f);
+	out[0] = 0;
+	while (fgets(line, sizeof line, f)) {
+		unsigned long from, to;
+		char mode[5];
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) != 3)
+			continue;
+		if (mode[1] == 'w' && mode[2] == 'x')
+			fail_msg("writable and executable: %s", line);
+		if ((unsigned long)p >= from && (unsigned long)p < to)
+			memcpy(out, mode, 5);
+	}
+	fclose(f);
+}
+
+static void test_runs_and_stays(void **unused)
+{
+	enum { COUNT = 40, SIZE = 9000 };
+	static uint8_t code[SIZE];
+	void *page[COUNT];
+	char mode[5];
+
+	for (uint32_t i = 0; i < COUNT; i++) {
+		size_t n = write_code(code, 1000 + i);
+		page[i] = execmem_map(code, i % 2 ? SIZE : n, NULL);
+		assert_non_null(page[i]);
+		assert_int_equal((uintptr_t)page[i] % 4096, 0);
+	}
+	memset(code, 0xcc, sizeof code);          /* the pages hold a copy */
+	for (uint32_t i = 0; i < COUNT; i++) {
+		uint32_t (*run)(void) = (uint32_t (*)(void))(uintptr_t)page[i];
+		assert_int_equal(run(), 1000 + i);
+		permissions(page[i], mode);
+		assert_string_equal(mode, "r-xp");
+	}
+	for (uint32_t i = 0; i < COUNT; i++) {
+		execmem_unmap(page[i], i % 2 ? SIZE : 6);
+		permissions(page[i], mode);
+		assert_string_not_equal(mode, "r-xp");
+	}
+	execmem_unmap(NULL, 0);
+}
+
+static void test_writing_is_refused(void **unused)
+{
+	uint8_t code[8];
+	volatile uint8_t *p = execmem_map(code, write_code(code, 7), NULL);
+	int status;
+
+	assert_non_null((void *)p);
+	pid_t child = fork();
+	if (child == 0) {
+		struct rlimit none = { 0, 0 };
+		setrlimit(RLIMIT_CORE, &none);
+		signal(SIGSEGV, SIG_DFL);
+		p[1] = 8;
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSEGV);
+	execmem_unmap((void *)p, 6);
+}
+
+static void test_no_memory(void **unused)
+{
+	uint8_t code[8] = { 0xc3 };
+	struct error err = { 0 };
+
+	assert_null(execmem_map(code, SIZE_MAX / 2, &err));
+	assert_int_equal(err.code, ERROR_MEMORY);
+	assert_non_null(strstr(err.text, "generated code"));
+}
+
+static void test_perf_map(void **unused)
+{
+	char path[64], text[512] = "", expected[512];
+
+	snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
+	unlink(path);
+	execmem_perf_map((void *)0x1000, 0x20, "norm.k8.avx2");
+	execmem_perf_map((void *)0xabc000, 0x300, "rope.d64.avx2");
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	size_t n = fread(text, 1, sizeof text - 1, f);
+	text[n] = 0;
+	fclose(f);
+	snprintf(expected, sizeof expected, "1000 20 norm.k8.avx2\nabc000 300 rope.d64.avx2\n");
+	assert_string_equal(text, expected);
+	assert_int_equal(unlink(path), 0);
+
+	/* a link laid there by someone else is not followed */
+	char dir[] = "/tmp/t_execmem-XXXXXX", victim[64];
+	struct stat st;
+	assert_non_null(mkdtemp(dir));
+	snprintf(victim, sizeof victim, "%s/victim", dir);
+	assert_int_equal(symlink(victim, path), 0);
+	execmem_perf_map((void *)0x1000, 0x20, "norm.k8.avx2");
+	assert_int_equal(unlink(path), 0);
+	assert_int_not_equal(stat(victim, &st), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_runs_and_stays), cmocka_unit_test(test_writing_is_refused), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_perf_map),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* tests/t_key.c - keys as text and back, equality, hash; targets and what a CPU must have; the code-generator id. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/dtype.h"
+#include "jit/key.h"
+#include "jit/target.h"
+
+static uint64_t state = 0x1234567;
+
+static uint32_t any(uint32_t below)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)((state >> 33) % below);
+}
+
+static uint32_t any_number(void)
+{
+	static const uint32_t edges[] = { 0, 0, 0, 1, 2, 9, 10, 255, 4096, UINT32_MAX - 1, UINT32_MAX };
+	return any(2) ? edges[any(sizeof edges / sizeof edges[0])] : any(1u << (1 + any(30)));
+}
+
+static struct key any_key(void)
+{
+	struct key k;
+
+	memset(&k, 0, sizeof k);
+	k.kind = (uint8_t)(1 + any(KEY_KIND_COUNT - 1));
+	k.target = (uint8_t)any(TARGET_COUNT);
+	k.weight = (uint8_t)any(DTYPE_COUNT + 1);
+	k.activation = (uint8_t)any(DTYPE_COUNT + 1);
+	k.kv = (uint8_t)any(DTYPE_COUNT + 1);
+	k.numerics = (uint8_t)any(2);
+	k.row_blocks = (uint8_t)any_number();
+	k.context_class = (uint8_t)any_number();
+	k.rows = any_number();
+	k.k = any_number();
+	k.columns = any_number();
+	k.head_dim = any_number();
+	k.heads = any_number();
+	k.kv_heads = any_number();
+	k.flags = any(128);
+	k.stride = any_number();
+	k.codegen = key_codegen_id;
+	return k;
+}
+
+static void test_round_trip(void **unused)
+{
+	char text[KEY_TEXT_MAX];
+	struct key back;
+
+	for (int i = 0; i < 200000; i++) {
+		struct key k = any_key();
+		key_text(&k, text, sizeof text);
+		if (!key_parse(&back, text) || !key_equal(&k, &back))
+			fail_msg("%s does not read back", text);
+	}
+}
+
+static void test_documented_form(void **unused)
+{
+	char text[KEY_TEXT_MAX];
+	struct key k;
+
+	memset(&k, 0, sizeof k);
+	k.kind = KEY_MATMUL;
+	k.weight = k.activation = DTYPE_Q8_0 + 1;
+	k.rows = 1024;
+	k.k = 3072;
+	k.columns = 4;
+	k.flags = KEY_RESIDUAL;
+	k.target = TARGET_AVX2;
+	assert_string_equal(key_text(&k, text, sizeof text), "matmul.q8_0.aq8_0.1024x3072.c4.resid.avx2");
+	k = (struct key){ .kind = KEY_NORM, .k = 2048, .target = TARGET_AVX2 };
+	assert_string_equal(key_text(&k, text, sizeof text), "norm.k2048.avx2");
+	k = (struct key){ .kind = KEY_ATTENTION, .kv = DTYPE_F16 + 1, .head_dim = 128, .heads = 16, .kv_heads = 8, .columns = 1, .context_class = 2,
+	                  .row_blocks = 3, .stride = 64, .flags = KEY_WINDOW | KEY_QK_NORM, .numerics = NUMERICS_BOUNDED, .target = TARGET_AVX2 };
+	assert_string_equal(key_text(&k, text, sizeof text), "attention.kvf16.c1.b3.d128.h16.g8.x2.s64.qknorm.win.bounded.avx2");
+}
+
+static void test_longest_text_fits(void **unused)
+{
+	char text[4 * KEY_TEXT_MAX], cut[8];
+	struct key k;
+	size_t longest = 0;
+
+	for (int kind = 1; kind < KEY_KIND_COUNT; kind++)
+		for (int type = 1; type <= DTYPE_COUNT; type++) {
+			memset(&k, 0xff, sizeof k);
+			k.kind = (uint8_t)kind;
+			k.weight = k.activation = k.kv = (uint8_t)type;
+			k.numerics = NUMERICS_BOUNDED;
+			k.target = TARGET_AVX2;
+			key_text(&k, text, sizeof text);
+			longest = strlen(text) > longest ? strlen(text) : longest;
+		}
+	assert_true(longest < KEY_TEXT_MAX);
+	assert_int_equal(strlen(key_text(&k, cut, sizeof cut)), sizeof cut - 1);
+	assert_memory_equal(cut, text, sizeof cut - 1);
+}
+
+static void test_what_is_not_a_key(void **unused)
+{
+	static const char *const bad[] = {
+		"", ".", "matmul.", ".matmul", "norm..k8", "nothing", "matmul.q8_0.q8_0", "matmul.c4.c4", "matmul.c0", "matmul.c04", "matmul.c",
+		"matmul.c-1", "matmul.c+1", "matmul. c1", "matmul.c1 ", "matmul.c4294967296", "matmul.b256", "matmul.x256", "matmul.8x", "matmul.x8x8", "matmul.0x8",
+		"matmul.8x8x8", "matmul.8X8", "matmul.Q8_0", "matmul.avx2.c1", "matmul.c1.8x8", "matmul.none", "matmul.resid.bias", "matmul.avx3", "MATMUL",
+		"matmul.z9", "matmul.kv", "matmul.a", "matmul.kvnone", "matmul.exact", "matmul.?", "?", "matmul.8",
+	};
+	char longer[4 * KEY_TEXT_MAX];
+	struct key k;
+
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (key_parse(&k, bad[i]))
+			fail_msg("\"%s\" was taken for a key", bad[i]);
+	memset(longer, 'm', sizeof longer - 1);
+	longer[sizeof longer - 1] = 0;
+	assert_false(key_parse(&k, longer));
+	assert_true(key_parse(&k, "matmul.r8.avx2") && k.rows == 8 && k.k == 0);
+	assert_true(key_parse(&k, "matmul.b255") && k.row_blocks == 255);
+	assert_int_equal(k.codegen, key_codegen_id);
+}
+
+/* Every byte of a key is part of its identity: hash and equality see it. */
+static void test_every_byte_counts(void **unused)
+{
+	for (size_t i = 0; i < sizeof(struct key); i++)
+		for (int bit = 0; bit < 8; bit++) {
+			struct key a = any_key(), b = a;
+			assert_true(key_equal(&a, &b));
+			assert_true(key_hash(&a) == key_hash(&b));
+			((uint8_t *)&b)[i] ^= (uint8_t)(1 << bit);
+			assert_false(key_equal(&a, &b));
+			assert_true(key_hash(&a) != key_hash(&b));
+		}
+}
+
+static void test_targets(void **unused)
+{
+	const uint32_t avx = 1u << 28, fma = 1u << 12, f16c = 1u << 29, osxsave = 1u << 27, avx2 = 1u << 5;
+	const struct target_cpu whole = { avx | fma | f16c | osxsave, avx2, 7 };
+	struct target_cpu cpu;
+	struct error err = { 0 };
+
+	assert_null(target_find("none"));
+	assert_null(target_find("avx"));
+	assert_ptr_equal(target_find("avx2"), &target_table[TARGET_AVX2]);
+	for (int i = 0; i < TARGET_COUNT; i++)
+		assert_int_equal(target_table[i].id, i);
+
+	assert_ptr_equal(target_judge(&whole, &err), &target_table[TARGET_AVX2]);
+	assert_int_equal(err.code, ERROR_NONE);
+	const struct { uint32_t ecx, ebx; uint64_t xcr0; const char *word; } lacks[] = {
+		{ avx, 0, 0, "AVX2" }, { fma, 0, 0, "FMA" }, { f16c, 0, 0, "F16C" }, { 0, avx2, 0, "AVX2" }, { osxsave, 0, 0, "operating system" },
+		{ 0, 0, 2, "operating system" }, { 0, 0, 4, "operating system" },
+	};
+	for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
+		cpu = whole;
+		cpu.leaf1_ecx &= ~lacks[i].ecx;
+		cpu.leaf7_ebx &= ~lacks[i].ebx;
+		cpu.xcr0 &= ~lacks[i].xcr0;
+		err = (struct error){ 0 };
+		assert_null(target_judge(&cpu, &err));
+		assert_int_equal(err.code, ERROR_DEVICE);
+		assert_non_null(strstr(err.text, lacks[i].word));
+	}
+	assert_true(target_runs(&target_table[TARGET_AVX2], &target_table[TARGET_AVX2]));
+	assert_false(target_runs(NULL, &target_table[TARGET_AVX2]));
+	assert_false(target_runs(&target_table[TARGET_AVX2], &target_table[TARGET_NONE]));
+}
+
+static void id_of(const char *script, const char *dir, const char *content, char out[24])
+{
+	char path[512], command[2048], line[256] = "";
+
+	snprintf(path, sizeof path, "%s/source", dir);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(content, f);
+	assert_int_equal(fclose(f), 0);
+	snprintf(command, sizeof command, "sh '%s' '%s'", script, path);
+	f = popen(command, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f) && !strstr(line, "UINT64_C"))
+		;
+	const char *id = strstr(line, "(0x");
+	assert_non_null(id);
+	snprintf(out, 24, "%.18s", id + 1);
+	while (fgets(line, sizeof line, f))
+		;
+	assert_int_equal(pclose(f), 0);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void test_codegen_id(void **unused)
+{
+	char dir[] = "/tmp/t_key-XXXXXX", script[1024], a[24], b[24], again[24];
+	const char *src = getenv("srcdir");
+
+	assert_true(key_codegen_id != 0);
+	snprintf(script, sizeof script, "%s/jit/codegen_id.sh", src ? src : ".");
+	if (access(script, R_OK))
+		skip();
+	assert_non_null(mkdtemp(dir));
+	id_of(script, dir, "one", a);
+	id_of(script, dir, "two", b);
+	id_of(script, dir, "one", again);
+	assert_string_equal(a, again);
+	assert_string_not_equal(a, b);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_documented_form), cmocka_unit_test(test_longest_text_fits),
+		cmocka_unit_test(test_what_is_not_a_key), cmocka_unit_test(test_every_byte_counts), cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_codegen_id),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
