@@ -55,11 +55,3 @@ ir_f math_rms_scale(struct ir *b, ir_f ss, uint32_t n, ir_f eps)
 	ir_f mean = ir_fdiv(b, ss, ir_fconst(b, (float)n));
 	return ir_fdiv(b, ir_fconst(b, 1.0f), ir_fsqrt(b, ir_fadd(b, mean, eps)));
 }
-
-struct math_unit math_unit(struct ir *b, ir_s unit, uint32_t heads)
-{
-	struct math_unit u;
-	u.column = ir_sdivi(b, unit, heads);
-	u.head = ir_ssub(b, unit, ir_smuli(b, u.column, heads));
-	return u;
-}

@@ -1,6 +1,6 @@
 /* kernels-templates/math.h - the small arithmetic that several templates share, as IR.
  *
- * Owns: exp (numerics.h rule 10), the cross-lane sum and maximum over 32 partials (rule 6), the unit's column and head.
+ * Owns: exp (numerics.h rule 10), the cross-lane sum and maximum over 32 partials (rule 6), the scale of a norm (rule 7).
  * Holds no state and touches no memory. Every float operation here is one of the contract's, in the contract's order.
  */
 #ifndef KERNELS_MATH_H
@@ -23,9 +23,5 @@ ir_f math_lane_max(struct ir *b, const ir_f part[]);
 
 /* 1 / sqrt(ss / n + eps) in every lane (rule 7). */
 ir_f math_rms_scale(struct ir *b, ir_f ss, uint32_t n, ir_f eps);
-
-/* unit = column * heads + head. */
-struct math_unit { ir_s column, head; };
-struct math_unit math_unit(struct ir *b, ir_s unit, uint32_t heads);
 
 #endif

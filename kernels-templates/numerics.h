@@ -50,8 +50,8 @@ static inline unsigned numerics_spans(uint64_t k)
 }
 
 /* exp on r in [-ln2/2, ln2/2]: 1 + r + r^2 * (C2 + r*(C3 + r*(C4 + r*(C5 + r*C6)))), evaluated as
- * fitted for the least relative error with the two leading ones held, then adjusted for rounding: within 0.9 units in the last place everywhere.
- * p = C6; p = fma(p,r,C5); p = fma(p,r,C4); p = fma(p,r,C3); p = fma(p,r,C2); p = fma(p,r,1); p = fma(p,r,1). */
+ * p = C6; p = fma(p,r,C5); p = fma(p,r,C4); p = fma(p,r,C3); p = fma(p,r,C2); p = fma(p,r,1); p = fma(p,r,1).
+ * Fitted for the least relative error with the two leading ones held, then adjusted for rounding: within 0.9 units in the last place everywhere. */
 #define NUMERICS_EXP_LOG2E  1.44269504088896341f
 #define NUMERICS_EXP_LN2_HI 0.693145751953125f
 #define NUMERICS_EXP_LN2_LO 1.428606765330187045e-06f

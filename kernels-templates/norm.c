@@ -1,0 +1,113 @@
+/* kernels-templates/norm.c - RMS norm of whole columns, alone or followed by their int8 blocks.
+ *
+ * Owns: KEY_NORM. The pads of a column come out +0 whatever the scale, so that the int8 blocks behind it are exact.
+ */
+#include "kernels-templates/build.h"
+#include "kernels-templates/math.h"
+
+struct norm {
+	struct ir *b;
+	uint32_t k, blocks;          /* blocks of 32, the last one perhaps partly pad */
+	bool quantised;
+	ir_a x, weight, out, outq, outs;        /* this column's */
+};
+
+static int32_t part_bytes(const struct ir *b, unsigned v)
+{
+	return (int32_t)(v * b->lanes * 4);
+}
+
+/* Pads are +0 and leave the partials alone. */
+static ir_f sum_of_squares(const struct norm *t)
+{
+	struct ir *b = t->b;
+	unsigned parts = math_parts(b);
+	ir_f part[MATH_MAX_PARTS];
+	ir_a x = ir_var_a(b, t->x);
+
+	for (unsigned v = 0; v < parts; v++)
+		part[v] = ir_var_f(b, ir_fconst(b, 0.0f));
+	ir_loop(b, ir_sconst(b, t->blocks));
+	for (unsigned v = 0; v < parts; v++) {
+		ir_f e = ir_fload(b, x, part_bytes(b, v), 0);
+		ir_set_f(b, part[v], ir_ffma(b, e, e, part[v]));
+	}
+	ir_set_a(b, x, ir_aaddi(b, x, 128));
+	ir_endloop(b);
+	return math_lane_sum(b, part);
+}
+
+/* Lanes from n on become +0. */
+static ir_f keep_lanes(struct ir *b, ir_f v, int n)
+{
+	if (n >= (int)b->lanes)
+		return v;
+	if (n <= 0)
+		return ir_fconst(b, 0.0f);
+	return ir_fsel(b, ir_igt(b, ir_iconst(b, n), ir_ilane(b)), v, ir_fconst(b, 0.0f));
+}
+
+/* One block, of which `left` elements are real. */
+static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir_a out, ir_a outq, ir_a outs, uint32_t left)
+{
+	struct ir *b = t->b;
+	unsigned parts = math_parts(b);
+	ir_f y[MATH_MAX_PARTS];
+
+	for (unsigned v = 0; v < parts; v++) {
+		ir_f e = ir_fmul(b, ir_fload(b, x, part_bytes(b, v), 0), scale);
+		y[v] = keep_lanes(b, ir_fmul(b, e, ir_fload(b, weight, part_bytes(b, v), 0)), (int)left - (int)(v * b->lanes));
+		ir_fstore(b, out, y[v], part_bytes(b, v), 0);
+	}
+	if (t->quantised)
+		quantise_emit_block(b, y, outq, 0, outs, 0);
+}
+
+static void scale_column(const struct norm *t, ir_f scale)
+{
+	struct ir *b = t->b;
+	ir_a x = ir_var_a(b, t->x), weight = ir_var_a(b, t->weight), out = ir_var_a(b, t->out);
+	ir_a outq = t->outq, outs = t->outs;
+
+	if (t->quantised) {
+		outq = ir_var_a(b, outq);
+		outs = ir_var_a(b, outs);
+	}
+	ir_loop(b, ir_sconst(b, t->k / 32));
+	scale_block(t, scale, x, weight, out, outq, outs, 32);
+	ir_set_a(b, x, ir_aaddi(b, x, 128));
+	ir_set_a(b, weight, ir_aaddi(b, weight, 128));
+	ir_set_a(b, out, ir_aaddi(b, out, 128));
+	if (t->quantised) {
+		ir_set_a(b, outq, ir_aaddi(b, outq, 32));
+		ir_set_a(b, outs, ir_aaddi(b, outs, 4));
+	}
+	ir_endloop(b);
+	if (t->k % 32)
+		scale_block(t, scale, x, weight, out, outq, outs, t->k % 32);
+}
+
+bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	(void)target;
+	if (key->k == 0 || key->k > 1u << 24)
+		return build_refuse(key, err, "the width of a norm must lie in 1..16777216");
+	struct norm t = { .b = b, .k = key->k, .blocks = (uint32_t)numerics_pad(key->k) / 32, .quantised = key->flags & KEY_QUANTISED_OUT };
+	ir_a arg = ir_arg(b);
+	ir_s begin = ir_begin(b);
+
+	t.weight = ir_aload(b, arg, NORM_WEIGHT * 8);
+	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
+	ir_s first = ir_smuli(b, ir_sadd(b, begin, i), t.blocks);
+	ir_s bytes = ir_sshli(b, first, 7);
+	t.x = ir_aadd(b, ir_aload(b, arg, NORM_X * 8), bytes);
+	ir_f scale = math_rms_scale(b, sum_of_squares(&t), t.k, ir_fbcast(b, arg, NORM_EPS * 8));
+	t.out = ir_aadd(b, ir_aload(b, arg, NORM_OUT * 8), bytes);
+	if (t.quantised) {
+		t.outq = ir_aadd(b, ir_aload(b, arg, NORM_OUTQ * 8), ir_sshli(b, first, 5));
+		t.outs = ir_aadd(b, ir_aload(b, arg, NORM_OUTS * 8), ir_sshli(b, first, 2));
+	}
+	scale_column(&t, scale);
+	ir_endloop(b);
+	return true;
+}

@@ -1,0 +1,107 @@
+/* tests/kernel_run.c - runs kernels for tests (kernel_run.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/execmem.h"
+#include "tests/kernel_run.h"
+
+unsigned kernel_ways(const struct kernel_way **ways)
+{
+	static struct kernel_way way[8];
+	static unsigned n;
+	struct error err = { 0 };
+	const struct target *native = target_native(&err);
+
+	*ways = way;
+	if (n)
+		return n;
+	way[n++] = (struct kernel_way){ "interpreter 8", { .name = "interpreter8", .lanes = 8, .vector_regs = 16 }, false };
+	way[n++] = (struct kernel_way){ "interpreter 16", { .name = "interpreter16", .lanes = 16, .vector_regs = 32 }, false };
+	way[n++] = (struct kernel_way){ "interpreter 32", { .name = "interpreter32", .lanes = 32, .vector_regs = 64 }, false };
+	for (int id = TARGET_NONE + 1; native && id < TARGET_COUNT; id++)
+		if (target_runs(native, &target_table[id]))
+			way[n++] = (struct kernel_way){ target_table[id].name, target_table[id], true };
+	return n;
+}
+
+void kernel_open_ir(struct kernel *k, const struct kernel_way *way, const struct ir *ir)
+{
+	struct error err = { 0 };
+	struct object o;
+
+	memset(k, 0, sizeof *k);
+	if (!ir_verify(ir, &err))
+		fail_msg("%s: %s", way->name, err.text);
+	if (!way->native) {
+		k->program = interp_compile(ir);
+		assert_non_null(k->program);
+		return;
+	}
+	if (!compile_ir(&o, ir, &way->target, NULL, &k->stats, &err))
+		fail_msg("%s: %s", way->name, err.text);
+	k->code_bytes = o.code_bytes;
+	k->code = execmem_map(o.code, o.code_bytes, &err);
+	if (!k->code)
+		fail_msg("%s: %s", way->name, err.text);
+	object_free(&o);
+}
+
+void kernel_open(struct kernel *k, const struct kernel_way *way, const struct key *key)
+{
+	struct error err = { 0 };
+	struct key own = *key;
+	struct ir ir;
+
+	own.target = (uint8_t)way->target.id;
+	ir_init(&ir, way->target.lanes);
+	if (!template_build(&ir, &own, &way->target, &err))
+		fail_msg("%s: %s", way->name, err.text);
+	kernel_open_ir(k, way, &ir);
+	ir_free(&ir);
+}
+
+void kernel_run(const struct kernel *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	if (k->program) {
+		assert_true(interp_run(k->program, NULL, arg, begin, end));
+		return;
+	}
+	void (*entry)(const uint64_t *, int64_t, int64_t);
+	memcpy(&entry, &k->code, sizeof entry);
+	entry(arg, begin, end);
+}
+
+void kernel_close(struct kernel *k)
+{
+	if (k->program)
+		interp_free(k->program);
+	if (k->code)
+		execmem_unmap(k->code, k->code_bytes);
+	memset(k, 0, sizeof *k);
+}
+
+void *kernel_buffer(size_t n, int fill)
+{
+	size_t whole = (n + 256 + 63) / 64 * 64;
+	void *p = aligned_alloc(64, whole);
+	assert_non_null(p);
+	memset(p, fill, whole);
+	return p;
+}
+
+float kernel_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	uint32_t r = (uint32_t)(*state >> 33);
+	float f = (float)((int32_t)(r & 0xffffff) - 0x800000) / 0x400000;
+	switch (r >> 24) {
+	case 1: return 0.0f;
+	case 2: return f * 1e-30f;
+	case 3: return f * 8.0f;
+	default: return f;
+	}
+}
