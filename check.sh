@@ -1,0 +1,95 @@
+#!/bin/sh
+# check.sh - builds jitrun three ways and runs all its tests: gcc; clang with every warning an error; gcc with AddressSanitizer and UBSan.
+# The last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed. The two later ways run the tests at reduced size.
+set -u
+cd "$(dirname "$0")" || exit 1
+. scripts/setup.sh
+
+passed=0 failed=0 skipped=0
+
+finish() {
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" -eq 0 ] && exit 0
+	exit 1
+}
+
+# A step that is no test program: it counts when it fails.
+broken() {
+	echo "FAILED: $1"
+	failed=$((failed + 1))
+}
+
+# Adds up what the test programs of a build directory said: every test inside them, or the program where it lists none.
+count_tests() {
+	for trs in "$1"/*.trs "$1"/tests/*.trs; do
+		[ -f "$trs" ] || continue
+		log=${trs%.trs}.log
+		good=$(grep -c '^\[ *OK \]' "$log")
+		left_out=$(grep -c '^\[ *SKIPPED *\] ' "$log")
+		case $(sed -n 's/^:global-test-result: //p' "$trs") in
+		PASS)
+			[ "$good" -gt 0 ] || [ "$left_out" -gt 0 ] || good=1 ;;
+		SKIP)
+			left_out=$((left_out > 0 ? left_out : 1)) ;;
+		*)
+			bad=$(grep -c '^\[ *FAILED *\] [a-z_0-9]*$' "$log")
+			said=$(sed -n 's/^ *\([0-9]*\) FAILED TEST(S).*/\1/p' "$log" | tail -n 1)
+			failed=$((failed + ${said:-$((bad > 0 ? bad : 1))})) ;;
+		esac
+		passed=$((passed + good)) skipped=$((skipped + left_out))
+	done
+}
+
+# check_build TITLE DIR MAKE-ARGUMENT... -- CONFIGURE-ARGUMENT...
+check_build() {
+	title=$1 dir=$2
+	shift 2
+	make_arguments=
+	while [ "$1" != -- ]; do
+		make_arguments="$make_arguments $1"
+		shift
+	done
+	shift
+	start=$(date +%s)
+	say "$title: building and testing"
+	configure_into "$dir" "$@" || { broken "$title: configure"; return; }
+	if ! run_logged build.log make -C "$dir" -j"$jobs" $make_arguments; then
+		show_log build.log
+		broken "$title: make"
+		return
+	fi
+	find "$dir" -name '*.trs' -exec rm -f {} +
+	before=$failed
+	if ! run_logged check.log make -C "$dir" -j"$jobs" $make_arguments check; then
+		if [ -f "$dir/test-suite.log" ]; then cat "$dir/test-suite.log"; else show_log check.log; fi
+		count_tests "$dir"
+		[ "$failed" -gt "$before" ] || broken "$title: make check"
+	else
+		count_tests "$dir"
+	fi
+	say "$title: $(($(date +%s) - start)) s"
+}
+
+find_clang() {
+	for c in clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14; do
+		command -v "$c" >/dev/null 2>&1 && { echo "$c"; return; }
+	done
+}
+
+need_packages $packages || { broken "packages"; finish; }
+clang=$(find_clang)
+if [ -z "$clang" ]; then
+	need_packages clang || { broken "packages"; finish; }
+	clang=$(find_clang)
+fi
+
+check_build "gcc" build --
+export JITRUN_TEST_QUICK=1
+if [ -n "$clang" ]; then
+	check_build "clang" build-clang WERROR=-Werror -- CC="$clang"
+else
+	say "clang: not there, left out"
+	skipped=$((skipped + 1))
+fi
+check_build "sanitizers" build-sanitize -- --enable-sanitize
+finish
