@@ -51,7 +51,8 @@ static inline void ir_fstore_h(struct ir *b, ir_a p, ir_f v, int32_t disp, unsig
 static inline void ir_fstore_s(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n, unsigned stride) { ir_emit(b, IR_fstore_s, 0, p.r, v.r, 0, ir_x(disp, n, stride)); }
 static inline void ir_fstore_hs(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n, unsigned stride) { ir_emit(b, IR_fstore_hs, 0, p.r, v.r, 0, ir_x(disp, n, stride)); }
 
-/* Writes value into the variable: retargets the instruction just emitted when value is its fresh result, else emits a move. */
+/* Writes value into the variable: retargets the instruction just emitted when value is its fresh result (and no loop's index, which the
+ * loop itself writes), else emits a move. */
 void ir_set(struct ir *b, uint16_t var, uint16_t value);
 static inline void ir_set_f(struct ir *b, ir_f var, ir_f v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_i(struct ir *b, ir_i var, ir_i v) { ir_set(b, var.r, v.r); }
