@@ -26,19 +26,26 @@ struct attention {
 	unsigned regs, head_tile;
 	bool window;
 	ir_a q, scores, state, o;        /* local: [group][dims], [group][128], [group][STATE_VECTORS][w], [group][vectors * w] */
-	ir_a keys;                       /* variable: this chunk's keys */
-	ir_s values_minus_keys;          /* a chunk's keys and values lie equally far into their caches */
-	ir_s hi, lo;                     /* visible positions of this chunk, from its start: lo..hi-1; lo only with a window */
+	ir_a arg;
+	ir_a keys;                       /* variable: this chunk's keys; its values lie equally far into their cache */
+	ir_s hi, lo;                     /* variables: positions lo..hi-1 from the chunk's start are visible, cut to the chunk; lo only with a window */
 };
 
-/* n things in tiles of at most max: count[0] tiles of size[0], then count[1] of one less. */
-struct split { unsigned size[2], count[2]; };
-
-static struct split split_evenly(unsigned n, unsigned max)
+/* Few registers hold addresses: what is cheap to make again is made again by each phase rather than kept. */
+static ir_s chunk_end(const struct attention *t)
 {
-	unsigned tiles = (n + max - 1) / max;
-	struct split s = { { n / tiles + 1, n / tiles }, { n % tiles, tiles - n % tiles } };
-	return s;
+	return ir_smin(t->b, t->hi, ir_sconst(t->b, NUMERICS_CHUNK));
+}
+
+static ir_s chunk_begin(const struct attention *t)
+{
+	return ir_smax(t->b, t->lo, ir_sconst(t->b, 0));
+}
+
+/* From an address in one cache to the like place in the other. */
+static ir_s cache_step(const struct attention *t, unsigned from, unsigned to)
+{
+	return ir_ssub(t->b, ir_sload64(t->b, t->arg, (int32_t)(to * 8)), ir_sload64(t->b, t->arg, (int32_t)(from * 8)));
 }
 
 /* A tile of h heads by v vectors keeps h * v sums, the smaller side, and one of the larger side at a time. */
@@ -56,33 +63,37 @@ static unsigned tile_vectors(const struct attention *t, unsigned h)
 	return v;
 }
 
-/* Calls emit for every tile of the split, in a loop where tiles of a size are many; at[] are addresses that move step[] bytes per thing. */
-enum { MAX_CURSORS = 3 };
-struct cursors { unsigned n; ir_a at[MAX_CURSORS]; uint32_t step[MAX_CURSORS]; };
-typedef void (*tile_fn)(const struct attention *t, unsigned size, const ir_a at[], const void *context);
+/* A tile of `size` things; the first of them is number first, or first + index * size when tiles are many and the code is a loop's body. */
+struct place { unsigned size, first; bool many; ir_s index; };
+typedef void (*tile_fn)(const struct attention *t, const struct place *p, const void *context);
 
-static void each_tile(const struct attention *t, struct split s, struct cursors c, tile_fn emit, const void *context)
+/* Emits tiles for n things, at most max each, as even as can be: of two sizes at most, hence at most two copies of the code. */
+static void each_tile(const struct attention *t, unsigned n, unsigned max, tile_fn emit, const void *context)
 {
 	struct ir *b = t->b;
+	unsigned tiles = (n + max - 1) / max, larger = n % tiles;
+	unsigned count[2] = { larger, tiles - larger };
+	struct place p = { .first = 0 };
+
 	for (unsigned i = 0; i < 2; i++) {
-		bool many = s.count[i] > 1;
-		if (!s.count[i])
-			continue;
-		for (unsigned j = 0; many && j < c.n; j++)
-			c.at[j] = ir_var_a(b, c.at[j]);
-		if (many)
-			ir_loop(b, ir_sconst(b, s.count[i]));
-		emit(t, s.size[i], c.at, context);
-		for (unsigned j = 0; j < c.n; j++) {
-			ir_a next = ir_aaddi(b, c.at[j], (int64_t)c.step[j] * s.size[i]);
-			if (many)
-				ir_set_a(b, c.at[j], next);
-			else
-				c.at[j] = next;
-		}
-		if (many)
+		p.size = n / tiles + (i == 0);
+		p.many = count[i] > 1;
+		if (p.many)
+			p.index = ir_loop(b, ir_sconst(b, count[i]));
+		if (count[i])
+			emit(t, &p, context);
+		if (p.many)
 			ir_endloop(b);
+		p.first += count[i] * p.size;
 	}
+}
+
+/* Where the tile's first thing lies, of things that are step bytes each. */
+static ir_a place_at(const struct attention *t, ir_a base, const struct place *p, unsigned step)
+{
+	if (p->many)
+		base = ir_aadd(t->b, base, ir_smuli(t->b, p->index, (int64_t)p->size * step));
+	return p->first ? ir_aaddi(t->b, base, (int64_t)p->first * step) : base;
 }
 
 static int32_t lanes_bytes(const struct attention *t, unsigned vectors)
@@ -141,7 +152,7 @@ static void prefetch_lines(const struct attention *t, ir_a p, unsigned disp, uns
 /* ---- scores */
 
 /* One tile of heads against one group of `blocks` blocks, or part of a block; keys moves behind the group's first block. */
-static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_a q, ir_a scores, unsigned first, bool fetch)
+static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_a q, ir_a scores, unsigned first, ir_s to_values)
 {
 	struct ir *b = t->b;
 	unsigned unroll = t->dims % UNROLL ? 2 : UNROLL, row = 32 * t->element;
@@ -151,8 +162,8 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 		s->at[v] = (first + v) / t->parts * 32 * t->dims + (first + v) % t->parts * t->w;
 	tile_clear(t, s);
 	ir_loop(b, ir_sconst(b, t->dims / unroll));
-	if (fetch)
-		prefetch_lines(t, ir_aadd(b, keys, t->values_minus_keys), 0, unroll * row);
+	if (first == 0)
+		prefetch_lines(t, ir_aadd(b, keys, to_values), 0, unroll * row);
 	for (unsigned d = 0; d < unroll; d++)
 		tile_step(t, s, keys, d * 32, scalars, (int32_t)(d * 4));
 	ir_set_a(b, keys, ir_aaddi(b, keys, unroll * row));
@@ -163,33 +174,32 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 			ir_fstore(b, scores, s->sum[h * s->n + v], (int32_t)(h * SCORE_BYTES) + lanes_bytes(t, first + v), 0);
 }
 
-/* The visible part of the chunk for heads `h` at q and scores, group by group. What it reads for invisible positions stays among their scores. */
-static void score_heads(const struct attention *t, unsigned h, const ir_a at[], const void *context)
+/* The visible part of the chunk for a tile of heads, group by group. What it reads for invisible positions stays among their scores. */
+static void score_heads(const struct attention *t, const struct place *heads, const void *context)
 {
-	ir_a q = at[0], scores = at[1];
 	struct ir *b = t->b;
-	(void)context;
-	unsigned n = tile_vectors(t, h), blocks, block_bytes = 32 * t->dims * t->element, shift = 5;
+	unsigned n = tile_vectors(t, heads->size), blocks, block_bytes = 32 * t->dims * t->element, shift = 5;
 	while (n & (n - 1))
 		n &= n - 1;
 	blocks = n > t->parts ? n / t->parts : 1;
 	blocks = blocks > 2 ? 2 : blocks;
 	n = n > blocks * t->parts ? blocks * t->parts : n;
+	(void)context;
 	shift += blocks == 2;
-	ir_s end = ir_sshri(b, ir_saddi(b, t->hi, blocks * 32 - 1), shift);
-	ir_a keys = ir_var_a(b, t->keys), to = ir_var_a(b, scores);
+	ir_s end = ir_sshri(b, ir_saddi(b, chunk_end(t), blocks * 32 - 1), shift), to_values = cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE);
+	ir_a keys = ir_var_a(b, t->keys), to = ir_var_a(b, place_at(t, t->scores, heads, SCORE_BYTES));
 
 	if (t->window) {
-		ir_s skip = ir_sshri(b, t->lo, shift);
+		ir_s skip = ir_sshri(b, chunk_begin(t), shift);
 		end = ir_ssub(b, end, skip);
 		ir_set_a(b, keys, ir_aadd(b, keys, ir_smuli(b, skip, blocks * block_bytes)));
 		ir_set_a(b, to, ir_aadd(b, to, ir_smuli(b, skip, blocks * 128)));
 	}
 	ir_loop(b, end);
 	for (unsigned first = 0; first < blocks * t->parts; first += n) {
-		struct tile s = { .heads = h, .n = n, .head_bytes = t->dims * 4 };
+		struct tile s = { .heads = heads->size, .n = n, .head_bytes = t->dims * 4 };
 		bool last = first + n >= blocks * t->parts;
-		score_tile(t, &s, keys, q, to, first, first == 0);
+		score_tile(t, &s, keys, place_at(t, t->q, heads, t->dims * 4), to, first, to_values);
 		if (!last)
 			ir_set_a(b, keys, ir_aaddi(b, keys, -(int64_t)block_bytes));
 		else if (blocks > 1)
@@ -199,22 +209,16 @@ static void score_heads(const struct attention *t, unsigned h, const ir_a at[], 
 	ir_endloop(b);
 }
 
-static void score_chunk(const struct attention *t)
-{
-	struct cursors c = { 2, { t->q, t->scores }, { t->dims * 4, SCORE_BYTES } };
-	each_tile(t, split_evenly(t->group, t->head_tile), c, score_heads, NULL);
-}
-
 /* ---- softmax */
 
 /* The chunk's blocks with a visible position: their number; *skip is the first one's. */
 static ir_s visible_blocks(const struct attention *t, ir_s *skip)
 {
 	struct ir *b = t->b;
-	ir_s end = ir_sshri(b, ir_saddi(b, t->hi, 31), 5);
+	ir_s end = ir_sshri(b, ir_saddi(b, chunk_end(t), 31), 5);
 	if (!t->window)
 		return end;
-	*skip = ir_sshri(b, t->lo, 5);
+	*skip = ir_sshri(b, chunk_begin(t), 5);
 	return ir_ssub(b, end, *skip);
 }
 
@@ -224,12 +228,12 @@ static ir_f mask_scores(const struct attention *t, ir_a first, ir_s blocks, ir_s
 	struct ir *b = t->b;
 	ir_a s = ir_var_a(b, first);
 	ir_f hidden = ir_fconst(b, -INFINITY), part[MATH_MAX_PARTS];
-	ir_i end = ir_isplat(b, t->hi), begin = { 0 };
+	ir_i end = ir_isplat(b, chunk_end(t)), begin = { 0 };
 
 	if (t->window) {
 		ir_i before = ir_isplat(b, ir_sshli(b, skip, 5));
 		end = ir_isub(b, end, before);
-		begin = ir_var_i(b, ir_isub(b, ir_isplat(b, ir_saddi(b, t->lo, -1)), before));
+		begin = ir_var_i(b, ir_isub(b, ir_isplat(b, ir_saddi(b, chunk_begin(t), -1)), before));
 	}
 	end = ir_var_i(b, end);
 	for (unsigned v = 0; v < t->parts; v++)
@@ -305,83 +309,76 @@ static void softmax_chunk(const struct attention *t)
 
 /* ---- values */
 
-/* What the tiles of a chunk's values share, and the scores and state of the heads they belong to. */
-struct values {
-	ir_s keys_minus_values, count;
-	ir_a first;                      /* the first visible row */
-	unsigned heads;
-	ir_a p, state, o;
-};
-
-static void value_rows(const struct attention *t, struct tile *s, const struct values *c, ir_a v, ir_a p, unsigned rows)
+/* The chunk's rows at v for the tile of sums s; next leads from v to the next chunk's keys, to be fetched on the way. */
+static void value_rows(const struct attention *t, struct tile *s, ir_a v, ir_a p, ir_s next, unsigned rows)
 {
 	struct ir *b = t->b;
 	unsigned row = t->dims * t->element, chunk = NUMERICS_CHUNK * row, part = s->n * t->w * t->element;
-	ir_a next = ir_aadd(b, v, c->keys_minus_values);
+	ir_a keys = ir_aadd(b, v, next);
 
 	if (rows > 1 && part >= row)
-		prefetch_lines(t, next, chunk, rows * row);
+		prefetch_lines(t, keys, chunk, rows * row);
 	for (unsigned r = 0; rows > 1 && part < row && r < rows; r++)
-		prefetch_lines(t, next, chunk + r * row, part);
+		prefetch_lines(t, keys, chunk + r * row, part);
 	for (unsigned r = 0; r < rows; r++)
 		tile_step(t, s, v, r * t->dims, p, (int32_t)(r * 4));
 	ir_set_a(b, v, ir_aaddi(b, v, rows * row));
 	ir_set_a(b, p, ir_aaddi(b, p, rows * 4));
 }
 
-/* n vectors of dimensions of a tile of heads: the chunk's o, merged into O. */
-static void value_tile(const struct attention *t, unsigned n, const ir_a at[], const void *context)
+/* O = O * a + o * b for the tile's dimensions. */
+static void merge_tile(const struct attention *t, const struct tile *s, const struct place *heads, const struct place *dims)
 {
-	const struct values *c = context;
 	struct ir *b = t->b;
-	struct tile s = { .heads = c->heads, .n = n, .head_bytes = SCORE_BYTES };
-	ir_a v = ir_var_a(b, at[0]), p = ir_var_a(b, c->p), o = at[1];
+	ir_a state = place_at(t, t->state, heads, (unsigned)lanes_bytes(t, STATE_VECTORS));
+	ir_a o = place_at(t, place_at(t, t->o, heads, (unsigned)lanes_bytes(t, t->vectors)), dims, (unsigned)lanes_bytes(t, 1));
 
-	for (unsigned i = 0; i < n; i++)
-		s.at[i] = i * t->w;
-	tile_clear(t, &s);
-	ir_loop(b, ir_sshri(b, c->count, 2));
-	value_rows(t, &s, c, v, p, 4);
-	ir_endloop(b);
-	ir_loop(b, ir_sandi(b, c->count, 3));
-	value_rows(t, &s, c, v, p, 1);
-	ir_endloop(b);
-	for (unsigned h = 0; h < c->heads; h++) {
-		int32_t head = h * (unsigned)lanes_bytes(t, STATE_VECTORS);
-		ir_f keep = ir_fload(b, c->state, head + state_at(t, STATE_OLD), 0);
-		ir_f join = ir_fload(b, c->state, head + state_at(t, STATE_NEW), 0);
-		for (unsigned i = 0; i < n; i++) {
+	for (unsigned h = 0; h < s->heads; h++) {
+		int32_t head = (int32_t)h * lanes_bytes(t, STATE_VECTORS);
+		ir_f keep = ir_fload(b, state, head + state_at(t, STATE_OLD), 0);
+		ir_f join = ir_fload(b, state, head + state_at(t, STATE_NEW), 0);
+		for (unsigned i = 0; i < s->n; i++) {
 			int32_t disp = lanes_bytes(t, h * t->vectors + i);
-			ir_f more = ir_fmul(b, s.sum[h * n + i], join);
+			ir_f more = ir_fmul(b, s->sum[h * s->n + i], join);
 			ir_fstore(b, o, ir_ffma(b, ir_fload(b, o, disp, 0), keep, more), disp, 0);
 		}
 	}
 }
 
-static void value_heads(const struct attention *t, unsigned heads, const ir_a at[], const void *context)
+/* Some vectors of dimensions for a tile of heads: the chunk's o, merged into O. */
+static void value_tile(const struct attention *t, const struct place *dims, const void *context)
 {
-	struct values c = *(const struct values *)context;
-	struct cursors dims = { 2, { c.first, at[2] }, { t->w * t->element, t->w * 4 } };
-	c.heads = heads;
-	c.p = t->window ? ir_aadd(t->b, at[0], ir_sshli(t->b, t->lo, 2)) : at[0];
-	c.state = at[1];
-	each_tile(t, split_evenly(t->vectors, tile_vectors(t, heads)), dims, value_tile, &c);
+	const struct place *heads = context;
+	struct ir *b = t->b;
+	struct tile s = { .heads = heads->size, .n = dims->size, .head_bytes = SCORE_BYTES };
+	ir_s next = cache_step(t, ATTENTION_VCACHE, ATTENTION_KCACHE), count = chunk_end(t);
+	ir_a p = place_at(t, t->scores, heads, SCORE_BYTES);
+	ir_a v = place_at(t, ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), dims, t->w * t->element);
+
+	if (t->window) {
+		ir_s begin = chunk_begin(t);
+		count = ir_ssub(b, count, begin);
+		p = ir_aadd(b, p, ir_sshli(b, begin, 2));
+		v = ir_aadd(b, v, ir_smuli(b, begin, t->dims * t->element));
+	}
+	p = ir_var_a(b, p);
+	v = ir_var_a(b, v);
+	for (unsigned i = 0; i < dims->size; i++)
+		s.at[i] = i * t->w;
+	tile_clear(t, &s);
+	ir_loop(b, ir_sshri(b, count, 2));
+	value_rows(t, &s, v, p, next, 4);
+	ir_endloop(b);
+	ir_loop(b, ir_sandi(b, count, 3));
+	value_rows(t, &s, v, p, next, 1);
+	ir_endloop(b);
+	merge_tile(t, &s, heads, dims);
 }
 
-static void value_chunk(const struct attention *t)
+static void value_heads(const struct attention *t, const struct place *heads, const void *context)
 {
-	struct ir *b = t->b;
-	struct cursors heads = { 3, { t->scores, t->state, t->o },
-	                         { SCORE_BYTES, (uint32_t)lanes_bytes(t, STATE_VECTORS), (uint32_t)lanes_bytes(t, t->vectors) } };
-	struct values c = { .count = t->hi };
-
-	c.keys_minus_values = ir_ssub(b, ir_sconst(b, 0), t->values_minus_keys);
-	c.first = ir_aadd(b, t->keys, t->values_minus_keys);
-	if (t->window) {
-		c.first = ir_aadd(b, c.first, ir_smuli(b, t->lo, t->dims * t->element));
-		c.count = ir_ssub(b, t->hi, t->lo);
-	}
-	each_tile(t, split_evenly(t->group, t->head_tile), heads, value_heads, &c);
+	(void)context;
+	each_tile(t, t->vectors, tile_vectors(t, heads->size), value_tile, heads);
 }
 
 /* ---- a unit */
@@ -437,36 +434,31 @@ static void store_heads(const struct attention *t, ir_a out)
 	ir_endloop(b);
 }
 
-static void stream_chunks(struct attention *t, ir_a arg, struct heads_unit u)
+static void stream_chunks(struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
 	uint32_t row = t->dims * t->element;
-	ir_s p = ir_sadd(b, ir_sload64(b, arg, ATTENTION_POS0 * 8), u.column), chunk = ir_sshri(b, p, 7), skipped = ir_sconst(b, 0);
-	ir_s place = ir_smul(b, u.head, ir_sload64(b, arg, ATTENTION_CAPACITY * 8)), hi = ir_saddi(b, p, 1), lo = { 0 };
+	ir_s p = ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column), chunks = ir_saddi(b, ir_sshri(b, p, 7), 1);
+	ir_s place = ir_smul(b, u.head, ir_sload64(b, t->arg, ATTENTION_CAPACITY * 8)), hi = ir_saddi(b, p, 1);
 
 	if (t->window) {
-		lo = ir_smax(b, ir_ssub(b, hi, ir_sload64(b, arg, ATTENTION_SLIDING * 8)), ir_sconst(b, 0));
-		ir_s begin = ir_sshri(b, lo, 7);
-		chunk = ir_ssub(b, chunk, begin);
-		skipped = ir_sshli(b, begin, 7);
-		lo = ir_var_s(b, ir_ssub(b, lo, skipped));
+		ir_s lo = ir_smax(b, ir_ssub(b, hi, ir_sload64(b, t->arg, ATTENTION_SLIDING * 8)), ir_sconst(b, 0));
+		ir_s skip = ir_sshri(b, lo, 7), skipped = ir_sshli(b, skip, 7);
+		chunks = ir_ssub(b, chunks, skip);
+		t->lo = ir_var_s(b, ir_ssub(b, lo, skipped));
 		place = ir_sadd(b, place, skipped);
 		hi = ir_ssub(b, hi, skipped);
 	}
-	hi = ir_var_s(b, hi);
-	t->keys = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, ATTENTION_KCACHE * 8), ir_smuli(b, place, row)));
-	t->values_minus_keys = ir_ssub(b, ir_sload64(b, arg, ATTENTION_VCACHE * 8), ir_sload64(b, arg, ATTENTION_KCACHE * 8));
-	ir_loop(b, ir_saddi(b, chunk, 1));
-	t->hi = ir_smin(b, hi, ir_sconst(b, NUMERICS_CHUNK));
-	if (t->window)
-		t->lo = ir_smax(b, lo, ir_sconst(b, 0));
-	score_chunk(t);
+	t->hi = ir_var_s(b, hi);
+	t->keys = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), ir_smuli(b, place, row)));
+	ir_loop(b, chunks);
+	each_tile(t, t->group, t->head_tile, score_heads, NULL);
 	softmax_chunk(t);
-	value_chunk(t);
+	each_tile(t, t->group, t->head_tile, value_heads, NULL);
 	ir_set_a(b, t->keys, ir_aaddi(b, t->keys, NUMERICS_CHUNK * row));
-	ir_set_s(b, hi, ir_saddi(b, hi, -NUMERICS_CHUNK));
+	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
 	if (t->window)
-		ir_set_s(b, lo, ir_saddi(b, lo, -NUMERICS_CHUNK));
+		ir_set_s(b, t->lo, ir_saddi(b, t->lo, -NUMERICS_CHUNK));
 	ir_endloop(b);
 }
 
@@ -498,16 +490,18 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 	t.state = ir_local(b, t.group * (unsigned)lanes_bytes(&t, STATE_VECTORS));
 	t.o = ir_local(b, t.group * (unsigned)lanes_bytes(&t, t.vectors));
 
-	ir_a arg = ir_arg(b);
-	ir_s begin = ir_begin(b);
-	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
-	struct heads_unit u = heads_unit(b, ir_sadd(b, begin, i), key->kv_heads);
-	copy_queries(&t, heads_at(b, ir_aload(b, arg, ATTENTION_Q * 8), u, column_bytes, t.group * t.dims * 4));
+	t.arg = ir_arg(b);
+	ir_s unit = ir_var_s(b, ir_begin(b));
+	ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
+	struct heads_unit u = heads_unit(b, unit, key->kv_heads);
+	copy_queries(&t, heads_at(b, ir_aload(b, t.arg, ATTENTION_Q * 8), u, column_bytes, t.group * t.dims * 4));
 	clear_state(&t);
-	stream_chunks(&t, arg, u);
-	ir_a out = ir_aload(b, arg, ATTENTION_OUT * 8);
+	stream_chunks(&t, u);
+	u = heads_unit(b, unit, key->kv_heads);
+	ir_a out = ir_aload(b, t.arg, ATTENTION_OUT * 8);
 	store_heads(&t, heads_at(b, out, u, column_bytes, t.group * t.dims * 4));
 	heads_zero_pad(b, ir_aadd(b, out, ir_smuli(b, u.column, column_bytes)), width, u.head, key->kv_heads);
+	ir_set_s(b, unit, ir_saddi(b, unit, 1));
 	ir_endloop(b);
 	return true;
 }

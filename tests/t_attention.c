@@ -1,0 +1,323 @@
+/* tests/t_attention.c - attention against plain loops: head shapes, positions, windows, columns, caches full of NaN, units in any split. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernel_run.h"
+#include "tests/plain_attention.h"
+#include "tests/shared.h"
+
+struct shape { unsigned kv_heads, group, dims; bool half; };
+
+struct scene {
+	struct shape s;
+	unsigned heads, width, padded;
+	struct plain_cache cache;
+	uint64_t filled;             /* positions from here on hold NaN bytes */
+	uint64_t seed;
+};
+
+static void open_scene(struct scene *c, struct shape s, uint64_t capacity)
+{
+	size_t bytes = (size_t)s.kv_heads * s.dims * capacity * (s.half ? 2 : 4);
+	*c = (struct scene){ .s = s, .heads = s.kv_heads * s.group, .seed = s.dims + s.group };
+	c->width = c->heads * s.dims;
+	c->padded = (c->width + 31) / 32 * 32;
+	c->cache = (struct plain_cache){ kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.half, s.kv_heads, s.dims, capacity };
+}
+
+static void close_scene(struct scene *c)
+{
+	free(c->cache.k);
+	free(c->cache.v);
+}
+
+static void fill(struct scene *c, uint64_t end)
+{
+	float k[256], v[256];
+	for (; c->filled < end; c->filled++)
+		for (unsigned h = 0; h < c->s.kv_heads; h++) {
+			for (unsigned i = 0; i < c->s.dims; i++) {
+				k[i] = kernel_random(&c->seed);
+				v[i] = kernel_random(&c->seed);
+			}
+			plain_store(&c->cache, h, c->filled, k, v);
+		}
+}
+
+/* Queries of `columns` columns at pos0 on, and what plain loops make of them. */
+struct work { unsigned columns; uint64_t pos0, window; float *q, *want; };
+
+static void make_work(struct work *w, struct scene *c, unsigned columns, uint64_t pos0, uint64_t window)
+{
+	size_t bytes = (size_t)c->padded * columns * 4;
+	*w = (struct work){ columns, pos0, window, kernel_buffer(bytes, 0), kernel_buffer(bytes, 0) };
+	fill(c, pos0 + columns);
+	for (unsigned i = 0; i < columns; i++) {
+		for (unsigned j = 0; j < c->width; j++)
+			w->q[i * c->padded + j] = kernel_random(&c->seed) * 0.25f;
+		plain_attention(w->want + i * c->padded, w->q + i * c->padded, &c->cache, c->heads, pos0 + i, window);
+	}
+}
+
+static void drop_work(struct work *w)
+{
+	free(w->q);
+	free(w->want);
+}
+
+static struct key scene_key(const struct scene *c, bool window)
+{
+	return (struct key){ .kind = KEY_ATTENTION, .heads = c->heads, .kv_heads = c->s.kv_heads, .head_dim = c->s.dims,
+	                     .kv = (c->s.half ? DTYPE_F16 : DTYPE_F32) + 1, .flags = window ? KEY_WINDOW : 0 };
+}
+
+/* cut: units are done as cut..end, then 0..cut. */
+static void check(const struct scene *c, const struct work *w, const struct kernel *k, const char *way, unsigned cut)
+{
+	size_t bytes = (size_t)c->padded * w->columns * 4;
+	float *out = kernel_buffer(bytes, 0xff);
+	int64_t units = (int64_t)w->columns * c->s.kv_heads, at = units * cut / 8;
+	uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)w->q, [ATTENTION_KCACHE] = (uintptr_t)c->cache.k,
+	                                 [ATTENTION_VCACHE] = (uintptr_t)c->cache.v, [ATTENTION_OUT] = (uintptr_t)out, [ATTENTION_POS0] = w->pos0,
+	                                 [ATTENTION_CAPACITY] = c->cache.capacity, [ATTENTION_SLIDING] = w->window };
+
+	kernel_run(k, arg, at, units);
+	kernel_run(k, arg, 0, at);
+	if (memcmp(out, w->want, bytes) != 0)
+		fail_msg("%s: attention of %u x %u heads of %u, %s cache, %u columns at %llu, window %llu differs", way, c->s.kv_heads, c->s.group,
+		         c->s.dims, c->s.half ? "f16" : "f32", w->columns, (unsigned long long)w->pos0, (unsigned long long)w->window);
+	free(out);
+}
+
+static void open_ways(struct kernel k[], const struct scene *c, bool window)
+{
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways(&way);
+	struct key key = scene_key(c, window);
+	for (unsigned i = 0; i < ways; i++)
+		kernel_open(&k[i], &way[i], &key);
+}
+
+static void check_ways(struct kernel k[], const struct scene *c, const struct work *w, unsigned cut)
+{
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways(&way);
+	for (unsigned i = 0; i < ways; i++)
+		check(c, w, &k[i], way[i].name, cut);
+}
+
+static void close_ways(struct kernel k[])
+{
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways(&way);
+	for (unsigned i = 0; i < ways; i++)
+		kernel_close(&k[i]);
+}
+
+/* The cache is filled no further than the last visible position: what lies behind it is NaN. */
+static void check_shape(struct shape s)
+{
+	static const uint64_t position[] = { 0, 1, 31, 32, 33, 63, 64, 127, 128, 129, 300 };
+	struct scene c;
+	struct kernel k[8];
+
+	open_scene(&c, s, 384);
+	open_ways(k, &c, false);
+	for (unsigned i = 0; i < sizeof position / sizeof position[0]; i++) {
+		struct work w;
+		if (test_quick() && i % 3 != 0)
+			continue;
+		make_work(&w, &c, 1, position[i], 0);
+		check_ways(k, &c, &w, i % 8);
+		drop_work(&w);
+	}
+	close_ways(k);
+	close_scene(&c);
+}
+
+static void test_head_dims(void **state)
+{
+	static const unsigned dims[] = { 2, 6, 32, 40, 48, 64, 66, 80, 96, 128, 256 };
+	(void)state;
+	for (unsigned i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+		check_shape((struct shape){ 2, 1 + i % 4, dims[i], true });
+		check_shape((struct shape){ 1, 1 + (i + 2) % 4, dims[i], false });
+	}
+}
+
+static void test_groups(void **state)
+{
+	static const unsigned group[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 20, 32 };
+	(void)state;
+	for (unsigned i = 0; i < sizeof group / sizeof group[0]; i++)
+		check_shape((struct shape){ 1 + i % 2, group[i], i % 2 ? 64 : 40, i % 3 != 0 });
+}
+
+static void test_columns(void **state)
+{
+	static const uint64_t pos0[] = { 0, 29, 124, 250 };
+	struct scene c;
+	struct kernel k[8];
+	(void)state;
+
+	open_scene(&c, (struct shape){ 3, 3, 40, true }, 384);
+	open_ways(k, &c, false);
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned columns = 1; columns <= 9; columns++) {
+			struct work w;
+			make_work(&w, &c, columns, pos0[i], 0);
+			check_ways(k, &c, &w, columns % 8);
+			drop_work(&w);
+		}
+	close_ways(k);
+	close_scene(&c);
+}
+
+/* The cache before the window is NaN as well. */
+static void forget(struct scene *c, uint64_t end)
+{
+	float nan[256];
+	memset(nan, 0xff, sizeof nan);
+	for (uint64_t p = 0; p < end; p++)
+		for (unsigned h = 0; h < c->s.kv_heads; h++)
+			plain_store(&c->cache, h, p, nan, nan);
+}
+
+static void test_windows(void **state)
+{
+	static const uint64_t window[] = { 1, 5, 32, 64, 128, 200, 10000 }, position[] = { 0, 4, 31, 64, 127, 128, 200, 260, 383, 500 };
+	(void)state;
+	for (unsigned shape = 0; shape < 4; shape++) {
+		static const struct shape shapes[] = { { 2, 1, 64, true }, { 1, 3, 80, false }, { 2, 4, 32, true }, { 1, 7, 64, true } };
+		struct kernel k[8];
+		struct scene c;
+		for (unsigned i = 0; i < 7; i++) {
+			open_scene(&c, shapes[shape], 512);
+			if (i == 0)
+				open_ways(k, &c, true);
+			for (unsigned j = test_quick() ? 1 : 0; j < 10; j += test_quick() ? 4 : 1) {
+				struct work w;
+				unsigned columns = 1 + j % 3;
+				make_work(&w, &c, columns, position[j], window[i]);
+				if (position[j] + 1 > window[i])
+					forget(&c, position[j] + 1 - window[i]);
+				check_ways(k, &c, &w, j % 8);
+				drop_work(&w);
+			}
+			close_scene(&c);
+		}
+		close_ways(k);
+	}
+}
+
+static void test_depth(void **state)
+{
+	struct scene c;
+	struct kernel k[8];
+	(void)state;
+
+	open_scene(&c, (struct shape){ 2, 4, 64, true }, 1152);
+	open_ways(k, &c, false);
+	for (uint64_t p = 1000; p < 1152; p += 151) {
+		struct work w;
+		make_work(&w, &c, 1, p, 0);
+		check_ways(k, &c, &w, 4);
+		drop_work(&w);
+	}
+	close_ways(k);
+	close_scene(&c);
+}
+
+/* Scores far apart: later chunks with a larger maximum, with a much smaller one, all p but one exactly zero. */
+static void test_wide_scores(void **state)
+{
+	struct scene c;
+	struct kernel k[8];
+	struct work w;
+	(void)state;
+
+	open_scene(&c, (struct shape){ 1, 2, 32, false }, 512);
+	fill(&c, 500);
+	for (uint64_t p = 0; p < 500; p++) {
+		float key[32] = { 0 }, value[32];
+		key[0] = p == 200 ? 150.0f : p == 450 ? 145.0f : p < 128 ? -90.0f : (float)(p % 7);
+		for (unsigned i = 0; i < 32; i++)
+			value[i] = kernel_random(&c.seed);
+		plain_store(&c.cache, 0, p, key, value);
+	}
+	open_ways(k, &c, false);
+	for (uint64_t p = 100; p < 500; p += 57) {
+		make_work(&w, &c, 1, p, 0);
+		for (unsigned i = 0; i < c.width; i++)
+			w.q[i] = i % 32 == 0 ? 1.0f : 0.5f;
+		plain_attention(w.want, w.q, &c.cache, c.heads, p, 0);
+		check_ways(k, &c, &w, 0);
+		drop_work(&w);
+	}
+	close_ways(k);
+	close_scene(&c);
+}
+
+/* The shapes of real models keep every value of their inner loops in registers. */
+static void test_no_spills(void **state)
+{
+	static const struct shape shapes[] = {
+		{ 3, 3, 64, true }, { 8, 4, 64, true }, { 8, 4, 128, true }, { 8, 2, 128, true }, { 2, 7, 64, true }, { 4, 7, 128, true }, { 4, 8, 64, true },
+		{ 32, 1, 128, true }, { 32, 1, 96, true }, { 32, 1, 80, true }, { 16, 1, 64, true }, { 2, 6, 128, true }, { 8, 5, 128, true }, { 1, 4, 256, true },
+		{ 8, 4, 128, false }, { 3, 3, 64, false },
+	};
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways(&way);
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+		for (unsigned w = 0; w < 2 * ways; w++) {
+			struct scene c = { .s = shapes[i], .heads = shapes[i].kv_heads * shapes[i].group };
+			struct key key = scene_key(&c, w & 1);
+			struct kernel k;
+			char text[KEY_TEXT_MAX];
+			if (!way[w / 2].native)
+				continue;
+			kernel_open(&k, &way[w / 2], &key);
+			if (k.stats.spills_in_loops)
+				fail_msg("%s: %u spills in loops", key_text(&key, text, sizeof text), k.stats.spills_in_loops);
+			kernel_close(&k);
+		}
+}
+
+static void test_refusals(void **state)
+{
+	static const struct key bad[] = {
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 3, .head_dim = 64, .kv = DTYPE_F16 + 1 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 0, .head_dim = 64, .kv = DTYPE_F16 + 1 },
+		{ .kind = KEY_ATTENTION, .heads = 129, .kv_heads = 1, .head_dim = 64, .kv = DTYPE_F16 + 1 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 65, .kv = DTYPE_F16 + 1 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_BF16 + 1 },
+	};
+	const struct kernel_way *way;
+	(void)state;
+
+	kernel_ways(&way);
+	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		struct error err = { 0 };
+		struct ir ir;
+		ir_init(&ir, 8);
+		assert_false(template_build(&ir, &bad[i], &way[0].target, &err));
+		assert_int_equal(err.code, ERROR_UNSUPPORTED);
+		ir_free(&ir);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_head_dims), cmocka_unit_test(test_groups), cmocka_unit_test(test_columns), cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_depth), cmocka_unit_test(test_wide_scores), cmocka_unit_test(test_no_spills), cmocka_unit_test(test_refusals),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
