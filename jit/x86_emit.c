@@ -153,8 +153,10 @@ static void emit_fma(struct emitter *e, const struct lir_ins *i)
 	}
 }
 
+/* The destination is cleared first: a gather merges into it, and would wait for whatever wrote it last. */
 static void emit_gather(struct emitter *e, const struct lir_ins *i)
 {
+	emit3(e, X86_VXORPS, target_of(e, i), target_of(e, i), target_of(e, i));
 	int base = i->mem == LIR_AT_LOCAL ? X86_RSP : e->l->phys[i->base];
 	struct x86_operand m = x86_mem_index(base, e->l->phys[i->b], 1, i->disp);
 	emit3(e, i->op, target_of(e, i), m, machine(i->ws, e->l->phys[i->c]));

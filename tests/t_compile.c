@@ -418,6 +418,25 @@ static void test_names_of_variables(void **state)
 	ir_free(&b);
 }
 
+/* A value bound for a variable must not be written there early while a name of the old value is still read. */
+static void test_early_writes(void **state)
+{
+	float in[16];
+	for (unsigned k = 0; k < 16; k++)
+		in[k] = (float)k - 3.5f;
+	struct ir b;
+	ir_init(&b, 8);
+	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
+	ir_f v = ir_var_f(&b, ir_fload(&b, src, 0, 0)), w = ir_fload(&b, src, 32, 0);
+	ir_i name = ir_ibits(&b, v);
+	ir_f next = ir_fmul(&b, w, w);
+	ir_fstore(&b, out, ir_fbits(&b, ir_ixor(&b, name, ir_ilane(&b))), 0, 0);
+	ir_emit(&b, IR_fmov, v.r, next.r, 0, 0, 0);
+	ir_fstore(&b, out, v, 32, 0);
+	check_all(&b, in, sizeof in, 0, 1);
+	ir_free(&b);
+}
+
 /* dot4 keeps the magnitudes of a recent operand; a write of the variable must end that. */
 static void test_dot4_memo(void **state)
 {
@@ -703,7 +722,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vector_ops), cmocka_unit_test(test_scalar_ops), cmocka_unit_test(test_division),
 		cmocka_unit_test(test_lane_counts), cmocka_unit_test(test_gather), cmocka_unit_test(test_folded_loads),
-		cmocka_unit_test(test_names_of_variables), cmocka_unit_test(test_dot4_memo), cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_names_of_variables), cmocka_unit_test(test_early_writes), cmocka_unit_test(test_dot4_memo), cmocka_unit_test(test_loops),
 		cmocka_unit_test(test_deep_nesting), cmocka_unit_test(test_large_frames), cmocka_unit_test(test_many_constants),
 		cmocka_unit_test(test_pressure_is_counted), cmocka_unit_test(test_random), cmocka_unit_test(test_same_bytes),
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_keys_and_listings), cmocka_unit_test(test_listing_assembles),
