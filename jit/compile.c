@@ -86,7 +86,7 @@ bool compile_ir(struct object *out, const struct ir *ir, const struct target *ta
 bool compile_key(struct object *out, const struct key *key, compile_build_fn build,
                  const struct compile_options *opt, struct compile_stats *stats, struct error *err)
 {
-	char title[160];
+	char title[KEY_TEXT_MAX];
 	*out = (struct object){0};
 	if (key->target <= TARGET_NONE || key->target >= TARGET_COUNT)
 		return error_set(err, ERROR_ARGUMENT, "the key names target %u, there are targets 1 to %d", key->target, TARGET_COUNT - 1);

@@ -287,13 +287,17 @@ static uint32_t sel_abs_memo(struct sel *s, uint32_t a)
 /* |a| times b with a's sign: u8 times s8 pairs to 16 bits (32512 at most), pairs of those to 32 bits. */
 static void sel_dot4(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), c = sel_vec(s, i->c);
+	enum constant_kind kind;
+	uint32_t value;
+	bool first = constant_of(s, i->c, &kind, &value) && kind == CONSTANT_SPLAT && !value;        /* nothing to add to */
+	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), c = first ? 0 : sel_vec(s, i->c);
 	uint32_t size = sel_abs_memo(s, a), ones = sel_constant(s, CONSTANT_SPLAT, 0x00010001);
-	uint32_t sign = lir_reg(s->l, LIR_VEC), pair = lir_reg(s->l, LIR_VEC), four = lir_reg(s->l, LIR_VEC);
+	uint32_t sign = lir_reg(s->l, LIR_VEC), pair = lir_reg(s->l, LIR_VEC), four = first ? sel_dst(s, i) : lir_reg(s->l, LIR_VEC);
 	sel_ins(s, LIR_OP3, X86_VPSIGNB, sign, b, a, no_place);
 	sel_ins(s, LIR_OP3, X86_VPMADDUBSW, pair, size, sign, no_place);
 	sel_ins(s, LIR_OP3C, X86_VPMADDWD, four, pair, ones, no_place);
-	sel_ins(s, LIR_OP3C, X86_VPADDD, sel_dst(s, i), c, four, no_place);
+	if (!first)
+		sel_ins(s, LIR_OP3C, X86_VPADDD, sel_dst(s, i), c, four, no_place);
 }
 
 static void sel_fxor(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)

@@ -445,8 +445,10 @@ static void test_dot4_memo(void **state)
 	struct ir b;
 	ir_init(&b, 8);
 	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
-	ir_i w = ir_var_i(&b, ir_iload(&b, src, 0)), acc = ir_var_i(&b, ir_iconst(&b, 0));
+	ir_i zero = ir_iconst(&b, 0), w = ir_var_i(&b, ir_iload(&b, src, 0)), acc = ir_var_i(&b, zero);
 	ir_loop(&b, ir_sconst(&b, 3));
+	ir_fstore(&b, out, ir_fbits(&b, ir_dot4(&b, w, ir_iload(&b, src, 640), zero)), 256, 0);
+	ir_emit(&b, IR_dot4, acc.r, acc.r, ir_iload(&b, src, 672).r, zero.r, 0);
 	for (int32_t k = 0; k < 6; k++) {
 		ir_set_i(&b, acc, ir_dot4(&b, w, ir_iload(&b, src, 640 + 32 * k), acc));
 		if (k & 1)
@@ -654,7 +656,7 @@ static void test_keys_and_listings(void **state)
 	struct key key;
 	struct error err = {0};
 	struct object o;
-	char *ir_text = NULL, *asm_text = NULL, name[160];
+	char *ir_text = NULL, *asm_text = NULL, name[KEY_TEXT_MAX];
 	size_t ir_bytes, asm_bytes;
 	struct compile_options opt = { .dump_ir = open_memstream(&ir_text, &ir_bytes), .dump_asm = open_memstream(&asm_text, &asm_bytes) };
 	memset(&key, 0, sizeof key);

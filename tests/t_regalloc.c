@@ -83,7 +83,7 @@ static void endloop(struct lir *l, uint32_t n)
 static struct regalloc_result allocate(struct lir *l, unsigned vecs, unsigned gprs)
 {
 	struct regalloc_rules rules = { .order = { NULL, vec_order, gpr_order }, .count = { 0, vecs, gprs } };
-	struct regalloc_result r;
+	struct regalloc_result r = {0};
 	struct error err = {0};
 	if (!lir_verify(l, &err) || !regalloc(l, &rules, &r, &err) || !lir_verify(l, &err))
 		fail_msg("%s", err.text);
