@@ -1,0 +1,58 @@
+/* loaders/json_scan.h - reads JSON in place, value by value, without building a tree.
+ *
+ * Owns: the strict JSON grammar (RFC 8259: valid UTF-8, no trailing commas, no lone surrogates) over a span of memory.
+ * For the two JSON texts whose size a hostile file chooses freely: safetensors headers and shard indexes. A tree of such
+ * a text can take forty times its size; this takes nothing. Small texts (config.json) go through jansson.
+ *
+ * Never: allocates, recurses deeper than JSON_MAX_DEPTH, reads past the end.
+ * Errors are sticky: after the first one every call returns false, and `problem` and `at` say what and where.
+ */
+#ifndef LOADERS_JSON_SCAN_H
+#define LOADERS_JSON_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { JSON_MAX_DEPTH = 64 };
+
+struct json_scan {
+	const char *p;
+	uint64_t at, end;
+	const char *problem;     /* NULL: none so far */
+};
+
+/* The inside of a string literal, as written. */
+struct json_text {
+	const char *p;
+	uint64_t n;
+	bool escaped;            /* holds a backslash */
+};
+
+struct json_scan json_scan_of(const void *p, uint64_t n);
+bool json_fail(struct json_scan *s, const char *problem);
+
+/* The next byte that is no white space, unread; 0 at the end or after an error. */
+char json_peek(struct json_scan *s);
+/* Takes this one punctuation character. */
+bool json_take(struct json_scan *s, char c);
+/* After an element of an object or array: true and takes the comma when another follows, false and takes `close` when not. */
+bool json_more(struct json_scan *s, char close);
+/* Opens an object or array; true when it is not empty, false (and the end taken) when it is. Ask s->problem too. */
+bool json_open(struct json_scan *s, char open, char close);
+
+bool json_string(struct json_scan *s, struct json_text *out);
+/* A string and the colon after it. */
+bool json_member(struct json_scan *s, struct json_text *out);
+/* A non-negative integer without fraction or exponent that fits 64 bits. */
+bool json_u64(struct json_scan *s, uint64_t *out);
+/* Any value, checked and passed over. */
+bool json_skip(struct json_scan *s);
+/* Nothing but white space may be left. */
+bool json_finish(struct json_scan *s);
+
+/* Writes the text's bytes, at most t->n of them; returns how many. */
+uint64_t json_unescape(const struct json_text *t, char *out);
+bool json_text_is(const struct json_text *t, const char *word);
+
+#endif

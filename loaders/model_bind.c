@@ -1,0 +1,284 @@
+/* loaders/model_bind.c - the last gate before a model is called open: hyperparameters within their ranges, every tensor
+ * present, of the right shape and of a type that is computed with. Serves GGUF and safetensors alike; the two differ
+ * only in the tensors' names.
+ *
+ * Owns: the list of accepted weight types (weight_type_ok), the naming table, the shapes.
+ * Rule: shapes are derived from the hyperparameters and compared with the file, never the other way round.
+ */
+#include "loaders/model_load.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The types the kernels read; extend here when a template for another one exists. */
+static bool weight_type_ok(enum dtype t, bool vector)
+{
+	switch (t) {
+	case DTYPE_F32: case DTYPE_F16: case DTYPE_BF16:
+		return true;
+	case DTYPE_Q8_0:
+		return !vector;
+	default:
+		return false;
+	}
+}
+
+enum dim { ONE, HIDDEN, Q_ROWS, KV_ROWS, FFN, HEAD_DIM };
+
+/* Which of the needs governs a slot. */
+enum group { WEIGHT, QKV_BIAS, O_BIAS, MLP_BIAS, QK_NORM };
+
+struct slot {
+	size_t at;                    /* in struct model_layer */
+	const char *name[2];          /* indexed by enum model_format */
+	enum dim rows, cols;          /* rows ONE: a vector */
+	enum group group;
+	bool rotated;                 /* Q and K: rows in rotation order */
+};
+
+#define AT(field) offsetof(struct model_layer, field)
+static const struct slot slots[] = {
+	{ AT(attn_norm), { "attn_norm.weight", "input_layernorm.weight" }, ONE, HIDDEN, WEIGHT, false },
+	{ AT(q), { "attn_q.weight", "self_attn.q_proj.weight" }, Q_ROWS, HIDDEN, WEIGHT, true },
+	{ AT(k), { "attn_k.weight", "self_attn.k_proj.weight" }, KV_ROWS, HIDDEN, WEIGHT, true },
+	{ AT(v), { "attn_v.weight", "self_attn.v_proj.weight" }, KV_ROWS, HIDDEN, WEIGHT, false },
+	{ AT(o), { "attn_output.weight", "self_attn.o_proj.weight" }, HIDDEN, Q_ROWS, WEIGHT, false },
+	{ AT(ffn_norm), { "ffn_norm.weight", "post_attention_layernorm.weight" }, ONE, HIDDEN, WEIGHT, false },
+	{ AT(gate), { "ffn_gate.weight", "mlp.gate_proj.weight" }, FFN, HIDDEN, WEIGHT, false },
+	{ AT(up), { "ffn_up.weight", "mlp.up_proj.weight" }, FFN, HIDDEN, WEIGHT, false },
+	{ AT(down), { "ffn_down.weight", "mlp.down_proj.weight" }, HIDDEN, FFN, WEIGHT, false },
+	{ AT(q_bias), { "attn_q.bias", "self_attn.q_proj.bias" }, ONE, Q_ROWS, QKV_BIAS, true },
+	{ AT(k_bias), { "attn_k.bias", "self_attn.k_proj.bias" }, ONE, KV_ROWS, QKV_BIAS, true },
+	{ AT(v_bias), { "attn_v.bias", "self_attn.v_proj.bias" }, ONE, KV_ROWS, QKV_BIAS, false },
+	{ AT(o_bias), { "attn_output.bias", "self_attn.o_proj.bias" }, ONE, HIDDEN, O_BIAS, false },
+	{ AT(gate_bias), { "ffn_gate.bias", "mlp.gate_proj.bias" }, ONE, FFN, MLP_BIAS, false },
+	{ AT(up_bias), { "ffn_up.bias", "mlp.up_proj.bias" }, ONE, FFN, MLP_BIAS, false },
+	{ AT(down_bias), { "ffn_down.bias", "mlp.down_proj.bias" }, ONE, HIDDEN, MLP_BIAS, false },
+	{ AT(q_norm), { "attn_q_norm.weight", "self_attn.q_norm.weight" }, ONE, HEAD_DIM, QK_NORM, false },
+	{ AT(k_norm), { "attn_k_norm.weight", "self_attn.k_norm.weight" }, ONE, HEAD_DIM, QK_NORM, false },
+};
+enum { SLOTS = sizeof slots / sizeof *slots, REQUIRED_PER_LAYER = 9, NAME_CAP = 64 };
+
+static const char *const layer_prefix[2] = { "blk.", "model.layers." };
+static const char *const embed_name[2] = { "token_embd.weight", "model.embed_tokens.weight" };
+static const char *const final_norm_name[2] = { "output_norm.weight", "model.norm.weight" };
+static const char *const lm_head_name[2] = { "output.weight", "lm_head.weight" };
+
+struct binder {
+	struct model *m;
+	struct model_file *f;
+	const char *label;            /* what held the hyperparameters */
+	struct error *err;
+};
+
+bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err)
+{
+	if (value >= least && value <= most)     /* false for NaN */
+		return true;
+	return error_set(err, ERROR_FORMAT, "%s: %s is %.10g, expected %.10g to %.10g", label, key, value, least, most);
+}
+
+double model_yarn_attention(double factor, double mscale)
+{
+	return factor <= 1.0 ? 1.0 : 0.1 * mscale * log(factor) + 1.0;
+}
+
+static bool check_attention(struct binder *b)
+{
+	const struct model_spec *s = &b->m->spec;
+
+	if (s->heads % s->kv_heads)
+		return error_set(b->err, ERROR_FORMAT, "%s: the number of attention heads is %" PRIu32 ", expected a multiple of the %" PRIu32 " key-value heads",
+			b->label, s->heads, s->kv_heads);
+	if (s->head_dim % 2)
+		return error_set(b->err, ERROR_FORMAT, "%s: the head dimension is %" PRIu32 ", expected an even number", b->label, s->head_dim);
+	if (s->rope.dims != s->head_dim)
+		return error_set(b->err, ERROR_UNSUPPORTED, "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32 " dimensions of a head, expected all (partial rotation is not supported)",
+			b->label, s->rope.dims, s->head_dim);
+	return true;
+}
+
+static bool check_rope(struct binder *b)
+{
+	const struct model_rope *r = &b->m->spec.rope;
+	const char *l = b->label;
+	struct error *err = b->err;
+
+	if (!hparam_range(l, "the rotary base (theta)", r->theta, 1.0 + 1e-6, 1e30, err))
+		return false;
+	if (r->scaling == ROPE_NONE)
+		return true;
+	if (!hparam_range(l, "the rotary scaling factor", r->factor, 1e-6, 1e6, err))
+		return false;
+	if (r->scaling == ROPE_LINEAR)
+		return true;
+	if (!hparam_range(l, "the rotary scaling's original context", r->original_context, 1, 4294967295.0, err))
+		return false;
+	if (r->scaling == ROPE_LLAMA3) {
+		if (!hparam_range(l, "low_freq_factor", r->low_freq_factor, 1e-6, 1e6, err) || !hparam_range(l, "high_freq_factor", r->high_freq_factor, 1e-6, 1e6, err))
+			return false;
+		return r->high_freq_factor > r->low_freq_factor || error_set(err, ERROR_FORMAT, "%s: high_freq_factor is %.9g, expected more than low_freq_factor %.9g",
+			l, r->high_freq_factor, r->low_freq_factor);
+	}
+	return hparam_range(l, "beta_fast", r->beta_fast, 1e-6, 1e6, err) && hparam_range(l, "beta_slow", r->beta_slow, 1e-6, 1e6, err) &&
+	       hparam_range(l, "the YaRN attention factor", r->attention_factor, 1e-6, 1e6, err);
+}
+
+static bool check_hparams(struct binder *b)
+{
+	const struct model_spec *s = &b->m->spec;
+	const struct { const char *key; double value, most; } range[] = {
+		{ "the number of layers", s->layers, MODEL_MAX_LAYERS },
+		{ "the hidden size", s->hidden, MODEL_MAX_WIDTH },
+		{ "the feed-forward size", s->ffn, MODEL_MAX_WIDTH },
+		{ "the number of attention heads", s->heads, MODEL_MAX_HEADS },
+		{ "the number of key-value heads", s->kv_heads, MODEL_MAX_HEADS },
+		{ "the head dimension", s->head_dim, MODEL_MAX_HEAD_DIM },
+		{ "the vocabulary size", s->vocab, INT32_MAX },
+		{ "the context length", s->context_train, 4294967295.0 },
+	};
+
+	for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+		if (!hparam_range(b->label, range[i].key, range[i].value, 1, range[i].most, b->err))
+			return false;
+	if (!hparam_range(b->label, "the norms' epsilon", (double)s->norm_eps, 1e-30, 1, b->err) || !check_attention(b) || !check_rope(b))
+		return false;
+	if (s->layers > b->f->n_entries / REQUIRED_PER_LAYER)
+		return error_set(b->err, ERROR_FORMAT, "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32 " tensors, expected at least %d in a layer",
+			b->label, s->layers, b->f->n_entries, REQUIRED_PER_LAYER);
+	return true;
+}
+
+static uint64_t extent(const struct model_spec *s, enum dim d)
+{
+	switch (d) {
+	case HIDDEN: return s->hidden;
+	case Q_ROWS: return (uint64_t)s->heads * s->head_dim;
+	case KV_ROWS: return (uint64_t)s->kv_heads * s->head_dim;
+	case FFN: return s->ffn;
+	case HEAD_DIM: return s->head_dim;
+	default: return 1;
+	}
+}
+
+static bool check_shape(struct binder *b, const char *name, const struct found_tensor *t, uint64_t rows, uint64_t cols, bool vector)
+{
+	/* GGUF writers may add dimensions of 1; safetensors shapes are exact */
+	bool rank_ok = b->f->format == MODEL_GGUF ? t->rank <= 4 : t->rank == (vector ? 1u : 2u);
+	char shape[100], *at = shape;
+
+	if (rank_ok && t->dim[0] == cols && t->dim[1] == rows && t->dim[2] == 1 && t->dim[3] == 1)
+		return true;
+	*at = 0;
+	for (uint32_t d = t->rank < 4 ? t->rank : 4; d-- > 0;)
+		at += snprintf(at, sizeof shape - (size_t)(at - shape), "%" PRIu64 "%s", t->dim[d], d ? " x " : "");
+	if (vector)
+		return error_set(b->err, ERROR_FORMAT, "%s: tensor %s has shape (%s), expected (%" PRIu64 ")", t->label, name, shape, cols);
+	return error_set(b->err, ERROR_FORMAT, "%s: tensor %s has shape (%s), expected (%" PRIu64 " x %" PRIu64 ") rows x columns", t->label, name, shape, rows, cols);
+}
+
+static const char *keep_name(struct model_file *f, const char *name)
+{
+	size_t n = strlen(name) + 1;
+
+	assert(f->strings_used + n <= f->strings_size);
+	char *out = memcpy(f->strings + f->strings_used, name, n);
+	f->strings_used += n;
+	return out;
+}
+
+static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need, struct model_tensor *out)
+{
+	struct found_tensor t;
+
+	if (need == NEED_NOT)
+		return true;
+	if (!model_find_tensor(b->f, name, &t)) {
+		if (need == NEED_IF_PRESENT)
+			return true;
+		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].map.label, name);
+	}
+	if (!check_shape(b, name, &t, rows, cols, vector))
+		return false;
+	const struct dtype_facts *type = &dtype_table[t.type];
+	if (!weight_type_ok(t.type, vector))
+		return error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported %s", t.label, name, type->name,
+			vector ? "for a vector" : "for weights");
+	if (cols % type->block)
+		return error_set(b->err, ERROR_FORMAT, "%s: tensor %s has rows of %" PRIu64 " elements, expected a multiple of %u for type %s", t.label, name,
+			cols, type->block, type->name);
+	size_t row_bytes = (size_t)(cols / type->block * type->bytes);
+	assert(row_bytes * rows == t.bytes);
+	*out = (struct model_tensor){ .name = keep_name(b->f, name), .type = t.type, .rows = rows, .cols = cols,
+		.data = t.data, .bytes = (size_t)t.bytes, .row_bytes = row_bytes };
+	b->m->tensor_bytes += t.bytes;
+	return true;
+}
+
+static enum model_need need_of(const struct model_needs *n, enum group group)
+{
+	switch (group) {
+	case QKV_BIAS: return n->qkv_bias;
+	case O_BIAS: return n->o_bias;
+	case MLP_BIAS: return n->mlp_bias;
+	case QK_NORM: return n->qk_norm;
+	default: return NEED_ALWAYS;
+	}
+}
+
+static bool bind_layer(struct binder *b, uint32_t i)
+{
+	const struct model_spec *s = &b->m->spec;
+	char name[NAME_CAP];
+
+	for (size_t k = 0; k < SLOTS; k++) {
+		const struct slot *slot = &slots[k];
+		struct model_tensor *t = (struct model_tensor *)((char *)&s->layer[i] + slot->at);
+		snprintf(name, sizeof name, "%s%" PRIu32 ".%s", layer_prefix[b->f->format], i, slot->name[b->f->format]);
+		if (!bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->rows == ONE, need_of(&b->f->needs, slot->group), t))
+			return false;
+		t->rope_pairs = slot->rotated && b->f->needs.rope_pairs && t->bytes;
+	}
+	return true;
+}
+
+static bool bind_outer(struct binder *b)
+{
+	struct model_spec *s = &b->m->spec;
+	enum model_format form = b->f->format;
+	bool tied = b->f->needs.tied_by_config;
+
+	if (!bind(b, embed_name[form], s->vocab, s->hidden, false, NEED_ALWAYS, &s->embed) ||
+	    !bind(b, final_norm_name[form], 1, s->hidden, true, NEED_ALWAYS, &s->final_norm) ||
+	    !bind(b, lm_head_name[form], s->vocab, s->hidden, false, tied ? NEED_NOT : form == MODEL_GGUF ? NEED_IF_PRESENT : NEED_ALWAYS, &s->lm_head))
+		return false;
+	s->tied = s->lm_head.bytes == 0;
+	if (s->tied)
+		s->lm_head = s->embed;
+	return true;
+}
+
+bool model_bind(struct model *m, const char *label, struct error *err)
+{
+	struct binder b = { m, m->file, label, err };
+	struct model_spec *s = &m->spec;
+	struct model_file *f = m->file;
+
+	if (!check_hparams(&b))
+		return false;
+	s->layer = calloc(s->layers, sizeof *s->layer);
+	f->strings_size = ((size_t)s->layers * SLOTS + 3) * NAME_CAP;
+	f->strings = malloc(f->strings_size);
+	if (!s->layer || !f->strings)
+		return error_set(err, ERROR_MEMORY, "%s: no memory to describe %" PRIu32 " layers", label, s->layers);
+	if (!bind_outer(&b))
+		return false;
+	for (uint32_t i = 0; i < s->layers; i++)
+		if (!bind_layer(&b, i))
+			return false;
+	return true;
+}

@@ -1,0 +1,362 @@
+/* loaders/model_hf.c - hyperparameters out of config.json, as transformers 4 writes it (rope_theta, rope_scaling,
+ * torch_dtype) and as transformers 5 does (rope_parameters, dtype).
+ *
+ * Owns: the meaning of its fields and their defaults, which are those of the transformers classes. null counts as absent.
+ * Never: accepts a number of the wrong kind or out of range, or a setting that changes the computation unknown to us.
+ */
+#include "loaders/model_load.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A tree takes some forty times the text; a real config.json has a few kilobytes. */
+enum { MAX_CONFIG = 1 << 20 };
+
+struct reader {
+	struct model *m;
+	const char *label;
+	json_t *root;
+	struct error *err;
+};
+
+static const struct { const char *name; enum model_arch arch; } archs[] = {
+	{ "llama", MODEL_LLAMA }, { "mistral", MODEL_MISTRAL }, { "qwen2", MODEL_QWEN2 }, { "qwen3", MODEL_QWEN3 },
+};
+
+enum presence { OPTIONAL, REQUIRED };
+
+static json_t *get(const json_t *object, const char *key)
+{
+	json_t *v = json_object_get(object, key);
+
+	return json_is_null(v) ? NULL : v;
+}
+
+static const char *kind(const json_t *v)
+{
+	static const char *const name[] = { "an object", "an array", "a string", "an integer", "a number", "true", "false", "null" };
+
+	return name[json_typeof(v)];
+}
+
+static bool wrong_kind(struct reader *r, const char *key, const json_t *v, const char *expected)
+{
+	return error_set(r->err, ERROR_FORMAT, "%s: %s is %s, expected %s", r->label, key, kind(v), expected);
+}
+
+static bool get_f64(struct reader *r, const json_t *object, const char *key, double *out)
+{
+	const json_t *v = get(object, key);
+
+	if (!v)
+		return true;
+	if (!json_is_number(v))
+		return wrong_kind(r, key, v, "a number");
+	*out = json_number_value(v);
+	return isfinite(*out) || error_set(r->err, ERROR_FORMAT, "%s: %s is %g, expected a finite number", r->label, key, *out);
+}
+
+static bool get_u32(struct reader *r, const json_t *object, const char *key, enum presence presence, uint32_t most, uint32_t *out)
+{
+	const json_t *v = get(object, key);
+	double value = 0;
+
+	if (!v)
+		return presence == OPTIONAL || error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label, key);
+	if (!json_is_number(v))
+		return wrong_kind(r, key, v, "an integer");
+	value = json_number_value(v);
+	if (!hparam_range(r->label, key, value, 0, most, r->err))
+		return false;
+	if (value != floor(value))
+		return error_set(r->err, ERROR_FORMAT, "%s: %s is %.9g, expected an integer", r->label, key, value);
+	*out = (uint32_t)value;
+	return true;
+}
+
+static bool get_bool(struct reader *r, const json_t *object, const char *key, bool *out)
+{
+	const json_t *v = get(object, key);
+
+	if (!v)
+		return true;
+	if (!json_is_boolean(v))
+		return wrong_kind(r, key, v, "true or false");
+	*out = json_is_true(v);
+	return true;
+}
+
+/* *out stays NULL when absent. */
+static bool get_string(struct reader *r, const json_t *object, const char *key, const char **out)
+{
+	const json_t *v = get(object, key);
+
+	if (!v)
+		return true;
+	if (!json_is_string(v))
+		return wrong_kind(r, key, v, "a string");
+	*out = json_string_value(v);
+	return true;
+}
+
+static bool unsupported(struct reader *r, const char *key, const char *value, const char *expected)
+{
+	char text[60];
+
+	return error_set(r->err, ERROR_UNSUPPORTED, "%s: %s is \"%s\", expected %s", r->label, key, error_quote(text, sizeof text, value, strlen(value)), expected);
+}
+
+static bool read_arch(struct reader *r)
+{
+	const char *type = NULL, *act = NULL;
+	double partial = 1;
+
+	if (!get_string(r, r->root, "model_type", &type))
+		return false;
+	if (!type)
+		return error_set(r->err, ERROR_FORMAT, "%s: model_type is missing", r->label);
+	size_t i = 0;
+	while (i < sizeof archs / sizeof *archs && strcmp(type, archs[i].name) != 0)
+		i++;
+	if (i == sizeof archs / sizeof *archs)
+		return unsupported(r, "model_type", type, "llama, mistral, qwen2 or qwen3");
+	r->m->spec.arch = archs[i].arch;
+	r->m->file->arch_name = strdup(type);
+	if (!r->m->file->arch_name)
+		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
+	if (!get_string(r, r->root, "hidden_act", &act))
+		return false;
+	if (act && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
+		return unsupported(r, "hidden_act", act, "silu");
+	if (get(r->root, "quantization_config"))
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: has a quantization_config, expected unquantised weights (quantised models are read from GGUF)", r->label);
+	if (!get_f64(r, r->root, "partial_rotary_factor", &partial))
+		return false;
+	return partial == 1 || error_set(r->err, ERROR_UNSUPPORTED, "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)", r->label, partial);
+}
+
+static bool read_sizes(struct reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	const json_t *c = r->root;
+	double eps = 1e-6;
+
+	if (!get_u32(r, c, "num_hidden_layers", REQUIRED, MODEL_MAX_LAYERS, &s->layers) || !get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
+	    !get_u32(r, c, "intermediate_size", REQUIRED, MODEL_MAX_WIDTH, &s->ffn) || !get_u32(r, c, "vocab_size", REQUIRED, INT32_MAX, &s->vocab) ||
+	    !get_u32(r, c, "num_attention_heads", REQUIRED, MODEL_MAX_HEADS, &s->heads))
+		return false;
+	s->kv_heads = s->heads;
+	s->context_train = 2048;
+	if (!get_u32(r, c, "num_key_value_heads", OPTIONAL, MODEL_MAX_HEADS, &s->kv_heads) ||
+	    !get_u32(r, c, "max_position_embeddings", OPTIONAL, UINT32_MAX, &s->context_train) || !get_f64(r, c, "rms_norm_eps", &eps))
+		return false;
+	if (!hparam_range(r->label, "num_attention_heads", s->heads, 1, MODEL_MAX_HEADS, r->err) || !hparam_range(r->label, "rms_norm_eps", eps, 1e-30, 1, r->err))
+		return false;
+	s->norm_eps = (float)eps;
+	bool given = get(c, "head_dim") != NULL;
+	s->head_dim = s->arch == MODEL_QWEN3 ? 128 : s->hidden / s->heads;
+	if (!given && s->arch != MODEL_QWEN3 && s->hidden % s->heads)
+		return error_set(r->err, ERROR_FORMAT, "%s: hidden_size is %" PRIu32 ", expected a multiple of num_attention_heads %" PRIu32, r->label, s->hidden, s->heads);
+	return get_u32(r, c, "head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &s->head_dim);
+}
+
+static bool read_needs(struct reader *r)
+{
+	struct model_needs *n = &r->m->file->needs;
+	bool attention_bias = false, mlp_bias = false;
+	enum model_arch arch = r->m->spec.arch;
+
+	*n = (struct model_needs){ .qk_norm = arch == MODEL_QWEN3 ? NEED_ALWAYS : NEED_NOT };
+	if (!get_bool(r, r->root, "attention_bias", &attention_bias) || !get_bool(r, r->root, "mlp_bias", &mlp_bias) ||
+	    !get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
+		return false;
+	/* qwen2 always has the three; mistral never has any, whatever its config says */
+	if (arch == MODEL_QWEN2)
+		n->qkv_bias = NEED_ALWAYS;
+	else if (attention_bias && arch != MODEL_MISTRAL)
+		n->qkv_bias = n->o_bias = NEED_ALWAYS;
+	if (mlp_bias && arch == MODEL_LLAMA)
+		n->mlp_bias = NEED_ALWAYS;
+	return true;
+}
+
+/* layer_types, or what transformers derives when it is absent: layers from max_window_layers on slide. */
+static bool layer_slides(struct reader *r, uint32_t layer, uint32_t max_window_layers, bool *out)
+{
+	const json_t *types = get(r->root, "layer_types");
+
+	if (!types) {
+		*out = layer >= max_window_layers;
+		return true;
+	}
+	if (!json_is_array(types) || json_array_size(types) != r->m->spec.layers)
+		return error_set(r->err, ERROR_FORMAT, "%s: layer_types is %s of %zu elements, expected an array of %" PRIu32, r->label, kind(types), json_array_size(types), r->m->spec.layers);
+	const json_t *type = json_array_get(types, layer);
+	if (!json_is_string(type))
+		return wrong_kind(r, "an element of layer_types", type, "a string");
+	*out = strcmp(json_string_value(type), "sliding_attention") == 0;
+	return *out || strcmp(json_string_value(type), "full_attention") == 0 ||
+	       unsupported(r, "an element of layer_types", json_string_value(type), "full_attention or sliding_attention");
+}
+
+static bool read_window_per_layer(struct reader *r, uint32_t window)
+{
+	struct model_spec *s = &r->m->spec;
+	uint32_t max_window_layers = 28, sliding = 0;
+
+	if (!get_u32(r, r->root, "max_window_layers", OPTIONAL, UINT32_MAX, &max_window_layers))
+		return false;
+	uint8_t *slides = r->m->file->layer_is_sliding = calloc(s->layers ? s->layers : 1, 1);
+	if (!slides)
+		return error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", r->label, s->layers);
+	for (uint32_t i = 0; i < s->layers; i++) {
+		bool one = false;
+		if (!layer_slides(r, i, max_window_layers, &one))
+			return false;
+		slides[i] = one;
+		sliding += one;
+	}
+	if (window && sliding) {
+		s->sliding_window = window;
+		s->layer_is_sliding = sliding < s->layers ? slides : NULL;
+	}
+	return true;
+}
+
+static bool read_window(struct reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	uint32_t window = json_object_get(r->root, "sliding_window") ? 0 : 4096;     /* the classes' default; an explicit null means none */
+	bool use = false;
+
+	if (s->arch == MODEL_LLAMA)
+		return true;
+	if (!get_u32(r, r->root, "sliding_window", OPTIONAL, UINT32_MAX, &window))
+		return false;
+	if (get(r->root, "sliding_window") && window == 0)
+		return error_set(r->err, ERROR_FORMAT, "%s: sliding_window is 0, expected at least 1 or null", r->label);
+	if (s->arch == MODEL_MISTRAL) {
+		s->sliding_window = window;
+		return true;
+	}
+	if (!get_bool(r, r->root, "use_sliding_window", &use))
+		return false;
+	return read_window_per_layer(r, use ? window : 0);
+}
+
+static bool read_llama3(struct reader *r, const json_t *o)
+{
+	struct model_rope *rope = &r->m->spec.rope;
+	const char *const needed[] = { "factor", "low_freq_factor", "high_freq_factor" };
+
+	for (int i = 0; i < 3; i++)
+		if (!get(o, needed[i]))
+			return error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling llama3 has no %s", r->label, needed[i]);
+	rope->scaling = ROPE_LLAMA3;
+	return get_f64(r, o, "low_freq_factor", &rope->low_freq_factor) && get_f64(r, o, "high_freq_factor", &rope->high_freq_factor);
+}
+
+static bool read_yarn(struct reader *r, const json_t *o)
+{
+	struct model_rope *rope = &r->m->spec.rope;
+	double mscale = 0, mscale_all = 0;
+
+	rope->scaling = ROPE_YARN;
+	rope->beta_fast = 32;
+	rope->beta_slow = 1;
+	rope->yarn_truncate = true;
+	if (!get(o, "factor")) {
+		if (rope->original_context == 0)
+			return error_set(r->err, ERROR_FORMAT, "%s: original_max_position_embeddings is 0, expected at least 1", r->label);
+		rope->factor = (double)r->m->spec.context_train / rope->original_context;
+	}
+	if (!get_f64(r, o, "beta_fast", &rope->beta_fast) || !get_f64(r, o, "beta_slow", &rope->beta_slow) || !get_bool(r, o, "truncate", &rope->yarn_truncate) ||
+	    !get_f64(r, o, "mscale", &mscale) || !get_f64(r, o, "mscale_all_dim", &mscale_all))
+		return false;
+	rope->attention_factor = mscale && mscale_all ? model_yarn_attention(rope->factor, mscale) / model_yarn_attention(rope->factor, mscale_all) :
+	                                                model_yarn_attention(rope->factor, 1.0);
+	return get_f64(r, o, "attention_factor", &rope->attention_factor);
+}
+
+static bool read_scaling(struct reader *r, const json_t *o)
+{
+	struct model_rope *rope = &r->m->spec.rope;
+	const char *type = NULL;
+	double partial = 1;
+
+	if (!get_string(r, o, "type", &type) || !get_string(r, o, "rope_type", &type) || !get_f64(r, o, "partial_rotary_factor", &partial))
+		return false;
+	if (partial != 1)
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)", r->label, partial);
+	if (!type || strcmp(type, "default") == 0)
+		return true;
+	rope->original_context = r->m->spec.context_train;
+	if (!get_f64(r, o, "factor", &rope->factor) || !get_u32(r, o, "original_max_position_embeddings", OPTIONAL, UINT32_MAX, &rope->original_context))
+		return false;
+	if (strcmp(type, "linear") == 0) {
+		rope->scaling = ROPE_LINEAR;
+		return get(o, "factor") || error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling linear has no factor", r->label);
+	}
+	if (strcmp(type, "llama3") == 0)
+		return read_llama3(r, o);
+	if (strcmp(type, "yarn") == 0)
+		return read_yarn(r, o);
+	return unsupported(r, "the rotary scaling type", type, "default, linear, llama3 or yarn");
+}
+
+static bool read_rope(struct reader *r)
+{
+	struct model_rope *rope = &r->m->spec.rope;
+	const char *key = get(r->root, "rope_parameters") ? "rope_parameters" : "rope_scaling";
+	const json_t *o = get(r->root, key);
+
+	rope->dims = r->m->spec.head_dim;
+	rope->theta = 10000;
+	rope->factor = 1;
+	rope->attention_factor = 1;
+	if (!get_f64(r, r->root, "rope_theta", &rope->theta))
+		return false;
+	if (!o)
+		return true;
+	if (!json_is_object(o))
+		return wrong_kind(r, key, o, "an object");
+	if (get(o, "full_attention") || get(o, "sliding_attention"))
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: %s differs between kinds of layers, expected one for all", r->label, key);
+	return get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o);
+}
+
+static bool read_fields(struct reader *r)
+{
+	const char *name = NULL;
+	char text[128];
+
+	if (!json_is_object(r->root))
+		return wrong_kind(r, "its content", r->root, "an object");
+	if (!get_string(r, r->root, "_name_or_path", &name))
+		return false;
+	r->m->file->model_name = strdup(error_quote(text, sizeof text, name ? name : "", name ? strlen(name) : 0));
+	if (!r->m->file->model_name)
+		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
+	return read_arch(r) && read_sizes(r) && read_needs(r) && read_window(r) && read_rope(r);
+}
+
+bool model_read_config(struct model *m, struct error *err)
+{
+	const struct mapped *config = &m->file->config;
+	struct reader r = { .m = m, .label = config->label, .err = err };
+	json_error_t why;
+	char text[100];
+
+	if (config->size > MAX_CONFIG)
+		return error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %d for a config.json", config->label, config->size, MAX_CONFIG);
+	r.root = json_loadb((const char *)config->base, config->size, JSON_REJECT_DUPLICATES, &why);
+	if (!r.root)
+		return error_set(err, ERROR_FORMAT, "%s: is not valid JSON in line %d: %s", config->label, why.line, error_quote(text, sizeof text, why.text, strlen(why.text)));
+	bool ok = read_fields(&r);
+	json_decref(r.root);
+	return ok;
+}

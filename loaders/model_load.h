@@ -1,0 +1,107 @@
+/* loaders/model_load.h - what the parts of the model loader share; private to loaders/model*.c, and to the fuzz targets.
+ *
+ *   model_path.c  which files a path means
+ *   model.c       maps and parses them, owns and releases everything
+ *   model_gguf.c  GGUF metadata -> hyperparameters
+ *   model_hf.c    config.json   -> hyperparameters
+ *   model_bind.c  ranges of the hyperparameters, then every tensor: found, shape, type
+ *
+ * Rule: a number from a file enters model_spec through hparam_u32/hparam_f64 or a check of its own, and model_bind()
+ * runs before anything is allocated in proportion to one.
+ */
+#ifndef LOADERS_MODEL_LOAD_H
+#define LOADERS_MODEL_LOAD_H
+
+#include "loaders/gguf.h"
+#include "loaders/mapped.h"
+#include "loaders/model.h"
+#include "loaders/names.h"
+#include "loaders/safetensors.h"
+
+enum model_format { MODEL_GGUF, MODEL_HF };
+
+/* One weight file: mapped and parsed. */
+struct model_part {
+	struct mapped map;
+	enum model_format format;
+	union { struct gguf gguf; struct safetensors st; };
+};
+
+/* A tensor of any part. */
+struct catalog_entry {
+	uint32_t part, tensor;
+};
+
+/* What the tensors must be, beyond the hyperparameters: who has biases, who has norms of Q and K. */
+enum model_need { NEED_NOT, NEED_IF_PRESENT, NEED_ALWAYS };
+
+struct model_needs {
+	enum model_need qkv_bias, o_bias, mlp_bias, qk_norm;
+	bool tied_by_config;          /* HF: tie_word_embeddings; GGUF: tied when output.weight is missing */
+	bool rope_pairs;              /* GGUF llama: Q and K rows adjacent in pairs */
+};
+
+struct model_file {
+	enum model_format format;
+	unsigned flags;
+	struct model_part *part;
+	uint32_t n_parts;
+	struct catalog_entry *entry;
+	uint32_t n_entries;
+	struct names names;
+	struct mapped config, tokenizer_json, tokenizer_config;
+	char *strings;                /* tensor names, 0-terminated, one after the other */
+	size_t strings_used, strings_size;
+	char *model_name, *arch_name;
+	float *freq_factors;
+	uint8_t *layer_is_sliding;
+	struct model_needs needs;
+};
+
+struct found_tensor {
+	enum dtype type;
+	uint32_t rank;
+	uint64_t dim[4];              /* fastest first */
+	const uint8_t *data;          /* NULL with MODEL_HEADER_ONLY */
+	uint64_t bytes;
+	const char *label;            /* the file, for messages */
+};
+
+/* The files a path means, in the order of their parts. */
+struct model_paths {
+	enum model_format format;
+	char **part;
+	uint32_t n_parts;
+	char *dir;                    /* of the parts, ends in '/' or is empty */
+	bool sharded;                 /* by model.safetensors.index.json; the index decides the parts */
+};
+
+/* model_path.c */
+bool model_locate(struct model_paths *out, const char *path, struct error *err);
+void model_paths_free(struct model_paths *p);
+char *model_join(const char *dir, const char *name, struct error *err);     /* malloc'ed */
+bool model_exists(const char *dir, const char *name);
+
+/* model_index.c: the parts an index names, and whether each holds what the index says */
+bool model_read_index(struct model_paths *out, const struct mapped *index, struct error *err);
+bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct mapped *index, struct error *err);
+
+/* model.c */
+bool model_find_tensor(const struct model_file *f, const char *name, struct found_tensor *out);
+/* As model_open, from memory: weights is a whole GGUF or safetensors file, config the text of config.json (for safetensors). */
+bool model_open_memory(struct model *out, const void *weights, uint64_t n, const void *config, uint64_t n_config, unsigned flags, struct error *err);
+
+/* model_gguf.c */
+bool model_read_gguf(struct model *m, struct error *err);
+bool model_check_split(const struct model_file *f, struct error *err);
+
+/* model_hf.c: reads f->config */
+bool model_read_config(struct model *m, struct error *err);
+
+/* model_bind.c */
+bool model_bind(struct model *m, const char *label, struct error *err);
+bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err);
+enum { MODEL_MAX_LAYERS = 1024, MODEL_MAX_WIDTH = 1 << 24, MODEL_MAX_HEADS = 1 << 16, MODEL_MAX_HEAD_DIM = 1 << 12 };
+double model_yarn_attention(double factor, double mscale);
+
+#endif

@@ -1,0 +1,243 @@
+/* loaders/model_path.c - which files a path means: a .gguf file or the first part of a split set, a .safetensors file,
+ * a directory with either.
+ *
+ * Never: reads more than a file's first four bytes, guesses between several models in one directory.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "loaders/model_load.h"
+
+enum { MAX_PARTS = 4096 };
+
+static const char index_name[] = "model.safetensors.index.json", single_name[] = "model.safetensors";
+
+static bool no_memory(struct error *err)
+{
+	return error_set(err, ERROR_MEMORY, "no memory for the name of a file");
+}
+
+char *model_join(const char *dir, const char *name, struct error *err)
+{
+	char *out = NULL;
+
+	if (asprintf(&out, "%s%s", dir, name) >= 0)
+		return out;
+	no_memory(err);
+	return NULL;
+}
+
+bool model_exists(const char *dir, const char *name)
+{
+	struct stat st;
+	char *path = model_join(dir, name, NULL);
+	bool yes = path && stat(path, &st) == 0;
+
+	free(path);
+	return yes;
+}
+
+void model_paths_free(struct model_paths *p)
+{
+	for (uint32_t i = 0; i < p->n_parts; i++)
+		free(p->part[i]);
+	free(p->part);
+	free(p->dir);
+	memset(p, 0, sizeof *p);
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t n = strlen(s), m = strlen(end);
+
+	return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+/* "<stem>-00002-of-00003<extension>" -> 2, 3 and the length of the stem. */
+static bool split_name(const char *path, const char *extension, uint32_t *part, uint32_t *count, size_t *stem)
+{
+	size_t n = strlen(path), m = strlen("-00001-of-00001") + strlen(extension);
+
+	if (n < m || !ends_with(path, extension))
+		return false;
+	const char *s = path + n - m;
+	static const char pattern[] = "-ddddd-of-ddddd";
+	for (size_t i = 0; i < sizeof pattern - 1; i++)
+		if (pattern[i] == 'd' ? s[i] < '0' || s[i] > '9' : s[i] != pattern[i])
+			return false;
+	*part = (uint32_t)strtoul(s + 1, NULL, 10);
+	*count = (uint32_t)strtoul(s + 10, NULL, 10);
+	*stem = n - m;
+	return true;
+}
+
+static bool add_part(struct model_paths *out, char *path, struct error *err)
+{
+	if (!path)
+		return no_memory(err);
+	out->part[out->n_parts++] = path;
+	return true;
+}
+
+static bool locate_gguf(struct model_paths *out, const char *path, struct error *err)
+{
+	uint32_t part = 1, count = 1;
+	size_t stem = strlen(path);
+	char label[200], *name = NULL;
+
+	out->format = MODEL_GGUF;
+	bool split = split_name(path, ".gguf", &part, &count, &stem);
+	mapped_label(label, path);
+	if (count < 1 || count > MAX_PARTS || part < 1 || part > count)
+		return error_set(err, ERROR_FORMAT, "%s: is named as part %" PRIu32 " of %" PRIu32 ", expected 1 to %d parts", label, part, count, MAX_PARTS);
+	if (part != 1)
+		return error_set(err, ERROR_ARGUMENT, "%s: is part %" PRIu32 " of %" PRIu32 " of a split model, expected its first part", label, part, count);
+	out->part = calloc(count, sizeof *out->part);
+	if (!out->part)
+		return no_memory(err);
+	if (!split)
+		return add_part(out, strdup(path), err);
+	for (uint32_t i = 1; i <= count; i++)
+		if (asprintf(&name, "%.*s-%05" PRIu32 "-of-%05" PRIu32 ".gguf", (int)stem, path, i, count) < 0 || !add_part(out, name, err))
+			return no_memory(err);
+	return true;
+}
+
+static bool locate_safetensors(struct model_paths *out, const char *path, struct error *err)
+{
+	const char *slash = strrchr(path, '/');
+	uint32_t part, count;
+	size_t stem;
+
+	out->format = MODEL_HF;
+	out->dir = strndup(path, slash ? (size_t)(slash + 1 - path) : 0);
+	if (!out->dir)
+		return no_memory(err);
+	/* one shard stands for all of them */
+	out->sharded = split_name(path, ".safetensors", &part, &count, &stem) && model_exists(out->dir, index_name);
+	if (out->sharded)
+		return true;
+	out->part = calloc(1, sizeof *out->part);
+	return out->part ? add_part(out, strdup(path), err) : no_memory(err);
+}
+
+/* What a directory holds: how many of each, and one of them. */
+struct listing {
+	unsigned gguf, safetensors;
+	char *one_gguf, *one_safetensors;
+};
+
+static void note(unsigned *count, char **one, const char *name)
+{
+	if (++*count == 1)
+		*one = strdup(name);
+}
+
+static bool list(struct listing *l, const char *dir, struct error *err)
+{
+	uint32_t part, count;
+	char label[200];
+	size_t stem;
+	DIR *d = opendir(dir);
+
+	if (!d) {
+		mapped_label(label, dir);
+		return error_set(err, ERROR_IO, "%s: the directory cannot be read: %s", label, strerror(errno));
+	}
+	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+		if (ends_with(e->d_name, ".gguf") && !(split_name(e->d_name, ".gguf", &part, &count, &stem) && part != 1))
+			note(&l->gguf, &l->one_gguf, e->d_name);
+		else if (ends_with(e->d_name, ".safetensors"))
+			note(&l->safetensors, &l->one_safetensors, e->d_name);
+	}
+	closedir(d);
+	return true;
+}
+
+static bool locate_in(struct model_paths *out, const char *dir, const char *name, bool gguf, struct error *err)
+{
+	char *path = model_join(dir, name, err);
+	bool ok = path && (gguf ? locate_gguf(out, path, err) : locate_safetensors(out, path, err));
+
+	free(path);
+	return ok;
+}
+
+static bool choose(struct model_paths *out, const char *dir, const struct listing *l, struct error *err)
+{
+	char label[200];
+
+	mapped_label(label, dir);
+	if (model_exists(dir, index_name)) {
+		out->format = MODEL_HF;
+		out->sharded = true;
+		out->dir = strdup(dir);
+		return out->dir || no_memory(err);
+	}
+	if (model_exists(dir, single_name))
+		return locate_in(out, dir, single_name, false, err);
+	if (l->gguf == 1 && l->one_gguf)
+		return locate_in(out, dir, l->one_gguf, true, err);
+	if (l->gguf > 1)
+		return error_set(err, ERROR_ARGUMENT, "%s: holds %u GGUF models, expected one; name the file", label, l->gguf);
+	if (l->safetensors == 1 && l->one_safetensors)
+		return locate_in(out, dir, l->one_safetensors, false, err);
+	if (l->safetensors > 1)
+		return error_set(err, ERROR_ARGUMENT, "%s: holds %u .safetensors files and neither %s nor %s", label, l->safetensors, single_name, index_name);
+	return error_set(err, ERROR_ARGUMENT, "%s: holds no model, expected a .gguf or .safetensors file", label);
+}
+
+static bool locate_directory(struct model_paths *out, const char *path, struct error *err)
+{
+	struct listing l = { 0 };
+	char *dir = model_join(path, ends_with(path, "/") ? "" : "/", err);
+	bool ok = dir && list(&l, dir, err) && choose(out, dir, &l, err);
+
+	free(l.one_gguf);
+	free(l.one_safetensors);
+	free(dir);
+	return ok;
+}
+
+/* A file of another name: its first bytes decide. */
+static bool locate_unnamed(struct model_paths *out, const char *path, struct error *err)
+{
+	struct mapped m;
+	char label[200];
+
+	if (!mapped_open(&m, path, err))
+		return false;
+	bool gguf = m.size >= 4 && memcmp(m.base, "GGUF", 4) == 0;
+	mapped_close(&m);
+	mapped_label(label, path);
+	return gguf ? locate_gguf(out, path, err) :
+	              error_set(err, ERROR_FORMAT, "%s: is no GGUF file and is not named .safetensors, expected one of them", label);
+}
+
+bool model_locate(struct model_paths *out, const char *path, struct error *err)
+{
+	struct stat st;
+	char label[200];
+
+	memset(out, 0, sizeof *out);
+	mapped_label(label, path);
+	bool ok;
+	if (stat(path, &st) != 0)
+		ok = error_set(err, ERROR_IO, "%s: cannot be opened: %s", label, strerror(errno));
+	else if (S_ISDIR(st.st_mode))
+		ok = locate_directory(out, path, err);
+	else if (ends_with(path, ".gguf"))
+		ok = locate_gguf(out, path, err);
+	else if (ends_with(path, ".safetensors"))
+		ok = locate_safetensors(out, path, err);
+	else
+		ok = locate_unnamed(out, path, err);
+	if (!ok)
+		model_paths_free(out);
+	return ok;
+}
