@@ -15,7 +15,7 @@
 #include "loaders/gguf.h"
 #include "loaders/tokenizer.h"
 
-enum { TOK_MAX_TOKENS = 1 << 24, TOK_MAX_TOKEN_BYTES = 65535, TOK_MAX_SPECIAL_BYTES = 4096,
+enum { TOK_MAX_TOKENS = 1 << 24, TOK_MAX_TOKEN_BYTES = 1 << 24, TOK_MAX_SPECIAL_BYTES = 4096,
        TOK_MAX_AROUND = 16, TOK_MAX_EOG = 32, TOK_MAX_STEPS = 16, TOK_SCRATCH = 256 };
 
 /* What a token is; the numbers are those of tokenizer.ggml.token_type. */

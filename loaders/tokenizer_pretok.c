@@ -154,7 +154,7 @@ static pcre2_code *compile(const char *pattern, size_t n, uint32_t options, cons
 	if (context) {
 		pcre2_set_newline(context, PCRE2_NEWLINE_LF);
 		pcre2_set_parens_nest_limit(context, 100);
-		re = pcre2_compile((PCRE2_SPTR)(n ? pattern : ""), n, options | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
+		re = pcre2_compile((PCRE2_SPTR)(n ? pattern : ""), n, options | PCRE2_UTF, &code, &at, context);
 		if (!re)
 			pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
 	}
@@ -179,7 +179,7 @@ pcre2_code *tok_regex(const char *pattern, size_t n, const char *where, struct e
 		pattern = TRAILING_SPACES_LINEAR;
 		n = strlen(pattern);
 	}
-	return compile(pattern, n, PCRE2_MULTILINE, where, err);      /* $ ends a line in that dialect */
+	return compile(pattern, n, PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_MULTILINE, where, err);      /* $ ends a line in that dialect */
 }
 
 pcre2_code *tok_regex_literal(const char *text, size_t n, const char *where, struct error *err)

@@ -522,7 +522,7 @@ static void add_known_ends(struct tokenizer *t)
 {
 	static const char *const end[] = { "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
 		"<|end_of_text|>", "</s>", "<|EOT|>", "<|end_of_turn|>", "<|return|>",
-		"<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>" };
+		"<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>" };
 
 	for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
 		int32_t id = tok_find(t, end[i], strlen(end[i]));
