@@ -162,8 +162,8 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 		s->at[v] = (first + v) / t->parts * 32 * t->dims + (first + v) % t->parts * t->w;
 	tile_clear(t, s);
 	ir_loop(b, ir_sconst(b, t->dims / unroll));
-	if (first == 0)
-		prefetch_lines(t, ir_aadd(b, keys, to_values), 0, unroll * row);
+	for (unsigned block = 0; first == 0 && block < (s->n + t->parts - 1) / t->parts; block++)
+		prefetch_lines(t, ir_aadd(b, keys, to_values), block * t->dims * row, unroll * row);
 	for (unsigned d = 0; d < unroll; d++)
 		tile_step(t, s, keys, d * 32, scalars, (int32_t)(d * 4));
 	ir_set_a(b, keys, ir_aaddi(b, keys, unroll * row));
@@ -309,20 +309,13 @@ static void softmax_chunk(const struct attention *t)
 
 /* ---- values */
 
-/* The chunk's rows at v for the tile of sums s; next leads from v to the next chunk's keys, to be fetched on the way. */
-static void value_rows(const struct attention *t, struct tile *s, ir_a v, ir_a p, ir_s next, unsigned rows)
+/* Some rows at v for the tile of sums s. */
+static void value_rows(const struct attention *t, struct tile *s, ir_a v, ir_a p, unsigned rows)
 {
 	struct ir *b = t->b;
-	unsigned row = t->dims * t->element, chunk = NUMERICS_CHUNK * row, part = s->n * t->w * t->element;
-	ir_a keys = ir_aadd(b, v, next);
-
-	if (rows > 1 && part >= row)
-		prefetch_lines(t, keys, chunk, rows * row);
-	for (unsigned r = 0; rows > 1 && part < row && r < rows; r++)
-		prefetch_lines(t, keys, chunk + r * row, part);
 	for (unsigned r = 0; r < rows; r++)
 		tile_step(t, s, v, r * t->dims, p, (int32_t)(r * 4));
-	ir_set_a(b, v, ir_aaddi(b, v, rows * row));
+	ir_set_a(b, v, ir_aaddi(b, v, rows * t->dims * t->element));
 	ir_set_a(b, p, ir_aaddi(b, p, rows * 4));
 }
 
@@ -351,7 +344,8 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	const struct place *heads = context;
 	struct ir *b = t->b;
 	struct tile s = { .heads = heads->size, .n = dims->size, .head_bytes = SCORE_BYTES };
-	ir_s next = cache_step(t, ATTENTION_VCACHE, ATTENTION_KCACHE), count = chunk_end(t);
+	unsigned part = dims->size * t->w * t->element, chunk = NUMERICS_CHUNK * t->dims * t->element;
+	ir_s count = chunk_end(t);
 	ir_a p = place_at(t, t->scores, heads, SCORE_BYTES);
 	ir_a v = place_at(t, ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), dims, t->w * t->element);
 
@@ -363,14 +357,17 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	}
 	p = ir_var_a(b, p);
 	v = ir_var_a(b, v);
+	ir_a next = ir_var_a(b, place_at(t, ir_aaddi(b, t->keys, chunk), dims, NUMERICS_CHUNK * t->w * t->element));
 	for (unsigned i = 0; i < dims->size; i++)
 		s.at[i] = i * t->w;
 	tile_clear(t, &s);
 	ir_loop(b, ir_sshri(b, count, 2));
-	value_rows(t, &s, v, p, next, 4);
+	prefetch_lines(t, next, 0, 4 * part);
+	value_rows(t, &s, v, p, 4);
+	ir_set_a(b, next, ir_aaddi(b, next, 4 * part));
 	ir_endloop(b);
 	ir_loop(b, ir_sandi(b, count, 3));
-	value_rows(t, &s, v, p, next, 1);
+	value_rows(t, &s, v, p, 1);
 	ir_endloop(b);
 	merge_tile(t, &s, heads, dims);
 }

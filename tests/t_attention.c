@@ -152,7 +152,7 @@ static void test_head_dims(void **state)
 
 static void test_groups(void **state)
 {
-	static const unsigned group[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 20, 32 };
+	static const unsigned group[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 20, 32, 71, 128 };
 	(void)state;
 	for (unsigned i = 0; i < sizeof group / sizeof group[0]; i++)
 		check_shape((struct shape){ 1 + i % 2, group[i], i % 2 ? 64 : 40, i % 3 != 0 });
