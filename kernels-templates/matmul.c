@@ -4,10 +4,10 @@
  * of which chains run side by side. Knows no weight format but through weight_format.h. An editor may change the tiles freely and
  * must keep every row's chain as numerics.h rules 3 to 5 say it.
  *
- * The loops, outermost first: row blocks; column tiles of the launch; spans; segments of 256 (weights of a segment stay in the first-level cache);
- * parts of the tile that fit the registers; k. Between segments the totals of the 32 rows lie in local memory, [span][stream][column][32].
+ * The loops, outermost first: row blocks; column tiles of the launch; streams, unless they go together; spans; segments of 256 (whose weights stay in
+ * the first-level cache); parts of the tile that fit the registers; k. Between segments the totals of the 32 rows lie in local memory, [span][stream][column][32].
  *
- * Addresses are variables that walk and walk back: general registers are as short as vector registers.
+ * General registers are as short as vector registers: addresses walk and walk back, and what is easily computed again is computed again.
  */
 #include "kernels-templates/build.h"
 #include "kernels-templates/math.h"
@@ -29,8 +29,8 @@ struct matmul {
 	unsigned row_vectors;                /* vectors in 32 rows */
 
 	/* A body: the streams it reads, of one row block each, and the part of its work that fits the registers. */
-	unsigned streams, walkers;           /* walkers: how many streams have addresses of their own */
-	bool together;                       /* all streams in one part; else one after another */
+	unsigned streams;
+	bool together;                       /* all streams in one part; else one after the other */
 	unsigned part_vectors, part_columns;
 
 	ir_a arg, sums;
@@ -94,38 +94,20 @@ static void walk_turns(struct matmul *m, ir_a var, const struct turns *t, int64_
 		ir_set_a(m->b, var, ir_aadd(m->b, var, ir_smuli(m->b, t->s, bytes)));
 }
 
-static bool has_lane(const struct matmul *m, unsigned lane)
-{
-	return m->format->lane_sizes >> lane & 1;
-}
-
 static int64_t turn_bytes(const struct matmul *m)
 {
 	return (int64_t)m->iteration_k / m->format->unit_k * m->format->unit_bytes;
 }
 
-/* Along k: the weights of streams first, first + 1, ... and the inputs. direction: 1 or -1. */
+/* Along k: weights and inputs. direction: 1 or -1. A stream without an address of its own follows the first. */
 static void walk_k(struct matmul *m, unsigned first, unsigned streams, const struct turns *t, int direction)
 {
-	for (unsigned s = first; s < first + streams && s < m->walkers; s++) {
-		uint16_t seen = 0;          /* without row vectors to step over, all lane sizes share a register */
-		for (unsigned l = 0; l < WEIGHT_LANES; l++)
-			if (has_lane(m, l) && m->w[s].at[l].r != seen) {
-				seen = m->w[s].at[l].r;
-				walk_turns(m, m->w[s].at[l], t, direction * turn_bytes(m));
-			}
-	}
+	for (unsigned s = first; s < first + streams; s++)
+		if (s == first || m->w[s].at[0].r != m->w[first].at[0].r)
+			walk_turns(m, m->w[s].at[0], t, direction * turn_bytes(m));
 	walk_turns(m, m->x, t, direction * (int64_t)m->iteration_k * (m->int8 ? 1 : 4));
 	if (m->int8)
 		walk_turns(m, m->xs, t, direction * (int64_t)(m->iteration_k / 8));
-}
-
-static void walk_vectors(struct matmul *m, unsigned s, int vectors)
-{
-	for (unsigned l = 0; l < WEIGHT_LANES; l++)
-		if (has_lane(m, l))
-			walk(m, m->w[s].at[l], vectors * (int)(m->b->lanes << l));
-	walk(m, m->sum, vectors * (int)(m->b->lanes * 4));
 }
 
 /* Moves the inputs, and the sums with them, by whole columns. */
@@ -139,6 +121,18 @@ static void walk_columns(struct matmul *m, int columns)
 
 /* ---- the inner loop */
 
+static ir_f load_input(struct ir *b, const struct weight_tile *t, unsigned c, unsigned k)
+{
+	return ir_fbcast(b, t->x, (int32_t)(c * (unsigned)t->x_stride + k * 4));
+}
+
+/* v counts row vectors over all streams. */
+static void add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f w, ir_f x)
+{
+	ir_f acc = t->acc[v * t->columns + c];
+	ir_set_f(b, acc, ir_ffma(b, w, x, acc));
+}
+
 static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned k)
 {
 	const struct weight_format *f = m->format;
@@ -146,22 +140,23 @@ static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned
 	int32_t unit_disp = (int32_t)(k / f->unit_k * f->unit_bytes);
 	unsigned index = k % f->unit_k / f->step;
 	ir_f w[WEIGHT_MAX_ACC][WEIGHT_MAX_STEP], x[TEMPLATE_MAX_COLUMNS][WEIGHT_MAX_STEP];
-	bool inputs_first = t->columns <= n;     /* the fewer of the two wait in registers */
+	/* The fewer of the two wait in registers; formats with long steps keep theirs for the weights. */
+	bool inputs_first = t->columns <= n, inputs_again = inputs_first && f->step > 2;
 
-	for (unsigned c = 0; inputs_first && c < t->columns; c++)
+	for (unsigned c = 0; inputs_first && !inputs_again && c < t->columns; c++)
 		for (unsigned i = 0; i < f->step; i++)
-			x[c][i] = ir_fbcast(m->b, t->x, (int32_t)(c * (unsigned)t->x_stride + (k + i) * 4));
+			x[c][i] = load_input(m->b, t, c, k + i);
 	for (unsigned v = 0; v < n; v++) {
-		f->load(m->b, &t->w[v / t->vectors], unit_disp, v % t->vectors, index, w[v]);
+		f->load(m->b, &t->w[v / t->vectors], unit_disp, t->first_vector + v % t->vectors, index, w[v]);
 		for (unsigned i = 0; inputs_first && i < f->step; i++)
 			for (unsigned c = 0; c < t->columns; c++)
-				ir_set_f(m->b, t->acc[v * t->columns + c], ir_ffma(m->b, w[v][i], x[c][i], t->acc[v * t->columns + c]));
+				add_product(m->b, t, v, c, w[v][i], inputs_again ? load_input(m->b, t, c, k + i) : x[c][i]);
 	}
 	for (unsigned i = 0; !inputs_first && i < f->step; i++)
 		for (unsigned c = 0; c < t->columns; c++) {
-			ir_f in = ir_fbcast(m->b, t->x, (int32_t)(c * (unsigned)t->x_stride + (k + i) * 4));
+			ir_f in = load_input(m->b, t, c, k + i);
 			for (unsigned v = 0; v < n; v++)
-				ir_set_f(m->b, t->acc[v * t->columns + c], ir_ffma(m->b, w[v][i], in, t->acc[v * t->columns + c]));
+				add_product(m->b, t, v, c, w[v][i], in);
 		}
 }
 
@@ -172,8 +167,7 @@ static void dot_turn(struct matmul *m, const struct weight_tile *t)
 	if (m->together)
 		for (unsigned s = 0; s < t->streams; s++)
 			for (int64_t at = 0; at < turn_bytes(m); at += MATMUL_LINE)
-				ir_prefetch(m->b, t->w[s].at[has_lane(m, WEIGHT_LANE_4) ? WEIGHT_LANE_4 : WEIGHT_LANE_2],
-				            t->w[s].disp + (int32_t)at + MATMUL_PREFETCH);
+				ir_prefetch(m->b, t->w[s].at[0], t->w[s].disp + (int32_t)at + MATMUL_PREFETCH);
 	if (m->int8)
 		for (unsigned k = 0; k < m->iteration_k; k += f->unit_k)
 			f->dot_int8(m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
@@ -182,11 +176,12 @@ static void dot_turn(struct matmul *m, const struct weight_tile *t)
 			dot_f32_step(m, t, k);
 }
 
-/* One part over `turns` turns: streams first, first + 1, ..., `columns` columns from m->x. Leaves the addresses at the end in k. */
-static void dot_part(struct matmul *m, unsigned first, unsigned streams, unsigned columns, const struct turns *turns)
+/* One part over `turns` turns: streams first, first + 1, ..., `columns` columns from m->x, row vectors from `vector` on. Leaves the addresses at
+ * the end in k. */
+static void dot_part(struct matmul *m, unsigned first, unsigned streams, unsigned columns, unsigned vector, const struct turns *turns)
 {
 	struct ir *b = m->b;
-	struct weight_tile t = { .streams = streams, .vectors = m->part_vectors, .columns = columns, .x = m->x, .xs = m->xs };
+	struct weight_tile t = { .streams = streams, .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .x = m->x, .xs = m->xs };
 	unsigned n = streams * t.vectors * columns;
 	static const struct turns one = { .known = true, .n = 1 };
 	int32_t disp[WEIGHT_MAX_ACC];
@@ -195,7 +190,8 @@ static void dot_part(struct matmul *m, unsigned first, unsigned streams, unsigne
 	t.xs_stride = (int32_t)(m->kp / 8);
 	memcpy(t.w, m->w + first, streams * sizeof t.w[0]);
 	for (unsigned i = 0; i < n; i++) {
-		disp[i] = (int32_t)(((first + i / columns / t.vectors) * m->columns + i % columns) * 128 + i / columns % t.vectors * b->lanes * 4);
+		unsigned stream = first + i / columns / t.vectors, v = vector + i / columns % t.vectors;
+		disp[i] = (int32_t)((stream * m->columns + i % columns) * 128 + v * b->lanes * 4);
 		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
 	}
 	ir_loop(b, turns->known ? ir_sconst(b, turns->n) : turns->s);
@@ -208,29 +204,26 @@ static void dot_part(struct matmul *m, unsigned first, unsigned streams, unsigne
 
 static bool single_part(const struct matmul *m)
 {
-	return m->part_columns == m->columns && m->part_vectors == m->row_vectors && (m->together || m->streams == 1);
+	return m->part_columns == m->columns && m->part_vectors == m->row_vectors;
 }
 
 /* All row vectors of some streams by `columns` columns from m->x; leaves the addresses as they were. */
 static void dot_vectors(struct matmul *m, unsigned first, unsigned streams, unsigned columns, const struct turns *turns)
 {
-	unsigned groups = m->row_vectors / m->part_vectors;
-
-	if (groups > 1)
-		ir_loop(m->b, ir_sconst(m->b, groups));
-	dot_part(m, first, streams, columns, turns);
-	walk_k(m, first, streams, turns, -1);
-	if (groups > 1) {
-		walk_vectors(m, first, (int)m->part_vectors);
-		ir_endloop(m->b);
-		walk_vectors(m, first, -(int)m->row_vectors);
+	for (unsigned v = 0; v < m->row_vectors; v += m->part_vectors) {
+		dot_part(m, first, streams, columns, v, turns);
+		walk_k(m, first, streams, turns, -1);
 	}
 }
 
-static void dot_columns(struct matmul *m, unsigned first, unsigned streams, const struct turns *turns)
+static void dot_segment(struct matmul *m, unsigned first, unsigned streams, const struct turns *turns)
 {
 	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns;
 
+	if (single_part(m)) {
+		dot_part(m, first, streams, m->columns, 0, turns);
+		return;
+	}
 	if (full > 1)
 		ir_loop(m->b, ir_sconst(m->b, full));
 	dot_vectors(m, first, streams, m->part_columns, turns);
@@ -242,45 +235,29 @@ static void dot_columns(struct matmul *m, unsigned first, unsigned streams, cons
 		dot_vectors(m, first, streams, rest, turns);
 	if (full > 1 || rest)
 		walk_columns(m, -(int)(full * m->part_columns));
-}
-
-static void dot_segment(struct matmul *m, const struct turns *turns)
-{
-	if (single_part(m)) {
-		dot_part(m, 0, m->streams, m->columns, turns);
-		return;
-	}
-	if (m->together)
-		dot_columns(m, 0, m->streams, turns);
-	else
-		for (unsigned s = 0; s < m->streams; s++)
-			dot_columns(m, s, 1, turns);
-	walk_k(m, 0, m->streams, turns, 1);
+	walk_k(m, first, streams, turns, 1);
 }
 
 /* The span at the addresses, its totals into m->sum. */
-static void dot_span(struct matmul *m)
+static void dot_span(struct matmul *m, unsigned first, unsigned streams)
 {
 	struct ir *b = m->b;
 	/* A chain over int8 blocks has no segments; it is cut only when several parts want to meet the same weights in the cache. */
 	unsigned length = m->int8 && single_part(m) ? m->span_k : NUMERICS_SEGMENT;
 	unsigned span = m->span_k / m->iteration_k, segment = length / m->iteration_k, segments = (span + segment - 1) / segment;
 	struct turns turns = { .known = segments == 1 || span % segment == 0, .n = span < segment ? span : segment };
-	ir_s left = { 0 };
 
-	for (unsigned i = 0; i < m->streams * m->columns * m->row_vectors; i++)
+	for (unsigned i = first * m->columns * m->row_vectors; i < (first + streams) * m->columns * m->row_vectors; i++)
 		ir_fstore(b, m->sum, ir_fconst(b, 0.0f), (int32_t)(i * b->lanes * 4), 0);
-	if (!turns.known)
-		left = ir_var_s(b, ir_sconst(b, span));
-	if (segments > 1)
-		ir_loop(b, ir_sconst(b, segments));
-	if (!turns.known) {
-		turns.s = ir_smin(b, left, ir_sconst(b, segment));
-		ir_set_s(b, left, ir_ssub(b, left, turns.s));
+	if (segments == 1) {
+		dot_segment(m, first, streams, &turns);
+		return;
 	}
-	dot_segment(m, &turns);
-	if (segments > 1)
-		ir_endloop(b);
+	ir_s number = ir_loop(b, ir_sconst(b, segments));
+	if (!turns.known)
+		turns.s = ir_smin(b, ir_saddi(b, ir_smuli(b, number, -(int64_t)segment), span), ir_sconst(b, segment));
+	dot_segment(m, first, streams, &turns);
+	ir_endloop(b);
 }
 
 /* ---- what is done to a row's result */
@@ -339,11 +316,10 @@ static void finish_column(const struct matmul *m, const struct epilogue *e)
 	}
 }
 
-/* Column `tile * columns` of a buffer with column_bytes a column, at byte `offset` of the column. */
-static ir_a locate(const struct matmul *m, unsigned slot, ir_s tile, int64_t column_bytes, ir_s offset)
+/* Column `tile * columns` of a buffer with column_bytes a column. */
+static ir_a locate(const struct matmul *m, unsigned slot, ir_s tile, int64_t column_bytes)
 {
-	ir_a base = ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, tile, m->columns * column_bytes));
-	return ir_var_a(m->b, ir_aadd(m->b, base, offset));
+	return ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, tile, m->columns * column_bytes));
 }
 
 static void finish(struct matmul *m, ir_s block, ir_s tile)
@@ -352,11 +328,11 @@ static void finish(struct matmul *m, ir_s block, ir_s tile)
 	uint32_t flags = m->key->flags;
 	int64_t width = m->rows_padded;
 	ir_s row = ir_sshli(b, block, 7);
-	struct epilogue e = { .sum = ir_var_a(b, m->sums), .out = locate(m, MATMUL_OUT, tile, width * 4, row) };
+	struct epilogue e = { .sum = ir_var_a(b, m->sums), .out = ir_var_a(b, ir_aadd(b, locate(m, MATMUL_OUT, tile, width * 4), row)) };
 
 	if (flags & KEY_QUANTISED_OUT) {
-		e.outq = locate(m, MATMUL_OUTQ, tile, width, ir_sshli(b, block, 5));
-		e.outs = locate(m, MATMUL_OUTS, tile, width / 8, ir_sshli(b, block, 2));
+		e.outq = ir_var_a(b, ir_aadd(b, locate(m, MATMUL_OUTQ, tile, width), ir_sshli(b, block, 5)));
+		e.outs = ir_var_a(b, ir_aadd(b, locate(m, MATMUL_OUTS, tile, width / 8), ir_sshli(b, block, 2)));
 	}
 	if (flags & KEY_BIAS)
 		e.bias = ir_aadd(b, load_arg(m, MATMUL_BIAS), row);
@@ -378,56 +354,65 @@ static void finish(struct matmul *m, ir_s block, ir_s tile)
 
 /* ---- the outer loops */
 
-/* The addresses of a stream's first unit, arrays of every lane size starting at row 0. */
+/* The address of a stream's first unit; arrays of every lane size start at row 0, so one register serves all. */
 static struct weight_stream open_stream(const struct matmul *m, unsigned slot, ir_s block)
 {
-	struct weight_stream w = { .disp = 0 };
-	ir_a at = ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, block, m->block_bytes));
-	ir_a shared = { 0 };
-
-	for (unsigned l = 0; l < WEIGHT_LANES; l++)
-		if (has_lane(m, l)) {
-			if (!shared.r || m->part_vectors != m->row_vectors)
-				shared = ir_var_a(m->b, at);
-			w.at[l] = shared;
-		}
-	return w;
+	ir_a at = ir_var_a(m->b, ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, block, m->block_bytes)));
+	return (struct weight_stream){ .at = { at, at, at } };
 }
 
-/* Row block `block` (and with two streams of one matrix the next one), every column of tile `tile`. */
-static void emit_tile(struct matmul *m, ir_s block, ir_s tile)
+/* All spans of some streams, from inputs of column tile `tile`. */
+static void dot_streams(struct matmul *m, unsigned first, unsigned streams, ir_s tile)
 {
 	struct ir *b = m->b;
 
-	m->w[0] = open_stream(m, MATMUL_W, block);
-	if (m->walkers > 1) {
-		m->w[1] = open_stream(m, MATMUL_W2, block);
-	} else {
-		m->w[1] = m->w[0];
-		m->w[1].disp = (int32_t)m->block_bytes;
-	}
-	m->x = locate(m, MATMUL_X, tile, (int64_t)m->kp * (m->int8 ? 1 : 4), ir_sconst(b, 0));
+	m->x = ir_var_a(b, locate(m, MATMUL_X, tile, (int64_t)m->kp * (m->int8 ? 1 : 4)));
 	if (m->int8)
-		m->xs = locate(m, MATMUL_XS, tile, m->kp / 8, ir_sconst(b, 0));
+		m->xs = ir_var_a(b, locate(m, MATMUL_XS, tile, m->kp / 8));
 	m->sum = ir_var_a(b, m->sums);
 	if (m->spans > 1)
 		ir_loop(b, ir_sconst(b, m->spans));
-	dot_span(m);
+	dot_span(m, first, streams);
 	if (m->spans > 1) {
 		walk(m, m->sum, (int64_t)m->streams * m->columns * 128);
 		ir_endloop(b);
 	}
-	finish(m, block, tile);
 }
 
-/* `count` steps of `step` row blocks from `first` on. */
+/* A run of row blocks: `first` and how far the loop has come, `step` blocks a turn. The block's number is computed where it is needed. */
+struct blocks { ir_s first, turn; unsigned step; };
+
+static ir_s block_number(const struct matmul *m, const struct blocks *at)
+{
+	return ir_sadd(m->b, at->first, at->step == 2 ? ir_sshli(m->b, at->turn, 1) : at->turn);
+}
+
+static void emit_tile(struct matmul *m, const struct blocks *at, ir_s tile)
+{
+	bool silu = m->key->flags & KEY_SILU_MUL;
+	unsigned streams = m->together ? m->streams : 1;
+
+	for (unsigned s = 0; s < m->streams; s += streams) {
+		for (unsigned i = s; i < s + streams; i++)
+			if (i == 0 || silu) {
+				m->w[i] = open_stream(m, i ? MATMUL_W2 : MATMUL_W, block_number(m, at));
+			} else {
+				m->w[i] = m->w[0];
+				m->w[i].disp = (int32_t)m->block_bytes;
+			}
+		dot_streams(m, s, streams, tile);
+	}
+	finish(m, block_number(m, at), tile);
+}
+
+/* `count` steps of `step` row blocks from `first` on, and every column tile. */
 static void emit_blocks(struct matmul *m, ir_s first, ir_s count, unsigned step)
 {
 	struct ir *b = m->b;
-	ir_s n = ir_loop(b, count);
-	ir_s block = ir_sadd(b, first, step == 2 ? ir_sshli(b, n, 1) : n);
-	ir_s tile = ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8));
-	emit_tile(m, block, tile);
+	struct blocks at = { .first = first, .step = step };
+
+	at.turn = ir_loop(b, count);
+	emit_tile(m, &at, ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8)));
 	ir_endloop(b);
 	ir_endloop(b);
 }
@@ -441,7 +426,7 @@ static void emit_pairs(struct matmul *m, unsigned regs)
 	emit_blocks(m, ir_sshli(b, begin, 1), ir_ssub(b, ir_smin(b, end, pairs), begin), 2);
 	if (m->blocks % 2) {
 		shape_parts(m, regs, 1);
-		emit_blocks(m, ir_sconst(b, m->blocks - 1), ir_ssub(b, end, pairs), 1);
+		emit_blocks(m, ir_sconst(b, m->blocks - 1), ir_ssub(b, end, ir_smax(b, begin, pairs)), 1);
 	}
 }
 
@@ -495,11 +480,11 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	if (why)
 		return build_refuse(key, err, why);
 
+	m.columns = key->columns;
 	m.spans = numerics_spans(key->k);
 	m.span_k = m.kp / m.spans;
 	m.iteration_k = m.format->unit_k > 16 ? m.format->unit_k : 16;
 	bool silu = key->flags & KEY_SILU_MUL;
-	m.walkers = silu ? 2 : 1;
 	m.arg = ir_arg(b);
 	shape_parts(&m, target->vector_regs, silu || key->row_blocks == 2 ? 2 : 1);
 	bool pairs = !silu && m.streams == 2 && m.together && m.blocks > 1;

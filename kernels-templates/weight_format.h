@@ -20,9 +20,9 @@ struct weight_stream { ir_a at[WEIGHT_LANES]; int32_t disp; };
 /* Bounds of a tile; acc is filled stream by stream, vector by vector, column by column. */
 enum { WEIGHT_MAX_STREAMS = 2, WEIGHT_MAX_ACC = 32, WEIGHT_MAX_STEP = 4 };
 
-/* A tile of dot products: for each stream `vectors` row vectors, by `columns` columns of activations. */
+/* A tile of dot products: for each stream row vectors first_vector, ... (`vectors` of them), by `columns` columns of activations. */
 struct weight_tile {
-	unsigned streams, vectors, columns;
+	unsigned streams, vectors, first_vector, columns;
 	struct weight_stream w[WEIGHT_MAX_STREAMS];
 	ir_a x, xs;                          /* first column at the current k: elements; with int8 also scales */
 	int32_t x_stride, xs_stride;         /* bytes from a column to the next */

@@ -35,13 +35,13 @@ static void dot_int8(struct ir *b, const struct weight_tile *t, int32_t unit_dis
 			ir_i sum[TEMPLATE_MAX_COLUMNS];
 			/* Columns innermost: what a lowering derives from q is made once. */
 			for (unsigned g = 0; g < GROUPS; g++) {
-				ir_i q = load_quants(b, &t->w[s], unit_disp, v, g);
+				ir_i q = load_quants(b, &t->w[s], unit_disp, t->first_vector + v, g);
 				for (unsigned c = 0; c < t->columns; c++) {
 					ir_i x = ir_ibcast(b, t->x, (int32_t)(c * (unsigned)t->x_stride + index * 32 + g * 4));
 					sum[c] = ir_dot4(b, q, x, g ? sum[c] : zero);
 				}
 			}
-			ir_f scale = load_scale(b, &t->w[s], unit_disp, v);
+			ir_f scale = load_scale(b, &t->w[s], unit_disp, t->first_vector + v);
 			for (unsigned c = 0; c < t->columns; c++) {
 				ir_f both = ir_fmul(b, scale, ir_fbcast(b, t->xs, (int32_t)(c * (unsigned)t->xs_stride + index * 4)));
 				ir_f acc = weight_acc(t, s, v, c);

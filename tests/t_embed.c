@@ -1,0 +1,68 @@
+/* tests/t_embed.c - the embed template against the plain loop: every format, first and last rows of blocks, padded lengths. Bytes must be equal. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernel_run.h"
+#include "tests/plain.h"
+
+enum { ROWS = 77, COLUMNS = 9 };
+static const int32_t ids[COLUMNS] = { 0, 31, 32, 63, 64, 76, 5, 5, 40 };
+
+static void check(enum dtype type, uint32_t k)
+{
+	const struct kernel_way *ways;
+	unsigned n = kernel_ways(&ways);
+	uint64_t state = k, kp = numerics_pad(k), row_bytes = (uint64_t)k / dtype_table[type].block * dtype_table[type].bytes;
+	uint8_t *rows = malloc(ROWS * row_bytes), *packed = malloc(weight_packed_bytes(type, ROWS, k));
+	float *out = kernel_buffer(COLUMNS * kp * 4, 0), *expected = kernel_buffer(COLUMNS * kp * 4, 0);
+	const struct plain_matrix w = { type, ROWS, k, rows };
+	const struct key key = { .kind = KEY_EMBED, .weight = (uint8_t)(type + 1), .rows = ROWS, .k = k };
+	const uint64_t arg[EMBED_ARGS] = { (uintptr_t)packed, (uintptr_t)ids, (uintptr_t)out };
+
+	assert_true(rows && packed);
+	/* Any bytes are a weight, but a NaN's payload is nobody's business: the top exponent bit of what may hold one stays clear. */
+	for (uint64_t i = 0; i < ROWS * row_bytes; i++)
+		rows[i] = (uint8_t)(kernel_random(&state) * 1000) & (type == DTYPE_Q8_0 && i % 34 != 1 ? 0xff : 0xbf);
+	for (uint32_t block = 0; block * 32 < ROWS; block++) {
+		const void *row[32];
+		for (uint32_t r = 0; r < 32; r++)
+			row[r] = block * 32 + r < ROWS ? rows + (block * 32 + r) * row_bytes : NULL;
+		weight_pack_block(type, packed + block * weight_block_bytes(type, k), row, k);
+	}
+	plain_embed(&w, ids, COLUMNS, expected);
+	for (unsigned i = 0; i < n; i++) {
+		struct kernel kernel;
+		memset(out, 0x55, COLUMNS * kp * 4);
+		kernel_open(&kernel, &ways[i], &key);
+		assert_int_equal(kernel.stats.spills_in_loops, 0);
+		kernel_run(&kernel, arg, 4, COLUMNS);
+		kernel_run(&kernel, arg, 0, 4);
+		kernel_close(&kernel);
+		assert_memory_equal(out, expected, COLUMNS * kp * 4);
+	}
+	free(rows);
+	free(packed);
+	free(out);
+	free(expected);
+}
+
+static void test_rows(void **unused)
+{
+	static const enum dtype types[] = { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_Q8_0 };
+	static const uint32_t lengths[] = { 1, 31, 32, 33, 64, 300, 1024 };
+
+	for (unsigned i = 0; i < sizeof types / sizeof types[0]; i++)
+		for (unsigned j = 0; j < sizeof lengths / sizeof lengths[0]; j++)
+			if (lengths[j] % dtype_table[types[i]].block == 0)
+				check(types[i], lengths[j]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_rows) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

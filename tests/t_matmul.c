@@ -1,0 +1,373 @@
+/* tests/t_matmul.c - the matmul template against the plain loops: every way to run, formats, activations, odd shapes, flags. Bytes must be equal. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernel_run.h"
+#include "tests/plain.h"
+#include "tests/shared.h"
+
+struct problem { struct key key; uint32_t tiles; };
+
+/* Everything a launch touches, twice where it is written: `got` by the kernel, `expected` by the plain loop. */
+struct data {
+	uint8_t *rows[2], *packed[2];
+	float *x, *bias[2], *s;
+	int8_t *q;
+	struct { float *out, *outs; int8_t *outq; } got, expected;
+	uint64_t out_n, columns;
+};
+
+static uint64_t state = 1;
+
+static uint32_t draw(uint32_t n)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state >> 40) % n;
+}
+
+static enum dtype weight_type(const struct key *key) { return (enum dtype)(key->weight - 1); }
+
+/* A random row of any format: halves stay finite, block scales are small. */
+static uint8_t *make_rows(const struct key *key)
+{
+	enum dtype type = weight_type(key);
+	uint64_t bytes = (uint64_t)key->k / dtype_table[type].block * dtype_table[type].bytes * key->rows;
+	uint8_t *p = malloc(bytes ? bytes : 1);
+
+	assert_non_null(p);
+	for (uint64_t i = 0; i < bytes; i++)
+		p[i] = (uint8_t)draw(256);
+	for (uint64_t i = 0; type == DTYPE_F32 && i < bytes; i += 4) {
+		float f = kernel_random(&state);
+		memcpy(p + i, &f, 4);
+	}
+	for (uint64_t i = 1; type == DTYPE_F16 && i < bytes; i += 2)
+		p[i] = (uint8_t)(draw(2) << 7 | draw(0x40));
+	for (uint64_t i = 1; type == DTYPE_BF16 && i < bytes; i += 2)
+		p[i] = (uint8_t)(draw(2) << 7 | (draw(8) ? 0x3a + draw(7) : draw(0x20)));
+	for (uint64_t i = 1; type == DTYPE_Q8_0 && i < bytes; i += 34)
+		p[i] = (uint8_t)(draw(2) << 7 | draw(0x2c));
+	return p;
+}
+
+static uint8_t *pack_rows(const struct key *key, const uint8_t *rows)
+{
+	enum dtype type = weight_type(key);
+	uint64_t row_bytes = (uint64_t)key->k / dtype_table[type].block * dtype_table[type].bytes;
+	uint64_t block_bytes = weight_block_bytes(type, key->k);
+	uint8_t *p = malloc(weight_packed_bytes(type, key->rows, key->k));
+
+	assert_non_null(p);
+	for (uint32_t block = 0; block * 32 < key->rows; block++) {
+		const void *row[32];
+		for (uint32_t r = 0; r < 32; r++)
+			row[r] = block * 32 + r < key->rows ? rows + (block * 32 + r) * row_bytes : NULL;
+		weight_pack_block(type, p + block * block_bytes, row, key->k);
+	}
+	return p;
+}
+
+/* [columns][pad(n)] with +0 pads. */
+static float *make_columns(uint64_t columns, uint32_t n)
+{
+	uint64_t np = numerics_pad(n);
+	float *p = kernel_buffer(columns * np * 4, 0);
+	for (uint64_t c = 0; c < columns; c++)
+		for (uint32_t i = 0; i < n; i++)
+			p[c * np + i] = kernel_random(&state);
+	return p;
+}
+
+static void make_data(struct data *d, const struct problem *p)
+{
+	const struct key *key = &p->key;
+	uint64_t rp = numerics_pad(key->rows), kp = numerics_pad(key->k);
+
+	memset(d, 0, sizeof *d);
+	d->columns = (uint64_t)key->columns * p->tiles;
+	d->out_n = d->columns * rp;
+	for (int i = 0; i < 2; i++) {
+		d->rows[i] = make_rows(key);
+		d->packed[i] = pack_rows(key, d->rows[i]);
+		d->bias[i] = make_columns(1, key->rows);
+	}
+	d->x = make_columns(d->columns, key->k);
+	d->q = kernel_buffer(d->columns * kp, 0);
+	d->s = kernel_buffer(d->columns * kp / 8, 0);
+	plain_quantise(d->x, d->columns * kp / 32, d->q, d->s);
+	d->got.out = make_columns(d->columns, key->rows);
+	d->expected.out = kernel_buffer(d->out_n * 4, 0);
+	memcpy(d->expected.out, d->got.out, d->out_n * 4);
+	d->got.outq = kernel_buffer(d->out_n, 0x55);
+	d->expected.outq = kernel_buffer(d->out_n, 0x55);
+	d->got.outs = kernel_buffer(d->out_n / 8, 0x55);
+	d->expected.outs = kernel_buffer(d->out_n / 8, 0x55);
+}
+
+static void free_data(struct data *d)
+{
+	for (int i = 0; i < 2; i++) {
+		free(d->rows[i]);
+		free(d->packed[i]);
+		free(d->bias[i]);
+	}
+	free(d->x);
+	free(d->q);
+	free(d->s);
+	free(d->got.out);
+	free(d->got.outq);
+	free(d->got.outs);
+	free(d->expected.out);
+	free(d->expected.outq);
+	free(d->expected.outs);
+}
+
+static void expect(struct data *d, const struct key *key)
+{
+	struct plain_matmul m = {
+		.w = { weight_type(key), key->rows, key->k, d->rows[0] }, .w2 = { weight_type(key), key->rows, key->k, d->rows[1] },
+		.flags = key->flags, .columns = (uint32_t)d->columns, .q = d->q, .s = d->s, .bias = d->bias[0], .bias2 = d->bias[1],
+		.out = d->expected.out, .outq = d->expected.outq, .outs = d->expected.outs,
+	};
+	if (key->activation == DTYPE_F32 + 1)
+		m.x = d->x;
+	plain_matmul(&m);
+}
+
+static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
+
+/* The launch in two calls, cut at a random unit. */
+static void launch(const struct kernel *k, struct data *d, const struct problem *p)
+{
+	const struct key *key = &p->key;
+	uint64_t arg[MATMUL_ARGS] = {
+		[MATMUL_W] = address(d->packed[0]), [MATMUL_X] = key->activation == DTYPE_F32 + 1 ? address(d->x) : address(d->q),
+		[MATMUL_XS] = address(d->s), [MATMUL_OUT] = address(d->got.out), [MATMUL_TILES] = p->tiles, [MATMUL_BIAS] = address(d->bias[0]),
+		[MATMUL_W2] = address(d->packed[1]), [MATMUL_BIAS2] = address(d->bias[1]), [MATMUL_OUTQ] = address(d->got.outq),
+		[MATMUL_OUTS] = address(d->got.outs),
+	};
+	uint32_t blocks = (key->rows + 31) / 32, units = (blocks + key->row_blocks - 1) / key->row_blocks, cut = draw(units + 1);
+	kernel_run(k, arg, cut, units);
+	kernel_run(k, arg, 0, cut);
+}
+
+static void same(const char *what, const struct kernel_way *way, const struct problem *p, const void *got, const void *expected, uint64_t n)
+{
+	char text[KEY_TEXT_MAX];
+	if (memcmp(got, expected, n) == 0)
+		return;
+	for (uint64_t i = 0; i + 4 <= n; i += 4)
+		if (memcmp((const char *)got + i, (const char *)expected + i, 4) != 0) {
+			float g, e;
+			memcpy(&g, (const char *)got + i, 4);
+			memcpy(&e, (const char *)expected + i, 4);
+			fail_msg("%s, %s, %u tiles: %s differs first at byte %llu: %a, expected %a", way->name, key_text(&p->key, text, sizeof text),
+			         p->tiles, what, (unsigned long long)i, (double)g, (double)e);
+		}
+}
+
+static void check(const struct problem *p)
+{
+	const struct kernel_way *ways;
+	unsigned n = kernel_ways(&ways);
+	struct data d;
+
+	make_data(&d, p);
+	float *old = kernel_buffer(d.out_n * 4, 0);
+	memcpy(old, d.got.out, d.out_n * 4);
+	expect(&d, &p->key);
+	for (unsigned i = 0; i < n; i++) {
+		struct kernel k;
+		memcpy(d.got.out, old, d.out_n * 4);
+		memset(d.got.outq, 0x55, d.out_n);
+		memset(d.got.outs, 0x55, d.out_n / 8);
+		kernel_open(&k, &ways[i], &p->key);
+		launch(&k, &d, p);
+		kernel_close(&k);
+		same("out", &ways[i], p, d.got.out, d.expected.out, d.out_n * 4);
+		same("outq", &ways[i], p, d.got.outq, d.expected.outq, d.out_n);
+		same("outs", &ways[i], p, d.got.outs, d.expected.outs, d.out_n / 8);
+	}
+	free(old);
+	free_data(&d);
+}
+
+struct mix { enum dtype weight, activation; };
+static const struct mix mixes[] = {
+	{ DTYPE_F32, DTYPE_F32 }, { DTYPE_F16, DTYPE_F32 }, { DTYPE_BF16, DTYPE_F32 }, { DTYPE_Q8_0, DTYPE_F32 }, { DTYPE_Q8_0, DTYPE_Q8_0 },
+};
+enum { MIXES = sizeof mixes / sizeof mixes[0] };
+
+static struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles, unsigned row_blocks, uint32_t flags)
+{
+	struct problem p = { .tiles = tiles };
+	p.key.kind = KEY_MATMUL;
+	p.key.weight = (uint8_t)(mixes[mix].weight + 1);
+	p.key.activation = (uint8_t)(mixes[mix].activation + 1);
+	p.key.rows = rows;
+	p.key.k = k;
+	p.key.columns = columns;
+	p.key.row_blocks = (uint8_t)row_blocks;
+	p.key.flags = flags;
+	return p;
+}
+
+/* Every flag combination that matmul takes. */
+static const uint32_t flag_sets[] = {
+	0, KEY_BIAS, KEY_RESIDUAL, KEY_BIAS | KEY_RESIDUAL, KEY_QUANTISED_OUT, KEY_BIAS | KEY_QUANTISED_OUT, KEY_RESIDUAL | KEY_QUANTISED_OUT,
+	KEY_BIAS | KEY_RESIDUAL | KEY_QUANTISED_OUT, KEY_SILU_MUL, KEY_SILU_MUL | KEY_BIAS, KEY_SILU_MUL | KEY_BIAS2, KEY_SILU_MUL | KEY_BIAS | KEY_BIAS2,
+	KEY_SILU_MUL | KEY_QUANTISED_OUT, KEY_SILU_MUL | KEY_BIAS | KEY_QUANTISED_OUT, KEY_SILU_MUL | KEY_BIAS2 | KEY_QUANTISED_OUT,
+	KEY_SILU_MUL | KEY_BIAS | KEY_BIAS2 | KEY_QUANTISED_OUT,
+};
+enum { FLAG_SETS = sizeof flag_sets / sizeof flag_sets[0] };
+
+static const uint32_t row_counts[] = { 1, 31, 33, 64, 97 };
+/* Multiples of every block; 2048 and 3072 have eight spans, 384 and 3072 spans with a short segment. */
+static const uint32_t lengths[] = { 32, 64, 96, 224, 256, 288, 384, 512, 768, 1024, 1088, 2048, 3072 };
+enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
+
+static void test_shapes(void **unused)
+{
+	unsigned step = test_quick() ? 5 : 1, at = 0;
+	for (unsigned mix = 0; mix < MIXES; mix++)
+		for (uint32_t columns = 1; columns <= 8; columns++)
+			for (unsigned i = 0; i < LENGTHS; i++, at++) {
+				uint32_t rows = row_counts[draw(5)], tiles = 1 + draw(lengths[i] > 1024 ? 2 : 3);
+				struct problem p = problem(mix, rows, lengths[i], columns, tiles, 1 + draw(2), flag_sets[draw(FLAG_SETS)]);
+				if (at % step == 0)
+					check(&p);
+			}
+}
+
+/* One column is where the tile spans two row blocks or two matrices. */
+static void test_one_column(void **unused)
+{
+	for (unsigned mix = 0; mix < MIXES; mix++)
+		for (unsigned i = 0; i < 5; i++)
+			for (unsigned j = 0; j < (test_quick() ? 3 : LENGTHS); j++) {
+				struct problem pair = problem(mix, row_counts[i], lengths[j], 1, 1 + draw(2), 2, flag_sets[draw(8)]);
+				struct problem silu = problem(mix, row_counts[i], lengths[j], 1, 1, 1 + draw(2), flag_sets[8 + draw(FLAG_SETS - 8)]);
+				check(&pair);
+				check(&silu);
+			}
+}
+
+static void test_flags(void **unused)
+{
+	for (unsigned mix = 0; mix < MIXES; mix++)
+		for (unsigned i = 0; i < FLAG_SETS; i++)
+			for (unsigned row_blocks = 1; row_blocks <= 2; row_blocks++) {
+				struct problem p = problem(mix, 65 + draw(32), 64, 1 + draw(8), 1 + draw(2), row_blocks, flag_sets[i]);
+				check(&p);
+			}
+}
+
+/* Lengths that are no multiple of 32: padded weights and activations. */
+static void test_padding(void **unused)
+{
+	static const uint32_t odd[] = { 1, 2, 31, 33, 100, 257, 300, 1000 };
+	for (unsigned mix = 0; mix < 3; mix++)
+		for (unsigned i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+			struct problem p = problem(mix, row_counts[draw(5)], odd[i], 1 + draw(8), 1, 1 + draw(2), flag_sets[draw(FLAG_SETS)]);
+			check(&p);
+		}
+}
+
+/* n columns at once are n times one column: by construction, and said here for itself. */
+static void test_columns_do_not_matter(void **unused)
+{
+	const struct kernel_way *ways;
+	unsigned n = kernel_ways(&ways);
+	for (unsigned mix = 0; mix < MIXES; mix++)
+		for (unsigned i = 0; i < n; i++) {
+			struct problem wide = problem(mix, 97, 768, 7, 1, 2, 0), narrow = wide;
+			struct data d;
+			struct kernel k;
+			narrow.key.columns = 1;
+			narrow.tiles = 7;
+			make_data(&d, &wide);
+			kernel_open(&k, &ways[i], &wide.key);
+			launch(&k, &d, &wide);
+			kernel_close(&k);
+			memcpy(d.expected.out, d.got.out, d.out_n * 4);
+			memset(d.got.out, 0x55, d.out_n * 4);
+			kernel_open(&k, &ways[i], &narrow.key);
+			launch(&k, &d, &narrow);
+			kernel_close(&k);
+			same("out", &ways[i], &narrow, d.got.out, d.expected.out, d.out_n * 4);
+			free_data(&d);
+		}
+}
+
+/* Shapes of real models: compiled, not run. */
+static void test_no_spills(void **unused)
+{
+	static const struct { uint32_t rows, k, flags; } shapes[] = {
+		{ 2048, 1024, 0 }, { 1024, 2048, KEY_RESIDUAL }, { 3072, 1024, KEY_SILU_MUL }, { 3072, 1024, KEY_SILU_MUL | KEY_QUANTISED_OUT },
+		{ 1024, 3072, KEY_RESIDUAL }, { 151936, 1024, 0 }, { 2048, 2048, KEY_RESIDUAL }, { 512, 2048, 0 }, { 8192, 2048, KEY_SILU_MUL | KEY_QUANTISED_OUT },
+		{ 2048, 8192, KEY_RESIDUAL }, { 128256, 2048, 0 }, { 4096, 4096, KEY_RESIDUAL }, { 14336, 4096, KEY_SILU_MUL | KEY_QUANTISED_OUT },
+		{ 4096, 14336, KEY_RESIDUAL }, { 896, 896, KEY_BIAS }, { 4864, 896, KEY_SILU_MUL | KEY_QUANTISED_OUT }, { 896, 4864, KEY_RESIDUAL },
+		{ 32000, 4096, 0 }, { 11008, 4096, KEY_SILU_MUL | KEY_QUANTISED_OUT },
+	};
+	const struct kernel_way *ways;
+	unsigned n = kernel_ways(&ways), bad = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned shape = 0; ways[i].native && shape < sizeof shapes / sizeof shapes[0]; shape++)
+			for (unsigned mix = 0; mix < MIXES; mix++)
+				for (uint32_t columns = 1; columns <= 8; columns++) {
+					char text[KEY_TEXT_MAX];
+					struct problem p = problem(mix, shapes[shape].rows, shapes[shape].k, columns, 1, columns == 1 ? 2 : 1, shapes[shape].flags);
+					struct kernel k;
+					kernel_open(&k, &ways[i], &p.key);
+					if (k.stats.spills_in_loops) {
+						print_message("%s: %u spills in loops\n", key_text(&p.key, text, sizeof text), k.stats.spills_in_loops);
+						bad++;
+					}
+					kernel_close(&k);
+				}
+	assert_int_equal(bad, 0);
+}
+
+static void test_refusals(void **unused)
+{
+	static const struct target target = { .name = "test", .lanes = 8, .vector_regs = 16 };
+	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[10];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 10; i++)
+		bad[i] = good;
+	bad[n++].key.weight = DTYPE_I64 + 1;
+	bad[n++].key.weight = 0;
+	bad[n++].key.activation = DTYPE_F16 + 1;
+	bad[n].key.weight = DTYPE_F32 + 1;
+	bad[n++].key.activation = DTYPE_Q8_0 + 1;
+	bad[n++].key.k = 33;
+	bad[n++].key.rows = 0;
+	bad[n++].key.columns = 9;
+	bad[n++].key.row_blocks = 3;
+	bad[n++].key.flags = KEY_BIAS2;
+	bad[n++].key.flags = KEY_SILU_MUL | KEY_RESIDUAL;
+	for (unsigned i = 0; i <= n; i++) {
+		struct error err = { 0 };
+		struct ir ir;
+		ir_init(&ir, 8);
+		bool built = template_build(&ir, i < n ? &bad[i].key : &good.key, &target, &err);
+		ir_free(&ir);
+		assert_int_equal(built, i == n);
+		assert_int_equal(err.code, i < n ? ERROR_UNSUPPORTED : ERROR_NONE);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refusals), cmocka_unit_test(test_flags), cmocka_unit_test(test_padding), cmocka_unit_test(test_one_column),
+		cmocka_unit_test(test_shapes), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_no_spills),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
