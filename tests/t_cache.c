@@ -14,9 +14,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zstd.h>
 #include <cmocka.h>
 
 #include "jit/cache.h"
@@ -316,6 +318,39 @@ static void test_read_only_directory(void **unused)
 	assert_int_equal(chmod(dir, 0700), 0);
 }
 
+/* No room: the write stops half way. The entry that was there stays, and nothing is left behind. */
+static int full_disk_steps(void)
+{
+	const struct rlimit room = { 60, 60 };
+	struct cache *c = cache_open(dir, NULL);
+
+	signal(SIGXFSZ, SIG_IGN);
+	if (!c || setrlimit(RLIMIT_FSIZE, &room))
+		return 1;
+	store(c, 0);
+	store(c, 1);
+	struct cache_counters n = count(c);
+	return n.stored != 0 || n.store_failed != 2 ? 2 : load(c, 0) != 1 ? 3 : load(c, 1) != 0 ? 4 : 0;
+}
+
+static void test_full_disk(void **unused)
+{
+	struct cache *c = open_cache();
+	int status;
+
+	store(c, 0);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(full_disk_steps());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(count_files(".tmp"), 0);
+	assert_int_equal(count_files(".jko"), 1);
+	assert_int_equal(load(c, 0), 1);
+	cache_close(c);
+}
+
 static void test_objects_out_of_range(void **unused)
 {
 	struct cache *c = open_cache();
@@ -394,6 +429,11 @@ static void test_entries_of_others(void **unused)
 
 	assert_int_equal(chmod(mine, 0666), 0);
 	is_damage(c, 1, "an entry others may write", 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chmod(mine, 0600), 0);
+		assert_int_equal(chown(mine, OTHER_USER, OTHER_USER), 0);
+		is_damage(c, 1, "an entry of another user", 0);
+	}
 	assert_int_equal(unlink(mine), 0);
 	snprintf(other, sizeof other, "%s/elsewhere", dir);
 	assert_int_equal(rename(theirs, other), 0);
@@ -442,6 +482,41 @@ static void test_forged_fields(void **unused)
 		write_file(path, bad, n);
 		is_damage(c, 0, "a lie", lies[i].at);
 	}
+	cache_close(c);
+}
+
+/* Sound in every other way, but the code unpacks to nothing, or to more than code may be. */
+static void test_forged_sizes(void **unused)
+{
+	static const uint32_t sizes[] = { 0, (16 << 20) + 1, 64 << 20, 1 };          /* the last one is good: the forgery is sound */
+	static uint8_t header[AT_BODY], bad[1 << 16];
+	struct cache *c = open_cache();
+	struct key k = make_key(0);
+	struct object got;
+	char path[256];
+
+	store(c, 0);
+	entry_path(0, path);
+	assert_true(read_file(path, bad, sizeof bad) > sizeof header);
+	memcpy(header, bad, sizeof header);
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		uint8_t *zeros = calloc(1, sizes[i] + 1);
+		assert_non_null(zeros);
+		uint32_t body = (uint32_t)ZSTD_compress(bad + AT_BODY, sizeof bad - AT_BODY - 8, zeros, sizes[i], 3);
+		assert_false(ZSTD_isError(body));
+		free(zeros);
+		memcpy(bad, header, sizeof header);
+		memcpy(bad + AT_CODE, &sizes[i], 4);
+		memset(bad + AT_POOL, 0, 4);
+		memcpy(bad + AT_BODY_BYTES, &body, 4);
+		seal(bad, AT_BODY + body + 8);
+		write_file(path, bad, AT_BODY + body + 8);
+		if (sizes[i] != 1)
+			is_damage(c, 0, "a size out of range", sizes[i]);
+	}
+	assert_true(cache_load(c, &k, &got));
+	assert_int_equal(got.code_bytes, 1);
+	free(got.code);
 	cache_close(c);
 }
 
@@ -613,8 +688,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, fresh)
 		T(test_store_and_load), T(test_makes_parents_for_the_owner_only), T(test_default_directory), T(test_refused_directories),
-		T(test_read_only_directory), T(test_objects_out_of_range), T(test_flipped_bits_and_cuts), T(test_entries_of_others),
-		T(test_forged_fields), T(test_oversized_entry), T(test_two_processes), T(test_threads), T(test_killed_writers),
+		T(test_read_only_directory), T(test_full_disk), T(test_objects_out_of_range), T(test_flipped_bits_and_cuts), T(test_entries_of_others),
+		T(test_forged_fields), T(test_forged_sizes), T(test_oversized_entry), T(test_two_processes), T(test_threads), T(test_killed_writers),
 	};
 	return cmocka_run_group_tests(tests, make_base, remove_base);
 }
