@@ -404,7 +404,8 @@ static void list_origin(const struct emitter *e, const struct lir_ins *i, FILE *
 static void list(const struct emitter *e, uint32_t code_end)
 {
 	FILE *out = e->opt->dump_asm;
-	fprintf(out, "# %s\n\t.text\nkernel:\n", e->opt->title ? e->opt->title : "kernel");
+	const char *title = e->opt->title ? e->opt->title : "kernel";
+	fprintf(out, "# %s\n\t.text\n%s:\n", title, title);        /* a key's text is a symbol, so one file may hold many kernels */
 	for (size_t k = 0; k < e->n_notes; k++) {
 		const struct note *n = &e->note[k];
 		size_t to = k + 1 < e->n_notes ? e->note[k + 1].offset : code_end;
@@ -415,7 +416,7 @@ static void list(const struct emitter *e, uint32_t code_end)
 			list_origin(e, &e->l->ins[n->ins], out);
 		fprintf(out, "\n");
 	}
-	fprintf(out, "constants:\n");
+	fprintf(out, "%s.constants:\n", title);
 	for (size_t k = code_end; k < e->x.size; k += 16) {
 		list_bytes(e, k, k + 16 < e->x.size ? k + 16 : e->x.size, out);
 		fprintf(out, "\n");
