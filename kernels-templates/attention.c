@@ -42,6 +42,12 @@ static ir_s chunk_begin(const struct attention *t)
 	return ir_smax(t->b, t->lo, ir_sconst(t->b, 0));
 }
 
+/* From a chunk to the next one. */
+static ir_s chunk_bytes(const struct attention *t)
+{
+	return ir_sload64(t->b, t->arg, ATTENTION_CHUNK_BYTES * 8);
+}
+
 /* From an address in one cache to the like place in the other. */
 static ir_s cache_step(const struct attention *t, unsigned from, unsigned to)
 {
@@ -344,7 +350,7 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	const struct place *heads = context;
 	struct ir *b = t->b;
 	struct tile s = { .heads = heads->size, .n = dims->size, .head_bytes = SCORE_BYTES };
-	unsigned part = dims->size * t->w * t->element, chunk = NUMERICS_CHUNK * t->dims * t->element;
+	unsigned part = dims->size * t->w * t->element;
 	ir_s count = chunk_end(t);
 	ir_a p = place_at(t, t->scores, heads, SCORE_BYTES);
 	ir_a v = place_at(t, ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), dims, t->w * t->element);
@@ -357,7 +363,7 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	}
 	p = ir_var_a(b, p);
 	v = ir_var_a(b, v);
-	ir_a next = ir_var_a(b, place_at(t, ir_aaddi(b, t->keys, chunk), dims, NUMERICS_CHUNK * t->w * t->element));
+	ir_a next = ir_var_a(b, place_at(t, ir_aadd(b, t->keys, chunk_bytes(t)), dims, NUMERICS_CHUNK * t->w * t->element));
 	for (unsigned i = 0; i < dims->size; i++)
 		s.at[i] = i * t->w;
 	tile_clear(t, &s);
@@ -436,23 +442,23 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	struct ir *b = t->b;
 	uint32_t row = t->dims * t->element;
 	ir_s p = ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column), chunks = ir_saddi(b, ir_sshri(b, p, 7), 1);
-	ir_s place = ir_smul(b, u.head, ir_sload64(b, t->arg, ATTENTION_CAPACITY * 8)), hi = ir_saddi(b, p, 1);
+	ir_s place = ir_smuli(b, u.head, NUMERICS_CHUNK * row), hi = ir_saddi(b, p, 1);
 
 	if (t->window) {
 		ir_s lo = ir_smax(b, ir_ssub(b, hi, ir_sload64(b, t->arg, ATTENTION_SLIDING * 8)), ir_sconst(b, 0));
 		ir_s skip = ir_sshri(b, lo, 7), skipped = ir_sshli(b, skip, 7);
 		chunks = ir_ssub(b, chunks, skip);
 		t->lo = ir_var_s(b, ir_ssub(b, lo, skipped));
-		place = ir_sadd(b, place, skipped);
+		place = ir_sadd(b, place, ir_smul(b, skip, chunk_bytes(t)));
 		hi = ir_ssub(b, hi, skipped);
 	}
 	t->hi = ir_var_s(b, hi);
-	t->keys = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), ir_smuli(b, place, row)));
+	t->keys = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place));
 	ir_loop(b, chunks);
 	each_tile(t, t->group, t->head_tile, score_heads, NULL);
 	softmax_chunk(t);
 	each_tile(t, t->group, t->head_tile, value_heads, NULL);
-	ir_set_a(b, t->keys, ir_aaddi(b, t->keys, NUMERICS_CHUNK * row));
+	ir_set_a(b, t->keys, ir_aadd(b, t->keys, chunk_bytes(t)));
 	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
 	if (t->window)
 		ir_set_s(b, t->lo, ir_saddi(b, t->lo, -NUMERICS_CHUNK));

@@ -48,9 +48,10 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
 	struct heads_unit u = heads_unit(b, ir_sadd(b, begin, i), key->kv_heads);
 	ir_s position = ir_sadd(b, ir_sload64(b, arg, KV_STORE_POS0 * 8), u.column);
-	ir_s first = ir_smul(b, u.head, ir_sload64(b, arg, KV_STORE_CAPACITY * 8));
+	ir_s chunk = ir_smul(b, ir_sshri(b, position, 7), ir_sload64(b, arg, KV_STORE_CHUNK_BYTES * 8));
+	ir_s place = ir_sadd(b, ir_smuli(b, u.head, NUMERICS_CHUNK), ir_sandi(b, position, NUMERICS_CHUNK - 1));      /* in the chunk */
 	ir_s lane = ir_sandi(b, position, 31);
-	ir_s block = ir_smuli(b, ir_sadd(b, first, ir_ssub(b, position, lane)), dims * element);
+	ir_s block = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, lane), dims * element));
 	ir_s angles = ir_smuli(b, u.column, dims / 2 * 4);
 
 	r.x = heads_at(b, ir_aload(b, arg, KV_STORE_K * 8), u, column_bytes, dims * 4);
@@ -63,7 +64,7 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 	out.at = ir_aadd(b, ir_aload(b, arg, KV_STORE_KCACHE * 8), ir_sadd(b, block, ir_smuli(b, lane, element)));
 	heads_rotate(b, &r, key_sink, &out);
 
-	ir_s row = ir_smuli(b, ir_sadd(b, first, position), dims * element);
+	ir_s row = ir_sadd(b, chunk, ir_smuli(b, place, dims * element));
 	store_value(b, heads_at(b, ir_aload(b, arg, KV_STORE_V * 8), u, column_bytes, dims * 4),
 	            ir_aadd(b, ir_aload(b, arg, KV_STORE_VCACHE * 8), row), dims, element);
 	ir_endloop(b);

@@ -9,8 +9,9 @@
  *   at least 256 readable (and ignorable) bytes after their end.
  *   Packed weights: blocks of 32 rows, one after another, each weight_block_bytes() long: lane = row; k runs in time. Missing rows of
  *   the last block are zero rows.
- *   KV cache of one layer, element type e (F16 or F32), capacity c positions (a multiple of NUMERICS_CHUNK):
- *     K: [kv_head][c/32][head_dim][32]   lane = position;   V: [kv_head][c][head_dim]   lane = dimension; 256 bytes of slack after V.
+ *   KV cache of one layer, element type F16 or F32, cut into chunks of NUMERICS_CHUNK = 128 positions that lie CHUNK_BYTES apart (so that the
+ *   chunks of all layers can alternate, and memory is touched only as positions fill up). In a chunk:
+ *     K: [kv_head][4][head_dim][32]   lane = position;   V: [kv_head][128][head_dim]   lane = dimension; 256 readable bytes after each chunk.
  */
 #ifndef KERNELS_TEMPLATES_H
 #define KERNELS_TEMPLATES_H
@@ -37,11 +38,11 @@ enum { QUANTISE_X, QUANTISE_OUTQ, QUANTISE_OUTS, QUANTISE_ARGS };
 enum { ROPE_IN, ROPE_OUT, ROPE_COS, ROPE_SIN, ROPE_NORM /* f32 [kp(head_dim)] */, ROPE_EPS, ROPE_SCALE /* f32 bits */, ROPE_ARGS };
 
 /* KEY_KV_STORE: keys get optional norm and rotation, then keys and values go into the cache at position POS0 + column. key: kv_heads, head_dim, kv. Unit: column*kv_heads + head. */
-enum { KV_STORE_K, KV_STORE_V, KV_STORE_KCACHE, KV_STORE_VCACHE, KV_STORE_COS, KV_STORE_SIN, KV_STORE_NORM, KV_STORE_EPS, KV_STORE_POS0, KV_STORE_CAPACITY, KV_STORE_ARGS };
+enum { KV_STORE_K, KV_STORE_V, KV_STORE_KCACHE, KV_STORE_VCACHE, KV_STORE_COS, KV_STORE_SIN, KV_STORE_NORM, KV_STORE_EPS, KV_STORE_POS0, KV_STORE_CHUNK_BYTES, KV_STORE_ARGS };
 
 /* KEY_ATTENTION: column c at position p = POS0 + c sees positions max(0, p+1-window)..p (WINDOW) or 0..p. key: heads, kv_heads, head_dim, kv. Unit: column*kv_heads + kv head; does all
  * heads/kv_heads query heads of it. Q and OUT: [column][kp(heads*head_dim)]. */
-enum { ATTENTION_Q, ATTENTION_KCACHE, ATTENTION_VCACHE, ATTENTION_OUT, ATTENTION_POS0, ATTENTION_CAPACITY, ATTENTION_SLIDING /* window length */, ATTENTION_ARGS };
+enum { ATTENTION_Q, ATTENTION_KCACHE, ATTENTION_VCACHE, ATTENTION_OUT, ATTENTION_POS0, ATTENTION_CHUNK_BYTES, ATTENTION_SLIDING /* window length */, ATTENTION_ARGS };
 
 /* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit: column. Ids are checked by the caller. */
 enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };

@@ -205,7 +205,7 @@ static void rotate_and_store(struct builder *b, const struct weights_layer *l, c
 	a[KV_STORE_SIN] = address(buf->sin);
 	a[KV_STORE_NORM] = address(l->k_norm);
 	a[KV_STORE_EPS] = f32_slot(s->norm_eps);
-	a[KV_STORE_CAPACITY] = b->kv->capacity;
+	a[KV_STORE_CHUNK_BYTES] = b->kv->chunk_bytes;
 	position_slot(b, &a[KV_STORE_POS0]);
 	barrier(b);
 }
@@ -226,7 +226,7 @@ static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, 
 	a[ATTENTION_KCACHE] = address(kcache);
 	a[ATTENTION_VCACHE] = address(vcache);
 	a[ATTENTION_OUT] = address(b->buf->ao);
-	a[ATTENTION_CAPACITY] = b->kv->capacity;
+	a[ATTENTION_CHUNK_BYTES] = b->kv->chunk_bytes;
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	position_slot(b, &a[ATTENTION_POS0]);
 	b->p->launch[b->p->n_launches - 1].dynamic = b->n > 1;

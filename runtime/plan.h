@@ -26,8 +26,8 @@ struct plan_buffers {
 
 struct plan_cache {                             /* KV of one session */
 	enum dtype type;
-	uint64_t capacity;                      /* positions, a multiple of NUMERICS_CHUNK */
-	uint64_t k_bytes, layer_bytes;          /* of one layer: K part; both */
+	uint64_t k_bytes, layer_bytes;          /* of one layer in one chunk: the K part; both */
+	uint64_t chunk_bytes;                   /* all layers; chunk after chunk, so that memory is touched as positions fill up */
 	uint8_t *base;
 };
 

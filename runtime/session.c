@@ -80,10 +80,10 @@ static void carve_buffers(struct carve *c, struct plan_buffers *b, const struct 
 static uint64_t kv_layout(struct plan_cache *kv, const struct model_spec *s, uint32_t context, bool f32)
 {
 	kv->type = f32 ? DTYPE_F32 : DTYPE_F16;
-	kv->capacity = round_up(context, NUMERICS_CHUNK);
-	kv->k_bytes = round_up((uint64_t)s->kv_heads * s->head_dim * kv->capacity * dtype_table[kv->type].bytes + SLACK, ALIGN);
+	kv->k_bytes = round_up((uint64_t)s->kv_heads * s->head_dim * NUMERICS_CHUNK * dtype_table[kv->type].bytes, ALIGN);
 	kv->layer_bytes = 2 * kv->k_bytes;
-	return kv->layer_bytes * s->layers;
+	kv->chunk_bytes = kv->layer_bytes * s->layers;
+	return kv->chunk_bytes * (round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK) + SLACK;
 }
 
 static bool open_memory(jit_session *s, bool kv_f32, struct error *err)

@@ -125,13 +125,13 @@ static float get(const struct plain_cache *c, const void *at, uint64_t i)
 
 static uint64_t key_index(const struct plain_cache *c, unsigned head, uint64_t position, unsigned d)
 {
-	uint64_t block = head * (c->capacity / 32) + position / 32;
-	return (block * c->dims + d) * 32 + position % 32;
+	uint64_t block = head * 4 + position % 128 / 32;
+	return position / 128 * c->chunk_elements + (block * c->dims + d) * 32 + position % 32;
 }
 
 static uint64_t value_index(const struct plain_cache *c, unsigned head, uint64_t position, unsigned d)
 {
-	return (head * c->capacity + position) * c->dims + d;
+	return position / 128 * c->chunk_elements + (head * 128 + position % 128) * c->dims + d;
 }
 
 void plain_store(const struct plain_cache *c, unsigned head, uint64_t position, const float *key, const float *value)

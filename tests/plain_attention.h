@@ -20,7 +20,7 @@ struct plain_angles { const float *cos, *sin, *norm; float eps; };
 void plain_rotate(float *out, const float *x, unsigned dims, const struct plain_angles *a);
 
 /* A cache of one layer. half: elements are f16. */
-struct plain_cache { void *k, *v; bool half; unsigned kv_heads, dims; uint64_t capacity; };
+struct plain_cache { void *k, *v; bool half; unsigned kv_heads, dims; uint64_t chunk_elements; };   /* from a chunk of 128 positions to the next */
 void plain_store(const struct plain_cache *c, unsigned head, uint64_t position, const float *key, const float *value);
 
 /* All query heads of one column at position; window 0: none. q and out: heads * dims. */

@@ -23,11 +23,12 @@ struct scene {
 
 static void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 {
-	size_t bytes = (size_t)s.kv_heads * s.dims * capacity * (s.half ? 2 : 4);
+	uint64_t chunk = (uint64_t)s.kv_heads * s.dims * 128 + 160;      /* chunks need not touch */
+	size_t bytes = (capacity + 127) / 128 * chunk * (s.half ? 2 : 4);
 	*c = (struct scene){ .s = s, .heads = s.kv_heads * s.group, .seed = s.dims + s.group };
 	c->width = c->heads * s.dims;
 	c->padded = (c->width + 31) / 32 * 32;
-	c->cache = (struct plain_cache){ kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.half, s.kv_heads, s.dims, capacity };
+	c->cache = (struct plain_cache){ kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.half, s.kv_heads, s.dims, chunk };
 }
 
 static void close_scene(struct scene *c)
@@ -84,7 +85,7 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 	int64_t units = (int64_t)w->columns * c->s.kv_heads, at = units * cut / 8;
 	uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)w->q, [ATTENTION_KCACHE] = (uintptr_t)c->cache.k,
 	                                 [ATTENTION_VCACHE] = (uintptr_t)c->cache.v, [ATTENTION_OUT] = (uintptr_t)out, [ATTENTION_POS0] = w->pos0,
-	                                 [ATTENTION_CAPACITY] = c->cache.capacity, [ATTENTION_SLIDING] = w->window };
+	                                 [ATTENTION_CHUNK_BYTES] = c->cache.chunk_elements * (c->cache.half ? 2 : 4), [ATTENTION_SLIDING] = w->window };
 
 	kernel_run(k, arg, at, units);
 	kernel_run(k, arg, 0, at);

@@ -98,12 +98,13 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 {
 	struct key key = { .kind = KEY_KV_STORE, .kv_heads = d->heads, .head_dim = d->dims, .kv = (half ? DTYPE_F16 : DTYPE_F32) + 1,
 	                   .flags = normed ? KEY_QK_NORM : 0 };
-	size_t bytes = (size_t)d->width * CAPACITY * (half ? 2 : 4);
-	struct plain_cache want = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), half, d->heads, d->dims, CAPACITY };
-	struct plain_cache out = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), half, d->heads, d->dims, CAPACITY };
+	uint64_t chunk = (uint64_t)d->width * 128 + 96;
+	size_t bytes = CAPACITY / 128 * chunk * (half ? 2 : 4);
+	struct plain_cache want = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), half, d->heads, d->dims, chunk };
+	struct plain_cache out = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), half, d->heads, d->dims, chunk };
 	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x, [KV_STORE_V] = (uintptr_t)d->v, [KV_STORE_KCACHE] = (uintptr_t)out.k,
 	                                [KV_STORE_VCACHE] = (uintptr_t)out.v, [KV_STORE_COS] = (uintptr_t)d->cos, [KV_STORE_SIN] = (uintptr_t)d->sin,
-	                                [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0, [KV_STORE_CAPACITY] = CAPACITY };
+	                                [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0, [KV_STORE_CHUNK_BYTES] = chunk * (half ? 2 : 4) };
 	int64_t units = COLUMNS * d->heads, cut = units / 2;
 	struct kernel k;
 
