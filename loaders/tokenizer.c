@@ -331,8 +331,8 @@ void tokenizer_close(struct tokenizer *t)
 	free(t->special[0].row);
 	free(t->special[1].row);
 	free(t->score_order);
-	free(t->merge);
-	free(t->slot);
+	tok_table_free(&t->merge_table);
+	tok_table_free(&t->slot_table);
 	free(t->type);
 	free(t->token);
 	free(t->arena);

@@ -22,7 +22,8 @@ struct gguf;                                     /* loaders/gguf.h */
 
 /* Both return NULL and set err on failure. n_vocab is the model's vocabulary size; a tokenizer with more
  * tokens than that is refused, one with fewer is fine (padded embedding rows). 0: do not compare.
- * A byte string view inside gguf stays borrowed: the gguf must outlive the tokenizer. */
+ * Token texts stay views into the mapped file, which must outlive the tokenizer; the json texts may go at once.
+ * path only names the file in messages. What the json asks for and is not done here is refused by field and value. */
 struct tokenizer *tokenizer_from_gguf(const struct gguf *g, uint64_t n_vocab, struct error *err);
 struct tokenizer *tokenizer_from_json(const char *tokenizer_json, size_t n,
                                       const char *tokenizer_config_json, size_t n_config, /* may be NULL, 0 */
@@ -33,7 +34,8 @@ enum { TOKENIZE_BOS_EOS = 1,      /* add BOS / EOS as the model's own rules say 
        TOKENIZE_SPECIAL = 2 };    /* text like "<|im_start|>" becomes its special token; without it, plain text */
 
 /* Encodes n bytes. On success *ids is malloc'ed (the caller frees), *n_ids its length. False only on lack of
- * memory, or when the text holds a character that the vocabulary cannot express and it has no unknown token. */
+ * memory, when the text is 2 GiB or longer, when it holds a character that the vocabulary cannot express and it
+ * has no unknown token, or when an expression of a tokenizer.json exceeds its bound of steps on it. */
 bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags,
                       int32_t **ids, size_t *n_ids, struct error *err);
 

@@ -23,8 +23,10 @@ static bool read_tokens(struct tokenizer *t, const struct gguf *g, uint64_t n_vo
 
 	if (!gguf_strings(g, KEY("tokens"), &t->token, &count, &found, err))
 		return false;
-	if (!found || count == 0)
+	if (!found)
 		return refuse_absent(g, KEY("tokens"), err);
+	if (count == 0)
+		return error_set(err, ERROR_FORMAT, "%s: %s is empty", g->path, KEY("tokens"));
 	if (count > TOK_MAX_TOKENS)
 		return error_set(err, ERROR_FORMAT, "%s: %s has %llu entries, at most %d are expected", g->path, KEY("tokens"),
 		                 (unsigned long long)count, TOK_MAX_TOKENS);
@@ -103,6 +105,14 @@ static bool read_scores(struct tokenizer *t, const struct gguf *g, struct error 
 	return true;
 }
 
+/* Bytes of the first half of a merge; 0 when the line is no merge. The half may itself be a space. */
+static size_t first_half(const struct gguf_str *line)
+{
+	const char *space = line->n > 1 ? memchr(line->p + 1, ' ', line->n - 1) : NULL;
+
+	return space ? (size_t)(space - line->p) : 0;
+}
+
 static bool read_merges(struct tokenizer *t, const struct gguf *g, struct error *err)
 {
 	struct gguf_str *line = NULL;
@@ -116,16 +126,14 @@ static bool read_merges(struct tokenizer *t, const struct gguf *g, struct error 
 		return refuse_absent(g, KEY("merges"), err);
 	bool ok = tok_merges_begin(&m, t, count, g->path, err);
 	for (uint64_t i = 0; ok && i < count; i++) {
-		/* the first half has at least one byte, which may itself be the space */
-		const char *space = line[i].n > 1 ? memchr(line[i].p + 1, ' ', line[i].n - 1) : NULL;
-		if (!space) {
+		size_t left = first_half(&line[i]);
+		if (!left) {
 			char text[80];
 			ok = error_set(err, ERROR_FORMAT, "%s: merge %llu is \"%s\", expected two tokens with a space between", g->path,
 			               (unsigned long long)i, error_quote(text, sizeof text, line[i].p, line[i].n));
 			break;
 		}
-		size_t left = (size_t)(space - line[i].p);
-		ok = tok_merges_add(&m, line[i].p, left, space + 1, line[i].n - left - 1, err);
+		ok = tok_merges_add(&m, line[i].p, left, line[i].p + left + 1, line[i].n - left - 1, err);
 	}
 	tok_merges_end(&m);
 	free(line);
@@ -149,6 +157,7 @@ static bool read_id(const struct tokenizer *t, const struct gguf *g, const char 
 	return true;
 }
 
+/* Absent leaves *value alone. */
 static bool read_flag(const struct gguf *g, const char *key, bool *value, struct error *err)
 {
 	bool found = false, read = false;
@@ -190,7 +199,11 @@ static bool read_ends(struct tokenizer *t, const struct gguf *g, bool adds_bos, 
 	}
 	if (!read_id(t, g, KEY("bos_token_id"), &t->bos, err) || !read_id(t, g, KEY("eos_token_id"), &t->eos, err) ||
 	    !read_id(t, g, KEY("unknown_token_id"), &t->unknown, err) || !read_id(t, g, KEY("eot_token_id"), &turn, err) ||
-	    !read_id(t, g, KEY("eom_token_id"), &message, err) || !read_flag(g, KEY("add_bos_token"), &adds_bos, err) ||
+	    !read_id(t, g, KEY("eom_token_id"), &message, err))
+		return false;
+	if (t->bos < 0)
+		adds_bos = false;      /* the usual beginning of such models, but this one has none */
+	if (!read_flag(g, KEY("add_bos_token"), &adds_bos, err) ||
 	    !read_flag(g, KEY("add_eos_token"), &adds_eos, err))
 		return false;
 	if (adds_bos && t->bos < 0)

@@ -82,6 +82,7 @@ struct tokenizer {
 	uint64_t seed;                      /* of both hashes, so that a file cannot be made to collide */
 	struct tok_slot *slot; uint64_t slot_mask;
 	struct tok_merge *merge; uint64_t merge_mask;
+	struct tok_table { void *p; size_t bytes; } slot_table, merge_table;     /* the mappings these two lie in */
 	uint32_t *score_order;              /* TOK_CHAR_SCORES: smaller is better */
 	int32_t byte_id[256];               /* the token of one byte, -1 where there is none */
 	bool byte_fallback, fuse_unknown, whole_words;   /* whole_words: a word that is a token needs no merging */
@@ -159,6 +160,7 @@ bool tok_special_sort(struct tok_special_set *s, const char *where, struct error
 const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, bool hidden_too);
 /* Last step of both readers: long pieces, well-known end tokens, cut_at_marks. */
 bool tok_finish(struct tokenizer *t, struct error *err);
+void tok_table_free(struct tok_table *table);
 void tok_eog_add(struct tokenizer *t, int32_t id);
 /* Writes what a token adds to the text; out holds 4 * length of the token + 4 bytes. */
 size_t tok_piece_write(const struct tokenizer *t, int32_t id, char *out);

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 /* ---- bytes and characters */
@@ -252,6 +253,29 @@ static uint64_t table_size(uint64_t count)
 	return size;
 }
 
+/* Zeroed memory in large pages where the system has them: with small ones a third of the time to open a
+ * vocabulary goes into page faults. NULL when there is none. */
+static void *table_alloc(struct tok_table *table, size_t bytes)
+{
+	size_t large = (size_t)2 << 20, slack = bytes >= large ? large : 0;
+	char *p = mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	*table = (struct tok_table){ p, bytes + slack };
+	if (slack) {
+		p += -(uintptr_t)p & (large - 1);
+		madvise(p, bytes, MADV_HUGEPAGE);        /* only advice: refused is as good */
+	}
+	return p;
+}
+
+void tok_table_free(struct tok_table *table)
+{
+	if (table->p)
+		munmap(table->p, table->bytes);
+}
+
 static void find_byte_tokens(struct tokenizer *t)
 {
 	static const char digit[] = "0123456789ABCDEF";
@@ -291,7 +315,7 @@ bool tok_index(struct tokenizer *t, const char *where, struct error *err)
 {
 	uint64_t size = table_size(t->n_token);
 
-	t->slot = calloc(size, sizeof *t->slot);
+	t->slot = table_alloc(&t->slot_table, size * sizeof *t->slot);
 	if (!t->slot)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for a table of %zu tokens", where, t->n_token);
 	t->slot_mask = size - 1;
@@ -336,7 +360,7 @@ bool tok_merges_begin(struct tok_merger *m, struct tokenizer *t, uint64_t count,
 		return error_set(err, ERROR_FORMAT, "%s: %llu merges are more than fit", where, (unsigned long long)count);
 	uint64_t size = table_size(count);
 	m->joined = malloc((size_t)t->max_token + 1);
-	t->merge = calloc(size, sizeof *t->merge);
+	t->merge = table_alloc(&t->merge_table, size * sizeof *t->merge);
 	t->merge_mask = size - 1;
 	if (!m->joined || !t->merge)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for %llu merges", where, (unsigned long long)count);

@@ -647,6 +647,17 @@ static void test_gguf_refusals(void **unused)
 	refuse_gguf(&s, 0, "merge 1 ends with \"zz\"");
 	byte_level_vocab(&s.file, "gpt-2", some_merges, 1);
 	refuse_gguf(&s, 258, "259 entries, more than the model's vocabulary of 258");
+	vocab_start(&s.file);
+	vocab_text(&s.file, "model", "gpt2");
+	vocab_array(&s.file, "tokens", GGUF_STRING, 1);
+	put_text(&s.file, "a", 1);
+	vocab_array(&s.file, "merges", GGUF_STRING, 0);
+	vocab_bool(&s.file, "add_bos_token", 1);
+	refuse_gguf(&s, 0, "tokenizer.ggml.bos_token_id is missing");
+	vocab_start(&s.file);
+	vocab_text(&s.file, "model", "gpt2");
+	vocab_array(&s.file, "tokens", GGUF_STRING, 0);
+	refuse_gguf(&s, 0, "tokenizer.ggml.tokens is empty");
 	byte_level_vocab(&s.file, "gpt-2", some_merges, 1);
 	vocab_u32(&s.file, "eot_token_id", 259);
 	refuse_gguf(&s, 0, "tokenizer.ggml.eot_token_id is 259");
