@@ -118,32 +118,60 @@ bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, bool *adds
 
 /* ---- expressions */
 
-/* The dialect of tokenizer.json has constructs that would silently mean something else here. */
-static const char *foreign_construct(const char *p, size_t n)
+enum { MAX_EXPRESSION = 65536 };
+
+/* White space as Unicode has it. The library's \s also counts U+180E, which stopped being a space in Unicode 6.3. */
+#define SPACE_SET "\\t-\\r \\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+
+/* Copies an expression with \s and \S written out (a \S inside a set stays) to `to`, which has room. Constructs that
+ * the dialect of tokenizer.json has and that would silently mean something else here are named in *foreign. */
+static size_t translate(const char *p, size_t n, char *to, const char **foreign)
 {
-	unsigned depth = 0;
+	char *start = to;
+	bool in_set = false;
 
 	for (size_t i = 0; i < n; i++) {
+		char next = i + 1 < n ? p[i + 1] : 0;
 		if (p[i] == '\\' && i + 1 < n) {
 			i++;
-			if (p[i] == 'h' || p[i] == 'H')
-				return "\\h (a hexadecimal digit there)";
+			if (next == 'h' || next == 'H')
+				*foreign = "\\h (a hexadecimal digit there)";
+			if (next == 's' || (next == 'S' && !in_set)) {
+				to = stpcpy(to, in_set ? SPACE_SET : next == 's' ? "[" SPACE_SET "]" : "[^" SPACE_SET "]");
+			} else {
+				*to++ = '\\';
+				*to++ = next;
+			}
 			continue;
 		}
-		if (p[i] == '[') {
-			if (depth && !(i + 1 < n && p[i + 1] == ':'))
-				return "a set inside a set";
-			depth = 1;
-		} else if (p[i] == ']') {
-			depth = 0;
-		} else if (depth && p[i] == '&' && i + 1 < n && p[i + 1] == '&') {
-			return "an intersection of sets (&&)";
+		if (in_set && p[i] == '[' && next == ':') {         /* [:name:] */
+			do
+				*to++ = p[i++];
+			while (i < n && p[i] != ']');
+			if (i == n)
+				break;
+		} else if (in_set && p[i] == '[') {
+			*foreign = "a set inside a set";
+		} else if (in_set && p[i] == '&' && next == '&') {
+			*foreign = "an intersection of sets (&&)";
+		} else if (in_set && p[i] == ']') {
+			in_set = false;
+		} else if (!in_set && p[i] == '[') {
+			in_set = true;
+			/* a ] that comes first is a member */
+			if (next == '^')
+				*to++ = p[i++];
+			if (i + 1 < n && p[i + 1] == ']')
+				*to++ = p[i++];
 		}
+		*to++ = p[i];
 	}
-	return NULL;
+	return (size_t)(to - start);
 }
 
-static pcre2_code *compile(const char *pattern, size_t n, uint32_t options, const char *where, struct error *err)
+/* `shown` is the expression as the file has it. */
+static pcre2_code *compile(const char *pattern, size_t n, uint32_t options, const char *where, const char *shown, size_t n_shown,
+                           struct error *err)
 {
 	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
 	char text[120], why[120] = "no memory";
@@ -154,37 +182,45 @@ static pcre2_code *compile(const char *pattern, size_t n, uint32_t options, cons
 	if (context) {
 		pcre2_set_newline(context, PCRE2_NEWLINE_LF);
 		pcre2_set_parens_nest_limit(context, 100);
-		re = pcre2_compile((PCRE2_SPTR)(n ? pattern : ""), n, options | PCRE2_UTF, &code, &at, context);
+		re = pcre2_compile((PCRE2_SPTR)pattern, n, options | PCRE2_UTF, &code, &at, context);
 		if (!re)
 			pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
 	}
 	pcre2_compile_context_free(context);
 	if (!re)
-		error_set(err, ERROR_UNSUPPORTED, "%s: the expression \"%s\" does not compile at %zu: %s", where,
-		          error_quote(text, sizeof text, pattern, n), (size_t)at, why);
+		error_set(err, ERROR_UNSUPPORTED, "%s: the expression \"%s\" does not compile: %s", where,
+		          error_quote(text, sizeof text, shown, n_shown), why);
 	return re;
 }
 
 pcre2_code *tok_regex(const char *pattern, size_t n, const char *where, struct error *err)
 {
 	char text[120];
-	const char *foreign = foreign_construct(pattern, n);
+	const char *foreign = n > MAX_EXPRESSION ? "more than 65536 bytes" : NULL, *shown = pattern;
+	size_t n_shown = n;
+	pcre2_code *re = NULL;
 
-	if (foreign) {
-		error_set(err, ERROR_UNSUPPORTED, "%s: the expression \"%s\" uses %s, which is not supported", where,
-		          error_quote(text, sizeof text, pattern, n), foreign);
-		return NULL;
-	}
 	if (n == strlen(TRAILING_SPACES) && !memcmp(pattern, TRAILING_SPACES, n)) {
 		pattern = TRAILING_SPACES_LINEAR;
 		n = strlen(pattern);
 	}
-	return compile(pattern, n, PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_MULTILINE, where, err);      /* $ ends a line in that dialect */
+	char *spelt = foreign ? NULL : malloc(n * sizeof SPACE_SET + 1);
+	if (!spelt && !foreign)
+		error_set(err, ERROR_MEMORY, "%s: no memory for an expression of %zu bytes", where, n);
+	if (spelt)
+		n = translate(pattern, n, spelt, &foreign);
+	if (foreign)
+		error_set(err, ERROR_UNSUPPORTED, "%s: the expression \"%s\" uses %s, which is not supported", where,
+		          error_quote(text, sizeof text, shown, n_shown), foreign);
+	else if (spelt)      /* $ ends a line in that dialect */
+		re = compile(spelt, n, PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_MULTILINE, where, shown, n_shown, err);
+	free(spelt);
+	return re;
 }
 
 pcre2_code *tok_regex_literal(const char *text, size_t n, const char *where, struct error *err)
 {
-	return compile(text, n, PCRE2_LITERAL, where, err);
+	return compile(text, n, PCRE2_LITERAL, where, text, n, err);
 }
 
 int tok_match(const pcre2_code *re, const char *text, size_t size, size_t from, size_t *at, size_t *n, struct tok_work *w)

@@ -366,6 +366,7 @@ static void test_rules(void **unused)
 	check_words("bloom", "a b,c", "a| b|,|c");
 	check_words("llama-bpe", "\t\n \r\n x", "\t\n \r\n| x");
 	check_words("llama-bpe", "don'T", "don|'T");
+	check_words("llama-bpe", "a\xe1\xa0\x8e b\xe3\x80\x80 c", "a|\xe1\xa0\x8e| b|\xe3\x80\x80| c");      /* U+180E is no space, U+3000 is one */
 }
 
 static void test_unknown_rule(void **unused)
@@ -497,6 +498,7 @@ static void test_json_pre_tokenizers(void **unused)
 		{ "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}", "a b", " a| b" },
 		{ "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},{\"type\":\"ByteLevel\",\"add_prefix_space\":false}]}", "a 12", "a| |12" },
 		{ "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\s+$\"},\"behavior\":\"Isolated\"}", " a  \n  b  ", " a|  |\n  b|  " },
+		{ "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[[:alpha:]\\\\s]+|[]x]|[^]\\\\S]\"},\"behavior\":\"Isolated\"}", "a b1]", "a b|1|]" },
 		{ "null", "a b", "a b" },
 	};
 
