@@ -416,7 +416,7 @@ static void list(const struct emitter *e, uint32_t code_end)
 			list_origin(e, &e->l->ins[n->ins], out);
 		fprintf(out, "\n");
 	}
-	fprintf(out, "%s.constants:\n", title);
+	fprintf(out, "\t.section .rodata\n%s.constants:\n", title);
 	for (size_t k = code_end; k < e->x.size; k += 16) {
 		list_bytes(e, k, k + 16 < e->x.size ? k + 16 : e->x.size, out);
 		fprintf(out, "\n");

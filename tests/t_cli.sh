@@ -9,7 +9,7 @@ passed=0 failed=0
 ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAIL: $*"; }
 check() { what=$1; shift; if "$@"; then ok; else bad "$what"; fi; }
-run() { "$jitrun" "$@" --no-cache > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+run() { "$jitrun" --no-cache "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
 
 # refused FORMAT-OF-STDERR STATUS ARGS...: one sentence (a hint may follow), nothing on stdout, the status
 refused() {
@@ -95,6 +95,7 @@ refused "empty" 1 "$dir/empty" --prompt x
 run "$model" --prompt "" --prompt x -n 1 -q
 check "an empty prompt starts from BOS" [ "$status" = 0 ]
 
+rm -f "$dir/out"
 # Ctrl-C: ends cleanly with the summary
 "$jitrun" "$model" --prompt "Once upon a time" -n -1 -c 100000 --ignore-eos --no-cache > "$dir/out" 2> "$dir/err" < /dev/null &
 pid=$!
