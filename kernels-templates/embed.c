@@ -42,7 +42,7 @@ bool embed_build(struct ir *b, const struct key *key, const struct target *targe
 	ir_s id = ir_sload32(b, ir_aadd(b, ir_aload(b, arg, EMBED_IDS * 8), ir_sshli(b, unit, 2)), 0);
 	ir_a block = ir_aadd(b, ir_aload(b, arg, EMBED_W * 8), ir_smuli(b, ir_sshri(b, id, 5), block_bytes));
 	ir_s row = ir_sandi(b, id, 31);
-	struct weight_stream w = { .disp = 0 };
+	struct weight_stream w = { { { 0 } } };
 	for (unsigned l = 0; l < WEIGHT_LANES; l++)
 		if (f->lane_sizes >> l & 1)
 			w.at[l] = ir_var_a(b, ir_aadd(b, block, ir_sshli(b, row, l)));

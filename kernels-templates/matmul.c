@@ -4,8 +4,12 @@
  * of which chains run side by side. Knows no weight format but through weight_format.h. An editor may change the tiles freely and
  * must keep every row's chain as numerics.h rules 3 to 5 say it.
  *
- * The loops, outermost first: row blocks; column tiles of the launch; streams, unless they go together; spans; segments of 256 (whose weights stay in
- * the first-level cache); parts of the tile that fit the registers; k. Between segments the totals of the 32 rows lie in local memory, [span][stream][column][32].
+ * The loops, outermost first: row blocks; column tiles of the launch; the matrices, one or two; spans; segments of 256 (whose weights stay in the
+ * first-level cache); parts of the tile that fit the registers; k. Between segments the totals of the 32 rows lie in local memory,
+ * [span][matrix][column][32].
+ *
+ * Weights are read in the order they lie in memory, one stream at a time: measured, two streams (two row blocks side by side, or both matrices of
+ * SILU_MUL) lose a tenth of the memory's bandwidth, and so does reading a unit's vectors out of order.
  *
  * General registers are as short as vector registers: addresses walk and walk back, and what is easily computed again is computed again.
  */
@@ -13,8 +17,8 @@
 #include "kernels-templates/math.h"
 #include "kernels-templates/weight_format.h"
 
-/* How far ahead of the loads weights are asked for. */
-enum { MATMUL_PREFETCH = 2048, MATMUL_LINE = 64 };
+/* How far ahead of the loads weights are asked for: a few hundred nanoseconds of one core's share of memory. */
+enum { MATMUL_PREFETCH = 4096, MATMUL_LINE = 64 };
 
 struct matmul {
 	struct ir *b;
@@ -28,15 +32,12 @@ struct matmul {
 	unsigned columns;                    /* of a column tile */
 	unsigned row_vectors;                /* vectors in 32 rows */
 
-	/* A body: the streams it reads, of one row block each, and the part of its work that fits the registers. */
-	unsigned streams;
-	bool together;                       /* all streams in one part; else one after the other */
-	unsigned part_vectors, part_columns;
+	unsigned matrices;
+	unsigned part_vectors, part_columns; /* the part of a tile that fits the registers */
+	unsigned sums_at_once;               /* int8: integer sums side by side in a part */
 
 	ir_a arg, sums;
-	/* walking */
-	struct weight_stream w[WEIGHT_MAX_STREAMS];
-	ir_a x, xs, sum;
+	ir_a w, x, xs, sum;                  /* walking */
 };
 
 /* ---- shape of the parts */
@@ -49,24 +50,17 @@ static bool part_fits(const struct matmul *m, unsigned regs, unsigned vectors, u
 	return vectors * columns <= most && vectors * columns + beside <= regs;
 }
 
-static void shape_parts(struct matmul *m, unsigned regs, unsigned streams)
+static void shape_parts(struct matmul *m, unsigned regs)
 {
-	unsigned all = m->row_vectors;
-
-	m->streams = streams;
-	m->together = part_fits(m, regs, streams * all, m->columns);
-	m->part_vectors = all;
-	m->part_columns = m->columns;
-	if (m->together)
-		return;
+	m->sums_at_once = regs < 32 ? 4 : 8;
 	/* int8 spares work per column that shares a weight, so columns come first; floats are content with two. */
-	if (m->int8)
-		m->part_vectors = 1;
+	m->part_vectors = m->int8 ? 1 : m->row_vectors;
+	m->part_columns = m->columns;
 	while (m->part_columns > 1 && !part_fits(m, regs, m->part_vectors, m->part_columns))
 		m->part_columns--;
 	unsigned passes = (m->columns + m->part_columns - 1) / m->part_columns;
 	m->part_columns = (m->columns + passes - 1) / passes;
-	while (m->part_vectors * 2 <= all && part_fits(m, regs, m->part_vectors * 2, m->part_columns))
+	while (m->part_vectors * 2 <= m->row_vectors && part_fits(m, regs, m->part_vectors * 2, m->part_columns))
 		m->part_vectors *= 2;
 }
 
@@ -99,12 +93,10 @@ static int64_t turn_bytes(const struct matmul *m)
 	return (int64_t)m->iteration_k / m->format->unit_k * m->format->unit_bytes;
 }
 
-/* Along k: weights and inputs. direction: 1 or -1. A stream without an address of its own follows the first. */
-static void walk_k(struct matmul *m, unsigned first, unsigned streams, const struct turns *t, int direction)
+/* Along k: weights and inputs. direction: 1 or -1. */
+static void walk_k(struct matmul *m, const struct turns *t, int direction)
 {
-	for (unsigned s = first; s < first + streams; s++)
-		if (s == first || m->w[s].at[0].r != m->w[first].at[0].r)
-			walk_turns(m, m->w[s].at[0], t, direction * turn_bytes(m));
+	walk_turns(m, m->w, t, direction * turn_bytes(m));
 	walk_turns(m, m->x, t, direction * (int64_t)m->iteration_k * (m->int8 ? 1 : 4));
 	if (m->int8)
 		walk_turns(m, m->xs, t, direction * (int64_t)(m->iteration_k / 8));
@@ -126,17 +118,16 @@ static ir_f load_input(struct ir *b, const struct weight_tile *t, unsigned c, un
 	return ir_fbcast(b, t->x, (int32_t)(c * (unsigned)t->x_stride + k * 4));
 }
 
-/* v counts row vectors over all streams. */
 static void add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f w, ir_f x)
 {
-	ir_f acc = t->acc[v * t->columns + c];
+	ir_f acc = weight_acc(t, v, c);
 	ir_set_f(b, acc, ir_ffma(b, w, x, acc));
 }
 
 static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned k)
 {
 	const struct weight_format *f = m->format;
-	unsigned n = t->streams * t->vectors;
+	unsigned n = t->vectors;
 	int32_t unit_disp = (int32_t)(k / f->unit_k * f->unit_bytes);
 	unsigned index = k % f->unit_k / f->step;
 	ir_f w[WEIGHT_MAX_ACC][WEIGHT_MAX_STEP], x[TEMPLATE_MAX_COLUMNS][WEIGHT_MAX_STEP];
@@ -147,7 +138,7 @@ static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned
 		for (unsigned i = 0; i < f->step; i++)
 			x[c][i] = load_input(m->b, t, c, k + i);
 	for (unsigned v = 0; v < n; v++) {
-		f->load(m->b, &t->w[v / t->vectors], unit_disp, t->first_vector + v % t->vectors, index, w[v]);
+		f->load(m->b, &t->w, unit_disp, t->first_vector + v, index, w[v]);
 		for (unsigned i = 0; inputs_first && i < f->step; i++)
 			for (unsigned c = 0; c < t->columns; c++)
 				add_product(m->b, t, v, c, w[v][i], inputs_again ? load_input(m->b, t, c, k + i) : x[c][i]);
@@ -160,14 +151,17 @@ static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned
 		}
 }
 
+static bool single_part(const struct matmul *m)
+{
+	return m->part_columns == m->columns && m->part_vectors == m->row_vectors;
+}
+
 static void dot_turn(struct matmul *m, const struct weight_tile *t)
 {
 	const struct weight_format *f = m->format;
 
-	if (m->together)
-		for (unsigned s = 0; s < t->streams; s++)
-			for (int64_t at = 0; at < turn_bytes(m); at += MATMUL_LINE)
-				ir_prefetch(m->b, t->w[s].at[0], t->w[s].disp + (int32_t)at + MATMUL_PREFETCH);
+	for (int64_t at = 0; single_part(m) && at < turn_bytes(m); at += MATMUL_LINE)
+		ir_prefetch(m->b, m->w, (int32_t)at + MATMUL_PREFETCH);
 	if (m->int8)
 		for (unsigned k = 0; k < m->iteration_k; k += f->unit_k)
 			f->dot_int8(m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
@@ -176,70 +170,64 @@ static void dot_turn(struct matmul *m, const struct weight_tile *t)
 			dot_f32_step(m, t, k);
 }
 
-/* One part over `turns` turns: streams first, first + 1, ..., `columns` columns from m->x, row vectors from `vector` on. Leaves the addresses at
- * the end in k. */
-static void dot_part(struct matmul *m, unsigned first, unsigned streams, unsigned columns, unsigned vector, const struct turns *turns)
+/* One part over `turns` turns: `columns` columns from m->x, row vectors from `vector` on. Leaves the addresses at the end in k. */
+static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const struct turns *turns)
 {
 	struct ir *b = m->b;
-	struct weight_tile t = { .streams = streams, .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .x = m->x, .xs = m->xs };
-	unsigned n = streams * t.vectors * columns;
+	/* Arrays of every lane size start at row 0, so one register serves all. */
+	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { { m->w, m->w, m->w } },
+	                         .x = m->x, .xs = m->xs, .sums = m->sums_at_once };
+	unsigned n = t.vectors * columns;
 	static const struct turns one = { .known = true, .n = 1 };
 	int32_t disp[WEIGHT_MAX_ACC];
 
 	t.x_stride = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
 	t.xs_stride = (int32_t)(m->kp / 8);
-	memcpy(t.w, m->w + first, streams * sizeof t.w[0]);
 	for (unsigned i = 0; i < n; i++) {
-		unsigned stream = first + i / columns / t.vectors, v = vector + i / columns % t.vectors;
-		disp[i] = (int32_t)((stream * m->columns + i % columns) * 128 + v * b->lanes * 4);
+		disp[i] = (int32_t)(i % columns * 128 + (vector + i / columns) * b->lanes * 4);
 		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
 	}
 	ir_loop(b, turns->known ? ir_sconst(b, turns->n) : turns->s);
 	dot_turn(m, &t);
-	walk_k(m, first, streams, &one, 1);
+	walk_k(m, &one, 1);
 	ir_endloop(b);
 	for (unsigned i = 0; i < n; i++)
 		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, ir_fload(b, m->sum, disp[i], 0), t.acc[i]), disp[i], 0);
 }
 
-static bool single_part(const struct matmul *m)
-{
-	return m->part_columns == m->columns && m->part_vectors == m->row_vectors;
-}
-
-/* All row vectors of some streams by `columns` columns from m->x; leaves the addresses as they were. */
-static void dot_vectors(struct matmul *m, unsigned first, unsigned streams, unsigned columns, const struct turns *turns)
+/* All row vectors by `columns` columns from m->x; leaves the addresses as they were. */
+static void dot_vectors(struct matmul *m, unsigned columns, const struct turns *turns)
 {
 	for (unsigned v = 0; v < m->row_vectors; v += m->part_vectors) {
-		dot_part(m, first, streams, columns, v, turns);
-		walk_k(m, first, streams, turns, -1);
+		dot_part(m, columns, v, turns);
+		walk_k(m, turns, -1);
 	}
 }
 
-static void dot_segment(struct matmul *m, unsigned first, unsigned streams, const struct turns *turns)
+static void dot_segment(struct matmul *m, const struct turns *turns)
 {
 	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns;
 
 	if (single_part(m)) {
-		dot_part(m, first, streams, m->columns, 0, turns);
+		dot_part(m, m->columns, 0, turns);
 		return;
 	}
 	if (full > 1)
 		ir_loop(m->b, ir_sconst(m->b, full));
-	dot_vectors(m, first, streams, m->part_columns, turns);
+	dot_vectors(m, m->part_columns, turns);
 	if (full > 1 || rest)
 		walk_columns(m, (int)m->part_columns);
 	if (full > 1)
 		ir_endloop(m->b);
 	if (rest)
-		dot_vectors(m, first, streams, rest, turns);
+		dot_vectors(m, rest, turns);
 	if (full > 1 || rest)
 		walk_columns(m, -(int)(full * m->part_columns));
-	walk_k(m, first, streams, turns, 1);
+	walk_k(m, turns, 1);
 }
 
 /* The span at the addresses, its totals into m->sum. */
-static void dot_span(struct matmul *m, unsigned first, unsigned streams)
+static void dot_span(struct matmul *m)
 {
 	struct ir *b = m->b;
 	/* A chain over int8 blocks has no segments; it is cut only when several parts want to meet the same weights in the cache. */
@@ -247,16 +235,16 @@ static void dot_span(struct matmul *m, unsigned first, unsigned streams)
 	unsigned span = m->span_k / m->iteration_k, segment = length / m->iteration_k, segments = (span + segment - 1) / segment;
 	struct turns turns = { .known = segments == 1 || span % segment == 0, .n = span < segment ? span : segment };
 
-	for (unsigned i = first * m->columns * m->row_vectors; i < (first + streams) * m->columns * m->row_vectors; i++)
+	for (unsigned i = 0; i < m->columns * m->row_vectors; i++)
 		ir_fstore(b, m->sum, ir_fconst(b, 0.0f), (int32_t)(i * b->lanes * 4), 0);
 	if (segments == 1) {
-		dot_segment(m, first, streams, &turns);
+		dot_segment(m, &turns);
 		return;
 	}
 	ir_s number = ir_loop(b, ir_sconst(b, segments));
 	if (!turns.known)
 		turns.s = ir_smin(b, ir_saddi(b, ir_smuli(b, number, -(int64_t)segment), span), ir_sconst(b, segment));
-	dot_segment(m, first, streams, &turns);
+	dot_segment(m, &turns);
 	ir_endloop(b);
 }
 
@@ -267,7 +255,7 @@ static ir_f combine_spans(const struct matmul *m, ir_a sum, int32_t disp)
 	ir_f t[NUMERICS_MAX_SPANS];
 
 	for (unsigned i = 0; i < m->spans; i++)
-		t[i] = ir_fload(m->b, sum, (int32_t)(i * m->streams * m->columns * 128) + disp, 0);
+		t[i] = ir_fload(m->b, sum, (int32_t)(i * m->matrices * m->columns * 128) + disp, 0);
 	for (unsigned n = m->spans; n > 1; n /= 2)
 		for (unsigned i = 0; i < n / 2; i++)
 			t[i] = ir_fadd(m->b, t[2 * i], t[2 * i + 1]);
@@ -279,20 +267,19 @@ static ir_f emit_silu(struct ir *b, ir_f g)
 	return ir_fdiv(b, g, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, g))));
 }
 
-/* Where a column's results go and what joins them, all at the first row of the body's first row block. */
+/* Where a column's results go and what joins them, all at the row block's first row. */
 struct epilogue { ir_a sum, out, outq, outs, bias, bias2; };
 
-static ir_f finish_vector(const struct matmul *m, const struct epilogue *e, unsigned block, int32_t disp)
+static ir_f finish_vector(const struct matmul *m, const struct epilogue *e, int32_t row)
 {
 	struct ir *b = m->b;
 	uint32_t flags = m->key->flags;
-	int32_t row = (int32_t)(block * 128) + disp;
-	ir_f y = combine_spans(m, e->sum, (int32_t)(block * m->columns * 128) + disp);
+	ir_f y = combine_spans(m, e->sum, row);
 
 	if (flags & KEY_BIAS)
 		y = ir_fadd(b, y, ir_fload(b, e->bias, row, 0));
 	if (flags & KEY_SILU_MUL) {
-		ir_f second = combine_spans(m, e->sum, (int32_t)(m->columns * 128) + disp);
+		ir_f second = combine_spans(m, e->sum, (int32_t)(m->columns * 128) + row);
 		if (flags & KEY_BIAS2)
 			second = ir_fadd(b, second, ir_fload(b, e->bias2, row, 0));
 		y = ir_fmul(b, emit_silu(b, y), second);
@@ -305,15 +292,12 @@ static ir_f finish_vector(const struct matmul *m, const struct epilogue *e, unsi
 
 static void finish_column(const struct matmul *m, const struct epilogue *e)
 {
-	unsigned row_blocks = m->key->flags & KEY_SILU_MUL ? 1 : m->streams;
 	ir_f y[MATH_MAX_PARTS];
 
-	for (unsigned block = 0; block < row_blocks; block++) {
-		for (unsigned v = 0; v < m->row_vectors; v++)
-			y[v] = finish_vector(m, e, block, (int32_t)(v * m->b->lanes * 4));
-		if (m->key->flags & KEY_QUANTISED_OUT)
-			quantise_emit_block(m->b, y, e->outq, (int32_t)(block * 32), e->outs, (int32_t)(block * 4));
-	}
+	for (unsigned v = 0; v < m->row_vectors; v++)
+		y[v] = finish_vector(m, e, (int32_t)(v * m->b->lanes * 4));
+	if (m->key->flags & KEY_QUANTISED_OUT)
+		quantise_emit_block(m->b, y, e->outq, 0, e->outs, 0);
 }
 
 /* Column `tile * columns` of a buffer with column_bytes a column. */
@@ -354,90 +338,48 @@ static void finish(struct matmul *m, ir_s block, ir_s tile)
 
 /* ---- the outer loops */
 
-/* The address of a stream's first unit; arrays of every lane size start at row 0, so one register serves all. */
-static struct weight_stream open_stream(const struct matmul *m, unsigned slot, ir_s block)
+/* A row block: `first` and how far the loop has come. Its number is computed where it is needed. */
+struct place { ir_s first, turn; };
+
+static ir_s block_number(const struct matmul *m, const struct place *at)
 {
-	ir_a at = ir_var_a(m->b, ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, block, m->block_bytes)));
-	return (struct weight_stream){ .at = { at, at, at } };
+	return ir_sadd(m->b, at->first, at->turn);
 }
 
-/* All spans of some streams, from inputs of column tile `tile`. */
-static void dot_streams(struct matmul *m, unsigned first, unsigned streams, ir_s tile)
+/* All spans of one matrix, from inputs of column tile `tile`. */
+static void dot_matrix(struct matmul *m, unsigned matrix, const struct place *at, ir_s tile)
 {
 	struct ir *b = m->b;
+	ir_s before = ir_smuli(b, block_number(m, at), m->block_bytes * m->matrices);
 
+	m->w = ir_var_a(b, ir_aadd(b, load_arg(m, matrix ? MATMUL_W2 : MATMUL_W), before));
 	m->x = ir_var_a(b, locate(m, MATMUL_X, tile, (int64_t)m->kp * (m->int8 ? 1 : 4)));
 	if (m->int8)
 		m->xs = ir_var_a(b, locate(m, MATMUL_XS, tile, m->kp / 8));
-	m->sum = ir_var_a(b, m->sums);
+	m->sum = ir_var_a(b, ir_aaddi(b, m->sums, (int64_t)matrix * m->columns * 128));
 	if (m->spans > 1)
 		ir_loop(b, ir_sconst(b, m->spans));
-	dot_span(m, first, streams);
+	dot_span(m);
 	if (m->spans > 1) {
-		walk(m, m->sum, (int64_t)m->streams * m->columns * 128);
+		walk(m, m->sum, (int64_t)m->matrices * m->columns * 128);
 		ir_endloop(b);
 	}
 }
 
-/* A run of row blocks: `first` and how far the loop has come, `step` blocks a turn. The block's number is computed where it is needed. */
-struct blocks { ir_s first, turn; unsigned step; };
-
-static ir_s block_number(const struct matmul *m, const struct blocks *at)
-{
-	return ir_sadd(m->b, at->first, at->step == 2 ? ir_sshli(m->b, at->turn, 1) : at->turn);
-}
-
-static void emit_tile(struct matmul *m, const struct blocks *at, ir_s tile)
-{
-	bool silu = m->key->flags & KEY_SILU_MUL;
-	unsigned streams = m->together ? m->streams : 1;
-
-	for (unsigned s = 0; s < m->streams; s += streams) {
-		for (unsigned i = s; i < s + streams; i++)
-			if (i == 0 || silu) {
-				m->w[i] = open_stream(m, i ? MATMUL_W2 : MATMUL_W, block_number(m, at));
-			} else {
-				m->w[i] = m->w[0];
-				m->w[i].disp = (int32_t)m->block_bytes;
-			}
-		dot_streams(m, s, streams, tile);
-	}
-	finish(m, block_number(m, at), tile);
-}
-
-/* `count` steps of `step` row blocks from `first` on, and every column tile. */
-static void emit_blocks(struct matmul *m, ir_s first, ir_s count, unsigned step)
-{
-	struct ir *b = m->b;
-	struct blocks at = { .first = first, .step = step };
-
-	at.turn = ir_loop(b, count);
-	emit_tile(m, &at, ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8)));
-	ir_endloop(b);
-	ir_endloop(b);
-}
-
-/* Two row blocks at once, and the last one alone when the number of blocks is odd. */
-static void emit_pairs(struct matmul *m, unsigned regs)
-{
-	struct ir *b = m->b;
-	ir_s begin = ir_begin(b), end = ir_end(b), pairs = ir_sconst(b, m->blocks / 2);
-
-	emit_blocks(m, ir_sshli(b, begin, 1), ir_ssub(b, ir_smin(b, end, pairs), begin), 2);
-	if (m->blocks % 2) {
-		shape_parts(m, regs, 1);
-		emit_blocks(m, ir_sconst(b, m->blocks - 1), ir_ssub(b, end, ir_smax(b, begin, pairs)), 1);
-	}
-}
-
-static void emit_singles(struct matmul *m)
+static void emit_blocks(struct matmul *m)
 {
 	struct ir *b = m->b;
 	unsigned per_unit = m->key->row_blocks;
-	ir_s begin = ir_smuli(b, ir_begin(b), per_unit);
+	struct place at = { .first = ir_smuli(b, ir_begin(b), per_unit) };
 	ir_s end = ir_smin(b, ir_smuli(b, ir_end(b), per_unit), ir_sconst(b, m->blocks));
 
-	emit_blocks(m, begin, ir_ssub(b, end, begin), 1);
+	at.turn = ir_loop(b, ir_ssub(b, end, at.first));
+	ir_s tile = ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8));
+	for (unsigned matrix = 0; matrix < m->matrices; matrix++)
+		dot_matrix(m, matrix, &at, tile);
+	finish(m, block_number(m, &at), tile);
+	ir_endloop(b);
+	ir_endloop(b);
 }
 
 static const char *refusal(const struct matmul *m)
@@ -484,16 +426,10 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	m.spans = numerics_spans(key->k);
 	m.span_k = m.kp / m.spans;
 	m.iteration_k = m.format->unit_k > 16 ? m.format->unit_k : 16;
-	bool silu = key->flags & KEY_SILU_MUL;
+	m.matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
+	shape_parts(&m, target->vector_regs);
 	m.arg = ir_arg(b);
-	shape_parts(&m, target->vector_regs, silu || key->row_blocks == 2 ? 2 : 1);
-	bool pairs = !silu && m.streams == 2 && m.together && m.blocks > 1;
-	if (!silu && !pairs)
-		shape_parts(&m, target->vector_regs, 1);
-	m.sums = ir_local(b, (int64_t)m.spans * m.streams * m.columns * 128);
-	if (pairs)
-		emit_pairs(&m, target->vector_regs);
-	else
-		emit_singles(&m);
+	m.sums = ir_local(b, (int64_t)m.spans * m.matrices * m.columns * 128);
+	emit_blocks(&m);
 	return true;
 }

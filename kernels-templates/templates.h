@@ -22,7 +22,9 @@
 
 /* KEY_MATMUL: out[column][row] = dot(W[row], x[column]) (+ epilogue). key: rows, k, columns (tile width 1..TEMPLATE_MAX_COLUMNS), weight, activation
  * (F32 or Q8_0), row_blocks (1 or 2: blocks of 32 rows per unit), flags BIAS RESIDUAL SILU_MUL BIAS2 QUANTISED_OUT.
- * Unit u: row blocks u*row_blocks ...; the launch never asks for a block past the last. QUANTISED_OUT needs no other unit's rows (a block is 32). */
+ * Unit u: row blocks u*row_blocks ...; the launch never asks for a block past the last. QUANTISED_OUT needs no other unit's rows (a block is 32).
+ * SILU_MUL: the blocks of its two matrices alternate in memory, so that both are one stream: block i of W lies at W + 2*i*weight_block_bytes(),
+ * of W2 at W2 + 2*i*weight_block_bytes(), and W2 is W + weight_block_bytes(). Bias vectors are f32 [kp(rows)], pads +0. */
 enum { MATMUL_W, MATMUL_X, MATMUL_XS, MATMUL_OUT, MATMUL_TILES /* column tiles, each key.columns wide */, MATMUL_BIAS, MATMUL_W2, MATMUL_BIAS2,
        MATMUL_OUTQ, MATMUL_OUTS, MATMUL_ARGS };
 enum { TEMPLATE_MAX_COLUMNS = 8 };
@@ -53,7 +55,7 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 /* ---- weight formats: one file each (wf_*.c): packing, and how a template reads the next k of its row */
 bool weight_supported(enum dtype t);                                   /* as a matrix */
 uint64_t weight_block_bytes(enum dtype t, uint64_t k);                 /* one block of 32 rows */
-uint64_t weight_packed_bytes(enum dtype t, uint64_t rows, uint64_t k);
+uint64_t weight_packed_bytes(enum dtype t, uint64_t rows, uint64_t k);   /* all blocks, and slack behind them that kernels may read (128 bytes) */
 /* Packs 32 rows given by pointer to each row's file bytes (NULL: a zero row) into dst, weight_block_bytes() long. Any CPU. */
 void weight_pack_block(enum dtype t, void *dst, const void *const row[32], uint64_t k);
 /* One row of file bytes to f32, as the format defines it (tests, vectors, host use). */

@@ -13,23 +13,22 @@
 #include "kernels-templates/templates.h"
 
 /* Where the current unit of 32 rows lies, seen from arrays with lanes of 1, 2 and 4 bytes: a kernel that starts at row r has added r * 1, r * 2
- * and r * 4. at[] of a lane size the format does not have is not set. Users add disp to every displacement. */
+ * and r * 4. at[] of a lane size the format does not have need not be set. */
 enum { WEIGHT_LANE_1, WEIGHT_LANE_2, WEIGHT_LANE_4, WEIGHT_LANES };
-struct weight_stream { ir_a at[WEIGHT_LANES]; int32_t disp; };
+struct weight_stream { ir_a at[WEIGHT_LANES]; };
 
-/* Bounds of a tile; acc is filled stream by stream, vector by vector, column by column. */
-enum { WEIGHT_MAX_STREAMS = 2, WEIGHT_MAX_ACC = 32, WEIGHT_MAX_STEP = 4 };
+enum { WEIGHT_MAX_ACC = 32, WEIGHT_MAX_STEP = 4 };
 
-/* A tile of dot products: for each stream row vectors first_vector, ... (`vectors` of them), by `columns` columns of activations. */
+/* A tile of dot products: row vectors first_vector, ... (`vectors` of them) by `columns` columns of activations. */
 struct weight_tile {
-	unsigned streams, vectors, first_vector, columns;
-	struct weight_stream w[WEIGHT_MAX_STREAMS];
+	unsigned vectors, first_vector, columns;
+	unsigned sums;                       /* integer sums that registers may hold beside the accumulators, at least `columns` */
+	struct weight_stream w;
 	ir_a x, xs;                          /* first column at the current k: elements; with int8 also scales */
 	int32_t x_stride, xs_stride;         /* bytes from a column to the next */
 	ir_f acc[WEIGHT_MAX_ACC];            /* variables */
 };
-static inline ir_f weight_acc(const struct weight_tile *t, unsigned stream, unsigned v, unsigned c)
-{ return t->acc[(stream * t->vectors + v) * t->columns + c]; }
+static inline ir_f weight_acc(const struct weight_tile *t, unsigned v, unsigned c) { return t->acc[v * t->columns + c]; }
 
 struct weight_format {
 	enum dtype type;

@@ -8,7 +8,7 @@
 
 static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
 {
-	ir_i pair = ir_iload(b, w->at[WEIGHT_LANE_4], w->disp + unit_disp + (int32_t)(v * b->lanes * 4));
+	ir_i pair = ir_iload(b, w->at[WEIGHT_LANE_4], unit_disp + (int32_t)(v * b->lanes * 4));
 	out[0] = ir_fbits(b, ir_ishl(b, pair, 16));
 	out[1] = ir_fbits(b, ir_iand(b, pair, ir_iconst(b, (int32_t)0xffff0000)));
 }

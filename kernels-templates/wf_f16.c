@@ -4,7 +4,7 @@
 
 static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
 {
-	out[0] = ir_fload_h(b, w->at[WEIGHT_LANE_2], w->disp + unit_disp + (int32_t)(v * b->lanes * 2));
+	out[0] = ir_fload_h(b, w->at[WEIGHT_LANE_2], unit_disp + (int32_t)(v * b->lanes * 2));
 }
 
 static void pack(void *dst, const void *const row[32], uint64_t k)

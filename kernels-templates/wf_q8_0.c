@@ -9,12 +9,12 @@ enum { FILE_BYTES = 34, GROUPS = 8, QUANTS = 64 /* offset in the unit */, UNIT =
 
 static ir_f load_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v)
 {
-	return ir_fload_h(b, w->at[WEIGHT_LANE_2], w->disp + unit_disp + (int32_t)(v * b->lanes * 2));
+	return ir_fload_h(b, w->at[WEIGHT_LANE_2], unit_disp + (int32_t)(v * b->lanes * 2));
 }
 
 static ir_i load_quants(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned group)
 {
-	return ir_iload(b, w->at[WEIGHT_LANE_4], w->disp + unit_disp + QUANTS + (int32_t)(group * 128 + v * b->lanes * 4));
+	return ir_iload(b, w->at[WEIGHT_LANE_4], unit_disp + QUANTS + (int32_t)(group * 128 + v * b->lanes * 4));
 }
 
 static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
@@ -27,28 +27,33 @@ static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp,
 	}
 }
 
+/* The row vectors' integer sums side by side when registers hold them all: weights are then read in their order, which memory rewards,
+ * and an input serves every vector. Else vector by vector. Columns innermost: what a lowering derives from the weights is made once. */
 static void dot_int8(struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index)
 {
-	ir_i zero = ir_iconst(b, 0);
-	for (unsigned s = 0; s < t->streams; s++)
-		for (unsigned v = 0; v < t->vectors; v++) {
-			ir_i sum[TEMPLATE_MAX_COLUMNS];
-			/* Columns innermost: what a lowering derives from q is made once. */
-			for (unsigned g = 0; g < GROUPS; g++) {
-				ir_i q = load_quants(b, &t->w[s], unit_disp, t->first_vector + v, g);
+	unsigned n = t->vectors * t->columns <= t->sums ? t->vectors : 1;
+
+	for (unsigned first = 0; first < t->vectors; first += n) {
+		ir_i sum[WEIGHT_MAX_ACC], x = { 0 };
+		for (unsigned g = 0; g < GROUPS; g++)
+			for (unsigned v = 0; v < n; v++) {
+				ir_i q = load_quants(b, &t->w, unit_disp, t->first_vector + first + v, g);
 				for (unsigned c = 0; c < t->columns; c++) {
-					ir_i x = ir_ibcast(b, t->x, (int32_t)(c * (unsigned)t->x_stride + index * 32 + g * 4));
-					sum[c] = ir_dot4(b, q, x, g ? sum[c] : zero);
+					ir_i *s = &sum[v * t->columns + c];
+					if (v == 0 || t->columns > 1)
+						x = ir_ibcast(b, t->x, (int32_t)(c * (unsigned)t->x_stride + index * 32 + g * 4));
+					*s = ir_dot4(b, q, x, g ? *s : ir_iconst(b, 0));
 				}
 			}
-			ir_f scale = load_scale(b, &t->w[s], unit_disp, t->first_vector + v);
+		for (unsigned v = 0; v < n; v++) {
+			ir_f scale = load_scale(b, &t->w, unit_disp, t->first_vector + first + v);
 			for (unsigned c = 0; c < t->columns; c++) {
 				ir_f both = ir_fmul(b, scale, ir_fbcast(b, t->xs, (int32_t)(c * (unsigned)t->xs_stride + index * 4)));
-				ir_f acc = weight_acc(t, s, v, c);
-				ir_f whole = ir_i2f(b, sum[c]);
+				ir_f acc = weight_acc(t, first + v, c), whole = ir_i2f(b, sum[v * t->columns + c]);
 				ir_set_f(b, acc, ir_ffma(b, both, whole, acc));
 			}
 		}
+	}
 }
 
 static void pack(void *dst, const void *const row[32], uint64_t k)

@@ -85,23 +85,20 @@ struct matmul {
 	uint32_t flags, columns;
 };
 
-static void matmul_launch(struct builder *b, const struct matmul *m, uint32_t first, uint32_t width, uint32_t tiles,
-                          uint32_t row_blocks, int64_t begin, int64_t end)
+static void matmul_launch(struct builder *b, const struct matmul *m, uint32_t first, uint32_t width, uint32_t tiles, int64_t blocks)
 {
 	struct key key = new_key(b, KEY_MATMUL);
 	enum dtype act = activation_for(b, m->w->type);
 	uint64_t kp = numerics_pad(m->w->k), rp = numerics_pad(m->w->rows);
 
-	if (begin >= end)
-		return;
 	key.weight = (uint8_t)(m->w->type + 1);
 	key.activation = (uint8_t)(act + 1);
 	key.rows = (uint32_t)m->w->rows;
 	key.k = (uint32_t)m->w->k;
 	key.columns = width;
-	key.row_blocks = (uint8_t)row_blocks;
+	key.row_blocks = 1;
 	key.flags = m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
-	uint64_t *a = launch(b, &key, MATMUL_ARGS, begin, end);
+	uint64_t *a = launch(b, &key, MATMUL_ARGS, 0, blocks);
 	a[MATMUL_W] = address(m->w->packed);
 	if (act == DTYPE_Q8_0) {
 		a[MATMUL_X] = address(m->in.q + first * kp);
@@ -120,19 +117,16 @@ static void matmul_launch(struct builder *b, const struct matmul *m, uint32_t fi
 	}
 }
 
-/* One matrix times m->columns columns: tiles of TILE_COLUMNS and a rest; row blocks in pairs when one column leaves the registers for it. */
+/* One matrix times m->columns columns: tiles of TILE_COLUMNS and a rest. */
 static void matmul(struct builder *b, const struct matmul *m)
 {
 	uint32_t width = m->columns < TILE_COLUMNS ? m->columns : TILE_COLUMNS;
 	uint32_t tiles = m->columns / width, rest = m->columns % width;
 	int64_t blocks = (int64_t)((m->w->rows + 31) / 32);
-	uint32_t pair = width == 1 && !m->w2 && blocks > 1 ? 2 : 1;
 
-	matmul_launch(b, m, 0, width, tiles, pair, 0, blocks / pair);
-	if (blocks % pair)
-		matmul_launch(b, m, 0, width, tiles, 1, blocks - 1, blocks);
+	matmul_launch(b, m, 0, width, tiles, blocks);
 	if (rest)
-		matmul_launch(b, m, width * tiles, rest, 1, 1, 0, blocks);
+		matmul_launch(b, m, width * tiles, rest, 1, blocks);
 }
 
 static void norm(struct builder *b, const float *x, const float *weight, bool int8, uint32_t columns, float *out, int8_t *outq, float *outs)

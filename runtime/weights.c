@@ -18,7 +18,7 @@ enum { ARENA_SLACK = 4096, ARENA_ALIGN = 4096, SLICE_BYTES = 4 << 20, MATRICES_P
 struct job {
 	const struct model_tensor *tensor;
 	uint8_t *out;
-	uint64_t blocks, block_bytes;
+	uint64_t blocks, block_bytes, stride;         /* stride: bytes from a block to the next */
 	uint64_t slice_blocks, slices, first_slice;   /* work is handed out in slices */
 	uint32_t head_dim;
 };
@@ -61,7 +61,7 @@ static void pack_slice(const struct packing *p, const struct job *j, uint64_t sl
 			uint64_t r = b * 32 + i;
 			row[i] = r < t->rows ? t->data + source_row(j, r) * t->row_bytes : NULL;
 		}
-		weight_pack_block(t->type, j->out + b * j->block_bytes, row, t->cols);
+		weight_pack_block(t->type, j->out + b * j->stride, row, t->cols);
 	}
 	model_drop_pages(p->model, t, r0 * t->row_bytes, (r1 - r0) * t->row_bytes);
 }
@@ -92,7 +92,7 @@ static void pack_worker(void *user, int worker, int workers)
 }
 
 /* Collects the matrices in the order a token reads them, so that one token streams the arena from front to back. */
-struct entry { const struct model_tensor *tensor; struct weights_matrix *matrix; };
+struct entry { const struct model_tensor *tensor; struct weights_matrix *matrix; enum { ALONE, FIRST_OF_TWO, SECOND_OF_TWO } place; };
 
 static size_t list_matrices(struct entry *e, const struct model *m, struct weights *w)
 {
@@ -100,17 +100,39 @@ static size_t list_matrices(struct entry *e, const struct model *m, struct weigh
 	size_t n = 0;
 
 	if (!s->tied)
-		e[n++] = (struct entry){ &s->embed, &w->embed };
+		e[n++] = (struct entry){ &s->embed, &w->embed, ALONE };
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
 		struct weights_layer *wl = &w->layer[i];
-		const struct entry seven[MATRICES_PER_LAYER] = { { &l->q, &wl->q }, { &l->k, &wl->k }, { &l->v, &wl->v }, { &l->o, &wl->o },
-			{ &l->gate, &wl->gate }, { &l->up, &wl->up }, { &l->down, &wl->down } };
+		const struct entry seven[MATRICES_PER_LAYER] = { { &l->q, &wl->q, ALONE }, { &l->k, &wl->k, ALONE }, { &l->v, &wl->v, ALONE },
+			{ &l->o, &wl->o, ALONE }, { &l->gate, &wl->gate, FIRST_OF_TWO }, { &l->up, &wl->up, SECOND_OF_TWO }, { &l->down, &wl->down, ALONE } };
 		memcpy(e + n, seven, sizeof seven);
 		n += MATRICES_PER_LAYER;
 	}
-	e[n++] = (struct entry){ s->tied ? &s->embed : &s->lm_head, &w->lm_head };
+	e[n++] = (struct entry){ s->tied ? &s->embed : &s->lm_head, &w->lm_head, ALONE };
 	return n;
+}
+
+/* Where the job's matrix goes, `at` bytes into the arena; returns where the next one goes. Two matrices of one kernel alternate block by block. */
+static uint64_t place_job(struct job *j, const struct entry *e, uint8_t *arena, uint64_t at)
+{
+	bool two = e->place != ALONE;
+	j->stride = j->block_bytes * (two ? 2 : 1);
+	j->out = arena + at + (e->place == SECOND_OF_TWO ? j->block_bytes : 0);
+	if (e->place == FIRST_OF_TWO)
+		return at;
+	return at + (j->blocks * j->stride + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+}
+
+/* Matrices whose blocks alternate must have the same blocks. */
+static bool check_two(const struct entry *first, const struct entry *second, struct error *err)
+{
+	const struct model_tensor *a = first->tensor, *b = second->tensor;
+	if (a->type == b->type && a->rows == b->rows && a->cols == b->cols)
+		return true;
+	return error_set(err, ERROR_UNSUPPORTED, "a layer's gate matrix is %s %llux%llu and its up matrix %s %llux%llu; they must be alike",
+	                 dtype_table[a->type].name, (unsigned long long)a->rows, (unsigned long long)a->cols, dtype_table[b->type].name,
+	                 (unsigned long long)b->rows, (unsigned long long)b->cols);
 }
 
 static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p, struct error *err)
@@ -130,14 +152,18 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 		for (size_t i = 0; i < p->n_jobs; i++) {
 			const struct model_tensor *t = e[i].tensor;
 			struct job *j = &p->job[i];
-			*j = (struct job){ .tensor = t, .out = w->arena + at, .blocks = (t->rows + 31) / 32,
+			if (e[i].place == SECOND_OF_TWO && !check_two(&e[i - 1], &e[i], err)) {
+				free(e);
+				return false;
+			}
+			*j = (struct job){ .tensor = t, .blocks = (t->rows + 31) / 32,
 			                   .block_bytes = weight_block_bytes(t->type, t->cols), .head_dim = s->head_dim };
+			at = place_job(j, &e[i], w->arena, at);
 			j->slice_blocks = SLICE_BYTES / j->block_bytes ? SLICE_BYTES / j->block_bytes : 1;
 			j->slices = (j->blocks + j->slice_blocks - 1) / j->slice_blocks;
 			j->first_slice = i ? p->job[i - 1].first_slice + p->job[i - 1].slices : 0;
 			p->slices = j->first_slice + j->slices;
 			*e[i].matrix = (struct weights_matrix){ .type = t->type, .rows = t->rows, .k = t->cols, .packed = j->out };
-			at += (j->blocks * j->block_bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 			if (pass == 0 && e[i].tensor != &s->embed)
 				w->token_bytes += j->blocks * j->block_bytes;
 			else if (pass == 0 && s->tied)

@@ -13,7 +13,7 @@
 struct weights_matrix {
 	enum dtype type;
 	uint64_t rows, k;
-	const uint8_t *packed;              /* blocks of 32 rows (templates.h) */
+	const uint8_t *packed;              /* blocks of 32 rows (templates.h); those of gate and up alternate */
 };
 
 struct weights_layer {
