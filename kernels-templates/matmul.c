@@ -38,6 +38,10 @@ struct matmul {
 
 	ir_a arg, sums;
 	ir_a w, x, xs, sum;                  /* walking */
+
+	/* Weights asked for by a turn: `lines` lines from w + ahead + lines_at (ahead.r 0: none) on. */
+	ir_s ahead;
+	int64_t lines_at, lines;
 };
 
 /* ---- shape of the parts */
@@ -160,8 +164,9 @@ static void dot_turn(struct matmul *m, const struct weight_tile *t)
 {
 	const struct weight_format *f = m->format;
 
-	for (int64_t at = 0; single_part(m) && at < turn_bytes(m); at += MATMUL_LINE)
-		ir_prefetch(m->b, m->w, (int32_t)at + MATMUL_PREFETCH);
+	ir_a from = m->ahead.r ? ir_aadd(m->b, m->w, m->ahead) : m->w;
+	for (int64_t i = 0; i < m->lines; i++)
+		ir_prefetch(m->b, from, (int32_t)(m->lines_at + i * MATMUL_LINE));
 	if (m->int8)
 		for (unsigned k = 0; k < m->iteration_k; k += f->unit_k)
 			f->dot_int8(m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
@@ -201,24 +206,33 @@ static void dot_vectors(struct matmul *m, unsigned columns, const struct turns *
 	for (unsigned v = 0; v < m->row_vectors; v += m->part_vectors) {
 		dot_part(m, columns, v, turns);
 		walk_k(m, turns, -1);
+		m->lines_at += m->lines * MATMUL_LINE;
 	}
 }
 
-static void dot_segment(struct matmul *m, const struct turns *turns)
+/* A segment in several parts. Each part asks for its share of the next segment's lines. */
+static void dot_parts(struct matmul *m, const struct turns *turns)
 {
-	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns;
+	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns, groups = m->row_vectors / m->part_vectors;
+	/* Which column part this is takes a register to say; int8 kernels that count their turns have none left and let every part ask. */
+	bool by_columns = full > 1 && (turns->known || !m->int8);
+	unsigned shares = by_columns ? (full + (rest > 0)) * groups : groups;
+	int64_t next = (int64_t)NUMERICS_SEGMENT / m->format->unit_k * m->format->unit_bytes, lines = turn_bytes(m) / MATMUL_LINE;
 
-	if (single_part(m)) {
-		dot_part(m, m->columns, 0, turns);
-		return;
+	m->lines = (lines + shares - 1) / shares;
+	m->lines_at = next;
+	if (full > 1) {
+		ir_s number = ir_loop(m->b, ir_sconst(m->b, full));
+		if (by_columns)
+			m->ahead = ir_smuli(m->b, number, groups * m->lines * MATMUL_LINE);
 	}
-	if (full > 1)
-		ir_loop(m->b, ir_sconst(m->b, full));
 	dot_vectors(m, m->part_columns, turns);
 	if (full > 1 || rest)
 		walk_columns(m, (int)m->part_columns);
 	if (full > 1)
 		ir_endloop(m->b);
+	m->ahead.r = 0;
+	m->lines_at = next + (by_columns ? full * groups * m->lines * MATMUL_LINE : 0);
 	if (rest)
 		dot_vectors(m, rest, turns);
 	if (full > 1 || rest)
@@ -226,24 +240,62 @@ static void dot_segment(struct matmul *m, const struct turns *turns)
 	walk_k(m, turns, 1);
 }
 
-/* The span at the addresses, its totals into m->sum. */
-static void dot_span(struct matmul *m)
+static void dot_segment(struct matmul *m, const struct turns *turns)
+{
+	if (single_part(m)) {
+		m->lines = (turn_bytes(m) + MATMUL_LINE - 1) / MATMUL_LINE;
+		m->lines_at = MATMUL_PREFETCH;
+		dot_part(m, m->columns, 0, turns);
+	} else {
+		dot_parts(m, turns);
+	}
+}
+
+static int64_t span_bytes(const struct matmul *m)
+{
+	return (int64_t)m->matrices * m->columns * 128;
+}
+
+static void clear_sums(struct matmul *m, ir_a from)
 {
 	struct ir *b = m->b;
-	/* A chain over int8 blocks has no segments; it is cut only when several parts want to meet the same weights in the cache. */
-	unsigned length = m->int8 && single_part(m) ? m->span_k : NUMERICS_SEGMENT;
-	unsigned span = m->span_k / m->iteration_k, segment = length / m->iteration_k, segments = (span + segment - 1) / segment;
+	ir_a at = ir_var_a(b, from);
+
+	ir_loop(b, ir_sconst(b, m->spans));
+	for (unsigned i = 0; i < m->columns * m->row_vectors; i++)
+		ir_fstore(b, at, ir_fconst(b, 0.0f), (int32_t)(i * b->lanes * 4), 0);
+	walk(m, at, span_bytes(m));
+	ir_endloop(b);
+}
+
+/* How much k the parts of a tile do before they come back for the next columns. A float chain ends with its segment; an int8 chain may be
+ * cut anywhere, or nowhere, so an even share of the span that the first-level cache holds is taken where there is one. */
+static unsigned stretch(const struct matmul *m)
+{
+	if (!m->int8)
+		return NUMERICS_SEGMENT;
+	if (single_part(m))
+		return m->span_k;
+	for (unsigned n = 2 * NUMERICS_SEGMENT; n >= NUMERICS_SEGMENT / 2; n -= NUMERICS_BLOCK)
+		if (m->span_k % n == 0 && n % m->iteration_k == 0)
+			return n;
+	return NUMERICS_SEGMENT;
+}
+
+/* All spans of a matrix at the addresses, totals into the sums at `from`. One loop runs over the segments of all spans. */
+static void dot_spans(struct matmul *m, ir_a from)
+{
+	struct ir *b = m->b;
+	unsigned span = m->span_k / m->iteration_k, segment = stretch(m) / m->iteration_k, segments = (span + segment - 1) / segment;
 	struct turns turns = { .known = segments == 1 || span % segment == 0, .n = span < segment ? span : segment };
 
-	for (unsigned i = 0; i < m->columns * m->row_vectors; i++)
-		ir_fstore(b, m->sum, ir_fconst(b, 0.0f), (int32_t)(i * b->lanes * 4), 0);
-	if (segments == 1) {
-		dot_segment(m, &turns);
-		return;
+	clear_sums(m, from);
+	ir_s number = ir_loop(b, ir_sconst(b, m->spans * segments)), in_span = segments > 1 ? ir_sdivi(b, number, segments) : number;
+	m->sum = ir_var_a(b, ir_aadd(b, from, ir_smuli(b, in_span, span_bytes(m))));
+	if (!turns.known) {
+		ir_s done = ir_smuli(b, ir_ssub(b, number, ir_smuli(b, in_span, segments)), segment);
+		turns.s = ir_smin(b, ir_ssub(b, ir_sconst(b, span), done), ir_sconst(b, segment));
 	}
-	ir_s number = ir_loop(b, ir_sconst(b, segments));
-	if (!turns.known)
-		turns.s = ir_smin(b, ir_saddi(b, ir_smuli(b, number, -(int64_t)segment), span), ir_sconst(b, segment));
 	dot_segment(m, &turns);
 	ir_endloop(b);
 }
@@ -255,7 +307,7 @@ static ir_f combine_spans(const struct matmul *m, ir_a sum, int32_t disp)
 	ir_f t[NUMERICS_MAX_SPANS];
 
 	for (unsigned i = 0; i < m->spans; i++)
-		t[i] = ir_fload(m->b, sum, (int32_t)(i * m->matrices * m->columns * 128) + disp, 0);
+		t[i] = ir_fload(m->b, sum, (int32_t)(i * span_bytes(m)) + disp, 0);
 	for (unsigned n = m->spans; n > 1; n /= 2)
 		for (unsigned i = 0; i < n / 2; i++)
 			t[i] = ir_fadd(m->b, t[2 * i], t[2 * i + 1]);
@@ -356,14 +408,7 @@ static void dot_matrix(struct matmul *m, unsigned matrix, const struct place *at
 	m->x = ir_var_a(b, locate(m, MATMUL_X, tile, (int64_t)m->kp * (m->int8 ? 1 : 4)));
 	if (m->int8)
 		m->xs = ir_var_a(b, locate(m, MATMUL_XS, tile, m->kp / 8));
-	m->sum = ir_var_a(b, ir_aaddi(b, m->sums, (int64_t)matrix * m->columns * 128));
-	if (m->spans > 1)
-		ir_loop(b, ir_sconst(b, m->spans));
-	dot_span(m);
-	if (m->spans > 1) {
-		walk(m, m->sum, (int64_t)m->matrices * m->columns * 128);
-		ir_endloop(b);
-	}
+	dot_spans(m, ir_aaddi(b, m->sums, (int64_t)matrix * m->columns * 128));
 }
 
 static void emit_blocks(struct matmul *m)
