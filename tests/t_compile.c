@@ -694,7 +694,8 @@ static void test_listing_assembles(void **state)
 	struct compile_options opt = { .dump_asm = fopen(path, "w") };
 	compile(&o, &ir, &opt, NULL);
 	fclose(opt.dump_asm);
-	snprintf(command, sizeof command, "cd %s && as k.s -o k.o && objcopy -O binary -j .text k.o k.bin && objdump -d k.o >k.dis", dir);
+	snprintf(command, sizeof command, "cd %s && as k.s -o k.o && objcopy -O binary -j .text k.o k.bin && objcopy -O binary -j .rodata k.o k.pool &&"
+	         " cat k.pool >>k.bin && objdump -d k.o >k.dis", dir);
 	assert_int_equal(system(command), 0);
 	snprintf(path, sizeof path, "%s/k.bin", dir);
 	FILE *f = fopen(path, "rb");
