@@ -31,6 +31,7 @@ IR_WC(iconst, I) IR_W0(ilane, I) IR_W1(isplat, I, S) IR_W2(iadd, I, I, I) IR_W2(
 IR_W2(iand, I, I, I) IR_W2(ior, I, I, I) IR_W2(ixor, I, I, I) IR_WI(ishl, I, I) IR_WI(ishr, I, I) IR_WI(isar, I, I)
 IR_W2(ishlv, I, I, I) IR_W2(ishrv, I, I, I) IR_W2(imin, I, I, I) IR_W2(imax, I, I, I) IR_W2(ieq, M, I, I) IR_W2(igt, M, I, I)
 IR_W3(isel, I, M, I, I) IR_W1(i2f, F, I) IR_W1(ibits, I, F) IR_W3(dot4, I, I, I, I)
+IR_W2(dot2b, I, I, I) IR_W2(iadd_16, I, I, I) IR_W3(dot2h, I, I, I, I) IR_WI(ilut16, I, I)
 IR_W2(mand, M, M, M) IR_W2(mor, M, M, M) IR_W1(mnot, M, M) IR_WI(fxor, F, F)
 IR_WI(fload_h, F, A) IR_WI(iload, I, A) IR_WI(iload_u8, I, A) IR_WI(iload_s8, I, A) IR_WI(iload_u16, I, A)
 IR_WI(fbcast, F, A) IR_WI(fbcast_h, F, A) IR_WI(ibcast, I, A)

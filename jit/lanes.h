@@ -1,4 +1,4 @@
-/* jit/lanes.h - the arithmetic of one lane that C has no operator for: bit casts, f16, f32 to integer, dot4.
+/* jit/lanes.h - the arithmetic of one lane that C has no operator for: bit casts, f16, f32 to integer, dot products of bytes, byte tables.
  *
  * Owns: the helpers the expressions of ops.def name, in plain C whose results do not depend on the host. Nothing here looks
  * at a kernel. Every function is a chain of selects without a branch or a loop that depends on its input, so that a loop over
@@ -54,6 +54,42 @@ static inline int32_t dot4_i8(int32_t a, int32_t b, int32_t c)
 	const int32_t p2 = (int8_t)(a >> 16 & 0xff) * (int8_t)(b >> 16 & 0xff), p3 = (int8_t)(a >> 24 & 0xff) * (int8_t)(b >> 24 & 0xff);
 
 	return (int32_t)((uint32_t)c + (uint32_t)(p0 + p1 + p2 + p3));
+}
+
+/* Two halves, each the sum of two products that 16 bits hold. */
+static inline int32_t dot2b_u8i8(int32_t a, int32_t b)
+{
+	const int32_t low = (a & 0xff) * (int8_t)(b & 0xff) + (a >> 8 & 0xff) * (int8_t)(b >> 8 & 0xff);
+	const int32_t high = (a >> 16 & 0xff) * (int8_t)(b >> 16 & 0xff) + (a >> 24 & 0xff) * (int8_t)(b >> 24 & 0xff);
+
+	return (int32_t)(((uint32_t)low & 0xffff) | (uint32_t)high << 16);
+}
+
+static inline int32_t iadd_16x2(int32_t a, int32_t b)
+{
+	return (int32_t)((((uint32_t)a + (uint32_t)b) & 0xffff) | (((uint32_t)a & 0xffff0000u) + ((uint32_t)b & 0xffff0000u)));
+}
+
+/* c plus the sum over the two halves of signed a times signed b, wrapping. */
+static inline int32_t dot2_i16(int32_t a, int32_t b, int32_t c)
+{
+	const int32_t low = (int16_t)(a & 0xffff) * (int16_t)(b & 0xffff), high = (int16_t)(a >> 16 & 0xffff) * (int16_t)(b >> 16 & 0xffff);
+
+	return (int32_t)((uint32_t)c + (uint32_t)low + (uint32_t)high);
+}
+
+/* The byte tables of ilut16: the 16 levels that IQ4_NL and IQ4_XS name by 4 bits, and the numbers of FP4 (E2M1), doubled, plus 12. */
+enum { LANES_TABLE_IQ4, LANES_TABLE_FP4, LANES_TABLES };
+static const int8_t lanes_table[LANES_TABLES][16] = {
+	{ -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 },
+	{ 12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0 },
+};
+static inline int32_t ilut16_i8(int32_t a, int64_t table)
+{
+	const int8_t *t = lanes_table[table];
+
+	return (int32_t)((uint32_t)(uint8_t)t[a & 15] | (uint32_t)(uint8_t)t[a >> 8 & 15] << 8 |
+	                 (uint32_t)(uint8_t)t[a >> 16 & 15] << 16 | (uint32_t)(uint8_t)t[a >> 24 & 15] << 24);
 }
 
 #endif

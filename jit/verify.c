@@ -5,6 +5,7 @@
  * instruction, its op and the operand. A new rule belongs here and in ops.def, and gets a refusing test.
  */
 #include "jit/ir.h"
+#include "jit/lanes.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -95,6 +96,8 @@ static bool verify_integer(const struct verify *v, const struct ir_ins *in)
 		return verify_range(v, INT32_MIN, UINT32_MAX);
 	case IR_ishl: case IR_ishr: case IR_isar:
 		return verify_range(v, 0, 31);
+	case IR_ilut16:
+		return verify_range(v, 0, LANES_TABLES - 1);
 	case IR_sshli: case IR_sshri:
 		return verify_range(v, 0, 63);
 	case IR_smuli: case IR_aaddi:

@@ -7,11 +7,13 @@
  */
 #include "jit/x86_select.h"
 
+#include "jit/lanes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 /* A vector constant: made once, before the outermost loop that needs it first. */
-enum constant_kind { CONSTANT_SPLAT, CONSTANT_LANES, CONSTANT_FIRST_N };
+enum constant_kind { CONSTANT_SPLAT, CONSTANT_LANES, CONSTANT_FIRST_N, CONSTANT_TABLE };
 struct constant { uint8_t kind; uint32_t value, reg; size_t before; };
 
 struct open_loop { uint32_t counter, count; int64_t last; bool down; size_t at; };
@@ -298,6 +300,26 @@ static void sel_dot4(struct sel *s, const struct ir_ins *i, const struct sel_rul
 	sel_ins(s, LIR_OP3C, X86_VPMADDWD, four, pair, ones, no_place);
 	if (!first)
 		sel_ins(s, LIR_OP3C, X86_VPADDD, sel_dst(s, i), c, four, no_place);
+}
+
+static void sel_dot2h(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	enum constant_kind kind;
+	uint32_t value;
+	struct place p = no_place;
+	bool first = constant_of(s, i->c, &kind, &value) && kind == CONSTANT_SPLAT && !value;
+	uint32_t a = sel_vec(s, i->a), b = sel_operand(s, i->b, &p), c = first ? 0 : sel_vec(s, i->c);
+	uint32_t both = first ? sel_dst(s, i) : lir_reg(s->l, LIR_VEC);
+	sel_ins(s, LIR_OP3C, r->op, both, a, b, p);
+	if (!first)
+		sel_ins(s, LIR_OP3C, X86_VPADDD, sel_dst(s, i), c, both, no_place);
+}
+
+static void sel_table(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	struct place p = no_place;
+	uint32_t a = sel_operand(s, i->a, &p), table = sel_constant(s, CONSTANT_TABLE, (uint32_t)i->imm);
+	sel_ins(s, LIR_OP3, r->op, sel_dst(s, i), table, a, p);
 }
 
 static void sel_fxor(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
@@ -632,6 +654,8 @@ static const struct sel_rule avx2[IR_OP_COUNT] = {
 	[IR_imin] = BINARY_EITHER(VPMINSD), [IR_imax] = BINARY_EITHER(VPMAXSD),
 	[IR_ieq] = BINARY_EITHER(VPCMPEQD), [IR_igt] = BINARY(VPCMPGTD),
 	[IR_dot4] = RULE(sel_dot4, VPMADDUBSW),
+	[IR_dot2b] = BINARY(VPMADDUBSW), [IR_iadd_16] = BINARY_EITHER(VPADDW), [IR_dot2h] = { sel_dot2h, X86_VPMADDWD, LIR_OP3C, LIR_B, 0 },
+	[IR_ilut16] = { sel_table, X86_VPSHUFB, LIR_OP3, LIR_A, 0 },
 	[IR_mand] = BINARY_EITHER(VPAND), [IR_mor] = BINARY_EITHER(VPOR),
 	[IR_mnot] = { sel_with_constant, X86_VPXOR, LIR_OP3C, 0, 0xffffffff },
 	[IR_fxor] = RULE(sel_fxor, VPERMILPS),
@@ -685,7 +709,10 @@ static void sel_entry(struct sel *s)
 static void constant_lanes(const struct constant *c, uint32_t *lane, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++)
-		lane[k] = c->kind == CONSTANT_SPLAT ? c->value : c->kind == CONSTANT_LANES ? k : k < c->value ? UINT32_MAX : 0;
+		if (c->kind == CONSTANT_TABLE)
+			memcpy(&lane[k], lanes_table[c->value] + k % 4 * 4, 4);
+		else
+			lane[k] = c->kind == CONSTANT_SPLAT ? c->value : c->kind == CONSTANT_LANES ? k : k < c->value ? UINT32_MAX : 0;
 }
 
 /* Puts the constants in their places, which were noted in ascending order. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "jit/ir_build.h"
+#include "jit/lanes.h"
 
 enum { POOL_MAX = 8192, MAX_DEPTH = 4 };
 enum region { REGION_IN, REGION_OUT, REGION_LOCAL };
@@ -266,6 +267,8 @@ static bool random_special(struct generator *g, enum ir_op op)
 	case IR_f2i: result_i(g, ir_f2i(b, below(g, 2) ? tame_f(g) : ir_fmul(b, tame_f(g), ir_fconst(b, 1024.0f)))); return true;
 	case IR_ibits: result_i(g, ir_ibits(b, tame_f(g))); return true;
 	case IR_dot4: result_i(g, ir_dot4(b, any_i(g), ir_ior(b, any_i(g), ir_iconst(b, 0x01010101)), any_i(g))); return true;
+	case IR_dot2b: result_i(g, ir_dot2b(b, ir_iand(b, any_i(g), ir_iconst(b, 0x7f7f7f7f)), any_i(g))); return true;
+	case IR_ilut16: result_i(g, ir_ilut16(b, ir_iand(b, any_i(g), ir_iconst(b, 0x0f0f0f0f)), below(g, LANES_TABLES))); return true;
 	case IR_iconst: result_i(g, ir_iconst(b, (int32_t)random_next(&g->state) >> below(g, 32))); return true;
 	case IR_ishl: case IR_ishr: case IR_isar:
 		result_i(g, (ir_i){ ir_emit(b, op, 0, any_i(g).r, 0, 0, below(g, 32)) });

@@ -17,6 +17,7 @@
 #include "jit/compile.h"
 #include "jit/execmem.h"
 #include "jit/ir_build.h"
+#include "jit/lanes.h"
 #include "tests/random_ir.h"
 
 typedef void (*kernel_fn)(const uint64_t *arg, int64_t begin, int64_t end);
@@ -154,6 +155,10 @@ static void fill_edges(uint32_t *in, enum ir_op op)
 			for (unsigned s = 0; s < 32; s += 8)
 				if ((u >> s & 0xff) == 0x80)
 					u ^= 0x01u << s;
+		if (op == IR_dot2b && k < IN_WORDS / 3)
+			u &= 0x7f7f7f7f;
+		if (op == IR_ilut16)
+			u &= 0x0f0f0f0f;
 		in[k] = u;
 	}
 }
@@ -234,6 +239,9 @@ static void test_vector_ops(void **state)
 		else if (op == IR_fxor)
 			for (unsigned k = 0; k < 3; k++)
 				check_vector_op(op, strides[k]);
+		else if (op == IR_ilut16)
+			for (unsigned k = 0; k < LANES_TABLES; k++)
+				check_vector_op(op, k);
 		else
 			check_vector_op(op, op == IR_fconst ? 0x40490fdb : op == IR_iconst ? -12345 : 0);
 	}

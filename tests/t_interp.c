@@ -14,6 +14,7 @@
 
 #include "jit/interp.h"
 #include "jit/ir_build.h"
+#include "jit/lanes.h"
 #include "tests/random_ir.h"
 
 static float as_float(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
@@ -100,6 +101,34 @@ static uint32_t dot(uint32_t a, uint32_t b, uint32_t c)
 	return (uint32_t)sum;
 }
 
+static uint32_t halves(int64_t low, int64_t high)
+{
+	return (uint32_t)((low & 0xffff) | (high & 0xffff) << 16);
+}
+
+static int64_t dot_bytes(uint32_t a, uint32_t b, int at)
+{
+	return (wide(a << (24 - at)) >> 24 & 0xff) * (wide(b << (24 - at)) >> 24) + (wide(a << (16 - at)) >> 24 & 0xff) * (wide(b << (16 - at)) >> 24);
+}
+
+/* The tables' own rules: FP4 is a sign, two bits of exponent and one of mantissa; the levels of IQ4 as the format lists them. */
+static int level(int entry, int64_t table)
+{
+	static const int levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+	const int exponent = entry >> 1 & 3, mantissa = entry & 1, doubled = exponent ? (2 + mantissa) << (exponent - 1) : mantissa;
+
+	return table == LANES_TABLE_IQ4 ? levels[entry] : entry & 8 ? 12 - doubled : 12 + doubled;
+}
+
+static uint32_t look_up(uint32_t a, int64_t table)
+{
+	uint32_t out = 0;
+
+	for (int k = 0; k < 32; k += 8)
+		out |= (uint32_t)(level((int)(a >> k & 15), table) & 0xff) << k;
+	return out;
+}
+
 /* The second formula for vector rows. a, b, c: bits of the lane (masks: 0 or 1); masks come back as 0 or 1. */
 static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64_t imm, uint32_t lane)
 {
@@ -140,6 +169,10 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_igt: return wide(b) < wide(a);
 	case IR_i2f: return as_bits((float)(double)wide(a));
 	case IR_dot4: return dot(a, b, c);
+	case IR_dot2b: return halves(dot_bytes(a, b, 0), dot_bytes(a, b, 16));
+	case IR_iadd_16: return halves((a % 65536 + b % 65536), (a / 65536 + b / 65536));
+	case IR_dot2h: return (uint32_t)(wide(c) + (wide(a << 16) >> 16) * (wide(b << 16) >> 16) + (wide(a) >> 16) * (wide(b) >> 16));
+	case IR_ilut16: return look_up(a, imm);
 	case IR_mand: return a & b;
 	case IR_mor: return a | b;
 	case IR_mnot: return 1 - a;
@@ -201,7 +234,7 @@ static void combine(struct cases *t)
 
 		if ((t->op == IR_f2i && !(fabsf(as_float(x)) <= 0x1p30f)) || (t->op == IR_dot4 && has_byte_128(y)))
 			continue;
-		t->a[t->n] = x;
+		t->a[t->n] = t->op == IR_dot2b ? x & 0x7f7f7f7f : t->op == IR_ilut16 ? x & 0x0f0f0f0f : x;
 		t->b[t->n] = y;
 		t->c[t->n++] = z;
 	}
@@ -281,7 +314,7 @@ static void test_vector_rows(void **unused)
 	for (unsigned op = 0; op < IR_OP_COUNT; op++) {
 		const struct ir_facts *f = &ir_facts[op];
 		const bool shifts = op == IR_ishl || op == IR_ishr || op == IR_isar;
-		const int immediates = f->imm == IR_IMM__ ? 1 : shifts ? 32 : (int)(sizeof constants / sizeof *constants);
+		const int immediates = f->imm == IR_IMM__ ? 1 : shifts ? 32 : op == IR_ilut16 ? LANES_TABLES : (int)(sizeof constants / sizeof *constants);
 
 		if (!f->expression[0] || f->dst == IR_KIND_S || f->dst == IR_KIND_A || op == IR_isplat)
 			continue;
@@ -291,7 +324,7 @@ static void test_vector_rows(void **unused)
 				struct ir b;
 
 				t->op = (enum ir_op)op;
-				t->imm = f->imm == IR_IMM__ ? 0 : shifts ? k : constants[k];
+				t->imm = f->imm == IR_IMM__ ? 0 : shifts || op == IR_ilut16 ? k : constants[k];
 				combine(t);
 				build_row(&b, t);
 				run_both(&b, arg, 0, (int64_t)(t->n / t->lanes), reset_row, check_row, t);

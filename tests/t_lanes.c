@@ -130,6 +130,17 @@ static int32_t pack(int a, int b, int c, int d)
 	return (int32_t)((uint32_t)(a & 255) | (uint32_t)(b & 255) << 8 | (uint32_t)(c & 255) << 16 | (uint32_t)(d & 255) << 24);
 }
 
+static void test_halves(void **unused)
+{
+	assert_int_equal(dot2b_u8i8(pack(1, 2, 3, 4), pack(5, 6, 7, 8)), 17 | 53 << 16);
+	assert_int_equal(dot2b_u8i8(pack(127, 127, 1, 0), pack(-128, -128, -1, 9)), (int32_t)((uint32_t)(uint16_t)-32512 | 0xffff0000u));
+	assert_int_equal(iadd_16x2((int32_t)0x8001ffff, (int32_t)0x80010001), 0x00020000);
+	assert_int_equal(dot2_i16((int32_t)0x80008000, (int32_t)0x80008000, 0), INT32_MIN);
+	assert_int_equal(dot2_i16((int32_t)0xffff0003, 0x00050007, 100), 100 + 21 - 5);
+	assert_int_equal(ilut16_i8(0x0f080700, LANES_TABLE_IQ4), pack(-127, -10, 1, 113));
+	assert_int_equal(ilut16_i8(0x0f080700, LANES_TABLE_FP4), pack(12, 24, 12, 0));
+}
+
 static void test_dot4(void **unused)
 {
 	assert_int_equal(dot4_i8(pack(1, 2, 3, 4), pack(5, 6, 7, 8), 100), 170);
@@ -151,7 +162,7 @@ int main(void)
 		cmocka_unit_test(test_narrow_extremes),
 		cmocka_unit_test(test_hardware),
 		cmocka_unit_test(test_to_integer),
-		cmocka_unit_test(test_dot4),
+		cmocka_unit_test(test_dot4), cmocka_unit_test(test_halves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
