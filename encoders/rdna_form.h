@@ -1,0 +1,65 @@
+/* encoders/rdna_form.h - what passes between the parts of the RDNA encoder: a row of the table, and an instruction checked.
+ *
+ * Owns: how rdna.def's facts are packed. Only encoders/rdna*.c and the encoder's tests may include it.
+ */
+#ifndef ENCODERS_RDNA_FORM_H
+#define ENCODERS_RDNA_FORM_H
+
+#include "encoders/rdna.h"
+
+enum rdna_enc { RDNA_E_SOP1, RDNA_E_SOP2, RDNA_E_SOPC, RDNA_E_SOPK, RDNA_E_SOPP, RDNA_E_SMEM, RDNA_E_VOP1, RDNA_E_VOP2,
+                RDNA_E_VOPC, RDNA_E_VOP3, RDNA_E_VOP3P, RDNA_E_DS, RDNA_E_GLOBAL, RDNA_E_FLAT, RDNA_E_SCRATCH, RDNA_E_MUBUF };
+
+/* facts: bits 0-2 sources that take neg, 3-5 abs, 6-9 op_sel (9: the destination), then flags */
+#define RDNA_F_NEG(mask) (mask)
+#define RDNA_F_ABS(mask) ((mask) << 3)
+#define RDNA_F_SEL(mask) ((mask) << 6)
+enum {
+	RDNA_F_CLAMP = 1 << 10, RDNA_F_OMOD = 1 << 11, RDNA_F_DPP = 1 << 12, RDNA_F_SHORT = 1 << 13, RDNA_F_MIX = 1 << 14,
+	RDNA_F_READS_VCC = 1 << 15, RDNA_F_BUS_1 = 1 << 16, RDNA_F_TWO = 1 << 17, RDNA_F_FROM_11_5 = 1 << 18
+};
+enum { RDNA_NO_OPCODE = 0xffff };
+
+struct rdna_row { const char *names, *sig; uint32_t facts; uint16_t opcode[3]; uint8_t enc; };
+extern const struct rdna_row rdna_rows[RDNA_OP_COUNT];
+
+/* An instruction whose operands have been checked and turned into the numbers of its generation. */
+struct rdna_match {
+	const struct rdna_row *row;
+	const struct rdna_ins *ins;
+	enum rdna_gen gen;
+	enum rdna_op op;
+	unsigned opcode;
+	char dst[4], src[6];         /* the letters */
+	uint8_t n_dst, n_src;
+	uint16_t d[2], s[4];         /* field values; s: a source's 9 bits, an immediate's 16 */
+	uint16_t saddr;
+	uint8_t neg, abs, sel, flip; /* by source; sel bit 3: the destination */
+	bool has_literal; uint32_t literal;
+	bool long_form;              /* VOP1, VOP2, VOPC as VOP3 */
+	int32_t branch;              /* label of the branch, or -1 */
+	bool distance; int32_t to, from;      /* the literal is to - from */
+};
+
+/* The row's letters in this generation. */
+void rdna_letters(struct rdna_match *m);
+/* NULL, or the rule that is broken. */
+const char *rdna_check(struct rdna_match *m);
+const char *rdna_check_dual(const struct rdna_match *x, const struct rdna_match *y);
+
+/* Lays the instruction out, little-endian words; returns how many (1..4). */
+unsigned rdna_encode(const struct rdna_match *m, uint32_t out[4]);
+unsigned rdna_encode_dual(const struct rdna_match *x, const struct rdna_match *y, unsigned opx, unsigned opy, uint32_t out[4]);
+
+static inline bool rdna_is_vector(enum rdna_enc e)
+{
+	return e >= RDNA_E_VOP1 && e <= RDNA_E_VOP3P;
+}
+static inline bool rdna_is_flat(enum rdna_enc e)
+{
+	return e >= RDNA_E_GLOBAL && e <= RDNA_E_SCRATCH;
+}
+/* The number of 32-bit registers a letter stands for. */
+unsigned rdna_letter_size(const struct rdna_match *m, char letter);
+
+#endif
