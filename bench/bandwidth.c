@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "runtime/pool.h"
 #include "runtime/system.h"
@@ -62,49 +63,82 @@ __attribute__((target("avx512f"))) static void streams_avx512(const char *p, siz
 }
 
 struct pattern { const char *name; void (*read)(const char *, size_t); };
-struct job { const struct pattern *pattern; char *base; size_t bytes; };
+struct bandwidth {
+	struct pool *pool;
+	const struct pattern *pattern;
+	char *base; size_t bytes;
+};
 
 static void read_part(void *user, int worker, int workers)
 {
-	const struct job *j = user;
+	const struct bandwidth *j = user;
 	size_t part = j->bytes / (size_t)workers / 4096 * 4096;
 	j->pattern->read(j->base + (size_t)worker * part, part);
 }
 
 static void touch_part(void *user, int worker, int workers)
 {
-	const struct job *j = user;
+	const struct bandwidth *j = user;
 	size_t part = j->bytes / (size_t)workers / 4096 * 4096;
 	for (size_t i = 0; i < part; i += 4096)
 		j->base[(size_t)worker * part + i] = 1;
 }
 
-struct bandwidth bandwidth_measure(int threads, size_t bytes, int repetitions)
+static double read_once(struct bandwidth *b)
+{
+	double t = system_seconds();
+	pool_run(b->pool, read_part, b);
+	return (double)b->bytes / (system_seconds() - t);
+}
+
+double bandwidth_sample(struct bandwidth *b, int times)
+{
+	double best = 0;
+	for (int i = 0; i < times; i++) {
+		double rate = read_once(b);
+		best = rate > best ? rate : best;
+	}
+	return best;
+}
+
+struct bandwidth *bandwidth_open(int threads, size_t bytes)
 {
 	static const struct pattern patterns[] = { { "avx2, 1 stream", plain_avx2 }, { "avx2, 1 stream, prefetch", prefetch_avx2 },
 		{ "avx2, 4 streams, prefetch", streams_avx2 }, { "avx512, 4 streams, prefetch", streams_avx512 } };
-	int n = __builtin_cpu_supports("avx512f") ? 4 : __builtin_cpu_supports("avx2") ? 3 : 0;
-	struct bandwidth result = { 0, 0, "none" };
-	struct pool *pool = pool_open(threads, NULL);
-	struct job j = { .base = system_map(bytes + AHEAD + LINE), .bytes = bytes };
+	int n = __builtin_cpu_supports("avx512f") ? 4 : 3, calibration = 5;
+	struct bandwidth *b = calloc(1, sizeof *b);
+	double best = 0;
 
-	if (j.base && pool) {
-		pool_run(pool, touch_part, &j);
-		for (int i = 0; i < n; i++) {
-			double best = 0, worst = 0;
-			j.pattern = &patterns[i];
-			for (int r = 0; r < repetitions; r++) {
-				double t = system_seconds();
-				pool_run(pool, read_part, &j);
-				double rate = (double)bytes / (system_seconds() - t);
-				best = rate > best ? rate : best;
-				worst = r == 0 || rate < worst ? rate : worst;
-			}
-			if (best > result.best)
-				result = (struct bandwidth){ best, worst, patterns[i].name };
+	if (!b)
+		return NULL;
+	b->bytes = bytes;
+	b->pool = pool_open(threads, NULL);
+	b->base = system_map(bytes + AHEAD + LINE);
+	if (!b->pool || !b->base) {
+		bandwidth_close(b);
+		return NULL;
+	}
+	pool_run(b->pool, touch_part, b);
+	const struct pattern *fastest = patterns;
+	for (int i = 0; i < n; i++) {
+		b->pattern = &patterns[i];
+		double rate = bandwidth_sample(b, calibration);
+		if (rate > best) {
+			best = rate;
+			fastest = &patterns[i];
 		}
 	}
-	system_unmap(j.base, bytes + AHEAD + LINE);
-	pool_close(pool);
-	return result;
+	b->pattern = fastest;
+	return b;
 }
+
+void bandwidth_close(struct bandwidth *b)
+{
+	if (!b)
+		return;
+	system_unmap(b->base, b->bytes + AHEAD + LINE);
+	pool_close(b->pool);
+	free(b);
+}
+
+const char *bandwidth_pattern(const struct bandwidth *b) { return b->pattern->name; }

@@ -8,9 +8,14 @@
 
 #include <stddef.h>
 
-struct bandwidth { double best, worst; const char *pattern; };   /* bytes per second of the best pattern: its fastest and slowest repetition */
+struct bandwidth;
 
-/* bytes: total read per repetition (well beyond the last-level cache). 0 best: no memory. */
-struct bandwidth bandwidth_measure(int threads, size_t bytes, int repetitions);
+/* Maps and touches `bytes` (well beyond the last-level cache), and picks the pattern that reads them fastest. NULL: no memory. */
+struct bandwidth *bandwidth_open(int threads, size_t bytes);
+void bandwidth_close(struct bandwidth *b);
+const char *bandwidth_pattern(const struct bandwidth *b);
+
+/* Bytes per second now: the best of `times` readings, a few milliseconds each. To judge a rate, take one right before it and one right after. */
+double bandwidth_sample(struct bandwidth *b, int times);
 
 #endif

@@ -1,7 +1,7 @@
 /* bench/jitbench_main.c - the jitbench program: how fast a model runs here, and what share of the memory bandwidth that is.
  *
- * Every rate is measured in the same process as the bandwidth it is compared with, before and after; one line per test, as a table or as JSON
- * lines. Performance is judged here and nowhere else: no test has a time limit.
+ * Every repetition stands between two readings of the bandwidth in the same process and is compared with the faster of them, so that a
+ * neighbour who slows the machine slows both; the median of the shares is printed. One line per test, as a table or as JSON lines. Performance is judged here and nowhere else: no test has a time limit.
  */
 #include <jansson.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include "runtime/options.h"
 #include "runtime/system.h"
 
-enum { MAX_REPETITIONS = 100, BANDWIDTH_REPETITIONS = 6, BANDWIDTH_BYTES = 1 << 29 };
+enum { MAX_REPETITIONS = 100, BANDWIDTH_READINGS = 3, BANDWIDTH_BYTES = 1 << 28 };
 
 static struct {
 	long threads, prompt, generate, depth, repetitions, batch;
@@ -42,13 +42,22 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Fastest, median and slowest of the repetitions, tokens per second. */
-struct rate { double best, median, worst; };
+/* Of the repetitions: tokens per second, the bandwidth around each, and the share of it. */
+struct rate { double best, median, worst, bandwidth, share; };
+struct sample { double rate[MAX_REPETITIONS], bandwidth[MAX_REPETITIONS], share[MAX_REPETITIONS]; };
 
-static struct rate summarise(double *v, long n)
+static double middle(double *v, long n)
 {
 	qsort(v, (size_t)n, sizeof *v, compare);
-	return (struct rate){ v[n - 1], v[n / 2], v[0] };
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+static struct rate summarise(struct sample *s, long n)
+{
+	struct rate r = { .median = middle(s->rate, n), .bandwidth = middle(s->bandwidth, n), .share = middle(s->share, n) };
+	r.worst = s->rate[0];                /* sorted by now */
+	r.best = s->rate[n - 1];
+	return r;
 }
 
 static int32_t token(long i, int vocab) { return (int32_t)((uint64_t)(i + 1) * 2654435761u % (uint32_t)vocab); }
@@ -69,7 +78,7 @@ static bool feed(jit_session *s, long n, int vocab, jit_error *err)
 
 static bool time_prompt(jit_session *s, int vocab, struct rate *out, jit_error *err)
 {
-	double v[MAX_REPETITIONS];
+	struct sample v = { 0 };
 
 	for (long r = -1; r < opt.repetitions; r++) {      /* the first is a warm-up: pages, kernels, plans */
 		if (jit_session_rewind(s, 0, err) != JIT_OK)
@@ -78,20 +87,21 @@ static bool time_prompt(jit_session *s, int vocab, struct rate *out, jit_error *
 		if (!feed(s, opt.prompt, vocab, err))
 			return false;
 		if (r >= 0)
-			v[r] = (double)opt.prompt / (system_seconds() - t);
+			v.rate[r] = (double)opt.prompt / (system_seconds() - t);
 	}
-	*out = summarise(v, opt.repetitions);
+	*out = summarise(&v, opt.repetitions);
 	return true;
 }
 
 /* Tokens are forced, not chosen, so that every run computes the same thing. */
-static bool time_decode(jit_session *s, int vocab, struct rate *out, jit_error *err)
+static bool time_decode(jit_session *s, int vocab, double bytes_per_token, struct bandwidth *bw, struct rate *out, jit_error *err)
 {
-	double v[MAX_REPETITIONS];
+	struct sample v = { 0 };
 	long depth = opt.depth > 0 ? opt.depth : 1;
 
 	if (jit_session_rewind(s, 0, err) != JIT_OK || !feed(s, depth, vocab, err))
 		return false;
+	double before = bandwidth_sample(bw, BANDWIDTH_READINGS);
 	for (long r = -1; r < opt.repetitions; r++) {
 		if (jit_session_rewind(s, (size_t)depth, err) != JIT_OK)
 			return false;
@@ -101,20 +111,23 @@ static bool time_decode(jit_session *s, int vocab, struct rate *out, jit_error *
 			if (jit_session_feed(s, &id, 1, err) != JIT_OK)
 				return false;
 		}
-		if (r >= 0)
-			v[r] = (double)opt.generate / (system_seconds() - t);
+		double rate = (double)opt.generate / (system_seconds() - t), after = bandwidth_sample(bw, BANDWIDTH_READINGS);
+		if (r >= 0) {
+			v.rate[r] = rate;
+			v.bandwidth[r] = after > before ? after : before;
+			v.share[r] = rate * bytes_per_token / v.bandwidth[r];
+		}
+		before = after;
 	}
-	*out = summarise(v, opt.repetitions);
+	*out = summarise(&v, opt.repetitions);
 	return true;
 }
 
-static void print_row(const char *test, struct rate r, double bytes_per_token, struct bandwidth bw, const char *model, int threads)
+static void print_row(const char *test, struct rate r, double bytes_per_token, const char *pattern, const char *model, int threads)
 {
-	double share = r.median * bytes_per_token / bw.best;
-
 	if (strcmp(opt.format, "jsonl") == 0) {
 		json_t *o = json_pack("{s:s,s:s,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:s}", "model", model, "test", test, "threads", threads, "tokens_per_second", r.median,
-			"best", r.best, "worst", r.worst, "bytes_per_token", bytes_per_token, "bandwidth", bw.best, "share", bytes_per_token > 0 ? share : 0.0, "pattern", bw.pattern);
+			"best", r.best, "worst", r.worst, "bytes_per_token", bytes_per_token, "bandwidth", r.bandwidth, "share", r.share, "pattern", pattern);
 		char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 		puts(text ? text : "{}");
 		free(text);
@@ -123,22 +136,22 @@ static void print_row(const char *test, struct rate r, double bytes_per_token, s
 	}
 	printf("%-12s %3d  %10.2f  %10.2f  %10.2f", test, threads, r.median, r.best, r.worst);
 	if (bytes_per_token > 0)
-		printf("  %8.2f  %8.2f  %5.1f %%", r.median * bytes_per_token / 1e9, bw.best / 1e9, 100 * share);
+		printf("  %8.2f  %8.2f  %5.1f %%", r.median * bytes_per_token / 1e9, r.bandwidth / 1e9, 100 * r.share);
 	putchar('\n');
 	fflush(stdout);
 }
 
-static int run(jit_model *m, jit_session *s, jit_error *err)
+static int run(jit_model *m, jit_session *s, struct bandwidth *bw, jit_error *err)
 {
 	jit_model_info info;
 	jit_session_stats stats;
+	struct rusage usage;
 	struct rate r;
 	char name[64];
 
 	jit_model_get_info(m, &info);
 	jit_session_get_stats(s, &stats);
 	bool table = strcmp(opt.format, "table") == 0;
-	struct bandwidth before = bandwidth_measure(stats.threads, BANDWIDTH_BYTES, BANDWIDTH_REPETITIONS);
 	if (table) {
 		printf("%s; load %.3f s\n", info.description, info.load_seconds);
 		printf("%-12s %3s  %10s  %10s  %10s  %8s  %8s  %7s\n", "test", "thr", "tokens/s", "best", "worst", "GB/s", "of GB/s", "share");
@@ -147,24 +160,20 @@ static int run(jit_model *m, jit_session *s, jit_error *err)
 		if (!time_prompt(s, info.vocab, &r, err))
 			return 1;
 		snprintf(name, sizeof name, "pp%ld", opt.prompt);
-		print_row(name, r, 0, before, info.description, stats.threads);
+		print_row(name, r, 0, bandwidth_pattern(bw), info.description, stats.threads);
 	}
 	if (opt.generate) {
-		if (!time_decode(s, info.vocab, &r, err))
-			return 1;
-		/* the better of before and after: a share must not look good because a neighbour slowed the yardstick */
-		struct bandwidth after = bandwidth_measure(stats.threads, BANDWIDTH_BYTES, BANDWIDTH_REPETITIONS);
-		struct bandwidth bw = after.best > before.best ? after : before;
 		double kv = opt.depth > 0 ? (double)stats.kv_bytes / stats.context * ((double)opt.depth + (double)opt.generate / 2) : 0;
+		if (!time_decode(s, info.vocab, (double)info.token_bytes + kv, bw, &r, err))
+			return 1;
 		snprintf(name, sizeof name, opt.depth ? "tg%ld@%ld" : "tg%ld", opt.generate, opt.depth);
-		print_row(name, r, (double)info.token_bytes + kv, bw, info.description, stats.threads);
-		if (table) {
-			struct rusage u;
-			getrusage(RUSAGE_SELF, &u);
-			jit_session_get_stats(s, &stats);
-			printf("read bandwidth: %s, %.2f GB/s before, %.2f after; %llu kernels, %llu generated in %.2f ms; peak RSS %.0f MiB\n", bw.pattern, before.best / 1e9, after.best / 1e9,
-			       (unsigned long long)stats.kernels, (unsigned long long)stats.kernels_generated, 1e3 * stats.generate_seconds, (double)u.ru_maxrss / 1024);
-		}
+		print_row(name, r, (double)info.token_bytes + kv, bandwidth_pattern(bw), info.description, stats.threads);
+	}
+	if (table) {
+		getrusage(RUSAGE_SELF, &usage);
+		jit_session_get_stats(s, &stats);
+		printf("read bandwidth: %s; %llu kernels, %llu generated in %.2f ms; peak RSS %.0f MiB, %d of it for reading bandwidth\n", bandwidth_pattern(bw), (unsigned long long)stats.kernels,
+		       (unsigned long long)stats.kernels_generated, 1e3 * stats.generate_seconds, (double)usage.ru_maxrss / 1024, BANDWIDTH_BYTES >> 20);
 	}
 	return 0;
 }
@@ -191,9 +200,16 @@ int main(int argc, char **argv)
 	jit_session_options so = { .context = (int)context, .threads = (int)opt.threads, .batch = (int)opt.batch, .kv_f32 = strcmp(opt.kv_type, "f32") == 0 };
 	jit_model *m = jit_model_open(path, &mo, &err);
 	jit_session *s = m ? jit_session_open(m, &so, &err) : NULL;
-	int rc = s ? run(m, s, &err) : 1;
+	jit_session_stats stats = { 0 };
+	if (s)
+		jit_session_get_stats(s, &stats);
+	struct bandwidth *bw = s ? bandwidth_open(stats.threads, BANDWIDTH_BYTES) : NULL;
+	if (s && !bw)
+		snprintf(err.message, sizeof err.message, "no memory to measure the bandwidth with");
+	int rc = bw ? run(m, s, bw, &err) : 1;
 	if (rc)
 		fprintf(stderr, "jitbench: %s.\n", err.message);
+	bandwidth_close(bw);
 	jit_session_close(s);
 	jit_model_close(m);
 	return rc;
