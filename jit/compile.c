@@ -15,6 +15,8 @@ static const uint8_t vector_order[32] = {
 	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
 };
 
+static const uint8_t mask_order[7] = { 1, 2, 3, 4, 5, 6, 7 };
+
 static unsigned limit(unsigned wanted, unsigned least, unsigned most)
 {
 	return !wanted || wanted > most ? most : wanted < least ? least : wanted;
@@ -25,8 +27,10 @@ static bool allocate(struct lir *l, const struct target *t, const struct compile
 	struct regalloc_rules rules = { .seed = o->seed };
 	rules.order[LIR_VEC] = vector_order;
 	rules.order[LIR_GPR] = x86_gpr_order;
+	rules.order[LIR_MASK] = mask_order;
 	rules.count[LIR_VEC] = limit(o->max_vector_regs, REGALLOC_MIN_VEC, t->vector_regs);
 	rules.count[LIR_GPR] = limit(o->max_gprs, REGALLOC_MIN_GPR, sizeof x86_gpr_order);
+	rules.count[LIR_MASK] = t->mask_regs ? limit(o->max_mask_regs, REGALLOC_MIN_MASK, t->mask_regs) : 0;
 	return regalloc(l, &rules, r, err);
 }
 
@@ -36,6 +40,7 @@ static void report(struct compile_stats *s, const struct ir *ir, const struct re
 		*s = (struct compile_stats){
 			.ir_instructions = (uint32_t)ir->n_ins, .machine_instructions = instructions,
 			.vector_regs_used = (uint32_t)__builtin_popcount(r->used[LIR_VEC]),
+			.mask_regs_used = (uint32_t)__builtin_popcount(r->used[LIR_MASK]),
 			.gpr_used = (uint32_t)__builtin_popcount(r->used[LIR_GPR]),
 			.spills = r->spills, .spills_in_loops = r->spills_in_loops,
 		};
@@ -43,8 +48,9 @@ static void report(struct compile_stats *s, const struct ir *ir, const struct re
 
 static bool acceptable(const struct ir *ir, const struct target *t, struct error *err)
 {
-	if (t->backend != BACKEND_X86 || t->lanes != 8)
-		return error_set(err, ERROR_UNSUPPORTED, "target %s has no code generator: one exists for x86 with 8 lanes, not %u", t->name, t->lanes);
+	if (t->backend != BACKEND_X86 || t->lanes != (t->mask_regs ? 16 : 8))
+		return error_set(err, ERROR_UNSUPPORTED, "target %s has no code generator: one exists for x86 with 8 lanes, or 16 and mask registers, not for %u lanes and %u mask registers",
+		                 t->name, t->lanes, t->mask_regs);
 	if (ir->lanes != t->lanes)
 		return error_set(err, ERROR_ARGUMENT, "the kernel is written for %u lanes, target %s has %u", ir->lanes, t->name, t->lanes);
 	return true;

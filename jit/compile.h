@@ -20,12 +20,12 @@ void object_free(struct object *o);
 
 struct compile_stats {
 	uint32_t ir_instructions, machine_instructions;
-	uint32_t vector_regs_used, gpr_used, spills, spills_in_loops;
+	uint32_t vector_regs_used, mask_regs_used, gpr_used, spills, spills_in_loops;
 };
 
 struct compile_options {
-	/* tests shrink the register files to provoke spills (4 of each at least); 0: the target's own */
-	unsigned max_vector_regs, max_gprs;
+	/* tests shrink the register files to provoke spills (4 of each at least, 2 masks); 0: the target's own */
+	unsigned max_vector_regs, max_gprs, max_mask_regs;
 	uint32_t seed;                       /* not 0: scrambles the register allocator's free choices */
 	FILE *dump_ir, *dump_asm;            /* NULL: no dump; asm as ".byte" lines a disassembler accepts, with the key as comment */
 };

@@ -56,6 +56,15 @@ static inline int32_t dot4_i8(int32_t a, int32_t b, int32_t c)
 	return (int32_t)((uint32_t)c + (uint32_t)(p0 + p1 + p2 + p3));
 }
 
+/* The same with unsigned a. */
+static inline int32_t dot4_u8i8(int32_t a, int32_t b, int32_t c)
+{
+	const int32_t p0 = (a & 0xff) * (int8_t)(b & 0xff), p1 = (a >> 8 & 0xff) * (int8_t)(b >> 8 & 0xff);
+	const int32_t p2 = (a >> 16 & 0xff) * (int8_t)(b >> 16 & 0xff), p3 = (a >> 24 & 0xff) * (int8_t)(b >> 24 & 0xff);
+
+	return (int32_t)((uint32_t)c + (uint32_t)(p0 + p1 + p2 + p3));
+}
+
 /* Two halves, each the sum of two products that 16 bits hold. */
 static inline int32_t dot2b_u8i8(int32_t a, int32_t b)
 {

@@ -145,6 +145,24 @@ static bool check_reads(struct check *c)
 	return (!i->base && !i->index) || check_fail(c, "address register without an address", i->base);
 }
 
+static bool shares_register(const struct lir *l, const struct lir_ins *i, char operand)
+{
+	uint32_t r = operand == 'a' ? i->a : operand == 'b' ? i->b : i->c;
+	return r >= LIR_FIRST && l->cls[r] == l->cls[i->dst] && l->phys[r] == l->phys[i->dst];
+}
+
+/* What '!' asks for, with registers assigned; and the index and the mask of a gather must differ too. */
+static bool check_apart(const struct lir *l, const struct lir_ins *i)
+{
+	const char *h = lir_facts[i->form].shares;
+	for (; *h && *h != '!'; h++)
+		if (shares_register(l, i, *h))
+			return true;
+	if (*h && (shares_register(l, i, 'a') || shares_register(l, i, 'b') || shares_register(l, i, 'c')))
+		return false;
+	return i->form != LIR_GATHER || l->phys[i->b] != l->phys[i->c];
+}
+
 static bool check_write(struct check *c)
 {
 	const struct lir *l = c->l;
@@ -158,11 +176,11 @@ static bool check_write(struct check *c)
 		c->open[i->dst] = 1 + (c->depth ? c->stack[c->depth - 1] : 0);
 	if (l->phys) {
 		uint8_t p = l->phys[i->dst];
-		if (i->form == LIR_GATHER && (p == l->phys[i->b] || p == l->phys[i->c] || l->phys[i->b] == l->phys[i->c]))
-			return check_fail(c, "the registers of a gather must differ", i->dst);
+		if (!check_apart(l, i))
+			return check_fail(c, "the destination must differ from the other operands", i->dst);
 		c->holds[cls][p] = i->dst;
-		if (i->form == LIR_GATHER)
-			c->holds[cls][l->phys[i->c]] = 0;
+		if (i->form == LIR_GATHER || i->form == LIR_MGATHER)
+			c->holds[l->cls[i->c]][l->phys[i->c]] = 0;
 	}
 	return true;
 }
@@ -224,7 +242,7 @@ static void print_reg(const struct lir *l, uint32_t r, FILE *out)
 	if (r == LIR_MEM)
 		fprintf(out, " mem");
 	else if (r)
-		fprintf(out, " %c%u", l->cls[r] == LIR_VEC ? 'v' : 's', (unsigned)r);
+		fprintf(out, " %c%u", "?vsk"[l->cls[r]], (unsigned)r);
 }
 
 void lir_print(const struct lir *l, const struct lir_ins *i, FILE *out)
@@ -240,7 +258,7 @@ void lir_print(const struct lir *l, const struct lir_ins *i, FILE *out)
 		fprintf(out, " [%s", where[i->mem]);
 		print_reg(l, i->base, out);
 		print_reg(l, i->index, out);
-		fprintf(out, " %+d]", i->disp);
+		fprintf(out, " %+d]%s", i->disp, i->broadcast ? " to all" : "");
 	}
 	if (i->imm)
 		fprintf(out, " imm %lld", (long long)i->imm);

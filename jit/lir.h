@@ -6,7 +6,7 @@
  * tied operands. Nothing here knows the IR's meaning.
  *
  * A value has one register for its whole life; control flow is counted loops only. Rule for editors: every operand a form
- * reads stands in a, b, c, base or index, and dst is all it writes, except LIR_GATHER, which also destroys c.
+ * reads stands in a, b, c, base or index, and dst is all it writes, except LIR_GATHER and LIR_MGATHER, which also destroy c.
  */
 #ifndef JIT_LIR_H
 #define JIT_LIR_H
@@ -19,16 +19,17 @@
 #include "base/error.h"
 #include "encoders/x86.h"
 
-enum lir_class { LIR_NONE, LIR_VEC, LIR_GPR, LIR_CLASSES };
+/* MASK: a register of one bit per lane or per byte; targets without such registers keep masks in vectors and use no form that names it. */
+enum lir_class { LIR_NONE, LIR_VEC, LIR_GPR, LIR_MASK, LIR_CLASSES };
 
 /* Register numbers: 0 none, LIR_MEM stands where the memory operand goes, virtual registers from LIR_FIRST on. */
 enum { LIR_MEM = 1, LIR_FIRST = 2 };
 
-/* What the memory operand addresses. POOL and slots: disp counts bytes of the pool, slots of the class. */
+/* What the memory operand addresses. POOL and slots: disp counts bytes of the pool, slots of the class (masks live in general slots). */
 enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SLOT, LIR_AT_GPR_SLOT };
 
 /*   form      dst   a     b     c     may be memory   shares    what it does
- * `shares`: operands whose register the destination likes to take over, best first; '!' alone: must differ from all. */
+ * `shares`: operands whose register the destination likes to take over, best first; after '!' none: it must differ from the others. */
 #define LIR_FORMS(X) \
 	X(IDIOM,    VEC,  NONE, NONE, NONE, 0,            "",    "op dst, dst, dst: zeros or ones") \
 	X(CONST,    VEC,  NONE, NONE, NONE, 0,            "",    "dst = the pool's constant") \
@@ -42,10 +43,25 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(FMA,      VEC,  VEC,  VEC,  VEC,  LIR_A|LIR_B|LIR_C, "cab", "dst = a * b + c") \
 	X(BLEND,    VEC,  VEC,  VEC,  VEC,  LIR_B,        "abc", "op dst, a, b, c: b where c is set") \
 	X(GATHER,   VEC,  NONE, VEC,  VEC,  0,            "!",   "op dst, [base + b + disp], c") \
+	X(DOT,      VEC,  VEC,  VEC,  VEC,  LIR_B,        "c!",  "dst = c; op dst, a, b") \
 	X(STORE,    NONE, VEC,  NONE, NONE, 0,            "",    "op memory, a") \
 	X(STOREI,   NONE, VEC,  NONE, NONE, 0,            "",    "op memory, a, imm") \
 	X(STOREM,   NONE, VEC,  VEC,  NONE, 0,            "",    "op memory, a (mask), b") \
 	X(PREFETCH, NONE, NONE, NONE, NONE, 0,            "",    "op memory") \
+	X(MIDIOM,   MASK, NONE, NONE, NONE, 0,            "",    "op dst, dst, dst: ones") \
+	X(MCONST,   MASK, NONE, NONE, NONE, 0,            "",    "dst = the pool's constant") \
+	X(MMOV,     MASK, MASK, NONE, NONE, LIR_A,        "a",   "copy, load or reload") \
+	X(MSAVE,    NONE, MASK, NONE, NONE, 0,            "",    "memory = a, all 64 bits") \
+	X(MOP,      MASK, MASK, MASK, NONE, 0,            "ab",  "op dst, a, b") \
+	X(MNOT,     MASK, MASK, NONE, NONE, 0,            "a",   "op dst, a") \
+	X(MSIGN,    MASK, VEC,  NONE, NONE, 0,            "",    "op dst, a: the sign bits") \
+	X(MCMP,     MASK, VEC,  VEC,  NONE, LIR_B,        "",    "op dst, a, b") \
+	X(MCMPI,    MASK, VEC,  VEC,  NONE, LIR_B,        "",    "op dst, a, b, imm") \
+	X(MBLEND,   VEC,  VEC,  VEC,  MASK, LIR_B,        "ab",  "op dst {c}, a, b: b where c is set") \
+	X(MLOAD,    VEC,  NONE, NONE, MASK, 0,            "",    "op dst {c}, memory: zero where c is not set") \
+	X(MSTORE,   NONE, VEC,  NONE, MASK, 0,            "",    "op memory {c}, a") \
+	X(MSTOREI,  NONE, VEC,  NONE, MASK, 0,            "",    "op memory {c}, a, imm") \
+	X(MGATHER,  VEC,  NONE, VEC,  MASK, 0,            "!",   "op dst {c}, [base + b + disp]") \
 	X(SCONST,   GPR,  NONE, NONE, NONE, 0,            "",    "dst = imm") \
 	X(SMOV,     GPR,  GPR,  NONE, NONE, LIR_A,        "a",   "copy, load or reload") \
 	X(SLOAD32,  GPR,  GPR,  NONE, NONE, LIR_A,        "",    "dst = zero-extended 32-bit memory") \
@@ -74,6 +90,7 @@ struct lir_ins {
 	uint8_t form;
 	uint8_t wd, ws;               /* enum x86_class of the destination and of the sources */
 	uint8_t mem;                  /* enum lir_mem */
+	bool broadcast;               /* the memory operand is one 32-bit element, for every lane */
 	uint16_t op;                  /* enum x86_op */
 	uint32_t dst, a, b, c;
 	uint32_t base, index;         /* LIR_AT_BASE: base + index (0: none) + disp */

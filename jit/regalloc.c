@@ -10,6 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How a class of registers goes to memory and back. A mask's slot is a general one. */
+static const struct { uint8_t load, save, slot; uint16_t load_op, save_op; } ra_class[LIR_CLASSES] = {
+	[LIR_VEC] = { LIR_MOV, LIR_STORE, LIR_AT_VEC_SLOT, X86_VMOVUPS, X86_VMOVUPS },
+	[LIR_GPR] = { LIR_SMOV, LIR_SSTORE, LIR_AT_GPR_SLOT, X86_MOV, X86_MOV },
+	[LIR_MASK] = { LIR_MMOV, LIR_MSAVE, LIR_AT_GPR_SLOT, X86_KMOVQ, X86_KMOVQ },
+};
+
 enum { RA_TINY = 1, RA_SPILLED = 2, RA_MANY_DEFS = 4, MAX_DEPTH = 64, MAX_OPERANDS = 5 };
 #define RA_NONE UINT32_MAX
 
@@ -196,7 +203,8 @@ static bool ra_made_again(const struct ra *ra, uint32_t v)
 {
 	const struct ra_reg *r = &ra->reg[v];
 	uint8_t form = ra->l->ins[r->start].form;
-	return !(r->flags & RA_MANY_DEFS) && (form == LIR_CONST || form == LIR_IDIOM || form == LIR_SCONST || form == LIR_LEA);
+	return !(r->flags & RA_MANY_DEFS) && (form == LIR_CONST || form == LIR_IDIOM || form == LIR_SCONST || form == LIR_LEA
+	                                      || form == LIR_MCONST || form == LIR_MIDIOM);
 }
 
 /* What spilling v would cost per instruction of room it gives. */
@@ -270,6 +278,16 @@ static void ra_expire(struct ra *ra, uint32_t k, uint32_t keep)
 			ra_release(ra, v);
 }
 
+/* The same before an instruction whose destination may take the register of no operand but those named before the '!'. */
+static void ra_expire_shared(struct ra *ra, uint32_t k, const struct lir_ins *i)
+{
+	for (const char *h = lir_facts[i->form].shares; *h != '!'; h++) {
+		uint32_t v = operand_named(i, *h);
+		if (v >= LIR_FIRST && v != i->dst && ra->reg[v].end == k)
+			ra_release(ra, v);
+	}
+}
+
 static void ra_scan(struct ra *ra)
 {
 	struct lir *l = ra->l;
@@ -280,8 +298,10 @@ static void ra_scan(struct ra *ra)
 	ra->spilled = false;
 	for (uint32_t k = 0; k < l->n_ins; k++) {
 		const struct lir_ins *i = &l->ins[k];
-		bool apart = lir_facts[i->form].shares[0] == '!';
-		if (!apart)
+		bool apart = strchr(lir_facts[i->form].shares, '!');
+		if (apart)
+			ra_expire_shared(ra, k, i);
+		else
 			ra_expire(ra, k, i->dst);
 		if (i->dst && ra->reg[i->dst].start == k)
 			ra_allocate(ra, i);
@@ -323,24 +343,29 @@ static uint32_t ra_tiny(struct ra *ra, uint32_t like)
 
 static void ra_at_slot(struct ra *ra, struct lir_ins *i, uint32_t v)
 {
-	bool vec = ra->l->cls[v] == LIR_VEC;
 	struct ra_reg *r = &ra->reg[v];
+	i->mem = ra_class[ra->l->cls[v]].slot;
 	if (r->slot == RA_NONE)
-		r->slot = vec ? ra->l->vec_slots++ : ra->l->gpr_slots++;
-	i->mem = vec ? LIR_AT_VEC_SLOT : LIR_AT_GPR_SLOT;
+		r->slot = i->mem == LIR_AT_VEC_SLOT ? ra->l->vec_slots++ : ra->l->gpr_slots++;
 	i->disp = (int32_t)r->slot;
 	ra_count(ra);
+}
+
+static uint8_t ra_width(const struct ra *ra, uint32_t v)
+{
+	uint8_t cls = ra->l->cls[v];
+	return cls == LIR_GPR ? X86_GPR64 : cls == LIR_MASK ? X86_KREG : ra->l->lanes == 16 ? X86_ZMM : X86_YMM;
 }
 
 /* The instruction that brings v's value into the register `to`. */
 static void ra_reload(struct ra *ra, uint32_t v, uint32_t to, uint32_t ir)
 {
-	bool vec = ra->l->cls[v] == LIR_VEC;
-	struct lir_ins n = { .form = vec ? LIR_MOV : LIR_SMOV, .op = vec ? X86_VMOVUPS : X86_MOV, .a = LIR_MEM };
+	uint8_t cls = ra->l->cls[v];
+	struct lir_ins n = { .form = ra_class[cls].load, .op = ra_class[cls].load_op, .a = LIR_MEM };
 	if (ra_made_again(ra, v)) {
 		n = ra->l->ins[ra->reg[v].start];
 	} else {
-		n.wd = n.ws = vec ? (ra->l->lanes == 16 ? X86_ZMM : X86_YMM) : X86_GPR64;
+		n.wd = n.ws = ra_width(ra, v);
 		ra_at_slot(ra, &n, v);
 	}
 	n.dst = to;
@@ -400,10 +425,10 @@ static void ra_rewrite_one(struct ra *ra, struct lir_ins i)
 	}
 	if (ra_made_again(ra, v))
 		return;
-	bool vec = ra->l->cls[v] == LIR_VEC;
-	struct lir_ins s = { .form = vec ? LIR_STORE : LIR_SSTORE, .op = vec ? X86_VMOVUPS : X86_MOV, .ir = i.ir };
-	s.wd = s.ws = vec ? (ra->l->lanes == 16 ? X86_ZMM : X86_YMM) : X86_GPR64;
-	bool copy = (i.form == LIR_MOV || i.form == LIR_SMOV) && i.a != LIR_MEM;
+	uint8_t cls = ra->l->cls[v];
+	struct lir_ins s = { .form = ra_class[cls].save, .op = ra_class[cls].save_op, .ir = i.ir };
+	s.wd = s.ws = ra_width(ra, v);
+	bool copy = i.form == ra_class[cls].load && i.a != LIR_MEM;
 	if (copy) {
 		s.a = i.a;
 	} else {
@@ -471,7 +496,8 @@ bool regalloc(struct lir *l, const struct regalloc_rules *rules, struct regalloc
 {
 	struct ra ra = { .l = l, .rules = rules, .result = result, .random = rules->seed };
 	*result = (struct regalloc_result){0};
-	assert(rules->count[LIR_VEC] >= REGALLOC_MIN_VEC && rules->count[LIR_GPR] >= REGALLOC_MIN_GPR);
+	assert(rules->count[LIR_VEC] >= REGALLOC_MIN_VEC && rules->count[LIR_GPR] >= REGALLOC_MIN_GPR
+	       && (!rules->count[LIR_MASK] || rules->count[LIR_MASK] >= REGALLOC_MIN_MASK));
 	for (unsigned c = LIR_VEC; c < LIR_CLASSES; c++)
 		for (unsigned p = 0; p < rules->count[c]; p++)
 			ra.place[c][rules->order[c][p]] = (uint8_t)p;

@@ -5,14 +5,15 @@
  * value that costs least per instruction is spilled everywhere: constants are made again or read from the pool, others
  * live in a slot of the frame, read as memory operands where the form allows. Spilling rewrites the instructions and scans
  * again until all fits.
- * At least REGALLOC_MIN_VEC and REGALLOC_MIN_GPR registers are needed: the most that one instruction can name.
+ * At least REGALLOC_MIN_VEC, REGALLOC_MIN_GPR and, where there are masks, REGALLOC_MIN_MASK registers are needed: the most that
+ * one instruction can name.
  */
 #ifndef JIT_REGALLOC_H
 #define JIT_REGALLOC_H
 
 #include "jit/lir.h"
 
-enum { REGALLOC_MIN_VEC = 4, REGALLOC_MIN_GPR = 4 };
+enum { REGALLOC_MIN_VEC = 4, REGALLOC_MIN_GPR = 4, REGALLOC_MIN_MASK = 2 };
 
 struct regalloc_rules {
 	const uint8_t *order[LIR_CLASSES];      /* machine registers, most wanted first */

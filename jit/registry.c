@@ -33,7 +33,7 @@ struct table {
 
 struct registry {
 	struct registry_options opt;
-	const struct target *native;      /* NULL: this machine runs no target */
+	struct target_cpu cpu;
 	pthread_mutex_t lock;             /* adding to the table, entry states, attempts, failures */
 	pthread_mutex_t dump_lock;        /* one kernel's dump at a time */
 	_Atomic(struct table *) table;
@@ -121,7 +121,7 @@ struct registry *registry_open(const struct registry_options *opt, struct error 
 		return NULL;
 	}
 	r->opt = *opt;
-	r->native = target_native(NULL);
+	r->cpu = target_this_cpu();
 	r->table = t;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_mutex_init(&r->dump_lock, NULL);
@@ -191,7 +191,7 @@ static bool build_kernel(struct registry *r, struct kernel *k, struct error *err
 		if (!generate(r, k, err))
 			return false;
 	}
-	if (target_runs(r->native, &target_table[k->key.target])) {
+	if (target_runs(&r->cpu, &target_table[k->key.target], NULL)) {
 		void *code = execmem_map(k->object.code, k->object.code_bytes, err);
 		if (!code) {
 			object_free(&k->object);

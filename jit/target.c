@@ -1,16 +1,43 @@
 /* jit/target.c - the table of targets, and which of them this machine runs.
  *
- * Owns: cpuid and xgetbv, asked nowhere else. Never decides by a CPU's name. To add a target: a row here, an enum value in
- * target.h, and a line in target_judge() that says what it needs.
+ * Owns: cpuid and xgetbv, asked nowhere else. Never decides by a CPU's name. To add a target: a row here and an enum value in
+ * target.h; a feature no row needed before is a row of the table of features.
  */
 #include "jit/target.h"
 
 #include <cpuid.h>
+#include <stdio.h>
 #include <string.h>
 
+/* Features, least first: the first that is missing is the one a refusal names. */
+enum leaf { LEAF_1_ECX, LEAF_7_EBX, LEAF_7_ECX, LEAF_7_1_EAX };
+#define FEATURES(X) \
+	X(AVX, LEAF_1_ECX, 28, "AVX") X(AVX2, LEAF_7_EBX, 5, "AVX2") X(FMA, LEAF_1_ECX, 12, "FMA") X(F16C, LEAF_1_ECX, 29, "F16C") \
+	X(AVX_VNNI, LEAF_7_1_EAX, 4, "AVX-VNNI") X(AVX512F, LEAF_7_EBX, 16, "AVX512F") X(AVX512DQ, LEAF_7_EBX, 17, "AVX512DQ") \
+	X(AVX512BW, LEAF_7_EBX, 30, "AVX512BW") X(AVX512VL, LEAF_7_EBX, 31, "AVX512VL") X(AVX512_VNNI, LEAF_7_ECX, 11, "AVX512_VNNI")
+enum feature {
+#define X(id, ...) FEATURE_##id,
+	FEATURES(X)
+#undef X
+	FEATURE_COUNT
+};
+static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_COUNT] = {
+#define X(id, leaf, bit, name) { leaf, bit, name },
+	FEATURES(X)
+#undef X
+};
+
+#define HAS(id) (1u << FEATURE_##id)
+#define NEEDS_AVX2 (HAS(AVX) | HAS(AVX2) | HAS(FMA) | HAS(F16C))
+#define NEEDS_AVX512 (NEEDS_AVX2 | HAS(AVX512F) | HAS(AVX512DQ) | HAS(AVX512BW) | HAS(AVX512VL))
+
+/* k0 says "no mask" where a mask is asked for, which leaves seven. */
 const struct target target_table[TARGET_COUNT] = {
-	[TARGET_NONE] = { TARGET_NONE, "none", BACKEND_NONE, 0, 0 },
-	[TARGET_AVX2] = { TARGET_AVX2, "avx2", BACKEND_X86, 8, 16 },
+	[TARGET_NONE] = { .id = TARGET_NONE, .name = "none" },
+	[TARGET_AVX2] = { TARGET_AVX2, "avx2", BACKEND_X86, 8, 16, 0, false, NEEDS_AVX2 },
+	[TARGET_AVX2_VNNI] = { TARGET_AVX2_VNNI, "avx2vnni", BACKEND_X86, 8, 16, 0, true, NEEDS_AVX2 | HAS(AVX_VNNI) },
+	[TARGET_AVX512] = { TARGET_AVX512, "avx512", BACKEND_X86, 16, 32, 7, false, NEEDS_AVX512 },
+	[TARGET_AVX512_VNNI] = { TARGET_AVX512_VNNI, "avx512vnni", BACKEND_X86, 16, 32, 7, true, NEEDS_AVX512 | HAS(AVX512_VNNI) },
 };
 
 const struct target *target_find(const char *name)
@@ -21,45 +48,71 @@ const struct target *target_find(const char *name)
 	return NULL;
 }
 
-bool target_runs(const struct target *native, const struct target *t)
+const char *target_names(char *text, size_t size)
 {
-	return native && t->backend != BACKEND_NONE && t->backend == native->backend && t->id <= native->id;
+	size_t at = 0;
+
+	for (int i = TARGET_NONE + 1; i < TARGET_COUNT && at < size; i++)
+		at += (size_t)snprintf(text + at, size - at, "%s%s", i > TARGET_NONE + 1 ? ", " : "", target_table[i].name);
+	return text;
+}
+
+static const char *missing_feature(const struct target_cpu *cpu, uint32_t needs)
+{
+	const uint32_t word[] = { cpu->leaf1_ecx, cpu->leaf7_ebx, cpu->leaf7_ecx, cpu->leaf7_1_eax };
+
+	for (unsigned i = 0; i < FEATURE_COUNT; i++)
+		if (needs >> i & 1 && !(word[features[i].leaf] >> features[i].bit & 1))
+			return features[i].name;
+	return NULL;
+}
+
+bool target_runs(const struct target_cpu *cpu, const struct target *t, struct error *err)
+{
+	/* Which registers the operating system saves: xmm and ymm; masks, upper halves and upper sixteen of zmm. */
+	const uint64_t state = t->mask_regs ? 0xe6 : 0x06;
+
+	if (t->backend != BACKEND_X86)
+		return error_set(err, ERROR_DEVICE, "target %s is none that a CPU runs", t->name);
+	const char *missing = missing_feature(cpu, t->needs);
+	if (missing)
+		return error_set(err, ERROR_DEVICE, "this CPU has no %s, which code for %s needs", missing, t->name);
+	if (!(cpu->leaf1_ecx & bit_OSXSAVE) || (cpu->xcr0 & state) != state)
+		return error_set(err, ERROR_DEVICE, "the operating system does not save the registers that code for %s uses (XCR0 is 0x%llx, the bits of 0x%llx must be set)",
+		                 t->name, (unsigned long long)cpu->xcr0, (unsigned long long)state);
+	return true;
 }
 
 const struct target *target_judge(const struct target_cpu *cpu, struct error *err)
 {
-	const char *missing = NULL;
-
-	if (!(cpu->leaf1_ecx & bit_AVX) || !(cpu->leaf7_ebx & bit_AVX2))
-		missing = "AVX2";
-	else if (!(cpu->leaf1_ecx & bit_FMA))
-		missing = "FMA";
-	else if (!(cpu->leaf1_ecx & bit_F16C))
-		missing = "F16C";
-	if (missing) {
-		error_set(err, ERROR_DEVICE, "this CPU has no %s; the generated code needs AVX2, FMA and F16C", missing);
-		return NULL;
-	}
-	if (!(cpu->leaf1_ecx & bit_OSXSAVE) || (cpu->xcr0 & 6) != 6) {
-		error_set(err, ERROR_DEVICE, "the operating system does not save the AVX registers (XCR0 is 0x%llx, bits 1 and 2 must be set)",
-		          (unsigned long long)cpu->xcr0);
-		return NULL;
-	}
-	return &target_table[TARGET_AVX2];
+	for (int i = TARGET_COUNT - 1; i > TARGET_NONE + 1; i--)
+		if (target_runs(cpu, &target_table[i], NULL))
+			return &target_table[i];
+	return target_runs(cpu, &target_table[TARGET_NONE + 1], err) ? &target_table[TARGET_NONE + 1] : NULL;
 }
 
-const struct target *target_native(struct error *err)
+struct target_cpu target_this_cpu(void)
 {
 	struct target_cpu cpu = { 0 };
 	unsigned a, b, c, d;
 
 	if (__get_cpuid(1, &a, &b, &c, &d))
 		cpu.leaf1_ecx = c;
-	if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
 		cpu.leaf7_ebx = b;
+		cpu.leaf7_ecx = c;
+		if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
+			cpu.leaf7_1_eax = a;
+	}
 	if (cpu.leaf1_ecx & bit_OSXSAVE) {       /* xgetbv faults without it */
 		__asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
 		cpu.xcr0 = (uint64_t)d << 32 | a;
 	}
+	return cpu;
+}
+
+const struct target *target_native(struct error *err)
+{
+	const struct target_cpu cpu = target_this_cpu();
 	return target_judge(&cpu, err);
 }

@@ -6,11 +6,13 @@
 #define JIT_TARGET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
-enum target_id { TARGET_NONE, TARGET_AVX2, TARGET_COUNT };
+/* In ascending order of what they promise: of those a CPU runs, the last is the best. */
+enum target_id { TARGET_NONE, TARGET_AVX2, TARGET_AVX2_VNNI, TARGET_AVX512, TARGET_AVX512_VNNI, TARGET_COUNT };
 enum target_backend { BACKEND_NONE, BACKEND_X86 };
 
 struct target {
@@ -19,18 +21,26 @@ struct target {
 	enum target_backend backend;
 	unsigned lanes;             /* W */
 	unsigned vector_regs;       /* a template shapes its tiles for these */
+	unsigned mask_regs;         /* registers that hold nothing but masks; 0: a mask is a vector */
+	bool has_vnni;              /* dot4u is one instruction; else dot4 is the cheaper of the two */
+	uint32_t needs;             /* what the CPU must have: bits of target.c's table of features */
 };
 
 extern const struct target target_table[TARGET_COUNT];
 
 const struct target *target_find(const char *name);                  /* NULL: unknown */
-/* The best target this CPU runs (cpuid, and the operating system's xgetbv). NULL and a sentence when AVX2, FMA or F16C is missing. */
-const struct target *target_native(struct error *err);
-/* Whether a machine whose best target is native runs code made for t. Targets of one backend stand in order: each runs the ones before. */
-bool target_runs(const struct target *native, const struct target *t);
+/* The names, joined by ", ". Returns text. */
+const char *target_names(char *text, size_t size);
 
-/* What cpuid and xgetbv said; target_native() fills it and asks target_judge(). */
-struct target_cpu { uint32_t leaf1_ecx, leaf7_ebx; uint64_t xcr0; };
+/* What cpuid and the operating system's xgetbv say. */
+struct target_cpu { uint32_t leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_1_eax; uint64_t xcr0; };
+struct target_cpu target_this_cpu(void);
+
+/* Whether such a CPU runs code made for t; if not, a sentence that names what is missing. err may be NULL. */
+bool target_runs(const struct target_cpu *cpu, const struct target *t, struct error *err);
+/* The best target such a CPU runs. NULL and a sentence: not even the least one. */
 const struct target *target_judge(const struct target_cpu *cpu, struct error *err);
+/* The best target of this machine. */
+const struct target *target_native(struct error *err);
 
 #endif

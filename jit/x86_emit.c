@@ -65,11 +65,12 @@ static struct x86_operand machine(uint8_t cls, unsigned number)
 	case X86_YMM: return x86_ymm((int)number);
 	case X86_ZMM: return x86_zmm((int)number);
 	case X86_GPR32: return x86_r32((int)number);
+	case X86_KREG: return x86_k((int)number);
 	default: return x86_r64((int)number);
 	}
 }
 
-static struct x86_operand memory(const struct emitter *e, const struct lir_ins *i)
+static struct x86_operand place(const struct emitter *e, const struct lir_ins *i)
 {
 	const uint8_t *phys = e->l->phys;
 	unsigned vector = e->l->lanes * 4;
@@ -81,6 +82,12 @@ static struct x86_operand memory(const struct emitter *e, const struct lir_ins *
 	case LIR_AT_VEC_SLOT: return x86_mem(X86_RSP, (int32_t)(e->vec_slots_at + (uint32_t)i->disp * vector));
 	default: return x86_mem(X86_RSP, (int32_t)(e->gpr_slots_at + (uint32_t)i->disp * 8));
 	}
+}
+
+static struct x86_operand memory(const struct emitter *e, const struct lir_ins *i)
+{
+	struct x86_operand m = place(e, i);
+	return i->broadcast ? x86_mem_broadcast(m) : m;
 }
 
 /* A source operand: register or memory. */
@@ -107,10 +114,15 @@ static struct x86_operand g_or_mem(const struct emitter *e, const struct lir_ins
 
 /* --- vectors */
 
+static void emit_load(struct emitter *e, const struct lir_ins *i)
+{
+	emit2(e, i->broadcast ? X86_VBROADCASTSS : X86_VMOVUPS, target_of(e, i), place(e, i));
+}
+
 static void emit_move(struct emitter *e, const struct lir_ins *i)
 {
 	if (i->a == LIR_MEM)
-		emit2(e, X86_VMOVUPS, target_of(e, i), memory(e, i));
+		emit_load(e, i);
 	else if (!same(e, i->dst, i->a))
 		emit2(e, X86_VMOVAPS, target_of(e, i), source(e, i, i->a));
 }
@@ -145,12 +157,21 @@ static void emit_fma(struct emitter *e, const struct lir_ins *i)
 	} else if (same(e, i->dst, a)) {
 		emit3(e, X86_VFMADD213PS, d, source(e, i, b), source(e, i, c));
 	} else if (c == LIR_MEM) {
-		emit2(e, X86_VMOVUPS, d, memory(e, i));
+		emit_load(e, i);
 		emit3(e, X86_VFMADD231PS, d, source(e, i, a), source(e, i, b));
 	} else {
 		emit2(e, X86_VMOVAPS, d, source(e, i, c));
 		emit3(e, X86_VFMADD231PS, d, source(e, i, a), source(e, i, b));
 	}
+}
+
+/* All zeros or all ones. Writing 128 bits of zeros clears the rest too, and is shorter. */
+static void emit_idiom(struct emitter *e, const struct lir_ins *i)
+{
+	struct x86_operand d = target_of(e, i);
+	if (i->wd == X86_ZMM && i->op == X86_VXORPS && d.reg < 16)
+		d = x86_xmm(d.reg);
+	emit4(e, i->op, d, d, d, i->op == X86_VPTERNLOGD ? x86_imm(0xff) : X86_0);
 }
 
 /* The destination is cleared first: a gather merges into it, and would wait for whatever wrote it last. */
@@ -159,14 +180,24 @@ static void emit_gather(struct emitter *e, const struct lir_ins *i)
 	emit3(e, X86_VXORPS, target_of(e, i), target_of(e, i), target_of(e, i));
 	int base = i->mem == LIR_AT_LOCAL ? X86_RSP : e->l->phys[i->base];
 	struct x86_operand m = x86_mem_index(base, e->l->phys[i->b], 1, i->disp);
-	emit3(e, i->op, target_of(e, i), m, machine(i->ws, e->l->phys[i->c]));
+	bool masked = i->form == LIR_MGATHER;
+	e->x.mask = masked ? e->l->phys[i->c] : 0;
+	emit3(e, i->op, target_of(e, i), m, masked ? X86_0 : machine(i->ws, e->l->phys[i->c]));
+}
+
+/* dst = c plus products of a and b; dst is the register of a or b only if it is c's too. */
+static void emit_dot(struct emitter *e, const struct lir_ins *i)
+{
+	if (!same(e, i->dst, i->c))
+		emit2(e, X86_VMOVAPS, target_of(e, i), source(e, i, i->c));
+	emit3(e, i->op, target_of(e, i), source(e, i, i->a), source(e, i, i->b));
 }
 
 static void emit_vector(struct emitter *e, const struct lir_ins *i)
 {
 	struct x86_operand d = i->dst ? target_of(e, i) : X86_0;
 	switch (i->form) {
-	case LIR_IDIOM: emit3(e, i->op, d, d, d); break;
+	case LIR_IDIOM: emit_idiom(e, i); break;
 	case LIR_CONST: emit2(e, i->op, d, memory(e, i)); break;
 	case LIR_MOV: emit_move(e, i); break;
 	case LIR_OP2: case LIR_FROM_GPR: emit2(e, i->op, d, source(e, i, i->a)); break;
@@ -177,10 +208,49 @@ static void emit_vector(struct emitter *e, const struct lir_ins *i)
 	case LIR_FMA: emit_fma(e, i); break;
 	case LIR_BLEND: emit4(e, i->op, d, source(e, i, i->a), source(e, i, i->b), source(e, i, i->c)); break;
 	case LIR_GATHER: emit_gather(e, i); break;
+	case LIR_DOT: emit_dot(e, i); break;
 	case LIR_STORE: emit2(e, i->op, memory(e, i), source(e, i, i->a)); break;
 	case LIR_STOREI: emit3(e, i->op, memory(e, i), source(e, i, i->a), x86_imm(i->imm)); break;
 	case LIR_STOREM: emit3(e, i->op, memory(e, i), source(e, i, i->a), source(e, i, i->b)); break;
 	default: emit1(e, i->op, memory(e, i)); break;
+	}
+}
+
+/* --- masks. What a mask lets through is merged into memory, and into registers zeroed. */
+
+static struct x86_operand k(const struct emitter *e, uint32_t r) { return x86_k(e->l->phys[r]); }
+
+static void emit_mask(struct emitter *e, const struct lir_ins *i)
+{
+	switch (i->form) {
+	case LIR_MIDIOM: emit3(e, i->op, k(e, i->dst), k(e, i->dst), k(e, i->dst)); break;
+	case LIR_MCONST: emit2(e, i->op, k(e, i->dst), memory(e, i)); break;
+	case LIR_MMOV:
+		if (i->a == LIR_MEM || !same(e, i->dst, i->a))
+			emit2(e, i->op, k(e, i->dst), i->a == LIR_MEM ? memory(e, i) : k(e, i->a));
+		break;
+	case LIR_MSAVE: emit2(e, i->op, memory(e, i), k(e, i->a)); break;
+	case LIR_MOP: emit3(e, i->op, k(e, i->dst), k(e, i->a), k(e, i->b)); break;
+	case LIR_MNOT: emit2(e, i->op, k(e, i->dst), k(e, i->a)); break;
+	case LIR_MSIGN: emit2(e, i->op, k(e, i->dst), source(e, i, i->a)); break;
+	case LIR_MCMP: emit3(e, i->op, k(e, i->dst), source(e, i, i->a), source(e, i, i->b)); break;
+	default: emit4(e, i->op, k(e, i->dst), source(e, i, i->a), source(e, i, i->b), x86_imm(i->imm)); break;
+	}
+}
+
+static void emit_masked(struct emitter *e, const struct lir_ins *i)
+{
+	if (i->form == LIR_MGATHER) {
+		emit_gather(e, i);
+		return;
+	}
+	e->x.mask = e->l->phys[i->c];
+	e->x.zeroing = i->form == LIR_MLOAD;
+	switch (i->form) {
+	case LIR_MBLEND: emit3(e, i->op, target_of(e, i), source(e, i, i->a), source(e, i, i->b)); break;
+	case LIR_MLOAD: emit2(e, i->op, target_of(e, i), memory(e, i)); break;
+	case LIR_MSTORE: emit2(e, i->op, memory(e, i), source(e, i, i->a)); break;
+	default: emit3(e, i->op, memory(e, i), source(e, i, i->a), x86_imm(i->imm)); break;
 	}
 }
 
@@ -438,6 +508,10 @@ static void emit_body(struct emitter *e)
 			emit_endloop(e, i, flags);
 		else if (i->form <= LIR_PREFETCH)
 			emit_vector(e, i);
+		else if (i->form <= LIR_MCMPI)
+			emit_mask(e, i);
+		else if (i->form <= LIR_MGATHER)
+			emit_masked(e, i);
 		else
 			emit_scalar(e, i);
 	}
@@ -466,7 +540,7 @@ bool x86_emit(struct object *out, const struct lir *l, const struct emit_options
 {
 	struct emitter e = { .l = l, .opt = opt, .at = UINT32_MAX };
 	x86_init(&e.x);
-	e.x.evex = l->lanes == 16;
+	e.x.evex = l->lanes == 16;       /* else VNNI, too, is said with VEX */
 	e.pool = x86_label(&e.x);
 	emit_prologue(&e);
 	emit_body(&e);

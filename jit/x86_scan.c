@@ -13,6 +13,7 @@ struct scanner {
 	struct scan *s;
 	const struct ir *ir;
 	const struct sel_rule *rules;
+	bool broadcasts;
 	uint32_t at, block, stores;
 };
 
@@ -57,6 +58,8 @@ static enum scan_fold fold_kind(const struct scanner *c, const struct ir_ins *i)
 		return ir_x_lanes(i->imm, c->ir->lanes) == c->ir->lanes ? SCAN_LOAD : SCAN_NO;
 	case IR_iload:
 		return SCAN_LOAD;
+	case IR_fbcast: case IR_ibcast:
+		return c->broadcasts ? SCAN_LOAD : SCAN_NO;
 	case IR_fbits: case IR_ibits: case IR_fmov: case IR_imov:
 		return SCAN_ALIAS;
 	default:
@@ -77,6 +80,12 @@ static bool is_local(const struct scanner *c, uint16_t reg)
 	return i->op == IR_local;
 }
 
+static bool is_broadcast(const struct scanner *c, const struct scan_reg *r)
+{
+	uint8_t op = c->ir->ins[r->def].op;
+	return op == IR_fbcast || op == IR_ibcast;
+}
+
 /* Checks one use of a folded value; takes the fold back when the use cannot have it. Sets *taken for a load folded here. */
 static void scan_use(struct scanner *c, const struct ir_ins *i, uint16_t reg, unsigned slot, bool *taken)
 {
@@ -95,7 +104,7 @@ static void scan_use(struct scanner *c, const struct ir_ins *i, uint16_t reg, un
 	}
 	case SCAN_LOAD:
 		ok = r->uses == 1 && (c->rules[i->op].fold & slot) && !*taken && r->block == c->block
-		     && r->stores == c->stores && scan_still_valid(c, r);
+		     && r->stores == c->stores && scan_still_valid(c, r) && !(c->rules[i->op].whole && is_broadcast(c, r));
 		*taken |= ok;
 		break;
 	case SCAN_ALIAS:
@@ -171,7 +180,7 @@ static void scan_forward(struct scanner *c)
 	}
 }
 
-bool scan_ir(struct scan *s, const struct ir *ir, const struct sel_rule *rules, struct error *err)
+bool scan_ir(struct scan *s, const struct ir *ir, const struct sel_rule *rules, bool broadcasts, struct error *err)
 {
 	*s = (struct scan){0};
 	s->reg = calloc(ir->n_regs + 1, sizeof *s->reg);
@@ -181,7 +190,7 @@ bool scan_ir(struct scan *s, const struct ir *ir, const struct sel_rule *rules, 
 		scan_free(s);
 		return error_set(err, ERROR_MEMORY, "no memory to select instructions for a kernel of %zu operations", ir->n_ins);
 	}
-	struct scanner c = { .s = s, .ir = ir, .rules = rules };
+	struct scanner c = { .s = s, .ir = ir, .rules = rules, .broadcasts = broadcasts };
 	scan_live(&c);
 	scan_forward(&c);
 	return true;

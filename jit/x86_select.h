@@ -1,6 +1,6 @@
 /* jit/x86_select.h - what the parts of the x86 back end tell each other. Nobody outside includes it but compile.c and tests.
  *
- * x86_scan.c looks at the IR once and notes which values need no instruction of their own; x86_select.c writes machine
+ * x86_scan.c looks at the IR once and notes which values need no instruction of their own; x86_select.c and x86_vector.c write machine
  * instructions; x86_emit.c turns them into bytes.
  */
 #ifndef JIT_X86_SELECT_H
@@ -22,6 +22,7 @@ struct sel_rule {
 	uint8_t form;                 /* enum lir_form */
 	uint8_t fold;                 /* LIR_A, LIR_B, LIR_C: IR operands that may come straight from memory */
 	uint32_t imm;
+	bool whole;                   /* ... but only whole vectors, not one element for all lanes */
 };
 
 /* Why a value has no instruction where it is defined. */
@@ -48,7 +49,8 @@ struct scan {
 	uint32_t local_bytes;
 };
 
-bool scan_ir(struct scan *s, const struct ir *ir, const struct sel_rule *rules, struct error *err);
+/* broadcasts: where a load may be folded, so may one element that goes into every lane, unless the row says no. */
+bool scan_ir(struct scan *s, const struct ir *ir, const struct sel_rule *rules, bool broadcasts, struct error *err);
 void scan_free(struct scan *s);
 
 bool x86_select(struct lir *l, const struct ir *ir, const struct target *target, struct error *err);

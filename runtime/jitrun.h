@@ -68,7 +68,7 @@ typedef int (*jit_progress_fn)(void *user, uint64_t done, uint64_t total);
 
 typedef struct jit_model_options {
 	const char *device;      /* "cpu" (default), or "ref": interprets every kernel, slow and exact */
-	const char *isa;         /* NULL: the best this CPU has; "avx2" */
+	const char *isa;         /* NULL: the best this CPU has; or "avx2", "avx2vnni", "avx512", "avx512vnni" */
 	int threads;             /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
 	const char *cache_dir;   /* generated code is kept here; NULL: $XDG_CACHE_HOME/jitrun; "": nowhere */
 	int f32_activations;     /* non-zero: quantised weights multiply f32 activations instead of int8 blocks (slower, closer to f32) */

@@ -47,7 +47,7 @@ static const struct option_row rows[] = {
 	{ "quiet", 'q', OPTION_FLAG, 0, "no progress bar and no summary", 0, 0, &opt.quiet },
 	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "device", 0, OPTION_CHOICE, "cpu|ref", "cpu runs generated code, ref interprets it, slowly (cpu)", 0, 0, &opt.device },
-	{ "isa", 0, OPTION_CHOICE, "avx2", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
+	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: 64 (0)", 0, 1024, &opt.batch },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32", "type of the KV cache (f16)", 0, 0, &opt.kv_type },

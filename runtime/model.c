@@ -34,16 +34,18 @@ static bool open_dump(FILE **out, const char *path, struct error *err)
 static bool choose_device(jit_model *m, const jit_model_options *o, struct error *err)
 {
 	const char *device = o->device ? o->device : "cpu";
+	const struct target_cpu cpu = target_this_cpu();
+	char names[256];
 
 	if (strcmp(device, "cpu") != 0 && strcmp(device, "ref") != 0)
 		return error_set(err, ERROR_ARGUMENT, "device \"%.32s\" is unknown; known: cpu, ref", device);
 	m->reference = strcmp(device, "ref") == 0;
 	if (!o->isa)
-		return (m->target = target_native(err)) != NULL;
+		return (m->target = target_judge(&cpu, err)) != NULL;
 	m->target = target_find(o->isa);
 	if (!m->target)
-		return error_set(err, ERROR_ARGUMENT, "isa \"%.32s\" is unknown; known: avx2", o->isa);
-	return m->reference || target_native(err) != NULL;
+		return error_set(err, ERROR_ARGUMENT, "isa \"%.32s\" is unknown; known: %s", o->isa, target_names(names, sizeof names));
+	return m->reference || target_runs(&cpu, m->target, err);
 }
 
 /* A cache that cannot be used for want of a directory is no reason to refuse to run; one that is dangerous is. */

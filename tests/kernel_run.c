@@ -11,19 +11,19 @@
 
 unsigned kernel_ways(const struct kernel_way **ways)
 {
-	static struct kernel_way way[8];
+	static struct kernel_way way[4 + TARGET_COUNT];
 	static unsigned n;
-	struct error err = { 0 };
-	const struct target *native = target_native(&err);
+	const struct target_cpu cpu = target_this_cpu();
 
 	*ways = way;
 	if (n)
 		return n;
 	way[n++] = (struct kernel_way){ "interpreter 8", { .name = "interpreter8", .lanes = 8, .vector_regs = 16 }, false };
 	way[n++] = (struct kernel_way){ "interpreter 16", { .name = "interpreter16", .lanes = 16, .vector_regs = 32 }, false };
+	way[n++] = (struct kernel_way){ "interpreter 16 with vnni", { .name = "interpreter16vnni", .lanes = 16, .vector_regs = 32, .has_vnni = true }, false };
 	way[n++] = (struct kernel_way){ "interpreter 32", { .name = "interpreter32", .lanes = 32, .vector_regs = 64 }, false };
-	for (int id = TARGET_NONE + 1; native && id < TARGET_COUNT; id++)
-		if (target_runs(native, &target_table[id]))
+	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++)
+		if (target_runs(&cpu, &target_table[id], NULL))
 			way[n++] = (struct kernel_way){ target_table[id].name, target_table[id], true };
 	return n;
 }

@@ -22,22 +22,26 @@
 
 typedef void (*kernel_fn)(const uint64_t *arg, int64_t begin, int64_t end);
 
-static const struct target *avx2(void)
+/* The target under test: every test runs once for each. */
+static const struct target *isa;
+
+/* Bytes of a vector. */
+static int32_t V(void)
 {
-	return &target_table[TARGET_AVX2];
+	return (int32_t)isa->lanes * 4;
 }
 
 static bool can_run(void)
 {
-	struct error err = {0};
-	const struct target *native = target_native(&err);
-	return native && target_runs(native, avx2());
+	const struct target_cpu cpu = target_this_cpu();
+	return target_runs(&cpu, isa, NULL);
 }
 
-/* The three register files of the tests and one scrambled choice of each. */
+/* The register files of the tests, and scrambled choices from some of them. */
 static const struct compile_options files[] = {
-	{0}, { .max_vector_regs = 8, .max_gprs = 8 }, { .max_vector_regs = 6, .max_gprs = 5 }, { .max_vector_regs = 4, .max_gprs = 4 },
-	{ .seed = 12345 }, { .max_vector_regs = 8, .max_gprs = 6, .seed = 99 }, { .max_vector_regs = 4, .max_gprs = 4, .seed = 7 },
+	{0}, { .max_vector_regs = 8, .max_gprs = 8, .max_mask_regs = 3 }, { .max_vector_regs = 6, .max_gprs = 5, .max_mask_regs = 2 },
+	{ .max_vector_regs = 4, .max_gprs = 4, .max_mask_regs = 2 }, { .seed = 12345 }, { .max_vector_regs = 8, .max_gprs = 6, .max_mask_regs = 3, .seed = 99 },
+	{ .max_vector_regs = 4, .max_gprs = 4, .max_mask_regs = 2, .seed = 7 },
 };
 enum { FILES = sizeof files / sizeof *files };
 
@@ -87,7 +91,7 @@ static struct random_ir_buffers *fresh(uint64_t seed)
 static void compile(struct object *o, const struct ir *ir, const struct compile_options *opt, struct compile_stats *stats)
 {
 	struct error err = {0};
-	if (!compile_ir(o, ir, avx2(), opt, stats, &err)) {
+	if (!compile_ir(o, ir, isa, opt, stats, &err)) {
 		ir_print(ir, stderr);
 		fail_msg("%s", err.text);
 	}
@@ -108,8 +112,8 @@ static void check(const struct ir *ir, const struct compile_options *opt, const 
 		for (size_t k = 0; k < sizeof x->out; k++)
 			if (x->out[k] != y->out[k]) {
 				ir_print(ir, stderr);
-				fail_msg("seed %llu, %u vector and %u general registers: output byte %zu is %02x, the interpreter says %02x",
-				         (unsigned long long)seed, opt->max_vector_regs, opt->max_gprs, k, y->out[k], x->out[k]);
+				fail_msg("%s, seed %llu, %u vector and %u general registers: output byte %zu is %02x, the interpreter says %02x",
+				         isa->name, (unsigned long long)seed, opt->max_vector_regs, opt->max_gprs, k, y->out[k], x->out[k]);
 			}
 		free(x);
 		free(y);
@@ -196,9 +200,9 @@ static bool build_vector_op(struct ir *b, enum ir_op op, int64_t imm, unsigned d
 	const uint8_t kind[3] = { f->a, f->b, f->c };
 	if (dst_on && (kind[dst_on - 1] != f->dst || f->dst == IR_KIND_M))
 		return false;
-	ir_init(b, 8);
+	ir_init(b, isa->lanes);
 	ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);
-	for (int32_t at = 0; at + 32 <= IN_WORDS / 3 * 4; at += 32) {
+	for (int32_t at = 0; at + V() <= IN_WORDS / 3 * 4; at += V()) {
 		uint16_t r[3] = {0};
 		for (unsigned k = 0; k < 3; k++)
 			r[k] = is_vector(kind[k]) ? load_kind(b, in, kind[k], at + (int32_t)k * IN_WORDS / 3 * 4) : 0;
@@ -228,7 +232,7 @@ static void check_vector_op(enum ir_op op, int64_t imm)
 
 static void test_vector_ops(void **state)
 {
-	static const int64_t shifts[] = { 0, 1, 7, 16, 31 }, strides[] = { 1, 2, 4 };
+	static const int64_t shifts[] = { 0, 1, 7, 16, 31 }, strides[] = { 1, 2, 4, 8 };
 	for (enum ir_op op = 0; op < IR_OP_COUNT; op++) {
 		const struct ir_facts *f = &ir_facts[op];
 		if (!is_vector(f->dst) || (f->a && !is_vector(f->a)) || op == IR_fmov || op == IR_imov)
@@ -237,7 +241,7 @@ static void test_vector_ops(void **state)
 			for (unsigned k = 0; k < 5; k++)
 				check_vector_op(op, shifts[k]);
 		else if (op == IR_fxor)
-			for (unsigned k = 0; k < 3; k++)
+			for (unsigned k = 0; k < 4 && strides[k] < isa->lanes; k++)
 				check_vector_op(op, strides[k]);
 		else if (op == IR_ilut16)
 			for (unsigned k = 0; k < LANES_TABLES; k++)
@@ -297,7 +301,7 @@ static void test_scalar_ops(void **state)
 					continue;
 				struct ir b;
 				int32_t at = 0;
-				ir_init(&b, 8);
+				ir_init(&b, isa->lanes);
 				ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
 				scalar_variants(&b, op, src, out, in[0], in[1], ir_facts[op].b == IR_KIND_S ? 0 : imm, &at);
 				check(&b, &files[p % FILES], in, sizeof in, 1, 0, 1);
@@ -311,7 +315,7 @@ static void test_division(void **state)
 	for (int64_t d = 1; d < INT32_MAX; d = d < 40 ? d + 1 : d * 3 + 1) {
 		struct ir b;
 		uint64_t in[64];
-		ir_init(&b, 8);
+		ir_init(&b, isa->lanes);
 		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
 		for (int32_t k = 0; k < 64; k++) {
 			int64_t q = INT32_MAX / d * (k / 3) / 21, v = q * d + k % 3 - 1;
@@ -330,11 +334,11 @@ static void test_lane_counts(void **state)
 {
 	uint32_t in[IN_WORDS];
 	fill_edges(in, IR_f2i);
-	for (unsigned n = 0; n <= 8; n++) {
+	for (unsigned n = 0; n <= isa->lanes; n++) {
 		struct ir b;
-		ir_init(&b, 8);
+		ir_init(&b, isa->lanes);
 		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
-		ir_f v = ir_fload(&b, src, 0, 0), w = ir_fload(&b, ir_aaddi(&b, src, 4096 - 4 * (n ? (int)n : 8)), 0, n);
+		ir_f v = ir_fload(&b, src, 0, 0), w = ir_fload(&b, ir_aaddi(&b, src, 4096 - 4 * (n ? (int)n : (int)isa->lanes)), 0, n);
 		ir_fstore(&b, out, w, 0, 0);
 		ir_fstore(&b, out, v, 64, n);
 		ir_fstore_h(&b, out, v, 130, n);
@@ -353,15 +357,15 @@ static void test_gather(void **state)
 	for (unsigned k = 0; k < IN_WORDS; k++)
 		in[k] = k * 2654435761u;
 	struct ir b;
-	ir_init(&b, 8);
+	ir_init(&b, isa->lanes);
 	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), local = ir_local(&b, 1024);
 	ir_i offset = ir_iand(&b, ir_iload(&b, src, 64), ir_iconst(&b, 0xfc)), var = ir_var_i(&b, offset);
 	ir_emit(&b, IR_igather, var.r, src.r, var.r, 0, 32);
 	ir_fstore(&b, out, ir_fbits(&b, var), 0, 0);
-	ir_fstore(&b, out, ir_fbits(&b, ir_igather(&b, src, offset, -0)), 32, 0);
-	for (int32_t k = 0; k < 1024; k += 32)
+	ir_fstore(&b, out, ir_fbits(&b, ir_igather(&b, src, offset, -0)), V(), 0);
+	for (int32_t k = 0; k < 1024; k += V())
 		ir_fstore(&b, local, ir_fload(&b, src, k, 0), k, 0);
-	ir_fstore(&b, out, ir_fbits(&b, ir_igather(&b, local, offset, 128)), 64, 0);
+	ir_fstore(&b, out, ir_fbits(&b, ir_igather(&b, local, offset, 128)), 2 * V(), 0);
 	check_all(&b, in, sizeof in, 0, 1);
 	ir_free(&b);
 }
@@ -373,16 +377,16 @@ static void test_folded_loads(void **state)
 	for (unsigned k = 0; k < IN_WORDS; k++)
 		in[k] = (float)k * 0.37f - 5;
 	struct ir b;
-	ir_init(&b, 8);
+	ir_init(&b, isa->lanes);
 	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), p = ir_var_a(&b, src), t = ir_aaddi(&b, p, 64);
 	ir_f one = ir_fconst(&b, 1.5f), acc = ir_var_f(&b, ir_fload(&b, src, 0, 0));
 	ir_f before = ir_fload(&b, t, 0, 0);
 	ir_set_a(&b, p, ir_aaddi(&b, p, 128));                                 /* the address changes */
 	ir_fstore(&b, out, ir_fadd(&b, before, one), 0, 0);
-	ir_fstore(&b, out, ir_fload(&b, t, 32, 0), 32, 0);
+	ir_fstore(&b, out, ir_fload(&b, t, 32, 0), V(), 0);
 	ir_f old = ir_fload(&b, out, 0, 0);
 	ir_fstore(&b, out, one, 0, 0);                                         /* the memory changes */
-	ir_fstore(&b, out, ir_fmul(&b, old, one), 64, 0);
+	ir_fstore(&b, out, ir_fmul(&b, old, one), 2 * V(), 0);
 	ir_f outside = ir_fload(&b, p, 0, 0);
 	ir_s k = ir_loop(&b, ir_sconst(&b, 3));
 	ir_set_f(&b, acc, ir_ffma(&b, outside, one, acc));                     /* another block */
@@ -391,7 +395,7 @@ static void test_folded_loads(void **state)
 	ir_set_f(&b, acc, ir_ffma(&b, ir_fload(&b, p, 32, 0), one, acc));
 	ir_set_f(&b, acc, ir_ffma(&b, acc, ir_fload(&b, p, 64, 0), one));
 	ir_endloop(&b);
-	ir_fstore(&b, out, acc, 96, 0);
+	ir_fstore(&b, out, acc, 3 * V(), 0);
 	check_all(&b, in, sizeof in, 0, 1);
 	ir_free(&b);
 }
@@ -402,7 +406,7 @@ static void test_names_of_variables(void **state)
 	uint32_t in[IN_WORDS];
 	fill_edges(in, IR_f2i);
 	struct ir b;
-	ir_init(&b, 8);
+	ir_init(&b, isa->lanes);
 	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), p = ir_var_a(&b, src);
 	ir_i v = ir_var_i(&b, ir_iload(&b, src, 0));
 	ir_f name = ir_fbits(&b, v);
@@ -410,18 +414,18 @@ static void test_names_of_variables(void **state)
 	ir_set_i(&b, v, ir_iadd(&b, v, ir_iconst(&b, 1)));
 	ir_set_a(&b, p, ir_aaddi(&b, far, 32));
 	ir_fstore(&b, out, name, 0, 0);
-	ir_fstore(&b, out, ir_fbits(&b, v), 32, 0);
-	ir_fstore(&b, out, ir_fload(&b, q, 0, 0), 64, 0);
-	ir_fstore(&b, out, ir_fload(&b, far, 0, 0), 96, 0);
+	ir_fstore(&b, out, ir_fbits(&b, v), V(), 0);
+	ir_fstore(&b, out, ir_fload(&b, q, 0, 0), 2 * V(), 0);
+	ir_fstore(&b, out, ir_fload(&b, far, 0, 0), 3 * V(), 0);
 	ir_f w = ir_fbits(&b, v);
 	ir_loop(&b, ir_sconst(&b, 2));
 	ir_i next = ir_ixor(&b, v, ir_ibits(&b, w));
-	ir_fstore(&b, out, ir_fbits(&b, v), 128, 0);
+	ir_fstore(&b, out, ir_fbits(&b, v), 4 * V(), 0);
 	ir_emit(&b, IR_imov, v.r, next.r, 0, 0, 0);
 	ir_set_a(&b, p, ir_aaddi(&b, p, 4));
 	ir_endloop(&b);
-	ir_fstore(&b, out, ir_fload(&b, p, 0, 0), 160, 0);
-	ir_fstore(&b, out, ir_fbits(&b, v), 192, 0);
+	ir_fstore(&b, out, ir_fload(&b, p, 0, 0), 5 * V(), 0);
+	ir_fstore(&b, out, ir_fbits(&b, v), 6 * V(), 0);
 	check_all(&b, in, sizeof in, 0, 1);
 	ir_free(&b);
 }
@@ -429,39 +433,39 @@ static void test_names_of_variables(void **state)
 /* A value bound for a variable must not be written there early while a name of the old value is still read. */
 static void test_early_writes(void **state)
 {
-	float in[16];
-	for (unsigned k = 0; k < 16; k++)
+	float in[32];
+	for (unsigned k = 0; k < 32; k++)
 		in[k] = (float)k - 3.5f;
 	struct ir b;
-	ir_init(&b, 8);
+	ir_init(&b, isa->lanes);
 	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
-	ir_f v = ir_var_f(&b, ir_fload(&b, src, 0, 0)), w = ir_fload(&b, src, 32, 0);
+	ir_f v = ir_var_f(&b, ir_fload(&b, src, 0, 0)), w = ir_fload(&b, src, V(), 0);
 	ir_i name = ir_ibits(&b, v);
 	ir_f next = ir_fmul(&b, w, w);
 	ir_fstore(&b, out, ir_fbits(&b, ir_ixor(&b, name, ir_ilane(&b))), 0, 0);
 	ir_emit(&b, IR_fmov, v.r, next.r, 0, 0, 0);
-	ir_fstore(&b, out, v, 32, 0);
+	ir_fstore(&b, out, v, V(), 0);
 	check_all(&b, in, sizeof in, 0, 1);
 	ir_free(&b);
 }
 
-/* dot4 keeps the magnitudes of a recent operand; a write of the variable must end that. */
+/* dot4 keeps what it made of a recent operand; a write of the variable must end that. */
 static void test_dot4_memo(void **state)
 {
 	uint32_t in[IN_WORDS];
 	fill_edges(in, IR_dot4);
 	struct ir b;
-	ir_init(&b, 8);
+	ir_init(&b, isa->lanes);
 	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
 	ir_i zero = ir_iconst(&b, 0), w = ir_var_i(&b, ir_iload(&b, src, 0)), acc = ir_var_i(&b, zero);
 	ir_loop(&b, ir_sconst(&b, 3));
-	ir_fstore(&b, out, ir_fbits(&b, ir_dot4(&b, w, ir_iload(&b, src, 640), zero)), 256, 0);
+	ir_fstore(&b, out, ir_fbits(&b, ir_dot4(&b, w, ir_iload(&b, src, 640), zero)), 8 * V(), 0);
 	ir_emit(&b, IR_dot4, acc.r, acc.r, ir_iload(&b, src, 672).r, zero.r, 0);
 	for (int32_t k = 0; k < 6; k++) {
-		ir_set_i(&b, acc, ir_dot4(&b, w, ir_iload(&b, src, 640 + 32 * k), acc));
+		ir_set_i(&b, acc, ir_dot4(&b, w, ir_iload(&b, src, 640 + V() * k), acc));
 		if (k & 1)
 			ir_set_i(&b, w, ir_ixor(&b, w, ir_iload(&b, src, 32 * k)));
-		ir_fstore(&b, out, ir_fbits(&b, acc), 32 * k, 0);
+		ir_fstore(&b, out, ir_fbits(&b, acc), V() * k, 0);
 	}
 	ir_endloop(&b);
 	check_all(&b, in, sizeof in, 0, 1);
@@ -473,7 +477,7 @@ static void test_dot4_memo(void **state)
 /* Three nested loops whose counts come from the arguments; the index read or not. */
 static void build_loops(struct ir *b, bool use_index)
 {
-	ir_init(b, 8);
+	ir_init(b, isa->lanes);
 	ir_a arg = ir_arg(b), out = ir_aload(b, arg, 8);
 	ir_s n = ir_begin(b), m = ir_end(b), total = ir_var_s(b, ir_sconst(b, 7)), count = ir_var_s(b, n);
 	ir_i acc = ir_var_i(b, ir_iconst(b, 1));
@@ -509,7 +513,7 @@ static void test_loops(void **state)
 static void test_deep_nesting(void **state)
 {
 	struct ir b;
-	ir_init(&b, 8);
+	ir_init(&b, isa->lanes);
 	ir_a arg = ir_arg(&b), out = ir_aload(&b, arg, 8);
 	ir_s sum = ir_var_s(&b, ir_sconst(&b, 0)), index[IR_MAX_LOOP_DEPTH];
 	for (unsigned d = 0; d < IR_MAX_LOOP_DEPTH; d++)
@@ -532,7 +536,7 @@ static void test_large_frames(void **state)
 	for (unsigned s = 0; s < sizeof sizes / sizeof *sizes; s++) {
 		struct ir b;
 		int32_t last = (sizes[s] - 4) & ~3;
-		ir_init(&b, 8);
+		ir_init(&b, isa->lanes);
 		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
 		ir_a x = ir_local(&b, sizes[s]), y = ir_local(&b, 100), p = ir_var_a(&b, x);
 		ir_f v = ir_fload(&b, src, 0, 0);
@@ -541,7 +545,7 @@ static void test_large_frames(void **state)
 		ir_fstore(&b, y, v, 0, 0);
 		ir_fstore1(&b, ir_aaddi(&b, x, last), ir_fxor(&b, v, 1), 0);
 		ir_fstore1(&b, out, ir_fbcast(&b, p, last), 0);
-		ir_fstore(&b, out, ir_fload(&b, ir_aadd(&b, y, ir_sconst(&b, 0)), 0, 0), 32, 0);
+		ir_fstore(&b, out, ir_fload(&b, ir_aadd(&b, y, ir_sconst(&b, 0)), 0, 0), V(), 0);
 		check_all(&b, edge_bits, sizeof edge_bits, 0, 1);
 		ir_free(&b);
 	}
@@ -550,7 +554,7 @@ static void test_large_frames(void **state)
 static void test_many_constants(void **state)
 {
 	struct ir b;
-	ir_init(&b, 8);
+	ir_init(&b, isa->lanes);
 	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
 	ir_f acc = ir_var_f(&b, ir_fload(&b, src, 0, 0));
 	ir_loop(&b, ir_sconst(&b, 2));
@@ -558,7 +562,7 @@ static void test_many_constants(void **state)
 		ir_set_f(&b, acc, ir_ffma(&b, acc, ir_fconst(&b, 1.0f / (float)(k + 1)), ir_fconst(&b, (float)(k % 40))));
 	ir_fstore(&b, out, ir_fabs(&b, ir_fneg(&b, acc)), 0, 0);
 	ir_endloop(&b);
-	float in[8] = { 0, 1, 2, 3, -4, 5, 6, -7 };
+	float in[16] = { 0, 1, 2, 3, -4, 5, 6, -7, 8, 9, -10, 11, 12, 13, -14, 15 };
 	check_all(&b, in, sizeof in, 0, 1);
 	ir_free(&b);
 }
@@ -571,25 +575,25 @@ static void test_pressure_is_counted(void **state)
 		struct object o;
 		struct compile_stats stats;
 		ir_f acc[40];
-		ir_init(&b, 8);
+		ir_init(&b, isa->lanes);
 		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), p = ir_var_a(&b, src);
 		for (unsigned k = 0; k < live; k++)
 			acc[k] = ir_var_f(&b, ir_fconst(&b, 0));
 		ir_loop(&b, ir_sconst(&b, 4));
 		ir_f x = ir_fbcast(&b, p, 0);
 		for (unsigned k = 0; k < live; k++)
-			ir_set_f(&b, acc[k], ir_ffma(&b, x, ir_fload(&b, p, 32 * (int32_t)k, 0), acc[k]));
+			ir_set_f(&b, acc[k], ir_ffma(&b, x, ir_fload(&b, p, V() * (int32_t)k, 0), acc[k]));
 		ir_set_a(&b, p, ir_aaddi(&b, p, 32));
 		ir_endloop(&b);
 		for (unsigned k = 0; k < live; k++)
-			ir_fstore(&b, out, acc[k], 32 * (int32_t)k, 0);
+			ir_fstore(&b, out, acc[k], V() * (int32_t)k, 0);
 		compile(&o, &b, NULL, &stats);
-		assert_int_equal(stats.spills_in_loops > 0, live > 15);
+		assert_int_equal(stats.spills_in_loops > 0, live >= isa->vector_regs);
 		assert_true(stats.spills >= stats.spills_in_loops);
-		assert_true(stats.vector_regs_used <= 16 && stats.machine_instructions > 2 * live);
+		assert_true(stats.vector_regs_used <= isa->vector_regs && stats.machine_instructions > 2 * live);
 		object_free(&o);
-		float in[512];
-		for (unsigned k = 0; k < 512; k++)
+		float in[960];
+		for (unsigned k = 0; k < 960; k++)
 			in[k] = (float)(k % 97) * 0.25f;
 		check_all(&b, in, sizeof in, 0, 1);
 		ir_free(&b);
@@ -604,7 +608,7 @@ static void test_random(void **state)
 	uint64_t n = more ? strtoull(more, NULL, 10) : 400;
 	for (uint64_t seed = 1; seed <= n; seed++) {
 		struct ir ir;
-		random_ir(&ir, 8, seed, seed % 7 == 0 ? 900 : 30 + (unsigned)(seed % 11) * 25);
+		random_ir(&ir, isa->lanes, seed, seed % 7 == 0 ? 900 : 30 + (unsigned)(seed % 11) * 25);
 		struct compile_options opt = files[seed % FILES];
 		if (opt.seed)
 			opt.seed = (uint32_t)seed;
@@ -620,7 +624,7 @@ static void test_same_bytes(void **state)
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct ir ir;
 		struct object a, b;
-		random_ir(&ir, 8, seed, 300);
+		random_ir(&ir, isa->lanes, seed, 300);
 		compile(&a, &ir, &files[seed % 4], NULL);
 		compile(&b, &ir, &files[seed % 4], NULL);
 		assert_int_equal(a.code_bytes, b.code_bytes);
@@ -639,15 +643,15 @@ static void test_refusals(void **state)
 	struct error err = {0};
 	struct object o;
 	struct ir b;
-	ir_init(&b, 16);
+	ir_init(&b, 24 - isa->lanes);
 	ir_arg(&b);
-	assert_false(compile_ir(&o, &b, avx2(), NULL, NULL, &err));
-	assert_non_null(strstr(err.text, "16 lanes"));
+	assert_false(compile_ir(&o, &b, isa, NULL, NULL, &err));
+	assert_non_null(strstr(err.text, isa->lanes == 8 ? "16 lanes" : "8 lanes"));
 	ir_free(&b);
 	err = (struct error){0};
-	ir_init(&b, 8);
+	ir_init(&b, isa->lanes);
 	ir_loop(&b, ir_begin(&b));
-	assert_false(compile_ir(&o, &b, avx2(), NULL, NULL, &err));
+	assert_false(compile_ir(&o, &b, isa, NULL, NULL, &err));
 	assert_true(err.code != ERROR_NONE);
 	ir_free(&b);
 }
@@ -669,7 +673,7 @@ static void test_keys_and_listings(void **state)
 	struct compile_options opt = { .dump_ir = open_memstream(&ir_text, &ir_bytes), .dump_asm = open_memstream(&asm_text, &asm_bytes) };
 	memset(&key, 0, sizeof key);
 	key.kind = KEY_NORM;
-	key.target = TARGET_AVX2;
+	key.target = (uint8_t)isa->id;
 	assert_true(compile_key(&o, &key, build_copy, &opt, NULL, &err));
 	fclose(opt.dump_ir);
 	fclose(opt.dump_asm);
@@ -697,7 +701,7 @@ static void test_listing_assembles(void **state)
 	assert_non_null(mkdtemp(dir));
 	struct ir ir;
 	struct object o;
-	random_ir(&ir, 8, 3, 400);
+	random_ir(&ir, isa->lanes, 3, 400);
 	snprintf(path, sizeof path, "%s/k.s", dir);
 	struct compile_options opt = { .dump_asm = fopen(path, "w") };
 	compile(&o, &ir, &opt, NULL);
@@ -738,5 +742,10 @@ int main(void)
 		cmocka_unit_test(test_pressure_is_counted), cmocka_unit_test(test_random), cmocka_unit_test(test_same_bytes),
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_keys_and_listings), cmocka_unit_test(test_listing_assembles),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = 0;
+	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++) {
+		isa = &target_table[id];
+		failed += cmocka_run_group_tests_name(isa->name, tests, NULL, NULL);
+	}
+	return failed;
 }

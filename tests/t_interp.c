@@ -173,6 +173,7 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_iadd_16: return halves((a % 65536 + b % 65536), (a / 65536 + b / 65536));
 	case IR_dot2h: return (uint32_t)(wide(c) + (wide(a << 16) >> 16) * (wide(b << 16) >> 16) + (wide(a) >> 16) * (wide(b) >> 16));
 	case IR_ilut16: return look_up(a, imm);
+	case IR_dot4u: return dot(a & 0x7f7f7f7f, b, dot(a >> 1 & 0x40404040, b, dot(a >> 1 & 0x40404040, b, c)));
 	case IR_mand: return a & b;
 	case IR_mor: return a | b;
 	case IR_mnot: return 1 - a;

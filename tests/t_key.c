@@ -143,38 +143,48 @@ static void test_every_byte_counts(void **unused)
 		}
 }
 
+/* A CPU with everything, less one thing at a time: what runs, what is best, and which sentence says why not. */
 static void test_targets(void **unused)
 {
 	const uint32_t avx = 1u << 28, fma = 1u << 12, f16c = 1u << 29, osxsave = 1u << 27, avx2 = 1u << 5;
-	const struct target_cpu whole = { avx | fma | f16c | osxsave, avx2, 7 };
-	struct target_cpu cpu;
+	const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, vnni = 1u << 11, avx_vnni = 1u << 4;
+	const struct target_cpu whole = { avx | fma | f16c | osxsave, avx2 | f | dq | bw | vl, vnni, avx_vnni, 0xe7 };
+	char names[64], three[8];
 	struct error err = { 0 };
 
 	assert_null(target_find("none"));
 	assert_null(target_find("avx"));
-	assert_ptr_equal(target_find("avx2"), &target_table[TARGET_AVX2]);
-	for (int i = 0; i < TARGET_COUNT; i++)
+	assert_string_equal(target_names(names, sizeof names), "avx2, avx2vnni, avx512, avx512vnni");
+	assert_string_equal(target_names(three, sizeof three), "avx2, a");
+	for (int i = 0; i < TARGET_COUNT; i++) {
 		assert_int_equal(target_table[i].id, i);
-
-	assert_ptr_equal(target_judge(&whole, &err), &target_table[TARGET_AVX2]);
-	assert_int_equal(err.code, ERROR_NONE);
-	const struct { uint32_t ecx, ebx; uint64_t xcr0; const char *word; } lacks[] = {
-		{ avx, 0, 0, "AVX2" }, { fma, 0, 0, "FMA" }, { f16c, 0, 0, "F16C" }, { 0, avx2, 0, "AVX2" }, { osxsave, 0, 0, "operating system" },
-		{ 0, 0, 2, "operating system" }, { 0, 0, 4, "operating system" },
+		if (i != TARGET_NONE)
+			assert_ptr_equal(target_find(target_table[i].name), &target_table[i]);
+	}
+	const struct { uint32_t leaf1, leaf7b, leaf7c, leaf71; uint64_t xcr0; enum target_id best, refused; const char *word; } lacks[] = {
+		{ 0, 0, 0, 0, 0, TARGET_AVX512_VNNI, TARGET_NONE, "none" }, { 0, 0, vnni, 0, 0, TARGET_AVX512, TARGET_AVX512_VNNI, "AVX512_VNNI" },
+		{ 0, 0, 0, avx_vnni, 0, TARGET_AVX512_VNNI, TARGET_AVX2_VNNI, "AVX-VNNI" }, { 0, f, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512F" },
+		{ 0, dq, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512_VNNI, "AVX512DQ" }, { 0, bw, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512BW" },
+		{ 0, vl, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512VL" }, { 0, vl, 0, avx_vnni, 0, TARGET_AVX2, TARGET_AVX512, "AVX512VL" },
+		{ 0, 0, 0, 0, 0x20, TARGET_AVX2_VNNI, TARGET_AVX512, "operating system" }, { 0, 0, 0, 0, 0x80, TARGET_AVX2_VNNI, TARGET_AVX512_VNNI, "0xe6" },
+		{ avx, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "AVX, " }, { fma, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX512, "FMA" },
+		{ f16c, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "F16C" }, { 0, avx2, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "AVX2" },
+		{ osxsave, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "operating system" }, { 0, 0, 0, 0, 2, TARGET_NONE, TARGET_AVX2, "operating system" },
+		{ 0, 0, 0, 0, 4, TARGET_NONE, TARGET_AVX2_VNNI, "operating system" },
 	};
 	for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
-		cpu = whole;
-		cpu.leaf1_ecx &= ~lacks[i].ecx;
-		cpu.leaf7_ebx &= ~lacks[i].ebx;
-		cpu.xcr0 &= ~lacks[i].xcr0;
+		const struct target_cpu cpu = { whole.leaf1_ecx & ~lacks[i].leaf1, whole.leaf7_ebx & ~lacks[i].leaf7b, whole.leaf7_ecx & ~lacks[i].leaf7c,
+		                                whole.leaf7_1_eax & ~lacks[i].leaf71, whole.xcr0 & ~lacks[i].xcr0 };
 		err = (struct error){ 0 };
-		assert_null(target_judge(&cpu, &err));
+		assert_ptr_equal(target_judge(&cpu, &err), lacks[i].best == TARGET_NONE ? NULL : &target_table[lacks[i].best]);
+		assert_int_equal(err.code, lacks[i].best == TARGET_NONE ? ERROR_DEVICE : ERROR_NONE);
+		err = (struct error){ 0 };
+		assert_false(target_runs(&cpu, &target_table[lacks[i].refused], &err));
 		assert_int_equal(err.code, ERROR_DEVICE);
 		assert_non_null(strstr(err.text, lacks[i].word));
 	}
-	assert_true(target_runs(&target_table[TARGET_AVX2], &target_table[TARGET_AVX2]));
-	assert_false(target_runs(NULL, &target_table[TARGET_AVX2]));
-	assert_false(target_runs(&target_table[TARGET_AVX2], &target_table[TARGET_NONE]));
+	const struct target_cpu here = target_this_cpu();
+	assert_ptr_equal(target_native(NULL), target_judge(&here, NULL));
 }
 
 static void id_of(const char *script, const char *dir, const char *content, char out[24])

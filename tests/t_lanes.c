@@ -1,4 +1,4 @@
-/* tests/t_lanes.c - f16 both ways against arithmetic and, where there is one, the hardware; f32 to integer; dot4. */
+/* tests/t_lanes.c - f16 both ways against arithmetic and, where there is one, the hardware; f32 to integer; dot4, dot4u. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,6 +147,9 @@ static void test_dot4(void **unused)
 	assert_int_equal(dot4_i8(pack(-128, -128, -128, -128), pack(127, 127, 127, 127), 0), -4 * 128 * 127);
 	assert_int_equal(dot4_i8(pack(-128, 0, 0, 0), pack(-127, 9, 9, 9), 0), 128 * 127);
 	assert_int_equal(dot4_i8(pack(1, 0, 0, 0), pack(1, 0, 0, 0), INT32_MAX), INT32_MIN);
+	assert_int_equal(dot4_u8i8(pack(1, 2, 3, 4), pack(5, -6, 7, -8), 100), 100 + 5 - 12 + 21 - 32);
+	assert_int_equal(dot4_u8i8(pack(-1, -1, -1, -1), pack(-128, -128, -128, -128), 0), -4 * 255 * 128);
+	assert_int_equal(dot4_u8i8(pack(-1, -1, -1, -1), pack(127, 127, 127, 127), INT32_MAX), (int32_t)(INT32_MIN + 4 * 255 * 127 - 1));
 	for (int a = -128; a < 128; a++)
 		for (int b = -127; b < 128; b++)
 			for (int at = 0; at < 4; at++)

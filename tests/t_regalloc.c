@@ -14,6 +14,7 @@
 #include "jit/regalloc.h"
 
 static const uint8_t vec_order[32] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+static const uint8_t mask_order[3] = { 1, 2, 3 };
 static const uint8_t gpr_order[8] = { X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_RAX, X86_R8, X86_R9, X86_RBX };
 
 static struct lir_ins *add(struct lir *l, enum lir_form form, enum x86_op op, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
@@ -82,7 +83,7 @@ static void endloop(struct lir *l, uint32_t n)
 
 static struct regalloc_result allocate(struct lir *l, unsigned vecs, unsigned gprs)
 {
-	struct regalloc_rules rules = { .order = { NULL, vec_order, gpr_order }, .count = { 0, vecs, gprs } };
+	struct regalloc_rules rules = { .order = { NULL, vec_order, gpr_order, mask_order }, .count = { 0, vecs, gprs, 3 } };
 	struct regalloc_result r = {0};
 	struct error err = {0};
 	if (!lir_verify(l, &err) || !regalloc(l, &rules, &r, &err) || !lir_verify(l, &err))
@@ -314,13 +315,61 @@ static void test_general_registers(void **state)
 	lir_free(&l);
 }
 
+/* A sum of products may take the register of what it adds to, never that of a factor. */
+static void test_dot_registers_differ(void **state)
+{
+	for (unsigned alive = 0; alive < 2; alive++) {
+		struct lir l;
+		lir_init(&l, 16);
+		uint32_t p = address(&l), a = load(&l, p, 0), b = load(&l, p, 64), c = load(&l, p, 128), sum = vec(&l);
+		add(&l, LIR_DOT, X86_VPDPBUSD, sum, a, b, c);
+		store(&l, p, sum, 0);
+		if (alive)
+			store(&l, p, c, 64);
+		struct regalloc_result r = allocate(&l, 4, 4);
+		assert_int_equal(r.spills, 0);
+		assert_true(l.phys[sum] != l.phys[a] && l.phys[sum] != l.phys[b]);
+		assert_int_equal(l.phys[sum] == l.phys[c], !alive);
+		struct error err = {0};
+		l.phys[sum] = l.phys[a];
+		assert_false(lir_verify(&l, &err));
+		assert_non_null(strstr(err.text, "must differ"));
+		lir_free(&l);
+	}
+}
+
+/* Masks have registers of their own, are saved whole when those run out, and constant ones are made again. */
+static void test_masks(void **state)
+{
+	struct lir l;
+	uint32_t mask[5];
+	lir_init(&l, 16);
+	uint32_t p = address(&l), x = load(&l, p, 0), y = load(&l, p, 64), all = lir_reg(&l, LIR_MASK);
+	add(&l, LIR_MIDIOM, X86_KXNORW, all, 0, 0, 0);
+	for (unsigned k = 0; k < 5; k++)
+		add(&l, LIR_MCMPI, X86_VCMPPS, mask[k] = lir_reg(&l, LIR_MASK), x, y, 0)->imm = k;
+	for (unsigned k = 0; k < 5; k++) {
+		uint32_t both = lir_reg(&l, LIR_MASK), z = vec(&l);
+		add(&l, LIR_MOP, X86_KANDW, both, mask[k], all, 0);
+		add(&l, LIR_MBLEND, X86_VBLENDMPS, z, x, y, both);
+		store(&l, p, z, 64 * (int32_t)k);
+	}
+	struct regalloc_result r = allocate(&l, 4, 4);
+	assert_true(r.spills > 0 && l.gpr_slots > 0);
+	assert_int_equal(l.vec_slots, 0);
+	assert_true((r.used[LIR_MASK] & ~0xeu) == 0);
+	assert_true(count(&l, LIR_MSAVE) > 0 && count(&l, LIR_MMOV) > 0 && count(&l, LIR_MIDIOM) > 1);
+	lir_free(&l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_house_needs_no_spill), cmocka_unit_test(test_spills_leave_the_loop),
 		cmocka_unit_test(test_copies_vanish), cmocka_unit_test(test_constants_cost_no_slot),
 		cmocka_unit_test(test_gather_registers_differ), cmocka_unit_test(test_values_around_loops), cmocka_unit_test(test_unsure_writes),
-		cmocka_unit_test(test_checker_notices), cmocka_unit_test(test_general_registers),
+		cmocka_unit_test(test_checker_notices), cmocka_unit_test(test_general_registers), cmocka_unit_test(test_dot_registers_differ),
+		cmocka_unit_test(test_masks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,13 +16,13 @@ static const int32_t prompt[] = { 0, 3177, 626, 260, 538, 453, 310, 260, 701, 42
 	417, 346, 537, 938, 15, 387, 701, 310 };
 enum { N_PROMPT = sizeof prompt / sizeof *prompt, VOCAB = 4096, STEPS = 6 };
 
-struct how { const char *device, *cache; int threads, chunk, batch, f32_activations, kv_f32; };
+struct how { const char *device, *isa, *cache; int threads, chunk, batch, f32_activations, kv_f32; };
 
 /* Feeds the prompt as `how` says, then takes STEPS greedy tokens; out gets the logits after every step. */
 static void run(const struct how *h, float out[STEPS + 1][VOCAB])
 {
 	jit_error err = { 0 };
-	jit_model_options mo = { .device = h->device, .cache_dir = h->cache ? h->cache : "", .f32_activations = h->f32_activations };
+	jit_model_options mo = { .device = h->device, .isa = h->isa, .cache_dir = h->cache ? h->cache : "", .f32_activations = h->f32_activations };
 	jit_session_options so = { .context = 128, .threads = h->threads, .batch = h->batch, .kv_f32 = h->kv_f32 };
 	jit_model *m = jit_model_open(model_path, &mo, &err);
 	if (!m)
@@ -83,6 +83,35 @@ static void test_reference_device(void **state)
 	run(&(struct how){ .threads = 1, .chunk = N_PROMPT, .f32_activations = 1, .kv_f32 = 1 }, want);
 	run(&(struct how){ .device = "ref", .threads = 2, .chunk = 9, .f32_activations = 1, .kv_f32 = 1 }, got);
 	assert_memory_equal(got, want, sizeof want);
+}
+
+static const char *const isa[] = { "avx2", "avx2vnni", "avx512", "avx512vnni" };
+
+/* What every instruction set this CPU has computes is the same; one it lacks is refused in a sentence. */
+static void test_every_isa(void **state)
+{
+	unsigned ran = 0;
+	(void)state;
+	for (int f32 = 0; f32 < 2; f32++) {
+		run(&(struct how){ .isa = "avx2", .threads = 1, .chunk = N_PROMPT, .f32_activations = f32, .kv_f32 = f32 }, want);
+		for (size_t i = 1; i < sizeof isa / sizeof *isa; i++) {
+			jit_error err = { 0 };
+			jit_model *m = jit_model_open(model_path, &(jit_model_options){ .isa = isa[i], .cache_dir = "" }, &err);
+			if (!m) {
+				assert_non_null(strstr(err.message, isa[i]));
+				assert_int_equal(err.code, JIT_ERROR_DEVICE);
+				continue;
+			}
+			jit_model_close(m);
+			run(&(struct how){ .isa = isa[i], .threads = 1, .chunk = N_PROMPT, .f32_activations = f32, .kv_f32 = f32 }, got);
+			assert_memory_equal(got, want, sizeof want);
+			run(&(struct how){ .isa = isa[i], .threads = 3, .chunk = 5, .f32_activations = f32, .kv_f32 = f32 }, got);
+			assert_memory_equal(got, want, sizeof want);
+			ran++;
+		}
+	}
+	if (!ran)
+		skip();
 }
 
 static void test_cold_and_warm_cache(void **state)
@@ -151,6 +180,9 @@ static void test_refusals(void **state)
 	assert_null(jit_model_open(model_path, &(jit_model_options){ .device = "toaster" }, &err));
 	assert_non_null(strstr(err.message, "toaster"));
 	err = (jit_error){ 0 };
+	assert_null(jit_model_open(model_path, &(jit_model_options){ .isa = "sse2" }, &err));
+	assert_non_null(strstr(err.message, "\"sse2\" is unknown; known: avx2, avx2vnni, avx512, avx512vnni"));
+	err = (jit_error){ 0 };
 	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = "" }, &err);
 	assert_non_null(m);
 	assert_null(jit_session_open(m, &(jit_session_options){ .context = 2000000000 }, &err));
@@ -176,7 +208,7 @@ static void test_refusals(void **state)
 int main(void)
 {
 	source_path(model_path, "models/tale-q8_0.gguf");
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_same_bits), cmocka_unit_test(test_same_bits_f32), cmocka_unit_test(test_reference_device),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_same_bits), cmocka_unit_test(test_same_bits_f32), cmocka_unit_test(test_reference_device), cmocka_unit_test(test_every_isa),
 		cmocka_unit_test(test_cold_and_warm_cache), cmocka_unit_test(test_rewind_and_two_sessions), cmocka_unit_test(test_refusals) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
