@@ -103,7 +103,7 @@ static void walk_k(struct matmul *m, const struct turns *t, int direction)
 	walk_turns(m, m->w, t, direction * turn_bytes(m));
 	walk_turns(m, m->x, t, direction * (int64_t)m->iteration_k * (m->int8 ? 1 : 4));
 	if (m->int8)
-		walk_turns(m, m->xs, t, direction * (int64_t)(m->iteration_k / 8));
+		walk_turns(m, m->xs, t, direction * (int64_t)(m->iteration_k / 32 * sizeof(struct activation_block)));
 }
 
 /* Moves the inputs, and the sums with them, by whole columns. */
@@ -111,7 +111,7 @@ static void walk_columns(struct matmul *m, int columns)
 {
 	walk(m, m->x, columns * (int64_t)m->kp * (m->int8 ? 1 : 4));
 	if (m->int8)
-		walk(m, m->xs, columns * (int64_t)(m->kp / 8));
+		walk(m, m->xs, columns * (int64_t)(m->kp / 2));
 	walk(m, m->sum, columns * 128);
 }
 
@@ -187,7 +187,7 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 	int32_t disp[WEIGHT_MAX_ACC];
 
 	t.x_stride = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
-	t.xs_stride = (int32_t)(m->kp / 8);
+	t.xs_stride = (int32_t)(m->kp / 2);
 	for (unsigned i = 0; i < n; i++) {
 		disp[i] = (int32_t)(i % columns * 128 + (vector + i / columns) * b->lanes * 4);
 		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
@@ -368,7 +368,7 @@ static void finish(struct matmul *m, ir_s block, ir_s tile)
 
 	if (flags & KEY_QUANTISED_OUT) {
 		e.outq = ir_var_a(b, ir_aadd(b, locate(m, MATMUL_OUTQ, tile, width), ir_sshli(b, block, 5)));
-		e.outs = ir_var_a(b, ir_aadd(b, locate(m, MATMUL_OUTS, tile, width / 8), ir_sshli(b, block, 2)));
+		e.outs = ir_var_a(b, ir_aadd(b, locate(m, MATMUL_OUTS, tile, width / 2), ir_sshli(b, block, 4)));
 	}
 	if (flags & KEY_BIAS)
 		e.bias = ir_aadd(b, load_arg(m, MATMUL_BIAS), row);
@@ -382,7 +382,7 @@ static void finish(struct matmul *m, ir_s block, ir_s tile)
 		walk(m, e.out, width * 4);
 		if (flags & KEY_QUANTISED_OUT) {
 			walk(m, e.outq, width);
-			walk(m, e.outs, width / 8);
+			walk(m, e.outs, width / 2);
 		}
 		ir_endloop(b);
 	}
@@ -407,7 +407,7 @@ static void dot_matrix(struct matmul *m, unsigned matrix, const struct place *at
 	m->w = ir_var_a(b, ir_aadd(b, load_arg(m, matrix ? MATMUL_W2 : MATMUL_W), before));
 	m->x = ir_var_a(b, locate(m, MATMUL_X, tile, (int64_t)m->kp * (m->int8 ? 1 : 4)));
 	if (m->int8)
-		m->xs = ir_var_a(b, locate(m, MATMUL_XS, tile, m->kp / 8));
+		m->xs = ir_var_a(b, locate(m, MATMUL_XS, tile, m->kp / 2));
 	dot_spans(m, ir_aaddi(b, m->sums, (int64_t)matrix * m->columns * 128));
 }
 

@@ -80,7 +80,7 @@ static void scale_column(const struct norm *t, ir_f scale)
 	ir_set_a(b, out, ir_aaddi(b, out, 128));
 	if (t->quantised) {
 		ir_set_a(b, outq, ir_aaddi(b, outq, 32));
-		ir_set_a(b, outs, ir_aaddi(b, outs, 4));
+		ir_set_a(b, outs, ir_aaddi(b, outs, sizeof(struct activation_block)));
 	}
 	ir_endloop(b);
 	if (t->k % 32)
@@ -105,7 +105,7 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 	t.out = ir_aadd(b, ir_aload(b, arg, NORM_OUT * 8), bytes);
 	if (t.quantised) {
 		t.outq = ir_aadd(b, ir_aload(b, arg, NORM_OUTQ * 8), ir_sshli(b, first, 5));
-		t.outs = ir_aadd(b, ir_aload(b, arg, NORM_OUTS * 8), ir_sshli(b, first, 2));
+		t.outs = ir_aadd(b, ir_aload(b, arg, NORM_OUTS * 8), ir_sshli(b, first, 4));
 	}
 	scale_column(&t, scale);
 	ir_endloop(b);

@@ -10,7 +10,8 @@
  *     segment is ONE ascending chain acc = fma(w, x, acc) from +0; segment sums are added in order to the span total, which starts at +0
  *     (total = total + acc); span totals combine in a balanced binary tree ((t0+t1)+(t2+t3))+((t4+t5)+(t6+t7)).
  *  4. Activations as int8: blocks of 32; d = amax / 127 (IEEE division); q = round-to-nearest-even(x / d, cut to -127..127) (IEEE division;
- *     only a denormal d needs the cut), all 0 when d == 0.
+ *     only a denormal d needs the cut), all 0 when d == 0. With each block go the exact sums of its first and second 16 q, and
+ *     d_sum = d * (float)(sum of all 32).
  *     Quantised dot (weights Q8_0, block scale dw widened from f16): per block isum = exact integer sum of products, then one
  *     acc = fma(dw * dx, (float)isum, acc) per block, ascending; one chain per span from +0 (no segments); spans combine as in 3.
  *     With f32 activations a quantised weight is the float dw * (float)q (one rounding) and rule 3 holds.

@@ -5,8 +5,8 @@
  *
  * Layouts shared by all kernels
  *   kp(n) = numerics_pad(n).  Columns are tokens. An f32 activation buffer of width n is [column][kp(n)], pads always +0.
- *   int8 activations of width n: q is int8 [column][kp(n)], s is f32 [column][kp(n)/32]. All activation buffers are 64-byte aligned and have
- *   at least 256 readable (and ignorable) bytes after their end.
+ *   int8 activations of width n: q is int8 [column][kp(n)], s is struct activation_block [column][kp(n)/32]. All activation buffers are 64-byte
+ *   aligned and have at least 256 readable (and ignorable) bytes after their end.
  *   Packed weights: blocks of 32 rows, one after another, each weight_block_bytes() long: lane = row; k runs in time. Missing rows of
  *   the last block are zero rows.
  *   KV cache of one layer, element type F16 or F32, cut into chunks of NUMERICS_CHUNK = 128 positions that lie CHUNK_BYTES apart (so that the
@@ -19,6 +19,13 @@
 #include "base/dtype.h"
 #include "jit/compile.h"
 #include "kernels-templates/numerics.h"
+
+/* What belongs to 32 int8 activations (numerics.h rule 4). The sums serve weights with an offset or a minimum. */
+struct activation_block {
+	float d;                             /* the scale */
+	float d_sum;                         /* d * (sum of the 32 quants) */
+	int32_t sum[2];                      /* of the first and of the second 16 quants */
+};
 
 /* KEY_MATMUL: out[column][row] = dot(W[row], x[column]) (+ epilogue). key: rows, k, columns (tile width 1..TEMPLATE_MAX_COLUMNS), weight, activation
  * (F32 or Q8_0), row_blocks (1 or 2: blocks of 32 rows per unit), flags BIAS RESIDUAL SILU_MUL BIAS2 QUANTISED_OUT.

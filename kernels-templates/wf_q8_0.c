@@ -48,7 +48,7 @@ static void dot_int8(struct ir *b, const struct weight_tile *t, int32_t unit_dis
 		for (unsigned v = 0; v < n; v++) {
 			ir_f scale = load_scale(b, &t->w, unit_disp, t->first_vector + first + v);
 			for (unsigned c = 0; c < t->columns; c++) {
-				ir_f both = ir_fmul(b, scale, ir_fbcast(b, t->xs, (int32_t)(c * (unsigned)t->xs_stride + index * 4)));
+				ir_f both = ir_fmul(b, scale, ir_fbcast(b, t->xs, (int32_t)(c * (unsigned)t->xs_stride + index * sizeof(struct activation_block))));
 				ir_f acc = weight_acc(t, first + v, c), whole = ir_i2f(b, sum[v * t->columns + c]);
 				ir_set_f(b, acc, ir_ffma(b, both, whole, acc));
 			}

@@ -75,13 +75,13 @@ static enum dtype activation_for(const struct builder *b, enum dtype weight)
 static bool wants_int8(const struct builder *b, enum dtype weight) { return activation_for(b, weight) == DTYPE_Q8_0; }
 
 /* An activation in both of its forms, n columns from `column` on. */
-struct input { const float *x; const int8_t *q; const float *s; };
+struct input { const float *x; const int8_t *q; const struct activation_block *s; };
 
 struct matmul {
 	const struct weights_matrix *w, *w2;
 	const float *bias, *bias2;
 	struct input in;
-	float *out; int8_t *outq; float *outs;
+	float *out; int8_t *outq; struct activation_block *outs;
 	uint32_t flags, columns;
 };
 
@@ -129,7 +129,7 @@ static void matmul(struct builder *b, const struct matmul *m)
 		matmul_launch(b, m, width * tiles, rest, 1, blocks);
 }
 
-static void norm(struct builder *b, const float *x, const float *weight, bool int8, uint32_t columns, float *out, int8_t *outq, float *outs)
+static void norm(struct builder *b, const float *x, const float *weight, bool int8, uint32_t columns, float *out, int8_t *outq, struct activation_block *outs)
 {
 	struct key key = new_key(b, KEY_NORM);
 	key.k = b->spec->hidden;
@@ -144,7 +144,7 @@ static void norm(struct builder *b, const float *x, const float *weight, bool in
 	barrier(b);
 }
 
-static void quantise(struct builder *b, const float *x, int8_t *q, float *s, uint64_t k)
+static void quantise(struct builder *b, const float *x, int8_t *q, struct activation_block *s, uint64_t k)
 {
 	struct key key = new_key(b, KEY_QUANTISE);
 	uint64_t *a = launch(b, &key, QUANTISE_ARGS, 0, (int64_t)(b->n * (numerics_pad(k) / 32)));

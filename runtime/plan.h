@@ -11,6 +11,7 @@
 
 #include "jit/key.h"
 #include "jit/target.h"
+#include "kernels-templates/templates.h"
 #include "loaders/model.h"
 #include "runtime/weights.h"
 
@@ -20,7 +21,7 @@ struct plan_buffers {
 	int32_t *ids;
 	float *cos, *sin;
 	float *x, *xn, *q, *qr, *k, *v, *ao, *h, *logits;      /* logits: [logit_columns][kp(vocab)] */
-	int8_t *xnq, *aoq, *hq; float *xns, *aos, *hs;
+	int8_t *xnq, *aoq, *hq; struct activation_block *xns, *aos, *hs;
 	uint32_t logit_columns;
 };
 

@@ -63,17 +63,17 @@ static void carve_buffers(struct carve *c, struct plan_buffers *b, const struct 
 	b->x = carve(c, n * hidden * f);
 	b->xn = carve(c, n * hidden * f);
 	b->xnq = carve(c, n * hidden);
-	b->xns = carve(c, n * hidden / 32 * f);
+	b->xns = carve(c, n * hidden / 32 * sizeof(struct activation_block));
 	b->q = carve(c, n * qw * f);
 	b->qr = carve(c, n * qw * f);
 	b->k = carve(c, n * kw * f);
 	b->v = carve(c, n * kw * f);
 	b->ao = carve(c, n * qw * f);
 	b->aoq = carve(c, n * qw);
-	b->aos = carve(c, n * qw / 32 * f);
+	b->aos = carve(c, n * qw / 32 * sizeof(struct activation_block));
 	b->h = carve(c, n * ffn * f);
 	b->hq = carve(c, n * ffn);
-	b->hs = carve(c, n * ffn / 32 * f);
+	b->hs = carve(c, n * ffn / 32 * sizeof(struct activation_block));
 	b->logits = carve(c, numerics_pad(s->vocab) * f);
 }
 

@@ -67,7 +67,7 @@ static float dot_f32(const float *w, uint64_t kp, unsigned spans, const float *x
 	return combine(total, spans);
 }
 
-static float dot_int8(const struct plain_matrix *w, uint32_t row, const int8_t *q, const float *scale)
+static float dot_int8(const struct plain_matrix *w, uint32_t row, const int8_t *q, const struct activation_block *x)
 {
 	uint32_t blocks = w->k / 32;
 	unsigned spans = numerics_spans(w->k);
@@ -80,7 +80,7 @@ static float dot_int8(const struct plain_matrix *w, uint32_t row, const int8_t *
 			int32_t sum = 0;
 			for (unsigned i = 0; i < 32; i++)
 				sum += (int8_t)block[2 + i] * q[n * 32 + i];
-			float both = half_at(block) * scale[n];
+			float both = half_at(block) * x[n].d;
 			acc[s] = fmaf(both, (float)sum, acc[s]);
 		}
 	}
@@ -138,19 +138,24 @@ void plain_matmul(const struct plain_matmul *m)
 			plain_quantise(m->out + c * rp, rp / 32, m->outq + c * rp, m->outs + c * (rp / 32));
 }
 
-void plain_quantise(const float *x, uint64_t blocks, int8_t *q, float *s)
+void plain_quantise(const float *x, uint64_t blocks, int8_t *q, struct activation_block *s)
 {
 	for (uint64_t n = 0; n < blocks; n++) {
 		const float *in = x + n * 32;
-		float largest = 0.0f;
+		float largest = 0.0f, d;
+		int sum = 0;
 		for (unsigned i = 0; i < 32; i++)
 			largest = fabsf(in[i]) > largest ? fabsf(in[i]) : largest;
-		s[n] = largest / 127.0f;
+		d = largest / 127.0f;
+		s[n] = (struct activation_block){ .d = d };
 		for (unsigned i = 0; i < 32; i++) {
-			float r = s[n] == 0.0f ? 0.0f : in[i] / s[n];
+			float r = d == 0.0f ? 0.0f : in[i] / d;
 			r = r > 127.0f ? 127.0f : r < -127.0f ? -127.0f : r;
 			q[n * 32 + i] = (int8_t)nearbyintf(r);
+			s[n].sum[i / 16] += q[n * 32 + i];
+			sum += q[n * 32 + i];
 		}
+		s[n].d_sum = d * (float)sum;
 	}
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/dtype.h"
 #include "jit/key.h"
+#include "kernels-templates/templates.h"
 
 /* A weight matrix as a file holds it. */
 struct plain_matrix { enum dtype type; uint32_t rows, k; const uint8_t *data; };
@@ -21,13 +22,13 @@ struct plain_matmul {
 	struct plain_matrix w, w2;
 	uint32_t flags, columns;
 	const float *x;                       /* f32 activations, or NULL: int8 in q and s */
-	const int8_t *q; const float *s;
+	const int8_t *q; const struct activation_block *s;
 	const float *bias, *bias2;
-	float *out; int8_t *outq; float *outs;
+	float *out; int8_t *outq; struct activation_block *outs;
 };
 void plain_matmul(const struct plain_matmul *m);
 
-void plain_quantise(const float *x, uint64_t blocks, int8_t *q, float *s);
+void plain_quantise(const float *x, uint64_t blocks, int8_t *q, struct activation_block *s);
 void plain_embed(const struct plain_matrix *w, const int32_t *ids, uint32_t columns, float *out);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels-templates/numerics.h"
+#include "tests/plain.h"
 #include "tests/plain_attention.h"
 
 float plain_exp(float x)
@@ -69,22 +70,15 @@ static float norm_scale(const float *x, unsigned n, float eps)
 	return 1.0f / sqrtf(mean + eps);
 }
 
-void plain_norm(float *out, int8_t *outq, float *outs, const float *x, const float *weight, unsigned k, float eps)
+void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight, unsigned k, float eps)
 {
 	float r = norm_scale(x, k, eps);
 	unsigned padded = (k + 31) / 32 * 32;
 
 	for (unsigned i = 0; i < padded; i++)
 		out[i] = i < k ? (x[i] * r) * weight[i] : 0.0f;
-	for (unsigned i = 0; outq && i < padded; i += 32) {
-		float most = 0.0f;
-		for (unsigned j = i; j < i + 32; j++)
-			most = fabsf(out[j]) > most ? fabsf(out[j]) : most;
-		float d = most / 127.0f;
-		outs[i / 32] = d;
-		for (unsigned j = i; j < i + 32; j++)
-			outq[j] = d == 0.0f ? 0 : (int8_t)nearbyintf(out[j] / d);
-	}
+	if (outq)
+		plain_quantise(out, padded / 32, outq, outs);
 }
 
 void plain_rotate(float *out, const float *x, unsigned dims, const struct plain_angles *a)

@@ -8,12 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels-templates/templates.h"
+
 float plain_exp(float x);
 float plain_f16_to_f32(uint16_t h);
 uint16_t plain_f32_to_f16(float x);
 
 /* out and x have pad(k) elements; outq and outs may be NULL. */
-void plain_norm(float *out, int8_t *outq, float *outs, const float *x, const float *weight, unsigned k, float eps);
+void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight, unsigned k, float eps);
 
 /* One head, without the attention scale; norm NULL: none. */
 struct plain_angles { const float *cos, *sin, *norm; float eps; };

@@ -15,9 +15,10 @@ struct problem { struct key key; uint32_t tiles; };
 /* Everything a launch touches, twice where it is written: `got` by the kernel, `expected` by the plain loop. */
 struct data {
 	uint8_t *rows[2], *packed;
-	float *x, *bias[2], *s;
+	float *x, *bias[2];
+	struct activation_block *s;
 	int8_t *q;
-	struct { float *out, *outs; int8_t *outq; } got, expected;
+	struct { float *out; struct activation_block *outs; int8_t *outq; } got, expected;
 	uint64_t out_n, columns;
 };
 
@@ -98,15 +99,15 @@ static void make_data(struct data *d, const struct problem *p)
 		pack_rows(key, d->rows[i], d->packed, i, matrices);
 	d->x = make_columns(d->columns, key->k);
 	d->q = kernel_buffer(d->columns * kp, 0);
-	d->s = kernel_buffer(d->columns * kp / 8, 0);
+	d->s = kernel_buffer(d->columns * kp / 2, 0);
 	plain_quantise(d->x, d->columns * kp / 32, d->q, d->s);
 	d->got.out = make_columns(d->columns, key->rows);
 	d->expected.out = kernel_buffer(d->out_n * 4, 0);
 	memcpy(d->expected.out, d->got.out, d->out_n * 4);
 	d->got.outq = kernel_buffer(d->out_n, 0x55);
 	d->expected.outq = kernel_buffer(d->out_n, 0x55);
-	d->got.outs = kernel_buffer(d->out_n / 8, 0x55);
-	d->expected.outs = kernel_buffer(d->out_n / 8, 0x55);
+	d->got.outs = kernel_buffer(d->out_n / 2, 0x55);
+	d->expected.outs = kernel_buffer(d->out_n / 2, 0x55);
 }
 
 static void free_data(struct data *d)
@@ -185,13 +186,13 @@ static void check(const struct problem *p)
 		struct kernel k;
 		memcpy(d.got.out, old, d.out_n * 4);
 		memset(d.got.outq, 0x55, d.out_n);
-		memset(d.got.outs, 0x55, d.out_n / 8);
+		memset(d.got.outs, 0x55, d.out_n / 2);
 		kernel_open(&k, &ways[i], &p->key);
 		launch(&k, &d, p);
 		kernel_close(&k);
 		same("out", &ways[i], p, d.got.out, d.expected.out, d.out_n * 4);
 		same("outq", &ways[i], p, d.got.outq, d.expected.outq, d.out_n);
-		same("outs", &ways[i], p, d.got.outs, d.expected.outs, d.out_n / 8);
+		same("outs", &ways[i], p, d.got.outs, d.expected.outs, d.out_n / 2);
 	}
 	free(old);
 	free_data(&d);

@@ -14,7 +14,8 @@ enum { COLUMNS = 9 };
 
 struct norm_data {
 	unsigned k, padded;
-	float *x, *weight, *want, *out, *want_s, *out_s;
+	float *x, *weight, *want, *out;
+	struct activation_block *want_s, *out_s;
 	int8_t *want_q, *out_q;
 	float eps;
 };
@@ -29,8 +30,8 @@ static void make(struct norm_data *d, unsigned k, uint64_t seed)
 	d->weight = kernel_buffer(d->padded * 4, 0);
 	d->want = kernel_buffer(n * 4, 0);
 	d->out = kernel_buffer(n * 4, 0);
-	d->want_s = kernel_buffer(n / 8, 0);
-	d->out_s = kernel_buffer(n / 8, 0);
+	d->want_s = kernel_buffer(n / 2, 0);
+	d->out_s = kernel_buffer(n / 2, 0);
 	d->want_q = kernel_buffer(n, 0);
 	d->out_q = kernel_buffer(n, 0);
 	for (unsigned i = 0; i < k; i++)
@@ -61,12 +62,12 @@ static void check(struct norm_data *d, const struct kernel_way *way, bool quanti
 	for (unsigned first = 0; first <= COLUMNS; first += 4) {      /* all at once, then in two calls */
 		memset(d->out, 0xff, n * 4);
 		memset(d->out_q, 0x55, n);
-		memset(d->out_s, 0xff, n / 8);
+		memset(d->out_s, 0xff, n / 2);
 		kernel_run(&k, arg, first, COLUMNS);
 		kernel_run(&k, arg, 0, first);
 		if (memcmp(d->out, d->want, n * 4) != 0)
 			fail_msg("%s: norm over %u differs", way->name, d->k);
-		if (quantised && (memcmp(d->out_q, d->want_q, n) != 0 || memcmp(d->out_s, d->want_s, n / 8) != 0))
+		if (quantised && (memcmp(d->out_q, d->want_q, n) != 0 || memcmp(d->out_s, d->want_s, n / 2) != 0))
 			fail_msg("%s: int8 blocks of the norm over %u differ", way->name, d->k);
 		if (!quantised && d->out_q[0] != 0x55)
 			fail_msg("%s: a plain norm wrote int8 blocks", way->name);

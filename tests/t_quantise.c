@@ -41,7 +41,8 @@ static void test_blocks(void **unused)
 {
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways(&ways);
-	float *x = make_input(), *s = kernel_buffer(BLOCKS * 4, 0), *expected_s = kernel_buffer(BLOCKS * 4, 0);
+	float *x = make_input(), *s = kernel_buffer(BLOCKS * 16, 0);
+	struct activation_block *expected_s = kernel_buffer(BLOCKS * 16, 0);
 	int8_t *q = kernel_buffer(BLOCKS * 32, 0), *expected_q = kernel_buffer(BLOCKS * 32, 0);
 	const struct key key = { .kind = KEY_QUANTISE };
 	const uint64_t arg[QUANTISE_ARGS] = { (uintptr_t)x, (uintptr_t)q, (uintptr_t)s };
@@ -50,14 +51,14 @@ static void test_blocks(void **unused)
 	for (unsigned i = 0; i < n; i++) {
 		struct kernel k;
 		memset(q, 0x55, BLOCKS * 32);
-		memset(s, 0x55, BLOCKS * 4);
+		memset(s, 0x55, BLOCKS * 16);
 		kernel_open(&k, &ways[i], &key);
 		kernel_run(&k, arg, 123, BLOCKS);
 		kernel_run(&k, arg, 50, 50);
 		kernel_run(&k, arg, 0, 123);
 		kernel_close(&k);
 		assert_memory_equal(q, expected_q, BLOCKS * 32);
-		assert_memory_equal(s, expected_s, BLOCKS * 4);
+		assert_memory_equal(s, expected_s, BLOCKS * 16);
 	}
 	for (unsigned i = 0; i < BLOCKS * 32; i++)
 		assert_int_not_equal(q[i], -128);
