@@ -8,14 +8,14 @@ struct json_scan json_scan_of(const void *p, uint64_t n)
 	return (struct json_scan){ .p = p, .end = n };
 }
 
-bool json_fail(struct json_scan *s, const char *problem)
+bool json_scan_fail(struct json_scan *s, const char *problem)
 {
 	if (!s->problem)
 		s->problem = problem;
 	return false;
 }
 
-char json_peek(struct json_scan *s)
+char json_scan_peek(struct json_scan *s)
 {
 	if (s->problem)
 		return 0;
@@ -35,29 +35,29 @@ static const char *expected(char c)
 	}
 }
 
-bool json_take(struct json_scan *s, char c)
+bool json_scan_take(struct json_scan *s, char c)
 {
-	if (json_peek(s) != c || s->problem)
-		return json_fail(s, expected(c));
+	if (json_scan_peek(s) != c || s->problem)
+		return json_scan_fail(s, expected(c));
 	s->at++;
 	return true;
 }
 
-bool json_more(struct json_scan *s, char close)
+bool json_scan_more(struct json_scan *s, char close)
 {
-	if (json_peek(s) == ',') {
+	if (json_scan_peek(s) == ',') {
 		s->at++;
 		return true;
 	}
-	json_take(s, close);
+	json_scan_take(s, close);
 	return false;
 }
 
-bool json_open(struct json_scan *s, char open, char close)
+bool json_scan_open(struct json_scan *s, char open, char close)
 {
-	if (!json_take(s, open))
+	if (!json_scan_take(s, open))
 		return false;
-	if (json_peek(s) != close)
+	if (json_scan_peek(s) != close)
 		return true;
 	s->at++;
 	return false;
@@ -132,34 +132,34 @@ static unsigned escape(const char *p, uint64_t left, uint32_t *c)
 	return 12;
 }
 
-bool json_string(struct json_scan *s, struct json_text *out)
+bool json_scan_string(struct json_scan *s, struct json_scan_text *out)
 {
 	uint32_t c;
 
-	*out = (struct json_text){ "", 0, false };
-	if (json_peek(s) != '"' || s->problem)
-		return json_fail(s, "expected a string");
+	*out = (struct json_scan_text){ "", 0, false };
+	if (json_scan_peek(s) != '"' || s->problem)
+		return json_scan_fail(s, "expected a string");
 	uint64_t start = ++s->at;
 	while (s->at < s->end && s->p[s->at] != '"') {
 		unsigned char b = (unsigned char)s->p[s->at];
 		unsigned n = b == '\\' ? escape(s->p + s->at, s->end - s->at, &c) :
 		             b < 0x20 ? 0 : utf8_length((const unsigned char *)s->p + s->at, s->end - s->at);
 		if (n == 0)
-			return json_fail(s, b == '\\' ? "bad escape in a string" : b < 0x20 ? "control character in a string" : "invalid UTF-8 in a string");
+			return json_scan_fail(s, b == '\\' ? "bad escape in a string" : b < 0x20 ? "control character in a string" : "invalid UTF-8 in a string");
 		out->escaped |= b == '\\';
 		s->at += n;
 	}
 	if (s->at >= s->end)
-		return json_fail(s, "string without an end");
+		return json_scan_fail(s, "string without an end");
 	out->p = s->p + start;
 	out->n = s->at - start;
 	s->at++;
 	return true;
 }
 
-bool json_member(struct json_scan *s, struct json_text *out)
+bool json_scan_member(struct json_scan *s, struct json_scan_text *out)
 {
-	return json_string(s, out) && json_take(s, ':');
+	return json_scan_string(s, out) && json_scan_take(s, ':');
 }
 
 static bool is_digit(const struct json_scan *s)
@@ -167,22 +167,22 @@ static bool is_digit(const struct json_scan *s)
 	return s->at < s->end && s->p[s->at] >= '0' && s->p[s->at] <= '9';
 }
 
-bool json_u64(struct json_scan *s, uint64_t *out)
+bool json_scan_u64(struct json_scan *s, uint64_t *out)
 {
 	uint64_t v = 0;
 
-	json_peek(s);
+	json_scan_peek(s);
 	if (s->problem || !is_digit(s))
-		return json_fail(s, "expected a non-negative integer");
+		return json_scan_fail(s, "expected a non-negative integer");
 	bool zero = s->p[s->at] == '0';
 	for (uint64_t start = s->at; is_digit(s); s->at++) {
 		if (zero && s->at > start)
-			return json_fail(s, "a number begins with 0");
+			return json_scan_fail(s, "a number begins with 0");
 		if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(s->p[s->at] - '0'), &v))
-			return json_fail(s, "an integer does not fit 64 bits");
+			return json_scan_fail(s, "an integer does not fit 64 bits");
 	}
 	if (s->at < s->end && (s->p[s->at] == '.' || s->p[s->at] == 'e' || s->p[s->at] == 'E'))
-		return json_fail(s, "expected an integer without fraction or exponent");
+		return json_scan_fail(s, "expected an integer without fraction or exponent");
 	*out = v;
 	return true;
 }
@@ -190,7 +190,7 @@ bool json_u64(struct json_scan *s, uint64_t *out)
 static bool digits(struct json_scan *s)
 {
 	if (!is_digit(s))
-		return json_fail(s, "bad number");
+		return json_scan_fail(s, "bad number");
 	while (is_digit(s))
 		s->at++;
 	return true;
@@ -206,7 +206,7 @@ static bool skip_number(struct json_scan *s)
 	else if (!digits(s))
 		return false;
 	if (zero && is_digit(s))
-		return json_fail(s, "a number begins with 0");
+		return json_scan_fail(s, "a number begins with 0");
 	if (s->at < s->end && s->p[s->at] == '.') {
 		s->at++;
 		if (!digits(s))
@@ -226,50 +226,50 @@ static bool skip_word(struct json_scan *s, const char *word)
 	size_t n = strlen(word);
 
 	if (n > s->end - s->at || memcmp(s->p + s->at, word, n) != 0)
-		return json_fail(s, "expected a value");
+		return json_scan_fail(s, "expected a value");
 	s->at += n;
 	return true;
 }
 
 static bool skip_value(struct json_scan *s, unsigned depth)
 {
-	struct json_text text;
-	char c = json_peek(s);
+	struct json_scan_text text;
+	char c = json_scan_peek(s);
 
 	if (depth == 0)
-		return json_fail(s, "nested too deep");
+		return json_scan_fail(s, "nested too deep");
 	switch (c) {
-	case '"': return json_string(s, &text);
+	case '"': return json_scan_string(s, &text);
 	case 't': return skip_word(s, "true");
 	case 'f': return skip_word(s, "false");
 	case 'n': return skip_word(s, "null");
 	case '{':
-		for (bool more = json_open(s, '{', '}'); more; more = json_more(s, '}'))
-			if (!json_member(s, &text) || !skip_value(s, depth - 1))
+		for (bool more = json_scan_open(s, '{', '}'); more; more = json_scan_more(s, '}'))
+			if (!json_scan_member(s, &text) || !skip_value(s, depth - 1))
 				return false;
 		return !s->problem;
 	case '[':
-		for (bool more = json_open(s, '[', ']'); more; more = json_more(s, ']'))
+		for (bool more = json_scan_open(s, '[', ']'); more; more = json_scan_more(s, ']'))
 			if (!skip_value(s, depth - 1))
 				return false;
 		return !s->problem;
 	default:
 		if (c == '-' || (c >= '0' && c <= '9'))
 			return skip_number(s);
-		return json_fail(s, "expected a value");
+		return json_scan_fail(s, "expected a value");
 	}
 }
 
-bool json_skip(struct json_scan *s)
+bool json_scan_skip(struct json_scan *s)
 {
 	return skip_value(s, JSON_MAX_DEPTH);
 }
 
-bool json_finish(struct json_scan *s)
+bool json_scan_finish(struct json_scan *s)
 {
-	json_peek(s);
+	json_scan_peek(s);
 	if (!s->problem && s->at < s->end)
-		json_fail(s, "expected nothing more");
+		json_scan_fail(s, "expected nothing more");
 	return !s->problem;
 }
 
@@ -287,7 +287,7 @@ static unsigned put_utf8(char *out, uint32_t c)
 	return n;
 }
 
-uint64_t json_unescape(const struct json_text *t, char *out)
+uint64_t json_scan_unescape(const struct json_scan_text *t, char *out)
 {
 	uint64_t n = 0;
 
@@ -303,12 +303,12 @@ uint64_t json_unescape(const struct json_text *t, char *out)
 	return n;
 }
 
-bool json_text_is(const struct json_text *t, const char *word)
+bool json_scan_is(const struct json_scan_text *t, const char *word)
 {
 	char plain[128];
 	size_t n = strlen(word);
 
 	if (!t->escaped)
 		return t->n == n && memcmp(t->p, word, n) == 0;
-	return t->n <= sizeof plain && json_unescape(t, plain) == n && memcmp(plain, word, n) == 0;
+	return t->n <= sizeof plain && json_scan_unescape(t, plain) == n && memcmp(plain, word, n) == 0;
 }

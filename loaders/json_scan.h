@@ -23,36 +23,36 @@ struct json_scan {
 };
 
 /* The inside of a string literal, as written. */
-struct json_text {
+struct json_scan_text {
 	const char *p;
 	uint64_t n;
 	bool escaped;            /* holds a backslash */
 };
 
 struct json_scan json_scan_of(const void *p, uint64_t n);
-bool json_fail(struct json_scan *s, const char *problem);
+bool json_scan_fail(struct json_scan *s, const char *problem);
 
 /* The next byte that is no white space, unread; 0 at the end or after an error. */
-char json_peek(struct json_scan *s);
+char json_scan_peek(struct json_scan *s);
 /* Takes this one punctuation character. */
-bool json_take(struct json_scan *s, char c);
+bool json_scan_take(struct json_scan *s, char c);
 /* After an element of an object or array: true and takes the comma when another follows, false and takes `close` when not. */
-bool json_more(struct json_scan *s, char close);
+bool json_scan_more(struct json_scan *s, char close);
 /* Opens an object or array; true when it is not empty, false (and the end taken) when it is. Ask s->problem too. */
-bool json_open(struct json_scan *s, char open, char close);
+bool json_scan_open(struct json_scan *s, char open, char close);
 
-bool json_string(struct json_scan *s, struct json_text *out);
+bool json_scan_string(struct json_scan *s, struct json_scan_text *out);
 /* A string and the colon after it. */
-bool json_member(struct json_scan *s, struct json_text *out);
+bool json_scan_member(struct json_scan *s, struct json_scan_text *out);
 /* A non-negative integer without fraction or exponent that fits 64 bits. */
-bool json_u64(struct json_scan *s, uint64_t *out);
+bool json_scan_u64(struct json_scan *s, uint64_t *out);
 /* Any value, checked and passed over. */
-bool json_skip(struct json_scan *s);
+bool json_scan_skip(struct json_scan *s);
 /* Nothing but white space may be left. */
-bool json_finish(struct json_scan *s);
+bool json_scan_finish(struct json_scan *s);
 
 /* Writes the text's bytes, at most t->n of them; returns how many. */
-uint64_t json_unescape(const struct json_text *t, char *out);
-bool json_text_is(const struct json_text *t, const char *word);
+uint64_t json_scan_unescape(const struct json_scan_text *t, char *out);
+bool json_scan_is(const struct json_scan_text *t, const char *word);
 
 #endif

@@ -175,7 +175,7 @@ static bool read_sizes(struct reader *r)
 			value_length, s->head_dim);
 	if (!model_find_tensor(r->m->file, "token_embd.weight", &embed))
 		return error_set(r->err, ERROR_FORMAT, "%s: the tensor token_embd.weight is missing", r->g->path);
-	if (vocab && vocab != embed.dim[1])
+	if (gguf_find(r->g, key(r, "vocab_size")) && vocab != embed.dim[1])
 		return error_set(r->err, ERROR_FORMAT, "%s: %s.vocab_size is %" PRIu32 ", but token_embd.weight has %" PRIu64 " rows", r->g->path, r->arch, vocab, embed.dim[1]);
 	if (!hparam_range(r->g->path, "the vocabulary size", (double)embed.dim[1], 1, INT32_MAX, r->err) ||
 	    !hparam_range(r->g->path, key(r, "attention.layer_norm_rms_epsilon"), eps, 1e-30, 1, r->err))

@@ -23,10 +23,10 @@ struct visit {
 
 typedef bool visit_fn(struct visit *v, const char *tensor, uint64_t n, const char *shard);
 
-static bool shard_name(struct visit *v, const struct json_text *t, char out[MAX_FILE_NAME + 1])
+static bool shard_name(struct visit *v, const struct json_scan_text *t, char out[MAX_FILE_NAME + 1])
 {
 	char text[100];
-	uint64_t n = t->n <= MAX_FILE_NAME ? json_unescape(t, out) : 0;
+	uint64_t n = t->n <= MAX_FILE_NAME ? json_scan_unescape(t, out) : 0;
 
 	out[n] = 0;
 	if (n == 0 || memchr(out, '/', n) || memchr(out, 0, n) || strcmp(out, "..") == 0 || strcmp(out, ".") == 0)
@@ -42,10 +42,10 @@ static bool bad_json(struct visit *v, const struct json_scan *j)
 
 static bool scan_entry(struct visit *v, struct json_scan *j, visit_fn *visit)
 {
-	struct json_text name, file;
+	struct json_scan_text name, file;
 	char shard[MAX_FILE_NAME + 1];
 
-	if (!json_member(j, &name) || !json_string(j, &file))
+	if (!json_scan_member(j, &name) || !json_scan_string(j, &file))
 		return bad_json(v, j);
 	if (!shard_name(v, &file, shard))
 		return false;
@@ -54,7 +54,7 @@ static bool scan_entry(struct visit *v, struct json_scan *j, visit_fn *visit)
 	char *plain = malloc(name.n);
 	if (!plain)
 		return error_set(v->err, ERROR_MEMORY, "%s: no memory for a tensor's name", v->label);
-	bool ok = visit(v, plain, json_unescape(&name, plain), shard);
+	bool ok = visit(v, plain, json_scan_unescape(&name, plain), shard);
 	free(plain);
 	return ok;
 }
@@ -62,25 +62,25 @@ static bool scan_entry(struct visit *v, struct json_scan *j, visit_fn *visit)
 static bool scan(struct visit *v, const struct mapped *index, visit_fn *visit)
 {
 	struct json_scan j = json_scan_of(index->base, index->size);
-	struct json_text key;
+	struct json_scan_text key;
 	bool seen = false;
 
-	for (bool more = json_open(&j, '{', '}'); more; more = json_more(&j, '}')) {
-		if (!json_member(&j, &key))
+	for (bool more = json_scan_open(&j, '{', '}'); more; more = json_scan_more(&j, '}')) {
+		if (!json_scan_member(&j, &key))
 			return bad_json(v, &j);
-		if (!json_text_is(&key, "weight_map")) {
-			if (!json_skip(&j))
+		if (!json_scan_is(&key, "weight_map")) {
+			if (!json_scan_skip(&j))
 				return bad_json(v, &j);
 			continue;
 		}
 		if (seen)
 			return error_set(v->err, ERROR_FORMAT, "%s: has weight_map more than once", v->label);
 		seen = true;
-		for (bool entry = json_open(&j, '{', '}'); entry; entry = json_more(&j, '}'))
+		for (bool entry = json_scan_open(&j, '{', '}'); entry; entry = json_scan_more(&j, '}'))
 			if (!scan_entry(v, &j, visit))
 				return false;
 	}
-	if (!json_finish(&j))
+	if (!json_scan_finish(&j))
 		return bad_json(v, &j);
 	return seen || error_set(v->err, ERROR_FORMAT, "%s: has no weight_map", v->label);
 }

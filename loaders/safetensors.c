@@ -22,7 +22,7 @@ struct parser {
 };
 
 struct entry {
-	struct json_text name;
+	struct json_scan_text name;
 	enum dtype type;
 	uint32_t rank;
 	uint64_t dim[SAFETENSORS_MAX_RANK];
@@ -38,17 +38,17 @@ static bool bad_json(struct parser *p)
 		p->json.problem ? p->json.problem : "unknown structure");
 }
 
-static bool dtype_of(const struct json_text *text, enum dtype *out)
+static bool dtype_of(const struct json_scan_text *text, enum dtype *out)
 {
 	for (int t = 0; t < DTYPE_COUNT; t++)
-		if (dtype_table[t].block == 1 && json_text_is(text, dtype_table[t].name)) {
+		if (dtype_table[t].block == 1 && json_scan_is(text, dtype_table[t].name)) {
 			*out = (enum dtype)t;
 			return true;
 		}
 	return false;
 }
 
-static const char *quoted(char *out, unsigned cap, const struct json_text *t)
+static const char *quoted(char *out, unsigned cap, const struct json_scan_text *t)
 {
 	return error_quote(out, cap, t->p, t->n);
 }
@@ -58,10 +58,10 @@ static bool read_shape(struct parser *p, struct entry *e)
 	char name[100];
 
 	e->rank = 0;
-	for (bool more = json_open(&p->json, '[', ']'); more; more = json_more(&p->json, ']')) {
+	for (bool more = json_scan_open(&p->json, '[', ']'); more; more = json_scan_more(&p->json, ']')) {
 		if (e->rank == SAFETENSORS_MAX_RANK)
 			return FORMAT_ERROR(p, "%s: tensor %s has more than %d dimensions", p->s->path, quoted(name, sizeof name, &e->name), SAFETENSORS_MAX_RANK);
-		if (!json_u64(&p->json, &e->dim[e->rank++]))
+		if (!json_scan_u64(&p->json, &e->dim[e->rank++]))
 			return bad_json(p);
 	}
 	return !p->json.problem || bad_json(p);
@@ -71,11 +71,11 @@ static bool read_offsets(struct parser *p, struct entry *e)
 {
 	struct json_scan *j = &p->json;
 
-	if (json_take(j, '[') && json_u64(j, &e->begin) && json_peek(j) != ',')
-		json_fail(j, "expected two data_offsets");
-	if (json_more(j, ']') && json_u64(j, &e->end) && json_peek(j) == ',')
-		json_fail(j, "expected two data_offsets");
-	return json_take(j, ']') || bad_json(p);
+	if (json_scan_take(j, '[') && json_scan_u64(j, &e->begin) && json_scan_peek(j) != ',')
+		json_scan_fail(j, "expected two data_offsets");
+	if (json_scan_more(j, ']') && json_scan_u64(j, &e->end) && json_scan_peek(j) == ',')
+		json_scan_fail(j, "expected two data_offsets");
+	return json_scan_take(j, ']') || bad_json(p);
 }
 
 static bool once(struct parser *p, const struct entry *e, bool *seen, const char *field)
@@ -89,24 +89,24 @@ static bool once(struct parser *p, const struct entry *e, bool *seen, const char
 
 static bool read_field(struct parser *p, struct entry *e)
 {
-	struct json_text field, text;
+	struct json_scan_text field, text;
 	char name[100], type[40];
 
-	if (!json_member(&p->json, &field))
+	if (!json_scan_member(&p->json, &field))
 		return bad_json(p);
-	if (json_text_is(&field, "dtype")) {
+	if (json_scan_is(&field, "dtype")) {
 		if (!once(p, e, &e->has_type, "dtype"))
 			return false;
-		if (!json_string(&p->json, &text))
+		if (!json_scan_string(&p->json, &text))
 			return bad_json(p);
 		return dtype_of(&text, &e->type) || FORMAT_ERROR(p, "%s: tensor %s has dtype %s, which is no known type", p->s->path,
 			quoted(name, sizeof name, &e->name), quoted(type, sizeof type, &text));
 	}
-	if (json_text_is(&field, "shape"))
+	if (json_scan_is(&field, "shape"))
 		return once(p, e, &e->has_shape, "shape") && read_shape(p, e);
-	if (json_text_is(&field, "data_offsets"))
+	if (json_scan_is(&field, "data_offsets"))
 		return once(p, e, &e->has_offsets, "data_offsets") && read_offsets(p, e);
-	return json_skip(&p->json) || bad_json(p);
+	return json_scan_skip(&p->json) || bad_json(p);
 }
 
 static bool check_entry(struct parser *p, const struct entry *e)
@@ -143,7 +143,7 @@ static void keep(struct parser *p, const struct entry *e)
 	t->name = (struct name_ref){ e->name.p, e->name.n };
 	if (e->name.escaped) {
 		char *at = p->s->strings + p->escaped_bytes;
-		t->name = (struct name_ref){ at, json_unescape(&e->name, at) };
+		t->name = (struct name_ref){ at, json_scan_unescape(&e->name, at) };
 	}
 	t->type = e->type;
 	t->rank = e->rank;
@@ -153,11 +153,11 @@ static void keep(struct parser *p, const struct entry *e)
 	t->bytes = e->end - e->begin;
 }
 
-static bool read_tensor(struct parser *p, const struct json_text *name)
+static bool read_tensor(struct parser *p, const struct json_scan_text *name)
 {
 	struct entry e = { .name = *name };
 
-	for (bool more = json_open(&p->json, '{', '}'); more; more = json_more(&p->json, '}'))
+	for (bool more = json_scan_open(&p->json, '{', '}'); more; more = json_scan_more(&p->json, '}'))
 		if (!read_field(p, &e))
 			return false;
 	if (p->json.problem)
@@ -173,32 +173,32 @@ static bool read_tensor(struct parser *p, const struct json_text *name)
 
 static bool read_metadata(struct parser *p)
 {
-	struct json_text text;
+	struct json_scan_text text;
 
 	if (p->metadata)
 		return FORMAT_ERROR(p, "%s: the header has __metadata__ more than once", p->s->path);
 	p->metadata = true;
-	for (bool more = json_open(&p->json, '{', '}'); more; more = json_more(&p->json, '}'))
-		if (!json_member(&p->json, &text) || !json_string(&p->json, &text))
+	for (bool more = json_scan_open(&p->json, '{', '}'); more; more = json_scan_more(&p->json, '}'))
+		if (!json_scan_member(&p->json, &text) || !json_scan_string(&p->json, &text))
 			return bad_json(p);
 	return !p->json.problem || bad_json(p);
 }
 
 static bool scan(struct parser *p, bool fill)
 {
-	struct json_text name;
+	struct json_scan_text name;
 
 	p->json = json_scan_of(p->s->base + 8, p->header);
 	p->fill = fill;
 	p->count = p->escaped_bytes = 0;
 	p->metadata = false;
-	for (bool more = json_open(&p->json, '{', '}'); more; more = json_more(&p->json, '}')) {
-		if (!json_member(&p->json, &name))
+	for (bool more = json_scan_open(&p->json, '{', '}'); more; more = json_scan_more(&p->json, '}')) {
+		if (!json_scan_member(&p->json, &name))
 			return bad_json(p);
-		if (!(json_text_is(&name, "__metadata__") ? read_metadata(p) : read_tensor(p, &name)))
+		if (!(json_scan_is(&name, "__metadata__") ? read_metadata(p) : read_tensor(p, &name)))
 			return false;
 	}
-	return json_finish(&p->json) || bad_json(p);
+	return json_scan_finish(&p->json) || bad_json(p);
 }
 
 static bool read_length(struct parser *p)

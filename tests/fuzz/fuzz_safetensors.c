@@ -1,0 +1,78 @@
+/* tests/fuzz/fuzz_safetensors.c - arbitrary bytes as a config.json and a safetensors file: two bytes with the length of the
+ * first, the first, the second. The first is also read as a shard index. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "loaders/json_scan.h"
+#include "loaders/model_load.h"
+
+static volatile uint64_t sink;
+
+static void touch(const uint8_t *p, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		sink += p[i];
+}
+
+static void parse(const uint8_t *p, size_t n, bool header_only)
+{
+	struct error err = { 0 };
+	struct safetensors s;
+
+	if (!safetensors_parse(&s, p, n, "fuzz", header_only, &err)) {
+		if (!err.text[0])
+			abort();
+		return;
+	}
+	for (uint32_t i = 0; i < s.n_tensors; i++) {
+		touch((const uint8_t *)s.tensor[i].name.p, s.tensor[i].name.n);
+		if (!header_only)
+			touch(p + s.tensor[i].offset, s.tensor[i].bytes);
+	}
+	safetensors_free(&s);
+}
+
+static void read_index(const uint8_t *p, size_t n)
+{
+	struct model_paths none = { 0 };
+	struct model_file empty = { 0 };
+	struct error err = { 0 };
+	struct mapped index;
+
+	mapped_borrow(&index, p, n, "index");
+	model_check_index(&empty, &none, &index, &err);
+	struct json_scan s = json_scan_of(p, n);
+	bool ok = json_scan_skip(&s) && json_scan_finish(&s);
+	if (s.at > n || ok != (s.problem == NULL))
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+{
+	uint16_t length;
+	struct error err = { 0 };
+	struct model m;
+
+	if (n < sizeof length)
+		return 0;
+	memcpy(&length, p, sizeof length);
+	p += sizeof length;
+	n -= sizeof length;
+	size_t config = length < n ? length : n;
+	parse(p + config, n - config, false);
+	parse(p + config, n - config, true);
+	read_index(p, config);
+	if (model_open_memory(&m, p + config, n - config, p, config, 0, &err)) {
+		for (uint32_t i = 0; i < m.spec.layers; i++)
+			for (size_t k = 0; k < sizeof(struct model_layer) / sizeof(struct model_tensor); k++) {
+				const struct model_tensor *t = (const struct model_tensor *)&m.spec.layer[i] + k;
+				if (t->bytes)
+					touch(t->data, t->rows * t->row_bytes);
+			}
+		model_close(&m);
+	} else if (!err.text[0])
+		abort();
+	return 0;
+}

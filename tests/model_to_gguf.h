@@ -1,0 +1,16 @@
+/* tests/model_to_gguf.h - writes an opened model as a GGUF file, for tests that run one model from both containers. */
+#ifndef TESTS_MODEL_TO_GGUF_H
+#define TESTS_MODEL_TO_GGUF_H
+
+#include "loaders/model.h"
+#include "tests/gguf_writer.h"
+
+/* Weights become `type` (F32, F16, BF16 or Q8_0; rows that are no multiple of 32 stay F32), vectors F32. llama and mistral
+ * get their Q and K rows in GGUF's order, adjacent rotation pairs. False for what GGUF cannot say (a window in some
+ * layers only). No tokenizer is written. The caller finishes and frees the writer. */
+bool model_to_gguf(struct gguf_writer *w, const struct model *m, enum dtype type, struct error *err);
+
+float half_to_float(uint16_t h);
+uint16_t float_to_half(float f);
+
+#endif
