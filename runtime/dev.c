@@ -2,12 +2,24 @@
 
 struct region { struct device *device; struct plan *plan; struct pool *pool; };
 
-static void run_static(const struct region *r, const struct plan_launch *l, int worker, int workers)
+/* Three quarters of the units are split evenly, in long runs of neighbouring weights; the rest is taken grain by grain by whoever comes first,
+ * so that a thread whose core is slowed or taken away does not hold up the others. */
+static void run_shared(const struct region *r, struct plan_launch *l, int worker, int workers)
 {
-	int64_t units = l->end - l->begin;
-	int64_t begin = l->begin + units * worker / workers, end = l->begin + units * (worker + 1) / workers;
-	if (begin < end)
-		r->device->call(r->plan->kernel[l->kernel].handle, l->arg, begin, end);
+	void *handle = r->plan->kernel[l->kernel].handle;
+	int64_t units = l->end - l->begin, own = units * 3 / 4 / workers, shared = l->begin + own * workers;
+	int64_t grain = (l->end - shared) / (workers * 4);
+
+	if (grain < 1)
+		grain = 1;
+	if (own > 0)
+		r->device->call(handle, l->arg, l->begin + own * worker, l->begin + own * (worker + 1));
+	for (;;) {
+		int64_t begin = shared + atomic_fetch_add_explicit(&l->next, grain, memory_order_relaxed);
+		if (begin >= l->end)
+			return;
+		r->device->call(handle, l->arg, begin, begin + grain < l->end ? begin + grain : l->end);
+	}
 }
 
 static void run_dynamic(const struct region *r, struct plan_launch *l)
@@ -28,10 +40,12 @@ static void region_main(void *user, int worker, int workers)
 
 	for (size_t i = 0; i < p->n_launches; i++) {
 		struct plan_launch *l = &p->launch[i];
-		if (l->dynamic && workers > 1)
+		if (workers == 1)
+			r->device->call(p->kernel[l->kernel].handle, l->arg, l->begin, l->end);
+		else if (l->dynamic)
 			run_dynamic(r, l);
 		else
-			run_static(r, l, worker, workers);
+			run_shared(r, l, worker, workers);
 		if (l->barrier)
 			pool_barrier(r->pool, worker);
 	}
