@@ -24,7 +24,7 @@ struct matmul {
 	struct ir *b;
 	const struct key *key;
 	const struct weight_format *format;
-	bool int8;
+	bool int8, has_vnni;
 	uint32_t kp, rows_padded, blocks;    /* padded k and rows; blocks of 32 rows */
 	int64_t block_bytes;
 	unsigned spans, span_k;
@@ -181,7 +181,7 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 	struct ir *b = m->b;
 	/* Arrays of every lane size start at row 0, so one register serves all. */
 	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { { m->w, m->w, m->w } },
-	                         .x = m->x, .xs = m->xs, .sums = m->sums_at_once };
+	                         .x = m->x, .xs = m->xs, .sums = m->sums_at_once, .has_vnni = m->has_vnni };
 	unsigned n = t.vectors * columns;
 	static const struct turns one = { .known = true, .n = 1 };
 	int32_t disp[WEIGHT_MAX_ACC];
@@ -454,7 +454,7 @@ static const char *refusal(const struct matmul *m)
 
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	struct matmul m = { .b = b, .key = key, .row_vectors = math_parts(b) };
+	struct matmul m = { .b = b, .key = key, .has_vnni = target->has_vnni, .row_vectors = math_parts(b) };
 
 	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
 	m.int8 = key->activation == DTYPE_Q8_0 + 1;

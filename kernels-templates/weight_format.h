@@ -23,6 +23,7 @@ enum { WEIGHT_MAX_ACC = 32, WEIGHT_MAX_STEP = 4 };
 struct weight_tile {
 	unsigned vectors, first_vector, columns;
 	unsigned sums;                       /* integer sums that registers may hold beside the accumulators, at least `columns` */
+	bool has_vnni;                       /* the target's: dot4u beats dot4 */
 	struct weight_stream w;
 	ir_a x, xs;                          /* first column at the current k: elements; with int8 also scales */
 	int32_t x_stride, xs_stride;         /* bytes from a column to the next */

@@ -27,6 +27,21 @@ static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp,
 	}
 }
 
+/* What a column's integer sums begin with. With VNNI weights count as unsigned, 128 too large: the sum of the inputs tells by how much that is wrong. */
+static ir_i first_sum(struct ir *b, const struct weight_tile *t, unsigned c, unsigned index)
+{
+	int32_t at = (int32_t)(c * (unsigned)t->xs_stride + index * sizeof(struct activation_block) + offsetof(struct activation_block, sum));
+	if (!t->has_vnni)
+		return ir_iconst(b, 0);
+	return ir_ishl(b, ir_isub(b, ir_isub(b, ir_iconst(b, 0), ir_ibcast(b, t->xs, at)), ir_ibcast(b, t->xs, at + 4)), 7);
+}
+
+/* Adds a group of 4 k. */
+static ir_i add_group(struct ir *b, const struct weight_tile *t, ir_i q, ir_i x, ir_i sum)
+{
+	return t->has_vnni ? ir_dot4u(b, q, x, sum) : ir_dot4(b, q, x, sum);
+}
+
 /* The row vectors' integer sums side by side when registers hold them all: weights are then read in their order, which memory rewards,
  * and an input serves every vector. Else vector by vector. Columns innermost: what a lowering derives from the weights is made once. */
 static void dot_int8(struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index)
@@ -35,14 +50,18 @@ static void dot_int8(struct ir *b, const struct weight_tile *t, int32_t unit_dis
 
 	for (unsigned first = 0; first < t->vectors; first += n) {
 		ir_i sum[WEIGHT_MAX_ACC], x = { 0 };
+		for (unsigned i = 0; i < n * t->columns; i++)
+			sum[i] = i < t->columns ? first_sum(b, t, i, index) : sum[i - t->columns];
 		for (unsigned g = 0; g < GROUPS; g++)
 			for (unsigned v = 0; v < n; v++) {
 				ir_i q = load_quants(b, &t->w, unit_disp, t->first_vector + first + v, g);
+				if (t->has_vnni)
+					q = ir_ixor(b, q, ir_iconst(b, (int32_t)0x80808080));
 				for (unsigned c = 0; c < t->columns; c++) {
 					ir_i *s = &sum[v * t->columns + c];
 					if (v == 0 || t->columns > 1)
 						x = ir_ibcast(b, t->x, (int32_t)(c * (unsigned)t->x_stride + index * 32 + g * 4));
-					*s = ir_dot4(b, q, x, g ? *s : ir_iconst(b, 0));
+					*s = add_group(b, t, q, x, *s);
 				}
 			}
 		for (unsigned v = 0; v < n; v++) {
