@@ -1,8 +1,8 @@
 /* loaders/gguf.c - walks a GGUF file once and indexes it. See gguf.h.
  *
  * The walk reads through a cursor, so nothing outside the file is ever touched. Both index arrays are sized
- * by a count from the file, compared first with the bytes that are left and with the two limits below, so
- * no allocation is more than about twice the file. Typed reads of what was indexed are in gguf_read.c.
+ * by a count from the file, compared first with the bytes that are left and with the limits below, so that
+ * no allocation is more than twice the file. Typed reads of what was indexed are in gguf_read.c.
  *
  * Rule: a new check is one sentence naming the file, the key or tensor, the value found and the value expected.
  */
@@ -22,6 +22,7 @@ enum {
 	MAX_NESTING = 8,
 	MIN_KEY_BYTES = 8 + 1 + 4 + 1,
 	MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8,
+	ALWAYS_INDEXED = 64,          /* so many items are indexed in the smallest file */
 	MAX_ALIGNMENT = 1 << 24
 };
 
@@ -214,6 +215,12 @@ static bool read_tensor(struct parser *p, struct gguf_tensor *t)
 	return tensor_bytes(p, t, name);
 }
 
+/* May an array of `count` items, described by at least `least` bytes each, be allocated? */
+static bool may_index(const struct parser *p, uint64_t count, uint64_t most, uint64_t least, uint64_t item_bytes)
+{
+	return count <= most && count <= cursor_left(&p->c) / least && (count <= ALWAYS_INDEXED || count <= 2 * p->g->size / item_bytes);
+}
+
 static bool read_header(struct parser *p)
 {
 	struct gguf *g = p->g;
@@ -231,10 +238,10 @@ static bool read_header(struct parser *p)
 		return error_set(p->err, ERROR_UNSUPPORTED, "%s: GGUF version is %" PRIu32 ", expected 2 or 3", g->path, g->version);
 	if (!cursor_u64(&p->c, &g->n_tensors) || !cursor_u64(&p->c, &g->n_kv))
 		return FORMAT_ERROR(p, "%s: has %" PRIu64 " bytes, too few for a GGUF header", g->path, g->size);
-	if (g->n_tensors > MAX_TENSORS || g->n_tensors > cursor_left(&p->c) / MIN_TENSOR_BYTES)
+	if (!may_index(p, g->n_tensors, MAX_TENSORS, MIN_TENSOR_BYTES, sizeof *g->tensor))
 		return FORMAT_ERROR(p, "%s: the number of tensors is %" PRIu64 ", expected at most %d, and no more than the %" PRIu64 " bytes that follow can describe",
 			g->path, g->n_tensors, MAX_TENSORS, cursor_left(&p->c));
-	if (g->n_kv > MAX_KEYS || g->n_kv > cursor_left(&p->c) / MIN_KEY_BYTES)
+	if (!may_index(p, g->n_kv, MAX_KEYS, MIN_KEY_BYTES, sizeof *g->kv))
 		return FORMAT_ERROR(p, "%s: the number of keys is %" PRIu64 ", expected at most %d, and no more than the %" PRIu64 " bytes that follow can describe",
 			g->path, g->n_kv, MAX_KEYS, cursor_left(&p->c));
 	return true;

@@ -43,7 +43,7 @@ struct model_tensor {
 	const char *name;           /* as in the file, for messages */
 	enum dtype type;
 	uint64_t rows, cols;
-	const uint8_t *data;        /* NULL: the model has no such tensor (an absent bias) */
+	const uint8_t *data;        /* NULL: the model has no such tensor (an absent bias). At any address: safetensors align nothing */
 	size_t bytes, row_bytes;
 	bool rope_pairs;            /* Q or K rows (or bias) of a GGUF llama file: in each head, row 2i and 2i+1 are the
 	                             * halves' element i (rotation pairs adjacent). Whoever packs puts them back to

@@ -150,6 +150,9 @@ static bool check_hparams(struct binder *b)
 	if (s->layers > b->f->n_entries / REQUIRED_PER_LAYER)
 		return error_set(b->err, ERROR_FORMAT, "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32 " tensors, expected at least %d in a layer",
 			b->label, s->layers, b->f->n_entries, REQUIRED_PER_LAYER);
+	/* what describes a layer here is less than the layer takes in the file, but for a few tiny ones, or a file cut on purpose */
+	if (s->layers > 16 && !(b->f->flags & MODEL_HEADER_ONLY) && s->layers * sizeof(struct model_layer) > 2 * b->m->file_bytes)
+		return error_set(b->err, ERROR_FORMAT, "%s: the number of layers is %" PRIu32 ", too many for a model of %" PRIu64 " bytes", b->label, s->layers, b->m->file_bytes);
 	return true;
 }
 

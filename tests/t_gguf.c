@@ -320,6 +320,31 @@ static void test_many_tensors(void **state)
 	gguf_writer_free(&w);
 }
 
+/* Counts whose index would be larger than twice the file are refused, however short the names. */
+static void test_index_is_bounded_by_the_file(void **state)
+{
+	enum { COUNT = 5000 };
+	const uint8_t one = 1;
+	char name[8];
+	size_t n;
+
+	for (int padding = 0; padding < 2; padding++) {
+		struct gguf_writer w;
+		gguf_writer_start(&w, 3, 32);
+		for (int i = 0; i < COUNT; i++) {
+			snprintf(name, sizeof name, "%x", i);
+			gguf_write_scalar(&w, name, GGUF_U8, &one);
+		}
+		if (padding)
+			gguf_write_tensor(&w, "t", DTYPE_I8, 1, (const uint64_t[]){ 1 << 17 }, NULL, 1 << 17);
+		uint8_t *p = gguf_writer_finish(&w, &n);
+		assert_int_equal(2 * n >= COUNT * sizeof(struct gguf_kv), padding);
+		expect(p, n, false, padding ? NULL : "the number of keys is 5000");
+		free(p);
+		gguf_writer_free(&w);
+	}
+}
+
 static void handcrafted(const char *folder, const char *name, bool accept)
 {
 	/* cases whose name does not begin with DATA hold no data */
@@ -370,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_survives_every_byte_changed),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_many_tensors),
+		cmocka_unit_test(test_index_is_bounded_by_the_file),
 		cmocka_unit_test(test_handcrafted_files),
 	};
 

@@ -117,6 +117,17 @@ static void bias_only_q(struct gguf_writer *w) { gguf_write_tensor(w, "blk.0.att
 static void head_shape(struct gguf_writer *w) { gguf_write_tensor(w, "output.weight", DTYPE_Q5_K, 2, (const uint64_t[]){ 256, 9 }, NULL, 1584); }
 static void head_type(struct gguf_writer *w) { gguf_write_tensor(w, "output.weight", DTYPE_I32, 2, (const uint64_t[]){ 16, 9 }, NULL, 576); }
 
+static void layers_hollow(struct gguf_writer *w)
+{
+	char name[8];
+
+	u32(w, "llama.block_count", 200);
+	for (int i = 0; i < 200 * 9; i++) {
+		snprintf(name, sizeof name, "%x", i);
+		gguf_write_tensor(w, name, DTYPE_F32, 1, (const uint64_t[]){ 0 }, NULL, 0);
+	}
+}
+
 /* error NULL: opens, with these values */
 static const struct { edit_fn *edit; const char *error; enum rope_scaling scaling; double factor, attention; uint32_t window; } keys[] = {
 	{ none, NULL, ROPE_NONE, 1, 1, 0 }, { no_arch, "general.architecture is missing", 0, 0, 0, 0 }, { arch_number, "general.architecture has type U32, expected STRING", 0, 0, 0, 0 },
@@ -136,7 +147,7 @@ static const struct { edit_fn *edit; const char *error; enum rope_scaling scalin
 	{ freqs_nan, "a value of rope_freqs.weight is nan", 0, 0, 0, 0 }, { freqs_long, "has 3 elements of type F32, expected 2 of type F32", 0, 0, 0, 0 }, { freqs_half, "of type F16, expected", 0, 0, 0, 0 },
 	{ extra_tensor, NULL, ROPE_NONE, 1, 1, 0 }, { tokens_short, "has 1 entries, but token_embd.weight has 9 rows", 0, 0, 0, 0 }, { no_tokenizer, NULL, ROPE_NONE, 1, 1, 0 }, { split_alone, "split.count is 3, expected 1", 0, 0, 0, 0 }, { split_one, NULL, ROPE_NONE, 1, 1, 0 },
 	{ name_number, "general.name has type U32", 0, 0, 0, 0 }, { fused, "the tensor blk.1.attn_q.weight is missing", 0, 0, 0, 0 }, { bias_wide, "blk.0.attn_q.bias has shape (17), expected (16)", 0, 0, 0, 0 }, { bias_only_q, NULL, ROPE_NONE, 1, 1, 0 },
-	{ head_shape, "output.weight has shape (9 x 256), expected (9 x 16)", 0, 0, 0, 0 }, { head_type, "output.weight has type I32, which is not supported for weights", 0, 0, 0, 0 },
+	{ head_shape, "output.weight has shape (9 x 256), expected (9 x 16)", 0, 0, 0, 0 }, { layers_hollow, "layers is 200, too many for a model of", 0, 0, 0, 0 }, { head_type, "output.weight has type I32, which is not supported for weights", 0, 0, 0, 0 },
 };
 
 static struct gguf_writer written(const struct tiny_model *t)
@@ -144,7 +155,7 @@ static struct gguf_writer written(const struct tiny_model *t)
 	size_t n;
 	uint8_t *weights = tiny_safetensors(t, &n);
 	char *config = tiny_config(t);
-	struct gguf_writer w;
+	struct gguf_writer w = { 0 };
 	struct model m;
 
 	assert_true(model_open_memory(&m, weights, n, config, strlen(config), 0, NULL) && model_to_gguf(&w, &m, DTYPE_F32, NULL));
