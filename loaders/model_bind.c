@@ -211,9 +211,7 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	if (!weight_type_ok(t.type, vector))
 		return error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported %s", t.label, name, type->name,
 			vector ? "for a vector" : "for weights");
-	if (cols % type->block)
-		return error_set(b->err, ERROR_FORMAT, "%s: tensor %s has rows of %" PRIu64 " elements, expected a multiple of %u for type %s", t.label, name,
-			cols, type->block, type->name);
+	assert(cols % type->block == 0);     /* the parse has refused part blocks */
 	size_t row_bytes = (size_t)(cols / type->block * type->bytes);
 	assert(row_bytes * rows == t.bytes);
 	*out = (struct model_tensor){ .name = keep_name(b->f, name), .type = t.type, .rows = rows, .cols = cols,

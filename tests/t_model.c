@@ -225,6 +225,10 @@ static const struct setting settings[] = {
 	{ "qwen3", ",\"layer_types\": [\"full_attention\"]", "expected an array of 2", 0, 0, 0, 0, 0, 0 },
 	{ "qwen3", ",\"layer_types\": [\"full_attention\", 1]", "is an integer, expected a string", 0, 0, 0, 0, 0, 0 },
 	{ "qwen3", ",\"layer_types\": [\"full_attention\", \"linear_attention\"]", "\"linear_attention\", expected full_attention or sliding_attention", 0, 0, 0, 0, 0, 0 },
+	{ "qwen3", ",\"rope_scaling\": {\"rope_type\": \"yarn\", \"original_max_position_embeddings\": 0}", "original_max_position_embeddings is 0", 0, 0, 0, 0, 0, 0 },
+	{ "qwen3", ",\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2, \"truncate\": 1}", "truncate is an integer, expected true or false", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"rope_scaling\": {\"rope_type\": 3}", "rope_type is an integer, expected a string", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"_name_or_path\": []", "_name_or_path is an array, expected a string", 0, 0, 0, 0, 0, 0 },
 	{ "gemma", "", "model_type is \"gemma\", expected llama, mistral, qwen2 or qwen3", 0, 0, 0, 0, 0, 0 },
 	{ "", "", "model_type is \"\"", 0, 0, 0, 0, 0, 0 },
 };
@@ -304,6 +308,33 @@ static void test_config_values(void **state)
 			model_close(&m);
 		else
 			assert_true(m.file == NULL && m.spec.layer == NULL);
+	}
+	free(weights);
+}
+
+static void test_config_forms(void **state)
+{
+	static const struct { const char *text, *error; } forms[] = {
+		{ "[]", "its content is an array, expected an object" }, { "", "not valid JSON" }, { "{}", "model_type is missing" }, { "{\"model_type\": null}", "model_type is missing" },
+		{ "{\"model_type\": 1}", "model_type is an integer" }, { "{\"model_type\": \"llama\"}", "num_hidden_layers is missing" }, { "{\"model_type\": \"llama\"", "not valid JSON in line 1" },
+		{ "{\"model_type\": \"llama\", \"num_hidden_layers\": 1, \"hidden_size\": 4, \"intermediate_size\": 6, \"vocab_size\": 5, \"num_attention_heads\": 3}",
+		  "hidden_size is 4, expected a multiple of num_attention_heads 3" },
+		{ "{\"model_type\": \"llama\", \"num_hidden_layers\": 1, \"hidden_size\": 4, \"intermediate_size\": 6, \"vocab_size\": 5, \"num_attention_heads\": 2, "
+		  "\"num_key_value_heads\": 1, \"tie_word_embeddings\": true}", NULL },
+	};
+	size_t n;
+	uint8_t *weights = tiny_safetensors(&tiny_least, &n);
+
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		struct error err = { 0 };
+		struct model m;
+		bool ok = model_open_memory(&m, weights, n, forms[i].text, strlen(forms[i].text), 0, &err);
+		if (ok != (forms[i].error == NULL) || (!ok && !strstr(err.text, forms[i].error)))
+			fail_msg("%s: expected \"%s\", got \"%s\"", forms[i].text, forms[i].error ? forms[i].error : "ok", ok ? "ok" : err.text);
+		if (!ok)
+			continue;
+		assert_true(m.spec.head_dim == 2 && m.spec.context_train == 2048 && m.spec.norm_eps == 1e-6f && m.spec.rope.theta == 10000);
+		model_close(&m);
 	}
 	free(weights);
 }
@@ -432,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_window_in_some_layers),
 		cmocka_unit_test(test_config_values),
+		cmocka_unit_test(test_config_forms),
 		cmocka_unit_test(test_missing_tensors),
 		cmocka_unit_test(test_config_text_limits),
 		cmocka_unit_test(test_every_field_of_gguf_falsified),
