@@ -6,23 +6,35 @@
 #include "kernels-templates/build.h"
 #include "kernels-templates/weight_format.h"
 
+static void walk_lanes(struct ir *b, const struct weight_format *f, struct weight_stream *w, int64_t bytes)
+{
+	for (unsigned l = 0; l < WEIGHT_LANES; l++)
+		if (f->lane_sizes >> l & 1)
+			ir_set_a(b, w->at[l], ir_aaddi(b, w->at[l], bytes));
+}
+
 static void embed_row(struct ir *b, const struct weight_format *f, uint32_t kp, struct weight_stream *w, ir_a out)
 {
 	/* Enough k's in a turn to make the loop's own work small. */
 	uint32_t turn_k = f->unit_k > 8 ? f->unit_k : 8;
 
-	ir_loop(b, ir_sconst(b, kp / turn_k));
+	if (f->head_bytes)
+		ir_loop(b, ir_sconst(b, kp / f->unit_k / f->head_units));
+	ir_loop(b, ir_sconst(b, f->head_bytes ? f->head_units : kp / turn_k));
 	for (uint32_t k = 0; k < turn_k; k += f->step) {
 		ir_f v[WEIGHT_MAX_STEP];
-		f->load(b, w, (int32_t)(k / f->unit_k * f->unit_bytes), 0, k % f->unit_k / f->step, v);
+		weight_load(f, b, w, (int32_t)(k / f->unit_k * f->unit_bytes), 0, k % f->unit_k / f->step, v);
 		for (unsigned i = 0; i < f->step; i++)
 			ir_fstore1(b, out, v[i], (int32_t)((k + i) * 4));
 	}
-	for (unsigned l = 0; l < WEIGHT_LANES; l++)
-		if (f->lane_sizes >> l & 1)
-			ir_set_a(b, w->at[l], ir_aaddi(b, w->at[l], (int64_t)(turn_k / f->unit_k) * f->unit_bytes));
+	walk_lanes(b, f, w, (int64_t)(turn_k / f->unit_k) * f->unit_bytes);
 	ir_set_a(b, out, ir_aaddi(b, out, (int64_t)turn_k * 4));
 	ir_endloop(b);
+	if (f->head_bytes) {
+		walk_lanes(b, f, w, f->head_bytes);
+		ir_set_a(b, w->head, ir_aaddi(b, w->head, (int64_t)f->head_units * f->unit_bytes + f->head_bytes));
+		ir_endloop(b);
+	}
 }
 
 bool embed_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
@@ -32,7 +44,7 @@ bool embed_build(struct ir *b, const struct key *key, const struct target *targe
 
 	if (!f)
 		return build_refuse(key, err, "this weight format is not computed with");
-	int64_t block_bytes = (int64_t)kp / f->unit_k * f->unit_bytes;
+	int64_t block_bytes = (int64_t)weight_run_bytes(f, kp);
 	if (key->k == 0 || key->k % dtype_table[f->type].block != 0 || block_bytes > INT32_MAX)
 		return build_refuse(key, err, "k must be positive, not too large, and a multiple of the weights' block");
 
@@ -42,10 +54,12 @@ bool embed_build(struct ir *b, const struct key *key, const struct target *targe
 	ir_s id = ir_sload32(b, ir_aadd(b, ir_aload(b, arg, EMBED_IDS * 8), ir_sshli(b, unit, 2)), 0);
 	ir_a block = ir_aadd(b, ir_aload(b, arg, EMBED_W * 8), ir_smuli(b, ir_sshri(b, id, 5), block_bytes));
 	ir_s row = ir_sandi(b, id, 31);
-	struct weight_stream w = { { { 0 } } };
+	struct weight_stream w = { .head = block };
 	for (unsigned l = 0; l < WEIGHT_LANES; l++)
 		if (f->lane_sizes >> l & 1)
-			w.at[l] = ir_var_a(b, ir_aadd(b, block, ir_sshli(b, row, l)));
+			w.at[l] = ir_var_a(b, ir_aadd(b, ir_aaddi(b, block, f->head_bytes), ir_sshli(b, row, l)));
+	if (f->head_bytes)
+		w.head = ir_var_a(b, ir_aadd(b, block, ir_sshli(b, row, WEIGHT_LANE_2)));
 	ir_a out = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, EMBED_OUT * 8), ir_smuli(b, unit, (int64_t)kp * 4)));
 	embed_row(b, f, kp, &w, out);
 	ir_endloop(b);

@@ -19,6 +19,8 @@
 
 /* How far ahead of the loads weights are asked for: a few hundred nanoseconds of one core's share of memory. */
 enum { MATMUL_PREFETCH = 4096, MATMUL_LINE = 64 };
+/* Weights that are met again by the next columns, while they are in the first-level cache. */
+enum { MATMUL_STRETCH_BYTES = 18 << 10 };
 
 struct matmul {
 	struct ir *b;
@@ -29,6 +31,7 @@ struct matmul {
 	int64_t block_bytes;
 	unsigned spans, span_k;
 	unsigned iteration_k;                /* k's in one turn of the inner loop */
+	bool aligned;                        /* formats with heads: every span and segment begins with one */
 	unsigned columns;                    /* of a column tile */
 	unsigned row_vectors;                /* vectors in 32 rows */
 
@@ -38,6 +41,7 @@ struct matmul {
 
 	ir_a arg, sums;
 	ir_a w, x, xs, sum;                  /* walking */
+	ir_a head; ir_s unit;                /* formats with heads: that of the unit at w, and its number among them */
 
 	/* Weights asked for by a turn: `lines` lines from w + ahead + lines_at (ahead.r 0: none) on. */
 	ir_s ahead;
@@ -48,9 +52,10 @@ struct matmul {
 
 static bool part_fits(const struct matmul *m, unsigned regs, unsigned vectors, unsigned columns)
 {
-	/* Beside the accumulators: with int8 an integer sum per column and four registers that make a product; with floats a few k's of weights and inputs. */
+	/* Beside the accumulators: with int8 the integer sums side by side and the registers that make a product; with floats a few k's of weights and inputs. */
 	unsigned most = regs < 32 ? 8 : 16;
-	unsigned beside = m->int8 ? columns + 4 : 0;
+	unsigned sums = vectors * columns <= m->sums_at_once ? vectors * columns : columns;
+	unsigned beside = m->int8 ? sums + weight_int8_registers(m->format) : 0;
 	return vectors * columns <= most && vectors * columns + beside <= regs;
 }
 
@@ -97,13 +102,40 @@ static int64_t turn_bytes(const struct matmul *m)
 	return (int64_t)m->iteration_k / m->format->unit_k * m->format->unit_bytes;
 }
 
+static void walk_inputs(struct matmul *m, const struct turns *t, int direction)
+{
+	walk_turns(m, m->x, t, direction * (int64_t)m->iteration_k * (m->int8 ? 1 : 4));
+	if (m->int8)
+		walk_turns(m, m->xs, t, direction * (int64_t)(m->iteration_k / 32 * sizeof(struct activation_block)));
+}
+
+/* w stands where units alone would have brought it: puts it, and the head, right for the heads passed in n units (back when negative). */
+static void pass_heads(struct matmul *m, bool known, int64_t n, ir_s s)
+{
+	struct ir *b = m->b;
+	const struct weight_format *f = m->format;
+	int64_t stride = (int64_t)f->head_units * f->unit_bytes + f->head_bytes;
+	unsigned shift = (unsigned)__builtin_ctz(f->head_units);
+
+	if (known && n % f->head_units == 0) {
+		walk(m, m->w, n / f->head_units * f->head_bytes);
+		walk(m, m->head, n / f->head_units * stride);
+		return;
+	}
+	ir_set_s(b, m->unit, known ? ir_saddi(b, m->unit, n) : ir_sadd(b, m->unit, s));
+	ir_s passed = ir_sshri(b, m->unit, shift);
+	ir_set_s(b, m->unit, ir_sandi(b, m->unit, f->head_units - 1));
+	ir_set_a(b, m->w, ir_aadd(b, m->w, ir_smuli(b, passed, f->head_bytes)));
+	ir_set_a(b, m->head, ir_aadd(b, m->head, ir_smuli(b, passed, stride)));
+}
+
 /* Along k: weights and inputs. direction: 1 or -1. */
 static void walk_k(struct matmul *m, const struct turns *t, int direction)
 {
 	walk_turns(m, m->w, t, direction * turn_bytes(m));
-	walk_turns(m, m->x, t, direction * (int64_t)m->iteration_k * (m->int8 ? 1 : 4));
-	if (m->int8)
-		walk_turns(m, m->xs, t, direction * (int64_t)(m->iteration_k / 32 * sizeof(struct activation_block)));
+	if (m->format->head_bytes)
+		pass_heads(m, t->known, direction * t->n, t->known ? t->s : ir_smuli(m->b, t->s, direction));
+	walk_inputs(m, t, direction);
 }
 
 /* Moves the inputs, and the sums with them, by whole columns. */
@@ -142,7 +174,7 @@ static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned
 		for (unsigned i = 0; i < f->step; i++)
 			x[c][i] = load_input(m->b, t, c, k + i);
 	for (unsigned v = 0; v < n; v++) {
-		f->load(m->b, &t->w, unit_disp, t->first_vector + v, index, w[v]);
+		weight_load(f, m->b, &t->w, unit_disp, t->first_vector + v, index, w[v]);
 		for (unsigned i = 0; inputs_first && i < f->step; i++)
 			for (unsigned c = 0; c < t->columns; c++)
 				add_product(m->b, t, v, c, w[v][i], inputs_again ? load_input(m->b, t, c, k + i) : x[c][i]);
@@ -169,10 +201,33 @@ static void dot_turn(struct matmul *m, const struct weight_tile *t)
 		ir_prefetch(m->b, from, (int32_t)(m->lines_at + i * MATMUL_LINE));
 	if (m->int8)
 		for (unsigned k = 0; k < m->iteration_k; k += f->unit_k)
-			f->dot_int8(m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
+			weight_dot_int8(f, m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
 	else
 		for (unsigned k = 0; k < m->iteration_k; k += f->step)
 			dot_f32_step(m, t, k);
+}
+
+/* Leaves the addresses at the end in k. Where heads come is known when they begin spans; else the units are counted. */
+static void dot_turns(struct matmul *m, const struct weight_tile *t, const struct turns *turns)
+{
+	struct ir *b = m->b;
+	static const struct turns one = { .known = true, .n = 1 };
+
+	if (!m->aligned) {
+		ir_loop(b, turns->known ? ir_sconst(b, turns->n) : turns->s);
+		dot_turn(m, t);
+		walk_k(m, &one, 1);
+		ir_endloop(b);
+		return;
+	}
+	ir_loop(b, turns->known ? ir_sconst(b, turns->n / m->format->head_units) : ir_sshri(b, turns->s, __builtin_ctz(m->format->head_units)));
+	ir_loop(b, ir_sconst(b, m->format->head_units));
+	dot_turn(m, t);
+	walk(m, m->w, turn_bytes(m));
+	walk_inputs(m, &one, 1);
+	ir_endloop(b);
+	pass_heads(m, true, m->format->head_units, m->unit);
+	ir_endloop(b);
 }
 
 /* One part over `turns` turns: `columns` columns from m->x, row vectors from `vector` on. Leaves the addresses at the end in k. */
@@ -180,10 +235,9 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 {
 	struct ir *b = m->b;
 	/* Arrays of every lane size start at row 0, so one register serves all. */
-	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { { m->w, m->w, m->w } },
+	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { { m->w, m->w, m->w }, m->head },
 	                         .x = m->x, .xs = m->xs, .sums = m->sums_at_once, .has_vnni = m->has_vnni };
 	unsigned n = t.vectors * columns;
-	static const struct turns one = { .known = true, .n = 1 };
 	int32_t disp[WEIGHT_MAX_ACC];
 
 	t.x_stride = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
@@ -192,10 +246,7 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 		disp[i] = (int32_t)(i % columns * 128 + (vector + i / columns) * b->lanes * 4);
 		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
 	}
-	ir_loop(b, turns->known ? ir_sconst(b, turns->n) : turns->s);
-	dot_turn(m, &t);
-	walk_k(m, &one, 1);
-	ir_endloop(b);
+	dot_turns(m, &t, turns);
 	for (unsigned i = 0; i < n; i++)
 		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, ir_fload(b, m->sum, disp[i], 0), t.acc[i]), disp[i], 0);
 }
@@ -214,22 +265,26 @@ static void dot_vectors(struct matmul *m, unsigned columns, const struct turns *
 static void dot_parts(struct matmul *m, const struct turns *turns)
 {
 	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns, groups = m->row_vectors / m->part_vectors;
-	/* Which column part this is takes a register to say; int8 kernels that count their turns have none left and let every part ask. */
-	bool by_columns = full > 1 && (turns->known || !m->int8);
+	/* Which column part this is takes a register to say. Kernels that count heads have none left even for a loop over column parts; int8 kernels that count
+	 * their turns, and those with heads, have none for the number and let every part ask. */
+	bool unrolled = m->format->head_bytes && !m->aligned;
+	bool by_columns = full > 1 && (unrolled || ((turns->known || !m->int8) && !m->format->head_bytes));
 	unsigned shares = by_columns ? (full + (rest > 0)) * groups : groups;
 	int64_t next = (int64_t)NUMERICS_SEGMENT / m->format->unit_k * m->format->unit_bytes, lines = turn_bytes(m) / MATMUL_LINE;
 
 	m->lines = (lines + shares - 1) / shares;
 	m->lines_at = next;
-	if (full > 1) {
+	if (full > 1 && !unrolled) {
 		ir_s number = ir_loop(m->b, ir_sconst(m->b, full));
 		if (by_columns)
 			m->ahead = ir_smuli(m->b, number, groups * m->lines * MATMUL_LINE);
 	}
-	dot_vectors(m, m->part_columns, turns);
-	if (full > 1 || rest)
-		walk_columns(m, (int)m->part_columns);
-	if (full > 1)
+	for (unsigned i = 0; i < (unrolled ? full : 1); i++) {
+		dot_vectors(m, m->part_columns, turns);
+		if (full > 1 || rest)
+			walk_columns(m, (int)m->part_columns);
+	}
+	if (full > 1 && !unrolled)
 		ir_endloop(m->b);
 	m->ahead.r = 0;
 	m->lines_at = next + (by_columns ? full * groups * m->lines * MATMUL_LINE : 0);
@@ -276,10 +331,12 @@ static unsigned stretch(const struct matmul *m)
 		return NUMERICS_SEGMENT;
 	if (single_part(m))
 		return m->span_k;
-	for (unsigned n = 2 * NUMERICS_SEGMENT; n >= NUMERICS_SEGMENT / 2; n -= NUMERICS_BLOCK)
-		if (m->span_k % n == 0 && n % m->iteration_k == 0)
+	unsigned most = (unsigned)(MATMUL_STRETCH_BYTES / m->format->unit_bytes * m->format->unit_k) / NUMERICS_BLOCK * NUMERICS_BLOCK;
+	for (unsigned n = most; n >= NUMERICS_SEGMENT / 2; n -= NUMERICS_BLOCK)
+		if (m->span_k % n == 0 && n % (m->aligned ? m->iteration_k * m->format->head_units : m->iteration_k) == 0)
 			return n;
-	return NUMERICS_SEGMENT;
+	/* To count turns as well as heads takes more registers than there are. */
+	return m->format->head_bytes && !m->aligned ? m->span_k : NUMERICS_SEGMENT;
 }
 
 /* All spans of a matrix at the addresses, totals into the sums at `from`. One loop runs over the segments of all spans. */
@@ -390,21 +447,19 @@ static void finish(struct matmul *m, ir_s block, ir_s tile)
 
 /* ---- the outer loops */
 
-/* A row block: `first` and how far the loop has come. Its number is computed where it is needed. */
-struct place { ir_s first, turn; };
-
-static ir_s block_number(const struct matmul *m, const struct place *at)
-{
-	return ir_sadd(m->b, at->first, at->turn);
-}
-
 /* All spans of one matrix, from inputs of column tile `tile`. */
-static void dot_matrix(struct matmul *m, unsigned matrix, const struct place *at, ir_s tile)
+static void dot_matrix(struct matmul *m, unsigned matrix, ir_s block, ir_s tile)
 {
 	struct ir *b = m->b;
-	ir_s before = ir_smuli(b, block_number(m, at), m->block_bytes * m->matrices);
+	ir_s before = ir_smuli(b, block, m->block_bytes * m->matrices);
 
 	m->w = ir_var_a(b, ir_aadd(b, load_arg(m, matrix ? MATMUL_W2 : MATMUL_W), before));
+	if (m->format->head_bytes) {
+		m->head = ir_var_a(b, m->w);
+		walk(m, m->w, m->format->head_bytes);
+		if (!m->aligned)
+			m->unit = ir_var_s(b, ir_sconst(b, 0));
+	}
 	m->x = ir_var_a(b, locate(m, MATMUL_X, tile, (int64_t)m->kp * (m->int8 ? 1 : 4)));
 	if (m->int8)
 		m->xs = ir_var_a(b, locate(m, MATMUL_XS, tile, m->kp / 2));
@@ -415,15 +470,16 @@ static void emit_blocks(struct matmul *m)
 {
 	struct ir *b = m->b;
 	unsigned per_unit = m->key->row_blocks;
-	struct place at = { .first = ir_smuli(b, ir_begin(b), per_unit) };
+	ir_s block = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit));        /* a loop that is not asked for its index needs one register less */
 	ir_s end = ir_smin(b, ir_smuli(b, ir_end(b), per_unit), ir_sconst(b, m->blocks));
 
-	at.turn = ir_loop(b, ir_ssub(b, end, at.first));
+	ir_loop(b, ir_ssub(b, end, block));
 	ir_s tile = ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8));
 	for (unsigned matrix = 0; matrix < m->matrices; matrix++)
-		dot_matrix(m, matrix, &at, tile);
-	finish(m, block_number(m, &at), tile);
+		dot_matrix(m, matrix, block, tile);
+	finish(m, block, tile);
 	ir_endloop(b);
+	ir_set_s(b, block, ir_saddi(b, block, 1));
 	ir_endloop(b);
 }
 
@@ -434,7 +490,7 @@ static const char *refusal(const struct matmul *m)
 
 	if (!m->format)
 		return "this weight format is not computed with";
-	if (key->activation != DTYPE_F32 + 1 && !(m->int8 && m->format->dot_int8))
+	if (key->activation != DTYPE_F32 + 1 && !(m->int8 && weight_has_int8(m->format)))
 		return "this activation format is not computed with";
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
@@ -462,7 +518,7 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	m.rows_padded = (uint32_t)numerics_pad(key->rows);
 	m.blocks = m.rows_padded / 32;
 	if (m.format)
-		m.block_bytes = (int64_t)m.kp / m.format->unit_k * m.format->unit_bytes;
+		m.block_bytes = (int64_t)weight_run_bytes(m.format, m.kp);
 	const char *why = refusal(&m);
 	if (why)
 		return build_refuse(key, err, why);
@@ -471,6 +527,7 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	m.spans = numerics_spans(key->k);
 	m.span_k = m.kp / m.spans;
 	m.iteration_k = m.format->unit_k > 16 ? m.format->unit_k : 16;
+	m.aligned = m.format->head_bytes && m.span_k % (m.format->unit_k * m.format->head_units) == 0;
 	m.matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
 	shape_parts(&m, target->vector_regs);
 	m.arg = ir_arg(b);

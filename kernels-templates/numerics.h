@@ -12,9 +12,14 @@
  *  4. Activations as int8: blocks of 32; d = amax / 127 (IEEE division); q = round-to-nearest-even(x / d, cut to -127..127) (IEEE division;
  *     only a denormal d needs the cut), all 0 when d == 0. With each block go the exact sums of its first and second 16 q, and
  *     d_sum = d * (float)(sum of all 32).
- *     Quantised dot (weights Q8_0, block scale dw widened from f16): per block isum = exact integer sum of products, then one
- *     acc = fma(dw * dx, (float)isum, acc) per block, ascending; one chain per span from +0 (no segments); spans combine as in 3.
- *     With f32 activations a quantised weight is the float dw * (float)q (one rounding) and rule 3 holds.
+ *     Quantised dot: a part is the 32 weights that meet a block of activations, or 16 of them where the format gives 16 a scale of their own (Q2_K,
+ *     Q3_K, Q6_K; the lower k first). A weight of a part is dw * q, or dw * q + mw, q a whole number (its offset taken off), so that per part
+ *     isum = exact integer sum of q times the activations' quants (below 2^24: the conversion is exact), acc = fma(dw * dx, (float)isum, acc), and, with
+ *     a minimum, acc = fma(mw, sx, acc), where sx is d_sum of the block, or d * (float)(sum of these 16) when the part is 16. Parts ascending; one chain
+ *     per span from +0 (no segments); spans combine as in 3.
+ *     dw: d of Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL; d * (float)scale (exact) of Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_XS; 2^(e - 128) of MXFP4, whose q are doubled. mw: m of
+ *     Q4_1 and Q5_1; -(dmin * (float)minimum) (exact) of Q2_K, Q4_K, Q5_K. All f16 widened.
+ *     With f32 activations a quantised weight is the float dw * (float)q, or fma(dw, (float)q, mw) (the products are exact: one rounding), and rule 3 holds.
  *  5. Epilogue of a row, in this order: + bias; then silu(first) * second, or destination + value.
  *     silu(g) = g / (1 + exp(-g)) with IEEE division.
  *  6. Cross-lane sums (norms, softmax): 32 partial sums, element i into partial i mod 32 in ascending order, by fma for sums of squares

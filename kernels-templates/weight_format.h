@@ -5,6 +5,8 @@
  *
  * The packed form of 32 rows is a run of units, each unit_k long in k and unit_bytes in size. Inside a unit lies one or more arrays indexed by row
  * (the lane), each with lanes of 1, 2 or 4 bytes, so row vector v of an array with lanes of n bytes lies v * W * n bytes after its start.
+ * Formats whose blocks are larger than what one turn of a loop should do put what belongs to head_units units into a head before them, in arrays
+ * with lanes of 2 bytes: [head][unit] ... [unit][head][unit] ...
  */
 #ifndef KERNELS_WEIGHT_FORMAT_H
 #define KERNELS_WEIGHT_FORMAT_H
@@ -15,7 +17,7 @@
 /* Where the current unit of 32 rows lies, seen from arrays with lanes of 1, 2 and 4 bytes: a kernel that starts at row r has added r * 1, r * 2
  * and r * 4. at[] of a lane size the format does not have need not be set. */
 enum { WEIGHT_LANE_1, WEIGHT_LANE_2, WEIGHT_LANE_4, WEIGHT_LANES };
-struct weight_stream { ir_a at[WEIGHT_LANES]; };
+struct weight_stream { ir_a at[WEIGHT_LANES], head; /* of the current unit; with lanes of 2 bytes */ };
 
 enum { WEIGHT_MAX_ACC = 32, WEIGHT_MAX_STEP = 4 };
 
@@ -31,29 +33,70 @@ struct weight_tile {
 };
 static inline ir_f weight_acc(const struct weight_tile *t, unsigned v, unsigned c) { return t->acc[v * t->columns + c]; }
 
+/* Quantised weights as bytes and scales: what the formats with 32 k's in a unit say instead of load() and dot_int8(). Group g (0..7) is k's 4g..4g+3 of
+ * the unit; groups 0..3 are its first half. A weight is scale * (quant - offset), or scale * quant + minimum. */
+struct weight_quants {
+	uint8_t most, offset;                /* quants are 0..most, most at most 63 */
+	bool is_signed;                      /* quants are -127..127 instead, offset 0 */
+	bool halves;                         /* each half has its own scale and minimum */
+	bool minimum;
+	uint8_t registers;                   /* vector registers that a product takes with a target of few, beside the sums */
+	/* The four quants of group g, a byte each, the lowest k in the low byte. */
+	ir_i (*bytes)(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g);
+	/* out[0]: the scale, exact in f32; out[1]: the minimum, as it is added. half is 0 but where halves have their own. */
+	void (*scale)(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2]);
+};
+
 struct weight_format {
 	enum dtype type;
 	uint32_t unit_k, unit_bytes;
+	uint32_t head_units, head_bytes;     /* 0: no heads */
 	uint8_t lane_sizes;                  /* bit WEIGHT_LANE_n: the format has arrays with such lanes */
 
 	/* f32 activations: load() yields the next `step` (at most WEIGHT_MAX_STEP) k's of row vector v as f32, from number `index` (k / step)
-	 * of the unit unit_disp after w. step divides unit_k. */
+	 * of the unit unit_disp after w. step divides unit_k. NULL: quants says it, step is 4. */
 	unsigned step;
 	void (*load)(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[]);
 
-	/* int8 activations: adds one unit, unit_disp after the tile's addresses, to the tile's accumulators; unit number `index` of x and xs. NULL: the
-	 * format is not multiplied with int8. */
+	/* int8 activations: adds one unit, unit_disp after the tile's addresses, to the tile's accumulators; unit number `index` of x and xs. NULL:
+	 * quants says it, or the format is not multiplied with int8. */
 	void (*dot_int8)(struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index);
+
+	const struct weight_quants *quants;
 
 	/* Files to packed units, and to floats. Rows are as the file has them; no alignment, no padding. No row is NULL; k elements of each. */
 	void (*pack)(void *dst, const void *const row[32], uint64_t k);
 	void (*to_f32)(float *out, const void *row, uint64_t k);
 };
 
-extern const struct weight_format wf_f32, wf_f16, wf_bf16, wf_q8_0;
+extern const struct weight_format wf_f32, wf_f16, wf_bf16, wf_q8_0, wf_q4_0, wf_q4_1, wf_q5_0, wf_q5_1, wf_q2_k, wf_q3_k, wf_q4_k, wf_q5_k, wf_q6_k,
+	wf_iq4_nl, wf_iq4_xs, wf_mxfp4;
 
 /* NULL: not supported. */
 const struct weight_format *weight_format_find(enum dtype t);
+
+/* ---- reading weights in a template, whichever way the format says it */
+
+uint64_t weight_run_bytes(const struct weight_format *f, uint64_t k);     /* of k (padded) elements of 32 rows */
+bool weight_has_int8(const struct weight_format *f);
+/* Registers a tile's int8 part needs beside accumulators and one integer sum each. */
+unsigned weight_int8_registers(const struct weight_format *f);
+void weight_load(const struct weight_format *f, struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[]);
+void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index);
+
+/* ---- pieces of weight_quants */
+
+/* Array of words at `disp` in the unit: word `n` of row vector v. */
+ir_i weight_word(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned n);
+/* Nibbles as weight_join_nibbles() laid them down. */
+ir_i weight_nibbles(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned g);
+/* The same word shifted right by `by` (left when negative), and masked in each byte. */
+ir_i weight_bits(struct ir *b, ir_i word, int by, uint8_t mask);
+/* Arrays of f16 in the unit and in the head; of unsigned and signed bytes in the unit, as f32. */
+ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
+ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
+ir_f weight_u8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
+ir_f weight_s8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 
 /* ---- packing, shared by the formats. Files are little-endian and so is the host. */
 
@@ -61,6 +104,19 @@ const struct weight_format *weight_format_find(enum dtype t);
 void weight_turn_words(uint32_t *dst, const uint8_t *const row[32], unsigned n);
 /* The same for 16-bit halves; n is a multiple of 8. */
 void weight_turn_halves(uint16_t *dst, const uint8_t *const row[32], unsigned n);
+/* 32 small numbers of each of 32 rows come as bytes of 8 words: src[word * 32 + row], the number in the low bits after a shift right. They are laid
+ * down as words again, group g of four numbers in src word g:
+ * nibbles: 4 words, group g in the low nibbles of word g and group g + 4 in the high ones; pairs of bits: 2 words, group g at bits 2 * (g % 4) of the
+ * bytes of word g / 4; single bits: one word, group g at bit g of each byte. */
+void weight_join_nibbles(uint32_t *dst, const uint32_t *src, unsigned shift);
+void weight_join_pairs(uint32_t *dst, const uint32_t *src, unsigned shift);
+void weight_join_bits(uint32_t *dst, const uint32_t *src, unsigned shift);
+/* 32 bits of each row, bit k for number k, as weight_join_bits() would lay them down. */
+void weight_turn_bits(uint32_t *dst, const uint8_t *const row[32]);
+/* An f16 of each of 32 rows. */
+void weight_turn_scales(void *dst, const uint8_t *const row[32]);
+/* The same, with the sign turned. */
+void weight_turn_minima(void *dst, const uint8_t *const row[32]);
 /* Turns whole rows of `bytes` bytes in tiles of a cache line, adding zeros up to padded_bytes (a multiple of 64). */
 void weight_turn_rows(void *dst, const void *const row[32], uint64_t bytes, uint64_t padded_bytes, bool halves);
 

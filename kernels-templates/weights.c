@@ -10,7 +10,10 @@
 
 #include "kernels-templates/weight_format.h"
 
-static const struct weight_format *const weight_formats[] = { &wf_f32, &wf_f16, &wf_bf16, &wf_q8_0 };
+static const struct weight_format *const weight_formats[] = {
+	&wf_f32, &wf_f16, &wf_bf16, &wf_q8_0, &wf_q4_0, &wf_q4_1, &wf_q5_0, &wf_q5_1, &wf_q2_k, &wf_q3_k, &wf_q4_k, &wf_q5_k, &wf_q6_k, &wf_iq4_nl, &wf_iq4_xs,
+	&wf_mxfp4,
+};
 
 /* Kernels that read one row of the 32 may read this far past the last block; what they read there never reaches a result. */
 enum { WEIGHT_SLACK = 128 };
@@ -28,11 +31,17 @@ bool weight_supported(enum dtype t)
 	return weight_format_find(t) != NULL;
 }
 
+uint64_t weight_run_bytes(const struct weight_format *f, uint64_t k)
+{
+	uint64_t units = k / f->unit_k;
+	return units * f->unit_bytes + (f->head_bytes ? units / f->head_units * f->head_bytes : 0);
+}
+
 uint64_t weight_block_bytes(enum dtype t, uint64_t k)
 {
 	const struct weight_format *f = weight_format_find(t);
 	assert(f && k % dtype_table[t].block == 0);
-	return numerics_pad(k) / f->unit_k * f->unit_bytes;
+	return weight_run_bytes(f, numerics_pad(k));
 }
 
 uint64_t weight_packed_bytes(enum dtype t, uint64_t rows, uint64_t k)
@@ -43,7 +52,7 @@ uint64_t weight_packed_bytes(enum dtype t, uint64_t rows, uint64_t k)
 enum dtype weight_default_activation(enum dtype t)
 {
 	const struct weight_format *f = weight_format_find(t);
-	return f && f->dot_int8 ? DTYPE_Q8_0 : DTYPE_F32;
+	return f && weight_has_int8(f) ? DTYPE_Q8_0 : DTYPE_F32;
 }
 
 void weight_to_f32(enum dtype t, float *out, const void *row, uint64_t k)
@@ -65,7 +74,7 @@ static void pack_some(const struct weight_format *f, void *dst, const void *cons
 		uint64_t n = k - at < STRETCH ? k - at : STRETCH;
 		for (unsigned r = 0; r < 32; r++)
 			part[r] = row[r] ? (const void *)((const uint8_t *)row[r] + at / facts->block * facts->bytes) : zeros;
-		f->pack((uint8_t *)dst + at / f->unit_k * f->unit_bytes, part, n);
+		f->pack((uint8_t *)dst + weight_run_bytes(f, at), part, n);
 	}
 }
 
@@ -146,5 +155,63 @@ void weight_turn_rows(void *dst, const void *const row[32], uint64_t bytes, uint
 			weight_turn_halves((uint16_t *)((uint8_t *)dst + at * 32), part, LINE / 2);
 		else
 			weight_turn_words((uint32_t *)((uint8_t *)dst + at * 32), part, LINE / 4);
+	}
+}
+
+void weight_join_nibbles(uint32_t *dst, const uint32_t *src, unsigned shift)
+{
+	for (unsigned i = 0; i < 4 * 32; i++)
+		dst[i] = (src[i] >> shift & 0x0f0f0f0f) | (src[i + 4 * 32] >> shift & 0x0f0f0f0f) << 4;
+}
+
+void weight_join_pairs(uint32_t *dst, const uint32_t *src, unsigned shift)
+{
+	for (unsigned word = 0; word < 2; word++)
+		for (unsigned r = 0; r < 32; r++) {
+			const uint32_t *s = src + word * 4 * 32 + r;
+			dst[word * 32 + r] = (s[0] >> shift & 0x03030303) | (s[32] >> shift & 0x03030303) << 2 | (s[64] >> shift & 0x03030303) << 4 |
+			                     (s[96] >> shift & 0x03030303) << 6;
+		}
+}
+
+void weight_join_bits(uint32_t *dst, const uint32_t *src, unsigned shift)
+{
+	for (unsigned r = 0; r < 32; r++)
+		dst[r] = 0;
+	for (unsigned g = 0; g < 8; g++)
+		for (unsigned r = 0; r < 32; r++)
+			dst[r] |= (src[g * 32 + r] >> shift & 0x01010101) << g;
+}
+
+void weight_turn_bits(uint32_t *dst, const uint8_t *const row[32])
+{
+	uint32_t word[32];
+
+	for (unsigned r = 0; r < 32; r++) {
+		memcpy(&word[r], row[r], 4);
+		dst[r] = 0;
+	}
+	/* Byte i wants bits i, i + 4, i + 8 ...: every fourth bit, drawn together in three steps. */
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned r = 0; r < 32; r++) {
+			uint32_t v = word[r] >> i & 0x11111111;
+			v = (v | v >> 3) & 0x03030303;
+			v = (v | v >> 6) & 0x000f000f;
+			dst[r] |= ((v | v >> 12) & 0xff) << 8 * i;
+		}
+}
+
+void weight_turn_scales(void *dst, const uint8_t *const row[32])
+{
+	for (unsigned r = 0; r < 32; r++)
+		memcpy((uint8_t *)dst + r * 2, row[r], 2);
+}
+
+void weight_turn_minima(void *dst, const uint8_t *const row[32])
+{
+	uint8_t *d = dst;
+	for (unsigned r = 0; r < 32; r++) {
+		d[r * 2] = row[r][0];
+		d[r * 2 + 1] = row[r][1] ^ 0x80;
 	}
 }

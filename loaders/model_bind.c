@@ -20,7 +20,8 @@ static bool weight_type_ok(enum dtype t, bool vector)
 	switch (t) {
 	case DTYPE_F32: case DTYPE_F16: case DTYPE_BF16:
 		return true;
-	case DTYPE_Q8_0:
+	case DTYPE_Q8_0: case DTYPE_Q4_0: case DTYPE_Q4_1: case DTYPE_Q5_0: case DTYPE_Q5_1: case DTYPE_Q2_K: case DTYPE_Q3_K: case DTYPE_Q4_K:
+	case DTYPE_Q5_K: case DTYPE_Q6_K: case DTYPE_IQ4_NL: case DTYPE_IQ4_XS: case DTYPE_MXFP4:
 		return !vector;
 	default:
 		return false;

@@ -6,6 +6,7 @@
 #include "kernels-templates/numerics.h"
 #include "tests/plain.h"
 #include "tests/plain_attention.h"
+#include "tests/plain_quants.h"
 
 uint64_t plain_row_bytes(const struct plain_matrix *m)
 {
@@ -15,11 +16,6 @@ uint64_t plain_row_bytes(const struct plain_matrix *m)
 static float half_at(const uint8_t *p)
 {
 	return plain_f16_to_f32((uint16_t)(p[0] | p[1] << 8));
-}
-
-static const uint8_t *q8_block(const struct plain_matrix *m, uint32_t row, uint32_t block)
-{
-	return m->data + row * plain_row_bytes(m) + (uint64_t)block * 34;
 }
 
 float plain_weight(const struct plain_matrix *m, uint32_t row, uint32_t k)
@@ -38,9 +34,11 @@ float plain_weight(const struct plain_matrix *m, uint32_t row, uint32_t k)
 		bits = (uint32_t)p[(uint64_t)k * 2] << 16 | (uint32_t)p[(uint64_t)k * 2 + 1] << 24;
 		memcpy(&f, &bits, 4);
 		return f;
-	default:
-		p = q8_block(m, row, k / 32);
-		return half_at(p) * (float)(int8_t)p[2 + k % 32];
+	default: {
+		struct plain_quant w = plain_quant(m->type, p, k);
+		float product = w.scale * (float)w.q;
+		return w.has_minimum ? product + w.minimum : product;
+	}
 	}
 }
 
@@ -67,21 +65,35 @@ static float dot_f32(const float *w, uint64_t kp, unsigned spans, const float *x
 	return combine(total, spans);
 }
 
-static float dot_int8(const struct plain_matrix *w, uint32_t row, const int8_t *q, const struct activation_block *x)
+/* Quants first..end-1, all of one block of activations, into one chain. */
+static float add_part(float acc, const struct plain_quant *w, uint32_t first, uint32_t end, const int8_t *q, const struct activation_block *x)
 {
-	uint32_t blocks = w->k / 32;
-	unsigned spans = numerics_spans(w->k);
+	int32_t sum = 0;
+
+	for (uint32_t i = first; i < end; i++)
+		sum += w[i].q * q[i];
+	w += first;
+	float both = w->scale * x->d;
+	acc = fmaf(both, (float)sum, acc);
+	if (w->has_minimum) {
+		float d_sum = w->halves ? x->d * (float)x->sum[first % 32 / 16] : x->d_sum;
+		acc = fmaf(w->minimum, d_sum, acc);
+	}
+	return acc;
+}
+
+static float dot_int8(const struct plain_quant *w, uint32_t k, const int8_t *q, const struct activation_block *x)
+{
+	uint32_t blocks = k / 32;
+	unsigned spans = numerics_spans(k);
 	float acc[NUMERICS_MAX_SPANS];
 
 	for (unsigned s = 0; s < spans; s++) {
 		acc[s] = 0.0f;
 		for (uint32_t n = blocks / spans * s; n < blocks / spans * (s + 1); n++) {
-			const uint8_t *block = q8_block(w, row, n);
-			int32_t sum = 0;
-			for (unsigned i = 0; i < 32; i++)
-				sum += (int8_t)block[2 + i] * q[n * 32 + i];
-			float both = half_at(block) * x[n].d;
-			acc[s] = fmaf(both, (float)sum, acc[s]);
+			uint32_t step = w[n * 32].halves ? 16 : 32;
+			for (uint32_t i = n * 32; i < n * 32 + 32; i += step)
+				acc[s] = add_part(acc[s], w, i, i + step, q, &x[n]);
 		}
 	}
 	return combine(acc, spans);
@@ -92,17 +104,21 @@ static void dots(const struct plain_matmul *m, const struct plain_matrix *w, uin
 {
 	uint64_t kp = numerics_pad(w->k);
 	float *weights = calloc(kp, sizeof *weights);
+	struct plain_quant *quants = calloc(kp, sizeof *quants);
 
 	for (uint32_t k = 0; weights && m->x && k < w->k && row < w->rows; k++)
 		weights[k] = plain_weight(w, row, k);
+	for (uint32_t k = 0; quants && !m->x && k < w->k && row < w->rows; k++)
+		quants[k] = plain_quant(w->type, w->data + row * plain_row_bytes(w), k);
 	for (uint32_t c = 0; c < m->columns; c++)
 		if (row >= w->rows)
 			out[c] = 0.0f;
 		else if (m->x)
 			out[c] = dot_f32(weights, kp, numerics_spans(w->k), m->x + c * kp);
 		else
-			out[c] = dot_int8(w, row, m->q + c * kp, m->s + c * (kp / 32));
+			out[c] = dot_int8(quants, w->k, m->q + c * kp, m->s + c * (kp / 32));
 	free(weights);
+	free(quants);
 }
 
 static float finish(const struct plain_matmul *m, uint32_t row, float y, float second, float old)

@@ -8,15 +8,23 @@
 
 #include "tests/kernel_run.h"
 #include "tests/plain.h"
+#include "tests/plain_quants.h"
 
 enum { ROWS = 77, COLUMNS = 9 };
 static const int32_t ids[COLUMNS] = { 0, 31, 32, 63, 64, 76, 5, 5, 40 };
+
+static uint32_t draw(uint32_t n)
+{
+	static uint64_t state = 1;
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state >> 40) % n;
+}
 
 static void check(enum dtype type, uint32_t k)
 {
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways(&ways);
-	uint64_t state = k, kp = numerics_pad(k), row_bytes = (uint64_t)k / dtype_table[type].block * dtype_table[type].bytes;
+	uint64_t kp = numerics_pad(k), row_bytes = (uint64_t)k / dtype_table[type].block * dtype_table[type].bytes;
 	uint8_t *rows = malloc(ROWS * row_bytes), *packed = malloc(weight_packed_bytes(type, ROWS, k));
 	float *out = kernel_buffer(COLUMNS * kp * 4, 0), *expected = kernel_buffer(COLUMNS * kp * 4, 0);
 	const struct plain_matrix w = { type, ROWS, k, rows };
@@ -26,7 +34,9 @@ static void check(enum dtype type, uint32_t k)
 	assert_true(rows && packed);
 	/* Any bytes are a weight, but a NaN's payload is nobody's business: the top exponent bit of what may hold one stays clear. */
 	for (uint64_t i = 0; i < ROWS * row_bytes; i++)
-		rows[i] = (uint8_t)(kernel_random(&state) * 1000) & (type == DTYPE_Q8_0 && i % 34 != 1 ? 0xff : 0xbf);
+		rows[i] = (uint8_t)draw(256) & 0xbf;
+	if (dtype_table[type].block > 1)
+		plain_random_row(rows, type, ROWS * k, draw);
 	for (uint32_t block = 0; block * 32 < ROWS; block++) {
 		const void *row[32];
 		for (uint32_t r = 0; r < 32; r++)
@@ -52,8 +62,11 @@ static void check(enum dtype type, uint32_t k)
 
 static void test_rows(void **unused)
 {
-	static const enum dtype types[] = { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_Q8_0 };
-	static const uint32_t lengths[] = { 1, 31, 32, 33, 64, 300, 1024 };
+	static const enum dtype types[] = {
+		DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_1, DTYPE_Q5_0, DTYPE_Q5_1, DTYPE_IQ4_NL, DTYPE_MXFP4, DTYPE_Q2_K,
+		DTYPE_Q3_K, DTYPE_Q4_K, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_IQ4_XS,
+	};
+	static const uint32_t lengths[] = { 1, 31, 32, 33, 64, 256, 300, 768, 1024 };
 
 	for (unsigned i = 0; i < sizeof types / sizeof types[0]; i++)
 		for (unsigned j = 0; j < sizeof lengths / sizeof lengths[0]; j++)

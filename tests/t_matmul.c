@@ -8,6 +8,7 @@
 
 #include "tests/kernel_run.h"
 #include "tests/plain.h"
+#include "tests/plain_quants.h"
 #include "tests/shared.h"
 
 struct problem { struct key key; uint32_t tiles; };
@@ -50,9 +51,7 @@ static uint8_t *make_rows(const struct key *key)
 		p[i] = (uint8_t)(draw(2) << 7 | draw(0x40));
 	for (uint64_t i = 1; type == DTYPE_BF16 && i < bytes; i += 2)
 		p[i] = (uint8_t)(draw(2) << 7 | (draw(8) ? 0x3a + draw(7) : draw(0x20)));
-	for (uint64_t i = 1; type == DTYPE_Q8_0 && i < bytes; i += 34)
-		p[i] = (uint8_t)(draw(2) << 7 | draw(0x2c));
-	return p;
+	return dtype_table[type].block > 1 ? plain_random_row(p, type, key->k * key->rows, draw) : p;
 }
 
 /* Into every `stride`-th block of dst from `first` on. */
@@ -201,17 +200,23 @@ static void check(const struct problem *p)
 struct mix { enum dtype weight, activation; };
 static const struct mix mixes[] = {
 	{ DTYPE_F32, DTYPE_F32 }, { DTYPE_F16, DTYPE_F32 }, { DTYPE_BF16, DTYPE_F32 }, { DTYPE_Q8_0, DTYPE_F32 }, { DTYPE_Q8_0, DTYPE_Q8_0 },
+	{ DTYPE_Q4_0, DTYPE_F32 }, { DTYPE_Q4_0, DTYPE_Q8_0 }, { DTYPE_Q4_1, DTYPE_F32 }, { DTYPE_Q4_1, DTYPE_Q8_0 }, { DTYPE_Q5_0, DTYPE_F32 },
+	{ DTYPE_Q5_0, DTYPE_Q8_0 }, { DTYPE_Q5_1, DTYPE_F32 }, { DTYPE_Q5_1, DTYPE_Q8_0 }, { DTYPE_IQ4_NL, DTYPE_F32 }, { DTYPE_IQ4_NL, DTYPE_Q8_0 },
+	{ DTYPE_MXFP4, DTYPE_F32 }, { DTYPE_MXFP4, DTYPE_Q8_0 }, { DTYPE_Q2_K, DTYPE_F32 }, { DTYPE_Q2_K, DTYPE_Q8_0 }, { DTYPE_Q3_K, DTYPE_F32 },
+	{ DTYPE_Q3_K, DTYPE_Q8_0 }, { DTYPE_Q4_K, DTYPE_F32 }, { DTYPE_Q4_K, DTYPE_Q8_0 }, { DTYPE_Q5_K, DTYPE_F32 }, { DTYPE_Q5_K, DTYPE_Q8_0 },
+	{ DTYPE_Q6_K, DTYPE_F32 }, { DTYPE_Q6_K, DTYPE_Q8_0 }, { DTYPE_IQ4_XS, DTYPE_F32 }, { DTYPE_IQ4_XS, DTYPE_Q8_0 },
 };
 enum { MIXES = sizeof mixes / sizeof mixes[0] };
 
 static struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles, unsigned row_blocks, uint32_t flags)
 {
 	struct problem p = { .tiles = tiles };
+	uint32_t block = dtype_table[mixes[mix].weight].block;
 	p.key.kind = KEY_MATMUL;
 	p.key.weight = (uint8_t)(mixes[mix].weight + 1);
 	p.key.activation = (uint8_t)(mixes[mix].activation + 1);
 	p.key.rows = rows;
-	p.key.k = k;
+	p.key.k = (k + block - 1) / block * block;
 	p.key.columns = columns;
 	p.key.row_blocks = (uint8_t)row_blocks;
 	p.key.flags = flags;
@@ -228,8 +233,9 @@ static const uint32_t flag_sets[] = {
 enum { FLAG_SETS = sizeof flag_sets / sizeof flag_sets[0] };
 
 static const uint32_t row_counts[] = { 1, 31, 33, 64, 97 };
-/* Multiples of every block; 2048 and 3072 have eight spans, 384 and 3072 spans with a short segment. */
-static const uint32_t lengths[] = { 32, 64, 96, 224, 256, 288, 384, 512, 768, 1024, 1088, 2048, 3072 };
+/* Rounded up to whole blocks of the weights. 2048 and 3072 have eight spans, 384 and 3072 spans with a short segment; of blocks of 256, the spans of 768,
+ * 1280 and 2816 begin in the middle. */
+static const uint32_t lengths[] = { 32, 64, 96, 224, 256, 288, 384, 512, 768, 1024, 1088, 1280, 2048, 2816, 3072 };
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static void test_shapes(void **unused)

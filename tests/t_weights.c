@@ -52,6 +52,18 @@ static void test_vectors(void **unused)
 	check_vectors("f16", DTYPE_F16);
 	check_vectors("bf16", DTYPE_BF16);
 	check_vectors("q8_0", DTYPE_Q8_0);
+	check_vectors("q4_0", DTYPE_Q4_0);
+	check_vectors("q4_1", DTYPE_Q4_1);
+	check_vectors("q5_0", DTYPE_Q5_0);
+	check_vectors("q5_1", DTYPE_Q5_1);
+	check_vectors("q2_K", DTYPE_Q2_K);
+	check_vectors("q3_K", DTYPE_Q3_K);
+	check_vectors("q4_K", DTYPE_Q4_K);
+	check_vectors("q5_K", DTYPE_Q5_K);
+	check_vectors("q6_K", DTYPE_Q6_K);
+	check_vectors("iq4_nl", DTYPE_IQ4_NL);
+	check_vectors("iq4_xs", DTYPE_IQ4_XS);
+	check_vectors("mxfp4", DTYPE_MXFP4);
 }
 
 /* Where element k of row r of a packed block lies, read off the formats' descriptions: a row's byte for byte of the file. */
@@ -118,6 +130,16 @@ static void test_packing(void **unused)
 
 static void test_sizes(void **unused)
 {
+	for (unsigned t = 0; t < DTYPE_COUNT; t++)
+		if (weight_supported((enum dtype)t)) {
+			uint64_t file = 32 * 2048 / dtype_table[t].block * dtype_table[t].bytes, packed = weight_block_bytes((enum dtype)t, 2048);
+			assert_in_range(packed, file, file * 105 / 100);
+			assert_in_range(weight_block_bytes((enum dtype)t, 768) * 8, packed * 3, packed * 3);
+		}
+	assert_int_equal(weight_block_bytes(DTYPE_Q4_K, 512), 2 * 148 * 32);
+	assert_true(weight_supported(DTYPE_Q6_K));
+	assert_false(weight_supported(DTYPE_IQ2_XS));
+	assert_int_equal(weight_default_activation(DTYPE_IQ4_NL), DTYPE_Q8_0);
 	assert_int_equal(weight_block_bytes(DTYPE_F32, 33), 64 * 128);
 	assert_int_equal(weight_block_bytes(DTYPE_F16, 64), 64 * 64);
 	assert_int_equal(weight_block_bytes(DTYPE_BF16, 1), 32 * 64);

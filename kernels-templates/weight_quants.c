@@ -1,0 +1,258 @@
+/* kernels-templates/weight_quants.c - weights given as bytes and scales, in a template: as f32, and times int8 activations.
+ *
+ * Owns: the order of the operations of numerics.h rule 4 for every format that fills a struct weight_quants. Integers stay exact: quants are
+ * unsigned and at most 63, so two products fit 16 bits, and as many such pairs are added in 16 bits as surely fit.
+ */
+#include <assert.h>
+#include <stddef.h>
+
+#include "kernels-templates/weight_format.h"
+
+enum { GROUPS = 8, MAX_BATCH = 2 };
+
+/* ---- as f32 */
+
+static void load_quants(const struct weight_quants *q, struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_f out[])
+{
+	ir_f scale[2];
+
+	q->scale(b, w, unit_disp, v, q->halves ? g / 4 : 0, scale);
+	ir_i bytes = q->bytes(b, w, unit_disp, v, g);
+	for (unsigned i = 0; i < 4; i++) {
+		ir_i quant;
+		if (q->is_signed) {
+			quant = ir_isar(b, i < 3 ? ir_ishl(b, bytes, 24 - 8 * i) : bytes, 24);
+		} else {
+			quant = i ? ir_ishr(b, bytes, 8 * i) : bytes;
+			quant = i < 3 ? ir_iand(b, quant, ir_iconst(b, 255)) : quant;
+			quant = q->offset ? ir_isub(b, quant, ir_iconst(b, q->offset)) : quant;
+		}
+		out[i] = q->minimum ? ir_ffma(b, scale[0], ir_i2f(b, quant), scale[1]) : ir_fmul(b, scale[0], ir_i2f(b, quant));
+	}
+}
+
+void weight_load(const struct weight_format *f, struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
+{
+	if (f->load)
+		f->load(b, w, unit_disp, v, index, out);
+	else
+		load_quants(f->quants, b, w, unit_disp, v, index, out);
+}
+
+/* ---- times int8 */
+
+bool weight_has_int8(const struct weight_format *f)
+{
+	return f->dot_int8 || f->quants;
+}
+
+/* Pairs of products that may be added in 16 bits. */
+static unsigned pairs_that_fit(const struct weight_quants *q)
+{
+	return 32767 / (2 * 127 * q->most);
+}
+
+unsigned weight_int8_registers(const struct weight_format *f)
+{
+	return f->quants ? f->quants->registers : 4;
+}
+
+/* One unit of one tile on its way. */
+struct dot {
+	struct ir *b;
+	const struct weight_quants *q;
+	const struct weight_tile *t;
+	int32_t unit_disp;
+	unsigned index;                      /* of the unit in x and xs */
+	unsigned first, n;                   /* row vectors */
+	unsigned half;
+	ir_i sum[WEIGHT_MAX_ACC];            /* [vector][column] */
+};
+
+static ir_i load_input(const struct dot *d, unsigned c, unsigned g)
+{
+	return ir_ibcast(d->b, d->t->x, (int32_t)(c * (unsigned)d->t->x_stride + d->index * 32 + g * 4));
+}
+
+static int32_t block_disp(const struct dot *d, unsigned c, size_t member)
+{
+	return (int32_t)(c * (unsigned)d->t->xs_stride + d->index * sizeof(struct activation_block) + member);
+}
+
+/* The i-th group to be done: both groups of a word together where a unit is one sum, since they share the word. */
+static unsigned group_at(const struct dot *d, unsigned i)
+{
+	return d->q->halves ? d->half * 4 + i : i / 2 + i % 2 * 4;
+}
+
+/* VNNI takes unsigned bytes only: signed quants are then counted from -128. */
+static unsigned offset_of(const struct dot *d)
+{
+	return d->q->is_signed && d->t->has_vnni ? 128 : d->q->offset;
+}
+
+static ir_i unit_bytes(const struct dot *d, unsigned v, unsigned g)
+{
+	ir_i bytes = d->q->bytes(d->b, &d->t->w, d->unit_disp, d->t->first_vector + d->first + v, g);
+	return d->q->is_signed && d->t->has_vnni ? ir_ixor(d->b, bytes, ir_iconst(d->b, (int32_t)0x80808080)) : bytes;
+}
+
+/* Unsigned quants come in pairs of groups, which are added in 16 bits; signed ones bring a magnitude each, so one at a time. */
+static unsigned batch_of(const struct weight_quants *q)
+{
+	return q->is_signed ? 1 : MAX_BATCH;
+}
+
+/* A batch of groups of one row vector, times one column, into its sum. narrow: the sum is of 16-bit halves. */
+static void add_batch(struct dot *d, ir_i *sum, const ir_i bytes[], const ir_i x[], bool first, bool narrow)
+{
+	struct ir *b = d->b;
+
+	if (d->q->is_signed || d->t->has_vnni) {
+		for (unsigned i = 0; i < batch_of(d->q); i++) {
+			ir_i before = first && i == 0 ? ir_iconst(b, 0) : *sum;
+			*sum = d->t->has_vnni ? ir_dot4u(b, bytes[i], x[i], before) : ir_dot4(b, bytes[i], x[i], before);
+		}
+		return;
+	}
+	ir_i pairs = ir_dot2b(b, bytes[0], x[0]);
+	if (narrow && !first)
+		pairs = ir_iadd_16(b, *sum, pairs);
+	pairs = ir_iadd_16(b, pairs, ir_dot2b(b, bytes[1], x[1]));
+	*sum = narrow ? pairs : ir_dot2h(b, pairs, ir_iconst(b, 0x00010001), first ? ir_iconst(b, 0) : *sum);
+}
+
+/* The integer sums of the unit, or of its half. An input serves every row vector of one column. */
+static void sum_groups(struct dot *d)
+{
+	struct ir *b = d->b;
+	unsigned groups = d->q->halves ? GROUPS / 2 : GROUPS, columns = d->t->columns;
+	bool narrow = !d->q->is_signed && !d->t->has_vnni && pairs_that_fit(d->q) >= groups;
+	unsigned batch = batch_of(d->q);
+	ir_i bytes[MAX_BATCH], x[MAX_BATCH];
+
+	for (unsigned i = 0; i < groups; i += batch)
+		for (unsigned v = 0; v < d->n; v++) {
+			for (unsigned j = 0; j < batch; j++)
+				bytes[j] = unit_bytes(d, v, group_at(d, i + j));
+			for (unsigned c = 0; c < columns; c++) {
+				for (unsigned j = 0; (v == 0 || columns > 1) && j < batch; j++)
+					x[j] = load_input(d, c, group_at(d, i + j));
+				add_batch(d, &d->sum[v * columns + c], bytes, x, i == 0, narrow);
+			}
+		}
+	for (unsigned i = 0; narrow && i < d->n * columns; i++)
+		d->sum[i] = ir_dot2h(b, d->sum[i], ir_iconst(b, 0x00010001), ir_iconst(b, 0));
+}
+
+/* What a column brings to the end of a unit: its scale, the offset times its sum, its scaled sum. */
+struct column { ir_f d, d_sum; ir_i offset; };
+
+static struct column load_column(const struct dot *d, unsigned c)
+{
+	struct ir *b = d->b;
+	const struct weight_quants *q = d->q;
+	size_t sums = offsetof(struct activation_block, sum);
+	struct column column = { .d = ir_fbcast(b, d->t->xs, block_disp(d, c, offsetof(struct activation_block, d))) };
+
+	if (q->minimum && q->halves)
+		column.d_sum = ir_fmul(b, column.d, ir_i2f(b, ir_ibcast(b, d->t->xs, block_disp(d, c, sums + d->half * 4))));
+	else if (q->minimum)
+		column.d_sum = ir_fbcast(b, d->t->xs, block_disp(d, c, offsetof(struct activation_block, d_sum)));
+	unsigned offset = offset_of(d);
+	if (offset) {
+		ir_i sum = ir_ibcast(b, d->t->xs, block_disp(d, c, sums + d->half * 4));
+		if (!q->halves)
+			sum = ir_iadd(b, sum, ir_ibcast(b, d->t->xs, block_disp(d, c, sums + 4)));
+		bool power = (offset & (offset - 1)) == 0;
+		column.offset = power ? ir_ishl(b, sum, __builtin_ctz(offset)) : ir_imul(b, sum, ir_iconst(b, (int32_t)offset));
+	}
+	return column;
+}
+
+static void add_to_chain(const struct dot *d, unsigned v, unsigned c, const ir_f scale[2], const struct column *x)
+{
+	struct ir *b = d->b;
+	ir_f acc = weight_acc(d->t, d->first + v, c);
+	ir_i sum = d->sum[v * d->t->columns + c];
+	ir_f both = ir_fmul(b, scale[0], x->d), whole = ir_i2f(b, offset_of(d) ? ir_isub(b, sum, x->offset) : sum);
+
+	ir_set_f(b, acc, ir_ffma(b, both, whole, acc));
+	if (d->q->minimum)
+		ir_set_f(b, acc, ir_ffma(b, scale[1], x->d_sum, acc));
+}
+
+static void add_unit(const struct dot *d)
+{
+	struct column x = { 0 };
+	ir_f scale[2];
+
+	for (unsigned v = 0; v < d->n; v++) {
+		d->q->scale(d->b, &d->t->w, d->unit_disp, d->t->first_vector + d->first + v, d->half, scale);
+		for (unsigned c = 0; c < d->t->columns; c++) {
+			if (v == 0 || d->t->columns > 1)
+				x = load_column(d, c);
+			add_to_chain(d, v, c, scale, &x);
+		}
+	}
+}
+
+void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index)
+{
+	if (f->dot_int8) {
+		f->dot_int8(b, t, unit_disp, index);
+		return;
+	}
+	assert(f->unit_k == NUMERICS_BLOCK && (f->quants->is_signed || pairs_that_fit(f->quants) >= MAX_BATCH));
+	struct dot d = { .b = b, .q = f->quants, .t = t, .unit_disp = unit_disp, .index = index };
+	/* Row vectors side by side when registers hold their sums: weights are then read in the order of memory. */
+	d.n = t->vectors * t->columns <= t->sums ? t->vectors : 1;
+	for (d.first = 0; d.first < t->vectors; d.first += d.n)
+		for (d.half = 0; d.half < (f->quants->halves ? 2u : 1u); d.half++) {
+			sum_groups(&d);
+			add_unit(&d);
+		}
+}
+
+/* ---- pieces */
+
+static int32_t vector_disp(const struct ir *b, const int32_t disp, unsigned v, unsigned lane_bytes)
+{
+	return disp + (int32_t)(v * b->lanes * lane_bytes);
+}
+
+ir_i weight_word(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned n)
+{
+	return ir_iload(b, w->at[WEIGHT_LANE_4], vector_disp(b, disp + (int32_t)n * 128, v, 4));
+}
+
+ir_i weight_bits(struct ir *b, ir_i word, int by, uint8_t mask)
+{
+	ir_i at = by > 0 ? ir_ishr(b, word, by) : by < 0 ? ir_ishl(b, word, -by) : word;
+	return ir_iand(b, at, ir_iconst(b, mask * 0x01010101));
+}
+
+ir_i weight_nibbles(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned g)
+{
+	return weight_bits(b, weight_word(b, w, disp, v, g % 4), g < 4 ? 0 : 4, 15);
+}
+
+ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
+{
+	return ir_fload_h(b, w->at[WEIGHT_LANE_2], vector_disp(b, disp, v, 2));
+}
+
+ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
+{
+	return ir_fload_h(b, w->head, vector_disp(b, disp, v, 2));
+}
+
+ir_f weight_u8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
+{
+	return ir_i2f(b, ir_iload_u8(b, w->at[WEIGHT_LANE_1], vector_disp(b, disp, v, 1)));
+}
+
+ir_f weight_s8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
+{
+	return ir_i2f(b, ir_iload_s8(b, w->at[WEIGHT_LANE_1], vector_disp(b, disp, v, 1)));
+}
