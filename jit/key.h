@@ -26,6 +26,7 @@ enum key_flags {                 /* epilogues and variants; text in parentheses 
 	KEY_QK_NORM = 16,        /* (qknorm) RMS norm per head before rotation */
 	KEY_WINDOW = 32,         /* (win) sliding window */
 	KEY_BIAS2 = 64,          /* (bias2) bias of the second matrix of SILU_MUL */
+	KEY_GATED = 128,         /* (gated) the result becomes silu(old destination) * result */
 };
 
 enum key_numerics { NUMERICS_EXACT, NUMERICS_BOUNDED };

@@ -393,6 +393,8 @@ static ir_f finish_vector(const struct matmul *m, const struct epilogue *e, int3
 			second = ir_fadd(b, second, ir_fload(b, e->bias2, row, 0));
 		y = ir_fmul(b, emit_silu(b, y), second);
 	}
+	if (flags & KEY_GATED)
+		y = ir_fmul(b, emit_silu(b, ir_fload(b, e->out, row, 0)), y);
 	if (flags & KEY_RESIDUAL)
 		y = ir_fadd(b, ir_fload(b, e->out, row, 0), y);
 	ir_fstore(b, e->out, y, row, 0);
@@ -486,7 +488,7 @@ static void emit_blocks(struct matmul *m)
 static const char *refusal(const struct matmul *m)
 {
 	const struct key *key = m->key;
-	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_QUANTISED_OUT | KEY_BIAS2;
+	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED;
 
 	if (!m->format)
 		return "this weight format is not computed with";
@@ -499,7 +501,7 @@ static const char *refusal(const struct matmul *m)
 	if (key->row_blocks != 1 && key->row_blocks != 2)
 		return "a unit has 1 or 2 row blocks";
 	if (key->flags & ~known || ((key->flags & KEY_BIAS2) && !(key->flags & KEY_SILU_MUL)) ||
-	    ((key->flags & KEY_SILU_MUL) && (key->flags & KEY_RESIDUAL)))
+	    !!(key->flags & KEY_SILU_MUL) + !!(key->flags & KEY_RESIDUAL) + !!(key->flags & KEY_GATED) > 1)
 		return "these flags do not go together";
 	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX / 2)
 		return "k is too large";

@@ -28,10 +28,11 @@ struct activation_block {
 };
 
 /* KEY_MATMUL: out[column][row] = dot(W[row], x[column]) (+ epilogue). key: rows, k, columns (tile width 1..TEMPLATE_MAX_COLUMNS), weight, activation
- * (F32 or Q8_0), row_blocks (1 or 2: blocks of 32 rows per unit), flags BIAS RESIDUAL SILU_MUL BIAS2 QUANTISED_OUT.
+ * (F32 or Q8_0), row_blocks (1 or 2: blocks of 32 rows per unit), flags BIAS RESIDUAL SILU_MUL GATED BIAS2 QUANTISED_OUT.
  * Unit u: row blocks u*row_blocks ...; the launch never asks for a block past the last. QUANTISED_OUT needs no other unit's rows (a block is 32).
  * SILU_MUL: the blocks of its two matrices alternate in memory, so that both are one stream: block i of W lies at W + 2*i*weight_block_bytes(),
- * of W2 at W2 + 2*i*weight_block_bytes(), and W2 is W + weight_block_bytes(). Bias vectors are f32 [kp(rows)], pads +0. */
+ * of W2 at W2 + 2*i*weight_block_bytes(), and W2 is W + weight_block_bytes(). Bias vectors are f32 [kp(rows)], pads +0.
+ * GATED is the second half of SILU_MUL for matrices that are not alike: the first one's results (its bias added) are what the destination holds. */
 enum { MATMUL_W, MATMUL_X, MATMUL_XS, MATMUL_OUT, MATMUL_TILES /* column tiles, each key.columns wide */, MATMUL_BIAS, MATMUL_W2, MATMUL_BIAS2,
        MATMUL_OUTQ, MATMUL_OUTS, MATMUL_ARGS };
 enum { TEMPLATE_MAX_COLUMNS = 8 };

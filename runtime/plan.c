@@ -8,7 +8,7 @@
 #include "runtime/math_host.h"
 
 /* Prompt columns go through tiles this wide, the rest through a narrower one; results do not depend on it (numerics.h). */
-enum { TILE_COLUMNS = 4, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, KERNELS_MOST = 128, ARGS_MOST = 10 };
+enum { TILE_COLUMNS = 4, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 10 };
 
 struct builder {
 	struct plan *p;
@@ -39,7 +39,7 @@ static uint32_t find_kernel(struct builder *b, const struct key *key)
 	for (size_t i = 0; i < p->n_kernels; i++)
 		if (key_equal(&p->kernel[i].key, key))
 			return (uint32_t)i;
-	assert(p->n_kernels < KERNELS_MOST);
+	assert(p->n_kernels < b->launch_capacity);
 	p->kernel[p->n_kernels].key = *key;
 	return (uint32_t)p->n_kernels++;
 }
@@ -227,6 +227,29 @@ static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, 
 	barrier(b);
 }
 
+/* silu(gate) * up into h, in one launch when the matrices are alike. */
+static void gate_and_up(struct builder *b, const struct weights_layer *l)
+{
+	const struct plan_buffers *f = b->buf;
+	uint32_t out = wants_int8(b, l->down.type) ? KEY_QUANTISED_OUT : 0;
+	struct matmul m = { .w = &l->gate, .bias = l->gate_bias, .in = { f->xn, f->xnq, f->xns }, .out = f->h, .outq = f->hq, .outs = f->hs, .columns = b->n };
+
+	if (weights_alternate(l->gate.type, l->up.type)) {
+		m.w2 = &l->up;
+		m.bias2 = l->up_bias;
+		m.flags = KEY_SILU_MUL | out;
+		matmul(b, &m);
+	} else {
+		matmul(b, &m);
+		barrier(b);
+		m.w = &l->up;
+		m.bias = l->up_bias;
+		m.flags = KEY_GATED | out;
+		matmul(b, &m);
+	}
+	barrier(b);
+}
+
 static void layer(struct builder *b, const struct weights *w, uint32_t i)
 {
 	const struct weights_layer *l = &w->layer[i];
@@ -246,11 +269,8 @@ static void layer(struct builder *b, const struct weights *w, uint32_t i)
 		quantise(b, f->ao, f->aoq, f->aos, l->o.k);
 	matmul(b, &(struct matmul){ .w = &l->o, .bias = l->o_bias, .in = ao, .out = f->x, .flags = KEY_RESIDUAL, .columns = n });
 	barrier(b);
-	norm(b, f->x, l->ffn_norm, wants_int8(b, l->gate.type), n, f->xn, f->xnq, f->xns);
-	bool down_int8 = wants_int8(b, l->down.type);
-	matmul(b, &(struct matmul){ .w = &l->gate, .w2 = &l->up, .bias = l->gate_bias, .bias2 = l->up_bias, .in = xn, .out = f->h, .outq = f->hq, .outs = f->hs,
-	                            .flags = KEY_SILU_MUL | (down_int8 ? KEY_QUANTISED_OUT : 0), .columns = n });
-	barrier(b);
+	norm(b, f->x, l->ffn_norm, wants_int8(b, l->gate.type) || wants_int8(b, l->up.type), n, f->xn, f->xnq, f->xns);
+	gate_and_up(b, l);
 	matmul(b, &(struct matmul){ .w = &l->down, .bias = l->down_bias, .in = h, .out = f->x, .flags = KEY_RESIDUAL, .columns = n });
 	barrier(b);
 }
@@ -277,7 +297,7 @@ bool plan_build(struct plan *p, const struct model_spec *spec, const struct weig
 	p->logits = which;
 	b.launch_capacity = (size_t)spec->layers * LAUNCHES_PER_LAYER + LAUNCHES_OUTSIDE;
 	b.position_capacity = (size_t)spec->layers * 2;
-	p->kernel = calloc(KERNELS_MOST, sizeof *p->kernel);
+	p->kernel = calloc(b.launch_capacity, sizeof *p->kernel);
 	p->launch = calloc(b.launch_capacity, sizeof *p->launch);
 	p->args = calloc(b.launch_capacity * ARGS_MOST, sizeof *p->args);
 	p->position = calloc(b.position_capacity, sizeof *p->position);

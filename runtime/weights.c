@@ -104,8 +104,10 @@ static size_t list_matrices(struct entry *e, const struct model *m, struct weigh
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
 		struct weights_layer *wl = &w->layer[i];
+		bool alike = weights_alternate(l->gate.type, l->up.type);
 		const struct entry seven[MATRICES_PER_LAYER] = { { &l->q, &wl->q, ALONE }, { &l->k, &wl->k, ALONE }, { &l->v, &wl->v, ALONE },
-			{ &l->o, &wl->o, ALONE }, { &l->gate, &wl->gate, FIRST_OF_TWO }, { &l->up, &wl->up, SECOND_OF_TWO }, { &l->down, &wl->down, ALONE } };
+			{ &l->o, &wl->o, ALONE }, { &l->gate, &wl->gate, alike ? FIRST_OF_TWO : ALONE },
+			{ &l->up, &wl->up, alike ? SECOND_OF_TWO : ALONE }, { &l->down, &wl->down, ALONE } };
 		memcpy(e + n, seven, sizeof seven);
 		n += MATRICES_PER_LAYER;
 	}
@@ -122,17 +124,6 @@ static uint64_t place_job(struct job *j, const struct entry *e, uint8_t *arena, 
 	if (e->place == FIRST_OF_TWO)
 		return at;
 	return at + (j->blocks * j->stride + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-}
-
-/* Matrices whose blocks alternate must have the same blocks. */
-static bool check_two(const struct entry *first, const struct entry *second, struct error *err)
-{
-	const struct model_tensor *a = first->tensor, *b = second->tensor;
-	if (a->type == b->type && a->rows == b->rows && a->cols == b->cols)
-		return true;
-	return error_set(err, ERROR_UNSUPPORTED, "a layer's gate matrix is %s %llux%llu and its up matrix %s %llux%llu; they must be alike",
-	                 dtype_table[a->type].name, (unsigned long long)a->rows, (unsigned long long)a->cols, dtype_table[b->type].name,
-	                 (unsigned long long)b->rows, (unsigned long long)b->cols);
 }
 
 static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p, struct error *err)
@@ -152,10 +143,6 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 		for (size_t i = 0; i < p->n_jobs; i++) {
 			const struct model_tensor *t = e[i].tensor;
 			struct job *j = &p->job[i];
-			if (e[i].place == SECOND_OF_TWO && !check_two(&e[i - 1], &e[i], err)) {
-				free(e);
-				return false;
-			}
 			*j = (struct job){ .tensor = t, .blocks = (t->rows + 31) / 32,
 			                   .block_bytes = weight_block_bytes(t->type, t->cols), .head_dim = s->head_dim };
 			at = place_job(j, &e[i], w->arena, at);

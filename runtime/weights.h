@@ -13,7 +13,7 @@
 struct weights_matrix {
 	enum dtype type;
 	uint64_t rows, k;
-	const uint8_t *packed;              /* blocks of 32 rows (templates.h); those of gate and up alternate */
+	const uint8_t *packed;              /* blocks of 32 rows (templates.h); those of gate and up alternate if weights_alternate() */
 };
 
 struct weights_layer {
@@ -36,6 +36,8 @@ struct weights {
 /* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. */
 bool weights_open(struct weights *w, const struct model *m, struct pool *pool,
                   int (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err);
+/* Gate and up go through one kernel, block by block in turn, when their types are the same. */
+static inline bool weights_alternate(enum dtype gate, enum dtype up) { return gate == up; }
 void weights_close(struct weights *w);
 
 #endif

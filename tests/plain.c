@@ -132,6 +132,10 @@ static float finish(const struct plain_matmul *m, uint32_t row, float y, float s
 		y = y / denominator;
 		y = y * second;
 	}
+	if (m->flags & KEY_GATED) {
+		float denominator = 1.0f + plain_exp(-old);
+		y = (old / denominator) * y;
+	}
 	return m->flags & KEY_RESIDUAL ? old + y : y;
 }
 

@@ -46,7 +46,7 @@ static struct key any_key(void)
 	k.head_dim = any_number();
 	k.heads = any_number();
 	k.kv_heads = any_number();
-	k.flags = any(128);
+	k.flags = any(256);
 	k.stride = any_number();
 	k.codegen = key_codegen_id;
 	return k;

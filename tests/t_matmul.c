@@ -226,11 +226,11 @@ static struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t 
 /* Every flag combination that matmul takes. */
 static const uint32_t flag_sets[] = {
 	0, KEY_BIAS, KEY_RESIDUAL, KEY_BIAS | KEY_RESIDUAL, KEY_QUANTISED_OUT, KEY_BIAS | KEY_QUANTISED_OUT, KEY_RESIDUAL | KEY_QUANTISED_OUT,
-	KEY_BIAS | KEY_RESIDUAL | KEY_QUANTISED_OUT, KEY_SILU_MUL, KEY_SILU_MUL | KEY_BIAS, KEY_SILU_MUL | KEY_BIAS2, KEY_SILU_MUL | KEY_BIAS | KEY_BIAS2,
+	KEY_BIAS | KEY_RESIDUAL | KEY_QUANTISED_OUT, KEY_GATED | KEY_BIAS, KEY_GATED | KEY_QUANTISED_OUT, KEY_SILU_MUL, KEY_SILU_MUL | KEY_BIAS, KEY_SILU_MUL | KEY_BIAS2, KEY_SILU_MUL | KEY_BIAS | KEY_BIAS2,
 	KEY_SILU_MUL | KEY_QUANTISED_OUT, KEY_SILU_MUL | KEY_BIAS | KEY_QUANTISED_OUT, KEY_SILU_MUL | KEY_BIAS2 | KEY_QUANTISED_OUT,
 	KEY_SILU_MUL | KEY_BIAS | KEY_BIAS2 | KEY_QUANTISED_OUT,
 };
-enum { FLAG_SETS = sizeof flag_sets / sizeof flag_sets[0] };
+enum { FLAG_SETS = sizeof flag_sets / sizeof flag_sets[0], ONE_MATRIX = 10 /* the sets before the first with SILU_MUL */ };
 
 static const uint32_t row_counts[] = { 1, 31, 33, 64, 97 };
 /* Rounded up to whole blocks of the weights. 2048 and 3072 have eight spans, 384 and 3072 spans with a short segment; of blocks of 256, the spans of 768,
@@ -256,8 +256,8 @@ static void test_one_column(void **unused)
 	for (unsigned mix = 0; mix < MIXES; mix++)
 		for (unsigned i = 0; i < 5; i++)
 			for (unsigned j = 0; j < (test_quick() ? 3 : LENGTHS); j++) {
-				struct problem pair = problem(mix, row_counts[i], lengths[j], 1, 1 + draw(2), 2, flag_sets[draw(8)]);
-				struct problem silu = problem(mix, row_counts[i], lengths[j], 1, 1, 1 + draw(2), flag_sets[8 + draw(FLAG_SETS - 8)]);
+				struct problem pair = problem(mix, row_counts[i], lengths[j], 1, 1 + draw(2), 2, flag_sets[draw(ONE_MATRIX)]);
+				struct problem silu = problem(mix, row_counts[i], lengths[j], 1, 1, 1 + draw(2), flag_sets[ONE_MATRIX + draw(FLAG_SETS - ONE_MATRIX)]);
 				check(&pair);
 				check(&silu);
 			}
@@ -343,10 +343,10 @@ static void test_no_spills(void **unused)
 static void test_refusals(void **unused)
 {
 	static const struct target target = { .name = "test", .lanes = 8, .vector_regs = 16 };
-	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[10];
+	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[12];
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < 10; i++)
+	for (unsigned i = 0; i < 12; i++)
 		bad[i] = good;
 	bad[n++].key.weight = DTYPE_I64 + 1;
 	bad[n++].key.weight = 0;
@@ -359,6 +359,8 @@ static void test_refusals(void **unused)
 	bad[n++].key.row_blocks = 3;
 	bad[n++].key.flags = KEY_BIAS2;
 	bad[n++].key.flags = KEY_SILU_MUL | KEY_RESIDUAL;
+	bad[n++].key.flags = KEY_SILU_MUL | KEY_GATED;
+	bad[n++].key.flags = KEY_GATED | KEY_RESIDUAL;
 	for (unsigned i = 0; i <= n; i++) {
 		struct error err = { 0 };
 		struct ir ir;
