@@ -312,6 +312,8 @@ static bool check_limit(const struct amdgpu_kernel *k, const char *what, uint64_
 
 static bool check_kernel(const struct amdgpu_kernel *k, unsigned gen, struct error *e)
 {
+	uint64_t lines = gen < 11 ? 0 : (k->code_size + CODE_TAIL) / CODE_LINE;    /* what is mapped behind the kernel's start */
+
 	if (!k->name || !*k->name || strlen(k->name) > 1000)
 		return error_set(e, ERROR_ARGUMENT, "a kernel has a name of %zu characters, expected 1 to 1000", k->name ? strlen(k->name) : 0);
 	for (int i = 0; i < 3; i++)
@@ -326,7 +328,7 @@ static bool check_kernel(const struct amdgpu_kernel *k, unsigned gen, struct err
 	       check_limit(k, "the local memory of a workgroup", k->lds_bytes, 0, 65536, e) &&
 	       check_limit(k, "the scratch of a work-item", k->scratch_bytes, 0, 1 << 18, e) &&
 	       check_limit(k, "the number of work-item ids", k->workitem_ids, 1, 3, e) &&
-	       check_limit(k, "the instruction prefetch", k->prefetch_lines, 0, gen >= 11 ? 63 : 0, e) && check_args(k, e);
+	       check_limit(k, "the instruction prefetch", k->prefetch_lines, 0, lines < 63 ? lines : 63, e) && check_args(k, e);
 }
 
 static bool check_request(const char *target, const struct amdgpu_kernel *k, size_t n, struct error *e)

@@ -49,7 +49,7 @@ struct amdgpu_kernel {
 	bool fp16_overflow;          /* f16 results clamp to the largest finite value */
 	bool wgp_mode;               /* the workgroup may spread over both compute units of a pair */
 	bool forward_progress;       /* oldest wave first */
-	uint8_t prefetch_lines;      /* gfx11 and later: instruction lines of 128 bytes to fetch at the start, 0..63 */
+	uint8_t prefetch_lines;      /* gfx11 and later: lines of 128 bytes to fetch at the start: at most 63, 3 behind the code */
 };
 
 struct amdgpu_object { uint8_t *bytes; size_t size; };

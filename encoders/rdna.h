@@ -113,7 +113,9 @@ static inline struct rdna_dpp rdna_dpp16(unsigned ctrl)
 /* --- cache policy: bits on gfx10 and gfx11, a scope and a temporal hint on gfx12 */
 enum { RDNA_GLC = 1, RDNA_SLC = 2, RDNA_DLC = 4 };
 enum { RDNA_SCOPE_CU, RDNA_SCOPE_SE, RDNA_SCOPE_DEV, RDNA_SCOPE_SYS };
-enum { RDNA_TH_RT, RDNA_TH_NT, RDNA_TH_HT, RDNA_TH_LU, RDNA_TH_NT_RT, RDNA_TH_RT_NT, RDNA_TH_NT_HT };   /* loads; stores: 3 is write-back */
+enum { RDNA_TH_RT, RDNA_TH_NT, RDNA_TH_HT, RDNA_TH_LU, RDNA_TH_NT_RT, RDNA_TH_RT_NT, RDNA_TH_NT_HT };
+/* loads: LU is last use; stores: 3 is write-back; both: with system scope 3 bypasses the caches. Atomics: only non-temporal */
+enum { RDNA_TH_ATOMIC_NT = 2, RDNA_TH_ATOMIC_CASCADE_NT = 6 };
 
 /* One instruction. Operands in the order of the assembly text: destinations first, then sources; the row's letters say
  * how many of each. Left-out fields are zero.

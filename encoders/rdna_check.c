@@ -24,7 +24,7 @@ unsigned rdna_letter_size(const struct rdna_match *m, char letter)
 {
 	switch (letter) {
 	case '2': case '3': case '4': case '8': return (unsigned)(letter - '0');
-	case 'A': case 'S': return 2;
+	case 'A': case 'S': case 'r': return 2;
 	case 't': return 3;
 	case 'q': return 4;
 	case 'o': return 8;
@@ -172,20 +172,17 @@ static const char *rdna_take_label(struct rdna_match *m, char letter, const stru
 static const char *rdna_take_register(const struct rdna_match *m, char letter, const struct rdna_operand *o, uint16_t *field)
 {
 	unsigned size = rdna_letter_size(m, letter);
-	const char *why;
 
 	*field = rdna_number(m, o->reg);
 	switch (letter) {
 	case '1': case '2': case '3': case '4': case '8': case 'h': case 'W': return rdna_check_vgpr(o, size);
 	case 'a': case 'A': case 'b': case 'f': case 'p': case 'P': case 'm':
 		return o->reg >= RDNA_V0 ? rdna_check_vgpr(o, size) : rdna_check_sgpr(o, size, true);
-	case 's': case 'S': case 'u': case 'c': case 'N':
-		return rdna_check_sgpr(o, size, letter != 'c' && letter != 'N' && m->row->enc != RDNA_E_SOPK);
+	case 's': case 'S': case 'u': return rdna_check_sgpr(o, size, true);
+	case 'c': case 'N': case 'r': return rdna_check_sgpr(o, size, false);
 	case 'l': return rdna_check_sgpr(o, 1, false);
 	case 'B': return o->reg == RDNA_M0 && o->n == 1 ? NULL : "a barrier is named by a constant or by m0";
-	case 'q': case 'o': case 'x': case 't':
-		why = rdna_check_sgpr(o, size, false);
-		return why;
+	case 'q': case 'o': case 'x': case 't': return rdna_check_sgpr(o, size, false);
 	default: return letter == 'K' || letter == 'k' ? "the operand must be a literal" : "the operand must be an immediate";
 	}
 }
@@ -210,7 +207,7 @@ static const char *rdna_take(struct rdna_match *m, char letter, const struct rdn
 	}
 	if (strchr("aAbfpPmsSuWlB", letter))
 		return rdna_take_constant(m, letter, o, field);
-	return strchr("cqoxtN", letter) ? "the operand must be a scalar register" : "the operand must be a vector register";
+	return strchr("crqoxtN", letter) ? "the operand must be a scalar register" : "the operand must be a vector register";
 }
 
 /* --- addresses */
@@ -246,7 +243,7 @@ static const char *rdna_take_flat(struct rdna_match *m)
 			return why;
 		m->s[0] = v->reg;
 	}
-	return rdna_check_range(m->ins->offset, flat ? 0 : -limit, limit - 1);
+	return rdna_check_range(m->ins->offset, flat && m->gen != RDNA_GFX12 ? 0 : -limit, limit - 1);
 }
 
 static const char *rdna_take_smem(struct rdna_match *m, char letter)
@@ -338,6 +335,8 @@ static const char *rdna_check_cache(const struct rdna_match *m)
 		return "the instruction of this generation takes no such temporal hint";
 	if (ins->scope > (m->gen == RDNA_GFX12 && (rdna_is_flat(e) || smem) ? 3 : 0))
 		return "the instruction of this generation takes no scope";
+	if (atomic && ins->d[0].kind && ins->th == RDNA_TH_ATOMIC_NT && ins->scope == RDNA_SCOPE_SYS)
+		return "a non-temporal atomic that returns cannot have system scope";
 	return NULL;
 }
 
@@ -373,7 +372,9 @@ static bool rdna_needs_long(const struct rdna_match *m)
 	enum rdna_enc e = m->row->enc;
 	const struct rdna_ins *ins = m->ins;
 
-	if (ins->e64 || m->neg || m->abs || m->sel || ins->clamp || ins->omod || (e == RDNA_E_VOP2 && m->opcode >= 0x100))
+	if (ins->e64 || m->sel || ins->clamp || ins->omod || (e == RDNA_E_VOP2 && m->opcode >= 0x100))
+		return true;
+	if ((m->neg || m->abs) && ins->dpp.kind != RDNA_DPP16)      /* DPP16's own word has room for them */
 		return true;
 	for (unsigned i = 0; i < m->n_dst; i++)
 		if (m->dst[i] == 'c' ? m->d[i] != RDNA_VCC_LO : !rdna_reaches(m, m->dst[i], m->d[i]))
@@ -387,25 +388,31 @@ static bool rdna_needs_long(const struct rdna_match *m)
 	return false;
 }
 
-/* A scalar value travels to the lanes on a bus of two: distinct scalar registers and the literal. */
+/* Scalar values travel to the lanes on a bus of two: distinct scalar registers and the literal, and apart from them the mask
+ * that v_div_fmas reads unasked. A literal that is read as 32 and as 64 bits is two values. Instructions with a bus of one
+ * count every use. */
 static const char *rdna_check_bus(const struct rdna_match *m)
 {
-	unsigned seen[5], n = 0, limit = m->row->facts & RDNA_F_BUS_1 ? 1 : 2;
+	unsigned seen[5], n = 0, literals = m->has_literal;
+	bool one = m->row->facts & RDNA_F_BUS_1, narrow = false;
 
 	if (m->row->facts & RDNA_F_READS_VCC)
-		seen[n++] = RDNA_VCC_LO | 1 << 10;
+		seen[n++] = 0;
 	for (unsigned i = 0; i < m->n_src; i++) {
-		unsigned reg = m->s[i], key = reg | (unsigned)(m->ins->s[i].n & 15) << 10, k;
+		unsigned reg = m->s[i], key = reg + 1 + (m->ins->s[i].n & 15u) * 512, k;     /* a pair is another value than its half */
+		if (reg == 255 && m->src[i] == 'A' && narrow)
+			literals = 2;
+		narrow |= reg == 255 && m->src[i] != 'A';
 		if (m->ins->s[i].kind != RDNA_REG || reg >= RDNA_V0 || m->ins->s[i].reg == RDNA_NULL)
 			continue;
-		for (k = 0; k < n && seen[k] != key; k++)
+		for (k = 0; k < n && (one || seen[k] != key); k++)
 			;
 		if (k == n)
 			seen[n++] = key;
 	}
-	if (n + m->has_literal <= limit)
+	if (n + literals <= (one ? 1u : 2u))
 		return NULL;
-	return limit == 1 ? "the instruction can read one scalar register or literal (constant bus)" :
+	return one ? "the instruction can read one scalar register or literal (constant bus)" :
 	       "a vector instruction can read at most two different scalar registers or literals (constant bus)";
 }
 
@@ -425,6 +432,8 @@ static const char *rdna_check_dpp(const struct rdna_match *m)
 		bool last = i == 2 || m->src[i] == 'c';
 		if (m->s[i] < RDNA_V0 && !last && m->gen < RDNA_GFX11_5)
 			return "with DPP source 1 must be a vector register before gfx11.5";
+		if (m->s[i] < RDNA_V0 && (e == RDNA_E_VOP3P || m->src[i] == 'P' || m->src[i] == 'p'))
+			return "with DPP the sources of a packed instruction must be vector registers";
 	}
 	if (d->kind == RDNA_DPP8)
 		return d->lanes >> 24 || d->ctrl || d->row_mask || d->bank_mask || d->bound_zero ? "DPP8 takes 24 bits of lanes and nothing else" : NULL;
@@ -445,8 +454,6 @@ static const char *rdna_check_vector(struct rdna_match *m)
 		if (m->long_form && (m->row->facts & RDNA_F_SHORT))
 			return "the instruction has only the short encoding: no modifiers, source 1 a vector register, "
 			       "16-bit operands in v0 to v127";
-	} else if (m->ins->e64) {
-		return "the instruction has only one encoding";
 	}
 	if (m->row->facts & RDNA_F_SHORT)
 		for (unsigned i = 1; i < m->n_src; i++)
@@ -522,7 +529,7 @@ const char *rdna_check(struct rdna_match *m)
 	if (rdna_is_vector(m->row->enc))
 		return rdna_check_vector(m);
 	if (m->ins->e64 || m->ins->dpp.kind)
-		return "the instruction has only one encoding";
+		return "only vector instructions have a long encoding and DPP";
 	if (m->op == RDNA_S_CLAUSE && (m->s[0] < 1 || m->s[0] > 63))
 		return "a clause has 2 to 64 instructions";
 	if (m->src[0] == 'N' && m->n_src && m->ins->s[0].reg != RDNA_NULL)

@@ -46,7 +46,7 @@ static unsigned rdna_sopk(const struct rdna_match *m, uint32_t out[4])
 	unsigned reg = m->n_dst ? m->d[0] : 0, imm = 0;
 
 	for (unsigned i = 0; i < m->n_src; i++) {
-		if (m->src[i] == 's' || m->src[i] == 'N')
+		if (m->src[i] == 'c' || m->src[i] == 'N')
 			reg = m->s[i];
 		else if (m->src[i] != 'K')
 			imm = m->s[i];
@@ -82,7 +82,8 @@ static unsigned rdna_smem(const struct rdna_match *m, uint32_t out[4])
 
 /* --- vector */
 
-/* The word behind a DPP instruction, and in *src what stands in source 0's field instead. */
+/* The word behind a DPP instruction, and in *src what stands in source 0's field instead. The short encodings have neg and
+ * abs of both sources here, the long ones where they always are. */
 static uint32_t rdna_dpp_word(const struct rdna_match *m, unsigned *src)
 {
 	const struct rdna_dpp *d = &m->ins->dpp;
@@ -93,6 +94,8 @@ static uint32_t rdna_dpp_word(const struct rdna_match *m, unsigned *src)
 		return v | d->lanes << 8;
 	}
 	*src = 250;
+	if (!m->long_form && m->row->enc <= RDNA_E_VOPC)
+		v |= (m->neg & 1u) << 20 | (m->abs & 1u) << 21 | (m->neg >> 1 & 1u) << 22 | (m->abs >> 1 & 1u) << 23;
 	v |= (uint32_t)d->ctrl << 8 | (uint32_t)d->fetch_inactive << 18 | (uint32_t)d->bound_zero << 19;
 	return v | (uint32_t)d->bank_mask << 24 | (uint32_t)d->row_mask << 28;
 }

@@ -1,10 +1,11 @@
 /* tests/gen_rdna_golden.c - prints tests/golden/rdna.txt, by asking an installed llvm-mc. Run it after a change of rdna.def. */
+#include "tests/rdna_assembler.h"
 #include "tests/rdna_golden.h"
 
 int main(void)
 {
 	char why[1024];
-	const char *assembler = rdna_golden_assembler();
+	const char *assembler = rdna_assembler();
 
 	if (!assembler) {
 		fprintf(stderr, "gen_rdna_golden: no llvm-mc of version 19 or later on PATH\n");

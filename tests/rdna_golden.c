@@ -1,4 +1,4 @@
-/* tests/rdna_golden.c - which RDNA instructions are tried, and asking llvm-mc for their bytes.
+/* tests/rdna_golden.c - which RDNA instructions are tried.
  *
  * Owns: the choice of operands. Every row meets, operand by operand, a few values of each class in every generation; the
  * first row of each encoding and operand list meets all of them, as the rows behind it share its code (in gfx11.5 only where
@@ -7,9 +7,9 @@
 #include "tests/rdna_golden.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "encoders/rdna_form.h"
+#include "tests/rdna_assembler.h"
 
 const char *const rdna_golden_target[RDNA_GEN_COUNT] = { "gfx1030", "gfx1100", "gfx1150", "gfx1200" };
 
@@ -141,8 +141,8 @@ static unsigned candidates(const struct each *e, bool source, char letter, struc
 		return immediates(o, &e->m, letter);
 	if (strchr("aAbfpPm", letter))
 		return constants(o, letter, sgprs(o, size, true, true, vgprs(o, size, 0)));
-	n = sgprs(o, size, source && !strchr("cl", letter) && e->m.row->enc != RDNA_E_SOPK, !smem, 0);
-	if (source && strchr("sSul", letter) && (e->m.row->enc != RDNA_E_SOPK) && (e->m.row->enc != RDNA_E_SOP1 || e->m.n_dst || letter != 'S'))
+	n = sgprs(o, size, source && !strchr("clr", letter), !smem, 0);
+	if (source && strchr("sSul", letter))
 		n = constants(o, letter, n);
 	return n;
 }
@@ -155,10 +155,10 @@ static struct rdna_operand usual(const struct each *e, bool source, unsigned i, 
 	if (letter == 'h' || strchr("aAbfpPmW1248", letter) || (letter == '3'))
 		return letter == 'm' && e->m.row->enc == RDNA_E_SMEM ? rdna_imm(3) : rdna_vn(16 * k + 2, size);
 	if (letter == 'c')
-		return rdna_s(20 + k);
+		return e->m.row->enc == RDNA_E_SOPK ? rdna_s(4) : rdna_s(20 + k);
 	if (letter == 'l')
 		return rdna_s(30 + k);
-	if (strchr("sSqoxtu", letter))
+	if (strchr("sSrqoxtu", letter))
 		return rdna_sn(16 * k + 4, size);
 	if (letter == 'L')
 		return rdna_to(0);
@@ -236,7 +236,7 @@ static void vary_flat(struct each *e)
 {
 	static const int32_t offsets[3][2][4] = {
 		{ { -2048, -1, 1, 2047 }, { 1, 100, 2046, 2047 } }, { { -4096, -1, 1, 4095 }, { 1, 100, 4094, 4095 } },
-		{ { -8388608, -1, 1, 8388607 }, { 1, 100, 4095, 8388607 } }
+		{ { -8388608, -1, 1, 8388607 }, { -8388608, -1, 4095, 8388607 } }
 	};
 	enum rdna_enc enc = e->m.row->enc;
 	unsigned g = e->c.gen == RDNA_GFX10_3 ? 0 : e->c.gen == RDNA_GFX12 ? 2 : 1, n;
@@ -347,6 +347,16 @@ static void vary_dpp(struct each *e)
 			x->dpp = (struct rdna_dpp){ .kind = RDNA_DPP8, .lanes = i ? 0xfac688 : 07654321 << 3, .fetch_inactive = i };
 			x->dpp.lanes &= 0xffffff;
 			tell(e);
+		}
+		x->dpp = rdna_dpp16(RDNA_ROW_XMASK(7));
+		for (unsigned i = 0; i < e->m.n_src; i++) {
+			struct rdna_operand o = x->s[i];
+			for (unsigned mods = 1; mods < 4; mods++) {
+				x->s[i] = rdna_mod(o, (mods & (e->m.row->facts >> i & 1)) | (mods & (e->m.row->facts >> (2 + i) & 2)));
+				if (x->s[i].mods == mods && (e->full || mods == 1 + (e->turn + i) % 3))
+					tell(e);
+			}
+			x->s[i] = o;
 		}
 		e->turn++;
 	}
@@ -543,22 +553,9 @@ void rdna_golden_each(void (*f)(void *ctx, const struct rdna_case *c), void *ctx
 	}
 }
 
-/* --- the assembler */
+/* --- the file */
 
-const char *rdna_golden_assembler(void)
-{
-	static const char *const names[] = { "llvm-mc-19", "llvm-mc-20", "llvm-mc-21", "llvm-mc-22", "llvm-mc" };
-	char command[128];
-
-	for (unsigned i = 0; i < 5; i++) {
-		snprintf(command, sizeof command, "echo s_wait_dscnt 0 | %s -arch=amdgcn -mcpu=gfx1200 >/dev/null 2>&1", names[i]);
-		if (system(command) == 0)
-			return names[i];
-	}
-	return NULL;
-}
-
-struct sheet { FILE *assembly; enum rdna_gen gen; bool absent; unsigned lines; };
+struct sheet { struct rdna_sheet *lines; enum rdna_gen gen; bool absent; };
 
 static void sheet_line(void *ctx, const struct rdna_case *c)
 {
@@ -568,148 +565,85 @@ static void sheet_line(void *ctx, const struct rdna_case *c)
 	if (c->gen != s->gen || c->absent != s->absent)
 		return;
 	rdna_golden_text(c, text);
-	fprintf(s->assembly, "%s\n", text);
-	s->lines++;
+	rdna_sheet_add(s->lines, text);
 }
 
-/* Reads "... encoding: [0x01,0x02]" lines; each becomes one line of hex in `hex`. Returns how many. */
-static unsigned read_encodings(FILE *in, FILE *hex)
+static void sheet_fill(struct sheet *s)
 {
-	char line[1024];
-	unsigned n = 0;
-
-	while (fgets(line, sizeof line, in)) {
-		char *p = strstr(line, "encoding: [");
-		if (!p)
-			continue;
-		for (p += 11; *p && *p != ']'; p += strcspn(p, ",]"), p += *p == ',')
-			fprintf(hex, "%02lx", strtoul(p, NULL, 16));
-		fprintf(hex, "\n");
-		n++;
-	}
-	return n;
+	rdna_sheet_clear(s->lines);
+	rdna_golden_each(sheet_line, s);
 }
 
-/* Assembles dir/in.s for one target. *encoded lines came out, *refused lines were errors; the first one is in why. */
-static bool assemble(const char *assembler, const char *target, const char *dir, const char *hex, unsigned *encoded, unsigned *refused,
-                     char *why, unsigned cap)
-{
-	char command[800], line[1024];
-	unsigned last = 0, at;
-
-	snprintf(command, sizeof command, "%s -arch=amdgcn -mcpu=%s -show-encoding %s/in.s 2>%s/errors", assembler, target, dir, dir);
-	FILE *p = popen(command, "r");
-	FILE *out = fopen(hex, "w");
-	if (!p || !out)
-		return snprintf(why, cap, "%s cannot be run", assembler), false;
-	*encoded = read_encodings(p, out);
-	fclose(out);
-	pclose(p);
-	*refused = 0;
-	snprintf(command, sizeof command, "%s/errors", dir);
-	if (!(p = fopen(command, "r")))
-		return snprintf(why, cap, "%s wrote no errors", assembler), false;
-	*why = 0;
-	while (fgets(line, sizeof line, p)) {
-		char *colon = strstr(line, "in.s:");
-		if (!colon || !strstr(line, ": error:") || sscanf(colon, "in.s:%u", &at) != 1 || at == last)
-			continue;
-		last = at;
-		if ((*refused)++ == 0)
-			snprintf(why, cap, "%s, %.400s", target, line);
-	}
-	fclose(p);
-	return true;
-}
-
-static bool sheet_write(struct sheet *s, const char *dir, void (*f)(void *, const struct rdna_case *))
-{
-	char path[600];
-
-	snprintf(path, sizeof path, "%s/in.s", dir);
-	if (!(s->assembly = fopen(path, "w")))
-		return false;
-	s->lines = 0;
-	rdna_golden_each(f, s);
-	return fclose(s->assembly) == 0;
-}
-
-static bool same_file(const char *a, const char *b)
-{
-	char command[1300];
-
-	snprintf(command, sizeof command, "cmp -s %s %s", a, b);
-	return system(command) == 0;
-}
-
-/* Every target of the generation must give the bytes of the one that stands for it. */
-static bool judge_targets(const char *assembler, const char *dir, const struct sheet *s, const char *hex, char *why, unsigned cap)
-{
-	static const char *const more[RDNA_GEN_COUNT][6] = {
-		{ "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036" }, { "gfx1101", "gfx1102", "gfx1103" }, { "gfx1151" }, { "gfx1201" }
-	};
-	char other[600];
-	unsigned encoded, refused;
-
-	snprintf(other, sizeof other, "%s/other", dir);
-	for (unsigned i = 0; i < 6 && more[s->gen][i]; i++) {
-		if (!assemble(assembler, more[s->gen][i], dir, other, &encoded, &refused, why, cap) || refused)
-			return false;
-		if (!same_file(hex, other))
-			return snprintf(why, cap, "%s and %s disagree", rdna_golden_target[s->gen], more[s->gen][i]), false;
-	}
-	return true;
-}
-
-struct merge { FILE *out, *hex; enum rdna_gen gen; };
+struct merge { FILE *out; const struct rdna_sheet *lines; unsigned at; enum rdna_gen gen; };
 
 static void merge_line(void *ctx, const struct rdna_case *c)
 {
 	struct merge *m = ctx;
-	char text[400], line[128] = "-\n";
+	char text[400];
 
-	if (c->gen != m->gen || (!c->absent && !fgets(line, sizeof line, m->hex)))
+	if (c->gen != m->gen)
 		return;
 	rdna_golden_text(c, text);
-	fprintf(m->out, "%s;%s;%s", rdna_golden_target[c->gen], text, line);
+	fprintf(m->out, "%s;%s;%s\n", rdna_golden_target[c->gen], text, c->absent ? "-" : m->lines->hex[m->at++]);
 }
 
-static bool write_generation(FILE *out, const char *assembler, const char *dir, enum rdna_gen gen, char *why, unsigned cap)
+/* Every line refused, or every line taken; why names the first that is not. */
+static bool sheet_judge(const struct rdna_sheet *s, const char *target, bool absent, char *why, unsigned cap)
 {
-	struct sheet s = { .gen = gen, .absent = true };
-	char hex[600];
-	unsigned encoded, refused;
-
-	snprintf(hex, sizeof hex, "%s/hex", dir);
-	if (!sheet_write(&s, dir, sheet_line) || !assemble(assembler, rdna_golden_target[gen], dir, hex, &encoded, &refused, why, cap))
-		return false;
-	if (refused != s.lines || encoded)
-		return snprintf(why, cap, "%s takes %u instructions that the table calls absent", rdna_golden_target[gen], encoded), false;
-	s.absent = false;
-	if (!sheet_write(&s, dir, sheet_line) || !assemble(assembler, rdna_golden_target[gen], dir, hex, &encoded, &refused, why, cap))
-		return false;
-	if (refused || encoded != s.lines)
-		return false;
-	if (!judge_targets(assembler, dir, &s, hex, why, cap))
-		return false;
-	struct merge m = { out, fopen(hex, "r"), gen };
-	if (!m.hex)
-		return snprintf(why, cap, "%s cannot be read", hex), false;
-	rdna_golden_each(merge_line, &m);
-	fclose(m.hex);
+	for (unsigned i = 0; i < s->n; i++)
+		if ((strcmp(s->hex[i], "-") == 0) != absent)
+			return snprintf(why, cap, "%s %s %s", target, absent ? "takes, though the table calls it absent," : "refuses", s->text[i]), false;
 	return true;
+}
+
+/* Every target of the generation must give the bytes of the one that stands for it. */
+static bool judge_targets(const char *assembler, const struct rdna_sheet *s, enum rdna_gen gen, char *why, unsigned cap)
+{
+	static const char *const more[RDNA_GEN_COUNT][6] = {
+		{ "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036" }, { "gfx1101", "gfx1102", "gfx1103" }, { "gfx1151" }, { "gfx1201" }
+	};
+	struct rdna_sheet other = { 0 };
+	bool ok = true;
+
+	for (unsigned i = 0; i < s->n; i++)
+		rdna_sheet_add(&other, s->text[i]);
+	for (unsigned i = 0; ok && i < 6 && more[gen][i]; i++) {
+		ok = rdna_sheet_assemble(&other, assembler, more[gen][i], why, cap);
+		for (unsigned k = 0; ok && k < s->n; k++)
+			if (strcmp(s->hex[k], other.hex[k]) != 0) {
+				snprintf(why, cap, "%s and %s disagree about %s", rdna_golden_target[gen], more[gen][i], s->text[k]);
+				ok = false;
+			}
+	}
+	rdna_sheet_clear(&other);
+	return ok;
+}
+
+static bool write_generation(FILE *out, const char *assembler, enum rdna_gen gen, char *why, unsigned cap)
+{
+	struct rdna_sheet lines = { 0 };
+	struct sheet s = { .lines = &lines, .gen = gen, .absent = true };
+	const char *target = rdna_golden_target[gen];
+	bool ok = true;
+
+	sheet_fill(&s);
+	ok = rdna_sheet_assemble(&lines, assembler, target, why, cap) && sheet_judge(&lines, target, true, why, cap);
+	if (ok) {
+		s.absent = false;
+		sheet_fill(&s);
+		ok = rdna_sheet_assemble(&lines, assembler, target, why, cap) && sheet_judge(&lines, target, false, why, cap) &&
+		     judge_targets(assembler, &lines, gen, why, cap);
+	}
+	if (ok)
+		rdna_golden_each(merge_line, &(struct merge){ out, &lines, 0, gen });
+	rdna_sheet_clear(&lines);
+	return ok;
 }
 
 bool rdna_golden_write(FILE *out, const char *assembler, char *why, unsigned cap)
 {
-	char dir[] = "/tmp/rdna_golden_XXXXXX", command[100];
-	bool ok = true;
-
-	snprintf(why, cap, "no temporary folder");
-	if (!mkdtemp(dir))
-		return false;
-	for (int gen = 0; ok && gen < RDNA_GEN_COUNT; gen++)
-		ok = write_generation(out, assembler, dir, (enum rdna_gen)gen, why, cap);
-	snprintf(command, sizeof command, "%s -r %s", ok ? "rm" : "true #", dir);
-	return system(command) == 0 && ok;
+	for (int gen = 0; gen < RDNA_GEN_COUNT; gen++)
+		if (!write_generation(out, assembler, (enum rdna_gen)gen, why, cap))
+			return false;
+	return true;
 }

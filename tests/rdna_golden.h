@@ -27,9 +27,6 @@ extern const char *const rdna_golden_target[RDNA_GEN_COUNT];   /* the target tha
 void rdna_golden_each(void (*f)(void *ctx, const struct rdna_case *c), void *ctx);
 void rdna_golden_text(const struct rdna_case *c, char out[400]);
 
-/* The name of an llvm-mc of version 19 or later that can be run, or NULL. */
-const char *rdna_golden_assembler(void);
-
 /* Writes the golden file. false and a sentence in why[] when the assembler refuses a line that it should take, takes one
  * that it should refuse, disagrees between targets of one generation, or cannot be run. */
 bool rdna_golden_write(FILE *out, const char *assembler, char *why, unsigned cap);

@@ -142,6 +142,8 @@ static void say_cache(struct text *t, const struct rdna_match *m)
 	if (m->gen == RDNA_GFX12) {
 		if (th && atomic)
 			say(t, " th:TH_ATOMIC_%s", atomics[th & 7]);
+		else if (th == RDNA_TH_LU && ins->scope == RDNA_SCOPE_SYS)
+			say(t, " th:TH_%s_BYPASS", m->n_dst ? "LOAD" : "STORE");
 		else if (th)
 			say(t, " th:TH_%s_%s", m->n_dst ? "LOAD" : "STORE", m->n_dst ? hints[th & 7] : stores[th & 7]);
 		if (ins->scope)

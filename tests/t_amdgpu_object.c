@@ -474,6 +474,9 @@ static void test_refusals(void **state)
 	REFUSE(workitem_ids, 4, "kernel k: the number of work-item ids is 4, expected 1 to 3");
 	REFUSE(prefetch_lines, 1, "kernel k: the instruction prefetch is 1, expected 0 to 0");
 	k = good;
+	k.prefetch_lines = 4;
+	refuse(k, "gfx1201", "kernel k: the instruction prefetch is 4, expected 0 to 3");
+	k = good;
 	k.workgroup[0] = k.workgroup[1] = 64;
 	refuse(k, "gfx1030", "kernel k: the workgroup's size is 4096, expected 1 to 1024");
 	k = good;
