@@ -153,6 +153,31 @@ static bool decode_any(struct decode *d)
 	return decode_fail(d, "its format is not one that the simulator knows");
 }
 
+/* Registers that the run loop must find written, one by one. */
+static void list_uses(struct sim_inst *in, const struct sim_inst *from)
+{
+	for (unsigned i = 0; i < from->n_use; i++)
+		for (unsigned k = 0; k < from->use[i].n && !from->use[i].any; k++) {
+			unsigned reg = from->use[i].reg + k;
+			if (reg >= REG_VGPR && in->n_vuse < sizeof in->vuse) in->vuse[in->n_vuse++] = (uint8_t)(reg - REG_VGPR);
+			else if (reg < REG_VGPR && in->n_suse < sizeof in->suse) in->suse[in->n_suse++] = (uint8_t)reg;
+		}
+}
+
+/* What the run loop wants to know at a glance. */
+static void digest(const struct decode *d)
+{
+	struct sim_inst *in = d->in;
+	list_uses(in, in);
+	if (in->other) list_uses(in, in->other);
+	bool sgprs = in->n_suse > 0;
+	for (unsigned i = 0; i < in->n_def; i++) sgprs |= in->def[i].reg < 124;
+	in->hazard = in->class == SIM_CLASS_TRANS || in->class == SIM_CLASS_WMMA || in->class == SIM_CLASS_ATOMIC || in->id == OP_X_clause ||
+		(in->dtype == 'm' && in->sdst == REG_EXEC) || (d->dev->gen == 2 && (sgprs || in->id == OP_X_wait_alu));
+	bool one_word = in->dtype == 'f' || in->dtype == 'u' || in->dtype == 'i' || in->dtype == 'x';
+	if (in->fn == exec_valu && one_word && !in->slow && in->class != SIM_CLASS_TRANS && in->id != OP_V_div_fmas_f32) in->fn = exec_valu_plain;
+}
+
 bool sim_decode(const struct sim_device *dev, const uint32_t *words, unsigned n, struct sim_inst *in, struct sim_inst *half, const char **why)
 {
 	struct decode d = { .dev = dev, .w = words, .n = n, .in = in, .half = half, .words = 1 };
@@ -163,7 +188,8 @@ bool sim_decode(const struct sim_device *dev, const uint32_t *words, unsigned n,
 	bool ok = n > 0 && decode_any(&d) && !d.why;
 	in->words = (uint8_t)(d.words + d.literal);
 	if (why) *why = ok ? NULL : d.why ? d.why : "no word is left";
-	if (!ok) { in->fn = sim_undecodable; in->n_use = in->n_def = 0; in->vmax = 0; in->words = 1; }
+	if (ok) digest(&d);
+	else { in->fn = sim_undecodable; in->n_use = in->n_def = 0; in->vmax = 0; in->words = 1; }
 	return ok;
 }
 

@@ -190,6 +190,7 @@ static bool launch_group(struct sim_run *r, struct sim_group *g, uint64_t linear
 	g->phase = 0;
 	for (uint32_t i = 0; i < g->lds_size / 4; i++) ((uint32_t *)(void *)g->lds)[i] = POISON;
 	memset(g->lds_def, 0, (g->lds_size / 128 + 1) * 4);
+	g->lds_undefined = (g->lds_size + 3) / 4;
 	if (r->race && !sim_race_group(r, g)) return error_set(err, ERROR_MEMORY, "no memory for the clocks of %llu workgroups", (unsigned long long)r->n_groups);
 	r->live_groups++;
 	r->c.workgroups++;

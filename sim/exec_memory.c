@@ -23,33 +23,32 @@ static void count_flat(struct sim_wave *w, const struct sim_inst *in, unsigned s
 	}
 }
 
-/* Every active lane's address of a FLAT, GLOBAL or SCRATCH instruction, as it was computed. */
-static void flat_addresses(struct sim_wave *w, const struct sim_inst *in, uint64_t *addr)
+/* Every active lane's address of a FLAT, GLOBAL or SCRATCH instruction, as it was computed. Other lanes repeat an active one's. */
+static struct sim_span flat_addresses(struct sim_wave *w, const struct sim_inst *in, uint64_t *addr)
 {
 	uint64_t base = (uint64_t)(int64_t)in->imm;
 	if (in->src[2].kind) base += in->src[2].words == 2 ? sim_scalar64(w, &in->src[2]) : sim_scalar(w, &in->src[2]);
-	if (in->src[0].kind != SRC_VGPR) {
-		for (unsigned l = 0; l < LANES; l++) addr[l] = base;
-		return;
-	}
-	const uint32_t *v = sim_vgpr(w, in->src[0].reg);
-	if (in->src[0].words == 2) for (unsigned l = 0; l < LANES; l++) addr[l] = base + ((uint64_t)v[l + LANES] << 32 | v[l]);
-	else for (unsigned l = 0; l < LANES; l++) addr[l] = base + v[l];
+	if (in->src[0].kind == SRC_VGPR)
+		return w->run->dev->kit->span(base, sim_vgpr(w, in->src[0].reg), in->src[0].words == 2, w->s[REG_EXEC], addr);
+	for (unsigned l = 0; l < LANES; l++) addr[l] = base;
+	return (struct sim_span){ base, base, base };
 }
 
 /* A FLAT address may lie in the apertures of LDS and scratch. */
-static bool flat_space(struct sim_wave *w, struct sim_access *a)
+static bool flat_space(struct sim_wave *w, struct sim_access *a, struct sim_span *span)
 {
 	const struct sim_inst *in = a->in;
 	if (in->saddr == 2) { a->space = SPACE_SCRATCH; return true; }
 	if (in->saddr == 1 || !a->exec) return true;
-	uint64_t aperture = a->addr[__builtin_ctz(a->exec)] >> 32 << 32;
+	uint64_t aperture = span->lo >> 32 << 32;
 	if (aperture != SHARED_APERTURE && aperture != PRIVATE_APERTURE) return true;
 	for (unsigned l = 0; l < LANES; l++) {
 		if (!(a->exec >> l & 1)) continue;
 		if (a->addr[l] >> 32 << 32 != aperture) { sim_trap(w, "its lanes address different apertures, which is not modelled"); return false; }
 		a->addr[l] &= 0xffffffffu;
 	}
+	span->lo &= 0xffffffffu;
+	span->hi &= 0xffffffffu;
 	a->space = aperture == SHARED_APERTURE ? SPACE_LDS : SPACE_SCRATCH;
 	return true;
 }
@@ -62,18 +61,12 @@ static bool check_aligned(struct sim_wave *w, uint64_t addr, unsigned size)
 	return false;
 }
 
-static bool check_lanes(struct sim_wave *w, struct sim_access *a)
+static bool check_lanes(struct sim_wave *w, struct sim_access *a, const struct sim_span *span)
 {
 	unsigned bytes = access_bytes(a->in->op);
-	uint64_t lo = ~0ull, hi = 0, limit = a->space == SPACE_LDS ? w->group->lds_size : w->scratch_stride, bits = 0;
-	for (unsigned l = 0; l < LANES; l++) {
-		if (!(a->exec >> l & 1)) continue;
-		if (a->addr[l] < lo) lo = a->addr[l];
-		if (a->addr[l] > hi) hi = a->addr[l];
-		bits |= a->addr[l];
-	}
-	if (lo > hi) return true;                              /* no lane is active */
-	if (bits & 7)
+	uint64_t lo = span->lo, hi = span->hi, limit = a->space == SPACE_LDS ? w->group->lds_size : w->scratch_stride;
+	if (!a->exec) return true;
+	if (span->bits & 7)
 		for (unsigned l = 0; l < LANES; l++)
 			if ((a->exec >> l & 1) && !check_aligned(w, a->addr[l], a->in->op->size)) return false;
 	a->lo = lo;
@@ -104,8 +97,8 @@ void exec_flat(struct sim_wave *w, const struct sim_inst *in)
 	unsigned kind = op->kind == MK_LOAD || in->rtn ? COUNT_LOAD : COUNT_STORE;
 	struct sim_access *a = sim_issue(w, kind, in);
 	if (!a) return;
-	flat_addresses(w, in, a->addr);
-	if (!flat_space(w, a) || !check_lanes(w, a)) return;
+	struct sim_span span = flat_addresses(w, in, a->addr);
+	if (!flat_space(w, a, &span) || !check_lanes(w, a, &span)) return;
 	if (op->kind == MK_ATOMIC && a->space == SPACE_SCRATCH) { sim_trap(w, "an atomic addresses scratch"); return; }
 	if (op->kind != MK_LOAD) take_data(w, a, 1, 0);
 	count_flat(w, in, a->space, (unsigned)__builtin_popcount(a->exec));
@@ -120,40 +113,59 @@ void exec_flat(struct sim_wave *w, const struct sim_inst *in)
 
 /* --- LDS */
 
-/* Cycles beyond the first: the most distinct words that one bank must give to the lanes served together. */
+/* The most distinct words that one bank must give to the lanes first..last: counted the long way. */
+static unsigned bank_worst(const uint64_t *addr, uint32_t exec, unsigned words)
+{
+	unsigned worst = 0;
+	for (unsigned bank = 0; bank < 32; bank++) {
+		uint64_t seen[LANES];
+		unsigned n = 0;
+		for (uint32_t m = exec; m; m &= m - 1) {
+			uint64_t first = addr[__builtin_ctz(m)] >> 2, word = first + ((bank - first) & 31);
+			unsigned i = 0;
+			if (word - first >= words) continue;
+			while (i < n && seen[i] != word) i++;
+			if (i == n) seen[n++] = word;
+		}
+		if (n > worst) worst = n;
+	}
+	return worst;
+}
+
+/* Cycles beyond the first. Lanes are served 32 at a time, 16 for two words each and 8 for four. */
 static unsigned bank_conflicts(const uint64_t *addr, uint32_t exec, unsigned words)
 {
 	unsigned lanes = words >= 4 ? 8 : words >= 2 ? 16 : 32, extra = 0;
 	for (unsigned first = 0; first < LANES; first += lanes) {
-		uint64_t seen[32][4];
-		uint8_t n[32] = { 0 };
-		unsigned worst = 0;
-		for (unsigned l = first; l < first + lanes; l++) {
-			if (!(exec >> l & 1)) continue;
-			for (unsigned k = 0; k < words; k++) {
-				uint64_t word = (addr[l] >> 2) + k;
-				unsigned bank = word & 31, i = 0;
-				while (i < n[bank] && i < 4 && seen[bank][i] != word) i++;
-				if (i < n[bank] && i < 4) continue;
-				if (n[bank] < 4) seen[bank][n[bank]] = word;
-				if (++n[bank] > worst) worst = n[bank];
+		uint64_t seen[32];
+		uint32_t used = 0, part = exec & (lanes == 32 ? ~0u : ((1u << lanes) - 1) << first), clash = 0;
+		for (uint32_t m = part; m; m &= m - 1) {
+			uint64_t word = addr[__builtin_ctz(m)] >> 2;
+			for (unsigned k = 0; k < words; k++, word++) {
+				unsigned bank = word & 31;
+				clash |= (used >> bank & 1) && seen[bank] != word;
+				used |= 1u << bank;
+				seen[bank] = word;
 			}
 		}
-		extra += worst > 1 ? worst - 1 : 0;
+		if (clash) extra += bank_worst(addr, part, words) - 1;
 	}
 	return extra;
 }
 
-static uint8_t *lds_at(struct sim_wave *w, uint64_t addr) { return w->group->lds + addr; }
-
 static void lds_written(struct sim_wave *w, uint64_t addr, unsigned bytes)
 {
-	for (uint64_t d = addr >> 2; d <= (addr + bytes - 1) >> 2; d++) w->group->lds_def[d >> 5] |= 1u << (d & 31);
+	struct sim_group *g = w->group;
+	if (!g->lds_undefined) return;
+	for (uint64_t d = addr >> 2; d <= (addr + bytes - 1) >> 2; d++) {
+		if (!(g->lds_def[d >> 5] >> (d & 31) & 1)) g->lds_undefined--;
+		g->lds_def[d >> 5] |= 1u << (d & 31);
+	}
 }
 
 static bool lds_defined(struct sim_wave *w, uint64_t addr, unsigned bytes)
 {
-	if (w->run->opt.allow_undefined) return true;
+	if (!w->group->lds_undefined || w->run->opt.allow_undefined) return true;
 	for (uint64_t d = addr >> 2; d <= (addr + bytes - 1) >> 2; d++)
 		if (!(w->group->lds_def[d >> 5] >> (d & 31) & 1)) {
 			sim_trap(w, "it reads byte %llu of LDS, which nothing wrote", (unsigned long long)addr);
@@ -166,17 +178,18 @@ static bool lds_address(struct sim_wave *w, struct sim_access *a, uint64_t *addr
 {
 	const struct sim_op *op = a->in->op;
 	const uint32_t *v = sim_vgpr(w, a->in->src[0].reg);
-	unsigned bytes = access_bytes(op);
-	for (unsigned l = 0; l < LANES; l++) {
-		addr[l] = (uint64_t)(uint32_t)(v[l] + offset);
-		if (!(a->exec >> l & 1)) continue;
-		if (addr[l] + bytes > w->group->lds_size) {
-			sim_trap(w, "it addresses byte %llu of LDS, which has %u", (unsigned long long)addr[l] + bytes - 1, w->group->lds_size);
-			return false;
-		}
-		if (!check_aligned(w, addr[l], op->size)) return false;
+	unsigned bytes = access_bytes(op), words = op->size >= 4 ? bytes / 4 : 1;
+	if (!a->exec) return true;
+	struct sim_span span = w->run->dev->kit->span(offset, v, false, a->exec, addr);
+	if (span.hi + bytes > w->group->lds_size) {
+		sim_trap(w, "it addresses byte %llu of LDS, which has %u", (unsigned long long)span.hi + bytes - 1, w->group->lds_size);
+		return false;
 	}
-	w->run->c.lds_conflicts += bank_conflicts(addr, a->exec, op->size >= 4 ? bytes / 4 : 1);
+	if (span.bits & 7)
+		for (unsigned l = 0; l < LANES; l++)
+			if ((a->exec >> l & 1) && !check_aligned(w, addr[l], op->size)) return false;
+	if ((span.hi >> 2) - (span.lo >> 2) + words <= 32) return true;          /* no bank has two words of so short a stretch */
+	w->run->c.lds_conflicts += bank_conflicts(addr, a->exec, words);
 	return true;
 }
 
@@ -244,49 +257,72 @@ static void put_small(const struct sim_op *op, uint32_t *dst, uint32_t v)
 	else *dst = v;
 }
 
-static uint8_t *place(struct sim_wave *w, const struct sim_access *a, uint64_t addr, unsigned l)
+/* Lane l's address is base + l * step + addr[l]. */
+struct place { uint8_t *base; size_t step; };
+static struct place place_of(struct sim_wave *w, const struct sim_access *a)
 {
-	if (a->space == SPACE_LDS) return lds_at(w, addr);
-	if (a->space == SPACE_SCRATCH) return w->scratch + (size_t)l * w->scratch_stride + addr;
-	return (uint8_t *)(uintptr_t)addr;
+	if (a->space == SPACE_LDS) return (struct place){ w->group->lds, 0 };
+	if (a->space == SPACE_SCRATCH) return (struct place){ w->scratch, w->scratch_stride };
+	return (struct place){ NULL, 0 };
+}
+static inline uint8_t *at(struct place p, uint64_t addr, unsigned l) { return (uint8_t *)((uintptr_t)p.base + l * p.step + (uintptr_t)addr); }
+
+static bool before_load(struct sim_wave *w, struct sim_access *a, const uint64_t *addr, unsigned bytes)
+{
+	bool race = w->run->race && a->space == SPACE_MEMORY, lds = a->space == SPACE_LDS && w->group->lds_undefined;
+	if (!race && !lds) return true;
+	for (uint32_t m = a->exec; m; m &= m - 1) {
+		unsigned l = (unsigned)__builtin_ctz(m);
+		if (race) sim_race_read(w, addr[l], bytes, a->in->coherent ? RACE_COHERENT : RACE_LOAD);
+		if (lds && !lds_defined(w, addr[l], bytes)) return false;
+	}
+	return !w->run->trapped;
 }
 
 static void land_load(struct sim_wave *w, struct sim_access *a, const uint64_t *addr, unsigned first)
 {
 	const struct sim_op *op = a->in->op;
-	unsigned bytes = access_bytes(op);
 	uint32_t *dst = sim_vgpr(w, a->in->dst + first);
-	bool race = w->run->race && a->space == SPACE_MEMORY;
-	for (unsigned l = 0; l < LANES; l++) {
-		if (!(a->exec >> l & 1)) continue;
-		if (race) sim_race_read(w, addr[l], bytes, a->in->coherent ? RACE_COHERENT : RACE_LOAD);
-		if (a->space == SPACE_LDS && !lds_defined(w, addr[l], bytes)) return;
-		const uint8_t *p = place(w, a, addr[l], l);
+	struct place p = place_of(w, a);
+	if (!before_load(w, a, addr, access_bytes(op))) return;
+	if (op->size == 4 && op->words == 1) {
+		for (uint32_t m = a->exec; m; m &= m - 1) {
+			unsigned l = (unsigned)__builtin_ctz(m);
+			memcpy(&dst[l], at(p, addr[l], l), 4);
+		}
+		return;
+	}
+	for (uint32_t m = a->exec; m; m &= m - 1) {
+		unsigned l = (unsigned)__builtin_ctz(m);
+		const uint8_t *from = at(p, addr[l], l);
 		if (op->size < 4) {
-			uint32_t v = p[0];
-			if (op->size == 2) v |= (uint32_t)p[1] << 8;
+			uint32_t v = from[0];
+			if (op->size == 2) v |= (uint32_t)from[1] << 8;
 			put_small(op, &dst[l], v);
 			continue;
 		}
-		for (unsigned k = 0; k < op->words; k++) memcpy(&dst[k * LANES + l], p + 4 * k, 4);
+		for (unsigned k = 0; k < op->words; k++) memcpy(&dst[k * LANES + l], from + 4 * k, 4);
 	}
 }
 
-static void land_store(struct sim_wave *w, struct sim_access *a, const uint64_t *addr, unsigned at)
+static void land_store(struct sim_wave *w, struct sim_access *a, const uint64_t *addr, unsigned row)
 {
 	const struct sim_op *op = a->in->op;
-	unsigned bytes = access_bytes(op), shift = strchr(op->flags, 'h') ? 16 : 0;
-	bool race = w->run->race && a->space == SPACE_MEMORY, changed = false;
-	for (unsigned l = 0; l < LANES; l++) {
-		if (!(a->exec >> l & 1)) continue;
-		uint32_t v[4];
-		for (unsigned k = 0; k < op->words; k++) v[k] = a->data[at + k][l];
-		v[0] >>= shift;
-		uint8_t *p = place(w, a, addr[l], l);
+	unsigned bytes = access_bytes(op), shift = strchr(op->flags, 'h') ? 16 : 0, piece = op->size < 4 ? op->size : 4;
+	bool race = w->run->race && a->space == SPACE_MEMORY;
+	uint32_t changed = 0;
+	struct place p = place_of(w, a);
+	for (uint32_t m = a->exec; m; m &= m - 1) {
+		unsigned l = (unsigned)__builtin_ctz(m);
+		uint8_t *to = at(p, addr[l], l);
 		if (race) sim_race_write(w, addr[l], bytes);
 		if (a->space == SPACE_LDS) lds_written(w, addr[l], bytes);
-		changed |= memcmp(p, v, bytes) != 0;
-		memcpy(p, v, bytes);
+		for (unsigned k = 0; k < op->words; k++) {
+			uint32_t v = a->data[row + k][l] >> shift, old = v;
+			if (piece == 4) { memcpy(&old, to + 4 * k, 4); memcpy(to + 4 * k, &v, 4); }
+			else { memcpy(&old, to, piece); memcpy(to, &v, piece); }
+			changed |= old ^ v;
+		}
 	}
 	if (changed) w->run->progress = w->run->steps;
 }
@@ -295,10 +331,11 @@ static void land_atomic(struct sim_wave *w, struct sim_access *a)
 {
 	const struct sim_inst *in = a->in;
 	unsigned size = in->op->size;
+	struct place where = place_of(w, a);
 	bool ds = in->op->format == FMT_DS, compare = strchr(in->op->flags, 'c') != NULL;
 	for (unsigned l = 0; l < LANES; l++) {
 		if (!(a->exec >> l & 1)) continue;
-		uint8_t *p = place(w, a, a->addr[l], l);
+		uint8_t *p = at(where, a->addr[l], l);
 		if (w->run->race && a->space == SPACE_MEMORY) sim_race_atomic(w, a->addr[l]);
 		if (a->space == SPACE_LDS && !lds_defined(w, a->addr[l], size)) return;
 		uint64_t old = 0, data = a->data[0][l], other = 0;

@@ -173,6 +173,19 @@ static void perturb(struct sim_wave *w, const struct sim_inst *in, uint32_t *d, 
 	}
 }
 
+#ifdef __SIZEOF_FLOAT128__
+typedef __float128 exact;
+#else
+typedef long double exact;
+#endif
+
+/* Scaled lanes round once, after the scaling. */
+static uint64_t fmas_scaled_d(uint64_t a, uint64_t b, uint64_t c)
+{
+	exact r = (exact)bits_d(a) * bits_d(b) + bits_d(c), scale = (c >> 52 & 0x7ff) > 1023 ? (exact)0x1p128 : (exact)0x1p-128;
+	return d_bits((double)(r * scale));
+}
+
 static void div_fmas_scale(struct sim_wave *w, const struct sim_inst *in, uint32_t *d, const uint32_t *src[3])
 {
 	uint32_t vcc = w->s[REG_VCC] & w->s[REG_EXEC];
@@ -182,8 +195,9 @@ static void div_fmas_scale(struct sim_wave *w, const struct sim_inst *in, uint32
 			double r = fma_odd(bits_f(src[0][l]), bits_f(src[1][l]), bits_f(src[2][l]));
 			d[l] = f_bits((float)ldexp(r, (src[2][l] >> 23 & 0xff) > 127 ? 64 : -64));
 		} else {
-			double r = bits_d((uint64_t)d[l + LANES] << 32 | d[l]);
-			uint64_t u = d_bits(ldexp(r, (src[2][l + LANES] >> 20 & 0x7ff) > 1023 ? 128 : -128));
+			uint64_t x[3];
+			for (unsigned k = 0; k < 3; k++) x[k] = (uint64_t)src[k][l + LANES] << 32 | src[k][l];
+			uint64_t u = fmas_scaled_d(x[0], x[1], x[2]);
 			d[l] = (uint32_t)u;
 			d[l + LANES] = (uint32_t)(u >> 32);
 		}
@@ -245,11 +259,11 @@ static void write_result(struct sim_wave *w, const struct sim_inst *in, const ui
 		sim_write_masked(dst + LANES, d + LANES, mask);
 		return;
 	case 'k':
-		sim_set_sgpr(w, in->sdst, w->run->dev->pack(d + LANES) & mask);
+		sim_set_sgpr(w, in->sdst, w->run->dev->kit->pack(d + LANES) & mask);
 		sim_write_masked(dst, d, mask);
 		return;
 	case 'K':
-		sim_set_sgpr(w, in->sdst, w->run->dev->pack(d + 2 * LANES) & mask);
+		sim_set_sgpr(w, in->sdst, w->run->dev->kit->pack(d + 2 * LANES) & mask);
 		sim_write_masked(dst, d, mask);
 		sim_write_masked(dst + LANES, d + LANES, mask);
 		return;
@@ -283,12 +297,29 @@ void exec_valu(struct sim_wave *w, const struct sim_inst *in)
 	if (compute(w, in, d, &mask)) write_result(w, in, d, mask);
 }
 
+static inline const uint32_t *plain(struct sim_wave *w, const struct sim_src *s, uint32_t *tmp)
+{
+	if (s->kind == SRC_VGPR) return sim_vgpr(w, s->reg);
+	if (s->kind == SRC_SGPR && s->type != 'M' && s->words == 1) { splat(tmp, w->s[s->reg]); return tmp; }
+	if (s->kind == SRC_CONST && s->words == 1) { splat(tmp, s->lo); return tmp; }
+	return s->kind == SRC_NONE ? tmp : sim_fetch(w, NULL, s, tmp);
+}
+
+void exec_valu_plain(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint32_t d[LANES] __attribute__((aligned(32))), tmp[3][2 * LANES] __attribute__((aligned(32)));
+	if (w->slow_float) { exec_valu(w, in); return; }
+	const uint32_t *a = plain(w, &in->src[0], tmp[0]), *b = plain(w, &in->src[1], tmp[1]), *c = plain(w, &in->src[2], tmp[2]);
+	in->lane(d, a, b, c, in->par);
+	sim_write_masked(sim_vgpr(w, in->dst), d, w->s[REG_EXEC]);
+}
+
 void exec_cmp(struct sim_wave *w, const struct sim_inst *in)
 {
 	uint32_t d[LANES] __attribute__((aligned(32)));
 	uint32_t mask = w->s[REG_EXEC];
 	if (!compute(w, in, d, &mask)) return;
-	sim_set_sgpr(w, in->sdst, w->run->dev->pack(d) & mask);
+	sim_set_sgpr(w, in->sdst, w->run->dev->kit->pack(d) & mask);
 }
 
 void exec_vopd(struct sim_wave *w, const struct sim_inst *in)

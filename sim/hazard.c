@@ -41,6 +41,7 @@ static void check_trans(struct sim_wave *w, const struct sim_inst *in)
 			sim_trap(w, "it reads v%u, the result of a transcendental %llu vector instructions ago, without s_waitcnt_depctr va_vdst(0)",
 				z->trans[i].reg - REG_VGPR, (unsigned long long)(z->valu - z->trans[i].valu));
 	}
+	z->active |= z->trans[0].live || z->trans[1].live;
 	if (is_vector(in)) z->valu++;
 	if (in->class != SIM_CLASS_TRANS) return;
 	unsigned slot = ++z->n_trans & 1;
@@ -48,7 +49,7 @@ static void check_trans(struct sim_wave *w, const struct sim_inst *in)
 	z->trans[slot].n = in->def[0].n;
 	z->trans[slot].valu = z->valu;
 	z->trans[slot].trans = z->n_trans;
-	z->trans[slot].live = true;
+	z->trans[slot].live = z->active = true;
 }
 
 static void check_matrix(struct sim_wave *w, const struct sim_inst *in)
@@ -76,33 +77,28 @@ static void sgpr_fields(struct sim_wave *w, unsigned imm)
 {
 	struct sim_hazard *z = &w->hz;
 	bool salu = !(imm & 1), valu = !(imm >> 9 & 7), vcc = !(imm >> 1 & 1);
-	for (unsigned r = 0; r < 128; r++) {
-		bool is_vcc = r == REG_VCC || r == REG_VCC + 1;
-		if ((z->sgpr_late[r] == 1 && salu) || (z->sgpr_late[r] == 2 && (is_vcc ? vcc : valu))) z->sgpr_late[r] = 0;
-	}
+	for (unsigned p = 0; p < 64; p++)
+		if ((z->sgpr_late[p] == 1 && salu) || (z->sgpr_late[p] == 2 && (p == REG_VCC / 2 ? vcc : valu))) z->sgpr_late[p] = 0;
 }
 
-/* Scalar registers that vector instructions read are held in a cache that a later write does not reach by itself. */
+/* Pairs of scalar registers that vector instructions read are held in a cache that a later write does not reach by itself. Scalar reads of
+ * what vector instructions wrote, and whatever SMEM writes, are safe. */
 static void check_sgprs(struct sim_wave *w, const struct sim_inst *in)
 {
 	struct sim_hazard *z = &w->hz;
 	bool vector = is_vector(in), scalar = in->class == SIM_CLASS_SALU;
 	if (in->id == OP_X_wait_alu) { sgpr_fields(w, (unsigned)in->imm); return; }
-	if (in->class == SIM_CLASS_SMEM || is_memory(in)) scalar = false;
+	if (!vector && !scalar && in->class != SIM_CLASS_SMEM) return;
 	for (unsigned i = 0; i < in->n_use; i++)
-		for (unsigned k = 0; k < in->use[i].n; k++) {
-			unsigned r = in->use[i].reg + k;
-			if (r >= REG_EXEC || (r >= REG_TTMP && r < 124)) continue;
-			if ((vector || scalar) && z->sgpr_late[r])
-				sim_trap(w, "it reads s%u, written by %s since a vector instruction read it, without s_wait_alu", r, z->sgpr_late[r] == 1 ? "SALU" : "VALU");
-			if (vector) z->sgpr_read[r] = 1;
+		for (unsigned r = in->use[i].reg; r < in->use[i].reg + in->use[i].n && r < 124u; r++) {
+			uint8_t late = z->sgpr_late[r / 2];
+			if (late && (vector || (scalar && late == 1)))
+				sim_trap(w, "it reads s%u, whose pair %s wrote since a vector instruction read it, without s_wait_alu", r, late == 1 ? "SALU" : "VALU");
+			if (vector) z->sgpr_read[r / 2] = 1;
 		}
 	for (unsigned i = 0; i < in->n_def; i++)
-		for (unsigned k = 0; k < in->def[i].n; k++) {
-			unsigned r = in->def[i].reg + k;
-			if (r >= REG_EXEC || !(vector || scalar)) continue;
-			z->sgpr_late[r] = z->sgpr_read[r] ? (vector ? 2 : 1) : 0;
-		}
+		for (unsigned r = in->def[i].reg; r < in->def[i].reg + in->def[i].n && r < 124u; r++)
+			z->sgpr_late[r / 2] = !z->sgpr_read[r / 2] || !(vector || scalar) ? 0 : vector ? 2 : 1;
 }
 
 static void check_denorm(struct sim_wave *w, const struct sim_inst *in)
@@ -133,13 +129,22 @@ static void check_clause(struct sim_wave *w, const struct sim_inst *in)
 	z->clause_left--;
 }
 
-void sim_hazards(struct sim_wave *w, const struct sim_inst *in)
+static void check_new(struct sim_wave *w, const struct sim_inst *in)
 {
 	const struct sim_device *dev = w->run->dev;
-	if (w->hz.clause_left || in->id == OP_X_clause) check_clause(w, in);
-	if (dev->gen == 0) { check_denorm(w, in); return; }
 	check_cmpx(w, in);
 	check_matrix(w, in);
 	if (dev->gen == 1 && dev->sub == 0) check_trans(w, in);
 	if (dev->gen == 2) check_sgprs(w, in);
+}
+
+/* Called for instructions whose hazard flag is set, and for all while a rule is armed. */
+void sim_hazards(struct sim_wave *w, const struct sim_inst *in)
+{
+	const struct sim_device *dev = w->run->dev;
+	w->hz.active = false;
+	if (w->hz.clause_left || in->id == OP_X_clause) check_clause(w, in);
+	if (dev->gen == 0) check_denorm(w, in);
+	else check_new(w, in);
+	w->hz.active |= w->hz.clause_left || w->hz.cmpx || w->hz.float_atomic || w->hz.wmma_n;
 }

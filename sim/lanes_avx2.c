@@ -8,20 +8,21 @@
 #endif
 #include <immintrin.h>
 #define LANES_TABLE sim_lanes_avx2
-#include "sim/lanes_body.h"
-
-uint32_t sim_pack_avx2(const uint32_t *m)
+#define KIT sim_kit_avx2
+#include <stdint.h>
+static uint32_t pack(const uint32_t *m)
 {
 	uint32_t r = 0;
-	for (unsigned l = 0; l < LANES; l += 8)
+	for (unsigned l = 0; l < 32; l += 8)
 		r |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(m + l)))) << l;
 	return r;
 }
+#include "sim/lanes_body.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif
 #else
 #include "sim/wave.h"
 const sim_lane_fn sim_lanes_avx2[OP_COUNT];
-uint32_t sim_pack_avx2(const uint32_t *m) { return sim_pack_base(m); }
+const struct sim_kit sim_kit_avx2;
 #endif

@@ -3,14 +3,15 @@
 #pragma GCC optimize("O3")
 #endif
 #define LANES_TABLE sim_lanes_base
-#include "sim/lanes_body.h"
-
-uint32_t sim_pack_base(const uint32_t *m)
+#define KIT sim_kit_base
+#include <stdint.h>
+static uint32_t pack(const uint32_t *m)
 {
 	uint32_t r = 0;
-	for (unsigned l = 0; l < LANES; l++) r |= (m[l] & 1u) << l;
+	for (unsigned l = 0; l < 32; l++) r |= (m[l] & 1u) << l;
 	return r;
 }
+#include "sim/lanes_body.h"
 
 bool sim_have_avx2(void)
 {

@@ -212,3 +212,22 @@ const sim_lane_fn LANES_TABLE[OP_COUNT] = {
 #define VCMP(name, ...) [OP_CMP_##name] = lane_cmp_##name, [OP_CMPX_##name] = lane_cmp_##name,
 #include "sim/vcmp.def"
 };
+
+static struct sim_span span(uint64_t base, const uint32_t *v, bool wide, uint32_t exec, uint64_t *addr)
+{
+	uint32_t first = exec ? (uint32_t)__builtin_ctz(exec) : 0;
+	if (wide) for (unsigned l = 0; l < LANES; l++) addr[l] = base + ((uint64_t)v[l + LANES] << 32 | v[l]);
+	else for (unsigned l = 0; l < LANES; l++) addr[l] = base + v[l];
+	if (exec != ~0u)
+		for (unsigned l = 0; l < LANES; l++) addr[l] = exec >> l & 1 ? addr[l] : addr[first];
+	int64_t lo = INT64_MAX, hi = INT64_MIN;
+	uint64_t bits = 0;
+	for (unsigned l = 0; l < LANES; l++) {
+		int64_t x = (int64_t)addr[l];
+		lo = x < lo ? x : lo;
+		hi = x > hi ? x : hi;
+		bits |= addr[l];
+	}
+	return (struct sim_span){ (uint64_t)lo, (uint64_t)hi, bits };
+}
+const struct sim_kit KIT = { pack, span };

@@ -41,7 +41,7 @@ struct sim_device *sim_open(const char *target, struct error *err)
 	dev->mach = targets[i].mach;
 	bool avx2 = sim_have_avx2();
 	dev->lanes = avx2 ? sim_lanes_avx2 : sim_lanes_base;
-	dev->pack = avx2 ? sim_pack_avx2 : sim_pack_base;
+	dev->kit = avx2 ? &sim_kit_avx2 : &sim_kit_base;
 	sim_tables(dev);
 	return dev;
 }

@@ -50,54 +50,66 @@ static bool may_overwrite(const struct sim_wave *w, const struct sim_inst *in)
 	return false;
 }
 
-static inline bool check_use(struct sim_wave *w, const struct sim_use *u, uint32_t exec, bool defined)
+/* No register that the instruction names may have a load outstanding, but for what may_overwrite() allows. */
+static bool check_pending(struct sim_wave *w, const struct sim_inst *in)
 {
-	for (unsigned k = 0; k < u->n; k++) {
-		unsigned reg = u->reg + k;
-		if (w->n_pending && w->pend[reg]) return pending(w, reg);
-		if (!defined) continue;
-		if (reg >= REG_VGPR) {
-			uint32_t missing = exec & ~w->vdef[reg - REG_VGPR];
-			if (missing && !u->any) return undefined(w, reg, missing);
-		} else if (!w->sdef[reg]) return undefined(w, reg, 0);
-	}
+	for (unsigned i = 0; i < in->n_use; i++)
+		for (unsigned k = 0; k < in->use[i].n; k++)
+			if (w->pend[in->use[i].reg + k]) return pending(w, in->use[i].reg + k);
+	for (unsigned i = 0; i < in->n_def; i++)
+		for (unsigned k = 0; k < in->def[i].n; k++)
+			if (w->pend[in->def[i].reg + k] && !may_overwrite(w, in)) return pending(w, in->def[i].reg + k);
 	return true;
 }
 
-static inline bool check_inst(struct sim_wave *w, const struct sim_inst *in)
+static bool find_undefined(struct sim_wave *w, const struct sim_inst *in)
 {
 	uint32_t exec = w->s[REG_EXEC];
-	bool defined = !w->run->opt.allow_undefined;
-	for (unsigned i = 0; i < in->n_use; i++)
-		if (!check_use(w, &in->use[i], exec, defined)) return false;
-	for (unsigned i = 0; i < in->n_def; i++) {
-		const struct sim_use *d = &in->def[i];
-		for (unsigned k = 0; k < d->n; k++) {
-			unsigned reg = d->reg + k;
-			if (w->n_pending && w->pend[reg] && !may_overwrite(w, in)) return pending(w, reg);
-			if (reg >= REG_VGPR) w->vdef[reg - REG_VGPR] |= in->id == OP_X_writelane_b32 ? 0 : exec;
-			else w->sdef[reg] = 1;
-		}
-	}
+	for (unsigned i = 0; i < in->n_vuse; i++)
+		if (exec & ~w->vdef[in->vuse[i]]) return undefined(w, REG_VGPR + in->vuse[i], exec & ~w->vdef[in->vuse[i]]);
+	for (unsigned i = 0; i < in->n_suse; i++)
+		if (!w->sdef[in->suse[i]]) return undefined(w, in->suse[i], 0);
 	return true;
 }
 
-static bool prepare(struct sim_wave *w, struct sim_inst *in)
+static inline bool check_undefined(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint32_t missing = 0, exec = w->s[REG_EXEC], bad = 0;
+	for (unsigned i = 0; i < in->n_vuse; i++) missing |= ~w->vdef[in->vuse[i]];
+	for (unsigned i = 0; i < in->n_suse; i++) bad |= !w->sdef[in->suse[i]];
+	return !((missing & exec) | bad) || find_undefined(w, in);
+}
+
+static inline void mark_defined(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint32_t exec = in->id == OP_X_writelane_b32 ? 0 : w->s[REG_EXEC];
+	for (unsigned i = 0; i < in->n_def; i++) {
+		const struct sim_use *d = &in->def[i];
+		if (d->reg >= REG_VGPR) for (unsigned k = 0; k < d->n; k++) w->vdef[d->reg - REG_VGPR + k] |= exec;
+		else for (unsigned k = 0; k < d->n; k++) w->sdef[d->reg + k] = 1;
+	}
+}
+
+static bool too_high(struct sim_wave *w, const struct sim_inst *in)
+{
+	bool touches = false;
+	for (unsigned i = 0; i < in->n_use; i++) touches |= in->use[i].reg >= REG_VGPR;
+	for (unsigned i = 0; i < in->n_def; i++) touches |= in->def[i].reg >= REG_VGPR;
+	if (touches) sim_trap(w, "it touches v%u of a wave that has %u vector registers", in->vmax, w->n_vgprs);
+	return touches;
+}
+
+static inline bool prepare(struct sim_wave *w, struct sim_inst *in)
 {
 	struct sim_run *r = w->run;
 	if (!in->fn) decode_here(r, w, in);
 	r->now = in;
-	if (in->vmax >= w->n_vgprs && (in->vmax || w->n_vgprs == 0)) {
-		bool touches = false;
-		for (unsigned i = 0; i < in->n_use; i++) touches |= in->use[i].reg >= REG_VGPR;
-		for (unsigned i = 0; i < in->n_def; i++) touches |= in->def[i].reg >= REG_VGPR;
-		if (touches) {
-			sim_trap(w, "it touches v%u of a wave that has %u vector registers", in->vmax, w->n_vgprs);
-			return false;
-		}
-	}
-	if (!check_inst(w, in) || (in->other && !check_inst(w, in->other))) return false;
-	if (!r->opt.allow_hazards) sim_hazards(w, in);
+	if (in->vmax >= w->n_vgprs && too_high(w, in)) return false;
+	if (w->n_pending && (!check_pending(w, in) || (in->other && !check_pending(w, in->other)))) return false;
+	if (!r->opt.allow_undefined && !check_undefined(w, in)) return false;
+	mark_defined(w, in);
+	if (in->other) mark_defined(w, in->other);
+	if ((in->hazard | w->hz.active) && !r->opt.allow_hazards) sim_hazards(w, in);
 	return !r->trapped;
 }
 

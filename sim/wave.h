@@ -84,6 +84,7 @@ struct sim_inst {
 	char dtype;
 	struct sim_src src[3];
 	struct sim_use use[6], def[3];
+	uint8_t hazard, n_vuse, n_suse, vuse[28], suse[10];   /* single registers that must be defined; VGPRs from 0 */
 };
 
 /* An outstanding memory operation. */
@@ -106,10 +107,10 @@ enum { WAVE_RUN, WAVE_BARRIER, WAVE_DONE };
 struct sim_hazard {
 	struct { uint16_t reg; uint8_t n; bool live; uint64_t valu, trans; } trans[2];
 	uint64_t valu, n_trans;
+	bool active;                        /* some rule is armed: every instruction must be looked at */
 	bool cmpx;
 	uint8_t float_atomic;               /* wait states left before s_denorm_mode may come */
 	uint16_t wmma_dst; uint8_t wmma_n;
-	bool sgprs;                         /* any of the three below */
 	uint8_t sgpr_read[132];             /* gfx12: read by VALU */
 	uint8_t sgpr_late[132];             /* gfx12: then written; 1 by SALU, 2 by VALU */
 	uint16_t clause_left; uint8_t clause_class;
@@ -144,13 +145,20 @@ struct sim_group {
 	unsigned n_waves, n_live, n_barrier;
 	uint32_t phase;
 	uint8_t *lds; uint32_t lds_size;
-	uint32_t *lds_def;                  /* bit per dword */
+	uint32_t *lds_def; uint32_t lds_undefined;   /* bit per dword written; how many are not */
 	struct sim_wave *waves;
 	uint32_t *clock, *fresh, *scalar_fresh;   /* race.c: vector clock; its value at the last cache invalidation */
 	uint32_t slot;
 	bool used;
 };
 
+/* Loops over lanes that are compiled twice, like the lane kernels. */
+struct sim_span { uint64_t lo, hi, bits; };    /* least and greatest address of the active lanes, and all their bits */
+struct sim_kit {
+	uint32_t (*pack)(const uint32_t *m);                                              /* 32 words, all ones or zero, to a mask */
+	struct sim_span (*span)(uint64_t base, const uint32_t *v, bool wide, uint32_t exec, uint64_t *addr);   /* base + v, 32 or 64 bits each */
+};
+extern const struct sim_kit sim_kit_base, sim_kit_avx2;
 struct sim_region { uint64_t base, size; char name[48]; bool writable; };
 struct sim_device {
 	char target[16];
@@ -160,7 +168,7 @@ struct sim_device {
 	uint16_t vopd[2][32];
 	struct sim_region *regions; unsigned n_regions, cap_regions;
 	const sim_lane_fn *lanes;
-	uint32_t (*pack)(const uint32_t *m);   /* 32 words, all ones or zero, to a mask */
+	const struct sim_kit *kit;
 };
 struct sim_object {
 	struct sim_device *dev;
@@ -245,11 +253,11 @@ bool decode_memory(struct decode *d);      /* DS, FLAT, GLOBAL, SCRATCH, cache *
 
 /* lanes_*.c */
 extern const sim_lane_fn sim_lanes_base[OP_COUNT], sim_lanes_avx2[OP_COUNT];
-uint32_t sim_pack_base(const uint32_t *m), sim_pack_avx2(const uint32_t *m);
 bool sim_have_avx2(void);
 
 /* exec_*.c */
 void exec_valu(struct sim_wave *w, const struct sim_inst *in);
+void exec_valu_plain(struct sim_wave *w, const struct sim_inst *in);      /* one word, no modifiers */
 void exec_cmp(struct sim_wave *w, const struct sim_inst *in);
 void exec_vopd(struct sim_wave *w, const struct sim_inst *in);
 void exec_flat(struct sim_wave *w, const struct sim_inst *in);
