@@ -14,11 +14,12 @@
 
 #include "runtime/jitrun.h"
 #include "runtime/options.h"
+#include "runtime/perplexity.h"
 
-enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 64 };
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 64, PERPLEXITY_WINDOW = 512 };
 
 static struct {
-	const char *prompt, *file, *prompt_ids, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm;
+	const char *prompt, *file, *prompt_ids, *perplexity, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm;
 	bool echo, print_ids, json, quiet, ignore_eos, no_cache, perf_map, help, version, print_man, print_completion;
 	long n, context, threads, top_k, seed, batch, repeat_window;
 	double temp, top_p, min_p, repeat_penalty;
@@ -41,6 +42,8 @@ static const struct option_row rows[] = {
 	{ "repeat-penalty", 0, OPTION_FLOAT, "X", "make tokens seen lately less likely, 1: not (1)", 0.01, 100, &opt.repeat_penalty },
 	{ "repeat-last-n", 0, OPTION_INT, "N", "how many last tokens the penalty looks at, 0: 64 (0)", 0, INT_MAX, &opt.repeat_window },
 	{ "seed", 's', OPTION_INT, "N", "the same seed gives the same text (0)", 0, (double)LONG_MAX, &opt.seed },
+	{ "perplexity", 0, OPTION_FILE, "FILE", "generate nothing; print how well the model expects the text of FILE, in windows of --context tokens (512) whose second "
+		"halves are scored", 0, 0, &opt.perplexity },
 	{ "Output", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "print-ids", 0, OPTION_FLAG, 0, "print the generated token ids on one line instead of text", 0, 0, &opt.print_ids },
 	{ "json", 0, OPTION_FLAG, 0, "print one JSON line at the end, with ids, text, timings and counters, instead of text", 0, 0, &opt.json },
@@ -135,8 +138,14 @@ static bool parse_ids(struct prompt *p, const char *s)
 /* 0: the prompt is there; otherwise the exit status. */
 static int get_prompt(struct prompt *p)
 {
-	if ((opt.prompt != NULL) + (opt.file != NULL) + (opt.prompt_ids != NULL) > 1)
-		return usage("give one of --prompt, --file and --prompt-ids");
+	if ((opt.prompt != NULL) + (opt.file != NULL) + (opt.prompt_ids != NULL) + (opt.perplexity != NULL) > 1)
+		return usage("give one of --prompt, --file, --prompt-ids and --perplexity");
+	if (opt.perplexity) {
+		opt.context = opt.context ? opt.context : PERPLEXITY_WINDOW;
+		if (opt.context < 4)
+			return usage("a window of --perplexity takes at least 4 tokens of --context");
+		return read_all(p, opt.perplexity) ? 0 : 1;
+	}
 	if (opt.prompt_ids)
 		return parse_ids(p, opt.prompt_ids) ? 0 : EXIT_USAGE;
 	if (opt.prompt) {
@@ -347,6 +356,22 @@ static int run_session(struct run *r, struct prompt *p)
 	return rc ? rc : interrupted ? EXIT_INTERRUPTED : 0;
 }
 
+static int run_perplexity(struct run *r, const struct prompt *p)
+{
+	struct perplexity x = { 0 };
+	jit_error err = { 0 };
+
+	if (perplexity_measure(r->model, r->session, p->text, p->n, (size_t)opt.context, &interrupted, &x, &err) != JIT_OK)
+		return fail(&err);
+	if (opt.json)
+		printf("{\"perplexity\":%.9g,\"tokens\":%zu,\"windows\":%zu,\"scored\":%zu,\"context\":%ld}\n", x.perplexity, x.tokens, x.windows, x.scored, opt.context);
+	else
+		printf("perplexity %.4f\n", x.perplexity);
+	if (!opt.quiet)
+		fprintf(stderr, "%zu of %zu tokens scored, in %zu windows of %ld\n", x.scored, x.tokens, x.windows, opt.context);
+	return fflush(stdout) ? 1 : interrupted ? EXIT_INTERRUPTED : 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *path = NULL;
@@ -376,7 +401,7 @@ int main(int argc, char **argv)
 		sigaction(SIGINT, &on_int, NULL);
 		r.model = open_model(path, &err);
 		r.session = r.model ? open_session(r.model, &err) : NULL;
-		rc = r.session ? run_session(&r, &p) : interrupted ? EXIT_INTERRUPTED : fail(&err);
+		rc = r.session ? (opt.perplexity ? run_perplexity(&r, &p) : run_session(&r, &p)) : interrupted ? EXIT_INTERRUPTED : fail(&err);
 	}
 	jit_session_close(r.session);
 	jit_model_close(r.model);

@@ -4,6 +4,7 @@
  * token: plans are built once for each number of columns, all buffers at open.
  */
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@
 #include "runtime/sampling.h"
 #include "runtime/system.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 64, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3 };
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 64, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, SCORE_COLUMNS = 16 };
 
 struct jit_session {
 	jit_model *model;
@@ -26,6 +27,7 @@ struct jit_session {
 	uint8_t *arena; size_t arena_bytes, kv_bytes;
 	struct plan **plan;                     /* [batch + 1][LOGIT_KINDS], built when first needed */
 	uint32_t batch, context;
+	float *score;                           /* logits of up to SCORE_COLUMNS columns, mapped when first needed */
 	int32_t *ids;                           /* context + 1: the last may be chosen but never computed */
 	size_t length, computed;
 	bool logits_valid;                      /* they belong to token computed - 1 */
@@ -158,6 +160,11 @@ jit_session *jit_session_open(jit_model *m, const jit_session_options *options, 
 	return NULL;
 }
 
+static size_t score_bytes(const jit_session *s)
+{
+	return SCORE_COLUMNS * numerics_pad(s->model->file.spec.vocab) * sizeof *s->score + SLACK;
+}
+
 void jit_session_close(jit_session *s)
 {
 	if (!s)
@@ -173,6 +180,7 @@ void jit_session_close(jit_session *s)
 	free(s->plan);
 	sampling_close(&s->sampling);
 	system_unmap(s->arena, s->arena_bytes);
+	system_unmap(s->score, score_bytes(s));
 	free(s->ids);
 	free(s->text);
 	free(s);
@@ -184,6 +192,7 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 {
 	struct plan **slot = &s->plan[(size_t)columns * LOGIT_KINDS + logits];
 	struct plan_options opt = { .target = s->model->target, .f32_activations = s->model->f32_activations };
+	struct plan_buffers buf = s->buf;
 
 	if (*slot)
 		return *slot;
@@ -192,7 +201,11 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 		error_set(err, ERROR_MEMORY, "no memory for a plan");
 		return NULL;
 	}
-	if (!plan_build(p, &s->model->file.spec, &s->model->weights, &s->buf, &s->kv, columns, logits, &opt, err) ||
+	if (logits == PLAN_ALL_LOGITS) {
+		buf.logits = s->score;
+		buf.logit_columns = SCORE_COLUMNS;
+	}
+	if (!plan_build(p, &s->model->file.spec, &s->model->weights, &buf, &s->kv, columns, logits, &opt, err) ||
 	    !s->device->prepare(s->device, p, err)) {
 		plan_free(p);
 		free(p);
@@ -201,23 +214,31 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 	return *slot = p;
 }
 
+/* One pass: the next n tokens, at most `batch`. */
+static bool compute_pass(jit_session *s, uint32_t n, enum plan_logits logits, struct error *err)
+{
+	const struct weights *w = &s->model->weights;
+	struct plan *p = find_plan(s, n, logits, err);
+
+	if (!p)
+		return false;
+	s->logits_valid = false;
+	memcpy(s->buf.ids, s->ids + s->computed, n * sizeof *s->ids);
+	rope_rows(s->buf.cos, s->buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor, s->computed, n);
+	plan_set_position(p, s->computed);
+	dev_run(s->device, p, s->pool);
+	s->computed += n;
+	return true;
+}
+
 /* Computes tokens computed .. length-1, in passes of at most `batch`; logits of the last. */
 static bool compute(jit_session *s, struct error *err)
 {
-	const struct weights *w = &s->model->weights;
-
 	while (s->computed < s->length) {
 		size_t left = s->length - s->computed;
 		uint32_t n = left < s->batch ? (uint32_t)left : s->batch;
-		struct plan *p = find_plan(s, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS, err);
-		if (!p)
+		if (!compute_pass(s, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS, err))
 			return false;
-		s->logits_valid = false;
-		memcpy(s->buf.ids, s->ids + s->computed, n * sizeof *s->ids);
-		rope_rows(s->buf.cos, s->buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor, s->computed, n);
-		plan_set_position(p, s->computed);
-		dev_run(s->device, p, s->pool);
-		s->computed += n;
 	}
 	s->logits_valid = s->computed > 0;
 	return true;
@@ -237,21 +258,27 @@ static int check_room(const jit_session *s, size_t more, jit_error *err)
 	return JIT_ERROR_CONTEXT;
 }
 
-int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err)
+/* Tokens to append: they must be in the vocabulary and find room. */
+static int check_tokens(const jit_session *s, const int32_t *ids, size_t n, jit_error *err)
 {
 	struct error e = { 0 };
-	size_t length = s->length, computed = s->computed;
-	double start = system_seconds();
 
 	for (size_t i = 0; i < n; i++)
 		if (ids[i] < 0 || (uint32_t)ids[i] >= s->model->file.spec.vocab) {
 			error_set(&e, ERROR_ARGUMENT, "token %zu is %d, which is not in 0..%u", i, ids[i], s->model->file.spec.vocab - 1);
 			return model_report(err, &e);
 		}
-	if (n == 0)
-		return JIT_OK;
-	int status = check_room(s, n, err);
-	if (status != JIT_OK)
+	return check_room(s, n, err);
+}
+
+int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err)
+{
+	struct error e = { 0 };
+	size_t length = s->length, computed = s->computed;
+	double start = system_seconds();
+	int status = n ? check_tokens(s, ids, n, err) : JIT_OK;
+
+	if (n == 0 || status != JIT_OK)
 		return status;
 	memcpy(s->ids + s->length, ids, n * sizeof *ids);
 	s->length += n;
@@ -316,6 +343,67 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 const float *jit_session_logits(jit_session *s, jit_error *err)
 {
 	return settle(s, err) == JIT_OK ? s->buf.logits : NULL;
+}
+
+/* ---- scoring */
+
+/* ln of the softmax of one entry. */
+static float log_probability(const float *logits, uint32_t n, int32_t id)
+{
+	float most = logits[0];
+	double sum = 0;
+
+	for (uint32_t i = 1; i < n; i++)
+		most = logits[i] > most ? logits[i] : most;
+	for (uint32_t i = 0; i < n; i++)
+		sum += exp((double)(logits[i] - most));
+	return (float)((double)(logits[id] - most) - log(sum));
+}
+
+/* The n tokens from `computed` on, whose ids stand in s->ids: logprob of all but the first, which the caller knows. Leaves the logits of the last. */
+static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error *err)
+{
+	uint32_t vocab = s->model->file.spec.vocab, most = s->batch < SCORE_COLUMNS ? s->batch : SCORE_COLUMNS;
+	uint64_t stride = numerics_pad(vocab);
+
+	for (size_t done = 0; done < n;) {
+		uint32_t columns = n - done < most ? (uint32_t)(n - done) : most;
+		const int32_t *next = s->ids + s->computed + 1;
+		if (!compute_pass(s, columns, PLAN_ALL_LOGITS, err))
+			return false;
+		for (uint32_t c = 0; c < columns && done + c + 1 < n; c++)
+			logprob[done + c + 1] = log_probability(s->score + c * stride, vocab, next[c]);
+		done += columns;
+		memcpy(s->buf.logits, s->score + (columns - 1) * stride, vocab * sizeof *s->score);
+	}
+	s->logits_valid = true;
+	return true;
+}
+
+int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err)
+{
+	struct error e = { 0 };
+	size_t length = s->length;
+	int status = n ? check_tokens(s, ids, n, err) : JIT_OK;
+
+	if (n == 0 || status != JIT_OK || (length && (status = settle(s, err)) != JIT_OK))
+		return status;
+	if (!s->score && !(s->score = system_map(score_bytes(s)))) {
+		error_set(&e, ERROR_MEMORY, "no memory for the logits of %d tokens", SCORE_COLUMNS);
+		return model_report(err, &e);
+	}
+	double start = system_seconds();
+	logprob[0] = length ? log_probability(s->buf.logits, s->model->file.spec.vocab, ids[0]) : 0;
+	memcpy(s->ids + length, ids, n * sizeof *ids);
+	s->length += n;
+	if (!score_tokens(s, n, logprob, &e)) {
+		s->length = s->computed = length;
+		s->logits_valid = false;
+		return model_report(err, &e);
+	}
+	s->prompt_tokens += n;
+	s->prompt_seconds += system_seconds() - start;
+	return JIT_OK;
 }
 
 /* ---- the rest */

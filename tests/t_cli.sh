@@ -77,6 +77,13 @@ if command -v as > /dev/null && command -v objdump > /dev/null; then
 	check "a disassembler knows every instruction" [ "$(objdump -d "$dir/o" | grep -c '(bad)')" = 0 ]
 fi
 
+run "$model" --perplexity "${srcdir:-.}/README.md" -c 64 --json
+check "--perplexity gives a number" grep -q '"perplexity":[0-9.]*,"tokens":[0-9]*,"windows":[1-9]' "$dir/out"
+run "$model" --perplexity "${srcdir:-.}/README.md" -c 64 -q
+check "--perplexity says it in a line" grep -q '^perplexity [0-9.]*$' "$dir/out"
+refused "a smaller --context" 1 "$model" --perplexity "${srcdir:-.}/configure.ac" -c 100000
+refused "at least 4 tokens" 2 "$model" --perplexity "${srcdir:-.}/README.md" -c 2
+
 refused "which model" 2
 refused "no prompt.gguf: " 1 "$dir/no prompt.gguf" --prompt x
 refused "did you mean --prompt" 2 "$model" --promt x

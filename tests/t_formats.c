@@ -1,0 +1,212 @@
+/* tests/t_formats.c - whole models in every weight format: perplexities as another engine measured them from the same files, scores against logits, and
+ * layers whose matrices differ in type. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include <math.h>
+
+#include "kernels-templates/templates.h"
+#include "runtime/perplexity.h"
+#include "tests/gguf_writer.h"
+#include "tests/shared.h"
+
+static const volatile sig_atomic_t never;
+
+static uint8_t *read_file(const char *path, size_t *n)
+{
+	FILE *f = fopen(path, "rb");
+	assert_non_null(f);
+	fseek(f, 0, SEEK_END);
+	*n = (size_t)ftell(f);
+	rewind(f);
+	uint8_t *p = malloc(*n + 1);
+	assert_non_null(p);
+	assert_int_equal(fread(p, 1, *n, f), *n);
+	fclose(f);
+	return p;
+}
+
+static jit_model *open_model(const char *path, bool f32)
+{
+	jit_error err = { 0 };
+	jit_model *m = jit_model_open(path, &(jit_model_options){ .cache_dir = "", .f32_activations = f32 }, &err);
+	if (!m)
+		fail_msg("%s", err.message);
+	return m;
+}
+
+static jit_session *open_session(jit_model *m, int context)
+{
+	jit_error err = { 0 };
+	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = context }, &err);
+	if (!s)
+		fail_msg("%s", err.message);
+	return s;
+}
+
+static double measure(const char *path, const char *text, size_t n, size_t window, bool f32)
+{
+	jit_error err = { 0 };
+	struct perplexity x;
+	jit_model *m = open_model(path, f32);
+	jit_session *s = open_session(m, (int)window);
+
+	if (perplexity_measure(m, s, text, n, window, &never, &x, &err) != JIT_OK)
+		fail_msg("%s: %s", path, err.message);
+	assert_int_equal(x.windows, x.tokens / window);
+	assert_int_equal(x.scored, x.windows * (window - window / 2 - 1));
+	jit_session_close(s);
+	jit_model_close(m);
+	return x.perplexity;
+}
+
+/* The figures are llama-perplexity's, -c 512, from the same files. */
+static void test_perplexity(void **state)
+{
+	static const struct { const char *name; double expected; } files[] = {
+		{ "q4_k_m", 29.940 }, { "q2_k", 33.449 }, { "q8_0", 29.488 }, { "q6_k", 29.490 }, { "q5_k_m", 29.507 }, { "q5_1", 29.479 }, { "q4_0", 29.769 },
+		{ "iq4_xs", 29.549 }, { "q3_k_m", 30.533 },
+	};
+	char path[1024], relative[128];
+	size_t n;
+	(void)state;
+
+	if (!shared_path(path, "models/tale-llama/heldout.txt"))
+		skip();
+	char *text = (char *)read_file(path, &n);
+	for (size_t i = 0; i < (test_quick() ? 2 : sizeof files / sizeof files[0]); i++) {
+		snprintf(relative, sizeof relative, "models/tale-llama/tale-llama-%s.gguf", files[i].name);
+		if (!shared_path(path, relative))
+			continue;
+		double got = measure(path, text, n, 512, false);
+		if (!(fabs(got - files[i].expected) < 0.005 * files[i].expected))
+			fail_msg("%s: perplexity %.4f, expected %.3f within 0.5 %%", files[i].name, got, files[i].expected);
+	}
+	free(text);
+}
+
+static const char tale[] = "Once upon a time there was a king who had three sons, and the youngest of them was called Simpleton, because he was so good. One day the king "
+	"said to his sons: Go out into the world, and he who brings me the most beautiful bird shall have my kingdom after my death. So they set out, and when they "
+	"came to a great forest the two elder brothers said to the youngest, You may go your own way, and we will go ours.";
+
+static void test_shipped_model(void **state)
+{
+	char path[1024];
+	(void)state;
+	double whole = measure(source_path(path, "models/tale-q8_0.gguf"), tale, sizeof tale - 1, 64, false);
+	double closer = measure(path, tale, sizeof tale - 1, 64, true);
+
+	assert_true(whole > 1 && whole < 40);
+	assert_true(fabs(whole - closer) < 0.02 * closer);
+	assert_true(whole != closer);
+}
+
+/* A score is the softmax of the logits a feed leaves, and what follows a score is what follows a feed. */
+static void test_scores(void **state)
+{
+	enum { N = 40 };
+	char path[1024];
+	jit_error err = { 0 };
+	jit_model *m = open_model(source_path(path, "models/tale-q8_0.gguf"), false);
+	jit_session *fed = open_session(m, 100), *scored = open_session(m, 100);
+	jit_model_info info;
+	float score[N];
+	int32_t *ids;
+	size_t n;
+	(void)state;
+
+	jit_model_get_info(m, &info);
+	assert_int_equal(jit_model_tokenize(m, tale, sizeof tale - 1, 1, 0, &ids, &n, &err), JIT_OK);
+	assert_true(n > N);
+	assert_int_equal(jit_session_score(scored, ids, 5, score, &err), JIT_OK);
+	assert_int_equal(jit_session_score(scored, ids + 5, 0, NULL, &err), JIT_OK);
+	assert_int_equal(jit_session_score(scored, ids + 5, N - 5, score + 5, &err), JIT_OK);
+	assert_true(score[0] == 0);
+	for (int i = 0; i + 1 < N; i++) {
+		assert_int_equal(jit_session_feed(fed, ids + i, 1, &err), JIT_OK);
+		const float *l = jit_session_logits(fed, &err);
+		double sum = 0;
+		for (int j = 0; j < info.vocab; j++)
+			sum += exp((double)l[j] - (double)l[ids[i + 1]]);
+		assert_true(fabs(-log(sum) - (double)score[i + 1]) < 1e-5);
+	}
+	assert_int_equal(jit_session_feed(fed, ids + N - 1, 1, &err), JIT_OK);
+	assert_memory_equal(jit_session_logits(scored, &err), jit_session_logits(fed, &err), (size_t)info.vocab * sizeof(float));
+	assert_int_equal(jit_session_score(scored, ids, 61, score, &err), JIT_ERROR_CONTEXT);
+	ids[0] = info.vocab;
+	assert_int_equal(jit_session_score(scored, ids, 1, score, &err), JIT_ERROR_ARGUMENT);
+	assert_int_equal(jit_session_length(scored), N);
+	free(ids);
+	jit_session_close(fed);
+	jit_session_close(scored);
+	jit_model_close(m);
+}
+
+/* A copy of a Q8_0 model, in which every second layer's `which` matrix is f32 instead: the same numbers. */
+static void write_mixed(const char *from, const char *to, const char *which)
+{
+	struct error err = { 0 };
+	struct gguf_writer w;
+	struct gguf g;
+	size_t n, out_n;
+	uint8_t *file = read_file(from, &n);
+
+	assert_true(gguf_parse(&g, file, n, from, false, &err));
+	gguf_writer_start(&w, 3, 32);
+	bytes_put(&w.kv, file + 24, (size_t)(g.kv[g.n_kv - 1].data + g.kv[g.n_kv - 1].bytes - file) - 24);
+	w.n_kv = g.n_kv;
+	for (uint64_t i = 0; i < g.n_tensors; i++) {
+		const struct gguf_tensor *t = &g.tensor[i];
+		char name[128];
+		snprintf(name, sizeof name, "%.*s", (int)t->name.n, t->name.p);
+		bool change = strstr(name, which) && (name[4] - '0') % 2 == 0;
+		uint64_t count = t->ne[0] * t->ne[1];
+		float *f = change ? malloc(count * sizeof *f) : NULL;
+		if (change)
+			weight_to_f32(t->type, f, file + t->offset, count);
+		gguf_write_tensor(&w, name, change ? DTYPE_F32 : t->type, t->n_dims, t->ne, change ? (void *)f : file + t->offset, change ? count * 4 : t->bytes);
+		free(f);
+	}
+	uint8_t *out = gguf_writer_finish(&w, &out_n);
+	FILE *o = fopen(to, "wb");
+	assert_non_null(o);
+	assert_int_equal(fwrite(out, 1, out_n, o), out_n);
+	fclose(o);
+	free(out);
+	gguf_writer_free(&w);
+	gguf_free(&g);
+	free(file);
+}
+
+/* With f32 activations the mixed models are the same model, to the bit. With int8 ones they are close. */
+static void test_mixed_layers(void **state)
+{
+	static const char *const which[] = { "ffn_up", "ffn_gate", "ffn_down", "attn_k", "attn_output" };
+	char dir[] = "/tmp/t_formats.XXXXXX", path[64], shipped[1024];
+	(void)state;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/mixed.gguf", dir);
+	source_path(shipped, "models/tale-q8_0.gguf");
+	double exact = measure(shipped, tale, sizeof tale - 1, 64, true), int8 = measure(shipped, tale, sizeof tale - 1, 64, false);
+	for (unsigned i = 0; i < sizeof which / sizeof which[0]; i++) {
+		write_mixed(shipped, path, which[i]);
+		assert_true(measure(path, tale, sizeof tale - 1, 64, true) == exact);
+		double mixed = measure(path, tale, sizeof tale - 1, 64, false);
+		assert_true(fabs(mixed - int8) < 0.02 * int8 && mixed != int8);
+	}
+	unlink(path);
+	rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_scores), cmocka_unit_test(test_mixed_layers), cmocka_unit_test(test_perplexity),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
