@@ -78,7 +78,9 @@ static void test_reference_device(void **state)
 	assert_memory_equal(got, want, sizeof want);
 	if (test_quick())
 		return;
-	run(&(struct how){ .device = "ref", .threads = 2, .chunk = 5 }, got);
+	run(&(struct how){ .device = "ref", .isa = "avx2", .threads = 2, .chunk = 5 }, got);
+	assert_memory_equal(got, want, sizeof want);
+	run(&(struct how){ .device = "ref", .isa = "avx512vnni", .threads = 2, .chunk = 5 }, got);      /* interpreted: no CPU lacks it */
 	assert_memory_equal(got, want, sizeof want);
 	run(&(struct how){ .threads = 1, .chunk = N_PROMPT, .f32_activations = 1, .kv_f32 = 1 }, want);
 	run(&(struct how){ .device = "ref", .threads = 2, .chunk = 9, .f32_activations = 1, .kv_f32 = 1 }, got);
