@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
 #define LANE static inline __attribute__((always_inline, unused))
 
 LANE float bits_f(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }

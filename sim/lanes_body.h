@@ -126,7 +126,8 @@ LANE wide mad_i64(int32_t a, int32_t b, int64_t c)
 	return (wide)overflow << 64 | (uint64_t)r;
 }
 
-/* Division in steps, by the manual's rules: div_scale moves operands away from where the refinement would over- or underflow. */
+/* Division in steps, by the manual's rules: div_scale moves operands away from where the refinement would over- or underflow. Where the denominator's
+ * inverse and the quotient are both denormal the manual scales the denominator up, which overflows; here it is scaled down, as div_fmas undoes. */
 LANE int exponent_f(float f) { return (int)(f_bits(f) >> 23 & 0xff); }
 LANE int exponent_d(double f) { return (int)(d_bits(f) >> 52 & 0x7ff); }
 LANE uint64_t div_scale_f(float s0, float den, float num)
@@ -138,7 +139,7 @@ LANE uint64_t div_scale_f(float s0, float den, float num)
 	if (num == 0 || den == 0) r = NAN;
 	else if (exponent_f(num) - exponent_f(den) >= 96) { vcc = true; if (is_den) r = ldexpf(s0, 64); }
 	else if (exponent_f(den) == 0) r = ldexpf(s0, 64);
-	else if (inverse_denorm && quotient_denorm) { vcc = true; if (is_den) r = ldexpf(s0, 64); }
+	else if (inverse_denorm && quotient_denorm) { vcc = true; if (is_den) r = ldexpf(s0, -64); }
 	else if (inverse_denorm) r = ldexpf(s0, -64);
 	else if (quotient_denorm) { vcc = true; if (is_num) r = ldexpf(s0, 64); }
 	else if (exponent_f(num) <= 23) r = ldexpf(s0, 64);
@@ -152,7 +153,7 @@ LANE wide div_scale_d(double s0, double den, double num)
 	if (num == 0 || den == 0) r = NAN;
 	else if (exponent_d(num) - exponent_d(den) >= 768) { vcc = true; if (is_den) r = ldexp(s0, 128); }
 	else if (exponent_d(den) == 0) r = ldexp(s0, 128);
-	else if (inverse_denorm && quotient_denorm) { vcc = true; if (is_den) r = ldexp(s0, 128); }
+	else if (inverse_denorm && quotient_denorm) { vcc = true; if (is_den) r = ldexp(s0, -128); }
 	else if (inverse_denorm) r = ldexp(s0, -128);
 	else if (quotient_denorm) { vcc = true; if (is_num) r = ldexp(s0, 128); }
 	else if (exponent_d(num) <= 53) r = ldexp(s0, 128);

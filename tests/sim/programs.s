@@ -172,10 +172,10 @@ BEGIN grid
 	v_cmp_eq_u32 vcc_lo, 0, v20
 	v_mov_b32 v3, 0
 	v_mov_b32 v4, 1
-	s_and_saveexec_b32 s11, vcc_lo
+	s_and_saveexec_b32 s22, vcc_lo
 	global_atomic_add v3, v4, s[4:5]
 	WAIT_STORE
-	s_mov_b32 exec_lo, s11
+	s_mov_b32 exec_lo, s22
 	WAIT_SCALAR
 1:	s_sleep 1
 .if GEN == 10
