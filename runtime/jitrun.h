@@ -114,13 +114,21 @@ typedef struct jit_sampling {
 	uint64_t seed;           /* the same seed and tokens give the same choice */
 } jit_sampling;
 
+enum { JIT_SPECULATE_OFF = -1, JIT_SPECULATE_AUTO = 0 };
+
 typedef struct jit_session_options {
 	int context;             /* positions; 0: what the model was trained for, at most 4096 */
 	int threads;             /* 0: one per core this process may use */
 	int kv_f32;              /* non-zero: KV cache in f32 instead of f16 */
 	int batch;               /* most prompt tokens computed in one pass; 0: 64 */
 	jit_sampling sampling;
+	int speculate;           /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: columns of a pass with guesses, see below */
 } jit_session_options;
+
+/* SPECULATION. Where the end of the text was seen before in it, jit_session_next computes the tokens that followed there along with the last one, in one
+ * pass of 4, 8 or 16 columns. As long as its choices equal these guesses, their logits are there already: a text that repeats itself or its
+ * prompt takes fewer passes. Neither tokens nor logits change, with sampling or without. AUTO makes such passes only when, from what was measured in this
+ * session, they gain time, and spends on trying no more than it saved before and one two-hundredth of the time. */
 
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err);
 void jit_session_close(jit_session *s);
@@ -162,6 +170,9 @@ typedef struct jit_session_stats {
 	double generate_seconds;                    /* spent generating code, all kernels of the model so far */
 	uint64_t code_bytes, kv_bytes;
 	int threads, context;
+	uint64_t decode_passes;                     /* through the model, to compute decode_tokens: fewer, where guesses came true */
+	uint64_t drafted, accepted;                 /* tokens guessed and computed; of them, those the choice equalled */
+	struct { int columns; uint64_t passes, drafted, accepted; } speculation[3];   /* the same by columns of the pass: 4, 8, 16 */
 } jit_session_stats;
 void jit_session_get_stats(const jit_session *s, jit_session_stats *out);
 

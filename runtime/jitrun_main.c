@@ -19,11 +19,11 @@
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 64, PERPLEXITY_WINDOW = 512 };
 
 static struct {
-	const char *prompt, *file, *prompt_ids, *perplexity, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm;
+	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm;
 	bool echo, print_ids, json, quiet, ignore_eos, no_cache, perf_map, help, version, print_man, print_completion;
 	long n, context, threads, top_k, seed, batch, repeat_window;
 	double temp, top_p, min_p, repeat_penalty;
-} opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .n = 256, .top_p = 1, .repeat_penalty = 1 };
+} opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .speculate = "auto", .n = 256, .top_p = 1, .repeat_penalty = 1 };
 
 static const struct option_row rows[] = {
 	{ "Prompt", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
@@ -53,6 +53,7 @@ static const struct option_row rows[] = {
 	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: 64 (0)", 0, 1024, &opt.batch },
+	{ "speculate", 0, OPTION_CHOICE, "off|auto|4|8|16", "where the text was seen before, compute guessed tokens along, in passes of 4, 8 or 16; auto: when and as many as measurements say it pays; never changes the text (auto)", 0, 0, &opt.speculate },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
 	{ "cache", 0, OPTION_FILE, "DIR", "keep generated code in DIR ($XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
@@ -189,9 +190,14 @@ static jit_model *open_model(const char *path, jit_error *err)
 	return jit_model_open(path, &o, err);
 }
 
+static int speculate_option(void)
+{
+	return strcmp(opt.speculate, "off") == 0 ? JIT_SPECULATE_OFF : strcmp(opt.speculate, "auto") == 0 ? JIT_SPECULATE_AUTO : atoi(opt.speculate);
+}
+
 static jit_session *open_session(jit_model *m, jit_error *err)
 {
-	jit_session_options o = { .context = (int)opt.context, .threads = (int)opt.threads, .kv_f32 = strcmp(opt.kv_type, "f32") == 0, .batch = (int)opt.batch,
+	jit_session_options o = { .context = (int)opt.context, .threads = (int)opt.threads, .kv_f32 = strcmp(opt.kv_type, "f32") == 0, .batch = (int)opt.batch, .speculate = speculate_option(),
 		.sampling = { .temperature = (float)opt.temp, .top_k = (int)opt.top_k, .top_p = (float)opt.top_p, .min_p = (float)opt.min_p,
 		              .repeat_penalty = (float)opt.repeat_penalty, .repeat_window = (int)opt.repeat_window, .seed = (uint64_t)opt.seed } };
 	return jit_session_open(m, &o, err);
@@ -290,7 +296,11 @@ static void print_summary(const struct run *r)
 	        (unsigned long long)s.kernels_generated, 1e3 * s.generate_seconds, (unsigned long long)s.kernels_from_cache, (double)s.code_bytes / 1024);
 	fprintf(stderr, "prompt  %8llu tokens in %.3f s, %.1f tokens/s\n", (unsigned long long)s.prompt_tokens, s.prompt_seconds, rate(s.prompt_tokens, s.prompt_seconds));
 	double tps = rate(s.decode_tokens, s.decode_seconds);
-	fprintf(stderr, "decode  %8llu tokens in %.3f s, %.2f tokens/s, %.2f GB/s of weights\n", (unsigned long long)s.decode_tokens, s.decode_seconds, tps, tps * (double)info.token_bytes / 1e9);
+	fprintf(stderr, "decode  %8llu tokens in %.3f s, %.2f tokens/s, %.2f GB/s of weights\n", (unsigned long long)s.decode_tokens, s.decode_seconds, tps,
+	        rate(s.decode_passes, s.decode_seconds) * (double)info.token_bytes / 1e9);
+	if (s.drafted)
+		fprintf(stderr, "guessed %8llu tokens, %llu came true (%.1f %%); %.2f tokens a pass\n", (unsigned long long)s.drafted, (unsigned long long)s.accepted,
+		        100 * (double)s.accepted / (double)s.drafted, (double)s.decode_tokens / (double)s.decode_passes);
 	fprintf(stderr, "first token after %.3f s; stopped: %s\n", r->first_token, why_stopped(r));
 }
 
@@ -305,13 +315,21 @@ static int print_json(const struct run *r)
 	jit_session_get_stats(r->session, &s);
 	for (size_t i = 0; i < r->n_prompt + r->n_generated; i++)
 		json_array_append_new(i < r->n_prompt ? prompt : ids, json_integer(all[i]));
-	json_t *o = json_pack("{s:s, s:o, s:o, s:s%, s:s, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i}}",
+	json_t *guesses = json_object();
+	for (size_t i = 0; i < sizeof s.speculation / sizeof *s.speculation; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "%d", s.speculation[i].columns);
+		json_object_set_new(guesses, name, json_pack("{s:I, s:I, s:I}", "passes", (json_int_t)s.speculation[i].passes,
+			"drafted", (json_int_t)s.speculation[i].drafted, "accepted", (json_int_t)s.speculation[i].accepted));
+	}
+	json_t *o = json_pack("{s:s, s:o, s:o, s:s%, s:s, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:o}}",
 		"model", info.description, "prompt_ids", prompt, "ids", ids, "text", r->text ? r->text : "", r->n_text, "stopped", why_stopped(r),
 		"timings", "load_seconds", info.load_seconds, "first_token_seconds", r->first_token, "prompt_seconds", s.prompt_seconds, "decode_seconds", s.decode_seconds,
 		"generate_seconds", s.generate_seconds, "prompt_tokens_per_second", rate(s.prompt_tokens, s.prompt_seconds), "decode_tokens_per_second", rate(s.decode_tokens, s.decode_seconds),
 		"counters", "kernels", (json_int_t)s.kernels, "kernels_generated", (json_int_t)s.kernels_generated, "kernels_from_cache", (json_int_t)s.kernels_from_cache,
 		"code_bytes", (json_int_t)s.code_bytes, "weight_bytes", (json_int_t)info.weight_bytes, "token_bytes", (json_int_t)info.token_bytes, "kv_bytes", (json_int_t)s.kv_bytes,
-		"threads", s.threads, "context", s.context);
+		"threads", s.threads, "context", s.context, "prompt_tokens", (json_int_t)s.prompt_tokens, "decode_tokens", (json_int_t)s.decode_tokens,
+		"decode_passes", (json_int_t)s.decode_passes, "drafted", (json_int_t)s.drafted, "accepted", (json_int_t)s.accepted, "speculation", guesses);
 	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
 	json_decref(o);
 	if (!text) {

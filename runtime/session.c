@@ -1,7 +1,10 @@
 /* runtime/session.c - jit_session: one conversation. Owns the KV cache, the activation buffers, the plans and the position.
  *
  * Tokens 0 .. computed-1 are in the KV cache; `length` may be ahead of it by tokens chosen or fed but not yet computed. Nothing is allocated per
- * token: plans are built once for each number of columns, all buffers at open.
+ * token: plans are built once for each number of columns, all buffers at open or when first needed.
+ *
+ * A decoding pass may go on over guessed tokens (speculate.h). The cache then holds positions beyond `computed`; they count for nothing until a chosen token
+ * equals the guess, and are overwritten otherwise.
  */
 #include <limits.h>
 #include <math.h>
@@ -14,9 +17,10 @@
 #include "runtime/model.h"
 #include "runtime/rope.h"
 #include "runtime/sampling.h"
+#include "runtime/speculate.h"
 #include "runtime/system.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 64, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, SCORE_COLUMNS = 16 };
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 64, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = 16 };
 
 struct jit_session {
 	jit_model *model;
@@ -25,16 +29,19 @@ struct jit_session {
 	struct plan_buffers buf;
 	struct plan_cache kv;
 	uint8_t *arena; size_t arena_bytes, kv_bytes;
-	struct plan **plan;                     /* [batch + 1][LOGIT_KINDS], built when first needed */
+	struct plan **plan;                     /* [columns + 1][LOGIT_KINDS], built when first needed */
 	uint32_t batch, context;
-	float *score;                           /* logits of up to SCORE_COLUMNS columns, mapped when first needed */
+	uint32_t columns;                       /* of the widest pass: a batch, or guesses */
+	float *all_logits;                         /* logits of up to ALL_LOGITS columns, mapped when first needed */
 	int32_t *ids;                           /* context + 1: the last may be chosen but never computed */
 	size_t length, computed;
 	bool logits_valid;                      /* they belong to token computed - 1 */
+	const float *logits;                    /* where they are */
+	struct speculate speculate;
 	struct sampling sampling;
 	struct utf8_stream stream;
 	char *text; size_t text_capacity;
-	uint64_t prompt_tokens, decode_tokens;
+	uint64_t prompt_tokens, decode_tokens, decode_passes;
 	double prompt_seconds, decode_seconds;
 };
 
@@ -93,7 +100,8 @@ static bool open_memory(jit_session *s, bool kv_f32, struct error *err)
 	const struct model_spec *spec = &s->model->file.spec;
 	struct carve c = { 0 };
 
-	carve_buffers(&c, &s->buf, spec, s->batch);
+	s->columns = s->speculate.mode != SPECULATE_OFF && s->batch < SPECULATE_MOST ? SPECULATE_MOST : s->batch;
+	carve_buffers(&c, &s->buf, spec, s->columns);
 	uint64_t buffers = round_up(c.at, 4096), available = system_available_memory();
 	s->kv_bytes = kv_layout(&s->kv, spec, s->context, kv_f32);
 	s->arena_bytes = buffers + s->kv_bytes;
@@ -105,10 +113,10 @@ static bool open_memory(jit_session *s, bool kv_f32, struct error *err)
 		return error_set(err, ERROR_MEMORY, "the system refused %llu bytes for a context of %u tokens", (unsigned long long)s->arena_bytes, s->context);
 	s->kv.base = s->arena + buffers;
 	c = (struct carve){ .base = s->arena };
-	carve_buffers(&c, &s->buf, spec, s->batch);
+	carve_buffers(&c, &s->buf, spec, s->columns);
 	s->ids = malloc(((size_t)s->context + 1) * sizeof *s->ids);
-	s->plan = calloc(((size_t)s->batch + 1) * LOGIT_KINDS, sizeof *s->plan);
-	if (!s->ids || !s->plan || !sampling_open(&s->sampling, (int32_t)spec->vocab))
+	s->plan = calloc(((size_t)s->columns + 1) * LOGIT_KINDS, sizeof *s->plan);
+	if (!s->ids || !s->plan || !sampling_open(&s->sampling, (int32_t)spec->vocab) || !speculate_open(&s->speculate, s->ids, s->context))
 		return error_set(err, ERROR_MEMORY, "no memory for a session of %u tokens", s->context);
 	return true;
 }
@@ -121,6 +129,8 @@ static bool check_options(const jit_session_options *o, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "threads: %d is less than 0", o->threads);
 	if (o->batch < 0 || o->batch > MAX_BATCH)
 		return error_set(err, ERROR_ARGUMENT, "batch: %d is not in 1..%d", o->batch, MAX_BATCH);
+	if (o->speculate != JIT_SPECULATE_OFF && o->speculate != JIT_SPECULATE_AUTO && !speculate_width(o->speculate))
+		return error_set(err, ERROR_ARGUMENT, "speculate: %d is not -1, 0, 4, 8 or 16", o->speculate);
 	return true;
 }
 
@@ -135,6 +145,8 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 	s->batch = o->batch ? (uint32_t)o->batch : DEFAULT_BATCH;
 	if (s->batch > s->context)
 		s->batch = s->context;
+	s->speculate.fixed = speculate_width(o->speculate);
+	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : s->speculate.fixed ? SPECULATE_FIXED : SPECULATE_AUTO;
 	if (!open_memory(s, o->kv_f32 != 0, err))
 		return false;
 	s->sampling.params = o->sampling;
@@ -160,9 +172,9 @@ jit_session *jit_session_open(jit_model *m, const jit_session_options *options, 
 	return NULL;
 }
 
-static size_t score_bytes(const jit_session *s)
+static size_t all_logits_bytes(const jit_session *s)
 {
-	return SCORE_COLUMNS * numerics_pad(s->model->file.spec.vocab) * sizeof *s->score + SLACK;
+	return ALL_LOGITS * numerics_pad(s->model->file.spec.vocab) * sizeof *s->all_logits + SLACK;
 }
 
 void jit_session_close(jit_session *s)
@@ -172,15 +184,16 @@ void jit_session_close(jit_session *s)
 	if (s->device)
 		s->device->close(s->device);
 	pool_close(s->pool);
-	for (size_t i = 0; s->plan && i < ((size_t)s->batch + 1) * LOGIT_KINDS; i++)
+	for (size_t i = 0; s->plan && i < ((size_t)s->columns + 1) * LOGIT_KINDS; i++)
 		if (s->plan[i]) {
 			plan_free(s->plan[i]);
 			free(s->plan[i]);
 		}
 	free(s->plan);
 	sampling_close(&s->sampling);
+	speculate_close(&s->speculate);
 	system_unmap(s->arena, s->arena_bytes);
-	system_unmap(s->score, score_bytes(s));
+	system_unmap(s->all_logits, all_logits_bytes(s));
 	free(s->ids);
 	free(s->text);
 	free(s);
@@ -202,8 +215,8 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 		return NULL;
 	}
 	if (logits == PLAN_ALL_LOGITS) {
-		buf.logits = s->score;
-		buf.logit_columns = SCORE_COLUMNS;
+		buf.logits = s->all_logits;
+		buf.logit_columns = ALL_LOGITS;
 	}
 	if (!plan_build(p, &s->model->file.spec, &s->model->weights, &buf, &s->kv, columns, logits, &opt, err) ||
 	    !s->device->prepare(s->device, p, err)) {
@@ -214,33 +227,61 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 	return *slot = p;
 }
 
-/* One pass: the next n tokens, at most `batch`. */
-static bool compute_pass(jit_session *s, uint32_t n, enum plan_logits logits, struct error *err)
+/* One pass over n tokens, at most `columns`, from position `computed` on; the caller says what of it counts. Returns the seconds it took, without
+ * making its plan; less than 0: err. */
+static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits, struct error *err)
 {
 	const struct weights *w = &s->model->weights;
-	struct plan *p = find_plan(s, n, logits, err);
 
+	if (logits == PLAN_ALL_LOGITS && !s->all_logits && !(s->all_logits = system_map(all_logits_bytes(s)))) {
+		error_set(err, ERROR_MEMORY, "no memory for the logits of %d tokens", ALL_LOGITS);
+		return -1;
+	}
+	struct plan *p = find_plan(s, n, logits, err);
 	if (!p)
-		return false;
+		return -1;
 	s->logits_valid = false;
-	memcpy(s->buf.ids, s->ids + s->computed, n * sizeof *s->ids);
+	double start = system_seconds();
+	memcpy(s->buf.ids, ids, n * sizeof *ids);
 	rope_rows(s->buf.cos, s->buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor, s->computed, n);
 	plan_set_position(p, s->computed);
 	dev_run(s->device, p, s->pool);
-	s->computed += n;
-	return true;
+	s->logits = logits == PLAN_ALL_LOGITS ? s->all_logits : s->buf.logits;
+	return system_seconds() - start;
 }
 
 /* Computes tokens computed .. length-1, in passes of at most `batch`; logits of the last. */
 static bool compute(jit_session *s, struct error *err)
 {
+	speculate_drop(&s->speculate);
 	while (s->computed < s->length) {
 		size_t left = s->length - s->computed;
 		uint32_t n = left < s->batch ? (uint32_t)left : s->batch;
-		if (!compute_pass(s, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS, err))
+		double seconds = compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS, err);
+		if (seconds < 0)
 			return false;
+		speculate_prompt_took(&s->speculate, n, seconds);
+		s->computed += n;
 	}
 	s->logits_valid = s->computed > 0;
+	return true;
+}
+
+/* Makes the logits of the one token that is chosen and not computed: they are there since a guess came true, or a pass is due. */
+static bool compute_chosen(jit_session *s, struct error *err)
+{
+	if (speculate_hit(&s->speculate, s->computed, s->ids[s->computed])) {
+		s->logits += numerics_pad(s->model->file.spec.vocab);
+	} else {
+		const struct speculate_window *w = speculate_next(&s->speculate, (uint32_t)s->length, (uint32_t)(s->context - s->computed));
+		double seconds = compute_pass(s, w->ids, w->columns, w->columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, err);
+		if (seconds < 0)
+			return false;
+		speculate_took(&s->speculate, seconds);
+		s->decode_passes++;
+	}
+	s->computed++;
+	s->logits_valid = true;
 	return true;
 }
 
@@ -315,8 +356,10 @@ static int settle(jit_session *s, jit_error *err)
 	if (s->length > s->context)
 		return check_room(s, 0, err);
 	if (s->computed < s->length) {
-		if (!compute(s, &e))
+		bool guess = s->speculate.mode != SPECULATE_OFF && s->length - s->computed == 1;
+		if (!(guess ? compute_chosen : compute)(s, &e))
 			return model_report(err, &e);
+		s->decode_passes += !guess;
 		s->decode_tokens += s->computed - before;
 		s->decode_seconds += system_seconds() - start;
 	}
@@ -334,7 +377,7 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 	if (status != JIT_OK)
 		return status;
 	double start = system_seconds();
-	*id = sampling_choose(&s->sampling, s->buf.logits, s->ids, s->length);
+	*id = sampling_choose(&s->sampling, s->logits, s->ids, s->length);
 	s->ids[s->length++] = *id;
 	s->decode_seconds += system_seconds() - start;
 	return JIT_OK;
@@ -342,7 +385,7 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 
 const float *jit_session_logits(jit_session *s, jit_error *err)
 {
-	return settle(s, err) == JIT_OK ? s->buf.logits : NULL;
+	return settle(s, err) == JIT_OK ? s->logits : NULL;
 }
 
 /* ---- scoring */
@@ -363,18 +406,20 @@ static float log_probability(const float *logits, uint32_t n, int32_t id)
 /* The n tokens from `computed` on, whose ids stand in s->ids: logprob of all but the first, which the caller knows. Leaves the logits of the last. */
 static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error *err)
 {
-	uint32_t vocab = s->model->file.spec.vocab, most = s->batch < SCORE_COLUMNS ? s->batch : SCORE_COLUMNS;
+	uint32_t vocab = s->model->file.spec.vocab, most = s->batch < ALL_LOGITS ? s->batch : ALL_LOGITS;
 	uint64_t stride = numerics_pad(vocab);
 
+	speculate_drop(&s->speculate);
 	for (size_t done = 0; done < n;) {
 		uint32_t columns = n - done < most ? (uint32_t)(n - done) : most;
 		const int32_t *next = s->ids + s->computed + 1;
-		if (!compute_pass(s, columns, PLAN_ALL_LOGITS, err))
+		if (compute_pass(s, s->ids + s->computed, columns, PLAN_ALL_LOGITS, err) < 0)
 			return false;
 		for (uint32_t c = 0; c < columns && done + c + 1 < n; c++)
-			logprob[done + c + 1] = log_probability(s->score + c * stride, vocab, next[c]);
+			logprob[done + c + 1] = log_probability(s->all_logits + c * stride, vocab, next[c]);
 		done += columns;
-		memcpy(s->buf.logits, s->score + (columns - 1) * stride, vocab * sizeof *s->score);
+		s->computed += columns;
+		s->logits = s->all_logits + (columns - 1) * stride;
 	}
 	s->logits_valid = true;
 	return true;
@@ -388,12 +433,8 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 
 	if (n == 0 || status != JIT_OK || (length && (status = settle(s, err)) != JIT_OK))
 		return status;
-	if (!s->score && !(s->score = system_map(score_bytes(s)))) {
-		error_set(&e, ERROR_MEMORY, "no memory for the logits of %d tokens", SCORE_COLUMNS);
-		return model_report(err, &e);
-	}
 	double start = system_seconds();
-	logprob[0] = length ? log_probability(s->buf.logits, s->model->file.spec.vocab, ids[0]) : 0;
+	logprob[0] = length ? log_probability(s->logits, s->model->file.spec.vocab, ids[0]) : 0;
 	memcpy(s->ids + length, ids, n * sizeof *ids);
 	s->length += n;
 	if (!score_tokens(s, n, logprob, &e)) {
@@ -442,6 +483,8 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 		s->computed = n;
 		s->logits_valid = false;
 	}
+	if (n < s->length)
+		speculate_rewind(&s->speculate, (uint32_t)n);
 	s->length = n;
 	return JIT_OK;
 }
@@ -456,5 +499,11 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 	*out = (jit_session_stats){ .prompt_tokens = s->prompt_tokens, .decode_tokens = s->decode_tokens, .prompt_seconds = s->prompt_seconds,
 		.decode_seconds = s->decode_seconds, .kernels = c.generated + c.from_disk, .kernels_generated = c.generated, .kernels_from_cache = c.from_disk,
 		.generate_seconds = 1e-9 * (double)c.generated_ns, .code_bytes = c.code_bytes, .kv_bytes = s->kv_bytes,
-		.threads = pool_threads(s->pool), .context = (int)s->context };
+		.threads = pool_threads(s->pool), .context = (int)s->context, .decode_passes = s->decode_passes };
+	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++) {
+		out->speculation[w - 1].columns = (int)speculate_columns[w];
+		out->speculation[w - 1].passes = s->speculate.passes[w];
+		out->drafted += out->speculation[w - 1].drafted = s->speculate.drafted[w];
+		out->accepted += out->speculation[w - 1].accepted = s->speculate.accepted[w];
+	}
 }

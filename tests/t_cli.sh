@@ -59,6 +59,21 @@ check "--json: one line" [ "$(wc -l < "$dir/out")" = 1 ]
 check "--json: an object with ids, text, timings, counters" grep -qE '^\{.*"ids":\[.*"text":".*"timings":\{.*"counters":\{.*\}\}$' "$dir/out"
 check "--json: the same ids" [ "$(sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/; s/,/ /g' "$dir/out" | sed 's/.*"ids"//')" = "$(cat "$dir/ids")" ]
 
+# Guessing ahead never changes the text, and is counted
+repeated="The cat sat on the mat. The dog sat on the mat. The cat sat on the mat. The dog sat on the mat. The cat sat on the"
+for t in 0 0.8; do
+	run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 --speculate off
+	check "--speculate off says nothing of guesses" [ "$(grep -c guessed "$dir/err")" = 0 ]
+	cp "$dir/out" "$dir/plain"
+	for k in auto 4 8 16; do
+		run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 --speculate "$k"
+		check "--speculate $k --temp $t: the same ids" cmp -s "$dir/out" "$dir/plain"
+	done
+	check "summary has the guesses" grep -qE '^guessed +[0-9]+ tokens, [0-9]+ came true' "$dir/err"
+done
+run "$model" --prompt "$repeated" -n 120 --ignore-eos --json -q --speculate 4
+check "--json counts the guesses" grep -qE '"drafted":[1-9][0-9]*,"accepted":[0-9]+,"speculation":\{"4":\{"passes":[1-9][0-9]*,"drafted":[1-9].*"16":\{"passes":0,"drafted":0,"accepted":0\}\}' "$dir/out"
+
 run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 3
 cp "$dir/out" "$dir/a"
 run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 3 -t 1
@@ -90,6 +105,7 @@ refused "did you mean --prompt" 2 "$model" --promt x
 refused "needs a value" 2 "$model" --prompt
 refused "not a whole number" 2 "$model" --prompt x -n many
 refused "is not one of" 2 "$model" --prompt x --device gpu
+refused "is not one of off|auto|4|8|16" 2 "$model" --prompt x --speculate 5
 refused "give one of" 2 "$model" --prompt x --prompt-ids 1
 refused "not a token id" 2 "$model" --prompt-ids 1,two
 refused "which is not in 0..4095" 1 "$model" --prompt-ids 5000

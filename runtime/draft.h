@@ -1,0 +1,47 @@
+/* runtime/draft.h - guessing the next tokens of a text from the text itself.
+ *
+ * Owns: an index of a token sequence by its runs of 2, 3 and 4 tokens. The guess is what followed the earlier place that agrees with the end of the
+ * text the longest. Knows no model and nothing of how often a guess is right. The index grows token by token and shrinks the same way; each step costs a
+ * few memory accesses, and nothing is allocated after draft_open().
+ */
+#ifndef RUNTIME_DRAFT_H
+#define RUNTIME_DRAFT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	DRAFT_SHORTEST = 2, DRAFT_LONGEST = 4,          /* tokens in the indexed runs */
+	DRAFT_RUNS = DRAFT_LONGEST - DRAFT_SHORTEST + 1,
+	DRAFT_REACH = 32,                               /* agreement is measured up to here */
+	DRAFT_PLACES = 16                               /* earlier places looked at, the latest first */
+};
+
+struct draft {
+	const int32_t *ids;             /* the caller's; ids[0 .. indexed-1] stay as they are while indexed */
+	uint32_t indexed, capacity, mask;
+	uint32_t *latest[DRAFT_RUNS];   /* open-addressed: end of a run's latest occurrence + 1, 0: free */
+	uint32_t *earlier[DRAFT_RUNS];  /* [capacity]: end of the same run's occurrence before this one + 1, 0: none */
+};
+
+struct draft_match {
+	uint32_t length;                /* tokens that agree, DRAFT_SHORTEST..DRAFT_REACH; 0: no earlier place */
+	uint32_t next;                  /* index of the token that followed there */
+};
+
+/* False: no memory. capacity: the most tokens the text will have. */
+bool draft_open(struct draft *d, const int32_t *ids, uint32_t capacity);
+void draft_close(struct draft *d);
+
+/* Indexes ids[indexed .. n-1]. */
+void draft_extend(struct draft *d, uint32_t n);
+/* Forgets what is indexed from n on; to be called before those ids change. */
+void draft_rewind(struct draft *d, uint32_t n);
+
+/* The place to copy from, for the text as indexed. */
+struct draft_match draft_find(const struct draft *d);
+/* The n tokens that follow if the text goes on as it did there; the copy may run into itself, which continues a loop. */
+void draft_copy(const struct draft *d, struct draft_match m, int32_t *out, uint32_t n);
+
+#endif
