@@ -466,6 +466,16 @@ static const char *rdna_check_vector(struct rdna_match *m)
 
 /* --- whole instructions */
 
+/* May the instruction write this register? Scalar loads and lane reads do not reach all that scalar arithmetic does. */
+static bool rdna_writes_special(const struct rdna_match *m, unsigned reg)
+{
+	if (reg == RDNA_M0)
+		return m->row->enc != RDNA_E_SMEM && !rdna_is_vector(m->row->enc);
+	if (reg == RDNA_EXEC_LO || reg == RDNA_EXEC_HI)
+		return m->row->enc != RDNA_E_SMEM;
+	return reg != RDNA_SCC;
+}
+
 static const char *rdna_check_operands(struct rdna_match *m)
 {
 	const struct rdna_ins *ins = m->ins;
@@ -480,8 +490,7 @@ static const char *rdna_check_operands(struct rdna_match *m)
 		}
 		if (ins->d[i].kind != RDNA_REG)
 			return ins->d[i].kind ? "a destination must be a register" : "an operand is missing";
-		if (ins->d[i].reg == RDNA_SCC || (m->row->enc == RDNA_E_SMEM && ins->d[i].reg != RDNA_NULL &&
-		    (ins->d[i].reg == RDNA_M0 || ins->d[i].reg == RDNA_EXEC_LO || ins->d[i].reg == RDNA_EXEC_HI)))
+		if (!rdna_writes_special(m, ins->d[i].reg))
 			return "the destination cannot be this special register";
 		if ((why = rdna_take_register(m, m->dst[i], &ins->d[i], &m->d[i])))
 			return why;
