@@ -47,7 +47,7 @@ static uint32_t modify(const struct sim_src *s, uint32_t v)
 }
 
 /* The operand's words, 32 lanes each. tmp has room for two words and is used unless the register can be read in place. */
-const uint32_t *sim_fetch(struct sim_wave *w, const struct sim_inst *in, const struct sim_src *s, uint32_t *tmp)
+const uint32_t *sim_fetch(struct sim_wave *w, const struct sim_src *s, uint32_t *tmp)
 {
 	const uint32_t *p = tmp;
 	bool packed = s->type == 'P' || s->type == 'Q', plain = !s->mods && !s->sdwa && s->type != 'X';
@@ -277,7 +277,7 @@ static bool compute(struct sim_wave *w, const struct sim_inst *in, uint32_t *d, 
 {
 	uint32_t tmp[3][2 * LANES] __attribute__((aligned(32)));
 	const uint32_t *src[3];
-	for (unsigned k = 0; k < 3; k++) src[k] = sim_fetch(w, in, &in->src[k], tmp[k]);
+	for (unsigned k = 0; k < 3; k++) src[k] = sim_fetch(w, &in->src[k], tmp[k]);
 	if (in->dpp == DPP_8 || in->dpp == DPP_16) {
 		src[0] = fetch_dpp(w, in, tmp[0], mask);
 		if (!src[0]) return false;
@@ -302,7 +302,7 @@ static inline const uint32_t *plain(struct sim_wave *w, const struct sim_src *s,
 	if (s->kind == SRC_VGPR) return sim_vgpr(w, s->reg);
 	if (s->kind == SRC_SGPR && s->type != 'M' && s->words == 1) { splat(tmp, w->s[s->reg]); return tmp; }
 	if (s->kind == SRC_CONST && s->words == 1) { splat(tmp, s->lo); return tmp; }
-	return s->kind == SRC_NONE ? tmp : sim_fetch(w, NULL, s, tmp);
+	return s->kind == SRC_NONE ? tmp : sim_fetch(w, s, tmp);
 }
 
 void exec_valu_plain(struct sim_wave *w, const struct sim_inst *in)

@@ -75,7 +75,7 @@ static bool load_segments(struct sim_object *o, const struct file *f, struct err
 		const uint8_t *h = f->p + f->phoff + i * 56;
 		uint64_t off = get(h + 8, 8), va = get(h + 16, 8), fs = get(h + 32, 8), ms = get(h + 40, 8);
 		if (get(h, 4) != 1) continue;
-		if (off > f->n || fs > f->n - off || fs > ms || va > 1u << 30 || ms > 1u << 30)
+		if (off > f->n || fs > f->n - off || fs > ms || va > 1u << 26 || ms > 1u << 26)
 			return error_set(err, ERROR_FORMAT, "segment %u of the code object (offset %llu, %llu bytes in the file) lies beyond its end", i, (unsigned long long)off, (unsigned long long)fs);
 		if (va + ms > end) end = va + ms;
 	}
@@ -88,7 +88,7 @@ static bool load_segments(struct sim_object *o, const struct file *f, struct err
 		const uint8_t *h = f->p + f->phoff + i * 56;
 		if (get(h, 4) != 1) continue;
 		memcpy(o->image + get(h + 16, 8), f->p + get(h + 8, 8), get(h + 32, 8));
-		if (get(h + 4, 4) & 1) { o->text = get(h + 16, 8); o->text_size = get(h + 40, 8); }
+		if (get(h + 4, 4) & 1) { o->text = get(h + 16, 8); o->text_size = get(h + 32, 8) & ~3ull; }
 	}
 	if (!o->text_size || (o->text & 3)) return error_set(err, ERROR_FORMAT, "the code object has no executable segment aligned to 4 bytes");
 	return true;

@@ -269,7 +269,7 @@ uint64_t sim_atomic(const struct sim_inst *in, uint64_t old, uint64_t data, uint
 #include "sim/salu.def"
 #define SPEC(fmt, name, g10, g11, g12, D, A, B, C, class, fn) void fn(struct sim_wave *w, const struct sim_inst *in);
 #include "sim/special.def"
-const uint32_t *sim_fetch(struct sim_wave *w, const struct sim_inst *in, const struct sim_src *s, uint32_t *tmp);
+const uint32_t *sim_fetch(struct sim_wave *w, const struct sim_src *s, uint32_t *tmp);
 uint32_t sim_scalar(const struct sim_wave *w, const struct sim_src *s);
 uint64_t sim_scalar64(const struct sim_wave *w, const struct sim_src *s);
 static inline uint32_t *sim_vgpr(struct sim_wave *w, unsigned reg) { return w->v + (size_t)(reg - REG_VGPR) * LANES; }
