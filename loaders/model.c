@@ -138,7 +138,8 @@ static bool open_files(struct model_file *f, struct model_paths *paths, struct e
 	if (!open_beside(&f->config, paths->dir, "config.json", true, err))
 		return false;
 	if (!(f->flags & MODEL_NO_TOKENIZER) && (!open_beside(&f->tokenizer_json, paths->dir, "tokenizer.json", false, err) ||
-	                                         !open_beside(&f->tokenizer_config, paths->dir, "tokenizer_config.json", false, err)))
+	                                         !open_beside(&f->tokenizer_config, paths->dir, "tokenizer_config.json", false, err) ||
+	                                         !open_beside(&f->generation_config, paths->dir, "generation_config.json", false, err)))
 		return false;
 	return paths->sharded ? open_sharded(f, paths, err) : open_parts(f, paths, err) && build_catalog(f, err);
 }
@@ -188,7 +189,7 @@ static bool open_tokenizer(struct model *m, struct error *err)
 		return true;
 	m->tokenizer = tokenizer_from_json((const char *)f->tokenizer_json.base, f->tokenizer_json.size, (const char *)f->tokenizer_config.base,
 	                                   f->tokenizer_config.size, f->tokenizer_json.label, m->spec.vocab, err);
-	return m->tokenizer != NULL;
+	return m->tokenizer != NULL && model_read_end_tokens(m, err);
 }
 
 static bool begin(struct model *m, unsigned flags, struct error *err)
@@ -259,6 +260,7 @@ void model_close(struct model *m)
 		mapped_close(&f->config);
 		mapped_close(&f->tokenizer_json);
 		mapped_close(&f->tokenizer_config);
+		mapped_close(&f->generation_config);
 		names_free(&f->names);
 		free(f->part);
 		free(f->entry);

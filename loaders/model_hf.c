@@ -5,6 +5,7 @@
  * Never: accepts a number of the wrong kind or out of range, or a setting that changes the computation unknown to us.
  */
 #include "loaders/model_load.h"
+#include "loaders/tokenizer.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -344,18 +345,65 @@ static bool read_fields(struct reader *r)
 	return read_arch(r) && read_sizes(r) && read_needs(r) && read_window(r) && read_rope(r);
 }
 
+static json_t *load_object(const struct mapped *file, struct error *err)
+{
+	json_error_t why;
+	char text[100];
+
+	if (file->size > MAX_CONFIG) {
+		error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %d", file->label, file->size, MAX_CONFIG);
+		return NULL;
+	}
+	json_t *root = json_loadb((const char *)file->base, file->size, JSON_REJECT_DUPLICATES, &why);
+	if (!root)
+		error_set(err, ERROR_FORMAT, "%s: is not valid JSON in line %d: %s", file->label, why.line, error_quote(text, sizeof text, why.text, strlen(why.text)));
+	return root;
+}
+
+/* eos_token_id: absent, null, one id, or a list of ids. */
+static bool read_end_tokens(struct reader *r)
+{
+	const json_t *v = get(r->root, "eos_token_id");
+	size_t n = !v ? 0 : json_is_array(v) ? json_array_size(v) : 1;
+
+	for (size_t i = 0; i < n; i++) {
+		const json_t *id = json_is_array(v) ? json_array_get(v, i) : v;
+		if (!json_is_integer(id))
+			return wrong_kind(r, "eos_token_id", id, "a token id or a list of them");
+		json_int_t value = json_integer_value(id);
+		if (value < 0 || (uint64_t)value >= tokenizer_size(r->m->tokenizer))
+			return error_set(r->err, ERROR_FORMAT, "%s: eos_token_id is %" JSON_INTEGER_FORMAT ", expected one of the tokenizer's %zu tokens", r->label, value,
+			                 tokenizer_size(r->m->tokenizer));
+		if (!tokenizer_add_eog(r->m->tokenizer, (int32_t)value, r->err))
+			return false;
+	}
+	return true;
+}
+
+bool model_read_end_tokens(struct model *m, struct error *err)
+{
+	const struct mapped *files[] = { &m->file->config, &m->file->generation_config };
+
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		if (!files[i]->base)
+			continue;
+		struct reader r = { .m = m, .label = files[i]->label, .root = load_object(files[i], err), .err = err };
+		bool ok = r.root && (!json_is_object(r.root) ? wrong_kind(&r, "its content", r.root, "an object") : read_end_tokens(&r));
+		json_decref(r.root);
+		if (!ok)
+			return false;
+	}
+	return true;
+}
+
 bool model_read_config(struct model *m, struct error *err)
 {
 	const struct mapped *config = &m->file->config;
 	struct reader r = { .m = m, .label = config->label, .err = err };
-	json_error_t why;
-	char text[100];
 
-	if (config->size > MAX_CONFIG)
-		return error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %d for a config.json", config->label, config->size, MAX_CONFIG);
-	r.root = json_loadb((const char *)config->base, config->size, JSON_REJECT_DUPLICATES, &why);
+	r.root = load_object(config, err);
 	if (!r.root)
-		return error_set(err, ERROR_FORMAT, "%s: is not valid JSON in line %d: %s", config->label, why.line, error_quote(text, sizeof text, why.text, strlen(why.text)));
+		return false;
 	bool ok = read_fields(&r);
 	json_decref(r.root);
 	return ok;

@@ -49,7 +49,7 @@ struct model_file {
 	struct catalog_entry *entry;
 	uint32_t n_entries;
 	struct names names;
-	struct mapped config, tokenizer_json, tokenizer_config;
+	struct mapped config, generation_config, tokenizer_json, tokenizer_config;
 	char *strings;                /* tensor names, 0-terminated, one after the other */
 	size_t strings_used, strings_size;
 	char *model_name, *arch_name;
@@ -97,6 +97,8 @@ bool model_check_split(const struct model_file *f, struct error *err);
 
 /* model_hf.c: reads f->config */
 bool model_read_config(struct model *m, struct error *err);
+/* Adds the end-of-generation tokens that config.json and generation_config.json name to the tokenizer. */
+bool model_read_end_tokens(struct model *m, struct error *err);
 
 /* model_bind.c */
 bool model_bind(struct model *m, const char *label, struct error *err);

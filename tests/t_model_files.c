@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "loaders/model_load.h"
+#include "loaders/tokenizer.h"
 #include "tests/model_to_gguf.h"
 #include "tests/shared.h"
 #include "tests/st_writer.h"
@@ -466,6 +467,38 @@ static void test_malformed_files(void **state)
 	assert_true(cases >= 115);
 }
 
+static void write_text(const char *name, const char *text) { tiny_write(dir, name, text, strlen(text)); }
+
+/* What ends a generation: the ids of config.json and of generation_config.json, one or a list, beside the tokenizer's own. */
+static void test_end_tokens(void **state)
+{
+	static const char tokenizer[] = "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false}, "
+		"\"post_processor\": null, \"decoder\": {\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"c\": 2, \"d\": 3, \"e\": 4}, \"merges\": []}}";
+	struct tiny_model t = tiny_least;
+	struct error err = { 0 };
+	struct model m;
+
+	t.extra = ", \"eos_token_id\": 1";
+	tiny_write_hf(dir, &t);
+	write_text("tokenizer.json", tokenizer);
+	write_text("generation_config.json", "{\"eos_token_id\": [2, 4]}");
+	if (!model_open(&m, dir, 0, &err))
+		fail_msg("%s", err.text);
+	for (int32_t id = 0; id < 5; id++)
+		assert_int_equal(tokenizer_is_eog(m.tokenizer, id), id == 1 || id == 2 || id == 4);
+	model_close(&m);
+	write_text("generation_config.json", "{\"eos_token_id\": null}");
+	expect(dir, 0, NULL);
+	write_text("generation_config.json", "{\"eos_token_id\": [2, 5]}");
+	expect(dir, 0, "eos_token_id is 5, expected one of the tokenizer's 5 tokens");
+	write_text("generation_config.json", "{\"eos_token_id\": \"e\"}");
+	expect(dir, 0, "eos_token_id is a string");
+	write_text("generation_config.json", "[]");
+	expect(dir, 0, "generation_config.json: its content is an array");
+	write_text("generation_config.json", "{");
+	expect(dir, 0, "generation_config.json: is not valid JSON");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(void)
@@ -476,6 +509,7 @@ int main(void)
 		TEST(test_directories),
 		TEST(test_split_gguf),
 		TEST(test_sharded_safetensors),
+		TEST(test_end_tokens),
 		TEST(test_header_only),
 		TEST(test_dropped_pages_come_back),
 		TEST(test_unaligned_data),
