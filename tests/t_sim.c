@@ -465,6 +465,49 @@ static void test_arguments(void **unused)
 	sim_bench_close(&b);
 }
 
+/* What another decoder says of valid encodings: length and instruction. */
+static void test_decode(void **unused)
+{
+	(void)unused;
+	const char *src = getenv("srcdir");
+	char path[1024], line[256], last[16] = "";
+	struct sim_device *dev = NULL;
+	unsigned lines = 0;
+	snprintf(path, sizeof path, "%s/tests/golden/sim_decode.txt", src ? src : ".");
+	FILE *f = fopen(path, "r");
+	if (!f) fail_msg("cannot open %s", path);
+	while (fgets(line, sizeof line, f)) {
+		char target[16], want[96], got[96], *g = got;
+		unsigned length, found = 0;
+		uint32_t w[4];
+		if (line[0] == '#') continue;
+		int n = sscanf(line, "%15s %u %95s %x %x %x %x", target, &length, want, &w[0], &w[1], &w[2], &w[3]) - 3;
+		assert_true(n >= 1);
+		if (strcmp(target, last)) { sim_close(dev); dev = sim_open(strcpy(last, target), NULL); }
+		const char *name = sim_decode_name(dev, w, (unsigned)n, &found);
+		for (const char *p = name ? name : ""; *p; p++) if (*p != ' ') *g++ = *p;
+		*g = 0;
+		if (!name || found != length || strcmp(got, want)) fail_msg("%s gave %s of %u words", line, name ? name : "nothing", found);
+		if (n > 1) assert_null(sim_decode_name(dev, w, (unsigned)n - 1, &found));
+		lines++;
+	}
+	fclose(f);
+	sim_close(dev);
+	assert_true(lines > 2000);
+}
+
+static void test_targets(void **unused)
+{
+	(void)unused;
+	static const char *const names[] = { "gfx1030", "gfx1031", "gfx1032", "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1200", "gfx1201" };
+	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+		struct sim_device *dev = sim_open(names[i], NULL);
+		assert_non_null(dev);
+		assert_string_equal(sim_target(dev), names[i]);
+		sim_close(dev);
+	}
+}
+
 /* No word, however odd, may crash the decoder. */
 static void test_random_words(void **unused)
 {
@@ -503,7 +546,8 @@ int main(void)
 		cmocka_unit_test(test_traps), cmocka_unit_test(test_padding), cmocka_unit_test(test_races), cmocka_unit_test(test_late_store),
 		cmocka_unit_test(test_grid_barrier), cmocka_unit_test(test_too_few_resident), cmocka_unit_test(test_lds), cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_scratch_and_order), cmocka_unit_test(test_mode), cmocka_unit_test(test_matrix), cmocka_unit_test(test_clang),
-		cmocka_unit_test(test_damaged_objects), cmocka_unit_test(test_arguments), cmocka_unit_test(test_random_words),
+		cmocka_unit_test(test_damaged_objects), cmocka_unit_test(test_arguments), cmocka_unit_test(test_random_words), cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_targets),
 		cmocka_unit_test(test_programs_are_current),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
