@@ -151,10 +151,12 @@ void exec_setreg_imm(struct sim_wave *w, const struct sim_inst *in) { set_hwreg(
 
 void exec_sleep(struct sim_wave *w, const struct sim_inst *in) { (void)in; w->stop = true; }
 
-/* MSG_DEALLOC_VGPRS (3): no vector register may be touched afterwards. */
+/* MSG_DEALLOC_VGPRS (3): no vector register may be touched afterwards. gfx11 wants s_nop just before. */
 void exec_sendmsg(struct sim_wave *w, const struct sim_inst *in)
 {
 	if ((in->imm & 0xff) != 3 || w->run->dev->gen == 0) { sim_trap(w, "it sends message %d, which is not modelled", in->imm & 0xff); return; }
+	bool padded = in->index && w->run->words[in->index - 1] >> 16 == 0xbf80;
+	if (w->run->dev->gen == 1 && !padded && !w->run->opt.allow_hazards) { sim_trap(w, "it gives back the vector registers without s_nop before it"); return; }
 	if (w->scratch_stride) { sim_trap(w, "it gives back the vector registers of a kernel with scratch"); return; }
 	if (w->q[COUNT_LOAD].n) { sim_trap(w, "it gives back the vector registers while loads into them are outstanding"); return; }
 	sim_land_all(w);

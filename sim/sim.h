@@ -10,6 +10,9 @@
  * names the kernel, the address, the bytes, the instruction and the rule. It decodes with tables of its own and never
  * includes anything of encoders/ or jit/: it is their judge. It keeps no time: its counters count, they do not estimate.
  *
+ * It is stricter than hardware where code that works there only by luck would pass: every wave of a workgroup must reach each barrier (hardware
+ * forgives a wave that ended), a register with a load outstanding may not even be overwritten, LDS that nothing wrote may not be read.
+ *
  * Where hardware results have no public bit-exact definition, the rule here is:
  *   v_rcp v_rsq v_sqrt v_exp v_log v_sin v_cos: correctly rounded from double (denormals flushed on f32), then, when options.perturb is
  *   not 0, moved by -1, 0 or +1 units in the last place, a function of (value, perturb) alone.

@@ -496,6 +496,24 @@ static void test_decode(void **unused)
 	assert_true(lines > 2000);
 }
 
+/* Register rules that the decoder enforces: an assembler would not make these words. */
+static void test_register_rules(void **unused)
+{
+	(void)unused;
+	struct sim_device *dev = sim_open("gfx1100", NULL);
+	unsigned n;
+	const uint32_t banks[2] = { 0xca100101, 0x02000105 }, apart[2] = { 0xca100101, 0x02000106 };                  /* v_dual_mov v2, v1 :: v_mov v1, v5 or v6 */
+	const uint32_t three[2] = { 0xd6550000, 0x000c0401 }, two[2] = { 0xd6550000, 0x00080401 };                    /* v_add3_u32 v0, s1, s2, s3 or s2 */
+	const uint32_t odd[1] = { 0xbe820105 }, even[1] = { 0xbe820104 };                                              /* s_mov_b64 s[2:3], s[5:6] or s[4:5] */
+	assert_null(sim_decode_name(dev, banks, 2, &n));
+	assert_string_equal(sim_decode_name(dev, apart, 2, &n), "v_mov_b32 :: v_mov_b32");
+	assert_null(sim_decode_name(dev, three, 2, &n));
+	assert_string_equal(sim_decode_name(dev, two, 2, &n), "v_add3_u32");
+	assert_null(sim_decode_name(dev, odd, 1, &n));
+	assert_string_equal(sim_decode_name(dev, even, 1, &n), "s_mov_b64");
+	sim_close(dev);
+}
+
 static void test_targets(void **unused)
 {
 	(void)unused;
@@ -547,7 +565,7 @@ int main(void)
 		cmocka_unit_test(test_grid_barrier), cmocka_unit_test(test_too_few_resident), cmocka_unit_test(test_lds), cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_scratch_and_order), cmocka_unit_test(test_mode), cmocka_unit_test(test_matrix), cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_damaged_objects), cmocka_unit_test(test_arguments), cmocka_unit_test(test_random_words), cmocka_unit_test(test_decode),
-		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_register_rules), cmocka_unit_test(test_targets),
 		cmocka_unit_test(test_programs_are_current),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
