@@ -28,7 +28,7 @@ static const struct option_row rows[] = {
 	{ "depth", 'd', OPTION_INT, "N", "positions already in the context when generation starts (0)", 0, 1 << 20, &opt.depth },
 	{ "repetitions", 'r', OPTION_INT, "N", "repeat each test N times (5)", 1, MAX_REPETITIONS, &opt.repetitions },
 	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
-	{ "batch", 'b', OPTION_INT, "N", "most prompt tokens in one pass; 0: 64 (0)", 0, 1024, &opt.batch },
+	{ "batch", 'b', OPTION_INT, "N", "most prompt tokens in one pass; 0: 240 (0)", 0, 1024, &opt.batch },
 	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "int8 blocks against quantised weights, or always f32 (auto)", 0, 0, &opt.activations },

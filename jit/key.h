@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /*     id, text */
-#define KEY_KINDS(X) X(MATMUL, "matmul") X(NORM, "norm") X(ROPE, "rope") X(ATTENTION, "attention") X(QUANTISE, "quantise") X(EMBED, "embed") X(KV_STORE, "kvstore")
+#define KEY_KINDS(X) X(MATMUL, "matmul") X(NORM, "norm") X(ROPE, "rope") X(ATTENTION, "attention") X(QUANTISE, "quantise") X(EMBED, "embed") X(KV_STORE, "kvstore") X(TURN, "turn")
 enum key_kind { KEY_NONE,
 #define X(id, text) KEY_##id,
 	KEY_KINDS(X)
@@ -27,6 +27,7 @@ enum key_flags {                 /* epilogues and variants; text in parentheses 
 	KEY_WINDOW = 32,         /* (win) sliding window */
 	KEY_BIAS2 = 64,          /* (bias2) bias of the second matrix of SILU_MUL */
 	KEY_GATED = 128,         /* (gated) the result becomes silu(old destination) * result */
+	KEY_WIDE = 256,          /* (wide) many columns, which lie side by side */
 };
 
 enum key_numerics { NUMERICS_EXACT, NUMERICS_BOUNDED };

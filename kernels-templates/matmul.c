@@ -13,8 +13,8 @@
  *
  * General registers are as short as vector registers: addresses walk and walk back, and what is easily computed again is computed again.
  */
-#include "kernels-templates/build.h"
 #include "kernels-templates/math.h"
+#include "kernels-templates/matmul.h"
 #include "kernels-templates/weight_format.h"
 
 /* How far ahead of the loads weights are asked for: a few hundred nanoseconds of one core's share of memory. */
@@ -151,7 +151,7 @@ static void walk_columns(struct matmul *m, int columns)
 
 static ir_f load_input(struct ir *b, const struct weight_tile *t, unsigned c, unsigned k)
 {
-	return ir_fbcast(b, t->x, (int32_t)(c * (unsigned)t->x_stride + k * 4));
+	return ir_fbcast(b, t->x, weight_input_disp(t, c, k));
 }
 
 static void add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f w, ir_f x)
@@ -240,8 +240,10 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 	unsigned n = t.vectors * columns;
 	int32_t disp[WEIGHT_MAX_ACC];
 
-	t.x_stride = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
-	t.xs_stride = (int32_t)(m->kp / 2);
+	t.x_column = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
+	t.x_step = 4;
+	t.xs_column = (int32_t)(m->kp / 2);
+	t.xs_step = sizeof(struct activation_block);
 	for (unsigned i = 0; i < n; i++) {
 		disp[i] = (int32_t)(i % columns * 128 + (vector + i / columns) * b->lanes * 4);
 		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
@@ -357,94 +359,10 @@ static void dot_spans(struct matmul *m, ir_a from)
 	ir_endloop(b);
 }
 
-/* ---- what is done to a row's result */
-
-static ir_f combine_spans(const struct matmul *m, ir_a sum, int32_t disp)
-{
-	ir_f t[NUMERICS_MAX_SPANS];
-
-	for (unsigned i = 0; i < m->spans; i++)
-		t[i] = ir_fload(m->b, sum, (int32_t)(i * span_bytes(m)) + disp, 0);
-	for (unsigned n = m->spans; n > 1; n /= 2)
-		for (unsigned i = 0; i < n / 2; i++)
-			t[i] = ir_fadd(m->b, t[2 * i], t[2 * i + 1]);
-	return t[0];
-}
-
-static ir_f emit_silu(struct ir *b, ir_f g)
-{
-	return ir_fdiv(b, g, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, g))));
-}
-
-/* Where a column's results go and what joins them, all at the row block's first row. */
-struct epilogue { ir_a sum, out, outq, outs, bias, bias2; };
-
-static ir_f finish_vector(const struct matmul *m, const struct epilogue *e, int32_t row)
-{
-	struct ir *b = m->b;
-	uint32_t flags = m->key->flags;
-	ir_f y = combine_spans(m, e->sum, row);
-
-	if (flags & KEY_BIAS)
-		y = ir_fadd(b, y, ir_fload(b, e->bias, row, 0));
-	if (flags & KEY_SILU_MUL) {
-		ir_f second = combine_spans(m, e->sum, (int32_t)(m->columns * 128) + row);
-		if (flags & KEY_BIAS2)
-			second = ir_fadd(b, second, ir_fload(b, e->bias2, row, 0));
-		y = ir_fmul(b, emit_silu(b, y), second);
-	}
-	if (flags & KEY_GATED)
-		y = ir_fmul(b, emit_silu(b, ir_fload(b, e->out, row, 0)), y);
-	if (flags & KEY_RESIDUAL)
-		y = ir_fadd(b, ir_fload(b, e->out, row, 0), y);
-	ir_fstore(b, e->out, y, row, 0);
-	return y;
-}
-
-static void finish_column(const struct matmul *m, const struct epilogue *e)
-{
-	ir_f y[MATH_MAX_PARTS];
-
-	for (unsigned v = 0; v < m->row_vectors; v++)
-		y[v] = finish_vector(m, e, (int32_t)(v * m->b->lanes * 4));
-	if (m->key->flags & KEY_QUANTISED_OUT)
-		quantise_emit_block(m->b, y, e->outq, 0, e->outs, 0);
-}
-
 /* Column `tile * columns` of a buffer with column_bytes a column. */
 static ir_a locate(const struct matmul *m, unsigned slot, ir_s tile, int64_t column_bytes)
 {
 	return ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, tile, m->columns * column_bytes));
-}
-
-static void finish(struct matmul *m, ir_s block, ir_s tile)
-{
-	struct ir *b = m->b;
-	uint32_t flags = m->key->flags;
-	int64_t width = m->rows_padded;
-	ir_s row = ir_sshli(b, block, 7);
-	struct epilogue e = { .sum = ir_var_a(b, m->sums), .out = ir_var_a(b, ir_aadd(b, locate(m, MATMUL_OUT, tile, width * 4), row)) };
-
-	if (flags & KEY_QUANTISED_OUT) {
-		e.outq = ir_var_a(b, ir_aadd(b, locate(m, MATMUL_OUTQ, tile, width), ir_sshli(b, block, 5)));
-		e.outs = ir_var_a(b, ir_aadd(b, locate(m, MATMUL_OUTS, tile, width / 2), ir_sshli(b, block, 4)));
-	}
-	if (flags & KEY_BIAS)
-		e.bias = ir_aadd(b, load_arg(m, MATMUL_BIAS), row);
-	if (flags & KEY_BIAS2)
-		e.bias2 = ir_aadd(b, load_arg(m, MATMUL_BIAS2), row);
-	if (m->columns > 1)
-		ir_loop(b, ir_sconst(b, m->columns));
-	finish_column(m, &e);
-	if (m->columns > 1) {
-		walk(m, e.sum, 128);
-		walk(m, e.out, width * 4);
-		if (flags & KEY_QUANTISED_OUT) {
-			walk(m, e.outq, width);
-			walk(m, e.outs, width / 2);
-		}
-		ir_endloop(b);
-	}
 }
 
 /* ---- the outer loops */
@@ -479,7 +397,7 @@ static void emit_blocks(struct matmul *m)
 	ir_s tile = ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8));
 	for (unsigned matrix = 0; matrix < m->matrices; matrix++)
 		dot_matrix(m, matrix, block, tile);
-	finish(m, block, tile);
+	matmul_finish(&(struct matmul_results){ b, m->key, m->arg, m->sums, m->spans, m->matrices, m->columns }, block, tile);
 	ir_endloop(b);
 	ir_set_s(b, block, ir_saddi(b, block, 1));
 	ir_endloop(b);
@@ -488,7 +406,6 @@ static void emit_blocks(struct matmul *m)
 static const char *refusal(const struct matmul *m)
 {
 	const struct key *key = m->key;
-	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED;
 
 	if (!m->format)
 		return "this weight format is not computed with";
@@ -500,18 +417,17 @@ static const char *refusal(const struct matmul *m)
 		return "a column tile has 1 to 8 columns";
 	if (key->row_blocks != 1 && key->row_blocks != 2)
 		return "a unit has 1 or 2 row blocks";
-	if (key->flags & ~known || ((key->flags & KEY_BIAS2) && !(key->flags & KEY_SILU_MUL)) ||
-	    !!(key->flags & KEY_SILU_MUL) + !!(key->flags & KEY_RESIDUAL) + !!(key->flags & KEY_GATED) > 1)
-		return "these flags do not go together";
 	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX / 2)
 		return "k is too large";
 	if ((int64_t)m->rows_padded * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX)
 		return "there are too many rows";
-	return NULL;
+	return matmul_refuse_flags(key->flags);
 }
 
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
+	if (key->flags & KEY_WIDE)
+		return matmul_wide_build(b, key, target, err);
 	struct matmul m = { .b = b, .key = key, .has_vnni = target->has_vnni, .row_vectors = math_parts(b) };
 
 	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;

@@ -19,6 +19,7 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 		return build_refuse(key, err, "only the exact numerics class is done");
 	switch (key->kind) {
 	case KEY_MATMUL:   return matmul_build(ir, key, target, err);
+	case KEY_TURN:     return turn_build(ir, key, target, err);
 	case KEY_NORM:     return norm_build(ir, key, target, err);
 	case KEY_QUANTISE: return quantise_build(ir, key, target, err);
 	case KEY_ROPE:     return rope_build(ir, key, target, err);

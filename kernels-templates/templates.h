@@ -32,10 +32,19 @@ struct activation_block {
  * Unit u: row blocks u*row_blocks ...; the launch never asks for a block past the last. QUANTISED_OUT needs no other unit's rows (a block is 32).
  * SILU_MUL: the blocks of its two matrices alternate in memory, so that both are one stream: block i of W lies at W + 2*i*weight_block_bytes(),
  * of W2 at W2 + 2*i*weight_block_bytes(), and W2 is W + weight_block_bytes(). Bias vectors are f32 [kp(rows)], pads +0.
- * GATED is the second half of SILU_MUL for matrices that are not alike: the first one's results (its bias added) are what the destination holds. */
+ * GATED is the second half of SILU_MUL for matrices that are not alike: the first one's results (its bias added) are what the destination holds.
+ * WIDE: for many columns: 1..TEMPLATE_MAX_WIDE in a tile, which KEY_TURN has laid side by side: X is [tile][k][column], int8 [tile][k/4][column] words of
+ * four, XS [tile][k/32][column]; row_blocks is 1. */
 enum { MATMUL_W, MATMUL_X, MATMUL_XS, MATMUL_OUT, MATMUL_TILES /* column tiles, each key.columns wide */, MATMUL_BIAS, MATMUL_W2, MATMUL_BIAS2,
        MATMUL_OUTQ, MATMUL_OUTS, MATMUL_ARGS };
-enum { TEMPLATE_MAX_COLUMNS = 8 };
+enum { TEMPLATE_MAX_COLUMNS = 8, TEMPLATE_MAX_WIDE = 24 };
+/* Whether there are wide kernels for a weight format; how many columns their tiles should have when there are many. */
+bool template_wide_weights(enum dtype weight);
+unsigned template_wide_columns(const struct target *target, enum dtype activation);
+
+/* KEY_TURN: activations for wide matmuls. key: k, activation, columns (of a tile). X and XS as quantise and norm write them, OUT and OUTS as WIDE reads
+ * them, tile after tile. Unit: 32 k's of one tile, numbered tile * kp(k)/32 + block. */
+enum { TURN_X, TURN_XS, TURN_OUT, TURN_OUTS, TURN_ARGS };
 
 /* KEY_NORM: RMS norm over k. Unit: a column. QUANTISED_OUT also writes outq/outs. */
 enum { NORM_X, NORM_WEIGHT /* f32 [kp(k)] */, NORM_OUT, NORM_EPS /* f32 bits in the low half */, NORM_OUTQ, NORM_OUTS, NORM_ARGS };

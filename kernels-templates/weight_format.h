@@ -28,9 +28,14 @@ struct weight_tile {
 	bool has_vnni;                       /* the target's: dot4u beats dot4 */
 	struct weight_stream w;
 	ir_a x, xs;                          /* first column at the current k: elements; with int8 also scales */
-	int32_t x_stride, xs_stride;         /* bytes from a column to the next */
+	int32_t x_column, xs_column;         /* bytes from a column to the next */
+	int32_t x_step, xs_step;             /* bytes from a k to the next, with int8 from four k's to the next; from a unit to the next */
 	ir_f acc[WEIGHT_MAX_ACC];            /* variables */
 };
+/* Element (int8: group of four) number n of column c, and member of the block of unit n, behind x and xs. */
+static inline int32_t weight_input_disp(const struct weight_tile *t, unsigned c, unsigned n) { return (int32_t)c * t->x_column + (int32_t)n * t->x_step; }
+static inline int32_t weight_block_disp(const struct weight_tile *t, unsigned c, unsigned n, size_t member)
+{ return (int32_t)c * t->xs_column + (int32_t)n * t->xs_step + (int32_t)member; }
 static inline ir_f weight_acc(const struct weight_tile *t, unsigned v, unsigned c) { return t->acc[v * t->columns + c]; }
 
 /* Quantised weights as bytes and scales: what the formats with 32 k's in a unit say instead of load() and dot_int8(). Group g (0..7) is k's 4g..4g+3 of

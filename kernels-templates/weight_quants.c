@@ -71,12 +71,12 @@ struct dot {
 
 static ir_i load_input(const struct dot *d, unsigned c, unsigned g)
 {
-	return ir_ibcast(d->b, d->t->x, (int32_t)(c * (unsigned)d->t->x_stride + d->index * 32 + g * 4));
+	return ir_ibcast(d->b, d->t->x, weight_input_disp(d->t, c, d->index * GROUPS + g));
 }
 
 static int32_t block_disp(const struct dot *d, unsigned c, size_t member)
 {
-	return (int32_t)(c * (unsigned)d->t->xs_stride + d->index * sizeof(struct activation_block) + member);
+	return weight_block_disp(d->t, c, d->index, member);
 }
 
 /* The i-th group to be done: both groups of a word together where a unit is one sum, since they share the word. */

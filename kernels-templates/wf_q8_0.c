@@ -30,7 +30,7 @@ static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp,
 /* What a column's integer sums begin with. With VNNI weights count as unsigned, 128 too large: the sum of the inputs tells by how much that is wrong. */
 static ir_i first_sum(struct ir *b, const struct weight_tile *t, unsigned c, unsigned index)
 {
-	int32_t at = (int32_t)(c * (unsigned)t->xs_stride + index * sizeof(struct activation_block) + offsetof(struct activation_block, sum));
+	int32_t at = weight_block_disp(t, c, index, offsetof(struct activation_block, sum));
 	if (!t->has_vnni)
 		return ir_iconst(b, 0);
 	return ir_ishl(b, ir_isub(b, ir_isub(b, ir_iconst(b, 0), ir_ibcast(b, t->xs, at)), ir_ibcast(b, t->xs, at + 4)), 7);
@@ -49,25 +49,26 @@ static void dot_int8(struct ir *b, const struct weight_tile *t, int32_t unit_dis
 	unsigned n = t->vectors * t->columns <= t->sums ? t->vectors : 1;
 
 	for (unsigned first = 0; first < t->vectors; first += n) {
-		ir_i sum[WEIGHT_MAX_ACC], x = { 0 };
+		ir_i sum[WEIGHT_MAX_ACC];
 		for (unsigned i = 0; i < n * t->columns; i++)
 			sum[i] = i < t->columns ? first_sum(b, t, i, index) : sum[i - t->columns];
-		for (unsigned g = 0; g < GROUPS; g++)
+		for (unsigned g = 0; g < GROUPS; g++) {
+			ir_i q[WEIGHT_MAX_ACC];
 			for (unsigned v = 0; v < n; v++) {
-				ir_i q = load_quants(b, &t->w, unit_disp, t->first_vector + first + v, g);
+				q[v] = load_quants(b, &t->w, unit_disp, t->first_vector + first + v, g);
 				if (t->has_vnni)
-					q = ir_ixor(b, q, ir_iconst(b, (int32_t)0x80808080));
-				for (unsigned c = 0; c < t->columns; c++) {
-					ir_i *s = &sum[v * t->columns + c];
-					if (v == 0 || t->columns > 1)
-						x = ir_ibcast(b, t->x, (int32_t)(c * (unsigned)t->x_stride + index * 32 + g * 4));
-					*s = add_group(b, t, q, x, *s);
-				}
+					q[v] = ir_ixor(b, q[v], ir_iconst(b, (int32_t)0x80808080));
 			}
+			for (unsigned c = 0; c < t->columns; c++) {
+				ir_i x = ir_ibcast(b, t->x, weight_input_disp(t, c, index * GROUPS + g));
+				for (unsigned v = 0; v < n; v++)
+					sum[v * t->columns + c] = add_group(b, t, q[v], x, sum[v * t->columns + c]);
+			}
+		}
 		for (unsigned v = 0; v < n; v++) {
 			ir_f scale = load_scale(b, &t->w, unit_disp, t->first_vector + first + v);
 			for (unsigned c = 0; c < t->columns; c++) {
-				ir_f both = ir_fmul(b, scale, ir_fbcast(b, t->xs, (int32_t)(c * (unsigned)t->xs_stride + index * sizeof(struct activation_block))));
+				ir_f both = ir_fmul(b, scale, ir_fbcast(b, t->xs, weight_block_disp(t, c, index, offsetof(struct activation_block, d))));
 				ir_f acc = weight_acc(t, first + v, c), whole = ir_i2f(b, sum[v * t->columns + c]);
 				ir_set_f(b, acc, ir_ffma(b, both, whole, acc));
 			}

@@ -7,8 +7,8 @@
 #include "kernels-templates/templates.h"
 #include "runtime/math_host.h"
 
-/* Prompt columns go through tiles this wide, the rest through a narrower one; results do not depend on it (numerics.h). */
-enum { TILE_COLUMNS = 4, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 10 };
+/* How many columns go through tiles, and where the wide kernels take over; results do not depend on it (numerics.h). */
+enum { TILE_COLUMNS = 4, WIDE_FROM = 9, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 10 };
 
 struct builder {
 	struct plan *p;
@@ -18,6 +18,7 @@ struct builder {
 	const struct plan_options *opt;
 	size_t launch_capacity, args_used, position_capacity;
 	uint32_t n;                             /* columns */
+	const void *turned;                     /* what the buffers of turned inputs hold since the last barrier */
 };
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
@@ -59,7 +60,14 @@ static uint64_t *launch(struct builder *b, const struct key *key, int n_args, in
 	return l->arg;
 }
 
-static void barrier(struct builder *b) { b->p->launch[b->p->n_launches - 1].barrier = true; }
+static void wait_here(struct builder *b) { b->p->launch[b->p->n_launches - 1].barrier = true; }
+
+/* The end of a phase: inputs may change. */
+static void barrier(struct builder *b)
+{
+	wait_here(b);
+	b->turned = NULL;
+}
 
 static void position_slot(struct builder *b, uint64_t *slot)
 {
@@ -85,7 +93,30 @@ struct matmul {
 	uint32_t flags, columns;
 };
 
-static void matmul_launch(struct builder *b, const struct matmul *m, uint32_t first, uint32_t width, uint32_t tiles, int64_t blocks)
+/* Columns first, first + 1, ... as `tiles` tiles. */
+struct tiles { uint32_t first, width, tiles; };
+
+static void turn_launch(struct builder *b, const struct matmul *m, enum dtype act, struct tiles t)
+{
+	struct key key = new_key(b, KEY_TURN);
+	uint64_t kp = numerics_pad(m->w->k);
+
+	key.k = (uint32_t)m->w->k;
+	key.activation = (uint8_t)(act + 1);
+	key.columns = t.width;
+	uint64_t *a = launch(b, &key, TURN_ARGS, 0, (int64_t)(t.tiles * (kp / 32)));
+	if (act == DTYPE_Q8_0) {
+		a[TURN_X] = address(m->in.q + t.first * kp);
+		a[TURN_XS] = address(m->in.s + t.first * (kp / 32));
+		a[TURN_OUT] = address(b->buf->turned_q + t.first * kp);
+		a[TURN_OUTS] = address(b->buf->turned_s + t.first * (kp / 32));
+	} else {
+		a[TURN_X] = address(m->in.x + t.first * kp);
+		a[TURN_OUT] = address(b->buf->turned + t.first * kp);
+	}
+}
+
+static void matmul_launch(struct builder *b, const struct matmul *m, const struct input *in, struct tiles t, uint32_t flags)
 {
 	struct key key = new_key(b, KEY_MATMUL);
 	enum dtype act = activation_for(b, m->w->type);
@@ -95,38 +126,59 @@ static void matmul_launch(struct builder *b, const struct matmul *m, uint32_t fi
 	key.activation = (uint8_t)(act + 1);
 	key.rows = (uint32_t)m->w->rows;
 	key.k = (uint32_t)m->w->k;
-	key.columns = width;
+	key.columns = t.width;
 	key.row_blocks = 1;
-	key.flags = m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
-	uint64_t *a = launch(b, &key, MATMUL_ARGS, 0, blocks);
+	key.flags = flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
+	uint64_t *a = launch(b, &key, MATMUL_ARGS, 0, (int64_t)(rp / 32));
 	a[MATMUL_W] = address(m->w->packed);
 	if (act == DTYPE_Q8_0) {
-		a[MATMUL_X] = address(m->in.q + first * kp);
-		a[MATMUL_XS] = address(m->in.s + first * (kp / 32));
+		a[MATMUL_X] = address(in->q + t.first * kp);
+		a[MATMUL_XS] = address(in->s + t.first * (kp / 32));
 	} else {
-		a[MATMUL_X] = address(m->in.x + first * kp);
+		a[MATMUL_X] = address(in->x + t.first * kp);
 	}
-	a[MATMUL_OUT] = address(m->out + first * rp);
-	a[MATMUL_TILES] = tiles;
+	a[MATMUL_OUT] = address(m->out + t.first * rp);
+	a[MATMUL_TILES] = t.tiles;
 	a[MATMUL_BIAS] = address(m->bias);
 	a[MATMUL_W2] = m->w2 ? address(m->w2->packed) : 0;
 	a[MATMUL_BIAS2] = address(m->bias2);
 	if (m->flags & KEY_QUANTISED_OUT) {
-		a[MATMUL_OUTQ] = address(m->outq + first * rp);
-		a[MATMUL_OUTS] = address(m->outs + first * (rp / 32));
+		a[MATMUL_OUTQ] = address(m->outq + t.first * rp);
+		a[MATMUL_OUTS] = address(m->outs + t.first * (rp / 32));
 	}
 }
 
-/* One matrix times m->columns columns: tiles of TILE_COLUMNS and a rest. */
+/* All columns: tiles of a width, and a narrower one for the rest. Returns how many. */
+static unsigned cut_columns(uint32_t columns, uint32_t width, struct tiles out[2])
+{
+	uint32_t tiles = columns / width;
+
+	out[0] = (struct tiles){ 0, width, tiles };
+	out[1] = (struct tiles){ tiles * width, columns % width, 1 };
+	return columns % width ? 2 : 1;
+}
+
+/* Few columns share one tile, so that weights are read once; a prompt's go through the widest there are. */
 static void matmul(struct builder *b, const struct matmul *m)
 {
-	uint32_t width = m->columns < TILE_COLUMNS ? m->columns : TILE_COLUMNS;
-	uint32_t tiles = m->columns / width, rest = m->columns % width;
-	int64_t blocks = (int64_t)((m->w->rows + 31) / 32);
+	enum dtype act = activation_for(b, m->w->type);
+	bool wide = m->columns >= WIDE_FROM && template_wide_weights(m->w->type);
+	uint32_t width = wide ? template_wide_columns(b->opt->target, act) : m->columns < WIDE_FROM ? TEMPLATE_MAX_COLUMNS : TILE_COLUMNS;
+	const struct input turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s };
+	const void *source = act == DTYPE_Q8_0 ? (const void *)m->in.q : m->in.x;
+	struct tiles t[2];
 
-	matmul_launch(b, m, 0, width, tiles, blocks);
-	if (rest)
-		matmul_launch(b, m, width * tiles, rest, 1, blocks);
+	if (m->columns <= (wide ? TEMPLATE_MAX_WIDE : TEMPLATE_MAX_COLUMNS))
+		width = m->columns;
+	unsigned n = cut_columns(m->columns, width, t);
+	if (wide && b->turned != source) {
+		for (unsigned i = 0; i < n; i++)
+			turn_launch(b, m, act, t[i]);
+		wait_here(b);
+		b->turned = source;
+	}
+	for (unsigned i = 0; i < n; i++)
+		matmul_launch(b, m, wide ? &turned : &m->in, t[i], wide ? KEY_WIDE : 0);
 }
 
 static void norm(struct builder *b, const float *x, const float *weight, bool int8, uint32_t columns, float *out, int8_t *outq, struct activation_block *outs)

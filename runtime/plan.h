@@ -22,6 +22,7 @@ struct plan_buffers {
 	float *cos, *sin;
 	float *x, *xn, *q, *qr, *k, *v, *ao, *h, *logits;      /* logits: [logit_columns][kp(vocab)] */
 	int8_t *xnq, *aoq, *hq; struct activation_block *xns, *aos, *hs;
+	float *turned; int8_t *turned_q; struct activation_block *turned_s;    /* the inputs of wide matmuls, as wide as the widest */
 	uint32_t logit_columns;
 };
 

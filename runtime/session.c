@@ -20,7 +20,7 @@
 #include "runtime/speculate.h"
 #include "runtime/system.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 64, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = 16 };
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 240, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = 16 };
 
 struct jit_session {
 	jit_model *model;
@@ -83,6 +83,11 @@ static void carve_buffers(struct carve *c, struct plan_buffers *b, const struct 
 	b->h = carve(c, n * ffn * f);
 	b->hq = carve(c, n * ffn);
 	b->hs = carve(c, n * ffn / 32 * sizeof(struct activation_block));
+	uint64_t widest = hidden > qw ? hidden : qw;
+	widest = widest > ffn ? widest : ffn;
+	b->turned = carve(c, n * widest * f);
+	b->turned_q = carve(c, n * widest);
+	b->turned_s = carve(c, n * widest / 32 * sizeof(struct activation_block));
 	b->logits = carve(c, numerics_pad(s->vocab) * f);
 }
 

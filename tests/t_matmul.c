@@ -141,6 +141,26 @@ static void expect(struct data *d, const struct key *key)
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
+/* Items of item_bytes, [tile][column][n], as [tile][n][column], into a buffer of their own. */
+static void *turned(const void *from, const struct problem *p, uint64_t n, size_t item_bytes)
+{
+	uint64_t columns = p->key.columns;
+	uint8_t *to = kernel_buffer(columns * p->tiles * n * item_bytes, 0x55);
+
+	for (uint64_t tile = 0; tile < p->tiles; tile++)
+		for (uint64_t c = 0; c < columns; c++)
+			for (uint64_t i = 0; i < n; i++)
+				memcpy(to + ((tile * n + i) * columns + c) * item_bytes, (const uint8_t *)from + ((tile * columns + c) * n + i) * item_bytes, item_bytes);
+	return to;
+}
+
+static void *turned_input(const struct data *d, const struct problem *p)
+{
+	uint64_t kp = numerics_pad(p->key.k);
+	bool floats = p->key.activation == DTYPE_F32 + 1;
+	return turned(floats ? (const void *)d->x : d->q, p, floats ? kp : kp / 4, 4);
+}
+
 /* The launch in two calls, cut at a random unit. */
 static void launch(const struct kernel *k, struct data *d, const struct problem *p)
 {
@@ -152,8 +172,17 @@ static void launch(const struct kernel *k, struct data *d, const struct problem 
 		[MATMUL_OUTS] = address(d->got.outs),
 	};
 	uint32_t blocks = (key->rows + 31) / 32, units = (blocks + key->row_blocks - 1) / key->row_blocks, cut = draw(units + 1);
+	void *x = NULL, *s = NULL;
+	if (key->flags & KEY_WIDE) {
+		x = turned_input(d, p);
+		s = turned(d->s, p, numerics_pad(key->k) / 32, sizeof *d->s);
+		arg[MATMUL_X] = address(x);
+		arg[MATMUL_XS] = address(s);
+	}
 	kernel_run(k, arg, cut, units);
 	kernel_run(k, arg, 0, cut);
+	free(x);
+	free(s);
 }
 
 static void same(const char *what, const struct kernel_way *way, const struct problem *p, const void *got, const void *expected, uint64_t n)
@@ -251,6 +280,21 @@ static void test_shapes(void **unused)
 			}
 }
 
+/* Many columns, which lie side by side. */
+static void test_wide(void **unused)
+{
+	static const uint32_t widths[] = { 24, 12, 10, 1, 2, 3, 5, 7, 9, 13, 16, 20, 21, 23 };
+	unsigned n = sizeof widths / sizeof widths[0], at = 0;
+
+	for (unsigned mix = 0; mix < MIXES; mix++)
+		for (unsigned i = 0; template_wide_weights(mixes[mix].weight) && i < (test_quick() ? 3 : n); i++, at++) {
+			uint32_t k = lengths[draw(LENGTHS)];
+			struct problem p = problem(mix, row_counts[draw(5)], k, widths[at % n], 1 + draw(2), 1, KEY_WIDE | flag_sets[draw(FLAG_SETS)]);
+			if (k % dtype_table[mixes[mix].weight].block == 0)
+				check(&p);
+		}
+}
+
 static void test_one_column(void **unused)
 {
 	for (unsigned mix = 0; mix < MIXES; mix++)
@@ -310,6 +354,19 @@ static void test_columns_do_not_matter(void **unused)
 		}
 }
 
+static unsigned spills(const struct kernel_way *way, const struct problem *p)
+{
+	char text[KEY_TEXT_MAX];
+	struct kernel k;
+
+	kernel_open(&k, way, &p->key);
+	unsigned n = k.stats.spills_in_loops;
+	kernel_close(&k);
+	if (n)
+		print_message("%s: %s: %u spills in loops\n", way->name, key_text(&p->key, text, sizeof text), n);
+	return n;
+}
+
 /* Shapes of real models: compiled, not run. */
 static void test_no_spills(void **unused)
 {
@@ -327,15 +384,15 @@ static void test_no_spills(void **unused)
 		for (unsigned shape = 0; ways[i].native && shape < sizeof shapes / sizeof shapes[0]; shape++)
 			for (unsigned mix = 0; mix < MIXES; mix++)
 				for (uint32_t columns = 1; columns <= 8; columns++) {
-					char text[KEY_TEXT_MAX];
 					struct problem p = problem(mix, shapes[shape].rows, shapes[shape].k, columns, 1, 1, shapes[shape].flags);
-					struct kernel k;
-					kernel_open(&k, &ways[i], &p.key);
-					if (k.stats.spills_in_loops) {
-						print_message("%s: %u spills in loops\n", key_text(&p.key, text, sizeof text), k.stats.spills_in_loops);
-						bad++;
-					}
-					kernel_close(&k);
+					bad += spills(&ways[i], &p);
+				}
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned shape = 2; ways[i].native && shape < 5; shape++)
+			for (unsigned mix = 0; mix < MIXES; mix++)
+				for (uint32_t columns = 1; template_wide_weights(mixes[mix].weight) && columns <= TEMPLATE_MAX_WIDE; columns++) {
+					struct problem p = problem(mix, shapes[shape].rows, shapes[shape].k, columns, 1, 1, KEY_WIDE | shapes[shape].flags);
+					bad += spills(&ways[i], &p);
 				}
 	assert_int_equal(bad, 0);
 }
@@ -343,10 +400,10 @@ static void test_no_spills(void **unused)
 static void test_refusals(void **unused)
 {
 	static const struct target target = { .name = "test", .lanes = 8, .vector_regs = 16 };
-	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[12];
+	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[15];
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < 12; i++)
+	for (unsigned i = 0; i < 15; i++)
 		bad[i] = good;
 	bad[n++].key.weight = DTYPE_I64 + 1;
 	bad[n++].key.weight = 0;
@@ -361,6 +418,11 @@ static void test_refusals(void **unused)
 	bad[n++].key.flags = KEY_SILU_MUL | KEY_RESIDUAL;
 	bad[n++].key.flags = KEY_SILU_MUL | KEY_GATED;
 	bad[n++].key.flags = KEY_GATED | KEY_RESIDUAL;
+	bad[n].key.flags = KEY_WIDE;
+	bad[n++].key.columns = TEMPLATE_MAX_WIDE + 1;
+	bad[n].key.flags = KEY_WIDE;
+	bad[n++].key.row_blocks = 2;
+	bad[n++].key.flags = KEY_WIDE | KEY_SILU_MUL | KEY_RESIDUAL;
 	for (unsigned i = 0; i <= n; i++) {
 		struct error err = { 0 };
 		struct ir ir;
@@ -376,7 +438,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_flags), cmocka_unit_test(test_padding), cmocka_unit_test(test_one_column),
-		cmocka_unit_test(test_shapes), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_no_spills),
+		cmocka_unit_test(test_shapes), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_no_spills),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,28 @@
+/* kernels-templates/matmul.h - what the matmul kernels share: the totals they leave behind, and what is done to a row's result.
+ *
+ * Owns: numerics.h rule 5 and the combining of spans (rule 3), once for all shapes of kernels. Internal to this room.
+ */
+#ifndef KERNELS_MATMUL_H
+#define KERNELS_MATMUL_H
+
+#include "kernels-templates/build.h"
+
+/* The totals of one row block and one column tile: f32 [span][matrix][column][32]. */
+struct matmul_results {
+	struct ir *b;
+	const struct key *key;
+	ir_a arg, sums;
+	unsigned spans, matrices, columns;   /* columns of a tile */
+};
+
+static inline int64_t matmul_span_bytes(const struct matmul_results *r) { return (int64_t)r->matrices * r->columns * 128; }
+
+/* Combines the spans and writes the rows of `block` in the columns of `tile`. */
+void matmul_finish(const struct matmul_results *r, ir_s block, ir_s tile);
+
+/* Kernels for many columns (KEY_WIDE); matmul_build() hands them over. */
+bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+/* NULL, or what is wrong with the flags of a matmul. */
+const char *matmul_refuse_flags(uint32_t flags);
+
+#endif

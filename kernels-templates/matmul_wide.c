@@ -1,0 +1,300 @@
+/* kernels-templates/matmul_wide.c - matmul for many columns: prompts.
+ *
+ * Owns: blocking when arithmetic, not memory, is the limit. As in matmul.c a lane owns a row and k runs in time; every row's chain is as numerics.h
+ * rules 3 to 5 say it, whatever the tiles. A tile's columns lie side by side in memory (KEY_TURN), so that activations are one stream of small
+ * displacements, whatever k is: columns a power of two apart would push each other out of the first-level cache.
+ *
+ * The loops, outermost first: row blocks; column tiles; matrices; segments of k, whose weights stay in the first-level cache; parts of the
+ * tile that fit the registers; k. Formats with heads are not done here.
+ */
+#include "kernels-templates/matmul.h"
+#include "kernels-templates/math.h"
+#include "kernels-templates/weight_format.h"
+
+/* A segment's weights, to be met again by every part of the tile. */
+enum { WIDE_SEGMENT_BYTES = 18 << 10 };
+
+struct wide {
+	struct ir *b;
+	const struct weight_format *format;
+	bool int8, has_vnni;
+	uint32_t kp;
+	int64_t block_bytes;
+	unsigned spans, span_k;              /* span_k, segment: k's */
+	unsigned segment;
+	unsigned turn_k;                     /* k's in one turn of the inner loop */
+	unsigned columns, part_columns, row_vectors, part_vectors, matrices;
+	struct matmul_results results;
+	ir_a w, x, xs, sum;                  /* walking */
+	ir_s turns;                          /* of this segment; in use when segments differ */
+};
+
+/* ---- shape */
+
+static bool part_fits(const struct wide *m, unsigned regs, unsigned vectors, unsigned columns)
+{
+	unsigned n = vectors * columns;
+	if (n > (regs < 32 ? 12 : 24) / (m->int8 ? 2 : 1))
+		return false;
+	if (m->int8)
+		return 2 * n + vectors + (m->has_vnni && m->format->dot_int8 ? 2 : weight_int8_registers(m->format) - 1) <= regs;
+	return n + vectors * m->format->step + (m->format->step > 1 ? 2 : 1) <= regs;
+}
+
+/* Two row vectors share an input, which is one load; beyond that, as many columns as fit. int8 without VNNI makes more of a weight than of an
+ * input, so there one vector has all columns. */
+static void shape_part(struct wide *m, unsigned regs)
+{
+	m->part_vectors = (m->int8 && !m->has_vnni) || m->row_vectors == 1 ? 1 : 2;
+	if (!part_fits(m, regs, m->part_vectors, m->columns < 3 ? m->columns : 3))
+		m->part_vectors = 1;
+	m->part_columns = m->columns;
+	while (m->part_columns > 1 && !part_fits(m, regs, m->part_vectors, m->part_columns))
+		m->part_columns--;
+	unsigned passes = (m->columns + m->part_columns - 1) / m->part_columns;
+	m->part_columns = (m->columns + passes - 1) / passes;
+}
+
+/* A float chain ends with its segment; an int8 chain may be cut anywhere. */
+static unsigned segment_k(const struct wide *m)
+{
+	if (!m->int8)
+		return NUMERICS_SEGMENT < m->span_k ? NUMERICS_SEGMENT : m->span_k;
+	unsigned most = WIDE_SEGMENT_BYTES / m->format->unit_bytes * m->format->unit_k;
+	for (unsigned n = most; n > m->turn_k; n -= m->turn_k)
+		if (m->span_k % n == 0)
+			return n;
+	return m->turn_k;
+}
+
+/* ---- walking */
+
+static void walk(const struct wide *m, ir_a var, int64_t bytes)
+{
+	if (bytes)
+		ir_set_a(m->b, var, ir_aaddi(m->b, var, bytes));
+}
+
+static bool even_segments(const struct wide *m) { return m->span_k % m->segment == 0; }
+
+/* Bytes of a turn: of weights, of inputs, of the inputs' blocks. */
+static int64_t turn_w(const struct wide *m) { return (int64_t)m->turn_k / m->format->unit_k * m->format->unit_bytes; }
+static int64_t turn_x(const struct wide *m) { return (int64_t)m->turn_k * m->columns * (m->int8 ? 1 : 4); }
+static int64_t turn_xs(const struct wide *m) { return (int64_t)m->turn_k / 32 * m->columns * (int64_t)sizeof(struct activation_block); }
+
+static void walk_turns(const struct wide *m, ir_a var, int64_t bytes)
+{
+	if (even_segments(m))
+		walk(m, var, m->segment / m->turn_k * bytes);
+	else
+		ir_set_a(m->b, var, ir_aadd(m->b, var, ir_smuli(m->b, m->turns, bytes)));
+}
+
+static void walk_inputs(const struct wide *m, int direction)
+{
+	walk_turns(m, m->x, direction * turn_x(m));
+	if (m->int8)
+		walk_turns(m, m->xs, direction * turn_xs(m));
+}
+
+static void walk_columns(const struct wide *m, int columns)
+{
+	walk(m, m->x, columns * 4);
+	if (m->int8)
+		walk(m, m->xs, columns * (int64_t)sizeof(struct activation_block));
+	walk(m, m->sum, columns * 128);
+}
+
+/* ---- the inner loop */
+
+static void dot_floats(const struct wide *m, const struct weight_tile *t, unsigned k)
+{
+	struct ir *b = m->b;
+	const struct weight_format *f = m->format;
+	ir_f w[2][WEIGHT_MAX_STEP];
+
+	for (unsigned v = 0; v < t->vectors; v++)
+		weight_load(f, b, &t->w, (int32_t)(k / f->unit_k * f->unit_bytes), t->first_vector + v, k % f->unit_k / f->step, w[v]);
+	for (unsigned i = 0; i < f->step; i++)
+		for (unsigned c = 0; c < t->columns; c++) {
+			ir_f x = ir_fbcast(b, t->x, weight_input_disp(t, c, k + i));
+			for (unsigned v = 0; v < t->vectors; v++)
+				ir_set_f(b, weight_acc(t, v, c), ir_ffma(b, w[v][i], x, weight_acc(t, v, c)));
+		}
+}
+
+static void dot_turn(const struct wide *m, const struct weight_tile *t)
+{
+	const struct weight_format *f = m->format;
+	for (unsigned k = 0; k < m->turn_k; k += m->int8 ? f->unit_k : f->step)
+		if (m->int8)
+			weight_dot_int8(f, m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
+		else
+			dot_floats(m, t, k);
+}
+
+/* One part of the segment; leaves the addresses as they were. */
+static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
+{
+	struct ir *b = m->b;
+	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { { m->w, m->w, m->w }, { 0 } },
+	                         .x = m->x, .xs = m->xs, .sums = WEIGHT_MAX_ACC, .x_column = 4, .x_step = (int32_t)m->columns * 4,
+	                         .xs_column = sizeof(struct activation_block), .xs_step = (int32_t)(m->columns * sizeof(struct activation_block)), .has_vnni = m->has_vnni };
+	int32_t disp[WEIGHT_MAX_ACC];
+
+	for (unsigned i = 0; i < t.vectors * columns; i++) {
+		disp[i] = (int32_t)(i % columns * 128 + (vector + i / columns) * b->lanes * 4);
+		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
+	}
+	ir_loop(b, even_segments(m) ? ir_sconst(b, m->segment / m->turn_k) : m->turns);
+	dot_turn(m, &t);
+	walk(m, m->w, turn_w(m));
+	walk(m, m->x, turn_x(m));
+	if (m->int8)
+		walk(m, m->xs, turn_xs(m));
+	ir_endloop(b);
+	for (unsigned i = 0; i < t.vectors * columns; i++)
+		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, ir_fload(b, m->sum, disp[i], 0), t.acc[i]), disp[i], 0);
+	walk_turns(m, m->w, -turn_w(m));
+	walk_inputs(m, -1);
+}
+
+static void dot_vectors(const struct wide *m, unsigned columns)
+{
+	for (unsigned v = 0; v < m->row_vectors; v += m->part_vectors)
+		dot_part(m, columns, v);
+	walk_columns(m, (int)columns);
+}
+
+static void dot_segment(const struct wide *m)
+{
+	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns;
+
+	if (full > 1)
+		ir_loop(m->b, ir_sconst(m->b, full));
+	dot_vectors(m, m->part_columns);
+	if (full > 1)
+		ir_endloop(m->b);
+	if (rest)
+		dot_vectors(m, rest);
+	walk_columns(m, -(int)m->columns);
+	walk_turns(m, m->w, turn_w(m));
+	walk_inputs(m, 1);
+}
+
+/* ---- the outer loops */
+
+static void clear_sums(const struct wide *m)
+{
+	struct ir *b = m->b;
+	ir_a at = ir_var_a(b, m->results.sums);
+
+	ir_loop(b, ir_sconst(b, (int64_t)m->spans * m->matrices * m->columns));
+	for (unsigned v = 0; v < m->row_vectors; v++)
+		ir_fstore(b, at, ir_fconst(b, 0.0f), (int32_t)(v * b->lanes * 4), 0);
+	walk(m, at, 128);
+	ir_endloop(b);
+}
+
+/* One matrix; its weights begin at w, its totals at `sums`. One loop runs over the segments of all spans. */
+static void dot_spans(struct wide *m, ir_a sums)
+{
+	struct ir *b = m->b;
+	unsigned span = m->span_k / m->turn_k, segment = m->segment / m->turn_k, segments = (span + segment - 1) / segment;
+
+	ir_s number = ir_loop(b, ir_sconst(b, m->spans * segments)), in_span = segments > 1 ? ir_sdivi(b, number, segments) : number;
+	m->sum = ir_var_a(b, ir_aadd(b, sums, ir_smuli(b, in_span, matmul_span_bytes(&m->results))));
+	if (!even_segments(m)) {
+		ir_s done = ir_smuli(b, ir_ssub(b, number, ir_smuli(b, in_span, segments)), segment);
+		m->turns = ir_smin(b, ir_ssub(b, ir_sconst(b, span), done), ir_sconst(b, segment));
+	}
+	dot_segment(m);
+	ir_endloop(b);
+}
+
+static ir_a tile_at(const struct wide *m, unsigned slot, ir_s tile, int64_t column_bytes)
+{
+	return ir_var_a(m->b, ir_aadd(m->b, ir_aload(m->b, m->results.arg, (int32_t)(slot * 8)), ir_smuli(m->b, tile, m->columns * column_bytes)));
+}
+
+static void emit_blocks(struct wide *m)
+{
+	struct ir *b = m->b;
+	ir_s block = ir_var_s(b, ir_begin(b));
+
+	ir_loop(b, ir_ssub(b, ir_end(b), block));
+	ir_s tile = ir_loop(b, ir_sload64(b, m->results.arg, MATMUL_TILES * 8));
+	clear_sums(m);
+	m->w = ir_var_a(b, ir_aadd(b, ir_aload(b, m->results.arg, MATMUL_W * 8), ir_smuli(b, block, m->block_bytes * m->matrices)));
+	ir_s matrix = { 0 };
+	if (m->matrices > 1)
+		matrix = ir_loop(b, ir_sconst(b, m->matrices));
+	m->x = tile_at(m, MATMUL_X, tile, (int64_t)m->kp * (m->int8 ? 1 : 4));
+	if (m->int8)
+		m->xs = tile_at(m, MATMUL_XS, tile, m->kp / 2);
+	dot_spans(m, m->matrices > 1 ? ir_aadd(b, m->results.sums, ir_smuli(b, matrix, m->columns * 128)) : m->results.sums);
+	if (m->matrices > 1)
+		ir_endloop(b);
+	matmul_finish(&m->results, block, tile);
+	ir_endloop(b);
+	ir_set_s(b, block, ir_saddi(b, block, 1));
+	ir_endloop(b);
+}
+
+/* ---- keys */
+
+bool template_wide_weights(enum dtype weight)
+{
+	const struct weight_format *f = weight_format_find(weight);
+	return f && !f->head_bytes;
+}
+
+/* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of them: a part or two. */
+unsigned template_wide_columns(const struct target *target, enum dtype activation)
+{
+	return activation == DTYPE_Q8_0 ? 24 : target->vector_regs < 32 ? 10 : 12;
+}
+
+static const char *refusal(const struct wide *m, const struct key *key)
+{
+	if (!m->format || m->format->head_bytes)
+		return "this weight format is not computed with in wide tiles";
+	if (key->activation != DTYPE_F32 + 1 && !(m->int8 && weight_has_int8(m->format)))
+		return "this activation format is not computed with";
+	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
+		return "rows and k must be positive, k a multiple of the weights' block";
+	if (key->columns == 0 || key->columns > TEMPLATE_MAX_WIDE)
+		return "a wide column tile has 1 to 24 columns";
+	if (key->row_blocks != 1)
+		return "a unit has 1 row block";
+	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 4 * TEMPLATE_MAX_WIDE > INT32_MAX / 2)
+		return "k is too large";
+	if ((int64_t)numerics_pad(key->rows) * 4 * TEMPLATE_MAX_WIDE > INT32_MAX)
+		return "there are too many rows";
+	return matmul_refuse_flags(key->flags);
+}
+
+bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	struct wide m = { .b = b, .has_vnni = target->has_vnni, .row_vectors = math_parts(b), .columns = key->columns };
+
+	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
+	m.int8 = key->activation == DTYPE_Q8_0 + 1;
+	m.kp = (uint32_t)numerics_pad(key->k);
+	if (m.format)
+		m.block_bytes = (int64_t)weight_run_bytes(m.format, m.kp);
+	const char *why = refusal(&m, key);
+	if (why)
+		return build_refuse(key, err, why);
+
+	m.spans = numerics_spans(key->k);
+	m.span_k = m.kp / m.spans;
+	m.turn_k = m.format->unit_k > 8 ? m.format->unit_k : 8;
+	m.segment = segment_k(&m);
+	m.matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
+	shape_part(&m, target->vector_regs);
+	m.results = (struct matmul_results){ .b = b, .key = key, .arg = ir_arg(b), .spans = m.spans, .matrices = m.matrices, .columns = m.columns };
+	m.results.sums = ir_local(b, m.spans * matmul_span_bytes(&m.results));
+	emit_blocks(&m);
+	return true;
+}
