@@ -120,7 +120,7 @@ static uint64_t place_job(struct job *j, const struct entry *e, uint8_t *arena, 
 {
 	bool two = e->place != ALONE;
 	j->stride = j->block_bytes * (two ? 2 : 1);
-	j->out = arena + at + (e->place == SECOND_OF_TWO ? j->block_bytes : 0);
+	j->out = arena ? arena + at + (e->place == SECOND_OF_TWO ? j->block_bytes : 0) : NULL;
 	if (e->place == FIRST_OF_TWO)
 		return at;
 	return at + (j->blocks * j->stride + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
