@@ -117,8 +117,8 @@ LANE uint32_t msad_u8(uint32_t a, uint32_t b)
 	for (int k = 0; k < 32; k += 8) r += (b >> k & 0xff) ? absdiff(a >> k & 0xff, b >> k & 0xff) : 0;
 	return r;
 }
-LANE uint32_t norm_i16(float a) { return (uint32_t)sat_i(f_i(__builtin_roundevenf(a * 32767.0f)), -32767, 32767); }
-LANE uint32_t norm_u16(float a) { return umin(f_u(__builtin_roundevenf(a * 65535.0f)), 65535); }
+LANE uint32_t norm_i16(float a) { return (uint32_t)sat_i(f_i(rintf(a * 32767.0f)), -32767, 32767); }
+LANE uint32_t norm_u16(float a) { return umin(f_u(rintf(a * 65535.0f)), 65535); }
 LANE wide mad_i64(int32_t a, int32_t b, int64_t c)
 {
 	int64_t p = (int64_t)a * b, r = (int64_t)((uint64_t)p + (uint64_t)c);
