@@ -269,7 +269,7 @@ enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static void test_shapes(void **unused)
 {
-	unsigned step = test_quick() ? 5 : 1, at = 0;
+	unsigned step = test_quick() ? 7 : 2, at = 0;
 	for (unsigned mix = 0; mix < MIXES; mix++)
 		for (uint32_t columns = 1; columns <= 8; columns++)
 			for (unsigned i = 0; i < LENGTHS; i++, at++) {
