@@ -1,8 +1,12 @@
 /* kernels-templates/attention.c - attention over the KV cache, in chunks of positions, as IR.
  *
  * Owns: KEY_ATTENTION, numerics.h rule 9. A unit streams its head's keys and values once, chunk by chunk, for all the query heads that
- * share them: scores with a position in every lane, softmax, then values with a dimension in every lane. Tiles of query heads share
- * each load; how large they are follows the target's registers and never changes a bit of the result.
+ * share them, of one column or of several neighbouring ones: scores with a position in every lane, softmax, then values with a dimension in every
+ * lane. Tiles of queries share each load; how large they are follows the target's registers and never changes a bit of the result.
+ *
+ * Columns of a tile begin at a position that is a multiple of their number, so that a chunk has something visible for all of them or for none; the
+ * last ones of a chunk may be visible to some only, and are done column by column. A tile's columns outside of the launch are computed, with the
+ * query of a column that there is, and not written.
  * An editor keeps this: positions that are not visible may be read, in whole groups of blocks, but what was read is replaced before it is used
  * (keys), and not read at all (values): the cache holds anything there.
  */
@@ -16,25 +20,39 @@ enum {
 	STATE_VECTORS,
 	SCORE_BYTES = NUMERICS_CHUNK * 4,                /* one head's scores, later its p */
 	UNROLL = 4, LINE = 64,
-	MAX_GROUP = 128,                                 /* bounds what a call keeps on its stack */
+	MAX_ROWS = 128,                                  /* bounds what a call keeps on its stack */
 	MAX_REGS = 32, MAX_SUMS = 32
 };
 
 struct attention {
 	struct ir *b;
 	unsigned w, parts, dims, vectors /* of a head */, group /* query heads per kv head */, element;
+	unsigned columns, rows;          /* of a tile; rows: the queries of a unit, [column][group] */
 	unsigned regs, head_tile;
 	bool window;
-	ir_a q, scores, state, o;        /* local: [group][dims], [group][128], [group][STATE_VECTORS][w], [group][vectors * w] */
+	ir_a q, scores, state, o;        /* local: [rows][dims], [rows][128], [rows][STATE_VECTORS][w], [rows][vectors * w] */
+	ir_a chunk_o;                    /* several columns: a chunk's o, [rows][vectors * w] */
 	ir_a arg;
 	ir_a keys;                       /* variable: this chunk's keys; its values lie equally far into their cache */
-	ir_s hi, lo;                     /* variables: positions lo..hi-1 from the chunk's start are visible, cut to the chunk; lo only with a window */
+	ir_s hi, lo;                     /* variables: positions lo..hi-1 from the chunk's start are visible (to the last column), cut to the chunk; lo only with a window */
 };
 
 /* Few registers hold addresses: what is cheap to make again is made again by each phase rather than kept. */
 static ir_s chunk_end(const struct attention *t)
 {
 	return ir_smin(t->b, t->hi, ir_sconst(t->b, NUMERICS_CHUNK));
+}
+
+/* What is visible to the tile's column number `column`, and to all of them. */
+static ir_s column_end(const struct attention *t, ir_s column)
+{
+	ir_s hi = t->columns > 1 ? ir_sadd(t->b, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns), column) : t->hi;
+	return ir_smin(t->b, hi, ir_sconst(t->b, NUMERICS_CHUNK));
+}
+
+static ir_s common_end(const struct attention *t)
+{
+	return ir_smin(t->b, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns), ir_sconst(t->b, NUMERICS_CHUNK));
 }
 
 static ir_s chunk_begin(const struct attention *t)
@@ -229,12 +247,12 @@ static ir_s visible_blocks(const struct attention *t, ir_s *skip)
 }
 
 /* Scores of invisible positions become -inf; returns the chunk's maximum. */
-static ir_f mask_scores(const struct attention *t, ir_a first, ir_s blocks, ir_s skip)
+static ir_f mask_scores(const struct attention *t, ir_a first, ir_s blocks, ir_s skip, ir_s visible)
 {
 	struct ir *b = t->b;
 	ir_a s = ir_var_a(b, first);
 	ir_f hidden = ir_fconst(b, -INFINITY), part[MATH_MAX_PARTS];
-	ir_i end = ir_isplat(b, chunk_end(t)), begin = { 0 };
+	ir_i end = ir_isplat(b, visible), begin = { 0 };
 
 	if (t->window) {
 		ir_i before = ir_isplat(b, ir_sshli(b, skip, 5));
@@ -282,13 +300,13 @@ static ir_f exp_scores(const struct attention *t, ir_a first, ir_s blocks, ir_f 
 	return math_lane_sum(b, part);
 }
 
-static void softmax_head(const struct attention *t, ir_a scores, ir_a state)
+static void softmax_head(const struct attention *t, ir_a scores, ir_a state, ir_s visible)
 {
 	struct ir *b = t->b;
 	ir_s skip = { 0 }, blocks = visible_blocks(t, &skip);
 	if (t->window)
 		scores = ir_aadd(b, scores, ir_sshli(b, skip, 7));
-	ir_f max = mask_scores(t, scores, blocks, skip);
+	ir_f max = mask_scores(t, scores, blocks, skip, visible);
 	ir_f sum = exp_scores(t, scores, blocks, max);
 	ir_f old_max = ir_fload(b, state, state_at(t, STATE_MAX), 0);
 	ir_f new_max = ir_fmax(b, old_max, max);
@@ -306,11 +324,16 @@ static void softmax_chunk(const struct attention *t)
 {
 	struct ir *b = t->b;
 	ir_a scores = ir_var_a(b, t->scores), state = ir_var_a(b, t->state);
+	ir_s column = { 0 };
+	if (t->columns > 1)
+		column = ir_loop(b, ir_sconst(b, t->columns));
 	ir_loop(b, ir_sconst(b, t->group));
-	softmax_head(t, scores, state);
+	softmax_head(t, scores, state, column_end(t, column));
 	ir_set_a(b, scores, ir_aaddi(b, scores, SCORE_BYTES));
 	ir_set_a(b, state, ir_aaddi(b, state, lanes_bytes(t, STATE_VECTORS)));
 	ir_endloop(b);
+	if (t->columns > 1)
+		ir_endloop(b);
 }
 
 /* ---- values */
@@ -323,6 +346,38 @@ static void value_rows(const struct attention *t, struct tile *s, ir_a v, ir_a p
 		tile_step(t, s, v, r * t->dims, p, (int32_t)(r * 4));
 	ir_set_a(b, v, ir_aaddi(b, v, rows * t->dims * t->element));
 	ir_set_a(b, p, ir_aaddi(b, p, rows * 4));
+}
+
+/* Several columns: where the tile's o lies. */
+static ir_a chunk_o_at(const struct attention *t, const struct place *heads, const struct place *dims)
+{
+	return place_at(t, place_at(t, t->chunk_o, heads, (unsigned)lanes_bytes(t, t->vectors)), dims, (unsigned)lanes_bytes(t, 1));
+}
+
+static void store_tile(const struct attention *t, const struct tile *s, const struct place *heads, const struct place *dims)
+{
+	ir_a to = chunk_o_at(t, heads, dims);
+	for (unsigned h = 0; h < s->heads; h++)
+		for (unsigned i = 0; i < s->n; i++)
+			ir_fstore(t->b, to, s->sum[h * s->n + i], lanes_bytes(t, h * t->vectors + i), 0);
+}
+
+/* The same for all rows, from a chunk's o. */
+static void merge_rows(const struct attention *t)
+{
+	struct ir *b = t->b;
+	ir_a state = ir_var_a(b, t->state), o = ir_var_a(b, t->o), more = ir_var_a(b, t->chunk_o);
+
+	ir_loop(b, ir_sconst(b, t->rows));
+	ir_f keep = ir_fload(b, state, state_at(t, STATE_OLD), 0), join = ir_fload(b, state, state_at(t, STATE_NEW), 0);
+	for (unsigned i = 0; i < t->vectors; i++) {
+		ir_f joined = ir_fmul(b, ir_fload(b, more, lanes_bytes(t, i), 0), join);
+		ir_fstore(b, o, ir_ffma(b, ir_fload(b, o, lanes_bytes(t, i), 0), keep, joined), lanes_bytes(t, i), 0);
+	}
+	ir_set_a(b, state, ir_aaddi(b, state, lanes_bytes(t, STATE_VECTORS)));
+	ir_set_a(b, o, ir_aaddi(b, o, lanes_bytes(t, t->vectors)));
+	ir_set_a(b, more, ir_aaddi(b, more, lanes_bytes(t, t->vectors)));
+	ir_endloop(b);
 }
 
 /* O = O * a + o * b for the tile's dimensions. */
@@ -351,7 +406,7 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	struct ir *b = t->b;
 	struct tile s = { .heads = heads->size, .n = dims->size, .head_bytes = SCORE_BYTES };
 	unsigned part = dims->size * t->w * t->element;
-	ir_s count = chunk_end(t);
+	ir_s count = t->columns > 1 ? common_end(t) : chunk_end(t);
 	ir_a p = place_at(t, t->scores, heads, SCORE_BYTES);
 	ir_a v = place_at(t, ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), dims, t->w * t->element);
 
@@ -375,7 +430,51 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	ir_loop(b, ir_sandi(b, count, 3));
 	value_rows(t, &s, v, p, 1);
 	ir_endloop(b);
-	merge_tile(t, &s, heads, dims);
+	if (t->columns > 1)
+		store_tile(t, &s, heads, dims);
+	else
+		merge_tile(t, &s, heads, dims);
+}
+
+/* `n` vectors of dimensions from number `first` on, of one column's rows: they go on from the chunk's o, over the positions that not all columns see. */
+static void value_tail(const struct attention *t, ir_s column, unsigned first, unsigned n)
+{
+	struct ir *b = t->b;
+	struct tile s = { .heads = 1, .n = n, .head_bytes = SCORE_BYTES };
+	ir_s from = common_end(t);
+	ir_a v = ir_aadd(b, ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), ir_smuli(b, from, t->dims * t->element));
+	ir_a p = ir_var_a(b, ir_aadd(b, ir_aadd(b, t->scores, ir_smuli(b, column, t->group * SCORE_BYTES)), ir_sshli(b, from, 2)));
+	ir_a o = ir_var_a(b, ir_aadd(b, t->chunk_o, ir_smuli(b, column, t->group * (unsigned)lanes_bytes(t, t->vectors))));
+
+	v = ir_var_a(b, v);
+	ir_loop(b, ir_sconst(b, t->group));
+	for (unsigned i = 0; i < n; i++) {
+		s.at[i] = (first + i) * t->w;
+		s.sum[i] = ir_var_f(b, ir_fload(b, o, lanes_bytes(t, first + i), 0));
+	}
+	ir_loop(b, column);
+	value_rows(t, &s, v, p, 1);
+	ir_endloop(b);
+	for (unsigned i = 0; i < n; i++)
+		ir_fstore(b, o, s.sum[i], lanes_bytes(t, first + i), 0);
+	ir_set_a(b, o, ir_aaddi(b, o, lanes_bytes(t, t->vectors)));
+	ir_set_a(b, p, ir_aadd(b, ir_aaddi(b, p, SCORE_BYTES), ir_smuli(b, column, -4)));
+	ir_set_a(b, v, ir_aadd(b, v, ir_smuli(b, column, -(int64_t)(t->dims * t->element))));
+	ir_endloop(b);
+}
+
+/* In the last chunk column c sees c positions more than the first one. */
+static void value_tails(const struct attention *t)
+{
+	struct ir *b = t->b;
+	enum { VECTORS = 8 };
+	unsigned shift = (unsigned)__builtin_ctz(t->columns);
+	ir_s some = ir_sshri(b, ir_saddi(b, ir_ssub(b, chunk_end(t), common_end(t)), 1), shift);        /* 1, or 0 when all see all */
+	ir_s column = ir_loop(b, ir_sshli(b, some, shift));
+
+	for (unsigned first = 0; first < t->vectors; first += VECTORS)
+		value_tail(t, column, first, t->vectors - first < VECTORS ? t->vectors - first : VECTORS);
+	ir_endloop(b);
 }
 
 static void value_heads(const struct attention *t, const struct place *heads, const void *context)
@@ -392,7 +491,7 @@ static void clear_state(const struct attention *t)
 	ir_a state = ir_var_a(b, t->state), o = ir_var_a(b, t->o);
 	ir_f zero = ir_fconst(b, 0.0f);
 
-	ir_loop(b, ir_sconst(b, t->group));
+	ir_loop(b, ir_sconst(b, t->rows));
 	ir_fstore(b, state, ir_fconst(b, -INFINITY), state_at(t, STATE_MAX), 0);
 	ir_fstore(b, state, zero, state_at(t, STATE_SUM), 0);
 	for (unsigned v = 0; v < t->vectors; v++)
@@ -402,12 +501,33 @@ static void clear_state(const struct attention *t)
 	ir_endloop(b);
 }
 
-/* The unit's queries lie side by side; near the stack they need no address register in the inner loops. */
-static void copy_queries(const struct attention *t, ir_a from)
+/* The position of a tile's first column. */
+static ir_s tile_base(const struct attention *t, ir_s tile)
+{
+	struct ir *b = t->b;
+	unsigned shift = (unsigned)__builtin_ctz(t->columns);
+	return ir_sshli(b, ir_sadd(b, ir_sshri(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), shift), tile), shift);
+}
+
+/* The launch's column that stands for the tile's column: number `column` when there is one, else the nearest. */
+static ir_s launch_column(const struct attention *t, ir_s tile, ir_s column)
+{
+	struct ir *b = t->b;
+	ir_s at = ir_ssub(b, ir_sadd(b, tile_base(t, tile), column), ir_sload64(b, t->arg, ATTENTION_POS0 * 8));
+	ir_s last = ir_saddi(b, ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8), -1);
+	return ir_smax(b, ir_smin(b, at, last), ir_sconst(b, 0));
+}
+
+static unsigned column_bytes(const struct attention *t, unsigned kv_heads)
+{
+	return (unsigned)numerics_pad(t->group * kv_heads * t->dims) * 4;
+}
+
+/* The queries of one column lie side by side; near the stack they need no address register in the inner loops. */
+static void copy_column(const struct attention *t, ir_a from, ir_a to)
 {
 	struct ir *b = t->b;
 	unsigned n = t->group * t->dims, tail = n % t->w;
-	ir_a to = ir_var_a(b, t->q);
 
 	from = ir_var_a(b, from);
 	ir_loop(b, ir_sconst(b, n / t->w));
@@ -415,14 +535,30 @@ static void copy_queries(const struct attention *t, ir_a from)
 	ir_set_a(b, from, ir_aaddi(b, from, lanes_bytes(t, 1)));
 	ir_set_a(b, to, ir_aaddi(b, to, lanes_bytes(t, 1)));
 	ir_endloop(b);
-	if (tail)
+	if (tail) {
 		ir_fstore(b, to, ir_fload(b, from, 0, tail), 0, tail);
+		ir_set_a(b, to, ir_aaddi(b, to, tail * 4));
+	}
 }
 
-static void store_heads(const struct attention *t, ir_a out)
+static void copy_queries(const struct attention *t, struct heads_unit u, unsigned kv_heads)
 {
 	struct ir *b = t->b;
-	ir_a state = ir_var_a(b, t->state), o = ir_var_a(b, t->o);
+	unsigned bytes = t->group * t->dims * 4;
+	ir_a to = ir_var_a(b, t->q), from = ir_aadd(b, ir_aload(b, t->arg, ATTENTION_Q * 8), ir_smuli(b, u.head, bytes));
+
+	if (t->columns == 1) {
+		copy_column(t, ir_aadd(b, from, ir_smuli(b, u.column, column_bytes(t, kv_heads))), to);
+		return;
+	}
+	ir_s column = ir_loop(b, ir_sconst(b, t->columns));
+	copy_column(t, ir_aadd(b, from, ir_smuli(b, launch_column(t, u.column, column), column_bytes(t, kv_heads))), to);
+	ir_endloop(b);
+}
+
+static void store_heads(const struct attention *t, ir_a state, ir_a o, ir_a out)
+{
+	struct ir *b = t->b;
 
 	out = ir_var_a(b, out);
 	ir_loop(b, ir_sconst(b, t->group));
@@ -437,11 +573,41 @@ static void store_heads(const struct attention *t, ir_a out)
 	ir_endloop(b);
 }
 
+static void store_columns(const struct attention *t, struct heads_unit u, unsigned kv_heads)
+{
+	struct ir *b = t->b;
+	unsigned width = t->group * kv_heads * t->dims, bytes = column_bytes(t, kv_heads);
+	ir_a state = ir_var_a(b, t->state), o = ir_var_a(b, t->o), out = ir_aload(b, t->arg, ATTENTION_OUT * 8);
+
+	if (t->columns == 1) {
+		out = ir_aadd(b, out, ir_smuli(b, u.column, bytes));
+	} else {
+		ir_s base = tile_base(t, u.column), pos0 = ir_sload64(b, t->arg, ATTENTION_POS0 * 8), skip = ir_smax(b, ir_ssub(b, pos0, base), ir_sconst(b, 0));
+		ir_s end = ir_smin(b, ir_ssub(b, ir_sadd(b, pos0, ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8)), base), ir_sconst(b, t->columns));
+		ir_set_a(b, state, ir_aadd(b, state, ir_smuli(b, skip, t->group * (unsigned)lanes_bytes(t, STATE_VECTORS))));
+		ir_set_a(b, o, ir_aadd(b, o, ir_smuli(b, skip, t->group * (unsigned)lanes_bytes(t, t->vectors))));
+		out = ir_aadd(b, out, ir_smuli(b, launch_column(t, u.column, ir_sconst(b, 0)), bytes));
+		out = ir_var_a(b, out);
+		ir_loop(b, ir_ssub(b, end, skip));
+	}
+	store_heads(t, state, o, ir_aadd(b, out, ir_smuli(b, u.head, t->group * t->dims * 4)));
+	heads_zero_pad(b, out, width, u.head, kv_heads);
+	if (t->columns > 1) {
+		ir_set_a(b, out, ir_aaddi(b, out, bytes));
+		ir_endloop(b);
+	}
+}
+
 static void stream_chunks(struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
 	uint32_t row = t->dims * t->element;
-	ir_s p = ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column), chunks = ir_saddi(b, ir_sshri(b, p, 7), 1);
+	ir_s p = t->columns > 1 ? ir_saddi(b, tile_base(t, u.column), t->columns - 1) : ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column);
+	ir_s chunks = ir_saddi(b, ir_sshri(b, p, 7), 1);
+	if (t->columns > 1) {        /* a tile past the last column has none */
+		ir_s end = ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8));
+		chunks = ir_smul(b, chunks, ir_smin(b, ir_ssub(b, end, tile_base(t, u.column)), ir_sconst(b, 1)));
+	}
 	ir_s place = ir_smuli(b, u.head, NUMERICS_CHUNK * row), hi = ir_saddi(b, p, 1);
 
 	if (t->window) {
@@ -455,9 +621,13 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	t->hi = ir_var_s(b, hi);
 	t->keys = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place));
 	ir_loop(b, chunks);
-	each_tile(t, t->group, t->head_tile, score_heads, NULL);
+	each_tile(t, t->rows, t->head_tile, score_heads, NULL);
 	softmax_chunk(t);
-	each_tile(t, t->group, t->head_tile, value_heads, NULL);
+	each_tile(t, t->rows, t->head_tile, value_heads, NULL);
+	if (t->columns > 1) {
+		value_tails(t);
+		merge_rows(t);
+	}
 	ir_set_a(b, t->keys, ir_aadd(b, t->keys, chunk_bytes(t)));
 	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
 	if (t->window)
@@ -470,11 +640,35 @@ static const char *attention_refusal(const struct key *key)
 	const char *refusal = heads_refusal(key->heads, key->head_dim);
 	if (refusal)
 		return refusal;
-	if (key->kv_heads == 0 || key->heads % key->kv_heads != 0 || key->heads / key->kv_heads > MAX_GROUP)
+	if (key->kv_heads == 0 || key->heads % key->kv_heads != 0 || key->heads / key->kv_heads > MAX_ROWS)
 		return "heads must be a multiple of kv_heads, 128 times at most";
+	if (key->columns & (key->columns - 1) || key->columns > TEMPLATE_MAX_QUERIES || (key->columns > 1 && key->heads / key->kv_heads * key->columns > MAX_ROWS))
+		return "a column tile has 1, 2, 4, 8 or 16 columns, and 128 queries a kv head at most";
+	if (key->columns > 1 && key->flags & KEY_WINDOW)
+		return "a sliding window is done column by column";
 	if (!heads_kv_bytes(key))
 		return "the cache must be F16 or F32";
 	return NULL;
+}
+
+unsigned template_attention_columns(uint32_t heads, uint32_t kv_heads, bool window, uint32_t columns)
+{
+	enum { ROWS = 16 };
+	unsigned n = 1;
+	while (!window && n * 2 <= columns && n * 2 * (heads / kv_heads) <= ROWS)
+		n *= 2;
+	return n;
+}
+
+static void unit_body(struct attention *t, ir_s unit, unsigned kv_heads)
+{
+	struct ir *b = t->b;
+	struct heads_unit u = heads_unit(b, unit, kv_heads);
+
+	copy_queries(t, u, kv_heads);
+	clear_state(t);
+	stream_chunks(t, u);
+	store_columns(t, heads_unit(b, unit, kv_heads), kv_heads);
 }
 
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
@@ -482,28 +676,23 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 	const char *refusal = attention_refusal(key);
 	if (refusal)
 		return build_refuse(key, err, refusal);
-	unsigned width = key->heads * key->head_dim, column_bytes = (unsigned)numerics_pad(width) * 4;
 	struct attention t = { .b = b, .w = b->lanes, .parts = math_parts(b), .dims = key->head_dim, .group = key->heads / key->kv_heads,
-	                       .element = heads_kv_bytes(key), .window = key->flags & KEY_WINDOW };
+	                       .element = heads_kv_bytes(key), .window = key->flags & KEY_WINDOW, .columns = key->columns ? key->columns : 1 };
+	t.rows = t.columns * t.group;
 	t.vectors = (t.dims + t.w - 1) / t.w;
 	t.regs = target->vector_regs < MAX_REGS ? target->vector_regs : MAX_REGS;
 	t.head_tile = t.regs >= 32 ? 8 : 6;
-	t.q = ir_local(b, (t.group * t.dims + t.w) * 4);
-	t.scores = ir_local(b, t.group * SCORE_BYTES);
-	t.state = ir_local(b, t.group * (unsigned)lanes_bytes(&t, STATE_VECTORS));
-	t.o = ir_local(b, t.group * (unsigned)lanes_bytes(&t, t.vectors));
+	t.q = ir_local(b, (t.rows * t.dims + t.w) * 4);
+	t.scores = ir_local(b, t.rows * SCORE_BYTES);
+	t.state = ir_local(b, t.rows * (unsigned)lanes_bytes(&t, STATE_VECTORS));
+	t.o = ir_local(b, t.rows * (unsigned)lanes_bytes(&t, t.vectors));
+	if (t.columns > 1)
+		t.chunk_o = ir_local(b, t.rows * (unsigned)lanes_bytes(&t, t.vectors));
 
 	t.arg = ir_arg(b);
 	ir_s unit = ir_var_s(b, ir_begin(b));
 	ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
-	struct heads_unit u = heads_unit(b, unit, key->kv_heads);
-	copy_queries(&t, heads_at(b, ir_aload(b, t.arg, ATTENTION_Q * 8), u, column_bytes, t.group * t.dims * 4));
-	clear_state(&t);
-	stream_chunks(&t, u);
-	u = heads_unit(b, unit, key->kv_heads);
-	ir_a out = ir_aload(b, t.arg, ATTENTION_OUT * 8);
-	store_heads(&t, heads_at(b, out, u, column_bytes, t.group * t.dims * 4));
-	heads_zero_pad(b, ir_aadd(b, out, ir_smuli(b, u.column, column_bytes)), width, u.head, key->kv_heads);
+	unit_body(&t, unit, key->kv_heads);
 	ir_set_s(b, unit, ir_saddi(b, unit, 1));
 	ir_endloop(b);
 	return true;

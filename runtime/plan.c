@@ -267,13 +267,17 @@ static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, 
 	key.head_dim = s->head_dim;
 	key.kv = (uint8_t)(b->kv->type + 1);
 	key.flags = window ? KEY_WINDOW : 0;
-	uint64_t *a = launch(b, &key, ATTENTION_ARGS, 0, (int64_t)b->n * s->kv_heads);
+	key.columns = template_attention_columns(s->heads, s->kv_heads, window, b->n);
+	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than columns fill. */
+	uint32_t tiles = key.columns > 1 ? (b->n + 2 * key.columns - 2) / key.columns : b->n;
+	uint64_t *a = launch(b, &key, ATTENTION_ARGS, 0, (int64_t)tiles * s->kv_heads);
 	a[ATTENTION_Q] = address(b->buf->qr);
 	a[ATTENTION_KCACHE] = address(kcache);
 	a[ATTENTION_VCACHE] = address(vcache);
 	a[ATTENTION_OUT] = address(b->buf->ao);
 	a[ATTENTION_CHUNK_BYTES] = b->kv->chunk_bytes;
 	a[ATTENTION_SLIDING] = s->sliding_window;
+	a[ATTENTION_COLUMNS] = b->n;
 	position_slot(b, &a[ATTENTION_POS0]);
 	b->p->launch[b->p->n_launches - 1].dynamic = b->n > 1;
 	barrier(b);

@@ -16,6 +16,7 @@ struct shape { unsigned kv_heads, group, dims; bool half; };
 struct scene {
 	struct shape s;
 	unsigned heads, width, padded;
+	unsigned tile;               /* columns that a unit does, 0: one */
 	struct plain_cache cache;
 	uint64_t filled;             /* positions from here on hold NaN bytes */
 	uint64_t seed;
@@ -73,7 +74,7 @@ static void drop_work(struct work *w)
 
 static struct key scene_key(const struct scene *c, bool window)
 {
-	return (struct key){ .kind = KEY_ATTENTION, .heads = c->heads, .kv_heads = c->s.kv_heads, .head_dim = c->s.dims,
+	return (struct key){ .kind = KEY_ATTENTION, .heads = c->heads, .kv_heads = c->s.kv_heads, .head_dim = c->s.dims, .columns = c->tile,
 	                     .kv = (c->s.half ? DTYPE_F16 : DTYPE_F32) + 1, .flags = window ? KEY_WINDOW : 0 };
 }
 
@@ -82,16 +83,18 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 {
 	size_t bytes = (size_t)c->padded * w->columns * 4;
 	float *out = kernel_buffer(bytes, 0xff);
-	int64_t units = (int64_t)w->columns * c->s.kv_heads, at = units * cut / 8;
+	unsigned tiles = c->tile > 1 ? (w->columns + 2 * c->tile - 2) / c->tile : w->columns;
+	int64_t units = (int64_t)tiles * c->s.kv_heads, at = units * cut / 8;
 	uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)w->q, [ATTENTION_KCACHE] = (uintptr_t)c->cache.k,
 	                                 [ATTENTION_VCACHE] = (uintptr_t)c->cache.v, [ATTENTION_OUT] = (uintptr_t)out, [ATTENTION_POS0] = w->pos0,
-	                                 [ATTENTION_CHUNK_BYTES] = c->cache.chunk_elements * (c->cache.half ? 2 : 4), [ATTENTION_SLIDING] = w->window };
+	                                 [ATTENTION_CHUNK_BYTES] = c->cache.chunk_elements * (c->cache.half ? 2 : 4), [ATTENTION_SLIDING] = w->window,
+	                                 [ATTENTION_COLUMNS] = w->columns };
 
 	kernel_run(k, arg, at, units);
 	kernel_run(k, arg, 0, at);
 	if (memcmp(out, w->want, bytes) != 0)
-		fail_msg("%s: attention of %u x %u heads of %u, %s cache, %u columns at %llu, window %llu differs", way, c->s.kv_heads, c->s.group,
-		         c->s.dims, c->s.half ? "f16" : "f32", w->columns, (unsigned long long)w->pos0, (unsigned long long)w->window);
+		fail_msg("%s: attention of %u x %u heads of %u, %s cache, %u columns by %u at %llu, window %llu differs", way, c->s.kv_heads, c->s.group,
+		         c->s.dims, c->s.half ? "f16" : "f32", w->columns, c->tile, (unsigned long long)w->pos0, (unsigned long long)w->window);
 	free(out);
 }
 
@@ -177,6 +180,35 @@ static void test_columns(void **state)
 		}
 	close_ways(k);
 	close_scene(&c);
+}
+
+/* Tiles of several columns, wherever the launch begins and ends in them. */
+static void test_tiles(void **state)
+{
+	static const struct { struct shape s; unsigned tile; } cases[] = {
+		{ { 3, 3, 40, true }, 2 }, { { 2, 4, 64, true }, 4 }, { { 2, 2, 128, true }, 8 }, { { 1, 1, 64, false }, 16 }, { { 2, 7, 80, true }, 2 },
+		{ { 1, 5, 6, true }, 4 }, { { 3, 1, 96, true }, 8 }, { { 1, 2, 256, false }, 4 }, { { 1, 8, 32, true }, 16 },
+	};
+	static const uint64_t pos0[] = { 0, 5, 113, 120, 128, 250 };
+	static const unsigned counts[] = { 1, 2, 3, 8, 9, 17, 21 };
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct scene c;
+		struct kernel k[8];
+		open_scene(&c, cases[i].s, 384);
+		c.tile = cases[i].tile;
+		open_ways(k, &c, false);
+		for (unsigned j = 0; j < 6; j++)
+			for (unsigned n = test_quick() ? (i + j) % 5 : 0; n < 7; n += test_quick() ? 5 : 1) {
+				struct work w;
+				make_work(&w, &c, counts[n], pos0[j], 0);
+				check_ways(k, &c, &w, (n + j) % 8);
+				drop_work(&w);
+			}
+		close_ways(k);
+		close_scene(&c);
+	}
 }
 
 /* The cache before the window is NaN as well. */
@@ -277,14 +309,16 @@ static void test_no_spills(void **state)
 	(void)state;
 
 	for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-		for (unsigned w = 0; w < 2 * ways; w++) {
+		for (unsigned w = 0; w < 3 * ways; w++) {
 			struct scene c = { .s = shapes[i], .heads = shapes[i].kv_heads * shapes[i].group };
-			struct key key = scene_key(&c, w & 1);
+			if (w % 3 == 2)
+				c.tile = template_attention_columns(c.heads, c.s.kv_heads, false, 240);
+			struct key key = scene_key(&c, w % 3 == 1);
 			struct kernel k;
 			char text[KEY_TEXT_MAX];
-			if (!way[w / 2].native)
+			if (!way[w / 3].native)
 				continue;
-			kernel_open(&k, &way[w / 2], &key);
+			kernel_open(&k, &way[w / 3], &key);
 			if (k.stats.spills_in_loops)
 				fail_msg("%s: %u spills in loops", key_text(&key, text, sizeof text), k.stats.spills_in_loops);
 			kernel_close(&k);
@@ -299,6 +333,10 @@ static void test_refusals(void **state)
 		{ .kind = KEY_ATTENTION, .heads = 129, .kv_heads = 1, .head_dim = 64, .kv = DTYPE_F16 + 1 },
 		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 65, .kv = DTYPE_F16 + 1 },
 		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_BF16 + 1 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_F16 + 1, .columns = 3 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_F16 + 1, .columns = 32 },
+		{ .kind = KEY_ATTENTION, .heads = 16, .kv_heads = 1, .head_dim = 64, .kv = DTYPE_F16 + 1, .columns = 16 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_F16 + 1, .columns = 2, .flags = KEY_WINDOW },
 	};
 	const struct kernel_way *way;
 	(void)state;
@@ -317,7 +355,7 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_head_dims), cmocka_unit_test(test_groups), cmocka_unit_test(test_columns), cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_head_dims), cmocka_unit_test(test_groups), cmocka_unit_test(test_columns), cmocka_unit_test(test_tiles), cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_depth), cmocka_unit_test(test_wide_scores), cmocka_unit_test(test_no_spills), cmocka_unit_test(test_refusals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
