@@ -18,7 +18,7 @@
 #include "kernels-templates/weight_format.h"
 
 /* How far ahead of the loads weights are asked for: a few hundred nanoseconds of one core's share of memory. */
-enum { MATMUL_PREFETCH = 4096, MATMUL_LINE = 64 };
+enum { MATMUL_PREFETCH = 8192, MATMUL_LINE = 64 };
 /* Weights that are met again by the next columns, while they are in the first-level cache. */
 enum { MATMUL_STRETCH_BYTES = 18 << 10 };
 
@@ -300,7 +300,8 @@ static void dot_parts(struct matmul *m, const struct turns *turns)
 static void dot_segment(struct matmul *m, const struct turns *turns)
 {
 	if (single_part(m)) {
-		m->lines = (turn_bytes(m) + MATMUL_LINE - 1) / MATMUL_LINE;
+		/* A head ahead shifts what follows it. */
+		m->lines = (turn_bytes(m) + m->format->head_bytes + MATMUL_LINE - 1) / MATMUL_LINE;
 		m->lines_at = MATMUL_PREFETCH;
 		dot_part(m, m->columns, 0, turns);
 	} else {
