@@ -17,6 +17,7 @@
 #include "runtime/model.h"
 #include "runtime/rope.h"
 #include "runtime/sampling.h"
+#include "runtime/session.h"
 #include "runtime/speculate.h"
 #include "runtime/system.h"
 
@@ -39,6 +40,7 @@ struct jit_session {
 	const float *logits;                    /* where they are */
 	struct speculate speculate;
 	struct sampling sampling;
+	const int32_t *forced; size_t n_forced; /* choices made elsewhere, by position */
 	struct utf8_stream stream;
 	char *text; size_t text_capacity;
 	uint64_t prompt_tokens, decode_tokens, decode_passes;
@@ -383,6 +385,8 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 		return status;
 	double start = system_seconds();
 	*id = sampling_choose(&s->sampling, s->logits, s->ids, s->length);
+	if (s->length < s->n_forced)
+		*id = s->forced[s->length];
 	s->ids[s->length++] = *id;
 	s->decode_seconds += system_seconds() - start;
 	return JIT_OK;
@@ -492,6 +496,12 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 		speculate_rewind(&s->speculate, (uint32_t)n);
 	s->length = n;
 	return JIT_OK;
+}
+
+void session_force(jit_session *s, const int32_t *ids, size_t n)
+{
+	s->forced = ids;
+	s->n_forced = n;
 }
 
 void jit_session_set_sampling(jit_session *s, const jit_sampling *p) { s->sampling.params = *p; }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Matrices are multiplied in tiles of four columns, so that one column more than a tile costs as much as a tile more. */
+/* Matrices are multiplied in tiles of columns, and one column more than a tile may cost as much as a tile more: 4, 8 and 16, not one more than each. */
 const uint32_t speculate_columns[SPECULATE_WIDTHS] = { 1, 4, 8, 16 };
 
 /* Agreement lengths with like chances, and what is believed of them before anything was seen: BELIEF guesses' worth. */

@@ -175,13 +175,14 @@ static void test_random_models(void **state)
 	}
 }
 
-/* Feeding after next, asking for logits at any time, a new seed in the middle of a window. */
+/* Feeding and scoring after next, asking for logits at any time, a new seed in the middle of a window. */
 static void test_interface(void **state)
 {
 	char path[1024];
 	jit_error err = { 0 };
 	static float want[8][4096];
 	int32_t ids[2][60];
+	float expected[2][6] = { { 0 } };
 	(void)state;
 	jit_model *m = open_model(source_path(path, "models/tale-q8_0.gguf"));
 	for (int pass = 0; pass < 2; pass++) {
@@ -192,6 +193,8 @@ static void test_interface(void **state)
 			assert_int_equal(jit_session_next(s, &ids[pass][i], &err), JIT_OK);
 			if (i % 8 == 3)
 				assert_int_equal(jit_session_feed_text(s, " the cat sat on", 15, &err), JIT_OK);
+			if (i == 21)
+				assert_int_equal(jit_session_score(s, ids[pass] + 10, 6, expected[pass], &err), JIT_OK);
 			if (i == 30)
 				jit_session_set_sampling(s, &(jit_sampling){ .temperature = 0.6f, .seed = 3 });
 			if (i % 8 == 5 || i % 8 == 3) {
@@ -207,6 +210,8 @@ static void test_interface(void **state)
 		jit_session_close(s);
 	}
 	assert_memory_equal(ids[0], ids[1], sizeof ids[0]);
+	assert_memory_equal(expected[0], expected[1], sizeof expected[0]);
+	assert_true(expected[0][5] < 0);
 	assert_null(jit_session_open(m, &(jit_session_options){ .speculate = 5 }, &err));
 	assert_non_null(strstr(err.message, "speculate: 5 is not"));
 	jit_model_close(m);
