@@ -126,6 +126,16 @@ static uint64_t place_job(struct job *j, const struct entry *e, uint8_t *arena, 
 	return at + (j->blocks * j->stride + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
+/* The loaders let through what is computed with; this is where the two would be seen to differ. */
+static bool check_types(const struct entry *e, size_t n, struct error *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!weight_supported(e[i].tensor->type))
+			return error_set(err, ERROR_UNSUPPORTED, "tensor %s has type %s, which no kernel multiplies with", e[i].tensor->name,
+			                 dtype_table[e[i].tensor->type].name);
+	return true;
+}
+
 static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p, struct error *err)
 {
 	const struct model_spec *s = &m->spec;
@@ -138,6 +148,10 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 		return error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
 	}
 	p->n_jobs = list_matrices(e, m, w);
+	if (!check_types(e, p->n_jobs, err)) {
+		free(e);
+		return false;
+	}
 	for (int pass = 0; pass < 2; pass++) {
 		at = 0;
 		for (size_t i = 0; i < p->n_jobs; i++) {
