@@ -147,7 +147,7 @@ const float *jit_session_logits(jit_session *s, jit_error *err);
 
 /* Appends tokens as jit_session_feed does and says how much the model expected them: logprob[i] becomes the natural logarithm of the probability of ids[i]
  * after everything before it (0 for the first token of an empty session, which nothing was expected of). Slower than a feed, since it computes
- * the logits of every token. */
+ * the logits of every token. logprob NULL: computes all the same, to be timed, and says nothing. */
 int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err);
 
 /* The text this token completes: whole UTF-8 characters only (0 bytes while inside one), valid until the next call on the session.

@@ -21,7 +21,7 @@
 #include "runtime/speculate.h"
 #include "runtime/system.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 240, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = 16 };
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 240, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = 32 };
 
 struct jit_session {
 	jit_model *model;
@@ -412,7 +412,7 @@ static float log_probability(const float *logits, uint32_t n, int32_t id)
 	return (float)((double)(logits[id] - most) - log(sum));
 }
 
-/* The n tokens from `computed` on, whose ids stand in s->ids: logprob of all but the first, which the caller knows. Leaves the logits of the last. */
+/* The n tokens from `computed` on, whose ids stand in s->ids: logprob, if wanted, of all but the first, which the caller knows. Leaves the logits of the last. */
 static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error *err)
 {
 	uint32_t vocab = s->model->file.spec.vocab, most = s->batch < ALL_LOGITS ? s->batch : ALL_LOGITS;
@@ -424,7 +424,7 @@ static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error 
 		const int32_t *next = s->ids + s->computed + 1;
 		if (compute_pass(s, s->ids + s->computed, columns, PLAN_ALL_LOGITS, err) < 0)
 			return false;
-		for (uint32_t c = 0; c < columns && done + c + 1 < n; c++)
+		for (uint32_t c = 0; logprob && c < columns && done + c + 1 < n; c++)
 			logprob[done + c + 1] = log_probability(s->all_logits + c * stride, vocab, next[c]);
 		done += columns;
 		s->computed += columns;
@@ -440,10 +440,11 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 	size_t length = s->length;
 	int status = n ? check_tokens(s, ids, n, err) : JIT_OK;
 
-	if (n == 0 || status != JIT_OK || (length && (status = settle(s, err)) != JIT_OK))
+	if (n == 0 || status != JIT_OK || (length && (logprob || s->computed < length) && (status = settle(s, err)) != JIT_OK))
 		return status;
 	double start = system_seconds();
-	logprob[0] = length ? log_probability(s->logits, s->model->file.spec.vocab, ids[0]) : 0;
+	if (logprob)
+		logprob[0] = length ? log_probability(s->logits, s->model->file.spec.vocab, ids[0]) : 0;
 	memcpy(s->ids + length, ids, n * sizeof *ids);
 	s->length += n;
 	if (!score_tokens(s, n, logprob, &e)) {
