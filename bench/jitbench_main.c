@@ -1,216 +1,282 @@
-/* bench/jitbench_main.c - the jitbench program: how fast a model runs here, and what share of the memory bandwidth that is.
+/* bench/jitbench_main.c - the jitbench program: how fast a model runs here, and what share of this machine's limits that is.
  *
- * Every repetition stands between two readings of the bandwidth in the same process and is compared with the faster of them, so that a
- * neighbour who slows the machine slows both; the median of the shares is printed. One line per test, as a table or as JSON lines. Performance is judged here and nowhere else: no test has a time limit.
+ * Owns: the options and the order of the tests; the files beside it measure and print. Performance is judged here and nowhere else: no test has a time limit.
+ * Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 3 a number was too noisy to print.
  */
-#include <jansson.h>
-#include <limits.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
-#include "bench/bandwidth.h"
-#include "runtime/jitrun.h"
+#include "bench/print.h"
+#include "bench/start.h"
+#include "bench/synth.h"
+#include "bench/tests.h"
+#include "runtime/model.h"
 #include "runtime/options.h"
 #include "runtime/system.h"
 
-enum { MAX_REPETITIONS = 100, BANDWIDTH_READINGS = 3, BANDWIDTH_BYTES = 1 << 28 };
+enum { EXIT_USAGE = 2, EXIT_NOISY = 3, MAX_LIST = 16, MAX_TOKENS = 1 << 20, BANDWIDTH_BYTES = 1 << 28, PEAK_READINGS = 5, START_MOST = 3 };
 
 static struct {
-	long threads, prompt, generate, depth, repetitions, batch;
-	const char *isa, *kv_type, *activations, *format;
-	bool help;
-} opt = { .prompt = 512, .generate = 64, .repetitions = 5, .kv_type = "f16", .activations = "auto", .format = "table" };
+	const char *model, *prompt, *generate, *depth, *small, *threads, *isa, *kv_type, *activations, *format, *cache, *shape, *weights, *write;
+	long repetitions, batch;
+	double noise;
+	bool all_small, no_start, no_cache, force, help, version, print_man, print_completion;
+} opt = { .prompt = "512", .generate = "128", .depth = "0", .small = "0", .threads = "0", .repetitions = 5, .noise = 10, .kv_type = "f16", .activations = "auto", .format = "markdown" };
 
 static const struct option_row rows[] = {
-	{ "prompt", 'p', OPTION_INT, "N", "time a prompt of N tokens, 0: not (512)", 0, 1 << 20, &opt.prompt },
-	{ "generate", 'n', OPTION_INT, "N", "time N tokens generated one by one, 0: not (64)", 0, 1 << 20, &opt.generate },
-	{ "depth", 'd', OPTION_INT, "N", "positions already in the context when generation starts (0)", 0, 1 << 20, &opt.depth },
-	{ "repetitions", 'r', OPTION_INT, "N", "repeat each test N times (5)", 1, MAX_REPETITIONS, &opt.repetitions },
-	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
-	{ "batch", 'b', OPTION_INT, "N", "most prompt tokens in one pass; 0: 240 (0)", 0, 1024, &opt.batch },
+	{ "Model", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
+	{ "model", 'm', OPTION_FILE, "FILE", "the model, instead of MODEL", 0, 0, &opt.model },
+	{ "shape", 0, OPTION_CHOICE, SHAPE_NAMES, "make up a model of this shape, with random weights, instead of reading one", 0, 0, &opt.shape },
+	{ "weights", 0, OPTION_CHOICE, MIXTURE_NAMES, "the format of the weights made up; formats of less than six bits have Q6_K where the logits are made (q8_0)", 0, 0, &opt.weights },
+	{ "write", 0, OPTION_FILE, "FILE", "keep the model made up as a GGUF file, for others to read; otherwise it goes away, from $TMPDIR or, without that, from memory", 0, 0, &opt.write },
+	{ "Tests", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
+	{ "prompt", 'p', OPTION_TEXT, "N,...", "time prompts of N tokens, 0: none (512)", 0, 0, &opt.prompt },
+	{ "generate", 'n', OPTION_TEXT, "N,...", "time N tokens generated one by one, 0: none (128)", 0, 0, &opt.generate },
+	{ "depth", 'd', OPTION_TEXT, "N,...", "with so many positions in the context already (0)", 0, 0, &opt.depth },
+	{ "small-batches", 'b', OPTION_TEXT, "N,...", "time batches of N tokens with logits for each, 0: none (0)", 0, 0, &opt.small },
+	{ "small", 0, OPTION_FLAG, 0, "the same as --small-batches 2,4,8,16,32", 0, 0, &opt.all_small },
+	{ "no-start", 0, OPTION_FLAG, 0, "leave out loading, time to the first token, code generation and memory", 0, 0, &opt.no_start },
+	{ "Measuring", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
+	{ "repetitions", 'r', OPTION_INT, "N", "repeat each test N times, starts at most 3 (5)", 1, MAX_REPETITIONS, &opt.repetitions },
+	{ "noise", 0, OPTION_FLOAT, "PERCENT", "refuse a number when the quartiles of its repetitions, or of the limit measured around them, lie further apart (10)", 0.001, 1000, &opt.noise },
+	{ "force", 0, OPTION_FLAG, 0, "print noisy numbers too", 0, 0, &opt.force },
+	{ "output", 'o', OPTION_CHOICE, "markdown|md|csv|json|jsonl", "how to print (markdown)", 0, 0, &opt.format },
+	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
+	{ "threads", 't', OPTION_TEXT, "N,...", "worker threads; 0: one per core this process may use (0)", 0, 0, &opt.threads },
+	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: the session's choice (0)", 0, 1024, &opt.batch },
 	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
-	{ "activations", 0, OPTION_CHOICE, "auto|f32", "int8 blocks against quantised weights, or always f32 (auto)", 0, 0, &opt.activations },
-	{ "format", 'o', OPTION_CHOICE, "table|jsonl", "how to print (table)", 0, 0, &opt.format },
+	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
+	{ "cache", 0, OPTION_FILE, "DIR", "keep generated code in DIR ($XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
+	{ "no-cache", 0, OPTION_FLAG, 0, "neither read nor write generated code on disk", 0, 0, &opt.no_cache },
 	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &opt.help },
+	{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &opt.version },
+	{ "print-man", 0, OPTION_FLAG, 0, "print the man page", 0, 0, &opt.print_man },
+	{ "print-completion", 0, OPTION_FLAG, 0, "print the bash completion", 0, 0, &opt.print_completion },
 };
 
-static int compare(const void *a, const void *b)
+struct list { long value[MAX_LIST]; int n; };
+static struct { struct list prompt, generate, depth, small, threads; } lists;
+
+static int usage(const char *text)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-	return x < y ? -1 : x > y;
+	fprintf(stderr, "jitbench: %s\nTry 'jitbench --help'.\n", text);
+	return EXIT_USAGE;
 }
 
-/* Of the repetitions: tokens per second, the bandwidth around each, and the share of it. */
-struct rate { double best, median, worst, bandwidth, share; };
-struct sample { double rate[MAX_REPETITIONS], bandwidth[MAX_REPETITIONS], share[MAX_REPETITIONS]; };
-
-static double middle(double *v, long n)
+static int fail(const char *message)
 {
-	qsort(v, (size_t)n, sizeof *v, compare);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+	fprintf(stderr, "jitbench: %s.\n", message);
+	return 1;
 }
 
-static struct rate summarise(struct sample *s, long n)
+static bool parse_list(const char *name, const char *text, long most, struct list *out)
 {
-	struct rate r = { .median = middle(s->rate, n), .bandwidth = middle(s->bandwidth, n), .share = middle(s->share, n) };
-	r.worst = s->rate[0];                /* sorted by now */
-	r.best = s->rate[n - 1];
-	return r;
-}
+	const char *at = text;
 
-static int32_t token(long i, int vocab) { return (int32_t)((uint64_t)(i + 1) * 2654435761u % (uint32_t)vocab); }
-
-static bool feed(jit_session *s, long n, int vocab, jit_error *err)
-{
-	int32_t ids[256];
-	for (long i = 0; i < n;) {
-		long k = 0;
-		for (; k < 256 && i + k < n; k++)
-			ids[k] = token(i + k, vocab);
-		if (jit_session_feed(s, ids, (size_t)k, err) != JIT_OK)
+	for (out->n = 0;;) {
+		char *end;
+		errno = 0;
+		long v = strtol(at, &end, 10);
+		if (end == at || (*end && *end != ',') || errno || v < 0 || v > most || out->n == MAX_LIST) {
+			fprintf(stderr, "jitbench: --%s: \"%.60s\" is not a list of at most %d whole numbers from 0 to %ld, such as 1,2,3\nTry 'jitbench --help'.\n", name, text, MAX_LIST, most);
 			return false;
-		i += k;
+		}
+		out->value[out->n++] = v;
+		if (!*end)
+			return true;
+		at = end + 1;
 	}
-	return true;
 }
 
-static bool time_prompt(jit_session *s, int vocab, struct rate *out, jit_error *err)
+static bool parse_lists(void)
 {
-	struct sample v = { 0 };
-
-	for (long r = -1; r < opt.repetitions; r++) {      /* the first is a warm-up: pages, kernels, plans */
-		if (jit_session_rewind(s, 0, err) != JIT_OK)
-			return false;
-		double t = system_seconds();
-		if (!feed(s, opt.prompt, vocab, err))
-			return false;
-		if (r >= 0)
-			v.rate[r] = (double)opt.prompt / (system_seconds() - t);
-	}
-	*out = summarise(&v, opt.repetitions);
-	return true;
+	return parse_list("prompt", opt.prompt, MAX_TOKENS, &lists.prompt) && parse_list("generate", opt.generate, MAX_TOKENS, &lists.generate) &&
+	       parse_list("depth", opt.depth, MAX_TOKENS, &lists.depth) && parse_list("threads", opt.threads, 1024, &lists.threads) &&
+	       parse_list("small-batches", opt.all_small ? "2,4,8,16,32" : opt.small, 32, &lists.small);
 }
 
-/* Tokens are forced, not chosen, so that every run computes the same thing. */
-static bool time_decode(jit_session *s, int vocab, double bytes_per_token, struct bandwidth *bw, struct rate *out, jit_error *err)
+static long greatest(const struct list *l)
 {
-	struct sample v = { 0 };
-	long depth = opt.depth > 0 ? opt.depth : 1;
+	long most = 0;
+	for (int i = 0; i < l->n; i++)
+		most = l->value[i] > most ? l->value[i] : most;
+	return most;
+}
 
-	if (jit_session_rewind(s, 0, err) != JIT_OK || !feed(s, depth, vocab, err))
+/* ---- the model */
+
+/* Makes one up where --shape asks for it; *fd stays open as long as the file is needed. */
+static bool make_model(char *path, size_t size, int *fd, struct error *err)
+{
+	const struct shape *s = shape_find(opt.shape);
+	const struct mixture *m = mixture_find(opt.weights ? opt.weights : "q8_0");
+	uint64_t bytes = synth_bytes(s, m), available = system_available_memory();
+
+	if (!opt.write && !getenv("TMPDIR") && bytes > available / 2)
+		return error_set(err, ERROR_MEMORY, "%s: takes %.1f GiB twice in memory, and %.1f GiB are available; name a file with --write, or a directory with $TMPDIR", s->name,
+		                 (double)bytes / 0x1p30, (double)available / 0x1p30);
+	if (opt.write) {
+		snprintf(path, size, "%s", opt.write);
+		*fd = open(opt.write, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		if (*fd < 0)
+			return error_set(err, ERROR_IO, "%s: could not be made: %s", opt.write, strerror(errno));
+	} else if ((*fd = synth_temporary(path, size, err)) < 0) {
 		return false;
-	double before = bandwidth_sample(bw, BANDWIDTH_READINGS);
-	for (long r = -1; r < opt.repetitions; r++) {
-		if (jit_session_rewind(s, (size_t)depth, err) != JIT_OK)
-			return false;
-		double t = system_seconds();
-		for (long i = 0; i < opt.generate; i++) {
-			int32_t id = token(i, vocab);
-			if (jit_session_feed(s, &id, 1, err) != JIT_OK)
-				return false;
-		}
-		double rate = (double)opt.generate / (system_seconds() - t), after = bandwidth_sample(bw, BANDWIDTH_READINGS);
-		if (r >= 0) {
-			v.rate[r] = rate;
-			v.bandwidth[r] = after > before ? after : before;
-			v.share[r] = rate * bytes_per_token / v.bandwidth[r];
-		}
-		before = after;
 	}
-	*out = summarise(&v, opt.repetitions);
+	return synth_write(*fd, opt.write ? opt.write : "the temporary file", s, m, err);
+}
+
+/* ---- the tests */
+
+static int noisy_rows;
+
+static void show(struct printer *p, const struct row *r)
+{
+	print_row(p, r);
+	if (r->noisy[0]) {
+		fprintf(stderr, "jitbench: %s is noisy: %s.\n", r->test, r->noisy);
+		noisy_rows++;
+	}
+}
+
+/* Every peak this CPU has, once: whoever reads a share may want to know of the others. */
+static void print_limits(const struct test_machine *t)
+{
+	printf("\nread bandwidth %.1f GB/s (%s)", bandwidth_sample(t->bandwidth, PEAK_READINGS) / 1e9, bandwidth_pattern(t->bandwidth));
+	for (int k = 0; k < PEAK_COUNT; k++)
+		if (peak_possible((enum peak_kind)k))
+			printf("; %s %.0f Gop/s", peak_name((enum peak_kind)k), peak_sample(t->peak, (enum peak_kind)k, PEAK_READINGS) / 1e9);
+	putchar('\n');
+}
+
+static bool run_list(const struct test_machine *t, struct printer *p, enum test_kind kind, const struct list *l, long depth, jit_error *err)
+{
+	struct row r;
+
+	for (int i = 0; i < l->n; i++) {
+		if (l->value[i] == 0)
+			continue;
+		if (!test_run(t, kind, l->value[i], depth, &r, err))
+			return false;
+		show(p, &r);
+	}
 	return true;
 }
 
-static void print_row(const char *test, struct rate r, double bytes_per_token, const char *pattern, const char *model, int threads)
+/* All tests with one number of threads. */
+static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, jit_error *err)
 {
-	if (strcmp(opt.format, "jsonl") == 0) {
-		json_t *o = json_pack("{s:s,s:s,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:s}", "model", model, "test", test, "threads", threads, "tokens_per_second", r.median,
-			"best", r.best, "worst", r.worst, "bytes_per_token", bytes_per_token, "bandwidth", r.bandwidth, "share", r.share, "pattern", pattern);
-		char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-		puts(text ? text : "{}");
-		free(text);
-		json_decref(o);
-		return;
+	long most = greatest(&lists.prompt) > greatest(&lists.generate) ? greatest(&lists.prompt) : greatest(&lists.generate);
+	most = greatest(&lists.small) > most ? greatest(&lists.small) : most;
+	if (most == 0)
+		return true;
+	jit_session_options so = { .context = (int)(greatest(&lists.depth) + most + 2), .threads = (int)threads, .batch = (int)opt.batch, .kv_f32 = strcmp(opt.kv_type, "f32") == 0 };
+	struct test_machine t = { .model = m, .repetitions = opt.repetitions, .noise = opt.force ? 0 : opt.noise / 100 };
+	jit_session_stats stats;
+	bool ok = (t.session = jit_session_open(m, &so, err)) != NULL;
+
+	if (ok) {
+		jit_session_get_stats(t.session, &stats);
+		t.bandwidth = bandwidth_open(stats.threads, BANDWIDTH_BYTES);
+		t.peak = peak_open(stats.threads);
+		t.peak_kind = peak_of(m->target->name, test_uses_int8(m));
+		ok = t.bandwidth && t.peak;
+		if (!ok)
+			snprintf(err->message, sizeof err->message, "no memory to measure the machine with");
 	}
-	printf("%-12s %3d  %10.2f  %10.2f  %10.2f", test, threads, r.median, r.best, r.worst);
-	if (bytes_per_token > 0)
-		printf("  %8.2f  %8.2f  %5.1f %%", r.median * bytes_per_token / 1e9, r.bandwidth / 1e9, 100 * r.share);
-	putchar('\n');
-	fflush(stdout);
+	for (int i = 0; ok && i < lists.depth.n; i++)
+		ok = run_list(&t, p, TEST_PROMPT, &lists.prompt, lists.depth.value[i], err) && run_list(&t, p, TEST_SMALL, &lists.small, lists.depth.value[i], err) &&
+		     run_list(&t, p, TEST_GENERATE, &lists.generate, lists.depth.value[i], err);
+	if (ok && last && p->format == PRINT_MARKDOWN)
+		print_limits(&t);
+	peak_close(t.peak);
+	bandwidth_close(t.bandwidth);
+	jit_session_close(t.session);
+	return ok;
 }
 
-static int run(jit_model *m, jit_session *s, struct bandwidth *bw, jit_error *err)
+static bool run(const char *path, const char *name, jit_error *err)
 {
+	jit_model_options mo = { .isa = opt.isa, .threads = (int)lists.threads.value[0], .f32_activations = strcmp(opt.activations, "f32") == 0,
+		.cache_dir = opt.no_cache ? "" : opt.cache };
+	jit_session_options so = { .threads = mo.threads, .batch = (int)opt.batch, .kv_f32 = strcmp(opt.kv_type, "f32") == 0 };
+	struct printer p = { .filename = name, .isa = "", .type_kv = opt.kv_type, .format = strcmp(opt.format, "csv") == 0 ? PRINT_CSV :
+		strcmp(opt.format, "json") == 0 ? PRINT_JSON : strcmp(opt.format, "jsonl") == 0 ? PRINT_JSONL : PRINT_MARKDOWN };
+	struct row start[START_ROWS];
 	jit_model_info info;
-	jit_session_stats stats;
-	struct rusage usage;
-	struct rate r;
-	char name[64];
 
+	if (!opt.no_start && !start_measure(path, &mo, &so, opt.repetitions < START_MOST ? opt.repetitions : START_MOST, opt.force ? 0 : opt.noise / 100, start, err))
+		return false;
+	jit_model *m = jit_model_open(path, &mo, err);
+	if (!m)
+		return false;
 	jit_model_get_info(m, &info);
-	jit_session_get_stats(s, &stats);
-	bool table = strcmp(opt.format, "table") == 0;
-	if (table) {
-		printf("%s; load %.3f s\n", info.description, info.load_seconds);
-		printf("%-12s %3s  %10s  %10s  %10s  %8s  %8s  %7s\n", "test", "thr", "tokens/s", "best", "worst", "GB/s", "of GB/s", "share");
+	p.type = info.description;
+	p.size = info.weight_bytes;
+	p.parameters = test_parameters(m);
+	p.isa = m->target->name;
+	print_begin(&p);
+	for (int i = 0; i < START_ROWS && !opt.no_start; i++)
+		show(&p, &start[i]);
+	bool ok = true;
+	for (int i = 0; ok && i < lists.threads.n; i++)
+		ok = run_tests(m, &p, lists.threads.value[i], i + 1 == lists.threads.n, err);
+	print_end(&p);
+	jit_model_close(m);
+	return ok;
+}
+
+/* The model's path into `path`; 0, or the exit status. */
+static int choose_model(const char *operand, char *path, size_t size, int *fd)
+{
+	struct error err = { 0 };
+
+	if ((operand != NULL) + (opt.model != NULL) + (opt.shape != NULL) != 1)
+		return usage("which model? Give one of MODEL, --model and --shape");
+	if (!opt.shape && (opt.weights || opt.write))
+		return usage("--weights and --write belong to a model made up, with --shape");
+	if (!opt.shape) {
+		snprintf(path, size, "%s", operand ? operand : opt.model);
+		return 0;
 	}
-	if (opt.prompt) {
-		if (!time_prompt(s, info.vocab, &r, err))
-			return 1;
-		snprintf(name, sizeof name, "pp%ld", opt.prompt);
-		print_row(name, r, 0, bandwidth_pattern(bw), info.description, stats.threads);
-	}
-	if (opt.generate) {
-		double kv = opt.depth > 0 ? (double)stats.kv_bytes / stats.context * ((double)opt.depth + (double)opt.generate / 2) : 0;
-		if (!time_decode(s, info.vocab, (double)info.token_bytes + kv, bw, &r, err))
-			return 1;
-		snprintf(name, sizeof name, opt.depth ? "tg%ld@%ld" : "tg%ld", opt.generate, opt.depth);
-		print_row(name, r, (double)info.token_bytes + kv, bandwidth_pattern(bw), info.description, stats.threads);
-	}
-	if (table) {
-		getrusage(RUSAGE_SELF, &usage);
-		jit_session_get_stats(s, &stats);
-		printf("read bandwidth: %s; %llu kernels, %llu generated in %.2f ms; peak RSS %.0f MiB, %d of it for reading bandwidth\n", bandwidth_pattern(bw), (unsigned long long)stats.kernels,
-		       (unsigned long long)stats.kernels_generated, 1e3 * stats.generate_seconds, (double)usage.ru_maxrss / 1024, BANDWIDTH_BYTES >> 20);
-	}
-	return 0;
+	return make_model(path, size, fd, &err) ? 0 : fail(err.text);
 }
 
 int main(int argc, char **argv)
 {
-	const char *path = NULL;
-	struct option_program program = { .name = "jitbench", .usage = "MODEL [options]", .purpose = "measure how fast a model runs, as a share of the memory bandwidth measured beside it",
-		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .operand = &path, .max_operands = 1 };
+	const char *operand = NULL;
+	char path[4096], name[128];
+	int fd = -1;
+	struct option_program program = { .name = "jitbench", .usage = "MODEL [options]", .purpose = "measure how fast a model runs, as a share of what the machine can do",
+		.description = "jitbench times prompts, generation, small batches and starts. Around every repetition it measures, in the same process, how fast memory is read or "
+			"how fast the cores multiply, and prints the share of that a test reached: of the arithmetic peak for prompts (pp), of the bandwidth for generation (tg) and small "
+			"batches. A number whose repetitions differ too much is printed as \"noisy\", and the exit status is 3. From a single repetition nothing is judged.",
+		.examples = "jitbench model.gguf\njitbench model.gguf -p 128,512 -n 64 -d 0,2048 -t 1,2 -o csv\njitbench --shape qwen3-0.6b --weights q4_k_m --write random.gguf",
+		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .operand = &operand, .max_operands = 1 };
 	jit_error err = { 0 };
 
 	if (!options_parse(&program, argc, argv))
-		return 2;
-	if (opt.help) {
-		options_help(&program, stdout);
-		return 0;
+		return EXIT_USAGE;
+	if (opt.help || opt.version || opt.print_man || opt.print_completion) {
+		if (opt.version)
+			printf("jitbench %s\n", jit_version());
+		else
+			(opt.help ? options_help : opt.print_man ? options_man : options_completion)(&program, stdout);
+		return fflush(stdout) ? 1 : 0;
 	}
-	if (!path) {
-		fprintf(stderr, "jitbench: which model?\nTry 'jitbench --help'.\n");
-		return 2;
-	}
-	long context = opt.prompt > opt.depth + opt.generate + 1 ? opt.prompt : opt.depth + opt.generate + 1;
-	jit_model_options mo = { .isa = opt.isa, .threads = (int)opt.threads, .f32_activations = strcmp(opt.activations, "f32") == 0 };
-	jit_session_options so = { .context = (int)context, .threads = (int)opt.threads, .batch = (int)opt.batch, .kv_f32 = strcmp(opt.kv_type, "f32") == 0 };
-	jit_model *m = jit_model_open(path, &mo, &err);
-	jit_session *s = m ? jit_session_open(m, &so, &err) : NULL;
-	jit_session_stats stats = { 0 };
-	if (s)
-		jit_session_get_stats(s, &stats);
-	struct bandwidth *bw = s ? bandwidth_open(stats.threads, BANDWIDTH_BYTES) : NULL;
-	if (s && !bw)
-		snprintf(err.message, sizeof err.message, "no memory to measure the bandwidth with");
-	int rc = bw ? run(m, s, bw, &err) : 1;
+	if (!parse_lists())
+		return EXIT_USAGE;
+	int rc = choose_model(operand, path, sizeof path, &fd);
 	if (rc)
-		fprintf(stderr, "jitbench: %s.\n", err.message);
-	bandwidth_close(bw);
-	jit_session_close(s);
-	jit_model_close(m);
-	return rc;
+		return rc;
+	snprintf(name, sizeof name, "random %s %s", opt.shape ? opt.shape : "", opt.weights ? opt.weights : "q8_0");
+	if (!run(path, opt.shape && !opt.write ? name : path, &err))
+		rc = fail(err.message);
+	if (fd >= 0)
+		close(fd);
+	return rc ? rc : noisy_rows ? EXIT_NOISY : 0;
 }

@@ -1,0 +1,18 @@
+/* bench/start.h - what starting costs: loading, the first token, generating the code, memory.
+ *
+ * Owns: the processes this is measured in. Each repetition is a process of its own, forked before this one holds anything, so that a start is a start and the
+ * peak of memory is the model's alone. The files are read once before, so that the page cache is warm.
+ */
+#ifndef BENCH_START_H
+#define BENCH_START_H
+
+#include "bench/row.h"
+#include "runtime/jitrun.h"
+
+enum { START_ROWS = 4 };                 /* load, ttft, codegen, rss */
+
+/* Call while the process has one thread. session->context is replaced by one that holds the short prompt. */
+bool start_measure(const char *path, const jit_model_options *model, const jit_session_options *session, long repetitions, double noise,
+                   struct row out[START_ROWS], jit_error *err);
+
+#endif

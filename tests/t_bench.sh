@@ -1,0 +1,122 @@
+#!/bin/sh
+# tests/t_bench.sh - the jitbench program and bench/compare from outside: rows, formats, models made up, refusals. No time is judged.
+set -u
+top=${srcdir:-.}
+model=$top/models/tale-q8_0.gguf
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+XDG_CACHE_HOME=$dir/cache; export XDG_CACHE_HOME
+unset TMPDIR
+passed=0 failed=0
+ok() { passed=$((passed + 1)); }
+bad() { failed=$((failed + 1)); echo "FAIL: $*"; }
+check() { what=$1; shift; if "$@"; then ok; else bad "$what"; fi; }
+bench() { ./jitbench "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+quick() { bench "$@" -r 1 -t 1; }
+refused() {
+	pattern=$1 want=$2; shift 2
+	bench "$@"
+	check "$* -> status $want (got $status)" [ "$status" = "$want" ]
+	check "$* -> stderr has '$pattern': $(head -c 300 "$dir/err")" grep -qF -e "$pattern" "$dir/err"
+	check "$* -> stdout is empty" [ ! -s "$dir/out" ]
+}
+has() { grep -qF -e "$1" "$dir/out"; }
+count() { grep -c -e "$1" "$dir/out"; }
+
+quick "$model" -p 8,16 -n 2 -d 0,32 -b 2,32
+check "markdown: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+for row in load ttft codegen rss pp8 pp16 tg2 'pp8 @ d32' 'pp16 @ d32' 'tg2 @ d32' 'pp2, all logits' 'pp32, all logits' 'pp2, all logits @ d32'; do
+	check "markdown: a row $row" grep -qE "^\| $row[ ,]" "$dir/out"
+done
+check "markdown: kernels are counted" grep -qE '^\| codegen, [0-9]+ kernels ' "$dir/out"
+check "markdown: a prompt is compared with the cores" grep -qE '^\| pp16 .*(fma|maddubs|vpdpbusd).* %' "$dir/out"
+check "markdown: generation is compared with the memory" grep -qE '^\| tg2 .*read bandwidth.* %' "$dir/out"
+check "markdown: every column everywhere" [ "$(count '^|')" = "$(grep -cE '^(\|[^|]*){7}\|$' "$dir/out")" ]
+check "the limits are named" grep -qE '^read bandwidth .*GB/s .*fma 256 .*maddubs 256 ' "$dir/out"
+
+bench -m "$model" -p 0 -n 2 -r 1 -t 1,2 --no-start -o md
+check "-t 1,2 gives two rows: $(cat "$dir/out")" [ "$(count '^| tg2 ')" = 2 ]
+check "--no-start leaves the start out" [ "$(count 'load\|rss')" = 0 ]
+quick "$model" -p 0 -n 0 --small --no-start -o csv
+check "--small: five rows and the names" [ "$(wc -l < "$dir/out")" = 6 ]
+check "csv: all lines have as many fields" [ "$(awk -F'","' '{ print NF }' "$dir/out" | sort -u | wc -l)" = 1 ]
+quick "$model" -p 8 -n 2 --no-start -o jsonl
+check "jsonl: a line each" [ "$(grep -cE '^\{"model_filename":.*"test":"(pp8|tg2)".*"avg_ts":[0-9.]+.*\}$' "$dir/out")" = 2 ]
+cp "$dir/out" "$dir/jsonl"
+quick "$model" -p 8 -n 2 -o json
+check "json: begins and ends" [ "$(head -n 1 "$dir/out"; tail -n 1 "$dir/out")" = "[
+]" ]
+if command -v python3 > /dev/null; then
+	cat > "$dir/judge.py" << 'PY'
+import json, sys
+rows = json.load(open(sys.argv[1]))
+assert [r["test"] for r in rows] == ["load", "ttft", "codegen", "rss", "pp8", "tg2"], rows
+assert rows[2]["count"] > 0 and rows[3]["median"] > 1 and rows[0]["unit"] == "s"
+for r in rows[4:]:
+    assert r["least"] <= r["median"] <= r["greatest"] and r["noisy"] == "", r
+    assert abs(r["share"] * r["limit"] / (r["median"] * r["work"]) - 1) < 1e-6, r
+for line in open(sys.argv[2]):
+    assert json.loads(line)["n_threads"] == 1
+PY
+	check "json: what it says agrees with itself" python3 "$dir/judge.py" "$dir/out" "$dir/jsonl"
+fi
+
+bench "$model" -p 0 -n 2 -r 3 -t 1 --no-start --noise 0.001 -o jsonl
+check "a limit of 0.001 %: noisy, status 3 (got $status)" [ "$status" = 3 ]
+check "a noisy number is null" has '"avg_ts":null'
+check "and why is said" grep -qE '^jitbench: tg2 is noisy: .* spread [0-9]+ % ' "$dir/err"
+bench "$model" -p 0 -n 2 -r 3 -t 1 --no-start --noise 0.001 -o jsonl --force
+check "--force prints it, status 0 (got $status)" [ "$status" = 0 ]
+
+for weights in f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q4_k_m q5_k q5_k_m q6_k iq4_nl iq4_xs; do
+	quick --shape tiny --weights $weights --write "$dir/$weights.gguf" -p 0 -n 0 --no-start
+	check "--weights $weights: $(cat "$dir/err")" [ "$status" = 0 ]
+	./jitrun "$dir/$weights.gguf" --prompt "the end" -n 3 -q --print-ids --ignore-eos -t 1 > "$dir/out" 2> "$dir/err"
+	check "$weights: jitrun reads the file: $(cat "$dir/err" "$dir/out")" grep -qxE '[0-9]+ [0-9]+ [0-9]+' "$dir/out"
+done
+quick --shape tiny --weights q6_k --write "$dir/again.gguf" -p 0 -n 0 --no-start
+check "the same shape and weights give the same file" cmp -s "$dir/again.gguf" "$dir/q6_k.gguf"
+quick --shape tiny -p 4 -n 1
+check "a model in memory: $(cat "$dir/err")" [ "$status" = 0 ]
+mkdir "$dir/tmp"
+TMPDIR=$dir/tmp ./jitbench --shape tiny -p 0 -n 1 -r 1 -t 1 --no-start > /dev/null 2> "$dir/err"
+check "a model in TMPDIR: $(cat "$dir/err")" [ $? = 0 ]
+check "nothing stays there" [ -z "$(ls "$dir/tmp")" ]
+
+refused "which model?" 2
+refused "Give one of" 2 "$model" --shape tiny
+refused "belong to a model made up" 2 "$model" --weights q8_0
+refused "belong to a model made up" 2 "$model" --write "$dir/x.gguf"
+refused "is not one of qwen3-0.6b" 2 --shape enormous
+refused "is not one of f32" 2 --shape tiny --weights q9
+refused '--prompt: "12x" is not a list' 2 "$model" -p 12x
+refused '--prompt: "" is not a list' 2 "$model" -p ""
+refused '--depth: "1,,2" is not a list' 2 "$model" -d 1,,2
+refused '--generate: "-1" is not a list' 2 "$model" -n -1
+refused '--small-batches: "33" is not a list' 2 "$model" -b 33
+refused "is not a whole number between 1 and 100" 2 "$model" -r 0
+refused "is not one of markdown" 2 "$model" -o xml
+refused "unknown option" 2 "$model" --frobnicate
+refused "$dir/none.gguf" 1 "$dir/none.gguf"
+refused "$dir/none/x.gguf" 1 --shape tiny --write "$dir/none/x.gguf"
+
+for what in help version print-man print-completion; do
+	bench --$what
+	check "--$what" [ "$status" = 0 -a -s "$dir/out" ]
+done
+
+printf '%s\n' 'name,"avg_ts","other"' '"a, b","20.5","7"' > "$dir/a.csv"
+printf '%s\n' '{"avg_ts": 1, "x": 2}' '{"x": 3, "avg_ts": 10.25}' > "$dir/b.jsonl"
+sh "$top/bench/compare" -r 2 --field avg_ts "cat '$dir/a.csv'" "cat '$dir/b.jsonl'" > "$dir/out"
+check "compare: CSV with JSON lines: $(cat "$dir/out")" has "A/B: median 2.000, least 2.000, greatest 2.000"
+printf '%s\n' '[' '  {' '    "avg_ts": 41.0,' '    "avg_ns": 3' '  }' ']' > "$dir/c.json"
+sh "$top/bench/compare" -r 1 --field avg_ts "cat '$dir/c.json'" "cat '$dir/a.csv'" > "$dir/out"
+check "compare: JSON over many lines" has "A/B: median 2.000"
+sh "$top/bench/compare" -r 1 "echo 3 tokens, 8.0 a second" "echo 4" > "$dir/out"
+check "compare: the last number of the last line" has "A/B: median 2.000"
+printf '%s\n' '{"avg_ts":null}' > "$dir/n.jsonl"
+check "compare: a number that is not there is an error" sh -c '! sh "$1" -r 1 --field avg_ts "cat $2" "cat $2" 2> "$3"' - "$top/bench/compare" "$dir/n.jsonl" "$dir/err"
+check "compare: and is named" grep -qF 'no number called avg_ts' "$dir/err"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
