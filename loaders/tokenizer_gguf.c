@@ -125,6 +125,7 @@ static bool read_merges(struct tokenizer *t, const struct gguf *g, struct error 
 	if (!found)
 		return refuse_absent(g, KEY("merges"), err);
 	bool ok = tok_merges_begin(&m, t, count, g->path, err);
+	m.lenient = true;                       /* files with such merges are about, and every reader takes them */
 	for (uint64_t i = 0; ok && i < count; i++) {
 		size_t left = first_half(&line[i]);
 		if (!left) {

@@ -149,7 +149,8 @@ struct tokenizer *tok_new(struct error *err);
 bool tok_index(struct tokenizer *t, const char *where, struct error *err);
 int32_t tok_find(const struct tokenizer *t, const char *p, size_t n);
 /* Merges are announced by number, then given in order of rank. */
-struct tok_merger { struct tokenizer *t; char *joined; uint32_t rank; int32_t last; const char *where; };
+/* lenient: a merge with a text that is no token is passed over, it could never apply; otherwise it is refused. */
+struct tok_merger { struct tokenizer *t; char *joined; uint32_t rank; int32_t last; const char *where; bool lenient; };
 bool tok_merges_begin(struct tok_merger *m, struct tokenizer *t, uint64_t count, const char *where, struct error *err);
 bool tok_merges_add(struct tok_merger *m, const char *a, size_t na, const char *b, size_t nb, struct error *err);
 void tok_merges_end(struct tok_merger *m);

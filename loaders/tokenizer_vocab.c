@@ -371,6 +371,10 @@ static bool merge_refused(struct tok_merger *m, const char *what, const char *p,
 {
 	char text[80];
 
+	if (m->lenient) {
+		m->rank++;
+		return true;
+	}
 	return error_set(err, ERROR_FORMAT, "%s: merge %u %s \"%s\", which is no token of the vocabulary", m->where, m->rank, what,
 	                 error_quote(text, sizeof text, p, n));
 }

@@ -634,7 +634,6 @@ static void refuse_gguf(struct small *s, uint64_t n_vocab, const char *says)
 
 static void test_gguf_refusals(void **unused)
 {
-	static const char *const unknown_half[] = { "l o", "lo zz" };
 	struct small s;
 
 	vocab_start(&s.file);
@@ -645,8 +644,6 @@ static void test_gguf_refusals(void **unused)
 	vocab_start(&s.file);
 	vocab_text(&s.file, "model", "llama");
 	refuse_gguf(&s, 0, "tokenizer.ggml.tokens");
-	byte_level_vocab(&s.file, "gpt-2", unknown_half, 2);
-	refuse_gguf(&s, 0, "merge 1 ends with \"zz\"");
 	byte_level_vocab(&s.file, "gpt-2", some_merges, 1);
 	refuse_gguf(&s, 258, "259 entries, more than the model's vocabulary of 258");
 	vocab_start(&s.file);
@@ -682,6 +679,26 @@ static void test_gguf_refusals(void **unused)
 			"token 1 is not a number", "tokenizer.ggml.merges is missing" };
 		refuse_gguf(&s, 0, says[kind]);
 	}
+}
+
+/* Merges that name no token never apply; the others keep their order. */
+static void test_gguf_idle_merges(void **unused)
+{
+	static const char *const merges[] = { "l o", "lo zz", "lo w" };
+	static const char text[] = "low lozz";
+	struct small s;
+	struct error err;
+	int32_t *ids;
+	size_t n;
+
+	byte_level_vocab(&s.file, "gpt-2", merges, 3);
+	assert_true(small_open(&s, 0, &err));
+	assert_true(tokenizer_encode(s.t, text, strlen(text), 0, &ids, &n, &err));
+	assert_int_equal(n, 5);                  /* low, space, lo, z, z */
+	assert_int_equal(ids[0], 260);
+	assert_int_equal(ids[2], 258);
+	free(ids);
+	small_close(&s);
 }
 
 /* ---- long texts: a quadratic step would take hours here */
@@ -765,7 +782,8 @@ int main(void)
 		cmocka_unit_test(test_unknown_rule), cmocka_unit_test(test_json_model), cmocka_unit_test(test_json_added),
 		cmocka_unit_test(test_json_normalizers), cmocka_unit_test(test_json_pre_tokenizers),
 		cmocka_unit_test(test_json_post_processors), cmocka_unit_test(test_json_decoders), cmocka_unit_test(test_json_refusals),
-		cmocka_unit_test(test_gguf_refusals), cmocka_unit_test(test_long_texts), cmocka_unit_test(test_long_marks),
+		cmocka_unit_test(test_gguf_refusals),
+		cmocka_unit_test(test_gguf_idle_merges), cmocka_unit_test(test_long_texts), cmocka_unit_test(test_long_marks),
 		cmocka_unit_test(test_runaway_expression),
 	};
 
