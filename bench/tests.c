@@ -6,7 +6,7 @@
 #include "runtime/model.h"
 #include "runtime/system.h"
 
-enum { READINGS = 3, STEP = 256, MAX_PASSES = 1000 };
+enum { READINGS = 3, PEAK_READINGS = 6, STEP = 256, MAX_PASSES = 1000 };
 static const double least_seconds = 0.05;            /* of a repetition: short passes are repeated within it */
 
 static double elements(const struct model_tensor *t) { return (double)t->rows * (double)t->cols; }
@@ -84,7 +84,7 @@ static double time_passes(const struct test_machine *t, const struct plan_of_tes
 
 static double read_limit(const struct test_machine *t, enum test_kind kind)
 {
-	return kind == TEST_PROMPT ? peak_sample(t->peak, t->peak_kind, READINGS) : bandwidth_sample(t->bandwidth, READINGS);
+	return kind == TEST_PROMPT ? peak_sample(t->peak, t->peak_kind, PEAK_READINGS) : bandwidth_sample(t->bandwidth, READINGS);
 }
 
 static bool repeat(const struct test_machine *t, const struct plan_of_test *p, struct series *out, jit_error *err)
