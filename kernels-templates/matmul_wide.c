@@ -12,7 +12,7 @@
 #include "kernels-templates/weight_format.h"
 
 /* A segment's weights, to be met again by every part of the tile. */
-enum { WIDE_SEGMENT_BYTES = 18 << 10 };
+enum { WIDE_SEGMENT_BYTES = 18 << 10, WIDE_LINE = 64 };
 
 struct wide {
 	struct ir *b;
@@ -26,6 +26,8 @@ struct wide {
 	unsigned columns, part_columns, row_vectors, part_vectors, matrices;
 	struct matmul_results results;
 	ir_a w, x, xs, sum;                  /* walking */
+	ir_a ahead;                          /* walks through the next segment's weights, which every part asks for a share of */
+	unsigned lines;                      /* ... in a turn */
 	ir_s turns;                          /* of this segment; in use when segments differ */
 };
 
@@ -147,6 +149,9 @@ static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
 	}
 	ir_loop(b, even_segments(m) ? ir_sconst(b, m->segment / m->turn_k) : m->turns);
+	for (unsigned i = 0; i < m->lines; i++)
+		ir_prefetch(b, m->ahead, (int32_t)(i * WIDE_LINE));
+	walk(m, m->ahead, m->lines * WIDE_LINE);
 	dot_turn(m, &t);
 	walk(m, m->w, turn_w(m));
 	walk(m, m->x, turn_x(m));
@@ -166,10 +171,13 @@ static void dot_vectors(const struct wide *m, unsigned columns)
 	walk_columns(m, (int)columns);
 }
 
-static void dot_segment(const struct wide *m)
+static void dot_segment(struct wide *m)
 {
 	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns;
+	unsigned parts = (full + (rest > 0)) * (m->row_vectors / m->part_vectors);
 
+	m->lines = (unsigned)((turn_w(m) + WIDE_LINE * parts - 1) / (WIDE_LINE * parts));
+	m->ahead = ir_var_a(m->b, ir_aaddi(m->b, m->w, m->segment / m->turn_k * turn_w(m)));
 	if (full > 1)
 		ir_loop(m->b, ir_sconst(m->b, full));
 	dot_vectors(m, m->part_columns);

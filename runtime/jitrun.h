@@ -120,7 +120,7 @@ typedef struct jit_session_options {
 	int context;             /* positions; 0: what the model was trained for, at most 4096 */
 	int threads;             /* 0: one per core this process may use */
 	int kv_f32;              /* non-zero: KV cache in f32 instead of f16 */
-	int batch;               /* most prompt tokens computed in one pass; 0: 240 */
+	int batch;               /* most prompt tokens computed in one pass; 0: 256 */
 	jit_sampling sampling;
 	int speculate;           /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: columns of a pass with guesses, see below */
 } jit_session_options;

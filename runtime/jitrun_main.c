@@ -52,7 +52,7 @@ static const struct option_row rows[] = {
 	{ "device", 0, OPTION_CHOICE, "cpu|ref", "cpu runs generated code, ref interprets it, slowly (cpu)", 0, 0, &opt.device },
 	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
-	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: 240 (0)", 0, 1024, &opt.batch },
+	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: 256 (0)", 0, 1024, &opt.batch },
 	{ "speculate", 0, OPTION_CHOICE, "off|auto|4|8|16", "where the text was seen before, compute guessed tokens along, in passes of 4, 8 or 16; auto: when and as many as measurements say it pays; never changes the text (auto)", 0, 0, &opt.speculate },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },

@@ -7,8 +7,8 @@
 #include "kernels-templates/templates.h"
 #include "runtime/math_host.h"
 
-/* How many columns go through tiles, and where the wide kernels take over; results do not depend on it (numerics.h). */
-enum { TILE_COLUMNS = 4, WIDE_FROM = 9, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 10 };
+/* Where the wide kernels take over: below, turning the inputs costs more than it saves. Results do not depend on it (numerics.h). */
+enum { WIDE_FROM = 3, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 10 };
 
 struct builder {
 	struct plan *p;
@@ -163,7 +163,7 @@ static void matmul(struct builder *b, const struct matmul *m)
 {
 	enum dtype act = activation_for(b, m->w->type);
 	bool wide = m->columns >= WIDE_FROM && template_wide_weights(m->w->type);
-	uint32_t width = wide ? template_wide_columns(b->opt->target, act) : m->columns < WIDE_FROM ? TEMPLATE_MAX_COLUMNS : TILE_COLUMNS;
+	uint32_t width = wide ? template_wide_columns(b->opt->target, act) : TEMPLATE_MAX_COLUMNS;
 	const struct input turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s };
 	const void *source = act == DTYPE_Q8_0 ? (const void *)m->in.q : m->in.x;
 	struct tiles t[2];

@@ -21,7 +21,7 @@
 #include "runtime/speculate.h"
 #include "runtime/system.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 240, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = 32 };
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 256, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = 32 };
 
 struct jit_session {
 	jit_model *model;
