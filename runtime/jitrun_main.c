@@ -16,7 +16,7 @@
 #include "runtime/options.h"
 #include "runtime/perplexity.h"
 
-enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 64, PERPLEXITY_WINDOW = 512 };
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDOW = 512 };
 
 static struct {
 	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm;
