@@ -79,6 +79,9 @@ static bool compile_titled(struct object *out, const struct ir *ir, const struct
 	          && lir_verify(&l, err)
 	          && x86_emit(out, &l, &listing, &instructions, err);
 	report(stats, ir, &regs, instructions);
+	out->vector_regs = (uint16_t)__builtin_popcount(regs.used[LIR_VEC]);
+	out->mask_regs = (uint16_t)__builtin_popcount(regs.used[LIR_MASK]);
+	out->scalar_regs = (uint16_t)__builtin_popcount(regs.used[LIR_GPR]);
 	lir_free(&l);
 	return ok;
 }
@@ -99,6 +102,7 @@ bool compile_key(struct object *out, const struct key *key, compile_build_fn bui
 	const struct target *target = &target_table[key->target];
 	struct ir ir;
 	ir_init(&ir, target->lanes);
+	ir.waves = target->waves;
 	bool ok = build(&ir, key, target, err)
 	          && compile_titled(out, &ir, target, key_text(key, title, sizeof title), opt, stats, err);
 	ir_free(&ir);

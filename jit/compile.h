@@ -14,7 +14,10 @@
 struct object {                      /* bytes owned by whoever holds the object: object_free */
 	uint8_t *code; uint32_t code_bytes;       /* code, then its constant pool; entry at offset 0 */
 	uint32_t pool_offset;                     /* where the constants begin (disassemblers stop there) */
-	uint32_t frame_bytes;
+	uint32_t frame_bytes;                     /* of the stack; RDNA: of LDS, for each wave */
+	uint32_t shared_bytes;                    /* RDNA: of LDS, for the group */
+	uint16_t vector_regs, scalar_regs, mask_regs;   /* RDNA: the highest number used + 1; x86: how many are used */
+	uint16_t cooperative;                     /* RDNA: the waves of a group call it together */
 };
 void object_free(struct object *o);
 

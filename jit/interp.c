@@ -29,13 +29,16 @@ struct interp_ins {
 	int64_t imm;            /* or: the displacement; the offset of a local; the instruction a loop or endloop goes to */
 };
 
-struct interp_call { const uint64_t *arg; int64_t begin, end; };
+struct interp_call { const uint64_t *arg; int64_t begin, end; unsigned wave; char *shared; };
+
+/* Where a wave goes on: in is NULL when it has ended. */
+struct interp_wave { const struct interp_ins *in; int64_t count[IR_MAX_LOOP_DEPTH]; /* of every open loop, read once at its entry */ };
 
 struct interp_program {
-	void (*go)(const struct interp_program *p, char *frame, const struct interp_call *call);
+	void (*go)(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave);
 	size_t n_ins;
-	unsigned lanes;
-	size_t frame_bytes;
+	unsigned lanes, waves;  /* waves: that run together, 1 unless the kernel is cooperative */
+	size_t frame_bytes, shared_bytes;
 	uint32_t locals;        /* where they begin in the frame */
 	struct interp_ins ins[];
 };
@@ -69,7 +72,7 @@ static bool interp_lay_out(struct interp_layout *l, const struct ir *ir)
 static void interp_decode(struct interp_program *p, const struct ir *ir, const struct interp_layout *l)
 {
 	size_t open[IR_MAX_LOOP_DEPTH], depth = 0;
-	uint32_t local = 0;
+	uint32_t local = 0, shared = 0;
 
 	for (size_t n = 0; n < ir->n_ins; n++) {
 		const struct ir_ins *in = &ir->ins[n];
@@ -84,6 +87,9 @@ static void interp_decode(struct interp_program *p, const struct ir *ir, const s
 		} else if (in->op == IR_local) {
 			out->imm = local;
 			local += ir_local_size(in->imm);
+		} else if (in->op == IR_shared) {
+			out->imm = shared;
+			shared += ir_local_size(in->imm);
 		} else if (in->op == IR_loop) {
 			assert(depth < IR_MAX_LOOP_DEPTH);
 			out->c = (uint32_t)depth;
@@ -104,9 +110,10 @@ void interp_free(struct interp_program *p)
 	free(p);
 }
 
+/* A frame for each wave, each a multiple of 64 bytes, then the shared bytes. */
 size_t interp_frame_bytes(const struct interp_program *p)
 {
-	return p->frame_bytes;
+	return p->waves * p->frame_bytes + p->shared_bytes;
 }
 
 /* Memory is read and written a byte-exact element at a time: no alignment is assumed. */
@@ -170,11 +177,12 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 	break; }
 
 static inline __attribute__((always_inline))
-void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call, const unsigned W)
+void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave, const unsigned W)
 {
-	const struct interp_ins *in = p->ins, *const stop = p->ins + p->n_ins;
-	int64_t count[IR_MAX_LOOP_DEPTH];       /* of every open loop, read once at its entry */
+	const struct interp_ins *in = wave->in, *const stop = p->ins + p->n_ins;
+	int64_t *const count = wave->count;
 
+	wave->in = NULL;
 	for (; in < stop; in++)
 		switch ((enum ir_op)in->op) {
 #define OP(name, dst, a, b, c, imm, expression, meaning) case IR_##name: ROW_##dst(expression)
@@ -203,6 +211,7 @@ void interp_go(const struct interp_program *p, char *frame, const struct interp_
 		case IR_fload_h: LOAD(f32_bits(f16_f32(get16(at + 2 * l))))
 		case IR_iload_u8: LOAD((uint8_t)at[l])
 		case IR_iload_s8: LOAD((uint32_t)(int32_t)(int8_t)at[l])
+		case IR_iload_s: LOAD(get32(at + (size_t)l * in->stride))
 		case IR_iload_u16: LOAD(get16(at + 2 * l))
 		case IR_fbcast: case IR_ibcast: BROADCAST(get32(at))
 		case IR_fbcast_h: BROADCAST(f32_bits(f16_f32(get16(at))))
@@ -251,6 +260,15 @@ void interp_go(const struct interp_program *p, char *frame, const struct interp_
 		case IR_end:
 			SCALAR(in->dst) = call->end;
 			break;
+		case IR_wave:
+			SCALAR(in->dst) = call->wave;
+			break;
+		case IR_shared:
+			SCALAR(in->dst) = (intptr_t)(call->shared + in->imm);
+			break;
+		case IR_barrier:
+			wave->in = in + 1;
+			return;
 		case IR_OP_COUNT:
 			assert(!"an op of ops.def");
 		}
@@ -258,7 +276,8 @@ void interp_go(const struct interp_program *p, char *frame, const struct interp_
 
 /* One instance per width, and again for hosts with AVX2 and FMA: the same C, where fmaf is an instruction and not a call. */
 #define INSTANCE(name, attribute, W) \
-	static attribute void name(const struct interp_program *p, char *frame, const struct interp_call *call) { interp_go(p, frame, call, W); }
+	static attribute void name(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave) \
+	{ interp_go(p, frame, call, wave, W); }
 #define PLAIN
 INSTANCE(interp_8, PLAIN, 8)
 INSTANCE(interp_16, PLAIN, 16)
@@ -297,7 +316,9 @@ struct interp_program *interp_compile(const struct ir *ir)
 	if (p) {
 		p->n_ins = ir->n_ins;
 		p->lanes = ir->lanes;
-		p->frame_bytes = l.bytes;
+		p->waves = ir->cooperative ? ir->waves : 1;
+		p->shared_bytes = (ir->shared_bytes + 63) & ~(size_t)63;
+		p->frame_bytes = (l.bytes + 63) & ~(size_t)63;
 		p->locals = (uint32_t)l.locals;
 		interp_decode(p, ir, &l);
 		interp_choose(p);
@@ -306,15 +327,31 @@ struct interp_program *interp_compile(const struct ir *ir)
 	return p;
 }
 
+/* Every wave runs to the next barrier, or its end, then the next wave: what one wrote before a barrier all find behind it. */
+static void interp_group(const struct interp_program *p, char *frame, struct interp_call *call)
+{
+	struct interp_wave wave[IR_MAX_WAVES];
+
+	call->shared = frame + p->waves * p->frame_bytes;
+	wave[0].in = p->ins;
+	for (unsigned w = 1; w < p->waves; w++)
+		wave[w].in = p->ins;
+	while (wave[0].in)               /* all end together */
+		for (call->wave = 0; call->wave < p->waves; call->wave++) {
+			assert(wave[call->wave].in);
+			p->go(p, frame + call->wave * p->frame_bytes, call, &wave[call->wave]);
+		}
+}
+
 bool interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin, int64_t end)
 {
-	const struct interp_call call = { arg, begin, end };
+	struct interp_call call = { .arg = arg, .begin = begin, .end = end };
 	char *own = NULL;
 
-	if (!frame && !(frame = own = aligned_alloc(64, (p->frame_bytes + 63) & ~(size_t)63)))
+	if (!frame && !(frame = own = aligned_alloc(64, (interp_frame_bytes(p) + 63) & ~(size_t)63)))
 		return false;
 	assert((uintptr_t)frame % 64 == 0);
-	p->go(p, frame, &call);
+	interp_group(p, frame, &call);
 	free(own);
 	return true;
 }

@@ -21,6 +21,7 @@ void ir_init(struct ir *ir, unsigned lanes)
 {
 	memset(ir, 0, sizeof *ir);
 	ir->lanes = lanes;
+	ir->waves = 1;
 	ir->n_regs = 1;         /* register 0: none */
 	if (lanes != 8 && lanes != 16 && lanes != 32)
 		ir->error = "the number of lanes is not 8, 16 or 32";
@@ -109,6 +110,17 @@ static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
 		if (imm <= 0 || imm > (int64_t)(IR_MAX_LOCAL_BYTES - ir->local_bytes))
 			return ir_fail(ir, "a local is empty or the locals exceed 1 MiB");
 		ir->local_bytes += ir_local_size(imm);
+		return true;
+	case IR_shared:
+		if (ir->loop_depth)
+			return ir_fail(ir, "shared bytes stand inside a loop");
+		if (imm <= 0 || imm > (int64_t)(IR_MAX_SHARED_BYTES - ir->shared_bytes))
+			return ir_fail(ir, "shared bytes are none or exceed 32 KiB");
+		ir->shared_bytes += ir_local_size(imm);
+		ir->cooperative = true;
+		return true;
+	case IR_wave: case IR_barrier:
+		ir->cooperative = true;
 		return true;
 	default:
 		return true;

@@ -47,11 +47,14 @@ struct ir {
 	unsigned lanes;                                    /* W */
 	unsigned loop_depth;                               /* loops open so far; 0 in a finished kernel */
 	uint32_t local_bytes;
+	unsigned waves;                                    /* in a group; 1 unless the target has more */
+	bool cooperative;                                  /* has wave, shared or barrier */
+	uint32_t shared_bytes;
 	const char *error;                                 /* static text, or NULL */
 };
 
 /* What ir_verify and the builder hold kernels to. */
-enum { IR_MAX_REGS = 65536 /* with register 0 */, IR_MAX_LOOP_DEPTH = 16, IR_MAX_LOCAL_BYTES = 1 << 20 };
+enum { IR_MAX_REGS = 65536 /* with register 0 */, IR_MAX_LOOP_DEPTH = 16, IR_MAX_LOCAL_BYTES = 1 << 20, IR_MAX_SHARED_BYTES = 32 << 10, IR_MAX_WAVES = 16 };
 
 /* The share of the frame a local of imm bytes takes: locals lie in the order of their instructions. */
 static inline uint32_t ir_local_size(int64_t imm) { return ((uint32_t)imm + 63) & ~(uint32_t)63; }

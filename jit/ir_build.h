@@ -30,7 +30,7 @@ IR_W2(flt, M, F, F) IR_W2(fle, M, F, F) IR_W3(fsel, F, M, F, F) IR_W1(f2i, I, F)
 IR_WC(iconst, I) IR_W0(ilane, I) IR_W1(isplat, I, S) IR_W2(iadd, I, I, I) IR_W2(isub, I, I, I) IR_W2(imul, I, I, I)
 IR_W2(iand, I, I, I) IR_W2(ior, I, I, I) IR_W2(ixor, I, I, I) IR_WI(ishl, I, I) IR_WI(ishr, I, I) IR_WI(isar, I, I)
 IR_W2(ishlv, I, I, I) IR_W2(ishrv, I, I, I) IR_W2(imin, I, I, I) IR_W2(imax, I, I, I) IR_W2(ieq, M, I, I) IR_W2(igt, M, I, I)
-IR_W3(isel, I, M, I, I) IR_W1(i2f, F, I) IR_W1(ibits, I, F) IR_W3(dot4, I, I, I, I) IR_W3(dot4u, I, I, I, I)
+IR_W3(isel, I, M, I, I) IR_W1(i2f, F, I) IR_W1(ibits, I, F) IR_WI(fhalf, F, I) IR_W3(dot4, I, I, I, I) IR_W3(dot4u, I, I, I, I)
 IR_W2(dot2b, I, I, I) IR_W2(iadd_16, I, I, I) IR_W3(dot2h, I, I, I, I) IR_WI(ilut16, I, I)
 IR_W2(mand, M, M, M) IR_W2(mor, M, M, M) IR_W1(mnot, M, M) IR_WI(fxor, F, F)
 IR_WI(fload_h, F, A) IR_WI(iload, I, A) IR_WI(iload_u8, I, A) IR_WI(iload_s8, I, A) IR_WI(iload_u16, I, A)
@@ -39,10 +39,12 @@ IR_WST(istore_8, I) IR_WST(fstore1, F)
 IR_WC(sconst, S) IR_W2(sadd, S, S, S) IR_W2(ssub, S, S, S) IR_W2(smul, S, S, S) IR_W2(smin, S, S, S) IR_W2(smax, S, S, S)
 IR_WI(saddi, S, S) IR_WI(smuli, S, S) IR_WI(sshli, S, S) IR_WI(sshri, S, S) IR_WI(sandi, S, S) IR_WI(sdivi, S, S)
 IR_WI(sload32, S, A) IR_WI(sload64, S, A) IR_WI(aload, A, A) IR_W2(aadd, A, A, S) IR_WI(aaddi, A, A)
-IR_W1(loop, S, S) IR_WC(local, A) IR_W0(arg, A) IR_W0(begin, S) IR_W0(end, S)
+IR_W1(loop, S, S) IR_WC(local, A) IR_W0(arg, A) IR_W0(begin, S) IR_W0(end, S) IR_W0(wave, S) IR_WC(shared, A)
 
 static inline ir_f ir_fconst(struct ir *b, float v) { uint32_t u; memcpy(&u, &v, 4); return (ir_f){ ir_emit(b, IR_fconst, 0, 0, 0, 0, u) }; }
 static inline void ir_endloop(struct ir *b) { ir_emit(b, IR_endloop, 0, 0, 0, 0, 0); }
+static inline void ir_barrier(struct ir *b) { ir_emit(b, IR_barrier, 0, 0, 0, 0, 0); }
+static inline ir_i ir_iload_s(struct ir *b, ir_a p, int32_t disp, unsigned stride) { return (ir_i){ ir_emit(b, IR_iload_s, 0, p.r, 0, 0, ir_x(disp, 0, stride)) }; }
 static inline void ir_prefetch(struct ir *b, ir_a p, int32_t disp) { ir_emit(b, IR_prefetch, 0, p.r, 0, 0, disp); }
 static inline ir_i ir_igather(struct ir *b, ir_a p, ir_i off, int32_t disp) { return (ir_i){ ir_emit(b, IR_igather, 0, p.r, off.r, 0, disp) }; }
 /* n: lanes touched, 0 for all */

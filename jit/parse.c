@@ -147,7 +147,10 @@ static bool parse_append(struct parse *p, const struct ir_ins *in)
 	ir->ins[ir->n_ins++] = *in;
 	if (in->op == IR_local)
 		ir->local_bytes += ir_local_size(in->imm);
-	else if (in->op == IR_loop)
+	else if (in->op == IR_shared)
+		ir->shared_bytes += ir_local_size(in->imm);
+	ir->cooperative |= in->op == IR_wave || in->op == IR_shared || in->op == IR_barrier;
+	if (in->op == IR_loop)
 		ir->loop_depth++;
 	else if (in->op == IR_endloop && ir->loop_depth)
 		ir->loop_depth--;
@@ -202,6 +205,10 @@ static bool parse_line(struct parse *p)
 		if (!parse_integer(p, 0, 255, &lanes))
 			return false;
 		p->ir->lanes = (unsigned)lanes;
+	} else if (parse_word(p, "waves")) {
+		if (!parse_integer(p, 0, 255, &lanes))
+			return false;
+		p->ir->waves = (unsigned)lanes;
 	} else if (parse_word(p, "var")) {
 		if (!parse_declared(p, &reg))
 			return false;

@@ -3,6 +3,7 @@
  * Owns: the text form. parse.c reads it back; what one writes the other must read, and the round trip loses nothing that a kernel means.
  *
  *   lanes 8
+ *   waves 8                             only when the group has more than one
  *   var %12:F                           one line per variable, first
  *   %12:F = ffma %3 %4 %12              result, op, operands in the row's order
  *   %5:I = ishl %4 #3                   # an integer
@@ -48,6 +49,8 @@ void ir_print(const struct ir *ir, FILE *out)
 	unsigned depth = 0;
 
 	fprintf(out, "lanes %u\n", ir->lanes);
+	if (ir->waves != 1)
+		fprintf(out, "waves %u\n", ir->waves);
 	if (ir->error)
 		fprintf(out, "; the builder refused: %s\n", ir->error);
 	for (size_t r = 1; r < ir->n_regs; r++)

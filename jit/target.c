@@ -31,13 +31,34 @@ static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_CO
 #define NEEDS_AVX2 (HAS(AVX) | HAS(AVX2) | HAS(FMA) | HAS(F16C))
 #define NEEDS_AVX512 (NEEDS_AVX2 | HAS(AVX512F) | HAS(AVX512DQ) | HAS(AVX512BW) | HAS(AVX512VL))
 
+#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, needs_) [id_] = { .id = id_, .name = name_, .backend = BACKEND_X86, \
+	.lanes = lanes_, .vector_regs = regs, .mask_regs = masks, .has_vnni = vnni, .needs = needs_, .waves = 1 }
+/* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes. */
+#define RDNA_TARGET(n, vnni) [TARGET_GFX##n] = { .id = TARGET_GFX##n, .name = "gfx" #n, .backend = BACKEND_RDNA, .lanes = 32, .vector_regs = 256, \
+	.has_vnni = vnni, .has_dot4 = true, .waves = 8, .lane_bytes = 16 }
+
 /* k0 says "no mask" where a mask is asked for, which leaves seven. */
 const struct target target_table[TARGET_COUNT] = {
 	[TARGET_NONE] = { .id = TARGET_NONE, .name = "none" },
-	[TARGET_AVX2] = { TARGET_AVX2, "avx2", BACKEND_X86, 8, 16, 0, false, NEEDS_AVX2 },
-	[TARGET_AVX2_VNNI] = { TARGET_AVX2_VNNI, "avx2vnni", BACKEND_X86, 8, 16, 0, true, NEEDS_AVX2 | HAS(AVX_VNNI) },
-	[TARGET_AVX512] = { TARGET_AVX512, "avx512", BACKEND_X86, 16, 32, 7, false, NEEDS_AVX512 },
-	[TARGET_AVX512_VNNI] = { TARGET_AVX512_VNNI, "avx512vnni", BACKEND_X86, 16, 32, 7, true, NEEDS_AVX512 | HAS(AVX512_VNNI) },
+	X86_TARGET(TARGET_AVX2, "avx2", 8, 16, 0, false, NEEDS_AVX2),
+	X86_TARGET(TARGET_AVX2_VNNI, "avx2vnni", 8, 16, 0, true, NEEDS_AVX2 | HAS(AVX_VNNI)),
+	X86_TARGET(TARGET_AVX512, "avx512", 16, 32, 7, false, NEEDS_AVX512),
+	X86_TARGET(TARGET_AVX512_VNNI, "avx512vnni", 16, 32, 7, true, NEEDS_AVX512 | HAS(AVX512_VNNI)),
+	RDNA_TARGET(1030, false),
+	RDNA_TARGET(1031, false),
+	RDNA_TARGET(1032, false),
+	RDNA_TARGET(1033, false),
+	RDNA_TARGET(1034, false),
+	RDNA_TARGET(1035, false),
+	RDNA_TARGET(1036, false),
+	RDNA_TARGET(1100, true),
+	RDNA_TARGET(1101, true),
+	RDNA_TARGET(1102, true),
+	RDNA_TARGET(1103, true),
+	RDNA_TARGET(1150, true),
+	RDNA_TARGET(1151, true),
+	RDNA_TARGET(1200, true),
+	RDNA_TARGET(1201, true),
 };
 
 const struct target *target_find(const char *name)

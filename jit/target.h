@@ -11,9 +11,13 @@
 
 #include "base/error.h"
 
-/* In ascending order of what they promise: of those a CPU runs, the last is the best. */
-enum target_id { TARGET_NONE, TARGET_AVX2, TARGET_AVX2_VNNI, TARGET_AVX512, TARGET_AVX512_VNNI, TARGET_COUNT };
-enum target_backend { BACKEND_NONE, BACKEND_X86 };
+/* CPUs in ascending order of what they promise: of those a CPU runs, the last is the best. */
+enum target_id {
+	TARGET_NONE, TARGET_AVX2, TARGET_AVX2_VNNI, TARGET_AVX512, TARGET_AVX512_VNNI,
+	TARGET_GFX1030, TARGET_GFX1031, TARGET_GFX1032, TARGET_GFX1033, TARGET_GFX1034, TARGET_GFX1035, TARGET_GFX1036,
+	TARGET_GFX1100, TARGET_GFX1101, TARGET_GFX1102, TARGET_GFX1103, TARGET_GFX1150, TARGET_GFX1151, TARGET_GFX1200, TARGET_GFX1201, TARGET_COUNT
+};
+enum target_backend { BACKEND_NONE, BACKEND_X86, BACKEND_RDNA };
 
 struct target {
 	enum target_id id;
@@ -23,6 +27,9 @@ struct target {
 	unsigned vector_regs;       /* a template shapes its tiles for these */
 	unsigned mask_regs;         /* registers that hold nothing but masks; 0: a mask is a vector */
 	bool has_vnni;              /* dot4u is one instruction; else dot4 is the cheaper of the two */
+	bool has_dot4;              /* dot4 is one instruction */
+	unsigned waves;             /* that call a kernel together when it asks for it: ir->waves */
+	unsigned lane_bytes;        /* how much of its row a lane likes to load at once: weights are packed for that */
 	uint32_t needs;             /* what the CPU must have: bits of target.c's table of features */
 };
 

@@ -19,7 +19,8 @@ struct verify {
 	bool *written, *defined;            /* by register: by any instruction so far; on every path to here */
 	uint16_t *trail; size_t n_trail;    /* registers in the order they became defined: leaving a loop takes its share back */
 	size_t mark[IR_MAX_LOOP_DEPTH]; unsigned depth;
-	uint64_t local_bytes;
+	uint64_t local_bytes, shared_bytes;
+	bool cooperative;
 };
 
 static const char kind_letters[] = "_FIMSA";
@@ -108,6 +109,10 @@ static bool verify_integer(const struct verify *v, const struct ir_ins *in)
 		return verify_range(v, 1, INT32_MAX);
 	case IR_local:
 		return verify_range(v, 1, (int64_t)(IR_MAX_LOCAL_BYTES - v->local_bytes));
+	case IR_shared:
+		return verify_range(v, 1, (int64_t)(IR_MAX_SHARED_BYTES - v->shared_bytes));
+	case IR_fhalf:
+		return verify_range(v, 0, 1);
 	case IR_fxor:
 		if (in->imm <= 0 || in->imm >= v->ir->lanes || (in->imm & (in->imm - 1)))
 			return verify_fail(v, "immediate is %" PRId64 ", expected a power of two below %u", in->imm, v->ir->lanes);
@@ -135,7 +140,9 @@ static bool verify_immediate(const struct verify *v, const struct ir_ins *in)
 	}
 	if (ir_x_lanes(in->imm, v->ir->lanes) > v->ir->lanes)
 		return verify_fail(v, "lane count is %u, expected at most %u", ir_x_lanes(in->imm, v->ir->lanes), v->ir->lanes);
-	element = in->op == IR_fstore_s ? 4 : in->op == IR_fstore_hs ? 2 : 0;
+	if (in->op == IR_iload_s && (ir_x_stride(in->imm) == 0 || ir_x_stride(in->imm) % 4 || ir_x_lanes(in->imm, v->ir->lanes) != v->ir->lanes))
+		return verify_fail(v, "stride is %u for %u lanes, expected a multiple of 4 for all lanes", ir_x_stride(in->imm), ir_x_lanes(in->imm, v->ir->lanes));
+	element = in->op == IR_fstore_s || in->op == IR_iload_s ? 4 : in->op == IR_fstore_hs ? 2 : 0;
 	if (!element && ir_x_stride(in->imm))
 		return verify_fail(v, "stride is %u, expected none", ir_x_stride(in->imm));
 	if (ir_x_stride(in->imm) < element)
@@ -163,6 +170,15 @@ static bool verify_shape(struct verify *v, const struct ir_ins *in)
 		if (v->depth)
 			return verify_fail(v, "a local stands inside a loop, expected outside");
 		v->local_bytes += ir_local_size(in->imm);
+		return true;
+	case IR_shared:
+		if (v->depth)
+			return verify_fail(v, "shared bytes stand inside a loop, expected outside");
+		v->shared_bytes += ir_local_size(in->imm);
+		v->cooperative = true;
+		return true;
+	case IR_wave: case IR_barrier:
+		v->cooperative = true;
 		return true;
 	default:
 		return true;
@@ -192,6 +208,11 @@ static bool verify_all(struct verify *v)
 	if (v->local_bytes != ir->local_bytes)
 		return error_set(v->err, ERROR_ARGUMENT, "IR of %zu instructions: local_bytes is %u, its locals take %" PRIu64,
 		                 ir->n_ins, ir->local_bytes, v->local_bytes);
+	if (v->shared_bytes != ir->shared_bytes)
+		return error_set(v->err, ERROR_ARGUMENT, "IR of %zu instructions: shared_bytes is %u, its shared rows take %" PRIu64,
+		                 ir->n_ins, ir->shared_bytes, v->shared_bytes);
+	if (v->cooperative != ir->cooperative)
+		return error_set(v->err, ERROR_ARGUMENT, "IR of %zu instructions: cooperative is %d, its rows make it %d", ir->n_ins, ir->cooperative, v->cooperative);
 	return true;
 }
 
@@ -204,6 +225,8 @@ bool ir_verify(const struct ir *ir, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "IR of %zu instructions: the builder refused: %s", ir->n_ins, ir->error);
 	if (ir->lanes != 8 && ir->lanes != 16 && ir->lanes != 32)
 		return error_set(err, ERROR_ARGUMENT, "IR of %zu instructions: lanes is %u, expected 8, 16 or 32", ir->n_ins, ir->lanes);
+	if (ir->waves < 1 || ir->waves > IR_MAX_WAVES)
+		return error_set(err, ERROR_ARGUMENT, "IR of %zu instructions: waves is %u, expected 1 to %d", ir->n_ins, ir->waves, IR_MAX_WAVES);
 	if (ir->n_regs > IR_MAX_REGS)
 		return error_set(err, ERROR_ARGUMENT, "IR of %zu instructions: it has %zu registers, expected at most %d", ir->n_ins, ir->n_regs, IR_MAX_REGS);
 	v.written = calloc(ir->n_regs + 1, 1);

@@ -50,7 +50,7 @@ static enum scan_fold fold_kind(const struct scanner *c, const struct ir_ins *i)
 	switch (i->op) {
 	case IR_fconst: case IR_iconst: case IR_ilane: case IR_sconst: case IR_arg: case IR_begin: case IR_end:
 		return SCAN_CONST;
-	case IR_local:
+	case IR_local: case IR_shared:
 		return SCAN_ADDRESS;
 	case IR_aaddi:
 		return i->imm > -(1 << 30) && i->imm < 1 << 30 ? SCAN_ADDRESS : SCAN_NO;
@@ -77,7 +77,7 @@ static bool is_local(const struct scanner *c, uint16_t reg)
 	const struct ir_ins *i = &c->ir->ins[c->s->reg[reg].def];
 	while (i->op == IR_aaddi && c->s->reg[i->a].fold == SCAN_ADDRESS)
 		i = &c->ir->ins[c->s->reg[i->a].def];
-	return i->op == IR_local;
+	return i->op == IR_local || i->op == IR_shared;
 }
 
 static bool is_broadcast(const struct scanner *c, const struct scan_reg *r)
@@ -148,7 +148,7 @@ static void scan_define(struct scanner *c, const struct ir_ins *i)
 	r->stores = c->stores;
 	r->fold = (uint8_t)fold_kind(c, i);
 	r->root = 0;
-	if (i->op == IR_local) {
+	if (i->op == IR_local || i->op == IR_shared) {
 		r->offset = s->local_bytes;
 		s->local_bytes = r->offset + ir_local_size(i->imm);
 	} else if (i->a) {

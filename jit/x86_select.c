@@ -272,7 +272,9 @@ static void sel_smove(struct sel *s, const struct ir_ins *i, const struct sel_ru
 	int64_t v;
 	if (i->op == IR_sconst)
 		sel_scalar_constant(s, sel_dst(s, i), i->imm);
-	else if (i->op == IR_local)
+	else if (i->op == IR_wave)               /* a group of one */
+		sel_scalar_constant(s, sel_dst(s, i), 0);
+	else if (i->op == IR_local || i->op == IR_shared)
 		sel_address(s, sel_dst(s, i), (struct sel_place){ LIR_AT_LOCAL, false, 0, (int32_t)s->scan.reg[i->dst].offset });
 	else if (i->op >= IR_arg && i->op <= IR_end)
 		sel_ins(s, LIR_SMOV, r->op, sel_dst(s, i), s->entry[i->op - IR_arg], 0, sel_no_place);
@@ -323,13 +325,19 @@ static void sel_endloop(struct sel *s, const struct ir_ins *i, const struct sel_
 	memset(s->memo, 0, sizeof s->memo);
 }
 
+/* The only wave of its group waits for no one. */
+static void sel_nothing(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	(void)s, (void)i, (void)r;
+}
+
 /* --- the scalars' rows, the same on every target */
 
 #define SMOVE             { sel_smove, X86_MOV, LIR_SMOV, 0, 0, false }
 #define RULE(fn, x)       { fn, X86_##x, 0, 0, 0, false }
 
 static const struct sel_rule scalars[IR_OP_COUNT] = {
-	[IR_sconst] = SMOVE, [IR_smov] = SMOVE, [IR_amov] = SMOVE, [IR_local] = SMOVE,
+	[IR_sconst] = SMOVE, [IR_smov] = SMOVE, [IR_amov] = SMOVE, [IR_local] = SMOVE, [IR_shared] = SMOVE, [IR_wave] = SMOVE,
 	[IR_arg] = SMOVE, [IR_begin] = SMOVE, [IR_end] = SMOVE,
 	[IR_sadd] = { sel_sum, X86_ADD, LIR_SOPC, 0, 0, false }, [IR_aadd] = { sel_sum, X86_ADD, LIR_SOPC, 0, 0, false },
 	[IR_ssub] = { sel_sum, X86_SUB, LIR_SOP, 0, 0, false }, [IR_smul] = { sel_smul, X86_IMUL, LIR_SOPC, 0, 0, false },
@@ -338,7 +346,7 @@ static const struct sel_rule scalars[IR_OP_COUNT] = {
 	[IR_sandi] = RULE(sel_sopi, AND), [IR_smuli] = RULE(sel_smuli, IMUL), [IR_sdivi] = RULE(sel_sdivi, SHR),
 	[IR_sload32] = { sel_sload, X86_MOV, LIR_SLOAD32, 0, 0, false }, [IR_sload64] = { sel_sload, X86_MOV, LIR_SMOV, 0, 0, false },
 	[IR_aload] = { sel_sload, X86_MOV, LIR_SMOV, 0, 0, false }, [IR_aaddi] = RULE(sel_aaddi, ADD),
-	[IR_loop] = RULE(sel_loop, JL), [IR_endloop] = RULE(sel_endloop, JL),
+	[IR_loop] = RULE(sel_loop, JL), [IR_endloop] = RULE(sel_endloop, JL), [IR_barrier] = RULE(sel_nothing, MOV),
 };
 
 /* --- the pass */

@@ -40,6 +40,7 @@ static struct ref_kernel *ref_build(struct dev_ref *r, const struct key *key, st
 	}
 	k->key = *key;
 	ir_init(&k->ir, r->target->lanes);
+	k->ir.waves = r->target->waves;
 	if (!template_build(&k->ir, key, r->target, err) || !ir_verify(&k->ir, err)) {
 		ir_free(&k->ir);
 		free(k);
