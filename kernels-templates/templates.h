@@ -72,6 +72,9 @@ unsigned template_attention_columns(uint32_t heads, uint32_t kv_heads, bool wind
 /* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit: column. Ids are checked by the caller. */
 enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };
 
+/* Bytes that a launch of `units` units is expected to move, with a pass's first token at `position`; columns: what the launch works on. */
+uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+
 /* The compile_build_fn of this project. */
 bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err);
 

@@ -1,4 +1,5 @@
 #include "runtime/dev.h"
+#include "runtime/profile.h"
 
 struct region { struct device *device; struct plan *plan; struct pool *pool; };
 
@@ -40,12 +41,15 @@ static void region_main(void *user, int worker, int workers)
 
 	for (size_t i = 0; i < p->n_launches; i++) {
 		struct plan_launch *l = &p->launch[i];
+		uint64_t start = r->device->profile ? profile_now() : 0;
 		if (workers == 1)
 			r->device->call(p->kernel[l->kernel].handle, l->arg, l->begin, l->end);
 		else if (l->dynamic)
 			run_dynamic(r, l);
 		else
 			run_shared(r, l, worker, workers);
+		if (r->device->profile)
+			profile_launch(r->device->profile, worker, p, i, start, profile_now());
 		if (l->barrier)
 			pool_barrier(r->pool, worker);
 	}

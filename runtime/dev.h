@@ -10,8 +10,11 @@
 #include "runtime/plan.h"
 #include "runtime/pool.h"
 
+struct profile;
+
 struct device {
 	const char *name;
+	struct profile *profile;                /* borrowed; NULL: nobody asks where time goes */
 	/* Sets the handle of every kernel of the plan. */
 	bool (*prepare)(struct device *d, struct plan *p, struct error *err);
 	/* Runs units begin..end-1 of one launch; called from many threads. */

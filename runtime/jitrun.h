@@ -115,6 +115,7 @@ typedef struct jit_sampling {
 } jit_sampling;
 
 enum { JIT_SPECULATE_OFF = -1, JIT_SPECULATE_AUTO = 0 };
+enum { JIT_PROFILE_OFF, JIT_PROFILE_SUMS, JIT_PROFILE_EVENTS };
 
 typedef struct jit_session_options {
 	int context;             /* positions; 0: what the model was trained for, at most 4096 */
@@ -123,6 +124,7 @@ typedef struct jit_session_options {
 	int batch;               /* most prompt tokens computed in one pass; 0: 256 */
 	jit_sampling sampling;
 	int speculate;           /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: columns of a pass with guesses, see below */
+	int profile;             /* JIT_PROFILE_OFF, JIT_PROFILE_SUMS for jit_session_report, JIT_PROFILE_EVENTS for jit_session_trace as well */
 } jit_session_options;
 
 /* SPECULATION. Where the end of the text was seen before in it, jit_session_next computes the tokens that followed there along with the last one, in one
@@ -175,6 +177,13 @@ typedef struct jit_session_stats {
 	struct { int columns; uint64_t passes, drafted, accepted; } speculation[3];   /* the same by columns of the pass: 4, 8, 16 */
 } jit_session_stats;
 void jit_session_get_stats(const jit_session *s, jit_session_stats *out);
+
+/* Every kernel the session has used: its key, where it came from (generated, disk), its size and registers, the bytes a call is expected to move, and its share
+ * of the time of all workers; and what was refused, and why. A table for people, or one JSON object. malloc'ed and 0-terminated: free() it. NULL: err. Without
+ * a profile (jit_session_options) all kernels of the model are listed, without times. */
+char *jit_session_report(jit_session *s, int json, jit_error *err);
+/* Writes what every worker did when, in Chrome's trace format (Perfetto opens it). The session must have been opened with JIT_PROFILE_EVENTS. */
+int jit_session_trace(jit_session *s, const char *path, jit_error *err);
 
 #ifdef __cplusplus
 }

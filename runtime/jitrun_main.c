@@ -19,8 +19,8 @@
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDOW = 512 };
 
 static struct {
-	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm;
-	bool echo, print_ids, json, quiet, ignore_eos, no_cache, perf_map, help, version, print_man, print_completion;
+	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm, *trace;
+	bool echo, print_ids, json, quiet, ignore_eos, no_cache, perf_map, report, help, version, print_man, print_completion;
 	long n, context, threads, top_k, seed, batch, repeat_window;
 	double temp, top_p, min_p, repeat_penalty;
 } opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .speculate = "auto", .n = 256, .top_p = 1, .repeat_penalty = 1 };
@@ -48,6 +48,8 @@ static const struct option_row rows[] = {
 	{ "print-ids", 0, OPTION_FLAG, 0, "print the generated token ids on one line instead of text", 0, 0, &opt.print_ids },
 	{ "json", 0, OPTION_FLAG, 0, "print one JSON line at the end, with ids, text, timings and counters, instead of text", 0, 0, &opt.json },
 	{ "quiet", 'q', OPTION_FLAG, 0, "no progress bar and no summary", 0, 0, &opt.quiet },
+	{ "report", 0, OPTION_FLAG, 0, "at the end, list every kernel with its key, source, size, registers, expected bytes and share of the time; with --json as its member \"report\"", 0, 0, &opt.report },
+	{ "trace", 0, OPTION_FILE, "FILE", "write what every thread did when to FILE, in Chrome's trace format, which Perfetto opens", 0, 0, &opt.trace },
 	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "device", 0, OPTION_CHOICE, "cpu|ref", "cpu runs generated code, ref interprets it, slowly (cpu)", 0, 0, &opt.device },
 	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
@@ -198,6 +200,7 @@ static int speculate_option(void)
 static jit_session *open_session(jit_model *m, jit_error *err)
 {
 	jit_session_options o = { .context = (int)opt.context, .threads = (int)opt.threads, .kv_f32 = strcmp(opt.kv_type, "f32") == 0, .batch = (int)opt.batch, .speculate = speculate_option(),
+		.profile = opt.trace ? JIT_PROFILE_EVENTS : opt.report ? JIT_PROFILE_SUMS : JIT_PROFILE_OFF,
 		.sampling = { .temperature = (float)opt.temp, .top_k = (int)opt.top_k, .top_p = (float)opt.top_p, .min_p = (float)opt.min_p,
 		              .repeat_penalty = (float)opt.repeat_penalty, .repeat_window = (int)opt.repeat_window, .seed = (uint64_t)opt.seed } };
 	return jit_session_open(m, &o, err);
@@ -330,6 +333,11 @@ static int print_json(const struct run *r)
 		"code_bytes", (json_int_t)s.code_bytes, "weight_bytes", (json_int_t)info.weight_bytes, "token_bytes", (json_int_t)info.token_bytes, "kv_bytes", (json_int_t)s.kv_bytes,
 		"threads", s.threads, "context", s.context, "prompt_tokens", (json_int_t)s.prompt_tokens, "decode_tokens", (json_int_t)s.decode_tokens,
 		"decode_passes", (json_int_t)s.decode_passes, "drafted", (json_int_t)s.drafted, "accepted", (json_int_t)s.accepted, "speculation", guesses);
+	if (o && opt.report) {
+		char *report = jit_session_report(r->session, 1, NULL);
+		json_object_set_new(o, "report", report ? json_loads(report, 0, NULL) : json_null());
+		free(report);
+	}
 	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
 	json_decref(o);
 	if (!text) {
@@ -339,6 +347,21 @@ static int print_json(const struct run *r)
 	puts(text);
 	free(text);
 	return 0;
+}
+
+/* What --report and --trace ask for. */
+static int say_where_time_went(const struct run *r)
+{
+	jit_error err = { 0 };
+
+	if (opt.report && !opt.json) {
+		char *text = jit_session_report(r->session, 0, &err);
+		if (!text)
+			return fail(&err);
+		fputs(text, stderr);
+		free(text);
+	}
+	return opt.trace && jit_session_trace(r->session, opt.trace, &err) != JIT_OK ? fail(&err) : 0;
 }
 
 static int run_session(struct run *r, struct prompt *p)
@@ -371,6 +394,7 @@ static int run_session(struct run *r, struct prompt *p)
 		return 1;
 	if (!opt.quiet)
 		print_summary(r);
+	rc = rc ? rc : say_where_time_went(r);
 	return rc ? rc : interrupted ? EXIT_INTERRUPTED : 0;
 }
 

@@ -56,6 +56,7 @@ struct plan {
 	struct plan_kernel *kernel; size_t n_kernels;
 	struct plan_launch *launch; size_t n_launches;
 	uint64_t *args;
+	uint32_t profile_at;                    /* profile.h's number of the first kernel, where there is a profile */
 	uint64_t **position; size_t n_positions;               /* argument slots that hold the first column's position */
 };
 

@@ -15,18 +15,21 @@
 #include "runtime/dev.h"
 #include "runtime/jitrun.h"
 #include "runtime/model.h"
+#include "runtime/profile.h"
+#include "runtime/report.h"
 #include "runtime/rope.h"
 #include "runtime/sampling.h"
 #include "runtime/session.h"
 #include "runtime/speculate.h"
 #include "runtime/system.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 256, MAX_BATCH = 1024, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = 32 };
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 256, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = SESSION_ALL_LOGITS };
 
 struct jit_session {
 	jit_model *model;
 	struct device *device;
 	struct pool *pool;
+	struct profile *profile;                /* NULL: not asked for */
 	struct plan_buffers buf;
 	struct plan_cache kv;
 	uint8_t *arena; size_t arena_bytes, kv_bytes;
@@ -134,8 +137,10 @@ static bool check_options(const jit_session_options *o, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "context: %d is less than 0", o->context);
 	if (o->threads < 0)
 		return error_set(err, ERROR_ARGUMENT, "threads: %d is less than 0", o->threads);
-	if (o->batch < 0 || o->batch > MAX_BATCH)
-		return error_set(err, ERROR_ARGUMENT, "batch: %d is not in 1..%d", o->batch, MAX_BATCH);
+	if (o->batch < 0 || o->batch > SESSION_MAX_COLUMNS)
+		return error_set(err, ERROR_ARGUMENT, "batch: %d is not in 1..%d", o->batch, SESSION_MAX_COLUMNS);
+	if (o->profile < JIT_PROFILE_OFF || o->profile > JIT_PROFILE_EVENTS)
+		return error_set(err, ERROR_ARGUMENT, "profile: %d is not 0, 1 or 2", o->profile);
 	if (o->speculate != JIT_SPECULATE_OFF && o->speculate != JIT_SPECULATE_AUTO && !speculate_width(o->speculate))
 		return error_set(err, ERROR_ARGUMENT, "speculate: %d is not -1, 0, 4, 8 or 16", o->speculate);
 	return true;
@@ -161,7 +166,11 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 	if (!s->pool)
 		return false;
 	s->device = m->reference ? dev_ref_open(m->target, err) : dev_cpu_open(m->registry, err);
-	return s->device != NULL;
+	if (s->device && o->profile != JIT_PROFILE_OFF) {
+		s->profile = profile_open(pool_threads(s->pool), o->profile == JIT_PROFILE_EVENTS, err);
+		s->device->profile = s->profile;
+	}
+	return s->device && (s->profile || o->profile == JIT_PROFILE_OFF);
 }
 
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err)
@@ -191,6 +200,7 @@ void jit_session_close(jit_session *s)
 	if (s->device)
 		s->device->close(s->device);
 	pool_close(s->pool);
+	profile_close(s->profile);
 	for (size_t i = 0; s->plan && i < ((size_t)s->columns + 1) * LOGIT_KINDS; i++)
 		if (s->plan[i]) {
 			plan_free(s->plan[i]);
@@ -226,7 +236,7 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 		buf.logit_columns = ALL_LOGITS;
 	}
 	if (!plan_build(p, &s->model->file.spec, &s->model->weights, &buf, &s->kv, columns, logits, &opt, err) ||
-	    !s->device->prepare(s->device, p, err)) {
+	    !s->device->prepare(s->device, p, err) || (s->profile && !profile_add_plan(s->profile, p, err))) {
 		plan_free(p);
 		free(p);
 		return NULL;
@@ -236,7 +246,7 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 
 /* One pass over n tokens, at most `columns`, from position `computed` on; the caller says what of it counts. Returns the seconds it took, without
  * making its plan; less than 0: err. */
-static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits, struct error *err)
+static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits, enum profile_pass kind, struct error *err)
 {
 	const struct weights *w = &s->model->weights;
 
@@ -252,19 +262,22 @@ static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum 
 	memcpy(s->buf.ids, ids, n * sizeof *ids);
 	rope_rows(s->buf.cos, s->buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor, s->computed, n);
 	plan_set_position(p, s->computed);
+	uint64_t began = s->profile ? profile_now() : 0;
 	dev_run(s->device, p, s->pool);
+	if (s->profile)
+		profile_ran(s->profile, kind, p, s->computed, began, profile_now());
 	s->logits = logits == PLAN_ALL_LOGITS ? s->all_logits : s->buf.logits;
 	return system_seconds() - start;
 }
 
 /* Computes tokens computed .. length-1, in passes of at most `batch`; logits of the last. */
-static bool compute(jit_session *s, struct error *err)
+static bool compute(jit_session *s, enum profile_pass kind, struct error *err)
 {
 	speculate_drop(&s->speculate);
 	while (s->computed < s->length) {
 		size_t left = s->length - s->computed;
 		uint32_t n = left < s->batch ? (uint32_t)left : s->batch;
-		double seconds = compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS, err);
+		double seconds = compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS, kind, err);
 		if (seconds < 0)
 			return false;
 		speculate_prompt_took(&s->speculate, n, seconds);
@@ -281,7 +294,7 @@ static bool compute_chosen(jit_session *s, struct error *err)
 		s->logits += numerics_pad(s->model->file.spec.vocab);
 	} else {
 		const struct speculate_window *w = speculate_next(&s->speculate, (uint32_t)s->length, (uint32_t)(s->context - s->computed));
-		double seconds = compute_pass(s, w->ids, w->columns, w->columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, err);
+		double seconds = compute_pass(s, w->ids, w->columns, w->columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, PROFILE_DECODE, err);
 		if (seconds < 0)
 			return false;
 		speculate_took(&s->speculate, seconds);
@@ -330,7 +343,7 @@ int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *er
 		return status;
 	memcpy(s->ids + s->length, ids, n * sizeof *ids);
 	s->length += n;
-	if (!compute(s, &e)) {
+	if (!compute(s, PROFILE_PROMPT, &e)) {
 		s->length = length;
 		s->computed = computed;
 		s->logits_valid = false;
@@ -364,7 +377,7 @@ static int settle(jit_session *s, jit_error *err)
 		return check_room(s, 0, err);
 	if (s->computed < s->length) {
 		bool guess = s->speculate.mode != SPECULATE_OFF && s->length - s->computed == 1;
-		if (!(guess ? compute_chosen : compute)(s, &e))
+		if (!(guess ? compute_chosen(s, &e) : compute(s, PROFILE_DECODE, &e)))
 			return model_report(err, &e);
 		s->decode_passes += !guess;
 		s->decode_tokens += s->computed - before;
@@ -422,7 +435,7 @@ static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error 
 	for (size_t done = 0; done < n;) {
 		uint32_t columns = n - done < most ? (uint32_t)(n - done) : most;
 		const int32_t *next = s->ids + s->computed + 1;
-		if (compute_pass(s, s->ids + s->computed, columns, PLAN_ALL_LOGITS, err) < 0)
+		if (compute_pass(s, s->ids + s->computed, columns, PLAN_ALL_LOGITS, PROFILE_PROMPT, err) < 0)
 			return false;
 		for (uint32_t c = 0; logprob && c < columns && done + c + 1 < n; c++)
 			logprob[done + c + 1] = log_probability(s->all_logits + c * stride, vocab, next[c]);
@@ -497,6 +510,23 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 		speculate_rewind(&s->speculate, (uint32_t)n);
 	s->length = n;
 	return JIT_OK;
+}
+
+char *jit_session_report(jit_session *s, int json, jit_error *err)
+{
+	struct error e = { 0 };
+	char *text = report_make(s->model, s->profile, json != 0, &e);
+
+	model_report(err, &e);
+	return text;
+}
+
+int jit_session_trace(jit_session *s, const char *path, jit_error *err)
+{
+	struct error e = { 0 };
+
+	report_trace(s->profile, path, &e);
+	return model_report(err, &e);
 }
 
 void session_force(jit_session *s, const int32_t *ids, size_t n)

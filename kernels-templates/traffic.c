@@ -1,0 +1,64 @@
+/* kernels-templates/traffic.c - how many bytes a launch is expected to move between memory and the processor.
+ *
+ * Owns: the count that reports and predictions hold measurements against: every weight once, every cached position that is looked at once, inputs and results
+ * once. What caches save or cost beside that is for the measurement to show.
+ */
+#include "kernels-templates/templates.h"
+
+#include "kernels-templates/weight_format.h"
+
+static uint64_t activation_bytes(uint8_t activation, uint64_t width)
+{
+	uint64_t padded = numerics_pad(width);
+	return activation == DTYPE_Q8_0 + 1 ? padded + padded / 32 * sizeof(struct activation_block) : padded * 4;
+}
+
+/* One head at one position, keys or values. */
+static uint64_t cached_bytes(const struct key *k)
+{
+	return k->kv ? (uint64_t)k->head_dim * dtype_table[k->kv - 1].bytes / dtype_table[k->kv - 1].block : 0;
+}
+
+static uint64_t matmul_traffic(const struct key *k, uint64_t units, uint64_t columns)
+{
+	uint64_t blocks = units * (k->row_blocks ? k->row_blocks : 1), rows = blocks * 32, matrices = k->flags & KEY_SILU_MUL ? 2 : 1;
+	uint64_t out = rows * 4 * (k->flags & (KEY_RESIDUAL | KEY_GATED) ? 2 : 1);
+
+	if (k->flags & KEY_QUANTISED_OUT)
+		out += activation_bytes(DTYPE_Q8_0 + 1, rows);
+	return matrices * blocks * weight_block_bytes((enum dtype)(k->weight - 1), k->k) + columns * (activation_bytes(k->activation, k->k) + out);
+}
+
+/* Columns see one position more each; those of a tile share what they see. */
+static uint64_t attention_traffic(const struct key *k, uint64_t position, uint64_t columns)
+{
+	uint64_t tile = k->columns > 1 ? k->columns : 1, seen = 0;
+
+	for (uint64_t c = 0; c < columns; c += tile)
+		seen += position + (c + tile < columns ? c + tile : columns);
+	return seen * 2 * k->kv_heads * cached_bytes(k) + columns * 8 * k->heads * k->head_dim;
+}
+
+uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	switch ((enum key_kind)k->kind) {
+	case KEY_MATMUL:
+		return matmul_traffic(k, units, columns);
+	case KEY_ATTENTION:
+		return attention_traffic(k, position, columns);
+	case KEY_EMBED:
+		return units * (weight_block_bytes((enum dtype)(k->weight - 1), k->k) / 32 + 4 * numerics_pad(k->k));
+	case KEY_NORM:
+		return units * (8 * numerics_pad(k->k) + (k->flags & KEY_QUANTISED_OUT ? activation_bytes(DTYPE_Q8_0 + 1, k->k) : 0)) + 4 * numerics_pad(k->k);
+	case KEY_ROPE:
+		return units * k->head_dim * 8;
+	case KEY_KV_STORE:
+		return units * 2 * (4 * k->head_dim + cached_bytes(k));
+	case KEY_QUANTISE:
+		return units * (32 * 4 + 32 + sizeof(struct activation_block));
+	case KEY_TURN:
+		return units * k->columns * 2 * (k->activation == DTYPE_Q8_0 + 1 ? 32 + sizeof(struct activation_block) : 32 * 4);
+	default:
+		return 0;
+	}
+}

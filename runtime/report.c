@@ -1,0 +1,202 @@
+/* runtime/report.c - the report in its two forms; rows are made once, each form only says them. */
+#include "runtime/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rows { struct profile_kernel *kernel; size_t n, capacity; };
+
+static void add_row(const struct kernel *k, void *user)
+{
+	struct rows *r = user;
+	if (r->n < r->capacity)
+		r->kernel[r->n++].key = k->key;
+}
+
+static void count_row(const struct kernel *k, void *user)
+{
+	(void)k;
+	++*(size_t *)user;
+}
+
+/* Without a profile: every kernel of the model, in the order of their keys. */
+static bool registry_rows(jit_model *m, struct profile_kernel **list, size_t *n)
+{
+	struct rows r = { 0 };
+
+	registry_each(m->registry, count_row, &r.capacity);
+	if (!(r.kernel = calloc(r.capacity + 1, sizeof *r.kernel)))
+		return false;
+	registry_each(m->registry, add_row, &r);
+	*list = r.kernel;
+	*n = r.n;
+	return true;
+}
+
+static const char *source_name(const struct kernel *k)
+{
+	static const char *const name[] = { [KERNEL_GENERATED] = "generated", [KERNEL_FROM_MEMORY] = "memory", [KERNEL_FROM_DISK] = "disk" };
+	return !k ? "interpreted" : k->source < sizeof name / sizeof *name && name[k->source] ? name[k->source] : "?";
+}
+
+/* The reference device has no kernels; of the others all that ran are in the registry. */
+static const struct kernel *find(jit_model *m, const struct key *key)
+{
+	struct error ignored = { 0 };
+	return m->reference ? NULL : registry_get(m->registry, key, NULL, &ignored);
+}
+
+struct report {
+	jit_model *m;
+	const struct profile *p;
+	struct profile_kernel *kernel; size_t n;
+	struct profile_totals totals;
+};
+
+/* All workers' time inside passes. */
+static double all_nanoseconds(const struct report *r)
+{
+	return (double)(r->totals.nanoseconds[PROFILE_PROMPT] + r->totals.nanoseconds[PROFILE_DECODE]) * r->totals.workers;
+}
+
+static double working_nanoseconds(const struct report *r)
+{
+	double sum = 0;
+	for (size_t i = 0; i < r->n; i++)
+		sum += (double)r->kernel[i].nanoseconds;
+	return sum;
+}
+
+static double per(double a, double b) { return b > 0 ? a / b : 0; }
+
+/* ---- targets this machine does not run, and why */
+
+static const char *refusal(const struct target *t, struct error *err)
+{
+	const struct target_cpu cpu = target_this_cpu();
+
+	*err = (struct error){ 0 };
+	return t->backend == BACKEND_X86 && !target_runs(&cpu, t, err) ? err->text : NULL;
+}
+
+/* ---- for people */
+
+static void text_kernels(const struct report *r, FILE *out)
+{
+	char key[KEY_TEXT_MAX];
+
+	fprintf(out, "%-58s %-11s %7s %11s %8s %10s %6s %7s\n", "kernel", "from", "bytes", "registers", "calls", "bytes/call", "time", "GB/s");
+	for (size_t i = 0; i < r->n; i++) {
+		const struct profile_kernel *k = &r->kernel[i];
+		const struct kernel *made = find(r->m, &k->key);
+		char registers[32] = "-";
+		if (made)
+			snprintf(registers, sizeof registers, "%u+%u%s%.0u", made->object.vector_regs, made->object.scalar_regs, made->object.mask_regs ? "+" : "", made->object.mask_regs);
+		fprintf(out, "%-58s %-11s %7u %11s %8" PRIu64 " %10.0f %5.1f%% %7.2f\n", key_text(&k->key, key, sizeof key), source_name(made), made ? made->object.code_bytes : 0, registers,
+		        k->calls, per((double)k->bytes, (double)k->calls), 100 * per((double)k->nanoseconds, all_nanoseconds(r)),
+		        per((double)k->bytes * r->totals.workers, (double)k->nanoseconds));
+	}
+}
+
+static void text_totals(const struct report *r, FILE *out)
+{
+	static const char *const pass[] = { "prompt", "decode" };
+	struct error err;
+
+	for (int i = 0; i < 2; i++)
+		if (r->totals.passes[i])
+			fprintf(out, "%s: %" PRIu64 " passes over %" PRIu64 " columns in %.3f s\n", pass[i], r->totals.passes[i], r->totals.tokens[i], 1e-9 * (double)r->totals.nanoseconds[i]);
+	if (r->p)
+		fprintf(out, "%d workers were in kernels for %.1f %% of the time of passes; the rest went between kernels, to waiting for one another\n", r->totals.workers,
+		        100 * per(working_nanoseconds(r), all_nanoseconds(r)));
+	fprintf(out, "registers: vector+general+mask; bytes/call: expected to be read and written; GB/s: these bytes by the time of a worker\n");
+	fprintf(out, "target %s\n", r->m->target->name);
+	for (int i = TARGET_NONE + 1; i < TARGET_COUNT; i++)
+		if (refusal(&target_table[i], &err))
+			fprintf(out, "refused %s: %s\n", target_table[i].name, err.text);
+}
+
+static char *make_text(const struct report *r)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out)
+		return NULL;
+	text_kernels(r, out);
+	text_totals(r, out);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* ---- for programs */
+
+static json_t *json_kernels(const struct report *r)
+{
+	json_t *list = json_array();
+	char key[KEY_TEXT_MAX];
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct profile_kernel *k = &r->kernel[i];
+		const struct kernel *made = find(r->m, &k->key);
+		json_t *o = json_pack("{s:s, s:s}", "key", key_text(&k->key, key, sizeof key), "source", source_name(made));
+		if (made)
+			json_object_update_new(o, json_pack("{s:i, s:i, s:i, s:i, s:I}", "code_bytes", (int)made->object.code_bytes, "vector_registers", made->object.vector_regs,
+				"general_registers", made->object.scalar_regs, "mask_registers", made->object.mask_regs, "nanoseconds_to_make", (json_int_t)made->nanoseconds));
+		if (r->p)
+			json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:f}", "calls", (json_int_t)k->calls, "bytes_expected", (json_int_t)k->bytes,
+				"nanoseconds", (json_int_t)k->nanoseconds, "time_share", per((double)k->nanoseconds, all_nanoseconds(r))));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+static char *make_json(const struct report *r)
+{
+	const struct profile_totals *t = &r->totals;
+	json_t *refused = json_array();
+	struct error err;
+
+	for (int i = TARGET_NONE + 1; i < TARGET_COUNT; i++)
+		if (refusal(&target_table[i], &err))
+			json_array_append_new(refused, json_pack("{s:s, s:s}", "target", target_table[i].name, "why", err.text));
+	json_t *o = json_pack("{s:s, s:o, s:o}", "target", r->m->target->name, "kernels", json_kernels(r), "refused", refused);
+	if (r->p)
+		json_object_update_new(o, json_pack("{s:i, s:f, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}}", "workers", t->workers, "time_in_kernels", per(working_nanoseconds(r), all_nanoseconds(r)),
+			"prompt", "passes", (json_int_t)t->passes[0], "columns", (json_int_t)t->tokens[0], "nanoseconds", (json_int_t)t->nanoseconds[0],
+			"decode", "passes", (json_int_t)t->passes[1], "columns", (json_int_t)t->tokens[1], "nanoseconds", (json_int_t)t->nanoseconds[1]));
+	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+	json_decref(o);
+	return text;
+}
+
+char *report_make(jit_model *m, const struct profile *p, bool json, struct error *err)
+{
+	struct report r = { .m = m, .p = p };
+	char *text = NULL;
+
+	if (p ? profile_kernels(p, &r.kernel, &r.n, &r.totals) : registry_rows(m, &r.kernel, &r.n))
+		text = (json ? make_json : make_text)(&r);
+	free(r.kernel);
+	if (!text)
+		error_set(err, ERROR_MEMORY, "no memory for a report of %zu kernels", r.n);
+	return text;
+}
+
+bool report_trace(const struct profile *p, const char *path, struct error *err)
+{
+	if (!p || !profile_keeps_events(p))
+		return error_set(err, ERROR_ARGUMENT, "%s: this session was not opened to be traced", path);
+	FILE *out = fopen(path, "we");
+	if (!out)
+		return error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
+	bool ok = profile_trace(p, out);
+	ok = fclose(out) == 0 && ok;
+	return ok ? true : error_set(err, ERROR_IO, "%s: could not be written whole: %s", path, strerror(errno));
+}

@@ -1,0 +1,15 @@
+/* runtime/report.h - what a model's kernels are and what they took, for people and for programs.
+ *
+ * Owns: the report's text and JSON form, the trace's file. Never measures: times are profile.h's, sources the registry's.
+ */
+#ifndef RUNTIME_REPORT_H
+#define RUNTIME_REPORT_H
+
+#include "runtime/model.h"
+#include "runtime/profile.h"
+
+/* p may be NULL: kernels without times. malloc'ed. NULL: err. */
+char *report_make(jit_model *m, const struct profile *p, bool json, struct error *err);
+bool report_trace(const struct profile *p, const char *path, struct error *err);
+
+#endif
