@@ -94,9 +94,8 @@ static void pack_worker(void *user, int worker, int workers)
 /* Collects the matrices in the order a token reads them, so that one token streams the arena from front to back. */
 struct entry { const struct model_tensor *tensor; struct weights_matrix *matrix; enum { ALONE, FIRST_OF_TWO, SECOND_OF_TWO } place; };
 
-static size_t list_matrices(struct entry *e, const struct model *m, struct weights *w)
+static size_t list_matrices(struct entry *e, const struct model_spec *s, struct weights *w)
 {
-	const struct model_spec *s = &m->spec;
 	size_t n = 0;
 
 	if (!s->tied)
@@ -147,7 +146,7 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 		free(e);
 		return error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
 	}
-	p->n_jobs = list_matrices(e, m, w);
+	p->n_jobs = list_matrices(e, s, w);
 	if (!check_types(e, p->n_jobs, err)) {
 		free(e);
 		return false;
@@ -222,6 +221,14 @@ static void layer_vectors(const struct model_layer *l, const struct model_tensor
 	memcpy(t, all, sizeof all);
 }
 
+/* In the order of layer_vectors(). */
+static void layer_places(struct weights_layer *l, const float **out[VECTORS_PER_LAYER])
+{
+	const float **all[VECTORS_PER_LAYER] = { &l->attn_norm, &l->ffn_norm, &l->q_norm, &l->k_norm, &l->q_bias, &l->k_bias, &l->v_bias, &l->o_bias,
+		&l->gate_bias, &l->up_bias, &l->down_bias };
+	memcpy(out, all, sizeof all);
+}
+
 static bool convert_vectors(struct weights *w, const struct model_spec *s, struct error *err)
 {
 	const struct model_tensor *t[VECTORS_PER_LAYER];
@@ -238,14 +245,61 @@ static bool convert_vectors(struct weights *w, const struct model_spec *s, struc
 	float *at = w->vectors;
 	w->final_norm = convert_vector(&at, &s->final_norm, s->head_dim);
 	for (uint32_t i = 0; i < s->layers; i++) {
-		struct weights_layer *l = &w->layer[i];
-		const float **out[VECTORS_PER_LAYER] = { &l->attn_norm, &l->ffn_norm, &l->q_norm, &l->k_norm, &l->q_bias, &l->k_bias, &l->v_bias, &l->o_bias,
-			&l->gate_bias, &l->up_bias, &l->down_bias };
+		const float **out[VECTORS_PER_LAYER];
 		layer_vectors(&s->layer[i], t);
+		layer_places(&w->layer[i], out);
 		for (int v = 0; v < VECTORS_PER_LAYER; v++)
 			*out[v] = convert_vector(&at, t[v], s->head_dim);
 	}
 	return true;
+}
+
+static bool allocate_layers(struct weights *w, const struct model_spec *s, struct error *err)
+{
+	memset(w, 0, sizeof *w);
+	w->layer = calloc(s->layers, sizeof *w->layer);
+	w->inv_freq = calloc(s->head_dim / 2, sizeof *w->inv_freq);
+	return w->layer && w->inv_freq ? true : error_set(err, ERROR_MEMORY, "no memory for %u layers", s->layers);
+}
+
+/* What stands where a vector would: an address to tell from NULL. */
+static const float somewhere[1];
+
+static void describe_vectors(struct weights *w, const struct model_spec *s)
+{
+	const struct model_tensor *t[VECTORS_PER_LAYER];
+
+	w->final_norm = somewhere;
+	for (uint32_t i = 0; i < s->layers; i++) {
+		const float **out[VECTORS_PER_LAYER];
+		layer_vectors(&s->layer[i], t);
+		layer_places(&w->layer[i], out);
+		for (int v = 0; v < VECTORS_PER_LAYER; v++)
+			*out[v] = t[v]->bytes ? somewhere : NULL;
+	}
+}
+
+bool weights_describe(struct weights *w, const struct model_spec *s, struct error *err)
+{
+	bool ok = allocate_layers(w, s, err);
+	struct entry *e = ok ? calloc((size_t)s->layers * MATRICES_PER_LAYER + 2, sizeof *e) : NULL;
+
+	if (ok && !e)
+		ok = error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
+	if (ok) {
+		size_t n = list_matrices(e, s, w);
+		ok = check_types(e, n, err);
+		for (size_t i = 0; i < n; i++)
+			*e[i].matrix = (struct weights_matrix){ .type = e[i].tensor->type, .rows = e[i].tensor->rows, .k = e[i].tensor->cols,
+			                                        .packed = (const uint8_t *)somewhere };
+		if (s->tied)
+			w->embed = w->lm_head;
+		describe_vectors(w, s);
+	}
+	free(e);
+	if (!ok)
+		weights_close(w);
+	return ok;
 }
 
 bool weights_open(struct weights *w, const struct model *m, struct pool *pool,
@@ -253,10 +307,7 @@ bool weights_open(struct weights *w, const struct model *m, struct pool *pool,
 {
 	struct packing p = { .model = m, .progress = progress, .user = user };
 
-	memset(w, 0, sizeof *w);
-	w->layer = calloc(m->spec.layers, sizeof *w->layer);
-	w->inv_freq = calloc(m->spec.head_dim / 2, sizeof *w->inv_freq);
-	bool ok = w->layer && w->inv_freq ? true : error_set(err, ERROR_MEMORY, "no memory for %u layers", m->spec.layers);
+	bool ok = allocate_layers(w, &m->spec, err);
 	if (ok)
 		w->rope_factor = rope_frequencies(w->inv_freq, &m->spec.rope);
 	/* vectors first: they are small, and the pages between big tensors are then read once */

@@ -36,6 +36,8 @@ struct weights {
 /* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. */
 bool weights_open(struct weights *w, const struct model *m, struct pool *pool,
                   int (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err);
+/* The same without numbers: types, sizes and which vectors there are, enough to build a plan that is never run. Needs no tensor data. */
+bool weights_describe(struct weights *w, const struct model_spec *s, struct error *err);
 /* Gate and up go through one kernel, block by block in turn, when their types are the same. */
 static inline bool weights_alternate(enum dtype gate, enum dtype up) { return gate == up; }
 void weights_close(struct weights *w);

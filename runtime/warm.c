@@ -1,0 +1,201 @@
+#include "runtime/warm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/plan.h"
+#include "runtime/session.h"
+
+/* A set of keys, open addressing; slots hold 1 + an index into key. */
+struct key_set { struct key *key; uint32_t *slot; size_t n, capacity; };
+
+static bool set_grow(struct key_set *s)
+{
+	size_t want = s->capacity ? 2 * s->capacity : 256;
+	struct key *key = realloc(s->key, want / 2 * sizeof *key);
+	uint32_t *slot = calloc(want, sizeof *slot);
+
+	if (key)
+		s->key = key;
+	if (!key || !slot) {
+		free(slot);
+		return false;
+	}
+	free(s->slot);
+	s->slot = slot;
+	s->capacity = want;
+	for (size_t i = 0; i < s->n; i++) {
+		size_t at = key_hash(&key[i]) & (want - 1);
+		while (slot[at])
+			at = (at + 1) & (want - 1);
+		slot[at] = (uint32_t)i + 1;
+	}
+	return true;
+}
+
+static bool set_add(struct key_set *s, const struct key *key)
+{
+	if (s->n == s->capacity / 2 && !set_grow(s))
+		return false;
+	size_t at = key_hash(key) & (s->capacity - 1);
+	for (; s->slot[at]; at = (at + 1) & (s->capacity - 1))
+		if (key_equal(&s->key[s->slot[at] - 1], key))
+			return true;
+	s->key[s->n] = *key;
+	s->slot[at] = (uint32_t)++s->n;
+	return true;
+}
+
+/* ---- layers that are alike need the same kernels: one of each sort is planned */
+
+enum { MATRICES = 7, VECTORS = 9 };
+struct sort { enum dtype type[MATRICES]; bool vector[VECTORS], sliding; };
+
+static struct sort sort_of(const struct model_spec *s, uint32_t layer)
+{
+	const struct model_layer *l = &s->layer[layer];
+	const struct model_tensor *const matrix[MATRICES] = { &l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down };
+	const struct model_tensor *const vector[VECTORS] = { &l->q_norm, &l->k_norm, &l->q_bias, &l->k_bias, &l->v_bias, &l->o_bias,
+		&l->gate_bias, &l->up_bias, &l->down_bias };
+	struct sort sort;
+
+	memset(&sort, 0, sizeof sort);
+	for (int i = 0; i < MATRICES; i++)
+		sort.type[i] = matrix[i]->type;
+	for (int i = 0; i < VECTORS; i++)
+		sort.vector[i] = vector[i]->bytes != 0;
+	sort.sliding = s->layer_is_sliding && s->layer_is_sliding[layer];
+	return sort;
+}
+
+/* A model of one layer of each sort; sizes of layers do not differ within a model. */
+struct sample {
+	struct model_spec spec;
+	struct model_layer *layer;
+	uint8_t *sliding;
+	struct weights weights;
+};
+
+static void sample_free(struct sample *m)
+{
+	weights_close(&m->weights);
+	free(m->layer);
+	free(m->sliding);
+}
+
+static bool sample_make(struct sample *m, const struct model_spec *spec, struct error *err)
+{
+	uint32_t n = 0;
+
+	*m = (struct sample){ .spec = *spec, .layer = calloc(spec->layers, sizeof *m->layer), .sliding = calloc(spec->layers, 1) };
+	struct sort *seen = calloc(spec->layers, sizeof *seen);
+	bool ok = m->layer && m->sliding && seen ? true : error_set(err, ERROR_MEMORY, "no memory to tell %u layers apart", spec->layers);
+	for (uint32_t i = 0; ok && i < spec->layers; i++) {
+		struct sort sort = sort_of(spec, i);
+		uint32_t j = 0;
+		while (j < n && memcmp(&seen[j], &sort, sizeof sort) != 0)
+			j++;
+		if (j < n)
+			continue;
+		seen[n] = sort;
+		m->layer[n] = spec->layer[i];
+		m->sliding[n++] = sort.sliding;
+	}
+	free(seen);
+	m->spec.layers = n;
+	m->spec.layer = m->layer;
+	m->spec.layer_is_sliding = spec->layer_is_sliding ? m->sliding : NULL;
+	ok = ok && weights_describe(&m->weights, &m->spec, err);
+	if (!ok)
+		sample_free(m);
+	return ok;
+}
+
+/* ---- the plans */
+
+/* Operands of plans that are never run: all at one address, which is one's own. */
+static struct plan_buffers no_buffers(void *there)
+{
+	return (struct plan_buffers){ .columns = UINT32_MAX, .logit_columns = UINT32_MAX, .ids = there, .cos = there, .sin = there, .x = there, .xn = there,
+		.q = there, .qr = there, .k = there, .v = there, .ao = there, .h = there, .logits = there, .xnq = there, .aoq = there, .hq = there,
+		.xns = there, .aos = there, .hs = there, .turned = there, .turned_q = there, .turned_s = there };
+}
+
+static bool add_plan(struct key_set *set, const struct sample *m, const struct plan_cache *kv, uint32_t columns, enum plan_logits logits,
+                     const struct plan_options *opt, struct error *err)
+{
+	static struct activation_block nothing;
+	struct plan_buffers buffers = no_buffers(&nothing);
+	struct plan_cache cache = *kv;
+	struct plan p;
+	bool ok = true;
+
+	cache.base = (uint8_t *)&nothing;
+	if (!plan_build(&p, &m->spec, &m->weights, &buffers, &cache, columns, logits, opt, err))
+		return false;
+	for (size_t i = 0; ok && i < p.n_kernels; i++)
+		ok = set_add(set, &p.kernel[i].key) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+	plan_free(&p);
+	return ok;
+}
+
+/* Every pass that session.c makes: of any width without logits or with the last ones, and narrow ones with all. */
+static bool add_passes(struct key_set *set, const struct sample *m, const struct plan_cache *kv, uint32_t columns, const struct plan_options *opt, struct error *err)
+{
+	for (uint32_t n = 1; n <= columns; n++)
+		if (!add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, err) ||
+		    (n <= SESSION_ALL_LOGITS && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, err)))
+			return false;
+	return true;
+}
+
+struct named_key { struct key key; char text[KEY_TEXT_MAX]; };
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct named_key *)a)->text, ((const struct named_key *)b)->text);
+}
+
+static bool sort_keys(struct key_set *set, struct error *err)
+{
+	struct named_key *named = malloc(set->n * sizeof *named);
+
+	if (!named)
+		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+	for (size_t i = 0; i < set->n; i++) {
+		named[i].key = set->key[i];
+		key_text(&named[i].key, named[i].text, sizeof named[i].text);
+	}
+	qsort(named, set->n, sizeof *named, by_text);
+	for (size_t i = 0; i < set->n; i++)
+		set->key[i] = named[i].key;
+	free(named);
+	return true;
+}
+
+bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n, struct error *err)
+{
+	static const enum dtype kv_types[] = { DTYPE_F16, DTYPE_F32 };
+	uint32_t columns = opt->columns ? opt->columns : SESSION_MAX_COLUMNS;
+	struct key_set set = { 0 };
+	struct sample m;
+	bool ok;
+
+	if (!sample_make(&m, spec, err))
+		return false;
+	ok = true;
+	for (unsigned f32 = 0; ok && f32 < 2; f32++) {
+		struct plan_options po = { .target = opt->target, .f32_activations = f32 };
+		for (unsigned kv = 0; ok && kv < 2; kv++)
+			if (opt->activations >> f32 & 1 && opt->kv >> kv & 1)
+				ok = add_passes(&set, &m, &(struct plan_cache){ .type = kv_types[kv] }, columns, &po, err);
+	}
+	sample_free(&m);
+	ok = ok && sort_keys(&set, err);
+	free(set.slot);
+	if (!ok)
+		free(set.key);
+	*keys = ok ? set.key : NULL;
+	*n = ok ? set.n : 0;
+	return ok;
+}

@@ -1,0 +1,27 @@
+/* runtime/warm.h - every kernel a model can need, without running it.
+ *
+ * Owns: the list of keys. It is found by building the very plans a session builds, for every number of columns and every kind of logits a session can ask for, on
+ * weights that have types and sizes but no numbers; so it is right because it is the same code, and an editor of plan.c has nothing to do
+ * here unless plan_options grows. Never compiles, never reads tensor data, never looks at this machine.
+ */
+#ifndef RUNTIME_WARM_H
+#define RUNTIME_WARM_H
+
+#include "jit/key.h"
+#include "jit/target.h"
+#include "loaders/model.h"
+
+/* What sessions may ask for: sets, to be or-ed. */
+enum { WARM_INT8_ACTIVATIONS = 1, WARM_F32_ACTIVATIONS = 2, WARM_ANY_ACTIVATIONS = 3 };
+enum { WARM_KV_F16 = 1, WARM_KV_F32 = 2, WARM_KV_ANY = 3 };
+
+struct warm_options {
+	const struct target *target;
+	unsigned activations, kv;
+	uint32_t columns;               /* of the widest pass; 0: the widest there is */
+};
+
+/* The distinct keys, in order of their text; *keys is malloc'ed. Works on a model opened with MODEL_HEADER_ONLY. */
+bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n, struct error *err);
+
+#endif
