@@ -1,7 +1,8 @@
 /* jit/key.c - a key as text and back, its hash, its equality.
  *
  * Owns: the tokens of the text form. Never interprets a key: what a field means for a kernel is the template's. A new field of
- * struct key needs a token here (key_text and key_token), or two different keys would share one text.
+ * struct key needs a token here (key_text and read_token), or two different keys would share one text; and a row in named_fields, or nobody is
+ * told that it differs.
  */
 #include "jit/key.h"
 
@@ -143,6 +144,99 @@ char *key_text(const struct key *k, char *out, size_t cap)
 	out[w.at] = 0;
 	return out;
 }
+
+/* --- what tells two keys apart */
+
+enum field_form { FORM_NUMBER, FORM_KIND, FORM_TARGET, FORM_DTYPE, FORM_FLAGS, FORM_NUMERICS, FORM_HASH };
+
+/* Every field, by name; what it weighs in a distance is how much else usually differs with it. */
+static const struct { const char *name; uint8_t form, size, offset; uint16_t weight; } named_fields[] = {
+#define FIELD(text, form, member, weight) { text, form, sizeof((struct key *)0)->member, offsetof(struct key, member), weight }
+	FIELD("kind", FORM_KIND, kind, 10000), FIELD("code generator", FORM_HASH, codegen, 1), FIELD("target", FORM_TARGET, target, 64),
+	FIELD("weight type", FORM_DTYPE, weight, 64), FIELD("activation type", FORM_DTYPE, activation, 32), FIELD("KV type", FORM_DTYPE, kv, 32),
+	FIELD("rows", FORM_NUMBER, rows, 64), FIELD("k", FORM_NUMBER, k, 64), FIELD("columns", FORM_NUMBER, columns, 2),
+	FIELD("blocks of rows", FORM_NUMBER, row_blocks, 4), FIELD("head size", FORM_NUMBER, head_dim, 64), FIELD("heads", FORM_NUMBER, heads, 64),
+	FIELD("KV heads", FORM_NUMBER, kv_heads, 64), FIELD("context class", FORM_NUMBER, context_class, 4), FIELD("stride", FORM_NUMBER, stride, 4),
+	FIELD("flags", FORM_FLAGS, flags, 16), FIELD("numerics", FORM_NUMERICS, numerics, 32),
+#undef FIELD
+};
+enum { NAMED_COUNT = sizeof named_fields / sizeof named_fields[0] };
+
+static uint64_t field_get(const struct key *k, int i)
+{
+	const uint8_t *at = (const uint8_t *)k + named_fields[i].offset;
+	uint64_t v8;
+	uint32_t v4;
+
+	switch (named_fields[i].size) {
+	case 1:
+		return *at;
+	case sizeof v4:
+		memcpy(&v4, at, sizeof v4);
+		return v4;
+	default:
+		memcpy(&v8, at, sizeof v8);
+		return v8;
+	}
+}
+
+unsigned key_distance(const struct key *a, const struct key *b)
+{
+	unsigned sum = 0;
+
+	for (int i = 0; i < NAMED_COUNT; i++)
+		if (field_get(a, i) != field_get(b, i))
+			sum += named_fields[i].weight;
+	return sum;
+}
+
+static void field_text(int i, uint64_t v, char *out, size_t cap)
+{
+	struct key_writer w = { out, cap, 0 };
+
+	switch (v || named_fields[i].form == FORM_NUMERICS || named_fields[i].form == FORM_NUMBER ? named_fields[i].form : FORM_KIND) {
+	case FORM_KIND:
+		write_token(&w, "", v > KEY_NONE && v < KEY_KIND_COUNT ? kind_text[v] : "none");
+		break;
+	case FORM_TARGET:
+		write_token(&w, "", v < TARGET_COUNT ? target_table[v].name : "?");
+		break;
+	case FORM_DTYPE:
+		write_dtype(&w, "", (uint8_t)v);
+		break;
+	case FORM_FLAGS:
+		for (int f = 0; f < FLAG_COUNT; f++)
+			if (v & flag_text[f].bit)
+				write_token(&w, "", flag_text[f].text);
+		break;
+	case FORM_NUMERICS:
+		write_token(&w, "", v == NUMERICS_EXACT ? "exact" : "bounded");
+		break;
+	default:
+		w.at = (size_t)snprintf(out, cap, named_fields[i].form == FORM_HASH ? "%016llx" : "%llu", (unsigned long long)v);
+	}
+	out[w.at] = 0;
+}
+
+char *key_differences(const struct key *want, const struct key *have, char *out, size_t cap)
+{
+	size_t at = 0;
+
+	out[0] = 0;
+	for (int i = 0; i < NAMED_COUNT; i++) {
+		char w[96], h[96];
+		uint64_t vw = field_get(want, i), vh = field_get(have, i);
+		if (vw == vh)
+			continue;
+		field_text(i, vw, w, sizeof w);
+		field_text(i, vh, h, sizeof h);
+		int n = snprintf(out + at, cap - at, "%s%s is %s, not %s", at ? ", " : "", named_fields[i].name, h, w);
+		at = n < 0 || at + (size_t)n >= cap ? cap - 1 : at + (size_t)n;
+	}
+	return out;
+}
+
+/* --- reading */
 
 /* Decimal digits that fit 32 bits; *end after the last. */
 static bool read_number(const char *s, uint32_t *v, const char **end)

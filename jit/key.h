@@ -63,6 +63,12 @@ bool key_equal(const struct key *a, const struct key *b);
  * in this order, joined by dots; a field that is 0 is left out. */
 enum { KEY_TEXT_MAX = 192 };
 char *key_text(const struct key *k, char *out, size_t cap);
+/* How far apart two keys are, for finding the nearest: 0 when equal, less when fewer and lesser fields differ; the kind of kernel outweighs all others. */
+unsigned key_distance(const struct key *a, const struct key *b);
+/* What about `have` is not as in `want`, field by field: "columns is 4, not 5, target is avx2, not avx512". Empty when equal. Returns out;
+ * KEY_DIFFERENCES_MAX bytes always suffice. */
+enum { KEY_DIFFERENCES_MAX = 1024 };
+char *key_differences(const struct key *want, const struct key *have, char *out, size_t cap);
 /* Reads the text form back (codegen set to this program's). Only what key_text() writes is taken. False: not a key. */
 bool key_parse(struct key *k, const char *text);
 

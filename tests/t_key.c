@@ -132,6 +132,8 @@ static void test_what_is_not_a_key(void **unused)
 /* Every byte of a key is part of its identity: hash and equality see it. */
 static void test_every_byte_counts(void **unused)
 {
+	char text[KEY_DIFFERENCES_MAX];
+
 	for (size_t i = 0; i < sizeof(struct key); i++)
 		for (int bit = 0; bit < 8; bit++) {
 			struct key a = any_key(), b = a;
@@ -140,7 +142,30 @@ static void test_every_byte_counts(void **unused)
 			((uint8_t *)&b)[i] ^= (uint8_t)(1 << bit);
 			assert_false(key_equal(&a, &b));
 			assert_true(key_hash(&a) != key_hash(&b));
+			assert_true(key_distance(&a, &b) > 0);
+			assert_true(strlen(key_differences(&a, &b, text, sizeof text)) > 0);
+			assert_int_equal(key_distance(&a, &a), 0);
+			assert_string_equal(key_differences(&a, &a, text, sizeof text), "");
 		}
+}
+
+static void test_differences(void **unused)
+{
+	struct key want, have, far;
+	char text[KEY_DIFFERENCES_MAX], narrow[12];
+
+	assert_true(key_parse(&want, "matmul.q8_0.aq8_0.1024x3072.c4.b1.resid.avx2"));
+	assert_true(key_parse(&have, "matmul.q8_0.af32.1024x3072.c5.b1.bias.resid.avx512"));
+	assert_true(key_parse(&far, "norm.k1024.avx2"));
+	assert_string_equal(key_differences(&want, &have, text, sizeof text),
+		"target is avx512, not avx2, activation type is f32, not q8_0, columns is 5, not 4, flags is bias.resid, not resid");
+	assert_string_equal(key_differences(&want, &have, narrow, sizeof narrow), "target is a");
+	assert_true(key_distance(&want, &have) < key_distance(&want, &far));
+	assert_string_equal(key_differences(&far, &(struct key){ .kind = KEY_NORM, .k = 1024, .codegen = key_codegen_id }, text, sizeof text), "target is none, not avx2");
+	have = want;
+	have.codegen = 1;
+	key_differences(&want, &have, text, sizeof text);
+	assert_memory_equal(text, "code generator is 0000000000000001, not ", 40);
 }
 
 /* A CPU with everything, less one thing at a time: what runs, what is best, and which sentence says why not. */
@@ -232,7 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_documented_form), cmocka_unit_test(test_longest_text_fits),
-		cmocka_unit_test(test_what_is_not_a_key), cmocka_unit_test(test_every_byte_counts), cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_what_is_not_a_key), cmocka_unit_test(test_every_byte_counts), cmocka_unit_test(test_differences), cmocka_unit_test(test_targets),
 		cmocka_unit_test(test_codegen_id),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
