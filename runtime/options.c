@@ -94,20 +94,34 @@ static bool store_number(const struct option_program *p, const struct option_row
 	return true;
 }
 
+static bool has_choices(const struct option_row *o)
+{
+	return o->kind == OPTION_CHOICE || (o->kind == OPTION_LIST && strchr(o->value, '|'));
+}
+
+static bool store_in_list(const struct option_program *p, const struct option_row *o, const char *v)
+{
+	struct option_list *l = o->target;
+
+	if (l->n == OPTION_LIST_MOST)
+		return complain(p, "--%s is given too often: \"%s\" is one too many", o->name, v);
+	l->value[l->n++] = v;
+	return true;
+}
+
 static bool store(const struct option_program *p, const struct option_row *o, const char *v)
 {
+	if (has_choices(o) && !is_choice(o->value, v)) {
+		char text[400];
+		snprintf(text, sizeof text, "--%s: \"%.40s\" is not one of %s", o->name, v, o->value);
+		return complain(p, "%s%s", text, "");
+	}
 	switch (o->kind) {
 	case OPTION_FLAG:
 		*(bool *)o->target = true;
 		return true;
-	case OPTION_CHOICE:
-		if (!is_choice(o->value, v)) {
-			char text[160];
-			snprintf(text, sizeof text, "--%s: \"%.40s\" is not one of %s", o->name, v, o->value);
-			return complain(p, "%s%s", text, "");
-		}
-		*(const char **)o->target = v;
-		return true;
+	case OPTION_LIST:
+		return store_in_list(p, o, v);
 	case OPTION_INT: case OPTION_FLOAT:
 		return store_number(p, o, v);
 	default:
@@ -180,24 +194,39 @@ static void wrap(FILE *out, const char *text, int indent, int width)
 	fputc('\n', out);
 }
 
+/* What is explained on the left, its help beside or below it on the right. */
+static void explain(FILE *out, const char *left, const char *help)
+{
+	int n = fprintf(out, "%s", left);
+
+	if (n > 28)
+		fprintf(out, "\n%*s", 30, "");
+	else
+		fprintf(out, "%*s", 30 - n, "");
+	wrap(out, help, 30, 100);
+}
+
 void options_help(const struct option_program *p, FILE *out)
 {
+	char left[80];
+
 	fprintf(out, "Usage: %s %s\n%s.\n", p->name, p->usage, p->purpose);
+	if (p->n_commands)
+		fprintf(out, "\nCommands:\n");
+	for (int i = 0; i < p->n_commands; i++) {
+		const struct option_command *c = &p->command[i];
+		snprintf(left, sizeof left, "  %s %s%s%s", p->name, c->name, *c->name && *c->operands ? " " : "", c->operands);
+		explain(out, left, c->help);
+	}
 	for (int i = 0; i < p->n_rows; i++) {
 		const struct option_row *o = &p->row[i];
-		char left[80];
 		if (o->kind == OPTION_GROUP) {
 			fprintf(out, "\n%s:\n", o->name);
 			continue;
 		}
-		int n = snprintf(left, sizeof left, "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
-		                 o->kind == OPTION_FLAG ? "" : " ", o->kind == OPTION_FLAG ? "" : o->value);
-		fprintf(out, "%s", left);
-		if (n > 28)
-			fprintf(out, "\n%*s", 30, "");
-		else
-			fprintf(out, "%*s", 30 - n, "");
-		wrap(out, o->help, 30, 100);
+		snprintf(left, sizeof left, "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
+		         o->kind == OPTION_FLAG ? "" : " ", o->kind == OPTION_FLAG ? "" : o->value);
+		explain(out, left, o->help);
 	}
 }
 
@@ -231,7 +260,16 @@ void options_man(const struct option_program *p, FILE *out)
 	roff(out, p->usage);
 	fputs("\n.SH DESCRIPTION\n", out);
 	roff(out, p->description);
-	fputs("\n.SH OPTIONS\n", out);
+	fputs(p->n_commands ? "\n.SH COMMANDS\n" : "\n", out);
+	for (int i = 0; i < p->n_commands; i++) {
+		const struct option_command *c = &p->command[i];
+		fprintf(out, ".TP\n\\fB%s%s%s\\fR \\fI", p->name, *c->name ? " " : "", c->name);
+		roff(out, c->operands);
+		fputs("\\fR\n", out);
+		roff(out, c->help);
+		fputs(".\n", out);
+	}
+	fputs(".SH OPTIONS\n", out);
 	for (int i = 0; i < p->n_rows; i++) {
 		const struct option_row *o = &p->row[i];
 		if (o->kind == OPTION_GROUP) {
@@ -270,7 +308,7 @@ void options_completion(const struct option_program *p, FILE *out)
 		fprintf(out, "\t--%s", o->name);
 		if (o->letter)
 			fprintf(out, "|-%c", o->letter);
-		if (o->kind == OPTION_CHOICE) {
+		if (has_choices(o)) {
 			fputs(") COMPREPLY=($(compgen -W \"", out);
 			for (const char *c = o->value; *c; c++)
 				fputc(*c == '|' ? ' ' : *c, out);
@@ -285,5 +323,12 @@ void options_completion(const struct option_program *p, FILE *out)
 	for (int i = 0; i < p->n_rows; i++)
 		if (p->row[i].kind != OPTION_GROUP)
 			fprintf(out, "--%s ", p->row[i].name);
-	fprintf(out, "\" -- \"$cur\"))\n\telse\n\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n\tfi\n}\ncomplete -o filenames -F _%s %s\n", p->name, p->name);
+	fprintf(out, "\" -- \"$cur\"))\n\telse\n\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n\tfi\n");
+	if (p->n_commands) {
+		fputs("\t((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W \"", out);
+		for (int i = 0; i < p->n_commands; i++)
+			fprintf(out, *p->command[i].name ? "%s " : "%s", p->command[i].name);
+		fputs("\" -- \"$cur\"))\n", out);
+	}
+	fprintf(out, "}\ncomplete -o filenames -F _%s %s\n", p->name, p->name);
 }

@@ -9,7 +9,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_FILE, OPTION_INT, OPTION_FLOAT, OPTION_CHOICE, OPTION_GROUP };
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_FILE, OPTION_INT, OPTION_FLOAT, OPTION_CHOICE, OPTION_LIST, OPTION_GROUP };
+
+/* What an option of kind LIST was given, time after time; its value may name choices. */
+enum { OPTION_LIST_MOST = 32 };
+struct option_list { const char *value[OPTION_LIST_MOST]; int n; };
 
 struct option_row {
 	const char *name;            /* long name without dashes; of a GROUP: its heading */
@@ -18,13 +22,20 @@ struct option_row {
 	const char *value;           /* name of the value in help ("N"), or the choices "a|b" */
 	const char *help;            /* one sentence, no full stop; default in parentheses */
 	double low, high;            /* INT, FLOAT: accepted range, both ends included */
-	void *target;                /* bool *, const char **, long *, double *; CHOICE: const char ** */
+	void *target;                /* bool *, const char **, long *, double *; CHOICE: const char **; LIST: struct option_list * */
+};
+
+/* A first operand that says what to do; the program looks for it itself. */
+struct option_command {
+	const char *name, *operands; /* name "": without a command */
+	const char *help;            /* as of an option */
 };
 
 struct option_program {
 	const char *name, *usage, *purpose;          /* usage without the name: "MODEL [options]" */
 	const char *description, *examples;          /* for the man page; paragraphs */
 	const struct option_row *row; int n_rows;
+	const struct option_command *command; int n_commands;    /* none: 0 */
 	const char **operand; int max_operands, n_operands;      /* filled by options_parse */
 };
 
