@@ -11,12 +11,17 @@
 
 #include "jit/compile.h"
 
-enum { RDNA_PROGRAM_WAVES = 8 /* in a workgroup: target->waves */ };
+#define RDNA_PROGRAM_KERNEL "jitrun"
+enum { RDNA_PROGRAM_WAVES = 8 /* in a workgroup: target->waves */, RDNA_PROGRAM_MAX_PHASES = (1 << 24) - 1 /* of a launch */, RDNA_PROGRAM_MAX_WORKGROUPS = 65535 };
 
-/* What comes next, as the driver reads it. */
-enum { RDNA_PHASE_BARRIER = 1 /* nobody goes on before all have finished this phase */, RDNA_PHASE_COOPERATIVE = 2 /* shares go to workgroups, not to waves */ };
+/* What comes next, as the driver reads it. A wave without units does not call the function. */
+enum {
+	RDNA_PHASE_BARRIER = 1,               /* nobody goes on before all have finished this phase */
+	RDNA_PHASE_COOPERATIVE = 2,           /* shares go to workgroups, not to waves; share i of waves is that of wave i / workgroups in workgroup i mod workgroups */
+	RDNA_PHASE_WORKGROUP_BARRIER = 4      /* no wave goes on before all of its workgroup have finished this phase: this one and one to come before a barrier use LDS */
+};
 struct rdna_phase {
-	uint64_t function;                    /* its offset in the program */
+	uint64_t function;                    /* its offset, from rdna_program_make */
 	uint64_t arg;                         /* address of the argument slots */
 	int64_t begin;                        /* share i (of a workgroup or a wave) begins at begin + i * per + min(i, rest), and has one more unit when i < rest */
 	uint32_t per, rest;
