@@ -14,7 +14,7 @@
 /* Numbers of the GGUF format. */
 enum { VERSION = 3, ALIGN = 32, VALUE_U32 = 4, VALUE_I32 = 5, VALUE_F32 = 6, VALUE_BOOL = 7, VALUE_STRING = 8, VALUE_ARRAY = 9 };
 enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGED = 256, END = 257, KNOWN = 258 };
-enum { CHUNK = 8 << 20, MAX_TENSORS = 16 + 16 * 64 };
+enum { CHUNK = 8 << 20, MAX_TENSORS = 16 + 16 * SHAPE_MAX_LAYERS };
 enum content { RANDOM, ONES, ROPE_FACTORS };
 
 struct tensor { char name[48]; enum dtype type; enum content content; uint64_t rows, cols; };
@@ -50,6 +50,11 @@ static void add_layer(struct tensors *l, const struct shape *s, const struct mix
 	add(l, type, RANDOM, kv, s->hidden, "blk.%u.attn_k.weight", i);
 	add(l, better, RANDOM, kv, s->hidden, "blk.%u.attn_v.weight", i);
 	add(l, type, RANDOM, s->hidden, q, "blk.%u.attn_output.weight", i);
+	if (strcmp(s->arch, "qwen2") == 0) {
+		add(l, DTYPE_F32, ONES, 1, q, "blk.%u.attn_q.bias", i);
+		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_k.bias", i);
+		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_v.bias", i);
+	}
 	if (strcmp(s->arch, "qwen3") == 0) {
 		add(l, DTYPE_F32, ONES, 1, s->head_dim, "blk.%u.attn_q_norm.weight", i);
 		add(l, DTYPE_F32, ONES, 1, s->head_dim, "blk.%u.attn_k_norm.weight", i);
@@ -158,6 +163,8 @@ static void put_sizes(struct out *o, const struct shape *s, const struct mixture
 	pair_f32(o, ".attention.layer_norm_rms_epsilon", s->eps);
 	pair_u32(o, ".rope.dimension_count", s->head_dim);
 	pair_f32(o, ".rope.freq_base", s->theta);
+	if (s->window)
+		pair_u32(o, ".attention.sliding_window", s->window);
 }
 
 /* The character that byte-level BPE writes for a byte: itself when visible, otherwise the next one from U+0100 on. */
@@ -278,25 +285,35 @@ static void put_weights(struct out *o, const struct tensors *l, const struct sha
 	}
 }
 
-static bool write_all(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m)
+/* Everything before the weights. The tokenizer may be left out: it is most of the header, and only text needs it. */
+static void put_header(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m, bool tokenizer)
 {
 	static const char zeros[ALIGN];
+
+	put(o, "GGUF", 4);
+	put_u32(o, VERSION);
+	put_u64(o, l->n);
+	long count_at = ftell(o->f);
+	put_u64(o, 0);
+	put_sizes(o, s, m);
+	if (tokenizer)
+		put_tokenizer(o, s);
+	put_tensor_list(o, l);
+	put(o, zeros, padding((uint64_t)ftell(o->f)));
+	long end = ftell(o->f);
+	fseek(o->f, count_at, SEEK_SET);
+	put_u64(o, o->pairs);
+	fseek(o->f, end, SEEK_SET);
+}
+
+static bool write_all(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m)
+{
 	uint8_t *pool[DTYPE_COUNT] = { 0 };
 	bool ok = make_pools(pool, l);
 
 	if (ok) {
-		put(o, "GGUF", 4);
-		put_u32(o, VERSION);
-		put_u64(o, l->n);
-		long count_at = ftell(o->f);
-		put_u64(o, 0);
-		put_sizes(o, s, m);
-		put_tokenizer(o, s);
-		put_tensor_list(o, l);
-		put(o, zeros, padding((uint64_t)ftell(o->f)));
+		put_header(o, l, s, m, true);
 		put_weights(o, l, s, pool);
-		fseek(o->f, count_at, SEEK_SET);
-		put_u64(o, o->pairs);
 		ok = fflush(o->f) == 0 && !ferror(o->f);
 	}
 	for (int i = 0; i < DTYPE_COUNT; i++)
@@ -324,6 +341,27 @@ bool synth_write(int fd, const char *label, const struct shape *s, const struct 
 	fclose(o.f);
 	free(l);
 	return ok;
+}
+
+uint8_t *synth_header(size_t *n, const struct shape *s, const struct mixture *m, struct error *err)
+{
+	struct tensors *l = malloc(sizeof *l);
+	char *bytes = NULL;
+	struct out o = { .f = l ? open_memstream(&bytes, n) : NULL, .arch = s->arch };
+
+	if (o.f) {
+		list_tensors(l, s, m);
+		put_header(&o, l, s, m, false);
+		bool failed = ferror(o.f);
+		if (fclose(o.f) != 0 || failed) {
+			free(bytes);
+			bytes = NULL;
+		}
+	}
+	free(l);
+	if (!bytes)
+		error_set(err, ERROR_MEMORY, "no memory for the header of a model of shape %s", s->name);
+	return (uint8_t *)bytes;
 }
 
 int synth_temporary(char *path, size_t size, struct error *err)
