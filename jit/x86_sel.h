@@ -9,8 +9,8 @@
 #include "jit/x86_select.h"
 
 /* A constant: made once, before the outermost loop that needs it first. FIRST_N is a mask, as the target keeps
- * masks; TABLE is one of lanes.h, in every 128 bits. */
-enum sel_constant_kind { SEL_SPLAT, SEL_LANES, SEL_FIRST_N, SEL_TABLE };
+ * masks; TABLE is one of lanes.h, in every 128 bits; STEPS is value times the lane's number. */
+enum sel_constant_kind { SEL_SPLAT, SEL_LANES, SEL_FIRST_N, SEL_TABLE, SEL_STEPS };
 struct sel_constant { uint8_t kind; uint32_t value, reg; size_t before; };
 
 /* What dot products have made of an operand and may use again. */

@@ -379,7 +379,7 @@ static void constant_lanes(const struct sel_constant *c, uint32_t *lane, unsigne
 		if (c->kind == SEL_TABLE)
 			memcpy(&lane[k], lanes_table[c->value] + k % 4 * 4, 4);
 		else
-			lane[k] = c->kind == SEL_SPLAT ? c->value : c->kind == SEL_LANES ? k : k < c->value ? UINT32_MAX : 0;
+			lane[k] = c->kind == SEL_SPLAT ? c->value : c->kind == SEL_LANES ? k : c->kind == SEL_STEPS ? k * c->value : k < c->value ? UINT32_MAX : 0;
 }
 
 /* The instruction that makes a constant: an idiom, or a load from the pool. */

@@ -232,6 +232,37 @@ static void sel_table(struct sel *s, const struct ir_ins *i, const struct sel_ru
 	sel_ins(s, LIR_OP3, r->op, sel_dst(s, i), table, a, p);
 }
 
+/* --- halves of words */
+
+static uint32_t sel_shifted(struct sel *s, unsigned op, uint32_t a)
+{
+	uint32_t t = lir_reg(s->l, LIR_VEC);
+	sel_ins(s, LIR_OP2I, op, t, a, 0, sel_no_place)->imm = 16;
+	return t;
+}
+
+/* The half as a signed number in 32 bits, so that packing with saturation changes nothing; then as f16. Packing 256 bits takes the halves in turns
+ * of 64, which a permutation puts right. */
+static void sel_fhalf(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	uint32_t a = sel_vec(s, i->a), high = lir_reg(s->l, LIR_VEC), words = lir_reg(s->l, LIR_VEC);
+	uint32_t one = sel_shifted(s, X86_VPSRAD, i->imm ? a : sel_shifted(s, X86_VPSLLD, a));
+	bool wide = s->width == X86_ZMM;
+	struct lir_ins *n = sel_ins(s, LIR_OP2I, wide ? X86_VEXTRACTI64X4 : X86_VEXTRACTI128, high, one, 0, sel_no_place);
+	n->wd = s->half;
+	n->imm = 1;
+	n = sel_ins(s, LIR_OP3, X86_VPACKSSDW, words, one, high, sel_no_place);
+	n->wd = n->ws = s->half;
+	if (wide) {
+		uint32_t turns = words;
+		words = lir_reg(s->l, LIR_VEC);
+		n = sel_ins(s, LIR_OP2I, X86_VPERMQ, words, turns, 0, sel_no_place);
+		n->wd = n->ws = X86_YMM;
+		n->imm = 0xd8;
+	}
+	sel_ins(s, LIR_OP2, r->op, sel_dst(s, i), words, 0, sel_no_place)->ws = s->half;
+}
+
 /* --- across lanes */
 
 /* Within 128 bits by one permutation; parts of 128 bits by another. */
@@ -283,17 +314,29 @@ static void sel_fbcast_h(struct sel *s, const struct ir_ins *i, const struct sel
 	sel_ins(s, LIR_OP2, r->op, sel_dst(s, i), t, 0, sel_no_place)->ws = s->half;
 }
 
-static void sel_gather(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+/* Words at p plus the lanes of index. */
+static void gather(struct sel *s, const struct ir_ins *i, const struct sel_rule *r, uint32_t index, struct sel_place p)
 {
-	struct sel_place p = sel_place(s, i->a, i->imm);
 	bool wide = s->target->mask_regs != 0;
-	uint32_t index = sel_vec(s, i->b), mask = lir_reg(s->l, wide ? LIR_MASK : LIR_VEC), dst = sel_dst(s, i);
+	uint32_t mask = lir_reg(s->l, wide ? LIR_MASK : LIR_VEC), dst = sel_dst(s, i);
 	if (index == dst) {
 		index = lir_reg(s->l, LIR_VEC);
 		sel_ins(s, LIR_MOV, X86_VMOVAPS, index, dst, 0, sel_no_place);
 	}
 	sel_ins(s, wide ? LIR_MIDIOM : LIR_IDIOM, wide ? X86_KXNORW : X86_VPCMPEQD, mask, 0, 0, sel_no_place);
 	sel_ins(s, wide ? LIR_MGATHER : LIR_GATHER, r->op, dst, 0, index, p)->c = mask;
+}
+
+static void sel_gather(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	struct sel_place p = sel_place(s, i->a, i->imm);
+	gather(s, i, r, sel_vec(s, i->b), p);
+}
+
+static void sel_strided(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
+	gather(s, i, r, sel_constant(s, SEL_STEPS, ir_x_stride(i->imm)), p);
 }
 
 static void store(struct sel *s, unsigned op, uint32_t a, uint8_t width, struct sel_place p)
@@ -472,7 +515,7 @@ static const struct sel_rule avx2[IR_OP_COUNT] = {
 	[IR_iload] = { sel_load, X86_VMOVUPS, LIR_MOV, 0, 0, false },
 	[IR_iload_u8] = LOAD(VPMOVZXBD), [IR_iload_s8] = LOAD(VPMOVSXBD), [IR_iload_u16] = LOAD(VPMOVZXWD),
 	[IR_fbcast] = LOAD(VBROADCASTSS), [IR_ibcast] = LOAD(VPBROADCASTD), [IR_fbcast_h] = RULE(sel_fbcast_h, VCVTPH2PS),
-	[IR_igather] = RULE(sel_gather, VPGATHERDD),
+	[IR_igather] = RULE(sel_gather, VPGATHERDD), [IR_iload_s] = RULE(sel_strided, VPGATHERDD), [IR_fhalf] = RULE(sel_fhalf, VCVTPH2PS),
 	[IR_fstore] = RULE(sel_fstore, VMOVUPS), [IR_fstore_h] = RULE(sel_fstore_h, VCVTPS2PH),
 	[IR_istore_8] = RULE(sel_istore_8, VMOVQ), [IR_fstore_s] = RULE(sel_fstore_s, VEXTRACTPS),
 	[IR_fstore_hs] = RULE(sel_fstore_hs, VPEXTRW), [IR_fstore1] = RULE(sel_fstore1, VMOVSS),

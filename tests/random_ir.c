@@ -116,9 +116,10 @@ static void random_load(struct generator *g, enum ir_op op)
 	                : op == IR_sload64 ? 8 : 4;
 	const unsigned n = op == IR_fload ? below(g, (unsigned)W + 1) : 0;
 	const int32_t lanes = op == IR_fbcast || op == IR_fbcast_h || op == IR_ibcast || scalar ? 1 : n ? (int32_t)n : W;
+	const int32_t stride = op == IR_iload_s ? 4 * (1 + (int32_t)below(g, 10)) : element;
 	int32_t disp;
-	ir_a p = address(g, false, lanes * element, element, &disp);
-	const uint16_t r = ir_emit(g->ir, op, 0, p.r, 0, 0, op == IR_fload ? ir_x(disp, n, 0) : disp);
+	ir_a p = address(g, false, (lanes - 1) * stride + element, element, &disp);
+	const uint16_t r = ir_emit(g->ir, op, 0, p.r, 0, 0, ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, op == IR_iload_s ? (unsigned)stride : 0) : disp);
 
 	if (ir_facts[op].dst == IR_KIND_F)
 		result_f(g, (ir_f){ r });
@@ -192,15 +193,15 @@ static void random_address(struct generator *g, enum ir_op op)
 	keep(g, v);
 }
 
-/* A local, and its first contents: whole vectors, then the rest by lanes. */
-static void random_local(struct generator *g)
+/* A local or shared bytes, and their first contents: whole vectors, then the rest by lanes. */
+static void random_local(struct generator *g, enum ir_op op)
 {
 	const int32_t vector = (int32_t)g->ir->lanes * 4, bytes = vector * (int32_t)(1 + below(g, 5)) + 4 * (int32_t)below(g, 16);
 	ir_a p;
 
-	if (g->depth)
+	if (g->depth || (op == IR_shared && g->ir->shared_bytes + ir_local_size(bytes) > IR_MAX_SHARED_BYTES))
 		return;
-	p = ir_local(g->ir, bytes);
+	p = op == IR_shared ? ir_shared(g->ir, bytes) : ir_local(g->ir, bytes);
 	for (int32_t at = 0; at < bytes; at += vector)
 		ir_fstore(g->ir, p, tame_f(g), at, at + vector <= bytes ? 0 : (unsigned)(bytes - at) / 4);
 	keep(g, (struct value){ p.r, IR_KIND_A, true, false, REGION_LOCAL, bytes, 0, 0 });
@@ -277,7 +278,8 @@ static bool random_special(struct generator *g, enum ir_op op)
 		result_i(g, (ir_i){ ir_emit(b, op, 0, any_i(g).r, below(g, 2) ? any_i(g).r : ir_iand(b, any_i(g), ir_iconst(b, 63)).r, 0, 0) });
 		return true;
 	case IR_fxor: result_f(g, ir_fxor(b, any_f(g), (int64_t)(g->ir->lanes >> 1) >> below(g, g->ir->lanes == 8 ? 3 : g->ir->lanes == 16 ? 4 : 5))); return true;
-	case IR_fload: case IR_fload_h: case IR_iload: case IR_iload_u8: case IR_iload_s8: case IR_iload_u16:
+	case IR_fhalf: result_f(g, ir_fhalf(b, any_i(g), below(g, 2))); return true;
+	case IR_fload: case IR_fload_h: case IR_iload: case IR_iload_u8: case IR_iload_s8: case IR_iload_s: case IR_iload_u16:
 	case IR_fbcast: case IR_fbcast_h: case IR_ibcast: case IR_sload32: case IR_sload64:
 		random_load(g, op);
 		return true;
@@ -295,11 +297,11 @@ static bool random_special(struct generator *g, enum ir_op op)
 		keep(g, (struct value){ ir_aload(b, ir_aload(b, ir_arg(b), 16), 8 * k).r, IR_KIND_A, true, false, REGION_IN, RANDOM_IR_IN_BYTES, 64 * k, 64 * k });
 		return true;
 	}
-	case IR_local: random_local(g); return true;
+	case IR_local: case IR_shared: random_local(g, op); return true;
 	case IR_loop: case IR_endloop: random_loop(g, op); return true;
 	case IR_fmov: case IR_imov: case IR_smov: random_move(g, op); return true;
 	case IR_arg: return true;       /* aload uses it; the slots' addresses are no one's data */
-	case IR_begin: case IR_end: result_s(g, (ir_s){ ir_emit(b, op, 0, 0, 0, 0, 0) }); return true;
+	case IR_begin: case IR_end: case IR_wave: result_s(g, (ir_s){ ir_emit(b, op, 0, 0, 0, 0, 0) }); return true;
 	case IR_sconst: case IR_sadd: case IR_ssub: case IR_smul: case IR_smin: case IR_smax:
 	case IR_saddi: case IR_smuli: case IR_sshli: case IR_sshri: case IR_sandi: case IR_sdivi:
 		random_scalar(g, op);

@@ -23,7 +23,7 @@
 
 #include "jit/cache.h"
 
-enum { AT_VERSION = 8, AT_KEY_BYTES = 12, AT_CODE = 16, AT_POOL = 20, AT_BODY_BYTES = 28, AT_KEY = 32, AT_BODY = 80, OTHER_USER = 65534 };
+enum { AT_VERSION = 8, AT_KEY_BYTES = 12, AT_CODE = 16, AT_POOL = 20, AT_BODY_BYTES = 28, AT_KEY = 48, AT_BODY = 96, OTHER_USER = 65534 };
 
 static char base[] = "/tmp/t_cache-XXXXXX";
 static char dir[128];
@@ -59,7 +59,8 @@ static struct object make_object(uint32_t n)
 static bool same_object(const struct object *a, const struct object *b)
 {
 	return a->code_bytes == b->code_bytes && a->pool_offset == b->pool_offset && a->frame_bytes == b->frame_bytes &&
-	       memcmp(a->code, b->code, a->code_bytes) == 0;
+	       a->shared_bytes == b->shared_bytes && a->vector_regs == b->vector_regs && a->scalar_regs == b->scalar_regs &&
+	       a->mask_regs == b->mask_regs && a->cooperative == b->cooperative && memcmp(a->code, b->code, a->code_bytes) == 0;
 }
 
 static void store(struct cache *c, uint32_t n)
@@ -356,7 +357,8 @@ static void test_objects_out_of_range(void **unused)
 	struct cache *c = open_cache();
 	struct key k = make_key(0);
 	uint8_t byte = 0;
-	const struct object empty = { &byte, 0, 0, 0 }, pool = { &byte, 1, 2, 0 }, huge = { &byte, (16 << 20) + 1, 0, 0 };
+	const struct object empty = { .code = &byte }, pool = { .code = &byte, .code_bytes = 1, .pool_offset = 2 };
+	const struct object huge = { .code = &byte, .code_bytes = (16 << 20) + 1 };
 	const struct object *bad[] = { &empty, &pool, &huge };
 
 	for (size_t i = 0; i < 3; i++)

@@ -111,6 +111,17 @@ static int64_t dot_bytes(uint32_t a, uint32_t b, int at)
 	return (wide(a << (24 - at)) >> 24 & 0xff) * (wide(b << (24 - at)) >> 24) + (wide(a << (16 - at)) >> 24 & 0xff) * (wide(b << (16 - at)) >> 24);
 }
 
+/* Sign, exponent and mantissa apart. */
+static uint32_t widened(uint32_t half)
+{
+	const int exponent = half >> 10 & 31, mantissa = half & 1023;
+	const double size = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+
+	if (exponent == 31)
+		return as_bits(mantissa ? NAN : half >> 15 ? -INFINITY : INFINITY);
+	return as_bits((float)(half >> 15 ? -size : size));
+}
+
 /* The tables' own rules: FP4 is a sign, two bits of exponent and one of mantissa; the levels of IQ4 as the format lists them. */
 static int level(int entry, int64_t table)
 {
@@ -151,6 +162,7 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_fsel: case IR_isel: return a ? b : c;
 	case IR_f2i: return nearest(a);
 	case IR_fbits: case IR_ibits: case IR_fmov: case IR_imov: return a;
+	case IR_fhalf: return widened(imm ? a / 65536 : a % 65536);
 	case IR_ilane: return lane;
 	case IR_iadd: return (uint32_t)(wide(a) + wide(b));
 	case IR_isub: return (uint32_t)(wide(a) - wide(b));
@@ -315,7 +327,7 @@ static void test_vector_rows(void **unused)
 	for (unsigned op = 0; op < IR_OP_COUNT; op++) {
 		const struct ir_facts *f = &ir_facts[op];
 		const bool shifts = op == IR_ishl || op == IR_ishr || op == IR_isar;
-		const int immediates = f->imm == IR_IMM__ ? 1 : shifts ? 32 : op == IR_ilut16 ? LANES_TABLES : (int)(sizeof constants / sizeof *constants);
+		const int immediates = f->imm == IR_IMM__ ? 1 : shifts ? 32 : op == IR_fhalf ? 2 : op == IR_ilut16 ? LANES_TABLES : (int)(sizeof constants / sizeof *constants);
 
 		if (!f->expression[0] || f->dst == IR_KIND_S || f->dst == IR_KIND_A || op == IR_isplat)
 			continue;
@@ -325,7 +337,7 @@ static void test_vector_rows(void **unused)
 				struct ir b;
 
 				t->op = (enum ir_op)op;
-				t->imm = f->imm == IR_IMM__ ? 0 : shifts || op == IR_ilut16 ? k : constants[k];
+				t->imm = f->imm == IR_IMM__ ? 0 : shifts || op == IR_ilut16 || op == IR_fhalf ? k : constants[k];
 				combine(t);
 				build_row(&b, t);
 				run_both(&b, arg, 0, (int64_t)(t->n / t->lanes), reset_row, check_row, t);

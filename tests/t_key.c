@@ -174,12 +174,13 @@ static void test_targets(void **unused)
 	const uint32_t avx = 1u << 28, fma = 1u << 12, f16c = 1u << 29, osxsave = 1u << 27, avx2 = 1u << 5;
 	const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, vnni = 1u << 11, avx_vnni = 1u << 4;
 	const struct target_cpu whole = { avx | fma | f16c | osxsave, avx2 | f | dq | bw | vl, vnni, avx_vnni, 0xe7 };
-	char names[64], three[8];
+	char names[256], three[8];
 	struct error err = { 0 };
 
 	assert_null(target_find("none"));
 	assert_null(target_find("avx"));
-	assert_string_equal(target_names(names, sizeof names), "avx2, avx2vnni, avx512, avx512vnni");
+	assert_string_equal(target_names(names, sizeof names), "avx2, avx2vnni, avx512, avx512vnni, gfx1030, gfx1031, gfx1032, gfx1033, gfx1034, gfx1035, gfx1036, gfx1100, "
+	                    "gfx1101, gfx1102, gfx1103, gfx1150, gfx1151, gfx1200, gfx1201");
 	assert_string_equal(target_names(three, sizeof three), "avx2, a");
 	for (int i = 0; i < TARGET_COUNT; i++) {
 		assert_int_equal(target_table[i].id, i);

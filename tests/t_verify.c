@@ -160,6 +160,29 @@ static void test_locals(void **unused)
 	bad("%1:A = local #100\n%2:A = local #1048449", "IR instruction 1 (local): immediate is 1048449, expected 1..1048448");
 }
 
+static void test_shared(void **unused)
+{
+	struct ir b;
+
+	good("waves 8\n%1:A = shared #32768\n%2:S = wave\nbarrier");
+	good("waves 16");
+	bad("waves 0", "waves is 0, expected 1 to 16");
+	bad("waves 17", "waves is 17, expected 1 to 16");
+	bad("%1:A = shared #0", "immediate is 0, expected 1..32768");
+	bad("%1:A = shared #100\n%2:A = shared #32641", "IR instruction 1 (shared): immediate is 32641, expected 1..32640");
+	bad("%1:S = sconst #1\n%2:S = loop %1\n%3:A = shared #64\nendloop", "IR instruction 2 (shared): shared bytes stand inside a loop, expected outside");
+	ir_init(&b, 8);
+	ir_shared(&b, 100);
+	assert_int_equal(b.shared_bytes, 128);
+	assert_true(ir_verify(&b, NULL));
+	b.shared_bytes = 64;
+	expect(&b, "shared_bytes is 64, its shared rows take 128");
+	b.shared_bytes = 128;
+	b.cooperative = false;
+	expect(&b, "cooperative is 0, its rows make it 1");
+	ir_free(&b);
+}
+
 static void test_immediates(void **unused)
 {
 	static const char I[] = "%1:I = ilane\n", S[] = "%1:S = sconst #5\n", A[] = "%1:A = arg\n";
@@ -170,6 +193,7 @@ static void test_immediates(void **unused)
 		{ I, "%2:I = ishr %1 #", 0, 31 },
 		{ I, "%2:I = isar %1 #", 0, 31 },
 		{ I, "%2:I = ilut16 %1 #", 0, 1 },
+		{ I, "%2:F = fhalf %1 #", 0, 1 },
 		{ S, "%2:S = sshli %1 #", 0, 63 },
 		{ S, "%2:S = sshri %1 #", 0, 63 },
 		{ S, "%2:S = smuli %1 #", INT32_MIN, INT32_MAX },
@@ -241,6 +265,10 @@ static void test_strides(void **unused)
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_s %1 %2 @0", "stride is 0, expected at least 4");
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_s %1 %2 @0*3", "stride is 3, expected at least 4");
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_hs %1 %2 @0*1", "stride is 1, expected at least 2");
+	good("%1:A = arg\n%2:I = iload_s %1 @-6*16777212");
+	bad("%1:A = arg\n%2:I = iload_s %1 @0", "IR instruction 1 (iload_s): stride is 0 for 8 lanes, expected a multiple of 4 for all lanes");
+	bad("%1:A = arg\n%2:I = iload_s %1 @0*6", "stride is 6");
+	bad("%1:A = arg\n%2:I = iload_s %1 @0/4*16", "stride is 16 for 4 lanes");
 }
 
 int main(void)
@@ -254,6 +282,7 @@ int main(void)
 		cmocka_unit_test(test_single_write),
 		cmocka_unit_test(test_loops),
 		cmocka_unit_test(test_locals),
+		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_immediates),
 		cmocka_unit_test(test_exchange),
 		cmocka_unit_test(test_lane_counts),
