@@ -3,7 +3,8 @@
  * Owns: one directory. An entry is read whole, its checksum compared before a field is believed, its key compared whole before
  * its code is unpacked. Never reports a bad entry as an error. Whoever changes the layout raises CACHE_VERSION.
  *
- *   0 magic (8)  8 version  12 key bytes  16 code bytes  20 pool offset  24 frame bytes  28 body bytes  32 key  80 body (zstd)
+ *   0 magic (8)  8 version  12 key bytes  16 code bytes  20 pool offset  24 frame bytes  28 body bytes  32 shared bytes
+ *   36 vector, scalar, mask registers, cooperative (2 each)  44 0  48 key  96 body (zstd)
  *   then a 64-bit checksum of everything before it; numbers are little-endian.
  */
 #include "jit/cache.h"
@@ -21,8 +22,9 @@
 #include <zstd.h>
 
 enum {
-	CACHE_VERSION = 1,
-	HEADER_BYTES = 32 + sizeof(struct key),
+	CACHE_VERSION = 2,
+	KEY_AT = 48,
+	HEADER_BYTES = KEY_AT + sizeof(struct key),
 	CHECKSUM_BYTES = 8,
 	MAX_CODE_BYTES = 16 << 20,
 	MAX_BODY_BYTES = 17 << 20,
@@ -40,6 +42,7 @@ struct cache {
 static void put32(uint8_t *p, uint32_t v) { for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> 8 * i); }
 static void put64(uint8_t *p, uint64_t v) { put32(p, (uint32_t)v); put32(p + 4, (uint32_t)(v >> 32)); }
 static uint32_t get32(const uint8_t *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24; }
+static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 static uint64_t get64(const uint8_t *p) { return get32(p) | (uint64_t)get32(p + 4) << 32; }
 
 static uint64_t checksum(const uint8_t *p, size_t n)
@@ -213,7 +216,7 @@ static bool unpack_entry(const uint8_t *p, size_t n, const struct key *key, stru
 		return false;
 	if (code == 0 || code > MAX_CODE_BYTES || pool > code || body != n - HEADER_BYTES - CHECKSUM_BYTES)
 		return false;
-	if (memcmp(p + 32, key, sizeof *key))
+	if (memcmp(p + KEY_AT, key, sizeof *key))
 		return false;
 	uint8_t *bytes = malloc(code);
 	if (!bytes)
@@ -222,7 +225,8 @@ static bool unpack_entry(const uint8_t *p, size_t n, const struct key *key, stru
 		free(bytes);
 		return false;
 	}
-	*out = (struct object){ .code = bytes, .code_bytes = code, .pool_offset = pool, .frame_bytes = get32(p + 24) };
+	*out = (struct object){ .code = bytes, .code_bytes = code, .pool_offset = pool, .frame_bytes = get32(p + 24), .shared_bytes = get32(p + 32),
+		.vector_regs = get16(p + 36), .scalar_regs = get16(p + 38), .mask_regs = get16(p + 40), .cooperative = get16(p + 42) };
 	return true;
 }
 
@@ -282,7 +286,11 @@ static uint8_t *pack_entry(const struct key *key, const struct object *o, size_t
 	put32(p + 20, o->pool_offset);
 	put32(p + 24, o->frame_bytes);
 	put32(p + 28, (uint32_t)body);
-	memcpy(p + 32, key, sizeof *key);
+	put32(p + 32, o->shared_bytes);
+	put32(p + 36, o->vector_regs | (uint32_t)o->scalar_regs << 16);
+	put32(p + 40, o->mask_regs | (uint32_t)o->cooperative << 16);
+	put32(p + 44, 0);
+	memcpy(p + KEY_AT, key, sizeof *key);
 	put64(p + HEADER_BYTES + body, checksum(p, HEADER_BYTES + body));
 	*n = HEADER_BYTES + body + CHECKSUM_BYTES;
 	return p;

@@ -44,7 +44,8 @@ static struct key make_key(uint32_t n)
 /* The object of a key: bytes and sizes that follow from it. */
 static struct object make_object(uint32_t n)
 {
-	struct object o = { .code_bytes = 40 + n % 7 * 1000, .pool_offset = 30, .frame_bytes = 64 + n };
+	struct object o = { .code_bytes = 40 + n % 7 * 1000, .pool_offset = 30, .frame_bytes = 64 + n,
+		.shared_bytes = 3 * n, .vector_regs = (uint16_t)(n + 1), .scalar_regs = (uint16_t)(n + 2), .mask_regs = (uint16_t)(n + 3), .cooperative = n & 1 };
 	uint32_t state = n + 1;
 
 	o.code = malloc(o.code_bytes);
