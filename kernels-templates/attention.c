@@ -5,8 +5,8 @@
  * lane. Tiles of queries share each load; how large they are follows the target's registers and never changes a bit of the result.
  *
  * Columns of a tile begin at a position that is a multiple of their number, so that a chunk has something visible for all of them or for none; the
- * last ones of a chunk may be visible to some only, and are done column by column. A tile's columns outside of the launch are computed, with the
- * query of a column that there is, and not written.
+ * last ones of a chunk may be visible to some only, and are done column by column; so are the first ones that a window leaves to some only, in chunks that
+ * some columns may not see at all. A tile's columns outside of the launch are computed, with the query of a column that there is, and not written.
  * An editor keeps this: positions that are not visible may be read, in whole groups of blocks, but what was read is replaced before it is used
  * (keys), and not read at all (values): the cache holds anything there.
  */
@@ -34,7 +34,7 @@ struct attention {
 	ir_a chunk_o;                    /* several columns: a chunk's o, [rows][vectors * w] */
 	ir_a arg;
 	ir_a keys;                       /* variable: this chunk's keys; its values lie equally far into their cache */
-	ir_s hi, lo;                     /* variables: positions lo..hi-1 from the chunk's start are visible (to the last column), cut to the chunk; lo only with a window */
+	ir_s hi;                         /* variable: one past the last position that is visible, to the last column, counted from the chunk's start */
 };
 
 /* Few registers hold addresses: what is cheap to make again is made again by each phase rather than kept. */
@@ -50,14 +50,34 @@ static ir_s column_end(const struct attention *t, ir_s column)
 	return ir_smin(t->b, hi, ir_sconst(t->b, NUMERICS_CHUNK));
 }
 
-static ir_s common_end(const struct attention *t)
+/* With a window: the first column's first visible position, counted from the chunk's start. */
+static ir_s first_begin(const struct attention *t)
 {
-	return ir_smin(t->b, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns), ir_sconst(t->b, NUMERICS_CHUNK));
+	return ir_ssub(t->b, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns), ir_sload64(t->b, t->arg, ATTENTION_SLIDING * 8));
 }
 
 static ir_s chunk_begin(const struct attention *t)
 {
-	return ir_smax(t->b, t->lo, ir_sconst(t->b, 0));
+	return ir_smax(t->b, first_begin(t), ir_sconst(t->b, 0));
+}
+
+/* With a window: where the tile's column number `column` begins to see; the chunk's end when it sees nothing here. */
+static ir_s column_begin(const struct attention *t, ir_s column)
+{
+	ir_s lo = t->columns > 1 ? ir_sadd(t->b, first_begin(t), column) : first_begin(t);
+	return ir_smin(t->b, ir_smax(t->b, lo, ir_sconst(t->b, 0)), ir_sconst(t->b, NUMERICS_CHUNK));
+}
+
+static ir_s common_begin(const struct attention *t)
+{
+	return column_begin(t, ir_sconst(t->b, t->columns - 1));
+}
+
+/* Not before common_begin(): a short window may leave nothing that all columns see. */
+static ir_s common_end(const struct attention *t)
+{
+	ir_s end = ir_smin(t->b, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns), ir_sconst(t->b, NUMERICS_CHUNK));
+	return t->window ? ir_smax(t->b, end, common_begin(t)) : end;
 }
 
 /* From a chunk to the next one. */
@@ -235,34 +255,37 @@ static void score_heads(const struct attention *t, const struct place *heads, co
 
 /* ---- softmax */
 
-/* The chunk's blocks with a visible position: their number; *skip is the first one's. */
-static ir_s visible_blocks(const struct attention *t, ir_s *skip)
+/* Opens a loop over the chunk's blocks with a visible position; returns a variable that is to walk through their scores. */
+static ir_a each_block(const struct attention *t, ir_a scores)
 {
 	struct ir *b = t->b;
 	ir_s end = ir_sshri(b, ir_saddi(b, chunk_end(t), 31), 5);
-	if (!t->window)
-		return end;
-	*skip = ir_sshri(b, chunk_begin(t), 5);
-	return ir_ssub(b, end, *skip);
+	if (t->window) {
+		ir_s skip = ir_sshri(b, chunk_begin(t), 5);
+		end = ir_ssub(b, end, skip);
+		scores = ir_aadd(b, scores, ir_sshli(b, skip, 7));
+	}
+	scores = ir_var_a(b, scores);
+	ir_loop(b, end);
+	return scores;
 }
 
 /* Scores of invisible positions become -inf; returns the chunk's maximum. */
-static ir_f mask_scores(const struct attention *t, ir_a first, ir_s blocks, ir_s skip, ir_s visible)
+static ir_f mask_scores(const struct attention *t, ir_a scores, ir_s column)
 {
 	struct ir *b = t->b;
-	ir_a s = ir_var_a(b, first);
 	ir_f hidden = ir_fconst(b, -INFINITY), part[MATH_MAX_PARTS];
-	ir_i end = ir_isplat(b, visible), begin = { 0 };
+	ir_i end = ir_isplat(b, column_end(t, column)), begin = { 0 };
 
 	if (t->window) {
-		ir_i before = ir_isplat(b, ir_sshli(b, skip, 5));
+		ir_i before = ir_isplat(b, ir_sshli(b, ir_sshri(b, chunk_begin(t), 5), 5));
 		end = ir_isub(b, end, before);
-		begin = ir_var_i(b, ir_isub(b, ir_isplat(b, ir_saddi(b, chunk_begin(t), -1)), before));
+		begin = ir_var_i(b, ir_isub(b, ir_isplat(b, ir_saddi(b, column_begin(t, column), -1)), before));
 	}
 	end = ir_var_i(b, end);
 	for (unsigned v = 0; v < t->parts; v++)
 		part[v] = ir_var_f(b, hidden);
-	ir_loop(b, blocks);
+	ir_a s = each_block(t, scores);
 	for (unsigned v = 0; v < t->parts; v++) {
 		ir_i at = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(v * t->w)));
 		ir_m seen = ir_igt(b, end, at);
@@ -281,15 +304,14 @@ static ir_f mask_scores(const struct attention *t, ir_a first, ir_s blocks, ir_s
 }
 
 /* Scores become p; returns their sum. */
-static ir_f exp_scores(const struct attention *t, ir_a first, ir_s blocks, ir_f max)
+static ir_f exp_scores(const struct attention *t, ir_a scores, ir_f max)
 {
 	struct ir *b = t->b;
-	ir_a s = ir_var_a(b, first);
 	ir_f part[MATH_MAX_PARTS];
 
 	for (unsigned v = 0; v < t->parts; v++)
 		part[v] = ir_var_f(b, ir_fconst(b, 0.0f));
-	ir_loop(b, blocks);
+	ir_a s = each_block(t, scores);
 	for (unsigned v = 0; v < t->parts; v++) {
 		ir_f p = math_exp(b, ir_fsub(b, ir_fload(b, s, lanes_bytes(t, v), 0), max));
 		ir_fstore(b, s, p, lanes_bytes(t, v), 0);
@@ -300,14 +322,11 @@ static ir_f exp_scores(const struct attention *t, ir_a first, ir_s blocks, ir_f 
 	return math_lane_sum(b, part);
 }
 
-static void softmax_head(const struct attention *t, ir_a scores, ir_a state, ir_s visible)
+static void softmax_head(const struct attention *t, ir_a scores, ir_a state, ir_s column)
 {
 	struct ir *b = t->b;
-	ir_s skip = { 0 }, blocks = visible_blocks(t, &skip);
-	if (t->window)
-		scores = ir_aadd(b, scores, ir_sshli(b, skip, 7));
-	ir_f max = mask_scores(t, scores, blocks, skip, visible);
-	ir_f sum = exp_scores(t, scores, blocks, max);
+	ir_f max = mask_scores(t, scores, column);
+	ir_f sum = exp_scores(t, scores, max);
 	ir_f old_max = ir_fload(b, state, state_at(t, STATE_MAX), 0);
 	ir_f new_max = ir_fmax(b, old_max, max);
 	ir_f keep = math_exp(b, ir_fsub(b, old_max, new_max));
@@ -320,15 +339,23 @@ static void softmax_head(const struct attention *t, ir_a scores, ir_a state, ir_
 	ir_fstore(b, state, join, state_at(t, STATE_NEW), 0);
 }
 
+/* How many columns, from the first on, see some of the chunk. A later one may not see it yet: its state is then the initial one. */
+static ir_s columns_that_see(const struct attention *t)
+{
+	struct ir *b = t->b;
+	ir_s all = ir_sconst(b, t->columns);
+	return t->window ? ir_smin(b, ir_ssub(b, ir_sconst(b, NUMERICS_CHUNK), first_begin(t)), all) : all;
+}
+
 static void softmax_chunk(const struct attention *t)
 {
 	struct ir *b = t->b;
 	ir_a scores = ir_var_a(b, t->scores), state = ir_var_a(b, t->state);
 	ir_s column = { 0 };
 	if (t->columns > 1)
-		column = ir_loop(b, ir_sconst(b, t->columns));
+		column = ir_loop(b, columns_that_see(t));
 	ir_loop(b, ir_sconst(b, t->group));
-	softmax_head(t, scores, state, column_end(t, column));
+	softmax_head(t, scores, state, column);
 	ir_set_a(b, scores, ir_aaddi(b, scores, SCORE_BYTES));
 	ir_set_a(b, state, ir_aaddi(b, state, lanes_bytes(t, STATE_VECTORS)));
 	ir_endloop(b);
@@ -354,6 +381,14 @@ static ir_a chunk_o_at(const struct attention *t, const struct place *heads, con
 	return place_at(t, place_at(t, t->chunk_o, heads, (unsigned)lanes_bytes(t, t->vectors)), dims, (unsigned)lanes_bytes(t, 1));
 }
 
+static void load_tile(const struct attention *t, struct tile *s, const struct place *heads, const struct place *dims)
+{
+	ir_a from = chunk_o_at(t, heads, dims);
+	for (unsigned h = 0; h < s->heads; h++)
+		for (unsigned i = 0; i < s->n; i++)
+			s->sum[h * s->n + i] = ir_var_f(t->b, ir_fload(t->b, from, lanes_bytes(t, h * t->vectors + i), 0));
+}
+
 static void store_tile(const struct attention *t, const struct tile *s, const struct place *heads, const struct place *dims)
 {
 	ir_a to = chunk_o_at(t, heads, dims);
@@ -362,7 +397,7 @@ static void store_tile(const struct attention *t, const struct tile *s, const st
 			ir_fstore(t->b, to, s->sum[h * s->n + i], lanes_bytes(t, h * t->vectors + i), 0);
 }
 
-/* The same for all rows, from a chunk's o. */
+/* The same for all rows, from a chunk's o, which with a window begins the next chunk as +0. */
 static void merge_rows(const struct attention *t)
 {
 	struct ir *b = t->b;
@@ -373,6 +408,8 @@ static void merge_rows(const struct attention *t)
 	for (unsigned i = 0; i < t->vectors; i++) {
 		ir_f joined = ir_fmul(b, ir_fload(b, more, lanes_bytes(t, i), 0), join);
 		ir_fstore(b, o, ir_ffma(b, ir_fload(b, o, lanes_bytes(t, i), 0), keep, joined), lanes_bytes(t, i), 0);
+		if (t->window)
+			ir_fstore(b, more, ir_fconst(b, 0.0f), lanes_bytes(t, i), 0);
 	}
 	ir_set_a(b, state, ir_aaddi(b, state, lanes_bytes(t, STATE_VECTORS)));
 	ir_set_a(b, o, ir_aaddi(b, o, lanes_bytes(t, t->vectors)));
@@ -411,7 +448,7 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	ir_a v = place_at(t, ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), dims, t->w * t->element);
 
 	if (t->window) {
-		ir_s begin = chunk_begin(t);
+		ir_s begin = common_begin(t);
 		count = ir_ssub(b, count, begin);
 		p = ir_aadd(b, p, ir_sshli(b, begin, 2));
 		v = ir_aadd(b, v, ir_smuli(b, begin, t->dims * t->element));
@@ -421,7 +458,10 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	ir_a next = ir_var_a(b, place_at(t, ir_aadd(b, t->keys, chunk_bytes(t)), dims, NUMERICS_CHUNK * t->w * t->element));
 	for (unsigned i = 0; i < dims->size; i++)
 		s.at[i] = i * t->w;
-	tile_clear(t, &s);
+	if (t->columns > 1 && t->window)
+		load_tile(t, &s, heads, dims);
+	else
+		tile_clear(t, &s);
 	ir_loop(b, ir_sshri(b, count, 2));
 	prefetch_lines(t, next, 0, 4 * part);
 	value_rows(t, &s, v, p, 4);
@@ -436,44 +476,56 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 		merge_tile(t, &s, heads, dims);
 }
 
-/* `n` vectors of dimensions from number `first` on, of one column's rows: they go on from the chunk's o, over the positions that not all columns see. */
-static void value_tail(const struct attention *t, ir_s column, unsigned first, unsigned n)
+/* What not all columns see lies before what they all see (head), or behind it: in the last chunk column c sees c positions more than the first one,
+ * and where windows begin it sees c less. Where a column's share begins, and how long it is, or less than 0. Cheaper to make again than to keep. */
+static ir_s rest_begin(const struct attention *t, bool head, ir_s column)
+{
+	return head ? column_begin(t, column) : common_end(t);
+}
+
+static ir_s rest_count(const struct attention *t, bool head, ir_s column)
+{
+	ir_s end = column_end(t, column);
+	return ir_ssub(t->b, head ? ir_smin(t->b, common_begin(t), end) : end, rest_begin(t, head, column));
+}
+
+/* `n` vectors of dimensions from number `first` on, of one column's rows: they go on from the chunk's o. */
+static void value_rest(const struct attention *t, bool head, ir_s column, unsigned first, unsigned n)
 {
 	struct ir *b = t->b;
 	struct tile s = { .heads = 1, .n = n, .head_bytes = SCORE_BYTES };
-	ir_s from = common_end(t);
-	ir_a v = ir_aadd(b, ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), ir_smuli(b, from, t->dims * t->element));
-	ir_a p = ir_var_a(b, ir_aadd(b, ir_aadd(b, t->scores, ir_smuli(b, column, t->group * SCORE_BYTES)), ir_sshli(b, from, 2)));
+	ir_a row = ir_var_a(b, ir_aadd(b, t->scores, ir_smuli(b, column, t->group * SCORE_BYTES)));
 	ir_a o = ir_var_a(b, ir_aadd(b, t->chunk_o, ir_smuli(b, column, t->group * (unsigned)lanes_bytes(t, t->vectors))));
 
-	v = ir_var_a(b, v);
 	ir_loop(b, ir_sconst(b, t->group));
+	ir_s count = rest_count(t, head, column), from = rest_begin(t, head, column);
+	ir_a v = ir_var_a(b, ir_aadd(b, ir_aadd(b, t->keys, ir_smuli(b, from, t->dims * t->element)), cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)));
+	ir_a p = ir_var_a(b, ir_aadd(b, row, ir_sshli(b, from, 2)));
 	for (unsigned i = 0; i < n; i++) {
 		s.at[i] = (first + i) * t->w;
 		s.sum[i] = ir_var_f(b, ir_fload(b, o, lanes_bytes(t, first + i), 0));
 	}
-	ir_loop(b, column);
+	ir_loop(b, count);
 	value_rows(t, &s, v, p, 1);
 	ir_endloop(b);
 	for (unsigned i = 0; i < n; i++)
 		ir_fstore(b, o, s.sum[i], lanes_bytes(t, first + i), 0);
+	ir_set_a(b, row, ir_aaddi(b, row, SCORE_BYTES));
 	ir_set_a(b, o, ir_aaddi(b, o, lanes_bytes(t, t->vectors)));
-	ir_set_a(b, p, ir_aadd(b, ir_aaddi(b, p, SCORE_BYTES), ir_smuli(b, column, -4)));
-	ir_set_a(b, v, ir_aadd(b, v, ir_smuli(b, column, -(int64_t)(t->dims * t->element))));
 	ir_endloop(b);
 }
 
-/* In the last chunk column c sees c positions more than the first one. */
-static void value_tails(const struct attention *t)
+/* For all columns, when there is any such position for one of them. */
+static void value_rests(const struct attention *t, bool head)
 {
 	struct ir *b = t->b;
 	enum { VECTORS = 8 };
-	unsigned shift = (unsigned)__builtin_ctz(t->columns);
-	ir_s some = ir_sshri(b, ir_saddi(b, ir_ssub(b, chunk_end(t), common_end(t)), 1), shift);        /* 1, or 0 when all see all */
-	ir_s column = ir_loop(b, ir_sshli(b, some, shift));
+	ir_s most = head ? ir_ssub(b, common_begin(t), chunk_begin(t)) : ir_ssub(b, chunk_end(t), common_end(t));
+	ir_s some = ir_smin(b, ir_smax(b, most, ir_sconst(b, 0)), ir_sconst(b, 1));
+	ir_s column = ir_loop(b, ir_smuli(b, some, t->columns));
 
 	for (unsigned first = 0; first < t->vectors; first += VECTORS)
-		value_tail(t, column, first, t->vectors - first < VECTORS ? t->vectors - first : VECTORS);
+		value_rest(t, head, column, first, t->vectors - first < VECTORS ? t->vectors - first : VECTORS);
 	ir_endloop(b);
 }
 
@@ -488,7 +540,7 @@ static void value_heads(const struct attention *t, const struct place *heads, co
 static void clear_state(const struct attention *t)
 {
 	struct ir *b = t->b;
-	ir_a state = ir_var_a(b, t->state), o = ir_var_a(b, t->o);
+	ir_a state = ir_var_a(b, t->state), o = ir_var_a(b, t->o), more = t->columns > 1 ? ir_var_a(b, t->chunk_o) : t->o;
 	ir_f zero = ir_fconst(b, 0.0f);
 
 	ir_loop(b, ir_sconst(b, t->rows));
@@ -496,6 +548,13 @@ static void clear_state(const struct attention *t)
 	ir_fstore(b, state, zero, state_at(t, STATE_SUM), 0);
 	for (unsigned v = 0; v < t->vectors; v++)
 		ir_fstore(b, o, zero, lanes_bytes(t, v), 0);
+	if (t->window && t->columns > 1) {       /* a column's first chunks may be others' alone: merging them leaves +0 */
+		ir_fstore(b, state, zero, state_at(t, STATE_OLD), 0);
+		ir_fstore(b, state, zero, state_at(t, STATE_NEW), 0);
+		for (unsigned v = 0; v < t->vectors; v++)
+			ir_fstore(b, more, zero, lanes_bytes(t, v), 0);
+		ir_set_a(b, more, ir_aaddi(b, more, lanes_bytes(t, t->vectors)));
+	}
 	ir_set_a(b, state, ir_aaddi(b, state, lanes_bytes(t, STATE_VECTORS)));
 	ir_set_a(b, o, ir_aaddi(b, o, lanes_bytes(t, t->vectors)));
 	ir_endloop(b);
@@ -610,28 +669,26 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	}
 	ir_s place = ir_smuli(b, u.head, NUMERICS_CHUNK * row), hi = ir_saddi(b, p, 1);
 
-	if (t->window) {
-		ir_s lo = ir_smax(b, ir_ssub(b, hi, ir_sload64(b, t->arg, ATTENTION_SLIDING * 8)), ir_sconst(b, 0));
-		ir_s skip = ir_sshri(b, lo, 7), skipped = ir_sshli(b, skip, 7);
-		chunks = ir_ssub(b, chunks, skip);
-		t->lo = ir_var_s(b, ir_ssub(b, lo, skipped));
-		place = ir_sadd(b, place, ir_smul(b, skip, chunk_bytes(t)));
-		hi = ir_ssub(b, hi, skipped);
-	}
 	t->hi = ir_var_s(b, hi);
+	if (t->window) {
+		ir_s skip = ir_sshri(b, chunk_begin(t), 7);
+		chunks = ir_ssub(b, chunks, skip);
+		place = ir_sadd(b, place, ir_smul(b, skip, chunk_bytes(t)));
+		ir_set_s(b, t->hi, ir_ssub(b, t->hi, ir_sshli(b, skip, 7)));
+	}
 	t->keys = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place));
 	ir_loop(b, chunks);
 	each_tile(t, t->rows, t->head_tile, score_heads, NULL);
 	softmax_chunk(t);
+	if (t->columns > 1 && t->window)
+		value_rests(t, true);
 	each_tile(t, t->rows, t->head_tile, value_heads, NULL);
 	if (t->columns > 1) {
-		value_tails(t);
+		value_rests(t, false);
 		merge_rows(t);
 	}
 	ir_set_a(b, t->keys, ir_aadd(b, t->keys, chunk_bytes(t)));
 	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
-	if (t->window)
-		ir_set_s(b, t->lo, ir_saddi(b, t->lo, -NUMERICS_CHUNK));
 	ir_endloop(b);
 }
 
@@ -644,18 +701,16 @@ static const char *attention_refusal(const struct key *key)
 		return "heads must be a multiple of kv_heads, 128 times at most";
 	if (key->columns & (key->columns - 1) || key->columns > TEMPLATE_MAX_QUERIES || (key->columns > 1 && key->heads / key->kv_heads * key->columns > MAX_ROWS))
 		return "a column tile has 1, 2, 4, 8 or 16 columns, and 128 queries a kv head at most";
-	if (key->columns > 1 && key->flags & KEY_WINDOW)
-		return "a sliding window is done column by column";
 	if (!heads_kv_bytes(key))
 		return "the cache must be F16 or F32";
 	return NULL;
 }
 
-unsigned template_attention_columns(uint32_t heads, uint32_t kv_heads, bool window, uint32_t columns)
+unsigned template_attention_columns(uint32_t heads, uint32_t kv_heads, uint32_t columns)
 {
 	enum { ROWS = 16 };
 	unsigned n = 1;
-	while (!window && n * 2 <= columns && n * 2 * (heads / kv_heads) <= ROWS)
+	while (n * 2 <= columns && n * 2 * (heads / kv_heads) <= ROWS)
 		n *= 2;
 	return n;
 }

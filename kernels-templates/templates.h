@@ -61,13 +61,13 @@ enum { KV_STORE_K, KV_STORE_V, KV_STORE_KCACHE, KV_STORE_VCACHE, KV_STORE_COS, K
 
 /* KEY_ATTENTION: column c at position p = POS0 + c sees positions max(0, p+1-window)..p (WINDOW) or 0..p. key: heads, kv_heads, head_dim, kv. Unit: column*kv_heads + kv head; does all
  * heads/kv_heads query heads of it. Q and OUT: [column][kp(heads*head_dim)].
- * key.columns > 1 (a power of two, no WINDOW): tiles of columns at positions n * key.columns ...; unit: tile*kv_heads + kv head, tile 0 the one with
+ * key.columns > 1 (a power of two): tiles of columns at positions n * key.columns ...; unit: tile*kv_heads + kv head, tile 0 the one with
  * position POS0. Tiles past the last column may be asked for. */
 enum { ATTENTION_Q, ATTENTION_KCACHE, ATTENTION_VCACHE, ATTENTION_OUT, ATTENTION_POS0, ATTENTION_CHUNK_BYTES, ATTENTION_SLIDING /* window length */,
        ATTENTION_COLUMNS /* of the launch; read by tiles of several */, ATTENTION_ARGS };
 enum { TEMPLATE_MAX_QUERIES = 16 };
 /* How many columns a tile of attention should have in a pass over `columns` columns. */
-unsigned template_attention_columns(uint32_t heads, uint32_t kv_heads, bool window, uint32_t columns);
+unsigned template_attention_columns(uint32_t heads, uint32_t kv_heads, uint32_t columns);
 
 /* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit: column. Ids are checked by the caller. */
 enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };
