@@ -24,13 +24,18 @@ void object_free(struct object *o);
 struct compile_stats {
 	uint32_t ir_instructions, machine_instructions;
 	uint32_t vector_regs_used, mask_regs_used, gpr_used, spills, spills_in_loops;
+	uint32_t dual_pairs;                 /* RDNA: instructions that became half of another's issue slot */
 };
+
+/* Passes that change no result and may be left out, to find out which one is to blame. RDNA has them all, x86 none. */
+enum { COMPILE_SKIP_SCHED = 1, COMPILE_SKIP_VOPD = 2, COMPILE_SKIP_CLAUSES = 4, COMPILE_SKIP_DELAYS = 8 };
 
 struct compile_options {
 	/* tests shrink the register files to provoke spills (4 of each at least, 2 masks); 0: the target's own */
 	unsigned max_vector_regs, max_gprs, max_mask_regs;
 	uint32_t seed;                       /* not 0: scrambles the register allocator's free choices */
-	FILE *dump_ir, *dump_asm;            /* NULL: no dump; asm as ".byte" lines a disassembler accepts, with the key as comment */
+	uint32_t skip;                       /* COMPILE_SKIP_... */
+	FILE *dump_ir, *dump_asm;            /* NULL: no dump; asm as ".byte" (RDNA: ".long") lines an assembler accepts, with the key as comment */
 };
 
 /* Writes a kernel's IR for key; jit/ is handed it, and knows no template. False: the template does not do this key. */
