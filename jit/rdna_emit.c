@@ -1,0 +1,371 @@
+/* jit/rdna_emit.c - allocated instructions, waits and hazards in place, to bytes.
+ *
+ * Owns: how loops are counted and branches reach, which lanes are on, the return, the listing. Decides no register (but spare scalar ones for
+ * loops) and no order. Rule for editors: what this file adds to the instructions stands behind rdna_hazard, so it must be safe by itself on every generation.
+ *
+ * A loop counts in its index's register as long as nothing in its body writes there, and compares with its count's register likewise; where the
+ * allocator has given them away, spare registers do it. Branches beyond 16 bits go through a register pair: found out in a first pass over the whole
+ * kernel, which is then emitted again.
+ */
+#include "jit/rdna_machine.h"
+
+#include "jit/compile.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many bytes a branch may span before it is made a far one: what 16 bits reach, less what far branches within it will add. */
+enum { MAX_DEPTH = 64, NEAR_BYTES = 120000, ALL_LANES = 0 };
+
+struct loop { size_t at; int head, exit; unsigned counter; struct rdna_operand limit; size_t start; bool counts, spare; };
+
+struct note { uint32_t offset; size_t ins; };        /* listing */
+
+struct emitter {
+	struct rdna r;
+	const struct rdna_lir *l;
+	struct loop loop[MAX_DEPTH]; unsigned depth;
+	uint32_t exec;                       /* the lanes that are on; ALL_LANES: all of them */
+	bool taken[RDNA_ABI_SGPRS];
+	uint16_t vector_regs, scalar_regs;   /* highest number used + 1 */
+	bool *far; bool any_new_far;         /* by instruction: this LOOP's branches are far ones */
+	struct note *note; size_t n_notes, notes_capacity;
+	uint32_t count;
+	size_t at, broken;                   /* the instruction now emitted; the one that the encoder refused */
+	const char *why;
+};
+
+static void put(struct emitter *e, const struct rdna_ins *i)
+{
+	rdna_put(&e->r, i);
+	e->count++;
+}
+
+static void put2(struct emitter *e, enum rdna_op op, struct rdna_operand d, struct rdna_operand a, struct rdna_operand b)
+{
+	put(e, &(struct rdna_ins){ .op = op, .d = { d }, .s = { a, b } });
+}
+static void put1(struct emitter *e, enum rdna_op op, struct rdna_operand d, struct rdna_operand a) { put2(e, op, d, a, (struct rdna_operand){0}); }
+static void compare(struct emitter *e, enum rdna_op op, struct rdna_operand a, struct rdna_operand b)
+{
+	put(e, &(struct rdna_ins){ .op = op, .s = { a, b } });
+}
+
+/* --- registers */
+
+static void take(struct emitter *e, struct rdna_range r)
+{
+	for (unsigned k = r.reg; k < r.reg + (unsigned)r.n; k++) {
+		if (k < RDNA_ABI_SGPRS)
+			e->taken[k] = true;
+		if (k < RDNA_ABI_SGPRS && k >= e->scalar_regs)
+			e->scalar_regs = (uint16_t)(k + 1);
+		if (k >= RDNA_V0 && k - RDNA_V0 >= e->vector_regs)
+			e->vector_regs = (uint16_t)(k - RDNA_V0 + 1);
+	}
+}
+
+static void take_all(struct emitter *e)
+{
+	memset(e->taken, 0, sizeof e->taken);
+	e->vector_regs = 0;
+	e->scalar_regs = RDNA_ABI_FREE_SGPR;
+	for (size_t at = 0; at < e->l->n_ins; at++) {
+		struct rdna_touch t;
+		rdna_machine_touch(e->l, &e->l->ins[at], &t);
+		for (unsigned k = 0; k < t.n_reads; k++)
+			take(e, t.reads[k]);
+		for (unsigned k = 0; k < t.n_writes; k++)
+			take(e, t.writes[k]);
+	}
+}
+
+/* n (1 or 2) scalar registers that the kernel does not use. */
+static unsigned spare(struct emitter *e, unsigned n)
+{
+	for (unsigned k = RDNA_ABI_FREE_SGPR; k + n <= RDNA_ABI_SGPRS; k += n)
+		if (!e->taken[k] && !e->taken[k + n - 1]) {
+			take(e, (struct rdna_range){ (uint16_t)k, (uint8_t)n });
+			return k;
+		}
+	e->why = "no scalar register is left to count a loop";
+	return RDNA_ABI_FREE_SGPR;
+}
+
+static void give_back(struct emitter *e, unsigned reg, unsigned n)
+{
+	for (unsigned k = 0; k < n; k++)
+		e->taken[reg + k] = false;
+}
+
+static bool written_between(const struct rdna_lir *l, struct rdna_range r, size_t from, size_t to)
+{
+	for (size_t at = from; at < to; at++) {
+		struct rdna_touch t;
+		rdna_machine_touch(l, &l->ins[at], &t);
+		if (rdna_touch_writes(&t, r))
+			return true;
+	}
+	return false;
+}
+
+/* --- which lanes are on */
+
+static void set_exec(struct emitter *e, uint32_t lanes)
+{
+	if (lanes == UINT32_MAX)
+		lanes = ALL_LANES;
+	if (e->exec == lanes)
+		return;
+	put1(e, RDNA_S_MOV_B32, rdna_s(RDNA_EXEC_LO), rdna_imm(lanes == ALL_LANES ? -1 : (int64_t)lanes));
+	e->exec = lanes;
+}
+
+/* Scalar instructions do not care, and leaving the lanes as they are joins restricted accesses on both sides of them. What stands in front of an instruction
+ * on its behalf comes behind the change. */
+static void exec_for(struct emitter *e, size_t at)
+{
+	const struct rdna_lir_ins *i = &e->l->ins[at];
+	while (at + 1 < e->l->n_ins && (i->op == RDNA_S_CLAUSE || i->op == RDNA_S_DELAY_ALU))
+		i = &e->l->ins[++at];
+	unsigned facts = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : RDNA_IS_VALU;
+	if (facts & (RDNA_IS_VMEM | RDNA_IS_LDS))
+		set_exec(e, i->exec);
+	else if (facts & (RDNA_IS_VALU | RDNA_IS_TRANS | RDNA_IS_WMMA))
+		set_exec(e, ALL_LANES);
+}
+
+/* --- branches */
+
+static enum rdna_op opposite(enum rdna_op op)
+{
+	return op == RDNA_S_CBRANCH_SCC0 ? RDNA_S_CBRANCH_SCC1 : RDNA_S_CBRANCH_SCC0;
+}
+
+/* SCC means nothing behind it. */
+static void branch(struct emitter *e, enum rdna_op op, int label, bool far, bool forward)
+{
+	if (!far) {
+		put(e, &(struct rdna_ins){ .op = op, .s = { rdna_to(label) } });
+		return;
+	}
+	unsigned pc = spare(e, 2);
+	int here = rdna_label(&e->r), over = rdna_label(&e->r);
+	if (op != RDNA_S_BRANCH)
+		put(e, &(struct rdna_ins){ .op = opposite(op), .s = { rdna_to(over) } });
+	put(e, &(struct rdna_ins){ .op = RDNA_S_GETPC_B64, .d = { rdna_sn(pc, 2) } });
+	rdna_bind(&e->r, here);
+	if (e->l->gen == RDNA_GFX12)
+		put(e, &(struct rdna_ins){ .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } });
+	put2(e, RDNA_S_ADD_CO_U32, rdna_s(pc), rdna_s(pc), rdna_distance(label, here));
+	put2(e, RDNA_S_ADD_CO_CI_U32, rdna_s(pc + 1), rdna_s(pc + 1), rdna_imm(forward ? 0 : -1));
+	if (e->l->gen == RDNA_GFX12)
+		put(e, &(struct rdna_ins){ .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } });
+	put(e, &(struct rdna_ins){ .op = RDNA_S_SETPC_B64, .s = { rdna_sn(pc, 2) } });
+	rdna_bind(&e->r, over);
+	give_back(e, pc, 2);
+}
+
+/* --- loops */
+
+static struct rdna_operand count_of(const struct emitter *e, const struct rdna_lir_ins *i)
+{
+	struct rdna_range r = rdna_machine_range(e->l, &i->s[0]);
+	return r.n ? rdna_s(r.reg) : rdna_imm((int32_t)i->s[0].value);
+}
+
+/* Where the count is kept while the loop runs. */
+static struct rdna_operand limit_of(struct emitter *e, const struct rdna_lir_ins *i, struct rdna_operand count, size_t end)
+{
+	struct rdna_range c = rdna_machine_range(e->l, &i->s[0]), d = rdna_machine_range(e->l, &i->d[0]);
+	if (!c.n || (!(d.n && rdna_range_meets(c, d)) && !written_between(e->l, c, e->at + 1, end)))
+		return count;
+	unsigned reg = spare(e, 1);
+	put1(e, RDNA_S_MOV_B32, rdna_s(reg), count);
+	return rdna_s(reg);
+}
+
+static void emit_loop(struct emitter *e, const struct rdna_lir_ins *i)
+{
+	assert(e->depth < MAX_DEPTH);
+	struct loop *p = &e->loop[e->depth++];
+	size_t end = rdna_machine_loop_end(e->l, e->at);
+	struct rdna_range d = rdna_machine_range(e->l, &i->d[0]);
+	struct rdna_operand count = count_of(e, i);
+	bool constant = count.kind == RDNA_CONST;
+
+	*p = (struct loop){ .at = e->at, .head = rdna_label(&e->r), .exit = rdna_label(&e->r), .start = e->r.size };
+	p->counts = !constant || (int32_t)count.value > 1;
+	if (constant && (int32_t)count.value < 1) {
+		branch(e, RDNA_S_BRANCH, p->exit, e->far[e->at], true);
+	} else if (!constant) {
+		compare(e, RDNA_S_CMP_LT_I32, count, rdna_imm(1));
+		branch(e, RDNA_S_CBRANCH_SCC1, p->exit, e->far[e->at], true);
+	}
+	p->limit = limit_of(e, i, count, end);
+	p->spare = p->counts && (!d.n || written_between(e->l, d, e->at + 1, end));
+	p->counter = p->spare ? spare(e, 1) : d.reg;
+	if (d.n || p->counts)
+		put1(e, RDNA_S_MOV_B32, rdna_s(p->counter), rdna_imm(0));
+	rdna_bind(&e->r, p->head);
+	if (p->spare && d.n) {
+		if (e->l->gen == RDNA_GFX12)
+			put(e, &(struct rdna_ins){ .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } });
+		put1(e, RDNA_S_MOV_B32, rdna_s(d.reg), rdna_s(p->counter));
+	}
+}
+
+/* gfx12 may show an older value of a scalar register that vector instructions have read before: counter and limit are waited for. */
+static void emit_endloop(struct emitter *e)
+{
+	struct loop *p = &e->loop[--e->depth];
+	struct rdna_operand count = count_of(e, &e->l->ins[p->at]);
+	if (p->counts) {
+		bool waits = e->l->gen == RDNA_GFX12;
+		const struct rdna_ins wait = { .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } };
+		if (waits && p->spare)
+			put(e, &wait);
+		put2(e, RDNA_S_ADD_CO_I32, rdna_s(p->counter), rdna_s(p->counter), rdna_imm(1));
+		if (waits)
+			put(e, &wait);
+		compare(e, RDNA_S_CMP_LT_I32, rdna_s(p->counter), p->limit);
+		branch(e, RDNA_S_CBRANCH_SCC1, p->head, e->far[p->at], false);
+	}
+	rdna_bind(&e->r, p->exit);
+	if (p->spare)
+		give_back(e, p->counter, 1);
+	if (p->limit.kind == RDNA_REG && p->limit.reg != count.reg)
+		give_back(e, p->limit.reg, 1);
+	if (!e->far[p->at] && e->r.size - p->start > NEAR_BYTES)
+		e->far[p->at] = e->any_new_far = true;
+}
+
+/* --- the body */
+
+static void take_note(struct emitter *e)
+{
+	if (e->n_notes == e->notes_capacity) {
+		size_t capacity = e->notes_capacity ? 2 * e->notes_capacity : 256;
+		struct note *grown = realloc(e->note, capacity * sizeof *grown);
+		if (!grown) {
+			e->why = "there is not enough memory for the listing";
+			return;
+		}
+		e->note = grown;
+		e->notes_capacity = capacity;
+	}
+	e->note[e->n_notes++] = (struct note){ (uint32_t)e->r.size, e->at };
+}
+
+static void emit_dual(struct emitter *e)
+{
+	struct rdna_ins x, y;
+	assert(e->at + 2 < e->l->n_ins);
+	rdna_machine_ins(e->l, &e->l->ins[e->at + 1], &x);
+	rdna_machine_ins(e->l, &e->l->ins[e->at + 2], &y);
+	rdna_put_dual(&e->r, &x, &y);
+	e->count++;
+	e->at += 2;
+}
+
+static void emit_one(struct emitter *e)
+{
+	const struct rdna_lir_ins *i = &e->l->ins[e->at];
+	struct rdna_ins x;
+	exec_for(e, e->at);
+	switch (i->op) {
+	case RDNA_LIR_LOOP: emit_loop(e, i); break;
+	case RDNA_LIR_ENDLOOP: emit_endloop(e); break;
+	case RDNA_LIR_DUAL: emit_dual(e); break;
+	default:
+		rdna_machine_ins(e->l, i, &x);
+		put(e, &x);
+	}
+}
+
+static void emit_body(struct emitter *e, bool notes)
+{
+	e->count = 0;
+	e->n_notes = 0;
+	e->exec = ALL_LANES;
+	e->any_new_far = false;
+	e->broken = SIZE_MAX;
+	take_all(e);
+	for (e->at = 0; e->at < e->l->n_ins; e->at++) {
+		size_t at = e->at;
+		if (notes)
+			take_note(e);
+		emit_one(e);
+		if (e->r.error && e->broken == SIZE_MAX)
+			e->broken = at;
+	}
+	if (notes)
+		take_note(e);
+	set_exec(e, ALL_LANES);
+	put(e, &(struct rdna_ins){ .op = RDNA_S_SETPC_B64, .s = { rdna_sn(RDNA_ABI_RETURN, 2) } });
+}
+
+/* --- the listing */
+
+static void list(const struct emitter *e, const struct rdna_listing *to)
+{
+	const char *title = to->title ? to->title : "kernel";
+	fprintf(to->out, "; %s\n\t.text\n%s:\n", title, title);
+	for (size_t k = 0; k < e->n_notes; k++) {
+		size_t end = k + 1 < e->n_notes ? e->note[k + 1].offset : e->r.size, at = e->note[k].ins;
+		char *text = at < e->l->n_ins ? rdna_machine_text(e->l, &e->l->ins[at]) : NULL;
+		fprintf(to->out, end > e->note[k].offset ? "\t.long " : "\t");
+		for (size_t b = e->note[k].offset; b < end; b += 4) {
+			uint32_t w = (uint32_t)e->r.code[b] | (uint32_t)e->r.code[b + 1] << 8 | (uint32_t)e->r.code[b + 2] << 16 | (uint32_t)e->r.code[b + 3] << 24;
+			fprintf(to->out, "%s0x%08" PRIx32, b > e->note[k].offset ? ", " : "", w);
+		}
+		fprintf(to->out, "\t; %s\n", text ? text : at < e->l->n_ins ? "" : "return");
+		free(text);
+	}
+}
+
+/* --- the pass */
+
+static bool refuse(const struct emitter *e, struct error *err)
+{
+	if (e->why)
+		return error_set(err, ERROR_UNSUPPORTED, "cannot emit a kernel: %s", e->why);
+	char *text = e->broken < e->l->n_ins ? rdna_machine_text(e->l, &e->l->ins[e->broken]) : NULL;
+	error_set(err, e->r.error_op == RDNA_OP_COUNT ? ERROR_MEMORY : ERROR_UNSUPPORTED, "cannot encode \"%s\": %s", text ? text : "a kernel", e->r.error);
+	free(text);
+	return false;
+}
+
+bool rdna_emit_listed(struct object *out, const struct rdna_lir *l, struct rdna_listing *listing, struct error *err)
+{
+	struct emitter e = { .l = l };
+	bool list_it = listing && listing->out, ok;
+	e.far = calloc(l->n_ins + 1, sizeof *e.far);
+	if (!e.far)
+		return error_set(err, ERROR_MEMORY, "no memory for a kernel of %zu instructions", l->n_ins);
+	do {
+		rdna_free(&e.r);
+		rdna_init(&e.r, l->gen);
+		emit_body(&e, list_it);
+	} while (e.any_new_far && !e.r.error && !e.why);
+	ok = !e.why && rdna_finish(&e.r) ? true : refuse(&e, err);
+	if (ok && list_it)
+		list(&e, listing);
+	if (ok) {
+		out->code = e.r.code;
+		out->code_bytes = out->pool_offset = (uint32_t)e.r.size;
+		out->vector_regs = e.vector_regs;
+		out->scalar_regs = e.scalar_regs;
+		e.r.code = NULL;
+	}
+	if (listing)
+		listing->instructions = e.count;
+	rdna_free(&e.r);
+	free(e.far);
+	free(e.note);
+	return ok;
+}
+
+bool rdna_emit(struct object *out, const struct rdna_lir *l, struct error *err) { return rdna_emit_listed(out, l, NULL, err); }

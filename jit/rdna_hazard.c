@@ -1,0 +1,463 @@
+/* jit/rdna_hazard.c - what the generations need between instructions, clauses of loads, hints of delays.
+ *
+ * Owns: the rules, each in one place (the table below), and what remedies them. Runs behind rdna_wait; only rdna_emit comes after it, and what that adds is safe by
+ * itself. Rule for editors: a rule looks along every path, loops included; the hints need not, as they change nothing but time.
+ *
+ *   rule         generations    what must not follow directly                               put between
+ *   TRANS        gfx110x        a use of a transcendental result within 5 vector or         s_waitcnt_depctr va_vdst(0)
+ *                               1 transcendental instructions; memory in between cures it
+ *   CMPX         gfx11, gfx12   v_cmpx, then v_permlane16 or x16                            v_mov of the lane source onto itself
+ *   MATRIX       gfx11, gfx12   a matrix product whose A or B is the D of the one before    v_nop
+ *   SGPR         gfx12          a scalar register that vector instructions have read        s_wait_alu sa_sdst(0), va_sdst(0), va_vcc(0)
+ *                               at any time, written, then read
+ *   DENORM       gfx10          s_denorm_mode within 3 states of a float atomic             s_nop 2
+ *
+ * SGPR: vector instructions of other functions count, so every register counts as read by one. What the driver wrote in front of the call is new, too.
+ */
+#include "jit/rdna_machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRANS = 1, CMPX = 2, MATRIX = 4, SGPR = 8, DENORM = 16 };
+static const uint8_t rules_of[RDNA_GEN_COUNT] = {
+	[RDNA_GFX10_3] = DENORM, [RDNA_GFX11] = TRANS | CMPX | MATRIX, [RDNA_GFX11_5] = CMPX | MATRIX, [RDNA_GFX12] = CMPX | MATRIX | SGPR,
+};
+
+enum { TRANS_VALUS = 6, TRANS_TRANS = 2, PAIRS = 64, BY_SALU = 1, BY_VALU = 2, DENORM_STATES = 3, ANY_MATRIX = 255 };
+
+struct state {
+	uint8_t trans_valus[256], trans_trans[256];      /* by vector register: how many more instructions may not read it; 0: none */
+	uint8_t late[PAIRS];                             /* by pair of scalar registers: written, not waited for, by whom */
+	uint8_t cmpx, atomic;
+	uint8_t matrix_n; uint16_t matrix_reg;           /* D of the product just before */
+	uint8_t halves;                                  /* of a dual instruction still to come: its marker was all of it */
+};
+
+struct fix { uint16_t wait_alu; uint8_t before; };       /* wait_alu: the fields, RDNA_DEPCTR_ANY for none; before: CMPX, MATRIX, DENORM */
+
+struct guard {
+	const struct rdna_lir *l;
+	unsigned rules;
+	struct fix *fix;
+	const uint32_t *loop_of;             /* by ENDLOOP: its LOOP */
+};
+
+/* --- facts */
+
+static unsigned facts_of(const struct rdna_lir_ins *i) { return i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : i->op == RDNA_LIR_DUAL ? RDNA_IS_VALU : RDNA_IS_SALU; }
+static bool is_vector(unsigned facts) { return facts & (RDNA_IS_VALU | RDNA_IS_TRANS | RDNA_IS_WMMA); }
+static bool is_memory(unsigned facts) { return facts & (RDNA_IS_VMEM | RDNA_IS_LDS); }
+static bool is_cmpx(unsigned op) { return op >= RDNA_V_CMPX_LT_F32 && op <= RDNA_V_CMPX_CLASS_F16; }
+static bool is_permlane(unsigned op)
+{
+	return op == RDNA_V_PERMLANE16_B32 || op == RDNA_V_PERMLANEX16_B32 || op == RDNA_V_PERMLANE16_VAR_B32 || op == RDNA_V_PERMLANEX16_VAR_B32;
+}
+static bool is_float_atomic(unsigned op)
+{
+	return op == RDNA_GLOBAL_ATOMIC_MIN_NUM_F32 || op == RDNA_GLOBAL_ATOMIC_MAX_NUM_F32 || op == RDNA_GLOBAL_ATOMIC_ADD_F32 ||
+	       op == RDNA_FLAT_ATOMIC_MIN_NUM_F32 || op == RDNA_FLAT_ATOMIC_MAX_NUM_F32 || op == RDNA_FLAT_ATOMIC_ADD_F32;
+}
+
+static bool vgpr_range(struct rdna_range r) { return r.n && r.reg >= RDNA_V0; }
+static bool sgpr_range(struct rdna_range r) { return r.n && r.reg < RDNA_TTMP0 + 16; }
+
+/* --- the rules, one function each: what must stand in front of the instruction, then what it leaves behind */
+
+static void rule_trans(struct state *s, const struct rdna_touch *t, unsigned facts, unsigned op, uint32_t imm, struct fix *f)
+{
+	bool hit = false;
+	for (unsigned k = 0; is_vector(facts) && k < t->n_reads; k++)
+		for (unsigned r = t->reads[k].reg; vgpr_range(t->reads[k]) && r < t->reads[k].reg + (unsigned)t->reads[k].n; r++)
+			hit |= s->trans_valus[r - RDNA_V0] && s->trans_trans[r - RDNA_V0];
+	if (hit)
+		f->wait_alu &= RDNA_DEPCTR_VA_VDST(0);
+	if (hit || is_memory(facts) || (op == RDNA_S_WAIT_ALU && !(imm >> 12 & 15)))
+		memset(s->trans_valus, 0, sizeof s->trans_valus);
+	if (!is_vector(facts))
+		return;
+	for (unsigned r = 0; r < 256; r++) {
+		s->trans_valus[r] -= s->trans_valus[r] > 0;
+		s->trans_trans[r] -= (facts & RDNA_IS_TRANS) && s->trans_trans[r] > 0;
+	}
+	for (unsigned k = 0; k < t->n_writes; k++)
+		for (unsigned r = t->writes[k].reg; vgpr_range(t->writes[k]) && r < t->writes[k].reg + (unsigned)t->writes[k].n; r++) {
+			s->trans_valus[r - RDNA_V0] = facts & RDNA_IS_TRANS ? TRANS_VALUS : s->trans_valus[r - RDNA_V0];
+			s->trans_trans[r - RDNA_V0] = facts & RDNA_IS_TRANS ? TRANS_TRANS : s->trans_trans[r - RDNA_V0];
+		}
+}
+
+static void rule_cmpx(struct state *s, unsigned facts, unsigned op, struct fix *f)
+{
+	if (is_permlane(op) && s->cmpx)
+		f->before |= CMPX;
+	if (is_vector(facts) && op != RDNA_V_NOP)
+		s->cmpx = is_cmpx(op);
+}
+
+static void rule_matrix(struct state *s, const struct rdna_touch *t, unsigned facts, struct fix *f)
+{
+	struct rdna_range last = { s->matrix_reg, s->matrix_n };
+	if (!(facts & RDNA_IS_WMMA)) {
+		if (is_vector(facts))
+			s->matrix_n = 0;
+		return;
+	}
+	for (unsigned k = 0; k < 2; k++)                     /* A and B are the first two sources */
+		if (s->matrix_n == ANY_MATRIX || (s->matrix_n && rdna_range_meets(t->reads[k], last)))
+			f->before |= MATRIX;
+	s->matrix_reg = t->writes[0].reg;
+	s->matrix_n = t->writes[0].n;
+}
+
+static unsigned late_in(const struct state *s, struct rdna_range r)
+{
+	unsigned late = 0;
+	for (unsigned k = r.reg; sgpr_range(r) && k < r.reg + (unsigned)r.n; k++)
+		late |= s->late[k / 2];
+	return late;
+}
+
+static void now_late(struct state *s, struct rdna_range r, unsigned who)
+{
+	for (unsigned k = r.reg; sgpr_range(r) && k < r.reg + (unsigned)r.n; k++)
+		s->late[k / 2] |= (uint8_t)who;
+}
+
+static void settle(struct state *s, unsigned imm)
+{
+	for (unsigned k = 0; k < PAIRS; k++) {
+		if (!(imm & 1))
+			s->late[k] &= (uint8_t)~BY_SALU;
+		if (!(imm & 2) && k == RDNA_VCC_LO / 2)
+			s->late[k] &= (uint8_t)~BY_VALU;
+		if (!(imm >> 9 & 7) && k != RDNA_VCC_LO / 2)
+			s->late[k] &= (uint8_t)~BY_VALU;
+	}
+}
+
+/* Scalar instructions see at once what vector ones wrote. */
+static void late_read(const struct state *s, struct rdna_range r, bool vector, struct fix *f)
+{
+	unsigned late = late_in(s, r);
+	if (late & BY_SALU)
+		f->wait_alu &= RDNA_DEPCTR_SA_SDST(0);
+	if (vector && (late & BY_VALU))
+		f->wait_alu &= r.reg == RDNA_VCC_LO || r.reg == RDNA_VCC_HI ? RDNA_DEPCTR_VA_VCC(0) : RDNA_DEPCTR_VA_SDST(0);
+}
+
+static void rule_sgpr(struct state *s, const struct rdna_touch *t, unsigned facts, unsigned op, uint32_t imm, struct fix *f)
+{
+	const struct rdna_range vcc = { RDNA_VCC_LO, 2 };
+	bool vector = is_vector(facts), scalar = facts & RDNA_IS_SALU;
+	if (op == RDNA_S_WAIT_ALU)
+		settle(s, imm);
+	if (!vector && !scalar)
+		return;
+	for (unsigned k = 0; k < t->n_reads; k++)
+		late_read(s, t->reads[k], vector, f);
+	if (facts & RDNA_READS_VCC)
+		late_read(s, vcc, vector, f);
+	settle(s, f->wait_alu);
+	for (unsigned k = 0; k < t->n_writes; k++)
+		now_late(s, t->writes[k], vector ? BY_VALU : BY_SALU);
+	if (facts & RDNA_WRITES_VCC)
+		now_late(s, vcc, vector ? BY_VALU : BY_SALU);
+}
+
+/* rdna_emit counts in the index and compares it with the count; between the two it waits for what scalar instructions wrote. */
+static void rule_sgpr_endloop(const struct rdna_lir *l, struct state *s, const struct rdna_lir_ins *loop, struct fix *f)
+{
+	bool counts = loop->s[0].kind != RDNA_LIR_CONST || (int32_t)loop->s[0].value > 1;
+	if (!counts)
+		return;
+	late_read(s, rdna_machine_range(l, &loop->d[0]), false, f);
+	late_read(s, rdna_machine_range(l, &loop->s[0]), false, f);
+	settle(s, RDNA_DEPCTR_SA_SDST(0));
+}
+
+static void rule_denorm(struct state *s, unsigned facts, unsigned op, uint32_t imm, struct fix *f)
+{
+	unsigned states = op == RDNA_S_NOP ? (imm & 15) + 1 : 1;
+	if (op == RDNA_S_DENORM_MODE && s->atomic) {
+		f->before |= DENORM;
+		s->atomic = 0;
+	}
+	if (is_float_atomic(op))
+		s->atomic = DENORM_STATES;
+	else if (is_vector(facts) || is_memory(facts))
+		s->atomic = 0;
+	else
+		s->atomic = (uint8_t)(s->atomic > states ? s->atomic - states : 0);
+}
+
+/* --- along the paths */
+
+static void touch_dual(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_touch *t, unsigned *facts)
+{
+	struct rdna_touch y;
+	rdna_machine_touch(l, i + 1, t);
+	rdna_machine_touch(l, i + 2, &y);
+	*facts = (facts_of(i + 1) | facts_of(i + 2)) & ~(unsigned)(RDNA_READS_SCC | RDNA_WRITES_SCC);
+	for (unsigned k = 0; k < y.n_reads && t->n_reads < 8; k++)
+		t->reads[t->n_reads++] = y.reads[k];
+	for (unsigned k = 0; k < y.n_writes && t->n_writes < 2; k++)
+		t->writes[t->n_writes++] = y.writes[k];
+}
+
+static void step(void *user, void *state, size_t at)
+{
+	struct guard *g = user;
+	struct state *s = state;
+	const struct rdna_lir_ins *i = &g->l->ins[at];
+	struct fix f = { RDNA_DEPCTR_ANY, 0 };
+	unsigned facts = facts_of(i);
+	struct rdna_touch t;
+	g->fix[at] = f;
+	if (s->halves) {
+		s->halves--;
+		return;
+	}
+	rdna_machine_touch(g->l, i, &t);
+	if (i->op == RDNA_LIR_DUAL) {
+		touch_dual(g->l, i, &t, &facts);
+		s->halves = 2;
+	}
+	if (g->rules & TRANS)
+		rule_trans(s, &t, facts, i->op, i->s[0].value, &f);
+	if (g->rules & CMPX)
+		rule_cmpx(s, facts, i->op, &f);
+	if (g->rules & MATRIX)
+		rule_matrix(s, &t, facts, &f);
+	if (g->rules & SGPR && i->op == RDNA_LIR_ENDLOOP)
+		rule_sgpr_endloop(g->l, s, &g->l->ins[g->loop_of[at]], &f);
+	else if (g->rules & SGPR)
+		rule_sgpr(s, &t, facts, i->op, i->s[0].value, &f);
+	if (g->rules & DENORM)
+		rule_denorm(s, facts, i->op, i->s[0].value, &f);
+	g->fix[at] = f;
+}
+
+static bool most(uint8_t *into, const uint8_t *from, size_t n)
+{
+	bool changed = false;
+	for (size_t k = 0; k < n; k++)
+		if (from[k] > into[k]) {
+			into[k] = from[k];
+			changed = true;
+		}
+	return changed;
+}
+
+static bool join(void *user, void *into, const void *from)
+{
+	struct state *a = into;
+	const struct state *b = from;
+	bool changed = most(a->trans_valus, b->trans_valus, sizeof a->trans_valus);
+	changed |= most(a->trans_trans, b->trans_trans, sizeof a->trans_trans);
+	for (unsigned k = 0; k < PAIRS; k++) {
+		changed |= (b->late[k] & ~a->late[k]) != 0;
+		a->late[k] |= b->late[k];
+	}
+	changed |= most(&a->cmpx, &b->cmpx, 1) | most(&a->atomic, &b->atomic, 1);
+	if (b->matrix_n && a->matrix_n != ANY_MATRIX && (a->matrix_n != b->matrix_n || a->matrix_reg != b->matrix_reg)) {
+		a->matrix_n = ANY_MATRIX;
+		changed = true;
+	}
+	return changed;
+}
+
+/* --- the remedies */
+
+static void remedy(struct rdna_patch *p, const struct rdna_lir *l, size_t at, const struct fix *f)
+{
+	const struct rdna_lir_ins *i = at < l->n_ins ? &l->ins[at] : NULL;
+	if (f->before & CMPX) {
+		struct rdna_lir_ins move = { .op = RDNA_V_MOV_B32, .d = { i->s[0] }, .s = { i->s[0] }, .ir = i->ir };
+		move.d[0].mods = move.s[0].mods = 0;
+		rdna_patch_add(p, at, &move);
+	}
+	if (f->before & MATRIX) {
+		struct rdna_lir_ins nop = { .op = RDNA_V_NOP, .ir = i->ir };
+		rdna_patch_add(p, at, &nop);
+	}
+	if (f->before & DENORM)
+		rdna_patch_op(p, at, RDNA_S_NOP, DENORM_STATES - 1);
+	if (f->wait_alu != RDNA_DEPCTR_ANY)
+		rdna_patch_op(p, at, RDNA_S_WAIT_ALU, f->wait_alu);
+}
+
+/* The return reads s[14:15]. */
+static void at_return(const struct guard *g, struct state *s, struct fix *f)
+{
+	*f = (struct fix){ RDNA_DEPCTR_ANY, 0 };
+	if (g->rules & SGPR)
+		late_read(s, (struct rdna_range){ RDNA_ABI_RETURN, 2 }, false, f);
+}
+
+static void find_loops(const struct rdna_lir *l, uint32_t *loop_of)
+{
+	for (size_t at = 0; at < l->n_ins; at++)
+		if (l->ins[at].op == RDNA_LIR_LOOP)
+			loop_of[rdna_machine_loop_end(l, at)] = (uint32_t)at;
+}
+
+static bool required(struct rdna_lir *l, struct error *err)
+{
+	struct state s = {0};
+	struct rdna_patch p = {0};
+	uint32_t *loop_of = calloc(l->n_ins + 1, sizeof *loop_of);
+	struct guard g = { .l = l, .rules = rules_of[l->gen], .fix = calloc(l->n_ins + 1, sizeof *g.fix), .loop_of = loop_of };
+	const struct rdna_flow flow = { .l = l, .size = sizeof s, .user = &g, .step = step, .join = join };
+	for (unsigned k = RDNA_ABI_WAVE / 2; k < RDNA_ABI_FREE_SGPR / 2; k++)
+		s.late[k] = BY_SALU;
+	bool ok = g.fix && loop_of;
+	if (ok)
+		find_loops(l, loop_of);
+	ok = ok ? rdna_flow_run(&flow, &s, err) : error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
+	if (ok) {
+		at_return(&g, &s, &g.fix[l->n_ins]);
+		for (size_t at = 0; at <= l->n_ins; at++)
+			remedy(&p, l, at, &g.fix[at]);
+		ok = rdna_patch_apply(l, &p, err);
+	}
+	free(g.fix);
+	free(loop_of);
+	return ok;
+}
+
+/* --- clauses: loads of one kind in a row, announced, so that the hardware does not turn to another wave between them */
+
+static unsigned clause_kind(const struct rdna_lir_ins *i)
+{
+	unsigned facts = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0;
+	if (!i->d[0].kind || facts & RDNA_IS_STORE)
+		return 0;
+	return facts & RDNA_IS_SMEM ? RDNA_IS_SMEM : facts & RDNA_IS_VMEM ? RDNA_IS_VMEM : 0;
+}
+
+static bool clauses(struct rdna_lir *l, struct error *err)
+{
+	struct rdna_patch p = {0};
+	size_t most_of = l->gen == RDNA_GFX10_3 ? 63 : 32;
+	for (size_t at = 0; at < l->n_ins;) {
+		size_t n = 1;
+		unsigned kind = clause_kind(&l->ins[at]);
+		while (kind && n < most_of && at + n < l->n_ins && clause_kind(&l->ins[at + n]) == kind && l->ins[at + n].exec == l->ins[at].exec)
+			n++;
+		if (n > 1)
+			rdna_patch_op(&p, at, RDNA_S_CLAUSE, (uint32_t)n - 1);
+		at += n;
+	}
+	return rdna_patch_apply(l, &p, err);
+}
+
+/* --- delays: how long ago a vector instruction's operands were begun, so that the hardware turns to another wave at once */
+
+enum { DELAY_VALUS = 4, DELAY_TRANS = 3, DELAY_SALUS = 1, DELAY_SKIP = 5 };
+struct maker { uint32_t vector, trans, any; uint8_t by; };       /* counts when it was issued; by: 0 long ago, RDNA_IS_VALU, _TRANS or _SALU */
+struct delays {
+	struct maker maker[RDNA_MACHINE_REGS];
+	uint32_t vector, trans, any;
+	size_t open;                         /* the patch whose second half is free */
+	uint32_t open_any;
+};
+
+static unsigned delay_of(const struct delays *d, const struct maker *m)
+{
+	uint32_t vector = d->vector - m->vector, trans = d->trans - m->trans, any = d->any - m->any;
+	if (m->by == RDNA_IS_VALU && vector < DELAY_VALUS)
+		return RDNA_DELAY_VALU_1 + vector;
+	if (m->by == RDNA_IS_TRANS && trans < DELAY_TRANS)
+		return RDNA_DELAY_TRANS_1 + trans;
+	return m->by == RDNA_IS_SALU && any < DELAY_SALUS ? RDNA_DELAY_SALU_1 + any : RDNA_DELAY_NONE;
+}
+
+/* The two nearest of what an instruction waits for, in first and second. */
+static void delays_of(const struct delays *d, const struct rdna_touch *t, unsigned *first, unsigned *second)
+{
+	*first = *second = RDNA_DELAY_NONE;
+	for (unsigned k = 0; k < t->n_reads; k++)
+		for (unsigned r = t->reads[k].reg; t->reads[k].n && r < t->reads[k].reg + (unsigned)t->reads[k].n && r < RDNA_MACHINE_REGS; r++) {
+			unsigned id = delay_of(d, &d->maker[r]);
+			if (!id || id == *first || id == *second)
+				continue;
+			if (!*first || id < *first) {
+				*second = *first;
+				*first = id;
+			} else if (!*second || id < *second) {
+				*second = id;
+			}
+		}
+}
+
+static void made(struct delays *d, const struct rdna_touch *t, unsigned facts)
+{
+	d->any++;
+	d->vector += is_vector(facts);
+	d->trans += (facts & RDNA_IS_TRANS) != 0;
+	unsigned by = facts & RDNA_IS_TRANS ? RDNA_IS_TRANS : is_vector(facts) ? RDNA_IS_VALU : facts & RDNA_IS_SALU ? RDNA_IS_SALU : 0;
+	for (unsigned k = 0; k < t->n_writes; k++)
+		for (unsigned r = t->writes[k].reg; r < t->writes[k].reg + (unsigned)t->writes[k].n && r < RDNA_MACHINE_REGS; r++)
+			d->maker[r] = (struct maker){ d->vector, d->trans, d->any, (uint8_t)by };
+}
+
+static void delay(struct delays *d, struct rdna_patch *p, size_t at, unsigned first, unsigned second)
+{
+	uint32_t skip = d->any - d->open_any;
+	if (d->open != SIZE_MAX && skip && skip <= DELAY_SKIP && !second && !p->failed) {
+		p->ins[d->open].s[0].value |= RDNA_DELAY(0, skip, first);
+		d->open = SIZE_MAX;
+		return;
+	}
+	d->open = second ? SIZE_MAX : p->n;
+	d->open_any = d->any;
+	rdna_patch_op(p, at, RDNA_S_DELAY_ALU, (uint32_t)RDNA_DELAY(first, 0, second));
+}
+
+static bool forgets(const struct rdna_lir_ins *i, unsigned facts)
+{
+	return i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP || facts & RDNA_IS_FIXED;
+}
+
+static bool delays(struct rdna_lir *l, struct error *err)
+{
+	struct delays *d = calloc(1, sizeof *d);
+	struct rdna_patch p = {0};
+	if (!d)
+		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
+	d->open = SIZE_MAX;
+	for (size_t at = 0; at < l->n_ins; at++) {
+		const struct rdna_lir_ins *i = &l->ins[at];
+		unsigned facts = facts_of(i), first, second;
+		struct rdna_touch t;
+		if (i->op == RDNA_LIR_DUAL) {
+			touch_dual(l, i, &t, &facts);
+			at += 2;
+		} else {
+			rdna_machine_touch(l, i, &t);
+		}
+		if (i->op != RDNA_LIR_DUAL && forgets(i, facts)) {
+			memset(d->maker, 0, sizeof d->maker);
+			d->open = SIZE_MAX;
+			continue;
+		}
+		if (i->exec)                                 /* rdna_emit puts more in front of it */
+			d->open = SIZE_MAX;
+		delays_of(d, &t, &first, &second);
+		if (is_vector(facts) && first)
+			delay(d, &p, (size_t)(i - l->ins), first, second);
+		made(d, &t, facts);
+	}
+	free(d);
+	return rdna_patch_apply(l, &p, err);
+}
+
+/* --- the pass */
+
+bool rdna_hazard(struct rdna_lir *l, const struct rdna_hazard_options *o, struct error *err)
+{
+	static const struct rdna_hazard_options all = {0};
+	o = o ? o : &all;
+	return required(l, err) && (o->no_clauses || clauses(l, err)) && (o->no_delays || l->gen == RDNA_GFX10_3 || delays(l, err));
+}

@@ -1,0 +1,329 @@
+/* jit/rdna_machine.c - allocated instructions as the encoder sees them, insertion, the walk over loops: see rdna_machine.h.
+ *
+ * Rule for editors: a short form must mean the same for every input; one that does so only when the allocator was lucky checks that here.
+ */
+#include "jit/rdna_machine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- operands */
+
+struct rdna_range rdna_machine_range(const struct rdna_lir *l, const struct rdna_lir_operand *o)
+{
+	unsigned n = o->n ? o->n : 1;
+	switch (o->kind) {
+	case RDNA_LIR_VIRTUAL: return (struct rdna_range){ (uint16_t)(l->reg[o->reg].phys + o->sub), (uint8_t)n };
+	case RDNA_LIR_FIXED: return (struct rdna_range){ (uint16_t)o->reg, (uint8_t)n };
+	default: return (struct rdna_range){ 0, 0 };
+	}
+}
+
+static void read_too(struct rdna_touch *t, struct rdna_range r)
+{
+	if (r.n)
+		t->reads[t->n_reads++] = r;
+}
+
+void rdna_machine_touch(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_touch *t)
+{
+	t->n_reads = t->n_writes = 0;
+	for (unsigned k = 0; k < 4; k++)
+		read_too(t, rdna_machine_range(l, &i->s[k]));
+	read_too(t, rdna_machine_range(l, &i->saddr));
+	for (unsigned k = 0; k < 2; k++) {
+		struct rdna_range r = rdna_machine_range(l, &i->d[k]);
+		if (r.n)
+			t->writes[t->n_writes++] = r;
+	}
+	if (t->n_writes && rdna_lir_reads_dst(i))
+		read_too(t, t->writes[0]);
+}
+
+bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r)
+{
+	for (unsigned k = 0; k < t->n_reads; k++)
+		if (rdna_range_meets(t->reads[k], r))
+			return true;
+	return false;
+}
+
+bool rdna_touch_writes(const struct rdna_touch *t, struct rdna_range r)
+{
+	for (unsigned k = 0; k < t->n_writes; k++)
+		if (rdna_range_meets(t->writes[k], r))
+			return true;
+	return false;
+}
+
+static struct rdna_operand operand(const struct rdna_lir *l, const struct rdna_lir_operand *o)
+{
+	struct rdna_range r = rdna_machine_range(l, o);
+	if (o->kind == RDNA_LIR_NONE)
+		return (struct rdna_operand){ .kind = RDNA_NONE };
+	if (o->kind == RDNA_LIR_CONST)
+		return (struct rdna_operand){ .kind = RDNA_CONST, .mods = o->mods, .value = o->value };
+	return rdna_mod(rdna_reg(r.reg, r.n), o->mods);
+}
+
+void rdna_machine_plain(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out)
+{
+	*out = (struct rdna_ins){
+		.op = (enum rdna_op)i->op, .saddr = operand(l, &i->saddr), .offset = i->offset, .offset1 = i->offset1,
+		.cache = i->cache, .scope = i->scope, .th = i->th, .clamp = i->clamp, .omod = i->omod, .e64 = i->e64, .dpp = i->dpp,
+	};
+	for (unsigned k = 0; k < 2; k++)
+		out->d[k] = operand(l, &i->d[k]);
+	for (unsigned k = 0; k < 4; k++)
+		out->s[k] = operand(l, &i->s[k]);
+}
+
+/* --- short forms */
+
+static bool is_vgpr(const struct rdna_operand *o) { return o->kind == RDNA_REG && o->reg >= RDNA_V0; }
+
+static bool same(const struct rdna_operand *a, const struct rdna_operand *b) { return a->kind == RDNA_REG && b->kind == RDNA_REG && a->reg == b->reg && a->n == b->n; }
+
+static bool is_literal(const struct rdna_operand *o)
+{
+	static const uint32_t inline_floats[] = { 0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000, 0xc0000000, 0x40800000, 0xc0800000, 0x3e22f983 };
+	if (o->kind != RDNA_CONST || ((int32_t)o->value >= -16 && (int32_t)o->value <= 64))
+		return false;
+	for (unsigned k = 0; k < sizeof inline_floats / sizeof *inline_floats; k++)
+		if (o->value == inline_floats[k])
+			return false;
+	return true;
+}
+
+static bool modified(const struct rdna_ins *x)
+{
+	return x->clamp || x->omod || x->e64 || x->dpp.kind || x->d[0].mods || x->s[0].mods || x->s[1].mods || x->s[2].mods;
+}
+
+static void swap_sources(struct rdna_ins *x)
+{
+	struct rdna_operand t = x->s[0];
+	x->s[0] = x->s[1];
+	x->s[1] = t;
+}
+
+/* The short encodings want source 1 in a vector register. */
+static bool vector_second(struct rdna_ins *x)
+{
+	if (!is_vgpr(&x->s[1]) && is_vgpr(&x->s[0]))
+		swap_sources(x);
+	return is_vgpr(&x->s[1]);
+}
+
+static void shorten_fma(struct rdna_ins *x)
+{
+	if (same(&x->d[0], &x->s[2])) {
+		if (!vector_second(x))
+			return;
+		x->op = RDNA_V_FMAC_F32;
+		x->s[2] = (struct rdna_operand){ .kind = RDNA_NONE };
+	} else if (is_literal(&x->s[2])) {
+		if (vector_second(x) && !is_literal(&x->s[0]))
+			x->op = RDNA_V_FMAAK_F32;
+	} else if (is_vgpr(&x->s[2])) {
+		if (is_literal(&x->s[0]))
+			swap_sources(x);
+		if (is_literal(&x->s[1]) && !is_literal(&x->s[0]))
+			x->op = RDNA_V_FMAMK_F32;
+	}
+}
+
+/* a op b where b is no vector register: b op a, or the reversed operation. NaNs' payloads are not kept apart (ops.def): adding and multiplying commute. */
+static void shorten_vop2(struct rdna_ins *x)
+{
+	static const struct { uint16_t op, reversed; } table[] = {
+		{ RDNA_V_ADD_F32, RDNA_V_ADD_F32 }, { RDNA_V_MUL_F32, RDNA_V_MUL_F32 }, { RDNA_V_SUB_F32, RDNA_V_SUBREV_F32 },
+		{ RDNA_V_SUBREV_F32, RDNA_V_SUB_F32 }, { RDNA_V_ADD_NC_U32, RDNA_V_ADD_NC_U32 }, { RDNA_V_SUB_NC_U32, RDNA_V_SUBREV_NC_U32 },
+		{ RDNA_V_SUBREV_NC_U32, RDNA_V_SUB_NC_U32 }, { RDNA_V_AND_B32, RDNA_V_AND_B32 }, { RDNA_V_OR_B32, RDNA_V_OR_B32 },
+		{ RDNA_V_XOR_B32, RDNA_V_XOR_B32 }, { RDNA_V_MIN_I32, RDNA_V_MIN_I32 }, { RDNA_V_MAX_I32, RDNA_V_MAX_I32 },
+		{ RDNA_V_MUL_I32_I24, RDNA_V_MUL_I32_I24 }, { RDNA_V_MUL_U32_U24, RDNA_V_MUL_U32_U24 },
+	};
+	if (is_vgpr(&x->s[1]) || !is_vgpr(&x->s[0]))
+		return;
+	for (unsigned k = 0; k < sizeof table / sizeof *table; k++)
+		if (table[k].op == x->op) {
+			x->op = (enum rdna_op)table[k].reversed;
+			swap_sources(x);
+			return;
+		}
+}
+
+static void shorten_scalar(struct rdna_ins *x)
+{
+	unsigned k = x->op == RDNA_S_MOV_B32 ? 0 : 1;
+	int32_t v = (int32_t)x->s[k].value;
+	if (!is_literal(&x->s[k]) || v < INT16_MIN || v > INT16_MAX || (k && !same(&x->d[0], &x->s[0])))
+		return;
+	x->op = x->op == RDNA_S_MOV_B32 ? RDNA_S_MOVK_I32 : x->op == RDNA_S_ADD_CO_I32 ? RDNA_S_ADDK_CO_I32 : RDNA_S_MULK_I32;
+	x->s[0] = x->s[k];
+	x->s[1] = (struct rdna_operand){ .kind = RDNA_NONE };
+}
+
+void rdna_machine_ins(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out)
+{
+	rdna_machine_plain(l, i, out);
+	if (modified(out))
+		return;
+	switch (out->op) {
+	case RDNA_V_FMA_F32: shorten_fma(out); break;
+	case RDNA_V_DOT4_I32_I8:
+		if (same(&out->d[0], &out->s[2]) && vector_second(out)) {
+			out->op = RDNA_V_DOT4C_I32_I8;
+			out->s[2] = (struct rdna_operand){ .kind = RDNA_NONE };
+		}
+		break;
+	case RDNA_S_MOV_B32: case RDNA_S_ADD_CO_I32: case RDNA_S_MUL_I32: shorten_scalar(out); break;
+	default: shorten_vop2(out); break;
+	}
+}
+
+char *rdna_machine_text(const struct rdna_lir *l, const struct rdna_lir_ins *i)
+{
+	struct rdna_lir one = *l;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+	if (!f)
+		return NULL;
+	struct rdna_lir_ins copy = *i;
+	one.ins = &copy;
+	one.n_ins = 1;
+	rdna_lir_print(&one, f);
+	fclose(f);
+	if (!text)
+		return NULL;
+	while (size && (text[size - 1] == '\n' || text[size - 1] == ' '))
+		text[--size] = 0;
+	size_t blank = strspn(text, " \t");
+	memmove(text, text + blank, size + 1 - blank);
+	return text;
+}
+
+/* --- insertion */
+
+void rdna_patch_add(struct rdna_patch *p, size_t at, const struct rdna_lir_ins *i)
+{
+	assert(!p->n || p->at[p->n - 1] <= at);
+	if (p->n == p->capacity && !p->failed) {
+		size_t capacity = p->capacity ? 2 * p->capacity : 32;
+		struct rdna_lir_ins *ins = realloc(p->ins, capacity * sizeof *ins);
+		size_t *where = realloc(p->at, capacity * sizeof *where);
+		p->ins = ins ? ins : p->ins;
+		p->at = where ? where : p->at;
+		p->failed = !ins || !where;
+		p->capacity = capacity;
+	}
+	if (p->failed)
+		return;
+	p->ins[p->n] = *i;
+	p->at[p->n++] = at;
+}
+
+void rdna_patch_op(struct rdna_patch *p, size_t at, unsigned op, uint32_t imm)
+{
+	struct rdna_lir_ins i = { .op = (uint16_t)op, .s = { rdna_lir_imm(imm) }, .ir = UINT32_MAX };
+	rdna_patch_add(p, at, &i);
+}
+
+static bool merge(struct rdna_lir *l, const struct rdna_patch *p)
+{
+	size_t total = l->n_ins + p->n, k = 0, to = 0;
+	struct rdna_lir_ins *ins = malloc((total ? total : 1) * sizeof *ins);
+	if (!ins)
+		return false;
+	for (size_t at = 0; at <= l->n_ins; at++) {
+		while (k < p->n && p->at[k] == at) {
+			ins[to] = p->ins[k++];
+			if (ins[to].ir == UINT32_MAX && l->n_ins)
+				ins[to].ir = l->ins[at < l->n_ins ? at : at - 1].ir;
+			to++;
+		}
+		if (at < l->n_ins)
+			ins[to++] = l->ins[at];
+	}
+	assert(to == total);
+	free(l->ins);
+	l->ins = ins;
+	l->n_ins = l->ins_capacity = total;
+	return true;
+}
+
+bool rdna_patch_apply(struct rdna_lir *l, struct rdna_patch *p, struct error *err)
+{
+	bool ok = !p->failed && (!p->n || merge(l, p));
+	free(p->ins);
+	free(p->at);
+	*p = (struct rdna_patch){0};
+	return ok || error_set(err, ERROR_MEMORY, "no memory for a kernel of %zu instructions", l->n_ins);
+}
+
+/* --- flow */
+
+size_t rdna_machine_loop_end(const struct rdna_lir *l, size_t at)
+{
+	unsigned depth = 0;
+	for (;; at++) {
+		assert(at < l->n_ins);
+		depth += l->ins[at].op == RDNA_LIR_LOOP;
+		if (l->ins[at].op == RDNA_LIR_ENDLOOP && --depth == 0)
+			return at;
+	}
+}
+
+static bool walk(const struct rdna_flow *f, void *state, size_t from, size_t to);
+
+static bool runs_once(const struct rdna_lir_ins *loop) { return loop->s[0].kind == RDNA_LIR_CONST && (int32_t)loop->s[0].value > 0; }
+
+/* state: in front of the LOOP, then behind its ENDLOOP. A loop that may run no time at all lets what comes in go out, too. */
+static bool walk_loop(const struct rdna_flow *f, uint8_t *state, size_t at, size_t end)
+{
+	uint8_t *in = malloc(3 * f->size), *head = in + f->size, *s = head + f->size;
+	bool ok = in != NULL, restart = ok;
+	if (ok)
+		memcpy(in, state, f->size);
+	while (ok) {
+		if (restart) {
+			memcpy(state, in, f->size);
+			f->step(f->user, state, at);
+			memcpy(head, state, f->size);
+		}
+		memcpy(s, head, f->size);
+		ok = walk(f, s, at + 1, end);
+		f->step(f->user, s, end);
+		restart = f->again && f->again(f->user, state, s, at);
+		if (!restart && !f->join(f->user, head, s))
+			break;
+	}
+	if (ok && runs_once(&f->l->ins[at]))
+		memcpy(state, s, f->size);
+	else if (ok)
+		f->join(f->user, state, s);
+	free(in);
+	return ok;
+}
+
+static bool walk(const struct rdna_flow *f, void *state, size_t from, size_t to)
+{
+	for (size_t at = from; at < to; at++) {
+		if (f->l->ins[at].op != RDNA_LIR_LOOP) {
+			f->step(f->user, state, at);
+			continue;
+		}
+		size_t end = rdna_machine_loop_end(f->l, at);
+		if (!walk_loop(f, state, at, end))
+			return false;
+		at = end;
+	}
+	return true;
+}
+
+bool rdna_flow_run(const struct rdna_flow *f, void *state, struct error *err)
+{
+	return walk(f, state, 0, f->l->n_ins) || error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", f->l->n_ins);
+}

@@ -1,0 +1,59 @@
+/* jit/rdna_machine.h - what the passes behind register allocation share: operands as machine registers, short forms, insertion, flow.
+ *
+ * Owns: the one place where an allocated instruction becomes the encoder's, and the one walk over structured loops. Knows no counter, no hazard
+ * and no pairing rule: those are the passes' own. Nothing in front of rdna_regalloc may use it.
+ */
+#ifndef JIT_RDNA_MACHINE_H
+#define JIT_RDNA_MACHINE_H
+
+#include "jit/rdna_lir.h"
+
+enum { RDNA_MACHINE_REGS = 512 };                    /* the encoder's numbers: scalar ones below RDNA_V0 */
+
+struct rdna_range { uint16_t reg; uint8_t n; };      /* n machine words from reg on; n 0: no register */
+struct rdna_range rdna_machine_range(const struct rdna_lir *l, const struct rdna_lir_operand *o);
+
+/* All registers that an instruction names, in one list. A destination that is also read stands in both halves. */
+struct rdna_touch { struct rdna_range reads[8], writes[2]; unsigned n_reads, n_writes; };
+void rdna_machine_touch(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_touch *t);
+static inline bool rdna_range_meets(struct rdna_range a, struct rdna_range b) { return a.reg < b.reg + b.n && b.reg < a.reg + a.n; }
+bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r);
+bool rdna_touch_writes(const struct rdna_touch *t, struct rdna_range r);
+
+/* The encoder's record, as it stands or in the shortest form of the same meaning. */
+void rdna_machine_plain(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out);
+void rdna_machine_ins(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out);
+
+/* The text of one instruction, for errors and listings; malloc'ed, NULL when memory ran out. */
+char *rdna_machine_text(const struct rdna_lir *l, const struct rdna_lir_ins *i);
+
+/* Instructions to be put in front of others, collected in ascending order and inserted in one go. */
+struct rdna_patch { struct rdna_lir_ins *ins; size_t *at; size_t n, capacity; bool failed; };
+void rdna_patch_add(struct rdna_patch *p, size_t at, const struct rdna_lir_ins *i);
+void rdna_patch_op(struct rdna_patch *p, size_t at, unsigned op, uint32_t imm);          /* with one constant operand */
+/* Frees the patch. False: memory ran out. */
+bool rdna_patch_apply(struct rdna_lir *l, struct rdna_patch *p, struct error *err);
+
+/* A forward analysis over loops that run any number of times. A state is `size` bytes without pointers. step() takes a state over instruction `at` (the
+ * LOOP and ENDLOOP included); it is called again and again until loops settle, the last time for each instruction with its final state, so that what it
+ * notes about an instruction must replace what it noted before. enter() may change the state in front of a loop, given the one that comes around its back.
+ * join() merges `from` into `into` and says whether that changed; it must climb a finite ladder. */
+struct rdna_flow {
+	const struct rdna_lir *l;
+	size_t size;
+	void *user;
+	void (*step)(void *user, void *state, size_t at);
+	bool (*join)(void *user, void *into, const void *from);
+	bool (*again)(void *user, const void *entry, const void *around, size_t at);           /* may be NULL */
+};
+/* state: at the first instruction; then what it is behind the last. */
+bool rdna_flow_run(const struct rdna_flow *f, void *state, struct error *err);
+
+/* The ENDLOOP of the LOOP at `at`. */
+size_t rdna_machine_loop_end(const struct rdna_lir *l, size_t at);
+
+/* rdna_emit with a listing: bytes with each instruction's text behind them. Counts the instructions. */
+struct rdna_listing { FILE *out; const char *title; uint32_t instructions; };
+bool rdna_emit_listed(struct object *out, const struct rdna_lir *l, struct rdna_listing *listing, struct error *err);
+
+#endif

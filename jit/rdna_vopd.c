@@ -1,0 +1,191 @@
+/* jit/rdna_vopd.c - pairs of vector instructions into dual ones (gfx11 and later, 32 lanes).
+ *
+ * Owns: the search for partners and the proof that moving one to the other changes nothing. What may be a pair (banks, parity, scalar values) is the encoder's to say:
+ * it is asked. Rule for editors: a half only ever moves over instructions that neither read nor write what it writes, nor write what it reads; both halves read
+ * before either writes, so the first must not make what the second reads.
+ *
+ * The later instruction moves up to the earlier one, or the earlier down: the latter first, as it can only relax what has to be waited for. Nothing moves
+ * over memory instructions, whose place the scheduler chose, nor over anything of fixed order.
+ */
+#include "jit/rdna_machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 12, TRIES = 8 };
+
+struct pairing {
+	struct rdna_lir *l;
+	struct rdna trial;                   /* the encoder that is asked */
+	uint8_t *half;                       /* by instruction: 0, or which half of a pair it has become, 1 or 2 */
+};
+
+/* --- what can be a half */
+
+static bool is_half(const struct rdna_lir *l, const struct rdna_lir_ins *i)
+{
+	struct rdna_ins x;
+	if (i->op >= RDNA_OP_COUNT || !(rdna_lir_facts(i->op) & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec)
+		return false;
+	rdna_machine_ins(l, i, &x);
+	return rdna_dual_opcode(x.op, l->gen, NULL) >= 0;
+}
+
+/* What the encoder refuses as it stands it may take with the sources the other way round. */
+static bool commutes(unsigned op)
+{
+	return op == RDNA_V_FMAC_F32 || op == RDNA_V_FMA_F32 || op == RDNA_V_MUL_F32 || op == RDNA_V_ADD_F32 || op == RDNA_V_ADD_NC_U32 || op == RDNA_V_AND_B32;
+}
+
+static bool turned(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_lir_ins *out)
+{
+	*out = *i;
+	out->s[0] = i->s[1];
+	out->s[1] = i->s[0];
+	struct rdna_ins x, y;
+	rdna_machine_ins(l, i, &x);
+	rdna_machine_ins(l, out, &y);
+	return commutes(i->op) && memcmp(&x, &y, sizeof x) != 0;
+}
+
+static bool encodes(struct pairing *p, const struct rdna_lir_ins *x, const struct rdna_lir_ins *y)
+{
+	struct rdna_ins a, b;
+	rdna_machine_ins(p->l, x, &a);
+	rdna_machine_ins(p->l, y, &b);
+	p->trial.size = 0;
+	p->trial.error = NULL;
+	rdna_put_dual(&p->trial, &a, &b);
+	return !p->trial.error;
+}
+
+/* --- dependencies */
+
+static bool vcc_between(unsigned a, unsigned b)
+{
+	return (a & RDNA_WRITES_VCC && b & (RDNA_READS_VCC | RDNA_WRITES_VCC)) || (a & RDNA_READS_VCC && b & RDNA_WRITES_VCC);
+}
+
+static bool implied_vcc(const struct rdna_touch *t, unsigned facts)
+{
+	const struct rdna_range vcc = { RDNA_VCC_LO, 2 };
+	return (facts & RDNA_WRITES_VCC && rdna_touch_reads(t, vcc)) || (facts & (RDNA_READS_VCC | RDNA_WRITES_VCC) && rdna_touch_writes(t, vcc));
+}
+
+/* Whether a and b may not change places. */
+static bool depend(const struct rdna_lir *l, const struct rdna_lir_ins *a, const struct rdna_lir_ins *b)
+{
+	struct rdna_touch ta, tb;
+	unsigned fa = rdna_lir_facts(a->op), fb = rdna_lir_facts(b->op);
+	rdna_machine_touch(l, a, &ta);
+	rdna_machine_touch(l, b, &tb);
+	for (unsigned k = 0; k < ta.n_writes; k++)
+		if (rdna_touch_reads(&tb, ta.writes[k]) || rdna_touch_writes(&tb, ta.writes[k]))
+			return true;
+	for (unsigned k = 0; k < tb.n_writes; k++)
+		if (rdna_touch_reads(&ta, tb.writes[k]))
+			return true;
+	return vcc_between(fa, fb) || implied_vcc(&tb, fa) || implied_vcc(&ta, fb);
+}
+
+/* Whether the second reads or writes what the first makes. */
+static bool feeds(const struct rdna_lir *l, const struct rdna_lir_ins *first, const struct rdna_lir_ins *second)
+{
+	struct rdna_touch a, b;
+	rdna_machine_touch(l, first, &a);
+	rdna_machine_touch(l, second, &b);
+	return rdna_touch_reads(&b, a.writes[0]) || rdna_touch_writes(&b, a.writes[0]);
+}
+
+static bool movable_over(const struct rdna_lir_ins *i)
+{
+	return i->op < RDNA_OP_COUNT && !(rdna_lir_facts(i->op) & (RDNA_IS_FIXED | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS));
+}
+
+/* --- the search */
+
+/* Finds an order and a way round that the encoder takes. The pair means the same when its halves are read one after the other. */
+static bool fits(struct pairing *p, const struct rdna_lir_ins *a, const struct rdna_lir_ins *b, struct rdna_lir_ins *x, struct rdna_lir_ins *y)
+{
+	if (feeds(p->l, a, b))
+		return false;
+	for (unsigned k = 0; k < TRIES; k++) {
+		struct rdna_lir_ins one = *a, two = *b;
+		if ((k & 1 && !turned(p->l, b, &two)) || (k & 2 && !turned(p->l, a, &one)) || (k & 4 && feeds(p->l, b, a)))
+			continue;
+		*x = k & 4 ? two : one;
+		*y = k & 4 ? one : two;
+		if (encodes(p, x, y))
+			return true;
+	}
+	return false;
+}
+
+enum way { NO_WAY, DOWN, UP };
+
+static enum way way_between(const struct rdna_lir_ins *ins, const struct rdna_lir *l, size_t a, size_t b)
+{
+	bool down = true, up = true;
+	for (size_t k = a + 1; k < b && (down || up); k++) {
+		down = down && !depend(l, &ins[a], &ins[k]);
+		up = up && !depend(l, &ins[k], &ins[b]);
+	}
+	return down ? DOWN : up ? UP : NO_WAY;
+}
+
+/* Puts a pair where one of its halves stood, and closes the gap that the other leaves. */
+static void put_pair(struct pairing *p, size_t a, size_t b, enum way w, const struct rdna_lir_ins *x, const struct rdna_lir_ins *y)
+{
+	struct rdna_lir_ins *ins = p->l->ins;
+	size_t at = w == DOWN ? b - 1 : a, from = a + 1, n = b - a - 1, to = w == DOWN ? a : a + 2;
+	memmove(&ins[to], &ins[from], n * sizeof *ins);
+	memmove(&p->half[to], &p->half[from], n);
+	ins[at] = *x;
+	ins[at + 1] = *y;
+	p->half[at] = 1;
+	p->half[at + 1] = 2;
+}
+
+/* True: instruction a is in a pair, and something else may stand in its place. */
+static bool pair_from(struct pairing *p, size_t a)
+{
+	const struct rdna_lir *l = p->l;
+	if (p->half[a] || !is_half(l, &l->ins[a]))
+		return false;
+	for (size_t b = a + 1; b < l->n_ins && b <= a + WINDOW && movable_over(&l->ins[b]); b++) {
+		struct rdna_lir_ins x, y;
+		enum way w = NO_WAY;
+		if (!p->half[b] && is_half(l, &l->ins[b]) && fits(p, &l->ins[a], &l->ins[b], &x, &y))
+			w = way_between(l->ins, l, a, b);
+		if (w != NO_WAY) {
+			put_pair(p, a, b, w, &x, &y);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* --- the pass */
+
+bool rdna_vopd(struct rdna_lir *l, struct error *err)
+{
+	struct pairing p = { .l = l };
+	struct rdna_patch marks = {0};
+	if (l->gen == RDNA_GFX10_3 || !l->n_ins)
+		return true;
+	p.half = calloc(l->n_ins, 1);
+	if (!p.half)
+		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
+	rdna_init(&p.trial, l->gen);
+	for (size_t a = 0; a < l->n_ins;)
+		a += !pair_from(&p, a);
+	for (size_t at = 0; at < l->n_ins; at++)
+		if (p.half[at] == 1) {
+			struct rdna_lir_ins mark = { .op = RDNA_LIR_DUAL, .ir = l->ins[at].ir };
+			rdna_patch_add(&marks, at, &mark);
+		}
+	p.trial.error = NULL;
+	rdna_free(&p.trial);
+	free(p.half);
+	return rdna_patch_apply(l, &marks, err);
+}
