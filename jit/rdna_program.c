@@ -151,11 +151,15 @@ static void share(struct rdna *r, int nothing)
 	s2(r, RDNA_S_ADD_CO_CI_U32, end + 1, rdna_s(begin + 1), rdna_imm(0));
 }
 
-static void call(struct rdna *r, int base)
+static void call(struct rdna *r, int entry)
 {
+	int here = rdna_label(r);
+
 	rdna_put1(r, RDNA_S_MOV_B64, rdna_sn(RDNA_ABI_ARG, 2), rdna_sn(ARG, 2));
 	rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_GETPC_B64, .d = { rdna_sn(RDNA_ABI_RETURN, 2) } });
-	rdna_bind(r, base);
+	rdna_bind(r, here);
+	s2(r, RDNA_S_ADD_CO_U32, RDNA_ABI_RETURN, rdna_s(RDNA_ABI_RETURN), rdna_distance(entry, here));      /* a negative one */
+	s2(r, RDNA_S_ADD_CO_CI_U32, RDNA_ABI_RETURN + 1, rdna_s(RDNA_ABI_RETURN + 1), rdna_imm(-1));
 	s2(r, RDNA_S_ADD_CO_U32, RDNA_ABI_RETURN, rdna_s(RDNA_ABI_RETURN), rdna_s(FUNCTION));
 	s2(r, RDNA_S_ADD_CO_CI_U32, RDNA_ABI_RETURN + 1, rdna_s(RDNA_ABI_RETURN + 1), rdna_s(FUNCTION + 1));
 	settle(r);
@@ -228,17 +232,18 @@ static void grid_barrier(struct rdna *r)
 	acquire(r);
 }
 
-/* Its entry is its first byte. base: what functions' offsets count from. */
-static void write_driver(struct rdna *r, int base)
+/* Its entry is its first byte. */
+static void write_driver(struct rdna *r)
 {
-	int phase = rdna_label(r), next = rdna_label(r), everyone = rdna_label(r), workgroup = rdna_label(r), end = rdna_label(r);
+	int entry = rdna_label(r), phase = rdna_label(r), next = rdna_label(r), everyone = rdna_label(r), workgroup = rdna_label(r), end = rdna_label(r);
 
+	rdna_bind(r, entry);
 	start(r, end);
 	load_record(r);
 	rdna_bind(r, phase);
 	take_record(r);
 	share(r, next);
-	call(r, base);
+	call(r, entry);
 	rdna_bind(r, next);
 	s2(r, RDNA_S_ADD_CO_U32, RECORD, rdna_s(RECORD), rdna_imm(sizeof(struct rdna_phase)));
 	s2(r, RDNA_S_ADD_CO_CI_U32, RECORD + 1, rdna_s(RECORD + 1), rdna_imm(0));
@@ -304,16 +309,13 @@ bool rdna_program_make(uint8_t **bytes, size_t *size, const struct target *targe
 	if (target->backend != BACKEND_RDNA)
 		return error_set(err, ERROR_UNSUPPORTED, "target %s takes no program of functions: RDNA targets do", target->name);
 	rdna_init(&r, rdna_gen_of(target->name));
-	int base = rdna_label(&r);
-	write_driver(&r, base);
+	write_driver(&r);
 	for (size_t i = 0; i < n; i++) {
 		rdna_align(&r, LINE);
 		offset[i] = r.size;
 		rdna_bytes(&r, functions[i]->code, functions[i]->code_bytes);
 	}
 	bool ok = rdna_finish(&r);
-	for (size_t i = 0; ok && i < n; i++)
-		offset[i] -= (uint64_t)r.label[base];
 	ok = ok ? describe(&made, &r, target, functions, n, err) : error_set(err, ERROR_MEMORY, "a program of %zu functions cannot be written: %s", n, r.error);
 	rdna_free(&r);
 	*bytes = made.bytes;

@@ -21,7 +21,7 @@ enum {
 	RDNA_PHASE_WORKGROUP_BARRIER = 4      /* no wave goes on before all of its workgroup have finished this phase: this one and one to come before a barrier use LDS */
 };
 struct rdna_phase {
-	uint64_t function;                    /* its offset, from rdna_program_make */
+	uint64_t function;                    /* its offset from the kernel's entry, which rdna_program_make gave */
 	uint64_t arg;                         /* address of the argument slots */
 	int64_t begin;                        /* share i (of a workgroup or a wave) begins at begin + i * per + min(i, rest), and has one more unit when i < rest */
 	uint32_t per, rest;
@@ -38,7 +38,7 @@ struct rdna_program_args {
 	uint32_t reserved;
 };
 
-/* Links n functions (all of the target). offset[i]: where function i is, for rdna_phase.function. *bytes is malloc'ed: an ELF code object with the one
+/* Links n functions (all of the target). offset[i]: where function i is, from the kernel's entry. *bytes is malloc'ed: an ELF code object with the one
  * kernel "jitrun". Equal requests give equal bytes. */
 bool rdna_program_make(uint8_t **bytes, size_t *size, const struct target *target, const struct object *const functions[], size_t n, uint64_t offset[], struct error *err);
 

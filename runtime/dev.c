@@ -55,11 +55,13 @@ static void region_main(void *user, int worker, int workers)
 	}
 }
 
-void dev_run(struct device *d, struct plan *p, struct pool *pool)
+bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *err)
 {
 	struct region r = { d, p, pool };
+	(void)err;
 
 	for (size_t i = 0; i < p->n_launches; i++)
 		atomic_store_explicit(&p->launch[i].next, 0, memory_order_relaxed);
 	pool_run(pool, region_main, &r);
+	return true;
 }

@@ -1,7 +1,7 @@
 /* runtime/dev.h - what a device is: something that makes a plan's kernels ready and runs the plan.
  *
  * Owns: the interface, and the parallel region that host devices share (dev.c). A device that cannot run a plan says which kernel and why;
- * there is no silent fallback.
+ * there is no silent fallback. A device is of one session.
  */
 #ifndef RUNTIME_DEV_H
 #define RUNTIME_DEV_H
@@ -15,9 +15,13 @@ struct profile;
 struct device {
 	const char *name;
 	struct profile *profile;                /* borrowed; NULL: nobody asks where time goes */
+	/* Memory that plans' arguments point into, before a plan is run that does. NULL: the device reaches all of the process's. */
+	bool (*memory)(struct device *d, void *base, size_t bytes, const char *name, bool writable, struct error *err);
 	/* Sets the handle of every kernel of the plan. */
 	bool (*prepare)(struct device *d, struct plan *p, struct error *err);
-	/* Runs units begin..end-1 of one launch; called from many threads. */
+	/* Runs the plan, on all of the pool's threads where it is the host that computes. */
+	bool (*run)(struct device *d, struct plan *p, struct pool *pool, struct error *err);
+	/* Host devices: runs units begin..end-1 of one launch; called from many threads. */
 	void (*call)(void *handle, const uint64_t *arg, int64_t begin, int64_t end);
 	void (*close)(struct device *d);
 };
@@ -25,7 +29,7 @@ struct device {
 struct device *dev_cpu_open(struct registry *r, struct error *err);                    /* generated code; borrows the registry */
 struct device *dev_ref_open(const struct target *t, struct error *err);                /* interprets the same IR at the target's width */
 
-/* One parallel region: every launch in order, units split over the pool's threads, barriers where the plan has them. */
-void dev_run(struct device *d, struct plan *p, struct pool *pool);
+/* The `run` of host devices, one parallel region: every launch in order, units split over the pool's threads, barriers where the plan has them. */
+bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *err);
 
 #endif

@@ -40,7 +40,7 @@ struct device *dev_cpu_open(struct registry *r, struct error *err)
 		error_set(err, ERROR_MEMORY, "no memory for the cpu device");
 		return NULL;
 	}
-	c->device = (struct device){ .name = "cpu", .prepare = cpu_prepare, .call = cpu_call, .close = cpu_close };
+	c->device = (struct device){ .name = "cpu", .prepare = cpu_prepare, .run = dev_run, .call = cpu_call, .close = cpu_close };
 	c->registry = r;
 	return &c->device;
 }

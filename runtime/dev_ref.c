@@ -87,7 +87,7 @@ struct device *dev_ref_open(const struct target *t, struct error *err)
 		error_set(err, ERROR_MEMORY, "no memory for the reference device");
 		return NULL;
 	}
-	r->device = (struct device){ .name = "ref", .prepare = ref_prepare, .call = ref_call, .close = ref_close };
+	r->device = (struct device){ .name = "ref", .prepare = ref_prepare, .run = dev_run, .call = ref_call, .close = ref_close };
 	r->target = t;
 	return &r->device;
 }

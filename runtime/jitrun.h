@@ -67,7 +67,7 @@ const char *jit_version(void);
 typedef int (*jit_progress_fn)(void *user, uint64_t done, uint64_t total);
 
 typedef struct jit_model_options {
-	const char *device;      /* "cpu" (default), or "ref": interprets every kernel, slow and exact */
+	const char *device;      /* "cpu" (default); "ref": interprets every kernel, slow and exact; "sim:gfx1100" and so on: code for that card, in a simulator */
 	const char *isa;         /* NULL: the best this CPU has; or "avx2", "avx2vnni", "avx512", "avx512vnni" */
 	int threads;             /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
 	const char *cache_dir;   /* generated code is kept here; NULL: $XDG_CACHE_HOME/jitrun; "": nowhere */
@@ -115,6 +115,7 @@ typedef struct jit_sampling {
 } jit_sampling;
 
 enum { JIT_SPECULATE_OFF = -1, JIT_SPECULATE_AUTO = 0 };
+enum { JIT_LAUNCH_TOKEN, JIT_LAUNCH_LAYER, JIT_LAUNCH_OP };
 enum { JIT_PROFILE_OFF, JIT_PROFILE_SUMS, JIT_PROFILE_EVENTS };
 
 typedef struct jit_session_options {
@@ -125,6 +126,8 @@ typedef struct jit_session_options {
 	jit_sampling sampling;
 	int speculate;           /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: columns of a pass with guesses, see below */
 	int profile;             /* JIT_PROFILE_OFF, JIT_PROFILE_SUMS for jit_session_report, JIT_PROFILE_EVENTS for jit_session_trace as well */
+	int launch;              /* cards: what one launch does: JIT_LAUNCH_TOKEN all of a pass, JIT_LAUNCH_LAYER a layer, JIT_LAUNCH_OP an operation */
+	int workgroups;          /* cards: of 8 waves, that run at the same time; 0: 8 */
 } jit_session_options;
 
 /* SPECULATION. Where the end of the text was seen before in it, jit_session_next computes the tokens that followed there along with the last one, in one

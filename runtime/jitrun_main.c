@@ -19,11 +19,11 @@
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDOW = 512 };
 
 static struct {
-	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm, *trace;
+	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm, *trace, *launch;
 	bool echo, print_ids, json, quiet, ignore_eos, no_cache, perf_map, report, help, version, print_man, print_completion;
-	long n, context, threads, top_k, seed, batch, repeat_window;
+	long n, context, threads, top_k, seed, batch, repeat_window, workgroups;
 	double temp, top_p, min_p, repeat_penalty;
-} opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .speculate = "auto", .n = 256, .top_p = 1, .repeat_penalty = 1 };
+} opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .speculate = "auto", .launch = "token", .n = 256, .top_p = 1, .repeat_penalty = 1 };
 
 static const struct option_row rows[] = {
 	{ "Prompt", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
@@ -51,11 +51,13 @@ static const struct option_row rows[] = {
 	{ "report", 0, OPTION_FLAG, 0, "at the end, list every kernel with its key, source, size, registers, expected bytes and share of the time; with --json as its member \"report\"", 0, 0, &opt.report },
 	{ "trace", 0, OPTION_FILE, "FILE", "write what every thread did when to FILE, in Chrome's trace format, which Perfetto opens", 0, 0, &opt.trace },
 	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
-	{ "device", 0, OPTION_CHOICE, "cpu|ref", "cpu runs generated code, ref interprets it, slowly (cpu)", 0, 0, &opt.device },
+	{ "device", 0, OPTION_CHOICE, "cpu|ref|" SIMULATED_CARDS, "cpu runs generated code, ref interprets it, slowly; sim:... runs code for that card in a simulator, very slowly (cpu)", 0, 0, &opt.device },
 	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: 256 (0)", 0, 1024, &opt.batch },
 	{ "speculate", 0, OPTION_CHOICE, "off|auto|4|8|16", "where the text was seen before, compute guessed tokens along, in passes of 4, 8 or 16; auto: when and as many as measurements say it pays; never changes the text (auto)", 0, 0, &opt.speculate },
+	{ "launch", 0, OPTION_CHOICE, "op|layer|token", "how much of a pass goes to a card in one launch (token)", 0, 0, &opt.launch },
+	{ "workgroups", 0, OPTION_INT, "N", "workgroups of a launch on a card, all of them at once; 0: 8 (0)", 0, 1024, &opt.workgroups },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
 	{ "cache", 0, OPTION_FILE, "DIR", "keep generated code in DIR ($XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
@@ -197,9 +199,15 @@ static int speculate_option(void)
 	return strcmp(opt.speculate, "off") == 0 ? JIT_SPECULATE_OFF : strcmp(opt.speculate, "auto") == 0 ? JIT_SPECULATE_AUTO : atoi(opt.speculate);
 }
 
+static int launch_option(void)
+{
+	return strcmp(opt.launch, "op") == 0 ? JIT_LAUNCH_OP : strcmp(opt.launch, "layer") == 0 ? JIT_LAUNCH_LAYER : JIT_LAUNCH_TOKEN;
+}
+
 static jit_session *open_session(jit_model *m, jit_error *err)
 {
 	jit_session_options o = { .context = (int)opt.context, .threads = (int)opt.threads, .kv_f32 = strcmp(opt.kv_type, "f32") == 0, .batch = (int)opt.batch, .speculate = speculate_option(),
+		.launch = launch_option(), .workgroups = (int)opt.workgroups,
 		.profile = opt.trace ? JIT_PROFILE_EVENTS : opt.report ? JIT_PROFILE_SUMS : JIT_PROFILE_OFF,
 		.sampling = { .temperature = (float)opt.temp, .top_k = (int)opt.top_k, .top_p = (float)opt.top_p, .min_p = (float)opt.min_p,
 		              .repeat_penalty = (float)opt.repeat_penalty, .repeat_window = (int)opt.repeat_window, .seed = (uint64_t)opt.seed } };

@@ -31,14 +31,39 @@ static bool open_dump(FILE **out, const char *path, struct error *err)
 	return *out ? true : error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 
+static const char *card_names(char *text, size_t size)
+{
+	size_t at = 0;
+
+	for (int i = TARGET_NONE + 1; i < TARGET_COUNT; i++)
+		if (target_table[i].backend == BACKEND_RDNA && at < size)
+			at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", target_table[i].name);
+	return text;
+}
+
+static bool simulated_target(jit_model *m, const char *name, const char *isa, struct error *err)
+{
+	char names[256];
+
+	if (isa)
+		return error_set(err, ERROR_ARGUMENT, "isa \"%.32s\": the device sim:%.32s has its instruction set in its name", isa, name);
+	m->target = target_find(name);
+	if (!m->target || m->target->backend != BACKEND_RDNA)
+		return error_set(err, ERROR_ARGUMENT, "device \"sim:%.32s\" is no card; known targets: %s", name, card_names(names, sizeof names));
+	return true;
+}
+
 static bool choose_device(jit_model *m, const jit_model_options *o, struct error *err)
 {
 	const char *device = o->device ? o->device : "cpu";
 	const struct target_cpu cpu = target_this_cpu();
 	char names[256];
 
+	m->simulated = strncmp(device, "sim:", 4) == 0;
+	if (m->simulated)
+		return simulated_target(m, device + 4, o->isa, err);
 	if (strcmp(device, "cpu") != 0 && strcmp(device, "ref") != 0)
-		return error_set(err, ERROR_ARGUMENT, "device \"%.32s\" is unknown; known: cpu, ref", device);
+		return error_set(err, ERROR_ARGUMENT, "device \"%.32s\" is unknown; known: cpu, ref, and sim: with a card's target, such as sim:gfx1100", device);
 	m->reference = strcmp(device, "ref") == 0;
 	if (!o->isa)
 		return (m->target = target_judge(&cpu, err)) != NULL;

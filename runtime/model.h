@@ -15,7 +15,7 @@ struct jit_model {
 	struct cache *cache;
 	struct registry *registry;
 	const struct target *target;
-	bool reference;                 /* device "ref" */
+	bool reference, simulated;      /* devices "ref" and "sim:..." */
 	bool f32_activations;
 	FILE *dump_ir, *dump_asm;
 	char description[256];

@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* The cards that jitrun.h's device "sim:..." knows, as choices. */
+#define SIMULATED_CARDS "sim:gfx1030|sim:gfx1031|sim:gfx1032|sim:gfx1033|sim:gfx1034|sim:gfx1035|sim:gfx1036|sim:gfx1100|sim:gfx1101|sim:gfx1102|" \
+	"sim:gfx1103|sim:gfx1150|sim:gfx1151|sim:gfx1200|sim:gfx1201"
+
 enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_FILE, OPTION_INT, OPTION_FLOAT, OPTION_CHOICE, OPTION_LIST, OPTION_GROUP };
 
 /* What an option of kind LIST was given, time after time; its value may name choices. */

@@ -60,6 +60,9 @@ static uint64_t *launch(struct builder *b, const struct key *key, int n_args, in
 	return l->arg;
 }
 
+/* What comes next is another part of the model. */
+static void next_part(struct builder *b) { b->p->part[b->p->n_parts++] = (uint32_t)b->p->n_launches; }
+
 static void wait_here(struct builder *b) { b->p->launch[b->p->n_launches - 1].barrier = true; }
 
 /* The end of a phase: inputs may change. */
@@ -267,7 +270,7 @@ static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, 
 	key.head_dim = s->head_dim;
 	key.kv = (uint8_t)(b->kv->type + 1);
 	key.flags = window ? KEY_WINDOW : 0;
-	key.columns = template_attention_columns(s->heads, s->kv_heads, b->n);
+	key.columns = template_attention_columns(s->heads, s->kv_heads, window, b->n);
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than columns fill. */
 	uint32_t tiles = key.columns > 1 ? (b->n + 2 * key.columns - 2) / key.columns : b->n;
 	uint64_t *a = launch(b, &key, ATTENTION_ARGS, 0, (int64_t)tiles * s->kv_heads);
@@ -357,15 +360,23 @@ bool plan_build(struct plan *p, const struct model_spec *spec, const struct weig
 	p->launch = calloc(b.launch_capacity, sizeof *p->launch);
 	p->args = calloc(b.launch_capacity * ARGS_MOST, sizeof *p->args);
 	p->position = calloc(b.position_capacity, sizeof *p->position);
-	if (!p->kernel || !p->launch || !p->args || !p->position) {
+	p->part = calloc(spec->layers + 3, sizeof *p->part);
+	if (!p->kernel || !p->launch || !p->args || !p->position || !p->part) {
 		plan_free(p);
 		return error_set(err, ERROR_MEMORY, "no memory for a plan of %u layers", spec->layers);
 	}
+	next_part(&b);
 	embed(&b, w);
-	for (uint32_t i = 0; i < spec->layers; i++)
+	for (uint32_t i = 0; i < spec->layers; i++) {
+		next_part(&b);
 		layer(&b, w, i);
-	if (which != PLAN_NO_LOGITS)
+	}
+	if (which != PLAN_NO_LOGITS) {
+		next_part(&b);
 		logits(&b, w, which);
+	}
+	p->part[p->n_parts] = (uint32_t)p->n_launches;
+	p->n_args = b.args_used;
 	return true;
 }
 
@@ -381,5 +392,6 @@ void plan_free(struct plan *p)
 	free(p->launch);
 	free(p->args);
 	free(p->position);
+	free(p->part);
 	memset(p, 0, sizeof *p);
 }

@@ -55,7 +55,9 @@ struct plan {
 	uint32_t columns; enum plan_logits logits;
 	struct plan_kernel *kernel; size_t n_kernels;
 	struct plan_launch *launch; size_t n_launches;
-	uint64_t *args;
+	uint64_t *args; size_t n_args;          /* all launches' slots */
+	uint32_t *part; size_t n_parts;         /* launches part[i] .. part[i + 1] - 1 are the embedding, a layer, or the logits; part[n_parts] is n_launches */
+	void *prepared;                         /* the device's */
 	uint32_t profile_at;                    /* profile.h's number of the first kernel, where there is a profile */
 	uint64_t **position; size_t n_positions;               /* argument slots that hold the first column's position */
 };

@@ -13,6 +13,7 @@
 
 #include "kernels-templates/numerics.h"
 #include "runtime/dev.h"
+#include "runtime/dev_sim.h"
 #include "runtime/jitrun.h"
 #include "runtime/model.h"
 #include "runtime/profile.h"
@@ -139,11 +140,31 @@ static bool check_options(const jit_session_options *o, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "threads: %d is less than 0", o->threads);
 	if (o->batch < 0 || o->batch > SESSION_MAX_COLUMNS)
 		return error_set(err, ERROR_ARGUMENT, "batch: %d is not in 1..%d", o->batch, SESSION_MAX_COLUMNS);
+	if (o->launch < JIT_LAUNCH_TOKEN || o->launch > JIT_LAUNCH_OP)
+		return error_set(err, ERROR_ARGUMENT, "launch: %d is not 0, 1 or 2", o->launch);
+	if (o->workgroups < 0 || o->workgroups > DEV_SIM_MAX_WORKGROUPS)
+		return error_set(err, ERROR_ARGUMENT, "workgroups: %d is not in 0..%d", o->workgroups, DEV_SIM_MAX_WORKGROUPS);
 	if (o->profile < JIT_PROFILE_OFF || o->profile > JIT_PROFILE_EVENTS)
 		return error_set(err, ERROR_ARGUMENT, "profile: %d is not 0, 1 or 2", o->profile);
 	if (o->speculate != JIT_SPECULATE_OFF && o->speculate != JIT_SPECULATE_AUTO && !speculate_width(o->speculate))
 		return error_set(err, ERROR_ARGUMENT, "speculate: %d is not -1, 0, 4, 8 or 16", o->speculate);
 	return true;
+}
+
+static bool device_memory(jit_session *s, void *base, size_t bytes, const char *name, bool writable, struct error *err)
+{
+	return !s->device->memory || !bytes || s->device->memory(s->device, base, bytes, name, writable, err);
+}
+
+static bool open_device(jit_session *s, const jit_session_options *o, struct error *err)
+{
+	const struct weights *w = &s->model->weights;
+	const struct dev_sim_options sim = { .launch = (enum dev_launch)o->launch, .workgroups = (uint32_t)o->workgroups };
+
+	s->device = s->model->reference ? dev_ref_open(s->model->target, err) : s->model->simulated ? dev_sim_open(s->model->registry, s->model->target, &sim, err) :
+	            dev_cpu_open(s->model->registry, err);
+	return s->device && device_memory(s, w->arena, w->arena_bytes, "the weights", false, err) &&
+	       device_memory(s, w->vectors, w->vectors_bytes, "norms and biases", false, err) && device_memory(s, s->arena, s->arena_bytes, "the session", true, err);
 }
 
 static bool session_open(jit_session *s, jit_model *m, const jit_session_options *o, struct error *err)
@@ -165,12 +186,13 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 	s->pool = pool_open(o->threads ? o->threads : system_default_threads(), err);
 	if (!s->pool)
 		return false;
-	s->device = m->reference ? dev_ref_open(m->target, err) : dev_cpu_open(m->registry, err);
-	if (s->device && o->profile != JIT_PROFILE_OFF) {
+	if (!open_device(s, o, err))
+		return false;
+	if (o->profile != JIT_PROFILE_OFF) {
 		s->profile = profile_open(pool_threads(s->pool), o->profile == JIT_PROFILE_EVENTS, err);
 		s->device->profile = s->profile;
 	}
-	return s->device && (s->profile || o->profile == JIT_PROFILE_OFF);
+	return s->profile || o->profile == JIT_PROFILE_OFF;
 }
 
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err)
@@ -244,16 +266,21 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 	return *slot = p;
 }
 
+static bool map_all_logits(jit_session *s, struct error *err)
+{
+	if (!(s->all_logits = system_map(all_logits_bytes(s))))
+		return error_set(err, ERROR_MEMORY, "no memory for the logits of %d tokens", ALL_LOGITS);
+	return device_memory(s, s->all_logits, all_logits_bytes(s), "the logits of all columns", true, err);
+}
+
 /* One pass over n tokens, at most `columns`, from position `computed` on; the caller says what of it counts. Returns the seconds it took, without
  * making its plan; less than 0: err. */
 static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits, enum profile_pass kind, struct error *err)
 {
 	const struct weights *w = &s->model->weights;
 
-	if (logits == PLAN_ALL_LOGITS && !s->all_logits && !(s->all_logits = system_map(all_logits_bytes(s)))) {
-		error_set(err, ERROR_MEMORY, "no memory for the logits of %d tokens", ALL_LOGITS);
+	if (logits == PLAN_ALL_LOGITS && !s->all_logits && !map_all_logits(s, err))
 		return -1;
-	}
 	struct plan *p = find_plan(s, n, logits, err);
 	if (!p)
 		return -1;
@@ -263,7 +290,8 @@ static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum 
 	rope_rows(s->buf.cos, s->buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor, s->computed, n);
 	plan_set_position(p, s->computed);
 	uint64_t began = s->profile ? profile_now() : 0;
-	dev_run(s->device, p, s->pool);
+	if (!s->device->run(s->device, p, s->pool, err))
+		return -1;
 	if (s->profile)
 		profile_ran(s->profile, kind, p, s->computed, began, profile_now());
 	s->logits = logits == PLAN_ALL_LOGITS ? s->all_logits : s->buf.logits;
@@ -527,6 +555,18 @@ int jit_session_trace(jit_session *s, const char *path, jit_error *err)
 
 	report_trace(s->profile, path, &e);
 	return model_report(err, &e);
+}
+
+bool session_simulate(jit_session *s, const struct dev_sim_options *o)
+{
+	if (s->model->simulated)
+		dev_sim_set(s->device, o);
+	return s->model->simulated;
+}
+
+const struct dev_sim_counters *session_counters(const jit_session *s)
+{
+	return s->model->simulated ? dev_sim_count(s->device) : NULL;
 }
 
 void session_force(jit_session *s, const int32_t *ids, size_t n)

@@ -2,6 +2,7 @@
 #ifndef RUNTIME_SESSION_H
 #define RUNTIME_SESSION_H
 
+#include "runtime/dev_sim.h"
 #include "runtime/jitrun.h"
 
 /* The passes a session makes: of 1 to SESSION_MAX_COLUMNS columns, with the logits of none or of the last; of up to SESSION_ALL_LOGITS, with the logits of all. */
@@ -10,5 +11,10 @@ enum { SESSION_MAX_COLUMNS = 1024, SESSION_ALL_LOGITS = 32 };
 /* From now on the token chosen at position p is ids[p] while p < n, whatever the logits say, so that the decoding of a known text can be timed;
  * everything is computed as if it had been chosen. ids: borrowed until replaced. NULL, 0: choices are free again. */
 void session_force(jit_session *s, const int32_t *ids, size_t n);
+
+/* Of a session on a simulated card, before its first pass: how it runs. False: it is on no such card. */
+bool session_simulate(jit_session *s, const struct dev_sim_options *o);
+/* What it counted so far; NULL: no such card. */
+const struct dev_sim_counters *session_counters(const jit_session *s);
 
 #endif

@@ -239,9 +239,10 @@ static bool convert_vectors(struct weights *w, const struct model_spec *s, struc
 		for (int v = 0; v < VECTORS_PER_LAYER; v++)
 			floats += t[v]->data ? numerics_pad(t[v]->cols) : 0;
 	}
-	if (posix_memalign((void **)&w->vectors, 64, floats * sizeof(float) + 256) != 0)
+	w->vectors_bytes = floats * sizeof(float) + 256;
+	if (posix_memalign((void **)&w->vectors, 64, w->vectors_bytes) != 0)
 		return error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases", (unsigned long long)floats * 4);
-	memset(w->vectors, 0, floats * sizeof(float) + 256);
+	memset(w->vectors, 0, w->vectors_bytes);
 	float *at = w->vectors;
 	w->final_norm = convert_vector(&at, &s->final_norm, s->head_dim);
 	for (uint32_t i = 0; i < s->layers; i++) {

@@ -30,7 +30,7 @@ struct weights {
 	float rope_factor;                        /* multiplies cos and sin */
 	uint64_t packed_bytes, token_bytes;       /* token_bytes: matrix bytes read for one token */
 	uint8_t *arena; size_t arena_bytes;
-	float *vectors;
+	float *vectors; size_t vectors_bytes;
 };
 
 /* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. */

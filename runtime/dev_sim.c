@@ -1,0 +1,156 @@
+#include "runtime/dev_sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/profile.h"
+#include "runtime/program.h"
+
+struct sim_plan { struct sim_plan *next; const struct plan *plan; struct program program; struct sim_object *object; };
+
+struct dev_sim {
+	struct device device;
+	struct registry *registry;
+	const struct target *target;
+	struct sim_device *sim;
+	struct dev_sim_options options;
+	struct dev_sim_counters counters;
+	struct sim_plan *plans;
+	uint32_t arrivals;
+};
+
+static bool sim_memory(struct device *d, void *base, size_t bytes, const char *name, bool writable, struct error *err)
+{
+	return sim_map(((struct dev_sim *)d)->sim, base, bytes, name, writable, err);
+}
+
+static void forget(struct sim_plan *s)
+{
+	if (s->object)
+		sim_unload(s->object);
+	program_free(&s->program);
+	free(s);
+}
+
+static bool sim_prepare(struct device *d, struct plan *p, struct error *err)
+{
+	struct dev_sim *c = (struct dev_sim *)d;
+	struct sim_plan *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return error_set(err, ERROR_MEMORY, "no memory for a plan of the simulated card");
+	s->plan = p;
+	if (!program_make(&s->program, p, c->registry, c->target, c->options.workgroups, err) ||
+	    !(s->object = sim_load(c->sim, s->program.bytes, s->program.size, err)) ||
+	    !sim_map(c->sim, p->args, p->n_args * sizeof *p->args, "a plan's arguments", false, err) ||
+	    !sim_map(c->sim, s->program.phase, s->program.n_phases * sizeof *s->program.phase, "a plan's phases", false, err)) {
+		sim_unmap(c->sim, p->args);
+		forget(s);
+		return false;
+	}
+	s->next = c->plans;
+	c->plans = s;
+	p->prepared = s;
+	return true;
+}
+
+/* The simulator knows one kernel; which function of it the trap is in, its offset says. */
+static bool report_trap(const struct sim_plan *s, const struct error *trap, struct error *err)
+{
+	const char *at = strstr(trap->text, " trapped at +0x");
+	uint64_t offset = at ? strtoull(at + strlen(" trapped at +0x"), NULL, 16) : 0, best = 0;
+	const struct key *in = NULL;
+	char text[KEY_TEXT_MAX];
+
+	for (size_t i = 0; i < s->plan->n_kernels; i++)
+		if (s->program.offset[i] <= offset && s->program.offset[i] >= best) {
+			best = s->program.offset[i];
+			in = &s->plan->kernel[i].key;
+		}
+	if (!at || !in)
+		return error_set(err, trap->code, "%s%s", trap->text, at ? ", in the driver" : "");
+	return error_set(err, trap->code, "%s, +0x%llx in %s", trap->text, (unsigned long long)(offset - best), key_text(in, text, sizeof text));
+}
+
+static bool launch(struct dev_sim *c, const struct sim_plan *s, size_t first, size_t end, struct error *err)
+{
+	const uint32_t groups[3] = { c->options.workgroups, 1, 1 }, items[3] = { RDNA_PROGRAM_WAVES * c->target->lanes, 1, 1 };
+	const struct rdna_program_args args = { .phases = (uint64_t)(uintptr_t)s->program.phase, .first = (uint32_t)first, .end = (uint32_t)end,
+		.arrivals = (uint64_t)(uintptr_t)&c->arrivals, .workgroups = c->options.workgroups };
+	struct sim_options o = { .memory = c->options.memory, .seed = c->options.seed + c->counters.launches, .races = c->options.races,
+		.resident = c->options.workgroups, .counters = &c->counters.sim };
+	struct error trap = { 0 };
+
+	c->arrivals = 0;
+	c->counters.launches++;
+	c->counters.phases += end - first;
+	c->counters.barriers += program_barriers(&s->program, first, end);
+	return sim_dispatch(c->sim, sim_find(s->object, RDNA_PROGRAM_KERNEL), &args, sizeof args, groups, items, &o, &trap) || report_trap(s, &trap, err);
+}
+
+static bool sim_run(struct device *d, struct plan *p, struct pool *pool, struct error *err)
+{
+	struct dev_sim *c = (struct dev_sim *)d;
+	const struct sim_plan *s = p->prepared;
+	bool ok = true;
+	(void)pool;
+
+	c->counters.passes++;
+	if (c->options.launch == LAUNCH_TOKEN)
+		return launch(c, s, 0, p->n_launches, err);
+	if (c->options.launch == LAUNCH_LAYER) {
+		for (size_t i = 0; ok && i < p->n_parts; i++)
+			ok = launch(c, s, p->part[i], p->part[i + 1], err);
+		return ok;
+	}
+	for (size_t i = 0; ok && i < p->n_launches; i++) {
+		uint64_t start = d->profile ? profile_now() : 0;
+		ok = launch(c, s, i, i + 1, err);
+		if (d->profile)
+			profile_launch(d->profile, 0, p, i, start, profile_now());
+	}
+	return ok;
+}
+
+static void sim_shut(struct device *d)
+{
+	struct dev_sim *c = (struct dev_sim *)d;
+
+	for (struct sim_plan *s = c->plans, *next; s; s = next) {
+		next = s->next;
+		forget(s);
+	}
+	if (c->sim)
+		sim_close(c->sim);
+	free(c);
+}
+
+struct device *dev_sim_open(struct registry *r, const struct target *t, const struct dev_sim_options *o, struct error *err)
+{
+	struct dev_sim *c = calloc(1, sizeof *c);
+
+	if (!c) {
+		error_set(err, ERROR_MEMORY, "no memory for the simulated card");
+		return NULL;
+	}
+	c->device = (struct device){ .name = "sim", .memory = sim_memory, .prepare = sim_prepare, .run = sim_run, .close = sim_shut };
+	c->registry = r;
+	c->target = t;
+	dev_sim_set(&c->device, o);
+	c->sim = sim_open(t->name, err);
+	if (c->sim && sim_map(c->sim, &c->arrivals, sizeof c->arrivals, "the counter of arrivals", true, err))
+		return &c->device;
+	sim_shut(&c->device);
+	return NULL;
+}
+
+void dev_sim_set(struct device *d, const struct dev_sim_options *o)
+{
+	struct dev_sim *c = (struct dev_sim *)d;
+
+	c->options = *o;
+	if (!c->options.workgroups)
+		c->options.workgroups = DEV_SIM_WORKGROUPS;
+}
+
+const struct dev_sim_counters *dev_sim_count(const struct device *d) { return &((const struct dev_sim *)d)->counters; }

@@ -1,0 +1,32 @@
+/* runtime/dev_sim.h - an RDNA card that is not there: the device that runs plans in the simulator.
+ *
+ * Owns: what a simulated card can be told and asked. Results are those of every other device, bit for bit; time means nothing here, counts do.
+ */
+#ifndef RUNTIME_DEV_SIM_H
+#define RUNTIME_DEV_SIM_H
+
+#include "runtime/dev.h"
+#include "sim/sim.h"
+
+enum dev_launch { LAUNCH_TOKEN, LAUNCH_LAYER, LAUNCH_OP };       /* phases of one launch: all of a pass; of the embedding, a layer, the logits; one */
+
+enum { DEV_SIM_WORKGROUPS = 8, DEV_SIM_MAX_WORKGROUPS = 1024 };
+
+struct dev_sim_options {
+	enum dev_launch launch;
+	uint32_t workgroups;                    /* 0: DEV_SIM_WORKGROUPS */
+	enum sim_memory_mode memory;
+	uint64_t seed;
+	bool races;
+};
+
+struct dev_sim_counters {
+	struct sim_counters sim;
+	uint64_t passes, launches, phases, barriers;     /* barriers: of all workgroups, inside launches */
+};
+
+struct device *dev_sim_open(struct registry *r, const struct target *t, const struct dev_sim_options *o, struct error *err);    /* borrows the registry */
+void dev_sim_set(struct device *d, const struct dev_sim_options *o);       /* before the first plan is prepared */
+const struct dev_sim_counters *dev_sim_count(const struct device *d);
+
+#endif

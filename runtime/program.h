@@ -1,0 +1,24 @@
+/* runtime/program.h - a plan as a program for RDNA cards: its functions linked into one code object, its launches as phases.
+ *
+ * Owns: which launch gets which flags and shares. Whoever runs a program decides only how many phases go into one launch. Never runs anything.
+ */
+#ifndef RUNTIME_PROGRAM_H
+#define RUNTIME_PROGRAM_H
+
+#include "jit/rdna_program.h"
+#include "jit/registry.h"
+#include "runtime/plan.h"
+
+struct program {
+	uint8_t *bytes; size_t size;                  /* the code object */
+	uint64_t *offset;                             /* of the function of plan->kernel[i] */
+	struct rdna_phase *phase; size_t n_phases;    /* one for each launch of the plan, in its order */
+};
+
+/* Compiles what the registry does not have. The phases point at the plan's argument slots. False: err, and nothing to free. */
+bool program_make(struct program *out, const struct plan *p, struct registry *r, const struct target *target, uint32_t workgroups, struct error *err);
+void program_free(struct program *p);
+/* How many barriers over all workgroups a launch of phases first .. end-1 has. */
+size_t program_barriers(const struct program *p, size_t first, size_t end);
+
+#endif
