@@ -102,6 +102,19 @@ char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, siz
 /* Non-zero when the token ends a generation. */
 int jit_model_is_end(const jit_model *m, int32_t id);
 
+/* ---- code objects */
+
+typedef struct jit_objects_options {
+	const char *target;      /* a card, "gfx1101" */
+	const char *dir;         /* made when it is missing */
+	int kv_f32, f32_activations;
+} jit_objects_options;
+typedef struct jit_objects { size_t kernels, programs; uint64_t bytes; } jit_objects;
+
+/* Writes the machine code of a model's passes over 1, 4, 8 and 16 columns as AMDGPU code objects: each kernel by itself, and each pass as one program. Reads the
+ * model's header alone, which the file may end behind; no card is needed. out may be NULL. */
+int jit_write_objects(const char *path, const jit_objects_options *options, jit_objects *out, jit_error *err);
+
 /* ---- session */
 
 typedef struct jit_sampling {

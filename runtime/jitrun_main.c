@@ -19,7 +19,7 @@
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDOW = 512 };
 
 static struct {
-	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm, *trace, *launch;
+	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm, *trace, *launch, *target, *dump_objects;
 	bool echo, print_ids, json, quiet, ignore_eos, no_cache, perf_map, report, help, version, print_man, print_completion;
 	long n, context, threads, top_k, seed, batch, repeat_window, workgroups;
 	double temp, top_p, min_p, repeat_penalty;
@@ -65,6 +65,9 @@ static const struct option_row rows[] = {
 	{ "Looking inside", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "dump-ir", 0, OPTION_FILE, "FILE", "write the IR of every kernel generated, - for standard output", 0, 0, &opt.dump_ir },
 	{ "dump-asm", 0, OPTION_FILE, "FILE", "write every kernel generated as bytes an assembler accepts", 0, 0, &opt.dump_asm },
+	{ "target", 0, OPTION_CHOICE, CARDS, "the card that --dump-objects is for", 0, 0, &opt.target },
+	{ "dump-objects", 0, OPTION_FILE, "DIR", "generate nothing; write the code objects of every kernel, and of passes over 1, 4, 8 and 16 columns, for the card of --target; "
+		"needs no card, and of the model only its header", 0, 0, &opt.dump_objects },
 	{ "perf-map", 0, OPTION_FLAG, 0, "write /tmp/perf-PID.map, so that perf shows kernels by name", 0, 0, &opt.perf_map },
 	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &opt.help },
 	{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &opt.version },
@@ -422,6 +425,21 @@ static int run_perplexity(struct run *r, const struct prompt *p)
 	return fflush(stdout) ? 1 : interrupted ? EXIT_INTERRUPTED : 0;
 }
 
+static int dump_objects(const char *path)
+{
+	const jit_objects_options o = { .target = opt.target, .dir = opt.dump_objects, .kv_f32 = strcmp(opt.kv_type, "f32") == 0, .f32_activations = strcmp(opt.activations, "f32") == 0 };
+	jit_objects made;
+	jit_error err = { 0 };
+
+	if (!opt.target)
+		return usage("which card are the code objects of --dump-objects for? Give --target");
+	if (jit_write_objects(path, &o, &made, &err) != JIT_OK)
+		return fail(&err);
+	if (!opt.quiet)
+		fprintf(stderr, "%zu kernels and %zu programs for %s in %s, %.1f KiB\n", made.kernels, made.programs, opt.target, opt.dump_objects, (double)made.bytes / 1024);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *path = NULL;
@@ -446,6 +464,8 @@ int main(int argc, char **argv)
 	}
 	if (!path)
 		return usage("which model? Give a .gguf or .safetensors file or a model directory");
+	if (opt.dump_objects)
+		return dump_objects(path);
 	int rc = get_prompt(&p);
 	if (rc == 0) {
 		sigaction(SIGINT, &on_int, NULL);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels-templates/templates.h"
+#include "runtime/objects.h"
 #include "runtime/pool.h"
 #include "runtime/system.h"
 
@@ -156,6 +157,35 @@ void jit_model_get_info(const jit_model *m, jit_model_info *out)
 	*out = (jit_model_info){ .description = m->description, .vocab = (int)s->vocab, .layers = (int)s->layers, .hidden = (int)s->hidden,
 		.context_trained = (int)s->context_train, .has_tokenizer = m->file.tokenizer != NULL, .file_bytes = m->file.file_bytes,
 		.weight_bytes = m->weights.packed_bytes, .token_bytes = m->weights.token_bytes, .load_seconds = m->load_seconds };
+}
+
+static bool write_objects(const char *path, const jit_objects_options *o, jit_objects *out, struct error *err)
+{
+	const struct plan_options po = { .target = o->target ? target_find(o->target) : NULL, .f32_activations = o->f32_activations != 0 };
+	struct objects_count count;
+	struct model file;
+	char names[256];
+
+	if (!po.target || po.target->backend != BACKEND_RDNA)
+		return error_set(err, ERROR_ARGUMENT, "target \"%.32s\" is no card; known: %s", o->target ? o->target : "", card_names(names, sizeof names));
+	if (!model_open(&file, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
+		return false;
+	bool ok = objects_write(&file.spec, &po, o->kv_f32 ? DTYPE_F32 : DTYPE_F16, o->dir, &count, err);
+	model_close(&file);
+	if (ok && out)
+		*out = (jit_objects){ .kernels = count.kernels, .programs = count.programs, .bytes = count.bytes };
+	return ok;
+}
+
+int jit_write_objects(const char *path, const jit_objects_options *options, jit_objects *out, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (!path || !*path || !options || !options->dir || !*options->dir)
+		error_set(&e, ERROR_ARGUMENT, "code objects need a model's path and a directory to write to");
+	else
+		write_objects(path, options, out, &e);
+	return model_report(err, &e);
 }
 
 static bool need_tokenizer(const jit_model *m, struct error *e)

@@ -380,6 +380,19 @@ bool plan_build(struct plan *p, const struct model_spec *spec, const struct weig
 	return true;
 }
 
+bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv, uint32_t columns, enum plan_logits logits,
+                  const struct plan_options *opt, struct error *err)
+{
+	static struct activation_block nothing;
+	void *there = &nothing;                 /* all operands at one address, which is one's own */
+	const struct plan_buffers buffers = { .columns = UINT32_MAX, .logit_columns = UINT32_MAX, .ids = there, .cos = there, .sin = there, .x = there, .xn = there,
+		.q = there, .qr = there, .k = there, .v = there, .ao = there, .h = there, .logits = there, .xnq = there, .aoq = there, .hq = there,
+		.xns = there, .aos = there, .hs = there, .turned = there, .turned_q = there, .turned_s = there };
+	const struct plan_cache cache = { .type = kv, .base = there };
+
+	return plan_build(p, spec, w, &buffers, &cache, columns, logits, opt, err);
+}
+
 void plan_set_position(struct plan *p, uint64_t position)
 {
 	for (size_t i = 0; i < p->n_positions; i++)

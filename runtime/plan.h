@@ -65,6 +65,9 @@ struct plan {
 /* False: err. The plan borrows everything. */
 bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w, const struct plan_buffers *buffers,
                 const struct plan_cache *kv, uint32_t columns, enum plan_logits logits, const struct plan_options *opt, struct error *err);
+/* The same for a plan that is never run, for its keys and launches: it has no memory to work on. w may come from weights_describe(). */
+bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv, uint32_t columns, enum plan_logits logits,
+                  const struct plan_options *opt, struct error *err);
 void plan_set_position(struct plan *p, uint64_t position);
 void plan_free(struct plan *p);
 

@@ -113,25 +113,13 @@ static bool sample_make(struct sample *m, const struct model_spec *spec, struct 
 
 /* ---- the plans */
 
-/* Operands of plans that are never run: all at one address, which is one's own. */
-static struct plan_buffers no_buffers(void *there)
-{
-	return (struct plan_buffers){ .columns = UINT32_MAX, .logit_columns = UINT32_MAX, .ids = there, .cos = there, .sin = there, .x = there, .xn = there,
-		.q = there, .qr = there, .k = there, .v = there, .ao = there, .h = there, .logits = there, .xnq = there, .aoq = there, .hq = there,
-		.xns = there, .aos = there, .hs = there, .turned = there, .turned_q = there, .turned_s = there };
-}
-
-static bool add_plan(struct key_set *set, const struct sample *m, const struct plan_cache *kv, uint32_t columns, enum plan_logits logits,
+static bool add_plan(struct key_set *set, const struct sample *m, enum dtype kv, uint32_t columns, enum plan_logits logits,
                      const struct plan_options *opt, struct error *err)
 {
-	static struct activation_block nothing;
-	struct plan_buffers buffers = no_buffers(&nothing);
-	struct plan_cache cache = *kv;
 	struct plan p;
 	bool ok = true;
 
-	cache.base = (uint8_t *)&nothing;
-	if (!plan_build(&p, &m->spec, &m->weights, &buffers, &cache, columns, logits, opt, err))
+	if (!plan_outline(&p, &m->spec, &m->weights, kv, columns, logits, opt, err))
 		return false;
 	for (size_t i = 0; ok && i < p.n_kernels; i++)
 		ok = set_add(set, &p.kernel[i].key) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
@@ -140,7 +128,7 @@ static bool add_plan(struct key_set *set, const struct sample *m, const struct p
 }
 
 /* Every pass that session.c makes: of any width without logits or with the last ones, and narrow ones with all. */
-static bool add_passes(struct key_set *set, const struct sample *m, const struct plan_cache *kv, uint32_t columns, const struct plan_options *opt, struct error *err)
+static bool add_passes(struct key_set *set, const struct sample *m, enum dtype kv, uint32_t columns, const struct plan_options *opt, struct error *err)
 {
 	for (uint32_t n = 1; n <= columns; n++)
 		if (!add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, err) ||
@@ -188,7 +176,7 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 		struct plan_options po = { .target = opt->target, .f32_activations = f32 };
 		for (unsigned kv = 0; ok && kv < 2; kv++)
 			if (opt->activations >> f32 & 1 && opt->kv >> kv & 1)
-				ok = add_passes(&set, &m, &(struct plan_cache){ .type = kv_types[kv] }, columns, &po, err);
+				ok = add_passes(&set, &m, kv_types[kv], columns, &po, err);
 	}
 	sample_free(&m);
 	ok = ok && sort_keys(&set, err);
