@@ -124,6 +124,7 @@ bool rdna_lir_parse(struct rdna_lir *l, const char *text, struct error *err);
 
 struct ir; struct target; struct object;
 
+/* l: initialised, empty. */
 bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t, struct error *err);
 /* vgprs: how many the result may need at once, a share of the file that lets enough waves live. */
 bool rdna_sched(struct rdna_lir *l, unsigned vgprs, uint32_t seed, struct error *err);
