@@ -230,7 +230,7 @@ void interp_go(const struct interp_program *p, char *frame, const struct interp_
 		case IR_fstore_s: STORE(in->lanes, put32(at + l * in->stride, v[l]))
 		case IR_fstore_hs: STORE(in->lanes, put16(at + l * in->stride, f32_f16(bits_f32(v[l]))))
 		case IR_fstore1: STORE(1, put32(at + 4 * l, v[l]))
-		case IR_prefetch:
+		case IR_prefetch: case IR_prefetch2:
 			break;
 		case IR_sload32:
 			SCALAR(in->dst) = get32((const char *)(intptr_t)SCALAR(in->a) + in->imm);

@@ -45,6 +45,7 @@ static inline ir_f ir_fconst(struct ir *b, float v) { uint32_t u; memcpy(&u, &v,
 static inline void ir_endloop(struct ir *b) { ir_emit(b, IR_endloop, 0, 0, 0, 0, 0); }
 static inline void ir_barrier(struct ir *b) { ir_emit(b, IR_barrier, 0, 0, 0, 0, 0); }
 static inline ir_i ir_iload_s(struct ir *b, ir_a p, int32_t disp, unsigned stride) { return (ir_i){ ir_emit(b, IR_iload_s, 0, p.r, 0, 0, ir_x(disp, 0, stride)) }; }
+static inline void ir_prefetch2(struct ir *b, ir_a p, int32_t disp) { ir_emit(b, IR_prefetch2, 0, p.r, 0, 0, disp); }
 static inline void ir_prefetch(struct ir *b, ir_a p, int32_t disp) { ir_emit(b, IR_prefetch, 0, p.r, 0, 0, disp); }
 static inline ir_i ir_igather(struct ir *b, ir_a p, ir_i off, int32_t disp) { return (ir_i){ ir_emit(b, IR_igather, 0, p.r, off.r, 0, disp) }; }
 /* n: lanes touched, 0 for all */

@@ -31,7 +31,7 @@ enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 static const struct { char letter; uint8_t size, offset; } number_fields[] = {
 #define FIELD(letter, name) { letter, sizeof((struct key *)0)->name, offsetof(struct key, name) }
 	FIELD('c', columns), FIELD('b', row_blocks), FIELD('d', head_dim), FIELD('h', heads), FIELD('g', kv_heads),
-	FIELD('x', context_class), FIELD('s', stride),
+	FIELD('x', context_class), FIELD('s', schedule),
 #undef FIELD
 };
 enum { NUMBER_COUNT = sizeof number_fields / sizeof number_fields[0] };
@@ -156,7 +156,7 @@ static const struct { const char *name; uint8_t form, size, offset; uint16_t wei
 	FIELD("weight type", FORM_DTYPE, weight, 64), FIELD("activation type", FORM_DTYPE, activation, 32), FIELD("KV type", FORM_DTYPE, kv, 32),
 	FIELD("rows", FORM_NUMBER, rows, 64), FIELD("k", FORM_NUMBER, k, 64), FIELD("columns", FORM_NUMBER, columns, 2),
 	FIELD("blocks of rows", FORM_NUMBER, row_blocks, 4), FIELD("head size", FORM_NUMBER, head_dim, 64), FIELD("heads", FORM_NUMBER, heads, 64),
-	FIELD("KV heads", FORM_NUMBER, kv_heads, 64), FIELD("context class", FORM_NUMBER, context_class, 4), FIELD("stride", FORM_NUMBER, stride, 4),
+	FIELD("KV heads", FORM_NUMBER, kv_heads, 64), FIELD("context class", FORM_NUMBER, context_class, 4), FIELD("schedule", FORM_NUMBER, schedule, 1),
 	FIELD("flags", FORM_FLAGS, flags, 16), FIELD("numerics", FORM_NUMERICS, numerics, 32),
 #undef FIELD
 };

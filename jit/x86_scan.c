@@ -24,7 +24,7 @@ static bool has_effect(uint8_t op)
 
 static bool is_store(uint8_t op)
 {
-	return ir_facts[op].dst == IR_KIND__ && ir_facts[op].a == IR_KIND_A && op != IR_prefetch;
+	return ir_facts[op].dst == IR_KIND__ && ir_facts[op].a == IR_KIND_A && op != IR_prefetch && op != IR_prefetch2;
 }
 
 /* Backward: an instruction lives when it has an effect, writes a variable or has a live use. */

@@ -519,7 +519,7 @@ static const struct sel_rule avx2[IR_OP_COUNT] = {
 	[IR_fstore] = RULE(sel_fstore, VMOVUPS), [IR_fstore_h] = RULE(sel_fstore_h, VCVTPS2PH),
 	[IR_istore_8] = RULE(sel_istore_8, VMOVQ), [IR_fstore_s] = RULE(sel_fstore_s, VEXTRACTPS),
 	[IR_fstore_hs] = RULE(sel_fstore_hs, VPEXTRW), [IR_fstore1] = RULE(sel_fstore1, VMOVSS),
-	[IR_prefetch] = RULE(sel_prefetch, PREFETCHT0),
+	[IR_prefetch] = RULE(sel_prefetch, PREFETCHT0), [IR_prefetch2] = RULE(sel_prefetch, PREFETCHT1),
 };
 
 /* What differs with mask registers and 512 bits. */

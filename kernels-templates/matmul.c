@@ -18,7 +18,16 @@
 #include "kernels-templates/weight_format.h"
 
 /* How far ahead of the loads weights are asked for: a few hundred nanoseconds of one core's share of memory. */
-enum { MATMUL_PREFETCH = 8192, MATMUL_LINE = 64 };
+enum { MATMUL_PREFETCH = 8192, MATMUL_PREFETCH_NEAR = 4096, MATMUL_LINE = 64 };
+
+/* Ways to ask for weights that machines disagree about (docs/PERFORMANCE.md): into the first-level cache; into the second, which has room for more requests
+ * under way; into the second first. */
+enum schedule { SCHEDULE_FIRST_LEVEL, SCHEDULE_SECOND_LEVEL, SCHEDULE_BOTH_LEVELS, SCHEDULES };
+
+unsigned matmul_schedules(const struct key *key)
+{
+	return key->columns == 1 && !(key->flags & KEY_WIDE) && !target_table[key->target].lane_bytes ? SCHEDULES : 1;
+}
 /* Weights that are met again by the next columns, while they are in the first-level cache. */
 enum { MATMUL_STRETCH_BYTES = 18 << 10 };
 
@@ -198,7 +207,9 @@ static void dot_turn(struct matmul *m, const struct weight_tile *t)
 
 	ir_a from = m->ahead.r ? ir_aadd(m->b, m->w, m->ahead) : m->w;
 	for (int64_t i = 0; i < m->lines; i++)
-		ir_prefetch(m->b, from, (int32_t)(m->lines_at + i * MATMUL_LINE));
+		(m->key->schedule == SCHEDULE_FIRST_LEVEL ? ir_prefetch : ir_prefetch2)(m->b, from, (int32_t)(m->lines_at + i * MATMUL_LINE));
+	for (int64_t i = 0; m->key->schedule == SCHEDULE_BOTH_LEVELS && single_part(m) && i < m->lines; i++)
+		ir_prefetch(m->b, from, (int32_t)(MATMUL_PREFETCH_NEAR + i * MATMUL_LINE));
 	if (m->int8)
 		for (unsigned k = 0; k < m->iteration_k; k += f->unit_k)
 			weight_dot_int8(f, m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);

@@ -24,5 +24,6 @@ void matmul_finish(const struct matmul_results *r, ir_s block, ir_s tile);
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* NULL, or what is wrong with the flags of a matmul. */
 const char *matmul_refuse_flags(uint32_t flags);
+unsigned matmul_schedules(const struct key *key);
 
 #endif

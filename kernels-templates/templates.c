@@ -4,11 +4,20 @@
  * slots in templates.h, a builder, and a case here.
  */
 #include "kernels-templates/build.h"
+#include "kernels-templates/matmul.h"
 
 bool build_refuse(const struct key *key, struct error *err, const char *what)
 {
 	char text[KEY_TEXT_MAX];
 	return error_set(err, ERROR_UNSUPPORTED, "kernel %s: %s", key_text(key, text, sizeof text), what);
+}
+
+unsigned template_schedules(const struct key *key) { return key->kind == KEY_MATMUL ? matmul_schedules(key) : 1; }
+
+const char *template_schedule_name(const struct key *key)
+{
+	static const char *const matmul[] = { "weights into the first cache level", "weights into the second cache level", "weights into the second cache level, then the first" };
+	return key->kind == KEY_MATMUL && key->schedule < sizeof matmul / sizeof *matmul ? matmul[key->schedule] : "the usual way";
 }
 
 bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err)
@@ -17,6 +26,8 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 		return build_refuse(key, err, "vectors must have 8, 16 or 32 lanes");
 	if (key->numerics != NUMERICS_EXACT)
 		return build_refuse(key, err, "only the exact numerics class is done");
+	if (key->schedule >= template_schedules(key))
+		return build_refuse(key, err, "there are not so many schedules");
 	switch (key->kind) {
 	case KEY_MATMUL:   return matmul_build(ir, key, target, err);
 	case KEY_TURN:     return turn_build(ir, key, target, err);

@@ -9,9 +9,11 @@
  *   aligned and have at least 256 readable (and ignorable) bytes after their end.
  *   Packed weights: blocks of 32 rows, one after another, each weight_block_bytes() long: lane = row; k runs in time. Missing rows of
  *   the last block are zero rows.
- *   KV cache of one layer, element type F16 or F32, cut into chunks of NUMERICS_CHUNK = 128 positions that lie CHUNK_BYTES apart (so that the
+ *   KV cache of one layer, element type F16, F32 or Q8_0, cut into chunks of NUMERICS_CHUNK = 128 positions that lie CHUNK_BYTES apart (so that the
  *   chunks of all layers can alternate, and memory is touched only as positions fill up). In a chunk:
  *     K: [kv_head][4][head_dim][32]   lane = position;   V: [kv_head][128][head_dim]   lane = dimension; 256 readable bytes after each chunk.
+ *   Q8_0: K: [kv_head][4] of, for each 32 dimensions (the last ones may be fewer): [32] f32 scales, [dimensions/4 rounded up][32] words of four int8, the lowest
+ *   dimension in the low byte. V: [kv_head][128] of [head_dim/32 rounded up] f32 scales, [head_dim rounded up to 4] int8.
  */
 #ifndef KERNELS_TEMPLATES_H
 #define KERNELS_TEMPLATES_H
@@ -59,6 +61,9 @@ enum { ROPE_IN, ROPE_OUT, ROPE_COS, ROPE_SIN, ROPE_NORM /* f32 [kp(head_dim)] */
 /* KEY_KV_STORE: keys get optional norm and rotation, then keys and values go into the cache at position POS0 + column. key: kv_heads, head_dim, kv. Unit: column*kv_heads + head. */
 enum { KV_STORE_K, KV_STORE_V, KV_STORE_KCACHE, KV_STORE_VCACHE, KV_STORE_COS, KV_STORE_SIN, KV_STORE_NORM, KV_STORE_EPS, KV_STORE_POS0, KV_STORE_CHUNK_BYTES, KV_STORE_ARGS };
 
+/* Bytes of one head's keys, or values, at one position of a cache of this type; 0: no cache is kept in it. */
+uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
+
 /* KEY_ATTENTION: column c at position p = POS0 + c sees positions max(0, p+1-window)..p (WINDOW) or 0..p. key: heads, kv_heads, head_dim, kv. Unit: column*kv_heads + kv head; does all
  * heads/kv_heads query heads of it. Q and OUT: [column][kp(heads*head_dim)].
  * key.columns > 1 (a power of two): tiles of columns at positions n * key.columns ...; unit: tile*kv_heads + kv head, tile 0 the one with
@@ -71,6 +76,10 @@ unsigned template_attention_columns(uint32_t heads, uint32_t kv_heads, uint32_t 
 
 /* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit: column. Ids are checked by the caller. */
 enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };
+
+/* Schedules: ways of computing the same bits, of which machines like one or the other better; key.schedule 0 .. n-1, 0 the usual one. Its name is static text. */
+unsigned template_schedules(const struct key *key);
+const char *template_schedule_name(const struct key *key);
 
 /* Bytes that a launch of `units` units is expected to move, with a pass's first token at `position`; columns: what the launch works on. */
 uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

@@ -287,8 +287,8 @@ static bool random_special(struct generator *g, enum ir_op op)
 	case IR_fstore: case IR_fstore_h: case IR_istore_8: case IR_fstore_s: case IR_fstore_hs: case IR_fstore1:
 		random_store(g, op);
 		return true;
-	case IR_prefetch:
-		ir_prefetch(b, (ir_a){ pick(g, IR_KIND_A, false, false)->r }, (int32_t)random_next(&g->state));
+	case IR_prefetch: case IR_prefetch2:
+		(op == IR_prefetch ? ir_prefetch : ir_prefetch2)(b, (ir_a){ pick(g, IR_KIND_A, false, false)->r }, (int32_t)random_next(&g->state));
 		return true;
 	case IR_aadd: case IR_aaddi: case IR_amov: random_address(g, op); return true;
 	case IR_aload: {

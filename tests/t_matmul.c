@@ -354,6 +354,32 @@ static void test_columns_do_not_matter(void **unused)
 		}
 }
 
+/* Schedules compute the same bits. */
+static void test_schedules(void **unused)
+{
+	const struct kernel_way *ways;
+	unsigned n = kernel_ways(&ways), tried = 0;
+	for (unsigned mix = 0; mix < MIXES; mix++)
+		for (unsigned i = 0; i < n; i++) {
+			struct problem p = problem(mix, 97, 768, 1, 1, 2, 0);
+			struct data d;
+			struct kernel k;
+			make_data(&d, &p);
+			for (; p.key.schedule < template_schedules(&p.key); p.key.schedule++) {
+				memset(d.got.out, 0x55, d.out_n * 4);
+				kernel_open(&k, &ways[i], &p.key);
+				launch(&k, &d, &p);
+				kernel_close(&k);
+				if (p.key.schedule == 0)
+					memcpy(d.expected.out, d.got.out, d.out_n * 4);
+				same("out", &ways[i], &p, d.got.out, d.expected.out, d.out_n * 4);
+				tried += p.key.schedule > 0;
+			}
+			free_data(&d);
+		}
+	assert_true(tried > 0);
+}
+
 static unsigned spills(const struct kernel_way *way, const struct problem *p)
 {
 	char text[KEY_TEXT_MAX];
@@ -385,7 +411,8 @@ static void test_no_spills(void **unused)
 			for (unsigned mix = 0; mix < MIXES; mix++)
 				for (uint32_t columns = 1; columns <= 8; columns++) {
 					struct problem p = problem(mix, shapes[shape].rows, shapes[shape].k, columns, 1, 1, shapes[shape].flags);
-					bad += spills(&ways[i], &p);
+					for (p.key.schedule = 0; p.key.schedule < template_schedules(&p.key); p.key.schedule++)
+						bad += spills(&ways[i], &p);
 				}
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned shape = 2; ways[i].native && shape < 5; shape++)
@@ -438,7 +465,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_flags), cmocka_unit_test(test_padding), cmocka_unit_test(test_one_column),
-		cmocka_unit_test(test_shapes), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_no_spills),
+		cmocka_unit_test(test_shapes), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_schedules), cmocka_unit_test(test_no_spills),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
