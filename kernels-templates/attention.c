@@ -26,7 +26,9 @@ enum {
 
 struct attention {
 	struct ir *b;
-	unsigned w, parts, dims, vectors /* of a head */, group /* query heads per kv head */, element;
+	unsigned w, parts, dims, vectors /* of a head */, group /* query heads per kv head */;
+	unsigned element, row_bytes;     /* of the cache: a number; a head at a position */
+	bool int8;                       /* ... in blocks of 32 dimensions with a scale */
 	unsigned columns, rows;          /* of a tile; rows: the queries of a unit, [column][group] */
 	unsigned regs, head_tile;
 	bool window;
@@ -92,18 +94,21 @@ static ir_s cache_step(const struct attention *t, unsigned from, unsigned to)
 	return ir_ssub(t->b, ir_sload64(t->b, t->arg, (int32_t)(to * 8)), ir_sload64(t->b, t->arg, (int32_t)(from * 8)));
 }
 
-/* A tile of h heads by v vectors keeps h * v sums, the smaller side, and one of the larger side at a time. */
-static unsigned tile_regs(unsigned h, unsigned v)
+/* A tile of h heads by v vectors keeps h * v sums, the smaller side, and one of the larger side at a time; with int8 the vectors' scales, and one more on
+ * its way from int8. */
+static unsigned tile_regs(const struct attention *t, unsigned h, unsigned v)
 {
-	return h * v + (h < v ? h : v) + 1;
+	return h * v + (h < v ? h : v) + 1 + (t->int8 ? v + 1 : 0);
 }
 
 /* The most vectors beside h heads: 8 sums hide the latency of fma; more only help when they share loads. */
 static unsigned tile_vectors(const struct attention *t, unsigned h)
 {
 	unsigned v = h == 1 ? 8 : h == 2 ? 4 : 1;
-	while (h > 2 && v < 4 && tile_regs(h, v + 1) <= t->regs)
+	while (h > 2 && v < 4 && tile_regs(t, h, v + 1) <= t->regs)
 		v++;
+	while (tile_regs(t, h, v) > t->regs)
+		v--;
 	return v;
 }
 
@@ -111,15 +116,19 @@ static unsigned tile_vectors(const struct attention *t, unsigned h)
 struct place { unsigned size, first; bool many; ir_s index; };
 typedef void (*tile_fn)(const struct attention *t, const struct place *p, const void *context);
 
-/* Emits tiles for n things, at most max each, as even as can be: of two sizes at most, hence at most two copies of the code. */
-static void each_tile(const struct attention *t, unsigned n, unsigned max, tile_fn emit, const void *context)
+/* Emits tiles for n things, at most max each, as even as can be: of two sizes at most, hence at most two copies of the code, unless each is to have its own. */
+static void each_tile(const struct attention *t, unsigned n, unsigned max, bool own, tile_fn emit, const void *context)
 {
 	struct ir *b = t->b;
 	unsigned tiles = (n + max - 1) / max, larger = n % tiles;
 	unsigned count[2] = { larger, tiles - larger };
 	struct place p = { .first = 0 };
 
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; own && i < tiles; i++, p.first += p.size) {
+		p.size = n / tiles + (i < larger);
+		emit(t, &p, context);
+	}
+	for (unsigned i = 0; !own && i < 2; i++) {
 		p.size = n / tiles + (i == 0);
 		p.many = count[i] > 1;
 		if (p.many)
@@ -150,18 +159,41 @@ static int32_t state_at(const struct attention *t, unsigned what)
 	return lanes_bytes(t, what);
 }
 
-static ir_f load_cache(const struct attention *t, ir_a p, unsigned elements)
-{
-	return t->element == 2 ? ir_fload_h(t->b, p, (int32_t)(elements * 2)) : ir_fload(t->b, p, (int32_t)(elements * 4), 0);
-}
-
-/* sums[h][v] = fma(vector v, scalar h, sums[h][v]): vector v lies at element at[v] behind `vectors`, scalar h step[h] bytes behind `scalars`. */
+/* sums[h][v] = fma(vector v, scalar h, sums[h][v]): vector v lies at[v] bytes behind `vectors`, scalar h head_bytes * h bytes behind `scalars`.
+ * int8: scale[v] are the scales of keys; values have theirs scale_at[v] bytes behind `vectors`. */
 struct tile {
 	unsigned heads, n;
 	ir_f sum[MAX_SUMS];
-	unsigned at[8];
+	unsigned at[8], scale_at[8];
 	uint32_t head_bytes;
+	bool keys;
+	ir_f scale[8];
+	ir_s to_values; unsigned prefetch;   /* keys: how far on their values lie, of which `prefetch` blocks of positions are asked for */
 };
+
+/* Dimension `byte` of four, a word in every lane. */
+static ir_f load_key_int8(const struct attention *t, const struct tile *s, ir_a p, int32_t disp, unsigned v, unsigned byte)
+{
+	struct ir *b = t->b;
+	ir_i word = ir_iload(b, p, disp);
+	ir_i key = ir_isar(b, byte < 3 ? ir_ishl(b, word, 24 - 8 * byte) : word, 24);
+	return ir_fmul(b, s->scale[v], ir_i2f(b, key));
+}
+
+/* Vector v, disp behind p. Number n of a step: which of the dimensions that share words. */
+static ir_f load_cache(const struct attention *t, struct tile *s, ir_a p, int32_t disp, unsigned v, unsigned n)
+{
+	struct ir *b = t->b;
+	int32_t at = disp + (int32_t)s->at[v], scale_at = disp + (int32_t)s->scale_at[v];
+
+	if (!t->int8)
+		return t->element == 2 ? ir_fload_h(b, p, at) : ir_fload(b, p, at, 0);
+	if (s->keys)
+		return load_key_int8(t, s, p, at, v, n);
+	if (v == 0 || s->scale_at[v] != s->scale_at[v - 1])
+		s->scale[0] = ir_fbcast(b, p, scale_at);
+	return ir_fmul(b, s->scale[0], ir_i2f(b, ir_iload_s8(b, p, at)));
+}
 
 static void tile_clear(const struct attention *t, struct tile *s)
 {
@@ -170,16 +202,16 @@ static void tile_clear(const struct attention *t, struct tile *s)
 		s->sum[i] = ir_var_f(t->b, ir_fconst(t->b, 0.0f));
 }
 
-static void tile_step(const struct attention *t, struct tile *s, ir_a vectors, unsigned elements, ir_a scalars, int32_t disp)
+static void tile_step(const struct attention *t, struct tile *s, ir_a vectors, unsigned bytes, ir_a scalars, int32_t disp, unsigned number)
 {
 	struct ir *b = t->b;
 	ir_f held[8];
 	bool hold_heads = s->heads < s->n;
 
 	for (unsigned i = 0; i < (hold_heads ? s->heads : s->n); i++)
-		held[i] = hold_heads ? ir_fbcast(b, scalars, disp + (int32_t)(i * s->head_bytes)) : load_cache(t, vectors, elements + s->at[i]);
+		held[i] = hold_heads ? ir_fbcast(b, scalars, disp + (int32_t)(i * s->head_bytes)) : load_cache(t, s, vectors, (int32_t)bytes, i, number);
 	for (unsigned i = 0; i < (hold_heads ? s->n : s->heads); i++) {
-		ir_f one = hold_heads ? load_cache(t, vectors, elements + s->at[i]) : ir_fbcast(b, scalars, disp + (int32_t)(i * s->head_bytes));
+		ir_f one = hold_heads ? load_cache(t, s, vectors, (int32_t)bytes, i, number) : ir_fbcast(b, scalars, disp + (int32_t)(i * s->head_bytes));
 		for (unsigned j = 0; j < (hold_heads ? s->heads : s->n); j++) {
 			ir_f *sum = &s->sum[hold_heads ? j * s->n + i : i * s->n + j];
 			ir_set_f(b, *sum, ir_ffma(b, hold_heads ? one : held[j], hold_heads ? held[j] : one, *sum));
@@ -195,24 +227,58 @@ static void prefetch_lines(const struct attention *t, ir_a p, unsigned disp, uns
 
 /* ---- scores */
 
-/* One tile of heads against one group of `blocks` blocks, or part of a block; keys moves behind the group's first block. */
-static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_a q, ir_a scores, unsigned first, ir_s to_values)
+/* `steps` dimensions that lie at keys, `bytes` long. */
+static void score_steps(const struct attention *t, struct tile *s, ir_a keys, ir_a scalars, unsigned steps, unsigned bytes)
 {
 	struct ir *b = t->b;
-	unsigned unroll = t->dims % UNROLL ? 2 : UNROLL, row = 32 * t->element;
-	ir_a scalars = ir_var_a(b, q);
+
+	for (unsigned block = 0; block < s->prefetch; block++)
+		prefetch_lines(t, ir_aadd(b, keys, s->to_values), block * 32 * t->row_bytes, bytes);
+	for (unsigned d = 0; d < steps; d++)
+		tile_step(t, s, keys, t->int8 ? 0 : d * 32 * t->element, scalars, (int32_t)(d * 4), d);
+	ir_set_a(b, keys, ir_aaddi(b, keys, bytes));
+	ir_set_a(b, scalars, ir_aaddi(b, scalars, steps * 4));
+}
+
+/* int8: up to 32 dimensions, which share scales. */
+static void score_block(const struct attention *t, struct tile *s, ir_a keys, ir_a scalars, unsigned dims)
+{
+	struct ir *b = t->b;
+	enum { WORDS = 32 * 4 };
 
 	for (unsigned v = 0; v < s->n; v++)
-		s->at[v] = (first + v) / t->parts * 32 * t->dims + (first + v) % t->parts * t->w;
-	tile_clear(t, s);
-	ir_loop(b, ir_sconst(b, t->dims / unroll));
-	for (unsigned block = 0; first == 0 && block < (s->n + t->parts - 1) / t->parts; block++)
-		prefetch_lines(t, ir_aadd(b, keys, to_values), block * t->dims * row, unroll * row);
-	for (unsigned d = 0; d < unroll; d++)
-		tile_step(t, s, keys, d * 32, scalars, (int32_t)(d * 4));
-	ir_set_a(b, keys, ir_aaddi(b, keys, unroll * row));
-	ir_set_a(b, scalars, ir_aaddi(b, scalars, unroll * 4));
+		s->scale[v] = ir_fload(b, keys, (int32_t)s->at[v], 0);
+	score_steps(t, s, keys, scalars, 0, WORDS);
+	ir_loop(b, ir_sconst(b, dims / 4));
+	score_steps(t, s, keys, scalars, 4, WORDS);
 	ir_endloop(b);
+	if (dims % 4)
+		score_steps(t, s, keys, scalars, dims % 4, WORDS);
+}
+
+/* One tile of heads against one group of `blocks` blocks, or part of a block; keys moves behind the group's first block. */
+static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_a q, ir_a scores, unsigned first)
+{
+	struct ir *b = t->b;
+	unsigned unroll = t->dims % UNROLL ? 2 : UNROLL;
+	ir_a scalars = ir_var_a(b, q);
+
+	s->keys = true;
+	s->prefetch = first == 0 ? (s->n + t->parts - 1) / t->parts : 0;
+	for (unsigned v = 0; v < s->n; v++)
+		s->at[v] = (first + v) / t->parts * 32 * t->row_bytes + (first + v) % t->parts * t->w * (t->int8 ? 4 : t->element);
+	tile_clear(t, s);
+	if (t->int8) {
+		ir_loop(b, ir_sconst(b, t->dims / 32));
+		score_block(t, s, keys, scalars, 32);
+		ir_endloop(b);
+		if (t->dims % 32)
+			score_block(t, s, keys, scalars, t->dims % 32);
+	} else {
+		ir_loop(b, ir_sconst(b, t->dims / unroll));
+		score_steps(t, s, keys, scalars, unroll, unroll * 32 * t->element);
+		ir_endloop(b);
+	}
 	for (unsigned h = 0; h < s->heads; h++)
 		for (unsigned v = 0; v < s->n; v++)
 			ir_fstore(b, scores, s->sum[h * s->n + v], (int32_t)(h * SCORE_BYTES) + lanes_bytes(t, first + v), 0);
@@ -222,7 +288,7 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 static void score_heads(const struct attention *t, const struct place *heads, const void *context)
 {
 	struct ir *b = t->b;
-	unsigned n = tile_vectors(t, heads->size), blocks, block_bytes = 32 * t->dims * t->element, shift = 5;
+	unsigned n = tile_vectors(t, heads->size), blocks, block_bytes = 32 * t->row_bytes, shift = 5;
 	while (n & (n - 1))
 		n &= n - 1;
 	blocks = n > t->parts ? n / t->parts : 1;
@@ -241,9 +307,9 @@ static void score_heads(const struct attention *t, const struct place *heads, co
 	}
 	ir_loop(b, end);
 	for (unsigned first = 0; first < blocks * t->parts; first += n) {
-		struct tile s = { .heads = heads->size, .n = n, .head_bytes = t->dims * 4 };
+		struct tile s = { .heads = heads->size, .n = n, .head_bytes = t->dims * 4, .to_values = to_values };
 		bool last = first + n >= blocks * t->parts;
-		score_tile(t, &s, keys, place_at(t, t->q, heads, t->dims * 4), to, first, to_values);
+		score_tile(t, &s, keys, place_at(t, t->q, heads, t->dims * 4), to, first);
 		if (!last)
 			ir_set_a(b, keys, ir_aaddi(b, keys, -(int64_t)block_bytes));
 		else if (blocks > 1)
@@ -365,13 +431,20 @@ static void softmax_chunk(const struct attention *t)
 
 /* ---- values */
 
+/* The tile's vector i is number `vector` of a row. */
+static void locate_value(const struct attention *t, struct tile *s, unsigned i, unsigned vector)
+{
+	s->at[i] = (t->int8 ? (t->dims + 31) / 32 * 4 : 0) + vector * t->w * t->element;
+	s->scale_at[i] = vector * t->w / 32 * 4;
+}
+
 /* Some rows at v for the tile of sums s. */
 static void value_rows(const struct attention *t, struct tile *s, ir_a v, ir_a p, unsigned rows)
 {
 	struct ir *b = t->b;
 	for (unsigned r = 0; r < rows; r++)
-		tile_step(t, s, v, r * t->dims, p, (int32_t)(r * 4));
-	ir_set_a(b, v, ir_aaddi(b, v, rows * t->dims * t->element));
+		tile_step(t, s, v, r * t->row_bytes, p, (int32_t)(r * 4), 0);
+	ir_set_a(b, v, ir_aaddi(b, v, rows * t->row_bytes));
 	ir_set_a(b, p, ir_aaddi(b, p, rows * 4));
 }
 
@@ -442,22 +515,24 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	const struct place *heads = context;
 	struct ir *b = t->b;
 	struct tile s = { .heads = heads->size, .n = dims->size, .head_bytes = SCORE_BYTES };
-	unsigned part = dims->size * t->w * t->element;
+	unsigned part = t->int8 ? (dims->size * t->row_bytes + t->vectors - 1) / t->vectors : dims->size * t->w * t->element;
 	ir_s count = t->columns > 1 ? common_end(t) : chunk_end(t);
 	ir_a p = place_at(t, t->scores, heads, SCORE_BYTES);
-	ir_a v = place_at(t, ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), dims, t->w * t->element);
+	ir_a v = ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), next = ir_aadd(b, t->keys, chunk_bytes(t));
+	v = t->int8 ? v : place_at(t, v, dims, t->w * t->element);
+	next = t->int8 ? ir_aaddi(b, next, NUMERICS_CHUNK * t->row_bytes / t->vectors * dims->first) : place_at(t, next, dims, NUMERICS_CHUNK * t->w * t->element);
 
 	if (t->window) {
 		ir_s begin = common_begin(t);
 		count = ir_ssub(b, count, begin);
 		p = ir_aadd(b, p, ir_sshli(b, begin, 2));
-		v = ir_aadd(b, v, ir_smuli(b, begin, t->dims * t->element));
+		v = ir_aadd(b, v, ir_smuli(b, begin, t->row_bytes));
 	}
 	p = ir_var_a(b, p);
 	v = ir_var_a(b, v);
-	ir_a next = ir_var_a(b, place_at(t, ir_aadd(b, t->keys, chunk_bytes(t)), dims, NUMERICS_CHUNK * t->w * t->element));
+	next = ir_var_a(b, next);
 	for (unsigned i = 0; i < dims->size; i++)
-		s.at[i] = i * t->w;
+		locate_value(t, &s, i, (t->int8 ? dims->first : 0) + i);
 	if (t->columns > 1 && t->window)
 		load_tile(t, &s, heads, dims);
 	else
@@ -499,10 +574,10 @@ static void value_rest(const struct attention *t, bool head, ir_s column, unsign
 
 	ir_loop(b, ir_sconst(b, t->group));
 	ir_s count = rest_count(t, head, column), from = rest_begin(t, head, column);
-	ir_a v = ir_var_a(b, ir_aadd(b, ir_aadd(b, t->keys, ir_smuli(b, from, t->dims * t->element)), cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)));
+	ir_a v = ir_var_a(b, ir_aadd(b, ir_aadd(b, t->keys, ir_smuli(b, from, t->row_bytes)), cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)));
 	ir_a p = ir_var_a(b, ir_aadd(b, row, ir_sshli(b, from, 2)));
 	for (unsigned i = 0; i < n; i++) {
-		s.at[i] = (first + i) * t->w;
+		locate_value(t, &s, i, first + i);
 		s.sum[i] = ir_var_f(b, ir_fload(b, o, lanes_bytes(t, first + i), 0));
 	}
 	ir_loop(b, count);
@@ -532,7 +607,7 @@ static void value_rests(const struct attention *t, bool head)
 static void value_heads(const struct attention *t, const struct place *heads, const void *context)
 {
 	(void)context;
-	each_tile(t, t->vectors, tile_vectors(t, heads->size), value_tile, heads);
+	each_tile(t, t->vectors, tile_vectors(t, heads->size), t->int8, value_tile, heads);
 }
 
 /* ---- a unit */
@@ -660,14 +735,13 @@ static void store_columns(const struct attention *t, struct heads_unit u, unsign
 static void stream_chunks(struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
-	uint32_t row = t->dims * t->element;
 	ir_s p = t->columns > 1 ? ir_saddi(b, tile_base(t, u.column), t->columns - 1) : ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column);
 	ir_s chunks = ir_saddi(b, ir_sshri(b, p, 7), 1);
 	if (t->columns > 1) {        /* a tile past the last column has none */
 		ir_s end = ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8));
 		chunks = ir_smul(b, chunks, ir_smin(b, ir_ssub(b, end, tile_base(t, u.column)), ir_sconst(b, 1)));
 	}
-	ir_s place = ir_smuli(b, u.head, NUMERICS_CHUNK * row), hi = ir_saddi(b, p, 1);
+	ir_s place = ir_smuli(b, u.head, NUMERICS_CHUNK * t->row_bytes), hi = ir_saddi(b, p, 1);
 
 	t->hi = ir_var_s(b, hi);
 	if (t->window) {
@@ -678,11 +752,11 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	}
 	t->keys = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place));
 	ir_loop(b, chunks);
-	each_tile(t, t->rows, t->head_tile, score_heads, NULL);
+	each_tile(t, t->rows, t->head_tile, false, score_heads, NULL);
 	softmax_chunk(t);
 	if (t->columns > 1 && t->window)
 		value_rests(t, true);
-	each_tile(t, t->rows, t->head_tile, value_heads, NULL);
+	each_tile(t, t->rows, t->head_tile, false, value_heads, NULL);
 	if (t->columns > 1) {
 		value_rests(t, false);
 		merge_rows(t);
@@ -702,7 +776,7 @@ static const char *attention_refusal(const struct key *key)
 	if (key->columns & (key->columns - 1) || key->columns > TEMPLATE_MAX_QUERIES || (key->columns > 1 && key->heads / key->kv_heads * key->columns > MAX_ROWS))
 		return "a column tile has 1, 2, 4, 8 or 16 columns, and 128 queries a kv head at most";
 	if (!heads_kv_bytes(key))
-		return "the cache must be F16 or F32";
+		return "the cache must be F16, F32 or Q8_0";
 	return NULL;
 }
 
@@ -732,7 +806,8 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 	if (refusal)
 		return build_refuse(key, err, refusal);
 	struct attention t = { .b = b, .w = b->lanes, .parts = math_parts(b), .dims = key->head_dim, .group = key->heads / key->kv_heads,
-	                       .element = heads_kv_bytes(key), .window = key->flags & KEY_WINDOW, .columns = key->columns ? key->columns : 1 };
+	                       .element = heads_kv_bytes(key), .row_bytes = heads_kv_row_bytes(key),
+	                       .int8 = heads_kv_bytes(key) == 1, .window = key->flags & KEY_WINDOW, .columns = key->columns ? key->columns : 1 };
 	t.rows = t.columns * t.group;
 	t.vectors = (t.dims + t.w - 1) / t.w;
 	t.regs = target->vector_regs < MAX_REGS ? target->vector_regs : MAX_REGS;

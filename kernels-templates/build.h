@@ -21,6 +21,8 @@ bool embed_build(struct ir *b, const struct key *key, const struct target *targe
 /* For a builder's refusals: "KEY: what", ERROR_UNSUPPORTED, returns false. */
 bool build_refuse(const struct key *key, struct error *err, const char *what);
 
+/* 32 consecutive f32 (32/W vectors) to int8 in the lanes of q; returns the block's scale in every lane. */
+ir_f quantise_emit(struct ir *b, const ir_f x[], ir_i q[]);
 /* 32 consecutive f32 (32/W vectors) to one int8 block (numerics.h rule 4): 32 bytes at q + q_disp, its struct activation_block at s + s_disp. */
 void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp);
 

@@ -16,7 +16,26 @@ const char *heads_refusal(uint32_t heads, uint32_t head_dim)
 
 unsigned heads_kv_bytes(const struct key *key)
 {
-	return key->kv == DTYPE_F16 + 1 ? 2 : key->kv == DTYPE_F32 + 1 ? 4 : 0;
+	return key->kv == DTYPE_F16 + 1 ? 2 : key->kv == DTYPE_F32 + 1 ? 4 : key->kv == DTYPE_Q8_0 + 1 ? 1 : 0;
+}
+
+uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim)
+{
+	switch (kv) {
+	case DTYPE_F16:
+		return head_dim * 2;
+	case DTYPE_F32:
+		return head_dim * 4;
+	case DTYPE_Q8_0:
+		return (head_dim + 31) / 32 * 4 + (head_dim + 3) / 4 * 4;
+	default:
+		return 0;
+	}
+}
+
+uint32_t heads_kv_row_bytes(const struct key *key)
+{
+	return key->kv ? template_kv_row_bytes((enum dtype)(key->kv - 1), key->head_dim) : 0;
 }
 
 struct heads_unit heads_unit(struct ir *b, ir_s unit, uint32_t heads)

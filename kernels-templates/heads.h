@@ -13,8 +13,9 @@ enum { HEADS_MAX_DIM = 256 };
 
 /* NULL, or why no kernel does these heads. */
 const char *heads_refusal(uint32_t heads, uint32_t head_dim);
-/* Bytes of one element of the key's KV cache; 0: not a type we keep a cache in. */
+/* The key's KV cache: bytes of one element, and of a head at one position; 0: not a type we keep a cache in. */
 unsigned heads_kv_bytes(const struct key *key);
+uint32_t heads_kv_row_bytes(const struct key *key);
 
 /* unit = column * heads + head. */
 struct heads_unit { ir_s column, head; };

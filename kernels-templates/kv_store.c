@@ -12,7 +12,9 @@ static void key_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n
 {
 	const struct kv_out *out = context;
 	unsigned stride = 32 * out->element;
-	if (out->element == 2)
+	if (out->element == 1)
+		ir_fstore(b, out->at, v, (int32_t)(i * 4), n);
+	else if (out->element == 2)
 		ir_fstore_hs(b, out->at, v, (int32_t)(i * stride), n, stride);
 	else
 		ir_fstore_s(b, out->at, v, (int32_t)(i * stride), n, stride);
@@ -30,6 +32,40 @@ static void store_value(struct ir *b, ir_a from, ir_a to, unsigned dims, unsigne
 	}
 }
 
+/* One head's f32 at x become int8: of the block of dimensions `first` ... the scale goes to `scale` behind `to`, words of four to `words` ..., `stride` apart. */
+struct int8_place { ir_a to; int32_t scale, words; unsigned stride; };
+
+static void store_int8(struct ir *b, ir_a x, unsigned dims, unsigned first, ir_a scratch, const struct int8_place *p)
+{
+	unsigned left = dims - first < 32 ? dims - first : 32, words = (left + 3) / 4;
+	ir_f in[MATH_MAX_PARTS];
+	ir_i q[MATH_MAX_PARTS];
+
+	for (unsigned v = 0; v < math_parts(b); v++) {
+		unsigned at = v * b->lanes, n = left > at ? left - at : 0;
+		in[v] = n ? ir_fload(b, x, (int32_t)((first + at) * 4), n < b->lanes ? n : 0) : ir_fconst(b, 0.0f);
+	}
+	ir_fstore1(b, p->to, quantise_emit(b, in, q), p->scale);
+	for (unsigned v = 0; v < math_parts(b); v++)
+		ir_istore_8(b, scratch, q[v], (int32_t)(v * b->lanes));
+	ir_fstore_s(b, p->to, ir_fload(b, scratch, 0, words), p->words, words, p->stride);
+}
+
+static void store_key_int8(struct ir *b, ir_a x, unsigned dims, ir_a scratch, ir_a to)
+{
+	enum { LANES = 32 * 4, BLOCK = LANES + 8 * LANES };
+	for (unsigned i = 0; i < dims; i += 32) {
+		int32_t at = (int32_t)(i / 32 * BLOCK);
+		store_int8(b, x, dims, i, scratch, &(struct int8_place){ to, at, at + LANES, LANES });
+	}
+}
+
+static void store_value_int8(struct ir *b, ir_a x, unsigned dims, ir_a scratch, ir_a to)
+{
+	for (unsigned i = 0; i < dims; i += 32)
+		store_int8(b, x, dims, i, scratch, &(struct int8_place){ to, (int32_t)(i / 8), (int32_t)((dims + 31) / 32 * 4 + i), 4 });
+}
+
 bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	const char *refusal = heads_refusal(key->kv_heads, key->head_dim);
@@ -38,12 +74,16 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 	if (refusal)
 		return build_refuse(key, err, refusal);
 	if (!element)
-		return build_refuse(key, err, "the cache must be F16 or F32");
-	uint32_t dims = key->head_dim, column_bytes = (uint32_t)numerics_pad((uint64_t)key->kv_heads * dims) * 4;
+		return build_refuse(key, err, "the cache must be F16, F32 or Q8_0");
+	bool int8 = element == 1;
+	uint32_t dims = key->head_dim, row_bytes = heads_kv_row_bytes(key), column_bytes = (uint32_t)numerics_pad((uint64_t)key->kv_heads * dims) * 4;
 	ir_a arg = ir_arg(b);
 	ir_s begin = ir_begin(b);
 	struct heads_rotation r = { .dims = dims, .normed = key->flags & KEY_QK_NORM };
 	struct kv_out out = { .element = element };
+	ir_a scratch = { 0 };                /* int8: a block's, and behind them a rotated key */
+	if (int8)
+		scratch = ir_local(b, 64 + (dims + b->lanes) * 4);
 
 	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
 	struct heads_unit u = heads_unit(b, ir_sadd(b, begin, i), key->kv_heads);
@@ -51,7 +91,7 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 	ir_s chunk = ir_smul(b, ir_sshri(b, position, 7), ir_sload64(b, arg, KV_STORE_CHUNK_BYTES * 8));
 	ir_s place = ir_sadd(b, ir_smuli(b, u.head, NUMERICS_CHUNK), ir_sandi(b, position, NUMERICS_CHUNK - 1));      /* in the chunk */
 	ir_s lane = ir_sandi(b, position, 31);
-	ir_s block = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, lane), dims * element));
+	ir_s block = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, lane), row_bytes));
 	ir_s angles = ir_smuli(b, u.column, dims / 2 * 4);
 
 	r.x = heads_at(b, ir_aload(b, arg, KV_STORE_K * 8), u, column_bytes, dims * 4);
@@ -61,12 +101,18 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 		r.norm = ir_aload(b, arg, KV_STORE_NORM * 8);
 		r.eps = ir_fbcast(b, arg, KV_STORE_EPS * 8);
 	}
-	out.at = ir_aadd(b, ir_aload(b, arg, KV_STORE_KCACHE * 8), ir_sadd(b, block, ir_smuli(b, lane, element)));
+	ir_a to = ir_aadd(b, ir_aload(b, arg, KV_STORE_KCACHE * 8), ir_sadd(b, block, ir_smuli(b, lane, int8 ? 4 : element)));
+	out.at = int8 ? ir_aaddi(b, scratch, 64) : to;
 	heads_rotate(b, &r, key_sink, &out);
+	if (int8)
+		store_key_int8(b, out.at, dims, scratch, to);
 
-	ir_s row = ir_sadd(b, chunk, ir_smuli(b, place, dims * element));
-	store_value(b, heads_at(b, ir_aload(b, arg, KV_STORE_V * 8), u, column_bytes, dims * 4),
-	            ir_aadd(b, ir_aload(b, arg, KV_STORE_VCACHE * 8), row), dims, element);
+	ir_a value = heads_at(b, ir_aload(b, arg, KV_STORE_V * 8), u, column_bytes, dims * 4);
+	to = ir_aadd(b, ir_aload(b, arg, KV_STORE_VCACHE * 8), ir_sadd(b, chunk, ir_smuli(b, place, row_bytes)));
+	if (int8)
+		store_value_int8(b, value, dims, scratch, to);
+	else
+		store_value(b, value, to, dims, element);
 	ir_endloop(b);
 	return true;
 }

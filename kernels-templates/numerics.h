@@ -32,6 +32,8 @@
  *     chunk, element j in partial j mod 32, invisible positions count as +0; o_d = one ascending chain fma(p_j, v_jd, acc) over visible j from +0.
  *     Running state M = -inf, L = 0, O = 0; each chunk with a visible position merges in order: M' = max(M, m), a = exp(M - M'), b = exp(m - M'),
  *     L = fma(L, a, l * b), O = fma(O, a, o * b). Result O / L.
+ *     A cache of int8 (Q8_0) holds, per position and head, keys after rotation and values in blocks of 32 along the dimensions, the last one shorter: d = amax / 127
+ *     and q as in rule 4. A key or value then is the float d * (float)q (one rounding), and all else is the same.
  * 10. exp(x): 0 when x < -87; else x is cut to 88 at most, n = round-to-nearest-even(x * log2 e), r = fma(n, -ln2_hi, x), r = fma(n, -ln2_lo, r),
  *     a Horner chain of fma with NUMERICS_EXP_C*, times 2^n (built in the exponent bits). exp(0) == 1 exactly.
  * 11. cos/sin tables are made by runtime/ from its own double-precision code, never libm, rounded once to f32.

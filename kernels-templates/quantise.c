@@ -28,10 +28,10 @@ static void store_sums(struct ir *b, const ir_f q[], ir_f d, ir_a s, int32_t dis
 		ir_fstore1(b, s, ir_fbits(b, ir_f2i(b, sum[half])), disp + (int32_t)(offsetof(struct activation_block, sum) + half * 4));
 }
 
-void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp)
+ir_f quantise_emit(struct ir *b, const ir_f x[], ir_i q[])
 {
-	unsigned w = b->lanes, n = math_parts(b);
-	ir_f magnitude[MATH_MAX_PARTS], whole[MATH_MAX_PARTS];
+	unsigned n = math_parts(b);
+	ir_f magnitude[MATH_MAX_PARTS];
 
 	for (unsigned v = 0; v < n; v++)
 		magnitude[v] = ir_fabs(b, x[v]);
@@ -40,9 +40,19 @@ void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, i
 	ir_m some = ir_flt(b, zero, d);
 	for (unsigned v = 0; v < n; v++) {
 		ir_f scaled = ir_fmax(b, ir_fmin(b, ir_fdiv(b, x[v], d), ir_fconst(b, 127.0f)), ir_fconst(b, -127.0f));
-		ir_i rounded = ir_f2i(b, ir_fsel(b, some, scaled, zero));
-		ir_istore_8(b, q, rounded, q_disp + (int32_t)(v * w));
-		whole[v] = ir_i2f(b, rounded);
+		q[v] = ir_f2i(b, ir_fsel(b, some, scaled, zero));
+	}
+	return d;
+}
+
+void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp)
+{
+	ir_i rounded[MATH_MAX_PARTS];
+	ir_f whole[MATH_MAX_PARTS], d = quantise_emit(b, x, rounded);
+
+	for (unsigned v = 0; v < math_parts(b); v++) {
+		ir_istore_8(b, q, rounded[v], q_disp + (int32_t)(v * b->lanes));
+		whole[v] = ir_i2f(b, rounded[v]);
 	}
 	store_sums(b, whole, d, s, s_disp);
 }

@@ -16,7 +16,7 @@ static uint64_t activation_bytes(uint8_t activation, uint64_t width)
 /* One head at one position, keys or values. */
 static uint64_t cached_bytes(const struct key *k)
 {
-	return k->kv ? (uint64_t)k->head_dim * dtype_table[k->kv - 1].bytes / dtype_table[k->kv - 1].block : 0;
+	return k->kv ? template_kv_row_bytes((enum dtype)(k->kv - 1), k->head_dim) : 0;
 }
 
 static uint64_t matmul_traffic(const struct key *k, uint64_t units, uint64_t columns)

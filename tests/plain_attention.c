@@ -96,44 +96,104 @@ void plain_rotate(float *out, const float *x, unsigned dims, const struct plain_
 	}
 }
 
-static void put(const struct plain_cache *c, void *at, uint64_t i, float v)
+uint64_t plain_cache_row(enum dtype type, unsigned dims)
 {
-	uint16_t h = plain_f32_to_f16(v);
-	if (c->half)
-		memcpy((char *)at + i * 2, &h, 2);
-	else
-		memcpy((char *)at + i * 4, &v, 4);
+	return type == DTYPE_F16 ? dims * 2 : type == DTYPE_F32 ? dims * 4 : (dims + 31) / 32 * 4 + (dims + 3) / 4 * 4;
 }
 
-static float get(const struct plain_cache *c, const void *at, uint64_t i)
+/* Where a head at a position begins: the block of 32 positions with its keys, and its values. */
+static uint8_t *keys_at(const struct plain_cache *c, unsigned head, uint64_t position)
+{
+	return (uint8_t *)c->k + position / 128 * c->chunk_bytes + (head * 128 + position % 128 / 32 * 32) * plain_cache_row(c->type, c->dims);
+}
+
+static uint8_t *values_at(const struct plain_cache *c, unsigned head, uint64_t position)
+{
+	return (uint8_t *)c->v + position / 128 * c->chunk_bytes + (head * 128 + position % 128) * plain_cache_row(c->type, c->dims);
+}
+
+/* The bytes of dimension d: an element; of int8 the quant, and the scale. */
+struct element { uint8_t *value, *scale; };
+
+static struct element key_element(const struct plain_cache *c, unsigned head, uint64_t position, unsigned d)
+{
+	uint8_t *block = keys_at(c, head, position);
+	uint64_t lane = position % 32;
+	if (c->type != DTYPE_Q8_0)
+		return (struct element){ block + (d * 32 + lane) * (c->type == DTYPE_F16 ? 2 : 4), NULL };
+	block += d / 32 * (32 * 4 + 32 * 32);
+	return (struct element){ block + 128 + d % 32 / 4 * 128 + lane * 4 + d % 4, block + lane * 4 };
+}
+
+static struct element value_element(const struct plain_cache *c, unsigned head, uint64_t position, unsigned d)
+{
+	uint8_t *row = values_at(c, head, position);
+	if (c->type != DTYPE_Q8_0)
+		return (struct element){ row + d * (c->type == DTYPE_F16 ? 2 : 4), NULL };
+	return (struct element){ row + (c->dims + 31) / 32 * 4 + d, row + d / 32 * 4 };
+}
+
+static float get(const struct plain_cache *c, struct element e)
 {
 	uint16_t h;
 	float v;
-	if (!c->half) {
-		memcpy(&v, (const char *)at + i * 4, 4);
-		return v;
+	if (c->type == DTYPE_F16) {
+		memcpy(&h, e.value, 2);
+		return plain_f16_to_f32(h);
 	}
-	memcpy(&h, (const char *)at + i * 2, 2);
-	return plain_f16_to_f32(h);
+	memcpy(&v, e.scale ? e.scale : e.value, 4);
+	return e.scale ? v * (float)(int8_t)*e.value : v;
 }
 
-static uint64_t key_index(const struct plain_cache *c, unsigned head, uint64_t position, unsigned d)
+typedef struct element element_fn(const struct plain_cache *c, unsigned head, uint64_t position, unsigned d);
+
+/* Blocks of 32 dimensions, filled up with zeros to whole words of four. */
+static void put_int8(const struct plain_cache *c, unsigned head, uint64_t position, const float *x, element_fn *at)
 {
-	uint64_t block = head * 4 + position % 128 / 32;
-	return position / 128 * c->chunk_elements + (block * c->dims + d) * 32 + position % 32;
+	for (unsigned first = 0; first < c->dims; first += 32) {
+		float amax = 0.0f;
+		for (unsigned d = first; d < c->dims && d < first + 32; d++)
+			amax = fabsf(x[d]) > amax ? fabsf(x[d]) : amax;
+		float scale = amax / 127.0f;
+		memcpy(at(c, head, position, first).scale, &scale, 4);
+		for (unsigned d = first; d < (c->dims + 3) / 4 * 4 && d < first + 32; d++) {
+			float q = scale == 0.0f || d >= c->dims ? 0.0f : x[d] / scale;
+			*at(c, head, position, d).value = (uint8_t)(int8_t)nearbyintf(q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q);
+		}
+	}
 }
 
-static uint64_t value_index(const struct plain_cache *c, unsigned head, uint64_t position, unsigned d)
+static void put(const struct plain_cache *c, unsigned head, uint64_t position, const float *x, element_fn *at)
 {
-	return position / 128 * c->chunk_elements + (head * 128 + position % 128) * c->dims + d;
+	if (c->type == DTYPE_Q8_0) {
+		put_int8(c, head, position, x, at);
+		return;
+	}
+	for (unsigned d = 0; d < c->dims; d++) {
+		uint16_t h = plain_f32_to_f16(x[d]);
+		uint8_t *to = at(c, head, position, d).value;
+		if (c->type == DTYPE_F16)
+			memcpy(to, &h, 2);
+		else
+			memcpy(to, &x[d], 4);
+	}
 }
 
 void plain_store(const struct plain_cache *c, unsigned head, uint64_t position, const float *key, const float *value)
 {
-	for (unsigned d = 0; d < c->dims; d++) {
-		put(c, c->k, key_index(c, head, position, d), key[d]);
-		put(c, c->v, value_index(c, head, position, d), value[d]);
-	}
+	put(c, head, position, key, key_element);
+	put(c, head, position, value, value_element);
+}
+
+void plain_spoil(const struct plain_cache *c, unsigned head, uint64_t position)
+{
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned d = 0; d < c->dims; d++) {
+			struct element e = (i ? value_element : key_element)(c, head, position, d);
+			memset(e.value, 0xff, c->type == DTYPE_F16 ? 2 : c->type == DTYPE_F32 ? 4 : 1);
+			if (e.scale)
+				memset(e.scale, 0xff, 4);
+		}
 }
 
 struct head_state { float max, sum, o[256]; };
@@ -146,7 +206,7 @@ static void attend_chunk(struct head_state *st, const float *q, const struct pla
 	for (uint64_t j = first; j <= last; j++) {
 		float acc = 0.0f;
 		for (unsigned d = 0; d < c->dims; d++)
-			acc = fmaf(get(c, c->k, key_index(c, head, j, d)), q[d], acc);
+			acc = fmaf(get(c, key_element(c, head, j, d)), q[d], acc);
 		s[j - first] = acc;
 		m = acc > m ? acc : m;
 	}
@@ -160,7 +220,7 @@ static void attend_chunk(struct head_state *st, const float *q, const struct pla
 	for (unsigned d = 0; d < c->dims; d++) {
 		float o = 0.0f;
 		for (uint64_t j = first; j <= last; j++)
-			o = fmaf(s[j - first], get(c, c->v, value_index(c, head, j, d)), o);
+			o = fmaf(s[j - first], get(c, value_element(c, head, j, d)), o);
 		float ob = o * b;
 		st->o[d] = fmaf(st->o[d], a, ob);
 	}

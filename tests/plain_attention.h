@@ -21,9 +21,13 @@ void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const f
 struct plain_angles { const float *cos, *sin, *norm; float eps; };
 void plain_rotate(float *out, const float *x, unsigned dims, const struct plain_angles *a);
 
-/* A cache of one layer. half: elements are f16. */
-struct plain_cache { void *k, *v; bool half; unsigned kv_heads, dims; uint64_t chunk_elements; };   /* from a chunk of 128 positions to the next */
+/* A cache of one layer: F32, F16 or Q8_0. */
+struct plain_cache { void *k, *v; enum dtype type; unsigned kv_heads, dims; uint64_t chunk_bytes; };   /* from a chunk of 128 positions to the next */
+/* Bytes of one head at one position. */
+uint64_t plain_cache_row(enum dtype type, unsigned dims);
 void plain_store(const struct plain_cache *c, unsigned head, uint64_t position, const float *key, const float *value);
+/* Fills one head's place at a position with bytes that make NaN of whatever uses it. */
+void plain_spoil(const struct plain_cache *c, unsigned head, uint64_t position);
 
 /* All query heads of one column at position; window 0: none. q and out: heads * dims. */
 void plain_attention(float *out, const float *q, const struct plain_cache *c, unsigned heads, uint64_t position, uint64_t window);

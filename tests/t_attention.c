@@ -11,7 +11,7 @@
 #include "tests/plain_attention.h"
 #include "tests/shared.h"
 
-struct shape { unsigned kv_heads, group, dims; bool half; };
+struct shape { unsigned kv_heads, group, dims; enum dtype type; /* of the cache */ };
 
 struct scene {
 	struct shape s;
@@ -24,12 +24,12 @@ struct scene {
 
 static void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 {
-	uint64_t chunk = (uint64_t)s.kv_heads * s.dims * 128 + 160;      /* chunks need not touch */
-	size_t bytes = (capacity + 127) / 128 * chunk * (s.half ? 2 : 4);
+	uint64_t chunk = s.kv_heads * plain_cache_row(s.type, s.dims) * 128 + 320;      /* chunks need not touch */
+	size_t bytes = (capacity + 127) / 128 * chunk;
 	*c = (struct scene){ .s = s, .heads = s.kv_heads * s.group, .seed = s.dims + s.group };
 	c->width = c->heads * s.dims;
 	c->padded = (c->width + 31) / 32 * 32;
-	c->cache = (struct plain_cache){ kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.half, s.kv_heads, s.dims, chunk };
+	c->cache = (struct plain_cache){ kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk };
 }
 
 static void close_scene(struct scene *c)
@@ -75,7 +75,7 @@ static void drop_work(struct work *w)
 static struct key scene_key(const struct scene *c, bool window)
 {
 	return (struct key){ .kind = KEY_ATTENTION, .heads = c->heads, .kv_heads = c->s.kv_heads, .head_dim = c->s.dims, .columns = c->tile,
-	                     .kv = (c->s.half ? DTYPE_F16 : DTYPE_F32) + 1, .flags = window ? KEY_WINDOW : 0 };
+	                     .kv = (uint8_t)(c->s.type + 1), .flags = window ? KEY_WINDOW : 0 };
 }
 
 /* cut: units are done as cut..end, then 0..cut. */
@@ -87,14 +87,14 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 	int64_t units = (int64_t)tiles * c->s.kv_heads, at = units * cut / 8;
 	uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)w->q, [ATTENTION_KCACHE] = (uintptr_t)c->cache.k,
 	                                 [ATTENTION_VCACHE] = (uintptr_t)c->cache.v, [ATTENTION_OUT] = (uintptr_t)out, [ATTENTION_POS0] = w->pos0,
-	                                 [ATTENTION_CHUNK_BYTES] = c->cache.chunk_elements * (c->cache.half ? 2 : 4), [ATTENTION_SLIDING] = w->window,
+	                                 [ATTENTION_CHUNK_BYTES] = c->cache.chunk_bytes, [ATTENTION_SLIDING] = w->window,
 	                                 [ATTENTION_COLUMNS] = w->columns };
 
 	kernel_run(k, arg, at, units);
 	kernel_run(k, arg, 0, at);
 	if (memcmp(out, w->want, bytes) != 0)
 		fail_msg("%s: attention of %u x %u heads of %u, %s cache, %u columns by %u at %llu, window %llu differs", way, c->s.kv_heads, c->s.group,
-		         c->s.dims, c->s.half ? "f16" : "f32", w->columns, c->tile, (unsigned long long)w->pos0, (unsigned long long)w->window);
+		         c->s.dims, dtype_table[c->s.type].name, w->columns, c->tile, (unsigned long long)w->pos0, (unsigned long long)w->window);
 	free(out);
 }
 
@@ -149,8 +149,9 @@ static void test_head_dims(void **state)
 	static const unsigned dims[] = { 2, 6, 32, 40, 48, 64, 66, 80, 96, 128, 256 };
 	(void)state;
 	for (unsigned i = 0; i < sizeof dims / sizeof dims[0]; i++) {
-		check_shape((struct shape){ 2, 1 + i % 4, dims[i], true });
-		check_shape((struct shape){ 1, 1 + (i + 2) % 4, dims[i], false });
+		check_shape((struct shape){ 2, 1 + i % 4, dims[i], DTYPE_F16 });
+		check_shape((struct shape){ 1, 1 + (i + 2) % 4, dims[i], DTYPE_F32 });
+		check_shape((struct shape){ 2, 1 + (i + 1) % 4, dims[i], DTYPE_Q8_0 });
 	}
 }
 
@@ -159,7 +160,7 @@ static void test_groups(void **state)
 	static const unsigned group[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 20, 32, 71, 128 };
 	(void)state;
 	for (unsigned i = 0; i < sizeof group / sizeof group[0]; i++)
-		check_shape((struct shape){ 1 + i % 2, group[i], i % 2 ? 64 : 40, i % 3 != 0 });
+		check_shape((struct shape){ 1 + i % 2, group[i], i % 2 ? 64 : 40, i % 3 == 0 ? DTYPE_F32 : i % 3 == 1 ? DTYPE_F16 : DTYPE_Q8_0 });
 }
 
 static void test_columns(void **state)
@@ -169,7 +170,7 @@ static void test_columns(void **state)
 	struct kernel k[8];
 	(void)state;
 
-	open_scene(&c, (struct shape){ 3, 3, 40, true }, 384);
+	open_scene(&c, (struct shape){ 3, 3, 40, DTYPE_F16 }, 384);
 	open_ways(k, &c, false);
 	for (unsigned i = 0; i < 4; i++)
 		for (unsigned columns = 1; columns <= 9; columns++) {
@@ -186,8 +187,9 @@ static void test_columns(void **state)
 static void test_tiles(void **state)
 {
 	static const struct { struct shape s; unsigned tile; } cases[] = {
-		{ { 3, 3, 40, true }, 2 }, { { 2, 4, 64, true }, 4 }, { { 2, 2, 128, true }, 8 }, { { 1, 1, 64, false }, 16 }, { { 2, 7, 80, true }, 2 },
-		{ { 1, 5, 6, true }, 4 }, { { 3, 1, 96, true }, 8 }, { { 1, 2, 256, false }, 4 }, { { 1, 8, 32, true }, 16 },
+		{ { 3, 3, 40, DTYPE_F16 }, 2 }, { { 2, 4, 64, DTYPE_F16 }, 4 }, { { 2, 2, 128, DTYPE_F16 }, 8 }, { { 1, 1, 64, DTYPE_F32 }, 16 }, { { 2, 7, 80, DTYPE_F16 }, 2 },
+		{ { 1, 5, 6, DTYPE_F16 }, 4 }, { { 3, 1, 96, DTYPE_F16 }, 8 }, { { 1, 2, 256, DTYPE_F32 }, 4 }, { { 1, 8, 32, DTYPE_F16 }, 16 },
+		{ { 2, 4, 64, DTYPE_Q8_0 }, 4 }, { { 1, 5, 6, DTYPE_Q8_0 }, 2 }, { { 2, 2, 80, DTYPE_Q8_0 }, 8 },
 	};
 	static const uint64_t pos0[] = { 0, 5, 113, 120, 128, 250 };
 	static const unsigned counts[] = { 1, 2, 3, 8, 9, 17, 21 };
@@ -214,19 +216,17 @@ static void test_tiles(void **state)
 /* The cache before the window is NaN as well. */
 static void forget(struct scene *c, uint64_t end)
 {
-	float nan[256];
-	memset(nan, 0xff, sizeof nan);
 	for (uint64_t p = 0; p < end; p++)
 		for (unsigned h = 0; h < c->s.kv_heads; h++)
-			plain_store(&c->cache, h, p, nan, nan);
+			plain_spoil(&c->cache, h, p);
 }
 
 static void test_windows(void **state)
 {
 	static const uint64_t window[] = { 1, 5, 32, 64, 128, 200, 10000 }, position[] = { 0, 4, 31, 64, 127, 128, 200, 260, 383, 500 };
 	(void)state;
-	for (unsigned shape = 0; shape < 4; shape++) {
-		static const struct shape shapes[] = { { 2, 1, 64, true }, { 1, 3, 80, false }, { 2, 4, 32, true }, { 1, 7, 64, true } };
+	for (unsigned shape = 0; shape < 5; shape++) {
+		static const struct shape shapes[] = { { 2, 1, 64, DTYPE_F16 }, { 1, 3, 80, DTYPE_F32 }, { 2, 4, 32, DTYPE_F16 }, { 1, 7, 64, DTYPE_F16 }, { 2, 2, 96, DTYPE_Q8_0 } };
 		struct kernel k[8];
 		struct scene c;
 		for (unsigned i = 0; i < 7; i++) {
@@ -252,7 +252,8 @@ static void test_windows(void **state)
 static void test_window_tiles(void **state)
 {
 	static const struct { struct shape s; unsigned tile; } cases[] = {
-		{ { 2, 2, 64, true }, 8 }, { { 1, 1, 40, true }, 16 }, { { 2, 3, 32, false }, 4 }, { { 1, 8, 64, true }, 2 }, { { 1, 7, 128, true }, 2 },
+		{ { 2, 2, 64, DTYPE_F16 }, 8 }, { { 1, 1, 40, DTYPE_F16 }, 16 }, { { 2, 3, 32, DTYPE_F32 }, 4 }, { { 1, 8, 64, DTYPE_F16 }, 2 }, { { 1, 7, 128, DTYPE_F16 }, 2 },
+		{ { 2, 4, 64, DTYPE_Q8_0 }, 4 },
 	};
 	static const uint64_t window[] = { 1, 3, 8, 17, 100, 127, 128, 129, 200, 1000 }, pos0[] = { 0, 7, 121, 126, 250, 261 };
 	static const unsigned counts[] = { 1, 2, 5, 16, 21, 40 };
@@ -285,7 +286,7 @@ static void test_depth(void **state)
 	struct kernel k[8];
 	(void)state;
 
-	open_scene(&c, (struct shape){ 2, 4, 64, true }, 1152);
+	open_scene(&c, (struct shape){ 2, 4, 64, DTYPE_F16 }, 1152);
 	open_ways(k, &c, false);
 	for (uint64_t p = 1000; p < 1152; p += 151) {
 		struct work w;
@@ -305,7 +306,7 @@ static void test_wide_scores(void **state)
 	struct work w;
 	(void)state;
 
-	open_scene(&c, (struct shape){ 1, 2, 32, false }, 512);
+	open_scene(&c, (struct shape){ 1, 2, 32, DTYPE_F32 }, 512);
 	fill(&c, 500);
 	for (uint64_t p = 0; p < 500; p++) {
 		float key[32] = { 0 }, value[32];
@@ -331,25 +332,27 @@ static void test_wide_scores(void **state)
 static void test_no_spills(void **state)
 {
 	static const struct shape shapes[] = {
-		{ 3, 3, 64, true }, { 8, 4, 64, true }, { 8, 4, 128, true }, { 8, 2, 128, true }, { 2, 7, 64, true }, { 4, 7, 128, true }, { 4, 8, 64, true },
-		{ 32, 1, 128, true }, { 32, 1, 96, true }, { 32, 1, 80, true }, { 16, 1, 64, true }, { 2, 6, 128, true }, { 8, 5, 128, true }, { 1, 4, 256, true },
-		{ 8, 4, 128, false }, { 3, 3, 64, false },
+		{ 3, 3, 64, DTYPE_F16 }, { 8, 4, 64, DTYPE_F16 }, { 8, 4, 128, DTYPE_F16 }, { 8, 2, 128, DTYPE_F16 }, { 2, 7, 64, DTYPE_F16 }, { 4, 7, 128, DTYPE_F16 }, { 4, 8, 64, DTYPE_F16 },
+		{ 32, 1, 128, DTYPE_F16 }, { 32, 1, 96, DTYPE_F16 }, { 32, 1, 80, DTYPE_F16 }, { 16, 1, 64, DTYPE_F16 }, { 2, 6, 128, DTYPE_F16 }, { 8, 5, 128, DTYPE_F16 }, { 1, 4, 256, DTYPE_F16 },
+		{ 8, 4, 128, DTYPE_F32 }, { 3, 3, 64, DTYPE_F32 },
 	};
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways(&way);
 	(void)state;
 
 	for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-		for (unsigned w = 0; w < 4 * ways; w++) {
+		for (unsigned w = 0; w < 8 * ways; w++) {
 			struct scene c = { .s = shapes[i], .heads = shapes[i].kv_heads * shapes[i].group };
-			if (w % 4 > 1)
+			if (w & 4)
+				c.s.type = DTYPE_Q8_0;
+			if (w & 2)
 				c.tile = template_attention_columns(c.heads, c.s.kv_heads, 240);
-			struct key key = scene_key(&c, w % 2 == 1);
+			struct key key = scene_key(&c, w & 1);
 			struct kernel k;
 			char text[KEY_TEXT_MAX];
-			if (!way[w / 4].native)
+			if (!way[w / 8].native)
 				continue;
-			kernel_open(&k, &way[w / 4], &key);
+			kernel_open(&k, &way[w / 8], &key);
 			if (k.stats.spills_in_loops)
 				fail_msg("%s: %u spills in loops", key_text(&key, text, sizeof text), k.stats.spills_in_loops);
 			kernel_close(&k);

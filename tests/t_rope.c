@@ -94,17 +94,17 @@ static void check_queries(const struct heads_data *d, const struct kernel_way *w
 	free(same);
 }
 
-static void check_store(const struct heads_data *d, const struct kernel_way *way, bool normed, bool half, uint64_t pos0)
+static void check_store(const struct heads_data *d, const struct kernel_way *way, bool normed, enum dtype type, uint64_t pos0)
 {
-	struct key key = { .kind = KEY_KV_STORE, .kv_heads = d->heads, .head_dim = d->dims, .kv = (half ? DTYPE_F16 : DTYPE_F32) + 1,
+	struct key key = { .kind = KEY_KV_STORE, .kv_heads = d->heads, .head_dim = d->dims, .kv = (uint8_t)(type + 1),
 	                   .flags = normed ? KEY_QK_NORM : 0 };
-	uint64_t chunk = (uint64_t)d->width * 128 + 96;
-	size_t bytes = CAPACITY / 128 * chunk * (half ? 2 : 4);
-	struct plain_cache want = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), half, d->heads, d->dims, chunk };
-	struct plain_cache out = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), half, d->heads, d->dims, chunk };
+	uint64_t chunk = d->heads * plain_cache_row(type, d->dims) * 128 + 192;
+	size_t bytes = CAPACITY / 128 * chunk;
+	struct plain_cache want = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk };
+	struct plain_cache out = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk };
 	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x, [KV_STORE_V] = (uintptr_t)d->v, [KV_STORE_KCACHE] = (uintptr_t)out.k,
 	                                [KV_STORE_VCACHE] = (uintptr_t)out.v, [KV_STORE_COS] = (uintptr_t)d->cos, [KV_STORE_SIN] = (uintptr_t)d->sin,
-	                                [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0, [KV_STORE_CHUNK_BYTES] = chunk * (half ? 2 : 4) };
+	                                [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0, [KV_STORE_CHUNK_BYTES] = chunk };
 	int64_t units = COLUMNS * d->heads, cut = units / 2;
 	struct kernel k;
 
@@ -120,7 +120,7 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 	kernel_run(&k, arg, 0, cut);
 	/* The whole cache is compared: what is nobody's position stays as it was. */
 	if (memcmp(out.k, want.k, bytes) != 0 || memcmp(out.v, want.v, bytes) != 0)
-		fail_msg("%s: %s cache of %u heads of %u differs at %llu", way->name, half ? "f16" : "f32", d->heads, d->dims, (unsigned long long)pos0);
+		fail_msg("%s: %s cache of %u heads of %u differs at %llu", way->name, dtype_table[type].name, d->heads, d->dims, (unsigned long long)pos0);
 	kernel_close(&k);
 	free(want.k); free(want.v); free(out.k); free(out.v);
 }
@@ -155,8 +155,9 @@ static void test_cache(void **state)
 		make(&d, 1 + i % 4, head_dims[i], i);
 		for (unsigned w = 0; w < ways; w++)
 			for (unsigned j = 0; j < 4; j++) {
-				check_store(&d, &way[w], j & 1, true, pos0[j]);
-				check_store(&d, &way[w], j & 2, false, pos0[j]);
+				check_store(&d, &way[w], j & 1, DTYPE_F16, pos0[j]);
+				check_store(&d, &way[w], j & 2, DTYPE_F32, pos0[j]);
+				check_store(&d, &way[w], j & 1, DTYPE_Q8_0, pos0[j]);
 			}
 		drop(&d);
 	}
@@ -166,7 +167,7 @@ static void test_refusals(void **state)
 {
 	static const struct key bad[] = {
 		{ .kind = KEY_ROPE, .heads = 0, .head_dim = 64 }, { .kind = KEY_ROPE, .heads = 2, .head_dim = 63 },
-		{ .kind = KEY_ROPE, .heads = 2, .head_dim = 258 }, { .kind = KEY_KV_STORE, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_Q8_0 + 1 },
+		{ .kind = KEY_ROPE, .heads = 2, .head_dim = 258 }, { .kind = KEY_KV_STORE, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_BF16 + 1 },
 		{ .kind = KEY_KV_STORE, .kv_heads = 2, .head_dim = 64 },
 	};
 	const struct kernel_way *way;
