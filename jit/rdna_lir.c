@@ -64,6 +64,11 @@ static uint8_t usual_memory(unsigned op)
 	return facts & RDNA_IS_LDS ? RDNA_MEM_LDS : facts & (RDNA_IS_SMEM | RDNA_IS_VMEM) ? RDNA_MEM_GLOBAL : RDNA_MEM_NONE;
 }
 
+struct rdna_lir_ins rdna_lir_usual(unsigned op)
+{
+	return (struct rdna_lir_ins){ .op = (uint16_t)op, .memory = usual_memory(op), .stores = rdna_lir_facts(op) & RDNA_IS_STORE };
+}
+
 struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op)
 {
 	static _Thread_local struct rdna_lir_ins lost;
@@ -72,7 +77,7 @@ struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op)
 		return &lost;
 	}
 	struct rdna_lir_ins *i = &l->ins[l->n_ins++];
-	*i = (struct rdna_lir_ins){ .op = (uint16_t)op, .memory = usual_memory(op), .stores = rdna_lir_facts(op) & RDNA_IS_STORE };
+	*i = rdna_lir_usual(op);
 	return i;
 }
 

@@ -14,7 +14,7 @@
 struct rdna_live {
 	uint32_t *first_word;        /* n_regs + 1 */
 	uint32_t *start;             /* by register: its first write; NEVER: it has none */
-	uint32_t *end;               /* by word: its last read or write, or the end of a loop around whose back it goes; 0 where there is none */
+	uint32_t *end;               /* by word: its last read or write, or the end of a loop around whose back it goes; NEVER: nothing names it */
 	uint32_t *loop_end;          /* by instruction: of a LOOP, its ENDLOOP */
 	size_t n_words;
 };
@@ -27,6 +27,8 @@ const char *rdna_lir_letters(unsigned op, enum rdna_gen gen);
 /* What stands for '@' and in saddr. */
 enum { RDNA_ADDRESS_NONE, RDNA_ADDRESS_SCALAR, RDNA_ADDRESS_LDS, RDNA_ADDRESS_GLOBAL, RDNA_ADDRESS_FLAT, RDNA_ADDRESS_SCRATCH };
 unsigned rdna_lir_address_form(unsigned op);
+/* What rdna_lir_add makes of an operation. */
+struct rdna_lir_ins rdna_lir_usual(unsigned op);
 unsigned rdna_lir_alignment(enum rdna_class cls, unsigned words);
 
 /* Whether the hardware writes destinations before it has read all sources: they must then not share registers. */

@@ -1,0 +1,426 @@
+/* jit/rdna_lir_verify.c - is this a kernel that the next pass may trust?
+ *
+ * Owns: the rules of rdna_lir.h, before and after registers are assigned. It believes neither the allocator nor its intervals: with registers assigned it
+ * follows the contents of every machine register, word by word, through the loops. What the encoder refuses (constant bus, offsets, modifiers) is its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/rdna_live.h"
+
+enum { MAX_DEPTH = 64, MACHINE = 512, SPECIALS = 4, OUTSIDE = 1 };
+
+struct check {
+	const struct rdna_lir *l;
+	struct error *err;
+	size_t at;
+	uint32_t *first_word;        /* by register */
+	uint32_t *open;              /* by word, specials behind them: 1 + serial number of the loop it was first written in; 0: not written */
+	uint32_t n_words;
+	uint32_t holds[MACHINE];     /* by machine register: 1 + the word in it; 0: nothing known */
+	uint32_t stack[MAX_DEPTH], serial; unsigned depth;
+	bool ok;
+};
+
+static bool fail(struct check *c, const char *what)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+	struct rdna_lir one = *c->l;
+	struct rdna_lir_ins copy = c->l->ins[c->at];
+	one.ins = &copy;
+	one.n_ins = 1;
+	if (f) {
+		rdna_lir_print(&one, f);
+		fclose(f);
+	}
+	size_t n = text ? strcspn(text, "\n") : 0;
+	error_set(c->err, ERROR_ARGUMENT, "machine instruction %zu (%.*s): %s", c->at, (int)n, text ? text : "", what);
+	free(text);
+	return c->ok = false;
+}
+
+/* --- letters */
+
+struct kind { bool vgpr, sgpr, constant; uint8_t n; };
+
+static struct kind kind_of(char letter, char dst)
+{
+	switch (letter) {
+	case '1': case 'h': return (struct kind){ true, false, false, 1 };
+	case '2': case '3': case '4': case '8': return (struct kind){ true, false, false, (uint8_t)(letter - '0') };
+	case 'a': case 'b': case 'f': case 'p': case 'P': case 'm': return (struct kind){ true, true, true, 1 };
+	case 'A': return (struct kind){ true, true, true, 2 };
+	case 'W': return (struct kind){ true, false, true, (uint8_t)(dst - '0') };
+	case 's': case 'u': case 'l': case 'B': return (struct kind){ false, true, true, 1 };
+	case 'S': return (struct kind){ false, true, true, 2 };
+	case 'c': case 'N': return (struct kind){ false, true, false, 1 };
+	case 'r': return (struct kind){ false, true, false, 2 };
+	case 't': return (struct kind){ false, true, false, 3 };
+	case 'q': case '#': return (struct kind){ false, true, false, 4 };
+	case 'o': return (struct kind){ false, true, false, 8 };
+	case 'x': return (struct kind){ false, true, false, 16 };
+	case 'K': case 'k': case 'i': case 'w': case 'H': case 'I': return (struct kind){ false, false, true, 1 };
+	default: return (struct kind){0};
+	}
+}
+
+static bool check_register(struct check *c, const struct rdna_lir_operand *o)
+{
+	const struct rdna_lir *l = c->l;
+	if (!o->reg || o->reg >= l->n_regs || !o->n || o->sub + o->n > l->reg[o->reg].n)
+		return fail(c, "an operand names words that its register does not have");
+	const struct rdna_lir_reg *g = &l->reg[o->reg];
+	if (g->cls == RDNA_CLASS_SGPR && o->sub % rdna_lir_alignment(RDNA_CLASS_SGPR, o->n))
+		return fail(c, "a scalar operand of several words begins at a word where none may");
+	if (!l->allocated)
+		return true;
+	unsigned low = g->cls == RDNA_CLASS_VGPR ? RDNA_V0 : RDNA_ABI_FREE_SGPR, high = g->cls == RDNA_CLASS_VGPR ? MACHINE : RDNA_ABI_SGPRS;
+	if (g->phys < low || g->phys + g->n > high || (g->cls == RDNA_CLASS_SGPR && g->phys % g->align))
+		return fail(c, "an operand's machine register is not one for such a tuple");
+	return true;
+}
+
+/* Before allocation only registers with a role may be named. */
+static bool check_fixed(struct check *c, const struct rdna_lir_operand *o)
+{
+	bool allocatable = (o->reg >= RDNA_ABI_FREE_SGPR && o->reg < RDNA_ABI_SGPRS) || o->reg >= RDNA_V0;
+	if (o->reg + o->n > MACHINE || (allocatable && !c->l->allocated))
+		return fail(c, "an operand fixes a machine register that belongs to the allocator");
+	if (o->reg < RDNA_ABI_WAVE)
+		return fail(c, "an operand is a register of the driver");
+	return true;
+}
+
+static bool check_operand(struct check *c, const struct rdna_lir_operand *o, struct kind k)
+{
+	bool vgpr;
+	switch (o->kind) {
+	case RDNA_LIR_CONST: return k.constant || fail(c, "a constant where the instruction takes none");
+	case RDNA_LIR_VIRTUAL:
+		if (!check_register(c, o))
+			return false;
+		vgpr = c->l->reg[o->reg].cls == RDNA_CLASS_VGPR;
+		break;
+	case RDNA_LIR_FIXED:
+		if (!check_fixed(c, o))
+			return false;
+		if (o->reg == RDNA_NULL && k.sgpr)
+			return true;
+		vgpr = o->reg >= RDNA_V0;
+		break;
+	default: return fail(c, "an operand is missing");
+	}
+	if (vgpr ? !k.vgpr : !k.sgpr)
+		return fail(c, "an operand of the wrong class");
+	return o->n == k.n || fail(c, "an operand of a wrong number of words");
+}
+
+static bool check_address(struct check *c, const struct rdna_lir_ins *i)
+{
+	static const struct kind pair = { false, true, false, 2 }, scalar = { false, true, false, 1 };
+	bool both = i->saddr.kind != RDNA_LIR_NONE;
+	struct kind vector = { true, false, false, 1 };
+	switch (rdna_lir_address_form(i->op)) {
+	case RDNA_ADDRESS_SCALAR: return check_operand(c, &i->s[0], pair) && (!both || check_operand(c, &i->saddr, scalar));
+	case RDNA_ADDRESS_LDS: return check_operand(c, &i->s[0], vector) && (!both || fail(c, "a scalar address in LDS"));
+	case RDNA_ADDRESS_SCRATCH: return (!i->s[0].kind || check_operand(c, &i->s[0], vector)) && (!both || check_operand(c, &i->saddr, scalar));
+	default:
+		vector.n = both ? 1 : 2;
+		return check_operand(c, &i->s[0], vector) && (!both || check_operand(c, &i->saddr, pair));
+	}
+}
+
+/* Classes and sizes as the instruction takes them. */
+static bool check_shape(struct check *c, const struct rdna_lir_ins *i)
+{
+	const char *p = rdna_lir_letters(i->op, c->l->gen);
+	bool optional = *p == '?';
+	unsigned d = 0, s = 0;
+	p += optional;
+	char dst = *p;
+	for (; *p != '='; p++, d++)
+		if (!(optional && !i->d[d].kind) && !check_operand(c, &i->d[d], kind_of(*p, dst)))
+			return false;
+	for (p++; *p && *p != '/'; p++, s++) {
+		if (*p == 'L')
+			return fail(c, "a branch: loops are the only control flow");
+		if (*p == '@' ? !check_address(c, i) : !check_operand(c, &i->s[s], kind_of(*p, dst)))
+			return false;
+	}
+	for (; d < 2; d++)
+		if (i->d[d].kind)
+			return fail(c, "too many destinations");
+	for (; s < 4; s++)
+		if (i->s[s].kind)
+			return fail(c, "too many sources");
+	return true;
+}
+
+static bool check_loop_shape(struct check *c, const struct rdna_lir_ins *i)
+{
+	static const struct kind index = { false, true, false, 1 }, count = { false, true, true, 1 };
+	if (i->op == RDNA_LIR_LOOP)
+		return (!i->d[0].kind || check_operand(c, &i->d[0], index)) && check_operand(c, &i->s[0], count);
+	return true;
+}
+
+static bool check_memory(struct check *c, const struct rdna_lir_ins *i, unsigned facts)
+{
+	bool memory = facts & (RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS);
+	if ((i->exec && !(facts & (RDNA_IS_VMEM | RDNA_IS_LDS))) || (i->memory && !memory))
+		return fail(c, "what only memory instructions have: lanes or memory");
+	if (memory && i->stores != !!(facts & RDNA_IS_STORE))
+		return fail(c, "a store that does not say so, or the other way round");
+	return true;
+}
+
+static bool check_instruction(struct check *c)
+{
+	const struct rdna_lir_ins *i = &c->l->ins[c->at];
+	if (i->op >= RDNA_LIR_OPS)
+		return fail(c, "no such instruction");
+	if (i->op >= RDNA_OP_COUNT)
+		return check_loop_shape(c, i);
+	if (!rdna_has((enum rdna_op)i->op, c->l->gen))
+		return fail(c, "an instruction that the generation lacks");
+	if (i->op == RDNA_V_SWAP_B32 || i->op == RDNA_V_SWAPREL_B32)
+		return fail(c, "an instruction that writes its source");
+	return check_shape(c, i) && check_memory(c, i, rdna_lir_facts(i->op));
+}
+
+/* --- definition on every path, contents of machine registers */
+
+/* vcc_lo, vcc_hi, m0 and scc are words too, behind the registers'. */
+static uint32_t special(const struct check *c, unsigned reg)
+{
+	switch (reg) {
+	case RDNA_VCC_LO: case RDNA_VCC_HI: return c->n_words + reg - RDNA_VCC_LO;
+	case RDNA_M0: return c->n_words + 2;
+	case RDNA_SCC: return c->n_words + 3;
+	default: return UINT32_MAX;
+	}
+}
+
+static bool is_open(const struct check *c, uint32_t word)
+{
+	uint32_t serial = c->open[word];
+	for (unsigned k = 0; k < c->depth; k++)
+		if (c->stack[k] == serial)
+			return true;
+	return serial == OUTSIDE;
+}
+
+static void set_open(struct check *c, uint32_t word)
+{
+	if (!is_open(c, word))
+		c->open[word] = c->depth ? c->stack[c->depth - 1] : OUTSIDE;
+}
+
+static void read_operand(void *user, const struct rdna_lir_operand *o, bool written)
+{
+	struct check *c = user;
+	if (written || !c->ok)
+		return;
+	for (unsigned k = 0; k < o->n; k++) {
+		if (o->kind == RDNA_LIR_FIXED && special(c, o->reg + k) != UINT32_MAX && !is_open(c, special(c, o->reg + k)))
+			fail(c, "vcc, m0 or scc is read before it is written on every path");
+		if (o->kind != RDNA_LIR_VIRTUAL)
+			continue;
+		uint32_t word = c->first_word[o->reg] + o->sub + k;
+		if (!is_open(c, word))
+			fail(c, "a word is read before it is written on every path");
+		else if (c->l->allocated && c->holds[c->l->reg[o->reg].phys + o->sub + k] != 1 + word)
+			fail(c, "a source's machine register holds another value");
+	}
+}
+
+static void write_fixed(struct check *c, const struct rdna_lir_operand *o)
+{
+	bool role = o->reg == RDNA_VCC_LO || o->reg == RDNA_VCC_HI || o->reg == RDNA_M0 || o->reg == RDNA_NULL;
+	bool allocatable = (o->reg >= RDNA_ABI_FREE_SGPR && o->reg < RDNA_ABI_SGPRS) || o->reg >= RDNA_V0;
+	if (!role && !allocatable)
+		fail(c, "a kernel may not write this register");
+	for (unsigned k = 0; c->ok && k < o->n; k++) {
+		if (special(c, o->reg + k) != UINT32_MAX)
+			set_open(c, special(c, o->reg + k));
+		c->holds[o->reg + k] = 0;
+	}
+}
+
+static void write_operand(void *user, const struct rdna_lir_operand *o, bool written)
+{
+	struct check *c = user;
+	if (!written || !c->ok)
+		return;
+	if (o->kind == RDNA_LIR_FIXED)
+		write_fixed(c, o);
+	for (unsigned k = 0; o->kind == RDNA_LIR_VIRTUAL && k < o->n; k++) {
+		uint32_t word = c->first_word[o->reg] + o->sub + k;
+		set_open(c, word);
+		if (c->l->allocated)
+			c->holds[c->l->reg[o->reg].phys + o->sub + k] = 1 + word;
+	}
+}
+
+static bool place(const struct rdna_lir *l, const struct rdna_lir_operand *o, unsigned *reg)
+{
+	*reg = o->kind == RDNA_LIR_VIRTUAL ? l->reg[o->reg].phys + o->sub : o->reg;
+	return o->kind == RDNA_LIR_VIRTUAL || o->kind == RDNA_LIR_FIXED;
+}
+
+static bool overlap(const struct rdna_lir *l, const struct rdna_lir_operand *a, const struct rdna_lir_operand *b)
+{
+	unsigned x, y;
+	return place(l, a, &x) && place(l, b, &y) && x < y + b->n && y < x + a->n;
+}
+
+/* Two destinations in one place; a destination that is written before all sources are read. */
+static bool check_apart(struct check *c, const struct rdna_lir_ins *i)
+{
+	unsigned d, s;
+	bool matrix = rdna_lir_facts(i->op) & RDNA_IS_WMMA;
+	if (overlap(c->l, &i->d[0], &i->d[1]) && i->d[0].reg != RDNA_NULL)
+		return fail(c, "both destinations in one register");
+	if (!rdna_lir_apart(i))
+		return true;
+	for (unsigned k = 0; k < 4; k++) {
+		if (!overlap(c->l, &i->d[0], &i->s[k]))
+			continue;
+		if (!(matrix && k == 2 && place(c->l, &i->d[0], &d) && place(c->l, &i->s[2], &s) && d == s))
+			return fail(c, "the destination overlaps a source that is read later");
+	}
+	return true;
+}
+
+static bool reads(struct check *c, const struct rdna_lir_ins *i)
+{
+	unsigned facts = rdna_lir_facts(i->op);
+	rdna_lir_visit(i, read_operand, c);
+	if (c->ok && rdna_lir_reads_dst(i))
+		read_operand(c, &i->d[0], false);
+	if (c->ok && facts & RDNA_READS_SCC && !is_open(c, special(c, RDNA_SCC)))
+		fail(c, "scc is read before it is written");
+	if (c->ok && facts & RDNA_READS_VCC && !is_open(c, special(c, RDNA_VCC_LO)))
+		fail(c, "vcc is read before it is written on every path");
+	return c->ok;
+}
+
+static bool writes(struct check *c, const struct rdna_lir_ins *i)
+{
+	unsigned d, s;
+	bool same = i->op == RDNA_V_MOV_B32 && i->d[0].kind == RDNA_LIR_FIXED && place(c->l, &i->s[0], &s) && place(c->l, &i->d[0], &d) && s == d;
+	if (!same)
+		rdna_lir_visit(i, write_operand, c);
+	if (c->ok && rdna_lir_facts(i->op) & RDNA_WRITES_SCC)
+		set_open(c, special(c, RDNA_SCC));
+	return c->ok;
+}
+
+/* --- structure */
+
+/* At a loop's head a machine register holds for sure only what no instruction of the body replaces by something else. */
+static void forget_operand(void *user, const struct rdna_lir_operand *o, bool written)
+{
+	struct check *c = user;
+	for (unsigned k = 0; written && k < o->n; k++) {
+		if (o->kind == RDNA_LIR_FIXED)
+			c->holds[o->reg + k] = 0;
+		if (o->kind != RDNA_LIR_VIRTUAL)
+			continue;
+		uint32_t *held = &c->holds[c->l->reg[o->reg].phys + o->sub + k];
+		if (*held != 1 + c->first_word[o->reg] + o->sub + k)
+			*held = 0;
+	}
+}
+
+static void forget(struct check *c)
+{
+	unsigned depth = 0;
+	for (size_t k = c->at; k < c->l->n_ins; k++) {
+		const struct rdna_lir_ins *i = &c->l->ins[k];
+		depth += i->op == RDNA_LIR_LOOP;
+		rdna_lir_visit(i, forget_operand, c);
+		if (i->op == RDNA_LIR_ENDLOOP && !--depth)
+			break;
+	}
+}
+
+static bool check_structure(struct check *c)
+{
+	const struct rdna_lir_ins *i = &c->l->ins[c->at];
+	if (i->op == RDNA_LIR_LOOP) {
+		if (c->depth == MAX_DEPTH)
+			return fail(c, "loops nested deeper than 64");
+		c->stack[c->depth++] = ++c->serial;
+		if (c->l->allocated)
+			forget(c);
+	} else if (i->op == RDNA_LIR_ENDLOOP) {
+		if (!c->depth)
+			return fail(c, "end of a loop that is not open");
+		c->depth--;
+	}
+	if (i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP)
+		c->open[special(c, RDNA_SCC)] = 0;                /* counting goes through it */
+	return true;
+}
+
+static bool check_one(struct check *c)
+{
+	const struct rdna_lir_ins *i = &c->l->ins[c->at];
+	bool loop = i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP;
+	if (!check_instruction(c) || !reads(c, i) || !check_structure(c))
+		return false;
+	if (c->l->allocated && !check_apart(c, i))
+		return false;
+	if (loop)
+		rdna_lir_visit(i, write_operand, c);
+	return loop ? c->ok : writes(c, i);
+}
+
+/* The halves of a dual instruction both read before either writes. */
+static bool check_dual(struct check *c)
+{
+	const struct rdna_lir_ins *i = &c->l->ins[c->at];
+	if (c->at + 2 >= c->l->n_ins || !c->l->allocated)
+		return fail(c, "a dual instruction without halves");
+	for (unsigned k = 1; k <= 2; k++) {
+		c->at++;
+		if (i[k].op >= RDNA_OP_COUNT || !check_instruction(c) || !reads(c, &i[k]))
+			return c->ok && fail(c, "half of a dual instruction that can be none");
+	}
+	if (overlap(c->l, &i[1].d[0], &i[2].d[0]))
+		return fail(c, "both halves of a dual instruction write one register");
+	return writes(c, &i[1]) && writes(c, &i[2]);
+}
+
+static bool prepare(struct check *c)
+{
+	const struct rdna_lir *l = c->l;
+	c->first_word = calloc(l->n_regs + 1, sizeof *c->first_word);
+	for (size_t r = 0; c->first_word && r < l->n_regs; r++)
+		c->first_word[r + 1] = c->first_word[r] + l->reg[r].n;
+	if (!c->first_word)
+		return false;
+	c->n_words = c->first_word[l->n_regs];
+	c->open = calloc(c->n_words + SPECIALS, sizeof *c->open);
+	return c->open;
+}
+
+bool rdna_lir_verify(const struct rdna_lir *l, struct error *err)
+{
+	struct check c = { .l = l, .err = err, .ok = true, .serial = OUTSIDE };
+	bool ok = !l->failed && prepare(&c);
+	if (!ok)
+		error_set(err, ERROR_MEMORY, "no memory for the machine instructions of a kernel");
+	for (c.at = 0; ok && c.at < l->n_ins; c.at++)
+		ok = l->ins[c.at].op == RDNA_LIR_DUAL ? check_dual(&c) : check_one(&c);
+	if (ok && c.depth) {
+		c.at--;
+		ok = fail(&c, "a loop stays open");
+	}
+	free(c.first_word);
+	free(c.open);
+	return ok;
+}

@@ -1,0 +1,287 @@
+/* jit/rdna_regalloc.c - linear scan over structured loops, for tuples, without spilling.
+ *
+ * Owns: the choice of registers. A tuple takes all its words at its first write; each word is given back on its own after its last use. Low numbers
+ * go first, for how many waves live at once hangs on the highest one. Rule for editors: the result depends on the input alone (no addresses).
+ *
+ * A kernel that does not fit is tried once more with tuples at the other end of the file, where single registers do not break up the room; then refused.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/rdna_live.h"
+
+enum { NOWHERE = UINT32_MAX };
+
+struct ra {
+	struct rdna_lir *l;
+	struct rdna_live live;
+	uint32_t *ends, *next;                 /* by instruction: the first word that ends there; by word: the next one */
+	uint32_t *reg_of;                      /* by word */
+	bool busy[RDNA_CLASSES][256];          /* by number in the class */
+	unsigned limit[RDNA_CLASSES];          /* numbers below */
+	unsigned used[RDNA_CLASSES];           /* highest + 1 */
+	unsigned held[RDNA_CLASSES];
+	bool tuples_high;
+	uint32_t random;
+	uint32_t at;
+	uint32_t failed;                       /* the register that found no place; 0: all did */
+};
+
+static const unsigned first_number[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = RDNA_ABI_FREE_SGPR, [RDNA_CLASS_VGPR] = 0 };
+static const unsigned encoder_number[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = 0, [RDNA_CLASS_VGPR] = RDNA_V0 };
+
+static uint32_t draw(struct ra *ra)
+{
+	ra->random ^= ra->random << 13;
+	ra->random ^= ra->random >> 17;
+	ra->random ^= ra->random << 5;
+	return ra->random;
+}
+
+static unsigned place_of(const struct ra *ra, uint32_t r) { return ra->l->reg[r].phys - encoder_number[ra->l->reg[r].cls]; }
+
+/* --- a place */
+
+/* Words that nothing names need no register, but the tuple's numbers must exist. */
+static bool fits(const struct ra *ra, uint32_t r, unsigned place)
+{
+	const struct rdna_lir_reg *g = &ra->l->reg[r];
+	const uint32_t *end = ra->live.end + ra->live.first_word[r];
+	if (place < first_number[g->cls] || place + g->n > ra->limit[g->cls] || place % g->align)
+		return false;
+	for (unsigned k = 0; k < g->n; k++)
+		if (ra->busy[g->cls][place + k] && end[k] != RDNA_LIVE_NEVER)
+			return false;
+	return true;
+}
+
+static uint32_t find_place(struct ra *ra, uint32_t r)
+{
+	const struct rdna_lir_reg *g = &ra->l->reg[r];
+	unsigned low = first_number[g->cls], high = ra->limit[g->cls];
+	if (low + g->n > high)
+		return NOWHERE;
+	unsigned choices = high - g->n - low + 1, skip = ra->random ? draw(ra) % choices : 0;
+	bool down = ra->tuples_high && g->n > 1;
+	for (unsigned k = 0; k < choices; k++) {
+		unsigned step = (k + skip) % choices, place = down ? high - g->n - step : low + step;
+		if (fits(ra, r, place))
+			return place;
+	}
+	return NOWHERE;
+}
+
+static void take(struct ra *ra, uint32_t r, unsigned place)
+{
+	struct rdna_lir_reg *g = &ra->l->reg[r];
+	g->phys = (uint16_t)(encoder_number[g->cls] + place);
+	for (unsigned k = 0; k < g->n; k++) {
+		if (ra->live.end[ra->live.first_word[r] + k] == RDNA_LIVE_NEVER)
+			continue;
+		ra->busy[g->cls][place + k] = true;
+		ra->held[g->cls]++;
+		if (ra->used[g->cls] < place + k + 1)
+			ra->used[g->cls] = place + k + 1;
+	}
+}
+
+static void mark(struct ra *ra, uint32_t word, bool busy)
+{
+	uint32_t r = ra->reg_of[word];
+	enum rdna_class cls = (enum rdna_class)ra->l->reg[r].cls;
+	unsigned place = place_of(ra, r) + word - ra->live.first_word[r];
+	assert(ra->busy[cls][place] != busy);
+	ra->busy[cls][place] = busy;
+	ra->held[cls] += busy ? 1 : -1u;
+}
+
+/* --- one instruction */
+
+static bool writes_word(const struct ra *ra, const struct rdna_lir_ins *i, uint32_t word)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		const struct rdna_lir_operand *d = &i->d[k];
+		uint32_t first = d->kind == RDNA_LIR_VIRTUAL ? ra->live.first_word[d->reg] + d->sub : 0;
+		if (d->kind == RDNA_LIR_VIRTUAL && word >= first && word < first + d->n)
+			return true;
+	}
+	return false;
+}
+
+/* Gives back the words that end here: those that the instruction writes, or the others. */
+static void expire(struct ra *ra, const struct rdna_lir_ins *i, bool written)
+{
+	for (uint32_t word = ra->ends[ra->at]; word != NOWHERE; word = ra->next[word])
+		if (writes_word(ra, i, word) == written)
+			mark(ra, word, false);
+}
+
+/* The source whose register the destination would best take over: the addend, so that the short accumulating form does; a copy's original. */
+static const struct rdna_lir_operand *heir_of(const struct rdna_lir_ins *i)
+{
+	if (i->op == RDNA_V_MOV_B32 || i->op == RDNA_S_MOV_B32 || i->op == RDNA_S_MOV_B64)
+		return &i->s[0];
+	unsigned facts = rdna_lir_facts(i->op);
+	return (facts & RDNA_IS_VALU && i->s[2].kind == RDNA_LIR_VIRTUAL) ? &i->s[2] : &i->s[0];
+}
+
+static uint32_t wanted_place(const struct ra *ra, const struct rdna_lir_ins *i, unsigned d)
+{
+	const struct rdna_lir_operand *o = heir_of(i), *to = &i->d[d];
+	if (d || ra->random || o->kind != RDNA_LIR_VIRTUAL || ra->l->reg[o->reg].cls != ra->l->reg[to->reg].cls || o->n != to->n)
+		return NOWHERE;
+	unsigned from = place_of(ra, o->reg) + o->sub;
+	return from >= to->sub ? from - to->sub : NOWHERE;
+}
+
+static bool ends_here(const struct ra *ra, const struct rdna_lir_operand *o)
+{
+	for (unsigned k = 0; k < o->n; k++)
+		if (ra->live.end[ra->live.first_word[o->reg] + o->sub + k] != ra->at)
+			return false;
+	return true;
+}
+
+static void mark_operand(struct ra *ra, const struct rdna_lir_operand *o, bool busy)
+{
+	for (unsigned k = 0; k < o->n; k++)
+		mark(ra, ra->live.first_word[o->reg] + o->sub + k, busy);
+}
+
+/* A matrix product's sum may lie exactly where its addend did, but not across it. */
+static bool inherit_matrix(struct ra *ra, const struct rdna_lir_ins *i, uint32_t r)
+{
+	const struct rdna_lir_operand *c = &i->s[2];
+	uint32_t place = wanted_place(ra, i, 0);
+	if (!(rdna_lir_facts(i->op) & RDNA_IS_WMMA) || place == NOWHERE || c->n != ra->l->reg[r].n || !ends_here(ra, c))
+		return false;
+	if (i->s[0].reg == c->reg || i->s[1].reg == c->reg)
+		return false;
+	mark_operand(ra, c, false);
+	bool ok = fits(ra, r, place);
+	mark_operand(ra, c, true);
+	if (ok) {
+		mark_operand(ra, c, false);
+		take(ra, r, place);
+	}
+	return ok;
+}
+
+/* A matrix product whose addend's words the sum has taken over: they are the sum's now. */
+static bool inherited(const struct ra *ra, const struct rdna_lir_ins *i, uint32_t word)
+{
+	const struct rdna_lir_operand *c = &i->s[2];
+	if (!(rdna_lir_facts(i->op) & RDNA_IS_WMMA) || c->kind != RDNA_LIR_VIRTUAL || i->d[0].reg == c->reg || ra->reg_of[word] != c->reg)
+		return false;
+	return ra->l->reg[i->d[0].reg].phys + i->d[0].sub == ra->l->reg[c->reg].phys + c->sub && ra->live.start[i->d[0].reg] == ra->at;
+}
+
+static void allocate(struct ra *ra, const struct rdna_lir_ins *i, bool apart)
+{
+	for (unsigned d = 0; d < 2 && !ra->failed; d++) {
+		uint32_t r = i->d[d].kind == RDNA_LIR_VIRTUAL ? i->d[d].reg : 0;
+		if (!r || ra->live.start[r] != ra->at || (d && i->d[0].kind == RDNA_LIR_VIRTUAL && i->d[0].reg == r))
+			continue;
+		if (apart && !d && inherit_matrix(ra, i, r))
+			continue;
+		uint32_t place = apart ? NOWHERE : wanted_place(ra, i, d);
+		if (place == NOWHERE || !fits(ra, r, place))
+			place = find_place(ra, r);
+		if (place == NOWHERE)
+			ra->failed = r;
+		else
+			take(ra, r, place);
+	}
+}
+
+static void step(struct ra *ra, const struct rdna_lir_ins *i)
+{
+	bool apart = rdna_lir_apart(i);
+	if (!apart)
+		expire(ra, i, false);
+	allocate(ra, i, apart);
+	if (ra->failed)
+		return;
+	if (apart)
+		for (uint32_t word = ra->ends[ra->at]; word != NOWHERE; word = ra->next[word])
+			if (!writes_word(ra, i, word) && !inherited(ra, i, word))
+				mark(ra, word, false);
+	expire(ra, i, true);
+}
+
+/* --- the pass */
+
+static bool prepare(struct ra *ra)
+{
+	struct rdna_lir *l = ra->l;
+	if (!rdna_live_find(&ra->live, l))
+		return false;
+	ra->ends = malloc((l->n_ins + 1) * sizeof *ra->ends);
+	ra->next = malloc((ra->live.n_words + 1) * sizeof *ra->next);
+	ra->reg_of = malloc((ra->live.n_words + 1) * sizeof *ra->reg_of);
+	if (!ra->ends || !ra->next || !ra->reg_of)
+		return false;
+	memset(ra->ends, 0xff, (l->n_ins + 1) * sizeof *ra->ends);
+	for (uint32_t r = 0; r < l->n_regs; r++)
+		for (uint32_t word = ra->live.first_word[r]; word < ra->live.first_word[r + 1]; word++) {
+			uint32_t end = ra->live.end[word];
+			ra->reg_of[word] = r;
+			if (end == RDNA_LIVE_NEVER)
+				continue;
+			ra->next[word] = ra->ends[end];
+			ra->ends[end] = word;
+		}
+	return true;
+}
+
+static void scan(struct ra *ra)
+{
+	memset(ra->busy, 0, sizeof ra->busy);
+	memset(ra->held, 0, sizeof ra->held);
+	memset(ra->used, 0, sizeof ra->used);
+	ra->failed = 0;
+	for (ra->at = 0; ra->at < ra->l->n_ins && !ra->failed; ra->at++)
+		step(ra, &ra->l->ins[ra->at]);
+}
+
+static bool refuse(const struct ra *ra, struct error *err)
+{
+	const struct rdna_lir_reg *g = &ra->l->reg[ra->failed];
+	return error_set(err, ERROR_UNSUPPORTED,
+	                 "the kernel does not fit in %u %s registers: at instruction %u of %zu %u are taken and a tuple of %u finds no place",
+	                 ra->limit[g->cls] - first_number[g->cls], g->cls == RDNA_CLASS_VGPR ? "vector" : "scalar", (unsigned)ra->at - 1, ra->l->n_ins,
+	                 ra->held[g->cls], g->n);
+}
+
+static unsigned limit_of(unsigned wanted, enum rdna_class cls)
+{
+	unsigned all = (cls == RDNA_CLASS_VGPR ? RDNA_ABI_VGPRS : RDNA_ABI_SGPRS) - first_number[cls];
+	return first_number[cls] + (!wanted || wanted > all ? all : wanted);
+}
+
+bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, uint32_t seed, struct rdna_regs *used, struct error *err)
+{
+	struct ra ra = { .l = l, .random = seed };
+	ra.limit[RDNA_CLASS_VGPR] = limit_of(max_vgprs, RDNA_CLASS_VGPR);
+	ra.limit[RDNA_CLASS_SGPR] = limit_of(max_sgprs, RDNA_CLASS_SGPR);
+	bool ok = !l->failed && prepare(&ra);
+	if (!ok)
+		error_set(err, ERROR_MEMORY, "no memory to allocate the registers of a kernel");
+	if (ok)
+		scan(&ra);
+	if (ok && ra.failed) {
+		ra.tuples_high = true;
+		scan(&ra);
+	}
+	if (ok && ra.failed)
+		ok = refuse(&ra, err);
+	l->allocated = ok;
+	*used = (struct rdna_regs){ .vgprs = (uint16_t)ra.used[RDNA_CLASS_VGPR],
+	                            .sgprs = (uint16_t)(ra.used[RDNA_CLASS_SGPR] > RDNA_ABI_FREE_SGPR ? ra.used[RDNA_CLASS_SGPR] : RDNA_ABI_FREE_SGPR) };
+	free(ra.ends);
+	free(ra.next);
+	free(ra.reg_of);
+	rdna_live_free(&ra.live);
+	return ok;
+}
