@@ -48,7 +48,7 @@ static const struct option_row rows[] = {
 	{ "threads", 't', OPTION_TEXT, "N,...", "worker threads; 0: one per core this process may use (0)", 0, 0, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: the session's choice (0)", 0, 1024, &opt.batch },
 	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
-	{ "kv-type", 0, OPTION_CHOICE, "f16|f32", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
+	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
 	{ "cache", 0, OPTION_FILE, "DIR", "keep generated code in DIR ($XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
 	{ "no-cache", 0, OPTION_FLAG, 0, "neither read nor write generated code on disk", 0, 0, &opt.no_cache },
@@ -167,6 +167,11 @@ static bool run_list(const struct test_machine *t, struct printer *p, enum test_
 	return true;
 }
 
+static int kv_option(void)
+{
+	return strcmp(opt.kv_type, "f32") == 0 ? JIT_KV_F32 : strcmp(opt.kv_type, "q8_0") == 0 ? JIT_KV_Q8_0 : JIT_KV_F16;
+}
+
 /* All tests with one number of threads. */
 static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, jit_error *err)
 {
@@ -174,7 +179,7 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 	most = greatest(&lists.small) > most ? greatest(&lists.small) : most;
 	if (most == 0)
 		return true;
-	jit_session_options so = { .context = (int)(greatest(&lists.depth) + most + 2), .threads = (int)threads, .batch = (int)opt.batch, .kv_f32 = strcmp(opt.kv_type, "f32") == 0 };
+	jit_session_options so = { .context = (int)(greatest(&lists.depth) + most + 2), .threads = (int)threads, .batch = (int)opt.batch, .kv = kv_option() };
 	struct test_machine t = { .model = m, .repetitions = opt.repetitions, .noise = opt.force ? 0 : opt.noise / 100 };
 	jit_session_stats stats;
 	bool ok = (t.session = jit_session_open(m, &so, err)) != NULL;
@@ -203,7 +208,7 @@ static bool run(const char *path, const char *name, jit_error *err)
 {
 	jit_model_options mo = { .isa = opt.isa, .threads = (int)lists.threads.value[0], .f32_activations = strcmp(opt.activations, "f32") == 0,
 		.cache_dir = opt.no_cache ? "" : opt.cache };
-	jit_session_options so = { .threads = mo.threads, .batch = (int)opt.batch, .kv_f32 = strcmp(opt.kv_type, "f32") == 0 };
+	jit_session_options so = { .threads = mo.threads, .batch = (int)opt.batch, .kv = kv_option() };
 	struct printer p = { .filename = name, .isa = "", .type_kv = opt.kv_type, .format = strcmp(opt.format, "csv") == 0 ? PRINT_CSV :
 		strcmp(opt.format, "json") == 0 ? PRINT_JSON : strcmp(opt.format, "jsonl") == 0 ? PRINT_JSONL : PRINT_MARKDOWN };
 	struct row start[START_ROWS];

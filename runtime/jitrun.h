@@ -108,6 +108,7 @@ typedef struct jit_objects_options {
 	const char *target;      /* a card, "gfx1101" */
 	const char *dir;         /* made when it is missing */
 	int kv_f32, f32_activations;
+	int kv;                  /* as of jit_session_options */
 } jit_objects_options;
 typedef struct jit_objects { size_t kernels, programs; uint64_t bytes; } jit_objects;
 
@@ -128,19 +129,21 @@ typedef struct jit_sampling {
 } jit_sampling;
 
 enum { JIT_SPECULATE_OFF = -1, JIT_SPECULATE_AUTO = 0 };
+enum { JIT_KV_F16, JIT_KV_F32, JIT_KV_Q8_0 };
 enum { JIT_LAUNCH_TOKEN, JIT_LAUNCH_LAYER, JIT_LAUNCH_OP };
 enum { JIT_PROFILE_OFF, JIT_PROFILE_SUMS, JIT_PROFILE_EVENTS };
 
 typedef struct jit_session_options {
 	int context;             /* positions; 0: what the model was trained for, at most 4096 */
 	int threads;             /* 0: one per core this process may use */
-	int kv_f32;              /* non-zero: KV cache in f32 instead of f16 */
+	int kv_f32;              /* non-zero: the same as kv = JIT_KV_F32 */
 	int batch;               /* most prompt tokens computed in one pass; 0: 256 */
 	jit_sampling sampling;
 	int speculate;           /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: columns of a pass with guesses, see below */
 	int profile;             /* JIT_PROFILE_OFF, JIT_PROFILE_SUMS for jit_session_report, JIT_PROFILE_EVENTS for jit_session_trace as well */
 	int launch;              /* cards: what one launch does: JIT_LAUNCH_TOKEN all of a pass, JIT_LAUNCH_LAYER a layer, JIT_LAUNCH_OP an operation */
 	int workgroups;          /* cards: of 8 waves, that run at the same time; 0: 8 */
+	int kv;                  /* KV cache: JIT_KV_F16; JIT_KV_F32; JIT_KV_Q8_0 takes 9 bits a number instead of 16 and rounds them more */
 } jit_session_options;
 
 /* SPECULATION. Where the end of the text was seen before in it, jit_session_next computes the tokens that followed there along with the last one, in one

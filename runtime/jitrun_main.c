@@ -58,7 +58,7 @@ static const struct option_row rows[] = {
 	{ "speculate", 0, OPTION_CHOICE, "off|auto|4|8|16", "where the text was seen before, compute guessed tokens along, in passes of 4, 8 or 16; auto: when and as many as measurements say it pays; never changes the text (auto)", 0, 0, &opt.speculate },
 	{ "launch", 0, OPTION_CHOICE, "op|layer|token", "how much of a pass goes to a card in one launch (token)", 0, 0, &opt.launch },
 	{ "workgroups", 0, OPTION_INT, "N", "workgroups of a launch on a card, all of them at once; 0: 8 (0)", 0, 1024, &opt.workgroups },
-	{ "kv-type", 0, OPTION_CHOICE, "f16|f32", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
+	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0", "type of the KV cache; q8_0: int8, half the memory (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
 	{ "cache", 0, OPTION_FILE, "DIR", "keep generated code in DIR ($XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
 	{ "no-cache", 0, OPTION_FLAG, 0, "neither read nor write generated code on disk", 0, 0, &opt.no_cache },
@@ -202,6 +202,11 @@ static int speculate_option(void)
 	return strcmp(opt.speculate, "off") == 0 ? JIT_SPECULATE_OFF : strcmp(opt.speculate, "auto") == 0 ? JIT_SPECULATE_AUTO : atoi(opt.speculate);
 }
 
+static int kv_option(void)
+{
+	return strcmp(opt.kv_type, "f32") == 0 ? JIT_KV_F32 : strcmp(opt.kv_type, "q8_0") == 0 ? JIT_KV_Q8_0 : JIT_KV_F16;
+}
+
 static int launch_option(void)
 {
 	return strcmp(opt.launch, "op") == 0 ? JIT_LAUNCH_OP : strcmp(opt.launch, "layer") == 0 ? JIT_LAUNCH_LAYER : JIT_LAUNCH_TOKEN;
@@ -209,7 +214,7 @@ static int launch_option(void)
 
 static jit_session *open_session(jit_model *m, jit_error *err)
 {
-	jit_session_options o = { .context = (int)opt.context, .threads = (int)opt.threads, .kv_f32 = strcmp(opt.kv_type, "f32") == 0, .batch = (int)opt.batch, .speculate = speculate_option(),
+	jit_session_options o = { .context = (int)opt.context, .threads = (int)opt.threads, .kv = kv_option(), .batch = (int)opt.batch, .speculate = speculate_option(),
 		.launch = launch_option(), .workgroups = (int)opt.workgroups,
 		.profile = opt.trace ? JIT_PROFILE_EVENTS : opt.report ? JIT_PROFILE_SUMS : JIT_PROFILE_OFF,
 		.sampling = { .temperature = (float)opt.temp, .top_k = (int)opt.top_k, .top_p = (float)opt.top_p, .min_p = (float)opt.min_p,
@@ -427,7 +432,7 @@ static int run_perplexity(struct run *r, const struct prompt *p)
 
 static int dump_objects(const char *path)
 {
-	const jit_objects_options o = { .target = opt.target, .dir = opt.dump_objects, .kv_f32 = strcmp(opt.kv_type, "f32") == 0, .f32_activations = strcmp(opt.activations, "f32") == 0 };
+	const jit_objects_options o = { .target = opt.target, .dir = opt.dump_objects, .kv = kv_option(), .f32_activations = strcmp(opt.activations, "f32") == 0 };
 	jit_objects made;
 	jit_error err = { 0 };
 

@@ -8,6 +8,7 @@
 #include "kernels-templates/templates.h"
 #include "runtime/objects.h"
 #include "runtime/pool.h"
+#include "runtime/session.h"
 #include "runtime/system.h"
 
 const char *jit_version(void) { return JITRUN_VERSION; }
@@ -164,13 +165,14 @@ static bool write_objects(const char *path, const jit_objects_options *o, jit_ob
 	const struct plan_options po = { .target = o->target ? target_find(o->target) : NULL, .f32_activations = o->f32_activations != 0 };
 	struct objects_count count;
 	struct model file;
+	enum dtype kv;
 	char names[256];
 
 	if (!po.target || po.target->backend != BACKEND_RDNA)
 		return error_set(err, ERROR_ARGUMENT, "target \"%.32s\" is no card; known: %s", o->target ? o->target : "", card_names(names, sizeof names));
-	if (!model_open(&file, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
+	if (!session_kv_type(o->kv, o->kv_f32, &kv, err) || !model_open(&file, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
 		return false;
-	bool ok = objects_write(&file.spec, &po, o->kv_f32 ? DTYPE_F32 : DTYPE_F16, o->dir, &count, err);
+	bool ok = objects_write(&file.spec, &po, kv, o->dir, &count, err);
 	model_close(&file);
 	if (ok && out)
 		*out = (jit_objects){ .kernels = count.kernels, .programs = count.programs, .bytes = count.bytes };

@@ -97,16 +97,15 @@ static void carve_buffers(struct carve *c, struct plan_buffers *b, const struct 
 	b->logits = carve(c, numerics_pad(s->vocab) * f);
 }
 
-static uint64_t kv_layout(struct plan_cache *kv, const struct model_spec *s, uint32_t context, bool f32)
+static uint64_t kv_layout(struct plan_cache *kv, const struct model_spec *s, uint32_t context)
 {
-	kv->type = f32 ? DTYPE_F32 : DTYPE_F16;
-	kv->k_bytes = round_up((uint64_t)s->kv_heads * s->head_dim * NUMERICS_CHUNK * dtype_table[kv->type].bytes, ALIGN);
+	kv->k_bytes = round_up((uint64_t)s->kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(kv->type, s->head_dim), ALIGN);
 	kv->layer_bytes = 2 * kv->k_bytes;
 	kv->chunk_bytes = kv->layer_bytes * s->layers;
 	return kv->chunk_bytes * (round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK) + SLACK;
 }
 
-static bool open_memory(jit_session *s, bool kv_f32, struct error *err)
+static bool open_memory(jit_session *s, struct error *err)
 {
 	const struct model_spec *spec = &s->model->file.spec;
 	struct carve c = { 0 };
@@ -114,7 +113,7 @@ static bool open_memory(jit_session *s, bool kv_f32, struct error *err)
 	s->columns = s->speculate.mode != SPECULATE_OFF && s->batch < SPECULATE_MOST ? SPECULATE_MOST : s->batch;
 	carve_buffers(&c, &s->buf, spec, s->columns);
 	uint64_t buffers = round_up(c.at, 4096), available = system_available_memory();
-	s->kv_bytes = kv_layout(&s->kv, spec, s->context, kv_f32);
+	s->kv_bytes = kv_layout(&s->kv, spec, s->context);
 	s->arena_bytes = buffers + s->kv_bytes;
 	if (s->arena_bytes > available)
 		return error_set(err, ERROR_MEMORY, "a context of %u tokens needs %.1f GiB of memory (KV cache %.1f GiB) and %.1f GiB are available; ask for a smaller context",
@@ -129,6 +128,18 @@ static bool open_memory(jit_session *s, bool kv_f32, struct error *err)
 	s->plan = calloc(((size_t)s->columns + 1) * LOGIT_KINDS, sizeof *s->plan);
 	if (!s->ids || !s->plan || !sampling_open(&s->sampling, (int32_t)spec->vocab) || !speculate_open(&s->speculate, s->ids, s->context))
 		return error_set(err, ERROR_MEMORY, "no memory for a session of %u tokens", s->context);
+	return true;
+}
+
+bool session_kv_type(int kv, int kv_f32, enum dtype *out, struct error *err)
+{
+	static const enum dtype types[] = { [JIT_KV_F16] = DTYPE_F16, [JIT_KV_F32] = DTYPE_F32, [JIT_KV_Q8_0] = DTYPE_Q8_0 };
+
+	if (kv < JIT_KV_F16 || kv > JIT_KV_Q8_0)
+		return error_set(err, ERROR_ARGUMENT, "kv: %d is not 0, 1 or 2", kv);
+	if (kv_f32 && kv == JIT_KV_Q8_0)
+		return error_set(err, ERROR_ARGUMENT, "kv: 2 asks for another KV cache than kv_f32: %d", kv_f32);
+	*out = kv_f32 ? DTYPE_F32 : types[kv];
 	return true;
 }
 
@@ -180,7 +191,7 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 		s->batch = s->context;
 	s->speculate.fixed = speculate_width(o->speculate);
 	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : s->speculate.fixed ? SPECULATE_FIXED : SPECULATE_AUTO;
-	if (!open_memory(s, o->kv_f32 != 0, err))
+	if (!session_kv_type(o->kv, o->kv_f32, &s->kv.type, err) || !open_memory(s, err))
 		return false;
 	s->sampling.params = o->sampling;
 	s->pool = pool_open(o->threads ? o->threads : system_default_threads(), err);

@@ -8,6 +8,9 @@
 /* The passes a session makes: of 1 to SESSION_MAX_COLUMNS columns, with the logits of none or of the last; of up to SESSION_ALL_LOGITS, with the logits of all. */
 enum { SESSION_MAX_COLUMNS = 1024, SESSION_ALL_LOGITS = 32 };
 
+/* The type of the KV cache that options ask for. */
+bool session_kv_type(int kv, int kv_f32, enum dtype *out, struct error *err);
+
 /* From now on the token chosen at position p is ids[p] while p < n, whatever the logits say, so that the decoding of a known text can be timed;
  * everything is computed as if it had been chosen. ids: borrowed until replaced. NULL, 0: choices are free again. */
 void session_force(jit_session *s, const int32_t *ids, size_t n);

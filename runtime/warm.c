@@ -163,7 +163,7 @@ static bool sort_keys(struct key_set *set, struct error *err)
 
 bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n, struct error *err)
 {
-	static const enum dtype kv_types[] = { DTYPE_F16, DTYPE_F32 };
+	static const enum dtype kv_types[] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 };
 	uint32_t columns = opt->columns ? opt->columns : SESSION_MAX_COLUMNS;
 	struct key_set set = { 0 };
 	struct sample m;
@@ -174,7 +174,7 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 	ok = true;
 	for (unsigned f32 = 0; ok && f32 < 2; f32++) {
 		struct plan_options po = { .target = opt->target, .f32_activations = f32 };
-		for (unsigned kv = 0; ok && kv < 2; kv++)
+		for (unsigned kv = 0; ok && kv < sizeof kv_types / sizeof *kv_types; kv++)
 			if (opt->activations >> f32 & 1 && opt->kv >> kv & 1)
 				ok = add_passes(&set, &m, kv_types[kv], columns, &po, err);
 	}

@@ -13,7 +13,7 @@
 
 /* What sessions may ask for: sets, to be or-ed. */
 enum { WARM_INT8_ACTIVATIONS = 1, WARM_F32_ACTIVATIONS = 2, WARM_ANY_ACTIVATIONS = 3 };
-enum { WARM_KV_F16 = 1, WARM_KV_F32 = 2, WARM_KV_ANY = 3 };
+enum { WARM_KV_F16 = 1, WARM_KV_F32 = 2, WARM_KV_Q8_0 = 4, WARM_KV_ANY = 7 };
 
 struct warm_options {
 	const struct target *target;

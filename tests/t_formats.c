@@ -39,21 +39,23 @@ static jit_model *open_model(const char *path, bool f32)
 	return m;
 }
 
-static jit_session *open_session(jit_model *m, int context)
+static jit_session *open_session_kv(jit_model *m, int context, int kv)
 {
 	jit_error err = { 0 };
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = context }, &err);
+	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = context, .kv = kv }, &err);
 	if (!s)
 		fail_msg("%s", err.message);
 	return s;
 }
 
-static double measure(const char *path, const char *text, size_t n, size_t window, bool f32)
+static jit_session *open_session(jit_model *m, int context) { return open_session_kv(m, context, JIT_KV_F16); }
+
+static double measure_kv(const char *path, const char *text, size_t n, size_t window, bool f32, int kv)
 {
 	jit_error err = { 0 };
 	struct perplexity x;
 	jit_model *m = open_model(path, f32);
-	jit_session *s = open_session(m, (int)window);
+	jit_session *s = open_session_kv(m, (int)window, kv);
 
 	if (perplexity_measure(m, s, text, n, window, &never, &x, &err) != JIT_OK)
 		fail_msg("%s: %s", path, err.message);
@@ -63,6 +65,8 @@ static double measure(const char *path, const char *text, size_t n, size_t windo
 	jit_model_close(m);
 	return x.perplexity;
 }
+
+static double measure(const char *path, const char *text, size_t n, size_t window, bool f32) { return measure_kv(path, text, n, window, f32, JIT_KV_F16); }
 
 /* The figures are llama-perplexity's, -c 512, from the same files. */
 static void test_perplexity(void **state)
@@ -87,6 +91,30 @@ static void test_perplexity(void **state)
 			fail_msg("%s: perplexity %.4f, expected %.3f within 0.5 %%", files[i].name, got, files[i].expected);
 	}
 	free(text);
+}
+
+/* An int8 cache costs next to nothing. */
+static void test_int8_cache(void **state)
+{
+	static const char *const models[] = { "models/tale-llama", "models/tale-qwen3" };
+	char path[1024], relative[128];
+	(void)state;
+
+	for (size_t i = 0; i < 2; i++) {
+		size_t n;
+		snprintf(relative, sizeof relative, "%s/heldout.txt", models[i]);
+		if (!shared_path(path, relative) && !shared_path(path, "models/tale-llama/heldout.txt"))
+			skip();
+		char *text = (char *)read_file(path, &n);
+		n = n < 40000 ? n : 40000;
+		if (shared_path(path, models[i])) {
+			double f16 = measure_kv(path, text, n, 512, false, JIT_KV_F16), int8 = measure_kv(path, text, n, 512, false, JIT_KV_Q8_0);
+			printf("# %s: perplexity %.4f with an f16 cache, %.4f with an int8 one\n", models[i], f16, int8);
+			if (!(fabs(int8 - f16) < 0.005 * f16) || int8 == f16)
+				fail_msg("%s: perplexity %.4f with an int8 cache, %.4f with f16", models[i], int8, f16);
+		}
+		free(text);
+	}
 }
 
 static const char tale[] = "Once upon a time there was a king who had three sons, and the youngest of them was called Simpleton, because he was so good. One day the king "
@@ -206,7 +234,7 @@ static void test_mixed_layers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_scores), cmocka_unit_test(test_mixed_layers), cmocka_unit_test(test_perplexity),
+		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_scores), cmocka_unit_test(test_mixed_layers), cmocka_unit_test(test_perplexity), cmocka_unit_test(test_int8_cache),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

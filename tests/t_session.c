@@ -16,14 +16,14 @@ static const int32_t prompt[] = { 0, 3177, 626, 260, 538, 453, 310, 260, 701, 42
 	417, 346, 537, 938, 15, 387, 701, 310 };
 enum { N_PROMPT = sizeof prompt / sizeof *prompt, VOCAB = 4096, STEPS = 6 };
 
-struct how { const char *device, *isa, *cache; int threads, chunk, batch, f32_activations, kv_f32; };
+struct how { const char *device, *isa, *cache; int threads, chunk, batch, f32_activations, kv_f32, kv; };
 
 /* Feeds the prompt as `how` says, then takes STEPS greedy tokens; out gets the logits after every step. */
 static void run(const struct how *h, float out[STEPS + 1][VOCAB])
 {
 	jit_error err = { 0 };
 	jit_model_options mo = { .device = h->device, .isa = h->isa, .cache_dir = h->cache ? h->cache : "", .f32_activations = h->f32_activations };
-	jit_session_options so = { .context = 128, .threads = h->threads, .batch = h->batch, .kv_f32 = h->kv_f32 };
+	jit_session_options so = { .context = 128, .threads = h->threads, .batch = h->batch, .kv_f32 = h->kv_f32, .kv = h->kv };
 	jit_model *m = jit_model_open(model_path, &mo, &err);
 	if (!m)
 		fail_msg("%s", err.message);
@@ -68,6 +68,23 @@ static void test_same_bits_f32(void **state)
 	assert_memory_equal(got, want, sizeof want);
 	run(&(struct how){ .threads = 2, .chunk = 3 }, got);
 	assert_true(memcmp(got, want, sizeof want) != 0);     /* int8 activations are other numbers: the comparison can fail */
+}
+
+static void test_same_bits_int8_cache(void **state)
+{
+	static const struct how how[] = { { .threads = 2, .chunk = 1 }, { .threads = 2, .chunk = 5 }, { .threads = 3, .chunk = N_PROMPT, .batch = 7 },
+		{ .isa = "avx2", .threads = 2, .chunk = 3 }, { .device = "ref", .threads = 2, .chunk = N_PROMPT } };
+	struct how h = { .threads = 1, .chunk = N_PROMPT, .kv = JIT_KV_Q8_0 };
+	(void)state;
+	run(&h, want);
+	for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+		h = how[i];
+		h.kv = JIT_KV_Q8_0;
+		run(&h, got);
+		assert_memory_equal(got, want, sizeof want);
+	}
+	run(&(struct how){ .threads = 1, .chunk = N_PROMPT }, got);
+	assert_true(memcmp(got, want, sizeof want) != 0);     /* and are other numbers than with f16 */
 }
 
 static void test_reference_device(void **state)
@@ -191,6 +208,12 @@ static void test_refusals(void **state)
 	assert_int_equal(err.code, JIT_ERROR_MEMORY);
 	assert_non_null(strstr(err.message, "available"));
 	err = (jit_error){ 0 };
+	assert_null(jit_session_open(m, &(jit_session_options){ .kv = 3 }, &err));
+	assert_non_null(strstr(err.message, "kv: 3"));
+	err = (jit_error){ 0 };
+	assert_null(jit_session_open(m, &(jit_session_options){ .kv = JIT_KV_Q8_0, .kv_f32 = 1 }, &err));
+	assert_int_equal(err.code, JIT_ERROR_ARGUMENT);
+	err = (jit_error){ 0 };
 	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 100 }, &err);
 	assert_int_equal(jit_session_next(s, &id, &err), JIT_ERROR_ARGUMENT);
 	err = (jit_error){ 0 };
@@ -210,7 +233,7 @@ static void test_refusals(void **state)
 int main(void)
 {
 	source_path(model_path, "models/tale-q8_0.gguf");
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_same_bits), cmocka_unit_test(test_same_bits_f32), cmocka_unit_test(test_reference_device), cmocka_unit_test(test_every_isa),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_same_bits), cmocka_unit_test(test_same_bits_f32), cmocka_unit_test(test_same_bits_int8_cache), cmocka_unit_test(test_reference_device), cmocka_unit_test(test_every_isa),
 		cmocka_unit_test(test_cold_and_warm_cache), cmocka_unit_test(test_rewind_and_two_sessions), cmocka_unit_test(test_refusals) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
