@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/predict.h"
 #include "bench/print.h"
 #include "bench/start.h"
 #include "bench/synth.h"
@@ -20,11 +21,11 @@
 enum { EXIT_USAGE = 2, EXIT_NOISY = 3, MAX_LIST = 16, MAX_TOKENS = 1 << 20, BANDWIDTH_BYTES = 1 << 28, PEAK_READINGS = 5, START_MOST = 3 };
 
 static struct {
-	const char *model, *prompt, *generate, *depth, *small, *threads, *isa, *kv_type, *activations, *format, *cache, *shape, *weights, *write;
+	const char *model, *prompt, *generate, *depth, *small, *threads, *isa, *kv_type, *activations, *format, *cache, *shape, *weights, *write, *device;
 	long repetitions, batch;
 	double noise;
-	bool all_small, no_start, no_cache, force, help, version, print_man, print_completion;
-} opt = { .prompt = "512", .generate = "128", .depth = "0", .small = "0", .threads = "0", .repetitions = 5, .noise = 10, .kv_type = "f16", .activations = "auto", .format = "markdown" };
+	bool all_small, no_start, no_cache, force, predict, help, version, print_man, print_completion;
+} opt = { .prompt = "512", .generate = "128", .depth = "0", .small = "0", .threads = "0", .repetitions = 5, .noise = 10, .kv_type = "f16", .activations = "auto", .format = "markdown", .device = "cpu" };
 
 static const struct option_row rows[] = {
 	{ "Model", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
@@ -39,6 +40,7 @@ static const struct option_row rows[] = {
 	{ "small-batches", 'b', OPTION_TEXT, "N,...", "time batches of N tokens with logits for each, 0: none (0)", 0, 0, &opt.small },
 	{ "small", 0, OPTION_FLAG, 0, "the same as --small-batches 2,4,8,16,32", 0, 0, &opt.all_small },
 	{ "no-start", 0, OPTION_FLAG, 0, "leave out loading, time to the first token, code generation and memory", 0, 0, &opt.no_start },
+	{ "predict", 0, OPTION_FLAG, 0, "measure nothing: say how long a token should take on the card of --device sim:..., at the first depth, from what its simulator counts and its data sheet; of a model made up, a few layers are simulated", 0, 0, &opt.predict },
 	{ "Measuring", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "repetitions", 'r', OPTION_INT, "N", "repeat each test N times, starts at most 3 (5)", 1, MAX_REPETITIONS, &opt.repetitions },
 	{ "noise", 0, OPTION_FLOAT, "PERCENT", "refuse a number when the quartiles of its repetitions, or of the limit measured around them, lie further apart (10)", 0.001, 1000, &opt.noise },
@@ -47,6 +49,7 @@ static const struct option_row rows[] = {
 	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "threads", 't', OPTION_TEXT, "N,...", "worker threads; 0: one per core this process may use (0)", 0, 0, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: the session's choice (0)", 0, 1024, &opt.batch },
+	{ "device", 0, OPTION_CHOICE, "cpu|" SIMULATED_CARDS, "cpu; a simulated card for --predict, as time means nothing in a simulator (cpu)", 0, 0, &opt.device },
 	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
@@ -251,6 +254,19 @@ static int choose_model(const char *operand, char *path, size_t size, int *fd)
 	return make_model(path, size, fd, &err) ? 0 : fail(err.text);
 }
 
+static int run_predict(const char *operand)
+{
+	struct predict_options o = { .target = opt.device + strlen("sim:"), .path = operand ? operand : opt.model, .depth = (uint32_t)lists.depth.value[0],
+		.kv_f32 = strcmp(opt.kv_type, "f32") == 0, .f32_activations = strcmp(opt.activations, "f32") == 0, .mixture = mixture_find(opt.weights ? opt.weights : "q8_0") };
+	struct error err = { 0 };
+
+	if ((o.path != NULL) + (opt.shape != NULL) != 1)
+		return usage("which model? Give one of MODEL, --model and --shape");
+	if (opt.shape)
+		o.shape = shape_find(opt.shape);
+	return predict(&o, stdout, &err) && fflush(stdout) == 0 ? 0 : fail(err.text);
+}
+
 int main(int argc, char **argv)
 {
 	const char *operand = NULL;
@@ -275,6 +291,10 @@ int main(int argc, char **argv)
 	}
 	if (!parse_lists())
 		return EXIT_USAGE;
+	if (opt.predict != (strcmp(opt.device, "cpu") != 0))
+		return usage("--predict and --device sim:... belong together");
+	if (opt.predict)
+		return run_predict(operand);
 	int rc = choose_model(operand, path, sizeof path, &fd);
 	if (rc)
 		return rc;

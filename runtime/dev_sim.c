@@ -43,7 +43,7 @@ static bool sim_prepare(struct device *d, struct plan *p, struct error *err)
 	if (!program_make(&s->program, p, c->registry, c->target, c->options.workgroups, err) ||
 	    !(s->object = sim_load(c->sim, s->program.bytes, s->program.size, err)) ||
 	    !sim_map(c->sim, p->args, p->n_args * sizeof *p->args, "a plan's arguments", false, err) ||
-	    !sim_map(c->sim, s->program.phase, s->program.n_phases * sizeof *s->program.phase, "a plan's phases", false, err)) {
+	    !sim_map(c->sim, s->program.phase, (s->program.n_phases + 1) * sizeof *s->program.phase, "a plan's phases", false, err)) {
 		sim_unmap(c->sim, p->args);
 		forget(s);
 		return false;
@@ -72,20 +72,43 @@ static bool report_trap(const struct sim_plan *s, const struct error *trap, stru
 	return error_set(err, trap->code, "%s, +0x%llx in %s", trap->text, (unsigned long long)(offset - best), key_text(in, text, sizeof text));
 }
 
-static bool launch(struct dev_sim *c, const struct sim_plan *s, size_t first, size_t end, struct error *err)
+static bool dispatch(struct dev_sim *c, const struct sim_plan *s, size_t first, size_t end, struct sim_counters *count, struct error *err)
 {
 	const uint32_t groups[3] = { c->options.workgroups, 1, 1 }, items[3] = { RDNA_PROGRAM_WAVES * c->target->lanes, 1, 1 };
 	const struct rdna_program_args args = { .phases = (uint64_t)(uintptr_t)s->program.phase, .first = (uint32_t)first, .end = (uint32_t)end,
 		.arrivals = (uint64_t)(uintptr_t)&c->arrivals, .workgroups = c->options.workgroups };
 	struct sim_options o = { .memory = c->options.memory, .seed = c->options.seed + c->counters.launches, .races = c->options.races,
-		.resident = c->options.workgroups, .counters = &c->counters.sim };
+		.resident = c->options.workgroups, .counters = count };
+	const struct sim_kernel *kernel = sim_find(s->object, RDNA_PROGRAM_KERNEL);
 	struct error trap = { 0 };
 
 	c->arrivals = 0;
+	if (!sim_dispatch(c->sim, kernel, &args, sizeof args, groups, items, &o, &trap))
+		return report_trap(s, &trap, err);
+	if (c->options.watch)
+		c->options.watch(c->options.user, s->plan, kernel, first, end == s->program.n_phases + 1 ? first : end, count);
+	return true;
+}
+
+static void add(struct sim_counters *to, const struct sim_counters *from)
+{
+	uint64_t *a = (uint64_t *)(void *)to;
+	const uint64_t *b = (const uint64_t *)(const void *)from;
+
+	for (size_t i = 0; i < sizeof *to / sizeof *a; i++)
+		a[i] += b[i];
+}
+
+static bool launch(struct dev_sim *c, const struct sim_plan *s, size_t first, size_t end, struct error *err)
+{
+	struct sim_counters count = { 0 };
+	bool ok = dispatch(c, s, first, end, &count, err);
+
+	add(&c->counters.sim, &count);
 	c->counters.launches++;
 	c->counters.phases += end - first;
 	c->counters.barriers += program_barriers(&s->program, first, end);
-	return sim_dispatch(c->sim, sim_find(s->object, RDNA_PROGRAM_KERNEL), &args, sizeof args, groups, items, &o, &trap) || report_trap(s, &trap, err);
+	return ok;
 }
 
 static bool sim_run(struct device *d, struct plan *p, struct pool *pool, struct error *err)
@@ -96,6 +119,10 @@ static bool sim_run(struct device *d, struct plan *p, struct pool *pool, struct 
 	(void)pool;
 
 	c->counters.passes++;
+	if (c->options.watch)
+		ok = dispatch(c, s, s->program.n_phases, s->program.n_phases + 1, &(struct sim_counters){ 0 }, err);
+	if (!ok)
+		return false;
 	if (c->options.launch == LAUNCH_TOKEN)
 		return launch(c, s, 0, p->n_launches, err);
 	if (c->options.launch == LAUNCH_LAYER) {

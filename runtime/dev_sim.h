@@ -12,12 +12,16 @@ enum dev_launch { LAUNCH_TOKEN, LAUNCH_LAYER, LAUNCH_OP };       /* phases of on
 
 enum { DEV_SIM_WORKGROUPS = 8, DEV_SIM_MAX_WORKGROUPS = 1024 };
 
+/* Told of every launch what it counted, and before a plan's first launch what a phase without units costs: then first == end. */
+typedef void (*dev_sim_watch_fn)(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first, size_t end, const struct sim_counters *c);
+
 struct dev_sim_options {
 	enum dev_launch launch;
 	uint32_t workgroups;                    /* 0: DEV_SIM_WORKGROUPS */
 	enum sim_memory_mode memory;
 	uint64_t seed;
 	bool races;
+	dev_sim_watch_fn watch; void *user;     /* NULL: nobody watches */
 };
 
 struct dev_sim_counters {

@@ -39,7 +39,7 @@ bool program_make(struct program *out, const struct plan *p, struct registry *r,
 	const struct object **object = calloc(p->n_kernels, sizeof *object);
 	bool ok = true;
 
-	*out = (struct program){ .offset = calloc(p->n_kernels, sizeof *out->offset), .phase = calloc(p->n_launches, sizeof *out->phase) };
+	*out = (struct program){ .offset = calloc(p->n_kernels, sizeof *out->offset), .phase = calloc(p->n_launches + 1, sizeof *out->phase) };
 	if (!object || !out->offset || !out->phase)
 		ok = error_set(err, ERROR_MEMORY, "no memory for a program of %zu phases", p->n_launches);
 	for (size_t i = 0; ok && i < p->n_kernels; i++) {

@@ -12,7 +12,7 @@
 struct program {
 	uint8_t *bytes; size_t size;                  /* the code object */
 	uint64_t *offset;                             /* of the function of plan->kernel[i] */
-	struct rdna_phase *phase; size_t n_phases;    /* one for each launch of the plan, in its order */
+	struct rdna_phase *phase; size_t n_phases;    /* one for each launch of the plan, in its order; behind them one without units, to see what a phase costs */
 };
 
 /* Compiles what the registry does not have. The phases point at the plan's argument slots. False: err, and nothing to free. */

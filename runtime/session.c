@@ -601,6 +601,15 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 		out->speculation[w - 1].columns = (int)speculate_columns[w];
 		out->speculation[w - 1].passes = s->speculate.passes[w];
 		out->drafted += out->speculation[w - 1].drafted = s->speculate.drafted[w];
+bool session_skip(jit_session *s, size_t n)
+{
+	if (s->length || n >= s->context)
+		return false;
+	memset(s->ids, 0, n * sizeof *s->ids);
+	s->length = s->computed = n;
+	return true;
+}
+
 		out->accepted += out->speculation[w - 1].accepted = s->speculate.accepted[w];
 	}
 }

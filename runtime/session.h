@@ -15,6 +15,9 @@ bool session_kv_type(int kv, int kv_f32, enum dtype *out, struct error *err);
  * everything is computed as if it had been chosen. ids: borrowed until replaced. NULL, 0: choices are free again. */
 void session_force(jit_session *s, const int32_t *ids, size_t n);
 
+/* Of a new session: as if n tokens had been computed; what the cache holds of them is 0. For measuring what tokens cost at that position. False: no room. */
+bool session_skip(jit_session *s, size_t n);
+
 /* Of a session on a simulated card, before its first pass: how it runs. False: it is on no such card. */
 bool session_simulate(jit_session *s, const struct dev_sim_options *o);
 /* What it counted so far; NULL: no such card. */

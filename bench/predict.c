@@ -1,0 +1,382 @@
+#include "bench/predict.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/cards.h"
+#include "bench/synth.h"
+#include "jit/rdna_program.h"
+#include "runtime/model.h"
+#include "runtime/session.h"
+
+/* What no data sheet says. */
+static const struct {
+	double bandwidth_share;      /* of the rated one, reached by long streams */
+	double latency;              /* seconds from a load to its data, between L2 and memory */
+	double barrier;              /* seconds, of all workgroups */
+	double first_launch;         /* seconds, from a pass's submission to the host's knowing that it ended, beside its kernels */
+	double next_launch;          /* seconds, of each further launch of the pass */
+	double l0_bytes;             /* a clock, that a compute unit loads */
+	double trans_cycles;         /* to issue a transcendental instruction; others take one */
+} assumed = { .bandwidth_share = 0.85, .latency = 0.5e-6, .barrier = 2e-6, .first_launch = 100e-6, .next_launch = 8e-6, .l0_bytes = 64, .trans_cycles = 4 };
+
+/* What one kernel counts. */
+struct counted { struct key key; struct sim_counters sum; uint64_t launches; };
+
+struct prediction {
+	const struct predict_options *o;
+	const struct card *card;
+	struct counted *kernel; size_t n;
+	struct sim_counters idle;            /* a phase without units */
+	unsigned vgprs, lds, workgroups;
+	bool failed;
+	struct plan plan;                    /* of the whole model */
+	struct weights weights;
+	struct model file;
+};
+
+/* ---- counting */
+
+static struct counted *find_counted(const struct prediction *p, const struct key *key)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (key_equal(&p->kernel[i].key, key))
+			return &p->kernel[i];
+	return NULL;
+}
+
+static void add_counters(struct sim_counters *to, const struct sim_counters *from)
+{
+	uint64_t *a = (uint64_t *)(void *)to;
+	const uint64_t *b = (const uint64_t *)(const void *)from;
+
+	for (size_t i = 0; i < sizeof *to / sizeof *a; i++)
+		a[i] += b[i];
+}
+
+static void watch(void *user, const struct plan *plan, const struct sim_kernel *kernel, size_t first, size_t end, const struct sim_counters *c)
+{
+	struct prediction *p = user;
+
+	p->vgprs = kernel->vgprs;
+	p->lds = kernel->lds_size;
+	if (first == end) {
+		p->idle = *c;
+		return;
+	}
+	const struct key *key = &plan->kernel[plan->launch[first].kernel].key;
+	struct counted *k = find_counted(p, key);
+	if (!k) {
+		struct counted *more = realloc(p->kernel, (p->n + 1) * sizeof *more);
+		if (!more) {
+			p->failed = true;
+			return;
+		}
+		p->kernel = more;
+		k = &more[p->n++];
+		*k = (struct counted){ .key = *key };
+	}
+	add_counters(&k->sum, c);
+	k->launches++;
+}
+
+static bool report(struct error *err, const jit_error *e) { return error_set(err, ERROR_DEVICE, "%s", e->message); }
+
+/* One token at the given depth, launch by launch. */
+static bool count_token(struct prediction *p, const char *path, unsigned workgroups, struct error *err)
+{
+	const struct predict_options *o = p->o;
+	const struct dev_sim_options sim = { .launch = LAUNCH_OP, .workgroups = workgroups, .watch = watch, .user = p };
+	const int32_t id = 0;
+	char device[32];
+	jit_error e = { 0 };
+
+	snprintf(device, sizeof device, "sim:%s", o->target);
+	p->n = 0;
+	p->workgroups = workgroups;
+	jit_model *m = jit_model_open(path, &(jit_model_options){ .device = device, .cache_dir = "", .f32_activations = o->f32_activations }, &e);
+	jit_session *s = m ? jit_session_open(m, &(jit_session_options){ .context = (int)o->depth + 2, .batch = 1, .kv_f32 = o->kv_f32, .speculate = JIT_SPECULATE_OFF }, &e) : NULL;
+	bool ok = s && session_skip(s, o->depth) && session_simulate(s, &sim) && jit_session_feed(s, &id, 1, &e) == JIT_OK;
+	if (!ok)
+		report(err, &e);
+	jit_session_close(s);
+	jit_model_close(m);
+	return ok && p->failed ? error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", p->n) : ok;
+}
+
+/* With as many workgroups as live on the card at once, which depends on their registers: those are known after a first run. */
+static bool count_resident(struct prediction *p, const char *path, struct error *err)
+{
+	unsigned workgroups = 2 * p->card->units;
+
+	if (!count_token(p, path, workgroups, err))
+		return false;
+	unsigned most = card_resident(p->card, RDNA_PROGRAM_WAVES, p->vgprs, p->lds);
+	if (most >= workgroups)
+		return true;
+	if (most < p->card->units)
+		return error_set(err, ERROR_DEVICE, "the kernels need %u vector registers and %u bytes of LDS: not every compute unit of %s holds a workgroup", p->vgprs, p->lds, p->card->name);
+	return count_token(p, path, p->card->units, err);
+}
+
+static bool all_counted(const struct prediction *p)
+{
+	for (size_t i = 0; i < p->plan.n_kernels; i++)
+		if (!find_counted(p, &p->plan.kernel[i].key))
+			return false;
+	return true;
+}
+
+/* As few layers as have every kernel of the whole model. */
+static bool count_shape(struct prediction *p, struct error *err)
+{
+	struct shape few = *p->o->shape;
+
+	for (few.layers = few.layers < 2 ? few.layers : 2;; few.layers *= 2) {
+		char path[4096];
+		if (few.layers > p->o->shape->layers)
+			few.layers = p->o->shape->layers;
+		int fd = synth_temporary(path, sizeof path, err);
+		bool ok = fd >= 0 && synth_write(fd, "the temporary file", &few, p->o->mixture, err) && count_resident(p, path, err);
+		if (fd >= 0)
+			close(fd);
+		if (!ok || all_counted(p))
+			return ok;
+		if (few.layers == p->o->shape->layers)
+			return error_set(err, ERROR_DEVICE, "%s has kernels that its layers do not", p->o->shape->name);
+	}
+}
+
+/* ---- the whole model's plan, from its header */
+
+static bool write_header(int fd, const struct predict_options *o, struct error *err)
+{
+	size_t n;
+	uint8_t *bytes = synth_header(&n, o->shape, o->mixture, err);
+	bool ok = bytes && (write(fd, bytes, n) == (ssize_t)n || error_set(err, ERROR_IO, "the temporary file could not be written"));
+
+	free(bytes);
+	return ok;
+}
+
+static bool open_header(struct prediction *p, struct error *err)
+{
+	const unsigned flags = MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER;
+	char path[4096];
+
+	if (p->o->path)
+		return model_open(&p->file, p->o->path, flags, err);
+	int fd = synth_temporary(path, sizeof path, err);
+	bool ok = fd >= 0 && write_header(fd, p->o, err) && model_open(&p->file, path, flags, err);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static bool open_plan(struct prediction *p, struct error *err)
+{
+	const struct plan_options po = { .target = target_find(p->o->target), .f32_activations = p->o->f32_activations };
+
+	return open_header(p, err) && weights_describe(&p->weights, &p->file.spec, err) &&
+	       plan_outline(&p->plan, &p->file.spec, &p->weights, p->o->kv_f32 ? DTYPE_F32 : DTYPE_F16, 1, PLAN_LAST_LOGITS, &po, err);
+}
+
+/* ---- time */
+
+/* One launch of a kernel. */
+struct phase {
+	double instructions, valu, salu, load, load128, moved, least;      /* least: bytes that must come from or go to memory */
+	double waves;                /* that have units */
+	double stalls;               /* waits of one wave for memory with nothing else to do */
+	double seconds;
+	const char *limit;
+};
+
+/* The kernel's own: without what the driver does for any phase. */
+static double own(uint64_t sum, uint64_t launches, uint64_t idle)
+{
+	double v = (double)sum / (double)launches - (double)idle;
+	return v > 0 ? v : 0;
+}
+
+static void fill_counts(struct phase *f, const struct prediction *p, const struct counted *k)
+{
+#define COUNT(field) own(k->sum.field, k->launches, p->idle.field)
+#define CLASS(c) COUNT(by_class[SIM_CLASS_##c])
+	f->instructions = COUNT(instructions);
+	f->valu = CLASS(VALU) + CLASS(DOT) + CLASS(VOPD) + assumed.trans_cycles * CLASS(TRANS);
+	f->salu = CLASS(SALU) + CLASS(BRANCH) + CLASS(SMEM);
+	f->load = COUNT(load_bytes);
+	f->load128 = COUNT(load128_bytes);
+	f->moved = f->load + COUNT(store_bytes) + COUNT(scalar_bytes);
+	f->stalls = COUNT(waits_stalled);
+#undef COUNT
+#undef CLASS
+}
+
+static void slower(struct phase *f, double seconds, const char *limit)
+{
+	if (seconds > f->seconds) {
+		f->seconds = seconds;
+		f->limit = limit;
+	}
+}
+
+/* The longest of what must happen, each taken as if the others cost nothing. Shares differ by a unit: who has most of them makes the others wait. */
+static struct phase phase_of(const struct prediction *p, const struct plan_launch *l, bool cooperative)
+{
+	const struct card *c = p->card;
+	const struct key *key = &p->plan.kernel[l->kernel].key;
+	struct phase f = { .limit = "" };
+	double units = (double)(l->end - l->begin), shares = (double)p->workgroups * (cooperative ? 1 : RDNA_PROGRAM_WAVES);
+	double rounds = ceil(units / shares), busy = units < shares ? units : shares, uneven = rounds * busy / units;
+
+	fill_counts(&f, p, find_counted(p, key));
+	f.least = (double)template_traffic(key, (uint64_t)units, p->o->depth, 1);
+	f.waves = busy * (cooperative ? RDNA_PROGRAM_WAVES : 1);
+	f.stalls /= f.waves;
+	double cus = fmin(busy, c->units), simds = fmin(f.waves, (double)c->units * CARD_SIMDS);
+	slower(&f, f.least / (c->bandwidth * assumed.bandwidth_share), "memory");
+	slower(&f, uneven * f.valu / simds / c->clock, "vector");
+	slower(&f, uneven * f.salu / simds / c->clock, "scalar");
+	slower(&f, uneven * f.load / assumed.l0_bytes / cus / c->clock, "L0");
+	slower(&f, uneven * (f.instructions / f.waves / c->clock + f.stalls * assumed.latency), "latency");
+	return f;
+}
+
+/* ---- printing */
+
+struct line { const struct key *key; uint64_t launches; struct phase sum; };
+
+static int by_time(const void *a, const void *b)
+{
+	double x = ((const struct line *)a)->sum.seconds, y = ((const struct line *)b)->sum.seconds;
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void add_phase(struct line *line, const struct phase *f)
+{
+	line->launches++;
+	line->sum.instructions += f->instructions;
+	line->sum.load += f->load;
+	line->sum.load128 += f->load128;
+	line->sum.moved += f->moved;
+	line->sum.least += f->least;
+	line->sum.seconds += f->seconds;
+	line->sum.waves = f->waves;
+	line->sum.stalls = f->stalls;
+	line->sum.limit = f->limit;
+}
+
+static bool is_cooperative(struct registry *r, const struct key *key, bool *out, struct error *err)
+{
+	const struct kernel *k = registry_get(r, key, NULL, err);
+	*out = k && k->object.cooperative;
+	return k != NULL;
+}
+
+static bool make_lines(const struct prediction *p, struct line *line, struct line *total, struct error *err)
+{
+	struct registry_options ro = { .build = template_build };
+	struct registry *r = registry_open(&ro, err);
+	bool ok = r != NULL;
+
+	for (size_t i = 0; ok && i < p->plan.n_launches; i++) {
+		const struct plan_launch *l = &p->plan.launch[i];
+		bool cooperative;
+		ok = is_cooperative(r, &p->plan.kernel[l->kernel].key, &cooperative, err);
+		struct phase f = phase_of(p, l, cooperative);
+		line[l->kernel].key = &p->plan.kernel[l->kernel].key;
+		add_phase(&line[l->kernel], &f);
+		add_phase(total, &f);
+	}
+	if (r)
+		registry_close(r);
+	qsort(line, p->plan.n_kernels, sizeof *line, by_time);
+	return ok;
+}
+
+static void print_lines(const struct line *line, size_t n, FILE *out)
+{
+	char text[KEY_TEXT_MAX];
+
+	fprintf(out, "| kernel | launches | waves | instructions | loaded by 128 bits | moved MiB | least MiB | stalls | limit | us |\n|---|---:|---:|---:|---:|---:|---:|---:|---|---:|\n");
+	for (size_t i = 0; i < n; i++) {
+		const struct phase *f = &line[i].sum;
+		fprintf(out, "| %s | %llu | %.0f | %.0f | %.0f %% | %.2f | %.2f | %.1f | %s | %.1f |\n", key_text(line[i].key, text, sizeof text), (unsigned long long)line[i].launches, f->waves,
+		        f->instructions, f->load > 0 ? 100 * f->load128 / f->load : 0, f->moved / 0x1p20, f->least / 0x1p20, f->stalls, f->limit, f->seconds * 1e6);
+	}
+}
+
+static void print_launches(const struct prediction *p, const struct phase *total, FILE *out)
+{
+	size_t all = 0, inside_layers = 0;
+
+	for (size_t i = 0; i + 1 < p->plan.n_launches; i++)
+		all += p->plan.launch[i].barrier;
+	for (size_t part = 0; part < p->plan.n_parts; part++)
+		for (size_t i = p->plan.part[part]; i + 1 < p->plan.part[part + 1]; i++)
+			inside_layers += p->plan.launch[i].barrier;
+	const struct { const char *name; size_t launches, barriers; } way[] = {
+		{ "token", 1, all }, { "layer", p->plan.n_parts, inside_layers }, { "operation", p->plan.n_launches, 0 } };
+	fprintf(out, "\n| a launch for each | launches | barriers | kernels ms | barriers ms | launching ms | predicted ms | predicted tokens/s | of rated bandwidth |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+	for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
+		double barriers = (double)way[i].barriers * assumed.barrier, launching = assumed.first_launch + (double)(way[i].launches - 1) * assumed.next_launch;
+		double seconds = total->seconds + barriers + launching;
+		fprintf(out, "| %s | %zu | %zu | %.3f | %.3f | %.3f | %.3f | %.1f | %.0f %% |\n", way[i].name, way[i].launches, way[i].barriers, total->seconds * 1e3, barriers * 1e3, launching * 1e3,
+		        seconds * 1e3, 1 / seconds, 100 * total->least / seconds / p->card->bandwidth);
+	}
+}
+
+static void print_assumptions(const struct prediction *p, FILE *out)
+{
+	const struct card *c = p->card;
+	double under_way = c->bandwidth * assumed.bandwidth_share * assumed.latency;
+
+	fprintf(out, "\nPREDICTED, not measured. From the card's data sheet: %u compute units of %d SIMDs at %.2f GHz, %.0f GB/s, %.0f MiB of last cache, %.0f MiB of L2.\n", c->units, CARD_SIMDS,
+	        c->clock / 1e9, c->bandwidth / 1e9, c->cache / 0x1p20, c->l2 / 0x1p20);
+	fprintf(out, "Assumed: %.0f %% of that bandwidth for long streams; nothing of the weights stays in a cache; %.2f us from a load to its data; %.1f us for a barrier of all workgroups; %.0f us "
+	        "for a pass's first launch, waited for, and %.0f us for each further one; %.0f bytes loaded by a compute unit in a clock; one instruction of a kind issued by a SIMD in a clock, "
+	        "a transcendental one in %.0f. A kernel takes the longest of its limits, as if the others cost nothing.\n", 100 * assumed.bandwidth_share, assumed.latency * 1e6, assumed.barrier * 1e6,
+	        assumed.first_launch * 1e6, assumed.next_launch * 1e6, assumed.l0_bytes, assumed.trans_cycles);
+	fprintf(out, "%u workgroups of %d waves, %u vector registers a lane, %u bytes of LDS; %u would fit. So many waves need %.1f loads of 128 bits a lane under way each for that bandwidth.\n", p->workgroups,
+	        RDNA_PROGRAM_WAVES, p->vgprs, p->lds, card_resident(c, RDNA_PROGRAM_WAVES, p->vgprs, p->lds), under_way / 512 / ((double)p->workgroups * RDNA_PROGRAM_WAVES));
+}
+
+static bool print_all(const struct prediction *p, FILE *out, struct error *err)
+{
+	struct line *line = calloc(p->plan.n_kernels, sizeof *line), total = { 0 };
+	char description[256];
+
+	if (!line)
+		return error_set(err, ERROR_MEMORY, "no memory for a table of %zu kernels", p->plan.n_kernels);
+	bool ok = make_lines(p, line, &total, err);
+	if (ok) {
+		model_describe(&p->file, description, sizeof description);
+		fprintf(out, "# Predicted: a token of %s at position %u on %s (%s)\n\n", description, p->o->depth, p->card->name, p->card->target);
+		print_lines(line, p->plan.n_kernels, out);
+		print_launches(p, &total.sum, out);
+		fprintf(out, "\nmoved %.2f MiB a token, %.3f times the least (weights and cache once, inputs and results once: %.2f MiB); %.1f %% of vector loads by 128 bits; %.0f instructions of waves\n",
+		        total.sum.moved / 0x1p20, total.sum.moved / total.sum.least, total.sum.least / 0x1p20, total.sum.load > 0 ? 100 * total.sum.load128 / total.sum.load : 0, total.sum.instructions);
+		print_assumptions(p, out);
+	}
+	free(line);
+	return ok;
+}
+
+bool predict(const struct predict_options *o, FILE *out, struct error *err)
+{
+	struct prediction p = { .o = o, .card = card_find(o->target) };
+	char names[128];
+
+	if (!p.card)
+		return error_set(err, ERROR_ARGUMENT, "there is no data of a card of target \"%.32s\"; there is for %s", o->target, card_targets(names, sizeof names));
+	bool ok = open_plan(&p, err) && (o->path ? count_resident(&p, o->path, err) : count_shape(&p, err)) && print_all(&p, out, err);
+	plan_free(&p.plan);
+	weights_close(&p.weights);
+	model_close(&p.file);
+	free(p.kernel);
+	return ok;
+}
