@@ -8,8 +8,8 @@
 
 static bool acceptable(const struct ir *ir, const struct target *t, struct error *err)
 {
-	if (t->backend != BACKEND_X86)
-		return error_set(err, ERROR_UNSUPPORTED, "target %s has no code generator: one exists for x86", t->name);
+	if (t->backend != BACKEND_X86 && t->backend != BACKEND_RDNA)
+		return error_set(err, ERROR_UNSUPPORTED, "target %s has no code generator: they exist for x86 and RDNA", t->name);
 	if (ir->lanes != t->lanes)
 		return error_set(err, ERROR_ARGUMENT, "the kernel is written for %u lanes, target %s has %u", ir->lanes, t->name, t->lanes);
 	return true;
@@ -30,7 +30,7 @@ static bool compile_titled(struct object *out, const struct ir *ir, const struct
 	}
 	if (!ir_verify(ir, err) || !acceptable(ir, target, err))
 		return false;
-	return compile_x86(out, &job, stats, err);
+	return target->backend == BACKEND_X86 ? compile_x86(out, &job, stats, err) : compile_rdna(out, &job, stats, err);
 }
 
 bool compile_ir(struct object *out, const struct ir *ir, const struct target *target,

@@ -9,44 +9,18 @@
 
 #include "jit/rdna_machine.h"
 
-/* A SIMD's vector registers, for each lane, are shared by its waves. Eight waves, which is two groups to a compute unit, hide what one waits for; more would
- * leave too few registers for tiles. */
-enum { WAVES_PER_SIMD = 8, SMALL_FILE = 1024, LARGE_FILE = 1536 };
-
-static unsigned vgpr_budget(const struct target *t)
-{
-	bool large = t->id == TARGET_GFX1100 || t->id == TARGET_GFX1101 || t->id == TARGET_GFX1151 || t->id == TARGET_GFX1200 || t->id == TARGET_GFX1201;
-	return (large ? LARGE_FILE : SMALL_FILE) / WAVES_PER_SIMD;
-}
-
 static unsigned at_most(unsigned wanted, unsigned most) { return wanted && wanted < most ? wanted : most; }
 
 /* IR to instructions on machine registers. */
-static bool allocated(struct rdna_lir *l, const struct compile_job *j, bool sched, struct error *err)
+static bool allocate(struct rdna_lir *l, const struct compile_job *j, struct error *err)
 {
 	const struct compile_options *o = j->options;
-	unsigned vgprs = at_most(o->max_vector_regs, RDNA_ABI_VGPRS), sgprs = at_most(o->max_gprs, RDNA_ABI_SGPRS);
 	struct rdna_regs used;
 	rdna_lir_init(l, rdna_gen_of(j->target->name));
 	return rdna_select(l, j->ir, j->target, err)
 	       && rdna_lir_verify(l, err)
-	       && (!sched || (rdna_sched(l, at_most(vgprs, vgpr_budget(j->target)), o->seed, err)
-	                      && rdna_lir_verify(l, err)))
-	       && rdna_regalloc(l, vgprs, sgprs, o->seed, &used, err)
+	       && rdna_regalloc(l, at_most(o->max_vector_regs, RDNA_ABI_VGPRS), at_most(o->max_gprs, RDNA_ABI_SGPRS), o->seed, &used, err)
 	       && rdna_lir_verify(l, err);
-}
-
-/* What the scheduler brought together may need more registers than there are; in the order it was written the kernel may still fit. */
-static bool allocate(struct rdna_lir *l, const struct compile_job *j, struct error *err)
-{
-	struct error refused = { .code = ERROR_NONE };
-	bool sched = !(j->options->skip & COMPILE_SKIP_SCHED);
-	if (allocated(l, j, sched, &refused))
-		return true;
-	if (!sched || refused.code != ERROR_UNSUPPORTED)
-		return error_set(err, refused.code, "%s", refused.text);
-	rdna_lir_free(l);
-	return allocated(l, j, false, err);
 }
 
 static uint32_t dual_pairs(const struct rdna_lir *l)
