@@ -568,6 +568,15 @@ int jit_session_trace(jit_session *s, const char *path, jit_error *err)
 	return model_report(err, &e);
 }
 
+bool session_skip(jit_session *s, size_t n)
+{
+	if (s->length || n >= s->context)
+		return false;
+	memset(s->ids, 0, n * sizeof *s->ids);
+	s->length = s->computed = n;
+	return true;
+}
+
 bool session_simulate(jit_session *s, const struct dev_sim_options *o)
 {
 	if (s->model->simulated)
@@ -601,15 +610,6 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 		out->speculation[w - 1].columns = (int)speculate_columns[w];
 		out->speculation[w - 1].passes = s->speculate.passes[w];
 		out->drafted += out->speculation[w - 1].drafted = s->speculate.drafted[w];
-bool session_skip(jit_session *s, size_t n)
-{
-	if (s->length || n >= s->context)
-		return false;
-	memset(s->ids, 0, n * sizeof *s->ids);
-	s->length = s->computed = n;
-	return true;
-}
-
 		out->accepted += out->speculation[w - 1].accepted = s->speculate.accepted[w];
 	}
 }
