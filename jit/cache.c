@@ -1,332 +1,410 @@
-/* jit/cache.c - code objects on disk: the layout of an entry, and what makes one trustworthy.
+/* jit/cache.c - the search path: sources in order, their counters, and what is done to all of them.
  *
- * Owns: one directory. An entry is read whole, its checksum compared before a field is believed, its key compared whole before
- * its code is unpacked. Never reports a bad entry as an error. Whoever changes the layout raises CACHE_VERSION.
- *
- *   0 magic (8)  8 version  12 key bytes  16 code bytes  20 pool offset  24 frame bytes  28 body bytes  32 shared bytes
- *   36 vector, scalar, mask registers, cooperative (2 each)  44 0  48 key  96 body (zstd)
- *   then a 64-bit checksum of everything before it; numbers are little-endian.
+ * Owns: which source is asked and which receives. What is in a directory is jit/cache_dir.c's, what is in a pack jit/pack.c's.
  */
 #include "jit/cache.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
-#include <zstd.h>
 
-enum {
-	CACHE_VERSION = 2,
-	KEY_AT = 48,
-	HEADER_BYTES = KEY_AT + sizeof(struct key),
-	CHECKSUM_BYTES = 8,
-	MAX_CODE_BYTES = 16 << 20,
-	MAX_BODY_BYTES = 17 << 20,
-	STALE_SECONDS = 3600,            /* a temporary file this old has lost its writer */
-	ZSTD_LEVEL = 3,
+#include "jit/cache_dir.h"
+#include "jit/pack.h"
+
+struct source {
+	char *path;
+	struct cache_dir *dir;           /* or */
+	struct pack *pack;
+	_Atomic uint64_t hits, misses, damaged, stored, store_failed, evicted;
 };
-static const char cache_magic[8] = "jitr\nko";
-static const char temporary_suffix[] = ".tmp";
 
 struct cache {
-	int dir;
-	_Atomic uint64_t hits, misses, damaged, stored, store_failed, temporaries;
+	struct source source[CACHE_MAX_SOURCES];
+	unsigned n;
+	struct source *sink;             /* receives what is new; NULL: none */
+	_Atomic uint64_t hits, misses, unstored;
 };
 
-static void put32(uint8_t *p, uint32_t v) { for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> 8 * i); }
-static void put64(uint8_t *p, uint64_t v) { put32(p, (uint32_t)v); put32(p + 4, (uint32_t)(v >> 32)); }
-static uint32_t get32(const uint8_t *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24; }
-static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
-static uint64_t get64(const uint8_t *p) { return get32(p) | (uint64_t)get32(p + 4) << 32; }
+/* --- opening */
 
-static uint64_t checksum(const uint8_t *p, size_t n)
+bool cache_default_path(char *out, size_t cap)
 {
-	uint64_t h = 0xcbf29ce484222325u;
+	const char *path = getenv("JITRUN_CACHE"), *base = getenv("XDG_CACHE_HOME"), *rest = "/jitrun";
 
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ p[i]) * 0x100000001b3u;     /* each step is one-to-one: no changed byte can go unseen */
-	return h;
-}
-
-static void entry_name(const struct key *key, char out[24])
-{
-	snprintf(out, 24, "%016llx.jko", (unsigned long long)key_hash(key));
-}
-
-/* --- the directory */
-
-bool cache_default_dir(char *out, size_t cap)
-{
-	const char *base = getenv("XDG_CACHE_HOME"), *middle = "";
-
-	if (!base || base[0] != '/') {           /* a relative one counts as unset */
+	if (path && path[0]) {
+		base = path;
+		rest = "";
+	} else if (!base || base[0] != '/') {    /* a relative one counts as unset */
 		base = getenv("HOME");
-		middle = "/.cache";
+		rest = "/.cache/jitrun";
 	}
 	if (!base || !base[0])
 		return false;
-	int n = snprintf(out, cap, "%s%s/jitrun", base, middle);
+	int n = snprintf(out, cap, "%s%s", base, rest);
 	return n > 0 && (size_t)n < cap;
 }
 
-/* Opens dir, making it and its parents when they are not there. -1: errno. */
-static int open_or_make(const char *dir)
+static bool is_pack(const char *path)
 {
-	char path[PATH_MAX];
-	size_t n = strlen(dir);
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd >= 0 || errno != ENOENT)
-		return fd;
-	if (n >= sizeof path) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(path, dir, n + 1);
-	for (size_t i = 1; i <= n; i++) {
-		if (path[i] != '/' && path[i] != 0)
-			continue;
-		path[i] = 0;
-		if (mkdir(path, 0700) && errno != EEXIST && access(path, F_OK))
-			return -1;
-		path[i] = dir[i];
-	}
-	return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-/* Removes what writers that died left behind. */
-static void sweep(int dir)
-{
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	time_t now = time(NULL);
+	static const char suffix[] = ".jkp";
+	size_t n = strlen(path), s = sizeof suffix - 1;
 	struct stat st;
 
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	for (struct dirent *e; (e = readdir(d));) {
-		size_t n = strlen(e->d_name), s = sizeof temporary_suffix - 1;
-		if (n > s && strcmp(e->d_name + n - s, temporary_suffix) == 0 && fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISREG(st.st_mode) && now - st.st_mtime > STALE_SECONDS)
-			unlinkat(dir, e->d_name, 0);
-	}
-	closedir(d);
+	if (stat(path, &st) == 0)
+		return S_ISREG(st.st_mode);
+	return n > s && strcmp(path + n - s, suffix) == 0;
 }
 
-struct cache *cache_open(const char *dir, struct error *err)
+static bool open_source(struct cache *c, const char *path, size_t n, const struct cache_options *opt, struct error *err)
 {
-	char name[256];
-	struct stat st;
-	int fd = open_or_make(dir);
-	struct cache *c = NULL;
+	if (n == 0)
+		return error_set(err, ERROR_ARGUMENT, "a source of the cache is empty: between two colons, or at an end, stands nothing");
+	if (c->n == CACHE_MAX_SOURCES)
+		return error_set(err, ERROR_ARGUMENT, "the cache has more than %d sources", CACHE_MAX_SOURCES);
+	struct source *s = &c->source[c->n];
+	if (!(s->path = strndup(path, n)))
+		return error_set(err, ERROR_MEMORY, "no memory for the cache");
+	c->n++;
+	if (is_pack(s->path))
+		return (s->pack = pack_open(s->path, err)) != NULL;
+	if (!(s->dir = cache_dir_open(s->path, opt, err)))
+		return false;
+	if (!c->sink && cache_dir_writable(s->dir))
+		c->sink = s;
+	return true;
+}
 
-	error_quote(name, sizeof name, dir, strlen(dir));
-	if (fd < 0 || fstat(fd, &st))
-		error_set(err, ERROR_IO, "cannot open or make the cache directory %s: %s", name, strerror(errno));
-	else if (st.st_uid != geteuid())
-		error_set(err, ERROR_IO, "the cache directory %s belongs to user %lu, not to user %lu who runs this", name,
-		          (unsigned long)st.st_uid, (unsigned long)geteuid());
-	else if (st.st_mode & (S_IWGRP | S_IWOTH))
-		error_set(err, ERROR_IO, "the cache directory %s has mode %04o, which lets others write it; expected none of 0022", name,
-		          (unsigned)st.st_mode & 07777);
-	else if (!(c = calloc(1, sizeof *c)))
-		error_set(err, ERROR_MEMORY, "no memory for the cache directory %s", name);
-	if (!c) {
-		if (fd >= 0)
-			close(fd);
-		return NULL;
+struct cache *cache_open(const char *path, const struct cache_options *opt, struct error *err)
+{
+	static const struct cache_options defaults;
+	struct cache *c = calloc(1, sizeof *c);
+	bool good = c != NULL;
+
+	if (!c)
+		error_set(err, ERROR_MEMORY, "no memory for the cache");
+	for (const char *s = path, *end; good; s = end + 1) {
+		end = strchrnul(s, ':');
+		good = open_source(c, s, (size_t)(end - s), opt ? opt : &defaults, err);
+		if (!*end)
+			break;
 	}
-	c->dir = fd;
-	sweep(fd);
-	return c;
+	if (good)
+		return c;
+	cache_close(c);
+	return NULL;
 }
 
 void cache_close(struct cache *c)
 {
 	if (!c)
 		return;
-	close(c->dir);
+	for (unsigned i = 0; i < c->n; i++) {
+		cache_dir_close(c->source[i].dir);
+		pack_close(c->source[i].pack);
+		free(c->source[i].path);
+	}
 	free(c);
 }
 
-void cache_count(const struct cache *c, struct cache_counters *out)
+/* --- one kernel */
+
+bool cache_load(struct cache *c, const struct key *key, struct object *out, unsigned *source)
 {
-	out->hits = c->hits;
-	out->misses = c->misses;
-	out->damaged = c->damaged;
-	out->stored = c->stored;
-	out->store_failed = c->store_failed;
-}
-
-/* --- reading */
-
-static bool read_all(int fd, uint8_t *p, size_t n)
-{
-	while (n) {
-		ssize_t r = read(fd, p, n);
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r <= 0)
-			return false;
-		p += r;
-		n -= (size_t)r;
-	}
-	return true;
-}
-
-/* A whole entry into memory. NULL: *there says whether something unreadable stands in its place. */
-static uint8_t *read_entry(const struct cache *c, const char *name, size_t *n, bool *there)
-{
-	uint8_t *bytes = NULL;
-	struct stat st;
-	int fd = openat(c->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-
-	*there = fd >= 0 || errno != ENOENT;
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
-	    st.st_size >= HEADER_BYTES + CHECKSUM_BYTES && st.st_size <= HEADER_BYTES + MAX_BODY_BYTES + CHECKSUM_BYTES) {
-		*n = (size_t)st.st_size;
-		bytes = malloc(*n);
-		if (bytes && !read_all(fd, bytes, *n)) {
-			free(bytes);
-			bytes = NULL;
+	for (unsigned i = 0; i < c->n; i++) {
+		struct source *s = &c->source[i];
+		bool there = false, found;
+		if (s->dir) {
+			found = cache_dir_load(s->dir, key, out, &there);
+		} else {
+			enum pack_answer answer = pack_find(s->pack, key, out);
+			found = answer == PACK_FOUND;
+			there = answer != PACK_ABSENT;
 		}
+		if (found) {
+			s->hits++;
+			c->hits++;
+			if (source)
+				*source = i;
+			return true;
+		}
+		s->misses++;
+		s->damaged += there;
 	}
-	close(fd);
-	return bytes;
-}
-
-static bool unpack_entry(const uint8_t *p, size_t n, const struct key *key, struct object *out)
-{
-	uint32_t code = get32(p + 16), pool = get32(p + 20), body = get32(p + 28);
-
-	if (get64(p + n - CHECKSUM_BYTES) != checksum(p, n - CHECKSUM_BYTES))
-		return false;
-	if (memcmp(p, cache_magic, sizeof cache_magic) || get32(p + 8) != CACHE_VERSION || get32(p + 12) != sizeof *key)
-		return false;
-	if (code == 0 || code > MAX_CODE_BYTES || pool > code || body != n - HEADER_BYTES - CHECKSUM_BYTES)
-		return false;
-	if (memcmp(p + KEY_AT, key, sizeof *key))
-		return false;
-	uint8_t *bytes = malloc(code);
-	if (!bytes)
-		return false;
-	if (ZSTD_decompress(bytes, code, p + HEADER_BYTES, body) != code) {     /* an error code is never that small */
-		free(bytes);
-		return false;
-	}
-	*out = (struct object){ .code = bytes, .code_bytes = code, .pool_offset = pool, .frame_bytes = get32(p + 24), .shared_bytes = get32(p + 32),
-		.vector_regs = get16(p + 36), .scalar_regs = get16(p + 38), .mask_regs = get16(p + 40), .cooperative = get16(p + 42) };
-	return true;
-}
-
-bool cache_load(struct cache *c, const struct key *key, struct object *out)
-{
-	char name[24];
-	size_t n = 0;
-	bool there;
-
-	entry_name(key, name);
-	uint8_t *bytes = read_entry(c, name, &n, &there);
-	bool good = bytes && unpack_entry(bytes, n, key, out);
-	free(bytes);
-	if (good) {
-		c->hits++;
-	} else {
-		c->misses++;
-		c->damaged += there;
-	}
-	return good;
-}
-
-/* --- writing */
-
-static bool write_all(int fd, const uint8_t *p, size_t n)
-{
-	while (n) {
-		ssize_t r = write(fd, p, n);
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r <= 0)
-			return false;
-		p += r;
-		n -= (size_t)r;
-	}
-	return true;
-}
-
-/* The bytes of an entry; NULL when the object is out of range or memory is. */
-static uint8_t *pack_entry(const struct key *key, const struct object *o, size_t *n)
-{
-	if (o->code_bytes == 0 || o->code_bytes > MAX_CODE_BYTES || o->pool_offset > o->code_bytes)
-		return NULL;
-	size_t room = ZSTD_compressBound(o->code_bytes);
-	uint8_t *p = malloc(HEADER_BYTES + room + CHECKSUM_BYTES);
-	if (!p)
-		return NULL;
-	size_t body = ZSTD_compress(p + HEADER_BYTES, room, o->code, o->code_bytes, ZSTD_LEVEL);
-	if (ZSTD_isError(body) || body > MAX_BODY_BYTES) {
-		free(p);
-		return NULL;
-	}
-	memcpy(p, cache_magic, sizeof cache_magic);
-	put32(p + 8, CACHE_VERSION);
-	put32(p + 12, sizeof *key);
-	put32(p + 16, o->code_bytes);
-	put32(p + 20, o->pool_offset);
-	put32(p + 24, o->frame_bytes);
-	put32(p + 28, (uint32_t)body);
-	put32(p + 32, o->shared_bytes);
-	put32(p + 36, o->vector_regs | (uint32_t)o->scalar_regs << 16);
-	put32(p + 40, o->mask_regs | (uint32_t)o->cooperative << 16);
-	put32(p + 44, 0);
-	memcpy(p + KEY_AT, key, sizeof *key);
-	put64(p + HEADER_BYTES + body, checksum(p, HEADER_BYTES + body));
-	*n = HEADER_BYTES + body + CHECKSUM_BYTES;
-	return p;
-}
-
-/* Readers see the old entry or the new one, whole. The directory is not synced: a rename that a power cut undoes is a miss. */
-static bool write_entry(struct cache *c, const char *name, const uint8_t *bytes, size_t n)
-{
-	char temporary[96];
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	/* the time tells processes apart that share a number because they live in different containers */
-	snprintf(temporary, sizeof temporary, "%.16s-%ld-%llu-%09ld%s", name, (long)getpid(), (unsigned long long)c->temporaries++,
-	         (long)now.tv_nsec, temporary_suffix);
-	int fd = openat(c->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return false;
-	bool good = write_all(fd, bytes, n) && fsync(fd) == 0;
-	good = close(fd) == 0 && good;
-	good = good && renameat(c->dir, temporary, c->dir, name) == 0;
-	if (!good)
-		unlinkat(c->dir, temporary, 0);
-	return good;
+	c->misses++;
+	return false;
 }
 
 void cache_store(struct cache *c, const struct key *key, const struct object *o)
 {
-	char name[24];
-	size_t n = 0;
-	uint8_t *bytes = pack_entry(key, o, &n);
+	struct source *s = c->sink;
+	uint64_t evicted = 0;
 
-	entry_name(key, name);
-	if (bytes && write_entry(c, name, bytes, n))
-		c->stored++;
+	if (!s) {
+		c->unstored++;
+		return;
+	}
+	if (cache_dir_store(s->dir, key, o, &evicted))
+		s->stored++;
 	else
-		c->store_failed++;
-	free(bytes);
+		s->store_failed++;
+	s->evicted += evicted;
+}
+
+const char *cache_directory(const struct cache *c) { return c->sink ? c->sink->path : NULL; }
+
+unsigned cache_source_count(const struct cache *c) { return c->n; }
+
+void cache_source_get(const struct cache *c, unsigned i, struct cache_source *out)
+{
+	const struct source *s = &c->source[i];
+
+	assert(i < c->n);
+	*out = (struct cache_source){ .path = s->path, .kind = s->dir ? CACHE_DIRECTORY : CACHE_PACK, .writable = s->dir && cache_dir_writable(s->dir),
+		.count = { .hits = s->hits, .misses = s->misses, .damaged = s->damaged, .stored = s->stored, .store_failed = s->store_failed, .evicted = s->evicted } };
+}
+
+void cache_count(const struct cache *c, struct cache_counters *out)
+{
+	struct cache_source s;
+
+	*out = (struct cache_counters){ .hits = c->hits, .misses = c->misses, .store_failed = c->unstored };
+	for (unsigned i = 0; i < c->n; i++) {
+		cache_source_get(c, i, &s);
+		out->damaged += s.count.damaged;
+		out->stored += s.count.stored;
+		out->store_failed += s.count.store_failed;
+		out->evicted += s.count.evicted;
+	}
+}
+
+/* --- all of it */
+
+struct list { struct cache_item *item; size_t n; };
+
+static bool list_pack(struct source *s, struct list *list, struct error *err)
+{
+	list->n = pack_count(s->pack);
+	if (!(list->item = calloc(list->n + 1, sizeof *list->item)))
+		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu entries", list->n);
+	for (size_t i = 0; i < list->n; i++) {
+		struct cache_item *item = &list->item[i];
+		struct pack_entry e;
+		struct object object;
+		pack_get(s->pack, i, &e);
+		*item = (struct cache_item){ .key = e.key, .code_bytes = e.object.code_bytes, .stored_bytes = e.stored_bytes, .path = s->path };
+		item->readable = pack_read(s->pack, i, &object) == PACK_FOUND;
+		if (item->readable)
+			object_free(&object);
+		else
+			item->trouble = "damaged";
+	}
+	return true;
+}
+
+struct named { const struct cache_item *item; char text[KEY_TEXT_MAX]; };
+
+static int named_order(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	int order = x->item->readable != y->item->readable ? (x->item->readable ? -1 : 1) : strcmp(x->text, y->text);
+
+	if (order == 0)
+		order = memcmp(&x->item->key, &y->item->key, sizeof x->item->key);
+	return order ? order : strcmp(x->item->file, y->item->file);
+}
+
+static bool visit_list(const struct list *list, bool (*visit)(const struct cache_item *, void *), void *user, bool *stopped, struct error *err)
+{
+	struct named *named = malloc((list->n + 1) * sizeof *named);
+
+	if (!named)
+		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu entries", list->n);
+	for (size_t i = 0; i < list->n; i++) {
+		named[i].item = &list->item[i];
+		key_text(&list->item[i].key, named[i].text, sizeof named[i].text);
+	}
+	qsort(named, list->n, sizeof *named, named_order);
+	for (size_t i = 0; i < list->n && !*stopped; i++)
+		*stopped = !visit(named[i].item, user);
+	free(named);
+	return true;
+}
+
+bool cache_each(struct cache *c, bool (*visit)(const struct cache_item *, void *), void *user, struct error *err)
+{
+	bool good = true, stopped = false;
+
+	for (unsigned i = 0; i < c->n && good && !stopped; i++) {
+		struct source *s = &c->source[i];
+		struct list list = { 0 };
+		good = s->dir ? cache_dir_list(s->dir, &list.item, &list.n, err) : list_pack(s, &list, err);
+		for (size_t k = 0; good && k < list.n; k++)
+			list.item[k].source = i;
+		good = good && visit_list(&list, visit, user, &stopped, err);
+		free(list.item);
+	}
+	return good;
+}
+
+struct verification {
+	struct cache *cache;
+	bool remove_bad, failed;
+	void (*report)(const struct cache_item *, void *);
+	void *user;
+	uint64_t *sound, *bad;
+	struct error *err;
+};
+
+static bool verify_item(const struct cache_item *seen, void *user)
+{
+	struct verification *v = user;
+	struct source *s = &v->cache->source[seen->source];
+	struct cache_item item = *seen;
+	struct object object;
+
+	if (!item.trouble && s->dir) {           /* those of packs were unpacked to be listed */
+		if (cache_dir_read(s->dir, &item, &object))
+			object_free(&object);
+		else
+			item.trouble = "damaged";
+	}
+	++*(item.trouble ? v->bad : v->sound);
+	if (!item.trouble)
+		return true;
+	if (v->report)
+		v->report(&item, v->user);
+	if (v->remove_bad && s->dir && cache_dir_writable(s->dir))
+		v->failed = !cache_dir_remove(s->dir, &item, v->err);
+	return !v->failed;
+}
+
+bool cache_verify(struct cache *c, bool remove_bad, void (*report)(const struct cache_item *, void *), void *user,
+                  uint64_t *sound, uint64_t *bad, struct error *err)
+{
+	struct verification v = { .cache = c, .remove_bad = remove_bad, .report = report, .user = user, .sound = sound, .bad = bad, .err = err };
+
+	*sound = *bad = 0;
+	return cache_each(c, verify_item, &v, err) && !v.failed;
+}
+
+bool cache_remove(struct cache *c, const struct key *key, unsigned *removed, struct error *err)
+{
+	*removed = 0;
+	for (unsigned i = 0; i < c->n; i++) {
+		struct cache_dir *d = c->source[i].dir;
+		bool was_there = false;
+		if (!d || !cache_dir_writable(d))
+			continue;
+		if (!cache_dir_remove_key(d, key, &was_there, err))
+			return false;
+		*removed += was_there;
+	}
+	return true;
+}
+
+bool cache_size(struct cache *c, uint64_t *bytes, uint64_t *entries, struct error *err)
+{
+	*bytes = *entries = 0;
+	for (unsigned i = 0; i < c->n; i++)
+		if (c->source[i].dir && cache_dir_writable(c->source[i].dir) && !cache_dir_size(c->source[i].dir, bytes, entries, err))
+			return false;
+	return true;
+}
+
+bool cache_gc(struct cache *c, uint64_t limit_bytes, struct cache_gc *out, struct error *err)
+{
+	*out = (struct cache_gc){ 0 };
+	for (unsigned i = 0; i < c->n; i++)
+		if (c->source[i].dir && cache_dir_writable(c->source[i].dir) && !cache_dir_gc(c->source[i].dir, limit_bytes, out, err))
+			return false;
+	return true;
+}
+
+/* --- to a pack and back */
+
+struct export {
+	struct cache *cache;
+	bool (*keep)(const struct key *, void *);
+	void *user;
+	struct pack_item *item;
+	size_t n, room;
+	bool failed;
+	struct error *err;
+};
+
+static bool exported_already(const struct export *e, const struct key *key)
+{
+	for (size_t i = 0; i < e->n; i++)
+		if (key_equal(&e->item[i].key, key))
+			return true;
+	return false;
+}
+
+static bool export_item(const struct cache_item *item, void *user)
+{
+	struct export *e = user;
+	struct source *s = &e->cache->source[item->source];
+	struct object object;
+
+	if (item->trouble || (e->keep ? !e->keep(&item->key, e->user) : item->key.codegen != key_codegen(item->key.target)) || exported_already(e, &item->key))
+		return true;
+	if (s->dir ? !cache_dir_read(s->dir, item, &object) : pack_find(s->pack, &item->key, &object) != PACK_FOUND)
+		return true;                     /* gone since it was listed */
+	if (e->n == e->room) {
+		struct pack_item *wider = realloc(e->item, (e->room = 2 * e->room + 64) * sizeof *wider);
+		if (!wider) {
+			object_free(&object);
+			e->failed = true;
+			return error_set(e->err, ERROR_MEMORY, "no memory for a pack of %zu objects", e->n);
+		}
+		e->item = wider;
+	}
+	e->item[e->n].key = item->key;
+	e->item[e->n++].object = object;
+	return true;
+}
+
+bool cache_export(struct cache *c, const char *pack, bool (*keep)(const struct key *, void *), void *user, uint64_t *n, struct error *err)
+{
+	struct export e = { .cache = c, .keep = keep, .user = user, .err = err };
+	bool good = cache_each(c, export_item, &e, err) && !e.failed && pack_write(pack, e.item, e.n, err);
+
+	*n = e.n;
+	for (size_t i = 0; i < e.n; i++)
+		object_free(&e.item[i].object);
+	free(e.item);
+	return good;
+}
+
+bool cache_import(struct cache *c, const char *pack, uint64_t *n, struct error *err)
+{
+	struct pack *p;
+	bool good = true;
+
+	*n = 0;
+	if (!c->sink)
+		return error_set(err, ERROR_ARGUMENT, "the cache has no directory that can be written, so nothing can be imported into it");
+	if (!(p = pack_open(pack, err)))
+		return false;
+	for (size_t i = 0; good && i < pack_count(p); i++) {
+		struct pack_entry e;
+		struct object object;
+		char text[KEY_TEXT_MAX];
+		uint64_t failed = c->sink->store_failed;
+		pack_get(p, i, &e);
+		if (pack_read(p, i, &object) != PACK_FOUND) {
+			good = error_set(err, ERROR_FORMAT, "the code of %s in the pack %s is damaged", key_text(&e.key, text, sizeof text), pack);
+			break;
+		}
+		cache_store(c, &e.key, &object);
+		object_free(&object);
+		if (c->sink->store_failed == failed)
+			++*n;
+		else
+			good = error_set(err, ERROR_IO, "%s cannot be stored in the cache directory %s", key_text(&e.key, text, sizeof text), c->sink->path);
+	}
+	pack_close(p);
+	return good;
 }

@@ -1,8 +1,16 @@
-/* jit/cache.h - code objects on disk.
+/* jit/cache.h - code objects kept between runs: a search path of directories and pack files.
  *
- * Owns: one directory, one file per key: a fixed header, the whole key, a zstd body, a checksum over everything. Written to a temporary file,
- * fsync, rename. Anything wrong with an entry (cut, flipped bit, another key's content, another version) is a counted miss, never an error
- * and never executed; the entry is then rewritten. Safe among processes. A directory owned by someone else or writable by others is refused.
+ * Owns: directories of one file per key (jit/record.h says what is in it: the whole key, a zstd body, a checksum over everything), written to a temporary
+ * file, fsync, rename; the order sources are asked in; the limit on their size. Anything wrong with an entry (cut, flipped bit, another
+ * key's content, another version) is a counted miss, never an error and never executed; what is made in its place is stored anew. Safe among processes.
+ *
+ * TRUST. Code that is executed must come from the one who runs it. A source that others can change is refused with a sentence: a directory, an entry or a pack
+ * must belong to the effective user, or to root, and have no write permission for group and others. What belongs to root is only read (unless one is
+ * root): root could change this program as well. A user's files are not good enough for root.
+ *
+ * EVICTION. When the entries of a directory exceed its limit, those used longest ago go first (the file's mtime says when: reading moves it now and then). Every
+ * process holds a read lock on a byte of the file "lock" for each entry it used, as long as its cache is open; locked entries are never evicted. The
+ * system gives the locks of a dead process back.
  */
 #ifndef JIT_CACHE_H
 #define JIT_CACHE_H
@@ -11,15 +19,79 @@
 
 struct cache;
 /* damaged: the misses that found something, and could not use it. */
-struct cache_counters { uint64_t hits, misses, damaged, stored, store_failed; };
+struct cache_counters { uint64_t hits, misses, damaged, stored, store_failed, evicted; };
 
-/* Opens (creates, mode 0700) a cache directory. NULL and err on refusal. */
-struct cache *cache_open(const char *dir, struct error *err);
-/* $XDG_CACHE_HOME/jitrun or ~/.cache/jitrun into out; false when neither is set. */
-bool cache_default_dir(char *out, size_t cap);
+enum { CACHE_DEFAULT_LIMIT_MIB = 256, CACHE_MAX_SOURCES = 32 };
+struct cache_options {
+	uint64_t limit_bytes;        /* of each directory; 0: CACHE_DEFAULT_LIMIT_MIB */
+	bool read_only;              /* no directory is made or written, nothing is locked or marked as used */
+};
+
+/* Opens "SOURCE:SOURCE:...", asked in this order. A source is a pack file when it is a regular file or its name ends in ".jkp", else a directory, which is made
+ * (mode 0700, its parents too). The first directory that can be written receives what is new. opt may be NULL. NULL and err: ERROR_ARGUMENT when a source
+ * cannot be trusted, ERROR_IO when it cannot be opened, ERROR_FORMAT when a pack is none. */
+struct cache *cache_open(const char *path, const struct cache_options *opt, struct error *err);
 void cache_close(struct cache *c);
-bool cache_load(struct cache *c, const struct key *key, struct object *out);           /* false: miss */
-void cache_store(struct cache *c, const struct key *key, const struct object *o);      /* failure is counted, not reported */
+/* $JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun, or ~/.cache/jitrun into out; false when none is set. */
+bool cache_default_path(char *out, size_t cap);
+
+enum cache_source_kind { CACHE_DIRECTORY, CACHE_PACK };
+struct cache_source {
+	const char *path;            /* as it was given; lives as long as the cache */
+	enum cache_source_kind kind;
+	bool writable;               /* receives what is new, or could */
+	struct cache_counters count; /* misses: asked and not had, so later sources are asked less */
+};
+/* The path of the directory that receives what is new; NULL: there is none. Lives as long as the cache. */
+const char *cache_directory(const struct cache *c);
+unsigned cache_source_count(const struct cache *c);
+void cache_source_get(const struct cache *c, unsigned i, struct cache_source *out);
+
+/* ---- one kernel; thread-safe */
+
+/* False: no source has it. source may be NULL; else the number of the one that had it. Held as used until cache_close. */
+bool cache_load(struct cache *c, const struct key *key, struct object *out, unsigned *source);
+/* Into the first writable directory. A failure, or that there is none, is counted and not reported. */
+void cache_store(struct cache *c, const struct key *key, const struct object *o);
+/* Of the cache as a whole: a miss is a key that no source had. */
 void cache_count(const struct cache *c, struct cache_counters *out);
+
+/* ---- all of it, for programs that look after a cache */
+
+struct cache_item {
+	struct key key;              /* all zero when the entry does not say (damage, another version) */
+	bool readable;               /* the checksum fits and this program knows the layout; code of another version of the code generator is readable */
+	uint32_t code_bytes;         /* unpacked */
+	uint64_t stored_bytes;       /* the file's, or the pack's share */
+	unsigned source;
+	const char *path;            /* of the source */
+	char file[32];               /* of the entry in it; "" in a pack */
+	int64_t last_use;            /* seconds since 1970; 0: unknown (packs) */
+	const char *trouble;         /* NULL, or what is wrong with it, for a person: "damaged", "of another version" */
+};
+/* Visits every entry, source by source, in order of key text within one; those that do not say their key come last. visit returns false to stop. False and err: a source
+ * could not be listed. */
+bool cache_each(struct cache *c, bool (*visit)(const struct cache_item *, void *), void *user, struct error *err);
+
+/* Reads every entry and unpacks it. report (may be NULL) is told every bad one, whose trouble says what is wrong. *sound and *bad count. remove_bad: takes bad files
+ * out of writable directories. */
+bool cache_verify(struct cache *c, bool remove_bad, void (*report)(const struct cache_item *, void *), void *user,
+                  uint64_t *sound, uint64_t *bad, struct error *err);
+
+/* Removes key from every writable directory; *removed counts. */
+bool cache_remove(struct cache *c, const struct key *key, unsigned *removed, struct error *err);
+
+/* Bytes of the entries of the writable directories. */
+bool cache_size(struct cache *c, uint64_t *bytes, uint64_t *entries, struct error *err);
+
+struct cache_gc { uint64_t entries, bytes, removed, removed_bytes, in_use; };
+/* Makes each writable directory fit limit_bytes (0: removes everything), the least recently used first; first of all goes what this program cannot use: damage,
+ * other versions of the layout, leftovers of dead writers. What is in use stays, and is counted. */
+bool cache_gc(struct cache *c, uint64_t limit_bytes, struct cache_gc *out, struct error *err);
+
+/* Writes the entries keep() accepts (NULL: all of this code generator) to a pack; a key that several sources have is taken from the first. *n counts. */
+bool cache_export(struct cache *c, const char *pack, bool (*keep)(const struct key *, void *), void *user, uint64_t *n, struct error *err);
+/* Stores every entry of a pack in the first writable directory, those of other code generators too. *n counts those stored. */
+bool cache_import(struct cache *c, const char *pack, uint64_t *n, struct error *err);
 
 #endif

@@ -59,16 +59,29 @@ static bool number_set(struct key *k, int i, uint32_t v)
 	return true;
 }
 
+uint64_t key_codegen(unsigned target)
+{
+	switch (target < TARGET_COUNT ? target_table[target].backend : BACKEND_NONE) {
+	case BACKEND_X86: return key_codegen_x86;
+	case BACKEND_RDNA: return key_codegen_rdna;
+	default: return 0;
+	}
+}
+
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 32;
+}
+
 uint64_t key_hash(const struct key *k)
 {
-	const uint8_t *p = (const uint8_t *)k;
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t w[sizeof *k / 8];
 
-	for (size_t i = 0; i < sizeof *k; i++)
-		h = (h ^ p[i]) * 0x100000001b3u;
-	h ^= h >> 32;                    /* tables index with the low bits */
-	h *= 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
+	memcpy(w, k, sizeof w);
+	/* three chains side by side: a lookup waits for this */
+	uint64_t a = mix(mix(0x243f6a8885a308d3u, w[0]), w[3]), b = mix(mix(0x13198a2e03707344u, w[1]), w[4]), c = mix(mix(0xa4093822299f31d0u, w[2]), w[5]);
+	return mix(mix(a, b), c);
 }
 
 bool key_equal(const struct key *a, const struct key *b)
@@ -333,7 +346,7 @@ bool key_parse(struct key *k, const char *text)
 		if (!k->kind)
 			return false;
 	}
-	k->codegen = key_codegen_id;
+	k->codegen = key_codegen(k->target);
 	/* order, repeats, zeros and spelling: a text is taken when it is the one this key writes */
 	return strcmp(key_text(k, again, sizeof again), text) == 0;
 }

@@ -52,7 +52,7 @@ bool pack_get(const struct pack *p, size_t i, struct pack_entry *out);
 enum pack_answer pack_read(const struct pack *p, size_t i, struct object *out);
 /* Visits all in order, those with damaged bodies too; visit returns false to stop. */
 void pack_each(const struct pack *p, bool (*visit)(const struct pack_entry *, void *), void *user);
-/* Everything: order, slots, no gaps, every body, and that pack_bytes would write the same. False and a sentence naming the first thing wrong. */
+/* Everything: order, slots, no gaps, every body. False and a sentence naming the first thing wrong. */
 bool pack_verify(const struct pack *p, struct error *err);
 
 #endif

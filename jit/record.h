@@ -14,10 +14,11 @@
 #include "jit/compile.h"
 
 enum {
-	RECORD_VERSION = 2,              /* of the layout, of directories' entries and of packs */
+	RECORD_VERSION = 3,              /* of the layout, of directories' entries and of packs */
 	RECORD_BYTES = 96,
 	RECORD_MAX_CODE = 16 << 20,
 	RECORD_MAX_BODY = 17 << 20,
+	RECORD_AT_BODY = 56,
 };
 
 struct record {

@@ -38,7 +38,7 @@ struct registry {
 	pthread_mutex_t dump_lock;        /* one kernel's dump at a time */
 	_Atomic(struct table *) table;
 	size_t entries;
-	_Atomic uint64_t generated, from_disk, from_memory, generated_ns, from_disk_ns, code_bytes;
+	_Atomic uint64_t count[KERNEL_SOURCE_COUNT], generated_ns, from_disk_ns, code_bytes;
 };
 
 static uint64_t now_ns(void)
@@ -176,17 +176,34 @@ static bool generate(struct registry *r, struct kernel *k, struct error *err)
 	return good;
 }
 
+const char *kernel_source_name(enum kernel_source source)
+{
+	static const char *const name[KERNEL_SOURCE_COUNT] = { "generated", "memory", "disk", "pack" };
+
+	return name[source];
+}
+
+static bool load(struct registry *r, struct kernel *k)
+{
+	struct cache_source s;
+	unsigned from;
+
+	if (r->opt.dump_ir || r->opt.dump_asm || !r->opt.cache || !cache_load(r->opt.cache, &k->key, &k->object, &from))
+		return false;
+	cache_source_get(r->opt.cache, from, &s);
+	k->source = s.kind == CACHE_PACK ? KERNEL_FROM_PACK : KERNEL_FROM_DISK;
+	return true;
+}
+
 /* Fills the kernel of an entry this thread set BUILDING. Runs without the lock. */
 static bool build_kernel(struct registry *r, struct kernel *k, struct error *err)
 {
-	bool dumps = r->opt.dump_ir || r->opt.dump_asm;
 	uint64_t start = now_ns();
 	char name[KEY_TEXT_MAX];
 
 	k->object = (struct object){ 0 };
 	k->run = NULL;
-	k->source = KERNEL_FROM_DISK;
-	if (dumps || !r->opt.cache || !cache_load(r->opt.cache, &k->key, &k->object)) {
+	if (!load(r, k)) {
 		k->source = KERNEL_GENERATED;
 		if (!generate(r, k, err))
 			return false;
@@ -202,7 +219,7 @@ static bool build_kernel(struct registry *r, struct kernel *k, struct error *err
 			execmem_perf_map(code, k->object.code_bytes, key_text(&k->key, name, sizeof name));
 	}
 	k->nanoseconds = now_ns() - start;
-	*(k->source == KERNEL_GENERATED ? &r->generated : &r->from_disk) += 1;
+	r->count[k->source]++;
 	*(k->source == KERNEL_GENERATED ? &r->generated_ns : &r->from_disk_ns) += k->nanoseconds;
 	r->code_bytes += k->object.code_bytes;
 	return true;
@@ -245,9 +262,9 @@ static bool key_is_usable(const struct key *key, struct error *err)
 {
 	char name[KEY_TEXT_MAX];
 
-	if (key->codegen != key_codegen_id)
+	if (key->codegen != key_codegen(key->target))
 		return error_set(err, ERROR_ARGUMENT, "the key %s carries code-generator id %016llx, expected %016llx", key_text(key, name, sizeof name),
-		                 (unsigned long long)key->codegen, (unsigned long long)key_codegen_id);
+		                 (unsigned long long)key->codegen, (unsigned long long)key_codegen(key->target));
 	if (key->kind == KEY_NONE || key->kind >= KEY_KIND_COUNT || key->target == TARGET_NONE || key->target >= TARGET_COUNT)
 		return error_set(err, ERROR_ARGUMENT, "the key %s names kind %u and target %u, expected a known one of each",
 		                 key_text(key, name, sizeof name), (unsigned)key->kind, (unsigned)key->target);
@@ -283,7 +300,7 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 		if (source == KERNEL_GENERATED && r->opt.cache)
 			cache_store(r->opt.cache, key, &e->kernel.object);
 	} else {
-		atomic_fetch_add_explicit(&r->from_memory, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&r->count[KERNEL_FROM_MEMORY], 1, memory_order_relaxed);
 	}
 	if (from)
 		*from = source;
@@ -295,7 +312,8 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 void registry_count(struct registry *r, struct registry_counters *out)
 {
 	*out = (struct registry_counters){
-		.generated = r->generated, .from_disk = r->from_disk, .from_memory = r->from_memory,
+		.generated = r->count[KERNEL_GENERATED], .from_disk = r->count[KERNEL_FROM_DISK], .from_pack = r->count[KERNEL_FROM_PACK],
+		.from_memory = r->count[KERNEL_FROM_MEMORY],
 		.generated_ns = r->generated_ns, .from_disk_ns = r->from_disk_ns, .code_bytes = r->code_bytes,
 	};
 }

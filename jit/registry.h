@@ -12,13 +12,15 @@
 
 typedef void (*kernel_fn)(const uint64_t *arg, int64_t begin, int64_t end);
 
-enum kernel_source { KERNEL_GENERATED, KERNEL_FROM_MEMORY, KERNEL_FROM_DISK };
+enum kernel_source { KERNEL_GENERATED, KERNEL_FROM_MEMORY, KERNEL_FROM_DISK, KERNEL_FROM_PACK, KERNEL_SOURCE_COUNT };
+/* "generated", "memory", "disk", "pack". */
+const char *kernel_source_name(enum kernel_source source);
 
 struct kernel {
 	struct key key;
 	struct object object;         /* bytes as generated */
 	kernel_fn run;                /* NULL for targets this machine cannot run */
-	enum kernel_source source;    /* where it first came from: GENERATED or FROM_DISK */
+	enum kernel_source source;    /* where it first came from: never FROM_MEMORY */
 	uint64_t nanoseconds;         /* spent generating or loading */
 };
 
@@ -36,7 +38,8 @@ void registry_close(struct registry *r);
  * again. *from may be NULL. */
 const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
 
-struct registry_counters { uint64_t generated, from_disk, from_memory, generated_ns, from_disk_ns, code_bytes; };
+/* from_disk_ns: of packs too. */
+struct registry_counters { uint64_t generated, from_disk, from_pack, from_memory, generated_ns, from_disk_ns, code_bytes; };
 void registry_count(struct registry *r, struct registry_counters *out);
 /* Visits every kernel in key-text order. */
 void registry_each(struct registry *r, void (*visit)(const struct kernel *, void *), void *user);

@@ -70,7 +70,10 @@ typedef struct jit_model_options {
 	const char *device;      /* "cpu" (default); "ref": interprets every kernel, slow and exact; "sim:gfx1100" and so on: code for that card, in a simulator */
 	const char *isa;         /* NULL: the best this CPU has; or "avx2", "avx2vnni", "avx512", "avx512vnni" */
 	int threads;             /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
-	const char *cache_dir;   /* generated code is kept here; NULL: $XDG_CACHE_HOME/jitrun; "": nowhere */
+	/* Generated code is kept here: directories and pack files (.jkp), separated by ':' and asked in this order; the first directory that can be written receives what
+	 * is new. NULL: $JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun; "": nowhere. Refused when others than this user and root may write it. */
+	const char *cache_dir;
+	uint64_t cache_limit;    /* bytes a directory may hold; beyond, what was used longest ago goes; 0: 256 MiB */
 	int f32_activations;     /* non-zero: quantised weights multiply f32 activations instead of int8 blocks (slower, closer to f32) */
 	int perf_map;            /* non-zero: write /tmp/perf-PID.map for Linux perf */
 	const char *dump_ir;     /* file that receives the IR of every kernel generated, or NULL */
@@ -187,7 +190,8 @@ void jit_session_set_sampling(jit_session *s, const jit_sampling *p);
 typedef struct jit_session_stats {
 	uint64_t prompt_tokens, decode_tokens;      /* computed by feeds; computed one at a time by next */
 	double prompt_seconds, decode_seconds;
-	uint64_t kernels, kernels_generated, kernels_from_cache;   /* distinct kernels of this model so far, and where they came from */
+	uint64_t kernels, kernels_generated, kernels_from_cache;   /* distinct kernels of this model so far, and where they came from; packs count as cache */
+	uint64_t kernels_from_pack;
 	double generate_seconds;                    /* spent generating code, all kernels of the model so far */
 	uint64_t code_bytes, kv_bytes;
 	int threads, context;

@@ -75,25 +75,28 @@ static bool choose_device(jit_model *m, const jit_model_options *o, struct error
 	return m->reference || target_runs(&cpu, m->target, err);
 }
 
-/* A cache that cannot be used for want of a directory is no reason to refuse to run; one that is dangerous is. */
-static bool open_cache(jit_model *m, const char *dir, struct error *err)
+/* A cache nobody asked for that is not to be had is no reason to refuse to run; one that is dangerous is. */
+static bool open_cache(jit_model *m, const jit_model_options *o, struct error *err)
 {
+	const struct cache_options co = { .limit_bytes = o->cache_limit };
+	const char *asked = o->cache_dir ? o->cache_dir : getenv("JITRUN_CACHE");
+	struct error why = { 0 };
 	char path[4096];
 
-	if (m->reference || (dir && !*dir))
+	if (m->reference || (o->cache_dir && !*o->cache_dir))
 		return true;
-	if (dir)
-		return (m->cache = cache_open(dir, err)) != NULL;
-	struct error ignored = { 0 };
-	if (cache_default_dir(path, sizeof path))
-		m->cache = cache_open(path, &ignored);
-	return true;
+	if (!o->cache_dir && !cache_default_path(path, sizeof path))
+		return true;
+	m->cache = cache_open(o->cache_dir ? o->cache_dir : path, &co, &why);
+	if (m->cache || ((!asked || !*asked) && why.code != ERROR_ARGUMENT))
+		return true;
+	return error_set(err, why.code, "%s", why.text);
 }
 
 static bool open_parts(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
 {
 	if (!choose_device(m, o, err) || !open_dump(&m->dump_ir, o->dump_ir, err) || !open_dump(&m->dump_asm, o->dump_asm, err) ||
-	    !open_cache(m, o->cache_dir, err) || !model_open(&m->file, path, 0, err))
+	    !open_cache(m, o, err) || !model_open(&m->file, path, 0, err))
 		return false;
 	m->f32_activations = o->f32_activations != 0;
 	model_describe(&m->file, m->description, sizeof m->description);

@@ -30,7 +30,7 @@ static struct key new_key(const struct builder *b, enum key_kind kind)
 	memset(&k, 0, sizeof k);
 	k.kind = (uint8_t)kind;
 	k.target = (uint8_t)b->opt->target->id;
-	k.codegen = key_codegen_id;
+	k.codegen = key_codegen(k.target);
 	return k;
 }
 

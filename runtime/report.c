@@ -38,8 +38,7 @@ static bool registry_rows(jit_model *m, struct profile_kernel **list, size_t *n)
 
 static const char *source_name(const struct kernel *k)
 {
-	static const char *const name[] = { [KERNEL_GENERATED] = "generated", [KERNEL_FROM_MEMORY] = "memory", [KERNEL_FROM_DISK] = "disk" };
-	return !k ? "interpreted" : k->source < sizeof name / sizeof *name && name[k->source] ? name[k->source] : "?";
+	return k ? kernel_source_name(k->source) : "interpreted";
 }
 
 /* The reference device has no kernels; of the others all that ran are in the registry. */

@@ -603,7 +603,8 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 
 	registry_count(s->model->registry, &c);
 	*out = (jit_session_stats){ .prompt_tokens = s->prompt_tokens, .decode_tokens = s->decode_tokens, .prompt_seconds = s->prompt_seconds,
-		.decode_seconds = s->decode_seconds, .kernels = c.generated + c.from_disk, .kernels_generated = c.generated, .kernels_from_cache = c.from_disk,
+		.decode_seconds = s->decode_seconds, .kernels = c.generated + c.from_disk + c.from_pack, .kernels_generated = c.generated, .kernels_from_cache = c.from_disk + c.from_pack,
+		.kernels_from_pack = c.from_pack,
 		.generate_seconds = 1e-9 * (double)c.generated_ns, .code_bytes = c.code_bytes, .kv_bytes = s->kv_bytes,
 		.threads = pool_threads(s->pool), .context = (int)s->context, .decode_passes = s->decode_passes };
 	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++) {

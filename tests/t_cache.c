@@ -23,7 +23,8 @@
 
 #include "jit/cache.h"
 
-enum { AT_VERSION = 8, AT_KEY_BYTES = 12, AT_CODE = 16, AT_POOL = 20, AT_BODY_BYTES = 28, AT_KEY = 48, AT_BODY = 96, OTHER_USER = 65534 };
+enum { VERSION = 3, AT_VERSION = 8, AT_RECORD_BYTES = 12, AT_RECORD = 16, AT_KEY = 16, AT_OFFSET = 64, AT_BODY_BYTES = 72, AT_CODE = 76, AT_POOL = 80, AT_ZERO = 92, AT_SUM = 104,
+       AT_BODY = 112, OTHER_USER = 65534 };
 
 static char base[] = "/tmp/t_cache-XXXXXX";
 static char dir[128];
@@ -80,7 +81,7 @@ static int load(struct cache *c, uint32_t n)
 	struct object o = make_object(n), got = { 0 };
 	int answer = 0;
 
-	if (cache_load(c, &k, &got)) {
+	if (cache_load(c, &k, &got, NULL)) {
 		answer = same_object(&o, &got) ? 1 : -1;
 		free(got.code);
 	}
@@ -123,20 +124,46 @@ static void write_file(const char *path, const uint8_t *bytes, size_t n)
 	assert_int_equal(fclose(f), 0);
 }
 
+/* The checksum, written down a second time. */
+static uint64_t turn29(uint64_t v) { return v << 29 | v >> 35; }
+
+static uint64_t sum(const uint8_t *p, size_t n, uint64_t seed)
+{
+	const uint64_t a = 0x9e3779b97f4a7c15u, b = 0xc2b2ae3d27d4eb4fu;
+	uint64_t h[4] = { seed ^ a, seed + b, seed - a, seed ^ n * b }, w, all;
+	size_t at = 0;
+
+	for (; n - at >= 32; at += 32)
+		for (int i = 0; i < 4; i++) {
+			memcpy(&w, p + at + 8 * i, 8);
+			h[i] = turn29(h[i] ^ w) * a;
+		}
+	all = h[0];
+	for (int i = 1; i < 4; i++)
+		all = turn29(all ^ h[i]) * a;
+	for (; n - at >= 8; at += 8) {
+		memcpy(&w, p + at, 8);
+		all = turn29(all ^ w) * a;
+	}
+	w = 0;
+	memcpy(&w, p + at, n - at);
+	all = turn29(all ^ w) * a;
+	all = (all ^ all >> 32) * b;
+	return all ^ all >> 29;
+}
+
 /* Gives a forged entry a checksum that fits. */
 static void seal(uint8_t *p, size_t n)
 {
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t h = sum(p + AT_BODY, n - AT_BODY, sum(p + AT_RECORD, AT_SUM - AT_RECORD, VERSION));
 
-	for (size_t i = 0; i < n - 8; i++)
-		h = (h ^ p[i]) * 0x100000001b3u;
-	memcpy(p + n - 8, &h, 8);
+	memcpy(p + AT_SUM, &h, 8);
 }
 
 static struct cache *open_cache(void)
 {
 	struct error err = { 0 };
-	struct cache *c = cache_open(dir, &err);
+	struct cache *c = cache_open(dir, NULL, &err);
 
 	if (!c)
 		fail_msg("%s", err.text);
@@ -198,7 +225,7 @@ static void test_makes_parents_for_the_owner_only(void **unused)
 	mode_t before = umask(0);
 
 	snprintf(path, sizeof path, "%s/a//b/c/", dir);
-	struct cache *c = cache_open(path, NULL);
+	struct cache *c = cache_open(path, NULL, NULL);
 	umask(before);
 	assert_non_null(c);
 	cache_close(c);
@@ -208,39 +235,47 @@ static void test_makes_parents_for_the_owner_only(void **unused)
 	}
 }
 
-static void test_default_directory(void **unused)
+static void test_default_path(void **unused)
 {
-	char out[64], *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL, *xdg = getenv("XDG_CACHE_HOME") ? strdup(getenv("XDG_CACHE_HOME")) : NULL;
+	static const char *const names[] = { "HOME", "XDG_CACHE_HOME", "JITRUN_CACHE" };
+	char out[64], *before[3];
 
+	for (int i = 0; i < 3; i++)
+		before[i] = getenv(names[i]) ? strdup(getenv(names[i])) : NULL;
+	setenv("JITRUN_CACHE", "/a:/b.jkp", 1);
+	assert_true(cache_default_path(out, sizeof out));
+	assert_string_equal(out, "/a:/b.jkp");
+	setenv("JITRUN_CACHE", "", 1);
 	setenv("HOME", "/h", 1);
 	setenv("XDG_CACHE_HOME", "/x", 1);
-	assert_true(cache_default_dir(out, sizeof out));
+	assert_true(cache_default_path(out, sizeof out));
 	assert_string_equal(out, "/x/jitrun");
 	setenv("XDG_CACHE_HOME", "relative", 1);
-	assert_true(cache_default_dir(out, sizeof out));
+	assert_true(cache_default_path(out, sizeof out));
 	assert_string_equal(out, "/h/.cache/jitrun");
 	unsetenv("XDG_CACHE_HOME");
-	assert_true(cache_default_dir(out, sizeof out));
+	assert_true(cache_default_path(out, sizeof out));
 	assert_string_equal(out, "/h/.cache/jitrun");
-	assert_false(cache_default_dir(out, 8));
+	assert_false(cache_default_path(out, 8));
 	unsetenv("HOME");
-	assert_false(cache_default_dir(out, sizeof out));
-	if (home)
-		setenv("HOME", home, 1);
-	if (xdg)
-		setenv("XDG_CACHE_HOME", xdg, 1);
-	free(home);
-	free(xdg);
+	assert_false(cache_default_path(out, sizeof out));
+	for (int i = 0; i < 3; i++) {
+		if (before[i])
+			setenv(names[i], before[i], 1);
+		else
+			unsetenv(names[i]);
+		free(before[i]);
+	}
 }
 
 /* --- directories */
 
-static void refused(const char *path, const char *word)
+static void refused(const char *path, enum error_code code, const char *word)
 {
 	struct error err = { 0 };
 
-	assert_null(cache_open(path, &err));
-	assert_int_equal(err.code, ERROR_IO);
+	assert_null(cache_open(path, NULL, &err));
+	assert_int_equal(err.code, code);
 	if (!strstr(err.text, word) || !strstr(err.text, path))
 		fail_msg("\"%s\" names neither %s nor \"%s\"", err.text, path, word);
 }
@@ -253,31 +288,34 @@ static void test_refused_directories(void **unused)
 	assert_int_equal(mkdir(dir, 0700), 0);
 	for (size_t i = 0; i < sizeof open_to_others / sizeof open_to_others[0]; i++) {
 		assert_int_equal(chmod(dir, open_to_others[i]), 0);
-		refused(dir, "mode");
+		refused(dir, ERROR_ARGUMENT, "mode");
 	}
 	assert_int_equal(chmod(dir, 0755), 0);
-	struct cache *c = cache_open(dir, NULL);
+	struct cache *c = cache_open(dir, NULL, NULL);
 	assert_non_null(c);
 	cache_close(c);
 	snprintf(path, sizeof path, "%s/file", dir);
 	write_file(path, (const uint8_t *)"x", 1);
-	refused(path, "Not a directory");
+	refused(path, ERROR_FORMAT, "damaged");
 	snprintf(path, sizeof path, "%s/file/below", dir);
-	refused(path, "Not a directory");
-	refused("", "No such file");
+	refused(path, ERROR_IO, "Not a directory");
+	refused("", ERROR_ARGUMENT, "empty");
 	if (geteuid() == 0) {
 		assert_int_equal(chown(dir, OTHER_USER, OTHER_USER), 0);
-		refused(dir, "belongs to user 65534");
+		refused(dir, ERROR_ARGUMENT, "belongs to user 65534");
 		assert_int_equal(chown(dir, 0, 0), 0);
 	} else {
-		refused("/usr", "belongs to user 0");
+		c = cache_open("/usr", NULL, NULL);              /* root's is read */
+		assert_non_null(c);
+		assert_null(cache_directory(c));
+		cache_close(c);
 	}
 }
 
 /* Runs without the right to write: loads work, stores are counted. Returns the number of the step that failed. */
 static int read_only_steps(void)
 {
-	struct cache *c = cache_open(dir, NULL);
+	struct cache *c = cache_open(dir, NULL, NULL);
 
 	if (!c)
 		return 1;
@@ -324,7 +362,7 @@ static void test_read_only_directory(void **unused)
 static int full_disk_steps(void)
 {
 	const struct rlimit room = { 60, 60 };
-	struct cache *c = cache_open(dir, NULL);
+	struct cache *c = cache_open(dir, NULL, NULL);
 
 	signal(SIGXFSZ, SIG_IGN);
 	if (!c || setrlimit(RLIMIT_FSIZE, &room))
@@ -463,10 +501,10 @@ static void test_entries_of_others(void **unused)
 static void test_forged_fields(void **unused)
 {
 	static const struct { size_t at; uint32_t value; } lies[] = {
-		{ 0, 0x74696a }, { AT_VERSION, 0 }, { AT_VERSION, 2 }, { AT_VERSION, UINT32_MAX }, { AT_KEY_BYTES, 40 }, { AT_KEY_BYTES, 0 },
+		{ 0, 0x74696a }, { AT_VERSION, 0 }, { AT_VERSION, VERSION - 1 }, { AT_VERSION, VERSION + 1 }, { AT_VERSION, UINT32_MAX }, { AT_RECORD_BYTES, 88 }, { AT_RECORD_BYTES, 0 },
 		{ AT_CODE, 0 }, { AT_CODE, 39 }, { AT_CODE, 41 }, { AT_CODE, (16 << 20) + 1 }, { AT_CODE, UINT32_MAX },
-		{ AT_POOL, 41 }, { AT_POOL, UINT32_MAX }, { AT_BODY_BYTES, 0 }, { AT_BODY_BYTES, 1 }, { AT_BODY_BYTES, UINT32_MAX },
-		{ AT_KEY, 1 }, { AT_KEY + 40, 43 }, { AT_BODY, 0 }, { AT_BODY + 4, UINT32_MAX },
+		{ AT_POOL, 41 }, { AT_POOL, UINT32_MAX }, { AT_BODY_BYTES, 0 }, { AT_BODY_BYTES, 1 }, { AT_BODY_BYTES, UINT32_MAX }, { AT_ZERO, 1 },
+		{ AT_OFFSET, 0 }, { AT_OFFSET, 113 }, { AT_OFFSET + 4, 1 }, { AT_KEY, 1 }, { AT_KEY + 40, 43 }, { AT_BODY, 0 }, { AT_BODY + 4, UINT32_MAX },
 	};
 	static uint8_t good[1 << 16], bad[1 << 16];
 	struct cache *c = open_cache();
@@ -505,19 +543,19 @@ static void test_forged_sizes(void **unused)
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		uint8_t *zeros = calloc(1, sizes[i] + 1);
 		assert_non_null(zeros);
-		uint32_t body = (uint32_t)ZSTD_compress(bad + AT_BODY, sizeof bad - AT_BODY - 8, zeros, sizes[i], 3);
+		uint32_t body = (uint32_t)ZSTD_compress(bad + AT_BODY, sizeof bad - AT_BODY, zeros, sizes[i], 3);
 		assert_false(ZSTD_isError(body));
 		free(zeros);
 		memcpy(bad, header, sizeof header);
 		memcpy(bad + AT_CODE, &sizes[i], 4);
 		memset(bad + AT_POOL, 0, 4);
 		memcpy(bad + AT_BODY_BYTES, &body, 4);
-		seal(bad, AT_BODY + body + 8);
-		write_file(path, bad, AT_BODY + body + 8);
+		seal(bad, AT_BODY + body);
+		write_file(path, bad, AT_BODY + body);
 		if (sizes[i] != 1)
 			is_damage(c, 0, "a size out of range", sizes[i]);
 	}
-	assert_true(cache_load(c, &k, &got));
+	assert_true(cache_load(c, &k, &got, NULL));
 	assert_int_equal(got.code_bytes, 1);
 	free(got.code);
 	cache_close(c);
@@ -542,7 +580,7 @@ enum { SHARED_KEYS = 6 };
 
 static void store_rounds(unsigned rounds)
 {
-	struct cache *c = cache_open(dir, NULL);
+	struct cache *c = cache_open(dir, NULL, NULL);
 
 	if (!c)
 		_exit(1);
@@ -626,7 +664,15 @@ static void age_temporaries(void)
 	closedir(d);
 }
 
-/* Writers killed at any moment leave old entries, new ones or none, and temporary files that a later opening removes. */
+static void store_one(void)
+{
+	struct cache *c = open_cache();
+
+	store(c, 0);
+	cache_close(c);
+}
+
+/* Writers killed at any moment leave old entries, new ones or none, and temporary files that a later writer removes. */
 static void test_killed_writers(void **unused)
 {
 	struct cache *c = open_cache();
@@ -638,7 +684,7 @@ static void test_killed_writers(void **unused)
 		assert_int_equal(pipe(ready), 0);
 		pid_t child = fork();
 		if (child == 0) {
-			struct cache *mine = cache_open(dir, NULL);
+			struct cache *mine = cache_open(dir, NULL, NULL);
 			if (write(ready[1], "x", 1) != 1)
 				_exit(1);
 			for (uint32_t n = 0;; n = (n + 1) % SHARED_KEYS)
@@ -664,10 +710,10 @@ static void test_killed_writers(void **unused)
 	strcat(path, "-1-0-0.tmp");
 	write_file(path, (const uint8_t *)"half", 4);
 	unsigned left = count_files(".tmp");
-	cache_close(open_cache());
+	store_one();
 	assert_int_equal(count_files(".tmp"), left);          /* young: its writer may be alive */
 	age_temporaries();
-	cache_close(open_cache());
+	store_one();
 	assert_int_equal(count_files(".tmp"), 0);
 	cache_close(c);
 }
@@ -690,7 +736,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, fresh)
-		T(test_store_and_load), T(test_makes_parents_for_the_owner_only), T(test_default_directory), T(test_refused_directories),
+		T(test_store_and_load), T(test_makes_parents_for_the_owner_only), T(test_default_path), T(test_refused_directories),
 		T(test_read_only_directory), T(test_full_disk), T(test_objects_out_of_range), T(test_flipped_bits_and_cuts), T(test_entries_of_others),
 		T(test_forged_fields), T(test_forged_sizes), T(test_oversized_entry), T(test_two_processes), T(test_threads), T(test_killed_writers),
 	};

@@ -48,7 +48,7 @@ static struct key any_key(void)
 	k.kv_heads = any_number();
 	k.flags = any(256);
 	k.schedule = any_number();
-	k.codegen = key_codegen_id;
+	k.codegen = key_codegen(k.target);
 	return k;
 }
 
@@ -126,7 +126,7 @@ static void test_what_is_not_a_key(void **unused)
 	assert_false(key_parse(&k, longer));
 	assert_true(key_parse(&k, "matmul.r8.avx2") && k.rows == 8 && k.k == 0);
 	assert_true(key_parse(&k, "matmul.b255") && k.row_blocks == 255);
-	assert_int_equal(k.codegen, key_codegen_id);
+	assert_int_equal(k.codegen, key_codegen(k.target));
 }
 
 /* Every byte of a key is part of its identity: hash and equality see it. */
@@ -161,7 +161,7 @@ static void test_differences(void **unused)
 		"target is avx512, not avx2, activation type is f32, not q8_0, columns is 5, not 4, flags is bias.resid, not resid");
 	assert_string_equal(key_differences(&want, &have, narrow, sizeof narrow), "target is a");
 	assert_true(key_distance(&want, &have) < key_distance(&want, &far));
-	assert_string_equal(key_differences(&far, &(struct key){ .kind = KEY_NORM, .k = 1024, .codegen = key_codegen_id }, text, sizeof text), "target is none, not avx2");
+	assert_string_equal(key_differences(&far, &(struct key){ .kind = KEY_NORM, .k = 1024, .codegen = key_codegen_x86 }, text, sizeof text), "target is none, not avx2");
 	have = want;
 	have.codegen = 1;
 	key_differences(&want, &have, text, sizeof text);
@@ -222,7 +222,7 @@ static void id_of(const char *script, const char *dir, const char *content, char
 	assert_non_null(f);
 	fputs(content, f);
 	assert_int_equal(fclose(f), 0);
-	snprintf(command, sizeof command, "sh '%s' '%s'", script, path);
+	snprintf(command, sizeof command, "sh '%s' x86 '%s'", script, path);
 	f = popen(command, "r");
 	assert_non_null(f);
 	while (fgets(line, sizeof line, f) && !strstr(line, "UINT64_C"))
@@ -241,7 +241,11 @@ static void test_codegen_id(void **unused)
 	char dir[] = "/tmp/t_key-XXXXXX", script[1024], a[24], b[24], again[24];
 	const char *src = getenv("srcdir");
 
-	assert_true(key_codegen_id != 0);
+	assert_true(key_codegen_x86 && key_codegen_rdna && key_codegen_x86 != key_codegen_rdna);
+	assert_int_equal(key_codegen(TARGET_AVX512), key_codegen_x86);
+	assert_int_equal(key_codegen(TARGET_GFX1100), key_codegen_rdna);
+	assert_int_equal(key_codegen(TARGET_NONE), 0);
+	assert_int_equal(key_codegen(TARGET_COUNT), 0);
 	snprintf(script, sizeof script, "%s/jit/codegen_id.sh", src ? src : ".");
 	if (access(script, R_OK))
 		skip();

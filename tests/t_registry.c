@@ -50,7 +50,7 @@ static struct key make_key(uint32_t n)
 	k.kind = KEY_NORM;
 	k.target = TARGET_AVX2;
 	k.rows = n + 1;
-	k.codegen = key_codegen_id;
+	k.codegen = key_codegen_x86;
 	return k;
 }
 
@@ -303,7 +303,7 @@ static void damage_entries(void)
 
 static void ask_from_disk(enum kernel_source expected, const struct kernel *like)
 {
-	struct cache *cache = cache_open(dir, NULL);
+	struct cache *cache = cache_open(dir, NULL, NULL);
 	struct registry *r = open_registry(cache);
 	struct key key = make_key(3);
 	enum kernel_source from;
@@ -356,7 +356,7 @@ static size_t lines_of(FILE *f, const char *word)
 
 static void test_dumps_come_even_from_a_full_cache(void **unused)
 {
-	struct cache *cache = cache_open(dir, NULL);
+	struct cache *cache = cache_open(dir, NULL, NULL);
 	struct key key = make_key(3);
 
 	for (int i = 0; i < 2; i++) {
