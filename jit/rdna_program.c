@@ -271,7 +271,7 @@ static void write_driver(struct rdna *r)
 
 /* ---- linking */
 
-static uint32_t lds_bytes(const struct object *o)
+uint32_t rdna_program_lds(const struct object *o)
 {
 	return (o->frame_bytes ? (o->shared_bytes + 63) & ~63u : o->shared_bytes) + RDNA_PROGRAM_WAVES * o->frame_bytes;
 }
@@ -288,7 +288,7 @@ static bool describe(struct amdgpu_object *out, const struct rdna *r, const stru
 	uint32_t lds = 0, vgprs = DRIVER_VGPRS, sgprs = DRIVER_SGPRS;
 
 	for (size_t i = 0; i < n; i++) {
-		lds = most(lds, lds_bytes(f[i]));
+		lds = most(lds, rdna_program_lds(f[i]));
 		vgprs = most(vgprs, f[i]->vector_regs);
 		sgprs = most(sgprs, f[i]->scalar_regs);
 	}

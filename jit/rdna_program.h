@@ -38,6 +38,10 @@ struct rdna_program_args {
 	uint32_t reserved;
 };
 
+enum { RDNA_PROGRAM_LDS = 64 << 10 /* that a workgroup can have */ };
+/* Of LDS, that a workgroup needs for a function. */
+uint32_t rdna_program_lds(const struct object *function);
+
 /* Links n functions (all of the target). offset[i]: where function i is, from the kernel's entry. *bytes is malloc'ed: an ELF code object with the one
  * kernel "jitrun". Equal requests give equal bytes. */
 bool rdna_program_make(uint8_t **bytes, size_t *size, const struct target *target, const struct object *const functions[], size_t n, uint64_t offset[], struct error *err);
