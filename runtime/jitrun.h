@@ -192,6 +192,7 @@ typedef struct jit_session_stats {
 	double prompt_seconds, decode_seconds;
 	uint64_t kernels, kernels_generated, kernels_from_cache;   /* distinct kernels of this model so far, and where they came from; packs count as cache */
 	uint64_t kernels_from_pack;
+	uint64_t cache_damaged, cache_store_failed, cache_evicted;   /* entries found and unusable; kernels that could not be stored; entries removed to keep the limit */
 	double generate_seconds;                    /* spent generating code, all kernels of the model so far */
 	uint64_t code_bytes, kv_bytes;
 	int threads, context;

@@ -21,7 +21,7 @@ enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDO
 static struct {
 	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm, *trace, *launch, *target, *dump_objects;
 	bool echo, print_ids, json, quiet, ignore_eos, no_cache, perf_map, report, help, version, print_man, print_completion;
-	long n, context, threads, top_k, seed, batch, repeat_window, workgroups;
+	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, cache_limit;
 	double temp, top_p, min_p, repeat_penalty;
 } opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .speculate = "auto", .launch = "token", .n = 256, .top_p = 1, .repeat_penalty = 1 };
 
@@ -60,7 +60,8 @@ static const struct option_row rows[] = {
 	{ "workgroups", 0, OPTION_INT, "N", "workgroups of a launch on a card, all of them at once; 0: 8 (0)", 0, 1024, &opt.workgroups },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0", "type of the KV cache; q8_0: int8, half the memory (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
-	{ "cache", 0, OPTION_FILE, "DIR", "keep generated code in DIR ($XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
+	{ "cache", 0, OPTION_FILE, "PATH", "directories and pack files (.jkp) of generated code, separated by colons and asked in order; the first directory that can be written gets what is new ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
+	{ "cache-limit", 0, OPTION_INT, "MIB", "most such a directory may hold; what was used longest ago goes first (256)", 1, 1 << 20, &opt.cache_limit },
 	{ "no-cache", 0, OPTION_FLAG, 0, "neither read nor write generated code on disk", 0, 0, &opt.no_cache },
 	{ "Looking inside", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "dump-ir", 0, OPTION_FILE, "FILE", "write the IR of every kernel generated, - for standard output", 0, 0, &opt.dump_ir },
@@ -190,7 +191,7 @@ static int show_progress(void *user, uint64_t done, uint64_t total)
 
 static jit_model *open_model(const char *path, jit_error *err)
 {
-	jit_model_options o = { .device = opt.device, .isa = opt.isa, .threads = (int)opt.threads, .cache_dir = opt.no_cache ? "" : opt.cache,
+	jit_model_options o = { .device = opt.device, .isa = opt.isa, .threads = (int)opt.threads, .cache_dir = opt.no_cache ? "" : opt.cache, .cache_limit = (uint64_t)opt.cache_limit << 20,
 		.f32_activations = strcmp(opt.activations, "f32") == 0, .perf_map = opt.perf_map, .dump_ir = opt.dump_ir, .dump_asm = opt.dump_asm };
 	if (!opt.quiet && isatty(STDERR_FILENO))
 		o.progress = show_progress;
@@ -311,8 +312,11 @@ static void print_summary(const struct run *r)
 	jit_session_get_stats(r->session, &s);
 	fprintf(stderr, "\n%s\n", info.description);
 	fprintf(stderr, "load    %8.3f s   %.1f MiB of weights, %d thread%s\n", info.load_seconds, (double)info.weight_bytes / 0x1p20, s.threads, s.threads == 1 ? "" : "s");
-	fprintf(stderr, "kernels %8llu     %llu generated in %.2f ms, %llu from the cache, %.1f KiB of code\n", (unsigned long long)s.kernels,
-	        (unsigned long long)s.kernels_generated, 1e3 * s.generate_seconds, (unsigned long long)s.kernels_from_cache, (double)s.code_bytes / 1024);
+	fprintf(stderr, "kernels %8llu     %llu generated in %.2f ms, %llu from the cache (%llu of a pack), %.1f KiB of code\n", (unsigned long long)s.kernels,
+	        (unsigned long long)s.kernels_generated, 1e3 * s.generate_seconds, (unsigned long long)s.kernels_from_cache, (unsigned long long)s.kernels_from_pack,
+	        (double)s.code_bytes / 1024);
+	if (s.cache_damaged || s.cache_store_failed)
+		fprintf(stderr, "cache   %8llu damaged, %llu not stored\n", (unsigned long long)s.cache_damaged, (unsigned long long)s.cache_store_failed);
 	fprintf(stderr, "prompt  %8llu tokens in %.3f s, %.1f tokens/s\n", (unsigned long long)s.prompt_tokens, s.prompt_seconds, rate(s.prompt_tokens, s.prompt_seconds));
 	double tps = rate(s.decode_tokens, s.decode_seconds);
 	fprintf(stderr, "decode  %8llu tokens in %.3f s, %.2f tokens/s, %.2f GB/s of weights\n", (unsigned long long)s.decode_tokens, s.decode_seconds, tps,
@@ -349,6 +353,11 @@ static int print_json(const struct run *r)
 		"code_bytes", (json_int_t)s.code_bytes, "weight_bytes", (json_int_t)info.weight_bytes, "token_bytes", (json_int_t)info.token_bytes, "kv_bytes", (json_int_t)s.kv_bytes,
 		"threads", s.threads, "context", s.context, "prompt_tokens", (json_int_t)s.prompt_tokens, "decode_tokens", (json_int_t)s.decode_tokens,
 		"decode_passes", (json_int_t)s.decode_passes, "drafted", (json_int_t)s.drafted, "accepted", (json_int_t)s.accepted, "speculation", guesses);
+	json_t *counters = json_object_get(o, "counters");
+	json_object_set_new(counters, "kernels_from_pack", json_integer((json_int_t)s.kernels_from_pack));
+	json_object_set_new(counters, "cache_damaged", json_integer((json_int_t)s.cache_damaged));
+	json_object_set_new(counters, "cache_store_failed", json_integer((json_int_t)s.cache_store_failed));
+	json_object_set_new(counters, "cache_evicted", json_integer((json_int_t)s.cache_evicted));
 	if (o && opt.report) {
 		char *report = jit_session_report(r->session, 1, NULL);
 		json_object_set_new(o, "report", report ? json_loads(report, 0, NULL) : json_null());

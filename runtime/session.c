@@ -600,11 +600,14 @@ void jit_session_set_sampling(jit_session *s, const jit_sampling *p) { s->sampli
 void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 {
 	struct registry_counters c = { 0 };
+	struct cache_counters disk = { 0 };
 
 	registry_count(s->model->registry, &c);
+	if (s->model->cache)
+		cache_count(s->model->cache, &disk);
 	*out = (jit_session_stats){ .prompt_tokens = s->prompt_tokens, .decode_tokens = s->decode_tokens, .prompt_seconds = s->prompt_seconds,
 		.decode_seconds = s->decode_seconds, .kernels = c.generated + c.from_disk + c.from_pack, .kernels_generated = c.generated, .kernels_from_cache = c.from_disk + c.from_pack,
-		.kernels_from_pack = c.from_pack,
+		.kernels_from_pack = c.from_pack, .cache_damaged = disk.damaged, .cache_store_failed = disk.store_failed, .cache_evicted = disk.evicted,
 		.generate_seconds = 1e-9 * (double)c.generated_ns, .code_bytes = c.code_bytes, .kv_bytes = s->kv_bytes,
 		.threads = pool_threads(s->pool), .context = (int)s->context, .decode_passes = s->decode_passes };
 	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++) {
