@@ -1,10 +1,10 @@
 /* kernels-templates/embed.c - rows of packed weights as f32: the token embedding.
  *
  * Owns: reading one lane of a row block. It uses each format's own f32 loads, started at the wanted row, and keeps lane 0; the other lanes
- * hold neighbours and are dropped (after the last row they are the buffer's slack).
+ * hold neighbours and are dropped (after the last row they are the buffer's slack). Where weights lie by pieces, the waves of a group share the row's spans.
  */
 #include "kernels-templates/build.h"
-#include "kernels-templates/weight_format.h"
+#include "kernels-templates/weight_pieces.h"
 
 static void walk_lanes(struct ir *b, const struct weight_format *f, struct weight_stream *w, int64_t bytes)
 {
@@ -37,6 +37,76 @@ static void embed_row(struct ir *b, const struct weight_format *f, uint32_t kp, 
 	}
 }
 
+/* ---- by vectors */
+
+static ir_a row_out(struct ir *b, ir_a arg, ir_s unit, uint32_t kp)
+{
+	return ir_aadd(b, ir_aload(b, arg, EMBED_OUT * 8), ir_smuli(b, unit, (int64_t)kp * 4));
+}
+
+static void pick_row(struct ir *b, const struct weight_format *f, uint32_t kp, ir_a block, ir_s row, ir_a arg, ir_s unit)
+{
+	struct weight_stream w = { .head = block };
+	for (unsigned l = 0; l < WEIGHT_LANES; l++)
+		if (f->lane_sizes >> l & 1)
+			w.at[l] = ir_var_a(b, ir_aadd(b, ir_aaddi(b, block, f->head_bytes), ir_sshli(b, row, l)));
+	if (f->head_bytes)
+		w.head = ir_var_a(b, ir_aadd(b, block, ir_sshli(b, row, WEIGHT_LANE_2)));
+	embed_row(b, f, kp, &w, ir_var_a(b, row_out(b, arg, unit, kp)));
+}
+
+/* ---- by pieces */
+
+struct row_copy { struct ir *b; const struct weight_format *format; ir_a out; };
+
+static void copy_unit(void *context, const struct weight_stream *w, unsigned index)
+{
+	const struct row_copy *c = context;
+	const struct weight_format *f = c->format;
+
+	for (unsigned k = 0; k < PIECES_UNIT_K; k += f->step) {
+		ir_f v[WEIGHT_MAX_STEP];
+		weight_load(f, c->b, w, (int32_t)(k / f->unit_k * f->unit_bytes), 0, k % f->unit_k / f->step, v);
+		for (unsigned i = 0; i < f->step; i++)
+			ir_fstore1(c->b, c->out, v[i], (int32_t)((index * PIECES_UNIT_K + k + i) * 4));
+	}
+}
+
+static void copy_walk(void *context, unsigned units)
+{
+	const struct row_copy *c = context;
+	ir_set_a(c->b, c->out, ir_aaddi(c->b, c->out, (int64_t)units * PIECES_UNIT_K * 4));
+}
+
+/* Span `span` of the row in lane `row` of the row block at `block`. */
+static void copy_span(struct ir *b, const struct weight_format *f, uint32_t kp, unsigned spans, ir_a block, ir_s row, ir_s span, ir_a out)
+{
+	enum { TURN = 2 };
+	struct weight_reader r = { .b = b, .format = f, .span_units = kp / spans / PIECES_UNIT_K, .most_units = TURN };
+	struct row_copy c = { .b = b, .format = f };
+	const struct weight_visitor v = { .context = &c, .unit = copy_unit, .walk = copy_walk };
+	ir_a from = ir_aadd(b, block, ir_smuli(b, span, (int64_t)r.span_units * weight_pieces_unit(f)));
+
+	for (unsigned i = 0; i < PIECES_SIZES; i++)
+		r.at[i] = ir_var_a(b, ir_aadd(b, from, ir_sshli(b, row, i)));
+	if (f->head_bytes) {
+		ir_a heads = ir_aaddi(b, block, (int64_t)(kp / PIECES_UNIT_K) * weight_pieces_unit(f));
+		r.heads = ir_aadd(b, heads, ir_smuli(b, row, weight_pieces_head(f)));
+		r.first = ir_smuli(b, span, r.span_units);
+	}
+	c.out = ir_var_a(b, ir_aadd(b, out, ir_smuli(b, span, kp / spans * 4)));
+	weight_pieces_read(&r, &v);
+}
+
+static void copy_row(struct ir *b, const struct weight_format *f, const struct target *target, uint32_t kp, ir_a block, ir_s row, ir_a out)
+{
+	unsigned spans = numerics_spans(kp), shift = (unsigned)__builtin_ctz(target->waves);
+	ir_s wave = ir_wave(b);
+	ir_s i = ir_loop(b, ir_sshri(b, ir_ssub(b, ir_sconst(b, spans + target->waves - 1), wave), shift));
+	copy_span(b, f, kp, spans, block, row, ir_sadd(b, ir_sshli(b, i, shift), wave), out);
+	ir_endloop(b);
+}
+
 bool embed_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	const struct weight_format *f = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
@@ -54,14 +124,10 @@ bool embed_build(struct ir *b, const struct key *key, const struct target *targe
 	ir_s id = ir_sload32(b, ir_aadd(b, ir_aload(b, arg, EMBED_IDS * 8), ir_sshli(b, unit, 2)), 0);
 	ir_a block = ir_aadd(b, ir_aload(b, arg, EMBED_W * 8), ir_smuli(b, ir_sshri(b, id, 5), block_bytes));
 	ir_s row = ir_sandi(b, id, 31);
-	struct weight_stream w = { .head = block };
-	for (unsigned l = 0; l < WEIGHT_LANES; l++)
-		if (f->lane_sizes >> l & 1)
-			w.at[l] = ir_var_a(b, ir_aadd(b, ir_aaddi(b, block, f->head_bytes), ir_sshli(b, row, l)));
-	if (f->head_bytes)
-		w.head = ir_var_a(b, ir_aadd(b, block, ir_sshli(b, row, WEIGHT_LANE_2)));
-	ir_a out = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, EMBED_OUT * 8), ir_smuli(b, unit, (int64_t)kp * 4)));
-	embed_row(b, f, kp, &w, out);
+	if (target->lane_bytes)
+		copy_row(b, f, target, kp, block, row, row_out(b, arg, unit, kp));
+	else
+		pick_row(b, f, kp, block, row, arg, unit);
 	ir_endloop(b);
 	return true;
 }

@@ -30,6 +30,7 @@ unsigned matmul_schedules(const struct key *key)
 }
 /* Weights that are met again by the next columns, while they are in the first-level cache. */
 enum { MATMUL_STRETCH_BYTES = 18 << 10 };
+enum { MATMUL_MAX_COLUMNS = 8 };
 
 struct matmul {
 	struct ir *b;
@@ -175,7 +176,7 @@ static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned
 	unsigned n = t->vectors;
 	int32_t unit_disp = (int32_t)(k / f->unit_k * f->unit_bytes);
 	unsigned index = k % f->unit_k / f->step;
-	ir_f w[WEIGHT_MAX_ACC][WEIGHT_MAX_STEP], x[TEMPLATE_MAX_COLUMNS][WEIGHT_MAX_STEP];
+	ir_f w[WEIGHT_MAX_ACC][WEIGHT_MAX_STEP], x[MATMUL_MAX_COLUMNS][WEIGHT_MAX_STEP];
 	/* The fewer of the two wait in registers; formats with long steps keep theirs for the weights. */
 	bool inputs_first = t->columns <= n, inputs_again = inputs_first && f->step > 2;
 
@@ -425,21 +426,28 @@ static const char *refusal(const struct matmul *m)
 		return "this activation format is not computed with";
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
-	if (key->columns == 0 || key->columns > TEMPLATE_MAX_COLUMNS)
+	if (key->columns == 0 || key->columns > MATMUL_MAX_COLUMNS)
 		return "a column tile has 1 to 8 columns";
 	if (key->row_blocks != 1 && key->row_blocks != 2)
 		return "a unit has 1 or 2 row blocks";
-	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX / 2)
+	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 4 * MATMUL_MAX_COLUMNS > INT32_MAX / 2)
 		return "k is too large";
-	if ((int64_t)m->rows_padded * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX)
+	if ((int64_t)m->rows_padded * 4 * MATMUL_MAX_COLUMNS > INT32_MAX)
 		return "there are too many rows";
 	return matmul_refuse_flags(key->flags);
+}
+
+unsigned template_columns(const struct target *target)
+{
+	return target->lane_bytes ? TEMPLATE_MAX_COLUMNS : MATMUL_MAX_COLUMNS;
 }
 
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	if (key->flags & KEY_WIDE)
 		return matmul_wide_build(b, key, target, err);
+	if (target->lane_bytes)
+		return matmul_wave_build(b, key, target, err);
 	struct matmul m = { .b = b, .key = key, .has_vnni = target->has_vnni, .row_vectors = math_parts(b) };
 
 	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;

@@ -20,6 +20,11 @@ static inline int64_t matmul_span_bytes(const struct matmul_results *r) { return
 /* Combines the spans and writes the rows of `block` in the columns of `tile`. */
 void matmul_finish(const struct matmul_results *r, ir_s block, ir_s tile);
 
+/* One column only, its number in the launch; r->sums are its tile's from this column on. */
+void matmul_finish_column(const struct matmul_results *r, ir_s block, ir_s column);
+
+/* Kernels for targets whose lanes read pieces of their rows; matmul_build() hands them over. */
+bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* Kernels for many columns (KEY_WIDE); matmul_build() hands them over. */
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* NULL, or what is wrong with the flags of a matmul. */

@@ -62,11 +62,11 @@ static ir_a load_arg(const struct matmul_results *m, unsigned slot)
 	return ir_aload(m->b, m->arg, (int32_t)(slot * 8));
 }
 
-/* The row block in column `tile * columns` of a buffer with column_bytes a column. */
-static ir_a locate(const struct matmul_results *m, unsigned slot, ir_s tile, int64_t column_bytes, ir_s row)
+/* The row block in column `number * columns` of a buffer with column_bytes a column. */
+static ir_a locate(const struct matmul_results *m, unsigned slot, ir_s number, unsigned columns, int64_t column_bytes, ir_s row)
 {
 	struct ir *b = m->b;
-	return ir_var_a(b, ir_aadd(b, ir_aadd(b, load_arg(m, slot), ir_smuli(b, tile, m->columns * column_bytes)), row));
+	return ir_var_a(b, ir_aadd(b, ir_aadd(b, load_arg(m, slot), ir_smuli(b, number, columns * column_bytes)), row));
 }
 
 static void walk(const struct matmul_results *m, ir_a var, int64_t bytes)
@@ -74,22 +74,38 @@ static void walk(const struct matmul_results *m, ir_a var, int64_t bytes)
 	ir_set_a(m->b, var, ir_aaddi(m->b, var, bytes));
 }
 
-void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
+static struct epilogue find_results(const struct matmul_results *m, ir_s block, ir_s number, unsigned columns)
 {
 	struct ir *b = m->b;
 	uint32_t flags = m->key->flags;
 	int64_t width = (int64_t)numerics_pad(m->key->rows);
 	ir_s row = ir_sshli(b, block, 7);
-	struct epilogue e = { .sum = ir_var_a(b, m->sums), .out = locate(m, MATMUL_OUT, tile, width * 4, row) };
+	struct epilogue e = { .sum = ir_var_a(b, m->sums), .out = locate(m, MATMUL_OUT, number, columns, width * 4, row) };
 
 	if (flags & KEY_QUANTISED_OUT) {
-		e.outq = locate(m, MATMUL_OUTQ, tile, width, ir_sshli(b, block, 5));
-		e.outs = locate(m, MATMUL_OUTS, tile, width / 2, ir_sshli(b, block, 4));
+		e.outq = locate(m, MATMUL_OUTQ, number, columns, width, ir_sshli(b, block, 5));
+		e.outs = locate(m, MATMUL_OUTS, number, columns, width / 2, ir_sshli(b, block, 4));
 	}
 	if (flags & KEY_BIAS)
 		e.bias = ir_aadd(b, load_arg(m, MATMUL_BIAS), row);
 	if (flags & KEY_BIAS2)
 		e.bias2 = ir_aadd(b, load_arg(m, MATMUL_BIAS2), row);
+	return e;
+}
+
+void matmul_finish_column(const struct matmul_results *m, ir_s block, ir_s column)
+{
+	struct epilogue e = find_results(m, block, column, 1);
+	finish_column(m, &e);
+}
+
+void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
+{
+	struct ir *b = m->b;
+	uint32_t flags = m->key->flags;
+	int64_t width = (int64_t)numerics_pad(m->key->rows);
+	struct epilogue e = find_results(m, block, tile, m->columns);
+
 	if (m->columns > 1)
 		ir_loop(b, ir_sconst(b, m->columns));
 	finish_column(m, &e);

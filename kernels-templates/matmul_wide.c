@@ -251,10 +251,10 @@ static void emit_blocks(struct wide *m)
 
 /* ---- keys */
 
-bool template_wide_weights(enum dtype weight)
+bool template_wide_weights(const struct target *target, enum dtype weight)
 {
 	const struct weight_format *f = weight_format_find(weight);
-	return f && !f->head_bytes;
+	return f && !f->head_bytes && !target->lane_bytes;
 }
 
 /* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of them: a part or two. */
@@ -291,7 +291,7 @@ bool matmul_wide_build(struct ir *b, const struct key *key, const struct target 
 	m.kp = (uint32_t)numerics_pad(key->k);
 	if (m.format)
 		m.block_bytes = (int64_t)weight_run_bytes(m.format, m.kp);
-	const char *why = refusal(&m, key);
+	const char *why = target->lane_bytes ? "this target has no wide tiles" : refusal(&m, key);
 	if (why)
 		return build_refuse(key, err, why);
 

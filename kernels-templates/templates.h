@@ -8,7 +8,7 @@
  *   int8 activations of width n: q is int8 [column][kp(n)], s is struct activation_block [column][kp(n)/32]. All activation buffers are 64-byte
  *   aligned and have at least 256 readable (and ignorable) bytes after their end.
  *   Packed weights: blocks of 32 rows, one after another, each weight_block_bytes() long: lane = row; k runs in time. Missing rows of
- *   the last block are zero rows.
+ *   the last block are zero rows. What a block looks like inside is the target's: enum weight_layout.
  *   KV cache of one layer, element type F16, F32 or Q8_0, cut into chunks of NUMERICS_CHUNK = 128 positions that lie CHUNK_BYTES apart (so that the
  *   chunks of all layers can alternate, and memory is touched only as positions fill up). In a chunk:
  *     K: [kv_head][4][head_dim][32]   lane = position;   V: [kv_head][128][head_dim]   lane = dimension; 256 readable bytes after each chunk.
@@ -39,9 +39,11 @@ struct activation_block {
  * four, XS [tile][k/32][column]; row_blocks is 1. */
 enum { MATMUL_W, MATMUL_X, MATMUL_XS, MATMUL_OUT, MATMUL_TILES /* column tiles, each key.columns wide */, MATMUL_BIAS, MATMUL_W2, MATMUL_BIAS2,
        MATMUL_OUTQ, MATMUL_OUTS, MATMUL_ARGS };
-enum { TEMPLATE_MAX_COLUMNS = 8, TEMPLATE_MAX_WIDE = 24 };
+enum { TEMPLATE_MAX_COLUMNS = 16 /* of any target */, TEMPLATE_MAX_WIDE = 24 };
+/* The most columns of a tile: 8 on CPUs. */
+unsigned template_columns(const struct target *target);
 /* Whether there are wide kernels for a weight format; how many columns their tiles should have when there are many. */
-bool template_wide_weights(enum dtype weight);
+bool template_wide_weights(const struct target *target, enum dtype weight);
 unsigned template_wide_columns(const struct target *target, enum dtype activation);
 
 /* KEY_TURN: activations for wide matmuls. key: k, activation, columns (of a tile). X and XS as quantise and norm write them, OUT and OUTS as WIDE reads
@@ -90,9 +92,13 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 /* ---- weight formats: one file each (wf_*.c): packing, and how a template reads the next k of its row */
 bool weight_supported(enum dtype t);                                   /* as a matrix */
 uint64_t weight_block_bytes(enum dtype t, uint64_t k);                 /* one block of 32 rows */
-uint64_t weight_packed_bytes(enum dtype t, uint64_t rows, uint64_t k);   /* all blocks, and slack behind them that kernels may read (128 bytes) */
-/* Packs 32 rows given by pointer to each row's file bytes (NULL: a zero row) into dst, weight_block_bytes() long. Any CPU. */
-void weight_pack_block(enum dtype t, void *dst, const void *const row[32], uint64_t k);
+uint64_t weight_packed_bytes(enum dtype t, uint64_t rows, uint64_t k);   /* all blocks, and slack behind them that kernels may read (512 bytes) */
+/* How a block is laid out, always in the same number of bytes: BY_VECTOR for loads of neighbouring lanes (CPUs), BY_PIECES for lanes that each load 16 bytes of
+ * their own row. */
+enum weight_layout { WEIGHT_BY_VECTOR, WEIGHT_BY_PIECES };
+static inline enum weight_layout weight_layout_of(const struct target *t) { return t->lane_bytes ? WEIGHT_BY_PIECES : WEIGHT_BY_VECTOR; }
+/* Packs 32 rows given by pointer to each row's file bytes (NULL: a zero row) into dst, weight_block_bytes() long. */
+void weight_pack_block(enum dtype t, enum weight_layout layout, void *dst, const void *const row[32], uint64_t k);
 /* One row of file bytes to f32, as the format defines it (tests, vectors, host use). */
 void weight_to_f32(enum dtype t, float *out, const void *row, uint64_t k);
 /* The activation format a weight type is multiplied with by default: Q8_0 for quantised weights, F32 otherwise. */

@@ -17,7 +17,10 @@
 /* Where the current unit of 32 rows lies, seen from arrays with lanes of 1, 2 and 4 bytes: a kernel that starts at row r has added r * 1, r * 2
  * and r * 4. at[] of a lane size the format does not have need not be set. */
 enum { WEIGHT_LANE_1, WEIGHT_LANE_2, WEIGHT_LANE_4, WEIGHT_LANES };
-struct weight_stream { ir_a at[WEIGHT_LANES], head; /* of the current unit; with lanes of 2 bytes */ };
+struct weight_stream {
+	ir_a at[WEIGHT_LANES], head;         /* of the current unit; with lanes of 2 bytes */
+	struct weight_pieces *pieces;        /* not NULL: the packing is by pieces, and what a turn needs is in registers (weight_pieces.h) */
+};
 
 enum { WEIGHT_MAX_ACC = 32, WEIGHT_MAX_STEP = 4 };
 
@@ -52,11 +55,16 @@ struct weight_quants {
 	void (*scale)(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2]);
 };
 
+/* Arrays of 32 k's: `count` vectors of 32 lanes of `lane` bytes, from byte disp on. Ascending; the last one is the longest. */
+enum { WEIGHT_MAX_ARRAYS = 3 };
+struct weight_array { uint16_t disp; uint8_t lane, count; };
+
 struct weight_format {
 	enum dtype type;
 	uint32_t unit_k, unit_bytes;
 	uint32_t head_units, head_bytes;     /* 0: no heads */
 	uint8_t lane_sizes;                  /* bit WEIGHT_LANE_n: the format has arrays with such lanes */
+	struct weight_array array[WEIGHT_MAX_ARRAYS];
 
 	/* f32 activations: load() yields the next `step` (at most WEIGHT_MAX_STEP) k's of row vector v as f32, from number `index` (k / step)
 	 * of the unit unit_disp after w. step divides unit_k. NULL: quants says it, step is 4. */
@@ -100,6 +108,7 @@ ir_i weight_bits(struct ir *b, ir_i word, int by, uint8_t mask);
 /* Arrays of f16 in the unit and in the head; of unsigned and signed bytes in the unit, as f32. */
 ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
+ir_i weight_byte(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);        /* unsigned, not converted */
 ir_f weight_u8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 ir_f weight_s8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 

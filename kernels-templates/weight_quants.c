@@ -1,12 +1,13 @@
 /* kernels-templates/weight_quants.c - weights given as bytes and scales, in a template: as f32, and times int8 activations.
  *
  * Owns: the order of the operations of numerics.h rule 4 for every format that fills a struct weight_quants. Integers stay exact: quants are
- * unsigned and at most 63, so two products fit 16 bits, and as many such pairs are added in 16 bits as surely fit.
+ * unsigned and at most 63, so two products fit 16 bits, and as many such pairs are added in 16 bits as surely fit. Where weights are read by pieces, the
+ * target has dot4, which takes all quants as they are.
  */
 #include <assert.h>
 #include <stddef.h>
 
-#include "kernels-templates/weight_format.h"
+#include "kernels-templates/weight_pieces.h"
 
 enum { GROUPS = 8, MAX_BATCH = 2 };
 
@@ -14,9 +15,11 @@ enum { GROUPS = 8, MAX_BATCH = 2 };
 
 static void load_quants(const struct weight_quants *q, struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_f out[])
 {
-	ir_f scale[2];
+	ir_f own[2], *scale = w->pieces ? w->pieces->scale : own;
 
-	q->scale(b, w, unit_disp, v, q->halves ? g / 4 : 0, scale);
+	/* What is in registers is not made again by every group. */
+	if (!w->pieces || g % (q->halves ? 4 : 8) == 0)
+		q->scale(b, w, unit_disp, v, q->halves ? g / 4 : 0, scale);
 	ir_i bytes = q->bytes(b, w, unit_disp, v, g);
 	for (unsigned i = 0; i < 4; i++) {
 		ir_i quant;
@@ -33,7 +36,7 @@ static void load_quants(const struct weight_quants *q, struct ir *b, const struc
 
 void weight_load(const struct weight_format *f, struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
 {
-	if (f->load)
+	if (f->load && !(w->pieces && f->quants))
 		f->load(b, w, unit_disp, v, index, out);
 	else
 		load_quants(f->quants, b, w, unit_disp, v, index, out);
@@ -145,6 +148,23 @@ static void sum_groups(struct dot *d)
 		d->sum[i] = ir_dot2h(b, d->sum[i], ir_iconst(b, 0x00010001), ir_iconst(b, 0));
 }
 
+/* The same with dot4, one column after the other: its inputs are neighbours, so that one load brings them all. */
+static void sum_columns(struct dot *d)
+{
+	struct ir *b = d->b;
+	unsigned groups = d->q->halves ? GROUPS / 2 : GROUPS, first = d->half * GROUPS / 2;
+	ir_i bytes[GROUPS], x[GROUPS];
+
+	for (unsigned g = 0; g < groups; g++)
+		bytes[g] = d->q->bytes(b, &d->t->w, d->unit_disp, 0, first + g);
+	for (unsigned c = 0; c < d->t->columns; c++) {
+		for (unsigned g = 0; g < groups; g++)
+			x[g] = load_input(d, c, first + g);
+		for (unsigned g = 0; g < groups; g++)
+			d->sum[c] = ir_dot4(b, bytes[g], x[g], g ? d->sum[c] : ir_iconst(b, 0));
+	}
+}
+
 /* What a column brings to the end of a unit: its scale, the offset times its sum, its scaled sum. */
 struct column { ir_f d, d_sum; ir_i offset; };
 
@@ -199,17 +219,17 @@ static void add_unit(const struct dot *d)
 
 void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index)
 {
-	if (f->dot_int8) {
+	if (f->dot_int8 && !t->w.pieces) {
 		f->dot_int8(b, t, unit_disp, index);
 		return;
 	}
-	assert(f->unit_k == NUMERICS_BLOCK && (f->quants->is_signed || pairs_that_fit(f->quants) >= MAX_BATCH));
+	assert(f->unit_k == NUMERICS_BLOCK && (f->quants->is_signed || t->w.pieces || pairs_that_fit(f->quants) >= MAX_BATCH));
 	struct dot d = { .b = b, .q = f->quants, .t = t, .unit_disp = unit_disp, .index = index };
 	/* Row vectors side by side when registers hold their sums: weights are then read in the order of memory. */
 	d.n = t->vectors * t->columns <= t->sums ? t->vectors : 1;
 	for (d.first = 0; d.first < t->vectors; d.first += d.n)
 		for (d.half = 0; d.half < (f->quants->halves ? 2u : 1u); d.half++) {
-			sum_groups(&d);
+			(t->w.pieces ? sum_columns : sum_groups)(&d);
 			add_unit(&d);
 		}
 }
@@ -223,7 +243,8 @@ static int32_t vector_disp(const struct ir *b, const int32_t disp, unsigned v, u
 
 ir_i weight_word(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned n)
 {
-	return ir_iload(b, w->at[WEIGHT_LANE_4], vector_disp(b, disp + (int32_t)n * 128, v, 4));
+	disp = vector_disp(b, disp + (int32_t)n * 128, v, 4);
+	return w->pieces ? weight_pieces_word(b, w->pieces, disp) : ir_iload(b, w->at[WEIGHT_LANE_4], disp);
 }
 
 ir_i weight_bits(struct ir *b, ir_i word, int by, uint8_t mask)
@@ -239,20 +260,29 @@ ir_i weight_nibbles(struct ir *b, const struct weight_stream *w, int32_t disp, u
 
 ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
-	return ir_fload_h(b, w->at[WEIGHT_LANE_2], vector_disp(b, disp, v, 2));
+	disp = vector_disp(b, disp, v, 2);
+	return w->pieces ? weight_pieces_half(b, w->pieces, disp) : ir_fload_h(b, w->at[WEIGHT_LANE_2], disp);
 }
 
 ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
-	return ir_fload_h(b, w->head, vector_disp(b, disp, v, 2));
+	disp = vector_disp(b, disp, v, 2);
+	return w->pieces ? weight_pieces_head_half(b, w->pieces, disp) : ir_fload_h(b, w->head, disp);
+}
+
+ir_i weight_byte(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
+{
+	disp = vector_disp(b, disp, v, 1);
+	return w->pieces ? weight_pieces_byte(b, w->pieces, disp, false) : ir_iload_u8(b, w->at[WEIGHT_LANE_1], disp);
 }
 
 ir_f weight_u8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
-	return ir_i2f(b, ir_iload_u8(b, w->at[WEIGHT_LANE_1], vector_disp(b, disp, v, 1)));
+	return ir_i2f(b, weight_byte(b, w, disp, v));
 }
 
 ir_f weight_s8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
-	return ir_i2f(b, ir_iload_s8(b, w->at[WEIGHT_LANE_1], vector_disp(b, disp, v, 1)));
+	disp = vector_disp(b, disp, v, 1);
+	return ir_i2f(b, w->pieces ? weight_pieces_byte(b, w->pieces, disp, true) : ir_iload_s8(b, w->at[WEIGHT_LANE_1], disp));
 }

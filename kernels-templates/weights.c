@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels-templates/weight_format.h"
+#include "kernels-templates/weight_pieces.h"
 
 static const struct weight_format *const weight_formats[] = {
 	&wf_f32, &wf_f16, &wf_bf16, &wf_q8_0, &wf_q4_0, &wf_q4_1, &wf_q5_0, &wf_q5_1, &wf_q2_k, &wf_q3_k, &wf_q4_k, &wf_q5_k, &wf_q6_k, &wf_iq4_nl, &wf_iq4_xs,
@@ -16,7 +16,7 @@ static const struct weight_format *const weight_formats[] = {
 };
 
 /* Kernels that read one row of the 32 may read this far past the last block; what they read there never reaches a result. */
-enum { WEIGHT_SLACK = 128 };
+enum { WEIGHT_SLACK = 512 };
 
 const struct weight_format *weight_format_find(enum dtype t)
 {
@@ -78,10 +78,14 @@ static void pack_some(const struct weight_format *f, void *dst, const void *cons
 	}
 }
 
-void weight_pack_block(enum dtype t, void *dst, const void *const row[32], uint64_t k)
+void weight_pack_block(enum dtype t, enum weight_layout layout, void *dst, const void *const row[32], uint64_t k)
 {
 	const struct weight_format *f = weight_format_find(t);
 	assert(f && k % dtype_table[t].block == 0);
+	if (layout == WEIGHT_BY_PIECES) {
+		weight_pieces_pack(f, dst, row, k);
+		return;
+	}
 	for (unsigned r = 0; r < 32; r++)
 		if (!row[r]) {
 			pack_some(f, dst, row, k);

@@ -8,7 +8,7 @@
 
 static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
 {
-	ir_i pair = ir_iload(b, w->at[WEIGHT_LANE_4], unit_disp + (int32_t)(v * b->lanes * 4));
+	ir_i pair = weight_word(b, w, unit_disp, v, 0);
 	out[0] = ir_fbits(b, ir_ishl(b, pair, 16));
 	out[1] = ir_fbits(b, ir_iand(b, pair, ir_iconst(b, (int32_t)0xffff0000)));
 }
@@ -28,6 +28,6 @@ static void to_f32(float *out, const void *row, uint64_t k)
 }
 
 const struct weight_format wf_bf16 = {
-	.type = DTYPE_BF16, .unit_k = 2, .unit_bytes = 128, .lane_sizes = 1 << WEIGHT_LANE_4,
+	.type = DTYPE_BF16, .unit_k = 2, .unit_bytes = 128, .lane_sizes = 1 << WEIGHT_LANE_4, .array = { { 0, 4, 16 } },
 	.step = 2, .load = load, .pack = pack, .to_f32 = to_f32,
 };

@@ -4,7 +4,7 @@
 
 static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
 {
-	out[0] = ir_fload_h(b, w->at[WEIGHT_LANE_2], unit_disp + (int32_t)(v * b->lanes * 2));
+	out[0] = weight_half(b, w, unit_disp, v);
 }
 
 static void pack(void *dst, const void *const row[32], uint64_t k)
@@ -22,6 +22,6 @@ static void to_f32(float *out, const void *row, uint64_t k)
 }
 
 const struct weight_format wf_f16 = {
-	.type = DTYPE_F16, .unit_k = 1, .unit_bytes = 64, .lane_sizes = 1 << WEIGHT_LANE_2,
+	.type = DTYPE_F16, .unit_k = 1, .unit_bytes = 64, .lane_sizes = 1 << WEIGHT_LANE_2, .array = { { 0, 2, 32 } },
 	.step = 1, .load = load, .pack = pack, .to_f32 = to_f32,
 };

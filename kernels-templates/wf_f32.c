@@ -3,7 +3,7 @@
 
 static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
 {
-	out[0] = ir_fload(b, w->at[WEIGHT_LANE_4], unit_disp + (int32_t)(v * b->lanes * 4), 0);
+	out[0] = w->pieces ? ir_fbits(b, weight_word(b, w, unit_disp, v, 0)) : ir_fload(b, w->at[WEIGHT_LANE_4], unit_disp + (int32_t)(v * b->lanes * 4), 0);
 }
 
 static void pack(void *dst, const void *const row[32], uint64_t k)
@@ -17,6 +17,6 @@ static void to_f32(float *out, const void *row, uint64_t k)
 }
 
 const struct weight_format wf_f32 = {
-	.type = DTYPE_F32, .unit_k = 1, .unit_bytes = 128, .lane_sizes = 1 << WEIGHT_LANE_4,
+	.type = DTYPE_F32, .unit_k = 1, .unit_bytes = 128, .lane_sizes = 1 << WEIGHT_LANE_4, .array = { { 0, 4, 32 } },
 	.step = 1, .load = load, .pack = pack, .to_f32 = to_f32,
 };

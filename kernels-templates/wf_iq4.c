@@ -38,7 +38,7 @@ static void xs_scale(struct ir *b, const struct weight_stream *w, int32_t unit_d
 /* 2^(e - 128): the exponent e - 1, or, for e of 0 and 1, a denormal. */
 static void fp4_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
 {
-	ir_i e = ir_iload_u8(b, w->at[WEIGHT_LANE_1], unit_disp + (int32_t)(v * b->lanes));
+	ir_i e = weight_byte(b, w, unit_disp, v);
 	ir_i normal = ir_ishl(b, ir_isub(b, e, ir_iconst(b, 1)), 23), denormal = ir_ishlv(b, ir_iconst(b, 1 << 21), e);
 	out[0] = ir_fbits(b, ir_isel(b, ir_igt(b, e, ir_iconst(b, 1)), normal, denormal));
 }
@@ -136,14 +136,17 @@ static const struct weight_quants xs_quants = { .is_signed = true, .registers = 
 static const struct weight_quants fp4_quants = { .most = 24, .offset = FP4_OFFSET, .registers = 8, .bytes = fp4_bytes, .scale = fp4_scale };
 
 const struct weight_format wf_iq4_nl = {
-	.type = DTYPE_IQ4_NL, .unit_k = 32, .unit_bytes = NL_QUANTS + QUANT_BYTES, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_IQ4_NL, .unit_k = 32, .unit_bytes = NL_QUANTS + QUANT_BYTES, .array = { { 0, 2, 1 }, { NL_QUANTS, 4, 4 } },
+	.lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &nl_quants, .pack = nl_pack, .to_f32 = nl_to_f32,
 };
 const struct weight_format wf_iq4_xs = {
-	.type = DTYPE_IQ4_XS, .unit_k = 32, .unit_bytes = XS_UNIT, .head_units = 8, .head_bytes = XS_HEAD,
+	.type = DTYPE_IQ4_XS, .unit_k = 32, .unit_bytes = XS_UNIT, .array = { { 0, 1, 1 }, { BYTE_QUANTS, 4, 4 } },
+	.head_units = 8, .head_bytes = XS_HEAD,
 	.lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4, .step = 4, .quants = &xs_quants, .pack = xs_pack, .to_f32 = xs_to_f32,
 };
 const struct weight_format wf_mxfp4 = {
-	.type = DTYPE_MXFP4, .unit_k = 32, .unit_bytes = BYTE_QUANTS + QUANT_BYTES, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_MXFP4, .unit_k = 32, .unit_bytes = BYTE_QUANTS + QUANT_BYTES, .array = { { 0, 1, 1 }, { BYTE_QUANTS, 4, 4 } },
+	.lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &fp4_quants, .pack = fp4_pack, .to_f32 = fp4_to_f32,
 };

@@ -27,7 +27,7 @@ static ir_i q3_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_d
 
 static void q2_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
 {
-	ir_i both = ir_iload_u8(b, w->at[WEIGHT_LANE_1], unit_disp + (int32_t)(half * 32 + v * b->lanes));
+	ir_i both = weight_byte(b, w, unit_disp + (int32_t)half * 32, v);
 	out[0] = ir_fmul(b, weight_head_half(b, w, 0, v), ir_i2f(b, ir_iand(b, both, ir_iconst(b, 15))));
 	out[1] = ir_fmul(b, weight_head_half(b, w, Q2_HEAD_DMIN, v), ir_i2f(b, ir_ishr(b, both, 4)));
 }
@@ -128,10 +128,12 @@ static const struct weight_quants q2_quants = { .most = 3, .halves = true, .mini
 static const struct weight_quants q3_quants = { .most = 7, .offset = 4, .halves = true, .registers = 7, .bytes = q3_bytes, .scale = q3_scale };
 
 const struct weight_format wf_q2_k = {
-	.type = DTYPE_Q2_K, .unit_k = 32, .unit_bytes = Q2_UNIT, .head_units = PARTS, .head_bytes = Q2_HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_Q2_K, .unit_k = 32, .unit_bytes = Q2_UNIT, .array = { { 0, 1, 2 }, { STEPS, 4, 2 } },
+	.head_units = PARTS, .head_bytes = Q2_HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q2_quants, .pack = q2_pack, .to_f32 = q2_to_f32,
 };
 const struct weight_format wf_q3_k = {
-	.type = DTYPE_Q3_K, .unit_k = 32, .unit_bytes = Q3_UNIT, .head_units = PARTS, .head_bytes = Q3_HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_Q3_K, .unit_k = 32, .unit_bytes = Q3_UNIT, .array = { { 0, 1, 2 }, { STEPS, 4, 1 }, { STEPS + BIT_BYTES, 4, 2 } },
+	.head_units = PARTS, .head_bytes = Q3_HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q3_quants, .pack = q3_pack, .to_f32 = q3_to_f32,
 };

@@ -82,10 +82,12 @@ static const struct weight_quants q4_0_quants = { .most = 15, .offset = 8, .regi
 static const struct weight_quants q4_1_quants = { .most = 15, .minimum = true, .registers = 5, .bytes = q4_1_bytes, .scale = q4_1_scale };
 
 const struct weight_format wf_q4_0 = {
-	.type = DTYPE_Q4_0, .unit_k = 32, .unit_bytes = Q4_0_QUANTS + QUANT_BYTES, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_Q4_0, .unit_k = 32, .unit_bytes = Q4_0_QUANTS + QUANT_BYTES, .array = { { D, 2, 1 }, { Q4_0_QUANTS, 4, 4 } },
+	.lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q4_0_quants, .pack = q4_0_pack, .to_f32 = q4_0_to_f32,
 };
 const struct weight_format wf_q4_1 = {
-	.type = DTYPE_Q4_1, .unit_k = 32, .unit_bytes = Q4_1_QUANTS + QUANT_BYTES, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_Q4_1, .unit_k = 32, .unit_bytes = Q4_1_QUANTS + QUANT_BYTES, .array = { { D, 2, 2 }, { Q4_1_QUANTS, 4, 4 } },
+	.lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q4_1_quants, .pack = q4_1_pack, .to_f32 = q4_1_to_f32,
 };

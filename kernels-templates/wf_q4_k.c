@@ -114,10 +114,12 @@ static const struct weight_quants q4_quants = { .most = 15, .minimum = true, .re
 static const struct weight_quants q5_quants = { .most = 31, .minimum = true, .registers = 8, .bytes = q5_bytes, .scale = scale };
 
 const struct weight_format wf_q4_k = {
-	.type = DTYPE_Q4_K, .unit_k = 32, .unit_bytes = Q4_UNIT, .head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_Q4_K, .unit_k = 32, .unit_bytes = Q4_UNIT, .array = { { 0, 1, 2 }, { BITS, 4, 4 } },
+	.head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q4_quants, .pack = q4_pack, .to_f32 = q4_to_f32,
 };
 const struct weight_format wf_q5_k = {
-	.type = DTYPE_Q5_K, .unit_k = 32, .unit_bytes = Q5_UNIT, .head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_Q5_K, .unit_k = 32, .unit_bytes = Q5_UNIT, .array = { { 0, 1, 2 }, { BITS, 4, 1 }, { BITS + BIT_BYTES, 4, 4 } },
+	.head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q5_quants, .pack = q5_pack, .to_f32 = q5_to_f32,
 };

@@ -92,10 +92,12 @@ static const struct weight_quants q5_0_quants = { .most = 31, .offset = 16, .reg
 static const struct weight_quants q5_1_quants = { .most = 31, .minimum = true, .registers = 8, .bytes = q5_1_bytes, .scale = q5_1_scale };
 
 const struct weight_format wf_q5_0 = {
-	.type = DTYPE_Q5_0, .unit_k = 32, .unit_bytes = Q5_0_BITS + BIT_BYTES + QUANT_BYTES, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_Q5_0, .unit_k = 32, .unit_bytes = Q5_0_BITS + BIT_BYTES + QUANT_BYTES,
+	.array = { { D, 2, 1 }, { Q5_0_BITS, 4, 1 }, { Q5_0_BITS + BIT_BYTES, 4, 4 } }, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q5_0_quants, .pack = q5_0_pack, .to_f32 = q5_0_to_f32,
 };
 const struct weight_format wf_q5_1 = {
-	.type = DTYPE_Q5_1, .unit_k = 32, .unit_bytes = Q5_1_BITS + BIT_BYTES + QUANT_BYTES, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_Q5_1, .unit_k = 32, .unit_bytes = Q5_1_BITS + BIT_BYTES + QUANT_BYTES,
+	.array = { { D, 2, 2 }, { Q5_1_BITS, 4, 1 }, { Q5_1_BITS + BIT_BYTES, 4, 4 } }, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q5_1_quants, .pack = q5_1_pack, .to_f32 = q5_1_to_f32,
 };

@@ -64,6 +64,7 @@ static void to_f32(float *out, const void *row, uint64_t k)
 static const struct weight_quants quants = { .most = 63, .offset = 32, .halves = true, .registers = 8, .bytes = bytes, .scale = scale };
 
 const struct weight_format wf_q6_k = {
-	.type = DTYPE_Q6_K, .unit_k = 32, .unit_bytes = UNIT, .head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
+	.type = DTYPE_Q6_K, .unit_k = 32, .unit_bytes = UNIT, .array = { { 0, 1, 2 }, { PAIRS, 4, 2 }, { QUANTS, 4, 4 } },
+	.head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &quants, .pack = pack, .to_f32 = to_f32,
 };

@@ -9,12 +9,12 @@ enum { FILE_BYTES = 34, GROUPS = 8, QUANTS = 64 /* offset in the unit */, UNIT =
 
 static ir_f load_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v)
 {
-	return ir_fload_h(b, w->at[WEIGHT_LANE_2], unit_disp + (int32_t)(v * b->lanes * 2));
+	return weight_half(b, w, unit_disp, v);
 }
 
 static ir_i load_quants(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned group)
 {
-	return ir_iload(b, w->at[WEIGHT_LANE_4], unit_disp + QUANTS + (int32_t)(group * 128 + v * b->lanes * 4));
+	return weight_word(b, w, unit_disp + QUANTS, v, group);
 }
 
 static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
@@ -100,7 +100,15 @@ static void to_f32(float *out, const void *row, uint64_t k)
 	}
 }
 
+static void scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+{
+	out[0] = load_scale(b, w, unit_disp, v);
+}
+
+/* For those who take bytes as they are: a target with dot4. */
+static const struct weight_quants quants = { .is_signed = true, .registers = 4, .bytes = load_quants, .scale = scale };
+
 const struct weight_format wf_q8_0 = {
-	.type = DTYPE_Q8_0, .unit_k = 32, .unit_bytes = UNIT, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
-	.step = 4, .load = load, .dot_int8 = dot_int8, .pack = pack, .to_f32 = to_f32,
+	.type = DTYPE_Q8_0, .unit_k = 32, .unit_bytes = UNIT, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4, .array = { { 0, 2, 1 }, { QUANTS, 4, GROUPS } },
+	.step = 4, .load = load, .dot_int8 = dot_int8, .quants = &quants, .pack = pack, .to_f32 = to_f32,
 };

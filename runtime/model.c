@@ -108,7 +108,7 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	struct pool *pool = pool_open(o->threads > 0 ? o->threads : system_default_threads(), err);
 	if (!pool)
 		return false;
-	bool ok = weights_open(&m->weights, &m->file, pool, o->progress, o->progress_user, err);
+	bool ok = weights_open(&m->weights, &m->file, m->target, pool, o->progress, o->progress_user, err);
 	pool_close(pool);
 	return ok;
 }

@@ -165,13 +165,13 @@ static unsigned cut_columns(uint32_t columns, uint32_t width, struct tiles out[2
 static void matmul(struct builder *b, const struct matmul *m)
 {
 	enum dtype act = activation_for(b, m->w->type);
-	bool wide = m->columns >= WIDE_FROM && template_wide_weights(m->w->type);
-	uint32_t width = wide ? template_wide_columns(b->opt->target, act) : TEMPLATE_MAX_COLUMNS;
+	bool wide = m->columns >= WIDE_FROM && template_wide_weights(b->opt->target, m->w->type);
+	uint32_t width = wide ? template_wide_columns(b->opt->target, act) : template_columns(b->opt->target);
 	const struct input turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s };
 	const void *source = act == DTYPE_Q8_0 ? (const void *)m->in.q : m->in.x;
 	struct tiles t[2];
 
-	if (m->columns <= (wide ? TEMPLATE_MAX_WIDE : TEMPLATE_MAX_COLUMNS))
+	if (m->columns <= (wide ? TEMPLATE_MAX_WIDE : template_columns(b->opt->target)))
 		width = m->columns;
 	unsigned n = cut_columns(m->columns, width, t);
 	if (wide && b->turned != source) {

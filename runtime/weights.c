@@ -25,6 +25,7 @@ struct job {
 
 struct packing {
 	const struct model *model;
+	enum weight_layout layout;
 	struct job *job; size_t n_jobs;
 	uint64_t slices;
 	_Atomic uint64_t next, bytes_done;
@@ -61,7 +62,7 @@ static void pack_slice(const struct packing *p, const struct job *j, uint64_t sl
 			uint64_t r = b * 32 + i;
 			row[i] = r < t->rows ? t->data + source_row(j, r) * t->row_bytes : NULL;
 		}
-		weight_pack_block(t->type, j->out + b * j->stride, row, t->cols);
+		weight_pack_block(t->type, p->layout, j->out + b * j->stride, row, t->cols);
 	}
 	model_drop_pages(p->model, t, r0 * t->row_bytes, (r1 - r0) * t->row_bytes);
 }
@@ -303,10 +304,10 @@ bool weights_describe(struct weights *w, const struct model_spec *s, struct erro
 	return ok;
 }
 
-bool weights_open(struct weights *w, const struct model *m, struct pool *pool,
+bool weights_open(struct weights *w, const struct model *m, const struct target *target, struct pool *pool,
                   int (*progress)(void *, uint64_t, uint64_t), void *user, struct error *err)
 {
-	struct packing p = { .model = m, .progress = progress, .user = user };
+	struct packing p = { .model = m, .layout = weight_layout_of(target), .progress = progress, .user = user };
 
 	bool ok = allocate_layers(w, &m->spec, err);
 	if (ok)

@@ -7,6 +7,7 @@
 #ifndef RUNTIME_WEIGHTS_H
 #define RUNTIME_WEIGHTS_H
 
+#include "jit/target.h"
 #include "loaders/model.h"
 #include "runtime/pool.h"
 
@@ -34,7 +35,7 @@ struct weights {
 };
 
 /* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. */
-bool weights_open(struct weights *w, const struct model *m, struct pool *pool,
+bool weights_open(struct weights *w, const struct model *m, const struct target *target, struct pool *pool,
                   int (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err);
 /* The same without numbers: types, sizes and which vectors there are, enough to build a plan that is never run. Needs no tensor data. */
 bool weights_describe(struct weights *w, const struct model_spec *s, struct error *err);

@@ -11,7 +11,7 @@
 
 unsigned kernel_ways(const struct kernel_way **ways)
 {
-	static struct kernel_way way[4 + TARGET_COUNT];
+	static struct kernel_way way[6 + TARGET_COUNT];
 	static unsigned n;
 	const struct target_cpu cpu = target_this_cpu();
 
@@ -22,6 +22,8 @@ unsigned kernel_ways(const struct kernel_way **ways)
 	way[n++] = (struct kernel_way){ "interpreter 16", { .name = "interpreter16", .lanes = 16, .vector_regs = 32 }, false };
 	way[n++] = (struct kernel_way){ "interpreter 16 with vnni", { .name = "interpreter16vnni", .lanes = 16, .vector_regs = 32, .has_vnni = true }, false };
 	way[n++] = (struct kernel_way){ "interpreter 32", { .name = "interpreter32", .lanes = 32, .vector_regs = 64 }, false };
+	way[n++] = (struct kernel_way){ "interpreter gfx1030", target_table[TARGET_GFX1030], false };
+	way[n++] = (struct kernel_way){ "interpreter gfx1100", target_table[TARGET_GFX1100], false };
 	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++)
 		if (target_runs(&cpu, &target_table[id], NULL))
 			way[n++] = (struct kernel_way){ target_table[id].name, target_table[id], true };
@@ -58,6 +60,7 @@ void kernel_open(struct kernel *k, const struct kernel_way *way, const struct ke
 
 	own.target = (uint8_t)way->target.id;
 	ir_init(&ir, way->target.lanes);
+	ir.waves = way->target.waves ? way->target.waves : 1;
 	if (!template_build(&ir, &own, &way->target, &err))
 		fail_msg("%s: %s", way->name, err.text);
 	kernel_open_ir(k, way, &ir);

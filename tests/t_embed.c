@@ -20,6 +20,18 @@ static uint32_t draw(uint32_t n)
 	return (uint32_t)(state >> 40) % n;
 }
 
+static void pack(enum dtype type, enum weight_layout layout, uint8_t *packed, const uint8_t *rows, uint32_t k)
+{
+	uint64_t row_bytes = (uint64_t)k / dtype_table[type].block * dtype_table[type].bytes;
+
+	for (uint32_t block = 0; block * 32 < ROWS; block++) {
+		const void *row[32];
+		for (uint32_t r = 0; r < 32; r++)
+			row[r] = block * 32 + r < ROWS ? rows + (block * 32 + r) * row_bytes : NULL;
+		weight_pack_block(type, layout, packed + block * weight_block_bytes(type, k), row, k);
+	}
+}
+
 static void check(enum dtype type, uint32_t k)
 {
 	const struct kernel_way *ways;
@@ -37,16 +49,11 @@ static void check(enum dtype type, uint32_t k)
 		rows[i] = (uint8_t)draw(256) & 0xbf;
 	if (dtype_table[type].block > 1)
 		plain_random_row(rows, type, ROWS * k, draw);
-	for (uint32_t block = 0; block * 32 < ROWS; block++) {
-		const void *row[32];
-		for (uint32_t r = 0; r < 32; r++)
-			row[r] = block * 32 + r < ROWS ? rows + (block * 32 + r) * row_bytes : NULL;
-		weight_pack_block(type, packed + block * weight_block_bytes(type, k), row, k);
-	}
 	plain_embed(&w, ids, COLUMNS, expected);
 	for (unsigned i = 0; i < n; i++) {
 		struct kernel kernel;
 		memset(out, 0x55, COLUMNS * kp * 4);
+		pack(type, weight_layout_of(&ways[i].target), packed, rows, k);
 		kernel_open(&kernel, &ways[i], &key);
 		assert_int_equal(kernel.stats.spills_in_loops, 0);
 		kernel_run(&kernel, arg, 4, COLUMNS);

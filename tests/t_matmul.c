@@ -15,7 +15,7 @@ struct problem { struct key key; uint32_t tiles; };
 
 /* Everything a launch touches, twice where it is written: `got` by the kernel, `expected` by the plain loop. */
 struct data {
-	uint8_t *rows[2], *packed;
+	uint8_t *rows[2], *packed[2];          /* packed: by layout */
 	float *x, *bias[2];
 	struct activation_block *s;
 	int8_t *q;
@@ -55,7 +55,7 @@ static uint8_t *make_rows(const struct key *key)
 }
 
 /* Into every `stride`-th block of dst from `first` on. */
-static void pack_rows(const struct key *key, const uint8_t *rows, uint8_t *dst, unsigned first, unsigned stride)
+static void pack_rows(const struct key *key, enum weight_layout layout, const uint8_t *rows, uint8_t *dst, unsigned first, unsigned stride)
 {
 	enum dtype type = weight_type(key);
 	uint64_t row_bytes = (uint64_t)key->k / dtype_table[type].block * dtype_table[type].bytes;
@@ -64,7 +64,7 @@ static void pack_rows(const struct key *key, const uint8_t *rows, uint8_t *dst, 
 		const void *row[32];
 		for (uint32_t r = 0; r < 32; r++)
 			row[r] = block * 32 + r < key->rows ? rows + (block * 32 + r) * row_bytes : NULL;
-		weight_pack_block(type, dst + (block * stride + first) * weight_block_bytes(type, key->k), row, key->k);
+		weight_pack_block(type, layout, dst + (block * stride + first) * weight_block_bytes(type, key->k), row, key->k);
 	}
 }
 
@@ -91,11 +91,13 @@ static void make_data(struct data *d, const struct problem *p)
 		d->rows[i] = make_rows(key);
 		d->bias[i] = make_columns(1, key->rows);
 	}
-	unsigned matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
-	d->packed = malloc(weight_packed_bytes(weight_type(key), matrices * rp, key->k));
-	assert_non_null(d->packed);
-	for (unsigned i = 0; i < matrices; i++)
-		pack_rows(key, d->rows[i], d->packed, i, matrices);
+	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_BY_PIECES; layout++) {
+		unsigned matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
+		d->packed[layout] = malloc(weight_packed_bytes(weight_type(key), matrices * rp, key->k));
+		assert_non_null(d->packed[layout]);
+		for (unsigned i = 0; i < matrices; i++)
+			pack_rows(key, (enum weight_layout)layout, d->rows[i], d->packed[layout], i, matrices);
+	}
 	d->x = make_columns(d->columns, key->k);
 	d->q = kernel_buffer(d->columns * kp, 0);
 	d->s = kernel_buffer(d->columns * kp / 2, 0);
@@ -113,9 +115,9 @@ static void free_data(struct data *d)
 {
 	for (int i = 0; i < 2; i++) {
 		free(d->rows[i]);
+		free(d->packed[i]);
 		free(d->bias[i]);
 	}
-	free(d->packed);
 	free(d->x);
 	free(d->q);
 	free(d->s);
@@ -162,13 +164,14 @@ static void *turned_input(const struct data *d, const struct problem *p)
 }
 
 /* The launch in two calls, cut at a random unit. */
-static void launch(const struct kernel *k, struct data *d, const struct problem *p)
+static void launch(const struct kernel_way *way, const struct kernel *k, struct data *d, const struct problem *p)
 {
 	const struct key *key = &p->key;
+	const uint8_t *packed = d->packed[weight_layout_of(&way->target)];
 	uint64_t arg[MATMUL_ARGS] = {
-		[MATMUL_W] = address(d->packed), [MATMUL_X] = key->activation == DTYPE_F32 + 1 ? address(d->x) : address(d->q),
+		[MATMUL_W] = address(packed), [MATMUL_X] = key->activation == DTYPE_F32 + 1 ? address(d->x) : address(d->q),
 		[MATMUL_XS] = address(d->s), [MATMUL_OUT] = address(d->got.out), [MATMUL_TILES] = p->tiles, [MATMUL_BIAS] = address(d->bias[0]),
-		[MATMUL_W2] = address(d->packed + weight_block_bytes(weight_type(key), key->k)), [MATMUL_BIAS2] = address(d->bias[1]), [MATMUL_OUTQ] = address(d->got.outq),
+		[MATMUL_W2] = address(packed + weight_block_bytes(weight_type(key), key->k)), [MATMUL_BIAS2] = address(d->bias[1]), [MATMUL_OUTQ] = address(d->got.outq),
 		[MATMUL_OUTS] = address(d->got.outs),
 	};
 	uint32_t blocks = (key->rows + 31) / 32, units = (blocks + key->row_blocks - 1) / key->row_blocks, cut = draw(units + 1);
@@ -200,6 +203,12 @@ static void same(const char *what, const struct kernel_way *way, const struct pr
 		}
 }
 
+/* CPUs have wide tiles where there are more than eight columns, others have none. */
+static bool takes(const struct target *target, const struct key *key)
+{
+	return key->flags & KEY_WIDE ? template_wide_weights(target, weight_type(key)) : key->columns <= template_columns(target);
+}
+
 static void check(const struct problem *p)
 {
 	const struct kernel_way *ways;
@@ -212,11 +221,13 @@ static void check(const struct problem *p)
 	expect(&d, &p->key);
 	for (unsigned i = 0; i < n; i++) {
 		struct kernel k;
+		if (!takes(&ways[i].target, &p->key))
+			continue;
 		memcpy(d.got.out, old, d.out_n * 4);
 		memset(d.got.outq, 0x55, d.out_n);
 		memset(d.got.outs, 0x55, d.out_n / 2);
 		kernel_open(&k, &ways[i], &p->key);
-		launch(&k, &d, p);
+		launch(&ways[i], &k, &d, p);
 		kernel_close(&k);
 		same("out", &ways[i], p, d.got.out, d.expected.out, d.out_n * 4);
 		same("outq", &ways[i], p, d.got.outq, d.expected.outq, d.out_n);
@@ -271,7 +282,7 @@ static void test_shapes(void **unused)
 {
 	unsigned step = test_quick() ? 7 : 2, at = 0;
 	for (unsigned mix = 0; mix < MIXES; mix++)
-		for (uint32_t columns = 1; columns <= 8; columns++)
+		for (uint32_t columns = 1; columns <= TEMPLATE_MAX_COLUMNS; columns++)
 			for (unsigned i = 0; i < LENGTHS; i++, at++) {
 				uint32_t rows = row_counts[draw(5)], tiles = 1 + draw(lengths[i] > 1024 ? 2 : 3);
 				struct problem p = problem(mix, rows, lengths[i], columns, tiles, 1 + draw(2), flag_sets[draw(FLAG_SETS)]);
@@ -287,7 +298,7 @@ static void test_wide(void **unused)
 	unsigned n = sizeof widths / sizeof widths[0], at = 0;
 
 	for (unsigned mix = 0; mix < MIXES; mix++)
-		for (unsigned i = 0; template_wide_weights(mixes[mix].weight) && i < (test_quick() ? 3 : n); i++, at++) {
+		for (unsigned i = 0; template_wide_weights(&target_table[TARGET_AVX2], mixes[mix].weight) && i < (test_quick() ? 3 : n); i++, at++) {
 			uint32_t k = lengths[draw(LENGTHS)];
 			struct problem p = problem(mix, row_counts[draw(5)], k, widths[at % n], 1 + draw(2), 1, KEY_WIDE | flag_sets[draw(FLAG_SETS)]);
 			if (k % dtype_table[mixes[mix].weight].block == 0)
@@ -342,12 +353,12 @@ static void test_columns_do_not_matter(void **unused)
 			narrow.tiles = 7;
 			make_data(&d, &wide);
 			kernel_open(&k, &ways[i], &wide.key);
-			launch(&k, &d, &wide);
+			launch(&ways[i], &k, &d, &wide);
 			kernel_close(&k);
 			memcpy(d.expected.out, d.got.out, d.out_n * 4);
 			memset(d.got.out, 0x55, d.out_n * 4);
 			kernel_open(&k, &ways[i], &narrow.key);
-			launch(&k, &d, &narrow);
+			launch(&ways[i], &k, &d, &narrow);
 			kernel_close(&k);
 			same("out", &ways[i], &narrow, d.got.out, d.expected.out, d.out_n * 4);
 			free_data(&d);
@@ -364,11 +375,12 @@ static void test_schedules(void **unused)
 			struct problem p = problem(mix, 97, 768, 1, 1, 2, 0);
 			struct data d;
 			struct kernel k;
+			p.key.target = (uint8_t)ways[i].target.id;
 			make_data(&d, &p);
 			for (; p.key.schedule < template_schedules(&p.key); p.key.schedule++) {
 				memset(d.got.out, 0x55, d.out_n * 4);
 				kernel_open(&k, &ways[i], &p.key);
-				launch(&k, &d, &p);
+				launch(&ways[i], &k, &d, &p);
 				kernel_close(&k);
 				if (p.key.schedule == 0)
 					memcpy(d.expected.out, d.got.out, d.out_n * 4);
@@ -417,7 +429,7 @@ static void test_no_spills(void **unused)
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned shape = 2; ways[i].native && shape < 5; shape++)
 			for (unsigned mix = 0; mix < MIXES; mix++)
-				for (uint32_t columns = 1; template_wide_weights(mixes[mix].weight) && columns <= TEMPLATE_MAX_WIDE; columns++) {
+				for (uint32_t columns = 1; template_wide_weights(&target_table[TARGET_AVX2], mixes[mix].weight) && columns <= TEMPLATE_MAX_WIDE; columns++) {
 					struct problem p = problem(mix, shapes[shape].rows, shapes[shape].k, columns, 1, 1, KEY_WIDE | shapes[shape].flags);
 					bad += spills(&ways[i], &p);
 				}

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels-templates/templates.h"
+#include "kernels-templates/weight_pieces.h"
 #include "tests/shared.h"
 
 static uint8_t *read_all(const char *path, size_t *n)
@@ -104,7 +104,7 @@ static void check_packing(enum dtype type, uint64_t k, unsigned missing_from)
 			own[r][1 + i] = (uint8_t)((r * 151 + i * 7 + i / 256 * 13) % 255 + 1);
 		row[r] = r < missing_from || r == 31 ? own[r] + 1 : NULL;
 	}
-	weight_pack_block(type, packed, row, k);
+	weight_pack_block(type, WEIGHT_BY_VECTOR, packed, row, k);
 	for (unsigned r = 0; r < 32; r++)
 		for (uint64_t i = 0; i < numerics_pad(k); i++)
 			check_element(type, packed, row[r], r, i, k);
@@ -126,6 +126,111 @@ static void test_packing(void **unused)
 				check_packing(types[i], lengths[j], 32);
 				check_packing(types[i], lengths[j], 3);
 			}
+}
+
+/* Where byte `at` of `bytes` lies, by walking over the pieces one by one. */
+static uint64_t walk_pieces(uint32_t bytes, uint32_t at, unsigned lane)
+{
+	uint64_t base = 0;
+	for (uint32_t size = 16; ; size = bytes >= size ? size : size / 2)
+		if (bytes >= size) {
+			if (at < size)
+				return base + lane * size + at;
+			base += 32 * size;
+			at -= size;
+			bytes -= size;
+		}
+}
+
+static void test_places(void **unused)
+{
+	for (uint32_t bytes = 1; bytes <= 272; bytes++)
+		for (uint32_t at = 0; at < bytes; at++)
+			for (unsigned lane = 0; lane < 32; lane += 31)
+				assert_int_equal(weight_pieces_place(bytes, at, lane), walk_pieces(bytes, at, lane));
+}
+
+/* The arrays of a format cover its units without gaps. */
+static void check_arrays(const struct weight_format *f)
+{
+	uint32_t at = 0;
+	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS && f->array[i].count; i++) {
+		assert_int_equal(f->array[i].disp, at);
+		at += f->array[i].lane * f->array[i].count * 32u;
+	}
+	assert_int_equal(at, weight_pieces_unit(f));
+	assert_int_equal(f->head_bytes ? f->head_units * 32 : 0, f->head_bytes ? NUMERICS_SEGMENT : 0);
+}
+
+/* By pieces, a row block has the bytes it has by vectors: each lane's in its own places. Lanes are told apart by packing one row at a time. */
+static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
+{
+	const struct weight_format *f = weight_format_find(type);
+	uint64_t bytes = weight_block_bytes(type, k), row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, count[2][256] = { 0 };
+	uint64_t units = numerics_pad(k) / 32, span_units = units / numerics_spans(k), lane_bytes = weight_pieces_lane(f);
+	uint8_t *one = malloc(row_bytes), *packed[2] = { malloc(bytes + 64), malloc(bytes + 64) }, *none = malloc(bytes);
+	const void *row[32] = { 0 };
+
+	assert_true(one && packed[0] && packed[1] && none);
+	weight_pack_block(type, WEIGHT_BY_PIECES, none, row, k);
+	for (uint64_t i = 0; i < row_bytes; i++)
+		one[i] = (uint8_t)(i * 7 + i / 256 * 13 + 1);
+	row[lane] = one;
+	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_BY_PIECES; layout++) {
+		memset(packed[layout], 0x55, bytes + 64);
+		weight_pack_block(type, (enum weight_layout)layout, packed[layout], row, k);
+		for (uint64_t i = 0; i < bytes; i++)
+			count[layout][packed[layout][i]]++;
+		for (unsigned i = 0; i < 64; i++)
+			assert_int_equal(packed[layout][bytes + i], 0x55);
+	}
+	assert_memory_equal(count[0], count[1], sizeof count[0]);
+	/* What lies in the lane's own places is made as if it had no row; then nothing of the row may be left. */
+	for (uint64_t u = 0; u < units; u += u % span_units + 8 < span_units ? 8 : span_units - u % span_units) {
+		uint64_t n = span_units - u % span_units < 8 ? span_units - u % span_units : 8;
+		for (uint32_t at = 0; at < n * lane_bytes; at++) {
+			uint64_t place = u * weight_pieces_unit(f) + weight_pieces_place((uint32_t)(n * lane_bytes), at, lane);
+			packed[1][place] = none[place];
+		}
+	}
+	for (uint64_t h = 0; f->head_bytes && h < units / 8; h++) {
+		uint64_t place = units * weight_pieces_unit(f) + h * f->head_bytes + lane * weight_pieces_head(f);
+		memcpy(packed[1] + place, none + place, weight_pieces_head(f));
+	}
+	assert_memory_equal(packed[1], none, bytes);
+	free(none);
+	free(one);
+	free(packed[0]);
+	free(packed[1]);
+}
+
+static void test_pieces(void **unused)
+{
+	static const uint64_t lengths[] = { 1, 31, 32, 33, 96, 224, 256, 288, 320, 768, 1000, 1280, 2560, 2816 };
+
+	for (unsigned t = 0; t < DTYPE_COUNT; t++)
+		if (weight_supported((enum dtype)t)) {
+			check_arrays(weight_format_find((enum dtype)t));
+			for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+				for (unsigned lane = 0; lane < 32; lane += 1 + lane % 3 * 9)
+					if (lengths[i] % dtype_table[t].block == 0)
+						check_pieces((enum dtype)t, lengths[i], lane);
+		}
+}
+
+/* Of a whole period's bytes with their heads, at least these many in a hundred come 16 at a time. */
+static void test_shares(void **unused)
+{
+	static const struct { enum dtype type; unsigned least; } shares[] = {
+		{ DTYPE_F32, 100 }, { DTYPE_F16, 100 }, { DTYPE_BF16, 100 }, { DTYPE_Q8_0, 100 }, { DTYPE_Q4_0, 100 }, { DTYPE_Q4_1, 100 }, { DTYPE_Q5_0, 100 },
+		{ DTYPE_Q5_1, 100 }, { DTYPE_IQ4_NL, 100 }, { DTYPE_Q2_K, 95 }, { DTYPE_Q3_K, 98 }, { DTYPE_Q4_K, 97 }, { DTYPE_Q5_K, 97 }, { DTYPE_Q6_K, 99 },
+	};
+
+	for (unsigned i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+		const struct weight_format *f = weight_format_find(shares[i].type);
+		unsigned all = 8 * weight_pieces_lane(f) + weight_pieces_head(f), whole = 8 * weight_pieces_lane(f) / 16 * 16;
+		assert_true(whole * 100 >= shares[i].least * all);
+	}
 }
 
 static void test_sizes(void **unused)
@@ -153,6 +258,7 @@ static void test_sizes(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors), cmocka_unit_test(test_packing), cmocka_unit_test(test_sizes) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors), cmocka_unit_test(test_packing), cmocka_unit_test(test_sizes),
+	                                    cmocka_unit_test(test_places), cmocka_unit_test(test_pieces), cmocka_unit_test(test_shares) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

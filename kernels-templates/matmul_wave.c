@@ -1,0 +1,250 @@
+/* kernels-templates/matmul_wave.c - matmul for groups of waves whose lanes each load 16 bytes of their own row at a time.
+ *
+ * Owns: who does what in a group. As in matmul.c a lane owns a row and k runs in time; every row's chain is as numerics.h rules 3 to 5 say it. A job is one
+ * span of one matrix of one row block, with all columns of a tile, and belongs to one wave; where a row block has fewer jobs than the group has waves,
+ * several row blocks are done at once. Totals meet in shared bytes, [row block][span][matrix][column][32], and after a barrier the waves share what is left
+ * to do: a column of a row block each.
+ *
+ * Weights go from memory to registers once; inputs come as broadcasts of neighbouring words, which targets load into scalar registers many at a time. An
+ * editor keeps both barriers, and that every wave runs them: loops around them have the same count in all waves.
+ */
+#include "kernels-templates/math.h"
+#include "kernels-templates/matmul.h"
+#include "kernels-templates/weight_pieces.h"
+
+/* The size of a turn's code, in instructions of the IR; what a unit of 32 k's costs beside its columns; floats of a lane taken side by side. */
+enum { WAVE_TURN_CODE = 640, WAVE_UNIT_CODE = 45, WAVE_FLOATS = 8 };
+
+struct wave {
+	struct ir *b;
+	const struct key *key;
+	const struct weight_format *format;
+	bool int8;
+	uint32_t kp, blocks;
+	int64_t block_bytes;
+	unsigned waves, spans, matrices, columns;
+	unsigned span_units;                 /* of 32 k's */
+	unsigned jobs, together;             /* jobs of a row block; row blocks at once */
+	ir_a arg, sums;
+	ir_s wave;
+
+	/* A job's own. */
+	ir_a x, xs;                          /* walking */
+	ir_f acc[TEMPLATE_MAX_COLUMNS], total[TEMPLATE_MAX_COLUMNS];
+};
+
+/* ---- a unit of 32 k's */
+
+static struct weight_tile tile_of(const struct wave *m, const struct weight_stream *w)
+{
+	struct weight_tile t = { .vectors = 1, .columns = m->columns, .sums = WEIGHT_MAX_ACC, .w = *w, .x = m->x, .xs = m->xs };
+
+	t.x_column = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
+	t.x_step = 4;
+	t.xs_column = (int32_t)(m->kp / 2);
+	t.xs_step = sizeof(struct activation_block);
+	for (unsigned c = 0; c < m->columns; c++)
+		t.acc[c] = m->acc[c];
+	return t;
+}
+
+/* WAVE_FLOATS weights, then column by column their inputs, which are neighbours. */
+static void floats_unit(const struct wave *m, const struct weight_tile *t, unsigned index)
+{
+	struct ir *b = m->b;
+	const struct weight_format *f = m->format;
+
+	for (unsigned k = 0; k < PIECES_UNIT_K; k += WAVE_FLOATS) {
+		ir_f w[WAVE_FLOATS], x[WAVE_FLOATS];
+		for (unsigned i = 0; i < WAVE_FLOATS; i += f->step)
+			weight_load(f, b, &t->w, (int32_t)((k + i) / f->unit_k * f->unit_bytes), 0, (k + i) % f->unit_k / f->step, w + i);
+		for (unsigned c = 0; c < m->columns; c++) {
+			for (unsigned i = 0; i < WAVE_FLOATS; i++)
+				x[i] = ir_fbcast(b, t->x, weight_input_disp(t, c, index * PIECES_UNIT_K + k + i));
+			for (unsigned i = 0; i < WAVE_FLOATS; i++)
+				ir_set_f(b, t->acc[c], ir_ffma(b, w[i], x[i], t->acc[c]));
+		}
+	}
+}
+
+static void visit_unit(void *context, const struct weight_stream *w, unsigned index)
+{
+	const struct wave *m = context;
+	struct weight_tile t = tile_of(m, w);
+
+	if (m->int8)
+		weight_dot_int8(m->format, m->b, &t, 0, index);
+	else
+		floats_unit(m, &t, index);
+}
+
+static void visit_walk(void *context, unsigned units)
+{
+	const struct wave *m = context;
+	struct ir *b = m->b;
+
+	ir_set_a(b, m->x, ir_aaddi(b, m->x, (int64_t)units * PIECES_UNIT_K * (m->int8 ? 1 : 4)));
+	if (m->int8)
+		ir_set_a(b, m->xs, ir_aaddi(b, m->xs, units * sizeof(struct activation_block)));
+}
+
+/* Periods are the segments of float chains. */
+static void begin_segment(void *context)
+{
+	const struct wave *m = context;
+	for (unsigned c = 0; c < m->columns; c++)
+		ir_set_f(m->b, m->acc[c], ir_fconst(m->b, 0.0f));
+}
+
+static void end_segment(void *context)
+{
+	const struct wave *m = context;
+	for (unsigned c = 0; c < m->columns; c++)
+		ir_set_f(m->b, m->total[c], ir_fadd(m->b, m->total[c], m->acc[c]));
+}
+
+/* ---- a job */
+
+/* As many units as code of a bearable size does; with int8 two at least, so that all arrays come by pieces. */
+static unsigned turn_units(const struct wave *m)
+{
+	unsigned code = WAVE_UNIT_CODE + m->columns * (m->int8 ? 22 : 2 * PIECES_UNIT_K), n = weight_pieces_fit(m->format), least = m->int8 ? 2 : 1;
+	while (n > least && n * code > WAVE_TURN_CODE)
+		n /= 2;
+	return n;
+}
+
+static ir_a load_arg(const struct wave *m, unsigned slot)
+{
+	return ir_aload(m->b, m->arg, (int32_t)(slot * 8));
+}
+
+/* Where a span's share of an input begins: the column tile's, plus the span's. */
+static ir_a input_at(const struct wave *m, unsigned slot, ir_s tile, ir_s span, int64_t column_bytes)
+{
+	struct ir *b = m->b;
+	ir_a column = ir_aadd(b, load_arg(m, slot), ir_smuli(b, tile, m->columns * column_bytes));
+	return ir_aadd(b, column, ir_smuli(b, span, column_bytes / m->spans));
+}
+
+/* Number `job` of those that follow row block `base`. */
+static void do_job(struct wave *m, ir_s base, ir_s tile, ir_s job)
+{
+	struct ir *b = m->b;
+	struct weight_reader r = { .b = b, .format = m->format, .span_units = m->span_units, .most_units = turn_units(m) };
+	const struct weight_visitor v = { .context = m, .begin = m->int8 ? NULL : begin_segment, .end = m->int8 ? NULL : end_segment, .unit = visit_unit, .walk = visit_walk };
+	ir_s block = ir_sadd(b, base, ir_sshri(b, job, __builtin_ctz(m->jobs))), in_block = ir_sandi(b, job, m->jobs - 1);
+	ir_s span = m->matrices > 1 ? ir_sshri(b, in_block, 1) : in_block;
+	ir_s number = m->matrices > 1 ? ir_sadd(b, ir_sshli(b, block, 1), ir_sandi(b, in_block, 1)) : block;     /* matrices alternate */
+	ir_a from = ir_aadd(b, load_arg(m, MATMUL_W), ir_smuli(b, number, m->block_bytes));
+
+	if (m->format->head_bytes) {
+		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * m->spans * weight_pieces_unit(m->format));
+		r.first = ir_smuli(b, span, m->span_units);
+	}
+	r.at[0] = ir_var_a(b, ir_aadd(b, from, ir_smuli(b, span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
+	for (unsigned i = 1; i < PIECES_SIZES; i++)
+		r.at[i] = r.at[0];
+	m->x = ir_var_a(b, input_at(m, MATMUL_X, tile, span, (int64_t)m->kp * (m->int8 ? 1 : 4)));
+	if (m->int8)
+		m->xs = ir_var_a(b, input_at(m, MATMUL_XS, tile, span, m->kp / 2));
+	for (unsigned c = 0; c < m->columns; c++) {
+		m->acc[c] = ir_var_f(b, ir_fconst(b, 0.0f));
+		m->total[c] = m->int8 ? m->acc[c] : ir_var_f(b, ir_fconst(b, 0.0f));
+	}
+	weight_pieces_read(&r, &v);
+	ir_a to = ir_aadd(b, m->sums, ir_smuli(b, job, m->columns * 128));
+	for (unsigned c = 0; c < m->columns; c++)
+		ir_fstore(b, to, m->total[c], (int32_t)(c * 128), 0);
+}
+
+/* ---- the group */
+
+/* A loop over this wave's share of n things; returns the thing's number. */
+static ir_s share(const struct wave *m, ir_s n)
+{
+	struct ir *b = m->b;
+	unsigned shift = (unsigned)__builtin_ctz(m->waves);
+	ir_s i = ir_loop(b, ir_sshri(b, ir_ssub(b, ir_saddi(b, n, m->waves - 1), m->wave), shift));
+	return ir_sadd(b, ir_sshli(b, i, shift), m->wave);
+}
+
+static void finish_blocks(const struct wave *m, ir_s base, ir_s tile, ir_s blocks)
+{
+	struct ir *b = m->b;
+	ir_s thing = share(m, ir_smuli(b, blocks, m->columns));
+	ir_s in_group = m->columns > 1 ? ir_sdivi(b, thing, m->columns) : thing;
+	ir_s column = m->columns > 1 ? ir_ssub(b, thing, ir_smuli(b, in_group, m->columns)) : ir_sconst(b, 0);
+	ir_a sums = ir_aadd(b, ir_aadd(b, m->sums, ir_smuli(b, in_group, m->jobs * m->columns * 128)), ir_sshli(b, column, 7));
+
+	matmul_finish_column(&(struct matmul_results){ b, m->key, m->arg, sums, m->spans, m->matrices, m->columns }, ir_sadd(b, base, in_group),
+	                     ir_sadd(b, ir_smuli(b, tile, m->columns), column));
+	ir_endloop(b);
+}
+
+static void emit_group(struct wave *m)
+{
+	struct ir *b = m->b;
+	unsigned per_unit = m->key->row_blocks;
+	ir_s base = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit));
+	ir_s end = ir_smin(b, ir_smuli(b, ir_end(b), per_unit), ir_sconst(b, m->blocks));
+
+	ir_loop(b, ir_sdivi(b, ir_smax(b, ir_saddi(b, ir_ssub(b, end, base), m->together - 1), ir_sconst(b, 0)), m->together));
+	ir_s tile = ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8));
+	ir_s blocks = ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, m->together));
+	do_job(m, base, tile, share(m, ir_smuli(b, blocks, m->jobs)));
+	ir_endloop(b);
+	ir_barrier(b);
+	finish_blocks(m, base, tile, blocks);
+	ir_barrier(b);
+	ir_endloop(b);
+	ir_set_s(b, base, ir_saddi(b, base, m->together));
+	ir_endloop(b);
+}
+
+static const char *refusal(const struct wave *m)
+{
+	const struct key *key = m->key;
+
+	if (!m->format)
+		return "this weight format is not computed with";
+	if (key->activation != DTYPE_F32 + 1 && !(m->int8 && weight_has_int8(m->format)))
+		return "this activation format is not computed with";
+	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
+		return "rows and k must be positive, k a multiple of the weights' block";
+	if (key->columns == 0 || key->columns > TEMPLATE_MAX_COLUMNS)
+		return "a column tile has 1 to 16 columns";
+	if (key->row_blocks != 1 && key->row_blocks != 2)
+		return "a unit has 1 or 2 row blocks";
+	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX / 2)
+		return "k is too large";
+	if ((int64_t)numerics_pad(key->rows) * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX)
+		return "there are too many rows";
+	return matmul_refuse_flags(key->flags);
+}
+
+bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	struct wave m = { .b = b, .key = key, .waves = target->waves, .columns = key->columns };
+
+	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
+	m.int8 = key->activation == DTYPE_Q8_0 + 1;
+	m.kp = (uint32_t)numerics_pad(key->k);
+	m.blocks = (uint32_t)numerics_pad(key->rows) / 32;
+	if (m.format)
+		m.block_bytes = (int64_t)weight_run_bytes(m.format, m.kp);
+	const char *why = refusal(&m);
+	if (why)
+		return build_refuse(key, err, why);
+
+	m.spans = numerics_spans(key->k);
+	m.span_units = m.kp / m.spans / PIECES_UNIT_K;
+	m.matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
+	m.jobs = m.spans * m.matrices;
+	m.together = m.jobs < m.waves ? m.waves / m.jobs : 1;
+	m.arg = ir_arg(b);
+	m.sums = ir_shared(b, (int64_t)m.together * m.jobs * m.columns * 128);
+	m.wave = ir_wave(b);
+	emit_group(&m);
+	return true;
+}

@@ -1,0 +1,387 @@
+/* kernels-templates/weight_pieces.c - weights by pieces of 16 bytes (weight_pieces.h): packing them, and loading them in a template. */
+#include <assert.h>
+#include <string.h>
+
+#include "kernels-templates/weight_pieces.h"
+
+enum { PIECE = 16, LANES = 32 };
+
+uint64_t weight_pieces_place(uint32_t bytes, uint32_t at, unsigned lane)
+{
+	uint32_t whole = bytes / PIECE * PIECE, base = whole * LANES;
+
+	if (at < whole)
+		return (uint64_t)at / PIECE * PIECE * LANES + lane * PIECE + at % PIECE;
+	at -= whole;
+	for (uint32_t size = PIECE / 2; size; size /= 2)
+		if (bytes & size) {
+			if (at < size)
+				return base + lane * size + at;
+			at -= size;
+			base += size * LANES;
+		}
+	assert(!"a byte of the stream");
+	return 0;
+}
+
+static uint32_t array_bytes(const struct weight_array *a) { return (uint32_t)a->lane * a->count; }
+
+/* Where array `number` begins in the stream of `units` units. */
+static uint32_t stream_at(const struct weight_format *f, unsigned number, unsigned units)
+{
+	uint32_t at = 0;
+	for (unsigned i = number + 1; i < WEIGHT_MAX_ARRAYS; i++)
+		at += units * array_bytes(&f->array[i]);
+	return at;
+}
+
+/* ---- packing */
+
+static void place_vector(uint8_t *period, uint32_t bytes, uint32_t at, const uint8_t *from, unsigned lane_bytes)
+{
+	/* Places of lanes are evenly apart. */
+	uint8_t *to = period + weight_pieces_place(bytes, at, 0);
+	uint64_t step = weight_pieces_place(bytes, at, 1) - weight_pieces_place(bytes, at, 0);
+
+	for (unsigned lane = 0; lane < LANES; lane++, to += step, from += lane_bytes)
+		if (lane_bytes == 4)
+			memcpy(to, from, 4);
+		else if (lane_bytes == 2)
+			memcpy(to, from, 2);
+		else
+			*to = *from;
+}
+
+/* One unit, packed for CPUs, to its place in the row block. */
+static void place_unit(const struct weight_format *f, uint8_t *dst, const uint8_t *from, uint64_t span_units, uint64_t unit)
+{
+	uint64_t in_span = unit % span_units, first = in_span / PIECES_PERIOD_UNITS * PIECES_PERIOD_UNITS;
+	unsigned n = (unsigned)(span_units - first < PIECES_PERIOD_UNITS ? span_units - first : PIECES_PERIOD_UNITS);
+	uint8_t *period = dst + (unit - in_span + first) * weight_pieces_unit(f);
+	uint32_t bytes = n * weight_pieces_lane(f);
+
+	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS; i++) {
+		const struct weight_array *a = &f->array[i];
+		uint32_t at = stream_at(f, i, n) + (uint32_t)(in_span - first) * array_bytes(a);
+		for (unsigned v = 0; v < a->count; v++)
+			place_vector(period, bytes, at + v * a->lane, from + a->disp + v * a->lane * LANES, a->lane);
+	}
+}
+
+static void place_head(const struct weight_format *f, uint8_t *to, const uint8_t *from)
+{
+	unsigned halves = weight_pieces_head(f) / 2;
+
+	for (unsigned lane = 0; lane < LANES; lane++)
+		for (unsigned i = 0; i < halves; i++)
+			memcpy(to + (lane * halves + i) * 2, from + (i * LANES + lane) * 2, 2);
+}
+
+/* A stretch at a time is packed for CPUs on the stack, then laid where it belongs. */
+void weight_pieces_pack(const struct weight_format *f, void *dst, const void *const row[32], uint64_t k)
+{
+	enum { STRETCH = NUMERICS_SEGMENT };
+	static const uint8_t zeros[STRETCH * 4];
+	const struct dtype_facts *facts = &dtype_table[f->type];
+	uint64_t units = numerics_pad(k) / PIECES_UNIT_K, span_units = units / numerics_spans(k);
+	uint8_t *heads = (uint8_t *)dst + units * weight_pieces_unit(f);
+	_Alignas(64) uint8_t packed[STRETCH * LANES * 4];
+
+	for (uint64_t at = 0; at < k; at += STRETCH) {
+		const void *part[LANES];
+		uint64_t n = k - at < STRETCH ? k - at : STRETCH;
+		for (unsigned r = 0; r < LANES; r++)
+			part[r] = row[r] ? (const void *)((const uint8_t *)row[r] + at / facts->block * facts->bytes) : zeros;
+		f->pack(packed, part, n);
+		if (f->head_bytes)
+			place_head(f, heads + at / STRETCH * f->head_bytes, packed);
+		for (uint64_t u = 0; u < numerics_pad(n) / PIECES_UNIT_K; u++)
+			place_unit(f, dst, packed + f->head_bytes + u * weight_pieces_unit(f), span_units, at / PIECES_UNIT_K + u);
+	}
+}
+
+/* ---- what a turn holds */
+
+/* The array whose vector begins at disp of a unit, and which vector it is. */
+static unsigned find_array(const struct weight_format *f, int32_t disp, unsigned *vector)
+{
+	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS; i++) {
+		const struct weight_array *a = &f->array[i];
+		uint32_t at = (uint32_t)disp - a->disp;
+		if (a->count && (uint32_t)disp >= a->disp && at < array_bytes(a) * LANES) {
+			assert(at % (a->lane * LANES) == 0);
+			*vector = at / (a->lane * LANES);
+			return i;
+		}
+	}
+	assert(!"an array of the format");
+	return 0;
+}
+
+/* The word that holds the vector's element; *at: the element's byte in it. */
+static ir_i find_word(const struct weight_pieces *p, int32_t disp, unsigned *at)
+{
+	unsigned vector = 0, i = find_array(p->format, disp, &vector);
+	const struct weight_array *a = &p->format->array[i];
+	unsigned byte = p->array[i].skip + (p->unit * a->count + vector) * a->lane;
+
+	assert(byte / 4 < p->array[i].n);
+	*at = byte % 4;
+	return p->array[i].word[byte / 4];
+}
+
+ir_i weight_pieces_word(struct ir *b, const struct weight_pieces *p, int32_t disp)
+{
+	unsigned at = 0;
+	ir_i word = find_word(p, disp, &at);
+	assert(at == 0);
+	(void)b;
+	return word;
+}
+
+ir_f weight_pieces_half(struct ir *b, const struct weight_pieces *p, int32_t disp)
+{
+	unsigned at = 0;
+	ir_i word = find_word(p, disp, &at);
+	return ir_fhalf(b, word, at / 2);
+}
+
+ir_i weight_pieces_byte(struct ir *b, const struct weight_pieces *p, int32_t disp, bool is_signed)
+{
+	unsigned at = 0;
+	ir_i word = find_word(p, disp, &at);
+	if (is_signed)
+		return ir_isar(b, at < 3 ? ir_ishl(b, word, 24 - 8 * at) : word, 24);
+	word = at ? ir_ishr(b, word, 8 * at) : word;
+	return at < 3 ? ir_iand(b, word, ir_iconst(b, 255)) : word;
+}
+
+ir_f weight_pieces_head_half(struct ir *b, const struct weight_pieces *p, int32_t disp)
+{
+	return ir_fhalf(b, p->head, disp / (2 * LANES));
+}
+
+/* ---- loads */
+
+/* A period on its way. */
+struct period {
+	struct weight_reader *r;
+	unsigned units, turn;                /* turn: units of one */
+	uint32_t bytes;                      /* of the stream */
+	bool walks[WEIGHT_MAX_ARRAYS];       /* each turn takes whole pieces of this array: it loads them itself, from `from` */
+	ir_a from[WEIGHT_MAX_ARRAYS];
+	ir_i stream[PIECES_PERIOD_UNITS * 32];        /* words loaded at the period's start, by number; r 0: none */
+	struct weight_pieces pieces;
+};
+
+static ir_i load_sized(struct weight_reader *r, unsigned shift, int32_t disp)
+{
+	ir_a at = r->at[shift];
+	switch (shift) {
+	case 0:  return ir_iload_u8(r->b, at, disp);
+	case 1:  return ir_iload_u16(r->b, at, disp);
+	default: return ir_iload_s(r->b, at, disp, 1u << shift);
+	}
+}
+
+/* Word `number` of the stream, whose last bytes may be fewer than four. */
+static ir_i load_word(struct period *p, unsigned number)
+{
+	uint32_t at = number * 4, left = p->bytes - at, whole = p->bytes / PIECE * PIECE;
+	int32_t disp = (int32_t)weight_pieces_place(p->bytes, at, 0);
+
+	if (at < whole)
+		return load_sized(p->r, 4, disp);
+	if (left >= 4)
+		return load_sized(p->r, at - whole < (p->bytes & 8) ? 3 : 2, disp);
+	ir_i low = load_sized(p->r, left >= 2 ? 1 : 0, disp);
+	if (left != 3)
+		return low;
+	ir_i high = load_sized(p->r, 0, (int32_t)weight_pieces_place(p->bytes, at + 2, 0));
+	return ir_ior(p->r->b, low, ir_ishl(p->r->b, high, 16));
+}
+
+/* The words of the array's `bytes` bytes from byte `at` of the stream on, for all turns. */
+static void load_array(struct period *p, unsigned i, uint32_t at, uint32_t bytes)
+{
+	p->pieces.array[i].skip = at % 4;
+	p->pieces.array[i].n = 0;
+	for (unsigned word = at / 4; bytes && word * 4 < at + bytes; word++) {
+		assert(p->pieces.array[i].n < PIECES_MAX_WORDS);
+		if (!p->stream[word].r)
+			p->stream[word] = load_word(p, word);
+		p->pieces.array[i].word[p->pieces.array[i].n++] = p->stream[word];
+	}
+}
+
+static void begin_period(struct period *p)
+{
+	struct ir *b = p->r->b;
+	const struct weight_format *f = p->r->format;
+
+	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > 0; ) {
+		uint32_t turn = p->turn * array_bytes(&f->array[i]), at = stream_at(f, i, p->units);
+		p->walks[i] = p->turn < p->units && turn && turn % PIECE == 0 && at % PIECE == 0;
+		if (p->walks[i])
+			p->from[i] = ir_var_a(b, ir_aaddi(b, p->r->at[4], at / PIECE * PIECE * LANES));
+		else
+			load_array(p, i, at, p->units * array_bytes(&f->array[i]));
+	}
+	/* Loads first, then what turns shift through. */
+	for (unsigned i = 0; p->turn < p->units && i < WEIGHT_MAX_ARRAYS; i++)
+		for (unsigned n = 0; !p->walks[i] && n < p->pieces.array[i].n; n++)
+			p->pieces.array[i].word[n] = ir_var_i(b, p->pieces.array[i].word[n]);
+}
+
+static void begin_turn(struct period *p)
+{
+	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > 0; ) {
+		unsigned words = p->turn * array_bytes(&p->r->format->array[i]) / 4;
+		if (!p->walks[i])
+			continue;
+		assert(words <= PIECES_MAX_WORDS);
+		p->pieces.array[i].skip = 0;
+		p->pieces.array[i].n = words;
+		for (unsigned n = 0; n < words; n++)
+			p->pieces.array[i].word[n] = ir_iload_s(p->r->b, p->from[i], (int32_t)(n / 4 * PIECE * LANES + n % 4 * 4), PIECE);
+	}
+}
+
+/* The words of one array move down by `bytes` bytes. */
+static void shift_words(struct ir *b, struct weight_pieces *p, unsigned i, unsigned bytes)
+{
+	unsigned n = p->array[i].n, bits = bytes % 4 * 8;
+	ir_i *word = p->array[i].word;
+
+	for (unsigned to = 0; to + bytes / 4 < n; to++) {
+		ir_i low = word[to + bytes / 4];
+		if (!bits) {
+			ir_set_i(b, word[to], low);
+			continue;
+		}
+		ir_i moved = ir_ishr(b, low, bits);
+		if (to + bytes / 4 + 1 < n)
+			moved = ir_ior(b, moved, ir_ishl(b, word[to + bytes / 4 + 1], 32 - bits));
+		ir_set_i(b, word[to], moved);
+	}
+}
+
+static void end_turn(struct period *p)
+{
+	struct ir *b = p->r->b;
+
+	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS; i++) {
+		unsigned bytes = p->turn * array_bytes(&p->r->format->array[i]);
+		if (p->walks[i])
+			ir_set_a(b, p->from[i], ir_aaddi(b, p->from[i], (int64_t)bytes * LANES));
+		else if (bytes)
+			shift_words(b, &p->pieces, i, bytes);
+	}
+}
+
+/* ---- heads: those of a turn's first and last unit are loaded, and every unit takes one of them */
+
+struct heads { bool one; ir_i first, last; ir_i in_head; /* the first unit's number in its head */ };
+
+static ir_i load_head(const struct weight_reader *r, ir_s unit)
+{
+	struct ir *b = r->b;
+	ir_s number = ir_sshri(b, unit, (int)__builtin_ctz(r->format->head_units));
+	ir_a at = ir_aadd(b, r->heads, ir_smuli(b, number, r->format->head_bytes));
+	return weight_pieces_head(r->format) == 2 ? ir_iload_u16(b, at, 0) : ir_iload_s(b, at, 0, 4);
+}
+
+/* unit: number of the turn's first unit in the row. */
+static struct heads load_heads(const struct weight_reader *r, ir_s unit, unsigned units)
+{
+	struct heads h = { .one = units == 1 || r->span_units % r->format->head_units == 0 };
+
+	h.first = load_head(r, unit);
+	if (!h.one) {
+		h.last = load_head(r, ir_saddi(r->b, unit, units - 1));
+		h.in_head = ir_isplat(r->b, ir_sandi(r->b, unit, r->format->head_units - 1));
+	}
+	return h;
+}
+
+static ir_i unit_head(const struct weight_reader *r, const struct heads *h, unsigned unit)
+{
+	if (h->one || unit == 0)
+		return h->first;
+	ir_m past = ir_igt(r->b, h->in_head, ir_iconst(r->b, (int32_t)(r->format->head_units - 1 - unit)));
+	return ir_isel(r->b, past, h->last, h->first);
+}
+
+/* ---- the walk */
+
+static void visit_turn(struct period *p, const struct weight_visitor *v, ir_s unit)
+{
+	struct weight_stream w = { .pieces = &p->pieces };
+	struct heads heads = { 0 };
+
+	begin_turn(p);
+	if (p->r->format->head_bytes)
+		heads = load_heads(p->r, unit, p->turn);
+	for (unsigned u = 0; u < p->turn; u++) {
+		p->pieces.unit = u;
+		if (p->r->format->head_bytes)
+			p->pieces.head = unit_head(p->r, &heads, u);
+		v->unit(v->context, &w, u);
+	}
+	v->walk(v->context, p->turn);
+}
+
+/* first: number of the period's first unit in the row, in use when there are heads. */
+static void visit_period(struct weight_reader *r, const struct weight_visitor *v, unsigned units, ir_s first)
+{
+	struct ir *b = r->b;
+	struct period p = { .r = r, .units = units, .turn = units, .bytes = units * weight_pieces_lane(r->format), .pieces.format = r->format };
+	bool heads = r->format->head_bytes != 0;
+
+	if (units > r->most_units)
+		for (p.turn = r->most_units; units % p.turn; )
+			p.turn--;
+	unsigned turns = units / p.turn;
+	if (v->begin)
+		v->begin(v->context);
+	begin_period(&p);
+	if (turns > 1) {
+		ir_s number = ir_loop(b, ir_sconst(b, turns));
+		visit_turn(&p, v, heads ? ir_sadd(b, first, ir_smuli(b, number, p.turn)) : number);
+		end_turn(&p);
+		ir_endloop(b);
+	} else {
+		visit_turn(&p, v, first);
+	}
+	if (v->end)
+		v->end(v->context);
+	for (unsigned i = 0; i < PIECES_SIZES; i++)
+		if (i == 0 || r->at[i].r != r->at[i - 1].r)
+			ir_set_a(b, r->at[i], ir_aaddi(b, r->at[i], units * weight_pieces_unit(r->format)));
+}
+
+unsigned weight_pieces_fit(const struct weight_format *f)
+{
+	unsigned n = PIECES_PERIOD_UNITS;
+	while (n > 1 && n * weight_pieces_lane(f) > PIECES_MAX_WORDS * 4)
+		n /= 2;
+	return n;
+}
+
+void weight_pieces_read(struct weight_reader *r, const struct weight_visitor *v)
+{
+	struct ir *b = r->b;
+	unsigned whole = r->span_units / PIECES_PERIOD_UNITS, rest = r->span_units % PIECES_PERIOD_UNITS;
+	ir_s number = { 0 };
+
+	if (whole > 1)
+		number = ir_loop(b, ir_sconst(b, whole));
+	if (whole) {
+		bool moves = whole > 1 && r->format->head_bytes;
+		visit_period(r, v, PIECES_PERIOD_UNITS, moves ? ir_sadd(b, r->first, ir_sshli(b, number, 3)) : r->first);
+	}
+	if (whole > 1)
+		ir_endloop(b);
+	if (rest)
+		visit_period(r, v, rest, whole && r->format->head_bytes ? ir_saddi(b, r->first, whole * PIECES_PERIOD_UNITS) : r->first);
+}
