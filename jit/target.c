@@ -132,6 +132,24 @@ struct target_cpu target_this_cpu(void)
 	return cpu;
 }
 
+char *target_cpu_name(char *out, size_t size)
+{
+	unsigned word[12] = { 0 };
+	char name[sizeof word + 1] = { 0 };
+
+	for (unsigned i = 0; i < 3; i++)
+		__get_cpuid(0x80000002 + i, &word[4 * i], &word[4 * i + 1], &word[4 * i + 2], &word[4 * i + 3]);
+	memcpy(name, word, sizeof word);
+	size_t begin = strspn(name, " "), end = strlen(name);
+	while (end > begin && name[end - 1] == ' ')
+		end--;
+	snprintf(out, size, "%.*s", (int)(end - begin), name + begin);
+	for (char *p = out; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	return out;
+}
+
 const struct target *target_native(struct error *err)
 {
 	const struct target_cpu cpu = target_this_cpu();

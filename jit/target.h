@@ -42,6 +42,8 @@ const char *target_names(char *text, size_t size);
 /* What cpuid and the operating system's xgetbv say. */
 struct target_cpu { uint32_t leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_1_eax; uint64_t xcr0; };
 struct target_cpu target_this_cpu(void);
+/* What the processor calls itself, without blanks at the ends; at least 49 bytes hold any. Returns out. */
+char *target_cpu_name(char *out, size_t size);
 
 /* Whether such a CPU runs code made for t; if not, a sentence that names what is missing. err may be NULL. */
 bool target_runs(const struct target_cpu *cpu, const struct target *t, struct error *err);

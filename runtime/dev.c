@@ -41,15 +41,20 @@ static void region_main(void *user, int worker, int workers)
 
 	for (size_t i = 0; i < p->n_launches; i++) {
 		struct plan_launch *l = &p->launch[i];
-		uint64_t start = r->device->profile ? profile_now() : 0;
+		uint64_t start = r->device->profile || p->took ? profile_now() : 0, end;
 		if (workers == 1)
 			r->device->call(p->kernel[l->kernel].handle, l->arg, l->begin, l->end);
 		else if (l->dynamic)
 			run_dynamic(r, l);
 		else
 			run_shared(r, l, worker, workers);
-		if (r->device->profile)
-			profile_launch(r->device->profile, worker, p, i, start, profile_now());
+		if (start) {
+			end = profile_now();
+			if (r->device->profile)
+				profile_launch(r->device->profile, worker, p, i, start, end);
+			if (p->took)
+				atomic_fetch_add_explicit(&p->took[i], end - start, memory_order_relaxed);
+		}
 		if (l->barrier)
 			pool_barrier(r->pool, worker);
 	}

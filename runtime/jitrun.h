@@ -66,6 +66,8 @@ const char *jit_version(void);
 /* Called now and then while a model loads, from the opening thread: done of total bytes. Return non-zero to give up (JIT_ERROR_ARGUMENT). */
 typedef int (*jit_progress_fn)(void *user, uint64_t done, uint64_t total);
 
+enum { JIT_TUNE_QUICK, JIT_TUNE_CACHED, JIT_TUNE_OFF };
+
 typedef struct jit_model_options {
 	const char *device;      /* "cpu" (default); "ref": interprets every kernel, slow and exact; "sim:gfx1100" and so on: code for that card, in a simulator */
 	const char *isa;         /* NULL: the best this CPU has; or "avx2", "avx2vnni", "avx512", "avx512vnni" */
@@ -75,6 +77,8 @@ typedef struct jit_model_options {
 	const char *cache_dir;
 	uint64_t cache_limit;    /* bytes a directory may hold; beyond, what was used longest ago goes; 0: 256 MiB */
 	int f32_activations;     /* non-zero: quantised weights multiply f32 activations instead of int8 blocks (slower, closer to f32) */
+	int tune;                /* JIT_TUNE_QUICK: the first session to decode tries schedules of kernels, in passes it makes anyway, and keeps in the cache which are
+	                            fastest on this processor; JIT_TUNE_CACHED: only what is known already; JIT_TUNE_OFF. Never changes a bit of a result */
 	int perf_map;            /* non-zero: write /tmp/perf-PID.map for Linux perf */
 	const char *dump_ir;     /* file that receives the IR of every kernel generated, or NULL */
 	const char *dump_asm;    /* the same as machine code, .byte lines an assembler accepts */

@@ -10,6 +10,7 @@
 #include "runtime/pool.h"
 #include "runtime/session.h"
 #include "runtime/system.h"
+#include "runtime/tuner.h"
 
 const char *jit_version(void) { return JITRUN_VERSION; }
 
@@ -93,10 +94,26 @@ static bool open_cache(jit_model *m, const jit_model_options *o, struct error *e
 	return error_set(err, why.code, "%s", why.text);
 }
 
+/* What is known of this processor lies in the cache's first directory; what is found out goes there when it can be written. */
+static bool open_tune(jit_model *m, int mode, struct error *err)
+{
+	struct cache_source source = { 0 };
+
+	if (mode < JIT_TUNE_QUICK || mode > JIT_TUNE_OFF)
+		return error_set(err, ERROR_ARGUMENT, "tune: %d is not 0, 1 or 2", mode);
+	if (mode == JIT_TUNE_OFF || m->reference || m->target->backend != BACKEND_X86)
+		return true;
+	for (unsigned i = 0; m->cache && i < cache_source_count(m->cache) && (!source.path || source.kind != CACHE_DIRECTORY); i++)
+		cache_source_get(m->cache, i, &source);
+	m->tune = tune_open(source.kind == CACHE_DIRECTORY ? source.path : NULL, err);
+	m->tune_passes = mode == JIT_TUNE_QUICK ? TUNER_QUICK : 0;
+	return m->tune != NULL;
+}
+
 static bool open_parts(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
 {
 	if (!choose_device(m, o, err) || !open_dump(&m->dump_ir, o->dump_ir, err) || !open_dump(&m->dump_asm, o->dump_asm, err) ||
-	    !open_cache(m, o, err) || !model_open(&m->file, path, 0, err))
+	    !open_cache(m, o, err) || !open_tune(m, o->tune, err) || !model_open(&m->file, path, 0, err))
 		return false;
 	m->f32_activations = o->f32_activations != 0;
 	model_describe(&m->file, m->description, sizeof m->description);
@@ -145,6 +162,7 @@ void jit_model_close(jit_model *m)
 		registry_close(m->registry);
 	if (m->cache)
 		cache_close(m->cache);
+	tune_close(m->tune);
 	weights_close(&m->weights);
 	if (m->file.file)
 		model_close(&m->file);

@@ -3,6 +3,7 @@
 #define RUNTIME_MODEL_H
 
 #include "jit/registry.h"
+#include "jit/tune.h"
 #include "loaders/model.h"
 #include "loaders/tokenizer.h"
 #include "runtime/jitrun.h"
@@ -14,6 +15,8 @@ struct jit_model {
 	struct weights weights;
 	struct cache *cache;
 	struct registry *registry;
+	struct tune *tune;              /* NULL: kernels have their usual schedules */
+	unsigned tune_passes;           /* that a session may spend on finding out more */
 	const struct target *target;
 	bool reference, simulated;      /* devices "ref" and "sim:..." */
 	bool f32_activations;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/tune.h"
 #include "kernels-templates/templates.h"
 #include "runtime/math_host.h"
 
@@ -51,7 +52,10 @@ static uint64_t *launch(struct builder *b, const struct key *key, int n_args, in
 	struct plan *p = b->p;
 	assert(p->n_launches < b->launch_capacity && n_args <= ARGS_MOST);
 	struct plan_launch *l = &p->launch[p->n_launches++];
-	l->kernel = find_kernel(b, key);
+	struct key scheduled = *key;
+	if (b->opt->tune && template_schedules(key) > 1)
+		scheduled.schedule = tune_schedule(b->opt->tune, key) % template_schedules(key);      /* a file may name more than there are */
+	l->kernel = find_kernel(b, &scheduled);
 	l->n_args = (uint32_t)n_args;
 	l->begin = begin;
 	l->end = end;

@@ -35,8 +35,10 @@ struct plan_cache {                             /* KV of one session */
 
 enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_LOGITS };
 
+struct tune;
 struct plan_options {
 	const struct target *target;
+	struct tune *tune;                      /* which schedules kernels have; NULL: the usual ones */
 	bool f32_activations;
 };
 
@@ -58,6 +60,7 @@ struct plan {
 	uint64_t *args; size_t n_args;          /* all launches' slots */
 	uint32_t *part; size_t n_parts;         /* launches part[i] .. part[i + 1] - 1 are the embedding, a layer, or the logits; part[n_parts] is n_launches */
 	void *prepared;                         /* the device's */
+	_Atomic uint64_t *took;                 /* by launch: nanoseconds of all workers together; NULL: nobody asks (tuner.h) */
 	uint32_t profile_at;                    /* profile.h's number of the first kernel, where there is a profile */
 	uint64_t **position; size_t n_positions;               /* argument slots that hold the first column's position */
 };

@@ -23,6 +23,7 @@
 #include "runtime/session.h"
 #include "runtime/speculate.h"
 #include "runtime/system.h"
+#include "runtime/tuner.h"
 
 enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 256, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = SESSION_ALL_LOGITS };
 
@@ -30,6 +31,8 @@ struct jit_session {
 	jit_model *model;
 	struct device *device;
 	struct pool *pool;
+	struct tuner *tuner;                    /* while it finds something out */
+	unsigned tune_passes;                   /* for it to take; 0: it has had its turn, or none */
 	struct profile *profile;                /* NULL: not asked for */
 	struct plan_buffers buf;
 	struct plan_cache kv;
@@ -199,6 +202,7 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 		return false;
 	if (!open_device(s, o, err))
 		return false;
+	s->tune_passes = m->tune_passes;
 	if (o->profile != JIT_PROFILE_OFF) {
 		s->profile = profile_open(pool_threads(s->pool), o->profile == JIT_PROFILE_EVENTS, err);
 		s->device->profile = s->profile;
@@ -234,6 +238,9 @@ void jit_session_close(jit_session *s)
 		s->device->close(s->device);
 	pool_close(s->pool);
 	profile_close(s->profile);
+	tuner_close(s->tuner);
+	if (s->model->tune)
+		tune_save(s->model->tune, NULL);        /* what cannot be kept is found out again */
 	for (size_t i = 0; s->plan && i < ((size_t)s->columns + 1) * LOGIT_KINDS; i++)
 		if (s->plan[i]) {
 			plan_free(s->plan[i]);
@@ -254,8 +261,9 @@ void jit_session_close(jit_session *s)
 static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits logits, struct error *err)
 {
 	struct plan **slot = &s->plan[(size_t)columns * LOGIT_KINDS + logits];
-	struct plan_options opt = { .target = s->model->target, .f32_activations = s->model->f32_activations };
+	struct plan_options opt = { .target = s->model->target, .f32_activations = s->model->f32_activations, .tune = s->model->tune };
 	struct plan_buffers buf = s->buf;
+	bool tuned = s->tune_passes && columns == 1 && logits == PLAN_LAST_LOGITS;
 
 	if (*slot)
 		return *slot;
@@ -268,8 +276,17 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 		buf.logits = s->all_logits;
 		buf.logit_columns = ALL_LOGITS;
 	}
-	if (!plan_build(p, &s->model->file.spec, &s->model->weights, &buf, &s->kv, columns, logits, &opt, err) ||
-	    !s->device->prepare(s->device, p, err) || (s->profile && !profile_add_plan(s->profile, p, err))) {
+	bool built = plan_build(p, &s->model->file.spec, &s->model->weights, &buf, &s->kv, columns, logits, &opt, err);
+	if (built && tuned) {
+		s->tuner = tuner_open(s->model->tune, p, s->tune_passes, err);
+		s->tune_passes = 0;
+		built = s->tuner || err->code == ERROR_NONE;
+	}
+	if (!built || !s->device->prepare(s->device, p, err) || (s->profile && !profile_add_plan(s->profile, p, err))) {
+		if (tuned) {
+			tuner_close(s->tuner);
+			s->tuner = NULL;
+		}
 		plan_free(p);
 		free(p);
 		return NULL;
@@ -282,6 +299,25 @@ static bool map_all_logits(jit_session *s, struct error *err)
 	if (!(s->all_logits = system_map(all_logits_bytes(s))))
 		return error_set(err, ERROR_MEMORY, "no memory for the logits of %d tokens", ALL_LOGITS);
 	return device_memory(s, s->all_logits, all_logits_bytes(s), "the logits of all columns", true, err);
+}
+
+/* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. */
+static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, struct error *err)
+{
+	bool tuned = s->tuner && p->took;
+	uint64_t began = s->profile ? profile_now() : 0;
+
+	if (tuned)
+		tuner_before(s->tuner);
+	if (!s->device->run(s->device, p, s->pool, err))
+		return false;
+	if (s->profile)
+		profile_ran(s->profile, kind, p, s->computed, began, profile_now());
+	if (tuned && tuner_after(s->tuner)) {
+		tuner_close(s->tuner);
+		s->tuner = NULL;
+	}
+	return true;
 }
 
 /* One pass over n tokens, at most `columns`, from position `computed` on; the caller says what of it counts. Returns the seconds it took, without
@@ -300,11 +336,8 @@ static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum 
 	memcpy(s->buf.ids, ids, n * sizeof *ids);
 	rope_rows(s->buf.cos, s->buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor, s->computed, n);
 	plan_set_position(p, s->computed);
-	uint64_t began = s->profile ? profile_now() : 0;
-	if (!s->device->run(s->device, p, s->pool, err))
+	if (!run_plan(s, p, kind, err))
 		return -1;
-	if (s->profile)
-		profile_ran(s->profile, kind, p, s->computed, began, profile_now());
 	s->logits = logits == PLAN_ALL_LOGITS ? s->all_logits : s->buf.logits;
 	return system_seconds() - start;
 }

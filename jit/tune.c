@@ -1,0 +1,240 @@
+/* jit/tune.c - the results and their file. */
+#include "jit/tune.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jit/safefile.h"
+#include "jit/target.h"
+
+/*   jitrun schedules 1
+ *   processor AMD EPYC 9575F 64-Core Processor
+ *   codegen 0123456789abcdef
+ *   matmul.q4_0.aq8_0.1024x1024.c1.b1.s1.avx512vnni 1.083 56
+ *   ...
+ * Results of another code generator are another kernel's, and go with the next writing. */
+enum { FILE_MOST = 1 << 20, LINE_MOST = KEY_TEXT_MAX + 64 };
+static const char first_line[] = "jitrun schedules 1\n";
+
+struct tune {
+	pthread_mutex_t lock;
+	struct tune_result *result; size_t n, capacity;
+	bool unsaved;
+	char *dir, name[32], processor[64];
+};
+
+static struct key plain(const struct key *key)
+{
+	struct key k = *key;
+	k.schedule = 0;
+	return k;
+}
+
+static struct tune_result *find(struct tune *t, const struct key *key)
+{
+	struct key wanted = plain(key);
+
+	for (size_t i = 0; i < t->n; i++) {
+		struct key k = plain(&t->result[i].key);
+		if (key_equal(&k, &wanted))
+			return &t->result[i];
+	}
+	return NULL;
+}
+
+static bool put(struct tune *t, const struct tune_result *r)
+{
+	struct tune_result *old = find(t, &r->key);
+
+	if (old) {
+		*old = *r;
+		return true;
+	}
+	if (t->n == t->capacity) {
+		size_t capacity = t->capacity ? 2 * t->capacity : 32;
+		struct tune_result *more = realloc(t->result, capacity * sizeof *more);
+		if (!more)
+			return false;
+		t->result = more;
+		t->capacity = capacity;
+	}
+	t->result[t->n++] = *r;
+	return true;
+}
+
+/* ---- the file */
+
+static void read_line(struct tune *t, char *line)
+{
+	struct tune_result r = { 0 };
+	char *at = strchr(line, ' '), *end;
+
+	if (!at)
+		return;
+	*at++ = 0;
+	r.gain = strtod(at, &end);
+	long samples = strtol(end, &at, 10);
+	if (end == at || *at || !(r.gain >= 1 && r.gain < 100) || samples < 1 || samples > 1 << 30 || !key_parse(&r.key, line))
+		return;
+	r.samples = (uint32_t)samples;
+	if (!find(t, &r.key))
+		put(t, &r);
+}
+
+static bool read_head(const struct tune *t, char **at, uint64_t codegen)
+{
+	char head[192];
+	size_t n = (size_t)snprintf(head, sizeof head, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line, t->processor, codegen);
+
+	if (strncmp(*at, head, n) != 0)
+		return false;
+	*at += n;
+	return true;
+}
+
+/* Adds what the file has and t has not. */
+static void read_file(struct tune *t, int dir)
+{
+	int fd = openat(dir, t->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	char *text = NULL, *at, *line;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= FILE_MOST && safefile_trusted(&st, "the file of schedules", t->name, NULL) &&
+	    (text = malloc((size_t)st.st_size + 1)) && safefile_read(fd, text, (size_t)st.st_size, 0)) {
+		text[st.st_size] = 0;
+		at = text;
+		if (read_head(t, &at, key_codegen_x86))
+			while ((line = strsep(&at, "\n")))
+				read_line(t, line);
+	}
+	free(text);
+	close(fd);
+}
+
+static int open_dir(const struct tune *t)
+{
+	return t->dir ? open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+struct tune *tune_open(const char *dir, struct error *err)
+{
+	struct tune *t = calloc(1, sizeof *t);
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	if (!t || (dir && !(t->dir = strdup(dir)))) {
+		free(t);
+		error_set(err, ERROR_MEMORY, "no memory for the results of tuning");
+		return NULL;
+	}
+	pthread_mutex_init(&t->lock, NULL);
+	target_cpu_name(t->processor, sizeof t->processor);
+	for (const char *p = t->processor; *p; p++)
+		hash = (hash ^ (uint8_t)*p) * 0x100000001b3u;
+	snprintf(t->name, sizeof t->name, "tuned-%016" PRIx64 ".txt", hash);
+	int fd = open_dir(t);
+	if (fd >= 0) {
+		read_file(t, fd);
+		close(fd);
+	}
+	return t;
+}
+
+void tune_close(struct tune *t)
+{
+	if (!t)
+		return;
+	pthread_mutex_destroy(&t->lock);
+	free(t->result);
+	free(t->dir);
+	free(t);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	char x[KEY_TEXT_MAX], y[KEY_TEXT_MAX];
+	return strcmp(key_text(&((const struct tune_result *)a)->key, x, sizeof x), key_text(&((const struct tune_result *)b)->key, y, sizeof y));
+}
+
+static char *file_text(struct tune *t, size_t *n)
+{
+	char *text = NULL, key[KEY_TEXT_MAX];
+	FILE *out = open_memstream(&text, n);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line, t->processor, key_codegen_x86);
+	qsort(t->result, t->n, sizeof *t->result, by_text);
+	for (size_t i = 0; i < t->n; i++)
+		fprintf(out, "%s %.3f %u\n", key_text(&t->result[i].key, key, sizeof key), t->result[i].gain, t->result[i].samples);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+bool tune_save(struct tune *t, struct error *err)
+{
+	char temporary[64];
+	bool ok = true;
+
+	pthread_mutex_lock(&t->lock);
+	if (t->unsaved && t->dir) {
+		int fd = open_dir(t);
+		size_t n = 0;
+		if (fd >= 0)
+			read_file(t, fd);
+		char *text = file_text(t, &n);
+		snprintf(temporary, sizeof temporary, "%s.%ld.tmp", t->name, (long)getpid());
+		ok = fd >= 0 && text && safefile_replace(fd, t->name, temporary, 0600, &(struct safefile_part){ text, n }, 1) == SAFEFILE_DONE;
+		if (!ok)
+			error_set(err, ERROR_IO, "%s/%s: the results of tuning could not be written", t->dir, t->name);
+		free(text);
+		if (fd >= 0)
+			close(fd);
+	}
+	t->unsaved = false;          /* what cannot be written now is not tried again */
+	pthread_mutex_unlock(&t->lock);
+	return ok;
+}
+
+/* ---- asking */
+
+uint32_t tune_schedule(struct tune *t, const struct key *key)
+{
+	pthread_mutex_lock(&t->lock);
+	const struct tune_result *r = find(t, key);
+	uint32_t schedule = r ? r->key.schedule : 0;
+	pthread_mutex_unlock(&t->lock);
+	return schedule;
+}
+
+bool tune_known(struct tune *t, const struct key *key)
+{
+	pthread_mutex_lock(&t->lock);
+	bool known = find(t, key) != NULL;
+	pthread_mutex_unlock(&t->lock);
+	return known;
+}
+
+void tune_set(struct tune *t, const struct tune_result *r)
+{
+	pthread_mutex_lock(&t->lock);
+	t->unsaved |= put(t, r);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void tune_each(struct tune *t, void (*visit)(const struct tune_result *, void *), void *user)
+{
+	pthread_mutex_lock(&t->lock);
+	qsort(t->result, t->n, sizeof *t->result, by_text);
+	for (size_t i = 0; i < t->n; i++)
+		visit(&t->result[i], user);
+	pthread_mutex_unlock(&t->lock);
+}
