@@ -12,8 +12,9 @@
 #include "kernels-templates/matmul.h"
 #include "kernels-templates/weight_pieces.h"
 
-/* The size of a turn's code, in instructions of the IR; what a unit of 32 k's costs beside its columns; floats of a lane taken side by side. */
-enum { WAVE_TURN_CODE = 640, WAVE_UNIT_CODE = 45, WAVE_FLOATS = 8 };
+/* The size of a turn's code, in instructions of the IR; what a unit of 32 k's costs beside its columns: integers, floats, integers made floats; floats of a lane
+ * taken side by side. */
+enum { WAVE_TURN_CODE = 640, WAVE_UNIT_INT8 = 45, WAVE_UNIT_FLOATS = 60, WAVE_UNIT_MADE = 200, WAVE_FLOATS = 8 };
 
 struct wave {
 	struct ir *b;
@@ -108,7 +109,8 @@ static void end_segment(void *context)
 /* As many units as code of a bearable size does; with int8 two at least, so that all arrays come by pieces. */
 static unsigned turn_units(const struct wave *m)
 {
-	unsigned code = WAVE_UNIT_CODE + m->columns * (m->int8 ? 22 : 2 * PIECES_UNIT_K), n = weight_pieces_fit(m->format), least = m->int8 ? 2 : 1;
+	unsigned unit = m->int8 ? WAVE_UNIT_INT8 : m->format->quants ? WAVE_UNIT_MADE : WAVE_UNIT_FLOATS, least = m->int8 ? 2 : 1;
+	unsigned code = unit + m->columns * (m->int8 ? 22 : 2 * PIECES_UNIT_K), n = weight_pieces_fit(m->format);
 	while (n > least && n * code > WAVE_TURN_CODE)
 		n /= 2;
 	return n;

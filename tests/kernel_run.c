@@ -11,7 +11,7 @@
 
 unsigned kernel_ways(const struct kernel_way **ways)
 {
-	static struct kernel_way way[6 + TARGET_COUNT];
+	static struct kernel_way way[KERNEL_MAX_WAYS];
 	static unsigned n;
 	const struct target_cpu cpu = target_this_cpu();
 

@@ -1,6 +1,6 @@
 /* tests/kernel_run.h - one kernel in every way it can run here, for tests that compare bytes.
  *
- * A way is the interpreter at 8, 16 or 32 lanes, or machine code on this machine. kernel_open() fails the test when a template or the
+ * A way is the interpreter at 8, 16 or 32 lanes, also with groups of waves, or machine code on this machine. kernel_open() fails the test when a template or the
  * compiler refuses; a way this machine cannot run is not in the list that kernel_ways() gives.
  */
 #ifndef TESTS_KERNEL_RUN_H
@@ -12,7 +12,8 @@
 
 struct kernel_way { const char *name; struct target target; bool native; };
 
-/* Returns how many; they stay valid. */
+/* Returns how many, KERNEL_MAX_WAYS at most; they stay valid. */
+enum { KERNEL_MAX_WAYS = 6 + TARGET_COUNT };
 unsigned kernel_ways(const struct kernel_way **ways);
 
 struct kernel {

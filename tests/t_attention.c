@@ -128,7 +128,7 @@ static void check_shape(struct shape s)
 {
 	static const uint64_t position[] = { 0, 1, 31, 32, 33, 63, 64, 127, 128, 129, 300 };
 	struct scene c;
-	struct kernel k[8];
+	struct kernel k[KERNEL_MAX_WAYS];
 
 	open_scene(&c, s, 384);
 	open_ways(k, &c, false);
@@ -167,7 +167,7 @@ static void test_columns(void **state)
 {
 	static const uint64_t pos0[] = { 0, 29, 124, 250 };
 	struct scene c;
-	struct kernel k[8];
+	struct kernel k[KERNEL_MAX_WAYS];
 	(void)state;
 
 	open_scene(&c, (struct shape){ 3, 3, 40, DTYPE_F16 }, 384);
@@ -197,7 +197,7 @@ static void test_tiles(void **state)
 
 	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct scene c;
-		struct kernel k[8];
+		struct kernel k[KERNEL_MAX_WAYS];
 		open_scene(&c, cases[i].s, 384);
 		c.tile = cases[i].tile;
 		open_ways(k, &c, false);
@@ -227,7 +227,7 @@ static void test_windows(void **state)
 	(void)state;
 	for (unsigned shape = 0; shape < 5; shape++) {
 		static const struct shape shapes[] = { { 2, 1, 64, DTYPE_F16 }, { 1, 3, 80, DTYPE_F32 }, { 2, 4, 32, DTYPE_F16 }, { 1, 7, 64, DTYPE_F16 }, { 2, 2, 96, DTYPE_Q8_0 } };
-		struct kernel k[8];
+		struct kernel k[KERNEL_MAX_WAYS];
 		struct scene c;
 		for (unsigned i = 0; i < 7; i++) {
 			open_scene(&c, shapes[shape], 512);
@@ -260,7 +260,7 @@ static void test_window_tiles(void **state)
 	(void)state;
 
 	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct kernel k[8];
+		struct kernel k[KERNEL_MAX_WAYS];
 		struct scene c;
 		for (unsigned n = 0; n < 10 * 6; n += test_quick() ? 7 : 1) {
 			uint64_t length = window[n / 6], first = pos0[n % 6];
@@ -283,7 +283,7 @@ static void test_window_tiles(void **state)
 static void test_depth(void **state)
 {
 	struct scene c;
-	struct kernel k[8];
+	struct kernel k[KERNEL_MAX_WAYS];
 	(void)state;
 
 	open_scene(&c, (struct shape){ 2, 4, 64, DTYPE_F16 }, 1152);
@@ -302,7 +302,7 @@ static void test_depth(void **state)
 static void test_wide_scores(void **state)
 {
 	struct scene c;
-	struct kernel k[8];
+	struct kernel k[KERNEL_MAX_WAYS];
 	struct work w;
 	(void)state;
 
