@@ -82,23 +82,19 @@ static void take_all(struct emitter *e)
 	}
 }
 
-/* n (1 or 2) scalar registers that the kernel does not use. */
-static unsigned spare(struct emitter *e, unsigned n)
+/* A pair of scalar registers that the kernel does not use. Never half a pair: gfx12 minds what is written to its other half, which rdna_hazard does not see. */
+static unsigned spare(struct emitter *e)
 {
-	for (unsigned k = RDNA_ABI_FREE_SGPR; k + n <= RDNA_ABI_SGPRS; k += n)
-		if (!e->taken[k] && !e->taken[k + n - 1]) {
-			take(e, (struct rdna_range){ (uint16_t)k, (uint8_t)n });
+	for (unsigned k = RDNA_ABI_FREE_SGPR; k + 2 <= RDNA_ABI_SGPRS; k += 2)
+		if (!e->taken[k] && !e->taken[k + 1]) {
+			take(e, (struct rdna_range){ (uint16_t)k, 2 });
 			return k;
 		}
 	e->why = "no scalar register is left to count a loop";
 	return RDNA_ABI_FREE_SGPR;
 }
 
-static void give_back(struct emitter *e, unsigned reg, unsigned n)
-{
-	for (unsigned k = 0; k < n; k++)
-		e->taken[reg + k] = false;
-}
+static void give_back(struct emitter *e, unsigned pair) { e->taken[pair] = e->taken[pair + 1] = false; }
 
 static bool written_between(const struct rdna_lir *l, struct rdna_range r, size_t from, size_t to)
 {
@@ -151,7 +147,7 @@ static void branch(struct emitter *e, enum rdna_op op, int label, bool far, bool
 		put(e, &(struct rdna_ins){ .op = op, .s = { rdna_to(label) } });
 		return;
 	}
-	unsigned pc = spare(e, 2);
+	unsigned pc = spare(e);
 	int here = rdna_label(&e->r), over = rdna_label(&e->r);
 	if (op != RDNA_S_BRANCH)
 		put(e, &(struct rdna_ins){ .op = opposite(op), .s = { rdna_to(over) } });
@@ -165,7 +161,7 @@ static void branch(struct emitter *e, enum rdna_op op, int label, bool far, bool
 		put(e, &(struct rdna_ins){ .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } });
 	put(e, &(struct rdna_ins){ .op = RDNA_S_SETPC_B64, .s = { rdna_sn(pc, 2) } });
 	rdna_bind(&e->r, over);
-	give_back(e, pc, 2);
+	give_back(e, pc);
 }
 
 /* --- loops */
@@ -182,7 +178,7 @@ static struct rdna_operand limit_of(struct emitter *e, const struct rdna_lir_ins
 	struct rdna_range c = rdna_machine_range(e->l, &i->s[0]), d = rdna_machine_range(e->l, &i->d[0]);
 	if (!c.n || (!(d.n && rdna_range_meets(c, d)) && !written_between(e->l, c, e->at + 1, end)))
 		return count;
-	unsigned reg = spare(e, 1);
+	unsigned reg = spare(e);
 	put1(e, RDNA_S_MOV_B32, rdna_s(reg), count);
 	return rdna_s(reg);
 }
@@ -206,7 +202,7 @@ static void emit_loop(struct emitter *e, const struct rdna_lir_ins *i)
 	}
 	p->limit = limit_of(e, i, count, end);
 	p->spare = p->counts && (!d.n || written_between(e->l, d, e->at + 1, end));
-	p->counter = p->spare ? spare(e, 1) : d.reg;
+	p->counter = p->spare ? spare(e) : d.reg;
 	if (d.n || p->counts)
 		put1(e, RDNA_S_MOV_B32, rdna_s(p->counter), rdna_imm(0));
 	rdna_bind(&e->r, p->head);
@@ -235,9 +231,9 @@ static void emit_endloop(struct emitter *e)
 	}
 	rdna_bind(&e->r, p->exit);
 	if (p->spare)
-		give_back(e, p->counter, 1);
+		give_back(e, p->counter);
 	if (p->limit.kind == RDNA_REG && p->limit.reg != count.reg)
-		give_back(e, p->limit.reg, 1);
+		give_back(e, p->limit.reg);
 	if (!e->far[p->at] && e->r.size - p->start > NEAR_BYTES)
 		e->far[p->at] = e->any_new_far = true;
 }

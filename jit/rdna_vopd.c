@@ -48,11 +48,16 @@ static bool turned(const struct rdna_lir *l, const struct rdna_lir_ins *i, struc
 	return commutes(i->op) && memcmp(&x, &y, sizeof x) != 0;
 }
 
-/* On gfx12 the encoder lets the sources of two moves lie in one bank, which not every description of the hardware does. */
-static bool moves_in_one_bank(const struct rdna_ins *a, const struct rdna_ins *b)
+static bool one_bank(const struct rdna_operand *a, const struct rdna_operand *b)
 {
-	return a->op == RDNA_V_MOV_B32 && b->op == RDNA_V_MOV_B32 && a->s[0].kind == RDNA_REG && b->s[0].kind == RDNA_REG && a->s[0].reg >= RDNA_V0 &&
-	       b->s[0].reg >= RDNA_V0 && (a->s[0].reg ^ b->s[0].reg) % 4 == 0;
+	return a->kind == RDNA_REG && b->kind == RDNA_REG && a->reg >= RDNA_V0 && b->reg >= RDNA_V0 && (a->reg ^ b->reg) % 4 == 0;
+}
+
+/* Where descriptions of the hardware differ, the stricter one holds: sources 0 lie in different banks also of two moves on gfx12, which the encoder lets pass, and
+ * the addend of fmamk, whose field is that of source 1, counts as source 1 as well as as source 2. */
+static bool doubtful(const struct rdna_ins *a, const struct rdna_ins *b)
+{
+	return one_bank(&a->s[0], &b->s[0]) || one_bank(&a->s[a->op == RDNA_V_FMAMK_F32 ? 2 : 1], &b->s[b->op == RDNA_V_FMAMK_F32 ? 2 : 1]);
 }
 
 static bool encodes(struct pairing *p, const struct rdna_lir_ins *x, const struct rdna_lir_ins *y)
@@ -63,7 +68,7 @@ static bool encodes(struct pairing *p, const struct rdna_lir_ins *x, const struc
 	p->trial.size = 0;
 	p->trial.error = NULL;
 	rdna_put_dual(&p->trial, &a, &b);
-	return !p->trial.error && !moves_in_one_bank(&a, &b);
+	return !p->trial.error && !doubtful(&a, &b);
 }
 
 /* --- dependencies */
