@@ -224,7 +224,7 @@ bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen)
 	bool ok = g.version && g.load && g.pressure;
 	for (uint32_t k = 0; ok && k < ir->n_ins; k++) {
 		const struct ir_ins *i = &ir->ins[k];
-		bool store = ir_facts[i->op].dst == IR_KIND__ && ir_facts[i->op].a == IR_KIND_A && i->op != IR_prefetch;
+		bool store = ir_facts[i->op].dst == IR_KIND__ && ir_facts[i->op].a == IR_KIND_A && !rscan_is_nothing(i->op);
 		if (!s->skip[k])
 			rgroup_note(&g, k);
 		g.stores += store && !s->reg[i->a].lds;

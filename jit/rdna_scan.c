@@ -18,9 +18,15 @@ struct rscanner {
 	bool *uniform;               /* by register: the same in all lanes, and known to lie in scalar registers */
 };
 
+/* Nothing is asked for ahead here: the many waves of a card hide what memory takes. */
+bool rscan_is_nothing(uint8_t op)
+{
+	return op == IR_prefetch || op == IR_prefetch2;
+}
+
 static bool has_effect(uint8_t op)
 {
-	return op != IR_prefetch && (ir_facts[op].dst == IR_KIND__ || op == IR_loop);
+	return !rscan_is_nothing(op) && (ir_facts[op].dst == IR_KIND__ || op == IR_loop);
 }
 
 /* Backward: an instruction lives when it has an effect, writes a variable or has a live use. */
@@ -30,7 +36,7 @@ static void rscan_live(struct rscanner *c)
 
 	for (size_t k = ir->n_ins; k-- > 0;) {
 		const struct ir_ins *i = &ir->ins[k];
-		if (!has_effect(i->op) && (i->op == IR_prefetch || (!ir->is_var[i->dst] && !c->s->reg[i->dst].uses))) {
+		if (!has_effect(i->op) && (rscan_is_nothing(i->op) || (!ir->is_var[i->dst] && !c->s->reg[i->dst].uses))) {
 			c->s->skip[k] = true;
 			continue;
 		}
@@ -118,7 +124,7 @@ unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struc
 	case IR_ixor:
 		return inner->op == IR_ixor ? RDNA_V_XOR3_B32 : 0;
 	case IR_isar:
-		return inner->op == IR_ishl && i->imm >= inner->imm ? RDNA_V_BFE_I32 : 0;
+		return inner->op == IR_ishl && i->imm >= inner->imm && i->imm > 0 ? RDNA_V_BFE_I32 : 0;
 	case IR_ishr:
 		return inner->op == IR_ishl && i->imm >= inner->imm && i->imm > 0 ? RDNA_V_BFE_U32 : 0;
 	case IR_iand:
@@ -136,7 +142,7 @@ static bool fused_constants_fit(const struct rscanner *c, const struct ir_ins *i
 	uint32_t mask = 0;
 
 	if (i->op == IR_iand)           /* a mask of low bits, that the shift leaves something under */
-		return constant_of(c, i->b, &mask) && mask && !(mask & (mask + 1)) && inner->imm + __builtin_popcount(mask) <= 32;
+		return constant_of(c, i->b, &mask) && mask && mask != UINT32_MAX && !(mask & (mask + 1)) && inner->imm + __builtin_popcount(mask) <= 32;
 	if (i->op == IR_i2f)
 		return constant_of(c, inner->b, &mask) && mask == 255;
 	return true;

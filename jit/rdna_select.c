@@ -172,8 +172,8 @@ static bool same_scalar(const rsel_op *a, const rsel_op *b)
 	return a->kind == b->kind && a->reg == b->reg && a->sub == b->sub && a->n == b->n && (a->kind != RDNA_LIR_CONST || a->value == b->value);
 }
 
-/* Scalar values travel on a bus of two, one of them at most a literal: what is too much is moved out of the way. */
-static void rsel_fit_bus(struct rsel *s, rsel_op *o[3])
+/* Scalar values travel on a bus of two, one of them at most a literal: what is too much is moved out of the way. The first in o stays. */
+static void rsel_fit_bus(struct rsel *s, rsel_op *const o[3])
 {
 	rsel_op seen[2];
 	unsigned n = 0, literals = 0;
@@ -201,13 +201,14 @@ static void rsel_fit_bus(struct rsel *s, rsel_op *o[3])
 
 struct rdna_lir_ins *rsel_valu(struct rsel *s, unsigned op, rsel_op d, rsel_op a, rsel_op b, rsel_op c)
 {
-	rsel_op *o[3] = { &a, &b, &c };
+	rsel_op *const o[3] = { &c, &a, &b };    /* c may be a mask, which can lie nowhere else */
 
 	rsel_fit_bus(s, o);
 	struct rdna_lir_ins *n = rsel_add(s, op);
 	n->d[0] = d;
-	for (unsigned k = 0; k < 3; k++)
-		n->s[k] = *o[k];
+	n->s[0] = a;
+	n->s[1] = b;
+	n->s[2] = c;
 	return n;
 }
 

@@ -51,6 +51,8 @@ bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen);
 
 /* The address that r is made of: *disp is increased by what was added to it. */
 uint16_t rscan_root(const struct rscan *s, const struct ir *ir, uint16_t r, int64_t *disp);
+/* Operations that are left out here. */
+bool rscan_is_nothing(uint8_t op);
 /* Whether the operation reads operand slot 0, 1, 2 through the modifiers of signs. */
 bool rscan_takes_sign(uint8_t op, unsigned slot);
 /* Operations whose result is computed in scalar registers when all operands lie there: the instruction, or 0. */

@@ -409,21 +409,35 @@ static void rsel_fxor(struct rsel *s, const struct ir_ins *i, const struct rsel_
 
 /* --- division and square root */
 
-/* The operands are scaled to where nothing over- or underflows, the inverse is refined twice, and the last sum of products rounds. VCC says which lanes'
- * results are scaled back; the fixup does all that is no number. */
+/* 1 where the significand of d is all ones, else 0. */
+static rsel_op all_ones(struct rsel *s, rsel_op d)
+{
+	rsel_op next = rsel_new_vgpr(s), carry = rsel_new_vgpr(s), one = rsel_new_vgpr(s);
+
+	rsel_valu(s, RDNA_V_ADD_NC_U32, next, rdna_lir_imm(1), d, rsel_none());
+	rsel_valu(s, RDNA_V_XOR_B32, carry, next, d, rsel_none());
+	rsel_valu(s, RDNA_V_BFE_U32, one, carry, rdna_lir_imm(23), rdna_lir_imm(1));
+	return one;
+}
+
+/* The operands are scaled to where nothing over- or underflows, the inverse and the quotient are refined, and the last sum of products rounds. That is
+ * right if the inverse is the correctly rounded one; an approximation off by one unit is made that by one step of refinement, with the exception of
+ * divisors whose significand is all ones: there it can get stuck at the power of two just below. VCC says which lanes' results are scaled back; the fixup
+ * does all that is no number. */
 static void rsel_fdiv(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	rsel_op a = rsel_vgpr(s, i->a), b = rsel_vgpr(s, i->b), none = rsel_none(), one = bits(1);
-	rsel_op v[9];
-	enum { BELOW, ABOVE, INVERSE, E0, BETTER, Q0, E1, Q1, E2 };
+	rsel_op v[10];
+	enum { BELOW, ABOVE, INVERSE, E0, REFINED, BETTER, Q0, E1, Q1, E2 };
 
 	(void)r;
-	for (unsigned k = 0; k < 9; k++)
+	for (unsigned k = 0; k < 10; k++)
 		v[k] = rsel_new_vgpr(s);
 	rsel_valu(s, RDNA_V_DIV_SCALE_F32, v[BELOW], b, b, a)->d[1] = rdna_lir_fixed(RDNA_NULL, 1);
 	rsel_valu(s, RDNA_V_RCP_F32, v[INVERSE], v[BELOW], none, none);
 	rsel_valu(s, RDNA_V_FMA_F32, v[E0], negative(v[BELOW]), v[INVERSE], one);
-	rsel_valu(s, RDNA_V_FMA_F32, v[BETTER], v[E0], v[INVERSE], v[INVERSE]);
+	rsel_valu(s, RDNA_V_FMA_F32, v[REFINED], v[E0], v[INVERSE], v[INVERSE]);
+	rsel_valu(s, RDNA_V_OR_B32, v[BETTER], all_ones(s, v[BELOW]), v[REFINED], none);
 	rsel_valu(s, RDNA_V_DIV_SCALE_F32, v[ABOVE], a, b, a)->d[1] = rdna_lir_fixed(RDNA_VCC_LO, 1);
 	rsel_valu(s, RDNA_V_MUL_F32, v[Q0], v[ABOVE], v[BETTER], none);
 	rsel_valu(s, RDNA_V_FMA_F32, v[E1], negative(v[BELOW]), v[Q0], v[ABOVE]);

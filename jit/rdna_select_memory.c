@@ -29,7 +29,7 @@ static struct rsel_address global_address(struct rsel *s, const struct rsel_plac
 	return a;
 }
 
-/* base + disp beyond the 16 unsigned bits that the instruction holds, and the lanes' offsets. */
+/* base + far and the lanes' offsets. */
 static rsel_op lds_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, int64_t far)
 {
 	uint32_t known = rsel_remembered(s, p, stride, far);
@@ -49,7 +49,7 @@ static rsel_op lds_lanes(struct rsel *s, const struct rsel_place *p, uint32_t st
 
 static struct rsel_address lds_address(struct rsel *s, const struct rsel_place *p, uint32_t stride)
 {
-	int64_t far = p->disp < 0 ? p->disp : p->disp & ~(int64_t)0xffff;
+	int64_t far = p->disp < 0 || p->disp > UINT16_MAX ? p->disp : 0;       /* the instruction holds 16 bits without sign */
 	struct rsel_address a = { .offset = (int32_t)(p->disp - far) };
 
 	if (p->base.kind == RDNA_LIR_NONE && !far)

@@ -94,14 +94,17 @@ static void result_s(struct generator *g, ir_s v)
 		result(g, IR_KIND_S, ir_sandi(g->ir, v, 0x7fffffff >> below(g, 31)).r, true);
 }
 
+/* What a kernel stores it may read back lane by lane, but not all lanes the same word: some targets have another cache for that. */
+enum access { ACCESS_LANES, ACCESS_UNIFORM, ACCESS_STORE };
+
 /* An address and a displacement such that n bytes from there lie inside the region, aligned to a power of two up to 8. */
-static ir_a address(struct generator *g, bool write, int32_t n, int32_t align, int32_t *disp)
+static ir_a address(struct generator *g, enum access access, int32_t n, int32_t align, int32_t *disp)
 {
 	for (;;) {
 		const struct value *v = pick(g, IR_KIND_A, false, false);
 		const int32_t most = v->bytes - n - v->hi;
 
-		if ((write && v->region == REGION_IN) || most < -v->lo)
+		if ((access == ACCESS_STORE && v->region == REGION_IN) || (access == ACCESS_UNIFORM && v->region == REGION_OUT) || most < -v->lo)
 			continue;
 		*disp = (int32_t)below(g, (unsigned)(most + v->lo) / (unsigned)align + 1) * align - v->lo / align * align;
 		return (ir_a){ v->r };
@@ -115,10 +118,11 @@ static void random_load(struct generator *g, enum ir_op op)
 	int32_t element = op == IR_fload_h || op == IR_fbcast_h || op == IR_iload_u16 ? 2 : op == IR_iload_u8 || op == IR_iload_s8 ? 1
 	                : op == IR_sload64 ? 8 : 4;
 	const unsigned n = op == IR_fload ? below(g, (unsigned)W + 1) : 0;
-	const int32_t lanes = op == IR_fbcast || op == IR_fbcast_h || op == IR_ibcast || scalar ? 1 : n ? (int32_t)n : W;
+	const bool uniform = op == IR_fbcast || op == IR_fbcast_h || op == IR_ibcast || scalar;
+	const int32_t lanes = uniform ? 1 : n ? (int32_t)n : W;
 	const int32_t stride = op == IR_iload_s ? 4 * (1 + (int32_t)below(g, 10)) : element;
 	int32_t disp;
-	ir_a p = address(g, false, (lanes - 1) * stride + element, element, &disp);
+	ir_a p = address(g, uniform ? ACCESS_UNIFORM : ACCESS_LANES, (lanes - 1) * stride + element, element, &disp);
 	const uint16_t r = ir_emit(g->ir, op, 0, p.r, 0, 0, ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, op == IR_iload_s ? (unsigned)stride : 0) : disp);
 
 	if (ir_facts[op].dst == IR_KIND_F)
@@ -137,7 +141,7 @@ static void random_store(struct generator *g, enum ir_op op)
 	const int32_t lanes = op == IR_fstore1 ? 1 : n ? (int32_t)n : W;
 	const int32_t stride = strided ? element * (1 + (int32_t)below(g, 40)) : 0;
 	int32_t disp;
-	ir_a p = address(g, true, strided ? (lanes - 1) * stride + element : lanes * element, element, &disp);
+	ir_a p = address(g, ACCESS_STORE, strided ? (lanes - 1) * stride + element : lanes * element, element, &disp);
 	uint16_t v;
 
 	if (op == IR_istore_8)  /* lanes in -128..127 */
@@ -150,7 +154,7 @@ static void random_store(struct generator *g, enum ir_op op)
 static void random_gather(struct generator *g)
 {
 	int32_t disp;
-	ir_a p = address(g, false, 256, 4, &disp);
+	ir_a p = address(g, ACCESS_LANES, 256, 4, &disp);
 	ir_i offset = ir_iand(g->ir, any_i(g), ir_iconst(g->ir, 0xfc));
 
 	result_i(g, ir_igather(g->ir, p, offset, disp));
