@@ -21,176 +21,20 @@
 #include <zstd.h>
 #include <cmocka.h>
 
-#include "jit/cache.h"
+#include "tests/stored.h"
 
 enum { VERSION = 3, AT_VERSION = 8, AT_RECORD_BYTES = 12, AT_RECORD = 16, AT_KEY = 16, AT_OFFSET = 64, AT_BODY_BYTES = 72, AT_CODE = 76, AT_POOL = 80, AT_ZERO = 92, AT_SUM = 104,
-       AT_BODY = 112, OTHER_USER = 65534 };
-
-static char base[] = "/tmp/t_cache-XXXXXX";
-static char dir[128];
-
-static struct key make_key(uint32_t n)
-{
-	struct key k;
-
-	memset(&k, 0, sizeof k);
-	k.kind = KEY_MATMUL;
-	k.target = TARGET_AVX2;
-	k.rows = n + 1;
-	k.k = 256;
-	k.codegen = 42;
-	return k;
-}
-
-/* The object of a key: bytes and sizes that follow from it. */
-static struct object make_object(uint32_t n)
-{
-	struct object o = { .code_bytes = 40 + n % 7 * 1000, .pool_offset = 30, .frame_bytes = 64 + n,
-		.shared_bytes = 3 * n, .vector_regs = (uint16_t)(n + 1), .scalar_regs = (uint16_t)(n + 2), .mask_regs = (uint16_t)(n + 3), .cooperative = n & 1 };
-	uint32_t state = n + 1;
-
-	o.code = malloc(o.code_bytes);
-	assert_non_null(o.code);
-	for (uint32_t i = 0; i < o.code_bytes; i++) {
-		state = state * 1664525 + 1013904223;
-		o.code[i] = (uint8_t)(state >> 24 & 0x1f);
-	}
-	return o;
-}
-
-static bool same_object(const struct object *a, const struct object *b)
-{
-	return a->code_bytes == b->code_bytes && a->pool_offset == b->pool_offset && a->frame_bytes == b->frame_bytes &&
-	       a->shared_bytes == b->shared_bytes && a->vector_regs == b->vector_regs && a->scalar_regs == b->scalar_regs &&
-	       a->mask_regs == b->mask_regs && a->cooperative == b->cooperative && memcmp(a->code, b->code, a->code_bytes) == 0;
-}
-
-static void store(struct cache *c, uint32_t n)
-{
-	struct key k = make_key(n);
-	struct object o = make_object(n);
-
-	cache_store(c, &k, &o);
-	free(o.code);
-}
-
-/* 1: loaded and right; 0: missed; -1: loaded and wrong. */
-static int load(struct cache *c, uint32_t n)
-{
-	struct key k = make_key(n);
-	struct object o = make_object(n), got = { 0 };
-	int answer = 0;
-
-	if (cache_load(c, &k, &got, NULL)) {
-		answer = same_object(&o, &got) ? 1 : -1;
-		free(got.code);
-	}
-	free(o.code);
-	return answer;
-}
-
-static struct cache_counters count(const struct cache *c)
-{
-	struct cache_counters n;
-
-	cache_count(c, &n);
-	return n;
-}
-
-static void entry_path(uint32_t n, char out[256])
-{
-	struct key k = make_key(n);
-
-	snprintf(out, 256, "%s/%016llx.jko", dir, (unsigned long long)key_hash(&k));
-}
-
-static size_t read_file(const char *path, uint8_t *out, size_t cap)
-{
-	FILE *f = fopen(path, "rb");
-
-	assert_non_null(f);
-	size_t n = fread(out, 1, cap, f);
-	assert_true(n < cap);
-	fclose(f);
-	return n;
-}
-
-static void write_file(const char *path, const uint8_t *bytes, size_t n)
-{
-	FILE *f = fopen(path, "wb");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
-}
-
-/* The checksum, written down a second time. */
-static uint64_t turn29(uint64_t v) { return v << 29 | v >> 35; }
-
-static uint64_t sum(const uint8_t *p, size_t n, uint64_t seed)
-{
-	const uint64_t a = 0x9e3779b97f4a7c15u, b = 0xc2b2ae3d27d4eb4fu;
-	uint64_t h[4] = { seed ^ a, seed + b, seed - a, seed ^ n * b }, w, all;
-	size_t at = 0;
-
-	for (; n - at >= 32; at += 32)
-		for (int i = 0; i < 4; i++) {
-			memcpy(&w, p + at + 8 * i, 8);
-			h[i] = turn29(h[i] ^ w) * a;
-		}
-	all = h[0];
-	for (int i = 1; i < 4; i++)
-		all = turn29(all ^ h[i]) * a;
-	for (; n - at >= 8; at += 8) {
-		memcpy(&w, p + at, 8);
-		all = turn29(all ^ w) * a;
-	}
-	w = 0;
-	memcpy(&w, p + at, n - at);
-	all = turn29(all ^ w) * a;
-	all = (all ^ all >> 32) * b;
-	return all ^ all >> 29;
-}
+       AT_BODY = 112 };
 
 /* Gives a forged entry a checksum that fits. */
 static void seal(uint8_t *p, size_t n)
 {
-	uint64_t h = sum(p + AT_BODY, n - AT_BODY, sum(p + AT_RECORD, AT_SUM - AT_RECORD, VERSION));
+	uint64_t h = stored_sum(p + AT_BODY, n - AT_BODY, stored_sum(p + AT_RECORD, AT_SUM - AT_RECORD, VERSION));
 
 	memcpy(p + AT_SUM, &h, 8);
 }
 
-static struct cache *open_cache(void)
-{
-	struct error err = { 0 };
-	struct cache *c = cache_open(dir, NULL, &err);
-
-	if (!c)
-		fail_msg("%s", err.text);
-	return c;
-}
-
-static unsigned count_files(const char *suffix)
-{
-	DIR *d = opendir(dir);
-	unsigned n = 0;
-
-	assert_non_null(d);
-	for (struct dirent *e; (e = readdir(d));) {
-		size_t a = strlen(e->d_name), b = strlen(suffix);
-		n += a > b && strcmp(e->d_name + a - b, suffix) == 0;
-	}
-	closedir(d);
-	return n;
-}
-
-static int fresh(void **unused)
-{
-	static unsigned number;
-
-	snprintf(dir, sizeof dir, "%s/%u", base, number++);
-	return 0;
-}
+static struct cache *open_cache(void) { return stored_open(stored_dir, 0); }
 
 /* --- ordinary life */
 
@@ -199,21 +43,21 @@ static void test_store_and_load(void **unused)
 	struct cache *c = open_cache();
 
 	for (uint32_t n = 0; n < 20; n++)
-		assert_int_equal(load(c, n), 0);
-	assert_int_equal(count(c).misses, 20);
-	assert_int_equal(count(c).damaged, 0);
+		assert_int_equal(stored_load(c, n), 0);
+	assert_int_equal(stored_count(c).misses, 20);
+	assert_int_equal(stored_count(c).damaged, 0);
 	for (uint32_t n = 0; n < 20; n++)
-		store(c, n);
+		stored_store(c, n);
 	cache_close(c);
 	c = open_cache();
 	for (uint32_t n = 0; n < 20; n++)
-		assert_int_equal(load(c, n), 1);
-	assert_int_equal(load(c, 20), 0);
-	assert_int_equal(count(c).hits, 20);
-	assert_int_equal(count(c).misses, 1);
-	assert_int_equal(count(c).damaged, 0);
-	assert_int_equal(count_files(".jko"), 20);
-	assert_int_equal(count_files(".tmp"), 0);
+		assert_int_equal(stored_load(c, n), 1);
+	assert_int_equal(stored_load(c, 20), 0);
+	assert_int_equal(stored_count(c).hits, 20);
+	assert_int_equal(stored_count(c).misses, 1);
+	assert_int_equal(stored_count(c).damaged, 0);
+	assert_int_equal(stored_files(".jko"), 20);
+	assert_int_equal(stored_files(".tmp"), 0);
 	cache_close(c);
 	cache_close(NULL);
 }
@@ -224,12 +68,12 @@ static void test_makes_parents_for_the_owner_only(void **unused)
 	struct stat st;
 	mode_t before = umask(0);
 
-	snprintf(path, sizeof path, "%s/a//b/c/", dir);
+	snprintf(path, sizeof path, "%s/a//b/c/", stored_dir);
 	struct cache *c = cache_open(path, NULL, NULL);
 	umask(before);
 	assert_non_null(c);
 	cache_close(c);
-	for (snprintf(path, sizeof path, "%s/a/b/c", dir); strcmp(path, base); *strrchr(path, '/') = 0) {
+	for (snprintf(path, sizeof path, "%s/a/b/c", stored_dir); strcmp(path, stored_dir); *strrchr(path, '/') = 0) {
 		assert_int_equal(stat(path, &st), 0);
 		assert_int_equal(st.st_mode & 07777, 0700);
 	}
@@ -285,25 +129,25 @@ static void test_refused_directories(void **unused)
 	static const mode_t open_to_others[] = { 0770, 0707, 0720, 0702, 01777 };
 	char path[512];
 
-	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(mkdir(stored_dir, 0700), 0);
 	for (size_t i = 0; i < sizeof open_to_others / sizeof open_to_others[0]; i++) {
-		assert_int_equal(chmod(dir, open_to_others[i]), 0);
-		refused(dir, ERROR_ARGUMENT, "mode");
+		assert_int_equal(chmod(stored_dir, open_to_others[i]), 0);
+		refused(stored_dir, ERROR_ARGUMENT, "mode");
 	}
-	assert_int_equal(chmod(dir, 0755), 0);
-	struct cache *c = cache_open(dir, NULL, NULL);
+	assert_int_equal(chmod(stored_dir, 0755), 0);
+	struct cache *c = cache_open(stored_dir, NULL, NULL);
 	assert_non_null(c);
 	cache_close(c);
-	snprintf(path, sizeof path, "%s/file", dir);
-	write_file(path, (const uint8_t *)"x", 1);
+	snprintf(path, sizeof path, "%s/file", stored_dir);
+	stored_write_file(path, (const uint8_t *)"x", 1);
 	refused(path, ERROR_FORMAT, "damaged");
-	snprintf(path, sizeof path, "%s/file/below", dir);
+	snprintf(path, sizeof path, "%s/file/below", stored_dir);
 	refused(path, ERROR_IO, "Not a directory");
 	refused("", ERROR_ARGUMENT, "empty");
 	if (geteuid() == 0) {
-		assert_int_equal(chown(dir, OTHER_USER, OTHER_USER), 0);
-		refused(dir, ERROR_ARGUMENT, "belongs to user 65534");
-		assert_int_equal(chown(dir, 0, 0), 0);
+		assert_int_equal(chown(stored_dir, STORED_OTHER_USER, STORED_OTHER_USER), 0);
+		refused(stored_dir, ERROR_ARGUMENT, "belongs to user 65534");
+		assert_int_equal(chown(stored_dir, 0, 0), 0);
 	} else {
 		c = cache_open("/usr", NULL, NULL);              /* root's is read */
 		assert_non_null(c);
@@ -315,18 +159,18 @@ static void test_refused_directories(void **unused)
 /* Runs without the right to write: loads work, stores are counted. Returns the number of the step that failed. */
 static int read_only_steps(void)
 {
-	struct cache *c = cache_open(dir, NULL, NULL);
+	struct cache *c = cache_open(stored_dir, NULL, NULL);
 
 	if (!c)
 		return 1;
-	if (load(c, 0) != 1 || load(c, 1) != 0)
+	if (stored_load(c, 0) != 1 || stored_load(c, 1) != 0)
 		return 2;
-	store(c, 0);
-	store(c, 1);
-	struct cache_counters n = count(c);
+	stored_store(c, 0);
+	stored_store(c, 1);
+	struct cache_counters n = stored_count(c);
 	if (n.stored != 0 || n.store_failed != 2 || n.damaged != 0)
 		return 3;
-	if (load(c, 0) != 1)
+	if (stored_load(c, 0) != 1)
 		return 4;
 	cache_close(c);
 	return 0;
@@ -338,39 +182,39 @@ static void test_read_only_directory(void **unused)
 	char path[256];
 	int status;
 
-	store(c, 0);
+	stored_store(c, 0);
 	cache_close(c);
-	entry_path(0, path);
+	stored_entry_path(0, path);
 	if (geteuid() == 0) {
-		assert_int_equal(chown(path, OTHER_USER, OTHER_USER), 0);
-		assert_int_equal(chown(dir, OTHER_USER, OTHER_USER), 0);
+		assert_int_equal(chown(path, STORED_OTHER_USER, STORED_OTHER_USER), 0);
+		assert_int_equal(chown(stored_dir, STORED_OTHER_USER, STORED_OTHER_USER), 0);
 	}
-	assert_int_equal(chmod(dir, 0500), 0);
+	assert_int_equal(chmod(stored_dir, 0500), 0);
 	pid_t child = fork();
 	if (child == 0) {
-		if (geteuid() == 0 && (setgid(OTHER_USER) || setuid(OTHER_USER)))
+		if (geteuid() == 0 && (setgid(STORED_OTHER_USER) || setuid(STORED_OTHER_USER)))
 			_exit(9);
 		_exit(read_only_steps());
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	assert_int_equal(chmod(dir, 0700), 0);
+	assert_int_equal(chmod(stored_dir, 0700), 0);
 }
 
 /* No room: the write stops half way. The entry that was there stays, and nothing is left behind. */
 static int full_disk_steps(void)
 {
 	const struct rlimit room = { 60, 60 };
-	struct cache *c = cache_open(dir, NULL, NULL);
+	struct cache *c = cache_open(stored_dir, NULL, NULL);
 
 	signal(SIGXFSZ, SIG_IGN);
 	if (!c || setrlimit(RLIMIT_FSIZE, &room))
 		return 1;
-	store(c, 0);
-	store(c, 1);
-	struct cache_counters n = count(c);
-	return n.stored != 0 || n.store_failed != 2 ? 2 : load(c, 0) != 1 ? 3 : load(c, 1) != 0 ? 4 : 0;
+	stored_store(c, 0);
+	stored_store(c, 1);
+	struct cache_counters n = stored_count(c);
+	return n.stored != 0 || n.store_failed != 2 ? 2 : stored_load(c, 0) != 1 ? 3 : stored_load(c, 1) != 0 ? 4 : 0;
 }
 
 static void test_full_disk(void **unused)
@@ -378,23 +222,23 @@ static void test_full_disk(void **unused)
 	struct cache *c = open_cache();
 	int status;
 
-	store(c, 0);
+	stored_store(c, 0);
 	pid_t child = fork();
 	if (child == 0)
 		_exit(full_disk_steps());
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	assert_int_equal(count_files(".tmp"), 0);
-	assert_int_equal(count_files(".jko"), 1);
-	assert_int_equal(load(c, 0), 1);
+	assert_int_equal(stored_files(".tmp"), 0);
+	assert_int_equal(stored_files(".jko"), 1);
+	assert_int_equal(stored_load(c, 0), 1);
 	cache_close(c);
 }
 
 static void test_objects_out_of_range(void **unused)
 {
 	struct cache *c = open_cache();
-	struct key k = make_key(0);
+	struct key k = stored_key(0);
 	uint8_t byte = 0;
 	const struct object empty = { .code = &byte }, pool = { .code = &byte, .code_bytes = 1, .pool_offset = 2 };
 	const struct object huge = { .code = &byte, .code_bytes = (16 << 20) + 1 };
@@ -402,8 +246,8 @@ static void test_objects_out_of_range(void **unused)
 
 	for (size_t i = 0; i < 3; i++)
 		cache_store(c, &k, bad[i]);
-	assert_int_equal(count(c).store_failed, 3);
-	assert_int_equal(count_files(".jko"), 0);
+	assert_int_equal(stored_count(c).store_failed, 3);
+	assert_int_equal(stored_files(".jko"), 0);
 	cache_close(c);
 }
 
@@ -412,9 +256,9 @@ static void test_objects_out_of_range(void **unused)
 /* The entry now on disk is a counted miss, and the next store heals it. */
 static void is_damage(struct cache *c, uint32_t n, const char *what, size_t where)
 {
-	struct cache_counters before = count(c);
-	int got = load(c, n);
-	struct cache_counters after = count(c);
+	struct cache_counters before = stored_count(c);
+	int got = stored_load(c, n);
+	struct cache_counters after = stored_count(c);
 
 	if (got != 0 || after.damaged != before.damaged + 1 || after.misses != before.misses + 1 || after.hits != before.hits)
 		fail_msg("%s at %zu: load gave %d", what, where, got);
@@ -426,28 +270,28 @@ static void test_flipped_bits_and_cuts(void **unused)
 	struct cache *c = open_cache();
 	char path[256];
 
-	store(c, 7);
-	entry_path(7, path);
-	size_t n = read_file(path, good, sizeof good);
+	stored_store(c, 7);
+	stored_entry_path(7, path);
+	size_t n = stored_read_file(path, good, sizeof good);
 	assert_true(n > AT_BODY + 8);
 	for (size_t i = 0; i < n; i++)
 		for (int bit = 0; bit < 8; bit++) {
 			memcpy(bad, good, n);
 			bad[i] ^= (uint8_t)(1 << bit);
-			write_file(path, bad, n);
+			stored_write_file(path, bad, n);
 			is_damage(c, 7, "a flipped bit", i);
 		}
 	for (size_t cut = 0; cut < n; cut++) {
-		write_file(path, good, cut);
+		stored_write_file(path, good, cut);
 		is_damage(c, 7, "a cut", cut);
 	}
 	memcpy(bad, good, n);
 	bad[n] = 0;
-	write_file(path, bad, n + 1);
+	stored_write_file(path, bad, n + 1);
 	is_damage(c, 7, "a byte more", n);
-	store(c, 7);
-	assert_int_equal(load(c, 7), 1);
-	assert_int_equal(read_file(path, bad, sizeof bad), n);
+	stored_store(c, 7);
+	assert_int_equal(stored_load(c, 7), 1);
+	assert_int_equal(stored_read_file(path, bad, sizeof bad), n);
 	assert_memory_equal(good, bad, n);
 	cache_close(c);
 }
@@ -458,42 +302,42 @@ static void test_entries_of_others(void **unused)
 	struct cache *c = open_cache();
 	char mine[256], theirs[256], other[512];
 
-	store(c, 1);
-	store(c, 2);
-	entry_path(1, mine);
-	entry_path(2, theirs);
-	size_t n = read_file(theirs, bytes, sizeof bytes);
-	write_file(mine, bytes, n);
+	stored_store(c, 1);
+	stored_store(c, 2);
+	stored_entry_path(1, mine);
+	stored_entry_path(2, theirs);
+	size_t n = stored_read_file(theirs, bytes, sizeof bytes);
+	stored_write_file(mine, bytes, n);
 	is_damage(c, 1, "another key's entry", 0);
-	store(c, 1);
-	assert_int_equal(load(c, 1), 1);
+	stored_store(c, 1);
+	assert_int_equal(stored_load(c, 1), 1);
 
 	assert_int_equal(chmod(mine, 0666), 0);
 	is_damage(c, 1, "an entry others may write", 0);
 	if (geteuid() == 0) {
 		assert_int_equal(chmod(mine, 0600), 0);
-		assert_int_equal(chown(mine, OTHER_USER, OTHER_USER), 0);
+		assert_int_equal(chown(mine, STORED_OTHER_USER, STORED_OTHER_USER), 0);
 		is_damage(c, 1, "an entry of another user", 0);
 	}
 	assert_int_equal(unlink(mine), 0);
-	snprintf(other, sizeof other, "%s/elsewhere", dir);
+	snprintf(other, sizeof other, "%s/elsewhere", stored_dir);
 	assert_int_equal(rename(theirs, other), 0);
 	assert_int_equal(symlink("elsewhere", theirs), 0);
 	is_damage(c, 2, "a link", 0);
-	store(c, 2);
-	assert_int_equal(load(c, 2), 1);
+	stored_store(c, 2);
+	assert_int_equal(stored_load(c, 2), 1);
 
 	assert_int_equal(mkdir(mine, 0700), 0);
 	is_damage(c, 1, "a directory", 0);
-	uint64_t failed = count(c).store_failed;
-	store(c, 1);
-	assert_int_equal(count(c).store_failed, failed + 1);
-	assert_int_equal(count_files(".tmp"), 0);
+	uint64_t failed = stored_count(c).store_failed;
+	stored_store(c, 1);
+	assert_int_equal(stored_count(c).store_failed, failed + 1);
+	assert_int_equal(stored_files(".tmp"), 0);
 	assert_int_equal(rmdir(mine), 0);
 	assert_int_equal(mkfifo(mine, 0600), 0);
 	is_damage(c, 1, "a pipe", 0);
-	store(c, 1);
-	assert_int_equal(load(c, 1), 1);
+	stored_store(c, 1);
+	assert_int_equal(stored_load(c, 1), 1);
 	cache_close(c);
 }
 
@@ -510,9 +354,9 @@ static void test_forged_fields(void **unused)
 	struct cache *c = open_cache();
 	char path[256];
 
-	store(c, 0);
-	entry_path(0, path);
-	size_t n = read_file(path, good, sizeof good);
+	stored_store(c, 0);
+	stored_entry_path(0, path);
+	size_t n = stored_read_file(path, good, sizeof good);
 	memcpy(bad, good, n);
 	seal(bad, n);
 	assert_memory_equal(good, bad, n);
@@ -520,7 +364,7 @@ static void test_forged_fields(void **unused)
 		memcpy(bad, good, n);
 		memcpy(bad + lies[i].at, &lies[i].value, 4);
 		seal(bad, n);
-		write_file(path, bad, n);
+		stored_write_file(path, bad, n);
 		is_damage(c, 0, "a lie", lies[i].at);
 	}
 	cache_close(c);
@@ -532,13 +376,13 @@ static void test_forged_sizes(void **unused)
 	static const uint32_t sizes[] = { 0, (16 << 20) + 1, 64 << 20, 1 };          /* the last one is good: the forgery is sound */
 	static uint8_t header[AT_BODY], bad[1 << 16];
 	struct cache *c = open_cache();
-	struct key k = make_key(0);
+	struct key k = stored_key(0);
 	struct object got;
 	char path[256];
 
-	store(c, 0);
-	entry_path(0, path);
-	assert_true(read_file(path, bad, sizeof bad) > sizeof header);
+	stored_store(c, 0);
+	stored_entry_path(0, path);
+	assert_true(stored_read_file(path, bad, sizeof bad) > sizeof header);
 	memcpy(header, bad, sizeof header);
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		uint8_t *zeros = calloc(1, sizes[i] + 1);
@@ -551,7 +395,7 @@ static void test_forged_sizes(void **unused)
 		memset(bad + AT_POOL, 0, 4);
 		memcpy(bad + AT_BODY_BYTES, &body, 4);
 		seal(bad, AT_BODY + body);
-		write_file(path, bad, AT_BODY + body);
+		stored_write_file(path, bad, AT_BODY + body);
 		if (sizes[i] != 1)
 			is_damage(c, 0, "a size out of range", sizes[i]);
 	}
@@ -567,8 +411,8 @@ static void test_oversized_entry(void **unused)
 	struct cache *c = open_cache();
 	char path[256];
 
-	store(c, 0);
-	entry_path(0, path);
+	stored_store(c, 0);
+	stored_entry_path(0, path);
 	assert_int_equal(truncate(path, 64 << 20), 0);
 	is_damage(c, 0, "a huge file", 0);
 	cache_close(c);
@@ -580,17 +424,17 @@ enum { SHARED_KEYS = 6 };
 
 static void store_rounds(unsigned rounds)
 {
-	struct cache *c = cache_open(dir, NULL, NULL);
+	struct cache *c = cache_open(stored_dir, NULL, NULL);
 
 	if (!c)
 		_exit(1);
 	for (unsigned i = 0; i < rounds; i++)
 		for (uint32_t n = 0; n < SHARED_KEYS; n++) {
-			store(c, n);
-			if (load(c, n) != 1)
+			stored_store(c, n);
+			if (stored_load(c, n) != 1)
 				_exit(2);
 		}
-	struct cache_counters done = count(c);
+	struct cache_counters done = stored_count(c);
 	_exit(done.store_failed || done.damaged || done.stored != rounds * SHARED_KEYS ? 3 : 0);
 }
 
@@ -605,7 +449,7 @@ static void test_two_processes(void **unused)
 			store_rounds(15);
 	while (running) {
 		for (uint32_t n = 0; n < SHARED_KEYS; n++)
-			assert_true(load(c, n) >= 0);
+			assert_true(stored_load(c, n) >= 0);
 		for (int i = 0; i < 2; i++)
 			if (child[i] && waitpid(child[i], &status, WNOHANG) == child[i]) {
 				assert_true(WIFEXITED(status));
@@ -615,10 +459,10 @@ static void test_two_processes(void **unused)
 			}
 	}
 	for (uint32_t n = 0; n < SHARED_KEYS; n++)
-		assert_int_equal(load(c, n), 1);
-	assert_int_equal(count(c).damaged, 0);
-	assert_int_equal(count_files(".tmp"), 0);
-	assert_int_equal(count_files(".jko"), SHARED_KEYS);
+		assert_int_equal(stored_load(c, n), 1);
+	assert_int_equal(stored_count(c).damaged, 0);
+	assert_int_equal(stored_files(".tmp"), 0);
+	assert_int_equal(stored_files(".jko"), SHARED_KEYS);
 	cache_close(c);
 }
 
@@ -628,8 +472,8 @@ static void *thread_rounds(void *cache)
 
 	for (unsigned i = 0; i < 5; i++)
 		for (uint32_t n = 0; n < SHARED_KEYS; n++) {
-			store(cache, n);
-			wrong += load(cache, n) != 1;
+			stored_store(cache, n);
+			wrong += stored_load(cache, n) != 1;
 		}
 	return (void *)wrong;
 }
@@ -646,16 +490,16 @@ static void test_threads(void **unused)
 		assert_int_equal(pthread_join(thread[i], &wrong), 0);
 		assert_null(wrong);
 	}
-	assert_int_equal(count(c).stored, 4 * 5 * SHARED_KEYS);
-	assert_int_equal(count(c).hits, 4 * 5 * SHARED_KEYS);
-	assert_int_equal(count(c).damaged + count(c).store_failed, 0);
+	assert_int_equal(stored_count(c).stored, 4 * 5 * SHARED_KEYS);
+	assert_int_equal(stored_count(c).hits, 4 * 5 * SHARED_KEYS);
+	assert_int_equal(stored_count(c).damaged + stored_count(c).store_failed, 0);
 	cache_close(c);
 }
 
 static void age_temporaries(void)
 {
 	const struct timespec old[2] = { { 1000000000, 0 }, { 1000000000, 0 } };
-	DIR *d = opendir(dir);
+	DIR *d = opendir(stored_dir);
 
 	assert_non_null(d);
 	for (struct dirent *e; (e = readdir(d));)
@@ -668,7 +512,7 @@ static void store_one(void)
 {
 	struct cache *c = open_cache();
 
-	store(c, 0);
+	stored_store(c, 0);
 	cache_close(c);
 }
 
@@ -684,11 +528,11 @@ static void test_killed_writers(void **unused)
 		assert_int_equal(pipe(ready), 0);
 		pid_t child = fork();
 		if (child == 0) {
-			struct cache *mine = cache_open(dir, NULL, NULL);
+			struct cache *mine = cache_open(stored_dir, NULL, NULL);
 			if (write(ready[1], "x", 1) != 1)
 				_exit(1);
 			for (uint32_t n = 0;; n = (n + 1) % SHARED_KEYS)
-				store(mine, n);
+				stored_store(mine, n);
 		}
 		assert_int_equal(read(ready[0], &byte, 1), 1);
 		usleep(round * 97 % 2000);
@@ -697,48 +541,34 @@ static void test_killed_writers(void **unused)
 		close(ready[0]);
 		close(ready[1]);
 		for (uint32_t n = 0; n < SHARED_KEYS; n++)
-			assert_true(load(c, n) >= 0);
+			assert_true(stored_load(c, n) >= 0);
 		if (round % 8 == 7)
 			for (uint32_t n = 0; n < SHARED_KEYS; n++) {
-				entry_path(n, path);
+				stored_entry_path(n, path);
 				unlink(path);
 			}
 	}
-	assert_int_equal(count(c).damaged, 0);
+	assert_int_equal(stored_count(c).damaged, 0);
 
-	entry_path(0, path);
+	stored_entry_path(0, path);
 	strcat(path, "-1-0-0.tmp");
-	write_file(path, (const uint8_t *)"half", 4);
-	unsigned left = count_files(".tmp");
+	stored_write_file(path, (const uint8_t *)"half", 4);
+	unsigned left = stored_files(".tmp");
 	store_one();
-	assert_int_equal(count_files(".tmp"), left);          /* young: its writer may be alive */
+	assert_int_equal(stored_files(".tmp"), left);          /* young: its writer may be alive */
 	age_temporaries();
 	store_one();
-	assert_int_equal(count_files(".tmp"), 0);
+	assert_int_equal(stored_files(".tmp"), 0);
 	cache_close(c);
-}
-
-static int make_base(void **unused)
-{
-	/* others may pass through: one test gives up its rights */
-	return mkdtemp(base) && chmod(base, 0755) == 0 ? 0 : -1;
-}
-
-static int remove_base(void **unused)
-{
-	char command[256];
-
-	snprintf(command, sizeof command, "rm -rf '%s'", base);
-	return system(command);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup(name, fresh)
+#define T(name) cmocka_unit_test_setup(name, stored_fresh)
 		T(test_store_and_load), T(test_makes_parents_for_the_owner_only), T(test_default_path), T(test_refused_directories),
 		T(test_read_only_directory), T(test_full_disk), T(test_objects_out_of_range), T(test_flipped_bits_and_cuts), T(test_entries_of_others),
 		T(test_forged_fields), T(test_forged_sizes), T(test_oversized_entry), T(test_two_processes), T(test_threads), T(test_killed_writers),
 	};
-	return cmocka_run_group_tests(tests, make_base, remove_base);
+	return cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);
 }

@@ -289,7 +289,7 @@ static void damage_entries(void)
 
 	assert_non_null(d);
 	for (struct dirent *e; (e = readdir(d));) {
-		if (e->d_name[0] == '.')
+		if (!strstr(e->d_name, ".jko"))
 			continue;
 		int fd = openat(dirfd(d), e->d_name, O_RDWR);
 		assert_true(fd >= 0);
