@@ -117,13 +117,16 @@ static void expire(struct ra *ra, const struct rdna_lir_ins *i, bool written)
 			mark(ra, word, false);
 }
 
-/* The source whose register the destination would best take over: the addend, so that the short accumulating form does; a copy's original. */
+/* The source whose register the destination would best take over: the addend, so that the short accumulating form does; a copy's original; what a constant
+ * is added to. Others take the lowest register there is. */
 static const struct rdna_lir_operand *heir_of(const struct rdna_lir_ins *i)
 {
-	if (i->op == RDNA_V_MOV_B32 || i->op == RDNA_S_MOV_B32 || i->op == RDNA_S_MOV_B64)
-		return &i->s[0];
-	unsigned facts = rdna_lir_facts(i->op);
-	return (facts & RDNA_IS_VALU && i->s[2].kind == RDNA_LIR_VIRTUAL) ? &i->s[2] : &i->s[0];
+	static const struct rdna_lir_operand nobody;
+	switch (i->op) {
+	case RDNA_V_MOV_B32: case RDNA_S_MOV_B32: case RDNA_S_MOV_B64: return &i->s[0];
+	case RDNA_S_ADD_CO_I32: case RDNA_S_MUL_I32: return i->s[1].kind == RDNA_LIR_CONST ? &i->s[0] : &nobody;
+	default: return rdna_lir_facts(i->op) & RDNA_IS_VALU ? &i->s[2] : &nobody;
+	}
 }
 
 static uint32_t wanted_place(const struct ra *ra, const struct rdna_lir_ins *i, unsigned d)
