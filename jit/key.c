@@ -203,6 +203,21 @@ unsigned key_distance(const struct key *a, const struct key *b)
 	return sum;
 }
 
+const struct key *key_nearest(const struct key *want, const struct key *list, size_t n)
+{
+	const struct key *best = NULL;
+	unsigned least = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned d = key_distance(want, &list[i]);
+		if (!best || d < least) {
+			best = &list[i];
+			least = d;
+		}
+	}
+	return best;
+}
+
 static void field_text(int i, uint64_t v, char *out, size_t cap)
 {
 	struct key_writer w = { out, cap, 0 };

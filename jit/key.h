@@ -68,6 +68,8 @@ enum { KEY_TEXT_MAX = 192 };
 char *key_text(const struct key *k, char *out, size_t cap);
 /* How far apart two keys are, for finding the nearest: 0 when equal, less when fewer and lesser fields differ; the kind of kernel outweighs all others. */
 unsigned key_distance(const struct key *a, const struct key *b);
+/* The nearest of a list, a first one among equals. NULL: the list is empty. */
+const struct key *key_nearest(const struct key *want, const struct key *list, size_t n);
 /* What about `have` is not as in `want`, field by field: "columns is 4, not 5, target is avx2, not avx512". Empty when equal. Returns out;
  * KEY_DIFFERENCES_MAX bytes always suffice. */
 enum { KEY_DIFFERENCES_MAX = 1024 };

@@ -36,6 +36,8 @@ struct registry {
 	struct target_cpu cpu;
 	pthread_mutex_t lock;             /* adding to the table, entry states, attempts, failures */
 	pthread_mutex_t dump_lock;        /* one kernel's dump at a time */
+	pthread_mutex_t kept_lock;        /* the three below */
+	struct key *kept; size_t n_kept, kept_capacity; bool kept_listed;      /* sealed: what the cache has, listed for the first refusal */
 	_Atomic(struct table *) table;
 	size_t entries;
 	_Atomic uint64_t count[KERNEL_SOURCE_COUNT], generated_ns, from_disk_ns, code_bytes;
@@ -125,6 +127,7 @@ struct registry *registry_open(const struct registry_options *opt, struct error 
 	r->table = t;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_mutex_init(&r->dump_lock, NULL);
+	pthread_mutex_init(&r->kept_lock, NULL);
 	return r;
 }
 
@@ -157,6 +160,8 @@ void registry_close(struct registry *r)
 	}
 	pthread_mutex_destroy(&r->lock);
 	pthread_mutex_destroy(&r->dump_lock);
+	pthread_mutex_destroy(&r->kept_lock);
+	free(r->kept);
 	free(r);
 }
 
@@ -188,11 +193,51 @@ static bool load(struct registry *r, struct kernel *k)
 	struct cache_source s;
 	unsigned from;
 
-	if (r->opt.dump_ir || r->opt.dump_asm || !r->opt.cache || !cache_load(r->opt.cache, &k->key, &k->object, &from))
+	if (((r->opt.dump_ir || r->opt.dump_asm) && !r->opt.sealed) || !r->opt.cache || !cache_load(r->opt.cache, &k->key, &k->object, &from))
 		return false;
 	cache_source_get(r->opt.cache, from, &s);
 	k->source = s.kind == CACHE_PACK ? KERNEL_FROM_PACK : KERNEL_FROM_DISK;
 	return true;
+}
+
+/* --- sealed: what is kept is all there is */
+
+static bool keep_key(const struct cache_item *item, void *user)
+{
+	struct registry *r = user;
+
+	if (!item->readable)
+		return true;
+	if (r->n_kept == r->kept_capacity) {
+		size_t want = r->kept_capacity ? 2 * r->kept_capacity : 512;
+		struct key *more = realloc(r->kept, want * sizeof *more);
+		if (!more)
+			return false;
+		r->kept = more;
+		r->kept_capacity = want;
+	}
+	r->kept[r->n_kept++] = item->key;
+	return true;
+}
+
+static bool refuse(struct registry *r, const struct key *key, struct error *err)
+{
+	char text[KEY_TEXT_MAX], near[KEY_TEXT_MAX], differences[KEY_DIFFERENCES_MAX];
+	struct error ignored = { 0 };
+
+	pthread_mutex_lock(&r->kept_lock);
+	if (!r->kept_listed && r->opt.cache)
+		cache_each(r->opt.cache, keep_key, r, &ignored);
+	r->kept_listed = true;
+	pthread_mutex_unlock(&r->kept_lock);
+	const struct key *nearest = key_nearest(key, r->kept, r->n_kept);
+	key_text(key, text, sizeof text);
+	if (!nearest)
+		return error_set(err, ERROR_UNSUPPORTED, "kernel %s is not kept and none is generated; no kernel at all is kept", text);
+	if (key_equal(nearest, key))
+		return error_set(err, ERROR_UNSUPPORTED, "kernel %s is kept but damaged, and none is generated", text);
+	return error_set(err, ERROR_UNSUPPORTED, "kernel %s is not kept and none is generated; in the nearest kept, %s, %s", text,
+	                 key_text(nearest, near, sizeof near), key_differences(key, nearest, differences, sizeof differences));
 }
 
 /* Fills the kernel of an entry this thread set BUILDING. Runs without the lock. */
@@ -205,7 +250,7 @@ static bool build_kernel(struct registry *r, struct kernel *k, struct error *err
 	k->run = NULL;
 	if (!load(r, k)) {
 		k->source = KERNEL_GENERATED;
-		if (!generate(r, k, err))
+		if (r->opt.sealed ? !refuse(r, &k->key, err) : !generate(r, k, err))
 			return false;
 	}
 	if (target_runs(&r->cpu, &target_table[k->key.target], NULL)) {

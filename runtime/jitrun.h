@@ -83,7 +83,12 @@ typedef struct jit_model_options {
 	const char *dump_ir;     /* file that receives the IR of every kernel generated, or NULL */
 	const char *dump_asm;    /* the same as machine code, .byte lines an assembler accepts */
 	jit_progress_fn progress; void *progress_user;
+	int sealed;              /* non-zero: no code is generated, see below */
 } jit_model_options;
+
+/* SEALED. All kernels come from cache_dir, which is only read; jitwarm fills it. jit_model_open loads every one the model can need that is there, and fails when
+ * there is none; jit_session_open fails when one that the session can need is missing, with its key and what the nearest one has instead. After
+ * jit_model_open no page is made executable any more, so that a process may give up the right to. */
 
 /* path: a .gguf file, a .safetensors file with config.json beside it, or a directory holding either. options NULL: all defaults;
  * fields left zero are defaults. */

@@ -20,7 +20,7 @@ enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDO
 
 static struct {
 	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm, *trace, *launch, *target, *dump_objects;
-	bool echo, print_ids, json, quiet, ignore_eos, no_cache, perf_map, report, help, version, print_man, print_completion;
+	bool echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, perf_map, report, help, version, print_man, print_completion;
 	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, cache_limit;
 	double temp, top_p, min_p, repeat_penalty;
 } opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .speculate = "auto", .tune = "quick", .launch = "token", .n = 256, .top_p = 1, .repeat_penalty = 1 };
@@ -63,6 +63,7 @@ static const struct option_row rows[] = {
 	{ "tune", 0, OPTION_CHOICE, "off|cached|quick", "quick: while the first tokens are made, find out which schedules of kernels this processor likes, and keep that in the cache; cached: only use what is known; never changes the text (quick)", 0, 0, &opt.tune },
 	{ "cache", 0, OPTION_FILE, "PATH", "directories and pack files (.jkp) of generated code, separated by colons and asked in order; the first directory that can be written gets what is new ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
 	{ "cache-limit", 0, OPTION_INT, "MIB", "most such a directory may hold; what was used longest ago goes first (256)", 1, 1 << 20, &opt.cache_limit },
+	{ "sealed", 0, OPTION_FLAG, 0, "generate no code: every kernel must be in the cache, which is only read and which jitwarm fills; a missing one is an error that names it", 0, 0, &opt.sealed },
 	{ "no-cache", 0, OPTION_FLAG, 0, "neither read nor write generated code on disk", 0, 0, &opt.no_cache },
 	{ "Looking inside", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "dump-ir", 0, OPTION_FILE, "FILE", "write the IR of every kernel generated, - for standard output", 0, 0, &opt.dump_ir },
@@ -198,7 +199,7 @@ static int tune_option(void)
 static jit_model *open_model(const char *path, jit_error *err)
 {
 	jit_model_options o = { .device = opt.device, .isa = opt.isa, .threads = (int)opt.threads, .cache_dir = opt.no_cache ? "" : opt.cache, .cache_limit = (uint64_t)opt.cache_limit << 20,
-		.f32_activations = strcmp(opt.activations, "f32") == 0, .perf_map = opt.perf_map, .tune = tune_option(), .dump_ir = opt.dump_ir, .dump_asm = opt.dump_asm };
+		.f32_activations = strcmp(opt.activations, "f32") == 0, .perf_map = opt.perf_map, .sealed = opt.sealed, .tune = tune_option(), .dump_ir = opt.dump_ir, .dump_asm = opt.dump_asm };
 	if (!opt.quiet && isatty(STDERR_FILENO))
 		o.progress = show_progress;
 	return jit_model_open(path, &o, err);

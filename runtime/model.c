@@ -11,6 +11,7 @@
 #include "runtime/session.h"
 #include "runtime/system.h"
 #include "runtime/tuner.h"
+#include "runtime/warm.h"
 
 const char *jit_version(void) { return JITRUN_VERSION; }
 
@@ -76,6 +77,43 @@ static bool choose_device(jit_model *m, const jit_model_options *o, struct error
 	return m->reference || target_runs(&cpu, m->target, err);
 }
 
+/* A sealed model has nothing but its cache. */
+static bool open_sealed_cache(jit_model *m, const jit_model_options *o, struct error *err)
+{
+	char path[4096];
+
+	if (m->reference || m->simulated)
+		return error_set(err, ERROR_ARGUMENT, "sealed: the device \"%.32s\" makes its kernels itself; only the device cpu can run sealed", o->device);
+	if (o->dump_ir || o->dump_asm)
+		return error_set(err, ERROR_ARGUMENT, "sealed: no kernel is generated that could be dumped");
+	if (o->cache_dir ? !*o->cache_dir : !cache_default_path(path, sizeof path))
+		return error_set(err, ERROR_ARGUMENT, "sealed: there is no cache to take kernels from");
+	return (m->cache = cache_open(o->cache_dir ? o->cache_dir : path, &(struct cache_options){ .read_only = true }, err)) != NULL;
+}
+
+/* Every kernel the model can need that is kept: a session says which ones it misses. */
+static bool load_kept(jit_model *m, struct error *err)
+{
+	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY };
+	struct error why = { 0 };
+	struct key *keys;
+	size_t n, loaded = 0;
+
+	if (!warm_keys(&m->file.spec, &o, &keys, &n, err))
+		return false;
+	for (size_t i = 0; i < n && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED); i++) {
+		struct error missing = { 0 };
+		if (registry_get(m->registry, &keys[i], NULL, &missing))
+			loaded++;
+		else if (why.code == ERROR_NONE || missing.code != ERROR_UNSUPPORTED)
+			why = missing;
+	}
+	free(keys);
+	if (loaded && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED))
+		return true;
+	return error_set(err, why.code, "%s", why.text);
+}
+
 /* A cache nobody asked for that is not to be had is no reason to refuse to run; one that is dangerous is. */
 static bool open_cache(jit_model *m, const jit_model_options *o, struct error *err)
 {
@@ -94,7 +132,8 @@ static bool open_cache(jit_model *m, const jit_model_options *o, struct error *e
 	return error_set(err, why.code, "%s", why.text);
 }
 
-/* What is known of this processor lies in the cache's first directory; what is found out goes there when it can be written. */
+/* What is known of this processor lies in the cache's first directory; what is found out goes there when it can be written. A sealed model writes nothing, and finds
+ * out anew. */
 static bool open_tune(jit_model *m, int mode, struct error *err)
 {
 	struct cache_source source = { 0 };
@@ -103,7 +142,7 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "tune: %d is not 0, 1 or 2", mode);
 	if (mode == JIT_TUNE_OFF || m->reference || m->target->backend != BACKEND_X86)
 		return true;
-	for (unsigned i = 0; m->cache && i < cache_source_count(m->cache) && (!source.path || source.kind != CACHE_DIRECTORY); i++)
+	for (unsigned i = 0; m->cache && !m->sealed && i < cache_source_count(m->cache) && (!source.path || source.kind != CACHE_DIRECTORY); i++)
 		cache_source_get(m->cache, i, &source);
 	m->tune = tune_open(source.kind == CACHE_DIRECTORY ? source.path : NULL, err);
 	m->tune_passes = mode == JIT_TUNE_QUICK ? TUNER_QUICK : 0;
@@ -112,15 +151,16 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 
 static bool open_parts(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
 {
+	m->sealed = o->sealed != 0;
 	if (!choose_device(m, o, err) || !open_dump(&m->dump_ir, o->dump_ir, err) || !open_dump(&m->dump_asm, o->dump_asm, err) ||
-	    !open_cache(m, o, err) || !open_tune(m, o->tune, err) || !model_open(&m->file, path, 0, err))
+	    !(m->sealed ? open_sealed_cache : open_cache)(m, o, err) || !open_tune(m, o->tune, err) || !model_open(&m->file, path, 0, err))
 		return false;
 	m->f32_activations = o->f32_activations != 0;
 	model_describe(&m->file, m->description, sizeof m->description);
 	struct registry_options ro = { .build = template_build, .cache = m->cache, .perf_map = o->perf_map != 0,
-	                               .dump_ir = m->dump_ir, .dump_asm = m->dump_asm };
+	                               .dump_ir = m->dump_ir, .dump_asm = m->dump_asm, .sealed = m->sealed };
 	m->registry = registry_open(&ro, err);
-	if (!m->registry)
+	if (!m->registry || (m->sealed && !load_kept(m, err)))
 		return false;
 	struct pool *pool = pool_open(o->threads > 0 ? o->threads : system_default_threads(), err);
 	if (!pool)

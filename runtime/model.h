@@ -20,6 +20,7 @@ struct jit_model {
 	const struct target *target;
 	bool reference, simulated;      /* devices "ref" and "sim:..." */
 	bool f32_activations;
+	bool sealed;                    /* kernels are loaded, never generated */
 	FILE *dump_ir, *dump_asm;
 	char description[256];
 	double load_seconds;

@@ -208,7 +208,7 @@ static void explain(FILE *out, const char *left, const char *help)
 
 void options_help(const struct option_program *p, FILE *out)
 {
-	char left[80];
+	char left[512];
 
 	fprintf(out, "Usage: %s %s\n%s.\n", p->name, p->usage, p->purpose);
 	if (p->n_commands)
@@ -230,7 +230,7 @@ void options_help(const struct option_program *p, FILE *out)
 	}
 }
 
-/* roff: a leading dot or quote would be a request, a backslash an escape, a plain minus a hyphen. */
+/* roff: a leading dot or quote would be a request, a backslash an escape, a plain minus a hyphen; lists without spaces may break. */
 static void roff(FILE *out, const char *s)
 {
 	bool line_start = true;
@@ -243,6 +243,8 @@ static void roff(FILE *out, const char *s)
 			fputs("\\-", out);
 		else
 			fputc(*s, out);
+		if ((*s == '|' || *s == ',') && s[1] > ' ')
+			fputs("\\:", out);
 		line_start = *s == '\n';
 	}
 }
@@ -254,7 +256,7 @@ void options_man(const struct option_program *p, FILE *out)
 	for (; p->name[n] && n + 1 < sizeof upper; n++)
 		upper[n] = (char)toupper((unsigned char)p->name[n]);
 	upper[n] = 0;
-	fprintf(out, ".TH %s 1\n.SH NAME\n%s \\- ", upper, p->name);
+	fprintf(out, ".TH %s 1\n.ad l\n.SH NAME\n%s \\- ", upper, p->name);
 	roff(out, p->purpose);
 	fprintf(out, "\n.SH SYNOPSIS\n.B %s\n", p->name);
 	roff(out, p->usage);

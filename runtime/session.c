@@ -24,6 +24,7 @@
 #include "runtime/speculate.h"
 #include "runtime/system.h"
 #include "runtime/tuner.h"
+#include "runtime/warm.h"
 
 enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 256, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = SESSION_ALL_LOGITS };
 
@@ -181,6 +182,24 @@ static bool open_device(jit_session *s, const jit_session_options *o, struct err
 	       device_memory(s, w->vectors, w->vectors_bytes, "norms and biases", false, err) && device_memory(s, s->arena, s->arena_bytes, "the session", true, err);
 }
 
+/* Nothing can be generated later on: better refused now than in the middle of a text. */
+static bool need_kernels(const jit_session *s, struct error *err)
+{
+	const jit_model *m = s->model;
+	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
+	                                .kv = warm_kv(s->kv.type), .columns = s->batch };
+	struct key *keys;
+	size_t n;
+
+	if (!warm_keys(&m->file.spec, &o, &keys, &n, err))
+		return false;
+	bool ok = true;
+	for (size_t i = 0; ok && i < n; i++)
+		ok = registry_get(m->registry, &keys[i], NULL, err) != NULL;
+	free(keys);
+	return ok;
+}
+
 static bool session_open(jit_session *s, jit_model *m, const jit_session_options *o, struct error *err)
 {
 	uint32_t trained = m->file.spec.context_train;
@@ -194,7 +213,7 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 		s->batch = s->context;
 	s->speculate.fixed = speculate_width(o->speculate);
 	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : s->speculate.fixed ? SPECULATE_FIXED : SPECULATE_AUTO;
-	if (!session_kv_type(o->kv, o->kv_f32, &s->kv.type, err) || !open_memory(s, err))
+	if (!session_kv_type(o->kv, o->kv_f32, &s->kv.type, err) || (m->sealed && !need_kernels(s, err)) || !open_memory(s, err))
 		return false;
 	s->sampling.params = o->sampling;
 	s->pool = pool_open(o->threads ? o->threads : system_default_threads(), err);

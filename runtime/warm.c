@@ -5,6 +5,7 @@
 
 #include "runtime/plan.h"
 #include "runtime/session.h"
+#include "runtime/speculate.h"
 
 /* A set of keys, open addressing; slots hold 1 + an index into key. */
 struct key_set { struct key *key; uint32_t *slot; size_t n, capacity; };
@@ -113,6 +114,16 @@ static bool sample_make(struct sample *m, const struct model_spec *spec, struct 
 
 /* ---- the plans */
 
+/* A machine may have found out that it likes any of them. */
+static bool add_schedules(struct key_set *set, struct key key)
+{
+	bool ok = true;
+
+	for (uint32_t n = template_schedules(&key); ok && key.schedule < n; key.schedule++)
+		ok = set_add(set, &key);
+	return ok;
+}
+
 static bool add_plan(struct key_set *set, const struct sample *m, enum dtype kv, uint32_t columns, enum plan_logits logits,
                      const struct plan_options *opt, struct error *err)
 {
@@ -122,7 +133,7 @@ static bool add_plan(struct key_set *set, const struct sample *m, enum dtype kv,
 	if (!plan_outline(&p, &m->spec, &m->weights, kv, columns, logits, opt, err))
 		return false;
 	for (size_t i = 0; ok && i < p.n_kernels; i++)
-		ok = set_add(set, &p.kernel[i].key) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+		ok = add_schedules(set, p.kernel[i].key) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
 	plan_free(&p);
 	return ok;
 }
@@ -161,10 +172,21 @@ static bool sort_keys(struct key_set *set, struct error *err)
 	return true;
 }
 
+/* In the order of the bits WARM_KV_*. */
+static const enum dtype kv_types[] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 };
+enum { KV_TYPES = sizeof kv_types / sizeof *kv_types };
+
+unsigned warm_kv(enum dtype type)
+{
+	for (unsigned i = 0; i < KV_TYPES; i++)
+		if (kv_types[i] == type)
+			return 1u << i;
+	return 0;
+}
+
 bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n, struct error *err)
 {
-	static const enum dtype kv_types[] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 };
-	uint32_t columns = opt->columns ? opt->columns : SESSION_MAX_COLUMNS;
+	uint32_t columns = !opt->columns ? SESSION_MAX_COLUMNS : opt->columns < SPECULATE_MOST ? SPECULATE_MOST : opt->columns;      /* guesses do not ask how long prompts are */
 	struct key_set set = { 0 };
 	struct sample m;
 	bool ok;
@@ -174,7 +196,7 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 	ok = true;
 	for (unsigned f32 = 0; ok && f32 < 2; f32++) {
 		struct plan_options po = { .target = opt->target, .f32_activations = f32 };
-		for (unsigned kv = 0; ok && kv < sizeof kv_types / sizeof *kv_types; kv++)
+		for (unsigned kv = 0; ok && kv < KV_TYPES; kv++)
 			if (opt->activations >> f32 & 1 && opt->kv >> kv & 1)
 				ok = add_passes(&set, &m, kv_types[kv], columns, &po, err);
 	}

@@ -15,10 +15,12 @@
 enum { WARM_INT8_ACTIVATIONS = 1, WARM_F32_ACTIVATIONS = 2, WARM_ANY_ACTIVATIONS = 3 };
 enum { WARM_KV_F16 = 1, WARM_KV_F32 = 2, WARM_KV_Q8_0 = 4, WARM_KV_ANY = 7 };
 
+unsigned warm_kv(enum dtype type);      /* the set of one */
+
 struct warm_options {
 	const struct target *target;
 	unsigned activations, kv;
-	uint32_t columns;               /* of the widest pass; 0: the widest there is */
+	uint32_t columns;               /* of the widest pass over a prompt; 0: the widest there is */
 };
 
 /* The distinct keys, in order of their text; *keys is malloc'ed. Works on a model opened with MODEL_HEADER_ONLY. */

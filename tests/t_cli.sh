@@ -9,7 +9,8 @@ passed=0 failed=0
 ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAIL: $*"; }
 check() { what=$1; shift; if "$@"; then ok; else bad "$what"; fi; }
-run() { "$jitrun" --no-cache "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+cache=--no-cache
+run() { "$jitrun" $cache "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
 
 # refused FORMAT-OF-STDERR STATUS ARGS...: one sentence (a hint may follow), nothing on stdout, the status
 refused() {
@@ -98,6 +99,20 @@ run "$model" --perplexity "${srcdir:-.}/README.md" -c 64 -q
 check "--perplexity says it in a line" grep -q '^perplexity [0-9.]*$' "$dir/out"
 refused "a smaller --context" 1 "$model" --perplexity "${srcdir:-.}/configure.ac" -c 100000
 refused "at least 4 tokens" 2 "$model" --perplexity "${srcdir:-.}/README.md" -c 2
+
+# Sealed: what jitwarm made is all there is
+./jitwarm "$model" --out "$dir/kernels.jkp" --activations auto --kv-type f16 -q
+cache=
+run "$model" --cache "$dir/kernels.jkp" --sealed --prompt "Once upon a time" -n 8 -q
+check "--sealed: status 0: $(cat "$dir/err")" [ "$status" = 0 ]
+check "--sealed: the same text" cmp -s "$dir/out" "$dir/text"
+refused "is not kept and none is generated; in the nearest kept, " 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --kv-type f32
+check "--sealed: the field is named" grep -qF 'KV type is f16, not f32' "$dir/err"
+refused "activation type is q8_0, not f32" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --activations f32
+refused "there is no cache to take kernels from" 1 "$model" --no-cache --sealed --prompt x
+refused "only the device cpu can run sealed" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --device ref
+refused "no.jkp" 1 "$model" --cache "$dir/no.jkp" --sealed --prompt x
+cache=--no-cache
 
 refused "which model" 2
 refused "no prompt.gguf: " 1 "$dir/no prompt.gguf" --prompt x

@@ -58,7 +58,7 @@ static void fill(int32_t *ids, size_t n, uint32_t period)
 }
 
 /* Prompts of every width that is dealt with in a way of its own, and texts that are guessed and scored. */
-static void use_model(jit_model *m, int kv_f32)
+static void use_model(jit_model *m, int kv)
 {
 	static const uint32_t wide[] = { 47, 48, 49, 63, 64, 65, 96, 97, 255, 256, 257, 511 };
 	static const int guesses[] = { JIT_SPECULATE_OFF, JIT_SPECULATE_AUTO, 4, 8, 16 };
@@ -68,7 +68,7 @@ static void use_model(jit_model *m, int kv_f32)
 	int32_t id;
 
 	for (size_t g = 0; g < sizeof guesses / sizeof *guesses; g++) {
-		jit_session *s = jit_session_open(m, &(jit_session_options){ .context = CONTEXT, .kv_f32 = kv_f32, .batch = g ? 0 : SESSION_MAX_COLUMNS, .speculate = guesses[g], .threads = 2 }, &err);
+		jit_session *s = jit_session_open(m, &(jit_session_options){ .context = CONTEXT, .kv = kv, .batch = g ? 0 : SESSION_MAX_COLUMNS, .speculate = guesses[g], .threads = 2 }, &err);
 		if (!s)
 			fail_msg("%s", err.message);
 		fill(ids, CONTEXT, 31);
@@ -101,8 +101,8 @@ static void check_sessions(const char *path)
 		struct list all = list_of(&m->file.spec, &(struct warm_options){ .target = m->target, .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_ANY });
 		for (size_t i = 0; i < l.n; i++)
 			require(&all, &l.key[i]);
-		use_model(m, 0);
-		use_model(m, 1);
+		for (int kv = JIT_KV_F16; kv <= JIT_KV_Q8_0; kv++)
+			use_model(m, kv);
 		registry_each(m->registry, require_kernel, &l);
 		struct registry_counters c;
 		registry_count(m->registry, &c);

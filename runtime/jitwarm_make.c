@@ -1,0 +1,193 @@
+/* runtime/jitwarm_make.c - code objects for models and targets, into a pack or a directory.
+ *
+ * Owns: the list of what to make, each key once though many models share it; making; writing. A target whose code cannot be made is refused by name before anything is
+ * written.
+ */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jit/pack.h"
+#include "kernels-templates/templates.h"
+#include "runtime/jitwarm.h"
+#include "runtime/system.h"
+
+struct wanted {
+	const struct target *target[TARGET_COUNT]; int n_targets;
+	struct key *key; size_t n;
+	json_t *models;
+};
+
+struct made { struct pack_item *item; size_t n, generated; uint64_t code_bytes, file_bytes; };
+
+static bool add_model(const struct model *m, const char *name, void *user, struct error *err)
+{
+	struct wanted *w = user;
+
+	for (int t = 0; t < w->n_targets; t++) {
+		struct key *keys;
+		size_t n;
+		if (!warm_model_keys(m, w->target[t], &keys, &n, err))
+			return false;
+		struct key *more = realloc(w->key, (w->n + n) * sizeof *more);
+		if (more) {
+			memcpy(more + w->n, keys, n * sizeof *keys);
+			w->key = more;
+			w->n += n;
+		}
+		free(keys);
+		if (!more)
+			return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", w->n + n);
+		json_array_append_new(w->models, json_pack("{s:s, s:s, s:I}", "model", name, "target", w->target[t]->name, "kernels", (json_int_t)n));
+	}
+	return true;
+}
+
+static int by_bytes(const void *a, const void *b) { return memcmp(a, b, sizeof(struct key)); }
+
+static void drop_repeated(struct wanted *w)
+{
+	size_t n = 0;
+
+	if (w->n)
+		qsort(w->key, w->n, sizeof *w->key, by_bytes);
+	for (size_t i = 0; i < w->n; i++)
+		if (n == 0 || !key_equal(&w->key[n - 1], &w->key[i]))
+			w->key[n++] = w->key[i];
+	w->n = n;
+}
+
+static void show_progress(size_t done, size_t total)
+{
+	static int last = -1;
+	int percent = total ? (int)(done * 100 / total) : 100;
+
+	if (warm.quiet || warm.json || percent == last || !isatty(STDERR_FILENO))
+		return;
+	last = percent;
+	fprintf(stderr, "\rgenerating [%.*s%.*s] %3d%%", percent * 2 / 5, "########################################",
+	        40 - percent * 2 / 5, "........................................", percent);
+	if (percent == 100)
+		fprintf(stderr, "\r%60s\r", "");
+	fflush(stderr);
+}
+
+/* cache: where some may be already; NULL: all are made. */
+static bool make_all(const struct wanted *w, struct cache *cache, struct made *made, struct error *err)
+{
+	made->item = calloc(w->n + 1, sizeof *made->item);
+	if (!made->item)
+		return error_set(err, ERROR_MEMORY, "no memory for %zu kernels", w->n);
+	for (size_t i = 0; i < w->n; i++) {
+		struct pack_item *it = &made->item[i];
+		struct error why = { 0 };
+		it->key = w->key[i];
+		show_progress(i, w->n);
+		if (!cache || !cache_load(cache, &it->key, &it->object, NULL)) {
+			if (!compile_key(&it->object, &it->key, template_build, NULL, NULL, &why)) {
+				char text[KEY_TEXT_MAX];
+				key_text(&it->key, text, sizeof text);
+				return error_set(err, why.code, strstr(why.text, text) ? "%s%s" : "%s, needed for kernel %s", why.text, strstr(why.text, text) ? "" : text);
+			}
+			made->generated++;
+			if (cache)
+				cache_store(cache, &it->key, &it->object);
+		}
+		made->n++;
+		made->code_bytes += it->object.code_bytes;
+	}
+	show_progress(w->n, w->n);
+	return true;
+}
+
+static bool is_pack(const char *path)
+{
+	size_t n = strlen(path);
+	return n > 4 && strcmp(path + n - 4, ".jkp") == 0;
+}
+
+/* The first kernel of every target, thrown away: a target without a code generator is refused before a directory is touched. */
+static bool try_targets(const struct wanted *w, struct error *err)
+{
+	for (int t = 0; t < w->n_targets; t++)
+		for (size_t i = 0; i < w->n; i++) {
+			struct object o;
+			if (w->key[i].target != w->target[t]->id)
+				continue;
+			if (!compile_key(&o, &w->key[i], template_build, NULL, NULL, err))
+				return false;
+			object_free(&o);
+			break;
+		}
+	return true;
+}
+
+static bool make_directory(const struct wanted *w, struct made *made, struct error *err)
+{
+	struct cache_counters c;
+	struct cache *cache = cache_open(warm.out, NULL, err);
+
+	if (!cache)
+		return false;
+	bool ok = try_targets(w, err) && make_all(w, cache, made, err);
+	cache_count(cache, &c);
+	if (ok && c.stored < made->generated)
+		ok = error_set(err, ERROR_IO, "%s: %zu of %zu kernels could not be stored", warm.out, made->generated - (size_t)c.stored, made->generated);
+	uint64_t entries;
+	ok = ok && cache_size(cache, &made->file_bytes, &entries, err);
+	cache_close(cache);
+	return ok;
+}
+
+static bool make_pack(const struct wanted *w, struct made *made, struct error *err)
+{
+	if (!make_all(w, NULL, made, err))
+		return false;
+	size_t bytes;
+	uint8_t *p = pack_bytes(made->item, made->n, &bytes, err);
+	free(p);
+	made->file_bytes = bytes;
+	return p && pack_write(warm.out, made->item, made->n, err);
+}
+
+static void report(const struct wanted *w, const struct made *made, double seconds)
+{
+	if (warm.json) {
+		json_t *o = json_pack("{s:s, s:O, s:I, s:I, s:I, s:I, s:f}", "out", warm.out, "models", w->models, "kernels", (json_int_t)made->n,
+			"generated", (json_int_t)made->generated, "code_bytes", (json_int_t)made->code_bytes, "bytes", (json_int_t)made->file_bytes, "seconds", seconds);
+		json_dumpf(o, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+		putchar('\n');
+		json_decref(o);
+	} else if (!warm.quiet) {
+		fprintf(stderr, "%s: %zu kernels for", warm.out, made->n);
+		for (int t = 0; t < w->n_targets; t++)
+			fprintf(stderr, "%s %s", t ? "," : "", w->target[t]->name);
+		fprintf(stderr, "; %zu generated, %zu there already; %.2f MiB of code in %.2f MiB; %.2f s\n", made->generated, made->n - made->generated,
+		        (double)made->code_bytes / 0x1p20, (double)made->file_bytes / 0x1p20, seconds);
+	}
+}
+
+int warm_make(void)
+{
+	struct error e = { 0 };
+	struct wanted w = { .models = json_array() };
+	struct made made = { 0 };
+	double start = system_seconds();
+
+	if (warm_model_count() == 0)
+		return warm_usage("which model? Give a file, a directory or --shape");
+	if (!warm.out || !*warm.out)
+		return warm_usage("where to? Give --out FILE.jkp or --out DIRECTORY");
+	bool ok = (w.n_targets = warm_targets(w.target, &e)) > 0 && warm_each_model(add_model, &w, &e);
+	drop_repeated(&w);
+	ok = ok && (is_pack(warm.out) ? make_pack : make_directory)(&w, &made, &e);
+	if (ok)
+		report(&w, &made, system_seconds() - start);
+	for (size_t i = 0; made.item && i < made.n; i++)
+		object_free(&made.item[i].object);
+	free(made.item);
+	free(w.key);
+	json_decref(w.models);
+	return ok ? WARM_DONE : warm_fail(&e);
+}
