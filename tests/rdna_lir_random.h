@@ -1,18 +1,13 @@
-/* tests/rdna_lir_random.h - random RDNA machine programs, and what they compute.
- *
- * Owns: programs that pass the verifier, and a run of any program in which every instruction stands for an injective function of all it reads: registers,
- * scc, vcc, memory as it was. Two programs with the same outcome do the same thing in the same order wherever order matters.
- */
+/* tests/rdna_lir_random.h - random RDNA kernels on machine registers, for the passes behind register allocation. */
 #ifndef TESTS_RDNA_LIR_RANDOM_H
 #define TESTS_RDNA_LIR_RANDOM_H
 
 #include "jit/rdna_lir.h"
 
-/* About `length` instructions. */
-void rdna_lir_random(struct rdna_lir *l, enum rdna_gen gen, unsigned length, uint32_t seed);
-void rdna_lir_copy(struct rdna_lir *to, const struct rdna_lir *from);
+enum { RDNA_LIR_RANDOM_IN = 8192, RDNA_LIR_RANDOM_OUT = 16384, RDNA_LIR_RANDOM_LDS = 4096 };
 
-struct rdna_lir_outcome { uint64_t visible /* memory, barriers */, registers /* of virtual registers at the end; 0 once they are assigned */; };
-struct rdna_lir_outcome rdna_lir_run(const struct rdna_lir *l);
+/* Uses loads, stores and arithmetic of every way there is, in loops that also run no time at all. Argument slot 0 points to RDNA_LIR_RANDOM_IN bytes
+ * that are only read, slot 1 to RDNA_LIR_RANDOM_OUT that are read and written. Every register it used is stored at the end. Floats stay finite. */
+void rdna_lir_random(struct rdna_lir *l, enum rdna_gen gen, uint64_t seed, unsigned size);
 
 #endif

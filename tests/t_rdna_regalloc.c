@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/rdna_lir_random.h"
+#include "tests/rdna_lir_run.h"
 
 static void parse(struct rdna_lir *l, enum rdna_gen gen, const char *text)
 {
@@ -137,7 +137,7 @@ static void random_programs_stay_what_they_are(void **state)
 	for (uint32_t seed = 1; seed <= 300; seed++) {
 		struct rdna_lir l, a;
 		struct error err = {0};
-		rdna_lir_random(&l, gens[seed % 2], 20 + seed % 200, seed);
+		rdna_lir_make(&l, gens[seed % 2], 20 + seed % 200, seed);
 		if (!rdna_lir_verify(&l, &err))
 			fail_msg("seed %u: %s", seed, err.text);
 		struct rdna_lir_outcome want = rdna_lir_run(&l);
@@ -173,7 +173,7 @@ static void a_wrong_allocation_is_noticed(void **state)
 		struct rdna_lir l;
 		struct rdna_regs used;
 		struct error err = {0};
-		rdna_lir_random(&l, RDNA_GFX11, 150, seed);
+		rdna_lir_make(&l, RDNA_GFX11, 150, seed);
 		uint64_t want = rdna_lir_run(&l).visible;
 		if (rdna_regalloc(&l, 0, 0, 0, &used, &err))
 			for (uint32_t r = 1; r < l.n_regs; r++) {
@@ -199,7 +199,7 @@ static void the_same_input_gives_the_same_registers(void **state)
 {
 	struct rdna_lir l, a, b;
 	struct rdna_regs used;
-	rdna_lir_random(&l, RDNA_GFX11, 300, 11);
+	rdna_lir_make(&l, RDNA_GFX11, 300, 11);
 	rdna_lir_copy(&a, &l);
 	rdna_lir_copy(&b, &l);
 	assert_true(rdna_regalloc(&a, 0, 0, 0, &used, NULL) && rdna_regalloc(&b, 0, 0, 0, &used, NULL));

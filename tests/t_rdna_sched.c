@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/rdna_lir_random.h"
+#include "tests/rdna_lir_run.h"
 
 static void becomes(unsigned vgprs, const char *before, const char *after)
 {
@@ -85,7 +85,7 @@ static void random_programs_stay_what_they_are(void **state)
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct rdna_lir l, a;
 		struct error err = {0};
-		rdna_lir_random(&l, gens[seed % 2], 20 + seed % 300, seed);
+		rdna_lir_make(&l, gens[seed % 2], 20 + seed % 300, seed);
 		struct rdna_lir_outcome want = rdna_lir_run(&l), got;
 		for (unsigned pass = 0; pass < 6; pass++) {
 			rdna_lir_copy(&a, &l);
@@ -108,7 +108,7 @@ static void a_broken_order_is_noticed(void **state)
 	unsigned noticed = 0, raw = 0;
 	for (uint32_t seed = 1; seed <= 60; seed++) {
 		struct rdna_lir l;
-		rdna_lir_random(&l, RDNA_GFX11, 120, seed);
+		rdna_lir_make(&l, RDNA_GFX11, 120, seed);
 		struct rdna_lir_outcome want = rdna_lir_run(&l), got;
 		unsigned depth = 0;
 		for (size_t k = 0; k + 1 < l.n_ins; k++) {
@@ -140,7 +140,7 @@ static void the_budget_is_kept(void **state)
 	for (uint32_t seed = 1; seed <= 200; seed++) {
 		struct rdna_lir l, a;
 		struct rdna_regs before, after;
-		rdna_lir_random(&l, RDNA_GFX10_3, 60 + seed, seed);
+		rdna_lir_make(&l, RDNA_GFX10_3, 60 + seed, seed);
 		rdna_lir_copy(&a, &l);
 		unsigned budget = 24 + seed % 100;
 		if (rdna_regalloc(&a, 0, 0, 0, &before, NULL)) {
@@ -162,8 +162,8 @@ static void the_same_input_gives_the_same_order(void **state)
 {
 	for (uint32_t seed = 0; seed < 3; seed++) {
 		struct rdna_lir a, b;
-		rdna_lir_random(&a, RDNA_GFX11, 400, 5);
-		rdna_lir_random(&b, RDNA_GFX11, 400, 5);
+		rdna_lir_make(&a, RDNA_GFX11, 400, 5);
+		rdna_lir_make(&b, RDNA_GFX11, 400, 5);
 		assert_true(rdna_sched(&a, 96, seed, NULL) && rdna_sched(&b, 96, seed, NULL));
 		assert_true(same_order(&a, &b));
 		rdna_lir_free(&a);
