@@ -9,17 +9,36 @@
 
 #include "jit/rdna_machine.h"
 
+/* A SIMD's vector registers, for each lane, are shared by its waves. Eight waves, which is two groups to a compute unit, hide what one waits for; more would
+ * leave too few registers for tiles. */
+enum { WAVES_PER_SIMD = 8, SMALL_FILE = 1024, LARGE_FILE = 1536 };
+
+static unsigned vgpr_budget(const struct target *t)
+{
+	bool large = t->id == TARGET_GFX1100 || t->id == TARGET_GFX1101 || t->id == TARGET_GFX1151 || t->id == TARGET_GFX1200 || t->id == TARGET_GFX1201;
+	return (large ? LARGE_FILE : SMALL_FILE) / WAVES_PER_SIMD;
+}
+
 static unsigned at_most(unsigned wanted, unsigned most) { return wanted && wanted < most ? wanted : most; }
 
+/* What is tried one after the other. What the scheduler brought together may need more registers than there are, when in the order it was written the kernel
+ * still fits; and rdna_emit may want scalar registers of its own: two pairs for each open loop, one for far branches. */
+enum { ALL_SGPRS = RDNA_ABI_SGPRS - RDNA_ABI_FREE_SGPR };
+struct attempt { bool sched; unsigned sgprs; };
+static const struct attempt attempts[] = { { true, ALL_SGPRS }, { false, ALL_SGPRS }, { false, ALL_SGPRS - 12 }, { false, ALL_SGPRS - 32 } };
+enum { ATTEMPTS = sizeof attempts / sizeof *attempts };
+
 /* IR to instructions on machine registers. */
-static bool allocate(struct rdna_lir *l, const struct compile_job *j, struct error *err)
+static bool allocate(struct rdna_lir *l, const struct compile_job *j, const struct attempt *a, struct error *err)
 {
 	const struct compile_options *o = j->options;
+	unsigned vgprs = at_most(o->max_vector_regs, RDNA_ABI_VGPRS), sgprs = at_most(o->max_gprs, a->sgprs);
 	struct rdna_regs used;
-	rdna_lir_init(l, rdna_gen_of(j->target->name));
 	return rdna_select(l, j->ir, j->target, err)
 	       && rdna_lir_verify(l, err)
-	       && rdna_regalloc(l, at_most(o->max_vector_regs, RDNA_ABI_VGPRS), at_most(o->max_gprs, RDNA_ABI_SGPRS), o->seed, &used, err)
+	       && (!a->sched || (rdna_sched(l, at_most(vgprs, vgpr_budget(j->target)), o->seed, err)
+	                         && rdna_lir_verify(l, err)))
+	       && rdna_regalloc(l, vgprs, sgprs, o->seed, &used, err)
 	       && rdna_lir_verify(l, err);
 }
 
@@ -31,13 +50,23 @@ static uint32_t dual_pairs(const struct rdna_lir *l)
 	return n;
 }
 
-bool compile_rdna(struct object *out, const struct compile_job *j, struct compile_stats *stats, struct error *err)
+static void report(struct compile_stats *s, const struct compile_job *j, const struct object *o, const struct rdna_lir *l, uint32_t instructions)
+{
+	if (s)
+		*s = (struct compile_stats){
+			.ir_instructions = (uint32_t)j->ir->n_ins, .machine_instructions = instructions,
+			.vector_regs_used = o->vector_regs, .gpr_used = o->scalar_regs, .dual_pairs = dual_pairs(l),
+		};
+}
+
+static bool compile_once(struct object *out, const struct compile_job *j, const struct attempt *a, struct compile_stats *stats, struct error *err)
 {
 	uint32_t skip = j->options->skip;
 	const struct rdna_hazard_options hazards = { .no_clauses = skip & COMPILE_SKIP_CLAUSES, .no_delays = skip & COMPILE_SKIP_DELAYS };
 	struct rdna_listing listing = { .out = j->options->dump_asm, .title = j->title };
-	struct rdna_lir l = {0};
-	bool ok = allocate(&l, j, err)
+	struct rdna_lir l;
+	rdna_lir_init(&l, rdna_gen_of(j->target->name));
+	bool ok = allocate(&l, j, a, err)
 	          && (skip & COMPILE_SKIP_VOPD || rdna_vopd(&l, err))
 	          && rdna_wait(&l, err)
 	          && rdna_hazard(&l, &hazards, err)
@@ -46,12 +75,21 @@ bool compile_rdna(struct object *out, const struct compile_job *j, struct compil
 		out->frame_bytes = l.local_bytes;
 		out->shared_bytes = l.shared_bytes;
 		out->cooperative = j->ir->cooperative;
+		report(stats, j, out, &l, listing.instructions);
 	}
-	if (ok && stats)
-		*stats = (struct compile_stats){
-			.ir_instructions = (uint32_t)j->ir->n_ins, .machine_instructions = listing.instructions,
-			.vector_regs_used = out->vector_regs, .gpr_used = out->scalar_regs, .dual_pairs = dual_pairs(&l),
-		};
 	rdna_lir_free(&l);
 	return ok;
+}
+
+bool compile_rdna(struct object *out, const struct compile_job *j, struct compile_stats *stats, struct error *err)
+{
+	struct error e;
+	for (unsigned k = j->options->skip & COMPILE_SKIP_SCHED ? 1 : 0; k < ATTEMPTS; k++) {
+		e = (struct error){ .code = ERROR_NONE };
+		if (compile_once(out, j, &attempts[k], stats, &e))
+			return true;
+		if (e.code != ERROR_UNSUPPORTED)
+			break;
+	}
+	return error_set(err, e.code, "%s", e.text);
 }

@@ -53,6 +53,13 @@ static void compare(struct emitter *e, enum rdna_op op, struct rdna_operand a, s
 	put(e, &(struct rdna_ins){ .op = op, .s = { a, b } });
 }
 
+/* gfx12 may show an older value of a scalar register that vector instructions have read before: what this file writes it waits for, where it reads it. */
+static void settle(struct emitter *e)
+{
+	if (e->l->gen == RDNA_GFX12)
+		put(e, &(struct rdna_ins){ .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } });
+}
+
 /* --- registers */
 
 static void take(struct emitter *e, struct rdna_range r)
@@ -153,12 +160,11 @@ static void branch(struct emitter *e, enum rdna_op op, int label, bool far, bool
 		put(e, &(struct rdna_ins){ .op = opposite(op), .s = { rdna_to(over) } });
 	put(e, &(struct rdna_ins){ .op = RDNA_S_GETPC_B64, .d = { rdna_sn(pc, 2) } });
 	rdna_bind(&e->r, here);
-	if (e->l->gen == RDNA_GFX12)
-		put(e, &(struct rdna_ins){ .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } });
+	settle(e);
 	put2(e, RDNA_S_ADD_CO_U32, rdna_s(pc), rdna_s(pc), rdna_distance(label, here));
+	settle(e);
 	put2(e, RDNA_S_ADD_CO_CI_U32, rdna_s(pc + 1), rdna_s(pc + 1), rdna_imm(forward ? 0 : -1));
-	if (e->l->gen == RDNA_GFX12)
-		put(e, &(struct rdna_ins){ .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } });
+	settle(e);
 	put(e, &(struct rdna_ins){ .op = RDNA_S_SETPC_B64, .s = { rdna_sn(pc, 2) } });
 	rdna_bind(&e->r, over);
 	give_back(e, pc);
@@ -207,25 +213,20 @@ static void emit_loop(struct emitter *e, const struct rdna_lir_ins *i)
 		put1(e, RDNA_S_MOV_B32, rdna_s(p->counter), rdna_imm(0));
 	rdna_bind(&e->r, p->head);
 	if (p->spare && d.n) {
-		if (e->l->gen == RDNA_GFX12)
-			put(e, &(struct rdna_ins){ .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } });
+		settle(e);
 		put1(e, RDNA_S_MOV_B32, rdna_s(d.reg), rdna_s(p->counter));
 	}
 }
 
-/* gfx12 may show an older value of a scalar register that vector instructions have read before: counter and limit are waited for. */
 static void emit_endloop(struct emitter *e)
 {
 	struct loop *p = &e->loop[--e->depth];
 	struct rdna_operand count = count_of(e, &e->l->ins[p->at]);
 	if (p->counts) {
-		bool waits = e->l->gen == RDNA_GFX12;
-		const struct rdna_ins wait = { .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } };
-		if (waits && p->spare)
-			put(e, &wait);
+		if (p->spare || p->limit.reg != count.reg)
+			settle(e);
 		put2(e, RDNA_S_ADD_CO_I32, rdna_s(p->counter), rdna_s(p->counter), rdna_imm(1));
-		if (waits)
-			put(e, &wait);
+		settle(e);
 		compare(e, RDNA_S_CMP_LT_I32, rdna_s(p->counter), p->limit);
 		branch(e, RDNA_S_CBRANCH_SCC1, p->head, e->far[p->at], false);
 	}

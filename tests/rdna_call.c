@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encoders/amdgpu_object.h"
 
 const char *const rdna_call_targets[RDNA_GEN_COUNT] = { "gfx1030", "gfx1100", "gfx1151", "gfx1201" };
 
@@ -61,7 +60,7 @@ static void caller(struct rdna *r, unsigned vgprs)
 	rdna_bind(r, function);
 }
 
-static bool build(const struct rdna_call *c, struct amdgpu_object *out, struct error *err)
+bool rdna_call_object(const struct rdna_call *c, struct amdgpu_object *out, struct error *err)
 {
 	struct rdna r;
 	rdna_init(&r, c->gen);
@@ -96,7 +95,7 @@ bool rdna_call(const struct rdna_call *c, const struct sim_options *o, struct er
 	const struct arguments args = { (uint64_t)(uintptr_t)c->arg, c->begin, c->end };
 	const uint32_t groups[3] = { 1, 1, 1 }, size[3] = { 32 * (c->waves ? c->waves : 1), 1, 1 };
 	struct sim_device *dev = sim_open(rdna_call_targets[c->gen], err);
-	bool ok = dev && build(c, &bytes, err) && map_all(dev, c, err);
+	bool ok = dev && rdna_call_object(c, &bytes, err) && map_all(dev, c, err);
 	if (ok)
 		object = sim_load(dev, bytes.bytes, bytes.size, err);
 	ok = object && sim_dispatch(dev, sim_find(object, "call"), &args, sizeof args, groups, size, o, err);

@@ -4,6 +4,7 @@
 #ifndef TESTS_RDNA_CALL_H
 #define TESTS_RDNA_CALL_H
 
+#include "encoders/amdgpu_object.h"
 #include "jit/compile.h"
 #include "jit/rdna_lir.h"
 #include "sim/sim.h"
@@ -20,6 +21,8 @@ struct rdna_call {
 	int64_t begin, end;
 	struct rdna_call_memory memory[4];    /* what the function may touch; base NULL: unused */
 };
+/* The caller and the function as a code object. */
+bool rdna_call_object(const struct rdna_call *c, struct amdgpu_object *out, struct error *err);
 /* False and a sentence when the simulator traps. */
 bool rdna_call(const struct rdna_call *c, const struct sim_options *o, struct error *err);
 

@@ -1,7 +1,6 @@
-/* tests/t_rdna_passes.c - the passes behind register allocation: waits, hazards, dual instructions, bytes.
+/* tests/t_rdna_passes.c - the passes behind register allocation, each in texts of before and after; the bytes; the pipeline without its optional passes.
  *
- * The judge is the simulator, which traps on a register touched too early and, in two of its three modes, lets loads and stores land late; the reference is the same
- * kernel with a full wait behind every access and no other pass. */
+ * What the passes must achieve in all is t_rdna_waits.c's to judge. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,42 +12,10 @@
 #include <cmocka.h>
 
 #include "jit/rdna_machine.h"
+#include "tests/random_ir.h"
 #include "tests/rdna_build.h"
 #include "tests/rdna_call.h"
 #include "tests/rdna_lir_random.h"
-
-enum { KERNELS = 60, SIZE = 120 };
-
-/* --- a kernel's memory */
-
-struct world { uint8_t in[RDNA_LIR_RANDOM_IN], out[RDNA_LIR_RANDOM_OUT]; uint64_t arg[2]; };
-
-static struct world *world_make(uint64_t seed)
-{
-	struct world *w = calloc(1, sizeof *w);
-	assert_non_null(w);
-	uint32_t x = (uint32_t)seed + 1;
-	for (size_t k = 0; k < sizeof w->in; k++)
-		w->in[k] = (uint8_t)((x = x * 1664525u + 1013904223u) >> 24);
-	for (size_t k = 0; k < sizeof w->out; k++)
-		w->out[k] = (uint8_t)((x = x * 1664525u + 1013904223u) >> 24);
-	w->arg[0] = (uint64_t)(uintptr_t)w->in;
-	w->arg[1] = (uint64_t)(uintptr_t)w->out;
-	return w;
-}
-
-static bool run(const struct object *o, enum rdna_gen gen, struct world *w, const struct sim_options *opt, struct error *err)
-{
-	const struct rdna_call c = {
-		.object = o, .gen = gen, .arg = w->arg, .n_args = 2, .end = 7,
-		.memory = { { w->in, sizeof w->in, false }, { w->out, sizeof w->out, true } },
-	};
-	return rdna_call(&c, opt, err);
-}
-
-/* --- the pipeline */
-
-enum { NO_VOPD = 1, NO_HINTS = 2 };
 
 static void must(bool ok, const struct error *err)
 {
@@ -56,267 +23,406 @@ static void must(bool ok, const struct error *err)
 		fail_msg("%s", err->text);
 }
 
-static void emit(struct object *o, const struct rdna_lir *l)
+static void parse(struct rdna_lir *l, enum rdna_gen gen, const char *text)
 {
 	struct error err = { .code = ERROR_NONE };
-	*o = (struct object){ .shared_bytes = l->shared_bytes, .frame_bytes = l->local_bytes };
-	must(rdna_emit(o, l, &err), &err);
+	rdna_lir_init(l, gen);
+	must(rdna_lir_parse(l, text, &err), &err);
+	l->allocated = true;
 }
 
-static void passes(struct rdna_lir *l, unsigned leave_out)
+static char *print(const struct rdna_lir *l)
 {
-	struct error err = { .code = ERROR_NONE };
-	const struct rdna_hazard_options h = { .no_clauses = leave_out & NO_HINTS, .no_delays = leave_out & NO_HINTS };
-	must(leave_out & NO_VOPD || rdna_vopd(l, &err), &err);
-	must(rdna_wait(l, &err), &err);
-	must(rdna_hazard(l, &h, &err), &err);
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	assert_non_null(f);
+	rdna_lir_print(l, f);
+	fclose(f);
+	return text;
 }
 
-/* Everything has arrived before the next instruction begins. */
-static void wait_for_all(struct rdna_lir *l)
-{
-	struct rdna_patch p = {0};
-	struct error err = { .code = ERROR_NONE };
-	for (size_t at = 0; at < l->n_ins; at++) {
-		if (!at || l->ins[at - 1].op >= RDNA_OP_COUNT || !(rdna_lir_facts(l->ins[at - 1].op) & (RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS)))
-			continue;
-		struct rdna_lir_ins stores = { .op = RDNA_S_WAITCNT_VSCNT, .s = { rdna_lir_fixed(RDNA_NULL, 1), rdna_lir_imm(0) } };
-		if (l->gen == RDNA_GFX12) {
-			rdna_patch_op(&p, at, RDNA_S_WAIT_LOADCNT, 0);
-			rdna_patch_op(&p, at, RDNA_S_WAIT_STORECNT, 0);
-			rdna_patch_op(&p, at, RDNA_S_WAIT_DSCNT, 0);
-			rdna_patch_op(&p, at, RDNA_S_WAIT_KMCNT, 0);
-		} else {
-			rdna_patch_op(&p, at, RDNA_S_WAITCNT, rdna_waitcnt(l->gen, 0, -1, 0));
-			rdna_patch_add(&p, at, &stores);
-		}
-	}
-	must(rdna_patch_apply(l, &p, &err), &err);
-}
+/* --- before; after */
 
-static void reference(struct world *w, enum rdna_gen gen, uint64_t seed)
-{
-	const struct sim_options opt = { .memory = SIM_MEMORY_NOW, .allow_hazards = true };
-	struct error err = { .code = ERROR_NONE };
-	struct rdna_lir l;
-	struct object o;
-	rdna_lir_random(&l, gen, seed, SIZE);
-	wait_for_all(&l);
-	emit(&o, &l);
-	must(run(&o, gen, w, &opt, &err), &err);
-	rdna_lir_free(&l);
-	object_free(&o);
-}
+enum { G10 = RDNA_GFX10_3, G11 = RDNA_GFX11, G115 = RDNA_GFX11_5, G12 = RDNA_GFX12 };
+struct text { uint8_t gen; const char *before, *after; };      /* after NULL: unchanged */
 
-static void random_kernel(enum rdna_gen gen, uint64_t seed)
+static bool wait_pass(struct rdna_lir *l, struct error *err) { return rdna_wait(l, err); }
+static bool hazard_pass(struct rdna_lir *l, struct error *err) { return rdna_hazard(l, &(struct rdna_hazard_options){ true, true }, err); }
+static bool clause_pass(struct rdna_lir *l, struct error *err) { return rdna_hazard(l, &(struct rdna_hazard_options){ false, true }, err); }
+static bool delay_pass(struct rdna_lir *l, struct error *err) { return rdna_hazard(l, &(struct rdna_hazard_options){ true, false }, err); }
+static bool vopd_pass(struct rdna_lir *l, struct error *err) { return rdna_vopd(l, err); }
+
+static void check(const struct text *t, size_t n, bool (*pass)(struct rdna_lir *l, struct error *err))
 {
-	struct world *want = world_make(seed);
-	struct rdna_lir l;
-	struct object o;
-	reference(want, gen, seed);
-	rdna_lir_random(&l, gen, seed, SIZE);
-	passes(&l, (unsigned)(seed % 4));
-	emit(&o, &l);
-	for (unsigned mode = SIM_MEMORY_NOW; mode <= SIM_MEMORY_RANDOM; mode++) {
-		const struct sim_options opt = { .memory = (enum sim_memory_mode)mode, .seed = seed };
-		struct world *w = world_make(seed);
+	for (size_t k = 0; k < n; k++) {
 		struct error err = { .code = ERROR_NONE };
-		if (!run(&o, gen, w, &opt, &err))
-			fail_msg("%s kernel %llu, memory %u: %s", rdna_call_targets[gen], (unsigned long long)seed, mode, err.text);
-		if (memcmp(want->out, w->out, sizeof w->out))
-			fail_msg("%s kernel %llu, memory %u: another result", rdna_call_targets[gen], (unsigned long long)seed, mode);
-		free(w);
+		struct rdna_lir got, want;
+		parse(&got, (enum rdna_gen)t[k].gen, t[k].before);
+		parse(&want, (enum rdna_gen)t[k].gen, t[k].after ? t[k].after : t[k].before);
+		must(pass(&got, &err), &err);
+		char *a = print(&got), *b = print(&want);
+		if (strcmp(a, b))
+			fail_msg("case %zu: got\n%swanted\n%s", k, a, b);
+		free(a);
+		free(b);
+		rdna_lir_free(&got);
+		rdna_lir_free(&want);
 	}
-	object_free(&o);
-	rdna_lir_free(&l);
-	free(want);
 }
+#define CHECK(cases, pass) check(cases, sizeof cases / sizeof *cases, pass)
 
-static void random_kernels_mean_the_same(void **state)
+/* s_waitcnt 49279: lgkmcnt 0; 16241: vmcnt 1; 16240: vmcnt 0 (gfx10); 64519: lgkmcnt 0 (gfx11) */
+static const struct text waits[] = {
+	/* loads of a counter arrive in order: only as many as came after may be outstanding */
+	{ G12, "global_load_b32 v1, v0, s[10:11]\nglobal_load_b128 v[4:7], v0, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\nv_add_f32 v3, v1, v1\nv_add_f32 v3, v3, v7\nv_add_f32 v3, v3, v2\n",
+	       "global_load_b32 v1, v0, s[10:11]\nglobal_load_b128 v[4:7], v0, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\ns_wait_loadcnt 2\nv_add_f32 v3, v1, v1\n"
+	       "s_wait_loadcnt 1\nv_add_f32 v3, v3, v7\ns_wait_loadcnt 0\nv_add_f32 v3, v3, v2\n" },
+	/* scalar loads in any order; both counters at once */
+	{ G12, "s_load_b32 s16, s[8:9]\ns_load_b32 s17, s[8:9]\nv_mov_b32 v1, s16\n", "s_load_b32 s16, s[8:9]\ns_load_b32 s17, s[8:9]\ns_wait_kmcnt 0\nv_mov_b32 v1, s16\n" },
+	{ G12, "global_load_b32 v1, v0, s[10:11]\nds_load_b32 v2, v0\nds_load_b32 v3, v0\nv_add_f32 v4, v1, v2\nv_mov_b32 v4, v3\n",
+	       "global_load_b32 v1, v0, s[10:11]\nds_load_b32 v2, v0\nds_load_b32 v3, v0\ns_wait_loadcnt_dscnt 1\nv_add_f32 v4, v1, v2\ns_wait_dscnt 0\nv_mov_b32 v4, v3\n" },
+	/* gfx10 counts LDS and scalar loads together, and with a scalar load under way only 0 says anything */
+	{ G10, "ds_load_b32 v1, v0\nds_load_b32 v2, v0\ns_load_b32 s16, s[8:9]\nv_mov_b32 v3, v1\nv_mov_b32 v4, v2\nv_mov_b32 v5, s16\n",
+	       "ds_load_b32 v1, v0\nds_load_b32 v2, v0\ns_load_b32 s16, s[8:9]\ns_waitcnt 49279\nv_mov_b32 v3, v1\nv_mov_b32 v4, v2\nv_mov_b32 v5, s16\n" },
+	/* a load may not be overtaken by another write, and the rest is waited for at the return */
+	{ G10, "global_load_b32 v1, v0, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\nv_mov_b32 v1, 0\n",
+	       "global_load_b32 v1, v0, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\ns_waitcnt 16241\nv_mov_b32 v1, 0\ns_waitcnt 16240\n" },
+	/* stores by themselves wait for nothing; scalar loads of the same memory and barriers for them */
+	{ G12, "global_store_b32 v0, v1, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\ns_load_b32 s16, s[10:11] memory:const\nv_mov_b32 v0, v1\ns_load_b32 s17, s[10:11]\ns_mov_b32 s18, s17\nv_mov_b32 v3, v2\n",
+	       "global_store_b32 v0, v1, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\ns_load_b32 s16, s[10:11] memory:const\nv_mov_b32 v0, v1\ns_wait_storecnt 0\ns_load_b32 s17, s[10:11]\n"
+	       "s_wait_kmcnt 0\ns_mov_b32 s18, s17\ns_wait_loadcnt 0\nv_mov_b32 v3, v2\n" },
+	{ G11, "s_load_b32 s16, s[10:11]\nglobal_store_b32 v0, v1, s[10:11]\ns_barrier\n", "s_load_b32 s16, s[10:11]\ns_waitcnt 64519\nglobal_store_b32 v0, v1, s[10:11]\ns_waitcnt_vscnt null, 0\ns_barrier\n" },
+	{ G12, "ds_store_b32 v0, v1\nds_load_b32 v2, v0\ns_barrier_signal -1\ns_barrier_wait 0xffff\n", "ds_store_b32 v0, v1\nds_load_b32 v2, v0\ns_wait_dscnt 0\ns_barrier_signal -1\ns_barrier_wait 0xffff\n" },
+	/* a loop that may run no time; what comes around its back; a scalar load is waited for in front of it, not in every turn */
+	{ G12, "s_load_b32 s16, s[8:9]\nglobal_load_b32 v1, v0, s[10:11]\nloop s20, s12\n  global_load_b32 v2, v0, s[10:11]\n  v_mul_f32 v3, s16, v1\n  global_load_b32 v1, v0, s[10:11]\n  v_add_f32 v3, v2, v3\nendloop\nv_mov_b32 v3, v1\n",
+	       "s_load_b32 s16, s[8:9]\nglobal_load_b32 v1, v0, s[10:11]\ns_wait_kmcnt 0\nloop s20, s12\n  global_load_b32 v2, v0, s[10:11]\n  s_wait_loadcnt 1\n  v_mul_f32 v3, s16, v1\n  global_load_b32 v1, v0, s[10:11]\n"
+	       "  s_wait_loadcnt 1\n  v_add_f32 v3, v2, v3\nendloop\ns_wait_loadcnt 0\nv_mov_b32 v3, v1\n" },
+	/* both halves' registers are waited for in front of a dual instruction */
+	{ G11, "ds_load_b32 v1, v0\ndual\nv_mov_b32 v2, 0\nv_mov_b32 v3, v1\n", "ds_load_b32 v1, v0\ns_waitcnt 64519\ndual\nv_mov_b32 v2, 0\nv_mov_b32 v3, v1\n" },
+};
+static void waits_stand_where_needed(void **state) { (void)state; CHECK(waits, wait_pass); }
+
+/* s_wait_alu 4095: va_vdst 0; 65534: sa_sdst 0; 61951: va_sdst 0; 65533: va_vcc 0 */
+static const struct text hazards[] = {
+	{ G11, "v_rcp_f32 v1, v2\nv_mov_b32 v3, v4\nv_add_f32 v5, v1, v1\nv_add_f32 v5, v1, v1\n", "v_rcp_f32 v1, v2\nv_mov_b32 v3, v4\ns_wait_alu 4095\nv_add_f32 v5, v1, v1\nv_add_f32 v5, v1, v1\n" },
+	{ G11, "v_rcp_f32 v1, v2\nds_store_b32 v0, v3\nv_add_f32 v5, v1, v1\n", NULL },
+	{ G11, "v_rcp_f32 v1, v2\nv_rcp_f32 v3, v2\nv_rcp_f32 v4, v2\nv_add_f32 v5, v1, v1\n", NULL },
+	{ G11, "loop s20, 4\n  v_mov_b32 v5, v1\n  v_rcp_f32 v1, v2\nendloop\n", "loop s20, 4\n  s_wait_alu 4095\n  v_mov_b32 v5, v1\n  v_rcp_f32 v1, v2\nendloop\n" },
+	{ G115, "v_rcp_f32 v1, v2\nv_add_f32 v5, v1, v1\n", NULL },
+	{ G11, "v_cmpx_lt_f32 v1, v2\nv_nop\nv_permlanex16_b32 v3, v4, s16, s17\n", "v_cmpx_lt_f32 v1, v2\nv_nop\nv_mov_b32 v4, v4\nv_permlanex16_b32 v3, v4, s16, s17\n" },
+	{ G10, "v_cmpx_lt_f32 v1, v2\nv_permlanex16_b32 v3, v4, s16, s17\n", NULL },
+	{ G11, "v_wmma_i32_16x16x16_iu8 v[8:15], v[0:3], v[4:7], v[8:15]\nv_wmma_i32_16x16x16_iu8 v[16:23], v[8:11], v[4:7], v[16:23]\n",
+	       "v_wmma_i32_16x16x16_iu8 v[8:15], v[0:3], v[4:7], v[8:15]\nv_nop\nv_wmma_i32_16x16x16_iu8 v[16:23], v[8:11], v[4:7], v[16:23]\n" },
+	{ G10, "global_atomic_min_num_f32 v0, v1, s[10:11]\ns_denorm_mode 0\n", "global_atomic_min_num_f32 v0, v1, s[10:11]\ns_nop 2\ns_denorm_mode 0\n" },
+	/* whatever else the wave ran may have read any register by a vector instruction; the return reads what the driver wrote */
+	{ G12, "s_mov_b32 s16, 0\ns_add_co_u32 s18, s16, 1\nv_cmp_lt_f32 s20, v1, v2\nv_cndmask_b32 v3, v1, v2, s20\ns_mov_b32 s21, s20\n",
+	       "s_mov_b32 s16, 0\ns_wait_alu 65534\ns_add_co_u32 s18, s16, 1\nv_cmp_lt_f32 s20, v1, v2\ns_wait_alu 61951\nv_cndmask_b32 v3, v1, v2, s20\ns_mov_b32 s21, s20\n" },
+	{ G12, "v_cmp_lt_f32 vcc_lo, v1, v2\nv_cndmask_b32 v3, v1, v2, vcc_lo\n", "v_cmp_lt_f32 vcc_lo, v1, v2\ns_wait_alu 65533\nv_cndmask_b32 v3, v1, v2, vcc_lo\ns_wait_alu 65534\n" },
+	{ G12, "loop s20, 4\n  v_mov_b32 v1, s20\nendloop\n", "loop s20, 4\n  s_wait_alu 65534\n  v_mov_b32 v1, s20\nendloop\n" },
+};
+static void hazards_are_padded(void **state) { (void)state; CHECK(hazards, hazard_pass); }
+
+static const struct text clauses[] = {
+	{ G11, "global_load_b32 v1, v0, s[10:11]\nglobal_load_b128 v[4:7], v0, s[10:11]\nv_mov_b32 v9, 0\nglobal_load_b32 v2, v0, s[10:11]\n",
+	       "s_clause 1\nglobal_load_b32 v1, v0, s[10:11]\nglobal_load_b128 v[4:7], v0, s[10:11]\nv_mov_b32 v9, 0\nglobal_load_b32 v2, v0, s[10:11]\n" },
+	{ G10, "s_load_b32 s16, s[8:9]\ns_load_b32 s17, s[8:9]\ns_load_b32 s18, s[8:9]\nglobal_load_b32 v1, v0, s[10:11]\n", "s_clause 2\ns_load_b32 s16, s[8:9]\ns_load_b32 s17, s[8:9]\ns_load_b32 s18, s[8:9]\nglobal_load_b32 v1, v0, s[10:11]\n" },
+	{ G11, "global_load_b32 v1, v0, s[10:11] exec:0xff\nglobal_load_b32 v2, v0, s[10:11]\nglobal_store_b32 v0, v1, s[10:11]\nglobal_store_b32 v0, v1, s[10:11]\n", NULL },
+};
+static void loads_in_a_row_are_clauses(void **state) { (void)state; CHECK(clauses, clause_pass); }
+
+/* 1 to 4: the vector instruction so many ago; 9: scalar; 5: transcendental; << 7 for the one a skip of << 4 further on */
+static const struct text delays[] = {
+	{ G11, "v_mov_b32 v1, v2\nv_add_f32 v3, v1, v1\n", "v_mov_b32 v1, v2\ns_delay_alu 1\nv_add_f32 v3, v1, v1\n" },
+	{ G11, "v_mov_b32 v1, v2\nv_mov_b32 v4, v2\nv_add_f32 v3, v1, v4\n", "v_mov_b32 v1, v2\nv_mov_b32 v4, v2\ns_delay_alu 257\nv_add_f32 v3, v1, v4\n" },
+	{ G11, "v_mov_b32 v1, v2\nv_mov_b32 v4, v1\nv_mov_b32 v5, v4\n", "v_mov_b32 v1, v2\ns_delay_alu 145\nv_mov_b32 v4, v1\nv_mov_b32 v5, v4\n" },
+	{ G11, "s_mov_b32 s16, 1\nv_mov_b32 v1, s16\nv_mov_b32 v2, 0\nv_mov_b32 v3, 0\nv_mov_b32 v4, 0\nv_mov_b32 v5, 0\nv_mov_b32 v6, v1\n",
+	       "s_mov_b32 s16, 1\ns_delay_alu 9\nv_mov_b32 v1, s16\nv_mov_b32 v2, 0\nv_mov_b32 v3, 0\nv_mov_b32 v4, 0\nv_mov_b32 v5, 0\nv_mov_b32 v6, v1\n" },
+	{ G10, "v_mov_b32 v1, v2\nv_add_f32 v3, v1, v1\n", NULL },
+};
+static void delays_are_announced(void **state) { (void)state; CHECK(delays, delay_pass); }
+
+static const struct text pairs[] = {
+	{ G11, "v_mul_f32 v4, v10, v11\nv_mul_f32 v5, v12, v14\n", "dual\nv_mul_f32 v4, v10, v11\nv_mul_f32 v5, v12, v14\n" },
+	{ G10, "v_mul_f32 v4, v10, v11\nv_mul_f32 v5, v12, v14\n", NULL },
+	/* destinations of one parity; sources in one bank, cured by turning one half round; not curable */
+	{ G11, "v_mul_f32 v4, v10, v11\nv_mul_f32 v6, v12, v14\n", NULL },
+	{ G11, "v_mul_f32 v4, v10, v11\nv_mul_f32 v5, v14, v12\n", "dual\nv_mul_f32 v4, v10, v11\nv_mul_f32 v5, v12, v14\n" },
+	{ G11, "v_sub_f32 v4, v10, v11\nv_sub_f32 v5, v14, v12\n", NULL },
+	/* an accumulating fma is v_fmac; the second may write what the first reads, not read what it writes */
+	{ G11, "v_fma_f32 v4, v10, v11, v4\nv_fma_f32 v5, v12, v14, v5\n", "dual\nv_fma_f32 v4, v10, v11, v4\nv_fma_f32 v5, v12, v14, v5\n" },
+	{ G11, "v_mul_f32 v4, v10, v11\nv_mov_b32 v11, 0\n", "dual\nv_mul_f32 v4, v10, v11\nv_mov_b32 v11, 0\n" },
+	{ G11, "v_mul_f32 v4, v10, v11\nv_add_f32 v5, v4, v12\n", NULL },
+	/* v_and only as the second half; three scalar values are one too many, the literal is one of them */
+	{ G11, "v_and_b32 v4, v10, v11\nv_mov_b32 v5, v13\n", "dual\nv_mov_b32 v5, v13\nv_and_b32 v4, v10, v11\n" },
+	{ G11, "v_mul_f32 v4, s16, v11\nv_mul_f32 v5, s17, v12\n", "dual\nv_mul_f32 v4, s16, v11\nv_mul_f32 v5, s17, v12\n" },
+	{ G11, "v_fma_f32 v4, s16, 0x12345678, v11\nv_mul_f32 v5, s17, v12\n", NULL },
+	/* down to the later one, or that one up; not over memory, nor over what depends */
+	{ G11, "v_mul_f32 v4, v10, v11\nv_cvt_f32_i32 v6, v7\nv_mul_f32 v5, v12, v6\n", "v_cvt_f32_i32 v6, v7\ndual\nv_mul_f32 v4, v10, v11\nv_mul_f32 v5, v12, v6\n" },
+	{ G11, "v_mul_f32 v4, v10, v11\nv_cvt_f32_i32 v6, v4\nv_mul_f32 v5, v12, v14\n", "dual\nv_mul_f32 v4, v10, v11\nv_mul_f32 v5, v12, v14\nv_cvt_f32_i32 v6, v4\n" },
+	{ G11, "v_mul_f32 v4, v10, v11\nv_cvt_f32_i32 v12, v4\nv_mul_f32 v5, v12, v14\n", NULL },
+	{ G11, "v_mul_f32 v4, v10, v11\nglobal_load_b32 v6, v0, s[10:11]\nv_mul_f32 v5, v12, v14\n", NULL },
+	{ G11, "v_mul_f32 v4, v10, v11\ns_barrier\nv_mul_f32 v5, v12, v14\n", NULL },
+};
+static void neighbours_are_paired(void **state) { (void)state; CHECK(pairs, vopd_pass); }
+
+/* --- bytes */
+
+static void bytes_of(enum rdna_gen gen, const char *text, struct object *o)
 {
-	(void)state;
-	for (unsigned gen = 0; gen < RDNA_GEN_COUNT; gen++)
-		for (uint64_t seed = 0; seed < KERNELS; seed++)
-			random_kernel((enum rdna_gen)gen, seed);
+	struct error err = { .code = ERROR_NONE };
+	struct rdna_lir l;
+	parse(&l, gen, text);
+	*o = (struct object){0};
+	must(rdna_emit(o, &l, &err), &err);
+	rdna_lir_free(&l);
 }
 
-/* --- mutations: a wait that is left out or weakened must be missed */
+/* Words, the return's one aside. */
+static void short_forms_are_found(void **state)
+{
+	static const struct { uint8_t gen, words; const char *text; } cases[] = {
+		{ G11, 1, "v_fma_f32 v1, v2, v3, v1" }, { G11, 1, "v_fma_f32 v1, v2, s16, v1" }, { G11, 2, "v_fma_f32 v1, v2, v3, v4" }, { G11, 2, "v_fma_f32 v1, -v2, v3, v1" },
+		{ G11, 2, "v_fma_f32 v1, s16, s17, v1" }, { G11, 2, "v_fma_f32 v1, v2, v3, 0x12345678" }, { G11, 2, "v_fma_f32 v1, v2, 0x12345678, v3" }, { G11, 2, "v_fma_f32 v1, v2, 0x12345678, v1" },
+		{ G10, 1, "v_dot4_i32_i8 v1, v2, v3, v1" }, { G10, 2, "v_dot4_i32_i8 v1, v2, v3, v4" }, { G11, 1, "v_add_f32 v1, v2, s16" }, { G11, 1, "v_sub_f32 v1, v2, s16" },
+		{ G11, 1, "v_sub_nc_u32 v1, v2, 7" }, { G11, 2, "v_max_num_f32 v1, v2, s16" }, { G11, 1, "s_mov_b32 s16, 0xffff8000" }, { G11, 2, "s_mov_b32 s16, 0x8000" },
+		{ G11, 1, "s_add_co_i32 s16, s16, 1000" }, { G11, 2, "s_add_co_u32 s16, s16, 1000" }, { G11, 1, "s_mul_i32 s16, s16, 1000" }, { G11, 2, "s_mul_i32 s16, s17, 1000" },
+		/* lanes on and off once for both, and not at all for what is no memory */
+		{ G10, 7, "global_store_b32 v0, v1, s[10:11] exec:0x1f\ns_mov_b32 s16, 0\nglobal_store_b32 v0, v1, s[10:11] exec:0x1f" },
+		{ G10, 9, "global_store_b32 v0, v1, s[10:11] exec:0x1f\nv_mov_b32 v2, 0\nglobal_store_b32 v0, v1, s[10:11]\nglobal_store_b32 v0, v1, s[10:11] exec:0xffffffff" },
+	};
+	(void)state;
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		struct object o;
+		bytes_of((enum rdna_gen)cases[k].gen, cases[k].text, &o);
+		if (o.code_bytes != 4u * (cases[k].words + 1u))
+			fail_msg("\"%s\" takes %u words, expected %u", cases[k].text, o.code_bytes / 4 - 1, cases[k].words);
+		object_free(&o);
+	}
+}
 
-enum { IN = 20, OUT = 22, SHARED = 4096 };
+static void refusals_name_the_instruction(void **state)
+{
+	struct error err = { .code = ERROR_NONE };
+	struct object o = {0};
+	struct rdna_lir l;
+	(void)state;
+	parse(&l, RDNA_GFX11, "v_mov_b32 v1, 0\nv_fma_f32 v2, s16, s17, s18\nv_mov_b32 v3, 0\n");
+	assert_false(rdna_emit(&o, &l, &err));
+	assert_int_equal(err.code, ERROR_UNSUPPORTED);
+	assert_string_equal(err.text, "cannot encode \"v_fma_f32 v2, s16, s17, s18\": a vector instruction can read at most two different scalar registers or literals (constant bus)");
+	assert_null(o.code);
+	rdna_lir_free(&l);
+}
 
-/* v0: 4 * lane (and 128 * wave) */
-static void begin(struct rdna_lir *l, enum rdna_gen gen)
+/* --- loops, run in the simulator: v1 counts turns, v2 sums the index */
+
+static void start(struct rdna_lir *l, enum rdna_gen gen)
 {
 	rdna_lir_init(l, gen);
 	l->allocated = true;
-	l->shared_bytes = SHARED;
-	put_scalar(l, RDNA_S_LOAD_B64, sn(IN, 2), RDNA_ABI_ARG, 0, RDNA_MEM_CONST);
-	put_scalar(l, RDNA_S_LOAD_B64, sn(OUT, 2), RDNA_ABI_ARG, 8, RDNA_MEM_CONST);
+	put_scalar(l, RDNA_S_LOAD_B64, sn(20, 2), RDNA_ABI_ARG, 0, RDNA_MEM_CONST);
 	put(l, RDNA_V_MBCNT_LO_U32_B32, v(0), imm(UINT32_MAX), imm(0), NONE);
 	put(l, RDNA_V_LSHLREV_B32, v(0), imm(2), v(0), NONE);
-	put(l, RDNA_S_LSHL_B32, s(24), s(RDNA_ABI_WAVE), imm(7), NONE);
-	put(l, RDNA_V_ADD_NC_U32, v(0), s(24), v(0), NONE);
+	put(l, RDNA_V_MOV_B32, v(1), imm(0), NONE, NONE);
+	put(l, RDNA_V_MOV_B32, v(2), imm(0), NONE, NONE);
 }
 
-/* Loads that are used in another order than they come, one still under way behind others. */
-static void kernel_loads(struct rdna_lir *l, enum rdna_gen gen)
+static void finish(struct rdna_lir *l, uint32_t out[64])
 {
-	begin(l, gen);
-	put_global(l, RDNA_GLOBAL_LOAD_B32, v(1), 0, IN, 0);
-	put_global(l, RDNA_GLOBAL_LOAD_B128, vn(4, 4), 0, IN, 64);
-	put_global(l, RDNA_GLOBAL_LOAD_B32, v(2), 0, IN, 128);
-	put(l, RDNA_V_ADD_NC_U32, v(8), v(0), v(1), NONE);
-	put(l, RDNA_V_ADD_NC_U32, v(8), v(8), v(6), NONE);
-	put_global(l, RDNA_GLOBAL_LOAD_B32, v(3), 0, IN, 256);
-	put(l, RDNA_V_ADD_NC_U32, v(8), v(8), v(2), NONE);
-	put(l, RDNA_V_MOV_B32, v(3), v(8), NONE, NONE);              /* overtakes a load */
-	put_scalar(l, RDNA_S_LOAD_B32, s(30), IN, 4, RDNA_MEM_CONST);
-	put_lds(l, RDNA_DS_STORE_B32, v(8), 0, 0);
-	put_lds(l, RDNA_DS_LOAD_B32, v(9), 0, 0);
-	put_lds(l, RDNA_DS_LOAD_B64, vn(10, 2), 0, 0)->exec = 0x7fff;
-	put(l, RDNA_V_ADD_NC_U32, v(8), v(8), v(9), NONE);
-	put(l, RDNA_V_ADD_NC_U32, v(8), s(30), v(8), NONE);
-	put_global(l, RDNA_GLOBAL_STORE_B32, v(8), 0, OUT, 0);
-	put(l, RDNA_V_XOR_B32, v(8), v(3), v(8), NONE);
-	put_global(l, RDNA_GLOBAL_STORE_B32, v(8), 0, OUT, 1024);
-}
-
-/* The next turn's loads begin before this turn's are used. */
-static void kernel_loop(struct rdna_lir *l, enum rdna_gen gen)
-{
-	begin(l, gen);
-	put(l, RDNA_V_MOV_B32, v(8), imm(0), NONE, NONE);
-	put_scalar(l, RDNA_S_LOAD_B32, s(30), IN, 16, RDNA_MEM_CONST);
-	put_global(l, RDNA_GLOBAL_LOAD_B32, v(1), 0, IN, 0);
-	put(l, RDNA_LIR_LOOP, s(28), imm(5), NONE, NONE);
-	put(l, RDNA_V_ADD_NC_U32, v(0), imm(8), v(0), NONE);
-	put_global(l, RDNA_GLOBAL_LOAD_B32, v(2), 0, IN, 0);
-	put(l, RDNA_V_ADD_NC_U32, v(8), v(1), v(8), NONE);
-	put(l, RDNA_V_XOR_B32, v(8), s(30), v(8), NONE);
-	put_global(l, RDNA_GLOBAL_LOAD_B32, v(1), 0, IN, 512);
-	put(l, RDNA_V_XOR_B32, v(8), v(2), v(8), NONE);
-	rdna_lir_add(l, RDNA_LIR_ENDLOOP);
-	put(l, RDNA_V_ADD_NC_U32, v(8), v(1), v(8), NONE);
-	put_global(l, RDNA_GLOBAL_STORE_B32, v(8), 0, OUT, 0);
-}
-
-/* Scalar loads around stores to the same memory. */
-static void kernel_order(struct rdna_lir *l, enum rdna_gen gen)
-{
-	begin(l, gen);
-	put_scalar(l, RDNA_S_LOAD_B32, s(30), OUT, 0, RDNA_MEM_GLOBAL);
-	put_global(l, RDNA_GLOBAL_STORE_B32, v(0), 0, OUT, 0);
-	put(l, RDNA_V_MOV_B32, v(1), s(30), NONE, NONE);
-	put_scalar(l, RDNA_S_LOAD_B32, s(31), OUT, 8, RDNA_MEM_GLOBAL);
-	put(l, RDNA_V_ADD_NC_U32, v(1), s(31), v(1), NONE);
-	put_global(l, RDNA_GLOBAL_STORE_B32, v(1), 0, OUT, 1024);
-}
-
-/* Waves read what their neighbours wrote, and write where others have read. */
-static void kernel_waves(struct rdna_lir *l, enum rdna_gen gen)
-{
-	begin(l, gen);
-	put(l, RDNA_V_ADD_NC_U32, v(1), imm(128), v(0), NONE);
-	put(l, RDNA_V_AND_B32, v(1), imm(1023), v(1), NONE);
-	put(l, RDNA_V_ADD_NC_U32, v(3), imm(12345), v(0), NONE);
-	put_lds(l, RDNA_DS_STORE_B32, v(3), 0, 0);
-	put_barrier(l);
-	put_lds(l, RDNA_DS_LOAD_B32, v(2), 1, 0);
-	put_barrier(l);
-	put_lds(l, RDNA_DS_STORE_B32, v(0), 0, 0);
-	put_global(l, RDNA_GLOBAL_STORE_B32, v(2), 0, OUT, 0);
-}
-
-static bool is_wait(unsigned op) { return op == RDNA_S_WAITCNT || op == RDNA_S_WAITCNT_VSCNT || (op >= RDNA_S_WAIT_LOADCNT && op <= RDNA_S_WAIT_STORECNT_DSCNT); }
-
-/* The k-th way to weaken a wait by one; false: there are fewer. */
-static bool weaken(struct rdna_lir_ins *i, enum rdna_gen gen, unsigned k)
-{
-	struct rdna_lir_operand *o = &i->s[i->op == RDNA_S_WAITCNT_VSCNT];
-	bool pair = i->op == RDNA_S_WAIT_LOADCNT_DSCNT || i->op == RDNA_S_WAIT_STORECNT_DSCNT, old = i->op == RDNA_S_WAITCNT;
-	unsigned shift[2] = { old ? (gen == RDNA_GFX10_3 ? 0 : 10) : 0, old ? (gen == RDNA_GFX10_3 ? 8 : 4) : 8 }, bits[2] = { old && gen == RDNA_GFX10_3 ? 4 : 6, 6 };
-	for (unsigned f = 0; f < (old || pair ? 2u : 1u); f++) {
-		unsigned n = o->value >> shift[f] & ((1u << bits[f]) - 1);
-		if (n == (1u << bits[f]) - 1 || k-- > 0)
-			continue;
-		o->value += 1u << shift[f];
-		return true;
-	}
-	return false;
-}
-
-static bool call(struct rdna_lir *l, unsigned waves, struct world *w, unsigned mode, uint64_t seed)
-{
-	const struct sim_options opt = { .memory = (enum sim_memory_mode)mode, .seed = seed };
+	const struct rdna_hazard_options h = {0};
 	struct error err = { .code = ERROR_NONE };
-	struct object o;
-	emit(&o, l);
-	const struct rdna_call c = { .object = &o, .gen = l->gen, .waves = waves, .arg = w->arg, .n_args = 2,
-		.memory = { { w->in, sizeof w->in, false }, { w->out, sizeof w->out, true } } };
-	bool ok = rdna_call(&c, &opt, &err);
+	struct object o = {0};
+	uint64_t arg = (uint64_t)(uintptr_t)out;
+	put_global(l, RDNA_GLOBAL_STORE_B32, v(1), 0, 20, 0);
+	put_global(l, RDNA_GLOBAL_STORE_B32, v(2), 0, 20, 128);
+	must(rdna_wait(l, &err) && rdna_hazard(l, &h, &err) && rdna_emit(&o, l, &err), &err);
+	const struct rdna_call c = { .object = &o, .gen = l->gen, .arg = &arg, .n_args = 1, .end = -3, .memory = { { out, 256, true } } };
+	must(rdna_call(&c, &(struct sim_options){ .memory = SIM_MEMORY_AT_WAIT }, &err), &err);
 	object_free(&o);
-	return ok;
+	rdna_lir_free(l);
 }
 
-/* Whether some way of running it traps or ends otherwise. */
-static bool missed(struct rdna_lir *l, unsigned waves, const struct world *want)
+/* trash: what the body does to the index's (1) and the count's (2) register at its end */
+static void one_loop(enum rdna_gen gen, bool constant, int32_t count, bool index, unsigned trash, size_t filler)
 {
-	bool miss = false;
-	for (unsigned mode = SIM_MEMORY_NOW; mode <= SIM_MEMORY_RANDOM && !miss; mode++)
-		for (uint64_t seed = 0; seed < 8 && !miss; seed++) {
-			struct world *w = world_make(1);
-			miss = !call(l, waves, w, mode, seed) || memcmp(w->out, want->out, sizeof w->out);
-			free(w);
-		}
-	return miss;
+	struct rdna_lir l;
+	uint32_t out[64], turns = count > 0 ? (uint32_t)count : 0;
+	start(&l, gen);
+	put(&l, RDNA_S_MOV_B32, s(30), imm((uint32_t)count), NONE, NONE);
+	put(&l, RDNA_LIR_LOOP, index ? s(31) : NONE, constant ? imm((uint32_t)count) : s(30), NONE, NONE);
+	put(&l, RDNA_V_ADD_NC_U32, v(1), imm(1), v(1), NONE);
+	if (index)
+		put(&l, RDNA_V_ADD_NC_U32, v(2), s(31), v(2), NONE);
+	for (size_t k = 0; k < filler; k++)
+		put(&l, RDNA_V_XOR_B32, v(3), v(1), v(2), NONE);
+	if (trash & 1)
+		put(&l, RDNA_S_MOV_B32, s(31), imm(77), NONE, NONE);
+	if (trash & 2)
+		put(&l, RDNA_S_MOV_B32, s(30), imm(99), NONE, NONE);
+	rdna_lir_add(&l, RDNA_LIR_ENDLOOP);
+	finish(&l, out);
+	for (unsigned k = 0; k < 32; k++)
+		if (out[k] != turns || out[32 + k] != (index && turns ? turns * (turns - 1) / 2 : 0))
+			fail_msg("%s, count %d (%s), index %d, trash %u: %u turns, indices add up to %u", rdna_call_targets[gen], count, constant ? "constant" : "register", index, trash,
+			         out[k], out[32 + k]);
 }
 
-static unsigned mutate(struct rdna_lir *l, unsigned waves, const struct world *want, const char *name)
+static void loops_run_as_often_as_asked(void **state)
 {
-	unsigned n = 0;
-	for (size_t at = 0; at < l->n_ins; at++) {
-		struct rdna_lir_ins kept = l->ins[at];
-		if (!is_wait(kept.op) && kept.op != RDNA_S_WAIT_ALU)
-			continue;
-		l->ins[at] = (struct rdna_lir_ins){ .op = RDNA_S_NOP, .s = { rdna_lir_imm(0) } };
-		if (!missed(l, waves, want))
-			fail_msg("%s, %s: nobody misses the wait %s, instruction %zu", rdna_call_targets[l->gen], name, rdna_op_name(kept.op, l->gen), at);
-		for (unsigned k = 0; l->ins[at] = kept, is_wait(kept.op) && weaken(&l->ins[at], l->gen, k); k++, n++)
-			if (!missed(l, waves, want))
-				fail_msg("%s, %s: the wait %s, instruction %zu, is stronger than it must be", rdna_call_targets[l->gen], name, rdna_op_name(kept.op, l->gen), at);
-		l->ins[at] = kept;
-		n++;
+	(void)state;
+	for (unsigned gen = 0; gen < RDNA_GEN_COUNT; gen++)
+		for (int32_t count = -1; count < 5; count++)
+			for (unsigned k = 0; k < 16; k++)
+				one_loop((enum rdna_gen)gen, k & 1, count, k & 2, k >> 2, 0);
+}
+
+/* 33 000 words are more than a branch reaches. */
+static void branches_reach_far(void **state)
+{
+	(void)state;
+	for (unsigned gen = 0; gen < RDNA_GEN_COUNT; gen++) {
+		one_loop((enum rdna_gen)gen, false, 3, true, 0, 40000);
+		one_loop((enum rdna_gen)gen, false, 0, true, 3, 40000);
+		one_loop((enum rdna_gen)gen, true, 0, true, 3, 40000);
 	}
+}
+
+/* --- disassembly */
+
+static const char *disassembler(void)
+{
+	static const char *const names[] = { "llvm-objdump-22", "llvm-objdump-21", "llvm-objdump-20", "llvm-objdump-19" };
+	for (unsigned k = 0; k < sizeof names / sizeof *names; k++) {
+		char command[128];
+		snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", names[k]);
+		if (system(command) == 0)
+			return names[k];
+	}
+	return NULL;
+}
+
+static unsigned disassemble(const char *tool, const struct amdgpu_object *o, const char *what)
+{
+	char path[] = "/tmp/t_rdna_passes_XXXXXX", command[160], line[512];
+	int fd = mkstemp(path);
+	assert_true(fd >= 0 && write(fd, o->bytes, o->size) == (ssize_t)o->size);
+	close(fd);
+	snprintf(command, sizeof command, "%s -d %s", tool, path);
+	FILE *p = popen(command, "r");
+	assert_non_null(p);
+	unsigned n = 0;
+	while (fgets(line, sizeof line, p)) {
+		if (strstr(line, ".long") || strstr(line, "<unknown>"))
+			fail_msg("%s: %s", what, line);
+		n += strstr(line, "// ") != NULL;
+	}
+	assert_int_equal(pclose(p), 0);
+	unlink(path);
 	return n;
 }
 
-static void every_wait_is_needed(void **state)
+static void every_word_is_an_instruction(void **state)
 {
-	static const struct { const char *name; void (*make)(struct rdna_lir *l, enum rdna_gen gen); unsigned waves, least; } kernels[] = {
-		{ "loads", kernel_loads, 8, 12 }, { "loop", kernel_loop, 8, 10 }, { "order", kernel_order, 1, 8 }, { "waves", kernel_waves, 8, 4 },
-	};
+	const char *tool = disassembler();
 	(void)state;
+	if (!tool) {
+		print_message("skipped: there is no llvm-objdump of version 19 or later\n");
+		skip();
+	}
 	for (unsigned gen = 0; gen < RDNA_GEN_COUNT; gen++)
-		for (unsigned k = 0; k < sizeof kernels / sizeof *kernels; k++) {
-			struct world *want = world_make(1);
+		for (uint64_t seed = 0; seed < 3; seed++) {
+			struct error err = { .code = ERROR_NONE };
 			struct rdna_lir l;
-			kernels[k].make(&l, (enum rdna_gen)gen);
-			passes(&l, NO_VOPD | NO_HINTS);
-			assert_true(call(&l, kernels[k].waves, want, SIM_MEMORY_NOW, 0));
-			assert_false(missed(&l, kernels[k].waves, want));
-			unsigned n = mutate(&l, kernels[k].waves, want, kernels[k].name);
-			if (n < kernels[k].least)
-				fail_msg("%s, %s: %u mutations, expected %u at least", rdna_call_targets[gen], kernels[k].name, n, kernels[k].least);
+			struct object o = {0};
+			struct amdgpu_object bytes = {0};
+			rdna_lir_random(&l, (enum rdna_gen)gen, seed, 400);
+			must(rdna_vopd(&l, &err) && rdna_wait(&l, &err) && rdna_hazard(&l, NULL, &err) && rdna_emit(&o, &l, &err), &err);
+			const struct rdna_call c = { .object = &o, .gen = (enum rdna_gen)gen };
+			must(rdna_call_object(&c, &bytes, &err), &err);
+			assert_true(disassemble(tool, &bytes, rdna_call_targets[gen]) > 300);
+			amdgpu_object_free(&bytes);
+			object_free(&o);
 			rdna_lir_free(&l);
-			free(want);
 		}
+}
+
+/* --- the pipeline */
+
+static bool run_ir(const struct object *o, enum rdna_gen gen, struct random_ir_buffers *b, enum sim_memory_mode mode, struct error *err)
+{
+	const struct rdna_call c = { .object = o, .gen = gen, .arg = b->arg, .n_args = 4, .begin = 3, .end = 11,
+		.memory = { { b->in, sizeof b->in, false }, { b->out, sizeof b->out, true }, { b->pointer, sizeof b->pointer, false } } };
+	return rdna_call(&c, &(struct sim_options){ .memory = mode }, err);
+}
+
+static void optional_passes_change_no_result(void **state)
+{
+	static struct random_ir_buffers want, got;
+	(void)state;
+	for (uint64_t seed = 1; seed < 7; seed++)
+		for (unsigned gen = 0; gen < RDNA_GEN_COUNT; gen++) {
+			struct ir ir;
+			random_ir(&ir, 32, seed, 120);
+			random_ir_fill(&want, seed);
+			ir_interp(&ir, want.arg, 3, 11);
+			for (uint32_t skip = 0; skip < 16; skip++) {
+				const struct compile_options opt = { .skip = skip };
+				struct compile_stats stats;
+				struct error err = { .code = ERROR_NONE };
+				struct object o;
+				random_ir_fill(&got, seed);
+				must(compile_ir(&o, &ir, target_find(rdna_call_targets[gen]), &opt, &stats, &err), &err);
+				must(run_ir(&o, (enum rdna_gen)gen, &got, SIM_MEMORY_AT_WAIT, &err), &err);
+				if (memcmp(want.out, got.out, sizeof want.out))
+					fail_msg("%s, kernel %llu without passes 0x%x: another result", rdna_call_targets[gen], (unsigned long long)seed, skip);
+				assert_true(!stats.dual_pairs || !(skip & COMPILE_SKIP_VOPD));
+				assert_true(stats.machine_instructions > 100 && stats.vector_regs_used == o.vector_regs && o.scalar_regs >= RDNA_ABI_FREE_SGPR);
+				object_free(&o);
+			}
+			ir_free(&ir);
+		}
+}
+
+/* The listing's words are the code's. */
+static void listings_hold_the_code(void **state)
+{
+	struct error err = { .code = ERROR_NONE };
+	char *text = NULL;
+	size_t size, at = 0;
+	struct ir ir;
+	struct object o;
+	const struct compile_options opt = { .dump_asm = open_memstream(&text, &size) };
+	(void)state;
+	random_ir(&ir, 32, 5, 120);
+	must(compile_ir(&o, &ir, target_find("gfx1100"), &opt, NULL, &err), &err);
+	fclose(opt.dump_asm);
+	assert_non_null(strstr(text, "; kernel\n\t.text\nkernel:\n\t.long 0x"));
+	for (char *p = text; (p = strstr(p, ".long ")); ) {
+		p += 6;
+		for (;; p += 2) {
+			uint32_t w = (uint32_t)strtoul(p, &p, 16), code;
+			assert_true(at + 4 <= o.code_bytes);
+			memcpy(&code, o.code + at, 4);
+			assert_int_equal(w, code);
+			at += 4;
+			if (*p != ',')
+				break;
+		}
+	}
+	assert_int_equal(at, o.code_bytes);
+	free(text);
+	object_free(&o);
+	ir_free(&ir);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_kernels_mean_the_same),
-		cmocka_unit_test(every_wait_is_needed),
+		cmocka_unit_test(waits_stand_where_needed), cmocka_unit_test(hazards_are_padded), cmocka_unit_test(loads_in_a_row_are_clauses),
+		cmocka_unit_test(delays_are_announced), cmocka_unit_test(neighbours_are_paired), cmocka_unit_test(short_forms_are_found),
+		cmocka_unit_test(refusals_name_the_instruction), cmocka_unit_test(loops_run_as_often_as_asked), cmocka_unit_test(branches_reach_far),
+		cmocka_unit_test(every_word_is_an_instruction), cmocka_unit_test(optional_passes_change_no_result), cmocka_unit_test(listings_hold_the_code),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
