@@ -126,10 +126,11 @@ struct ir; struct target; struct object;
 
 /* l: initialised, empty. */
 bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t, struct error *err);
-/* vgprs: how many the result may need at once, a share of the file that lets enough waves live. */
+/* vgprs: how many the result may need at once, a share of the file that lets enough waves live (0: all there are). The new order needs no more than
+ * that, or than the old one did if that was more. seed: not 0 scrambles it. */
 bool rdna_sched(struct rdna_lir *l, unsigned vgprs, uint32_t seed, struct error *err);
 struct rdna_regs { uint16_t vgprs, sgprs; /* highest used + 1 */ };
-/* At most max_* registers (tests shrink them). False with ERROR_UNSUPPORTED: they do not suffice. */
+/* At most max_* registers, scalar ones counted from RDNA_ABI_FREE_SGPR on; 0: all there are. False with ERROR_UNSUPPORTED: they do not suffice. */
 bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, uint32_t seed, struct rdna_regs *used, struct error *err);
 bool rdna_vopd(struct rdna_lir *l, struct error *err);
 bool rdna_wait(struct rdna_lir *l, struct error *err);
