@@ -805,6 +805,10 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 	const char *refusal = attention_refusal(key);
 	if (refusal)
 		return build_refuse(key, err, refusal);
+	if (target->waves > 1) {
+		attention_wave_build(b, key, target);
+		return true;
+	}
 	struct attention t = { .b = b, .w = b->lanes, .parts = math_parts(b), .dims = key->head_dim, .group = key->heads / key->kv_heads,
 	                       .element = heads_kv_bytes(key), .row_bytes = heads_kv_row_bytes(key),
 	                       .int8 = heads_kv_bytes(key) == 1, .window = key->flags & KEY_WINDOW, .columns = key->columns ? key->columns : 1 };

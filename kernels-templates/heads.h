@@ -38,4 +38,7 @@ struct heads_rotation {
 typedef void (*heads_sink)(struct ir *b, void *context, ir_f v, unsigned i, unsigned n);
 void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context);
 
+/* KEY_ATTENTION for groups of waves; attention_build() has checked the key. */
+void attention_wave_build(struct ir *b, const struct key *key, const struct target *target);
+
 #endif

@@ -78,7 +78,7 @@ static void test_exp_over_floats(void **state)
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways(&way);
 	uint32_t step = test_quick() ? 20011 : 503;
-	struct kernel k[8];
+	struct kernel k[KERNEL_MAX_WAYS];
 	struct sweep s = { kernel_buffer(BATCH * 4, 0), kernel_buffer(BATCH * 4, 0), kernel_buffer(BATCH * 4, 0), 0 };
 	(void)state;
 
