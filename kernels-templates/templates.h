@@ -74,7 +74,7 @@ enum { ATTENTION_Q, ATTENTION_KCACHE, ATTENTION_VCACHE, ATTENTION_OUT, ATTENTION
        ATTENTION_COLUMNS /* of the launch; read by tiles of several */, ATTENTION_ARGS };
 enum { TEMPLATE_MAX_QUERIES = 16 };
 /* How many columns a tile of attention should have in a pass over `columns` columns. */
-unsigned template_attention_columns(uint32_t heads, uint32_t kv_heads, uint32_t columns);
+unsigned template_attention_columns(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t columns);
 
 /* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit: column. Ids are checked by the caller. */
 enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };

@@ -48,7 +48,7 @@ static bool write_pass(const struct writer *w, const struct plan *p, struct erro
 
 	for (size_t i = 0; ok && i < p->n_kernels; i++) {
 		enum kernel_source from;
-		const struct kernel *k = registry_get(w->registry, &p->kernel[i].key, &from, err);
+		const struct kernel *k = program_function(w->registry, &p->kernel[i].key, &from, err);
 		ok = k && (from == KERNEL_FROM_MEMORY || write_kernel(w, k, err));       /* from memory: an earlier pass has it too */
 	}
 	if (!ok || !program_make(&program, p, w->registry, w->target, 1, err))

@@ -274,7 +274,7 @@ static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, 
 	key.head_dim = s->head_dim;
 	key.kv = (uint8_t)(b->kv->type + 1);
 	key.flags = window ? KEY_WINDOW : 0;
-	key.columns = template_attention_columns(s->heads, s->kv_heads, b->n);
+	key.columns = template_attention_columns(b->opt->target, s->heads, s->kv_heads, s->head_dim, b->n);
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than columns fill. */
 	uint32_t tiles = key.columns > 1 ? (b->n + 2 * key.columns - 2) / key.columns : b->n;
 	uint64_t *a = launch(b, &key, ATTENTION_ARGS, 0, (int64_t)tiles * s->kv_heads);

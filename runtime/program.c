@@ -34,16 +34,16 @@ static void fill_phases(struct program *out, const struct plan *p, const struct 
 	keep_lds_apart(out->phase, p, object);
 }
 
-static const struct object *find_function(struct registry *r, const struct key *key, struct error *err)
+const struct kernel *program_function(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err)
 {
-	const struct kernel *k = registry_get(r, key, NULL, err);
+	const struct kernel *k = registry_get(r, key, from, err);
 	char text[KEY_TEXT_MAX];
 
 	if (!k)
 		return NULL;
 	uint32_t lds = rdna_program_lds(&k->object);
 	if (lds <= RDNA_PROGRAM_LDS)
-		return &k->object;
+		return k;
 	error_set(err, ERROR_DEVICE, "kernel %s needs %u bytes of LDS for a workgroup, which has at most %d", key_text(key, text, sizeof text), lds, RDNA_PROGRAM_LDS);
 	return NULL;
 }
@@ -56,8 +56,11 @@ bool program_make(struct program *out, const struct plan *p, struct registry *r,
 	*out = (struct program){ .offset = calloc(p->n_kernels, sizeof *out->offset), .phase = calloc(p->n_launches + 1, sizeof *out->phase) };
 	if (!object || !out->offset || !out->phase)
 		ok = error_set(err, ERROR_MEMORY, "no memory for a program of %zu phases", p->n_launches);
-	for (size_t i = 0; ok && i < p->n_kernels; i++)
-		ok = (object[i] = find_function(r, &p->kernel[i].key, err)) != NULL;
+	for (size_t i = 0; ok && i < p->n_kernels; i++) {
+		const struct kernel *k = program_function(r, &p->kernel[i].key, NULL, err);
+		ok = k != NULL;
+		object[i] = k ? &k->object : NULL;
+	}
 	ok = ok && rdna_program_make(&out->bytes, &out->size, target, object, p->n_kernels, out->offset, err);
 	if (ok)
 		fill_phases(out, p, object, workgroups);

@@ -15,6 +15,8 @@ struct program {
 	struct rdna_phase *phase; size_t n_phases;    /* one for each launch of the plan, in its order; behind them one without units, to see what a phase costs */
 };
 
+/* One function, which the registry makes if it does not have it. NULL: err. */
+const struct kernel *program_function(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
 /* Compiles what the registry does not have. The phases point at the plan's argument slots. False: err, and nothing to free. */
 bool program_make(struct program *out, const struct plan *p, struct registry *r, const struct target *target, uint32_t workgroups, struct error *err);
 void program_free(struct program *p);
