@@ -129,8 +129,8 @@ unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struc
 		return inner->op == IR_ishl && i->imm >= inner->imm && i->imm > 0 ? RDNA_V_BFE_U32 : 0;
 	case IR_iand:
 		return inner->op == IR_ishr && slot == 0 ? RDNA_V_BFE_U32 : 0;
-	case IR_i2f:
-		return inner->op == IR_iand ? RDNA_V_CVT_F32_UBYTE0 : 0;
+	case IR_i2f:                    /* a byte of its operand; which, the shift behind it says */
+		return inner->op == IR_iand ? RDNA_V_CVT_F32_UBYTE0 : inner->op == IR_ishr && inner->imm == 24 ? RDNA_V_CVT_F32_UBYTE3 : 0;
 	default:
 		return 0;
 	}
@@ -143,7 +143,7 @@ static bool fused_constants_fit(const struct rscanner *c, const struct ir_ins *i
 
 	if (i->op == IR_iand)           /* a mask of low bits, that the shift leaves something under */
 		return constant_of(c, i->b, &mask) && mask && mask != UINT32_MAX && !(mask & (mask + 1)) && inner->imm + __builtin_popcount(mask) <= 32;
-	if (i->op == IR_i2f)
+	if (i->op == IR_i2f && inner->op == IR_iand)
 		return constant_of(c, inner->b, &mask) && mask == 255;
 	return true;
 }
@@ -155,12 +155,22 @@ static bool is_stable(const struct rscanner *c, uint16_t r)
 	              && c->s->reg[r].fold != RSCAN_SIGN && c->s->reg[r].fold != RSCAN_HALF);
 }
 
-static bool may_fuse(const struct rscanner *c, uint16_t r)
+/* A number made of a byte that a fused shift has brought down. */
+static bool is_byte(const struct rscanner *c, const struct ir_ins *i, const struct ir_ins *inner)
+{
+	const struct ir_ins *shift = definition(c, inner->a);
+
+	return i->op == IR_i2f && inner->op == IR_iand && c->s->reg[inner->a].fold == RSCAN_FUSED && (shift->imm == 8 || shift->imm == 16);
+}
+
+static bool may_fuse(const struct rscanner *c, const struct ir_ins *i, uint16_t r)
 {
 	const struct rscan_reg *d = &c->s->reg[r];
 	const struct ir_ins *inner = definition(c, r);
 
-	return !c->ir->is_var[r] && d->uses == 1 && d->fold == RSCAN_NO && d->block == c->block && !c->uniform[r] && is_stable(c, inner->a) && is_stable(c, inner->b);
+	if (c->ir->is_var[r] || d->uses != 1 || d->fold != RSCAN_NO || d->block != c->block || c->uniform[r])
+		return false;
+	return is_stable(c, inner->b) && (is_stable(c, inner->a) || is_byte(c, i, inner));
 }
 
 /* Notes a use, also of what a folded value is made of. */
@@ -185,7 +195,7 @@ static void rscan_fuse(struct rscanner *c, const struct ir_ins *i)
 
 	for (unsigned slot = 2; slot-- > 0;) {
 		uint16_t r = operand[slot];
-		if (!r || !may_fuse(c, r) || !rscan_fused_op(c->ir, i, definition(c, r), slot) || !fused_constants_fit(c, i, definition(c, r)))
+		if (!r || !may_fuse(c, i, r) || !rscan_fused_op(c->ir, i, definition(c, r), slot) || !fused_constants_fit(c, i, definition(c, r)))
 			continue;
 		c->s->reg[r].fold = RSCAN_FUSED;
 		rscan_touch(c, r);
@@ -234,7 +244,7 @@ static void rscan_use(struct rscanner *c, const struct ir_ins *i, uint16_t reg, 
 	else if (r->fold == RSCAN_SIGN)
 		ok = ok && rscan_takes_sign(i->op, slot);
 	else if (r->fold == RSCAN_HALF)
-		ok = ok && i->op == IR_ffma;
+		ok = ok && (i->op == IR_ffma || i->op == IR_fmul);
 	if (!ok && r->fold != RSCAN_FUSED)
 		r->fold = RSCAN_NO;
 	rscan_touch(c, reg);

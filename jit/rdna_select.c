@@ -421,12 +421,18 @@ static void rsel_run(struct rsel *s)
 
 bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t, struct error *err)
 {
-	struct rsel s = { .ir = ir, .l = l, .gen = rdna_gen_of(t->name), .block = 1 };
+	struct ir named = *ir;
+	struct rsel s = { .ir = &named, .l = l, .gen = rdna_gen_of(t->name), .block = 1 };
 
 	l->local_bytes = ir->local_bytes;
 	l->shared_bytes = ir->shared_bytes;
-	if (!rscan_ir(&s.scan, ir, s.gen, err))
+	named.ins = rsame_instructions(ir);
+	if (!named.ins)
+		return error_set(err, ERROR_MEMORY, "no memory for the %zu operations of a kernel", ir->n_ins);
+	if (!rscan_ir(&s.scan, &named, s.gen, err)) {
+		free(named.ins);
 		return false;
+	}
 	s.value = calloc(ir->n_regs + 1, sizeof *s.value);
 	s.version = calloc(ir->n_regs + 1, sizeof *s.version);
 	s.tuple = calloc(s.scan.n_groups + 1, sizeof *s.tuple);
@@ -438,6 +444,7 @@ bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t
 	free(s.tuple);
 	free(s.entry);
 	free(s.first);
+	free(named.ins);
 	rscan_free(&s.scan);
 	return !l->failed || error_set(err, ERROR_MEMORY, "no memory for the machine instructions of a kernel");
 }

@@ -1,6 +1,6 @@
 /* jit/rdna_select.h - what the files of RDNA instruction selection share. Nobody outside them includes it but tests.
  *
- * rdna_scan.c looks at the IR once: what is dead, which values need no instruction of their own; rdna_group.c: which loads are done together. rdna_select.c
+ * rdna_same.c finds what is computed twice. rdna_scan.c looks at the IR once: what is dead, which values need no instruction of their own; rdna_group.c: which loads are done together. rdna_select.c
  * owns operands, loops and the pass; rdna_select_scalar.c scalars and addresses, rdna_select_memory.c loads and stores, rdna_select_math.c vector
  * arithmetic. Rule for editors: an operand's own instructions must be appended before the instruction that uses it is, and a destination that is a
  * variable may be an operand as well: sequences write it last.
@@ -11,6 +11,9 @@
 #include "jit/ir.h"
 #include "jit/rdna_lir.h"
 #include "jit/target.h"
+
+/* rdna_same.c: the instructions of ir, in which operands name the first of equal results of a straight run. NULL: no memory; else the caller frees. */
+struct ir_ins *rsame_instructions(const struct ir *ir);
 
 /* --- the scan */
 

@@ -76,27 +76,40 @@ static bool as_half(struct rsel *s, uint16_t r, rsel_op *o)
 	return true;
 }
 
-static void rsel_ffma(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+/* A sum of products, halves among them, which takes constants as registers alone. A product is one plus -0, which changes no result. */
+static bool rsel_mixed(struct rsel *s, const struct ir_ins *i)
 {
 	const uint16_t reg[3] = { i->a, i->b, i->c };
 	rsel_op o[3];
-	bool mixed = false;
+	bool half[3], mixed = false;
 
-	(void)r;
 	for (unsigned k = 0; k < 3; k++) {
-		bool half = as_half(s, reg[k], &o[k]);
-		if (!half)
-			o[k] = rsel_any(s, reg[k]);
-		mixed |= half;
+		half[k] = reg[k] && as_half(s, reg[k], &o[k]);
+		mixed |= half[k];
 	}
-	if (!mixed) {
-		rsel_fma(s, i, o[0], o[1], o[2]);
-		return;
-	}
-	for (unsigned k = 0; k < 3; k++)         /* which takes constants as registers alone */
+	if (!mixed)
+		return false;
+	for (unsigned k = 0; k < 3; k++) {
+		if (!half[k])
+			o[k] = reg[k] ? rsel_any(s, reg[k]) : rsel_at_entry(s, RSEL_CONSTANT, 0x80000000u);
 		if (o[k].kind == RDNA_LIR_CONST)
 			o[k] = rsel_to_vgpr(s, o[k]);
+	}
 	rsel_valu(s, RDNA_V_FMA_MIX_F32, rsel_dst(s, i), o[0], o[1], o[2]);
+	return true;
+}
+
+static void rsel_ffma(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	(void)r;
+	if (!rsel_mixed(s, i))
+		rsel_fma(s, i, rsel_any(s, i->a), rsel_any(s, i->b), rsel_any(s, i->c));
+}
+
+static void rsel_fmul(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	if (!rsel_mixed(s, i))
+		rsel_binary(s, i, r);
 }
 
 /* fneg, fabs where a user takes no modifiers. */
@@ -193,6 +206,19 @@ static bool on_scalars(struct rsel *s, const struct ir_ins *i, rsel_op a, rsel_o
 	return true;
 }
 
+/* A float of a byte: of inner's operand, or of what a shift that is fused into inner brings down. */
+static void rsel_byte(struct rsel *s, const struct ir_ins *i, const struct ir_ins *inner, unsigned op)
+{
+	uint16_t r = inner->a;
+
+	if (op == RDNA_V_CVT_F32_UBYTE0 && !s->ir->is_var[r] && s->scan.reg[r].fold == RSCAN_FUSED) {
+		op = rsel_definition(s, r)->imm == 8 ? RDNA_V_CVT_F32_UBYTE1 : RDNA_V_CVT_F32_UBYTE2;
+		r = rsel_definition(s, r)->a;
+	}
+	rsel_op a = rsel_any(s, r);
+	rsel_valu(s, op, rsel_dst(s, i), a, rsel_none(), rsel_none());
+}
+
 /* This operation and the one behind an operand in one instruction. */
 static bool fused(struct rsel *s, const struct ir_ins *i)
 {
@@ -205,11 +231,13 @@ static bool fused(struct rsel *s, const struct ir_ins *i)
 		return false;
 	const struct ir_ins *inner = rsel_definition(s, operand[slot]);
 	unsigned op = rscan_fused_op(s->ir, i, inner, slot);
+	if (i->op == IR_i2f) {
+		rsel_byte(s, i, inner, op);
+		return true;
+	}
 	rsel_op x = rsel_any(s, inner->a), y = inner->b ? rsel_any(s, inner->b) : rdna_lir_imm((uint32_t)inner->imm);
 	rsel_op z = i->b ? rsel_any(s, operand[1 - slot]) : rsel_none();
-	if (op == RDNA_V_CVT_F32_UBYTE0) {
-		y = rsel_none();
-	} else if (i->op == IR_iand) {           /* a field: its place and width */
+	if (i->op == IR_iand) {           /* a field: its place and width */
 		z = rdna_lir_imm((uint32_t)__builtin_popcount(z.value));
 	} else if (op == RDNA_V_BFE_I32 || op == RDNA_V_BFE_U32) {
 		y = rdna_lir_imm((uint32_t)(i->imm - inner->imm));
@@ -501,7 +529,7 @@ static void rsel_fsqrt(struct rsel *s, const struct ir_ins *i, const struct rsel
 const struct rsel_rule rsel_math_rules[IR_OP_COUNT] = {
 	[IR_fconst] = RSEL_MOVE, [IR_iconst] = RSEL_MOVE, [IR_ilane] = RSEL_MOVE, [IR_isplat] = RSEL_MOVE, [IR_fmov] = RSEL_MOVE, [IR_imov] = RSEL_MOVE,
 	[IR_fbits] = RSEL_MOVE, [IR_ibits] = RSEL_MOVE,
-	[IR_fadd] = RSEL_BOTH(rsel_binary, V_ADD_F32), [IR_fsub] = RSEL_TURN(rsel_binary, V_SUB_F32, V_SUBREV_F32), [IR_fmul] = RSEL_BOTH(rsel_binary, V_MUL_F32),
+	[IR_fadd] = RSEL_BOTH(rsel_binary, V_ADD_F32), [IR_fsub] = RSEL_TURN(rsel_binary, V_SUB_F32, V_SUBREV_F32), [IR_fmul] = RSEL_BOTH(rsel_fmul, V_MUL_F32),
 	[IR_ffma] = { .select = rsel_ffma }, [IR_fdiv] = { .select = rsel_fdiv }, [IR_fsqrt] = { .select = rsel_fsqrt },
 	[IR_fmin] = RSEL_TURN(rsel_fminmax, V_MIN_NUM_F32, V_CMP_LT_F32), [IR_fmax] = RSEL_TURN(rsel_fminmax, V_MAX_NUM_F32, V_CMP_GT_F32),
 	[IR_fabs] = { .select = rsel_sign, .op = RDNA_V_AND_B32, .extra = 0x7fffffffu }, [IR_fneg] = { .select = rsel_sign, .op = RDNA_V_XOR_B32, .extra = 0x80000000u },

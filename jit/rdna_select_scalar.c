@@ -272,6 +272,8 @@ static void multiply(struct rsel *s, const struct ir_ins *i, const struct rsel_v
 
 	if (is_constant(a) || by == 0)
 		give(s, i, &v, false);
+	else if (by == 1)
+		give(s, i, a, true);
 	else if (by > 0 && !(by & (by - 1)))
 		shift_left(s, i, a, (unsigned)__builtin_ctzll((uint64_t)by));
 	else
@@ -338,14 +340,21 @@ static void rsel_sdivi(struct rsel *s, const struct ir_ins *i, const struct rsel
 	clear_high(s, &d);
 }
 
+static rsel_op sign_turned(struct rsel *s, rsel_op o)
+{
+	if (o.kind == RDNA_LIR_CONST)
+		return rdna_lir_imm(o.value ^ 0x80000000u);
+	rsel_op d = rsel_new_sgpr(s);
+	rsel_salu(s, RDNA_S_XOR_B32, d, o, rdna_lir_imm(0x80000000u));
+	return d;
+}
+
 /* There is no comparison of 64 bits but for equality: with their signs turned the numbers are compared by the borrow of their difference. */
 static void choose(struct rsel *s, bool most, const struct rsel_value *d, const struct rsel_value *a, const struct rsel_value *b)
 {
-	rsel_op x = rsel_new_sgpr(s), y = rsel_new_sgpr(s), rest = rsel_new_sgpr(s), flip = rdna_lir_imm(0x80000000u);
+	rsel_op x = sign_turned(s, a->high), y = sign_turned(s, b->high), rest = rsel_new_sgpr(s);
 	const struct rsel_value *yes = most ? b : a, *no = most ? a : b;
 
-	rsel_salu(s, RDNA_S_XOR_B32, x, a->high, flip);
-	rsel_salu(s, RDNA_S_XOR_B32, y, b->high, flip);
 	rsel_salu(s, RDNA_S_SUB_CO_U32, rest, a->o, b->o);
 	rsel_salu(s, RDNA_S_SUB_CO_CI_U32, rest, x, y);
 	rsel_salu(s, RDNA_S_CSELECT_B32, d->o, yes->o, no->o);
@@ -460,6 +469,21 @@ static rsel_op address_result(struct rsel *s, const struct ir_ins *i)
 	return o;
 }
 
+static void lds_address_sum(struct rsel *s, const struct ir_ins *i, struct rsel_place *p, rsel_op more)
+{
+	rsel_op base = lds_base(s, p);
+	bool constant = more.kind == RDNA_LIR_CONST;
+
+	if (constant)
+		p->disp += (int32_t)more.value;
+	if (base.kind == RDNA_LIR_NONE && !p->disp && !constant && !s->ir->is_var[i->dst] && !s->ir->is_var[i->b])
+		s->value[i->dst] = (struct rsel_value){ .kind = RSEL_ADDRESS, .o = more };      /* LDS begins at 0 */
+	else if (constant)
+		rsel_salu(s, RDNA_S_ADD_CO_U32, address_result(s, i), base.kind == RDNA_LIR_NONE ? low_half(0) : base, low_half(p->disp));
+	else
+		rsel_salu(s, RDNA_S_ADD_CO_U32, address_result(s, i), rsel_lds_sum(s, p), more);
+}
+
 /* aadd and, where it is not folded, aaddi */
 static void rsel_address_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
@@ -468,8 +492,7 @@ static void rsel_address_sum(struct rsel *s, const struct ir_ins *i, const struc
 
 	(void)r;
 	if (p.lds) {
-		rsel_op a = i->b ? rsel_lds_sum(s, &p) : lds_base(s, &p);
-		rsel_salu(s, RDNA_S_ADD_CO_U32, address_result(s, i), a.kind == RDNA_LIR_NONE ? low_half(0) : a, i->b ? b.o : low_half(p.disp));
+		lds_address_sum(s, i, &p, i->b ? b.o : low_half(0));
 		return;
 	}
 	/* only aaddi has a displacement here: it is not folded into aadd */

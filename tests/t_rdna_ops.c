@@ -268,6 +268,9 @@ static void build_pairs(struct ir *b)
 		ir_isar(b, ir_ishl(b, x, 9), 5), ir_iand(b, ir_ishr(b, x, 4), ir_iconst(b, 15)), ir_iand(b, ir_ishr(b, x, 28), ir_iconst(b, 15)),
 		ir_iand(b, ir_ishr(b, x, 30), ir_iconst(b, 15)), ir_iand(b, ir_ishr(b, x, 0), ir_iconst(b, -1)), ir_isar(b, ir_ishl(b, x, 0), 0),
 		ir_ibits(b, ir_i2f(b, ir_iand(b, x, ir_iconst(b, 255)))), ir_ibits(b, ir_i2f(b, ir_iand(b, ir_ishr(b, x, 8), ir_iconst(b, 255)))),
+		ir_ibits(b, ir_i2f(b, ir_iand(b, ir_ishr(b, x, 16), ir_iconst(b, 255)))), ir_ibits(b, ir_i2f(b, ir_ishr(b, x, 24))),
+		ir_ibits(b, ir_i2f(b, ir_iand(b, ir_ishr(b, x, 4), ir_iconst(b, 255)))), ir_ibits(b, ir_i2f(b, ir_ishr(b, u, 24))),
+		ir_ibits(b, ir_fmul(b, ir_fhalf(b, z, 0), ir_fhalf(b, z, 1))), ir_ibits(b, ir_fmul(b, ir_fhalf(b, y, 1), ir_fbcast(b, in, 48))),
 		ir_ishr(b, ir_ishl(b, x, 0), 0), ir_ishl(b, ir_isub(b, ir_isub(b, ir_iconst(b, 0), u), ir_ibcast(b, in, 44)), 7),
 	};
 	unsigned n = sizeof r / sizeof *r;
