@@ -16,7 +16,8 @@
 enum { AFTER_VALU = 2, AFTER_TRANS = 4, AFTER_SALU = 2, AFTER_MATRIX = 8, AFTER_LDS = 16, AFTER_SMEM = 40, AFTER_VMEM = 60 };
 
 /* How many candidates are looked at for one that fits; what loads leave free for the results of arithmetic; how much room makes them begin again. */
-enum { LOOKS = 8, RESERVE = 12, LOADS_AGAIN = 16, ATTEMPTS = 3, SPECIALS = 3, SHORTEST = 3 };
+enum { LOOKS = 8, LOADS_AGAIN = 16, ATTEMPTS = 4, SPECIALS = 3, SHORTEST = 3 };
+static const unsigned reserve[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = 6, [RDNA_CLASS_VGPR] = 12 };
 
 struct node { uint32_t edges, preds, all_preds, height, ready; uint8_t latency; bool load, done; };
 struct edge { uint32_t to, next; uint8_t latency; };
@@ -317,7 +318,7 @@ static bool fits(struct sched *s, uint32_t k)
 	unsigned take[RDNA_CLASSES], give[RDNA_CLASSES];
 	use_registers(s, k, false, take, give);
 	for (unsigned c = 0; c < RDNA_CLASSES; c++) {
-		unsigned spare = s->node[k].load ? s->held_back && c == RDNA_CLASS_VGPR ? LOADS_AGAIN + RESERVE : RESERVE : 0;
+		unsigned spare = s->node[k].load ? reserve[c] + (s->held_back && c == RDNA_CLASS_VGPR ? LOADS_AGAIN : 0) : 0;
 		if (take[c] > give[c] && s->held[c] + take[c] - give[c] + spare > s->budget[c])
 			return false;
 	}
@@ -610,7 +611,7 @@ static bool try_allocation(struct rdna_lir *l, struct rdna_regs *used)
  * old one, if that is more), the budget is lowered, and in the end the old order stays. */
 static bool schedule(struct sched *s, unsigned vgprs)
 {
-	enum { SGPRS = 72, MOST_SGPRS = RDNA_ABI_SGPRS - 6 };    /* some are left to tuples' alignment and to loops' counters */
+	enum { SGPRS = 86, MOST_SGPRS = RDNA_ABI_SGPRS - 6 };    /* some are left to tuples' alignment and to loops' counters */
 	struct rdna_lir *l = s->l;
 	struct rdna_regs before, after;
 	struct rdna_lir_ins *old = malloc((l->n_ins + 1) * sizeof *old);
