@@ -34,12 +34,15 @@ static bool allocate(struct rdna_lir *l, const struct compile_job *j, const stru
 	const struct compile_options *o = j->options;
 	unsigned vgprs = at_most(o->max_vector_regs, RDNA_ABI_VGPRS), sgprs = at_most(o->max_gprs, a->sgprs);
 	struct rdna_regs used;
-	return rdna_select(l, j->ir, j->target, err)
+	bool ok = rdna_select(l, j->ir, j->target, err)
 	       && rdna_lir_verify(l, err)
 	       && (!a->sched || (rdna_sched(l, at_most(vgprs, vgpr_budget(j->target)), o->seed, err)
 	                         && rdna_lir_verify(l, err)))
 	       && rdna_regalloc(l, vgprs, sgprs, o->seed, &used, err)
 	       && rdna_lir_verify(l, err);
+	if (ok)
+		rdna_tidy(l);
+	return ok;
 }
 
 static uint32_t dual_pairs(const struct rdna_lir *l)

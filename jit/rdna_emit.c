@@ -306,20 +306,30 @@ static void emit_body(struct emitter *e, bool notes)
 
 /* --- the listing */
 
+static void list_text(const struct emitter *e, size_t at, FILE *out)
+{
+	const struct rdna_lir_ins *i = &e->l->ins[at];
+	char *text = rdna_machine_text(e->l, i->op == RDNA_LIR_DUAL ? i + 1 : i), *half = i->op == RDNA_LIR_DUAL ? rdna_machine_text(e->l, i + 2) : NULL;
+	fprintf(out, "\t; %s%s%s%s\n", half ? "dual " : "", text ? text : "", half ? " :: " : "", half ? half : "");
+	free(text);
+	free(half);
+}
+
 static void list(const struct emitter *e, const struct rdna_listing *to)
 {
 	const char *title = to->title ? to->title : "kernel";
 	fprintf(to->out, "; %s\n\t.text\n%s:\n", title, title);
 	for (size_t k = 0; k < e->n_notes; k++) {
 		size_t end = k + 1 < e->n_notes ? e->note[k + 1].offset : e->r.size, at = e->note[k].ins;
-		char *text = at < e->l->n_ins ? rdna_machine_text(e->l, &e->l->ins[at]) : NULL;
 		fprintf(to->out, end > e->note[k].offset ? "\t.long " : "\t");
 		for (size_t b = e->note[k].offset; b < end; b += 4) {
 			uint32_t w = (uint32_t)e->r.code[b] | (uint32_t)e->r.code[b + 1] << 8 | (uint32_t)e->r.code[b + 2] << 16 | (uint32_t)e->r.code[b + 3] << 24;
 			fprintf(to->out, "%s0x%08" PRIx32, b > e->note[k].offset ? ", " : "", w);
 		}
-		fprintf(to->out, "\t; %s\n", text ? text : at < e->l->n_ins ? "" : "return");
-		free(text);
+		if (at < e->l->n_ins)
+			list_text(e, at, to->out);
+		else
+			fprintf(to->out, "\t; return\n");
 	}
 }
 

@@ -263,6 +263,22 @@ bool rdna_patch_apply(struct rdna_lir *l, struct rdna_patch *p, struct error *er
 	return ok || error_set(err, ERROR_MEMORY, "no memory for a kernel of %zu instructions", l->n_ins);
 }
 
+static bool onto_itself(const struct rdna_lir *l, const struct rdna_lir_ins *i)
+{
+	bool move = i->op == RDNA_V_MOV_B32 || i->op == RDNA_S_MOV_B32 || i->op == RDNA_S_MOV_B64;
+	struct rdna_range d = rdna_machine_range(l, &i->d[0]), from = rdna_machine_range(l, &i->s[0]);
+	return move && d.n && d.n == from.n && d.reg == from.reg && !i->dpp.kind && !i->omod && !i->clamp && !i->d[0].mods && !i->s[0].mods;
+}
+
+void rdna_tidy(struct rdna_lir *l)
+{
+	size_t to = 0;
+	for (size_t at = 0; at < l->n_ins; at++)
+		if (!onto_itself(l, &l->ins[at]))
+			l->ins[to++] = l->ins[at];
+	l->n_ins = to;
+}
+
 /* --- flow */
 
 size_t rdna_machine_loop_end(const struct rdna_lir *l, size_t at)

@@ -34,6 +34,9 @@ void rdna_patch_op(struct rdna_patch *p, size_t at, unsigned op, uint32_t imm); 
 /* Frees the patch. False: memory ran out. */
 bool rdna_patch_apply(struct rdna_lir *l, struct rdna_patch *p, struct error *err);
 
+/* Drops the moves of a register onto itself that allocation made of the kernel's moves. */
+void rdna_tidy(struct rdna_lir *l);
+
 /* A forward analysis over loops that run any number of times. A state is `size` bytes without pointers. step() takes a state over instruction `at` (the
  * LOOP and ENDLOOP included); it is called again and again until loops settle, the last time for each instruction with its final state, so that what it
  * notes about an instruction must replace what it noted before. enter() may change the state in front of a loop, given the one that comes around its back.

@@ -7,7 +7,8 @@
  *   - every register it reads or writes that a load still has to fill (a load into it may not be overtaken by another write);
  *   - scalar and vector memory accesses go different ways: a scalar load waits for stores to global memory, such a store for scalar loads, unless they are of
  *     constant memory. Accesses that go one way keep their order by themselves, in LDS as well as in global memory;
- *   - a barrier: all accesses to LDS, loads too, whose bytes others may now overwrite, and stores to global memory;
+ *   - a barrier: all accesses to LDS, loads too, whose bytes others may now overwrite. Not stores to global memory: the IR's barrier speaks of shared bytes alone,
+ *     and what other waves may see of the rest is the driver's to arrange between phases;
  *   - the return: all loads.
  *
  * The counters count instructions in order, so an older load is waited for by allowing as many to be outstanding as were issued since. Scalar loads
@@ -120,11 +121,8 @@ static void needs_of(const struct rdna_lir *l, const struct rdna_lir_ins *i, con
 		want_range(n, s, t.reads[k]);
 	for (unsigned k = 0; k < t.n_writes; k++)
 		want_range(n, s, t.writes[k]);
-	if (is_barrier(i->op)) {
+	if (is_barrier(i->op))
 		want(n, s, LDS, SLOT_LDS);
-		want(n, s, STORE, SLOT_GLOBAL);
-		want(n, s, LOAD, SLOT_GLOBAL);
-	}
 	if ((facts & RDNA_IS_SMEM) && i->memory != RDNA_MEM_CONST) {
 		want(n, s, STORE, SLOT_GLOBAL);
 		want(n, s, LOAD, SLOT_GLOBAL);

@@ -88,11 +88,12 @@ static const struct text waits[] = {
 	/* a load may not be overtaken by another write, and the rest is waited for at the return */
 	{ G10, "global_load_b32 v1, v0, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\nv_mov_b32 v1, 0\n",
 	       "global_load_b32 v1, v0, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\ns_waitcnt 16241\nv_mov_b32 v1, 0\ns_waitcnt 16240\n" },
-	/* stores by themselves wait for nothing; scalar loads of the same memory and barriers for them */
+	/* stores by themselves wait for nothing; only scalar loads of the same memory for them */
 	{ G12, "global_store_b32 v0, v1, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\ns_load_b32 s16, s[10:11] memory:const\nv_mov_b32 v0, v1\ns_load_b32 s17, s[10:11]\ns_mov_b32 s18, s17\nv_mov_b32 v3, v2\n",
 	       "global_store_b32 v0, v1, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\ns_load_b32 s16, s[10:11] memory:const\nv_mov_b32 v0, v1\ns_wait_storecnt 0\ns_load_b32 s17, s[10:11]\n"
 	       "s_wait_kmcnt 0\ns_mov_b32 s18, s17\ns_wait_loadcnt 0\nv_mov_b32 v3, v2\n" },
-	{ G11, "s_load_b32 s16, s[10:11]\nglobal_store_b32 v0, v1, s[10:11]\ns_barrier\n", "s_load_b32 s16, s[10:11]\ns_waitcnt 64519\nglobal_store_b32 v0, v1, s[10:11]\ns_waitcnt_vscnt null, 0\ns_barrier\n" },
+	{ G11, "s_load_b32 s16, s[10:11]\nglobal_store_b32 v0, v1, s[10:11]\ns_barrier\ns_load_b32 s16, s[10:11]\ns_mov_b32 s17, s16\n",
+	       "s_load_b32 s16, s[10:11]\ns_waitcnt 64519\nglobal_store_b32 v0, v1, s[10:11]\ns_barrier\ns_waitcnt_vscnt null, 0\ns_load_b32 s16, s[10:11]\ns_waitcnt 64519\ns_mov_b32 s17, s16\n" },
 	{ G12, "ds_store_b32 v0, v1\nds_load_b32 v2, v0\ns_barrier_signal -1\ns_barrier_wait 0xffff\n", "ds_store_b32 v0, v1\nds_load_b32 v2, v0\ns_wait_dscnt 0\ns_barrier_signal -1\ns_barrier_wait 0xffff\n" },
 	/* a loop that may run no time; what comes around its back; a scalar load is waited for in front of it, not in every turn */
 	{ G12, "s_load_b32 s16, s[8:9]\nglobal_load_b32 v1, v0, s[10:11]\nloop s20, s12\n  global_load_b32 v2, v0, s[10:11]\n  v_mul_f32 v3, s16, v1\n  global_load_b32 v1, v0, s[10:11]\n  v_add_f32 v3, v2, v3\nendloop\nv_mov_b32 v3, v1\n",
@@ -165,6 +166,17 @@ static const struct text pairs[] = {
 	{ G11, "v_mul_f32 v4, v10, v11\ns_barrier\nv_mul_f32 v5, v12, v14\n", NULL },
 };
 static void neighbours_are_paired(void **state) { (void)state; CHECK(pairs, vopd_pass); }
+
+static bool tidy_pass(struct rdna_lir *l, struct error *err)
+{
+	(void)err;
+	rdna_tidy(l);
+	return true;
+}
+static const struct text moves[] = {
+	{ G11, "v_mov_b32 v1, v1\ns_mov_b64 s[16:17], s[16:17]\nv_mov_b32 v2, v1\ns_mov_b32 s18, s18\nv_mov_b32 v3, v3 dpp16:0x161\n", "v_mov_b32 v2, v1\nv_mov_b32 v3, v3 dpp16:0x161\n" },
+};
+static void idle_moves_are_dropped(void **state) { (void)state; CHECK(moves, tidy_pass); }
 
 /* --- bytes */
 
@@ -420,7 +432,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_stand_where_needed), cmocka_unit_test(hazards_are_padded), cmocka_unit_test(loads_in_a_row_are_clauses),
-		cmocka_unit_test(delays_are_announced), cmocka_unit_test(neighbours_are_paired), cmocka_unit_test(short_forms_are_found),
+		cmocka_unit_test(delays_are_announced), cmocka_unit_test(neighbours_are_paired), cmocka_unit_test(idle_moves_are_dropped), cmocka_unit_test(short_forms_are_found),
 		cmocka_unit_test(refusals_name_the_instruction), cmocka_unit_test(loops_run_as_often_as_asked), cmocka_unit_test(branches_reach_far),
 		cmocka_unit_test(every_word_is_an_instruction), cmocka_unit_test(optional_passes_change_no_result), cmocka_unit_test(listings_hold_the_code),
 	};
