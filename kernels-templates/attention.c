@@ -780,18 +780,11 @@ static const char *attention_refusal(const struct key *key)
 	return NULL;
 }
 
-/* Of local memory that a row of a tile of several columns takes, in attention_build's order. */
-static unsigned row_bytes(unsigned lanes, unsigned dims)
-{
-	unsigned vectors = (dims + lanes - 1) / lanes;
-	return dims * 4 + SCORE_BYTES + STATE_VECTORS * lanes * 4 + 2 * vectors * lanes * 4;
-}
-
 unsigned template_attention_columns(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t columns)
 {
-	enum { ROWS = 16, GROUP_BYTES = 64 << 10 /* that the waves of a group share */, OTHER_BYTES = 512 };
-	unsigned n = 1, rows = heads / kv_heads, room = target->waves > 1 ? GROUP_BYTES / target->waves - OTHER_BYTES : UINT32_MAX;
-	while (n * 2 <= columns && n * 2 * rows <= ROWS && n * 2 * rows * row_bytes(target->lanes, head_dim) <= room)
+	enum { ROWS = 16 };
+	unsigned n = 1, most = target->waves > 1 ? attention_wave_rows(target->waves, head_dim) : ROWS;
+	while (n * 2 <= columns && n * 2 * (heads / kv_heads) <= most)
 		n *= 2;
 	return n;
 }

@@ -465,6 +465,18 @@ static void do_unit(struct spread *t, ir_s unit)
 	zero_pads(t);
 }
 
+static unsigned slot_bytes(unsigned dims)
+{
+	unsigned o = (dims + LANES - 1) / LANES * LANES * 4;
+	return o > SCORE_BYTES ? o : SCORE_BYTES;
+}
+
+unsigned attention_wave_rows(unsigned waves, unsigned head_dim)
+{
+	unsigned most = IR_MAX_SHARED_BYTES / (waves * (slot_bytes(head_dim) + MARK_BYTES)), limit = waves < MOST_ROWS ? waves : MOST_ROWS;
+	return most < limit ? most : limit;
+}
+
 void attention_wave_build(struct ir *b, const struct key *key, const struct target *target)
 {
 	struct spread t = { .b = b, .waves = target->waves, .dims = key->head_dim, .group = key->heads / key->kv_heads, .kv_heads = key->kv_heads,
@@ -473,9 +485,8 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 
 	t.rows = t.columns * t.group;
 	t.vectors = (t.dims + LANES - 1) / LANES;
-	t.slot = t.vectors * LANES * 4 > SCORE_BYTES ? t.vectors * LANES * 4 : SCORE_BYTES;
-	unsigned most = IR_MAX_SHARED_BYTES / (t.waves * (t.slot + MARK_BYTES)), limit = t.waves < MOST_ROWS ? t.waves : MOST_ROWS;
-	most = most < limit ? most : limit;
+	t.slot = slot_bytes(t.dims);
+	unsigned most = attention_wave_rows(t.waves, t.dims);
 	t.tiles = (t.rows + most - 1) / most;
 	t.tile = (t.rows + t.tiles - 1) / t.tiles;
 	t.arg = ir_arg(b);

@@ -40,5 +40,7 @@ void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink,
 
 /* KEY_ATTENTION for groups of waves; attention_build() has checked the key. */
 void attention_wave_build(struct ir *b, const struct key *key, const struct target *target);
+/* The most queries that share the loads of keys and values there. */
+unsigned attention_wave_rows(unsigned waves, unsigned head_dim);
 
 #endif

@@ -346,7 +346,7 @@ static void test_no_spills(void **state)
 			if (w & 4)
 				c.s.type = DTYPE_Q8_0;
 			if (w & 2)
-				c.tile = template_attention_columns(c.heads, c.s.kv_heads, 240);
+				c.tile = template_attention_columns(&way[w / 8].target, c.heads, c.s.kv_heads, c.s.dims, 240);
 			struct key key = scene_key(&c, w & 1);
 			struct kernel k;
 			char text[KEY_TEXT_MAX];
