@@ -53,8 +53,24 @@ static void write_operand(void *user, const struct rdna_lir_operand *o, bool wri
 	}
 }
 
+/* A plain copy gives just what it reads, so that it may be left out where it changes nothing. */
+static bool run_copy(struct run *r, const struct rdna_lir_ins *i)
+{
+	bool copies = i->op == RDNA_V_MOV_B32 || i->op == RDNA_S_MOV_B32 || i->op == RDNA_S_MOV_B64;
+	if (!copies || i->s[0].kind == RDNA_LIR_CONST || i->s[0].mods || i->dpp.kind)
+		return false;
+	uint64_t value[2];
+	for (unsigned k = 0; k < i->d[0].n; k++)
+		value[k] = *cell_of(r, &i->s[0], k);
+	for (unsigned k = 0; k < i->d[0].n; k++)
+		*cell_of(r, &i->d[0], k) = value[k];
+	return true;
+}
+
 static void run_one(struct run *r, const struct rdna_lir_ins *i)
 {
+	if (run_copy(r, i))
+		return;
 	unsigned facts = rdna_lir_facts(i->op);
 	const struct rdna_lir_operand vcc = rdna_lir_fixed(RDNA_VCC_LO, 1), scc = rdna_lir_fixed(RDNA_SCC, 1);
 	r->sum = mix(mix(i->op, (uint32_t)i->offset), i->exec);

@@ -60,6 +60,25 @@ static void copies_cost_no_register(void **state)
 	        "v_mov_b32 v0, 7\nv_mov_b32 v1, 0\nv_mov_b32 v1, v1\nds_store_b32 v0, v1\n");
 }
 
+static void copies_onto_themselves_go(void **state)
+{
+	struct rdna_lir l;
+	struct rdna_regs used;
+	char *text = NULL;
+	size_t size;
+	parse(&l, RDNA_GFX11,
+	      "v_mov_b32 %v1, 7\nv_mov_b32 %v2, %v1\nv_mov_b32 %v3, %v2 dpp16:0x161\nv_mov_b32 %v4, %v3\ns_mov_b64 %s5:2, s[8:9]\ns_mov_b64 %s6:2, %s5:2\n"
+	      "global_store_b32 %v3, %v4, %s6:2\n");
+	assert_true(rdna_regalloc(&l, 0, 0, 0, &used, NULL));
+	rdna_drop_copies(&l);
+	FILE *f = open_memstream(&text, &size);
+	rdna_lir_print(&l, f);
+	fclose(f);
+	assert_string_equal(text, "v_mov_b32 v0, 7\nv_mov_b32 v0, v0 dpp16:0x161\nv_mov_b32 v1, v0\ns_mov_b64 s[16:17], s[8:9]\nglobal_store_b32 v0, v1, s[16:17]\n");
+	free(text);
+	rdna_lir_free(&l);
+}
+
 static void scalar_tuples_are_aligned(void **state)
 {
 	becomes(RDNA_GFX11,
@@ -154,6 +173,9 @@ static void random_programs_stay_what_they_are(void **state)
 				assert_true(used.sgprs <= RDNA_ABI_FREE_SGPR + (sgprs ? sgprs : RDNA_ABI_SGPRS - RDNA_ABI_FREE_SGPR));
 				if (rdna_lir_run(&a).visible != want.visible)
 					fail_msg("seed %u in %u, %u computes something else", seed, vgprs, sgprs);
+				rdna_drop_copies(&a);
+				if (rdna_lir_run(&a).visible != want.visible)
+					fail_msg("seed %u in %u, %u misses a copy", seed, vgprs, sgprs);
 			} else {
 				refused++;
 				assert_int_equal(err.code, ERROR_UNSUPPORTED);
@@ -213,7 +235,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(low_numbers_go_first_and_are_used_again), cmocka_unit_test(sums_take_over_their_addend), cmocka_unit_test(copies_cost_no_register),
-		cmocka_unit_test(scalar_tuples_are_aligned), cmocka_unit_test(a_tuple_ends_word_by_word),
+		cmocka_unit_test(copies_onto_themselves_go), cmocka_unit_test(scalar_tuples_are_aligned), cmocka_unit_test(a_tuple_ends_word_by_word),
 		cmocka_unit_test(what_goes_round_a_loop_keeps_its_register), cmocka_unit_test(counts_live_to_the_end_of_their_loop),
 		cmocka_unit_test(matrix_products_stay_apart_from_their_factors), cmocka_unit_test(too_many_registers_are_refused),
 		cmocka_unit_test(unused_results_need_a_register_too), cmocka_unit_test(random_programs_stay_what_they_are),
