@@ -205,10 +205,11 @@ static bool explain_model(const struct model *m, const char *name, void *user, s
 int warm_explain(void)
 {
 	struct error e = { 0 };
-	struct explanation x = { .models = json_array() };
+	struct explanation x = { .missing = 0 };
 
 	if (warm_model_count() == 0)
 		return warm_usage("which model? Give a file, a directory or --shape");
+	x.models = json_array();
 	x.cache = warm_open_cache(true, &e);
 	bool ok = x.cache && (x.n_targets = warm_targets(x.target, &e)) > 0 && cache_each(x.cache, keep_key, &x, &e) && warm_each_model(explain_model, &x, &e);
 	if (ok && warm.json) {

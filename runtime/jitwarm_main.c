@@ -15,7 +15,7 @@
 struct warm_arguments warm = { .weights = "q8_0", .activations = "any", .kv_type = "any", .limit = -1 };
 
 static bool help, version, print_man, print_completion;
-static char target_choices[16 * (TARGET_COUNT + 1)] = "native|x86";
+static char target_choices[16 * (TARGET_COUNT + 1)] = "native|x86|rdna";
 
 static const struct option_row rows[] = {
 	{ "Models", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
@@ -23,7 +23,7 @@ static const struct option_row rows[] = {
 		"head_dim=128,ffn=3072,vocab=151936,arch=qwen3,tied=1; may be given several times", 0, 0, &warm.shapes },
 	{ "weights", 0, OPTION_CHOICE, MIXTURE_NAMES, "the format of the weights of --shape (q8_0)", 0, 0, &warm.weights },
 	{ "What for", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
-	{ "target", 't', OPTION_LIST, target_choices, "make code for this processor, which need not be this machine's, x86 for all of those; may be given several times (native)", 0, 0, &warm.targets },
+	{ "target", 't', OPTION_LIST, target_choices, "make code for this processor, which need not be this machine's, x86 and rdna for all of those; may be given several times (native)", 0, 0, &warm.targets },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32|any", "what sessions will be opened with: int8 blocks against quantised weights, f32, or either (any)", 0, 0, &warm.activations },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0|any", "type of the KV cache in those sessions (any)", 0, 0, &warm.kv_type },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens those sessions compute in one pass; 0: the most there can be (0)", 0, SESSION_MAX_COLUMNS, &warm.batch },
@@ -90,12 +90,12 @@ int warm_targets(const struct target *out[TARGET_COUNT], struct error *err)
 
 	for (int i = 0; i < warm.targets.n || (i == 0 && warm.targets.n == 0); i++) {
 		const char *name = warm.targets.n ? warm.targets.value[i] : "native";
-		if (strcmp(name, "x86") == 0) {
-			for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
-				if (target_table[t].backend == BACKEND_X86)
-					add_target(out, &n, &target_table[t]);
+		enum target_backend all = strcmp(name, "x86") == 0 ? BACKEND_X86 : strcmp(name, "rdna") == 0 ? BACKEND_RDNA : BACKEND_NONE;
+		for (int k = TARGET_NONE + 1; all && k < TARGET_COUNT; k++)
+			if (target_table[k].backend == all)
+				add_target(out, &n, &target_table[k]);
+		if (all)
 			continue;
-		}
 		const struct target *t = strcmp(name, "native") == 0 ? target_native(err) : target_find(name);
 		if (!t)
 			return 0;                /* only of native: the others were choices of the option */

@@ -126,11 +126,11 @@ static bool try_targets(const struct wanted *w, struct error *err)
 static bool make_directory(const struct wanted *w, struct made *made, struct error *err)
 {
 	struct cache_counters c;
-	struct cache *cache = cache_open(warm.out, NULL, err);
+	struct cache *cache = try_targets(w, err) ? cache_open(warm.out, NULL, err) : NULL;
 
 	if (!cache)
 		return false;
-	bool ok = try_targets(w, err) && make_all(w, cache, made, err);
+	bool ok = make_all(w, cache, made, err);
 	cache_count(cache, &c);
 	if (ok && c.stored < made->generated)
 		ok = error_set(err, ERROR_IO, "%s: %zu of %zu kernels could not be stored", warm.out, made->generated - (size_t)c.stored, made->generated);
@@ -171,7 +171,7 @@ static void report(const struct wanted *w, const struct made *made, double secon
 int warm_make(void)
 {
 	struct error e = { 0 };
-	struct wanted w = { .models = json_array() };
+	struct wanted w = { .n = 0 };
 	struct made made = { 0 };
 	double start = system_seconds();
 
@@ -179,6 +179,7 @@ int warm_make(void)
 		return warm_usage("which model? Give a file, a directory or --shape");
 	if (!warm.out || !*warm.out)
 		return warm_usage("where to? Give --out FILE.jkp or --out DIRECTORY");
+	w.models = json_array();
 	bool ok = (w.n_targets = warm_targets(w.target, &e)) > 0 && warm_each_model(add_model, &w, &e);
 	drop_repeated(&w);
 	ok = ok && (is_pack(warm.out) ? make_pack : make_directory)(&w, &made, &e);

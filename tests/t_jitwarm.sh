@@ -43,6 +43,9 @@ check "--json: $(cat "$dir/out")" out '^\{"out":".*b\.jkp","models":\[\{"model":
 check "--json: bytes are the file's" grep -q "\"bytes\":$(wc -c < "$dir/b.jkp")," "$dir/out"
 is 0 --shape tiny --out "$dir/x.jkp" --target x86 --json
 check "x86 is all of that family" out '"target":"avx2",.*"target":"avx2vnni",.*"target":"avx512",.*"target":"avx512vnni",'
+is 0 --shape tiny --out "$dir/r.jkp" --target gfx1030 --target gfx1100 --target gfx1200
+check "for cards that are not here: $(cat "$dir/err")" err 'kernels for gfx1030, gfx1100, gfx1200; '
+is 0 verify "$dir/r.jkp"
 is 0 --shape tiny --shape qwen3-0.6b "$model" --weights q4_k_m --out "$dir/b.jkp" --target avx512vnni
 is 0 --shape qwen3-0.6b --weights q8_0 --out "$dir/q.jkp" --target avx2 -q
 check "28 layers take less than a MiB: $(wc -c < "$dir/q.jkp")" [ "$(wc -c < "$dir/q.jkp")" -lt 1048576 ]
@@ -108,11 +111,12 @@ check "nothing is left" out '^\{"entries":0,'
 refused "which model?" 2
 refused "which model?" 2 --out "$dir/z.jkp"
 refused "where to?" 2 --shape tiny
-refused "is not one of native|x86|avx2|" 2 --shape tiny --out "$dir/z.jkp" --target sse2
+refused "is not one of native|x86|rdna|avx2|" 2 --shape tiny --out "$dir/z.jkp" --target sse2
 refused "neither a known shape" 1 --shape enormous --out "$dir/z.jkp"
 refused "does not say ffn=" 1 --shape hidden=64,layers=1,heads=2,vocab=64 --out "$dir/z.jkp"
 refused "none.gguf" 1 "$dir/none.gguf" --out "$dir/z.jkp"
 refused "is not one of f32|" 2 --shape tiny --weights q9 --out "$dir/z.jkp"
+refused "kernel attention." 1 --shape hidden=2048,layers=1,heads=160,kv_heads=1,head_dim=32,ffn=64,vocab=64 --out "$dir/z.jkp" --target avx2
 refused "not a whole number" 2 --shape tiny --out "$dir/z.jkp" --batch 2000
 refused "is not the key of a kernel" 2 show nonsense
 refused "is not the key of a kernel" 2 show norm.k256
