@@ -259,7 +259,8 @@ static bool join(void *user, void *into, const void *from)
 		changed |= (b->late[k] & ~a->late[k]) != 0;
 		a->late[k] |= b->late[k];
 	}
-	changed |= most(&a->cmpx, &b->cmpx, 1) | most(&a->atomic, &b->atomic, 1);
+	changed |= most(&a->cmpx, &b->cmpx, 1);
+	changed |= most(&a->atomic, &b->atomic, 1);
 	if (b->matrix_n && a->matrix_n != ANY_MATRIX && (a->matrix_n != b->matrix_n || a->matrix_reg != b->matrix_reg)) {
 		a->matrix_n = ANY_MATRIX;
 		changed = true;
