@@ -1,8 +1,9 @@
-/* tests/fuzz/make_seeds.c - writes the first inputs of the fuzzers: make_seeds DIR fills DIR/gguf and DIR/safetensors, which must exist. */
+/* tests/fuzz/make_seeds.c - writes the first inputs of the fuzzers: make_seeds DIR fills DIR/gguf, DIR/safetensors and DIR/pack, which must exist. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/pack.h"
 #include "tests/gguf_writer.h"
 #include "tests/tiny_model.h"
 
@@ -73,6 +74,29 @@ static void write_values(const char *dir)
 	gguf_writer_free(&w);
 }
 
+static void write_packs(const char *dir)
+{
+	uint8_t code[300];
+	struct pack_item item[5];
+	char name[40];
+
+	for (size_t i = 0; i < sizeof code; i++)
+		code[i] = (uint8_t)(i * i >> 3);
+	memset(item, 0, sizeof item);
+	for (uint32_t i = 0; i < 5; i++) {
+		item[i].key = (struct key){ .kind = KEY_NORM, .target = TARGET_AVX2, .k = i + 1 };
+		item[i].object = (struct object){ .code = code, .code_bytes = 60 * (i + 1), .pool_offset = 8 };
+	}
+	for (size_t n = 0; n <= 5; n++) {
+		size_t bytes;
+		uint8_t *p = pack_bytes(item, n, &bytes, NULL);
+		snprintf(name, sizeof name, "pack/%zu", n);
+		if (p)
+			tiny_write(dir, name, p, bytes);
+		free(p);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -85,5 +109,6 @@ int main(int argc, char **argv)
 		write_gguf(argv[1], i, DTYPE_Q8_0);
 	}
 	write_values(argv[1]);
+	write_packs(argv[1]);
 	return 0;
 }
