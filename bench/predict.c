@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bench/cards.h"
+#include "bench/loops.h"
 #include "bench/synth.h"
 #include "jit/rdna_program.h"
 #include "runtime/model.h"
@@ -373,7 +374,8 @@ bool predict(const struct predict_options *o, FILE *out, struct error *err)
 
 	if (!p.card)
 		return error_set(err, ERROR_ARGUMENT, "there is no data of a card of target \"%.32s\"; there is for %s", o->target, card_targets(names, sizeof names));
-	bool ok = open_plan(&p, err) && (o->path ? count_resident(&p, o->path, err) : count_shape(&p, err)) && print_all(&p, out, err);
+	bool ok = open_plan(&p, err) && (o->path ? count_resident(&p, o->path, err) : count_shape(&p, err)) && print_all(&p, out, err) &&
+	          loops_print(out, &p.plan, target_find(o->target), err);
 	plan_free(&p.plan);
 	weights_close(&p.weights);
 	model_close(&p.file);

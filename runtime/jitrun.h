@@ -208,6 +208,8 @@ typedef struct jit_session_stats {
 	uint64_t decode_passes;                     /* through the model, to compute decode_tokens: fewer, where guesses came true */
 	uint64_t drafted, accepted;                 /* tokens guessed and computed; of them, those the choice equalled */
 	struct { int columns; uint64_t passes, drafted, accepted; } speculation[3];   /* the same by columns of the pass: 4, 8, 16 */
+	/* Of simulated cards: what was launched and moved. load128_bytes: the part of load_bytes that each lane loaded 16 bytes at a time. */
+	struct { uint64_t launches, barriers, instructions, load_bytes, load128_bytes, store_bytes, scalar_bytes; } card;
 } jit_session_stats;
 void jit_session_get_stats(const jit_session *s, jit_session_stats *out);
 

@@ -662,6 +662,16 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 		.kernels_from_pack = c.from_pack, .cache_damaged = disk.damaged, .cache_store_failed = disk.store_failed, .cache_evicted = disk.evicted,
 		.generate_seconds = 1e-9 * (double)c.generated_ns, .code_bytes = c.code_bytes, .kv_bytes = s->kv_bytes,
 		.threads = pool_threads(s->pool), .context = (int)s->context, .decode_passes = s->decode_passes };
+	const struct dev_sim_counters *card = session_counters(s);
+	if (card) {
+		out->card.launches = card->launches;
+		out->card.barriers = card->barriers;
+		out->card.instructions = card->sim.instructions;
+		out->card.load_bytes = card->sim.load_bytes;
+		out->card.load128_bytes = card->sim.load128_bytes;
+		out->card.store_bytes = card->sim.store_bytes;
+		out->card.scalar_bytes = card->sim.scalar_bytes;
+	}
 	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++) {
 		out->speculation[w - 1].columns = (int)speculate_columns[w];
 		out->speculation[w - 1].passes = s->speculate.passes[w];

@@ -34,6 +34,20 @@ check "markdown: generation is compared with the memory" grep -qE '^\| tg2 .*rea
 check "markdown: every column everywhere" [ "$(count '^|')" = "$(grep -cE '^(\|[^|]*){7}\|$' "$dir/out")" ]
 check "the limits are named" grep -qE '^read bandwidth .*GB/s .*fma 256 .*maddubs 256 ' "$dir/out"
 
+bench --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -d 5
+check "a prediction: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "it says that it is one" has "PREDICTED, not measured"
+check "it says of what" grep -qE '^# Predicted: a token of llama 2 layers.* at position 5 on RX 7900 XTX' "$dir/out"
+check "it has the kernels" grep -qE '^\| matmul\.q4_k\..*gfx1100 \|' "$dir/out"
+for each in token layer operation; do
+	check "it has launches for each $each" grep -qE "^\| $each \| [0-9]+ \| [0-9]+ \|" "$dir/out"
+done
+check "it compares with the least" grep -qE '^moved [0-9.]+ MiB a token, 1\.[0-9]+ times the least' "$dir/out"
+refused "no data of a card" 1 --shape tiny --predict --device sim:gfx1200
+refused "belong together" 2 --shape tiny --predict
+refused "belong together" 2 --shape tiny --device sim:gfx1100
+refused "which model?" 2 --predict --device sim:gfx1100
+
 bench -m "$model" -p 0 -n 2 -r 1 -t 1,2 --no-start -o md
 check "-t 1,2 gives two rows: $(cat "$dir/out")" [ "$(count '^| tg2 ')" = 2 ]
 check "--no-start leaves the start out" [ "$(count 'load\|rss')" = 0 ]

@@ -50,6 +50,16 @@ run "$model" --prompt "Once upon a time" --print-ids -n 8 -q
 check "text and ids prompts agree" cmp -s "$dir/out" "$dir/ids"
 run "$model" --prompt "Once upon a time" --print-ids -n 8 -q --device ref
 check "the reference device agrees" cmp -s "$dir/out" "$dir/ids"
+for launch in op layer token; do
+	run "$model" --prompt "Once upon a time" --print-ids -n 8 --device sim:gfx1100 --launch $launch --workgroups 3
+	check "a simulated card agrees, launched by $launch: $(cat "$dir/err")" cmp -s "$dir/out" "$dir/ids"
+	check "what the card did is told" grep -q '^card .*launches.*by 128 bits' "$dir/err"
+done
+dd if="$model" of="$dir/header.gguf" bs=1024 count=600 2>/dev/null
+run "$dir/header.gguf" --target gfx1101 --dump-objects "$dir/objects"
+check "code objects from a header: $(cat "$dir/err")" [ "$status" = 0 ]
+check "a program for each width of a pass" [ "$(ls "$dir/objects"/pass-c*.gfx1101.co | wc -l)" = 4 ]
+check "a code object for each kernel" [ "$(ls "$dir/objects"/matmul.*.gfx1101.co | wc -l)" -gt 4 ]
 for t in 1 3; do
 	run "$model" --prompt "Once upon a time" --print-ids -n 8 -q -t "$t"
 	check "$t threads agree" cmp -s "$dir/out" "$dir/ids"
@@ -120,6 +130,10 @@ refused "did you mean --prompt" 2 "$model" --promt x
 refused "needs a value" 2 "$model" --prompt
 refused "not a whole number" 2 "$model" --prompt x -n many
 refused "is not one of" 2 "$model" --prompt x --device gpu
+refused "is not one of" 2 "$model" --prompt x --device sim:gfx900
+refused "is not one of op|layer|token" 2 "$model" --prompt x --device sim:gfx1100 --launch twice
+refused "Give --target" 2 "$model" --dump-objects "$dir/none"
+refused "cannot be opened" 1 "$dir/none.gguf" --target gfx1100 --dump-objects "$dir/none"
 refused "is not one of off|auto|4|8|16" 2 "$model" --prompt x --speculate 5
 refused "give one of" 2 "$model" --prompt x --prompt-ids 1
 refused "not a token id" 2 "$model" --prompt-ids 1,two
