@@ -418,7 +418,7 @@ static void delay(struct delays *d, struct rdna_patch *p, size_t at, unsigned fi
 
 static bool forgets(const struct rdna_lir_ins *i, unsigned facts)
 {
-	return i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP || facts & RDNA_IS_FIXED;
+	return i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP || (facts & RDNA_IS_FIXED && i->op != RDNA_S_CLAUSE);
 }
 
 static bool delays(struct rdna_lir *l, struct error *err)
