@@ -36,6 +36,7 @@ struct plan_cache {                             /* KV of one session */
 enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_LOGITS };
 
 struct tune;
+/* What decides the keys of a plan besides model, columns, logits and KV type: warm.c goes through every value of it. */
 struct plan_options {
 	const struct target *target;
 	struct tune *tune;                      /* which schedules kernels have; NULL: the usual ones */
