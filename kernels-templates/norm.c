@@ -1,20 +1,43 @@
 /* kernels-templates/norm.c - RMS norm of whole columns, alone or followed by their int8 blocks.
  *
  * Owns: KEY_NORM. The pads of a column come out +0 whatever the scale, so that the int8 blocks behind it are exact.
+ *
+ * Where waves come in groups, every wave makes the sum of squares for itself, which is one chain a lane, and they share the blocks to be scaled; loads are
+ * asked for many at a time, since a column is short and nothing else hides their latency.
  */
 #include "kernels-templates/build.h"
 #include "kernels-templates/math.h"
+
+enum { AT_ONCE = 16, SCALED_AT_ONCE = 4 };
 
 struct norm {
 	struct ir *b;
 	uint32_t k, blocks;          /* blocks of 32, the last one perhaps partly pad */
 	bool quantised;
+	unsigned waves;              /* of a group; 1: each does columns of its own */
+	unsigned at_once;            /* blocks whose loads of the sum stand side by side */
 	ir_a x, weight, out, outq, outs;        /* this column's */
 };
 
 static int32_t part_bytes(const struct ir *b, unsigned v)
 {
 	return (int32_t)(v * b->lanes * 4);
+}
+
+static void add_squares(const struct norm *t, ir_a x, ir_f part[], unsigned blocks)
+{
+	struct ir *b = t->b;
+	unsigned parts = math_parts(b);
+	ir_f e[AT_ONCE * MATH_MAX_PARTS];
+
+	for (unsigned i = 0; i < blocks; i++)
+		for (unsigned v = 0; v < parts; v++) {
+			e[i * parts + v] = ir_fload(b, x, (int32_t)(i * 128) + part_bytes(b, v), 0);
+			if (t->at_once == 1)
+				ir_set_f(b, part[v], ir_ffma(b, e[v], e[v], part[v]));
+		}
+	for (unsigned i = 0; t->at_once > 1 && i < blocks * parts; i++)
+		ir_set_f(b, part[i % parts], ir_ffma(b, e[i], e[i], part[i % parts]));
 }
 
 /* Pads are +0 and leave the partials alone. */
@@ -27,13 +50,13 @@ static ir_f sum_of_squares(const struct norm *t)
 
 	for (unsigned v = 0; v < parts; v++)
 		part[v] = ir_var_f(b, ir_fconst(b, 0.0f));
-	ir_loop(b, ir_sconst(b, t->blocks));
-	for (unsigned v = 0; v < parts; v++) {
-		ir_f e = ir_fload(b, x, part_bytes(b, v), 0);
-		ir_set_f(b, part[v], ir_ffma(b, e, e, part[v]));
+	if (t->blocks >= t->at_once) {
+		ir_loop(b, ir_sconst(b, t->blocks / t->at_once));
+		add_squares(t, x, part, t->at_once);
+		ir_set_a(b, x, ir_aaddi(b, x, t->at_once * 128));
+		ir_endloop(b);
 	}
-	ir_set_a(b, x, ir_aaddi(b, x, 128));
-	ir_endloop(b);
+	add_squares(t, x, part, t->blocks % t->at_once);
 	return math_lane_sum(b, part);
 }
 
@@ -87,12 +110,76 @@ static void scale_column(const struct norm *t, ir_f scale)
 		scale_block(t, scale, x, weight, out, outq, outs, t->k % 32);
 }
 
+/* ---- groups of waves */
+
+/* `n` blocks, a group's waves apart, from this wave's first on. */
+static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at, ir_s turns, unsigned n)
+{
+	struct ir *b = t->b;
+	int64_t step = t->waves;
+
+	ir_loop(b, turns);
+	for (unsigned i = 0; i < n; i++) {
+		int64_t blocks = i * step;
+		ir_a x = ir_aaddi(b, at->x, blocks * 128), weight = ir_aaddi(b, at->weight, blocks * 128), out = ir_aaddi(b, at->out, blocks * 128);
+		ir_a outq = at->outq, outs = at->outs;
+		if (t->quantised) {
+			outq = ir_aaddi(b, outq, blocks * 32);
+			outs = ir_aaddi(b, outs, blocks * (int64_t)sizeof(struct activation_block));
+		}
+		scale_block(t, scale, x, weight, out, outq, outs, 32);
+	}
+	ir_set_a(b, at->x, ir_aaddi(b, at->x, n * step * 128));
+	ir_set_a(b, at->weight, ir_aaddi(b, at->weight, n * step * 128));
+	ir_set_a(b, at->out, ir_aaddi(b, at->out, n * step * 128));
+	if (t->quantised) {
+		ir_set_a(b, at->outq, ir_aaddi(b, at->outq, n * step * 32));
+		ir_set_a(b, at->outs, ir_aaddi(b, at->outs, n * step * (int64_t)sizeof(struct activation_block)));
+	}
+	ir_endloop(b);
+}
+
+/* The column's blocks from number `block` on: variables. */
+static struct norm column_at(const struct norm *t, ir_s block)
+{
+	struct ir *b = t->b;
+	struct norm at = *t;
+
+	at.x = ir_var_a(b, ir_aadd(b, t->x, ir_sshli(b, block, 7)));
+	at.weight = ir_var_a(b, ir_aadd(b, t->weight, ir_sshli(b, block, 7)));
+	at.out = ir_var_a(b, ir_aadd(b, t->out, ir_sshli(b, block, 7)));
+	if (t->quantised) {
+		at.outq = ir_var_a(b, ir_aadd(b, t->outq, ir_sshli(b, block, 5)));
+		at.outs = ir_var_a(b, ir_aadd(b, t->outs, ir_sshli(b, block, 4)));
+	}
+	return at;
+}
+
+static void share_column(const struct norm *t, ir_f scale)
+{
+	struct ir *b = t->b;
+	uint32_t whole = t->k / 32;
+	ir_s wave = ir_wave(b);
+	struct norm at = column_at(t, wave);
+	ir_s mine = ir_sdivi(b, ir_ssub(b, ir_sconst(b, whole + t->waves - 1), wave), t->waves);
+
+	scale_apart(t, scale, &at, ir_sdivi(b, mine, SCALED_AT_ONCE), SCALED_AT_ONCE);
+	scale_apart(t, scale, &at, ir_sandi(b, mine, SCALED_AT_ONCE - 1), 1);
+	if (t->k % 32) {
+		/* The wave whose turn it is does the last, short block. */
+		ir_s other = ir_saddi(b, wave, -(int64_t)(whole % t->waves));
+		ir_loop(b, ir_ssub(b, ir_sconst(b, 1), ir_smin(b, ir_smul(b, other, other), ir_sconst(b, 1))));
+		scale_block(t, scale, at.x, at.weight, at.out, at.outq, at.outs, t->k % 32);
+		ir_endloop(b);
+	}
+}
+
 bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	(void)target;
 	if (key->k == 0 || key->k > 1u << 24)
 		return build_refuse(key, err, "the width of a norm must lie in 1..16777216");
-	struct norm t = { .b = b, .k = key->k, .blocks = (uint32_t)numerics_pad(key->k) / 32, .quantised = key->flags & KEY_QUANTISED_OUT };
+	struct norm t = { .b = b, .k = key->k, .blocks = (uint32_t)numerics_pad(key->k) / 32, .quantised = key->flags & KEY_QUANTISED_OUT,
+	                  .waves = target->waves ? target->waves : 1, .at_once = target->waves > 1 ? AT_ONCE : 1 };
 	ir_a arg = ir_arg(b);
 	ir_s begin = ir_begin(b);
 
@@ -107,7 +194,10 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 		t.outq = ir_aadd(b, ir_aload(b, arg, NORM_OUTQ * 8), ir_sshli(b, first, 5));
 		t.outs = ir_aadd(b, ir_aload(b, arg, NORM_OUTS * 8), ir_sshli(b, first, 4));
 	}
-	scale_column(&t, scale);
+	if (t.waves > 1)
+		share_column(&t, scale);
+	else
+		scale_column(&t, scale);
 	ir_endloop(b);
 	return true;
 }

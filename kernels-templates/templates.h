@@ -50,7 +50,7 @@ unsigned template_wide_columns(const struct target *target, enum dtype activatio
  * them, tile after tile. Unit: 32 k's of one tile, numbered tile * kp(k)/32 + block. */
 enum { TURN_X, TURN_XS, TURN_OUT, TURN_OUTS, TURN_ARGS };
 
-/* KEY_NORM: RMS norm over k. Unit: a column. QUANTISED_OUT also writes outq/outs. */
+/* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs. */
 enum { NORM_X, NORM_WEIGHT /* f32 [kp(k)] */, NORM_OUT, NORM_EPS /* f32 bits in the low half */, NORM_OUTQ, NORM_OUTS, NORM_ARGS };
 
 /* KEY_QUANTISE: f32 to int8 blocks. Unit: one block of 32, numbered column * kp(k)/32 + block (the layouts make that contiguous). key: nothing but kind, target. */
