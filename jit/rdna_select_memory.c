@@ -1,7 +1,7 @@
 /* jit/rdna_select_memory.c - loads and stores of global memory and of LDS.
  *
  * Owns: the rows of memory. Global vectors go by a scalar base, an offset for each lane that was made at the entry, and a displacement; what all lanes
- * share comes through the scalar cache. LDS goes by one vector register of addresses. Groups of loads are done where their first member stands. Rule for
+ * share comes through the scalar cache. LDS goes by one vector register of addresses without sign: a base lies in LDS itself. Groups of loads are done where their first member stands. Rule for
  * editors: lanes that take no part in a load keep what was in the register, so it is cleared before.
  */
 #include "jit/rdna_select.h"
