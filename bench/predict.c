@@ -244,6 +244,7 @@ static struct phase phase_of(const struct prediction *p, const struct plan_launc
 	slower(&f, uneven * f.salu / simds / c->clock, "scalar");
 	slower(&f, uneven * f.load / assumed.l0_bytes / cus / c->clock, "L0");
 	slower(&f, uneven * (f.instructions / f.waves / c->clock + f.stalls * assumed.latency), "latency");
+	f.seconds += assumed.latency;                /* to begin with */
 	return f;
 }
 
@@ -340,7 +341,7 @@ static void print_assumptions(const struct prediction *p, FILE *out)
 	        c->clock / 1e9, c->bandwidth / 1e9, c->cache / 0x1p20, c->l2 / 0x1p20);
 	fprintf(out, "Assumed: %.0f %% of that bandwidth for long streams; nothing of the weights stays in a cache; %.2f us from a load to its data; %.1f us for a barrier of all workgroups; %.0f us "
 	        "for a pass's first launch, waited for, and %.0f us for each further one; %.0f bytes loaded by a compute unit in a clock; one instruction of a kind issued by a SIMD in a clock, "
-	        "a transcendental one in %.0f. A kernel takes the longest of its limits, as if the others cost nothing.\n", 100 * assumed.bandwidth_share, assumed.latency * 1e6, assumed.barrier * 1e6,
+	        "a transcendental one in %.0f. A kernel takes the longest of its limits, as if the others cost nothing, and a load's time to begin with.\n", 100 * assumed.bandwidth_share, assumed.latency * 1e6, assumed.barrier * 1e6,
 	        assumed.first_launch * 1e6, assumed.next_launch * 1e6, assumed.l0_bytes, assumed.trans_cycles);
 	fprintf(out, "%u workgroups of %d waves, %u vector registers a lane, %u bytes of LDS; %u would fit. So many waves need %.1f loads of 128 bits a lane under way each for that bandwidth.\n", p->workgroups,
 	        RDNA_PROGRAM_WAVES, p->vgprs, p->lds, card_resident(c, RDNA_PROGRAM_WAVES, p->vgprs, p->lds), under_way / 512 / ((double)p->workgroups * RDNA_PROGRAM_WAVES));
