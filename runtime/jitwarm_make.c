@@ -4,6 +4,8 @@
  * written.
  */
 #include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include "jit/pack.h"
 #include "kernels-templates/templates.h"
 #include "runtime/jitwarm.h"
+#include "runtime/pool.h"
 #include "runtime/system.h"
 
 struct wanted {
@@ -73,32 +76,75 @@ static void show_progress(size_t done, size_t total)
 	fflush(stderr);
 }
 
-/* cache: where some may be already; NULL: all are made. */
+/* What the workers of make_all share. */
+struct making {
+	const struct wanted *wanted;
+	struct cache *cache;            /* where some may be already; NULL: all are made */
+	struct pack_item *item;
+	_Atomic size_t next, generated;
+	pthread_mutex_t lock;           /* the two below */
+	size_t failed; struct error failure;            /* the first in order of those that failed; no more are begun */
+};
+
+/* False: why names the kernel or its target. */
+static bool make_one(struct making *m, struct pack_item *it, struct error *why)
+{
+	char text[KEY_TEXT_MAX];
+	struct error e = { 0 };
+
+	if (m->cache && cache_load(m->cache, &it->key, &it->object, NULL))
+		return true;
+	if (!compile_key(&it->object, &it->key, template_build, NULL, NULL, &e)) {
+		key_text(&it->key, text, sizeof text);
+		return strstr(e.text, text) ? error_set(why, e.code, "%s", e.text) : error_set(why, e.code, "%s, needed for kernel %s", e.text, text);
+	}
+	atomic_fetch_add(&m->generated, 1);
+	if (m->cache)
+		cache_store(m->cache, &it->key, &it->object);
+	return true;
+}
+
+static void make_some(void *user, int worker, int workers)
+{
+	struct making *m = user;
+	(void)workers;
+
+	for (size_t i; (i = atomic_fetch_add(&m->next, 1)) < m->wanted->n;) {
+		struct error why = { 0 };
+		m->item[i].key = m->wanted->key[i];
+		if (worker == 0)
+			show_progress(i, m->wanted->n);
+		if (make_one(m, &m->item[i], &why))
+			continue;
+		pthread_mutex_lock(&m->lock);
+		if (i < m->failed) {
+			m->failed = i;
+			m->failure = why;
+		}
+		pthread_mutex_unlock(&m->lock);
+		atomic_store(&m->next, m->wanted->n);
+	}
+}
+
 static bool make_all(const struct wanted *w, struct cache *cache, struct made *made, struct error *err)
 {
-	made->item = calloc(w->n + 1, sizeof *made->item);
-	if (!made->item)
-		return error_set(err, ERROR_MEMORY, "no memory for %zu kernels", w->n);
-	for (size_t i = 0; i < w->n; i++) {
-		struct pack_item *it = &made->item[i];
-		struct error why = { 0 };
-		it->key = w->key[i];
-		show_progress(i, w->n);
-		if (!cache || !cache_load(cache, &it->key, &it->object, NULL)) {
-			if (!compile_key(&it->object, &it->key, template_build, NULL, NULL, &why)) {
-				char text[KEY_TEXT_MAX];
-				key_text(&it->key, text, sizeof text);
-				return error_set(err, why.code, strstr(why.text, text) ? "%s%s" : "%s, needed for kernel %s", why.text, strstr(why.text, text) ? "" : text);
-			}
-			made->generated++;
-			if (cache)
-				cache_store(cache, &it->key, &it->object);
-		}
-		made->n++;
-		made->code_bytes += it->object.code_bytes;
-	}
+	struct pool *pool = pool_open(system_default_threads(), err);
+	struct making m = { .wanted = w, .cache = cache, .item = calloc(w->n + 1, sizeof *m.item), .lock = PTHREAD_MUTEX_INITIALIZER, .failed = SIZE_MAX };
+
+	made->item = m.item;
+	made->n = m.item ? w->n : 0;
+	if (!m.item)
+		error_set(err, ERROR_MEMORY, "no memory for %zu kernels", w->n);
+	if (pool && m.item)
+		pool_run(pool, make_some, &m);
+	pool_close(pool);
+	if (!pool || !m.item)
+		return false;
 	show_progress(w->n, w->n);
-	return true;
+	made->generated = m.generated;
+	for (size_t i = 0; i < w->n; i++)
+		made->code_bytes += m.item[i].object.code_bytes;
+	return m.failed == SIZE_MAX || error_set(err, m.failure.code, "%s", m.failure.text);
 }
 
 static bool is_pack(const char *path)
