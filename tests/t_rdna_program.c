@@ -216,8 +216,8 @@ static struct bench *open_bench(const char *target)
 	struct object f[FUNCTIONS];
 	const struct object *list[FUNCTIONS];
 	struct error err = { 0 };
-	uint8_t *bytes, *again;
-	size_t size, size_again;
+	uint8_t *bytes, *again = NULL;
+	size_t size, size_again = 0;
 
 	assert_non_null(b);
 	for (int i = 0; i < FUNCTIONS; i++) {
