@@ -114,7 +114,7 @@ bool embed_build(struct ir *b, const struct key *key, const struct target *targe
 
 	if (!f)
 		return build_refuse(key, err, "this weight format is not computed with");
-	int64_t block_bytes = (int64_t)weight_run_bytes(f, kp);
+	int64_t block_bytes = (int64_t)(target->lane_bytes ? weight_pieces_bytes(f, kp) : weight_run_bytes(f, kp));
 	if (key->k == 0 || key->k % dtype_table[f->type].block != 0 || block_bytes > INT32_MAX)
 		return build_refuse(key, err, "k must be positive, not too large, and a multiple of the weights' block");
 

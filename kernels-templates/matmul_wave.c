@@ -234,7 +234,7 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 	m.kp = (uint32_t)numerics_pad(key->k);
 	m.blocks = (uint32_t)numerics_pad(key->rows) / 32;
 	if (m.format)
-		m.block_bytes = (int64_t)weight_run_bytes(m.format, m.kp);
+		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
 	const char *why = refusal(&m);
 	if (why)
 		return build_refuse(key, err, why);

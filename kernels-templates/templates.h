@@ -91,12 +91,12 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 
 /* ---- weight formats: one file each (wf_*.c): packing, and how a template reads the next k of its row */
 bool weight_supported(enum dtype t);                                   /* as a matrix */
-uint64_t weight_block_bytes(enum dtype t, uint64_t k);                 /* one block of 32 rows */
-uint64_t weight_packed_bytes(enum dtype t, uint64_t rows, uint64_t k);   /* all blocks, and slack behind them that kernels may read (512 bytes) */
-/* How a block is laid out, always in the same number of bytes: BY_VECTOR for loads of neighbouring lanes (CPUs), BY_PIECES for lanes that each load 16 bytes of
+/* How a block is laid out: BY_VECTOR for loads of neighbouring lanes (CPUs), BY_PIECES for lanes that each load 16 bytes of
  * their own row. */
 enum weight_layout { WEIGHT_BY_VECTOR, WEIGHT_BY_PIECES };
 static inline enum weight_layout weight_layout_of(const struct target *t) { return t->lane_bytes ? WEIGHT_BY_PIECES : WEIGHT_BY_VECTOR; }
+uint64_t weight_block_bytes(enum dtype t, enum weight_layout layout, uint64_t k);                    /* one block of 32 rows */
+uint64_t weight_packed_bytes(enum dtype t, enum weight_layout layout, uint64_t rows, uint64_t k);    /* all blocks, and slack behind them that kernels may read (512 bytes) */
 /* Packs 32 rows given by pointer to each row's file bytes (NULL: a zero row) into dst, weight_block_bytes() long. */
 void weight_pack_block(enum dtype t, enum weight_layout layout, void *dst, const void *const row[32], uint64_t k);
 /* One row of file bytes to f32, as the format defines it (tests, vectors, host use). */

@@ -19,6 +19,12 @@ static uint64_t cached_bytes(const struct key *k)
 	return k->kv ? template_kv_row_bytes((enum dtype)(k->kv - 1), k->head_dim) : 0;
 }
 
+/* Of one row block's weights. */
+static uint64_t block_bytes(const struct key *k)
+{
+	return weight_block_bytes((enum dtype)(k->weight - 1), weight_layout_of(&target_table[k->target]), k->k);
+}
+
 static uint64_t matmul_traffic(const struct key *k, uint64_t units, uint64_t columns)
 {
 	uint64_t blocks = units * (k->row_blocks ? k->row_blocks : 1), rows = blocks * 32, matrices = k->flags & KEY_SILU_MUL ? 2 : 1;
@@ -26,7 +32,7 @@ static uint64_t matmul_traffic(const struct key *k, uint64_t units, uint64_t col
 
 	if (k->flags & KEY_QUANTISED_OUT)
 		out += activation_bytes(DTYPE_Q8_0 + 1, rows);
-	return matrices * blocks * weight_block_bytes((enum dtype)(k->weight - 1), k->k) + columns * (activation_bytes(k->activation, k->k) + out);
+	return matrices * blocks * block_bytes(k) + columns * (activation_bytes(k->activation, k->k) + out);
 }
 
 /* Columns see one position more each; those of a tile share what they see. */
@@ -47,7 +53,7 @@ uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position
 	case KEY_ATTENTION:
 		return attention_traffic(k, position, columns);
 	case KEY_EMBED:
-		return units * (weight_block_bytes((enum dtype)(k->weight - 1), k->k) / 32 + 4 * numerics_pad(k->k));
+		return units * (block_bytes(k) / 32 + 4 * numerics_pad(k->k));
 	case KEY_NORM:
 		return units * (8 * numerics_pad(k->k) + (k->flags & KEY_QUANTISED_OUT ? activation_bytes(DTYPE_Q8_0 + 1, k->k) : 0)) + 4 * numerics_pad(k->k);
 	case KEY_ROPE:

@@ -65,6 +65,9 @@ struct weight_format {
 	uint32_t head_units, head_bytes;     /* 0: no heads */
 	uint8_t lane_sizes;                  /* bit WEIGHT_LANE_n: the format has arrays with such lanes */
 	struct weight_array array[WEIGHT_MAX_ARRAYS];
+	/* Heads of 8 units: the two bytes a unit of array[0] are numbers of six bits once six_bias is added, and by pieces they are kept as such, in the head. */
+	bool six;
+	uint8_t six_bias;
 
 	/* f32 activations: load() yields the next `step` (at most WEIGHT_MAX_STEP) k's of row vector v as f32, from number `index` (k / step)
 	 * of the unit unit_disp after w. step divides unit_k. NULL: quants says it, step is 4. */
@@ -90,7 +93,7 @@ const struct weight_format *weight_format_find(enum dtype t);
 
 /* ---- reading weights in a template, whichever way the format says it */
 
-uint64_t weight_run_bytes(const struct weight_format *f, uint64_t k);     /* of k (padded) elements of 32 rows */
+uint64_t weight_run_bytes(const struct weight_format *f, uint64_t k);     /* of k (padded) elements of 32 rows, by vectors */
 bool weight_has_int8(const struct weight_format *f);
 /* Registers a tile's int8 part needs beside accumulators and one integer sum each. */
 unsigned weight_int8_registers(const struct weight_format *f);

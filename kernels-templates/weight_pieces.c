@@ -26,6 +26,15 @@ uint64_t weight_pieces_place(uint32_t bytes, uint32_t at, unsigned lane)
 
 static uint32_t array_bytes(const struct weight_array *a) { return (uint32_t)a->lane * a->count; }
 
+/* The first array of the stream: not one that heads keep. */
+static unsigned first_array(const struct weight_format *f) { return f->six ? 1 : 0; }
+
+uint64_t weight_pieces_bytes(const struct weight_format *f, uint64_t k)
+{
+	uint64_t units = k / PIECES_UNIT_K, heads = f->head_bytes ? units / f->head_units : 0;
+	return units * weight_pieces_unit(f) + heads * weight_pieces_head(f) * LANES;
+}
+
 /* Where array `number` begins in the stream of `units` units. */
 static uint32_t stream_at(const struct weight_format *f, unsigned number, unsigned units)
 {
@@ -60,7 +69,7 @@ static void place_unit(const struct weight_format *f, uint8_t *dst, const uint8_
 	uint8_t *period = dst + (unit - in_span + first) * weight_pieces_unit(f);
 	uint32_t bytes = n * weight_pieces_lane(f);
 
-	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS; i++) {
+	for (unsigned i = first_array(f); i < WEIGHT_MAX_ARRAYS; i++) {
 		const struct weight_array *a = &f->array[i];
 		uint32_t at = stream_at(f, i, n) + (uint32_t)(in_span - first) * array_bytes(a);
 		for (unsigned v = 0; v < a->count; v++)
@@ -68,13 +77,35 @@ static void place_unit(const struct weight_format *f, uint8_t *dst, const uint8_
 	}
 }
 
+static uint32_t packed_unit(const struct weight_format *f) { return PIECES_UNIT_K / f->unit_k * f->unit_bytes; }
+
+/* The head's numbers of six bits of one lane; units: where the head's units lie. */
+static void place_six(const struct weight_format *f, uint8_t *to, const uint8_t *units, unsigned lane)
+{
+	uint8_t n[2][8];
+
+	for (unsigned u = 0; u < 8; u++)
+		for (unsigned i = 0; i < 2; i++)
+			n[i][u] = (uint8_t)((units[u * packed_unit(f) + i * LANES + lane] + f->six_bias) & 63);
+	for (unsigned u = 0; u < 4; u++) {
+		to[u] = (uint8_t)((n[0][u] & 15) | n[0][u + 4] << 4);
+		to[4 + u] = (uint8_t)((n[1][u] & 15) | n[1][u + 4] << 4);
+		to[8 + u] = (uint8_t)(n[0][u] >> 4 | n[0][u + 4] >> 4 << 2 | n[1][u] >> 4 << 4 | n[1][u + 4] >> 4 << 6);
+	}
+}
+
+/* A head and its units, packed for CPUs, to the head's place. */
 static void place_head(const struct weight_format *f, uint8_t *to, const uint8_t *from)
 {
-	unsigned halves = weight_pieces_head(f) / 2;
+	unsigned halves = f->head_bytes / LANES / 2, bytes = weight_pieces_head(f);
 
-	for (unsigned lane = 0; lane < LANES; lane++)
+	memset(to, 0, (size_t)bytes * LANES);
+	for (unsigned lane = 0; lane < LANES; lane++) {
 		for (unsigned i = 0; i < halves; i++)
-			memcpy(to + (lane * halves + i) * 2, from + (i * LANES + lane) * 2, 2);
+			memcpy(to + lane * bytes + i * 2, from + (i * LANES + lane) * 2, 2);
+		if (f->six)
+			place_six(f, to + lane * bytes + 4, from + f->head_bytes, lane);
+	}
 }
 
 /* A stretch at a time is packed for CPUs on the stack, then laid where it belongs. */
@@ -94,9 +125,9 @@ void weight_pieces_pack(const struct weight_format *f, void *dst, const void *co
 			part[r] = row[r] ? (const void *)((const uint8_t *)row[r] + at / facts->block * facts->bytes) : zeros;
 		f->pack(packed, part, n);
 		if (f->head_bytes)
-			place_head(f, heads + at / STRETCH * f->head_bytes, packed);
+			place_head(f, heads + at / STRETCH * weight_pieces_head(f) * LANES, packed);
 		for (uint64_t u = 0; u < numerics_pad(n) / PIECES_UNIT_K; u++)
-			place_unit(f, dst, packed + f->head_bytes + u * weight_pieces_unit(f), span_units, at / PIECES_UNIT_K + u);
+			place_unit(f, dst, packed + f->head_bytes + u * packed_unit(f), span_units, at / PIECES_UNIT_K + u);
 	}
 }
 
@@ -123,7 +154,8 @@ static ir_i find_word(const struct weight_pieces *p, int32_t disp, unsigned *at)
 {
 	unsigned vector = 0, i = find_array(p->format, disp, &vector);
 	const struct weight_array *a = &p->format->array[i];
-	unsigned byte = p->array[i].skip + (p->unit * a->count + vector) * a->lane;
+	/* Numbers from heads lie unit by unit, eight bytes of each kind. */
+	unsigned byte = i < first_array(p->format) ? vector * 8 + p->unit : p->array[i].skip + (p->unit * a->count + vector) * a->lane;
 
 	assert(byte / 4 < p->array[i].n);
 	*at = byte % 4;
@@ -150,6 +182,8 @@ ir_i weight_pieces_byte(struct ir *b, const struct weight_pieces *p, int32_t dis
 {
 	unsigned at = 0;
 	ir_i word = find_word(p, disp, &at);
+	if (is_signed && p->format->six_bias)
+		return ir_isub(b, weight_pieces_byte(b, p, disp, false), ir_iconst(b, p->format->six_bias));
 	if (is_signed)
 		return ir_isar(b, at < 3 ? ir_ishl(b, word, 24 - 8 * at) : word, 24);
 	word = at ? ir_ishr(b, word, 8 * at) : word;
@@ -172,6 +206,9 @@ struct period {
 	ir_a from[WEIGHT_MAX_ARRAYS];
 	ir_i stream[PIECES_PERIOD_UNITS * 32];        /* words loaded at the period's start, by number; r 0: none */
 	struct weight_pieces pieces;
+	bool one_head;                       /* spans begin with heads, so that a period has one */
+	ir_i head[2];                        /* the word of halves of the first unit's head, and of the last unit's */
+	ir_s in_head;                        /* the first unit's number in its head; in use unless one_head */
 };
 
 static ir_i load_sized(struct weight_reader *r, unsigned shift, int32_t disp)
@@ -214,12 +251,86 @@ static void load_array(struct period *p, unsigned i, uint32_t at, uint32_t bytes
 	}
 }
 
-static void begin_period(struct period *p)
+/* ---- heads: those of a period's first and last unit are loaded, and every unit takes one of them */
+
+static void load_head(const struct weight_reader *r, ir_s unit, ir_i word[4])
+{
+	struct ir *b = r->b;
+	unsigned bytes = weight_pieces_head(r->format);
+	ir_s number = ir_sshri(b, unit, (int)__builtin_ctz(r->format->head_units));
+	ir_a at = ir_aadd(b, r->heads, ir_smuli(b, number, bytes * LANES));
+
+	for (unsigned i = 0; i < (bytes + 3) / 4; i++)
+		word[i] = bytes == 2 ? ir_iload_u16(b, at, 0) : ir_iload_s(b, at, (int32_t)(i * 4), bytes);
+}
+
+/* The head's numbers of six bits as bytes: eight of A, eight of B. */
+static void make_bytes(struct ir *b, const ir_i word[4], ir_i out[4])
+{
+	ir_i low = ir_iconst(b, 0x0f0f0f0f), high = ir_iconst(b, 0x30303030);
+
+	out[0] = ir_ior(b, ir_iand(b, word[1], low), ir_iand(b, ir_ishl(b, word[3], 4), high));
+	out[1] = ir_ior(b, ir_iand(b, ir_ishr(b, word[1], 4), low), ir_iand(b, ir_ishl(b, word[3], 2), high));
+	out[2] = ir_ior(b, ir_iand(b, word[2], low), ir_iand(b, word[3], high));
+	out[3] = ir_ior(b, ir_iand(b, ir_ishr(b, word[2], 4), low), ir_iand(b, ir_ishr(b, word[3], 2), high));
+}
+
+/* Eight bytes from byte number `from`, 0..7, on, of the sixteen that begin with first and go on with next. */
+static void take_eight(struct ir *b, ir_i from, const ir_i first[2], const ir_i next[2], ir_i out[2])
+{
+	ir_m lower = ir_igt(b, ir_iconst(b, 4), from);
+	ir_i down = ir_ishl(b, ir_iand(b, from, ir_iconst(b, 3)), 3), up = ir_isub(b, ir_iconst(b, 32), down);
+	ir_i x[3] = { ir_isel(b, lower, first[0], first[1]), ir_isel(b, lower, first[1], next[0]), ir_isel(b, lower, next[0], next[1]) };
+
+	for (unsigned i = 0; i < 2; i++)
+		out[i] = ir_ior(b, ir_ishrv(b, x[i], down), ir_ishlv(b, x[i + 1], up));
+}
+
+/* first: number of the period's first unit in the row. */
+static void begin_heads(struct period *p, ir_s first)
+{
+	struct ir *b = p->r->b;
+	const struct weight_format *f = p->r->format;
+	ir_i word[2][4], bytes[2][4];
+
+	p->one_head = p->units == 1 || p->r->span_units % f->head_units == 0;
+	for (unsigned i = 0; i < (p->one_head ? 1u : 2u); i++) {
+		load_head(p->r, i ? ir_saddi(b, first, p->units - 1) : first, word[i]);
+		p->head[i] = word[i][0];
+	}
+	for (unsigned i = 0; f->six && i < (p->one_head ? 1u : 2u); i++)
+		make_bytes(b, word[i], bytes[i]);
+	bool aligned = p->r->span_units % f->head_units == 0;
+	if (!aligned)
+		p->in_head = ir_sandi(b, first, f->head_units - 1);
+	for (unsigned i = 0; f->six && i < 4; i += 2)
+		if (aligned)
+			memcpy(p->pieces.array[0].word + i, bytes[0] + i, 2 * sizeof(ir_i));
+		else
+			take_eight(b, ir_isplat(b, p->in_head), bytes[0] + i, bytes[!p->one_head] + i, p->pieces.array[0].word + i);
+	p->pieces.array[0].n = f->six ? 4 : 0;
+}
+
+/* before: units of the period before this turn's, where there are several; u: the unit in the turn. */
+static ir_i unit_head(const struct period *p, ir_s before, unsigned u)
+{
+	struct ir *b = p->r->b;
+	if (p->one_head || (p->turn == p->units && u == 0))
+		return p->head[0];
+	ir_s from = p->turn < p->units ? ir_sadd(b, p->in_head, before) : p->in_head;
+	ir_m past = ir_igt(b, ir_isplat(b, from), ir_iconst(b, (int32_t)(p->r->format->head_units - 1 - u)));
+	return ir_isel(b, past, p->head[1], p->head[0]);
+}
+
+/* first: number of the period's first unit in the row, in use when there are heads. */
+static void begin_period(struct period *p, ir_s first)
 {
 	struct ir *b = p->r->b;
 	const struct weight_format *f = p->r->format;
 
-	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > 0; ) {
+	if (f->head_bytes)
+		begin_heads(p, first);
+	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f); ) {
 		uint32_t turn = p->turn * array_bytes(&f->array[i]), at = stream_at(f, i, p->units);
 		p->walks[i] = p->turn < p->units && turn && turn % PIECE == 0 && at % PIECE == 0;
 		if (p->walks[i])
@@ -235,7 +346,7 @@ static void begin_period(struct period *p)
 
 static void begin_turn(struct period *p)
 {
-	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > 0; ) {
+	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(p->r->format); ) {
 		unsigned words = p->turn * array_bytes(&p->r->format->array[i]) / 4;
 		if (!p->walks[i])
 			continue;
@@ -247,11 +358,10 @@ static void begin_turn(struct period *p)
 	}
 }
 
-/* The words of one array move down by `bytes` bytes. */
-static void shift_words(struct ir *b, struct weight_pieces *p, unsigned i, unsigned bytes)
+/* n words move down by `bytes` bytes. */
+static void shift_words(struct ir *b, ir_i word[], unsigned n, unsigned bytes)
 {
-	unsigned n = p->array[i].n, bits = bytes % 4 * 8;
-	ir_i *word = p->array[i].word;
+	unsigned bits = bytes % 4 * 8;
 
 	for (unsigned to = 0; to + bytes / 4 < n; to++) {
 		ir_i low = word[to + bytes / 4];
@@ -270,62 +380,29 @@ static void end_turn(struct period *p)
 {
 	struct ir *b = p->r->b;
 
-	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS; i++) {
+	for (unsigned i = first_array(p->r->format); i < WEIGHT_MAX_ARRAYS; i++) {
 		unsigned bytes = p->turn * array_bytes(&p->r->format->array[i]);
 		if (p->walks[i])
 			ir_set_a(b, p->from[i], ir_aaddi(b, p->from[i], (int64_t)bytes * LANES));
 		else if (bytes)
-			shift_words(b, &p->pieces, i, bytes);
+			shift_words(b, p->pieces.array[i].word, p->pieces.array[i].n, bytes);
 	}
-}
-
-/* ---- heads: those of a turn's first and last unit are loaded, and every unit takes one of them */
-
-struct heads { bool one; ir_i first, last; ir_i in_head; /* the first unit's number in its head */ };
-
-static ir_i load_head(const struct weight_reader *r, ir_s unit)
-{
-	struct ir *b = r->b;
-	ir_s number = ir_sshri(b, unit, (int)__builtin_ctz(r->format->head_units));
-	ir_a at = ir_aadd(b, r->heads, ir_smuli(b, number, r->format->head_bytes));
-	return weight_pieces_head(r->format) == 2 ? ir_iload_u16(b, at, 0) : ir_iload_s(b, at, 0, 4);
-}
-
-/* unit: number of the turn's first unit in the row. */
-static struct heads load_heads(const struct weight_reader *r, ir_s unit, unsigned units)
-{
-	struct heads h = { .one = units == 1 || r->span_units % r->format->head_units == 0 };
-
-	h.first = load_head(r, unit);
-	if (!h.one) {
-		h.last = load_head(r, ir_saddi(r->b, unit, units - 1));
-		h.in_head = ir_isplat(r->b, ir_sandi(r->b, unit, r->format->head_units - 1));
-	}
-	return h;
-}
-
-static ir_i unit_head(const struct weight_reader *r, const struct heads *h, unsigned unit)
-{
-	if (h->one || unit == 0)
-		return h->first;
-	ir_m past = ir_igt(r->b, h->in_head, ir_iconst(r->b, (int32_t)(r->format->head_units - 1 - unit)));
-	return ir_isel(r->b, past, h->last, h->first);
+	for (unsigned i = 0; p->r->format->six && i < 4; i += 2)
+		shift_words(b, p->pieces.array[0].word + i, 2, p->turn);
 }
 
 /* ---- the walk */
 
-static void visit_turn(struct period *p, const struct weight_visitor *v, ir_s unit)
+/* before: units of the period before this turn's; in use when there are several turns. */
+static void visit_turn(struct period *p, const struct weight_visitor *v, ir_s before)
 {
 	struct weight_stream w = { .pieces = &p->pieces };
-	struct heads heads = { 0 };
 
 	begin_turn(p);
-	if (p->r->format->head_bytes)
-		heads = load_heads(p->r, unit, p->turn);
 	for (unsigned u = 0; u < p->turn; u++) {
 		p->pieces.unit = u;
 		if (p->r->format->head_bytes)
-			p->pieces.head = unit_head(p->r, &heads, u);
+			p->pieces.head = unit_head(p, before, u);
 		v->unit(v->context, &w, u);
 	}
 	v->walk(v->context, p->turn);
@@ -336,7 +413,6 @@ static void visit_period(struct weight_reader *r, const struct weight_visitor *v
 {
 	struct ir *b = r->b;
 	struct period p = { .r = r, .units = units, .turn = units, .bytes = units * weight_pieces_lane(r->format), .pieces.format = r->format };
-	bool heads = r->format->head_bytes != 0;
 
 	if (units > r->most_units)
 		for (p.turn = r->most_units; units % p.turn; )
@@ -344,10 +420,10 @@ static void visit_period(struct weight_reader *r, const struct weight_visitor *v
 	unsigned turns = units / p.turn;
 	if (v->begin)
 		v->begin(v->context);
-	begin_period(&p);
+	begin_period(&p, first);
 	if (turns > 1) {
 		ir_s number = ir_loop(b, ir_sconst(b, turns));
-		visit_turn(&p, v, heads ? ir_sadd(b, first, ir_smuli(b, number, p.turn)) : number);
+		visit_turn(&p, v, r->format->head_bytes && !p.one_head ? ir_smuli(b, number, p.turn) : number);
 		end_turn(&p);
 		ir_endloop(b);
 	} else {

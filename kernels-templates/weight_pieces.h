@@ -6,7 +6,11 @@
  * A row block of 32 rows: the periods of its spans, one after another, then its heads. A period is 256 k's counted from the start of a span, or the
  * rest of the span. What a lane (a row) has in a period are its bytes of all the period's arrays, array after array, the last array of the format first; that
  * stream is cut into pieces of 16 bytes, then one of 8, 4, 2, 1 as the rest has these bits; a piece lies as [32 lanes][its bytes]. Heads: [head][32 lanes]
- * [2 or 4 bytes], since spans need not begin with one.
+ * [2, 4 or 16 bytes], since spans need not begin with one.
+ *
+ * Heads of 16 bytes: a word of d and, where there is one, of -dmin; then the head's 8 pairs of numbers of six bits, A and B: a word of the low four bits of A, of
+ * units 0..3 in the lower halves of its bytes, of units 4..7 in the upper ones; the same of B; a word of the upper two bits, byte u from its low end: of A of
+ * unit u, of A of unit u + 4, of B of unit u, of B of unit u + 4. Three operations make four bytes of them.
  */
 #ifndef KERNELS_WEIGHT_PIECES_H
 #define KERNELS_WEIGHT_PIECES_H
@@ -15,10 +19,12 @@
 
 enum { PIECES_UNIT_K = 32, PIECES_PERIOD_UNITS = NUMERICS_SEGMENT / PIECES_UNIT_K, PIECES_SIZES = 5 /* 1, 2, 4, 8, 16 */, PIECES_MAX_WORDS = 72 };
 
-/* Bytes of 32 k's of 32 rows, heads apart; a row's share; a row's share of a head. */
-static inline uint32_t weight_pieces_unit(const struct weight_format *f) { return PIECES_UNIT_K / f->unit_k * f->unit_bytes; }
-static inline uint32_t weight_pieces_lane(const struct weight_format *f) { return weight_pieces_unit(f) / 32; }
-static inline uint32_t weight_pieces_head(const struct weight_format *f) { return f->head_bytes / 32; }
+/* A row's bytes of 32 k's, heads apart; those of 32 rows; a row's bytes of a head. */
+static inline uint32_t weight_pieces_lane(const struct weight_format *f) { return PIECES_UNIT_K / f->unit_k * f->unit_bytes / 32 - (f->six ? 2 : 0); }
+static inline uint32_t weight_pieces_unit(const struct weight_format *f) { return weight_pieces_lane(f) * 32; }
+static inline uint32_t weight_pieces_head(const struct weight_format *f) { return f->six ? 16 : f->head_bytes / 32; }
+/* Of k (padded) elements of 32 rows. */
+uint64_t weight_pieces_bytes(const struct weight_format *f, uint64_t k);
 
 /* Where byte `at` of a lane's stream of `bytes` bytes lies in its period. */
 uint64_t weight_pieces_place(uint32_t bytes, uint32_t at, unsigned lane);

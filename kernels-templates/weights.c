@@ -37,16 +37,16 @@ uint64_t weight_run_bytes(const struct weight_format *f, uint64_t k)
 	return units * f->unit_bytes + (f->head_bytes ? units / f->head_units * f->head_bytes : 0);
 }
 
-uint64_t weight_block_bytes(enum dtype t, uint64_t k)
+uint64_t weight_block_bytes(enum dtype t, enum weight_layout layout, uint64_t k)
 {
 	const struct weight_format *f = weight_format_find(t);
 	assert(f && k % dtype_table[t].block == 0);
-	return weight_run_bytes(f, numerics_pad(k));
+	return layout == WEIGHT_BY_PIECES ? weight_pieces_bytes(f, numerics_pad(k)) : weight_run_bytes(f, numerics_pad(k));
 }
 
-uint64_t weight_packed_bytes(enum dtype t, uint64_t rows, uint64_t k)
+uint64_t weight_packed_bytes(enum dtype t, enum weight_layout layout, uint64_t rows, uint64_t k)
 {
-	return (rows + 31) / 32 * weight_block_bytes(t, k) + WEIGHT_SLACK;
+	return (rows + 31) / 32 * weight_block_bytes(t, layout, k) + WEIGHT_SLACK;
 }
 
 enum dtype weight_default_activation(enum dtype t)

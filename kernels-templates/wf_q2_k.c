@@ -5,7 +5,7 @@
  * Q3_K: 32 bytes of third bits, bit p of byte i for k = 32 p + i; the pairs; 12 bytes of 6-bit scales; f16 d. Weight d * (scale - 32) * (q - 4).
  * Packed, heads: 32 f16 d, [Q2_K: 32 f16 -dmin]; units of 32 k: two times 32 bytes, one for each 16 k, scale and minimum as in the file or scale - 32;
  * [Q3_K: a word a row of third bits, group g at bit g of each byte]; 2 words a row of pairs, group g at bits 2 (g % 4) of the bytes of word g / 4. As many
- * bytes as in the file, Q3_K 114 for 110: six bits are made eight.
+ * bytes as in the file, Q3_K 114 for 110: six bits are made eight, but not by pieces (112).
  */
 #include "jit/lanes.h"
 #include "kernels-templates/weight_format.h"
@@ -133,7 +133,7 @@ const struct weight_format wf_q2_k = {
 	.step = 4, .quants = &q2_quants, .pack = q2_pack, .to_f32 = q2_to_f32,
 };
 const struct weight_format wf_q3_k = {
-	.type = DTYPE_Q3_K, .unit_k = 32, .unit_bytes = Q3_UNIT, .array = { { 0, 1, 2 }, { STEPS, 4, 1 }, { STEPS + BIT_BYTES, 4, 2 } },
+	.type = DTYPE_Q3_K, .unit_k = 32, .unit_bytes = Q3_UNIT, .array = { { 0, 1, 2 }, { STEPS, 4, 1 }, { STEPS + BIT_BYTES, 4, 2 } }, .six = true, .six_bias = 32,
 	.head_units = PARTS, .head_bytes = Q3_HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q3_quants, .pack = q3_pack, .to_f32 = q3_to_f32,
 };

@@ -3,7 +3,8 @@
  * File: f16 d, f16 dmin, 12 bytes of 6-bit numbers, [Q5_K: 32 bytes of fifth bits, bit p of byte i for k = 32 p + i], 128 bytes of nibbles: byte 32 c + i holds
  * k = 64 c + i low and k = 64 c + 32 + i high. Weight d * scale * q - dmin * minimum.
  * Packed: heads of 32 f16 d and 32 f16 -dmin; units of 32 k: 32 bytes scale, 32 bytes minimum, [a word a row of fifth bits, group g at bit g of each
- * byte], nibbles as in Q4_0. 148 bytes for the file's 144, 180 for 176: six bits are made eight.
+ * byte], nibbles as in Q4_0. 148 bytes for the file's 144, 180 for 176: six bits are made eight,
+ * but not by pieces.
  */
 #include "jit/lanes.h"
 #include "kernels-templates/weight_format.h"
@@ -114,12 +115,12 @@ static const struct weight_quants q4_quants = { .most = 15, .minimum = true, .re
 static const struct weight_quants q5_quants = { .most = 31, .minimum = true, .registers = 8, .bytes = q5_bytes, .scale = scale };
 
 const struct weight_format wf_q4_k = {
-	.type = DTYPE_Q4_K, .unit_k = 32, .unit_bytes = Q4_UNIT, .array = { { 0, 1, 2 }, { BITS, 4, 4 } },
+	.type = DTYPE_Q4_K, .unit_k = 32, .unit_bytes = Q4_UNIT, .array = { { 0, 1, 2 }, { BITS, 4, 4 } }, .six = true,
 	.head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q4_quants, .pack = q4_pack, .to_f32 = q4_to_f32,
 };
 const struct weight_format wf_q5_k = {
-	.type = DTYPE_Q5_K, .unit_k = 32, .unit_bytes = Q5_UNIT, .array = { { 0, 1, 2 }, { BITS, 4, 1 }, { BITS + BIT_BYTES, 4, 4 } },
+	.type = DTYPE_Q5_K, .unit_k = 32, .unit_bytes = Q5_UNIT, .array = { { 0, 1, 2 }, { BITS, 4, 1 }, { BITS + BIT_BYTES, 4, 4 } }, .six = true,
 	.head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
 	.step = 4, .quants = &q5_quants, .pack = q5_pack, .to_f32 = q5_to_f32,
 };

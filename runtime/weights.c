@@ -158,7 +158,7 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 			const struct model_tensor *t = e[i].tensor;
 			struct job *j = &p->job[i];
 			*j = (struct job){ .tensor = t, .blocks = (t->rows + 31) / 32,
-			                   .block_bytes = weight_block_bytes(t->type, t->cols), .head_dim = s->head_dim };
+			                   .block_bytes = weight_block_bytes(t->type, p->layout, t->cols), .head_dim = s->head_dim };
 			at = place_job(j, &e[i], w->arena, at);
 			j->slice_blocks = SLICE_BYTES / j->block_bytes ? SLICE_BYTES / j->block_bytes : 1;
 			j->slices = (j->blocks + j->slice_blocks - 1) / j->slice_blocks;

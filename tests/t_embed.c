@@ -28,7 +28,7 @@ static void pack(enum dtype type, enum weight_layout layout, uint8_t *packed, co
 		const void *row[32];
 		for (uint32_t r = 0; r < 32; r++)
 			row[r] = block * 32 + r < ROWS ? rows + (block * 32 + r) * row_bytes : NULL;
-		weight_pack_block(type, layout, packed + block * weight_block_bytes(type, k), row, k);
+		weight_pack_block(type, layout, packed + block * weight_block_bytes(type, layout, k), row, k);
 	}
 }
 
@@ -37,7 +37,7 @@ static void check(enum dtype type, uint32_t k)
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways(&ways);
 	uint64_t kp = numerics_pad(k), row_bytes = (uint64_t)k / dtype_table[type].block * dtype_table[type].bytes;
-	uint8_t *rows = malloc(ROWS * row_bytes), *packed = malloc(weight_packed_bytes(type, ROWS, k));
+	uint8_t *rows = malloc(ROWS * row_bytes), *packed = malloc(weight_packed_bytes(type, WEIGHT_BY_VECTOR, ROWS, k));
 	float *out = kernel_buffer(COLUMNS * kp * 4, 0), *expected = kernel_buffer(COLUMNS * kp * 4, 0);
 	const struct plain_matrix w = { type, ROWS, k, rows };
 	const struct key key = { .kind = KEY_EMBED, .weight = (uint8_t)(type + 1), .rows = ROWS, .k = k };

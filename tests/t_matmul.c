@@ -64,7 +64,7 @@ static void pack_rows(const struct key *key, enum weight_layout layout, const ui
 		const void *row[32];
 		for (uint32_t r = 0; r < 32; r++)
 			row[r] = block * 32 + r < key->rows ? rows + (block * 32 + r) * row_bytes : NULL;
-		weight_pack_block(type, layout, dst + (block * stride + first) * weight_block_bytes(type, key->k), row, key->k);
+		weight_pack_block(type, layout, dst + (block * stride + first) * weight_block_bytes(type, layout, key->k), row, key->k);
 	}
 }
 
@@ -93,7 +93,7 @@ static void make_data(struct data *d, const struct problem *p)
 	}
 	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_BY_PIECES; layout++) {
 		unsigned matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
-		d->packed[layout] = malloc(weight_packed_bytes(weight_type(key), matrices * rp, key->k));
+		d->packed[layout] = malloc(weight_packed_bytes(weight_type(key), (enum weight_layout)layout, matrices * rp, key->k));
 		assert_non_null(d->packed[layout]);
 		for (unsigned i = 0; i < matrices; i++)
 			pack_rows(key, (enum weight_layout)layout, d->rows[i], d->packed[layout], i, matrices);
@@ -171,7 +171,7 @@ static void launch(const struct kernel_way *way, const struct kernel *k, struct 
 	uint64_t arg[MATMUL_ARGS] = {
 		[MATMUL_W] = address(packed), [MATMUL_X] = key->activation == DTYPE_F32 + 1 ? address(d->x) : address(d->q),
 		[MATMUL_XS] = address(d->s), [MATMUL_OUT] = address(d->got.out), [MATMUL_TILES] = p->tiles, [MATMUL_BIAS] = address(d->bias[0]),
-		[MATMUL_W2] = address(packed + weight_block_bytes(weight_type(key), key->k)), [MATMUL_BIAS2] = address(d->bias[1]), [MATMUL_OUTQ] = address(d->got.outq),
+		[MATMUL_W2] = address(packed + weight_block_bytes(weight_type(key), weight_layout_of(&way->target), key->k)), [MATMUL_BIAS2] = address(d->bias[1]), [MATMUL_OUTQ] = address(d->got.outq),
 		[MATMUL_OUTS] = address(d->got.outs),
 	};
 	uint32_t blocks = (key->rows + 31) / 32, units = (blocks + key->row_blocks - 1) / key->row_blocks, cut = draw(units + 1);

@@ -91,7 +91,7 @@ static void check_element(enum dtype type, const uint8_t *packed, const uint8_t 
 /* Rows of exactly their bytes, at odd addresses; some missing. */
 static void check_packing(enum dtype type, uint64_t k, unsigned missing_from)
 {
-	uint64_t row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, block_bytes = weight_block_bytes(type, k);
+	uint64_t row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, block_bytes = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
 	uint8_t *own[32], *packed = malloc(block_bytes + 64);
 	const void *row[32];
 
@@ -158,17 +158,19 @@ static void check_arrays(const struct weight_format *f)
 		assert_int_equal(f->array[i].disp, at);
 		at += f->array[i].lane * f->array[i].count * 32u;
 	}
-	assert_int_equal(at, weight_pieces_unit(f));
+	assert_int_equal(at, weight_pieces_unit(f) + (f->six ? f->array[0].lane * f->array[0].count * 32u : 0));
 	assert_int_equal(f->head_bytes ? f->head_units * 32 : 0, f->head_bytes ? NUMERICS_SEGMENT : 0);
 }
 
-/* By pieces, a row block has the bytes it has by vectors: each lane's in its own places. Lanes are told apart by packing one row at a time. */
+/* By pieces, a row block has the bytes it has by vectors, but for numbers of six bits: each lane's in its own places. Lanes are told apart by packing one row
+ * at a time. */
 static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 {
 	const struct weight_format *f = weight_format_find(type);
-	uint64_t bytes = weight_block_bytes(type, k), row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, count[2][256] = { 0 };
+	uint64_t bytes = weight_block_bytes(type, WEIGHT_BY_PIECES, k), row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, count[2][256] = { 0 };
+	uint64_t most = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
 	uint64_t units = numerics_pad(k) / 32, span_units = units / numerics_spans(k), lane_bytes = weight_pieces_lane(f);
-	uint8_t *one = malloc(row_bytes), *packed[2] = { malloc(bytes + 64), malloc(bytes + 64) }, *none = malloc(bytes);
+	uint8_t *one = malloc(row_bytes), *packed[2] = { malloc(most + 64), malloc(most + 64) }, *none = malloc(bytes);
 	const void *row[32] = { 0 };
 
 	assert_true(one && packed[0] && packed[1] && none);
@@ -177,14 +179,18 @@ static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 		one[i] = (uint8_t)(i * 7 + i / 256 * 13 + 1);
 	row[lane] = one;
 	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_BY_PIECES; layout++) {
-		memset(packed[layout], 0x55, bytes + 64);
+		uint64_t n = weight_block_bytes(type, (enum weight_layout)layout, k);
+		memset(packed[layout], 0x55, most + 64);
 		weight_pack_block(type, (enum weight_layout)layout, packed[layout], row, k);
-		for (uint64_t i = 0; i < bytes; i++)
+		for (uint64_t i = 0; i < n; i++)
 			count[layout][packed[layout][i]]++;
 		for (unsigned i = 0; i < 64; i++)
-			assert_int_equal(packed[layout][bytes + i], 0x55);
+			assert_int_equal(packed[layout][n + i], 0x55);
 	}
-	assert_memory_equal(count[0], count[1], sizeof count[0]);
+	if (f->six)
+		assert_true(bytes < most);
+	else
+		assert_memory_equal(count[0], count[1], sizeof count[0]);
 	/* What lies in the lane's own places is made as if it had no row; then nothing of the row may be left. */
 	for (uint64_t u = 0; u < units; u += u % span_units + 8 < span_units ? 8 : span_units - u % span_units) {
 		uint64_t n = span_units - u % span_units < 8 ? span_units - u % span_units : 8;
@@ -194,7 +200,7 @@ static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 		}
 	}
 	for (uint64_t h = 0; f->head_bytes && h < units / 8; h++) {
-		uint64_t place = units * weight_pieces_unit(f) + h * f->head_bytes + lane * weight_pieces_head(f);
+		uint64_t place = units * weight_pieces_unit(f) + (h * 32 + lane) * weight_pieces_head(f);
 		memcpy(packed[1] + place, none + place, weight_pieces_head(f));
 	}
 	assert_memory_equal(packed[1], none, bytes);
@@ -223,12 +229,12 @@ static void test_shares(void **unused)
 {
 	static const struct { enum dtype type; unsigned least; } shares[] = {
 		{ DTYPE_F32, 100 }, { DTYPE_F16, 100 }, { DTYPE_BF16, 100 }, { DTYPE_Q8_0, 100 }, { DTYPE_Q4_0, 100 }, { DTYPE_Q4_1, 100 }, { DTYPE_Q5_0, 100 },
-		{ DTYPE_Q5_1, 100 }, { DTYPE_IQ4_NL, 100 }, { DTYPE_Q2_K, 95 }, { DTYPE_Q3_K, 98 }, { DTYPE_Q4_K, 97 }, { DTYPE_Q5_K, 97 }, { DTYPE_Q6_K, 99 },
+		{ DTYPE_Q5_1, 100 }, { DTYPE_IQ4_NL, 100 }, { DTYPE_Q2_K, 95 }, { DTYPE_Q3_K, 100 }, { DTYPE_Q4_K, 100 }, { DTYPE_Q5_K, 100 }, { DTYPE_Q6_K, 99 },
 	};
 
 	for (unsigned i = 0; i < sizeof shares / sizeof shares[0]; i++) {
 		const struct weight_format *f = weight_format_find(shares[i].type);
-		unsigned all = 8 * weight_pieces_lane(f) + weight_pieces_head(f), whole = 8 * weight_pieces_lane(f) / 16 * 16;
+		unsigned all = 8 * weight_pieces_lane(f) + weight_pieces_head(f), whole = 8 * weight_pieces_lane(f) / 16 * 16 + weight_pieces_head(f) / 16 * 16;
 		assert_true(whole * 100 >= shares[i].least * all);
 	}
 }
@@ -237,19 +243,23 @@ static void test_sizes(void **unused)
 {
 	for (unsigned t = 0; t < DTYPE_COUNT; t++)
 		if (weight_supported((enum dtype)t)) {
-			uint64_t file = 32 * 2048 / dtype_table[t].block * dtype_table[t].bytes, packed = weight_block_bytes((enum dtype)t, 2048);
+			uint64_t file = 32 * 2048 / dtype_table[t].block * dtype_table[t].bytes, packed = weight_block_bytes((enum dtype)t, WEIGHT_BY_VECTOR, 2048);
 			assert_in_range(packed, file, file * 105 / 100);
-			assert_in_range(weight_block_bytes((enum dtype)t, 768) * 8, packed * 3, packed * 3);
+			assert_int_equal(weight_block_bytes((enum dtype)t, WEIGHT_BY_VECTOR, 768) * 8, packed * 3);
+			packed = weight_block_bytes((enum dtype)t, WEIGHT_BY_PIECES, 2048);
+			assert_in_range(packed, file, file * 102 / 100);
+			assert_int_equal(weight_block_bytes((enum dtype)t, WEIGHT_BY_PIECES, 768) * 8, packed * 3);
 		}
-	assert_int_equal(weight_block_bytes(DTYPE_Q4_K, 512), 2 * 148 * 32);
+	assert_int_equal(weight_block_bytes(DTYPE_Q4_K, WEIGHT_BY_VECTOR, 512), 2 * 148 * 32);
+	assert_int_equal(weight_block_bytes(DTYPE_Q4_K, WEIGHT_BY_PIECES, 512), 2 * 144 * 32);
 	assert_true(weight_supported(DTYPE_Q6_K));
 	assert_false(weight_supported(DTYPE_IQ2_XS));
 	assert_int_equal(weight_default_activation(DTYPE_IQ4_NL), DTYPE_Q8_0);
-	assert_int_equal(weight_block_bytes(DTYPE_F32, 33), 64 * 128);
-	assert_int_equal(weight_block_bytes(DTYPE_F16, 64), 64 * 64);
-	assert_int_equal(weight_block_bytes(DTYPE_BF16, 1), 32 * 64);
-	assert_int_equal(weight_block_bytes(DTYPE_Q8_0, 96), 96 * 34);
-	assert_true(weight_packed_bytes(DTYPE_Q8_0, 33, 96) >= 2 * 96 * 34);
+	assert_int_equal(weight_block_bytes(DTYPE_F32, WEIGHT_BY_VECTOR, 33), 64 * 128);
+	assert_int_equal(weight_block_bytes(DTYPE_F16, WEIGHT_BY_VECTOR, 64), 64 * 64);
+	assert_int_equal(weight_block_bytes(DTYPE_BF16, WEIGHT_BY_VECTOR, 1), 32 * 64);
+	assert_int_equal(weight_block_bytes(DTYPE_Q8_0, WEIGHT_BY_VECTOR, 96), 96 * 34);
+	assert_true(weight_packed_bytes(DTYPE_Q8_0, WEIGHT_BY_VECTOR, 33, 96) >= 2 * 96 * 34);
 	assert_true(weight_supported(DTYPE_Q8_0));
 	assert_false(weight_supported(DTYPE_I64));
 	assert_int_equal(weight_default_activation(DTYPE_Q8_0), DTYPE_Q8_0);
