@@ -9,11 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/kernels.h"
 #include "bench/predict.h"
 #include "bench/print.h"
 #include "bench/start.h"
 #include "bench/synth.h"
 #include "bench/tests.h"
+#include "loaders/model_load.h"
 #include "runtime/model.h"
 #include "runtime/options.h"
 #include "runtime/system.h"
@@ -24,7 +26,7 @@ static struct {
 	const char *model, *prompt, *generate, *depth, *small, *threads, *isa, *kv_type, *activations, *format, *cache, *shape, *weights, *write, *device;
 	long repetitions, batch;
 	double noise;
-	bool all_small, no_start, no_cache, force, predict, help, version, print_man, print_completion;
+	bool all_small, no_start, no_cache, force, predict, kernels, help, version, print_man, print_completion;
 } opt = { .prompt = "512", .generate = "128", .depth = "0", .small = "0", .threads = "0", .repetitions = 5, .noise = 10, .kv_type = "f16", .activations = "auto", .format = "markdown", .device = "cpu" };
 
 static const struct option_row rows[] = {
@@ -41,6 +43,7 @@ static const struct option_row rows[] = {
 	{ "small", 0, OPTION_FLAG, 0, "the same as --small-batches 2,4,8,16,32", 0, 0, &opt.all_small },
 	{ "no-start", 0, OPTION_FLAG, 0, "leave out loading, time to the first token, code generation and memory", 0, 0, &opt.no_start },
 	{ "predict", 0, OPTION_FLAG, 0, "measure nothing: say how long a token should take on the card of --device sim:..., at the first depth, from what its simulator counts and its data sheet; of a model made up, a few layers are simulated", 0, 0, &opt.predict },
+	{ "kernels", 0, OPTION_FLAG, 0, "time the kernels alone, for which a header is enough: all generated, opened from a cache directory and from a pack, those of a token opened, one looked up", 0, 0, &opt.kernels },
 	{ "Measuring", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "repetitions", 'r', OPTION_INT, "N", "repeat each test N times, starts at most 3 (5)", 1, MAX_REPETITIONS, &opt.repetitions },
 	{ "noise", 0, OPTION_FLOAT, "PERCENT", "refuse a number when the quartiles of its repetitions, or of the limit measured around them, lie further apart (10)", 0.001, 1000, &opt.noise },
@@ -175,6 +178,11 @@ static int kv_option(void)
 	return strcmp(opt.kv_type, "f32") == 0 ? JIT_KV_F32 : strcmp(opt.kv_type, "q8_0") == 0 ? JIT_KV_Q8_0 : JIT_KV_F16;
 }
 
+static enum print_format print_format(void)
+{
+	return strcmp(opt.format, "csv") == 0 ? PRINT_CSV : strcmp(opt.format, "json") == 0 ? PRINT_JSON : strcmp(opt.format, "jsonl") == 0 ? PRINT_JSONL : PRINT_MARKDOWN;
+}
+
 /* All tests with one number of threads. */
 static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, jit_error *err)
 {
@@ -212,8 +220,7 @@ static bool run(const char *path, const char *name, jit_error *err)
 	jit_model_options mo = { .isa = opt.isa, .threads = (int)lists.threads.value[0], .f32_activations = strcmp(opt.activations, "f32") == 0,
 		.cache_dir = opt.no_cache ? "" : opt.cache };
 	jit_session_options so = { .threads = mo.threads, .batch = (int)opt.batch, .kv = kv_option() };
-	struct printer p = { .filename = name, .isa = "", .type_kv = opt.kv_type, .format = strcmp(opt.format, "csv") == 0 ? PRINT_CSV :
-		strcmp(opt.format, "json") == 0 ? PRINT_JSON : strcmp(opt.format, "jsonl") == 0 ? PRINT_JSONL : PRINT_MARKDOWN };
+	struct printer p = { .filename = name, .isa = "", .type_kv = opt.kv_type, .format = print_format() };
 	struct row start[START_ROWS];
 	jit_model_info info;
 
@@ -252,6 +259,49 @@ static int choose_model(const char *operand, char *path, size_t size, int *fd)
 		return 0;
 	}
 	return make_model(path, size, fd, &err) ? 0 : fail(err.text);
+}
+
+/* *header is borrowed by the model, and to be freed after it. */
+static bool open_header(struct model *m, const char *path, uint8_t **header, struct error *err)
+{
+	size_t n;
+
+	if (!opt.shape)
+		return model_open(m, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
+	*header = synth_header(&n, shape_find(opt.shape), mixture_find(opt.weights ? opt.weights : "q8_0"), err);
+	return *header && model_open_memory(m, *header, n, NULL, 0, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
+}
+
+static int run_kernels(const char *operand)
+{
+	static const unsigned kv[] = { [JIT_KV_F16] = WARM_KV_F16, [JIT_KV_F32] = WARM_KV_F32, [JIT_KV_Q8_0] = WARM_KV_Q8_0 };
+	const char *path = operand ? operand : opt.model;
+	struct printer p = { .filename = path ? path : opt.shape, .format = print_format(), .type_kv = opt.kv_type };
+	struct row row[KERNEL_ROWS];
+	uint8_t *header = NULL;
+	struct error err = { 0 };
+	char text[256];
+	struct model m;
+
+	if ((path != NULL) + (opt.shape != NULL) != 1)
+		return usage("which model? Give one of MODEL, --model and --shape");
+	const struct warm_options o = { .target = opt.isa ? target_find(opt.isa) : target_native(&err), .kv = kv[kv_option()],
+		.activations = strcmp(opt.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS };
+	if (!o.target || !open_header(&m, path, &header, &err))
+		return fail(err.text);
+	model_describe(&m, text, sizeof text);
+	p.type = text;
+	p.isa = o.target->name;
+	bool ok = kernels_measure(&m.spec, &o, opt.repetitions, opt.force ? 0 : opt.noise / 100, row, &err);
+	model_close(&m);
+	free(header);
+	if (!ok)
+		return fail(err.text);
+	print_begin(&p);
+	for (int i = 0; i < KERNEL_ROWS; i++)
+		show(&p, &row[i]);
+	print_end(&p);
+	return noisy_rows ? EXIT_NOISY : 0;
 }
 
 static int run_predict(const char *operand)
@@ -295,6 +345,8 @@ int main(int argc, char **argv)
 		return usage("--predict and --device sim:... belong together");
 	if (opt.predict)
 		return run_predict(operand);
+	if (opt.kernels)
+		return run_kernels(operand);
 	int rc = choose_model(operand, path, sizeof path, &fd);
 	if (rc)
 		return rc;
