@@ -8,7 +8,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,6 +38,81 @@ void execmem_unmap(void *p, size_t n)
 {
 	if (p)
 		munmap(p, n);
+}
+
+/* --- many */
+
+enum { CHUNK_BYTES = 128 << 10 };
+
+struct chunk { struct chunk *next; uint8_t *base; size_t bytes, used; };
+struct execmem { pthread_mutex_t lock; struct chunk *chunk; size_t page; };
+
+struct execmem *execmem_open(struct error *err)
+{
+	struct execmem *m = calloc(1, sizeof *m);
+
+	if (!m) {
+		error_set(err, ERROR_MEMORY, "no memory for generated code");
+		return NULL;
+	}
+	pthread_mutex_init(&m->lock, NULL);
+	m->page = (size_t)sysconf(_SC_PAGESIZE);
+	return m;
+}
+
+void execmem_close(struct execmem *m)
+{
+	if (!m)
+		return;
+	for (struct chunk *c = m->chunk, *next; c; c = next) {
+		next = c->next;
+		munmap(c->base, c->bytes);
+		free(c);
+	}
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+/* Writable pages nobody has been given before; with the lock. */
+static uint8_t *fresh_pages(struct execmem *m, size_t bytes)
+{
+	struct chunk *c = m->chunk;
+
+	if (!c || bytes > c->bytes - c->used) {
+		if (!(c = calloc(1, sizeof *c)))
+			return NULL;
+		c->bytes = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
+		/* all pages at once: one by one, faults would take longer than the copying */
+		c->base = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		if (c->base == MAP_FAILED) {
+			free(c);
+			return NULL;
+		}
+		c->next = m->chunk;
+		m->chunk = c;
+	}
+	c->used += bytes;
+	return c->base + c->used - bytes;
+}
+
+void *execmem_put(struct execmem *m, const void *code, size_t n, struct error *err)
+{
+	size_t bytes = (n + m->page - 1) & ~(m->page - 1);
+
+	assert(n > 0);
+	pthread_mutex_lock(&m->lock);
+	uint8_t *p = fresh_pages(m, bytes);
+	pthread_mutex_unlock(&m->lock);
+	if (!p) {
+		error_set(err, ERROR_MEMORY, "cannot map %zu bytes for generated code: %s", n, strerror(errno));
+		return NULL;
+	}
+	memcpy(p, code, n);
+	if (mprotect(p, bytes, PROT_READ | PROT_EXEC)) {
+		error_set(err, ERROR_MEMORY, "cannot make %zu bytes of generated code executable: %s", n, strerror(errno));
+		return NULL;
+	}
+	return p;
 }
 
 void execmem_perf_map(const void *p, size_t n, const char *name)

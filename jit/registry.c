@@ -34,6 +34,7 @@ struct table {
 struct registry {
 	struct registry_options opt;
 	struct target_cpu cpu;
+	struct execmem *pages;
 	pthread_mutex_t lock;             /* adding to the table, entry states, attempts, failures */
 	pthread_mutex_t dump_lock;        /* one kernel's dump at a time */
 	pthread_mutex_t kept_lock;        /* the three below */
@@ -115,13 +116,16 @@ struct registry *registry_open(const struct registry_options *opt, struct error 
 {
 	struct registry *r = calloc(1, sizeof *r);
 	struct table *t = table_new(64, NULL);
+	struct execmem *pages = execmem_open(NULL);
 
-	if (!r || !t) {
+	if (!r || !t || !pages) {
 		free(r);
 		free(t);
+		execmem_close(pages);
 		error_set(err, ERROR_MEMORY, "no memory for the kernel registry");
 		return NULL;
 	}
+	r->pages = pages;
 	r->opt = *opt;
 	r->cpu = target_this_cpu();
 	r->table = t;
@@ -129,12 +133,6 @@ struct registry *registry_open(const struct registry_options *opt, struct error 
 	pthread_mutex_init(&r->dump_lock, NULL);
 	pthread_mutex_init(&r->kept_lock, NULL);
 	return r;
-}
-
-static void unmap_kernel(struct kernel *k)
-{
-	if (k->run)
-		execmem_unmap((void *)(uintptr_t)k->run, k->object.code_bytes);
 }
 
 void registry_close(struct registry *r)
@@ -147,10 +145,8 @@ void registry_close(struct registry *r)
 		if (!e)
 			continue;
 		assert(e->state != ENTRY_BUILDING);
-		if (e->state == ENTRY_READY) {
-			unmap_kernel(&e->kernel);
+		if (e->state == ENTRY_READY)
 			object_free(&e->kernel.object);
-		}
 		pthread_cond_destroy(&e->done);
 		free(e);
 	}
@@ -158,6 +154,7 @@ void registry_close(struct registry *r)
 		older = t->older;
 		free(t);
 	}
+	execmem_close(r->pages);
 	pthread_mutex_destroy(&r->lock);
 	pthread_mutex_destroy(&r->dump_lock);
 	pthread_mutex_destroy(&r->kept_lock);
@@ -254,7 +251,7 @@ static bool build_kernel(struct registry *r, struct kernel *k, struct error *err
 			return false;
 	}
 	if (target_runs(&r->cpu, &target_table[k->key.target], NULL)) {
-		void *code = execmem_map(k->object.code, k->object.code_bytes, err);
+		void *code = execmem_put(r->pages, k->object.code, k->object.code_bytes, err);
 		if (!code) {
 			object_free(&k->object);
 			return false;
@@ -350,6 +347,13 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 	if (from)
 		*from = source;
 	return &e->kernel;
+}
+
+bool registry_ready(struct registry *r, const struct key *key)
+{
+	struct entry *e = table_find(atomic_load_explicit(&r->table, memory_order_acquire), key, key_hash(key));
+
+	return e && atomic_load_explicit(&e->state, memory_order_acquire) == ENTRY_READY;
 }
 
 /* --- looking at it */

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <pthread.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -94,6 +95,59 @@ static void test_writing_is_refused(void **unused)
 	execmem_unmap((void *)p, 6);
 }
 
+struct adder { pthread_t thread; struct execmem *memory; uint32_t first; void *page[200]; };
+
+static void *add(void *user)
+{
+	struct adder *a = user;
+	static const size_t sizes[] = { 6, 4096, 4097, 9000, 200000 };
+
+	for (uint32_t i = 0; i < 200; i++) {
+		uint8_t *code = calloc(1, 200000);
+		if (!code)
+			return NULL;
+		write_code(code, a->first + i);
+		a->page[i] = execmem_put(a->memory, code, sizes[i % 37 ? i % 4 : 4], NULL);
+		free(code);
+	}
+	return NULL;
+}
+
+/* Pieces from several threads, of which some need more than is had at a time: each has pages of its own, and never was one writable and executable. */
+static void test_many_together(void **unused)
+{
+	struct adder a[4] = { 0 };
+	char mode[5];
+
+	a[0].memory = execmem_open(NULL);
+	assert_non_null(a[0].memory);
+	for (uint32_t t = 0; t < 4; t++) {
+		a[t].memory = a[0].memory;
+		a[t].first = 1000 * t;
+		assert_int_equal(pthread_create(&a[t].thread, NULL, add, &a[t]), 0);
+	}
+	for (uint32_t t = 0; t < 4; t++)
+		assert_int_equal(pthread_join(a[t].thread, NULL), 0);
+	for (uint32_t t = 0; t < 4; t++)
+		for (uint32_t i = 0; i < 200; i++) {
+			assert_non_null(a[t].page[i]);
+			assert_int_equal((uintptr_t)a[t].page[i] % 4096, 0);
+			assert_int_equal(((uint32_t (*)(void))(uintptr_t)a[t].page[i])(), 1000 * t + i);
+			if (i % 20 == 0) {
+				permissions(a[t].page[i], mode);
+				assert_string_equal(mode, "r-xp");
+			}
+		}
+	struct error err = { 0 };
+	uint8_t code[8] = { 0xc3 };
+	assert_null(execmem_put(a[0].memory, code, SIZE_MAX / 2, &err));
+	assert_int_equal(err.code, ERROR_MEMORY);
+	execmem_close(a[0].memory);
+	permissions(a[0].page[0], mode);
+	assert_string_not_equal(mode, "r-xp");
+	execmem_close(NULL);
+}
+
 static void test_no_memory(void **unused)
 {
 	uint8_t code[8] = { 0xc3 };
@@ -136,7 +190,8 @@ static void test_perf_map(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_runs_and_stays), cmocka_unit_test(test_writing_is_refused), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_runs_and_stays), cmocka_unit_test(test_writing_is_refused), cmocka_unit_test(test_many_together),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_perf_map),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

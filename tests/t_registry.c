@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "jit/ir_build.h"
+#include "jit/pack.h"
 #include "jit/registry.h"
 
 enum { THREADS = 8, MANY = 300 };
@@ -341,6 +342,50 @@ static void test_disk_behind_it(void **unused)
 	registry_close(r);
 }
 
+/* A pack before a directory: what it has is from it, what it lacks goes to the directory. */
+static void test_pack_behind_it(void **unused)
+{
+	char path[256], pack[128];
+	struct pack_item item[2] = { 0 };
+	enum kernel_source from;
+	struct error err = { 0 };
+
+	snprintf(pack, sizeof pack, "%s/kernels.jkp", dir);
+	for (uint32_t n = 0; n < 2; n++) {
+		item[n].key = make_key(n);
+		assert_true(compile_key(&item[n].object, &item[n].key, build, NULL, NULL, NULL));
+	}
+	if (!pack_write(pack, item, 2, &err))
+		fail_msg("%s", err.text);
+	snprintf(path, sizeof path, "%s:%s", pack, dir);
+	static const enum kernel_source expected[2][3] = { { KERNEL_FROM_PACK, KERNEL_FROM_PACK, KERNEL_GENERATED }, { KERNEL_FROM_PACK, KERNEL_FROM_PACK, KERNEL_FROM_DISK } };
+	for (int round = 0; round < 2; round++) {
+		struct cache *cache = cache_open(path, NULL, &err);
+		assert_non_null(cache);
+		struct registry *r = open_registry(cache);
+		for (uint32_t n = 0; n < 3; n++) {
+			struct key key = make_key(n);
+			const struct kernel *k = registry_get(r, &key, &from, NULL);
+			assert_non_null(k);
+			assert_int_equal(from, expected[round][n]);
+			assert_int_equal(k->source, from);
+			assert_true(does_its_work(k));
+			assert_non_null(registry_get(r, &key, &from, NULL));
+			assert_int_equal(from, KERNEL_FROM_MEMORY);
+		}
+		assert_int_equal(builds, round == 0);
+		assert_int_equal(count(r).from_pack, 2);
+		assert_int_equal(count(r).generated, round == 0);
+		assert_int_equal(count(r).from_disk, round == 1);
+		assert_int_equal(count(r).from_memory, 3);
+		registry_close(r);
+		cache_close(cache);
+	}
+	assert_string_equal(kernel_source_name(KERNEL_FROM_PACK), "pack");
+	object_free(&item[0].object);
+	object_free(&item[1].object);
+}
+
 /* --- looking at it */
 
 static size_t lines_of(FILE *f, const char *word)
@@ -437,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_different_keys_build_at_once), cmocka_unit_test(test_many_keys_from_many_threads),
 		cmocka_unit_test(test_failures_reach_everyone_and_are_not_kept), cmocka_unit_test(test_unusable_keys),
 		cmocka_unit_test_setup_teardown(test_disk_behind_it, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_pack_behind_it, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_dumps_come_even_from_a_full_cache, make_dir, remove_dir),
 		cmocka_unit_test(test_perf_map), cmocka_unit_test(test_each_in_order),
 	};
