@@ -39,15 +39,18 @@ struct activation_block {
  * four, XS [tile][k/32][column]; row_blocks is 1. */
 enum { MATMUL_W, MATMUL_X, MATMUL_XS, MATMUL_OUT, MATMUL_TILES /* column tiles, each key.columns wide */, MATMUL_BIAS, MATMUL_W2, MATMUL_BIAS2,
        MATMUL_OUTQ, MATMUL_OUTS, MATMUL_ARGS };
-enum { TEMPLATE_MAX_COLUMNS = 16 /* of any target */, TEMPLATE_MAX_WIDE = 24 };
+enum { TEMPLATE_MAX_COLUMNS = 16 /* of any target */, TEMPLATE_MAX_WIDE = 48 };
 /* The most columns of a tile: 8 on CPUs. */
 unsigned template_columns(const struct target *target);
-/* Whether there are wide kernels for a weight format; how many columns their tiles should have when there are many. */
+/* Whether there are wide kernels for a weight format; from how many columns on they are the better ones (0: never); how many columns their tiles should have when
+ * there are many; whether they read inputs turned with KEY_UNSIGNED. */
 bool template_wide_weights(const struct target *target, enum dtype weight);
-unsigned template_wide_columns(const struct target *target, enum dtype activation);
+unsigned template_wide_from(const struct target *target, enum dtype weight, enum dtype activation);
+unsigned template_wide_columns(const struct target *target, enum dtype weight, enum dtype activation);
+bool template_wide_unsigned(const struct target *target, enum dtype weight, enum dtype activation);
 
 /* KEY_TURN: activations for wide matmuls. key: k, activation, columns (of a tile). X and XS as quantise and norm write them, OUT and OUTS as WIDE reads
- * them, tile after tile. Unit: 32 k's of one tile, numbered tile * kp(k)/32 + block. */
+ * them, tile after tile; UNSIGNED: int8 with 128 added, as unsigned bytes. Unit: 32 k's of one tile, numbered tile * kp(k)/32 + block. */
 enum { TURN_X, TURN_XS, TURN_OUT, TURN_OUTS, TURN_ARGS };
 
 /* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs. */

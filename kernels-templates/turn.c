@@ -1,15 +1,18 @@
 /* kernels-templates/turn.c - activations turned for wide matmuls: the columns of a tile side by side.
  *
- * Owns: KEY_TURN. Moves bits, computes nothing. A unit is read and written by nobody else.
+ * Owns: KEY_TURN. Moves bits, and makes signed bytes unsigned where VNNI is to have them so. A unit is read and written by nobody else.
  */
 #include "kernels-templates/build.h"
 #include "kernels-templates/math.h"
 
 /* 32 k's of one column at `from` go to every columns-th word from `to` on. */
-static void turn_column(struct ir *b, ir_a from, ir_a to, bool int8, uint32_t columns)
+static void turn_column(struct ir *b, ir_a from, ir_a to, bool int8, bool is_unsigned, uint32_t columns)
 {
 	if (int8) {
-		ir_fstore_s(b, to, ir_fload(b, from, 0, 8), 0, 8, columns * 4);
+		ir_f words = ir_fload(b, from, 0, 8);
+		if (is_unsigned)
+			words = ir_fbits(b, ir_ixor(b, ir_ibits(b, words), ir_iconst(b, (int32_t)0x80808080)));
+		ir_fstore_s(b, to, words, 0, 8, columns * 4);
 		return;
 	}
 	for (unsigned v = 0; v < math_parts(b); v++)
@@ -26,7 +29,7 @@ bool turn_build(struct ir *b, const struct key *key, const struct target *target
 	if (!int8 && key->activation != DTYPE_F32 + 1)
 		return build_refuse(key, err, "activations are F32 or Q8_0");
 	if (key->k == 0 || columns == 0 || columns > TEMPLATE_MAX_WIDE || (int64_t)kp * 4 * columns > INT32_MAX / 2)
-		return build_refuse(key, err, "k must be positive and fit, a wide tile has 1 to 24 columns");
+		return build_refuse(key, err, "k must be positive and fit, a wide tile has 1 to 48 columns");
 	ir_a arg = ir_arg(b);
 	ir_s unit = ir_var_s(b, ir_begin(b));
 	ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
@@ -40,7 +43,7 @@ bool turn_build(struct ir *b, const struct key *key, const struct target *target
 		to_sums = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, TURN_OUTS * 8), ir_smuli(b, unit, (int64_t)SUMS * columns)));
 	}
 	ir_loop(b, ir_sconst(b, columns));
-	turn_column(b, from, to, int8, columns);
+	turn_column(b, from, to, int8, key->flags & KEY_UNSIGNED, columns);
 	ir_set_a(b, from, ir_aaddi(b, from, (int64_t)blocks * block_bytes));
 	ir_set_a(b, to, ir_aaddi(b, to, 4));
 	if (int8) {

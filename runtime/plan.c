@@ -8,8 +8,7 @@
 #include "kernels-templates/templates.h"
 #include "runtime/math_host.h"
 
-/* Where the wide kernels take over: below, turning the inputs costs more than it saves. Results do not depend on it (numerics.h). */
-enum { WIDE_FROM = 3, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 10 };
+enum { LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 10 };
 
 struct builder {
 	struct plan *p;
@@ -19,7 +18,8 @@ struct builder {
 	const struct plan_options *opt;
 	size_t launch_capacity, args_used, position_capacity;
 	uint32_t n;                             /* columns */
-	const void *turned;                     /* what the buffers of turned inputs hold since the last barrier */
+	/* What the buffers of turned inputs hold since the last barrier. Formats of weights differ in what they want. */
+	struct turned { const void *source; uint32_t width; bool is_unsigned; } turned;
 };
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
@@ -73,7 +73,7 @@ static void wait_here(struct builder *b) { b->p->launch[b->p->n_launches - 1].ba
 static void barrier(struct builder *b)
 {
 	wait_here(b);
-	b->turned = NULL;
+	b->turned.source = NULL;
 }
 
 static void position_slot(struct builder *b, uint64_t *slot)
@@ -111,6 +111,7 @@ static void turn_launch(struct builder *b, const struct matmul *m, enum dtype ac
 	key.k = (uint32_t)m->w->k;
 	key.activation = (uint8_t)(act + 1);
 	key.columns = t.width;
+	key.flags = template_wide_unsigned(b->opt->target, m->w->type, act) ? KEY_UNSIGNED : 0;
 	uint64_t *a = launch(b, &key, TURN_ARGS, 0, (int64_t)(t.tiles * (kp / 32)));
 	if (act == DTYPE_Q8_0) {
 		a[TURN_X] = address(m->in.q + t.first * kp);
@@ -158,32 +159,47 @@ static void matmul_launch(struct builder *b, const struct matmul *m, const struc
 /* All columns: tiles of a width, and a narrower one for the rest. Returns how many. */
 static unsigned cut_columns(uint32_t columns, uint32_t width, struct tiles out[2])
 {
-	uint32_t tiles = columns / width;
+	uint32_t tiles = columns / width, rest = columns % width;
 
+	/* A rest of few columns costs little less than a whole tile: then all are alike. */
+	if (tiles && rest && rest < width / 3)
+		width = (columns + tiles) / (tiles + 1);
+	if (width > columns)
+		width = columns;
+	tiles = columns / width;
 	out[0] = (struct tiles){ 0, width, tiles };
 	out[1] = (struct tiles){ tiles * width, columns % width, 1 };
 	return columns % width ? 2 : 1;
+}
+
+/* Makes sure that the buffers of turned inputs hold what `m` reads. */
+static void turn(struct builder *b, const struct matmul *m, enum dtype act, const struct tiles t[], unsigned n)
+{
+	struct turned wanted = { act == DTYPE_Q8_0 ? (const void *)m->in.q : m->in.x, t[0].width, template_wide_unsigned(b->opt->target, m->w->type, act) };
+
+	if (b->turned.source == wanted.source && b->turned.width == wanted.width && b->turned.is_unsigned == wanted.is_unsigned)
+		return;
+	if (b->turned.source)                   /* somebody may be reading it still */
+		wait_here(b);
+	for (unsigned i = 0; i < n; i++)
+		turn_launch(b, m, act, t[i]);
+	wait_here(b);
+	b->turned = wanted;
 }
 
 /* Few columns share one tile, so that weights are read once; a prompt's go through the widest there are. */
 static void matmul(struct builder *b, const struct matmul *m)
 {
 	enum dtype act = activation_for(b, m->w->type);
-	bool wide = m->columns >= WIDE_FROM && template_wide_weights(b->opt->target, m->w->type);
-	uint32_t width = wide ? template_wide_columns(b->opt->target, act) : template_columns(b->opt->target);
+	unsigned wide_from = template_wide_from(b->opt->target, m->w->type, act);
+	bool wide = wide_from && m->columns >= wide_from;
+	uint32_t width = wide ? template_wide_columns(b->opt->target, m->w->type, act) : template_columns(b->opt->target);
 	const struct input turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s };
-	const void *source = act == DTYPE_Q8_0 ? (const void *)m->in.q : m->in.x;
 	struct tiles t[2];
 
-	if (m->columns <= (wide ? TEMPLATE_MAX_WIDE : template_columns(b->opt->target)))
-		width = m->columns;
 	unsigned n = cut_columns(m->columns, width, t);
-	if (wide && b->turned != source) {
-		for (unsigned i = 0; i < n; i++)
-			turn_launch(b, m, act, t[i]);
-		wait_here(b);
-		b->turned = source;
-	}
+	if (wide)
+		turn(b, m, act, t, n);
 	for (unsigned i = 0; i < n; i++)
 		matmul_launch(b, m, wide ? &turned : &m->in, t[i], wide ? KEY_WIDE : 0);
 }

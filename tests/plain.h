@@ -15,7 +15,7 @@ struct plain_matrix { enum dtype type; uint32_t rows, k; const uint8_t *data; };
 uint64_t plain_row_bytes(const struct plain_matrix *m);
 float plain_weight(const struct plain_matrix *m, uint32_t row, uint32_t k);
 
-enum { PLAIN_MAX_COLUMNS = 64 };
+enum { PLAIN_MAX_COLUMNS = 96 };
 
 /* Buffers have the layouts of templates.h; flags are a key's. Bias vectors are padded to 32. */
 struct plain_matmul {

@@ -31,16 +31,18 @@ static uint8_t *plain_turn(const uint8_t *from, uint32_t columns, uint64_t n, si
 	return to;
 }
 
-static void check(uint32_t k, uint32_t columns, bool int8)
+static void check(uint32_t k, uint32_t columns, bool int8, bool is_unsigned)
 {
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways(&ways);
 	uint64_t kp = numerics_pad(k), words = int8 ? kp / 4 : kp, bytes = TILES * columns * words * 4, s_bytes = TILES * columns * kp / 2, state = k + columns;
 	uint8_t *x = random_bytes(bytes, &state), *s = random_bytes(s_bytes, &state), *out = kernel_buffer(bytes, 0), *outs = kernel_buffer(s_bytes, 0);
 	uint8_t *expected = plain_turn(x, columns, words, 4), *expected_s = plain_turn(s, columns, kp / 32, 16);
-	const struct key key = { .kind = KEY_TURN, .k = k, .columns = columns, .activation = (int8 ? DTYPE_Q8_0 : DTYPE_F32) + 1 };
+	const struct key key = { .kind = KEY_TURN, .k = k, .columns = columns, .activation = (int8 ? DTYPE_Q8_0 : DTYPE_F32) + 1, .flags = is_unsigned ? KEY_UNSIGNED : 0 };
 	const uint64_t arg[TURN_ARGS] = { (uintptr_t)x, (uintptr_t)s, (uintptr_t)out, (uintptr_t)outs };
 	int64_t units = (int64_t)(TILES * kp / 32);
+	for (uint64_t i = 0; is_unsigned && i < bytes; i++)
+		expected[i] ^= 0x80;        /* 128 more, as unsigned bytes */
 
 	for (unsigned i = 0; i < n; i++) {
 		struct kernel kernel;
@@ -67,8 +69,9 @@ static void test_turn(void **unused)
 	static const uint32_t lengths[] = { 32, 33, 256, 1056 };
 	for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
 		for (uint32_t columns = 1; columns <= TEMPLATE_MAX_WIDE; columns += i ? 5 : 1) {
-			check(lengths[i], columns, false);
-			check(lengths[i], columns, true);
+			check(lengths[i], columns, false, false);
+			check(lengths[i], columns, true, false);
+			check(lengths[i], columns, true, true);
 		}
 }
 

@@ -1,0 +1,32 @@
+/* kernels-templates/weight_unpack.h - weights of a row block unpacked in local memory, to be met by many columns.
+ *
+ * Owns: the unpacked form, its writing and its reading. Where prompts are computed, taking nibbles apart and making scales costs as much as multiplying with
+ * them does for a few columns; here it is done once for all columns of a tile.
+ *
+ * int8 activations: a unit is 32 k's of 32 rows: [8][32] words of four quants, then per half (or for both) f32 scales [32], f32 minima [32] where the format
+ * has them, and with VNNI int32 corrections [32]. VNNI multiplies unsigned with signed bytes: there the quants are signed, their offset taken off, and the
+ * activations are the unsigned ones, 128 too large (KEY_TURN); a correction is -128 times the sum of the quants it belongs to, so that sums begin with it.
+ * f32 activations: the weights as f32, [k][32], as in F32.
+ */
+#ifndef KERNELS_WEIGHT_UNPACK_H
+#define KERNELS_WEIGHT_UNPACK_H
+
+#include "kernels-templates/weight_format.h"
+
+struct weight_unpacked {
+	const struct weight_format *from;
+	struct weight_format format;         /* of what is there then, as the readers of formats see it */
+	struct weight_quants quants;         /* its own */
+	bool int8, vnni, many_registers;
+	uint32_t unit_bytes;                 /* of 32 k's */
+	int32_t minima, corrections;         /* in a unit */
+};
+
+/* u is not to be moved afterwards. */
+void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format *from, bool int8, const struct target *target);
+/* Row vector v of the unit at `w`, to the unit at `to`. */
+void weight_unpack(const struct weight_unpacked *u, struct ir *b, const struct weight_stream *w, unsigned v, ir_a to);
+/* int8: one unit of the tile's unpacked weights, unit_disp behind its addresses, as weight_dot_int8() does for packed ones. */
+void weight_unpacked_dot(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index);
+
+#endif
