@@ -247,7 +247,7 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 {
 	struct ir *b = m->b;
 	/* Arrays of every lane size start at row 0, so one register serves all. */
-	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { { m->w, m->w, m->w }, m->head },
+	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w }, .head = m->head },
 	                         .x = m->x, .xs = m->xs, .sums = m->sums_at_once, .has_vnni = m->has_vnni };
 	unsigned n = t.vectors * columns;
 	int32_t disp[WEIGHT_MAX_ACC];

@@ -155,7 +155,7 @@ static void dot_turn(const struct wide *m, const struct weight_tile *t)
 static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 {
 	struct ir *b = m->b;
-	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { { m->w, m->w, m->w }, { 0 } },
+	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w } },
 	                         .x = m->x, .xs = m->xs, .sums = WEIGHT_MAX_ACC, .x_column = 4, .x_step = (int32_t)m->columns * 4,
 	                         .xs_column = sizeof(struct activation_block), .xs_step = (int32_t)(m->columns * sizeof(struct activation_block)), .has_vnni = m->has_vnni };
 	int32_t disp[WEIGHT_MAX_ACC];
