@@ -54,6 +54,13 @@ check "--no-start leaves the start out" [ "$(count 'load\|rss')" = 0 ]
 quick "$model" -p 0 -n 0 --small --no-start -o csv
 check "--small: five rows and the names" [ "$(wc -l < "$dir/out")" = 6 ]
 check "csv: all lines have as many fields" [ "$(awk -F'","' '{ print NF }' "$dir/out" | sort -u | wc -l)" = 1 ]
+quick "$model" --kernels --force
+check "--kernels: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+for row in generate 'open directory' 'open pack' 'token directory' 'token pack' lookup; do
+	check "--kernels: a row $row" grep -qE "^\| $row, [0-9]+ kernels " "$dir/out"
+done
+quick --shape qwen3-0.6b --kernels --force -o csv
+check "--kernels of a shape: six rows and the names" [ "$(wc -l < "$dir/out")" = 7 ]
 quick "$model" -p 8 -n 2 --no-start -o jsonl
 check "jsonl: a line each" [ "$(grep -cE '^\{"model_filename":.*"test":"(pp8|tg2)".*"avg_ts":[0-9.]+.*\}$' "$dir/out")" = 2 ]
 cp "$dir/out" "$dir/jsonl"

@@ -157,6 +157,41 @@ wait "$pid"
 check "interrupted: status 130" [ "$?" = 130 ]
 check "interrupted: summary" grep -q 'stopped: interrupted' "$dir/err"
 
+# The cache: where it is, what it says, what is refused.
+cache=
+mkdir "$dir/xdg" && XDG_CACHE_HOME=$dir/xdg && export XDG_CACHE_HOME
+run "$model" --prompt Once -n 2 -q
+check "the default cache is $XDG_CACHE_HOME/jitrun" [ "$(ls "$dir/xdg/jitrun" | grep -c '\.jko$')" -gt 5 ]
+run "$model" --prompt Once -n 2 --json
+check "the second start generates nothing: $(grep -o '"kernels_[^,]*' "$dir/out")" grep -q '"kernels_generated": *0,' "$dir/out"
+check "json says what the cache did" grep -q '"cache_damaged": *0' "$dir/out"
+JITRUN_CACHE=$dir/one:$dir/two; export JITRUN_CACHE
+run "$model" --prompt Once -n 2
+check "JITRUN_CACHE: the first directory receives" [ "$(ls "$dir/one" | grep -c '\.jko$')" -gt 5 ]
+check "JITRUN_CACHE: the second receives nothing" [ "$(ls "$dir/two" | grep -c '\.jko$')" = 0 ]
+chmod 777 "$dir/one"
+refused 'lets others write it' 1 "$model" --prompt Once -n 2
+run "$model" --prompt Once -n 2 --no-cache
+check "--no-cache needs no directory" [ "$status" = 0 ]
+JITRUN_CACHE=/dev/null/cache
+refused 'cannot open or make the cache directory' 1 "$model" --prompt Once -n 2
+refused 'a source of the cache is empty' 1 "$model" --prompt Once -n 2 --cache "$dir/two:"
+printf '%70s' 'something else' > "$dir/junk" && chmod 600 "$dir/junk"
+refused 'no pack file' 1 "$model" --prompt Once -n 2 --cache "$dir/junk"
+unset JITRUN_CACHE
+XDG_CACHE_HOME=/dev/null
+run "$model" --prompt Once -n 2
+check "no default cache to be had: it runs all the same" [ "$status" = 0 ]
+XDG_CACHE_HOME=$dir/xdg
+chmod 777 "$dir/xdg/jitrun"
+refused 'lets others write it' 1 "$model" --prompt Once -n 2
+chmod 700 "$dir/xdg/jitrun"
+for f in "$dir/xdg/jitrun"/*.jko; do : > "$f"; done
+run "$model" --prompt Once -n 2
+check "damage is said" grep -qE '^cache +[0-9]+ damaged' "$dir/err"
+run "$model" --prompt Once -n 2 --cache-limit 1
+check "--cache-limit" [ "$status" = 0 ]
+
 "$jitrun" --help > "$dir/help"
 check "--help lists --prompt-ids" grep -q -- '--prompt-ids' "$dir/help"
 check "--version" grep -q '^jitrun [0-9]' <<V
