@@ -13,13 +13,14 @@
 
 #include "kernels-templates/heads.h"
 
-enum { LANES = 32, CHUNK = NUMERICS_CHUNK, BLOCKS = CHUNK / LANES, SCORE_BYTES = CHUNK * 4, MARK_BYTES = 8, MOST_ROWS = 8, MOST_VECTORS = HEADS_MAX_DIM / LANES, UNROLL = 4 };
+enum { LANES = 32, CHUNK = NUMERICS_CHUNK, BLOCKS = CHUNK / LANES, SCORE_BYTES = CHUNK * 4, MARK_BYTES = 8, MOST_ROWS = 8, MOST_VECTORS = HEADS_MAX_DIM / LANES, UNROLL = 4,
+       PIECE = 8 /* numbers */, PIECE_BYTES = 16, LANES_BYTES = LANES * PIECE_BYTES };
 
 struct spread {
 	struct ir *b;
 	unsigned waves, dims, vectors, group, columns, rows, kv_heads;
 	unsigned element, row_bytes;         /* of the cache: a number; a head at a position */
-	bool int8, window;
+	bool int8, pieces, window;           /* pieces: templates.h */
 	unsigned tile, tiles, slot;          /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
 	ir_a arg, shared, marks;             /* [wave][row][slot], [wave][row] max and sum */
 	ir_s wave;
@@ -135,6 +136,29 @@ static void score_floats(const struct spread *t, struct scores *s)
 	ir_endloop(b);
 }
 
+/* Eight dimensions are one load of 16 bytes a lane. */
+static void score_pieces(const struct spread *t, struct scores *s)
+{
+	struct ir *b = t->b;
+	unsigned step = t->tile * BLOCKS <= 16 ? 2 : 1;
+	ir_i word[2][BLOCKS][4];
+	ir_f k[PIECE][BLOCKS];
+
+	ir_loop(b, ir_sconst(b, t->dims / PIECE / step));
+	for (unsigned piece = 0; piece < step; piece++)
+		for (unsigned i = 0; i < BLOCKS; i++)
+			for (unsigned n = 0; n < 4; n++)
+				word[piece][i][n] = ir_iload_s(b, s->key[i], (int32_t)(piece * LANES_BYTES + n * 4), PIECE_BYTES);
+	walk_keys(t, s, step * LANES_BYTES);
+	for (unsigned piece = 0; piece < step; piece++) {
+		for (unsigned d = 0; d < PIECE; d++)
+			for (unsigned i = 0; i < BLOCKS; i++)
+				k[d][i] = ir_fhalf(b, word[piece][i][d / 2], d % 2);
+		add_scores(t, s, PIECE, k);
+	}
+	ir_endloop(b);
+}
+
 /* A word of up to four dimensions in every lane. */
 static void score_word(const struct spread *t, struct scores *s, const ir_f scale[BLOCKS], unsigned dims)
 {
@@ -180,7 +204,9 @@ static void score_chunk(const struct spread *t, ir_a keys)
 	}
 	for (unsigned i = 0; i < BLOCKS; i++)
 		s.key[i] = ir_var_a(b, ir_aaddi(b, keys, i * LANES * t->row_bytes));
-	if (!t->int8) {
+	if (t->pieces) {
+		score_pieces(t, &s);
+	} else if (!t->int8) {
 		score_floats(t, &s);
 	} else {
 		ir_loop(b, ir_sconst(b, t->dims / 32));
@@ -230,73 +256,116 @@ static void softmax_rows(const struct spread *t, ir_s start)
 
 /* ---- values */
 
-struct values { ir_f o[MOST_ROWS][MOST_VECTORS]; ir_a value, p; ir_i at; /* at: the position in the chunk, in use where rows differ */ };
+/* values: of the chunk. */
+struct values { ir_f o[MOST_ROWS][MOST_VECTORS]; ir_a values; };
 
-static void load_value(const struct spread *t, const struct values *v, unsigned n, ir_f out[MOST_VECTORS])
+/* The position n behind the one at `at`. */
+static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MOST_VECTORS])
 {
 	struct ir *b = t->b;
 	int32_t row = (int32_t)(n * t->row_bytes);
 
 	for (unsigned i = 0; i < t->vectors; i++)
 		if (t->int8) {
-			ir_f scale = ir_fbcast(b, v->value, row + (int32_t)(i * 4));
-			out[i] = ir_fmul(b, scale, ir_i2f(b, ir_iload_s8(b, v->value, row + (int32_t)(t->vectors * 4 + i * LANES))));
+			ir_f scale = ir_fbcast(b, at, row + (int32_t)(i * 4));
+			out[i] = ir_fmul(b, scale, ir_i2f(b, ir_iload_s8(b, at, row + (int32_t)(t->vectors * 4 + i * LANES))));
 		} else if (t->element == 2) {
-			out[i] = ir_fload_h(b, v->value, row + (int32_t)(i * LANES * 2));
+			out[i] = ir_fload_h(b, at, row + (int32_t)(i * LANES * 2));
 		} else {
-			out[i] = ir_fload(b, v->value, row + (int32_t)(i * LANES * 4), 0);
+			out[i] = ir_fload(b, at, row + (int32_t)(i * LANES * 4), 0);
 		}
 }
 
-/* `count` turns of n positions each. */
-static void add_values(const struct spread *t, struct values *v, ir_s count, unsigned n)
+/* By pieces: the eight positions at `at`; one position, of a number known only when the kernel runs. */
+static void load_piece(const struct spread *t, ir_a at, ir_f out[PIECE][MOST_VECTORS])
 {
 	struct ir *b = t->b;
-	ir_f value[UNROLL][MOST_VECTORS], p[UNROLL];
+	ir_i word[MOST_VECTORS][PIECE / 2];
 
-	ir_loop(b, count);
-	for (unsigned j = 0; j < n; j++)
-		load_value(t, v, j, value[j]);
+	for (unsigned i = 0; i < t->vectors; i++)
+		for (unsigned n = 0; n < PIECE / 2; n++)
+			word[i][n] = ir_iload_s(b, at, (int32_t)(i * LANES_BYTES + n * 4), PIECE_BYTES);
+	for (unsigned n = 0; n < PIECE; n++)
+		for (unsigned i = 0; i < t->vectors; i++)
+			out[n][i] = ir_fhalf(b, word[i][n / 2], n % 2);
+}
+
+static void load_of_piece(const struct spread *t, const struct values *v, ir_s position, ir_f out[MOST_VECTORS])
+{
+	struct ir *b = t->b;
+	ir_s in_piece = ir_sandi(b, position, PIECE - 1), even = ir_sshli(b, ir_sshri(b, in_piece, 1), 2);
+	ir_a at = ir_aadd(b, ir_aadd(b, v->values, ir_smuli(b, ir_ssub(b, position, in_piece), t->row_bytes)), even);
+	ir_i shift = ir_isplat(b, ir_sshli(b, ir_sandi(b, in_piece, 1), 4));
+
+	for (unsigned i = 0; i < t->vectors; i++)
+		out[i] = ir_fhalf(b, ir_ishrv(b, ir_iload_s(b, at, (int32_t)(i * LANES_BYTES), PIECE_BYTES), shift), 0);
+}
+
+/* `count` turns of n positions each, from position `from` on; by pieces, n is 1, or PIECE and from a multiple of it. */
+static void add_values(const struct spread *t, struct values *v, ir_s from, ir_s count, unsigned n)
+{
+	struct ir *b = t->b;
+	ir_f value[PIECE][MOST_VECTORS], p[PIECE];
+	ir_a at = ir_var_a(b, ir_aadd(b, v->values, ir_smuli(b, from, t->row_bytes))), scores = ir_var_a(b, ir_aadd(b, t->own, ir_sshli(b, from, 2)));
+
+	ir_s turn = ir_loop(b, count);
+	if (t->pieces && n == 1)
+		load_of_piece(t, v, ir_sadd(b, from, turn), value[0]);
+	else if (t->pieces)
+		load_piece(t, at, value);
+	for (unsigned j = 0; !t->pieces && j < n; j++)
+		load_value(t, at, j, value[j]);
 	for (unsigned r = 0; r < t->tile; r++) {
 		for (unsigned j = 0; j < n; j++)
-			p[j] = ir_fbcast(b, v->p, (int32_t)(r * t->slot + j * 4));
+			p[j] = ir_fbcast(b, scores, (int32_t)(r * t->slot + j * 4));
 		for (unsigned j = 0; j < n; j++)
 			for (unsigned i = 0; i < t->vectors; i++)
 				ir_set_f(b, v->o[r][i], ir_ffma(b, p[j], value[j][i], v->o[r][i]));
 	}
-	ir_set_a(b, v->value, ir_aaddi(b, v->value, n * t->row_bytes));
-	ir_set_a(b, v->p, ir_aaddi(b, v->p, n * 4));
+	ir_set_a(b, at, ir_aaddi(b, at, n * t->row_bytes));
+	ir_set_a(b, scores, ir_aaddi(b, scores, n * 4));
 	ir_endloop(b);
 }
 
-/* `count` positions that only some rows see, from number `from` on: the others keep what they have. */
-static void add_some(const struct spread *t, struct values *v, ir_s start, ir_s from, ir_s count)
+/* Positions from..to - 1, which only some rows see: the others keep what they have. */
+static void add_some(const struct spread *t, struct values *v, ir_s start, ir_s from, ir_s to)
 {
 	struct ir *b = t->b;
 	ir_f value[MOST_VECTORS];
 
-	ir_s n = ir_loop(b, count);
-	ir_i at = ir_isplat(b, ir_sadd(b, from, n));
-	load_value(t, v, 0, value);
+	ir_s n = ir_loop(b, ir_ssub(b, to, from)), position = ir_sadd(b, from, n);
+	ir_a p = ir_aadd(b, t->own, ir_sshli(b, position, 2));
+	ir_i at = ir_isplat(b, position);
+	if (t->pieces)
+		load_of_piece(t, v, position, value);
+	else
+		load_value(t, ir_aadd(b, v->values, ir_smuli(b, position, t->row_bytes)), 0, value);
 	for (unsigned r = 0; r < t->tile; r++) {
 		struct row row = find_row(t, ir_sconst(b, r));
 		ir_m seen = ir_igt(b, ir_isplat(b, row_end(t, &row, start)), at);
 		if (t->window)
 			seen = ir_mand(b, seen, ir_igt(b, at, ir_isplat(b, ir_saddi(b, row_begin(t, &row, start), -1))));
-		ir_f p = ir_fbcast(b, v->p, (int32_t)(r * t->slot));
+		ir_f weight = ir_fbcast(b, p, (int32_t)(r * t->slot));
 		for (unsigned i = 0; i < t->vectors; i++)
-			ir_set_f(b, v->o[r][i], ir_fsel(b, seen, ir_ffma(b, p, value[i], v->o[r][i]), v->o[r][i]));
+			ir_set_f(b, v->o[r][i], ir_fsel(b, seen, ir_ffma(b, weight, value[i], v->o[r][i]), v->o[r][i]));
 	}
-	ir_set_a(b, v->value, ir_aaddi(b, v->value, t->row_bytes));
-	ir_set_a(b, v->p, ir_aaddi(b, v->p, 4));
 	ir_endloop(b);
 }
 
-static void add_whole(const struct spread *t, struct values *v, ir_s count)
+/* Positions from..to - 1, which all rows see. */
+static void add_whole(const struct spread *t, struct values *v, ir_s from, ir_s to)
 {
 	struct ir *b = t->b;
-	add_values(t, v, ir_sshri(b, count, 2), UNROLL);
-	add_values(t, v, ir_sandi(b, count, UNROLL - 1), 1);
+	unsigned shift = t->pieces ? 3 : 2;
+
+	if (t->pieces && t->window) {           /* else from is 0 */
+		ir_s whole = ir_smin(b, ir_sshli(b, ir_sshri(b, ir_saddi(b, from, PIECE - 1), shift), shift), to);
+		add_values(t, v, from, ir_ssub(b, whole, from), 1);
+		from = whole;
+	}
+	ir_s count = ir_ssub(b, to, from), turns = ir_sshri(b, count, shift);
+	add_values(t, v, from, turns, 1u << shift);
+	add_values(t, v, ir_sadd(b, from, ir_sshli(b, turns, shift)), ir_sandi(b, count, (1 << shift) - 1), 1);
 }
 
 /* The o of every row of the tile, over the positions that it sees, into this wave's share. Rows of a tile are in the order of their columns, so the first row
@@ -311,16 +380,15 @@ static void value_chunk(const struct spread *t, ir_a values, ir_s start)
 	for (unsigned r = 0; r < t->tile; r++)
 		for (unsigned i = 0; i < t->vectors; i++)
 			v.o[r][i] = ir_var_f(b, ir_fconst(b, 0.0f));
-	v.value = ir_var_a(b, t->window ? ir_aadd(b, values, ir_smuli(b, begin, t->row_bytes)) : values);
-	v.p = ir_var_a(b, t->window ? ir_aadd(b, t->own, ir_sshli(b, begin, 2)) : t->own);
+	v.values = values;
 	if (t->columns == 1) {
-		add_whole(t, &v, ir_ssub(b, end, begin));
+		add_whole(t, &v, begin, end);
 	} else {
 		ir_s all = t->window ? ir_smin(b, row_begin(t, &last, start), end) : begin, no_more = ir_smax(b, row_end(t, &first, start), all);
 		if (t->window)
-			add_some(t, &v, start, begin, ir_ssub(b, all, begin));
-		add_whole(t, &v, ir_ssub(b, no_more, all));
-		add_some(t, &v, start, no_more, ir_ssub(b, end, no_more));
+			add_some(t, &v, start, begin, all);
+		add_whole(t, &v, all, no_more);
+		add_some(t, &v, start, no_more, end);
 	}
 	for (unsigned r = 0; r < t->tile; r++)
 		for (unsigned i = 0; i < t->vectors; i++)
@@ -481,7 +549,8 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 {
 	struct spread t = { .b = b, .waves = target->waves, .dims = key->head_dim, .group = key->heads / key->kv_heads, .kv_heads = key->kv_heads,
 	                    .columns = key->columns ? key->columns : 1, .element = heads_kv_bytes(key), .row_bytes = heads_kv_row_bytes(key),
-	                    .int8 = heads_kv_bytes(key) == 1, .window = key->flags & KEY_WINDOW };
+	                    .int8 = heads_kv_bytes(key) == 1, .pieces = template_kv_pieces(target, (enum dtype)(key->kv - 1), key->head_dim),
+	                    .window = key->flags & KEY_WINDOW };
 
 	t.rows = t.columns * t.group;
 	t.vectors = (t.dims + LANES - 1) / LANES;

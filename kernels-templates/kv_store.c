@@ -7,6 +7,8 @@
 
 struct kv_out { ir_a at; unsigned element; };
 
+enum { PIECE_DIMS = 8, PIECE_BYTES = 16, LANES_BYTES = 32 * PIECE_BYTES };
+
 /* Element i of a key lies 32 elements behind element i - 1. */
 static void key_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n)
 {
@@ -18,6 +20,22 @@ static void key_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n
 		ir_fstore_hs(b, out->at, v, (int32_t)(i * stride), n, stride);
 	else
 		ir_fstore_s(b, out->at, v, (int32_t)(i * stride), n, stride);
+}
+
+/* By pieces: eight dimensions lie side by side. Lanes 8, 16 and 24 come down to lane 0 by exchanges. */
+static void key_pieces_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n)
+{
+	const struct kv_out *out = context;
+	for (unsigned at = 0; at < n; at += PIECE_DIMS) {
+		ir_f first = at & 16 ? ir_fxor(b, v, 16) : v;
+		ir_fstore_h(b, out->at, at & 8 ? ir_fxor(b, first, 8) : first, (int32_t)((i + at) / PIECE_DIMS * LANES_BYTES), PIECE_DIMS);
+	}
+}
+
+static void store_value_pieces(struct ir *b, ir_a from, ir_a to, unsigned dims)
+{
+	for (unsigned i = 0; i < dims; i += b->lanes)
+		ir_fstore_hs(b, to, ir_fload(b, from, (int32_t)(i * 4), 0), (int32_t)(i / 32 * LANES_BYTES), 0, PIECE_BYTES);
 }
 
 static void store_value(struct ir *b, ir_a from, ir_a to, unsigned dims, unsigned element)
@@ -70,12 +88,11 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 {
 	const char *refusal = heads_refusal(key->kv_heads, key->head_dim);
 	unsigned element = heads_kv_bytes(key);
-	(void)target;
 	if (refusal)
 		return build_refuse(key, err, refusal);
 	if (!element)
 		return build_refuse(key, err, "the cache must be F16, F32 or Q8_0");
-	bool int8 = element == 1;
+	bool int8 = element == 1, pieces = template_kv_pieces(target, (enum dtype)(key->kv - 1), key->head_dim);
 	uint32_t dims = key->head_dim, row_bytes = heads_kv_row_bytes(key), column_bytes = (uint32_t)numerics_pad((uint64_t)key->kv_heads * dims) * 4;
 	ir_a arg = ir_arg(b);
 	ir_s begin = ir_begin(b);
@@ -101,15 +118,23 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 		r.norm = ir_aload(b, arg, KV_STORE_NORM * 8);
 		r.eps = ir_fbcast(b, arg, KV_STORE_EPS * 8);
 	}
-	ir_a to = ir_aadd(b, ir_aload(b, arg, KV_STORE_KCACHE * 8), ir_sadd(b, block, ir_smuli(b, lane, int8 ? 4 : element)));
+	ir_a to = ir_aadd(b, ir_aload(b, arg, KV_STORE_KCACHE * 8), ir_sadd(b, block, ir_smuli(b, lane, pieces ? PIECE_BYTES : int8 ? 4 : element)));
 	out.at = int8 ? ir_aaddi(b, scratch, 64) : to;
-	heads_rotate(b, &r, key_sink, &out);
+	heads_rotate(b, &r, pieces ? key_pieces_sink : key_sink, &out);
 	if (int8)
 		store_key_int8(b, out.at, dims, scratch, to);
 
 	ir_a value = heads_at(b, ir_aload(b, arg, KV_STORE_V * 8), u, column_bytes, dims * 4);
-	to = ir_aadd(b, ir_aload(b, arg, KV_STORE_VCACHE * 8), ir_sadd(b, chunk, ir_smuli(b, place, row_bytes)));
-	if (int8)
+	if (pieces) {
+		ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
+		ir_s piece = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, in_piece), row_bytes));
+		to = ir_aadd(b, ir_aload(b, arg, KV_STORE_VCACHE * 8), ir_sadd(b, piece, ir_sshli(b, in_piece, 1)));
+	} else {
+		to = ir_aadd(b, ir_aload(b, arg, KV_STORE_VCACHE * 8), ir_sadd(b, chunk, ir_smuli(b, place, row_bytes)));
+	}
+	if (pieces)
+		store_value_pieces(b, value, to, dims);
+	else if (int8)
 		store_value_int8(b, value, dims, scratch, to);
 	else
 		store_value(b, value, to, dims, element);

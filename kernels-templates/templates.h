@@ -66,6 +66,9 @@ enum { ROPE_IN, ROPE_OUT, ROPE_COS, ROPE_SIN, ROPE_NORM /* f32 [kp(head_dim)] */
 /* KEY_KV_STORE: keys get optional norm and rotation, then keys and values go into the cache at position POS0 + column. key: kv_heads, head_dim, kv. Unit: column*kv_heads + head. */
 enum { KV_STORE_K, KV_STORE_V, KV_STORE_KCACHE, KV_STORE_VCACHE, KV_STORE_COS, KV_STORE_SIN, KV_STORE_NORM, KV_STORE_EPS, KV_STORE_POS0, KV_STORE_CHUNK_BYTES, KV_STORE_ARGS };
 
+/* Whether a target keeps such a cache by pieces of 16 bytes a lane: K: [kv_head][4][head_dim/8][32 positions][8 dimensions], V: [kv_head][16][head_dim/32]
+ * [32 dimensions][8 positions], in as many bytes. */
+static inline bool template_kv_pieces(const struct target *t, enum dtype kv, uint32_t head_dim) { return t->lane_bytes && kv == DTYPE_F16 && head_dim % 32 == 0; }
 /* Bytes of one head's keys, or values, at one position of a cache of this type; 0: no cache is kept in it. */
 uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
 

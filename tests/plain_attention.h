@@ -22,7 +22,8 @@ struct plain_angles { const float *cos, *sin, *norm; float eps; };
 void plain_rotate(float *out, const float *x, unsigned dims, const struct plain_angles *a);
 
 /* A cache of one layer: F32, F16 or Q8_0. */
-struct plain_cache { void *k, *v; enum dtype type; unsigned kv_heads, dims; uint64_t chunk_bytes; };   /* from a chunk of 128 positions to the next */
+struct plain_cache { void *k, *v; enum dtype type; unsigned kv_heads, dims; uint64_t chunk_bytes; /* from a chunk of 128 positions to the next */
+                     bool pieces; /* laid out as template_kv_pieces() says */ };
 /* Bytes of one head at one position. */
 uint64_t plain_cache_row(enum dtype type, unsigned dims);
 void plain_store(const struct plain_cache *c, unsigned head, uint64_t position, const float *key, const float *value);

@@ -17,7 +17,7 @@ struct scene {
 	struct shape s;
 	unsigned heads, width, padded;
 	unsigned tile;               /* columns that a unit does, 0: one */
-	struct plain_cache cache;
+	struct plain_cache cache, pieces;        /* the same numbers, where there are targets that lay them out by pieces */
 	uint64_t filled;             /* positions from here on hold NaN bytes */
 	uint64_t seed;
 };
@@ -29,13 +29,26 @@ static void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 	*c = (struct scene){ .s = s, .heads = s.kv_heads * s.group, .seed = s.dims + s.group };
 	c->width = c->heads * s.dims;
 	c->padded = (c->width + 31) / 32 * 32;
-	c->cache = (struct plain_cache){ kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk };
+	c->cache = (struct plain_cache){ kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, false };
+	c->pieces = c->cache;
+	if (template_kv_pieces(&target_table[TARGET_GFX1100], s.type, s.dims))
+		c->pieces = (struct plain_cache){ kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, true };
 }
 
 static void close_scene(struct scene *c)
 {
+	if (c->pieces.pieces) {
+		free(c->pieces.k);
+		free(c->pieces.v);
+	}
 	free(c->cache.k);
 	free(c->cache.v);
+}
+
+static void store(const struct scene *c, unsigned head, uint64_t position, const float *key, const float *value)
+{
+	plain_store(&c->cache, head, position, key, value);
+	plain_store(&c->pieces, head, position, key, value);
 }
 
 static void fill(struct scene *c, uint64_t end)
@@ -47,7 +60,7 @@ static void fill(struct scene *c, uint64_t end)
 				k[i] = kernel_random(&c->seed);
 				v[i] = kernel_random(&c->seed);
 			}
-			plain_store(&c->cache, h, c->filled, k, v);
+			store(c, h, c->filled, k, v);
 		}
 }
 
@@ -79,21 +92,22 @@ static struct key scene_key(const struct scene *c, bool window)
 }
 
 /* cut: units are done as cut..end, then 0..cut. */
-static void check(const struct scene *c, const struct work *w, const struct kernel *k, const char *way, unsigned cut)
+static void check(const struct scene *c, const struct work *w, const struct kernel *k, const struct kernel_way *way, unsigned cut)
 {
+	const struct plain_cache *cache = template_kv_pieces(&way->target, c->s.type, c->s.dims) ? &c->pieces : &c->cache;
 	size_t bytes = (size_t)c->padded * w->columns * 4;
 	float *out = kernel_buffer(bytes, 0xff);
 	unsigned tiles = c->tile > 1 ? (w->columns + 2 * c->tile - 2) / c->tile : w->columns;
 	int64_t units = (int64_t)tiles * c->s.kv_heads, at = units * cut / 8;
-	uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)w->q, [ATTENTION_KCACHE] = (uintptr_t)c->cache.k,
-	                                 [ATTENTION_VCACHE] = (uintptr_t)c->cache.v, [ATTENTION_OUT] = (uintptr_t)out, [ATTENTION_POS0] = w->pos0,
+	uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)w->q, [ATTENTION_KCACHE] = (uintptr_t)cache->k,
+	                                 [ATTENTION_VCACHE] = (uintptr_t)cache->v, [ATTENTION_OUT] = (uintptr_t)out, [ATTENTION_POS0] = w->pos0,
 	                                 [ATTENTION_CHUNK_BYTES] = c->cache.chunk_bytes, [ATTENTION_SLIDING] = w->window,
 	                                 [ATTENTION_COLUMNS] = w->columns };
 
 	kernel_run(k, arg, at, units);
 	kernel_run(k, arg, 0, at);
 	if (memcmp(out, w->want, bytes) != 0)
-		fail_msg("%s: attention of %u x %u heads of %u, %s cache, %u columns by %u at %llu, window %llu differs", way, c->s.kv_heads, c->s.group,
+		fail_msg("%s: attention of %u x %u heads of %u, %s cache, %u columns by %u at %llu, window %llu differs", way->name, c->s.kv_heads, c->s.group,
 		         c->s.dims, dtype_table[c->s.type].name, w->columns, c->tile, (unsigned long long)w->pos0, (unsigned long long)w->window);
 	free(out);
 }
@@ -112,7 +126,7 @@ static void check_ways(struct kernel k[], const struct scene *c, const struct wo
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways(&way);
 	for (unsigned i = 0; i < ways; i++)
-		check(c, w, &k[i], way[i].name, cut);
+		check(c, w, &k[i], &way[i], cut);
 }
 
 static void close_ways(struct kernel k[])
@@ -217,8 +231,10 @@ static void test_tiles(void **state)
 static void forget(struct scene *c, uint64_t end)
 {
 	for (uint64_t p = 0; p < end; p++)
-		for (unsigned h = 0; h < c->s.kv_heads; h++)
+		for (unsigned h = 0; h < c->s.kv_heads; h++) {
 			plain_spoil(&c->cache, h, p);
+			plain_spoil(&c->pieces, h, p);
+		}
 }
 
 static void test_windows(void **state)
@@ -313,7 +329,7 @@ static void test_wide_scores(void **state)
 		key[0] = p == 200 ? 150.0f : p == 450 ? 145.0f : p < 128 ? -90.0f : (float)(p % 7);
 		for (unsigned i = 0; i < 32; i++)
 			value[i] = kernel_random(&c.seed);
-		plain_store(&c.cache, 0, p, key, value);
+		store(&c, 0, p, key, value);
 	}
 	open_ways(k, &c, false);
 	for (uint64_t p = 100; p < 500; p += 57) {

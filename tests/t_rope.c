@@ -100,8 +100,9 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 	                   .flags = normed ? KEY_QK_NORM : 0 };
 	uint64_t chunk = d->heads * plain_cache_row(type, d->dims) * 128 + 192;
 	size_t bytes = CAPACITY / 128 * chunk;
-	struct plain_cache want = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk };
-	struct plain_cache out = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk };
+	bool pieces = template_kv_pieces(&way->target, type, d->dims);
+	struct plain_cache want = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces };
+	struct plain_cache out = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces };
 	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x, [KV_STORE_V] = (uintptr_t)d->v, [KV_STORE_KCACHE] = (uintptr_t)out.k,
 	                                [KV_STORE_VCACHE] = (uintptr_t)out.v, [KV_STORE_COS] = (uintptr_t)d->cos, [KV_STORE_SIN] = (uintptr_t)d->sin,
 	                                [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0, [KV_STORE_CHUNK_BYTES] = chunk };
