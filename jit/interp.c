@@ -23,7 +23,7 @@
 /* One decoded instruction. dst, a, b, c are byte offsets into the frame. */
 struct interp_ins {
 	uint16_t op;
-	uint16_t lanes;         /* x rows: lanes touched */
+	uint16_t lanes;         /* x rows: lanes touched; t rows: the step */
 	uint32_t dst, a, b, c;
 	uint32_t stride;
 	int64_t imm;            /* or: the displacement; the offset of a local; the instruction a loop or endloop goes to */
@@ -43,7 +43,7 @@ struct interp_program {
 	struct interp_ins ins[];
 };
 
-/* The frame: the vector registers, then the scalars, then room for a whole vector (an absent operand reads somewhere), then the locals. */
+/* The frame: the vector registers, the tiles and operands, then the scalars, then room for a whole vector (an absent operand reads somewhere), then the locals. */
 struct interp_layout { uint32_t *offset; size_t locals, bytes; };
 
 static bool interp_lay_out(struct interp_layout *l, const struct ir *ir)
@@ -58,6 +58,11 @@ static bool interp_lay_out(struct interp_layout *l, const struct ir *ir)
 		if (ir->kind[r] == IR_KIND_F || ir->kind[r] == IR_KIND_I || ir->kind[r] == IR_KIND_M) {
 			l->offset[r] = (uint32_t)at;
 			at += vector;
+		}
+	for (size_t r = 1; r < ir->n_regs; r++)
+		if (ir->kind[r] == IR_KIND_T || ir->kind[r] == IR_KIND_O) {
+			l->offset[r] = (uint32_t)at;
+			at += ir->kind[r] == IR_KIND_T ? IR_TILE * IR_TILE * 4 : IR_TILE * IR_STRIP_BYTES;
 		}
 	for (size_t r = 1; r < ir->n_regs; r++)
 		if (ir->kind[r] == IR_KIND_S || ir->kind[r] == IR_KIND_A) {
@@ -82,6 +87,10 @@ static void interp_decode(struct interp_program *p, const struct ir *ir, const s
 		                            .c = l->offset[in->c], .imm = in->imm };
 		if (ir_facts[in->op].imm == IR_IMM_x) {
 			out->lanes = (uint16_t)ir_x_lanes(in->imm, ir->lanes);
+			out->stride = ir_x_stride(in->imm);
+			out->imm = ir_x_disp(in->imm);
+		} else if (ir_facts[in->op].imm == IR_IMM_t) {
+			out->lanes = (uint16_t)ir_t_step(in->imm);
 			out->stride = ir_x_stride(in->imm);
 			out->imm = ir_x_disp(in->imm);
 		} else if (in->op == IR_local) {
@@ -157,6 +166,15 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 #define ROW_F(expression) LANES_OF(BITS_F, expression)
 #define ROW_I(expression) LANES_OF(BITS_I, expression)
 #define ROW_M(expression) LANES_OF(BITS_M, expression)
+#define ROW_T(expression) { \
+	uint32_t *d = REG(in->dst); const uint32_t *a = REG(in->a), *b = REG(in->b), *c = REG(in->c); \
+	const int32_t UNUSED imm = (int32_t)in->imm; \
+	for (unsigned l = 0; l < IR_TILE * IR_TILE; l++) { \
+		const int32_t UNUSED ai = ir_facts[in->op].a ? (int32_t)a[l] : 0; \
+		const float UNUSED af = bits_f32((uint32_t)ai), bf = bits_f32(ir_facts[in->op].b ? b[l] : 0), cf = bits_f32(ir_facts[in->op].c ? c[l] : 0); \
+		d[l] = f32_bits(expression); \
+	} \
+	break; }
 #define ROW_S(expression) SCALAR_OF(expression)
 #define ROW_A(expression) SCALAR_OF(expression)
 
@@ -175,6 +193,66 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 	for (size_t l = 0; l < (lanes); l++) \
 		statement; \
 	break; }
+
+/* --- matrices: tiles lie in the frame row by row, operands strip by strip */
+
+static void load_tile(uint32_t *d, const char *at, const struct interp_ins *in)
+{
+	for (size_t r = 0; r < IR_TILE; r++)
+		for (size_t c = 0; c < IR_TILE; c++) {
+			const char *from = at + r * in->stride + c * in->lanes;
+			d[r * IR_TILE + c] = in->op == IR_tload_h ? f32_bits(f16_f32(get16(from))) : get32(from);
+		}
+}
+
+static void store_tile(char *at, const uint32_t *v, const struct interp_ins *in)
+{
+	for (size_t r = 0; r < IR_TILE; r++)
+		for (size_t c = 0; c < IR_TILE; c++)
+			put32(at + r * in->stride + c * in->lanes, v[r * IR_TILE + c]);
+}
+
+static void load_operand(char *d, const char *at, const struct interp_ins *in)
+{
+	for (size_t r = 0; r < IR_TILE; r++, d += IR_STRIP_BYTES) {
+		memcpy(d, at + r * in->stride, IR_PIECE_BYTES);
+		memcpy(d + IR_PIECE_BYTES, at + r * in->stride + (size_t)in->lanes * IR_PIECE_BYTES, IR_PIECE_BYTES);
+	}
+}
+
+static uint32_t dot_strips_i8(const char *a, const char *b, uint32_t c)
+{
+	for (unsigned k = 0; k < IR_STRIP_BYTES; k++)
+		c += (uint32_t)((int8_t)a[k] * (int8_t)b[k]);
+	return c;
+}
+
+/* An element of a strip, whose type the op names. */
+static double strip_element(const char *s, unsigned k, unsigned op)
+{
+	uint16_t h = get16(s + 2 * k);
+	return (double)(op == IR_tdot_f16 ? f16_f32(h) : bits_f32((uint32_t)h << 16));
+}
+
+static uint32_t dot_strips_float(const char *a, const char *b, uint32_t c, unsigned op)
+{
+	double sum = (double)bits_f32(c);
+
+	for (unsigned k = 0; k < IR_STRIP_BYTES / 2; k++)
+		sum += strip_element(a, k, op) * strip_element(b, k, op);
+	return f32_bits((float)sum);
+}
+
+/* d may be c. */
+static void dot_tile(uint32_t *d, const char *a, const char *b, const uint32_t *c, unsigned op)
+{
+	for (unsigned r = 0; r < IR_TILE; r++)
+		for (unsigned n = 0; n < IR_TILE; n++) {
+			const char *x = a + r * IR_STRIP_BYTES, *y = b + n * IR_STRIP_BYTES;
+			uint32_t from = c[r * IR_TILE + n];
+			d[r * IR_TILE + n] = op == IR_tdot_i8 ? dot_strips_i8(x, y, from) : dot_strips_float(x, y, from, op);
+		}
+}
 
 static inline __attribute__((always_inline))
 void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave, const unsigned W)
@@ -269,6 +347,18 @@ void interp_go(const struct interp_program *p, char *frame, const struct interp_
 		case IR_barrier:
 			wave->in = in + 1;
 			return;
+		case IR_tload: case IR_tload_h:
+			load_tile(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, in);
+			break;
+		case IR_tstore:
+			store_tile((char *)(intptr_t)SCALAR(in->a) + in->imm, REG(in->b), in);
+			break;
+		case IR_oload:
+			load_operand(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, in);
+			break;
+		case IR_tdot_i8: case IR_tdot_f16: case IR_tdot_bf16:
+			dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op);
+			break;
 		case IR_OP_COUNT:
 			assert(!"an op of ops.def");
 		}

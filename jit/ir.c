@@ -78,8 +78,8 @@ uint16_t ir_new_var(struct ir *ir, enum ir_kind kind)
 {
 	if (ir->error)
 		return 0;
-	if (kind != IR_KIND_F && kind != IR_KIND_I && kind != IR_KIND_S && kind != IR_KIND_A)
-		return ir_fail(ir, "a variable is asked for that is no F, I, S or A");
+	if (kind != IR_KIND_F && kind != IR_KIND_I && kind != IR_KIND_S && kind != IR_KIND_A && kind != IR_KIND_T)
+		return ir_fail(ir, "a variable is asked for that is no F, I, S, A or T");
 	return ir_new_reg(ir, kind, true);
 }
 
@@ -158,7 +158,7 @@ uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_
 
 void ir_set(struct ir *ir, uint16_t var, uint16_t value)
 {
-	static const uint8_t move[] = { [IR_KIND_F] = IR_fmov, [IR_KIND_I] = IR_imov, [IR_KIND_S] = IR_smov, [IR_KIND_A] = IR_amov };
+	static const uint8_t move[] = { [IR_KIND_F] = IR_fmov, [IR_KIND_I] = IR_imov, [IR_KIND_S] = IR_smov, [IR_KIND_A] = IR_amov, [IR_KIND_T] = IR_tmov };
 	struct ir_ins *last;
 
 	if (ir->error)

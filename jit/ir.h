@@ -28,8 +28,9 @@ enum ir_op {
 	IR_OP_COUNT
 };
 
-enum ir_kind { IR_KIND__, IR_KIND_F, IR_KIND_I, IR_KIND_M, IR_KIND_S, IR_KIND_A };
-enum ir_imm  { IR_IMM__, IR_IMM_i, IR_IMM_f, IR_IMM_d, IR_IMM_x };
+enum ir_kind { IR_KIND__, IR_KIND_F, IR_KIND_I, IR_KIND_M, IR_KIND_S, IR_KIND_A, IR_KIND_T, IR_KIND_O };
+enum ir_imm  { IR_IMM__, IR_IMM_i, IR_IMM_f, IR_IMM_d, IR_IMM_x, IR_IMM_t };
+#define IR_KIND_LETTERS "_FIMSATO"
 
 /* Facts of an op, generated from ops.def. expression is "" where the row has none. */
 struct ir_facts { const char *name; uint8_t dst, a, b, c, imm; const char *expression, *meaning; };
@@ -65,6 +66,11 @@ typedef struct { uint16_t r; } ir_i;
 typedef struct { uint16_t r; } ir_m;
 typedef struct { uint16_t r; } ir_s;
 typedef struct { uint16_t r; } ir_a;
+typedef struct { uint16_t r; } ir_t;
+typedef struct { uint16_t r; } ir_o;
+
+/* Tiles and operands of matrix products. */
+enum { IR_TILE = 16, IR_STRIP_BYTES = 32, IR_PIECE_BYTES = 16 };
 
 void ir_init(struct ir *ir, unsigned lanes);
 void ir_free(struct ir *ir);
@@ -81,6 +87,10 @@ static inline int64_t ir_x(int32_t disp, unsigned n, unsigned stride)
 static inline int32_t ir_x_disp(int64_t imm) { return (int32_t)(uint32_t)((uint64_t)imm & 0xffffffffu); }
 static inline unsigned ir_x_lanes(int64_t imm, unsigned w) { unsigned n = (unsigned)((uint64_t)imm >> 32) & 0xff; return n ? n : w; }
 static inline unsigned ir_x_stride(int64_t imm) { return (unsigned)((uint64_t)imm >> 40); }
+/* The immediate of a `t` row is packed alike, its step where the lanes are. */
+static inline unsigned ir_t_step(int64_t imm) { return (unsigned)((uint64_t)imm >> 32) & 0xff; }
+/* Whether an op works on matrices, which not every target does. */
+static inline bool ir_is_matrix(unsigned op) { return op >= IR_tconst && op <= IR_tdot_bf16; }
 
 /* Checks kinds, definition before use on every path, loop balance, immediates' ranges, and the sticky error. False: our
  * bug; err names the instruction. Run between passes and by every test. */

@@ -15,6 +15,8 @@
 #define IR_T_M ir_m
 #define IR_T_S ir_s
 #define IR_T_A ir_a
+#define IR_T_T ir_t
+#define IR_T_O ir_o
 
 #define IR_W0(name, D) static inline IR_T_##D ir_##name(struct ir *b) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, 0, 0, 0, 0) }; }
 #define IR_W1(name, D, A) static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, 0, 0, 0) }; }
@@ -39,6 +41,7 @@ IR_WST(istore_8, I) IR_WST(fstore1, F)
 IR_WC(sconst, S) IR_W2(sadd, S, S, S) IR_W2(ssub, S, S, S) IR_W2(smul, S, S, S) IR_W2(smin, S, S, S) IR_W2(smax, S, S, S)
 IR_WI(saddi, S, S) IR_WI(smuli, S, S) IR_WI(sshli, S, S) IR_WI(sshri, S, S) IR_WI(sandi, S, S) IR_WI(sdivi, S, S)
 IR_WI(sload32, S, A) IR_WI(sload64, S, A) IR_WI(aload, A, A) IR_W2(aadd, A, A, S) IR_WI(aaddi, A, A)
+IR_W2(tmul, T, T, T) IR_W3(tfma, T, T, T, T) IR_W1(ti2f, T, T) IR_W3(tdot_i8, T, O, O, T) IR_W3(tdot_f16, T, O, O, T) IR_W3(tdot_bf16, T, O, O, T)
 IR_W1(loop, S, S) IR_WC(local, A) IR_W0(arg, A) IR_W0(begin, S) IR_W0(end, S) IR_W0(wave, S) IR_WC(shared, A)
 
 static inline ir_f ir_fconst(struct ir *b, float v) { uint32_t u; memcpy(&u, &v, 4); return (ir_f){ ir_emit(b, IR_fconst, 0, 0, 0, 0, u) }; }
@@ -48,6 +51,12 @@ static inline ir_i ir_iload_s(struct ir *b, ir_a p, int32_t disp, unsigned strid
 static inline void ir_prefetch2(struct ir *b, ir_a p, int32_t disp) { ir_emit(b, IR_prefetch2, 0, p.r, 0, 0, disp); }
 static inline void ir_prefetch(struct ir *b, ir_a p, int32_t disp) { ir_emit(b, IR_prefetch, 0, p.r, 0, 0, disp); }
 static inline ir_i ir_igather(struct ir *b, ir_a p, ir_i off, int32_t disp) { return (ir_i){ ir_emit(b, IR_igather, 0, p.r, off.r, 0, disp) }; }
+static inline ir_t ir_tconst(struct ir *b, float v) { uint32_t u; memcpy(&u, &v, 4); return (ir_t){ ir_emit(b, IR_tconst, 0, 0, 0, 0, u) }; }
+static inline ir_t ir_tload(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned step) { return (ir_t){ ir_emit(b, IR_tload, 0, p.r, 0, 0, ir_x(disp, step, stride)) }; }
+static inline ir_t ir_tload_h(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned step) { return (ir_t){ ir_emit(b, IR_tload_h, 0, p.r, 0, 0, ir_x(disp, step, stride)) }; }
+static inline void ir_tstore(struct ir *b, ir_a p, ir_t v, int32_t disp, unsigned stride, unsigned step) { ir_emit(b, IR_tstore, 0, p.r, v.r, 0, ir_x(disp, step, stride)); }
+/* pieces: how many 16 bytes a strip's second half lies behind its first */
+static inline ir_o ir_oload(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned pieces) { return (ir_o){ ir_emit(b, IR_oload, 0, p.r, 0, 0, ir_x(disp, pieces, stride)) }; }
 /* n: lanes touched, 0 for all */
 static inline ir_f ir_fload(struct ir *b, ir_a p, int32_t disp, unsigned n) { return (ir_f){ ir_emit(b, IR_fload, 0, p.r, 0, 0, ir_x(disp, n, 0)) }; }
 static inline void ir_fstore(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n) { ir_emit(b, IR_fstore, 0, p.r, v.r, 0, ir_x(disp, n, 0)); }
@@ -62,10 +71,12 @@ static inline void ir_set_f(struct ir *b, ir_f var, ir_f v) { ir_set(b, var.r, v
 static inline void ir_set_i(struct ir *b, ir_i var, ir_i v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_s(struct ir *b, ir_s var, ir_s v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_a(struct ir *b, ir_a var, ir_a v) { ir_set(b, var.r, v.r); }
+static inline void ir_set_t(struct ir *b, ir_t var, ir_t v) { ir_set(b, var.r, v.r); }
 /* A variable with a first value. The value's handle stays usable (a move is always emitted). */
 static inline ir_f ir_var_f(struct ir *b, ir_f v) { uint16_t r = ir_new_var(b, IR_KIND_F); ir_emit(b, IR_fmov, r, v.r, 0, 0, 0); return (ir_f){ r }; }
 static inline ir_i ir_var_i(struct ir *b, ir_i v) { uint16_t r = ir_new_var(b, IR_KIND_I); ir_emit(b, IR_imov, r, v.r, 0, 0, 0); return (ir_i){ r }; }
 static inline ir_s ir_var_s(struct ir *b, ir_s v) { uint16_t r = ir_new_var(b, IR_KIND_S); ir_emit(b, IR_smov, r, v.r, 0, 0, 0); return (ir_s){ r }; }
 static inline ir_a ir_var_a(struct ir *b, ir_a v) { uint16_t r = ir_new_var(b, IR_KIND_A); ir_emit(b, IR_amov, r, v.r, 0, 0, 0); return (ir_a){ r }; }
+static inline ir_t ir_var_t(struct ir *b, ir_t v) { uint16_t r = ir_new_var(b, IR_KIND_T); ir_emit(b, IR_tmov, r, v.r, 0, 0, 0); return (ir_t){ r }; }
 
 #endif

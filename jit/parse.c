@@ -74,13 +74,12 @@ static bool parse_register(struct parse *p, uint16_t *reg)
 /* "%12:F" */
 static bool parse_declared(struct parse *p, uint16_t *reg)
 {
-	static const char letters[] = "FIMSA";
-	const char *letter;
+	const char *const letters = IR_KIND_LETTERS + 1, *letter;
 
 	if (!parse_register(p, reg))
 		return false;
 	if (*p->at != ':' || !p->at[1] || !(letter = strchr(letters, p->at[1])))
-		return parse_fail(p, "a kind, one of :F :I :M :S :A");
+		return parse_fail(p, "a kind, one of :F :I :M :S :A :T :O");
 	p->at += 2;
 	p->ir->kind[*reg] = (uint8_t)(IR_KIND_F + (letter - letters));
 	return true;

@@ -8,7 +8,7 @@
  *   %12:F = ffma %3 %4 %12              result, op, operands in the row's order
  *   %5:I = ishl %4 #3                   # an integer
  *   %6:F = fconst #0x3f800000 ; 1       or the bits of an f32
- *   fstore_s %2 %6 @-16/5*64            @ displacement, /lanes (absent: all), *stride
+ *   fstore_s %2 %6 @-16/5*64            @ displacement, /lanes (absent: all) or /step of matrices, *stride
  *
  * Bodies of loops are indented. A semicolon opens a comment.
  */
@@ -18,7 +18,7 @@
 
 #include "jit/lanes.h"
 
-static const char kind_letters[] = "_FIMSA";
+static const char kind_letters[] = IR_KIND_LETTERS;
 
 static void print_immediate(const struct ir_ins *in, FILE *out)
 {
@@ -32,7 +32,7 @@ static void print_immediate(const struct ir_ins *in, FILE *out)
 	case IR_IMM_d:
 		fprintf(out, " @%" PRId64, in->imm);
 		break;
-	case IR_IMM_x:
+	case IR_IMM_x: case IR_IMM_t:
 		fprintf(out, " @%" PRId32, ir_x_disp(in->imm));
 		if (ir_x_lanes(in->imm, 0))
 			fprintf(out, "/%u", ir_x_lanes(in->imm, 0));

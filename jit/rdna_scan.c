@@ -210,7 +210,7 @@ static enum rscan_fold fold_kind(const struct rscanner *c, const struct ir_ins *
 	if (!i->dst || c->ir->is_var[i->dst])
 		return RSCAN_NO;
 	switch (i->op) {
-	case IR_fconst: case IR_iconst: case IR_ilane: case IR_sconst: case IR_arg: case IR_begin: case IR_end: case IR_wave:
+	case IR_fconst: case IR_iconst: case IR_tconst: case IR_ilane: case IR_sconst: case IR_arg: case IR_begin: case IR_end: case IR_wave:
 		return RSCAN_CONST;
 	case IR_local: case IR_shared:
 		return RSCAN_ADDRESS;

@@ -73,6 +73,9 @@ struct rsel_value *rsel_home(struct rsel *s, uint16_t r)
 	case IR_KIND_A:
 		*v = (struct rsel_value){ .kind = RSEL_ADDRESS, .o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_SGPR, s->scan.reg[r].lds ? 1 : 2)) };
 		break;
+	case IR_KIND_T:
+		*v = (struct rsel_value){ .kind = RSEL_VECTOR, .o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, IR_TILE * IR_TILE / 32)) };
+		break;
 	default:
 		*v = (struct rsel_value){ .kind = RSEL_VECTOR, .o = rsel_new_vgpr(s) };
 		break;
@@ -288,10 +291,23 @@ static void make_local_lanes(struct rsel *s, uint32_t reg, uint32_t by)
 		first2(s, RDNA_V_MOV_B32, reg, locals, rsel_none());
 }
 
-rsel_op rsel_at_entry(struct rsel *s, enum rsel_entry_kind kind, uint32_t value)
+static void make_tile_lanes(struct rsel *s, uint32_t reg, uint32_t by_column, uint32_t by_half)
+{
+	rsel_op lane = rsel_at_entry(s, RSEL_LANES, 1), o = rdna_lir_r(s->l, reg), half = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, 1));
+
+	first2(s, RDNA_V_AND_B32, reg, rdna_lir_imm(15), lane);
+	first2(s, RDNA_V_MUL_U32_U24, reg, rdna_lir_imm(by_column), o);
+	if (!by_half)
+		return;
+	first2(s, RDNA_V_LSHRREV_B32, half.reg, rdna_lir_imm(4), lane);
+	first2(s, RDNA_V_MUL_U32_U24, half.reg, rdna_lir_imm(by_half), half);
+	first2(s, RDNA_V_ADD_NC_U32, reg, half, o);
+}
+
+static rsel_op at_entry(struct rsel *s, enum rsel_entry_kind kind, uint32_t value, uint32_t half)
 {
 	for (size_t k = 0; k < s->n_entries; k++)
-		if (s->entry[k].kind == kind && s->entry[k].value == value)
+		if (s->entry[k].kind == kind && s->entry[k].value == value && s->entry[k].half == half)
 			return rdna_lir_r(s->l, s->entry[k].reg);
 	uint32_t reg = rdna_lir_new(s->l, kind == RSEL_LOCALS || kind == RSEL_CONSTANT ? RDNA_CLASS_SGPR : RDNA_CLASS_VGPR, 1);
 	if (kind == RSEL_LANES)
@@ -300,6 +316,8 @@ rsel_op rsel_at_entry(struct rsel *s, enum rsel_entry_kind kind, uint32_t value)
 		make_locals(s, reg);
 	else if (kind == RSEL_LOCAL_LANES)
 		make_local_lanes(s, reg, value);
+	else if (kind == RSEL_TILE_LANES)
+		make_tile_lanes(s, reg, value, half);
 	else
 		first2(s, RDNA_S_MOV_B32, reg, rdna_lir_imm(value), rsel_none());
 	if (s->n_entries == s->entries_capacity) {
@@ -312,8 +330,18 @@ rsel_op rsel_at_entry(struct rsel *s, enum rsel_entry_kind kind, uint32_t value)
 		s->entry = grown;
 		s->entries_capacity = capacity;
 	}
-	s->entry[s->n_entries++] = (struct rsel_entry){ (uint8_t)kind, value, reg };
+	s->entry[s->n_entries++] = (struct rsel_entry){ (uint8_t)kind, value, half, reg };
 	return rdna_lir_r(s->l, reg);
+}
+
+rsel_op rsel_at_entry(struct rsel *s, enum rsel_entry_kind kind, uint32_t value)
+{
+	return at_entry(s, kind, value, 0);
+}
+
+rsel_op rsel_tile_lanes(struct rsel *s, uint32_t by_column, uint32_t by_half)
+{
+	return at_entry(s, RSEL_TILE_LANES, by_column, by_half);
 }
 
 static void rsel_put_first(struct rsel *s)
@@ -391,12 +419,12 @@ static const struct rsel_rule rsel_shape_rules[IR_OP_COUNT] = {
 
 static const struct rsel_rule *rule_of(uint8_t op)
 {
-	const struct rsel_rule *const rules[] = { rsel_shape_rules, rsel_scalar_rules, rsel_memory_rules, rsel_math_rules };
+	const struct rsel_rule *const rules[] = { rsel_shape_rules, rsel_scalar_rules, rsel_memory_rules, rsel_matrix_rules, rsel_math_rules };
 
-	for (unsigned k = 0; k < 3; k++)
+	for (unsigned k = 0; k < 4; k++)
 		if (rules[k][op].select)
 			return &rules[k][op];
-	return &rules[3][op];
+	return &rules[4][op];
 }
 
 static bool is_folded(const struct rsel *s, const struct ir_ins *i)

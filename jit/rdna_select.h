@@ -2,7 +2,7 @@
  *
  * rdna_same.c finds what is computed twice. rdna_scan.c looks at the IR once: what is dead, which values need no instruction of their own; rdna_group.c: which loads are done together. rdna_select.c
  * owns operands, loops and the pass; rdna_select_scalar.c scalars and addresses, rdna_select_memory.c loads and stores, rdna_select_math.c vector
- * arithmetic. Rule for editors: an operand's own instructions must be appended before the instruction that uses it is, and a destination that is a
+ * arithmetic, rdna_select_matrix.c matrices. Rule for editors: an operand's own instructions must be appended before the instruction that uses it is, and a destination that is a
  * variable may be an operand as well: sequences write it last.
  */
 #ifndef JIT_RDNA_SELECT_H
@@ -67,7 +67,7 @@ unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struc
 
 enum rsel_kind {
 	RSEL_NONE,
-	RSEL_VECTOR,        /* F, I: o is a word of a vector register; M: a scalar register of one bit a lane */
+	RSEL_VECTOR,        /* F, I: o is a word of a vector register; T, O: a tuple of them; M: a scalar register of one bit a lane */
 	RSEL_UNIFORM,       /* F, I: o is a scalar register or a constant: all lanes alike */
 	RSEL_SCALAR,        /* S: o and high are its halves, scalar registers or constants; it lies in low..top */
 	RSEL_ADDRESS        /* A: o is a pair of scalar registers, one where it is of LDS */
@@ -75,9 +75,9 @@ enum rsel_kind {
 struct rsel_value { uint8_t kind; struct rdna_lir_operand o, high; int64_t low, top; uint32_t copy, copy_block; };
 
 /* Values made once, at the entry: lane * value (0: zero in all lanes); the same plus where the wave's locals begin; that alone; a constant in a scalar
- * register. */
-enum rsel_entry_kind { RSEL_LANES, RSEL_LOCAL_LANES, RSEL_LOCALS, RSEL_CONSTANT };
-struct rsel_entry { uint8_t kind; uint32_t value, reg; };
+ * register; (lane mod 16) * value + (lane / 16) * half. */
+enum rsel_entry_kind { RSEL_LANES, RSEL_LOCAL_LANES, RSEL_LOCALS, RSEL_CONSTANT, RSEL_TILE_LANES };
+struct rsel_entry { uint8_t kind; uint32_t value, half, reg; };
 
 /* Sums of a base and an offset that the rest of the block may use again. */
 struct rsel_memo { bool lds; uint32_t of, version, stride; int64_t offset; uint32_t reg; };
@@ -103,7 +103,7 @@ struct rsel_rule;
 typedef void (*rsel_fn)(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
 /* How one IR operation becomes instructions. turned: the instruction with its two sources exchanged, 0 where there is none. */
 struct rsel_rule { rsel_fn select; uint16_t op, turned; uint32_t extra; };
-extern const struct rsel_rule rsel_scalar_rules[IR_OP_COUNT], rsel_memory_rules[IR_OP_COUNT], rsel_math_rules[IR_OP_COUNT];
+extern const struct rsel_rule rsel_scalar_rules[IR_OP_COUNT], rsel_memory_rules[IR_OP_COUNT], rsel_matrix_rules[IR_OP_COUNT], rsel_math_rules[IR_OP_COUNT];
 
 /* --- operands */
 
@@ -130,6 +130,7 @@ rsel_op rsel_new_sgpr(struct rsel *s);
 void rsel_give_uniform(struct rsel *s, const struct ir_ins *i, rsel_op o);
 /* Made at the entry, once. */
 rsel_op rsel_at_entry(struct rsel *s, enum rsel_entry_kind kind, uint32_t value);
+rsel_op rsel_tile_lanes(struct rsel *s, uint32_t by_column, uint32_t by_half);
 
 /* --- instructions */
 

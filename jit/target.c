@@ -33,9 +33,9 @@ static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_CO
 
 #define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, needs_) [id_] = { .id = id_, .name = name_, .backend = BACKEND_X86, \
 	.lanes = lanes_, .vector_regs = regs, .mask_regs = masks, .has_vnni = vnni, .needs = needs_, .waves = 1 }
-/* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes. */
-#define RDNA_TARGET(n, vnni) [TARGET_GFX##n] = { .id = TARGET_GFX##n, .name = "gfx" #n, .backend = BACKEND_RDNA, .lanes = 32, .vector_regs = 256, \
-	.has_vnni = vnni, .has_dot4 = true, .waves = 8, .lane_bytes = 16 }
+/* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes, and no products of matrices. */
+#define RDNA_TARGET(n, later) [TARGET_GFX##n] = { .id = TARGET_GFX##n, .name = "gfx" #n, .backend = BACKEND_RDNA, .lanes = 32, .vector_regs = 256, \
+	.has_vnni = later, .has_dot4 = true, .has_mma = later, .waves = 8, .lane_bytes = 16 }
 
 /* k0 says "no mask" where a mask is asked for, which leaves seven. */
 const struct target target_table[TARGET_COUNT] = {

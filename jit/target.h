@@ -28,6 +28,7 @@ struct target {
 	unsigned mask_regs;         /* registers that hold nothing but masks; 0: a mask is a vector */
 	bool has_vnni;              /* dot4u is one instruction; else dot4 is the cheaper of the two */
 	bool has_dot4;              /* dot4 is one instruction */
+	bool has_mma;               /* products of matrices: the rows of ops.def that need it */
 	unsigned waves;             /* that call a kernel together when it asks for it: ir->waves */
 	unsigned lane_bytes;        /* how much of its row a lane likes to load at once: weights are packed for that */
 	uint32_t needs;             /* what the CPU must have: bits of target.c's table of features */

@@ -23,7 +23,7 @@ struct verify {
 	bool cooperative;
 };
 
-static const char kind_letters[] = "_FIMSA";
+static const char kind_letters[] = IR_KIND_LETTERS;
 
 static __attribute__((format(printf, 2, 3))) bool verify_fail(const struct verify *v, const char *format, ...)
 {
@@ -70,7 +70,7 @@ static bool verify_def(struct verify *v, const struct ir_ins *in)
 		return false;
 	if (!reg)
 		return true;
-	if (v->ir->is_var[reg] && (in->op == IR_loop || v->ir->kind[reg] == IR_KIND_M))
+	if (v->ir->is_var[reg] && (in->op == IR_loop || v->ir->kind[reg] == IR_KIND_M || v->ir->kind[reg] == IR_KIND_O))
 		return verify_fail(v, "operand dst is the variable %%%u, expected a plain register", reg);
 	if (!v->ir->is_var[reg] && v->written[reg])
 		return verify_fail(v, "operand dst is %%%u, which is written before and is no variable", reg);
@@ -122,6 +122,21 @@ static bool verify_integer(const struct verify *v, const struct ir_ins *in)
 	}
 }
 
+/* Matrices in memory. */
+static bool verify_matrix(const struct verify *v, const struct ir_ins *in)
+{
+	unsigned step = ir_t_step(in->imm), stride = ir_x_stride(in->imm), element = in->op == IR_tload_h ? 2 : 4;
+
+	if (in->op == IR_oload)
+		return (step && stride % IR_PIECE_BYTES == 0)
+		    || verify_fail(v, "step is %u and stride is %u, expected a step of 1 or more and a stride that is a multiple of %d", step, stride, IR_PIECE_BYTES);
+	if (step % element || stride % element)
+		return verify_fail(v, "step is %u and stride is %u, expected multiples of %u", step, stride, element);
+	if (in->op == IR_tstore && (!step || !stride || (stride < IR_TILE * step && step < IR_TILE * stride)))
+		return verify_fail(v, "step is %u and stride is %u, which makes elements overlap", step, stride);
+	return true;
+}
+
 static bool verify_immediate(const struct verify *v, const struct ir_ins *in)
 {
 	unsigned element;
@@ -135,6 +150,8 @@ static bool verify_immediate(const struct verify *v, const struct ir_ins *in)
 		return verify_range(v, INT32_MIN, INT32_MAX);
 	case IR_IMM_i:
 		return verify_integer(v, in);
+	case IR_IMM_t:
+		return verify_matrix(v, in);
 	default:
 		break;
 	}

@@ -1,6 +1,6 @@
 /* tests/random_ir.h - random kernels that verify and have exactly one meaning.
  *
- * random_ir() appends about `size` instructions that use every op of ops.def, loops (nested, also with zero and negative counts), variables,
+ * random_ir() appends about `size` instructions that use every op of ops.def but those on matrices, loops (nested, also with zero and negative counts), variables,
  * locals, masks and every kind of memory access. The same seed gives the same kernel. What ops.def leaves undefined never happens:
  * f2i operands lie in its range, dot4's second operand has no byte -128, scalars do not overflow, locals are written before they are
  * read. NaNs and infinities do arise, but every float is clamped (fmax, fmin against constants) before its bits can be seen, so a NaN's payload

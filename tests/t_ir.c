@@ -218,7 +218,7 @@ static void test_sticky_variables(void **unused)
 
 	ir_init(&b, 8);
 	ir_new_var(&b, IR_KIND_M);
-	refuse(&b, "no F, I, S or A");
+	refuse(&b, "no F, I, S, A or T");
 
 	ir_init(&b, 8);
 	ir_emit(&b, IR_loop, ir_new_var(&b, IR_KIND_S), ir_sconst(&b, 1).r, 0, 0, 0);
@@ -411,7 +411,7 @@ static void test_random_ir_uses_every_op(void **unused)
 			used[ir.ins[n].op]++;
 		ir_free(&ir);
 	}
-	for (unsigned op = 0; op < IR_OP_COUNT; op++)
+	for (unsigned op = 0; op <= IR_barrier; op++)
 		if (used[op] < 50)
 			fail_msg("%s stands only %zu times in 200 kernels", ir_facts[op].name, used[op]);
 }
