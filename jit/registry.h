@@ -38,6 +38,8 @@ void registry_close(struct registry *r);
 /* Thread-safe. NULL with err set when the key cannot be built: everyone who waited for that attempt is told, and the next asker tries
  * again. *from may be NULL. */
 const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
+/* Whether it would be had at once. Takes no lock. */
+bool registry_ready(struct registry *r, const struct key *key);
 
 /* from_disk_ns: of packs too. */
 struct registry_counters { uint64_t generated, from_disk, from_pack, from_memory, generated_ns, from_disk_ns, code_bytes; };

@@ -217,10 +217,19 @@ uint32_t tune_schedule(struct tune *t, const struct key *key)
 
 bool tune_known(struct tune *t, const struct key *key)
 {
+	struct tune_result ignored;
+
+	return tune_find(t, key, &ignored);
+}
+
+bool tune_find(struct tune *t, const struct key *key, struct tune_result *out)
+{
 	pthread_mutex_lock(&t->lock);
-	bool known = find(t, key) != NULL;
+	const struct tune_result *r = find(t, key);
+	if (r)
+		*out = *r;
 	pthread_mutex_unlock(&t->lock);
-	return known;
+	return r != NULL;
 }
 
 void tune_set(struct tune *t, const struct tune_result *r)

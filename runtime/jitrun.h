@@ -210,6 +210,8 @@ typedef struct jit_session_stats {
 	struct { int columns; uint64_t passes, drafted, accepted; } speculation[3];   /* the same by columns of the pass: 4, 8, 16 */
 	/* Of simulated cards: what was launched and moved. load128_bytes: the part of load_bytes that each lane loaded 16 bytes at a time. */
 	struct { uint64_t launches, barriers, instructions, load_bytes, load128_bytes, store_bytes, scalar_bytes; } card;
+	/* Kernels that the session's thread in the background generated or loaded; and those that decoding had to wait for, which is none as a rule. */
+	uint64_t kernels_background, kernels_awaited;
 } jit_session_stats;
 void jit_session_get_stats(const jit_session *s, jit_session_stats *out);
 

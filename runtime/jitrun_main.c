@@ -366,6 +366,8 @@ static int print_json(const struct run *r)
 		"decode_passes", (json_int_t)s.decode_passes, "drafted", (json_int_t)s.drafted, "accepted", (json_int_t)s.accepted, "speculation", guesses);
 	json_t *counters = json_object_get(o, "counters");
 	json_object_set_new(counters, "kernels_from_pack", json_integer((json_int_t)s.kernels_from_pack));
+	json_object_set_new(counters, "kernels_background", json_integer((json_int_t)s.kernels_background));
+	json_object_set_new(counters, "kernels_awaited", json_integer((json_int_t)s.kernels_awaited));
 	json_object_set_new(counters, "cache_damaged", json_integer((json_int_t)s.cache_damaged));
 	json_object_set_new(counters, "cache_store_failed", json_integer((json_int_t)s.cache_store_failed));
 	json_object_set_new(counters, "cache_evicted", json_integer((json_int_t)s.cache_evicted));

@@ -192,8 +192,8 @@ static void matmul(struct builder *b, const struct matmul *m)
 {
 	enum dtype act = activation_for(b, m->w->type);
 	unsigned wide_from = template_wide_from(b->opt->target, m->w->type, act);
-	bool wide = wide_from && m->columns >= wide_from;
-	uint32_t width = wide ? template_wide_columns(b->opt->target, m->w->type, act) : template_columns(b->opt->target);
+	bool wide = wide_from && m->columns >= wide_from && !b->opt->general;
+	uint32_t width = b->opt->general ? 1 : wide ? template_wide_columns(b->opt->target, m->w->type, act) : template_columns(b->opt->target);
 	const struct input turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s };
 	struct tiles t[2];
 
@@ -290,7 +290,7 @@ static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, 
 	key.head_dim = s->head_dim;
 	key.kv = (uint8_t)(b->kv->type + 1);
 	key.flags = window ? KEY_WINDOW : 0;
-	key.columns = template_attention_columns(b->opt->target, s->heads, s->kv_heads, s->head_dim, b->n);
+	key.columns = template_attention_columns(b->opt->target, s->heads, s->kv_heads, s->head_dim, b->opt->general ? 1 : b->n);
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than columns fill. */
 	uint32_t tiles = key.columns > 1 ? (b->n + 2 * key.columns - 2) / key.columns : b->n;
 	uint64_t *a = launch(b, &key, ATTENTION_ARGS, 0, (int64_t)tiles * s->kv_heads);

@@ -25,7 +25,7 @@ bool profile_add_plan(struct profile *p, struct plan *plan, struct error *err);
 void profile_launch(struct profile *p, int worker, const struct plan *plan, size_t i, uint64_t start, uint64_t end);
 /* By the session's thread: a pass over the plan's columns, its first token at `position`. */
 void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *plan, uint64_t position, uint64_t start, uint64_t end);
-/* By any thread: something else worth seeing in the trace, on a track of its own. name and track: static text. */
+/* By any thread: something else worth seeing in the trace, on a track of its own. name and track: text that outlives the profile's last trace. */
 void profile_note(struct profile *p, const char *track, const char *name, uint64_t start, uint64_t end);
 
 /* One kernel of a profile, of all passes. */

@@ -51,6 +51,7 @@ static const struct kernel *find(jit_model *m, const struct key *key)
 struct report {
 	jit_model *m;
 	const struct profile *p;
+	const struct report_background *background;
 	struct profile_kernel *kernel; size_t n;
 	struct profile_totals totals;
 };
@@ -100,6 +101,25 @@ static void text_kernels(const struct report *r, FILE *out)
 	}
 }
 
+/* How many times as fast as its usual schedule a kernel's own was found to be; 0: nothing was found out. */
+static double tuned_gain(const struct report *r, const struct key *key)
+{
+	struct tune_result found;
+
+	return r->m->tune && tune_find(r->m->tune, key, &found) && found.key.schedule == key->schedule ? found.gain : 0;
+}
+
+static void text_schedules(const struct report *r, FILE *out)
+{
+	char key[KEY_TEXT_MAX];
+
+	for (size_t i = 0; i < r->n; i++) {
+		double gain = tuned_gain(r, &r->kernel[i].key);
+		if (gain > 0)
+			fprintf(out, "tuned %s: %s, %.2f times as fast as the usual way\n", key_text(&r->kernel[i].key, key, sizeof key), template_schedule_name(&r->kernel[i].key), gain);
+	}
+}
+
 static void text_totals(const struct report *r, FILE *out)
 {
 	static const char *const pass[] = { "prompt", "decode" };
@@ -112,6 +132,9 @@ static void text_totals(const struct report *r, FILE *out)
 		fprintf(out, "%d workers were in kernels for %.1f %% of the time of passes; the rest went between kernels, to waiting for one another\n", r->totals.workers,
 		        100 * per(working_nanoseconds(r), all_nanoseconds(r)));
 	fprintf(out, "registers: vector+general+mask; bytes/call: expected to be read and written; GB/s: these bytes by the time of a worker\n");
+	fprintf(out, "%" PRIu64 " kernels were generated or loaded in the background in %.2f ms, %" PRIu64 " when decoding needed them\n", r->background->regime.made,
+	        1e-6 * (double)r->background->regime.nanoseconds, r->background->awaited);
+	text_schedules(r, out);
 	fprintf(out, "target %s\n", r->m->target->name);
 	for (int i = TARGET_NONE + 1; i < TARGET_COUNT; i++)
 		if (refusal(&target_table[i], &err))
@@ -151,6 +174,10 @@ static json_t *json_kernels(const struct report *r)
 		if (r->p)
 			json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:f}", "calls", (json_int_t)k->calls, "bytes_expected", (json_int_t)k->bytes,
 				"nanoseconds", (json_int_t)k->nanoseconds, "time_share", per((double)k->nanoseconds, all_nanoseconds(r))));
+		double gain = tuned_gain(r, &k->key);
+		json_object_set_new(o, "schedule", json_string(template_schedule_name(&k->key)));
+		if (gain > 0)
+			json_object_set_new(o, "tuned_gain", json_real(gain));
 		json_array_append_new(list, o);
 	}
 	return list;
@@ -165,7 +192,8 @@ static char *make_json(const struct report *r)
 	for (int i = TARGET_NONE + 1; i < TARGET_COUNT; i++)
 		if (refusal(&target_table[i], &err))
 			json_array_append_new(refused, json_pack("{s:s, s:s}", "target", target_table[i].name, "why", err.text));
-	json_t *o = json_pack("{s:s, s:o, s:o}", "target", r->m->target->name, "kernels", json_kernels(r), "refused", refused);
+	json_t *o = json_pack("{s:s, s:o, s:o, s:{s:I, s:I, s:I}}", "target", r->m->target->name, "kernels", json_kernels(r), "refused", refused,
+		"background", "kernels", (json_int_t)r->background->regime.made, "nanoseconds", (json_int_t)r->background->regime.nanoseconds, "awaited", (json_int_t)r->background->awaited);
 	if (r->p)
 		json_object_update_new(o, json_pack("{s:i, s:f, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}}", "workers", t->workers, "time_in_kernels", per(working_nanoseconds(r), all_nanoseconds(r)),
 			"prompt", "passes", (json_int_t)t->passes[0], "columns", (json_int_t)t->tokens[0], "nanoseconds", (json_int_t)t->nanoseconds[0],
@@ -175,9 +203,9 @@ static char *make_json(const struct report *r)
 	return text;
 }
 
-char *report_make(jit_model *m, const struct profile *p, bool json, struct error *err)
+char *report_make(jit_model *m, const struct profile *p, const struct report_background *b, bool json, struct error *err)
 {
-	struct report r = { .m = m, .p = p };
+	struct report r = { .m = m, .p = p, .background = b };
 	char *text = NULL;
 
 	if (p ? profile_kernels(p, &r.kernel, &r.n, &r.totals) : registry_rows(m, &r.kernel, &r.n))

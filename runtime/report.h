@@ -7,9 +7,13 @@
 
 #include "runtime/model.h"
 #include "runtime/profile.h"
+#include "runtime/regime.h"
+
+/* What was made beside the passes; and what passes of decoding found missing. */
+struct report_background { struct regime_counters regime; uint64_t awaited; };
 
 /* p may be NULL: kernels without times. malloc'ed. NULL: err. */
-char *report_make(jit_model *m, const struct profile *p, bool json, struct error *err);
+char *report_make(jit_model *m, const struct profile *p, const struct report_background *b, bool json, struct error *err);
 bool report_trace(const struct profile *p, const char *path, struct error *err);
 
 #endif

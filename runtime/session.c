@@ -17,6 +17,7 @@
 #include "runtime/jitrun.h"
 #include "runtime/model.h"
 #include "runtime/profile.h"
+#include "runtime/regime.h"
 #include "runtime/report.h"
 #include "runtime/rope.h"
 #include "runtime/sampling.h"
@@ -34,6 +35,9 @@ struct jit_session {
 	struct pool *pool;
 	struct tuner *tuner;                    /* while it finds something out */
 	unsigned tune_passes;                   /* for it to take; 0: it has had its turn, or none */
+	struct regime *regime;                  /* NULL: kernels are made when they are needed, or are there already */
+	uint64_t awaited;                       /* kernels that were not there when a decoding pass was first made */
+	bool general;                           /* session_pin_general() */
 	struct profile *profile;                /* NULL: not asked for */
 	struct plan_buffers buf;
 	struct plan_cache kv;
@@ -200,6 +204,31 @@ static bool need_kernels(const jit_session *s, struct error *err)
 	return ok;
 }
 
+static struct plan_options plan_options(const jit_session *s)
+{
+	const jit_model *m = s->model;
+	return (struct plan_options){ .target = m->target, .f32_activations = m->f32_activations, .tune = m->tune, .general = s->general };
+}
+
+/* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), nothing is kept in the registry (reference), programs are
+ * made of kernels pass by pass (cards), or a dump should show kernels in the order of their use. */
+static bool open_regime(jit_session *s, struct error *err)
+{
+	const jit_model *m = s->model;
+	const struct regime_options o = { .registry = m->registry, .spec = &m->file.spec, .plan = plan_options(s), .kv = s->kv.type, .profile = s->profile,
+	                                  .finish = m->cache != NULL };
+
+	if (m->sealed || m->reference || m->simulated || m->dump_ir || m->dump_asm)
+		return true;
+	if (!(s->regime = regime_open(&o, err)))
+		return false;
+	regime_expect(s->regime, 1, PLAN_LAST_LOGITS, s->tune_passes != 0);
+	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++)
+		if (s->speculate.mode == SPECULATE_AUTO || (s->speculate.mode == SPECULATE_FIXED && w == s->speculate.fixed))
+			regime_expect(s->regime, speculate_columns[w], PLAN_ALL_LOGITS, false);
+	return true;
+}
+
 static bool session_open(jit_session *s, jit_model *m, const jit_session_options *o, struct error *err)
 {
 	uint32_t trained = m->file.spec.context_train;
@@ -226,7 +255,7 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 		s->profile = profile_open(pool_threads(s->pool), o->profile == JIT_PROFILE_EVENTS, err);
 		s->device->profile = s->profile;
 	}
-	return s->profile || o->profile == JIT_PROFILE_OFF;
+	return (s->profile || o->profile == JIT_PROFILE_OFF) && open_regime(s, err);
 }
 
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err)
@@ -253,6 +282,7 @@ void jit_session_close(jit_session *s)
 {
 	if (!s)
 		return;
+	regime_close(s->regime);
 	if (s->device)
 		s->device->close(s->device);
 	pool_close(s->pool);
@@ -277,10 +307,19 @@ void jit_session_close(jit_session *s)
 
 /* ---- computing */
 
-static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits logits, struct error *err)
+static uint64_t count_missing(const jit_session *s, const struct plan *p)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < p->n_kernels; i++)
+		n += !registry_ready(s->model->registry, &p->kernel[i].key);
+	return n;
+}
+
+static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits logits, enum profile_pass kind, struct error *err)
 {
 	struct plan **slot = &s->plan[(size_t)columns * LOGIT_KINDS + logits];
-	struct plan_options opt = { .target = s->model->target, .f32_activations = s->model->f32_activations, .tune = s->model->tune };
+	struct plan_options opt = plan_options(s);
 	struct plan_buffers buf = s->buf;
 	bool tuned = s->tune_passes && columns == 1 && logits == PLAN_LAST_LOGITS;
 
@@ -301,6 +340,8 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 		s->tune_passes = 0;
 		built = s->tuner || err->code == ERROR_NONE;
 	}
+	if (built && kind == PROFILE_DECODE)
+		s->awaited += count_missing(s, p);
 	if (!built || !s->device->prepare(s->device, p, err) || (s->profile && !profile_add_plan(s->profile, p, err))) {
 		if (tuned) {
 			tuner_close(s->tuner);
@@ -347,7 +388,7 @@ static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum 
 
 	if (logits == PLAN_ALL_LOGITS && !s->all_logits && !map_all_logits(s, err))
 		return -1;
-	struct plan *p = find_plan(s, n, logits, err);
+	struct plan *p = find_plan(s, n, logits, kind, err);
 	if (!p)
 		return -1;
 	s->logits_valid = false;
@@ -364,7 +405,11 @@ static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum 
 /* Computes tokens computed .. length-1, in passes of at most `batch`; logits of the last. */
 static bool compute(jit_session *s, enum profile_pass kind, struct error *err)
 {
+	size_t rest = (s->length - s->computed) % s->batch;
+
 	speculate_drop(&s->speculate);
+	if (s->regime && rest && rest < s->length - s->computed)
+		regime_expect(s->regime, (uint32_t)rest, PLAN_LAST_LOGITS, false);
 	while (s->computed < s->length) {
 		size_t left = s->length - s->computed;
 		uint32_t n = left < s->batch ? (uint32_t)left : s->batch;
@@ -378,13 +423,34 @@ static bool compute(jit_session *s, enum profile_pass kind, struct error *err)
 	return true;
 }
 
+/* The end of a prompt, before which whatever the next token needs is made. */
+static void prompt_done(jit_session *s)
+{
+	if (!s->regime)
+		return;
+	regime_wait(s->regime, 1, PLAN_LAST_LOGITS);
+	if (s->speculate.mode == SPECULATE_FIXED)
+		regime_wait(s->regime, speculate_columns[s->speculate.fixed], PLAN_ALL_LOGITS);
+}
+
+/* The most columns the next pass may have: guesses wait for their kernels, tokens do not wait for guesses. */
+static uint32_t widest_pass(const jit_session *s)
+{
+	uint32_t room = (uint32_t)(s->context - s->computed), most = 1;
+
+	for (unsigned w = 1; s->regime && w < SPECULATE_WIDTHS; w++)
+		if (regime_ready(s->regime, speculate_columns[w], PLAN_ALL_LOGITS))
+			most = speculate_columns[w];
+	return s->regime && most < room ? most : room;
+}
+
 /* Makes the logits of the one token that is chosen and not computed: they are there since a guess came true, or a pass is due. */
 static bool compute_chosen(jit_session *s, struct error *err)
 {
 	if (speculate_hit(&s->speculate, s->computed, s->ids[s->computed])) {
 		s->logits += numerics_pad(s->model->file.spec.vocab);
 	} else {
-		const struct speculate_window *w = speculate_next(&s->speculate, (uint32_t)s->length, (uint32_t)(s->context - s->computed));
+		const struct speculate_window *w = speculate_next(&s->speculate, (uint32_t)s->length, widest_pass(s));
 		double seconds = compute_pass(s, w->ids, w->columns, w->columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, PROFILE_DECODE, err);
 		if (seconds < 0)
 			return false;
@@ -440,6 +506,7 @@ int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *er
 		s->logits_valid = false;
 		return model_report(err, &e);
 	}
+	prompt_done(s);
 	s->prompt_tokens += s->computed - computed;
 	s->prompt_seconds += system_seconds() - start;
 	return JIT_OK;
@@ -556,6 +623,7 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 		s->logits_valid = false;
 		return model_report(err, &e);
 	}
+	prompt_done(s);
 	s->prompt_tokens += n;
 	s->prompt_seconds += system_seconds() - start;
 	return JIT_OK;
@@ -606,7 +674,12 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 char *jit_session_report(jit_session *s, int json, jit_error *err)
 {
 	struct error e = { 0 };
-	char *text = report_make(s->model, s->profile, json != 0, &e);
+	struct report_background b = { .awaited = s->awaited };
+	if (s->regime) {
+		regime_rest(s->regime);
+		regime_count(s->regime, &b.regime);
+	}
+	char *text = report_make(s->model, s->profile, &b, json != 0, &e);
 
 	model_report(err, &e);
 	return text;
@@ -641,6 +714,14 @@ const struct dev_sim_counters *session_counters(const jit_session *s)
 	return s->model->simulated ? dev_sim_count(s->device) : NULL;
 }
 
+void session_pin_general(jit_session *s) { s->general = true; }
+
+void session_rest(jit_session *s)
+{
+	if (s->regime)
+		regime_rest(s->regime);
+}
+
 void session_force(jit_session *s, const int32_t *ids, size_t n)
 {
 	s->forced = ids;
@@ -662,6 +743,12 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 		.kernels_from_pack = c.from_pack, .cache_damaged = disk.damaged, .cache_store_failed = disk.store_failed, .cache_evicted = disk.evicted,
 		.generate_seconds = 1e-9 * (double)c.generated_ns, .code_bytes = c.code_bytes, .kv_bytes = s->kv_bytes,
 		.threads = pool_threads(s->pool), .context = (int)s->context, .decode_passes = s->decode_passes };
+	out->kernels_awaited = s->awaited;
+	if (s->regime) {
+		struct regime_counters background;
+		regime_count(s->regime, &background);
+		out->kernels_background = background.made;
+	}
 	const struct dev_sim_counters *card = session_counters(s);
 	if (card) {
 		out->card.launches = card->launches;

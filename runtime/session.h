@@ -18,6 +18,12 @@ void session_force(jit_session *s, const int32_t *ids, size_t n);
 /* Of a new session: as if n tokens had been computed; what the cache holds of them is 0. For measuring what tokens cost at that position. False: no room. */
 bool session_skip(jit_session *s, size_t n);
 
+/* Of a session that has computed nothing: all its passes go through the kernels that do any number of columns, one column after the other, with the usual schedules, which every
+ * other kernel must agree with to the bit. */
+void session_pin_general(jit_session *s);
+/* Waits until nothing is made in the background. */
+void session_rest(jit_session *s);
+
 /* Of a session on a simulated card, before its first pass: how it runs. False: it is on no such card. */
 bool session_simulate(jit_session *s, const struct dev_sim_options *o);
 /* What it counted so far; NULL: no such card. */

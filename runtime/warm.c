@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/plan.h"
+#include "jit/tune.h"
 #include "runtime/session.h"
 #include "runtime/speculate.h"
 
@@ -70,25 +70,25 @@ static struct sort sort_of(const struct model_spec *s, uint32_t layer)
 }
 
 /* A model of one layer of each sort; sizes of layers do not differ within a model. */
-struct sample {
+struct warm_passes {
 	struct model_spec spec;
 	struct model_layer *layer;
 	uint8_t *sliding;
 	struct weights weights;
 };
 
-static void sample_free(struct sample *m)
+static void sample_free(struct warm_passes *m)
 {
 	weights_close(&m->weights);
 	free(m->layer);
 	free(m->sliding);
 }
 
-static bool sample_make(struct sample *m, const struct model_spec *spec, struct error *err)
+static bool sample_make(struct warm_passes *m, const struct model_spec *spec, struct error *err)
 {
 	uint32_t n = 0;
 
-	*m = (struct sample){ .spec = *spec, .layer = calloc(spec->layers, sizeof *m->layer), .sliding = calloc(spec->layers, 1) };
+	*m = (struct warm_passes){ .spec = *spec, .layer = calloc(spec->layers, sizeof *m->layer), .sliding = calloc(spec->layers, 1) };
 	struct sort *seen = calloc(spec->layers, sizeof *seen);
 	bool ok = m->layer && m->sliding && seen ? true : error_set(err, ERROR_MEMORY, "no memory to tell %u layers apart", spec->layers);
 	for (uint32_t i = 0; ok && i < spec->layers; i++) {
@@ -124,28 +124,64 @@ static bool add_schedules(struct key_set *set, struct key key)
 	return ok;
 }
 
-static bool add_plan(struct key_set *set, const struct sample *m, enum dtype kv, uint32_t columns, enum plan_logits logits,
-                     const struct plan_options *opt, struct error *err)
+/* schedules: also those that have no result in opt->tune. */
+static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t columns, enum plan_logits logits,
+                     const struct plan_options *opt, bool schedules, struct error *err)
 {
 	struct plan p;
 	bool ok = true;
 
 	if (!plan_outline(&p, &m->spec, &m->weights, kv, columns, logits, opt, err))
 		return false;
-	for (size_t i = 0; ok && i < p.n_kernels; i++)
-		ok = add_schedules(set, p.kernel[i].key) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+	for (size_t i = 0; ok && i < p.n_kernels; i++) {
+		bool all = schedules && !(opt->tune && tune_known(opt->tune, &p.kernel[i].key));
+		ok = (all ? add_schedules(set, p.kernel[i].key) : set_add(set, &p.kernel[i].key)) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+	}
 	plan_free(&p);
 	return ok;
 }
 
 /* Every pass that session.c makes: of any width without logits or with the last ones, and narrow ones with all. */
-static bool add_passes(struct key_set *set, const struct sample *m, enum dtype kv, uint32_t columns, const struct plan_options *opt, struct error *err)
+static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t columns, const struct plan_options *opt, struct error *err)
 {
 	for (uint32_t n = 1; n <= columns; n++)
-		if (!add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, err) ||
-		    (n <= SESSION_ALL_LOGITS && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, err)))
+		if (!add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, true, err) ||
+		    (n <= SESSION_ALL_LOGITS && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, true, err)))
 			return false;
 	return true;
+}
+
+struct warm_passes *warm_passes_open(const struct model_spec *spec, struct error *err)
+{
+	struct warm_passes *m = malloc(sizeof *m);
+
+	if (!m)
+		error_set(err, ERROR_MEMORY, "no memory for the outline of a model");
+	if (m && sample_make(m, spec, err))
+		return m;
+	free(m);
+	return NULL;
+}
+
+void warm_passes_close(struct warm_passes *m)
+{
+	if (m)
+		sample_free(m);
+	free(m);
+}
+
+bool warm_pass_keys(const struct warm_passes *m, enum dtype kv, uint32_t columns, enum plan_logits logits, const struct plan_options *opt, bool schedules,
+                    struct key **keys, size_t *n, struct error *err)
+{
+	struct key_set set = { 0 };
+	bool ok = add_plan(&set, m, kv, columns, logits, opt, schedules, err);
+
+	free(set.slot);
+	if (!ok)
+		free(set.key);
+	*keys = ok ? set.key : NULL;
+	*n = ok ? set.n : 0;
+	return ok;
 }
 
 struct named_key { struct key key; char text[KEY_TEXT_MAX]; };
@@ -188,7 +224,7 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 {
 	uint32_t columns = !opt->columns ? SESSION_MAX_COLUMNS : opt->columns < SPECULATE_MOST ? SPECULATE_MOST : opt->columns;      /* guesses do not ask how long prompts are */
 	struct key_set set = { 0 };
-	struct sample m;
+	struct warm_passes m;
 	bool ok;
 
 	if (!sample_make(&m, spec, err))

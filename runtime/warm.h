@@ -10,6 +10,7 @@
 #include "jit/key.h"
 #include "jit/target.h"
 #include "loaders/model.h"
+#include "runtime/plan.h"
 
 /* What sessions may ask for: sets, to be or-ed. */
 enum { WARM_INT8_ACTIVATIONS = 1, WARM_F32_ACTIVATIONS = 2, WARM_ANY_ACTIVATIONS = 3 };
@@ -25,5 +26,13 @@ struct warm_options {
 
 /* The distinct keys, in order of their text; *keys is malloc'ed. Works on a model opened with MODEL_HEADER_ONLY. */
 bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n, struct error *err);
+
+/* One pass at a time, for a session that is about to make it. */
+struct warm_passes;
+struct warm_passes *warm_passes_open(const struct model_spec *spec, struct error *err);
+void warm_passes_close(struct warm_passes *m);
+/* The distinct keys, in the order of their first use; *keys is malloc'ed. schedules: all schedules of the kernels that opt->tune has no result for. */
+bool warm_pass_keys(const struct warm_passes *m, enum dtype kv, uint32_t columns, enum plan_logits logits, const struct plan_options *opt, bool schedules,
+                    struct key **keys, size_t *n, struct error *err);
 
 #endif
