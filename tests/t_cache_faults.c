@@ -156,7 +156,7 @@ static void test_death_at_every_call(void **unused)
 	};
 	unsigned rounds = 0, wanted = test_quick() ? 1 : 1000;
 
-	for (unsigned pass = 0; rounds < wanted; pass++)
+	while (rounds < wanted)
 		for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
 			for (unsigned n = 1;; n++) {
 				if (n == 1 || scenes[i].new_key_may_miss)
