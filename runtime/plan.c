@@ -8,7 +8,8 @@
 #include "kernels-templates/templates.h"
 #include "runtime/math_host.h"
 
-enum { LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 10 };
+/* Up to so many columns weights are read once, by a wide tile, whatever is best for more. */
+enum { WIDE_ONCE = 24, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 10 };
 
 struct builder {
 	struct plan *p;
@@ -197,6 +198,8 @@ static void matmul(struct builder *b, const struct matmul *m)
 	const struct input turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s };
 	struct tiles t[2];
 
+	if (wide && m->columns <= WIDE_ONCE)
+		width = m->columns;
 	unsigned n = cut_columns(m->columns, width, t);
 	if (wide)
 		turn(b, m, act, t, n);
