@@ -279,8 +279,8 @@ enum { FLAG_SETS = sizeof flag_sets / sizeof flag_sets[0], ONE_MATRIX = 10 /* th
 
 static const uint32_t row_counts[] = { 1, 31, 33, 64, 97 };
 /* Rounded up to whole blocks of the weights. 2048 and 3072 have eight spans, 384 and 3072 spans with a short segment; of blocks of 256, the spans of 768,
- * 1280 and 2816 begin in the middle. */
-static const uint32_t lengths[] = { 32, 64, 96, 224, 256, 288, 384, 512, 768, 1024, 1088, 1280, 2048, 2816, 3072 };
+ * 1280, 2560 and 2816 begin in the middle. */
+static const uint32_t lengths[] = { 32, 64, 96, 224, 256, 288, 384, 512, 768, 1024, 1088, 1280, 2048, 2560, 2816, 3072 };
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static void test_shapes(void **unused)
