@@ -7,7 +7,7 @@
 #include "runtime/pool.h"
 #include "runtime/system.h"
 
-enum { LINE = 64, AHEAD = 2048 };
+enum { LINE = 64, AHEAD = 2048, NEAR = 4096, FAR = 8192, SLACK = FAR + LINE };
 
 static volatile uint64_t sink;        /* what was read must count for something */
 
@@ -44,6 +44,33 @@ __attribute__((target("avx2"))) static void streams_avx2(const char *p, size_t n
 		}
 	for (int s = 0; s < 4; s++)
 		sink ^= (uint64_t)_mm256_extract_epi64(a[s], 0);
+}
+
+/* Into the second cache level first, which has room for more requests under way than the first. */
+__attribute__((target("avx2"))) static void levels_avx2(const char *p, size_t n)
+{
+	__m256i a = _mm256_setzero_si256(), b = a;
+	for (size_t i = 0; i < n; i += LINE) {
+		_mm_prefetch(p + i + FAR, _MM_HINT_T1);
+		_mm_prefetch(p + i + NEAR, _MM_HINT_T0);
+		a = _mm256_xor_si256(a, _mm256_load_si256((const __m256i *)(p + i)));
+		b = _mm256_xor_si256(b, _mm256_load_si256((const __m256i *)(p + i + 32)));
+	}
+	sink ^= (uint64_t)_mm256_extract_epi64(_mm256_xor_si256(a, b), 0);
+}
+
+__attribute__((target("avx512f"))) static void levels_avx512(const char *p, size_t n)
+{
+	__m512i a = _mm512_setzero_si512(), b = a;
+	for (size_t i = 0; i + LINE < n; i += 2 * LINE) {
+		for (size_t line = 0; line < 2; line++) {
+			_mm_prefetch(p + i + line * LINE + FAR, _MM_HINT_T1);
+			_mm_prefetch(p + i + line * LINE + NEAR, _MM_HINT_T0);
+		}
+		a = _mm512_xor_si512(a, _mm512_load_si512((const void *)(p + i)));
+		b = _mm512_xor_si512(b, _mm512_load_si512((const void *)(p + i + LINE)));
+	}
+	sink ^= (uint64_t)_mm512_reduce_add_epi64(_mm512_xor_si512(a, b));
 }
 
 __attribute__((target("avx512f"))) static void streams_avx512(const char *p, size_t n)
@@ -104,8 +131,9 @@ double bandwidth_sample(struct bandwidth *b, int times)
 struct bandwidth *bandwidth_open(int threads, size_t bytes)
 {
 	static const struct pattern patterns[] = { { "avx2, 1 stream", plain_avx2 }, { "avx2, 1 stream, prefetch", prefetch_avx2 },
-		{ "avx2, 4 streams, prefetch", streams_avx2 }, { "avx512, 4 streams, prefetch", streams_avx512 } };
-	int n = __builtin_cpu_supports("avx512f") ? 4 : 3, calibration = 5;
+		{ "avx2, 4 streams, prefetch", streams_avx2 }, { "avx2, 1 stream, prefetch into two levels", levels_avx2 },
+		{ "avx512, 4 streams, prefetch", streams_avx512 }, { "avx512, 1 stream, prefetch into two levels", levels_avx512 } };
+	int n = __builtin_cpu_supports("avx512f") ? 6 : 4, calibration = 5;
 	struct bandwidth *b = calloc(1, sizeof *b);
 	double best = 0;
 
@@ -113,7 +141,7 @@ struct bandwidth *bandwidth_open(int threads, size_t bytes)
 		return NULL;
 	b->bytes = bytes;
 	b->pool = pool_open(threads, NULL);
-	b->base = system_map(bytes + AHEAD + LINE);
+	b->base = system_map(bytes + SLACK);
 	if (!b->pool || !b->base) {
 		bandwidth_close(b);
 		return NULL;
@@ -136,7 +164,7 @@ void bandwidth_close(struct bandwidth *b)
 {
 	if (!b)
 		return;
-	system_unmap(b->base, b->bytes + AHEAD + LINE);
+	system_unmap(b->base, b->bytes + SLACK);
 	pool_close(b->pool);
 	free(b);
 }
