@@ -9,25 +9,49 @@
 #include "jit/execmem.h"
 #include "tests/kernel_run.h"
 
+static unsigned without_cards(struct kernel_way way[])
+{
+	const struct target_cpu cpu = target_this_cpu();
+	unsigned n = 0;
+
+	way[n++] = (struct kernel_way){ "interpreter 8", { .name = "interpreter8", .lanes = 8, .vector_regs = 16 }, false, false };
+	way[n++] = (struct kernel_way){ "interpreter 16", { .name = "interpreter16", .lanes = 16, .vector_regs = 32 }, false, false };
+	way[n++] = (struct kernel_way){ "interpreter 16 with vnni", { .name = "interpreter16vnni", .lanes = 16, .vector_regs = 32, .has_vnni = true }, false, false };
+	way[n++] = (struct kernel_way){ "interpreter 32", { .name = "interpreter32", .lanes = 32, .vector_regs = 64 }, false, false };
+	way[n++] = (struct kernel_way){ "interpreter gfx1030", target_table[TARGET_GFX1030], false, false };
+	way[n++] = (struct kernel_way){ "interpreter gfx1100", target_table[TARGET_GFX1100], false, false };
+	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++)
+		if (target_runs(&cpu, &target_table[id], NULL))
+			way[n++] = (struct kernel_way){ target_table[id].name, target_table[id], true, false };
+	return n;
+}
+
 unsigned kernel_ways(const struct kernel_way **ways)
 {
 	static struct kernel_way way[KERNEL_MAX_WAYS];
 	static unsigned n;
-	const struct target_cpu cpu = target_this_cpu();
+
+	*ways = way;
+	return n ? n : (n = without_cards(way));
+}
+
+unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
+{
+	static const struct { const char *name; enum target_id id; } cards[KERNEL_CARDS] = { { "simulated gfx1030", TARGET_GFX1030 }, { "simulated gfx1100", TARGET_GFX1100 },
+		{ "simulated gfx1200", TARGET_GFX1200 } };
+	static struct kernel_way lists[KERNEL_CARDS + 1][KERNEL_MAX_WAYS];
+	static unsigned counts[KERNEL_CARDS + 1];
+	unsigned at = turn == KERNEL_ALL_CARDS ? KERNEL_CARDS : (unsigned)turn % KERNEL_CARDS, n = counts[at];
+	struct kernel_way *way = lists[at];
 
 	*ways = way;
 	if (n)
 		return n;
-	way[n++] = (struct kernel_way){ "interpreter 8", { .name = "interpreter8", .lanes = 8, .vector_regs = 16 }, false };
-	way[n++] = (struct kernel_way){ "interpreter 16", { .name = "interpreter16", .lanes = 16, .vector_regs = 32 }, false };
-	way[n++] = (struct kernel_way){ "interpreter 16 with vnni", { .name = "interpreter16vnni", .lanes = 16, .vector_regs = 32, .has_vnni = true }, false };
-	way[n++] = (struct kernel_way){ "interpreter 32", { .name = "interpreter32", .lanes = 32, .vector_regs = 64 }, false };
-	way[n++] = (struct kernel_way){ "interpreter gfx1030", target_table[TARGET_GFX1030], false };
-	way[n++] = (struct kernel_way){ "interpreter gfx1100", target_table[TARGET_GFX1100], false };
-	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++)
-		if (target_runs(&cpu, &target_table[id], NULL))
-			way[n++] = (struct kernel_way){ target_table[id].name, target_table[id], true };
-	return n;
+	n = without_cards(way);
+	for (unsigned i = 0; i < KERNEL_CARDS; i++)
+		if (at == KERNEL_CARDS || at == i)
+			way[n++] = (struct kernel_way){ cards[i].name, target_table[cards[i].id], false, true };
+	return counts[at] = n;
 }
 
 void kernel_open_ir(struct kernel *k, const struct kernel_way *way, const struct ir *ir)
@@ -36,6 +60,7 @@ void kernel_open_ir(struct kernel *k, const struct kernel_way *way, const struct
 	struct object o;
 
 	memset(k, 0, sizeof *k);
+	assert_false(way->simulated);
 	if (!ir_verify(ir, &err))
 		fail_msg("%s: %s", way->name, err.text);
 	if (!way->native) {
@@ -63,7 +88,10 @@ void kernel_open(struct kernel *k, const struct kernel_way *way, const struct ke
 	ir.waves = way->target.waves ? way->target.waves : 1;
 	if (!template_build(&ir, &own, &way->target, &err))
 		fail_msg("%s: %s", way->name, err.text);
-	kernel_open_ir(k, way, &ir);
+	if (way->simulated)
+		kernel_card_open(k, way, &own, &ir);
+	else
+		kernel_open_ir(k, way, &ir);
 	ir_free(&ir);
 }
 
@@ -71,6 +99,10 @@ void kernel_run(const struct kernel *k, const uint64_t *arg, int64_t begin, int6
 {
 	if (k->program) {
 		assert_true(interp_run(k->program, NULL, arg, begin, end));
+		return;
+	}
+	if (k->card) {
+		kernel_card_run(k->card, arg, begin, end);
 		return;
 	}
 	void (*entry)(const uint64_t *, int64_t, int64_t);
@@ -82,6 +114,8 @@ void kernel_close(struct kernel *k)
 {
 	if (k->program)
 		interp_free(k->program);
+	if (k->card)
+		kernel_card_close(k->card);
 	if (k->code)
 		execmem_unmap(k->code, k->code_bytes);
 	memset(k, 0, sizeof *k);
@@ -93,6 +127,7 @@ void *kernel_buffer(size_t n, int fill)
 	void *p = aligned_alloc(64, whole);
 	assert_non_null(p);
 	memset(p, fill, whole);
+	kernel_know(p, whole);
 	return p;
 }
 

@@ -112,10 +112,12 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 	free(out);
 }
 
+static int turn;                 /* simulated cards take turns: kernels opened together run on one */
+
 static void open_ways(struct kernel k[], const struct scene *c, bool window)
 {
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways(&way);
+	unsigned ways = kernel_ways_and_cards(&way, ++turn);
 	struct key key = scene_key(c, window);
 	for (unsigned i = 0; i < ways; i++)
 		kernel_open(&k[i], &way[i], &key);
@@ -124,7 +126,7 @@ static void open_ways(struct kernel k[], const struct scene *c, bool window)
 static void check_ways(struct kernel k[], const struct scene *c, const struct work *w, unsigned cut)
 {
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways(&way);
+	unsigned ways = kernel_ways_and_cards(&way, turn);
 	for (unsigned i = 0; i < ways; i++)
 		check(c, w, &k[i], &way[i], cut);
 }
@@ -132,7 +134,7 @@ static void check_ways(struct kernel k[], const struct scene *c, const struct wo
 static void close_ways(struct kernel k[])
 {
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways(&way);
+	unsigned ways = kernel_ways_and_cards(&way, turn);
 	for (unsigned i = 0; i < ways; i++)
 		kernel_close(&k[i]);
 }

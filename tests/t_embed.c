@@ -35,7 +35,7 @@ static void pack(enum dtype type, enum weight_layout layout, uint8_t *packed, co
 static void check(enum dtype type, uint32_t k)
 {
 	const struct kernel_way *ways;
-	unsigned n = kernel_ways(&ways);
+	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS);
 	uint64_t kp = numerics_pad(k), row_bytes = (uint64_t)k / dtype_table[type].block * dtype_table[type].bytes;
 	uint8_t *rows = malloc(ROWS * row_bytes), *packed = malloc(weight_packed_bytes(type, WEIGHT_BY_VECTOR, ROWS, k));
 	float *out = kernel_buffer(COLUMNS * kp * 4, 0), *expected = kernel_buffer(COLUMNS * kp * 4, 0);
@@ -44,6 +44,8 @@ static void check(enum dtype type, uint32_t k)
 	const uint64_t arg[EMBED_ARGS] = { (uintptr_t)packed, (uintptr_t)ids, (uintptr_t)out };
 
 	assert_true(rows && packed);
+	kernel_know(packed, weight_packed_bytes(type, WEIGHT_BY_VECTOR, ROWS, k));
+	kernel_know(ids, sizeof ids);
 	/* Any bytes are a weight, but a NaN's payload is nobody's business: the top exponent bit of what may hold one stays clear. */
 	for (uint64_t i = 0; i < ROWS * row_bytes; i++)
 		rows[i] = (uint8_t)draw(256) & 0xbf;

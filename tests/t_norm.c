@@ -79,7 +79,7 @@ static void test_widths(void **state)
 {
 	static const unsigned width[] = { 1, 31, 32, 33, 64, 100, 160, 200, 288, 576, 896, 1000, 2048, 4096 };
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways(&way);
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 	(void)state;
 
 	for (unsigned i = 0; i < sizeof width / sizeof width[0]; i++) {
@@ -97,7 +97,7 @@ static void test_widths(void **state)
 static void test_pads(void **state)
 {
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways(&way);
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 	(void)state;
 
 	for (unsigned w = 0; w < ways; w++) {

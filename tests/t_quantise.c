@@ -40,7 +40,7 @@ static float *make_input(void)
 static void test_blocks(void **unused)
 {
 	const struct kernel_way *ways;
-	unsigned n = kernel_ways(&ways);
+	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS);
 	float *x = make_input(), *s = kernel_buffer(BLOCKS * 16, 0);
 	struct activation_block *expected_s = kernel_buffer(BLOCKS * 16, 0);
 	int8_t *q = kernel_buffer(BLOCKS * 32, 0), *expected_q = kernel_buffer(BLOCKS * 32, 0);

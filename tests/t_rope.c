@@ -129,7 +129,7 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 static void test_queries(void **state)
 {
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways(&way);
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 	(void)state;
 
 	for (unsigned i = 0; i < DIMS_COUNT; i++)
@@ -148,7 +148,7 @@ static void test_cache(void **state)
 {
 	static const uint64_t pos0[] = { 0, 30, 127, 200 };
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways(&way);
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 	(void)state;
 
 	for (unsigned i = 0; i < DIMS_COUNT; i++) {

@@ -34,7 +34,7 @@ static uint8_t *plain_turn(const uint8_t *from, uint32_t columns, uint64_t n, si
 static void check(uint32_t k, uint32_t columns, bool int8, bool is_unsigned)
 {
 	const struct kernel_way *ways;
-	unsigned n = kernel_ways(&ways);
+	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS);
 	uint64_t kp = numerics_pad(k), words = int8 ? kp / 4 : kp, bytes = TILES * columns * words * 4, s_bytes = TILES * columns * kp / 2, state = k + columns;
 	uint8_t *x = random_bytes(bytes, &state), *s = random_bytes(s_bytes, &state), *out = kernel_buffer(bytes, 0), *outs = kernel_buffer(s_bytes, 0);
 	uint8_t *expected = plain_turn(x, columns, words, 4), *expected_s = plain_turn(s, columns, kp / 32, 16);
