@@ -289,7 +289,7 @@ enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static void test_shapes(void **unused)
 {
-	unsigned step = test_quick() ? 7 : 2, at = 0;
+	unsigned step = test_quick() ? 11 : 4, at = 0;
 	for (unsigned mix = 0; mix < MIXES; mix++)
 		for (uint32_t columns = 1; columns <= TEMPLATE_MAX_COLUMNS; columns++)
 			for (unsigned i = 0; i < LENGTHS; i++, at++) {
@@ -322,8 +322,7 @@ static void test_one_column(void **unused)
 			for (unsigned j = 0; j < (test_quick() ? 3 : LENGTHS); j++) {
 				struct problem pair = problem(mix, row_counts[i], lengths[j], 1, 1 + draw(2), 2, flag_sets[draw(ONE_MATRIX)]);
 				struct problem silu = problem(mix, row_counts[i], lengths[j], 1, 1, 1 + draw(2), flag_sets[ONE_MATRIX + draw(FLAG_SETS - ONE_MATRIX)]);
-				check(&pair);
-				check(&silu);
+				check((i + j + mix) % 2 ? &pair : &silu);
 			}
 }
 
