@@ -1,7 +1,7 @@
 /* bench/jitbench_main.c - the jitbench program: how fast a model runs here, and what share of this machine's limits that is.
  *
  * Owns: the options and the order of the tests; the files beside it measure and print. Performance is judged here and nowhere else: no test has a time limit.
- * Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 3 a number was too noisy to print.
+ * Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 3 a number was too noisy to print, 4 compare found something slower.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,9 @@
 #include "bench/kernels.h"
 #include "bench/predict.h"
 #include "bench/print.h"
+#include "bench/regimes.h"
 #include "bench/start.h"
+#include "bench/suite.h"
 #include "bench/synth.h"
 #include "bench/tests.h"
 #include "loaders/model_load.h"
@@ -20,14 +22,14 @@
 #include "runtime/options.h"
 #include "runtime/system.h"
 
-enum { EXIT_USAGE = 2, EXIT_NOISY = 3, MAX_LIST = 16, MAX_TOKENS = 1 << 20, BANDWIDTH_BYTES = 1 << 28, PEAK_READINGS = 5, START_MOST = 3 };
+enum { EXIT_USAGE = 2, EXIT_NOISY = 3, EXIT_SLOWER = 4, OPERANDS_MOST = 3, ROUNDS = 4 /* of regimes, for each repetition */, MAX_LIST = 16, MAX_TOKENS = 1 << 20, BANDWIDTH_BYTES = 1 << 28, PEAK_READINGS = 5, START_MOST = 3 };
 
 static struct {
 	const char *model, *prompt, *generate, *depth, *small, *threads, *isa, *kv_type, *activations, *format, *cache, *shape, *weights, *write, *device;
 	long repetitions, batch;
-	double noise;
+	double noise, threshold;
 	bool all_small, no_start, no_cache, force, predict, kernels, help, version, print_man, print_completion;
-} opt = { .prompt = "512", .generate = "128", .depth = "0", .small = "0", .threads = "0", .repetitions = 5, .noise = 10, .kv_type = "f16", .activations = "auto", .format = "markdown", .device = "cpu" };
+} opt = { .prompt = "512", .generate = "128", .depth = "0", .small = "0", .threads = "0", .repetitions = 5, .noise = 10, .threshold = 10, .kv_type = "f16", .activations = "auto", .format = "markdown", .device = "cpu" };
 
 static const struct option_row rows[] = {
 	{ "Model", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
@@ -47,6 +49,7 @@ static const struct option_row rows[] = {
 	{ "Measuring", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "repetitions", 'r', OPTION_INT, "N", "repeat each test N times, starts at most 3 (5)", 1, MAX_REPETITIONS, &opt.repetitions },
 	{ "noise", 0, OPTION_FLOAT, "PERCENT", "refuse a number when the quartiles of its repetitions, or of the limit measured around them, lie further apart (10)", 0.001, 1000, &opt.noise },
+	{ "threshold", 0, OPTION_FLOAT, "PERCENT", "compare: what differs by less is the same (10)", 0.001, 99, &opt.threshold },
 	{ "force", 0, OPTION_FLAG, 0, "print noisy numbers too", 0, 0, &opt.force },
 	{ "output", 'o', OPTION_CHOICE, "markdown|md|csv|json|jsonl", "how to print (markdown)", 0, 0, &opt.format },
 	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
@@ -62,6 +65,13 @@ static const struct option_row rows[] = {
 	{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &opt.version },
 	{ "print-man", 0, OPTION_FLAG, 0, "print the man page", 0, 0, &opt.print_man },
 	{ "print-completion", 0, OPTION_FLAG, 0, "print the bash completion", 0, 0, &opt.print_completion },
+};
+
+static const struct option_command commands[] = {
+	{ "", "MODEL", "time a model" },
+	{ "suite", "[TEXT]", "time matrices and attention of well-known models one by one on made-up data, those whose row has TEXT in it; -o json makes a report" },
+	{ "compare", "A.json B.json", "print the ratios of two reports of suite, row by row" },
+	{ "regimes", "", "time a layer of --shape (qwen3-0.6b) over few columns and many, near and far, and print what kernels made for each gain" },
 };
 
 struct list { long value[MAX_LIST]; int n; };
@@ -317,17 +327,74 @@ static int run_predict(const char *operand)
 	return predict(&o, stdout, &err) && fflush(stdout) == 0 ? 0 : fail(err.text);
 }
 
+/* ---- kernels by themselves */
+
+static const struct target *suite_target(struct error *err)
+{
+	const struct target_cpu cpu = target_this_cpu();
+	const struct target *t = opt.isa ? target_find(opt.isa) : target_judge(&cpu, err);
+
+	return t && (!opt.isa || target_runs(&cpu, t, err)) ? t : NULL;
+}
+
+static int run_suite(const char *only)
+{
+	struct error err = { 0 };
+	struct suite_options o = { .target = suite_target(&err), .threads = (int)lists.threads.value[0], .repetitions = opt.repetitions, .noise = opt.force ? 0 : opt.noise / 100, .only = only,
+		.json = strcmp(opt.format, "json") == 0 };
+	int noisy = 0;
+
+	if (!o.json && strcmp(opt.format, "markdown") != 0 && strcmp(opt.format, "md") != 0)
+		return usage("suite prints markdown or json");
+	return o.target && suite_run(&o, stdout, &noisy, &err) ? noisy ? EXIT_NOISY : 0 : fail(err.text);
+}
+
+static int run_compare(const char *a, const char *b)
+{
+	struct error err = { 0 };
+	int slower = 0;
+
+	return suite_compare(a, b, opt.threshold / 100, strcmp(opt.format, "json") == 0, stdout, &slower, &err) ? slower ? EXIT_SLOWER : 0 : fail(err.text);
+}
+
+static int run_regimes(void)
+{
+	struct error err = { 0 };
+	struct regimes_options o = { .target = suite_target(&err), .shape = shape_find(opt.shape ? opt.shape : "qwen3-0.6b"), .mixture = opt.weights ? mixture_find(opt.weights) : NULL,
+		.threads = (int)lists.threads.value[0], .rounds = ROUNDS * opt.repetitions };
+
+	return o.target && regimes_run(&o, stdout, &err) ? 0 : fail(err.text);
+}
+
+/* Whether the operands are a command; its exit status. */
+static bool run_command(const char *const operand[], int n, int *status)
+{
+	if (n && strcmp(operand[0], "suite") == 0)
+		*status = n > 2 ? usage("suite takes one text at most") : run_suite(n > 1 ? operand[1] : NULL);
+	else if (n && strcmp(operand[0], "compare") == 0)
+		*status = n != 3 ? usage("compare takes two reports") : run_compare(operand[1], operand[2]);
+	else if (n && strcmp(operand[0], "regimes") == 0)
+		*status = n > 1 ? usage("regimes takes no operands") : run_regimes();
+	else if (n > 1)
+		*status = usage("more than one model was given");
+	else
+		return false;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
-	const char *operand = NULL;
+	const char *operands[OPERANDS_MOST] = { NULL }, *operand;
 	char path[4096], name[128];
 	int fd = -1;
-	struct option_program program = { .name = "jitbench", .usage = "MODEL [options]", .purpose = "measure how fast a model runs, as a share of what the machine can do",
+	struct option_program program = { .name = "jitbench", .usage = "[COMMAND] MODEL [options]", .purpose = "measure how fast a model runs, as a share of what the machine can do",
 		.description = "jitbench times prompts, generation, small batches and starts. Around every repetition it measures, in the same process, how fast memory is read or "
 			"how fast the cores multiply, and prints the share of that a test reached: of the arithmetic peak for prompts (pp), of the bandwidth for generation (tg) and small "
-			"batches. A number whose repetitions differ too much is printed as \"noisy\", and the exit status is 3. From a single repetition nothing is judged.",
-		.examples = "jitbench model.gguf\njitbench model.gguf -p 128,512 -n 64 -d 0,2048 -t 1,2 -o csv\njitbench --shape qwen3-0.6b --weights q4_k_m --write random.gguf",
-		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .operand = &operand, .max_operands = 1 };
+			"batches. A number whose repetitions differ too much is printed as \"noisy\", and the exit status is 3. From a single repetition nothing is judged. The exit status of compare is 4 "
+			"when something is slower: its share of the peak measured beside it fell by more than --threshold.",
+		.examples = "jitbench model.gguf\njitbench model.gguf -p 128,512 -n 64 -d 0,2048 -t 1,2 -o csv\njitbench --shape qwen3-0.6b --weights q4_k_m --write random.gguf\n"
+			"jitbench suite -o json > before.json\njitbench compare before.json after.json",
+		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .command = commands, .n_commands = sizeof commands / sizeof *commands, .operand = operands, .max_operands = OPERANDS_MOST };
 	jit_error err = { 0 };
 
 	if (!options_parse(&program, argc, argv))
@@ -341,13 +408,17 @@ int main(int argc, char **argv)
 	}
 	if (!parse_lists())
 		return EXIT_USAGE;
+	int rc;
+	if (run_command(operands, program.n_operands, &rc))
+		return fflush(stdout) == 0 ? rc : 1;
+	operand = operands[0];
 	if (opt.predict != (strcmp(opt.device, "cpu") != 0))
 		return usage("--predict and --device sim:... belong together");
 	if (opt.predict)
 		return run_predict(operand);
 	if (opt.kernels)
 		return run_kernels(operand);
-	int rc = choose_model(operand, path, sizeof path, &fd);
+	rc = choose_model(operand, path, sizeof path, &fd);
 	if (rc)
 		return rc;
 	snprintf(name, sizeof name, "random %s %s", opt.shape ? opt.shape : "", opt.weights ? opt.weights : "q8_0");

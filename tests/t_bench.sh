@@ -34,6 +34,41 @@ check "markdown: generation is compared with the memory" grep -qE '^\| tg2 .*rea
 check "markdown: every column everywhere" [ "$(count '^|')" = "$(grep -cE '^(\|[^|]*){7}\|$' "$dir/out")" ]
 check "the limits are named" grep -qE '^read bandwidth .*GB/s .*fma 256 .*maddubs 256 ' "$dir/out"
 
+bench suite 128x192 -r 2 -t 1 --force
+check "suite: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+for row in 'bf16 matrix 192x128 c1' 'q8_0 matrix 192x128 c8' 'q8_0 matrix 192x128 silu c256' 'q8_0 matrix 128x192 resid c1' 'attention 6x32/6 c1 @512' 'attention 6x32/6 c256 @512'; do
+	check "suite: a row $row" grep -qE "^\| tiny-128x192x192 $row +\| +[0-9.]+ \| +[0-9.]+ \| +[0-9.]+ \| (fma|vpdpbusd|maddubs|read bandwidth)[ 0-9]* +\| +[0-9.]+ % \|$" "$dir/out"
+done
+bench suite 128x192 -r 2 -t 1 --force -o json
+cp "$dir/out" "$dir/a.json"
+check "suite: a report" grep -q '"suite": "jitrun kernels 1"' "$dir/a.json"
+bench compare "$dir/a.json" "$dir/a.json"
+check "compare: a report is as fast as itself (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "compare: all rows" grep -qE '^[1-9][0-9]* rows within 10 %, 0 faster, 0 slower; 0 left out' "$dir/out"
+check "compare: as many as measured" [ "$(count '^| tiny')" = "$(grep -c '"test"' "$dir/a.json")" ]
+sed -E '0,/"share"/s/"share": [0-9.e-]+/"share": 1e-9/' "$dir/a.json" > "$dir/b.json"
+bench compare "$dir/a.json" "$dir/b.json"
+check "compare: one is slower (got $status)" [ "$status" = 4 ]
+check "compare: one row says so" [ "$(count '| slower |$')" = 1 ]
+bench compare "$dir/b.json" "$dir/a.json" -o json
+check "compare: one is faster (got $status)" [ "$status" = 0 ]
+check "compare: in JSON" [ "$(count '"verdict": "faster"')" = 1 ]
+bench compare "$dir/a.json" "$dir/b.json" --threshold 99
+check "compare: within any threshold but none (got $status)" [ "$status" = 4 ]
+sed -E 's/"noisy": ""/"noisy": "so it is"/' "$dir/a.json" > "$dir/c.json"
+bench compare "$dir/a.json" "$dir/c.json"
+check "compare: noisy rows are none (got $status)" [ "$status" = 1 ]
+check "compare: which is said" grep -q 'have no row in common that both could measure' "$dir/err"
+echo '{"rows": 1}' > "$dir/none.json"
+refused "is no report of jitbench suite" 1 compare "$dir/a.json" "$dir/none.json"
+refused "cannot be read" 1 compare "$dir/a.json" "$dir/missing.json"
+refused "compare takes two reports" 2 compare "$dir/a.json"
+refused "more than one model" 2 "$model" "$model"
+bench regimes --shape tiny --weights q8_0 -r 1 -t 1
+check "regimes: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "regimes: every number of guesses" [ "$(grep -cE '^\| [0-9]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$dir/out")" = 16 ]
+check "regimes: every depth three times" [ "$(grep -cE '^\| [0-9]+ \| [0-9.]+ \| [0-9.]+ % \| [0-9.]+ % \|$' "$dir/out")" = 21 ]
+
 bench --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -d 5
 check "a prediction: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
 check "it says that it is one" has "PREDICTED, not measured"

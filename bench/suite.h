@@ -1,0 +1,29 @@
+/* bench/suite.h - a fixed set of matrices and attentions, one kernel at a time, and the comparison of two reports of it.
+ *
+ * Owns: the set, the report and its rows' names, which do not depend on how an operation is done: reports of two versions have the same rows. A row says how long an
+ * operation takes, what that is in operations and bytes a second, and what share of the peak that is which limits it, measured in the same run right before and after.
+ */
+#ifndef BENCH_SUITE_H
+#define BENCH_SUITE_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "jit/target.h"
+
+struct suite_options {
+	const struct target *target;
+	int threads;
+	long repetitions;
+	double noise;                /* as row_fill's limit */
+	const char *only;            /* rows whose name has this in it; NULL: all */
+	bool json;
+};
+
+/* *noisy: how many rows' numbers were refused; each was named on stderr. */
+bool suite_run(const struct suite_options *o, FILE *out, int *noisy, struct error *err);
+
+/* Ratios of the rows of two reports. threshold: 0.1 for 10 %. *slower: rows whose share of the peak fell by more. */
+bool suite_compare(const char *a, const char *b, double threshold, bool json, FILE *out, int *slower, struct error *err);
+
+#endif
