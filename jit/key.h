@@ -29,6 +29,7 @@ enum key_flags {                 /* epilogues and variants; text in parentheses 
 	KEY_GATED = 128,         /* (gated) the result becomes silu(old destination) * result */
 	KEY_WIDE = 256,          /* (wide) many columns, which lie side by side */
 	KEY_UNSIGNED = 512,      /* (uns) int8 come out as unsigned bytes, 128 larger */
+	KEY_MMA = 1024,          /* (mma) by products of matrices */
 };
 
 enum key_numerics { NUMERICS_EXACT, NUMERICS_BOUNDED };

@@ -10,6 +10,7 @@
 #include "kernels-templates/templates.h"
 
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool narrow_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool turn_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool quantise_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);

@@ -444,6 +444,8 @@ unsigned template_columns(const struct target *target)
 
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
+	if (key->flags & KEY_MMA)
+		return matmul_mma_build(b, key, target, err);
 	if (key->flags & KEY_WIDE)
 		return matmul_wide_build(b, key, target, err);
 	if (target->lane_bytes)

@@ -23,8 +23,35 @@ void matmul_finish(const struct matmul_results *r, ir_s block, ir_s tile);
 /* One column only, its number in the launch; r->sums are its tile's from this column on. */
 void matmul_finish_column(const struct matmul_results *r, ir_s block, ir_s column);
 
+/* ---- groups of waves that share the row blocks of a matmul (matmul_group.c) */
+
+/* What a wave does alone: one span of one matrix of one row block, with all columns of a tile. */
+struct matmul_job {
+	ir_s number;                         /* of the row block in W; those of two matrices alternate */
+	ir_s span, tile;
+	ir_a sums;                           /* for its totals: f32 [column][32] */
+};
+struct matmul_group {
+	struct ir *b;
+	const struct key *key;
+	unsigned waves;
+	void (*job)(void *context, const struct matmul_job *j);       /* writes the job, once */
+	void *context;
+	/* matmul_group_build() fills these in. */
+	unsigned spans, matrices;
+	unsigned jobs, together;             /* jobs of a row block; row blocks at once */
+	ir_a arg, sums;
+	ir_s wave;
+};
+void matmul_group_build(struct matmul_group *g);
+/* For jobs: a pointer among the arguments; where the job's share of an input begins that has column_bytes a column. */
+ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot);
+ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes);
+
 /* Kernels for targets whose lanes read pieces of their rows; matmul_build() hands them over. */
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+/* Kernels of matrix products (KEY_MMA); matmul_build() hands them over. */
+bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* Kernels for many columns (KEY_WIDE); matmul_build() hands them over. */
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* NULL, or what is wrong with the flags of a matmul. */

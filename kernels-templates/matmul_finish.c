@@ -122,7 +122,7 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 
 const char *matmul_refuse_flags(uint32_t flags)
 {
-	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE;
+	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE | KEY_MMA;
 
 	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_SILU_MUL)) ||
 	    !!(flags & KEY_SILU_MUL) + !!(flags & KEY_RESIDUAL) + !!(flags & KEY_GATED) > 1)

@@ -1,12 +1,7 @@
 /* kernels-templates/matmul_wave.c - matmul for groups of waves whose lanes each load 16 bytes of their own row at a time.
  *
- * Owns: who does what in a group. As in matmul.c a lane owns a row and k runs in time; every row's chain is as numerics.h rules 3 to 5 say it. A job is one
- * span of one matrix of one row block, with all columns of a tile, and belongs to one wave; where a row block has fewer jobs than the group has waves,
- * several row blocks are done at once. Totals meet in shared bytes, [row block][span][matrix][column][32], and after a barrier the waves share what is left
- * to do: a column of a row block each.
- *
- * Weights go from memory to registers once; inputs come as broadcasts of neighbouring words, which targets load into scalar registers many at a time. An
- * editor keeps both barriers, and that every wave runs them: loops around them have the same count in all waves.
+ * Owns: a job of a group (matmul_group.c). As in matmul.c a lane owns a row and k runs in time; every row's chain is as numerics.h rules 3 to 5 say it.
+ * Weights go from memory to registers once; inputs come as broadcasts of neighbouring words, which targets load into scalar registers many at a time.
  */
 #include "kernels-templates/math.h"
 #include "kernels-templates/matmul.h"
@@ -17,17 +12,14 @@
 enum { WAVE_TURN_CODE = 640, WAVE_UNIT_INT8 = 45, WAVE_UNIT_FLOATS = 60, WAVE_UNIT_MADE = 200, WAVE_FLOATS = 8 };
 
 struct wave {
+	struct matmul_group group;
 	struct ir *b;
-	const struct key *key;
 	const struct weight_format *format;
 	bool int8;
-	uint32_t kp, blocks;
+	uint32_t kp;
 	int64_t block_bytes;
-	unsigned waves, spans, matrices, columns;
+	unsigned columns;
 	unsigned span_units;                 /* of 32 k's */
-	unsigned jobs, together;             /* jobs of a row block; row blocks at once */
-	ir_a arg, sums;
-	ir_s wave;
 
 	/* A job's own. */
 	ir_a x, xs;                          /* walking */
@@ -116,97 +108,37 @@ static unsigned turn_units(const struct wave *m)
 	return n;
 }
 
-static ir_a load_arg(const struct wave *m, unsigned slot)
+static void do_job(void *context, const struct matmul_job *j)
 {
-	return ir_aload(m->b, m->arg, (int32_t)(slot * 8));
-}
-
-/* Where a span's share of an input begins: the column tile's, plus the span's. */
-static ir_a input_at(const struct wave *m, unsigned slot, ir_s tile, ir_s span, int64_t column_bytes)
-{
-	struct ir *b = m->b;
-	ir_a column = ir_aadd(b, load_arg(m, slot), ir_smuli(b, tile, m->columns * column_bytes));
-	return ir_aadd(b, column, ir_smuli(b, span, column_bytes / m->spans));
-}
-
-/* Number `job` of those that follow row block `base`. */
-static void do_job(struct wave *m, ir_s base, ir_s tile, ir_s job)
-{
+	struct wave *m = context;
+	const struct matmul_group *g = &m->group;
 	struct ir *b = m->b;
 	struct weight_reader r = { .b = b, .format = m->format, .span_units = m->span_units, .most_units = turn_units(m) };
 	const struct weight_visitor v = { .context = m, .begin = m->int8 ? NULL : begin_segment, .end = m->int8 ? NULL : end_segment, .unit = visit_unit, .walk = visit_walk };
-	ir_s block = ir_sadd(b, base, ir_sshri(b, job, __builtin_ctz(m->jobs))), in_block = ir_sandi(b, job, m->jobs - 1);
-	ir_s span = m->matrices > 1 ? ir_sshri(b, in_block, 1) : in_block;
-	ir_s number = m->matrices > 1 ? ir_sadd(b, ir_sshli(b, block, 1), ir_sandi(b, in_block, 1)) : block;     /* matrices alternate */
-	ir_a from = ir_aadd(b, load_arg(m, MATMUL_W), ir_smuli(b, number, m->block_bytes));
+	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
 
 	if (m->format->head_bytes) {
-		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * m->spans * weight_pieces_unit(m->format));
-		r.first = ir_smuli(b, span, m->span_units);
+		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * g->spans * weight_pieces_unit(m->format));
+		r.first = ir_smuli(b, j->span, m->span_units);
 	}
-	r.at[0] = ir_var_a(b, ir_aadd(b, from, ir_smuli(b, span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
+	r.at[0] = ir_var_a(b, ir_aadd(b, from, ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
 	for (unsigned i = 1; i < PIECES_SIZES; i++)
 		r.at[i] = r.at[0];
-	m->x = ir_var_a(b, input_at(m, MATMUL_X, tile, span, (int64_t)m->kp * (m->int8 ? 1 : 4)));
+	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)));
 	if (m->int8)
-		m->xs = ir_var_a(b, input_at(m, MATMUL_XS, tile, span, m->kp / 2));
+		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, m->kp / 2));
 	for (unsigned c = 0; c < m->columns; c++) {
 		m->acc[c] = ir_var_f(b, ir_fconst(b, 0.0f));
 		m->total[c] = m->int8 ? m->acc[c] : ir_var_f(b, ir_fconst(b, 0.0f));
 	}
 	weight_pieces_read(&r, &v);
-	ir_a to = ir_aadd(b, m->sums, ir_smuli(b, job, m->columns * 128));
 	for (unsigned c = 0; c < m->columns; c++)
-		ir_fstore(b, to, m->total[c], (int32_t)(c * 128), 0);
-}
-
-/* ---- the group */
-
-/* A loop over this wave's share of n things; returns the thing's number. */
-static ir_s share(const struct wave *m, ir_s n)
-{
-	struct ir *b = m->b;
-	unsigned shift = (unsigned)__builtin_ctz(m->waves);
-	ir_s i = ir_loop(b, ir_sshri(b, ir_ssub(b, ir_saddi(b, n, m->waves - 1), m->wave), shift));
-	return ir_sadd(b, ir_sshli(b, i, shift), m->wave);
-}
-
-static void finish_blocks(const struct wave *m, ir_s base, ir_s tile, ir_s blocks)
-{
-	struct ir *b = m->b;
-	ir_s thing = share(m, ir_smuli(b, blocks, m->columns));
-	ir_s in_group = m->columns > 1 ? ir_sdivi(b, thing, m->columns) : thing;
-	ir_s column = m->columns > 1 ? ir_ssub(b, thing, ir_smuli(b, in_group, m->columns)) : ir_sconst(b, 0);
-	ir_a sums = ir_aadd(b, ir_aadd(b, m->sums, ir_smuli(b, in_group, m->jobs * m->columns * 128)), ir_sshli(b, column, 7));
-
-	matmul_finish_column(&(struct matmul_results){ b, m->key, m->arg, sums, m->spans, m->matrices, m->columns }, ir_sadd(b, base, in_group),
-	                     ir_sadd(b, ir_smuli(b, tile, m->columns), column));
-	ir_endloop(b);
-}
-
-static void emit_group(struct wave *m)
-{
-	struct ir *b = m->b;
-	unsigned per_unit = m->key->row_blocks;
-	ir_s base = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit));
-	ir_s end = ir_smin(b, ir_smuli(b, ir_end(b), per_unit), ir_sconst(b, m->blocks));
-
-	ir_loop(b, ir_sdivi(b, ir_smax(b, ir_saddi(b, ir_ssub(b, end, base), m->together - 1), ir_sconst(b, 0)), m->together));
-	ir_s tile = ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8));
-	ir_s blocks = ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, m->together));
-	do_job(m, base, tile, share(m, ir_smuli(b, blocks, m->jobs)));
-	ir_endloop(b);
-	ir_barrier(b);
-	finish_blocks(m, base, tile, blocks);
-	ir_barrier(b);
-	ir_endloop(b);
-	ir_set_s(b, base, ir_saddi(b, base, m->together));
-	ir_endloop(b);
+		ir_fstore(b, j->sums, m->total[c], (int32_t)(c * 128), 0);
 }
 
 static const char *refusal(const struct wave *m)
 {
-	const struct key *key = m->key;
+	const struct key *key = m->group.key;
 
 	if (!m->format)
 		return "this weight format is not computed with";
@@ -227,26 +159,18 @@ static const char *refusal(const struct wave *m)
 
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	struct wave m = { .b = b, .key = key, .waves = target->waves, .columns = key->columns };
+	struct wave m = { .group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .context = &m }, .b = b, .columns = key->columns };
 
 	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
 	m.int8 = key->activation == DTYPE_Q8_0 + 1;
 	m.kp = (uint32_t)numerics_pad(key->k);
-	m.blocks = (uint32_t)numerics_pad(key->rows) / 32;
 	if (m.format)
 		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
 	const char *why = refusal(&m);
 	if (why)
 		return build_refuse(key, err, why);
 
-	m.spans = numerics_spans(key->k);
-	m.span_units = m.kp / m.spans / PIECES_UNIT_K;
-	m.matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
-	m.jobs = m.spans * m.matrices;
-	m.together = m.jobs < m.waves ? m.waves / m.jobs : 1;
-	m.arg = ir_arg(b);
-	m.sums = ir_shared(b, (int64_t)m.together * m.jobs * m.columns * 128);
-	m.wave = ir_wave(b);
-	emit_group(&m);
+	m.span_units = m.kp / numerics_spans(key->k) / PIECES_UNIT_K;
+	matmul_group_build(&m.group);
 	return true;
 }

@@ -20,17 +20,20 @@ const char *template_schedule_name(const struct key *key)
 	return key->kind == KEY_MATMUL && key->schedule < sizeof matmul / sizeof *matmul ? matmul[key->schedule] : "the usual way";
 }
 
+/* Only products of float matrices, and what prepares their inputs, are ever not exact. */
+static bool has_bounded(const struct key *key) { return (key->kind == KEY_MATMUL && key->flags & KEY_MMA) || key->kind == KEY_TURN; }
+
 bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err)
 {
 	if (ir->lanes != 8 && ir->lanes != 16 && ir->lanes != 32)
 		return build_refuse(key, err, "vectors must have 8, 16 or 32 lanes");
-	if (key->numerics != NUMERICS_EXACT)
+	if (key->numerics != NUMERICS_EXACT && (key->numerics != NUMERICS_BOUNDED || !has_bounded(key)))
 		return build_refuse(key, err, "only the exact numerics class is done");
 	if (key->schedule >= template_schedules(key))
 		return build_refuse(key, err, "there are not so many schedules");
 	switch (key->kind) {
 	case KEY_MATMUL:   return matmul_build(ir, key, target, err);
-	case KEY_TURN:     return turn_build(ir, key, target, err);
+	case KEY_TURN:     return key->numerics == NUMERICS_BOUNDED ? narrow_build(ir, key, target, err) : turn_build(ir, key, target, err);
 	case KEY_NORM:     return norm_build(ir, key, target, err);
 	case KEY_QUANTISE: return quantise_build(ir, key, target, err);
 	case KEY_ROPE:     return rope_build(ir, key, target, err);

@@ -35,8 +35,7 @@ uint64_t weight_pieces_bytes(const struct weight_format *f, uint64_t k)
 	return units * weight_pieces_unit(f) + heads * weight_pieces_head(f) * LANES;
 }
 
-/* Where array `number` begins in the stream of `units` units. */
-static uint32_t stream_at(const struct weight_format *f, unsigned number, unsigned units)
+uint32_t weight_pieces_stream(const struct weight_format *f, unsigned number, unsigned units)
 {
 	uint32_t at = 0;
 	for (unsigned i = number + 1; i < WEIGHT_MAX_ARRAYS; i++)
@@ -71,7 +70,7 @@ static void place_unit(const struct weight_format *f, uint8_t *dst, const uint8_
 
 	for (unsigned i = first_array(f); i < WEIGHT_MAX_ARRAYS; i++) {
 		const struct weight_array *a = &f->array[i];
-		uint32_t at = stream_at(f, i, n) + (uint32_t)(in_span - first) * array_bytes(a);
+		uint32_t at = weight_pieces_stream(f, i, n) + (uint32_t)(in_span - first) * array_bytes(a);
 		for (unsigned v = 0; v < a->count; v++)
 			place_vector(period, bytes, at + v * a->lane, from + a->disp + v * a->lane * LANES, a->lane);
 	}
@@ -331,7 +330,7 @@ static void begin_period(struct period *p, ir_s first)
 	if (f->head_bytes)
 		begin_heads(p, first);
 	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f); ) {
-		uint32_t turn = p->turn * array_bytes(&f->array[i]), at = stream_at(f, i, p->units);
+		uint32_t turn = p->turn * array_bytes(&f->array[i]), at = weight_pieces_stream(f, i, p->units);
 		p->walks[i] = p->turn < p->units && turn && turn % PIECE == 0 && at % PIECE == 0;
 		if (p->walks[i])
 			p->from[i] = ir_var_a(b, ir_aaddi(b, p->r->at[4], at / PIECE * PIECE * LANES));

@@ -28,6 +28,8 @@ uint64_t weight_pieces_bytes(const struct weight_format *f, uint64_t k);
 
 /* Where byte `at` of a lane's stream of `bytes` bytes lies in its period. */
 uint64_t weight_pieces_place(uint32_t bytes, uint32_t at, unsigned lane);
+/* Where array `number` begins in a lane's stream of `units` units. */
+uint32_t weight_pieces_stream(const struct weight_format *f, unsigned number, unsigned units);
 /* Packs as weight_pack_block() does. */
 void weight_pieces_pack(const struct weight_format *f, void *dst, const void *const row[32], uint64_t k);
 

@@ -19,11 +19,11 @@
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDOW = 512 };
 
 static struct {
-	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type, *activations, *cache, *dump_ir, *dump_asm, *trace, *launch, *target, *dump_objects;
+	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *trace, *launch, *target, *dump_objects;
 	bool echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, perf_map, report, help, version, print_man, print_completion;
 	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, cache_limit;
 	double temp, top_p, min_p, repeat_penalty;
-} opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .speculate = "auto", .tune = "quick", .launch = "token", .n = 256, .top_p = 1, .repeat_penalty = 1 };
+} opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .numerics = "exact", .speculate = "auto", .tune = "quick", .launch = "token", .n = 256, .top_p = 1, .repeat_penalty = 1 };
 
 static const struct option_row rows[] = {
 	{ "Prompt", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
@@ -60,6 +60,7 @@ static const struct option_row rows[] = {
 	{ "workgroups", 0, OPTION_INT, "N", "workgroups of a launch on a card, all of them at once; 0: 8 (0)", 0, 1024, &opt.workgroups },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0", "type of the KV cache; q8_0: int8, half the memory (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
+	{ "numerics", 0, OPTION_CHOICE, "exact|bounded", "exact: the same bits on every device; bounded: prompts may use float matrix products, within a stated error (exact)", 0, 0, &opt.numerics },
 	{ "tune", 0, OPTION_CHOICE, "off|cached|quick", "quick: while the first tokens are made, find out which schedules of kernels this processor likes, and keep that in the cache; cached: only use what is known; never changes the text (quick)", 0, 0, &opt.tune },
 	{ "cache", 0, OPTION_FILE, "PATH", "directories and pack files (.jkp) of generated code, separated by colons and asked in order; the first directory that can be written gets what is new ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
 	{ "cache-limit", 0, OPTION_INT, "MIB", "most such a directory may hold; what was used longest ago goes first (256)", 1, 1 << 20, &opt.cache_limit },
@@ -199,7 +200,7 @@ static int tune_option(void)
 static jit_model *open_model(const char *path, jit_error *err)
 {
 	jit_model_options o = { .device = opt.device, .isa = opt.isa, .threads = (int)opt.threads, .cache_dir = opt.no_cache ? "" : opt.cache, .cache_limit = (uint64_t)opt.cache_limit << 20,
-		.f32_activations = strcmp(opt.activations, "f32") == 0, .perf_map = opt.perf_map, .sealed = opt.sealed, .tune = tune_option(), .dump_ir = opt.dump_ir, .dump_asm = opt.dump_asm };
+		.f32_activations = strcmp(opt.activations, "f32") == 0, .bounded_numerics = strcmp(opt.numerics, "bounded") == 0, .perf_map = opt.perf_map, .sealed = opt.sealed, .tune = tune_option(), .dump_ir = opt.dump_ir, .dump_asm = opt.dump_asm };
 	if (!opt.quiet && isatty(STDERR_FILENO))
 		o.progress = show_progress;
 	return jit_model_open(path, &o, err);
@@ -454,7 +455,8 @@ static int run_perplexity(struct run *r, const struct prompt *p)
 
 static int dump_objects(const char *path)
 {
-	const jit_objects_options o = { .target = opt.target, .dir = opt.dump_objects, .kv = kv_option(), .f32_activations = strcmp(opt.activations, "f32") == 0 };
+	const jit_objects_options o = { .target = opt.target, .dir = opt.dump_objects, .kv = kv_option(), .f32_activations = strcmp(opt.activations, "f32") == 0,
+		.bounded_numerics = strcmp(opt.numerics, "bounded") == 0 };
 	jit_objects made;
 	jit_error err = { 0 };
 

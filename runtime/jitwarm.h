@@ -23,8 +23,8 @@ enum { WARM_MAX_OPERANDS = 256 };
 struct warm_arguments {
 	const char *operand[WARM_MAX_OPERANDS]; int n_operands;       /* without the command */
 	struct option_list targets, shapes;
-	const char *out, *weights, *activations, *kv_type, *cache;
-	long batch, limit;
+	const char *out, *weights, *activations, *numerics, *kv_type, *cache;
+	long batch, limit, seconds;
 	bool json, quiet, remove;
 };
 extern struct warm_arguments warm;

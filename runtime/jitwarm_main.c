@@ -12,7 +12,7 @@
 #include "runtime/jitwarm.h"
 #include "runtime/session.h"
 
-struct warm_arguments warm = { .weights = "q8_0", .activations = "any", .kv_type = "any", .limit = -1 };
+struct warm_arguments warm = { .weights = "q8_0", .activations = "any", .numerics = "any", .kv_type = "any", .limit = -1 };
 
 static bool help, version, print_man, print_completion;
 static char target_choices[16 * (TARGET_COUNT + 1)] = "native|x86|rdna";
@@ -25,6 +25,7 @@ static const struct option_row rows[] = {
 	{ "What for", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "target", 't', OPTION_LIST, target_choices, "make code for this processor, which need not be this machine's, x86 and rdna for all of those; may be given several times (native)", 0, 0, &warm.targets },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32|any", "what sessions will be opened with: int8 blocks against quantised weights, f32, or either (any)", 0, 0, &warm.activations },
+	{ "numerics", 0, OPTION_CHOICE, "exact|bounded|any", "numerics class of those sessions (any)", 0, 0, &warm.numerics },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0|any", "type of the KV cache in those sessions (any)", 0, 0, &warm.kv_type },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens those sessions compute in one pass; 0: the most there can be (0)", 0, SESSION_MAX_COLUMNS, &warm.batch },
 	{ "Where", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
@@ -153,6 +154,8 @@ bool warm_model_keys(const struct model *m, const struct target *t, struct key *
 	struct warm_options o = { .target = t, .columns = (uint32_t)warm.batch };
 
 	o.activations = strcmp(warm.activations, "any") == 0 ? WARM_ANY_ACTIVATIONS : strcmp(warm.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS;
+	/* classes differ where there are products of matrices */
+	o.numerics = !t->has_mma || strcmp(warm.numerics, "exact") == 0 ? WARM_EXACT : strcmp(warm.numerics, "any") == 0 ? WARM_ANY_NUMERICS : WARM_BOUNDED;
 	o.kv = strcmp(warm.kv_type, "any") == 0 ? WARM_KV_ANY : strcmp(warm.kv_type, "f32") == 0 ? WARM_KV_F32 : strcmp(warm.kv_type, "q8_0") == 0 ? WARM_KV_Q8_0 : WARM_KV_F16;
 	return warm_keys(&m->spec, &o, keys, n, err);
 }

@@ -94,7 +94,8 @@ static bool open_sealed_cache(jit_model *m, const jit_model_options *o, struct e
 /* Every kernel the model can need that is kept: a session says which ones it misses. */
 static bool load_kept(jit_model *m, struct error *err)
 {
-	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY };
+	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY,
+	                                .numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT };
 	struct error why = { 0 };
 	struct key *keys;
 	size_t n, loaded = 0;
@@ -156,6 +157,7 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	    !(m->sealed ? open_sealed_cache : open_cache)(m, o, err) || !open_tune(m, o->tune, err) || !model_open(&m->file, path, 0, err))
 		return false;
 	m->f32_activations = o->f32_activations != 0;
+	m->bounded = o->bounded_numerics != 0;
 	model_describe(&m->file, m->description, sizeof m->description);
 	struct registry_options ro = { .build = template_build, .cache = m->cache, .perf_map = o->perf_map != 0,
 	                               .dump_ir = m->dump_ir, .dump_asm = m->dump_asm, .sealed = m->sealed };
@@ -223,7 +225,7 @@ void jit_model_get_info(const jit_model *m, jit_model_info *out)
 
 static bool write_objects(const char *path, const jit_objects_options *o, jit_objects *out, struct error *err)
 {
-	const struct plan_options po = { .target = o->target ? target_find(o->target) : NULL, .f32_activations = o->f32_activations != 0 };
+	const struct plan_options po = { .target = o->target ? target_find(o->target) : NULL, .f32_activations = o->f32_activations != 0, .bounded = o->bounded_numerics != 0 };
 	struct objects_count count;
 	struct model file;
 	enum dtype kv;

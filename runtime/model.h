@@ -19,7 +19,7 @@ struct jit_model {
 	unsigned tune_passes;           /* that a session may spend on finding out more */
 	const struct target *target;
 	bool reference, simulated;      /* devices "ref" and "sim:..." */
-	bool f32_activations;
+	bool f32_activations, bounded;
 	bool sealed;                    /* kernels are loaded, never generated */
 	FILE *dump_ir, *dump_asm;
 	char description[256];

@@ -20,7 +20,7 @@ struct builder {
 	size_t launch_capacity, args_used, position_capacity;
 	uint32_t n;                             /* columns */
 	/* What the buffers of turned inputs hold since the last barrier. Formats of weights differ in what they want. */
-	struct turned { const void *source; uint32_t width; bool is_unsigned; } turned;
+	struct turned { const void *source; uint32_t width; bool is_unsigned; enum dtype type; } turned;
 };
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
@@ -125,10 +125,10 @@ static void turn_launch(struct builder *b, const struct matmul *m, enum dtype ac
 	}
 }
 
-static void matmul_launch(struct builder *b, const struct matmul *m, const struct input *in, struct tiles t, uint32_t flags)
+/* act: what in holds. F16 and BF16 lie where f32 else does, in half the bytes. */
+static void matmul_launch(struct builder *b, const struct matmul *m, const struct input *in, enum dtype act, struct tiles t, uint32_t flags)
 {
 	struct key key = new_key(b, KEY_MATMUL);
-	enum dtype act = activation_for(b, m->w->type);
 	uint64_t kp = numerics_pad(m->w->k), rp = numerics_pad(m->w->rows);
 
 	key.weight = (uint8_t)(m->w->type + 1);
@@ -137,6 +137,7 @@ static void matmul_launch(struct builder *b, const struct matmul *m, const struc
 	key.k = (uint32_t)m->w->k;
 	key.columns = t.width;
 	key.row_blocks = 1;
+	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
 	key.flags = flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
 	uint64_t *a = launch(b, &key, MATMUL_ARGS, 0, (int64_t)(rp / 32));
 	a[MATMUL_W] = address(m->w->packed);
@@ -144,7 +145,7 @@ static void matmul_launch(struct builder *b, const struct matmul *m, const struc
 		a[MATMUL_X] = address(in->q + t.first * kp);
 		a[MATMUL_XS] = address(in->s + t.first * (kp / 32));
 	} else {
-		a[MATMUL_X] = address(in->x + t.first * kp);
+		a[MATMUL_X] = address(in->x) + t.first * kp * (act == DTYPE_F32 ? 4 : 2);
 	}
 	a[MATMUL_OUT] = address(m->out + t.first * rp);
 	a[MATMUL_TILES] = t.tiles;
@@ -157,8 +158,8 @@ static void matmul_launch(struct builder *b, const struct matmul *m, const struc
 	}
 }
 
-/* All columns: tiles of a width, and a narrower one for the rest. Returns how many. */
-static unsigned cut_columns(uint32_t columns, uint32_t width, struct tiles out[2])
+/* Columns from `first` on: tiles of a width, and a narrower one for the rest. Returns how many. */
+static unsigned cut_columns(uint32_t first, uint32_t columns, uint32_t width, struct tiles out[2])
 {
 	uint32_t tiles = columns / width, rest = columns % width;
 
@@ -168,24 +169,68 @@ static unsigned cut_columns(uint32_t columns, uint32_t width, struct tiles out[2
 	if (width > columns)
 		width = columns;
 	tiles = columns / width;
-	out[0] = (struct tiles){ 0, width, tiles };
-	out[1] = (struct tiles){ tiles * width, columns % width, 1 };
+	out[0] = (struct tiles){ first, width, tiles };
+	out[1] = (struct tiles){ first + tiles * width, columns % width, 1 };
 	return columns % width ? 2 : 1;
+}
+
+/* Whether the buffers of turned inputs hold something else; if so they are free for it, and from now on hold it. */
+static bool is_new(struct builder *b, const struct turned *wanted)
+{
+	const struct turned *t = &b->turned;
+
+	if (t->source == wanted->source && t->width == wanted->width && t->is_unsigned == wanted->is_unsigned && t->type == wanted->type)
+		return false;
+	if (t->source)                          /* somebody may be reading it still */
+		wait_here(b);
+	b->turned = *wanted;
+	return true;
 }
 
 /* Makes sure that the buffers of turned inputs hold what `m` reads. */
 static void turn(struct builder *b, const struct matmul *m, enum dtype act, const struct tiles t[], unsigned n)
 {
-	struct turned wanted = { act == DTYPE_Q8_0 ? (const void *)m->in.q : m->in.x, t[0].width, template_wide_unsigned(b->opt->target, m->w->type, act) };
+	struct turned wanted = { act == DTYPE_Q8_0 ? (const void *)m->in.q : m->in.x, t[0].width, template_wide_unsigned(b->opt->target, m->w->type, act), act };
 
-	if (b->turned.source == wanted.source && b->turned.width == wanted.width && b->turned.is_unsigned == wanted.is_unsigned)
+	if (!is_new(b, &wanted))
 		return;
-	if (b->turned.source)                   /* somebody may be reading it still */
-		wait_here(b);
 	for (unsigned i = 0; i < n; i++)
 		turn_launch(b, m, act, t[i]);
 	wait_here(b);
-	b->turned = wanted;
+}
+
+/* The same of f32 inputs rounded to the weights' type. */
+static void narrow(struct builder *b, const struct matmul *m, uint32_t columns)
+{
+	struct turned wanted = { m->in.x, columns, false, m->w->type };
+	struct key key = new_key(b, KEY_TURN);
+
+	if (!is_new(b, &wanted))
+		return;
+	key.activation = (uint8_t)(m->w->type + 1);
+	key.numerics = NUMERICS_BOUNDED;
+	uint64_t *a = launch(b, &key, TURN_ARGS, 0, (int64_t)(columns * (numerics_pad(m->w->k) / 32)));
+	a[TURN_X] = address(m->in.x);
+	a[TURN_OUT] = address(b->buf->turned);
+	wait_here(b);
+}
+
+/* Does the columns that fill tiles of matrix products, and returns how many those are. */
+static uint32_t matmul_by_matrices(struct builder *b, const struct matmul *m, enum dtype act)
+{
+	const struct input narrowed = { .x = b->buf->turned };
+	bool floats = act == DTYPE_F32;
+
+	if (m->columns < TEMPLATE_MMA_LEAST || b->opt->general || !template_mma(b->opt->target, m->w->type, act, b->opt->bounded))
+		return 0;
+	uint32_t all = m->columns / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST, width = template_mma_columns(m->w->k, m->flags), wide = all / width;
+	if (floats)
+		narrow(b, m, all);
+	if (wide)
+		matmul_launch(b, m, floats ? &narrowed : &m->in, floats ? m->w->type : act, (struct tiles){ 0, width, wide }, KEY_MMA);
+	if (all > wide * width)
+		matmul_launch(b, m, floats ? &narrowed : &m->in, floats ? m->w->type : act, (struct tiles){ wide * width, TEMPLATE_MMA_LEAST, 1 }, KEY_MMA);
+	return all;
 }
 
 /* Few columns share one tile, so that weights are read once; a prompt's go through the widest there are. */
@@ -200,11 +245,12 @@ static void matmul(struct builder *b, const struct matmul *m)
 
 	if (wide && m->columns <= WIDE_ONCE)
 		width = m->columns;
-	unsigned n = cut_columns(m->columns, width, t);
+	uint32_t done = matmul_by_matrices(b, m, act);
+	unsigned n = done < m->columns ? cut_columns(done, m->columns - done, width, t) : 0;
 	if (wide)
 		turn(b, m, act, t, n);
 	for (unsigned i = 0; i < n; i++)
-		matmul_launch(b, m, wide ? &turned : &m->in, t[i], wide ? KEY_WIDE : 0);
+		matmul_launch(b, m, wide ? &turned : &m->in, act, t[i], wide ? KEY_WIDE : 0);
 }
 
 static void norm(struct builder *b, const float *x, const float *weight, bool int8, uint32_t columns, float *out, int8_t *outq, struct activation_block *outs)

@@ -41,6 +41,7 @@ struct plan_options {
 	const struct target *target;
 	struct tune *tune;                      /* which schedules kernels have; NULL: the usual ones */
 	bool f32_activations;
+	bool bounded;                           /* the numerics class BOUNDED may be used where there are kernels of it */
 	bool general;                           /* every column goes through the kernels of one column, in turn; these a session has anyway */
 };
 

@@ -191,7 +191,7 @@ static bool need_kernels(const jit_session *s, struct error *err)
 {
 	const jit_model *m = s->model;
 	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-	                                .kv = warm_kv(s->kv.type), .columns = s->batch };
+	                                .kv = warm_kv(s->kv.type), .numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT, .columns = s->batch };
 	struct key *keys;
 	size_t n;
 
@@ -207,7 +207,7 @@ static bool need_kernels(const jit_session *s, struct error *err)
 static struct plan_options plan_options(const jit_session *s)
 {
 	const jit_model *m = s->model;
-	return (struct plan_options){ .target = m->target, .f32_activations = m->f32_activations, .tune = m->tune, .general = s->general };
+	return (struct plan_options){ .target = m->target, .f32_activations = m->f32_activations, .bounded = m->bounded, .tune = m->tune, .general = s->general };
 }
 
 /* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), nothing is kept in the registry (reference), programs are

@@ -230,8 +230,11 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 	if (!sample_make(&m, spec, err))
 		return false;
 	ok = true;
-	for (unsigned f32 = 0; ok && f32 < 2; f32++) {
-		struct plan_options po = { .target = opt->target, .f32_activations = f32 };
+	for (unsigned way = 0; ok && way < 4; way++) {
+		unsigned f32 = way & 1, bounded = way >> 1;
+		struct plan_options po = { .target = opt->target, .f32_activations = f32, .bounded = bounded };
+		if (!((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1))
+			continue;
 		for (unsigned kv = 0; ok && kv < KV_TYPES; kv++)
 			if (opt->activations >> f32 & 1 && opt->kv >> kv & 1)
 				ok = add_passes(&set, &m, kv_types[kv], columns, &po, err);

@@ -15,12 +15,14 @@
 /* What sessions may ask for: sets, to be or-ed. */
 enum { WARM_INT8_ACTIVATIONS = 1, WARM_F32_ACTIVATIONS = 2, WARM_ANY_ACTIVATIONS = 3 };
 enum { WARM_KV_F16 = 1, WARM_KV_F32 = 2, WARM_KV_Q8_0 = 4, WARM_KV_ANY = 7 };
+enum { WARM_EXACT = 1 << NUMERICS_EXACT, WARM_BOUNDED = 1 << NUMERICS_BOUNDED, WARM_ANY_NUMERICS = 3 };
 
 unsigned warm_kv(enum dtype type);      /* the set of one */
 
 struct warm_options {
 	const struct target *target;
 	unsigned activations, kv;
+	unsigned numerics;              /* 0: WARM_EXACT */
 	uint32_t columns;               /* of the widest pass over a prompt; 0: the widest there is */
 };
 
