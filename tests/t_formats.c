@@ -93,6 +93,55 @@ static void test_perplexity(void **state)
 	free(text);
 }
 
+/* The logits after `n` ids, fed `chunk` at a time. */
+static float *logits_of(const char *path, const int32_t *ids, size_t n, size_t chunk, int threads, size_t *n_logits)
+{
+	jit_error err = { 0 };
+	jit_model *m = open_model(path, false);
+	jit_model_info info;
+	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 512, .threads = threads }, &err);
+
+	assert_non_null(s);
+	jit_model_get_info(m, &info);
+	for (size_t i = 0; i < n; i += chunk)
+		assert_int_equal(jit_session_feed(s, ids + i, n - i < chunk ? n - i : chunk, &err), JIT_OK);
+	const float *l = jit_session_logits(s, &err);
+	assert_non_null(l);
+	*n_logits = (size_t)info.vocab;
+	float *copy = malloc(*n_logits * sizeof *copy);
+	assert_non_null(copy);
+	memcpy(copy, l, *n_logits * sizeof *copy);
+	jit_session_close(s);
+	jit_model_close(m);
+	return copy;
+}
+
+/* Narrow and wide tiles, formats side by side that want their inputs turned differently: the same bits. */
+static void test_same_bits(void **state)
+{
+	static const char *const files[] = { "q4_k_m", "q6_k", "q4_0", "q2_k", "iq4_xs" };
+	static const struct { size_t chunk; int threads; } ways[] = { { 53, 3 }, { 9, 2 }, { 5, 1 } };
+	char path[1024], relative[128];
+	int32_t ids[150];
+	size_t n;
+	(void)state;
+
+	for (size_t i = 0; i < 150; i++)
+		ids[i] = (int32_t)(i * 37 % 1000 + 5);
+	for (size_t i = 0; i < (test_quick() ? 1 : sizeof files / sizeof *files); i++) {
+		snprintf(relative, sizeof relative, "models/tale-llama/tale-llama-%s.gguf", files[i]);
+		if (!shared_path(path, relative))
+			skip();
+		float *want = logits_of(path, ids, 150, 150, 1, &n);
+		for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+			float *got = logits_of(path, ids, 150, ways[w].chunk, ways[w].threads, &n);
+			assert_memory_equal(got, want, n * sizeof *want);
+			free(got);
+		}
+		free(want);
+	}
+}
+
 /* An int8 cache costs next to nothing. */
 static void test_int8_cache(void **state)
 {
@@ -234,7 +283,7 @@ static void test_mixed_layers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_scores), cmocka_unit_test(test_mixed_layers), cmocka_unit_test(test_perplexity), cmocka_unit_test(test_int8_cache),
+		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_scores), cmocka_unit_test(test_mixed_layers), cmocka_unit_test(test_perplexity), cmocka_unit_test(test_same_bits), cmocka_unit_test(test_int8_cache),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
