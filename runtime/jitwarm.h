@@ -4,6 +4,7 @@
  *   jitwarm_make.c    makes code objects
  *   jitwarm_cache.c   looks after those that are kept
  *   jitwarm_look.c    looks at one of them, or at all that a model needs
+ *   jitwarm_tune.c    finds out which schedules this processor likes
  *
  * stdout carries what was asked for (tables, listings, one JSON line) and nothing else; everything said to a person on the way goes to stderr.
  */
@@ -51,5 +52,6 @@ int warm_export(void);
 int warm_import(void);
 int warm_show(void);
 int warm_explain(void);
+int warm_tune(void);
 
 #endif

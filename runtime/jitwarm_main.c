@@ -28,6 +28,7 @@ static const struct option_row rows[] = {
 	{ "numerics", 0, OPTION_CHOICE, "exact|bounded|any", "numerics class of those sessions (any)", 0, 0, &warm.numerics },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0|any", "type of the KV cache in those sessions (any)", 0, 0, &warm.kv_type },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens those sessions compute in one pass; 0: the most there can be (0)", 0, SESSION_MAX_COLUMNS, &warm.batch },
+	{ "seconds", 0, OPTION_INT, "N", "how long tune searches, about; 0: a fixed number of passes (0)", 0, 3600, &warm.seconds },
 	{ "Where", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "out", 'o', OPTION_FILE, "PATH", "write a pack when PATH ends in .jkp, which is the same file wherever and whenever it is made; otherwise add to the directory PATH", 0, 0, &warm.out },
 	{ "cache", 0, OPTION_FILE, "PATH", "the cache looked at: directories and packs with colons between ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &warm.cache },
@@ -51,9 +52,10 @@ static const struct option_command commands[] = {
 	{ "export", "FILE.jkp", "write what is kept to a pack, for the targets asked for (all)" },
 	{ "import", "FILE.jkp", "add a pack's code objects to the first directory that can be written" },
 	{ "explain", "MODEL...", "print every kernel the models can need, whether it is kept, and if not, what the nearest one kept has instead" },
+	{ "tune", "MODEL", "run the model to find out which schedules of its kernels this processor likes, longer and for all anew than sessions do in passing; keep that in the cache" },
 };
 
-static int (*const functions[])(void) = { warm_make, warm_list, warm_show, warm_verify, warm_gc, warm_export, warm_import, warm_explain };
+static int (*const functions[])(void) = { warm_make, warm_list, warm_show, warm_verify, warm_gc, warm_export, warm_import, warm_explain, warm_tune };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 _Static_assert(sizeof functions / sizeof *functions == N_COMMANDS, "a function for each command");
 
@@ -61,6 +63,7 @@ _Static_assert(sizeof functions / sizeof *functions == N_COMMANDS, "a function f
 static const struct { int least, most; const char *says; } operands[N_COMMANDS] = {
 	{ 0, WARM_MAX_OPERANDS, "" }, { 0, 1, "list takes one cache at most" }, { 1, 1, "show takes one key" }, { 0, 1, "verify takes one cache at most" },
 	{ 0, 1, "gc takes one cache at most" }, { 1, 1, "export takes the pack to write" }, { 1, 1, "import takes the pack to read" }, { 0, WARM_MAX_OPERANDS, "" },
+	{ 1, 1, "tune takes one model" },
 };
 
 int warm_fail(const struct error *e)

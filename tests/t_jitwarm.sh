@@ -125,11 +125,24 @@ refused "list takes one cache" 2 list a b
 refused "export takes the pack" 2 export
 refused "none.jkp" 1 list "$dir/none.jkp"
 refused "unknown option" 2 --frobnicate
+refused "tune takes one model" 2 tune
+refused "a model's file, with its weights" 2 tune "$model" --shape tiny
+refused "one instruction set of this processor" 2 tune "$model" --target gfx1100
+refused "none.gguf" 1 tune "$dir/none.gguf" --cache "$dir/tuned"
 check "nothing was written by what was refused" [ ! -e "$dir/z.jkp" ]
 refused "$dir/none/z.jkp" 1 --shape tiny --target avx2 --out "$dir/none/z.jkp"
 
+run tune "$model" --cache "$dir/tuned" --target avx2
+check "tune: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "tune: a line for each matrix" [ "$(grep -cE '^matmul\.q8_0\.aq8_0\.[0-9]+x[0-9]+\.c1\.[a-z0-9.]*avx2 +[0-9.]+ +[0-9]+  weights into the ' "$dir/out")" -ge 5 ]
+check "tune: the passes there are" err '^trying schedules in 128 passes$'
+check "tune: it is kept" [ "$(cat "$dir"/tuned/tuned-*.txt | grep -c '^matmul')" = "$(grep -c ^matmul "$dir/out")" ]
+run tune "$model" --cache "$dir/tuned" --target avx2 --json --seconds 1 -q
+check "tune --json: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "tune --json: $(head -c 300 "$dir/out")" out '^\{"model":".*tale-q8_0\.gguf","target":"avx2","kernels":\[\{"key":"matmul\.[a-z0-9_.]*","schedule":[0-2],"name":"weights into the .*","gain":[0-9.]+,"samples":[0-9]+\}'
+
 "$jitwarm" --help > "$dir/help"
-check "--help lists the commands" [ "$(grep -cE '^  jitwarm (MODEL|list|show|verify|gc|export|import|explain)' "$dir/help")" = 8 ]
+check "--help lists the commands" [ "$(grep -cE '^  jitwarm (MODEL|list|show|verify|gc|export|import|explain|tune)' "$dir/help")" = 9 ]
 check "the man page has every command and option of --help" [ "$(grep -cE '^  ((-.,|   ) --|jitwarm )' "$dir/help")" = "$("$jitwarm" --print-man | grep -c '^\.TP')" ]
 "$jitwarm" --print-completion > "$dir/completion"
 check "bash accepts the completion" bash -n "$dir/completion"

@@ -246,13 +246,21 @@ static void test_seen(void **state)
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/trace", dir);
 	jit_model *m = open_model(&(jit_model_options){ .cache_dir = "" });
-	jit_session *s = open_session(m, &(jit_session_options){ .context = 256, .threads = 1, .profile = JIT_PROFILE_EVENTS });
-	write_tokens(s, PROMPT, 4, NULL);
+	jit_session *s = open_session(m, &(jit_session_options){ .context = 256, .threads = 1, .speculate = JIT_SPECULATE_OFF, .profile = JIT_PROFILE_EVENTS });
+	write_tokens(s, PROMPT, STEPS, NULL);
 	char *report = jit_session_report(s, 0, &err), line[80];
 	assert_non_null(report);
 	snprintf(line, sizeof line, "%d kernels were generated or loaded in the background in ", (int)stats_of(s).kernels_background);
 	assert_non_null(strstr(report, line));
 	assert_non_null(strstr(report, " ms, 0 when decoding needed them\n"));
+	assert_non_null(strstr(report, "tuned matmul."));         /* the first passes have found out which schedules they like */
+	assert_non_null(strstr(report, ": weights into the "));
+	free(report);
+	report = jit_session_report(s, 1, &err);
+	assert_non_null(report);
+	assert_non_null(strstr(report, "\"schedule\":\"weights into the "));
+	assert_non_null(strstr(report, "\"tuned_gain\":"));
+	assert_non_null(strstr(report, "\"awaited\":0"));
 	free(report);
 	assert_int_equal(jit_session_trace(s, path, &err), JIT_OK);
 	jit_session_close(s);
