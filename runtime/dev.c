@@ -1,72 +1,161 @@
 #include "runtime/dev.h"
+
+#include <assert.h>
+
 #include "runtime/profile.h"
 
-struct region { struct device *device; struct plan *plan; struct pool *pool; };
+struct region { struct device *device; struct plan *plan; int workers; };
 
-/* Three quarters of the units are split evenly, in long runs of neighbouring weights; the rest is taken grain by grain by whoever comes first,
- * so that a thread whose core is slowed or taken away does not hold up the others. */
-static void run_shared(const struct region *r, struct plan_launch *l, int worker, int workers)
+static void call(const struct region *r, int worker, size_t i, int64_t begin, int64_t end)
 {
-	void *handle = r->plan->kernel[l->kernel].handle;
-	int64_t units = l->end - l->begin, own = units * 3 / 4 / workers, shared = l->begin + own * workers;
-	int64_t grain = (l->end - shared) / (workers * 4);
+	struct plan *p = r->plan;
+	struct plan_launch *l = &p->launch[i];
+	uint64_t start = r->device->profile || p->took ? profile_now() : 0;
 
-	if (grain < 1)
-		grain = 1;
-	if (own > 0)
-		r->device->call(handle, l->arg, l->begin + own * worker, l->begin + own * (worker + 1));
-	for (;;) {
-		int64_t begin = shared + atomic_fetch_add_explicit(&l->next, grain, memory_order_relaxed);
-		if (begin >= l->end)
-			return;
-		r->device->call(handle, l->arg, begin, begin + grain < l->end ? begin + grain : l->end);
-	}
+	r->device->call(p->kernel[l->kernel].handle, l->arg, begin, end);
+	if (!start)
+		return;
+	uint64_t now = profile_now();
+	if (r->device->profile)
+		profile_launch(r->device->profile, worker, p, i, start, now);
+	if (p->took)
+		atomic_fetch_add_explicit(&p->took[i], now - start, memory_order_relaxed);
 }
 
-static void run_dynamic(const struct region *r, struct plan_launch *l)
+/* ---- how the units of a launch are cut into shares
+ *
+ * Three quarters are cut evenly, one share for each worker, in long runs of neighbouring weights. The rest is cut finer and finer, so that workers finish
+ * together although they do not run alike. */
+
+struct cut { int64_t units, large; int workers; };      /* large: units of an even share */
+
+static struct cut cut_launch(const struct plan_launch *l, int workers)
 {
-	/* from the last unit down: later columns see more positions, and the longest work must not start last */
-	for (;;) {
-		int64_t u = l->end - 1 - atomic_fetch_add_explicit(&l->next, 1, memory_order_relaxed);
-		if (u < l->begin)
-			return;
-		r->device->call(r->plan->kernel[l->kernel].handle, l->arg, u, u + 1);
-	}
+	int64_t units = l->end - l->begin;
+	return (struct cut){ units, units * 3 / 4 / workers, workers };
 }
 
-static void region_main(void *user, int worker, int workers)
+/* Where the small share `n` begins, counted from the end of the large ones. */
+static int64_t small_begin(const struct cut *c, int64_t n)
+{
+	int64_t rest = c->units - c->large * c->workers, begin = 0, w = c->workers;
+
+	for (int64_t part = 2 * w; part <= 8 * w; part *= 2) {
+		int64_t size = (rest + part - 1) / part, here = part == 8 * w || n < w ? n : w;
+		begin += here * size;
+		n -= here;
+	}
+	return begin < rest ? begin : rest;
+}
+
+static uint32_t small_shares(const struct cut *c)
+{
+	uint32_t n = 0;
+	while (small_begin(c, n) < c->units - c->large * c->workers)
+		n++;
+	return n;
+}
+
+/* Units that differ in cost are taken one by one, unless there are very many. */
+static int64_t dynamic_grain(const struct plan_launch *l) { return (l->end - l->begin) / (POOL_MOST_SHARES / 2) + 1; }
+
+static uint32_t dynamic_shares(const struct plan_launch *l)
+{
+	int64_t grain = dynamic_grain(l);
+	return (uint32_t)((l->end - l->begin + grain - 1) / grain);
+}
+
+/* ---- phases */
+
+/* A phase's launches do not depend on each other, or each unit of one only on the same unit of those before, which `chain` says. */
+static uint32_t phase_end(const struct plan *p, uint32_t phase) { return p->phase[phase + 1]; }
+
+static uint32_t shares_of(const struct region *r, const struct plan_launch *l)
+{
+	if (l->dynamic)
+		return dynamic_shares(l);
+	struct cut c = cut_launch(l, r->workers);
+	return (c.large ? (uint32_t)c.workers : 0) + small_shares(&c);
+}
+
+static uint32_t open_phase(void *user, int worker, uint32_t phase)
 {
 	struct region *r = user;
 	struct plan *p = r->plan;
+	uint32_t first = p->phase[phase], shares = 0;
 
-	for (size_t i = 0; i < p->n_launches; i++) {
-		struct plan_launch *l = &p->launch[i];
-		uint64_t start = r->device->profile || p->took ? profile_now() : 0, end;
-		if (workers == 1)
-			r->device->call(p->kernel[l->kernel].handle, l->arg, l->begin, l->end);
-		else if (l->dynamic)
-			run_dynamic(r, l);
+	if (p->launch[first].chain)
+		return (uint32_t)((p->launch[first].end - p->launch[first].begin) / p->launch[first].chain);
+	for (uint32_t i = first; i < phase_end(p, phase); i++) {
+		if (p->launch[i].alone)
+			call(r, worker, i, p->launch[i].begin, p->launch[i].end);
 		else
-			run_shared(r, l, worker, workers);
-		if (start) {
-			end = profile_now();
-			if (r->device->profile)
-				profile_launch(r->device->profile, worker, p, i, start, end);
-			if (p->took)
-				atomic_fetch_add_explicit(&p->took[i], end - start, memory_order_relaxed);
-		}
-		if (l->barrier)
-			pool_barrier(r->pool, worker);
+			shares += shares_of(r, &p->launch[i]);
 	}
+	return shares;
+}
+
+static void do_chain(const struct region *r, int worker, uint32_t phase, int64_t share)
+{
+	for (uint32_t i = r->plan->phase[phase]; i < phase_end(r->plan, phase); i++) {
+		const struct plan_launch *l = &r->plan->launch[i];
+		call(r, worker, i, l->begin + share * l->chain, l->begin + (share + 1) * l->chain);
+	}
+}
+
+/* The large shares of all launches come before the small ones of any. */
+static void do_even(const struct region *r, int worker, uint32_t phase, uint32_t share)
+{
+	uint32_t first = r->plan->phase[phase], end = phase_end(r->plan, phase);
+
+	for (int small = 0; small < 2; small++)
+		for (uint32_t i = first; i < end; i++) {
+			const struct plan_launch *l = &r->plan->launch[i];
+			struct cut c = cut_launch(l, r->workers);
+			uint32_t here = l->alone || l->dynamic ? 0 : small ? small_shares(&c) : c.large ? (uint32_t)c.workers : 0;
+			if (share >= here) {
+				share -= here;
+				continue;
+			}
+			int64_t from = l->begin + c.large * c.workers;
+			if (small)
+				call(r, worker, i, from + small_begin(&c, share), from + small_begin(&c, share + 1));
+			else
+				call(r, worker, i, l->begin + c.large * share, l->begin + c.large * (share + 1));
+			return;
+		}
+}
+
+/* From the last unit down: later columns see more positions, and the longest work must not start last. */
+static void do_dynamic(const struct region *r, int worker, uint32_t i, uint32_t share)
+{
+	const struct plan_launch *l = &r->plan->launch[i];
+	int64_t grain = dynamic_grain(l), end = l->end - share * grain, begin = end - grain;
+
+	call(r, worker, i, begin > l->begin ? begin : l->begin, end);
+}
+
+static void do_share(void *user, int worker, uint32_t phase, uint32_t share)
+{
+	const struct region *r = user;
+	uint32_t first = r->plan->phase[phase];
+
+	if (r->plan->launch[first].chain)
+		do_chain(r, worker, phase, share);
+	else if (r->plan->launch[first].dynamic)
+		do_dynamic(r, worker, first, share);
+	else
+		do_even(r, worker, phase, share);
 }
 
 bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *err)
 {
-	struct region r = { d, p, pool };
+	struct region r = { d, p, pool_threads(pool) };
 	(void)err;
 
-	for (size_t i = 0; i < p->n_launches; i++)
-		atomic_store_explicit(&p->launch[i].next, 0, memory_order_relaxed);
-	pool_run(pool, region_main, &r);
+	for (size_t i = 0; r.workers == 1 && i < p->n_launches; i++)
+		call(&r, 0, i, p->launch[i].begin, p->launch[i].end);
+	if (r.workers > 1)
+		pool_work(pool, &(struct pool_work){ .phases = (uint32_t)p->n_phases, .open = open_phase, .share = do_share, .user = &r });
 	return true;
 }

@@ -29,7 +29,7 @@ struct device {
 struct device *dev_cpu_open(struct registry *r, struct error *err);                    /* generated code; borrows the registry */
 struct device *dev_ref_open(const struct target *t, struct error *err);                /* interprets the same IR at the target's width */
 
-/* The `run` of host devices, one parallel region: every launch in order, units split over the pool's threads, barriers where the plan has them. */
+/* The `run` of host devices: the plan's phases in order, the units of each handed out in shares to the pool's threads that are there. */
 bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *err);
 
 #endif

@@ -68,7 +68,9 @@ static uint64_t *launch(struct builder *b, const struct key *key, int n_args, in
 /* What comes next is another part of the model. */
 static void next_part(struct builder *b) { b->p->part[b->p->n_parts++] = (uint32_t)b->p->n_launches; }
 
-static void wait_here(struct builder *b) { b->p->launch[b->p->n_launches - 1].barrier = true; }
+static struct plan_launch *last_launch(struct builder *b) { return &b->p->launch[b->p->n_launches - 1]; }
+
+static void wait_here(struct builder *b) { last_launch(b)->barrier = true; }
 
 /* The end of a phase: inputs may change. */
 static void barrier(struct builder *b)
@@ -265,6 +267,7 @@ static void norm(struct builder *b, const float *x, const float *weight, bool in
 	a[NORM_EPS] = f32_slot(b->spec->norm_eps);
 	a[NORM_OUTQ] = address(outq);
 	a[NORM_OUTS] = address(outs);
+	last_launch(b)->alone = columns == 1;
 	barrier(b);
 }
 
@@ -275,6 +278,7 @@ static void quantise(struct builder *b, const float *x, int8_t *q, struct activa
 	a[QUANTISE_X] = address(x);
 	a[QUANTISE_OUTQ] = address(q);
 	a[QUANTISE_OUTS] = address(s);
+	last_launch(b)->alone = b->n == 1;
 	barrier(b);
 }
 
@@ -288,6 +292,7 @@ static void embed(struct builder *b, const struct weights *w)
 	a[EMBED_W] = address(w->embed.packed);
 	a[EMBED_IDS] = address(b->buf->ids);
 	a[EMBED_OUT] = address(b->buf->x);
+	last_launch(b)->alone = b->n == 1;
 	barrier(b);
 }
 
@@ -308,6 +313,7 @@ static void rotate_and_store(struct builder *b, const struct weights_layer *l, c
 	a[ROPE_NORM] = address(l->q_norm);
 	a[ROPE_EPS] = f32_slot(s->norm_eps);
 	a[ROPE_SCALE] = f32_slot((float)(1.0 / math_host_sqrt((double)s->head_dim)));
+	last_launch(b)->chain = b->n == 1 ? s->heads / s->kv_heads : 0;
 
 	key = new_key(b, KEY_KV_STORE);
 	key.kv_heads = s->kv_heads;
@@ -325,6 +331,7 @@ static void rotate_and_store(struct builder *b, const struct weights_layer *l, c
 	a[KV_STORE_EPS] = f32_slot(s->norm_eps);
 	a[KV_STORE_CHUNK_BYTES] = b->kv->chunk_bytes;
 	position_slot(b, &a[KV_STORE_POS0]);
+	last_launch(b)->chain = b->n == 1;
 	barrier(b);
 }
 
@@ -351,7 +358,8 @@ static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, 
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	a[ATTENTION_COLUMNS] = b->n;
 	position_slot(b, &a[ATTENTION_POS0]);
-	b->p->launch[b->p->n_launches - 1].dynamic = b->n > 1;
+	last_launch(b)->dynamic = b->n > 1;
+	last_launch(b)->chain = b->n == 1;       /* a head of the cache, with its queries: written, then read by the same worker */
 	barrier(b);
 }
 
@@ -414,6 +422,18 @@ static void logits(struct builder *b, const struct weights *w, enum plan_logits 
 	barrier(b);
 }
 
+/* Where a worker may go on only when all have come so far. */
+static void cut_phases(struct plan *p)
+{
+	p->phase[0] = 0;
+	for (size_t i = 0; i < p->n_launches; i++) {
+		const struct plan_launch *l = &p->launch[i];
+		bool last = i + 1 == p->n_launches, chained = !last && l->chain && l[1].chain;
+		if (last || (l->barrier && !chained))
+			p->phase[++p->n_phases] = (uint32_t)(i + 1);
+	}
+}
+
 bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w, const struct plan_buffers *buffers,
                 const struct plan_cache *kv, uint32_t columns, enum plan_logits which, const struct plan_options *opt, struct error *err)
 {
@@ -430,7 +450,8 @@ bool plan_build(struct plan *p, const struct model_spec *spec, const struct weig
 	p->args = calloc(b.launch_capacity * ARGS_MOST, sizeof *p->args);
 	p->position = calloc(b.position_capacity, sizeof *p->position);
 	p->part = calloc(spec->layers + 3, sizeof *p->part);
-	if (!p->kernel || !p->launch || !p->args || !p->position || !p->part) {
+	p->phase = calloc(b.launch_capacity + 1, sizeof *p->phase);
+	if (!p->kernel || !p->launch || !p->args || !p->position || !p->part || !p->phase) {
 		plan_free(p);
 		return error_set(err, ERROR_MEMORY, "no memory for a plan of %u layers", spec->layers);
 	}
@@ -446,6 +467,7 @@ bool plan_build(struct plan *p, const struct model_spec *spec, const struct weig
 	}
 	p->part[p->n_parts] = (uint32_t)p->n_launches;
 	p->n_args = b.args_used;
+	cut_phases(p);
 	return true;
 }
 
@@ -475,5 +497,6 @@ void plan_free(struct plan *p)
 	free(p->args);
 	free(p->position);
 	free(p->part);
+	free(p->phase);
 	memset(p, 0, sizeof *p);
 }

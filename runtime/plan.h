@@ -53,7 +53,9 @@ struct plan_launch {
 	uint64_t *arg;
 	bool barrier;                           /* everything before must be finished before what follows */
 	bool dynamic;                           /* units differ in cost: threads take them one by one */
-	_Atomic int64_t next;
+	bool alone;                             /* so little that sharing it out takes longer than doing it */
+	uint32_t chain;                         /* not 0: so many units belong to one step of a chain, together with the units of its neighbours of the same step;
+	                                           a step waits for no other, whatever `barrier` says between the chain's launches. Who cannot use that need not. */
 };
 
 struct plan {
@@ -61,6 +63,7 @@ struct plan {
 	struct plan_kernel *kernel; size_t n_kernels;
 	struct plan_launch *launch; size_t n_launches;
 	uint64_t *args; size_t n_args;          /* all launches' slots */
+	uint32_t *phase; size_t n_phases;       /* launches phase[i] .. phase[i + 1] - 1 have no barrier between them or are a chain; phase[n_phases] is n_launches */
 	uint32_t *part; size_t n_parts;         /* launches part[i] .. part[i + 1] - 1 are the embedding, a layer, or the logits; part[n_parts] is n_launches */
 	void *prepared;                         /* the device's */
 	_Atomic uint64_t *took;                 /* by launch: nanoseconds of all workers together; NULL: nobody asks (tuner.h) */

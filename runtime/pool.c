@@ -1,66 +1,100 @@
 #include "runtime/pool.h"
 
-#include <linux/futex.h>
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdint.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-/* Spins before sleeping: about 20 to 60 microseconds of `pause`, longer than any phase skew on free cores, short against a time slice. */
-enum { SPINS = 1500, LINE = 64 };
+#include "runtime/wait.h"
 
-/* A word that threads wait on, alone on its cache line. */
-struct word {
-	_Alignas(LINE) _Atomic uint32_t value;
-	_Atomic uint32_t sleepers;
+enum { LINE = 64 };
+
+struct worker {
+	_Alignas(LINE) struct pool *pool;
+	int index;
+	pthread_t thread;
+	struct wait_habit start, phase;         /* waits for work, and within it */
 };
 
-struct worker { struct pool *pool; int index; pthread_t thread; };
+/* What is handed out: one word, so that who takes a share knows at once of which phase it is, however late it comes. */
+enum { SHARES_SHIFT = 16, SHARE_MASK = (1 << SHARES_SHIFT) - 1 };
+union claim {
+	_Atomic uint64_t all;                   /* number << 32 | shares there are << 16 | shares taken, or more when workers found none left */
+	_Atomic uint32_t half[2];               /* half[1]: the number, to wait on: of the phase from 1 on, 0 before the first is open */
+};
+
+static_assert(POOL_MOST_SHARES + 2 * POOL_MOST_THREADS <= SHARE_MASK, "workers that find nothing left count on");
+
+enum { CLOSED = 1 << 30 };
 
 struct pool {
-	struct word start, arrive, phase;
-	_Atomic uint32_t stop;
+	/* One line: a worker that takes, finishes and waits fetches one. */
+	_Alignas(LINE) union claim claim;
+	_Atomic uint32_t left;                  /* shares not done */
+	_Atomic uint32_t phase_sleepers;
+	/* Workers that look at this work; CLOSED: none may come any more. */
+	_Alignas(LINE) _Atomic uint32_t inside;
+	_Atomic uint32_t inside_sleepers;
+	_Alignas(LINE) _Atomic uint32_t start;
+	_Atomic uint32_t start_sleepers, stop;
 	int threads;
-	pool_fn fn; void *user;
+	const struct pool_work *work;
 	struct worker *worker;
 };
 
-static void word_wait(struct word *w, uint32_t old)
+/* By the worker that did the last share of the phase before: opens this one, or the next that has shares. */
+static void open_phase(struct pool *p, struct worker *w, uint32_t phase)
 {
-	for (int i = 0; i < SPINS; i++) {
-		if (atomic_load_explicit(&w->value, memory_order_acquire) != old)
+	uint32_t shares = 0;
+
+	while (phase < p->work->phases && (shares = p->work->open(p->work->user, w->index, phase)) == 0)
+		phase++;
+	assert(shares <= POOL_MOST_SHARES);
+	atomic_store_explicit(&p->left, shares, memory_order_relaxed);
+	atomic_store(&p->claim.all, (uint64_t)(phase + 1) << 32 | (uint64_t)shares << SHARES_SHIFT);
+	wait_wake(&p->claim.half[1], &p->phase_sleepers);
+}
+
+/* Works until there are no more phases. */
+static void work_along(struct pool *p, struct worker *w)
+{
+	uint32_t done = 0;                      /* of this phase, not yet taken off `left` */
+
+	for (;;) {
+		uint64_t claim = atomic_fetch_add(&p->claim.all, 1);
+		uint32_t number = (uint32_t)(claim >> 32), shares = claim >> SHARES_SHIFT & SHARE_MASK, share = claim & SHARE_MASK;
+		if (share < shares) {
+			p->work->share(p->work->user, w->index, number - 1, share);
+			done++;
+			continue;
+		}
+		if (number > p->work->phases)
 			return;
-		__builtin_ia32_pause();
+		if (done && atomic_fetch_sub(&p->left, done) == done)
+			open_phase(p, w, number);
+		else
+			wait_while(&p->claim.half[1], &p->phase_sleepers, number, &w->phase);
+		done = 0;
 	}
-	atomic_fetch_add(&w->sleepers, 1);
-	while (atomic_load(&w->value) == old)
-		syscall(SYS_futex, &w->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
-	atomic_fetch_sub(&w->sleepers, 1);
 }
 
-/* Sequentially consistent on purpose: the sleeper counts itself before it looks at value, we change value before we look at the count. */
-static void word_set(struct word *w, uint32_t value)
+/* False: the work is over. */
+static bool enter(struct pool *p)
 {
-	atomic_store(&w->value, value);
-	if (atomic_load(&w->sleepers))
-		syscall(SYS_futex, &w->value, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+	uint32_t n = atomic_load(&p->inside);
+
+	while (!(n & CLOSED))
+		if (atomic_compare_exchange_weak(&p->inside, &n, n + 1))
+			return true;
+	return false;
 }
 
-void pool_barrier(struct pool *p, int worker)
+static void leave(struct pool *p)
 {
-	(void)worker;
-	if (p->threads == 1)
-		return;
-	uint32_t phase = atomic_load_explicit(&p->phase.value, memory_order_relaxed);
-	if (atomic_fetch_add(&p->arrive.value, 1) + 1 == (uint32_t)p->threads) {
-		atomic_store_explicit(&p->arrive.value, 0, memory_order_relaxed);
-		word_set(&p->phase, phase + 1);
-	} else {
-		word_wait(&p->phase, phase);
-	}
+	if (atomic_fetch_sub(&p->inside, 1) == (CLOSED | 1))
+		wait_wake(&p->inside, &p->inside_sleepers);
 }
 
 static void *worker_main(void *arg)
@@ -68,33 +102,84 @@ static void *worker_main(void *arg)
 	struct worker *w = arg;
 	struct pool *p = w->pool;
 
-	for (uint32_t seen = 0;; seen++) {
-		word_wait(&p->start, seen);
+	for (uint32_t seen = 0;;) {
+		wait_while(&p->start, &p->start_sleepers, seen, &w->start);
+		seen = atomic_load(&p->start);
 		if (atomic_load(&p->stop))
 			return NULL;
-		p->fn(p->user, w->index, p->threads);
-		pool_barrier(p, w->index);
+		if (enter(p)) {
+			work_along(p, w);
+			leave(p);
+		}
 	}
+}
+
+/* Nobody may come any more, and who is inside has nothing left to do but to leave. */
+static void close_work(struct pool *p, struct worker *w)
+{
+	uint32_t n = atomic_fetch_or(&p->inside, CLOSED) | CLOSED;
+
+	while (n != CLOSED) {
+		wait_while(&p->inside, &p->inside_sleepers, n, &w->start);
+		n = atomic_load(&p->inside);
+	}
+}
+
+void pool_work(struct pool *p, const struct pool_work *work)
+{
+	struct worker *w = &p->worker[0];
+
+	p->work = work;
+	atomic_store(&p->claim.all, 0);
+	atomic_store(&p->inside, 0);
+	atomic_fetch_add(&p->start, 1);          /* before the first phase opens: waking takes a while */
+	wait_wake(&p->start, &p->start_sleepers);
+	open_phase(p, w, 0);
+	work_along(p, w);
+	close_work(p, w);
+}
+
+/* ---- one function on all workers */
+
+struct call { pool_fn fn; void *user; int workers; };
+
+static uint32_t call_open(void *user, int worker, uint32_t phase)
+{
+	(void)worker, (void)phase;
+	return (uint32_t)((struct call *)user)->workers;
+}
+
+static void call_share(void *user, int worker, uint32_t phase, uint32_t share)
+{
+	struct call *c = user;
+	(void)phase, (void)share;
+	c->fn(c->user, worker, c->workers);
 }
 
 void pool_run(struct pool *p, pool_fn fn, void *user)
 {
-	p->fn = fn;
-	p->user = user;
-	if (p->threads > 1)
-		word_set(&p->start, atomic_load_explicit(&p->start.value, memory_order_relaxed) + 1);
-	fn(user, 0, p->threads);
-	pool_barrier(p, 0);
+	struct call c = { fn, user, p->threads };
+	pool_work(p, &(struct pool_work){ .phases = 1, .open = call_open, .share = call_share, .user = &c });
 }
 
+/* ---- threads */
+
 int pool_threads(const struct pool *p) { return p->threads; }
+
+uint64_t pool_sleeps(const struct pool *p)
+{
+	uint64_t n = 0;
+	for (int i = 0; i < p->threads; i++)
+		n += p->worker[i].phase.sleeps + p->worker[i].start.sleeps;
+	return n;
+}
 
 struct pool *pool_open(int threads, struct error *err)
 {
 	struct pool *p = NULL;
 
-	if (threads < 1 || threads > 1024) {
-		error_set(err, ERROR_ARGUMENT, "threads: %d is not in 1..1024", threads);
+	if (threads < 1 || threads > POOL_MOST_THREADS) {
+		error_set(err, ERROR_ARGUMENT, "threads: %d is not in 1..%d", threads, POOL_MOST_THREADS);
 		return NULL;
 	}
 	if (posix_memalign((void **)&p, LINE, sizeof *p) != 0) {
@@ -102,9 +187,15 @@ struct pool *pool_open(int threads, struct error *err)
 		return NULL;
 	}
 	memset(p, 0, sizeof *p);
-	p->worker = calloc((size_t)threads, sizeof *p->worker);
+	if (posix_memalign((void **)&p->worker, LINE, (size_t)threads * sizeof *p->worker) != 0) {
+		error_set(err, ERROR_MEMORY, "no memory for a pool of %d threads", threads);
+		free(p);
+		return NULL;
+	}
+	memset(p->worker, 0, (size_t)threads * sizeof *p->worker);
 	p->threads = 1;
-	for (int i = 1; p->worker && i < threads; i++) {
+	p->inside = CLOSED;
+	for (int i = 1; i < threads; i++) {
 		p->worker[i] = (struct worker){ .pool = p, .index = i };
 		int rc = pthread_create(&p->worker[i].thread, NULL, worker_main, &p->worker[i]);
 		if (rc != 0) {
@@ -114,11 +205,6 @@ struct pool *pool_open(int threads, struct error *err)
 		}
 		p->threads = i + 1;
 	}
-	if (!p->worker) {
-		error_set(err, ERROR_MEMORY, "no memory for a pool of %d threads", threads);
-		free(p);
-		return NULL;
-	}
 	return p;
 }
 
@@ -127,8 +213,8 @@ void pool_close(struct pool *p)
 	if (!p)
 		return;
 	atomic_store(&p->stop, 1);
-	if (p->threads > 1)
-		word_set(&p->start, atomic_load(&p->start.value) + 1);
+	atomic_fetch_add(&p->start, 1);
+	wait_wake(&p->start, &p->start_sleepers);
 	for (int i = 1; i < p->threads; i++)
 		pthread_join(p->worker[i].thread, NULL);
 	free(p->worker);
