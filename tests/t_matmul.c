@@ -212,6 +212,8 @@ static void same(const char *what, const struct kernel_way *way, const struct pr
 /* CPUs have wide tiles where there are more than eight columns, others have none. */
 static bool takes(const struct target *target, const struct key *key)
 {
+	if (key->flags & KEY_MMA)
+		return template_mma(target, weight_type(key), (enum dtype)(key->activation - 1), false);
 	return key->flags & KEY_WIDE ? template_wide_weights(target, weight_type(key)) : key->columns <= template_columns(target);
 }
 
@@ -311,6 +313,22 @@ static void test_wide(void **unused)
 			uint32_t k = lengths[draw(LENGTHS)];
 			struct problem p = problem(mix, row_counts[draw(5)], k, widths[at % n], 1 + draw(2), 1, KEY_WIDE | flag_sets[draw(FLAG_SETS)]);
 			if (k % dtype_table[mixes[mix].weight].block == 0)
+				check(&p);
+		}
+}
+
+/* By integer matrix products, on targets that have them. */
+static void test_matrices(void **unused)
+{
+	unsigned mix = 0, at = 0;
+
+	while (mixes[mix].weight != DTYPE_Q8_0 || mixes[mix].activation != DTYPE_Q8_0)
+		mix++;
+	for (unsigned i = 0; i < LENGTHS; i++)
+		for (unsigned j = 0; j < 2; j++, at++) {
+			uint32_t flags = flag_sets[j ? draw(ONE_MATRIX) : ONE_MATRIX + draw(FLAG_SETS - ONE_MATRIX)], columns = template_mma_columns(lengths[i], flags);
+			struct problem p = problem(mix, row_counts[draw(5)], lengths[i], at % 3 ? columns : TEMPLATE_MMA_LEAST, 1 + draw(2), 1, KEY_MMA | flags);
+			if (!test_quick() || at % 5 == 0)
 				check(&p);
 		}
 }
@@ -486,7 +504,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_flags), cmocka_unit_test(test_padding), cmocka_unit_test(test_one_column),
-		cmocka_unit_test(test_shapes), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_schedules), cmocka_unit_test(test_no_spills),
+		cmocka_unit_test(test_shapes), cmocka_unit_test(test_matrices), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_schedules), cmocka_unit_test(test_no_spills),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
