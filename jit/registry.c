@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "jit/execmem.h"
+#include "jit/observe.h"
 
 enum entry_state { ENTRY_IDLE, ENTRY_BUILDING, ENTRY_READY };
 
@@ -259,6 +260,8 @@ static bool build_kernel(struct registry *r, struct kernel *k, struct error *err
 		k->run = (kernel_fn)(uintptr_t)code;
 		if (r->opt.perf_map)
 			execmem_perf_map(code, k->object.code_bytes, key_text(&k->key, name, sizeof name));
+		if (r->opt.observe)
+			observe_code(r->opt.observe, code, k->object.code_bytes, key_text(&k->key, name, sizeof name));
 	}
 	k->nanoseconds = now_ns() - start;
 	r->count[k->source]++;

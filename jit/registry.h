@@ -29,6 +29,7 @@ struct registry_options {
 	compile_build_fn build;
 	struct cache *cache;          /* borrowed; NULL: none */
 	bool perf_map;                /* write /tmp/perf-PID.map lines */
+	struct observe *observe;      /* borrowed: who else is told of code; NULL: nobody */
 	bool sealed;                  /* nothing is ever generated: a kernel that the cache does not have is an error, which names the nearest it has */
 	FILE *dump_ir, *dump_asm;     /* NULL: none; with either, kernels are generated even when the cache has them */
 };

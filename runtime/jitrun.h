@@ -87,6 +87,8 @@ typedef struct jit_model_options {
 	const char *dump_asm;    /* the same as machine code, .byte lines an assembler accepts */
 	jit_progress_fn progress; void *progress_user;
 	int sealed;              /* non-zero: no code is generated, see below */
+	const char *jitdump;     /* directory for jit-PID.dump, which perf inject --jit reads: kernels by name, with their code; or NULL */
+	int gdb;                 /* non-zero: kernels are entered into the list gdb reads, so that it shows their names */
 } jit_model_options;
 
 /* SEALED. All kernels come from cache_dir, which is only read; jitwarm fills it. jit_model_open loads every one the model can need that is there, and fails when

@@ -19,8 +19,8 @@
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDOW = 512 };
 
 static struct {
-	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *trace, *launch, *target, *dump_objects;
-	bool echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, perf_map, report, help, version, print_man, print_completion;
+	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
+	bool echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, perf_map, gdb, report, help, version, print_man, print_completion;
 	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, cache_limit;
 	double temp, top_p, min_p, repeat_penalty;
 } opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .numerics = "exact", .speculate = "auto", .tune = "quick", .launch = "token", .n = 256, .top_p = 1, .repeat_penalty = 1 };
@@ -73,6 +73,8 @@ static const struct option_row rows[] = {
 	{ "dump-objects", 0, OPTION_FILE, "DIR", "generate nothing; write the code objects of every kernel, and of passes over 1, 4, 8 and 16 columns, for the card of --target; "
 		"needs no card, and of the model only its header", 0, 0, &opt.dump_objects },
 	{ "perf-map", 0, OPTION_FLAG, 0, "write /tmp/perf-PID.map, so that perf shows kernels by name", 0, 0, &opt.perf_map },
+	{ "jitdump", 0, OPTION_FILE, "DIR", "write DIR/jit-PID.dump, from which perf inject --jit makes kernels that perf annotate can show; record with -k mono", 0, 0, &opt.jitdump },
+	{ "gdb", 0, OPTION_FLAG, 0, "tell gdb the names of kernels", 0, 0, &opt.gdb },
 	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &opt.help },
 	{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &opt.version },
 	{ "print-man", 0, OPTION_FLAG, 0, "print the man page", 0, 0, &opt.print_man },
@@ -200,7 +202,7 @@ static int tune_option(void)
 static jit_model *open_model(const char *path, jit_error *err)
 {
 	jit_model_options o = { .device = opt.device, .isa = opt.isa, .threads = (int)opt.threads, .cache_dir = opt.no_cache ? "" : opt.cache, .cache_limit = (uint64_t)opt.cache_limit << 20,
-		.f32_activations = strcmp(opt.activations, "f32") == 0, .bounded_numerics = strcmp(opt.numerics, "bounded") == 0, .perf_map = opt.perf_map, .sealed = opt.sealed, .tune = tune_option(), .dump_ir = opt.dump_ir, .dump_asm = opt.dump_asm };
+		.f32_activations = strcmp(opt.activations, "f32") == 0, .bounded_numerics = strcmp(opt.numerics, "bounded") == 0, .perf_map = opt.perf_map, .jitdump = opt.jitdump, .gdb = opt.gdb, .sealed = opt.sealed, .tune = tune_option(), .dump_ir = opt.dump_ir, .dump_asm = opt.dump_asm };
 	if (!opt.quiet && isatty(STDERR_FILENO))
 		o.progress = show_progress;
 	return jit_model_open(path, &o, err);

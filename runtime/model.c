@@ -159,7 +159,9 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	m->f32_activations = o->f32_activations != 0;
 	m->bounded = o->bounded_numerics != 0;
 	model_describe(&m->file, m->description, sizeof m->description);
-	struct registry_options ro = { .build = template_build, .cache = m->cache, .perf_map = o->perf_map != 0,
+	if ((o->jitdump || o->gdb) && !(m->observe = observe_open(o->jitdump, o->gdb != 0, err)))
+		return false;
+	struct registry_options ro = { .build = template_build, .cache = m->cache, .perf_map = o->perf_map != 0, .observe = m->observe,
 	                               .dump_ir = m->dump_ir, .dump_asm = m->dump_asm, .sealed = m->sealed };
 	m->registry = registry_open(&ro, err);
 	if (!m->registry || (m->sealed && !load_kept(m, err)))
@@ -200,6 +202,7 @@ void jit_model_close(jit_model *m)
 {
 	if (!m)
 		return;
+	observe_close(m->observe);
 	if (m->registry)
 		registry_close(m->registry);
 	if (m->cache)

@@ -2,6 +2,7 @@
 #ifndef RUNTIME_MODEL_H
 #define RUNTIME_MODEL_H
 
+#include "jit/observe.h"
 #include "jit/registry.h"
 #include "jit/tune.h"
 #include "loaders/model.h"
@@ -15,6 +16,7 @@ struct jit_model {
 	struct weights weights;
 	struct cache *cache;
 	struct registry *registry;
+	struct observe *observe;        /* NULL: nobody is told of code */
 	struct tune *tune;              /* NULL: kernels have their usual schedules */
 	unsigned tune_passes;           /* that a session may spend on finding out more */
 	const struct target *target;
