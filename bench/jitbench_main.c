@@ -44,7 +44,7 @@ static const struct option_row rows[] = {
 	{ "small-batches", 'b', OPTION_TEXT, "N,...", "time batches of N tokens with logits for each, 0: none (0)", 0, 0, &opt.small },
 	{ "small", 0, OPTION_FLAG, 0, "the same as --small-batches 2,4,8,16,32", 0, 0, &opt.all_small },
 	{ "no-start", 0, OPTION_FLAG, 0, "leave out loading, time to the first token, code generation and memory", 0, 0, &opt.no_start },
-	{ "predict", 0, OPTION_FLAG, 0, "measure nothing: say how long a token should take on the card of --device sim:..., at the first depth, from what its simulator counts and its data sheet; of a model made up, a few layers are simulated", 0, 0, &opt.predict },
+	{ "predict", 0, OPTION_FLAG, 0, "measure nothing: say how long a token, or a pass over the first of --small-batches (at most 16), should take on the card of --device sim:..., at the first depth, from what its simulator counts and its data sheet; of a model made up, a few layers are simulated", 0, 0, &opt.predict },
 	{ "kernels", 0, OPTION_FLAG, 0, "time the kernels alone, for which a header is enough: all generated, opened from a cache directory and from a pack, those of a token opened, one looked up", 0, 0, &opt.kernels },
 	{ "Measuring", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "repetitions", 'r', OPTION_INT, "N", "repeat each test N times, starts at most 3 (5)", 1, MAX_REPETITIONS, &opt.repetitions },
@@ -317,7 +317,7 @@ static int run_kernels(const char *operand)
 static int run_predict(const char *operand)
 {
 	struct predict_options o = { .target = opt.device + strlen("sim:"), .path = operand ? operand : opt.model, .depth = (uint32_t)lists.depth.value[0],
-		.kv_f32 = strcmp(opt.kv_type, "f32") == 0, .f32_activations = strcmp(opt.activations, "f32") == 0, .mixture = mixture_find(opt.weights ? opt.weights : "q8_0") };
+		.columns = lists.small.n && lists.small.value[0] ? (uint32_t)lists.small.value[0] : 1, .kv_f32 = strcmp(opt.kv_type, "f32") == 0, .f32_activations = strcmp(opt.activations, "f32") == 0, .mixture = mixture_find(opt.weights ? opt.weights : "q8_0") };
 	struct error err = { 0 };
 
 	if ((o.path != NULL) + (opt.shape != NULL) != 1)

@@ -23,6 +23,8 @@ static const struct {
 	double trans_cycles;         /* to issue a transcendental instruction; others take one */
 } assumed = { .bandwidth_share = 0.85, .latency = 0.5e-6, .barrier = 2e-6, .first_launch = 100e-6, .next_launch = 8e-6, .l0_bytes = 64, .trans_cycles = 4 };
 
+enum { PREDICT_MAX_COLUMNS = 16 };
+
 /* What one kernel counts. */
 struct counted { struct key key; struct sim_counters sum; uint64_t launches; };
 
@@ -85,12 +87,12 @@ static void watch(void *user, const struct plan *plan, const struct sim_kernel *
 
 static bool report(struct error *err, const jit_error *e) { return error_set(err, ERROR_DEVICE, "%s", e->message); }
 
-/* One token at the given depth, launch by launch. */
+/* One pass at the given depth, launch by launch. */
 static bool count_token(struct prediction *p, const char *path, unsigned workgroups, struct error *err)
 {
 	const struct predict_options *o = p->o;
 	const struct dev_sim_options sim = { .launch = LAUNCH_OP, .workgroups = workgroups, .watch = watch, .user = p };
-	const int32_t id = 0;
+	const int32_t ids[PREDICT_MAX_COLUMNS] = { 0 };
 	char device[32];
 	jit_error e = { 0 };
 
@@ -98,8 +100,9 @@ static bool count_token(struct prediction *p, const char *path, unsigned workgro
 	p->n = 0;
 	p->workgroups = workgroups;
 	jit_model *m = jit_model_open(path, &(jit_model_options){ .device = device, .cache_dir = "", .f32_activations = o->f32_activations }, &e);
-	jit_session *s = m ? jit_session_open(m, &(jit_session_options){ .context = (int)o->depth + 2, .batch = 1, .kv_f32 = o->kv_f32, .speculate = JIT_SPECULATE_OFF }, &e) : NULL;
-	bool ok = s && session_skip(s, o->depth) && session_simulate(s, &sim) && jit_session_feed(s, &id, 1, &e) == JIT_OK;
+	jit_session *s = m ? jit_session_open(m, &(jit_session_options){ .context = (int)(o->depth + o->columns + 1), .batch = (int)o->columns, .kv_f32 = o->kv_f32, .speculate = JIT_SPECULATE_OFF }, &e) : NULL;
+	bool ok = s && session_skip(s, o->depth) && session_simulate(s, &sim) &&
+	          (o->columns > 1 ? jit_session_score(s, ids, o->columns, NULL, &e) : jit_session_feed(s, ids, 1, &e)) == JIT_OK;
 	if (!ok)
 		report(err, &e);
 	jit_session_close(s);
@@ -181,7 +184,8 @@ static bool open_plan(struct prediction *p, struct error *err)
 	const struct plan_options po = { .target = target_find(p->o->target), .f32_activations = p->o->f32_activations };
 
 	return open_header(p, err) && weights_describe(&p->weights, &p->file.spec, err) &&
-	       plan_outline(&p->plan, &p->file.spec, &p->weights, p->o->kv_f32 ? DTYPE_F32 : DTYPE_F16, 1, PLAN_LAST_LOGITS, &po, err);
+	       plan_outline(&p->plan, &p->file.spec, &p->weights, p->o->kv_f32 ? DTYPE_F32 : DTYPE_F16, p->o->columns,
+	                    p->o->columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &po, err);
 }
 
 /* ---- time */
@@ -189,6 +193,7 @@ static bool open_plan(struct prediction *p, struct error *err)
 /* One launch of a kernel. */
 struct phase {
 	double instructions, valu, salu, load, load128, moved, least;      /* least: bytes that must come from or go to memory */
+	double weights, cache, least_weights, least_cache;                 /* of moved and least, what was read of weights and of keys and values */
 	double waves;                /* that have units */
 	double stalls;               /* waits of one wave for memory with nothing else to do */
 	double seconds;
@@ -212,6 +217,8 @@ static void fill_counts(struct phase *f, const struct prediction *p, const struc
 	f->load = COUNT(load_bytes);
 	f->load128 = COUNT(load128_bytes);
 	f->moved = f->load + COUNT(store_bytes) + COUNT(scalar_bytes);
+	f->weights = COUNT(tally[DEV_SIM_WEIGHTS].load_bytes) + COUNT(tally[DEV_SIM_WEIGHTS].scalar_bytes);
+	f->cache = COUNT(tally[DEV_SIM_CACHE].load_bytes) + COUNT(tally[DEV_SIM_CACHE].scalar_bytes);
 	f->stalls = COUNT(waits_stalled);
 #undef COUNT
 #undef CLASS
@@ -235,7 +242,11 @@ static struct phase phase_of(const struct prediction *p, const struct plan_launc
 	double rounds = ceil(units / shares), busy = units < shares ? units : shares, uneven = rounds * busy / units;
 
 	fill_counts(&f, p, find_counted(p, key));
-	f.least = (double)template_traffic(key, (uint64_t)units, p->o->depth, 1);
+	uint64_t columns = key->kind == KEY_MATMUL ? l->arg[MATMUL_TILES] * key->columns : p->plan.columns;
+	const struct template_reads reads = template_reads(key, (uint64_t)units, p->o->depth, columns);
+	f.least = (double)template_traffic(key, (uint64_t)units, p->o->depth, columns);
+	f.least_weights = (double)reads.weights;
+	f.least_cache = (double)reads.cache;
 	f.waves = busy * (cooperative ? RDNA_PROGRAM_WAVES : 1);
 	f.stalls /= f.waves;
 	double cus = fmin(busy, c->units), simds = fmin(f.waves, (double)c->units * CARD_SIMDS);
@@ -266,6 +277,10 @@ static void add_phase(struct line *line, const struct phase *f)
 	line->sum.load128 += f->load128;
 	line->sum.moved += f->moved;
 	line->sum.least += f->least;
+	line->sum.weights += f->weights;
+	line->sum.cache += f->cache;
+	line->sum.least_weights += f->least_weights;
+	line->sum.least_cache += f->least_cache;
 	line->sum.seconds += f->seconds;
 	line->sum.waves = f->waves;
 	line->sum.stalls = f->stalls;
@@ -323,13 +338,24 @@ static void print_launches(const struct prediction *p, const struct phase *total
 			inside_layers += p->plan.launch[i].barrier;
 	const struct { const char *name; size_t launches, barriers; } way[] = {
 		{ "token", 1, all }, { "layer", p->plan.n_parts, inside_layers }, { "operation", p->plan.n_launches, 0 } };
-	fprintf(out, "\n| a launch for each | launches | barriers | kernels ms | barriers ms | launching ms | predicted ms | predicted tokens/s | of rated bandwidth |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+	fprintf(out, "\n| a launch for each | launches | barriers | kernels ms | barriers ms | launching ms | predicted ms | predicted %s/s | of rated bandwidth |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", p->o->columns > 1 ? "passes" : "tokens");
 	for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
 		double barriers = (double)way[i].barriers * assumed.barrier, launching = assumed.first_launch + (double)(way[i].launches - 1) * assumed.next_launch;
 		double seconds = total->seconds + barriers + launching;
 		fprintf(out, "| %s | %zu | %zu | %.3f | %.3f | %.3f | %.3f | %.1f | %.0f %% |\n", way[i].name, way[i].launches, way[i].barriers, total->seconds * 1e3, barriers * 1e3, launching * 1e3,
 		        seconds * 1e3, 1 / seconds, 100 * total->least / seconds / p->card->bandwidth);
 	}
+}
+
+static double ratio(double a, double b) { return b > 0 ? a / b : 1; }
+
+static void print_traffic(const struct phase *t, FILE *out)
+{
+	double must = t->weights + t->cache, least = t->least_weights + t->least_cache;
+
+	fprintf(out, "\nread of weights %.2f MiB, %.3f times the least; of the KV cache %.2f MiB, %.3f times; of both together %.4f times. Everything else %.2f MiB, which is read by many waves and comes from "
+	        "caches. %.1f %% of vector loads by 128 bits; %.0f instructions of waves\n", t->weights / 0x1p20, ratio(t->weights, t->least_weights), t->cache / 0x1p20, ratio(t->cache, t->least_cache),
+	        ratio(must, least), (t->moved - must) / 0x1p20, 100 * ratio(t->load128, t->load), t->instructions);
 }
 
 static void print_assumptions(const struct prediction *p, FILE *out)
@@ -350,18 +376,19 @@ static void print_assumptions(const struct prediction *p, FILE *out)
 static bool print_all(const struct prediction *p, FILE *out, struct error *err)
 {
 	struct line *line = calloc(p->plan.n_kernels, sizeof *line), total = { 0 };
-	char description[256];
+	char description[256], what[64] = "a token";
 
 	if (!line)
 		return error_set(err, ERROR_MEMORY, "no memory for a table of %zu kernels", p->plan.n_kernels);
 	bool ok = make_lines(p, line, &total, err);
 	if (ok) {
 		model_describe(&p->file, description, sizeof description);
-		fprintf(out, "# Predicted: a token of %s at position %u on %s (%s)\n\n", description, p->o->depth, p->card->name, p->card->target);
+		if (p->o->columns > 1)
+			snprintf(what, sizeof what, "a pass over %u tokens", p->o->columns);
+		fprintf(out, "# Predicted: %s of %s at position %u on %s (%s)\n\n", what, description, p->o->depth, p->card->name, p->card->target);
 		print_lines(line, p->plan.n_kernels, out);
 		print_launches(p, &total.sum, out);
-		fprintf(out, "\nmoved %.2f MiB a token, %.3f times the least (weights and cache once, inputs and results once: %.2f MiB); %.1f %% of vector loads by 128 bits; %.0f instructions of waves\n",
-		        total.sum.moved / 0x1p20, total.sum.moved / total.sum.least, total.sum.least / 0x1p20, total.sum.load > 0 ? 100 * total.sum.load128 / total.sum.load : 0, total.sum.instructions);
+		print_traffic(&total.sum, out);
 		print_assumptions(p, out);
 	}
 	free(line);
@@ -373,6 +400,8 @@ bool predict(const struct predict_options *o, FILE *out, struct error *err)
 	struct prediction p = { .o = o, .card = card_find(o->target) };
 	char names[128];
 
+	if (o->columns < 1 || o->columns > PREDICT_MAX_COLUMNS)
+		return error_set(err, ERROR_ARGUMENT, "a prediction is of passes over 1 to %d tokens, not %u", PREDICT_MAX_COLUMNS, o->columns);
 	if (!p.card)
 		return error_set(err, ERROR_ARGUMENT, "there is no data of a card of target \"%.32s\"; there is for %s", o->target, card_targets(names, sizeof names));
 	bool ok = open_plan(&p, err) && (o->path ? count_resident(&p, o->path, err) : count_shape(&p, err)) && print_all(&p, out, err) &&

@@ -16,6 +16,7 @@ struct predict_options {
 	const char *path;            /* the model; NULL: one made up of the next two */
 	const struct shape *shape; const struct mixture *mixture;
 	uint32_t depth;              /* positions in the context already */
+	uint32_t columns;            /* of the pass, with logits for each when they are several, as passes over guesses have; 16 at most */
 	int kv_f32, f32_activations;
 };
 

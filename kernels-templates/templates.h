@@ -99,6 +99,9 @@ const char *template_schedule_name(const struct key *key);
 
 /* Bytes that a launch of `units` units is expected to move, with a pass's first token at `position`; columns: what the launch works on. */
 uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+/* Of those, the weights and the cached keys and values that it must read. */
+struct template_reads { uint64_t weights, cache; };
+struct template_reads template_reads(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 
 /* The compile_build_fn of this project. */
 bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err);

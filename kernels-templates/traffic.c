@@ -25,24 +25,50 @@ static uint64_t block_bytes(const struct key *k)
 	return weight_block_bytes((enum dtype)(k->weight - 1), weight_layout_of(&target_table[k->target]), k->k);
 }
 
+/* Of row blocks. */
+static uint64_t matmul_blocks(const struct key *k, uint64_t units)
+{
+	uint64_t all = (k->rows + 31) / 32, blocks = units * (k->row_blocks ? k->row_blocks : 1);
+	return blocks < all ? blocks : all;
+}
+
+static uint64_t matmul_weights(const struct key *k, uint64_t units)
+{
+	return (k->flags & KEY_SILU_MUL ? 2 : 1) * matmul_blocks(k, units) * block_bytes(k);
+}
+
 static uint64_t matmul_traffic(const struct key *k, uint64_t units, uint64_t columns)
 {
-	uint64_t blocks = units * (k->row_blocks ? k->row_blocks : 1), rows = blocks * 32, matrices = k->flags & KEY_SILU_MUL ? 2 : 1;
+	uint64_t rows = matmul_blocks(k, units) * 32;
 	uint64_t out = rows * 4 * (k->flags & (KEY_RESIDUAL | KEY_GATED) ? 2 : 1);
 
 	if (k->flags & KEY_QUANTISED_OUT)
 		out += activation_bytes(DTYPE_Q8_0 + 1, rows);
-	return matrices * blocks * block_bytes(k) + columns * (activation_bytes(k->activation, k->k) + out);
+	return matmul_weights(k, units) + columns * (activation_bytes(k->activation, k->k) + out);
 }
 
 /* Columns see one position more each; those of a tile share what they see. */
-static uint64_t attention_traffic(const struct key *k, uint64_t position, uint64_t columns)
+static uint64_t attention_cache(const struct key *k, uint64_t position, uint64_t columns)
 {
 	uint64_t tile = k->columns > 1 ? k->columns : 1, seen = 0;
 
 	for (uint64_t c = 0; c < columns; c += tile)
 		seen += position + (c + tile < columns ? c + tile : columns);
-	return seen * 2 * k->kv_heads * cached_bytes(k) + columns * 8 * k->heads * k->head_dim;
+	return seen * 2 * k->kv_heads * cached_bytes(k);
+}
+
+struct template_reads template_reads(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	switch ((enum key_kind)k->kind) {
+	case KEY_MATMUL:
+		return (struct template_reads){ .weights = matmul_weights(k, units) };
+	case KEY_EMBED:
+		return (struct template_reads){ .weights = units * (block_bytes(k) / 32) };
+	case KEY_ATTENTION:
+		return (struct template_reads){ .cache = attention_cache(k, position, columns) };
+	default:
+		return (struct template_reads){ 0 };
+	}
 }
 
 uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
@@ -51,7 +77,7 @@ uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position
 	case KEY_MATMUL:
 		return matmul_traffic(k, units, columns);
 	case KEY_ATTENTION:
-		return attention_traffic(k, position, columns);
+		return attention_cache(k, position, columns) + columns * 8 * k->heads * k->head_dim;
 	case KEY_EMBED:
 		return units * (block_bytes(k) / 32 + 4 * numerics_pad(k->k));
 	case KEY_NORM:

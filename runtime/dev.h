@@ -12,11 +12,13 @@
 
 struct profile;
 
+enum device_memory { DEVICE_WEIGHTS, DEVICE_CACHE, DEVICE_VECTORS, DEVICE_BUFFERS, DEVICE_ALL_LOGITS };
+
 struct device {
 	const char *name;
 	struct profile *profile;                /* borrowed; NULL: nobody asks where time goes */
 	/* Memory that plans' arguments point into, before a plan is run that does. NULL: the device reaches all of the process's. */
-	bool (*memory)(struct device *d, void *base, size_t bytes, const char *name, bool writable, struct error *err);
+	bool (*memory)(struct device *d, void *base, size_t bytes, enum device_memory what, struct error *err);
 	/* Sets the handle of every kernel of the plan. */
 	bool (*prepare)(struct device *d, struct plan *p, struct error *err);
 	/* Runs the plan, on all of the pool's threads where it is the host that computes. */

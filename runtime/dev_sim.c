@@ -19,9 +19,18 @@ struct dev_sim {
 	uint32_t arrivals;
 };
 
-static bool sim_memory(struct device *d, void *base, size_t bytes, const char *name, bool writable, struct error *err)
+static bool sim_memory(struct device *d, void *base, size_t bytes, enum device_memory what, struct error *err)
 {
-	return sim_map(((struct dev_sim *)d)->sim, base, bytes, name, writable, err);
+	static const struct { const char *name; bool writable; unsigned tally; } kinds[] = {
+		[DEVICE_WEIGHTS] = { "the weights", false, DEV_SIM_WEIGHTS }, [DEVICE_CACHE] = { "the KV cache", true, DEV_SIM_CACHE },
+		[DEVICE_VECTORS] = { "norms and biases", false, DEV_SIM_OTHER }, [DEVICE_BUFFERS] = { "the session", true, DEV_SIM_OTHER },
+		[DEVICE_ALL_LOGITS] = { "the logits of all columns", true, DEV_SIM_OTHER } };
+	struct sim_device *sim = ((struct dev_sim *)d)->sim;
+
+	if (!sim_map(sim, base, bytes, kinds[what].name, kinds[what].writable, err))
+		return false;
+	sim_count_as(sim, base, kinds[what].tally);
+	return true;
 }
 
 static void forget(struct sim_plan *s)

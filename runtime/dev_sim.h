@@ -10,6 +10,9 @@
 
 enum dev_launch { LAUNCH_TOKEN, LAUNCH_LAYER, LAUNCH_OP };       /* phases of one launch: all of a pass; of the embedding, a layer, the logits; one */
 
+/* What sim_counters.tally is of: activations, norms, biases and the launch's own data; weights; the KV cache. */
+enum { DEV_SIM_OTHER, DEV_SIM_WEIGHTS, DEV_SIM_CACHE };
+
 enum { DEV_SIM_WORKGROUPS = 8, DEV_SIM_MAX_WORKGROUPS = 1024 };
 
 /* Told of every launch what it counted, and before a plan's first launch what a phase without units costs: then first == end. */

@@ -213,8 +213,9 @@ typedef struct jit_session_stats {
 	uint64_t decode_passes;                     /* through the model, to compute decode_tokens: fewer, where guesses came true */
 	uint64_t drafted, accepted;                 /* tokens guessed and computed; of them, those the choice equalled */
 	struct { int columns; uint64_t passes, drafted, accepted; } speculation[3];   /* the same by columns of the pass: 4, 8, 16 */
-	/* Of simulated cards: what was launched and moved. load128_bytes: the part of load_bytes that each lane loaded 16 bytes at a time. */
-	struct { uint64_t launches, barriers, instructions, load_bytes, load128_bytes, store_bytes, scalar_bytes; } card;
+	/* Of simulated cards: what was launched and moved. load128_bytes: the part of load_bytes that each lane loaded 16 bytes at a time.
+	 * weight_bytes, cache_bytes: what was loaded of weights and of the KV cache, by whatever loads. */
+	struct { uint64_t launches, barriers, instructions, load_bytes, load128_bytes, store_bytes, scalar_bytes, weight_bytes, cache_bytes; } card;
 	/* Kernels that the session's thread in the background generated or loaded; and those that decoding had to wait for, which is none as a rule. */
 	uint64_t kernels_background, kernels_awaited;
 } jit_session_stats;

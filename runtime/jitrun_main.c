@@ -335,8 +335,9 @@ static void print_summary(const struct run *r)
 		fprintf(stderr, "guessed %8llu tokens, %llu came true (%.1f %%); %.2f tokens a pass\n", (unsigned long long)s.drafted, (unsigned long long)s.accepted,
 		        100 * (double)s.accepted / (double)s.drafted, (double)s.decode_tokens / (double)s.decode_passes);
 	if (s.card.launches)
-		fprintf(stderr, "card    %8llu launches, %llu barriers, %.1f MiB loaded (%.0f %% by 128 bits), %.1f MiB of scalars, %llu instructions\n", (unsigned long long)s.card.launches,
-		        (unsigned long long)s.card.barriers, (double)s.card.load_bytes / 0x1p20, 100 * rate(s.card.load128_bytes, (double)s.card.load_bytes), (double)s.card.scalar_bytes / 0x1p20,
+		fprintf(stderr, "card    %8llu launches, %llu barriers, %.1f MiB loaded (%.0f %% by 128 bits; %.1f MiB of weights, %.1f of the KV cache), %.1f MiB of scalars, %llu instructions\n", (unsigned long long)s.card.launches,
+		        (unsigned long long)s.card.barriers, (double)s.card.load_bytes / 0x1p20, 100 * rate(s.card.load128_bytes, (double)s.card.load_bytes), (double)s.card.weight_bytes / 0x1p20,
+		        (double)s.card.cache_bytes / 0x1p20, (double)s.card.scalar_bytes / 0x1p20,
 		        (unsigned long long)s.card.instructions);
 	fprintf(stderr, "first token after %.3f s; stopped: %s\n", r->first_token, why_stopped(r));
 }

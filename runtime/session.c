@@ -170,9 +170,9 @@ static bool check_options(const jit_session_options *o, struct error *err)
 	return true;
 }
 
-static bool device_memory(jit_session *s, void *base, size_t bytes, const char *name, bool writable, struct error *err)
+static bool device_memory(jit_session *s, void *base, size_t bytes, enum device_memory what, struct error *err)
 {
-	return !s->device->memory || !bytes || s->device->memory(s->device, base, bytes, name, writable, err);
+	return !s->device->memory || !bytes || s->device->memory(s->device, base, bytes, what, err);
 }
 
 static bool open_device(jit_session *s, const jit_session_options *o, struct error *err)
@@ -182,8 +182,9 @@ static bool open_device(jit_session *s, const jit_session_options *o, struct err
 
 	s->device = s->model->reference ? dev_ref_open(s->model->target, err) : s->model->simulated ? dev_sim_open(s->model->registry, s->model->target, &sim, err) :
 	            dev_cpu_open(s->model->registry, err);
-	return s->device && device_memory(s, w->arena, w->arena_bytes, "the weights", false, err) &&
-	       device_memory(s, w->vectors, w->vectors_bytes, "norms and biases", false, err) && device_memory(s, s->arena, s->arena_bytes, "the session", true, err);
+	return s->device && device_memory(s, w->arena, w->arena_bytes, DEVICE_WEIGHTS, err) &&
+	       device_memory(s, w->vectors, w->vectors_bytes, DEVICE_VECTORS, err) && device_memory(s, s->arena, s->arena_bytes - s->kv_bytes, DEVICE_BUFFERS, err) &&
+	       device_memory(s, s->kv.base, s->kv_bytes, DEVICE_CACHE, err);
 }
 
 /* Nothing can be generated later on: better refused now than in the middle of a text. */
@@ -358,7 +359,7 @@ static bool map_all_logits(jit_session *s, struct error *err)
 {
 	if (!(s->all_logits = system_map(all_logits_bytes(s))))
 		return error_set(err, ERROR_MEMORY, "no memory for the logits of %d tokens", ALL_LOGITS);
-	return device_memory(s, s->all_logits, all_logits_bytes(s), "the logits of all columns", true, err);
+	return device_memory(s, s->all_logits, all_logits_bytes(s), DEVICE_ALL_LOGITS, err);
 }
 
 /* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. */
@@ -756,6 +757,8 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 		out->card.instructions = card->sim.instructions;
 		out->card.load_bytes = card->sim.load_bytes;
 		out->card.load128_bytes = card->sim.load128_bytes;
+		out->card.weight_bytes = card->sim.tally[DEV_SIM_WEIGHTS].load_bytes + card->sim.tally[DEV_SIM_WEIGHTS].scalar_bytes;
+		out->card.cache_bytes = card->sim.tally[DEV_SIM_CACHE].load_bytes + card->sim.tally[DEV_SIM_CACHE].scalar_bytes;
 		out->card.store_bytes = card->sim.store_bytes;
 		out->card.scalar_bytes = card->sim.scalar_bytes;
 	}

@@ -23,6 +23,18 @@ static void count_flat(struct sim_wave *w, const struct sim_inst *in, unsigned s
 	}
 }
 
+/* Accesses to memory, by region; the last one that was looked at is the lanes'. */
+static void count_region(struct sim_wave *w, const struct sim_inst *in, unsigned lanes)
+{
+	struct sim_tally *t = &w->run->c.tally[w->run->last_region->tally];
+	uint64_t bytes = (uint64_t)access_bytes(in->op) * lanes;
+	if (in->op->kind == MK_STORE) t->store_bytes += bytes;
+	else if (in->op->kind == MK_LOAD) {
+		t->load_bytes += bytes;
+		if (in->op->words == 4) t->load128_bytes += bytes;
+	}
+}
+
 /* Every active lane's address of a FLAT, GLOBAL or SCRATCH instruction, as it was computed. Other lanes repeat an active one's. */
 static struct sim_span flat_addresses(struct sim_wave *w, const struct sim_inst *in, uint64_t *addr)
 {
@@ -79,9 +91,15 @@ static bool check_lanes(struct sim_wave *w, struct sim_access *a, const struct s
 	}
 	bool write = a->in->op->kind != MK_LOAD;
 	struct sim_region *g = w->run->last_region;
-	if (g && lo >= g->base && hi + bytes - g->base <= g->size && (g->writable || !write)) return true;
+	if (g && lo >= g->base && hi + bytes - g->base <= g->size && (g->writable || !write)) {
+		count_region(w, a->in, (unsigned)__builtin_popcount(a->exec));
+		return true;
+	}
 	for (unsigned l = 0; l < LANES; l++)
-		if ((a->exec >> l & 1) && !sim_address(w, a->addr[l], bytes, write)) return false;
+		if (a->exec >> l & 1) {
+			if (!sim_address(w, a->addr[l], bytes, write)) return false;
+			count_region(w, a->in, 1);
+		}
 	return true;
 }
 
@@ -230,6 +248,7 @@ void exec_smem(struct sim_wave *w, const struct sim_inst *in)
 	a->hi = addr + bytes;
 	if (!check_aligned(w, addr, in->op->size) || !sim_address(w, addr, bytes, false)) return;
 	w->run->c.scalar_bytes += bytes;
+	w->run->c.tally[w->run->last_region->tally].scalar_bytes += bytes;
 	sim_issued(w, COUNT_SMEM, a);
 }
 

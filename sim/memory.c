@@ -41,6 +41,12 @@ void sim_unmap(struct sim_device *dev, void *base)
 		}
 }
 
+void sim_count_as(struct sim_device *dev, const void *base, unsigned tally)
+{
+	for (unsigned i = 0; i < dev->n_regions; i++)
+		if (dev->regions[i].base == (uint64_t)(uintptr_t)base) dev->regions[i].tally = (uint8_t)(tally < SIM_TALLIES ? tally : 0);
+}
+
 static struct sim_region *region_below(struct sim_device *dev, uint64_t addr)
 {
 	unsigned lo = 0, hi = dev->n_regions;

@@ -48,6 +48,10 @@ enum sim_class {
 };
 extern const char *const sim_class_names[SIM_CLASS_COUNT];
 
+/* What moved to and from some of the memory. */
+struct sim_tally { uint64_t load_bytes, load128_bytes, store_bytes, scalar_bytes; };
+enum { SIM_TALLIES = 4 };
+
 struct sim_counters {
 	uint64_t instructions;                 /* wave-instructions */
 	uint64_t by_class[SIM_CLASS_COUNT];
@@ -60,6 +64,7 @@ struct sim_counters {
 	uint64_t lds_conflicts;                /* extra cycles by LDS bank conflicts */
 	uint64_t barriers;                     /* completed workgroup barriers */
 	uint64_t workgroups, waves;
+	struct sim_tally tally[SIM_TALLIES];   /* the same by what memory was touched: sim_count_as() */
 };
 
 struct sim_options {
@@ -92,6 +97,8 @@ const char *sim_target(const struct sim_device *dev);
 /* Registers host memory under a name that traps mention. Regions must not overlap. */
 bool sim_map(struct sim_device *dev, void *base, size_t size, const char *name, bool writable, struct error *err);
 void sim_unmap(struct sim_device *dev, void *base);
+/* Counts what the region registered at base moves under a number below SIM_TALLIES, until then 0. */
+void sim_count_as(struct sim_device *dev, const void *base, unsigned tally);
 
 /* Parses a code object (bounds checked; made for this device's target). The bytes are copied. */
 struct sim_object *sim_load(struct sim_device *dev, const void *bytes, size_t size, struct error *err);

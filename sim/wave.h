@@ -159,7 +159,7 @@ struct sim_kit {
 	struct sim_span (*span)(uint64_t base, const uint32_t *v, bool wide, uint32_t exec, uint64_t *addr);   /* base + v, 32 or 64 bits each */
 };
 extern const struct sim_kit sim_kit_base, sim_kit_avx2;
-struct sim_region { uint64_t base, size; char name[48]; bool writable; };
+struct sim_region { uint64_t base, size; char name[48]; bool writable; uint8_t tally; };
 struct sim_device {
 	char target[16];
 	uint8_t gen, sub;                   /* gen 0 gfx10, 1 gfx11, 2 gfx12; sub 5: gfx115x */

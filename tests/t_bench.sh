@@ -77,7 +77,10 @@ check "it has the kernels" grep -qE '^\| matmul\.q4_k\..*gfx1100 \|' "$dir/out"
 for each in token layer operation; do
 	check "it has launches for each $each" grep -qE "^\| $each \| [0-9]+ \| [0-9]+ \|" "$dir/out"
 done
-check "it compares with the least" grep -qE '^moved [0-9.]+ MiB a token, 1\.[0-9]+ times the least' "$dir/out"
+check "it compares with the least" grep -qE '^read of weights [0-9.]+ MiB, 1\.0[0-9]+ times the least; of the KV cache [0-9.]+ MiB' "$dir/out"
+bench --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -b 16
+check "of a pass over guesses" grep -qE '^# Predicted: a pass over 16 tokens' "$dir/out"
+refused "of passes over 1 to 16 tokens" 1 --shape tiny --predict --device sim:gfx1100 -b 17
 refused "no data of a card" 1 --shape tiny --predict --device sim:gfx1200
 refused "belong together" 2 --shape tiny --predict
 refused "belong together" 2 --shape tiny --device sim:gfx1100
