@@ -106,33 +106,46 @@ static int64_t small_int(uint32_t v, unsigned bits, bool sign)
 	return sign && v >> (bits - 1) ? (int64_t)v - (1 << bits) : (int64_t)v;
 }
 
-static uint32_t matrix_cell(struct sim_wave *w, const struct sim_inst *in, unsigned m, unsigned n, uint32_t c, bool split)
+/* The rows of A, or columns of B. Elements of all types are exact in double. */
+static void matrix_load(struct sim_wave *w, const struct sim_inst *in, unsigned operand, double out[16][16])
 {
-	bool bf = in->id == OP_X_wmma_f32_16x16x16_bf16, is_float = bf || in->id == OP_X_wmma_f32_16x16x16_f16;
+	bool bf = in->id == OP_X_wmma_f32_16x16x16_bf16, is_float = bf || in->id == OP_X_wmma_f32_16x16x16_f16, split = w->run->dev->gen == 2;
 	unsigned bits = is_float ? 16 : in->id == OP_X_wmma_i32_16x16x16_iu8 ? 8 : 4;
-	double sum = 0;
-	int64_t isum = (int32_t)c;
-	if (is_float) sum = bits_f(in->src[2].mods & MOD_NEG ? c ^ 0x80000000u : c);
-	for (unsigned k = 0; k < 16; k++) {
-		uint32_t a = matrix_element(w, in->src[0].reg, m, k, bits, split), b = matrix_element(w, in->src[1].reg, n, k, bits, split);
-		if (is_float) sum += (double)(bf ? bf_f(a) : h_f(a)) * (double)(bf ? bf_f(b) : h_f(b));
-		else isum += small_int(a, bits, in->par & 1) * small_int(b, bits, in->par & 2);
-	}
-	if (is_float) return f_bits((float)sum);
-	return in->clamp ? (uint32_t)sat_i64(isum) : (uint32_t)isum;
+	for (unsigned i = 0; i < 16; i++)
+		for (unsigned k = 0; k < 16; k++) {
+			uint32_t v = matrix_element(w, in->src[operand].reg, i, k, bits, split);
+			out[i][k] = bf ? (double)bf_f(v) : is_float ? (double)h_f(v) : (double)small_int(v, bits, in->par >> operand & 1);
+		}
+}
+
+static uint32_t float_cell(const struct sim_inst *in, const double a[16], const double b[16], uint32_t c)
+{
+	double sum = bits_f(in->src[2].mods & MOD_NEG ? c ^ 0x80000000u : c);
+	for (unsigned k = 0; k < 16; k++) sum += a[k] * b[k];
+	return f_bits((float)sum);
+}
+
+static uint32_t int_cell(const struct sim_inst *in, const double a[16], const double b[16], uint32_t c)
+{
+	double sum = (int32_t)c;                     /* far below 2^53 */
+	for (unsigned k = 0; k < 16; k++) sum += a[k] * b[k];
+	return in->clamp ? (uint32_t)sat_i64((int64_t)sum) : (uint32_t)(int64_t)sum;
 }
 
 void exec_wmma(struct sim_wave *w, const struct sim_inst *in)
 {
-	bool split = w->run->dev->gen == 2;
+	bool split = w->run->dev->gen == 2, is_float = in->id == OP_X_wmma_f32_16x16x16_f16 || in->id == OP_X_wmma_f32_16x16x16_bf16;
+	double a[16][16], b[16][16];
 	uint32_t d[8][LANES];
 	if (w->s[REG_EXEC] != ~0u) { sim_trap(w, "EXEC is 0x%08x where a matrix product needs all lanes", w->s[REG_EXEC]); return; }
 	if (!split && (!halves_agree(w, &in->src[0]) || !halves_agree(w, &in->src[1]))) return;
+	matrix_load(w, in, 0, a);
+	matrix_load(w, in, 1, b);
 	for (unsigned r = 0; r < 8; r++)
 		for (unsigned l = 0; l < LANES; l++) {
 			unsigned m = split ? r + 8 * (l / 16) : 2 * r + l / 16;
 			uint32_t c = in->src[2].kind == SRC_VGPR ? sim_vgpr(w, in->src[2].reg + r)[l] : in->src[2].lo;
-			d[r][l] = matrix_cell(w, in, m, l & 15, c, split);
+			d[r][l] = is_float ? float_cell(in, a[m], b[l & 15], c) : int_cell(in, a[m], b[l & 15], c);
 		}
 	for (unsigned r = 0; r < 8; r++) memcpy(sim_vgpr(w, in->dst + r), d[r], sizeof d[r]);
 }
