@@ -24,7 +24,7 @@ struct mma {
 	unsigned span_units;                 /* of 32 k's */
 
 	/* A job's own. */
-	ir_a w, x, xs;                       /* walking */
+	ir_a w, scales, x, xs;               /* walking */
 	ir_t acc[MMA_MOST_PARTS][MMA_HALVES];
 };
 
@@ -46,23 +46,30 @@ static ir_o load_inputs(const struct mma *m, uint32_t at, unsigned part)
 	return ir_oload(m->b, m->x, (int32_t)(part * IR_TILE * column_bytes(m) + at), column_bytes(m), 1);
 }
 
-static ir_t load_scales(const struct mma *m, uint32_t stream, uint32_t at, unsigned half)
+/* Where the scale of a period's unit u lies. */
+static uint64_t scale_place(const struct mma *m, unsigned units, unsigned u, unsigned lane)
 {
-	uint64_t place = weight_pieces_place(stream, at, half * IR_TILE), step = weight_pieces_place(stream, at, 1) - weight_pieces_place(stream, at, 0);
-	return ir_tload_h(m->b, m->w, (int32_t)place, 0, (unsigned)step);
+	return weight_pieces_place(units * weight_pieces_lane(m->format), weight_pieces_stream(m->format, 0, units) + 2 * u, lane);
+}
+
+/* m->scales is at the first unit's. */
+static ir_t load_scales(const struct mma *m, unsigned units, unsigned u, unsigned half)
+{
+	uint64_t place = scale_place(m, units, u, half * IR_TILE) - scale_place(m, units, 0, 0), step = scale_place(m, units, u, 1) - scale_place(m, units, u, 0);
+	return ir_tload_h(m->b, m->scales, (int32_t)place, 0, (unsigned)step);
 }
 
 /* Unit u of a period of `units`. */
 static void int8_unit(const struct mma *m, unsigned units, unsigned u)
 {
 	struct ir *b = m->b;
-	uint32_t stream = units * weight_pieces_lane(m->format), scales = weight_pieces_stream(m->format, 0, units), blocks = m->kp / 2;
+	uint32_t stream = units * weight_pieces_lane(m->format), blocks = m->kp / 2;
 	ir_o w[MMA_HALVES];
 	ir_t dw[MMA_HALVES];
 
 	for (unsigned h = 0; h < MMA_HALVES; h++) {
 		w[h] = load_weights(m, stream, u * PIECES_UNIT_K, h);
-		dw[h] = load_scales(m, stream, scales + 2 * u, h);
+		dw[h] = load_scales(m, units, u, h);
 	}
 	for (unsigned p = 0; p < m->parts; p++) {
 		ir_o x = load_inputs(m, u * PIECES_UNIT_K, p);
@@ -93,19 +100,43 @@ static void float_unit(const struct mma *m, unsigned units, unsigned u)
 
 /* ---- a job */
 
+/* Units whose loads may be under way at once, and leave room for their sums. */
+static unsigned turn_units(const struct mma *m) { return is_int8(m) && m->parts == 1 ? 4 : 2; }
+
+static void walk(const struct mma *m, ir_a var, int64_t bytes)
+{
+	if (bytes)
+		ir_set_a(m->b, var, ir_aaddi(m->b, var, bytes));
+}
+
+/* A whole period is done in turns, through which pieces and the scales in a row's last piece move on evenly. */
 static void do_period(const struct mma *m, unsigned units)
 {
 	struct ir *b = m->b;
+	unsigned turn = units == PIECES_PERIOD_UNITS ? turn_units(m) : units, k_bytes = is_int8(m) ? 1 : 2;
+	int64_t period = units * weight_pieces_unit(m->format), pieces = turn * PIECES_UNIT_K * k_bytes * MMA_ROWS;
 
-	for (unsigned u = 0; u < units; u++)
+	if (is_int8(m))
+		ir_set_a(b, m->scales, ir_aaddi(b, m->w, (int64_t)scale_place(m, units, 0, 0)));
+	if (turn < units)
+		ir_loop(b, ir_sconst(b, units / turn));
+	for (unsigned u = 0; u < turn; u++)
 		if (is_int8(m))
 			int8_unit(m, units, u);
 		else
 			float_unit(m, units, u);
-	ir_set_a(b, m->w, ir_aaddi(b, m->w, units * weight_pieces_unit(m->format)));
-	ir_set_a(b, m->x, ir_aaddi(b, m->x, units * PIECES_UNIT_K * (is_int8(m) ? 1 : 2)));
+	walk(m, m->x, turn * PIECES_UNIT_K * k_bytes);
 	if (is_int8(m))
-		ir_set_a(b, m->xs, ir_aaddi(b, m->xs, units * sizeof(struct activation_block)));
+		walk(m, m->xs, turn * (int64_t)sizeof(struct activation_block));
+	if (turn < units) {
+		walk(m, m->w, pieces);
+		if (is_int8(m))
+			walk(m, m->scales, 2 * turn);
+		ir_endloop(b);
+		walk(m, m->w, period - units / turn * pieces);
+	} else {
+		walk(m, m->w, period);
+	}
 }
 
 static void do_job(void *context, const struct matmul_job *j)
@@ -117,6 +148,7 @@ static void do_job(void *context, const struct matmul_job *j)
 	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
 
 	m->w = ir_var_a(b, ir_aadd(b, from, ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
+	m->scales = is_int8(m) ? ir_var_a(b, m->w) : m->w;
 	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, column_bytes(m)));
 	if (is_int8(m))
 		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, m->kp / 2));
