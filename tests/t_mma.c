@@ -277,8 +277,12 @@ static void test_keys(void **unused)
 	char text[KEY_TEXT_MAX];
 
 	assert_string_equal(key_text(&key, text, sizeof text), "matmul.bf16.abf16.64x512.c16.b1.mma.bounded.gfx1100");
+	assert_true(key_parse(&k, text));
+	k.codegen = 0;
+	assert_true(key_equal(&k, &key));
 	refuse(key, TARGET_GFX1030, "no products of matrices");
 	refuse(key, TARGET_AVX2, "no products of matrices");
+	k = key;
 	k.numerics = NUMERICS_EXACT;
 	refuse(k, TARGET_GFX1100, "of the bounded class");
 	k = key;

@@ -141,12 +141,12 @@ static void check_plans(const char *path)
 		fail_msg("%s", err.text);
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++) {
 		const uint32_t most = test_quick() ? 100 : 300;
-		struct list l = list_of(&m.spec, &(struct warm_options){ .target = &target_table[t], .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_F32, .columns = most });
+		struct list l = list_of(&m.spec, &(struct warm_options){ .target = &target_table[t], .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_F32, .columns = most, .numerics = WARM_ANY_NUMERICS });
 		for (uint32_t n = 1; n <= most; n += t < TARGET_GFX1030 ? 1 : 7)
-			for (int way = 0; way < 4; way++) {
+			for (int way = 0; way < (target_table[t].has_mma ? 8 : 4); way++) {
 				struct plan p;
 				const struct plan_cache kv = { .type = DTYPE_F32, .base = (uint8_t *)f };
-				const struct plan_options o = { .target = &target_table[t], .f32_activations = way & 1 };
+				const struct plan_options o = { .target = &target_table[t], .f32_activations = way & 1, .bounded = way & 4 };
 				assert_true(plan_build(&p, &m.spec, &w, &buf, &kv, n, way & 2 && n <= SESSION_ALL_LOGITS ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &o, &err));
 				for (size_t i = 0; i < p.n_kernels; i++)
 					require(&l, &p.kernel[i].key);
@@ -167,6 +167,38 @@ static void test_plans_of_all_layers(void **state)
 	for (int i = 0; i < GOLDEN; i++)
 		if (shared_path(path, golden[i]))
 			check_plans(path);
+}
+
+/* ---- numerics: nobody gets kernels of the bounded class who did not ask for them, or whose target has none */
+
+static size_t count_bounded(const struct model_spec *spec, enum target_id target, unsigned numerics)
+{
+	struct list l = list_of(spec, &(struct warm_options){ .target = &target_table[target], .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_F16, .columns = 48, .numerics = numerics });
+	size_t n = 0;
+
+	for (size_t i = 0; i < l.n; i++)
+		n += l.key[i].numerics == NUMERICS_BOUNDED;
+	free(l.key);
+	return n;
+}
+
+static void test_numerics(void **state)
+{
+	char path[1024];
+	struct error err = { 0 };
+	struct model m;
+	(void)state;
+
+	if (!shared_path(path, "golden/llama-gqa4-bf16"))
+		return;
+	if (!model_open(&m, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(count_bounded(&m.spec, TARGET_GFX1100, 0), 0);
+	assert_int_equal(count_bounded(&m.spec, TARGET_GFX1100, WARM_EXACT), 0);
+	assert_true(count_bounded(&m.spec, TARGET_GFX1100, WARM_BOUNDED) > 4);
+	assert_int_equal(count_bounded(&m.spec, TARGET_GFX1030, WARM_ANY_NUMERICS), 0);
+	assert_int_equal(count_bounded(&m.spec, TARGET_AVX512, WARM_ANY_NUMERICS), 0);
+	model_close(&m);
 }
 
 /* ---- headers */
@@ -259,7 +291,7 @@ static void test_refused_shapes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_what_sessions_ask_for), cmocka_unit_test(test_plans_of_all_layers), cmocka_unit_test(test_a_header_will_do),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_what_sessions_ask_for), cmocka_unit_test(test_plans_of_all_layers), cmocka_unit_test(test_numerics), cmocka_unit_test(test_a_header_will_do),
 		cmocka_unit_test(test_shapes), cmocka_unit_test(test_refused_shapes) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
