@@ -42,4 +42,6 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 	case KEY_EMBED:    return embed_build(ir, key, target, err);
 	default:           return build_refuse(key, err, "no template does this kind");
 	}
+	if (key->context_class)
+		return build_refuse(key, err, "there are no classes of contexts");
 }

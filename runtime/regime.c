@@ -144,29 +144,31 @@ static size_t add_missing(struct regime *r, const struct key *keys, size_t n)
 	return until;
 }
 
-static const struct pass *find_pass(const struct regime *r, uint32_t columns, enum plan_logits logits)
+/* Which of the passes; n_passes: none. */
+static unsigned find_pass(const struct regime *r, uint32_t columns, enum plan_logits logits)
 {
-	for (unsigned i = 0; i < r->n_passes; i++)
-		if (r->pass[i].columns == columns && r->pass[i].logits == logits)
-			return &r->pass[i];
-	return NULL;
+	unsigned i = 0;
+
+	while (i < r->n_passes && (r->pass[i].columns != columns || r->pass[i].logits != logits))
+		i++;
+	return i;
 }
 
 void regime_expect(struct regime *r, uint32_t columns, enum plan_logits logits, bool tuned)
 {
 	struct error ignored = { 0 };
 	struct key *keys;
+	unsigned at = find_pass(r, columns, logits);
 	size_t n;
 
-	if (find_pass(r, columns, logits))
-		return;
-	if (r->n_passes == PASSES_MOST) {       /* of those that came once, the rests of prompts, only the last ones are remembered */
+	if (at == PASSES_MOST) {       /* of those that came once, the rests of prompts, only the last ones are remembered */
 		memmove(r->pass + PASSES_MOST / 2, r->pass + PASSES_MOST / 2 + 1, (PASSES_MOST / 2 - 1) * sizeof *r->pass);
-		r->n_passes--;
+		at = --r->n_passes;
 	}
 	if (!warm_pass_keys(r->passes, r->opt.kv, columns, logits, &r->opt.plan, tuned, &keys, &n, &ignored))
 		return;
-	r->pass[r->n_passes++] = (struct pass){ columns, logits, add_missing(r, keys, n) };
+	r->pass[at] = (struct pass){ columns, logits, add_missing(r, keys, n) };
+	r->n_passes += at == r->n_passes;
 	free(keys);
 	if (r->n > r->done && !r->running)
 		r->running = pthread_create(&r->thread, NULL, thread_main, r) == 0;
@@ -174,9 +176,9 @@ void regime_expect(struct regime *r, uint32_t columns, enum plan_logits logits, 
 
 bool regime_ready(const struct regime *r, uint32_t columns, enum plan_logits logits)
 {
-	const struct pass *p = find_pass(r, columns, logits);
+	unsigned at = find_pass(r, columns, logits);
 
-	return p && (r->done >= p->until || !r->running);       /* without a thread the session makes what it needs when it needs it */
+	return at < r->n_passes && (r->done >= r->pass[at].until || !r->running);       /* without a thread the session makes what it needs when it needs it */
 }
 
 static void wait_until(struct regime *r, size_t until)
@@ -191,10 +193,10 @@ static void wait_until(struct regime *r, size_t until)
 
 void regime_wait(struct regime *r, uint32_t columns, enum plan_logits logits)
 {
-	const struct pass *p = find_pass(r, columns, logits);
+	unsigned at = find_pass(r, columns, logits);
 
-	if (p)
-		wait_until(r, p->until);
+	if (at < r->n_passes)
+		wait_until(r, r->pass[at].until);
 }
 
 void regime_rest(struct regime *r) { wait_until(r, r->n); }

@@ -31,7 +31,7 @@ struct regime *regime_open(const struct regime_options *o, struct error *err);
 /* Ends the thread. */
 void regime_close(struct regime *r);
 
-/* A pass of this kind is to come; tuned: over all schedules of kernels that plan.tune knows nothing of. Does not wait. */
+/* A pass of this kind is to come; tuned: over all schedules of kernels that plan.tune knows nothing of. Does not wait. Again when plan.tune has learnt. */
 void regime_expect(struct regime *r, uint32_t columns, enum plan_logits logits, bool tuned);
 /* Whether all kernels of a pass that was expected are there. */
 bool regime_ready(const struct regime *r, uint32_t columns, enum plan_logits logits);

@@ -211,6 +211,13 @@ static struct plan_options plan_options(const jit_session *s)
 	return (struct plan_options){ .target = m->target, .f32_activations = m->f32_activations, .bounded = m->bounded, .tune = m->tune, .general = s->general };
 }
 
+static void expect_guesses(jit_session *s)
+{
+	for (unsigned w = 1; s->regime && w < SPECULATE_WIDTHS; w++)
+		if (s->speculate.mode == SPECULATE_AUTO || (s->speculate.mode == SPECULATE_FIXED && w == s->speculate.fixed))
+			regime_expect(s->regime, speculate_columns[w], PLAN_ALL_LOGITS, false);
+}
+
 /* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), nothing is kept in the registry (reference), programs are
  * made of kernels pass by pass (cards), or a dump should show kernels in the order of their use. */
 static bool open_regime(jit_session *s, struct error *err)
@@ -224,9 +231,7 @@ static bool open_regime(jit_session *s, struct error *err)
 	if (!(s->regime = regime_open(&o, err)))
 		return false;
 	regime_expect(s->regime, 1, PLAN_LAST_LOGITS, s->tune_passes != 0);
-	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++)
-		if (s->speculate.mode == SPECULATE_AUTO || (s->speculate.mode == SPECULATE_FIXED && w == s->speculate.fixed))
-			regime_expect(s->regime, speculate_columns[w], PLAN_ALL_LOGITS, false);
+	expect_guesses(s);
 	return true;
 }
 
@@ -377,6 +382,7 @@ static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, str
 	if (tuned && tuner_after(s->tuner)) {
 		tuner_close(s->tuner);
 		s->tuner = NULL;
+		expect_guesses(s);              /* with schedules like those found */
 	}
 	return true;
 }
@@ -440,7 +446,7 @@ static uint32_t widest_pass(const jit_session *s)
 	uint32_t room = (uint32_t)(s->context - s->computed), most = 1;
 
 	for (unsigned w = 1; s->regime && w < SPECULATE_WIDTHS; w++)
-		if (regime_ready(s->regime, speculate_columns[w], PLAN_ALL_LOGITS))
+		if (s->plan[speculate_columns[w] * LOGIT_KINDS + PLAN_ALL_LOGITS] || regime_ready(s->regime, speculate_columns[w], PLAN_ALL_LOGITS))
 			most = speculate_columns[w];
 	return s->regime && most < room ? most : room;
 }
