@@ -78,7 +78,7 @@ typedef struct jit_model_options {
 	uint64_t cache_limit;    /* bytes a directory may hold; beyond, what was used longest ago goes; 0: 256 MiB */
 	int f32_activations;     /* non-zero: quantised weights multiply f32 activations instead of int8 blocks (slower, closer to f32) */
 	/* Non-zero: prompts may be computed by float matrix products where the device has them (gfx11 and later; F16 and BF16 weights), within an error bound that
-	 * kernels-templates/numerics.h states. Zero: every device, prompt length and cut gives the same bits. */
+	 * kernels-templates/numerics.h states; jit_session_score() is not. Zero: every device, prompt length and cut gives the same bits. */
 	int bounded_numerics;
 	int tune;                /* JIT_TUNE_QUICK: the first session to decode tries schedules of kernels, in passes it makes anyway, and keeps in the cache which are
 	                            fastest on this processor; JIT_TUNE_CACHED: only what is known already; JIT_TUNE_OFF. Never changes a bit of a result */

@@ -217,13 +217,14 @@ static void narrow(struct builder *b, const struct matmul *m, uint32_t columns)
 	wait_here(b);
 }
 
-/* Does the columns that fill tiles of matrix products, and returns how many those are. */
+/* Does the columns that fill tiles of matrix products, and returns how many those are. Passes that give the logits of all columns stay exact: that is how guesses are
+ * judged, which must not change what is said. */
 static uint32_t matmul_by_matrices(struct builder *b, const struct matmul *m, enum dtype act)
 {
 	const struct input narrowed = { .x = b->buf->turned };
-	bool floats = act == DTYPE_F32;
+	bool floats = act == DTYPE_F32, bounded = b->opt->bounded && b->p->logits != PLAN_ALL_LOGITS;
 
-	if (m->columns < TEMPLATE_MMA_LEAST || b->opt->general || !template_mma(b->opt->target, m->w->type, act, b->opt->bounded))
+	if (m->columns < TEMPLATE_MMA_LEAST || b->opt->general || !template_mma(b->opt->target, m->w->type, act, bounded))
 		return 0;
 	uint32_t all = m->columns / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST, width = template_mma_columns(m->w->k, m->flags), wide = all / width;
 	if (floats)

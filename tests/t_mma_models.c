@@ -110,14 +110,37 @@ static void check_bounded(const char *path, double close)
 	free(bounded.logits);
 }
 
+/* The logits of all columns, by which guesses are judged, are EXACT in either class. */
+static void check_scores(const char *path)
+{
+	float logprob[2][MOST];
+	int32_t ids[MOST];
+
+	for (int bounded = 0; bounded < 2; bounded++) {
+		jit_error err = { 0 };
+		jit_model *m = jit_model_open(path, &(jit_model_options){ .device = "ref", .isa = "gfx1100", .cache_dir = "", .threads = 1, .bounded_numerics = bounded }, &err);
+		jit_session *s = m ? jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1 }, &err) : NULL;
+		if (!s)
+			fail_msg("%s: %s", path, err.message);
+		for (int i = 0; i < MOST; i++)
+			ids[i] = i * 3 + 5;
+		assert_int_equal(jit_session_score(s, ids, MOST, logprob[bounded], &err), JIT_OK);
+		jit_session_close(s);
+		jit_model_close(m);
+	}
+	assert_memory_equal(logprob[0] + 1, logprob[1] + 1, sizeof logprob[0] - sizeof logprob[0][0]);
+}
+
 static void test_bounded(void **unused)
 {
 	static const struct { const char *model; double close; } models[] = { { "golden/llama-gqa4-bf16", 0.02 }, { "golden/qwen3-gqa2-bf16", 0.02 }, { "golden/mistral-gqa4-f16", 0.002 } };
 	char path[1024];
 
 	for (unsigned i = 0; i < (test_quick() ? 1 : sizeof models / sizeof *models); i++)
-		if (shared_path(path, models[i].model))
+		if (shared_path(path, models[i].model)) {
 			check_bounded(path, models[i].close);
+			check_scores(path);
+		}
 }
 
 int main(void)
