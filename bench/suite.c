@@ -138,8 +138,11 @@ static void print_operation(struct suite *s, const struct operation *op, const s
 		s->noisy++;
 	}
 	if (s->o->json) {
-		json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:s, s:f, s:s}", "test", op->name, "microseconds", 1e6 * seconds, "microseconds_least", 1e6 / r->value.greatest,
-			"gflops", gflops, "gbs", rate, "limit", r->limit_name, "share", r->share, "noisy", r->noisy);
+		const struct { const char *name; double value; } number[] = { { "microseconds", 1e6 * seconds }, { "microseconds_least", 1e6 / r->value.greatest }, { "gflops", gflops },
+			{ "gbs", rate }, { "share", r->share } };
+		json_t *o = json_pack("{s:s, s:s, s:s}", "test", op->name, "limit", r->limit_name, "noisy", r->noisy);
+		for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+			json_object_set_new(o, number[i].name, r->noisy[0] ? json_null() : json_real(number[i].value));
 		json_array_append_new(s->rows, o);
 		return;
 	}
@@ -303,15 +306,26 @@ static void compare_row(struct comparison *c, const json_t *a, const json_t *b, 
 		fprintf(out, "| %-52s | %11.2f | %11.2f | %6.3f | %6.3f | %-6s |\n", test, number(a, "microseconds"), number(b, "microseconds"), time, share, verdict);
 }
 
+static void say_report(FILE *out, const char *letter, const char *path, const json_t *o)
+{
+	const char *version = json_string_value(json_object_get(o, "version")), *target = json_string_value(json_object_get(o, "target"));
+
+	fprintf(out, "%s: %s, jitrun %s, %s, %d threads%s", letter, path, version ? version : "?", target ? target : "?", (int)json_integer_value(json_object_get(o, "threads")),
+	        *letter == 'A' ? "\n" : "\n\n");
+}
+
 bool suite_compare(const char *path_a, const char *path_b, double threshold, bool json, FILE *out, int *slower, struct error *err)
 {
 	json_t *a = read_report(path_a, err), *b = a ? read_report(path_b, err) : NULL, *row;
 	struct comparison c = { .rows = json_array() };
 	size_t i;
 
-	if (b && !json)
+	if (b && !json) {
+		say_report(out, "A", path_a, a);
+		say_report(out, "B", path_b, b);
 		fputs("| operation                                            |        A us |        B us |   time |  share | B is   |\n"
 		      "| ---------------------------------------------------- | ----------: | ----------: | -----: | -----: | ------ |\n", out);
+	}
 	if (b)
 		json_array_foreach(json_object_get(a, "rows"), i, row)
 			compare_row(&c, row, find_row(b, json_string_value(json_object_get(row, "test"))), threshold, json, out);
