@@ -5,6 +5,7 @@
  */
 #include "jit/rdna_lir.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,16 +182,29 @@ static unsigned memory_extra(unsigned op)
 	}
 }
 
-unsigned rdna_lir_facts(unsigned op)
+static unsigned find_facts(unsigned op)
 {
-	if (op >= RDNA_OP_COUNT)
-		return RDNA_IS_FIXED | (op == RDNA_LIR_DUAL ? 0 : RDNA_WRITES_SCC);
 	unsigned enc = rows[op].enc, facts = usual[enc];
 	if (enc == ENC_SOP2 && keeps_scc(op))
 		facts &= ~(unsigned)RDNA_WRITES_SCC;
 	if (enc <= ENC_SMEM)
 		return facts | scalar_extra(op);
 	return facts | (enc <= ENC_VOP3P ? vector_extra(op) : memory_extra(op));
+}
+
+/* Found once: every pass asks for every instruction, some many times. */
+unsigned rdna_lir_facts(unsigned op)
+{
+	enum { KNOWN = 0x8000 };
+	static _Atomic uint16_t facts[RDNA_OP_COUNT];
+	if (op >= RDNA_OP_COUNT)
+		return RDNA_IS_FIXED | (op == RDNA_LIR_DUAL ? 0 : RDNA_WRITES_SCC);
+	unsigned f = atomic_load_explicit(&facts[op], memory_order_relaxed);
+	if (!f) {
+		f = find_facts(op) | KNOWN;
+		atomic_store_explicit(&facts[op], (uint16_t)f, memory_order_relaxed);
+	}
+	return f & ~(unsigned)KNOWN;
 }
 
 const char *rdna_lir_letters(unsigned op, enum rdna_gen gen)

@@ -19,7 +19,7 @@ enum { AFTER_VALU = 2, AFTER_TRANS = 4, AFTER_SALU = 2, AFTER_MATRIX = 8, AFTER_
 enum { LOOKS = 8, LOADS_AGAIN = 16, ATTEMPTS = 4, SPECIALS = 3, SHORTEST = 3 };
 static const unsigned reserve[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = 6, [RDNA_CLASS_VGPR] = 12 };
 
-struct node { uint32_t edges, preds, all_preds, height, ready; uint8_t latency; bool load, done; };
+struct node { uint32_t edges, preds, all_preds, height, ready; uint16_t most[RDNA_CLASSES]; /* words it may take */ uint8_t latency; bool load, done; };
 struct edge { uint32_t to, next; uint8_t latency; };
 struct cell { uint32_t node, next; };
 struct heap { uint32_t *at; size_t n, capacity; };
@@ -268,6 +268,19 @@ static void begin_registers(struct sched *s)
 		s->held[c] = s->peak[c] = s->before[c][s->first];
 }
 
+/* Of every tuple it writes a word of, all words, as if none were claimed. */
+static void find_most(struct sched *s, uint32_t k)
+{
+	uint32_t last = NONE;
+	for (uint32_t a = s->access_from[k]; a < s->access_from[k + 1]; a++) {
+		uint32_t word = s->access[a] >> 1;
+		if (word >= s->live.n_words || !(s->access[a] & 1) || s->reg_of[word] == last)
+			continue;
+		last = s->reg_of[word];
+		s->node[k].most[s->l->reg[last].cls] += s->named[last];
+	}
+}
+
 /* How many words node k takes and gives back; with `keep` it does. */
 static void use_registers(struct sched *s, uint32_t k, bool keep, unsigned take[RDNA_CLASSES], unsigned give[RDNA_CLASSES])
 {
@@ -313,15 +326,24 @@ static void place_registers(struct sched *s, uint32_t k)
 	}
 }
 
+static unsigned spare(const struct sched *s, uint32_t k, unsigned c)
+{
+	return s->node[k].load ? reserve[c] + (s->held_back && c == RDNA_CLASS_VGPR ? LOADS_AGAIN : 0) : 0;
+}
+
+/* Most of the time there is room for all that it may take, and nothing needs to be counted. */
 static bool fits(struct sched *s, uint32_t k)
 {
 	unsigned take[RDNA_CLASSES], give[RDNA_CLASSES];
+	bool room = true;
+	for (unsigned c = 0; c < RDNA_CLASSES; c++)
+		room &= s->held[c] + s->node[k].most[c] + spare(s, k, c) <= s->budget[c];
+	if (room)
+		return true;
 	use_registers(s, k, false, take, give);
-	for (unsigned c = 0; c < RDNA_CLASSES; c++) {
-		unsigned spare = s->node[k].load ? reserve[c] + (s->held_back && c == RDNA_CLASS_VGPR ? LOADS_AGAIN : 0) : 0;
-		if (take[c] > give[c] && s->held[c] + take[c] - give[c] + spare > s->budget[c])
+	for (unsigned c = 0; c < RDNA_CLASSES; c++)
+		if (take[c] > give[c] && s->held[c] + take[c] - give[c] + spare(s, k, c) > s->budget[c])
 			return false;
-	}
 	return true;
 }
 
@@ -376,6 +398,10 @@ static bool heap_clean(struct sched *s, struct heap *h)
 static uint32_t fitting(struct sched *s, struct heap *h, bool *refused)
 {
 	uint32_t looked[LOOKS], n = 0, found = NONE;
+	if (heap_clean(s, h) && fits(s, h->at[0])) {
+		*refused = false;
+		return h->at[0];
+	}
 	while (n < LOOKS && found == NONE && heap_clean(s, h)) {
 		looked[n] = heap_pop(s, h);
 		if (fits(s, looked[n]))
@@ -493,8 +519,10 @@ static void schedule_run(struct sched *s)
 	    || !find_accesses(s) || !depend(s))
 		return;
 	begin_registers(s);
-	for (uint32_t k = 0; k < s->n; k++)
+	for (uint32_t k = 0; k < s->n; k++) {
+		find_most(s, k);
 		place_registers(s, k);
+	}
 	memcpy(budget, s->budget, sizeof budget);
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
 		allowed[c] = s->peak[c] > budget[c] ? s->peak[c] : budget[c];
@@ -607,6 +635,15 @@ static bool try_allocation(struct rdna_lir *l, struct rdna_regs *used)
 	return ok;
 }
 
+static bool allocate_old(struct rdna_lir *l, struct rdna_lir_ins *old, struct rdna_regs *used)
+{
+	struct rdna_lir_ins *new = l->ins;
+	l->ins = old;
+	bool ok = try_allocation(l, used);
+	l->ins = new;
+	return ok;
+}
+
 /* Counting words does not see how tuples break up the file, so the allocator is asked: where the new order needs more registers than it may (or more than the
  * old one, if that is more), the budget is lowered, and in the end the old order stays. */
 static bool schedule(struct sched *s, unsigned vgprs)
@@ -620,14 +657,18 @@ static bool schedule(struct sched *s, unsigned vgprs)
 	memcpy(old, l->ins, l->n_ins * sizeof *old);
 	s->budget[RDNA_CLASS_SGPR] = SGPRS;
 	s->budget[RDNA_CLASS_VGPR] = vgprs = !vgprs || vgprs > RDNA_ABI_VGPRS ? RDNA_ABI_VGPRS : vgprs;
-	bool fitted = try_allocation(l, &before), fits = false;
-	unsigned allowed = fitted && before.vgprs > vgprs ? before.vgprs : vgprs;
-	unsigned scalar = fitted && before.sgprs > MOST_SGPRS ? before.sgprs : MOST_SGPRS;
+	unsigned allowed = vgprs, scalar = MOST_SGPRS;
+	bool fits = false;
 	for (unsigned attempt = 0; !fits && !s->failed && attempt < ATTEMPTS; attempt++) {
 		if (attempt)
 			memcpy(l->ins, old, l->n_ins * sizeof *old);
 		schedule_all(s);
-		fits = try_allocation(l, &after) && after.vgprs <= allowed && after.sgprs <= scalar;
+		bool fitted = try_allocation(l, &after);
+		if (!attempt && !(fitted && after.vgprs <= allowed && after.sgprs <= scalar) && allocate_old(l, old, &before)) {
+			allowed = before.vgprs > allowed ? before.vgprs : allowed;
+			scalar = before.sgprs > scalar ? before.sgprs : scalar;
+		}
+		fits = fitted && after.vgprs <= allowed && after.sgprs <= scalar;
 		unsigned less = after.vgprs > allowed ? after.vgprs - allowed + 4 : 8;
 		for (unsigned c = 0; c < RDNA_CLASSES; c++)
 			s->budget[c] = s->budget[c] > less ? s->budget[c] - less : 0;

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 12, TRIES = 8 };
+enum { WINDOW = 12, TRIES = 8, NO_HALF = 4 };
 
 struct pairing {
 	struct rdna_lir *l;
 	struct rdna trial;                   /* the encoder that is asked */
-	uint8_t *half;                       /* by instruction: 0, or which half of a pair it has become, 1 or 2 */
+	uint8_t *half;                       /* by instruction: 0, or which half of a pair it has become, 1 or 2; NO_HALF: it cannot become one */
 };
 
 /* --- what can be a half */
@@ -37,15 +37,21 @@ static bool commutes(unsigned op)
 	return op == RDNA_V_FMAC_F32 || op == RDNA_V_FMA_F32 || op == RDNA_V_MUL_F32 || op == RDNA_V_ADD_F32 || op == RDNA_V_ADD_NC_U32 || op == RDNA_V_AND_B32;
 }
 
-static bool turned(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_lir_ins *out)
+/* An instruction and, if that makes a difference, the same the other way round. */
+struct forms { struct rdna_lir_ins lir[2]; struct rdna_ins machine[2]; unsigned n; };
+
+static void find_forms(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct forms *f)
 {
-	*out = *i;
-	out->s[0] = i->s[1];
-	out->s[1] = i->s[0];
-	struct rdna_ins x, y;
-	rdna_machine_ins(l, i, &x);
-	rdna_machine_ins(l, out, &y);
-	return commutes(i->op) && memcmp(&x, &y, sizeof x) != 0;
+	f->n = 1;
+	f->lir[0] = *i;
+	rdna_machine_ins(l, i, &f->machine[0]);
+	if (!commutes(i->op))
+		return;
+	f->lir[1] = *i;
+	f->lir[1].s[0] = i->s[1];
+	f->lir[1].s[1] = i->s[0];
+	rdna_machine_ins(l, &f->lir[1], &f->machine[1]);
+	f->n += memcmp(&f->machine[0], &f->machine[1], sizeof f->machine[0]) != 0;
 }
 
 static bool one_bank(const struct rdna_operand *a, const struct rdna_operand *b)
@@ -60,15 +66,14 @@ static bool doubtful(const struct rdna_ins *a, const struct rdna_ins *b)
 	return one_bank(&a->s[0], &b->s[0]) || one_bank(&a->s[a->op == RDNA_V_FMAMK_F32 ? 2 : 1], &b->s[b->op == RDNA_V_FMAMK_F32 ? 2 : 1]);
 }
 
-static bool encodes(struct pairing *p, const struct rdna_lir_ins *x, const struct rdna_lir_ins *y)
+static bool encodes(struct pairing *p, const struct rdna_ins *x, const struct rdna_ins *y)
 {
-	struct rdna_ins a, b;
-	rdna_machine_ins(p->l, x, &a);
-	rdna_machine_ins(p->l, y, &b);
+	if (doubtful(x, y))
+		return false;
 	p->trial.size = 0;
 	p->trial.error = NULL;
-	rdna_put_dual(&p->trial, &a, &b);
-	return !p->trial.error && !doubtful(&a, &b);
+	rdna_put_dual(&p->trial, x, y);
+	return !p->trial.error;
 }
 
 /* --- dependencies */
@@ -119,15 +124,20 @@ static bool movable_over(const struct rdna_lir_ins *i)
 /* Finds an order and a way round that the encoder takes. The pair means the same when its halves are read one after the other. */
 static bool fits(struct pairing *p, const struct rdna_lir_ins *a, const struct rdna_lir_ins *b, struct rdna_lir_ins *x, struct rdna_lir_ins *y)
 {
-	if (feeds(p->l, a, b))
+	struct forms fa, fb;
+	/* One result goes to an even register and one to an odd one, whichever way round. */
+	if ((rdna_machine_range(p->l, &a->d[0]).reg ^ rdna_machine_range(p->l, &b->d[0]).reg) % 2 == 0 || feeds(p->l, a, b))
 		return false;
+	bool swaps = !feeds(p->l, b, a);
+	find_forms(p->l, a, &fa);
+	find_forms(p->l, b, &fb);
 	for (unsigned k = 0; k < TRIES; k++) {
-		struct rdna_lir_ins one = *a, two = *b;
-		if ((k & 1 && !turned(p->l, b, &two)) || (k & 2 && !turned(p->l, a, &one)) || (k & 4 && feeds(p->l, b, a)))
+		unsigned ia = k >> 1 & 1, ib = k & 1;
+		if (ia >= fa.n || ib >= fb.n || (k & 4 && !swaps))
 			continue;
-		*x = k & 4 ? two : one;
-		*y = k & 4 ? one : two;
-		if (encodes(p, x, y))
+		*x = k & 4 ? fb.lir[ib] : fa.lir[ia];
+		*y = k & 4 ? fa.lir[ia] : fb.lir[ib];
+		if (k & 4 ? encodes(p, &fb.machine[ib], &fa.machine[ia]) : encodes(p, &fa.machine[ia], &fb.machine[ib]))
 			return true;
 	}
 	return false;
@@ -162,12 +172,12 @@ static void put_pair(struct pairing *p, size_t a, size_t b, enum way w, const st
 static bool pair_from(struct pairing *p, size_t a)
 {
 	const struct rdna_lir *l = p->l;
-	if (p->half[a] || !is_half(l, &l->ins[a]))
+	if (p->half[a])
 		return false;
 	for (size_t b = a + 1; b < l->n_ins && b <= a + WINDOW && movable_over(&l->ins[b]); b++) {
 		struct rdna_lir_ins x, y;
 		enum way w = NO_WAY;
-		if (!p->half[b] && is_half(l, &l->ins[b]) && fits(p, &l->ins[a], &l->ins[b], &x, &y))
+		if (!p->half[b] && fits(p, &l->ins[a], &l->ins[b], &x, &y))
 			w = way_between(l->ins, l, a, b);
 		if (w != NO_WAY) {
 			put_pair(p, a, b, w, &x, &y);
@@ -189,6 +199,8 @@ bool rdna_vopd(struct rdna_lir *l, struct error *err)
 	if (!p.half)
 		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
 	rdna_init(&p.trial, l->gen);
+	for (size_t at = 0; at < l->n_ins; at++)
+		p.half[at] = is_half(l, &l->ins[at]) ? 0 : NO_HALF;
 	for (size_t a = 0; a < l->n_ins;)
 		a += !pair_from(&p, a);
 	for (size_t at = 0; at < l->n_ins; at++)

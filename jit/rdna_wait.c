@@ -27,8 +27,11 @@ struct state { uint32_t issued[COUNTERS], done[COUNTERS], score[COUNTERS][SLOTS]
 struct need { uint8_t left[COUNTERS]; };             /* how many may be outstanding; NO_WAIT: any number */
 static const struct need nothing = { { NO_WAIT, NO_WAIT, NO_WAIT, NO_WAIT } };
 
+/* What is looked up of an instruction again and again while loops settle. */
+struct facts { struct rdna_touch touch; struct rdna_range d; unsigned is; bool stores, constant, barrier; };
 struct waiter {
 	const struct rdna_lir *l;
+	struct facts *facts;                 /* by instruction */
 	struct need *need, *flush;           /* by instruction; flush: what a LOOP waits for on behalf of its body */
 };
 
@@ -83,6 +86,11 @@ static void normalise(struct state *s)
 {
 	for (unsigned c = 0; c < COUNTERS; c++) {
 		bool any = false;
+		if (s->issued[c] == s->done[c]) {
+			memset(s->score[c], 0, sizeof s->score[c]);
+			s->issued[c] = s->done[c] = 0;
+			continue;
+		}
 		for (unsigned k = 0; k < SLOTS; k++) {
 			s->score[c][k] = outstanding(s, c, k) ? NOW - age(s, c, k) : 0;
 			any |= s->score[c][k] != 0;
@@ -112,22 +120,26 @@ static bool join(void *user, void *into, const void *from)
 
 static bool is_barrier(unsigned op) { return op == RDNA_S_BARRIER || op == RDNA_S_BARRIER_SIGNAL || op == RDNA_S_BARRIER_SIGNAL_ISFIRST; }
 
-static void needs_of(const struct rdna_lir *l, const struct rdna_lir_ins *i, const struct state *s, struct need *n)
+static void find_facts(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct facts *f)
 {
-	struct rdna_touch t;
-	unsigned facts = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0;
-	rdna_machine_touch(l, i, &t);
-	for (unsigned k = 0; k < t.n_reads; k++)
-		want_range(n, s, t.reads[k]);
-	for (unsigned k = 0; k < t.n_writes; k++)
-		want_range(n, s, t.writes[k]);
-	if (is_barrier(i->op))
+	unsigned is = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0;
+	*f = (struct facts){ .d = rdna_machine_range(l, &i->d[0]), .is = is, .stores = is & RDNA_IS_STORE, .constant = i->memory == RDNA_MEM_CONST, .barrier = is_barrier(i->op) };
+	rdna_machine_touch(l, i, &f->touch);
+}
+
+static void needs_of(const struct facts *f, const struct state *s, struct need *n)
+{
+	for (unsigned k = 0; k < f->touch.n_reads; k++)
+		want_range(n, s, f->touch.reads[k]);
+	for (unsigned k = 0; k < f->touch.n_writes; k++)
+		want_range(n, s, f->touch.writes[k]);
+	if (f->barrier)
 		want(n, s, LDS, SLOT_LDS);
-	if ((facts & RDNA_IS_SMEM) && i->memory != RDNA_MEM_CONST) {
+	if ((f->is & RDNA_IS_SMEM) && !f->constant) {
 		want(n, s, STORE, SLOT_GLOBAL);
 		want(n, s, LOAD, SLOT_GLOBAL);
 	}
-	if ((facts & RDNA_IS_VMEM) && (facts & RDNA_IS_STORE))
+	if ((f->is & RDNA_IS_VMEM) && f->stores)
 		want(n, s, SMEM, SLOT_GLOBAL);
 }
 
@@ -137,27 +149,27 @@ static void fill(struct state *s, enum counter c, struct rdna_range r)
 		s->score[c][slot_of(reg)] = s->issued[c];
 }
 
-static void issue(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct state *s)
+/* The counter that counts it, or COUNTERS. */
+static enum counter counter_of(const struct facts *f)
 {
-	unsigned facts = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0;
-	struct rdna_range d = rdna_machine_range(l, &i->d[0]);
-	bool stores = facts & RDNA_IS_STORE;
-	if (facts & RDNA_IS_SMEM && d.n) {
-		s->issued[SMEM]++;
-		fill(s, SMEM, d);
-		if (i->memory != RDNA_MEM_CONST)
-			s->score[SMEM][SLOT_GLOBAL] = s->issued[SMEM];
-	} else if (facts & RDNA_IS_LDS) {
-		s->issued[LDS]++;
-		fill(s, LDS, d);
+	if (f->is & RDNA_IS_SMEM && f->d.n)
+		return SMEM;
+	if (f->is & RDNA_IS_LDS)
+		return LDS;
+	return f->is & RDNA_IS_VMEM && (f->d.n || f->stores) ? f->d.n ? LOAD : STORE : COUNTERS;
+}
+
+static void issue(const struct facts *f, struct state *s)
+{
+	enum counter c = counter_of(f);
+	if (c == COUNTERS)
+		return;
+	s->issued[c]++;
+	fill(s, c, f->d);
+	if (c == LDS)
 		s->score[LDS][SLOT_LDS] = s->issued[LDS];
-	} else if (facts & RDNA_IS_VMEM && (d.n || stores)) {
-		enum counter c = d.n ? LOAD : STORE;
-		s->issued[c]++;
-		fill(s, c, d);
-		if (stores)
-			s->score[c][SLOT_GLOBAL] = s->issued[c];
-	}
+	else if (c == SMEM ? !f->constant : f->stores)
+		s->score[c][SLOT_GLOBAL] = s->issued[c];
 }
 
 static void least(struct need *n, const struct need *other)
@@ -173,27 +185,27 @@ static void step(void *user, void *state, size_t at)
 	struct state *s = state;
 	const struct rdna_lir_ins *i = &w->l->ins[at];
 	struct need n = nothing;
-	needs_of(w->l, i, s, &n);
+	needs_of(&w->facts[at], s, &n);
 	if (i->op == RDNA_LIR_DUAL) {                        /* nothing can stand between the halves */
-		needs_of(w->l, i + 1, s, &n);
-		needs_of(w->l, i + 2, s, &n);
+		needs_of(&w->facts[at + 1], s, &n);
+		needs_of(&w->facts[at + 2], s, &n);
 	}
 	if (i->op == RDNA_LIR_LOOP)
 		least(&n, &w->flush[at]);
 	tighten(w->l, s, &n);
 	arrive(s, &n);
 	w->need[at] = n;
-	issue(w->l, i, s);
+	issue(&w->facts[at], s);
 }
 
 /* --- in front of loops */
 
-static bool issues_in(const struct rdna_lir *l, size_t from, size_t to, enum counter c)
+static bool issues_in(const struct waiter *w, size_t from, size_t to, enum counter c)
 {
-	struct state s = {0};
 	for (size_t at = from; at < to; at++)
-		issue(l, &l->ins[at], &s);
-	return s.issued[c] != 0;
+		if (counter_of(&w->facts[at]) == c)
+			return true;
+	return false;
 }
 
 /* What is outstanding in front of a loop, and no longer at its end, is waited for in every turn. That is idle from the second turn on, or worse: it waits for what the
@@ -205,7 +217,7 @@ static bool again(void *user, const void *entry, const void *around, size_t at)
 	struct need n = w->flush[at];
 	size_t end = rdna_machine_loop_end(w->l, at);
 	for (unsigned c = 0; c < COUNTERS; c++) {
-		if (c == STORE || (c != SMEM && issues_in(w->l, at + 1, end, c)))
+		if (c == STORE || (c != SMEM && issues_in(w, at + 1, end, c)))
 			continue;
 		for (unsigned k = 0; k < SLOT_LDS; k++)
 			if (!outstanding(out, c, k))
@@ -272,9 +284,12 @@ bool rdna_wait(struct rdna_lir *l, struct error *err)
 {
 	struct state s = {0};
 	struct rdna_patch p = {0};
-	struct waiter w = { .l = l, .need = malloc((l->n_ins + 1) * sizeof *w.need), .flush = malloc((l->n_ins + 1) * sizeof *w.flush) };
+	struct waiter w = { .l = l, .facts = malloc((l->n_ins + 1) * sizeof *w.facts),
+		.need = malloc((l->n_ins + 1) * sizeof *w.need), .flush = malloc((l->n_ins + 1) * sizeof *w.flush) };
 	const struct rdna_flow flow = { .l = l, .size = sizeof s, .user = &w, .step = step, .join = join, .again = again };
-	bool ok = w.need && w.flush;
+	bool ok = w.facts && w.need && w.flush;
+	for (size_t at = 0; ok && at < l->n_ins; at++)
+		find_facts(l, &l->ins[at], &w.facts[at]);
 	for (size_t at = 0; ok && at <= l->n_ins; at++)
 		w.need[at] = w.flush[at] = nothing;
 	ok = ok ? rdna_flow_run(&flow, &s, err) : error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
@@ -287,6 +302,7 @@ bool rdna_wait(struct rdna_lir *l, struct error *err)
 				put_old(&p, l->gen, at, &w.need[at]);
 		ok = rdna_patch_apply(l, &p, err);
 	}
+	free(w.facts);
 	free(w.need);
 	free(w.flush);
 	return ok;
