@@ -21,13 +21,19 @@
 enum { MATMUL_PREFETCH = 8192, MATMUL_PREFETCH_NEAR = 4096, MATMUL_LINE = 64 };
 
 /* Ways to ask for weights that machines disagree about (docs/PERFORMANCE.md): into the first-level cache; into the second, which has room for more requests
- * under way; into the second first. */
+ * under way; into the second first. With several columns there are the first and, as number 1, both. */
 enum schedule { SCHEDULE_FIRST_LEVEL, SCHEDULE_SECOND_LEVEL, SCHEDULE_BOTH_LEVELS, SCHEDULES };
 
 unsigned matmul_schedules(const struct key *key)
 {
-	return key->columns == 1 && !(key->flags & KEY_WIDE) && !target_table[key->target].lane_bytes ? SCHEDULES : 1;
+	/* Passes with guesses come with 4, 8 and 16 columns; others are prompts, of which the short ones are rare and the long ones wait for arithmetic. */
+	bool guesses = key->columns == 4 || key->columns == 8 || key->columns == 16;
+
+	if (target_table[key->target].lane_bytes)
+		return 1;
+	return key->columns == 1 ? SCHEDULES : guesses ? 2 : 1;
 }
+
 /* Weights that are met again by the next columns, while they are in the first-level cache. */
 enum { MATMUL_STRETCH_BYTES = 18 << 10 };
 enum { MATMUL_MAX_COLUMNS = 8 };
@@ -202,15 +208,24 @@ static bool single_part(const struct matmul *m)
 	return m->part_columns == m->columns && m->part_vectors == m->row_vectors;
 }
 
+static void ask_for_lines(const struct matmul *m, ir_a from)
+{
+	enum schedule schedule = m->columns == 1 ? (enum schedule)m->key->schedule : SCHEDULE_FIRST_LEVEL;
+
+	for (int64_t i = 0; i < m->lines; i++)
+		(schedule == SCHEDULE_FIRST_LEVEL ? ir_prefetch : ir_prefetch2)(m->b, from, (int32_t)(m->lines_at + i * MATMUL_LINE));
+	for (int64_t i = 0; schedule == SCHEDULE_BOTH_LEVELS && single_part(m) && i < m->lines; i++)
+		ir_prefetch(m->b, from, (int32_t)(MATMUL_PREFETCH_NEAR + i * MATMUL_LINE));
+	for (int64_t i = 0; m->columns > 1 && m->key->schedule && i < m->lines; i++)
+		ir_prefetch2(m->b, from, (int32_t)(m->lines_at + MATMUL_PREFETCH + i * MATMUL_LINE));
+}
+
 static void dot_turn(struct matmul *m, const struct weight_tile *t)
 {
 	const struct weight_format *f = m->format;
 
 	ir_a from = m->ahead.r ? ir_aadd(m->b, m->w, m->ahead) : m->w;
-	for (int64_t i = 0; i < m->lines; i++)
-		(m->key->schedule == SCHEDULE_FIRST_LEVEL ? ir_prefetch : ir_prefetch2)(m->b, from, (int32_t)(m->lines_at + i * MATMUL_LINE));
-	for (int64_t i = 0; m->key->schedule == SCHEDULE_BOTH_LEVELS && single_part(m) && i < m->lines; i++)
-		ir_prefetch(m->b, from, (int32_t)(MATMUL_PREFETCH_NEAR + i * MATMUL_LINE));
+	ask_for_lines(m, from);
 	if (m->int8)
 		for (unsigned k = 0; k < m->iteration_k; k += f->unit_k)
 			weight_dot_int8(f, m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);

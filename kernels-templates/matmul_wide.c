@@ -12,7 +12,7 @@
 #include "kernels-templates/weight_unpack.h"
 
 /* A segment's weights, to be met again by every part of the tile. */
-enum { WIDE_SEGMENT_BYTES = 18 << 10, WIDE_LINE = 64 };
+enum { WIDE_SEGMENT_BYTES = 18 << 10, WIDE_LINE = 64, WIDE_FAR = 8192 };
 
 struct wide {
 	struct ir *b;
@@ -167,6 +167,8 @@ static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 	ir_loop(b, even_segments(m) ? ir_sconst(b, m->segment / m->turn_k) : m->turns);
 	for (unsigned i = 0; i < m->lines; i++)
 		ir_prefetch(b, m->ahead, (int32_t)(i * WIDE_LINE));
+	for (unsigned i = 0; m->results.key->schedule && i < m->lines; i++)      /* matmul_schedules() */
+		ir_prefetch2(b, m->ahead, (int32_t)(WIDE_FAR + i * WIDE_LINE));
 	walk(m, m->ahead, m->lines * WIDE_LINE);
 	dot_turn(m, &t);
 	walk(m, m->w, turn_w(m));

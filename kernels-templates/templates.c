@@ -14,9 +14,22 @@ bool build_refuse(const struct key *key, struct error *err, const char *what)
 
 unsigned template_schedules(const struct key *key) { return key->kind == KEY_MATMUL ? matmul_schedules(key) : 1; }
 
+struct key template_tuned_like(const struct key *key)
+{
+	struct key k = *key;
+
+	if (k.kind == KEY_MATMUL) {
+		k.columns = 1;
+		k.flags &= ~(uint32_t)(KEY_WIDE | KEY_UNSIGNED);
+	}
+	return k;
+}
+
 const char *template_schedule_name(const struct key *key)
 {
 	static const char *const matmul[] = { "weights into the first cache level", "weights into the second cache level", "weights into the second cache level, then the first" };
+	if (key->kind == KEY_MATMUL && key->columns > 1)
+		return matmul[key->schedule ? 2 : 0];
 	return key->kind == KEY_MATMUL && key->schedule < sizeof matmul / sizeof *matmul ? matmul[key->schedule] : "the usual way";
 }
 
@@ -29,6 +42,8 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 		return build_refuse(key, err, "vectors must have 8, 16 or 32 lanes");
 	if (key->numerics != NUMERICS_EXACT && (key->numerics != NUMERICS_BOUNDED || !has_bounded(key)))
 		return build_refuse(key, err, "only the exact numerics class is done");
+	if (key->context_class)
+		return build_refuse(key, err, "there are no classes of contexts");
 	if (key->schedule >= template_schedules(key))
 		return build_refuse(key, err, "there are not so many schedules");
 	switch (key->kind) {
@@ -42,6 +57,4 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 	case KEY_EMBED:    return embed_build(ir, key, target, err);
 	default:           return build_refuse(key, err, "no template does this kind");
 	}
-	if (key->context_class)
-		return build_refuse(key, err, "there are no classes of contexts");
 }

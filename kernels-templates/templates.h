@@ -96,6 +96,8 @@ enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };
 /* Schedules: ways of computing the same bits, of which machines like one or the other better; key.schedule 0 .. n-1, 0 the usual one. Its name is static text. */
 unsigned template_schedules(const struct key *key);
 const char *template_schedule_name(const struct key *key);
+/* The kernel whose best schedule tells this one's: min(its schedule, template_schedules(key) - 1). Kernels are tuned for one column, where passes are made anyway. */
+struct key template_tuned_like(const struct key *key);
 
 /* Bytes that a launch of `units` units is expected to move, with a pass's first token at `position`; columns: what the launch works on. */
 uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

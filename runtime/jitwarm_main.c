@@ -12,7 +12,7 @@
 #include "runtime/jitwarm.h"
 #include "runtime/session.h"
 
-struct warm_arguments warm = { .weights = "q8_0", .activations = "any", .numerics = "any", .kv_type = "any", .limit = -1 };
+struct warm_arguments warm = { .weights = "q8_0", .activations = "auto", .numerics = "exact", .kv_type = "any", .limit = -1 };
 
 static bool help, version, print_man, print_completion;
 static char target_choices[16 * (TARGET_COUNT + 1)] = "native|x86|rdna";
@@ -24,8 +24,8 @@ static const struct option_row rows[] = {
 	{ "weights", 0, OPTION_CHOICE, MIXTURE_NAMES, "the format of the weights of --shape (q8_0)", 0, 0, &warm.weights },
 	{ "What for", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "target", 't', OPTION_LIST, target_choices, "make code for this processor, which need not be this machine's, x86 and rdna for all of those; may be given several times (native)", 0, 0, &warm.targets },
-	{ "activations", 0, OPTION_CHOICE, "auto|f32|any", "what sessions will be opened with: int8 blocks against quantised weights, f32, or either (any)", 0, 0, &warm.activations },
-	{ "numerics", 0, OPTION_CHOICE, "exact|bounded|any", "numerics class of those sessions (any)", 0, 0, &warm.numerics },
+	{ "activations", 0, OPTION_CHOICE, "auto|f32|any", "what sessions will be opened with: auto: int8 blocks against quantised weights; f32; or either (auto)", 0, 0, &warm.activations },
+	{ "numerics", 0, OPTION_CHOICE, "exact|bounded|any", "numerics class of those sessions (exact)", 0, 0, &warm.numerics },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0|any", "type of the KV cache in those sessions (any)", 0, 0, &warm.kv_type },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens those sessions compute in one pass; 0: the most there can be (0)", 0, SESSION_MAX_COLUMNS, &warm.batch },
 	{ "seconds", 0, OPTION_INT, "N", "how long tune searches, about; 0: a fixed number of passes (0)", 0, 3600, &warm.seconds },

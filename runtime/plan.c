@@ -54,8 +54,12 @@ static uint64_t *launch(struct builder *b, const struct key *key, int n_args, in
 	assert(p->n_launches < b->launch_capacity && n_args <= ARGS_MOST);
 	struct plan_launch *l = &p->launch[p->n_launches++];
 	struct key scheduled = *key;
-	if (b->opt->tune && template_schedules(key) > 1)
-		scheduled.schedule = tune_schedule(b->opt->tune, key) % template_schedules(key);      /* a file may name more than there are */
+	uint32_t schedules = template_schedules(key);
+	if (b->opt->tune && schedules > 1) {
+		struct key like = template_tuned_like(key);
+		uint32_t schedule = tune_schedule(b->opt->tune, &like);
+		scheduled.schedule = schedule < schedules ? schedule : schedules - 1;        /* a file may also name more than there are */
+	}
 	l->kernel = find_kernel(b, &scheduled);
 	l->n_args = (uint32_t)n_args;
 	l->begin = begin;

@@ -68,7 +68,7 @@ image() { as_user env -i PATH="$PATH" HOME="$dir/home" JITRUN_CACHE="$cache" "$@
 image $entry --prompt "Once upon a time" -n 24 -q
 check "the image runs: $(cat "$dir/err")" [ $? = 0 ]
 check "and tells the same story" cmp -s "$dir/got" "$dir/want"
-image $entry --prompt "Once upon a time" -n 24 --json -q --kv-type q8_0 --activations f32 --speculate 8
+image $entry --prompt "Once upon a time" -n 24 --json -q --kv-type q8_0 --speculate 8
 check "with other options too: $(cat "$dir/err")" [ $? = 0 ]
 check "nothing is generated" grep -q '"kernels_generated":0,' "$dir/got"
 check "all comes from the pack" grep -qE '"kernels_from_cache":[1-9]' "$dir/got"
