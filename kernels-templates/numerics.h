@@ -39,12 +39,14 @@
  * 11. cos/sin tables are made by runtime/ from its own double-precision code, never libm, rounded once to f32.
  *
  * The rules so far are the EXACT class. A user may choose the other one:
- * 12. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the columns of a prompt's pass that fill tiles of 16 with activations rounded to
- *     the weights' type, to nearest even (f16: cut to NUMERICS_F16_MOST first). Each span of rule 3 is one chain of matrix products of 16 k's each, ascending, from +0: products
- *     are exact, their sum with what came before is the card's, no worse than additions one by one with an error of one unit in the last place of f32. Spans combine and
- *     epilogues follow as in 3 and 5. Every other kernel, weight type and column stays EXACT; which columns fill tiles depends on the pass, so that results depend on how
- *     a prompt is cut, and are the same again for the same cuts. Passes that give the logits of all their columns are EXACT: guesses change nothing here either. A dot of K terms that is finite, of activations within the type's range, differs from the EXACT one by
- *     at most (u + (K + 16) * 2^-22) * sum |w * x| + 2^-24 * sum |w|, where u is 2^-11 for F16 and 2^-8 for BF16.
+ * 12. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the columns of a prompt's pass that fill tiles of 16
+ *     with activations rounded to the weights' type, to nearest even (f16: cut to NUMERICS_F16_MOST first). Each span of rule 3 is one chain of
+ *     matrix products of 16 k's each, ascending, from +0: products are exact, their sum with what came before is the card's, no worse than
+ *     additions one by one with an error of one unit in the last place of f32. Spans combine and epilogues follow as in 3 and 5. Every other
+ *     kernel, weight type and column stays EXACT; which columns fill tiles depends on the pass, so that results depend on how a prompt is cut, and
+ *     are the same again for the same cuts. Passes that give the logits of all their columns are EXACT: guesses change nothing here either. A dot
+ *     of K terms that is finite, of activations within the type's range, differs from the EXACT one by at most (u + (K + 16) * 2^-22) * sum |w * x|
+ *     + 2^-24 * sum |w|, where u is 2^-11 for F16 and 2^-8 for BF16.
  */
 #ifndef KERNELS_NUMERICS_H
 #define KERNELS_NUMERICS_H
