@@ -48,7 +48,7 @@ ir_f quantise_emit(struct ir *b, const ir_f x[], ir_i q[])
 void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp)
 {
 	ir_i rounded[MATH_MAX_PARTS];
-	ir_f whole[MATH_MAX_PARTS], d = quantise_emit(b, x, rounded);
+	ir_f whole[MATH_MAX_PARTS] = { { 0 } }, d = quantise_emit(b, x, rounded);
 
 	for (unsigned v = 0; v < math_parts(b); v++) {
 		ir_istore_8(b, q, rounded[v], q_disp + (int32_t)(v * b->lanes));

@@ -248,7 +248,7 @@ static void matmul(struct builder *b, const struct matmul *m)
 	bool wide = wide_from && m->columns >= wide_from && !b->opt->general;
 	uint32_t width = b->opt->general ? 1 : wide ? template_wide_columns(b->opt->target, m->w->type, act) : template_columns(b->opt->target);
 	const struct input turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s };
-	struct tiles t[2];
+	struct tiles t[2] = { { 0 } };
 
 	if (wide && m->columns <= WIDE_ONCE)
 		width = m->columns;

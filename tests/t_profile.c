@@ -151,10 +151,12 @@ static void test_trace(void **state)
 		}
 	}
 	assert_int_equal(passes, 1 + TOKENS - 1);
+	int shares = 0;
 	for (int w = 0; w < THREADS; w++) {
-		assert_int_equal(spans[w], spans[0]);                  /* every worker takes part in every launch */
-		assert_true(spans[w] > passes && end[w] <= passes_end);
+		assert_true(end[w] <= passes_end);
+		shares += spans[w];
 	}
+	assert_true(shares >= passes * 6 * 10);                /* six layers of ten launches and more, each at least one share of somebody's */
 	forget(&t);
 }
 
