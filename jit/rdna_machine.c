@@ -10,16 +10,6 @@
 
 /* --- operands */
 
-struct rdna_range rdna_machine_range(const struct rdna_lir *l, const struct rdna_lir_operand *o)
-{
-	unsigned n = o->n ? o->n : 1;
-	switch (o->kind) {
-	case RDNA_LIR_VIRTUAL: return (struct rdna_range){ (uint16_t)(l->reg[o->reg].phys + o->sub), (uint8_t)n };
-	case RDNA_LIR_FIXED: return (struct rdna_range){ (uint16_t)o->reg, (uint8_t)n };
-	default: return (struct rdna_range){ 0, 0 };
-	}
-}
-
 static void read_too(struct rdna_touch *t, struct rdna_range r)
 {
 	if (r.n)
@@ -57,26 +47,29 @@ bool rdna_touch_writes(const struct rdna_touch *t, struct rdna_range r)
 	return false;
 }
 
-static struct rdna_operand operand(const struct rdna_lir *l, const struct rdna_lir_operand *o)
+/* into: zeroed, which is no operand. */
+static void operand(const struct rdna_lir *l, const struct rdna_lir_operand *o, struct rdna_operand *into)
 {
-	struct rdna_range r = rdna_machine_range(l, o);
 	if (o->kind == RDNA_LIR_NONE)
-		return (struct rdna_operand){ .kind = RDNA_NONE };
+		return;
+	struct rdna_range r = rdna_machine_range(l, o);
 	if (o->kind == RDNA_LIR_CONST)
-		return (struct rdna_operand){ .kind = RDNA_CONST, .mods = o->mods, .value = o->value };
-	return rdna_mod(rdna_reg(r.reg, r.n), o->mods);
+		*into = (struct rdna_operand){ .kind = RDNA_CONST, .mods = o->mods, .value = o->value };
+	else
+		*into = rdna_mod(rdna_reg(r.reg, r.n), o->mods);
 }
 
 void rdna_machine_plain(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out)
 {
 	*out = (struct rdna_ins){
-		.op = (enum rdna_op)i->op, .saddr = operand(l, &i->saddr), .offset = i->offset, .offset1 = i->offset1,
+		.op = (enum rdna_op)i->op, .offset = i->offset, .offset1 = i->offset1,
 		.cache = i->cache, .scope = i->scope, .th = i->th, .clamp = i->clamp, .omod = i->omod, .e64 = i->e64, .dpp = i->dpp,
 	};
+	operand(l, &i->saddr, &out->saddr);
 	for (unsigned k = 0; k < 2; k++)
-		out->d[k] = operand(l, &i->d[k]);
+		operand(l, &i->d[k], &out->d[k]);
 	for (unsigned k = 0; k < 4; k++)
-		out->s[k] = operand(l, &i->s[k]);
+		operand(l, &i->s[k], &out->s[k]);
 }
 
 /* --- short forms */

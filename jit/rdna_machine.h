@@ -11,7 +11,13 @@
 enum { RDNA_MACHINE_REGS = 512 };                    /* the encoder's numbers: scalar ones below RDNA_V0 */
 
 struct rdna_range { uint16_t reg; uint8_t n; };      /* n machine words from reg on; n 0: no register */
-struct rdna_range rdna_machine_range(const struct rdna_lir *l, const struct rdna_lir_operand *o);
+static inline struct rdna_range rdna_machine_range(const struct rdna_lir *l, const struct rdna_lir_operand *o)
+{
+	uint8_t n = o->n ? o->n : 1;
+	if (o->kind == RDNA_LIR_VIRTUAL)
+		return (struct rdna_range){ (uint16_t)(l->reg[o->reg].phys + o->sub), n };
+	return o->kind == RDNA_LIR_FIXED ? (struct rdna_range){ (uint16_t)o->reg, n } : (struct rdna_range){ 0, 0 };
+}
 
 /* All registers that an instruction names, in one list. A destination that is also read stands in both halves. */
 struct rdna_touch { struct rdna_range reads[8], writes[2]; unsigned n_reads, n_writes; };
