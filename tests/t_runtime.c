@@ -312,8 +312,39 @@ static void test_sampling(void **state)
 	sampling_close(&s);
 }
 
+/* The first of the greatest, wherever blocks and chains begin and end, and whatever stands beside it. */
+static void test_greatest(void **state)
+{
+	enum { MOST = 5000 };
+	struct sampling s = { 0 };
+	float *x = test_malloc(MOST * sizeof *x);
+	uint32_t r = 1;
+	(void)state;
+
+	for (int n = 1; n <= MOST; n = n < 70 ? n + 1 : n * 3 / 2 + 1) {
+		assert_true(sampling_open(&s, n));
+		for (int kind = 0; kind < 6; kind++) {
+			float most = -INFINITY;
+			int32_t first = 0;
+			for (int i = 0; i < n; i++) {
+				r = r * 1664525u + 1013904223u;
+				x[i] = kind == 0 ? NAN : kind == 1 ? -INFINITY : kind == 2 ? (r >> 31 ? 0.0f : -0.0f) : (float)(r >> 28) - 20;
+				if (kind > 3 && r >> 30 == 0)
+					x[i] = NAN;
+			}
+			for (int i = n; i-- > 0;)
+				most = x[i] > most ? x[i] : most;
+			for (int i = n; i-- > 0;)
+				first = x[i] == most ? i : first;
+			assert_int_equal(sampling_choose(&s, x, NULL, 0), first);
+		}
+		sampling_close(&s);
+	}
+	test_free(x);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pool), cmocka_unit_test(test_pool_one_core), cmocka_unit_test(test_pool_sleeps), cmocka_unit_test(test_wait), cmocka_unit_test(test_math), cmocka_unit_test(test_rope), cmocka_unit_test(test_sampling) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pool), cmocka_unit_test(test_pool_one_core), cmocka_unit_test(test_pool_sleeps), cmocka_unit_test(test_wait), cmocka_unit_test(test_math), cmocka_unit_test(test_rope), cmocka_unit_test(test_sampling), cmocka_unit_test(test_greatest) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
