@@ -74,7 +74,7 @@ static bool parse_register(struct parse *p, uint16_t *reg)
 /* "%12:F" */
 static bool parse_declared(struct parse *p, uint16_t *reg)
 {
-	const char *const letters = IR_KIND_LETTERS + 1, *letter;
+	const char *const letters = &IR_KIND_LETTERS[1], *letter;
 
 	if (!parse_register(p, reg))
 		return false;
