@@ -176,6 +176,8 @@ check "compare: the last number of the last line" has "A/B: median 2.000"
 printf '%s\n' '{"avg_ts":null}' > "$dir/n.jsonl"
 check "compare: a number that is not there is an error" sh -c '! sh "$1" -r 1 --field avg_ts "cat $2" "cat $2" 2> "$3"' - "$top/bench/compare" "$dir/n.jsonl" "$dir/err"
 check "compare: and is named" grep -qF 'no number called avg_ts' "$dir/err"
+check "pressure: a model is missing" sh -c '! sh "$1" jitrun 2> "$2"' - "$top/bench/pressure" "$dir/err"
+check "pressure: says how it is called" grep -qF 'usage: bench/pressure' "$dir/err"
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
