@@ -92,8 +92,8 @@ void kernel_card_open(struct kernel *k, const struct kernel_way *way, const stru
 	struct error err = { 0 };
 	struct object o = { 0 };
 	const struct object *functions[] = { &o };
-	uint8_t *bytes;
-	size_t size;
+	uint8_t *bytes = NULL;
+	size_t size = 0;
 
 	memset(k, 0, sizeof *k);
 	assert_non_null(c);
