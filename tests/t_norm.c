@@ -77,7 +77,7 @@ static void check(struct norm_data *d, const struct kernel_way *way, bool quanti
 
 static void test_widths(void **state)
 {
-	static const unsigned width[] = { 1, 31, 32, 33, 64, 100, 160, 200, 288, 576, 896, 1000, 2048, 4096 };
+	static const unsigned width[] = { 1, 31, 32, 33, 64, 100, 160, 200, 288, 576, 896, 1000, 2048, 2560, 4096 };
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 	(void)state;
