@@ -162,6 +162,12 @@ static int by_text(const void *a, const void *b)
 	return strcmp(key_text(&((const struct tune_result *)a)->key, x, sizeof x), key_text(&((const struct tune_result *)b)->key, y, sizeof y));
 }
 
+static void sort(struct tune *t)
+{
+	if (t->n)
+		qsort(t->result, t->n, sizeof *t->result, by_text);
+}
+
 static char *file_text(struct tune *t, size_t *n)
 {
 	char *text = NULL, key[KEY_TEXT_MAX];
@@ -170,7 +176,7 @@ static char *file_text(struct tune *t, size_t *n)
 	if (!out)
 		return NULL;
 	fprintf(out, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line, t->processor, key_codegen_x86);
-	qsort(t->result, t->n, sizeof *t->result, by_text);
+	sort(t);
 	for (size_t i = 0; i < t->n; i++)
 		fprintf(out, "%s %.3f %u\n", key_text(&t->result[i].key, key, sizeof key), t->result[i].gain, t->result[i].samples);
 	if (fclose(out) == 0)
@@ -242,7 +248,7 @@ void tune_set(struct tune *t, const struct tune_result *r)
 void tune_each(struct tune *t, void (*visit)(const struct tune_result *, void *), void *user)
 {
 	pthread_mutex_lock(&t->lock);
-	qsort(t->result, t->n, sizeof *t->result, by_text);
+	sort(t);
 	for (size_t i = 0; i < t->n; i++)
 		visit(&t->result[i], user);
 	pthread_mutex_unlock(&t->lock);
