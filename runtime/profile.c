@@ -26,6 +26,7 @@ struct profile {
 	struct profile_kernel *kernel; size_t n_kernels, capacity;      /* by kernel number; of all plans, so one key may stand here twice */
 	struct profile_totals totals;
 	struct note *note; size_t n_notes;
+	struct note regime;                           /* the one passes are in: from the first of them to the last so far */
 	pthread_mutex_t notes;
 	uint64_t opened;
 };
@@ -131,6 +132,24 @@ static void add_note(struct profile *p, const struct note *n)
 	pthread_mutex_unlock(&p->notes);
 }
 
+/* The kernels that passes of so many columns share (regime.h). */
+static const char *regime_of(uint32_t columns)
+{
+	return columns == 1 ? "1 column" : columns <= 4 ? "2 to 4 columns" : columns <= 8 ? "5 to 8 columns" : columns <= 16 ? "9 to 16 columns" : "prompt tiles";
+}
+
+static void follow_regime(struct profile *p, const struct plan *plan, uint64_t start, uint64_t end)
+{
+	const char *now = regime_of(plan->columns);
+
+	if (p->regime.name != now) {
+		if (p->regime.name)
+			add_note(p, &p->regime);
+		p->regime = (struct note){ .start = start, .track = "regimes", .name = now };
+	}
+	p->regime.end = end;
+}
+
 void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *plan, uint64_t position, uint64_t start, uint64_t end)
 {
 	static const char *const name[] = { "prompt", "decode" };
@@ -147,6 +166,7 @@ void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *p
 		k->bytes += template_traffic(&k->key, (uint64_t)(l->end - l->begin), position, columns);
 	}
 	add_note(p, &(struct note){ start, end, "passes", name[kind], plan->columns, position });
+	follow_regime(p, plan, start, end);
 }
 
 void profile_note(struct profile *p, const char *track, const char *name, uint64_t start, uint64_t end)
@@ -214,8 +234,8 @@ static void write_notes(const struct profile *p, FILE *out)
 	const char *track[64];
 	int tracks = 0;
 
-	for (size_t i = 0; i < p->n_notes; i++) {
-		const struct note *n = &p->note[i];
+	for (size_t i = 0; i < p->n_notes + (p->regime.name != NULL); i++) {
+		const struct note *n = i < p->n_notes ? &p->note[i] : &p->regime;
 		int t = 0;
 		while (t < tracks && strcmp(track[t], n->track) != 0)
 			t++;

@@ -132,7 +132,7 @@ static void test_trace(void **state)
 	json_t *e;
 	size_t i;
 	double end[2048] = { 0 }, passes_end = 0;
-	int spans[2048] = { 0 }, passes = 0;
+	int spans[2048] = { 0 }, passes = 0, prompts = 0, ones = 0;
 	(void)state;
 
 	run(JIT_PROFILE_EVENTS, "cpu", &t);
@@ -145,12 +145,16 @@ static void test_trace(void **state)
 		assert_true(ts >= end[track] - 0.002 && took >= 0);           /* one after the other; three digits are written */
 		end[track] = ts + took;
 		spans[track]++;
+		prompts += strcmp(json_string_value(json_object_get(e, "name")), "5 to 8 columns") == 0;
+		ones += strcmp(json_string_value(json_object_get(e, "name")), "1 column") == 0;
 		if (json_object_get(e, "args")) {
 			passes++;
 			passes_end = end[track];
 		}
 	}
 	assert_int_equal(passes, 1 + TOKENS - 1);
+	assert_int_equal(prompts, 1);                          /* the prompt of seven, then tokens one by one: two regimes, one switch */
+	assert_int_equal(ones, 1);
 	int shares = 0;
 	for (int w = 0; w < THREADS; w++) {
 		assert_true(end[w] <= passes_end);
