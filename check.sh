@@ -92,5 +92,14 @@ else
 	say "clang: not there, left out"
 	skipped=$((skipped + 1))
 fi
+# Whatever compiled jitrun, it generates the same code.
+if [ -x build/jitwarm ] && [ -x build-clang/jitwarm ]; then
+	for weights in q8_0 q4_k_m bf16; do
+		for of in build build-clang; do
+			$of/jitwarm --shape tiny --weights $weights --activations any --numerics any --target x86 --target gfx1030 --target gfx1100 --target gfx1201 --out $of/check.jkp -q || broken "$of: jitwarm"
+		done
+		if cmp -s build/check.jkp build-clang/check.jkp; then passed=$((passed + 1)); else broken "gcc and clang: packs of $weights differ"; fi
+	done
+fi
 check_build "sanitizers" build-sanitize -- --enable-sanitize
 finish

@@ -102,8 +102,11 @@ static bool rsel_mixed(struct rsel *s, const struct ir_ins *i)
 static void rsel_ffma(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	(void)r;
-	if (!rsel_mixed(s, i))
-		rsel_fma(s, i, rsel_any(s, i->a), rsel_any(s, i->b), rsel_any(s, i->c));
+	if (rsel_mixed(s, i))
+		return;
+	/* operands may append instructions: in a fixed order, whichever compiles this */
+	rsel_op c = rsel_any(s, i->c), b = rsel_any(s, i->b), a = rsel_any(s, i->a);
+	rsel_fma(s, i, a, b, c);
 }
 
 static void rsel_fmul(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
@@ -172,7 +175,8 @@ static void rsel_select(struct rsel *s, const struct ir_ins *i, const struct rse
 	rsel_op yes = rsel_any(s, i->b), no = rsel_any(s, i->c);
 
 	(void)r;
-	choose(s, rsel_dst(s, i), rsel_mask(s, i->a), yes, no);
+	rsel_op mask = rsel_mask(s, i->a), d = rsel_dst(s, i);
+	choose(s, d, mask, yes, no);
 }
 
 /* The instructions' minimum and maximum give the other operand for a NaN and order the zeros: they mean what ops.def does when b is a constant that is
@@ -432,7 +436,8 @@ static void rsel_fxor(struct rsel *s, const struct ir_ins *i, const struct rsel_
 		return;
 	}
 	/* each of 16 takes the lane of its own number in the other 16 */
-	rsel_valu(s, RDNA_V_PERMLANEX16_B32, d, a, rsel_at_entry(s, RSEL_CONSTANT, 0x76543210), rsel_at_entry(s, RSEL_CONSTANT, 0xfedcba98u));
+	rsel_op high = rsel_at_entry(s, RSEL_CONSTANT, 0xfedcba98u), low = rsel_at_entry(s, RSEL_CONSTANT, 0x76543210);
+	rsel_valu(s, RDNA_V_PERMLANEX16_B32, d, a, low, high);
 }
 
 /* --- division and square root */

@@ -282,8 +282,10 @@ static void sel_smove(struct sel *s, const struct ir_ins *i, const struct sel_ru
 		sel_scalar_constant(s, sel_dst(s, i), v);
 	else if (s->scan.reg[i->a].fold == SCAN_ADDRESS)
 		sel_address(s, sel_dst(s, i), sel_place(s, i->a, 0));
-	else
-		sel_ins(s, LIR_SMOV, r->op, sel_dst(s, i), sel_gpr(s, i->a), 0, sel_no_place);
+	else {
+		uint32_t from = sel_gpr(s, i->a);
+		sel_ins(s, LIR_SMOV, r->op, sel_dst(s, i), from, 0, sel_no_place);
+	}
 }
 
 /* --- loops: an entry test unless the count is known to be positive, then a test at the bottom. Counted down when nobody

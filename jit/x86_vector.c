@@ -53,8 +53,10 @@ static void sel_move(struct sel *s, const struct ir_ins *i, const struct sel_rul
 	uint32_t value;
 	if (sel_constant_of(s, i->a, &kind, &value) && kind == SEL_SPLAT && !value)
 		sel_ins(s, LIR_IDIOM, X86_VXORPS, sel_dst(s, i), 0, 0, sel_no_place);
-	else
-		sel_ins(s, LIR_MOV, r->op, sel_dst(s, i), sel_vec(s, i->a), 0, sel_no_place);
+	else {
+		uint32_t from = sel_vec(s, i->a);
+		sel_ins(s, LIR_MOV, r->op, sel_dst(s, i), from, 0, sel_no_place);
+	}
 }
 
 /* A constant written into a variable; others are made where they are used. */

@@ -365,7 +365,8 @@ static void add_whole(const struct spread *t, struct values *v, ir_s from, ir_s 
 	}
 	ir_s count = ir_ssub(b, to, from), turns = ir_sshri(b, count, shift);
 	add_values(t, v, from, turns, 1u << shift);
-	add_values(t, v, ir_sadd(b, from, ir_sshli(b, turns, shift)), ir_sandi(b, count, (1 << shift) - 1), 1);
+	ir_s rest = ir_sandi(b, count, (1 << shift) - 1);
+	add_values(t, v, ir_sadd(b, from, ir_sshli(b, turns, shift)), rest, 1);
 }
 
 /* The o of every row of the tile, over the positions that it sees, into this wave's share. Rows of a tile are in the order of their columns, so the first row

@@ -53,8 +53,9 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 	ir_s column = columns > 1 ? ir_ssub(b, thing, ir_smuli(b, in_group, columns)) : ir_sconst(b, 0);
 	ir_a sums = ir_aadd(b, ir_aadd(b, g->sums, ir_smuli(b, in_group, g->jobs * columns * 128)), ir_sshli(b, column, 7));
 
-	matmul_finish_column(&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns }, ir_sadd(b, base, in_group),
-	                     ir_sadd(b, ir_smuli(b, tile, columns), column));
+	ir_s of_all = ir_sadd(b, ir_smuli(b, tile, columns), column);
+	ir_s block = ir_sadd(b, base, in_group);
+	matmul_finish_column(&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns }, block, of_all);
 	ir_endloop(b);
 }
 

@@ -188,7 +188,8 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 	ir_s first = ir_smuli(b, ir_sadd(b, begin, i), t.blocks);
 	ir_s bytes = ir_sshli(b, first, 7);
 	t.x = ir_aadd(b, ir_aload(b, arg, NORM_X * 8), bytes);
-	ir_f scale = math_rms_scale(b, sum_of_squares(&t), t.k, ir_fbcast(b, arg, NORM_EPS * 8));
+	ir_f eps = ir_fbcast(b, arg, NORM_EPS * 8);
+	ir_f scale = math_rms_scale(b, sum_of_squares(&t), t.k, eps);
 	t.out = ir_aadd(b, ir_aload(b, arg, NORM_OUT * 8), bytes);
 	if (t.quantised) {
 		t.outq = ir_aadd(b, ir_aload(b, arg, NORM_OUTQ * 8), ir_sshli(b, first, 5));
