@@ -9,31 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/array.h"
+
 const struct lir_facts lir_facts[LIR_FORM_COUNT] = {
 #define X(name, dst, a, b, c, fold, shares, what) { #name, LIR_##dst, LIR_##a, LIR_##b, LIR_##c, fold, shares },
 	LIR_FORMS(X)
 #undef X
 };
 
-bool lir_grow(void **array, size_t *capacity, size_t n, size_t size)
-{
-	if (n <= *capacity)
-		return true;
-	size_t cap = *capacity ? *capacity * 2 : 256;
-	while (cap < n)
-		cap *= 2;
-	void *p = realloc(*array, cap * size);
-	if (!p)
-		return false;
-	*array = p;
-	*capacity = cap;
-	return true;
-}
-
 void lir_init(struct lir *l, unsigned lanes)
 {
 	*l = (struct lir){ .lanes = lanes, .n_regs = LIR_FIRST };
-	l->failed = !lir_grow((void **)&l->cls, &l->regs_capacity, LIR_FIRST, 1);
+	l->failed = !array_grow((void **)&l->cls, &l->regs_capacity, LIR_FIRST, 1);
 	if (!l->failed)
 		memset(l->cls, LIR_NONE, LIR_FIRST);
 }
@@ -49,7 +36,7 @@ void lir_free(struct lir *l)
 
 uint32_t lir_reg(struct lir *l, enum lir_class cls)
 {
-	if (!lir_grow((void **)&l->cls, &l->regs_capacity, l->n_regs + 1, 1)) {
+	if (!array_grow((void **)&l->cls, &l->regs_capacity, l->n_regs + 1, 1)) {
 		l->failed = true;
 		return LIR_FIRST;
 	}
@@ -60,7 +47,7 @@ uint32_t lir_reg(struct lir *l, enum lir_class cls)
 struct lir_ins *lir_add(struct lir *l, enum lir_form form, enum x86_op op)
 {
 	static _Thread_local struct lir_ins lost;
-	if (l->failed || !lir_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + 1, sizeof *l->ins)) {
+	if (l->failed || !array_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + 1, sizeof *l->ins)) {
 		l->failed = true;
 		return &lost;
 	}
@@ -72,7 +59,7 @@ struct lir_ins *lir_add(struct lir *l, enum lir_form form, enum x86_op op)
 uint32_t lir_pool(struct lir *l, const uint32_t *lanes)
 {
 	size_t at = l->n_pool;
-	if (!lir_grow((void **)&l->pool, &l->pool_capacity, at + l->lanes, sizeof *l->pool)) {
+	if (!array_grow((void **)&l->pool, &l->pool_capacity, at + l->lanes, sizeof *l->pool)) {
 		l->failed = true;
 		return 0;
 	}

@@ -122,7 +122,4 @@ uint32_t lir_pool(struct lir *l, const uint32_t *lanes);
 bool lir_verify(const struct lir *l, struct error *err);
 void lir_print(const struct lir *l, const struct lir_ins *i, FILE *out);
 
-/* Grows *array to hold n elements of the given size; false when memory runs out. */
-bool lir_grow(void **array, size_t *capacity, size_t n, size_t size);
-
 #endif

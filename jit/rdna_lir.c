@@ -9,27 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/array.h"
 #include "jit/rdna_live.h"
-
-bool rdna_lir_grow(void **array, size_t *capacity, size_t n, size_t size)
-{
-	if (n <= *capacity)
-		return true;
-	size_t cap = *capacity ? *capacity * 2 : 256;
-	while (cap < n)
-		cap *= 2;
-	void *p = realloc(*array, cap * size);
-	if (!p)
-		return false;
-	*array = p;
-	*capacity = cap;
-	return true;
-}
 
 void rdna_lir_init(struct rdna_lir *l, enum rdna_gen gen)
 {
 	*l = (struct rdna_lir){ .gen = gen, .n_regs = 1 };
-	l->failed = !rdna_lir_grow((void **)&l->reg, &l->regs_capacity, 1, sizeof *l->reg);
+	l->failed = !array_grow((void **)&l->reg, &l->regs_capacity, 1, sizeof *l->reg);
 	if (!l->failed)
 		l->reg[0] = (struct rdna_lir_reg){0};
 }
@@ -49,7 +35,7 @@ unsigned rdna_lir_alignment(enum rdna_class cls, unsigned words)
 /* After a failure the number is 0, which has no words and no class: whoever goes on must only not write through it. */
 uint32_t rdna_lir_new(struct rdna_lir *l, enum rdna_class cls, unsigned words)
 {
-	if (l->failed || !rdna_lir_grow((void **)&l->reg, &l->regs_capacity, l->n_regs + 1, sizeof *l->reg)) {
+	if (l->failed || !array_grow((void **)&l->reg, &l->regs_capacity, l->n_regs + 1, sizeof *l->reg)) {
 		l->failed = true;
 		return 0;
 	}
@@ -73,7 +59,7 @@ struct rdna_lir_ins rdna_lir_usual(unsigned op)
 struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op)
 {
 	static _Thread_local struct rdna_lir_ins lost;
-	if (l->failed || !rdna_lir_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + 1, sizeof *l->ins)) {
+	if (l->failed || !array_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + 1, sizeof *l->ins)) {
 		l->failed = true;
 		return &lost;
 	}
@@ -84,7 +70,7 @@ struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op)
 
 bool rdna_lir_insert(struct rdna_lir *l, size_t at, size_t n)
 {
-	if (l->failed || !rdna_lir_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + n, sizeof *l->ins)) {
+	if (l->failed || !array_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + n, sizeof *l->ins)) {
 		l->failed = true;
 		return false;
 	}

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/array.h"
+
 enum { MAX_DEPTH = 64 };
 
 struct walk {
@@ -42,7 +44,7 @@ static void write_word(struct walk *w, uint32_t word)
 {
 	extend(w, word, w->at);
 	if (w->depth && (w->sure[word] == RDNA_LIVE_NEVER || w->sure[word] < w->loop[w->depth - 1].start)) {
-		if (!rdna_lir_grow((void **)&w->undo, &w->undo_capacity, w->n_undo + 1, sizeof *w->undo)) {
+		if (!array_grow((void **)&w->undo, &w->undo_capacity, w->n_undo + 1, sizeof *w->undo)) {
 			w->failed = true;
 			return;
 		}

@@ -34,6 +34,4 @@ unsigned rdna_lir_alignment(enum rdna_class cls, unsigned words);
 /* Whether the hardware writes destinations before it has read all sources: they must then not share registers. */
 bool rdna_lir_apart(const struct rdna_lir_ins *i);
 
-bool rdna_lir_grow(void **array, size_t *capacity, size_t n, size_t size);
-
 #endif

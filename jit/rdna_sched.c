@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/array.h"
 #include "jit/rdna_live.h"
 
 #define NONE UINT32_MAX
@@ -57,7 +58,7 @@ struct sched {
 
 static bool room(struct sched *s, void **array, size_t *capacity, size_t n, size_t size)
 {
-	if (!rdna_lir_grow(array, capacity, n, size))
+	if (!array_grow(array, capacity, n, size))
 		s->failed = true;
 	return !s->failed;
 }

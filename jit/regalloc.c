@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/array.h"
+
 /* How a class of registers goes to memory and back. A mask's slot is a general one. */
 static const struct { uint8_t load, save, slot; uint16_t load_op, save_op; } ra_class[LIR_CLASSES] = {
 	[LIR_VEC] = { LIR_MOV, LIR_STORE, LIR_AT_VEC_SLOT, X86_VMOVUPS, X86_VMOVUPS },
@@ -76,7 +78,7 @@ static bool ra_find_loops(struct ra *ra)
 	struct lir *l = ra->l;
 	uint32_t open[MAX_DEPTH];
 	unsigned depth = 0;
-	if (!lir_grow((void **)&ra->loop_end, &ra->loop_end_capacity, l->n_ins, sizeof *ra->loop_end))
+	if (!array_grow((void **)&ra->loop_end, &ra->loop_end_capacity, l->n_ins, sizeof *ra->loop_end))
 		return ra_no_memory(ra);
 	for (uint32_t k = 0; k < l->n_ins; k++)
 		if (l->ins[k].form == LIR_LOOP)
@@ -116,7 +118,7 @@ static bool ra_write(struct ra *ra, uint32_t v, uint32_t k)
 	else
 		r->flags |= RA_MANY_DEFS;
 	if (ra->depth && (r->dominating == RA_NONE || r->dominating < ra->loop[ra->depth - 1].start)) {
-		if (!lir_grow((void **)&ra->undo, &ra->undo_capacity, ra->n_undo + 1, sizeof *ra->undo))
+		if (!array_grow((void **)&ra->undo, &ra->undo_capacity, ra->n_undo + 1, sizeof *ra->undo))
 			return ra_no_memory(ra);
 		ra->undo[ra->n_undo].reg = v;
 		ra->undo[ra->n_undo++].dominating = r->dominating;
@@ -160,7 +162,7 @@ static bool ra_intervals(struct ra *ra)
 			return false;
 		ra_structure(ra, k);
 	}
-	if (!lir_grow((void **)&ra->ends, &ra->ends_capacity, l->n_ins + 1, sizeof *ra->ends))
+	if (!array_grow((void **)&ra->ends, &ra->ends_capacity, l->n_ins + 1, sizeof *ra->ends))
 		return ra_no_memory(ra);
 	memset(ra->ends, 0, (l->n_ins + 1) * sizeof *ra->ends);
 	for (uint32_t v = LIR_FIRST; v < l->n_regs; v++)
@@ -316,7 +318,7 @@ static void ra_scan(struct ra *ra)
 
 static struct lir_ins *ra_out(struct ra *ra, const struct lir_ins *i)
 {
-	if (!lir_grow((void **)&ra->out, &ra->out_capacity, ra->n_out + 1, sizeof *ra->out)) {
+	if (!array_grow((void **)&ra->out, &ra->out_capacity, ra->n_out + 1, sizeof *ra->out)) {
 		ra_no_memory(ra);
 		return NULL;
 	}
@@ -333,7 +335,7 @@ static void ra_count(struct ra *ra)
 static uint32_t ra_tiny(struct ra *ra, uint32_t like)
 {
 	uint32_t v = lir_reg(ra->l, (enum lir_class)ra->l->cls[like]);
-	if (!lir_grow((void **)&ra->reg, &ra->reg_capacity, ra->l->n_regs, sizeof *ra->reg)) {
+	if (!array_grow((void **)&ra->reg, &ra->reg_capacity, ra->l->n_regs, sizeof *ra->reg)) {
 		ra_no_memory(ra);
 		return like;
 	}
@@ -469,7 +471,7 @@ static bool ra_room(struct ra *ra)
 {
 	struct lir *l = ra->l;
 	size_t had = ra->n_reg;
-	if (!lir_grow((void **)&ra->reg, &ra->reg_capacity, l->n_regs, sizeof *ra->reg))
+	if (!array_grow((void **)&ra->reg, &ra->reg_capacity, l->n_regs, sizeof *ra->reg))
 		return ra_no_memory(ra);
 	if (!had)
 		for (size_t v = 0; v < l->n_regs; v++)

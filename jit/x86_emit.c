@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/array.h"
+
 const uint8_t x86_gpr_order[15] = {
 	X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_RAX, X86_R8, X86_R9, X86_R10, X86_R11,
 	X86_RBX, X86_RBP, X86_R12, X86_R13, X86_R14, X86_R15,
@@ -41,7 +43,7 @@ static void take_note(struct emitter *e)
 {
 	if (!e->opt->dump_asm)
 		return;
-	e->failed |= !lir_grow((void **)&e->note, &e->notes_capacity, e->n_notes + 1, sizeof *e->note);
+	e->failed |= !array_grow((void **)&e->note, &e->notes_capacity, e->n_notes + 1, sizeof *e->note);
 	if (!e->failed)
 		e->note[e->n_notes++] = (struct note){ (uint32_t)e->x.size, e->at };
 }

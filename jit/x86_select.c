@@ -5,6 +5,7 @@
  */
 #include "jit/x86_sel.h"
 
+#include "jit/array.h"
 #include "jit/lanes.h"
 
 #include <stdlib.h>
@@ -42,7 +43,7 @@ uint32_t sel_constant(struct sel *s, enum sel_constant_kind kind, uint32_t value
 	for (size_t k = 0; k < s->n_constants; k++)
 		if (s->constant[k].kind == kind && s->constant[k].value == value)
 			return s->constant[k].reg;
-	if (!lir_grow((void **)&s->constant, &s->constants_capacity, s->n_constants + 1, sizeof *s->constant)) {
+	if (!array_grow((void **)&s->constant, &s->constants_capacity, s->n_constants + 1, sizeof *s->constant)) {
 		s->l->failed = true;
 		return LIR_FIRST;
 	}
@@ -412,7 +413,7 @@ static void sel_place_constants(struct sel *s)
 {
 	struct lir *l = s->l;
 	size_t n = l->n_ins, k = s->n_constants;
-	if (l->failed || !lir_grow((void **)&l->ins, &l->ins_capacity, n + k, sizeof *l->ins)) {
+	if (l->failed || !array_grow((void **)&l->ins, &l->ins_capacity, n + k, sizeof *l->ins)) {
 		l->failed = true;
 		return;
 	}
