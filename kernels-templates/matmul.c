@@ -431,23 +431,23 @@ static void emit_blocks(struct matmul *m)
 	ir_endloop(b);
 }
 
-static const char *refusal(const struct matmul *m)
+const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes, unsigned columns, unsigned row_blocks)
 {
-	const struct key *key = m->key;
+	bool int8 = key->activation == DTYPE_Q8_0 + 1;
 
-	if (!m->format)
+	if (!format)
 		return "this weight format is not computed with";
-	if (key->activation != DTYPE_F32 + 1 && !(m->int8 && weight_has_int8(m->format)))
+	if (key->activation != DTYPE_F32 + 1 && !(int8 && weight_has_int8(format)))
 		return "this activation format is not computed with";
-	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
+	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
-	if (key->columns == 0 || key->columns > MATMUL_MAX_COLUMNS)
-		return "a column tile has 1 to 8 columns";
-	if (key->row_blocks != 1 && key->row_blocks != 2)
-		return "a unit has 1 or 2 row blocks";
-	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 4 * MATMUL_MAX_COLUMNS > INT32_MAX / 2)
+	if (key->columns == 0 || key->columns > columns)
+		return "a column tile has at least one column, and not so many";
+	if (key->row_blocks == 0 || key->row_blocks > row_blocks)
+		return "a unit has at least one row block, and not so many";
+	if (block_bytes > INT32_MAX / 2 || numerics_pad(key->k) * 4 * columns > INT32_MAX / 2)
 		return "k is too large";
-	if ((int64_t)m->rows_padded * 4 * MATMUL_MAX_COLUMNS > INT32_MAX)
+	if (numerics_pad(key->rows) * 4 * columns > INT32_MAX)
 		return "there are too many rows";
 	return matmul_refuse_flags(key->flags);
 }
@@ -474,7 +474,7 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	m.blocks = m.rows_padded / 32;
 	if (m.format)
 		m.block_bytes = (int64_t)weight_run_bytes(m.format, m.kp);
-	const char *why = refusal(&m);
+	const char *why = matmul_refuse(key, m.format, m.block_bytes, MATMUL_MAX_COLUMNS, 2);
 	if (why)
 		return build_refuse(key, err, why);
 

@@ -56,6 +56,10 @@ bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* NULL, or what is wrong with the flags of a matmul. */
 const char *matmul_refuse_flags(uint32_t flags);
+/* The same for all that the kernels of a lane for each row ask of a key: formats, shape, and sizes that 32-bit displacements hold with as many columns and row blocks as
+ * the kernel does. block_bytes: of 32 packed rows, when there is a format. */
+struct weight_format;
+const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes, unsigned columns, unsigned row_blocks);
 unsigned matmul_schedules(const struct key *key);
 
 #endif

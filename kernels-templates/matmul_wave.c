@@ -136,27 +136,6 @@ static void do_job(void *context, const struct matmul_job *j)
 		ir_fstore(b, j->sums, m->total[c], (int32_t)(c * 128), 0);
 }
 
-static const char *refusal(const struct wave *m)
-{
-	const struct key *key = m->group.key;
-
-	if (!m->format)
-		return "this weight format is not computed with";
-	if (key->activation != DTYPE_F32 + 1 && !(m->int8 && weight_has_int8(m->format)))
-		return "this activation format is not computed with";
-	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
-		return "rows and k must be positive, k a multiple of the weights' block";
-	if (key->columns == 0 || key->columns > TEMPLATE_MAX_COLUMNS)
-		return "a column tile has 1 to 16 columns";
-	if (key->row_blocks != 1 && key->row_blocks != 2)
-		return "a unit has 1 or 2 row blocks";
-	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX / 2)
-		return "k is too large";
-	if ((int64_t)numerics_pad(key->rows) * 4 * TEMPLATE_MAX_COLUMNS > INT32_MAX)
-		return "there are too many rows";
-	return matmul_refuse_flags(key->flags);
-}
-
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	struct wave m = { .group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .context = &m }, .b = b, .columns = key->columns };
@@ -166,7 +145,7 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 	m.kp = (uint32_t)numerics_pad(key->k);
 	if (m.format)
 		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
-	const char *why = refusal(&m);
+	const char *why = matmul_refuse(key, m.format, m.block_bytes, TEMPLATE_MAX_COLUMNS, 2);
 	if (why)
 		return build_refuse(key, err, why);
 

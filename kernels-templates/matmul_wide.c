@@ -381,25 +381,6 @@ bool template_wide_unsigned(const struct target *target, enum dtype weight, enum
 	return target->has_vnni && activation == DTYPE_Q8_0 && unpacks_format(weight_format_find(weight), true);
 }
 
-static const char *refusal(const struct wide *m, const struct key *key)
-{
-	if (!m->packed)
-		return "this weight format is not computed with in wide tiles";
-	if (key->activation != DTYPE_F32 + 1 && !(m->int8 && weight_has_int8(m->packed)))
-		return "this activation format is not computed with";
-	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->packed->type].block != 0)
-		return "rows and k must be positive, k a multiple of the weights' block";
-	if (key->columns == 0 || key->columns > TEMPLATE_MAX_WIDE)
-		return "a wide column tile has 1 to 48 columns";
-	if (key->row_blocks != 1)
-		return "a unit has 1 row block";
-	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 4 * TEMPLATE_MAX_WIDE > INT32_MAX / 2)
-		return "k is too large";
-	if ((int64_t)numerics_pad(key->rows) * 4 * TEMPLATE_MAX_WIDE > INT32_MAX)
-		return "there are too many rows";
-	return matmul_refuse_flags(key->flags);
-}
-
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	struct wide m = { .b = b, .has_vnni = target->has_vnni, .row_vectors = math_parts(b), .columns = key->columns };
@@ -409,7 +390,7 @@ bool matmul_wide_build(struct ir *b, const struct key *key, const struct target 
 	m.kp = (uint32_t)numerics_pad(key->k);
 	if (m.packed)
 		m.block_bytes = (int64_t)weight_run_bytes(m.packed, m.kp);
-	const char *why = target->lane_bytes ? "this target has no wide tiles" : refusal(&m, key);
+	const char *why = target->lane_bytes ? "this target has no wide tiles" : matmul_refuse(key, m.packed, m.block_bytes, TEMPLATE_MAX_WIDE, 1);
 	if (why)
 		return build_refuse(key, err, why);
 
