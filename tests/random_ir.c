@@ -430,3 +430,12 @@ void random_ir_fill(struct random_ir_buffers *b, uint64_t seed)
 	b->arg[2] = (uint64_t)(uintptr_t)b->pointer;
 	b->arg[3] = random_next(&state);
 }
+
+struct random_ir_buffers *random_ir_buffers_new(uint64_t seed)
+{
+	struct random_ir_buffers *b = aligned_alloc(64, sizeof *b);
+
+	assert(b);
+	random_ir_fill(b, seed);
+	return b;
+}

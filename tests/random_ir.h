@@ -26,6 +26,8 @@ struct random_ir_buffers {
 };
 
 void random_ir_fill(struct random_ir_buffers *b, uint64_t seed);
+/* Filled; the caller frees them. */
+struct random_ir_buffers *random_ir_buffers_new(uint64_t seed);
 
 /* Initialises ir; the caller frees it. */
 void random_ir(struct ir *ir, unsigned lanes, uint64_t seed, unsigned size);

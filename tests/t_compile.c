@@ -17,8 +17,7 @@
 #include "jit/compile.h"
 #include "jit/execmem.h"
 #include "jit/ir_build.h"
-#include "jit/lanes.h"
-#include "tests/random_ir.h"
+#include "tests/op_kernels.h"
 
 typedef void (*kernel_fn)(const uint64_t *arg, int64_t begin, int64_t end);
 
@@ -80,14 +79,6 @@ static void run_native(const struct object *o, const uint64_t *arg, int64_t begi
 	execmem_unmap(code, o->code_bytes);
 }
 
-static struct random_ir_buffers *fresh(uint64_t seed)
-{
-	struct random_ir_buffers *b = aligned_alloc(64, sizeof *b);
-	assert_non_null(b);
-	random_ir_fill(b, seed);
-	return b;
-}
-
 static void compile(struct object *o, const struct ir *ir, const struct compile_options *opt, struct compile_stats *stats)
 {
 	struct error err = {0};
@@ -104,7 +95,7 @@ static void check(const struct ir *ir, const struct compile_options *opt, const 
 	struct object o;
 	compile(&o, ir, opt, NULL);
 	if (can_run()) {
-		struct random_ir_buffers *x = fresh(seed), *y = fresh(seed);
+		struct random_ir_buffers *x = random_ir_buffers_new(seed), *y = random_ir_buffers_new(seed);
 		memcpy(x->in, in, in_bytes);
 		memcpy(y->in, in, in_bytes);
 		ir_interp(ir, x->arg, begin, end);
@@ -129,140 +120,23 @@ static void check_all(const struct ir *ir, const void *in, size_t in_bytes, int6
 
 /* --- op by op */
 
-/* No NaN but one payload, so that which of two NaNs comes through cannot show. */
-static const uint32_t edge_bits[] = {
-	0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001,
-	0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x3f000000, 0x4b000001, 0x4effffff,
-	0x0000001f, 0x00000020, 0x7f7f7f7f, 0x81818181, 0x12345678, 0xffffffff & 0xff8fffff, 0x3fc00000, 0x40200000,
-};
-enum { EDGES = sizeof edge_bits / sizeof *edge_bits, IN_WORDS = 960 };
-
-static bool is_nan(uint32_t u)
-{
-	return (u & 0x7fffffff) > 0x7f800000;
-}
-
-/* Operand vectors: words 0..959 in three thirds, one per operand. Floats hold one NaN; integers for dot4 hold no byte -128. */
-static void fill_edges(uint32_t *in, enum ir_op op)
-{
-	bool floats = ir_facts[op].a == IR_KIND_F || ir_facts[op].b == IR_KIND_F;
-	uint32_t state = 1;
-	for (unsigned k = 0; k < IN_WORDS; k++) {
-		uint32_t a = edge_bits[k % EDGES], b = edge_bits[(k * 7 + k / EDGES) % EDGES];
-		state = state * 1664525 + 1013904223;
-		uint32_t u = k < IN_WORDS / 3 ? a : k < IN_WORDS * 2 / 3 ? b : (k & 1 ? state : a);
-		if (floats && is_nan(u))
-			u = 0x7fc00000;
-		if (op == IR_f2i && ((u & 0x7fffffff) > 0x4e000000))
-			u = 0x4e000000 | (u & 0x80000000);
-		if (op == IR_dot4)
-			for (unsigned s = 0; s < 32; s += 8)
-				if ((u >> s & 0xff) == 0x80)
-					u ^= 0x01u << s;
-		if (op == IR_dot2b && k < IN_WORDS / 3)
-			u &= 0x7f7f7f7f;
-		if (op == IR_ilut16)
-			u &= 0x0f0f0f0f;
-		in[k] = u;
-	}
-}
-
-static uint16_t load_kind(struct ir *b, ir_a in, uint8_t kind, int32_t disp)
-{
-	ir_i w = ir_iload(b, in, disp);
-	switch (kind) {
-	case IR_KIND_F: return ir_fbits(b, w).r;
-	case IR_KIND_I: return w.r;
-	case IR_KIND_M: return ir_igt(b, w, ir_iconst(b, 0)).r;
-	default: return 0;
-	}
-}
-
-static void store_kind(struct ir *b, ir_a out, uint8_t kind, uint16_t r, int32_t disp)
-{
-	ir_f f = { r };
-	if (kind == IR_KIND_I)
-		f = ir_fbits(b, (ir_i){ r });
-	else if (kind == IR_KIND_M)
-		f = ir_fbits(b, ir_isel(b, (ir_m){ r }, ir_iconst(b, -1), ir_iconst(b, 0)));
-	ir_fstore(b, out, f, disp, 0);
-}
-
-static bool is_vector(uint8_t kind)
-{
-	return kind == IR_KIND_F || kind == IR_KIND_I || kind == IR_KIND_M;
-}
-
-/* dst_on: 0 a fresh register, 1..3 a variable that is operand a, b or c. Masks have no moves, so they are left fresh. */
-static bool build_vector_op(struct ir *b, enum ir_op op, int64_t imm, unsigned dst_on)
-{
-	const struct ir_facts *f = &ir_facts[op];
-	const uint8_t kind[3] = { f->a, f->b, f->c };
-	if (dst_on && (kind[dst_on - 1] != f->dst || f->dst == IR_KIND_M))
-		return false;
-	ir_init(b, isa->lanes);
-	ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);
-	for (int32_t at = 0; at + V() <= IN_WORDS / 3 * 4; at += V()) {
-		uint16_t r[3] = {0};
-		for (unsigned k = 0; k < 3; k++)
-			r[k] = is_vector(kind[k]) ? load_kind(b, in, kind[k], at + (int32_t)k * IN_WORDS / 3 * 4) : 0;
-		uint16_t dst = 0;
-		if (dst_on) {
-			dst = f->dst == IR_KIND_F ? ir_var_f(b, (ir_f){ r[dst_on - 1] }).r : ir_var_i(b, (ir_i){ r[dst_on - 1] }).r;
-			r[dst_on - 1] = dst;
-		}
-		dst = ir_emit(b, op, dst, r[0], r[1], r[2], imm);
-		store_kind(b, out, f->dst, dst, at);
-	}
-	return true;
-}
-
 static void check_vector_op(enum ir_op op, int64_t imm)
 {
-	uint32_t in[IN_WORDS];
-	fill_edges(in, op);
+	uint32_t in[OP_WORDS];
+	op_fill(in, op);
 	for (unsigned dst_on = 0; dst_on < 4; dst_on++) {
 		struct ir b;
-		if (!build_vector_op(&b, op, imm, dst_on))
-			continue;
-		check_all(&b, in, sizeof in, 0, 1);
+		ir_init(&b, isa->lanes);
+		if (op_build_vector(&b, op, imm, dst_on, 0, in))
+			check_all(&b, in, sizeof in, 0, 1);
 		ir_free(&b);
 	}
 }
 
-static void test_vector_ops(void **state)
-{
-	static const int64_t shifts[] = { 0, 1, 7, 16, 31 }, strides[] = { 1, 2, 4, 8 };
-	for (enum ir_op op = 0; op < IR_OP_COUNT; op++) {
-		const struct ir_facts *f = &ir_facts[op];
-		if (!is_vector(f->dst) || (f->a && !is_vector(f->a)) || op == IR_fmov || op == IR_imov)
-			continue;
-		if (op == IR_ishl || op == IR_ishr || op == IR_isar)
-			for (unsigned k = 0; k < 5; k++)
-				check_vector_op(op, shifts[k]);
-		else if (op == IR_fxor)
-			for (unsigned k = 0; k < 4 && strides[k] < isa->lanes; k++)
-				check_vector_op(op, strides[k]);
-		else if (op == IR_ilut16)
-			for (unsigned k = 0; k < LANES_TABLES; k++)
-				check_vector_op(op, k);
-		else if (op == IR_fhalf)
-			for (unsigned k = 0; k < 2; k++)
-				check_vector_op(op, k);
-		else
-			check_vector_op(op, op == IR_fconst ? 0x40490fdb : op == IR_iconst ? -12345 : 0);
-	}
-}
+static void test_vector_ops(void **state) { op_each_vector(isa->lanes, check_vector_op); }
 
 static const int64_t scalar_edges[] = { 0, 1, -1, 2, 5, 63, 64, 1000003, INT32_MAX, INT32_MIN, -77 };
 enum { SCALARS = sizeof scalar_edges / sizeof *scalar_edges };
-
-static void store_scalar(struct ir *b, ir_a out, ir_s v, int32_t *at)
-{
-	ir_fstore1(b, out, ir_fbits(b, ir_isplat(b, v)), *at);
-	ir_fstore1(b, out, ir_fbits(b, ir_isplat(b, ir_sshri(b, v, 32))), *at + 4);
-	*at += 8;
-}
 
 /* Both operands from memory, then each a constant, then the destination on each operand. */
 static void scalar_variants(struct ir *b, enum ir_op op, ir_a in, ir_a out, int64_t x, int64_t y, int64_t imm, int32_t *at)
@@ -276,10 +150,10 @@ static void scalar_variants(struct ir *b, enum ir_op op, ir_a in, ir_a out, int6
 		if (variant == 4 && two)
 			dst = (q = ir_var_s(b, q)).r;
 		ir_s r = { ir_emit(b, op, dst, p.r, two ? q.r : 0, 0, imm) };
-		store_scalar(b, out, r, at);
+		op_store_scalar(b, out, r, at);
 		if (variant < 3) {                           /* the operands must have survived */
-			store_scalar(b, out, p, at);
-			store_scalar(b, out, q, at);
+			op_store_scalar(b, out, p, at);
+			op_store_scalar(b, out, q, at);
 		}
 	}
 }
@@ -317,15 +191,9 @@ static void test_division(void **state)
 {
 	for (int64_t d = 1; d < INT32_MAX; d = d < 40 ? d + 1 : d * 3 + 1) {
 		struct ir b;
-		uint64_t in[64];
+		uint64_t in[OP_DIVIDENDS];
 		ir_init(&b, isa->lanes);
-		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
-		for (int32_t k = 0; k < 64; k++) {
-			int64_t q = INT32_MAX / d * (k / 3) / 21, v = q * d + k % 3 - 1;
-			in[k] = (uint64_t)(v < 0 ? 0 : v > INT32_MAX ? INT32_MAX : v);
-			int32_t at = 8 * k;
-			store_scalar(&b, out, ir_sdivi(&b, ir_sload64(&b, src, 8 * k), d), &at);
-		}
+		op_build_division(&b, d, in);
 		check(&b, &files[d % FILES], in, sizeof in, 1, 0, 1);
 		ir_free(&b);
 	}
@@ -335,20 +203,12 @@ static void test_division(void **state)
 
 static void test_lane_counts(void **state)
 {
-	uint32_t in[IN_WORDS];
-	fill_edges(in, IR_f2i);
+	uint32_t in[OP_WORDS];
+	op_fill(in, IR_f2i);
 	for (unsigned n = 0; n <= isa->lanes; n++) {
 		struct ir b;
 		ir_init(&b, isa->lanes);
-		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
-		ir_f v = ir_fload(&b, src, 0, 0), w = ir_fload(&b, ir_aaddi(&b, src, 4096 - 4 * (n ? (int)n : (int)isa->lanes)), 0, n);
-		ir_fstore(&b, out, w, 0, 0);
-		ir_fstore(&b, out, v, 64, n);
-		ir_fstore_h(&b, out, v, 130, n);
-		ir_fstore_s(&b, out, v, 256, n, 12);
-		ir_fstore_hs(&b, out, v, 512, n, 6);
-		ir_fstore1(&b, out, v, 700);
-		ir_istore_8(&b, out, ir_isar(&b, ir_ibits(&b, v), 24), 801);
+		op_build_lane_counts(&b, n);
 		check_all(&b, in, sizeof in, 0, 1);
 		ir_free(&b);
 	}
@@ -356,8 +216,8 @@ static void test_lane_counts(void **state)
 
 static void test_gather(void **state)
 {
-	uint32_t in[IN_WORDS];
-	for (unsigned k = 0; k < IN_WORDS; k++)
+	uint32_t in[OP_WORDS];
+	for (unsigned k = 0; k < OP_WORDS; k++)
 		in[k] = k * 2654435761u;
 	struct ir b;
 	ir_init(&b, isa->lanes);
@@ -376,8 +236,8 @@ static void test_gather(void **state)
 /* A load may move to its use only while nothing it depends on changes. */
 static void test_folded_loads(void **state)
 {
-	float in[IN_WORDS];
-	for (unsigned k = 0; k < IN_WORDS; k++)
+	float in[OP_WORDS];
+	for (unsigned k = 0; k < OP_WORDS; k++)
 		in[k] = (float)k * 0.37f - 5;
 	struct ir b;
 	ir_init(&b, isa->lanes);
@@ -403,32 +263,13 @@ static void test_folded_loads(void **state)
 	ir_free(&b);
 }
 
-/* Names of a variable (casts, sums of addresses) must mean its value of then. */
 static void test_names_of_variables(void **state)
 {
-	uint32_t in[IN_WORDS];
-	fill_edges(in, IR_f2i);
+	uint32_t in[OP_WORDS];
+	op_fill(in, IR_f2i);
 	struct ir b;
 	ir_init(&b, isa->lanes);
-	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), p = ir_var_a(&b, src);
-	ir_i v = ir_var_i(&b, ir_iload(&b, src, 0));
-	ir_f name = ir_fbits(&b, v);
-	ir_a q = ir_aaddi(&b, p, 4), far = ir_aaddi(&b, q, 8);
-	ir_set_i(&b, v, ir_iadd(&b, v, ir_iconst(&b, 1)));
-	ir_set_a(&b, p, ir_aaddi(&b, far, 32));
-	ir_fstore(&b, out, name, 0, 0);
-	ir_fstore(&b, out, ir_fbits(&b, v), V(), 0);
-	ir_fstore(&b, out, ir_fload(&b, q, 0, 0), 2 * V(), 0);
-	ir_fstore(&b, out, ir_fload(&b, far, 0, 0), 3 * V(), 0);
-	ir_f w = ir_fbits(&b, v);
-	ir_loop(&b, ir_sconst(&b, 2));
-	ir_i next = ir_ixor(&b, v, ir_ibits(&b, w));
-	ir_fstore(&b, out, ir_fbits(&b, v), 4 * V(), 0);
-	ir_emit(&b, IR_imov, v.r, next.r, 0, 0, 0);
-	ir_set_a(&b, p, ir_aaddi(&b, p, 4));
-	ir_endloop(&b);
-	ir_fstore(&b, out, ir_fload(&b, p, 0, 0), 5 * V(), 0);
-	ir_fstore(&b, out, ir_fbits(&b, v), 6 * V(), 0);
+	op_build_names(&b);
 	check_all(&b, in, sizeof in, 0, 1);
 	ir_free(&b);
 }
@@ -455,8 +296,8 @@ static void test_early_writes(void **state)
 /* dot4 keeps what it made of a recent operand; a write of the variable must end that. */
 static void test_dot4_memo(void **state)
 {
-	uint32_t in[IN_WORDS];
-	fill_edges(in, IR_dot4);
+	uint32_t in[OP_WORDS];
+	op_fill(in, IR_dot4);
 	struct ir b;
 	ir_init(&b, isa->lanes);
 	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
@@ -477,35 +318,13 @@ static void test_dot4_memo(void **state)
 
 /* --- loops */
 
-/* Three nested loops whose counts come from the arguments; the index read or not. */
-static void build_loops(struct ir *b, bool use_index)
-{
-	ir_init(b, isa->lanes);
-	ir_a arg = ir_arg(b), out = ir_aload(b, arg, 8);
-	ir_s n = ir_begin(b), m = ir_end(b), total = ir_var_s(b, ir_sconst(b, 7)), count = ir_var_s(b, n);
-	ir_i acc = ir_var_i(b, ir_iconst(b, 1));
-	ir_s i = ir_loop(b, count);
-	ir_set_s(b, count, ir_saddi(b, count, 5));            /* the count was read at the loop's head */
-	ir_s j = ir_loop(b, m);
-	ir_s k = ir_loop(b, ir_sconst(b, 3));
-	ir_set_s(b, total, ir_sadd(b, ir_smuli(b, total, 3), use_index ? ir_sadd(b, i, ir_ssub(b, k, j)) : n));
-	ir_set_s(b, total, ir_sandi(b, total, 0xfffff));
-	ir_endloop(b);
-	ir_set_i(b, acc, ir_iadd(b, acc, ir_imul(b, acc, ir_ilane(b))));
-	ir_endloop(b);
-	ir_endloop(b);
-	int32_t at = 64;
-	store_scalar(b, out, total, &at);
-	store_scalar(b, out, count, &at);
-	ir_fstore(b, out, ir_fbits(b, acc), 0, 0);
-}
-
 static void test_loops(void **state)
 {
 	static const int64_t counts[] = { -3, 0, 1, 2, 7 };
 	for (unsigned use = 0; use < 2; use++) {
 		struct ir b;
-		build_loops(&b, use);
+		ir_init(&b, isa->lanes);
+		op_build_loops(&b, use);
 		for (unsigned n = 0; n < 5; n++)
 			for (unsigned m = 0; m < 5; m++)
 				check_all(&b, "", 0, counts[n], counts[m]);
@@ -526,7 +345,7 @@ static void test_deep_nesting(void **state)
 	for (unsigned d = 0; d < IR_MAX_LOOP_DEPTH; d++)
 		ir_endloop(&b);
 	int32_t at = 0;
-	store_scalar(&b, out, sum, &at);
+	op_store_scalar(&b, out, sum, &at);
 	check_all(&b, "", 0, 0, 1);
 	ir_free(&b);
 }
@@ -549,7 +368,7 @@ static void test_large_frames(void **state)
 		ir_fstore1(&b, ir_aaddi(&b, x, last), ir_fxor(&b, v, 1), 0);
 		ir_fstore1(&b, out, ir_fbcast(&b, p, last), 0);
 		ir_fstore(&b, out, ir_fload(&b, ir_aadd(&b, y, ir_sconst(&b, 0)), 0, 0), V(), 0);
-		check_all(&b, edge_bits, sizeof edge_bits, 0, 1);
+		check_all(&b, op_edges, sizeof op_edges, 0, 1);
 		ir_free(&b);
 	}
 }
@@ -615,7 +434,7 @@ static void test_random(void **state)
 		struct compile_options opt = files[seed % FILES];
 		if (opt.seed)
 			opt.seed = (uint32_t)seed;
-		struct random_ir_buffers *x = fresh(seed);
+		struct random_ir_buffers *x = random_ir_buffers_new(seed);
 		check(&ir, &opt, x->in, sizeof x->in, seed, (int64_t)(seed % 5) - 1, (int64_t)(seed % 9));
 		free(x);
 		ir_free(&ir);

@@ -19,7 +19,7 @@
 #include "jit/ir_build.h"
 #include "jit/lanes.h"
 #include "jit/target.h"
-#include "tests/random_ir.h"
+#include "tests/op_kernels.h"
 #include "tests/rdna_call.h"
 
 /* The generation under test: every test runs once for each. */
@@ -29,16 +29,6 @@ enum { V = 128 /* bytes of a vector */, WAVES = 8 };
 
 /* Whether NaNs of different bits count as the same: their signs and payloads are the hardware's business where arithmetic makes them. */
 enum nans { NANS_EXACT, NANS_ALIKE };
-
-static struct random_ir_buffers *fresh(uint64_t seed)
-{
-	struct random_ir_buffers *b = aligned_alloc(64, sizeof *b);
-	assert_non_null(b);
-	random_ir_fill(b, seed);
-	return b;
-}
-
-static bool is_nan(uint32_t u) { return (u & 0x7fffffff) > 0x7f800000; }
 
 static bool compile(struct object *o, const struct ir *ir, const struct compile_options *opt, struct error *err)
 {
@@ -78,7 +68,7 @@ static void compare(const struct ir *ir, const struct random_ir_buffers *want, c
 		uint32_t w, g;
 		memcpy(&w, want->out + k, 4);
 		memcpy(&g, got->out + k, 4);
-		if (w == g || (nans == NANS_ALIKE && is_nan(w) && is_nan(g)))
+		if (w == g || (nans == NANS_ALIKE && op_is_nan(w) && op_is_nan(g)))
 			continue;
 		show(ir, NULL);
 		fail_msg("%s, %s: output word %zu is %08x, the interpreter says %08x", rdna_call_targets[gen], what, k / 4, g, w);
@@ -95,11 +85,11 @@ static void check_modes(const struct ir *ir, const struct compile_options *opt, 
 		ir_print(ir, stderr);
 		fail_msg("%s: %s", rdna_call_targets[gen], err.text);
 	}
-	struct random_ir_buffers *want = fresh(seed);
+	struct random_ir_buffers *want = random_ir_buffers_new(seed);
 	memcpy(want->in, in, in_bytes);
 	ir_interp(ir, want->arg, begin, end);
 	for (unsigned m = first; m < last; m++) {
-		struct random_ir_buffers *got = fresh(seed);
+		struct random_ir_buffers *got = random_ir_buffers_new(seed);
 		memcpy(got->in, in, in_bytes);
 		call(ir, &o, got, &modes[m], begin, end);
 		compare(ir, want, got, nans, m == 0 ? "loads at once" : m == 1 ? "loads at waits" : "loads at random");
@@ -122,90 +112,6 @@ static void begin_ir(struct ir *b)
 
 /* --- op by op */
 
-/* No NaN but one payload, so that which of two NaNs comes through cannot show. */
-static const uint32_t edge_bits[] = {
-	0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001,
-	0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x3f000000, 0x4b000001, 0x4effffff,
-	0x0000001f, 0x00000020, 0x7f7f7f7f, 0x81818181, 0x12345678, 0xff8fffff, 0x3fc00000, 0x40200000,
-	0x42b00000, 0xc2ae0000, 0xffff8000, 0x80008000, 0x7fff7fff, 0xfc007c00, 0x04000001, 0x83ff0001,
-};
-enum { EDGES = sizeof edge_bits / sizeof *edge_bits, IN_WORDS = 960, THIRD = IN_WORDS / 3 };
-
-/* Operand vectors: words 0..959 in three thirds, one per operand. Floats hold one NaN; integers for dot4 hold no byte -128. */
-static void fill_edges(uint32_t *in, enum ir_op op)
-{
-	bool floats = ir_facts[op].a == IR_KIND_F || ir_facts[op].b == IR_KIND_F;
-	uint32_t state = 1;
-	for (unsigned k = 0; k < IN_WORDS; k++) {
-		uint32_t a = edge_bits[k % EDGES], b = edge_bits[(k * 7 + k / EDGES) % EDGES];
-		state = state * 1664525 + 1013904223;
-		uint32_t u = k < THIRD ? a : k < 2 * THIRD ? b : (k & 1 ? state : a);
-		if (floats && is_nan(u))
-			u = 0x7fc00000;
-		if (op == IR_f2i && ((u & 0x7fffffff) > 0x4e000000))
-			u = 0x4e000000 | (u & 0x80000000);
-		if (op == IR_dot4)
-			for (unsigned s = 0; s < 32; s += 8)
-				if ((u >> s & 0xff) == 0x80)
-					u ^= 0x01u << s;
-		if (op == IR_dot2b && k < THIRD)
-			u &= 0x7f7f7f7f;
-		if (op == IR_ilut16)
-			u &= 0x0f0f0f0f;
-		in[k] = u;
-	}
-}
-
-/* How an operand comes: lane by lane, one word for all lanes, a constant. */
-enum form { FORM_LANES, FORM_UNIFORM, FORM_CONSTANT, FORMS };
-
-static uint16_t operand(struct ir *b, ir_a in, uint8_t kind, enum form form, const uint32_t *words, int32_t at)
-{
-	ir_i w = form == FORM_LANES ? ir_iload(b, in, at) : form == FORM_UNIFORM ? ir_ibcast(b, in, at) : ir_iconst(b, (int32_t)words[at / 4]);
-	switch (kind) {
-	case IR_KIND_F: return form == FORM_UNIFORM ? ir_fbcast(b, in, at).r : form == FORM_CONSTANT ? ir_fconst(b, bits_f32(words[at / 4])).r : ir_fbits(b, w).r;
-	case IR_KIND_I: return w.r;
-	case IR_KIND_M: return ir_igt(b, w, ir_iconst(b, 0)).r;
-	default: return 0;
-	}
-}
-
-static void store_kind(struct ir *b, ir_a out, uint8_t kind, uint16_t r, int32_t disp)
-{
-	ir_f f = { r };
-	if (kind == IR_KIND_I)
-		f = ir_fbits(b, (ir_i){ r });
-	else if (kind == IR_KIND_M)
-		f = ir_fbits(b, ir_isel(b, (ir_m){ r }, ir_iconst(b, -1), ir_iconst(b, 0)));
-	ir_fstore(b, out, f, disp, 0);
-}
-
-static bool is_vector(uint8_t kind) { return kind == IR_KIND_F || kind == IR_KIND_I || kind == IR_KIND_M; }
-
-/* dst_on: 0 a fresh register, 1..3 a variable that is operand a, b or c. Masks have no moves, so they are left fresh. forms: 2 bits an operand. */
-static bool build_vector_op(struct ir *b, enum ir_op op, int64_t imm, unsigned dst_on, unsigned forms, const uint32_t *words)
-{
-	const struct ir_facts *f = &ir_facts[op];
-	const uint8_t kind[3] = { f->a, f->b, f->c };
-	if (dst_on && (kind[dst_on - 1] != f->dst || f->dst == IR_KIND_M))
-		return false;
-	begin_ir(b);
-	ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);
-	for (int32_t at = 0; at + V <= THIRD * 4; at += V) {
-		uint16_t r[3] = { 0 };
-		for (unsigned k = 0; k < 3; k++)
-			r[k] = is_vector(kind[k]) ? operand(b, in, kind[k], forms >> 2 * k & 3, words, at + (int32_t)k * THIRD * 4) : 0;
-		uint16_t dst = 0;
-		if (dst_on) {
-			dst = f->dst == IR_KIND_F ? ir_var_f(b, (ir_f){ r[dst_on - 1] }).r : ir_var_i(b, (ir_i){ r[dst_on - 1] }).r;
-			r[dst_on - 1] = dst;
-		}
-		dst = ir_emit(b, op, dst, r[0], r[1], r[2], imm);
-		store_kind(b, out, f->dst, dst, at);
-	}
-	return true;
-}
-
 static bool makes_nans(enum ir_op op)
 {
 	return op == IR_fadd || op == IR_fsub || op == IR_fmul || op == IR_ffma || op == IR_fdiv || op == IR_fsqrt;
@@ -215,44 +121,22 @@ static void check_vector_op(enum ir_op op, int64_t imm)
 {
 	const struct ir_facts *f = &ir_facts[op];
 	unsigned operands = (f->a != IR_KIND__) + (f->b != IR_KIND__) + (f->c != IR_KIND__), all = operands == 0 ? 1 : operands == 1 ? 4 : operands == 2 ? 16 : 64;
-	uint32_t in[IN_WORDS];
-	fill_edges(in, op);
+	uint32_t in[OP_WORDS];
+	op_fill(in, op);
 	for (unsigned forms = 0; forms < all; forms++) {
 		if ((forms & 3) == 3 || (forms >> 2 & 3) == 3 || forms >> 4 == 3)
 			continue;
 		for (unsigned dst_on = 0; dst_on < 4; dst_on++) {
 			struct ir b;
-			if (!build_vector_op(&b, op, imm, dst_on, forms, in))
-				continue;
-			check_modes(&b, NULL, in, sizeof in, 1, 0, 1, makes_nans(op) ? NANS_ALIKE : NANS_EXACT, forms == 0 ? 0 : 1, forms == 0 ? MODES : 2);
+			begin_ir(&b);
+			if (op_build_vector(&b, op, imm, dst_on, forms, in))
+				check_modes(&b, NULL, in, sizeof in, 1, 0, 1, makes_nans(op) ? NANS_ALIKE : NANS_EXACT, forms == 0 ? 0 : 1, forms == 0 ? MODES : 2);
 			ir_free(&b);
 		}
 	}
 }
 
-static void test_vector_ops(void **state)
-{
-	static const int64_t shifts[] = { 0, 1, 7, 16, 31 }, strides[] = { 1, 2, 4, 8, 16 };
-	for (enum ir_op op = 0; op < IR_OP_COUNT; op++) {
-		const struct ir_facts *f = &ir_facts[op];
-		if (!is_vector(f->dst) || (f->a && !is_vector(f->a)) || op == IR_fmov || op == IR_imov)
-			continue;
-		if (op == IR_ishl || op == IR_ishr || op == IR_isar)
-			for (unsigned k = 0; k < 5; k++)
-				check_vector_op(op, shifts[k]);
-		else if (op == IR_fxor)
-			for (unsigned k = 0; k < 5; k++)
-				check_vector_op(op, strides[k]);
-		else if (op == IR_ilut16)
-			for (unsigned k = 0; k < LANES_TABLES; k++)
-				check_vector_op(op, k);
-		else if (op == IR_fhalf)
-			for (unsigned k = 0; k < 2; k++)
-				check_vector_op(op, k);
-		else
-			check_vector_op(op, op == IR_fconst ? 0x40490fdb : op == IR_iconst ? -12345 : 0);
-	}
-}
+static void test_vector_ops(void **state) { op_each_vector(32, check_vector_op); }
 
 /* Two operations that one instruction does, signs that become modifiers, halves that sums of products widen. */
 static void build_pairs(struct ir *b)
@@ -294,8 +178,8 @@ static void test_pairs(void **state)
 	uint32_t seed = 7;
 	for (unsigned k = 0; k < 1024; k++) {
 		seed = seed * 1664525 + 1013904223;
-		in[k] = k % 3 ? seed : edge_bits[seed >> 8 & 31];
-		if (is_nan(in[k]))
+		in[k] = k % 3 ? seed : op_edges[seed >> 8 & 31];
+		if (op_is_nan(in[k]))
 			in[k] = 0x7fc00000;
 	}
 	struct ir b;
@@ -355,7 +239,7 @@ static void check_sweep(enum ir_op op, void *x, void *y, size_t n, enum nans nan
 		if (!rdna_call(&c, &modes[m], &err))
 			fail_msg("%s: %s", rdna_call_targets[gen], err.text);
 		for (size_t k = 0; k < n; k++)
-			if (want[k] != got[k] && !(nans == NANS_ALIKE && is_nan(want[k]) && is_nan(got[k])))
+			if (want[k] != got[k] && !(nans == NANS_ALIKE && op_is_nan(want[k]) && op_is_nan(got[k])))
 				fail_msg("%s, %s of element %zu (%08x, %08x) is %08x, expected %08x", rdna_call_targets[gen], ir_facts[op].name, k,
 				         op == IR_fload_h || op == IR_fhalf ? ((uint16_t *)x)[k] : ((uint32_t *)x)[k], op == IR_fdiv ? ((uint32_t *)y)[k] : 0, got[k], want[k]);
 	}
@@ -377,7 +261,7 @@ static void test_halves(void **state)
 	for (unsigned k = 0; k < 65536; k++)            /* every half's neighbourhood: on it, on the middle to the next, beside these */
 		f[k] = f32_bits(f16_f32((uint16_t)(k * 11))) + (k % 7 == 0 ? 0 : k % 7 == 1 ? 0x1000 : k % 7 == 2 ? 0xfff : k % 7 == 3 ? 0x1001 : k * 40503u >> 3 & 0x1fff);
 	for (unsigned k = 0; k < 65536; k++)            /* the NaN of a negative sign and no payload: see nans */
-		f[k] &= is_nan(f[k]) ? 0x7fffffff : UINT32_MAX;
+		f[k] &= op_is_nan(f[k]) ? 0x7fffffff : UINT32_MAX;
 	check_sweep(IR_fstore_h, f, f, 65536, NANS_EXACT);
 	free(f);
 }
@@ -398,9 +282,9 @@ static void test_division_and_roots(void **state)
 		x[k] = next_random(&seed);
 		y[k] = next_random(&seed);
 		if (k % 8 == 1)
-			x[k] = edge_bits[k / 8 % EDGES];
+			x[k] = op_edges[k / 8 % OP_EDGES];
 		if (k % 8 == 2)
-			y[k] = edge_bits[k / 8 % EDGES];
+			y[k] = op_edges[k / 8 % OP_EDGES];
 		if (k % 8 == 3)                         /* both small */
 			x[k] &= 0x80ffffff, y[k] &= 0x81ffffff;
 		if (k % 8 == 4)                         /* both large */
@@ -408,7 +292,7 @@ static void test_division_and_roots(void **state)
 		if (k % 8 == 5)                         /* x is a product, so that the quotient is near a float */
 			x[k] = f32_bits(bits_f32((y[k] & 0x807fffff) | 0x3f000000) * bits_f32((x[k] & 0x7fffff) | 0x3f800000)), y[k] = (y[k] & 0x807fffff) | 0x3f000000;
 		if (k % 8 == 6)
-			x[k] = edge_bits[k / 8 % EDGES], y[k] = edge_bits[k / 256 % EDGES];
+			x[k] = op_edges[k / 8 % OP_EDGES], y[k] = op_edges[k / 256 % OP_EDGES];
 		if (k % 8 == 7)                         /* quotients among the denormals */
 			x[k] = (x[k] & 0x807fffff) | 0x08000000, y[k] = (y[k] & 0x807fffff) | (0x40000000 + ((uint32_t)k << 20 & 0x0f800000));
 		if (k % 16 == 0)                        /* divisors whose inverses are hardest */
@@ -430,13 +314,6 @@ static void test_division_and_roots(void **state)
 
 static const int64_t scalar_edges[] = { 0, 1, -1, 2, 5, 63, 64, 1000003, INT32_MAX, INT32_MIN, -77, UINT32_MAX, INT64_C(0x123456789abcdef0), INT64_C(-0x7edcba9876543210) };
 enum { SCALARS = sizeof scalar_edges / sizeof *scalar_edges };
-
-static void store_scalar(struct ir *b, ir_a out, ir_s v, int32_t *at)
-{
-	ir_fstore1(b, out, ir_fbits(b, ir_isplat(b, v)), *at);
-	ir_fstore1(b, out, ir_fbits(b, ir_isplat(b, ir_sshri(b, v, 32))), *at + 4);
-	*at += 8;
-}
 
 /* x as a scalar of which this is known: nothing, that it lies within 32 bits unsigned, or 31; else it is a constant. */
 static ir_s known(struct ir *b, ir_a in, int32_t at, unsigned how, int64_t x)
@@ -460,9 +337,9 @@ static void scalar_variants(struct ir *b, enum ir_op op, ir_a in, ir_a out, int6
 		if (variant == 9 && two)
 			dst = (q = ir_var_s(b, q)).r;
 		ir_s r = { ir_emit(b, op, dst, p.r, two ? q.r : 0, 0, imm) };
-		store_scalar(b, out, r, at);
-		store_scalar(b, out, p, at);
-		store_scalar(b, out, q, at);
+		op_store_scalar(b, out, r, at);
+		op_store_scalar(b, out, p, at);
+		op_store_scalar(b, out, q, at);
 	}
 }
 
@@ -508,15 +385,9 @@ static void test_scalar_division(void **state)
 {
 	for (int64_t d = 1; d < INT32_MAX; d = d < 40 ? d + 1 : d * 3 + 1) {
 		struct ir b;
-		uint64_t in[64];
+		uint64_t in[OP_DIVIDENDS];
 		begin_ir(&b);
-		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
-		for (int32_t k = 0; k < 64; k++) {
-			int64_t q = INT32_MAX / d * (k / 3) / 21, v = q * d + k % 3 - 1;
-			in[k] = (uint64_t)(v < 0 ? 0 : v > INT32_MAX ? INT32_MAX : v);
-			int32_t at = 8 * k;
-			store_scalar(&b, out, ir_sdivi(&b, ir_sload64(&b, src, 8 * k), d), &at);
-		}
+		op_build_division(&b, d, in);
 		check_modes(&b, NULL, in, sizeof in, 1, 0, 1, NANS_EXACT, 1, 2);
 		ir_free(&b);
 	}
@@ -526,33 +397,12 @@ static void test_scalar_division(void **state)
 
 static void test_lane_counts(void **state)
 {
-	uint32_t in[IN_WORDS];
-	fill_edges(in, IR_f2i);
+	uint32_t in[OP_WORDS];
+	op_fill(in, IR_f2i);
 	for (unsigned n = 0; n <= 32; n += n < 3 || n > 29 ? 1 : 5) {
 		struct ir b;
 		begin_ir(&b);
-		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), local = ir_local(&b, 4 * V);
-		ir_f v = ir_fload(&b, src, 0, 0), w = ir_fload(&b, ir_aaddi(&b, src, 4096 - 4 * (n ? (int)n : 32)), 0, n);
-		ir_f var = ir_var_f(&b, v);
-		ir_emit(&b, IR_fload, var.r, src.r, 0, 0, ir_x(36, n, 0));
-		ir_fstore(&b, out, w, 0, 0);
-		ir_fstore(&b, out, v, 128, n);
-		ir_fstore_h(&b, out, v, 258, n);
-		ir_fstore_s(&b, out, v, 512, n, 12);
-		ir_fstore_hs(&b, out, v, 1024, n, 6);
-		ir_fstore1(&b, out, v, 1400);
-		ir_istore_8(&b, out, ir_isar(&b, ir_ibits(&b, v), 24), 1501);
-		ir_fstore(&b, out, var, 1540, 0);
-		ir_fstore(&b, local, w, 0, 0);
-		ir_fstore(&b, local, v, V, 0);
-		ir_fstore(&b, local, w, V, n);
-		ir_fstore_h(&b, local, v, 40, n);
-		ir_fstore_s(&b, local, v, 0, n, 8);
-		ir_fstore_hs(&b, local, v, 2, n, 6);
-		ir_fstore1(&b, local, v, 16);
-		ir_istore_8(&b, local, ir_isar(&b, ir_ibits(&b, v), 24), 5);
-		ir_fstore(&b, out, ir_fload(&b, local, 0, 0), 2048, 0);
-		ir_fstore(&b, out, ir_fload(&b, local, V, n), 2048 + V, 0);
+		op_build_lane_counts(&b, n);
 		check(&b, in, sizeof in, 0, 1, NANS_EXACT);
 		ir_free(&b);
 	}
@@ -642,75 +492,26 @@ static void test_groups(void **state)
 	ir_free(&b);
 }
 
-/* Names of a variable (casts, sums of addresses) must mean its value of then. */
 static void test_names_of_variables(void **state)
 {
-	uint32_t in[IN_WORDS];
-	fill_edges(in, IR_f2i);
+	uint32_t in[OP_WORDS];
+	op_fill(in, IR_f2i);
 	struct ir b;
 	begin_ir(&b);
-	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), p = ir_var_a(&b, src);
-	ir_i v = ir_var_i(&b, ir_iload(&b, src, 0));
-	ir_s s = ir_var_s(&b, ir_sload64(&b, src, 8));
-	ir_f name = ir_fbits(&b, v), minus = ir_fneg(&b, name), half = ir_fhalf(&b, v, 1);
-	ir_i splat = ir_isplat(&b, s), shifted = ir_ishl(&b, v, 3);
-	ir_a q = ir_aaddi(&b, p, 4), far = ir_aaddi(&b, q, 8);
-	ir_s same = { ir_emit(&b, IR_smov, 0, s.r, 0, 0, 0) };
-	ir_set_i(&b, v, ir_iadd(&b, v, ir_iconst(&b, 1)));
-	ir_set_a(&b, p, ir_aaddi(&b, far, 32));
-	ir_set_s(&b, s, ir_saddi(&b, s, 5));
-	ir_fstore(&b, out, name, 0, 0);
-	ir_fstore(&b, out, ir_fbits(&b, v), V, 0);
-	ir_fstore(&b, out, ir_fload(&b, q, 0, 0), 2 * V, 0);
-	ir_fstore(&b, out, ir_fload(&b, far, 0, 0), 3 * V, 0);
-	ir_fstore(&b, out, ir_fbits(&b, ir_iadd(&b, splat, shifted)), 4 * V, 0);
-	ir_fstore(&b, out, ir_fmul(&b, minus, ir_fconst(&b, 2)), 5 * V, 0);
-	ir_fstore(&b, out, ir_ffma(&b, half, half, half), 6 * V, 0);
-	ir_fstore(&b, out, ir_fbits(&b, ir_isplat(&b, same)), 7 * V, 0);
-	ir_f w = ir_fbits(&b, v);
-	ir_loop(&b, ir_sconst(&b, 2));
-	ir_i next = ir_ixor(&b, v, ir_ibits(&b, w));
-	ir_fstore(&b, out, ir_fbits(&b, v), 8 * V, 0);
-	ir_emit(&b, IR_imov, v.r, next.r, 0, 0, 0);
-	ir_set_a(&b, p, ir_aaddi(&b, p, 4));
-	ir_endloop(&b);
-	ir_fstore(&b, out, ir_fload(&b, p, 0, 0), 9 * V, 0);
-	ir_fstore(&b, out, ir_fbits(&b, v), 10 * V, 0);
+	op_build_names(&b);
 	check(&b, in, sizeof in, 0, 1, NANS_ALIKE);
 	ir_free(&b);
 }
 
 /* --- loops */
 
-/* Three nested loops whose counts come from the arguments; the index read or not. */
-static void build_loops(struct ir *b, bool use_index)
-{
-	begin_ir(b);
-	ir_a arg = ir_arg(b), out = ir_aload(b, arg, 8);
-	ir_s n = ir_begin(b), m = ir_end(b), total = ir_var_s(b, ir_sconst(b, 7)), count = ir_var_s(b, n);
-	ir_i acc = ir_var_i(b, ir_iconst(b, 1));
-	ir_s i = ir_loop(b, count);
-	ir_set_s(b, count, ir_saddi(b, count, 5));            /* the count was read at the loop's head */
-	ir_s j = ir_loop(b, m);
-	ir_s k = ir_loop(b, ir_sconst(b, 3));
-	ir_set_s(b, total, ir_sadd(b, ir_smuli(b, total, 3), use_index ? ir_sadd(b, i, ir_ssub(b, k, j)) : n));
-	ir_set_s(b, total, ir_sandi(b, total, 0xfffff));
-	ir_endloop(b);
-	ir_set_i(b, acc, ir_iadd(b, acc, ir_imul(b, acc, ir_ilane(b))));
-	ir_endloop(b);
-	ir_endloop(b);
-	int32_t at = V;
-	store_scalar(b, out, total, &at);
-	store_scalar(b, out, count, &at);
-	ir_fstore(b, out, ir_fbits(b, acc), 0, 0);
-}
-
 static void test_loops(void **state)
 {
 	static const int64_t counts[] = { -3, 0, 1, 2, 7 };
 	for (unsigned use = 0; use < 2; use++) {
 		struct ir b;
-		build_loops(&b, use);
+		begin_ir(&b);
+		op_build_loops(&b, use);
 		for (unsigned n = 0; n < 5; n++)
 			for (unsigned m = 0; m < 5; m++)
 				check(&b, "", 0, counts[n], counts[m], NANS_EXACT);
@@ -764,7 +565,7 @@ static void test_random(void **state)
 				fail_msg("seed %llu: %s", (unsigned long long)seed, err.text);
 			refused++;
 		} else {
-			struct random_ir_buffers *x = fresh(seed);
+			struct random_ir_buffers *x = random_ir_buffers_new(seed);
 			object_free(&o);
 			check_modes(&ir, &opt, x->in, sizeof x->in, seed, (int64_t)(seed % 5) - 1, (int64_t)(seed % 9), NANS_EXACT, seed % MODES, seed % MODES + 1);
 			free(x);
