@@ -1,25 +1,10 @@
 #!/bin/sh
 # tests/t_bench.sh - the jitbench program and bench/compare from outside: rows, formats, models made up, refusals. No time is judged.
-set -u
-top=${srcdir:-.}
-model=$top/models/tale-q8_0.gguf
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+. "${srcdir:-.}/tests/prelude.sh"
 XDG_CACHE_HOME=$dir/cache; export XDG_CACHE_HOME
 unset TMPDIR
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); echo "FAIL: $*"; }
-check() { what=$1; shift; if "$@"; then ok; else bad "$what"; fi; }
-bench() { ./jitbench "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
-quick() { bench "$@" -r 1 -t 1; }
-refused() {
-	pattern=$1 want=$2; shift 2
-	bench "$@"
-	check "$* -> status $want (got $status)" [ "$status" = "$want" ]
-	check "$* -> stderr has '$pattern': $(head -c 300 "$dir/err")" grep -qF -e "$pattern" "$dir/err"
-	check "$* -> stdout is empty" [ ! -s "$dir/out" ]
-}
+run() { ./jitbench "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+quick() { run "$@" -r 1 -t 1; }
 has() { grep -qF -e "$1" "$dir/out"; }
 count() { grep -c -e "$1" "$dir/out"; }
 
@@ -34,29 +19,29 @@ check "markdown: generation is compared with the memory" grep -qE '^\| tg2 .*rea
 check "markdown: every column everywhere" [ "$(count '^|')" = "$(grep -cE '^(\|[^|]*){7}\|$' "$dir/out")" ]
 check "the limits are named" grep -qE '^read bandwidth .*GB/s .*fma 256 .*maddubs 256 ' "$dir/out"
 
-bench suite 128x192 -r 2 -t 1 --force
+run suite 128x192 -r 2 -t 1 --force
 check "suite: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
 for row in 'bf16 matrix 192x128 c1' 'q8_0 matrix 192x128 c8' 'q8_0 matrix 192x128 silu c256' 'q8_0 matrix 128x192 resid c1' 'attention 6x32/6 c1 @512' 'attention 6x32/6 c256 @512'; do
 	check "suite: a row $row" grep -qE "^\| tiny-128x192x192 $row +\| +[0-9.]+ \| +[0-9.]+ \| +[0-9.]+ \| (fma|vpdpbusd|maddubs|read bandwidth)[ 0-9]* +\| +[0-9.]+ % \|$" "$dir/out"
 done
-bench suite 128x192 -r 2 -t 1 --force -o json
+run suite 128x192 -r 2 -t 1 --force -o json
 cp "$dir/out" "$dir/a.json"
 check "suite: a report" grep -q '"suite": "jitrun kernels 1"' "$dir/a.json"
-bench compare "$dir/a.json" "$dir/a.json"
+run compare "$dir/a.json" "$dir/a.json"
 check "compare: a report is as fast as itself (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
 check "compare: all rows" grep -qE '^[1-9][0-9]* rows within 10 %, 0 faster, 0 slower; 0 left out' "$dir/out"
 check "compare: as many as measured" [ "$(count '^| tiny')" = "$(grep -c '"test"' "$dir/a.json")" ]
 sed -E '0,/"share"/s/"share": [0-9.e-]+/"share": 1e-9/' "$dir/a.json" > "$dir/b.json"
-bench compare "$dir/a.json" "$dir/b.json"
+run compare "$dir/a.json" "$dir/b.json"
 check "compare: one is slower (got $status)" [ "$status" = 4 ]
 check "compare: one row says so" [ "$(count '| slower |$')" = 1 ]
-bench compare "$dir/b.json" "$dir/a.json" -o json
+run compare "$dir/b.json" "$dir/a.json" -o json
 check "compare: one is faster (got $status)" [ "$status" = 0 ]
 check "compare: in JSON" [ "$(count '"verdict": "faster"')" = 1 ]
-bench compare "$dir/a.json" "$dir/b.json" --threshold 99
+run compare "$dir/a.json" "$dir/b.json" --threshold 99
 check "compare: within any threshold but none (got $status)" [ "$status" = 4 ]
 sed -E 's/"noisy": ""/"noisy": "so it is"/' "$dir/a.json" > "$dir/c.json"
-bench compare "$dir/a.json" "$dir/c.json"
+run compare "$dir/a.json" "$dir/c.json"
 check "compare: noisy rows are none (got $status)" [ "$status" = 1 ]
 check "compare: which is said" grep -q 'have no row in common that both could measure' "$dir/err"
 echo '{"rows": 1}' > "$dir/none.json"
@@ -64,12 +49,12 @@ refused "is no report of jitbench suite" 1 compare "$dir/a.json" "$dir/none.json
 refused "cannot be read" 1 compare "$dir/a.json" "$dir/missing.json"
 refused "compare takes two reports" 2 compare "$dir/a.json"
 refused "more than one model" 2 "$model" "$model"
-bench regimes --shape tiny --weights q8_0 -r 1 -t 1
+run regimes --shape tiny --weights q8_0 -r 1 -t 1
 check "regimes: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
 check "regimes: every number of guesses" [ "$(grep -cE '^\| [0-9]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$dir/out")" = 16 ]
 check "regimes: every depth three times" [ "$(grep -cE '^\| [0-9]+ \| [0-9.]+ \| [0-9.]+ % \| [0-9.]+ % \|$' "$dir/out")" = 21 ]
 
-bench --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -d 5
+run --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -d 5
 check "a prediction: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
 check "it says that it is one" has "PREDICTED, not measured"
 check "it says of what" grep -qE '^# Predicted: a token of llama 2 layers.* at position 5 on RX 7900 XTX' "$dir/out"
@@ -78,7 +63,7 @@ for each in token layer operation; do
 	check "it has launches for each $each" grep -qE "^\| $each \| [0-9]+ \| [0-9]+ \|" "$dir/out"
 done
 check "it compares with the least" grep -qE '^read of weights [0-9.]+ MiB, 1\.0[0-9]+ times the least; of the KV cache [0-9.]+ MiB' "$dir/out"
-bench --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -b 16
+run --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -b 16
 check "of a pass over guesses" grep -qE '^# Predicted: a pass over 16 tokens' "$dir/out"
 refused "of passes over 1 to 16 tokens" 1 --shape tiny --predict --device sim:gfx1100 -b 17
 refused "no data of a card" 1 --shape tiny --predict --device sim:gfx1200
@@ -86,7 +71,7 @@ refused "belong together" 2 --shape tiny --predict
 refused "belong together" 2 --shape tiny --device sim:gfx1100
 refused "which model?" 2 --predict --device sim:gfx1100
 
-bench -m "$model" -p 0 -n 2 -r 1 -t 1,2 --no-start -o md
+run -m "$model" -p 0 -n 2 -r 1 -t 1,2 --no-start -o md
 check "-t 1,2 gives two rows: $(cat "$dir/out")" [ "$(count '^| tg2 ')" = 2 ]
 check "--no-start leaves the start out" [ "$(count 'load\|rss')" = 0 ]
 quick "$model" -p 0 -n 0 --small --no-start -o csv
@@ -120,11 +105,11 @@ PY
 	check "json: what it says agrees with itself" python3 "$dir/judge.py" "$dir/out" "$dir/jsonl"
 fi
 
-bench "$model" -p 0 -n 2 -r 3 -t 1 --no-start --noise 0.001 -o jsonl
+run "$model" -p 0 -n 2 -r 3 -t 1 --no-start --noise 0.001 -o jsonl
 check "a limit of 0.001 %: noisy, status 3 (got $status)" [ "$status" = 3 ]
 check "a noisy number is null" has '"avg_ts":null'
 check "and why is said" grep -qE '^jitbench: tg2 is noisy: .* spread [0-9]+ % ' "$dir/err"
-bench "$model" -p 0 -n 2 -r 3 -t 1 --no-start --noise 0.001 -o jsonl --force
+run "$model" -p 0 -n 2 -r 3 -t 1 --no-start --noise 0.001 -o jsonl --force
 check "--force prints it, status 0 (got $status)" [ "$status" = 0 ]
 
 for weights in f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q4_k_m q5_k q5_k_m q6_k iq4_nl iq4_xs; do
@@ -160,7 +145,7 @@ refused "$dir/none.gguf" 1 "$dir/none.gguf"
 refused "$dir/none/x.gguf" 1 --shape tiny --write "$dir/none/x.gguf"
 
 for what in help version print-man print-completion; do
-	bench --$what
+	run --$what
 	check "--$what" [ "$status" = 0 -a -s "$dir/out" ]
 done
 
@@ -179,5 +164,4 @@ check "compare: and is named" grep -qF 'no number called avg_ts' "$dir/err"
 check "pressure: a model is missing" sh -c '! sh "$1" jitrun 2> "$2"' - "$top/bench/pressure" "$dir/err"
 check "pressure: says how it is called" grep -qF 'usage: bench/pressure' "$dir/err"
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

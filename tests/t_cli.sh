@@ -1,26 +1,9 @@
 #!/bin/sh
 # tests/t_cli.sh - the jitrun program from outside: what it prints where, and how it refuses.
-set -u
+. "${srcdir:-.}/tests/prelude.sh"
 jitrun=./jitrun
-model=${srcdir:-.}/models/tale-q8_0.gguf
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); echo "FAIL: $*"; }
-check() { what=$1; shift; if "$@"; then ok; else bad "$what"; fi; }
 cache=--no-cache
 run() { "$jitrun" $cache "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
-
-# refused FORMAT-OF-STDERR STATUS ARGS...: one sentence (a hint may follow), nothing on stdout, the status
-refused() {
-	pattern=$1 want=$2; shift 2
-	run "$@"
-	check "$* -> status $want (got $status)" [ "$status" = "$want" ]
-	check "$* -> stderr has '$pattern': $(head -c 300 "$dir/err")" grep -qF -e "$pattern" "$dir/err"
-	check "$* -> stdout is empty" [ ! -s "$dir/out" ]
-	check "$* -> one sentence" [ "$(grep -cv '^Try ' "$dir/err")" = 1 ]
-}
 
 run "$model" --prompt "Once upon a time" -n 8
 check "status 0" [ "$status" = 0 ]
@@ -202,5 +185,4 @@ check "the man page has every option of --help" [ "$(grep -cE '^  (-.,|   ) --' 
 check "bash accepts the completion" bash -n "$dir/completion"
 check "man page is well formed" sh -c "! command -v man > /dev/null || [ -z \"\$('$jitrun' --print-man | man --warnings -l - 2>&1 > /dev/null)\" ]"
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

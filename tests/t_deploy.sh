@@ -1,16 +1,8 @@
 #!/bin/sh
 # tests/t_deploy.sh - docs/DEPLOYMENT.md, followed: its Containerfile's steps in plain directories that are then only read, by another user where this is root.
-set -u
-top=${srcdir:-.}
+. "${srcdir:-.}/tests/prelude.sh"
 here=$(pwd)
-model=$top/models/tale-q8_0.gguf
 doc=$top/docs/DEPLOYMENT.md
-dir=$(mktemp -d) || exit 1
-trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); echo "FAIL: $*"; }
-check() { what=$1; shift; if "$@"; then ok; else bad "$what"; fi; }
 
 # ---- the Containerfile: its lines, with paths below $dir
 sed -n '/^FROM debian:bookworm AS build/,/^ENTRYPOINT/p' "$doc" > "$dir/Containerfile"
@@ -102,5 +94,4 @@ check "what, and what the nearest is" grep -qE '^miss  [a-z0-9_.]+  nearest [a-z
 image jitwarm explain "$dir/models/model.gguf" --target avx2
 check "explain finds all in the pack" [ $? = 0 ]
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

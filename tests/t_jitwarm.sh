@@ -1,33 +1,12 @@
 #!/bin/sh
 # tests/t_jitwarm.sh - the jitwarm program from outside: what it makes, prints and answers, and how it refuses.
-set -u
+. "${srcdir:-.}/tests/prelude.sh"
 jitwarm=./jitwarm
-model=${srcdir:-.}/models/tale-q8_0.gguf
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0
-ok() { passed=$((passed + 1)); }
-bad() { failed=$((failed + 1)); echo "FAIL: $*"; }
-check() { what=$1; shift; if "$@"; then ok; else bad "$what"; fi; }
 JITRUN_CACHE=$dir/cache
 export JITRUN_CACHE
 run() { "$jitwarm" "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
 out() { grep -qE -e "$1" "$dir/out"; }
 err() { grep -qE -e "$1" "$dir/err"; }
-
-# is STATUS ARGS...: runs, and expects the status
-is() {
-	want=$1; shift
-	run "$@"
-	check "$* -> status $want (got $status): $(head -c 300 "$dir/err")" [ "$status" = "$want" ]
-}
-refused() {
-	pattern=$1; shift
-	is "$@"; shift
-	check "$* -> stderr has '$pattern': $(head -c 300 "$dir/err")" grep -qF -e "$pattern" "$dir/err"
-	check "$* -> stdout is empty" [ ! -s "$dir/out" ]
-	check "$* -> one sentence" [ "$(grep -cv '^Try ' "$dir/err")" = 1 ]
-}
 
 # ---- making
 is 0 --shape tiny --out "$dir/a.jkp" --target avx2
@@ -152,5 +131,4 @@ check "--version" grep -q '^jitwarm [0-9]' <<V
 $("$jitwarm" --version)
 V
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish
