@@ -9,25 +9,7 @@
 #include <string.h>
 
 #include "jit/rdna_live.h"
-
-static char *print(const struct rdna_lir *l)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
-	assert_non_null(f);
-	rdna_lir_print(l, f);
-	fclose(f);
-	return text;
-}
-
-static void parse(struct rdna_lir *l, enum rdna_gen gen, const char *text)
-{
-	struct error err = {0};
-	rdna_lir_init(l, gen);
-	if (!rdna_lir_parse(l, text, &err))
-		fail_msg("%s", err.text);
-}
+#include "tests/rdna_text.h"
 
 /* --- text */
 
@@ -61,10 +43,10 @@ static void what_is_printed_is_read_back(void **state)
 		"global_atomic_add_u32 %v3, %v4[0], %v4[1], s[2:3] cache:0x1\n"
 		"s_barrier\n";
 	struct rdna_lir l, m;
-	parse(&l, RDNA_GFX11, text);
-	char *first = print(&l);
-	parse(&m, RDNA_GFX11, first);
-	char *second = print(&m);
+	rdna_text_read(&l, RDNA_GFX11, text);
+	char *first = rdna_text(&l);
+	rdna_text_read(&m, RDNA_GFX11, first);
+	char *second = rdna_text(&m);
 	assert_string_equal(first, second);
 	assert_int_equal(l.n_ins, m.n_ins);
 	for (size_t k = 0; k < l.n_ins; k++)
@@ -88,11 +70,11 @@ static void what_is_printed_is_read_back(void **state)
 static void names_of_the_newest_generation_are_read_too(void **state)
 {
 	struct rdna_lir l;
-	parse(&l, RDNA_GFX10_3, "global_load_dwordx2 %v1:2, %v2, %s3:2\nglobal_load_b64 %v1:2, %v2, %s3:2 ; comment\n\n# comment\n");
+	rdna_text_read(&l, RDNA_GFX10_3, "global_load_dwordx2 %v1:2, %v2, %s3:2\nglobal_load_b64 %v1:2, %v2, %s3:2 ; comment\n\n# comment\n");
 	assert_int_equal(l.n_ins, 2);
 	assert_int_equal(l.ins[0].op, RDNA_GLOBAL_LOAD_B64);
 	assert_int_equal(l.ins[1].op, RDNA_GLOBAL_LOAD_B64);
-	char *text = print(&l);
+	char *text = rdna_text(&l);
 	assert_non_null(strstr(text, "global_load_dwordx2"));
 	free(text);
 	rdna_lir_free(&l);
@@ -121,7 +103,7 @@ static void broken_text_is_refused(void **state)
 static void insertion_shifts_and_zeroes(void **state)
 {
 	struct rdna_lir l;
-	parse(&l, RDNA_GFX11, "v_mov_b32 %v1, 1\nv_mov_b32 %v1, 2\n");
+	rdna_text_read(&l, RDNA_GFX11, "v_mov_b32 %v1, 1\nv_mov_b32 %v1, 2\n");
 	assert_true(rdna_lir_insert(&l, 1, 300));
 	assert_int_equal(l.n_ins, 302);
 	assert_int_equal(l.ins[0].s[0].value, 1);
@@ -168,7 +150,7 @@ static void some_destinations_are_read(void **state)
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t k = 0; k < (pass ? sizeof reads_not : sizeof reads) / sizeof *reads; k++) {
 			struct rdna_lir l;
-			parse(&l, RDNA_GFX11_5, pass ? reads_not[k] : reads[k]);
+			rdna_text_read(&l, RDNA_GFX11_5, pass ? reads_not[k] : reads[k]);
 			if (rdna_lir_reads_dst(&l.ins[0]) != !pass)
 				fail_msg("%s", pass ? reads_not[k] : reads[k]);
 			rdna_lir_free(&l);
@@ -180,7 +162,7 @@ static void some_destinations_are_read(void **state)
 static bool verify(enum rdna_gen gen, const char *text, struct error *err)
 {
 	struct rdna_lir l;
-	parse(&l, gen, text);
+	rdna_text_read(&l, gen, text);
 	bool ok = rdna_lir_verify(&l, err);
 	rdna_lir_free(&l);
 	return ok;
@@ -243,7 +225,7 @@ static void the_verifier_refuses_what_is_wrong(void **state)
 static bool verify_assigned(const char *text, const uint8_t *number, struct error *err)
 {
 	struct rdna_lir l;
-	parse(&l, RDNA_GFX11, text);
+	rdna_text_read(&l, RDNA_GFX11, text);
 	for (uint32_t r = 1; r < l.n_regs; r++)
 		l.reg[r].phys = (uint16_t)((l.reg[r].cls == RDNA_CLASS_VGPR ? RDNA_V0 : RDNA_ABI_FREE_SGPR) + number[r]);
 	l.allocated = true;

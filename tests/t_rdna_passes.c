@@ -16,6 +16,7 @@
 #include "tests/rdna_build.h"
 #include "tests/rdna_call.h"
 #include "tests/rdna_lir_random.h"
+#include "tests/rdna_text.h"
 
 static void must(bool ok, const struct error *err)
 {
@@ -25,21 +26,8 @@ static void must(bool ok, const struct error *err)
 
 static void parse(struct rdna_lir *l, enum rdna_gen gen, const char *text)
 {
-	struct error err = { .code = ERROR_NONE };
-	rdna_lir_init(l, gen);
-	must(rdna_lir_parse(l, text, &err), &err);
+	rdna_text_read(l, gen, text);
 	l->allocated = true;
-}
-
-static char *print(const struct rdna_lir *l)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
-	assert_non_null(f);
-	rdna_lir_print(l, f);
-	fclose(f);
-	return text;
 }
 
 /* --- before; after */
@@ -61,7 +49,7 @@ static void check(const struct text *t, size_t n, bool (*pass)(struct rdna_lir *
 		parse(&got, (enum rdna_gen)t[k].gen, t[k].before);
 		parse(&want, (enum rdna_gen)t[k].gen, t[k].after ? t[k].after : t[k].before);
 		must(pass(&got, &err), &err);
-		char *a = print(&got), *b = print(&want);
+		char *a = rdna_text(&got), *b = rdna_text(&want);
 		if (strcmp(a, b))
 			fail_msg("case %zu: got\n%swanted\n%s", k, a, b);
 		free(a);

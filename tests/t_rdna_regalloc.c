@@ -9,12 +9,13 @@
 #include <string.h>
 
 #include "tests/rdna_lir_run.h"
+#include "tests/rdna_text.h"
 
 static void parse(struct rdna_lir *l, enum rdna_gen gen, const char *text)
 {
 	struct error err = {0};
-	rdna_lir_init(l, gen);
-	if (!rdna_lir_parse(l, text, &err) || !rdna_lir_verify(l, &err))
+	rdna_text_read(l, gen, text);
+	if (!rdna_lir_verify(l, &err))
 		fail_msg("%s", err.text);
 }
 
@@ -23,16 +24,10 @@ static void becomes(enum rdna_gen gen, const char *before, const char *after)
 	struct rdna_lir l;
 	struct rdna_regs used;
 	struct error err = {0};
-	char *text = NULL;
-	size_t size;
 	parse(&l, gen, before);
 	if (!rdna_regalloc(&l, 0, 0, 0, &used, &err) || !rdna_lir_verify(&l, &err))
 		fail_msg("%s", err.text);
-	FILE *f = open_memstream(&text, &size);
-	rdna_lir_print(&l, f);
-	fclose(f);
-	assert_string_equal(text, after);
-	free(text);
+	rdna_text_is(&l, after);
 	rdna_lir_free(&l);
 }
 
@@ -64,18 +59,12 @@ static void copies_onto_themselves_go(void **state)
 {
 	struct rdna_lir l;
 	struct rdna_regs used;
-	char *text = NULL;
-	size_t size;
 	parse(&l, RDNA_GFX11,
 	      "v_mov_b32 %v1, 7\nv_mov_b32 %v2, %v1\nv_mov_b32 %v3, %v2 dpp16:0x161\nv_mov_b32 %v4, %v3\ns_mov_b64 %s5:2, s[8:9]\ns_mov_b64 %s6:2, %s5:2\n"
 	      "global_store_b32 %v3, %v4, %s6:2\n");
 	assert_true(rdna_regalloc(&l, 0, 0, 0, &used, NULL));
 	rdna_drop_copies(&l);
-	FILE *f = open_memstream(&text, &size);
-	rdna_lir_print(&l, f);
-	fclose(f);
-	assert_string_equal(text, "v_mov_b32 v0, 7\nv_mov_b32 v0, v0 dpp16:0x161\nv_mov_b32 v1, v0\ns_mov_b64 s[16:17], s[8:9]\nglobal_store_b32 v0, v1, s[16:17]\n");
-	free(text);
+	rdna_text_is(&l, "v_mov_b32 v0, 7\nv_mov_b32 v0, v0 dpp16:0x161\nv_mov_b32 v1, v0\ns_mov_b64 s[16:17], s[8:9]\nglobal_store_b32 v0, v1, s[16:17]\n");
 	rdna_lir_free(&l);
 }
 

@@ -9,21 +9,16 @@
 #include <string.h>
 
 #include "tests/rdna_lir_run.h"
+#include "tests/rdna_text.h"
 
 static void becomes(unsigned vgprs, const char *before, const char *after)
 {
 	struct rdna_lir l;
 	struct error err = {0};
-	char *text = NULL;
-	size_t size;
-	rdna_lir_init(&l, RDNA_GFX11);
-	if (!rdna_lir_parse(&l, before, &err) || !rdna_lir_verify(&l, &err) || !rdna_sched(&l, vgprs, 0, &err) || !rdna_lir_verify(&l, &err))
+	rdna_text_read(&l, RDNA_GFX11, before);
+	if (!rdna_lir_verify(&l, &err) || !rdna_sched(&l, vgprs, 0, &err) || !rdna_lir_verify(&l, &err))
 		fail_msg("%s", err.text);
-	FILE *f = open_memstream(&text, &size);
-	rdna_lir_print(&l, f);
-	fclose(f);
-	assert_string_equal(text, after);
-	free(text);
+	rdna_text_is(&l, after);
 	rdna_lir_free(&l);
 }
 

@@ -13,6 +13,7 @@
 #include "jit/ir_build.h"
 #include "jit/rdna_select.h"
 #include "tests/random_ir.h"
+#include "tests/rdna_text.h"
 
 static const char *const targets[RDNA_GEN_COUNT] = { "gfx1030", "gfx1100", "gfx1150", "gfx1200" };
 
@@ -32,16 +33,12 @@ static char *select_text(enum rdna_gen gen)
 {
 	struct rdna_lir l;
 	struct error err = { 0 };
-	char *text = NULL;
-	size_t size;
 	rdna_lir_init(&l, gen);
 	if (!ir_verify(&b, &err) || !rdna_select(&l, &b, target_find(targets[gen]), &err) || !rdna_lir_verify(&l, &err)) {
 		ir_print(&b, stderr);
 		fail_msg("%s: %s", targets[gen], err.text);
 	}
-	FILE *f = open_memstream(&text, &size);
-	rdna_lir_print(&l, f);
-	fclose(f);
+	char *text = rdna_text(&l);
 	rdna_lir_free(&l);
 	return text;
 }
