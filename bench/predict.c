@@ -50,15 +50,6 @@ static struct counted *find_counted(const struct prediction *p, const struct key
 	return NULL;
 }
 
-static void add_counters(struct sim_counters *to, const struct sim_counters *from)
-{
-	uint64_t *a = (uint64_t *)(void *)to;
-	const uint64_t *b = (const uint64_t *)(const void *)from;
-
-	for (size_t i = 0; i < sizeof *to / sizeof *a; i++)
-		a[i] += b[i];
-}
-
 static void watch(void *user, const struct plan *plan, const struct sim_kernel *kernel, size_t first, size_t end, const struct sim_counters *c)
 {
 	struct prediction *p = user;
@@ -81,7 +72,7 @@ static void watch(void *user, const struct plan *plan, const struct sim_kernel *
 		k = &more[p->n++];
 		*k = (struct counted){ .key = *key };
 	}
-	add_counters(&k->sum, c);
+	sim_counters_add(&k->sum, c);
 	k->launches++;
 }
 

@@ -99,21 +99,12 @@ static bool dispatch(struct dev_sim *c, const struct sim_plan *s, size_t first, 
 	return true;
 }
 
-static void add(struct sim_counters *to, const struct sim_counters *from)
-{
-	uint64_t *a = (uint64_t *)(void *)to;
-	const uint64_t *b = (const uint64_t *)(const void *)from;
-
-	for (size_t i = 0; i < sizeof *to / sizeof *a; i++)
-		a[i] += b[i];
-}
-
 static bool launch(struct dev_sim *c, const struct sim_plan *s, size_t first, size_t end, struct error *err)
 {
 	struct sim_counters count = { 0 };
 	bool ok = dispatch(c, s, first, end, &count, err);
 
-	add(&c->counters.sim, &count);
+	sim_counters_add(&c->counters.sim, &count);
 	c->counters.launches++;
 	c->counters.phases += end - first;
 	c->counters.barriers += program_barriers(&s->program, first, end);

@@ -306,11 +306,10 @@ static void close_run(struct sim_run *r)
 	free(r->kernarg);
 }
 
-static void add_counters(struct sim_counters *to, struct sim_run *r)
+void sim_counters_add(struct sim_counters *to, const struct sim_counters *from)
 {
 	uint64_t *a = (uint64_t *)(void *)to;
-	const uint64_t *b = (const uint64_t *)(const void *)&r->c;
-	r->c.instructions = r->steps;
+	const uint64_t *b = (const uint64_t *)(const void *)from;
 	for (size_t i = 0; i < sizeof *to / sizeof *a; i++) a[i] += b[i];
 }
 
@@ -335,7 +334,8 @@ bool sim_dispatch(struct sim_device *dev, const struct sim_kernel *kernel, const
 	r->rng = (options->seed + 1) * 0x9e3779b97f4a7c15ull | 1;
 	if (!r->opt.stall_limit) r->opt.stall_limit = 200000000;
 	bool ok = open_run(r, kernarg, kernarg_size, &inner) && schedule(r, &inner) && !r->trapped;
-	if (options->counters) add_counters(options->counters, r);
+	r->c.instructions = r->steps;
+	if (options->counters) sim_counters_add(options->counters, &r->c);
 	close_run(r);
 	free(r);
 	return ok || error_set(err, inner.code, "%s", inner.text);

@@ -66,6 +66,7 @@ struct sim_counters {
 	uint64_t workgroups, waves;
 	struct sim_tally tally[SIM_TALLIES];   /* the same by what memory was touched: sim_count_as() */
 };
+void sim_counters_add(struct sim_counters *to, const struct sim_counters *from);
 
 struct sim_options {
 	enum sim_memory_mode memory;
