@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include "bench/synth_blocks.h"
+#include "loaders/gguf.h"
+#include "loaders/tokenizer.h"
 #include "runtime/math_host.h"
 
-/* Numbers of the GGUF format. */
-enum { VERSION = 3, ALIGN = 32, VALUE_U32 = 4, VALUE_I32 = 5, VALUE_F32 = 6, VALUE_BOOL = 7, VALUE_STRING = 8, VALUE_ARRAY = 9 };
+enum { VERSION = 3 /* of the format */, ALIGN = 32 };
 enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGED = 256, END = 257, KNOWN = 258 };
 enum { CHUNK = 8 << 20, MAX_TENSORS = 16 + 16 * SHAPE_MAX_LAYERS };
 enum content { RANDOM, ONES, ROPE_FACTORS };
@@ -117,26 +118,26 @@ static void put_key(struct out *o, const char *name, uint32_t type)
 
 static void pair_u32(struct out *o, const char *name, uint32_t v)
 {
-	put_key(o, name, VALUE_U32);
+	put_key(o, name, GGUF_U32);
 	put_u32(o, v);
 }
 
 static void pair_f32(struct out *o, const char *name, double v)
 {
 	float f = (float)v;
-	put_key(o, name, VALUE_F32);
+	put_key(o, name, GGUF_F32);
 	put(o, &f, sizeof f);
 }
 
 static void pair_text(struct out *o, const char *name, const char *v)
 {
-	put_key(o, name, VALUE_STRING);
+	put_key(o, name, GGUF_STRING);
 	put_text(o, v);
 }
 
 static void pair_array(struct out *o, const char *name, uint32_t item, uint64_t n)
 {
-	put_key(o, name, VALUE_ARRAY);
+	put_key(o, name, GGUF_ARRAY);
 	put_u32(o, item);
 	put_u64(o, n);
 }
@@ -167,44 +168,28 @@ static void put_sizes(struct out *o, const struct shape *s, const struct mixture
 		pair_u32(o, ".attention.sliding_window", s->window);
 }
 
-/* The character that byte-level BPE writes for a byte: itself when visible, otherwise the next one from U+0100 on. */
-static void byte_token(char out[4], unsigned byte, unsigned *hidden)
-{
-	bool visible = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
-	unsigned c = visible ? byte : 256 + (*hidden)++;
-	if (c < 128) {
-		out[0] = (char)c;
-		out[1] = 0;
-	} else {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 63));
-		out[2] = 0;
-	}
-}
-
 static void put_tokenizer(struct out *o, const struct shape *s)
 {
-	unsigned hidden = 0;
 	char text[32];
 
 	pair_text(o, "tokenizer.ggml.model", "gpt2");
 	pair_text(o, "tokenizer.ggml.pre", "gpt-2");
-	pair_array(o, "tokenizer.ggml.tokens", VALUE_STRING, s->vocab);
+	pair_array(o, "tokenizer.ggml.tokens", GGUF_STRING, s->vocab);
 	for (uint32_t i = 0; i < s->vocab; i++) {
 		if (i < BYTES)
-			byte_token(text, i, &hidden);
+			text[tokenizer_spell_byte(i, text)] = 0;
 		else
 			snprintf(text, sizeof text, i == MERGED ? "th" : i == END ? "<|end|>" : "<|unused_%u|>", i);
 		put_text(o, text);
 	}
-	pair_array(o, "tokenizer.ggml.token_type", VALUE_I32, s->vocab);
+	pair_array(o, "tokenizer.ggml.token_type", GGUF_I32, s->vocab);
 	for (uint32_t i = 0; i < s->vocab; i++)
 		put_u32(o, i == END ? TOKEN_CONTROL : i < KNOWN ? TOKEN_NORMAL : TOKEN_UNUSED);
-	pair_array(o, "tokenizer.ggml.merges", VALUE_STRING, 1);
+	pair_array(o, "tokenizer.ggml.merges", GGUF_STRING, 1);
 	put_text(o, "t h");
 	pair_u32(o, "tokenizer.ggml.bos_token_id", END);
 	pair_u32(o, "tokenizer.ggml.eos_token_id", END);
-	put_key(o, "tokenizer.ggml.add_bos_token", VALUE_BOOL);
+	put_key(o, "tokenizer.ggml.add_bos_token", GGUF_BOOL);
 	fputc(0, o->f);
 }
 

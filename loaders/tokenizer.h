@@ -60,6 +60,8 @@ int32_t tokenizer_bos(const struct tokenizer *t);                 /* -1: none */
 bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);     /* ends a generation: EOS, EOT, <|im_end|>, ... */
 /* One more end token (generation_config.json may name some). Only before the tokenizer is shared between threads. */
 bool tokenizer_add_eog(struct tokenizer *t, int32_t id, struct error *err);
+/* The character that byte-level BPE writes for a byte, in UTF-8; its length. */
+unsigned tokenizer_spell_byte(unsigned byte, char out[4]);
 int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t n);  /* id of exactly this token text, or -1 */
 
 #endif

@@ -128,8 +128,7 @@ struct tok_work {
 int tok_char(const void *p, size_t n);
 unsigned tok_decode(const unsigned char *p, unsigned n);          /* p, n: a valid character */
 unsigned tok_encode(unsigned c, char out[4]);
-/* The character that spells a byte in byte-level vocabularies, and back (-1: spells none). */
-unsigned tok_byte_char(unsigned byte);
+/* The byte that a character spells in byte-level vocabularies (tokenizer_spell_byte), or -1: none. */
 int tok_char_byte(unsigned c);
 
 /* Bytes of the white-space character at p, or just before p + n; 0 when there is none. */

@@ -254,7 +254,7 @@ static int32_t find_word(const struct tokenizer *t, const char *p, size_t n)
 	if (n > TOK_SCRATCH)
 		return -1;
 	for (size_t i = 0; i < n; i++)
-		at += tok_encode(tok_byte_char((unsigned char)p[i]), spelt + at);
+		at += tokenizer_spell_byte((unsigned char)p[i], spelt + at);
 	return tok_find(t, spelt, at);
 }
 

@@ -81,11 +81,9 @@ static bool byte_prints(unsigned b)
 	return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || (b >= 174 && b <= 255);
 }
 
-unsigned tok_byte_char(unsigned byte)
+unsigned tokenizer_spell_byte(unsigned byte, char out[4])
 {
-	if (byte_prints(byte))
-		return byte;
-	return byte <= 32 ? 0x100 + byte : byte <= 160 ? 0x121 + (byte - 127) : 0x143;
+	return tok_encode(byte_prints(byte) ? byte : byte <= 32 ? 0x100 + byte : byte <= 160 ? 0x121 + (byte - 127) : 0x143, out);
 }
 
 int tok_char_byte(unsigned c)
@@ -284,7 +282,7 @@ static void find_byte_tokens(struct tokenizer *t)
 		char text[8];
 		unsigned n;
 		if (t->model == TOK_BYTE_LEVEL) {
-			n = tok_encode(tok_byte_char(b), text);
+			n = tokenizer_spell_byte(b, text);
 		} else {
 			memcpy(text, "<0x", 3);
 			text[3] = digit[b >> 4];
