@@ -133,6 +133,20 @@ static bool encode_text(const struct tokenizer *t, struct tok_work *w, const cha
 	return true;
 }
 
+void tok_work_free(struct tok_work *w)
+{
+	free(w->id);
+	free(w->text.p);
+	free(w->other.p);
+	free(w->normal.p);
+	free(w->spans.p);
+	free(w->next.p);
+	free(w->symbol);
+	free(w->heap);
+	pcre2_match_data_free(w->match);
+	pcre2_match_context_free(w->limits);
+}
+
 bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags, int32_t **ids, size_t *n_ids,
                       struct error *err)
 {
@@ -148,16 +162,7 @@ bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, uns
 		*n_ids = w.n_id;
 		w.id = NULL;
 	}
-	free(w.id);
-	free(w.text.p);
-	free(w.other.p);
-	free(w.normal.p);
-	free(w.spans.p);
-	free(w.next.p);
-	free(w.symbol);
-	free(w.heap);
-	pcre2_match_data_free(w.match);
-	pcre2_match_context_free(w.limits);
+	tok_work_free(&w);
 	return ok;
 }
 

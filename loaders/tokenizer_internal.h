@@ -121,6 +121,7 @@ struct tok_work {
 	unsigned flags;
 	struct error *err;
 };
+void tok_work_free(struct tok_work *w);
 
 /* ---- bytes and characters */
 

@@ -167,10 +167,7 @@ static bool normalise_specials(struct tok_reader *r)
 			r->copy += w.text.n;
 		}
 	}
-	free(w.text.p);
-	free(w.other.p);
-	pcre2_match_data_free(w.match);
-	pcre2_match_context_free(w.limits);
+	tok_work_free(&w);
 	return ok;
 }
 

@@ -339,12 +339,7 @@ static void check_words(const char *rule, const char *text, const char *want)
 	assert_string_equal(got, want);
 	for (unsigned i = 0; i < t.n_pre; i++)
 		pcre2_code_free(t.pre[i].re);
-	free(w.text.p);
-	free(w.other.p);
-	free(w.spans.p);
-	free(w.next.p);
-	pcre2_match_data_free(w.match);
-	pcre2_match_context_free(w.limits);
+	tok_work_free(&w);
 }
 
 static void test_rules(void **unused)
@@ -466,10 +461,7 @@ static void test_json_normalizers(void **unused)
 		assert_true(tok_normalise(t, &w));
 		assert_true(tok_append(&w.text, "", 1, &err));
 		assert_string_equal(w.text.p, rows[i].out);
-		free(w.text.p);
-		free(w.other.p);
-		pcre2_match_data_free(w.match);
-		pcre2_match_context_free(w.limits);
+		tok_work_free(&w);
 		tokenizer_close(t);
 	}
 }
@@ -513,12 +505,7 @@ static void test_json_pre_tokenizers(void **unused)
 		for (size_t k = 0; k < w.spans.n; k++)
 			snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.*s", k ? "|" : "", (int)w.spans.p[k].n, w.text.p + w.spans.p[k].at);
 		assert_string_equal(got, rows[i].out);
-		free(w.text.p);
-		free(w.other.p);
-		free(w.spans.p);
-		free(w.next.p);
-		pcre2_match_data_free(w.match);
-		pcre2_match_context_free(w.limits);
+		tok_work_free(&w);
 		tokenizer_close(t);
 	}
 }
