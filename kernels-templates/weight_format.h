@@ -118,6 +118,8 @@ ir_f weight_s8(struct ir *b, const struct weight_stream *w, int32_t disp, unsign
 /* ---- packing, shared by the formats. Files are little-endian and so is the host. */
 
 /* Takes n 32-bit words (a multiple of 4) from each of 32 rows: dst[word * 32 + row]. */
+/* Quant i of 32 whose byte j holds quant j low and quant 16 + j high. */
+static inline int weight_nibble(const uint8_t *quants, uint64_t i) { return i < 16 ? quants[i] & 15 : quants[i - 16] >> 4; }
 void weight_turn_words(uint32_t *dst, const uint8_t *const row[32], unsigned n);
 /* The same for 16-bit halves; n is a multiple of 8. */
 void weight_turn_halves(uint16_t *dst, const uint8_t *const row[32], unsigned n);

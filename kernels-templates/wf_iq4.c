@@ -95,18 +95,13 @@ static void xs_pack(void *dst, const void *const row[32], uint64_t k)
 	}
 }
 
-static int nibble(const uint8_t *quants, uint64_t i)
-{
-	return i < 16 ? quants[i] & 15 : quants[i - 16] >> 4;
-}
-
 static void nl_to_f32(float *out, const void *row, uint64_t k)
 {
 	for (uint64_t i = 0; i < k; i++) {
 		const uint8_t *block = (const uint8_t *)row + i / 32 * 18;
 		uint16_t d;
 		memcpy(&d, block, 2);
-		out[i] = f16_f32(d) * (float)lanes_table[LANES_TABLE_IQ4][nibble(block + 2, i % 32)];
+		out[i] = f16_f32(d) * (float)lanes_table[LANES_TABLE_IQ4][weight_nibble(block + 2, i % 32)];
 	}
 }
 
@@ -117,7 +112,7 @@ static void xs_to_f32(float *out, const void *row, uint64_t k)
 		unsigned n = (unsigned)(i % 256 / 32);
 		uint16_t d;
 		memcpy(&d, block, 2);
-		out[i] = f16_f32(d) * (float)xs_step(block, n) * (float)lanes_table[LANES_TABLE_IQ4][nibble(block + 8 + n * 16, i % 32)];
+		out[i] = f16_f32(d) * (float)xs_step(block, n) * (float)lanes_table[LANES_TABLE_IQ4][weight_nibble(block + 8 + n * 16, i % 32)];
 	}
 }
 
@@ -127,7 +122,7 @@ static void fp4_to_f32(float *out, const void *row, uint64_t k)
 		const uint8_t *block = (const uint8_t *)row + i / 32 * 17;
 		uint32_t e = block[0];
 		float scale = bits_f32(e > 1 ? (e - 1) << 23 : UINT32_C(1) << (21 + e));
-		out[i] = scale * (float)(lanes_table[LANES_TABLE_FP4][nibble(block + 1, i % 32)] - FP4_OFFSET);
+		out[i] = scale * (float)(lanes_table[LANES_TABLE_FP4][weight_nibble(block + 1, i % 32)] - FP4_OFFSET);
 	}
 }
 

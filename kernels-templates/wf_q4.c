@@ -52,18 +52,13 @@ static void pack(void *dst, const void *const row[32], uint64_t k, bool minimum)
 static void q4_0_pack(void *dst, const void *const row[32], uint64_t k) { pack(dst, row, k, false); }
 static void q4_1_pack(void *dst, const void *const row[32], uint64_t k) { pack(dst, row, k, true); }
 
-static int nibble(const uint8_t *quants, unsigned i)
-{
-	return i < 16 ? quants[i] & 15 : quants[i - 16] >> 4;
-}
-
 static void q4_0_to_f32(float *out, const void *row, uint64_t k)
 {
 	for (uint64_t i = 0; i < k; i++) {
 		const uint8_t *block = (const uint8_t *)row + i / 32 * 18;
 		uint16_t d;
 		memcpy(&d, block, 2);
-		out[i] = f16_f32(d) * (float)(nibble(block + 2, i % 32) - 8);
+		out[i] = f16_f32(d) * (float)(weight_nibble(block + 2, i % 32) - 8);
 	}
 }
 
@@ -74,7 +69,7 @@ static void q4_1_to_f32(float *out, const void *row, uint64_t k)
 		uint16_t d, m;
 		memcpy(&d, block, 2);
 		memcpy(&m, block + 2, 2);
-		out[i] = f16_f32(d) * (float)nibble(block + 4, i % 32) + f16_f32(m);
+		out[i] = f16_f32(d) * (float)weight_nibble(block + 4, i % 32) + f16_f32(m);
 	}
 }
 

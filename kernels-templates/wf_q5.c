@@ -63,8 +63,7 @@ static void q5_1_pack(void *dst, const void *const row[32], uint64_t k) { pack(d
 /* bits: the four bytes of fifth bits; the nibbles follow. */
 static int quant(const uint8_t *bits, unsigned i)
 {
-	int nibble = i < 16 ? bits[4 + i] & 15 : bits[4 + i - 16] >> 4;
-	return nibble | (bits[i / 8] >> i % 8 & 1) << 4;
+	return weight_nibble(bits + 4, i) | (bits[i / 8] >> i % 8 & 1) << 4;
 }
 
 static void q5_0_to_f32(float *out, const void *row, uint64_t k)
