@@ -77,22 +77,44 @@ void kernel_open_ir(struct kernel *k, const struct kernel_way *way, const struct
 	object_free(&o);
 }
 
+/* own: the key with the way's target. The caller frees ir. */
+static bool build(struct ir *ir, struct key *own, const struct kernel_way *way, const struct key *key, struct error *err)
+{
+	*own = *key;
+	own->target = (uint8_t)way->target.id;
+	ir_init(ir, way->target.lanes);
+	ir->waves = way->target.waves ? way->target.waves : 1;
+	return template_build(ir, own, &way->target, err);
+}
+
 void kernel_open(struct kernel *k, const struct kernel_way *way, const struct key *key)
 {
 	struct error err = { 0 };
-	struct key own = *key;
+	struct key own;
 	struct ir ir;
 
-	own.target = (uint8_t)way->target.id;
-	ir_init(&ir, way->target.lanes);
-	ir.waves = way->target.waves ? way->target.waves : 1;
-	if (!template_build(&ir, &own, &way->target, &err))
+	if (!build(&ir, &own, way, key, &err))
 		fail_msg("%s: %s", way->name, err.text);
 	if (way->simulated)
 		kernel_card_open(k, way, &own, &ir);
 	else
 		kernel_open_ir(k, way, &ir);
 	ir_free(&ir);
+}
+
+void kernel_refused(const struct key *key)
+{
+	const struct kernel_way *ways;
+	unsigned n = kernel_ways(&ways);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct error err = { 0 };
+		struct key own;
+		struct ir ir;
+		assert_false(build(&ir, &own, &ways[i], key, &err));
+		assert_int_equal(err.code, ERROR_UNSUPPORTED);
+		ir_free(&ir);
+	}
 }
 
 void kernel_run(const struct kernel *k, const uint64_t *arg, int64_t begin, int64_t end)

@@ -32,6 +32,8 @@ struct kernel {
 };
 /* key->target is ignored. */
 void kernel_open(struct kernel *k, const struct kernel_way *way, const struct key *key);
+/* No template builds this for anything that runs here; the test fails when one does. */
+void kernel_refused(const struct key *key);
 /* For IR that is no template's; ir stays the caller's and has the way's lanes. */
 void kernel_open_ir(struct kernel *k, const struct kernel_way *way, const struct ir *ir);
 void kernel_run(const struct kernel *k, const uint64_t *arg, int64_t begin, int64_t end);

@@ -119,17 +119,9 @@ static void test_pads(void **state)
 
 static void test_refusals(void **state)
 {
-	const struct kernel_way *way;
-	struct error err = { 0 };
-	struct key key = { .kind = KEY_NORM };
-	struct ir ir;
 	(void)state;
 
-	kernel_ways(&way);
-	ir_init(&ir, 8);
-	assert_false(template_build(&ir, &key, &way[0].target, &err));
-	assert_int_equal(err.code, ERROR_UNSUPPORTED);
-	ir_free(&ir);
+	kernel_refused(&(struct key){ .kind = KEY_NORM });
 }
 
 int main(void)
