@@ -7,22 +7,16 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/shared.h"
 #include "tests/sim_run.h"
 
 const char *const sim_bench_targets[3] = { "gfx1030", "gfx1100", "gfx1200" };
 
 uint8_t *sim_bench_read(const char *name, const char *target, size_t *size)
 {
-	const char *src = getenv("srcdir");
-	char path[1024];
-	snprintf(path, sizeof path, "%s/tests/sim/%s.%s.co", src ? src : ".", name, target);
-	FILE *f = fopen(path, "rb");
-	if (!f) fail_msg("cannot open %s", path);
-	uint8_t *p = malloc(1 << 20);
-	assert_non_null(p);
-	*size = fread(p, 1, 1 << 20, f);
-	fclose(f);
-	return p;
+	char relative[64], path[1024];
+	snprintf(relative, sizeof relative, "tests/sim/%s.%s.co", name, target);
+	return file_bytes(source_path(path, relative), size);
 }
 
 struct sim_bench sim_bench_open(const char *name, const char *target)

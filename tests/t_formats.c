@@ -16,20 +16,6 @@
 
 static const volatile sig_atomic_t never;
 
-static uint8_t *read_file(const char *path, size_t *n)
-{
-	FILE *f = fopen(path, "rb");
-	assert_non_null(f);
-	fseek(f, 0, SEEK_END);
-	*n = (size_t)ftell(f);
-	rewind(f);
-	uint8_t *p = malloc(*n + 1);
-	assert_non_null(p);
-	assert_int_equal(fread(p, 1, *n, f), *n);
-	fclose(f);
-	return p;
-}
-
 static jit_model *open_model(const char *path, bool f32)
 {
 	jit_error err = { 0 };
@@ -81,7 +67,7 @@ static void test_perplexity(void **state)
 
 	if (!shared_path(path, "models/tale-llama/heldout.txt"))
 		skip();
-	char *text = (char *)read_file(path, &n);
+	char *text = (char *)file_bytes(path, &n);
 	for (size_t i = 0; i < (test_quick() ? 2 : sizeof files / sizeof files[0]); i++) {
 		snprintf(relative, sizeof relative, "models/tale-llama/tale-llama-%s.gguf", files[i].name);
 		if (!shared_path(path, relative))
@@ -154,7 +140,7 @@ static void test_int8_cache(void **state)
 		snprintf(relative, sizeof relative, "%s/heldout.txt", models[i]);
 		if (!shared_path(path, relative) && !shared_path(path, "models/tale-llama/heldout.txt"))
 			skip();
-		char *text = (char *)read_file(path, &n);
+		char *text = (char *)file_bytes(path, &n);
 		n = n < 40000 ? n : 40000;
 		if (shared_path(path, models[i])) {
 			double f16 = measure_kv(path, text, n, 512, false, JIT_KV_F16), int8 = measure_kv(path, text, n, 512, false, JIT_KV_Q8_0);
@@ -230,7 +216,7 @@ static void write_mixed(const char *from, const char *to, const char *which)
 	struct gguf_writer w;
 	struct gguf g;
 	size_t n, out_n;
-	uint8_t *file = read_file(from, &n);
+	uint8_t *file = file_bytes(from, &n);
 
 	assert_true(gguf_parse(&g, file, n, from, false, &err));
 	gguf_writer_start(&w, 3, 32);

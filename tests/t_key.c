@@ -12,6 +12,7 @@
 #include "base/dtype.h"
 #include "jit/key.h"
 #include "jit/target.h"
+#include "tests/shared.h"
 
 static uint64_t state = 0x1234567;
 
@@ -249,15 +250,13 @@ static void id_of(const char *script, const char *dir, const char *content, char
 static void test_codegen_id(void **unused)
 {
 	char dir[] = "/tmp/t_key-XXXXXX", script[1024], a[24], b[24], again[24];
-	const char *src = getenv("srcdir");
 
 	assert_true(key_codegen_x86 && key_codegen_rdna && key_codegen_x86 != key_codegen_rdna);
 	assert_int_equal(key_codegen(TARGET_AVX512), key_codegen_x86);
 	assert_int_equal(key_codegen(TARGET_GFX1100), key_codegen_rdna);
 	assert_int_equal(key_codegen(TARGET_NONE), 0);
 	assert_int_equal(key_codegen(TARGET_COUNT), 0);
-	snprintf(script, sizeof script, "%s/jit/codegen_id.sh", src ? src : ".");
-	if (access(script, R_OK))
+	if (access(source_path(script, "jit/codegen_id.sh"), R_OK))
 		skip();
 	assert_non_null(mkdtemp(dir));
 	id_of(script, dir, "one", a);

@@ -17,18 +17,7 @@
 #include "tests/rdna_assembler.h"
 #include "tests/rdna_golden.h"
 #include "tests/rdna_random.h"
-
-static FILE *golden_open(void)
-{
-	const char *dir = getenv("srcdir");
-	char path[1024];
-
-	snprintf(path, sizeof path, "%s/tests/golden/rdna.txt", dir ? dir : ".");
-	FILE *f = fopen(path, "r");
-	if (!f)
-		fail_msg("%s cannot be opened", path);
-	return f;
-}
+#include "tests/shared.h"
 
 static void hex_of(char *out, const uint8_t *p, size_t n)
 {
@@ -107,7 +96,7 @@ static void test_golden(void **state)
 	char line[600];
 	unsigned total = 0;
 
-	j.golden = golden_open();
+	j.golden = source_open("tests/golden/rdna.txt");
 	rdna_golden_each(judge_case, &j);
 	assert_null(fgets(line, sizeof line, j.golden));
 	fclose(j.golden);
@@ -126,7 +115,7 @@ static void test_regenerate(void **state)
 {
 	const char *assembler = rdna_assembler();
 	char why[1024], a[600], b[600];
-	FILE *now = tmpfile(), *file = golden_open();
+	FILE *now = tmpfile(), *file = source_open("tests/golden/rdna.txt");
 
 	if (!assembler) {
 		print_message("no llvm-mc of version 19 or later: the golden file is not made anew\n");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/shared.h"
 #include "tests/sim_run.h"
 
 static uint32_t buffer[16384];
@@ -469,13 +470,10 @@ static void test_arguments(void **unused)
 static void test_decode(void **unused)
 {
 	(void)unused;
-	const char *src = getenv("srcdir");
-	char path[1024], line[256], last[16] = "";
+	char line[256], last[16] = "";
 	struct sim_device *dev = NULL;
 	unsigned lines = 0;
-	snprintf(path, sizeof path, "%s/tests/golden/sim_decode.txt", src ? src : ".");
-	FILE *f = fopen(path, "r");
-	if (!f) fail_msg("cannot open %s", path);
+	FILE *f = source_open("tests/golden/sim_decode.txt");
 	while (fgets(line, sizeof line, f)) {
 		char target[16], want[96], got[96], *g = got;
 		unsigned length, found = 0;
@@ -549,12 +547,12 @@ static void test_random_words(void **unused)
 static void test_programs_are_current(void **unused)
 {
 	(void)unused;
-	const char *src = getenv("srcdir");
-	char dir[] = "/tmp/sim-test-XXXXXX", command[1024];
+	char dir[] = "/tmp/sim-test-XXXXXX", command[4096], sources[1024];
 	if (access("/usr/bin/llvm-mc-19", X_OK) || access("/usr/bin/ld.lld-19", X_OK)) { print_message("llvm-mc-19 or ld.lld-19 is missing\n"); skip(); }
 	assert_non_null(mkdtemp(dir));
-	snprintf(command, sizeof command, "sh %s/tests/sim/build.sh %s asm && for f in %s/*.co; do cmp $f %s/tests/sim/`basename $f` || exit 1; done; s=$?; rm -rf %s; exit $s",
-		src ? src : ".", dir, dir, src ? src : ".", dir);
+	source_path(sources, "tests/sim");
+	snprintf(command, sizeof command, "sh %s/build.sh %s asm && for f in %s/*.co; do cmp $f %s/`basename $f` || exit 1; done; s=$?; rm -rf %s; exit $s",
+		sources, dir, dir, sources, dir);
 	assert_int_equal(system(command), 0);
 }
 

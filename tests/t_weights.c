@@ -9,20 +9,6 @@
 #include "kernels-templates/weight_pieces.h"
 #include "tests/shared.h"
 
-static uint8_t *read_all(const char *path, size_t *n)
-{
-	FILE *f = fopen(path, "rb");
-	assert_non_null(f);
-	fseek(f, 0, SEEK_END);
-	*n = (size_t)ftell(f);
-	rewind(f);
-	uint8_t *p = malloc(*n + 1);
-	assert_non_null(p);
-	assert_int_equal(fread(p, 1, *n, f), *n);
-	fclose(f);
-	return p;
-}
-
 static void check_vectors(const char *name, enum dtype type)
 {
 	char relative[64], path[1024];
@@ -31,10 +17,10 @@ static void check_vectors(const char *name, enum dtype type)
 	snprintf(relative, sizeof relative, "data/quant-vectors/%s.q", name);
 	if (!shared_path(path, relative))
 		return;
-	uint8_t *q = read_all(path, &q_n);
+	uint8_t *q = file_bytes(path, &q_n);
 	snprintf(relative, sizeof relative, "data/quant-vectors/%s.f32", name);
 	assert_non_null(shared_path(path, relative));
-	uint8_t *f = read_all(path, &f_n);
+	uint8_t *f = file_bytes(path, &f_n);
 	uint64_t n = f_n / 4, row_bytes = 256 / dtype_table[type].block * dtype_table[type].bytes;
 	assert_int_equal(n % 256, 0);
 	assert_int_equal(q_n, n / 256 * row_bytes);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "encoders/x86_form.h"
+#include "tests/shared.h"
 #include "tests/x86_golden.h"
 
 static const char *const op_ids[X86_OP_COUNT] = {
@@ -24,18 +25,6 @@ static const char *const op_ids[X86_OP_COUNT] = {
 #undef X86
 #undef X86_ALT
 };
-
-static FILE *golden_open(void)
-{
-	const char *dir = getenv("srcdir");
-	char path[1024];
-
-	snprintf(path, sizeof path, "%s/tests/golden/x86.txt", dir ? dir : ".");
-	FILE *f = fopen(path, "r");
-	if (!f)
-		fail_msg("%s cannot be opened", path);
-	return f;
-}
 
 /* --- reading assembly text */
 
@@ -239,7 +228,7 @@ static bool encodes_as(char *text, const struct parsed *in, bool evex, const cha
 
 static void test_golden(void **state)
 {
-	FILE *f = golden_open();
+	FILE *f = source_open("tests/golden/x86.txt");
 	char line[512];
 	unsigned row = x86_row_count, cases = 0, wrong = 0, *seen = calloc(2 * x86_row_count, sizeof *seen);
 	bool evex = false;
@@ -334,7 +323,7 @@ static void test_labels(void **state)
 {
 	static char line[1 << 16];
 	struct program *p = calloc(1, sizeof *p);
-	FILE *f = golden_open();
+	FILE *f = source_open("tests/golden/x86.txt");
 	struct x86 x;
 	bool in_program = false;
 
@@ -372,7 +361,7 @@ static void test_regenerate(void **state)
 		print_message("no llvm-mc and objcopy on PATH: the golden file is not made anew\n");
 		skip();
 	}
-	FILE *made = tmpfile(), *kept = golden_open();
+	FILE *made = tmpfile(), *kept = source_open("tests/golden/x86.txt");
 	assert_non_null(made);
 	if (!x86_golden_write(made, assembler, why, sizeof why))
 		fail_msg("%s", why);
