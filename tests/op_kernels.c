@@ -115,6 +115,74 @@ void op_store_scalar(struct ir *b, ir_a out, ir_s v, int32_t *at)
 	*at += 8;
 }
 
+static const int64_t scalar_edges[] = { 0, 1, -1, 2, 5, 63, 64, 1000003, INT32_MAX, INT32_MIN, -77, UINT32_MAX, INT64_C(0x123456789abcdef0), INT64_C(-0x7edcba9876543210) };
+enum { SCALARS = sizeof scalar_edges / sizeof *scalar_edges };
+
+/* x as a scalar of which this is known: nothing, that it lies within 32 bits unsigned, or 31; else it is a constant. */
+static ir_s known(struct ir *b, ir_a in, int32_t at, unsigned how, int64_t x)
+{
+	if (how == 1 && x >= 0 && x <= UINT32_MAX)
+		return ir_sload32(b, in, at);
+	if (how == 2 && x >= 0 && x <= INT32_MAX)
+		return ir_sandi(b, ir_sload64(b, in, at), INT32_MAX);
+	return how == 3 ? ir_sconst(b, x) : ir_sload64(b, in, at);
+}
+
+/* Operands of every kind, then the destination on each operand. */
+static void scalar_variants(struct ir *b, enum ir_op op, ir_a in, ir_a out, int64_t x, int64_t y, int64_t imm, int32_t *at)
+{
+	bool two = ir_facts[op].b == IR_KIND_S;
+	for (unsigned variant = 0; variant < 10; variant++) {
+		ir_s p = known(b, in, 0, variant & 3, x), q = known(b, in, 8, variant * 3 >> 2 & 3, y);
+		uint16_t dst = 0;
+		if (variant == 8)
+			dst = (p = ir_var_s(b, p)).r;
+		if (variant == 9 && two)
+			dst = (q = ir_var_s(b, q)).r;
+		ir_s r = { ir_emit(b, op, dst, p.r, two ? q.r : 0, 0, imm) };
+		op_store_scalar(b, out, r, at);
+		op_store_scalar(b, out, p, at);
+		op_store_scalar(b, out, q, at);
+	}
+}
+
+static bool fits32(int64_t v) { return v >= INT32_MIN && v <= INT32_MAX; }
+
+/* What ops.def leaves undefined, and sums that C leaves so. */
+static bool scalar_allowed(enum ir_op op, int64_t x, int64_t y, int64_t imm)
+{
+	int64_t r;
+	switch (op) {
+	case IR_sadd: return !__builtin_add_overflow(x, y, &r);
+	case IR_ssub: return !__builtin_sub_overflow(x, y, &r);
+	case IR_saddi: return !__builtin_add_overflow(x, imm, &r);
+	case IR_smuli: return fits32(imm) && !__builtin_mul_overflow(x, imm, &r);
+	case IR_smul: return fits32(x) && fits32(y);
+	case IR_sandi: return imm >= 0 && imm <= INT32_MAX;
+	case IR_sdivi: return imm > 0 && imm <= INT32_MAX && x >= 0 && x <= INT32_MAX;
+	default: return true;
+	}
+}
+
+void op_each_scalar(void (*begin)(struct ir *b), void (*check)(const struct ir *b, const void *in, size_t in_bytes, unsigned turn))
+{
+	for (enum ir_op op = IR_sadd; op <= IR_sdivi; op++)
+		for (unsigned p = 0; p < SCALARS; p++)
+			for (unsigned q = 0; q < SCALARS; q++) {
+				const int64_t in[2] = { scalar_edges[p], scalar_edges[q] };
+				int64_t imm = op == IR_sshli || op == IR_sshri ? scalar_edges[q] & 63 : scalar_edges[q];
+				if (!scalar_allowed(op, in[0], in[1], imm))
+					continue;
+				struct ir b;
+				int32_t at = 0;
+				begin(&b);
+				ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
+				scalar_variants(&b, op, src, out, in[0], in[1], ir_facts[op].b == IR_KIND_S ? 0 : imm, &at);
+				check(&b, in, sizeof in, p);
+				ir_free(&b);
+			}
+}
+
 void op_build_division(struct ir *b, int64_t d, uint64_t in[OP_DIVIDENDS])
 {
 	ir_a arg = ir_arg(b), src = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);

@@ -135,56 +135,14 @@ static void check_vector_op(enum ir_op op, int64_t imm)
 
 static void test_vector_ops(void **state) { op_each_vector(isa->lanes, check_vector_op); }
 
-static const int64_t scalar_edges[] = { 0, 1, -1, 2, 5, 63, 64, 1000003, INT32_MAX, INT32_MIN, -77 };
-enum { SCALARS = sizeof scalar_edges / sizeof *scalar_edges };
+static void begin_ir(struct ir *b) { ir_init(b, isa->lanes); }
 
-/* Both operands from memory, then each a constant, then the destination on each operand. */
-static void scalar_variants(struct ir *b, enum ir_op op, ir_a in, ir_a out, int64_t x, int64_t y, int64_t imm, int32_t *at)
+static void check_scalar(const struct ir *ir, const void *in, size_t in_bytes, unsigned turn)
 {
-	bool two = ir_facts[op].b == IR_KIND_S;
-	for (unsigned variant = 0; variant < 5; variant++) {
-		ir_s p = variant == 1 ? ir_sconst(b, x) : ir_sload64(b, in, 0), q = variant == 2 ? ir_sconst(b, y) : ir_sload64(b, in, 8);
-		uint16_t dst = 0;
-		if (variant == 3)
-			dst = (p = ir_var_s(b, p)).r;
-		if (variant == 4 && two)
-			dst = (q = ir_var_s(b, q)).r;
-		ir_s r = { ir_emit(b, op, dst, p.r, two ? q.r : 0, 0, imm) };
-		op_store_scalar(b, out, r, at);
-		if (variant < 3) {                           /* the operands must have survived */
-			op_store_scalar(b, out, p, at);
-			op_store_scalar(b, out, q, at);
-		}
-	}
+	check(ir, &files[turn % FILES], in, in_bytes, 1, 0, 1);
 }
 
-static bool scalar_imm_allowed(enum ir_op op, int64_t x, int64_t imm)
-{
-	switch (op) {
-	case IR_sandi: return imm >= 0;
-	case IR_sdivi: return imm > 0 && x >= 0;
-	default: return true;
-	}
-}
-
-static void test_scalar_ops(void **state)
-{
-	for (enum ir_op op = IR_sadd; op <= IR_sdivi; op++)
-		for (unsigned p = 0; p < SCALARS; p++)
-			for (unsigned q = 0; q < SCALARS; q++) {
-				int64_t in[2] = { scalar_edges[p], scalar_edges[q] };
-				int64_t imm = op == IR_sshli || op == IR_sshri ? scalar_edges[q] & 31 : scalar_edges[q];
-				if (!scalar_imm_allowed(op, in[0], imm))
-					continue;
-				struct ir b;
-				int32_t at = 0;
-				ir_init(&b, isa->lanes);
-				ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
-				scalar_variants(&b, op, src, out, in[0], in[1], ir_facts[op].b == IR_KIND_S ? 0 : imm, &at);
-				check(&b, &files[p % FILES], in, sizeof in, 1, 0, 1);
-				ir_free(&b);
-			}
-}
+static void test_scalar_ops(void **state) { op_each_scalar(begin_ir, check_scalar); }
 
 /* Every quotient is right near its steps, for divisors of every size. */
 static void test_division(void **state)
