@@ -3,6 +3,8 @@
  * Owns: parsing and its bounds. Every offset and count of the file is hostile until checked. Loads the PT_LOAD segments into one image; code
  * that needs relocations is refused, since code objects of compilers are position independent.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +20,8 @@ static uint64_t get(const uint8_t *p, unsigned n)
 struct file { const uint8_t *p; size_t n; uint64_t phoff, shoff; unsigned phnum, shnum; };
 
 static const struct { const char *name; uint8_t gen, sub; uint32_t mach; } targets[] = {
-	{ "gfx1030", 0, 0, 0x36 }, { "gfx1031", 0, 0, 0x37 }, { "gfx1032", 0, 0, 0x38 }, { "gfx1100", 1, 0, 0x41 }, { "gfx1101", 1, 0, 0x46 },
+	{ "gfx1030", 0, 0, 0x36 }, { "gfx1031", 0, 0, 0x37 }, { "gfx1032", 0, 0, 0x38 }, { "gfx1033", 0, 0, 0x39 },
+	{ "gfx1034", 0, 0, 0x3e }, { "gfx1035", 0, 0, 0x3d }, { "gfx1036", 0, 0, 0x45 }, { "gfx1100", 1, 0, 0x41 }, { "gfx1101", 1, 0, 0x46 },
 	{ "gfx1102", 1, 0, 0x47 }, { "gfx1103", 1, 0, 0x44 }, { "gfx1150", 1, 5, 0x43 }, { "gfx1151", 1, 5, 0x4a }, { "gfx1200", 2, 0, 0x48 },
 	{ "gfx1201", 2, 0, 0x4e },
 };
@@ -143,6 +146,31 @@ static bool find_kernels(struct sim_object *o, const struct file *f, struct erro
 	return o->n_kernels > 0 || error_set(err, ERROR_FORMAT, "the code object has no kernel: no symbol of its dynamic symbol table ends in .kd");
 }
 
+static uint64_t hash(const uint8_t *p, size_t n)         /* FNV-1a */
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ p[i]) * 0x100000001b3;
+	return h;
+}
+
+/* Once, however often it is loaded. Losing it does not matter to whoever runs it. */
+static void keep_copy(const struct sim_device *dev, const void *bytes, size_t size)
+{
+	const char *dir = getenv("JITRUN_SIM_KEEP");
+	char path[1024];
+
+	if (!dir || !*dir)
+		return;
+	snprintf(path, sizeof path, "%s/%s-%016" PRIx64 ".co", dir, sim_target(dev), hash(bytes, size));
+	FILE *f = fopen(path, "wbx");                /* there already: the same bytes */
+	if (!f)
+		return;
+	fwrite(bytes, 1, size, f);
+	fclose(f);
+}
+
 struct sim_object *sim_load(struct sim_device *dev, const void *bytes, size_t size, struct error *err)
 {
 	struct file f = { .p = NULL };
@@ -155,6 +183,7 @@ struct sim_object *sim_load(struct sim_device *dev, const void *bytes, size_t si
 	o->halves = dev->gen ? calloc(words + 1, sizeof *o->halves) : o->code;
 	if (!o->code || !o->halves) { error_set(err, ERROR_MEMORY, "no memory for %zu decoded words", words); sim_unload(o); return NULL; }
 	if (!sim_map(dev, o->image, o->image_size, "the code object", false, err)) { sim_unload(o); return NULL; }
+	keep_copy(dev, bytes, size);
 	return o;
 }
 

@@ -101,7 +101,8 @@ void sim_unmap(struct sim_device *dev, void *base);
 /* Counts what the region registered at base moves under a number below SIM_TALLIES, until then 0. */
 void sim_count_as(struct sim_device *dev, const void *base, unsigned tally);
 
-/* Parses a code object (bounds checked; made for this device's target). The bytes are copied. */
+/* Parses a code object (bounds checked; made for this device's target). The bytes are copied. Where the environment variable JITRUN_SIM_KEEP names a directory, they
+ * are kept there too, as TARGET-HASH.co: for other disassemblers to read. */
 struct sim_object *sim_load(struct sim_device *dev, const void *bytes, size_t size, struct error *err);
 void sim_unload(struct sim_object *object);
 const struct sim_kernel *sim_find(const struct sim_object *object, const char *kernel);   /* NULL: no such kernel */

@@ -558,6 +558,7 @@ static void test_programs_are_current(void **unused)
 
 int main(void)
 {
+	unsetenv("JITRUN_SIM_KEEP");             /* these objects are not ours, or damaged */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_traps), cmocka_unit_test(test_padding), cmocka_unit_test(test_races), cmocka_unit_test(test_late_store),
 		cmocka_unit_test(test_grid_barrier), cmocka_unit_test(test_too_few_resident), cmocka_unit_test(test_lds), cmocka_unit_test(test_atomics),
