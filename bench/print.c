@@ -77,7 +77,10 @@ static void csv_line(const json_t *o, bool names, bool noisy)
 void print_begin(struct printer *p)
 {
 	if (p->format == PRINT_MARKDOWN) {
-		printf("%s; %.1f MiB, %.2f M parameters; %s, KV cache %s\n\n", p->type, (double)p->size / 0x1p20, p->parameters / 1e6, p->isa, p->type_kv);
+		printf("%s; ", p->type);
+		if (p->size)                     /* not of a header alone */
+			printf("%.1f MiB, %.2f M parameters; ", (double)p->size / 0x1p20, p->parameters / 1e6);
+		printf("%s, KV cache %s\n\n", p->isa, p->type_kv);
 		puts("| test                   | threads |             median | in  |     reached | of                           |   share |\n"
 		     "| ---------------------- | ------: | -----------------: | --- | ----------: | ---------------------------- | ------: |");
 	} else if (p->format == PRINT_JSON) {
