@@ -1,6 +1,5 @@
 /* tests/t_model.c - models opened from memory: every architecture and shape from both containers, every setting of
  * config.json, and every way a model can contradict itself. Paths and files are in t_model_files.c. */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -245,7 +244,7 @@ static void test_settings(void **state)
 			const struct model_rope *r = &o.m.spec.rope;
 			if (r->scaling != s->scaling || r->theta != s->theta || r->factor != s->factor || r->original_context != s->original || o.m.spec.sliding_window != s->window)
 				fail_msg("%s%s: scaling %d, theta %g, factor %g, original %u, window %u", s->arch, s->extra, r->scaling, r->theta, r->factor, r->original_context, o.m.spec.sliding_window);
-			if (fabs(r->attention_factor - s->attention) > 1e-12)
+			if (r->attention_factor != s->attention)
 				fail_msg("%s%s: attention factor %.17g", s->arch, s->extra, r->attention_factor);
 			assert_null(o.m.spec.layer_is_sliding);
 		}
