@@ -168,6 +168,38 @@ static void test_shipped_model(void **state)
 	assert_true(whole != closer);
 }
 
+/* Each window by itself: the model's first token in front, the second half scored. */
+static void test_windows(void **state)
+{
+	enum { WINDOW = 16 };
+	char path[1024];
+	jit_error err = { 0 };
+	jit_model *m = open_model(source_path(path, "models/tale-q8_0.gguf"), false);
+	jit_session *s = open_session(m, WINDOW);
+	float score[WINDOW];
+	int32_t *ids, *first;
+	size_t n, n_first, scored = 0;
+	double sum = 0;
+	(void)state;
+
+	assert_int_equal(jit_model_tokenize(m, "", 0, 1, 0, &first, &n_first, &err), JIT_OK);
+	assert_int_equal(n_first, 1);
+	assert_int_equal(jit_model_tokenize(m, tale, sizeof tale - 1, 1, 0, &ids, &n, &err), JIT_OK);
+	assert_true(n >= 2 * WINDOW);
+	for (size_t at = 0; at + WINDOW <= n; at += WINDOW) {
+		ids[at] = first[0];
+		assert_int_equal(jit_session_rewind(s, 0, &err), JIT_OK);
+		assert_int_equal(jit_session_score(s, ids + at, WINDOW, score, &err), JIT_OK);
+		for (int i = WINDOW / 2 + 1; i < WINDOW; i++, scored++)
+			sum -= (double)score[i];
+	}
+	assert_true(measure(path, tale, sizeof tale - 1, WINDOW, false) == exp(sum / (double)scored));
+	free(first);
+	free(ids);
+	jit_session_close(s);
+	jit_model_close(m);
+}
+
 /* A score is the softmax of the logits a feed leaves, and what follows a score is what follows a feed. */
 static void test_scores(void **state)
 {
@@ -269,7 +301,7 @@ static void test_mixed_layers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_scores), cmocka_unit_test(test_mixed_layers), cmocka_unit_test(test_perplexity), cmocka_unit_test(test_same_bits), cmocka_unit_test(test_int8_cache),
+		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_windows), cmocka_unit_test(test_scores), cmocka_unit_test(test_mixed_layers), cmocka_unit_test(test_perplexity), cmocka_unit_test(test_same_bits), cmocka_unit_test(test_int8_cache),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -293,12 +293,15 @@ static void test_flipped_bits_and_cuts(void **unused)
 
 	make_items(FEW);
 	uint8_t *p = bytes_of(FEW, &n);
+	size_t bodies = HEADER + FEW * RECORD + 4 * get32(p + AT_SLOTS);
 	assert_false(seen_as_damage(p, n));
 	for (size_t i = 0; i < n; i++)
 		for (int bit = 0; bit < 8; bit++) {
 			p[i] ^= (uint8_t)(1 << bit);
 			if (!seen_as_damage(p, n))
 				fail_msg("bit %d of byte %zu", bit, i);
+			if (i < bodies)                 /* before anything is looked up */
+				assert_null(pack_open_memory(p, n, "memory", NULL));
 			p[i] ^= (uint8_t)(1 << bit);
 		}
 	for (size_t cut = 0; cut < n; cut++) {

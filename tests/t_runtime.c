@@ -237,7 +237,7 @@ static void test_rope(void **state)
 	struct model_rope r = { .dims = 128, .theta = 10000, .scaling = ROPE_NONE };
 	(void)state;
 	assert_true(rope_frequencies(f, &r) == 1);
-	assert_true(f[0] == 1 && fabsf(f[32] - 0.01f) < 1e-8f);
+	assert_true(f[0] == 1 && f[32] == 0.01f);
 	r.scaling = ROPE_LINEAR;
 	r.factor = 4;
 	rope_frequencies(g, &r);
@@ -252,15 +252,15 @@ static void test_rope(void **state)
 		factors[i] = (float)(i + 1);
 	r.freq_factors = factors;
 	rope_frequencies(g, &r);
-	assert_true(fabsf(g[7] * 8 / f[7] - 1) < 1e-6f);
+	assert_true(g[7] == f[7] / 8);
 	r = (struct model_rope){ .dims = 128, .theta = 10000, .scaling = ROPE_YARN, .factor = 4, .original_context = 4096, .beta_fast = 32, .beta_slow = 1, .attention_factor = 1.138, .yarn_truncate = true };
 	assert_true(rope_frequencies(g, &r) == (float)1.138);
 	r.scaling = ROPE_NONE;
 	rope_frequencies(f, &r);
-	assert_true(g[0] == f[0] && fabsf(g[63] * 4 / f[63] - 1) < 1e-6f);
+	assert_true(g[0] == f[0] && g[63] == f[63] / 4);
 	float cs[2][4], sn[2][4], inv[4] = { 1, 0.5f, 0.25f, 0 };
 	rope_rows(cs[0], sn[0], inv, 4, 2, 7, 2);
-	assert_true(fabsf(cs[1][1] - 2 * cosf(4)) < 1e-6f && fabsf(sn[0][0] - 2 * sinf(7)) < 1e-6f && cs[1][3] == 2 && sn[1][3] == 0);
+	assert_true(cs[1][1] == (float)(2 * cos(4)) && sn[0][0] == (float)(2 * sin(7)) && cs[1][3] == 2 && sn[1][3] == 0);
 }
 
 static void test_sampling(void **state)
@@ -285,7 +285,11 @@ static void test_sampling(void **state)
 		{ { .temperature = 1, .top_k = 2 }, { 2.0 / 3, 1.0 / 3, 0 } }, { { .temperature = 1, .top_p = 0.85f }, { 2.0 / 3, 1.0 / 3, 0 } },
 		{ { .temperature = 1, .top_p = 0.95f }, { 0.6, 0.3, 0.1 } }, { { .temperature = 1, .min_p = 0.4f }, { 2.0 / 3, 1.0 / 3, 0 } },
 		{ { .temperature = 0.5f }, { 0.36 / 0.46, 0.09 / 0.46, 0.01 / 0.46 } }, { { .temperature = 1, .top_k = 2, .top_p = 0.6f }, { 1, 0, 0 } },
-		{ { .temperature = 1, .top_k = 1 }, { 1, 0, 0 } } };
+		{ { .temperature = 1, .top_k = 1 }, { 1, 0, 0 } },
+		/* either side of where a filter takes one token more */
+		{ { .temperature = 1, .top_p = 0.599f }, { 1, 0, 0 } }, { { .temperature = 1, .top_p = 0.601f }, { 2.0 / 3, 1.0 / 3, 0 } },
+		{ { .temperature = 1, .top_p = 0.899f }, { 2.0 / 3, 1.0 / 3, 0 } }, { { .temperature = 1, .top_p = 0.901f }, { 0.6, 0.3, 0.1 } },
+		{ { .temperature = 1, .min_p = 0.499f }, { 2.0 / 3, 1.0 / 3, 0 } }, { { .temperature = 1, .min_p = 0.501f }, { 1, 0, 0 } } };
 	for (size_t f = 0; f < sizeof filters / sizeof *filters; f++) {
 		memset(count, 0, sizeof count);
 		s.params = filters[f].p;
@@ -297,7 +301,7 @@ static void test_sampling(void **state)
 			if (fabs(count[id[k]] / (double)DRAWS - filters[f].want[k]) > 0.02)
 				fail_msg("filter %zu: token %d drawn %d of %d", f, id[k], count[id[k]], DRAWS);
 	}
-	/* ties go to the lowest id; the penalty moves a seen token down, once however often it was seen */
+	/* ties go to the lowest id; the penalty moves a seen token down, once however often it was seen, and only one of the last so many */
 	float flat[N] = { 0 };
 	s.params = (jit_sampling){ 0 };
 	assert_int_equal(sampling_choose(&s, flat, NULL, 0), 0);
@@ -309,6 +313,13 @@ static void test_sampling(void **state)
 	assert_int_equal(sampling_choose(&s, flat, history, 3), 0);
 	flat[7] = 4;
 	assert_int_equal(sampling_choose(&s, flat, history, 3), 7);
+	flat[7] = 2;
+	history[1] = history[2] = 9;
+	assert_int_equal(sampling_choose(&s, flat, history, 3), 0);
+	s.params.repeat_window = 2;
+	assert_int_equal(sampling_choose(&s, flat, history, 3), 7);
+	s.params.repeat_window = 3;
+	assert_int_equal(sampling_choose(&s, flat, history, 3), 0);
 	sampling_close(&s);
 }
 
