@@ -1,4 +1,5 @@
 /* tests/t_model_gguf.c - the keys of a GGUF model: what each means, what is refused, what may be absent. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
