@@ -28,7 +28,8 @@ static struct {
 	const char *model, *prompt, *generate, *depth, *small, *threads, *isa, *kv_type, *activations, *format, *cache, *shape, *weights, *write, *device;
 	long repetitions, batch;
 	double noise, threshold;
-	bool all_small, no_start, no_cache, force, predict, kernels, help, version, print_man, print_completion;
+	bool all_small, no_start, no_cache, force, predict, kernels;
+	struct option_about about;
 } opt = { .prompt = "512", .generate = "128", .depth = "0", .small = "0", .threads = "0", .repetitions = 5, .noise = 10, .threshold = 10, .kv_type = "f16", .activations = "auto", .format = "markdown", .device = "cpu" };
 
 static const struct option_row rows[] = {
@@ -61,10 +62,7 @@ static const struct option_row rows[] = {
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
 	{ "cache", 0, OPTION_FILE, "PATH", "directories and pack files (.jkp) of generated code, separated by colons and asked in order ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
 	{ "no-cache", 0, OPTION_FLAG, 0, "neither read nor write generated code on disk", 0, 0, &opt.no_cache },
-	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &opt.help },
-	{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &opt.version },
-	{ "print-man", 0, OPTION_FLAG, 0, "print the man page", 0, 0, &opt.print_man },
-	{ "print-completion", 0, OPTION_FLAG, 0, "print the bash completion", 0, 0, &opt.print_completion },
+	OPTION_ABOUT(opt.about),
 };
 
 static const struct option_command commands[] = {
@@ -399,16 +397,11 @@ int main(int argc, char **argv)
 
 	if (!options_parse(&program, argc, argv))
 		return EXIT_USAGE;
-	if (opt.help || opt.version || opt.print_man || opt.print_completion) {
-		if (opt.version)
-			printf("jitbench %s\n", jit_version());
-		else
-			(opt.help ? options_help : opt.print_man ? options_man : options_completion)(&program, stdout);
-		return fflush(stdout) ? 1 : 0;
-	}
+	int rc;
+	if (options_about(&program, &opt.about, jit_version(), &rc))
+		return rc;
 	if (!parse_lists())
 		return EXIT_USAGE;
-	int rc;
 	if (run_command(operands, program.n_operands, &rc))
 		return fflush(stdout) == 0 ? rc : 1;
 	operand = operands[0];

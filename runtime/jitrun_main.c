@@ -20,7 +20,8 @@ enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDO
 
 static struct {
 	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
-	bool echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, perf_map, gdb, report, help, version, print_man, print_completion;
+	bool echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, perf_map, gdb, report;
+	struct option_about about;
 	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, cache_limit;
 	double temp, top_p, min_p, repeat_penalty;
 } opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .numerics = "exact", .speculate = "auto", .tune = "quick", .launch = "token", .n = 256, .top_p = 1, .repeat_penalty = 1 };
@@ -75,10 +76,7 @@ static const struct option_row rows[] = {
 	{ "perf-map", 0, OPTION_FLAG, 0, "write /tmp/perf-PID.map, so that perf shows kernels by name", 0, 0, &opt.perf_map },
 	{ "jitdump", 0, OPTION_FILE, "DIR", "write DIR/jit-PID.dump, from which perf inject --jit makes kernels that perf annotate can show; record with -k mono", 0, 0, &opt.jitdump },
 	{ "gdb", 0, OPTION_FLAG, 0, "tell gdb the names of kernels", 0, 0, &opt.gdb },
-	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &opt.help },
-	{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &opt.version },
-	{ "print-man", 0, OPTION_FLAG, 0, "print the man page", 0, 0, &opt.print_man },
-	{ "print-completion", 0, OPTION_FLAG, 0, "print the bash completion", 0, 0, &opt.print_completion },
+	OPTION_ABOUT(opt.about),
 };
 
 static volatile sig_atomic_t interrupted;
@@ -487,18 +485,14 @@ int main(int argc, char **argv)
 
 	if (!options_parse(&program, argc, argv))
 		return EXIT_USAGE;
-	if (opt.help || opt.version || opt.print_man || opt.print_completion) {
-		if (opt.version)
-			printf("jitrun %s\n", jit_version());
-		else
-			(opt.help ? options_help : opt.print_man ? options_man : options_completion)(&program, stdout);
-		return fflush(stdout) ? 1 : 0;
-	}
+	int rc;
+	if (options_about(&program, &opt.about, jit_version(), &rc))
+		return rc;
 	if (!path)
 		return usage("which model? Give a .gguf or .safetensors file or a model directory");
 	if (opt.dump_objects)
 		return dump_objects(path);
-	int rc = get_prompt(&p);
+	rc = get_prompt(&p);
 	if (rc == 0) {
 		sigaction(SIGINT, &on_int, NULL);
 		r.model = open_model(path, &err);

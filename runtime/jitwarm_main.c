@@ -14,7 +14,7 @@
 
 struct warm_arguments warm = { .weights = "q8_0", .activations = "auto", .numerics = "exact", .kv_type = "any", .limit = -1 };
 
-static bool help, version, print_man, print_completion;
+static struct option_about about;
 static char target_choices[16 * (TARGET_COUNT + 1)] = "native|x86|rdna";
 
 static const struct option_row rows[] = {
@@ -37,10 +37,7 @@ static const struct option_row rows[] = {
 	{ "Output", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "json", 0, OPTION_FLAG, 0, "print one JSON line instead of text", 0, 0, &warm.json },
 	{ "quiet", 'q', OPTION_FLAG, 0, "no progress bar and no summary", 0, 0, &warm.quiet },
-	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &help },
-	{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &version },
-	{ "print-man", 0, OPTION_FLAG, 0, "print the man page", 0, 0, &print_man },
-	{ "print-completion", 0, OPTION_FLAG, 0, "print the bash completion", 0, 0, &print_completion },
+	OPTION_ABOUT(about),
 };
 
 static const struct option_command commands[] = {
@@ -220,14 +217,10 @@ int main(int argc, char **argv)
 	if (!options_parse(&program, argc, argv))
 		return WARM_USAGE;
 	warm.n_operands = program.n_operands;
-	if (help || version || print_man || print_completion) {
-		if (version)
-			printf("jitwarm %s\n", jit_version());
-		else
-			(help ? options_help : print_man ? options_man : options_completion)(&program, stdout);
-		return fflush(stdout) ? WARM_FAILED : WARM_DONE;
-	}
-	int status = run_command();
+	int status;
+	if (options_about(&program, &about, jit_version(), &status))
+		return status;
+	status = run_command();
 	if (fflush(stdout) != 0 && status != WARM_USAGE) {
 		fprintf(stderr, "jitwarm: standard output could not be written.\n");
 		status = WARM_FAILED;

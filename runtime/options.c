@@ -334,3 +334,19 @@ void options_completion(const struct option_program *p, FILE *out)
 	}
 	fprintf(out, "}\ncomplete -o filenames -F _%s %s\n", p->name, p->name);
 }
+
+bool options_about(const struct option_program *p, const struct option_about *about, const char *version, int *status)
+{
+	if (about->version)
+		printf("%s %s\n", p->name, version);
+	else if (about->help)
+		options_help(p, stdout);
+	else if (about->man)
+		options_man(p, stdout);
+	else if (about->completion)
+		options_completion(p, stdout);
+	else
+		return false;
+	*status = fflush(stdout) ? 1 : 0;
+	return true;
+}

@@ -50,4 +50,14 @@ void options_help(const struct option_program *p, FILE *out);
 void options_man(const struct option_program *p, FILE *out);             /* roff, section 1 */
 void options_completion(const struct option_program *p, FILE *out);      /* bash */
 
+/* What every program says of itself: four rows of its table, and the answer. */
+struct option_about { bool help, version, man, completion; };
+#define OPTION_ABOUT(about) \
+	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &(about).help }, \
+	{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &(about).version }, \
+	{ "print-man", 0, OPTION_FLAG, 0, "print the man page", 0, 0, &(about).man }, \
+	{ "print-completion", 0, OPTION_FLAG, 0, "print the bash completion", 0, 0, &(about).completion }
+/* Whether something was asked; then it is on standard output, and *status is the program's exit status. */
+bool options_about(const struct option_program *p, const struct option_about *about, const char *version, int *status);
+
 #endif
