@@ -41,7 +41,7 @@ struct key {
 	uint8_t activation;      /* enum dtype + 1 of the input: F32, or Q8_0 for int8 blocks of 32 with f32 scales; 0: none */
 	uint8_t kv;              /* enum dtype + 1 of the KV cache */
 	uint8_t numerics;        /* enum key_numerics */
-	uint8_t row_blocks;      /* blocks of 32 rows in one work unit */
+	uint8_t row_blocks;      /* blocks of 32 rows in one work unit; turn: columns of a panel */
 	uint8_t context_class;   /* 0, the only one: none of its own gains anything (docs/PERFORMANCE.md, Regimes) */
 	uint32_t rows, k;        /* outputs and inputs (norm: hidden in k) */
 	uint32_t columns;        /* tokens per call of the inner tile; spec_K is this number */

@@ -1,7 +1,7 @@
 /* kernels-templates/matmul_wide.c - matmul for many columns: prompts.
  *
  * Owns: blocking when arithmetic, not memory, is the limit. As in matmul.c a lane owns a row and k runs in time; every row's chain is as numerics.h
- * rules 3 to 5 say it, whatever the tiles. A tile's columns lie side by side in memory (KEY_TURN), so that activations are one stream of small
+ * rules 3 to 5 say it, whatever the tiles. The columns of a part lie side by side in memory (KEY_TURN), a panel, so that activations are one stream of small
  * displacements, whatever k is: columns a power of two apart would push each other out of the first-level cache.
  *
  * The loops, outermost first: row blocks; column tiles; matrices; segments of k, whose weights stay in the first-level cache; parts of the
@@ -11,15 +11,20 @@
 #include "kernels-templates/math.h"
 #include "kernels-templates/weight_unpack.h"
 
-/* A segment's weights, to be met again by every part of the tile. */
-enum { WIDE_SEGMENT_BYTES = 18 << 10, WIDE_LINE = 64, WIDE_FAR = 8192 };
+/* A segment's weights, to be met again by every part of the tile; a row block's unpacked ones, by every tile. */
+enum { WIDE_SEGMENT_BYTES = 18 << 10, WIDE_BLOCK_BYTES = 640 << 10, WIDE_LINE = 64, WIDE_FAR = 8192 };
+/* Columns of a tile where there are many; how many such tiles, a power of two, ask for the next row block's weights. */
+enum { WIDE_MANY = 24, WIDE_ASKING = 4 };
+/* Wider tiles take Q8_0 as signed bytes with what corrects their sums; narrower ones wait for memory. */
+enum { WIDE_PLAIN_MOST = 16 };
 
 struct wide {
 	struct ir *b;
 	const struct weight_format *format;  /* of what is multiplied */
 	const struct weight_format *packed;  /* of what is in memory */
 	struct weight_unpacked unpacked;     /* in use when they differ */
-	ir_a scratch;                        /* local: a segment's */
+	bool whole;                          /* a row block is unpacked before its first tile, instead of a segment for each tile */
+	ir_a scratch;                        /* local: a segment's, or a row block's */
 	ir_s block, tile, matrix, segment_number;   /* at work */
 	bool int8, has_vnni;
 	uint32_t kp;
@@ -30,6 +35,7 @@ struct wide {
 	unsigned columns, part_columns, row_vectors, part_vectors, matrices;
 	struct matmul_results results;
 	ir_a w, x, xs, sum;                  /* walking */
+	ir_a beside;                         /* the same, through what is unpacked beside weights that are read in place */
 	ir_a ahead;                          /* walks through the next segment's weights, which every part asks for a share of */
 	unsigned lines;                      /* ... in a turn */
 	ir_s turns;                          /* of this segment; in use when segments differ */
@@ -82,6 +88,8 @@ static unsigned segment_k(const struct wide *m)
 }
 
 static bool unpacks(const struct wide *m) { return m->format != m->packed; }
+static bool unpacks_segments(const struct wide *m) { return unpacks(m) && !m->whole; }
+static bool in_place(const struct wide *m) { return unpacks(m) && m->unpacked.in_place; }
 
 /* ---- walking */
 
@@ -91,12 +99,17 @@ static void walk(const struct wide *m, ir_a var, int64_t bytes)
 		ir_set_a(m->b, var, ir_aaddi(m->b, var, bytes));
 }
 
+static unsigned segments_of_span(const struct wide *m) { return (m->span_k + m->segment - 1) / m->segment; }
 static bool even_segments(const struct wide *m) { return m->span_k % m->segment == 0; }
 
 /* Bytes of a turn: of weights, of inputs, of the inputs' blocks. */
 static int64_t turn_w(const struct wide *m) { return (int64_t)m->turn_k / m->format->unit_k * m->format->unit_bytes; }
-static int64_t turn_x(const struct wide *m) { return (int64_t)m->turn_k * m->columns * (m->int8 ? 1 : 4); }
-static int64_t turn_xs(const struct wide *m) { return (int64_t)m->turn_k / 32 * m->columns * (int64_t)sizeof(struct activation_block); }
+static int64_t turn_beside(const struct wide *m) { return (int64_t)m->turn_k / m->format->unit_k * m->unpacked.unit_bytes; }
+static int64_t turn_x(const struct wide *m, unsigned columns) { return (int64_t)m->turn_k * columns * (m->int8 ? 1 : 4); }
+static int64_t turn_xs(const struct wide *m, unsigned columns) { return (int64_t)m->turn_k / 32 * columns * (int64_t)sizeof(struct activation_block); }
+/* Bytes of a panel. */
+static int64_t panel_x(const struct wide *m) { return (int64_t)m->kp * m->part_columns * (m->int8 ? 1 : 4); }
+static int64_t panel_xs(const struct wide *m) { return (int64_t)m->kp / 32 * m->part_columns * (int64_t)sizeof(struct activation_block); }
 
 static void walk_turns(const struct wide *m, ir_a var, int64_t bytes)
 {
@@ -106,19 +119,26 @@ static void walk_turns(const struct wide *m, ir_a var, int64_t bytes)
 		ir_set_a(m->b, var, ir_aadd(m->b, var, ir_smuli(m->b, m->turns, bytes)));
 }
 
-static void walk_inputs(const struct wide *m, int direction)
+static void walk_weights(const struct wide *m, int direction)
 {
-	walk_turns(m, m->x, direction * turn_x(m));
-	if (m->int8)
-		walk_turns(m, m->xs, direction * turn_xs(m));
+	walk_turns(m, m->w, direction * turn_w(m));
+	if (in_place(m))
+		walk_turns(m, m->beside, direction * turn_beside(m));
 }
 
-static void walk_columns(const struct wide *m, int columns)
+/* By a segment, in a panel of so many columns. */
+static void walk_inputs(const struct wide *m, unsigned columns, int direction)
 {
-	walk(m, m->x, columns * 4);
+	walk_turns(m, m->x, direction * turn_x(m, columns));
 	if (m->int8)
-		walk(m, m->xs, columns * (int64_t)sizeof(struct activation_block));
-	walk(m, m->sum, columns * 128);
+		walk_turns(m, m->xs, direction * turn_xs(m, columns));
+}
+
+static void walk_panels(const struct wide *m, int panels)
+{
+	walk(m, m->x, panels * panel_x(m));
+	if (m->int8)
+		walk(m, m->xs, panels * panel_xs(m));
 }
 
 /* ---- the inner loop */
@@ -151,42 +171,50 @@ static void dot_turn(const struct wide *m, const struct weight_tile *t)
 			dot_floats(m, t, k);
 }
 
+/* Of the span, before this segment. */
+static ir_f sum_so_far(const struct wide *m, int32_t disp)
+{
+	return segments_of_span(m) > 1 ? ir_fload(m->b, m->sum, disp, 0) : ir_fconst(m->b, 0.0f);
+}
+
 /* One part of the segment; leaves the addresses as they were. */
 static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 {
 	struct ir *b = m->b;
-	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w } },
-	                         .x = m->x, .xs = m->xs, .sums = WEIGHT_MAX_ACC, .x_column = 4, .x_step = (int32_t)m->columns * 4,
-	                         .xs_column = sizeof(struct activation_block), .xs_step = (int32_t)(m->columns * sizeof(struct activation_block)), .has_vnni = m->has_vnni };
+	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w }, .head = m->beside },
+	                         .x = m->x, .xs = m->xs, .sums = WEIGHT_MAX_ACC, .x_column = 4, .x_step = (int32_t)columns * 4,
+	                         .xs_column = sizeof(struct activation_block), .xs_step = (int32_t)(columns * sizeof(struct activation_block)), .has_vnni = m->has_vnni };
 	int32_t disp[WEIGHT_MAX_ACC];
 
 	for (unsigned i = 0; i < t.vectors * columns; i++) {
 		disp[i] = (int32_t)(i % columns * 128 + (vector + i / columns) * b->lanes * 4);
-		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
+		t.acc[i] = ir_var_f(b, m->int8 ? sum_so_far(m, disp[i]) : ir_fconst(b, 0.0f));
 	}
 	ir_loop(b, even_segments(m) ? ir_sconst(b, m->segment / m->turn_k) : m->turns);
 	for (unsigned i = 0; i < m->lines; i++)
-		ir_prefetch(b, m->ahead, (int32_t)(i * WIDE_LINE));
-	for (unsigned i = 0; m->results.key->schedule && i < m->lines; i++)      /* matmul_schedules() */
+		(m->whole ? ir_prefetch2 : ir_prefetch)(b, m->ahead, (int32_t)(i * WIDE_LINE));
+	for (unsigned i = 0; !m->whole && m->results.key->schedule && i < m->lines; i++)      /* matmul_schedules() */
 		ir_prefetch2(b, m->ahead, (int32_t)(WIDE_FAR + i * WIDE_LINE));
 	walk(m, m->ahead, m->lines * WIDE_LINE);
 	dot_turn(m, &t);
 	walk(m, m->w, turn_w(m));
-	walk(m, m->x, turn_x(m));
+	if (in_place(m))
+		walk(m, m->beside, turn_beside(m));
+	walk(m, m->x, turn_x(m, columns));
 	if (m->int8)
-		walk(m, m->xs, turn_xs(m));
+		walk(m, m->xs, turn_xs(m, columns));
 	ir_endloop(b);
 	for (unsigned i = 0; i < t.vectors * columns; i++)
-		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, ir_fload(b, m->sum, disp[i], 0), t.acc[i]), disp[i], 0);
-	walk_turns(m, m->w, -turn_w(m));
-	walk_inputs(m, -1);
+		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, sum_so_far(m, disp[i]), t.acc[i]), disp[i], 0);
+	walk_weights(m, -1);
+	walk_inputs(m, columns, -1);
 }
 
 static void dot_vectors(const struct wide *m, unsigned columns)
 {
 	for (unsigned v = 0; v < m->row_vectors; v += m->part_vectors)
 		dot_part(m, columns, v);
-	walk_columns(m, (int)columns);
+	walk(m, m->sum, columns * 128);
 }
 
 /* Where the packed unit number `unit` of the matrix lies, and its head. Made again whenever it is asked for: no register waits for that. */
@@ -207,7 +235,6 @@ static ir_a packed_unit(const struct wide *m, ir_s unit, ir_a *head)
 	return ir_aadd(b, at, ir_smuli(b, unit, f->unit_bytes));
 }
 
-static unsigned segments_of_span(const struct wide *m) { return (m->span_k + m->segment - 1) / m->segment; }
 static ir_s span_number(const struct wide *m)
 {
 	return segments_of_span(m) > 1 ? ir_sdivi(m->b, m->segment_number, segments_of_span(m)) : m->segment_number;
@@ -235,13 +262,11 @@ static ir_a tile_at(const struct wide *m, unsigned slot, int64_t column_bytes)
 	return ir_aadd(m->b, ir_aload(m->b, m->results.arg, (int32_t)(slot * 8)), ir_smuli(m->b, m->tile, m->columns * column_bytes));
 }
 
-/* Puts the addresses of weights and inputs to the segment's beginning, and unpacks it. While that goes on no register holds them. */
-static void unpack_segment(struct wide *m)
+/* Unpacks so many units from number `unit`, a variable, on, to `to`, which walks. */
+static void unpack_units(const struct wide *m, ir_s unit, ir_s units, ir_a to)
 {
 	struct ir *b = m->b;
-	ir_s units = even_segments(m) ? ir_sconst(b, m->segment / NUMERICS_BLOCK) : ir_sdivi(b, ir_smuli(b, m->turns, m->turn_k), NUMERICS_BLOCK);
-	ir_s unit = ir_var_s(b, first_unit(m));
-	ir_a to = ir_var_a(b, m->scratch), head;
+	ir_a head;
 
 	ir_loop(b, units);
 	ir_a at = packed_unit(m, unit, &head);
@@ -251,12 +276,25 @@ static void unpack_segment(struct wide *m)
 	walk(m, to, m->unpacked.unit_bytes);
 	ir_set_s(b, unit, ir_saddi(b, unit, 1));
 	ir_endloop(b);
+}
+
+/* Puts the addresses of weights and inputs to the segment's beginning, and unpacks it. While that goes on no register holds them. */
+static void unpack_segment(struct wide *m)
+{
+	struct ir *b = m->b;
+	ir_s units = even_segments(m) ? ir_sconst(b, m->segment / NUMERICS_BLOCK) : ir_sdivi(b, ir_smuli(b, m->turns, m->turn_k), NUMERICS_BLOCK);
+	ir_s unit = ir_var_s(b, first_unit(m));
+	ir_a head;
+
+	unpack_units(m, unit, units, ir_var_a(b, m->scratch));
 	m->ahead = ir_var_a(b, packed_unit(m, unit, &head));
-	m->w = ir_var_a(b, m->scratch);
 	ir_s before = first_unit(m);
-	m->x = ir_var_a(b, ir_aadd(b, tile_at(m, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)), ir_smuli(b, before, (int64_t)NUMERICS_BLOCK * m->columns * (m->int8 ? 1 : 4))));
+	m->w = ir_var_a(b, in_place(m) ? packed_unit(m, before, &head) : m->scratch);
+	if (in_place(m))
+		m->beside = ir_var_a(b, m->scratch);
+	m->x = ir_var_a(b, ir_aadd(b, tile_at(m, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)), ir_smuli(b, before, (int64_t)NUMERICS_BLOCK * m->part_columns * (m->int8 ? 1 : 4))));
 	if (m->int8)
-		m->xs = ir_var_a(b, ir_aadd(b, tile_at(m, MATMUL_XS, m->kp / 2), ir_smuli(b, before, m->columns * (int64_t)sizeof(struct activation_block))));
+		m->xs = ir_var_a(b, ir_aadd(b, tile_at(m, MATMUL_XS, m->kp / 2), ir_smuli(b, before, m->part_columns * (int64_t)sizeof(struct activation_block))));
 }
 
 /* Bytes in memory that a turn stands for, rounded up. */
@@ -265,33 +303,87 @@ static unsigned turn_packed(const struct wide *m)
 	return (unsigned)((weight_run_bytes(m->packed, 256) * m->turn_k + 255) / 256);
 }
 
+static unsigned parts_of_tile(const struct wide *m)
+{
+	return (m->columns + m->part_columns - 1) / m->part_columns * (m->row_vectors / m->part_vectors);
+}
+
+/* All of a row block. */
+static void unpack_block(struct wide *m)
+{
+	struct ir *b = m->b;
+	ir_a to = ir_var_a(b, m->scratch);
+
+	if (m->matrices > 1)
+		m->matrix = ir_loop(b, ir_sconst(b, m->matrices));
+	ir_s unit = ir_var_s(b, ir_sconst(b, 0));
+	unpack_units(m, unit, ir_sconst(b, m->kp / NUMERICS_BLOCK), to);
+	if (m->matrices > 1)
+		ir_endloop(b);
+}
+
+/* Where the tile's weights begin, and the share of the next row block that it asks for: whether there are other tiles to ask for the rest is told by their width. */
+static void find_block(struct wide *m)
+{
+	struct ir *b = m->b;
+	ir_a packed = ir_aadd(b, ir_aload(b, m->results.arg, MATMUL_W * 8), ir_smuli(b, m->block, m->block_bytes * m->matrices));
+
+	m->w = ir_var_a(b, m->whole && !in_place(m) ? m->scratch : packed);
+	if (!m->whole)
+		return;
+	if (in_place(m))
+		m->beside = ir_var_a(b, m->scratch);
+	bool many = m->columns >= WIDE_MANY;
+	unsigned share = WIDE_LINE * parts_of_tile(m) * (many ? WIDE_ASKING - 1 : 1);
+	m->lines = (turn_packed(m) + share - 1) / share;
+	int64_t bytes = (int64_t)m->lines * WIDE_LINE * parts_of_tile(m) * m->matrices * (m->kp / m->turn_k);
+	m->ahead = ir_var_a(b, ir_aadd(b, ir_aaddi(b, packed, m->block_bytes * m->matrices), ir_smuli(b, ir_sandi(b, m->tile, many ? WIDE_ASKING - 1 : 0), bytes)));
+}
+
+/* The last panel, which is narrower: so far into it, the segment begins earlier. */
+static void dot_rest(const struct wide *m, unsigned rest)
+{
+	struct ir *b = m->b;
+	int64_t x = (int64_t)NUMERICS_BLOCK * (m->part_columns - rest) * (m->int8 ? 1 : 4), xs = (m->part_columns - rest) * (int64_t)sizeof(struct activation_block);
+	ir_s before = first_unit(m);
+
+	for (int direction = -1; direction <= 1; direction += 2) {
+		ir_set_a(b, m->x, ir_aadd(b, m->x, ir_smuli(b, before, direction * x)));
+		if (m->int8)
+			ir_set_a(b, m->xs, ir_aadd(b, m->xs, ir_smuli(b, before, direction * xs)));
+		if (direction < 0)
+			dot_vectors(m, rest);
+	}
+}
+
 static void dot_segment(struct wide *m)
 {
-	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns;
-	unsigned parts = (full + (rest > 0)) * (m->row_vectors / m->part_vectors);
+	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns, parts = parts_of_tile(m);
 
-	m->lines = (turn_packed(m) + WIDE_LINE * parts - 1) / (WIDE_LINE * parts);
-	if (unpacks(m))
+	if (!m->whole)
+		m->lines = (turn_packed(m) + WIDE_LINE * parts - 1) / (WIDE_LINE * parts);
+	if (unpacks_segments(m))
 		unpack_segment(m);
-	else
+	else if (!m->whole)
 		m->ahead = ir_var_a(m->b, ir_aaddi(m->b, m->w, m->segment / m->turn_k * turn_w(m)));
 	ir_a sums = m->results.sums;
 	if (m->matrices > 1)
 		sums = ir_aadd(m->b, sums, ir_smuli(m->b, m->matrix, m->columns * 128));
 	m->sum = ir_var_a(m->b, ir_aadd(m->b, sums, ir_smuli(m->b, span_number(m), matmul_span_bytes(&m->results))));
-	bool loop = full > 1 || unpacks(m);  /* in a loop of its own, what unpacking keeps in registers is in nobody's way */
+	bool loop = full > 1 || unpacks_segments(m);  /* in a loop of its own, what unpacking keeps in registers is in nobody's way */
 	if (loop)
 		ir_loop(m->b, ir_sconst(m->b, full));
 	dot_vectors(m, m->part_columns);
+	walk_panels(m, 1);
 	if (loop)
 		ir_endloop(m->b);
 	if (rest)
-		dot_vectors(m, rest);
-	if (unpacks(m))
+		dot_rest(m, rest);
+	if (unpacks_segments(m))
 		return;
-	walk_columns(m, -(int)m->columns);
-	walk_turns(m, m->w, turn_w(m));
-	walk_inputs(m, 1);
+	walk_panels(m, -(int)full);
+	walk_weights(m, 1);
+	walk_inputs(m, m->part_columns, 1);
 }
 
 /* ---- the outer loops */
@@ -327,15 +419,18 @@ static void emit_blocks(struct wide *m)
 
 	m->block = block;
 	ir_loop(b, ir_ssub(b, ir_end(b), block));
+	if (m->whole)
+		unpack_block(m);
 	m->tile = ir_loop(b, ir_sload64(b, m->results.arg, MATMUL_TILES * 8));
-	clear_sums(m);
-	if (!unpacks(m))
-		m->w = ir_var_a(b, ir_aadd(b, ir_aload(b, m->results.arg, MATMUL_W * 8), ir_smuli(b, block, m->block_bytes * m->matrices)));
+	if (segments_of_span(m) > 1)
+		clear_sums(m);
+	if (!unpacks_segments(m))
+		find_block(m);
 	if (m->matrices > 1)
 		m->matrix = ir_loop(b, ir_sconst(b, m->matrices));
-	if (!unpacks(m))
+	if (!unpacks_segments(m))
 		m->x = ir_var_a(b, tile_at(m, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)));
-	if (!unpacks(m) && m->int8)
+	if (!unpacks_segments(m) && m->int8)
 		m->xs = ir_var_a(b, tile_at(m, MATMUL_XS, m->kp / 2));
 	dot_spans(m);
 	if (m->matrices > 1)
@@ -348,10 +443,16 @@ static void emit_blocks(struct wide *m)
 
 /* ---- keys */
 
-/* Weights that are not read as they lie: all formats that say bytes and scales, but Q8_0, which is as good as unpacked. */
-static bool unpacks_format(const struct weight_format *f, bool int8)
+/* Weights that are not read as they lie: all formats that say bytes and scales. Of Q8_0, which is as good as unpacked, VNNI would like to have what
+ * corrects its sums, and scales as floats. */
+static bool copies_format(const struct weight_format *f, bool int8)
 {
 	return int8 ? !f->dot_int8 : !f->load;
+}
+
+static bool unpacks_format(const struct weight_format *f, bool int8, const struct target *target, unsigned columns)
+{
+	return copies_format(f, int8) || (int8 && columns > WIDE_PLAIN_MOST && target->has_vnni && f->quants && f->quants->as_they_lie);
 }
 
 bool template_wide_weights(const struct target *target, enum dtype weight)
@@ -364,29 +465,50 @@ unsigned template_wide_from(const struct target *target, enum dtype weight, enum
 {
 	if (!template_wide_weights(target, weight))
 		return 0;
-	return unpacks_format(weight_format_find(weight), activation == DTYPE_Q8_0) ? template_columns(target) + 1 : 3;
+	return copies_format(weight_format_find(weight), activation == DTYPE_Q8_0) ? template_columns(target) + 1 : 3;
 }
 
-/* int8 takes several parts, so that weights come from the second-level cache once for all of them, and twice as many when they are unpacked for that;
- * floats need less of them: a part or two. */
+/* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of them: a part or two. */
 unsigned template_wide_columns(const struct target *target, enum dtype weight, enum dtype activation)
 {
 	if (activation == DTYPE_Q8_0)
-		return unpacks_format(weight_format_find(weight), true) ? 48 : 24;
+		return WIDE_MANY;
 	return target->vector_regs < 32 ? 10 : 12;
 }
 
-bool template_wide_unsigned(const struct target *target, enum dtype weight, enum dtype activation)
+bool template_wide_unsigned(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
 {
-	return target->has_vnni && activation == DTYPE_Q8_0 && unpacks_format(weight_format_find(weight), true);
+	return target->has_vnni && activation == DTYPE_Q8_0 && unpacks_format(weight_format_find(weight), true, target, columns);
+}
+
+/* What the weights in m->packed are multiplied as, and by how many columns at once. m stays where it is from now on. */
+static void shape(struct wide *m, const struct target *target, bool int8, unsigned columns)
+{
+	m->int8 = int8;
+	m->has_vnni = target->has_vnni;
+	m->row_vectors = 32 / target->lanes;
+	m->columns = columns;
+	m->format = m->packed;
+	if (unpacks_format(m->packed, int8, target, columns)) {
+		weight_unpacked_init(&m->unpacked, m->packed, int8, target);
+		m->format = &m->unpacked.format;
+	}
+	shape_part(m, target->vector_regs);
+}
+
+unsigned template_wide_panel(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
+{
+	struct wide m = { .packed = weight_format_find(weight) };
+
+	shape(&m, target, activation == DTYPE_Q8_0, columns);
+	return m.part_columns;
 }
 
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	struct wide m = { .b = b, .has_vnni = target->has_vnni, .row_vectors = math_parts(b), .columns = key->columns };
+	struct wide m = { .b = b };
 
 	m.packed = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
-	m.int8 = key->activation == DTYPE_Q8_0 + 1;
 	m.kp = (uint32_t)numerics_pad(key->k);
 	if (m.packed)
 		m.block_bytes = (int64_t)weight_run_bytes(m.packed, m.kp);
@@ -394,21 +516,18 @@ bool matmul_wide_build(struct ir *b, const struct key *key, const struct target 
 	if (why)
 		return build_refuse(key, err, why);
 
-	m.format = m.packed;
-	if (unpacks_format(m.packed, m.int8)) {
-		weight_unpacked_init(&m.unpacked, m.packed, m.int8, target);
-		m.format = &m.unpacked.format;
-	}
+	shape(&m, target, key->activation == DTYPE_Q8_0 + 1, key->columns);
 	m.spans = numerics_spans(key->k);
 	m.span_k = m.kp / m.spans;
 	m.turn_k = m.format->unit_k > 8 ? m.format->unit_k : 8;
 	m.segment = segment_k(&m);
 	m.matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
-	shape_part(&m, target->vector_regs);
 	m.results = (struct matmul_results){ .b = b, .key = key, .arg = ir_arg(b), .spans = m.spans, .matrices = m.matrices, .columns = m.columns };
 	m.results.sums = ir_local(b, m.spans * matmul_span_bytes(&m.results));
+	int64_t whole = (int64_t)m.kp / NUMERICS_BLOCK * m.unpacked.unit_bytes * m.matrices;
+	m.whole = unpacks(&m) && m.int8 && whole <= WIDE_BLOCK_BYTES;
 	if (unpacks(&m))
-		m.scratch = ir_local(b, (int64_t)m.segment / NUMERICS_BLOCK * m.unpacked.unit_bytes);
+		m.scratch = ir_local(b, m.whole ? whole : (int64_t)m.segment / NUMERICS_BLOCK * m.unpacked.unit_bytes);
 	emit_blocks(&m);
 	return true;
 }

@@ -48,6 +48,7 @@ struct weight_quants {
 	bool is_signed;                      /* quants are -127..127 instead, offset 0 */
 	bool halves;                         /* each half has its own scale and minimum */
 	bool minimum;
+	bool as_they_lie;                    /* signed, and words of memory: nothing is gained by writing them down elsewhere */
 	uint8_t registers;                   /* vector registers that a product takes with a target of few, beside the sums */
 	/* The four quants of group g, a byte each, the lowest k in the low byte. */
 	ir_i (*bytes)(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g);

@@ -7,7 +7,7 @@
 
 #include "kernels-templates/weight_unpack.h"
 
-enum { GROUPS = 8, LANES_BYTES = 32 * 4, SCALES = GROUPS * LANES_BYTES };
+enum { GROUPS = 8, LANES_BYTES = 32 * 4, SCALES = GROUPS * LANES_BYTES /* behind quants */ };
 
 static int32_t vector_at(const struct ir *b, int32_t disp, unsigned v)
 {
@@ -29,6 +29,11 @@ static ir_f read_floats(struct ir *b, const struct weight_stream *w, int32_t dis
 static void read_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
 {
 	out[0] = read_floats(b, w, unit_disp + SCALES, v, half);
+}
+
+static void read_scale_in_place(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+{
+	out[0] = ir_fload(b, w->head, vector_at(b, unit_disp, v), 0);
 }
 
 static void read_scale_minimum(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
@@ -54,14 +59,16 @@ void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format 
 		u->unit_bytes = NUMERICS_BLOCK * LANES_BYTES;
 		return;
 	}
-	u->minima = SCALES + halves * LANES_BYTES;
+	u->in_place = u->vnni && q->as_they_lie;
+	u->scales = u->in_place ? 0 : SCALES;
+	u->minima = u->scales + halves * LANES_BYTES;
 	u->corrections = u->minima + (q->minimum ? halves * LANES_BYTES : 0);
 	u->unit_bytes = (uint32_t)(u->corrections + (u->vnni ? halves * LANES_BYTES : 0));
 	u->quants = *q;
 	u->quants.registers = q->offset && q->most > 15 ? 7 : 5;
-	u->quants.bytes = read_bytes;
-	u->quants.scale = !q->minimum ? read_scale : q->halves ? read_scales_minima : read_scale_minimum;
-	u->format = (struct weight_format){ .type = from->type, .unit_k = NUMERICS_BLOCK, .unit_bytes = u->unit_bytes, .lane_sizes = 1 << WEIGHT_LANE_4, .step = 4,
+	u->quants.bytes = u->in_place ? q->bytes : read_bytes;
+	u->quants.scale = u->in_place ? read_scale_in_place : !q->minimum ? read_scale : q->halves ? read_scales_minima : read_scale_minimum;
+	u->format = (struct weight_format){ .type = from->type, .unit_k = NUMERICS_BLOCK, .unit_bytes = u->in_place ? from->unit_bytes : u->unit_bytes, .lane_sizes = 1 << WEIGHT_LANE_4, .step = 4,
 	                                    .quants = &u->quants };
 }
 
@@ -107,13 +114,14 @@ void weight_unpack(const struct weight_unpacked *u, struct ir *b, const struct w
 				bytes = signed_bytes(u, b, bytes);
 				sum = ir_dot4u(b, ir_iconst(b, 0x01010101), bytes, i ? sum : ir_iconst(b, 0));
 			}
-			ir_fstore(b, to, ir_fbits(b, bytes), vector_at(b, (int32_t)(g * LANES_BYTES), v), 0);
+			if (!u->in_place)
+				ir_fstore(b, to, ir_fbits(b, bytes), vector_at(b, (int32_t)(g * LANES_BYTES), v), 0);
 		}
 		int32_t at = vector_at(b, (int32_t)(half * LANES_BYTES), v);
 		if (u->vnni)
 			ir_fstore(b, to, ir_fbits(b, ir_ishl(b, ir_isub(b, ir_iconst(b, 0), sum), 7)), u->corrections + at, 0);
 		q->scale(b, w, 0, v, half, scale);
-		ir_fstore(b, to, scale[0], SCALES + at, 0);
+		ir_fstore(b, to, scale[0], u->scales + at, 0);
 		if (q->minimum)
 			ir_fstore(b, to, scale[1], u->minima + at, 0);
 	}
@@ -179,12 +187,12 @@ static void dot_part(const struct weight_unpacked *u, struct ir *b, const struct
 	for (unsigned v = 0; v < t->vectors; v++) {
 		int32_t at = vector_at(b, unit_disp + u->corrections + (int32_t)(half * LANES_BYTES), t->first_vector + v);
 		for (unsigned c = 0; c < t->columns; c++)
-			sum[v * t->columns + c] = c ? sum[v * t->columns] : ir_iload(b, t->w.at[WEIGHT_LANE_4], at);
+			sum[v * t->columns + c] = c ? sum[v * t->columns] : ir_iload(b, u->in_place ? t->w.head : t->w.at[WEIGHT_LANE_4], at);
 	}
 	for (unsigned i = 0; i < groups; i++) {
 		unsigned g = half * (GROUPS / 2) + i;
 		for (unsigned v = 0; v < t->vectors; v++)
-			w[v] = read_bytes(b, &t->w, unit_disp, t->first_vector + v, g);
+			w[v] = u->quants.bytes(b, &t->w, unit_disp, t->first_vector + v, g);
 		for (unsigned c = 0; c < t->columns; c++) {
 			ir_i x = ir_ibcast(b, t->x, weight_input_disp(t, c, index * GROUPS + g));
 			for (unsigned v = 0; v < t->vectors; v++)

@@ -6,6 +6,7 @@
  * int8 activations: a unit is 32 k's of 32 rows: [8][32] words of four quants, then per half (or for both) f32 scales [32], f32 minima [32] where the format
  * has them, and with VNNI int32 corrections [32]. VNNI multiplies unsigned with signed bytes: there the quants are signed, their offset taken off, and the
  * activations are the unsigned ones, 128 too large (KEY_TURN); a correction is -128 times the sum of the quants it belongs to, so that sums begin with it.
+ * Quants that are signed bytes in memory already stay there: a unit then is scales and corrections alone.
  * f32 activations: the weights as f32, [k][32], as in F32.
  */
 #ifndef KERNELS_WEIGHT_UNPACK_H
@@ -18,8 +19,9 @@ struct weight_unpacked {
 	struct weight_format format;         /* of what is there then, as the readers of formats see it */
 	struct weight_quants quants;         /* its own */
 	bool int8, vnni, many_registers;
+	bool in_place;                       /* quants are read where they are packed: weight_stream.at of a tile is there, and its head at the unit unpacked */
 	uint32_t unit_bytes;                 /* of 32 k's */
-	int32_t minima, corrections;         /* in a unit */
+	int32_t scales, minima, corrections; /* in a unit */
 };
 
 /* u is not to be moved afterwards. */

@@ -106,7 +106,7 @@ static void scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp
 }
 
 /* For those who take bytes as they are: a target with dot4. */
-static const struct weight_quants quants = { .is_signed = true, .registers = 4, .bytes = load_quants, .scale = scale };
+static const struct weight_quants quants = { .is_signed = true, .as_they_lie = true, .registers = 4, .bytes = load_quants, .scale = scale };
 
 const struct weight_format wf_q8_0 = {
 	.type = DTYPE_Q8_0, .unit_k = 32, .unit_bytes = UNIT, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4, .array = { { 0, 2, 1 }, { QUANTS, 4, GROUPS } },

@@ -20,7 +20,7 @@ struct builder {
 	size_t launch_capacity, args_used, position_capacity;
 	uint32_t n;                             /* columns */
 	/* What the buffers of turned inputs hold since the last barrier. Formats of weights differ in what they want. */
-	struct turned { const void *source; uint32_t width; bool is_unsigned; enum dtype type; } turned;
+	struct turned { const void *source; uint32_t width, panel; unsigned is_unsigned /* bit i: the i-th launch's */; enum dtype type; } turned;
 };
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
@@ -118,7 +118,8 @@ static void turn_launch(struct builder *b, const struct matmul *m, enum dtype ac
 	key.k = (uint32_t)m->w->k;
 	key.activation = (uint8_t)(act + 1);
 	key.columns = t.width;
-	key.flags = template_wide_unsigned(b->opt->target, m->w->type, act) ? KEY_UNSIGNED : 0;
+	key.row_blocks = (uint8_t)template_wide_panel(b->opt->target, m->w->type, act, t.width);
+	key.flags = template_wide_unsigned(b->opt->target, m->w->type, act, t.width) ? KEY_UNSIGNED : 0;
 	uint64_t *a = launch(b, &key, TURN_ARGS, 0, (int64_t)(t.tiles * (kp / 32)));
 	if (act == DTYPE_Q8_0) {
 		a[TURN_X] = address(m->in.q + t.first * kp);
@@ -185,7 +186,7 @@ static bool is_new(struct builder *b, const struct turned *wanted)
 {
 	const struct turned *t = &b->turned;
 
-	if (t->source == wanted->source && t->width == wanted->width && t->is_unsigned == wanted->is_unsigned && t->type == wanted->type)
+	if (t->source == wanted->source && t->width == wanted->width && t->panel == wanted->panel && t->is_unsigned == wanted->is_unsigned && t->type == wanted->type)
 		return false;
 	if (t->source)                          /* somebody may be reading it still */
 		wait_here(b);
@@ -196,8 +197,11 @@ static bool is_new(struct builder *b, const struct turned *wanted)
 /* Makes sure that the buffers of turned inputs hold what `m` reads. */
 static void turn(struct builder *b, const struct matmul *m, enum dtype act, const struct tiles t[], unsigned n)
 {
-	struct turned wanted = { act == DTYPE_Q8_0 ? (const void *)m->in.q : m->in.x, t[0].width, template_wide_unsigned(b->opt->target, m->w->type, act), act };
+	struct turned wanted = { act == DTYPE_Q8_0 ? (const void *)m->in.q : m->in.x, t[0].width,
+	                         template_wide_panel(b->opt->target, m->w->type, act, t[0].width), 0, act };
 
+	for (unsigned i = 0; i < n; i++)
+		wanted.is_unsigned |= template_wide_unsigned(b->opt->target, m->w->type, act, t[i].width) << i;
 	if (!is_new(b, &wanted))
 		return;
 	for (unsigned i = 0; i < n; i++)
@@ -208,7 +212,7 @@ static void turn(struct builder *b, const struct matmul *m, enum dtype act, cons
 /* The same of f32 inputs rounded to the weights' type. */
 static void narrow(struct builder *b, const struct matmul *m, uint32_t columns)
 {
-	struct turned wanted = { m->in.x, columns, false, m->w->type };
+	struct turned wanted = { m->in.x, columns, 0, 0, m->w->type };
 	struct key key = new_key(b, KEY_TURN);
 
 	if (!is_new(b, &wanted))

@@ -125,7 +125,7 @@ static void test_a_missing_kernel(void **state)
 
 	const struct target *t = target_native(NULL);
 	snprintf(path, sizeof path, "%s/gap.jkp", dir);
-	snprintf(key, sizeof key, "turn.aq8_0.k256.c5.%s", t->name);
+	snprintf(key, sizeof key, "turn.aq8_0.k256.c5.b%u.%s", template_wide_panel(t, DTYPE_Q8_0, DTYPE_Q8_0, 5), t->name);
 	make_pack(path, t, key);
 	jit_model *m = open_model(path, 1);
 	assert_null(jit_session_open(m, NULL, &err));

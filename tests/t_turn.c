@@ -20,25 +20,25 @@ static uint8_t *random_bytes(uint64_t n, uint64_t *state)
 	return p;
 }
 
-/* Items of `size` bytes, [tile][column][n], as [tile][n][column]. */
-static uint8_t *plain_turn(const uint8_t *from, uint32_t columns, uint64_t n, size_t size)
+/* Items of `size` bytes, [tile][column][n], as [tile][panel][n][column]. */
+static uint8_t *plain_turn(const uint8_t *from, uint32_t columns, uint32_t panel, uint64_t n, size_t size)
 {
 	uint8_t *to = kernel_buffer(TILES * columns * n * size, 0);
 	for (uint64_t tile = 0; tile < TILES; tile++)
 		for (uint64_t c = 0; c < columns; c++)
-			for (uint64_t i = 0; i < n; i++)
-				memcpy(to + ((tile * n + i) * columns + c) * size, from + ((tile * columns + c) * n + i) * size, size);
+			for (uint64_t i = 0, first = c / panel * panel, width = first + panel > columns ? columns - first : panel; i < n; i++)
+				memcpy(to + ((tile * columns + first) * n + i * width + c - first) * size, from + ((tile * columns + c) * n + i) * size, size);
 	return to;
 }
 
-static void check(uint32_t k, uint32_t columns, bool int8, bool is_unsigned)
+static void check(uint32_t k, uint32_t columns, uint32_t panel, bool int8, bool is_unsigned)
 {
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS);
 	uint64_t kp = numerics_pad(k), words = int8 ? kp / 4 : kp, bytes = TILES * columns * words * 4, s_bytes = TILES * columns * kp / 2, state = k + columns;
 	uint8_t *x = random_bytes(bytes, &state), *s = random_bytes(s_bytes, &state), *out = kernel_buffer(bytes, 0), *outs = kernel_buffer(s_bytes, 0);
-	uint8_t *expected = plain_turn(x, columns, words, 4), *expected_s = plain_turn(s, columns, kp / 32, 16);
-	const struct key key = { .kind = KEY_TURN, .k = k, .columns = columns, .activation = (int8 ? DTYPE_Q8_0 : DTYPE_F32) + 1, .flags = is_unsigned ? KEY_UNSIGNED : 0 };
+	uint8_t *expected = plain_turn(x, columns, panel, words, 4), *expected_s = plain_turn(s, columns, panel, kp / 32, 16);
+	const struct key key = { .kind = KEY_TURN, .k = k, .columns = columns, .row_blocks = (uint8_t)panel, .activation = (int8 ? DTYPE_Q8_0 : DTYPE_F32) + 1, .flags = is_unsigned ? KEY_UNSIGNED : 0 };
 	const uint64_t arg[TURN_ARGS] = { (uintptr_t)x, (uintptr_t)s, (uintptr_t)out, (uintptr_t)outs };
 	int64_t units = (int64_t)(TILES * kp / 32);
 	for (uint64_t i = 0; is_unsigned && i < bytes; i++)
@@ -69,16 +69,17 @@ static void test_turn(void **unused)
 	static const uint32_t lengths[] = { 32, 33, 256, 1056 };
 	for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
 		for (uint32_t columns = 1; columns <= TEMPLATE_MAX_WIDE; columns += i ? 5 : 1) {
-			check(lengths[i], columns, false, false);
-			check(lengths[i], columns, true, false);
-			check(lengths[i], columns, true, true);
+			check(lengths[i], columns, columns, false, false);
+			check(lengths[i], columns, (columns + 2) / 3, true, false);
+			check(lengths[i], columns, columns < 6 ? columns : 6, true, true);
 		}
 }
 
 static void test_refusals(void **unused)
 {
-	const struct key bad[] = { { .k = 32, .columns = 1 }, { .columns = 1, .activation = DTYPE_F32 + 1 }, { .k = 32, .activation = DTYPE_F32 + 1 },
-		{ .k = 32, .columns = TEMPLATE_MAX_WIDE + 1, .activation = DTYPE_F32 + 1 }, { .k = 32, .columns = 1, .activation = DTYPE_F16 + 1 } };
+	const struct key bad[] = { { .k = 32, .columns = 1, .row_blocks = 1 }, { .columns = 1, .row_blocks = 1, .activation = DTYPE_F32 + 1 }, { .k = 32, .row_blocks = 1, .activation = DTYPE_F32 + 1 },
+		{ .k = 32, .columns = TEMPLATE_MAX_WIDE + 1, .row_blocks = 1, .activation = DTYPE_F32 + 1 }, { .k = 32, .columns = 1, .row_blocks = 1, .activation = DTYPE_F16 + 1 },
+		{ .k = 32, .columns = 1, .activation = DTYPE_F32 + 1 }, { .k = 32, .columns = 2, .row_blocks = 3, .activation = DTYPE_F32 + 1 } };
 
 	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct key key = bad[i];
