@@ -16,6 +16,8 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,10 +74,9 @@ static int export_steps(void *user)
 	return !cache_export(c, path, any, NULL, &n, NULL);
 }
 
-/* Kills a child at its n-th entry to or exit from a system call. 1: it died; 0: it was done before; -1: such a thing is not to be had. */
-static int killed_at(const struct scene *s, unsigned n)
+/* A child that does the steps traced, stopped before the first. */
+static pid_t traced(const struct scene *s, int *status)
 {
-	int status = 0;
 	pid_t child = fork();
 
 	assert_true(child >= 0);
@@ -85,7 +86,16 @@ static int killed_at(const struct scene *s, unsigned n)
 		raise(SIGSTOP);
 		_exit(s->steps((void *)(uintptr_t)s));
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(waitpid(child, status, 0), child);
+	return child;
+}
+
+/* Kills a child at its n-th entry to or exit from a system call. 1: it died; 0: it was done before; -1: such a thing is not to be had. */
+static int killed_at(const struct scene *s, unsigned n)
+{
+	int status = 0;
+	pid_t child = traced(s, &status);
+
 	for (; n && WIFSTOPPED(status); n--) {
 		if (ptrace(PTRACE_SYSCALL, child, NULL, NULL))
 			break;
@@ -179,6 +189,41 @@ static void test_death_at_every_call(void **unused)
 	stored_store(c, 0);
 	assert_int_equal(stored_load(c, 0), 1);
 	cache_close(c);
+}
+
+/* A death of the machine is not to be had; but a name is given to nothing that was written and not synced. */
+static void test_synced_before_named(void **unused)
+{
+	static const struct scene scenes[] = { { "a new entry", 0, store_steps, true, false }, { "writing a pack", 0, export_steps, false, false } };
+
+	for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
+		int status = 0;
+		unsigned named = 0;
+		bool unsynced = false;
+		set_scene(&scenes[i], false);
+		pid_t child = traced(&scenes[i], &status);
+		while (WIFSTOPPED(status)) {
+			struct user_regs_struct regs;
+			if (ptrace(PTRACE_GETREGS, child, NULL, &regs) == 0) {
+				long call = (long)regs.orig_rax;
+				unsynced = call == SYS_write || call == SYS_pwrite64 ? true : call == SYS_fsync || call == SYS_fdatasync ? false : unsynced;
+				bool names = call == SYS_rename || call == SYS_renameat || call == SYS_renameat2;
+				named += names;
+				if (names && unsynced)
+					fail_msg("%s: renamed before it was synced", scenes[i].name);
+			}
+			if (ptrace(PTRACE_SYSCALL, child, NULL, NULL))
+				break;
+			assert_int_equal(waitpid(child, &status, 0), child);
+		}
+		assert_true(WIFEXITED(status));
+		if (WEXITSTATUS(status) == NOT_POSSIBLE) {
+			print_message("processes cannot be traced here: skipped\n");
+			skip();
+		}
+		assert_int_equal(WEXITSTATUS(status), 0);
+		assert_true(named > 0);
+	}
 }
 
 /* --- many processes */
@@ -549,7 +594,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, stored_fresh)
-		T(test_death_at_every_call), T(test_many_processes_warm_one_model), T(test_no_file_descriptors), T(test_no_rights), T(test_full_file_system),
+		T(test_synced_before_named), T(test_death_at_every_call), T(test_many_processes_warm_one_model), T(test_no_file_descriptors), T(test_no_rights), T(test_full_file_system),
 		T(test_read_only_file_system), T(test_clock_goes_back), T(test_other_versions), T(test_other_users),
 	};
 	return cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);

@@ -177,6 +177,7 @@ check "--cache-limit" [ "$status" = 0 ]
 
 "$jitrun" --help > "$dir/help"
 check "--help lists --prompt-ids" grep -q -- '--prompt-ids' "$dir/help"
+check "--help that cannot be written fails" sh -c "! [ -w /dev/full ] || ! '$jitrun' --help > /dev/full"
 check "--version" grep -q '^jitrun [0-9]' <<V
 $("$jitrun" --version)
 V

@@ -12,6 +12,7 @@
 #include "bench/synth.h"
 #include "loaders/gguf.h"
 #include "loaders/model_load.h"
+#include "loaders/tokenizer.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
 #include "runtime/warm.h"
@@ -273,6 +274,35 @@ static void test_shapes(void **state)
 		free(l[i].key);
 }
 
+/* The vocabulary of a made-up model: the bytes by number, then one merge. */
+static void test_made_up_vocabulary(void **state)
+{
+	static const char text[] = "Hi\n\xad th\xff";
+	static const int32_t want[] = { 'H', 'i', '\n', 0xad, ' ', 256, 0xff };
+	struct error err = { 0 };
+	struct gguf g;
+	int32_t *ids;
+	size_t n, n_ids;
+	char path[256];
+	(void)state;
+
+	int fd = synth_temporary(path, sizeof path, &err);
+	assert_true(fd >= 0 && synth_write(fd, "the temporary file", shape_find("tiny"), mixture_find("q8_0"), &err));
+	uint8_t *file = file_bytes(path, &n);
+	close(fd);
+	assert_true(gguf_parse(&g, file, n, "a made-up model", false, &err));
+	struct tokenizer *t = tokenizer_from_gguf(&g, shape_find("tiny")->vocab, &err);
+	if (!t)
+		fail_msg("%s", err.text);
+	assert_true(tokenizer_encode(t, text, sizeof text - 1, 0, &ids, &n_ids, &err));
+	assert_int_equal(n_ids, sizeof want / sizeof *want);
+	assert_memory_equal(ids, want, sizeof want);
+	free(ids);
+	tokenizer_close(t);
+	gguf_free(&g);
+	free(file);
+}
+
 static void test_refused_shapes(void **state)
 {
 	static const struct { const char *text, *says; } bad[] = { { "foo", "neither a known shape nor a size" }, { "hidden=12", "does not say layers=" },
@@ -292,6 +322,6 @@ static void test_refused_shapes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_what_sessions_ask_for), cmocka_unit_test(test_plans_of_all_layers), cmocka_unit_test(test_numerics), cmocka_unit_test(test_a_header_will_do),
-		cmocka_unit_test(test_shapes), cmocka_unit_test(test_refused_shapes) };
+		cmocka_unit_test(test_shapes), cmocka_unit_test(test_made_up_vocabulary), cmocka_unit_test(test_refused_shapes) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
