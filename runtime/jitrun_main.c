@@ -404,6 +404,20 @@ static int say_where_time_went(const struct run *r)
 	return opt.trace && jit_session_trace(r->session, opt.trace, &err) != JIT_OK ? fail(&err) : 0;
 }
 
+/* As it was given, or what the ids stand for. */
+static bool echo_prompt(const struct run *r, const struct prompt *p, jit_error *err)
+{
+	size_t n = p->n;
+	char *spelled = p->text ? NULL : jit_model_detokenize(r->model, p->ids, p->n_ids, &n, err);
+
+	if (!p->text && !spelled)
+		return false;
+	fwrite(p->text ? p->text : spelled, 1, n, stdout);
+	fflush(stdout);
+	free(spelled);
+	return true;
+}
+
 static int run_session(struct run *r, struct prompt *p)
 {
 	jit_error err = { 0 };
@@ -416,10 +430,8 @@ static int run_session(struct run *r, struct prompt *p)
 		return 1;
 	}
 	r->n_prompt = p->n_ids;
-	if (opt.echo && !opt.json && !opt.print_ids && p->text) {
-		fwrite(p->text, 1, p->n, stdout);
-		fflush(stdout);
-	}
+	if (opt.echo && !opt.json && !opt.print_ids && !echo_prompt(r, p, &err))
+		return fail(&err);
 	status = feed(r, p, &err);
 	if (status == JIT_OK && !interrupted)
 		status = generate(r, &err);

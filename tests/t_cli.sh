@@ -24,6 +24,10 @@ check "standard input gives the same" cmp -s "$dir/out" "$dir/text"
 check "--file - gives the same" cmp -s "$dir/out" "$dir/text"
 run "$model" --prompt "Once upon a time" -n 8 -q --echo
 check "--echo prints the prompt first" grep -q '^Once upon a time' "$dir/out"
+run "$model" --prompt "Once upon a time" -n 1 --json
+ids=$(sed 's/.*"prompt_ids":\[\([^]]*\)\].*/\1/' "$dir/out")
+run "$model" --prompt-ids "$ids" -n 8 -q --echo
+check "--echo spells a prompt given as ids" grep -q 'Once upon a time' "$dir/out"
 
 run "$model" --prompt-ids 0,3177,626,260,538 --print-ids -n 8 -q
 check "--print-ids: eight ids on one line, nothing else: $(cat "$dir/out")" grep -qxE '[0-9]+( [0-9]+){7}' "$dir/out"
