@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -28,14 +29,14 @@ static const struct { uint32_t bit; const char *text; } flag_text[] = {
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 
-/* The fields written as a letter and a number. */
+/* The fields written as a letter and a number; a schedule's is hexadecimal, as it has a digit for each of its own fields. */
 static const struct { char letter; uint8_t size, offset; } number_fields[] = {
 #define FIELD(letter, name) { letter, sizeof((struct key *)0)->name, offsetof(struct key, name) }
 	FIELD('c', columns), FIELD('b', row_blocks), FIELD('d', head_dim), FIELD('h', heads), FIELD('g', kv_heads),
 	FIELD('x', context_class), FIELD('s', schedule),
 #undef FIELD
 };
-enum { NUMBER_COUNT = sizeof number_fields / sizeof number_fields[0] };
+enum { NUMBER_COUNT = sizeof number_fields / sizeof number_fields[0], SCHEDULE = 's' };
 
 static uint32_t number_get(const struct key *k, int i)
 {
@@ -144,7 +145,7 @@ char *key_text(const struct key *k, char *out, size_t cap)
 	for (int i = 0; i < NUMBER_COUNT; i++) {
 		uint32_t v = number_get(k, i);
 		char number[16];
-		snprintf(number, sizeof number, "%c%u", number_fields[i].letter, v);
+		snprintf(number, sizeof number, number_fields[i].letter == SCHEDULE ? "%c%x" : "%c%u", number_fields[i].letter, v);
 		if (v)
 			write_token(&w, "", number);
 	}
@@ -161,7 +162,7 @@ char *key_text(const struct key *k, char *out, size_t cap)
 
 /* --- what tells two keys apart */
 
-enum field_form { FORM_NUMBER, FORM_KIND, FORM_TARGET, FORM_DTYPE, FORM_FLAGS, FORM_NUMERICS, FORM_HASH };
+enum field_form { FORM_NUMBER, FORM_DIGITS, FORM_KIND, FORM_TARGET, FORM_DTYPE, FORM_FLAGS, FORM_NUMERICS, FORM_HASH };
 
 /* Every field, by name; what it weighs in a distance is how much else usually differs with it. */
 static const struct { const char *name; uint8_t form, size, offset; uint16_t weight; } named_fields[] = {
@@ -170,7 +171,7 @@ static const struct { const char *name; uint8_t form, size, offset; uint16_t wei
 	FIELD("weight type", FORM_DTYPE, weight, 64), FIELD("activation type", FORM_DTYPE, activation, 32), FIELD("KV type", FORM_DTYPE, kv, 32),
 	FIELD("rows", FORM_NUMBER, rows, 64), FIELD("k", FORM_NUMBER, k, 64), FIELD("columns", FORM_NUMBER, columns, 2),
 	FIELD("blocks of rows", FORM_NUMBER, row_blocks, 4), FIELD("head size", FORM_NUMBER, head_dim, 64), FIELD("heads", FORM_NUMBER, heads, 64),
-	FIELD("KV heads", FORM_NUMBER, kv_heads, 64), FIELD("context class", FORM_NUMBER, context_class, 4), FIELD("schedule", FORM_NUMBER, schedule, 1),
+	FIELD("KV heads", FORM_NUMBER, kv_heads, 64), FIELD("context class", FORM_NUMBER, context_class, 4), FIELD("schedule", FORM_DIGITS, schedule, 1),
 	FIELD("flags", FORM_FLAGS, flags, 16), FIELD("numerics", FORM_NUMERICS, numerics, 32),
 #undef FIELD
 };
@@ -223,7 +224,7 @@ static void field_text(int i, uint64_t v, char *out, size_t cap)
 {
 	struct key_writer w = { out, cap, 0 };
 
-	switch (v || named_fields[i].form == FORM_NUMERICS || named_fields[i].form == FORM_NUMBER ? named_fields[i].form : FORM_KIND) {
+	switch (v || named_fields[i].form == FORM_NUMERICS || named_fields[i].form <= FORM_DIGITS ? named_fields[i].form : FORM_KIND) {
 	case FORM_KIND:
 		write_token(&w, "", v > KEY_NONE && v < KEY_KIND_COUNT ? kind_text[v] : "none");
 		break;
@@ -242,7 +243,7 @@ static void field_text(int i, uint64_t v, char *out, size_t cap)
 		write_token(&w, "", v == NUMERICS_EXACT ? "exact" : "bounded");
 		break;
 	default:
-		w.at = (size_t)snprintf(out, cap, named_fields[i].form == FORM_HASH ? "%016llx" : "%llu", (unsigned long long)v);
+		w.at = (size_t)snprintf(out, cap, named_fields[i].form == FORM_HASH ? "%016llx" : named_fields[i].form == FORM_DIGITS ? "%llx" : "%llu", (unsigned long long)v);
 	}
 	out[w.at] = 0;
 }
@@ -281,6 +282,18 @@ static bool read_number(const char *s, uint32_t *v, const char **end)
 	return p > s;
 }
 
+/* Hexadecimal digits that fit 32 bits. */
+static bool read_digits(const char *s, uint32_t *v, const char **end)
+{
+	size_t n = strspn(s, "0123456789abcdef");
+
+	if (n < 1 || n > 8)
+		return false;
+	*v = (uint32_t)strtoul(s, NULL, 16);
+	*end = s + n;
+	return true;
+}
+
 static uint8_t read_dtype(const char *s)
 {
 	for (int i = 0; i < DTYPE_COUNT; i++)
@@ -301,7 +314,7 @@ static bool read_numbered(struct key *k, const char *t)
 		k->k = v2;
 		return true;
 	}
-	if (!*t || !read_number(t + 1, &v, &end) || *end)
+	if (!*t || !(*t == SCHEDULE ? read_digits : read_number)(t + 1, &v, &end) || *end)
 		return false;
 	if (*t == 'r' || *t == 'k') {
 		*(*t == 'r' ? &k->rows : &k->k) = v;

@@ -47,7 +47,7 @@ struct key {
 	uint32_t columns;        /* tokens per call of the inner tile; spec_K is this number */
 	uint32_t head_dim, heads, kv_heads;
 	uint32_t flags;
-	uint32_t schedule;       /* which way of doing the same computation (template_schedules); 0: the usual one */
+	uint32_t schedule;       /* which way of doing the same computation, a hexadecimal digit a choice (kernels-templates/matmul_schedule.h); 0: the usual one */
 	uint64_t codegen;        /* code-generator id */
 };
 _Static_assert(sizeof(struct key) == 48, "a key has no padding: it is compared and stored as bytes");
@@ -63,7 +63,7 @@ bool key_equal(const struct key *a, const struct key *b);
 /* Text form without the code-generator id; returns out. KEY_TEXT_MAX bytes always suffice.
  *
  *   kind [weight] [aACTIVATION] [kvCACHE] [ROWSxK | rROWS | kK] [cCOLUMNS] [bROW_BLOCKS] [dHEAD_DIM] [hHEADS] [gKV_HEADS]
- *   [xCONTEXT_CLASS] [sSCHEDULE] [flags...] [bounded] [target]
+ *   [xCONTEXT_CLASS] [sSCHEDULE, hexadecimal] [flags...] [bounded] [target]
  *
  * in this order, joined by dots; a field that is 0 is left out. */
 enum { KEY_TEXT_MAX = 200 };

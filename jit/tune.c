@@ -12,14 +12,14 @@
 #include "jit/safefile.h"
 #include "jit/target.h"
 
-/*   jitrun schedules 1
+/*   jitrun schedules 2
  *   processor AMD EPYC 9575F 64-Core Processor
  *   codegen 0123456789abcdef
- *   matmul.q4_0.aq8_0.1024x1024.c1.b1.s1.avx512vnni 1.083 56
+ *   matmul.q4_0.aq8_0.1024x1024.c1.b1.s2.avx512vnni 1.083 56
  *   ...
- * Results of another code generator are another kernel's, and go with the next writing. */
+ * Results of another code generator are another kernel's, those of another form mean something else: both go with the next writing. */
 enum { FILE_MOST = 1 << 20, LINE_MOST = KEY_TEXT_MAX + 64 };
-static const char first_line[] = "jitrun schedules 1\n";
+static const char first_line[] = "jitrun schedules 2\n";
 
 struct tune {
 	pthread_mutex_t lock;
@@ -211,15 +211,6 @@ bool tune_save(struct tune *t, struct error *err)
 }
 
 /* ---- asking */
-
-uint32_t tune_schedule(struct tune *t, const struct key *key)
-{
-	pthread_mutex_lock(&t->lock);
-	const struct tune_result *r = find(t, key);
-	uint32_t schedule = r ? r->key.schedule : 0;
-	pthread_mutex_unlock(&t->lock);
-	return schedule;
-}
 
 bool tune_known(struct tune *t, const struct key *key)
 {

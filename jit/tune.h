@@ -20,10 +20,8 @@ struct tune_result {
 /* dir: where results are read and written; NULL: nowhere. NULL: err (no memory). A file that cannot be used is no error. */
 struct tune *tune_open(const char *dir, struct error *err);
 void tune_close(struct tune *t);
-/* Thread-safe, all four. The schedule to give a key whose own is 0: that of its result, or 0. */
-uint32_t tune_schedule(struct tune *t, const struct key *key);
+/* Thread-safe, all that follow. The result for a key, whatever its schedule. */
 bool tune_known(struct tune *t, const struct key *key);
-/* The result for a key, whatever its schedule. */
 bool tune_find(struct tune *t, const struct key *key, struct tune_result *out);
 void tune_set(struct tune *t, const struct tune_result *r);
 /* Writes the file when there are results that it lacks, together with what other processes wrote meanwhile. False: it could not be written (nothing is lost but time). */

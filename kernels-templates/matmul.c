@@ -8,35 +8,19 @@
  * first-level cache); parts of the tile that fit the registers; k. Between segments the totals of the 32 rows lie in local memory,
  * [span][matrix][column][32].
  *
- * Weights are read in the order they lie in memory, one stream at a time: measured, two streams (two row blocks side by side, or both matrices of
- * SILU_MUL) lose a tenth of the memory's bandwidth, and so does reading a unit's vectors out of order.
+ * Weights are read in the order they lie in memory, one stream at a time, or two when a schedule (matmul_schedule.h) has two row blocks walked side
+ * by side. Reading a unit's vectors out of order loses a tenth of the memory's bandwidth.
  *
  * General registers are as short as vector registers: addresses walk and walk back, and what is easily computed again is computed again.
  */
+#include <assert.h>
+#include <string.h>
+
 #include "kernels-templates/math.h"
 #include "kernels-templates/matmul.h"
-#include "kernels-templates/weight_format.h"
+#include "kernels-templates/matmul_schedule.h"
 
-/* How far ahead of the loads weights are asked for: a few hundred nanoseconds of one core's share of memory. */
-enum { MATMUL_PREFETCH = 8192, MATMUL_PREFETCH_NEAR = 4096, MATMUL_LINE = 64 };
-
-/* Ways to ask for weights that machines disagree about (docs/PERFORMANCE.md): into the first-level cache; into the second, which has room for more requests
- * under way; into the second first. With several columns there are the first and, as number 1, both. */
-enum schedule { SCHEDULE_FIRST_LEVEL, SCHEDULE_SECOND_LEVEL, SCHEDULE_BOTH_LEVELS, SCHEDULES };
-
-unsigned matmul_schedules(const struct key *key)
-{
-	/* Passes with guesses come with 4, 8 and 16 columns; others are prompts, of which the short ones are rare and the long ones wait for arithmetic. */
-	bool guesses = key->columns == 4 || key->columns == 8 || key->columns == 16;
-
-	if (target_table[key->target].lane_bytes)
-		return 1;
-	return key->columns == 1 ? SCHEDULES : guesses ? 2 : 1;
-}
-
-/* Weights that are met again by the next columns, while they are in the first-level cache. */
-enum { MATMUL_STRETCH_BYTES = 18 << 10 };
-enum { MATMUL_MAX_COLUMNS = 8 };
+enum { MATMUL_LINE = 64, MATMUL_MAX_COLUMNS = 8 };
 
 struct matmul {
 	struct ir *b;
@@ -46,14 +30,17 @@ struct matmul {
 	uint32_t kp, rows_padded, blocks;    /* padded k and rows; blocks of 32 rows */
 	int64_t block_bytes;
 	unsigned spans, span_k;
-	unsigned iteration_k;                /* k's in one turn of the inner loop */
 	bool aligned;                        /* formats with heads: every span and segment begins with one */
 	unsigned columns;                    /* of a column tile */
 	unsigned row_vectors;                /* vectors in 32 rows */
-
 	unsigned matrices;
-	unsigned part_vectors, part_columns; /* the part of a tile that fits the registers */
-	unsigned sums_at_once;               /* int8: integer sums side by side in a part */
+
+	struct matmul_shape shape;
+	struct matmul_schedule schedule;
+	struct matmul_parts part;            /* of a tile, that fits the registers */
+	unsigned iteration_k;                /* k's in one turn of the inner loop */
+	unsigned streams;                    /* row blocks side by side, stream_bytes apart in memory */
+	int64_t stream_bytes;
 
 	ir_a arg, sums;
 	ir_a w, x, xs, sum;                  /* walking */
@@ -63,31 +50,6 @@ struct matmul {
 	ir_s ahead;
 	int64_t lines_at, lines;
 };
-
-/* ---- shape of the parts */
-
-static bool part_fits(const struct matmul *m, unsigned regs, unsigned vectors, unsigned columns)
-{
-	/* Beside the accumulators: with int8 the integer sums side by side and the registers that make a product; with floats a few k's of weights and inputs. */
-	unsigned most = regs < 32 ? 8 : 16;
-	unsigned sums = vectors * columns <= m->sums_at_once ? vectors * columns : columns;
-	unsigned beside = m->int8 ? sums + weight_int8_registers(m->format) : 0;
-	return vectors * columns <= most && vectors * columns + beside <= regs;
-}
-
-static void shape_parts(struct matmul *m, unsigned regs)
-{
-	m->sums_at_once = regs < 32 ? 4 : 8;
-	/* int8 spares work per column that shares a weight, so columns come first; floats are content with two. */
-	m->part_vectors = m->int8 ? 1 : m->row_vectors;
-	m->part_columns = m->columns;
-	while (m->part_columns > 1 && !part_fits(m, regs, m->part_vectors, m->part_columns))
-		m->part_columns--;
-	unsigned passes = (m->columns + m->part_columns - 1) / m->part_columns;
-	m->part_columns = (m->columns + passes - 1) / passes;
-	while (m->part_vectors * 2 <= m->row_vectors && part_fits(m, regs, m->part_vectors * 2, m->part_columns))
-		m->part_vectors *= 2;
-}
 
 /* ---- walking */
 
@@ -113,10 +75,8 @@ static void walk_turns(struct matmul *m, ir_a var, const struct turns *t, int64_
 		ir_set_a(m->b, var, ir_aadd(m->b, var, ir_smuli(m->b, t->s, bytes)));
 }
 
-static int64_t turn_bytes(const struct matmul *m)
-{
-	return (int64_t)m->iteration_k / m->format->unit_k * m->format->unit_bytes;
-}
+static int64_t turn_units(const struct matmul *m) { return m->iteration_k / m->format->unit_k; }
+static int64_t turn_bytes(const struct matmul *m) { return turn_units(m) * m->format->unit_bytes; }
 
 static void walk_inputs(struct matmul *m, const struct turns *t, int direction)
 {
@@ -150,7 +110,7 @@ static void walk_k(struct matmul *m, const struct turns *t, int direction)
 {
 	walk_turns(m, m->w, t, direction * turn_bytes(m));
 	if (m->format->head_bytes)
-		pass_heads(m, t->known, direction * t->n, t->known ? t->s : ir_smuli(m->b, t->s, direction));
+		pass_heads(m, t->known, direction * t->n * turn_units(m), t->known ? t->s : ir_smuli(m->b, t->s, direction * turn_units(m)));
 	walk_inputs(m, t, direction);
 }
 
@@ -176,12 +136,19 @@ static void add_product(struct ir *b, const struct weight_tile *t, unsigned v, u
 	ir_set_f(b, acc, ir_ffma(b, w, x, acc));
 }
 
-static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned k)
+/* Row vector v of those of all streams. */
+static void load_weights(const struct matmul *m, const struct weight_tile *t, const struct weight_stream w[], unsigned v, unsigned k, ir_f out[])
 {
 	const struct weight_format *f = m->format;
-	unsigned n = t->vectors;
-	int32_t unit_disp = (int32_t)(k / f->unit_k * f->unit_bytes);
-	unsigned index = k % f->unit_k / f->step;
+	int64_t unit_disp = (int64_t)k / f->unit_k * f->unit_bytes + v / t->vectors * m->stream_bytes;
+
+	weight_load(f, m->b, &w[v / t->vectors], (int32_t)unit_disp, t->first_vector + v % t->vectors, k % f->unit_k / f->step, out);
+}
+
+static void dot_f32_step(struct matmul *m, const struct weight_tile *t, const struct weight_stream stream[], unsigned k)
+{
+	const struct weight_format *f = m->format;
+	unsigned n = t->vectors * m->streams;
 	ir_f w[WEIGHT_MAX_ACC][WEIGHT_MAX_STEP], x[MATMUL_MAX_COLUMNS][WEIGHT_MAX_STEP];
 	/* The fewer of the two wait in registers; formats with long steps keep theirs for the weights. */
 	bool inputs_first = t->columns <= n, inputs_again = inputs_first && f->step > 2;
@@ -190,7 +157,7 @@ static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned
 		for (unsigned i = 0; i < f->step; i++)
 			x[c][i] = load_input(m->b, t, c, k + i);
 	for (unsigned v = 0; v < n; v++) {
-		weight_load(f, m->b, &t->w, unit_disp, t->first_vector + v, index, w[v]);
+		load_weights(m, t, stream, v, k, w[v]);
 		for (unsigned i = 0; inputs_first && i < f->step; i++)
 			for (unsigned c = 0; c < t->columns; c++)
 				add_product(m->b, t, v, c, w[v][i], inputs_again ? load_input(m->b, t, c, k + i) : x[c][i]);
@@ -203,35 +170,52 @@ static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned
 		}
 }
 
-static bool single_part(const struct matmul *m)
+/* One unit of all streams. */
+static void dot_int8_unit(struct matmul *m, const struct weight_tile *t, const struct weight_stream stream[], unsigned unit)
 {
-	return m->part_columns == m->columns && m->part_vectors == m->row_vectors;
+	for (unsigned s = 0; s < m->streams; s++) {
+		struct weight_tile one = *t;
+		one.w = stream[s];
+		memcpy(one.acc, t->acc + s * t->vectors * t->columns, t->vectors * t->columns * sizeof *one.acc);
+		weight_dot_int8(m->format, m->b, &one, (int32_t)(unit * m->format->unit_bytes + s * m->stream_bytes), unit);
+	}
+}
+
+static bool single_part(const struct matmul *m) { return matmul_single_part(&m->shape, &m->part); }
+
+static void ask(const struct matmul *m, ir_a from, bool second, int64_t at)
+{
+	for (unsigned s = 0; s < m->streams; s++)
+		for (int64_t i = 0; i < m->lines; i++)
+			(second ? ir_prefetch2 : ir_prefetch)(m->b, from, (int32_t)(s * m->stream_bytes + at + i * MATMUL_LINE));
 }
 
 static void ask_for_lines(const struct matmul *m, ir_a from)
 {
-	enum schedule schedule = m->columns == 1 ? (enum schedule)m->key->schedule : SCHEDULE_FIRST_LEVEL;
+	const struct matmul_schedule *c = &m->schedule;
+	bool once = matmul_once(&m->shape, &m->part);
 
-	for (int64_t i = 0; i < m->lines; i++)
-		(schedule == SCHEDULE_FIRST_LEVEL ? ir_prefetch : ir_prefetch2)(m->b, from, (int32_t)(m->lines_at + i * MATMUL_LINE));
-	for (int64_t i = 0; schedule == SCHEDULE_BOTH_LEVELS && single_part(m) && i < m->lines; i++)
-		ir_prefetch(m->b, from, (int32_t)(MATMUL_PREFETCH_NEAR + i * MATMUL_LINE));
-	for (int64_t i = 0; m->columns > 1 && m->key->schedule && i < m->lines; i++)
-		ir_prefetch2(m->b, from, (int32_t)(m->lines_at + MATMUL_PREFETCH + i * MATMUL_LINE));
+	if (c->level == SCHEDULE_NO_LEVEL)
+		return;
+	ask(m, from, once && c->level != SCHEDULE_FIRST_LEVEL, m->lines_at);
+	if (c->level == SCHEDULE_BOTH_LEVELS)
+		ask(m, from, !once, once ? m->lines_at / 2 : m->lines_at + c->distance);
 }
 
 static void dot_turn(struct matmul *m, const struct weight_tile *t)
 {
 	const struct weight_format *f = m->format;
+	struct weight_stream stream[2] = { t->w, t->w };
 
 	ir_a from = m->ahead.r ? ir_aadd(m->b, m->w, m->ahead) : m->w;
 	ask_for_lines(m, from);
-	if (m->int8)
-		for (unsigned k = 0; k < m->iteration_k; k += f->unit_k)
-			weight_dot_int8(f, m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
-	else
-		for (unsigned k = 0; k < m->iteration_k; k += f->step)
-			dot_f32_step(m, t, k);
+	if (m->streams > 1 && f->head_bytes)
+		stream[1].head = ir_aaddi(m->b, m->head, m->stream_bytes);
+	for (unsigned k = 0; k < m->iteration_k; k += m->int8 ? f->unit_k : f->step)
+		if (m->int8)
+			dot_int8_unit(m, t, stream, k / f->unit_k);
+		else
+			dot_f32_step(m, t, stream, k);
 }
 
 /* Leaves the addresses at the end in k. Where heads come is known when they begin spans; else the units are counted. */
@@ -247,8 +231,9 @@ static void dot_turns(struct matmul *m, const struct weight_tile *t, const struc
 		ir_endloop(b);
 		return;
 	}
-	ir_loop(b, turns->known ? ir_sconst(b, turns->n / m->format->head_units) : ir_sshri(b, turns->s, __builtin_ctz(m->format->head_units)));
-	ir_loop(b, ir_sconst(b, m->format->head_units));
+	assert(turns->known);
+	ir_loop(b, ir_sconst(b, turns->n * turn_units(m) / m->format->head_units));
+	ir_loop(b, ir_sconst(b, m->format->head_units / turn_units(m)));
 	dot_turn(m, t);
 	walk(m, m->w, turn_bytes(m));
 	walk_inputs(m, &one, 1);
@@ -257,14 +242,19 @@ static void dot_turns(struct matmul *m, const struct weight_tile *t, const struc
 	ir_endloop(b);
 }
 
+static int64_t span_bytes(const struct matmul *m) { return (int64_t)m->matrices * m->columns * 128; }
+
+/* From the totals of one row block to those of the next. */
+static int64_t stream_sums(const struct matmul *m) { return m->spans * span_bytes(m); }
+
 /* One part over `turns` turns: `columns` columns from m->x, row vectors from `vector` on. Leaves the addresses at the end in k. */
 static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const struct turns *turns)
 {
 	struct ir *b = m->b;
 	/* Arrays of every lane size start at row 0, so one register serves all. */
-	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w }, .head = m->head },
-	                         .x = m->x, .xs = m->xs, .sums = m->sums_at_once, .has_vnni = m->has_vnni };
-	unsigned n = t.vectors * columns;
+	struct weight_tile t = { .vectors = m->part.vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w }, .head = m->head },
+	                         .x = m->x, .xs = m->xs, .sums = m->part.sums, .has_vnni = m->has_vnni };
+	unsigned of_stream = t.vectors * columns, n = of_stream * m->streams;
 	int32_t disp[WEIGHT_MAX_ACC];
 
 	t.x_column = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
@@ -272,7 +262,7 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 	t.xs_column = (int32_t)(m->kp / 2);
 	t.xs_step = sizeof(struct activation_block);
 	for (unsigned i = 0; i < n; i++) {
-		disp[i] = (int32_t)(i % columns * 128 + (vector + i / columns) * b->lanes * 4);
+		disp[i] = (int32_t)(i / of_stream * stream_sums(m) + i % columns * 128 + (vector + i % of_stream / columns) * b->lanes * 4);
 		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
 	}
 	dot_turns(m, &t, turns);
@@ -283,7 +273,7 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 /* All row vectors by `columns` columns from m->x; leaves the addresses as they were. */
 static void dot_vectors(struct matmul *m, unsigned columns, const struct turns *turns)
 {
-	for (unsigned v = 0; v < m->row_vectors; v += m->part_vectors) {
+	for (unsigned v = 0; v < m->row_vectors; v += m->part.vectors) {
 		dot_part(m, columns, v, turns);
 		walk_k(m, turns, -1);
 		m->lines_at += m->lines * MATMUL_LINE;
@@ -293,7 +283,7 @@ static void dot_vectors(struct matmul *m, unsigned columns, const struct turns *
 /* A segment in several parts. Each part asks for its share of the next segment's lines. */
 static void dot_parts(struct matmul *m, const struct turns *turns)
 {
-	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns, groups = m->row_vectors / m->part_vectors;
+	unsigned full = m->columns / m->part.columns, rest = m->columns % m->part.columns, groups = m->row_vectors / m->part.vectors;
 	/* Which column part this is takes a register to say. Kernels that count heads have none left even for a loop over column parts; int8 kernels that count
 	 * their turns, and those with heads, have none for the number and let every part ask. */
 	bool unrolled = m->format->head_bytes && !m->aligned;
@@ -309,9 +299,9 @@ static void dot_parts(struct matmul *m, const struct turns *turns)
 			m->ahead = ir_smuli(m->b, number, groups * m->lines * MATMUL_LINE);
 	}
 	for (unsigned i = 0; i < (unrolled ? full : 1); i++) {
-		dot_vectors(m, m->part_columns, turns);
+		dot_vectors(m, m->part.columns, turns);
 		if (full > 1 || rest)
-			walk_columns(m, (int)m->part_columns);
+			walk_columns(m, (int)m->part.columns);
 	}
 	if (full > 1 && !unrolled)
 		ir_endloop(m->b);
@@ -320,7 +310,7 @@ static void dot_parts(struct matmul *m, const struct turns *turns)
 	if (rest)
 		dot_vectors(m, rest, turns);
 	if (full > 1 || rest)
-		walk_columns(m, -(int)(full * m->part_columns));
+		walk_columns(m, -(int)(full * m->part.columns));
 	walk_k(m, turns, 1);
 }
 
@@ -329,16 +319,11 @@ static void dot_segment(struct matmul *m, const struct turns *turns)
 	if (single_part(m)) {
 		/* A head ahead shifts what follows it. */
 		m->lines = (turn_bytes(m) + m->format->head_bytes + MATMUL_LINE - 1) / MATMUL_LINE;
-		m->lines_at = MATMUL_PREFETCH;
+		m->lines_at = m->schedule.distance;
 		dot_part(m, m->columns, 0, turns);
 	} else {
 		dot_parts(m, turns);
 	}
-}
-
-static int64_t span_bytes(const struct matmul *m)
-{
-	return (int64_t)m->matrices * m->columns * 128;
 }
 
 static void clear_sums(struct matmul *m, ir_a from)
@@ -346,34 +331,18 @@ static void clear_sums(struct matmul *m, ir_a from)
 	struct ir *b = m->b;
 	ir_a at = ir_var_a(b, from);
 
-	ir_loop(b, ir_sconst(b, m->spans));
+	ir_loop(b, ir_sconst(b, m->spans * m->streams));
 	for (unsigned i = 0; i < m->columns * m->row_vectors; i++)
 		ir_fstore(b, at, ir_fconst(b, 0.0f), (int32_t)(i * b->lanes * 4), 0);
 	walk(m, at, span_bytes(m));
 	ir_endloop(b);
 }
 
-/* How much k the parts of a tile do before they come back for the next columns. A float chain ends with its segment; an int8 chain may be
- * cut anywhere, or nowhere, so an even share of the span that the first-level cache holds is taken where there is one. */
-static unsigned stretch(const struct matmul *m)
-{
-	if (!m->int8)
-		return NUMERICS_SEGMENT;
-	if (single_part(m))
-		return m->span_k;
-	unsigned most = (unsigned)(MATMUL_STRETCH_BYTES / m->format->unit_bytes * m->format->unit_k) / NUMERICS_BLOCK * NUMERICS_BLOCK;
-	for (unsigned n = most; n >= NUMERICS_SEGMENT / 2; n -= NUMERICS_BLOCK)
-		if (m->span_k % n == 0 && n % (m->aligned ? m->iteration_k * m->format->head_units : m->iteration_k) == 0)
-			return n;
-	/* To count turns as well as heads takes more registers than there are. */
-	return m->format->head_bytes && !m->aligned ? m->span_k : NUMERICS_SEGMENT;
-}
-
 /* All spans of a matrix at the addresses, totals into the sums at `from`. One loop runs over the segments of all spans. */
 static void dot_spans(struct matmul *m, ir_a from)
 {
 	struct ir *b = m->b;
-	unsigned span = m->span_k / m->iteration_k, segment = stretch(m) / m->iteration_k, segments = (span + segment - 1) / segment;
+	unsigned span = m->span_k / m->iteration_k, segment = matmul_stretch(&m->shape, &m->schedule, &m->part) / m->iteration_k, segments = (span + segment - 1) / segment;
 	struct turns turns = { .known = segments == 1 || span % segment == 0, .n = span < segment ? span : segment };
 
 	clear_sums(m, from);
@@ -414,6 +383,24 @@ static void dot_matrix(struct matmul *m, unsigned matrix, ir_s block, ir_s tile)
 	dot_spans(m, ir_aaddi(b, m->sums, (int64_t)matrix * m->columns * 128));
 }
 
+/* `streams` row blocks from `block` on, and goes on to the next. */
+static void emit_streams(struct matmul *m, ir_s block, unsigned streams)
+{
+	struct ir *b = m->b;
+
+	m->streams = streams;
+	ir_s tile = ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8));
+	for (unsigned matrix = 0; matrix < m->matrices; matrix++)
+		dot_matrix(m, matrix, block, tile);
+	for (unsigned s = 0; s < streams; s++) {
+		ir_a sums = s ? ir_aaddi(b, m->sums, s * stream_sums(m)) : m->sums;
+		ir_s number = s ? ir_saddi(b, block, s) : block;
+		matmul_finish(&(struct matmul_results){ b, m->key, m->arg, sums, m->spans, m->matrices, m->columns }, number, tile);
+	}
+	ir_endloop(b);
+	ir_set_s(b, block, ir_saddi(b, block, streams));
+}
+
 static void emit_blocks(struct matmul *m)
 {
 	struct ir *b = m->b;
@@ -421,13 +408,13 @@ static void emit_blocks(struct matmul *m)
 	ir_s block = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit));        /* a loop that is not asked for its index needs one register less */
 	ir_s end = ir_smin(b, ir_smuli(b, ir_end(b), per_unit), ir_sconst(b, m->blocks));
 
+	if (m->schedule.row_blocks > 1) {
+		ir_loop(b, ir_sshri(b, ir_ssub(b, end, block), 1));
+		emit_streams(m, block, 2);
+		ir_endloop(b);
+	}
 	ir_loop(b, ir_ssub(b, end, block));
-	ir_s tile = ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8));
-	for (unsigned matrix = 0; matrix < m->matrices; matrix++)
-		dot_matrix(m, matrix, block, tile);
-	matmul_finish(&(struct matmul_results){ b, m->key, m->arg, m->sums, m->spans, m->matrices, m->columns }, block, tile);
-	ir_endloop(b);
-	ir_set_s(b, block, ir_saddi(b, block, 1));
+	emit_streams(m, block, 1);
 	ir_endloop(b);
 }
 
@@ -459,6 +446,8 @@ unsigned template_columns(const struct target *target)
 
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
+	if ((key->flags & KEY_MMA || target->lane_bytes) && key->schedule)
+		return build_refuse(key, err, "there is one schedule for cards");
 	if (key->flags & KEY_MMA)
 		return matmul_mma_build(b, key, target, err);
 	if (key->flags & KEY_WIDE)
@@ -478,15 +467,20 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	if (why)
 		return build_refuse(key, err, why);
 
+	if ((why = matmul_schedule(key, target, &m.schedule)))
+		return build_refuse(key, err, why);
+
+	m.shape = matmul_shape(key, target);
 	m.columns = key->columns;
-	m.spans = numerics_spans(key->k);
-	m.span_k = m.kp / m.spans;
-	m.iteration_k = m.format->unit_k > 16 ? m.format->unit_k : 16;
-	m.aligned = m.format->head_bytes && m.span_k % (m.format->unit_k * m.format->head_units) == 0;
-	m.matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
-	shape_parts(&m, target->vector_regs);
+	m.spans = m.shape.spans;
+	m.span_k = m.shape.span_k;
+	m.aligned = m.shape.aligned;
+	m.matrices = m.shape.matrices;
+	m.iteration_k = m.schedule.turn_k;
+	m.part = matmul_parts(&m.shape, m.schedule.part_columns);
+	m.stream_bytes = m.block_bytes * m.matrices;
 	m.arg = ir_arg(b);
-	m.sums = ir_local(b, (int64_t)m.spans * m.matrices * m.columns * 128);
+	m.sums = ir_local(b, m.schedule.row_blocks * stream_sums(&m));
 	emit_blocks(&m);
 	return true;
 }

@@ -60,6 +60,8 @@ const char *matmul_refuse_flags(uint32_t flags);
  * the kernel does. block_bytes: of 32 packed rows, when there is a format. */
 struct weight_format;
 const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes, unsigned columns, unsigned row_blocks);
-unsigned matmul_schedules(const struct key *key);
+/* What a wide kernel comes to when nobody chooses, with stretches of so many bytes at most. */
+struct matmul_wide_shape { unsigned part_columns, segment /* k's of a stretch */; bool whole /* row blocks are unpacked before their first tile */; };
+struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct target *target, uint32_t stretch);
 
 #endif

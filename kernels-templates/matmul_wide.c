@@ -9,10 +9,11 @@
  */
 #include "kernels-templates/matmul.h"
 #include "kernels-templates/math.h"
+#include "kernels-templates/matmul_schedule.h"
 #include "kernels-templates/weight_unpack.h"
 
-/* A segment's weights, to be met again by every part of the tile; a row block's unpacked ones, by every tile. */
-enum { WIDE_SEGMENT_BYTES = 18 << 10, WIDE_BLOCK_BYTES = 640 << 10, WIDE_LINE = 64, WIDE_FAR = 8192 };
+/* A row block's unpacked weights, to be met again by every tile. */
+enum { WIDE_BLOCK_BYTES = 640 << 10, WIDE_LINE = 64 };
 /* Columns of a tile where there are many; how many such tiles, a power of two, ask for the next row block's weights. */
 enum { WIDE_MANY = 24, WIDE_ASKING = 4 };
 /* Wider tiles take Q8_0 as signed bytes with what corrects their sums; narrower ones wait for memory. */
@@ -33,6 +34,7 @@ struct wide {
 	unsigned segment;
 	unsigned turn_k;                     /* k's in one turn of the inner loop */
 	unsigned columns, part_columns, row_vectors, part_vectors, matrices;
+	struct matmul_schedule schedule;
 	struct matmul_results results;
 	ir_a w, x, xs, sum;                  /* walking */
 	ir_a beside;                         /* the same, through what is unpacked beside weights that are read in place */
@@ -76,11 +78,11 @@ static void shape_part(struct wide *m, unsigned regs)
 }
 
 /* A float chain ends with its segment; an int8 chain may be cut anywhere. */
-static unsigned segment_k(const struct wide *m)
+static unsigned segment_k(const struct wide *m, uint32_t stretch)
 {
 	if (!m->int8)
 		return NUMERICS_SEGMENT < m->span_k ? NUMERICS_SEGMENT : m->span_k;
-	unsigned most = WIDE_SEGMENT_BYTES / m->format->unit_bytes * m->format->unit_k;
+	unsigned most = stretch / m->format->unit_bytes * m->format->unit_k;
 	for (unsigned n = most; n > m->turn_k; n -= m->turn_k)
 		if (m->span_k % n == 0)
 			return n;
@@ -191,10 +193,10 @@ static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 		t.acc[i] = ir_var_f(b, m->int8 ? sum_so_far(m, disp[i]) : ir_fconst(b, 0.0f));
 	}
 	ir_loop(b, even_segments(m) ? ir_sconst(b, m->segment / m->turn_k) : m->turns);
-	for (unsigned i = 0; i < m->lines; i++)
-		(m->whole ? ir_prefetch2 : ir_prefetch)(b, m->ahead, (int32_t)(i * WIDE_LINE));
-	for (unsigned i = 0; !m->whole && m->results.key->schedule && i < m->lines; i++)      /* matmul_schedules() */
-		ir_prefetch2(b, m->ahead, (int32_t)(WIDE_FAR + i * WIDE_LINE));
+	for (unsigned i = 0; m->schedule.level != SCHEDULE_NO_LEVEL && i < m->lines; i++)
+		(m->schedule.level == SCHEDULE_SECOND_LEVEL ? ir_prefetch2 : ir_prefetch)(b, m->ahead, (int32_t)(i * WIDE_LINE));
+	for (unsigned i = 0; m->schedule.level == SCHEDULE_BOTH_LEVELS && i < m->lines; i++)
+		ir_prefetch2(b, m->ahead, (int32_t)(m->schedule.distance + i * WIDE_LINE));
 	walk(m, m->ahead, m->lines * WIDE_LINE);
 	dot_turn(m, &t);
 	walk(m, m->w, turn_w(m));
@@ -481,6 +483,9 @@ bool template_wide_unsigned(const struct target *target, enum dtype weight, enum
 	return target->has_vnni && activation == DTYPE_Q8_0 && unpacks_format(weight_format_find(weight), true, target, columns);
 }
 
+/* Bytes that a row block takes unpacked. */
+static int64_t block_unpacked(const struct wide *m) { return (int64_t)m->kp / NUMERICS_BLOCK * m->unpacked.unit_bytes * m->matrices; }
+
 /* What the weights in m->packed are multiplied as, and by how many columns at once. m stays where it is from now on. */
 static void shape(struct wide *m, const struct target *target, bool int8, unsigned columns)
 {
@@ -504,30 +509,45 @@ unsigned template_wide_panel(const struct target *target, enum dtype weight, enu
 	return m.part_columns;
 }
 
+/* All but the IR, of a key that is done. */
+static void shape_key(struct wide *m, const struct key *key, const struct target *target, uint32_t stretch)
+{
+	*m = (struct wide){ .packed = weight_format_find((enum dtype)(key->weight - 1)), .kp = (uint32_t)numerics_pad(key->k) };
+	m->block_bytes = (int64_t)weight_run_bytes(m->packed, m->kp);
+	shape(m, target, key->activation == DTYPE_Q8_0 + 1, key->columns);
+	m->spans = numerics_spans(key->k);
+	m->span_k = m->kp / m->spans;
+	m->turn_k = m->format->unit_k > 8 ? m->format->unit_k : 8;
+	m->segment = segment_k(m, stretch);
+	m->matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
+	m->whole = unpacks(m) && m->int8 && block_unpacked(m) <= WIDE_BLOCK_BYTES;
+}
+
+struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct target *target, uint32_t stretch)
+{
+	struct wide m;
+
+	shape_key(&m, key, target, stretch);
+	return (struct matmul_wide_shape){ m.part_columns, m.segment, m.whole };
+}
+
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	struct wide m = { .b = b };
+	const struct weight_format *packed = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
+	int64_t block_bytes = packed ? (int64_t)weight_run_bytes(packed, numerics_pad(key->k)) : 0;
+	const char *why = target->lane_bytes ? "this target has no wide tiles" : matmul_refuse(key, packed, block_bytes, TEMPLATE_MAX_WIDE, 1);
+	struct matmul_schedule schedule;
+	struct wide m;
 
-	m.packed = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
-	m.kp = (uint32_t)numerics_pad(key->k);
-	if (m.packed)
-		m.block_bytes = (int64_t)weight_run_bytes(m.packed, m.kp);
-	const char *why = target->lane_bytes ? "this target has no wide tiles" : matmul_refuse(key, m.packed, m.block_bytes, TEMPLATE_MAX_WIDE, 1);
-	if (why)
+	if (why || (why = matmul_schedule(key, target, &schedule)))
 		return build_refuse(key, err, why);
-
-	shape(&m, target, key->activation == DTYPE_Q8_0 + 1, key->columns);
-	m.spans = numerics_spans(key->k);
-	m.span_k = m.kp / m.spans;
-	m.turn_k = m.format->unit_k > 8 ? m.format->unit_k : 8;
-	m.segment = segment_k(&m);
-	m.matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
+	shape_key(&m, key, target, schedule.stretch);
+	m.b = b;
+	m.schedule = schedule;
 	m.results = (struct matmul_results){ .b = b, .key = key, .arg = ir_arg(b), .spans = m.spans, .matrices = m.matrices, .columns = m.columns };
 	m.results.sums = ir_local(b, m.spans * matmul_span_bytes(&m.results));
-	int64_t whole = (int64_t)m.kp / NUMERICS_BLOCK * m.unpacked.unit_bytes * m.matrices;
-	m.whole = unpacks(&m) && m.int8 && whole <= WIDE_BLOCK_BYTES;
 	if (unpacks(&m))
-		m.scratch = ir_local(b, m.whole ? whole : (int64_t)m.segment / NUMERICS_BLOCK * m.unpacked.unit_bytes);
+		m.scratch = ir_local(b, m.whole ? block_unpacked(&m) : (int64_t)m.segment / NUMERICS_BLOCK * m.unpacked.unit_bytes);
 	emit_blocks(&m);
 	return true;
 }

@@ -95,11 +95,21 @@ unsigned template_attention_columns(const struct target *target, uint32_t heads,
 /* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit: column. Ids are checked by the caller. */
 enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };
 
-/* Schedules: ways of computing the same bits, of which machines like one or the other better; key.schedule 0 .. n-1, 0 the usual one. Its name is static text. */
-unsigned template_schedules(const struct key *key);
-const char *template_schedule_name(const struct key *key);
-/* The kernel whose best schedule tells this one's: min(its schedule, template_schedules(key) - 1). Kernels are tuned for one column, where passes are made anyway. */
+/* Schedules: ways of computing the same bits, of which machines like one or the other better; key.schedule 0 is the usual one (matmul_schedule.h). */
+enum { TEMPLATE_SCHEDULES_MOST = 16 /* in a list */, TEMPLATE_SCHEDULE_FIELDS = 6, TEMPLATE_SCHEDULE_NAME = 256 };
+/* NULL, or why there is no such schedule. What follows is of keys that plans have. */
+const char *template_schedule_refusal(const struct key *key);
+/* The few worth trying in passing; out[0] is 0. Packs have these. */
+unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST]);
+/* All that differ from the key's own in one field (in level, also in the distance when it has no meaning there). */
+unsigned template_schedules_near(const struct key *key, unsigned field, uint32_t out[TEMPLATE_SCHEDULES_MOST - 1]);
+/* Kernels of which nothing is known follow that of one column, which is tuned in passing: its key, without a schedule; what its schedule means for them. */
 struct key template_tuned_like(const struct key *key);
+uint32_t template_schedule_follow(const struct key *key, const struct key *one);
+/* In words; returns out. */
+char *template_schedule_name(const struct key *key, char *out, size_t cap);
+/* The name of a field, and what the key's schedule has there; NULL: no schedules. */
+const char *template_schedule_field(const struct key *key, unsigned field, uint32_t *value);
 
 /* Bytes that a launch of `units` units is expected to move, with a pass's first token at `position`; columns: what the launch works on. */
 uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

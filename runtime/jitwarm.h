@@ -12,6 +12,7 @@
 #define RUNTIME_JITWARM_H
 
 #include "jit/cache.h"
+#include "jit/tune.h"
 #include "loaders/model.h"
 #include "runtime/options.h"
 #include "runtime/warm.h"
@@ -26,7 +27,7 @@ struct warm_arguments {
 	struct option_list targets, shapes;
 	const char *out, *weights, *activations, *numerics, *kv_type, *cache;
 	long batch, limit, seconds;
-	bool json, quiet, remove;
+	bool json, quiet, remove, tuned;
 };
 extern struct warm_arguments warm;
 
@@ -42,6 +43,10 @@ int warm_model_count(void);
 bool warm_model_keys(const struct model *m, const struct target *t, struct key **keys, size_t *n, struct error *err);
 /* The cache asked for; read_only: nothing is made or written. */
 struct cache *warm_open_cache(bool read_only, struct error *err);
+/* What was found out about this processor, from the cache's first directory. NULL: err. */
+struct tune *warm_open_tune(bool read_only, struct error *err);
+/* How many times as fast as the usual way a key's schedule was found to be; 0: nothing is known, or of another schedule. */
+double warm_tuned_gain(const struct key *key);
 bool warm_object_same(const struct object *a, const struct object *b);
 
 int warm_make(void);

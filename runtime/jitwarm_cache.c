@@ -7,6 +7,7 @@
 #include "jit/pack.h"
 #include "kernels-templates/templates.h"
 #include "runtime/jitwarm.h"
+#include "runtime/report.h"
 
 static void print_json(json_t *o)
 {
@@ -29,20 +30,30 @@ struct listing { json_t *entries; uint64_t n, good, code_bytes, stored_bytes; };
 static bool list_item(const struct cache_item *i, void *user)
 {
 	struct listing *l = user;
-	char text[KEY_TEXT_MAX] = "";
+	char text[KEY_TEXT_MAX] = "", name[TEMPLATE_SCHEDULE_NAME], gain[64] = "";
+	bool several = this_version(i) && i->key.kind == KEY_MATMUL;
+	double found = several ? warm_tuned_gain(&i->key) : 0;
 
 	if (i->readable)
 		key_text(&i->key, text, sizeof text);
+	if (found > 0)
+		snprintf(gain, sizeof gain, "; here %.2f times as fast as the usual way", found);
 	l->n++;
 	l->good += this_version(i);
 	l->code_bytes += i->code_bytes;
 	l->stored_bytes += i->stored_bytes;
-	if (l->entries)
-		json_array_append_new(l->entries, json_pack("{s:s, s:s, s:I, s:I, s:s}", "key", text, "state", state_of(i), "code_bytes", (json_int_t)i->code_bytes,
-			"stored_bytes", (json_int_t)i->stored_bytes, "path", i->path));
-	else
-		printf("%8" PRIu32 " %8" PRIu64 "  %s%s%s%s  %s\n", i->code_bytes, i->stored_bytes, *text ? text : "?", this_version(i) ? "" : " (", this_version(i) ? "" : state_of(i),
-		       this_version(i) ? "" : ")", i->path);
+	if (l->entries) {
+		json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:s}", "key", text, "state", state_of(i), "code_bytes", (json_int_t)i->code_bytes, "stored_bytes", (json_int_t)i->stored_bytes, "path", i->path);
+		if (several)
+			report_schedule(o, &i->key);
+		if (found > 0)
+			json_object_set_new(o, "tuned_gain", json_real(found));
+		json_array_append_new(l->entries, o);
+	} else {
+		bool chosen = several && (i->key.schedule || found > 0);
+		printf("%8" PRIu32 " %8" PRIu64 "  %s%s%s%s  %s%s%s%s%s\n", i->code_bytes, i->stored_bytes, *text ? text : "?", this_version(i) ? "" : " (", this_version(i) ? "" : state_of(i),
+		       this_version(i) ? "" : ")", i->path, chosen ? " (" : "", chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
+	}
 	return true;
 }
 

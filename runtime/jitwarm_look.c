@@ -6,6 +6,7 @@
 
 #include "kernels-templates/templates.h"
 #include "runtime/jitwarm.h"
+#include "runtime/report.h"
 
 /* ---- show */
 
@@ -16,6 +17,7 @@ struct shown {
 	struct compile_stats stats;
 	char *ir, *listing; size_t ir_bytes, listing_bytes;
 	bool kept; char path[4096];
+	double gain;                    /* of its schedule, where this machine was tuned; 0: not known */
 };
 
 static bool make_shown(struct shown *s, struct error *err)
@@ -45,6 +47,7 @@ static void look_up(struct shown *s)
 		s->kept = true;
 	}
 	cache_close(c);
+	s->gain = warm_tuned_gain(&s->key);
 }
 
 /* Every line a comment to an assembler. */
@@ -60,8 +63,12 @@ static void print_comments(const char *text)
 static void print_shown(const struct shown *s, bool same)
 {
 	const struct object *o = &s->fresh;
+	char name[TEMPLATE_SCHEDULE_NAME];
 
-	printf("# %s\n# %" PRIu32 " bytes, %" PRIu32 " of them constants; frame %" PRIu32 " bytes", s->text, o->code_bytes, o->code_bytes - o->pool_offset, o->frame_bytes);
+	printf("# %s\n# %s", s->text, template_schedule_name(&s->key, name, sizeof name));
+	if (s->gain > 0)
+		printf("; here %.2f times as fast as the usual way", s->gain);
+	printf("\n# %" PRIu32 " bytes, %" PRIu32 " of them constants; frame %" PRIu32 " bytes", o->code_bytes, o->code_bytes - o->pool_offset, o->frame_bytes);
 	if (o->shared_bytes)
 		printf(", shared %" PRIu32 " bytes", o->shared_bytes);
 	printf("\n# registers: %u vector, %u scalar, %u mask; %" PRIu32 " spills, %" PRIu32 " in loops\n", o->vector_regs, o->scalar_regs, o->mask_regs, s->stats.spills, s->stats.spills_in_loops);
@@ -84,6 +91,9 @@ static void print_shown_json(const struct shown *s, bool same)
 		"spills_in_loops", (json_int_t)s->stats.spills_in_loops, "ir_instructions", (json_int_t)s->stats.ir_instructions,
 		"machine_instructions", (json_int_t)s->stats.machine_instructions, "path", s->kept ? json_string(s->path) : json_null(), "same", same,
 		"ir", s->ir, s->ir_bytes, "listing", s->listing, s->listing_bytes);
+	report_schedule(j, &s->key);
+	if (s->gain > 0)
+		json_object_set_new(j, "tuned_gain", json_real(s->gain));
 	json_dumpf(j, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 	putchar('\n');
 	json_decref(j);

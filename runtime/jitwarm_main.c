@@ -28,7 +28,8 @@ static const struct option_row rows[] = {
 	{ "numerics", 0, OPTION_CHOICE, "exact|bounded|any", "numerics class of those sessions (exact)", 0, 0, &warm.numerics },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0|any", "type of the KV cache in those sessions (any)", 0, 0, &warm.kv_type },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens those sessions compute in one pass; 0: the most there can be (0)", 0, SESSION_MAX_COLUMNS, &warm.batch },
-	{ "seconds", 0, OPTION_INT, "N", "how long tune searches, about; 0: a fixed number of passes (0)", 0, 3600, &warm.seconds },
+	{ "tuned", 0, OPTION_FLAG, 0, "also the schedules that this processor was found to like, from the cache; a pack then depends on where it is made", 0, 0, &warm.tuned },
+	{ "seconds", 0, OPTION_INT, "N", "how long tune searches, about; 0: until nothing is found any more (0)", 0, 3600, &warm.seconds },
 	{ "Where", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "out", 'o', OPTION_FILE, "PATH", "write a pack when PATH ends in .jkp, which is the same file wherever and whenever it is made; otherwise add to the directory PATH", 0, 0, &warm.out },
 	{ "cache", 0, OPTION_FILE, "PATH", "the cache looked at: directories and packs with colons between ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &warm.cache },
@@ -49,7 +50,7 @@ static const struct option_command commands[] = {
 	{ "export", "FILE.jkp", "write what is kept to a pack, for the targets asked for (all)" },
 	{ "import", "FILE.jkp", "add a pack's code objects to the first directory that can be written" },
 	{ "explain", "MODEL...", "print every kernel the models can need, whether it is kept, and if not, what the nearest one kept has instead" },
-	{ "tune", "MODEL", "run the model to find out which schedules of its kernels this processor likes, longer and for all anew than sessions do in passing; keep that in the cache" },
+	{ "tune", "MODEL", "run the model to find out which schedules of its kernels this processor likes, for decoding, guesses and prompts, all anew and among more of them than sessions try in passing; keep that in the cache" },
 };
 
 static int (*const functions[])(void) = { warm_make, warm_list, warm_show, warm_verify, warm_gc, warm_export, warm_import, warm_explain, warm_tune };
@@ -157,7 +158,11 @@ bool warm_model_keys(const struct model *m, const struct target *t, struct key *
 	/* classes differ where there are products of matrices */
 	o.numerics = !t->has_mma || strcmp(warm.numerics, "exact") == 0 ? WARM_EXACT : strcmp(warm.numerics, "any") == 0 ? WARM_ANY_NUMERICS : WARM_BOUNDED;
 	o.kv = strcmp(warm.kv_type, "any") == 0 ? WARM_KV_ANY : strcmp(warm.kv_type, "f32") == 0 ? WARM_KV_F32 : strcmp(warm.kv_type, "q8_0") == 0 ? WARM_KV_Q8_0 : WARM_KV_F16;
-	return warm_keys(&m->spec, &o, keys, n, err);
+	if (warm.tuned && t->backend == BACKEND_X86 && !(o.tune = warm_open_tune(true, err)))
+		return false;
+	bool ok = warm_keys(&m->spec, &o, keys, n, err);
+	tune_close(o.tune);
+	return ok;
 }
 
 /* ---- the rest */

@@ -1,6 +1,6 @@
 /* runtime/jitwarm_tune.c - the thorough search for schedules: what a session's first tokens find out in passing, with more passes and everything anew.
  *
- * Owns: the table of results. Trying and judging are runtime/tuner.c's, in a session that decodes as any other does; keeping is jit/tune.c's.
+ * Owns: the table of results. Trying and judging are runtime/search.c's, in a session as any other; keeping is jit/tune.c's.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 #include "kernels-templates/templates.h"
 #include "runtime/jitwarm.h"
 #include "runtime/model.h"
-#include "runtime/system.h"
-#include "runtime/tuner.h"
+#include "runtime/report.h"
+#include "runtime/search.h"
 
-enum { PROMPT = 8, LOOKED_AT = 4 /* tokens, to see how long one takes */, PASSES_MOST = 16 * TUNER_THOROUGH };
+enum { PROMPT = SEARCH_CONTEXT / 8 };
 
 /* The directory where sessions will look. */
-static struct tune *open_kept(struct error *err)
+struct tune *warm_open_tune(bool read_only, struct error *err)
 {
-	struct cache *c = warm_open_cache(false, err);
+	struct cache *c = warm_open_cache(read_only, err);
 	struct cache_source s = { 0 };
 	struct tune *t = NULL;
 
@@ -33,49 +33,45 @@ static struct tune *open_kept(struct error *err)
 	return t;
 }
 
+static struct tune *known;
+
+static void forget(void) { tune_close(known); }
+
+double warm_tuned_gain(const struct key *key)
+{
+	struct tune_result r;
+	struct error ignored = { 0 };
+
+	if (!known && (known = warm_open_tune(true, &ignored)))
+		atexit(forget);
+	return known && tune_find(known, key, &r) && r.key.schedule == key->schedule ? r.gain : 0;
+}
+
 static bool failed(const jit_error *e, struct error *err) { return error_set(err, ERROR_IO, "%s", e->message); }
 
-/* A session that decodes; seconds for each token after the first, less than 0: err. */
-static double decode(jit_model *m, unsigned tokens, struct error *err)
+static void show_progress(void *user, const struct search_progress *p)
 {
-	jit_session_options so = { .context = (int)(PROMPT + tokens + 1), .speculate = JIT_SPECULATE_OFF, .kv_f32 = strcmp(warm.kv_type, "f32") == 0,
-		.kv = strcmp(warm.kv_type, "q8_0") == 0 ? JIT_KV_Q8_0 : strcmp(warm.kv_type, "f32") == 0 ? JIT_KV_F32 : JIT_KV_F16 };
-	jit_error e = { 0 };
-	int32_t ids[PROMPT], id;
-	jit_session *s = jit_session_open(m, &so, &e);
-	double start = 0;
-
-	for (int i = 0; i < PROMPT; i++)
-		ids[i] = (int32_t)((unsigned)(i + 1) % m->file.spec.vocab);
-	bool ok = s && jit_session_feed(s, ids, PROMPT, &e) == JIT_OK;
-	for (unsigned i = 0; ok && i <= tokens; i++) {          /* the first choice needs no pass */
-		ok = jit_session_next(s, &id, &e) == JIT_OK;
-		if (i == 1)
-			start = system_seconds();
-	}
-	double seconds = (system_seconds() - start) / (tokens > 1 ? tokens - 1 : 1);
-	jit_session_close(s);
-	return ok ? seconds : failed(&e, err) ? 0 : -1;
+	(void)user;
+	fprintf(stderr, "%s%u columns: %u kernels, %u of them have better schedules; %u passes in %.1f s%s\n", p->prompt ? "prompt of " : "", p->columns, p->kernels, p->better, p->passes, p->seconds,
+	        p->cut ? ", time was up" : "");
 }
 
 /* Finds out everything anew, in memory. */
 static bool search(jit_model *m, struct error *err)
 {
-	unsigned passes = TUNER_THOROUGH;
+	const jit_session_options so = { .context = PROMPT + SEARCH_CONTEXT + 1, .speculate = JIT_SPECULATE_OFF, .kv_f32 = strcmp(warm.kv_type, "f32") == 0,
+		.kv = strcmp(warm.kv_type, "q8_0") == 0 ? JIT_KV_Q8_0 : strcmp(warm.kv_type, "f32") == 0 ? JIT_KV_F32 : JIT_KV_F16 };
+	const struct search_options o = { .seconds = (double)warm.seconds, .progress = warm.quiet ? NULL : show_progress };
+	int32_t ids[PROMPT];
+	jit_error e = { 0 };
 
-	if (!(m->tune = tune_open(NULL, err)))
-		return false;
-	if (warm.seconds > 0) {
-		double each = decode(m, LOOKED_AT, err);
-		if (each < 0)
-			return false;
-		double fit = each > 0 ? (double)warm.seconds / each : PASSES_MOST;
-		passes = fit > PASSES_MOST ? PASSES_MOST : fit < TUNER_QUICK ? TUNER_QUICK : (unsigned)fit;
-	}
-	if (!warm.quiet)
-		fprintf(stderr, "trying schedules in %u passes\n", passes);
-	m->tune_passes = passes;
-	return decode(m, passes + 2, err) >= 0;
+	for (int i = 0; i < PROMPT; i++)
+		ids[i] = (int32_t)((unsigned)(i + 1) % m->file.spec.vocab);
+	jit_session *s = jit_session_open(m, &so, &e);
+	bool ok = s && jit_session_feed(s, ids, PROMPT, &e) == JIT_OK ? true : failed(&e, err);
+	ok = ok && (m->tune = tune_open(NULL, err)) && search_schedules(s, m->tune, &o, err);
+	jit_session_close(s);
+	return ok;
 }
 
 struct table { struct tune *kept; json_t *rows; int n; };
@@ -83,15 +79,18 @@ struct table { struct tune *kept; json_t *rows; int n; };
 static void keep_result(const struct tune_result *r, void *user)
 {
 	struct table *t = user;
-	char key[KEY_TEXT_MAX];
+	char key[KEY_TEXT_MAX], name[TEMPLATE_SCHEDULE_NAME];
 
 	tune_set(t->kept, r);
 	key_text(&r->key, key, sizeof key);
-	if (warm.json)
-		json_array_append_new(t->rows, json_pack("{s:s, s:i, s:s, s:f, s:i}", "key", key, "schedule", (int)r->key.schedule, "name", template_schedule_name(&r->key), "gain", r->gain,
-			"samples", (int)r->samples));
-	else
-		printf("%s%-58s %5.2f %7u  %s\n", t->n ? "" : "kernel                                                      gain samples  schedule\n", key, r->gain, r->samples, template_schedule_name(&r->key));
+	if (warm.json) {
+		json_t *row = json_pack("{s:s, s:f, s:i}", "key", key, "gain", r->gain, "samples", (int)r->samples);
+		report_schedule(row, &r->key);
+		json_array_append_new(t->rows, row);
+	} else {
+		printf("%s%-62s %5.2f %7u  %s\n", t->n ? "" : "kernel                                                          gain samples  schedule\n", key, r->gain, r->samples,
+		       template_schedule_name(&r->key, name, sizeof name));
+	}
 	t->n++;
 }
 
@@ -129,7 +128,7 @@ int warm_tune(void)
 	int n = warm_targets(target, &err);
 	if (n > 1 || (n == 1 && target[0]->backend != BACKEND_X86))
 		return warm_usage("tune is for one instruction set of this processor");
-	struct tune *kept = n ? open_kept(&err) : NULL;
+	struct tune *kept = n ? warm_open_tune(false, &err) : NULL;
 	bool ok = kept && tune_model(warm.operand[0], target[0]->name, kept, &err);
 	tune_close(kept);
 	return ok ? WARM_DONE : warm_fail(&err);

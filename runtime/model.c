@@ -95,7 +95,7 @@ static bool open_sealed_cache(jit_model *m, const jit_model_options *o, struct e
 static bool load_kept(jit_model *m, struct error *err)
 {
 	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY,
-	                                .numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT };
+	                                .numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT, .tune = m->tune };
 	struct error why = { 0 };
 	struct key *keys;
 	size_t n, loaded = 0;
@@ -133,8 +133,7 @@ static bool open_cache(jit_model *m, const jit_model_options *o, struct error *e
 	return error_set(err, why.code, "%s", why.text);
 }
 
-/* What is known of this processor lies in the cache's first directory; what is found out goes there when it can be written. A sealed model writes nothing, and finds
- * out anew. */
+/* What is known of this processor lies in the cache's first directory; what is found out goes there when it can be written. A sealed model writes nothing. */
 static bool open_tune(jit_model *m, int mode, struct error *err)
 {
 	struct cache_source source = { 0 };
@@ -143,7 +142,7 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "tune: %d is not 0, 1 or 2", mode);
 	if (mode == JIT_TUNE_OFF || m->reference || m->target->backend != BACKEND_X86)
 		return true;
-	for (unsigned i = 0; m->cache && !m->sealed && i < cache_source_count(m->cache) && (!source.path || source.kind != CACHE_DIRECTORY); i++)
+	for (unsigned i = 0; m->cache && i < cache_source_count(m->cache) && (!source.path || source.kind != CACHE_DIRECTORY); i++)
 		cache_source_get(m->cache, i, &source);
 	m->tune = tune_open(source.kind == CACHE_DIRECTORY ? source.path : NULL, err);
 	m->tune_passes = mode == JIT_TUNE_QUICK ? TUNER_QUICK : 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/registry.h"
 #include "jit/tune.h"
 #include "kernels-templates/templates.h"
 #include "runtime/math_host.h"
@@ -47,6 +48,21 @@ static uint32_t find_kernel(struct builder *b, const struct key *key)
 	return (uint32_t)p->n_kernels++;
 }
 
+/* What this machine was found to like, of the kernel itself or of the one it follows. A file may also name what there never was. */
+static uint32_t schedule_of(const struct plan_options *o, const struct key *key)
+{
+	struct key k = *key, like = template_tuned_like(key);
+	struct tune_result found;
+
+	if (!o->tune || key->kind != KEY_MATMUL)
+		return 0;
+	if (tune_find(o->tune, key, &found))
+		k.schedule = found.key.schedule;
+	else if (tune_find(o->tune, &like, &found))
+		k.schedule = template_schedule_follow(key, &found.key);
+	return k.schedule && !template_schedule_refusal(&k) && (!o->only || registry_ready(o->only, &k)) ? k.schedule : 0;
+}
+
 /* Adds a launch of units [begin, end). Returns its argument slots, all zero. */
 static uint64_t *launch(struct builder *b, const struct key *key, int n_args, int64_t begin, int64_t end)
 {
@@ -54,12 +70,7 @@ static uint64_t *launch(struct builder *b, const struct key *key, int n_args, in
 	assert(p->n_launches < b->launch_capacity && n_args <= ARGS_MOST);
 	struct plan_launch *l = &p->launch[p->n_launches++];
 	struct key scheduled = *key;
-	uint32_t schedules = template_schedules(key);
-	if (b->opt->tune && schedules > 1) {
-		struct key like = template_tuned_like(key);
-		uint32_t schedule = tune_schedule(b->opt->tune, &like);
-		scheduled.schedule = schedule < schedules ? schedule : schedules - 1;        /* a file may also name more than there are */
-	}
+	scheduled.schedule = schedule_of(b->opt, key);
 	l->kernel = find_kernel(b, &scheduled);
 	l->n_args = (uint32_t)n_args;
 	l->begin = begin;

@@ -36,10 +36,12 @@ struct plan_cache {                             /* KV of one session */
 enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_LOGITS };
 
 struct tune;
+struct registry;
 /* What decides the keys of a plan besides model, columns, logits and KV type: warm.c goes through every value of it. */
 struct plan_options {
 	const struct target *target;
 	struct tune *tune;                      /* which schedules kernels have; NULL: the usual ones */
+	struct registry *only;                  /* ... where that has them; NULL: any may be made */
 	bool f32_activations;
 	bool bounded;                           /* the numerics class BOUNDED may be used where there are kernels of it */
 	bool general;                           /* every column goes through the kernels of one column, in turn; these a session has anyway */

@@ -111,12 +111,13 @@ static double tuned_gain(const struct report *r, const struct key *key)
 
 static void text_schedules(const struct report *r, FILE *out)
 {
-	char key[KEY_TEXT_MAX];
+	char key[KEY_TEXT_MAX], name[TEMPLATE_SCHEDULE_NAME];
 
 	for (size_t i = 0; i < r->n; i++) {
-		double gain = tuned_gain(r, &r->kernel[i].key);
+		const struct key *k = &r->kernel[i].key;
+		double gain = tuned_gain(r, k);
 		if (gain > 0)
-			fprintf(out, "tuned %s: %s, %.2f times as fast as the usual way\n", key_text(&r->kernel[i].key, key, sizeof key), template_schedule_name(&r->kernel[i].key), gain);
+			fprintf(out, "tuned %s: %s; %.2f times as fast as the usual way\n", key_text(k, key, sizeof key), template_schedule_name(k, name, sizeof name), gain);
 	}
 }
 
@@ -159,6 +160,22 @@ static char *make_text(const struct report *r)
 
 /* ---- for programs */
 
+void report_schedule(json_t *o, const struct key *key)
+{
+	char name[TEMPLATE_SCHEDULE_NAME];
+	uint32_t value;
+
+	json_object_set_new(o, "schedule", json_string(template_schedule_name(key, name, sizeof name)));
+	if (!template_schedule_field(key, 0, &value))
+		return;
+	json_t *fields = json_object();
+	for (unsigned i = 0; i < TEMPLATE_SCHEDULE_FIELDS; i++) {
+		const char *field = template_schedule_field(key, i, &value);
+		json_object_set_new(fields, field, json_integer(value));
+	}
+	json_object_set_new(o, "schedule_fields", fields);
+}
+
 static json_t *json_kernels(const struct report *r)
 {
 	json_t *list = json_array();
@@ -175,7 +192,7 @@ static json_t *json_kernels(const struct report *r)
 			json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:f}", "calls", (json_int_t)k->calls, "bytes_expected", (json_int_t)k->bytes,
 				"nanoseconds", (json_int_t)k->nanoseconds, "time_share", per((double)k->nanoseconds, all_nanoseconds(r))));
 		double gain = tuned_gain(r, &k->key);
-		json_object_set_new(o, "schedule", json_string(template_schedule_name(&k->key)));
+		report_schedule(o, &k->key);
 		if (gain > 0)
 			json_object_set_new(o, "tuned_gain", json_real(gain));
 		json_array_append_new(list, o);

@@ -14,6 +14,9 @@ struct report_background { struct regime_counters regime; uint64_t awaited; };
 
 /* p may be NULL: kernels without times. malloc'ed. NULL: err. */
 char *report_make(jit_model *m, const struct profile *p, const struct report_background *b, bool json, struct error *err);
+/* Adds to a JSON object a key's schedule, in words and by its fields. */
+struct json_t;
+void report_schedule(struct json_t *o, const struct key *key);
 bool report_trace(const struct profile *p, const char *path, struct error *err);
 
 #endif

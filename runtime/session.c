@@ -187,12 +187,12 @@ static bool open_device(jit_session *s, const jit_session_options *o, struct err
 	       device_memory(s, s->kv.base, s->kv_bytes, DEVICE_CACHE, err);
 }
 
-/* Nothing can be generated later on: better refused now than in the middle of a text. */
+/* Nothing can be generated later on: better refused now than in the middle of a text. Where schedules are missing that this machine likes, the usual ones do. */
 static bool need_kernels(const jit_session *s, struct error *err)
 {
 	const jit_model *m = s->model;
 	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-	                                .kv = warm_kv(s->kv.type), .numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT, .columns = s->batch };
+	                                .kv = warm_kv(s->kv.type), .numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT, .columns = s->batch, .usual = true };
 	struct key *keys;
 	size_t n;
 
@@ -208,7 +208,7 @@ static bool need_kernels(const jit_session *s, struct error *err)
 static struct plan_options plan_options(const jit_session *s)
 {
 	const jit_model *m = s->model;
-	return (struct plan_options){ .target = m->target, .f32_activations = m->f32_activations, .bounded = m->bounded, .tune = m->tune, .general = s->general };
+	return (struct plan_options){ .target = m->target, .f32_activations = m->f32_activations, .bounded = m->bounded, .tune = m->tune, .only = m->sealed ? m->registry : NULL, .general = s->general };
 }
 
 static void expect_guesses(jit_session *s)
@@ -294,7 +294,7 @@ void jit_session_close(jit_session *s)
 	pool_close(s->pool);
 	profile_close(s->profile);
 	tuner_close(s->tuner);
-	if (s->model->tune)
+	if (s->model->tune && !s->model->sealed)
 		tune_save(s->model->tune, NULL);        /* what cannot be kept is found out again */
 	for (size_t i = 0; s->plan && i < ((size_t)s->columns + 1) * LOGIT_KINDS; i++)
 		if (s->plan[i]) {
@@ -342,7 +342,7 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 	}
 	bool built = plan_build(p, &s->model->file.spec, &s->model->weights, &buf, &s->kv, columns, logits, &opt, err);
 	if (built && tuned) {
-		s->tuner = tuner_open(s->model->tune, p, s->tune_passes, err);
+		s->tuner = tuner_open_quick(s->model->tune, p, s->tune_passes, pool_threads(s->pool), opt.only, err);
 		s->tune_passes = 0;
 		built = s->tuner || err->code == ERROR_NONE;
 	}
@@ -719,6 +719,22 @@ bool session_simulate(jit_session *s, const struct dev_sim_options *o)
 const struct dev_sim_counters *session_counters(const jit_session *s)
 {
 	return s->model->simulated ? dev_sim_count(s->device) : NULL;
+}
+
+struct plan *session_plan(jit_session *s, uint32_t columns, bool logits, struct error *err)
+{
+	if (columns > 1 && logits && !s->all_logits && !map_all_logits(s, err))
+		return NULL;
+	return find_plan(s, columns, !logits ? PLAN_NO_LOGITS : columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
+}
+
+bool session_prepare(jit_session *s, struct plan *p, struct error *err) { return s->device->prepare(s->device, p, err); }
+
+double session_pass(jit_session *s, const struct plan *p, struct error *err)
+{
+	static const int32_t ids[SESSION_MAX_COLUMNS];
+
+	return compute_pass(s, ids, p->columns, p->logits, PROFILE_PROMPT, err);
 }
 
 void session_pin_general(jit_session *s) { s->general = true; }

@@ -21,6 +21,11 @@ bool session_skip(jit_session *s, size_t n);
 /* Of a session that has computed nothing: all its passes go through the kernels that do any number of columns, one column after the other, with the usual schedules, which every
  * other kernel must agree with to the bit. */
 void session_pin_general(jit_session *s);
+/* For finding out what passes take: the plan of a pass; its kernels once more, of which there may be others now; and such a pass over tokens 0 at the position where the
+ * session is, of which nothing is kept but time. logits: of all columns. False, NULL, less than 0: err. */
+struct plan *session_plan(jit_session *s, uint32_t columns, bool logits, struct error *err);
+bool session_prepare(jit_session *s, struct plan *p, struct error *err);
+double session_pass(jit_session *s, const struct plan *p, struct error *err);
 /* Waits until nothing is made in the background. */
 void session_rest(jit_session *s);
 

@@ -114,13 +114,17 @@ static bool sample_make(struct warm_passes *m, const struct model_spec *spec, st
 
 /* ---- the plans */
 
-/* A machine may have found out that it likes any of them. */
+/* Those that a session may try in passing. */
 static bool add_schedules(struct key_set *set, struct key key)
 {
+	uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
+	unsigned n = template_schedules(&key, schedule);
 	bool ok = true;
 
-	for (uint32_t n = template_schedules(&key); ok && key.schedule < n; key.schedule++)
+	for (unsigned i = 0; ok && i < n; i++) {
+		key.schedule = schedule[i];
 		ok = set_add(set, &key);
+	}
 	return ok;
 }
 
@@ -142,11 +146,11 @@ static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtyp
 }
 
 /* Every pass that session.c makes: of any width without logits or with the last ones, and narrow ones with all. */
-static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t columns, const struct plan_options *opt, struct error *err)
+static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t columns, const struct plan_options *opt, bool schedules, struct error *err)
 {
 	for (uint32_t n = 1; n <= columns; n++)
-		if (!add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, true, err) ||
-		    (n <= SESSION_ALL_LOGITS && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, true, err)))
+		if (!add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err) ||
+		    (n <= SESSION_ALL_LOGITS && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
 			return false;
 	return true;
 }
@@ -233,11 +237,13 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 	for (unsigned way = 0; ok && way < 4; way++) {
 		unsigned f32 = way & 1, bounded = way >> 1;
 		struct plan_options po = { .target = opt->target, .f32_activations = f32, .bounded = bounded };
+		struct plan_options tuned = po;
+		tuned.tune = opt->tune;
 		if (!((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1))
 			continue;
 		for (unsigned kv = 0; ok && kv < KV_TYPES; kv++)
 			if (opt->activations >> f32 & 1 && opt->kv >> kv & 1)
-				ok = add_passes(&set, &m, kv_types[kv], columns, &po, err);
+				ok = add_passes(&set, &m, kv_types[kv], columns, &po, !opt->usual, err) && (!opt->tune || add_passes(&set, &m, kv_types[kv], columns, &tuned, false, err));
 	}
 	sample_free(&m);
 	ok = ok && sort_keys(&set, err);

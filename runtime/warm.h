@@ -24,6 +24,8 @@ struct warm_options {
 	unsigned activations, kv;
 	unsigned numerics;              /* 0: WARM_EXACT */
 	uint32_t columns;               /* of the widest pass over a prompt; 0: the widest there is */
+	bool usual;                     /* usual schedules alone; otherwise also those that sessions try in passing */
+	struct tune *tune;              /* and those that these results name; NULL: none */
 };
 
 /* The distinct keys, in order of their text; *keys is malloc'ed. Works on a model opened with MODEL_HEADER_ONLY. */

@@ -83,8 +83,8 @@ static void test_documented_form(void **unused)
 	k = (struct key){ .kind = KEY_NORM, .k = 2048, .target = TARGET_AVX2 };
 	assert_string_equal(key_text(&k, text, sizeof text), "norm.k2048.avx2");
 	k = (struct key){ .kind = KEY_ATTENTION, .kv = DTYPE_F16 + 1, .head_dim = 128, .heads = 16, .kv_heads = 8, .columns = 1, .context_class = 2,
-	                  .row_blocks = 3, .schedule = 64, .flags = KEY_WINDOW | KEY_QK_NORM, .numerics = NUMERICS_BOUNDED, .target = TARGET_AVX2 };
-	assert_string_equal(key_text(&k, text, sizeof text), "attention.kvf16.c1.b3.d128.h16.g8.x2.s64.qknorm.win.bounded.avx2");
+	                  .row_blocks = 3, .schedule = 0x1a4, .flags = KEY_WINDOW | KEY_QK_NORM, .numerics = NUMERICS_BOUNDED, .target = TARGET_AVX2 };
+	assert_string_equal(key_text(&k, text, sizeof text), "attention.kvf16.c1.b3.d128.h16.g8.x2.s1a4.qknorm.win.bounded.avx2");
 }
 
 static void test_longest_text_fits(void **unused)

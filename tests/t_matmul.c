@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels-templates/matmul_schedule.h"
 #include "tests/kernel_run.h"
 #include "tests/plain.h"
 #include "tests/plain_quants.h"
@@ -218,6 +219,34 @@ static bool takes(const struct target *target, const struct key *key)
 	return key->flags & KEY_WIDE ? template_wide_weights(target, weight_type(key)) : key->columns <= template_columns(target);
 }
 
+/* One way; old: what out held before. */
+static void check_way(const struct kernel_way *way, const struct problem *p, struct data *d, const float *old)
+{
+	struct kernel k;
+
+	if (!takes(&way->target, &p->key))
+		return;
+	memcpy(d->got.out, old, d->out_n * 4);
+	d->is_unsigned = p->key.flags & KEY_WIDE && template_wide_unsigned(&way->target, weight_type(&p->key), (enum dtype)(p->key.activation - 1), p->key.columns);
+	memset(d->got.outq, 0x55, d->out_n);
+	memset(d->got.outs, 0x55, d->out_n / 2);
+	kernel_open(&k, way, &p->key);
+	launch(way, &k, d, p);
+	kernel_close(&k);
+	same("out", way, p, d->got.out, d->expected.out, d->out_n * 4);
+	same("outq", way, p, d->got.outq, d->expected.outq, d->out_n);
+	same("outs", way, p, d->got.outs, d->expected.outs, d->out_n / 2);
+}
+
+static float *expect_data(struct data *d, const struct problem *p)
+{
+	make_data(d, p);
+	float *old = kernel_buffer(d->out_n * 4, 0);
+	memcpy(old, d->got.out, d->out_n * 4);
+	expect(d, &p->key);
+	return old;
+}
+
 /* Cards take turns: each problem on one. */
 static void check(const struct problem *p)
 {
@@ -225,26 +254,10 @@ static void check(const struct problem *p)
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways_and_cards(&ways, turn++);
 	struct data d;
+	float *old = expect_data(&d, p);
 
-	make_data(&d, p);
-	float *old = kernel_buffer(d.out_n * 4, 0);
-	memcpy(old, d.got.out, d.out_n * 4);
-	expect(&d, &p->key);
-	for (unsigned i = 0; i < n; i++) {
-		struct kernel k;
-		if (!takes(&ways[i].target, &p->key))
-			continue;
-		memcpy(d.got.out, old, d.out_n * 4);
-		d.is_unsigned = p->key.flags & KEY_WIDE && template_wide_unsigned(&ways[i].target, weight_type(&p->key), (enum dtype)(p->key.activation - 1), p->key.columns);
-		memset(d.got.outq, 0x55, d.out_n);
-		memset(d.got.outs, 0x55, d.out_n / 2);
-		kernel_open(&k, &ways[i], &p->key);
-		launch(&ways[i], &k, &d, p);
-		kernel_close(&k);
-		same("out", &ways[i], p, d.got.out, d.expected.out, d.out_n * 4);
-		same("outq", &ways[i], p, d.got.outq, d.expected.outq, d.out_n);
-		same("outs", &ways[i], p, d.got.outs, d.expected.outs, d.out_n / 2);
-	}
+	for (unsigned i = 0; i < n; i++)
+		check_way(&ways[i], p, &d, old);
 	free(old);
 	free_data(&d);
 }
@@ -392,31 +405,118 @@ static void test_columns_do_not_matter(void **unused)
 		}
 }
 
-/* Schedules compute the same bits. */
+/* ---- schedules */
+
+enum { DIGITS = 16 /* of a field */, ALONE_MOST = MATMUL_SCHEDULE_FIELDS * DIGITS };
+
+static bool has_schedule(const struct target *t, const struct key *key, uint32_t schedule)
+{
+	struct key k = *key;
+	struct matmul_schedule ignored;
+
+	k.schedule = schedule;
+	return !matmul_schedule(&k, t, &ignored);
+}
+
+/* Those that differ from the usual one in one field; the distance of several columns comes with both levels. */
+static unsigned list_alone(const struct target *t, const struct key *key, uint32_t out[ALONE_MOST])
+{
+	unsigned n = 0;
+
+	for (unsigned f = 0; f < MATMUL_SCHEDULE_FIELDS; f++)
+		for (uint32_t digit = 1; digit < DIGITS; digit++)
+			if (has_schedule(t, key, digit << 4 * f))
+				out[n++] = digit << 4 * f;
+			else if (has_schedule(t, key, digit << 4 * f | SCHEDULE_BOTH_LEVELS))
+				out[n++] = digit << 4 * f | SCHEDULE_BOTH_LEVELS;
+	return n;
+}
+
+/* Any there is, made of those; 0: none was found. */
+static uint32_t draw_schedule(const struct target *t, const struct key *key, const uint32_t alone[], unsigned n)
+{
+	for (unsigned tries = 0; n && tries < 20; tries++) {
+		uint32_t s = 0;
+		for (unsigned i = 0; i < 3; i++) {
+			uint32_t one = alone[draw(n)];
+			for (unsigned f = 0; f < MATMUL_SCHEDULE_FIELDS; f++)
+				s |= s >> 4 * f & 15 ? 0 : one & 15u << 4 * f;
+		}
+		if (s && has_schedule(t, key, s))
+			return s;
+	}
+	return 0;
+}
+
+/* What changes registers or the loops; distances and levels come with them. */
+static const struct { uint32_t columns, wide; } schedule_columns[] = { { 1, 0 }, { 4, 0 }, { 8, 0 }, { 4, KEY_WIDE }, { 8, KEY_WIDE }, { 16, KEY_WIDE }, { 12, KEY_WIDE }, { 24, KEY_WIDE } };
+enum { SCHEDULE_COLUMNS = sizeof schedule_columns / sizeof *schedule_columns };
+
+/* Every way of going through the weights gives the bits of the plain loops: all that differ in one field, and some that differ in several. */
 static void test_schedules(void **unused)
 {
+	static const uint32_t ks[] = { 512, 768, 2048 };
+	uint32_t alone[ALONE_MOST];
 	const struct kernel_way *ways;
-	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS), tried = 0;
+	unsigned n = kernel_ways(&ways), tried[MATMUL_SCHEDULE_FIELDS] = { 0 }, at = 0, drawn = test_quick() ? 1 : 3;
+
 	for (unsigned mix = 0; mix < MIXES; mix++)
-		for (unsigned i = 0; i < n; i++) {
-			struct problem p = problem(mix, 97, 768, 1, 1, 2, 0);
+		for (unsigned c = 0; c < SCHEDULE_COLUMNS; c++) {
+			struct problem p = problem(mix, 97, ks[at++ % 3], schedule_columns[c].columns, 1, 1 + draw(2), 0);
+			if (schedule_columns[c].wide)
+				p.key.row_blocks = 1;
+			p.key.flags = schedule_columns[c].wide | flag_sets[draw(FLAG_SETS)];
 			struct data d;
-			struct kernel k;
-			p.key.target = (uint8_t)ways[i].target.id;
-			make_data(&d, &p);
-			for (; p.key.schedule < template_schedules(&p.key); p.key.schedule++) {
-				memset(d.got.out, 0x55, d.out_n * 4);
-				kernel_open(&k, &ways[i], &p.key);
-				launch(&ways[i], &k, &d, &p);
-				kernel_close(&k);
-				if (p.key.schedule == 0)
-					memcpy(d.expected.out, d.got.out, d.out_n * 4);
-				same("out", &ways[i], &p, d.got.out, d.expected.out, d.out_n * 4);
-				tried += p.key.schedule > 0;
+			float *old = expect_data(&d, &p);
+			for (unsigned i = 0; i < n; i++) {
+				unsigned found = takes(&ways[i].target, &p.key) ? list_alone(&ways[i].target, &p.key, alone) : 0;
+				for (unsigned j = 0; j < found + (found ? drawn : 0); j++) {
+					p.key.schedule = j < found ? alone[j] : draw_schedule(&ways[i].target, &p.key, alone, found);
+					if (j < found && test_quick() && (j + at + i) % 5)
+						continue;
+					check_way(&ways[i], &p, &d, old);
+					for (unsigned f = 0; f < MATMUL_SCHEDULE_FIELDS; f++)
+						tried[f] += (p.key.schedule >> 4 * f & 15) != 0;
+				}
+				p.key.schedule = 0;
 			}
+			free(old);
 			free_data(&d);
 		}
-	assert_true(tried > 0);
+	for (unsigned f = 0; f < MATMUL_SCHEDULE_FIELDS; f++)
+		assert_true(tried[f] > 0);
+}
+
+/* Lists are of what there is: every schedule near a legal one is legal, and what packs have too. */
+static void test_schedule_lists(void **unused)
+{
+	unsigned all = 0;
+
+	for (unsigned mix = 0; mix < MIXES; mix++)
+		for (unsigned c = 0; c < SCHEDULE_COLUMNS; c++)
+			for (unsigned target = TARGET_NONE + 1; target < TARGET_COUNT; target++) {
+				struct problem p = problem(mix, 97, 2048, schedule_columns[c].columns, 1, 1, schedule_columns[c].wide);
+				uint32_t list[TEMPLATE_SCHEDULES_MOST];
+				p.key.target = (uint8_t)target;
+				unsigned n = template_schedules(&p.key, list);
+				assert_in_range(n, 1, target_table[target].lane_bytes ? 1 : 3);
+				assert_int_equal(list[0], 0);
+				for (unsigned step = 0; step < 12; step++) {
+					unsigned near = template_schedules_near(&p.key, draw(TEMPLATE_SCHEDULE_FIELDS), list);
+					assert_true(near < TEMPLATE_SCHEDULES_MOST);
+					for (unsigned i = 0; i < near; i++) {
+						struct key k = p.key;
+						char name[TEMPLATE_SCHEDULE_NAME];
+						k.schedule = list[i];
+						assert_null(template_schedule_refusal(&k));
+						assert_true(k.schedule != p.key.schedule);
+						assert_true(strlen(template_schedule_name(&k, name, sizeof name)) + 1 < sizeof name);
+					}
+					all += near;
+					p.key.schedule = near ? list[draw(near)] : p.key.schedule;
+				}
+			}
+	assert_true(all > 0);
 }
 
 static unsigned spills(const struct kernel_way *way, const struct problem *p)
@@ -430,6 +530,20 @@ static unsigned spills(const struct kernel_way *way, const struct problem *p)
 	if (n)
 		print_message("%s: %s: %u spills in loops\n", way->name, key_text(&p->key, text, sizeof text), n);
 	return n;
+}
+
+/* Some of them. */
+static unsigned spills_of_schedules(const struct kernel_way *way, const struct problem *p, unsigned times)
+{
+	uint32_t alone[ALONE_MOST];
+	unsigned n = list_alone(&way->target, &p->key, alone), bad = 0;
+
+	for (unsigned i = 0; i < (test_quick() ? (times + 1) / 2 : times); i++) {
+		struct problem one = *p;
+		if ((one.key.schedule = draw_schedule(&way->target, &p->key, alone, n)))
+			bad += spills(way, &one);
+	}
+	return bad;
 }
 
 /* Shapes of real models: compiled, not run. */
@@ -450,8 +564,9 @@ static void test_no_spills(void **unused)
 			for (unsigned mix = 0; mix < MIXES; mix++)
 				for (uint32_t columns = 1; columns <= 8; columns++) {
 					struct problem p = problem(mix, shapes[shape].rows, shapes[shape].k, columns, 1, 1, shapes[shape].flags);
-					for (p.key.schedule = 0; p.key.schedule < template_schedules(&p.key); p.key.schedule++)
-						bad += spills(&ways[i], &p);
+					bad += spills(&ways[i], &p);
+					if (columns == 1 || columns == 4 || columns == 8)
+						bad += spills_of_schedules(&ways[i], &p, columns == 1 ? 6 : 2);
 				}
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned shape = 2; ways[i].native && shape < 5; shape++)
@@ -460,6 +575,8 @@ static void test_no_spills(void **unused)
 				for (uint32_t columns = 3; template_wide_weights(&target_table[TARGET_AVX2], mixes[mix].weight) && columns <= TEMPLATE_MAX_WIDE; columns++) {
 					struct problem p = problem(mix, shapes[shape].rows, shapes[shape].k, columns, 1, 1, KEY_WIDE | shapes[shape].flags);
 					bad += spills(&ways[i], &p);
+					if (columns % 12 == 0 || columns == 4 || columns == 8 || columns == 16)
+						bad += spills_of_schedules(&ways[i], &p, 2);
 				}
 	assert_int_equal(bad, 0);
 }
@@ -467,10 +584,10 @@ static void test_no_spills(void **unused)
 static void test_refusals(void **unused)
 {
 	static const struct target target = { .name = "test", .lanes = 8, .vector_regs = 16 };
-	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[15];
+	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[20];
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < 15; i++)
+	for (unsigned i = 0; i < 20; i++)
 		bad[i] = good;
 	bad[n++].key.weight = DTYPE_I64 + 1;
 	bad[n++].key.weight = 0;
@@ -490,6 +607,11 @@ static void test_refusals(void **unused)
 	bad[n].key.flags = KEY_WIDE;
 	bad[n++].key.row_blocks = 2;
 	bad[n++].key.flags = KEY_WIDE | KEY_SILU_MUL | KEY_RESIDUAL;
+	bad[n++].key.schedule = 1;                   /* the usual level, written out */
+	bad[n++].key.schedule = 0xf;
+	bad[n++].key.schedule = 0x2000;              /* two row blocks of one */
+	bad[n++].key.schedule = 0x30000;             /* three columns of one */
+	bad[n++].key.schedule = 1u << 24;
 	for (unsigned i = 0; i <= n; i++) {
 		struct error err = { 0 };
 		struct ir ir;
@@ -505,7 +627,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_flags), cmocka_unit_test(test_padding), cmocka_unit_test(test_one_column),
-		cmocka_unit_test(test_shapes), cmocka_unit_test(test_matrices), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_schedules), cmocka_unit_test(test_no_spills),
+		cmocka_unit_test(test_shapes), cmocka_unit_test(test_matrices), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_schedules), cmocka_unit_test(test_schedule_lists), cmocka_unit_test(test_no_spills),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,6 +168,73 @@ static void test_nothing_to_run(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* ---- schedules that this machine is said to like */
+
+/* All kernels of one column get a schedule that packs do not have; of the directory's code there is only that for `kept`, if not NULL. */
+static void tell(const char *path, const char *kept)
+{
+	struct error err = { 0 };
+	struct model m;
+	struct key *keys;
+	size_t n;
+	struct tune *t = tune_open(path, &err);
+	struct cache *c = cache_open(path, &(struct cache_options){ 0 }, &err);
+
+	assert_true(t && c);
+	assert_true(model_open(&m, model_path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
+	assert_true(warm_keys(&m.spec, &(struct warm_options){ .target = target_native(NULL), .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY, .usual = true }, &keys, &n, &err));
+	for (size_t i = 0; i < n; i++) {
+		struct object o = { 0 };
+		char text[KEY_TEXT_MAX];
+		if (keys[i].kind != KEY_MATMUL || keys[i].columns != 1 || keys[i].flags & KEY_WIDE)
+			continue;
+		keys[i].schedule = 0x30;                /* asked for 4 KiB ahead */
+		tune_set(t, &(struct tune_result){ .key = keys[i], .gain = 1.5, .samples = 9 });
+		if (!kept || !strstr(key_text(&keys[i], text, sizeof text), kept))
+			continue;
+		if (!compile_key(&o, &keys[i], template_build, NULL, NULL, &err))
+			fail_msg("%s", err.text);
+		cache_store(c, &keys[i], &o);
+		object_free(&o);
+	}
+	assert_true(tune_save(t, &err));
+	free(keys);
+	model_close(&m);
+	cache_close(c);
+	tune_close(t);
+}
+
+static void count_scheduled(const struct kernel *k, void *user) { *(unsigned *)user += k->key.schedule == 0x30; }
+
+static void test_schedules_that_are_not_there(void **state)
+{
+	static struct result want, got;
+	char path[96], search[200];
+	jit_error err = { 0 };
+	(void)state;
+
+	snprintf(path, sizeof path, "%s/tuned", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(search, sizeof search, "%s:%s", path, pack);
+	jit_model *open = open_model("", 0);
+	assert_true(run(open, 0, JIT_SPECULATE_OFF, &want, &err));
+	jit_model_close(open);
+	for (int some = 0; some < 2; some++) {
+		unsigned scheduled = 0;
+		struct registry_counters c;
+		tell(path, some ? "256x" : NULL);
+		jit_model *sealed = open_model(search, 1);
+		if (!run(sealed, 0, JIT_SPECULATE_OFF, &got, &err))
+			fail_msg("%s", err.message);
+		assert_memory_equal(&want, &got, sizeof want);
+		registry_count(sealed->registry, &c);
+		assert_int_equal(c.generated, 0);
+		registry_each(sealed->registry, count_scheduled, &scheduled);
+		assert_true(some ? scheduled > 0 : scheduled == 0);
+		jit_model_close(sealed);
+	}
+}
+
 /* ---- a system that gives no executable memory */
 
 static bool forbid_executable_memory(void)
@@ -265,7 +332,7 @@ int main(void)
 		printf("# skipped: no code is generated for this CPU\n");
 		return SKIPPED;
 	}
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_the_same_without_generating), cmocka_unit_test(test_a_missing_kernel), cmocka_unit_test(test_nothing_to_run),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_the_same_without_generating), cmocka_unit_test(test_a_missing_kernel), cmocka_unit_test(test_nothing_to_run), cmocka_unit_test(test_schedules_that_are_not_there),
 		cmocka_unit_test(test_without_executable_memory) };
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

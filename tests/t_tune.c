@@ -13,6 +13,7 @@
 #include "jit/tune.h"
 #include "kernels-templates/templates.h"
 #include "runtime/jitrun.h"
+#include "runtime/search.h"
 #include "tests/shared.h"
 
 static struct key example(uint32_t rows, uint32_t schedule)
@@ -97,7 +98,8 @@ static void set(struct tune *t, uint32_t rows, uint32_t schedule)
 static uint32_t asked(struct tune *t, uint32_t rows)
 {
 	struct key k = example(rows, 0);
-	return tune_schedule(t, &k);
+	struct tune_result r;
+	return tune_find(t, &k, &r) ? r.key.schedule : 0;
 }
 
 static void test_kept(void **state)
@@ -242,6 +244,113 @@ static void test_sessions(void **state)
 	remove_dir(dir);
 }
 
+/* A file of another form, version or processor says nothing, and is written anew. */
+static void test_forms(void **state)
+{
+	static const struct { const char *from, *to; } other[] = { { "jitrun schedules 2", "jitrun schedules 1" }, { "jitrun schedules 2", "jitrun schedules 3" },
+		{ "codegen ", "codegen 0" }, { "processor ", "processor another " } };
+	char dir[64], path[512], text[4096], bad[4200];
+	struct tune *t = opened(new_dir(dir));
+	(void)state;
+
+	set(t, 32, 2);
+	tune_close(t);
+	size_t n = read_all(file_in(dir, path), text, sizeof text - 1);
+	text[n] = 0;
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+		const char *at = strstr(text, other[i].from);
+		assert_non_null(at);
+		int used = snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, other[i].to, at + strlen(other[i].from));
+		write_all(path, bad, (size_t)used);
+		t = opened(dir);
+		assert_int_equal(asked(t, 32), 0);
+		set(t, 64, 3);
+		tune_close(t);
+		t = opened(dir);
+		assert_int_equal(asked(t, 32), 0);
+		assert_int_equal(asked(t, 64), 3);
+		tune_close(t);
+	}
+	remove_dir(dir);
+}
+
+/* Kernels of guesses follow that of one column until they have a result of their own. */
+static void test_follow(void **state)
+{
+	struct key one, four, prompt;
+	(void)state;
+
+	assert_true(key_parse(&one, "matmul.q8_0.aq8_0.1024x512.c1.b1.avx2"));
+	four = prompt = one;
+	four.columns = 4;
+	prompt.columns = 24;
+	four.flags = prompt.flags = KEY_WIDE;
+	struct key like = template_tuned_like(&four);
+	assert_true(key_equal(&like, &one));
+	assert_int_equal(template_schedule_follow(&four, &one), 0);
+	for (one.schedule = 2; one.schedule <= 3; one.schedule++) {       /* the second level, both */
+		four.schedule = template_schedule_follow(&four, &one);
+		assert_int_equal(four.schedule, 3);
+		assert_null(template_schedule_refusal(&four));
+		four.schedule = 0;
+		assert_int_equal(template_schedule_follow(&prompt, &one), 0);
+	}
+	one.schedule = 0xf;
+	assert_int_equal(template_schedule_follow(&four, &one), 0);
+}
+
+struct found { unsigned n, columns[64]; };
+
+static void check_found(const struct tune_result *r, void *user)
+{
+	struct found *f = user;
+
+	assert_null(template_schedule_refusal(&r->key));
+	assert_true(r->gain >= 1 && r->samples > 0 && (r->gain > 1) == (r->key.schedule != 0));
+	assert_true(r->key.columns < 64);
+	f->n++;
+	f->columns[r->key.columns]++;
+}
+
+/* The thorough search: results for every kind of pass, and no bit changes. */
+static void test_search(void **state)
+{
+	static struct told off, cached;
+	char dir[64], path[1024];
+	jit_error e = { 0 };
+	struct error err = { 0 };
+	int32_t ids[SEARCH_CONTEXT / 8];
+	(void)state;
+
+	decode(new_dir(dir), JIT_TUNE_OFF, &off);
+	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"), &(jit_model_options){ .cache_dir = "", .tune = JIT_TUNE_OFF }, &e);
+	assert_non_null(m);
+	for (int i = 0; i < SEARCH_CONTEXT / 8; i++)
+		ids[i] = i + 1;
+	for (int timed = 0; timed < 2; timed++) {
+		struct found f = { 0 };
+		struct tune *t = opened(dir);
+		jit_session *s = jit_session_open(m, &(jit_session_options){ .threads = 1, .context = 2 * SEARCH_CONTEXT, .speculate = JIT_SPECULATE_OFF }, &e);
+		assert_non_null(s);
+		assert_int_equal(jit_session_feed(s, ids, SEARCH_CONTEXT / 8, &e), JIT_OK);
+		struct tune *results = timed ? t : opened(NULL);
+		if (!search_schedules(s, results, &(struct search_options){ .seconds = timed ? 1 : 1e-3 }, &err))
+			fail_msg("%s", err.text);
+		tune_each(results, check_found, &f);
+		assert_true(f.n >= 15 && f.columns[1] && f.columns[4] && f.columns[8] && f.columns[16] && f.columns[24]);
+		jit_session_close(s);
+		if (!timed)
+			tune_close(results);
+		assert_true(tune_save(t, &err));
+		tune_close(t);
+	}
+	jit_model_close(m);
+	assert_int_equal(file_in(dir, path)[0], '/');
+	decode(dir, JIT_TUNE_CACHED, &cached);
+	assert_memory_equal(&off, &cached, sizeof off);
+	remove_dir(dir);
+}
+
 /* Whatever the file says, within what there is: every schedule of every kernel gives the same bits. */
 static void test_every_schedule(void **state)
 {
@@ -251,11 +360,16 @@ static void test_every_schedule(void **state)
 
 	decode(new_dir(dir), JIT_TUNE_OFF, &off);
 	decode(dir, JIT_TUNE_QUICK, &forced);
-	struct key k = example(32, 0);
-	unsigned schedules = template_schedules(&k);
+	struct key k = example(1024, 0);
+	uint32_t list[TEMPLATE_SCHEDULES_MOST * (TEMPLATE_SCHEDULE_FIELDS + 1)];
+	unsigned schedules = template_schedules(&k, list);
 	assert_true(schedules > 1);
-	for (uint32_t s = 0; s <= schedules; s++) {           /* one more than there are: refused by the template, so taken for the usual one */
-		char path[512], text[8192], out[8192];
+	for (unsigned f = 0; f < TEMPLATE_SCHEDULE_FIELDS; f++)
+		schedules += template_schedules_near(&k, f, list + schedules);
+	list[schedules++] = 0xf;                              /* what there is not is taken for the usual one */
+	list[schedules++] = UINT32_MAX;
+	for (uint32_t s = 0; s < schedules; s++) {
+		char path[512], text[16384], out[16384];
 		size_t n = read_all(file_in(dir, path), text, sizeof text - 1), used = 0;
 		text[n] = 0;
 		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
@@ -265,7 +379,7 @@ static void test_every_schedule(void **state)
 			if (space && strncmp(line, "matmul", 6) == 0) {
 				*space = 0;
 				assert_true(key_parse(&key, line));
-				key.schedule = s;
+				key.schedule = list[s];
 				used += (size_t)snprintf(out + used, sizeof out - used, "%s %s\n", key_text(&key, name, sizeof name), space + 1);
 			} else {
 				used += (size_t)snprintf(out + used, sizeof out - used, "%s\n", line);
@@ -280,6 +394,7 @@ static void test_every_schedule(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_damage), cmocka_unit_test(test_sessions), cmocka_unit_test(test_every_schedule) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_damage), cmocka_unit_test(test_sessions), cmocka_unit_test(test_every_schedule),
+		cmocka_unit_test(test_forms), cmocka_unit_test(test_follow), cmocka_unit_test(test_search) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
