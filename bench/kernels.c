@@ -26,11 +26,13 @@ static bool get_all(const struct keys *k, const char *path, enum kernel_source e
 	struct registry *r = path && !c ? NULL : registry_open(&(struct registry_options){ .build = template_build, .cache = c }, err);
 	bool ok = r != NULL;
 
+	if (ok)
+		registry_load(r, k->key, k->n);
 	for (size_t i = 0; ok && i < k->n; i++) {
-		enum kernel_source from;
-		ok = registry_get(r, &k->key[i], &from, err) != NULL;
-		if (ok && from != expected)
-			ok = error_set(err, ERROR_IO, "kernel %zu was not found where it had been stored, but %s", i, from == KERNEL_GENERATED ? "generated" : "elsewhere");
+		const struct kernel *kernel = registry_get(r, &k->key[i], NULL, err);
+		ok = kernel != NULL;
+		if (ok && kernel->source != expected)
+			ok = error_set(err, ERROR_IO, "kernel %zu was not found where it had been stored, but %s", i, kernel->source == KERNEL_GENERATED ? "generated" : "elsewhere");
 	}
 	*seconds = system_seconds() - start;
 	if (ok && lookup) {

@@ -108,32 +108,66 @@ void cache_close(struct cache *c)
 	free(c);
 }
 
-/* --- one kernel */
+/* --- kernels */
+
+enum { HOLD_AT_ONCE = 128 };
+
+static bool source_load(struct source *s, const struct key *key, struct object *out, uint64_t *file)
+{
+	bool there = false, found;
+
+	if (s->dir) {
+		found = cache_dir_load(s->dir, key, out, &there, file);
+	} else {
+		enum pack_answer answer = pack_find(s->pack, key, out);
+		found = answer == PACK_FOUND;
+		there = answer != PACK_ABSENT;
+	}
+	++*(found ? &s->hits : &s->misses);
+	s->damaged += !found && there;
+	return found;
+}
+
+/* What is missing yet, from one source. Returns how much that was. */
+static size_t source_load_all(struct source *s, unsigned number, const struct key *const *key, size_t n, struct object *out, unsigned *source)
+{
+	uint64_t file[HOLD_AT_ONCE];
+	size_t held = 0, found = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (out[i].code || !source_load(s, key[i], &out[i], &file[held]))
+			continue;
+		source[i] = number;
+		found++;
+		if (s->dir && ++held == HOLD_AT_ONCE) {
+			cache_dir_hold(s->dir, file, held);
+			held = 0;
+		}
+	}
+	if (s->dir)
+		cache_dir_hold(s->dir, file, held);
+	return found;
+}
+
+void cache_load_all(struct cache *c, const struct key *const *key, size_t n, struct object *out, unsigned *source)
+{
+	size_t found = 0;
+
+	memset(out, 0, n * sizeof *out);
+	for (unsigned i = 0; i < c->n && found < n; i++)
+		found += source_load_all(&c->source[i], i, key, n, out, source);
+	c->hits += found;
+	c->misses += n - found;
+}
 
 bool cache_load(struct cache *c, const struct key *key, struct object *out, unsigned *source)
 {
-	for (unsigned i = 0; i < c->n; i++) {
-		struct source *s = &c->source[i];
-		bool there = false, found;
-		if (s->dir) {
-			found = cache_dir_load(s->dir, key, out, &there);
-		} else {
-			enum pack_answer answer = pack_find(s->pack, key, out);
-			found = answer == PACK_FOUND;
-			there = answer != PACK_ABSENT;
-		}
-		if (found) {
-			s->hits++;
-			c->hits++;
-			if (source)
-				*source = i;
-			return true;
-		}
-		s->misses++;
-		s->damaged += there;
-	}
-	c->misses++;
-	return false;
+	unsigned number;
+
+	cache_load_all(c, &key, 1, out, &number);
+	if (source && out->code)
+		*source = number;
+	return out->code != NULL;
 }
 
 void cache_store(struct cache *c, const struct key *key, const struct object *o)

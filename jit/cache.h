@@ -47,10 +47,12 @@ const char *cache_directory(const struct cache *c);
 unsigned cache_source_count(const struct cache *c);
 void cache_source_get(const struct cache *c, unsigned i, struct cache_source *out);
 
-/* ---- one kernel; thread-safe */
+/* ---- kernels; thread-safe */
 
 /* False: no source has it. source may be NULL; else the number of the one that had it. Held as used until cache_close. */
 bool cache_load(struct cache *c, const struct key *key, struct object *out, unsigned *source);
+/* The same of many: out[i].code is NULL where no source has key[i], else source[i] is the number. */
+void cache_load_all(struct cache *c, const struct key *const *key, size_t n, struct object *out, unsigned *source);
 /* Into the first writable directory. A failure, or that there is none, is counted and not reported. */
 void cache_store(struct cache *c, const struct key *key, const struct object *o);
 /* Of the cache as a whole: a miss is a key that no source had. */

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,12 +16,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "jit/array.h"
 #include "jit/safefile.h"
 
 enum {
 	STALE_SECONDS = 3600,            /* a temporary file this old has lost its writer */
 	TOUCH_SECONDS = 60,              /* an entry's last use is written down no more often */
 	NAME_BYTES = 24,
+	NEAR_BYTES = 16384,              /* a file of this size is read without asking for memory */
 	MAX_FILE = CACHE_ENTRY_HEADER + RECORD_MAX_BODY,
 };
 static const char entry_magic[8] = "jitr\nko";
@@ -32,6 +33,7 @@ struct cache_dir {
 	const char *path;                /* borrowed */
 	int fd;
 	bool writable;
+	uid_t user;                      /* who opened it, and is trusted besides root */
 	uint64_t limit;
 	_Atomic int lock_fd;             /* -1: not opened yet; -2: cannot be */
 	_Atomic uint64_t temporaries;
@@ -41,11 +43,15 @@ struct cache_dir {
 };
 
 /* What a directory says of a file, without opening it. */
-struct found { char name[NAME_BYTES]; uint64_t bytes; int64_t last_use; };
+struct found { char name[NAME_BYTES]; uint64_t bytes, file; int64_t last_use; };
 
 static void entry_name(const struct key *key, char out[NAME_BYTES])
 {
-	snprintf(out, NAME_BYTES, "%016" PRIx64 "%s", key_hash(key), entry_suffix);
+	uint64_t hash = key_hash(key);
+
+	for (int i = 0; i < 16; i++)
+		out[i] = "0123456789abcdef"[hash >> (60 - 4 * i) & 15];
+	memcpy(out + 16, entry_suffix, sizeof entry_suffix);
 }
 
 static bool is_entry_name(const char *name)
@@ -99,6 +105,7 @@ struct cache_dir *cache_dir_open(const char *path, const struct cache_options *o
 	}
 	d->path = path;
 	d->fd = fd;
+	d->user = geteuid();
 	d->writable = !opt->read_only && st.st_uid == geteuid() && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0;
 	d->limit = opt->limit_bytes ? opt->limit_bytes : (uint64_t)CACHE_DEFAULT_LIMIT_MIB << 20;
 	d->lock_fd = -1;
@@ -119,22 +126,26 @@ void cache_dir_close(struct cache_dir *d)
 
 bool cache_dir_writable(const struct cache_dir *d) { return d->writable; }
 
-/* --- what is in use: read locks of open file descriptions, one byte for each entry */
+/* --- what is in use: read locks of open file descriptions. A file's byte is the one of its number, because files that were made together have neighbouring
+ * numbers: the system keeps such locks as one, and hundreds of single ones would be searched for each one more. Who comes to have a dead file's number is held too, which
+ * harms nobody; who replaces a file takes away from others' locks what they hold, but they have loaded it */
 
 static int open_lock(int dir) { return openat(dir, lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600); }
 
-static struct flock byte_of(const char *name, short type)
+static uint64_t file_number(const struct stat *st) { return (uint64_t)st->st_ino & INT64_MAX >> 1; }
+
+static struct flock bytes_of(uint64_t first, uint64_t n, short type)
 {
-	return (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)(strtoull(name, NULL, 16) >> 2), .l_len = 1 };
+	return (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)first, .l_len = (off_t)n };
 }
 
-/* Where locks are not to be had, the last use alone protects an entry. */
-static void hold(struct cache_dir *d, const char *name)
+/* -1: locks are not to be had, and the last use alone protects an entry. */
+static int lock_of(struct cache_dir *d)
 {
 	int fd = d->lock_fd, none = -1;
 
 	if (!d->writable || fd == -2)
-		return;
+		return -1;
 	if (fd == -1) {
 		fd = open_lock(d->fd);
 		if (!atomic_compare_exchange_strong(&d->lock_fd, &none, fd < 0 ? -2 : fd)) {
@@ -143,15 +154,35 @@ static void hold(struct cache_dir *d, const char *name)
 			fd = none;                       /* another thread's */
 		}
 	}
-	struct flock byte = byte_of(name, F_RDLCK);
-	if (fd >= 0)
-		fcntl(fd, F_OFD_SETLK, &byte);
+	return fd < 0 ? -1 : fd;
+}
+
+static int number_order(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+void cache_dir_hold(struct cache_dir *d, uint64_t *file, size_t n)
+{
+	int fd = n ? lock_of(d) : -1;
+
+	if (fd < 0)
+		return;
+	qsort(file, n, sizeof *file, number_order);
+	for (size_t i = 0, next; i < n; i = next) {
+		for (next = i + 1; next < n && file[next] - file[next - 1] <= 1; next++)
+			;
+		struct flock bytes = bytes_of(file[i], file[next - 1] - file[i] + 1, F_RDLCK);
+		fcntl(fd, F_OFD_SETLK, &bytes);
+	}
 }
 
 /* lock_fd was opened for this question: locks do not stand in the way of those who took them. */
-static bool is_held(int lock_fd, const char *name)
+static bool is_held(int lock_fd, uint64_t file)
 {
-	struct flock byte = byte_of(name, F_WRLCK);
+	struct flock byte = bytes_of(file, 1, F_WRLCK);
 
 	return lock_fd >= 0 && fcntl(lock_fd, F_OFD_GETLK, &byte) == 0 && byte.l_type != F_UNLCK;
 }
@@ -161,31 +192,46 @@ static bool is_held(int lock_fd, const char *name)
 static const char *const not_readable = "cannot be read", *const damaged = "damaged", *const other_version = "of another version of jitrun",
                   *const other_name = "under another key's name", *const not_trusted = "others may have written it";
 
-/* A whole entry into memory. NULL: *trouble says why; NULL there too when there is no such file. using: it counts as a use. */
-static uint8_t *read_entry(const struct cache_dir *d, const char *name, bool using, struct stat *st, const char **trouble)
+/* A whole file: in room, or in memory of its own. */
+struct whole { uint8_t *bytes; size_t n; struct stat st; uint8_t room[NEAR_BYTES]; };
+
+static void whole_free(struct whole *w)
 {
-	uint8_t *bytes = NULL;
+	if (w->bytes != w->room)
+		free(w->bytes);
+	w->bytes = NULL;
+}
+
+static void read_whole(struct whole *w, int fd)
+{
+	w->n = (size_t)w->st.st_size;
+	w->bytes = w->n <= sizeof w->room ? w->room : malloc(w->n);
+	if (w->bytes && !safefile_read(fd, w->bytes, w->n, 0))
+		whole_free(w);
+}
+
+/* A whole entry into memory. False: *trouble says why; NULL there too when there is no such file. using: it counts as a use. */
+static bool read_entry(const struct cache_dir *d, const char *name, bool using, struct whole *w, const char **trouble)
+{
 	int fd = openat(d->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	*st = (struct stat){ 0 };
+	w->bytes = NULL;
 	*trouble = fd < 0 && errno == ENOENT ? NULL : not_readable;
 	if (fd < 0)
-		return NULL;
-	if (fstat(fd, st) == 0 && S_ISREG(st->st_mode)) {
-		if (!safefile_trusted(st, "", "", NULL))
+		return false;
+	if (fstat(fd, &w->st) == 0 && S_ISREG(w->st.st_mode)) {
+		if (!safefile_safe(&w->st, d->user))
 			*trouble = not_trusted;
-		else if (st->st_size <= CACHE_ENTRY_HEADER || st->st_size > MAX_FILE)
+		else if (w->st.st_size <= CACHE_ENTRY_HEADER || w->st.st_size > MAX_FILE)
 			*trouble = damaged;
-		else if ((bytes = malloc((size_t)st->st_size)) && !safefile_read(fd, bytes, (size_t)st->st_size, 0)) {
-			free(bytes);
-			bytes = NULL;
-		}
+		else
+			read_whole(w, fd);
 	}
-	int64_t age = bytes && using && d->writable ? (int64_t)time(NULL) - st->st_mtime : 0;
+	int64_t age = w->bytes && using && d->writable ? (int64_t)time(NULL) - w->st.st_mtime : 0;
 	if (age > TOUCH_SECONDS || age < -TOUCH_SECONDS)         /* in the future: the clock was set back */
 		futimens(fd, NULL);
 	close(fd);
-	return bytes;
+	return w->bytes != NULL;
 }
 
 /* What is wrong with an entry's bytes, or NULL. r is filled when that is not the version. */
@@ -201,26 +247,25 @@ static const char *entry_trouble(const uint8_t *p, size_t n, struct record *r)
 	return record_sound(p + CACHE_ENTRY_PREFACE, p + CACHE_ENTRY_HEADER, r->body_bytes) ? NULL : damaged;
 }
 
-bool cache_dir_load(struct cache_dir *d, const struct key *key, struct object *out, bool *there)
+bool cache_dir_load(struct cache_dir *d, const struct key *key, struct object *out, bool *there, uint64_t *file)
 {
 	char name[NAME_BYTES];
 	const char *trouble;
-	struct stat st;
+	struct whole w;
 
 	entry_name(key, name);
-	uint8_t *bytes = read_entry(d, name, true, &st, &trouble);
-	*there = bytes || trouble;
-	if (!bytes)
+	bool good = read_entry(d, name, true, &w, &trouble);
+	*there = good || trouble;
+	if (!good)
 		return false;
 	/* the checksum is compared by record_unpack, before it unpacks, and once */
-	const uint8_t *record = bytes + CACHE_ENTRY_PREFACE;
+	const uint8_t *record = w.bytes + CACHE_ENTRY_PREFACE;
 	struct record r;
-	bool good = memcmp(bytes, entry_magic, sizeof entry_magic) == 0 && record_get32(bytes + 8) == RECORD_VERSION &&
-	            record_get32(bytes + 12) == RECORD_BYTES && record_read(&r, record) && key_equal(&r.key, key) && r.offset == CACHE_ENTRY_HEADER &&
-	            r.body_bytes == (size_t)st.st_size - CACHE_ENTRY_HEADER && record_unpack(out, record, bytes + CACHE_ENTRY_HEADER);
-	free(bytes);
-	if (good)
-		hold(d, name);
+	good = memcmp(w.bytes, entry_magic, sizeof entry_magic) == 0 && record_get32(w.bytes + 8) == RECORD_VERSION &&
+	       record_get32(w.bytes + 12) == RECORD_BYTES && record_read(&r, record) && key_equal(&r.key, key) && r.offset == CACHE_ENTRY_HEADER &&
+	       r.body_bytes == w.n - CACHE_ENTRY_HEADER && record_unpack(out, record, w.bytes + CACHE_ENTRY_HEADER);
+	whole_free(&w);
+	*file = file_number(&w.st);
 	return good;
 }
 
@@ -251,36 +296,34 @@ static struct found *scan(const struct cache_dir *d, bool sweeping, size_t *n)
 {
 	int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	size_t room = 64;
-	struct found *list = dir ? malloc(room * sizeof *list) : NULL;
+	size_t room = 0;
+	struct found *list = NULL;
+	bool good = dir && array_grow((void **)&list, &room, 1, sizeof *list);       /* an empty list is no failure */
 	int64_t now = time(NULL);
 	struct stat st;
 
 	*n = 0;
-	for (struct dirent *e; list && (e = readdir(dir));) {
+	for (struct dirent *e; good && (e = readdir(dir));) {
 		if (sweeping)
 			sweep(d->fd, e->d_name);
 		if (!is_entry_name(e->d_name) || fstatat(d->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || S_ISDIR(st.st_mode))
 			continue;
-		if (*n == room) {
-			struct found *wider = realloc(list, (room *= 2) * sizeof *list);
-			if (!wider) {
-				free(list);
-				list = NULL;
-				break;
-			}
-			list = wider;
-		}
+		if (!(good = array_grow((void **)&list, &room, *n + 1, sizeof *list)))
+			break;
 		struct found *f = &list[(*n)++];
 		memcpy(f->name, e->d_name, 16 + sizeof entry_suffix);
 		f->bytes = (uint64_t)st.st_size;
+		f->file = file_number(&st);
 		f->last_use = st.st_mtime > now + TOUCH_SECONDS ? 0 : st.st_mtime;
 	}
 	if (dir)
 		closedir(dir);
 	else if (fd >= 0)
 		close(fd);
-	return list;
+	if (good)
+		return list;
+	free(list);
+	return NULL;
 }
 
 static bool scan_failed(const struct cache_dir *d, struct error *err)
@@ -312,7 +355,7 @@ static uint64_t make_room(const struct cache_dir *d, const struct found *list, s
 	int lock_fd = openat(d->fd, lock_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	for (size_t i = 0; i < n && bytes > fit; i++) {
-		if (is_held(lock_fd, list[i].name)) {
+		if (is_held(lock_fd, list[i].file)) {
 			out->in_use++;
 		} else if (unlinkat(d->fd, list[i].name, 0) == 0) {
 			out->removed++;
@@ -363,13 +406,12 @@ bool cache_dir_gc(struct cache_dir *d, uint64_t limit, struct cache_gc *out, str
 		return scan_failed(d, err);
 	for (size_t i = 0; i < n; i++) {
 		const char *trouble;
-		struct stat st;
+		struct whole w;
 		struct record r;
-		uint8_t *p = read_entry(d, list[i].name, false, &st, &trouble);
 		char name[NAME_BYTES] = "";
-		if (p && !(trouble = entry_trouble(p, (size_t)st.st_size, &r)))
+		if (read_entry(d, list[i].name, false, &w, &trouble) && !(trouble = entry_trouble(w.bytes, w.n, &r)))
 			entry_name(&r.key, name);
-		free(p);
+		whole_free(&w);
 		if (strcmp(name, list[i].name) != 0)
 			list[i].last_use = INT64_MIN;
 		bytes += list[i].bytes;
@@ -408,10 +450,15 @@ bool cache_dir_store(struct cache_dir *d, const struct key *key, const struct ob
 	snprintf(temporary, sizeof temporary, "%.16s-%ld-%llu-%09ld%s", name, (long)getpid(), (unsigned long long)d->temporaries++,
 	         (long)now.tv_nsec, temporary_suffix);
 	const struct safefile_part part[] = { { header, sizeof header }, { body, body_bytes } };
-	hold(d, name);                           /* before it is there, or another's eviction could take it away at once */
 	bool good = safefile_replace(d->fd, name, temporary, 0600, part, 2) == SAFEFILE_DONE;
 	free(body);
 	if (good) {
+		struct stat st;
+		uint64_t file;
+		if (fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+			file = file_number(&st);
+			cache_dir_hold(d, &file, 1);
+		}
 		pthread_mutex_lock(&d->lock);
 		keep_limit(d, sizeof header + body_bytes, evicted);
 		pthread_mutex_unlock(&d->lock);
@@ -435,12 +482,12 @@ bool cache_dir_list(struct cache_dir *d, struct cache_item **items, size_t *n, s
 	for (size_t i = 0; i < *n; i++) {
 		char name[NAME_BYTES];
 		struct record r = { 0 };
-		struct stat st;
-		uint8_t *p = read_entry(d, list[i].name, false, &st, &out[i].trouble);
-		if (p)
-			out[i].trouble = entry_trouble(p, (size_t)st.st_size, &r);
-		free(p);
-		out[i].readable = p && !out[i].trouble;
+		struct whole w;
+		bool whole = read_entry(d, list[i].name, false, &w, &out[i].trouble);
+		if (whole)
+			out[i].trouble = entry_trouble(w.bytes, w.n, &r);
+		whole_free(&w);
+		out[i].readable = whole && !out[i].trouble;
 		if (out[i].readable) {
 			out[i].key = r.key;
 			out[i].code_bytes = r.object.code_bytes;
@@ -460,12 +507,12 @@ bool cache_dir_list(struct cache_dir *d, struct cache_item **items, size_t *n, s
 bool cache_dir_read(struct cache_dir *d, const struct cache_item *item, struct object *out)
 {
 	const char *trouble;
-	struct stat st;
+	struct whole w;
 	struct record r;
-	uint8_t *p = read_entry(d, item->file, false, &st, &trouble);
-	bool good = p && !entry_trouble(p, (size_t)st.st_size, &r) && record_unpack(out, p + CACHE_ENTRY_PREFACE, p + CACHE_ENTRY_HEADER);
+	bool good = read_entry(d, item->file, false, &w, &trouble) && !entry_trouble(w.bytes, w.n, &r) &&
+	            record_unpack(out, w.bytes + CACHE_ENTRY_PREFACE, w.bytes + CACHE_ENTRY_HEADER);
 
-	free(p);
+	whole_free(&w);
 	return good;
 }
 

@@ -15,8 +15,10 @@ struct cache_dir *cache_dir_open(const char *path, const struct cache_options *o
 void cache_dir_close(struct cache_dir *d);
 bool cache_dir_writable(const struct cache_dir *d);
 
-/* False: *there says whether something unusable stands in the entry's place. */
-bool cache_dir_load(struct cache_dir *d, const struct key *key, struct object *out, bool *there);
+/* False: *there says whether something unusable stands in the entry's place. *file is the entry's, for cache_dir_hold: a load alone holds nothing. */
+bool cache_dir_load(struct cache_dir *d, const struct key *key, struct object *out, bool *there, uint64_t *file);
+/* Entries that were loaded are in use from now on; sorts file. */
+void cache_dir_hold(struct cache_dir *d, uint64_t *file, size_t n);
 /* *evicted grows by what had to go. */
 bool cache_dir_store(struct cache_dir *d, const struct key *key, const struct object *o, uint64_t *evicted);
 

@@ -42,7 +42,7 @@ void execmem_unmap(void *p, size_t n)
 
 /* --- many */
 
-enum { CHUNK_BYTES = 128 << 10 };
+enum { CHUNK_BYTES = 128 << 10, PIECE_ALIGN = 64 };
 
 struct chunk { struct chunk *next; uint8_t *base; size_t bytes, used; };
 struct execmem { pthread_mutex_t lock; struct chunk *chunk; size_t page; };
@@ -88,31 +88,52 @@ static uint8_t *fresh_pages(struct execmem *m, size_t bytes)
 			free(c);
 			return NULL;
 		}
-		c->next = m->chunk;
-		m->chunk = c;
+		/* one that is full at once goes behind the one that is not */
+		struct chunk **place = m->chunk && bytes > CHUNK_BYTES ? &m->chunk->next : &m->chunk;
+		c->next = *place;
+		*place = c;
 	}
 	c->used += bytes;
 	return c->base + c->used - bytes;
 }
 
+/* How far a piece reaches with what fills up to the next one; SIZE_MAX: further than can be. */
+static size_t piece_end(size_t at, size_t n)
+{
+	return n > SIZE_MAX / 2 - at ? SIZE_MAX : at + (n + PIECE_ALIGN - 1) / PIECE_ALIGN * PIECE_ALIGN;
+}
+
+bool execmem_put_all(struct execmem *m, struct execmem_piece *piece, size_t pieces, struct error *err)
+{
+	size_t n = 0, at = 0;
+
+	for (size_t i = 0; i < pieces && n != SIZE_MAX; i++) {
+		assert(piece[i].n > 0);
+		n = piece_end(n, piece[i].n);
+	}
+	if (n == 0)
+		return true;
+	size_t bytes = n == SIZE_MAX ? n : (n + m->page - 1) & ~(m->page - 1);
+	errno = ENOMEM;
+	pthread_mutex_lock(&m->lock);
+	uint8_t *p = n == SIZE_MAX ? NULL : fresh_pages(m, bytes);
+	pthread_mutex_unlock(&m->lock);
+	if (!p)
+		return error_set(err, ERROR_MEMORY, "cannot map %zu bytes for generated code: %s", n, strerror(errno));
+	for (size_t i = 0; i < pieces; at = piece_end(at, piece[i++].n)) {
+		piece[i].at = p + at;
+		memcpy(p + at, piece[i].code, piece[i].n);
+	}
+	if (mprotect(p, bytes, PROT_READ | PROT_EXEC))
+		return error_set(err, ERROR_MEMORY, "cannot make %zu bytes of generated code executable: %s", n, strerror(errno));
+	return true;
+}
+
 void *execmem_put(struct execmem *m, const void *code, size_t n, struct error *err)
 {
-	size_t bytes = (n + m->page - 1) & ~(m->page - 1);
+	struct execmem_piece piece = { .code = code, .n = n };
 
-	assert(n > 0);
-	pthread_mutex_lock(&m->lock);
-	uint8_t *p = fresh_pages(m, bytes);
-	pthread_mutex_unlock(&m->lock);
-	if (!p) {
-		error_set(err, ERROR_MEMORY, "cannot map %zu bytes for generated code: %s", n, strerror(errno));
-		return NULL;
-	}
-	memcpy(p, code, n);
-	if (mprotect(p, bytes, PROT_READ | PROT_EXEC)) {
-		error_set(err, ERROR_MEMORY, "cannot make %zu bytes of generated code executable: %s", n, strerror(errno));
-		return NULL;
-	}
-	return p;
+	return execmem_put_all(m, &piece, 1, err) ? piece.at : NULL;
 }
 
 void execmem_perf_map(const void *p, size_t n, const char *name)

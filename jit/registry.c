@@ -1,7 +1,7 @@
 /* jit/registry.c - the table of kernels: lookups without a lock, single flight for the rest.
  *
  * Owns: the entries, for the registry's whole life. An entry is never removed or moved, only its state changes
- * (IDLE -> BUILDING -> READY, or back to IDLE when the attempt failed), so that a reader may probe the table while others add
+ * (IDLE -> BUILDING -> READY, or back to IDLE when the attempt failed or nothing was found), so that a reader may probe the table while others add
  * to it. The kernel in an entry is written by the one thread that set BUILDING and read by others after READY only.
  */
 #include "jit/registry.h"
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "jit/array.h"
 #include "jit/execmem.h"
 #include "jit/observe.h"
 
@@ -21,6 +22,7 @@ enum entry_state { ENTRY_IDLE, ENTRY_BUILDING, ENTRY_READY };
 struct entry {
 	struct kernel kernel;             /* .key is set before the entry is in a table */
 	_Atomic int state;                /* enum entry_state; changed with the lock held */
+	bool absent;                      /* registry_load did not find it; the next attempt need not look */
 	uint64_t attempts;                /* finished ones; with the lock */
 	struct error failure;             /* of the last failed attempt; with the lock */
 	pthread_cond_t done;
@@ -186,15 +188,27 @@ const char *kernel_source_name(enum kernel_source source)
 	return name[source];
 }
 
-static bool load(struct registry *r, struct kernel *k)
+/* Code that is there is no code that can be dumped. */
+static bool can_load(const struct registry *r)
+{
+	return r->opt.cache && (r->opt.sealed || (!r->opt.dump_ir && !r->opt.dump_asm));
+}
+
+static enum kernel_source source_of(const struct registry *r, unsigned number)
 {
 	struct cache_source s;
+
+	cache_source_get(r->opt.cache, number, &s);
+	return s.kind == CACHE_PACK ? KERNEL_FROM_PACK : KERNEL_FROM_DISK;
+}
+
+static bool load(struct registry *r, struct kernel *k)
+{
 	unsigned from;
 
-	if (((r->opt.dump_ir || r->opt.dump_asm) && !r->opt.sealed) || !r->opt.cache || !cache_load(r->opt.cache, &k->key, &k->object, &from))
+	if (!can_load(r) || !cache_load(r->opt.cache, &k->key, &k->object, &from))
 		return false;
-	cache_source_get(r->opt.cache, from, &s);
-	k->source = s.kind == CACHE_PACK ? KERNEL_FROM_PACK : KERNEL_FROM_DISK;
+	k->source = source_of(r, from);
 	return true;
 }
 
@@ -206,14 +220,8 @@ static bool keep_key(const struct cache_item *item, void *user)
 
 	if (!item->readable)
 		return true;
-	if (r->n_kept == r->kept_capacity) {
-		size_t want = r->kept_capacity ? 2 * r->kept_capacity : 512;
-		struct key *more = realloc(r->kept, want * sizeof *more);
-		if (!more)
-			return false;
-		r->kept = more;
-		r->kept_capacity = want;
-	}
+	if (!array_grow((void **)&r->kept, &r->kept_capacity, r->n_kept + 1, sizeof *r->kept))
+		return false;
 	r->kept[r->n_kept++] = item->key;
 	return true;
 }
@@ -238,35 +246,52 @@ static bool refuse(struct registry *r, const struct key *key, struct error *err)
 	                 key_text(nearest, near, sizeof near), key_differences(key, nearest, differences, sizeof differences));
 }
 
-/* Fills the kernel of an entry this thread set BUILDING. Runs without the lock. */
-static bool build_kernel(struct registry *r, struct kernel *k, struct error *err)
+/* --- making */
+
+/* Where its code is in memory now; NULL for targets this machine cannot run. */
+static void place(struct registry *r, struct kernel *k, void *code)
 {
-	uint64_t start = now_ns();
 	char name[KEY_TEXT_MAX];
 
+	k->run = (kernel_fn)(uintptr_t)code;
+	if (code && r->opt.perf_map)
+		execmem_perf_map(code, k->object.code_bytes, key_text(&k->key, name, sizeof name));
+	if (code && r->opt.observe)
+		observe_code(r->opt.observe, code, k->object.code_bytes, key_text(&k->key, name, sizeof name));
+}
+
+static bool runs_here(const struct registry *r, const struct kernel *k)
+{
+	return target_runs(&r->cpu, &target_table[k->key.target], NULL);
+}
+
+static void count_kernel(struct registry *r, struct kernel *k, uint64_t nanoseconds)
+{
+	k->nanoseconds = nanoseconds;
+	r->count[k->source]++;
+	*(k->source == KERNEL_GENERATED ? &r->generated_ns : &r->from_disk_ns) += nanoseconds;
+	r->code_bytes += k->object.code_bytes;
+}
+
+/* Fills the kernel of an entry this thread set BUILDING. Runs without the lock. */
+static bool build_kernel(struct registry *r, struct entry *e, struct error *err)
+{
+	struct kernel *k = &e->kernel;
+	uint64_t start = now_ns();
+	void *code = NULL;
+
 	k->object = (struct object){ 0 };
-	k->run = NULL;
-	if (!load(r, k)) {
+	if (e->absent || !load(r, k)) {
 		k->source = KERNEL_GENERATED;
 		if (r->opt.sealed ? !refuse(r, &k->key, err) : !generate(r, k, err))
 			return false;
 	}
-	if (target_runs(&r->cpu, &target_table[k->key.target], NULL)) {
-		void *code = execmem_put(r->pages, k->object.code, k->object.code_bytes, err);
-		if (!code) {
-			object_free(&k->object);
-			return false;
-		}
-		k->run = (kernel_fn)(uintptr_t)code;
-		if (r->opt.perf_map)
-			execmem_perf_map(code, k->object.code_bytes, key_text(&k->key, name, sizeof name));
-		if (r->opt.observe)
-			observe_code(r->opt.observe, code, k->object.code_bytes, key_text(&k->key, name, sizeof name));
+	if (runs_here(r, k) && !(code = execmem_put(r->pages, k->object.code, k->object.code_bytes, err))) {
+		object_free(&k->object);
+		return false;
 	}
-	k->nanoseconds = now_ns() - start;
-	r->count[k->source]++;
-	*(k->source == KERNEL_GENERATED ? &r->generated_ns : &r->from_disk_ns) += k->nanoseconds;
-	r->code_bytes += k->object.code_bytes;
+	place(r, k, code);
+	count_kernel(r, k, now_ns() - start);
 	return true;
 }
 
@@ -277,8 +302,9 @@ static bool build_entry(struct registry *r, struct entry *e, struct error *err)
 
 	atomic_store_explicit(&e->state, ENTRY_BUILDING, memory_order_relaxed);
 	pthread_mutex_unlock(&r->lock);
-	bool good = build_kernel(r, &e->kernel, &failure);
+	bool good = build_kernel(r, e, &failure);
 	pthread_mutex_lock(&r->lock);
+	e->absent = false;                /* by the next attempt somebody may have stored it */
 	e->attempts++;
 	if (!good) {
 		if (failure.code == ERROR_NONE)
@@ -291,16 +317,18 @@ static bool build_entry(struct registry *r, struct entry *e, struct error *err)
 	return good;
 }
 
-/* Waits for the attempt in flight. False: it failed, and err says why. */
-static bool wait_entry(struct registry *r, struct entry *e, struct error *err)
+/* What comes of an entry that is not READY: waits for an attempt in flight, else makes one. *built: by this thread. False: that failed, and err says why. */
+static bool finish_entry(struct registry *r, struct entry *e, bool *built, struct error *err)
 {
 	uint64_t before = e->attempts;
 
-	while (e->attempts == before)
+	while (e->state == ENTRY_BUILDING && e->attempts == before)
 		pthread_cond_wait(&e->done, &r->lock);
 	if (e->state == ENTRY_READY)
 		return true;
-	return error_set(err, e->failure.code, "%s", e->failure.text);
+	if (e->attempts != before)
+		return error_set(err, e->failure.code, "%s", e->failure.text);
+	return *built = build_entry(r, e, err);
 }
 
 static bool key_is_usable(const struct key *key, struct error *err)
@@ -329,12 +357,8 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 		pthread_mutex_lock(&r->lock);
 		if (!(e = entry_claim(r, key, hash)))
 			error_set(err, ERROR_MEMORY, "no memory for another kernel");
-		else if (e->state == ENTRY_READY)
-			good = true;
-		else if (e->state == ENTRY_BUILDING)
-			good = wait_entry(r, e, err);
 		else
-			good = built = build_entry(r, e, err);
+			good = finish_entry(r, e, &built, err);
 		pthread_mutex_unlock(&r->lock);
 	}
 	if (!good)
@@ -350,6 +374,96 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 	if (from)
 		*from = source;
 	return &e->kernel;
+}
+
+/* --- many from the cache */
+
+/* Entries this thread set BUILDING, and what was found of them. */
+struct batch { struct entry **entry; const struct key **key; struct object *object; unsigned *source; struct execmem_piece *piece; size_t n; };
+
+static bool batch_open(struct batch *b, size_t n)
+{
+	*b = (struct batch){ .entry = malloc(n * sizeof *b->entry), .key = malloc(n * sizeof *b->key), .object = malloc(n * sizeof *b->object),
+		.source = malloc(n * sizeof *b->source), .piece = malloc(n * sizeof *b->piece) };
+	return b->entry && b->key && b->object && b->source && b->piece;
+}
+
+static void batch_close(struct batch *b)
+{
+	free(b->entry);
+	free(b->key);
+	free(b->object);
+	free(b->source);
+	free(b->piece);
+}
+
+static void batch_claim(struct batch *b, struct registry *r, const struct key *key, size_t n)
+{
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < n; i++) {
+		struct entry *e = key_is_usable(&key[i], NULL) ? entry_claim(r, &key[i], key_hash(&key[i])) : NULL;
+		if (!e || e->state != ENTRY_IDLE)
+			continue;
+		atomic_store_explicit(&e->state, ENTRY_BUILDING, memory_order_relaxed);
+		b->key[b->n] = &e->kernel.key;
+		b->entry[b->n++] = e;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Loads, and makes executable in one go. Returns the number loaded; when pages are not to be had, none is, and whoever asks for a kernel is told. */
+static size_t batch_load(struct batch *b, struct registry *r)
+{
+	uint64_t start = now_ns();
+	size_t pieces = 0, found = 0, at = 0;
+
+	cache_load_all(r->opt.cache, b->key, b->n, b->object, b->source);
+	for (size_t i = 0; i < b->n; i++) {
+		found += b->object[i].code != NULL;
+		if (b->object[i].code && runs_here(r, &b->entry[i]->kernel))
+			b->piece[pieces++] = (struct execmem_piece){ .code = b->object[i].code, .n = b->object[i].code_bytes };
+	}
+	bool mapped = execmem_put_all(r->pages, b->piece, pieces, NULL);
+	uint64_t each = found ? (now_ns() - start) / found : 0;
+	for (size_t i = 0; i < b->n; i++) {
+		struct kernel *k = &b->entry[i]->kernel;
+		b->entry[i]->absent = !b->object[i].code;
+		if (!mapped)
+			object_free(&b->object[i]);
+		if (!b->object[i].code)
+			continue;
+		k->object = b->object[i];
+		k->source = source_of(r, b->source[i]);
+		place(r, k, runs_here(r, k) ? b->piece[at++].at : NULL);
+		count_kernel(r, k, each);
+	}
+	return mapped ? found : 0;
+}
+
+static void batch_publish(struct batch *b, struct registry *r)
+{
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < b->n; i++) {
+		atomic_store_explicit(&b->entry[i]->state, b->object[i].code ? ENTRY_READY : ENTRY_IDLE, memory_order_release);
+		pthread_cond_broadcast(&b->entry[i]->done);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+size_t registry_load(struct registry *r, const struct key *key, size_t n)
+{
+	struct batch b;
+	size_t loaded = 0;
+
+	if (!can_load(r) || n == 0)
+		return 0;
+	if (batch_open(&b, n)) {
+		batch_claim(&b, r, key, n);
+		loaded = batch_load(&b, r);
+		batch_publish(&b, r);
+	}
+	batch_close(&b);
+	return loaded;
 }
 
 bool registry_ready(struct registry *r, const struct key *key)

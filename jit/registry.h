@@ -39,6 +39,9 @@ void registry_close(struct registry *r);
 /* Thread-safe. NULL with err set when the key cannot be built: everyone who waited for that attempt is told, and the next asker tries
  * again. *from may be NULL. */
 const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
+/* Fetches from the cache what of the keys it has and nobody has asked for yet, for many together cost less than each by itself. What is not there is left for
+ * registry_get, which then does not look once more. Returns how many came. Thread-safe. */
+size_t registry_load(struct registry *r, const struct key *key, size_t n);
 /* Whether it would be had at once. Takes no lock. */
 bool registry_ready(struct registry *r, const struct key *key);
 

@@ -7,15 +7,22 @@
 #include <stdio.h>
 #include <unistd.h>
 
+bool safefile_safe(const struct stat *st, uid_t user)
+{
+	return (st->st_uid == user || st->st_uid == 0) && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
 bool safefile_trusted(const struct stat *st, const char *what, const char *name, struct error *err)
 {
-	if (st->st_uid != geteuid() && st->st_uid != 0)
+	uid_t user = geteuid();
+
+	if (safefile_safe(st, user))
+		return true;
+	if (st->st_uid != user && st->st_uid != 0)
 		return error_set(err, ERROR_ARGUMENT, "%s %s belongs to user %lu, and code is taken only from user %lu who runs this, or root", what, name,
-		                 (unsigned long)st->st_uid, (unsigned long)geteuid());
-	if (st->st_mode & (S_IWGRP | S_IWOTH))
-		return error_set(err, ERROR_ARGUMENT, "%s %s has mode %04o, which lets others write it; expected none of 0022", what, name,
-		                 (unsigned)st->st_mode & 07777);
-	return true;
+		                 (unsigned long)st->st_uid, (unsigned long)user);
+	return error_set(err, ERROR_ARGUMENT, "%s %s has mode %04o, which lets others write it; expected none of 0022", what, name,
+	                 (unsigned)st->st_mode & 07777);
 }
 
 bool safefile_read(int fd, void *out, size_t n, off_t at)

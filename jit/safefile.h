@@ -12,6 +12,8 @@
 
 /* Whether only the effective user and root can have written it. what and name are for the sentence: "the pack file", "\"x.jkp\"". err may be NULL. */
 bool safefile_trusted(const struct stat *st, const char *what, const char *name, struct error *err);
+/* The same rule for a user who is known already, and nothing said. */
+bool safefile_safe(const struct stat *st, uid_t user);
 /* n bytes at an offset; false: fewer are there, or the system refuses. */
 bool safefile_read(int fd, void *out, size_t n, off_t at);
 

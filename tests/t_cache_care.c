@@ -311,6 +311,43 @@ static void test_in_use(void **unused)
 	cache_close(c);
 }
 
+/* What was loaded at once is in use as a whole, though it was stored in another order, and what lies between is not. */
+static void test_in_use_at_once(void **unused)
+{
+	enum { STORED = 300, LOADED = 200 };
+	struct cache *c = stored_open(stored_dir, 0);
+	struct key key[LOADED];
+	const struct key *want[LOADED];
+	struct object object[LOADED];
+	unsigned source[LOADED];
+	struct cache_gc gone;
+
+	for (uint32_t n = 0; n < STORED; n++)
+		stored_store(c, n * 7 % STORED);
+	cache_close(c);
+	struct cache *user = stored_open(stored_dir, 0);
+	for (uint32_t n = 0; n < LOADED; n++) {
+		key[n] = stored_key(n + n / 2);                  /* two of three */
+		want[n] = &key[n];
+	}
+	cache_load_all(user, want, LOADED, object, source);
+	for (uint32_t n = 0; n < LOADED; n++) {
+		struct object like = stored_object(n + n / 2);
+		assert_true(object[n].code && source[n] == 0 && stored_same(&object[n], &like));
+		object_free(&like);
+		object_free(&object[n]);
+	}
+	assert_int_equal(stored_count(user).hits, LOADED);
+	c = stored_open(stored_dir, 0);
+	assert_true(cache_gc(c, 0, &gone, NULL));
+	assert_int_equal(gone.in_use, LOADED);
+	assert_int_equal(gone.removed, STORED - LOADED);
+	cache_close(user);
+	assert_true(cache_gc(c, 0, &gone, NULL));
+	assert_int_equal(gone.removed, LOADED);
+	cache_close(c);
+}
+
 /* --- looking after it */
 
 struct seen { unsigned n, troubled, last_source; char last[KEY_TEXT_MAX]; uint64_t bytes; };
@@ -487,7 +524,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, stored_fresh)
 		T(test_sources_in_order), T(test_paths_that_are_refused), T(test_damage_in_one_source_is_mended_by_the_next), T(test_read_only), T(test_the_oldest_go_first),
-		T(test_limit_holds_while_storing), T(test_in_use), T(test_list_verify_remove), T(test_collect), T(test_export_and_import),
+		T(test_limit_holds_while_storing), T(test_in_use), T(test_in_use_at_once), T(test_list_verify_remove), T(test_collect), T(test_export_and_import),
 	};
 	return cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);
 }

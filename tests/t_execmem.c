@@ -95,6 +95,36 @@ static void test_writing_is_refused(void **unused)
 	execmem_unmap((void *)p, 6);
 }
 
+/* Pieces that were put at once lie side by side in pages nobody can write, and what is put later is elsewhere. */
+static void test_at_once(void **unused)
+{
+	enum { PIECES = 300 };
+	static uint8_t code[PIECES][400];
+	struct execmem_piece piece[PIECES];
+	struct execmem *m = execmem_open(NULL);
+	char mode[5];
+
+	assert_non_null(m);
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < PIECES; i++) {
+			write_code(code[i], (uint32_t)round * 1000 + i);
+			piece[i] = (struct execmem_piece){ .code = code[i], .n = 6 + i % 390 };
+		}
+		assert_true(execmem_put_all(m, piece, PIECES, NULL));
+		for (uint32_t i = 0; i < PIECES; i++) {
+			assert_int_equal((uintptr_t)piece[i].at % 64, 0);
+			assert_memory_equal(piece[i].at, code[i], piece[i].n);
+			assert_int_equal(((uint32_t (*)(void))(uintptr_t)piece[i].at)(), (uint32_t)round * 1000 + i);
+			assert_true(i == 0 || (uint8_t *)piece[i].at == (uint8_t *)piece[i - 1].at + (piece[i - 1].n + 63) / 64 * 64);
+		}
+		permissions(piece[0].at, mode);
+		assert_string_equal(mode, "r-xp");
+		permissions(piece[PIECES - 1].at, mode);
+		assert_string_equal(mode, "r-xp");
+	}
+	execmem_close(m);
+}
+
 struct adder { pthread_t thread; struct execmem *memory; uint32_t first; void *page[200]; };
 
 static void *add(void *user)
@@ -140,6 +170,10 @@ static void test_many_together(void **unused)
 		}
 	struct error err = { 0 };
 	uint8_t code[8] = { 0xc3 };
+	const struct execmem_piece huge[2] = { { .code = code, .n = 1 }, { .code = code, .n = SIZE_MAX - 100 } };
+	assert_false(execmem_put_all(a[0].memory, (struct execmem_piece[]){ huge[0], huge[1] }, 2, &err));
+	assert_int_equal(err.code, ERROR_MEMORY);
+	assert_true(execmem_put_all(a[0].memory, NULL, 0, NULL));
 	assert_null(execmem_put(a[0].memory, code, SIZE_MAX / 2, &err));
 	assert_int_equal(err.code, ERROR_MEMORY);
 	execmem_close(a[0].memory);
@@ -190,7 +224,7 @@ static void test_perf_map(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_runs_and_stays), cmocka_unit_test(test_writing_is_refused), cmocka_unit_test(test_many_together),
+		cmocka_unit_test(test_runs_and_stays), cmocka_unit_test(test_writing_is_refused), cmocka_unit_test(test_at_once), cmocka_unit_test(test_many_together),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_perf_map),
 	};

@@ -386,6 +386,152 @@ static void test_pack_behind_it(void **unused)
 	object_free(&item[1].object);
 }
 
+/* --- many from the cache at once */
+
+enum { KEPT = 40, ASKED = 50, LOADERS = 6 };
+
+static void make_keys(struct key *key, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		key[i] = make_key(i);
+}
+
+/* The first KEPT of the keys into the cache. */
+static void keep_some(const struct key *key)
+{
+	struct cache *cache = cache_open(dir, NULL, NULL);
+	struct registry *r = open_registry(cache);
+
+	assert_int_equal(registry_load(r, key, KEPT), 0);
+	for (uint32_t i = 0; i < KEPT; i++)
+		assert_non_null(registry_get(r, &key[i], NULL, NULL));
+	assert_int_equal(builds, KEPT);
+	registry_close(r);
+	cache_close(cache);
+}
+
+/* What is kept comes, each once; what is not is asked for once, and made by who wants it. */
+static void test_many_at_once(void **unused)
+{
+	struct key key[ASKED];
+	struct cache_counters n;
+	enum kernel_source from;
+
+	make_keys(key, ASKED);
+	keep_some(key);
+	struct cache *cache = cache_open(dir, NULL, NULL);
+	struct registry *r = open_registry(cache);
+	assert_int_equal(registry_load(r, key, 0), 0);
+	assert_non_null(registry_get(r, &key[7], &from, NULL));
+	assert_int_equal(from, KERNEL_FROM_DISK);
+	assert_int_equal(registry_load(r, key, ASKED), KEPT - 1);
+	assert_int_equal(registry_load(r, key, KEPT), 0);
+	for (uint32_t i = 0; i < ASKED; i++) {
+		assert_int_equal(registry_ready(r, &key[i]), i < KEPT);
+		const struct kernel *k = registry_get(r, &key[i], &from, NULL);
+		assert_non_null(k);
+		assert_int_equal(from, i < KEPT ? KERNEL_FROM_MEMORY : KERNEL_GENERATED);
+		assert_int_equal(k->source, i < KEPT ? KERNEL_FROM_DISK : KERNEL_GENERATED);
+		assert_true(does_its_work(k));
+	}
+	assert_int_equal(builds, ASKED - KEPT);
+	assert_int_equal(count(r).from_disk, KEPT);
+	cache_count(cache, &n);
+	assert_int_equal(n.hits, KEPT);
+	assert_int_equal(n.misses, ASKED - KEPT);
+	assert_int_equal(n.stored, ASKED - KEPT);
+	registry_close(r);
+	cache_close(cache);
+}
+
+/* What is damaged is made anew, and a key of another code generator is passed over. */
+static void test_many_with_trouble(void **unused)
+{
+	struct key key[KEPT + 1];
+	struct cache_counters n;
+
+	make_keys(key, KEPT);
+	keep_some(key);
+	damage_entries();
+	key[KEPT] = key[0];
+	key[KEPT].codegen++;
+	struct cache *cache = cache_open(dir, NULL, NULL);
+	struct registry *r = open_registry(cache);
+	assert_int_equal(registry_load(r, key, KEPT + 1), 0);
+	cache_count(cache, &n);
+	assert_int_equal(n.damaged, KEPT);
+	for (uint32_t i = 0; i < KEPT; i++)
+		assert_true(does_its_work(registry_get(r, &key[i], NULL, NULL)));
+	assert_int_equal(builds, KEPT);
+	assert_null(registry_get(r, &key[KEPT], NULL, NULL));
+	registry_close(r);
+	cache_close(cache);
+}
+
+/* Sealed: what was not there is refused, and is looked for again by the next who asks. */
+static void test_many_sealed(void **unused)
+{
+	struct key key[ASKED];
+	struct error err = { 0 };
+
+	make_keys(key, ASKED);
+	keep_some(key);
+	struct cache *cache = cache_open(dir, &(struct cache_options){ .read_only = true }, NULL), *writer = cache_open(dir, NULL, NULL);
+	struct registry *r = registry_open(&(struct registry_options){ .build = build, .cache = cache, .sealed = true }, NULL);
+	assert_int_equal(registry_load(r, key, ASKED), KEPT);
+	assert_null(registry_get(r, &key[KEPT], NULL, &err));
+	assert_int_equal(err.code, ERROR_UNSUPPORTED);
+	struct object object;
+	assert_true(compile_key(&object, &key[KEPT], build, NULL, NULL, NULL));
+	cache_store(writer, &key[KEPT], &object);
+	object_free(&object);
+	assert_true(does_its_work(registry_get(r, &key[KEPT], NULL, NULL)));
+	registry_close(r);
+	cache_close(writer);
+	cache_close(cache);
+}
+
+struct loader { pthread_t thread; struct registry *registry; const struct key *key; uint32_t first; size_t loaded; bool good; };
+
+static void *load_some(void *user)
+{
+	struct loader *l = user;
+
+	l->loaded = registry_load(l->registry, l->key + l->first, ASKED - l->first);
+	l->good = true;
+	for (uint32_t i = 0; i < ASKED; i++) {
+		const struct kernel *k = registry_get(l->registry, &l->key[(i + 7 * l->first) % ASKED], NULL, NULL);
+		l->good = l->good && k && does_its_work(k);
+	}
+	return NULL;
+}
+
+/* Threads that load what others load and ask for what others are loading. */
+static void test_many_from_many_threads(void **unused)
+{
+	struct key key[ASKED];
+	struct loader l[LOADERS] = { 0 };
+
+	make_keys(key, ASKED);
+	keep_some(key);
+	for (int round = 0; round < 20; round++) {
+		struct cache *cache = cache_open(dir, &(struct cache_options){ .read_only = true }, NULL);
+		struct registry *r = open_registry(cache);
+		for (uint32_t t = 0; t < LOADERS; t++) {
+			l[t] = (struct loader){ .registry = r, .key = key, .first = 3 * t };
+			assert_int_equal(pthread_create(&l[t].thread, NULL, load_some, &l[t]), 0);
+		}
+		for (uint32_t t = 0; t < LOADERS; t++) {
+			assert_int_equal(pthread_join(l[t].thread, NULL), 0);
+			assert_true(l[t].good);
+		}
+		assert_int_equal(builds, ASKED - KEPT);
+		assert_int_equal(count(r).from_disk, KEPT);
+		registry_close(r);
+		cache_close(cache);
+	}
+}
+
 /* --- looking at it */
 
 static size_t lines_of(FILE *f, const char *word)
@@ -410,6 +556,7 @@ static void test_dumps_come_even_from_a_full_cache(void **unused)
 		const struct registry_options opt = { .build = build, .cache = cache, .dump_ir = ir, .dump_asm = as };
 		struct registry *r = registry_open(&opt, NULL);
 		enum kernel_source from;
+		assert_int_equal(registry_load(r, &key, 1), 0);
 		assert_non_null(registry_get(r, &key, &from, NULL));
 		assert_int_equal(from, KERNEL_GENERATED);
 		assert_true(lines_of(ir, "fconst") >= 1);
@@ -484,6 +631,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_disk_behind_it, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_pack_behind_it, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_dumps_come_even_from_a_full_cache, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_many_at_once, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_many_with_trouble, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_many_sealed, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_many_from_many_threads, make_dir, remove_dir),
 		cmocka_unit_test(test_perf_map), cmocka_unit_test(test_each_in_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
