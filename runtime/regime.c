@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/array.h"
 #include "runtime/warm.h"
 
 enum { PASSES_MOST = 16 };
@@ -27,7 +28,7 @@ struct regime {
 	char (*name)[KEY_TEXT_MAX]; size_t n_names;       /* what the trace shows: stays where it is, as the profile keeps addresses */
 };
 
-enum { NAMES_MOST = 4096 };
+enum { NAMES_MOST = 4096, LOAD_AT_ONCE = 32 };    /* who waits for one of the kernels waits for those that are loaded with it */
 
 struct regime *regime_open(const struct regime_options *o, struct error *err)
 {
@@ -70,13 +71,38 @@ void regime_close(struct regime *r)
 
 /* ---- the thread */
 
-static void show(struct regime *r, const struct key *key, uint64_t start, uint64_t end)
+/* Room for a text that the profile may keep; NULL: nobody looks, or it is full. */
+static char *new_name(struct regime *r)
 {
 	if (!r->opt.profile || !profile_keeps_events(r->opt.profile) || r->n_names == NAMES_MOST)
-		return;
+		return NULL;
 	if (!r->name && !(r->name = malloc(NAMES_MOST * sizeof *r->name)))
-		return;
-	profile_note(r->opt.profile, "background", key_text(key, r->name[r->n_names++], KEY_TEXT_MAX), start, end);
+		return NULL;
+	return r->name[r->n_names++];
+}
+
+/* name: NULL or new_name()'s. */
+static void made(struct regime *r, size_t n, const char *name, uint64_t start)
+{
+	uint64_t end = profile_now();
+
+	atomic_fetch_add(&r->made, n);
+	atomic_fetch_add(&r->nanoseconds, end - start);
+	if (name)
+		profile_note(r->opt.profile, "background", name, start, end);
+}
+
+/* What the cache has of the next n. */
+static void load(struct regime *r, const struct key *key, size_t n)
+{
+	uint64_t start = profile_now();
+	size_t loaded = registry_load(r->opt.registry, key, n);
+	char *name = loaded ? new_name(r) : NULL;
+
+	if (name)
+		snprintf(name, KEY_TEXT_MAX, "%zu kernels from the cache", loaded);
+	if (loaded)
+		made(r, loaded, name, start);
 }
 
 static void make(struct regime *r, const struct key *key)
@@ -87,15 +113,29 @@ static void make(struct regime *r, const struct key *key)
 
 	if (!registry_get(r->opt.registry, key, &from, &ignored) || from == KERNEL_FROM_MEMORY)
 		return;
-	uint64_t end = profile_now();
-	atomic_fetch_add(&r->made, 1);
-	atomic_fetch_add(&r->nanoseconds, end - start);
-	show(r, key, start, end);
+	char *name = new_name(r);
+	if (name)
+		key_text(key, name, KEY_TEXT_MAX);
+	made(r, 1, name, start);
+}
+
+/* With the lock: has the cache asked for the next ones on the list. Returns how much of the list has been asked for then. */
+static size_t load_next(struct regime *r)
+{
+	struct key key[LOAD_AT_ONCE];
+	size_t from = r->done, n = r->n - from < LOAD_AT_ONCE ? r->n - from : LOAD_AT_ONCE;
+
+	memcpy(key, r->list + from, n * sizeof *key);
+	pthread_mutex_unlock(&r->lock);
+	load(r, key, n);
+	pthread_mutex_lock(&r->lock);
+	return from + n;
 }
 
 static void *thread_main(void *user)
 {
 	struct regime *r = user;
+	size_t loaded = 0;
 
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
@@ -103,6 +143,8 @@ static void *thread_main(void *user)
 			pthread_cond_wait(&r->added, &r->lock);
 		if (r->stop && (r->done == r->n || !r->opt.finish))
 			break;
+		if (r->done == loaded)
+			loaded = load_next(r);
 		struct key key = r->list[r->done];
 		pthread_mutex_unlock(&r->lock);
 		make(r, &key);
@@ -116,25 +158,11 @@ static void *thread_main(void *user)
 
 /* ---- what is expected */
 
-static bool room_for(struct regime *r, size_t more)
-{
-	size_t capacity = r->capacity ? r->capacity : 64;
-
-	while (capacity < r->n + more)
-		capacity *= 2;
-	struct key *list = capacity == r->capacity ? r->list : realloc(r->list, capacity * sizeof *list);
-	if (!list)
-		return false;
-	r->list = list;
-	r->capacity = capacity;
-	return true;
-}
-
 /* Those that are missing go to the list; how long it is then. */
 static size_t add_missing(struct regime *r, const struct key *keys, size_t n)
 {
 	pthread_mutex_lock(&r->lock);
-	if (room_for(r, n))
+	if (array_grow((void **)&r->list, &r->capacity, r->n + n, sizeof *r->list))
 		for (size_t i = 0; i < n; i++)
 			if (!registry_ready(r->opt.registry, &keys[i]))
 				r->list[r->n++] = keys[i];
