@@ -8,6 +8,7 @@
 
 #include "jit/execmem.h"
 #include "tests/kernel_run.h"
+#include "tests/shared.h"
 
 static unsigned without_cards(struct kernel_way way[])
 {
@@ -41,7 +42,7 @@ unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
 		{ "simulated gfx1200", TARGET_GFX1200 } };
 	static struct kernel_way lists[KERNEL_CARDS + 1][KERNEL_MAX_WAYS];
 	static unsigned counts[KERNEL_CARDS + 1];
-	unsigned at = turn == KERNEL_ALL_CARDS ? KERNEL_CARDS : (unsigned)turn % KERNEL_CARDS, n = counts[at];
+	unsigned at = turn == KERNEL_ALL_CARDS || test_full() ? KERNEL_CARDS : (unsigned)turn % KERNEL_CARDS, n = counts[at];
 	struct kernel_way *way = lists[at];
 
 	*ways = way;

@@ -5,7 +5,9 @@
  * kernel_ways() gives.
  *
  * Simulated kernels may touch what their arguments point into, as far as it came from kernel_buffer() or was told to kernel_know(), to the byte. Each run takes
- * another number of workgroups, moment for loads to arrive and order of waves; each opening another seed for the compiler and other passes left out.
+ * another number of workgroups, moment for loads to arrive and order of waves; each opening another seed for the compiler and other passes left out. After
+ * kernel_all_modes(), and everywhere with JITRUN_TEST_FULL, nothing takes turns: a run is many, of two codes, in which loads arrive at all three moments, and
+ * all must leave the same bytes.
  */
 #ifndef TESTS_KERNEL_RUN_H
 #define TESTS_KERNEL_RUN_H
@@ -19,9 +21,11 @@ struct kernel_way { const char *name; struct target target; bool native, simulat
 /* Returns how many, KERNEL_MAX_WAYS at most; they stay valid. */
 enum { KERNEL_CARDS = 3 /* one of each generation */, KERNEL_MAX_WAYS = 6 + TARGET_COUNT + KERNEL_CARDS };
 unsigned kernel_ways(const struct kernel_way **ways);
-/* Those and simulated cards: number turn % KERNEL_CARDS of them, or KERNEL_ALL_CARDS. Only kernels of templates run on these. */
+/* Those and simulated cards: number turn % KERNEL_CARDS of them, or KERNEL_ALL_CARDS, as any turn is with JITRUN_TEST_FULL. Only kernels of templates run on these. */
 enum { KERNEL_ALL_CARDS = -1 };
 unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn);
+/* For tests that are short all the same. JITRUN_TEST_QUICK wins. */
+void kernel_all_modes(void);
 
 struct kernel_card;
 struct kernel {

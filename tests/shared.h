@@ -53,6 +53,9 @@ static inline const char *shared_path(char out[1024], const char *relative)
 	return NULL;
 }
 
-static inline int test_quick(void) { const char *q = getenv("JITRUN_TEST_QUICK"); return q && *q && *q != '0'; }
+static inline int test_asked(const char *variable) { const char *v = getenv(variable); return v && *v && *v != '0'; }
+static inline int test_quick(void) { return test_asked("JITRUN_TEST_QUICK"); }
+/* Whole products where tests otherwise take turns: many minutes. */
+static inline int test_full(void) { return test_asked("JITRUN_TEST_FULL"); }
 
 #endif

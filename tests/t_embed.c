@@ -86,5 +86,6 @@ static void test_rows(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_rows) };
+	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,7 +247,7 @@ static float *expect_data(struct data *d, const struct problem *p)
 	return old;
 }
 
-/* Cards take turns: each problem on one. */
+/* Cards take turns: each problem on one, but for JITRUN_TEST_FULL. */
 static void check(const struct problem *p)
 {
 	static int turn;
@@ -305,7 +305,7 @@ enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static void test_shapes(void **unused)
 {
-	unsigned step = test_quick() ? 11 : 4, at = 0;
+	unsigned step = test_full() ? 1 : test_quick() ? 11 : 4, at = 0;
 	for (unsigned mix = 0; mix < MIXES; mix++)
 		for (uint32_t columns = 1; columns <= TEMPLATE_MAX_COLUMNS; columns++)
 			for (unsigned i = 0; i < LENGTHS; i++, at++) {

@@ -311,5 +311,6 @@ static void test_keys(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_rounding), cmocka_unit_test(test_bound), cmocka_unit_test(test_epilogues), cmocka_unit_test(test_keys) };
+	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,5 +127,6 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_widths), cmocka_unit_test(test_pads), cmocka_unit_test(test_refusals) };
+	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,5 +72,6 @@ static void test_blocks(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_blocks) };
+	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

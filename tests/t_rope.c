@@ -180,5 +180,6 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_queries), cmocka_unit_test(test_cache), cmocka_unit_test(test_refusals) };
+	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

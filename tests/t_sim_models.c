@@ -1,7 +1,8 @@
 /* tests/t_sim_models.c - whole models on simulated cards: the logits, scores and tokens of the CPU, bit for bit.
  *
  * Each model runs token by token on the CPU once. A card must give the same however many columns a pass has, however much goes into one launch, when loads
- * arrive and in which order waves run. Few tokens: a simulated instruction takes as long as thousands of real ones. */
+ * arrive and in which order waves run. Few tokens: a simulated instruction takes as long as thousands of real ones. Here the ways take turns; with JITRUN_TEST_FULL
+ * every model goes through every card, number of columns and cut into launches. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -101,14 +102,11 @@ static void feed(const struct truth *t, const struct how *h, jit_session *s, int
 	same_logits(t, h, s, (size_t)(from + n - 1));
 }
 
-/* Token by token: the last of the prompt, and what is chosen after it. The tokens before go in one pass. */
-static void decode(const struct truth *t, const struct how *h, jit_session *s)
+static void choose(const struct truth *t, const struct how *h, jit_session *s)
 {
 	jit_error err = { 0 };
 	int32_t id;
 
-	for (int i = TOKENS - 2; i < TOKENS; i++)
-		feed(t, h, s, i, 1);
 	for (int i = 0; i < GENERATED; i++) {
 		if (jit_session_next(s, &id, &err) != JIT_OK)
 			failed(t, h, "next", err.message);
@@ -117,46 +115,68 @@ static void decode(const struct truth *t, const struct how *h, jit_session *s)
 	}
 }
 
-/* A pass over columns with the last one's logits, and one with the logits of all. */
-static void passes(const struct truth *t, const struct how *h, jit_session *s)
+static void score(const struct truth *t, const struct how *h, jit_session *s, int from, int n)
 {
 	jit_error err = { 0 };
 	float logprob[TOKENS];
 
-	feed(t, h, s, 0, h->columns);
-	int n = h->columns < TOKENS - h->columns ? h->columns : TOKENS - h->columns;
-	if (jit_session_score(s, t->prompt + h->columns, (size_t)n, logprob, &err) != JIT_OK)
+	if (jit_session_score(s, t->prompt + from, (size_t)n, logprob, &err) != JIT_OK)
 		failed(t, h, "score", err.message);
-	if (memcmp(logprob, t->logprob + h->columns, (size_t)n * sizeof *logprob) != 0)
+	if (memcmp(logprob, t->logprob + from, (size_t)n * sizeof *logprob) != 0)
 		failed(t, h, "score", "other probabilities");
-	same_logits(t, h, s, (size_t)(h->columns + n - 1));
+	same_logits(t, h, s, (size_t)(from + n - 1));
 }
+
+/* Token by token: the last of the prompt, and what is chosen after it. The tokens before go in one pass. */
+static void decode(const struct truth *t, const struct how *h, jit_session *s)
+{
+	feed(t, h, s, 0, TOKENS - 2);
+	for (int i = TOKENS - 2; i < TOKENS; i++)
+		feed(t, h, s, i, 1);
+	choose(t, h, s);
+}
+
+/* A pass over columns with the last one's logits, and one with the logits of all. */
+static void passes(const struct truth *t, const struct how *h, jit_session *s)
+{
+	feed(t, h, s, 0, h->columns);
+	score(t, h, s, h->columns, h->columns < TOKENS - h->columns ? h->columns : TOKENS - h->columns);
+}
+
+/* The prompt by so many columns, choices, and the prompt again with the logits of all columns. */
+static void everything(const struct truth *t, const struct how *h, jit_session *s)
+{
+	jit_error err = { 0 };
+
+	for (int at = 0; at < TOKENS; at += h->columns)
+		feed(t, h, s, at, h->columns < TOKENS - at ? h->columns : TOKENS - at);
+	choose(t, h, s);
+	assert_int_equal(jit_session_rewind(s, 0, &err), JIT_OK);
+	score(t, h, s, 0, TOKENS);
+}
+
+static unsigned combinations;
 
 static void check(const struct truth *t, jit_model *m, const struct how *h)
 {
-	jit_session *s = open_session(m, t, h->columns > 1 ? h->columns : TOKENS);
+	jit_session *s = open_session(m, t, h->columns > 1 || test_full() ? h->columns : TOKENS);
 	struct dev_sim_options sim = h->sim;
 
 	sim.launch = (enum dev_launch)h->launch;
 	assert_true(session_simulate(s, &sim));
-	if (h->columns > 1) {
-		passes(t, h, s);
-	} else {
-		feed(t, h, s, 0, TOKENS - 2);
-		decode(t, h, s);
-	}
+	(test_full() ? everything : h->columns > 1 ? passes : decode)(t, h, s);
 	const struct dev_sim_counters *c = session_counters(s);
 	assert_true(c->passes > 1 && c->launches >= c->passes && c->phases > c->launches - 1 && c->sim.load_bytes > 0);
 	assert_true(h->launch != JIT_LAUNCH_TOKEN || c->launches == c->passes);
 	assert_true(h->launch != JIT_LAUNCH_OP || (c->launches == c->phases && c->barriers == 0));
 	jit_session_close(s);
+	combinations++;
 }
 
 static const char *const targets[] = { "gfx1030", "gfx1100", "gfx1200" };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
-/* All that may change on one card. `some`: of the ways, only every third, another third for each n. */
-static void check_card(const struct truth *t, const char *target, bool some, unsigned n)
+static void check_ways(const struct truth *t, jit_model *m, const char *target, bool some, unsigned n)
 {
 	static const struct how ways[] = {
 		{ .columns = 1, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8 } },
@@ -169,10 +189,7 @@ static void check_card(const struct truth *t, const char *target, bool some, uns
 		{ .columns = 8, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 24 } },
 		{ .columns = 1, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8, .races = true } },
 	};
-	char device[32];
 
-	snprintf(device, sizeof device, "sim:%s", target);
-	jit_model *m = open_model(t, device);
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
 		struct how h = ways[i];
 		h.target = target;
@@ -180,28 +197,54 @@ static void check_card(const struct truth *t, const char *target, bool some, uns
 		if (!some || i % 3 == n % 3)
 			check(t, m, &h);
 	}
+}
+
+static void check_product(const struct truth *t, jit_model *m, const char *target, unsigned n)
+{
+	static const int columns[] = { 1, 4, 8, 16 };
+	static const uint32_t workgroups[] = { 8, 3, 13, 1, 24 };
+
+	for (unsigned i = 0; i < 4; i++)
+		for (int launch = JIT_LAUNCH_TOKEN; launch <= JIT_LAUNCH_OP; launch++) {
+			unsigned at = 12 * n + 3 * i + (unsigned)launch;
+			struct how h = { target, columns[i], launch, { .memory = (enum sim_memory_mode)((at + n) % 3), .seed = at, .races = at % 5 == 0, .workgroups = workgroups[at % 5] } };
+			check(t, m, &h);
+		}
+}
+
+/* On one card. `some`: of the ways, only every third, another third for each n. */
+static void check_card(const struct truth *t, const char *target, bool some, unsigned n)
+{
+	char device[32];
+
+	snprintf(device, sizeof device, "sim:%s", target);
+	jit_model *m = open_model(t, device);
+	if (test_full())
+		check_product(t, m, target, n);
+	else
+		check_ways(t, m, target, some, n);
 	jit_model_close(m);
 }
 
-static void check_model(const char *path, int kv_f32, int f32_activations)
+static void check_model(const char *path, bool some, int kv_f32, int f32_activations)
 {
 	static unsigned n;
 	struct truth t;
 
 	learn(&t, path, kv_f32, f32_activations);
 	for (int i = 0; i < TARGETS; i++)
-		check_card(&t, targets[i], test_quick(), n++);
+		check_card(&t, targets[i], some || test_quick(), n++);
 	n++;                                         /* another third of the ways for the next model's first card */
 	free(t.logits);
 }
 
-static void check_shared(const char *const *list, size_t n, int kv_f32)
+static void check_shared(const char *const *list, size_t n, bool some, int kv_f32)
 {
 	char path[1024];
 
 	for (size_t i = 0; i < n; i++)
 		if (shared_path(path, list[i]))
-			check_model(path, kv_f32, 0);
+			check_model(path, some, kv_f32, 0);
 }
 
 /* ---- tests */
@@ -210,50 +253,43 @@ static void test_golden_models(void **state)
 {
 	static const char *const golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32", "golden/mistral-gqa4-f16" };
 	(void)state;
-	check_shared(golden, sizeof golden / sizeof *golden, 0);
+	check_shared(golden, sizeof golden / sizeof *golden, true, 0);
 }
 
 static void test_tales(void **state)
 {
 	static const char *const tale[] = { "models/tale-llama", "models/tale-qwen3" };
 	(void)state;
-	check_shared(tale, test_quick() ? 1 : 2, 1);
+	check_shared(tale, test_quick() ? 1 : 2, true, 1);
 }
 
 static void test_stories(void **state)
 {
-	static const char *const stories[] = { "data/stories260K/stories260K.gguf" };
+	static const char *const stories[] = { "data/stories260K/stories260K.gguf" }, *const others[] = { "data/stories260K/stories260K.own-f32.gguf",
+		"data/stories260K/stories260K.llamacpp-f16.gguf", "data/stories260K/hf" };
 	(void)state;
-	check_shared(stories, 1, 0);
+	check_shared(stories, 1, false, 0);
+	check_shared(others, test_quick() ? 0 : 3, true, 1);
 }
 
 static void test_int8(void **state)
 {
 	char path[1024];
 	(void)state;
-	check_model(source_path(path, "models/tale-q8_0.gguf"), 0, 0);
+	check_model(source_path(path, "models/tale-q8_0.gguf"), false, 0, 0);
 	if (!test_quick())
-		check_model(path, 0, 1);
+		check_model(path, true, 0, 1);
 }
 
-/* The other formats of weights, each on one card. */
+/* The other formats of weights. */
 static void test_formats(void **state)
 {
-	static const char *const file[] = { "tale-llama/tale-llama-q4_0.gguf", "tale-llama/tale-llama-q4_k_m.gguf", "tale-llama/tale-llama-q5_1.gguf",
-		"tale-llama/tale-llama-q5_k_m.gguf", "tale-llama/tale-llama-q6_k.gguf", "tale-llama/tale-llama-q2_k.gguf", "tale-llama/tale-llama-q3_k_m.gguf",
-		"tale-llama/tale-llama-iq4_xs.gguf", "tale-qwen3/tale-qwen3-q4_k_m.gguf" };
-	char path[1024], relative[64];
+	static const char *const file[] = { "models/tale-llama/tale-llama-q4_0.gguf", "models/tale-llama/tale-llama-q4_k_m.gguf", "models/tale-llama/tale-llama-q5_1.gguf",
+		"models/tale-llama/tale-llama-q5_k_m.gguf", "models/tale-llama/tale-llama-q6_k.gguf", "models/tale-llama/tale-llama-q2_k.gguf", "models/tale-llama/tale-llama-q3_k_m.gguf",
+		"models/tale-llama/tale-llama-iq4_xs.gguf", "models/tale-llama/tale-llama-q8_0.gguf", "models/tale-qwen3/tale-qwen3-q4_k_m.gguf", "models/tale-qwen3/tale-qwen3-q4_0.gguf",
+		"models/tale-qwen3/tale-qwen3-q6_k.gguf", "models/tale-qwen3/tale-qwen3-q8_0.gguf" };
 	(void)state;
-
-	for (size_t i = 0; i < sizeof file / sizeof *file && !test_quick(); i++) {
-		struct truth t;
-		snprintf(relative, sizeof relative, "models/%s", file[i]);
-		if (!shared_path(path, relative))
-			continue;
-		learn(&t, path, 0, 0);
-		check_card(&t, targets[i % TARGETS], true, (unsigned)(i + i / 3));
-		free(t.logits);
-	}
+	check_shared(file, test_quick() ? 0 : sizeof file / sizeof *file, true, 0);
 }
 
 /* What there is no card for, and what no card does. */
@@ -288,5 +324,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_stories), cmocka_unit_test(test_golden_models), cmocka_unit_test(test_tales),
 		cmocka_unit_test(test_int8), cmocka_unit_test(test_formats) };
-	return cmocka_run_group_tests_name("sim_models", tests, NULL, NULL);
+	int failures = cmocka_run_group_tests_name("sim_models", tests, NULL, NULL);
+	printf("# %u combinations of model, card, columns, launch and order\n", combinations);
+	return failures;
 }

@@ -91,5 +91,6 @@ static void test_refusals(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_turn), cmocka_unit_test(test_refusals) };
+	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
