@@ -138,9 +138,11 @@ static void share(struct rdna *r, int nothing)
 	s2(r, RDNA_S_MIN_U32, t, rdna_s(i), rdna_s(REST));
 	settle(r);
 	s2(r, RDNA_S_ADD_CO_U32, begin, rdna_s(begin), rdna_s(t));
+	settle(r);                                                              /* its neighbour too */
 	s2(r, RDNA_S_ADD_CO_CI_U32, begin + 1, rdna_s(begin + 1), rdna_imm(0));
 	settle(r);
 	s2(r, RDNA_S_ADD_CO_U32, begin, rdna_s(begin), rdna_s(BEGIN));
+	settle(r);
 	s2(r, RDNA_S_ADD_CO_CI_U32, begin + 1, rdna_s(begin + 1), rdna_s(BEGIN + 1));
 	compare(r, RDNA_S_CMP_LT_U32, rdna_s(i), rdna_s(REST));
 	s2(r, RDNA_S_ADD_CO_CI_U32, t, rdna_s(PER), rdna_imm(0));              /* one more in the first of them */
