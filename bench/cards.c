@@ -7,10 +7,10 @@
 #define MIB 0x1p20
 #define GIB 0x1p30
 static const struct card cards[] = {
-	{ "gfx1030", "RX 6800 XT", 72, 2.015e9, 512 * GB, 16 * GIB, 128 * MIB, 4 * MIB, 1024, 16 },
-	{ "gfx1100", "RX 7900 XTX", 96, 2.3e9, 960 * GB, 24 * GIB, 96 * MIB, 6 * MIB, 1536, 24 },
-	{ "gfx1101", "RX 7800 XT", 60, 2.124e9, 624 * GB, 16 * GIB, 64 * MIB, 4 * MIB, 1536, 24 },
-	{ "gfx1201", "RX 9070 XT", 64, 2.4e9, 640 * GB, 16 * GIB, 64 * MIB, 8 * MIB, 1536, 24 },
+	{ "gfx1030", "RX 6800 XT", 72, 2.015e9, 512 * GB, 16 * GIB, 128 * MIB, 4 * MIB },
+	{ "gfx1100", "RX 7900 XTX", 96, 2.3e9, 960 * GB, 24 * GIB, 96 * MIB, 6 * MIB },
+	{ "gfx1101", "RX 7800 XT", 60, 2.124e9, 624 * GB, 16 * GIB, 64 * MIB, 4 * MIB },
+	{ "gfx1201", "RX 9070 XT", 64, 2.4e9, 640 * GB, 16 * GIB, 64 * MIB, 8 * MIB },
 };
 
 const struct card *card_find(const char *target)
@@ -28,14 +28,4 @@ const char *card_targets(char *text, unsigned long size)
 	for (size_t i = 0; i < sizeof cards / sizeof *cards && at < size; i++)
 		at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", cards[i].target);
 	return text;
-}
-
-unsigned card_resident(const struct card *c, unsigned waves, unsigned vgprs, unsigned lds)
-{
-	unsigned given = (vgprs + c->granule - 1) / c->granule * c->granule, simd = given ? c->vgprs / given : CARD_MAX_WAVES;
-	unsigned groups = (simd < CARD_MAX_WAVES ? simd : CARD_MAX_WAVES) * CARD_SIMDS / waves;
-
-	if (lds && CARD_LDS / lds < groups)
-		groups = CARD_LDS / lds;
-	return groups * c->units;
 }

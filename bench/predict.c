@@ -56,6 +56,7 @@ static void watch(void *user, const struct plan *plan, const struct sim_kernel *
 
 	p->vgprs = kernel->vgprs;
 	p->lds = kernel->lds_size;
+	p->workgroups = (unsigned)c->workgroups;
 	if (first == end) {
 		p->idle = *c;
 		return;
@@ -78,18 +79,17 @@ static void watch(void *user, const struct plan *plan, const struct sim_kernel *
 
 static bool report(struct error *err, const jit_error *e) { return error_set(err, ERROR_DEVICE, "%s", e->message); }
 
-/* One pass at the given depth, launch by launch. */
-static bool count_token(struct prediction *p, const char *path, unsigned workgroups, struct error *err)
+/* One pass at the given depth, launch by launch, with as many workgroups as live on the card at once. */
+static bool count_token(struct prediction *p, const char *path, struct error *err)
 {
 	const struct predict_options *o = p->o;
-	const struct dev_sim_options sim = { .launch = LAUNCH_OP, .workgroups = workgroups, .watch = watch, .user = p };
+	const struct dev_sim_options sim = { .launch = LAUNCH_OP, .units = p->card->units, .watch = watch, .user = p };
 	const int32_t ids[PREDICT_MAX_COLUMNS] = { 0 };
 	char device[32];
 	jit_error e = { 0 };
 
 	snprintf(device, sizeof device, "sim:%s", o->target);
 	p->n = 0;
-	p->workgroups = workgroups;
 	jit_model *m = jit_model_open(path, &(jit_model_options){ .device = device, .cache_dir = "", .f32_activations = o->f32_activations }, &e);
 	jit_session *s = m ? jit_session_open(m, &(jit_session_options){ .context = (int)(o->depth + o->columns + 1), .batch = (int)o->columns, .kv_f32 = o->kv_f32, .speculate = JIT_SPECULATE_OFF }, &e) : NULL;
 	bool ok = s && session_skip(s, o->depth) && session_simulate(s, &sim) &&
@@ -99,21 +99,6 @@ static bool count_token(struct prediction *p, const char *path, unsigned workgro
 	jit_session_close(s);
 	jit_model_close(m);
 	return ok && p->failed ? error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", p->n) : ok;
-}
-
-/* With as many workgroups as live on the card at once, which depends on their registers: those are known after a first run. */
-static bool count_resident(struct prediction *p, const char *path, struct error *err)
-{
-	unsigned workgroups = 2 * p->card->units;
-
-	if (!count_token(p, path, workgroups, err))
-		return false;
-	unsigned most = card_resident(p->card, RDNA_PROGRAM_WAVES, p->vgprs, p->lds);
-	if (most >= workgroups)
-		return true;
-	if (most < p->card->units)
-		return error_set(err, ERROR_DEVICE, "the kernels need %u vector registers and %u bytes of LDS: not every compute unit of %s holds a workgroup", p->vgprs, p->lds, p->card->name);
-	return count_token(p, path, p->card->units, err);
 }
 
 static bool all_counted(const struct prediction *p)
@@ -134,7 +119,7 @@ static bool count_shape(struct prediction *p, struct error *err)
 		if (few.layers > p->o->shape->layers)
 			few.layers = p->o->shape->layers;
 		int fd = synth_temporary(path, sizeof path, err);
-		bool ok = fd >= 0 && synth_write(fd, "the temporary file", &few, p->o->mixture, err) && count_resident(p, path, err);
+		bool ok = fd >= 0 && synth_write(fd, "the temporary file", &few, p->o->mixture, err) && count_token(p, path, err);
 		if (fd >= 0)
 			close(fd);
 		if (!ok || all_counted(p))
@@ -240,7 +225,7 @@ static struct phase phase_of(const struct prediction *p, const struct plan_launc
 	f.least_cache = (double)reads.cache;
 	f.waves = busy * (cooperative ? RDNA_PROGRAM_WAVES : 1);
 	f.stalls /= f.waves;
-	double cus = fmin(busy, c->units), simds = fmin(f.waves, (double)c->units * CARD_SIMDS);
+	double cus = fmin(busy, c->units), simds = fmin(f.waves, (double)c->units * TARGET_UNIT_SIMDS);
 	slower(&f, f.least / (c->bandwidth * assumed.bandwidth_share), "memory");
 	slower(&f, uneven * f.valu / simds / c->clock, "vector");
 	slower(&f, uneven * f.salu / simds / c->clock, "scalar");
@@ -354,14 +339,14 @@ static void print_assumptions(const struct prediction *p, FILE *out)
 	const struct card *c = p->card;
 	double under_way = c->bandwidth * assumed.bandwidth_share * assumed.latency;
 
-	fprintf(out, "\nPREDICTED, not measured. From the card's data sheet: %u compute units of %d SIMDs at %.2f GHz, %.0f GB/s, %.0f MiB of last cache, %.0f MiB of L2.\n", c->units, CARD_SIMDS,
+	fprintf(out, "\nPREDICTED, not measured. From the card's data sheet: %u compute units of %d SIMDs at %.2f GHz, %.0f GB/s, %.0f MiB of last cache, %.0f MiB of L2.\n", c->units, TARGET_UNIT_SIMDS,
 	        c->clock / 1e9, c->bandwidth / 1e9, c->cache / 0x1p20, c->l2 / 0x1p20);
 	fprintf(out, "Assumed: %.0f %% of that bandwidth for long streams; nothing of the weights stays in a cache; %.2f us from a load to its data; %.1f us for a barrier of all workgroups; %.0f us "
 	        "for a pass's first launch, waited for, and %.0f us for each further one; %.0f bytes loaded by a compute unit in a clock; one instruction of a kind issued by a SIMD in a clock, "
 	        "a transcendental one in %.0f. A kernel takes the longest of its limits, as if the others cost nothing, and a load's time to begin with.\n", 100 * assumed.bandwidth_share, assumed.latency * 1e6, assumed.barrier * 1e6,
 	        assumed.first_launch * 1e6, assumed.next_launch * 1e6, assumed.l0_bytes, assumed.trans_cycles);
-	fprintf(out, "%u workgroups of %d waves, %u vector registers a lane, %u bytes of LDS; %u would fit. So many waves need %.1f loads of 128 bits a lane under way each for that bandwidth.\n", p->workgroups,
-	        RDNA_PROGRAM_WAVES, p->vgprs, p->lds, card_resident(c, RDNA_PROGRAM_WAVES, p->vgprs, p->lds), under_way / 512 / ((double)p->workgroups * RDNA_PROGRAM_WAVES));
+	fprintf(out, "%u workgroups of %d waves, %u vector registers a lane, %u bytes of LDS: all that fit. So many waves need %.1f loads of 128 bits a lane under way each for that bandwidth.\n", p->workgroups,
+	        RDNA_PROGRAM_WAVES, p->vgprs, p->lds, under_way / 512 / ((double)p->workgroups * RDNA_PROGRAM_WAVES));
 }
 
 static bool print_all(const struct prediction *p, FILE *out, struct error *err)
@@ -395,7 +380,7 @@ bool predict(const struct predict_options *o, FILE *out, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "a prediction is of passes over 1 to %d tokens, not %u", PREDICT_MAX_COLUMNS, o->columns);
 	if (!p.card)
 		return error_set(err, ERROR_ARGUMENT, "there is no data of a card of target \"%.32s\"; there is for %s", o->target, card_targets(names, sizeof names));
-	bool ok = open_plan(&p, err) && (o->path ? count_resident(&p, o->path, err) : count_shape(&p, err)) && print_all(&p, out, err) &&
+	bool ok = open_plan(&p, err) && (o->path ? count_token(&p, o->path, err) : count_shape(&p, err)) && print_all(&p, out, err) &&
 	          loops_print(out, &p.plan, target_find(o->target), err);
 	plan_free(&p.plan);
 	weights_close(&p.weights);

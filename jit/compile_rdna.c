@@ -9,15 +9,9 @@
 
 #include "jit/rdna_machine.h"
 
-/* A SIMD's vector registers, for each lane, are shared by its waves. Eight waves, which is two groups to a compute unit, hide what one waits for; more would
+/* A SIMD's vector registers, for each lane, are shared by its waves (target->vector_file). Eight waves, which is two groups to a compute unit, hide what one waits for; more would
  * leave too few registers for tiles. */
-enum { WAVES_PER_SIMD = 8, SMALL_FILE = 1024, LARGE_FILE = 1536 };
-
-static unsigned vgpr_budget(const struct target *t)
-{
-	bool large = t->id == TARGET_GFX1100 || t->id == TARGET_GFX1101 || t->id == TARGET_GFX1151 || t->id == TARGET_GFX1200 || t->id == TARGET_GFX1201;
-	return (large ? LARGE_FILE : SMALL_FILE) / WAVES_PER_SIMD;
-}
+enum { WAVES_PER_SIMD = 8 };
 
 static unsigned at_most(unsigned wanted, unsigned most) { return wanted && wanted < most ? wanted : most; }
 
@@ -36,7 +30,7 @@ static bool allocate(struct rdna_lir *l, const struct compile_job *j, const stru
 	struct rdna_regs used;
 	bool ok = rdna_select(l, j->ir, j->target, err)
 	       && rdna_lir_verify(l, err)
-	       && (!a->sched || (rdna_sched(l, at_most(vgprs, vgpr_budget(j->target)), o->seed, err)
+	       && (!a->sched || (rdna_sched(l, at_most(vgprs, j->target->vector_file / WAVES_PER_SIMD), o->seed, err)
 	                         && rdna_lir_verify(l, err)))
 	       && rdna_regalloc(l, vgprs, sgprs, o->seed, &used, err)
 	       && rdna_lir_verify(l, err);

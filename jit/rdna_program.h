@@ -4,7 +4,8 @@
  * for this wave's share of the units, and holds every workgroup back between phases that depend on each other. One launch for an operation,
  * for a layer or for a token differ in the range of phases alone. Never knows what a function computes.
  *
- * All workgroups of a launch must be resident at once (RDNA_PHASE_BARRIER waits for them all): the caller takes their number from the device.
+ * All workgroups of a launch must be resident at once (RDNA_PHASE_BARRIER waits for them all): the caller takes their number from
+ * the device (target_resident).
  */
 #ifndef JIT_RDNA_PROGRAM_H
 #define JIT_RDNA_PROGRAM_H
@@ -38,7 +39,7 @@ struct rdna_program_args {
 	uint32_t reserved;
 };
 
-enum { RDNA_PROGRAM_LDS = 64 << 10 /* that a workgroup can have */ };
+enum { RDNA_PROGRAM_LDS = TARGET_UNIT_LDS /* that a workgroup can have */ };
 /* Of LDS, that a workgroup needs for a function. */
 uint32_t rdna_program_lds(const struct object *function);
 

@@ -34,8 +34,11 @@ static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_CO
 #define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, needs_) [id_] = { .id = id_, .name = name_, .backend = BACKEND_X86, \
 	.lanes = lanes_, .vector_regs = regs, .mask_regs = masks, .has_vnni = vnni, .needs = needs_, .waves = 1 }
 /* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes, and no products of matrices. */
-#define RDNA_TARGET(n, later) [TARGET_GFX##n] = { .id = TARGET_GFX##n, .name = "gfx" #n, .backend = BACKEND_RDNA, .lanes = 32, .vector_regs = 256, \
-	.has_vnni = later, .has_dot4 = true, .has_mma = later, .waves = 8, .lane_bytes = 16 }
+#define RDNA_TARGET(n, later, file, granule) [TARGET_GFX##n] = { .id = TARGET_GFX##n, .name = "gfx" #n, .backend = BACKEND_RDNA, .lanes = 32, .vector_regs = 256, \
+	.has_vnni = later, .has_dot4 = true, .has_mma = later, .waves = 8, .lane_bytes = 16, .vector_file = file, .vector_granule = granule }
+#define RDNA2_TARGET(n) RDNA_TARGET(n, false, 1024, 16)
+#define RDNA3_SMALL_TARGET(n) RDNA_TARGET(n, true, 1024, 16)
+#define RDNA3_LARGE_TARGET(n) RDNA_TARGET(n, true, 1536, 24)
 
 /* k0 says "no mask" where a mask is asked for, which leaves seven. */
 const struct target target_table[TARGET_COUNT] = {
@@ -44,21 +47,21 @@ const struct target target_table[TARGET_COUNT] = {
 	X86_TARGET(TARGET_AVX2_VNNI, "avx2vnni", 8, 16, 0, true, NEEDS_AVX2 | HAS(AVX_VNNI)),
 	X86_TARGET(TARGET_AVX512, "avx512", 16, 32, 7, false, NEEDS_AVX512),
 	X86_TARGET(TARGET_AVX512_VNNI, "avx512vnni", 16, 32, 7, true, NEEDS_AVX512 | HAS(AVX512_VNNI)),
-	RDNA_TARGET(1030, false),
-	RDNA_TARGET(1031, false),
-	RDNA_TARGET(1032, false),
-	RDNA_TARGET(1033, false),
-	RDNA_TARGET(1034, false),
-	RDNA_TARGET(1035, false),
-	RDNA_TARGET(1036, false),
-	RDNA_TARGET(1100, true),
-	RDNA_TARGET(1101, true),
-	RDNA_TARGET(1102, true),
-	RDNA_TARGET(1103, true),
-	RDNA_TARGET(1150, true),
-	RDNA_TARGET(1151, true),
-	RDNA_TARGET(1200, true),
-	RDNA_TARGET(1201, true),
+	RDNA2_TARGET(1030),
+	RDNA2_TARGET(1031),
+	RDNA2_TARGET(1032),
+	RDNA2_TARGET(1033),
+	RDNA2_TARGET(1034),
+	RDNA2_TARGET(1035),
+	RDNA2_TARGET(1036),
+	RDNA3_LARGE_TARGET(1100),
+	RDNA3_LARGE_TARGET(1101),
+	RDNA3_SMALL_TARGET(1102),
+	RDNA3_SMALL_TARGET(1103),
+	RDNA3_SMALL_TARGET(1150),
+	RDNA3_LARGE_TARGET(1151),
+	RDNA3_LARGE_TARGET(1200),
+	RDNA3_LARGE_TARGET(1201),
 };
 
 const struct target *target_find(const char *name)
@@ -76,6 +79,17 @@ const char *target_names(char *text, size_t size)
 	for (int i = TARGET_NONE + 1; i < TARGET_COUNT && at < size; i++)
 		at += (size_t)snprintf(text + at, size - at, "%s%s", i > TARGET_NONE + 1 ? ", " : "", target_table[i].name);
 	return text;
+}
+
+static unsigned pieces(unsigned n, unsigned granule) { return (n + granule - 1) / granule * granule; }
+
+unsigned target_resident(const struct target *t, unsigned units, unsigned vgprs, unsigned lds)
+{
+	unsigned waves = vgprs ? t->vector_file / pieces(vgprs, t->vector_granule) : TARGET_SIMD_WAVES;
+	unsigned groups = (waves < TARGET_SIMD_WAVES ? waves : TARGET_SIMD_WAVES) * TARGET_UNIT_SIMDS / t->waves;
+	unsigned by_lds = lds ? TARGET_UNIT_LDS / pieces(lds, TARGET_LDS_GRANULE) : groups;
+
+	return units * (by_lds < groups ? by_lds : groups);
 }
 
 static const char *missing_feature(const struct target_cpu *cpu, uint32_t needs)

@@ -1,6 +1,6 @@
 /* jit/target.h - what a template may ask of a target, and which targets there are.
  *
- * Owns: the table of targets and the detection of this machine's. Templates branch on capabilities, never on names.
+ * Owns: the table of targets, how much a card of one has room for, and the detection of this machine's. Templates branch on capabilities, never on names.
  */
 #ifndef JIT_TARGET_H
 #define JIT_TARGET_H
@@ -31,6 +31,7 @@ struct target {
 	bool has_mma;               /* products of matrices: the rows of ops.def that need it */
 	unsigned waves;             /* that call a kernel together when it asks for it: ir->waves */
 	unsigned lane_bytes;        /* how much of its row a lane likes to load at once: weights are packed for that */
+	unsigned vector_file, vector_granule;   /* cards: registers that a SIMD has for a lane of all its waves; waves get them in such pieces */
 	uint32_t needs;             /* what the CPU must have: bits of target.c's table of features */
 };
 
@@ -39,6 +40,11 @@ extern const struct target target_table[TARGET_COUNT];
 const struct target *target_find(const char *name);                  /* NULL: unknown */
 /* The names, joined by ", ". Returns text. */
 const char *target_names(char *text, size_t size);
+
+/* Of a card's compute unit; the SIMDs share the LDS, which workgroups get in such pieces at most. */
+enum { TARGET_UNIT_SIMDS = 2, TARGET_SIMD_WAVES = 16, TARGET_UNIT_LDS = 64 << 10, TARGET_LDS_GRANULE = 1 << 10 };
+/* How many workgroups of t->waves waves live at once on so many compute units, when a lane needs so many vector registers and a workgroup so many bytes of LDS. */
+unsigned target_resident(const struct target *t, unsigned units, unsigned vgprs, unsigned lds);
 
 /* What cpuid and the operating system's xgetbv say. */
 struct target_cpu { uint32_t leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_1_eax; uint64_t xcr0; };

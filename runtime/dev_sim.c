@@ -6,7 +6,7 @@
 #include "runtime/profile.h"
 #include "runtime/program.h"
 
-struct sim_plan { struct sim_plan *next; const struct plan *plan; struct program program; struct sim_object *object; };
+struct sim_plan { struct sim_plan *next; const struct plan *plan; struct program program; struct sim_object *object; uint32_t room; /* workgroups that live at once */ };
 
 struct dev_sim {
 	struct device device;
@@ -41,6 +41,20 @@ static void forget(struct sim_plan *s)
 	free(s);
 }
 
+/* Barriers wait for all workgroups of a launch: those beyond what lives at once would never arrive. */
+static bool deal(struct dev_sim *c, struct sim_plan *s, struct error *err)
+{
+	const struct sim_kernel *k = sim_find(s->object, RDNA_PROGRAM_KERNEL);
+	uint32_t wanted = c->options.workgroups;
+
+	s->room = target_resident(c->target, c->options.units, k->vgprs, k->lds_size);
+	if (!s->room || wanted > s->room)
+		return error_set(err, ERROR_DEVICE, "%u workgroups are to run at once, but there is room for %u on %u compute unit%s of %s: each needs %u vector registers a lane and %u bytes of LDS",
+		                 wanted, s->room, c->options.units, c->options.units == 1 ? "" : "s", c->target->name, k->vgprs, k->lds_size);
+	program_deal(&s->program, s->plan, wanted ? wanted : s->room);
+	return true;
+}
+
 static bool sim_prepare(struct device *d, struct plan *p, struct error *err)
 {
 	struct dev_sim *c = (struct dev_sim *)d;
@@ -49,8 +63,8 @@ static bool sim_prepare(struct device *d, struct plan *p, struct error *err)
 	if (!s)
 		return error_set(err, ERROR_MEMORY, "no memory for a plan of the simulated card");
 	s->plan = p;
-	if (!program_make(&s->program, p, c->registry, c->target, c->options.workgroups, err) ||
-	    !(s->object = sim_load(c->sim, s->program.bytes, s->program.size, err)) ||
+	if (!program_make(&s->program, p, c->registry, c->target, err) ||
+	    !(s->object = sim_load(c->sim, s->program.bytes, s->program.size, err)) || !deal(c, s, err) ||
 	    !sim_map(c->sim, p->args, p->n_args * sizeof *p->args, "a plan's arguments", false, err) ||
 	    !sim_map(c->sim, s->program.phase, (s->program.n_phases + 1) * sizeof *s->program.phase, "a plan's phases", false, err)) {
 		sim_unmap(c->sim, p->args);
@@ -83,11 +97,11 @@ static bool report_trap(const struct sim_plan *s, const struct error *trap, stru
 
 static bool dispatch(struct dev_sim *c, const struct sim_plan *s, size_t first, size_t end, struct sim_counters *count, struct error *err)
 {
-	const uint32_t groups[3] = { c->options.workgroups, 1, 1 }, items[3] = { RDNA_PROGRAM_WAVES * c->target->lanes, 1, 1 };
+	const uint32_t groups[3] = { s->program.workgroups, 1, 1 }, items[3] = { RDNA_PROGRAM_WAVES * c->target->lanes, 1, 1 };
 	const struct rdna_program_args args = { .phases = (uint64_t)(uintptr_t)s->program.phase, .first = (uint32_t)first, .end = (uint32_t)end,
-		.arrivals = (uint64_t)(uintptr_t)&c->arrivals, .workgroups = c->options.workgroups };
+		.arrivals = (uint64_t)(uintptr_t)&c->arrivals, .workgroups = s->program.workgroups };
 	struct sim_options o = { .memory = c->options.memory, .seed = c->options.seed + c->counters.launches, .races = c->options.races,
-		.resident = c->options.workgroups, .counters = count };
+		.resident = s->room, .counters = count };
 	const struct sim_kernel *kernel = sim_find(s->object, RDNA_PROGRAM_KERNEL);
 	struct error trap = { 0 };
 
@@ -176,8 +190,8 @@ void dev_sim_set(struct device *d, const struct dev_sim_options *o)
 	struct dev_sim *c = (struct dev_sim *)d;
 
 	c->options = *o;
-	if (!c->options.workgroups)
-		c->options.workgroups = DEV_SIM_WORKGROUPS;
+	if (!c->options.units)
+		c->options.units = DEV_SIM_UNITS;
 }
 
 const struct dev_sim_counters *dev_sim_count(const struct device *d) { return &((const struct dev_sim *)d)->counters; }

@@ -1,6 +1,6 @@
 /* runtime/dev_sim.h - an RDNA card that is not there: the device that runs plans in the simulator.
  *
- * Owns: what a simulated card can be told and asked. Results are those of every other device, bit for bit; time means nothing here, counts do.
+ * Owns: what a simulated card can be told and asked, and how large it is. Results are those of every other device, bit for bit; time means nothing here, counts do.
  */
 #ifndef RUNTIME_DEV_SIM_H
 #define RUNTIME_DEV_SIM_H
@@ -13,14 +13,16 @@ enum dev_launch { LAUNCH_TOKEN, LAUNCH_LAYER, LAUNCH_OP };       /* phases of on
 /* What sim_counters.tally is of: activations, norms, biases and the launch's own data; weights; the KV cache. */
 enum { DEV_SIM_OTHER, DEV_SIM_WEIGHTS, DEV_SIM_CACHE };
 
-enum { DEV_SIM_WORKGROUPS = 8, DEV_SIM_MAX_WORKGROUPS = 1024 };
+/* A small card, for there are few waves to simulate: most programs take six or eight workgroups. */
+enum { DEV_SIM_UNITS = 2, DEV_SIM_MAX_UNITS = 256, DEV_SIM_MAX_WORKGROUPS = 1024 };
 
 /* Told of every launch what it counted, and before a plan's first launch what a phase without units costs: then first == end. */
 typedef void (*dev_sim_watch_fn)(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first, size_t end, const struct sim_counters *c);
 
 struct dev_sim_options {
 	enum dev_launch launch;
-	uint32_t workgroups;                    /* 0: DEV_SIM_WORKGROUPS */
+	uint32_t units;                         /* compute units; 0: DEV_SIM_UNITS */
+	uint32_t workgroups;                    /* of a launch; 0: as many as live at once on these units; a program for which they are more than that is refused */
 	enum sim_memory_mode memory;
 	uint64_t seed;
 	bool races;

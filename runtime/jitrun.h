@@ -159,7 +159,8 @@ typedef struct jit_session_options {
 	int speculate;           /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: columns of a pass with guesses, see below */
 	int profile;             /* JIT_PROFILE_OFF, JIT_PROFILE_SUMS for jit_session_report, JIT_PROFILE_EVENTS for jit_session_trace as well */
 	int launch;              /* cards: what one launch does: JIT_LAUNCH_TOKEN all of a pass, JIT_LAUNCH_LAYER a layer, JIT_LAUNCH_OP an operation */
-	int workgroups;          /* cards: of 8 waves, that run at the same time; 0: 8 */
+	int workgroups;          /* cards: of 8 waves, that run at the same time; 0: as many as the card has room for, more than that are refused */
+	int units;               /* simulated cards: compute units; 0: 2 */
 	int kv;                  /* KV cache: JIT_KV_F16; JIT_KV_F32; JIT_KV_Q8_0 takes 9 bits a number instead of 16 and rounds them more */
 } jit_session_options;
 

@@ -22,7 +22,7 @@ static struct {
 	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
 	bool echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, perf_map, gdb, report;
 	struct option_about about;
-	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, cache_limit;
+	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, units, cache_limit;
 	double temp, top_p, min_p, repeat_penalty;
 } opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .numerics = "exact", .speculate = "auto", .tune = "quick", .launch = "token", .n = 256, .top_p = 1, .repeat_penalty = 1 };
 
@@ -58,7 +58,8 @@ static const struct option_row rows[] = {
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: 256 (0)", 0, 1024, &opt.batch },
 	{ "speculate", 0, OPTION_CHOICE, "off|auto|4|8|16", "where the text was seen before, compute guessed tokens along, in passes of 4, 8 or 16; auto: when and as many as measurements say it pays; never changes the text (auto)", 0, 0, &opt.speculate },
 	{ "launch", 0, OPTION_CHOICE, "op|layer|token", "how much of a pass goes to a card in one launch (token)", 0, 0, &opt.launch },
-	{ "workgroups", 0, OPTION_INT, "N", "workgroups of a launch on a card, all of them at once; 0: 8 (0)", 0, 1024, &opt.workgroups },
+	{ "workgroups", 0, OPTION_INT, "N", "workgroups of a launch on a card, all of them at once; 0: as many as it has room for (0)", 0, 1024, &opt.workgroups },
+	{ "units", 0, OPTION_INT, "N", "compute units of a simulated card; 0: 2 (0)", 0, 256, &opt.units },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0", "type of the KV cache; q8_0: int8, half the memory (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
 	{ "numerics", 0, OPTION_CHOICE, "exact|bounded", "exact: the same bits on every device; bounded: prompts may use float matrix products, within a stated error (exact)", 0, 0, &opt.numerics },
@@ -224,7 +225,7 @@ static int launch_option(void)
 static jit_session *open_session(jit_model *m, jit_error *err)
 {
 	jit_session_options o = { .context = (int)opt.context, .threads = (int)opt.threads, .kv = kv_option(), .batch = (int)opt.batch, .speculate = speculate_option(),
-		.launch = launch_option(), .workgroups = (int)opt.workgroups,
+		.launch = launch_option(), .workgroups = (int)opt.workgroups, .units = (int)opt.units,
 		.profile = opt.trace ? JIT_PROFILE_EVENTS : opt.report ? JIT_PROFILE_SUMS : JIT_PROFILE_OFF,
 		.sampling = { .temperature = (float)opt.temp, .top_k = (int)opt.top_k, .top_p = (float)opt.top_p, .min_p = (float)opt.min_p,
 		              .repeat_penalty = (float)opt.repeat_penalty, .repeat_window = (int)opt.repeat_window, .seed = (uint64_t)opt.seed } };

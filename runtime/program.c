@@ -20,18 +20,26 @@ static void keep_lds_apart(struct rdna_phase *phase, const struct plan *p, const
 	}
 }
 
-static void fill_phases(struct program *out, const struct plan *p, const struct object *const object[], uint32_t workgroups)
+static void fill_phases(struct program *out, const struct plan *p, const struct object *const object[])
 {
 	for (size_t i = 0; i < p->n_launches; i++) {
 		const struct plan_launch *l = &p->launch[i];
-		bool together = object[l->kernel]->cooperative;
-		uint64_t units = (uint64_t)(l->end - l->begin), shares = (uint64_t)workgroups * (together ? 1 : RDNA_PROGRAM_WAVES);
 		out->phase[i] = (struct rdna_phase){ .function = out->offset[l->kernel], .arg = (uint64_t)(uintptr_t)l->arg, .begin = l->begin,
-			.per = (uint32_t)(units / shares), .rest = (uint32_t)(units % shares),
-			.flags = (l->barrier ? RDNA_PHASE_BARRIER : 0) | (together ? RDNA_PHASE_COOPERATIVE : 0) };
+			.flags = (l->barrier ? RDNA_PHASE_BARRIER : 0) | (object[l->kernel]->cooperative ? RDNA_PHASE_COOPERATIVE : 0) };
 	}
 	out->n_phases = p->n_launches;
 	keep_lds_apart(out->phase, p, object);
+}
+
+void program_deal(struct program *program, const struct plan *p, uint32_t workgroups)
+{
+	program->workgroups = workgroups;
+	for (size_t i = 0; i < p->n_launches; i++) {
+		struct rdna_phase *phase = &program->phase[i];
+		uint64_t units = (uint64_t)(p->launch[i].end - p->launch[i].begin), shares = (uint64_t)workgroups * (phase->flags & RDNA_PHASE_COOPERATIVE ? 1 : RDNA_PROGRAM_WAVES);
+		phase->per = (uint32_t)(units / shares);
+		phase->rest = (uint32_t)(units % shares);
+	}
 }
 
 const struct kernel *program_function(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err)
@@ -48,7 +56,7 @@ const struct kernel *program_function(struct registry *r, const struct key *key,
 	return NULL;
 }
 
-bool program_make(struct program *out, const struct plan *p, struct registry *r, const struct target *target, uint32_t workgroups, struct error *err)
+bool program_make(struct program *out, const struct plan *p, struct registry *r, const struct target *target, struct error *err)
 {
 	const struct object **object = calloc(p->n_kernels, sizeof *object);
 	bool ok = true;
@@ -63,7 +71,7 @@ bool program_make(struct program *out, const struct plan *p, struct registry *r,
 	}
 	ok = ok && rdna_program_make(&out->bytes, &out->size, target, object, p->n_kernels, out->offset, err);
 	if (ok)
-		fill_phases(out, p, object, workgroups);
+		fill_phases(out, p, object);
 	else
 		program_free(out);
 	free(object);

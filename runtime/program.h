@@ -12,13 +12,16 @@
 struct program {
 	uint8_t *bytes; size_t size;                  /* the code object */
 	uint64_t *offset;                             /* of the function of plan->kernel[i] */
+	uint32_t workgroups;                          /* of a launch */
 	struct rdna_phase *phase; size_t n_phases;    /* one for each launch of the plan, in its order; behind them one without units, to see what a phase costs */
 };
 
 /* One function, which the registry makes if it does not have it. NULL: err. */
 const struct kernel *program_function(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
 /* Compiles what the registry does not have. The phases point at the plan's argument slots. False: err, and nothing to free. */
-bool program_make(struct program *out, const struct plan *p, struct registry *r, const struct target *target, uint32_t workgroups, struct error *err);
+bool program_make(struct program *out, const struct plan *p, struct registry *r, const struct target *target, struct error *err);
+/* Before the first launch: deals the units of all phases to so many workgroups. How many can be is known when the code is: target_resident(). */
+void program_deal(struct program *program, const struct plan *p, uint32_t workgroups);
 void program_free(struct program *p);
 /* How many barriers over all workgroups a launch of phases first .. end-1 has. */
 size_t program_barriers(const struct program *p, size_t first, size_t end);

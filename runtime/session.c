@@ -163,6 +163,8 @@ static bool check_options(const jit_session_options *o, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "launch: %d is not 0, 1 or 2", o->launch);
 	if (o->workgroups < 0 || o->workgroups > DEV_SIM_MAX_WORKGROUPS)
 		return error_set(err, ERROR_ARGUMENT, "workgroups: %d is not in 0..%d", o->workgroups, DEV_SIM_MAX_WORKGROUPS);
+	if (o->units < 0 || o->units > DEV_SIM_MAX_UNITS)
+		return error_set(err, ERROR_ARGUMENT, "units: %d is not in 0..%d", o->units, DEV_SIM_MAX_UNITS);
 	if (o->profile < JIT_PROFILE_OFF || o->profile > JIT_PROFILE_EVENTS)
 		return error_set(err, ERROR_ARGUMENT, "profile: %d is not 0, 1 or 2", o->profile);
 	if (o->speculate != JIT_SPECULATE_OFF && o->speculate != JIT_SPECULATE_AUTO && !speculate_width(o->speculate))
@@ -178,7 +180,7 @@ static bool device_memory(jit_session *s, void *base, size_t bytes, enum device_
 static bool open_device(jit_session *s, const jit_session_options *o, struct error *err)
 {
 	const struct weights *w = &s->model->weights;
-	const struct dev_sim_options sim = { .launch = (enum dev_launch)o->launch, .workgroups = (uint32_t)o->workgroups };
+	const struct dev_sim_options sim = { .launch = (enum dev_launch)o->launch, .units = (uint32_t)o->units, .workgroups = (uint32_t)o->workgroups };
 
 	s->device = s->model->reference ? dev_ref_open(s->model->target, err) : s->model->simulated ? dev_sim_open(s->model->registry, s->model->target, &sim, err) :
 	            dev_cpu_open(s->model->registry, err);

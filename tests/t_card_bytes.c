@@ -37,7 +37,7 @@ static void watch(void *user, const struct plan *p, const struct sim_kernel *ker
 /* One token behind `position` others. */
 static void run_token(const char *path, const char *target, struct tally *t)
 {
-	const struct dev_sim_options sim = { .watch = watch, .user = t, .workgroups = 60 };
+	const struct dev_sim_options sim = { .watch = watch, .user = t, .units = 60, .workgroups = 60 };
 	const int32_t id = 3;
 	char device[32];
 	jit_error err = { 0 };

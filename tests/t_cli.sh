@@ -42,6 +42,8 @@ for launch in op layer token; do
 	check "a simulated card agrees, launched by $launch: $(cat "$dir/err")" cmp -s "$dir/out" "$dir/ids"
 	check "what the card did is told" grep -q '^card .*launches.*by 128 bits' "$dir/err"
 done
+is 1 "$model" --prompt "Once upon a time" --print-ids -n 8 --device sim:gfx1100 --units 1 --workgroups 100
+check "more workgroups than there is room for" grep -q "100 workgroups .* room for [1-9][0-9]* on 1 compute unit of gfx1100" "$dir/err"
 dd if="$model" of="$dir/header.gguf" bs=1024 count=600 2>/dev/null
 run "$dir/header.gguf" --target gfx1101 --dump-objects "$dir/objects"
 check "code objects from a header: $(cat "$dir/err")" [ "$status" = 0 ]

@@ -456,6 +456,79 @@ static void test_all_are_waited_for(void **unused)
 	close_bench(b);
 }
 
+/* How many workgroups of one compute unit are resident, for kernels of so many registers and bytes of LDS. */
+static void test_room(void **unused)
+{
+	static const struct { const char *target; unsigned vgprs, lds, groups; } cases[] = {
+		{ "gfx1030", 0, 0, 4 }, { "gfx1030", 64, 0, 4 }, { "gfx1030", 65, 0, 3 }, { "gfx1030", 128, 0, 2 }, { "gfx1030", 129, 0, 1 }, { "gfx1030", 256, 0, 1 },
+		{ "gfx1100", 96, 0, 4 }, { "gfx1100", 97, 0, 3 }, { "gfx1100", 120, 0, 3 }, { "gfx1100", 121, 0, 2 }, { "gfx1100", 192, 0, 2 }, { "gfx1100", 193, 0, 1 },
+		{ "gfx1102", 128, 0, 2 }, { "gfx1102", 129, 0, 1 }, { "gfx1201", 192, 0, 2 }, { "gfx1201", 193, 0, 1 },
+		{ "gfx1201", 8, 1, 4 }, { "gfx1201", 8, 16 << 10, 4 }, { "gfx1201", 8, (16 << 10) + 1, 3 }, { "gfx1201", 8, 21 << 10, 3 }, { "gfx1201", 8, (21 << 10) + 1, 2 },
+		{ "gfx1201", 8, (32 << 10) + 1, 1 }, { "gfx1201", 8, 64 << 10, 1 }, { "gfx1201", 193, 1024, 1 },
+	};
+	(void)unused;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (unsigned units = 1; units <= 60; units += 59)
+			if (target_resident(target_find(cases[i].target), units, cases[i].vgprs, cases[i].lds) != units * cases[i].groups)
+				fail_msg("%s, %u registers, %u bytes: not %u workgroups on a unit", cases[i].target, cases[i].vgprs, cases[i].lds, cases[i].groups);
+}
+
+/* As many workgroups as are resident meet at a barrier; with one more, which gets no place before another ends, nobody gets through. */
+static void check_room(const char *target, uint16_t vgprs, uint32_t lds, unsigned groups)
+{
+	static uint64_t arg;
+	static int64_t got[WAVES][2];
+	static struct rdna_phase phase[2];
+	static uint32_t arrivals;
+	struct object f = reporter(rdna_gen_of(target));
+	const struct object *list[] = { &f };
+	struct bench b = { 0 };
+	struct error err = { 0 };
+	uint64_t offset;
+	uint8_t *bytes;
+	size_t size;
+
+	f.vector_regs = vgprs;
+	f.shared_bytes = lds;
+	arg = (uintptr_t)got;
+	if (!rdna_program_make(&bytes, &size, target_find(target), list, 1, &offset, &err) || !(b.dev = sim_open(target, &err)) || !(b.object = sim_load(b.dev, bytes, size, &err)))
+		fail_msg("%s", err.text);
+	const struct sim_kernel *k = sim_find(b.object, RDNA_PROGRAM_KERNEL);
+	unsigned room = target_resident(target_find(target), 2, k->vgprs, k->lds_size);
+	assert_int_equal(room, 2 * groups);
+	map(&b, got, sizeof got, true);
+	map(&b, &arg, sizeof arg, false);
+	map(&b, phase, sizeof phase, false);
+	map(&b, &arrivals, sizeof arrivals, true);
+	for (uint32_t n = room - 1; n <= room + 1; n++) {
+		const struct rdna_program_args args = { .phases = (uintptr_t)phase, .end = 2, .arrivals = (uintptr_t)&arrivals, .workgroups = n };
+		const struct sim_options o = { .seed = n, .resident = room, .stall_limit = 300000 };
+		phase[0] = phase[1] = (struct rdna_phase){ .function = offset, .arg = (uintptr_t)&arg, .rest = 1, .flags = RDNA_PHASE_BARRIER };
+		arrivals = 0;
+		bool ok = sim_dispatch(b.dev, k, &args, sizeof args, (const uint32_t[]){ n, 1, 1 }, (const uint32_t[]){ 32 * WAVES, 1, 1 }, &o, &err);
+		if (ok != (n <= room))
+			fail_msg("%s: %u workgroups where %u are resident: %s", target, n, room, ok ? "all met" : err.text);
+		assert_int_equal(arrivals, n < room ? n : room);
+	}
+	assert_non_null(strstr(err.text, "a barrier or spin loop that cannot complete"));
+	sim_unload(b.object);
+	sim_close(b.dev);
+	free(bytes);
+	object_free(&f);
+}
+
+static void test_too_many_for_a_barrier(void **unused)
+{
+	(void)unused;
+	for (unsigned t = 0; t < TARGETS; t++) {
+		check_room(targets[t], 40, 0, 4);
+		check_room(targets[t], 100, 0, target_find(targets[t])->vector_file == 1024 ? 2 : 3);
+		check_room(targets[t], 250, 0, 1);
+		check_room(targets[t], 40, 30000, 2);
+	}
+}
+
 static void test_refusals(void **unused)
 {
 	struct object f = { .code = (uint8_t *)"", .vector_regs = 1, .shared_bytes = 70000 };
@@ -478,7 +551,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_programs), cmocka_unit_test(test_launches), cmocka_unit_test(test_wide_units), cmocka_unit_test(test_missing_barriers),
-		cmocka_unit_test(test_all_are_waited_for), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_all_are_waited_for), cmocka_unit_test(test_room), cmocka_unit_test(test_too_many_for_a_barrier), cmocka_unit_test(test_refusals),
 	};
 	return cmocka_run_group_tests_name("rdna_program", tests, NULL, NULL);
 }

@@ -163,6 +163,7 @@ static void check(const struct truth *t, jit_model *m, const struct how *h)
 	struct dev_sim_options sim = h->sim;
 
 	sim.launch = (enum dev_launch)h->launch;
+	sim.units = 24;                              /* room for any of the ways' workgroups, and for more */
 	assert_true(session_simulate(s, &sim));
 	(test_full() ? everything : h->columns > 1 ? passes : decode)(t, h, s);
 	const struct dev_sim_counters *c = session_counters(s);
@@ -292,6 +293,71 @@ static void test_formats(void **state)
 	check_shared(file, test_quick() ? 0 : sizeof file / sizeof *file, true, 0);
 }
 
+/* ---- how many workgroups */
+
+struct seen { uint32_t workgroups, vgprs, lds; };
+
+static void see(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first, size_t end, const struct sim_counters *c)
+{
+	(void)p;
+	(void)first;
+	(void)end;
+	*(struct seen *)user = (struct seen){ (uint32_t)c->workgroups, kernel->vgprs, kernel->lds_size };
+}
+
+/* One pass over `columns` tokens and its logits, on a card of so many units. */
+static bool try_card(const struct truth *t, jit_model *m, int columns, uint32_t units, uint32_t workgroups, struct seen *seen, jit_error *err)
+{
+	const struct how h = { .target = "a card", .columns = columns, .sim = { .units = units, .workgroups = workgroups, .watch = see, .user = seen } };
+	jit_session *s = open_session(m, t, columns);
+
+	*seen = (struct seen){ 0 };
+	assert_true(session_simulate(s, &h.sim));
+	bool ok = jit_session_feed(s, t->prompt, (size_t)columns, err) == JIT_OK;
+	if (ok)
+		same_logits(t, &h, s, (size_t)columns - 1);
+	jit_session_close(s);
+	return ok;
+}
+
+/* As many as the card has room for, which the program's registers decide; or as many as one asks for, but no more. Always the same logits. */
+static void check_room(const struct truth *t, const char *target, int columns)
+{
+	struct seen seen;
+	jit_error err = { 0 };
+	char device[32];
+
+	snprintf(device, sizeof device, "sim:%s", target);
+	jit_model *m = open_model(t, device);
+	for (uint32_t units = 1; units <= 3; units += 2) {
+		assert_true(try_card(t, m, columns, units, 0, &seen, &err));
+		uint32_t room = target_resident(target_find(target), units, seen.vgprs, seen.lds);
+		assert_int_equal(seen.workgroups, room);
+		for (uint32_t n = 1; n <= room; n += 2 * units - 1) {
+			assert_true(try_card(t, m, columns, units, n, &seen, &err));
+			assert_int_equal(seen.workgroups, n);
+		}
+		assert_false(try_card(t, m, columns, units, room + 1, &seen, &err));
+		assert_non_null(strstr(err.message, "workgroups are to run at once"));
+		assert_non_null(strstr(err.message, target));
+		assert_int_equal(seen.workgroups, 0);
+	}
+	jit_model_close(m);
+}
+
+static void test_room(void **state)
+{
+	char path[1024];
+	struct truth t;
+	(void)state;
+
+	learn(&t, source_path(path, "models/tale-q8_0.gguf"), 0, 0);
+	for (int i = 0; i < TARGETS; i++)
+		for (int columns = 1; columns <= 16; columns += 15)
+			check_room(&t, targets[i], columns);
+	free(t.logits);
+}
+
 /* What there is no card for, and what no card does. */
 static void test_errors(void **state)
 {
@@ -309,6 +375,8 @@ static void test_errors(void **state)
 	assert_non_null(m);
 	assert_null(jit_session_open(m, &(jit_session_options){ .workgroups = 5000 }, &err));
 	assert_non_null(strstr(err.message, "5000"));
+	assert_null(jit_session_open(m, &(jit_session_options){ .units = 257 }, &err));
+	assert_non_null(strstr(err.message, "257"));
 	assert_null(jit_session_open(m, &(jit_session_options){ .launch = 3 }, &err));
 	assert_non_null(strstr(err.message, "launch: 3"));
 	jit_model_close(m);
@@ -322,7 +390,7 @@ static void test_errors(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_stories), cmocka_unit_test(test_golden_models), cmocka_unit_test(test_tales),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_room), cmocka_unit_test(test_stories), cmocka_unit_test(test_golden_models), cmocka_unit_test(test_tales),
 		cmocka_unit_test(test_int8), cmocka_unit_test(test_formats) };
 	int failures = cmocka_run_group_tests_name("sim_models", tests, NULL, NULL);
 	printf("# %u combinations of model, card, columns, launch and order\n", combinations);
