@@ -2,6 +2,7 @@
 #include "runtime/model.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +103,7 @@ static bool load_kept(jit_model *m, struct error *err)
 
 	if (!warm_keys(&m->file.spec, &o, &keys, &n, err))
 		return false;
+	registry_load(m->registry, keys, n);
 	for (size_t i = 0; i < n && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED); i++) {
 		struct error missing = { 0 };
 		if (registry_get(m->registry, &keys[i], NULL, &missing))
@@ -110,9 +112,46 @@ static bool load_kept(jit_model *m, struct error *err)
 			why = missing;
 	}
 	free(keys);
+	m->has_all = loaded == n;
 	if (loaded && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED))
 		return true;
 	return error_set(err, why.code, "%s", why.text);
+}
+
+struct kept { jit_model *model; bool ok; struct error err; };
+
+static void *load_kept_main(void *user)
+{
+	struct kept *k = user;
+
+	k->ok = load_kept(k->model, &k->err);
+	return NULL;
+}
+
+static bool load_weights(jit_model *m, const jit_model_options *o, struct error *err)
+{
+	struct pool *pool = pool_open(o->threads > 0 ? o->threads : system_default_threads(), err);
+
+	if (!pool)
+		return false;
+	bool ok = weights_open(&m->weights, &m->file, m->target, pool, o->progress, o->progress_user, err);
+	pool_close(pool);
+	return ok;
+}
+
+/* A sealed model loads its kernels while its weights, which have to wait for memory, are packed: what others generate later on must not be faster. */
+static bool load_kept_and_weights(jit_model *m, const jit_model_options *o, struct error *err)
+{
+	struct kept kept = { .model = m };
+	pthread_t thread;
+	bool beside = pthread_create(&thread, NULL, load_kept_main, &kept) == 0;
+
+	if (!beside)
+		load_kept_main(&kept);
+	bool ok = (beside || kept.ok) && load_weights(m, o, err);
+	if (beside)
+		pthread_join(thread, NULL);
+	return kept.ok ? ok : error_set(err, kept.err.code, "%s", kept.err.text);
 }
 
 /* A cache nobody asked for that is not to be had is no reason to refuse to run; one that is dangerous is. */
@@ -163,14 +202,7 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	struct registry_options ro = { .build = template_build, .cache = m->cache, .perf_map = o->perf_map != 0, .observe = m->observe,
 	                               .dump_ir = m->dump_ir, .dump_asm = m->dump_asm, .sealed = m->sealed };
 	m->registry = registry_open(&ro, err);
-	if (!m->registry || (m->sealed && !load_kept(m, err)))
-		return false;
-	struct pool *pool = pool_open(o->threads > 0 ? o->threads : system_default_threads(), err);
-	if (!pool)
-		return false;
-	bool ok = weights_open(&m->weights, &m->file, m->target, pool, o->progress, o->progress_user, err);
-	pool_close(pool);
-	return ok;
+	return m->registry && (m->sealed ? load_kept_and_weights : load_weights)(m, o, err);
 }
 
 jit_model *jit_model_open(const char *path, const jit_model_options *options, jit_error *err)

@@ -23,6 +23,7 @@ struct jit_model {
 	bool reference, simulated;      /* devices "ref" and "sim:..." */
 	bool f32_activations, bounded;
 	bool sealed;                    /* kernels are loaded, never generated */
+	bool has_all;                   /* sealed: every one that any session can need */
 	FILE *dump_ir, *dump_asm;
 	char description[256];
 	double load_seconds;

@@ -40,22 +40,24 @@ static struct key new_key(const struct builder *b, enum key_kind kind)
 static uint32_t find_kernel(struct builder *b, const struct key *key)
 {
 	struct plan *p = b->p;
-	for (size_t i = 0; i < p->n_kernels; i++)
-		if (key_equal(&p->kernel[i].key, key))
+	for (size_t i = 0; i < p->n_kernels; i++) {
+		const struct key *k = &p->kernel[i].key;
+		if (k->rows == key->rows && k->k == key->k && k->columns == key->columns && key_equal(k, key))
 			return (uint32_t)i;
+	}
 	assert(p->n_kernels < b->launch_capacity);
-	p->kernel[p->n_kernels].key = *key;
+	p->kernel[p->n_kernels] = (struct plan_kernel){ .key = *key };
 	return (uint32_t)p->n_kernels++;
 }
 
 /* What this machine was found to like, of the kernel itself or of the one it follows. A file may also name what there never was. */
 static uint32_t schedule_of(const struct plan_options *o, const struct key *key)
 {
-	struct key k = *key, like = template_tuned_like(key);
 	struct tune_result found;
 
 	if (!o->tune || key->kind != KEY_MATMUL)
 		return 0;
+	struct key k = *key, like = template_tuned_like(key);
 	if (tune_find(o->tune, key, &found))
 		k.schedule = found.key.schedule;
 	else if (tune_find(o->tune, &like, &found))
@@ -71,11 +73,8 @@ static uint64_t *launch(struct builder *b, const struct key *key, int n_args, in
 	struct plan_launch *l = &p->launch[p->n_launches++];
 	struct key scheduled = *key;
 	scheduled.schedule = schedule_of(b->opt, key);
-	l->kernel = find_kernel(b, &scheduled);
-	l->n_args = (uint32_t)n_args;
-	l->begin = begin;
-	l->end = end;
-	l->arg = p->args + b->args_used;
+	*l = (struct plan_launch){ .kernel = find_kernel(b, &scheduled), .n_args = (uint32_t)n_args, .begin = begin, .end = end, .arg = p->args + b->args_used };
+	memset(l->arg, 0, ARGS_MOST * sizeof *l->arg);
 	b->args_used += ARGS_MOST;
 	return l->arg;
 }
@@ -100,12 +99,12 @@ static void position_slot(struct builder *b, uint64_t *slot)
 	b->p->position[b->p->n_positions++] = slot;
 }
 
-static enum dtype activation_for(const struct builder *b, enum dtype weight)
+static enum dtype activation_for(const struct plan_options *opt, enum dtype weight)
 {
-	return b->opt->f32_activations ? DTYPE_F32 : weight_default_activation(weight);
+	return opt->f32_activations ? DTYPE_F32 : weight_default_activation(weight);
 }
 
-static bool wants_int8(const struct builder *b, enum dtype weight) { return activation_for(b, weight) == DTYPE_Q8_0; }
+static bool wants_int8(const struct builder *b, enum dtype weight) { return activation_for(b->opt, weight) == DTYPE_Q8_0; }
 
 /* An activation in both of its forms, n columns from `column` on. */
 struct input { const float *x; const int8_t *q; const struct activation_block *s; };
@@ -118,8 +117,9 @@ struct matmul {
 	uint32_t flags, columns;
 };
 
-/* Columns first, first + 1, ... as `tiles` tiles. */
-struct tiles { uint32_t first, width, tiles; };
+/* Columns first, first + 1, ... as `tiles` tiles. flags: KEY_MMA, KEY_WIDE, or neither. */
+struct tiles { uint32_t first, width, tiles, flags; };
+enum { CUTS_MOST = 4 };
 
 static void turn_launch(struct builder *b, const struct matmul *m, enum dtype act, struct tiles t)
 {
@@ -144,7 +144,7 @@ static void turn_launch(struct builder *b, const struct matmul *m, enum dtype ac
 }
 
 /* act: what in holds. F16 and BF16 lie where f32 else does, in half the bytes. */
-static void matmul_launch(struct builder *b, const struct matmul *m, const struct input *in, enum dtype act, struct tiles t, uint32_t flags)
+static void matmul_launch(struct builder *b, const struct matmul *m, const struct input *in, enum dtype act, struct tiles t)
 {
 	struct key key = new_key(b, KEY_MATMUL);
 	uint64_t kp = numerics_pad(m->w->k), rp = numerics_pad(m->w->rows);
@@ -156,7 +156,7 @@ static void matmul_launch(struct builder *b, const struct matmul *m, const struc
 	key.columns = t.width;
 	key.row_blocks = 1;
 	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
-	key.flags = flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
+	key.flags = t.flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
 	uint64_t *a = launch(b, &key, MATMUL_ARGS, 0, (int64_t)(rp / 32));
 	a[MATMUL_W] = address(m->w->packed);
 	if (act == DTYPE_Q8_0) {
@@ -177,7 +177,7 @@ static void matmul_launch(struct builder *b, const struct matmul *m, const struc
 }
 
 /* Columns from `first` on: tiles of a width, and a narrower one for the rest. Returns how many. */
-static unsigned cut_columns(uint32_t first, uint32_t columns, uint32_t width, struct tiles out[2])
+static unsigned cut_columns(uint32_t first, uint32_t columns, uint32_t width, uint32_t flags, struct tiles out[2])
 {
 	uint32_t tiles = columns / width, rest = columns % width;
 
@@ -187,8 +187,8 @@ static unsigned cut_columns(uint32_t first, uint32_t columns, uint32_t width, st
 	if (width > columns)
 		width = columns;
 	tiles = columns / width;
-	out[0] = (struct tiles){ first, width, tiles };
-	out[1] = (struct tiles){ first + tiles * width, columns % width, 1 };
+	out[0] = (struct tiles){ first, width, tiles, flags };
+	out[1] = (struct tiles){ first + tiles * width, columns % width, 1, flags };
 	return columns % width ? 2 : 1;
 }
 
@@ -236,43 +236,57 @@ static void narrow(struct builder *b, const struct matmul *m, uint32_t columns)
 	wait_here(b);
 }
 
-/* Does the columns that fill tiles of matrix products, and returns how many those are. Passes that give the logits of all columns stay exact: that is how guesses are
- * judged, which must not change what is said. */
-static uint32_t matmul_by_matrices(struct builder *b, const struct matmul *m, enum dtype act)
+/* The columns that fill tiles of matrix products. Passes that give the logits of all columns stay exact: that is how guesses are judged, which must not change what is
+ * said. */
+static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w, uint32_t flags, uint32_t columns, struct tiles out[2])
 {
-	const struct input narrowed = { .x = b->buf->turned };
-	bool floats = act == DTYPE_F32, bounded = b->opt->bounded && b->p->logits != PLAN_ALL_LOGITS;
+	uint32_t all = columns / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST, width = template_mma_columns(w->k, flags), wide = all / width;
+	unsigned n = 0;
 
-	if (m->columns < TEMPLATE_MMA_LEAST || b->opt->general || !template_mma(b->opt->target, m->w->type, act, bounded))
+	if (!all || opt->general || !template_mma(opt->target, w->type, activation_for(opt, w->type), opt->bounded && logits != PLAN_ALL_LOGITS))
 		return 0;
-	uint32_t all = m->columns / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST, width = template_mma_columns(m->w->k, m->flags), wide = all / width;
-	if (floats)
-		narrow(b, m, all);
 	if (wide)
-		matmul_launch(b, m, floats ? &narrowed : &m->in, floats ? m->w->type : act, (struct tiles){ 0, width, wide }, KEY_MMA);
+		out[n++] = (struct tiles){ 0, width, wide, KEY_MMA };
 	if (all > wide * width)
-		matmul_launch(b, m, floats ? &narrowed : &m->in, floats ? m->w->type : act, (struct tiles){ wide * width, TEMPLATE_MMA_LEAST, 1 }, KEY_MMA);
-	return all;
+		out[n++] = (struct tiles){ wide * width, TEMPLATE_MMA_LEAST, 1, KEY_MMA };
+	return n;
 }
 
-/* Few columns share one tile, so that weights are read once; a prompt's go through the widest there are. */
+static uint32_t end_of(const struct tiles *t) { return t->first + t->width * t->tiles; }
+
+/* How a matrix times so many columns is done: those by matrices first. Few columns share one tile, so that weights are read once; a prompt's go through the widest there
+ * are. */
+static unsigned cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w, uint32_t flags, uint32_t columns, struct tiles out[CUTS_MOST])
+{
+	enum dtype act = activation_for(opt, w->type);
+	unsigned wide_from = template_wide_from(opt->target, w->type, act), n = cut_for_matrices(opt, logits, w, flags, columns, out);
+	bool wide = wide_from && columns >= wide_from && !opt->general;
+	uint32_t width = opt->general ? 1 : wide ? template_wide_columns(opt->target, w->type, act) : template_columns(opt->target), done = n ? end_of(&out[n - 1]) : 0;
+
+	if (wide && columns <= WIDE_ONCE)
+		width = columns;
+	return done < columns ? n + cut_columns(done, columns - done, width, wide ? KEY_WIDE : 0, out + n) : n;
+}
+
 static void matmul(struct builder *b, const struct matmul *m)
 {
-	enum dtype act = activation_for(b, m->w->type);
-	unsigned wide_from = template_wide_from(b->opt->target, m->w->type, act);
-	bool wide = wide_from && m->columns >= wide_from && !b->opt->general;
-	uint32_t width = b->opt->general ? 1 : wide ? template_wide_columns(b->opt->target, m->w->type, act) : template_columns(b->opt->target);
-	const struct input turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s };
-	struct tiles t[2] = { { 0 } };
+	enum dtype act = activation_for(b->opt, m->w->type);
+	const struct input turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s }, narrowed = { .x = b->buf->turned };
+	bool floats = act == DTYPE_F32;
+	struct tiles t[CUTS_MOST];
+	unsigned n = cut_matmul(b->opt, b->p->logits, m->w, m->flags, m->columns, t), i = 0, by_matrices = 0;
 
-	if (wide && m->columns <= WIDE_ONCE)
-		width = m->columns;
-	uint32_t done = matmul_by_matrices(b, m, act);
-	unsigned n = done < m->columns ? cut_columns(done, m->columns - done, width, t) : 0;
+	while (by_matrices < n && t[by_matrices].flags == KEY_MMA)
+		by_matrices++;
+	if (by_matrices && floats)
+		narrow(b, m, end_of(&t[by_matrices - 1]));
+	for (; i < by_matrices; i++)
+		matmul_launch(b, m, floats ? &narrowed : &m->in, floats ? m->w->type : act, t[i]);
+	bool wide = i < n && t[i].flags == KEY_WIDE;
 	if (wide)
-		turn(b, m, act, t, n);
-	for (unsigned i = 0; i < n; i++)
-		matmul_launch(b, m, wide ? &turned : &m->in, act, t[i], wide ? KEY_WIDE : 0);
+		turn(b, m, act, t + i, n - i);
+	for (; i < n; i++)
+		matmul_launch(b, m, wide ? &turned : &m->in, act, t[i]);
 }
 
 static void norm(struct builder *b, const float *x, const float *weight, bool int8, uint32_t columns, float *out, int8_t *outq, struct activation_block *outs)
@@ -454,6 +468,24 @@ static void cut_phases(struct plan *p)
 	}
 }
 
+/* The lists, but for the kernels, which the tuner makes longer, in one piece; none of it cleared: entries are, when they come into use. */
+static bool make_room(struct builder *b)
+{
+	struct plan *p = b->p;
+	size_t n = b->launch_capacity, layers = b->spec->layers;
+
+	p->kernel = malloc(n * sizeof *p->kernel);
+	p->launch = malloc(n * (sizeof *p->launch + ARGS_MOST * sizeof *p->args) + b->position_capacity * sizeof *p->position + (layers + 3) * sizeof *p->part +
+	                   (n + 1) * sizeof *p->phase);
+	if (!p->kernel || !p->launch)
+		return false;
+	p->args = (uint64_t *)(p->launch + n);
+	p->position = (uint64_t **)(p->args + n * ARGS_MOST);
+	p->part = (uint32_t *)(p->position + b->position_capacity);
+	p->phase = p->part + layers + 3;
+	return true;
+}
+
 bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w, const struct plan_buffers *buffers,
                 const struct plan_cache *kv, uint32_t columns, enum plan_logits which, const struct plan_options *opt, struct error *err)
 {
@@ -465,13 +497,7 @@ bool plan_build(struct plan *p, const struct model_spec *spec, const struct weig
 	p->logits = which;
 	b.launch_capacity = (size_t)spec->layers * LAUNCHES_PER_LAYER + LAUNCHES_OUTSIDE;
 	b.position_capacity = (size_t)spec->layers * 2;
-	p->kernel = calloc(b.launch_capacity, sizeof *p->kernel);
-	p->launch = calloc(b.launch_capacity, sizeof *p->launch);
-	p->args = calloc(b.launch_capacity * ARGS_MOST, sizeof *p->args);
-	p->position = calloc(b.position_capacity, sizeof *p->position);
-	p->part = calloc(spec->layers + 3, sizeof *p->part);
-	p->phase = calloc(b.launch_capacity + 1, sizeof *p->phase);
-	if (!p->kernel || !p->launch || !p->args || !p->position || !p->part || !p->phase) {
+	if (!make_room(&b)) {
 		plan_free(p);
 		return error_set(err, ERROR_MEMORY, "no memory for a plan of %u layers", spec->layers);
 	}
@@ -504,6 +530,48 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 	return plan_build(p, spec, w, &buffers, &cache, columns, logits, opt, err);
 }
 
+/* ---- what does not depend on how many columns there are need not be looked at again */
+
+/* Notes a width in a set; whether it was not there. */
+static bool note(uint64_t *set, uint32_t width)
+{
+	uint64_t bit = 1ull << width;
+	bool is_new = !(*set & bit);
+
+	assert(width < 64);
+	*set |= bit;
+	return is_new;
+}
+
+static bool note_matmul(struct plan_widths *seen, const struct weights_matrix *w, uint32_t columns, const struct plan_options *opt)
+{
+	struct tiles t[CUTS_MOST];
+	bool is_new = false;
+
+	for (unsigned n = cut_matmul(opt, PLAN_LAST_LOGITS, w, 0, columns, t), i = 0; i < n; i++)
+		is_new |= note(&seen->matmul[w->type][t[i].flags == KEY_WIDE], t[i].width);
+	return is_new;
+}
+
+bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w, uint32_t columns, const struct plan_options *opt)
+{
+	bool is_new = false, done[DTYPE_COUNT] = { false };
+
+	if (opt->target->has_mma)               /* those ask for a matrix's size, too */
+		return true;
+	for (uint32_t i = 0; i < spec->layers; i++) {
+		const struct weights_layer *l = &w->layer[i];
+		const struct weights_matrix *const matrix[] = { &l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down };
+		for (size_t m = 0; m < sizeof matrix / sizeof *matrix; m++) {
+			if (done[matrix[m]->type])
+				continue;
+			done[matrix[m]->type] = true;
+			is_new |= note_matmul(seen, matrix[m], columns, opt);
+		}
+	}
+	return note(&seen->attention, template_attention_columns(opt->target, spec->heads, spec->kv_heads, spec->head_dim, columns)) || is_new;
+}
+
 void plan_set_position(struct plan *p, uint64_t position)
 {
 	for (size_t i = 0; i < p->n_positions; i++)
@@ -513,10 +581,6 @@ void plan_set_position(struct plan *p, uint64_t position)
 void plan_free(struct plan *p)
 {
 	free(p->kernel);
-	free(p->launch);
-	free(p->args);
-	free(p->position);
-	free(p->part);
-	free(p->phase);
+	free(p->launch);                        /* and all that lies behind */
 	memset(p, 0, sizeof *p);
 }

@@ -79,6 +79,10 @@ bool plan_build(struct plan *p, const struct model_spec *spec, const struct weig
 /* The same for a plan that is never run, for its keys and launches: it has no memory to work on. w may come from weights_describe(). */
 bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv, uint32_t columns, enum plan_logits logits,
                   const struct plan_options *opt, struct error *err);
+/* Whether a pass of so many columns, with the logits of the last, may need kernels that none needs which was asked about with the same *seen (all zero at first), model and
+ * options. For lists of kernels: of some thousand passes a few dozen are new. */
+struct plan_widths { uint64_t matmul[DTYPE_COUNT][2], attention; };
+bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w, uint32_t columns, const struct plan_options *opt);
 void plan_set_position(struct plan *p, uint64_t position);
 void plan_free(struct plan *p);
 

@@ -250,7 +250,7 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 		s->batch = s->context;
 	s->speculate.fixed = speculate_width(o->speculate);
 	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : s->speculate.fixed ? SPECULATE_FIXED : SPECULATE_AUTO;
-	if (!session_kv_type(o->kv, o->kv_f32, &s->kv.type, err) || (m->sealed && !need_kernels(s, err)) || !open_memory(s, err))
+	if (!session_kv_type(o->kv, o->kv_f32, &s->kv.type, err) || (m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err))
 		return false;
 	s->sampling.params = o->sampling;
 	s->pool = pool_open(o->threads ? o->threads : system_default_threads(), err);

@@ -148,8 +148,10 @@ static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtyp
 /* Every pass that session.c makes: of any width without logits or with the last ones, and narrow ones with all. */
 static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t columns, const struct plan_options *opt, bool schedules, struct error *err)
 {
+	struct plan_widths seen = { 0 };
+
 	for (uint32_t n = 1; n <= columns; n++)
-		if (!add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err) ||
+		if ((plan_has_new_widths(&seen, &m->spec, &m->weights, n, opt) && !add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err)) ||
 		    (n <= SESSION_ALL_LOGITS && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
 			return false;
 	return true;
@@ -224,6 +226,34 @@ unsigned warm_kv(enum dtype type)
 	return 0;
 }
 
+static unsigned first_kv(unsigned set)
+{
+	unsigned first = 0;
+
+	while (!(set >> first & 1))
+		first++;
+	return first;
+}
+
+/* The keys from the given one on that have a KV cache of the first type in the set `kv`, once more with the others. Of the type a plan's keys take nothing but its
+ * name (tests/t_warm.c holds them to that), so no plan is built again. */
+static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct error *err)
+{
+	unsigned first = first_kv(kv);
+
+	for (size_t i = from, n = set->n; i < n; i++) {
+		struct key key = set->key[i];
+		if (key.kv != kv_types[first] + 1)
+			continue;
+		for (unsigned t = first + 1; t < KV_TYPES; t++) {
+			key.kv = (uint8_t)(kv_types[t] + 1);
+			if (kv >> t & 1 && !set_add(set, &key))
+				return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+		}
+	}
+	return true;
+}
+
 bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n, struct error *err)
 {
 	uint32_t columns = !opt->columns ? SESSION_MAX_COLUMNS : opt->columns < SPECULATE_MOST ? SPECULATE_MOST : opt->columns;      /* guesses do not ask how long prompts are */
@@ -241,9 +271,12 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 		tuned.tune = opt->tune;
 		if (!((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1))
 			continue;
-		for (unsigned kv = 0; ok && kv < KV_TYPES; kv++)
-			if (opt->activations >> f32 & 1 && opt->kv >> kv & 1)
-				ok = add_passes(&set, &m, kv_types[kv], columns, &po, !opt->usual, err) && (!opt->tune || add_passes(&set, &m, kv_types[kv], columns, &tuned, false, err));
+		if (!(opt->activations >> f32 & 1) || !(opt->kv & WARM_KV_ANY))
+			continue;
+		size_t from = set.n;
+		enum dtype kv = kv_types[first_kv(opt->kv)];
+		ok = add_passes(&set, &m, kv, columns, &po, !opt->usual, err) && (!opt->tune || add_passes(&set, &m, kv, columns, &tuned, false, err)) &&
+		     add_other_kv(&set, from, opt->kv, err);
 	}
 	sample_free(&m);
 	ok = ok && sort_keys(&set, err);

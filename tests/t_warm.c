@@ -127,6 +127,25 @@ static void test_what_sessions_ask_for(void **state)
 
 /* ---- plans of the whole model, every layer of it */
 
+enum { KV_TYPES = 3 };
+static const enum dtype kv_types[KV_TYPES] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 };
+
+/* What is listed for all types of the KV cache is what is listed for each, which is planned by itself. */
+static void check_kv_types(const struct model_spec *spec, const struct list *all, struct warm_options o)
+{
+	for (int t = 0; t < KV_TYPES; t++) {
+		o.kv = warm_kv(kv_types[t]);
+		struct list one = list_of(spec, &o);
+		size_t n = 0;
+		for (size_t i = 0; i < all->n; i++)
+			n += all->key[i].kv == 0 || all->key[i].kv == kv_types[t] + 1;
+		assert_int_equal(n, one.n);
+		for (size_t i = 0; i < one.n; i++)
+			require(all, &one.key[i]);
+		free(one.key);
+	}
+}
+
 static void check_plans(const char *path)
 {
 	static struct activation_block b;
@@ -142,11 +161,13 @@ static void check_plans(const char *path)
 		fail_msg("%s", err.text);
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++) {
 		const uint32_t most = test_quick() ? 100 : 300;
-		struct list l = list_of(&m.spec, &(struct warm_options){ .target = &target_table[t], .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_F32, .columns = most, .numerics = WARM_ANY_NUMERICS });
+		const struct warm_options any = { .target = &target_table[t], .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_ANY, .columns = most, .numerics = WARM_ANY_NUMERICS };
+		struct list l = list_of(&m.spec, &any);
+		check_kv_types(&m.spec, &l, any);
 		for (uint32_t n = 1; n <= most; n += t < TARGET_GFX1030 ? 1 : 7)
 			for (int way = 0; way < (target_table[t].has_mma ? 8 : 4); way++) {
 				struct plan p;
-				const struct plan_cache kv = { .type = DTYPE_F32, .base = (uint8_t *)f };
+				const struct plan_cache kv = { .type = kv_types[n % KV_TYPES], .base = (uint8_t *)f };
 				const struct plan_options o = { .target = &target_table[t], .f32_activations = way & 1, .bounded = way & 4 };
 				assert_true(plan_build(&p, &m.spec, &w, &buf, &kv, n, way & 2 && n <= SESSION_ALL_LOGITS ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &o, &err));
 				for (size_t i = 0; i < p.n_kernels; i++)
@@ -161,8 +182,14 @@ static void check_plans(const char *path)
 
 static void test_plans_of_all_layers(void **state)
 {
+	/* formats of weights that are cut into tiles of their own, in one model */
+	static const char *const mixed[] = { "models/tale-llama/tale-llama-q4_k_m.gguf", "models/tale-llama/tale-llama-q3_k_m.gguf" };
 	char path[1024];
 	(void)state;
+
+	for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++)
+		if (shared_path(path, mixed[i]))
+			check_plans(path);
 
 	check_plans(source_path(path, "models/tale-q8_0.gguf"));
 	for (int i = 0; i < GOLDEN; i++)
