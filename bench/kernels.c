@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "jit/cache.h"
+#include "jit/pack.h"
 #include "jit/registry.h"
 #include "kernels-templates/templates.h"
+#include "loaders/model.h"
 #include "runtime/system.h"
 
 enum { LOOKUPS = 1000000 };
@@ -59,6 +61,17 @@ static bool fill_cache(const struct keys *k, const char *dir, const char *pack, 
 	return ok;
 }
 
+/* In the order of the rows. */
+enum { GENERATE, DIRECTORY, PACK, TOKEN_GENERATE, TOKEN_DIRECTORY, TOKEN_PACK, LOOKUP };
+
+/* One repetition: what each row took, in seconds. */
+static bool measure_once(const struct keys *all, const struct keys *token, const char *dir, const char *pack, double v[KERNEL_ROWS], struct error *err)
+{
+	return get_all(all, NULL, KERNEL_GENERATED, &v[GENERATE], NULL, err) && get_all(all, dir, KERNEL_FROM_DISK, &v[DIRECTORY], NULL, err) &&
+	       get_all(all, pack, KERNEL_FROM_PACK, &v[PACK], &v[LOOKUP], err) && get_all(token, NULL, KERNEL_GENERATED, &v[TOKEN_GENERATE], NULL, err) &&
+	       get_all(token, dir, KERNEL_FROM_DISK, &v[TOKEN_DIRECTORY], NULL, err) && get_all(token, pack, KERNEL_FROM_PACK, &v[TOKEN_PACK], NULL, err);
+}
+
 static bool measure(const struct keys *all, const struct keys *token, const char *dir, long repetitions, struct series s[KERNEL_ROWS], struct error *err)
 {
 	char pack[300];
@@ -68,11 +81,11 @@ static bool measure(const struct keys *all, const struct keys *token, const char
 	ok = fill_cache(all, dir, pack, err);
 	for (long i = 0; ok && i < repetitions; i++) {
 		double v[KERNEL_ROWS];
-		ok = get_all(all, NULL, KERNEL_GENERATED, &v[0], NULL, err) && get_all(all, dir, KERNEL_FROM_DISK, &v[1], NULL, err) &&
-		     get_all(all, pack, KERNEL_FROM_PACK, &v[2], &v[5], err) && get_all(token, dir, KERNEL_FROM_DISK, &v[3], NULL, err) &&
-		     get_all(token, pack, KERNEL_FROM_PACK, &v[4], NULL, err);
-		for (int r = 0; ok && r < KERNEL_ROWS; r++)
-			s[r].value[s[r].n++] = v[r] * (r == 5 ? 1e9 : 1e3);
+		ok = measure_once(all, token, dir, pack, v, err);
+		for (int r = 0; ok && r < KERNEL_ROWS; r++) {
+			s[r].limit[s[r].n] = r == LOOKUP ? v[GENERATE] / (double)all->n : v[r < TOKEN_GENERATE ? GENERATE : TOKEN_GENERATE];
+			s[r].value[s[r].n++] = v[r] * (r == LOOKUP ? 1e9 : 1e3);
+		}
 	}
 	return ok;
 }
@@ -90,7 +103,7 @@ static void remove_dir(const char *dir)
 
 bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, long repetitions, double noise, struct row out[KERNEL_ROWS], struct error *err)
 {
-	static const char *const name[KERNEL_ROWS] = { "generate", "open directory", "open pack", "token directory", "token pack", "lookup" };
+	static const char *const name[KERNEL_ROWS] = { "generate", "open directory", "open pack", "token generate", "token directory", "token pack", "lookup" };
 	const char *tmp = getenv("TMPDIR");
 	struct warm_options one = *options;
 	struct keys all = { 0 }, token = { 0 };
@@ -107,11 +120,40 @@ bool kernels_measure(const struct model_spec *spec, const struct warm_options *o
 		remove_dir(dir);
 	}
 	for (int r = 0; ok && r < KERNEL_ROWS; r++) {
-		out[r] = (struct row){ .unit = r == 5 ? "ns" : "ms", .threads = 1, .count = (long)(r == 3 || r == 4 ? token.n : all.n) };
+		out[r] = (struct row){ .unit = r == LOOKUP ? "ns" : "ms", .threads = 1, .count = (long)(r >= TOKEN_GENERATE && r < LOOKUP ? token.n : all.n) };
+		if (r != GENERATE && r != TOKEN_GENERATE) {
+			out[r].work = r == LOOKUP ? 1e-9 : 1e-3;         /* seconds of one of the unit */
+			out[r].limit_name = r == LOOKUP ? "generating one" : "generating";
+			out[r].limit_unit = "s";
+		}
 		snprintf(out[r].test, sizeof out[r].test, "%s", name[r]);
 		row_fill(&out[r], &s[r], noise);
 	}
 	free(all.key);
 	free(token.key);
+	return ok;
+}
+
+bool kernels_write_pack(const char *model, const struct warm_options *options, const char *pack, struct error *err)
+{
+	struct keys keys = { 0 };
+	struct model m;
+
+	if (!model_open(&m, model, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
+		return false;
+	bool ok = warm_keys(&m.spec, options, &keys.key, &keys.n, err);
+	struct pack_item *item = ok ? calloc(keys.n, sizeof *item) : NULL;
+	if (ok && !item)
+		ok = error_set(err, ERROR_MEMORY, "no memory for a pack of %zu kernels", keys.n);
+	for (size_t i = 0; ok && i < keys.n; i++) {
+		item[i].key = keys.key[i];
+		ok = compile_key(&item[i].object, &keys.key[i], template_build, NULL, NULL, err);
+	}
+	ok = ok && pack_write(pack, item, keys.n, err);
+	for (size_t i = 0; item && i < keys.n; i++)
+		object_free(&item[i].object);
+	free(item);
+	free(keys.key);
+	model_close(&m);
 	return ok;
 }

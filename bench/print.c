@@ -8,11 +8,14 @@
 /* Three significant digits and more, in the largest fitting unit. */
 static const char *scaled(char *out, size_t size, double v, const char *unit)
 {
-	static const char prefix[] = " kMGTP";
-	int i = 0;
+	static const char prefix[] = "num kMGTP";
+	enum { NONE = 3 };
+	int i = NONE;
 	for (; v >= 1000 && prefix[i + 1]; i++)
 		v /= 1000;
-	snprintf(out, size, "%.*f %.*s%s", v < 10 ? 2 : v < 100 ? 1 : 0, v, i > 0, prefix + i, unit);
+	for (; v > 0 && v < 1 && i > 0; i--)
+		v *= 1000;
+	snprintf(out, size, "%.*f %.*s%s", v < 10 ? 2 : v < 100 ? 1 : 0, v, i != NONE, prefix + i, unit);
 	return out;
 }
 
