@@ -1,4 +1,4 @@
-/* jit/array.h - arrays that grow, for the passes of both backends.
+/* jit/array.h - arrays that grow.
  *
  * Owns: how they grow, by doubling, so that appending n elements copies less than 2n. What failed is for the caller to remember.
  */

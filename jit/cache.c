@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "jit/array.h"
 #include "jit/cache_dir.h"
 #include "jit/pack.h"
 
@@ -280,6 +281,30 @@ bool cache_each(struct cache *c, bool (*visit)(const struct cache_item *, void *
 		free(list.item);
 	}
 	return good;
+}
+
+struct keys { struct key *key; size_t n, capacity; bool full; };
+
+static bool keep_key(const struct cache_item *item, void *user)
+{
+	struct keys *k = user;
+
+	if (!item->readable)
+		return true;
+	k->full = !array_grow((void **)&k->key, &k->capacity, k->n + 1, sizeof *k->key);
+	if (!k->full)
+		k->key[k->n++] = item->key;
+	return !k->full;
+}
+
+bool cache_keys(struct cache *c, struct key **keys, size_t *n, struct error *err)
+{
+	struct keys k = { 0 };
+	bool good = cache_each(c, keep_key, &k, err);
+
+	*keys = k.key;
+	*n = k.n;
+	return good && (!k.full || error_set(err, ERROR_MEMORY, "no memory for a list of %zu keys", k.n + 1));
 }
 
 struct verification {

@@ -75,6 +75,9 @@ struct cache_item {
  * could not be listed. */
 bool cache_each(struct cache *c, bool (*visit)(const struct cache_item *, void *), void *user, struct error *err);
 
+/* The keys of all readable entries, source by source; *keys is malloc'ed. False: err, and *n are there all the same. */
+bool cache_keys(struct cache *c, struct key **keys, size_t *n, struct error *err);
+
 /* Reads every entry and unpacks it. report (may be NULL) is told every bad one, whose trouble says what is wrong. *sound and *bad count. remove_bad: takes bad files
  * out of writable directories. */
 bool cache_verify(struct cache *c, bool remove_bad, void (*report)(const struct cache_item *, void *), void *user,

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "jit/array.h"
 #include "jit/execmem.h"
 #include "jit/observe.h"
 
@@ -41,7 +40,7 @@ struct registry {
 	pthread_mutex_t lock;             /* adding to the table, entry states, attempts, failures */
 	pthread_mutex_t dump_lock;        /* one kernel's dump at a time */
 	pthread_mutex_t kept_lock;        /* the three below */
-	struct key *kept; size_t n_kept, kept_capacity; bool kept_listed;      /* sealed: what the cache has, listed for the first refusal */
+	struct key *kept; size_t n_kept; bool kept_listed;      /* sealed: what the cache has, listed for the first refusal */
 	_Atomic(struct table *) table;
 	size_t entries;
 	_Atomic uint64_t count[KERNEL_SOURCE_COUNT], generated_ns, from_disk_ns, code_bytes;
@@ -214,18 +213,6 @@ static bool load(struct registry *r, struct kernel *k)
 
 /* --- sealed: what is kept is all there is */
 
-static bool keep_key(const struct cache_item *item, void *user)
-{
-	struct registry *r = user;
-
-	if (!item->readable)
-		return true;
-	if (!array_grow((void **)&r->kept, &r->kept_capacity, r->n_kept + 1, sizeof *r->kept))
-		return false;
-	r->kept[r->n_kept++] = item->key;
-	return true;
-}
-
 static bool refuse(struct registry *r, const struct key *key, struct error *err)
 {
 	char text[KEY_TEXT_MAX], near[KEY_TEXT_MAX], differences[KEY_DIFFERENCES_MAX];
@@ -233,7 +220,7 @@ static bool refuse(struct registry *r, const struct key *key, struct error *err)
 
 	pthread_mutex_lock(&r->kept_lock);
 	if (!r->kept_listed && r->opt.cache)
-		cache_each(r->opt.cache, keep_key, r, &ignored);
+		cache_keys(r->opt.cache, &r->kept, &r->n_kept, &ignored);
 	r->kept_listed = true;
 	pthread_mutex_unlock(&r->kept_lock);
 	const struct key *nearest = key_nearest(key, r->kept, r->n_kept);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jit/array.h"
 #include "jit/safefile.h"
 #include "jit/target.h"
 
@@ -55,14 +56,8 @@ static bool put(struct tune *t, const struct tune_result *r)
 		*old = *r;
 		return true;
 	}
-	if (t->n == t->capacity) {
-		size_t capacity = t->capacity ? 2 * t->capacity : 32;
-		struct tune_result *more = realloc(t->result, capacity * sizeof *more);
-		if (!more)
-			return false;
-		t->result = more;
-		t->capacity = capacity;
-	}
+	if (!array_grow((void **)&t->result, &t->capacity, t->n + 1, sizeof *t->result))
+		return false;
 	t->result[t->n++] = *r;
 	return true;
 }

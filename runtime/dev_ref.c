@@ -2,6 +2,7 @@
  * Slow and exact: what every other device must equal, bit for bit. */
 #include <stdlib.h>
 
+#include "jit/array.h"
 #include "kernels-templates/templates.h"
 #include "runtime/dev.h"
 
@@ -23,17 +24,7 @@ static struct ref_kernel *ref_find(struct dev_ref *r, const struct key *key)
 
 static struct ref_kernel *ref_build(struct dev_ref *r, const struct key *key, struct error *err)
 {
-	if (r->n == r->capacity) {
-		size_t want = r->capacity ? 2 * r->capacity : 32;
-		struct ref_kernel **more = realloc(r->kernel, want * sizeof *more);
-		if (!more) {
-			error_set(err, ERROR_MEMORY, "no memory for %zu kernels", want);
-			return NULL;
-		}
-		r->kernel = more;
-		r->capacity = want;
-	}
-	struct ref_kernel *k = calloc(1, sizeof *k);
+	struct ref_kernel *k = array_grow((void **)&r->kernel, &r->capacity, r->n + 1, sizeof *r->kernel) ? calloc(1, sizeof *k) : NULL;
 	if (!k) {
 		error_set(err, ERROR_MEMORY, "no memory for a kernel");
 		return NULL;

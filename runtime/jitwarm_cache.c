@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/array.h"
 #include "jit/pack.h"
 #include "kernels-templates/templates.h"
 #include "runtime/jitwarm.h"
@@ -86,14 +87,8 @@ static bool keep_item(const struct cache_item *i, void *user)
 {
 	struct verification *v = user;
 
-	if (v->n == v->capacity) {
-		size_t want = v->capacity ? 2 * v->capacity : 256;
-		struct cache_item *more = realloc(v->item, want * sizeof *more);
-		if (!more)
-			return false;
-		v->item = more;
-		v->capacity = want;
-	}
+	if (!array_grow((void **)&v->item, &v->capacity, v->n + 1, sizeof *v->item))
+		return false;
 	v->item[v->n++] = *i;
 	return true;
 }

@@ -127,28 +127,10 @@ int warm_show(void)
 struct explanation {
 	struct cache *cache;
 	const struct target *target[TARGET_COUNT]; int n_targets;
-	struct key *kept; size_t n_kept, capacity;       /* of every readable entry */
+	struct key *kept; size_t n_kept;                 /* of every readable entry */
 	json_t *models;
 	uint64_t missing;
 };
-
-static bool keep_key(const struct cache_item *i, void *user)
-{
-	struct explanation *x = user;
-
-	if (!i->readable)
-		return true;
-	if (x->n_kept == x->capacity) {
-		size_t want = x->capacity ? 2 * x->capacity : 512;
-		struct key *more = realloc(x->kept, want * sizeof *more);
-		if (!more)
-			return false;
-		x->kept = more;
-		x->capacity = want;
-	}
-	x->kept[x->n_kept++] = i->key;
-	return true;
-}
 
 /* What to say of a key that could not be had. */
 static void say_why(const struct explanation *x, const struct key *key, char *why, size_t cap)
@@ -221,7 +203,7 @@ int warm_explain(void)
 		return warm_usage("which model? Give a file, a directory or --shape");
 	x.models = json_array();
 	x.cache = warm_open_cache(true, &e);
-	bool ok = x.cache && (x.n_targets = warm_targets(x.target, &e)) > 0 && cache_each(x.cache, keep_key, &x, &e) && warm_each_model(explain_model, &x, &e);
+	bool ok = x.cache && (x.n_targets = warm_targets(x.target, &e)) > 0 && cache_keys(x.cache, &x.kept, &x.n_kept, &e) && warm_each_model(explain_model, &x, &e);
 	if (ok && warm.json) {
 		json_dumpf(x.models, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 		putchar('\n');

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "jit/pack.h"
+#include "tests/ordered.h"
 #include "tests/stored.h"
 
 enum { VERSION = 3, HEADER = 64, RECORD = 96, AT_VERSION = 8, AT_RECORD_BYTES = 12, AT_RECORDS = 16, AT_SLOTS = 20, AT_BYTES = 24, AT_INDEX_SUM = 32, AT_ZERO = 40, AT_SUM = 56,
@@ -110,20 +111,16 @@ static void test_written_and_read(void **unused)
 	free_items(MOST);
 }
 
-struct seen { size_t n; char last[KEY_TEXT_MAX]; size_t stop; };
+struct seen { struct ordered keys; size_t stop; };
 
 static bool see(const struct pack_entry *e, void *user)
 {
 	struct seen *s = user;
-	char text[KEY_TEXT_MAX];
 
-	key_text(&e->key, text, sizeof text);
-	assert_true(strcmp(s->last, text) < 0);
-	strcpy(s->last, text);
+	ordered_next(&s->keys, &e->key);
 	assert_null(e->object.code);
 	assert_true(e->stored_bytes > RECORD);
-	s->n++;
-	return s->n != s->stop;
+	return s->keys.n != s->stop;
 }
 
 static void test_in_order_of_text(void **unused)
@@ -136,9 +133,9 @@ static void test_in_order_of_text(void **unused)
 	struct pack *p = pack_open_memory(bytes, n, "memory", NULL);
 	assert_non_null(p);
 	pack_each(p, see, &all);
-	assert_int_equal(all.n, MOST);
+	assert_int_equal(all.keys.n, MOST);
 	pack_each(p, see, &some);
-	assert_int_equal(some.n, 5);
+	assert_int_equal(some.keys.n, 5);
 	pack_close(p);
 	free(bytes);
 	free_items(MOST);
