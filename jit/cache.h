@@ -9,8 +9,8 @@
  * root): root could change this program as well. A user's files are not good enough for root.
  *
  * EVICTION. When the entries of a directory exceed its limit, those used longest ago go first (the file's mtime says when: reading moves it now and then). Every
- * process holds a read lock on a byte of the file "lock" for each entry it used, as long as its cache is open; locked entries are never evicted. The
- * system gives the locks of a dead process back.
+ * process holds a read lock on a byte of the file "lock" for each entry it used, the byte at the number of the entry's file, as long as its cache is open; locked
+ * entries are never evicted. The system gives the locks of a dead process back.
  */
 #ifndef JIT_CACHE_H
 #define JIT_CACHE_H
