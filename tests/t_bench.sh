@@ -52,7 +52,7 @@ refused "more than one model" 2 "$model" "$model"
 run regimes --shape tiny --weights q8_0 -r 1 -t 1
 check "regimes: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
 check "regimes: every number of guesses" [ "$(grep -cE '^\| [0-9]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$dir/out")" = 16 ]
-check "regimes: every depth three times" [ "$(grep -cE '^\| [0-9]+ \| [0-9.]+ \| -?[0-9.]+ % \| -?[0-9.]+ % \|$' "$dir/out")" = 21 ]
+check "regimes: every depth three times" [ "$(grep -cE '^\| [0-9]+ \| -?[0-9.]+ \| -?[0-9.]+ % \| -?[0-9.]+ % \|$' "$dir/out")" = 21 ]
 
 run --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -d 5
 check "a prediction: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
