@@ -29,9 +29,10 @@ const struct rdna_row rdna_rows[RDNA_OP_COUNT] = {
 #undef RDNA_DUAL
 };
 
-static const struct { uint16_t op; uint8_t opcode; bool second_only; } rdna_duals[] = {
+/* By instruction: its opcode as half of a dual one. */
+static const struct { bool is_half, second_only; uint8_t opcode; } rdna_duals[RDNA_OP_COUNT] = {
 #define RDNA(...)
-#define RDNA_DUAL(id, opcode, second_only) { RDNA_##id, opcode, second_only },
+#define RDNA_DUAL(id, opcode, second_only) [RDNA_##id] = { true, second_only, opcode },
 #include "encoders/rdna.def"
 #undef RDNA
 #undef RDNA_DUAL
@@ -88,16 +89,11 @@ const char *rdna_op_name(enum rdna_op op, enum rdna_gen gen)
 
 int rdna_dual_opcode(enum rdna_op op, enum rdna_gen gen, bool *second_only)
 {
-	if (gen == RDNA_GFX10_3 || !rdna_has(op, gen))
+	if (gen == RDNA_GFX10_3 || !rdna_has(op, gen) || !rdna_duals[op].is_half)
 		return -1;
-	for (size_t i = 0; i < sizeof rdna_duals / sizeof rdna_duals[0]; i++) {
-		if (rdna_duals[i].op != op)
-			continue;
-		if (second_only)
-			*second_only = rdna_duals[i].second_only;
-		return rdna_duals[i].opcode;
-	}
-	return -1;
+	if (second_only)
+		*second_only = rdna_duals[op].second_only;
+	return rdna_duals[op].opcode;
 }
 
 uint16_t rdna_waitcnt(enum rdna_gen gen, int vm, int exp, int lgkm)
@@ -173,8 +169,9 @@ static void rdna_words(struct rdna *r, const uint32_t *w, unsigned n)
 {
 	uint8_t b[16];
 
-	for (unsigned i = 0; i < 4 * n; i++)
-		b[i] = (uint8_t)(w[i / 4] >> 8 * (i % 4));
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = 0; k < 4; k++)
+			b[4 * i + k] = (uint8_t)(w[i] >> 8 * k);
 	rdna_bytes(r, b, 4 * n);
 }
 
@@ -191,12 +188,12 @@ static void rdna_add_fixup(struct rdna *r, size_t at, int32_t to, int32_t from, 
 
 /* --- instructions */
 
-static const char *rdna_match(const struct rdna *r, const struct rdna_ins *ins, struct rdna_match *m)
+static const char *rdna_match(enum rdna_gen gen, const struct rdna_ins *ins, struct rdna_match *m)
 {
 	if (ins->op >= RDNA_OP_COUNT)
 		return "the instruction is not in the table";
-	*m = (struct rdna_match){ .row = &rdna_rows[ins->op], .ins = ins, .gen = r->gen, .op = ins->op, .branch = -1,
-	                          .opcode = rdna_opcode(ins->op, r->gen) };
+	*m = (struct rdna_match){ .row = &rdna_rows[ins->op], .ins = ins, .gen = gen, .op = ins->op, .branch = -1,
+	                          .opcode = rdna_opcode(ins->op, gen) };
 	if (m->opcode == RDNA_NO_OPCODE)
 		return "the generation lacks the instruction";
 	return rdna_check(m);
@@ -209,7 +206,7 @@ void rdna_put(struct rdna *r, const struct rdna_ins *ins)
 
 	if (r->error)
 		return;
-	const char *why = rdna_match(r, ins, &m);
+	const char *why = rdna_match(r->gen, ins, &m);
 	if (why) {
 		rdna_fail(r, ins->op, why);
 		return;
@@ -223,31 +220,58 @@ void rdna_put(struct rdna *r, const struct rdna_ins *ins)
 		rdna_add_fixup(r, at + 4 * (n - 1), m.to, m.from, ins->op);
 }
 
+/* m: the instruction, matched. */
+static void rdna_make_half(struct rdna_half *h, const struct rdna_match *m)
+{
+	bool second_only = false;
+	int opcode = rdna_dual_opcode(m->op, m->gen, &second_only);
+
+	rdna_find_half(h, m);
+	h->second_only = second_only;
+	h->opcode = (uint8_t)opcode;
+	if (opcode < 0)
+		h->error = "the instruction cannot be half of a dual instruction";
+}
+
+void rdna_half_of(struct rdna_half *h, enum rdna_gen gen, const struct rdna_ins *ins)
+{
+	struct rdna_match m;
+	const char *why = rdna_match(gen, ins, &m);
+
+	if (why)
+		*h = (struct rdna_half){ .error = why };
+	else
+		rdna_make_half(h, &m);
+}
+
+const char *rdna_halves_refused(const struct rdna_half *x, const struct rdna_half *y)
+{
+	if (x->error || y->error)
+		return x->error ? x->error : y->error;
+	if (x->second_only)
+		return "the instruction can only be the second half of a dual instruction";
+	return rdna_check_dual(x, y);
+}
+
 void rdna_put_dual(struct rdna *r, const struct rdna_ins *x, const struct rdna_ins *y)
 {
 	struct rdna_match mx, my;
+	struct rdna_half hx, hy;
 	uint32_t w[4];
-	bool second_x = false;
 
 	if (r->error)
 		return;
-	const char *why = rdna_match(r, x, &mx);
-	if (why || (why = rdna_match(r, y, &my))) {
+	const char *why = rdna_match(r->gen, x, &mx);
+	if (why || (why = rdna_match(r->gen, y, &my))) {
 		rdna_fail(r, x->op, why);
 		return;
 	}
-	int opx = rdna_dual_opcode(x->op, r->gen, &second_x), opy = rdna_dual_opcode(y->op, r->gen, NULL);
-	if (opx < 0 || opy < 0)
-		why = "the instruction cannot be half of a dual instruction";
-	else if (second_x)
-		why = "the instruction can only be the second half of a dual instruction";
+	rdna_make_half(&hx, &mx);
+	rdna_make_half(&hy, &my);
+	if ((why = rdna_halves_refused(&hx, &hy)))
+		rdna_fail(r, hx.error || hx.second_only ? x->op : y->op, why);
 	else
-		why = rdna_check_dual(&mx, &my);
-	if (why) {
-		rdna_fail(r, opx < 0 || second_x ? x->op : y->op, why);
-		return;
-	}
-	rdna_words(r, w, rdna_encode_dual(&mx, &my, (unsigned)opx, (unsigned)opy, w));
+		rdna_words(r, w, rdna_encode_dual(&mx, &my, hx.opcode, hy.opcode, w));
 }
 
 /* --- labels */

@@ -154,6 +154,20 @@ void rdna_free(struct rdna *r);
 void rdna_put(struct rdna *r, const struct rdna_ins *ins);                        /* appends one instruction */
 void rdna_put_dual(struct rdna *r, const struct rdna_ins *x, const struct rdna_ins *y); /* VOPD: both halves as their plain instructions */
 
+/* An instruction as half of a dual one: all that decides with which other it can be one, so that many pairs can be tried and each instruction checked once. */
+struct rdna_half {
+	const char *error;           /* NULL, or why it can be neither half */
+	bool second_only, is_move, has_literal;
+	uint8_t opcode, n_scalars;
+	uint16_t dst, vgpr[3];       /* by source: a vector register, 0 for none */
+	uint16_t scalar[3];          /* the different ones */
+	uint32_t literal;
+	enum rdna_gen gen;
+};
+void rdna_half_of(struct rdna_half *h, enum rdna_gen gen, const struct rdna_ins *ins);
+/* NULL when rdna_put_dual takes the two, x first; or why it does not. */
+const char *rdna_halves_refused(const struct rdna_half *x, const struct rdna_half *y);
+
 /* The common shapes. */
 static inline void rdna_put0(struct rdna *r, enum rdna_op op)
 {

@@ -7,31 +7,45 @@
 
 /* --- the row's letters */
 
-void rdna_letters(struct rdna_match *m)
-{
-	const char *p = m->row->sig, *slash = strchr(p, '/');
+/* What stands for a letter in a row: how many 32-bit registers (0: as many as the destination has), and what else may. */
+enum { LETTER_IMMEDIATE = 1, LETTER_LITERAL = 2, LETTER_CONSTANT = 4, LETTER_SCALAR = 8 /* and nothing else */, LETTER_LOW = 16 /* short encodings reach v0-v127 from gfx11 on */ };
+static const struct { uint8_t size, is; } rdna_letter_facts[128] = {
+	['1'] = { 1, 0 }, ['2'] = { 2, 0 }, ['3'] = { 3, 0 }, ['4'] = { 4, 0 }, ['8'] = { 8, 0 }, ['h'] = { 1, LETTER_LOW },
+	['a'] = { 1, LETTER_CONSTANT }, ['A'] = { 2, LETTER_CONSTANT }, ['b'] = { 1, LETTER_CONSTANT | LETTER_LOW }, ['f'] = { 1, LETTER_CONSTANT | LETTER_LOW },
+	['p'] = { 1, LETTER_CONSTANT }, ['P'] = { 1, LETTER_CONSTANT }, ['m'] = { 1, LETTER_CONSTANT }, ['W'] = { 0, LETTER_CONSTANT },
+	['s'] = { 1, LETTER_CONSTANT }, ['S'] = { 2, LETTER_CONSTANT }, ['u'] = { 1, LETTER_CONSTANT }, ['l'] = { 1, LETTER_CONSTANT }, ['B'] = { 1, LETTER_CONSTANT },
+	['c'] = { 1, LETTER_SCALAR }, ['r'] = { 2, LETTER_SCALAR }, ['t'] = { 3, LETTER_SCALAR }, ['q'] = { 4, LETTER_SCALAR }, ['o'] = { 8, LETTER_SCALAR },
+	['x'] = { 16, LETTER_SCALAR }, ['N'] = { 1, LETTER_SCALAR }, ['K'] = { 1, LETTER_LITERAL }, ['k'] = { 1, LETTER_LITERAL },
+	['i'] = { 1, LETTER_IMMEDIATE }, ['w'] = { 1, LETTER_IMMEDIATE }, ['H'] = { 1, LETTER_IMMEDIATE }, ['I'] = { 1, LETTER_IMMEDIATE },
+	['L'] = { 1, 0 }, ['@'] = { 1, 0 }, ['#'] = { 1, 0 },
+};
 
-	if (slash && m->gen == RDNA_GFX12)
-		p = slash + 1;
+static bool rdna_letter_is(char letter, unsigned what) { return rdna_letter_facts[(unsigned char)letter & 127].is & what; }
+
+/* Returns where they end. */
+static const char *rdna_read_letters(struct rdna_match *m, const char *p)
+{
 	m->n_dst = m->n_src = 0;
 	for (p += *p == '?'; *p != '='; p++)
 		m->dst[m->n_dst++] = *p;
 	for (p++; *p && *p != '/'; p++)
 		m->src[m->n_src++] = *p;
+	return p;
+}
+
+void rdna_letters(struct rdna_match *m)
+{
+	const char *end = rdna_read_letters(m, m->row->sig);
+
+	if (*end == '/' && m->gen == RDNA_GFX12)
+		rdna_read_letters(m, end + 1);
 }
 
 unsigned rdna_letter_size(const struct rdna_match *m, char letter)
 {
-	switch (letter) {
-	case '2': case '3': case '4': case '8': return (unsigned)(letter - '0');
-	case 'A': case 'S': case 'r': return 2;
-	case 't': return 3;
-	case 'q': return 4;
-	case 'o': return 8;
-	case 'x': return 16;
-	case 'W': return rdna_letter_size(m, m->dst[0]);
-	default: return 1;
-	}
+	unsigned size = rdna_letter_facts[(unsigned char)letter & 127].size;
+
+	return size ? size : rdna_letter_facts[(unsigned char)m->dst[0] & 127].size;
 }
 
 /* --- registers */
@@ -183,7 +197,7 @@ static const char *rdna_take_register(const struct rdna_match *m, char letter, c
 	case 'l': return rdna_check_sgpr(o, 1, false);
 	case 'B': return o->reg == RDNA_M0 && o->n == 1 ? NULL : "a barrier is named by a constant or by m0";
 	case 'q': case 'o': case 'x': case 't': return rdna_check_sgpr(o, size, false);
-	default: return letter == 'K' || letter == 'k' ? "the operand must be a literal" : "the operand must be an immediate";
+	default: return rdna_letter_is(letter, LETTER_LITERAL) ? "the operand must be a literal" : "the operand must be an immediate";
 	}
 }
 
@@ -197,17 +211,17 @@ static const char *rdna_take(struct rdna_match *m, char letter, const struct rdn
 	}
 	if (letter == 'L')
 		return "the operand must be a label";
-	if (strchr("iwHIm", letter) && (letter != 'm' || m->row->enc == RDNA_E_SMEM))
+	if (rdna_letter_is(letter, LETTER_IMMEDIATE) || (letter == 'm' && m->row->enc == RDNA_E_SMEM))
 		return rdna_take_immediate(m, letter, o, field);
-	if (letter == 'K' || letter == 'k') {
+	if (rdna_letter_is(letter, LETTER_LITERAL)) {
 		*field = 0;
 		if (o->n || (letter == 'k' && o->value > 0xffff && o->value < 0xffff8000))
 			return "the literal does not fit in the operand";
 		return rdna_take_literal(m, letter == 'k' ? o->value & 0xffff : o->value);
 	}
-	if (strchr("aAbfpPmsSuWlB", letter))
+	if (rdna_letter_is(letter, LETTER_CONSTANT))
 		return rdna_take_constant(m, letter, o, field);
-	return strchr("crqoxtN", letter) ? "the operand must be a scalar register" : "the operand must be a vector register";
+	return rdna_letter_is(letter, LETTER_SCALAR) ? "the operand must be a scalar register" : "the operand must be a vector register";
 }
 
 /* --- addresses */
@@ -363,7 +377,7 @@ static const char *rdna_check_offsets(const struct rdna_match *m)
 
 static bool rdna_reaches(const struct rdna_match *m, char letter, unsigned reg)
 {
-	return m->gen == RDNA_GFX10_3 || !strchr("hbf", letter) || reg < RDNA_V0 + 128;
+	return m->gen == RDNA_GFX10_3 || !rdna_letter_is(letter, LETTER_LOW) || reg < RDNA_V0 + 128;
 }
 
 /* Does the instruction need the long encoding? */
@@ -382,7 +396,7 @@ static bool rdna_needs_long(const struct rdna_match *m)
 	for (unsigned i = 0; i < m->n_src; i++) {
 		if (m->src[i] == 'c' ? m->s[i] != RDNA_VCC_LO : !rdna_reaches(m, m->src[i], m->s[i]))
 			return true;
-		if (i == 1 && m->s[i] < RDNA_V0 && !strchr("Kkc", m->src[i]))
+		if (i == 1 && m->s[i] < RDNA_V0 && m->src[i] != 'c' && !rdna_letter_is(m->src[i], LETTER_LITERAL))
 			return true;
 	}
 	return false;
@@ -558,51 +572,57 @@ static unsigned rdna_dual_vgpr(const struct rdna_match *m, unsigned i)
 	return m->s[0] >= RDNA_V0 ? m->s[0] : 0;
 }
 
-static const char *rdna_check_dual_half(const struct rdna_match *m)
+static void rdna_add_scalar(uint16_t *list, uint8_t *n, unsigned scalar)
 {
-	if (m->long_form || m->ins->dpp.kind)
-		return "half of a dual instruction must have the short encoding, without DPP";
-	return NULL;
+	for (unsigned k = 0; k < *n; k++)
+		if (list[k] == scalar)
+			return;
+	list[(*n)++] = (uint16_t)scalar;
 }
 
-static void rdna_dual_scalars(const struct rdna_match *m, unsigned seen[6], unsigned *n)
+/* How many different scalar registers the two read. */
+static unsigned rdna_dual_scalars(const struct rdna_half *x, const struct rdna_half *y)
 {
-	unsigned k;
+	uint16_t all[6];
+	uint8_t n = x->n_scalars;
 
-	for (unsigned i = 0; i < m->n_src; i++) {
+	memcpy(all, x->scalar, sizeof x->scalar);
+	for (unsigned k = 0; k < y->n_scalars; k++)
+		rdna_add_scalar(all, &n, y->scalar[k]);
+	return n;
+}
+
+void rdna_find_half(struct rdna_half *h, const struct rdna_match *m)
+{
+	*h = (struct rdna_half){ .gen = m->gen, .dst = m->d[0], .has_literal = m->has_literal, .literal = m->literal, .is_move = m->op == RDNA_V_MOV_B32 };
+	if (m->long_form || m->ins->dpp.kind)
+		h->error = "half of a dual instruction must have the short encoding, without DPP";
+	for (unsigned i = 0; i < 3; i++)
+		h->vgpr[i] = (uint16_t)rdna_dual_vgpr(m, i);
+	for (unsigned i = 0; i < m->n_src && i < 3; i++) {
 		if (m->ins->s[i].kind != RDNA_REG || m->s[i] >= RDNA_V0 || m->ins->s[i].reg == RDNA_NULL)
 			continue;
-		unsigned key = m->s[i] | (m->src[i] == 'c' ? 0x1000u : 0);      /* a mask is read apart from vcc as a value */
-		for (k = 0; k < *n && seen[k] != key; k++)
-			;
-		if (k == *n)
-			seen[(*n)++] = key;
+		rdna_add_scalar(h->scalar, &h->n_scalars, m->s[i] | (m->src[i] == 'c' ? 0x1000u : 0));      /* a mask is read apart from vcc as a value */
 	}
 }
 
-const char *rdna_check_dual(const struct rdna_match *x, const struct rdna_match *y)
+const char *rdna_check_dual(const struct rdna_half *x, const struct rdna_half *y)
 {
 	static const char *const banks[] = {
 		"source 0 of the halves of a dual instruction must be in different banks (number modulo 4)",
 		"source 1 of the halves of a dual instruction must be in different banks (number modulo 4)",
 		"source 2 of the halves of a dual instruction must be in different banks (number modulo 2)"
 	};
-	unsigned seen[6], n = 0;
-	const char *why;
 
-	if ((why = rdna_check_dual_half(x)) || (why = rdna_check_dual_half(y)))
-		return why;
-	if ((x->d[0] ^ y->d[0]) % 2 == 0)
+	if ((x->dst ^ y->dst) % 2 == 0)
 		return "one destination of a dual instruction must be even and the other odd";
 	if (x->has_literal && y->has_literal && x->literal != y->literal)
 		return "a dual instruction can have only one literal";
-	rdna_dual_scalars(x, seen, &n);
-	rdna_dual_scalars(y, seen, &n);
-	if (n + (x->has_literal || y->has_literal) > 2)
+	if (rdna_dual_scalars(x, y) + (x->has_literal || y->has_literal) > 2)
 		return "a dual instruction can read at most two different scalar registers or literals";
-	bool moves = x->gen == RDNA_GFX12 && x->op == RDNA_V_MOV_B32 && y->op == RDNA_V_MOV_B32;
+	bool moves = x->gen == RDNA_GFX12 && x->is_move && y->is_move;
 	for (unsigned i = moves ? 1 : 0; i < 3; i++) {
-		unsigned a = rdna_dual_vgpr(x, i), b = rdna_dual_vgpr(y, i);
+		unsigned a = x->vgpr[i], b = y->vgpr[i];
 		if (a && b && (a ^ b) % (i == 2 ? 2 : 4) == 0)
 			return banks[i];
 	}

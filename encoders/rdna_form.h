@@ -45,7 +45,9 @@ struct rdna_match {
 void rdna_letters(struct rdna_match *m);
 /* NULL, or the rule that is broken. */
 const char *rdna_check(struct rdna_match *m);
-const char *rdna_check_dual(const struct rdna_match *x, const struct rdna_match *y);
+/* m has passed rdna_check; h's opcode is set by who knows it. */
+void rdna_find_half(struct rdna_half *h, const struct rdna_match *m);
+const char *rdna_check_dual(const struct rdna_half *x, const struct rdna_half *y);
 
 /* Lays the instruction out, little-endian words; returns how many (1..4). */
 unsigned rdna_encode(const struct rdna_match *m, uint32_t out[4]);

@@ -26,6 +26,7 @@ struct note { uint32_t offset; size_t ins; };        /* listing */
 struct emitter {
 	struct rdna r;
 	const struct rdna_lir *l;
+	const uint32_t *loops;               /* rdna_machine_loops */
 	struct loop loop[MAX_DEPTH]; unsigned depth;
 	uint32_t exec;                       /* the lanes that are on; ALL_LANES: all of them */
 	bool taken[RDNA_ABI_SGPRS];
@@ -80,12 +81,12 @@ static void take_all(struct emitter *e)
 	e->vector_regs = 0;
 	e->scalar_regs = RDNA_ABI_FREE_SGPR;
 	for (size_t at = 0; at < e->l->n_ins; at++) {
-		struct rdna_touch t;
-		rdna_machine_touch(e->l, &e->l->ins[at], &t);
-		for (unsigned k = 0; k < t.n_reads; k++)
-			take(e, t.reads[k]);
-		for (unsigned k = 0; k < t.n_writes; k++)
-			take(e, t.writes[k]);
+		const struct rdna_lir_ins *i = &e->l->ins[at];
+		for (unsigned k = 0; k < 4; k++)
+			take(e, rdna_machine_range(e->l, &i->s[k]));
+		take(e, rdna_machine_range(e->l, &i->saddr));
+		take(e, rdna_machine_range(e->l, &i->d[0]));
+		take(e, rdna_machine_range(e->l, &i->d[1]));
 	}
 }
 
@@ -105,12 +106,12 @@ static void give_back(struct emitter *e, unsigned pair) { e->taken[pair] = e->ta
 
 static bool written_between(const struct rdna_lir *l, struct rdna_range r, size_t from, size_t to)
 {
-	for (size_t at = from; at < to; at++) {
-		struct rdna_touch t;
-		rdna_machine_touch(l, &l->ins[at], &t);
-		if (rdna_touch_writes(&t, r))
-			return true;
-	}
+	for (size_t at = from; at < to; at++)
+		for (unsigned k = 0; k < 2; k++) {
+			struct rdna_range d = rdna_machine_range(l, &l->ins[at].d[k]);
+			if (d.n && rdna_range_meets(d, r))
+				return true;
+		}
 	return false;
 }
 
@@ -193,7 +194,7 @@ static void emit_loop(struct emitter *e, const struct rdna_lir_ins *i)
 {
 	assert(e->depth < MAX_DEPTH);
 	struct loop *p = &e->loop[e->depth++];
-	size_t end = rdna_machine_loop_end(e->l, e->at);
+	size_t end = e->loops[e->at];
 	struct rdna_range d = rdna_machine_range(e->l, &i->d[0]);
 	struct rdna_operand count = count_of(e, i);
 	bool constant = count.kind == RDNA_CONST;
@@ -347,11 +348,15 @@ static bool refuse(const struct emitter *e, struct error *err)
 
 bool rdna_emit_listed(struct object *out, const struct rdna_lir *l, struct rdna_listing *listing, struct error *err)
 {
-	struct emitter e = { .l = l };
+	uint32_t *loops = rdna_machine_loops(l);
+	struct emitter e = { .l = l, .loops = loops };
 	bool list_it = listing && listing->out, ok;
 	e.far = calloc(l->n_ins + 1, sizeof *e.far);
-	if (!e.far)
+	if (!e.far || !loops) {
+		free(e.far);
+		free(loops);
 		return error_set(err, ERROR_MEMORY, "no memory for a kernel of %zu instructions", l->n_ins);
+	}
 	do {
 		rdna_free(&e.r);
 		rdna_init(&e.r, l->gen);
@@ -371,6 +376,7 @@ bool rdna_emit_listed(struct object *out, const struct rdna_lir *l, struct rdna_
 		listing->instructions = e.count;
 	rdna_free(&e.r);
 	free(e.far);
+	free(loops);
 	free(e.note);
 	return ok;
 }

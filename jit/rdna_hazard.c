@@ -28,6 +28,7 @@ enum { TRANS_VALUS = 6, TRANS_TRANS = 2, PAIRS = 64, BY_SALU = 1, BY_VALU = 2, D
 
 struct state {
 	uint8_t trans_valus[256], trans_trans[256];      /* by vector register: how many more instructions may not read it; 0: none */
+	uint8_t trans;                                   /* the most that trans_valus has */
 	uint8_t late[PAIRS];                             /* by pair of scalar registers: written, not waited for, by whom */
 	uint8_t cmpx, atomic;
 	uint8_t matrix_n; uint16_t matrix_reg;           /* D of the product just before */
@@ -40,7 +41,7 @@ struct guard {
 	const struct rdna_lir *l;
 	unsigned rules;
 	struct fix *fix;
-	const uint32_t *loop_of;             /* by ENDLOOP: its LOOP */
+	const uint32_t *loops;               /* rdna_machine_loops */
 };
 
 /* --- facts */
@@ -64,26 +65,41 @@ static bool sgpr_range(struct rdna_range r) { return r.n && r.reg < RDNA_TTMP0 +
 
 /* --- the rules, one function each: what must stand in front of the instruction, then what it leaves behind */
 
+static bool trans_hit(const struct state *s, const struct rdna_touch *t)
+{
+	for (unsigned k = 0; k < t->n_reads; k++)
+		for (unsigned r = t->reads[k].reg; vgpr_range(t->reads[k]) && r < t->reads[k].reg + (unsigned)t->reads[k].n; r++)
+			if (s->trans_valus[r - RDNA_V0] && s->trans_trans[r - RDNA_V0])
+				return true;
+	return false;
+}
+
+/* One instruction less. */
+static void trans_passes(struct state *s, bool trans)
+{
+	for (unsigned r = 0; s->trans && r < 256; r++)
+		s->trans_valus[r] -= s->trans_valus[r] > 0;
+	for (unsigned r = 0; trans && r < 256; r++)
+		s->trans_trans[r] -= s->trans_trans[r] > 0;
+	s->trans -= s->trans > 0;
+}
+
 static void rule_trans(struct state *s, const struct rdna_touch *t, unsigned facts, unsigned op, uint32_t imm, struct fix *f)
 {
-	bool hit = false;
-	for (unsigned k = 0; is_vector(facts) && k < t->n_reads; k++)
-		for (unsigned r = t->reads[k].reg; vgpr_range(t->reads[k]) && r < t->reads[k].reg + (unsigned)t->reads[k].n; r++)
-			hit |= s->trans_valus[r - RDNA_V0] && s->trans_trans[r - RDNA_V0];
+	bool hit = is_vector(facts) && s->trans && trans_hit(s, t);
 	if (hit)
 		f->wait_alu &= RDNA_DEPCTR_VA_VDST(0);
-	if (hit || is_memory(facts) || (op == RDNA_S_WAIT_ALU && !(imm >> 12 & 15)))
+	if (s->trans && (hit || is_memory(facts) || (op == RDNA_S_WAIT_ALU && !(imm >> 12 & 15)))) {
 		memset(s->trans_valus, 0, sizeof s->trans_valus);
+		s->trans = 0;
+	}
 	if (!is_vector(facts))
 		return;
-	for (unsigned r = 0; r < 256; r++) {
-		s->trans_valus[r] -= s->trans_valus[r] > 0;
-		s->trans_trans[r] -= (facts & RDNA_IS_TRANS) && s->trans_trans[r] > 0;
-	}
-	for (unsigned k = 0; k < t->n_writes; k++)
+	trans_passes(s, facts & RDNA_IS_TRANS);
+	for (unsigned k = 0; k < t->n_writes && facts & RDNA_IS_TRANS; k++)
 		for (unsigned r = t->writes[k].reg; vgpr_range(t->writes[k]) && r < t->writes[k].reg + (unsigned)t->writes[k].n; r++) {
-			s->trans_valus[r - RDNA_V0] = facts & RDNA_IS_TRANS ? TRANS_VALUS : s->trans_valus[r - RDNA_V0];
-			s->trans_trans[r - RDNA_V0] = facts & RDNA_IS_TRANS ? TRANS_TRANS : s->trans_trans[r - RDNA_V0];
+			s->trans_valus[r - RDNA_V0] = s->trans = TRANS_VALUS;
+			s->trans_trans[r - RDNA_V0] = TRANS_TRANS;
 		}
 }
 
@@ -126,6 +142,8 @@ static void now_late(struct state *s, struct rdna_range r, unsigned who)
 
 static void settle(struct state *s, unsigned imm)
 {
+	if (imm == RDNA_DEPCTR_ANY)
+		return;
 	for (unsigned k = 0; k < PAIRS; k++) {
 		if (!(imm & 1))
 			s->late[k] &= (uint8_t)~BY_SALU;
@@ -230,7 +248,7 @@ static void step(void *user, void *state, size_t at)
 	if (g->rules & MATRIX)
 		rule_matrix(s, &t, facts, &f);
 	if (g->rules & SGPR && i->op == RDNA_LIR_ENDLOOP)
-		rule_sgpr_endloop(g->l, s, &g->l->ins[g->loop_of[at]], &f);
+		rule_sgpr_endloop(g->l, s, &g->l->ins[g->loops[at]], &f);
 	else if (g->rules & SGPR)
 		rule_sgpr(s, &t, facts, i->op, i->s[0].value, &f);
 	if (g->rules & DENORM)
@@ -249,12 +267,13 @@ static bool most(uint8_t *into, const uint8_t *from, size_t n)
 	return changed;
 }
 
-static bool join(void *user, void *into, const void *from)
+static bool join(void *user, void *into, void *from)
 {
 	struct state *a = into;
 	const struct state *b = from;
 	bool changed = most(a->trans_valus, b->trans_valus, sizeof a->trans_valus);
 	changed |= most(a->trans_trans, b->trans_trans, sizeof a->trans_trans);
+	most(&a->trans, &b->trans, 1);
 	for (unsigned k = 0; k < PAIRS; k++) {
 		changed |= (b->late[k] & ~a->late[k]) != 0;
 		a->late[k] |= b->late[k];
@@ -296,34 +315,25 @@ static void at_return(const struct guard *g, struct state *s, struct fix *f)
 		late_read(s, (struct rdna_range){ RDNA_ABI_RETURN, 2 }, false, f);
 }
 
-static void find_loops(const struct rdna_lir *l, uint32_t *loop_of)
-{
-	for (size_t at = 0; at < l->n_ins; at++)
-		if (l->ins[at].op == RDNA_LIR_LOOP)
-			loop_of[rdna_machine_loop_end(l, at)] = (uint32_t)at;
-}
-
 static bool required(struct rdna_lir *l, struct error *err)
 {
 	struct state s = {0};
 	struct rdna_patch p = {0};
-	uint32_t *loop_of = calloc(l->n_ins + 1, sizeof *loop_of);
-	struct guard g = { .l = l, .rules = rules_of[l->gen], .fix = calloc(l->n_ins + 1, sizeof *g.fix), .loop_of = loop_of };
-	const struct rdna_flow flow = { .l = l, .size = sizeof s, .user = &g, .step = step, .join = join };
+	uint32_t *loops = rdna_machine_loops(l);
+	struct guard g = { .l = l, .rules = rules_of[l->gen], .fix = malloc((l->n_ins + 1) * sizeof *g.fix), .loops = loops };
+	const struct rdna_flow flow = { .l = l, .loops = loops, .size = sizeof s, .user = &g, .step = step, .join = join };
 	for (unsigned k = RDNA_ABI_WAVE / 2; k < RDNA_ABI_FREE_SGPR / 2; k++)
 		s.late[k] = BY_SALU;
-	bool ok = g.fix && loop_of;
-	if (ok)
-		find_loops(l, loop_of);
-	ok = ok ? rdna_flow_run(&flow, &s, err) : error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
+	bool ok = g.fix && loops ? rdna_flow_run(&flow, &s, err) : error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
 	if (ok) {
 		at_return(&g, &s, &g.fix[l->n_ins]);
 		for (size_t at = 0; at <= l->n_ins; at++)
-			remedy(&p, l, at, &g.fix[at]);
+			if (g.fix[at].before || g.fix[at].wait_alu != RDNA_DEPCTR_ANY)
+				remedy(&p, l, at, &g.fix[at]);
 		ok = rdna_patch_apply(l, &p, err);
 	}
 	free(g.fix);
-	free(loop_of);
+	free(loops);
 	return ok;
 }
 

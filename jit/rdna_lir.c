@@ -5,7 +5,6 @@
  */
 #include "jit/rdna_lir.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,17 +42,10 @@ uint32_t rdna_lir_new(struct rdna_lir *l, enum rdna_class cls, unsigned words)
 	return (uint32_t)l->n_regs++;
 }
 
-static uint8_t usual_memory(unsigned op)
-{
-	unsigned facts = rdna_lir_facts(op);
-	if (op == RDNA_DS_SWIZZLE_B32 || op == RDNA_DS_BPERMUTE_B32 || op == RDNA_DS_PERMUTE_B32 || facts & RDNA_IS_FIXED)
-		return RDNA_MEM_NONE;
-	return facts & RDNA_IS_LDS ? RDNA_MEM_LDS : facts & (RDNA_IS_SMEM | RDNA_IS_VMEM) ? RDNA_MEM_GLOBAL : RDNA_MEM_NONE;
-}
-
 struct rdna_lir_ins rdna_lir_usual(unsigned op)
 {
-	return (struct rdna_lir_ins){ .op = (uint16_t)op, .memory = usual_memory(op), .stores = rdna_lir_facts(op) & RDNA_IS_STORE };
+	uint32_t row = rdna_lir_row(op);
+	return (struct rdna_lir_ins){ .op = (uint16_t)op, .memory = (uint8_t)(row >> RDNA_ROW_MEMORY_SHIFT & 3), .stores = row & RDNA_IS_STORE };
 }
 
 struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op)
@@ -178,19 +170,45 @@ static unsigned find_facts(unsigned op)
 	return facts | (enc <= ENC_VOP3P ? vector_extra(op) : memory_extra(op));
 }
 
-/* Found once: every pass asks for every instruction, some many times. */
-unsigned rdna_lir_facts(unsigned op)
+static bool accumulates(unsigned op)
 {
-	enum { KNOWN = 0x8000 };
-	static _Atomic uint16_t facts[RDNA_OP_COUNT];
-	if (op >= RDNA_OP_COUNT)
-		return RDNA_IS_FIXED | (op == RDNA_LIR_DUAL ? 0 : RDNA_WRITES_SCC);
-	unsigned f = atomic_load_explicit(&facts[op], memory_order_relaxed);
-	if (!f) {
-		f = find_facts(op) | KNOWN;
-		atomic_store_explicit(&facts[op], (uint16_t)f, memory_order_relaxed);
+	switch (op) {
+	case RDNA_V_FMAC_F32: case RDNA_V_FMAC_F16: case RDNA_V_FMAC_DX9_ZERO_F32: case RDNA_V_DOT2ACC_F32_F16: case RDNA_V_DOT4C_I32_I8:
+	case RDNA_V_WRITELANE_B32: case RDNA_V_FMA_MIXHI_F16: case RDNA_V_CVT_SR_FP8_F32: case RDNA_V_CVT_SR_BF8_F32:
+	case RDNA_S_FMAC_F32: case RDNA_S_FMAC_F16: case RDNA_S_CMOV_B32: case RDNA_S_CMOV_B64: case RDNA_S_CMOVK_I32: case RDNA_S_BITSET0_B32:
+	case RDNA_S_BITSET1_B32: case RDNA_S_ADDK_CO_I32: case RDNA_S_MULK_I32:
+	case RDNA_DS_LOAD_U8_D16: case RDNA_DS_LOAD_U8_D16_HI: case RDNA_DS_LOAD_I8_D16: case RDNA_DS_LOAD_I8_D16_HI: case RDNA_DS_LOAD_U16_D16:
+	case RDNA_DS_LOAD_U16_D16_HI:
+	case RDNA_GLOBAL_LOAD_D16_U8: case RDNA_GLOBAL_LOAD_D16_HI_U8: case RDNA_GLOBAL_LOAD_D16_I8: case RDNA_GLOBAL_LOAD_D16_HI_I8:
+	case RDNA_GLOBAL_LOAD_D16_B16: case RDNA_GLOBAL_LOAD_D16_HI_B16:
+	case RDNA_FLAT_LOAD_D16_U8: case RDNA_FLAT_LOAD_D16_HI_U8: case RDNA_FLAT_LOAD_D16_I8: case RDNA_FLAT_LOAD_D16_HI_I8:
+	case RDNA_FLAT_LOAD_D16_B16: case RDNA_FLAT_LOAD_D16_HI_B16:
+	case RDNA_SCRATCH_LOAD_D16_U8: case RDNA_SCRATCH_LOAD_D16_HI_U8: case RDNA_SCRATCH_LOAD_D16_I8: case RDNA_SCRATCH_LOAD_D16_HI_I8:
+	case RDNA_SCRATCH_LOAD_D16_B16: case RDNA_SCRATCH_LOAD_D16_HI_B16: return true;
+	default: return false;
 	}
-	return f & ~(unsigned)KNOWN;
+}
+
+static unsigned usual_memory(unsigned op, unsigned facts)
+{
+	if (op == RDNA_DS_SWIZZLE_B32 || op == RDNA_DS_BPERMUTE_B32 || op == RDNA_DS_PERMUTE_B32 || facts & RDNA_IS_FIXED)
+		return RDNA_MEM_NONE;
+	return facts & RDNA_IS_LDS ? RDNA_MEM_LDS : facts & (RDNA_IS_SMEM | RDNA_IS_VMEM) ? RDNA_MEM_GLOBAL : RDNA_MEM_NONE;
+}
+
+_Atomic uint32_t rdna_lir_rows[RDNA_LIR_OPS];
+
+uint32_t rdna_lir_make_row(unsigned op)
+{
+	bool pseudo = op >= RDNA_OP_COUNT;
+	unsigned facts = pseudo ? RDNA_IS_FIXED | (op == RDNA_LIR_DUAL ? 0 : RDNA_WRITES_SCC) : find_facts(op);
+	uint32_t row = RDNA_ROW_KNOWN | facts | usual_memory(op, facts) << RDNA_ROW_MEMORY_SHIFT;
+	if (!pseudo && accumulates(op))
+		row |= RDNA_ROW_READS_DST;
+	if (facts & RDNA_IS_VALU)
+		row |= RDNA_ROW_APART;
+	atomic_store_explicit(&rdna_lir_rows[op], row, memory_order_relaxed);
+	return row;
 }
 
 const char *rdna_lir_letters(unsigned op, enum rdna_gen gen)
@@ -211,55 +229,8 @@ unsigned rdna_lir_address_form(unsigned op)
 	}
 }
 
-/* --- what an instruction names */
-
-static bool accumulates(unsigned op)
+bool rdna_lir_dpp_reads_dst(const struct rdna_dpp *p)
 {
-	switch (op) {
-	case RDNA_V_FMAC_F32: case RDNA_V_FMAC_F16: case RDNA_V_FMAC_DX9_ZERO_F32: case RDNA_V_DOT2ACC_F32_F16: case RDNA_V_DOT4C_I32_I8:
-	case RDNA_V_WRITELANE_B32: case RDNA_V_FMA_MIXHI_F16: case RDNA_V_CVT_SR_FP8_F32: case RDNA_V_CVT_SR_BF8_F32:
-	case RDNA_S_FMAC_F32: case RDNA_S_FMAC_F16: case RDNA_S_CMOV_B32: case RDNA_S_CMOV_B64: case RDNA_S_CMOVK_I32: case RDNA_S_BITSET0_B32:
-	case RDNA_S_BITSET1_B32: case RDNA_S_ADDK_CO_I32: case RDNA_S_MULK_I32:
-	case RDNA_DS_LOAD_U8_D16: case RDNA_DS_LOAD_U8_D16_HI: case RDNA_DS_LOAD_I8_D16: case RDNA_DS_LOAD_I8_D16_HI: case RDNA_DS_LOAD_U16_D16:
-	case RDNA_DS_LOAD_U16_D16_HI:
-	case RDNA_GLOBAL_LOAD_D16_U8: case RDNA_GLOBAL_LOAD_D16_HI_U8: case RDNA_GLOBAL_LOAD_D16_I8: case RDNA_GLOBAL_LOAD_D16_HI_I8:
-	case RDNA_GLOBAL_LOAD_D16_B16: case RDNA_GLOBAL_LOAD_D16_HI_B16:
-	case RDNA_FLAT_LOAD_D16_U8: case RDNA_FLAT_LOAD_D16_HI_U8: case RDNA_FLAT_LOAD_D16_I8: case RDNA_FLAT_LOAD_D16_HI_I8:
-	case RDNA_FLAT_LOAD_D16_B16: case RDNA_FLAT_LOAD_D16_HI_B16:
-	case RDNA_SCRATCH_LOAD_D16_U8: case RDNA_SCRATCH_LOAD_D16_HI_U8: case RDNA_SCRATCH_LOAD_D16_I8: case RDNA_SCRATCH_LOAD_D16_HI_I8:
-	case RDNA_SCRATCH_LOAD_D16_B16: case RDNA_SCRATCH_LOAD_D16_HI_B16: return true;
-	default: return false;
-	}
-}
-
-/* Arithmetic into a lower half counts as writing the whole word: nobody may rely on the upper half that was there before. */
-bool rdna_lir_reads_dst(const struct rdna_lir_ins *i)
-{
-	if (i->d[0].kind == RDNA_LIR_NONE || i->op >= RDNA_OP_COUNT)
-		return false;
-	if ((i->exec && i->exec != UINT32_MAX) || i->d[0].mods & RDNA_HIGH)
-		return true;
-	const struct rdna_dpp *p = &i->dpp;
 	bool shifts = p->ctrl >= RDNA_ROW_SHL(1) && p->ctrl <= RDNA_ROW_SHR(15);
-	if (p->kind == RDNA_DPP16 && (p->row_mask != 15 || p->bank_mask != 15 || (shifts && !p->bound_zero)))
-		return true;
-	return accumulates(i->op);
-}
-
-void rdna_lir_visit(const struct rdna_lir_ins *i, void (*visit)(void *user, const struct rdna_lir_operand *o, bool written), void *user)
-{
-	for (unsigned k = 0; k < 2; k++)
-		if (i->d[k].kind)
-			visit(user, &i->d[k], true);
-	for (unsigned k = 0; k < 4; k++)
-		if (i->s[k].kind)
-			visit(user, &i->s[k], false);
-	if (i->saddr.kind)
-		visit(user, &i->saddr, false);
-}
-
-/* Vector results of several words are written word by word; a matrix product writes while it reads A and B. */
-bool rdna_lir_apart(const struct rdna_lir_ins *i)
-{
-	return i->op < RDNA_OP_COUNT && rdna_lir_facts(i->op) & RDNA_IS_VALU && i->d[0].n > 1;
+	return p->kind == RDNA_DPP16 && (p->row_mask != 15 || p->bank_mask != 15 || (shifts && !p->bound_zero));
 }

@@ -22,6 +22,7 @@
 #ifndef JIT_RDNA_LIR_H
 #define JIT_RDNA_LIR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -107,11 +108,41 @@ enum {
 	RDNA_IS_WMMA = 2048,
 	RDNA_IS_FIXED = 4096                  /* order kept against everything: barriers, sleeps, mode changes, cache control, branches, pseudo instructions */
 };
-unsigned rdna_lir_facts(unsigned op);
-/* Whether destination i is also read: accumulating instructions (v_fmac), loads of some lanes, 16-bit halves that keep the other. */
-bool rdna_lir_reads_dst(const struct rdna_lir_ins *i);
+
+/* A row of the table in one word: the facts; whether a plain destination is read as well; what memory is usually touched. It is made when it is first asked for, the
+ * same by whoever makes it, as every pass asks for every instruction, some many times. */
+enum { RDNA_ROW_FACTS = 0xffff, RDNA_ROW_READS_DST = 1 << 16, RDNA_ROW_APART = 1 << 17, RDNA_ROW_MEMORY_SHIFT = 18, RDNA_ROW_KNOWN = 1 << 30 };
+extern _Atomic uint32_t rdna_lir_rows[RDNA_LIR_OPS];
+uint32_t rdna_lir_make_row(unsigned op);
+static inline uint32_t rdna_lir_row(unsigned op)
+{
+	uint32_t row = atomic_load_explicit(&rdna_lir_rows[op], memory_order_relaxed);
+	return row ? row : rdna_lir_make_row(op);
+}
+static inline unsigned rdna_lir_facts(unsigned op) { return rdna_lir_row(op) & RDNA_ROW_FACTS; }
+
+/* Whether destination 0 is also read: accumulating instructions (v_fmac), loads of some lanes, 16-bit halves that keep the other, lanes that DPP leaves alone. Arithmetic
+ * into a lower half counts as writing the whole word: nobody may rely on the upper half that was there before. */
+bool rdna_lir_dpp_reads_dst(const struct rdna_dpp *p);
+static inline bool rdna_lir_reads_dst(const struct rdna_lir_ins *i)
+{
+	if (i->d[0].kind == RDNA_LIR_NONE || i->op >= RDNA_OP_COUNT)
+		return false;
+	return (i->exec && i->exec != UINT32_MAX) || i->d[0].mods & RDNA_HIGH || rdna_lir_row(i->op) & RDNA_ROW_READS_DST ||
+	       (i->dpp.kind && rdna_lir_dpp_reads_dst(&i->dpp));
+}
 /* Visits the operands of an instruction: destinations then sources then saddr. written: it is a destination. */
-void rdna_lir_visit(const struct rdna_lir_ins *i, void (*visit)(void *user, const struct rdna_lir_operand *o, bool written), void *user);
+static inline void rdna_lir_visit(const struct rdna_lir_ins *i, void (*visit)(void *user, const struct rdna_lir_operand *o, bool written), void *user)
+{
+	for (unsigned k = 0; k < 2; k++)
+		if (i->d[k].kind)
+			visit(user, &i->d[k], true);
+	for (unsigned k = 0; k < 4; k++)
+		if (i->s[k].kind)
+			visit(user, &i->s[k], false);
+	if (i->saddr.kind)
+		visit(user, &i->saddr, false);
+}
 
 /* Classes and sizes as the instruction takes them, loop balance, definition (word by word) before use on every path; once registers are assigned,
  * that every use reads the words it names. */

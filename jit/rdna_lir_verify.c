@@ -3,6 +3,8 @@
  * Owns: the rules of rdna_lir.h, before and after registers are assigned. It believes neither the allocator nor its intervals: with registers assigned it
  * follows the contents of every machine register, word by word, through the loops. What the encoder refuses (constant bus, offsets, modifiers) is its own.
  */
+#include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,27 +45,62 @@ static bool fail(struct check *c, const char *what)
 
 /* --- letters */
 
-struct kind { bool vgpr, sgpr, constant; uint8_t n; };
+/* What an operand may be, in a byte: how many words, and of what. */
+enum { WORDS = 31, VGPR = 32, SGPR = 64, CONSTANT = 128, LABEL = 30, ADDRESS = 31 /* these two are no operands */ };
 
-static struct kind kind_of(char letter, char dst)
+static unsigned kind_of(char letter, char dst)
 {
 	switch (letter) {
-	case '1': case 'h': return (struct kind){ true, false, false, 1 };
-	case '2': case '3': case '4': case '8': return (struct kind){ true, false, false, (uint8_t)(letter - '0') };
-	case 'a': case 'b': case 'f': case 'p': case 'P': case 'm': return (struct kind){ true, true, true, 1 };
-	case 'A': return (struct kind){ true, true, true, 2 };
-	case 'W': return (struct kind){ true, false, true, (uint8_t)(dst - '0') };
-	case 's': case 'u': case 'l': case 'B': return (struct kind){ false, true, true, 1 };
-	case 'S': return (struct kind){ false, true, true, 2 };
-	case 'c': case 'N': return (struct kind){ false, true, false, 1 };
-	case 'r': return (struct kind){ false, true, false, 2 };
-	case 't': return (struct kind){ false, true, false, 3 };
-	case 'q': case '#': return (struct kind){ false, true, false, 4 };
-	case 'o': return (struct kind){ false, true, false, 8 };
-	case 'x': return (struct kind){ false, true, false, 16 };
-	case 'K': case 'k': case 'i': case 'w': case 'H': case 'I': return (struct kind){ false, false, true, 1 };
-	default: return (struct kind){0};
+	case '1': case 'h': return VGPR | 1;
+	case '2': case '3': case '4': case '8': return VGPR | (unsigned)(letter - '0');
+	case 'a': case 'b': case 'f': case 'p': case 'P': case 'm': return VGPR | SGPR | CONSTANT | 1;
+	case 'A': return VGPR | SGPR | CONSTANT | 2;
+	case 'W': return VGPR | CONSTANT | (unsigned)(dst - '0');
+	case 's': case 'u': case 'l': case 'B': return SGPR | CONSTANT | 1;
+	case 'S': return SGPR | CONSTANT | 2;
+	case 'c': case 'N': return SGPR | 1;
+	case 'r': return SGPR | 2;
+	case 't': return SGPR | 3;
+	case 'q': case '#': return SGPR | 4;
+	case 'o': return SGPR | 8;
+	case 'x': return SGPR | 16;
+	case 'K': case 'k': case 'i': case 'w': case 'H': case 'I': return CONSTANT | 1;
+	case '@': return ADDRESS;
+	default: return LABEL;
 	}
+}
+
+/* The letters read; kept in one word, so that whoever makes it first gives it to all. */
+struct shape { uint8_t d[2], s[4], optional, known; };
+
+static struct shape make_shape(unsigned op, enum rdna_gen gen)
+{
+	const char *p = rdna_lir_letters(op, gen);
+	struct shape shape = { .optional = *p == '?', .known = 1 };
+	p += shape.optional;
+	char dst = *p;
+	for (unsigned d = 0; *p != '='; p++)
+		shape.d[d++] = (uint8_t)kind_of(*p, dst);
+	p++;
+	for (unsigned s = 0; *p && *p != '/'; p++)
+		shape.s[s++] = (uint8_t)kind_of(*p, dst);
+	return shape;
+}
+
+static struct shape shape_of(unsigned op, enum rdna_gen gen)
+{
+	static _Atomic uint64_t known[2][RDNA_OP_COUNT];
+	_Atomic uint64_t *at = &known[gen == RDNA_GFX12][op];
+	uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
+	struct shape shape;
+	static_assert(sizeof shape == sizeof word, "a shape fills a word");
+	if (!word) {
+		shape = make_shape(op, gen);
+		memcpy(&word, &shape, sizeof word);
+		atomic_store_explicit(at, word, memory_order_relaxed);
+	}
+	memcpy(&shape, &word, sizeof shape);
+	return shape;
 }
 
 static bool check_register(struct check *c, const struct rdna_lir_operand *o)
@@ -93,76 +130,75 @@ static bool check_fixed(struct check *c, const struct rdna_lir_operand *o)
 	return true;
 }
 
-static bool check_operand(struct check *c, const struct rdna_lir_operand *o, struct kind k)
+static bool check_operand(struct check *c, const struct rdna_lir_operand *o, unsigned k)
 {
-	bool vgpr;
+	unsigned cls;
 	switch (o->kind) {
-	case RDNA_LIR_CONST: return k.constant || fail(c, "a constant where the instruction takes none");
+	case RDNA_LIR_CONST: return k & CONSTANT || fail(c, "a constant where the instruction takes none");
 	case RDNA_LIR_VIRTUAL:
 		if (!check_register(c, o))
 			return false;
-		vgpr = c->l->reg[o->reg].cls == RDNA_CLASS_VGPR;
+		cls = c->l->reg[o->reg].cls == RDNA_CLASS_VGPR ? VGPR : SGPR;
 		break;
 	case RDNA_LIR_FIXED:
 		if (!check_fixed(c, o))
 			return false;
-		if (o->reg == RDNA_NULL && k.sgpr)
+		if (o->reg == RDNA_NULL && k & SGPR)
 			return true;
-		vgpr = o->reg >= RDNA_V0;
+		cls = o->reg >= RDNA_V0 ? VGPR : SGPR;
 		break;
 	default: return fail(c, "an operand is missing");
 	}
-	if (vgpr ? !k.vgpr : !k.sgpr)
+	if (!(k & cls))
 		return fail(c, "an operand of the wrong class");
-	return o->n == k.n || fail(c, "an operand of a wrong number of words");
+	return o->n == (k & WORDS) || fail(c, "an operand of a wrong number of words");
 }
 
 static bool check_address(struct check *c, const struct rdna_lir_ins *i)
 {
-	static const struct kind pair = { false, true, false, 2 }, scalar = { false, true, false, 1 };
 	bool both = i->saddr.kind != RDNA_LIR_NONE;
-	struct kind vector = { true, false, false, 1 };
 	switch (rdna_lir_address_form(i->op)) {
-	case RDNA_ADDRESS_SCALAR: return check_operand(c, &i->s[0], pair) && (!both || check_operand(c, &i->saddr, scalar));
-	case RDNA_ADDRESS_LDS: return check_operand(c, &i->s[0], vector) && (!both || fail(c, "a scalar address in LDS"));
-	case RDNA_ADDRESS_SCRATCH: return (!i->s[0].kind || check_operand(c, &i->s[0], vector)) && (!both || check_operand(c, &i->saddr, scalar));
-	default:
-		vector.n = both ? 1 : 2;
-		return check_operand(c, &i->s[0], vector) && (!both || check_operand(c, &i->saddr, pair));
+	case RDNA_ADDRESS_SCALAR: return check_operand(c, &i->s[0], SGPR | 2) && (!both || check_operand(c, &i->saddr, SGPR | 1));
+	case RDNA_ADDRESS_LDS: return check_operand(c, &i->s[0], VGPR | 1) && (!both || fail(c, "a scalar address in LDS"));
+	case RDNA_ADDRESS_SCRATCH: return (!i->s[0].kind || check_operand(c, &i->s[0], VGPR | 1)) && (!both || check_operand(c, &i->saddr, SGPR | 1));
+	default: return check_operand(c, &i->s[0], VGPR | (both ? 1 : 2)) && (!both || check_operand(c, &i->saddr, SGPR | 2));
 	}
+}
+
+static bool check_source(struct check *c, const struct rdna_lir_ins *i, unsigned s, unsigned kind)
+{
+	if (kind == ADDRESS)
+		return check_address(c, i);
+	return kind == LABEL ? fail(c, "a branch: loops are the only control flow") : check_operand(c, &i->s[s], kind);
 }
 
 /* Classes and sizes as the instruction takes them. */
 static bool check_shape(struct check *c, const struct rdna_lir_ins *i)
 {
-	const char *p = rdna_lir_letters(i->op, c->l->gen);
-	bool optional = *p == '?';
-	unsigned d = 0, s = 0;
-	p += optional;
-	char dst = *p;
-	for (; *p != '='; p++, d++)
-		if (!(optional && !i->d[d].kind) && !check_operand(c, &i->d[d], kind_of(*p, dst)))
-			return false;
-	for (p++; *p && *p != '/'; p++, s++) {
-		if (*p == 'L')
-			return fail(c, "a branch: loops are the only control flow");
-		if (*p == '@' ? !check_address(c, i) : !check_operand(c, &i->s[s], kind_of(*p, dst)))
+	const struct shape shape = shape_of(i->op, c->l->gen);
+	for (unsigned d = 0; d < 2; d++) {
+		if (!shape.d[d] ? !i->d[d].kind : shape.optional && !i->d[d].kind)
+			continue;
+		if (!shape.d[d])
+			return fail(c, "too many destinations");
+		if (!check_operand(c, &i->d[d], shape.d[d]))
 			return false;
 	}
-	for (; d < 2; d++)
-		if (i->d[d].kind)
-			return fail(c, "too many destinations");
-	for (; s < 4; s++)
-		if (i->s[s].kind)
+	for (unsigned s = 0; s < 4; s++) {
+		if (!shape.s[s] && !i->s[s].kind)
+			continue;
+		if (!shape.s[s])
 			return fail(c, "too many sources");
+		if (!check_source(c, i, s, shape.s[s]))
+			return false;
+	}
 	return true;
 }
 
 static bool check_loop_shape(struct check *c, const struct rdna_lir_ins *i)
 {
-	static const struct kind index = { false, true, false, 1 }, count = { false, true, true, 1 };
 	if (i->op == RDNA_LIR_LOOP)
-		return (!i->d[0].kind || check_operand(c, &i->d[0], index)) && check_operand(c, &i->s[0], count);
+		return (!i->d[0].kind || check_operand(c, &i->d[0], SGPR | 1)) && check_operand(c, &i->s[0], SGPR | CONSTANT | 1);
 	return true;
 }
 
@@ -206,10 +242,12 @@ static uint32_t special(const struct check *c, unsigned reg)
 static bool is_open(const struct check *c, uint32_t word)
 {
 	uint32_t serial = c->open[word];
-	for (unsigned k = 0; k < c->depth; k++)
+	if (serial == OUTSIDE)
+		return true;
+	for (unsigned k = c->depth; k-- > 0;)
 		if (c->stack[k] == serial)
 			return true;
-	return serial == OUTSIDE;
+	return false;
 }
 
 static void set_open(struct check *c, uint32_t word)
@@ -321,10 +359,9 @@ static bool writes(struct check *c, const struct rdna_lir_ins *i)
 /* --- structure */
 
 /* At a loop's head a machine register holds for sure only what no instruction of the body replaces by something else. */
-static void forget_operand(void *user, const struct rdna_lir_operand *o, bool written)
+static void forget_operand(struct check *c, const struct rdna_lir_operand *o)
 {
-	struct check *c = user;
-	for (unsigned k = 0; written && k < o->n; k++) {
+	for (unsigned k = 0; k < o->n; k++) {
 		if (o->kind == RDNA_LIR_FIXED)
 			c->holds[o->reg + k] = 0;
 		if (o->kind != RDNA_LIR_VIRTUAL)
@@ -341,7 +378,8 @@ static void forget(struct check *c)
 	for (size_t k = c->at; k < c->l->n_ins; k++) {
 		const struct rdna_lir_ins *i = &c->l->ins[k];
 		depth += i->op == RDNA_LIR_LOOP;
-		rdna_lir_visit(i, forget_operand, c);
+		forget_operand(c, &i->d[0]);
+		forget_operand(c, &i->d[1]);
 		if (i->op == RDNA_LIR_ENDLOOP && !--depth)
 			break;
 	}

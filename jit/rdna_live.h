@@ -31,7 +31,8 @@ unsigned rdna_lir_address_form(unsigned op);
 struct rdna_lir_ins rdna_lir_usual(unsigned op);
 unsigned rdna_lir_alignment(enum rdna_class cls, unsigned words);
 
-/* Whether the hardware writes destinations before it has read all sources: they must then not share registers. */
-bool rdna_lir_apart(const struct rdna_lir_ins *i);
+/* Whether the hardware writes destinations before it has read all sources: they must then not share registers. Vector results of several words are written word by
+ * word; a matrix product writes while it reads A and B. */
+static inline bool rdna_lir_apart(const struct rdna_lir_ins *i) { return i->d[0].n > 1 && rdna_lir_row(i->op) & RDNA_ROW_APART; }
 
 #endif

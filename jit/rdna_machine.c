@@ -10,27 +10,6 @@
 
 /* --- operands */
 
-static void read_too(struct rdna_touch *t, struct rdna_range r)
-{
-	if (r.n)
-		t->reads[t->n_reads++] = r;
-}
-
-void rdna_machine_touch(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_touch *t)
-{
-	t->n_reads = t->n_writes = 0;
-	for (unsigned k = 0; k < 4; k++)
-		read_too(t, rdna_machine_range(l, &i->s[k]));
-	read_too(t, rdna_machine_range(l, &i->saddr));
-	for (unsigned k = 0; k < 2; k++) {
-		struct rdna_range r = rdna_machine_range(l, &i->d[k]);
-		if (r.n)
-			t->writes[t->n_writes++] = r;
-	}
-	if (t->n_writes && rdna_lir_reads_dst(i))
-		read_too(t, t->writes[0]);
-}
-
 bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r)
 {
 	for (unsigned k = 0; k < t->n_reads; k++)
@@ -127,24 +106,26 @@ static void shorten_fma(struct rdna_ins *x)
 	}
 }
 
-/* a op b where b is no vector register: b op a, or the reversed operation. NaNs' payloads are not kept apart (ops.def): adding and multiplying commute. */
+/* a op b where b is no vector register: b op a, or the reversed operation; what has none stays. NaNs' payloads are not kept apart (ops.def): adding and multiplying commute. */
+static enum rdna_op reversed(enum rdna_op op)
+{
+	switch (op) {
+	case RDNA_V_ADD_F32: case RDNA_V_MUL_F32: case RDNA_V_ADD_NC_U32: case RDNA_V_AND_B32: case RDNA_V_OR_B32: case RDNA_V_XOR_B32: case RDNA_V_MIN_I32:
+	case RDNA_V_MAX_I32: case RDNA_V_MUL_I32_I24: case RDNA_V_MUL_U32_U24: return op;
+	case RDNA_V_SUB_F32: return RDNA_V_SUBREV_F32;
+	case RDNA_V_SUBREV_F32: return RDNA_V_SUB_F32;
+	case RDNA_V_SUB_NC_U32: return RDNA_V_SUBREV_NC_U32;
+	case RDNA_V_SUBREV_NC_U32: return RDNA_V_SUB_NC_U32;
+	default: return RDNA_OP_COUNT;
+	}
+}
+
 static void shorten_vop2(struct rdna_ins *x)
 {
-	static const struct { uint16_t op, reversed; } table[] = {
-		{ RDNA_V_ADD_F32, RDNA_V_ADD_F32 }, { RDNA_V_MUL_F32, RDNA_V_MUL_F32 }, { RDNA_V_SUB_F32, RDNA_V_SUBREV_F32 },
-		{ RDNA_V_SUBREV_F32, RDNA_V_SUB_F32 }, { RDNA_V_ADD_NC_U32, RDNA_V_ADD_NC_U32 }, { RDNA_V_SUB_NC_U32, RDNA_V_SUBREV_NC_U32 },
-		{ RDNA_V_SUBREV_NC_U32, RDNA_V_SUB_NC_U32 }, { RDNA_V_AND_B32, RDNA_V_AND_B32 }, { RDNA_V_OR_B32, RDNA_V_OR_B32 },
-		{ RDNA_V_XOR_B32, RDNA_V_XOR_B32 }, { RDNA_V_MIN_I32, RDNA_V_MIN_I32 }, { RDNA_V_MAX_I32, RDNA_V_MAX_I32 },
-		{ RDNA_V_MUL_I32_I24, RDNA_V_MUL_I32_I24 }, { RDNA_V_MUL_U32_U24, RDNA_V_MUL_U32_U24 },
-	};
-	if (is_vgpr(&x->s[1]) || !is_vgpr(&x->s[0]))
+	if (is_vgpr(&x->s[1]) || !is_vgpr(&x->s[0]) || reversed(x->op) == RDNA_OP_COUNT)
 		return;
-	for (unsigned k = 0; k < sizeof table / sizeof *table; k++)
-		if (table[k].op == x->op) {
-			x->op = (enum rdna_op)table[k].reversed;
-			swap_sources(x);
-			return;
-		}
+	x->op = reversed(x->op);
+	swap_sources(x);
 }
 
 static void shorten_scalar(struct rdna_ins *x)
@@ -274,15 +255,23 @@ void rdna_tidy(struct rdna_lir *l)
 
 /* --- flow */
 
-size_t rdna_machine_loop_end(const struct rdna_lir *l, size_t at)
+uint32_t *rdna_machine_loops(const struct rdna_lir *l)
 {
-	unsigned depth = 0;
-	for (;; at++) {
-		assert(at < l->n_ins);
-		depth += l->ins[at].op == RDNA_LIR_LOOP;
-		if (l->ins[at].op == RDNA_LIR_ENDLOOP && --depth == 0)
-			return at;
+	uint32_t *loops = malloc((l->n_ins + 1) * sizeof *loops), open = UINT32_MAX;      /* a loop that is open names the one around it */
+	for (uint32_t at = 0; loops && at < l->n_ins; at++) {
+		if (l->ins[at].op == RDNA_LIR_LOOP) {
+			loops[at] = open;
+			open = at;
+		} else if (l->ins[at].op == RDNA_LIR_ENDLOOP) {
+			uint32_t loop = open;
+			assert(loop != UINT32_MAX);
+			open = loops[loop];
+			loops[loop] = at;
+			loops[at] = loop;
+		}
 	}
+	assert(open == UINT32_MAX);
+	return loops;
 }
 
 static bool walk(const struct rdna_flow *f, void *state, size_t from, size_t to);
@@ -324,7 +313,7 @@ static bool walk(const struct rdna_flow *f, void *state, size_t from, size_t to)
 			f->step(f->user, state, at);
 			continue;
 		}
-		size_t end = rdna_machine_loop_end(f->l, at);
+		size_t end = f->loops[at];
 		if (!walk_loop(f, state, at, end))
 			return false;
 		at = end;

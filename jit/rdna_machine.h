@@ -13,6 +13,8 @@ enum { RDNA_MACHINE_REGS = 512 };                    /* the encoder's numbers: s
 struct rdna_range { uint16_t reg; uint8_t n; };      /* n machine words from reg on; n 0: no register */
 static inline struct rdna_range rdna_machine_range(const struct rdna_lir *l, const struct rdna_lir_operand *o)
 {
+	if (o->kind == RDNA_LIR_NONE)
+		return (struct rdna_range){ 0, 0 };
 	uint8_t n = o->n ? o->n : 1;
 	if (o->kind == RDNA_LIR_VIRTUAL)
 		return (struct rdna_range){ (uint16_t)(l->reg[o->reg].phys + o->sub), n };
@@ -21,7 +23,23 @@ static inline struct rdna_range rdna_machine_range(const struct rdna_lir *l, con
 
 /* All registers that an instruction names, in one list. A destination that is also read stands in both halves. */
 struct rdna_touch { struct rdna_range reads[8], writes[2]; unsigned n_reads, n_writes; };
-void rdna_machine_touch(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_touch *t);
+static inline void rdna_machine_touch(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_touch *t)
+{
+	unsigned n = 0;
+	for (unsigned k = 0; k < 4; k++) {
+		t->reads[n] = rdna_machine_range(l, &i->s[k]);
+		n += t->reads[n].n != 0;
+	}
+	t->reads[n] = rdna_machine_range(l, &i->saddr);
+	t->n_reads = n += t->reads[n].n != 0;
+	t->n_writes = 0;
+	for (unsigned k = 0; k < 2; k++) {
+		t->writes[t->n_writes] = rdna_machine_range(l, &i->d[k]);
+		t->n_writes += t->writes[t->n_writes].n != 0;
+	}
+	if (t->n_writes && rdna_lir_reads_dst(i))
+		t->reads[t->n_reads++] = t->writes[0];
+}
 static inline bool rdna_range_meets(struct rdna_range a, struct rdna_range b) { return a.reg < b.reg + b.n && b.reg < a.reg + a.n; }
 bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r);
 bool rdna_touch_writes(const struct rdna_touch *t, struct rdna_range r);
@@ -45,21 +63,22 @@ void rdna_tidy(struct rdna_lir *l);
 
 /* A forward analysis over loops that run any number of times. A state is `size` bytes without pointers. step() takes a state over instruction `at` (the
  * LOOP and ENDLOOP included); it is called again and again until loops settle, the last time for each instruction with its final state, so that what it
- * notes about an instruction must replace what it noted before. enter() may change the state in front of a loop, given the one that comes around its back.
- * join() merges `from` into `into` and says whether that changed; it must climb a finite ladder. */
+ * notes about an instruction must replace what it noted before. again() says, given the states in front of a loop and around its back, whether to begin with the loop once more.
+ * join() merges `from` into `into` and says whether that changed; it must climb a finite ladder, and may rewrite `from` as long as that means the same. */
 struct rdna_flow {
 	const struct rdna_lir *l;
+	const uint32_t *loops;               /* rdna_machine_loops */
 	size_t size;
 	void *user;
 	void (*step)(void *user, void *state, size_t at);
-	bool (*join)(void *user, void *into, const void *from);
+	bool (*join)(void *user, void *into, void *from);
 	bool (*again)(void *user, const void *entry, const void *around, size_t at);           /* may be NULL */
 };
 /* state: at the first instruction; then what it is behind the last. */
 bool rdna_flow_run(const struct rdna_flow *f, void *state, struct error *err);
 
-/* The ENDLOOP of the LOOP at `at`. */
-size_t rdna_machine_loop_end(const struct rdna_lir *l, size_t at);
+/* By LOOP its ENDLOOP and by ENDLOOP its LOOP; malloc'ed, NULL: no memory. */
+uint32_t *rdna_machine_loops(const struct rdna_lir *l);
 
 /* rdna_emit with a listing: bytes with each instruction's text behind them. Counts the instructions. */
 struct rdna_listing { FILE *out; const char *title; uint32_t instructions; };

@@ -12,24 +12,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 12, TRIES = 8, NO_HALF = 4 };
+enum { WINDOW = 12, TRIES = 8 };
+
+/* What the search asks of an instruction again and again. Filled once; pairing moves numbers of instructions, not instructions. */
+struct candidate {
+	uint64_t reads, writes;              /* registers, 64 apart in one bit: where two of these have none in common the registers have none */
+	struct rdna_touch touch;
+	uint16_t facts;
+	bool movable;                        /* others may move over it */
+	bool may;                            /* be a half */
+	uint8_t half;                        /* 0, or which half of a pair it has become, 1 or 2 */
+	uint8_t forms, form;                 /* ways round looked at and to be had, 0: the second is not looked at yet; the one taken */
+	struct rdna_half as[2];
+	bool is_fmamk[2];
+};
 
 struct pairing {
 	struct rdna_lir *l;
-	struct rdna trial;                   /* the encoder that is asked */
-	uint8_t *half;                       /* by instruction: 0, or which half of a pair it has become, 1 or 2; NO_HALF: it cannot become one */
+	struct candidate *c;                 /* by instruction, as they came */
+	uint32_t *order;                     /* their numbers as they are now */
 };
 
 /* --- what can be a half */
-
-static bool is_half(const struct rdna_lir *l, const struct rdna_lir_ins *i)
-{
-	struct rdna_ins x;
-	if (i->op >= RDNA_OP_COUNT || !(rdna_lir_facts(i->op) & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec)
-		return false;
-	rdna_machine_ins(l, i, &x);
-	return rdna_dual_opcode(x.op, l->gen, NULL) >= 0;
-}
 
 /* What the encoder refuses as it stands it may take with the sources the other way round. */
 static bool commutes(unsigned op)
@@ -37,43 +41,73 @@ static bool commutes(unsigned op)
 	return op == RDNA_V_FMAC_F32 || op == RDNA_V_FMA_F32 || op == RDNA_V_MUL_F32 || op == RDNA_V_ADD_F32 || op == RDNA_V_ADD_NC_U32 || op == RDNA_V_AND_B32;
 }
 
-/* An instruction and, if that makes a difference, the same the other way round. */
-struct forms { struct rdna_lir_ins lir[2]; struct rdna_ins machine[2]; unsigned n; };
-
-static void find_forms(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct forms *f)
+static void turn(struct rdna_lir_ins *i)
 {
-	f->n = 1;
-	f->lir[0] = *i;
-	rdna_machine_ins(l, i, &f->machine[0]);
+	struct rdna_lir_operand t = i->s[0];
+	i->s[0] = i->s[1];
+	i->s[1] = t;
+}
+
+/* Instruction c's half number `form`: as it is, or, where that makes a difference, the other way round. False: there is no such. */
+static bool has_form(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct candidate *c, unsigned form)
+{
+	if (!form || c->forms)
+		return !form || c->forms > 1;
+	struct rdna_lir_ins turned = *i;
+	struct rdna_ins x, y;
+	c->forms = 1;
 	if (!commutes(i->op))
-		return;
-	f->lir[1] = *i;
-	f->lir[1].s[0] = i->s[1];
-	f->lir[1].s[1] = i->s[0];
-	rdna_machine_ins(l, &f->lir[1], &f->machine[1]);
-	f->n += memcmp(&f->machine[0], &f->machine[1], sizeof f->machine[0]) != 0;
+		return false;
+	turn(&turned);
+	rdna_machine_ins(l, i, &x);
+	rdna_machine_ins(l, &turned, &y);
+	if (memcmp(&x, &y, sizeof x) == 0)
+		return false;
+	rdna_half_of(&c->as[1], l->gen, &y);
+	c->is_fmamk[1] = y.op == RDNA_V_FMAMK_F32;
+	c->forms = 2;
+	return true;
 }
 
-static bool one_bank(const struct rdna_operand *a, const struct rdna_operand *b)
+static uint64_t bits_of(struct rdna_range r)
 {
-	return a->kind == RDNA_REG && b->kind == RDNA_REG && a->reg >= RDNA_V0 && b->reg >= RDNA_V0 && (a->reg ^ b->reg) % 4 == 0;
+	uint64_t bits = r.n >= 64 ? UINT64_MAX : (UINT64_C(1) << r.n) - 1;
+	return bits << r.reg % 64 | (r.reg % 64 ? bits >> (64 - r.reg % 64) : 0);
 }
+
+static void look_at(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct candidate *c)
+{
+	struct rdna_ins x;
+	unsigned facts = rdna_lir_facts(i->op);
+	c->reads = c->writes = 0;
+	c->half = c->forms = c->form = 0;
+	c->facts = (uint16_t)facts;
+	c->may = false;
+	c->movable = i->op < RDNA_OP_COUNT && !(facts & (RDNA_IS_FIXED | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS));
+	if (!c->movable)
+		return;
+	rdna_machine_touch(l, i, &c->touch);
+	for (unsigned k = 0; k < c->touch.n_reads; k++)
+		c->reads |= bits_of(c->touch.reads[k]);
+	for (unsigned k = 0; k < c->touch.n_writes; k++)
+		c->writes |= bits_of(c->touch.writes[k]);
+	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec)
+		return;
+	rdna_machine_ins(l, i, &x);
+	c->may = rdna_dual_opcode(x.op, l->gen, NULL) >= 0;
+	if (c->may)
+		rdna_half_of(&c->as[0], l->gen, &x);
+	c->is_fmamk[0] = x.op == RDNA_V_FMAMK_F32;
+}
+
+static bool one_bank(unsigned a, unsigned b) { return a && b && (a ^ b) % 4 == 0; }
 
 /* Where descriptions of the hardware differ, the stricter one holds: sources 0 lie in different banks also of two moves on gfx12, which the encoder lets pass, and
  * the addend of fmamk, whose field is that of source 1, counts as source 1 as well as as source 2. */
-static bool doubtful(const struct rdna_ins *a, const struct rdna_ins *b)
+static bool doubtful(const struct candidate *a, unsigned ia, const struct candidate *b, unsigned ib)
 {
-	return one_bank(&a->s[0], &b->s[0]) || one_bank(&a->s[a->op == RDNA_V_FMAMK_F32 ? 2 : 1], &b->s[b->op == RDNA_V_FMAMK_F32 ? 2 : 1]);
-}
-
-static bool encodes(struct pairing *p, const struct rdna_ins *x, const struct rdna_ins *y)
-{
-	if (doubtful(x, y))
-		return false;
-	p->trial.size = 0;
-	p->trial.error = NULL;
-	rdna_put_dual(&p->trial, x, y);
-	return !p->trial.error;
+	const struct rdna_half *x = &a->as[ia], *y = &b->as[ib];
+	return one_bank(x->vgpr[0], y->vgpr[0]) || one_bank(x->vgpr[a->is_fmamk[ia] ? 2 : 1], y->vgpr[b->is_fmamk[ib] ? 2 : 1]);
 }
 
 /* --- dependencies */
@@ -89,98 +123,98 @@ static bool implied_vcc(const struct rdna_touch *t, unsigned facts)
 	return (facts & RDNA_WRITES_VCC && rdna_touch_reads(t, vcc)) || (facts & (RDNA_READS_VCC | RDNA_WRITES_VCC) && rdna_touch_writes(t, vcc));
 }
 
-/* Whether a and b may not change places. */
-static bool depend(const struct rdna_lir *l, const struct rdna_lir_ins *a, const struct rdna_lir_ins *b)
+static bool makes_what(const struct candidate *a, const struct candidate *b)
 {
-	struct rdna_touch ta, tb;
-	unsigned fa = rdna_lir_facts(a->op), fb = rdna_lir_facts(b->op);
-	rdna_machine_touch(l, a, &ta);
-	rdna_machine_touch(l, b, &tb);
-	for (unsigned k = 0; k < ta.n_writes; k++)
-		if (rdna_touch_reads(&tb, ta.writes[k]) || rdna_touch_writes(&tb, ta.writes[k]))
+	for (unsigned k = 0; k < a->touch.n_writes; k++)
+		if (rdna_touch_reads(&b->touch, a->touch.writes[k]))
 			return true;
-	for (unsigned k = 0; k < tb.n_writes; k++)
-		if (rdna_touch_reads(&ta, tb.writes[k]))
+	return false;
+}
+
+/* Whether a and b may not change places. */
+static bool depend(const struct candidate *a, const struct candidate *b)
+{
+	bool vcc = (a->facts | b->facts) & (RDNA_READS_VCC | RDNA_WRITES_VCC);
+	if (!vcc && !(a->writes & (b->reads | b->writes)) && !(b->writes & a->reads))
+		return false;
+	if (makes_what(a, b) || makes_what(b, a))
+		return true;
+	for (unsigned k = 0; k < a->touch.n_writes; k++)
+		if (rdna_touch_writes(&b->touch, a->touch.writes[k]))
 			return true;
-	return vcc_between(fa, fb) || implied_vcc(&tb, fa) || implied_vcc(&ta, fb);
+	return vcc_between(a->facts, b->facts) || implied_vcc(&b->touch, a->facts) || implied_vcc(&a->touch, b->facts);
 }
 
 /* Whether the second reads or writes what the first makes. */
-static bool feeds(const struct rdna_lir *l, const struct rdna_lir_ins *first, const struct rdna_lir_ins *second)
+static bool feeds(const struct candidate *first, const struct candidate *second)
 {
-	struct rdna_touch a, b;
-	rdna_machine_touch(l, first, &a);
-	rdna_machine_touch(l, second, &b);
-	return rdna_touch_reads(&b, a.writes[0]) || rdna_touch_writes(&b, a.writes[0]);
-}
-
-static bool movable_over(const struct rdna_lir_ins *i)
-{
-	return i->op < RDNA_OP_COUNT && !(rdna_lir_facts(i->op) & (RDNA_IS_FIXED | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS));
+	const struct rdna_touch *a = &first->touch, *b = &second->touch;
+	return first->writes & (second->reads | second->writes) && (rdna_touch_reads(b, a->writes[0]) || rdna_touch_writes(b, a->writes[0]));
 }
 
 /* --- the search */
 
 /* Finds an order and a way round that the encoder takes. The pair means the same when its halves are read one after the other. */
-static bool fits(struct pairing *p, const struct rdna_lir_ins *a, const struct rdna_lir_ins *b, struct rdna_lir_ins *x, struct rdna_lir_ins *y)
+static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 {
-	struct forms fa, fb;
+	struct candidate *a = &p->c[na], *b = &p->c[nb];
 	/* One result goes to an even register and one to an odd one, whichever way round. */
-	if ((rdna_machine_range(p->l, &a->d[0]).reg ^ rdna_machine_range(p->l, &b->d[0]).reg) % 2 == 0 || feeds(p->l, a, b))
+	if ((a->touch.writes[0].reg ^ b->touch.writes[0].reg) % 2 == 0 || feeds(a, b))
 		return false;
-	bool swaps = !feeds(p->l, b, a);
-	find_forms(p->l, a, &fa);
-	find_forms(p->l, b, &fb);
+	bool swaps = !feeds(b, a);
 	for (unsigned k = 0; k < TRIES; k++) {
 		unsigned ia = k >> 1 & 1, ib = k & 1;
-		if (ia >= fa.n || ib >= fb.n || (k & 4 && !swaps))
+		if ((k & 4 && !swaps) || !has_form(p->l, &p->l->ins[na], a, ia) || !has_form(p->l, &p->l->ins[nb], b, ib) || doubtful(a, ia, b, ib))
 			continue;
-		*x = k & 4 ? fb.lir[ib] : fa.lir[ia];
-		*y = k & 4 ? fa.lir[ia] : fb.lir[ib];
-		if (k & 4 ? encodes(p, &fb.machine[ib], &fa.machine[ia]) : encodes(p, &fa.machine[ia], &fb.machine[ib]))
-			return true;
+		if (k & 4 ? rdna_halves_refused(&b->as[ib], &a->as[ia]) : rdna_halves_refused(&a->as[ia], &b->as[ib]))
+			continue;
+		a->form = (uint8_t)ia;
+		b->form = (uint8_t)ib;
+		*b_first = k & 4;
+		return true;
 	}
 	return false;
 }
 
 enum way { NO_WAY, DOWN, UP };
 
-static enum way way_between(const struct rdna_lir_ins *ins, const struct rdna_lir *l, size_t a, size_t b)
+static enum way way_between(const struct pairing *p, size_t a, size_t b)
 {
+	const struct candidate *ca = &p->c[p->order[a]], *cb = &p->c[p->order[b]];
 	bool down = true, up = true;
 	for (size_t k = a + 1; k < b && (down || up); k++) {
-		down = down && !depend(l, &ins[a], &ins[k]);
-		up = up && !depend(l, &ins[k], &ins[b]);
+		down = down && !depend(ca, &p->c[p->order[k]]);
+		up = up && !depend(&p->c[p->order[k]], cb);
 	}
 	return down ? DOWN : up ? UP : NO_WAY;
 }
 
 /* Puts a pair where one of its halves stood, and closes the gap that the other leaves. */
-static void put_pair(struct pairing *p, size_t a, size_t b, enum way w, const struct rdna_lir_ins *x, const struct rdna_lir_ins *y)
+static void put_pair(struct pairing *p, size_t a, size_t b, enum way w, bool b_first)
 {
-	struct rdna_lir_ins *ins = p->l->ins;
+	uint32_t *order = p->order, x = order[b_first ? b : a], y = order[b_first ? a : b];
 	size_t at = w == DOWN ? b - 1 : a, from = a + 1, n = b - a - 1, to = w == DOWN ? a : a + 2;
-	memmove(&ins[to], &ins[from], n * sizeof *ins);
-	memmove(&p->half[to], &p->half[from], n);
-	ins[at] = *x;
-	ins[at + 1] = *y;
-	p->half[at] = 1;
-	p->half[at + 1] = 2;
+	memmove(&order[to], &order[from], n * sizeof *order);
+	order[at] = x;
+	order[at + 1] = y;
+	p->c[x].half = 1;
+	p->c[y].half = 2;
 }
 
 /* True: instruction a is in a pair, and something else may stand in its place. */
 static bool pair_from(struct pairing *p, size_t a)
 {
-	const struct rdna_lir *l = p->l;
-	if (p->half[a])
+	uint32_t na = p->order[a];
+	bool b_first;
+	if (p->c[na].half || !p->c[na].may)
 		return false;
-	for (size_t b = a + 1; b < l->n_ins && b <= a + WINDOW && movable_over(&l->ins[b]); b++) {
-		struct rdna_lir_ins x, y;
+	for (size_t b = a + 1; b < p->l->n_ins && b <= a + WINDOW && p->c[p->order[b]].movable; b++) {
+		const struct candidate *cb = &p->c[p->order[b]];
 		enum way w = NO_WAY;
-		if (!p->half[b] && fits(p, &l->ins[a], &l->ins[b], &x, &y))
-			w = way_between(l->ins, l, a, b);
+		if (!cb->half && cb->may && fits(p, na, p->order[b], &b_first))
+			w = way_between(p, a, b);
 		if (w != NO_WAY) {
-			put_pair(p, a, b, w, &x, &y);
+			put_pair(p, a, b, w, b_first);
 			return true;
 		}
 	}
@@ -189,27 +223,50 @@ static bool pair_from(struct pairing *p, size_t a)
 
 /* --- the pass */
 
+/* The instructions as they are now, each pair behind a mark. */
+static bool rewrite(const struct pairing *p, size_t pairs)
+{
+	struct rdna_lir *l = p->l;
+	struct rdna_lir_ins *ins = malloc((l->n_ins + pairs) * sizeof *ins);
+	size_t to = 0;
+	if (!ins)
+		return false;
+	for (size_t at = 0; at < l->n_ins; at++) {
+		const struct candidate *c = &p->c[p->order[at]];
+		const struct rdna_lir_ins *i = &l->ins[p->order[at]];
+		if (c->half == 1)
+			ins[to++] = (struct rdna_lir_ins){ .op = RDNA_LIR_DUAL, .ir = i->ir };
+		ins[to] = *i;
+		if (c->half && c->form)
+			turn(&ins[to]);
+		to++;
+	}
+	free(l->ins);
+	l->ins = ins;
+	l->n_ins = l->ins_capacity = to;
+	return true;
+}
+
 bool rdna_vopd(struct rdna_lir *l, struct error *err)
 {
 	struct pairing p = { .l = l };
-	struct rdna_patch marks = {0};
+	size_t pairs = 0;
 	if (l->gen == RDNA_GFX10_3 || !l->n_ins)
 		return true;
-	p.half = calloc(l->n_ins, 1);
-	if (!p.half)
-		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
-	rdna_init(&p.trial, l->gen);
-	for (size_t at = 0; at < l->n_ins; at++)
-		p.half[at] = is_half(l, &l->ins[at]) ? 0 : NO_HALF;
-	for (size_t a = 0; a < l->n_ins;)
-		a += !pair_from(&p, a);
-	for (size_t at = 0; at < l->n_ins; at++)
-		if (p.half[at] == 1) {
-			struct rdna_lir_ins mark = { .op = RDNA_LIR_DUAL, .ir = l->ins[at].ir };
-			rdna_patch_add(&marks, at, &mark);
-		}
-	p.trial.error = NULL;
-	rdna_free(&p.trial);
-	free(p.half);
-	return rdna_patch_apply(l, &marks, err);
+	p.c = malloc(l->n_ins * sizeof *p.c);
+	p.order = malloc(l->n_ins * sizeof *p.order);
+	bool ok = p.c && p.order;
+	for (uint32_t at = 0; ok && at < l->n_ins; at++) {
+		look_at(l, &l->ins[at], &p.c[at]);
+		p.order[at] = at;
+	}
+	for (size_t a = 0; ok && a < l->n_ins;) {
+		bool paired = pair_from(&p, a);
+		pairs += paired;
+		a += !paired;
+	}
+	ok = ok && (!pairs || rewrite(&p, pairs));
+	free(p.c);
+	free(p.order);
+	return ok || error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
 }

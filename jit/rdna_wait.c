@@ -22,16 +22,20 @@
 enum counter { LOAD, STORE, LDS, SMEM, COUNTERS };
 enum { SLOT_LDS = 256 /* any access */, SLOT_GLOBAL /* of memory that is not constant */, SLOTS, NOW = 64, OLDEST = 62, NO_WAIT = 255 };
 
-/* A slot's score is what `issued` was after its last access; outstanding if above `done`. */
-struct state { uint32_t issued[COUNTERS], done[COUNTERS], score[COUNTERS][SLOTS]; };
+/* A slot's score is what `issued` was after its last access; outstanding if above `done`. pending: a bit for each slot that may be outstanding; the scores of others
+ * mean nothing. */
+enum { MAP_WORDS = (SLOTS + 63) / 64 };
+struct state { uint64_t pending[COUNTERS][MAP_WORDS]; uint32_t issued[COUNTERS], done[COUNTERS], score[COUNTERS][SLOTS]; };
 struct need { uint8_t left[COUNTERS]; };             /* how many may be outstanding; NO_WAIT: any number */
 static const struct need nothing = { { NO_WAIT, NO_WAIT, NO_WAIT, NO_WAIT } };
 
 /* What is looked up of an instruction again and again while loops settle. */
-struct facts { struct rdna_touch touch; struct rdna_range d; unsigned is; bool stores, constant, barrier; };
+struct facts { struct rdna_range touched[8], d; uint8_t n_touched, counter; bool stores, global_load, global_store, constant, barrier; };
 struct waiter {
 	const struct rdna_lir *l;
+	const uint32_t *loops;
 	struct facts *facts;                 /* by instruction */
+	uint8_t *issues;                     /* by LOOP: the counters that something in it counts by, a bit each */
 	struct need *need, *flush;           /* by instruction; flush: what a LOOP waits for on behalf of its body */
 };
 
@@ -43,7 +47,23 @@ static unsigned age(const struct state *s, enum counter c, unsigned slot)
 	return n < OLDEST ? n : OLDEST;
 }
 
-static bool outstanding(const struct state *s, enum counter c, unsigned slot) { return s->score[c][slot] > s->done[c]; }
+static bool pending(const struct state *s, enum counter c, unsigned slot) { return s->pending[c][slot / 64] >> slot % 64 & 1; }
+static bool outstanding(const struct state *s, enum counter c, unsigned slot) { return pending(s, c, slot) && s->score[c][slot] > s->done[c]; }
+static bool any_outstanding(const struct state *s, enum counter c) { return s->issued[c] > s->done[c]; }
+
+/* The pending slots from *slot on, one after the other; false: there are no more. */
+static bool next_pending(const struct state *s, enum counter c, unsigned *slot)
+{
+	unsigned word = *slot / 64;
+	if (word >= MAP_WORDS)
+		return false;
+	uint64_t bits = s->pending[c][word] & UINT64_MAX << *slot % 64;
+	while (!bits && ++word < MAP_WORDS)
+		bits = s->pending[c][word];
+	if (bits)
+		*slot = word * 64 + (unsigned)__builtin_ctzll(bits);
+	return bits;
+}
 
 static void want(struct need *n, const struct state *s, enum counter c, unsigned slot)
 {
@@ -55,13 +75,15 @@ static unsigned slot_of(unsigned reg) { return reg & 255; }      /* LOAD and LDS
 
 static void want_range(struct need *n, const struct state *s, struct rdna_range r)
 {
-	for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n; reg++)
-		if (reg >= RDNA_V0) {
+	bool vector = r.reg >= RDNA_V0, load = vector && any_outstanding(s, LOAD), lds = vector && any_outstanding(s, LDS), scalar = !vector && any_outstanding(s, SMEM);
+	for (unsigned reg = r.reg; (load | lds | scalar) && reg < r.reg + (unsigned)r.n; reg++) {
+		if (load)
 			want(n, s, LOAD, slot_of(reg));
+		if (lds)
 			want(n, s, LDS, slot_of(reg));
-		} else {
+		if (scalar)
 			want(n, s, SMEM, slot_of(reg));
-		}
+	}
 }
 
 /* What the generation's counters make of it. */
@@ -82,94 +104,106 @@ static void arrive(struct state *s, const struct need *n)
 			s->done[c] = s->issued[c] - n->left[c];
 }
 
+/* Only what is outstanding stays pending, and scores count from NOW back. */
 static void normalise(struct state *s)
 {
 	for (unsigned c = 0; c < COUNTERS; c++) {
 		bool any = false;
-		if (s->issued[c] == s->done[c]) {
-			memset(s->score[c], 0, sizeof s->score[c]);
-			s->issued[c] = s->done[c] = 0;
-			continue;
-		}
-		for (unsigned k = 0; k < SLOTS; k++) {
-			s->score[c][k] = outstanding(s, c, k) ? NOW - age(s, c, k) : 0;
-			any |= s->score[c][k] != 0;
+		for (unsigned k = 0; next_pending(s, c, &k); k++) {
+			uint32_t score = outstanding(s, c, k) ? NOW - age(s, c, k) : 0;
+			s->score[c][k] = score;
+			if (!score)
+				s->pending[c][k / 64] &= ~(UINT64_C(1) << k % 64);
+			any |= score != 0;
 		}
 		s->issued[c] = any ? NOW : 0;
 		s->done[c] = 0;
 	}
 }
 
-static bool join(void *user, void *into, const void *from)
+/* from is normalised as well, which does not change what it means. */
+static bool join(void *user, void *into, void *from)
 {
-	struct state *a = into, b = *(const struct state *)from, before;
+	struct state *a = into, *b = from;
+	bool changed = false;
 	normalise(a);
-	normalise(&b);
-	before = *a;
+	normalise(b);
 	for (unsigned c = 0; c < COUNTERS; c++) {
-		for (unsigned k = 0; k < SLOTS; k++)
-			if (b.score[c][k] > a->score[c][k])
-				a->score[c][k] = b.score[c][k];
-		if (b.issued[c])
+		for (unsigned k = 0; next_pending(b, c, &k); k++) {
+			if (pending(a, c, k) && a->score[c][k] >= b->score[c][k])
+				continue;
+			a->score[c][k] = b->score[c][k];
+			a->pending[c][k / 64] |= UINT64_C(1) << k % 64;
+			changed = true;
+		}
+		changed |= b->issued[c] && !a->issued[c];
+		if (b->issued[c])
 			a->issued[c] = NOW;
 	}
-	return memcmp(&before, a, sizeof before) != 0;
+	return changed;
 }
 
 /* --- instructions */
 
 static bool is_barrier(unsigned op) { return op == RDNA_S_BARRIER || op == RDNA_S_BARRIER_SIGNAL || op == RDNA_S_BARRIER_SIGNAL_ISFIRST; }
 
+/* The counter that counts it, or COUNTERS. */
+static enum counter counter_of(unsigned is, bool fills)
+{
+	if (is & RDNA_IS_SMEM && fills)
+		return SMEM;
+	if (is & RDNA_IS_LDS)
+		return LDS;
+	return is & RDNA_IS_VMEM && (fills || is & RDNA_IS_STORE) ? fills ? LOAD : STORE : COUNTERS;
+}
+
 static void find_facts(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct facts *f)
 {
-	unsigned is = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0;
-	*f = (struct facts){ .d = rdna_machine_range(l, &i->d[0]), .is = is, .stores = is & RDNA_IS_STORE, .constant = i->memory == RDNA_MEM_CONST, .barrier = is_barrier(i->op) };
-	rdna_machine_touch(l, i, &f->touch);
+	unsigned is = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0, n = 0;
+	const struct rdna_lir_operand *const named[] = { &i->s[0], &i->s[1], &i->s[2], &i->s[3], &i->saddr, &i->d[0], &i->d[1] };
+	*f = (struct facts){ .d = rdna_machine_range(l, &i->d[0]), .stores = is & RDNA_IS_STORE, .constant = i->memory == RDNA_MEM_CONST, .barrier = is_barrier(i->op) };
+	for (unsigned k = 0; k < sizeof named / sizeof *named; k++) {
+		f->touched[n] = rdna_machine_range(l, named[k]);
+		n += f->touched[n].n != 0;
+	}
+	f->n_touched = (uint8_t)n;
+	f->counter = (uint8_t)counter_of(is, f->d.n);
+	f->global_load = is & RDNA_IS_SMEM && !f->constant;
+	f->global_store = is & RDNA_IS_VMEM && is & RDNA_IS_STORE;
 }
 
 static void needs_of(const struct facts *f, const struct state *s, struct need *n)
 {
-	for (unsigned k = 0; k < f->touch.n_reads; k++)
-		want_range(n, s, f->touch.reads[k]);
-	for (unsigned k = 0; k < f->touch.n_writes; k++)
-		want_range(n, s, f->touch.writes[k]);
+	for (unsigned k = 0; k < f->n_touched; k++)
+		want_range(n, s, f->touched[k]);
 	if (f->barrier)
 		want(n, s, LDS, SLOT_LDS);
-	if ((f->is & RDNA_IS_SMEM) && !f->constant) {
+	if (f->global_load) {
 		want(n, s, STORE, SLOT_GLOBAL);
 		want(n, s, LOAD, SLOT_GLOBAL);
 	}
-	if ((f->is & RDNA_IS_VMEM) && f->stores)
+	if (f->global_store)
 		want(n, s, SMEM, SLOT_GLOBAL);
 }
 
-static void fill(struct state *s, enum counter c, struct rdna_range r)
+static void access_slot(struct state *s, enum counter c, unsigned slot)
 {
-	for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n; reg++)
-		s->score[c][slot_of(reg)] = s->issued[c];
-}
-
-/* The counter that counts it, or COUNTERS. */
-static enum counter counter_of(const struct facts *f)
-{
-	if (f->is & RDNA_IS_SMEM && f->d.n)
-		return SMEM;
-	if (f->is & RDNA_IS_LDS)
-		return LDS;
-	return f->is & RDNA_IS_VMEM && (f->d.n || f->stores) ? f->d.n ? LOAD : STORE : COUNTERS;
+	s->score[c][slot] = s->issued[c];
+	s->pending[c][slot / 64] |= UINT64_C(1) << slot % 64;
 }
 
 static void issue(const struct facts *f, struct state *s)
 {
-	enum counter c = counter_of(f);
+	enum counter c = f->counter;
 	if (c == COUNTERS)
 		return;
 	s->issued[c]++;
-	fill(s, c, f->d);
+	for (unsigned reg = f->d.reg; reg < f->d.reg + (unsigned)f->d.n; reg++)
+		access_slot(s, c, slot_of(reg));
 	if (c == LDS)
-		s->score[LDS][SLOT_LDS] = s->issued[LDS];
+		access_slot(s, LDS, SLOT_LDS);
 	else if (c == SMEM ? !f->constant : f->stores)
-		s->score[c][SLOT_GLOBAL] = s->issued[c];
+		access_slot(s, c, SLOT_GLOBAL);
 }
 
 static void least(struct need *n, const struct need *other)
@@ -200,12 +234,15 @@ static void step(void *user, void *state, size_t at)
 
 /* --- in front of loops */
 
-static bool issues_in(const struct waiter *w, size_t from, size_t to, enum counter c)
+static void find_issues(struct waiter *w)
 {
-	for (size_t at = from; at < to; at++)
-		if (counter_of(&w->facts[at]) == c)
-			return true;
-	return false;
+	for (uint32_t at = 0; at < w->l->n_ins; at++) {
+		if (w->l->ins[at].op != RDNA_LIR_LOOP)
+			continue;
+		w->issues[at] = 0;
+		for (uint32_t k = at + 1; k < w->loops[at]; k++)
+			w->issues[at] |= (uint8_t)(1u << w->facts[k].counter);
+	}
 }
 
 /* What is outstanding in front of a loop, and no longer at its end, is waited for in every turn. That is idle from the second turn on, or worse: it waits for what the
@@ -215,11 +252,10 @@ static bool again(void *user, const void *entry, const void *around, size_t at)
 	struct waiter *w = user;
 	const struct state *in = entry, *out = around;
 	struct need n = w->flush[at];
-	size_t end = rdna_machine_loop_end(w->l, at);
 	for (unsigned c = 0; c < COUNTERS; c++) {
-		if (c == STORE || (c != SMEM && issues_in(w, at + 1, end, c)))
+		if (c == STORE || (c != SMEM && w->issues[at] >> c & 1))
 			continue;
-		for (unsigned k = 0; k < SLOT_LDS; k++)
+		for (unsigned k = 0; next_pending(in, c, &k) && k < SLOT_LDS; k++)
 			if (!outstanding(out, c, k))
 				want(&n, in, c, k);
 	}
@@ -272,38 +308,52 @@ static void put_new(struct rdna_patch *p, size_t at, const struct need *n)
 static void want_all_loads(const struct rdna_lir *l, const struct state *s, struct need *n)
 {
 	*n = nothing;
-	for (unsigned k = 0; k < SLOT_LDS; k++) {
-		want(n, s, LOAD, k);
-		want(n, s, LDS, k);
-		want(n, s, SMEM, k);
-	}
+	static const enum counter loads[] = { LOAD, LDS, SMEM };
+	for (unsigned c = 0; c < sizeof loads / sizeof *loads; c++)
+		for (unsigned k = 0; next_pending(s, loads[c], &k) && k < SLOT_LDS; k++)
+			want(n, s, loads[c], k);
 	tighten(l, s, n);
+}
+
+static bool find_needs(struct waiter *w, struct state *s, struct error *err)
+{
+	const struct rdna_lir *l = w->l;
+	const struct rdna_flow flow = { .l = l, .loops = w->loops, .size = sizeof *s, .user = w, .step = step, .join = join, .again = again };
+	if (!w->facts || !w->need || !w->flush || !w->issues || !w->loops)
+		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
+	for (size_t at = 0; at < l->n_ins; at++)
+		find_facts(l, &l->ins[at], &w->facts[at]);
+	find_issues(w);
+	for (size_t at = 0; at <= l->n_ins; at++)
+		w->need[at] = w->flush[at] = nothing;
+	if (!rdna_flow_run(&flow, s, err))
+		return false;
+	want_all_loads(l, s, &w->need[l->n_ins]);
+	return true;
 }
 
 bool rdna_wait(struct rdna_lir *l, struct error *err)
 {
-	struct state s = {0};
+	struct state s;
 	struct rdna_patch p = {0};
-	struct waiter w = { .l = l, .facts = malloc((l->n_ins + 1) * sizeof *w.facts),
+	uint32_t *loops = rdna_machine_loops(l);
+	struct waiter w = { .l = l, .loops = loops, .facts = malloc((l->n_ins + 1) * sizeof *w.facts), .issues = malloc(l->n_ins + 1),
 		.need = malloc((l->n_ins + 1) * sizeof *w.need), .flush = malloc((l->n_ins + 1) * sizeof *w.flush) };
-	const struct rdna_flow flow = { .l = l, .size = sizeof s, .user = &w, .step = step, .join = join, .again = again };
-	bool ok = w.facts && w.need && w.flush;
-	for (size_t at = 0; ok && at < l->n_ins; at++)
-		find_facts(l, &l->ins[at], &w.facts[at]);
-	for (size_t at = 0; ok && at <= l->n_ins; at++)
-		w.need[at] = w.flush[at] = nothing;
-	ok = ok ? rdna_flow_run(&flow, &s, err) : error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
-	if (ok) {
-		want_all_loads(l, &s, &w.need[l->n_ins]);
-		for (size_t at = 0; at <= l->n_ins; at++)
-			if (l->gen == RDNA_GFX12)
-				put_new(&p, at, &w.need[at]);
-			else
-				put_old(&p, l->gen, at, &w.need[at]);
-		ok = rdna_patch_apply(l, &p, err);
+	memset(&s, 0, offsetof(struct state, score));
+	bool ok = find_needs(&w, &s, err);
+	for (size_t at = 0; ok && at <= l->n_ins; at++) {
+		if (memcmp(&w.need[at], &nothing, sizeof nothing) == 0)
+			continue;
+		if (l->gen == RDNA_GFX12)
+			put_new(&p, at, &w.need[at]);
+		else
+			put_old(&p, l->gen, at, &w.need[at]);
 	}
+	ok = ok && rdna_patch_apply(l, &p, err);
 	free(w.facts);
 	free(w.need);
 	free(w.flush);
+	free(w.issues);
+	free(loops);
 	return ok;
 }
