@@ -308,7 +308,10 @@ static const char *rdna_check_modifiers(struct rdna_match *m)
 {
 	const struct rdna_ins *ins = m->ins;
 	uint32_t f = m->row->facts;
+	unsigned any = ins->d[0].mods | ins->d[1].mods | ins->s[0].mods | ins->s[1].mods | ins->s[2].mods | ins->s[3].mods | ins->saddr.mods | ins->clamp | ins->omod;
 
+	if (!any)
+		return NULL;
 	for (unsigned i = 0; i < 4; i++) {
 		m->neg |= (uint8_t)((ins->s[i].mods & RDNA_NEG ? 1 : 0) << i);
 		m->abs |= (uint8_t)((ins->s[i].mods & RDNA_ABS ? 1 : 0) << i);
@@ -339,6 +342,9 @@ static const char *rdna_check_cache(const struct rdna_match *m)
 	const struct rdna_ins *ins = m->ins;
 	enum rdna_enc e = m->row->enc;
 	bool atomic = m->row->sig[0] == '?', smem = e == RDNA_E_SMEM && m->n_src == 1;
+
+	if (!(ins->cache | ins->th | ins->scope))
+		return NULL;
 	bool plain = rdna_is_flat(e) && (m->n_src || m->n_dst);
 	unsigned bits = m->gen == RDNA_GFX12 ? 0 : plain ? (atomic ? 6 : 7) : smem ? 5 : 0;
 	unsigned th = m->gen != RDNA_GFX12 ? 0 : plain ? (atomic ? 6 : 7) : smem ? 3 : 0;
@@ -409,7 +415,12 @@ static const char *rdna_check_bus(const struct rdna_match *m)
 {
 	unsigned seen[5], n = 0, literals = m->has_literal;
 	bool one = m->row->facts & RDNA_F_BUS_1, narrow = false;
+	unsigned scalars = 2 * literals;
 
+	for (unsigned i = 0; i < m->n_src; i++)
+		scalars += m->ins->s[i].kind == RDNA_REG && m->s[i] < RDNA_V0;
+	if (scalars + !!(m->row->facts & RDNA_F_READS_VCC) <= 1)       /* whatever it is */
+		return NULL;
 	if (m->row->facts & RDNA_F_READS_VCC)
 		seen[n++] = 0;
 	for (unsigned i = 0; i < m->n_src; i++) {

@@ -1,7 +1,8 @@
-/* jit/compile_rdna.c - the RDNA pipeline: IR -> instructions -> registers -> waits and hazards -> bytes, a verifier between passes.
+/* jit/compile_rdna.c - the RDNA pipeline: IR -> instructions -> registers -> waits and hazards -> bytes.
  *
- * Owns the order of the passes and how many registers they are given. Rule for editors: what a pass does belongs in that pass's file; a pass is
- * added here as one line, with the verifier of its output behind it.
+ * Owns the order of the passes and how many registers they are given. What selection, scheduling and allocation have made together is verified once registers are
+ * assigned: it is then that instructions, definitions and contents of registers show. Tests verify between the passes, too (compile_options.verify_passes), to
+ * see which one it was. Rule for editors: what a pass does belongs in that pass's file; a pass is added here as one line.
  */
 #include "jit/compile_pipeline.h"
 
@@ -29,9 +30,9 @@ static bool allocate(struct rdna_lir *l, const struct compile_job *j, const stru
 	unsigned vgprs = at_most(o->max_vector_regs, RDNA_ABI_VGPRS), sgprs = at_most(o->max_gprs, a->sgprs);
 	struct rdna_regs used;
 	bool ok = rdna_select(l, j->ir, j->target, err)
-	       && rdna_lir_verify(l, err)
+	       && (!o->verify_passes || rdna_lir_verify(l, err))
 	       && (!a->sched || (rdna_sched(l, at_most(vgprs, j->target->vector_file / WAVES_PER_SIMD), o->seed, err)
-	                         && rdna_lir_verify(l, err)))
+	                         && (!o->verify_passes || rdna_lir_verify(l, err))))
 	       && rdna_regalloc(l, vgprs, sgprs, o->seed, &used, err)
 	       && rdna_lir_verify(l, err);
 	if (ok)

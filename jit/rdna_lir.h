@@ -56,7 +56,7 @@ enum rdna_lir_kind {
 	RDNA_LIR_FIXED,                       /* machine register reg as the encoder numbers it (RDNA_VCC_LO, RDNA_V0 + i), n of them */
 	RDNA_LIR_CONST                        /* value: inline where the instruction can, else a literal */
 };
-struct rdna_lir_operand { uint8_t kind, n, sub, mods /* RDNA_NEG ... */; uint32_t reg, value; };
+struct rdna_lir_operand { uint8_t kind, n, sub, mods /* RDNA_NEG ... */; union { uint32_t reg, value; }; };
 
 /* What a memory instruction touches. Between two that touch the same, at least one of them writing, order is kept. */
 enum rdna_memory { RDNA_MEM_NONE, RDNA_MEM_GLOBAL, RDNA_MEM_LDS, RDNA_MEM_CONST /* never written by this kernel: may move freely */ };
@@ -79,6 +79,8 @@ struct rdna_lir {
 	struct rdna_lir_reg *reg; size_t n_regs, regs_capacity;     /* register 0 is none */
 	enum rdna_gen gen;
 	bool allocated;                       /* regalloc has run: phys counts */
+	bool tried;                           /* rdna_sched has: phys and used are what regalloc would choose with all registers there are and no seed */
+	struct rdna_regs { uint16_t vgprs, sgprs; /* highest used + 1 */ } used;
 	uint32_t local_bytes, shared_bytes;   /* LDS: shared ones at 0, then each wave's own */
 	bool failed;                          /* memory ran out */
 };
@@ -160,7 +162,6 @@ bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t
 /* vgprs: how many the result may need at once, a share of the file that lets enough waves live (0: all there are). The new order needs no more than
  * that, or than the old one did if that was more. seed: not 0 scrambles it. */
 bool rdna_sched(struct rdna_lir *l, unsigned vgprs, uint32_t seed, struct error *err);
-struct rdna_regs { uint16_t vgprs, sgprs; /* highest used + 1 */ };
 /* At most max_* registers, scalar ones counted from RDNA_ABI_FREE_SGPR on; 0: all there are. False with ERROR_UNSUPPORTED: they do not suffice. */
 bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, uint32_t seed, struct rdna_regs *used, struct error *err);
 /* Takes out copies of a register onto itself, which a lucky allocation leaves; behind the last rdna_lir_verify, which needs them. */

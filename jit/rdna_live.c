@@ -23,54 +23,64 @@ struct walk {
 	bool failed;
 };
 
-static void extend(struct walk *w, uint32_t word, uint32_t to)
+/* NEVER is less than every position. */
+static inline void extend(struct walk *w, uint32_t word, uint32_t to)
 {
 	uint32_t *end = &w->v->end[word];
-	if (*end == RDNA_LIVE_NEVER || *end < to)
+	if ((int32_t)*end < (int32_t)to)
 		*end = to;
 }
 
-static void read_word(struct walk *w, uint32_t word)
+/* The outermost open loop that begins behind the latest sure write is what the word lives to the end of. */
+static void around_loops(struct walk *w, uint32_t word)
 {
-	extend(w, word, w->at);
-	for (unsigned d = 0; d < w->depth; d++)
-		if (w->loop[d].start > w->sure[word]) {
-			extend(w, word, w->v->loop_end[w->loop[d].start]);
-			break;
-		}
+	unsigned d = 0;
+	while (w->loop[d].start <= w->sure[word])
+		d++;
+	extend(w, word, w->v->loop_end[w->loop[d].start]);
 }
 
-static void write_word(struct walk *w, uint32_t word)
+static inline void read_word(struct walk *w, uint32_t word)
 {
 	extend(w, word, w->at);
-	if (w->depth && (w->sure[word] == RDNA_LIVE_NEVER || w->sure[word] < w->loop[w->depth - 1].start)) {
-		if (!array_grow((void **)&w->undo, &w->undo_capacity, w->n_undo + 1, sizeof *w->undo)) {
-			w->failed = true;
-			return;
-		}
-		w->undo[w->n_undo].word = word;
-		w->undo[w->n_undo++].sure = w->sure[word];
+	if (w->depth && w->loop[w->depth - 1].start > w->sure[word])
+		around_loops(w, word);
+}
+
+static void remember_sure(struct walk *w, uint32_t word)
+{
+	if (!array_grow((void **)&w->undo, &w->undo_capacity, w->n_undo + 1, sizeof *w->undo)) {
+		w->failed = true;
+		return;
 	}
+	w->undo[w->n_undo].word = word;
+	w->undo[w->n_undo++].sure = w->sure[word];
+}
+
+static inline void write_word(struct walk *w, uint32_t word)
+{
+	extend(w, word, w->at);
+	if (w->depth && (w->sure[word] == RDNA_LIVE_NEVER || w->sure[word] < w->loop[w->depth - 1].start))
+		remember_sure(w, word);
 	w->sure[word] = w->at;
 }
 
-static void each_word(struct walk *w, const struct rdna_lir_operand *o, void (*f)(struct walk *w, uint32_t word))
+static inline void each_word(struct walk *w, const struct rdna_lir_operand *o, void (*f)(struct walk *w, uint32_t word))
 {
 	if (o->kind == RDNA_LIR_VIRTUAL)
-		for (unsigned k = 0; k < o->n; k++)
-			f(w, w->v->first_word[o->reg] + o->sub + k);
+		for (uint32_t word = w->v->first_word[o->reg] + o->sub, end = word + o->n; word < end; word++)
+			f(w, word);
 }
 
-static void read_operand(void *user, const struct rdna_lir_operand *o, bool written)
+static inline void read_operand(void *user, const struct rdna_lir_operand *o, bool written)
 {
 	if (!written)
 		each_word(user, o, read_word);
 }
 
-static void write_operand(void *user, const struct rdna_lir_operand *o, bool written)
+static inline void write_operand(struct walk *w, const struct rdna_lir_operand *o)
 {
-	struct walk *w = user;
-	if (!written || o->kind != RDNA_LIR_VIRTUAL)
+	if (o->kind != RDNA_LIR_VIRTUAL)
 		return;
 	if (w->v->start[o->reg] == RDNA_LIVE_NEVER)
 		w->v->start[o->reg] = w->at;
@@ -138,8 +148,10 @@ bool rdna_live_find(struct rdna_live *v, const struct rdna_lir *l)
 		rdna_lir_visit(i, read_operand, &w);
 		if (rdna_lir_reads_dst(i))
 			each_word(&w, &i->d[0], read_word);
-		structure(&w, i);
-		rdna_lir_visit(i, write_operand, &w);
+		if (i->op >= RDNA_OP_COUNT)
+			structure(&w, i);
+		write_operand(&w, &i->d[0]);
+		write_operand(&w, &i->d[1]);
 		ok = !w.failed;
 	}
 	free(w.sure);

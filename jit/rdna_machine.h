@@ -40,6 +40,12 @@ static inline void rdna_machine_touch(const struct rdna_lir *l, const struct rdn
 	if (t->n_writes && rdna_lir_reads_dst(i))
 		t->reads[t->n_reads++] = t->writes[0];
 }
+/* A bit for each register, the same for those 64 apart: ranges whose bits have none in common have no register in common. */
+static inline uint64_t rdna_range_bits(struct rdna_range r)
+{
+	uint64_t bits = (UINT64_C(1) << r.n) - 1;            /* n is 16 at most */
+	return bits << r.reg % 64 | bits >> 1 >> (63 - r.reg % 64);
+}
 static inline bool rdna_range_meets(struct rdna_range a, struct rdna_range b) { return a.reg < b.reg + b.n && b.reg < a.reg + a.n; }
 bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r);
 bool rdna_touch_writes(const struct rdna_touch *t, struct rdna_range r);

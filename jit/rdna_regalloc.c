@@ -18,7 +18,8 @@ struct ra {
 	struct rdna_live live;
 	uint32_t *ends, *next;                 /* by instruction: the first word that ends there; by word: the next one */
 	uint32_t *reg_of;                      /* by word */
-	bool busy[RDNA_CLASSES][256];          /* by number in the class */
+	uint16_t *named;                       /* by register: a bit for each word that something names */
+	uint64_t busy[RDNA_CLASSES][256 / 64 + 1];     /* a bit for each number in the class; behind them none */
 	unsigned limit[RDNA_CLASSES];          /* numbers below */
 	unsigned used[RDNA_CLASSES];           /* highest + 1 */
 	unsigned held[RDNA_CLASSES];
@@ -44,26 +45,45 @@ static unsigned place_of(const struct ra *ra, uint32_t r) { return ra->l->reg[r]
 /* --- a place */
 
 /* Words that nothing names need no register, but the tuple's numbers must exist. */
+static bool is_free(const struct ra *ra, enum rdna_class cls, unsigned place, uint16_t words)
+{
+	const uint64_t *busy = ra->busy[cls] + place / 64;
+	uint64_t here = busy[0] >> place % 64 | busy[1] << 1 << (63 - place % 64);
+	return !(here & words);
+}
+
 static bool fits(const struct ra *ra, uint32_t r, unsigned place)
 {
 	const struct rdna_lir_reg *g = &ra->l->reg[r];
-	const uint32_t *end = ra->live.end + ra->live.first_word[r];
-	if (place < first_number[g->cls] || place + g->n > ra->limit[g->cls] || place % g->align)
-		return false;
-	for (unsigned k = 0; k < g->n; k++)
-		if (ra->busy[g->cls][place + k] && end[k] != RDNA_LIVE_NEVER)
-			return false;
-	return true;
+	return place >= first_number[g->cls] && place + g->n <= ra->limit[g->cls] && place % g->align == 0 && is_free(ra, (enum rdna_class)g->cls, place, ra->named[r]);
+}
+
+static uint32_t lowest_place(const struct ra *ra, uint32_t r)
+{
+	const struct rdna_lir_reg *g = &ra->l->reg[r];
+	unsigned place = first_number[g->cls];                 /* aligned for all */
+	while (place + g->n <= ra->limit[g->cls]) {
+		uint64_t here = ra->busy[g->cls][place / 64] >> place % 64;
+		if (g->align == 1 && here & 1 && ra->named[r] & 1)
+			place += here == UINT64_MAX ? 64 : (unsigned)__builtin_ctzll(~here);
+		else if (is_free(ra, (enum rdna_class)g->cls, place, ra->named[r]))
+			return place;
+		else
+			place += g->align;
+	}
+	return NOWHERE;
 }
 
 static uint32_t find_place(struct ra *ra, uint32_t r)
 {
 	const struct rdna_lir_reg *g = &ra->l->reg[r];
 	unsigned low = first_number[g->cls], high = ra->limit[g->cls];
+	bool down = ra->tuples_high && g->n > 1;
 	if (low + g->n > high)
 		return NOWHERE;
+	if (!ra->random && !down)
+		return lowest_place(ra, r);
 	unsigned choices = high - g->n - low + 1, skip = ra->random ? draw(ra) % choices : 0;
-	bool down = ra->tuples_high && g->n > 1;
 	for (unsigned k = 0; k < choices; k++) {
 		unsigned step = (k + skip) % choices, place = down ? high - g->n - step : low + step;
 		if (fits(ra, r, place))
@@ -75,15 +95,16 @@ static uint32_t find_place(struct ra *ra, uint32_t r)
 static void take(struct ra *ra, uint32_t r, unsigned place)
 {
 	struct rdna_lir_reg *g = &ra->l->reg[r];
+	uint64_t words = ra->named[r], *busy = ra->busy[g->cls] + place / 64;
 	g->phys = (uint16_t)(encoder_number[g->cls] + place);
-	for (unsigned k = 0; k < g->n; k++) {
-		if (ra->live.end[ra->live.first_word[r] + k] == RDNA_LIVE_NEVER)
-			continue;
-		ra->busy[g->cls][place + k] = true;
-		ra->held[g->cls]++;
-		if (ra->used[g->cls] < place + k + 1)
-			ra->used[g->cls] = place + k + 1;
-	}
+	if (!words)
+		return;
+	unsigned top = place + 64 - (unsigned)__builtin_clzll(words);
+	busy[0] |= words << place % 64;
+	busy[1] |= words >> 1 >> (63 - place % 64);
+	ra->held[g->cls] += (unsigned)__builtin_popcountll(words);
+	if (ra->used[g->cls] < top)
+		ra->used[g->cls] = top;
 }
 
 static void mark(struct ra *ra, uint32_t word, bool busy)
@@ -91,8 +112,8 @@ static void mark(struct ra *ra, uint32_t word, bool busy)
 	uint32_t r = ra->reg_of[word];
 	enum rdna_class cls = (enum rdna_class)ra->l->reg[r].cls;
 	unsigned place = place_of(ra, r) + word - ra->live.first_word[r];
-	assert(ra->busy[cls][place] != busy);
-	ra->busy[cls][place] = busy;
+	assert((ra->busy[cls][place / 64] >> place % 64 & 1) != busy);
+	ra->busy[cls][place / 64] ^= UINT64_C(1) << place % 64;
 	ra->held[cls] += busy ? 1 : -1u;
 }
 
@@ -200,8 +221,8 @@ static void allocate(struct ra *ra, const struct rdna_lir_ins *i, bool apart)
 
 static void step(struct ra *ra, const struct rdna_lir_ins *i)
 {
-	bool apart = rdna_lir_apart(i);
-	if (!apart)
+	bool apart = rdna_lir_apart(i), ending = ra->ends[ra->at] != NOWHERE;
+	if (!apart && ending)
 		expire(ra, i, false);
 	allocate(ra, i, apart);
 	if (ra->failed)
@@ -210,7 +231,8 @@ static void step(struct ra *ra, const struct rdna_lir_ins *i)
 		for (uint32_t word = ra->ends[ra->at]; word != NOWHERE; word = ra->next[word])
 			if (!writes_word(ra, i, word) && !inherited(ra, i, word))
 				mark(ra, word, false);
-	expire(ra, i, true);
+	if (ending)
+		expire(ra, i, true);
 }
 
 /* --- the pass */
@@ -223,18 +245,22 @@ static bool prepare(struct ra *ra)
 	ra->ends = malloc((l->n_ins + 1) * sizeof *ra->ends);
 	ra->next = malloc((ra->live.n_words + 1) * sizeof *ra->next);
 	ra->reg_of = malloc((ra->live.n_words + 1) * sizeof *ra->reg_of);
-	if (!ra->ends || !ra->next || !ra->reg_of)
+	ra->named = malloc(l->n_regs * sizeof *ra->named);
+	if (!ra->ends || !ra->next || !ra->reg_of || !ra->named)
 		return false;
 	memset(ra->ends, 0xff, (l->n_ins + 1) * sizeof *ra->ends);
-	for (uint32_t r = 0; r < l->n_regs; r++)
+	for (uint32_t r = 0; r < l->n_regs; r++) {
+		ra->named[r] = 0;
 		for (uint32_t word = ra->live.first_word[r]; word < ra->live.first_word[r + 1]; word++) {
 			uint32_t end = ra->live.end[word];
 			ra->reg_of[word] = r;
 			if (end == RDNA_LIVE_NEVER)
 				continue;
+			ra->named[r] |= (uint16_t)(1u << (word - ra->live.first_word[r]));
 			ra->next[word] = ra->ends[end];
 			ra->ends[end] = word;
 		}
+	}
 	return true;
 }
 
@@ -266,6 +292,13 @@ static unsigned limit_of(unsigned wanted, enum rdna_class cls)
 bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, uint32_t seed, struct rdna_regs *used, struct error *err)
 {
 	struct ra ra = { .l = l, .random = seed };
+	bool tried = l->tried && !seed && limit_of(max_vgprs, RDNA_CLASS_VGPR) == RDNA_ABI_VGPRS && limit_of(max_sgprs, RDNA_CLASS_SGPR) == RDNA_ABI_SGPRS;
+	l->tried = false;
+	if (tried) {
+		l->allocated = true;
+		*used = l->used;
+		return true;
+	}
 	ra.limit[RDNA_CLASS_VGPR] = limit_of(max_vgprs, RDNA_CLASS_VGPR);
 	ra.limit[RDNA_CLASS_SGPR] = limit_of(max_sgprs, RDNA_CLASS_SGPR);
 	bool ok = !l->failed && prepare(&ra);
@@ -285,6 +318,7 @@ bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, u
 	free(ra.ends);
 	free(ra.next);
 	free(ra.reg_of);
+	free(ra.named);
 	rdna_live_free(&ra.live);
 	return ok;
 }

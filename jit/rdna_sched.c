@@ -651,7 +651,7 @@ static bool schedule(struct sched *s, unsigned vgprs)
 {
 	enum { SGPRS = 86, MOST_SGPRS = RDNA_ABI_SGPRS - 6 };    /* some are left to tuples' alignment and to loops' counters */
 	struct rdna_lir *l = s->l;
-	struct rdna_regs before, after;
+	struct rdna_regs before, after = {0};
 	struct rdna_lir_ins *old = malloc((l->n_ins + 1) * sizeof *old);
 	if (!old)
 		return false;
@@ -659,13 +659,14 @@ static bool schedule(struct sched *s, unsigned vgprs)
 	s->budget[RDNA_CLASS_SGPR] = SGPRS;
 	s->budget[RDNA_CLASS_VGPR] = vgprs = !vgprs || vgprs > RDNA_ABI_VGPRS ? RDNA_ABI_VGPRS : vgprs;
 	unsigned allowed = vgprs, scalar = MOST_SGPRS;
-	bool fits = false;
+	bool fits = false, latest = true;                       /* the latest trial was of the new order */
 	for (unsigned attempt = 0; !fits && !s->failed && attempt < ATTEMPTS; attempt++) {
 		if (attempt)
 			memcpy(l->ins, old, l->n_ins * sizeof *old);
 		schedule_all(s);
-		bool fitted = try_allocation(l, &after);
+		bool fitted = latest = try_allocation(l, &after);
 		if (!attempt && !(fitted && after.vgprs <= allowed && after.sgprs <= scalar) && allocate_old(l, old, &before)) {
+			latest = false;
 			allowed = before.vgprs > allowed ? before.vgprs : allowed;
 			scalar = before.sgprs > scalar ? before.sgprs : scalar;
 		}
@@ -676,6 +677,8 @@ static bool schedule(struct sched *s, unsigned vgprs)
 	}
 	if (!fits)
 		memcpy(l->ins, old, l->n_ins * sizeof *old);
+	l->tried = fits && latest;
+	l->used = after;
 	free(old);
 	return !s->failed;
 }

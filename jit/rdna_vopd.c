@@ -69,12 +69,6 @@ static bool has_form(const struct rdna_lir *l, const struct rdna_lir_ins *i, str
 	return true;
 }
 
-static uint64_t bits_of(struct rdna_range r)
-{
-	uint64_t bits = r.n >= 64 ? UINT64_MAX : (UINT64_C(1) << r.n) - 1;
-	return bits << r.reg % 64 | (r.reg % 64 ? bits >> (64 - r.reg % 64) : 0);
-}
-
 static void look_at(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct candidate *c)
 {
 	struct rdna_ins x;
@@ -88,9 +82,9 @@ static void look_at(const struct rdna_lir *l, const struct rdna_lir_ins *i, stru
 		return;
 	rdna_machine_touch(l, i, &c->touch);
 	for (unsigned k = 0; k < c->touch.n_reads; k++)
-		c->reads |= bits_of(c->touch.reads[k]);
+		c->reads |= rdna_range_bits(c->touch.reads[k]);
 	for (unsigned k = 0; k < c->touch.n_writes; k++)
-		c->writes |= bits_of(c->touch.writes[k]);
+		c->writes |= rdna_range_bits(c->touch.writes[k]);
 	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec)
 		return;
 	rdna_machine_ins(l, i, &x);

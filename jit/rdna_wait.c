@@ -22,15 +22,14 @@
 enum counter { LOAD, STORE, LDS, SMEM, COUNTERS };
 enum { SLOT_LDS = 256 /* any access */, SLOT_GLOBAL /* of memory that is not constant */, SLOTS, NOW = 64, OLDEST = 62, NO_WAIT = 255 };
 
-/* A slot's score is what `issued` was after its last access; outstanding if above `done`. pending: a bit for each slot that may be outstanding; the scores of others
- * mean nothing. */
+/* A slot's score is what `issued` was after its last access; outstanding if above `done`, and then its bit in pending is set. The scores of others mean nothing. */
 enum { MAP_WORDS = (SLOTS + 63) / 64 };
-struct state { uint64_t pending[COUNTERS][MAP_WORDS]; uint32_t issued[COUNTERS], done[COUNTERS], score[COUNTERS][SLOTS]; };
+struct state { uint64_t filling[2] /* scalar, vector registers that loads fill: those 64 apart share a bit */, pending[COUNTERS][MAP_WORDS]; uint32_t issued[COUNTERS], done[COUNTERS], score[COUNTERS][SLOTS]; };
 struct need { uint8_t left[COUNTERS]; };             /* how many may be outstanding; NO_WAIT: any number */
 static const struct need nothing = { { NO_WAIT, NO_WAIT, NO_WAIT, NO_WAIT } };
 
 /* What is looked up of an instruction again and again while loops settle. */
-struct facts { struct rdna_range touched[8], d; uint8_t n_touched, counter; bool stores, global_load, global_store, constant, barrier; };
+struct facts { uint64_t names[2] /* as in state.filling */; struct rdna_range touched[7], d; uint8_t n_touched, counter; bool stores, global_load, global_store, constant, barrier, other; };
 struct waiter {
 	const struct rdna_lir *l;
 	const uint32_t *loops;
@@ -47,9 +46,7 @@ static unsigned age(const struct state *s, enum counter c, unsigned slot)
 	return n < OLDEST ? n : OLDEST;
 }
 
-static bool pending(const struct state *s, enum counter c, unsigned slot) { return s->pending[c][slot / 64] >> slot % 64 & 1; }
-static bool outstanding(const struct state *s, enum counter c, unsigned slot) { return pending(s, c, slot) && s->score[c][slot] > s->done[c]; }
-static bool any_outstanding(const struct state *s, enum counter c) { return s->issued[c] > s->done[c]; }
+static bool outstanding(const struct state *s, enum counter c, unsigned slot) { return s->pending[c][slot / 64] >> slot % 64 & 1; }
 
 /* The pending slots from *slot on, one after the other; false: there are no more. */
 static bool next_pending(const struct state *s, enum counter c, unsigned *slot)
@@ -75,15 +72,16 @@ static unsigned slot_of(unsigned reg) { return reg & 255; }      /* LOAD and LDS
 
 static void want_range(struct need *n, const struct state *s, struct rdna_range r)
 {
-	bool vector = r.reg >= RDNA_V0, load = vector && any_outstanding(s, LOAD), lds = vector && any_outstanding(s, LDS), scalar = !vector && any_outstanding(s, SMEM);
-	for (unsigned reg = r.reg; (load | lds | scalar) && reg < r.reg + (unsigned)r.n; reg++) {
-		if (load)
+	bool vector = r.reg >= RDNA_V0;
+	if (!(rdna_range_bits(r) & s->filling[vector]))
+		return;
+	for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n; reg++)
+		if (vector) {
 			want(n, s, LOAD, slot_of(reg));
-		if (lds)
 			want(n, s, LDS, slot_of(reg));
-		if (scalar)
+		} else {
 			want(n, s, SMEM, slot_of(reg));
-	}
+		}
 }
 
 /* What the generation's counters make of it. */
@@ -97,25 +95,44 @@ static void tighten(const struct rdna_lir *l, const struct state *s, struct need
 		n->left[SMEM] = n->left[LDS] = 0;
 }
 
-static void arrive(struct state *s, const struct need *n)
+static void set_pending(struct state *s, enum counter c, unsigned slot)
 {
-	for (unsigned c = 0; c < COUNTERS; c++)
-		if (n->left[c] != NO_WAIT && s->issued[c] > n->left[c] && s->issued[c] - n->left[c] > s->done[c])
-			s->done[c] = s->issued[c] - n->left[c];
+	s->pending[c][slot / 64] |= UINT64_C(1) << slot % 64;
+	if (slot < SLOT_LDS)
+		s->filling[c != SMEM] |= UINT64_C(1) << slot % 64;
 }
 
-/* Only what is outstanding stays pending, and scores count from NOW back. */
+/* What has arrived is pending no longer. */
+static void forget_arrived(struct state *s)
+{
+	s->filling[0] = s->filling[1] = 0;
+	for (unsigned c = 0; c < COUNTERS; c++)
+		for (unsigned k = 0; next_pending(s, c, &k); k++) {
+			s->pending[c][k / 64] &= ~(UINT64_C(1) << k % 64);
+			if (s->score[c][k] > s->done[c])
+				set_pending(s, c, k);
+		}
+}
+
+static void arrive(struct state *s, const struct need *n)
+{
+	bool any = false;
+	for (unsigned c = 0; c < COUNTERS; c++)
+		if (n->left[c] != NO_WAIT && s->issued[c] > n->left[c] && s->issued[c] - n->left[c] > s->done[c]) {
+			s->done[c] = s->issued[c] - n->left[c];
+			any = true;
+		}
+	if (any)
+		forget_arrived(s);
+}
+
+/* Scores count from NOW back. */
 static void normalise(struct state *s)
 {
 	for (unsigned c = 0; c < COUNTERS; c++) {
 		bool any = false;
-		for (unsigned k = 0; next_pending(s, c, &k); k++) {
-			uint32_t score = outstanding(s, c, k) ? NOW - age(s, c, k) : 0;
-			s->score[c][k] = score;
-			if (!score)
-				s->pending[c][k / 64] &= ~(UINT64_C(1) << k % 64);
-			any |= score != 0;
-		}
+		for (unsigned k = 0; next_pending(s, c, &k); k++, any = true)
+			s->score[c][k] = NOW - age(s, c, k);
 		s->issued[c] = any ? NOW : 0;
 		s->done[c] = 0;
 	}
@@ -130,10 +147,10 @@ static bool join(void *user, void *into, void *from)
 	normalise(b);
 	for (unsigned c = 0; c < COUNTERS; c++) {
 		for (unsigned k = 0; next_pending(b, c, &k); k++) {
-			if (pending(a, c, k) && a->score[c][k] >= b->score[c][k])
+			if (outstanding(a, c, k) && a->score[c][k] >= b->score[c][k])
 				continue;
 			a->score[c][k] = b->score[c][k];
-			a->pending[c][k / 64] |= UINT64_C(1) << k % 64;
+			set_pending(a, c, k);
 			changed = true;
 		}
 		changed |= b->issued[c] && !a->issued[c];
@@ -161,15 +178,18 @@ static void find_facts(const struct rdna_lir *l, const struct rdna_lir_ins *i, s
 {
 	unsigned is = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0, n = 0;
 	const struct rdna_lir_operand *const named[] = { &i->s[0], &i->s[1], &i->s[2], &i->s[3], &i->saddr, &i->d[0], &i->d[1] };
+	bool turns = i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_DUAL;
 	*f = (struct facts){ .d = rdna_machine_range(l, &i->d[0]), .stores = is & RDNA_IS_STORE, .constant = i->memory == RDNA_MEM_CONST, .barrier = is_barrier(i->op) };
 	for (unsigned k = 0; k < sizeof named / sizeof *named; k++) {
 		f->touched[n] = rdna_machine_range(l, named[k]);
+		f->names[f->touched[n].reg >= RDNA_V0] |= rdna_range_bits(f->touched[n]);
 		n += f->touched[n].n != 0;
 	}
 	f->n_touched = (uint8_t)n;
 	f->counter = (uint8_t)counter_of(is, f->d.n);
 	f->global_load = is & RDNA_IS_SMEM && !f->constant;
 	f->global_store = is & RDNA_IS_VMEM && is & RDNA_IS_STORE;
+	f->other = turns || f->barrier || f->counter != COUNTERS;
 }
 
 static void needs_of(const struct facts *f, const struct state *s, struct need *n)
@@ -189,7 +209,7 @@ static void needs_of(const struct facts *f, const struct state *s, struct need *
 static void access_slot(struct state *s, enum counter c, unsigned slot)
 {
 	s->score[c][slot] = s->issued[c];
-	s->pending[c][slot / 64] |= UINT64_C(1) << slot % 64;
+	set_pending(s, c, slot);
 }
 
 static void issue(const struct facts *f, struct state *s)
@@ -218,8 +238,12 @@ static void step(void *user, void *state, size_t at)
 	struct waiter *w = user;
 	struct state *s = state;
 	const struct rdna_lir_ins *i = &w->l->ins[at];
+	const struct facts *f = &w->facts[at];
 	struct need n = nothing;
-	needs_of(&w->facts[at], s, &n);
+	w->need[at] = nothing;
+	if (!f->other && !(f->names[0] & s->filling[0]) && !(f->names[1] & s->filling[1]))
+		return;
+	needs_of(f, s, &n);
 	if (i->op == RDNA_LIR_DUAL) {                        /* nothing can stand between the halves */
 		needs_of(&w->facts[at + 1], s, &n);
 		needs_of(&w->facts[at + 2], s, &n);
@@ -229,7 +253,7 @@ static void step(void *user, void *state, size_t at)
 	tighten(w->l, s, &n);
 	arrive(s, &n);
 	w->need[at] = n;
-	issue(&w->facts[at], s);
+	issue(f, s);
 }
 
 /* --- in front of loops */
