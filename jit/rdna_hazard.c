@@ -236,10 +236,12 @@ static void step(void *user, void *state, size_t at)
 		s->halves--;
 		return;
 	}
-	rdna_machine_touch(g->l, i, &t);
+	t.n_reads = t.n_writes = 0;
 	if (i->op == RDNA_LIR_DUAL) {
 		touch_dual(g->l, i, &t, &facts);
 		s->halves = 2;
+	} else if (g->rules & SGPR || s->trans || facts & (RDNA_IS_TRANS | RDNA_IS_WMMA)) {
+		rdna_machine_touch(g->l, i, &t);             /* nobody else asks for registers */
 	}
 	if (g->rules & TRANS)
 		rule_trans(s, &t, facts, i->op, i->s[0].value, &f);

@@ -256,20 +256,25 @@ static void set_open(struct check *c, uint32_t word)
 		c->open[word] = c->depth ? c->stack[c->depth - 1] : OUTSIDE;
 }
 
-static void read_operand(void *user, const struct rdna_lir_operand *o, bool written)
+static void read_fixed(struct check *c, const struct rdna_lir_operand *o)
 {
-	struct check *c = user;
-	if (written || !c->ok)
-		return;
-	for (unsigned k = 0; k < o->n; k++) {
-		if (o->kind == RDNA_LIR_FIXED && special(c, o->reg + k) != UINT32_MAX && !is_open(c, special(c, o->reg + k)))
+	for (unsigned k = 0; k < o->n; k++)
+		if (special(c, o->reg + k) != UINT32_MAX && !is_open(c, special(c, o->reg + k)))
 			fail(c, "vcc, m0 or scc is read before it is written on every path");
-		if (o->kind != RDNA_LIR_VIRTUAL)
-			continue;
-		uint32_t word = c->first_word[o->reg] + o->sub + k;
-		if (!is_open(c, word))
+}
+
+static inline void read_operand(struct check *c, const struct rdna_lir_operand *o)
+{
+	if (o->kind == RDNA_LIR_FIXED)
+		read_fixed(c, o);
+	if (o->kind != RDNA_LIR_VIRTUAL || !c->ok)
+		return;
+	uint32_t word = c->first_word[o->reg] + o->sub;
+	unsigned place = c->l->reg[o->reg].phys + o->sub;
+	for (unsigned k = 0; k < o->n; k++) {
+		if (!is_open(c, word + k))
 			fail(c, "a word is read before it is written on every path");
-		else if (c->l->allocated && c->holds[c->l->reg[o->reg].phys + o->sub + k] != 1 + word)
+		else if (c->l->allocated && c->holds[place + k] != 1 + word + k)
 			fail(c, "a source's machine register holds another value");
 	}
 }
@@ -287,10 +292,9 @@ static void write_fixed(struct check *c, const struct rdna_lir_operand *o)
 	}
 }
 
-static void write_operand(void *user, const struct rdna_lir_operand *o, bool written)
+static inline void write_operand(struct check *c, const struct rdna_lir_operand *o)
 {
-	struct check *c = user;
-	if (!written || !c->ok)
+	if (!c->ok)
 		return;
 	if (o->kind == RDNA_LIR_FIXED)
 		write_fixed(c, o);
@@ -300,6 +304,12 @@ static void write_operand(void *user, const struct rdna_lir_operand *o, bool wri
 		if (c->l->allocated)
 			c->holds[c->l->reg[o->reg].phys + o->sub + k] = 1 + word;
 	}
+}
+
+static void write_operands(struct check *c, const struct rdna_lir_ins *i)
+{
+	write_operand(c, &i->d[0]);
+	write_operand(c, &i->d[1]);
 }
 
 static bool place(const struct rdna_lir *l, const struct rdna_lir_operand *o, unsigned *reg)
@@ -335,9 +345,11 @@ static bool check_apart(struct check *c, const struct rdna_lir_ins *i)
 static bool reads(struct check *c, const struct rdna_lir_ins *i)
 {
 	unsigned facts = rdna_lir_facts(i->op);
-	rdna_lir_visit(i, read_operand, c);
+	for (unsigned k = 0; k < 4; k++)
+		read_operand(c, &i->s[k]);
+	read_operand(c, &i->saddr);
 	if (c->ok && rdna_lir_reads_dst(i))
-		read_operand(c, &i->d[0], false);
+		read_operand(c, &i->d[0]);
 	if (c->ok && facts & RDNA_READS_SCC && !is_open(c, special(c, RDNA_SCC)))
 		fail(c, "scc is read before it is written");
 	if (c->ok && facts & RDNA_READS_VCC && !is_open(c, special(c, RDNA_VCC_LO)))
@@ -350,7 +362,7 @@ static bool writes(struct check *c, const struct rdna_lir_ins *i)
 	unsigned d, s;
 	bool same = i->op == RDNA_V_MOV_B32 && i->d[0].kind == RDNA_LIR_FIXED && place(c->l, &i->s[0], &s) && place(c->l, &i->d[0], &d) && s == d;
 	if (!same)
-		rdna_lir_visit(i, write_operand, c);
+		write_operands(c, i);
 	if (c->ok && rdna_lir_facts(i->op) & RDNA_WRITES_SCC)
 		set_open(c, special(c, RDNA_SCC));
 	return c->ok;
@@ -413,7 +425,7 @@ static bool check_one(struct check *c)
 	if (c->l->allocated && !check_apart(c, i))
 		return false;
 	if (loop)
-		rdna_lir_visit(i, write_operand, c);
+		write_operands(c, i);
 	return loop ? c->ok : writes(c, i);
 }
 

@@ -20,7 +20,9 @@ enum { AFTER_VALU = 2, AFTER_TRANS = 4, AFTER_SALU = 2, AFTER_MATRIX = 8, AFTER_
 enum { LOOKS = 8, LOADS_AGAIN = 16, ATTEMPTS = 4, SPECIALS = 3, SHORTEST = 3 };
 static const unsigned reserve[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = 6, [RDNA_CLASS_VGPR] = 12 };
 
-struct node { uint32_t edges, preds, all_preds, height, ready; uint16_t most[RDNA_CLASSES]; /* words it may take */ uint8_t latency; bool load, done; };
+struct access { uint32_t word, reg /* none: a special one */; bool written; };
+struct held { uint8_t alive /* words still to be accessed, in the run or behind it */, named /* words that something names */, cls; bool claimed; };
+struct node { uint32_t edges, preds, all_preds, height, ready; unsigned most[RDNA_CLASSES]; /* words it may take */ uint8_t latency; bool load, done; };
 struct edge { uint32_t to, next; uint8_t latency; };
 struct cell { uint32_t node, next; };
 struct heap { uint32_t *at; size_t n, capacity; };
@@ -28,8 +30,6 @@ struct heap { uint32_t *at; size_t n, capacity; };
 struct sched {
 	struct rdna_lir *l;
 	struct rdna_live live;
-	uint32_t *reg_of;                        /* by word */
-	uint8_t *named;                          /* by register: words that something names */
 	uint32_t *before[RDNA_CLASSES];          /* by instruction: words live in front of it, in the order that came in */
 	bool *scc_after;                         /* by instruction: scc is read before it is written again */
 	unsigned budget[RDNA_CLASSES];
@@ -41,16 +41,15 @@ struct sched {
 	struct edge *edge; size_t n_edges, edge_capacity;
 	struct cell *cell; size_t n_cells, cell_capacity;
 	uint32_t *access_from; size_t access_from_capacity;      /* by node, n + 1: its part of access[] */
-	uint32_t *access; size_t n_access, access_capacity;      /* word << 1 | written; the reads of an instruction first */
+	struct access *access; size_t n_access, access_capacity; /* the reads of an instruction first */
 	uint32_t *writer, *readers;              /* by word: latest node that wrote it; cells of those that read it since */
 	struct heap loads, others, waiting;
 	uint32_t *order; size_t order_capacity;
 	struct rdna_lir_ins *copy; size_t copy_capacity;
 
 	/* Registers while an order is gone through. */
-	uint32_t *left;                          /* by word: accesses in the run to come */
-	uint8_t *alive;                          /* by register: words still to be accessed, in the run or behind it */
-	bool *claimed;                           /* by register */
+	uint32_t *left;                          /* by word: accesses to come, all those behind the run being one */
+	struct held *reg;                        /* by register */
 	unsigned held[RDNA_CLASSES], peak[RDNA_CLASSES];
 	bool held_back;                          /* loads wait for room */
 	bool failed;
@@ -71,31 +70,19 @@ static uint32_t special(const struct sched *s, unsigned reg)
 	return reg == RDNA_VCC_LO ? base : reg == RDNA_VCC_HI ? base + 1 : reg == RDNA_M0 ? base + 2 : NONE;
 }
 
-static void access_word(struct sched *s, uint32_t word, bool written)
+static void access_word(struct sched *s, uint32_t word, uint32_t reg, bool written)
 {
-	if (room(s, (void **)&s->access, &s->access_capacity, s->n_access + 1, sizeof *s->access))
-		s->access[s->n_access++] = word << 1 | written;
+	if (s->n_access < s->access_capacity || room(s, (void **)&s->access, &s->access_capacity, s->n_access + 1, sizeof *s->access))
+		s->access[s->n_access++] = (struct access){ word, reg, written };
 }
 
 static void access_operand(struct sched *s, const struct rdna_lir_operand *o, bool written)
 {
 	for (unsigned k = 0; k < o->n; k++)
 		if (o->kind == RDNA_LIR_VIRTUAL)
-			access_word(s, s->live.first_word[o->reg] + o->sub + k, written);
+			access_word(s, s->live.first_word[o->reg] + o->sub + k, o->reg, written);
 		else if (o->kind == RDNA_LIR_FIXED && special(s, o->reg + k) != NONE)
-			access_word(s, special(s, o->reg + k), written);
-}
-
-static void read_operand(void *user, const struct rdna_lir_operand *o, bool written)
-{
-	if (!written)
-		access_operand(user, o, false);
-}
-
-static void write_operand(void *user, const struct rdna_lir_operand *o, bool written)
-{
-	if (written)
-		access_operand(user, o, true);
+			access_word(s, special(s, o->reg + k), 0, written);
 }
 
 static bool find_accesses(struct sched *s)
@@ -106,12 +93,18 @@ static bool find_accesses(struct sched *s)
 	for (uint32_t k = 0; k < s->n; k++) {
 		const struct rdna_lir_ins *i = &s->l->ins[s->first + k];
 		s->access_from[k] = (uint32_t)s->n_access;
-		rdna_lir_visit(i, read_operand, s);
+		for (unsigned j = 0; j < 4; j++)
+			if (i->s[j].kind)
+				access_operand(s, &i->s[j], false);
+		if (i->saddr.kind)
+			access_operand(s, &i->saddr, false);
 		if (rdna_lir_reads_dst(i))
 			access_operand(s, &i->d[0], false);
 		if (rdna_lir_facts(i->op) & RDNA_READS_VCC)
-			access_word(s, special(s, RDNA_VCC_LO), false);
-		rdna_lir_visit(i, write_operand, s);
+			access_word(s, special(s, RDNA_VCC_LO), 0, false);
+		for (unsigned j = 0; j < 2; j++)
+			if (i->d[j].kind)
+				access_operand(s, &i->d[j], true);
 	}
 	s->access_from[s->n] = (uint32_t)s->n_access;
 	return !s->failed;
@@ -153,8 +146,8 @@ static void edges_from(struct sched *s, uint32_t list, uint32_t to)
 static void depend_on_words(struct sched *s, uint32_t k)
 {
 	for (uint32_t a = s->access_from[k]; a < s->access_from[k + 1] && !s->failed; a++) {
-		uint32_t word = s->access[a] >> 1;
-		bool written = s->access[a] & 1;
+		uint32_t word = s->access[a].word;
+		bool written = s->access[a].written;
 		if (s->writer[word] != NONE)
 			edge(s, s->writer[word], k, written ? 1 : s->node[s->writer[word]].latency);
 		if (!written) {
@@ -224,7 +217,7 @@ static bool depend(struct sched *s)
 	struct scc_order scc = { NONE, NONE, NONE };
 	s->n_edges = s->n_cells = 0;
 	for (size_t a = 0; a < s->n_access; a++)
-		s->writer[s->access[a] >> 1] = s->readers[s->access[a] >> 1] = NONE;
+		s->writer[s->access[a].word] = s->readers[s->access[a].word] = NONE;
 	for (uint32_t k = 0; k < s->n && !s->failed; k++) {
 		const struct rdna_lir_ins *i = &s->l->ins[s->first + k];
 		unsigned facts = rdna_lir_facts(i->op);
@@ -246,71 +239,61 @@ static bool depend(struct sched *s)
 
 /* --- registers: a tuple counts as a whole until its last word dies, for what is free in the middle of it helps no other tuple */
 
-static bool dies(const struct sched *s, uint32_t word) { return s->left[word] == 0 && s->live.end[word] < s->first + s->n; }
-
 static void begin_register(struct sched *s, uint32_t r)
 {
-	s->claimed[r] = s->live.start[r] < s->first;
-	s->alive[r] = s->named[r];
-	for (uint32_t word = s->live.first_word[r]; s->claimed[r] && word < s->live.first_word[r + 1]; word++)
-		s->alive[r] -= s->live.end[word] < s->first;
+	struct held *h = &s->reg[r];
+	h->claimed = s->live.start[r] < s->first;
+	h->alive = h->named;
+	for (uint32_t word = s->live.first_word[r]; h->claimed && word < s->live.first_word[r + 1]; word++)
+		h->alive -= s->live.end[word] < s->first;
 }
 
 static void begin_registers(struct sched *s)
 {
 	for (size_t a = 0; a < s->n_access; a++)
-		s->left[s->access[a] >> 1] = 0;
+		s->left[s->access[a].word] = 0;
 	for (size_t a = 0; a < s->n_access; a++) {
-		uint32_t word = s->access[a] >> 1;
-		if (s->left[word]++ == 0 && word < s->live.n_words)
-			begin_register(s, s->reg_of[word]);
+		uint32_t word = s->access[a].word, r = s->access[a].reg;
+		if (s->left[word]++ == 0 && r) {
+			begin_register(s, r);
+			s->left[word] += s->live.end[word] >= s->first + s->n;
+		}
 	}
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
 		s->held[c] = s->peak[c] = s->before[c][s->first];
 }
 
-/* Of every tuple it writes a word of, all words, as if none were claimed. */
-static void find_most(struct sched *s, uint32_t k)
+/* Of every tuple it writes a word of, all words; unless they are claimed already, or as if none were. */
+static void find_taken(const struct sched *s, uint32_t k, bool claimed_too, unsigned take[RDNA_CLASSES])
 {
-	uint32_t last = NONE;
-	for (uint32_t a = s->access_from[k]; a < s->access_from[k + 1]; a++) {
-		uint32_t word = s->access[a] >> 1;
-		if (word >= s->live.n_words || !(s->access[a] & 1) || s->reg_of[word] == last)
+	uint32_t last = 0;
+	memset(take, 0, RDNA_CLASSES * sizeof *take);
+	for (uint32_t a = s->access_from[k + 1]; a-- > s->access_from[k] && s->access[a].written;) {
+		uint32_t r = s->access[a].reg;
+		if (!r || r == last || (s->reg[r].claimed && !claimed_too))
 			continue;
-		last = s->reg_of[word];
-		s->node[k].most[s->l->reg[last].cls] += s->named[last];
+		last = r;
+		take[s->reg[r].cls] += s->reg[r].named;
 	}
 }
 
 /* How many words node k takes and gives back; with `keep` it does. */
 static void use_registers(struct sched *s, uint32_t k, bool keep, unsigned take[RDNA_CLASSES], unsigned give[RDNA_CLASSES])
 {
-	uint32_t last = NONE;
-	memset(take, 0, RDNA_CLASSES * sizeof *take);
+	const struct access *begin = s->access + s->access_from[k], *end = s->access + s->access_from[k + 1];
+	find_taken(s, k, false, take);
 	memset(give, 0, RDNA_CLASSES * sizeof *give);
-	for (uint32_t a = s->access_from[k]; a < s->access_from[k + 1]; a++) {
-		uint32_t word = s->access[a] >> 1, r;
-		if (word >= s->live.n_words)
-			continue;
-		r = s->reg_of[word];
-		s->left[word]--;
-		if (dies(s, word) && --s->alive[r] == 0)
-			give[s->l->reg[r].cls] += s->named[r];
-		if (!(s->access[a] & 1) || s->claimed[r] || r == last)
-			continue;
-		last = r;
-		take[s->l->reg[r].cls] += s->named[r];
+	for (const struct access *a = begin; a < end; a++) {
+		struct held *h = &s->reg[a->reg];
+		if (a->reg && --s->left[a->word] == 0 && --h->alive == 0)
+			give[h->cls] += h->named;
 	}
-	for (uint32_t a = s->access_from[k]; a < s->access_from[k + 1]; a++) {
-		uint32_t word = s->access[a] >> 1;
-		if (word >= s->live.n_words)
-			continue;
+	for (const struct access *a = begin; a < end; a++) {
+		struct held *h = &s->reg[a->reg];
 		if (keep)
-			s->claimed[s->reg_of[word]] |= s->access[a] & 1;
-		else {
-			s->alive[s->reg_of[word]] += dies(s, word);
-			s->left[word]++;
-		}
+			h->claimed |= a->written;
+		else if (a->reg && s->left[a->word]++ == 0)
+			h->alive++;
 	}
 }
 
@@ -339,6 +322,12 @@ static bool fits(struct sched *s, uint32_t k)
 	bool room = true;
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
 		room &= s->held[c] + s->node[k].most[c] + spare(s, k, c) <= s->budget[c];
+	if (room)
+		return true;
+	find_taken(s, k, false, take);
+	room = true;
+	for (unsigned c = 0; c < RDNA_CLASSES; c++)
+		room &= !take[c] || s->held[c] + take[c] + spare(s, k, c) <= s->budget[c];
 	if (room)
 		return true;
 	use_registers(s, k, false, take, give);
@@ -513,22 +502,36 @@ static unsigned excess(const struct sched *s, const unsigned allowed[RDNA_CLASSE
 	return most;
 }
 
+/* What the order that came in needs, or the budget where that is more. */
+static void find_allowed(struct sched *s, const unsigned budget[RDNA_CLASSES], unsigned allowed[RDNA_CLASSES])
+{
+	begin_registers(s);
+	for (uint32_t k = 0; k < s->n; k++)
+		place_registers(s, k);
+	for (unsigned c = 0; c < RDNA_CLASSES; c++)
+		allowed[c] = s->peak[c] > budget[c] ? s->peak[c] : budget[c];
+}
+
 static void schedule_run(struct sched *s)
 {
-	unsigned allowed[RDNA_CLASSES], budget[RDNA_CLASSES];
+	unsigned allowed[RDNA_CLASSES], budget[RDNA_CLASSES], over;
+	bool known = false;
 	if (!room(s, (void **)&s->node, &s->node_capacity, s->n, sizeof *s->node) || !room(s, (void **)&s->order, &s->order_capacity, s->n, sizeof *s->order)
 	    || !find_accesses(s) || !depend(s))
 		return;
-	begin_registers(s);
-	for (uint32_t k = 0; k < s->n; k++) {
-		find_most(s, k);
-		place_registers(s, k);
-	}
+	for (uint32_t k = 0; k < s->n; k++)
+		find_taken(s, k, true, s->node[k].most);
 	memcpy(budget, s->budget, sizeof budget);
-	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		allowed[c] = s->peak[c] > budget[c] ? s->peak[c] : budget[c];
 	for (unsigned attempt = 0; attempt < ATTEMPTS && list_schedule(s); attempt++) {
-		unsigned over = excess(s, allowed);
+		over = excess(s, known ? allowed : budget);
+		if (over && !known) {
+			unsigned peak[RDNA_CLASSES];
+			memcpy(peak, s->peak, sizeof peak);
+			find_allowed(s, budget, allowed);
+			memcpy(s->peak, peak, sizeof peak);
+			known = true;
+			over = excess(s, allowed);
+		}
 		if (!over) {
 			apply(s);
 			break;
@@ -551,16 +554,16 @@ static bool find_pressure(struct sched *s)
 	for (uint32_t r = 1; r < l->n_regs; r++) {
 		uint32_t end = 0;
 		for (uint32_t word = v->first_word[r]; word < v->first_word[r + 1]; word++) {
-			s->reg_of[word] = r;
 			if (v->end[word] == RDNA_LIVE_NEVER)
 				continue;
-			s->named[r]++;
+			s->reg[r].named++;
 			end = end < v->end[word] ? v->end[word] : end;
 		}
-		if (!s->named[r])
+		s->reg[r].cls = l->reg[r].cls;
+		if (!s->reg[r].named)
 			continue;
-		s->before[l->reg[r].cls][v->start[r] + 1] += s->named[r];
-		s->before[l->reg[r].cls][end + 1] -= s->named[r];
+		s->before[l->reg[r].cls][v->start[r] + 1] += s->reg[r].named;
+		s->before[l->reg[r].cls][end + 1] -= s->reg[r].named;
 	}
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
 		for (size_t k = 1; k < l->n_ins + 2; k++)
@@ -588,15 +591,12 @@ static bool prepare(struct sched *s)
 	if (s->l->failed || !rdna_live_find(&s->live, s->l))
 		return false;
 	size_t words = s->live.n_words + SPECIALS;
-	s->reg_of = calloc(words, sizeof *s->reg_of);
-	s->named = calloc(n_regs, sizeof *s->named);
 	s->scc_after = calloc(s->l->n_ins + 1, sizeof *s->scc_after);
 	s->writer = malloc(words * sizeof *s->writer);
 	s->readers = malloc(words * sizeof *s->readers);
 	s->left = malloc(words * sizeof *s->left);
-	s->claimed = calloc(n_regs, sizeof *s->claimed);
-	s->alive = calloc(n_regs, sizeof *s->alive);
-	if (!s->reg_of || !s->named || !s->scc_after || !s->writer || !s->readers || !s->left || !s->claimed || !s->alive || !find_pressure(s))
+	s->reg = calloc(n_regs, sizeof *s->reg);
+	if (!s->scc_after || !s->writer || !s->readers || !s->left || !s->reg || !find_pressure(s))
 		return false;
 	find_scc(s);
 	return true;
@@ -605,8 +605,8 @@ static bool prepare(struct sched *s)
 static void clean(struct sched *s)
 {
 	void *const all[] = {
-		s->reg_of, s->named, s->before[0], s->before[1], s->scc_after, s->node, s->edge, s->cell, s->access_from, s->access, s->writer, s->readers,
-		s->loads.at, s->others.at, s->waiting.at, s->order, s->copy, s->left, s->claimed, s->alive,
+		s->before[0], s->before[1], s->scc_after, s->node, s->edge, s->cell, s->access_from, s->access, s->writer, s->readers,
+		s->loads.at, s->others.at, s->waiting.at, s->order, s->copy, s->left, s->reg,
 	};
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		free(all[k]);

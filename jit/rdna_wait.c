@@ -24,12 +24,13 @@ enum { SLOT_LDS = 256 /* any access */, SLOT_GLOBAL /* of memory that is not con
 
 /* A slot's score is what `issued` was after its last access; outstanding if above `done`, and then its bit in pending is set. The scores of others mean nothing. */
 enum { MAP_WORDS = (SLOTS + 63) / 64 };
-struct state { uint64_t filling[2] /* scalar, vector registers that loads fill: those 64 apart share a bit */, pending[COUNTERS][MAP_WORDS]; uint32_t issued[COUNTERS], done[COUNTERS], score[COUNTERS][SLOTS]; };
+struct state { uint64_t pending[COUNTERS][MAP_WORDS]; uint32_t issued[COUNTERS], done[COUNTERS], score[COUNTERS][SLOTS]; };
 struct need { uint8_t left[COUNTERS]; };             /* how many may be outstanding; NO_WAIT: any number */
 static const struct need nothing = { { NO_WAIT, NO_WAIT, NO_WAIT, NO_WAIT } };
 
 /* What is looked up of an instruction again and again while loops settle. */
-struct facts { uint64_t names[2] /* as in state.filling */; struct rdna_range touched[7], d; uint8_t n_touched, counter; bool stores, global_load, global_store, constant, barrier, other; };
+enum { SCALAR_WORDS = 2, VECTOR_WORDS = 4 };
+struct facts { uint64_t scalar[SCALAR_WORDS], vector[VECTOR_WORDS + 1] /* the registers it names, as in state.pending */; struct rdna_range touched[7], d; uint8_t n_touched, counter; bool stores, global_load, global_store, constant, barrier, other; };
 struct waiter {
 	const struct rdna_lir *l;
 	const uint32_t *loops;
@@ -73,8 +74,6 @@ static unsigned slot_of(unsigned reg) { return reg & 255; }      /* LOAD and LDS
 static void want_range(struct need *n, const struct state *s, struct rdna_range r)
 {
 	bool vector = r.reg >= RDNA_V0;
-	if (!(rdna_range_bits(r) & s->filling[vector]))
-		return;
 	for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n; reg++)
 		if (vector) {
 			want(n, s, LOAD, slot_of(reg));
@@ -98,32 +97,27 @@ static void tighten(const struct rdna_lir *l, const struct state *s, struct need
 static void set_pending(struct state *s, enum counter c, unsigned slot)
 {
 	s->pending[c][slot / 64] |= UINT64_C(1) << slot % 64;
-	if (slot < SLOT_LDS)
-		s->filling[c != SMEM] |= UINT64_C(1) << slot % 64;
 }
 
 /* What has arrived is pending no longer. */
-static void forget_arrived(struct state *s)
+static void forget_arrived(struct state *s, enum counter c)
 {
-	s->filling[0] = s->filling[1] = 0;
-	for (unsigned c = 0; c < COUNTERS; c++)
-		for (unsigned k = 0; next_pending(s, c, &k); k++) {
+	if (s->done[c] == s->issued[c]) {
+		memset(s->pending[c], 0, sizeof s->pending[c]);
+		return;
+	}
+	for (unsigned k = 0; next_pending(s, c, &k); k++)
+		if (s->score[c][k] <= s->done[c])
 			s->pending[c][k / 64] &= ~(UINT64_C(1) << k % 64);
-			if (s->score[c][k] > s->done[c])
-				set_pending(s, c, k);
-		}
 }
 
 static void arrive(struct state *s, const struct need *n)
 {
-	bool any = false;
 	for (unsigned c = 0; c < COUNTERS; c++)
 		if (n->left[c] != NO_WAIT && s->issued[c] > n->left[c] && s->issued[c] - n->left[c] > s->done[c]) {
 			s->done[c] = s->issued[c] - n->left[c];
-			any = true;
+			forget_arrived(s, c);
 		}
-	if (any)
-		forget_arrived(s);
 }
 
 /* Scores count from NOW back. */
@@ -174,6 +168,28 @@ static enum counter counter_of(unsigned is, bool fills)
 	return is & RDNA_IS_VMEM && (fills || is & RDNA_IS_STORE) ? fills ? LOAD : STORE : COUNTERS;
 }
 
+static void name(struct facts *f, struct rdna_range r)
+{
+	uint64_t bits = (UINT64_C(1) << r.n) - 1, high = bits >> 1 >> (63 - r.reg % 64);
+	if (r.reg >= RDNA_NULL && r.reg < RDNA_V0)           /* no load fills these */
+		return;
+	uint64_t *map = r.reg >= RDNA_V0 ? f->vector + (r.reg - RDNA_V0) / 64 : f->scalar + r.reg / 64;
+	map[0] |= bits << r.reg % 64;
+	if (high)
+		map[1] |= high;
+}
+
+/* Whether it names a register that a load is filling. */
+static bool names_filling(const struct facts *f, const struct state *s)
+{
+	uint64_t any = 0;
+	for (unsigned w = 0; w < SCALAR_WORDS; w++)
+		any |= f->scalar[w] & s->pending[SMEM][w];
+	for (unsigned w = 0; w < VECTOR_WORDS; w++)
+		any |= f->vector[w] & (s->pending[LOAD][w] | s->pending[LDS][w]);
+	return any;
+}
+
 static void find_facts(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct facts *f)
 {
 	unsigned is = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0, n = 0;
@@ -182,7 +198,7 @@ static void find_facts(const struct rdna_lir *l, const struct rdna_lir_ins *i, s
 	*f = (struct facts){ .d = rdna_machine_range(l, &i->d[0]), .stores = is & RDNA_IS_STORE, .constant = i->memory == RDNA_MEM_CONST, .barrier = is_barrier(i->op) };
 	for (unsigned k = 0; k < sizeof named / sizeof *named; k++) {
 		f->touched[n] = rdna_machine_range(l, named[k]);
-		f->names[f->touched[n].reg >= RDNA_V0] |= rdna_range_bits(f->touched[n]);
+		name(f, f->touched[n]);
 		n += f->touched[n].n != 0;
 	}
 	f->n_touched = (uint8_t)n;
@@ -194,8 +210,9 @@ static void find_facts(const struct rdna_lir *l, const struct rdna_lir_ins *i, s
 
 static void needs_of(const struct facts *f, const struct state *s, struct need *n)
 {
-	for (unsigned k = 0; k < f->n_touched; k++)
-		want_range(n, s, f->touched[k]);
+	if (names_filling(f, s))
+		for (unsigned k = 0; k < f->n_touched; k++)
+			want_range(n, s, f->touched[k]);
 	if (f->barrier)
 		want(n, s, LDS, SLOT_LDS);
 	if (f->global_load) {
@@ -241,7 +258,7 @@ static void step(void *user, void *state, size_t at)
 	const struct facts *f = &w->facts[at];
 	struct need n = nothing;
 	w->need[at] = nothing;
-	if (!f->other && !(f->names[0] & s->filling[0]) && !(f->names[1] & s->filling[1]))
+	if (!f->other && !names_filling(f, s))
 		return;
 	needs_of(f, s, &n);
 	if (i->op == RDNA_LIR_DUAL) {                        /* nothing can stand between the halves */

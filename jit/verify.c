@@ -53,13 +53,21 @@ static bool verify_kind(const struct verify *v, const char *operand, uint16_t re
 	return true;
 }
 
-static bool verify_use(const struct verify *v, const char *operand, uint16_t reg, uint8_t kind)
+/* What is wrong with it, if anything is. */
+static bool verify_odd_use(const struct verify *v, const char *operand, uint16_t reg, uint8_t kind)
 {
 	if (!verify_kind(v, operand, reg, kind))
 		return false;
 	if (reg && !v->defined[reg])
 		return verify_fail(v, "operand %s is %%%u, which is not defined on every path to here", operand, reg);
 	return true;
+}
+
+static inline bool verify_use(const struct verify *v, const char *operand, uint16_t reg, uint8_t kind)
+{
+	bool usual = reg ? reg < v->ir->n_regs && v->ir->kind[reg] == kind && v->defined[reg] : kind == IR_KIND__;
+
+	return usual || verify_odd_use(v, operand, reg, kind);
 }
 
 static bool verify_def(struct verify *v, const struct ir_ins *in)
