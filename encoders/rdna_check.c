@@ -539,7 +539,7 @@ static const char *rdna_check_operands(struct rdna_match *m)
 /* Hardware reads A and B of a matrix product while it writes D. */
 static const char *rdna_check_matrix(const struct rdna_match *m)
 {
-	if (m->n_src != 3 || m->src[2] != 'W')
+	if (m->row->enc != RDNA_E_VOP3P || m->n_src != 3 || m->src[2] != 'W')
 		return NULL;
 	unsigned size = rdna_letter_size(m, m->dst[0]);
 	for (unsigned i = 0; i < 2; i++) {

@@ -65,14 +65,16 @@ static void settle(struct emitter *e)
 
 static void take(struct emitter *e, struct rdna_range r)
 {
-	for (unsigned k = r.reg; k < r.reg + (unsigned)r.n; k++) {
-		if (k < RDNA_ABI_SGPRS)
-			e->taken[k] = true;
-		if (k < RDNA_ABI_SGPRS && k >= e->scalar_regs)
-			e->scalar_regs = (uint16_t)(k + 1);
-		if (k >= RDNA_V0 && k - RDNA_V0 >= e->vector_regs)
-			e->vector_regs = (uint16_t)(k - RDNA_V0 + 1);
+	unsigned end = r.reg + (unsigned)r.n;
+	if (r.reg >= RDNA_V0) {
+		e->vector_regs = end - RDNA_V0 > e->vector_regs ? (uint16_t)(end - RDNA_V0) : e->vector_regs;
+		return;
 	}
+	end = end < RDNA_ABI_SGPRS ? end : RDNA_ABI_SGPRS;
+	for (unsigned k = r.reg; k < end; k++)
+		e->taken[k] = true;
+	if (r.reg < end && end > e->scalar_regs)
+		e->scalar_regs = (uint16_t)end;
 }
 
 static void take_all(struct emitter *e)
@@ -82,11 +84,10 @@ static void take_all(struct emitter *e)
 	e->scalar_regs = RDNA_ABI_FREE_SGPR;
 	for (size_t at = 0; at < e->l->n_ins; at++) {
 		const struct rdna_lir_ins *i = &e->l->ins[at];
-		for (unsigned k = 0; k < 4; k++)
-			take(e, rdna_machine_range(e->l, &i->s[k]));
-		take(e, rdna_machine_range(e->l, &i->saddr));
-		take(e, rdna_machine_range(e->l, &i->d[0]));
-		take(e, rdna_machine_range(e->l, &i->d[1]));
+		const struct rdna_lir_operand *const named[] = { &i->s[0], &i->s[1], &i->s[2], &i->s[3], &i->saddr, &i->d[0], &i->d[1] };
+		for (unsigned k = 0; k < sizeof named / sizeof *named; k++)
+			if (named[k]->kind == RDNA_LIR_VIRTUAL || named[k]->kind == RDNA_LIR_FIXED)
+				take(e, rdna_machine_range(e->l, named[k]));
 	}
 }
 

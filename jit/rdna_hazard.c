@@ -371,7 +371,7 @@ enum { DELAY_VALUS = 4, DELAY_TRANS = 3, DELAY_SALUS = 1, DELAY_SKIP = 5 };
 struct maker { uint32_t vector, trans, any; uint8_t by; };       /* counts when it was issued; by: 0 long ago, RDNA_IS_VALU, _TRANS or _SALU */
 struct delays {
 	struct maker maker[RDNA_MACHINE_REGS];
-	uint32_t vector, trans, any;
+	uint32_t vector, trans, any, forgotten;      /* makers up to number `forgotten` are of long ago */
 	size_t open;                         /* the patch whose second half is free */
 	uint32_t open_any;
 };
@@ -379,6 +379,8 @@ struct delays {
 static unsigned delay_of(const struct delays *d, const struct maker *m)
 {
 	uint32_t vector = d->vector - m->vector, trans = d->trans - m->trans, any = d->any - m->any;
+	if (m->any <= d->forgotten)
+		return RDNA_DELAY_NONE;
 	if (m->by == RDNA_IS_VALU && vector < DELAY_VALUS)
 		return RDNA_DELAY_VALU_1 + vector;
 	if (m->by == RDNA_IS_TRANS && trans < DELAY_TRANS)
@@ -451,7 +453,7 @@ static bool delays(struct rdna_lir *l, struct error *err)
 			rdna_machine_touch(l, i, &t);
 		}
 		if (i->op != RDNA_LIR_DUAL && forgets(i, facts)) {
-			memset(d->maker, 0, sizeof d->maker);
+			d->forgotten = d->any;
 			d->open = SIZE_MAX;
 			continue;
 		}

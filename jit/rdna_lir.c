@@ -42,10 +42,14 @@ uint32_t rdna_lir_new(struct rdna_lir *l, enum rdna_class cls, unsigned words)
 	return (uint32_t)l->n_regs++;
 }
 
-struct rdna_lir_ins rdna_lir_usual(unsigned op)
+/* In place: what is put together elsewhere by bytes and then copied by vectors has to wait for itself. */
+void rdna_lir_set_usual(struct rdna_lir_ins *i, unsigned op)
 {
 	uint32_t row = rdna_lir_row(op);
-	return (struct rdna_lir_ins){ .op = (uint16_t)op, .memory = (uint8_t)(row >> RDNA_ROW_MEMORY_SHIFT & 3), .stores = row & RDNA_IS_STORE };
+	memset(i, 0, sizeof *i);
+	i->op = (uint16_t)op;
+	i->memory = (uint8_t)(row >> RDNA_ROW_MEMORY_SHIFT & 3);
+	i->stores = row & RDNA_IS_STORE;
 }
 
 struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op)
@@ -56,7 +60,7 @@ struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op)
 		return &lost;
 	}
 	struct rdna_lir_ins *i = &l->ins[l->n_ins++];
-	*i = rdna_lir_usual(op);
+	rdna_lir_set_usual(i, op);
 	return i;
 }
 

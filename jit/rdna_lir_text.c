@@ -137,7 +137,8 @@ static bool may_have_saddr(unsigned op)
 
 static void print_attributes(const struct rdna_lir_ins *i, FILE *out)
 {
-	struct rdna_lir_ins plain = rdna_lir_usual(i->op < RDNA_LIR_OPS ? i->op : RDNA_LIR_DUAL);
+	struct rdna_lir_ins plain;
+	rdna_lir_set_usual(&plain, i->op < RDNA_LIR_OPS ? i->op : RDNA_LIR_DUAL);
 	for (enum attribute a = 0; a < A_COUNT; a++) {
 		if (!has_attribute(i, a, &plain))
 			continue;
@@ -425,7 +426,8 @@ static bool parse_line(struct parser *r)
 	unsigned op = find_op(r->p, length, r->l->gen);
 	if (op == RDNA_LIR_OPS)
 		return bad(r, "there is no such instruction");
-	struct rdna_lir_ins i = rdna_lir_usual(op);
+	struct rdna_lir_ins i;
+	rdna_lir_set_usual(&i, op);
 	r->p += length;
 	blanks(r);
 	while (!at_end(r) && !is_attribute(r->p)) {

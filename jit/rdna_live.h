@@ -28,7 +28,7 @@ const char *rdna_lir_letters(unsigned op, enum rdna_gen gen);
 enum { RDNA_ADDRESS_NONE, RDNA_ADDRESS_SCALAR, RDNA_ADDRESS_LDS, RDNA_ADDRESS_GLOBAL, RDNA_ADDRESS_FLAT, RDNA_ADDRESS_SCRATCH };
 unsigned rdna_lir_address_form(unsigned op);
 /* What rdna_lir_add makes of an operation. */
-struct rdna_lir_ins rdna_lir_usual(unsigned op);
+void rdna_lir_set_usual(struct rdna_lir_ins *i, unsigned op);
 unsigned rdna_lir_alignment(enum rdna_class cls, unsigned words);
 
 /* Whether the hardware writes destinations before it has read all sources: they must then not share registers. Vector results of several words are written word by

@@ -31,19 +31,32 @@ static void operand(const struct rdna_lir *l, const struct rdna_lir_operand *o, 
 {
 	if (o->kind == RDNA_LIR_NONE)
 		return;
+	into->mods = o->mods;
+	if (o->kind == RDNA_LIR_CONST) {
+		into->kind = RDNA_CONST;
+		into->value = o->value;
+		return;
+	}
 	struct rdna_range r = rdna_machine_range(l, o);
-	if (o->kind == RDNA_LIR_CONST)
-		*into = (struct rdna_operand){ .kind = RDNA_CONST, .mods = o->mods, .value = o->value };
-	else
-		*into = rdna_mod(rdna_reg(r.reg, r.n), o->mods);
+	into->kind = RDNA_REG;
+	into->n = r.n;
+	into->reg = r.reg;
 }
 
 void rdna_machine_plain(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out)
 {
-	*out = (struct rdna_ins){
-		.op = (enum rdna_op)i->op, .offset = i->offset, .offset1 = i->offset1,
-		.cache = i->cache, .scope = i->scope, .th = i->th, .clamp = i->clamp, .omod = i->omod, .e64 = i->e64, .dpp = i->dpp,
-	};
+	memset(out, 0, sizeof *out);
+	out->op = (enum rdna_op)i->op;
+	out->offset = i->offset;
+	out->offset1 = i->offset1;
+	out->cache = i->cache;
+	out->scope = i->scope;
+	out->th = i->th;
+	out->clamp = i->clamp;
+	out->omod = i->omod;
+	out->e64 = i->e64;
+	if (i->dpp.kind)
+		out->dpp = i->dpp;
 	operand(l, &i->saddr, &out->saddr);
 	for (unsigned k = 0; k < 2; k++)
 		operand(l, &i->d[k], &out->d[k]);
@@ -68,7 +81,7 @@ static bool is_literal(const struct rdna_operand *o)
 	return true;
 }
 
-static bool modified(const struct rdna_ins *x)
+static bool modified(const struct rdna_lir_ins *x)
 {
 	return x->clamp || x->omod || x->e64 || x->dpp.kind || x->d[0].mods || x->s[0].mods || x->s[1].mods || x->s[2].mods;
 }
@@ -142,7 +155,7 @@ static void shorten_scalar(struct rdna_ins *x)
 void rdna_machine_ins(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out)
 {
 	rdna_machine_plain(l, i, out);
-	if (modified(out))
+	if (modified(i))
 		return;
 	switch (out->op) {
 	case RDNA_V_FMA_F32: shorten_fma(out); break;
@@ -181,11 +194,12 @@ char *rdna_machine_text(const struct rdna_lir *l, const struct rdna_lir_ins *i)
 
 /* --- insertion */
 
-void rdna_patch_add(struct rdna_patch *p, size_t at, const struct rdna_lir_ins *i)
+/* A place for one more in front of `at`; NULL: memory ran out. */
+static struct rdna_lir_ins *patch_room(struct rdna_patch *p, size_t at)
 {
 	assert(!p->n || p->at[p->n - 1] <= at);
 	if (p->n == p->capacity && !p->failed) {
-		size_t capacity = p->capacity ? 2 * p->capacity : 32;
+		size_t capacity = p->capacity ? 2 * p->capacity : 128;
 		struct rdna_lir_ins *ins = realloc(p->ins, capacity * sizeof *ins);
 		size_t *where = realloc(p->at, capacity * sizeof *where);
 		p->ins = ins ? ins : p->ins;
@@ -194,15 +208,27 @@ void rdna_patch_add(struct rdna_patch *p, size_t at, const struct rdna_lir_ins *
 		p->capacity = capacity;
 	}
 	if (p->failed)
-		return;
-	p->ins[p->n] = *i;
-	p->at[p->n++] = at;
+		return NULL;
+	p->at[p->n] = at;
+	return &p->ins[p->n++];
+}
+
+void rdna_patch_add(struct rdna_patch *p, size_t at, const struct rdna_lir_ins *i)
+{
+	struct rdna_lir_ins *to = patch_room(p, at);
+	if (to)
+		*to = *i;
 }
 
 void rdna_patch_op(struct rdna_patch *p, size_t at, unsigned op, uint32_t imm)
 {
-	struct rdna_lir_ins i = { .op = (uint16_t)op, .s = { rdna_lir_imm(imm) }, .ir = UINT32_MAX };
-	rdna_patch_add(p, at, &i);
+	struct rdna_lir_ins *to = patch_room(p, at);
+	if (!to)
+		return;
+	memset(to, 0, sizeof *to);
+	to->op = (uint16_t)op;
+	to->s[0] = rdna_lir_imm(imm);
+	to->ir = UINT32_MAX;
 }
 
 static bool merge(struct rdna_lir *l, const struct rdna_patch *p)
@@ -211,15 +237,16 @@ static bool merge(struct rdna_lir *l, const struct rdna_patch *p)
 	struct rdna_lir_ins *ins = malloc((total ? total : 1) * sizeof *ins);
 	if (!ins)
 		return false;
-	for (size_t at = 0; at <= l->n_ins; at++) {
-		while (k < p->n && p->at[k] == at) {
-			ins[to] = p->ins[k++];
+	for (size_t at = 0; k < p->n || at < l->n_ins;) {
+		size_t end = k < p->n ? p->at[k] : l->n_ins;      /* up to the next insertion all stays together */
+		memcpy(ins + to, l->ins + at, (end - at) * sizeof *ins);
+		to += end - at;
+		at = end;
+		for (; k < p->n && p->at[k] == at; k++, to++) {
+			ins[to] = p->ins[k];
 			if (ins[to].ir == UINT32_MAX && l->n_ins)
 				ins[to].ir = l->ins[at < l->n_ins ? at : at - 1].ir;
-			to++;
 		}
-		if (at < l->n_ins)
-			ins[to++] = l->ins[at];
 	}
 	assert(to == total);
 	free(l->ins);
@@ -248,8 +275,11 @@ void rdna_tidy(struct rdna_lir *l)
 {
 	size_t to = 0;
 	for (size_t at = 0; at < l->n_ins; at++)
-		if (!onto_itself(l, &l->ins[at]))
-			l->ins[to++] = l->ins[at];
+		if (!onto_itself(l, &l->ins[at])) {
+			if (to != at)
+				l->ins[to] = l->ins[at];
+			to++;
+		}
 	l->n_ins = to;
 }
 

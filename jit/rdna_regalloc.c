@@ -338,7 +338,10 @@ void rdna_drop_copies(struct rdna_lir *l)
 	size_t n = 0;
 	assert(l->allocated);
 	for (size_t k = 0; k < l->n_ins; k++)
-		if (!copies_itself(l, &l->ins[k]))
-			l->ins[n++] = l->ins[k];
+		if (!copies_itself(l, &l->ins[k])) {
+			if (n != k)
+				l->ins[n] = l->ins[k];
+			n++;
+		}
 	l->n_ins = n;
 }

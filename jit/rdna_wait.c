@@ -197,9 +197,11 @@ static void find_facts(const struct rdna_lir *l, const struct rdna_lir_ins *i, s
 	bool turns = i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_DUAL;
 	*f = (struct facts){ .d = rdna_machine_range(l, &i->d[0]), .stores = is & RDNA_IS_STORE, .constant = i->memory == RDNA_MEM_CONST, .barrier = is_barrier(i->op) };
 	for (unsigned k = 0; k < sizeof named / sizeof *named; k++) {
-		f->touched[n] = rdna_machine_range(l, named[k]);
-		name(f, f->touched[n]);
-		n += f->touched[n].n != 0;
+		struct rdna_range r = rdna_machine_range(l, named[k]);
+		if (!r.n)
+			continue;
+		name(f, r);
+		f->touched[n++] = r;
 	}
 	f->n_touched = (uint8_t)n;
 	f->counter = (uint8_t)counter_of(is, f->d.n);
