@@ -190,10 +190,16 @@ static void rdna_add_fixup(struct rdna *r, size_t at, int32_t to, int32_t from, 
 
 static const char *rdna_match(enum rdna_gen gen, const struct rdna_ins *ins, struct rdna_match *m)
 {
+	static const struct rdna_match nothing = { .branch = -1 };       /* copied in vectors, where a loop of stores would take longer than the check */
+
 	if (ins->op >= RDNA_OP_COUNT)
 		return "the instruction is not in the table";
-	*m = (struct rdna_match){ .row = &rdna_rows[ins->op], .ins = ins, .gen = gen, .op = ins->op, .branch = -1,
-	                          .opcode = rdna_opcode(ins->op, gen) };
+	*m = nothing;
+	m->row = &rdna_rows[ins->op];
+	m->ins = ins;
+	m->gen = gen;
+	m->op = ins->op;
+	m->opcode = rdna_opcode(ins->op, gen);
 	if (m->opcode == RDNA_NO_OPCODE)
 		return "the generation lacks the instruction";
 	return rdna_check(m);

@@ -42,11 +42,13 @@ uint32_t rdna_lir_new(struct rdna_lir *l, enum rdna_class cls, unsigned words)
 	return (uint32_t)l->n_regs++;
 }
 
-/* In place: what is put together elsewhere by bytes and then copied by vectors has to wait for itself. */
+/* In place: what is put together elsewhere by bytes and then copied by vectors has to wait for itself. And copied from what is empty, for compilers make a slow loop of
+ * an assignment of so many zeros. */
 void rdna_lir_set_usual(struct rdna_lir_ins *i, unsigned op)
 {
+	static const struct rdna_lir_ins empty;
 	uint32_t row = rdna_lir_row(op);
-	memset(i, 0, sizeof *i);
+	*i = empty;
 	i->op = (uint16_t)op;
 	i->memory = (uint8_t)(row >> RDNA_ROW_MEMORY_SHIFT & 3);
 	i->stores = row & RDNA_IS_STORE;

@@ -45,7 +45,8 @@ static void operand(const struct rdna_lir *l, const struct rdna_lir_operand *o, 
 
 void rdna_machine_plain(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out)
 {
-	memset(out, 0, sizeof *out);
+	static const struct rdna_ins empty;
+	*out = empty;
 	out->op = (enum rdna_op)i->op;
 	out->offset = i->offset;
 	out->offset1 = i->offset1;

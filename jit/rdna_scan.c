@@ -56,7 +56,7 @@ static bool rscan_lds(struct rscanner *c, struct error *err)
 		for (size_t k = 0; k < c->ir->n_ins; k++) {
 			const struct ir_ins *i = &c->ir->ins[k];
 			bool lds = i->op == IR_local || i->op == IR_shared || ((i->op == IR_aadd || i->op == IR_aaddi || i->op == IR_amov) && reg[i->a].lds);
-			changed |= lds && !reg[i->dst].lds;
+			changed |= lds && !reg[i->dst].lds && c->ir->is_var[i->dst];      /* who reads another comes behind it */
 			reg[i->dst].lds |= lds;
 		}
 	}

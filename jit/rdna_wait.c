@@ -194,8 +194,12 @@ static void find_facts(const struct rdna_lir *l, const struct rdna_lir_ins *i, s
 {
 	unsigned is = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0, n = 0;
 	const struct rdna_lir_operand *const named[] = { &i->s[0], &i->s[1], &i->s[2], &i->s[3], &i->saddr, &i->d[0], &i->d[1] };
-	bool turns = i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_DUAL;
-	*f = (struct facts){ .d = rdna_machine_range(l, &i->d[0]), .stores = is & RDNA_IS_STORE, .constant = i->memory == RDNA_MEM_CONST, .barrier = is_barrier(i->op) };
+	memset(f->scalar, 0, sizeof f->scalar);
+	memset(f->vector, 0, sizeof f->vector);
+	f->d = rdna_machine_range(l, &i->d[0]);
+	f->stores = is & RDNA_IS_STORE;
+	f->constant = i->memory == RDNA_MEM_CONST;
+	f->barrier = is_barrier(i->op);
 	for (unsigned k = 0; k < sizeof named / sizeof *named; k++) {
 		struct rdna_range r = rdna_machine_range(l, named[k]);
 		if (!r.n)
@@ -207,7 +211,7 @@ static void find_facts(const struct rdna_lir *l, const struct rdna_lir_ins *i, s
 	f->counter = (uint8_t)counter_of(is, f->d.n);
 	f->global_load = is & RDNA_IS_SMEM && !f->constant;
 	f->global_store = is & RDNA_IS_VMEM && is & RDNA_IS_STORE;
-	f->other = turns || f->barrier || f->counter != COUNTERS;
+	f->other = i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_DUAL || f->barrier || f->counter != COUNTERS;
 }
 
 static void needs_of(const struct facts *f, const struct state *s, struct need *n)
