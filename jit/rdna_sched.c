@@ -20,8 +20,8 @@ enum { AFTER_VALU = 2, AFTER_TRANS = 4, AFTER_SALU = 2, AFTER_MATRIX = 8, AFTER_
 enum { LOOKS = 8, LOADS_AGAIN = 16, ATTEMPTS = 4, SPECIALS = 3, SHORTEST = 3 };
 static const unsigned reserve[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = 6, [RDNA_CLASS_VGPR] = 12 };
 
-struct access { uint32_t word, reg /* none: a special one */; bool written; };
-struct held { uint8_t alive /* words still to be accessed, in the run or behind it */, named /* words that something names */, cls; bool claimed; };
+struct use { uint32_t reg; bool written; };
+struct held { uint32_t left /* uses to come, all those behind the run being one */; uint8_t named /* words that something names */, cls; bool claimed, begun; };
 struct node { uint32_t edges, preds, all_preds, height, ready; unsigned most[RDNA_CLASSES]; /* words it may take */ uint8_t latency; bool load, done; };
 struct edge { uint32_t to, next; uint8_t latency; };
 struct cell { uint32_t node, next; };
@@ -41,14 +41,15 @@ struct sched {
 	struct edge *edge; size_t n_edges, edge_capacity;
 	struct cell *cell; size_t n_cells, cell_capacity;
 	uint32_t *access_from; size_t access_from_capacity;      /* by node, n + 1: its part of access[] */
-	struct access *access; size_t n_access, access_capacity; /* the reads of an instruction first */
+	uint32_t *access; size_t n_access, access_capacity;      /* word << 1 | written; the reads of an instruction first */
+	uint32_t *use_from; size_t use_from_capacity;            /* the same of registers, operand by operand */
+	struct use *use; size_t n_use, use_capacity;
 	uint32_t *writer, *readers;              /* by word: latest node that wrote it; cells of those that read it since */
 	struct heap loads, others, waiting;
 	uint32_t *order; size_t order_capacity;
 	struct rdna_lir_ins *copy; size_t copy_capacity;
 
 	/* Registers while an order is gone through. */
-	uint32_t *left;                          /* by word: accesses to come, all those behind the run being one */
 	struct held *reg;                        /* by register */
 	unsigned held[RDNA_CLASSES], peak[RDNA_CLASSES];
 	bool held_back;                          /* loads wait for room */
@@ -70,43 +71,47 @@ static uint32_t special(const struct sched *s, unsigned reg)
 	return reg == RDNA_VCC_LO ? base : reg == RDNA_VCC_HI ? base + 1 : reg == RDNA_M0 ? base + 2 : NONE;
 }
 
-static void access_word(struct sched *s, uint32_t word, uint32_t reg, bool written)
+static void access_word(struct sched *s, uint32_t word, bool written)
 {
 	if (s->n_access < s->access_capacity || room(s, (void **)&s->access, &s->access_capacity, s->n_access + 1, sizeof *s->access))
-		s->access[s->n_access++] = (struct access){ word, reg, written };
+		s->access[s->n_access++] = word << 1 | written;
 }
 
 static void access_operand(struct sched *s, const struct rdna_lir_operand *o, bool written)
 {
-	for (unsigned k = 0; k < o->n; k++)
-		if (o->kind == RDNA_LIR_VIRTUAL)
-			access_word(s, s->live.first_word[o->reg] + o->sub + k, o->reg, written);
-		else if (o->kind == RDNA_LIR_FIXED && special(s, o->reg + k) != NONE)
-			access_word(s, special(s, o->reg + k), 0, written);
+	if (o->kind == RDNA_LIR_VIRTUAL) {
+		for (uint32_t word = s->live.first_word[o->reg] + o->sub, end = word + o->n; word < end; word++)
+			access_word(s, word, written);
+		if (s->n_use < s->use_capacity || room(s, (void **)&s->use, &s->use_capacity, s->n_use + 1, sizeof *s->use))
+			s->use[s->n_use++] = (struct use){ o->reg, written };
+	}
+	for (unsigned k = 0; o->kind == RDNA_LIR_FIXED && k < o->n; k++)
+		if (special(s, o->reg + k) != NONE)
+			access_word(s, special(s, o->reg + k), written);
 }
 
 static bool find_accesses(struct sched *s)
 {
-	s->n_access = 0;
-	if (!room(s, (void **)&s->access_from, &s->access_from_capacity, s->n + 1, sizeof *s->access_from))
+	s->n_access = s->n_use = 0;
+	if (!room(s, (void **)&s->access_from, &s->access_from_capacity, s->n + 1, sizeof *s->access_from)
+	    || !room(s, (void **)&s->use_from, &s->use_from_capacity, s->n + 1, sizeof *s->use_from))
 		return false;
 	for (uint32_t k = 0; k < s->n; k++) {
 		const struct rdna_lir_ins *i = &s->l->ins[s->first + k];
 		s->access_from[k] = (uint32_t)s->n_access;
+		s->use_from[k] = (uint32_t)s->n_use;
 		for (unsigned j = 0; j < 4; j++)
-			if (i->s[j].kind)
-				access_operand(s, &i->s[j], false);
-		if (i->saddr.kind)
-			access_operand(s, &i->saddr, false);
+			access_operand(s, &i->s[j], false);
+		access_operand(s, &i->saddr, false);
 		if (rdna_lir_reads_dst(i))
 			access_operand(s, &i->d[0], false);
 		if (rdna_lir_facts(i->op) & RDNA_READS_VCC)
-			access_word(s, special(s, RDNA_VCC_LO), 0, false);
+			access_word(s, special(s, RDNA_VCC_LO), false);
 		for (unsigned j = 0; j < 2; j++)
-			if (i->d[j].kind)
-				access_operand(s, &i->d[j], true);
+			access_operand(s, &i->d[j], true);
 	}
 	s->access_from[s->n] = (uint32_t)s->n_access;
+	s->use_from[s->n] = (uint32_t)s->n_use;
 	return !s->failed;
 }
 
@@ -146,8 +151,8 @@ static void edges_from(struct sched *s, uint32_t list, uint32_t to)
 static void depend_on_words(struct sched *s, uint32_t k)
 {
 	for (uint32_t a = s->access_from[k]; a < s->access_from[k + 1] && !s->failed; a++) {
-		uint32_t word = s->access[a].word;
-		bool written = s->access[a].written;
+		uint32_t word = s->access[a] >> 1;
+		bool written = s->access[a] & 1;
 		if (s->writer[word] != NONE)
 			edge(s, s->writer[word], k, written ? 1 : s->node[s->writer[word]].latency);
 		if (!written) {
@@ -217,7 +222,7 @@ static bool depend(struct sched *s)
 	struct scc_order scc = { NONE, NONE, NONE };
 	s->n_edges = s->n_cells = 0;
 	for (size_t a = 0; a < s->n_access; a++)
-		s->writer[s->access[a].word] = s->readers[s->access[a].word] = NONE;
+		s->writer[s->access[a] >> 1] = s->readers[s->access[a] >> 1] = NONE;
 	for (uint32_t k = 0; k < s->n && !s->failed; k++) {
 		const struct rdna_lir_ins *i = &s->l->ins[s->first + k];
 		unsigned facts = rdna_lir_facts(i->op);
@@ -239,25 +244,27 @@ static bool depend(struct sched *s)
 
 /* --- registers: a tuple counts as a whole until its last word dies, for what is free in the middle of it helps no other tuple */
 
+/* A tuple that is named behind the run, or goes around the back of a loop, does not die in it. */
 static void begin_register(struct sched *s, uint32_t r)
 {
 	struct held *h = &s->reg[r];
+	bool stays = false;
+	for (uint32_t word = s->live.first_word[r]; word < s->live.first_word[r + 1]; word++)
+		stays |= s->live.end[word] != RDNA_LIVE_NEVER && s->live.end[word] >= s->first + s->n;
 	h->claimed = s->live.start[r] < s->first;
-	h->alive = h->named;
-	for (uint32_t word = s->live.first_word[r]; h->claimed && word < s->live.first_word[r + 1]; word++)
-		h->alive -= s->live.end[word] < s->first;
+	h->begun = true;
+	h->left = stays;
 }
 
 static void begin_registers(struct sched *s)
 {
-	for (size_t a = 0; a < s->n_access; a++)
-		s->left[s->access[a].word] = 0;
-	for (size_t a = 0; a < s->n_access; a++) {
-		uint32_t word = s->access[a].word, r = s->access[a].reg;
-		if (s->left[word]++ == 0 && r) {
+	for (size_t u = 0; u < s->n_use; u++)
+		s->reg[s->use[u].reg].begun = false;
+	for (size_t u = 0; u < s->n_use; u++) {
+		uint32_t r = s->use[u].reg;
+		if (!s->reg[r].begun)
 			begin_register(s, r);
-			s->left[word] += s->live.end[word] >= s->first + s->n;
-		}
+		s->reg[r].left++;
 	}
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
 		s->held[c] = s->peak[c] = s->before[c][s->first];
@@ -268,9 +275,9 @@ static void find_taken(const struct sched *s, uint32_t k, bool claimed_too, unsi
 {
 	uint32_t last = 0;
 	memset(take, 0, RDNA_CLASSES * sizeof *take);
-	for (uint32_t a = s->access_from[k + 1]; a-- > s->access_from[k] && s->access[a].written;) {
-		uint32_t r = s->access[a].reg;
-		if (!r || r == last || (s->reg[r].claimed && !claimed_too))
+	for (uint32_t u = s->use_from[k + 1]; u-- > s->use_from[k] && s->use[u].written;) {
+		uint32_t r = s->use[u].reg;
+		if (r == last || (s->reg[r].claimed && !claimed_too))
 			continue;
 		last = r;
 		take[s->reg[r].cls] += s->reg[r].named;
@@ -280,21 +287,17 @@ static void find_taken(const struct sched *s, uint32_t k, bool claimed_too, unsi
 /* How many words node k takes and gives back; with `keep` it does. */
 static void use_registers(struct sched *s, uint32_t k, bool keep, unsigned take[RDNA_CLASSES], unsigned give[RDNA_CLASSES])
 {
-	const struct access *begin = s->access + s->access_from[k], *end = s->access + s->access_from[k + 1];
+	const struct use *begin = s->use + s->use_from[k], *end = s->use + s->use_from[k + 1];
 	find_taken(s, k, false, take);
 	memset(give, 0, RDNA_CLASSES * sizeof *give);
-	for (const struct access *a = begin; a < end; a++) {
-		struct held *h = &s->reg[a->reg];
-		if (a->reg && --s->left[a->word] == 0 && --h->alive == 0)
+	for (const struct use *u = begin; u < end; u++) {
+		struct held *h = &s->reg[u->reg];
+		h->claimed |= keep && u->written;
+		if (--h->left == 0)
 			give[h->cls] += h->named;
 	}
-	for (const struct access *a = begin; a < end; a++) {
-		struct held *h = &s->reg[a->reg];
-		if (keep)
-			h->claimed |= a->written;
-		else if (a->reg && s->left[a->word]++ == 0)
-			h->alive++;
-	}
+	for (const struct use *u = begin; u < end && !keep; u++)
+		s->reg[u->reg].left++;
 }
 
 static void place_registers(struct sched *s, uint32_t k)
@@ -594,9 +597,8 @@ static bool prepare(struct sched *s)
 	s->scc_after = calloc(s->l->n_ins + 1, sizeof *s->scc_after);
 	s->writer = malloc(words * sizeof *s->writer);
 	s->readers = malloc(words * sizeof *s->readers);
-	s->left = malloc(words * sizeof *s->left);
 	s->reg = calloc(n_regs, sizeof *s->reg);
-	if (!s->scc_after || !s->writer || !s->readers || !s->left || !s->reg || !find_pressure(s))
+	if (!s->scc_after || !s->writer || !s->readers || !s->reg || !find_pressure(s))
 		return false;
 	find_scc(s);
 	return true;
@@ -606,7 +608,7 @@ static void clean(struct sched *s)
 {
 	void *const all[] = {
 		s->before[0], s->before[1], s->scc_after, s->node, s->edge, s->cell, s->access_from, s->access, s->writer, s->readers,
-		s->loads.at, s->others.at, s->waiting.at, s->order, s->copy, s->left, s->reg,
+		s->loads.at, s->others.at, s->waiting.at, s->order, s->copy, s->use_from, s->use, s->reg,
 	};
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		free(all[k]);
