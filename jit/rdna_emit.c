@@ -108,11 +108,9 @@ static void give_back(struct emitter *e, unsigned pair) { e->taken[pair] = e->ta
 static bool written_between(const struct rdna_lir *l, struct rdna_range r, size_t from, size_t to)
 {
 	for (size_t at = from; at < to; at++)
-		for (unsigned k = 0; k < 2; k++) {
-			struct rdna_range d = rdna_machine_range(l, &l->ins[at].d[k]);
-			if (d.n && rdna_range_meets(d, r))
+		for (unsigned k = 0; k < 2 && l->ins[at].d[k].kind; k++)
+			if (rdna_range_meets(rdna_machine_range(l, &l->ins[at].d[k]), r))
 				return true;
-		}
 	return false;
 }
 

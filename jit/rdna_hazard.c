@@ -261,6 +261,8 @@ static void step(void *user, void *state, size_t at)
 static bool most(uint8_t *into, const uint8_t *from, size_t n)
 {
 	bool changed = false;
+	if (memcmp(into, from, n) == 0)
+		return false;
 	for (size_t k = 0; k < n; k++)
 		if (from[k] > into[k]) {
 			into[k] = from[k];
@@ -317,12 +319,26 @@ static void at_return(const struct guard *g, struct state *s, struct fix *f)
 		late_read(s, (struct rdna_range){ RDNA_ABI_RETURN, 2 }, false, f);
 }
 
+/* The generation's rules that something in the kernel can break. */
+static unsigned rules_for(const struct rdna_lir *l)
+{
+	unsigned rules = SGPR;                               /* what the driver wrote is new to all */
+	for (size_t at = 0; at < l->n_ins; at++) {
+		unsigned op = l->ins[at].op, facts = rdna_lir_facts(op);
+		rules |= (facts & RDNA_IS_TRANS ? TRANS : 0) | (facts & RDNA_IS_WMMA ? MATRIX : 0) | (is_cmpx(op) ? CMPX : 0) | (is_float_atomic(op) ? DENORM : 0);
+	}
+	return rules & rules_of[l->gen];
+}
+
 static bool required(struct rdna_lir *l, struct error *err)
 {
+	unsigned rules = rules_for(l);
+	if (!rules)
+		return true;
 	struct state s = {0};
 	struct rdna_patch p = {0};
 	uint32_t *loops = rdna_machine_loops(l);
-	struct guard g = { .l = l, .rules = rules_of[l->gen], .fix = malloc((l->n_ins + 1) * sizeof *g.fix), .loops = loops };
+	struct guard g = { .l = l, .rules = rules, .fix = malloc((l->n_ins + 1) * sizeof *g.fix), .loops = loops };
 	const struct rdna_flow flow = { .l = l, .loops = loops, .size = sizeof s, .user = &g, .step = step, .join = join };
 	for (unsigned k = RDNA_ABI_WAVE / 2; k < RDNA_ABI_FREE_SGPR / 2; k++)
 		s.late[k] = BY_SALU;

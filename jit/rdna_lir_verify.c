@@ -373,15 +373,10 @@ static bool writes(struct check *c, const struct rdna_lir_ins *i)
 /* At a loop's head a machine register holds for sure only what no instruction of the body replaces by something else. */
 static void forget_operand(struct check *c, const struct rdna_lir_operand *o)
 {
-	for (unsigned k = 0; k < o->n; k++) {
-		if (o->kind == RDNA_LIR_FIXED)
-			c->holds[o->reg + k] = 0;
-		if (o->kind != RDNA_LIR_VIRTUAL)
-			continue;
-		uint32_t *held = &c->holds[c->l->reg[o->reg].phys + o->sub + k];
-		if (*held != 1 + c->first_word[o->reg] + o->sub + k)
-			*held = 0;
-	}
+	bool virtual = o->kind == RDNA_LIR_VIRTUAL;
+	uint32_t *held = &c->holds[virtual ? c->l->reg[o->reg].phys + o->sub : o->reg], word = virtual ? 1 + c->first_word[o->reg] + o->sub : 0;
+	for (unsigned k = 0; k < o->n; k++)
+		held[k] = virtual && held[k] == word + k ? held[k] : 0;
 }
 
 static void forget(struct check *c)
@@ -390,8 +385,10 @@ static void forget(struct check *c)
 	for (size_t k = c->at; k < c->l->n_ins; k++) {
 		const struct rdna_lir_ins *i = &c->l->ins[k];
 		depth += i->op == RDNA_LIR_LOOP;
-		forget_operand(c, &i->d[0]);
-		forget_operand(c, &i->d[1]);
+		if (i->d[0].kind)
+			forget_operand(c, &i->d[0]);
+		if (i->d[1].kind)
+			forget_operand(c, &i->d[1]);
 		if (i->op == RDNA_LIR_ENDLOOP && !--depth)
 			break;
 	}

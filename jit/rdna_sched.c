@@ -101,14 +101,17 @@ static bool find_accesses(struct sched *s)
 		s->access_from[k] = (uint32_t)s->n_access;
 		s->use_from[k] = (uint32_t)s->n_use;
 		for (unsigned j = 0; j < 4; j++)
-			access_operand(s, &i->s[j], false);
-		access_operand(s, &i->saddr, false);
+			if (i->s[j].kind)
+				access_operand(s, &i->s[j], false);
+		if (i->saddr.kind)
+			access_operand(s, &i->saddr, false);
 		if (rdna_lir_reads_dst(i))
 			access_operand(s, &i->d[0], false);
 		if (rdna_lir_facts(i->op) & RDNA_READS_VCC)
 			access_word(s, special(s, RDNA_VCC_LO), false);
 		for (unsigned j = 0; j < 2; j++)
-			access_operand(s, &i->d[j], true);
+			if (i->d[j].kind)
+				access_operand(s, &i->d[j], true);
 	}
 	s->access_from[s->n] = (uint32_t)s->n_access;
 	s->use_from[s->n] = (uint32_t)s->n_use;

@@ -180,7 +180,7 @@ static void name(struct facts *f, struct rdna_range r)
 }
 
 /* Whether it names a register that a load is filling. */
-static bool names_filling(const struct facts *f, const struct state *s)
+static inline bool names_filling(const struct facts *f, const struct state *s)
 {
 	uint64_t any = 0;
 	for (unsigned w = 0; w < SCALAR_WORDS; w++)
