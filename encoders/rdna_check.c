@@ -5,6 +5,9 @@
  */
 #include "encoders/rdna_form.h"
 
+#include <assert.h>
+#include <stdatomic.h>
+
 /* --- the row's letters */
 
 /* What stands for a letter in a row: how many 32-bit registers (0: as many as the destination has), and what else may. */
@@ -22,23 +25,40 @@ static const struct { uint8_t size, is; } rdna_letter_facts[128] = {
 
 static bool rdna_letter_is(char letter, unsigned what) { return rdna_letter_facts[(unsigned char)letter & 127].is & what; }
 
+/* Letters read, in one word, so that whoever reads a row first gives it to all. */
+struct rdna_read { char dst[2], src[4]; uint8_t n_dst, n_src; };
+
 /* Returns where they end. */
-static const char *rdna_read_letters(struct rdna_match *m, const char *p)
+static const char *rdna_read_row(struct rdna_read *l, const char *p)
 {
-	m->n_dst = m->n_src = 0;
+	*l = (struct rdna_read){ .n_dst = 0 };
 	for (p += *p == '?'; *p != '='; p++)
-		m->dst[m->n_dst++] = *p;
+		l->dst[l->n_dst++] = *p;
 	for (p++; *p && *p != '/'; p++)
-		m->src[m->n_src++] = *p;
+		l->src[l->n_src++] = *p;
 	return p;
 }
 
 void rdna_letters(struct rdna_match *m)
 {
-	const char *end = rdna_read_letters(m, m->row->sig);
+	static _Atomic uint64_t known[2][RDNA_OP_COUNT];
+	_Atomic uint64_t *at = &known[m->gen == RDNA_GFX12][m->row - rdna_rows];
+	uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
+	struct rdna_read l;
 
-	if (*end == '/' && m->gen == RDNA_GFX12)
-		rdna_read_letters(m, end + 1);
+	static_assert(sizeof l == sizeof word, "a row's letters fill a word");
+	if (!word) {
+		const char *end = rdna_read_row(&l, m->row->sig);
+		if (*end == '/' && m->gen == RDNA_GFX12)
+			rdna_read_row(&l, end + 1);
+		memcpy(&word, &l, sizeof word);              /* 0 of the few rows without operands */
+		atomic_store_explicit(at, word, memory_order_relaxed);
+	}
+	memcpy(&l, &word, sizeof l);
+	memcpy(m->dst, l.dst, sizeof l.dst);
+	memcpy(m->src, l.src, sizeof l.src);
+	m->n_dst = l.n_dst;
+	m->n_src = l.n_src;
 }
 
 unsigned rdna_letter_size(const struct rdna_match *m, char letter)

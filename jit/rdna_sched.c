@@ -25,7 +25,7 @@ struct held { uint32_t left /* uses to come, all those behind the run being one 
 struct node { uint32_t edges, preds, all_preds, height, ready; unsigned most[RDNA_CLASSES]; /* words it may take */ uint8_t latency; bool load, done; };
 struct edge { uint32_t to, next; uint8_t latency; };
 struct cell { uint32_t node, next; };
-struct heap { uint32_t *at; size_t n, capacity; };
+struct heap { uint64_t *at /* rank << 32 | node, the least first */; size_t n, capacity; };
 
 struct sched {
 	struct rdna_lir *l;
@@ -345,32 +345,29 @@ static bool fits(struct sched *s, uint32_t k)
 
 /* --- heaps: by height, highest first; or by the moment of readiness, earliest first; then in the order that came in */
 
-static bool goes_first(const struct sched *s, const struct heap *h, uint32_t a, uint32_t b)
-{
-	const struct node *x = &s->node[a], *y = &s->node[b];
-	if (h == &s->waiting)
-		return x->ready != y->ready ? x->ready < y->ready : a < b;
-	return x->height != y->height ? x->height > y->height : a < b;
-}
+static uint32_t by_height(const struct sched *s, uint32_t k) { return UINT32_MAX - s->node[k].height; }
 
-static void heap_push(struct sched *s, struct heap *h, uint32_t k)
+static void heap_push(struct sched *s, struct heap *h, uint32_t rank, uint32_t k)
 {
-	if (!room(s, (void **)&h->at, &h->capacity, h->n + 1, sizeof *h->at))
+	uint64_t entry = (uint64_t)rank << 32 | k;
+	if (h->n == h->capacity && !room(s, (void **)&h->at, &h->capacity, h->n + 1, sizeof *h->at))
 		return;
 	size_t at = h->n++;
-	for (; at && goes_first(s, h, k, h->at[(at - 1) / 2]); at = (at - 1) / 2)
+	for (; at && entry < h->at[(at - 1) / 2]; at = (at - 1) / 2)
 		h->at[at] = h->at[(at - 1) / 2];
-	h->at[at] = k;
+	h->at[at] = entry;
 }
 
-static uint32_t heap_pop(struct sched *s, struct heap *h)
+static uint32_t first_of(const struct heap *h) { return (uint32_t)h->at[0]; }
+
+static uint32_t heap_pop(struct heap *h)
 {
-	uint32_t top = h->at[0], last = h->at[--h->n];
+	uint32_t top = first_of(h);
+	uint64_t last = h->at[--h->n];
 	size_t at = 0, child;
 	while ((child = 2 * at + 1) < h->n) {
-		if (child + 1 < h->n && goes_first(s, h, h->at[child + 1], h->at[child]))
-			child++;
-		if (!goes_first(s, h, h->at[child], last))
+		child += child + 1 < h->n && h->at[child + 1] < h->at[child];
+		if (last <= h->at[child])
 			break;
 		h->at[at] = h->at[child];
 		at = child;
@@ -383,8 +380,8 @@ static uint32_t heap_pop(struct sched *s, struct heap *h)
 /* What the heap holds may have been placed without it: that goes. */
 static bool heap_clean(struct sched *s, struct heap *h)
 {
-	while (h->n && s->node[h->at[0]].done)
-		heap_pop(s, h);
+	while (h->n && s->node[first_of(h)].done)
+		heap_pop(h);
 	return h->n;
 }
 
@@ -394,19 +391,19 @@ static bool heap_clean(struct sched *s, struct heap *h)
 static uint32_t fitting(struct sched *s, struct heap *h, bool *refused)
 {
 	uint32_t looked[LOOKS], n = 0, found = NONE;
-	if (heap_clean(s, h) && fits(s, h->at[0])) {
+	if (heap_clean(s, h) && fits(s, first_of(h))) {
 		*refused = false;
-		return h->at[0];
+		return first_of(h);
 	}
 	while (n < LOOKS && found == NONE && heap_clean(s, h)) {
-		looked[n] = heap_pop(s, h);
+		looked[n] = heap_pop(h);
 		if (fits(s, looked[n]))
 			found = looked[n];
 		n++;
 	}
 	*refused = n && found != looked[0];
-	while (n)
-		heap_push(s, h, looked[--n]);
+	for (; n; n--)
+		heap_push(s, h, by_height(s, looked[n - 1]), looked[n - 1]);
 	return found;
 }
 
@@ -421,7 +418,7 @@ static uint32_t draw(struct sched *s)
 static uint32_t any_at_all(struct sched *s)
 {
 	struct heap *h = s->others.n && (!s->loads.n || draw(s) & 1) ? &s->others : &s->loads;
-	uint32_t k = h->n ? h->at[draw(s) % h->n] : NONE;
+	uint32_t k = h->n ? (uint32_t)h->at[draw(s) % h->n] : NONE;
 	return k != NONE && !s->node[k].done && fits(s, k) ? k : NONE;
 }
 
@@ -433,7 +430,8 @@ static uint32_t choose(struct sched *s)
 	uint32_t load = fitting(s, &s->loads, &s->held_back), other = fitting(s, &s->others, &full);
 	if (load == NONE || other == NONE)
 		return load == NONE ? other : load;
-	return goes_first(s, &s->others, load, other) ? load : other;
+	uint32_t x = by_height(s, load), y = by_height(s, other);
+	return x < y || (x == y && load < other) ? load : other;
 }
 
 static void release(struct sched *s, uint32_t k, uint32_t now)
@@ -443,7 +441,7 @@ static void release(struct sched *s, uint32_t k, uint32_t now)
 		if (to->ready < now + s->edge[e].latency)
 			to->ready = now + s->edge[e].latency;
 		if (--to->preds == 0)
-			heap_push(s, &s->waiting, s->edge[e].to);
+			heap_push(s, &s->waiting, to->ready, s->edge[e].to);
 	}
 }
 
@@ -460,15 +458,15 @@ static bool list_schedule(struct sched *s)
 		p->ready = 0;
 		p->done = false;
 		if (!p->preds)
-			heap_push(s, &s->waiting, k);
+			heap_push(s, &s->waiting, 0, k);
 	}
 	for (uint32_t placed = 0; placed < s->n && !s->failed;) {
-		while (heap_clean(s, &s->waiting) && (s->random || s->node[s->waiting.at[0]].ready <= now)) {
-			uint32_t k = heap_pop(s, &s->waiting);
-			heap_push(s, s->node[k].load ? &s->loads : &s->others, k);
+		while (heap_clean(s, &s->waiting) && (s->random || s->node[first_of(&s->waiting)].ready <= now)) {
+			uint32_t k = heap_pop(&s->waiting);
+			heap_push(s, s->node[k].load ? &s->loads : &s->others, by_height(s, k), k);
 		}
 		if (!heap_clean(s, &s->loads) && !heap_clean(s, &s->others) && s->waiting.n) {
-			now = s->node[s->waiting.at[0]].ready;
+			now = s->node[first_of(&s->waiting)].ready;
 			continue;
 		}
 		uint32_t k = choose(s);
