@@ -16,13 +16,14 @@ enum { WINDOW = 12, TRIES = 8 };
 
 /* What the search asks of an instruction again and again. Filled once; pairing moves numbers of instructions, not instructions. */
 struct candidate {
-	uint64_t reads, writes;              /* registers, 64 apart in one bit: where two of these have none in common the registers have none */
-	struct rdna_touch touch;
-	uint16_t facts;
 	bool movable;                        /* others may move over it */
 	bool may;                            /* be a half */
 	uint8_t half;                        /* 0, or which half of a pair it has become, 1 or 2 */
 	uint8_t forms, form;                 /* ways round looked at and to be had, 0: the second is not looked at yet; the one taken */
+	bool odd;                            /* the number of its result's register */
+	uint16_t facts;
+	uint64_t reads, writes;              /* rdna_range_bits */
+	struct rdna_touch touch;
 	struct rdna_half as[2];
 	bool is_fmamk[2];
 };
@@ -92,6 +93,7 @@ static void look_at(const struct rdna_lir *l, const struct rdna_lir_ins *i, stru
 	if (c->may)
 		rdna_half_of(&c->as[0], l->gen, &x);
 	c->is_fmamk[0] = x.op == RDNA_V_FMAMK_F32;
+	c->odd = c->touch.writes[0].reg % 2;
 }
 
 static bool one_bank(unsigned a, unsigned b) { return a && b && (a ^ b) % 4 == 0; }
@@ -153,7 +155,7 @@ static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 {
 	struct candidate *a = &p->c[na], *b = &p->c[nb];
 	/* One result goes to an even register and one to an odd one, whichever way round. */
-	if ((a->touch.writes[0].reg ^ b->touch.writes[0].reg) % 2 == 0 || feeds(a, b))
+	if (a->odd == b->odd || feeds(a, b))
 		return false;
 	bool swaps = !feeds(b, a);
 	for (unsigned k = 0; k < TRIES; k++) {
