@@ -16,6 +16,7 @@
  */
 #include "jit/rdna_machine.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,14 +282,22 @@ static void step(void *user, void *state, size_t at)
 
 /* --- in front of loops */
 
+/* A loop counts what those in it do: backwards, as an ENDLOOP opens it and its LOOP closes it into the one around. */
 static void find_issues(struct waiter *w)
 {
-	for (uint32_t at = 0; at < w->l->n_ins; at++) {
-		if (w->l->ins[at].op != RDNA_LIR_LOOP)
-			continue;
-		w->issues[at] = 0;
-		for (uint32_t k = at + 1; k < w->loops[at]; k++)
-			w->issues[at] |= (uint8_t)(1u << w->facts[k].counter);
+	enum { MAX_DEPTH = 64 };
+	uint8_t open[MAX_DEPTH + 1] = { 0 };
+	unsigned depth = 0;
+	for (size_t at = w->l->n_ins; at-- > 0;) {
+		unsigned op = w->l->ins[at].op;
+		open[depth] |= (uint8_t)(1u << w->facts[at].counter);
+		if (op == RDNA_LIR_ENDLOOP) {
+			assert(depth < MAX_DEPTH);
+			open[++depth] = 0;
+		} else if (op == RDNA_LIR_LOOP) {
+			w->issues[at] = open[depth--];
+			open[depth] |= w->issues[at];
+		}
 	}
 }
 
