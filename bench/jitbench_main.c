@@ -46,7 +46,7 @@ static const struct option_row rows[] = {
 	{ "small", 0, OPTION_FLAG, 0, "the same as --small-batches 2,4,8,16,32", 0, 0, &opt.all_small },
 	{ "no-start", 0, OPTION_FLAG, 0, "leave out loading, time to the first token, code generation and memory", 0, 0, &opt.no_start },
 	{ "predict", 0, OPTION_FLAG, 0, "measure nothing: say how long a token, or a pass over the first of --small-batches (at most 16), should take on the card of --device sim:..., at the first depth, from what its simulator counts and its data sheet; of a model made up, a few layers are simulated", 0, 0, &opt.predict },
-	{ "kernels", 0, OPTION_FLAG, 0, "time the kernels alone, for which a header is enough: all generated, opened from a cache directory and from a pack, those of a token opened, one looked up", 0, 0, &opt.kernels },
+	{ "kernels", 0, OPTION_FLAG, 0, "time the kernels alone, for which a header is enough: all generated, opened from a cache directory and from a pack, those of a token opened, one looked up, those of one pass generated; for a card also linked", 0, 0, &opt.kernels },
 	{ "Measuring", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "repetitions", 'r', OPTION_INT, "N", "repeat each test N times, starts at most 3 (5)", 1, MAX_REPETITIONS, &opt.repetitions },
 	{ "noise", 0, OPTION_FLOAT, "PERCENT", "refuse a number when the quartiles of its repetitions, or of the limit measured around them, lie further apart (10)", 0.001, 1000, &opt.noise },
@@ -56,7 +56,7 @@ static const struct option_row rows[] = {
 	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "threads", 't', OPTION_TEXT, "N,...", "worker threads; 0: one per core this process may use (0)", 0, 0, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: the session's choice (0)", 0, 1024, &opt.batch },
-	{ "device", 0, OPTION_CHOICE, "cpu|" SIMULATED_CARDS, "cpu; a simulated card for --predict, as time means nothing in a simulator (cpu)", 0, 0, &opt.device },
+	{ "device", 0, OPTION_CHOICE, "cpu|" SIMULATED_CARDS, "cpu; a simulated card for --predict and --kernels, as time means nothing in a simulator (cpu)", 0, 0, &opt.device },
 	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
@@ -282,31 +282,35 @@ static bool open_header(struct model *m, const char *path, uint8_t **header, str
 
 static int run_kernels(const char *operand)
 {
-	static const unsigned kv[] = { [JIT_KV_F16] = WARM_KV_F16, [JIT_KV_F32] = WARM_KV_F32, [JIT_KV_Q8_0] = WARM_KV_Q8_0 };
+	static const enum dtype kv[] = { [JIT_KV_F16] = DTYPE_F16, [JIT_KV_F32] = DTYPE_F32, [JIT_KV_Q8_0] = DTYPE_Q8_0 };
+	const bool card = strncmp(opt.device, "sim:", 4) == 0;
 	const char *path = operand ? operand : opt.model;
 	struct printer p = { .filename = path ? path : opt.shape, .format = print_format(), .type_kv = opt.kv_type };
 	struct row row[KERNEL_ROWS];
 	uint8_t *header = NULL;
 	struct error err = { 0 };
 	char text[256];
+	size_t rows;
 	struct model m;
 
+	if (card && opt.isa)
+		return usage("--isa is for the cpu: --device sim:... names the target");
 	if ((path != NULL) + (opt.shape != NULL) != 1)
 		return usage("which model? Give one of MODEL, --model and --shape");
-	const struct warm_options o = { .target = opt.isa ? target_find(opt.isa) : target_native(&err), .kv = kv[kv_option()],
+	const struct warm_options o = { .target = card ? target_find(opt.device + 4) : opt.isa ? target_find(opt.isa) : target_native(&err), .kv = warm_kv(kv[kv_option()]),
 		.activations = strcmp(opt.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS };
 	if (!o.target || !open_header(&m, path, &header, &err))
 		return fail(err.text);
 	model_describe(&m, text, sizeof text);
 	p.type = text;
 	p.isa = o.target->name;
-	bool ok = kernels_measure(&m.spec, &o, opt.repetitions, opt.force ? 0 : opt.noise / 100, row, &err);
+	bool ok = kernels_measure(&m.spec, &o, kv[kv_option()], opt.repetitions, opt.force ? 0 : opt.noise / 100, row, &rows, &err);
 	model_close(&m);
 	free(header);
 	if (!ok)
 		return fail(err.text);
 	print_begin(&p);
-	for (int i = 0; i < KERNEL_ROWS; i++)
+	for (size_t i = 0; i < rows; i++)
 		show(&p, &row[i]);
 	print_end(&p);
 	return noisy_rows ? EXIT_NOISY : 0;
@@ -405,8 +409,10 @@ int main(int argc, char **argv)
 	if (run_command(operands, program.n_operands, &rc))
 		return fflush(stdout) == 0 ? rc : 1;
 	operand = operands[0];
-	if (opt.predict != (strcmp(opt.device, "cpu") != 0))
-		return usage("--predict and --device sim:... belong together");
+	if (opt.predict && strcmp(opt.device, "cpu") == 0)
+		return usage("--predict needs --device sim:...");
+	if (strcmp(opt.device, "cpu") != 0 && !opt.predict && !opt.kernels)
+		return usage("--device sim:... belongs to --predict or --kernels");
 	if (opt.predict)
 		return run_predict(operand);
 	if (opt.kernels)

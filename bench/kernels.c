@@ -10,6 +10,7 @@
 
 #include "jit/cache.h"
 #include "jit/pack.h"
+#include "jit/rdna_program.h"
 #include "jit/registry.h"
 #include "kernels-templates/templates.h"
 #include "loaders/model.h"
@@ -19,6 +20,7 @@ enum { LOOKUPS = 1000000 };
 static const char pack_name[] = "kernels.jkp";
 
 struct keys { struct key *key; size_t n; };
+struct sets { struct keys all, token, pass; };
 
 /* Gets every key from a cache at path, or without one (NULL). What this took, from opening the cache on, into *seconds; what one lookup takes into *lookup, unless NULL. */
 static bool get_all(const struct keys *k, const char *path, enum kernel_source expected, double *seconds, double *lookup, struct error *err)
@@ -48,6 +50,35 @@ static bool get_all(const struct keys *k, const char *path, enum kernel_source e
 	return ok;
 }
 
+/* The pass's kernels from IR to code objects, one after the other, and for a card from these to one program. */
+static bool generate_pass(const struct keys *k, const struct target *target, double *generate, double *link, struct error *err)
+{
+	struct object *object = calloc(k->n, sizeof *object);
+	const struct object **each = calloc(k->n, sizeof *each);
+	uint64_t *offset = calloc(k->n, sizeof *offset);
+	bool ok = (object && each && offset) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", k->n);
+	uint8_t *bytes = NULL;
+	size_t size, n = 0;
+	double start = system_seconds();
+
+	for (; ok && n < k->n; n++) {
+		ok = compile_key(&object[n], &k->key[n], template_build, NULL, NULL, err);
+		each[n] = &object[n];
+	}
+	*generate = system_seconds() - start;
+	start = system_seconds();
+	if (ok && target->backend == BACKEND_RDNA)
+		ok = rdna_program_make(&bytes, &size, target, each, n, offset, err);
+	*link = system_seconds() - start;
+	while (n)
+		object_free(&object[--n]);
+	free(bytes);
+	free(object);
+	free(each);
+	free(offset);
+	return ok;
+}
+
 static bool fill_cache(const struct keys *k, const char *dir, const char *pack, struct error *err)
 {
 	double ignored;
@@ -61,30 +92,35 @@ static bool fill_cache(const struct keys *k, const char *dir, const char *pack, 
 	return ok;
 }
 
-/* In the order of the rows. */
-enum { GENERATE, DIRECTORY, PACK, TOKEN_GENERATE, TOKEN_DIRECTORY, TOKEN_PACK, LOOKUP };
-
 /* One repetition: what each row took, in seconds. */
-static bool measure_once(const struct keys *all, const struct keys *token, const char *dir, const char *pack, double v[KERNEL_ROWS], struct error *err)
+static bool measure_once(const struct sets *k, const struct target *target, const char *dir, const char *pack, double v[KERNEL_ROWS], struct error *err)
 {
-	return get_all(all, NULL, KERNEL_GENERATED, &v[GENERATE], NULL, err) && get_all(all, dir, KERNEL_FROM_DISK, &v[DIRECTORY], NULL, err) &&
-	       get_all(all, pack, KERNEL_FROM_PACK, &v[PACK], &v[LOOKUP], err) && get_all(token, NULL, KERNEL_GENERATED, &v[TOKEN_GENERATE], NULL, err) &&
-	       get_all(token, dir, KERNEL_FROM_DISK, &v[TOKEN_DIRECTORY], NULL, err) && get_all(token, pack, KERNEL_FROM_PACK, &v[TOKEN_PACK], NULL, err);
+	return get_all(&k->all, NULL, KERNEL_GENERATED, &v[KERNELS_GENERATE], NULL, err) && get_all(&k->all, dir, KERNEL_FROM_DISK, &v[KERNELS_DIRECTORY], NULL, err) &&
+	       get_all(&k->all, pack, KERNEL_FROM_PACK, &v[KERNELS_PACK], &v[KERNELS_LOOKUP], err) &&
+	       get_all(&k->token, NULL, KERNEL_GENERATED, &v[KERNELS_TOKEN_GENERATE], NULL, err) && get_all(&k->token, dir, KERNEL_FROM_DISK, &v[KERNELS_TOKEN_DIRECTORY], NULL, err) &&
+	       get_all(&k->token, pack, KERNEL_FROM_PACK, &v[KERNELS_TOKEN_PACK], NULL, err) &&
+	       generate_pass(&k->pass, target, &v[KERNELS_PASS_GENERATE], &v[KERNELS_PASS_LINK], err);
 }
 
-static bool measure(const struct keys *all, const struct keys *token, const char *dir, long repetitions, struct series s[KERNEL_ROWS], struct error *err)
+/* By row: the row of generating that it is a share of. */
+static const uint8_t share_of[KERNEL_ROWS] = {
+	[KERNELS_TOKEN_GENERATE] = KERNELS_TOKEN_GENERATE, [KERNELS_TOKEN_DIRECTORY] = KERNELS_TOKEN_GENERATE, [KERNELS_TOKEN_PACK] = KERNELS_TOKEN_GENERATE,
+	[KERNELS_PASS_GENERATE] = KERNELS_PASS_GENERATE, [KERNELS_PASS_LINK] = KERNELS_PASS_GENERATE,
+};
+
+static bool measure(const struct sets *k, const struct target *target, const char *dir, long repetitions, struct series s[KERNEL_ROWS], struct error *err)
 {
 	char pack[300];
 	bool ok;
 
 	snprintf(pack, sizeof pack, "%s/%s", dir, pack_name);
-	ok = fill_cache(all, dir, pack, err);
+	ok = fill_cache(&k->all, dir, pack, err);
 	for (long i = 0; ok && i < repetitions; i++) {
 		double v[KERNEL_ROWS];
-		ok = measure_once(all, token, dir, pack, v, err);
+		ok = measure_once(k, target, dir, pack, v, err);
 		for (int r = 0; ok && r < KERNEL_ROWS; r++) {
-			s[r].limit[s[r].n] = r == LOOKUP ? v[GENERATE] / (double)all->n : v[r < TOKEN_GENERATE ? GENERATE : TOKEN_GENERATE];
-			s[r].value[s[r].n++] = v[r] * (r == LOOKUP ? 1e9 : 1e3);
+			s[r].limit[s[r].n] = v[share_of[r]] / (r == KERNELS_LOOKUP ? (double)k->all.n : 1);
+			s[r].value[s[r].n++] = v[r] * (r == KERNELS_LOOKUP ? 1e9 : 1e3);
 		}
 	}
 	return ok;
@@ -101,36 +137,51 @@ static void remove_dir(const char *dir)
 	rmdir(dir);
 }
 
-bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, long repetitions, double noise, struct row out[KERNEL_ROWS], struct error *err)
+/* In the order of their first use, with the usual schedules. */
+static bool pass_keys(const struct model_spec *spec, const struct warm_options *o, enum dtype kv, struct keys *out, struct error *err)
 {
-	static const char *const name[KERNEL_ROWS] = { "generate", "open directory", "open pack", "token generate", "token directory", "token pack", "lookup" };
+	const struct plan_options plan = { .target = o->target, .f32_activations = o->activations == WARM_F32_ACTIVATIONS };
+	struct warm_passes *passes = warm_passes_open(spec, err);
+	bool ok = passes && warm_pass_keys(passes, kv, 1, PLAN_LAST_LOGITS, &plan, false, &out->key, &out->n, err);
+
+	warm_passes_close(passes);
+	return ok;
+}
+
+bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, enum dtype kv, long repetitions, double noise, struct row out[KERNEL_ROWS], size_t *n_rows,
+                     struct error *err)
+{
+	static const char *const name[KERNEL_ROWS] = { "generate", "open directory", "open pack", "token generate", "token directory", "token pack", "lookup", "pass generate", "pass link" };
 	const char *tmp = getenv("TMPDIR");
 	struct warm_options one = *options;
-	struct keys all = { 0 }, token = { 0 };
+	struct sets k = { 0 };
+	const struct keys *const of[KERNEL_ROWS] = { &k.all, &k.all, &k.all, &k.token, &k.token, &k.token, &k.all, &k.pass, &k.pass };
 	struct series s[KERNEL_ROWS] = { 0 };
 	char dir[256];
 
 	one.columns = 1;
+	*n_rows = options->target->backend == BACKEND_RDNA ? KERNEL_ROWS : KERNELS_PASS_LINK;
 	snprintf(dir, sizeof dir, "%.200s/jitbench-XXXXXX", tmp ? tmp : "/tmp");
-	bool ok = warm_keys(spec, options, &all.key, &all.n, err) && warm_keys(spec, &one, &token.key, &token.n, err);
+	bool ok = warm_keys(spec, options, &k.all.key, &k.all.n, err) && warm_keys(spec, &one, &k.token.key, &k.token.n, err) && pass_keys(spec, options, kv, &k.pass, err);
 	if (ok && !mkdtemp(dir)) {
 		ok = error_set(err, ERROR_IO, "no temporary directory %s could be made: %s", dir, strerror(errno));
 	} else if (ok) {
-		ok = measure(&all, &token, dir, repetitions, s, err);
+		ok = measure(&k, options->target, dir, repetitions, s, err);
 		remove_dir(dir);
 	}
-	for (int r = 0; ok && r < KERNEL_ROWS; r++) {
-		out[r] = (struct row){ .unit = r == LOOKUP ? "ns" : "ms", .threads = 1, .count = (long)(r >= TOKEN_GENERATE && r < LOOKUP ? token.n : all.n) };
-		if (r != GENERATE && r != TOKEN_GENERATE) {
-			out[r].work = r == LOOKUP ? 1e-9 : 1e-3;         /* seconds of one of the unit */
-			out[r].limit_name = r == LOOKUP ? "generating one" : "generating";
+	for (size_t r = 0; ok && r < *n_rows; r++) {
+		out[r] = (struct row){ .unit = r == KERNELS_LOOKUP ? "ns" : "ms", .threads = 1, .count = (long)of[r]->n };
+		if (share_of[r] != r) {
+			out[r].work = r == KERNELS_LOOKUP ? 1e-9 : 1e-3;         /* seconds of one of the unit */
+			out[r].limit_name = r == KERNELS_LOOKUP ? "generating one" : "generating";
 			out[r].limit_unit = "s";
 		}
 		snprintf(out[r].test, sizeof out[r].test, "%s", name[r]);
 		row_fill(&out[r], &s[r], noise);
 	}
-	free(all.key);
-	free(token.key);
+	free(k.all.key);
+	free(k.token.key);
+	free(k.pass.key);
 	return ok;
 }
 
