@@ -67,8 +67,8 @@ run --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -b 16
 check "of a pass over guesses" grep -qE '^# Predicted: a pass over 16 tokens' "$dir/out"
 refused "of passes over 1 to 16 tokens" 1 --shape tiny --predict --device sim:gfx1100 -b 17
 refused "no data of a card" 1 --shape tiny --predict --device sim:gfx1200
-refused "belong together" 2 --shape tiny --predict
-refused "belong together" 2 --shape tiny --device sim:gfx1100
+refused "needs --device sim:" 2 --shape tiny --predict
+refused "belongs to --predict or --kernels" 2 --shape tiny --device sim:gfx1100
 refused "which model?" 2 --predict --device sim:gfx1100
 
 run -m "$model" -p 0 -n 2 -r 1 -t 1,2 --no-start -o md
@@ -79,12 +79,15 @@ check "--small: five rows and the names" [ "$(wc -l < "$dir/out")" = 6 ]
 check "csv: all lines have as many fields" [ "$(awk -F'","' '{ print NF }' "$dir/out" | sort -u | wc -l)" = 1 ]
 quick "$model" --kernels --force
 check "--kernels: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
-for row in generate 'open directory' 'open pack' 'token generate' 'token directory' 'token pack' lookup; do
+for row in generate 'open directory' 'open pack' 'token generate' 'token directory' 'token pack' lookup 'pass generate'; do
 	check "--kernels: a row $row" grep -qE "^\| $row, [0-9]+ kernels " "$dir/out"
 done
 check "--kernels: shares of generating" [ "$(grep -c 'generating.* % |$' "$dir/out")" = 5 ]
 quick --shape qwen3-0.6b --kernels --force -o csv
-check "--kernels of a shape: seven rows and the names" [ "$(wc -l < "$dir/out")" = 8 ]
+check "--kernels of a shape: eight rows and the names" [ "$(wc -l < "$dir/out")" = 9 ]
+quick --shape tiny --kernels --force --device sim:gfx1101
+check "--kernels of a card: a row pass link" grep -qE "^\| pass link, [0-9]+ kernels " "$dir/out"
+refused "names the target" 2 --shape tiny --kernels --device sim:gfx1101 --isa avx2
 quick "$model" -p 8 -n 2 --no-start -o jsonl
 check "jsonl: a line each" [ "$(grep -cE '^\{"model_filename":.*"test":"(pp8|tg2)".*"avg_ts":[0-9.]+.*\}$' "$dir/out")" = 2 ]
 cp "$dir/out" "$dir/jsonl"
