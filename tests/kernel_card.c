@@ -96,9 +96,9 @@ static struct compile_options next_options(bool plain)
 	static uint32_t turn;
 
 	if (plain)
-		return (struct compile_options){ 0 };
+		return (struct compile_options){ .verify_passes = true };
 	uint32_t t = turn++, seed = everything() ? t + 1 : t % 4 == 0 ? 0 : t;
-	return (struct compile_options){ .seed = seed, .skip = skips[t / 2 % (sizeof skips / sizeof *skips)] };
+	return (struct compile_options){ .seed = seed, .skip = skips[t / 2 % (sizeof skips / sizeof *skips)], .verify_passes = true };
 }
 
 /* Registers dealt at random leave gaps in which large tuples may not fit; those in order must do. */

@@ -32,7 +32,10 @@ enum nans { NANS_EXACT, NANS_ALIKE };
 
 static bool compile(struct object *o, const struct ir *ir, const struct compile_options *opt, struct error *err)
 {
-	return compile_ir(o, ir, target_find(rdna_call_targets[gen]), opt, NULL, err);
+	struct compile_options all = opt ? *opt : (struct compile_options){ 0 };
+
+	all.verify_passes = true;
+	return compile_ir(o, ir, target_find(rdna_call_targets[gen]), &all, NULL, err);
 }
 
 static void show(const struct ir *ir, const struct compile_options *opt)

@@ -367,7 +367,7 @@ static void optional_passes_change_no_result(void **state)
 			random_ir_fill(&want, seed);
 			ir_interp(&ir, want.arg, 3, 11);
 			for (uint32_t skip = 0; skip < 16; skip++) {
-				const struct compile_options opt = { .skip = skip };
+				const struct compile_options opt = { .skip = skip, .verify_passes = true };
 				struct compile_stats stats;
 				struct error err = { .code = ERROR_NONE };
 				struct object o;

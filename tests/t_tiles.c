@@ -172,7 +172,7 @@ static void check_card(const struct ir *ir, enum rdna_gen gen, uint32_t seed, in
 {
 	for (unsigned k = 0; k < sizeof modes / sizeof *modes; k++) {
 		struct memory *want = fresh(seed), *got = fresh(seed);
-		struct compile_options opt = { .seed = k == 2 ? 5 : 0, .skip = k == 1 ? COMPILE_SKIP_SCHED : 0 };
+		struct compile_options opt = { .seed = k == 2 ? 5 : 0, .skip = k == 1 ? COMPILE_SKIP_SCHED : 0, .verify_passes = true };
 		struct object o;
 		struct error err = { 0 };
 		ir_interp(ir, want->arg, 0, end);
