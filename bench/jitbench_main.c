@@ -290,7 +290,7 @@ static int run_kernels(const char *operand)
 	uint8_t *header = NULL;
 	struct error err = { 0 };
 	char text[256];
-	size_t rows;
+	size_t n_rows;
 	struct model m;
 
 	if (card && opt.isa)
@@ -304,13 +304,13 @@ static int run_kernels(const char *operand)
 	model_describe(&m, text, sizeof text);
 	p.type = text;
 	p.isa = o.target->name;
-	bool ok = kernels_measure(&m.spec, &o, kv[kv_option()], opt.repetitions, opt.force ? 0 : opt.noise / 100, row, &rows, &err);
+	bool ok = kernels_measure(&m.spec, &o, kv[kv_option()], opt.repetitions, opt.force ? 0 : opt.noise / 100, row, &n_rows, &err);
 	model_close(&m);
 	free(header);
 	if (!ok)
 		return fail(err.text);
 	print_begin(&p);
-	for (size_t i = 0; i < rows; i++)
+	for (size_t i = 0; i < n_rows; i++)
 		show(&p, &row[i]);
 	print_end(&p);
 	return noisy_rows ? EXIT_NOISY : 0;

@@ -169,9 +169,9 @@ static void depend_on_words(struct sched *s, uint32_t k)
 }
 
 /* One kind of memory: the last store, the loads since. */
-struct memory_order { uint32_t store, loads; };
+struct access_order { uint32_t store, loads; };
 
-static void depend_on_memory(struct sched *s, uint32_t k, struct memory_order *m)
+static void depend_on_memory(struct sched *s, uint32_t k, struct access_order *m)
 {
 	bool stores = s->l->ins[s->first + k].stores;
 	if (m->store != NONE)
@@ -181,7 +181,7 @@ static void depend_on_memory(struct sched *s, uint32_t k, struct memory_order *m
 		return;
 	}
 	edges_from(s, m->loads, k);
-	*m = (struct memory_order){ k, NONE };
+	*m = (struct access_order){ k, NONE };
 }
 
 /* Most scalar instructions leave something in scc that nobody reads. Those may trade places with each other, but none may come between a write
@@ -221,7 +221,7 @@ static unsigned latency_of(unsigned facts)
 
 static bool depend(struct sched *s)
 {
-	struct memory_order memory[RDNA_MEM_CONST] = { { NONE, NONE }, { NONE, NONE }, { NONE, NONE } };
+	struct access_order memory[RDNA_MEM_CONST] = { { NONE, NONE }, { NONE, NONE }, { NONE, NONE } };
 	struct scc_order scc = { NONE, NONE, NONE };
 	s->n_edges = s->n_cells = 0;
 	for (size_t a = 0; a < s->n_access; a++)
