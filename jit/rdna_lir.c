@@ -62,6 +62,7 @@ struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op)
 		return &lost;
 	}
 	struct rdna_lir_ins *i = &l->ins[l->n_ins++];
+	l->tried = false;
 	rdna_lir_set_usual(i, op);
 	return i;
 }
@@ -75,6 +76,7 @@ bool rdna_lir_insert(struct rdna_lir *l, size_t at, size_t n)
 	memmove(l->ins + at + n, l->ins + at, (l->n_ins - at) * sizeof *l->ins);
 	memset(l->ins + at, 0, n * sizeof *l->ins);
 	l->n_ins += n;
+	l->tried = false;
 	return true;
 }
 
