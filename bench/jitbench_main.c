@@ -13,6 +13,7 @@
 #include "bench/predict.h"
 #include "bench/print.h"
 #include "bench/regimes.h"
+#include "bench/schedules.h"
 #include "bench/start.h"
 #include "bench/suite.h"
 #include "bench/synth.h"
@@ -70,6 +71,7 @@ static const struct option_command commands[] = {
 	{ "suite", "[TEXT]", "time matrices and attention of well-known models one by one on made-up data, those whose row has TEXT in it; -o json makes a report" },
 	{ "compare", "A.json B.json", "print the ratios of two reports of suite, row by row" },
 	{ "regimes", "", "time a layer of --shape (qwen3-0.6b) over few columns and many, near and far, and print what kernels made for each gain" },
+	{ "schedules", "", "time a layer of --shape (qwen3-0.6b) with its matmuls going through the weights in each of the ways that jitwarm tune tries, one change at a time" },
 };
 
 struct list { long value[MAX_LIST]; int n; };
@@ -368,6 +370,15 @@ static int run_regimes(void)
 	return o.target && regimes_run(&o, stdout, &err) ? 0 : fail(err.text);
 }
 
+static int run_schedules(void)
+{
+	struct error err = { 0 };
+	struct schedules_options o = { .target = suite_target(&err), .shape = shape_find(opt.shape ? opt.shape : "qwen3-0.6b"), .mixture = opt.weights ? mixture_find(opt.weights) : NULL,
+		.threads = (int)lists.threads.value[0], .rounds = ROUNDS * opt.repetitions };
+
+	return o.target && schedules_run(&o, stdout, &err) ? 0 : fail(err.text);
+}
+
 /* Whether the operands are a command; its exit status. */
 static bool run_command(const char *const operand[], int n, int *status)
 {
@@ -377,6 +388,8 @@ static bool run_command(const char *const operand[], int n, int *status)
 		*status = n != 3 ? usage("compare takes two reports") : run_compare(operand[1], operand[2]);
 	else if (n && strcmp(operand[0], "regimes") == 0)
 		*status = n > 1 ? usage("regimes takes no operands") : run_regimes();
+	else if (n && strcmp(operand[0], "schedules") == 0)
+		*status = n > 1 ? usage("schedules takes no operands") : run_schedules();
 	else if (n > 1)
 		*status = usage("more than one model was given");
 	else

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bench/synth.h"
 #include "kernels-templates/templates.h"
@@ -206,6 +207,19 @@ struct plan *lab_plan(struct lab *l, uint32_t columns, bool general, struct erro
 	return l->device->prepare(l->device, p, err) ? p : NULL;
 }
 
+bool lab_set_schedule(struct lab *l, struct plan *p, uint32_t schedule, struct error *err)
+{
+	for (size_t i = 0; i < p->n_kernels; i++) {
+		struct key *key = &p->kernel[i].key;
+		if (key->kind != KEY_MATMUL)
+			continue;
+		key->schedule = schedule;
+		if (template_schedule_refusal(key))
+			key->schedule = 0;
+	}
+	return l->device->prepare(l->device, p, err);
+}
+
 /* ---- repetitions */
 
 /* Bytes of the stretch from where the launches' first operand in it is to the end of the last. */
@@ -294,7 +308,15 @@ static void do_share(void *user, int worker, int workers)
 	}
 }
 
-double lab_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err)
+static double processor_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double run_steps(struct lab *l, const struct lab_run *r, unsigned times, double (*now)(void), struct error *err)
 {
 	times = times < 1 ? 1 : times > LAB_TIMES ? LAB_TIMES : times;
 	if (!room_for(l, times * r->n, err))
@@ -302,9 +324,16 @@ double lab_time(struct lab *l, const struct lab_run *r, unsigned times, struct e
 	plan_set_position(r->plan, r->position);
 	repeat_launches(l, r, times);
 	struct shares s = { .lab = l, .steps = times * r->n };
-	double start = system_seconds();
+	double start = now();
 	pool_run(l->pool, do_share, &s);
-	return (system_seconds() - start) / times;
+	return (now() - start) / times;
+}
+
+double lab_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err) { return run_steps(l, r, times, system_seconds, err); }
+
+double lab_processor_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err)
+{
+	return run_steps(l, r, times, processor_seconds, err) / lab_threads(l);
 }
 
 double lab_time_for(struct lab *l, const struct lab_run *r, double seconds, struct error *err)

@@ -24,6 +24,9 @@ bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, st
 /* A plan over so many columns, ready to run; belongs to the lab. general: as in plan_options. NULL: err. */
 struct plan *lab_plan(struct lab *l, uint32_t columns, bool general, struct error *err);
 
+/* Gives the plan's matmuls a schedule (templates.h), those that have none such the usual one. */
+bool lab_set_schedule(struct lab *l, struct plan *p, uint32_t schedule, struct error *err);
+
 /* Launches first .. first + n - 1 of a plan at a position, again and again. */
 struct lab_run { struct plan *plan; size_t first, n; uint64_t position; };
 /* Whether the stretch has room for what these launches read. */
@@ -33,5 +36,7 @@ enum { LAB_TIMES = 4096 };
 double lab_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err);
 /* The same, repeated for about so many seconds. */
 double lab_time_for(struct lab *l, const struct lab_run *r, double seconds, struct error *err);
+/* The processor time of a thread instead: what it waits for others on the machine to leave its core is not in it. */
+double lab_processor_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err);
 
 #endif

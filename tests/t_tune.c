@@ -14,6 +14,7 @@
 #include "kernels-templates/templates.h"
 #include "runtime/jitrun.h"
 #include "runtime/search.h"
+#include "runtime/tuner.h"
 #include "tests/shared.h"
 
 static struct key example(uint32_t rows, uint32_t schedule)
@@ -299,6 +300,93 @@ static void test_follow(void **state)
 	assert_int_equal(template_schedule_follow(&four, &one), 0);
 }
 
+/* ---- turns and judgement, on a plan that nobody runs */
+
+enum { LAUNCHES = 7, PASSES = 20 };
+
+static void make_plan(struct plan *p)
+{
+	*p = (struct plan){ .kernel = calloc(1, sizeof *p->kernel), .n_kernels = 1, .launch = calloc(LAUNCHES, sizeof *p->launch), .n_launches = LAUNCHES };
+	assert_true(p->kernel && p->launch);
+	p->kernel[0].key = example(1024, 0);
+}
+
+static uint32_t schedule_of(const struct plan *p, size_t launch) { return p->kernel[p->launch[launch].kernel].key.schedule; }
+
+static unsigned list_few(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST])
+{
+	(void)user;
+	return template_schedules(key, out);
+}
+
+static void keep_verdict(void *user, const struct tuner_verdict *v) { *(struct tuner_verdict *)user = *v; }
+
+/* Passes whose launches take as many nanoseconds as `usual`, or those of schedule 2 as `other`; every fifth of all takes ten times as long. Returns how many there were. */
+static unsigned pass(struct tuner *t, struct plan *p, uint64_t usual, uint64_t other, unsigned most)
+{
+	unsigned n = 0, at = 0;
+
+	for (bool over = false; !over && n < most; n++) {
+		tuner_before(t);
+		for (size_t i = 0; i < LAUNCHES; i++, at++)
+			atomic_store(&p->took[i], (schedule_of(p, i) == 2 ? other : usual) * (at % 5 == 4 ? 10 : 1));
+		over = tuner_after(t);
+	}
+	return n;
+}
+
+static void test_turns(void **state)
+{
+	static const struct { uint64_t other; uint32_t best; } trials[] = { { 900000, 2 }, { 990000, 0 }, { 1000000, 0 }, { 1300000, 0 } };
+	struct tuner_verdict v;
+	struct error err = { 0 };
+	struct plan p;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+		make_plan(&p);
+		struct tuner *t = tuner_open(&(struct tuner_options){ .plan = &p, .passes = PASSES, .list = list_few, .judged = keep_verdict, .user = &v }, &err);
+		assert_non_null(t);
+		assert_int_equal(tuner_turns(t), 1);
+		assert_int_equal(pass(t, &p, 1000000, trials[i].other, UINT32_MAX), PASSES + 1);
+		tuner_close(t);
+		assert_int_equal(v.n, 3);
+		assert_int_equal(v.schedule[v.best], trials[i].best);
+		assert_true(v.time[1] == (double)trials[i].other && v.time[0] == 1000000 && v.samples >= LAUNCHES * PASSES / 3 - 1);
+		for (size_t n = 0; n < LAUNCHES; n++)
+			assert_int_equal(schedule_of(&p, n), trials[i].best);
+		plan_free(&p);
+	}
+}
+
+/* A session stops when what is slower has cost it too much, and has a result all the same; one that is closed before leaves everything as it was. */
+static void test_cost(void **state)
+{
+	struct error err = { 0 };
+	struct plan p;
+	struct tune *kept = opened(NULL);
+	const struct key key = example(1024, 0);
+	(void)state;
+
+	make_plan(&p);
+	struct tuner *t = tuner_open_quick(kept, &p, PASSES, 1, NULL, &err);
+	assert_non_null(t);
+	assert_int_equal(pass(t, &p, 1000000, 6000000, 3), 3);
+	tuner_close(t);
+	for (size_t n = 0; n < LAUNCHES; n++)
+		assert_int_equal(schedule_of(&p, n), 0);
+	assert_false(tune_known(kept, &key));
+	t = tuner_open_quick(kept, &p, PASSES, 1, NULL, &err);
+	unsigned passes = pass(t, &p, 1000000, 6000000, UINT32_MAX);
+	assert_in_range(passes, 4, 6);                  /* two or three launches of a pass lose 5 ms each, and one pass more meets cold pages */
+	tuner_close(t);
+	assert_true(tune_known(kept, &key));
+	assert_null(tuner_open_quick(kept, &p, PASSES, 1, NULL, &err));        /* nothing is left to find out */
+	assert_int_equal(err.code, ERROR_NONE);
+	plan_free(&p);
+	tune_close(kept);
+}
+
 struct found { unsigned n, columns[64]; };
 
 static void check_found(const struct tune_result *r, void *user)
@@ -395,6 +483,6 @@ static void test_every_schedule(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_damage), cmocka_unit_test(test_sessions), cmocka_unit_test(test_every_schedule),
-		cmocka_unit_test(test_forms), cmocka_unit_test(test_follow), cmocka_unit_test(test_search) };
+		cmocka_unit_test(test_forms), cmocka_unit_test(test_follow), cmocka_unit_test(test_turns), cmocka_unit_test(test_cost), cmocka_unit_test(test_search) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
