@@ -18,6 +18,7 @@ static const struct { const char *name; size_t member; uint32_t value[VALUES]; }
 	{ "stretch", offsetof(struct matmul_schedule, stretch), { 5 << 10, 9 << 10, 13 << 10, 18 << 10, 26 << 10, 36 << 10 } },
 };
 enum { LEVEL, DISTANCE };
+enum { NEAR_FLOATS = 2 /* 2 KiB */, NEAR_INT8 = 3 /* 4 KiB */ };
 _Static_assert(sizeof fields / sizeof *fields == MATMUL_SCHEDULE_FIELDS && MATMUL_SCHEDULE_FIELDS * DIGIT_BITS <= 32, "a digit for each field");
 
 /* Weights are asked for so far ahead: a few hundred nanoseconds of one core's share of memory. A stretch leaves room in the first-level cache for inputs. */
@@ -229,11 +230,14 @@ unsigned matmul_schedules(const struct key *key, uint32_t out[])
 	bool guesses = key->columns == 4 || key->columns == 8 || key->columns == 16;
 	unsigned n = 1;
 
+	bool once = key->columns == 1 && !(key->flags & KEY_WIDE);
+
 	out[0] = 0;
 	for (unsigned level = SCHEDULE_FIRST_LEVEL; level <= SCHEDULE_BOTH_LEVELS; level++)
-		if (guesses || (key->columns == 1 && !(key->flags & KEY_WIDE)))
+		if (guesses || once)
 			n = add_if_legal(key, with_digit(0, LEVEL, level), out, n);
-	return n;
+	/* Where memory answers soon, nearer weights: floats are through with them sooner. */
+	return once ? add_if_legal(key, with_digit(0, DISTANCE, key->activation == DTYPE_Q8_0 + 1 ? NEAR_INT8 : NEAR_FLOATS), out, n) : n;
 }
 
 unsigned matmul_schedules_near(const struct key *key, unsigned field, uint32_t out[])

@@ -123,8 +123,8 @@ check "tune --json: $(head -c 300 "$dir/out")" out '^\{"model":".*tale-q8_0\.ggu
 # ---- results of this machine are in packs only when asked for
 tuned=$(grep -h '^matmul' "$dir"/tuned/tuned-*.txt | head -1 | cut -d' ' -f1)
 plain=$(echo "$tuned" | sed 's/\.s[0-9a-f]*\././')
-liked=$(echo "$plain" | sed 's/\.b1\./.b1.s30./')
-case $plain in *.c1.*) ;; *) liked=$(echo "$plain" | sed 's/\.b1\./.b1.s33./') ;; esac
+liked=$(echo "$plain" | sed 's/\.b1\./.b1.s50./')
+case $plain in *.c1.*) ;; *) liked=$(echo "$plain" | sed 's/\.b1\./.b1.s53./') ;; esac
 sed -i "s/^$tuned .*/$liked 1.500 9/" "$dir"/tuned/tuned-*.txt
 run "$model" --target avx2 --cache "$dir/tuned" --out "$dir/usual.jkp"
 run "$model" --target avx2 --cache "$dir/none" --out "$dir/usual2.jkp"

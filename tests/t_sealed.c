@@ -188,7 +188,7 @@ static void tell(const char *path, const char *kept)
 		char text[KEY_TEXT_MAX];
 		if (keys[i].kind != KEY_MATMUL || keys[i].columns != 1 || keys[i].flags & KEY_WIDE)
 			continue;
-		keys[i].schedule = 0x30;                /* asked for 4 KiB ahead */
+		keys[i].schedule = 0x50;                /* asked for 16 KiB ahead */
 		tune_set(t, &(struct tune_result){ .key = keys[i], .gain = 1.5, .samples = 9 });
 		if (!kept || !strstr(key_text(&keys[i], text, sizeof text), kept))
 			continue;
@@ -204,7 +204,7 @@ static void tell(const char *path, const char *kept)
 	tune_close(t);
 }
 
-static void count_scheduled(const struct kernel *k, void *user) { *(unsigned *)user += k->key.schedule == 0x30; }
+static void count_scheduled(const struct kernel *k, void *user) { *(unsigned *)user += k->key.schedule == 0x50; }
 
 static void test_schedules_that_are_not_there(void **state)
 {

@@ -350,9 +350,9 @@ static void test_turns(void **state)
 		assert_int_equal(tuner_turns(t), 1);
 		assert_int_equal(pass(t, &p, 1000000, trials[i].other, UINT32_MAX), PASSES + 1);
 		tuner_close(t);
-		assert_int_equal(v.n, 3);
+		assert_int_equal(v.n, 4);
 		assert_int_equal(v.schedule[v.best], trials[i].best);
-		assert_true(v.time[1] == (double)trials[i].other && v.time[0] == 1000000 && v.samples >= LAUNCHES * PASSES / 3 - 1);
+		assert_true(v.time[1] == (double)trials[i].other && v.time[0] == 1000000 && v.samples >= LAUNCHES * PASSES / 4 - 1);
 		for (size_t n = 0; n < LAUNCHES; n++)
 			assert_int_equal(schedule_of(&p, n), trials[i].best);
 		plan_free(&p);
