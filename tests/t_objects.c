@@ -16,7 +16,9 @@
 #include "bench/synth.h"
 #include "jit/key.h"
 #include "jit/rdna_program.h"
+#include "kernels-templates/templates.h"
 #include "runtime/jitrun.h"
+#include "runtime/program.h"
 #include "sim/sim.h"
 
 static char dir[64];
@@ -169,8 +171,59 @@ static void test_refusals(void **state)
 	refused("nothing.gguf", in_dir(there, "nothing.gguf"), &(jit_objects_options){ .target = "gfx1100", .dir = dir });
 }
 
+/* From one phase that uses LDS to the next, the waves of a workgroup have met: in one of the phases from the first on. Returns how many met there alone. */
+static unsigned check_apart(const struct plan *p, const struct program *program, struct registry *r)
+{
+	unsigned alone = 0;
+	bool used = false, met = true, all_met = true;
+
+	for (size_t i = 0; i < program->n_phases; i++) {
+		const struct object *o = &registry_get(r, &p->kernel[p->launch[i].kernel].key, NULL, NULL)->object;
+		if (o->frame_bytes || o->shared_bytes) {
+			assert_true(!used || met);
+			alone += used && !all_met;
+			used = true;
+			met = all_met = false;
+		}
+		met |= (program->phase[i].flags & (RDNA_PHASE_BARRIER | RDNA_PHASE_WORKGROUP_BARRIER)) != 0;
+		all_met |= (program->phase[i].flags & RDNA_PHASE_BARRIER) != 0;
+	}
+	return alone;
+}
+
+static void test_lds_is_kept_apart(void **state)
+{
+	static const struct registry_options options = { .build = template_build };
+	struct error err = { 0 };
+	struct weights weights;
+	struct model model;
+	char path[512];
+	unsigned alone = 0;
+	(void)state;
+
+	write_header(path);
+	assert_true(model_open(&model, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
+	assert_true(weights_describe(&weights, &model.spec, &err));
+	for (uint32_t columns = 1; columns <= 16; columns *= 4) {
+		const struct plan_options o = { .target = &target_table[TARGET_GFX1100] };
+		struct registry *r = registry_open(&options, &err);
+		struct program program;
+		struct plan p;
+		assert_true(plan_outline(&p, &model.spec, &weights, DTYPE_F16, columns, PLAN_ALL_LOGITS, &o, &err));
+		assert_true(program_make(&program, &p, r, o.target, &err));
+		alone += check_apart(&p, &program, r);
+		program_free(&program);
+		plan_free(&p);
+		registry_close(r);
+	}
+	assert_true(alone > 0);                      /* or nothing was shown */
+	weights_close(&weights);
+	model_close(&model);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test_setup_teardown(test_files, make_dir, remove_dir), cmocka_unit_test_setup_teardown(test_refusals, make_dir, remove_dir) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test_setup_teardown(test_files, make_dir, remove_dir), cmocka_unit_test_setup_teardown(test_refusals, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_lds_is_kept_apart, make_dir, remove_dir) };
 	return cmocka_run_group_tests_name("objects", tests, NULL, NULL);
 }
