@@ -21,7 +21,8 @@ enum {
 	SCORE_BYTES = NUMERICS_CHUNK * 4,                /* one head's scores, later its p */
 	UNROLL = 4, LINE = 64,
 	MAX_ROWS = 128,                                  /* bounds what a call keeps on its stack */
-	MAX_REGS = 32, MAX_SUMS = 32
+	MAX_REGS = 32, MAX_SUMS = 32,
+	SOFTMAX_ROWS = 4
 };
 
 struct attention {
@@ -336,11 +337,17 @@ static ir_a each_block(const struct attention *t, ir_a scores)
 	return scores;
 }
 
-/* Scores of invisible positions become -inf; returns the chunk's maximum. */
-static ir_f mask_scores(const struct attention *t, ir_a scores, ir_s column)
+/* Of row r, vector v of a block. */
+static int32_t score_at(const struct attention *t, unsigned r, unsigned v)
+{
+	return (int32_t)(r * SCORE_BYTES) + lanes_bytes(t, v);
+}
+
+/* Scores of invisible positions become -inf, in `rows` rows of one column; max: the chunk's maxima. */
+static void mask_scores(const struct attention *t, ir_a scores, ir_s column, unsigned rows, ir_f max[])
 {
 	struct ir *b = t->b;
-	ir_f hidden = ir_fconst(b, -INFINITY), part[MATH_MAX_PARTS];
+	ir_f hidden = ir_fconst(b, -INFINITY), part[SOFTMAX_ROWS][MATH_MAX_PARTS];
 	ir_i end = ir_isplat(b, column_end(t, column)), begin = { 0 };
 
 	if (t->window) {
@@ -349,50 +356,54 @@ static ir_f mask_scores(const struct attention *t, ir_a scores, ir_s column)
 		begin = ir_var_i(b, ir_isub(b, ir_isplat(b, ir_saddi(b, column_begin(t, column), -1)), before));
 	}
 	end = ir_var_i(b, end);
-	for (unsigned v = 0; v < t->parts; v++)
-		part[v] = ir_var_f(b, hidden);
+	for (unsigned i = 0; i < rows * t->parts; i++)
+		part[i / t->parts][i % t->parts] = ir_var_f(b, hidden);
 	ir_a s = each_block(t, scores);
 	for (unsigned v = 0; v < t->parts; v++) {
 		ir_i at = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(v * t->w)));
 		ir_m seen = ir_igt(b, end, at);
 		if (t->window)
 			seen = ir_mand(b, seen, ir_igt(b, at, begin));
-		ir_f x = ir_fsel(b, seen, ir_fload(b, s, lanes_bytes(t, v), 0), hidden);
-		ir_fstore(b, s, x, lanes_bytes(t, v), 0);
-		ir_set_f(b, part[v], ir_fmax(b, x, part[v]));
+		for (unsigned r = 0; r < rows; r++) {
+			ir_f x = ir_fsel(b, seen, ir_fload(b, s, score_at(t, r, v), 0), hidden);
+			ir_fstore(b, s, x, score_at(t, r, v), 0);
+			ir_set_f(b, part[r][v], ir_fmax(b, x, part[r][v]));
+		}
 	}
 	ir_set_a(b, s, ir_aaddi(b, s, 128));
 	ir_set_i(b, end, ir_isub(b, end, ir_iconst(b, 32)));
 	if (t->window)
 		ir_set_i(b, begin, ir_isub(b, begin, ir_iconst(b, 32)));
 	ir_endloop(b);
-	return math_lane_max(b, part);
+	for (unsigned r = 0; r < rows; r++)
+		max[r] = math_lane_max(b, part[r]);
 }
 
-/* Scores become p; returns their sum. */
-static ir_f exp_scores(const struct attention *t, ir_a scores, ir_f max)
+/* Scores become p; sum: of each row. */
+static void exp_scores(const struct attention *t, ir_a scores, unsigned rows, const ir_f max[], ir_f sum[])
 {
 	struct ir *b = t->b;
-	ir_f part[MATH_MAX_PARTS];
+	ir_f part[SOFTMAX_ROWS][MATH_MAX_PARTS];
 
-	for (unsigned v = 0; v < t->parts; v++)
-		part[v] = ir_var_f(b, ir_fconst(b, 0.0f));
+	for (unsigned i = 0; i < rows * t->parts; i++)
+		part[i / t->parts][i % t->parts] = ir_var_f(b, ir_fconst(b, 0.0f));
 	ir_a s = each_block(t, scores);
-	for (unsigned v = 0; v < t->parts; v++) {
-		ir_f p = math_exp(b, ir_fsub(b, ir_fload(b, s, lanes_bytes(t, v), 0), max));
-		ir_fstore(b, s, p, lanes_bytes(t, v), 0);
-		ir_set_f(b, part[v], ir_fadd(b, part[v], p));
-	}
+	for (unsigned r = 0; r < rows; r++)
+		for (unsigned v = 0; v < t->parts; v++) {
+			ir_f p = math_exp(b, ir_fsub(b, ir_fload(b, s, score_at(t, r, v), 0), max[r]));
+			ir_fstore(b, s, p, score_at(t, r, v), 0);
+			ir_set_f(b, part[r][v], ir_fadd(b, part[r][v], p));
+		}
 	ir_set_a(b, s, ir_aaddi(b, s, 128));
 	ir_endloop(b);
-	return math_lane_sum(b, part);
+	for (unsigned r = 0; r < rows; r++)
+		sum[r] = math_lane_sum(b, part[r]);
 }
 
-static void softmax_head(const struct attention *t, ir_a scores, ir_a state, ir_s column)
+/* What a row is after the chunk, from what it was. */
+static void merge_state(const struct attention *t, ir_a state, ir_f max, ir_f sum)
 {
 	struct ir *b = t->b;
-	ir_f max = mask_scores(t, scores, column);
-	ir_f sum = exp_scores(t, scores, max);
 	ir_f old_max = ir_fload(b, state, state_at(t, STATE_MAX), 0);
 	ir_f new_max = ir_fmax(b, old_max, max);
 	ir_f keep = math_exp(b, ir_fsub(b, old_max, new_max));
@@ -403,6 +414,17 @@ static void softmax_head(const struct attention *t, ir_a scores, ir_a state, ir_
 	ir_fstore(b, state, total, state_at(t, STATE_SUM), 0);
 	ir_fstore(b, state, keep, state_at(t, STATE_OLD), 0);
 	ir_fstore(b, state, join, state_at(t, STATE_NEW), 0);
+}
+
+/* Rows of one column side by side: a row by itself is a long chain of operations. */
+static void softmax_rows(const struct attention *t, ir_a scores, ir_a state, ir_s column, unsigned rows)
+{
+	ir_f max[SOFTMAX_ROWS], sum[SOFTMAX_ROWS];
+
+	mask_scores(t, scores, column, rows, max);
+	exp_scores(t, scores, rows, max, sum);
+	for (unsigned r = 0; r < rows; r++)
+		merge_state(t, ir_aaddi(t->b, state, (int64_t)r * lanes_bytes(t, STATE_VECTORS)), max[r], sum[r]);
 }
 
 /* How many columns, from the first on, see some of the chunk. A later one may not see it yet: its state is then the initial one. */
@@ -420,10 +442,13 @@ static void softmax_chunk(const struct attention *t)
 	ir_s column = { 0 };
 	if (t->columns > 1)
 		column = ir_loop(b, columns_that_see(t));
-	ir_loop(b, ir_sconst(b, t->group));
-	softmax_head(t, scores, state, column);
-	ir_set_a(b, scores, ir_aaddi(b, scores, SCORE_BYTES));
-	ir_set_a(b, state, ir_aaddi(b, state, lanes_bytes(t, STATE_VECTORS)));
+	unsigned rows = t->regs < 32 ? 1 : SOFTMAX_ROWS;
+	while (t->group % rows)
+		rows--;
+	ir_loop(b, ir_sconst(b, t->group / rows));
+	softmax_rows(t, scores, state, column, rows);
+	ir_set_a(b, scores, ir_aaddi(b, scores, rows * SCORE_BYTES));
+	ir_set_a(b, state, ir_aaddi(b, state, rows * lanes_bytes(t, STATE_VECTORS)));
 	ir_endloop(b);
 	if (t->columns > 1)
 		ir_endloop(b);
