@@ -840,7 +840,7 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 	t.rows = t.columns * t.group;
 	t.vectors = (t.dims + t.w - 1) / t.w;
 	t.regs = target->vector_regs < MAX_REGS ? target->vector_regs : MAX_REGS;
-	t.head_tile = t.regs >= 32 ? 8 : 6;
+	t.head_tile = t.regs >= 32 ? 16 : 6;      /* making floats of what is cached costs as many operations as two fma: the more heads share them the better */
 	t.q = ir_local(b, (t.rows * t.dims + t.w) * 4);
 	t.scores = ir_local(b, t.rows * SCORE_BYTES);
 	t.state = ir_local(b, t.rows * (unsigned)lanes_bytes(&t, STATE_VECTORS));
