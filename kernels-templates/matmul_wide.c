@@ -5,7 +5,8 @@
  * displacements, whatever k is: columns a power of two apart would push each other out of the first-level cache.
  *
  * The loops, outermost first: row blocks; column tiles; matrices; segments of k, whose weights stay in the first-level cache; parts of the
- * tile that fit the registers; k. Weights that take work to read are unpacked once for a segment, and read from there by all parts.
+ * tile that fit the registers; k. Weights that take work to read are unpacked once for a row block, and read from there by all tiles; for a segment and its parts where that is too
+ * much for the second-level cache, or where they become f32.
  */
 #include "kernels-templates/matmul.h"
 #include "kernels-templates/math.h"
