@@ -24,7 +24,7 @@ static const char first_line[] = "jitrun schedules 2\n";
 
 struct tune {
 	pthread_mutex_t lock;
-	struct tune_result *result; size_t n, capacity;
+	struct entry { struct tune_result result; uint64_t hash; } *entry; size_t n, capacity;        /* hash: of the key without its schedule */
 	bool unsaved;
 	char *dir, name[32], processor[64];
 };
@@ -39,11 +39,14 @@ static struct key plain(const struct key *key)
 static struct tune_result *find(struct tune *t, const struct key *key)
 {
 	struct key wanted = plain(key);
+	uint64_t hash = key_hash(&wanted);
 
 	for (size_t i = 0; i < t->n; i++) {
-		struct key k = plain(&t->result[i].key);
+		if (t->entry[i].hash != hash)
+			continue;
+		struct key k = plain(&t->entry[i].result.key);
 		if (key_equal(&k, &wanted))
-			return &t->result[i];
+			return &t->entry[i].result;
 	}
 	return NULL;
 }
@@ -56,9 +59,10 @@ static bool put(struct tune *t, const struct tune_result *r)
 		*old = *r;
 		return true;
 	}
-	if (!array_grow((void **)&t->result, &t->capacity, t->n + 1, sizeof *t->result))
+	if (!array_grow((void **)&t->entry, &t->capacity, t->n + 1, sizeof *t->entry))
 		return false;
-	t->result[t->n++] = *r;
+	struct key key = plain(&r->key);
+	t->entry[t->n++] = (struct entry){ *r, key_hash(&key) };
 	return true;
 }
 
@@ -146,7 +150,7 @@ void tune_close(struct tune *t)
 	if (!t)
 		return;
 	pthread_mutex_destroy(&t->lock);
-	free(t->result);
+	free(t->entry);
 	free(t->dir);
 	free(t);
 }
@@ -154,13 +158,13 @@ void tune_close(struct tune *t)
 static int by_text(const void *a, const void *b)
 {
 	char x[KEY_TEXT_MAX], y[KEY_TEXT_MAX];
-	return strcmp(key_text(&((const struct tune_result *)a)->key, x, sizeof x), key_text(&((const struct tune_result *)b)->key, y, sizeof y));
+	return strcmp(key_text(&((const struct entry *)a)->result.key, x, sizeof x), key_text(&((const struct entry *)b)->result.key, y, sizeof y));
 }
 
 static void sort(struct tune *t)
 {
 	if (t->n)
-		qsort(t->result, t->n, sizeof *t->result, by_text);
+		qsort(t->entry, t->n, sizeof *t->entry, by_text);
 }
 
 static char *file_text(struct tune *t, size_t *n)
@@ -173,7 +177,7 @@ static char *file_text(struct tune *t, size_t *n)
 	fprintf(out, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line, t->processor, key_codegen_x86);
 	sort(t);
 	for (size_t i = 0; i < t->n; i++)
-		fprintf(out, "%s %.3f %u\n", key_text(&t->result[i].key, key, sizeof key), t->result[i].gain, t->result[i].samples);
+		fprintf(out, "%s %.3f %u\n", key_text(&t->entry[i].result.key, key, sizeof key), t->entry[i].result.gain, t->entry[i].result.samples);
 	if (fclose(out) == 0)
 		return text;
 	free(text);
@@ -207,6 +211,14 @@ bool tune_save(struct tune *t, struct error *err)
 
 /* ---- asking */
 
+bool tune_any(struct tune *t)
+{
+	pthread_mutex_lock(&t->lock);
+	bool any = t->n != 0;
+	pthread_mutex_unlock(&t->lock);
+	return any;
+}
+
 bool tune_known(struct tune *t, const struct key *key)
 {
 	struct tune_result ignored;
@@ -236,6 +248,6 @@ void tune_each(struct tune *t, void (*visit)(const struct tune_result *, void *)
 	pthread_mutex_lock(&t->lock);
 	sort(t);
 	for (size_t i = 0; i < t->n; i++)
-		visit(&t->result[i], user);
+		visit(&t->entry[i].result, user);
 	pthread_mutex_unlock(&t->lock);
 }

@@ -20,7 +20,9 @@ struct tune_result {
 /* dir: where results are read and written; NULL: nowhere. NULL: err (no memory). A file that cannot be used is no error. */
 struct tune *tune_open(const char *dir, struct error *err);
 void tune_close(struct tune *t);
-/* Thread-safe, all that follow. The result for a key, whatever its schedule. */
+/* Thread-safe, all that follow. */
+bool tune_any(struct tune *t);
+/* The result for a key, whatever its schedule. */
 bool tune_known(struct tune *t, const struct key *key);
 bool tune_find(struct tune *t, const struct key *key, struct tune_result *out);
 void tune_set(struct tune *t, const struct tune_result *r);

@@ -22,7 +22,7 @@ enum { NEAR_FLOATS = 2 /* 2 KiB */, NEAR_INT8 = 3 /* 4 KiB */ };
 _Static_assert(sizeof fields / sizeof *fields == MATMUL_SCHEDULE_FIELDS && MATMUL_SCHEDULE_FIELDS * DIGIT_BITS <= 32, "a digit for each field");
 
 /* Weights are asked for so far ahead: a few hundred nanoseconds of one core's share of memory. A stretch leaves room in the first-level cache for inputs. */
-enum { DISTANCE_USUAL = 8 << 10, STRETCH_USUAL = 18 << 10, TURN_LEAST = 16, TURN_TIMES = 4, APART_MOST = 1 << 28 };
+enum { DISTANCE_USUAL = 8 << 10, STRETCH_USUAL = 18 << 10, TURN_LEAST = 16, TURN_TIMES = 4, APART_MOST = 1 << 28, FEW_COLUMNS = 4 };
 
 static uint32_t *member(struct matmul_schedule *s, unsigned field) { return (uint32_t *)((char *)s + fields[field].member); }
 static unsigned digit(uint32_t schedule, unsigned field) { return schedule >> field * DIGIT_BITS & DIGIT; }
@@ -99,6 +99,8 @@ static struct matmul_schedule usual_schedule(const struct key *key, const struct
 		usual.level = w.whole ? SCHEDULE_SECOND_LEVEL : SCHEDULE_FIRST_LEVEL;
 	} else {
 		usual.part_columns = matmul_parts(s, s->columns).columns;
+		/* The fewest columns of guesses still wait for memory. */
+		usual.level = s->int8 && s->columns == FEW_COLUMNS ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL;
 	}
 	return usual;
 }

@@ -10,7 +10,7 @@
 
 /* share: of the time that is left, for this pass and those after it; one column is what most tokens go through. */
 static const struct { uint32_t columns; bool logits; unsigned share; } kinds[] = { { 1, true, 4 }, { 4, true, 2 }, { 8, true, 2 }, { 16, true, 2 }, { SEARCH_CONTEXT - SEARCH_CONTEXT / 4, false, 2 } };
-enum { KINDS = sizeof kinds / sizeof *kinds, SAMPLES = 6 /* of each schedule, at least */, PASSES_LEAST = 8, SWEEPS = 2, WARM_UP = 2 };
+enum { KINDS = sizeof kinds / sizeof *kinds, SAMPLES = 8, CONFIRMED = 24 /* of each schedule, at least */, PASSES_LEAST = 8, SWEEPS = 2, WARM_UP = 2 };
 
 /* A kernel of the pass at work: the best schedule so far. */
 struct kernel_state { struct key key; };
@@ -86,7 +86,7 @@ static bool run_round(struct search *s, struct error *err)
 
 	if (!t)
 		return ok;
-	unsigned passes = SAMPLES * tuner_turns(t);
+	unsigned passes = (s->confirm ? CONFIRMED : SAMPLES) * tuner_turns(t);
 	tuner_set_passes(t, passes > PASSES_LEAST ? passes : PASSES_LEAST);
 	ok = session_prepare(s->session, s->plan, err);
 	for (bool over = false; ok && !over && (!time_is_up(s) || s->confirm); s->progress.passes++) {

@@ -258,6 +258,7 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 {
 	uint32_t columns = !opt->columns ? SESSION_MAX_COLUMNS : opt->columns < SPECULATE_MOST ? SPECULATE_MOST : opt->columns;      /* guesses do not ask how long prompts are */
 	struct key_set set = { 0 };
+	struct tune *tune = opt->tune && tune_any(opt->tune) ? opt->tune : NULL;
 	struct warm_passes m;
 	bool ok;
 
@@ -268,14 +269,14 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 		unsigned f32 = way & 1, bounded = way >> 1;
 		struct plan_options po = { .target = opt->target, .f32_activations = f32, .bounded = bounded };
 		struct plan_options tuned = po;
-		tuned.tune = opt->tune;
+		tuned.tune = tune;
 		if (!((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1))
 			continue;
 		if (!(opt->activations >> f32 & 1) || !(opt->kv & WARM_KV_ANY))
 			continue;
 		size_t from = set.n;
 		enum dtype kv = kv_types[first_kv(opt->kv)];
-		ok = add_passes(&set, &m, kv, columns, &po, !opt->usual, err) && (!opt->tune || add_passes(&set, &m, kv, columns, &tuned, false, err)) &&
+		ok = add_passes(&set, &m, kv, columns, &po, !opt->usual, err) && (!tune || add_passes(&set, &m, kv, columns, &tuned, false, err)) &&
 		     add_other_kv(&set, from, opt->kv, err);
 	}
 	sample_free(&m);
