@@ -154,7 +154,7 @@ typedef struct jit_session_options {
 	int context;             /* positions; 0: what the model was trained for, at most 4096 */
 	int threads;             /* 0: one per core this process may use */
 	int kv_f32;              /* non-zero: the same as kv = JIT_KV_F32 */
-	int batch;               /* most prompt tokens computed in one pass; 0: 256 */
+	int batch;               /* most prompt tokens computed in one pass; 0: 264 */
 	jit_sampling sampling;
 	int speculate;           /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: columns of a pass with guesses, see below */
 	int profile;             /* JIT_PROFILE_OFF, JIT_PROFILE_SUMS for jit_session_report, JIT_PROFILE_EVENTS for jit_session_trace as well */

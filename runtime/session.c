@@ -27,7 +27,7 @@
 #include "runtime/tuner.h"
 #include "runtime/warm.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 256, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = SESSION_ALL_LOGITS };
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 columns */, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = SESSION_ALL_LOGITS };
 
 struct jit_session {
 	jit_model *model;
