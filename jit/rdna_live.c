@@ -1,4 +1,4 @@
-/* jit/rdna_live.c - where each word of each virtual RDNA register lives, over counted loops.
+/* jit/rdna_live.c - where each word of each virtual RDNA register lives, over counted loops; and, on the way, what each instruction names.
  *
  * A word's life runs from its register's first write to the word's last use. A read that a write before an open loop may feed makes the word live to
  * the end of that loop, for it goes round its back. A write inside a loop that has ended feeds nothing for sure: the loop may not have run.
@@ -11,7 +11,7 @@
 
 #include "jit/array.h"
 
-enum { MAX_DEPTH = 64 };
+enum { MAX_DEPTH = 64, MOST_USES = 8 /* of an instruction: all its operands, one of them twice */ };
 
 struct walk {
 	const struct rdna_lir *l;
@@ -22,6 +22,47 @@ struct walk {
 	struct { uint32_t start, undo; } loop[MAX_DEPTH]; unsigned depth;
 	bool failed;
 };
+
+/* --- uses */
+
+static inline struct rdna_use *note(struct rdna_use *first, struct rdna_use *u, const struct rdna_live *v, const struct rdna_lir_operand *o, bool written)
+{
+	bool again = false, takes = written;
+	for (struct rdna_use *e = first; e < u; e++)
+		if (e->reg == o->reg) {
+			e->times += e->times != 0;
+			takes &= !e->written;
+			again = true;
+		}
+	*u = (struct rdna_use){ .reg = o->reg, .word = v->first_word[o->reg] + o->sub, .n = o->n, .times = !again, .written = written, .takes = takes };
+	return u + 1;
+}
+
+/* Those of one instruction, from `first` on, where there is room for all; returns where they end. */
+static struct rdna_use *note_all(struct rdna_use *first, const struct rdna_live *v, const struct rdna_lir_ins *i, bool *fixed)
+{
+	struct rdna_use *u = first;
+	bool machine = false;
+	for (unsigned k = 0; k < 4; k++) {
+		machine |= i->s[k].kind == RDNA_LIR_FIXED;
+		if (i->s[k].kind == RDNA_LIR_VIRTUAL)
+			u = note(first, u, v, &i->s[k], false);
+	}
+	machine |= i->saddr.kind == RDNA_LIR_FIXED;
+	if (i->saddr.kind == RDNA_LIR_VIRTUAL)
+		u = note(first, u, v, &i->saddr, false);
+	if (i->d[0].kind == RDNA_LIR_VIRTUAL && rdna_lir_reads_dst(i))
+		u = note(first, u, v, &i->d[0], false);
+	for (unsigned k = 0; k < 2; k++) {
+		machine |= i->d[k].kind == RDNA_LIR_FIXED;
+		if (i->d[k].kind == RDNA_LIR_VIRTUAL)
+			u = note(first, u, v, &i->d[k], true);
+	}
+	*fixed = machine;
+	return u;
+}
+
+/* --- lives */
 
 /* NEVER is less than every position. */
 static inline void extend(struct walk *w, uint32_t word, uint32_t to)
@@ -40,13 +81,6 @@ static void around_loops(struct walk *w, uint32_t word)
 	extend(w, word, w->v->loop_end[w->loop[d].start]);
 }
 
-static inline void read_word(struct walk *w, uint32_t word)
-{
-	extend(w, word, w->at);
-	if (w->depth && w->loop[w->depth - 1].start > w->sure[word])
-		around_loops(w, word);
-}
-
 static void remember_sure(struct walk *w, uint32_t word)
 {
 	if (!array_grow((void **)&w->undo, &w->undo_capacity, w->n_undo + 1, sizeof *w->undo)) {
@@ -57,84 +91,94 @@ static void remember_sure(struct walk *w, uint32_t word)
 	w->undo[w->n_undo++].sure = w->sure[word];
 }
 
-static inline void write_word(struct walk *w, uint32_t word)
+static inline void read_words(struct walk *w, const struct rdna_use *u)
 {
-	extend(w, word, w->at);
-	if (w->depth && (w->sure[word] == RDNA_LIVE_NEVER || w->sure[word] < w->loop[w->depth - 1].start))
-		remember_sure(w, word);
-	w->sure[word] = w->at;
+	for (uint32_t word = u->word, end = word + u->n; word < end; word++) {
+		extend(w, word, w->at);
+		if (w->depth && w->loop[w->depth - 1].start > w->sure[word])
+			around_loops(w, word);
+	}
 }
 
-static inline void each_word(struct walk *w, const struct rdna_lir_operand *o, void (*f)(struct walk *w, uint32_t word))
+static inline void write_words(struct walk *w, const struct rdna_use *u)
 {
-	if (o->kind == RDNA_LIR_VIRTUAL)
-		for (uint32_t word = w->v->first_word[o->reg] + o->sub, end = word + o->n; word < end; word++)
-			f(w, word);
+	if (w->v->start[u->reg] == RDNA_LIVE_NEVER)
+		w->v->start[u->reg] = w->at;
+	for (uint32_t word = u->word, end = word + u->n; word < end; word++) {
+		extend(w, word, w->at);
+		if (w->depth && (w->sure[word] == RDNA_LIVE_NEVER || w->sure[word] < w->loop[w->depth - 1].start))
+			remember_sure(w, word);
+		w->sure[word] = w->v->written[word] = w->at;
+	}
 }
 
-static inline void read_operand(void *user, const struct rdna_lir_operand *o, bool written)
-{
-	if (!written)
-		each_word(user, o, read_word);
-}
-
-static inline void write_operand(struct walk *w, const struct rdna_lir_operand *o)
-{
-	if (o->kind != RDNA_LIR_VIRTUAL)
-		return;
-	if (w->v->start[o->reg] == RDNA_LIVE_NEVER)
-		w->v->start[o->reg] = w->at;
-	each_word(w, o, write_word);
-}
-
-static void to_loop_end(struct walk *w, uint32_t word) { extend(w, word, w->v->loop_end[w->at]); }
-
-/* The count is compared and the index counted on at the loop's end, so both keep their registers until then. */
-static void structure(struct walk *w, const struct rdna_lir_ins *i)
+/* The count is compared and the index counted on at the loop's end, so all that a loop names keeps its register until then. */
+static void structure(struct walk *w, const struct rdna_lir_ins *i, const struct rdna_use *from, const struct rdna_use *to)
 {
 	if (i->op == RDNA_LIR_LOOP) {
 		assert(w->depth < MAX_DEPTH);
 		w->loop[w->depth].start = w->at;
 		w->loop[w->depth++].undo = (uint32_t)w->n_undo;
-		each_word(w, &i->s[0], to_loop_end);
-		each_word(w, &i->d[0], to_loop_end);
+		for (const struct rdna_use *u = from; u < to; u++)
+			for (uint32_t word = u->word; word < u->word + u->n; word++)
+				extend(w, word, w->v->loop_end[w->at]);
 	} else if (i->op == RDNA_LIR_ENDLOOP) {
 		for (uint32_t first = w->loop[--w->depth].undo; w->n_undo > first; w->n_undo--)
 			w->sure[w->undo[w->n_undo - 1].word] = w->undo[w->n_undo - 1].sure;
 	}
 }
 
-static bool find_loops(struct rdna_live *v, const struct rdna_lir *l)
+static void step(struct walk *w, const struct rdna_lir_ins *i)
+{
+	struct rdna_live *v = w->v;
+	const struct rdna_use *from = v->use + v->n_uses, *to = note_all(v->use + v->n_uses, v, i, &v->fixed[w->at]), *u = from;
+	v->use_from[w->at] = (uint32_t)v->n_uses;
+	v->n_uses = (size_t)(to - v->use);
+	for (; u < to && !u->written; u++)
+		read_words(w, u);
+	if (i->op >= RDNA_OP_COUNT)
+		structure(w, i, from, to);
+	for (; u < to; u++)
+		write_words(w, u);
+}
+
+/* --- the walk */
+
+static void find_loops(struct rdna_live *v, const struct rdna_lir *l)
 {
 	uint32_t open[MAX_DEPTH];
 	unsigned depth = 0;
-	v->loop_end = calloc(l->n_ins + 1, sizeof *v->loop_end);
-	for (uint32_t k = 0; v->loop_end && k < l->n_ins; k++)
+	for (uint32_t k = 0; k < l->n_ins; k++)
 		if (l->ins[k].op == RDNA_LIR_LOOP)
 			open[depth++] = k;
 		else if (l->ins[k].op == RDNA_LIR_ENDLOOP)
 			v->loop_end[open[--depth]] = k;
-	return v->loop_end;
 }
 
+/* One piece for all arrays but the uses, which nobody has counted. */
 static bool room(struct walk *w, const struct rdna_lir *l)
 {
 	struct rdna_live *v = w->v;
-	v->first_word = malloc((l->n_regs + 1) * sizeof *v->first_word);
-	v->start = malloc(l->n_regs * sizeof *v->start);
-	if (!v->first_word || !v->start || !find_loops(v, l))
+	size_t words = 1, regs = l->n_regs, ins = l->n_ins + 1;
+	for (size_t r = 0; r < regs; r++)
+		words += l->reg[r].n;
+	uint32_t *at = v->memory = malloc((2 * regs + 1 + 3 * words + 2 * ins) * sizeof *at + ins);
+	if (!at)
 		return false;
-	memset(v->start, 0xff, l->n_regs * sizeof *v->start);
+	v->n_words = words - 1;
+	v->start = at;
+	v->end = v->start + regs;
+	w->sure = v->end + words;
+	v->written = w->sure + words;
+	v->first_word = v->written + words;
+	v->use_from = v->first_word + regs + 1;
+	v->loop_end = v->use_from + ins;
+	v->fixed = (bool *)(v->loop_end + ins);
+	memset(v->start, 0xff, (regs + 2 * words) * sizeof *at);
+	memset(v->written, 0, words * sizeof *at);
 	v->first_word[0] = 0;
-	for (size_t r = 0; r < l->n_regs; r++)
+	for (size_t r = 0; r < regs; r++)
 		v->first_word[r + 1] = v->first_word[r] + l->reg[r].n;
-	v->n_words = v->first_word[l->n_regs];
-	v->end = malloc((v->n_words + 1) * sizeof *v->end);
-	w->sure = malloc((v->n_words + 1) * sizeof *w->sure);
-	if (!v->end || !w->sure)
-		return false;
-	memset(v->end, 0xff, (v->n_words + 1) * sizeof *v->end);
-	memset(w->sure, 0xff, (v->n_words + 1) * sizeof *w->sure);
 	return true;
 }
 
@@ -143,29 +187,25 @@ bool rdna_live_find(struct rdna_live *v, const struct rdna_lir *l)
 	struct walk w = { .l = l, .v = v };
 	*v = (struct rdna_live){0};
 	bool ok = room(&w, l);
+	if (ok)
+		find_loops(v, l);
 	for (w.at = 0; ok && w.at < l->n_ins; w.at++) {
-		const struct rdna_lir_ins *i = &l->ins[w.at];
-		rdna_lir_visit(i, read_operand, &w);
-		if (rdna_lir_reads_dst(i))
-			each_word(&w, &i->d[0], read_word);
-		if (i->op >= RDNA_OP_COUNT)
-			structure(&w, i);
-		write_operand(&w, &i->d[0]);
-		write_operand(&w, &i->d[1]);
-		ok = !w.failed;
+		ok = array_grow((void **)&v->use, &v->use_capacity, v->n_uses + MOST_USES, sizeof *v->use);
+		if (ok)
+			step(&w, &l->ins[w.at]);
+		ok = ok && !w.failed;
 	}
-	free(w.sure);
-	free(w.undo);
-	if (!ok)
+	if (ok)
+		v->use_from[l->n_ins] = (uint32_t)v->n_uses;
+	else
 		rdna_live_free(v);
+	free(w.undo);
 	return ok;
 }
 
 void rdna_live_free(struct rdna_live *v)
 {
-	free(v->first_word);
-	free(v->start);
-	free(v->end);
-	free(v->loop_end);
+	free(v->memory);
+	free(v->use);
 	*v = (struct rdna_live){0};
 }

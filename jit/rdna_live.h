@@ -1,6 +1,6 @@
 /* jit/rdna_live.h - what the passes on virtual RDNA registers share: where each register lives, and what an instruction's letters say.
  *
- * Owns: the intervals. Nothing here chooses anything. Rule for editors: an interval must cover every instruction between which the words' contents
+ * Owns: the intervals, and the list of what instructions name that they are found by. Nothing here chooses anything. Rule for editors: an interval must cover every instruction between which the words' contents
  * matter, loops' ways back included; the allocator believes it, and the verifier of rdna_lir_verify.c does not use it.
  */
 #ifndef JIT_RDNA_LIVE_H
@@ -10,17 +10,33 @@
 
 #define RDNA_LIVE_NEVER UINT32_MAX
 
-/* By register: words first_word[r] .. first_word[r + 1] - 1 of end[]. Positions are instruction numbers. */
+/* One operand of an instruction that names a virtual register: words word .. word + n - 1 of all registers' words. What is read as well as written has one of each. */
+struct rdna_use {
+	uint32_t reg, word;
+	uint8_t n;
+	uint8_t times;               /* how many operands of the instruction name the register, at the first of them; 0 at the others */
+	bool written, takes;         /* takes: it is the first one that writes the register */
+};
+
+/* By register: words first_word[r] .. first_word[r + 1] - 1 of those arrays that go by word. Positions are instruction numbers. */
 struct rdna_live {
 	uint32_t *first_word;        /* n_regs + 1 */
 	uint32_t *start;             /* by register: its first write; NEVER: it has none */
 	uint32_t *end;               /* by word: its last read or write, or the end of a loop around whose back it goes; NEVER: nothing names it */
+	uint32_t *written;           /* by word: the last instruction that writes it; 0 also where none does */
 	uint32_t *loop_end;          /* by instruction: of a LOOP, its ENDLOOP */
+	uint32_t *use_from;          /* by instruction, n_ins + 1: its part of use[], what it reads in front of what it writes */
+	bool *fixed;                 /* by instruction: an operand is a machine register */
+	struct rdna_use *use; size_t n_uses, use_capacity;
 	size_t n_words;
+	void *memory;
 };
 /* l must have passed rdna_lir_verify. False: no memory. */
 bool rdna_live_find(struct rdna_live *v, const struct rdna_lir *l);
 void rdna_live_free(struct rdna_live *v);
+
+/* rdna_regalloc with all registers there are and no seed, for whoever has found the intervals already. */
+bool rdna_regalloc_known(struct rdna_lir *l, const struct rdna_live *live, struct rdna_regs *used, struct error *err);
 
 /* The encoder's letters of the operands, "dst=src", in this generation. */
 const char *rdna_lir_letters(unsigned op, enum rdna_gen gen);

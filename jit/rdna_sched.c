@@ -2,7 +2,10 @@
  *
  * Owns: the order between instructions that are FIXED, and nothing else: no instruction is changed, none leaves its run. Rules for editors: an order is
  * legal when it keeps every edge of depend(); the heuristics only choose among legal ones. An order that needs more registers than the budget and than the
- * order it replaces is thrown away, so that a kernel that could be allocated still can. Everything is linear in the run but for heaps: runs have thousands.
+ * order it replaces is thrown away, so that a kernel that could be allocated still can. Everything is linear in the run: runs have thousands.
+ *
+ * The instructions stay where they are until the allocator has agreed; what is made is a list of their numbers, `order`. What they name is not read from them but
+ * from the lists of rdna_live, once for all runs; that the intervals of the new order differ inside runs alone is what move_lives() lives by.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -13,44 +16,60 @@
 
 #define NONE UINT32_MAX
 
-/* In instructions of this wave, other waves taking their turns between. */
-enum { AFTER_VALU = 2, AFTER_TRANS = 4, AFTER_SALU = 2, AFTER_MATRIX = 8, AFTER_LDS = 16, AFTER_SMEM = 40, AFTER_VMEM = 60 };
+/* In instructions of this wave, other waves taking their turns between. None is as many as SLOTS. */
+enum { AFTER_VALU = 2, AFTER_TRANS = 4, AFTER_SALU = 2, AFTER_MATRIX = 8, AFTER_LDS = 16, AFTER_SMEM = 40, AFTER_VMEM = 60, SLOTS = 64 };
 
 /* How many candidates are looked at for one that fits; what loads leave free for the results of arithmetic; how much room makes them begin again. */
 enum { LOOKS = 8, LOADS_AGAIN = 16, ATTEMPTS = 4, SPECIALS = 3, SHORTEST = 3 };
 static const unsigned reserve[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = 6, [RDNA_CLASS_VGPR] = 12 };
 
-struct use { uint32_t reg; bool written; };
-struct held { uint32_t left /* uses to come, all those behind the run being one */; uint8_t named /* words that something names */, cls; bool claimed, begun; };
-struct node { uint32_t edges, preds, all_preds, height, ready; unsigned most[RDNA_CLASSES]; /* words it may take */ uint8_t latency; bool load, done; };
+/* A register while an order is gone through. end, start: of its words' lives, as the order that came in has them. */
+struct held {
+	uint32_t left /* uses to come, all those behind the run being one */, begun /* the number of the going through that it is counted for */, start, end;
+	uint8_t named /* words that something names */, cls;
+	bool claimed;
+};
+struct node {
+	uint32_t edges, preds, all_preds, height, ready, rank;
+	uint32_t next;                           /* of those that wait for the same moment */
+	uint16_t most[RDNA_CLASSES];             /* words it may take */
+	uint8_t latency;
+	bool load, done;
+};
 struct edge { uint32_t to, next; uint8_t latency; };
 struct cell { uint32_t node, next; };
-struct heap { uint64_t *at /* rank << 32 | node, the least first */; size_t n, capacity; };
+
+/* Nodes by rank, a bit each, and for every 64 of them a bit that says whether there are any. Rank n is always in it. */
+struct set { uint64_t *bits, *some; };
+
+/* By word: the latest instruction of this run that wrote it, plus one, and the cells of those that read it since. What is of an earlier run has smaller numbers. */
+struct word { uint32_t writer, readers; };
 
 struct sched {
 	struct rdna_lir *l;
 	struct rdna_live live;
-	uint32_t *before[RDNA_CLASSES];          /* by instruction: words live in front of it, in the order that came in */
+	struct held *reg;                        /* by register */
+	int32_t (*before)[RDNA_CLASSES];         /* by instruction: words live in front of it, in the order that came in */
 	bool *scc_after;                         /* by instruction: scc is read before it is written again */
+	struct word *word;
+	uint32_t *order;                         /* by position: the instruction that is to stand there */
 	unsigned budget[RDNA_CLASSES];
 	uint32_t random;
+	void *memory;
 
 	/* The run: instructions first .. first + n - 1; nodes are counted from first. */
 	uint32_t first, n;
-	struct node *node; size_t node_capacity;
+	struct node *node;
 	struct edge *edge; size_t n_edges, edge_capacity;
-	struct cell *cell; size_t n_cells, cell_capacity;
-	uint32_t *access_from; size_t access_from_capacity;      /* by node, n + 1: its part of access[] */
-	uint32_t *access; size_t n_access, access_capacity;      /* word << 1 | written; the reads of an instruction first */
-	uint32_t *use_from; size_t use_from_capacity;            /* the same of registers, operand by operand */
-	struct use *use; size_t n_use, use_capacity;
-	uint32_t *writer, *readers;              /* by word: latest node that wrote it; cells of those that read it since */
-	struct heap loads, others, waiting;
-	uint32_t *order; size_t order_capacity;
-	struct rdna_lir_ins *copy; size_t copy_capacity;
+	struct cell *cell; size_t n_cells, cell_capacity, run_cells /* number of the run's first */;
+	uint32_t *by_rank, *by_height;           /* nodes; room to sort them */
+	struct set loads, others;                /* that may be placed now */
+	uint32_t slot[SLOTS];                    /* nodes that may be placed from a moment on, by that moment: `arrived` + 1 ... + SLOTS */
+	uint64_t slots;                          /* a bit for each that is not empty */
+	uint32_t arrived;
 
 	/* Registers while an order is gone through. */
-	struct held *reg;                        /* by register */
+	uint32_t begun;                          /* how many were */
 	unsigned held[RDNA_CLASSES], peak[RDNA_CLASSES];
 	bool held_back;                          /* loads wait for room */
 	bool failed;
@@ -63,83 +82,28 @@ static bool room(struct sched *s, void **array, size_t *capacity, size_t n, size
 	return !s->failed;
 }
 
-/* --- accesses */
-
-static uint32_t special(const struct sched *s, unsigned reg)
-{
-	uint32_t base = (uint32_t)s->live.n_words;
-	return reg == RDNA_VCC_LO ? base : reg == RDNA_VCC_HI ? base + 1 : reg == RDNA_M0 ? base + 2 : NONE;
-}
-
-static void access_word(struct sched *s, uint32_t word, bool written)
-{
-	if (s->n_access < s->access_capacity || room(s, (void **)&s->access, &s->access_capacity, s->n_access + 1, sizeof *s->access))
-		s->access[s->n_access++] = word << 1 | written;
-}
-
-static void access_operand(struct sched *s, const struct rdna_lir_operand *o, bool written)
-{
-	if (o->kind == RDNA_LIR_VIRTUAL) {
-		for (uint32_t word = s->live.first_word[o->reg] + o->sub, end = word + o->n; word < end; word++)
-			access_word(s, word, written);
-		if (s->n_use < s->use_capacity || room(s, (void **)&s->use, &s->use_capacity, s->n_use + 1, sizeof *s->use))
-			s->use[s->n_use++] = (struct use){ o->reg, written };
-	}
-	for (unsigned k = 0; o->kind == RDNA_LIR_FIXED && k < o->n; k++)
-		if (special(s, o->reg + k) != NONE)
-			access_word(s, special(s, o->reg + k), written);
-}
-
-static bool find_accesses(struct sched *s)
-{
-	s->n_access = s->n_use = 0;
-	if (!room(s, (void **)&s->access_from, &s->access_from_capacity, s->n + 1, sizeof *s->access_from)
-	    || !room(s, (void **)&s->use_from, &s->use_from_capacity, s->n + 1, sizeof *s->use_from))
-		return false;
-	for (uint32_t k = 0; k < s->n; k++) {
-		const struct rdna_lir_ins *i = &s->l->ins[s->first + k];
-		s->access_from[k] = (uint32_t)s->n_access;
-		s->use_from[k] = (uint32_t)s->n_use;
-		for (unsigned j = 0; j < 4; j++)
-			if (i->s[j].kind)
-				access_operand(s, &i->s[j], false);
-		if (i->saddr.kind)
-			access_operand(s, &i->saddr, false);
-		if (rdna_lir_reads_dst(i))
-			access_operand(s, &i->d[0], false);
-		if (rdna_lir_facts(i->op) & RDNA_READS_VCC)
-			access_word(s, special(s, RDNA_VCC_LO), false);
-		for (unsigned j = 0; j < 2; j++)
-			if (i->d[j].kind)
-				access_operand(s, &i->d[j], true);
-	}
-	s->access_from[s->n] = (uint32_t)s->n_access;
-	s->use_from[s->n] = (uint32_t)s->n_use;
-	return !s->failed;
-}
-
 /* --- what must stay in front of what */
 
-static void edge(struct sched *s, uint32_t from, uint32_t to, unsigned latency)
+static inline void edge(struct sched *s, uint32_t from, uint32_t to, unsigned latency)
 {
 	struct node *f = &s->node[from];
-	if (from == to || s->failed)
+	if (from == to)
 		return;
 	if (f->edges != NONE && s->edge[f->edges].to == to) {
 		if (s->edge[f->edges].latency < latency)
 			s->edge[f->edges].latency = (uint8_t)latency;
 		return;
 	}
-	if (!room(s, (void **)&s->edge, &s->edge_capacity, s->n_edges + 1, sizeof *s->edge))
+	if (s->n_edges == s->edge_capacity && !room(s, (void **)&s->edge, &s->edge_capacity, s->n_edges + 1, sizeof *s->edge))
 		return;
 	s->edge[s->n_edges] = (struct edge){ to, f->edges, (uint8_t)latency };
 	f->edges = (uint32_t)s->n_edges++;
 	s->node[to].all_preds++;
 }
 
-static void push_cell(struct sched *s, uint32_t *list, uint32_t node)
+static inline void push_cell(struct sched *s, uint32_t *list, uint32_t node)
 {
-	if (!room(s, (void **)&s->cell, &s->cell_capacity, s->n_cells + 1, sizeof *s->cell))
+	if (s->n_cells >= s->cell_capacity && !room(s, (void **)&s->cell, &s->cell_capacity, s->n_cells + 1, sizeof *s->cell))
 		return;
 	s->cell[s->n_cells] = (struct cell){ node, *list };
 	*list = (uint32_t)s->n_cells++;
@@ -151,21 +115,68 @@ static void edges_from(struct sched *s, uint32_t list, uint32_t to)
 		edge(s, s->cell[list].node, to, 0);
 }
 
+/* Who reads what nobody writes any more need not be remembered. */
+static inline void read_word(struct sched *s, uint32_t word, uint32_t k, bool written_later)
+{
+	struct word *w = &s->word[word];
+	if (w->writer > s->first) {
+		uint32_t from = w->writer - 1 - s->first;
+		edge(s, from, k, s->node[from].latency);
+	}
+	if (!written_later)
+		return;
+	if (w->readers < s->run_cells)
+		w->readers = NONE;
+	push_cell(s, &w->readers, k);
+}
+
+static inline void write_word(struct sched *s, uint32_t word, uint32_t k)
+{
+	struct word *w = &s->word[word];
+	if (w->writer > s->first)
+		edge(s, w->writer - 1 - s->first, k, 1);
+	if (w->readers != NONE && w->readers >= s->run_cells)
+		edges_from(s, w->readers, k);
+	w->readers = NONE;
+	w->writer = s->first + k + 1;
+}
+
 static void depend_on_words(struct sched *s, uint32_t k)
 {
-	for (uint32_t a = s->access_from[k]; a < s->access_from[k + 1] && !s->failed; a++) {
-		uint32_t word = s->access[a] >> 1;
-		bool written = s->access[a] & 1;
-		if (s->writer[word] != NONE)
-			edge(s, s->writer[word], k, written ? 1 : s->node[s->writer[word]].latency);
-		if (!written) {
-			push_cell(s, &s->readers[word], k);
+	const struct rdna_live *v = &s->live;
+	for (const struct rdna_use *u = v->use + v->use_from[s->first + k], *to = v->use + v->use_from[s->first + k + 1]; u < to; u++)
+		for (uint32_t word = u->word, end = word + u->n; word < end; word++)
+			if (u->written)
+				write_word(s, word, k);
+			else
+				read_word(s, word, k, v->written[word] > s->first + k);
+}
+
+/* Machine registers that stand behind all words; others are read alone. */
+static void depend_on_special(struct sched *s, uint32_t k, const struct rdna_lir_operand *o, bool written)
+{
+	for (unsigned r = o->reg; o->kind == RDNA_LIR_FIXED && r < o->reg + o->n; r++) {
+		uint32_t word = (uint32_t)s->live.n_words + (r == RDNA_VCC_LO ? 0 : r == RDNA_VCC_HI ? 1 : 2);
+		if (r != RDNA_VCC_LO && r != RDNA_VCC_HI && r != RDNA_M0)
 			continue;
-		}
-		edges_from(s, s->readers[word], k);
-		s->readers[word] = NONE;
-		s->writer[word] = k;
+		if (written)
+			write_word(s, word, k);
+		else
+			read_word(s, word, k, true);
 	}
+}
+
+static void depend_on_specials(struct sched *s, uint32_t k, const struct rdna_lir_ins *i, unsigned facts)
+{
+	for (unsigned j = 0; j < 4; j++)
+		depend_on_special(s, k, &i->s[j], false);
+	depend_on_special(s, k, &i->saddr, false);
+	if (rdna_lir_reads_dst(i))
+		depend_on_special(s, k, &i->d[0], false);
+	if (facts & RDNA_READS_VCC)
+		read_word(s, (uint32_t)s->live.n_words, k, true);
+	for (unsigned j = 0; j < 2; j++)
+		depend_on_special(s, k, &i->d[j], true);
 }
 
 /* One kind of memory: the last store, the loads since. */
@@ -188,19 +199,23 @@ static void depend_on_memory(struct sched *s, uint32_t k, struct access_order *m
  * that is read and its readers: they stay behind the readers before them and in front of the next such write. */
 struct scc_order { uint32_t writer, readers, unread; };
 
-static void depend_on_scc(struct sched *s, uint32_t k, struct scc_order *o)
+/* Whether it reads scc; fixed: it names a machine register. */
+static inline bool reads_scc(const struct rdna_lir_ins *i, unsigned facts, bool fixed)
 {
-	const struct rdna_lir_ins *i = &s->l->ins[s->first + k];
-	unsigned facts = rdna_lir_facts(i->op);
 	bool reads = facts & RDNA_READS_SCC;
-	for (unsigned j = 0; j < 4; j++)
+	for (unsigned j = 0; fixed && j < 4; j++)
 		reads |= i->s[j].kind == RDNA_LIR_FIXED && i->s[j].reg == RDNA_SCC;
+	return reads;
+}
+
+static void depend_on_scc(struct sched *s, uint32_t k, bool reads, bool writes, struct scc_order *o)
+{
 	if (reads) {
 		if (o->writer != NONE)
 			edge(s, o->writer, k, s->node[o->writer].latency);
 		push_cell(s, &o->readers, k);
 	}
-	if (!(facts & RDNA_WRITES_SCC))
+	if (!writes)
 		return;
 	edges_from(s, o->readers, k);
 	if (!s->scc_after[s->first + k]) {
@@ -213,94 +228,131 @@ static void depend_on_scc(struct sched *s, uint32_t k, struct scc_order *o)
 	*o = (struct scc_order){ k, NONE, NONE };
 }
 
-static unsigned latency_of(unsigned facts)
+static inline unsigned latency_of(unsigned facts)
 {
+	if (facts & RDNA_IS_VALU && !(facts & (RDNA_IS_WMMA | RDNA_IS_TRANS)))
+		return AFTER_VALU;
 	return facts & RDNA_IS_VMEM ? AFTER_VMEM : facts & RDNA_IS_SMEM ? AFTER_SMEM : facts & RDNA_IS_LDS ? AFTER_LDS : facts & RDNA_IS_WMMA ? AFTER_MATRIX
-	       : facts & RDNA_IS_TRANS ? AFTER_TRANS : facts & RDNA_IS_VALU ? AFTER_VALU : AFTER_SALU;
+	       : facts & RDNA_IS_TRANS ? AFTER_TRANS : AFTER_SALU;
+}
+
+/* Of every tuple that the instruction writes a word of, all words. */
+static void find_most(const struct sched *s, uint32_t k, struct node *n)
+{
+	const struct rdna_live *v = &s->live;
+	for (uint32_t u = v->use_from[s->first + k + 1]; u-- > v->use_from[s->first + k] && v->use[u].written;)
+		if (v->use[u].takes)
+			n->most[s->reg[v->use[u].reg].cls] += s->reg[v->use[u].reg].named;
 }
 
 static bool depend(struct sched *s)
 {
 	struct access_order memory[RDNA_MEM_CONST] = { { NONE, NONE }, { NONE, NONE }, { NONE, NONE } };
 	struct scc_order scc = { NONE, NONE, NONE };
-	s->n_edges = s->n_cells = 0;
-	for (size_t a = 0; a < s->n_access; a++)
-		s->writer[s->access[a] >> 1] = s->readers[s->access[a] >> 1] = NONE;
-	for (uint32_t k = 0; k < s->n && !s->failed; k++) {
+	s->n_edges = 0;
+	s->run_cells = s->n_cells;
+	for (uint32_t k = 0; k < s->n; k++) {
 		const struct rdna_lir_ins *i = &s->l->ins[s->first + k];
 		unsigned facts = rdna_lir_facts(i->op);
+		bool fixed = s->live.fixed[s->first + k];
 		bool load = facts & (RDNA_IS_VMEM | RDNA_IS_SMEM | RDNA_IS_LDS) && i->d[0].kind;
 		s->node[k] = (struct node){ .edges = NONE, .latency = (uint8_t)latency_of(facts), .load = load };
+		find_most(s, k, &s->node[k]);
 		depend_on_words(s, k);
-		depend_on_scc(s, k, &scc);
+		if (fixed || facts & RDNA_READS_VCC)
+			depend_on_specials(s, k, i, facts);
+		if (fixed || facts & (RDNA_READS_SCC | RDNA_WRITES_SCC))
+			depend_on_scc(s, k, reads_scc(i, facts, fixed), facts & RDNA_WRITES_SCC, &scc);
 		if (i->memory == RDNA_MEM_GLOBAL || i->memory == RDNA_MEM_LDS)
 			depend_on_memory(s, k, &memory[i->memory]);
 	}
-	for (uint32_t k = s->n; !s->failed && k-- > 0;)
+	return !s->failed;
+}
+
+/* --- heights: by how much the end of the run must follow a node; ranks: the highest first, then in the order that came in */
+
+static uint32_t find_heights(struct sched *s)
+{
+	uint32_t most = 0;
+	for (uint32_t k = s->n; k-- > 0;) {
+		uint32_t height = 0;
 		for (uint32_t e = s->node[k].edges; e != NONE; e = s->edge[e].next) {
 			uint32_t h = s->node[s->edge[e].to].height + s->edge[e].latency;
-			if (s->node[k].height < h)
-				s->node[k].height = h;
+			height = height < h ? h : height;
 		}
-	return !s->failed;
+		s->node[k].height = height;
+		most = most < height ? height : most;
+	}
+	return most;
+}
+
+/* Sorts the nodes by a byte of their heights, which has so many values, the highest first, keeping their order otherwise. */
+static void sort_by_byte(const struct sched *s, const uint32_t *from, uint32_t *to, unsigned shift, unsigned values)
+{
+	uint32_t place[256], sum = 0;
+	memset(place, 0, values * sizeof *place);
+	for (uint32_t k = 0; k < s->n; k++)
+		place[s->node[k].height >> shift & 255]++;
+	for (unsigned b = values; b-- > 0;) {
+		uint32_t count = place[b];
+		place[b] = sum;
+		sum += count;
+	}
+	for (uint32_t k = 0; k < s->n; k++)
+		to[place[s->node[from[k]].height >> shift & 255]++] = from[k];
+}
+
+static void find_ranks(struct sched *s)
+{
+	uint32_t most = find_heights(s);
+	for (uint32_t k = 0; k < s->n; k++)
+		s->by_rank[k] = k;
+	for (unsigned shift = 0; shift < 32 && most >> shift; shift += 8) {
+		uint32_t *sorted = s->by_height;
+		sort_by_byte(s, s->by_rank, sorted, shift, most >> shift > 255 ? 256 : (most >> shift) + 1);
+		s->by_height = s->by_rank;
+		s->by_rank = sorted;
+	}
+	for (uint32_t k = 0; k < s->n; k++)
+		s->node[s->by_rank[k]].rank = k;
 }
 
 /* --- registers: a tuple counts as a whole until its last word dies, for what is free in the middle of it helps no other tuple */
 
 /* A tuple that is named behind the run, or goes around the back of a loop, does not die in it. */
-static void begin_register(struct sched *s, uint32_t r)
-{
-	struct held *h = &s->reg[r];
-	bool stays = false;
-	for (uint32_t word = s->live.first_word[r]; word < s->live.first_word[r + 1]; word++)
-		stays |= s->live.end[word] != RDNA_LIVE_NEVER && s->live.end[word] >= s->first + s->n;
-	h->claimed = s->live.start[r] < s->first;
-	h->begun = true;
-	h->left = stays;
-}
-
 static void begin_registers(struct sched *s)
 {
-	for (size_t u = 0; u < s->n_use; u++)
-		s->reg[s->use[u].reg].begun = false;
-	for (size_t u = 0; u < s->n_use; u++) {
-		uint32_t r = s->use[u].reg;
-		if (!s->reg[r].begun)
-			begin_register(s, r);
-		s->reg[r].left++;
+	const struct rdna_live *v = &s->live;
+	s->begun++;
+	for (uint32_t u = v->use_from[s->first]; u < v->use_from[s->first + s->n]; u++) {
+		struct held *h = &s->reg[v->use[u].reg];
+		if (h->begun != s->begun) {
+			h->begun = s->begun;
+			h->claimed = h->start < s->first;
+			h->left = h->end >= s->first + s->n;
+		}
+		h->left++;
 	}
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		s->held[c] = s->peak[c] = s->before[c][s->first];
-}
-
-/* Of every tuple it writes a word of, all words; unless they are claimed already, or as if none were. */
-static void find_taken(const struct sched *s, uint32_t k, bool claimed_too, unsigned take[RDNA_CLASSES])
-{
-	uint32_t last = 0;
-	memset(take, 0, RDNA_CLASSES * sizeof *take);
-	for (uint32_t u = s->use_from[k + 1]; u-- > s->use_from[k] && s->use[u].written;) {
-		uint32_t r = s->use[u].reg;
-		if (r == last || (s->reg[r].claimed && !claimed_too))
-			continue;
-		last = r;
-		take[s->reg[r].cls] += s->reg[r].named;
-	}
+		s->held[c] = s->peak[c] = (unsigned)s->before[s->first][c];
 }
 
 /* How many words node k takes and gives back; with `keep` it does. */
-static void use_registers(struct sched *s, uint32_t k, bool keep, unsigned take[RDNA_CLASSES], unsigned give[RDNA_CLASSES])
+static inline void use_registers(struct sched *s, uint32_t k, bool keep, unsigned take[RDNA_CLASSES], unsigned give[RDNA_CLASSES])
 {
-	const struct use *begin = s->use + s->use_from[k], *end = s->use + s->use_from[k + 1];
-	find_taken(s, k, false, take);
-	memset(give, 0, RDNA_CLASSES * sizeof *give);
-	for (const struct use *u = begin; u < end; u++) {
+	const struct rdna_live *v = &s->live;
+	take[0] = take[1] = give[0] = give[1] = 0;
+	for (const struct rdna_use *u = v->use + v->use_from[s->first + k], *to = v->use + v->use_from[s->first + k + 1]; u < to; u++) {
 		struct held *h = &s->reg[u->reg];
-		h->claimed |= keep && u->written;
-		if (--h->left == 0)
+		if (u->takes && !h->claimed)
+			take[h->cls] += h->named;
+		if (u->times && h->left == u->times)
 			give[h->cls] += h->named;
+		if (keep) {
+			h->left -= u->times;
+			h->claimed |= u->takes;
+		}
 	}
-	for (const struct use *u = begin; u < end && !keep; u++)
-		s->reg[u->reg].left++;
 }
 
 static void place_registers(struct sched *s, uint32_t k)
@@ -316,94 +368,85 @@ static void place_registers(struct sched *s, uint32_t k)
 	}
 }
 
-static unsigned spare(const struct sched *s, uint32_t k, unsigned c)
+static inline unsigned spare(const struct sched *s, const struct node *n, unsigned c)
 {
-	return s->node[k].load ? reserve[c] + (s->held_back && c == RDNA_CLASS_VGPR ? LOADS_AGAIN : 0) : 0;
+	return n->load ? reserve[c] + (s->held_back && c == RDNA_CLASS_VGPR ? LOADS_AGAIN : 0) : 0;
 }
 
 /* Most of the time there is room for all that it may take, and nothing needs to be counted. */
 static bool fits(struct sched *s, uint32_t k)
 {
+	const struct node *n = &s->node[k];
 	unsigned take[RDNA_CLASSES], give[RDNA_CLASSES];
 	bool room = true;
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		room &= s->held[c] + s->node[k].most[c] + spare(s, k, c) <= s->budget[c];
-	if (room)
-		return true;
-	find_taken(s, k, false, take);
-	room = true;
-	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		room &= !take[c] || s->held[c] + take[c] + spare(s, k, c) <= s->budget[c];
+		room &= s->held[c] + n->most[c] + spare(s, n, c) <= s->budget[c];
 	if (room)
 		return true;
 	use_registers(s, k, false, take, give);
+	room = true;
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		if (take[c] > give[c] && s->held[c] + take[c] - give[c] + spare(s, k, c) > s->budget[c])
-			return false;
-	return true;
+		room &= !take[c] || take[c] <= give[c] || s->held[c] + take[c] - give[c] + spare(s, n, c) <= s->budget[c];
+	return room;
 }
 
-/* --- heaps: by height, highest first; or by the moment of readiness, earliest first; then in the order that came in */
+/* --- sets */
 
-static uint32_t by_height(const struct sched *s, uint32_t k) { return UINT32_MAX - s->node[k].height; }
-
-static void heap_push(struct sched *s, struct heap *h, uint32_t rank, uint32_t k)
+static inline void set_add(struct set *t, uint32_t rank)
 {
-	uint64_t entry = (uint64_t)rank << 32 | k;
-	if (h->n == h->capacity && !room(s, (void **)&h->at, &h->capacity, h->n + 1, sizeof *h->at))
-		return;
-	size_t at = h->n++;
-	for (; at && entry < h->at[(at - 1) / 2]; at = (at - 1) / 2)
-		h->at[at] = h->at[(at - 1) / 2];
-	h->at[at] = entry;
+	t->bits[rank / 64] |= UINT64_C(1) << rank % 64;
+	t->some[rank / 4096] |= UINT64_C(1) << rank / 64 % 64;
 }
 
-static uint32_t first_of(const struct heap *h) { return (uint32_t)h->at[0]; }
-
-static uint32_t heap_pop(struct heap *h)
+static inline void set_remove(struct set *t, uint32_t rank)
 {
-	uint32_t top = first_of(h);
-	uint64_t last = h->at[--h->n];
-	size_t at = 0, child;
-	while ((child = 2 * at + 1) < h->n) {
-		child += child + 1 < h->n && h->at[child + 1] < h->at[child];
-		if (last <= h->at[child])
-			break;
-		h->at[at] = h->at[child];
-		at = child;
+	uint64_t left = t->bits[rank / 64] &= ~(UINT64_C(1) << rank % 64);
+	if (!left)
+		t->some[rank / 4096] &= ~(UINT64_C(1) << rank / 64 % 64);
+}
+
+static void set_clear(struct set *t, uint32_t n)
+{
+	memset(t->bits, 0, (n / 64 + 1) * sizeof *t->bits);
+	memset(t->some, 0, (n / 4096 + 1) * sizeof *t->some);
+	set_add(t, n);
+}
+
+/* The first one from this rank on, which is n at most. */
+static inline uint32_t set_next(const struct set *t, uint32_t rank)
+{
+	uint64_t here = t->bits[rank / 64] >> rank % 64;
+	if (here)
+		return rank + (uint32_t)__builtin_ctzll(here);
+	uint32_t at = rank / 64 + 1;
+	uint64_t some = t->some[at / 64] >> at % 64;
+	if (!some) {
+		for (at = at / 64 + 1; !t->some[at]; at++)
+			;
+		some = t->some[at];
+		at *= 64;
 	}
-	if (h->n)
-		h->at[at] = last;
-	return top;
+	at += (uint32_t)__builtin_ctzll(some);
+	return at * 64 + (uint32_t)__builtin_ctzll(t->bits[at]);
 }
 
-/* What the heap holds may have been placed without it: that goes. */
-static bool heap_clean(struct sched *s, struct heap *h)
-{
-	while (h->n && s->node[first_of(h)].done)
-		heap_pop(h);
-	return h->n;
-}
+static inline struct set *set_of(struct sched *s, const struct node *n) { return n->load ? &s->loads : &s->others; }
 
 /* --- choice */
 
-/* The best of the heap that fits, among its first few; *refused: the very best does not. */
-static uint32_t fitting(struct sched *s, struct heap *h, bool *refused)
+/* The best of the set that fits, among its first few; NONE: none does. *refused: the very best does not. */
+static uint32_t fitting(struct sched *s, const struct set *t, bool *refused)
 {
-	uint32_t looked[LOOKS], n = 0, found = NONE;
-	if (heap_clean(s, h) && fits(s, first_of(h))) {
-		*refused = false;
-		return first_of(h);
+	uint32_t rank = set_next(t, 0), looks = 0, found = NONE;
+	bool first = true;
+	for (; rank < s->n && looks < LOOKS && found == NONE; rank = set_next(t, rank + 1), looks++) {
+		if (fits(s, s->by_rank[rank])) {
+			found = rank;
+			break;
+		}
+		first = false;
 	}
-	while (n < LOOKS && found == NONE && heap_clean(s, h)) {
-		looked[n] = heap_pop(h);
-		if (fits(s, looked[n]))
-			found = looked[n];
-		n++;
-	}
-	*refused = n && found != looked[0];
-	for (; n; n--)
-		heap_push(s, h, by_height(s, looked[n - 1]), looked[n - 1]);
+	*refused = !first;
 	return found;
 }
 
@@ -417,84 +460,114 @@ static uint32_t draw(struct sched *s)
 
 static uint32_t any_at_all(struct sched *s)
 {
-	struct heap *h = s->others.n && (!s->loads.n || draw(s) & 1) ? &s->others : &s->loads;
-	uint32_t k = h->n ? (uint32_t)h->at[draw(s) % h->n] : NONE;
-	return k != NONE && !s->node[k].done && fits(s, k) ? k : NONE;
+	bool loads = set_next(&s->loads, 0) < s->n, others = set_next(&s->others, 0) < s->n;
+	struct set *t = others && (!loads || draw(s) & 1) ? &s->others : &s->loads;
+	uint32_t rank = set_next(t, draw(s) % s->n);
+	if (rank == s->n)
+		rank = set_next(t, 0);
+	return rank < s->n && fits(s, s->by_rank[rank]) ? rank : NONE;
 }
 
+/* A rank. */
 static uint32_t choose(struct sched *s)
 {
 	if (s->random)
 		return any_at_all(s);
 	bool full;
 	uint32_t load = fitting(s, &s->loads, &s->held_back), other = fitting(s, &s->others, &full);
-	if (load == NONE || other == NONE)
-		return load == NONE ? other : load;
-	uint32_t x = by_height(s, load), y = by_height(s, other);
-	return x < y || (x == y && load < other) ? load : other;
+	return load < other ? load : other;
 }
 
-static void release(struct sched *s, uint32_t k, uint32_t now)
+/* --- time */
+
+/* Nothing is in front of node k any more. It may be placed when its moment comes, or at once if it has. */
+static inline void wait_for(struct sched *s, uint32_t k, uint32_t now)
+{
+	struct node *n = &s->node[k];
+	if (n->ready <= now || s->random) {
+		set_add(set_of(s, n), n->rank);
+		return;
+	}
+	uint32_t slot = n->ready % SLOTS;
+	n->next = s->slots >> slot & 1 ? s->slot[slot] : NONE;
+	s->slot[slot] = k;
+	s->slots |= UINT64_C(1) << slot;
+}
+
+/* How long after `arrived` the next slot's moment is; there is one. */
+static inline uint32_t next_slot(const struct sched *s)
+{
+	unsigned from = (s->arrived + 1) % SLOTS;
+	return 1 + (uint32_t)__builtin_ctzll(s->slots >> from | s->slots << (SLOTS - from) % SLOTS);
+}
+
+/* All whose moments have come by now may be placed, but for those that were before. */
+static inline void arrive(struct sched *s, uint32_t now)
+{
+	while (s->slots && s->arrived + next_slot(s) <= now) {
+		s->arrived += next_slot(s);
+		for (uint32_t k = s->slot[s->arrived % SLOTS]; k != NONE; k = s->node[k].next)
+			if (!s->node[k].done)
+				set_add(set_of(s, &s->node[k]), s->node[k].rank);
+		s->slots &= ~(UINT64_C(1) << s->arrived % SLOTS);
+	}
+	s->arrived = now;
+}
+
+static inline void release(struct sched *s, uint32_t k, uint32_t now)
 {
 	for (uint32_t e = s->node[k].edges; e != NONE; e = s->edge[e].next) {
 		struct node *to = &s->node[s->edge[e].to];
 		if (to->ready < now + s->edge[e].latency)
 			to->ready = now + s->edge[e].latency;
 		if (--to->preds == 0)
-			heap_push(s, &s->waiting, to->ready, s->edge[e].to);
+			wait_for(s, s->edge[e].to, now);
+	}
+}
+
+static void begin_run(struct sched *s)
+{
+	s->held_back = false;
+	s->slots = 0;
+	s->arrived = 0;
+	set_clear(&s->loads, s->n);
+	set_clear(&s->others, s->n);
+	begin_registers(s);
+	for (uint32_t k = 0; k < s->n; k++) {
+		struct node *n = &s->node[k];
+		n->preds = n->all_preds;
+		n->ready = 0;
+		n->done = false;
+		if (!n->preds)
+			set_add(set_of(s, n), n->rank);
 	}
 }
 
 /* Nothing ready fits: the first instruction that is left has nothing in front of it, and its own order was one that fitted. */
-static bool list_schedule(struct sched *s)
+static void list_schedule(struct sched *s)
 {
-	uint32_t now = 0, cursor = 0;
-	s->loads.n = s->others.n = s->waiting.n = 0;
-	s->held_back = false;
-	begin_registers(s);
-	for (uint32_t k = 0; k < s->n; k++) {
-		struct node *p = &s->node[k];
-		p->preds = p->all_preds;
-		p->ready = 0;
-		p->done = false;
-		if (!p->preds)
-			heap_push(s, &s->waiting, 0, k);
-	}
-	for (uint32_t placed = 0; placed < s->n && !s->failed;) {
-		while (heap_clean(s, &s->waiting) && (s->random || s->node[first_of(&s->waiting)].ready <= now)) {
-			uint32_t k = heap_pop(&s->waiting);
-			heap_push(s, s->node[k].load ? &s->loads : &s->others, by_height(s, k), k);
-		}
-		if (!heap_clean(s, &s->loads) && !heap_clean(s, &s->others) && s->waiting.n) {
-			now = s->node[first_of(&s->waiting)].ready;
-			continue;
-		}
-		uint32_t k = choose(s);
+	uint32_t now = 0, cursor = 0, *order = s->order + s->first;
+	begin_run(s);
+	for (uint32_t placed = 0; placed < s->n; now++) {
+		arrive(s, now);
+		while (s->slots && set_next(&s->loads, 0) == s->n && set_next(&s->others, 0) == s->n)
+			arrive(s, now += next_slot(s));
+		uint32_t rank = choose(s);
 		while (s->node[cursor].done)
 			cursor++;
-		k = k == NONE ? cursor : k;
+		uint32_t k = rank == NONE ? cursor : s->by_rank[rank];
 		assert(!s->node[k].preds);
-		now = now > s->node[k].ready ? now : s->node[k].ready;
 		s->node[k].done = true;
+		set_remove(set_of(s, &s->node[k]), s->node[k].rank);
+		if (now < s->node[k].ready)
+			arrive(s, now = s->node[k].ready);
 		place_registers(s, k);
-		s->order[placed++] = k;
-		release(s, k, now++);
-		while (cursor + 1 < s->n && s->node[cursor].done)
-			cursor++;
+		order[placed++] = s->first + k;
+		release(s, k, now);
 	}
-	return !s->failed;
 }
 
 /* --- one run */
-
-static void apply(struct sched *s)
-{
-	if (!room(s, (void **)&s->copy, &s->copy_capacity, s->n, sizeof *s->copy))
-		return;
-	memcpy(s->copy, s->l->ins + s->first, s->n * sizeof *s->copy);
-	for (uint32_t k = 0; k < s->n; k++)
-		s->l->ins[s->first + k] = s->copy[s->order[k]];
-}
 
 /* By how many registers the order just made exceeds what is allowed, the worse of the classes. */
 static unsigned excess(const struct sched *s, const unsigned allowed[RDNA_CLASSES])
@@ -509,70 +582,82 @@ static unsigned excess(const struct sched *s, const unsigned allowed[RDNA_CLASSE
 /* What the order that came in needs, or the budget where that is more. */
 static void find_allowed(struct sched *s, const unsigned budget[RDNA_CLASSES], unsigned allowed[RDNA_CLASSES])
 {
+	unsigned peak[RDNA_CLASSES];
+	memcpy(peak, s->peak, sizeof peak);
 	begin_registers(s);
 	for (uint32_t k = 0; k < s->n; k++)
 		place_registers(s, k);
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
 		allowed[c] = s->peak[c] > budget[c] ? s->peak[c] : budget[c];
+	memcpy(s->peak, peak, sizeof peak);
 }
 
 static void schedule_run(struct sched *s)
 {
-	unsigned allowed[RDNA_CLASSES], budget[RDNA_CLASSES], over;
+	unsigned allowed[RDNA_CLASSES], budget[RDNA_CLASSES], over = 1;
 	bool known = false;
-	if (!room(s, (void **)&s->node, &s->node_capacity, s->n, sizeof *s->node) || !room(s, (void **)&s->order, &s->order_capacity, s->n, sizeof *s->order)
-	    || !find_accesses(s) || !depend(s))
+	if (!depend(s))
 		return;
-	for (uint32_t k = 0; k < s->n; k++)
-		find_taken(s, k, true, s->node[k].most);
+	find_ranks(s);
 	memcpy(budget, s->budget, sizeof budget);
-	for (unsigned attempt = 0; attempt < ATTEMPTS && list_schedule(s); attempt++) {
+	for (unsigned attempt = 0; over && attempt < ATTEMPTS; attempt++) {
+		list_schedule(s);
 		over = excess(s, known ? allowed : budget);
 		if (over && !known) {
-			unsigned peak[RDNA_CLASSES];
-			memcpy(peak, s->peak, sizeof peak);
 			find_allowed(s, budget, allowed);
-			memcpy(s->peak, peak, sizeof peak);
 			known = true;
 			over = excess(s, allowed);
 		}
-		if (!over) {
-			apply(s);
-			break;
-		}
-		for (unsigned c = 0; c < RDNA_CLASSES; c++)
+		for (unsigned c = 0; over && c < RDNA_CLASSES; c++)
 			s->budget[c] = s->budget[c] > 2 * over ? s->budget[c] - 2 * over : 0;
 	}
+	for (uint32_t k = 0; over && k < s->n; k++)
+		s->order[s->first + k] = s->first + k;
 	memcpy(s->budget, budget, sizeof budget);
+}
+
+/* The lives as the run's new order has them. What begins or ends in a run does so in any order of it, and what goes around a loop does in any. */
+static void move_lives(struct sched *s)
+{
+	struct rdna_live *v = &s->live;
+	uint32_t first = s->first, n = s->n;
+	for (uint32_t at = first; at < first + n; at++)
+		for (uint32_t u = v->use_from[s->order[at]]; u < v->use_from[s->order[at] + 1]; u++)
+			for (uint32_t word = v->use[u].word, end = word + v->use[u].n; word < end; word++)
+				if (v->end[word] - first < n)
+					v->end[word] = at;
+	for (uint32_t at = first + n; at-- > first;)
+		for (uint32_t u = v->use_from[s->order[at] + 1]; u-- > v->use_from[s->order[at]] && v->use[u].written;)
+			if (v->start[v->use[u].reg] - first < n)
+				v->start[v->use[u].reg] = at;
 }
 
 /* --- the pass */
 
-static bool find_pressure(struct sched *s)
+static void find_pressure(struct sched *s)
 {
-	struct rdna_lir *l = s->l;
+	const struct rdna_lir *l = s->l;
 	const struct rdna_live *v = &s->live;
-	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		if (!(s->before[c] = calloc(l->n_ins + 2, sizeof *s->before[c])))
-			return false;
+	int32_t (*before)[RDNA_CLASSES] = s->before;
+	memset(before, 0, (l->n_ins + 2) * sizeof *before);
+	memset(&s->reg[0], 0, sizeof s->reg[0]);
 	for (uint32_t r = 1; r < l->n_regs; r++) {
-		uint32_t end = 0;
+		struct held h = { .start = v->start[r], .cls = l->reg[r].cls };
 		for (uint32_t word = v->first_word[r]; word < v->first_word[r + 1]; word++) {
 			if (v->end[word] == RDNA_LIVE_NEVER)
 				continue;
-			s->reg[r].named++;
-			end = end < v->end[word] ? v->end[word] : end;
+			h.named++;
+			h.end = h.end < v->end[word] ? v->end[word] : h.end;
 		}
-		s->reg[r].cls = l->reg[r].cls;
-		if (!s->reg[r].named)
-			continue;
-		s->before[l->reg[r].cls][v->start[r] + 1] += s->reg[r].named;
-		s->before[l->reg[r].cls][end + 1] -= s->reg[r].named;
+		s->reg[r] = h;
+		if (h.named) {
+			before[h.start + 1][h.cls] += h.named;
+			before[h.end + 1][h.cls] -= h.named;
+		}
 	}
-	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		for (size_t k = 1; k < l->n_ins + 2; k++)
-			s->before[c][k] += s->before[c][k - 1];
-	return true;
+	for (size_t k = 1; k < l->n_ins + 2; k++)
+		for (unsigned c = 0; c < RDNA_CLASSES; c++)
+			before[k][c] += before[k - 1][c];
 }
 
 static void find_scc(struct sched *s)
@@ -582,69 +667,113 @@ static void find_scc(struct sched *s)
 		const struct rdna_lir_ins *i = &s->l->ins[k];
 		unsigned facts = rdna_lir_facts(i->op);
 		s->scc_after[k] = wanted;
-		wanted = wanted && !(facts & RDNA_WRITES_SCC);
-		wanted |= !!(facts & RDNA_READS_SCC);
-		for (unsigned j = 0; j < 4; j++)
-			wanted |= i->s[j].kind == RDNA_LIR_FIXED && i->s[j].reg == RDNA_SCC;
+		wanted = (wanted && !(facts & RDNA_WRITES_SCC)) || reads_scc(i, facts, s->live.fixed[k]);
 	}
+}
+
+static uint32_t longest_run(const struct rdna_lir *l)
+{
+	uint32_t longest = 0, n = 0;
+	for (size_t k = 0; k < l->n_ins; k++) {
+		n = rdna_lir_facts(l->ins[k].op) & RDNA_IS_FIXED ? 0 : n + 1;
+		longest = longest < n ? n : longest;
+	}
+	return longest;
+}
+
+/* Takes so many elements of a size from the memory at *at; with none there, only counts. */
+static void *part(uint8_t **at, size_t *bytes, size_t n, size_t size)
+{
+	void *p = *at;
+	size_t all = (n * size + 7) & ~(size_t)7;
+	*bytes += all;
+	if (p)
+		*at += all;
+	return p;
+}
+
+static size_t share_memory(struct sched *s, uint8_t *at, uint32_t longest)
+{
+	size_t bytes = 0, n_ins = s->l->n_ins, words = s->live.n_words + SPECIALS;
+	s->reg = part(&at, &bytes, s->l->n_regs, sizeof *s->reg);
+	s->before = part(&at, &bytes, n_ins + 2, sizeof *s->before);
+	s->scc_after = part(&at, &bytes, n_ins + 1, sizeof *s->scc_after);
+	s->word = part(&at, &bytes, words, sizeof *s->word);
+	s->order = part(&at, &bytes, n_ins + 1, sizeof *s->order);
+	s->node = part(&at, &bytes, longest, sizeof *s->node);
+	s->by_rank = part(&at, &bytes, longest, sizeof *s->by_rank);
+	s->by_height = part(&at, &bytes, longest, sizeof *s->by_height);
+	s->loads.bits = part(&at, &bytes, longest / 64 + 1, sizeof *s->loads.bits);
+	s->loads.some = part(&at, &bytes, longest / 4096 + 1, sizeof *s->loads.some);
+	s->others.bits = part(&at, &bytes, longest / 64 + 1, sizeof *s->others.bits);
+	s->others.some = part(&at, &bytes, longest / 4096 + 1, sizeof *s->others.some);
+	return bytes;
 }
 
 static bool prepare(struct sched *s)
 {
-	size_t n_regs = s->l->n_regs;
 	if (s->l->failed || !rdna_live_find(&s->live, s->l))
 		return false;
-	size_t words = s->live.n_words + SPECIALS;
-	s->scc_after = calloc(s->l->n_ins + 1, sizeof *s->scc_after);
-	s->writer = malloc(words * sizeof *s->writer);
-	s->readers = malloc(words * sizeof *s->readers);
-	s->reg = calloc(n_regs, sizeof *s->reg);
-	if (!s->scc_after || !s->writer || !s->readers || !s->reg || !find_pressure(s))
+	uint32_t longest = longest_run(s->l);
+	s->memory = malloc(share_memory(s, NULL, longest));
+	if (!s->memory)
 		return false;
+	share_memory(s, s->memory, longest);
+	find_pressure(s);
 	find_scc(s);
 	return true;
 }
 
 static void clean(struct sched *s)
 {
-	void *const all[] = {
-		s->before[0], s->before[1], s->scc_after, s->node, s->edge, s->cell, s->access_from, s->access, s->writer, s->readers,
-		s->loads.at, s->others.at, s->waiting.at, s->order, s->copy, s->use_from, s->use, s->reg,
-	};
-	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-		free(all[k]);
+	free(s->memory);
+	free(s->edge);
+	free(s->cell);
 	rdna_live_free(&s->live);
 }
 
 static void schedule_all(struct sched *s)
 {
 	const struct rdna_lir *l = s->l;
+	s->n_cells = 1;                          /* number 0 is of no run */
+	memset(s->word, 0, (s->live.n_words + SPECIALS) * sizeof *s->word);
 	for (size_t k = 0; k < l->n_ins && !s->failed; k++) {
+		s->order[k] = (uint32_t)k;
 		if (rdna_lir_facts(l->ins[k].op) & RDNA_IS_FIXED)
 			continue;
 		s->first = (uint32_t)k;
-		while (k < l->n_ins && !(rdna_lir_facts(l->ins[k].op) & RDNA_IS_FIXED))
-			k++;
+		for (; k < l->n_ins && !(rdna_lir_facts(l->ins[k].op) & RDNA_IS_FIXED); k++)
+			s->order[k] = (uint32_t)k;
 		s->n = (uint32_t)k - s->first;
-		if (s->n >= SHORTEST)
-			schedule_run(s);
+		if (k < l->n_ins)
+			s->order[k] = (uint32_t)k;
+		if (s->n < SHORTEST)
+			continue;
+		schedule_run(s);
+		if (!s->failed)
+			move_lives(s);
 	}
 }
 
-/* What the allocator makes of it; the kernel stays as it is. False: it does not fit at all. */
-static bool try_allocation(struct rdna_lir *l, struct rdna_regs *used)
+/* The instructions in the new order. */
+static void reorder(const struct sched *s, struct rdna_lir_ins *to)
 {
-	bool ok = rdna_regalloc(l, 0, 0, 0, used, NULL);
-	l->allocated = false;
-	return ok;
+	for (size_t k = 0; k < s->l->n_ins; k++)
+		to[k] = s->l->ins[s->order[k]];
 }
 
-static bool allocate_old(struct rdna_lir *l, struct rdna_lir_ins *old, struct rdna_regs *used)
+static void exchange(struct rdna_lir *l, struct rdna_lir_ins **other)
 {
-	struct rdna_lir_ins *new = l->ins;
-	l->ins = old;
-	bool ok = try_allocation(l, used);
-	l->ins = new;
+	struct rdna_lir_ins *ins = l->ins;
+	l->ins = *other;
+	*other = ins;
+}
+
+/* What the allocator makes of the instructions; the kernel stays as it is. live: NULL if it is to find that. False: it does not fit at all. */
+static bool try_allocation(struct rdna_lir *l, const struct rdna_live *live, struct rdna_regs *used)
+{
+	bool ok = live ? rdna_regalloc_known(l, live, used, NULL) : rdna_regalloc(l, 0, 0, 0, used, NULL);
+	l->allocated = false;
 	return ok;
 }
 
@@ -655,34 +784,41 @@ static bool schedule(struct sched *s, unsigned vgprs)
 	enum { SGPRS = 86, MOST_SGPRS = RDNA_ABI_SGPRS - 6 };    /* some are left to tuples' alignment and to loops' counters */
 	struct rdna_lir *l = s->l;
 	struct rdna_regs before, after = {0};
-	struct rdna_lir_ins *old = malloc((l->n_ins + 1) * sizeof *old);
-	if (!old)
-		return false;
-	memcpy(old, l->ins, l->n_ins * sizeof *old);
+	struct rdna_lir_ins *other = malloc(l->ins_capacity * sizeof *other);     /* the order that l->ins does not have */
+	if (!other)
+		return !l->n_ins;
 	s->budget[RDNA_CLASS_SGPR] = SGPRS;
 	s->budget[RDNA_CLASS_VGPR] = vgprs = !vgprs || vgprs > RDNA_ABI_VGPRS ? RDNA_ABI_VGPRS : vgprs;
 	unsigned allowed = vgprs, scalar = MOST_SGPRS;
 	bool fits = false, latest = true;                       /* the latest trial was of the new order */
 	for (unsigned attempt = 0; !fits && !s->failed && attempt < ATTEMPTS; attempt++) {
 		if (attempt)
-			memcpy(l->ins, old, l->n_ins * sizeof *old);
+			exchange(l, &other);
 		schedule_all(s);
-		bool fitted = latest = try_allocation(l, &after);
-		if (!attempt && !(fitted && after.vgprs <= allowed && after.sgprs <= scalar) && allocate_old(l, old, &before)) {
-			latest = false;
-			allowed = before.vgprs > allowed ? before.vgprs : allowed;
-			scalar = before.sgprs > scalar ? before.sgprs : scalar;
+		if (s->failed)
+			break;
+		reorder(s, other);
+		exchange(l, &other);
+		bool fitted = latest = try_allocation(l, &s->live, &after);
+		if (!attempt && !(fitted && after.vgprs <= allowed && after.sgprs <= scalar)) {
+			exchange(l, &other);
+			if (try_allocation(l, NULL, &before)) {
+				latest = false;
+				allowed = before.vgprs > allowed ? before.vgprs : allowed;
+				scalar = before.sgprs > scalar ? before.sgprs : scalar;
+			}
+			exchange(l, &other);
 		}
 		fits = fitted && after.vgprs <= allowed && after.sgprs <= scalar;
 		unsigned less = after.vgprs > allowed ? after.vgprs - allowed + 4 : 8;
 		for (unsigned c = 0; c < RDNA_CLASSES; c++)
 			s->budget[c] = s->budget[c] > less ? s->budget[c] - less : 0;
 	}
-	if (!fits)
-		memcpy(l->ins, old, l->n_ins * sizeof *old);
+	if (!fits && !s->failed)
+		exchange(l, &other);
 	l->tried = fits && latest;
 	l->used = after;
-	free(old);
+	free(other);
 	return !s->failed;
 }
 
