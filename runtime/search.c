@@ -64,7 +64,9 @@ static void judge_round(void *user, const struct tuner_verdict *v)
 	struct search *s = user;
 	struct kernel_state *k = find(s, v->key);
 
-	if (s->confirm) {
+	if (s->confirm && v->time[0] <= 0) {
+		k->key.schedule = 0;                            /* not known: a session will find out */
+	} else if (s->confirm) {
 		struct tune_result r = { .key = plain(k->key), .gain = v->best ? v->time[0] / v->time[v->best] : 1, .samples = v->samples };
 		r.key.schedule = v->schedule[v->best];
 		s->progress.better += v->best != 0;

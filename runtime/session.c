@@ -381,10 +381,15 @@ static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, str
 		return false;
 	if (s->profile)
 		profile_ran(s->profile, kind, p, s->computed, began, profile_now());
-	if (tuned && tuner_after(s->tuner)) {
-		tuner_close(s->tuner);
-		s->tuner = NULL;
-		expect_guesses(s);              /* with schedules like those found */
+	if (tuned) {
+		unsigned judged = tuner_judged(s->tuner);
+		bool over = tuner_after(s->tuner);
+		if (judged != tuner_judged(s->tuner))
+			expect_guesses(s);      /* with schedules like those found */
+		if (over) {
+			tuner_close(s->tuner);
+			s->tuner = NULL;
+		}
 	}
 	return true;
 }

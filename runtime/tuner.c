@@ -6,12 +6,15 @@
 
 #include "jit/registry.h"
 
-enum { SAMPLES_MOST = 512, SAMPLES_LEAST = 4 };
+enum { SAMPLES_MOST = 512, SAMPLES_LEAST = 4, SAMPLES_SURE = 8 };
+/* What a pass runs once, the matrix of logits, may take so many times as many passes. */
+enum { LATER = 2 };
 
 /* A kernel with several schedules; number[s]: that of schedule[s] among the plan's kernels. */
 struct candidate {
 	uint32_t number[TEMPLATE_SCHEDULES_MOST], schedule[TEMPLATE_SCHEDULES_MOST], schedules, launches;
 	uint32_t *sample[TEMPLATE_SCHEDULES_MOST], n[TEMPLATE_SCHEDULES_MOST];  /* nanoseconds of a launch, of all workers */
+	bool settled;                                           /* judged: its launches have the best */
 };
 
 struct quick { struct tune *tune; struct registry *only; };
@@ -118,7 +121,7 @@ void tuner_close(struct tuner *t)
 	if (!t)
 		return;
 	for (size_t i = 0; !t->over && t->launch_candidate && i < t->plan->n_launches; i++)
-		if (t->launch_candidate[i])
+		if (t->launch_candidate[i] && !t->candidate[t->launch_candidate[i] - 1].settled)
 			launch_with(t, i, 0);
 	for (size_t i = 0; i < t->n; i++)
 		for (unsigned s = 0; s < TEMPLATE_SCHEDULES_MOST; s++)
@@ -146,13 +149,22 @@ unsigned tuner_turns(const struct tuner *t)
 
 void tuner_set_passes(struct tuner *t, unsigned passes) { t->opt.passes = passes; }
 
+unsigned tuner_judged(const struct tuner *t)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		n += t->candidate[i].settled;
+	return n;
+}
+
 /* ---- turns */
 
 void tuner_before(struct tuner *t)
 {
 	for (size_t i = 0; i < t->plan->n_launches; i++) {
 		atomic_store_explicit(&t->plan->took[i], 0, memory_order_relaxed);
-		if (!t->launch_candidate[i])
+		if (!t->launch_candidate[i] || t->candidate[t->launch_candidate[i] - 1].settled)
 			continue;
 		t->launch_schedule[i] = (uint8_t)((t->launch_turn[i] + t->done) % t->candidate[t->launch_candidate[i] - 1].schedules);
 		launch_with(t, i, t->launch_schedule[i]);
@@ -175,7 +187,7 @@ static double typical(uint32_t *sample, uint32_t n)
 static void take_samples(struct tuner *t)
 {
 	for (size_t i = 0; i < t->plan->n_launches; i++)
-		if (t->launch_candidate[i]) {
+		if (t->launch_candidate[i] && !t->candidate[t->launch_candidate[i] - 1].settled) {
 			struct candidate *c = &t->candidate[t->launch_candidate[i] - 1];
 			uint64_t took = atomic_load_explicit(&t->plan->took[i], memory_order_relaxed);
 			unsigned s = t->launch_schedule[i];
@@ -216,8 +228,28 @@ static unsigned judge(struct tuner *t, struct candidate *c)
 	}
 	if (v.best && v.time[0] < v.time[v.best] * TUNER_WORTH)
 		v.best = 0;
+	if (v.best && v.time[0] > v.time[v.best] * TUNER_MOST)
+		v.time[0] = v.best = 0;
 	t->opt.judged(t->opt.user, &v);
 	return v.best;
+}
+
+static void settle(struct tuner *t, size_t c)
+{
+	unsigned best = judge(t, &t->candidate[c]);
+
+	t->candidate[c].settled = true;
+	for (size_t i = 0; i < t->plan->n_launches; i++)
+		if (t->launch_candidate[i] == c + 1)
+			launch_with(t, i, best);
+}
+
+static bool sure(const struct candidate *c)
+{
+	for (unsigned s = 0; s < c->schedules; s++)
+		if (c->n[s] < SAMPLES_SURE)
+			return false;
+	return true;
 }
 
 bool tuner_after(struct tuner *t)
@@ -225,15 +257,16 @@ bool tuner_after(struct tuner *t)
 	/* the first pass meets cold pages */
 	if (t->done++ > 0)
 		take_samples(t);
-	if (t->done <= t->opt.passes && (t->opt.cost <= 0 || lost(t) < t->opt.cost))
+	bool end = t->done > LATER * (uint64_t)t->opt.passes || (t->opt.cost > 0 && lost(t) >= t->opt.cost);
+	if (!end && t->done <= t->opt.passes)
 		return false;
-	for (size_t c = 0; c < t->n; c++) {
-		unsigned best = judge(t, &t->candidate[c]);
-		for (size_t i = 0; i < t->plan->n_launches; i++)
-			if (t->launch_candidate[i] == c + 1)
-				launch_with(t, i, best);
-	}
-	return t->over = true;
+	t->over = true;
+	for (size_t c = 0; c < t->n; c++)
+		if (!t->candidate[c].settled && (end || sure(&t->candidate[c])))
+			settle(t, c);
+		else if (!t->candidate[c].settled)
+			t->over = false;
+	return t->over;
 }
 
 /* ---- in passing */

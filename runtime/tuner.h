@@ -17,19 +17,21 @@
 enum { TUNER_QUICK = 16 /* passes */, TUNER_COST_MS = 40 /* that a session may lose to schedules that are slower */ };
 /* A schedule must be so much faster than the one before to be worth a difference between machines. */
 #define TUNER_WORTH 1.02
+/* ... and none is so much: then something else took the processor, and nothing was found out. */
+#define TUNER_MOST 1.75
 
 /* What was found out about a kernel, of which key has the schedule that was first in the list. */
 struct tuner_verdict {
 	const struct key *key;
 	uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
-	double time[TEMPLATE_SCHEDULES_MOST];   /* the lower quartile of a launch, nanoseconds of all workers; 0: too few samples */
+	double time[TEMPLATE_SCHEDULES_MOST];   /* the lower quartile of a launch, nanoseconds of all workers; 0: too few samples, or none to be believed */
 	unsigned n, best;                       /* best: the first, unless another is WORTH it */
 	uint32_t samples;                       /* of the one that has the fewest */
 };
 
 struct tuner_options {
 	struct plan *plan;                      /* built, and not yet prepared since: its kernels grow */
-	unsigned passes;
+	unsigned passes;                        /* until kernels with enough samples are judged; the others get twice as many at most */
 	int workers; double cost;               /* seconds that may be lost to slower schedules; 0: any */
 	/* The schedules to try of a kernel, its own first; fewer than two: none. */
 	unsigned (*list)(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST]);
@@ -47,7 +49,9 @@ void tuner_close(struct tuner *t);
 /* The most schedules there are for one launch of a run, rounded up: how many runs give each a sample. */
 unsigned tuner_turns(const struct tuner *t);
 void tuner_set_passes(struct tuner *t, unsigned passes);
-/* Before and after each run of the plan. The last `after` has verdicts passed and gives every launch its best kernel; true: it is over, close it. */
+/* How many kernels are judged; their launches have the best. */
+unsigned tuner_judged(const struct tuner *t);
+/* Before and after each run of the plan; an `after` may have verdicts passed. True: the last has been, close it. */
 void tuner_before(struct tuner *t);
 bool tuner_after(struct tuner *t);
 
