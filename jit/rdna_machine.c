@@ -305,17 +305,26 @@ uint32_t *rdna_machine_loops(const struct rdna_lir *l)
 	return loops;
 }
 
-static bool walk(const struct rdna_flow *f, void *state, size_t from, size_t to);
+/* A walk under way. A loop in a loop is often entered as it was the last time: then what came of it does, too. */
+struct flow_run {
+	const struct rdna_flow *f;
+	uint8_t **last;                      /* by LOOP: the state in front of it when it was last entered, and the one behind its ENDLOOP */
+	unsigned depth;                      /* loops open */
+};
+
+static bool walk(struct flow_run *r, void *state, size_t from, size_t to);
 
 static bool runs_once(const struct rdna_lir_ins *loop) { return loop->s[0].kind == RDNA_LIR_CONST && (int32_t)loop->s[0].value > 0; }
 
 /* state: in front of the LOOP, then behind its ENDLOOP. A loop that may run no time at all lets what comes in go out, too. */
-static bool walk_loop(const struct rdna_flow *f, uint8_t *state, size_t at, size_t end)
+static bool settle_loop(struct flow_run *r, uint8_t *state, size_t at, size_t end)
 {
+	const struct rdna_flow *f = r->f;
 	uint8_t *in = malloc(3 * f->size), *head = in + f->size, *s = head + f->size;
 	bool ok = in != NULL, restart = ok;
 	if (ok)
 		memcpy(in, state, f->size);
+	r->depth++;
 	while (ok) {
 		if (restart) {
 			memcpy(state, in, f->size);
@@ -323,12 +332,13 @@ static bool walk_loop(const struct rdna_flow *f, uint8_t *state, size_t at, size
 			memcpy(head, state, f->size);
 		}
 		memcpy(s, head, f->size);
-		ok = walk(f, s, at + 1, end);
+		ok = walk(r, s, at + 1, end);
 		f->step(f->user, s, end);
 		restart = f->again && f->again(f->user, state, s, at);
 		if (!restart && !f->join(f->user, head, s))
 			break;
 	}
+	r->depth--;
 	if (ok && runs_once(&f->l->ins[at]))
 		memcpy(state, s, f->size);
 	else if (ok)
@@ -337,15 +347,39 @@ static bool walk_loop(const struct rdna_flow *f, uint8_t *state, size_t at, size
 	return ok;
 }
 
-static bool walk(const struct rdna_flow *f, void *state, size_t from, size_t to)
+static bool walk_loop(struct flow_run *r, uint8_t *state, size_t at, size_t end)
 {
+	const struct rdna_flow *f = r->f;
+	size_t size = f->size;
+	if (!r->depth)
+		return settle_loop(r, state, at, end);
+	if (f->alike)
+		f->alike(f->user, state);
+	uint8_t *last = r->last[at];
+	if (last && memcmp(last, state, size) == 0) {
+		memcpy(state, last + size, size);
+		return true;
+	}
+	if (!last && !(last = r->last[at] = malloc(2 * size)))
+		return false;
+	memcpy(last, state, size);
+	bool ok = settle_loop(r, state, at, end);
+	memcpy(last + size, state, size);
+	return ok;
+}
+
+static bool walk(struct flow_run *r, void *state, size_t from, size_t to)
+{
+	const struct rdna_flow *f = r->f;
 	for (size_t at = from; at < to; at++) {
+		if (f->quiet && f->quiet[at])
+			continue;
 		if (f->l->ins[at].op != RDNA_LIR_LOOP) {
 			f->step(f->user, state, at);
 			continue;
 		}
 		size_t end = f->loops[at];
-		if (!walk_loop(f, state, at, end))
+		if (!walk_loop(r, state, at, end))
 			return false;
 		at = end;
 	}
@@ -354,5 +388,10 @@ static bool walk(const struct rdna_flow *f, void *state, size_t from, size_t to)
 
 bool rdna_flow_run(const struct rdna_flow *f, void *state, struct error *err)
 {
-	return walk(f, state, 0, f->l->n_ins) || error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", f->l->n_ins);
+	struct flow_run r = { .f = f, .last = calloc(f->l->n_ins + 1, sizeof *r.last) };
+	bool ok = r.last && walk(&r, state, 0, f->l->n_ins);
+	for (size_t at = 0; r.last && at < f->l->n_ins; at++)
+		free(r.last[at]);
+	free(r.last);
+	return ok || error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", f->l->n_ins);
 }

@@ -69,16 +69,18 @@ void rdna_tidy(struct rdna_lir *l);
 
 /* A forward analysis over loops that run any number of times. A state is `size` bytes without pointers. step() takes a state over instruction `at` (the
  * LOOP and ENDLOOP included); it is called again and again until loops settle, the last time for each instruction with its final state, so that what it
- * notes about an instruction must replace what it noted before. again() says, given the states in front of a loop and around its back, whether to begin with the loop once more.
+ * notes about an instruction must replace what it noted before. It is not called for `quiet` ones, which leave every state as it is. again() says, given the states in front of a loop and around its back, whether to begin with the loop once more.
  * join() merges `from` into `into` and says whether that changed; it must climb a finite ladder, and may rewrite `from` as long as that means the same. */
 struct rdna_flow {
 	const struct rdna_lir *l;
 	const uint32_t *loops;               /* rdna_machine_loops */
+	const bool *quiet;                   /* by instruction; never a LOOP or ENDLOOP. May be NULL */
 	size_t size;
 	void *user;
 	void (*step)(void *user, void *state, size_t at);
 	bool (*join)(void *user, void *into, void *from);
 	bool (*again)(void *user, const void *entry, const void *around, size_t at);           /* may be NULL */
+	void (*alike)(void *user, void *state);       /* writes a state as all that mean the same are written; NULL: they are */
 };
 /* state: at the first instruction; then what it is behind the last. */
 bool rdna_flow_run(const struct rdna_flow *f, void *state, struct error *err);

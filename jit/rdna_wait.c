@@ -23,19 +23,21 @@
 enum counter { LOAD, STORE, LDS, SMEM, COUNTERS };
 enum { SLOT_LDS = 256 /* any access */, SLOT_GLOBAL /* of memory that is not constant */, SLOTS, NOW = 64, OLDEST = 62, NO_WAIT = 255 };
 
-/* A slot's score is what `issued` was after its last access; outstanding if above `done`, and then its bit in pending is set. The scores of others mean nothing. */
-enum { MAP_WORDS = (SLOTS + 63) / 64 };
-struct state { uint64_t pending[COUNTERS][MAP_WORDS]; uint32_t issued[COUNTERS], done[COUNTERS], score[COUNTERS][SLOTS]; };
+/* A slot's score is what `issued` was after its last access; outstanding if above `done`, and then its bit in pending is set. The scores of others are 0. Small
+ * numbers, as states are copied for every loop; normalise() keeps them so. */
+enum { MAP_WORDS = (SLOTS + 63) / 64, MOST_ISSUED = UINT16_MAX };
+struct state { uint64_t pending[COUNTERS][MAP_WORDS]; uint32_t issued[COUNTERS], done[COUNTERS]; uint16_t score[COUNTERS][SLOTS]; };
 struct need { uint8_t left[COUNTERS]; };             /* how many may be outstanding; NO_WAIT: any number */
 static const struct need nothing = { { NO_WAIT, NO_WAIT, NO_WAIT, NO_WAIT } };
 
-/* What is looked up of an instruction again and again while loops settle. */
+/* What is looked up of an instruction again and again while loops settle; a dual one's are those of both halves. */
 enum { SCALAR_WORDS = 2, VECTOR_WORDS = 4 };
-struct facts { uint64_t scalar[SCALAR_WORDS], vector[VECTOR_WORDS + 1] /* the registers it names, as in state.pending */; struct rdna_range touched[7], d; uint8_t n_touched, counter; bool stores, global_load, global_store, constant, barrier, other; };
+struct facts { uint64_t scalar[SCALAR_WORDS], vector[VECTOR_WORDS] /* the registers it names, as in state.pending */; struct rdna_range d; uint8_t counter; bool effects /* beside naming registers */, stores, global_load, global_store, constant, barrier; };
 struct waiter {
 	const struct rdna_lir *l;
 	const uint32_t *loops;
 	struct facts *facts;                 /* by instruction */
+	bool *quiet;                         /* by instruction: it counts by nothing, and names no register that any load of the kernel fills; half of a dual one: that speaks for it */
 	uint8_t *issues;                     /* by LOOP: the counters that something in it counts by, a bit each */
 	struct need *need, *flush;           /* by instruction; flush: what a LOOP waits for on behalf of its body */
 };
@@ -64,7 +66,7 @@ static bool next_pending(const struct state *s, enum counter c, unsigned *slot)
 	return bits;
 }
 
-static void want(struct need *n, const struct state *s, enum counter c, unsigned slot)
+static inline void want(struct need *n, const struct state *s, enum counter c, unsigned slot)
 {
 	if (outstanding(s, c, slot) && age(s, c, slot) < n->left[c])
 		n->left[c] = (uint8_t)age(s, c, slot);
@@ -72,16 +74,10 @@ static void want(struct need *n, const struct state *s, enum counter c, unsigned
 
 static unsigned slot_of(unsigned reg) { return reg & 255; }      /* LOAD and LDS fill vector registers, SMEM scalar ones */
 
-static void want_range(struct need *n, const struct state *s, struct rdna_range r)
+static inline void want_each(struct need *n, const struct state *s, enum counter c, unsigned word, uint64_t slots)
 {
-	bool vector = r.reg >= RDNA_V0;
-	for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n; reg++)
-		if (vector) {
-			want(n, s, LOAD, slot_of(reg));
-			want(n, s, LDS, slot_of(reg));
-		} else {
-			want(n, s, SMEM, slot_of(reg));
-		}
+	for (slots &= s->pending[c][word]; slots; slots &= slots - 1)
+		want(n, s, c, word * 64 + (unsigned)__builtin_ctzll(slots));
 }
 
 /* What the generation's counters make of it. */
@@ -103,13 +99,15 @@ static void set_pending(struct state *s, enum counter c, unsigned slot)
 /* What has arrived is pending no longer. */
 static void forget_arrived(struct state *s, enum counter c)
 {
-	if (s->done[c] == s->issued[c]) {
-		memset(s->pending[c], 0, sizeof s->pending[c]);
-		return;
+	for (unsigned w = 0; w < MAP_WORDS; w++) {
+		uint64_t left = s->pending[c][w];
+		for (uint64_t bits = left; bits; bits &= bits - 1)
+			if (s->score[c][w * 64 + (unsigned)__builtin_ctzll(bits)] <= s->done[c]) {
+				s->score[c][w * 64 + (unsigned)__builtin_ctzll(bits)] = 0;
+				left &= ~(bits & -bits);
+			}
+		s->pending[c][w] = left;
 	}
-	for (unsigned k = 0; next_pending(s, c, &k); k++)
-		if (s->score[c][k] <= s->done[c])
-			s->pending[c][k / 64] &= ~(UINT64_C(1) << k % 64);
 }
 
 static void arrive(struct state *s, const struct need *n)
@@ -121,17 +119,19 @@ static void arrive(struct state *s, const struct need *n)
 		}
 }
 
-/* Scores count from NOW back. */
+/* Scores count from NOW back, and nothing has arrived: states that mean the same have the same bytes. */
 static void normalise(struct state *s)
 {
 	for (unsigned c = 0; c < COUNTERS; c++) {
 		bool any = false;
 		for (unsigned k = 0; next_pending(s, c, &k); k++, any = true)
-			s->score[c][k] = NOW - age(s, c, k);
+			s->score[c][k] = (uint16_t)(NOW - age(s, c, k));
 		s->issued[c] = any ? NOW : 0;
 		s->done[c] = 0;
 	}
 }
+
+static void alike(void *user, void *state) { normalise(state); }
 
 /* from is normalised as well, which does not change what it means. */
 static bool join(void *user, void *into, void *from)
@@ -172,7 +172,7 @@ static enum counter counter_of(unsigned is, bool fills)
 static void name(struct facts *f, struct rdna_range r)
 {
 	uint64_t bits = (UINT64_C(1) << r.n) - 1, high = bits >> 1 >> (63 - r.reg % 64);
-	if (r.reg >= RDNA_NULL && r.reg < RDNA_V0)           /* no load fills these */
+	if (!r.n || (r.reg >= RDNA_NULL && r.reg < RDNA_V0))           /* no load fills these */
 		return;
 	uint64_t *map = r.reg >= RDNA_V0 ? f->vector + (r.reg - RDNA_V0) / 64 : f->scalar + r.reg / 64;
 	map[0] |= bits << r.reg % 64;
@@ -180,46 +180,87 @@ static void name(struct facts *f, struct rdna_range r)
 		map[1] |= high;
 }
 
-/* Whether it names a register that a load is filling. */
-static inline bool names_filling(const struct facts *f, const struct state *s)
+static void name_all(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct facts *f)
 {
-	uint64_t any = 0;
-	for (unsigned w = 0; w < SCALAR_WORDS; w++)
-		any |= f->scalar[w] & s->pending[SMEM][w];
-	for (unsigned w = 0; w < VECTOR_WORDS; w++)
-		any |= f->vector[w] & (s->pending[LOAD][w] | s->pending[LDS][w]);
-	return any;
+	for (unsigned k = 0; k < 4; k++)
+		if (i->s[k].kind)
+			name(f, rdna_machine_range(l, &i->s[k]));
+	for (unsigned k = 0; k < 2; k++)
+		if (i->d[k].kind)
+			name(f, rdna_machine_range(l, &i->d[k]));
+	if (i->saddr.kind)
+		name(f, rdna_machine_range(l, &i->saddr));
 }
 
-static void find_facts(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct facts *f)
+/* Whether it names a register that a load is filling. */
+static inline uint64_t names_filling(const struct facts *f, const struct state *s)
 {
-	unsigned is = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0, n = 0;
-	const struct rdna_lir_operand *const named[] = { &i->s[0], &i->s[1], &i->s[2], &i->s[3], &i->saddr, &i->d[0], &i->d[1] };
-	memset(f->scalar, 0, sizeof f->scalar);
-	memset(f->vector, 0, sizeof f->vector);
+	const uint64_t *scalar = s->pending[SMEM], *load = s->pending[LOAD], *lds = s->pending[LDS];
+	return (f->scalar[0] & scalar[0]) | (f->scalar[1] & scalar[1]) | (f->vector[0] & (load[0] | lds[0])) | (f->vector[1] & (load[1] | lds[1])) |
+	       (f->vector[2] & (load[2] | lds[2])) | (f->vector[3] & (load[3] | lds[3]));
+}
+
+static inline uint64_t names_one_of(const struct facts *f, const struct facts *g)
+{
+	return (f->scalar[0] & g->scalar[0]) | (f->scalar[1] & g->scalar[1]) | (f->vector[0] & g->vector[0]) | (f->vector[1] & g->vector[1]) |
+	       (f->vector[2] & g->vector[2]) | (f->vector[3] & g->vector[3]);
+}
+
+/* What it does beside naming registers; false: nothing. */
+static bool find_effects(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct facts *f)
+{
+	unsigned is = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0;
+	static const struct facts none = { .counter = COUNTERS };
+	*f = none;
+	f->barrier = is_barrier(i->op);
+	if (!(is & (RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS)))
+		return f->barrier || i->op == RDNA_LIR_LOOP;
 	f->d = rdna_machine_range(l, &i->d[0]);
 	f->stores = is & RDNA_IS_STORE;
 	f->constant = i->memory == RDNA_MEM_CONST;
-	f->barrier = is_barrier(i->op);
-	for (unsigned k = 0; k < sizeof named / sizeof *named; k++) {
-		struct rdna_range r = rdna_machine_range(l, named[k]);
-		if (!r.n)
-			continue;
-		name(f, r);
-		f->touched[n++] = r;
-	}
-	f->n_touched = (uint8_t)n;
 	f->counter = (uint8_t)counter_of(is, f->d.n);
 	f->global_load = is & RDNA_IS_SMEM && !f->constant;
 	f->global_store = is & RDNA_IS_VMEM && is & RDNA_IS_STORE;
-	f->other = i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_DUAL || f->barrier || f->counter != COUNTERS;
+	return f->counter != COUNTERS || f->global_load || f->global_store;
+}
+
+/* Of every instruction, and which of them are quiet. */
+static void find_facts(struct waiter *w)
+{
+	const struct rdna_lir *l = w->l;
+	struct facts filled = { .counter = COUNTERS };       /* all registers that loads fill, as if one instruction named them */
+	for (size_t at = 0; at < l->n_ins; at++) {
+		struct facts *f = &w->facts[at];
+		f->effects = find_effects(l, &l->ins[at], f);
+		if (f->counter != COUNTERS)
+			name(&filled, f->d);
+	}
+	for (size_t at = 0; at < l->n_ins; at++) {
+		const struct rdna_lir_ins *i = &l->ins[at];
+		struct facts *f = &w->facts[at];
+		unsigned halves = i->op == RDNA_LIR_DUAL ? 2 : 0;
+		for (unsigned k = halves ? 1 : 0; k <= halves; k++)
+			name_all(l, i + k, f);
+		w->quiet[at] = !f->effects && !names_one_of(f, &filled);
+		for (; halves; halves--)
+			w->quiet[++at] = true;
+	}
+}
+
+/* The registers that it names and a load is filling. */
+static void want_filling(const struct facts *f, const struct state *s, struct need *n)
+{
+	for (unsigned w = 0; w < SCALAR_WORDS; w++)
+		want_each(n, s, SMEM, w, f->scalar[w]);
+	for (unsigned w = 0; w < VECTOR_WORDS; w++) {
+		want_each(n, s, LOAD, w, f->vector[w]);
+		want_each(n, s, LDS, w, f->vector[w]);
+	}
 }
 
 static void needs_of(const struct facts *f, const struct state *s, struct need *n)
 {
-	if (names_filling(f, s))
-		for (unsigned k = 0; k < f->n_touched; k++)
-			want_range(n, s, f->touched[k]);
+	want_filling(f, s, n);
 	if (f->barrier)
 		want(n, s, LDS, SLOT_LDS);
 	if (f->global_load) {
@@ -232,7 +273,7 @@ static void needs_of(const struct facts *f, const struct state *s, struct need *
 
 static void access_slot(struct state *s, enum counter c, unsigned slot)
 {
-	s->score[c][slot] = s->issued[c];
+	s->score[c][slot] = (uint16_t)s->issued[c];
 	set_pending(s, c, slot);
 }
 
@@ -241,6 +282,8 @@ static void issue(const struct facts *f, struct state *s)
 	enum counter c = f->counter;
 	if (c == COUNTERS)
 		return;
+	if (s->issued[c] == MOST_ISSUED)
+		normalise(s);
 	s->issued[c]++;
 	for (unsigned reg = f->d.reg; reg < f->d.reg + (unsigned)f->d.n; reg++)
 		access_slot(s, c, slot_of(reg));
@@ -264,18 +307,17 @@ static void step(void *user, void *state, size_t at)
 	const struct rdna_lir_ins *i = &w->l->ins[at];
 	const struct facts *f = &w->facts[at];
 	struct need n = nothing;
-	w->need[at] = nothing;
-	if (!f->other && !names_filling(f, s))
+	if (!f->effects && !names_filling(f, s)) {
+		w->need[at] = nothing;
 		return;
-	needs_of(f, s, &n);
-	if (i->op == RDNA_LIR_DUAL) {                        /* nothing can stand between the halves */
-		needs_of(&w->facts[at + 1], s, &n);
-		needs_of(&w->facts[at + 2], s, &n);
 	}
+	needs_of(f, s, &n);
 	if (i->op == RDNA_LIR_LOOP)
 		least(&n, &w->flush[at]);
-	tighten(w->l, s, &n);
-	arrive(s, &n);
+	if (memcmp(&n, &nothing, sizeof n)) {
+		tighten(w->l, s, &n);
+		arrive(s, &n);
+	}
 	w->need[at] = n;
 	issue(f, s);
 }
@@ -374,14 +416,13 @@ static void want_all_loads(const struct rdna_lir *l, const struct state *s, stru
 static bool find_needs(struct waiter *w, struct state *s, struct error *err)
 {
 	const struct rdna_lir *l = w->l;
-	const struct rdna_flow flow = { .l = l, .loops = w->loops, .size = sizeof *s, .user = w, .step = step, .join = join, .again = again };
-	if (!w->facts || !w->need || !w->flush || !w->issues || !w->loops)
+	const struct rdna_flow flow = { .l = l, .loops = w->loops, .size = sizeof *s, .user = w, .step = step, .join = join, .again = again, .alike = alike, .quiet = w->quiet };
+	if (!w->facts || !w->quiet || !w->need || !w->flush || !w->issues || !w->loops)
 		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
-	for (size_t at = 0; at < l->n_ins; at++)
-		find_facts(l, &l->ins[at], &w->facts[at]);
+	find_facts(w);
 	find_issues(w);
-	for (size_t at = 0; at <= l->n_ins; at++)
-		w->need[at] = w->flush[at] = nothing;
+	memset(w->need, NO_WAIT, (l->n_ins + 1) * sizeof *w->need);
+	memset(w->flush, NO_WAIT, (l->n_ins + 1) * sizeof *w->flush);
 	if (!rdna_flow_run(&flow, s, err))
 		return false;
 	want_all_loads(l, s, &w->need[l->n_ins]);
@@ -393,9 +434,9 @@ bool rdna_wait(struct rdna_lir *l, struct error *err)
 	struct state s;
 	struct rdna_patch p = {0};
 	uint32_t *loops = rdna_machine_loops(l);
-	struct waiter w = { .l = l, .loops = loops, .facts = malloc((l->n_ins + 1) * sizeof *w.facts), .issues = malloc(l->n_ins + 1),
+	struct waiter w = { .l = l, .loops = loops, .facts = malloc((l->n_ins + 1) * sizeof *w.facts), .quiet = malloc((l->n_ins + 1) * sizeof *w.quiet), .issues = malloc(l->n_ins + 1),
 		.need = malloc((l->n_ins + 1) * sizeof *w.need), .flush = malloc((l->n_ins + 1) * sizeof *w.flush) };
-	memset(&s, 0, offsetof(struct state, score));
+	memset(&s, 0, sizeof s);
 	bool ok = find_needs(&w, &s, err);
 	for (size_t at = 0; ok && at <= l->n_ins; at++) {
 		if (memcmp(&w.need[at], &nothing, sizeof nothing) == 0)
@@ -407,6 +448,7 @@ bool rdna_wait(struct rdna_lir *l, struct error *err)
 	}
 	ok = ok && rdna_patch_apply(l, &p, err);
 	free(w.facts);
+	free(w.quiet);
 	free(w.need);
 	free(w.flush);
 	free(w.issues);
