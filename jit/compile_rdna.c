@@ -1,8 +1,8 @@
 /* jit/compile_rdna.c - the RDNA pipeline: IR -> instructions -> registers -> waits and hazards -> bytes.
  *
- * Owns the order of the passes and how many registers they are given. What selection, scheduling and allocation have made together is verified once registers are
- * assigned: it is then that instructions, definitions and contents of registers show. Tests verify between the passes, too (compile_options.verify_passes), to
- * see which one it was. Rule for editors: what a pass does belongs in that pass's file; a pass is added here as one line.
+ * Owns the order of the passes and how many registers they are given. That every source finds its value where the allocator put it is verified of every kernel; all else, and
+ * between the passes, where tests ask for it (compile_options.verify_passes), to see which one it was: the encoder looks at each instruction anyway.
+ * Rule for editors: what a pass does belongs in that pass's file; a pass is added here as one line.
  */
 #include "jit/compile_pipeline.h"
 
@@ -34,7 +34,7 @@ static bool allocate(struct rdna_lir *l, const struct compile_job *j, const stru
 	       && (!a->sched || (rdna_sched(l, at_most(vgprs, j->target->vector_file / WAVES_PER_SIMD), o->seed, err)
 	                         && (!o->verify_passes || rdna_lir_verify(l, err))))
 	       && rdna_regalloc(l, vgprs, sgprs, o->seed, &used, err)
-	       && rdna_lir_verify(l, err);
+	       && (o->verify_passes ? rdna_lir_verify(l, err) : rdna_lir_verify_places(l, err));
 	if (ok)
 		rdna_tidy(l);
 	return ok;

@@ -149,6 +149,9 @@ static inline void rdna_lir_visit(const struct rdna_lir_ins *i, void (*visit)(vo
 /* Classes and sizes as the instruction takes them, loop balance, definition (word by word) before use on every path; once registers are assigned,
  * that every use reads the words it names. */
 bool rdna_lir_verify(const struct rdna_lir *l, struct error *err);
+/* Of that only what registers assigned can have spoilt in a kernel that passed it before, in one quick walk: that sources hold the words they name, that destinations keep
+ * clear of sources. */
+bool rdna_lir_verify_places(const struct rdna_lir *l, struct error *err);
 /* One instruction per line in the assembler's words, with virtual registers as "%v12", "%s3:2" (words), "%v12[1]" (one word), "%v12[2:3]"; loops indented. Parse reads it back (tests). */
 void rdna_lir_print(const struct rdna_lir *l, FILE *out);
 bool rdna_lir_parse(struct rdna_lir *l, const char *text, struct error *err);

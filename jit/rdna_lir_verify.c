@@ -19,7 +19,7 @@ struct check {
 	uint32_t *first_word;        /* by register */
 	uint32_t *open;              /* by word, specials behind them: 1 + serial number of the loop it was first written in; 0: not written */
 	uint32_t n_words;
-	uint32_t holds[MACHINE];     /* by machine register: 1 + the word in it; 0: nothing known */
+	uint32_t holds[MACHINE];     /* by machine register: content() of the word in it; 0: nothing known */
 	uint32_t stack[MAX_DEPTH], serial; unsigned depth;
 	bool ok;
 };
@@ -226,6 +226,9 @@ static bool check_instruction(struct check *c)
 	return check_shape(c, i) && check_memory(c, i, rdna_lir_facts(i->op));
 }
 
+/* The name of an operand's first word; those of the others follow it. */
+static uint32_t content(const struct rdna_lir_operand *o) { return 1 + (o->reg << 4) + o->sub; }
+
 /* --- definition on every path, contents of machine registers */
 
 /* vcc_lo, vcc_hi, m0 and scc are words too, behind the registers'. */
@@ -274,7 +277,7 @@ static inline void read_operand(struct check *c, const struct rdna_lir_operand *
 	for (unsigned k = 0; k < o->n; k++) {
 		if (!is_open(c, word + k))
 			fail(c, "a word is read before it is written on every path");
-		else if (c->l->allocated && c->holds[place + k] != 1 + word + k)
+		else if (c->l->allocated && c->holds[place + k] != content(o) + k)
 			fail(c, "a source's machine register holds another value");
 	}
 }
@@ -302,7 +305,7 @@ static inline void write_operand(struct check *c, const struct rdna_lir_operand 
 		uint32_t word = c->first_word[o->reg] + o->sub + k;
 		set_open(c, word);
 		if (c->l->allocated)
-			c->holds[c->l->reg[o->reg].phys + o->sub + k] = 1 + word;
+			c->holds[c->l->reg[o->reg].phys + o->sub + k] = content(o) + k;
 	}
 }
 
@@ -374,7 +377,7 @@ static bool writes(struct check *c, const struct rdna_lir_ins *i)
 static void forget_operand(struct check *c, const struct rdna_lir_operand *o)
 {
 	bool virtual = o->kind == RDNA_LIR_VIRTUAL;
-	uint32_t *held = &c->holds[virtual ? c->l->reg[o->reg].phys + o->sub : o->reg], word = virtual ? 1 + c->first_word[o->reg] + o->sub : 0;
+	uint32_t *held = &c->holds[virtual ? c->l->reg[o->reg].phys + o->sub : o->reg], word = virtual ? content(o) : 0;
 	for (unsigned k = 0; k < o->n; k++)
 		held[k] = virtual && held[k] == word + k ? held[k] : 0;
 }
@@ -470,4 +473,56 @@ bool rdna_lir_verify(const struct rdna_lir *l, struct error *err)
 	free(c.first_word);
 	free(c.open);
 	return ok;
+}
+
+/* --- places alone: what an allocator can get wrong. That the kernel was a good one before is taken for granted, and that the encoder looks at every operand. */
+
+static inline void check_source_place(struct check *c, const struct rdna_lir_operand *o)
+{
+	if (o->kind != RDNA_LIR_VIRTUAL)
+		return;
+	const uint32_t *held = &c->holds[c->l->reg[o->reg].phys + o->sub];
+	uint32_t word = content(o);
+	for (unsigned k = 0; k < o->n; k++)
+		if (held[k] != word + k)
+			fail(c, "a source's machine register holds another value");
+}
+
+static inline bool fill_place(struct check *c, const struct rdna_lir_operand *o)
+{
+	bool virtual = o->kind == RDNA_LIR_VIRTUAL;
+	unsigned reg = virtual ? c->l->reg[o->reg].phys + o->sub : o->reg;
+	if (reg < RDNA_ABI_FREE_SGPR || reg + o->n > MACHINE)
+		return fail(c, "a destination's machine register is not one for a kernel to write");
+	for (unsigned k = 0; k < o->n; k++)
+		c->holds[reg + k] = virtual ? content(o) + k : 0;
+	return true;
+}
+
+static void check_places(struct check *c, const struct rdna_lir_ins *i)
+{
+	for (unsigned k = 0; k < 4; k++)
+		check_source_place(c, &i->s[k]);
+	check_source_place(c, &i->saddr);
+	if (i->op < RDNA_OP_COUNT && rdna_lir_reads_dst(i))
+		check_source_place(c, &i->d[0]);
+	if (i->op == RDNA_LIR_LOOP)
+		forget(c);
+	if (c->ok && (i->d[1].kind || rdna_lir_apart(i)))
+		check_apart(c, i);
+	for (unsigned k = 0; c->ok && k < 2; k++)
+		if (i->d[k].kind)
+			fill_place(c, &i->d[k]);
+}
+
+bool rdna_lir_verify_places(const struct rdna_lir *l, struct error *err)
+{
+	struct check c = { .l = l, .err = err, .ok = true };
+	assert(l->allocated);
+	for (size_t r = 1; r < l->n_regs; r++)
+		if (l->reg[r].phys + l->reg[r].n > MACHINE)
+			return error_set(err, ERROR_ARGUMENT, "machine register %u is not one for a tuple of %u words", (unsigned)l->reg[r].phys, (unsigned)l->reg[r].n);
+	for (; c.ok && c.at < l->n_ins; c.at++)
+		check_places(&c, &l->ins[c.at]);
+	return c.ok;
 }
