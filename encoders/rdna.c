@@ -147,32 +147,43 @@ static bool rdna_grow(struct rdna *r, void **array, size_t count, size_t element
 	return true;
 }
 
-void rdna_bytes(struct rdna *r, const void *p, size_t n)
+/* Where the next n bytes go; NULL: there is an error. */
+static uint8_t *rdna_room(struct rdna *r, size_t n)
 {
-	if (r->error || !n)
-		return;
+	if (r->error)
+		return NULL;
 	if (r->capacity - r->size < n) {
 		size_t capacity = 2 * r->capacity + n + 1024;
 		uint8_t *code = realloc(r->code, capacity);
 		if (!code) {
 			rdna_fail(r, RDNA_OP_COUNT, "there is not enough memory for the code");
-			return;
+			return NULL;
 		}
 		r->code = code;
 		r->capacity = capacity;
 	}
-	memcpy(r->code + r->size, p, n);
 	r->size += n;
+	return r->code + r->size - n;
+}
+
+void rdna_bytes(struct rdna *r, const void *p, size_t n)
+{
+	uint8_t *to = n ? rdna_room(r, n) : NULL;
+
+	if (to)
+		memcpy(to, p, n);
 }
 
 static void rdna_words(struct rdna *r, const uint32_t *w, unsigned n)
 {
-	uint8_t b[16];
+	uint8_t *b = rdna_room(r, 4 * n);
 
-	for (unsigned i = 0; i < n; i++)
-		for (unsigned k = 0; k < 4; k++)
-			b[4 * i + k] = (uint8_t)(w[i] >> 8 * k);
-	rdna_bytes(r, b, 4 * n);
+	for (unsigned i = 0; b && i < n; i++, b += 4) {
+		b[0] = (uint8_t)w[i];
+		b[1] = (uint8_t)(w[i] >> 8);
+		b[2] = (uint8_t)(w[i] >> 16);
+		b[3] = (uint8_t)(w[i] >> 24);
+	}
 }
 
 static void rdna_add_fixup(struct rdna *r, size_t at, int32_t to, int32_t from, enum rdna_op op)

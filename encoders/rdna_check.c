@@ -11,13 +11,16 @@
 /* --- the row's letters */
 
 /* What stands for a letter in a row: how many 32-bit registers (0: as many as the destination has), and what else may. */
-enum { LETTER_IMMEDIATE = 1, LETTER_LITERAL = 2, LETTER_CONSTANT = 4, LETTER_SCALAR = 8 /* and nothing else */, LETTER_LOW = 16 /* short encodings reach v0-v127 from gfx11 on */ };
+enum { LETTER_IMMEDIATE = 1, LETTER_LITERAL = 2, LETTER_CONSTANT = 4, LETTER_SCALAR = 8 /* and nothing else */, LETTER_LOW = 16 /* short encodings reach v0-v127 from gfx11 on */,
+       LETTER_PLAIN_V = 32, LETTER_PLAIN_S = 64 /* any vector register, or any of s0-s105, will do: rdna_plain */ };
 static const struct { uint8_t size, is; } rdna_letter_facts[128] = {
-	['1'] = { 1, 0 }, ['2'] = { 2, 0 }, ['3'] = { 3, 0 }, ['4'] = { 4, 0 }, ['8'] = { 8, 0 }, ['h'] = { 1, LETTER_LOW },
-	['a'] = { 1, LETTER_CONSTANT }, ['A'] = { 2, LETTER_CONSTANT }, ['b'] = { 1, LETTER_CONSTANT | LETTER_LOW }, ['f'] = { 1, LETTER_CONSTANT | LETTER_LOW },
-	['p'] = { 1, LETTER_CONSTANT }, ['P'] = { 1, LETTER_CONSTANT }, ['m'] = { 1, LETTER_CONSTANT }, ['W'] = { 0, LETTER_CONSTANT },
-	['s'] = { 1, LETTER_CONSTANT }, ['S'] = { 2, LETTER_CONSTANT }, ['u'] = { 1, LETTER_CONSTANT }, ['l'] = { 1, LETTER_CONSTANT }, ['B'] = { 1, LETTER_CONSTANT },
-	['c'] = { 1, LETTER_SCALAR }, ['r'] = { 2, LETTER_SCALAR }, ['t'] = { 3, LETTER_SCALAR }, ['q'] = { 4, LETTER_SCALAR }, ['o'] = { 8, LETTER_SCALAR },
+	['1'] = { 1, LETTER_PLAIN_V }, ['2'] = { 2, LETTER_PLAIN_V }, ['3'] = { 3, LETTER_PLAIN_V }, ['4'] = { 4, LETTER_PLAIN_V }, ['8'] = { 8, LETTER_PLAIN_V },
+	['h'] = { 1, LETTER_LOW | LETTER_PLAIN_V }, ['a'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['A'] = { 2, LETTER_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['b'] = { 1, LETTER_CONSTANT | LETTER_LOW | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['f'] = { 1, LETTER_CONSTANT | LETTER_LOW | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['p'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['P'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['m'] = { 1, LETTER_CONSTANT }, ['W'] = { 0, LETTER_CONSTANT }, ['s'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_S }, ['S'] = { 2, LETTER_CONSTANT | LETTER_PLAIN_S },
+	['u'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_S }, ['l'] = { 1, LETTER_CONSTANT }, ['B'] = { 1, LETTER_CONSTANT }, ['c'] = { 1, LETTER_SCALAR | LETTER_PLAIN_S },
+	['r'] = { 2, LETTER_SCALAR | LETTER_PLAIN_S }, ['t'] = { 3, LETTER_SCALAR }, ['q'] = { 4, LETTER_SCALAR }, ['o'] = { 8, LETTER_SCALAR },
 	['x'] = { 16, LETTER_SCALAR }, ['N'] = { 1, LETTER_SCALAR }, ['K'] = { 1, LETTER_LITERAL }, ['k'] = { 1, LETTER_LITERAL },
 	['i'] = { 1, LETTER_IMMEDIATE }, ['w'] = { 1, LETTER_IMMEDIATE }, ['H'] = { 1, LETTER_IMMEDIATE }, ['I'] = { 1, LETTER_IMMEDIATE },
 	['L'] = { 1, 0 }, ['@'] = { 1, 0 }, ['#'] = { 1, 0 },
@@ -26,16 +29,20 @@ static const struct { uint8_t size, is; } rdna_letter_facts[128] = {
 static bool rdna_letter_is(char letter, unsigned what) { return rdna_letter_facts[(unsigned char)letter & 127].is & what; }
 
 /* Letters read, in one word, so that whoever reads a row first gives it to all. */
-struct rdna_read { char dst[2], src[4]; uint8_t n_dst, n_src; };
+struct rdna_read { char dst[2], src[4]; uint8_t n_dst : 4, reaches : 1 /* a letter bears on the length of the encoding: masks, 16 bits */, n_src; };
 
 /* Returns where they end. */
 static const char *rdna_read_row(struct rdna_read *l, const char *p)
 {
 	*l = (struct rdna_read){ .n_dst = 0 };
-	for (p += *p == '?'; *p != '='; p++)
+	for (p += *p == '?'; *p != '='; p++) {
 		l->dst[l->n_dst++] = *p;
-	for (p++; *p && *p != '/'; p++)
+		l->reaches |= *p == 'c' || rdna_letter_is(*p, LETTER_LOW);
+	}
+	for (p++; *p && *p != '/'; p++) {
 		l->src[l->n_src++] = *p;
+		l->reaches |= *p == 'c' || rdna_letter_is(*p, LETTER_LOW);
+	}
 	return p;
 }
 
@@ -58,6 +65,7 @@ void rdna_letters(struct rdna_match *m)
 	memcpy(m->dst, l.dst, sizeof l.dst);
 	memcpy(m->src, l.src, sizeof l.src);
 	m->n_dst = l.n_dst;
+	m->reaches = l.reaches;
 	m->n_src = l.n_src;
 }
 
@@ -219,6 +227,24 @@ static const char *rdna_take_register(const struct rdna_match *m, char letter, c
 	case 'q': case 'o': case 'x': case 't': return rdna_check_sgpr(o, size, false);
 	default: return rdna_letter_is(letter, LETTER_LITERAL) ? "the operand must be a literal" : "the operand must be an immediate";
 	}
+}
+
+/* Most operands: a register that any may be, an integer that needs no literal. False says nothing: rdna_take knows. */
+static inline bool rdna_plain(char letter, const struct rdna_operand *o, uint16_t *field)
+{
+	unsigned is = rdna_letter_facts[(unsigned char)letter & 127].is, size = rdna_letter_facts[(unsigned char)letter & 127].size;
+
+	if (o->kind == RDNA_CONST) {
+		int32_t v = (int32_t)o->value;
+		*field = (uint16_t)(v >= 0 ? 128 + v : 192 - v);
+		return is & (LETTER_PLAIN_V | LETTER_PLAIN_S) && is & LETTER_CONSTANT && !o->n && v >= -16 && v <= 64;
+	}
+	*field = o->reg;
+	if (o->kind != RDNA_REG || o->n != size)
+		return false;
+	if (o->reg >= RDNA_V0)
+		return is & LETTER_PLAIN_V && o->reg + size <= RDNA_V0 + 256u;
+	return is & LETTER_PLAIN_S && o->reg + size <= 106u && !(o->reg & (size - 1));         /* of 1 or 2 */
 }
 
 static const char *rdna_take(struct rdna_match *m, char letter, const struct rdna_operand *o, uint16_t *field)
@@ -386,6 +412,8 @@ static const char *rdna_check_offsets(const struct rdna_match *m)
 	enum rdna_enc e = m->row->enc;
 	bool address = m->n_src && (m->src[0] == '@' || m->src[0] == '#');
 
+	if (!(ins->offset | ins->offset1 | ins->saddr.kind))
+		return NULL;
 	if (e == RDNA_E_DS) {
 		bool two = m->row->facts & RDNA_F_TWO;
 		const char *why = rdna_check_range(ins->offset, 0, m->op == RDNA_DS_NOP ? 0 : two ? 255 : 65535);
@@ -416,6 +444,8 @@ static bool rdna_needs_long(const struct rdna_match *m)
 		return true;
 	if ((m->neg || m->abs) && ins->dpp.kind != RDNA_DPP16)      /* DPP16's own word has room for them */
 		return true;
+	if (!m->reaches)
+		return m->n_src > 1 && m->s[1] < RDNA_V0 && !rdna_letter_is(m->src[1], LETTER_LITERAL);
 	for (unsigned i = 0; i < m->n_dst; i++)
 		if (m->dst[i] == 'c' ? m->d[i] != RDNA_VCC_LO : !rdna_reaches(m, m->dst[i], m->d[i]))
 			return true;
@@ -533,6 +563,8 @@ static const char *rdna_check_operands(struct rdna_match *m)
 				return "there are too many operands";
 			continue;
 		}
+		if (ins->d[i].kind == RDNA_REG && rdna_plain(m->dst[i], &ins->d[i], &m->d[i]))
+			continue;
 		if (ins->d[i].kind != RDNA_REG)
 			return ins->d[i].kind ? "a destination must be a register" : "an operand is missing";
 		if (!rdna_writes_special(m, ins->d[i].reg))
@@ -548,6 +580,8 @@ static const char *rdna_check_operands(struct rdna_match *m)
 				return "there are too many operands";
 			continue;
 		}
+		if (rdna_plain(m->src[i], &ins->s[i], &m->s[i]))
+			continue;
 		bool address = m->src[i] == '@' || m->src[i] == '#';
 		why = address ? rdna_take_address(m, m->src[i]) : rdna_take(m, m->src[i], &ins->s[i], &m->s[i]);
 		if (why)

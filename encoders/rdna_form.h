@@ -32,6 +32,7 @@ struct rdna_match {
 	unsigned opcode;
 	char dst[4], src[6];         /* the letters */
 	uint8_t n_dst, n_src;
+	bool reaches;                /* a letter bears on the length of the encoding: masks, 16 bits */
 	uint16_t d[2], s[4];         /* field values; s: a source's 9 bits, an immediate's 16 */
 	uint16_t saddr;
 	uint8_t neg, abs, sel, flip; /* by source; sel bit 3: the destination */
