@@ -12,25 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 12, TRIES = 8 };
+enum { WINDOW = 12, FORMS = 2 };
 
 /* What the search asks of an instruction again and again. Filled once; pairing moves numbers of instructions, not instructions. */
 struct candidate {
-	bool movable;                        /* others may move over it */
-	bool may;                            /* be a half */
-	uint8_t half;                        /* 0, or which half of a pair it has become, 1 or 2 */
-	uint8_t forms, form;                 /* ways round looked at and to be had, 0: the second is not looked at yet; the one taken */
-	bool odd;                            /* the number of its result's register */
-	uint16_t facts;
 	uint64_t reads, writes;              /* rdna_range_bits */
-	struct rdna_touch touch;
-	struct rdna_half as[2];
-	bool is_fmamk[2];
+	uint16_t banks[FORMS];               /* by way round: what no partner may share with it, banks_of */
+	uint16_t facts;
+	bool movable;                        /* others may move over it */
+	bool may;                            /* be a half; the rest is of such */
+	bool odd;                            /* the number of its result's register */
+	uint8_t half;                        /* 0, or which half of a pair it has become, 1 or 2 */
+	uint8_t forms, form;                 /* ways round there are, the second with sources 0 and 1 exchanged; the one taken */
 };
 
 struct pairing {
 	struct rdna_lir *l;
 	struct candidate *c;                 /* by instruction, as they came */
+	struct rdna_half *as;                /* by instruction: what the encoder makes of a candidate as it stands */
 	uint32_t *order;                     /* their numbers as they are now */
 };
 
@@ -49,64 +48,77 @@ static void turn(struct rdna_lir_ins *i)
 	i->s[1] = t;
 }
 
-/* Instruction c's half number `form`: as it is, or, where that makes a difference, the other way round. False: there is no such. */
-static bool has_form(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct candidate *c, unsigned form)
+/* The ways round. Where one source is no vector register the short form has but one. */
+static unsigned forms_of(unsigned op, const struct rdna_half *h) { return commutes(op) && h->vgpr[0] && h->vgpr[1] && h->vgpr[0] != h->vgpr[1] ? 2 : 1; }
+
+static struct rdna_half half_as(const struct pairing *p, uint32_t n, unsigned form)
 {
-	if (!form || c->forms)
-		return !form || c->forms > 1;
-	struct rdna_lir_ins turned = *i;
-	struct rdna_ins x, y;
-	c->forms = 1;
-	if (!commutes(i->op))
-		return false;
-	turn(&turned);
-	rdna_machine_ins(l, i, &x);
-	rdna_machine_ins(l, &turned, &y);
-	if (memcmp(&x, &y, sizeof x) == 0)
-		return false;
-	rdna_half_of(&c->as[1], l->gen, &y);
-	c->is_fmamk[1] = y.op == RDNA_V_FMAMK_F32;
-	c->forms = 2;
-	return true;
+	struct rdna_half h = p->as[n];
+	if (form) {
+		h.vgpr[0] = p->as[n].vgpr[1];
+		h.vgpr[1] = p->as[n].vgpr[0];
+	}
+	return h;
 }
 
-static void look_at(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct candidate *c)
+static unsigned bank(unsigned reg, unsigned of) { return reg ? 1u << reg % of : 0; }
+
+/* A bit for each bank that a half reads by each of its ways: two halves with a bit in common are no pair. Where descriptions of the hardware differ, the stricter one
+ * holds: sources 0 lie in different banks also of two moves on gfx12, which the encoder lets pass, and the addend of fmamk, whose field is that of source 1, counts as
+ * source 1 as well as as source 2. */
+static uint16_t banks_of(const struct rdna_half *h, bool fmamk)
 {
+	return (uint16_t)(bank(h->vgpr[0], 4) | bank(h->vgpr[fmamk ? 2 : 1], 4) << 4 | bank(h->vgpr[1], 4) << 8 | bank(h->vgpr[2], 2) << 12);
+}
+
+/* The registers it names, folded. */
+static void find_bits(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct candidate *c)
+{
+	c->reads = c->writes = 0;
+	for (unsigned k = 0; k < 4; k++)
+		if (i->s[k].kind)
+			c->reads |= rdna_range_bits(rdna_machine_range(l, &i->s[k]));
+	for (unsigned k = 0; k < 2; k++)
+		if (i->d[k].kind)
+			c->writes |= rdna_range_bits(rdna_machine_range(l, &i->d[k]));
+	if (rdna_lir_reads_dst(i))
+		c->reads |= c->writes;
+}
+
+/* Only these can become halves in their short forms (rdna_machine_ins). */
+static bool short_is_half(unsigned op, enum rdna_gen gen) { return op == RDNA_V_FMA_F32 || rdna_dual_opcode((enum rdna_op)op, gen, NULL) >= 0; }
+
+static void look_at(struct pairing *p, uint32_t n)
+{
+	const struct rdna_lir *l = p->l;
+	const struct rdna_lir_ins *i = &l->ins[n];
+	struct candidate *c = &p->c[n];
+	struct rdna_half *h = &p->as[n];
 	struct rdna_ins x;
 	unsigned facts = rdna_lir_facts(i->op);
-	c->reads = c->writes = 0;
-	c->half = c->forms = c->form = 0;
+	c->half = c->form = 0;
 	c->facts = (uint16_t)facts;
 	c->may = false;
 	c->movable = i->op < RDNA_OP_COUNT && !(facts & (RDNA_IS_FIXED | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS));
 	if (!c->movable)
 		return;
-	rdna_machine_touch(l, i, &c->touch);
-	for (unsigned k = 0; k < c->touch.n_reads; k++)
-		c->reads |= rdna_range_bits(c->touch.reads[k]);
-	for (unsigned k = 0; k < c->touch.n_writes; k++)
-		c->writes |= rdna_range_bits(c->touch.writes[k]);
-	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec)
+	find_bits(l, i, c);
+	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec || !short_is_half(i->op, l->gen))
 		return;
 	rdna_machine_ins(l, i, &x);
-	c->may = rdna_dual_opcode(x.op, l->gen, NULL) >= 0;
-	if (c->may)
-		rdna_half_of(&c->as[0], l->gen, &x);
-	c->is_fmamk[0] = x.op == RDNA_V_FMAMK_F32;
-	c->odd = c->touch.writes[0].reg % 2;
+	if (rdna_dual_opcode(x.op, l->gen, NULL) < 0)
+		return;
+	rdna_half_of(h, l->gen, &x);
+	c->may = !h->error;
+	c->odd = h->dst % 2;
+	c->forms = (uint8_t)forms_of(i->op, h);
+	for (unsigned k = 0; k < c->forms && c->may; k++) {
+		struct rdna_half way = half_as(p, n, k);
+		c->banks[k] = banks_of(&way, x.op == RDNA_V_FMAMK_F32);
+	}
 }
 
-static bool one_bank(unsigned a, unsigned b) { return a && b && (a ^ b) % 4 == 0; }
-
-/* Where descriptions of the hardware differ, the stricter one holds: sources 0 lie in different banks also of two moves on gfx12, which the encoder lets pass, and
- * the addend of fmamk, whose field is that of source 1, counts as source 1 as well as as source 2. */
-static bool doubtful(const struct candidate *a, unsigned ia, const struct candidate *b, unsigned ib)
-{
-	const struct rdna_half *x = &a->as[ia], *y = &b->as[ib];
-	return one_bank(x->vgpr[0], y->vgpr[0]) || one_bank(x->vgpr[a->is_fmamk[ia] ? 2 : 1], y->vgpr[b->is_fmamk[ib] ? 2 : 1]);
-}
-
-/* --- dependencies */
+/* --- dependencies; those of whose bits none meet have none, of others the registers are compared */
 
 static bool vcc_between(unsigned a, unsigned b)
 {
@@ -119,33 +131,42 @@ static bool implied_vcc(const struct rdna_touch *t, unsigned facts)
 	return (facts & RDNA_WRITES_VCC && rdna_touch_reads(t, vcc)) || (facts & (RDNA_READS_VCC | RDNA_WRITES_VCC) && rdna_touch_writes(t, vcc));
 }
 
-static bool makes_what(const struct candidate *a, const struct candidate *b)
+static bool makes_what(const struct rdna_touch *a, const struct rdna_touch *b)
 {
-	for (unsigned k = 0; k < a->touch.n_writes; k++)
-		if (rdna_touch_reads(&b->touch, a->touch.writes[k]))
+	for (unsigned k = 0; k < a->n_writes; k++)
+		if (rdna_touch_reads(b, a->writes[k]))
 			return true;
 	return false;
 }
 
 /* Whether a and b may not change places. */
-static bool depend(const struct candidate *a, const struct candidate *b)
+static bool depend(const struct pairing *p, uint32_t na, uint32_t nb)
 {
+	const struct candidate *a = &p->c[na], *b = &p->c[nb];
 	bool vcc = (a->facts | b->facts) & (RDNA_READS_VCC | RDNA_WRITES_VCC);
+	struct rdna_touch x, y;
 	if (!vcc && !(a->writes & (b->reads | b->writes)) && !(b->writes & a->reads))
 		return false;
-	if (makes_what(a, b) || makes_what(b, a))
+	rdna_machine_touch(p->l, &p->l->ins[na], &x);
+	rdna_machine_touch(p->l, &p->l->ins[nb], &y);
+	if (makes_what(&x, &y) || makes_what(&y, &x))
 		return true;
-	for (unsigned k = 0; k < a->touch.n_writes; k++)
-		if (rdna_touch_writes(&b->touch, a->touch.writes[k]))
+	for (unsigned k = 0; k < x.n_writes; k++)
+		if (rdna_touch_writes(&y, x.writes[k]))
 			return true;
-	return vcc_between(a->facts, b->facts) || implied_vcc(&b->touch, a->facts) || implied_vcc(&a->touch, b->facts);
+	return vcc_between(a->facts, b->facts) || implied_vcc(&y, a->facts) || implied_vcc(&x, b->facts);
 }
 
 /* Whether the second reads or writes what the first makes. */
-static bool feeds(const struct candidate *first, const struct candidate *second)
+static bool feeds(const struct pairing *p, uint32_t first, uint32_t second)
 {
-	const struct rdna_touch *a = &first->touch, *b = &second->touch;
-	return first->writes & (second->reads | second->writes) && (rdna_touch_reads(b, a->writes[0]) || rdna_touch_writes(b, a->writes[0]));
+	const struct candidate *a = &p->c[first], *b = &p->c[second];
+	struct rdna_touch x, y;
+	if (!(a->writes & (b->reads | b->writes)))
+		return false;
+	rdna_machine_touch(p->l, &p->l->ins[first], &x);
+	rdna_machine_touch(p->l, &p->l->ins[second], &y);
+	return rdna_touch_reads(&y, x.writes[0]) || rdna_touch_writes(&y, x.writes[0]);
 }
 
 /* --- the search */
@@ -154,19 +175,20 @@ static bool feeds(const struct candidate *first, const struct candidate *second)
 static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 {
 	struct candidate *a = &p->c[na], *b = &p->c[nb];
-	/* One result goes to an even register and one to an odd one, whichever way round. */
-	if (a->odd == b->odd || feeds(a, b))
+	if (feeds(p, na, nb))
 		return false;
-	bool swaps = !feeds(b, a);
-	for (unsigned k = 0; k < TRIES; k++) {
-		unsigned ia = k >> 1 & 1, ib = k & 1;
-		if ((k & 4 && !swaps) || !has_form(p->l, &p->l->ins[na], a, ia) || !has_form(p->l, &p->l->ins[nb], b, ib) || doubtful(a, ia, b, ib))
+	*b_first = p->as[na].second_only;
+	if (*b_first && (p->as[nb].second_only || feeds(p, nb, na)))
+		return false;
+	for (unsigned k = 0; k < FORMS * FORMS; k++) {
+		unsigned ia = k >> 1, ib = k & 1;
+		if (ia >= a->forms || ib >= b->forms || a->banks[ia] & b->banks[ib])
 			continue;
-		if (k & 4 ? rdna_halves_refused(&b->as[ib], &a->as[ia]) : rdna_halves_refused(&a->as[ia], &b->as[ib]))
+		struct rdna_half x = half_as(p, na, ia), y = half_as(p, nb, ib);
+		if (*b_first ? rdna_halves_refused(&y, &x) : rdna_halves_refused(&x, &y))
 			continue;
 		a->form = (uint8_t)ia;
 		b->form = (uint8_t)ib;
-		*b_first = k & 4;
 		return true;
 	}
 	return false;
@@ -176,11 +198,11 @@ enum way { NO_WAY, DOWN, UP };
 
 static enum way way_between(const struct pairing *p, size_t a, size_t b)
 {
-	const struct candidate *ca = &p->c[p->order[a]], *cb = &p->c[p->order[b]];
+	uint32_t na = p->order[a], nb = p->order[b];
 	bool down = true, up = true;
 	for (size_t k = a + 1; k < b && (down || up); k++) {
-		down = down && !depend(ca, &p->c[p->order[k]]);
-		up = up && !depend(&p->c[p->order[k]], cb);
+		down = down && !depend(p, na, p->order[k]);
+		up = up && !depend(p, p->order[k], nb);
 	}
 	return down ? DOWN : up ? UP : NO_WAY;
 }
@@ -201,14 +223,16 @@ static void put_pair(struct pairing *p, size_t a, size_t b, enum way w, bool b_f
 static bool pair_from(struct pairing *p, size_t a)
 {
 	uint32_t na = p->order[a];
+	const struct candidate *ca = &p->c[na];
 	bool b_first;
-	if (p->c[na].half || !p->c[na].may)
+	if (ca->half || !ca->may)
 		return false;
 	for (size_t b = a + 1; b < p->l->n_ins && b <= a + WINDOW && p->c[p->order[b]].movable; b++) {
 		const struct candidate *cb = &p->c[p->order[b]];
-		enum way w = NO_WAY;
-		if (!cb->half && cb->may && fits(p, na, p->order[b], &b_first))
-			w = way_between(p, a, b);
+		/* One result goes to an even register and one to an odd one, whichever way round. */
+		if (cb->half || !cb->may || ca->odd == cb->odd || !fits(p, na, p->order[b], &b_first))
+			continue;
+		enum way w = way_between(p, a, b);
 		if (w != NO_WAY) {
 			put_pair(p, a, b, w, b_first);
 			return true;
@@ -250,10 +274,11 @@ bool rdna_vopd(struct rdna_lir *l, struct error *err)
 	if (l->gen == RDNA_GFX10_3 || !l->n_ins)
 		return true;
 	p.c = malloc(l->n_ins * sizeof *p.c);
+	p.as = malloc(l->n_ins * sizeof *p.as);
 	p.order = malloc(l->n_ins * sizeof *p.order);
-	bool ok = p.c && p.order;
+	bool ok = p.c && p.as && p.order;
 	for (uint32_t at = 0; ok && at < l->n_ins; at++) {
-		look_at(l, &l->ins[at], &p.c[at]);
+		look_at(&p, at);
 		p.order[at] = at;
 	}
 	for (size_t a = 0; ok && a < l->n_ins;) {
@@ -263,6 +288,7 @@ bool rdna_vopd(struct rdna_lir *l, struct error *err)
 	}
 	ok = ok && (!pairs || rewrite(&p, pairs));
 	free(p.c);
+	free(p.as);
 	free(p.order);
 	return ok || error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
 }
