@@ -40,11 +40,36 @@ static inline void rdna_machine_touch(const struct rdna_lir *l, const struct rdn
 	if (t->n_writes && rdna_lir_reads_dst(i))
 		t->reads[t->n_reads++] = t->writes[0];
 }
-/* A bit for each register, the same for those 64 apart: ranges whose bits have none in common have no register in common. */
-static inline uint64_t rdna_range_bits(struct rdna_range r)
+/* Sets of registers that values are kept in: s0..s127 (vcc, m0, exec and null among them), v0..v255. */
+enum { RDNA_MAP_SCALAR = 2, RDNA_MAP_WORDS = 6 };
+struct rdna_map { uint64_t w[RDNA_MAP_WORDS]; };
+static inline void rdna_map_add(struct rdna_map *m, struct rdna_range r)       /* r.n: 16 at most */
 {
-	uint64_t bits = (UINT64_C(1) << r.n) - 1;            /* n is 16 at most */
-	return bits << r.reg % 64 | bits >> 1 >> (63 - r.reg % 64);
+	unsigned word = r.reg >= RDNA_V0 ? r.reg / 64 - RDNA_V0 / 64 + RDNA_MAP_SCALAR : r.reg / 64;
+	uint64_t bits = (UINT64_C(1) << r.n) - 1, high = bits >> 1 >> (63 - r.reg % 64);
+	if (r.reg > RDNA_EXEC_HI && r.reg < RDNA_V0)
+		return;
+	m->w[word] |= bits << r.reg % 64;
+	if (high)
+		m->w[word + 1] |= high;
+}
+static inline uint64_t rdna_map_meets(const struct rdna_map *a, const struct rdna_map *b)
+{
+	return (a->w[0] & b->w[0]) | (a->w[1] & b->w[1]) | (a->w[2] & b->w[2]) | (a->w[3] & b->w[3]) | (a->w[4] & b->w[4]) | (a->w[5] & b->w[5]);
+}
+static inline void rdna_map_add_sources(struct rdna_map *m, const struct rdna_lir *l, const struct rdna_lir_ins *i)
+{
+	for (unsigned k = 0; k < 4; k++)
+		if (i->s[k].kind)
+			rdna_map_add(m, rdna_machine_range(l, &i->s[k]));
+	if (i->saddr.kind)
+		rdna_map_add(m, rdna_machine_range(l, &i->saddr));
+}
+static inline void rdna_map_add_results(struct rdna_map *m, const struct rdna_lir *l, const struct rdna_lir_ins *i)
+{
+	for (unsigned k = 0; k < 2; k++)
+		if (i->d[k].kind)
+			rdna_map_add(m, rdna_machine_range(l, &i->d[k]));
 }
 static inline bool rdna_range_meets(struct rdna_range a, struct rdna_range b) { return a.reg < b.reg + b.n && b.reg < a.reg + a.n; }
 bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r);

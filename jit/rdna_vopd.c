@@ -16,9 +16,8 @@ enum { WINDOW = 12, FORMS = 2 };
 
 /* What the search asks of an instruction again and again. Filled once; pairing moves numbers of instructions, not instructions. */
 struct candidate {
-	uint64_t reads, writes;              /* rdna_range_bits */
+	struct rdna_map reads, writes;       /* vcc that is not named is there, too */
 	uint16_t banks[FORMS];               /* by way round: what no partner may share with it, banks_of */
-	uint16_t facts;
 	bool movable;                        /* others may move over it */
 	bool may;                            /* be a half; the rest is of such */
 	bool odd;                            /* the number of its result's register */
@@ -51,14 +50,16 @@ static void turn(struct rdna_lir_ins *i)
 /* The ways round. Where one source is no vector register the short form has but one. */
 static unsigned forms_of(unsigned op, const struct rdna_half *h) { return commutes(op) && h->vgpr[0] && h->vgpr[1] && h->vgpr[0] != h->vgpr[1] ? 2 : 1; }
 
-static struct rdna_half half_as(const struct pairing *p, uint32_t n, unsigned form)
+/* Instruction n as a half, that way round. */
+static const struct rdna_half *half_as(const struct pairing *p, uint32_t n, unsigned form, struct rdna_half *turned)
 {
-	struct rdna_half h = p->as[n];
-	if (form) {
-		h.vgpr[0] = p->as[n].vgpr[1];
-		h.vgpr[1] = p->as[n].vgpr[0];
-	}
-	return h;
+	const struct rdna_half *h = &p->as[n];
+	if (!form)
+		return h;
+	*turned = *h;
+	turned->vgpr[0] = h->vgpr[1];
+	turned->vgpr[1] = h->vgpr[0];
+	return turned;
 }
 
 static unsigned bank(unsigned reg, unsigned of) { return reg ? 1u << reg % of : 0; }
@@ -71,21 +72,22 @@ static uint16_t banks_of(const struct rdna_half *h, bool fmamk)
 	return (uint16_t)(bank(h->vgpr[0], 4) | bank(h->vgpr[fmamk ? 2 : 1], 4) << 4 | bank(h->vgpr[1], 4) << 8 | bank(h->vgpr[2], 2) << 12);
 }
 
-/* The registers it names, folded. */
-static void find_bits(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct candidate *c)
+static void find_registers(const struct rdna_lir *l, const struct rdna_lir_ins *i, unsigned facts, struct candidate *c)
 {
-	c->reads = c->writes = 0;
-	for (unsigned k = 0; k < 4; k++)
-		if (i->s[k].kind)
-			c->reads |= rdna_range_bits(rdna_machine_range(l, &i->s[k]));
-	for (unsigned k = 0; k < 2; k++)
-		if (i->d[k].kind)
-			c->writes |= rdna_range_bits(rdna_machine_range(l, &i->d[k]));
+	const struct rdna_range vcc = { RDNA_VCC_LO, 2 };
+	static const struct rdna_map none;
+	c->reads = c->writes = none;
+	rdna_map_add_sources(&c->reads, l, i);
+	rdna_map_add_results(&c->writes, l, i);
 	if (rdna_lir_reads_dst(i))
-		c->reads |= c->writes;
+		rdna_map_add(&c->reads, rdna_machine_range(l, &i->d[0]));
+	if (facts & RDNA_READS_VCC)
+		rdna_map_add(&c->reads, vcc);
+	if (facts & RDNA_WRITES_VCC)
+		rdna_map_add(&c->writes, vcc);
 }
 
-/* Only these can become halves in their short forms (rdna_machine_ins). */
+/* Only these can become halves in their short forms (rdna_machine_ins): v_fma is none itself. */
 static bool short_is_half(unsigned op, enum rdna_gen gen) { return op == RDNA_V_FMA_F32 || rdna_dual_opcode((enum rdna_op)op, gen, NULL) >= 0; }
 
 static void look_at(struct pairing *p, uint32_t n)
@@ -94,80 +96,38 @@ static void look_at(struct pairing *p, uint32_t n)
 	const struct rdna_lir_ins *i = &l->ins[n];
 	struct candidate *c = &p->c[n];
 	struct rdna_half *h = &p->as[n];
+	struct rdna_half turned;
 	struct rdna_ins x;
 	unsigned facts = rdna_lir_facts(i->op);
 	c->half = c->form = 0;
-	c->facts = (uint16_t)facts;
 	c->may = false;
 	c->movable = i->op < RDNA_OP_COUNT && !(facts & (RDNA_IS_FIXED | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS));
 	if (!c->movable)
 		return;
-	find_bits(l, i, c);
+	find_registers(l, i, facts, c);
 	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec || !short_is_half(i->op, l->gen))
 		return;
 	rdna_machine_ins(l, i, &x);
-	if (rdna_dual_opcode(x.op, l->gen, NULL) < 0)
+	if (x.op == RDNA_V_FMA_F32)
 		return;
 	rdna_half_of(h, l->gen, &x);
 	c->may = !h->error;
 	c->odd = h->dst % 2;
 	c->forms = (uint8_t)forms_of(i->op, h);
-	for (unsigned k = 0; k < c->forms && c->may; k++) {
-		struct rdna_half way = half_as(p, n, k);
-		c->banks[k] = banks_of(&way, x.op == RDNA_V_FMAMK_F32);
-	}
+	for (unsigned k = 0; k < c->forms; k++)
+		c->banks[k] = banks_of(half_as(p, n, k, &turned), x.op == RDNA_V_FMAMK_F32);
 }
 
-/* --- dependencies; those of whose bits none meet have none, of others the registers are compared */
+/* --- dependencies */
 
-static bool vcc_between(unsigned a, unsigned b)
+/* Whether the second reads or writes what the first makes. */
+static bool feeds(const struct candidate *first, const struct candidate *second)
 {
-	return (a & RDNA_WRITES_VCC && b & (RDNA_READS_VCC | RDNA_WRITES_VCC)) || (a & RDNA_READS_VCC && b & RDNA_WRITES_VCC);
-}
-
-static bool implied_vcc(const struct rdna_touch *t, unsigned facts)
-{
-	const struct rdna_range vcc = { RDNA_VCC_LO, 2 };
-	return (facts & RDNA_WRITES_VCC && rdna_touch_reads(t, vcc)) || (facts & (RDNA_READS_VCC | RDNA_WRITES_VCC) && rdna_touch_writes(t, vcc));
-}
-
-static bool makes_what(const struct rdna_touch *a, const struct rdna_touch *b)
-{
-	for (unsigned k = 0; k < a->n_writes; k++)
-		if (rdna_touch_reads(b, a->writes[k]))
-			return true;
-	return false;
+	return rdna_map_meets(&first->writes, &second->reads) || rdna_map_meets(&first->writes, &second->writes);
 }
 
 /* Whether a and b may not change places. */
-static bool depend(const struct pairing *p, uint32_t na, uint32_t nb)
-{
-	const struct candidate *a = &p->c[na], *b = &p->c[nb];
-	bool vcc = (a->facts | b->facts) & (RDNA_READS_VCC | RDNA_WRITES_VCC);
-	struct rdna_touch x, y;
-	if (!vcc && !(a->writes & (b->reads | b->writes)) && !(b->writes & a->reads))
-		return false;
-	rdna_machine_touch(p->l, &p->l->ins[na], &x);
-	rdna_machine_touch(p->l, &p->l->ins[nb], &y);
-	if (makes_what(&x, &y) || makes_what(&y, &x))
-		return true;
-	for (unsigned k = 0; k < x.n_writes; k++)
-		if (rdna_touch_writes(&y, x.writes[k]))
-			return true;
-	return vcc_between(a->facts, b->facts) || implied_vcc(&y, a->facts) || implied_vcc(&x, b->facts);
-}
-
-/* Whether the second reads or writes what the first makes. */
-static bool feeds(const struct pairing *p, uint32_t first, uint32_t second)
-{
-	const struct candidate *a = &p->c[first], *b = &p->c[second];
-	struct rdna_touch x, y;
-	if (!(a->writes & (b->reads | b->writes)))
-		return false;
-	rdna_machine_touch(p->l, &p->l->ins[first], &x);
-	rdna_machine_touch(p->l, &p->l->ins[second], &y);
-	return rdna_touch_reads(&y, x.writes[0]) || rdna_touch_writes(&y, x.writes[0]);
-}
+static bool depend(const struct candidate *a, const struct candidate *b) { return feeds(a, b) || rdna_map_meets(&b->writes, &a->reads); }
 
 /* --- the search */
 
@@ -175,17 +135,18 @@ static bool feeds(const struct pairing *p, uint32_t first, uint32_t second)
 static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 {
 	struct candidate *a = &p->c[na], *b = &p->c[nb];
-	if (feeds(p, na, nb))
+	struct rdna_half turned[2];
+	if (feeds(a, b))
 		return false;
 	*b_first = p->as[na].second_only;
-	if (*b_first && (p->as[nb].second_only || feeds(p, nb, na)))
+	if (*b_first && (p->as[nb].second_only || feeds(b, a)))
 		return false;
 	for (unsigned k = 0; k < FORMS * FORMS; k++) {
 		unsigned ia = k >> 1, ib = k & 1;
 		if (ia >= a->forms || ib >= b->forms || a->banks[ia] & b->banks[ib])
 			continue;
-		struct rdna_half x = half_as(p, na, ia), y = half_as(p, nb, ib);
-		if (*b_first ? rdna_halves_refused(&y, &x) : rdna_halves_refused(&x, &y))
+		const struct rdna_half *x = half_as(p, na, ia, &turned[0]), *y = half_as(p, nb, ib, &turned[1]);
+		if (*b_first ? rdna_halves_refused(y, x) : rdna_halves_refused(x, y))
 			continue;
 		a->form = (uint8_t)ia;
 		b->form = (uint8_t)ib;
@@ -198,11 +159,11 @@ enum way { NO_WAY, DOWN, UP };
 
 static enum way way_between(const struct pairing *p, size_t a, size_t b)
 {
-	uint32_t na = p->order[a], nb = p->order[b];
+	const struct candidate *ca = &p->c[p->order[a]], *cb = &p->c[p->order[b]];
 	bool down = true, up = true;
 	for (size_t k = a + 1; k < b && (down || up); k++) {
-		down = down && !depend(p, na, p->order[k]);
-		up = up && !depend(p, p->order[k], nb);
+		down = down && !depend(ca, &p->c[p->order[k]]);
+		up = up && !depend(&p->c[p->order[k]], cb);
 	}
 	return down ? DOWN : up ? UP : NO_WAY;
 }

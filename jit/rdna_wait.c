@@ -31,8 +31,7 @@ struct need { uint8_t left[COUNTERS]; };             /* how many may be outstand
 static const struct need nothing = { { NO_WAIT, NO_WAIT, NO_WAIT, NO_WAIT } };
 
 /* What is looked up of an instruction again and again while loops settle; a dual one's are those of both halves. */
-enum { SCALAR_WORDS = 2, VECTOR_WORDS = 4 };
-struct facts { uint64_t scalar[SCALAR_WORDS], vector[VECTOR_WORDS] /* the registers it names, as in state.pending */; struct rdna_range d; uint8_t counter; bool effects /* beside naming registers */, stores, global_load, global_store, constant, barrier; };
+struct facts { struct rdna_map named; struct rdna_range d; uint8_t counter; bool effects /* beside naming registers */, stores, global_load, global_store, constant, barrier; };
 struct waiter {
 	const struct rdna_lir *l;
 	const uint32_t *loops;
@@ -169,41 +168,12 @@ static enum counter counter_of(unsigned is, bool fills)
 	return is & RDNA_IS_VMEM && (fills || is & RDNA_IS_STORE) ? fills ? LOAD : STORE : COUNTERS;
 }
 
-static void name(struct facts *f, struct rdna_range r)
-{
-	uint64_t bits = (UINT64_C(1) << r.n) - 1, high = bits >> 1 >> (63 - r.reg % 64);
-	if (!r.n || (r.reg >= RDNA_NULL && r.reg < RDNA_V0))           /* no load fills these */
-		return;
-	uint64_t *map = r.reg >= RDNA_V0 ? f->vector + (r.reg - RDNA_V0) / 64 : f->scalar + r.reg / 64;
-	map[0] |= bits << r.reg % 64;
-	if (high)
-		map[1] |= high;
-}
-
-static void name_all(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct facts *f)
-{
-	for (unsigned k = 0; k < 4; k++)
-		if (i->s[k].kind)
-			name(f, rdna_machine_range(l, &i->s[k]));
-	for (unsigned k = 0; k < 2; k++)
-		if (i->d[k].kind)
-			name(f, rdna_machine_range(l, &i->d[k]));
-	if (i->saddr.kind)
-		name(f, rdna_machine_range(l, &i->saddr));
-}
-
 /* Whether it names a register that a load is filling. */
 static inline uint64_t names_filling(const struct facts *f, const struct state *s)
 {
-	const uint64_t *scalar = s->pending[SMEM], *load = s->pending[LOAD], *lds = s->pending[LDS];
-	return (f->scalar[0] & scalar[0]) | (f->scalar[1] & scalar[1]) | (f->vector[0] & (load[0] | lds[0])) | (f->vector[1] & (load[1] | lds[1])) |
-	       (f->vector[2] & (load[2] | lds[2])) | (f->vector[3] & (load[3] | lds[3]));
-}
-
-static inline uint64_t names_one_of(const struct facts *f, const struct facts *g)
-{
-	return (f->scalar[0] & g->scalar[0]) | (f->scalar[1] & g->scalar[1]) | (f->vector[0] & g->vector[0]) | (f->vector[1] & g->vector[1]) |
-	       (f->vector[2] & g->vector[2]) | (f->vector[3] & g->vector[3]);
+	const uint64_t *scalar = s->pending[SMEM], *load = s->pending[LOAD], *lds = s->pending[LDS], *vector = f->named.w + RDNA_MAP_SCALAR;
+	return (f->named.w[0] & scalar[0]) | (f->named.w[1] & scalar[1]) | (vector[0] & (load[0] | lds[0])) | (vector[1] & (load[1] | lds[1])) |
+	       (vector[2] & (load[2] | lds[2])) | (vector[3] & (load[3] | lds[3]));
 }
 
 /* What it does beside naming registers; false: nothing. */
@@ -228,20 +198,22 @@ static bool find_effects(const struct rdna_lir *l, const struct rdna_lir_ins *i,
 static void find_facts(struct waiter *w)
 {
 	const struct rdna_lir *l = w->l;
-	struct facts filled = { .counter = COUNTERS };       /* all registers that loads fill, as if one instruction named them */
+	struct rdna_map filled = { { 0 } };                  /* all registers that loads fill */
 	for (size_t at = 0; at < l->n_ins; at++) {
 		struct facts *f = &w->facts[at];
 		f->effects = find_effects(l, &l->ins[at], f);
 		if (f->counter != COUNTERS)
-			name(&filled, f->d);
+			rdna_map_add(&filled, f->d);
 	}
 	for (size_t at = 0; at < l->n_ins; at++) {
 		const struct rdna_lir_ins *i = &l->ins[at];
 		struct facts *f = &w->facts[at];
 		unsigned halves = i->op == RDNA_LIR_DUAL ? 2 : 0;
-		for (unsigned k = halves ? 1 : 0; k <= halves; k++)
-			name_all(l, i + k, f);
-		w->quiet[at] = !f->effects && !names_one_of(f, &filled);
+		for (unsigned k = halves ? 1 : 0; k <= halves; k++) {
+			rdna_map_add_sources(&f->named, l, i + k);
+			rdna_map_add_results(&f->named, l, i + k);
+		}
+		w->quiet[at] = !f->effects && !rdna_map_meets(&f->named, &filled);
 		for (; halves; halves--)
 			w->quiet[++at] = true;
 	}
@@ -250,11 +222,11 @@ static void find_facts(struct waiter *w)
 /* The registers that it names and a load is filling. */
 static void want_filling(const struct facts *f, const struct state *s, struct need *n)
 {
-	for (unsigned w = 0; w < SCALAR_WORDS; w++)
-		want_each(n, s, SMEM, w, f->scalar[w]);
-	for (unsigned w = 0; w < VECTOR_WORDS; w++) {
-		want_each(n, s, LOAD, w, f->vector[w]);
-		want_each(n, s, LDS, w, f->vector[w]);
+	for (unsigned w = 0; w < RDNA_MAP_SCALAR; w++)
+		want_each(n, s, SMEM, w, f->named.w[w]);
+	for (unsigned w = RDNA_MAP_SCALAR; w < RDNA_MAP_WORDS; w++) {
+		want_each(n, s, LOAD, w - RDNA_MAP_SCALAR, f->named.w[w]);
+		want_each(n, s, LDS, w - RDNA_MAP_SCALAR, f->named.w[w]);
 	}
 }
 
