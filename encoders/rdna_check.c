@@ -350,14 +350,20 @@ static const char *rdna_take_address(struct rdna_match *m, char letter)
 
 /* --- modifiers */
 
+/* Whether there is anything beside the plain operands: modifiers, cache policy, addresses, forms. */
+static bool rdna_has_extras(const struct rdna_ins *ins)
+{
+	unsigned mods = ins->d[0].mods | ins->d[1].mods | ins->s[0].mods | ins->s[1].mods | ins->s[2].mods | ins->s[3].mods | ins->saddr.mods;
+	unsigned rest = ins->clamp | ins->omod | ins->cache | ins->scope | ins->th | ins->e64 | ins->dpp.kind | ins->saddr.kind;
+
+	return mods | rest | (unsigned)ins->offset | (unsigned)ins->offset1;
+}
+
 static const char *rdna_check_modifiers(struct rdna_match *m)
 {
 	const struct rdna_ins *ins = m->ins;
 	uint32_t f = m->row->facts;
-	unsigned any = ins->d[0].mods | ins->d[1].mods | ins->s[0].mods | ins->s[1].mods | ins->s[2].mods | ins->s[3].mods | ins->saddr.mods | ins->clamp | ins->omod;
 
-	if (!any)
-		return NULL;
 	for (unsigned i = 0; i < 4; i++) {
 		m->neg |= (uint8_t)((ins->s[i].mods & RDNA_NEG ? 1 : 0) << i);
 		m->abs |= (uint8_t)((ins->s[i].mods & RDNA_ABS ? 1 : 0) << i);
@@ -412,8 +418,6 @@ static const char *rdna_check_offsets(const struct rdna_match *m)
 	enum rdna_enc e = m->row->enc;
 	bool address = m->n_src && (m->src[0] == '@' || m->src[0] == '#');
 
-	if (!(ins->offset | ins->offset1 | ins->saddr.kind))
-		return NULL;
 	if (e == RDNA_E_DS) {
 		bool two = m->row->facts & RDNA_F_TWO;
 		const char *why = rdna_check_range(ins->offset, 0, m->op == RDNA_DS_NOP ? 0 : two ? 255 : 65535);
@@ -468,7 +472,7 @@ static const char *rdna_check_bus(const struct rdna_match *m)
 	unsigned scalars = 2 * literals;
 
 	for (unsigned i = 0; i < m->n_src; i++)
-		scalars += m->ins->s[i].kind == RDNA_REG && m->s[i] < RDNA_V0;
+		scalars += m->s[i] < RDNA_V0 && m->ins->s[i].kind == RDNA_REG;
 	if (scalars + !!(m->row->facts & RDNA_F_READS_VCC) <= 1)       /* whatever it is */
 		return NULL;
 	if (m->row->facts & RDNA_F_READS_VCC)
@@ -611,8 +615,11 @@ const char *rdna_check(struct rdna_match *m)
 	const char *why;
 
 	rdna_letters(m);
-	if ((why = rdna_check_operands(m)) || (why = rdna_check_modifiers(m)) || (why = rdna_check_cache(m)) ||
-	    (why = rdna_check_offsets(m)) || (why = rdna_check_matrix(m)))
+	if ((why = rdna_check_operands(m)))
+		return why;
+	if (rdna_has_extras(m->ins) && ((why = rdna_check_modifiers(m)) || (why = rdna_check_cache(m)) || (why = rdna_check_offsets(m))))
+		return why;
+	if ((why = rdna_check_matrix(m)))
 		return why;
 	if (rdna_is_vector(m->row->enc))
 		return rdna_check_vector(m);

@@ -19,6 +19,9 @@
 /* How many bytes a branch may span before it is made a far one: what 16 bits reach, less what far branches within it will add. */
 enum { MAX_DEPTH = 64, NEAR_BYTES = 120000, ALL_LANES = 0 };
 
+/* Of loops: its branches are far ones; something in it writes its index, its count. */
+enum { IS_FAR = 1, WRITES_INDEX = 2, WRITES_COUNT = 4 };
+
 struct loop { size_t at; int head, exit; unsigned counter; struct rdna_operand limit; size_t start; bool counts, spare; };
 
 struct note { uint32_t offset; size_t ins; };        /* listing */
@@ -29,9 +32,9 @@ struct emitter {
 	const uint32_t *loops;               /* rdna_machine_loops */
 	struct loop loop[MAX_DEPTH]; unsigned depth;
 	uint32_t exec;                       /* the lanes that are on; ALL_LANES: all of them */
-	bool taken[RDNA_ABI_SGPRS];
+	struct rdna_map named, taken;        /* registers: the instructions name, and those with what is taken beside */
 	uint16_t vector_regs, scalar_regs;   /* highest number used + 1 */
-	bool *far; bool any_new_far;         /* by instruction: this LOOP's branches are far ones */
+	uint8_t *is; bool any_new_far;       /* by LOOP: IS_FAR ... */
 	struct note *note; size_t n_notes, notes_capacity;
 	uint32_t count;
 	size_t at, broken;                   /* the instruction now emitted; the one that the encoder refused */
@@ -63,67 +66,73 @@ static void settle(struct emitter *e)
 
 /* --- registers */
 
-static void take(struct emitter *e, struct rdna_range r)
+/* One walk over all instructions: what they name, and by loop whether its index and its count are written in it. */
+static void find_registers(struct emitter *e)
 {
-	unsigned end = r.reg + (unsigned)r.n;
-	if (r.reg >= RDNA_V0) {
-		e->vector_regs = end - RDNA_V0 > e->vector_regs ? (uint16_t)(end - RDNA_V0) : e->vector_regs;
-		return;
+	const struct rdna_lir *l = e->l;
+	uint32_t last[RDNA_V0] = { 0 };      /* by scalar register: 1 + the last instruction that wrote it */
+	for (uint32_t at = 0; at < l->n_ins; at++) {
+		const struct rdna_lir_ins *i = &l->ins[at];
+		rdna_map_add_sources(&e->named, l, i);
+		for (unsigned k = 0; k < 2 && i->d[k].kind; k++) {
+			struct rdna_range r = rdna_machine_range(l, &i->d[k]);
+			rdna_map_add(&e->named, r);
+			for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n && reg < RDNA_V0; reg++)
+				last[reg] = at + 1;
+		}
+		if (i->op != RDNA_LIR_ENDLOOP)
+			continue;
+		uint32_t loop = e->loops[at];
+		struct rdna_range index = rdna_machine_range(l, &l->ins[loop].d[0]), count = rdna_machine_range(l, &l->ins[loop].s[0]);
+		e->is[loop] |= (index.n && last[index.reg] > loop + 1 ? WRITES_INDEX : 0) | (count.n && last[count.reg] > loop + 1 ? WRITES_COUNT : 0);
 	}
-	end = end < RDNA_ABI_SGPRS ? end : RDNA_ABI_SGPRS;
-	for (unsigned k = r.reg; k < end; k++)
-		e->taken[k] = true;
-	if (r.reg < end && end > e->scalar_regs)
-		e->scalar_regs = (uint16_t)end;
 }
+
+static unsigned length(uint64_t map) { return map ? 64u - (unsigned)__builtin_clzll(map) : 0; }
 
 static void take_all(struct emitter *e)
 {
-	memset(e->taken, 0, sizeof e->taken);
+	enum { HIGH_SGPRS = RDNA_ABI_SGPRS - 64 };
+	const uint64_t *s = e->named.w, *v = s + RDNA_MAP_SCALAR;
+	uint64_t high = s[1] & ((UINT64_C(1) << HIGH_SGPRS) - 1);
+	unsigned scalars = high ? 64 + length(high) : length(s[0]);
+	e->taken = e->named;
+	e->scalar_regs = (uint16_t)(scalars > RDNA_ABI_FREE_SGPR ? scalars : RDNA_ABI_FREE_SGPR);
 	e->vector_regs = 0;
-	e->scalar_regs = RDNA_ABI_FREE_SGPR;
-	for (size_t at = 0; at < e->l->n_ins; at++) {
-		const struct rdna_lir_ins *i = &e->l->ins[at];
-		const struct rdna_lir_operand *const named[] = { &i->s[0], &i->s[1], &i->s[2], &i->s[3], &i->saddr, &i->d[0], &i->d[1] };
-		for (unsigned k = 0; k < sizeof named / sizeof *named; k++)
-			if (named[k]->kind == RDNA_LIR_VIRTUAL || named[k]->kind == RDNA_LIR_FIXED)
-				take(e, rdna_machine_range(e->l, named[k]));
-	}
+	for (unsigned k = 0; k < RDNA_MAP_WORDS - RDNA_MAP_SCALAR; k++)
+		if (v[k])
+			e->vector_regs = (uint16_t)(64 * k + length(v[k]));
 }
 
 /* A pair of scalar registers that the kernel does not use. Never half a pair: gfx12 minds what is written to its other half, which rdna_hazard does not see. */
 static unsigned spare(struct emitter *e)
 {
 	for (unsigned k = RDNA_ABI_FREE_SGPR; k + 2 <= RDNA_ABI_SGPRS; k += 2)
-		if (!e->taken[k] && !e->taken[k + 1]) {
-			take(e, (struct rdna_range){ (uint16_t)k, 2 });
+		if (!(e->taken.w[k / 64] >> k % 64 & 3)) {
+			rdna_map_add(&e->taken, (struct rdna_range){ (uint16_t)k, 2 });
+			e->scalar_regs = k + 2 > e->scalar_regs ? (uint16_t)(k + 2) : e->scalar_regs;
 			return k;
 		}
 	e->why = "no scalar register is left to count a loop";
 	return RDNA_ABI_FREE_SGPR;
 }
 
-static void give_back(struct emitter *e, unsigned pair) { e->taken[pair] = e->taken[pair + 1] = false; }
-
-static bool written_between(const struct rdna_lir *l, struct rdna_range r, size_t from, size_t to)
-{
-	for (size_t at = from; at < to; at++)
-		for (unsigned k = 0; k < 2 && l->ins[at].d[k].kind; k++)
-			if (rdna_range_meets(rdna_machine_range(l, &l->ins[at].d[k]), r))
-				return true;
-	return false;
-}
+static void give_back(struct emitter *e, unsigned pair) { e->taken.w[pair / 64] &= ~(UINT64_C(3) << pair % 64); }
 
 /* --- which lanes are on */
 
-static void set_exec(struct emitter *e, uint32_t lanes)
+static void change_exec(struct emitter *e, uint32_t lanes)
+{
+	put1(e, RDNA_S_MOV_B32, rdna_s(RDNA_EXEC_LO), rdna_imm(lanes == ALL_LANES ? -1 : (int64_t)lanes));
+	e->exec = lanes;
+}
+
+static inline void set_exec(struct emitter *e, uint32_t lanes)
 {
 	if (lanes == UINT32_MAX)
 		lanes = ALL_LANES;
-	if (e->exec == lanes)
-		return;
-	put1(e, RDNA_S_MOV_B32, rdna_s(RDNA_EXEC_LO), rdna_imm(lanes == ALL_LANES ? -1 : (int64_t)lanes));
-	e->exec = lanes;
+	if (e->exec != lanes)
+		change_exec(e, lanes);
 }
 
 /* Scalar instructions do not care, and leaving the lanes as they are joins restricted accesses on both sides of them. What stands in front of an instruction
@@ -179,10 +188,10 @@ static struct rdna_operand count_of(const struct emitter *e, const struct rdna_l
 }
 
 /* Where the count is kept while the loop runs. */
-static struct rdna_operand limit_of(struct emitter *e, const struct rdna_lir_ins *i, struct rdna_operand count, size_t end)
+static struct rdna_operand limit_of(struct emitter *e, const struct rdna_lir_ins *i, struct rdna_operand count)
 {
 	struct rdna_range c = rdna_machine_range(e->l, &i->s[0]), d = rdna_machine_range(e->l, &i->d[0]);
-	if (!c.n || (!(d.n && rdna_range_meets(c, d)) && !written_between(e->l, c, e->at + 1, end)))
+	if (!c.n || (!(d.n && rdna_range_meets(c, d)) && !(e->is[e->at] & WRITES_COUNT)))
 		return count;
 	unsigned reg = spare(e);
 	put1(e, RDNA_S_MOV_B32, rdna_s(reg), count);
@@ -193,7 +202,6 @@ static void emit_loop(struct emitter *e, const struct rdna_lir_ins *i)
 {
 	assert(e->depth < MAX_DEPTH);
 	struct loop *p = &e->loop[e->depth++];
-	size_t end = e->loops[e->at];
 	struct rdna_range d = rdna_machine_range(e->l, &i->d[0]);
 	struct rdna_operand count = count_of(e, i);
 	bool constant = count.kind == RDNA_CONST;
@@ -201,13 +209,13 @@ static void emit_loop(struct emitter *e, const struct rdna_lir_ins *i)
 	*p = (struct loop){ .at = e->at, .head = rdna_label(&e->r), .exit = rdna_label(&e->r), .start = e->r.size };
 	p->counts = !constant || (int32_t)count.value > 1;
 	if (constant && (int32_t)count.value < 1) {
-		branch(e, RDNA_S_BRANCH, p->exit, e->far[e->at], true);
+		branch(e, RDNA_S_BRANCH, p->exit, e->is[e->at] & IS_FAR, true);
 	} else if (!constant) {
 		compare(e, RDNA_S_CMP_LT_I32, count, rdna_imm(1));
-		branch(e, RDNA_S_CBRANCH_SCC1, p->exit, e->far[e->at], true);
+		branch(e, RDNA_S_CBRANCH_SCC1, p->exit, e->is[e->at] & IS_FAR, true);
 	}
-	p->limit = limit_of(e, i, count, end);
-	p->spare = p->counts && (!d.n || written_between(e->l, d, e->at + 1, end));
+	p->limit = limit_of(e, i, count);
+	p->spare = p->counts && (!d.n || e->is[e->at] & WRITES_INDEX);
 	p->counter = p->spare ? spare(e) : d.reg;
 	if (d.n || p->counts)
 		put1(e, RDNA_S_MOV_B32, rdna_s(p->counter), rdna_imm(0));
@@ -228,15 +236,17 @@ static void emit_endloop(struct emitter *e)
 		put2(e, RDNA_S_ADD_CO_I32, rdna_s(p->counter), rdna_s(p->counter), rdna_imm(1));
 		settle(e);
 		compare(e, RDNA_S_CMP_LT_I32, rdna_s(p->counter), p->limit);
-		branch(e, RDNA_S_CBRANCH_SCC1, p->head, e->far[p->at], false);
+		branch(e, RDNA_S_CBRANCH_SCC1, p->head, e->is[p->at] & IS_FAR, false);
 	}
 	rdna_bind(&e->r, p->exit);
 	if (p->spare)
 		give_back(e, p->counter);
 	if (p->limit.kind == RDNA_REG && p->limit.reg != count.reg)
 		give_back(e, p->limit.reg);
-	if (!e->far[p->at] && e->r.size - p->start > NEAR_BYTES)
-		e->far[p->at] = e->any_new_far = true;
+	if (!(e->is[p->at] & IS_FAR) && e->r.size - p->start > NEAR_BYTES) {
+		e->is[p->at] |= IS_FAR;
+		e->any_new_far = true;
+	}
 }
 
 /* --- the body */
@@ -350,12 +360,13 @@ bool rdna_emit_listed(struct object *out, const struct rdna_lir *l, struct rdna_
 	uint32_t *loops = rdna_machine_loops(l);
 	struct emitter e = { .l = l, .loops = loops };
 	bool list_it = listing && listing->out, ok;
-	e.far = calloc(l->n_ins + 1, sizeof *e.far);
-	if (!e.far || !loops) {
-		free(e.far);
+	e.is = calloc(l->n_ins + 1, sizeof *e.is);
+	if (!e.is || !loops) {
+		free(e.is);
 		free(loops);
 		return error_set(err, ERROR_MEMORY, "no memory for a kernel of %zu instructions", l->n_ins);
 	}
+	find_registers(&e);
 	do {
 		rdna_free(&e.r);
 		rdna_init(&e.r, l->gen);
@@ -374,7 +385,7 @@ bool rdna_emit_listed(struct object *out, const struct rdna_lir *l, struct rdna_
 	if (listing)
 		listing->instructions = e.count;
 	rdna_free(&e.r);
-	free(e.far);
+	free(e.is);
 	free(loops);
 	free(e.note);
 	return ok;
