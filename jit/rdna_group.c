@@ -13,11 +13,11 @@
 enum { RGROUP_SCALARS = 48 };
 
 struct rgroup_load {
-	uint8_t family, words;       /* words of one member: 1 or 2 */
-	bool lds;
-	uint16_t root;               /* the address, 0: the arguments' */
-	uint32_t version, epoch, stride, at, last;
+	uint64_t place;              /* the family; whether it is LDS; the address's root, 0: the arguments', and its version */
+	uint64_t moment;             /* how many stores it is behind; the stride */
 	int64_t disp;
+	uint32_t at, last;
+	uint8_t family, words;       /* words of one member: 1 or 2 */
 };
 
 struct rgroup {
@@ -26,30 +26,31 @@ struct rgroup {
 	enum rdna_gen gen;
 	uint32_t *version;           /* by register */
 	uint32_t stores, lds_stores;
-	struct rgroup_load *load; size_t n, capacity;
+	struct rgroup_load *load, *sorted; size_t n;
 	int32_t *pressure;           /* by instruction of the run */
 };
 
-static int order(const void *x, const void *y)
-{
-	const struct rgroup_load *a = x, *b = y;
+static inline bool same_place(const struct rgroup_load *a, const struct rgroup_load *b) { return a->place == b->place && a->moment == b->moment; }
 
-#define RGROUP_BY(field) if (a->field != b->field) return a->field < b->field ? -1 : 1
-	RGROUP_BY(family);
-	RGROUP_BY(lds);
-	RGROUP_BY(root);
-	RGROUP_BY(version);
-	RGROUP_BY(epoch);
-	RGROUP_BY(stride);
-	RGROUP_BY(disp);
-	RGROUP_BY(at);
-#undef RGROUP_BY
-	return 0;
+/* By place, moment and displacement. */
+static inline bool comes_before(const struct rgroup_load *a, const struct rgroup_load *b)
+{
+	return a->place != b->place ? a->place < b->place : a->moment != b->moment ? a->moment < b->moment : a->disp < b->disp;
 }
 
-static bool same_place(const struct rgroup_load *a, const struct rgroup_load *b)
+/* Merges parts of 1, 2, 4 ... loads; equal ones stay in the order of their instructions. */
+static void rgroup_sort(struct rgroup *g)
 {
-	return a->family == b->family && a->lds == b->lds && a->root == b->root && a->version == b->version && a->epoch == b->epoch && a->stride == b->stride;
+	for (size_t part = 1; part < g->n; part *= 2) {
+		struct rgroup_load *from = g->load, *to = g->sorted;
+		for (size_t begin = 0; begin < g->n; begin += 2 * part) {
+			size_t x = begin, middle = begin + part < g->n ? begin + part : g->n, y = middle, end = middle + part < g->n ? middle + part : g->n;
+			while (x < middle || y < end)
+				*to++ = x == middle || (y < end && comes_before(&from[y], &from[x])) ? from[y++] : from[x++];
+		}
+		g->load = g->sorted;
+		g->sorted = from;
+	}
 }
 
 /* Notes instruction k if it is a load that may join others. */
@@ -57,37 +58,37 @@ static void rgroup_note(struct rgroup *g, uint32_t k)
 {
 	const struct ir_ins *i = &g->ir->ins[k];
 	bool lds = g->s->reg[i->a].lds;
-	struct rgroup_load n = { .at = k, .words = 1, .lds = lds, .disp = i->imm, .last = g->s->reg[i->dst].last };
+	uint8_t family = lds ? RSCAN_ALONE : RSCAN_SCALAR, words = 1;
+	uint32_t stride = 0;
+	int64_t disp = i->imm;
 
 	switch (i->op) {
 	case IR_fbcast: case IR_ibcast:
-		n.family = lds ? RSCAN_LDS : RSCAN_SCALAR;
+		family = lds ? RSCAN_LDS : RSCAN_SCALAR;
 		break;
 	case IR_sload32:
-		n.family = lds ? RSCAN_ALONE : RSCAN_SCALAR;
 		break;
 	case IR_sload64: case IR_aload:
-		n.family = lds ? RSCAN_ALONE : RSCAN_SCALAR;
-		n.words = 2;
+		words = 2;
 		break;
 	case IR_iload_s:
-		n.family = RSCAN_STRIDED;
-		n.disp = ir_x_disp(i->imm);
-		n.stride = ir_x_stride(i->imm);
+		family = RSCAN_STRIDED;
+		disp = ir_x_disp(i->imm);
+		stride = ir_x_stride(i->imm);
 		break;
 	default:
 		return;
 	}
-	if (n.family == RSCAN_ALONE || (g->ir->is_var[i->dst] && n.family != RSCAN_SCALAR))
+	if (family == RSCAN_ALONE || (g->ir->is_var[i->dst] && family != RSCAN_SCALAR))
 		return;
-	if (g->ir->is_var[i->dst])
-		n.last = k;
-	n.root = rscan_root(g->s, g->ir, i->a, &n.disp);
-	n.version = g->version[n.root];
-	n.epoch = n.family == RSCAN_SCALAR ? 0 : lds ? g->lds_stores : g->stores;
-	if (g->ir->ins[g->s->reg[n.root].def].op == IR_arg && !g->ir->is_var[n.root])
-		n.root = 0;
-	g->load[g->n++] = n;
+	uint16_t root = rscan_root(g->s, g->ir, i->a, &disp);
+	uint32_t version = g->version[root], epoch = family == RSCAN_SCALAR ? 0 : lds ? g->lds_stores : g->stores;
+	if (g->ir->ins[g->s->reg[root].def].op == IR_arg && !g->ir->is_var[root])
+		root = 0;
+	g->load[g->n++] = (struct rgroup_load){
+		.place = (uint64_t)family << 49 | (uint64_t)lds << 48 | (uint64_t)root << 32 | version, .moment = (uint64_t)epoch << 32 | stride, .disp = disp,
+		.at = k, .last = g->ir->is_var[i->dst] ? k : g->s->reg[i->dst].last, .family = family, .words = words,
+	};
 }
 
 /* How many of the loads from number `from` on lie in `words` words from its own on, the last of them at the end of these; 0: they do not fit. */
@@ -193,8 +194,9 @@ static bool rgroup_run(struct rgroup *g, uint32_t begin, uint32_t end)
 {
 	unsigned limit = 16;
 
-	if (g->n)
-		qsort(g->load, g->n, sizeof *g->load, order);
+	if (!g->n)
+		return true;
+	rgroup_sort(g);
 	while (limit > 1 && rgroup_peak(g, limit, begin, end) > RGROUP_SCALARS)
 		limit /= 2;
 	for (size_t k = 0; k < g->n;) {
@@ -208,29 +210,26 @@ static bool rgroup_run(struct rgroup *g, uint32_t begin, uint32_t end)
 	return true;
 }
 
-static bool ends_run(uint8_t op)
-{
-	return op == IR_loop || op == IR_endloop;
-}
-
 bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen)
 {
 	struct rgroup g = { .s = s, .ir = ir, .gen = gen };
 	uint32_t begin = 0;
 
 	g.version = calloc(ir->n_regs + 1, sizeof *g.version);
-	g.load = calloc(ir->n_ins + 1, sizeof *g.load);
-	g.pressure = calloc(ir->n_ins + 3, sizeof *g.pressure);
-	bool ok = g.version && g.load && g.pressure;
+	g.load = malloc((ir->n_ins + 1) * sizeof *g.load);
+	g.sorted = malloc((ir->n_ins + 1) * sizeof *g.sorted);
+	g.pressure = malloc((ir->n_ins + 3) * sizeof *g.pressure);
+	bool ok = g.version && g.load && g.sorted && g.pressure;
 	for (uint32_t k = 0; ok && k < ir->n_ins; k++) {
 		const struct ir_ins *i = &ir->ins[k];
-		bool store = ir_facts[i->op].dst == IR_KIND__ && ir_facts[i->op].a == IR_KIND_A && !rscan_is_nothing(i->op);
+		uint8_t row = rscan_row[i->op];
 		if (!s->skip[k])
 			rgroup_note(&g, k);
-		g.stores += store && !s->reg[i->a].lds;
-		g.lds_stores += (store && s->reg[i->a].lds) || i->op == IR_barrier;
+		if (row & RSCAN_STORES)
+			*(s->reg[i->a].lds ? &g.lds_stores : &g.stores) += 1;
+		g.lds_stores += i->op == IR_barrier;
 		g.version[i->dst]++;
-		if (ends_run(i->op)) {
+		if (row & RSCAN_ENDS_RUN) {
 			ok = rgroup_run(&g, begin, k);
 			begin = k + 1;
 		}
@@ -238,6 +237,7 @@ bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen)
 	ok = ok && rgroup_run(&g, begin, (uint32_t)ir->n_ins);
 	free(g.version);
 	free(g.load);
+	free(g.sorted);
 	free(g.pressure);
 	return ok;
 }

@@ -7,7 +7,6 @@
 #include "jit/rdna_select.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { RSAME_SLOTS = 1024 };
 
@@ -19,10 +18,9 @@ struct rsame {
 	uint32_t run;
 };
 
-static bool is_function(const struct ir *ir, const struct ir_ins *i)
+static inline bool is_function(const struct ir *ir, const struct ir_ins *i)
 {
-	return i->dst && !ir->is_var[i->dst] && !ir->is_var[i->a] && !ir->is_var[i->b] && !ir->is_var[i->c]
-	       && (*ir_facts[i->op].expression || i->op == IR_fxor);
+	return rscan_row[i->op] & RSCAN_IS_FUNCTION && !(ir->is_var[i->dst] | ir->is_var[i->a] | ir->is_var[i->b] | ir->is_var[i->c]);
 }
 
 static uint32_t hash(const struct ir_ins *i)
@@ -53,10 +51,11 @@ static void rsame_run(struct rsame *c)
 {
 	for (uint32_t k = 0; k < c->ir->n_ins; k++) {
 		struct ir_ins *i = &c->ins[k];
+		*i = c->ir->ins[k];
 		i->a = c->name[i->a];
 		i->b = c->name[i->b];
 		i->c = c->name[i->c];
-		if (i->op == IR_loop || i->op == IR_endloop)
+		if (rscan_row[i->op] & RSCAN_ENDS_RUN)
 			c->run = k + 1;
 		if (is_function(c->ir, i))
 			c->name[i->dst] = c->ins[rsame_first(c, k)].dst;
@@ -70,7 +69,6 @@ struct ir_ins *rsame_instructions(const struct ir *ir)
 	c.ins = malloc((ir->n_ins + 1) * sizeof *c.ins);
 	c.name = malloc((ir->n_regs + 1) * sizeof *c.name);
 	if (c.ins && c.name) {
-		memcpy(c.ins, ir->ins, ir->n_ins * sizeof *c.ins);
 		for (size_t r = 0; r < ir->n_regs; r++)
 			c.name[r] = (uint16_t)r;
 		rsame_run(&c);

@@ -19,15 +19,20 @@ struct rscanner {
 };
 
 /* Nothing is asked for ahead here: the many waves of a card hide what memory takes. */
-bool rscan_is_nothing(uint8_t op)
-{
-	return op == IR_prefetch || op == IR_prefetch2;
-}
-
-static bool has_effect(uint8_t op)
-{
-	return !rscan_is_nothing(op) && (ir_facts[op].dst == IR_KIND__ || op == IR_loop);
-}
+#define IS(name, other) (IR_##name == IR_##other)
+#define NOTHING(name) (IS(name, prefetch) || IS(name, prefetch2))
+const uint8_t rscan_row[IR_OP_COUNT] = {
+#define OP(name, dst, a, b, c, imm, expression, meaning) [IR_##name] = \
+	(NOTHING(name) ? RSCAN_IS_NOTHING : 0) | (!NOTHING(name) && (IR_KIND_##dst == IR_KIND__ || IS(name, loop)) ? RSCAN_HAS_EFFECT : 0) | \
+	(!NOTHING(name) && IR_KIND_##dst == IR_KIND__ && IR_KIND_##a == IR_KIND_A ? RSCAN_STORES : 0) | \
+	(IR_KIND_##dst != IR_KIND__ && (sizeof #expression > 1 || IS(name, fxor)) ? RSCAN_IS_FUNCTION : 0) | \
+	(IS(name, aadd) || IS(name, aaddi) || IS(name, amov) ? RSCAN_MOVES_ADDRESS : 0) | (IS(name, local) || IS(name, shared) ? RSCAN_IS_LDS : 0) | \
+	(IS(name, aload) || IS(name, arg) ? RSCAN_IS_GLOBAL : 0) | (IS(name, loop) || IS(name, endloop) ? RSCAN_ENDS_RUN : 0),
+#include "jit/ops.def"
+#undef OP
+};
+#undef NOTHING
+#undef IS
 
 /* Backward: an instruction lives when it has an effect, writes a variable or has a live use. */
 static void rscan_live(struct rscanner *c)
@@ -36,7 +41,8 @@ static void rscan_live(struct rscanner *c)
 
 	for (size_t k = ir->n_ins; k-- > 0;) {
 		const struct ir_ins *i = &ir->ins[k];
-		if (!has_effect(i->op) && (rscan_is_nothing(i->op) || (!ir->is_var[i->dst] && !c->s->reg[i->dst].uses))) {
+		uint8_t row = rscan_row[i->op];
+		if (!(row & RSCAN_HAS_EFFECT) && (row & RSCAN_IS_NOTHING || (!ir->is_var[i->dst] && !c->s->reg[i->dst].uses))) {
 			c->s->skip[k] = true;
 			continue;
 		}
@@ -55,15 +61,17 @@ static bool rscan_lds(struct rscanner *c, struct error *err)
 		changed = false;
 		for (size_t k = 0; k < c->ir->n_ins; k++) {
 			const struct ir_ins *i = &c->ir->ins[k];
-			bool lds = i->op == IR_local || i->op == IR_shared || ((i->op == IR_aadd || i->op == IR_aaddi || i->op == IR_amov) && reg[i->a].lds);
-			changed |= lds && !reg[i->dst].lds && c->ir->is_var[i->dst];      /* who reads another comes behind it */
-			reg[i->dst].lds |= lds;
+			uint8_t row = rscan_row[i->op];
+			if (!(row & (RSCAN_IS_LDS | RSCAN_MOVES_ADDRESS)) || reg[i->dst].lds || !(row & RSCAN_IS_LDS || reg[i->a].lds))
+				continue;
+			changed |= c->ir->is_var[i->dst];      /* who reads another comes behind it */
+			reg[i->dst].lds = true;
 		}
 	}
 	for (size_t k = 0; k < c->ir->n_ins; k++) {
 		const struct ir_ins *i = &c->ir->ins[k];
-		bool global = i->op == IR_aload || i->op == IR_arg || ((i->op == IR_aadd || i->op == IR_aaddi || i->op == IR_amov) && !reg[i->a].lds);
-		if (global && reg[i->dst].lds)
+		uint8_t row = rscan_row[i->op];
+		if (row & (RSCAN_IS_GLOBAL | RSCAN_MOVES_ADDRESS) && (row & RSCAN_IS_GLOBAL || !reg[i->a].lds) && reg[i->dst].lds)
 			return error_set(err, ERROR_UNSUPPORTED, "the address %%%u is of global memory and of LDS at different times", i->dst);
 	}
 	return true;
@@ -294,7 +302,8 @@ static void rscan_forward(struct rscanner *c)
 
 	for (c->at = 0; c->at < ir->n_ins; c->at++) {
 		const struct ir_ins *i = &ir->ins[c->at];
-		if (i->op == IR_local || i->op == IR_shared) {
+		uint8_t row = rscan_row[i->op];
+		if (row & RSCAN_IS_LDS) {
 			uint32_t *at = i->op == IR_local ? &local : &shared;
 			c->s->reg[i->dst].offset = *at;
 			*at += ir_local_size(i->imm);
@@ -307,7 +316,7 @@ static void rscan_forward(struct rscanner *c)
 			rscan_use(c, i, i->b, 1);
 		if (i->c)
 			rscan_use(c, i, i->c, 2);
-		c->block += i->op == IR_loop || i->op == IR_endloop;
+		c->block += (row & RSCAN_ENDS_RUN) != 0;
 		if (i->dst) {
 			rscan_define(c, i);
 			if (!c->uniform[i->dst])

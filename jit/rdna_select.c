@@ -11,29 +11,14 @@
 
 /* --- operands */
 
-const struct ir_ins *rsel_definition(const struct rsel *s, uint16_t r)
-{
-	return &s->ir->ins[s->scan.reg[r].def];
-}
-
-bool rsel_is_vgpr(const struct rsel *s, const rsel_op *o)
-{
-	return o->kind == RDNA_LIR_VIRTUAL ? s->l->reg[o->reg].cls == RDNA_CLASS_VGPR : o->kind == RDNA_LIR_FIXED && o->reg >= RDNA_V0;
-}
-
-bool rsel_is_sgpr(const struct rsel *s, const rsel_op *o)
-{
-	return (o->kind == RDNA_LIR_VIRTUAL || o->kind == RDNA_LIR_FIXED) && !rsel_is_vgpr(s, o);
-}
-
 bool rsel_inline(uint32_t value)
 {
-	static const uint32_t floats[] = { 0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000, 0xc0000000, 0x40800000, 0xc0800000, 0x3e22f983 };
-
-	for (unsigned k = 0; k < sizeof floats / sizeof *floats; k++)
-		if (value == floats[k])
-			return true;
-	return value <= 64 || value >= 0xfffffff0u;
+	switch (value) {
+	case 0x3f000000: case 0xbf000000: case 0x3f800000: case 0xbf800000: case 0x40000000: case 0xc0000000: case 0x40800000: case 0xc0800000: case 0x3e22f983:
+		return true;
+	default:
+		return value <= 64 || value >= 0xfffffff0u;
+	}
 }
 
 rsel_op rsel_new_vgpr(struct rsel *s)
@@ -61,7 +46,7 @@ struct rsel_value *rsel_home(struct rsel *s, uint16_t r)
 {
 	struct rsel_value *v = &s->value[r];
 
-	if (v->kind != RSEL_NONE || !s->ir->is_var[r])
+	if (!s->ir->is_var[r] || v->kind != RSEL_NONE)
 		return v;
 	switch (s->ir->kind[r]) {
 	case IR_KIND_S: {
@@ -202,11 +187,18 @@ static void rsel_fit_bus(struct rsel *s, rsel_op *const o[3])
 	}
 }
 
+/* What the bus may have to carry. */
+static inline bool takes_bus(const struct rsel *s, const rsel_op *o)
+{
+	return o->kind == RDNA_LIR_VIRTUAL ? s->l->reg[o->reg].cls != RDNA_CLASS_VGPR : o->kind != RDNA_LIR_NONE;
+}
+
 struct rdna_lir_ins *rsel_valu(struct rsel *s, unsigned op, rsel_op d, rsel_op a, rsel_op b, rsel_op c)
 {
-	rsel_op *const o[3] = { &c, &a, &b };    /* c may be a mask, which can lie nowhere else */
-
-	rsel_fit_bus(s, o);
+	if (takes_bus(s, &a) + takes_bus(s, &b) + takes_bus(s, &c) > 1) {
+		rsel_op *const o[3] = { &c, &a, &b };    /* c may be a mask, which can lie nowhere else */
+		rsel_fit_bus(s, o);
+	}
 	struct rdna_lir_ins *n = rsel_add(s, op);
 	n->d[0] = d;
 	n->s[0] = a;
@@ -417,14 +409,15 @@ static const struct rsel_rule rsel_shape_rules[IR_OP_COUNT] = {
 	[IR_loop] = { .select = rsel_loop }, [IR_endloop] = { .select = rsel_endloop }, [IR_barrier] = { .select = rsel_barrier },
 };
 
+/* Most operations are arithmetic. */
 static const struct rsel_rule *rule_of(uint8_t op)
 {
-	const struct rsel_rule *const rules[] = { rsel_shape_rules, rsel_scalar_rules, rsel_memory_rules, rsel_matrix_rules, rsel_math_rules };
+	const struct rsel_rule *const others[] = { rsel_memory_rules, rsel_scalar_rules, rsel_matrix_rules, rsel_shape_rules };
+	const struct rsel_rule *rule = &rsel_math_rules[op];
 
-	for (unsigned k = 0; k < 4; k++)
-		if (rules[k][op].select)
-			return &rules[k][op];
-	return &rules[4][op];
+	for (unsigned k = 0; !rule->select; k++)
+		rule = &others[k][op];
+	return rule;
 }
 
 static bool is_folded(const struct rsel *s, const struct ir_ins *i)
@@ -461,7 +454,10 @@ bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t
 		free(named.ins);
 		return false;
 	}
-	s.value = calloc(ir->n_regs + 1, sizeof *s.value);
+	s.value = malloc((ir->n_regs + 1) * sizeof *s.value);      /* all but variables are written before they are read */
+	for (size_t r = 0; s.value && r < ir->n_regs; r++)
+		if (ir->is_var[r])
+			s.value[r] = (struct rsel_value){ 0 };
 	s.version = calloc(ir->n_regs + 1, sizeof *s.version);
 	s.tuple = calloc(s.scan.n_groups + 1, sizeof *s.tuple);
 	l->failed |= !s.value || !s.version || !s.tuple;

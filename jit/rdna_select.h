@@ -15,6 +15,19 @@
 /* rdna_same.c: the instructions of ir, in which operands name the first of equal results of a straight run. NULL: no memory; else the caller frees. */
 struct ir_ins *rsame_instructions(const struct ir *ir);
 
+/* What the looks at the IR ask of an operation, in one byte. */
+enum {
+	RSCAN_IS_NOTHING = 1,       /* left out here */
+	RSCAN_HAS_EFFECT = 2,       /* beyond its result */
+	RSCAN_STORES = 4,
+	RSCAN_IS_FUNCTION = 8,      /* its result depends on its operands and immediate alone */
+	RSCAN_MOVES_ADDRESS = 16,   /* its result is an address made of its operand a */
+	RSCAN_IS_LDS = 32,          /* it makes an address of LDS */
+	RSCAN_IS_GLOBAL = 64,       /* it makes one of global memory */
+	RSCAN_ENDS_RUN = 128        /* loops */
+};
+extern const uint8_t rscan_row[IR_OP_COUNT];
+
 /* --- the scan */
 
 /* Why a value has no instruction where it is defined. */
@@ -36,9 +49,9 @@ struct rscan {
 	struct rscan_reg {
 		uint32_t uses, def;       /* by live instructions; the instruction that (last) defines it */
 		uint32_t last;            /* the last use if all are in the block of the definition, else UINT32_MAX */
+		uint32_t offset;          /* local, shared: where it begins */
 		uint8_t fold;             /* enum rscan_fold */
 		bool lds;                 /* an address of LDS */
-		uint32_t offset;          /* local, shared: where it begins */
 		/* While scanning: what a folded value depends on, as it was at its definition. */
 		uint16_t root;
 		uint32_t root_version, version, block;
@@ -54,8 +67,6 @@ bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen);
 
 /* The address that r is made of: *disp is increased by what was added to it. */
 uint16_t rscan_root(const struct rscan *s, const struct ir *ir, uint16_t r, int64_t *disp);
-/* Operations that are left out here. */
-bool rscan_is_nothing(uint8_t op);
 /* Whether the operation reads operand slot 0, 1, 2 through the modifiers of signs. */
 bool rscan_takes_sign(uint8_t op, unsigned slot);
 /* Operations whose result is computed in scalar registers when all operands lie there: the instruction, or 0. */
@@ -107,10 +118,16 @@ extern const struct rsel_rule rsel_scalar_rules[IR_OP_COUNT], rsel_memory_rules[
 
 /* --- operands */
 
-const struct ir_ins *rsel_definition(const struct rsel *s, uint16_t r);
+static inline const struct ir_ins *rsel_definition(const struct rsel *s, uint16_t r) { return &s->ir->ins[s->scan.reg[r].def]; }
 static inline rsel_op rsel_none(void) { return (rsel_op){ 0 }; }
-bool rsel_is_vgpr(const struct rsel *s, const rsel_op *o);
-bool rsel_is_sgpr(const struct rsel *s, const rsel_op *o);
+static inline bool rsel_is_vgpr(const struct rsel *s, const rsel_op *o)
+{
+	return o->kind == RDNA_LIR_VIRTUAL ? s->l->reg[o->reg].cls == RDNA_CLASS_VGPR : o->kind == RDNA_LIR_FIXED && o->reg >= RDNA_V0;
+}
+static inline bool rsel_is_sgpr(const struct rsel *s, const rsel_op *o)
+{
+	return (o->kind == RDNA_LIR_VIRTUAL || o->kind == RDNA_LIR_FIXED) && !rsel_is_vgpr(s, o);
+}
 /* A constant that instructions hold in their operand. */
 bool rsel_inline(uint32_t value);
 
