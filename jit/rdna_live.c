@@ -27,38 +27,48 @@ struct walk {
 
 static inline struct rdna_use *note(struct rdna_use *first, struct rdna_use *u, const struct rdna_live *v, const struct rdna_lir_operand *o, bool written)
 {
-	bool again = false, takes = written;
+	u->reg = o->reg;
+	u->word = v->first_word[o->reg] + o->sub;
+	u->n = o->n;
+	u->times = 1;
+	u->written = u->takes = written;
 	for (struct rdna_use *e = first; e < u; e++)
 		if (e->reg == o->reg) {
 			e->times += e->times != 0;
-			takes &= !e->written;
-			again = true;
+			u->times = 0;
+			u->takes &= !e->written;
 		}
-	*u = (struct rdna_use){ .reg = o->reg, .word = v->first_word[o->reg] + o->sub, .n = o->n, .times = !again, .written = written, .takes = takes };
 	return u + 1;
 }
 
+static inline uint8_t marks_of_row(uint32_t row)
+{
+	return (uint8_t)((row & RDNA_IS_FIXED ? RDNA_MARK_FIXED : 0) | (row & RDNA_READS_VCC ? RDNA_MARK_MACHINE : 0) |
+	                 (row & RDNA_READS_SCC ? RDNA_MARK_READS_SCC : 0) | (row & RDNA_WRITES_SCC ? RDNA_MARK_WRITES_SCC : 0));
+}
+
 /* Those of one instruction, from `first` on, where there is room for all; returns where they end. */
-static struct rdna_use *note_all(struct rdna_use *first, const struct rdna_live *v, const struct rdna_lir_ins *i, bool *fixed)
+static inline struct rdna_use *note_all(struct rdna_use *first, const struct rdna_live *v, const struct rdna_lir_ins *i, uint8_t *marks)
 {
 	struct rdna_use *u = first;
-	bool machine = false;
-	for (unsigned k = 0; k < 4; k++) {
-		machine |= i->s[k].kind == RDNA_LIR_FIXED;
+	uint8_t m = marks_of_row(rdna_lir_row(i->op));
+	for (unsigned k = 0; k < 4; k++)
 		if (i->s[k].kind == RDNA_LIR_VIRTUAL)
 			u = note(first, u, v, &i->s[k], false);
-	}
-	machine |= i->saddr.kind == RDNA_LIR_FIXED;
+		else if (i->s[k].kind == RDNA_LIR_FIXED)
+			m |= RDNA_MARK_MACHINE | (i->s[k].reg == RDNA_SCC ? RDNA_MARK_READS_SCC : 0);
 	if (i->saddr.kind == RDNA_LIR_VIRTUAL)
 		u = note(first, u, v, &i->saddr, false);
+	else if (i->saddr.kind == RDNA_LIR_FIXED)
+		m |= RDNA_MARK_MACHINE;
 	if (i->d[0].kind == RDNA_LIR_VIRTUAL && rdna_lir_reads_dst(i))
 		u = note(first, u, v, &i->d[0], false);
-	for (unsigned k = 0; k < 2; k++) {
-		machine |= i->d[k].kind == RDNA_LIR_FIXED;
+	for (unsigned k = 0; k < 2; k++)
 		if (i->d[k].kind == RDNA_LIR_VIRTUAL)
 			u = note(first, u, v, &i->d[k], true);
-	}
-	*fixed = machine;
+		else if (i->d[k].kind == RDNA_LIR_FIXED)
+			m |= RDNA_MARK_MACHINE;
+	*marks = m;
 	return u;
 }
 
@@ -91,25 +101,28 @@ static void remember_sure(struct walk *w, uint32_t word)
 	w->undo[w->n_undo++].sure = w->sure[word];
 }
 
+/* Inside a loop what a write before it may feed goes around it. */
 static inline void read_words(struct walk *w, const struct rdna_use *u)
 {
-	for (uint32_t word = u->word, end = word + u->n; word < end; word++) {
+	uint32_t begun = w->depth ? w->loop[w->depth - 1].start : 0, word = u->word, end = word + u->n;
+	do {
 		extend(w, word, w->at);
-		if (w->depth && w->loop[w->depth - 1].start > w->sure[word])
+		if (w->depth && begun > w->sure[word])
 			around_loops(w, word);
-	}
+	} while (++word < end);
 }
 
 static inline void write_words(struct walk *w, const struct rdna_use *u)
 {
+	uint32_t begun = w->depth ? w->loop[w->depth - 1].start + 1 : 0, word = u->word, end = word + u->n;
 	if (w->v->start[u->reg] == RDNA_LIVE_NEVER)
 		w->v->start[u->reg] = w->at;
-	for (uint32_t word = u->word, end = word + u->n; word < end; word++) {
+	do {
 		extend(w, word, w->at);
-		if (w->depth && (w->sure[word] == RDNA_LIVE_NEVER || w->sure[word] < w->loop[w->depth - 1].start))
+		if (w->sure[word] + 1 < begun)           /* NEVER + 1 is 0 */
 			remember_sure(w, word);
 		w->sure[word] = w->v->written[word] = w->at;
-	}
+	} while (++word < end);
 }
 
 /* The count is compared and the index counted on at the loop's end, so all that a loop names keeps its register until then. */
@@ -131,7 +144,7 @@ static void structure(struct walk *w, const struct rdna_lir_ins *i, const struct
 static void step(struct walk *w, const struct rdna_lir_ins *i)
 {
 	struct rdna_live *v = w->v;
-	const struct rdna_use *from = v->use + v->n_uses, *to = note_all(v->use + v->n_uses, v, i, &v->fixed[w->at]), *u = from;
+	const struct rdna_use *from = v->use + v->n_uses, *to = note_all(v->use + v->n_uses, v, i, &v->marks[w->at]), *u = from;
 	v->use_from[w->at] = (uint32_t)v->n_uses;
 	v->n_uses = (size_t)(to - v->use);
 	for (; u < to && !u->written; u++)
@@ -173,7 +186,7 @@ static bool room(struct walk *w, const struct rdna_lir *l)
 	v->first_word = v->written + words;
 	v->use_from = v->first_word + regs + 1;
 	v->loop_end = v->use_from + ins;
-	v->fixed = (bool *)(v->loop_end + ins);
+	v->marks = (uint8_t *)(v->loop_end + ins);
 	memset(v->start, 0xff, (regs + 2 * words) * sizeof *at);
 	memset(v->written, 0, words * sizeof *at);
 	v->first_word[0] = 0;
@@ -195,10 +208,12 @@ bool rdna_live_find(struct rdna_live *v, const struct rdna_lir *l)
 			step(&w, &l->ins[w.at]);
 		ok = ok && !w.failed;
 	}
-	if (ok)
+	if (ok) {
 		v->use_from[l->n_ins] = (uint32_t)v->n_uses;
-	else
+		v->marks[l->n_ins] = RDNA_MARK_FIXED;
+	} else {
 		rdna_live_free(v);
+	}
 	free(w.undo);
 	return ok;
 }

@@ -18,6 +18,12 @@ struct rdna_use {
 	bool written, takes;         /* takes: it is the first one that writes the register */
 };
 
+enum {
+	RDNA_MARK_FIXED = 1,         /* order is kept against everything; also behind the last instruction */
+	RDNA_MARK_MACHINE = 2,       /* it names a machine register, or reads vcc without naming it */
+	RDNA_MARK_READS_SCC = 4, RDNA_MARK_WRITES_SCC = 8
+};
+
 /* By register: words first_word[r] .. first_word[r + 1] - 1 of those arrays that go by word. Positions are instruction numbers. */
 struct rdna_live {
 	uint32_t *first_word;        /* n_regs + 1 */
@@ -26,7 +32,7 @@ struct rdna_live {
 	uint32_t *written;           /* by word: the last instruction that writes it; 0 also where none does */
 	uint32_t *loop_end;          /* by instruction: of a LOOP, its ENDLOOP */
 	uint32_t *use_from;          /* by instruction, n_ins + 1: its part of use[], what it reads in front of what it writes */
-	bool *fixed;                 /* by instruction: an operand is a machine register */
+	uint8_t *marks;              /* by instruction, n_ins + 1: RDNA_MARK_ ... */
 	struct rdna_use *use; size_t n_uses, use_capacity;
 	size_t n_words;
 	void *memory;

@@ -5,7 +5,8 @@
  * order it replaces is thrown away, so that a kernel that could be allocated still can. Everything is linear in the run: runs have thousands.
  *
  * The instructions stay where they are until the allocator has agreed; what is made is a list of their numbers, `order`. What they name is not read from them but
- * from the lists of rdna_live, once for all runs; that the intervals of the new order differ inside runs alone is what move_lives() lives by.
+ * from the lists of rdna_live, once for all runs. Lives of the new order differ from the old ones inside runs alone, for what begins or ends in a run does so in any order
+ * of it, and what goes around a loop does in any: so going through a run's order sets them.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -21,18 +22,36 @@ enum { AFTER_VALU = 2, AFTER_TRANS = 4, AFTER_SALU = 2, AFTER_MATRIX = 8, AFTER_
 
 /* How many candidates are looked at for one that fits; what loads leave free for the results of arithmetic; how much room makes them begin again. */
 enum { LOOKS = 8, LOADS_AGAIN = 16, ATTEMPTS = 4, SPECIALS = 3, SHORTEST = 3 };
-static const unsigned reserve[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = 6, [RDNA_CLASS_VGPR] = 12 };
+
+/* Numbers of registers of both classes: scalar ones in the low half, vector ones in the high one. Sums and differences are made of both at once; none is negative, and none comes
+ * near the halves' top bits, which are left to comparisons. */
+typedef uint64_t counts;
+#define COUNTS(sgprs, vgprs) ((counts)(sgprs) | (counts)(vgprs) << 32)
+static const counts top_bits = COUNTS(1u << 31, 1u << 31), reserve = COUNTS(6, 12);
+static inline unsigned count_of(counts n, enum rdna_class c) { return (unsigned)(n >> (c == RDNA_CLASS_VGPR ? 32 : 0) & 0x7fffffff); }
+static inline bool within(counts n, counts limit) { return (((limit | top_bits) - n) & top_bits) == top_bits; }
+static inline counts larger(counts a, counts b)
+{
+	unsigned s[2] = { count_of(a, RDNA_CLASS_SGPR), count_of(b, RDNA_CLASS_SGPR) }, v[2] = { count_of(a, RDNA_CLASS_VGPR), count_of(b, RDNA_CLASS_VGPR) };
+	return COUNTS(s[0] > s[1] ? s[0] : s[1], v[0] > v[1] ? v[0] : v[1]);
+}
+/* Where that would be less than nothing, nothing. */
+static inline counts less(counts n, unsigned by)
+{
+	unsigned s = count_of(n, RDNA_CLASS_SGPR), v = count_of(n, RDNA_CLASS_VGPR);
+	return COUNTS(s > by ? s - by : 0, v > by ? v - by : 0);
+}
 
 /* A register while an order is gone through. end, start: of its words' lives, as the order that came in has them. */
 struct held {
 	uint32_t left /* uses to come, all those behind the run being one */, begun /* the number of the going through that it is counted for */, start, end;
-	uint8_t named /* words that something names */, cls;
+	counts named;                            /* words that something names */
 	bool claimed;
 };
 struct node {
+	counts most;                             /* words it may take */
 	uint32_t edges, preds, all_preds, height, ready, rank;
 	uint32_t next;                           /* of those that wait for the same moment */
-	uint16_t most[RDNA_CLASSES];             /* words it may take */
 	uint8_t latency;
 	bool load, done;
 };
@@ -49,11 +68,11 @@ struct sched {
 	struct rdna_lir *l;
 	struct rdna_live live;
 	struct held *reg;                        /* by register */
-	int32_t (*before)[RDNA_CLASSES];         /* by instruction: words live in front of it, in the order that came in */
+	counts *before;                          /* by instruction: words live in front of it, in the order that came in */
 	bool *scc_after;                         /* by instruction: scc is read before it is written again */
 	struct word *word;
 	uint32_t *order;                         /* by position: the instruction that is to stand there */
-	unsigned budget[RDNA_CLASSES];
+	counts budget;
 	uint32_t random;
 	void *memory;
 
@@ -70,7 +89,7 @@ struct sched {
 
 	/* Registers while an order is gone through. */
 	uint32_t begun;                          /* how many were */
-	unsigned held[RDNA_CLASSES], peak[RDNA_CLASSES];
+	counts held, peak;
 	bool held_back;                          /* loads wait for room */
 	bool failed;
 };
@@ -141,15 +160,21 @@ static inline void write_word(struct sched *s, uint32_t word, uint32_t k)
 	w->writer = s->first + k + 1;
 }
 
-static void depend_on_words(struct sched *s, uint32_t k)
+static inline void depend_on_words(struct sched *s, uint32_t k)
 {
 	const struct rdna_live *v = &s->live;
-	for (const struct rdna_use *u = v->use + v->use_from[s->first + k], *to = v->use + v->use_from[s->first + k + 1]; u < to; u++)
-		for (uint32_t word = u->word, end = word + u->n; word < end; word++)
+	const uint32_t *from = v->use_from + s->first + k;
+	for (const struct rdna_use *u = v->use + from[0], *to = v->use + from[1]; u < to; u++) {
+		uint32_t word = u->word, end = word + u->n;
+		if (u->takes)
+			s->node[k].most += s->reg[u->reg].named;
+		do {
 			if (u->written)
 				write_word(s, word, k);
 			else
 				read_word(s, word, k, v->written[word] > s->first + k);
+		} while (++word < end);
+	}
 }
 
 /* Machine registers that stand behind all words; others are read alone. */
@@ -199,15 +224,6 @@ static void depend_on_memory(struct sched *s, uint32_t k, struct access_order *m
  * that is read and its readers: they stay behind the readers before them and in front of the next such write. */
 struct scc_order { uint32_t writer, readers, unread; };
 
-/* Whether it reads scc; fixed: it names a machine register. */
-static inline bool reads_scc(const struct rdna_lir_ins *i, unsigned facts, bool fixed)
-{
-	bool reads = facts & RDNA_READS_SCC;
-	for (unsigned j = 0; fixed && j < 4; j++)
-		reads |= i->s[j].kind == RDNA_LIR_FIXED && i->s[j].reg == RDNA_SCC;
-	return reads;
-}
-
 static void depend_on_scc(struct sched *s, uint32_t k, bool reads, bool writes, struct scc_order *o)
 {
 	if (reads) {
@@ -236,15 +252,6 @@ static inline unsigned latency_of(unsigned facts)
 	       : facts & RDNA_IS_TRANS ? AFTER_TRANS : AFTER_SALU;
 }
 
-/* Of every tuple that the instruction writes a word of, all words. */
-static void find_most(const struct sched *s, uint32_t k, struct node *n)
-{
-	const struct rdna_live *v = &s->live;
-	for (uint32_t u = v->use_from[s->first + k + 1]; u-- > v->use_from[s->first + k] && v->use[u].written;)
-		if (v->use[u].takes)
-			n->most[s->reg[v->use[u].reg].cls] += s->reg[v->use[u].reg].named;
-}
-
 static bool depend(struct sched *s)
 {
 	struct access_order memory[RDNA_MEM_CONST] = { { NONE, NONE }, { NONE, NONE }, { NONE, NONE } };
@@ -253,16 +260,17 @@ static bool depend(struct sched *s)
 	s->run_cells = s->n_cells;
 	for (uint32_t k = 0; k < s->n; k++) {
 		const struct rdna_lir_ins *i = &s->l->ins[s->first + k];
-		unsigned facts = rdna_lir_facts(i->op);
-		bool fixed = s->live.fixed[s->first + k];
-		bool load = facts & (RDNA_IS_VMEM | RDNA_IS_SMEM | RDNA_IS_LDS) && i->d[0].kind;
-		s->node[k] = (struct node){ .edges = NONE, .latency = (uint8_t)latency_of(facts), .load = load };
-		find_most(s, k, &s->node[k]);
+		unsigned facts = rdna_lir_facts(i->op), marks = s->live.marks[s->first + k];
+		struct node *n = &s->node[k];
+		n->most = n->all_preds = 0;
+		n->edges = NONE;
+		n->latency = (uint8_t)latency_of(facts);
+		n->load = facts & (RDNA_IS_VMEM | RDNA_IS_SMEM | RDNA_IS_LDS) && i->d[0].kind;
 		depend_on_words(s, k);
-		if (fixed || facts & RDNA_READS_VCC)
+		if (marks & RDNA_MARK_MACHINE)
 			depend_on_specials(s, k, i, facts);
-		if (fixed || facts & (RDNA_READS_SCC | RDNA_WRITES_SCC))
-			depend_on_scc(s, k, reads_scc(i, facts, fixed), facts & RDNA_WRITES_SCC, &scc);
+		if (marks & (RDNA_MARK_READS_SCC | RDNA_MARK_WRITES_SCC))
+			depend_on_scc(s, k, marks & RDNA_MARK_READS_SCC, marks & RDNA_MARK_WRITES_SCC, &scc);
 		if (i->memory == RDNA_MEM_GLOBAL || i->memory == RDNA_MEM_LDS)
 			depend_on_memory(s, k, &memory[i->memory]);
 	}
@@ -323,71 +331,73 @@ static void find_ranks(struct sched *s)
 static void begin_registers(struct sched *s)
 {
 	const struct rdna_live *v = &s->live;
-	s->begun++;
-	for (uint32_t u = v->use_from[s->first]; u < v->use_from[s->first + s->n]; u++) {
-		struct held *h = &s->reg[v->use[u].reg];
-		if (h->begun != s->begun) {
-			h->begun = s->begun;
-			h->claimed = h->start < s->first;
-			h->left = h->end >= s->first + s->n;
+	uint32_t first = s->first, behind = first + s->n, begun = ++s->begun;
+	for (const struct rdna_use *u = v->use + v->use_from[first], *to = v->use + v->use_from[behind]; u < to; u++) {
+		struct held *h = &s->reg[u->reg];
+		if (h->begun != begun) {
+			h->begun = begun;
+			h->claimed = h->start < first;
+			h->left = h->end >= behind;
 		}
 		h->left++;
 	}
-	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		s->held[c] = s->peak[c] = (unsigned)s->before[s->first][c];
+	s->held = s->peak = s->before[first];
 }
 
-/* How many words node k takes and gives back; with `keep` it does. */
-static inline void use_registers(struct sched *s, uint32_t k, bool keep, unsigned take[RDNA_CLASSES], unsigned give[RDNA_CLASSES])
+/* Node k stands at this position: what it takes and gives back, and where lives begin and end. */
+static inline void place_registers(struct sched *s, uint32_t k, uint32_t at)
 {
 	const struct rdna_live *v = &s->live;
-	take[0] = take[1] = give[0] = give[1] = 0;
-	for (const struct rdna_use *u = v->use + v->use_from[s->first + k], *to = v->use + v->use_from[s->first + k + 1]; u < to; u++) {
+	const uint32_t first = s->first, n = s->n, *from = v->use_from + first + k;
+	counts take = 0, give = 0;
+	for (const struct rdna_use *u = v->use + from[0], *to = v->use + from[1]; u < to; u++) {
 		struct held *h = &s->reg[u->reg];
-		if (u->takes && !h->claimed)
-			take[h->cls] += h->named;
-		if (u->times && h->left == u->times)
-			give[h->cls] += h->named;
-		if (keep) {
-			h->left -= u->times;
-			h->claimed |= u->takes;
+		if (u->takes && !h->claimed) {
+			h->claimed = true;
+			take += h->named;
+			v->start[u->reg] = at;
 		}
+		h->left -= u->times;
+		if (!h->left && u->times)
+			give += h->named;
+		uint32_t word = u->word, end = word + u->n;
+		do
+			if (v->end[word] - first < n)
+				v->end[word] = at;
+		while (++word < end);
 	}
+	counts all = s->held + take;
+	assert(within(give, all));
+	s->held = all - give;
+	if (rdna_lir_apart(&s->l->ins[first + k]) && !within(all, s->peak))
+		s->peak = larger(s->peak, all);
+	else if (!within(s->held, s->peak))
+		s->peak = larger(s->peak, s->held);
 }
 
-static void place_registers(struct sched *s, uint32_t k)
+static bool fits_counted(const struct sched *s, uint32_t k, counts spare)
 {
-	unsigned take[RDNA_CLASSES], give[RDNA_CLASSES];
-	bool apart = rdna_lir_apart(&s->l->ins[s->first + k]);
-	use_registers(s, k, true, take, give);
+	const struct rdna_live *v = &s->live;
+	counts take = 0, give = 0;
+	for (uint32_t u = v->use_from[s->first + k]; u < v->use_from[s->first + k + 1]; u++) {
+		const struct held *h = &s->reg[v->use[u].reg];
+		take += v->use[u].takes && !h->claimed ? h->named : 0;
+		give += h->left == v->use[u].times ? h->named : 0;
+	}
 	for (unsigned c = 0; c < RDNA_CLASSES; c++) {
-		unsigned most = s->held[c] + take[c] - (apart || give[c] > s->held[c] + take[c] ? 0 : give[c]);
-		if (s->peak[c] < most)
-			s->peak[c] = most;
-		s->held[c] += take[c] - give[c];
+		unsigned t = count_of(take, c), g = count_of(give, c);
+		if (t > g && count_of(s->held, c) + t - g + count_of(spare, c) > count_of(s->budget, c))
+			return false;
 	}
-}
-
-static inline unsigned spare(const struct sched *s, const struct node *n, unsigned c)
-{
-	return n->load ? reserve[c] + (s->held_back && c == RDNA_CLASS_VGPR ? LOADS_AGAIN : 0) : 0;
+	return true;
 }
 
 /* Most of the time there is room for all that it may take, and nothing needs to be counted. */
-static bool fits(struct sched *s, uint32_t k)
+static inline bool fits(const struct sched *s, uint32_t k)
 {
 	const struct node *n = &s->node[k];
-	unsigned take[RDNA_CLASSES], give[RDNA_CLASSES];
-	bool room = true;
-	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		room &= s->held[c] + n->most[c] + spare(s, n, c) <= s->budget[c];
-	if (room)
-		return true;
-	use_registers(s, k, false, take, give);
-	room = true;
-	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		room &= !take[c] || take[c] <= give[c] || s->held[c] + take[c] - give[c] + spare(s, n, c) <= s->budget[c];
-	return room;
+	counts spare = n->load ? reserve + COUNTS(0, s->held_back ? LOADS_AGAIN : 0) : 0;
+	return within(s->held + n->most + spare, s->budget) || fits_counted(s, k, spare);
 }
 
 /* --- sets */
@@ -437,17 +447,13 @@ static inline struct set *set_of(struct sched *s, const struct node *n) { return
 /* The best of the set that fits, among its first few; NONE: none does. *refused: the very best does not. */
 static uint32_t fitting(struct sched *s, const struct set *t, bool *refused)
 {
-	uint32_t rank = set_next(t, 0), looks = 0, found = NONE;
-	bool first = true;
-	for (; rank < s->n && looks < LOOKS && found == NONE; rank = set_next(t, rank + 1), looks++) {
-		if (fits(s, s->by_rank[rank])) {
-			found = rank;
-			break;
-		}
-		first = false;
+	uint32_t rank = set_next(t, 0), looks = 0;
+	while (rank < s->n && looks < LOOKS && !fits(s, s->by_rank[rank])) {
+		rank = set_next(t, rank + 1);
+		looks++;
 	}
-	*refused = !first;
-	return found;
+	*refused = looks;
+	return rank < s->n && looks < LOOKS ? rank : NONE;
 }
 
 static uint32_t draw(struct sched *s)
@@ -561,7 +567,7 @@ static void list_schedule(struct sched *s)
 		set_remove(set_of(s, &s->node[k]), s->node[k].rank);
 		if (now < s->node[k].ready)
 			arrive(s, now = s->node[k].ready);
-		place_registers(s, k);
+		place_registers(s, k, s->first + placed);
 		order[placed++] = s->first + k;
 		release(s, k, now);
 	}
@@ -570,66 +576,53 @@ static void list_schedule(struct sched *s)
 /* --- one run */
 
 /* By how many registers the order just made exceeds what is allowed, the worse of the classes. */
-static unsigned excess(const struct sched *s, const unsigned allowed[RDNA_CLASSES])
+static unsigned excess(const struct sched *s, counts allowed)
 {
 	unsigned most = 0;
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		if (s->peak[c] > allowed[c] && s->peak[c] - allowed[c] > most)
-			most = s->peak[c] - allowed[c];
+		if (count_of(s->peak, c) > count_of(allowed, c) && count_of(s->peak, c) - count_of(allowed, c) > most)
+			most = count_of(s->peak, c) - count_of(allowed, c);
 	return most;
 }
 
-/* What the order that came in needs, or the budget where that is more. */
-static void find_allowed(struct sched *s, const unsigned budget[RDNA_CLASSES], unsigned allowed[RDNA_CLASSES])
+/* Goes through the order that came in, or the one that was made, for the lives it makes. Returns the most registers that it needs. */
+static counts go_through(struct sched *s, bool made)
 {
-	unsigned peak[RDNA_CLASSES];
-	memcpy(peak, s->peak, sizeof peak);
 	begin_registers(s);
-	for (uint32_t k = 0; k < s->n; k++)
-		place_registers(s, k);
-	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		allowed[c] = s->peak[c] > budget[c] ? s->peak[c] : budget[c];
-	memcpy(s->peak, peak, sizeof peak);
+	for (uint32_t at = s->first; at < s->first + s->n; at++)
+		place_registers(s, (made ? s->order[at] : at) - s->first, at);
+	return s->peak;
 }
 
+static void keep_order(struct sched *s)
+{
+	go_through(s, false);
+	for (uint32_t at = s->first; at < s->first + s->n; at++)
+		s->order[at] = at;
+}
+
+/* What the order that came in needs is allowed, too, where that is more than the budget; nobody asks how much that is while orders keep to the budget. */
 static void schedule_run(struct sched *s)
 {
-	unsigned allowed[RDNA_CLASSES], budget[RDNA_CLASSES], over = 1;
-	bool known = false;
+	counts budget = s->budget, allowed = budget;
+	unsigned over = 1;
 	if (!depend(s))
 		return;
 	find_ranks(s);
-	memcpy(budget, s->budget, sizeof budget);
 	for (unsigned attempt = 0; over && attempt < ATTEMPTS; attempt++) {
 		list_schedule(s);
-		over = excess(s, known ? allowed : budget);
-		if (over && !known) {
-			find_allowed(s, budget, allowed);
-			known = true;
+		over = excess(s, allowed);
+		if (over && !attempt) {
+			allowed = larger(go_through(s, false), budget);
+			go_through(s, true);
 			over = excess(s, allowed);
 		}
-		for (unsigned c = 0; over && c < RDNA_CLASSES; c++)
-			s->budget[c] = s->budget[c] > 2 * over ? s->budget[c] - 2 * over : 0;
+		if (over)
+			s->budget = less(s->budget, 2 * over);
 	}
-	for (uint32_t k = 0; over && k < s->n; k++)
-		s->order[s->first + k] = s->first + k;
-	memcpy(s->budget, budget, sizeof budget);
-}
-
-/* The lives as the run's new order has them. What begins or ends in a run does so in any order of it, and what goes around a loop does in any. */
-static void move_lives(struct sched *s)
-{
-	struct rdna_live *v = &s->live;
-	uint32_t first = s->first, n = s->n;
-	for (uint32_t at = first; at < first + n; at++)
-		for (uint32_t u = v->use_from[s->order[at]]; u < v->use_from[s->order[at] + 1]; u++)
-			for (uint32_t word = v->use[u].word, end = word + v->use[u].n; word < end; word++)
-				if (v->end[word] - first < n)
-					v->end[word] = at;
-	for (uint32_t at = first + n; at-- > first;)
-		for (uint32_t u = v->use_from[s->order[at] + 1]; u-- > v->use_from[s->order[at]] && v->use[u].written;)
-			if (v->start[v->use[u].reg] - first < n)
-				v->start[v->use[u].reg] = at;
+	s->budget = budget;
+	if (over)
+		keep_order(s);
 }
 
 /* --- the pass */
@@ -638,46 +631,47 @@ static void find_pressure(struct sched *s)
 {
 	const struct rdna_lir *l = s->l;
 	const struct rdna_live *v = &s->live;
-	int32_t (*before)[RDNA_CLASSES] = s->before;
-	memset(before, 0, (l->n_ins + 2) * sizeof *before);
-	memset(&s->reg[0], 0, sizeof s->reg[0]);
+	memset(s->before, 0, (l->n_ins + 2) * sizeof *s->before);
+	s->reg[0] = (struct held){0};
 	for (uint32_t r = 1; r < l->n_regs; r++) {
-		struct held h = { .start = v->start[r], .cls = l->reg[r].cls };
+		uint32_t named = 0, last = 0;
 		for (uint32_t word = v->first_word[r]; word < v->first_word[r + 1]; word++) {
-			if (v->end[word] == RDNA_LIVE_NEVER)
-				continue;
-			h.named++;
-			h.end = h.end < v->end[word] ? v->end[word] : h.end;
+			uint32_t end = v->end[word];
+			named += end != RDNA_LIVE_NEVER;
+			last = end != RDNA_LIVE_NEVER && last < end ? end : last;
 		}
-		s->reg[r] = h;
-		if (h.named) {
-			before[h.start + 1][h.cls] += h.named;
-			before[h.end + 1][h.cls] -= h.named;
+		struct held *h = &s->reg[r];
+		h->begun = 0;
+		h->start = v->start[r];
+		h->end = last;
+		h->named = l->reg[r].cls == RDNA_CLASS_VGPR ? COUNTS(0, named) : COUNTS(named, 0);
+		if (named) {
+			s->before[h->start + 1] += h->named;
+			s->before[last + 1] -= h->named;
 		}
 	}
 	for (size_t k = 1; k < l->n_ins + 2; k++)
-		for (unsigned c = 0; c < RDNA_CLASSES; c++)
-			before[k][c] += before[k - 1][c];
+		s->before[k] += s->before[k - 1];
 }
 
 static void find_scc(struct sched *s)
 {
 	bool wanted = false;
 	for (size_t k = s->l->n_ins; k-- > 0;) {
-		const struct rdna_lir_ins *i = &s->l->ins[k];
-		unsigned facts = rdna_lir_facts(i->op);
+		unsigned marks = s->live.marks[k];
 		s->scc_after[k] = wanted;
-		wanted = (wanted && !(facts & RDNA_WRITES_SCC)) || reads_scc(i, facts, s->live.fixed[k]);
+		wanted = (wanted && !(marks & RDNA_MARK_WRITES_SCC)) || marks & RDNA_MARK_READS_SCC;
 	}
 }
 
-static uint32_t longest_run(const struct rdna_lir *l)
+static uint32_t longest_run(const struct sched *s)
 {
-	uint32_t longest = 0, n = 0;
-	for (size_t k = 0; k < l->n_ins; k++) {
-		n = rdna_lir_facts(l->ins[k].op) & RDNA_IS_FIXED ? 0 : n + 1;
-		longest = longest < n ? n : longest;
-	}
+	uint32_t longest = 0, first = 0;
+	for (uint32_t k = 0; k <= s->l->n_ins; k++)
+		if (s->live.marks[k] & RDNA_MARK_FIXED) {
+			longest = longest < k - first ? k - first : longest;
+			first = k + 1;
+		}
 	return longest;
 }
 
@@ -714,7 +708,7 @@ static bool prepare(struct sched *s)
 {
 	if (s->l->failed || !rdna_live_find(&s->live, s->l))
 		return false;
-	uint32_t longest = longest_run(s->l);
+	uint32_t longest = longest_run(s);
 	s->memory = malloc(share_memory(s, NULL, longest));
 	if (!s->memory)
 		return false;
@@ -732,26 +726,21 @@ static void clean(struct sched *s)
 	rdna_live_free(&s->live);
 }
 
+/* Behind the last instruction is a mark that ends its run. */
 static void schedule_all(struct sched *s)
 {
-	const struct rdna_lir *l = s->l;
+	uint32_t n_ins = (uint32_t)s->l->n_ins;
 	s->n_cells = 1;                          /* number 0 is of no run */
 	memset(s->word, 0, (s->live.n_words + SPECIALS) * sizeof *s->word);
-	for (size_t k = 0; k < l->n_ins && !s->failed; k++) {
-		s->order[k] = (uint32_t)k;
-		if (rdna_lir_facts(l->ins[k].op) & RDNA_IS_FIXED)
+	s->first = 0;
+	for (uint32_t k = 0; k <= n_ins && !s->failed; k++) {
+		s->order[k] = k;
+		if (!(s->live.marks[k] & RDNA_MARK_FIXED))
 			continue;
-		s->first = (uint32_t)k;
-		for (; k < l->n_ins && !(rdna_lir_facts(l->ins[k].op) & RDNA_IS_FIXED); k++)
-			s->order[k] = (uint32_t)k;
-		s->n = (uint32_t)k - s->first;
-		if (k < l->n_ins)
-			s->order[k] = (uint32_t)k;
-		if (s->n < SHORTEST)
-			continue;
-		schedule_run(s);
-		if (!s->failed)
-			move_lives(s);
+		s->n = k - s->first;
+		if (s->n >= SHORTEST)
+			schedule_run(s);
+		s->first = k + 1;
 	}
 }
 
@@ -787,8 +776,8 @@ static bool schedule(struct sched *s, unsigned vgprs)
 	struct rdna_lir_ins *other = malloc(l->ins_capacity * sizeof *other);     /* the order that l->ins does not have */
 	if (!other)
 		return !l->n_ins;
-	s->budget[RDNA_CLASS_SGPR] = SGPRS;
-	s->budget[RDNA_CLASS_VGPR] = vgprs = !vgprs || vgprs > RDNA_ABI_VGPRS ? RDNA_ABI_VGPRS : vgprs;
+	vgprs = !vgprs || vgprs > RDNA_ABI_VGPRS ? RDNA_ABI_VGPRS : vgprs;
+	s->budget = COUNTS(SGPRS, vgprs);
 	unsigned allowed = vgprs, scalar = MOST_SGPRS;
 	bool fits = false, latest = true;                       /* the latest trial was of the new order */
 	for (unsigned attempt = 0; !fits && !s->failed && attempt < ATTEMPTS; attempt++) {
@@ -810,9 +799,7 @@ static bool schedule(struct sched *s, unsigned vgprs)
 			exchange(l, &other);
 		}
 		fits = fitted && after.vgprs <= allowed && after.sgprs <= scalar;
-		unsigned less = after.vgprs > allowed ? after.vgprs - allowed + 4 : 8;
-		for (unsigned c = 0; c < RDNA_CLASSES; c++)
-			s->budget[c] = s->budget[c] > less ? s->budget[c] - less : 0;
+		s->budget = less(s->budget, after.vgprs > allowed ? after.vgprs - allowed + 4 : 8);
 	}
 	if (!fits && !s->failed)
 		exchange(l, &other);
