@@ -44,7 +44,7 @@ static uint16_t ir_fail(struct ir *ir, const char *text)
 
 static bool ir_grow_regs(struct ir *ir)
 {
-	const size_t capacity = ir->regs_capacity ? ir->regs_capacity * 2 : 256;
+	const size_t capacity = ir->regs_capacity ? ir->regs_capacity * 2 : 1024;
 	uint8_t *kind = realloc(ir->kind, capacity * sizeof *kind);
 	bool *is_var;
 
@@ -63,7 +63,7 @@ static bool ir_grow_regs(struct ir *ir)
 	return true;
 }
 
-static uint16_t ir_new_reg(struct ir *ir, uint8_t kind, bool is_var)
+static inline uint16_t ir_new_reg(struct ir *ir, uint8_t kind, bool is_var)
 {
 	if (ir->n_regs >= IR_MAX_REGS)
 		return ir_fail(ir, "the kernel needs more than 65535 registers");
@@ -83,11 +83,10 @@ uint16_t ir_new_var(struct ir *ir, enum ir_kind kind)
 	return ir_new_reg(ir, kind, true);
 }
 
-static bool ir_is_kind(const struct ir *ir, uint16_t reg, uint8_t kind)
+/* Register 0 is of kind none, and alone in that. */
+static inline bool ir_is_kind(const struct ir *ir, uint16_t reg, uint8_t kind)
 {
-	if (kind == IR_KIND__)
-		return reg == 0;
-	return reg != 0 && reg < ir->n_regs && ir->kind[reg] == kind;
+	return reg ? reg < ir->n_regs && ir->kind[reg] == kind : kind == IR_KIND__;
 }
 
 /* What an op does to the kernel's shape. False: not here. */
@@ -140,7 +139,7 @@ uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_
 	if (dst && (!ir_is_kind(ir, dst, facts->dst) || !ir->is_var[dst] || op == IR_loop))
 		return ir_fail(ir, "a result is written to a register that is no variable of its kind");
 	if (ir->n_ins == ir->capacity) {
-		const size_t capacity = ir->capacity ? ir->capacity * 2 : 256;
+		const size_t capacity = ir->capacity ? ir->capacity * 2 : 1024;
 		struct ir_ins *ins = realloc(ir->ins, capacity * sizeof *ins);
 
 		if (!ins)
@@ -152,7 +151,13 @@ uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_
 		return 0;
 	if (!ir_shape(ir, op, imm))
 		return 0;
-	ir->ins[ir->n_ins++] = (struct ir_ins){ .op = (uint8_t)op, .dst = dst, .a = a, .b = b, .c = c, .imm = imm };
+	struct ir_ins *i = &ir->ins[ir->n_ins++];
+	i->op = (uint8_t)op;
+	i->dst = dst;
+	i->a = a;
+	i->b = b;
+	i->c = c;
+	i->imm = imm;
 	return dst;
 }
 

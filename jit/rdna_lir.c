@@ -34,7 +34,7 @@ unsigned rdna_lir_alignment(enum rdna_class cls, unsigned words)
 /* After a failure the number is 0, which has no words and no class: whoever goes on must only not write through it. */
 uint32_t rdna_lir_new(struct rdna_lir *l, enum rdna_class cls, unsigned words)
 {
-	if (l->failed || !array_grow((void **)&l->reg, &l->regs_capacity, l->n_regs + 1, sizeof *l->reg)) {
+	if (l->failed || (l->n_regs == l->regs_capacity && !array_grow((void **)&l->reg, &l->regs_capacity, l->n_regs + 1, sizeof *l->reg))) {
 		l->failed = true;
 		return 0;
 	}
@@ -44,7 +44,7 @@ uint32_t rdna_lir_new(struct rdna_lir *l, enum rdna_class cls, unsigned words)
 
 /* In place: what is put together elsewhere by bytes and then copied by vectors has to wait for itself. And copied from what is empty, for compilers make a slow loop of
  * an assignment of so many zeros. */
-void rdna_lir_set_usual(struct rdna_lir_ins *i, unsigned op)
+static inline void set_usual(struct rdna_lir_ins *i, unsigned op)
 {
 	static const struct rdna_lir_ins empty;
 	uint32_t row = rdna_lir_row(op);
@@ -54,16 +54,18 @@ void rdna_lir_set_usual(struct rdna_lir_ins *i, unsigned op)
 	i->stores = row & RDNA_IS_STORE;
 }
 
+void rdna_lir_set_usual(struct rdna_lir_ins *i, unsigned op) { set_usual(i, op); }
+
 struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op)
 {
 	static _Thread_local struct rdna_lir_ins lost;
-	if (l->failed || !array_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + 1, sizeof *l->ins)) {
+	if (l->failed || (l->n_ins == l->ins_capacity && !array_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + 1, sizeof *l->ins))) {
 		l->failed = true;
 		return &lost;
 	}
 	struct rdna_lir_ins *i = &l->ins[l->n_ins++];
 	l->tried = false;
-	rdna_lir_set_usual(i, op);
+	set_usual(i, op);
 	return i;
 }
 

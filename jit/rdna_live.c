@@ -11,7 +11,7 @@
 
 #include "jit/array.h"
 
-enum { MAX_DEPTH = 64, MOST_USES = 8 /* of an instruction: all its operands, one of them twice */ };
+enum { MAX_DEPTH = 64, MOST_USES = 8 /* of an instruction: all its operands, one of them twice */, USUAL_USES = 3 };
 
 struct walk {
 	const struct rdna_lir *l;
@@ -20,6 +20,7 @@ struct walk {
 	uint32_t *sure;                                  /* by word: the latest write that is on every path to here */
 	struct { uint32_t word, sure; } *undo; size_t n_undo, undo_capacity;
 	struct { uint32_t start, undo; } loop[MAX_DEPTH]; unsigned depth;
+	uint32_t begun;                                  /* where the innermost open loop begins, plus one; 0: none is open */
 	bool failed;
 };
 
@@ -86,6 +87,8 @@ static inline void extend(struct walk *w, uint32_t word, uint32_t to)
 static void around_loops(struct walk *w, uint32_t word)
 {
 	unsigned d = 0;
+	if (w->sure[word] == RDNA_LIVE_NEVER)            /* nobody can have meant that: the verifier will say so */
+		return;
 	while (w->loop[d].start <= w->sure[word])
 		d++;
 	extend(w, word, w->v->loop_end[w->loop[d].start]);
@@ -104,22 +107,22 @@ static void remember_sure(struct walk *w, uint32_t word)
 /* Inside a loop what a write before it may feed goes around it. */
 static inline void read_words(struct walk *w, const struct rdna_use *u)
 {
-	uint32_t begun = w->depth ? w->loop[w->depth - 1].start : 0, word = u->word, end = word + u->n;
+	uint32_t word = u->word, end = word + u->n;
 	do {
 		extend(w, word, w->at);
-		if (w->depth && begun > w->sure[word])
+		if (w->sure[word] + 1 < w->begun)        /* NEVER + 1 is 0 */
 			around_loops(w, word);
 	} while (++word < end);
 }
 
 static inline void write_words(struct walk *w, const struct rdna_use *u)
 {
-	uint32_t begun = w->depth ? w->loop[w->depth - 1].start + 1 : 0, word = u->word, end = word + u->n;
+	uint32_t word = u->word, end = word + u->n;
 	if (w->v->start[u->reg] == RDNA_LIVE_NEVER)
 		w->v->start[u->reg] = w->at;
 	do {
 		extend(w, word, w->at);
-		if (w->sure[word] + 1 < begun)           /* NEVER + 1 is 0 */
+		if (w->sure[word] + 1 < w->begun)
 			remember_sure(w, word);
 		w->sure[word] = w->v->written[word] = w->at;
 	} while (++word < end);
@@ -132,16 +135,18 @@ static void structure(struct walk *w, const struct rdna_lir_ins *i, const struct
 		assert(w->depth < MAX_DEPTH);
 		w->loop[w->depth].start = w->at;
 		w->loop[w->depth++].undo = (uint32_t)w->n_undo;
+		w->begun = w->at + 1;
 		for (const struct rdna_use *u = from; u < to; u++)
 			for (uint32_t word = u->word; word < u->word + u->n; word++)
 				extend(w, word, w->v->loop_end[w->at]);
 	} else if (i->op == RDNA_LIR_ENDLOOP) {
 		for (uint32_t first = w->loop[--w->depth].undo; w->n_undo > first; w->n_undo--)
 			w->sure[w->undo[w->n_undo - 1].word] = w->undo[w->n_undo - 1].sure;
+		w->begun = w->depth ? w->loop[w->depth - 1].start + 1 : 0;
 	}
 }
 
-static void step(struct walk *w, const struct rdna_lir_ins *i)
+static inline void step(struct walk *w, const struct rdna_lir_ins *i)
 {
 	struct rdna_live *v = w->v;
 	const struct rdna_use *from = v->use + v->n_uses, *to = note_all(v->use + v->n_uses, v, i, &v->marks[w->at]), *u = from;
@@ -202,8 +207,10 @@ bool rdna_live_find(struct rdna_live *v, const struct rdna_lir *l)
 	bool ok = room(&w, l);
 	if (ok)
 		find_loops(v, l);
-	for (w.at = 0; ok && w.at < l->n_ins; w.at++) {
-		ok = array_grow((void **)&v->use, &v->use_capacity, v->n_uses + MOST_USES, sizeof *v->use);
+	ok = ok && array_grow((void **)&v->use, &v->use_capacity, USUAL_USES * l->n_ins + MOST_USES, sizeof *v->use);
+	for (; ok && w.at < l->n_ins; w.at++) {
+		if (v->n_uses + MOST_USES > v->use_capacity)
+			ok = array_grow((void **)&v->use, &v->use_capacity, v->n_uses + MOST_USES, sizeof *v->use);
 		if (ok)
 			step(&w, &l->ins[w.at]);
 		ok = ok && !w.failed;

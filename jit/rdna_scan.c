@@ -121,6 +121,12 @@ static bool constant_of(const struct rscanner *c, uint16_t r, uint32_t *value)
 	return true;
 }
 
+/* Whether rscan_fused_op has anything for it. */
+static inline bool takes_over(uint8_t op)
+{
+	return op == IR_iadd || op == IR_ior || op == IR_ixor || op == IR_isar || op == IR_ishr || op == IR_iand || op == IR_i2f;
+}
+
 unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struct ir_ins *inner, unsigned slot)
 {
 	(void)ir;
@@ -187,7 +193,7 @@ static void rscan_touch(struct rscanner *c, uint16_t reg)
 	struct rscan_reg *r = &c->s->reg[reg];
 
 	r->last = r->block == c->block ? c->at : UINT32_MAX;
-	if (r->fold == RSCAN_NO || r->fold == RSCAN_CONST || c->ir->is_var[reg])
+	if (r->fold == RSCAN_NO || r->fold == RSCAN_CONST)
 		return;
 	const struct ir_ins *i = definition(c, reg);
 	if (i->a)
@@ -197,10 +203,12 @@ static void rscan_touch(struct rscanner *c, uint16_t reg)
 }
 
 /* Lets i do the work of one of its operands. Operand b first: sums are mostly written with the new part last. */
-static void rscan_fuse(struct rscanner *c, const struct ir_ins *i)
+static inline void rscan_fuse(struct rscanner *c, const struct ir_ins *i)
 {
 	const uint16_t operand[2] = { i->a, i->b };
 
+	if (!takes_over(i->op))
+		return;
 	for (unsigned slot = 2; slot-- > 0;) {
 		uint16_t r = operand[slot];
 		if (!r || !may_fuse(c, i, r) || !rscan_fused_op(c->ir, i, definition(c, r), slot) || !fused_constants_fit(c, i, definition(c, r)))
@@ -242,7 +250,7 @@ static bool rscan_still_valid(const struct rscanner *c, const struct rscan_reg *
 }
 
 /* Checks one use of a folded value; takes the fold back when the use cannot have it. */
-static void rscan_use(struct rscanner *c, const struct ir_ins *i, uint16_t reg, unsigned slot)
+static void rscan_use_folded(struct rscanner *c, const struct ir_ins *i, uint16_t reg, unsigned slot)
 {
 	struct rscan_reg *r = &c->s->reg[reg];
 	bool ok = rscan_still_valid(c, r);
@@ -256,6 +264,17 @@ static void rscan_use(struct rscanner *c, const struct ir_ins *i, uint16_t reg, 
 	if (!ok && r->fold != RSCAN_FUSED)
 		r->fold = RSCAN_NO;
 	rscan_touch(c, reg);
+}
+
+/* Constants depend on nothing. */
+static inline void rscan_use(struct rscanner *c, const struct ir_ins *i, uint16_t reg, unsigned slot)
+{
+	struct rscan_reg *r = &c->s->reg[reg];
+
+	if (r->fold == RSCAN_NO || r->fold == RSCAN_CONST)
+		r->last = r->block == c->block ? c->at : UINT32_MAX;
+	else
+		rscan_use_folded(c, i, reg, slot);
 }
 
 static bool is_uniform(const struct rscanner *c, const struct ir_ins *i)

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/array.h"
+
 /* --- operands */
 
 bool rsel_inline(uint32_t value)
@@ -460,7 +462,8 @@ bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t
 			s.value[r] = (struct rsel_value){ 0 };
 	s.version = calloc(ir->n_regs + 1, sizeof *s.version);
 	s.tuple = calloc(s.scan.n_groups + 1, sizeof *s.tuple);
-	l->failed |= !s.value || !s.version || !s.tuple;
+	l->failed |= !s.value || !s.version || !s.tuple || !array_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + ir->n_ins, sizeof *l->ins)
+	             || !array_grow((void **)&l->reg, &l->regs_capacity, l->n_regs + ir->n_regs, sizeof *l->reg);      /* about as many as there will be */
 	if (!l->failed)
 		rsel_run(&s);
 	free(s.value);

@@ -74,7 +74,8 @@ static bool verify_def(struct verify *v, const struct ir_ins *in)
 {
 	const uint16_t reg = in->dst;
 
-	if (!verify_kind(v, "dst", reg, ir_facts[in->op].dst))
+	bool usual = reg ? reg < v->ir->n_regs && v->ir->kind[reg] == ir_facts[in->op].dst : ir_facts[in->op].dst == IR_KIND__;
+	if (!usual && !verify_kind(v, "dst", reg, ir_facts[in->op].dst))
 		return false;
 	if (!reg)
 		return true;
