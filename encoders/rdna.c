@@ -216,6 +216,25 @@ static const char *rdna_match(enum rdna_gen gen, const struct rdna_ins *ins, str
 	return rdna_check(m);
 }
 
+/* Whether v is what the instruction takes at a glance, which most waits and hints are. */
+static bool rdna_plain_immediate(enum rdna_op op, enum rdna_gen gen, int64_t v)
+{
+	if (!rdna_has(op, gen) || rdna_rows[op].enc != RDNA_E_SOPP || v < 0 || v > 0xffff)
+		return false;
+	return rdna_rows[op].sig[1] == 'w' && !rdna_rows[op].sig[2] && (op != RDNA_S_CLAUSE || (v >= 1 && v <= 63));
+}
+
+void rdna_put_imm(struct rdna *r, enum rdna_op op, int64_t v)
+{
+	if (r->error || !rdna_plain_immediate(op, r->gen, v)) {
+		rdna_put(r, &(struct rdna_ins){ .op = op, .s = { rdna_imm(v) } });
+		return;
+	}
+	const struct rdna_match m = { .row = &rdna_rows[op], .gen = r->gen, .op = op, .opcode = rdna_opcode(op, r->gen), .n_src = 1, .s = { (uint16_t)v } };
+	uint32_t w[4];
+	rdna_words(r, w, rdna_encode(&m, w));
+}
+
 void rdna_put(struct rdna *r, const struct rdna_ins *ins)
 {
 	struct rdna_match m;
@@ -237,25 +256,33 @@ void rdna_put(struct rdna *r, const struct rdna_ins *ins)
 		rdna_add_fixup(r, at + 4 * (n - 1), m.to, m.from, ins->op);
 }
 
-/* m: the instruction, matched. */
-static void rdna_make_half(struct rdna_half *h, const struct rdna_match *m)
+/* h: what its operands make it. */
+static void rdna_name_half(struct rdna_half *h, enum rdna_op op, enum rdna_gen gen)
 {
 	bool second_only = false;
-	int opcode = rdna_dual_opcode(m->op, m->gen, &second_only);
+	int opcode = rdna_dual_opcode(op, gen, &second_only);
 
-	rdna_find_half(h, m);
 	h->second_only = second_only;
 	h->opcode = (uint8_t)opcode;
 	if (opcode < 0)
 		h->error = "the instruction cannot be half of a dual instruction";
 }
 
+/* m: the instruction, matched. */
+static void rdna_make_half(struct rdna_half *h, const struct rdna_match *m)
+{
+	rdna_find_half(h, m);
+	rdna_name_half(h, m->op, m->gen);
+}
+
 void rdna_half_of(struct rdna_half *h, enum rdna_gen gen, const struct rdna_ins *ins)
 {
 	struct rdna_match m;
-	const char *why = rdna_match(gen, ins, &m);
+	const char *why;
 
-	if (why)
+	if (rdna_has(ins->op, gen) && rdna_plain_half(h, gen, ins))
+		rdna_name_half(h, ins->op, gen);
+	else if ((why = rdna_match(gen, ins, &m)))
 		*h = (struct rdna_half){ .error = why };
 	else
 		rdna_make_half(h, &m);

@@ -173,10 +173,7 @@ static inline void rdna_put0(struct rdna *r, enum rdna_op op)
 {
 	rdna_put(r, &(struct rdna_ins){ .op = op });
 }
-static inline void rdna_put_imm(struct rdna *r, enum rdna_op op, int64_t v)       /* SOPP: waits, s_nop, s_delay_alu ... */
-{
-	rdna_put(r, &(struct rdna_ins){ .op = op, .s = { rdna_imm(v) } });
-}
+void rdna_put_imm(struct rdna *r, enum rdna_op op, int64_t v);                    /* SOPP: waits, s_nop, s_delay_alu ... */
 static inline void rdna_put_branch(struct rdna *r, enum rdna_op op, int label)
 {
 	rdna_put(r, &(struct rdna_ins){ .op = op, .s = { rdna_to(label) } });

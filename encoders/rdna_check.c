@@ -28,9 +28,6 @@ static const struct { uint8_t size, is; } rdna_letter_facts[128] = {
 
 static bool rdna_letter_is(char letter, unsigned what) { return rdna_letter_facts[(unsigned char)letter & 127].is & what; }
 
-/* Letters read, in one word, so that whoever reads a row first gives it to all. */
-struct rdna_read { char dst[2], src[4]; uint8_t n_dst : 4, reaches : 1 /* a letter bears on the length of the encoding: masks, 16 bits */, n_src; };
-
 /* Returns where they end. */
 static const char *rdna_read_row(struct rdna_read *l, const char *p)
 {
@@ -46,28 +43,26 @@ static const char *rdna_read_row(struct rdna_read *l, const char *p)
 	return p;
 }
 
-void rdna_letters(struct rdna_match *m)
+static struct rdna_read rdna_read_of(enum rdna_op op, enum rdna_gen gen)
 {
 	static _Atomic uint64_t known[2][RDNA_OP_COUNT];
-	_Atomic uint64_t *at = &known[m->gen == RDNA_GFX12][m->row - rdna_rows];
+	_Atomic uint64_t *at = &known[gen == RDNA_GFX12][op];
 	uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
 	struct rdna_read l;
 
 	static_assert(sizeof l == sizeof word, "a row's letters fill a word");
 	if (!word) {
-		const char *end = rdna_read_row(&l, m->row->sig);
-		if (*end == '/' && m->gen == RDNA_GFX12)
+		const char *end = rdna_read_row(&l, rdna_rows[op].sig);
+		if (*end == '/' && gen == RDNA_GFX12)
 			rdna_read_row(&l, end + 1);
 		memcpy(&word, &l, sizeof word);              /* 0 of the few rows without operands */
 		atomic_store_explicit(at, word, memory_order_relaxed);
 	}
 	memcpy(&l, &word, sizeof l);
-	memcpy(m->dst, l.dst, sizeof l.dst);
-	memcpy(m->src, l.src, sizeof l.src);
-	m->n_dst = l.n_dst;
-	m->reaches = l.reaches;
-	m->n_src = l.n_src;
+	return l;
 }
+
+void rdna_letters(struct rdna_match *m) { m->letters = rdna_read_of(m->op, m->gen); }
 
 unsigned rdna_letter_size(const struct rdna_match *m, char letter)
 {
@@ -662,6 +657,28 @@ static unsigned rdna_dual_scalars(const struct rdna_half *x, const struct rdna_h
 	for (unsigned k = 0; k < y->n_scalars; k++)
 		rdna_add_scalar(all, &n, y->scalar[k]);
 	return n;
+}
+
+/* Nothing but plain operands, source 1 a vector register: it has the short encoding, and reads at most one scalar register. */
+bool rdna_plain_half(struct rdna_half *h, enum rdna_gen gen, const struct rdna_ins *ins)
+{
+	const struct rdna_read l = rdna_read_of(ins->op, gen);
+	uint16_t field;
+
+	*h = (struct rdna_half){ .gen = gen, .is_move = ins->op == RDNA_V_MOV_B32 };
+	if (l.reaches || l.n_dst != 1 || l.n_src < 1 || l.n_src > 2 || rdna_has_extras(ins) || ins->d[1].kind || ins->s[2].kind || ins->s[3].kind)
+		return false;
+	if (ins->d[0].kind != RDNA_REG || !rdna_plain(l.dst[0], &ins->d[0], &h->dst) || !rdna_plain(l.src[0], &ins->s[0], &field))
+		return false;
+	if (field >= RDNA_V0)
+		h->vgpr[0] = field;
+	else if (ins->s[0].kind == RDNA_REG)
+		h->scalar[h->n_scalars++] = field;
+	if (l.n_src < 2 ? ins->s[1].kind != RDNA_NONE : !rdna_plain(l.src[1], &ins->s[1], &h->vgpr[1]) || h->vgpr[1] < RDNA_V0)
+		return false;
+	if (ins->op == RDNA_V_FMAC_F32 || ins->op == RDNA_V_DOT2ACC_F32_F16)
+		h->vgpr[2] = h->dst;
+	return true;
 }
 
 void rdna_find_half(struct rdna_half *h, const struct rdna_match *m)

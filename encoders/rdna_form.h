@@ -23,6 +23,10 @@ enum { RDNA_NO_OPCODE = 0xffff };
 struct rdna_row { const char *names, *sig; uint32_t facts; uint16_t opcode[3]; uint8_t enc; };
 extern const struct rdna_row rdna_rows[RDNA_OP_COUNT];
 
+/* A row's letters read, in one word, so that whoever reads a row first gives it to all. reaches: one bears on the length of the encoding (masks, 16 bits). */
+#define RDNA_LETTERS char dst[2], src[4]; uint8_t n_dst : 4, reaches : 1, n_src
+struct rdna_read { RDNA_LETTERS; };
+
 /* An instruction whose operands have been checked and turned into the numbers of its generation. */
 struct rdna_match {
 	const struct rdna_row *row;
@@ -30,9 +34,10 @@ struct rdna_match {
 	enum rdna_gen gen;
 	enum rdna_op op;
 	unsigned opcode;
-	char dst[4], src[6];         /* the letters */
-	uint8_t n_dst, n_src;
-	bool reaches;                /* a letter bears on the length of the encoding: masks, 16 bits */
+	union {
+		struct rdna_read letters;
+		struct { RDNA_LETTERS; };
+	};
 	uint16_t d[2], s[4];         /* field values; s: a source's 9 bits, an immediate's 16 */
 	uint16_t saddr;
 	uint8_t neg, abs, sel, flip; /* by source; sel bit 3: the destination */
@@ -46,6 +51,8 @@ struct rdna_match {
 void rdna_letters(struct rdna_match *m);
 /* NULL, or the rule that is broken. */
 const char *rdna_check(struct rdna_match *m);
+/* Most halves, seen at a glance; false says nothing. h's opcode is set by who knows it. */
+bool rdna_plain_half(struct rdna_half *h, enum rdna_gen gen, const struct rdna_ins *ins);
 /* m has passed rdna_check; h's opcode is set by who knows it. */
 void rdna_find_half(struct rdna_half *h, const struct rdna_match *m);
 const char *rdna_check_dual(const struct rdna_half *x, const struct rdna_half *y);

@@ -277,6 +277,16 @@ static void emit_dual(struct emitter *e)
 	e->at += 2;
 }
 
+/* What rdna_patch_op put in front of instructions: a constant, and nothing else to look at. */
+static bool is_hint(const struct rdna_lir_ins *i)
+{
+	switch (i->op) {
+	case RDNA_S_WAITCNT: case RDNA_S_WAIT_LOADCNT: case RDNA_S_WAIT_STORECNT: case RDNA_S_WAIT_DSCNT: case RDNA_S_WAIT_KMCNT: case RDNA_S_WAIT_LOADCNT_DSCNT:
+	case RDNA_S_WAIT_STORECNT_DSCNT: case RDNA_S_WAIT_ALU: case RDNA_S_NOP: case RDNA_S_CLAUSE: case RDNA_S_DELAY_ALU: return i->s[0].kind == RDNA_LIR_CONST;
+	default: return false;
+	}
+}
+
 static void emit_one(struct emitter *e)
 {
 	const struct rdna_lir_ins *i = &e->l->ins[e->at];
@@ -287,6 +297,11 @@ static void emit_one(struct emitter *e)
 	case RDNA_LIR_ENDLOOP: emit_endloop(e); break;
 	case RDNA_LIR_DUAL: emit_dual(e); break;
 	default:
+		if (is_hint(i)) {
+			rdna_put_imm(&e->r, (enum rdna_op)i->op, i->s[0].value);
+			e->count++;
+			break;
+		}
 		rdna_machine_ins(e->l, i, &x);
 		put(e, &x);
 	}
