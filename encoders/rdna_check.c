@@ -62,7 +62,7 @@ static struct rdna_read rdna_read_of(enum rdna_op op, enum rdna_gen gen)
 	return l;
 }
 
-void rdna_letters(struct rdna_match *m) { m->letters = rdna_read_of(m->op, m->gen); }
+void rdna_letters(struct rdna_match *m) { m->letters = rdna_read_of((enum rdna_op)(m->row - rdna_rows), m->gen); }
 
 unsigned rdna_letter_size(const struct rdna_match *m, char letter)
 {

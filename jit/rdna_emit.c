@@ -32,7 +32,7 @@ struct emitter {
 	const uint32_t *loops;               /* rdna_machine_loops */
 	struct loop loop[MAX_DEPTH]; unsigned depth;
 	uint32_t exec;                       /* the lanes that are on; ALL_LANES: all of them */
-	struct rdna_map named, taken;        /* registers: the instructions name, and those with what is taken beside */
+	struct rdna_map named, taken;        /* scalar registers: the instructions name, and those with what is taken beside */
 	uint16_t vector_regs, scalar_regs;   /* highest number used + 1 */
 	uint8_t *is; bool any_new_far;       /* by LOOP: IS_FAR ... */
 	struct note *note; size_t n_notes, notes_capacity;
@@ -66,6 +66,15 @@ static void settle(struct emitter *e)
 
 /* --- registers */
 
+static inline void name(struct emitter *e, struct rdna_range r)
+{
+	unsigned end = r.reg + (unsigned)r.n;
+	if (r.reg < RDNA_V0)
+		rdna_map_add(&e->named, r);
+	else if (end - RDNA_V0 > e->vector_regs)
+		e->vector_regs = (uint16_t)(end - RDNA_V0);
+}
+
 /* One walk over all instructions: what they name, and by loop whether its index and its count are written in it. */
 static void find_registers(struct emitter *e)
 {
@@ -73,10 +82,14 @@ static void find_registers(struct emitter *e)
 	uint32_t last[RDNA_V0] = { 0 };      /* by scalar register: 1 + the last instruction that wrote it */
 	for (uint32_t at = 0; at < l->n_ins; at++) {
 		const struct rdna_lir_ins *i = &l->ins[at];
-		rdna_map_add_sources(&e->named, l, i);
+		for (unsigned k = 0; k < 4; k++)
+			if (rdna_is_register(&i->s[k]))
+				name(e, rdna_machine_range(l, &i->s[k]));
+		if (rdna_is_register(&i->saddr))
+			name(e, rdna_machine_range(l, &i->saddr));
 		for (unsigned k = 0; k < 2 && i->d[k].kind; k++) {
 			struct rdna_range r = rdna_machine_range(l, &i->d[k]);
-			rdna_map_add(&e->named, r);
+			name(e, r);
 			for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n && reg < RDNA_V0; reg++)
 				last[reg] = at + 1;
 		}
@@ -88,20 +101,13 @@ static void find_registers(struct emitter *e)
 	}
 }
 
-static unsigned length(uint64_t map) { return map ? 64u - (unsigned)__builtin_clzll(map) : 0; }
-
-static void take_all(struct emitter *e)
+static void take_named(struct emitter *e)
 {
 	enum { HIGH_SGPRS = RDNA_ABI_SGPRS - 64 };
-	const uint64_t *s = e->named.w, *v = s + RDNA_MAP_SCALAR;
-	uint64_t high = s[1] & ((UINT64_C(1) << HIGH_SGPRS) - 1);
-	unsigned scalars = high ? 64 + length(high) : length(s[0]);
+	const uint64_t *s = e->named.w, high = s[1] & ((UINT64_C(1) << HIGH_SGPRS) - 1);
+	unsigned scalars = high ? 128u - (unsigned)__builtin_clzll(high) : s[0] ? 64u - (unsigned)__builtin_clzll(s[0]) : 0;
 	e->taken = e->named;
 	e->scalar_regs = (uint16_t)(scalars > RDNA_ABI_FREE_SGPR ? scalars : RDNA_ABI_FREE_SGPR);
-	e->vector_regs = 0;
-	for (unsigned k = 0; k < RDNA_MAP_WORDS - RDNA_MAP_SCALAR; k++)
-		if (v[k])
-			e->vector_regs = (uint16_t)(64 * k + length(v[k]));
 }
 
 /* A pair of scalar registers that the kernel does not use. Never half a pair: gfx12 minds what is written to its other half, which rdna_hazard does not see. */
@@ -314,7 +320,7 @@ static void emit_body(struct emitter *e, bool notes)
 	e->exec = ALL_LANES;
 	e->any_new_far = false;
 	e->broken = SIZE_MAX;
-	take_all(e);
+	take_named(e);
 	for (e->at = 0; e->at < e->l->n_ins; e->at++) {
 		size_t at = e->at;
 		if (notes)

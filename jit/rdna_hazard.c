@@ -236,6 +236,8 @@ static void step(void *user, void *state, size_t at)
 		s->halves--;
 		return;
 	}
+	if (g->rules == TRANS && !s->trans && !(facts & RDNA_IS_TRANS))
+		return;                                      /* no result is new, and none becomes it; of a dual instruction each half comes here */
 	t.n_reads = t.n_writes = 0;
 	if (i->op == RDNA_LIR_DUAL) {
 		touch_dual(g->l, i, &t, &facts);
@@ -325,6 +327,8 @@ static unsigned rules_for(const struct rdna_lir *l)
 	unsigned rules = SGPR;                               /* what the driver wrote is new to all */
 	for (size_t at = 0; at < l->n_ins; at++) {
 		unsigned op = l->ins[at].op, facts = rdna_lir_facts(op);
+		if (!(facts & (RDNA_IS_TRANS | RDNA_IS_WMMA | RDNA_IS_FIXED | RDNA_IS_STORE)))
+			continue;
 		rules |= (facts & RDNA_IS_TRANS ? TRANS : 0) | (facts & RDNA_IS_WMMA ? MATRIX : 0) | (is_cmpx(op) ? CMPX : 0) | (is_float_atomic(op) ? DENORM : 0);
 	}
 	return rules & rules_of[l->gen];
@@ -365,85 +369,94 @@ static unsigned clause_kind(const struct rdna_lir_ins *i)
 	return facts & RDNA_IS_SMEM ? RDNA_IS_SMEM : facts & RDNA_IS_VMEM ? RDNA_IS_VMEM : 0;
 }
 
-static bool clauses(struct rdna_lir *l, struct error *err)
+/* How many from instruction `at` on are one; 1: none is. */
+static size_t clause_at(const struct rdna_lir *l, size_t at)
 {
-	struct rdna_patch p = {0};
-	size_t most_of = l->gen == RDNA_GFX10_3 ? 63 : 32;
-	for (size_t at = 0; at < l->n_ins;) {
-		size_t n = 1;
-		unsigned kind = clause_kind(&l->ins[at]);
-		while (kind && n < most_of && at + n < l->n_ins && clause_kind(&l->ins[at + n]) == kind && l->ins[at + n].exec == l->ins[at].exec)
-			n++;
-		if (n > 1)
-			rdna_patch_op(&p, at, RDNA_S_CLAUSE, (uint32_t)n - 1);
-		at += n;
-	}
-	return rdna_patch_apply(l, &p, err);
+	size_t n = 1, most_of = l->gen == RDNA_GFX10_3 ? 63 : 32;
+	unsigned kind = clause_kind(&l->ins[at]);
+	while (kind && n < most_of && at + n < l->n_ins && clause_kind(&l->ins[at + n]) == kind && l->ins[at + n].exec == l->ins[at].exec)
+		n++;
+	return n;
 }
 
 /* --- delays: how long ago a vector instruction's operands were begun, so that the hardware turns to another wave at once */
 
-enum { DELAY_VALUS = 4, DELAY_TRANS = 3, DELAY_SALUS = 1, DELAY_SKIP = 5 };
-struct maker { uint32_t vector, trans, any; uint8_t by; };       /* counts when it was issued; by: 0 long ago, RDNA_IS_VALU, _TRANS or _SALU */
+/* Who made a register: a kind in the lower bits, above them that kind's count when it was issued. Long ago is whatever is further back than its kind's reach. */
+enum { LONG_AGO, BY_VECTOR, BY_TRANS, BY_SCALAR, MAKERS, MAKER_BITS = 2, DELAY_SKIP = 5 };
+static const uint8_t reach[MAKERS] = { [BY_VECTOR] = 4, [BY_TRANS] = 3, [BY_SCALAR] = 1 };
+static const uint8_t nearest[MAKERS] = { RDNA_DELAY_NONE, RDNA_DELAY_VALU_1, RDNA_DELAY_TRANS_1, RDNA_DELAY_SALU_1 };
 struct delays {
-	struct maker maker[RDNA_MACHINE_REGS];
-	uint32_t vector, trans, any, forgotten;      /* makers up to number `forgotten` are of long ago */
+	uint32_t maker[RDNA_MACHINE_REGS];
+	uint32_t count[MAKERS];              /* vector instructions, transcendental ones among them, all instructions */
 	size_t open;                         /* the patch whose second half is free */
 	uint32_t open_any;
+	unsigned first, second;              /* the two nearest of what the instruction looked at waits for */
 };
 
-static unsigned delay_of(const struct delays *d, const struct maker *m)
+static void wait_for(struct delays *d, const struct rdna_lir *l, const struct rdna_lir_operand *o)
 {
-	uint32_t vector = d->vector - m->vector, trans = d->trans - m->trans, any = d->any - m->any;
-	if (m->any <= d->forgotten)
-		return RDNA_DELAY_NONE;
-	if (m->by == RDNA_IS_VALU && vector < DELAY_VALUS)
-		return RDNA_DELAY_VALU_1 + vector;
-	if (m->by == RDNA_IS_TRANS && trans < DELAY_TRANS)
-		return RDNA_DELAY_TRANS_1 + trans;
-	return m->by == RDNA_IS_SALU && any < DELAY_SALUS ? RDNA_DELAY_SALU_1 + any : RDNA_DELAY_NONE;
-}
-
-/* The two nearest of what an instruction waits for, in first and second. */
-static void delays_of(const struct delays *d, const struct rdna_touch *t, unsigned *first, unsigned *second)
-{
-	*first = *second = RDNA_DELAY_NONE;
-	for (unsigned k = 0; k < t->n_reads; k++)
-		for (unsigned r = t->reads[k].reg; t->reads[k].n && r < t->reads[k].reg + (unsigned)t->reads[k].n && r < RDNA_MACHINE_REGS; r++) {
-			unsigned id = delay_of(d, &d->maker[r]);
-			if (!id || id == *first || id == *second)
-				continue;
-			if (!*first || id < *first) {
-				*second = *first;
-				*first = id;
-			} else if (!*second || id < *second) {
-				*second = id;
-			}
+	struct rdna_range r = rdna_machine_range(l, o);
+	for (unsigned k = r.reg; k < r.reg + (unsigned)r.n; k++) {
+		uint32_t by = d->maker[k] & (MAKERS - 1), back = d->count[by] - (d->maker[k] >> MAKER_BITS);
+		unsigned id = nearest[by] + back;
+		if (back >= reach[by] || id == d->first || id == d->second)
+			continue;
+		if (!d->first || id < d->first) {
+			d->second = d->first;
+			d->first = id;
+		} else if (!d->second || id < d->second) {
+			d->second = id;
 		}
+	}
 }
 
-static void made(struct delays *d, const struct rdna_touch *t, unsigned facts)
+static void wait_for_sources(struct delays *d, const struct rdna_lir *l, const struct rdna_lir_ins *i)
 {
-	d->any++;
-	d->vector += is_vector(facts);
-	d->trans += (facts & RDNA_IS_TRANS) != 0;
-	unsigned by = facts & RDNA_IS_TRANS ? RDNA_IS_TRANS : is_vector(facts) ? RDNA_IS_VALU : facts & RDNA_IS_SALU ? RDNA_IS_SALU : 0;
-	for (unsigned k = 0; k < t->n_writes; k++)
-		for (unsigned r = t->writes[k].reg; r < t->writes[k].reg + (unsigned)t->writes[k].n && r < RDNA_MACHINE_REGS; r++)
-			d->maker[r] = (struct maker){ d->vector, d->trans, d->any, (uint8_t)by };
+	for (unsigned k = 0; k < 4; k++)
+		if (i->s[k].kind)
+			wait_for(d, l, &i->s[k]);
+	if (rdna_lir_reads_dst(i))
+		wait_for(d, l, &i->d[0]);
 }
 
-static void delay(struct delays *d, struct rdna_patch *p, size_t at, unsigned first, unsigned second)
+static void issue(struct delays *d, unsigned facts)
 {
-	uint32_t skip = d->any - d->open_any;
-	if (d->open != SIZE_MAX && skip && skip <= DELAY_SKIP && !second && !p->failed) {
-		p->ins[d->open].s[0].value |= RDNA_DELAY(0, skip, first);
+	d->count[BY_SCALAR]++;
+	d->count[BY_VECTOR] += is_vector(facts);
+	d->count[BY_TRANS] += (facts & RDNA_IS_TRANS) != 0;
+}
+
+static void make_results(struct delays *d, const struct rdna_lir *l, const struct rdna_lir_ins *i, unsigned facts)
+{
+	unsigned by = facts & RDNA_IS_TRANS ? BY_TRANS : is_vector(facts) ? BY_VECTOR : facts & RDNA_IS_SALU ? BY_SCALAR : LONG_AGO;
+	for (unsigned k = 0; k < 2; k++) {
+		if (!i->d[k].kind)
+			continue;
+		struct rdna_range r = rdna_machine_range(l, &i->d[k]);
+		for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n; reg++)
+			d->maker[reg] = d->count[by] << MAKER_BITS | by;
+	}
+}
+
+/* All makers are of long ago. */
+static void forget(struct delays *d)
+{
+	for (unsigned k = 0; k < MAKERS; k++)
+		d->count[k] += reach[k];
+	d->open = SIZE_MAX;
+}
+
+static void delay(struct delays *d, struct rdna_patch *p, size_t at)
+{
+	uint32_t skip = d->count[BY_SCALAR] - d->open_any;
+	if (d->open != SIZE_MAX && skip && skip <= DELAY_SKIP && !d->second && !p->failed) {
+		p->ins[d->open].s[0].value |= RDNA_DELAY(0, skip, d->first);
 		d->open = SIZE_MAX;
 		return;
 	}
-	d->open = second ? SIZE_MAX : p->n;
-	d->open_any = d->any;
-	rdna_patch_op(p, at, RDNA_S_DELAY_ALU, (uint32_t)RDNA_DELAY(first, 0, second));
+	d->open = d->second ? SIZE_MAX : p->n;
+	d->open_any = d->count[BY_SCALAR];
+	rdna_patch_op(p, at, RDNA_S_DELAY_ALU, (uint32_t)RDNA_DELAY(d->first, 0, d->second));
 }
 
 static bool forgets(const struct rdna_lir_ins *i, unsigned facts)
@@ -451,36 +464,48 @@ static bool forgets(const struct rdna_lir_ins *i, unsigned facts)
 	return i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP || (facts & RDNA_IS_FIXED && i->op != RDNA_S_CLAUSE);
 }
 
-static bool delays(struct rdna_lir *l, struct error *err)
+/* Looks at the instruction, or the two halves; what is put in front of it has been counted. */
+static void look_at(struct delays *d, struct rdna_patch *p, const struct rdna_lir *l, size_t at)
 {
-	struct delays *d = calloc(1, sizeof *d);
-	struct rdna_patch p = {0};
-	if (!d)
-		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
-	d->open = SIZE_MAX;
-	for (size_t at = 0; at < l->n_ins; at++) {
-		const struct rdna_lir_ins *i = &l->ins[at];
-		unsigned facts = facts_of(i), first, second;
-		struct rdna_touch t;
-		if (i->op == RDNA_LIR_DUAL) {
-			touch_dual(l, i, &t, &facts);
-			at += 2;
-		} else {
-			rdna_machine_touch(l, i, &t);
-		}
-		if (i->op != RDNA_LIR_DUAL && forgets(i, facts)) {
-			d->forgotten = d->any;
-			d->open = SIZE_MAX;
-			continue;
-		}
-		if (i->exec)                                 /* rdna_emit puts more in front of it */
-			d->open = SIZE_MAX;
-		delays_of(d, &t, &first, &second);
-		if (is_vector(facts) && first)
-			delay(d, &p, (size_t)(i - l->ins), first, second);
-		made(d, &t, facts);
+	const struct rdna_lir_ins *i = &l->ins[at], *half = i->op == RDNA_LIR_DUAL ? i + 1 : i, *last = i->op == RDNA_LIR_DUAL ? i + 2 : i;
+	unsigned facts = facts_of(half) | facts_of(last);
+	if (half == i && forgets(i, facts)) {
+		forget(d);
+		return;
 	}
-	free(d);
+	if (i->exec)                                         /* rdna_emit puts more in front of it */
+		d->open = SIZE_MAX;
+	d->first = d->second = RDNA_DELAY_NONE;
+	if (is_vector(facts))
+		for (const struct rdna_lir_ins *k = half; k <= last; k++)
+			wait_for_sources(d, l, k);
+	if (d->first)
+		delay(d, p, at);
+	issue(d, facts);
+	for (const struct rdna_lir_ins *k = half; k <= last; k++)
+		make_results(d, l, k, facts);
+}
+
+/* Both kinds of hints in one walk. */
+static bool hints(struct rdna_lir *l, bool clauses, bool with_delays, struct error *err)
+{
+	struct delays d = { .open = SIZE_MAX };
+	struct rdna_patch p = {0};
+	size_t clause_end = 0;
+	for (size_t at = 0; at < l->n_ins; at++) {
+		if (clauses && at >= clause_end) {
+			size_t n = clause_at(l, at);
+			clause_end = at + n;
+			if (n > 1) {
+				rdna_patch_op(&p, at, RDNA_S_CLAUSE, (uint32_t)n - 1);
+				issue(&d, 0);
+			}
+		}
+		if (with_delays)
+			look_at(&d, &p, l, at);
+		if (l->ins[at].op == RDNA_LIR_DUAL)
+			at += 2;
+	}
 	return rdna_patch_apply(l, &p, err);
 }
 
@@ -490,5 +515,5 @@ bool rdna_hazard(struct rdna_lir *l, const struct rdna_hazard_options *o, struct
 {
 	static const struct rdna_hazard_options all = {0};
 	o = o ? o : &all;
-	return required(l, err) && (o->no_clauses || clauses(l, err)) && (o->no_delays || l->gen == RDNA_GFX10_3 || delays(l, err));
+	return required(l, err) && hints(l, !o->no_clauses, !o->no_delays && l->gen != RDNA_GFX10_3, err);
 }

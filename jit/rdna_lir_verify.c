@@ -488,31 +488,66 @@ static inline void check_source_place(struct check *c, const struct rdna_lir_ope
 			fail(c, "a source's machine register holds another value");
 }
 
-static inline bool fill_place(struct check *c, const struct rdna_lir_operand *o)
+/* A tuple written, in a list of all of them in their order. A LOOP has one more, which says where those of its body end. */
+struct place { uint32_t word /* content(), or 0 */; uint16_t reg, n; };
+
+static bool list_place(struct check *c, struct place *p, const struct rdna_lir_operand *o)
 {
 	bool virtual = o->kind == RDNA_LIR_VIRTUAL;
-	unsigned reg = virtual ? c->l->reg[o->reg].phys + o->sub : o->reg;
-	if (reg < RDNA_ABI_FREE_SGPR || reg + o->n > MACHINE)
-		return fail(c, "a destination's machine register is not one for a kernel to write");
-	for (unsigned k = 0; k < o->n; k++)
-		c->holds[reg + k] = virtual ? content(o) + k : 0;
-	return true;
+	*p = (struct place){ virtual ? content(o) : 0, (uint16_t)(virtual ? c->l->reg[o->reg].phys + o->sub : o->reg), o->n };
+	return (p->reg >= RDNA_ABI_FREE_SGPR && p->reg + p->n <= MACHINE) || fail(c, "a destination's machine register is not one for a kernel to write");
 }
 
-static void check_places(struct check *c, const struct rdna_lir_ins *i)
+static void list_places(struct check *c, struct place *p)
+{
+	size_t n = 0, open[MAX_DEPTH];
+	for (c->at = 0; c->ok && c->at < c->l->n_ins; c->at++) {
+		const struct rdna_lir_ins *i = &c->l->ins[c->at];
+		for (unsigned k = 0; k < 2; k++)
+			if (i->d[k].kind)
+				list_place(c, &p[n++], &i->d[k]);
+		if (i->op == RDNA_LIR_LOOP && c->depth == MAX_DEPTH) {
+			fail(c, "loops nested deeper than 64");
+		} else if (i->op == RDNA_LIR_LOOP) {
+			p[n] = (struct place){ .n = 0 };
+			open[c->depth++] = n++;
+		} else if (i->op == RDNA_LIR_ENDLOOP && c->depth) {
+			p[open[--c->depth]].word = (uint32_t)n;
+		}
+	}
+}
+
+/* At a loop's head a machine register holds for sure only what nothing in the body replaces by something else. */
+static void forget_places(struct check *c, const struct place *from, const struct place *end)
+{
+	for (const struct place *p = from; p < end; p++)
+		for (unsigned k = 0; k < p->n; k++)
+			if (c->holds[p->reg + k] != p->word + k)
+				c->holds[p->reg + k] = 0;
+}
+
+/* Returns where the list goes on. */
+static const struct place *check_places(struct check *c, const struct rdna_lir_ins *i, const struct place *list, const struct place *p)
 {
 	for (unsigned k = 0; k < 4; k++)
 		check_source_place(c, &i->s[k]);
 	check_source_place(c, &i->saddr);
-	if (i->op < RDNA_OP_COUNT && rdna_lir_reads_dst(i))
+	if (rdna_lir_reads_dst(i))
 		check_source_place(c, &i->d[0]);
-	if (i->op == RDNA_LIR_LOOP)
-		forget(c);
-	if (c->ok && (i->d[1].kind || rdna_lir_apart(i)))
+	if (i->d[1].kind || rdna_lir_apart(i))
 		check_apart(c, i);
-	for (unsigned k = 0; c->ok && k < 2; k++)
-		if (i->d[k].kind)
-			fill_place(c, &i->d[k]);
+	if (i->op == RDNA_LIR_LOOP) {
+		const struct place *body = p + (i->d[0].kind != 0) + 1;
+		forget_places(c, p, p + (i->d[0].kind != 0));
+		forget_places(c, body, list + body[-1].word);
+	}
+	for (unsigned k = 0; k < 2; k++)
+		if (i->d[k].kind) {
+			for (unsigned w = 0; w < p->n; w++)
+				c->holds[p->reg + w] = p->word ? p->word + w : 0;
+			p++;
+		}
+	return p + (i->op == RDNA_LIR_LOOP);
 }
 
 bool rdna_lir_verify_places(const struct rdna_lir *l, struct error *err)
@@ -522,7 +557,13 @@ bool rdna_lir_verify_places(const struct rdna_lir *l, struct error *err)
 	for (size_t r = 1; r < l->n_regs; r++)
 		if (l->reg[r].phys + l->reg[r].n > MACHINE)
 			return error_set(err, ERROR_ARGUMENT, "machine register %u is not one for a tuple of %u words", (unsigned)l->reg[r].phys, (unsigned)l->reg[r].n);
-	for (; c.ok && c.at < l->n_ins; c.at++)
-		check_places(&c, &l->ins[c.at]);
+	struct place *list = malloc((3 * l->n_ins + 1) * sizeof *list);
+	const struct place *p = list;
+	if (!list)
+		return error_set(err, ERROR_MEMORY, "no memory for the machine instructions of a kernel");
+	list_places(&c, list);
+	for (c.at = 0; c.ok && c.at < l->n_ins; c.at++)
+		p = check_places(&c, &l->ins[c.at], list, p);
+	free(list);
 	return c.ok;
 }

@@ -45,14 +45,16 @@ enum { RDNA_MAP_SCALAR = 2, RDNA_MAP_WORDS = 6 };
 struct rdna_map { uint64_t w[RDNA_MAP_WORDS]; };
 static inline void rdna_map_add(struct rdna_map *m, struct rdna_range r)       /* r.n: 16 at most */
 {
-	unsigned word = r.reg >= RDNA_V0 ? r.reg / 64 - RDNA_V0 / 64 + RDNA_MAP_SCALAR : r.reg / 64;
-	uint64_t bits = (UINT64_C(1) << r.n) - 1, high = bits >> 1 >> (63 - r.reg % 64);
+	unsigned word = r.reg / 64, at = r.reg % 64;
+	uint64_t bits = (UINT64_C(1) << r.n) - 1;
 	if (r.reg > RDNA_EXEC_HI && r.reg < RDNA_V0)
 		return;
-	m->w[word] |= bits << r.reg % 64;
-	if (high)
-		m->w[word + 1] |= high;
+	word -= r.reg >= RDNA_V0 ? RDNA_V0 / 64 - RDNA_MAP_SCALAR : 0;
+	m->w[word] |= bits << at;
+	if (at + r.n > 64)
+		m->w[word + 1] |= bits >> (64 - at);
 }
+static inline bool rdna_is_register(const struct rdna_lir_operand *o) { return o->kind == RDNA_LIR_VIRTUAL || o->kind == RDNA_LIR_FIXED; }
 static inline uint64_t rdna_map_meets(const struct rdna_map *a, const struct rdna_map *b)
 {
 	return (a->w[0] & b->w[0]) | (a->w[1] & b->w[1]) | (a->w[2] & b->w[2]) | (a->w[3] & b->w[3]) | (a->w[4] & b->w[4]) | (a->w[5] & b->w[5]);
@@ -60,9 +62,9 @@ static inline uint64_t rdna_map_meets(const struct rdna_map *a, const struct rdn
 static inline void rdna_map_add_sources(struct rdna_map *m, const struct rdna_lir *l, const struct rdna_lir_ins *i)
 {
 	for (unsigned k = 0; k < 4; k++)
-		if (i->s[k].kind)
+		if (rdna_is_register(&i->s[k]))
 			rdna_map_add(m, rdna_machine_range(l, &i->s[k]));
-	if (i->saddr.kind)
+	if (rdna_is_register(&i->saddr))
 		rdna_map_add(m, rdna_machine_range(l, &i->saddr));
 }
 static inline void rdna_map_add_results(struct rdna_map *m, const struct rdna_lir *l, const struct rdna_lir_ins *i)

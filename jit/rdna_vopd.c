@@ -131,25 +131,32 @@ static bool depend(const struct candidate *a, const struct candidate *b) { retur
 
 /* --- the search */
 
+/* The next ways round, from number *k on, whose banks differ: that of a in bit 1 and that of b in bit 0. */
+static bool next_ways(const struct candidate *a, const struct candidate *b, unsigned *k)
+{
+	for (; *k < FORMS * FORMS; ++*k)
+		if (*k >> 1 < a->forms && (*k & 1) < b->forms && !(a->banks[*k >> 1] & b->banks[*k & 1]))
+			return true;
+	return false;
+}
+
 /* Finds an order and a way round that the encoder takes. The pair means the same when its halves are read one after the other. */
 static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 {
 	struct candidate *a = &p->c[na], *b = &p->c[nb];
 	struct rdna_half turned[2];
-	if (feeds(a, b))
+	unsigned k = 0;
+	if (!next_ways(a, b, &k) || feeds(a, b))
 		return false;
 	*b_first = p->as[na].second_only;
 	if (*b_first && (p->as[nb].second_only || feeds(b, a)))
 		return false;
-	for (unsigned k = 0; k < FORMS * FORMS; k++) {
-		unsigned ia = k >> 1, ib = k & 1;
-		if (ia >= a->forms || ib >= b->forms || a->banks[ia] & b->banks[ib])
-			continue;
-		const struct rdna_half *x = half_as(p, na, ia, &turned[0]), *y = half_as(p, nb, ib, &turned[1]);
+	for (; next_ways(a, b, &k); k++) {
+		const struct rdna_half *x = half_as(p, na, k >> 1, &turned[0]), *y = half_as(p, nb, k & 1, &turned[1]);
 		if (*b_first ? rdna_halves_refused(y, x) : rdna_halves_refused(x, y))
 			continue;
-		a->form = (uint8_t)ia;
-		b->form = (uint8_t)ib;
+		a->form = (uint8_t)(k >> 1);
+		b->form = (uint8_t)(k & 1);
 		return true;
 	}
 	return false;
