@@ -45,7 +45,7 @@ bool compile_ir(struct object *out, const struct ir *ir, const struct target *ta
 bool compile_key(struct object *out, const struct key *key, compile_build_fn build,
                  const struct compile_options *opt, struct compile_stats *stats, struct error *err)
 {
-	char title[KEY_TEXT_MAX];
+	char title[KEY_TEXT_MAX] = "";
 	*out = (struct object){0};
 	if (key->target <= TARGET_NONE || key->target >= TARGET_COUNT)
 		return error_set(err, ERROR_ARGUMENT, "the key names target %u, there are targets 1 to %d", key->target, TARGET_COUNT - 1);
@@ -53,8 +53,9 @@ bool compile_key(struct object *out, const struct key *key, compile_build_fn bui
 	struct ir ir;
 	ir_init(&ir, target->lanes);
 	ir.waves = target->waves;
-	bool ok = build(&ir, key, target, err)
-	          && compile_titled(out, &ir, target, key_text(key, title, sizeof title), opt, stats, err);
+	if (opt && (opt->dump_ir || opt->dump_asm))      /* nobody else reads it */
+		key_text(key, title, sizeof title);
+	bool ok = build(&ir, key, target, err) && compile_titled(out, &ir, target, title, opt, stats, err);
 	ir_free(&ir);
 	return ok;
 }

@@ -146,6 +146,8 @@ static int32_t rgroup_peak(struct rgroup *g, unsigned limit, uint32_t begin, uin
 {
 	int32_t now = 0, most = 0;
 
+	if (!g->n || g->load[0].family != RSCAN_SCALAR)         /* they come first */
+		return 0;
 	memset(g->pressure, 0, (end - begin + 2) * sizeof *g->pressure);
 	for (size_t k = 0; k < g->n && g->load[k].family == RSCAN_SCALAR;) {
 		unsigned words;

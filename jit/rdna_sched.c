@@ -55,7 +55,7 @@ struct node {
 	uint8_t latency;
 	bool load, done;
 };
-struct edge { uint32_t to, next; uint8_t latency; };
+struct edge { uint32_t from, to, next, latency; };
 struct cell { uint32_t node, next; };
 
 /* Nodes by rank, a bit each, and for every 64 of them a bit that says whether there are any. Rank n is always in it. */
@@ -110,12 +110,12 @@ static inline void edge(struct sched *s, uint32_t from, uint32_t to, unsigned la
 		return;
 	if (f->edges != NONE && s->edge[f->edges].to == to) {
 		if (s->edge[f->edges].latency < latency)
-			s->edge[f->edges].latency = (uint8_t)latency;
+			s->edge[f->edges].latency = latency;
 		return;
 	}
 	if (s->n_edges == s->edge_capacity && !room(s, (void **)&s->edge, &s->edge_capacity, s->n_edges + 1, sizeof *s->edge))
 		return;
-	s->edge[s->n_edges] = (struct edge){ to, f->edges, (uint8_t)latency };
+	s->edge[s->n_edges] = (struct edge){ from, to, f->edges, latency };
 	f->edges = (uint32_t)s->n_edges++;
 	s->node[to].all_preds++;
 }
@@ -164,16 +164,19 @@ static inline void depend_on_words(struct sched *s, uint32_t k)
 {
 	const struct rdna_live *v = &s->live;
 	const uint32_t *from = v->use_from + s->first + k;
-	for (const struct rdna_use *u = v->use + from[0], *to = v->use + from[1]; u < to; u++) {
+	const struct rdna_use *u = v->use + from[0], *to = v->use + from[1];
+	for (; u < to && !u->written; u++) {
 		uint32_t word = u->word, end = word + u->n;
-		if (u->takes)
-			s->node[k].most += s->reg[u->reg].named;
-		do {
-			if (u->written)
-				write_word(s, word, k);
-			else
-				read_word(s, word, k, v->written[word] > s->first + k);
-		} while (++word < end);
+		do
+			read_word(s, word, k, v->written[word] > s->first + k);
+		while (++word < end);
+	}
+	for (; u < to; u++) {
+		uint32_t word = u->word, end = word + u->n;
+		s->node[k].most += u->takes ? s->reg[u->reg].named : 0;
+		do
+			write_word(s, word, k);
+		while (++word < end);
 	}
 }
 
@@ -262,7 +265,7 @@ static bool depend(struct sched *s)
 		const struct rdna_lir_ins *i = &s->l->ins[s->first + k];
 		unsigned facts = rdna_lir_facts(i->op), marks = s->live.marks[s->first + k];
 		struct node *n = &s->node[k];
-		n->most = n->all_preds = 0;
+		n->most = n->all_preds = n->height = 0;
 		n->edges = NONE;
 		n->latency = (uint8_t)latency_of(facts);
 		n->load = facts & (RDNA_IS_VMEM | RDNA_IS_SMEM | RDNA_IS_LDS) && i->d[0].kind;
@@ -279,16 +282,14 @@ static bool depend(struct sched *s)
 
 /* --- heights: by how much the end of the run must follow a node; ranks: the highest first, then in the order that came in */
 
+/* Edges lie in the order of the nodes they lead to: from the last one on, a node's height is known when an edge to it is met. */
 static uint32_t find_heights(struct sched *s)
 {
 	uint32_t most = 0;
-	for (uint32_t k = s->n; k-- > 0;) {
-		uint32_t height = 0;
-		for (uint32_t e = s->node[k].edges; e != NONE; e = s->edge[e].next) {
-			uint32_t h = s->node[s->edge[e].to].height + s->edge[e].latency;
-			height = height < h ? h : height;
-		}
-		s->node[k].height = height;
+	for (size_t e = s->n_edges; e-- > 0;) {
+		const struct edge *x = &s->edge[e];
+		uint32_t height = s->node[x->to].height + x->latency, *from = &s->node[x->from].height;
+		*from = *from < height ? height : *from;
 		most = most < height ? height : most;
 	}
 	return most;
@@ -392,13 +393,12 @@ static bool fits_counted(const struct sched *s, uint32_t k, counts spare)
 	return true;
 }
 
-/* Most of the time there is room for all that it may take, and nothing needs to be counted. */
-static inline bool fits(const struct sched *s, uint32_t k)
-{
-	const struct node *n = &s->node[k];
-	counts spare = n->load ? reserve + COUNTS(0, s->held_back ? LOADS_AGAIN : 0) : 0;
-	return within(s->held + n->most + spare, s->budget) || fits_counted(s, k, spare);
-}
+/* Most of the time there is room for all that it may take, and nothing needs to be counted. spare: what it has to leave. */
+static inline bool fits_surely(const struct sched *s, uint32_t k, counts spare) { return within(s->held + s->node[k].most + spare, s->budget); }
+
+static inline bool fits(const struct sched *s, uint32_t k, counts spare) { return fits_surely(s, k, spare) || fits_counted(s, k, spare); }
+
+static inline counts spare_of_loads(const struct sched *s) { return reserve + COUNTS(0, s->held_back ? LOADS_AGAIN : 0); }
 
 /* --- sets */
 
@@ -440,20 +440,39 @@ static inline uint32_t set_next(const struct set *t, uint32_t rank)
 	return at * 64 + (uint32_t)__builtin_ctzll(t->bits[at]);
 }
 
+static inline uint32_t set_first(const struct set *t)
+{
+	uint32_t at = 0;
+	while (!t->some[at])
+		at++;
+	at = 64 * at + (uint32_t)__builtin_ctzll(t->some[at]);
+	return 64 * at + (uint32_t)__builtin_ctzll(t->bits[at]);
+}
+
 static inline struct set *set_of(struct sched *s, const struct node *n) { return n->load ? &s->loads : &s->others; }
 
 /* --- choice */
 
 /* The best of the set that fits, among its first few; NONE: none does. *refused: the very best does not. */
-static uint32_t fitting(struct sched *s, const struct set *t, bool *refused)
+static uint32_t look_through(struct sched *s, const struct set *t, counts spare, bool *refused)
 {
-	uint32_t rank = set_next(t, 0), looks = 0;
-	while (rank < s->n && looks < LOOKS && !fits(s, s->by_rank[rank])) {
+	uint32_t rank = set_first(t), looks = 0;
+	while (rank < s->n && looks < LOOKS && !fits(s, s->by_rank[rank], spare)) {
 		rank = set_next(t, rank + 1);
 		looks++;
 	}
 	*refused = looks;
 	return rank < s->n && looks < LOOKS ? rank : NONE;
+}
+
+/* The same, where the very best mostly does. */
+static inline uint32_t fitting(struct sched *s, const struct set *t, counts spare, bool *refused)
+{
+	uint32_t rank = set_first(t);
+	if (rank < s->n && !fits_surely(s, s->by_rank[rank], spare))
+		return look_through(s, t, spare, refused);
+	*refused = false;
+	return rank < s->n ? rank : NONE;
 }
 
 static uint32_t draw(struct sched *s)
@@ -466,12 +485,12 @@ static uint32_t draw(struct sched *s)
 
 static uint32_t any_at_all(struct sched *s)
 {
-	bool loads = set_next(&s->loads, 0) < s->n, others = set_next(&s->others, 0) < s->n;
+	bool loads = set_first(&s->loads) < s->n, others = set_first(&s->others) < s->n;
 	struct set *t = others && (!loads || draw(s) & 1) ? &s->others : &s->loads;
 	uint32_t rank = set_next(t, draw(s) % s->n);
 	if (rank == s->n)
-		rank = set_next(t, 0);
-	return rank < s->n && fits(s, s->by_rank[rank]) ? rank : NONE;
+		rank = set_first(t);
+	return rank < s->n && fits(s, s->by_rank[rank], t == &s->loads ? spare_of_loads(s) : 0) ? rank : NONE;
 }
 
 /* A rank. */
@@ -480,7 +499,7 @@ static uint32_t choose(struct sched *s)
 	if (s->random)
 		return any_at_all(s);
 	bool full;
-	uint32_t load = fitting(s, &s->loads, &s->held_back), other = fitting(s, &s->others, &full);
+	uint32_t load = fitting(s, &s->loads, spare_of_loads(s), &s->held_back), other = fitting(s, &s->others, 0, &full);
 	return load < other ? load : other;
 }
 
@@ -556,10 +575,10 @@ static void list_schedule(struct sched *s)
 	begin_run(s);
 	for (uint32_t placed = 0; placed < s->n; now++) {
 		arrive(s, now);
-		while (s->slots && set_next(&s->loads, 0) == s->n && set_next(&s->others, 0) == s->n)
+		while (s->slots && set_first(&s->loads) == s->n && set_first(&s->others) == s->n)
 			arrive(s, now += next_slot(s));
 		uint32_t rank = choose(s);
-		while (s->node[cursor].done)
+		while (rank == NONE && s->node[cursor].done)
 			cursor++;
 		uint32_t k = rank == NONE ? cursor : s->by_rank[rank];
 		assert(!s->node[k].preds);
