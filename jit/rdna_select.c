@@ -44,12 +44,10 @@ static rsel_op with_sign(rsel_op o, uint8_t op)
 	return o;
 }
 
-struct rsel_value *rsel_home(struct rsel *s, uint16_t r)
+static struct rsel_value *make_home(struct rsel *s, uint16_t r)
 {
 	struct rsel_value *v = &s->value[r];
 
-	if (!s->ir->is_var[r] || v->kind != RSEL_NONE)
-		return v;
 	switch (s->ir->kind[r]) {
 	case IR_KIND_S: {
 		uint32_t pair = rdna_lir_new(s->l, RDNA_CLASS_SGPR, 2);
@@ -70,11 +68,16 @@ struct rsel_value *rsel_home(struct rsel *s, uint16_t r)
 	return v;
 }
 
+struct rsel_value *rsel_home(struct rsel *s, uint16_t r)
+{
+	return s->ir->is_var[r] && s->value[r].kind == RSEL_NONE ? make_home(s, r) : &s->value[r];
+}
+
 rsel_op rsel_any(struct rsel *s, uint16_t r)
 {
 	const struct ir_ins *i = rsel_definition(s, r);
 
-	switch (s->ir->is_var[r] ? RSCAN_NO : s->scan.reg[r].fold) {
+	switch (s->scan.reg[r].fold) {
 	case RSCAN_CONST:
 		return i->op == IR_ilane ? rsel_at_entry(s, RSEL_LANES, 1) : rdna_lir_imm((uint32_t)i->imm);
 	case RSCAN_NAME:
@@ -424,7 +427,7 @@ static const struct rsel_rule *rule_of(uint8_t op)
 
 static bool is_folded(const struct rsel *s, const struct ir_ins *i)
 {
-	uint8_t fold = i->dst && !s->ir->is_var[i->dst] ? s->scan.reg[i->dst].fold : RSCAN_NO;
+	uint8_t fold = s->scan.reg[i->dst].fold;
 
 	return fold != RSCAN_NO && !(fold == RSCAN_HALF && i->op == IR_fload_h);
 }

@@ -50,7 +50,7 @@ struct rscan {
 		uint32_t uses, def;       /* by live instructions; the instruction that (last) defines it */
 		uint32_t last;            /* the last use if all are in the block of the definition, else UINT32_MAX */
 		uint32_t offset;          /* local, shared: where it begins */
-		uint8_t fold;             /* enum rscan_fold */
+		uint8_t fold;             /* enum rscan_fold; RSCAN_NO of variables and of register 0 */
 		bool lds;                 /* an address of LDS */
 		/* While scanning: what a folded value depends on, as it was at its definition. */
 		uint16_t root;

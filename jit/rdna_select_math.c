@@ -67,7 +67,7 @@ static bool as_half(struct rsel *s, uint16_t r, rsel_op *o)
 {
 	const struct ir_ins *i = rsel_definition(s, r);
 
-	if (s->ir->is_var[r] || s->scan.reg[r].fold != RSCAN_HALF)
+	if (s->scan.reg[r].fold != RSCAN_HALF)
 		return false;
 	*o = i->op == IR_fload_h ? s->value[r].o : rsel_any(s, i->a);
 	if (o->kind == RDNA_LIR_CONST)
@@ -80,15 +80,14 @@ static bool as_half(struct rsel *s, uint16_t r, rsel_op *o)
 static bool rsel_mixed(struct rsel *s, const struct ir_ins *i)
 {
 	const uint16_t reg[3] = { i->a, i->b, i->c };
+	const struct rscan_reg *scan = s->scan.reg;
 	rsel_op o[3];
-	bool half[3], mixed = false;
+	bool half[3];
 
-	for (unsigned k = 0; k < 3; k++) {
-		half[k] = reg[k] && as_half(s, reg[k], &o[k]);
-		mixed |= half[k];
-	}
-	if (!mixed)
+	if (scan[i->a].fold != RSCAN_HALF && scan[i->b].fold != RSCAN_HALF && scan[i->c].fold != RSCAN_HALF)
 		return false;
+	for (unsigned k = 0; k < 3; k++)
+		half[k] = as_half(s, reg[k], &o[k]);
 	for (unsigned k = 0; k < 3; k++) {
 		if (!half[k])
 			o[k] = reg[k] ? rsel_any(s, reg[k]) : rsel_at_entry(s, RSEL_CONSTANT, 0x80000000u);
@@ -229,7 +228,7 @@ static bool fused(struct rsel *s, const struct ir_ins *i)
 	const uint16_t operand[2] = { i->a, i->b };
 	unsigned slot = 0;
 
-	while (slot < 2 && (!operand[slot] || s->ir->is_var[operand[slot]] || s->scan.reg[operand[slot]].fold != RSCAN_FUSED))
+	while (slot < 2 && s->scan.reg[operand[slot]].fold != RSCAN_FUSED)
 		slot++;
 	if (slot == 2)
 		return false;

@@ -70,7 +70,7 @@ static inline bool verify_use(const struct verify *v, const char *operand, uint1
 	return usual || verify_odd_use(v, operand, reg, kind);
 }
 
-static bool verify_def(struct verify *v, const struct ir_ins *in)
+static inline bool verify_def(struct verify *v, const struct ir_ins *in)
 {
 	const uint16_t reg = in->dst;
 
@@ -146,13 +146,13 @@ static bool verify_matrix(const struct verify *v, const struct ir_ins *in)
 	return true;
 }
 
-static bool verify_immediate(const struct verify *v, const struct ir_ins *in)
+static inline bool verify_immediate(const struct verify *v, const struct ir_ins *in, uint8_t imm)
 {
 	unsigned element;
 
-	switch (ir_facts[in->op].imm) {
-	case IR_IMM__:
-		return verify_range(v, 0, 0);
+	if (imm == IR_IMM__)
+		return !in->imm || verify_range(v, 0, 0);
+	switch (imm) {
 	case IR_IMM_f:
 		return verify_range(v, 0, UINT32_MAX);
 	case IR_IMM_d:
@@ -219,7 +219,7 @@ static bool verify_instruction(struct verify *v, const struct ir_ins *in)
 		return error_set(v->err, ERROR_ARGUMENT, "IR instruction %zu: op is %u, expected below %u", v->at, in->op, (unsigned)IR_OP_COUNT);
 	facts = &ir_facts[in->op];
 	return verify_use(v, "a", in->a, facts->a) && verify_use(v, "b", in->b, facts->b) && verify_use(v, "c", in->c, facts->c)
-	    && verify_immediate(v, in) && verify_shape(v, in) && verify_def(v, in);
+	    && verify_immediate(v, in, facts->imm) && verify_shape(v, in) && verify_def(v, in);
 }
 
 static bool verify_all(struct verify *v)
