@@ -12,14 +12,14 @@
 
 /* What stands for a letter in a row: how many 32-bit registers (0: as many as the destination has), and what else may. */
 enum { LETTER_IMMEDIATE = 1, LETTER_LITERAL = 2, LETTER_CONSTANT = 4, LETTER_SCALAR = 8 /* and nothing else */, LETTER_LOW = 16 /* short encodings reach v0-v127 from gfx11 on */,
-       LETTER_PLAIN_V = 32, LETTER_PLAIN_S = 64 /* any vector register, or any of s0-s105, will do: rdna_plain */ };
+       LETTER_PLAIN_V = 32, LETTER_PLAIN_S = 64, LETTER_PLAIN_CONSTANT = 128 /* any vector register, any of s0-s105, -16 to 64 will do: rdna_plain */ };
 static const struct { uint8_t size, is; } rdna_letter_facts[128] = {
 	['1'] = { 1, LETTER_PLAIN_V }, ['2'] = { 2, LETTER_PLAIN_V }, ['3'] = { 3, LETTER_PLAIN_V }, ['4'] = { 4, LETTER_PLAIN_V }, ['8'] = { 8, LETTER_PLAIN_V },
-	['h'] = { 1, LETTER_LOW | LETTER_PLAIN_V }, ['a'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['A'] = { 2, LETTER_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
-	['b'] = { 1, LETTER_CONSTANT | LETTER_LOW | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['f'] = { 1, LETTER_CONSTANT | LETTER_LOW | LETTER_PLAIN_V | LETTER_PLAIN_S },
-	['p'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['P'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
-	['m'] = { 1, LETTER_CONSTANT }, ['W'] = { 0, LETTER_CONSTANT }, ['s'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_S }, ['S'] = { 2, LETTER_CONSTANT | LETTER_PLAIN_S },
-	['u'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_S }, ['l'] = { 1, LETTER_CONSTANT }, ['B'] = { 1, LETTER_CONSTANT }, ['c'] = { 1, LETTER_SCALAR | LETTER_PLAIN_S },
+	['h'] = { 1, LETTER_LOW | LETTER_PLAIN_V }, ['a'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['A'] = { 2, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['b'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_LOW | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['f'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_LOW | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['p'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['P'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['m'] = { 1, LETTER_CONSTANT }, ['W'] = { 0, LETTER_CONSTANT }, ['s'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_S }, ['S'] = { 2, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_S },
+	['u'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_S }, ['l'] = { 1, LETTER_CONSTANT }, ['B'] = { 1, LETTER_CONSTANT }, ['c'] = { 1, LETTER_SCALAR | LETTER_PLAIN_S },
 	['r'] = { 2, LETTER_SCALAR | LETTER_PLAIN_S }, ['t'] = { 3, LETTER_SCALAR }, ['q'] = { 4, LETTER_SCALAR }, ['o'] = { 8, LETTER_SCALAR },
 	['x'] = { 16, LETTER_SCALAR }, ['N'] = { 1, LETTER_SCALAR }, ['K'] = { 1, LETTER_LITERAL }, ['k'] = { 1, LETTER_LITERAL },
 	['i'] = { 1, LETTER_IMMEDIATE }, ['w'] = { 1, LETTER_IMMEDIATE }, ['H'] = { 1, LETTER_IMMEDIATE }, ['I'] = { 1, LETTER_IMMEDIATE },
@@ -224,22 +224,22 @@ static const char *rdna_take_register(const struct rdna_match *m, char letter, c
 	}
 }
 
-/* Most operands: a register that any may be, an integer that needs no literal. False says nothing: rdna_take knows. */
+/* Most operands: a register that any may be, an integer that needs no literal. False says nothing: rdna_take knows; a field
+ * that no operand fills stays 0. */
 static inline bool rdna_plain(char letter, const struct rdna_operand *o, uint16_t *field)
 {
 	unsigned is = rdna_letter_facts[(unsigned char)letter & 127].is, size = rdna_letter_facts[(unsigned char)letter & 127].size;
 
-	if (o->kind == RDNA_CONST) {
-		int32_t v = (int32_t)o->value;
-		*field = (uint16_t)(v >= 0 ? 128 + v : 192 - v);
-		return is & (LETTER_PLAIN_V | LETTER_PLAIN_S) && is & LETTER_CONSTANT && !o->n && v >= -16 && v <= 64;
+	if (o->kind == RDNA_REG) {
+		unsigned reg = *field = o->reg, vector = reg & RDNA_V0;
+		return o->n == size && is & (vector ? LETTER_PLAIN_V : LETTER_PLAIN_S) && reg + size <= (vector ? RDNA_V0 + 256u : 106u) &&
+		       (vector || !(reg & (size - 1)));      /* of 1 or 2 */
 	}
-	*field = o->reg;
-	if (o->kind != RDNA_REG || o->n != size)
+	unsigned up = o->value + 16;                         /* -16 .. 64 */
+	if (o->kind != RDNA_CONST || o->n || up > 80 || !(is & LETTER_PLAIN_CONSTANT))
 		return false;
-	if (o->reg >= RDNA_V0)
-		return is & LETTER_PLAIN_V && o->reg + size <= RDNA_V0 + 256u;
-	return is & LETTER_PLAIN_S && o->reg + size <= 106u && !(o->reg & (size - 1));         /* of 1 or 2 */
+	*field = (uint16_t)(up >= 16 ? 112 + up : 208 - up);
+	return true;
 }
 
 static const char *rdna_take(struct rdna_match *m, char letter, const struct rdna_operand *o, uint16_t *field)
@@ -556,29 +556,20 @@ static const char *rdna_check_operands(struct rdna_match *m)
 	bool optional = m->row->sig[0] == '?' && ins->d[0].kind == RDNA_NONE;
 	const char *why;
 
-	for (unsigned i = 0; i < 2; i++) {
-		if (i >= m->n_dst || optional) {
-			if (ins->d[i].kind != RDNA_NONE)
-				return "there are too many operands";
-			continue;
-		}
-		if (ins->d[i].kind == RDNA_REG && rdna_plain(m->dst[i], &ins->d[i], &m->d[i]))
-			continue;
+	if (optional)
+		m->n_dst = 0;
+	unsigned n_dst = m->n_dst, n_src = m->n_src;
+	for (unsigned i = 0; i < n_dst; i++) {
 		if (ins->d[i].kind != RDNA_REG)
 			return ins->d[i].kind ? "a destination must be a register" : "an operand is missing";
+		if (rdna_plain(m->dst[i], &ins->d[i], &m->d[i]))
+			continue;
 		if (!rdna_writes_special(m, ins->d[i].reg))
 			return "the destination cannot be this special register";
 		if ((why = rdna_take_register(m, m->dst[i], &ins->d[i], &m->d[i])))
 			return why;
 	}
-	if (optional)
-		m->n_dst = 0;
-	for (unsigned i = 0; i < 4; i++) {
-		if (i >= m->n_src) {
-			if (ins->s[i].kind != RDNA_NONE)
-				return "there are too many operands";
-			continue;
-		}
+	for (unsigned i = 0; i < n_src; i++) {
 		if (rdna_plain(m->src[i], &ins->s[i], &m->s[i]))
 			continue;
 		bool address = m->src[i] == '@' || m->src[i] == '#';
@@ -586,6 +577,12 @@ static const char *rdna_check_operands(struct rdna_match *m)
 		if (why)
 			return why;
 	}
+	for (unsigned i = n_dst; i < 2; i++)
+		if (ins->d[i].kind != RDNA_NONE)
+			return "there are too many operands";
+	for (unsigned i = n_src; i < 4; i++)
+		if (ins->s[i].kind != RDNA_NONE)
+			return "there are too many operands";
 	return NULL;
 }
 

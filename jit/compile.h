@@ -35,7 +35,7 @@ struct compile_options {
 	unsigned max_vector_regs, max_gprs, max_mask_regs;
 	uint32_t seed;                       /* not 0: scrambles the register allocator's free choices */
 	uint32_t skip;                       /* COMPILE_SKIP_... */
-	bool verify_passes;                  /* RDNA: tests have what each pass makes verified, not only what is left of it once registers are assigned */
+	bool verify_passes;                  /* RDNA: tests have all that each pass makes verified, not only that registers assigned keep what is in them */
 	FILE *dump_ir, *dump_asm;            /* NULL: no dump; asm as ".byte" (RDNA: ".long") lines an assembler accepts, with the key as comment */
 };
 

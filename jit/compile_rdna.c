@@ -64,10 +64,7 @@ static bool compile_once(struct object *out, const struct compile_job *j, const 
 	struct rdna_listing listing = { .out = j->options->dump_asm, .title = j->title };
 	struct rdna_lir l;
 	rdna_lir_init(&l, rdna_gen_of(j->target->name));
-	bool ok = allocate(&l, j, a, err);
-	if (ok)
-		rdna_drop_copies(&l);
-	ok = ok
+	bool ok = allocate(&l, j, a, err)
 	     && (skip & COMPILE_SKIP_VOPD || rdna_vopd(&l, err))
 	     && rdna_wait(&l, err)
 	     && rdna_hazard(&l, &hazards, err)

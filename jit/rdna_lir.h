@@ -167,8 +167,6 @@ bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t
 bool rdna_sched(struct rdna_lir *l, unsigned vgprs, uint32_t seed, struct error *err);
 /* At most max_* registers, scalar ones counted from RDNA_ABI_FREE_SGPR on; 0: all there are. False with ERROR_UNSUPPORTED: they do not suffice. */
 bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, uint32_t seed, struct rdna_regs *used, struct error *err);
-/* Takes out copies of a register onto itself, which a lucky allocation leaves; behind the last rdna_lir_verify, which needs them. */
-void rdna_drop_copies(struct rdna_lir *l);
 bool rdna_vopd(struct rdna_lir *l, struct error *err);
 bool rdna_wait(struct rdna_lir *l, struct error *err);
 struct rdna_hazard_options { bool no_clauses, no_delays; };

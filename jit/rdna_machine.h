@@ -43,16 +43,13 @@ static inline void rdna_machine_touch(const struct rdna_lir *l, const struct rdn
 /* Sets of registers that values are kept in: s0..s127 (vcc, m0, exec and null among them), v0..v255. */
 enum { RDNA_MAP_SCALAR = 2, RDNA_MAP_WORDS = 6 };
 struct rdna_map { uint64_t w[RDNA_MAP_WORDS]; };
-static inline void rdna_map_add(struct rdna_map *m, struct rdna_range r)       /* r.n: 16 at most */
+static inline void rdna_map_add(struct rdna_map *m, struct rdna_range r)
 {
-	unsigned word = r.reg / 64, at = r.reg % 64;
-	uint64_t bits = (UINT64_C(1) << r.n) - 1;
-	if (r.reg > RDNA_EXEC_HI && r.reg < RDNA_V0)
+	unsigned at = r.reg & RDNA_V0 ? r.reg - RDNA_V0 + 64 * RDNA_MAP_SCALAR : r.reg;
+	if (r.reg > RDNA_EXEC_HI && !(r.reg & RDNA_V0))
 		return;
-	word -= r.reg >= RDNA_V0 ? RDNA_V0 / 64 - RDNA_MAP_SCALAR : 0;
-	m->w[word] |= bits << at;
-	if (at + r.n > 64)
-		m->w[word + 1] |= bits >> (64 - at);
+	for (unsigned end = at + r.n; at < end; at++)        /* mostly once */
+		m->w[at / 64] |= UINT64_C(1) << at % 64;
 }
 static inline bool rdna_is_register(const struct rdna_lir_operand *o) { return o->kind == RDNA_LIR_VIRTUAL || o->kind == RDNA_LIR_FIXED; }
 static inline uint64_t rdna_map_meets(const struct rdna_map *a, const struct rdna_map *b)
@@ -91,7 +88,7 @@ void rdna_patch_op(struct rdna_patch *p, size_t at, unsigned op, uint32_t imm); 
 /* Frees the patch. False: memory ran out. */
 bool rdna_patch_apply(struct rdna_lir *l, struct rdna_patch *p, struct error *err);
 
-/* Drops the moves of a register onto itself that allocation made of the kernel's moves. */
+/* Drops the moves of a register onto itself that allocation made of the kernel's moves; behind the last verification, which needs them. */
 void rdna_tidy(struct rdna_lir *l);
 
 /* A forward analysis over loops that run any number of times. A state is `size` bytes without pointers. step() takes a state over instruction `at` (the

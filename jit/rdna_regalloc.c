@@ -352,26 +352,3 @@ bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, u
 	rdna_live_free(&live);
 	return ok;
 }
-
-static bool copies_itself(const struct rdna_lir *l, const struct rdna_lir_ins *i)
-{
-	const struct rdna_lir_operand *d = &i->d[0], *s = &i->s[0];
-	if (i->op != RDNA_V_MOV_B32 && i->op != RDNA_S_MOV_B32 && i->op != RDNA_S_MOV_B64)
-		return false;
-	if (d->kind != RDNA_LIR_VIRTUAL || s->kind != RDNA_LIR_VIRTUAL || d->mods || s->mods || i->clamp || i->omod || i->dpp.kind)
-		return false;
-	return l->reg[d->reg].phys + d->sub == l->reg[s->reg].phys + s->sub;
-}
-
-void rdna_drop_copies(struct rdna_lir *l)
-{
-	size_t n = 0;
-	assert(l->allocated);
-	for (size_t k = 0; k < l->n_ins; k++)
-		if (!copies_itself(l, &l->ins[k])) {
-			if (n != k)
-				l->ins[n] = l->ins[k];
-			n++;
-		}
-	l->n_ins = n;
-}

@@ -18,6 +18,7 @@ enum { WINDOW = 12, FORMS = 2 };
 struct candidate {
 	struct rdna_map reads, writes;       /* vcc that is not named is there, too */
 	uint16_t banks[FORMS];               /* by way round: what no partner may share with it, banks_of */
+	bool known;                          /* reads and writes are */
 	bool movable;                        /* others may move over it */
 	bool may;                            /* be a half; the rest is of such */
 	bool odd;                            /* the number of its result's register */
@@ -72,21 +73,6 @@ static uint16_t banks_of(const struct rdna_half *h, bool fmamk)
 	return (uint16_t)(bank(h->vgpr[0], 4) | bank(h->vgpr[fmamk ? 2 : 1], 4) << 4 | bank(h->vgpr[1], 4) << 8 | bank(h->vgpr[2], 2) << 12);
 }
 
-static void find_registers(const struct rdna_lir *l, const struct rdna_lir_ins *i, unsigned facts, struct candidate *c)
-{
-	const struct rdna_range vcc = { RDNA_VCC_LO, 2 };
-	static const struct rdna_map none;
-	c->reads = c->writes = none;
-	rdna_map_add_sources(&c->reads, l, i);
-	rdna_map_add_results(&c->writes, l, i);
-	if (rdna_lir_reads_dst(i))
-		rdna_map_add(&c->reads, rdna_machine_range(l, &i->d[0]));
-	if (facts & RDNA_READS_VCC)
-		rdna_map_add(&c->reads, vcc);
-	if (facts & RDNA_WRITES_VCC)
-		rdna_map_add(&c->writes, vcc);
-}
-
 /* Only these can become halves in their short forms (rdna_machine_ins): v_fma is none itself. */
 static bool short_is_half(unsigned op, enum rdna_gen gen) { return op == RDNA_V_FMA_F32 || rdna_dual_opcode((enum rdna_op)op, gen, NULL) >= 0; }
 
@@ -100,11 +86,11 @@ static void look_at(struct pairing *p, uint32_t n)
 	struct rdna_ins x;
 	unsigned facts = rdna_lir_facts(i->op);
 	c->half = c->form = 0;
+	c->known = false;
 	c->may = false;
 	c->movable = i->op < RDNA_OP_COUNT && !(facts & (RDNA_IS_FIXED | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS));
 	if (!c->movable)
 		return;
-	find_registers(l, i, facts, c);
 	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec || !short_is_half(i->op, l->gen))
 		return;
 	rdna_machine_ins(l, i, &x);
@@ -119,6 +105,31 @@ static void look_at(struct pairing *p, uint32_t n)
 }
 
 /* --- dependencies */
+
+static void find_registers(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct candidate *c)
+{
+	const struct rdna_range vcc = { RDNA_VCC_LO, 2 };
+	static const struct rdna_map none;
+	unsigned facts = rdna_lir_facts(i->op);
+	c->known = true;
+	c->reads = c->writes = none;
+	rdna_map_add_sources(&c->reads, l, i);
+	rdna_map_add_results(&c->writes, l, i);
+	if (rdna_lir_reads_dst(i))
+		rdna_map_add(&c->reads, rdna_machine_range(l, &i->d[0]));
+	if (facts & RDNA_READS_VCC)
+		rdna_map_add(&c->reads, vcc);
+	if (facts & RDNA_WRITES_VCC)
+		rdna_map_add(&c->writes, vcc);
+}
+
+/* Instruction n with its registers; found for those alone that another is compared with. */
+static const struct candidate *with_registers(struct pairing *p, uint32_t n)
+{
+	if (!p->c[n].known)
+		find_registers(p->l, &p->l->ins[n], &p->c[n]);
+	return &p->c[n];
+}
 
 /* Whether the second reads or writes what the first makes. */
 static bool feeds(const struct candidate *first, const struct candidate *second)
@@ -146,7 +157,7 @@ static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 	struct candidate *a = &p->c[na], *b = &p->c[nb];
 	struct rdna_half turned[2];
 	unsigned k = 0;
-	if (!next_ways(a, b, &k) || feeds(a, b))
+	if (!next_ways(a, b, &k) || feeds(with_registers(p, na), with_registers(p, nb)))
 		return false;
 	*b_first = p->as[na].second_only;
 	if (*b_first && (p->as[nb].second_only || feeds(b, a)))
@@ -164,13 +175,14 @@ static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 
 enum way { NO_WAY, DOWN, UP };
 
-static enum way way_between(const struct pairing *p, size_t a, size_t b)
+static enum way way_between(struct pairing *p, size_t a, size_t b)
 {
-	const struct candidate *ca = &p->c[p->order[a]], *cb = &p->c[p->order[b]];
+	const struct candidate *ca = with_registers(p, p->order[a]), *cb = with_registers(p, p->order[b]);
 	bool down = true, up = true;
 	for (size_t k = a + 1; k < b && (down || up); k++) {
-		down = down && !depend(ca, &p->c[p->order[k]]);
-		up = up && !depend(&p->c[p->order[k]], cb);
+		const struct candidate *c = with_registers(p, p->order[k]);
+		down = down && !depend(ca, c);
+		up = up && !depend(c, cb);
 	}
 	return down ? DOWN : up ? UP : NO_WAY;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/rdna_machine.h"
 #include "tests/rdna_lir_run.h"
 #include "tests/rdna_text.h"
 
@@ -63,7 +64,7 @@ static void copies_onto_themselves_go(void **state)
 	      "v_mov_b32 %v1, 7\nv_mov_b32 %v2, %v1\nv_mov_b32 %v3, %v2 dpp16:0x161\nv_mov_b32 %v4, %v3\ns_mov_b64 %s5:2, s[8:9]\ns_mov_b64 %s6:2, %s5:2\n"
 	      "global_store_b32 %v3, %v4, %s6:2\n");
 	assert_true(rdna_regalloc(&l, 0, 0, 0, &used, NULL));
-	rdna_drop_copies(&l);
+	rdna_tidy(&l);
 	rdna_text_is(&l, "v_mov_b32 v0, 7\nv_mov_b32 v0, v0 dpp16:0x161\nv_mov_b32 v1, v0\ns_mov_b64 s[16:17], s[8:9]\nglobal_store_b32 v0, v1, s[16:17]\n");
 	rdna_lir_free(&l);
 }
@@ -162,7 +163,7 @@ static void random_programs_stay_what_they_are(void **state)
 				assert_true(used.sgprs <= RDNA_ABI_FREE_SGPR + (sgprs ? sgprs : RDNA_ABI_SGPRS - RDNA_ABI_FREE_SGPR));
 				if (rdna_lir_run(&a).visible != want.visible)
 					fail_msg("seed %u in %u, %u computes something else", seed, vgprs, sgprs);
-				rdna_drop_copies(&a);
+				rdna_tidy(&a);
 				if (rdna_lir_run(&a).visible != want.visible)
 					fail_msg("seed %u in %u, %u misses a copy", seed, vgprs, sgprs);
 			} else {
