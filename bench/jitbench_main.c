@@ -47,7 +47,7 @@ static const struct option_row rows[] = {
 	{ "small", 0, OPTION_FLAG, 0, "the same as --small-batches 2,4,8,16,32", 0, 0, &opt.all_small },
 	{ "no-start", 0, OPTION_FLAG, 0, "leave out loading, time to the first token, code generation and memory", 0, 0, &opt.no_start },
 	{ "predict", 0, OPTION_FLAG, 0, "measure nothing: say how long a token, or a pass over the first of --small-batches (at most 16), should take on the card of --device sim:..., at the first depth, from what its simulator counts and its data sheet; of a model made up, a few layers are simulated", 0, 0, &opt.predict },
-	{ "kernels", 0, OPTION_FLAG, 0, "time the kernels alone, for which a header is enough: all generated, opened from a cache directory and from a pack, those of a token opened, one looked up, those of one pass generated; for a card also linked", 0, 0, &opt.kernels },
+	{ "kernels", 0, OPTION_FLAG, 0, "time the kernels alone, for which a header is enough: all generated, opened from a cache directory and from a pack, those of a token opened, one looked up, those of one pass generated, by one thread and by all, and its layers' by all; for a card also linked", 0, 0, &opt.kernels },
 	{ "Measuring", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "repetitions", 'r', OPTION_INT, "N", "repeat each test N times, starts at most 3 (5)", 1, MAX_REPETITIONS, &opt.repetitions },
 	{ "noise", 0, OPTION_FLOAT, "PERCENT", "refuse a number when the quartiles of its repetitions, or of the limit measured around them, lie further apart (10)", 0.001, 1000, &opt.noise },

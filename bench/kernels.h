@@ -12,9 +12,9 @@
 #include "runtime/warm.h"
 
 /* Of all kernels of the model, of those that passes over single tokens can need, and of one pass over one token, which are those of a layer and the few around the
- * layers. The last is for cards alone. */
+ * layers: by one thread, and by one for each core as sessions do; the layers' alone likewise. The last is for cards alone. */
 enum kernels_row { KERNELS_GENERATE, KERNELS_DIRECTORY, KERNELS_PACK, KERNELS_TOKEN_GENERATE, KERNELS_TOKEN_DIRECTORY, KERNELS_TOKEN_PACK, KERNELS_LOOKUP, KERNELS_PASS_GENERATE,
-                   KERNELS_PASS_LINK, KERNEL_ROWS };
+                   KERNELS_PASS_TOGETHER, KERNELS_LAYER_TOGETHER, KERNELS_PASS_LINK, KERNEL_ROWS };
 
 /* options->columns counts for the first three rows. kv: the type of the one pass's cache. *n_rows: how many there are for the target. */
 bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, enum dtype kv, long repetitions, double noise, struct row out[KERNEL_ROWS], size_t *n_rows,

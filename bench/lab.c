@@ -204,7 +204,7 @@ struct plan *lab_plan(struct lab *l, uint32_t columns, bool general, struct erro
 		return NULL;
 	l->plan[l->plans].columns = columns;
 	l->plan[l->plans++].general = general;
-	return l->device->prepare(l->device, p, err) ? p : NULL;
+	return l->device->prepare(l->device, p, l->pool, err) ? p : NULL;
 }
 
 bool lab_set_schedule(struct lab *l, struct plan *p, uint32_t schedule, struct error *err)
@@ -217,7 +217,7 @@ bool lab_set_schedule(struct lab *l, struct plan *p, uint32_t schedule, struct e
 		if (template_schedule_refusal(key))
 			key->schedule = 0;
 	}
-	return l->device->prepare(l->device, p, err);
+	return l->device->prepare(l->device, p, l->pool, err);
 }
 
 /* ---- repetitions */

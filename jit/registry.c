@@ -190,7 +190,7 @@ const char *kernel_source_name(enum kernel_source source)
 /* Code that is there is no code that can be dumped. */
 static bool can_load(const struct registry *r)
 {
-	return r->opt.cache && (r->opt.sealed || (!r->opt.dump_ir && !r->opt.dump_asm));
+	return r->opt.cache && (r->opt.sealed || !registry_in_order(r));
 }
 
 static enum kernel_source source_of(const struct registry *r, unsigned number)
@@ -452,6 +452,8 @@ size_t registry_load(struct registry *r, const struct key *key, size_t n)
 	batch_close(&b);
 	return loaded;
 }
+
+bool registry_in_order(const struct registry *r) { return r->opt.dump_ir || r->opt.dump_asm; }
 
 bool registry_ready(struct registry *r, const struct key *key)
 {

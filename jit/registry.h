@@ -42,6 +42,8 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 /* Fetches from the cache what of the keys it has and nobody has asked for yet, for many together cost less than each by itself. What is not there is left for
  * registry_get, which then does not look once more. Returns how many came. Thread-safe. */
 size_t registry_load(struct registry *r, const struct key *key, size_t n);
+/* Whether kernels must be made one after the other, as whoever reads the dumps expects. */
+bool registry_in_order(const struct registry *r);
 /* Whether it would be had at once. Takes no lock. */
 bool registry_ready(struct registry *r, const struct key *key);
 

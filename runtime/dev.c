@@ -1,6 +1,8 @@
 #include "runtime/dev.h"
 
 #include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 #include "runtime/profile.h"
 
@@ -20,6 +22,45 @@ static void call(const struct region *r, int worker, size_t i, int64_t begin, in
 		profile_launch(r->device->profile, worker, p, i, start, now);
 	if (p->took)
 		atomic_fetch_add_explicit(&p->took[i], now - start, memory_order_relaxed);
+}
+
+/* ---- kernels */
+
+struct making { struct registry *registry; const struct key *key; size_t n; _Atomic size_t next; };
+
+static void make_some(void *user, int worker, int workers)
+{
+	struct making *m = user;
+	(void)worker;
+	(void)workers;
+
+	for (size_t i; (i = atomic_fetch_add_explicit(&m->next, 1, memory_order_relaxed)) < m->n;)
+		registry_get(m->registry, &m->key[i], NULL, NULL);
+}
+
+void dev_make_kernels(struct registry *r, const struct key *key, size_t n, struct pool *pool)
+{
+	struct making m = { .registry = r, .key = key, .n = n };
+	size_t missing = 0;
+
+	registry_load(r, key, n);
+	for (size_t i = 0; i < n; i++)
+		missing += !registry_ready(r, &key[i]);
+	if (missing > 1 && !registry_in_order(r))
+		pool_run(pool, make_some, &m);
+}
+
+bool dev_make_plan(struct registry *r, const struct plan *p, struct pool *pool, struct error *err)
+{
+	struct key *key = malloc((p->n_kernels + 1) * sizeof *key);
+
+	if (!key)
+		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", p->n_kernels);
+	for (size_t i = 0; i < p->n_kernels; i++)
+		key[i] = p->kernel[i].key;
+	dev_make_kernels(r, key, p->n_kernels, pool);
+	free(key);
+	return true;
 }
 
 /* ---- how the units of a launch are cut into shares

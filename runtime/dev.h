@@ -19,8 +19,8 @@ struct device {
 	struct profile *profile;                /* borrowed; NULL: nobody asks where time goes */
 	/* Memory that plans' arguments point into, before a plan is run that does. NULL: the device reaches all of the process's. */
 	bool (*memory)(struct device *d, void *base, size_t bytes, enum device_memory what, struct error *err);
-	/* Sets the handle of every kernel of the plan. */
-	bool (*prepare)(struct device *d, struct plan *p, struct error *err);
+	/* Sets the handle of every kernel of the plan; those to be generated, on the pool's threads. */
+	bool (*prepare)(struct device *d, struct plan *p, struct pool *pool, struct error *err);
 	/* Runs the plan, on all of the pool's threads where it is the host that computes. */
 	bool (*run)(struct device *d, struct plan *p, struct pool *pool, struct error *err);
 	/* Host devices: runs units begin..end-1 of one launch; called from many threads. */
@@ -30,6 +30,12 @@ struct device {
 
 struct device *dev_cpu_open(struct registry *r, struct error *err);                    /* generated code; borrows the registry */
 struct device *dev_ref_open(const struct target *t, struct error *err);                /* interprets the same IR at the target's width */
+
+/* For devices that run generated code: what is kept of the kernels comes all at once, the rest is generated side by side. Which of them cannot be had
+ * registry_get then says. */
+void dev_make_kernels(struct registry *r, const struct key *key, size_t n, struct pool *pool);
+/* The same of a plan's. False: no memory for their list. */
+bool dev_make_plan(struct registry *r, const struct plan *p, struct pool *pool, struct error *err);
 
 /* The `run` of host devices: the plan's phases in order, the units of each handed out in shares to the pool's threads that are there. */
 bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *err);

@@ -6,23 +6,12 @@
 
 struct dev_cpu { struct device device; struct registry *registry; };
 
-/* What is kept comes all at once. Where there is no memory for the list, it comes one by one. */
-static void load_kept(struct registry *r, const struct plan *p)
-{
-	struct key *key = malloc((p->n_kernels + 1) * sizeof *key);
-
-	for (size_t i = 0; key && i < p->n_kernels; i++)
-		key[i] = p->kernel[i].key;
-	if (key)
-		registry_load(r, key, p->n_kernels);
-	free(key);
-}
-
-static bool cpu_prepare(struct device *d, struct plan *p, struct error *err)
+static bool cpu_prepare(struct device *d, struct plan *p, struct pool *pool, struct error *err)
 {
 	struct dev_cpu *c = (struct dev_cpu *)d;
 
-	load_kept(c->registry, p);
+	if (!dev_make_plan(c->registry, p, pool, err))
+		return false;
 	for (size_t i = 0; i < p->n_kernels; i++) {
 		const struct kernel *k = registry_get(c->registry, &p->kernel[i].key, NULL, err);
 		if (!k)

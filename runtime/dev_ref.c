@@ -40,8 +40,9 @@ static struct ref_kernel *ref_build(struct dev_ref *r, const struct key *key, st
 	return r->kernel[r->n++] = k;
 }
 
-static bool ref_prepare(struct device *d, struct plan *p, struct error *err)
+static bool ref_prepare(struct device *d, struct plan *p, struct pool *pool, struct error *err)
 {
+	(void)pool;
 	struct dev_ref *r = (struct dev_ref *)d;
 
 	for (size_t i = 0; i < p->n_kernels; i++) {

@@ -55,7 +55,7 @@ static bool deal(struct dev_sim *c, struct sim_plan *s, struct error *err)
 	return true;
 }
 
-static bool sim_prepare(struct device *d, struct plan *p, struct error *err)
+static bool sim_prepare(struct device *d, struct plan *p, struct pool *pool, struct error *err)
 {
 	struct dev_sim *c = (struct dev_sim *)d;
 	struct sim_plan *s = calloc(1, sizeof *s);
@@ -63,7 +63,7 @@ static bool sim_prepare(struct device *d, struct plan *p, struct error *err)
 	if (!s)
 		return error_set(err, ERROR_MEMORY, "no memory for a plan of the simulated card");
 	s->plan = p;
-	if (!program_make(&s->program, p, c->registry, c->target, err) ||
+	if (!dev_make_plan(c->registry, p, pool, err) || !program_make(&s->program, p, c->registry, c->target, err) ||
 	    !(s->object = sim_load(c->sim, s->program.bytes, s->program.size, err)) || !deal(c, s, err) ||
 	    !sim_map(c->sim, p->args, p->n_args * sizeof *p->args, "a plan's arguments", false, err) ||
 	    !sim_map(c->sim, s->program.phase, (s->program.n_phases + 1) * sizeof *s->program.phase, "a plan's phases", false, err)) {

@@ -350,7 +350,7 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 	}
 	if (built && kind == PROFILE_DECODE)
 		s->awaited += count_missing(s, p);
-	if (!built || !s->device->prepare(s->device, p, err) || (s->profile && !profile_add_plan(s->profile, p, err))) {
+	if (!built || !s->device->prepare(s->device, p, s->pool, err) || (s->profile && !profile_add_plan(s->profile, p, err))) {
 		if (tuned) {
 			tuner_close(s->tuner);
 			s->tuner = NULL;
@@ -735,7 +735,7 @@ struct plan *session_plan(jit_session *s, uint32_t columns, bool logits, struct 
 	return find_plan(s, columns, !logits ? PLAN_NO_LOGITS : columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
 }
 
-bool session_prepare(jit_session *s, struct plan *p, struct error *err) { return s->device->prepare(s->device, p, err); }
+bool session_prepare(jit_session *s, struct plan *p, struct error *err) { return s->device->prepare(s->device, p, s->pool, err); }
 
 double session_pass(jit_session *s, const struct plan *p, struct error *err)
 {

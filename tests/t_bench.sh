@@ -84,12 +84,12 @@ check "--small: five rows and the names" [ "$(wc -l < "$dir/out")" = 6 ]
 check "csv: all lines have as many fields" [ "$(awk -F'","' '{ print NF }' "$dir/out" | sort -u | wc -l)" = 1 ]
 quick "$model" --kernels --force
 check "--kernels: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
-for row in generate 'open directory' 'open pack' 'token generate' 'token directory' 'token pack' lookup 'pass generate'; do
+for row in generate 'open directory' 'open pack' 'token generate' 'token directory' 'token pack' lookup 'pass generate' 'pass together' 'layer together'; do
 	check "--kernels: a row $row" grep -qE "^\| $row, [0-9]+ kernels " "$dir/out"
 done
-check "--kernels: shares of generating" [ "$(grep -c 'generating.* % |$' "$dir/out")" = 5 ]
+check "--kernels: shares of generating" [ "$(grep -c 'generating.* % |$' "$dir/out")" = 7 ]
 quick --shape qwen3-0.6b --kernels --force -o csv
-check "--kernels of a shape: eight rows and the names" [ "$(wc -l < "$dir/out")" = 9 ]
+check "--kernels of a shape: ten rows and the names" [ "$(wc -l < "$dir/out")" = 11 ]
 quick --shape tiny --kernels --force --device sim:gfx1101
 check "--kernels of a card: a row pass link" grep -qE "^\| pass link, [0-9]+ kernels " "$dir/out"
 refused "names the target" 2 --shape tiny --kernels --device sim:gfx1101 --isa avx2
