@@ -12,8 +12,8 @@
 static const struct { uint32_t columns; bool logits; unsigned share; } kinds[] = { { 1, true, 4 }, { 4, true, 2 }, { 8, true, 2 }, { 16, true, 2 }, { SEARCH_CONTEXT - SEARCH_CONTEXT / 4, false, 2 } };
 enum { KINDS = sizeof kinds / sizeof *kinds, SAMPLES = 8, CONFIRMED = 24 /* of each schedule, at least */, PASSES_LEAST = 8, SWEEPS = 2, WARM_UP = 2 };
 
-/* A kernel of the pass at work: the best schedule so far. */
-struct kernel_state { struct key key; };
+/* A kernel of the pass at work: the best schedule so far, and the fewest samples of a schedule that this was judged by; 0: no round was long enough. */
+struct kernel_state { struct key key; uint32_t samples; };
 
 struct search {
 	jit_session *session;
@@ -71,9 +71,12 @@ static void judge_round(void *user, const struct tuner_verdict *v)
 		r.key.schedule = v->schedule[v->best];
 		s->progress.better += v->best != 0;
 		tune_set(s->results, &r);
-	} else if (v->best) {
-		k->key.schedule = v->schedule[v->best];
-		s->changed = true;
+	} else if (v->time[0] > 0 && v->samples) {
+		k->samples = k->samples && k->samples < v->samples ? k->samples : v->samples;
+		if (v->best) {
+			k->key.schedule = v->schedule[v->best];
+			s->changed = true;
+		}
 	}
 }
 
@@ -122,12 +125,12 @@ static bool list_kernels(struct search *s, struct error *err)
 	return true;
 }
 
-/* Kernels for which nothing was found are known to like the usual schedule; those that found something are confirmed. */
+/* Kernels that were tried and for which nothing was found are known to like the usual schedule; those that found something are confirmed. Of others nothing is known. */
 static bool finish(struct search *s, struct error *err)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (!s->kernel[i].key.schedule)
-			tune_set(s->results, &(struct tune_result){ .key = s->kernel[i].key, .gain = 1, .samples = SAMPLES });
+		if (!s->kernel[i].key.schedule && s->kernel[i].samples)
+			tune_set(s->results, &(struct tune_result){ .key = s->kernel[i].key, .gain = 1, .samples = s->kernel[i].samples });
 	s->confirm = true;
 	bool ok = run_round(s, err);
 	s->confirm = false;

@@ -428,7 +428,7 @@ static void check_found(const struct tune_result *r, void *user)
 	f->columns[r->key.columns]++;
 }
 
-/* The thorough search: results for every kind of pass, and no bit changes. */
+/* The thorough search: results for every kind of pass, of what there was time to measure, and no bit changes. */
 static void test_search(void **state)
 {
 	static struct told off, cached;
@@ -443,19 +443,19 @@ static void test_search(void **state)
 	assert_non_null(m);
 	for (int i = 0; i < SEARCH_CONTEXT / 8; i++)
 		ids[i] = i + 1;
-	for (int timed = 0; timed < 2; timed++) {
+	for (int whole = 0; whole < 2; whole++) {
 		struct found f = { 0 };
 		struct tune *t = opened(dir);
 		jit_session *s = jit_session_open(m, &(jit_session_options){ .threads = 1, .context = 2 * SEARCH_CONTEXT, .speculate = JIT_SPECULATE_OFF }, &e);
 		assert_non_null(s);
 		assert_int_equal(jit_session_feed(s, ids, SEARCH_CONTEXT / 8, &e), JIT_OK);
-		struct tune *results = timed ? t : opened(NULL);
-		if (!search_schedules(s, results, &(struct search_options){ .seconds = timed ? 1 : 1e-3 }, &err))
+		struct tune *results = whole ? t : opened(NULL);
+		if (!search_schedules(s, results, &(struct search_options){ .seconds = whole ? 0 : 1e-3 }, &err))
 			fail_msg("%s", err.text);
 		tune_each(results, check_found, &f);
-		assert_true(f.n >= 15 && f.columns[1] && f.columns[4] && f.columns[8] && f.columns[16] && f.columns[24]);
+		assert_true(whole ? f.n >= 15 && f.columns[1] && f.columns[4] && f.columns[8] && f.columns[16] && f.columns[24] : f.n == 0);
 		jit_session_close(s);
-		if (!timed)
+		if (!whole)
 			tune_close(results);
 		assert_true(tune_save(t, &err));
 		tune_close(t);
