@@ -236,7 +236,7 @@ char *report_make(jit_model *m, const struct profile *p, const struct report_bac
 bool report_trace(const struct profile *p, const char *path, struct error *err)
 {
 	if (!p || !profile_keeps_events(p))
-		return error_set(err, ERROR_ARGUMENT, "%s: this session was not opened to be traced", path);
+		return error_set(err, ERROR_ARGUMENT, "%s: no events were kept to write there; expected jit_session_options.profile to be JIT_PROFILE_EVENTS", path);
 	FILE *out = fopen(path, "we");
 	if (!out)
 		return error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
