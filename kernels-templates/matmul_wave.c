@@ -7,9 +7,9 @@
 #include "kernels-templates/matmul.h"
 #include "kernels-templates/weight_pieces.h"
 
-/* The size of a turn's code, in instructions of the IR; what a unit of 32 k's costs beside its columns: integers, floats, integers made floats; floats of a lane
- * taken side by side. */
-enum { WAVE_TURN_CODE = 640, WAVE_UNIT_INT8 = 45, WAVE_UNIT_FLOATS = 60, WAVE_UNIT_MADE = 200, WAVE_FLOATS = 8 };
+/* The size of a turn's code, in instructions of the IR; what a unit of 32 k's costs beside its columns: integers that are bytes in memory, or are made bytes,
+ * floats, integers made floats; floats of a lane taken side by side. */
+enum { WAVE_TURN_CODE = 720, WAVE_UNIT_BYTES = 45, WAVE_UNIT_UNPACKED = 90, WAVE_UNIT_FLOATS = 60, WAVE_UNIT_MADE = 200, WAVE_FLOATS = 8 };
 
 struct wave {
 	struct matmul_group group;
@@ -98,11 +98,19 @@ static void end_segment(void *context)
 
 /* ---- a job */
 
+static unsigned unit_code(const struct wave *m)
+{
+	const struct weight_quants *q = m->format->quants;
+	if (m->int8)
+		return q->as_they_lie ? WAVE_UNIT_BYTES : WAVE_UNIT_UNPACKED;
+	return q ? WAVE_UNIT_MADE : WAVE_UNIT_FLOATS;
+}
+
 /* As many units as code of a bearable size does; with int8 two at least, so that all arrays come by pieces. */
 static unsigned turn_units(const struct wave *m)
 {
-	unsigned unit = m->int8 ? WAVE_UNIT_INT8 : m->format->quants ? WAVE_UNIT_MADE : WAVE_UNIT_FLOATS, least = m->int8 ? 2 : 1;
-	unsigned code = unit + m->columns * (m->int8 ? 22 : 2 * PIECES_UNIT_K), n = weight_pieces_fit(m->format);
+	unsigned least = m->int8 ? 2 : 1;
+	unsigned code = unit_code(m) + m->columns * (m->int8 ? 22 : 2 * PIECES_UNIT_K), n = weight_pieces_fit(m->format);
 	while (n > least && n * code > WAVE_TURN_CODE)
 		n /= 2;
 	return n;
@@ -113,7 +121,9 @@ static void do_job(void *context, const struct matmul_job *j)
 	struct wave *m = context;
 	const struct matmul_group *g = &m->group;
 	struct ir *b = m->b;
-	struct weight_reader r = { .b = b, .format = m->format, .span_units = m->span_units, .most_units = turn_units(m) };
+	/* One column leaves registers for a period, and has no other work to do while its next part comes. */
+	const bool at_once = m->int8 && m->columns == 1 && weight_pieces_fit(m->format) == PIECES_PERIOD_UNITS;
+	struct weight_reader r = { .b = b, .format = m->format, .span_units = m->span_units, .most_units = turn_units(m), .at_once = at_once };
 	const struct weight_visitor v = { .context = m, .begin = m->int8 ? NULL : begin_segment, .end = m->int8 ? NULL : end_segment, .unit = visit_unit, .walk = visit_walk };
 	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
 

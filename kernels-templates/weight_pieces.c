@@ -201,7 +201,7 @@ struct period {
 	struct weight_reader *r;
 	unsigned units, turn;                /* turn: units of one */
 	uint32_t bytes;                      /* of the stream */
-	bool walks[WEIGHT_MAX_ARRAYS];       /* each turn takes whole pieces of this array: it loads them itself, from `from` */
+	bool walks[WEIGHT_MAX_ARRAYS];       /* each turn takes whole pieces of this array and loads them itself, from `from`, unless all are to be loaded at once */
 	ir_a from[WEIGHT_MAX_ARRAYS];
 	ir_i stream[PIECES_PERIOD_UNITS * 32];        /* words loaded at the period's start, by number; r 0: none */
 	struct weight_pieces pieces;
@@ -331,7 +331,7 @@ static void begin_period(struct period *p, ir_s first)
 		begin_heads(p, first);
 	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f); ) {
 		uint32_t turn = p->turn * array_bytes(&f->array[i]), at = weight_pieces_stream(f, i, p->units);
-		p->walks[i] = p->turn < p->units && turn && turn % PIECE == 0 && at % PIECE == 0;
+		p->walks[i] = !p->r->at_once && p->turn < p->units && turn && turn % PIECE == 0 && at % PIECE == 0;
 		if (p->walks[i])
 			p->from[i] = ir_var_a(b, ir_aaddi(b, p->r->at[4], at / PIECE * PIECE * LANES));
 		else
