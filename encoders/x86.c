@@ -53,6 +53,7 @@ static const struct { int8_t reg, vvvv, rm, is4, imm; } x86_slots[] = {
 	[X86_F_MRI] = { 1, -1, 0, -1, 2 }, [X86_F_RVM] = { 0, 1, 2, -1, -1 }, [X86_F_RVMI] = { 0, 1, 2, -1, 3 },
 	[X86_F_RVMR] = { 0, 1, 2, 3, -1 }, [X86_F_RMV] = { 0, 2, 1, -1, -1 }, [X86_F_MVR] = { 2, 1, 0, -1, -1 },
 	[X86_F_VM] = { -1, 0, 1, -1, -1 }, [X86_F_VMI] = { -1, 0, 1, -1, 2 }, [X86_F_REL] = { -1, -1, -1, -1, 0 },
+	[X86_F_R] = { 0, -1, -1, -1, -1 }, [X86_F_ZR] = { -1, -1, -1, -1, -1 },
 };
 
 /* --- operands */
@@ -69,6 +70,7 @@ struct x86_operand x86_xmm(int reg) { return x86_register(X86_XMM, reg); }
 struct x86_operand x86_ymm(int reg) { return x86_register(X86_YMM, reg); }
 struct x86_operand x86_zmm(int reg) { return x86_register(X86_ZMM, reg); }
 struct x86_operand x86_k(int reg) { return x86_register(X86_KREG, reg); }
+struct x86_operand x86_tmm(int reg) { return x86_register(X86_TMM, reg); }
 
 struct x86_operand x86_imm(int64_t v)
 {
@@ -115,6 +117,8 @@ static const char *x86_check_register(const struct x86_operand *o)
 {
 	if (o->cls == X86_KREG)
 		return o->reg > 7 ? "a mask register must be k0 to k7" : NULL;
+	if (o->cls == X86_TMM)
+		return o->reg > 7 ? "a tile register must be tmm0 to tmm7" : NULL;
 	if (x86_is_vector(o))
 		return o->reg > 31 ? "a vector register must be numbered 0 to 31" : NULL;
 	return o->reg > 15 ? "a general register must be numbered 0 to 15" : NULL;
@@ -165,6 +169,7 @@ static enum x86_class x86_letter_class(char letter, const struct x86_match *m)
 	case 'd': case 'D': case 'b': case 'B': case 'u': case 'U': return X86_GPR32;
 	case 'g': case 'G': return X86_GPR64;
 	case 'k': case 'K': return X86_KREG;
+	case 't': return X86_TMM;
 	default: return X86_NONE;
 	}
 }
@@ -178,6 +183,7 @@ static const char *x86_class_rule(enum x86_class cls)
 	case X86_YMM: return "the operand must be a ymm register";
 	case X86_ZMM: return "the operand must be a zmm register";
 	case X86_KREG: return "the operand must be a mask register";
+	case X86_TMM: return "the operand must be a tile register";
 	default: return "the operand must be in memory";
 	}
 }
@@ -188,6 +194,8 @@ static const char *x86_check_value(char letter, const struct x86_operand *o, str
 		return x86_check_imm(letter, o->imm, m->w);
 	if (o->cls == X86_MEM) {
 		m->vsib = letter == 's';
+		if (letter == 'p' && (o->label >= 0 || o->index == X86_NO_INDEX))
+			return "the address of a tile must have an index, the pitch of its rows";
 		return letter == 'l' ? NULL : x86_check_memory(o, m->vsib);
 	}
 	if (letter == 'A' && o->reg != X86_RAX)
@@ -211,7 +219,7 @@ static const char *x86_check_operand(char letter, const struct x86_operand *o, s
 		if (o->cls != X86_MEM || o->label < 0)
 			return "the operand must be a label";
 	} else if (o->cls == X86_MEM) {
-		if (letter != 'm' && letter != 's' && !(letter >= 'B' && letter <= 'Z'))
+		if (letter != 'm' && letter != 's' && letter != 'p' && !(letter >= 'B' && letter <= 'Z'))
 			return "the operand cannot be in memory";
 	} else if (o->cls != x86_letter_class(letter, m)) {
 		return x86_class_rule(x86_letter_class(letter, m));
@@ -312,6 +320,14 @@ static const char *x86_check_gather(const struct x86_match *m, const struct x86_
 	return NULL;
 }
 
+/* So does a product of tiles two of which are the same. */
+static const char *x86_check_tiles(const struct x86_match *m, const struct x86_operand *o)
+{
+	if (strcmp(m->row->sig, "ttt") == 0 && (o[0].reg == o[1].reg || o[0].reg == o[2].reg || o[1].reg == o[2].reg))
+		return "the three tiles of a product must differ";
+	return NULL;
+}
+
 static const char *x86_match_row(const struct x86 *x, const struct x86_row *row, const struct x86_operand *o,
                                  struct x86_match *m, unsigned *depth)
 {
@@ -334,7 +350,7 @@ static const char *x86_match_row(const struct x86 *x, const struct x86_row *row,
 		return refused;
 	if (m->evex ? (why = x86_check_evex(x, m, o)) != NULL : false)
 		return why;
-	return x86_check_gather(m, o);
+	return (why = x86_check_gather(m, o)) ? why : x86_check_tiles(m, o);
 }
 
 static const struct x86_operand *x86_place(const struct x86_operand *o, int slot)

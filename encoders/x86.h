@@ -26,9 +26,9 @@ enum x86_op {
 enum { X86_RAX, X86_RCX, X86_RDX, X86_RBX, X86_RSP, X86_RBP, X86_RSI, X86_RDI,
        X86_R8, X86_R9, X86_R10, X86_R11, X86_R12, X86_R13, X86_R14, X86_R15 };
 
-enum x86_class { X86_NONE, X86_GPR32, X86_GPR64, X86_XMM, X86_YMM, X86_ZMM, X86_KREG, X86_MEM, X86_IMM };
+enum x86_class { X86_NONE, X86_GPR32, X86_GPR64, X86_XMM, X86_YMM, X86_ZMM, X86_KREG, X86_TMM, X86_MEM, X86_IMM };
 
-/* One operand. Registers: cls, reg (0..15, vectors 0..31). Memory: base in reg (X86_NO_BASE: none), index (X86_NO_INDEX:
+/* One operand. Registers: cls, reg (0..15, vectors 0..31, masks and tiles 0..7). Memory: base in reg (X86_NO_BASE: none), index (X86_NO_INDEX:
  * none), scale 1 2 4 8, disp; or label >= 0: RIP-relative to that label plus disp. Immediates: imm. Registers of 8 and 16
  * bits are given as x86_r32. A branch's label is x86_mem_label(label, 0). */
 struct x86_operand {
@@ -40,7 +40,7 @@ struct x86_operand {
 };
 enum { X86_NO_INDEX = 0xff, X86_NO_BASE = 0xff, X86_NO_LABEL = -1 };
 
-struct x86_operand x86_r32(int reg), x86_r64(int reg), x86_xmm(int reg), x86_ymm(int reg), x86_zmm(int reg), x86_k(int reg);
+struct x86_operand x86_r32(int reg), x86_r64(int reg), x86_xmm(int reg), x86_ymm(int reg), x86_zmm(int reg), x86_k(int reg), x86_tmm(int reg);
 struct x86_operand x86_imm(int64_t v);
 struct x86_operand x86_mem(int base, int32_t disp);
 struct x86_operand x86_mem_index(int base, int index, int scale, int32_t disp);

@@ -108,7 +108,7 @@ static void x86_put_modrm(struct x86_code *out, const struct x86_match *m)
 	if (x86_is_mem(m->rm))
 		x86_put_memory(out, m, reg);
 	else
-		x86_put(out, 0xc0 | reg << 3 | (m->rm->reg & 7u));
+		x86_put(out, 0xc0 | reg << 3 | (x86_reg_of(m->rm) & 7u));
 }
 
 /* Everything behind the ModRM: the is4 register or the immediate, or the distance of a branch. */
@@ -171,7 +171,7 @@ static void x86_encode_vex(struct x86_code *out, const struct x86_match *m)
 		x86_put(out, (unsigned)m->w << 7 | last);
 	}
 	x86_put(out, x86_f_opcode(f));
-	if (m->rm)
+	if (m->rm || m->row->form == X86_F_R || m->row->form == X86_F_ZR)
 		x86_put_modrm(out, m);
 }
 

@@ -17,7 +17,7 @@ enum x86_tuple { X86_T_NONE, X86_T_FV, X86_T_FV64, X86_T_HV, X86_T_FVM, X86_T_HV
                  X86_T_N1, X86_T_N2, X86_T_N4, X86_T_N8, X86_T_N16, X86_T_N32 };
 
 enum x86_form_id { X86_F_ZO, X86_F_O, X86_F_OI, X86_F_AI, X86_F_M, X86_F_MI, X86_F_MR, X86_F_RM, X86_F_RMI, X86_F_MRI,
-                   X86_F_RVM, X86_F_RVMI, X86_F_RVMR, X86_F_RMV, X86_F_MVR, X86_F_VM, X86_F_VMI, X86_F_REL };
+                   X86_F_RVM, X86_F_RVMI, X86_F_RVMR, X86_F_RMV, X86_F_MVR, X86_F_VM, X86_F_VMI, X86_F_R, X86_F_ZR, X86_F_REL };
 
 /* The facts of an opcode, one word: opcode 0-7, prefix 8-9, map 10-11, W 12-13, L 14-16, digit 17-19, VEX 20, EVEX 21,
  * EVEX.W 22-23, tuple 24-27, no mask 28, EVEX first 29. */

@@ -78,6 +78,8 @@ static bool parse_register(const char *name, struct x86_operand *o)
 		*o = x86_zmm(n);
 	else if (sscanf(name, "k%d", &n) == 1)
 		*o = x86_k(n);
+	else if (sscanf(name, "tmm%d", &n) == 1)
+		*o = x86_tmm(n);
 	else if ((n = general_register(name, &bits)) >= 0)
 		*o = bits == 64 ? x86_r64(n) : x86_r32(n);
 	else
@@ -249,6 +251,8 @@ static void test_golden(void **state)
 		parse_text(line, &in);
 		assert_string_equal(in.label, "");
 		wrong += !encodes_as(line, &in, evex, semicolon + 1);
+		if (!evex && !(x86_rows[row].facts & X86_HAS_EVEX))      /* then it is the only coding */
+			wrong += !encodes_as(line, &in, true, semicolon + 1);
 		seen[2 * row + evex]++;
 		cases++;
 		assert_in_range(wrong, 0, 30);
@@ -383,6 +387,7 @@ static void test_regenerate(void **state)
 #define D(n) x86_r32(n)
 #define Y(n) x86_ymm(n)
 #define K(n) x86_k(n)
+#define T(n) x86_tmm(n)
 #define I(n) x86_imm(n)
 #define MEM x86_mem(X86_RAX, 0)
 #define NONE { .cls = X86_NONE }
@@ -478,6 +483,44 @@ static void test_refused_memory(void **state)
 		{ "the destination, index and mask of a gather must differ", X86_VGATHERDPS, { Y(0), VSIB(1), Y(0) }, 0, 0, 0 },
 		{ "the destination, index and mask of a gather must differ", X86_VGATHERDPS, { Y(0), VSIB(1), Y(1) }, 0, 0, 0 },
 		{ "the destination, index and mask of a gather must differ", X86_VPGATHERDD, { x86_zmm(5), VSIB(5) }, 1, 1, 0 },
+	};
+	REFUSE(r);
+}
+
+static void test_refused_tiles(void **state)
+{
+	static const char none[] = "the instruction has no EVEX form: no zmm, no register above 15, no mask, no broadcast";
+	static const char pitch[] = "the address of a tile must have an index, the pitch of its rows";
+	static const char differ[] = "the three tiles of a product must differ";
+	const struct x86_operand rows = x86_mem_index(X86_RAX, X86_RCX, 1, 0);
+	const struct refusal r[] = {
+		{ "a tile register must be tmm0 to tmm7", X86_TILEZERO, { T(8) }, 0, 0, 0 },
+		{ "a tile register must be tmm0 to tmm7", X86_TILEZERO, { T(-1) }, 0, 0, 0 },
+		{ "a tile register must be tmm0 to tmm7", X86_TILELOADD, { T(8), rows }, 1, 0, 0 },
+		{ "a tile register must be tmm0 to tmm7", X86_TDPBUSD, { T(0), T(1), T(8) }, 0, 0, 0 },
+		{ "the operand must be a tile register", X86_TILEZERO, { Y(0) }, 0, 0, 0 },
+		{ "the operand must be a tile register", X86_TDPBSSD, { T(0), K(1), T(2) }, 1, 0, 0 },
+		{ "the operand must be a tile register", X86_TILELOADD, { R(0), rows }, 0, 0, 0 },
+		{ "the operand must be a vector register", X86_VADDPS, { T(0), Y(1), Y(2) }, 0, 0, 0 },
+		{ "the operand must be a 64-bit general register", X86_MOV, { R(0), T(1) }, 0, 0, 0 },
+		{ "the operand cannot be in memory", X86_TDPBSSD, { T(0), T(1), rows }, 0, 0, 0 },
+		{ "the operand must be in memory", X86_TILELOADDT1, { T(0), T(1) }, 0, 0, 0 },
+		{ "the operand must be in memory", X86_LDTILECFG, { R(0) }, 0, 0, 0 },
+		{ "there is an operand too many", X86_TILERELEASE, { T(0) }, 0, 0, 0 },
+		{ "an operand is missing", X86_TILEZERO, { NONE }, 0, 0, 0 },
+		{ pitch, X86_TILELOADD, { T(0), MEM }, 0, 0, 0 },
+		{ pitch, X86_TILELOADDT1, { T(0), x86_mem(X86_RSP, 64) }, 1, 0, 0 },
+		{ pitch, X86_TILESTORED, { x86_mem(X86_R12, 0), T(0) }, 1, 0, 0 },
+		{ pitch, X86_TILESTORED, { x86_mem_label(0, 0), T(0) }, 0, 0, 0 },
+		{ "rsp cannot be an index", X86_TILELOADD, { T(0), x86_mem_index(0, X86_RSP, 1, 0) }, 0, 0, 0 },
+		{ "an index must be a general register numbered 0 to 15", X86_TILELOADD, { T(0), x86_mem_index(0, 16, 1, 0) }, 1, 0, 0 },
+		{ differ, X86_TDPBSSD, { T(1), T(1), T(2) }, 0, 0, 0 },
+		{ differ, X86_TDPBSUD, { T(1), T(2), T(1) }, 1, 0, 0 },
+		{ differ, X86_TDPBUSD, { T(2), T(1), T(1) }, 0, 0, 0 },
+		{ differ, X86_TDPBUUD, { T(7), T(7), T(7) }, 0, 0, 0 },
+		{ differ, X86_TDPBF16PS, { T(0), T(3), T(0) }, 1, 0, 0 },
+		{ none, X86_TDPBUSD, { T(0), T(1), T(2) }, 1, 1, 0 },
+		{ none, X86_TILELOADD, { T(0), x86_mem_broadcast(rows) }, 1, 0, 0 },
 	};
 	REFUSE(r);
 }
@@ -641,9 +684,11 @@ static void test_evex_choice(void **state)
 	assert_false(x.zeroing);
 	x86_ins(&x, X86_VADDPS, Y(1), Y(2), Y(3), X86_0);
 	x86_ins(&x, X86_VPDPBUSD, Y(1), Y(2), Y(3), X86_0);
+	x86_ins(&x, X86_TDPBUSD, T(1), T(2), T(3), X86_0);
+	x86_ins(&x, X86_TILERELEASE, X86_0, X86_0, X86_0, X86_0);
 	assert_true(x86_finish(&x));
 	hex_of(hex, x.code, x.size);
-	assert_string_equal(hex, "62f16cab58cb" "c5ec58cb" "62f26d2850cb");
+	assert_string_equal(hex, "62f16cab58cb" "c5ec58cb" "62f26d2850cb" "c4e2615eca" "c4e27849c0");
 	x86_free(&x);
 	assert_string_equal(x86_op_name(X86_VPDPBUSD), "vpdpbusd");
 	assert_string_equal(x86_op_name(X86_OP_COUNT), "none");
@@ -654,7 +699,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden), cmocka_unit_test(test_labels), cmocka_unit_test(test_regenerate),
 		cmocka_unit_test(test_refused_operands), cmocka_unit_test(test_refused_memory),
-		cmocka_unit_test(test_refused_immediates), cmocka_unit_test(test_refused_evex), cmocka_unit_test(test_label_rules),
+		cmocka_unit_test(test_refused_tiles), cmocka_unit_test(test_refused_immediates), cmocka_unit_test(test_refused_evex), cmocka_unit_test(test_label_rules),
 		cmocka_unit_test(test_many_labels), cmocka_unit_test(test_align_and_bytes), cmocka_unit_test(test_evex_choice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

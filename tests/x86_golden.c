@@ -2,7 +2,7 @@
  *
  * Owns: the choice of operands and their spelling. It reads from the table which operands a row takes, never which
  * bytes it makes: those come from the assembler. Each row meets every register of interest in every operand position;
- * the memory operands are all tried on the first row of each form and in turns on the others, as they share their code.
+ * the memory operands are all tried on the first row of each form and on tiles, and in turns on the others, as they share their code.
  *
  * File format: "= OP n mode" opens the section of the op's n-th row; mode is vex or evex, what x86.evex is set to. Then
  * come lines "text;hex".
@@ -60,6 +60,7 @@ static const char *golden_register(const struct golden *g, char *out, char lette
 	case 'v': case 'V': sprintf(out, "%cmm%u", "xyz"[l], reg); return out;
 	case 'h': case 'H': sprintf(out, "%cmm%u", "xyz"[half], reg); return out;
 	case 'k': case 'K': sprintf(out, "k%u", reg); return out;
+	case 't': sprintf(out, "tmm%u", reg); return out;
 	case 'w': case 'W': case 'A': return golden_gpr(out, reg, g->w ? 64 : 32);
 	case 'd': case 'D': return golden_gpr(out, reg, 32);
 	case 'g': case 'G': return golden_gpr(out, reg, 64);
@@ -167,7 +168,7 @@ static void golden_emit(struct golden *g, const struct golden_line *line)
 
 static bool golden_takes_memory(char letter)
 {
-	return letter == 'm' || letter == 's' || strchr("VHQEXWDGBUK", letter);
+	return letter == 'm' || letter == 's' || letter == 'p' || strchr("VHQEXWDGBUK", letter);
 }
 
 static bool golden_is_imm(char letter)
@@ -182,8 +183,8 @@ static bool golden_is_vector(char letter)
 
 static enum x86_class golden_class(char letter)
 {
-	return golden_is_imm(letter) ? X86_IMM : letter == 'm' || letter == 's' ? X86_MEM : letter == 'k' || letter == 'K' ?
-	       X86_KREG : golden_is_vector(letter) ? X86_XMM : X86_GPR32;
+	return golden_is_imm(letter) ? X86_IMM : letter == 'm' || letter == 's' || letter == 'p' ? X86_MEM : letter == 'k' || letter == 'K' ?
+	       X86_KREG : letter == 't' ? X86_TMM : golden_is_vector(letter) ? X86_XMM : X86_GPR32;
 }
 
 /* Every operand a register of its own; in EVEX sections the first and the third vector lie above 15. */
@@ -200,6 +201,8 @@ static struct golden_line golden_default(const struct golden *g)
 			line.o[i].reg = 0;
 		if (letter == 's')
 			line.o[i].index = g->evex ? 20 : 6;
+		if (letter == 'p')
+			line.o[i].index = 7;
 	}
 	if (strchr(g->row->sig, 's') && g->evex)
 		line.mask = 1;
@@ -219,7 +222,7 @@ static void golden_sweep_registers(struct golden *g)
 			unsigned reg = golden_registers[r];
 			if (golden_is_imm(letter) && r >= 6)
 				break;
-			if (reg > (golden_class(letter) == X86_KREG ? 7u : golden_is_vector(letter) && g->evex ? 31u : 15u))
+			if (reg > (golden_class(letter) == X86_KREG || letter == 't' ? 7u : golden_is_vector(letter) && g->evex ? 31u : 15u))
 				continue;
 			line.o[i].reg = (uint8_t)reg;
 			golden_emit(g, &line);
@@ -233,7 +236,7 @@ static void golden_all_registers(struct golden *g, unsigned reg)
 
 	for (int i = 0; g->row->sig[i]; i++)
 		if (golden_class(g->row->sig[i]) != X86_MEM && g->row->sig[i] != 'A' && g->row->sig[i] != 's')
-			line.o[i].reg = (uint8_t)(golden_class(g->row->sig[i]) == X86_KREG ? reg & 7 :
+			line.o[i].reg = (uint8_t)(golden_class(g->row->sig[i]) == X86_KREG ? reg & 7 : g->row->sig[i] == 't' ? (reg + (unsigned)i) & 7 :
 			                          golden_is_vector(g->row->sig[i]) ? reg + (unsigned)i : reg & 15);
 	golden_emit(g, &line);
 }
@@ -263,6 +266,10 @@ static void golden_set_memory(struct golden *g, struct golden_line *line, int at
 	if (g->row->sig[at] == 's') {
 		o->label = -1;
 		o->index = g->evex ? vsib_high[n % 7] : vsib_low[n % 7];
+	}
+	if (g->row->sig[at] == 'p') {
+		o->label = -1;
+		o->index = o->index == NO ? vsib_low[n % 7] == 4 ? 1 : vsib_low[n % 7] : o->index;
 	}
 }
 
@@ -332,7 +339,7 @@ static void golden_variant(struct golden *g, bool full)
 {
 	struct golden_line line = golden_default(g);
 	enum x86_tuple t = x86_f_tuple(g->row->facts);
-	bool evex_memory = g->evex && (g->row->facts & X86_HAS_EVEX), all = full && !golden_seen[g->row->form][g->evex];
+	bool evex_memory = g->evex && (g->row->facts & X86_HAS_EVEX), all = full && (!golden_seen[g->row->form][g->evex] || strchr(g->row->sig, 'p'));
 	int memory_at = -1;
 
 	for (int i = 0; g->row->sig[i]; i++)
