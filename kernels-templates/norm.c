@@ -70,6 +70,13 @@ static ir_f keep_lanes(struct ir *b, ir_f v, int n)
 	return ir_fsel(b, ir_igt(b, ir_iconst(b, n), ir_ilane(b)), v, ir_fconst(b, 0.0f));
 }
 
+static ir_f scaled(const struct norm *t, ir_f scale, ir_a x, ir_a weight, unsigned v)
+{
+	struct ir *b = t->b;
+	ir_f e = ir_fmul(b, ir_fload(b, x, part_bytes(b, v), 0), scale);
+	return ir_fmul(b, e, ir_fload(b, weight, part_bytes(b, v), 0));
+}
+
 /* One block, of which `left` elements are real. */
 static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir_a out, ir_a outq, ir_a outs, uint32_t left)
 {
@@ -78,8 +85,7 @@ static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, i
 	ir_f y[MATH_MAX_PARTS];
 
 	for (unsigned v = 0; v < parts; v++) {
-		ir_f e = ir_fmul(b, ir_fload(b, x, part_bytes(b, v), 0), scale);
-		y[v] = keep_lanes(b, ir_fmul(b, e, ir_fload(b, weight, part_bytes(b, v), 0)), (int)left - (int)(v * b->lanes));
+		y[v] = keep_lanes(b, scaled(t, scale, x, weight, v), (int)left - (int)(v * b->lanes));
 		ir_fstore(b, out, y[v], part_bytes(b, v), 0);
 	}
 	if (t->quantised)
@@ -112,31 +118,41 @@ static void scale_column(const struct norm *t, ir_f scale)
 
 /* ---- groups of waves */
 
-/* `n` blocks, a group's waves apart, from this wave's first on. */
-static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at, ir_s turns, unsigned n)
+/* y: scaled blocks, a group's waves apart. Writes the first and moves on to the next. */
+static void store_next(const struct norm *t, const struct norm *at, const ir_f y[SCALED_AT_ONCE])
 {
 	struct ir *b = t->b;
 	int64_t step = t->waves;
 
-	ir_loop(b, turns);
-	for (unsigned i = 0; i < n; i++) {
-		int64_t blocks = i * step;
-		ir_a x = ir_aaddi(b, at->x, blocks * 128), weight = ir_aaddi(b, at->weight, blocks * 128), out = ir_aaddi(b, at->out, blocks * 128);
-		ir_a outq = at->outq, outs = at->outs;
-		if (t->quantised) {
-			outq = ir_aaddi(b, outq, blocks * 32);
-			outs = ir_aaddi(b, outs, blocks * (int64_t)sizeof(struct activation_block));
-		}
-		scale_block(t, scale, x, weight, out, outq, outs, 32);
-	}
-	ir_set_a(b, at->x, ir_aaddi(b, at->x, n * step * 128));
-	ir_set_a(b, at->weight, ir_aaddi(b, at->weight, n * step * 128));
-	ir_set_a(b, at->out, ir_aaddi(b, at->out, n * step * 128));
+	ir_fstore(b, at->out, y[0], 0, 0);
+	ir_set_a(b, at->out, ir_aaddi(b, at->out, step * 128));
 	if (t->quantised) {
-		ir_set_a(b, at->outq, ir_aaddi(b, at->outq, n * step * 32));
-		ir_set_a(b, at->outs, ir_aaddi(b, at->outs, n * step * (int64_t)sizeof(struct activation_block)));
+		quantise_emit_block(b, y, at->outq, 0, at->outs, 0);
+		ir_set_a(b, at->outq, ir_aaddi(b, at->outq, step * 32));
+		ir_set_a(b, at->outs, ir_aaddi(b, at->outs, step * (int64_t)sizeof(struct activation_block)));
 	}
+	for (unsigned i = 0; i + 1 < SCALED_AT_ONCE; i++)
+		ir_set_f(b, y[i], y[i + 1]);
+}
+
+/* The next SCALED_AT_ONCE of this wave's blocks, of which there are `left`: loaded and scaled side by side, then written one after the other. all: never fewer. */
+static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at, ir_s left, bool all)
+{
+	struct ir *b = t->b;
+	int64_t step = t->waves * 128;
+	ir_f y[SCALED_AT_ONCE];
+
+	for (unsigned i = 0; i < SCALED_AT_ONCE; i++) {
+		/* What is past the last one is the last one again. */
+		ir_s ahead = all ? ir_sconst(b, i * step) : ir_smuli(b, ir_smin(b, ir_sconst(b, i), ir_saddi(b, left, -1)), step);
+		ir_a x = ir_aadd(b, at->x, ahead), weight = ir_aadd(b, at->weight, ahead);
+		y[i] = ir_var_f(b, scaled(t, scale, x, weight, 0));
+	}
+	ir_loop(b, all ? ir_sconst(b, SCALED_AT_ONCE) : ir_smin(b, left, ir_sconst(b, SCALED_AT_ONCE)));
+	store_next(t, at, y);
 	ir_endloop(b);
+	ir_set_a(b, at->x, ir_aaddi(b, at->x, SCALED_AT_ONCE * step));
+	ir_set_a(b, at->weight, ir_aaddi(b, at->weight, SCALED_AT_ONCE * step));
 }
 
 /* The column's blocks from number `block` on: variables. */
@@ -161,10 +177,12 @@ static void share_column(const struct norm *t, ir_f scale)
 	uint32_t whole = t->k / 32;
 	ir_s wave = ir_wave(b);
 	struct norm at = column_at(t, wave);
-	ir_s mine = ir_sdivi(b, ir_ssub(b, ir_sconst(b, whole + t->waves - 1), wave), t->waves);
+	bool even = whole % (t->waves * SCALED_AT_ONCE) == 0;
+	ir_s mine = even ? ir_sconst(b, whole / t->waves) : ir_sdivi(b, ir_ssub(b, ir_sconst(b, whole + t->waves - 1), wave), t->waves);
 
-	scale_apart(t, scale, &at, ir_sdivi(b, mine, SCALED_AT_ONCE), SCALED_AT_ONCE);
-	scale_apart(t, scale, &at, ir_sandi(b, mine, SCALED_AT_ONCE - 1), 1);
+	ir_s turn = ir_loop(b, ir_sdivi(b, ir_saddi(b, mine, SCALED_AT_ONCE - 1), SCALED_AT_ONCE));
+	scale_apart(t, scale, &at, ir_ssub(b, mine, ir_smuli(b, turn, SCALED_AT_ONCE)), even);
+	ir_endloop(b);
 	if (t->k % 32) {
 		/* The wave whose turn it is does the last, short block. */
 		ir_s other = ir_saddi(b, wave, -(int64_t)(whole % t->waves));
