@@ -148,11 +148,12 @@ static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at,
 		ir_a x = ir_aadd(b, at->x, ahead), weight = ir_aadd(b, at->weight, ahead);
 		y[i] = ir_var_f(b, scaled(t, scale, x, weight, 0));
 	}
-	ir_loop(b, all ? ir_sconst(b, SCALED_AT_ONCE) : ir_smin(b, left, ir_sconst(b, SCALED_AT_ONCE)));
+	ir_s n = all ? ir_sconst(b, SCALED_AT_ONCE) : ir_smin(b, left, ir_sconst(b, SCALED_AT_ONCE)), bytes = ir_smuli(b, n, step);
+	ir_loop(b, n);
 	store_next(t, at, y);
 	ir_endloop(b);
-	ir_set_a(b, at->x, ir_aaddi(b, at->x, SCALED_AT_ONCE * step));
-	ir_set_a(b, at->weight, ir_aaddi(b, at->weight, SCALED_AT_ONCE * step));
+	ir_set_a(b, at->x, ir_aadd(b, at->x, bytes));
+	ir_set_a(b, at->weight, ir_aadd(b, at->weight, bytes));
 }
 
 /* The column's blocks from number `block` on: variables. */
