@@ -58,7 +58,7 @@ static const struct option_row rows[] = {
 	{ "threads", 't', OPTION_TEXT, "N,...", "worker threads; 0: one per core this process may use (0)", 0, 0, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: the session's choice (0)", 0, 1024, &opt.batch },
 	{ "device", 0, OPTION_CHOICE, "cpu|" SIMULATED_CARDS, "cpu; a simulated card for --predict and --kernels, as time means nothing in a simulator (cpu)", 0, 0, &opt.device },
-	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
+	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni|avx512amx", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
 	{ "cache", 0, OPTION_FILE, "PATH", "directories and pack files (.jkp) of generated code, separated by colons and asked in order ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },

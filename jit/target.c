@@ -1,20 +1,24 @@
 /* jit/target.c - the table of targets, and which of them this machine runs.
  *
- * Owns: cpuid and xgetbv, asked nowhere else. Never decides by a CPU's name. To add a target: a row here and an enum value in
+ * Owns: cpuid, xgetbv and the permission to use tiles, asked for nowhere else. Never decides by a CPU's name. To add a target: a row here and an enum value in
  * target.h; a feature no row needed before is a row of the table of features.
  */
 #include "jit/target.h"
 
 #include <cpuid.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Features, least first: the first that is missing is the one a refusal names. */
-enum leaf { LEAF_1_ECX, LEAF_7_EBX, LEAF_7_ECX, LEAF_7_1_EAX };
+enum leaf { LEAF_1_ECX, LEAF_7_EBX, LEAF_7_ECX, LEAF_7_EDX, LEAF_7_1_EAX };
 #define FEATURES(X) \
 	X(AVX, LEAF_1_ECX, 28, "AVX") X(AVX2, LEAF_7_EBX, 5, "AVX2") X(FMA, LEAF_1_ECX, 12, "FMA") X(F16C, LEAF_1_ECX, 29, "F16C") \
 	X(AVX_VNNI, LEAF_7_1_EAX, 4, "AVX-VNNI") X(AVX512F, LEAF_7_EBX, 16, "AVX512F") X(AVX512DQ, LEAF_7_EBX, 17, "AVX512DQ") \
-	X(AVX512BW, LEAF_7_EBX, 30, "AVX512BW") X(AVX512VL, LEAF_7_EBX, 31, "AVX512VL") X(AVX512_VNNI, LEAF_7_ECX, 11, "AVX512_VNNI")
+	X(AVX512BW, LEAF_7_EBX, 30, "AVX512BW") X(AVX512VL, LEAF_7_EBX, 31, "AVX512VL") X(AVX512_VNNI, LEAF_7_ECX, 11, "AVX512_VNNI") \
+	X(AMX_TILE, LEAF_7_EDX, 24, "AMX-TILE") X(AMX_INT8, LEAF_7_EDX, 25, "AMX-INT8")
 enum feature {
 #define X(id, ...) FEATURE_##id,
 	FEATURES(X)
@@ -30,9 +34,10 @@ static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_CO
 #define HAS(id) (1u << FEATURE_##id)
 #define NEEDS_AVX2 (HAS(AVX) | HAS(AVX2) | HAS(FMA) | HAS(F16C))
 #define NEEDS_AVX512 (NEEDS_AVX2 | HAS(AVX512F) | HAS(AVX512DQ) | HAS(AVX512BW) | HAS(AVX512VL))
+#define NEEDS_AVX512_VNNI (NEEDS_AVX512 | HAS(AVX512_VNNI))
 
-#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, needs_) [id_] = { .id = id_, .name = name_, .backend = BACKEND_X86, \
-	.lanes = lanes_, .vector_regs = regs, .mask_regs = masks, .has_vnni = vnni, .needs = needs_, .waves = 1 }
+#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, tiles, needs_) [id_] = { .id = id_, .name = name_, .backend = BACKEND_X86, \
+	.lanes = lanes_, .vector_regs = regs, .mask_regs = masks, .has_vnni = vnni, .has_tiles = tiles, .needs = needs_, .waves = 1 }
 /* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes, and no products of matrices. */
 #define RDNA_TARGET(n, later, file, granule) [TARGET_GFX##n] = { .id = TARGET_GFX##n, .name = "gfx" #n, .backend = BACKEND_RDNA, .lanes = 32, .vector_regs = 256, \
 	.has_vnni = later, .has_dot4 = true, .has_mma = later, .waves = 8, .lane_bytes = 16, .vector_file = file, .vector_granule = granule }
@@ -43,10 +48,11 @@ static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_CO
 /* k0 says "no mask" where a mask is asked for, which leaves seven. */
 const struct target target_table[TARGET_COUNT] = {
 	[TARGET_NONE] = { .id = TARGET_NONE, .name = "none" },
-	X86_TARGET(TARGET_AVX2, "avx2", 8, 16, 0, false, NEEDS_AVX2),
-	X86_TARGET(TARGET_AVX2_VNNI, "avx2vnni", 8, 16, 0, true, NEEDS_AVX2 | HAS(AVX_VNNI)),
-	X86_TARGET(TARGET_AVX512, "avx512", 16, 32, 7, false, NEEDS_AVX512),
-	X86_TARGET(TARGET_AVX512_VNNI, "avx512vnni", 16, 32, 7, true, NEEDS_AVX512 | HAS(AVX512_VNNI)),
+	X86_TARGET(TARGET_AVX2, "avx2", 8, 16, 0, false, false, NEEDS_AVX2),
+	X86_TARGET(TARGET_AVX2_VNNI, "avx2vnni", 8, 16, 0, true, false, NEEDS_AVX2 | HAS(AVX_VNNI)),
+	X86_TARGET(TARGET_AVX512, "avx512", 16, 32, 7, false, false, NEEDS_AVX512),
+	X86_TARGET(TARGET_AVX512_VNNI, "avx512vnni", 16, 32, 7, true, false, NEEDS_AVX512_VNNI),
+	X86_TARGET(TARGET_AVX512_AMX, "avx512amx", 16, 32, 7, true, true, NEEDS_AVX512_VNNI | HAS(AMX_TILE) | HAS(AMX_INT8)),
 	RDNA2_TARGET(1030),
 	RDNA2_TARGET(1031),
 	RDNA2_TARGET(1032),
@@ -92,9 +98,23 @@ unsigned target_resident(const struct target *t, unsigned units, unsigned vgprs,
 	return units * (by_lds < groups ? by_lds : groups);
 }
 
+/* Linux saves the data of tiles only for processes that asked; others get SIGILL (Documentation/arch/x86/xstate.rst of its sources). What it permits, it permits to the whole
+ * process, threads begun before and after, and to what that forks, so asking once is enough, before any thread uses a tile. An error means no: the kernel is older than 5.16, a
+ * filter of system calls says so, or a signal stack of the process is too small for a frame with tiles. */
+enum { REQUEST_PERMISSION = 0x1023 /* ARCH_REQ_XCOMP_PERM, which older headers lack */, TILE_DATA = 18 /* the state component */ };
+
+static bool tile_permission(void)
+{
+	static atomic_int answer;        /* 0 until asked; two threads may both ask */
+
+	if (!answer)
+		answer = syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 ? 1 : -1;
+	return answer > 0;
+}
+
 static const char *missing_feature(const struct target_cpu *cpu, uint32_t needs)
 {
-	const uint32_t word[] = { cpu->leaf1_ecx, cpu->leaf7_ebx, cpu->leaf7_ecx, cpu->leaf7_1_eax };
+	const uint32_t word[] = { cpu->leaf1_ecx, cpu->leaf7_ebx, cpu->leaf7_ecx, cpu->leaf7_edx, cpu->leaf7_1_eax };
 
 	for (unsigned i = 0; i < FEATURE_COUNT; i++)
 		if (needs >> i & 1 && !(word[features[i].leaf] >> features[i].bit & 1))
@@ -104,8 +124,8 @@ static const char *missing_feature(const struct target_cpu *cpu, uint32_t needs)
 
 bool target_runs(const struct target_cpu *cpu, const struct target *t, struct error *err)
 {
-	/* Which registers the operating system saves: xmm and ymm; masks, upper halves and upper sixteen of zmm. */
-	const uint64_t state = t->mask_regs ? 0xe6 : 0x06;
+	/* Which registers the operating system saves: xmm and ymm; masks, upper halves and upper sixteen of zmm; the shapes and the data of tiles. */
+	const uint64_t state = (t->has_tiles ? 0x60000 : 0) | (t->mask_regs ? 0xe6 : 0x06);
 
 	if (t->backend != BACKEND_X86)
 		return error_set(err, ERROR_DEVICE, "target %s is none that a CPU runs", t->name);
@@ -115,6 +135,9 @@ bool target_runs(const struct target_cpu *cpu, const struct target *t, struct er
 	if (!(cpu->leaf1_ecx & bit_OSXSAVE) || (cpu->xcr0 & state) != state)
 		return error_set(err, ERROR_DEVICE, "the operating system does not save the registers that code for %s uses (XCR0 is 0x%llx, the bits of 0x%llx must be set)",
 		                 t->name, (unsigned long long)cpu->xcr0, (unsigned long long)state);
+	if (t->has_tiles && !cpu->tile_permission)
+		return error_set(err, ERROR_DEVICE, "the operating system does not permit this process to use tiles, which code for %s does (arch_prctl(ARCH_REQ_XCOMP_PERM, %d) failed)",
+		                 t->name, TILE_DATA);
 	return true;
 }
 
@@ -136,6 +159,7 @@ struct target_cpu target_this_cpu(void)
 	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
 		cpu.leaf7_ebx = b;
 		cpu.leaf7_ecx = c;
+		cpu.leaf7_edx = d;
 		if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
 			cpu.leaf7_1_eax = a;
 	}
@@ -143,6 +167,7 @@ struct target_cpu target_this_cpu(void)
 		__asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
 		cpu.xcr0 = (uint64_t)d << 32 | a;
 	}
+	cpu.tile_permission = !missing_feature(&cpu, HAS(AMX_TILE)) && tile_permission();
 	return cpu;
 }
 

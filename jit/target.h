@@ -13,7 +13,7 @@
 
 /* CPUs in ascending order of what they promise: of those a CPU runs, the last is the best. */
 enum target_id {
-	TARGET_NONE, TARGET_AVX2, TARGET_AVX2_VNNI, TARGET_AVX512, TARGET_AVX512_VNNI,
+	TARGET_NONE, TARGET_AVX2, TARGET_AVX2_VNNI, TARGET_AVX512, TARGET_AVX512_VNNI, TARGET_AVX512_AMX,
 	TARGET_GFX1030, TARGET_GFX1031, TARGET_GFX1032, TARGET_GFX1033, TARGET_GFX1034, TARGET_GFX1035, TARGET_GFX1036,
 	TARGET_GFX1100, TARGET_GFX1101, TARGET_GFX1102, TARGET_GFX1103, TARGET_GFX1150, TARGET_GFX1151, TARGET_GFX1200, TARGET_GFX1201, TARGET_COUNT
 };
@@ -29,6 +29,7 @@ struct target {
 	bool has_vnni;              /* dot4u is one instruction; else dot4 is the cheaper of the two */
 	bool has_dot4;              /* dot4 is one instruction */
 	bool has_mma;               /* products of matrices: the rows of ops.def that need it */
+	bool has_tiles;             /* products of int8 matrices of up to 16 rows in memory: the row of ops.def that needs it */
 	unsigned waves;             /* that call a kernel together when it asks for it: ir->waves */
 	unsigned lane_bytes;        /* how much of its row a lane likes to load at once: weights are packed for that */
 	unsigned vector_file, vector_granule;   /* cards: registers that a SIMD has for a lane of all its waves; waves get them in such pieces */
@@ -46,8 +47,9 @@ enum { TARGET_UNIT_SIMDS = 2, TARGET_SIMD_WAVES = 16, TARGET_UNIT_LDS = 64 << 10
 /* How many workgroups of t->waves waves live at once on so many compute units, when a lane needs so many vector registers and a workgroup so many bytes of LDS. */
 unsigned target_resident(const struct target *t, unsigned units, unsigned vgprs, unsigned lds);
 
-/* What cpuid and the operating system's xgetbv say. */
-struct target_cpu { uint32_t leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_1_eax; uint64_t xcr0; };
+/* What cpuid says, xgetbv, and Linux when it is asked whether this process may use the registers of tiles. */
+struct target_cpu { uint32_t leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_edx, leaf7_1_eax; uint64_t xcr0; bool tile_permission; };
+/* The first call asks for that permission where the CPU has tiles; from then on it is the process's, whichever thread uses them. */
 struct target_cpu target_this_cpu(void);
 /* What the processor calls itself, without blanks at the ends; at least 49 bytes hold any. Returns out. */
 char *target_cpu_name(char *out, size_t size);

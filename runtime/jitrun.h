@@ -70,7 +70,7 @@ enum { JIT_TUNE_QUICK, JIT_TUNE_CACHED, JIT_TUNE_OFF };
 
 typedef struct jit_model_options {
 	const char *device;      /* "cpu" (default); "ref": interprets every kernel, slow and exact; "sim:gfx1100" and so on: code for that card, in a simulator */
-	const char *isa;         /* NULL: the best this CPU has; or "avx2", "avx2vnni", "avx512", "avx512vnni" */
+	const char *isa;         /* NULL: the best this CPU has; or "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512amx" */
 	int threads;             /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
 	/* Generated code is kept here: directories and pack files (.jkp), separated by ':' and asked in this order; the first directory that can be written receives what
 	 * is new. NULL: $JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun; "": nowhere. Refused when others than this user and root may write it. */

@@ -53,7 +53,7 @@ static const struct option_row rows[] = {
 	{ "trace", 0, OPTION_FILE, "FILE", "write what every thread did when to FILE, in Chrome's trace format, which Perfetto opens", 0, 0, &opt.trace },
 	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "device", 0, OPTION_CHOICE, "cpu|ref|" SIMULATED_CARDS, "cpu runs generated code, ref interprets it, slowly; sim:... runs code for that card in a simulator, very slowly (cpu)", 0, 0, &opt.device },
-	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
+	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni|avx512amx", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: 264 (0)", 0, 1024, &opt.batch },
 	{ "speculate", 0, OPTION_CHOICE, "off|auto|4|8|16", "where the text was seen before, compute guessed tokens along, in passes of 4, 8 or 16; auto: when and as many as measurements say it pays; never changes the text (auto)", 0, 0, &opt.speculate },

@@ -179,18 +179,18 @@ static void test_differences(void **unused)
 	assert_memory_equal(text, "code generator is 0000000000000001, not ", 40);
 }
 
-/* A CPU with everything, less one thing at a time: what runs, what is best, and which sentence says why not. */
+/* A CPU with everything but tiles, less one thing at a time: what runs, what is best, and which sentence says why not. */
 static void test_targets(void **unused)
 {
 	const uint32_t avx = 1u << 28, fma = 1u << 12, f16c = 1u << 29, osxsave = 1u << 27, avx2 = 1u << 5;
 	const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, vnni = 1u << 11, avx_vnni = 1u << 4;
-	const struct target_cpu whole = { avx | fma | f16c | osxsave, avx2 | f | dq | bw | vl, vnni, avx_vnni, 0xe7 };
+	const struct target_cpu whole = { .leaf1_ecx = avx | fma | f16c | osxsave, .leaf7_ebx = avx2 | f | dq | bw | vl, .leaf7_ecx = vnni, .leaf7_1_eax = avx_vnni, .xcr0 = 0xe7 };
 	char names[256], three[8];
 	struct error err = { 0 };
 
 	assert_null(target_find("none"));
 	assert_null(target_find("avx"));
-	assert_string_equal(target_names(names, sizeof names), "avx2, avx2vnni, avx512, avx512vnni, gfx1030, gfx1031, gfx1032, gfx1033, gfx1034, gfx1035, gfx1036, gfx1100, "
+	assert_string_equal(target_names(names, sizeof names), "avx2, avx2vnni, avx512, avx512vnni, avx512amx, gfx1030, gfx1031, gfx1032, gfx1033, gfx1034, gfx1035, gfx1036, gfx1100, "
 	                    "gfx1101, gfx1102, gfx1103, gfx1150, gfx1151, gfx1200, gfx1201");
 	assert_string_equal(target_names(three, sizeof three), "avx2, a");
 	for (int i = 0; i < TARGET_COUNT; i++) {
@@ -210,8 +210,8 @@ static void test_targets(void **unused)
 		{ 0, 0, 0, 0, 4, TARGET_NONE, TARGET_AVX2_VNNI, "operating system" },
 	};
 	for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
-		const struct target_cpu cpu = { whole.leaf1_ecx & ~lacks[i].leaf1, whole.leaf7_ebx & ~lacks[i].leaf7b, whole.leaf7_ecx & ~lacks[i].leaf7c,
-		                                whole.leaf7_1_eax & ~lacks[i].leaf71, whole.xcr0 & ~lacks[i].xcr0 };
+		const struct target_cpu cpu = { .leaf1_ecx = whole.leaf1_ecx & ~lacks[i].leaf1, .leaf7_ebx = whole.leaf7_ebx & ~lacks[i].leaf7b, .leaf7_ecx = whole.leaf7_ecx & ~lacks[i].leaf7c,
+		                                .leaf7_1_eax = whole.leaf7_1_eax & ~lacks[i].leaf71, .xcr0 = whole.xcr0 & ~lacks[i].xcr0 };
 		err = (struct error){ 0 };
 		assert_ptr_equal(target_judge(&cpu, &err), lacks[i].best == TARGET_NONE ? NULL : &target_table[lacks[i].best]);
 		assert_int_equal(err.code, lacks[i].best == TARGET_NONE ? ERROR_DEVICE : ERROR_NONE);
@@ -222,6 +222,45 @@ static void test_targets(void **unused)
 	}
 	const struct target_cpu here = target_this_cpu();
 	assert_ptr_equal(target_native(NULL), target_judge(&here, NULL));
+}
+
+/* The same of a CPU with tiles, whose operating system also has to save them and to permit this process their use. */
+static void test_targets_with_tiles(void **unused)
+{
+	const uint32_t tile = 1u << 24, int8 = 1u << 25, bf16 = 1u << 22, vnni = 1u << 11;
+	const struct target_cpu whole = { .leaf1_ecx = 0x38001000, .leaf7_ebx = 0xc0030020, .leaf7_ecx = vnni, .leaf7_edx = tile | int8 | bf16, .leaf7_1_eax = 1u << 4, .xcr0 = 0x600e7,
+	                                  .tile_permission = true };
+	const struct target *t = &target_table[TARGET_AVX512_AMX], *like = &target_table[TARGET_AVX512_VNNI];
+	const struct { uint32_t leaf7c, leaf7d; uint64_t xcr0; bool forbidden; enum target_id best; const char *word; } lacks[] = {
+		{ 0, bf16, 0, false, TARGET_AVX512_AMX, NULL }, { 0, tile, 0, false, TARGET_AVX512_VNNI, "has no AMX-TILE, which code for avx512amx needs" },
+		{ 0, int8, 0, false, TARGET_AVX512_VNNI, "has no AMX-INT8," }, { 0, tile | int8, 0, true, TARGET_AVX512_VNNI, "AMX-TILE" },
+		{ vnni, 0, 0, false, TARGET_AVX512, "AVX512_VNNI" }, { 0, 0, 0x20000, false, TARGET_AVX512_VNNI, "(XCR0 is 0x400e7, the bits of 0x600e6 must be set)" },
+		{ 0, 0, 0x40000, false, TARGET_AVX512_VNNI, "XCR0 is 0x200e7" }, { 0, 0, 0x80, false, TARGET_AVX2_VNNI, "XCR0 is 0x60067" },
+		{ 0, 0, 0, true, TARGET_AVX512_VNNI, "does not permit this process to use tiles, which code for avx512amx does (arch_prctl(ARCH_REQ_XCOMP_PERM, 18) failed)" },
+	};
+
+	assert_true(t->has_tiles && t->has_vnni && !t->has_mma && !like->has_tiles);
+	assert_true(t->lanes == like->lanes && t->vector_regs == like->vector_regs && t->mask_regs == like->mask_regs && t->backend == like->backend && t->waves == like->waves);
+	assert_ptr_equal(target_judge(&whole, NULL), t);
+	for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
+		struct error err = { 0 };
+		struct target_cpu cpu = whole;
+		cpu.leaf7_ecx &= ~lacks[i].leaf7c;
+		cpu.leaf7_edx &= ~lacks[i].leaf7d;
+		cpu.xcr0 &= ~lacks[i].xcr0;
+		cpu.tile_permission = !lacks[i].forbidden;
+		assert_ptr_equal(target_judge(&cpu, &err), &target_table[lacks[i].best]);
+		assert_int_equal(err.code, ERROR_NONE);
+		assert_int_equal(target_runs(&cpu, t, &err), !lacks[i].word);
+		assert_int_equal(err.code, lacks[i].word ? ERROR_DEVICE : ERROR_NONE);
+		if (lacks[i].word && !strstr(err.text, lacks[i].word))
+			fail_msg("%s", err.text);
+	}
+	for (int i = 0; i < TARGET_COUNT; i++)
+		assert_int_equal(target_table[i].has_tiles, i == TARGET_AVX512_AMX);
+	const struct target_cpu here = target_this_cpu(), again = target_this_cpu();
+	assert_true(!here.tile_permission || here.leaf7_edx & tile);
+	assert_int_equal(here.tile_permission, again.tile_permission);
 }
 
 static void id_of(const char *script, const char *dir, const char *content, char out[24])
@@ -271,7 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_documented_form), cmocka_unit_test(test_longest_text_fits),
-		cmocka_unit_test(test_what_is_not_a_key), cmocka_unit_test(test_hash_of_stored_files), cmocka_unit_test(test_every_byte_counts), cmocka_unit_test(test_differences), cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_what_is_not_a_key), cmocka_unit_test(test_hash_of_stored_files), cmocka_unit_test(test_every_byte_counts), cmocka_unit_test(test_differences), cmocka_unit_test(test_targets), cmocka_unit_test(test_targets_with_tiles),
 		cmocka_unit_test(test_codegen_id),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,7 +104,7 @@ static void test_reference_device(void **state)
 	assert_memory_equal(got, want, sizeof want);
 }
 
-static const char *const isa[] = { "avx2", "avx2vnni", "avx512", "avx512vnni" };
+static const char *const isa[] = { "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512amx" };
 
 /* What every instruction set this CPU has computes is the same; one it lacks is refused in a sentence. */
 static void test_every_isa(void **state)
@@ -200,7 +200,7 @@ static void test_refusals(void **state)
 	assert_non_null(strstr(err.message, "toaster"));
 	err = (jit_error){ 0 };
 	assert_null(jit_model_open(model_path, &(jit_model_options){ .isa = "sse2" }, &err));
-	assert_non_null(strstr(err.message, "\"sse2\" is unknown; known: avx2, avx2vnni, avx512, avx512vnni"));
+	assert_non_null(strstr(err.message, "\"sse2\" is unknown; known: avx2, avx2vnni, avx512, avx512vnni, avx512amx"));
 	err = (jit_error){ 0 };
 	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = "" }, &err);
 	assert_non_null(m);
