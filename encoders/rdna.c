@@ -56,7 +56,7 @@ enum rdna_gen rdna_gen_of(const char *target)
 	return RDNA_GEN_COUNT;
 }
 
-static unsigned rdna_opcode(enum rdna_op op, enum rdna_gen gen)
+unsigned rdna_opcode(enum rdna_op op, enum rdna_gen gen)
 {
 	const struct rdna_row *row = &rdna_rows[op];
 
@@ -235,7 +235,7 @@ void rdna_put_imm(struct rdna *r, enum rdna_op op, int64_t v)
 	rdna_words(r, w, rdna_encode(&m, w));
 }
 
-void rdna_put(struct rdna *r, const struct rdna_ins *ins)
+void rdna_put_checked(struct rdna *r, const struct rdna_ins *ins)
 {
 	struct rdna_match m;
 	uint32_t w[4];
@@ -256,11 +256,28 @@ void rdna_put(struct rdna *r, const struct rdna_ins *ins)
 		rdna_add_fixup(r, at + 4 * (n - 1), m.to, m.from, ins->op);
 }
 
-/* h: what its operands make it. */
-static void rdna_name_half(struct rdna_half *h, enum rdna_op op, enum rdna_gen gen)
+bool rdna_put_plain(struct rdna *r, enum rdna_op op, const struct rdna_plain *p)
+{
+	uint32_t w[4];
+	unsigned n = r->error ? 0 : rdna_encode_plain(op, r->gen, p, w);
+
+	if (n)
+		rdna_words(r, w, n);
+	return n;
+}
+
+void rdna_put(struct rdna *r, const struct rdna_ins *ins)
+{
+	struct rdna_plain p;
+
+	if (!rdna_plain_of(&p, ins) || !rdna_put_plain(r, ins->op, &p))
+		rdna_put_checked(r, ins);
+}
+
+void rdna_name_half(struct rdna_half *h, enum rdna_op op)
 {
 	bool second_only = false;
-	int opcode = rdna_dual_opcode(op, gen, &second_only);
+	int opcode = rdna_dual_opcode(op, h->gen, &second_only);
 
 	h->second_only = second_only;
 	h->opcode = (uint8_t)opcode;
@@ -268,24 +285,20 @@ static void rdna_name_half(struct rdna_half *h, enum rdna_op op, enum rdna_gen g
 		h->error = "the instruction cannot be half of a dual instruction";
 }
 
-/* m: the instruction, matched. */
-static void rdna_make_half(struct rdna_half *h, const struct rdna_match *m)
-{
-	rdna_find_half(h, m);
-	rdna_name_half(h, m->op, m->gen);
-}
-
 void rdna_half_of(struct rdna_half *h, enum rdna_gen gen, const struct rdna_ins *ins)
 {
+	struct rdna_plain p;
 	struct rdna_match m;
 	const char *why;
 
-	if (rdna_has(ins->op, gen) && rdna_plain_half(h, gen, ins))
-		rdna_name_half(h, ins->op, gen);
-	else if ((why = rdna_match(gen, ins, &m)))
+	if (rdna_plain_of(&p, ins) && rdna_plain_half(h, ins->op, gen, &p))
+		return;
+	if ((why = rdna_match(gen, ins, &m))) {
 		*h = (struct rdna_half){ .error = why };
-	else
-		rdna_make_half(h, &m);
+		return;
+	}
+	rdna_find_half(h, &m);
+	rdna_name_half(h, ins->op);
 }
 
 const char *rdna_halves_refused(const struct rdna_half *x, const struct rdna_half *y)
@@ -297,25 +310,26 @@ const char *rdna_halves_refused(const struct rdna_half *x, const struct rdna_hal
 	return rdna_check_dual(x, y);
 }
 
+bool rdna_put_halves(struct rdna *r, const struct rdna_half *x, const struct rdna_half *y)
+{
+	uint32_t w[4];
+
+	if (r->error || rdna_halves_refused(x, y))
+		return false;
+	rdna_words(r, w, rdna_encode_dual(x, y, w));
+	return true;
+}
+
 void rdna_put_dual(struct rdna *r, const struct rdna_ins *x, const struct rdna_ins *y)
 {
-	struct rdna_match mx, my;
 	struct rdna_half hx, hy;
-	uint32_t w[4];
 
 	if (r->error)
 		return;
-	const char *why = rdna_match(r->gen, x, &mx);
-	if (why || (why = rdna_match(r->gen, y, &my))) {
-		rdna_fail(r, x->op, why);
-		return;
-	}
-	rdna_make_half(&hx, &mx);
-	rdna_make_half(&hy, &my);
-	if ((why = rdna_halves_refused(&hx, &hy)))
-		rdna_fail(r, hx.error || hx.second_only ? x->op : y->op, why);
-	else
-		rdna_words(r, w, rdna_encode_dual(&mx, &my, hx.opcode, hy.opcode, w));
+	rdna_half_of(&hx, r->gen, x);
+	rdna_half_of(&hy, r->gen, y);
+	if (!rdna_put_halves(r, &hx, &hy))
+		rdna_fail(r, hx.error || hx.second_only ? x->op : y->op, rdna_halves_refused(&hx, &hy));
 }
 
 /* --- labels */

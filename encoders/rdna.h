@@ -151,7 +151,45 @@ struct rdna {
 void rdna_init(struct rdna *r, enum rdna_gen gen);
 void rdna_free(struct rdna *r);
 
+/* A plain instruction, in the fewest words: what its operands are at a glance, one bit of 16 for each of four places, and the numbers in their fields. Who has many instructions writes
+ * them so; whatever rdna_put_plain does not take, because it is wrong or because it is rare, rdna_put decides. Places: the destination, sources 0, 1 and 2, of which the last is
+ * saddr where memory is accessed. Neither a second destination, a fourth source, a label, DPP nor anything else that struct rdna_ins has beside operands and an offset. */
+enum {
+	RDNA_AT_NOTHING = 1, RDNA_AT_V1 = 2, RDNA_AT_V2 = 4, RDNA_AT_V3 = 8, RDNA_AT_V4 = 16, RDNA_AT_V8 = 32,      /* vector registers, so many */
+	RDNA_AT_S1 = 64, RDNA_AT_S2 = 128, RDNA_AT_S4 = 256, RDNA_AT_S8 = 512, RDNA_AT_S16 = 1024,             /* of s0..s105, where so many may begin */
+	RDNA_AT_INTEGER = 2048, RDNA_AT_FLOAT = 4096, RDNA_AT_LITERAL = 8192,                                  /* constants: -16..64, the inline floats of 32 bits, all others */
+	RDNA_AT_OTHER = 32768
+};
+#define RDNA_AT_LITERALS (UINT64_C(0x0001000100010001) * RDNA_AT_LITERAL)
+struct rdna_plain { uint64_t is; uint16_t at[4], mods /* 4 bits a place */; int32_t offset; uint32_t literal; };
+
+enum { RDNA_TUPLES = 17 };
+extern const struct rdna_tuple { uint16_t vector, scalar; uint8_t align; } rdna_tuples[RDNA_TUPLES];
+
+static inline void rdna_plain_is(struct rdna_plain *p, unsigned place, unsigned what, unsigned number)
+{
+	p->is |= (uint64_t)what << 16 * place;
+	p->at[place] = (uint16_t)number;
+}
+static inline void rdna_plain_nothing(struct rdna_plain *p, unsigned place) { p->is |= (uint64_t)RDNA_AT_NOTHING << 16 * place; }
+static inline void rdna_plain_register(struct rdna_plain *p, unsigned place, unsigned reg, unsigned n)
+{
+	const struct rdna_tuple *t = &rdna_tuples[n < RDNA_TUPLES ? n : 0];
+	bool vector = reg & RDNA_V0, good = reg + n <= (vector ? RDNA_V0 + 256u : 106u) && (vector || !(reg & t->align));
+	rdna_plain_is(p, place, !good ? RDNA_AT_OTHER : vector ? t->vector : t->scalar, reg);
+}
+void rdna_plain_rare_constant(struct rdna_plain *p, unsigned place, uint32_t value);      /* those beyond -16..64 */
+static inline void rdna_plain_constant(struct rdna_plain *p, unsigned place, uint32_t value)
+{
+	unsigned up = value + 16;
+	if (up <= 80)
+		rdna_plain_is(p, place, RDNA_AT_INTEGER, up >= 16 ? 112 + up : 208 - up);
+	else
+		rdna_plain_rare_constant(p, place, value);
+}
+
 void rdna_put(struct rdna *r, const struct rdna_ins *ins);                        /* appends one instruction */
+bool rdna_put_plain(struct rdna *r, enum rdna_op op, const struct rdna_plain *p); /* false: nothing was done, rdna_put knows */
 void rdna_put_dual(struct rdna *r, const struct rdna_ins *x, const struct rdna_ins *y); /* VOPD: both halves as their plain instructions */
 
 /* An instruction as half of a dual one: all that decides with which other it can be one, so that many pairs can be tried and each instruction checked once. */
@@ -160,13 +198,16 @@ struct rdna_half {
 	bool second_only, is_move, has_literal;
 	uint8_t opcode, n_scalars;
 	uint16_t dst, vgpr[3];       /* by source: a vector register, 0 for none */
+	uint16_t first; uint8_t second;      /* its sources' fields */
 	uint16_t scalar[3];          /* the different ones */
 	uint32_t literal;
 	enum rdna_gen gen;
 };
 void rdna_half_of(struct rdna_half *h, enum rdna_gen gen, const struct rdna_ins *ins);
+bool rdna_plain_half(struct rdna_half *h, enum rdna_op op, enum rdna_gen gen, const struct rdna_plain *p);      /* false says nothing: rdna_half_of knows */
 /* NULL when rdna_put_dual takes the two, x first; or why it does not. */
 const char *rdna_halves_refused(const struct rdna_half *x, const struct rdna_half *y);
+bool rdna_put_halves(struct rdna *r, const struct rdna_half *x, const struct rdna_half *y);      /* false: they are refused, and nothing was done */
 
 /* The common shapes. */
 static inline void rdna_put0(struct rdna *r, enum rdna_op op)

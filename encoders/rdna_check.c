@@ -112,7 +112,7 @@ static const char *rdna_check_sgpr(const struct rdna_operand *o, unsigned size, 
 
 /* --- constants */
 
-static int rdna_inline_float(uint32_t v, bool half)
+int rdna_inline_float(uint32_t v, bool half)
 {
 	static const uint32_t single[] = { 0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000, 0xc0000000, 0x40800000,
 	                                   0xc0800000, 0x3e22f983 };
@@ -656,28 +656,6 @@ static unsigned rdna_dual_scalars(const struct rdna_half *x, const struct rdna_h
 	return n;
 }
 
-/* Nothing but plain operands, source 1 a vector register: it has the short encoding, and reads at most one scalar register. */
-bool rdna_plain_half(struct rdna_half *h, enum rdna_gen gen, const struct rdna_ins *ins)
-{
-	const struct rdna_read l = rdna_read_of(ins->op, gen);
-	uint16_t field;
-
-	*h = (struct rdna_half){ .gen = gen, .is_move = ins->op == RDNA_V_MOV_B32 };
-	if (l.reaches || l.n_dst != 1 || l.n_src < 1 || l.n_src > 2 || rdna_has_extras(ins) || ins->d[1].kind || ins->s[2].kind || ins->s[3].kind)
-		return false;
-	if (ins->d[0].kind != RDNA_REG || !rdna_plain(l.dst[0], &ins->d[0], &h->dst) || !rdna_plain(l.src[0], &ins->s[0], &field))
-		return false;
-	if (field >= RDNA_V0)
-		h->vgpr[0] = field;
-	else if (ins->s[0].kind == RDNA_REG)
-		h->scalar[h->n_scalars++] = field;
-	if (l.n_src < 2 ? ins->s[1].kind != RDNA_NONE : !rdna_plain(l.src[1], &ins->s[1], &h->vgpr[1]) || h->vgpr[1] < RDNA_V0)
-		return false;
-	if (ins->op == RDNA_V_FMAC_F32 || ins->op == RDNA_V_DOT2ACC_F32_F16)
-		h->vgpr[2] = h->dst;
-	return true;
-}
-
 void rdna_find_half(struct rdna_half *h, const struct rdna_match *m)
 {
 	*h = (struct rdna_half){ .gen = m->gen, .dst = m->d[0], .has_literal = m->has_literal, .literal = m->literal, .is_move = m->op == RDNA_V_MOV_B32 };
@@ -690,6 +668,8 @@ void rdna_find_half(struct rdna_half *h, const struct rdna_match *m)
 			continue;
 		rdna_add_scalar(h->scalar, &h->n_scalars, m->s[i] | (m->src[i] == 'c' ? 0x1000u : 0));      /* a mask is read apart from vcc as a value */
 	}
+	h->first = m->s[0];
+	h->second = (uint8_t)(m->n_src < 2 ? 0 : m->src[1] == 'K' ? m->s[2] : m->s[1]);      /* fmamk's literal stands before it */
 }
 
 const char *rdna_check_dual(const struct rdna_half *x, const struct rdna_half *y)

@@ -242,18 +242,10 @@ unsigned rdna_encode(const struct rdna_match *m, uint32_t out[4])
 
 /* --- dual instructions */
 
-/* Source 1 of a half: fmamk's literal stands before it. */
-static uint32_t rdna_dual_second(const struct rdna_match *m)
+unsigned rdna_encode_dual(const struct rdna_half *x, const struct rdna_half *y, uint32_t out[4])
 {
-	if (m->n_src < 2)
-		return 0;
-	return (m->src[1] == 'K' ? m->s[2] : m->s[1]) & 0xff;
-}
-
-unsigned rdna_encode_dual(const struct rdna_match *x, const struct rdna_match *y, unsigned opx, unsigned opy, uint32_t out[4])
-{
-	out[0] = 0x32u << 26 | opx << 22 | opy << 17 | rdna_dual_second(x) << 9 | x->s[0];
-	out[1] = (x->d[0] & 0xffu) << 24 | (uint32_t)(y->d[0] & 0xff) / 2 << 17 | rdna_dual_second(y) << 9 | y->s[0];
+	out[0] = 0x32u << 26 | (uint32_t)x->opcode << 22 | (uint32_t)y->opcode << 17 | (uint32_t)x->second << 9 | x->first;
+	out[1] = (x->dst & 0xffu) << 24 | (uint32_t)(y->dst & 0xff) / 2 << 17 | (uint32_t)y->second << 9 | y->first;
 	if (!x->has_literal && !y->has_literal)
 		return 2;
 	out[2] = x->has_literal ? x->literal : y->literal;

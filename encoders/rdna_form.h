@@ -47,19 +47,29 @@ struct rdna_match {
 	bool distance; int32_t to, from;      /* the literal is to - from */
 };
 
+/* RDNA_NO_OPCODE: the generation lacks it. */
+unsigned rdna_opcode(enum rdna_op op, enum rdna_gen gen);
+/* The number of an inline float of 32 or 16 bits, or -1. */
+int rdna_inline_float(uint32_t v, bool half);
+/* h: what its operands make it; also sets its opcode, or that it has none. */
+void rdna_name_half(struct rdna_half *h, enum rdna_op op);
+/* Appends one instruction by rdna_check alone, plain or not. */
+void rdna_put_checked(struct rdna *r, const struct rdna_ins *ins);
 /* The row's letters in this generation. */
 void rdna_letters(struct rdna_match *m);
 /* NULL, or the rule that is broken. */
 const char *rdna_check(struct rdna_match *m);
-/* Most halves, seen at a glance; false says nothing. h's opcode is set by who knows it. */
-bool rdna_plain_half(struct rdna_half *h, enum rdna_gen gen, const struct rdna_ins *ins);
-/* m has passed rdna_check; h's opcode is set by who knows it. */
+/* m has passed rdna_check; h's opcode is set by rdna_name_half. */
 void rdna_find_half(struct rdna_half *h, const struct rdna_match *m);
 const char *rdna_check_dual(const struct rdna_half *x, const struct rdna_half *y);
 
 /* Lays the instruction out, little-endian words; returns how many (1..4). */
 unsigned rdna_encode(const struct rdna_match *m, uint32_t out[4]);
-unsigned rdna_encode_dual(const struct rdna_match *x, const struct rdna_match *y, unsigned opx, unsigned opy, uint32_t out[4]);
+unsigned rdna_encode_dual(const struct rdna_half *x, const struct rdna_half *y, uint32_t out[4]);
+/* The same of a plain instruction that nobody has checked; 0: it takes a closer look. */
+unsigned rdna_encode_plain(enum rdna_op op, enum rdna_gen gen, const struct rdna_plain *p, uint32_t out[4]);
+/* False: it is none. */
+bool rdna_plain_of(struct rdna_plain *p, const struct rdna_ins *ins);
 
 static inline bool rdna_is_vector(enum rdna_enc e)
 {

@@ -35,8 +35,10 @@ static bool allocate(struct rdna_lir *l, const struct compile_job *j, const stru
 	                         && (!o->verify_passes || rdna_lir_verify(l, err))))
 	       && rdna_regalloc(l, vgprs, sgprs, o->seed, &used, err)
 	       && (o->verify_passes ? rdna_lir_verify(l, err) : rdna_lir_verify_places(l, err));
-	if (ok)
+	if (ok) {
 		rdna_tidy(l);
+		rdna_shorten(l);
+	}
 	return ok;
 }
 

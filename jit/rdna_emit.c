@@ -84,11 +84,11 @@ static void find_registers(struct emitter *e)
 		const struct rdna_lir_ins *i = &l->ins[at];
 		for (unsigned k = 0; k < 4; k++)
 			if (rdna_is_register(&i->s[k]))
-				name(e, rdna_machine_range(l, &i->s[k]));
+				name(e, rdna_machine_range(&i->s[k]));
 		if (rdna_is_register(&i->saddr))
-			name(e, rdna_machine_range(l, &i->saddr));
+			name(e, rdna_machine_range(&i->saddr));
 		for (unsigned k = 0; k < 2 && i->d[k].kind; k++) {
-			struct rdna_range r = rdna_machine_range(l, &i->d[k]);
+			struct rdna_range r = rdna_machine_range(&i->d[k]);
 			name(e, r);
 			for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n && reg < RDNA_V0; reg++)
 				last[reg] = at + 1;
@@ -96,7 +96,7 @@ static void find_registers(struct emitter *e)
 		if (i->op != RDNA_LIR_ENDLOOP)
 			continue;
 		uint32_t loop = e->loops[at];
-		struct rdna_range index = rdna_machine_range(l, &l->ins[loop].d[0]), count = rdna_machine_range(l, &l->ins[loop].s[0]);
+		struct rdna_range index = rdna_machine_range(&l->ins[loop].d[0]), count = rdna_machine_range(&l->ins[loop].s[0]);
 		e->is[loop] |= (index.n && last[index.reg] > loop + 1 ? WRITES_INDEX : 0) | (count.n && last[count.reg] > loop + 1 ? WRITES_COUNT : 0);
 	}
 }
@@ -189,14 +189,14 @@ static void branch(struct emitter *e, enum rdna_op op, int label, bool far, bool
 
 static struct rdna_operand count_of(const struct emitter *e, const struct rdna_lir_ins *i)
 {
-	struct rdna_range r = rdna_machine_range(e->l, &i->s[0]);
+	struct rdna_range r = rdna_machine_range(&i->s[0]);
 	return r.n ? rdna_s(r.reg) : rdna_imm((int32_t)i->s[0].value);
 }
 
 /* Where the count is kept while the loop runs. */
 static struct rdna_operand limit_of(struct emitter *e, const struct rdna_lir_ins *i, struct rdna_operand count)
 {
-	struct rdna_range c = rdna_machine_range(e->l, &i->s[0]), d = rdna_machine_range(e->l, &i->d[0]);
+	struct rdna_range c = rdna_machine_range(&i->s[0]), d = rdna_machine_range(&i->d[0]);
 	if (!c.n || (!(d.n && rdna_range_meets(c, d)) && !(e->is[e->at] & WRITES_COUNT)))
 		return count;
 	unsigned reg = spare(e);
@@ -208,7 +208,7 @@ static void emit_loop(struct emitter *e, const struct rdna_lir_ins *i)
 {
 	assert(e->depth < MAX_DEPTH);
 	struct loop *p = &e->loop[e->depth++];
-	struct rdna_range d = rdna_machine_range(e->l, &i->d[0]);
+	struct rdna_range d = rdna_machine_range(&i->d[0]);
 	struct rdna_operand count = count_of(e, i);
 	bool constant = count.kind == RDNA_CONST;
 
@@ -274,11 +274,17 @@ static void take_note(struct emitter *e)
 
 static void emit_dual(struct emitter *e)
 {
-	struct rdna_ins x, y;
+	const struct rdna_lir_ins *i = &e->l->ins[e->at];
+	struct rdna_half hx, hy;
 	assert(e->at + 2 < e->l->n_ins);
-	rdna_machine_ins(e->l, &e->l->ins[e->at + 1], &x);
-	rdna_machine_ins(e->l, &e->l->ins[e->at + 2], &y);
-	rdna_put_dual(&e->r, &x, &y);
+	rdna_machine_half(e->l->gen, &i[1], &hx);
+	rdna_machine_half(e->l->gen, &i[2], &hy);
+	if (!rdna_put_halves(&e->r, &hx, &hy)) {             /* the encoder says why */
+		struct rdna_ins x, y;
+		rdna_machine_ins(&i[1], &x);
+		rdna_machine_ins(&i[2], &y);
+		rdna_put_dual(&e->r, &x, &y);
+	}
 	e->count++;
 	e->at += 2;
 }
@@ -293,10 +299,20 @@ static bool is_hint(const struct rdna_lir_ins *i)
 	}
 }
 
+static void emit_plain(struct emitter *e, const struct rdna_lir_ins *i)
+{
+	struct rdna_plain p;
+	if (!rdna_machine_plain(i, &p) || !rdna_put_plain(&e->r, (enum rdna_op)i->op, &p)) {
+		struct rdna_ins x;
+		rdna_machine_ins(i, &x);
+		rdna_put(&e->r, &x);
+	}
+	e->count++;
+}
+
 static void emit_one(struct emitter *e)
 {
 	const struct rdna_lir_ins *i = &e->l->ins[e->at];
-	struct rdna_ins x;
 	exec_for(e, e->at);
 	switch (i->op) {
 	case RDNA_LIR_LOOP: emit_loop(e, i); break;
@@ -308,8 +324,7 @@ static void emit_one(struct emitter *e)
 			e->count++;
 			break;
 		}
-		rdna_machine_ins(e->l, i, &x);
-		put(e, &x);
+		emit_plain(e, i);
 	}
 }
 

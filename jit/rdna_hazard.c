@@ -189,8 +189,8 @@ static void rule_sgpr_endloop(const struct rdna_lir *l, struct state *s, const s
 	bool counts = loop->s[0].kind != RDNA_LIR_CONST || (int32_t)loop->s[0].value > 1;
 	if (!counts)
 		return;
-	late_read(s, rdna_machine_range(l, &loop->d[0]), false, f);
-	late_read(s, rdna_machine_range(l, &loop->s[0]), false, f);
+	late_read(s, rdna_machine_range(&loop->d[0]), false, f);
+	late_read(s, rdna_machine_range(&loop->s[0]), false, f);
 	settle(s, RDNA_DEPCTR_SA_SDST(0));
 }
 
@@ -214,8 +214,8 @@ static void rule_denorm(struct state *s, unsigned facts, unsigned op, uint32_t i
 static void touch_dual(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_touch *t, unsigned *facts)
 {
 	struct rdna_touch y;
-	rdna_machine_touch(l, i + 1, t);
-	rdna_machine_touch(l, i + 2, &y);
+	rdna_machine_touch(i + 1, t);
+	rdna_machine_touch(i + 2, &y);
 	*facts = (facts_of(i + 1) | facts_of(i + 2)) & ~(unsigned)(RDNA_READS_SCC | RDNA_WRITES_SCC);
 	for (unsigned k = 0; k < y.n_reads && t->n_reads < 8; k++)
 		t->reads[t->n_reads++] = y.reads[k];
@@ -243,7 +243,7 @@ static void step(void *user, void *state, size_t at)
 		touch_dual(g->l, i, &t, &facts);
 		s->halves = 2;
 	} else if (g->rules & SGPR || s->trans || facts & (RDNA_IS_TRANS | RDNA_IS_WMMA)) {
-		rdna_machine_touch(g->l, i, &t);             /* nobody else asks for registers */
+		rdna_machine_touch(i, &t);             /* nobody else asks for registers */
 	}
 	if (g->rules & TRANS)
 		rule_trans(s, &t, facts, i->op, i->s[0].value, &f);
@@ -395,7 +395,7 @@ struct delays {
 
 static void wait_for(struct delays *d, const struct rdna_lir *l, const struct rdna_lir_operand *o)
 {
-	struct rdna_range r = rdna_machine_range(l, o);
+	struct rdna_range r = rdna_machine_range(o);
 	for (unsigned k = r.reg; k < r.reg + (unsigned)r.n; k++) {
 		uint32_t by = d->maker[k] & (MAKERS - 1), back = d->count[by] - (d->maker[k] >> MAKER_BITS);
 		unsigned id = nearest[by] + back;
@@ -432,7 +432,7 @@ static void make_results(struct delays *d, const struct rdna_lir *l, const struc
 	for (unsigned k = 0; k < 2; k++) {
 		if (!i->d[k].kind)
 			continue;
-		struct rdna_range r = rdna_machine_range(l, &i->d[k]);
+		struct rdna_range r = rdna_machine_range(&i->d[k]);
 		for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n; reg++)
 			d->maker[reg] = d->count[by] << MAKER_BITS | by;
 	}

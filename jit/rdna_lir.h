@@ -11,6 +11,7 @@
  *   rdna_select    IR -> instructions on virtual registers
  *   rdna_sched *   loads up and together, within a budget of registers; inside straight runs of instructions
  *   rdna_regalloc  virtual -> machine registers; nothing is ever spilled: a kernel that does not fit is refused
+ *   rdna_tidy      machine registers into operands; rdna_shorten: short forms (rdna_machine.h)
  *   rdna_vopd *    pairs of vector instructions into dual ones (gfx11 and later)
  *   rdna_wait      waits for the counters of loads and stores
  *   rdna_hazard    what the generations need between instructions; * clauses, delay hints

@@ -27,7 +27,7 @@ bool rdna_touch_writes(const struct rdna_touch *t, struct rdna_range r)
 }
 
 /* into: zeroed, which is no operand. */
-static void operand(const struct rdna_lir *l, const struct rdna_lir_operand *o, struct rdna_operand *into)
+static void operand(const struct rdna_lir_operand *o, struct rdna_operand *into)
 {
 	if (o->kind == RDNA_LIR_NONE)
 		return;
@@ -37,13 +37,12 @@ static void operand(const struct rdna_lir *l, const struct rdna_lir_operand *o, 
 		into->value = o->value;
 		return;
 	}
-	struct rdna_range r = rdna_machine_range(l, o);
 	into->kind = RDNA_REG;
-	into->n = r.n;
-	into->reg = r.reg;
+	into->n = o->n;
+	into->reg = (uint16_t)o->reg;
 }
 
-void rdna_machine_plain(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out)
+void rdna_machine_ins(const struct rdna_lir_ins *i, struct rdna_ins *out)
 {
 	static const struct rdna_ins empty;
 	*out = empty;
@@ -58,23 +57,59 @@ void rdna_machine_plain(const struct rdna_lir *l, const struct rdna_lir_ins *i, 
 	out->e64 = i->e64;
 	if (i->dpp.kind)
 		out->dpp = i->dpp;
-	operand(l, &i->saddr, &out->saddr);
+	operand(&i->saddr, &out->saddr);
 	for (unsigned k = 0; k < 2; k++)
-		operand(l, &i->d[k], &out->d[k]);
+		operand(&i->d[k], &out->d[k]);
 	for (unsigned k = 0; k < 4; k++)
-		operand(l, &i->s[k], &out->s[k]);
+		operand(&i->s[k], &out->s[k]);
+}
+
+/* Whether it has what is said beside operands: forms, lanes that trade places, cache policy. */
+static inline bool has_more(const struct rdna_lir_ins *i) { return i->clamp | i->omod | i->e64 | i->dpp.kind | i->cache | i->scope | i->th; }
+
+static inline void plain_operand(struct rdna_plain *p, unsigned place, const struct rdna_lir_operand *o)
+{
+	p->mods |= (uint16_t)((o->mods & 15u) << 4 * place);
+	if (o->kind == RDNA_LIR_FIXED)
+		rdna_plain_register(p, place, o->reg, o->n);
+	else if (o->kind == RDNA_LIR_NONE)
+		rdna_plain_nothing(p, place);
+	else
+		rdna_plain_constant(p, place, o->value);
+}
+
+bool rdna_machine_plain(const struct rdna_lir_ins *i, struct rdna_plain *p)
+{
+	if (has_more(i) || i->d[1].kind || i->s[3].kind || i->offset1 || (i->saddr.kind && i->s[2].kind))
+		return false;
+	*p = (struct rdna_plain){ .offset = i->offset };
+	plain_operand(p, 0, &i->d[0]);
+	plain_operand(p, 1, &i->s[0]);
+	plain_operand(p, 2, &i->s[1]);
+	plain_operand(p, 3, i->saddr.kind ? &i->saddr : &i->s[2]);
+	return true;
+}
+
+void rdna_machine_half(enum rdna_gen gen, const struct rdna_lir_ins *i, struct rdna_half *h)
+{
+	struct rdna_plain p;
+	struct rdna_ins x;
+	if (rdna_machine_plain(i, &p) && rdna_plain_half(h, (enum rdna_op)i->op, gen, &p))
+		return;
+	rdna_machine_ins(i, &x);
+	rdna_half_of(h, gen, &x);
 }
 
 /* --- short forms */
 
-static bool is_vgpr(const struct rdna_operand *o) { return o->kind == RDNA_REG && o->reg >= RDNA_V0; }
+static bool is_vgpr(const struct rdna_lir_operand *o) { return o->kind == RDNA_LIR_FIXED && o->reg >= RDNA_V0; }
 
-static bool same(const struct rdna_operand *a, const struct rdna_operand *b) { return a->kind == RDNA_REG && b->kind == RDNA_REG && a->reg == b->reg && a->n == b->n; }
+static bool same(const struct rdna_lir_operand *a, const struct rdna_lir_operand *b) { return a->kind == RDNA_LIR_FIXED && b->kind == RDNA_LIR_FIXED && a->reg == b->reg && a->n == b->n; }
 
-static bool is_literal(const struct rdna_operand *o)
+static bool is_literal(const struct rdna_lir_operand *o)
 {
 	static const uint32_t inline_floats[] = { 0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000, 0xc0000000, 0x40800000, 0xc0800000, 0x3e22f983 };
-	if (o->kind != RDNA_CONST || ((int32_t)o->value >= -16 && (int32_t)o->value <= 64))
+	if (o->kind != RDNA_LIR_CONST || ((int32_t)o->value >= -16 && (int32_t)o->value <= 64))
 		return false;
 	for (unsigned k = 0; k < sizeof inline_floats / sizeof *inline_floats; k++)
 		if (o->value == inline_floats[k])
@@ -87,28 +122,36 @@ static bool modified(const struct rdna_lir_ins *x)
 	return x->clamp || x->omod || x->e64 || x->dpp.kind || x->d[0].mods || x->s[0].mods || x->s[1].mods || x->s[2].mods;
 }
 
-static void swap_sources(struct rdna_ins *x)
+static void swap_sources(struct rdna_lir_ins *x)
 {
-	struct rdna_operand t = x->s[0];
+	struct rdna_lir_operand t = x->s[0];
 	x->s[0] = x->s[1];
 	x->s[1] = t;
 }
 
+static void drop_source(struct rdna_lir_ins *x, unsigned k) { x->s[k] = (struct rdna_lir_operand){ .kind = RDNA_LIR_NONE }; }
+
 /* The short encodings want source 1 in a vector register. */
-static bool vector_second(struct rdna_ins *x)
+static bool vector_second(struct rdna_lir_ins *x)
 {
 	if (!is_vgpr(&x->s[1]) && is_vgpr(&x->s[0]))
 		swap_sources(x);
 	return is_vgpr(&x->s[1]);
 }
 
-static void shorten_fma(struct rdna_ins *x)
+/* To `op`, which adds to its destination. */
+static void accumulate(struct rdna_lir_ins *x, enum rdna_op op)
+{
+	if (!same(&x->d[0], &x->s[2]) || !vector_second(x))
+		return;
+	x->op = (uint16_t)op;
+	drop_source(x, 2);
+}
+
+static void shorten_fma(struct rdna_lir_ins *x)
 {
 	if (same(&x->d[0], &x->s[2])) {
-		if (!vector_second(x))
-			return;
-		x->op = RDNA_V_FMAC_F32;
-		x->s[2] = (struct rdna_operand){ .kind = RDNA_NONE };
+		accumulate(x, RDNA_V_FMAC_F32);
 	} else if (is_literal(&x->s[2])) {
 		if (vector_second(x) && !is_literal(&x->s[0]))
 			x->op = RDNA_V_FMAAK_F32;
@@ -120,55 +163,48 @@ static void shorten_fma(struct rdna_ins *x)
 	}
 }
 
-/* a op b where b is no vector register: b op a, or the reversed operation; what has none stays. NaNs' payloads are not kept apart (ops.def): adding and multiplying commute. */
-static enum rdna_op reversed(enum rdna_op op)
+/* a op b where b is no vector register: b op a. NaNs' payloads are not kept apart (ops.def): adding and multiplying commute. */
+static void shorten_to(struct rdna_lir_ins *x, enum rdna_op reversed)
 {
-	switch (op) {
-	case RDNA_V_ADD_F32: case RDNA_V_MUL_F32: case RDNA_V_ADD_NC_U32: case RDNA_V_AND_B32: case RDNA_V_OR_B32: case RDNA_V_XOR_B32: case RDNA_V_MIN_I32:
-	case RDNA_V_MAX_I32: case RDNA_V_MUL_I32_I24: case RDNA_V_MUL_U32_U24: return op;
-	case RDNA_V_SUB_F32: return RDNA_V_SUBREV_F32;
-	case RDNA_V_SUBREV_F32: return RDNA_V_SUB_F32;
-	case RDNA_V_SUB_NC_U32: return RDNA_V_SUBREV_NC_U32;
-	case RDNA_V_SUBREV_NC_U32: return RDNA_V_SUB_NC_U32;
-	default: return RDNA_OP_COUNT;
-	}
-}
-
-static void shorten_vop2(struct rdna_ins *x)
-{
-	if (is_vgpr(&x->s[1]) || !is_vgpr(&x->s[0]) || reversed(x->op) == RDNA_OP_COUNT)
+	if (is_vgpr(&x->s[1]) || !is_vgpr(&x->s[0]))
 		return;
-	x->op = reversed(x->op);
+	x->op = (uint16_t)reversed;
 	swap_sources(x);
 }
 
-static void shorten_scalar(struct rdna_ins *x)
+static void shorten_scalar(struct rdna_lir_ins *x, enum rdna_op op, unsigned k)
 {
-	unsigned k = x->op == RDNA_S_MOV_B32 ? 0 : 1;
 	int32_t v = (int32_t)x->s[k].value;
 	if (!is_literal(&x->s[k]) || v < INT16_MIN || v > INT16_MAX || (k && !same(&x->d[0], &x->s[0])))
 		return;
-	x->op = x->op == RDNA_S_MOV_B32 ? RDNA_S_MOVK_I32 : x->op == RDNA_S_ADD_CO_I32 ? RDNA_S_ADDK_CO_I32 : RDNA_S_MULK_I32;
+	x->op = (uint16_t)op;
 	x->s[0] = x->s[k];
-	x->s[1] = (struct rdna_operand){ .kind = RDNA_NONE };
+	drop_source(x, 1);
 }
 
-void rdna_machine_ins(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out)
+static void shorten(struct rdna_lir_ins *x)
 {
-	rdna_machine_plain(l, i, out);
-	if (modified(i))
-		return;
-	switch (out->op) {
-	case RDNA_V_FMA_F32: shorten_fma(out); break;
-	case RDNA_V_DOT4_I32_I8:
-		if (same(&out->d[0], &out->s[2]) && vector_second(out)) {
-			out->op = RDNA_V_DOT4C_I32_I8;
-			out->s[2] = (struct rdna_operand){ .kind = RDNA_NONE };
-		}
-		break;
-	case RDNA_S_MOV_B32: case RDNA_S_ADD_CO_I32: case RDNA_S_MUL_I32: shorten_scalar(out); break;
-	default: shorten_vop2(out); break;
+	switch (x->op) {
+	case RDNA_V_FMA_F32: shorten_fma(x); break;
+	case RDNA_V_DOT4_I32_I8: accumulate(x, RDNA_V_DOT4C_I32_I8); break;
+	case RDNA_S_MOV_B32: shorten_scalar(x, RDNA_S_MOVK_I32, 0); break;
+	case RDNA_S_ADD_CO_I32: shorten_scalar(x, RDNA_S_ADDK_CO_I32, 1); break;
+	case RDNA_S_MUL_I32: shorten_scalar(x, RDNA_S_MULK_I32, 1); break;
+	case RDNA_V_ADD_F32: case RDNA_V_MUL_F32: case RDNA_V_ADD_NC_U32: case RDNA_V_AND_B32: case RDNA_V_OR_B32: case RDNA_V_XOR_B32: case RDNA_V_MIN_I32:
+	case RDNA_V_MAX_I32: case RDNA_V_MUL_I32_I24: case RDNA_V_MUL_U32_U24: shorten_to(x, (enum rdna_op)x->op); break;
+	case RDNA_V_SUB_F32: shorten_to(x, RDNA_V_SUBREV_F32); break;
+	case RDNA_V_SUBREV_F32: shorten_to(x, RDNA_V_SUB_F32); break;
+	case RDNA_V_SUB_NC_U32: shorten_to(x, RDNA_V_SUBREV_NC_U32); break;
+	case RDNA_V_SUBREV_NC_U32: shorten_to(x, RDNA_V_SUB_NC_U32); break;
+	default: break;
 	}
+}
+
+void rdna_shorten(struct rdna_lir *l)
+{
+	for (size_t at = 0; at < l->n_ins; at++)
+		if (!modified(&l->ins[at]))
+			shorten(&l->ins[at]);
 }
 
 char *rdna_machine_text(const struct rdna_lir *l, const struct rdna_lir_ins *i)
@@ -265,22 +301,34 @@ bool rdna_patch_apply(struct rdna_lir *l, struct rdna_patch *p, struct error *er
 	return ok || error_set(err, ERROR_MEMORY, "no memory for a kernel of %zu instructions", l->n_ins);
 }
 
-static bool onto_itself(const struct rdna_lir *l, const struct rdna_lir_ins *i)
+/* --- tidying */
+
+static inline void place(const struct rdna_lir *l, struct rdna_lir_operand *o)
+{
+	if (o->kind == RDNA_LIR_VIRTUAL)
+		*o = (struct rdna_lir_operand){ .kind = RDNA_LIR_FIXED, .n = o->n, .mods = o->mods, .reg = (uint32_t)l->reg[o->reg].phys + o->sub };
+}
+
+static bool onto_itself(const struct rdna_lir_ins *i)
 {
 	bool move = i->op == RDNA_V_MOV_B32 || i->op == RDNA_S_MOV_B32 || i->op == RDNA_S_MOV_B64;
-	struct rdna_range d = rdna_machine_range(l, &i->d[0]), from = rdna_machine_range(l, &i->s[0]);
-	return move && d.n && d.n == from.n && d.reg == from.reg && !i->dpp.kind && !i->omod && !i->clamp && !i->d[0].mods && !i->s[0].mods;
+	return move && same(&i->d[0], &i->s[0]) && !i->dpp.kind && !i->omod && !i->clamp && !i->d[0].mods && !i->s[0].mods;
 }
 
 void rdna_tidy(struct rdna_lir *l)
 {
 	size_t to = 0;
-	for (size_t at = 0; at < l->n_ins; at++)
-		if (!onto_itself(l, &l->ins[at])) {
-			if (to != at)
-				l->ins[to] = l->ins[at];
-			to++;
-		}
+	for (size_t at = 0; at < l->n_ins; at++) {
+		struct rdna_lir_ins *i = &l->ins[to];
+		if (to != at)
+			*i = l->ins[at];
+		for (unsigned k = 0; k < 2; k++)
+			place(l, &i->d[k]);
+		for (unsigned k = 0; k < 4; k++)
+			place(l, &i->s[k]);
+		place(l, &i->saddr);
+		to += !onto_itself(i);
+	}
 	l->n_ins = to;
 }
 

@@ -1,7 +1,7 @@
 /* jit/rdna_machine.h - what the passes behind register allocation share: operands as machine registers, short forms, insertion, flow.
  *
  * Owns: the one place where an allocated instruction becomes the encoder's, and the one walk over structured loops. Knows no counter, no hazard
- * and no pairing rule: those are the passes' own. Nothing in front of rdna_regalloc may use it.
+ * and no pairing rule: those are the passes' own. Nothing in front of rdna_regalloc may use it; behind rdna_tidy operands are machine registers and constants.
  */
 #ifndef JIT_RDNA_MACHINE_H
 #define JIT_RDNA_MACHINE_H
@@ -11,30 +11,27 @@
 enum { RDNA_MACHINE_REGS = 512 };                    /* the encoder's numbers: scalar ones below RDNA_V0 */
 
 struct rdna_range { uint16_t reg; uint8_t n; };      /* n machine words from reg on; n 0: no register */
-static inline struct rdna_range rdna_machine_range(const struct rdna_lir *l, const struct rdna_lir_operand *o)
+/* Behind rdna_tidy no operand is virtual. */
+static inline bool rdna_is_register(const struct rdna_lir_operand *o) { return o->kind == RDNA_LIR_FIXED; }
+static inline struct rdna_range rdna_machine_range(const struct rdna_lir_operand *o)
 {
-	if (o->kind == RDNA_LIR_NONE)
-		return (struct rdna_range){ 0, 0 };
-	uint8_t n = o->n ? o->n : 1;
-	if (o->kind == RDNA_LIR_VIRTUAL)
-		return (struct rdna_range){ (uint16_t)(l->reg[o->reg].phys + o->sub), n };
-	return o->kind == RDNA_LIR_FIXED ? (struct rdna_range){ (uint16_t)o->reg, n } : (struct rdna_range){ 0, 0 };
+	return rdna_is_register(o) ? (struct rdna_range){ (uint16_t)o->reg, o->n } : (struct rdna_range){ 0, 0 };
 }
 
 /* All registers that an instruction names, in one list. A destination that is also read stands in both halves. */
 struct rdna_touch { struct rdna_range reads[8], writes[2]; unsigned n_reads, n_writes; };
-static inline void rdna_machine_touch(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_touch *t)
+static inline void rdna_machine_touch(const struct rdna_lir_ins *i, struct rdna_touch *t)
 {
 	unsigned n = 0;
 	for (unsigned k = 0; k < 4; k++) {
-		t->reads[n] = rdna_machine_range(l, &i->s[k]);
+		t->reads[n] = rdna_machine_range(&i->s[k]);
 		n += t->reads[n].n != 0;
 	}
-	t->reads[n] = rdna_machine_range(l, &i->saddr);
+	t->reads[n] = rdna_machine_range(&i->saddr);
 	t->n_reads = n += t->reads[n].n != 0;
 	t->n_writes = 0;
 	for (unsigned k = 0; k < 2; k++) {
-		t->writes[t->n_writes] = rdna_machine_range(l, &i->d[k]);
+		t->writes[t->n_writes] = rdna_machine_range(&i->d[k]);
 		t->n_writes += t->writes[t->n_writes].n != 0;
 	}
 	if (t->n_writes && rdna_lir_reads_dst(i))
@@ -51,32 +48,32 @@ static inline void rdna_map_add(struct rdna_map *m, struct rdna_range r)
 	for (unsigned end = at + r.n; at < end; at++)        /* mostly once */
 		m->w[at / 64] |= UINT64_C(1) << at % 64;
 }
-static inline bool rdna_is_register(const struct rdna_lir_operand *o) { return o->kind == RDNA_LIR_VIRTUAL || o->kind == RDNA_LIR_FIXED; }
 static inline uint64_t rdna_map_meets(const struct rdna_map *a, const struct rdna_map *b)
 {
 	return (a->w[0] & b->w[0]) | (a->w[1] & b->w[1]) | (a->w[2] & b->w[2]) | (a->w[3] & b->w[3]) | (a->w[4] & b->w[4]) | (a->w[5] & b->w[5]);
 }
-static inline void rdna_map_add_sources(struct rdna_map *m, const struct rdna_lir *l, const struct rdna_lir_ins *i)
+static inline void rdna_map_add_sources(struct rdna_map *m, const struct rdna_lir_ins *i)
 {
 	for (unsigned k = 0; k < 4; k++)
 		if (rdna_is_register(&i->s[k]))
-			rdna_map_add(m, rdna_machine_range(l, &i->s[k]));
+			rdna_map_add(m, rdna_machine_range(&i->s[k]));
 	if (rdna_is_register(&i->saddr))
-		rdna_map_add(m, rdna_machine_range(l, &i->saddr));
+		rdna_map_add(m, rdna_machine_range(&i->saddr));
 }
-static inline void rdna_map_add_results(struct rdna_map *m, const struct rdna_lir *l, const struct rdna_lir_ins *i)
+static inline void rdna_map_add_results(struct rdna_map *m, const struct rdna_lir_ins *i)
 {
 	for (unsigned k = 0; k < 2; k++)
 		if (i->d[k].kind)
-			rdna_map_add(m, rdna_machine_range(l, &i->d[k]));
+			rdna_map_add(m, rdna_machine_range(&i->d[k]));
 }
 static inline bool rdna_range_meets(struct rdna_range a, struct rdna_range b) { return a.reg < b.reg + b.n && b.reg < a.reg + a.n; }
 bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r);
 bool rdna_touch_writes(const struct rdna_touch *t, struct rdna_range r);
 
-/* The encoder's record, as it stands or in the shortest form of the same meaning. */
-void rdna_machine_plain(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out);
-void rdna_machine_ins(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_ins *out);
+/* The encoder's record, and what most are at a glance; false: it takes the record. */
+void rdna_machine_ins(const struct rdna_lir_ins *i, struct rdna_ins *out);
+bool rdna_machine_plain(const struct rdna_lir_ins *i, struct rdna_plain *p);
+void rdna_machine_half(enum rdna_gen gen, const struct rdna_lir_ins *i, struct rdna_half *h);
 
 /* The text of one instruction, for errors and listings; malloc'ed, NULL when memory ran out. */
 char *rdna_machine_text(const struct rdna_lir *l, const struct rdna_lir_ins *i);
@@ -88,8 +85,11 @@ void rdna_patch_op(struct rdna_patch *p, size_t at, unsigned op, uint32_t imm); 
 /* Frees the patch. False: memory ran out. */
 bool rdna_patch_apply(struct rdna_lir *l, struct rdna_patch *p, struct error *err);
 
-/* Drops the moves of a register onto itself that allocation made of the kernel's moves; behind the last verification, which needs them. */
+/* Behind the last verification, which needs what they change. Gives every operand its machine register, and drops the moves of a register onto itself that allocation made of the
+ * kernel's moves. */
 void rdna_tidy(struct rdna_lir *l);
+/* Instructions in the shortest form of the same meaning. */
+void rdna_shorten(struct rdna_lir *l);
 
 /* A forward analysis over loops that run any number of times. A state is `size` bytes without pointers. step() takes a state over instruction `at` (the
  * LOOP and ENDLOOP included); it is called again and again until loops settle, the last time for each instruction with its final state, so that what it

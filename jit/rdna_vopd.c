@@ -38,7 +38,7 @@ struct pairing {
 /* What the encoder refuses as it stands it may take with the sources the other way round. */
 static bool commutes(unsigned op)
 {
-	return op == RDNA_V_FMAC_F32 || op == RDNA_V_FMA_F32 || op == RDNA_V_MUL_F32 || op == RDNA_V_ADD_F32 || op == RDNA_V_ADD_NC_U32 || op == RDNA_V_AND_B32;
+	return op == RDNA_V_FMAC_F32 || op == RDNA_V_MUL_F32 || op == RDNA_V_ADD_F32 || op == RDNA_V_ADD_NC_U32 || op == RDNA_V_AND_B32;
 }
 
 static void turn(struct rdna_lir_ins *i)
@@ -73,9 +73,6 @@ static uint16_t banks_of(const struct rdna_half *h, bool fmamk)
 	return (uint16_t)(bank(h->vgpr[0], 4) | bank(h->vgpr[fmamk ? 2 : 1], 4) << 4 | bank(h->vgpr[1], 4) << 8 | bank(h->vgpr[2], 2) << 12);
 }
 
-/* Only these can become halves in their short forms (rdna_machine_ins): v_fma is none itself. */
-static bool short_is_half(unsigned op, enum rdna_gen gen) { return op == RDNA_V_FMA_F32 || rdna_dual_opcode((enum rdna_op)op, gen, NULL) >= 0; }
-
 static void look_at(struct pairing *p, uint32_t n)
 {
 	const struct rdna_lir *l = p->l;
@@ -83,7 +80,6 @@ static void look_at(struct pairing *p, uint32_t n)
 	struct candidate *c = &p->c[n];
 	struct rdna_half *h = &p->as[n];
 	struct rdna_half turned;
-	struct rdna_ins x;
 	unsigned facts = rdna_lir_facts(i->op);
 	c->half = c->form = 0;
 	c->known = false;
@@ -91,17 +87,14 @@ static void look_at(struct pairing *p, uint32_t n)
 	c->movable = i->op < RDNA_OP_COUNT && !(facts & (RDNA_IS_FIXED | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS));
 	if (!c->movable)
 		return;
-	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec || !short_is_half(i->op, l->gen))
+	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec || rdna_dual_opcode((enum rdna_op)i->op, l->gen, NULL) < 0)
 		return;
-	rdna_machine_ins(l, i, &x);
-	if (x.op == RDNA_V_FMA_F32)
-		return;
-	rdna_half_of(h, l->gen, &x);
+	rdna_machine_half(l->gen, i, h);
 	c->may = !h->error;
 	c->odd = h->dst % 2;
 	c->forms = (uint8_t)forms_of(i->op, h);
 	for (unsigned k = 0; k < c->forms; k++)
-		c->banks[k] = banks_of(half_as(p, n, k, &turned), x.op == RDNA_V_FMAMK_F32);
+		c->banks[k] = banks_of(half_as(p, n, k, &turned), i->op == RDNA_V_FMAMK_F32);
 }
 
 /* --- dependencies */
@@ -113,10 +106,10 @@ static void find_registers(const struct rdna_lir *l, const struct rdna_lir_ins *
 	unsigned facts = rdna_lir_facts(i->op);
 	c->known = true;
 	c->reads = c->writes = none;
-	rdna_map_add_sources(&c->reads, l, i);
-	rdna_map_add_results(&c->writes, l, i);
+	rdna_map_add_sources(&c->reads, i);
+	rdna_map_add_results(&c->writes, i);
 	if (rdna_lir_reads_dst(i))
-		rdna_map_add(&c->reads, rdna_machine_range(l, &i->d[0]));
+		rdna_map_add(&c->reads, rdna_machine_range(&i->d[0]));
 	if (facts & RDNA_READS_VCC)
 		rdna_map_add(&c->reads, vcc);
 	if (facts & RDNA_WRITES_VCC)

@@ -185,7 +185,7 @@ static bool find_effects(const struct rdna_lir *l, const struct rdna_lir_ins *i,
 	f->barrier = is_barrier(i->op);
 	if (!(is & (RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS)))
 		return f->barrier || i->op == RDNA_LIR_LOOP;
-	f->d = rdna_machine_range(l, &i->d[0]);
+	f->d = rdna_machine_range(&i->d[0]);
 	f->stores = is & RDNA_IS_STORE;
 	f->constant = i->memory == RDNA_MEM_CONST;
 	f->counter = (uint8_t)counter_of(is, f->d.n);
@@ -210,8 +210,8 @@ static void find_facts(struct waiter *w)
 		struct facts *f = &w->facts[at];
 		unsigned halves = i->op == RDNA_LIR_DUAL ? 2 : 0;
 		for (unsigned k = halves ? 1 : 0; k <= halves; k++) {
-			rdna_map_add_sources(&f->named, l, i + k);
-			rdna_map_add_results(&f->named, l, i + k);
+			rdna_map_add_sources(&f->named, i + k);
+			rdna_map_add_results(&f->named, i + k);
 		}
 		w->quiet[at] = !f->effects && !rdna_map_meets(&f->named, &filled);
 		for (; halves; halves--)

@@ -34,8 +34,9 @@ static void read_operand(void *user, const struct rdna_lir_operand *o, bool writ
 	struct run *r = user;
 	if (written)
 		return;
-	r->sum = mix(r->sum, (uint64_t)o->kind << 32 | (uint64_t)o->mods << 8 | o->n);
-	if (o->kind == RDNA_LIR_CONST)
+	bool constant = o->kind == RDNA_LIR_CONST;      /* whether registers are virtual must not tell */
+	r->sum = mix(r->sum, (uint64_t)constant << 32 | (uint64_t)o->mods << 8 | o->n);
+	if (constant)
 		r->sum = mix(r->sum, o->value);
 	else if (o->kind == RDNA_LIR_FIXED && o->reg == RDNA_SCC)
 		r->sum = mix(r->sum, r->scc);

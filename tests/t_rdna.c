@@ -52,7 +52,29 @@ static void encode_branch(struct rdna *r, const struct rdna_case *c, char hex[80
 		hex_of(hex, r->code + at, 4);
 }
 
-struct judge { FILE *golden; unsigned cases[RDNA_GEN_COUNT], absent; bool seen[RDNA_OP_COUNT][RDNA_GEN_COUNT]; };
+/* What is laid out at a glance is what all rules together make of it. Returns whether it was. */
+static bool glance(const struct rdna_case *c, const char *text)
+{
+	struct rdna_plain p;
+	struct rdna checked;
+	uint32_t w[4];
+	unsigned n = c->dual || !rdna_plain_of(&p, &c->x) ? 0 : rdna_encode_plain(c->x.op, c->gen, &p, w);
+
+	if (!n)
+		return false;
+	rdna_init(&checked, c->gen);
+	rdna_put_checked(&checked, &c->x);
+	if (checked.error)
+		fail_msg("%s: %s is taken at a glance, but %s", rdna_golden_target[c->gen], text, checked.error);
+	assert_int_equal(checked.size, 4 * n);
+	for (unsigned i = 0; i < n; i++)
+		if (memcmp(&checked.code[4 * i], &(uint8_t[4]){ (uint8_t)w[i], (uint8_t)(w[i] >> 8), (uint8_t)(w[i] >> 16), (uint8_t)(w[i] >> 24) }, 4))
+			fail_msg("%s: %s at a glance has word %u %08x", rdna_golden_target[c->gen], text, i, w[i]);
+	rdna_free(&checked);
+	return true;
+}
+
+struct judge { FILE *golden; unsigned cases[RDNA_GEN_COUNT], absent, plain; bool seen[RDNA_OP_COUNT][RDNA_GEN_COUNT]; };
 
 static void judge_case(void *ctx, const struct rdna_case *c)
 {
@@ -82,6 +104,7 @@ static void judge_case(void *ctx, const struct rdna_case *c)
 		j->cases[c->gen]++;
 	}
 	j->seen[c->x.op][c->gen] = true;
+	j->plain += glance(c, text);
 	if (!fgets(line, sizeof line, j->golden))
 		fail_msg("the golden file ends before %s", text);
 	snprintf(want, sizeof want, "%s;%s;%s\n", rdna_golden_target[c->gen], text, hex);
@@ -106,8 +129,9 @@ static void test_golden(void **state)
 				fail_msg("no golden for %s on %s", rdna_op_name((enum rdna_op)op, (enum rdna_gen)gen), rdna_golden_target[gen]);
 	for (int gen = 0; gen < RDNA_GEN_COUNT; gen++)
 		total += j.cases[gen];
-	print_message("%u cases of %d instructions (%u, %u, %u, %u by generation); %u absences\n", total, RDNA_OP_COUNT, j.cases[0],
-	              j.cases[1], j.cases[2], j.cases[3], j.absent);
+	assert_true(j.plain > total / 4);
+	print_message("%u cases of %d instructions (%u, %u, %u, %u by generation), %u of them plain; %u absences\n", total, RDNA_OP_COUNT, j.cases[0],
+	              j.cases[1], j.cases[2], j.cases[3], j.plain, j.absent);
 }
 
 /* The file is what the installed assembler says now. */
@@ -195,6 +219,24 @@ static void random_generation(const char *assembler, enum rdna_gen gen, unsigned
 		++*(why ? refused : taken);
 	}
 	rdna_sheet_clear(&s);
+}
+
+static void test_plain(void **state)
+{
+	struct rdna_case c;
+	char text[400];
+	unsigned plain = 0;
+
+	for (int gen = 0; gen < RDNA_GEN_COUNT; gen++) {
+		uint64_t seed = 77 + (unsigned)gen;
+		for (unsigned i = 0; i < 100000; i++) {
+			rdna_random_case(&seed, (enum rdna_gen)gen, &c);
+			rdna_golden_text(&c, text);
+			plain += glance(&c, text);
+		}
+	}
+	print_message("%u of 400000 random instructions are plain\n", plain);
+	assert_true(plain > 10000);
 }
 
 static void test_random(void **state)
@@ -629,7 +671,7 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden), cmocka_unit_test(test_regenerate), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_golden), cmocka_unit_test(test_regenerate), cmocka_unit_test(test_plain), cmocka_unit_test(test_random),
 		cmocka_unit_test(test_refused_operands), cmocka_unit_test(test_refused_constants), cmocka_unit_test(test_refused_memory),
 		cmocka_unit_test(test_refused_vector), cmocka_unit_test(test_refused_dual), cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_label_rules), cmocka_unit_test(test_many_labels), cmocka_unit_test(test_immediates),

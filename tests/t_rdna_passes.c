@@ -39,7 +39,11 @@ static bool wait_pass(struct rdna_lir *l, struct error *err) { return rdna_wait(
 static bool hazard_pass(struct rdna_lir *l, struct error *err) { return rdna_hazard(l, &(struct rdna_hazard_options){ true, true }, err); }
 static bool clause_pass(struct rdna_lir *l, struct error *err) { return rdna_hazard(l, &(struct rdna_hazard_options){ false, true }, err); }
 static bool delay_pass(struct rdna_lir *l, struct error *err) { return rdna_hazard(l, &(struct rdna_hazard_options){ true, false }, err); }
-static bool vopd_pass(struct rdna_lir *l, struct error *err) { return rdna_vopd(l, err); }
+static bool vopd_pass(struct rdna_lir *l, struct error *err)
+{
+	rdna_shorten(l);
+	return rdna_vopd(l, err);
+}
 
 static void check(const struct text *t, size_t n, bool (*pass)(struct rdna_lir *l, struct error *err))
 {
@@ -155,13 +159,13 @@ static const struct text pairs[] = {
 	{ G11, "v_mul_f32 v4, v10, v11\nv_mul_f32 v5, v14, v12\n", "dual\nv_mul_f32 v4, v10, v11\nv_mul_f32 v5, v12, v14\n" },
 	{ G11, "v_sub_f32 v4, v10, v11\nv_sub_f32 v5, v14, v12\n", NULL },
 	/* an accumulating fma is v_fmac; the second may write what the first reads, not read what it writes */
-	{ G11, "v_fma_f32 v4, v10, v11, v4\nv_fma_f32 v5, v12, v14, v5\n", "dual\nv_fma_f32 v4, v10, v11, v4\nv_fma_f32 v5, v12, v14, v5\n" },
+	{ G11, "v_fma_f32 v4, v10, v11, v4\nv_fma_f32 v5, v12, v14, v5\n", "dual\nv_fmac_f32 v4, v10, v11\nv_fmac_f32 v5, v12, v14\n" },
 	{ G11, "v_mul_f32 v4, v10, v11\nv_mov_b32 v11, 0\n", "dual\nv_mul_f32 v4, v10, v11\nv_mov_b32 v11, 0\n" },
 	{ G11, "v_mul_f32 v4, v10, v11\nv_add_f32 v5, v4, v12\n", NULL },
 	/* v_and only as the second half; three scalar values are one too many, the literal is one of them */
 	{ G11, "v_and_b32 v4, v10, v11\nv_mov_b32 v5, v13\n", "dual\nv_mov_b32 v5, v13\nv_and_b32 v4, v10, v11\n" },
 	{ G11, "v_mul_f32 v4, s16, v11\nv_mul_f32 v5, s17, v12\n", "dual\nv_mul_f32 v4, s16, v11\nv_mul_f32 v5, s17, v12\n" },
-	{ G11, "v_fma_f32 v4, s16, 0x12345678, v11\nv_mul_f32 v5, s17, v12\n", NULL },
+	{ G11, "v_fma_f32 v4, s16, 0x12345678, v11\nv_mul_f32 v5, s17, v12\n", "v_fmamk_f32 v4, s16, 0x12345678, v11\nv_mul_f32 v5, s17, v12\n" },
 	/* down to the later one, or that one up; not over memory, nor over what depends */
 	{ G11, "v_mul_f32 v4, v10, v11\nv_cvt_f32_i32 v6, v7\nv_mul_f32 v5, v12, v6\n", "v_cvt_f32_i32 v6, v7\ndual\nv_mul_f32 v4, v10, v11\nv_mul_f32 v5, v12, v6\n" },
 	{ G11, "v_mul_f32 v4, v10, v11\nv_cvt_f32_i32 v6, v4\nv_mul_f32 v5, v12, v14\n", "dual\nv_mul_f32 v4, v10, v11\nv_mul_f32 v5, v12, v14\nv_cvt_f32_i32 v6, v4\n" },
@@ -182,6 +186,22 @@ static const struct text moves[] = {
 };
 static void idle_moves_are_dropped(void **state) { (void)state; CHECK(moves, tidy_pass); }
 
+static bool shorten_pass(struct rdna_lir *l, struct error *err)
+{
+	(void)err;
+	rdna_shorten(l);
+	return true;
+}
+static const struct text lengths[] = {
+	{ G11, "v_fma_f32 v1, v2, v3, v1\nv_fma_f32 v1, v2, s16, v1\nv_fma_f32 v1, s16, s17, v1\nv_fma_f32 v1, -v2, v3, v1\n",
+	       "v_fmac_f32 v1, v2, v3\nv_fmac_f32 v1, s16, v2\nv_fma_f32 v1, s16, s17, v1\nv_fma_f32 v1, -v2, v3, v1\n" },
+	{ G11, "v_fma_f32 v1, v2, v3, 0x12345678\nv_fma_f32 v1, 0x12345678, v3, v4\nv_fma_f32 v1, v2, v3, 1.0\n", "v_fmaak_f32 v1, v2, v3, 0x12345678\nv_fmamk_f32 v1, v3, 0x12345678, v4\nv_fma_f32 v1, v2, v3, 1.0\n" },
+	{ G11, "v_sub_f32 v1, v2, s16\nv_add_f32 v1, v2, s16\nv_sub_f32 v1, v2, v3\nv_max_num_f32 v1, v2, s16\n", "v_subrev_f32 v1, s16, v2\nv_add_f32 v1, s16, v2\nv_sub_f32 v1, v2, v3\nv_max_num_f32 v1, v2, s16\n" },
+	{ G10, "v_dot4_i32_i8 v1, v2, v3, v1\ns_mov_b32 s16, 1000\ns_add_co_i32 s16, s16, 1000\ns_mul_i32 s16, s17, 1000\ns_mov_b32 s16, 5\n",
+	       "v_dot4c_i32_i8 v1, v2, v3\ns_movk_i32 s16, 1000\ns_addk_co_i32 s16, 1000\ns_mul_i32 s16, s17, 1000\ns_mov_b32 s16, 5\n" },
+};
+static void instructions_are_shortened(void **state) { (void)state; CHECK(lengths, shorten_pass); }
+
 /* --- bytes */
 
 static void bytes_of(enum rdna_gen gen, const char *text, struct object *o)
@@ -189,6 +209,7 @@ static void bytes_of(enum rdna_gen gen, const char *text, struct object *o)
 	struct error err = { .code = ERROR_NONE };
 	struct rdna_lir l;
 	parse(&l, gen, text);
+	rdna_shorten(&l);
 	*o = (struct object){0};
 	must(rdna_emit(o, &l, &err), &err);
 	rdna_lir_free(&l);
@@ -353,6 +374,7 @@ static void every_word_is_an_instruction(void **state)
 			struct object o = {0};
 			struct amdgpu_object bytes = {0};
 			rdna_lir_random(&l, (enum rdna_gen)gen, seed, 400);
+			rdna_shorten(&l);
 			must(rdna_vopd(&l, &err) && rdna_wait(&l, &err) && rdna_hazard(&l, NULL, &err) && rdna_emit(&o, &l, &err), &err);
 			const struct rdna_call c = { .object = &o, .gen = (enum rdna_gen)gen };
 			must(rdna_call_object(&c, &bytes, &err), &err);
@@ -436,7 +458,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_stand_where_needed), cmocka_unit_test(hazards_are_padded), cmocka_unit_test(loads_in_a_row_are_clauses),
-		cmocka_unit_test(delays_are_announced), cmocka_unit_test(neighbours_are_paired), cmocka_unit_test(idle_moves_are_dropped), cmocka_unit_test(short_forms_are_found),
+		cmocka_unit_test(delays_are_announced), cmocka_unit_test(neighbours_are_paired), cmocka_unit_test(idle_moves_are_dropped), cmocka_unit_test(instructions_are_shortened),
+		cmocka_unit_test(short_forms_are_found),
 		cmocka_unit_test(refusals_name_the_instruction), cmocka_unit_test(loops_run_as_often_as_asked), cmocka_unit_test(branches_reach_far),
 		cmocka_unit_test(every_word_is_an_instruction), cmocka_unit_test(optional_passes_change_no_result), cmocka_unit_test(listings_hold_the_code),
 	};

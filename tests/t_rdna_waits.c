@@ -67,6 +67,7 @@ static void passes(struct rdna_lir *l, unsigned leave_out)
 {
 	struct error err = { .code = ERROR_NONE };
 	const struct rdna_hazard_options h = { .no_clauses = leave_out & NO_HINTS, .no_delays = leave_out & NO_HINTS };
+	rdna_shorten(l);
 	must(leave_out & NO_VOPD || rdna_vopd(l, &err), &err);
 	must(rdna_wait(l, &err), &err);
 	must(rdna_hazard(l, &h, &err), &err);
