@@ -17,147 +17,154 @@ struct walk {
 	const struct rdna_lir *l;
 	struct rdna_live *v;
 	uint32_t at;
-	uint32_t *sure;                                  /* by word: the latest write that is on every path to here */
+	uint32_t scc;                                    /* the latest instruction that wrote it */
 	struct { uint32_t word, sure; } *undo; size_t n_undo, undo_capacity;
 	struct { uint32_t start, undo; } loop[MAX_DEPTH]; unsigned depth;
 	uint32_t begun;                                  /* where the innermost open loop begins, plus one; 0: none is open */
 	bool failed;
 };
 
-/* --- uses */
-
-static inline struct rdna_use *note(struct rdna_use *first, struct rdna_use *u, const struct rdna_live *v, const struct rdna_lir_operand *o, bool written)
-{
-	u->reg = o->reg;
-	u->word = v->first_word[o->reg] + o->sub;
-	u->n = o->n;
-	u->times = 1;
-	u->written = u->takes = written;
-	for (struct rdna_use *e = first; e < u; e++)
-		if (e->reg == o->reg) {
-			e->times += e->times != 0;
-			u->times = 0;
-			u->takes &= !e->written;
-		}
-	return u + 1;
-}
-
-static inline uint8_t marks_of_row(uint32_t row)
-{
-	return (uint8_t)((row & RDNA_IS_FIXED ? RDNA_MARK_FIXED : 0) | (row & RDNA_READS_VCC ? RDNA_MARK_MACHINE : 0) |
-	                 (row & RDNA_READS_SCC ? RDNA_MARK_READS_SCC : 0) | (row & RDNA_WRITES_SCC ? RDNA_MARK_WRITES_SCC : 0));
-}
-
-/* Those of one instruction, from `first` on, where there is room for all; returns where they end. */
-static inline struct rdna_use *note_all(struct rdna_use *first, const struct rdna_live *v, const struct rdna_lir_ins *i, uint8_t *marks)
-{
-	struct rdna_use *u = first;
-	uint8_t m = marks_of_row(rdna_lir_row(i->op));
-	for (unsigned k = 0; k < 4; k++)
-		if (i->s[k].kind == RDNA_LIR_VIRTUAL)
-			u = note(first, u, v, &i->s[k], false);
-		else if (i->s[k].kind == RDNA_LIR_FIXED)
-			m |= RDNA_MARK_MACHINE | (i->s[k].reg == RDNA_SCC ? RDNA_MARK_READS_SCC : 0);
-	if (i->saddr.kind == RDNA_LIR_VIRTUAL)
-		u = note(first, u, v, &i->saddr, false);
-	else if (i->saddr.kind == RDNA_LIR_FIXED)
-		m |= RDNA_MARK_MACHINE;
-	if (i->d[0].kind == RDNA_LIR_VIRTUAL && rdna_lir_reads_dst(i))
-		u = note(first, u, v, &i->d[0], false);
-	for (unsigned k = 0; k < 2; k++)
-		if (i->d[k].kind == RDNA_LIR_VIRTUAL)
-			u = note(first, u, v, &i->d[k], true);
-		else if (i->d[k].kind == RDNA_LIR_FIXED)
-			m |= RDNA_MARK_MACHINE;
-	*marks = m;
-	return u;
-}
-
 /* --- lives */
 
 /* NEVER is less than every position. */
-static inline void extend(struct walk *w, uint32_t word, uint32_t to)
+static inline void extend(struct rdna_word *word, uint32_t to)
 {
-	uint32_t *end = &w->v->end[word];
-	if ((int32_t)*end < (int32_t)to)
-		*end = to;
+	if ((int32_t)word->end < (int32_t)to)
+		word->end = to;
 }
 
 /* The outermost open loop that begins behind the latest sure write is what the word lives to the end of. */
-static void around_loops(struct walk *w, uint32_t word)
+static void around_loops(const struct walk *w, struct rdna_word *word)
 {
 	unsigned d = 0;
-	if (w->sure[word] == RDNA_LIVE_NEVER)            /* nobody can have meant that: the verifier will say so */
+	if (word->sure == RDNA_LIVE_NEVER)               /* nobody can have meant that: the verifier will say so */
 		return;
-	while (w->loop[d].start <= w->sure[word])
+	while (w->loop[d].start <= word->sure)
 		d++;
-	extend(w, word, w->v->loop_end[w->loop[d].start]);
+	extend(word, w->v->loop_end[w->loop[d].start]);
 }
 
-static void remember_sure(struct walk *w, uint32_t word)
+static inline void remember_sure(struct walk *w, const struct rdna_word *word)
 {
-	if (!array_grow((void **)&w->undo, &w->undo_capacity, w->n_undo + 1, sizeof *w->undo)) {
+	if (w->n_undo == w->undo_capacity && !array_grow((void **)&w->undo, &w->undo_capacity, w->n_undo + 1, sizeof *w->undo)) {
 		w->failed = true;
 		return;
 	}
-	w->undo[w->n_undo].word = word;
-	w->undo[w->n_undo++].sure = w->sure[word];
+	w->undo[w->n_undo].word = (uint32_t)(word - w->v->word);
+	w->undo[w->n_undo++].sure = word->sure;
+}
+
+static inline struct rdna_life *note(const struct walk *w, struct rdna_use *u, const struct rdna_lir_operand *o, bool written)
+{
+	uint32_t reg = o->reg;
+	struct rdna_life *r = &w->v->reg[reg];
+	*u = (struct rdna_use){ .reg = reg, .word = r->first_word + o->sub, .n = o->n, .written = written, .takes = written };
+	r->uses++;
+	return r;
 }
 
 /* Inside a loop what a write before it may feed goes around it. */
-static inline void read_words(struct walk *w, const struct rdna_use *u)
+static inline struct rdna_use *read_operand(struct walk *w, struct rdna_use *u, const struct rdna_lir_operand *o)
 {
-	uint32_t word = u->word, end = word + u->n;
+	note(w, u, o, false);
+	struct rdna_word *word = &w->v->word[u->word], *end = word + u->n;
 	do {
-		extend(w, word, w->at);
-		if (w->sure[word] + 1 < w->begun)        /* NEVER + 1 is 0 */
+		extend(word, w->at);
+		if (word->sure + 1 < w->begun)           /* NEVER + 1 is 0 */
 			around_loops(w, word);
 	} while (++word < end);
+	return u + 1;
 }
 
-static inline void write_words(struct walk *w, const struct rdna_use *u)
+static inline struct rdna_use *write_operand(struct walk *w, struct rdna_use *u, const struct rdna_lir_operand *o)
 {
-	uint32_t word = u->word, end = word + u->n;
-	if (w->v->start[u->reg] == RDNA_LIVE_NEVER)
-		w->v->start[u->reg] = w->at;
+	struct rdna_life *r = note(w, u, o, true);
+	struct rdna_word *word = &w->v->word[u->word], *end = word + u->n;
+	uint32_t *written = &w->v->written[u->word];
+	if (r->start == RDNA_LIVE_NEVER)
+		r->start = w->at;
 	do {
-		extend(w, word, w->at);
-		if (w->sure[word] + 1 < w->begun)
+		extend(word, w->at);
+		if (word->sure + 1 < w->begun)
 			remember_sure(w, word);
-		w->sure[word] = w->v->written[word] = w->at;
+		word->sure = *written++ = w->at;
 	} while (++word < end);
+	return u + 1;
 }
 
-/* The count is compared and the index counted on at the loop's end, so all that a loop names keeps its register until then. */
-static void structure(struct walk *w, const struct rdna_lir_ins *i, const struct rdna_use *from, const struct rdna_use *to)
+static void structure(struct walk *w, unsigned op)
 {
-	if (i->op == RDNA_LIR_LOOP) {
+	if (op == RDNA_LIR_LOOP) {
 		assert(w->depth < MAX_DEPTH);
 		w->loop[w->depth].start = w->at;
 		w->loop[w->depth++].undo = (uint32_t)w->n_undo;
 		w->begun = w->at + 1;
-		for (const struct rdna_use *u = from; u < to; u++)
-			for (uint32_t word = u->word; word < u->word + u->n; word++)
-				extend(w, word, w->v->loop_end[w->at]);
-	} else if (i->op == RDNA_LIR_ENDLOOP) {
+	} else if (op == RDNA_LIR_ENDLOOP) {
 		for (uint32_t first = w->loop[--w->depth].undo; w->n_undo > first; w->n_undo--)
-			w->sure[w->undo[w->n_undo - 1].word] = w->undo[w->n_undo - 1].sure;
+			w->v->word[w->undo[w->n_undo - 1].word].sure = w->undo[w->n_undo - 1].sure;
 		w->begun = w->depth ? w->loop[w->depth - 1].start + 1 : 0;
 	}
 }
 
-static inline void step(struct walk *w, const struct rdna_lir_ins *i)
+/* The count is compared and the index counted on at the loop's end, so all that a loop names keeps its register until then. */
+static void keep_through_loop(struct walk *w, const struct rdna_use *from, const struct rdna_use *to)
 {
-	struct rdna_live *v = w->v;
-	const struct rdna_use *from = v->use + v->n_uses, *to = note_all(v->use + v->n_uses, v, i, &v->marks[w->at]), *u = from;
-	v->use_from[w->at] = (uint32_t)v->n_uses;
-	v->n_uses = (size_t)(to - v->use);
-	for (; u < to && !u->written; u++)
-		read_words(w, u);
+	for (const struct rdna_use *u = from; u < to; u++)
+		for (uint32_t word = u->word; word < u->word + u->n; word++)
+			extend(&w->v->word[word], w->v->loop_end[w->at]);
+}
+
+static inline void follow_scc(struct walk *w, unsigned marks)
+{
+	if (marks & RDNA_MARK_READS_SCC)
+		w->v->marks[w->scc] |= RDNA_MARK_SCC_WANTED;
+	if (marks & RDNA_MARK_WRITES_SCC)
+		w->scc = w->at;
+}
+
+static inline struct rdna_use *read_operands(struct walk *w, const struct rdna_lir_ins *i, struct rdna_use *u, unsigned *marks)
+{
+	for (unsigned k = 0; k < 4; k++)
+		if (i->s[k].kind == RDNA_LIR_VIRTUAL)
+			u = read_operand(w, u, &i->s[k]);
+		else if (i->s[k].kind == RDNA_LIR_FIXED)
+			*marks |= RDNA_MARK_MACHINE | (i->s[k].reg == RDNA_SCC ? RDNA_MARK_READS_SCC : 0);
+	if (i->saddr.kind == RDNA_LIR_VIRTUAL)
+		u = read_operand(w, u, &i->saddr);
+	else if (i->saddr.kind == RDNA_LIR_FIXED)
+		*marks |= RDNA_MARK_MACHINE;
+	if (i->d[0].kind == RDNA_LIR_VIRTUAL && rdna_lir_reads_dst(i))
+		u = read_operand(w, u, &i->d[0]);
+	return u;
+}
+
+static inline struct rdna_use *write_operands(struct walk *w, const struct rdna_lir_ins *i, struct rdna_use *u, unsigned *marks)
+{
+	if (i->d[0].kind == RDNA_LIR_VIRTUAL)
+		u = write_operand(w, u, &i->d[0]);
+	if (i->d[1].kind == RDNA_LIR_VIRTUAL) {
+		u = write_operand(w, u, &i->d[1]);
+		u[-1].takes = i->d[0].kind != RDNA_LIR_VIRTUAL || i->d[0].reg != i->d[1].reg;
+	}
+	if (i->d[0].kind == RDNA_LIR_FIXED || i->d[1].kind == RDNA_LIR_FIXED)
+		*marks |= RDNA_MARK_MACHINE;
+	return u;
+}
+
+/* from: where its uses go. Returns where they end. */
+static inline struct rdna_use *step(struct walk *w, const struct rdna_lir_ins *i, struct rdna_use *from)
+{
+	unsigned marks = rdna_lir_row(i->op) & (RDNA_MARK_FIXED | RDNA_MARK_READS_SCC | RDNA_MARK_WRITES_SCC | RDNA_MARK_MACHINE);
+	struct rdna_use *u = read_operands(w, i, from, &marks);
 	if (i->op >= RDNA_OP_COUNT)
-		structure(w, i, from, to);
-	for (; u < to; u++)
-		write_words(w, u);
+		structure(w, i->op);
+	u = write_operands(w, i, u, &marks);
+	if (i->op == RDNA_LIR_LOOP)
+		keep_through_loop(w, from, u);
+	w->v->marks[w->at] = (uint16_t)marks;
+	if (marks & (RDNA_MARK_READS_SCC | RDNA_MARK_WRITES_SCC))
+		follow_scc(w, marks);
+	return u;
 }
 
 /* --- the walk */
@@ -166,61 +173,102 @@ static void find_loops(struct rdna_live *v, const struct rdna_lir *l)
 {
 	uint32_t open[MAX_DEPTH];
 	unsigned depth = 0;
-	for (uint32_t k = 0; k < l->n_ins; k++)
+	for (uint32_t k = 0; k < l->n_ins; k++) {
+		if (l->ins[k].op < RDNA_OP_COUNT)
+			continue;
 		if (l->ins[k].op == RDNA_LIR_LOOP)
 			open[depth++] = k;
 		else if (l->ins[k].op == RDNA_LIR_ENDLOOP)
 			v->loop_end[open[--depth]] = k;
+	}
 }
 
 /* One piece for all arrays but the uses, which nobody has counted. */
-static bool room(struct walk *w, const struct rdna_lir *l)
+static bool room(struct rdna_live *v, const struct rdna_lir *l)
 {
-	struct rdna_live *v = w->v;
-	size_t words = 1, regs = l->n_regs, ins = l->n_ins + 1;
+	size_t words = 0, regs = l->n_regs, ins = l->n_ins + 1;
 	for (size_t r = 0; r < regs; r++)
 		words += l->reg[r].n;
-	uint32_t *at = v->memory = malloc((2 * regs + 1 + 3 * words + 2 * ins) * sizeof *at + ins);
-	if (!at)
+	v->memory = malloc(regs * (sizeof *v->reg + sizeof *v->named) + words * (sizeof *v->word + sizeof *v->written) + ins * (2 * sizeof(uint32_t) + sizeof *v->marks));
+	if (!v->memory)
 		return false;
-	v->n_words = words - 1;
-	v->start = at;
-	v->end = v->start + regs;
-	w->sure = v->end + words;
-	v->written = w->sure + words;
-	v->first_word = v->written + words;
-	v->use_from = v->first_word + regs + 1;
+	v->n_words = words;
+	v->reg = v->memory;
+	v->word = (struct rdna_word *)(v->reg + regs);
+	v->written = (uint32_t *)(v->word + words);
+	v->use_from = v->written + words;
 	v->loop_end = v->use_from + ins;
-	v->marks = (uint8_t *)(v->loop_end + ins);
-	memset(v->start, 0xff, (regs + 2 * words) * sizeof *at);
-	memset(v->written, 0, words * sizeof *at);
-	v->first_word[0] = 0;
-	for (size_t r = 0; r < regs; r++)
-		v->first_word[r + 1] = v->first_word[r] + l->reg[r].n;
+	v->marks = (uint16_t *)(v->loop_end + ins);
+	v->named = v->marks + ins;
 	return true;
+}
+
+static void begin(struct rdna_live *v, const struct rdna_lir *l)
+{
+	uint32_t words = 0;
+	for (size_t r = 0; r < l->n_regs; r++) {
+		v->reg[r] = (struct rdna_life){ .first_word = words, .start = RDNA_LIVE_NEVER };
+		words += l->reg[r].n;
+	}
+	memset(v->word, 0xff, words * sizeof *v->word);
+	memset(v->written, 0, words * sizeof *v->written);
+}
+
+/* What is known of registers once it is known of their words. */
+static void gather(struct rdna_live *v, const struct rdna_lir *l)
+{
+	const struct rdna_word *word = v->word;
+	for (size_t r = 0; r < l->n_regs; r++) {
+		unsigned named = 0, bit = 1;
+		uint32_t last = 0;
+		for (const struct rdna_word *end = word + l->reg[r].n; word < end; word++, bit <<= 1) {
+			if (word->end == RDNA_LIVE_NEVER)
+				continue;
+			named |= bit;
+			last = last < word->end ? word->end : last;
+		}
+		v->named[r] = (uint16_t)named;
+		v->reg[r].end = last;
+	}
+}
+
+static bool follow(struct walk *w)
+{
+	const struct rdna_lir *l = w->l;
+	struct rdna_live *v = w->v;
+	const struct rdna_use *full = NULL;              /* beyond it there may be no room for one more instruction's */
+	struct rdna_use *u = NULL;
+	for (const struct rdna_lir_ins *i = l->ins; w->at < l->n_ins; i++, w->at++) {
+		if (u >= full) {
+			size_t n = (size_t)(u - v->use);
+			if (!array_grow((void **)&v->use, &v->use_capacity, n + MOST_USES + USUAL_USES * (l->n_ins - w->at), sizeof *v->use))
+				return false;
+			u = v->use + n;
+			full = v->use + v->use_capacity - MOST_USES + 1;
+		}
+		v->use_from[w->at] = (uint32_t)(u - v->use);
+		u = step(w, i, u);
+	}
+	v->n_uses = (size_t)(u - v->use);
+	v->use_from[l->n_ins] = (uint32_t)v->n_uses;
+	v->marks[l->n_ins] = RDNA_MARK_FIXED;
+	return !w->failed;
 }
 
 bool rdna_live_find(struct rdna_live *v, const struct rdna_lir *l)
 {
 	struct walk w = { .l = l, .v = v };
 	*v = (struct rdna_live){0};
-	bool ok = room(&w, l);
-	if (ok)
-		find_loops(v, l);
-	ok = ok && array_grow((void **)&v->use, &v->use_capacity, USUAL_USES * l->n_ins + MOST_USES, sizeof *v->use);
-	for (; ok && w.at < l->n_ins; w.at++) {
-		if (v->n_uses + MOST_USES > v->use_capacity)
-			ok = array_grow((void **)&v->use, &v->use_capacity, v->n_uses + MOST_USES, sizeof *v->use);
-		if (ok)
-			step(&w, &l->ins[w.at]);
-		ok = ok && !w.failed;
-	}
+	bool ok = room(v, l);
 	if (ok) {
-		v->use_from[l->n_ins] = (uint32_t)v->n_uses;
-		v->marks[l->n_ins] = RDNA_MARK_FIXED;
-	} else {
-		rdna_live_free(v);
+		begin(v, l);
+		find_loops(v, l);
+		ok = follow(&w);
 	}
+	if (ok)
+		gather(v, l);
+	else
+		rdna_live_free(v);
 	free(w.undo);
 	return ok;
 }

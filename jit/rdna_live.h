@@ -14,27 +14,37 @@
 struct rdna_use {
 	uint32_t reg, word;
 	uint8_t n;
-	uint8_t times;               /* how many operands of the instruction name the register, at the first of them; 0 at the others */
-	bool written, takes;         /* takes: it is the first one that writes the register */
+	bool written, takes;         /* takes: it is the first one of the instruction's that writes the register */
 };
 
+/* What is noted of an instruction: some of its facts, as they stand in its row, and what takes two more of a row's bits. */
 enum {
-	RDNA_MARK_FIXED = 1,         /* order is kept against everything; also behind the last instruction */
-	RDNA_MARK_MACHINE = 2,       /* it names a machine register, or reads vcc without naming it */
-	RDNA_MARK_READS_SCC = 4, RDNA_MARK_WRITES_SCC = 8
+	RDNA_MARK_FIXED = RDNA_IS_FIXED,         /* order is kept against everything; also behind the last instruction */
+	RDNA_MARK_READS_SCC = RDNA_READS_SCC, RDNA_MARK_WRITES_SCC = RDNA_WRITES_SCC,
+	RDNA_MARK_MACHINE = RDNA_READS_VCC,      /* it names a machine register, or reads vcc without naming it */
+	RDNA_MARK_SCC_WANTED = RDNA_WRITES_VCC   /* what it leaves in scc is read before it is written again */
 };
 
-/* By register: words first_word[r] .. first_word[r + 1] - 1 of those arrays that go by word. Positions are instruction numbers. */
+/* Of a register. Positions are instruction numbers. */
+struct rdna_life {
+	uint32_t first_word;         /* its words are first_word .. first_word + n - 1 of all registers' words */
+	uint32_t start;              /* its first write; NEVER: it has none */
+	uint32_t end;                /* the last of its words' ends; 0: nothing names it */
+	uint32_t uses;               /* how many operands name it */
+};
+/* Of a word: its last read or write, or the end of a loop around whose back it goes, NEVER where nothing names it; and while lives are found, the latest write that
+ * is on every path. */
+struct rdna_word { uint32_t end, sure; };
+
 struct rdna_live {
-	uint32_t *first_word;        /* n_regs + 1 */
-	uint32_t *start;             /* by register: its first write; NEVER: it has none */
-	uint32_t *end;               /* by word: its last read or write, or the end of a loop around whose back it goes; NEVER: nothing names it */
+	struct rdna_life *reg;
+	uint16_t *named;             /* by register: a bit for each word that something names */
+	struct rdna_word *word; size_t n_words;
 	uint32_t *written;           /* by word: the last instruction that writes it; 0 also where none does */
 	uint32_t *loop_end;          /* by instruction: of a LOOP, its ENDLOOP */
 	uint32_t *use_from;          /* by instruction, n_ins + 1: its part of use[], what it reads in front of what it writes */
-	uint8_t *marks;              /* by instruction, n_ins + 1: RDNA_MARK_ ... */
+	uint16_t *marks;             /* by instruction, n_ins + 1: RDNA_MARK_ ... */
 	struct rdna_use *use; size_t n_uses, use_capacity;
-	size_t n_words;
 	void *memory;
 };
 /* l must have passed rdna_lir_verify. False: no memory. */

@@ -29,7 +29,9 @@ typedef uint64_t counts;
 #define COUNTS(sgprs, vgprs) ((counts)(sgprs) | (counts)(vgprs) << 32)
 static const counts top_bits = COUNTS(1u << 31, 1u << 31), reserve = COUNTS(6, 12);
 static inline unsigned count_of(counts n, enum rdna_class c) { return (unsigned)(n >> (c == RDNA_CLASS_VGPR ? 32 : 0) & 0x7fffffff); }
-static inline bool within(counts n, counts limit) { return (((limit | top_bits) - n) & top_bits) == top_bits; }
+/* The top bits of those classes whose number is not above the limit's. */
+static inline counts not_above(counts n, counts limit) { return ((limit | top_bits) - n) & top_bits; }
+static inline bool within(counts n, counts limit) { return not_above(n, limit) == top_bits; }
 static inline counts larger(counts a, counts b)
 {
 	unsigned s[2] = { count_of(a, RDNA_CLASS_SGPR), count_of(b, RDNA_CLASS_SGPR) }, v[2] = { count_of(a, RDNA_CLASS_VGPR), count_of(b, RDNA_CLASS_VGPR) };
@@ -42,34 +44,38 @@ static inline counts less(counts n, unsigned by)
 	return COUNTS(s > by ? s - by : 0, v > by ? v - by : 0);
 }
 
-/* A register while an order is gone through. end, start: of its words' lives, as the order that came in has them. */
+/* A register while orders are gone through, from the first run to the last. */
 struct held {
-	uint32_t left /* uses to come, all those behind the run being one */, begun /* the number of the going through that it is counted for */, start, end;
 	counts named;                            /* words that something names */
-	bool claimed;
+	uint32_t left;                           /* uses to come; one more where its life goes on to the end of a loop, or to what is no run's */
+	bool claimed;                            /* it has been written */
+	bool tuple;
 };
 struct node {
 	counts most;                             /* words it may take */
-	uint32_t edges, preds, all_preds, height, ready, rank;
-	uint32_t next;                           /* of those that wait for the same moment */
+	const struct rdna_use *uses, *uses_end;
+	struct node *next;                       /* of those that wait for the same moment */
+	uint32_t at;                             /* the instruction */
+	uint32_t edges, preds, height, ready, rank;
 	uint8_t latency;
-	bool load, done;
+	bool load, apart, done;
 };
-struct edge { uint32_t from, to, next, latency; };
-struct cell { uint32_t node, next; };
+struct edge { struct node *to; uint32_t next, latency; };       /* number 0 is none, and leads nowhere */
+struct cell { struct node *node; uint32_t next; };
 
 /* Nodes by rank, a bit each, and for every 64 of them a bit that says whether there are any. Rank n is always in it. */
 struct set { uint64_t *bits, *some; };
+enum { OTHERS, LOADS };
 
 /* By word: the latest instruction of this run that wrote it, plus one, and the cells of those that read it since. What is of an earlier run has smaller numbers. */
 struct word { uint32_t writer, readers; };
 
+/* Sizes that loops ask for are size_t: numbers of 32 bits are stored all the time, and would be thought to change them. */
 struct sched {
 	struct rdna_lir *l;
 	struct rdna_live live;
 	struct held *reg;                        /* by register */
 	counts *before;                          /* by instruction: words live in front of it, in the order that came in */
-	bool *scc_after;                         /* by instruction: scc is read before it is written again */
 	struct word *word;
 	uint32_t *order;                         /* by position: the instruction that is to stand there */
 	counts budget;
@@ -77,18 +83,17 @@ struct sched {
 	void *memory;
 
 	/* The run: instructions first .. first + n - 1; nodes are counted from first. */
-	uint32_t first, n;
+	size_t first, n;
 	struct node *node;
 	struct edge *edge; size_t n_edges, edge_capacity;
 	struct cell *cell; size_t n_cells, cell_capacity, run_cells /* number of the run's first */;
-	uint32_t *by_rank, *by_height;           /* nodes; room to sort them */
-	struct set loads, others;                /* that may be placed now */
-	uint32_t slot[SLOTS];                    /* nodes that may be placed from a moment on, by that moment: `arrived` + 1 ... + SLOTS */
+	struct node **by_rank, **by_height;      /* nodes; room to sort them */
+	struct set may[2];                       /* that may be placed now: OTHERS, LOADS */
+	struct node *slot[SLOTS];                /* those that may be placed from a moment on, by that moment: `arrived` + 1 ... + SLOTS */
 	uint64_t slots;                          /* a bit for each that is not empty */
 	uint32_t arrived;
 
 	/* Registers while an order is gone through. */
-	uint32_t begun;                          /* how many were */
 	counts held, peak;
 	bool held_back;                          /* loads wait for room */
 	bool failed;
@@ -103,24 +108,22 @@ static bool room(struct sched *s, void **array, size_t *capacity, size_t n, size
 
 /* --- what must stay in front of what */
 
-static inline void edge(struct sched *s, uint32_t from, uint32_t to, unsigned latency)
+static inline void edge(struct sched *s, struct node *from, struct node *to, unsigned latency)
 {
-	struct node *f = &s->node[from];
-	if (from == to)
-		return;
-	if (f->edges != NONE && s->edge[f->edges].to == to) {
-		if (s->edge[f->edges].latency < latency)
-			s->edge[f->edges].latency = latency;
+	struct edge *latest = &s->edge[from->edges];
+	if (latest->to == to) {
+		if (latest->latency < latency)
+			latest->latency = latency;
 		return;
 	}
 	if (s->n_edges == s->edge_capacity && !room(s, (void **)&s->edge, &s->edge_capacity, s->n_edges + 1, sizeof *s->edge))
 		return;
-	s->edge[s->n_edges] = (struct edge){ from, to, f->edges, latency };
-	f->edges = (uint32_t)s->n_edges++;
-	s->node[to].all_preds++;
+	s->edge[s->n_edges] = (struct edge){ to, from->edges, latency };
+	from->edges = (uint32_t)s->n_edges++;
+	to->preds++;
 }
 
-static inline void push_cell(struct sched *s, uint32_t *list, uint32_t node)
+static inline void push_cell(struct sched *s, uint32_t *list, struct node *node)
 {
 	if (s->n_cells >= s->cell_capacity && !room(s, (void **)&s->cell, &s->cell_capacity, s->n_cells + 1, sizeof *s->cell))
 		return;
@@ -128,123 +131,121 @@ static inline void push_cell(struct sched *s, uint32_t *list, uint32_t node)
 	*list = (uint32_t)s->n_cells++;
 }
 
-static void edges_from(struct sched *s, uint32_t list, uint32_t to)
+static void edges_from(struct sched *s, uint32_t list, struct node *to)
 {
 	for (; list != NONE; list = s->cell[list].next)
-		edge(s, s->cell[list].node, to, 0);
+		if (s->cell[list].node != to)
+			edge(s, s->cell[list].node, to, 0);
 }
 
 /* Who reads what nobody writes any more need not be remembered. */
-static inline void read_word(struct sched *s, uint32_t word, uint32_t k, bool written_later)
+static inline void read_word(struct sched *s, struct word *w, struct node *n, bool written_later)
 {
-	struct word *w = &s->word[word];
 	if (w->writer > s->first) {
-		uint32_t from = w->writer - 1 - s->first;
-		edge(s, from, k, s->node[from].latency);
+		struct node *from = &s->node[w->writer - 1 - s->first];
+		edge(s, from, n, from->latency);
 	}
 	if (!written_later)
 		return;
 	if (w->readers < s->run_cells)
 		w->readers = NONE;
-	push_cell(s, &w->readers, k);
+	push_cell(s, &w->readers, n);
 }
 
-static inline void write_word(struct sched *s, uint32_t word, uint32_t k)
+static inline void write_word(struct sched *s, struct word *w, struct node *n)
 {
-	struct word *w = &s->word[word];
-	if (w->writer > s->first)
-		edge(s, w->writer - 1 - s->first, k, 1);
+	if (w->writer > s->first && w->writer <= n->at)
+		edge(s, &s->node[w->writer - 1 - s->first], n, 1);
 	if (w->readers != NONE && w->readers >= s->run_cells)
-		edges_from(s, w->readers, k);
+		edges_from(s, w->readers, n);
 	w->readers = NONE;
-	w->writer = s->first + k + 1;
+	w->writer = n->at + 1;
 }
 
-static inline void depend_on_words(struct sched *s, uint32_t k)
+static inline void depend_on_words(struct sched *s, struct node *n)
 {
-	const struct rdna_live *v = &s->live;
-	const uint32_t *from = v->use_from + s->first + k;
-	const struct rdna_use *u = v->use + from[0], *to = v->use + from[1];
+	const struct rdna_use *u = n->uses, *to = n->uses_end;
+	struct word *const words = s->word;
 	for (; u < to && !u->written; u++) {
-		uint32_t word = u->word, end = word + u->n;
+		const uint32_t *written = s->live.written + u->word;
+		struct word *word = words + u->word, *end = word + u->n;
 		do
-			read_word(s, word, k, v->written[word] > s->first + k);
+			read_word(s, word, n, *written++ > n->at);
 		while (++word < end);
 	}
 	for (; u < to; u++) {
-		uint32_t word = u->word, end = word + u->n;
-		s->node[k].most += u->takes ? s->reg[u->reg].named : 0;
+		struct word *word = words + u->word, *end = word + u->n;
+		n->most += u->takes ? s->reg[u->reg].named : 0;
 		do
-			write_word(s, word, k);
+			write_word(s, word, n);
 		while (++word < end);
 	}
 }
 
 /* Machine registers that stand behind all words; others are read alone. */
-static void depend_on_special(struct sched *s, uint32_t k, const struct rdna_lir_operand *o, bool written)
+static void depend_on_special(struct sched *s, struct node *n, const struct rdna_lir_operand *o, bool written)
 {
 	for (unsigned r = o->reg; o->kind == RDNA_LIR_FIXED && r < o->reg + o->n; r++) {
-		uint32_t word = (uint32_t)s->live.n_words + (r == RDNA_VCC_LO ? 0 : r == RDNA_VCC_HI ? 1 : 2);
+		struct word *word = &s->word[s->live.n_words + (r == RDNA_VCC_LO ? 0 : r == RDNA_VCC_HI ? 1 : 2)];
 		if (r != RDNA_VCC_LO && r != RDNA_VCC_HI && r != RDNA_M0)
 			continue;
 		if (written)
-			write_word(s, word, k);
+			write_word(s, word, n);
 		else
-			read_word(s, word, k, true);
+			read_word(s, word, n, true);
 	}
 }
 
-static void depend_on_specials(struct sched *s, uint32_t k, const struct rdna_lir_ins *i, unsigned facts)
+static void depend_on_specials(struct sched *s, struct node *n, const struct rdna_lir_ins *i, unsigned facts)
 {
 	for (unsigned j = 0; j < 4; j++)
-		depend_on_special(s, k, &i->s[j], false);
-	depend_on_special(s, k, &i->saddr, false);
+		depend_on_special(s, n, &i->s[j], false);
+	depend_on_special(s, n, &i->saddr, false);
 	if (rdna_lir_reads_dst(i))
-		depend_on_special(s, k, &i->d[0], false);
+		depend_on_special(s, n, &i->d[0], false);
 	if (facts & RDNA_READS_VCC)
-		read_word(s, (uint32_t)s->live.n_words, k, true);
+		read_word(s, &s->word[s->live.n_words], n, true);
 	for (unsigned j = 0; j < 2; j++)
-		depend_on_special(s, k, &i->d[j], true);
+		depend_on_special(s, n, &i->d[j], true);
 }
 
 /* One kind of memory: the last store, the loads since. */
-struct access_order { uint32_t store, loads; };
+struct access_order { struct node *store; uint32_t loads; };
 
-static void depend_on_memory(struct sched *s, uint32_t k, struct access_order *m)
+static void depend_on_memory(struct sched *s, struct node *n, bool stores, struct access_order *m)
 {
-	bool stores = s->l->ins[s->first + k].stores;
-	if (m->store != NONE)
-		edge(s, m->store, k, 1);
+	if (m->store)
+		edge(s, m->store, n, 1);
 	if (!stores) {
-		push_cell(s, &m->loads, k);
+		push_cell(s, &m->loads, n);
 		return;
 	}
-	edges_from(s, m->loads, k);
-	*m = (struct access_order){ k, NONE };
+	edges_from(s, m->loads, n);
+	*m = (struct access_order){ n, NONE };
 }
 
 /* Most scalar instructions leave something in scc that nobody reads. Those may trade places with each other, but none may come between a write
  * that is read and its readers: they stay behind the readers before them and in front of the next such write. */
-struct scc_order { uint32_t writer, readers, unread; };
+struct scc_order { struct node *writer; uint32_t readers, unread; };
 
-static void depend_on_scc(struct sched *s, uint32_t k, bool reads, bool writes, struct scc_order *o)
+static void depend_on_scc(struct sched *s, struct node *n, unsigned marks, struct scc_order *o)
 {
-	if (reads) {
-		if (o->writer != NONE)
-			edge(s, o->writer, k, s->node[o->writer].latency);
-		push_cell(s, &o->readers, k);
+	if (marks & RDNA_MARK_READS_SCC) {
+		if (o->writer)
+			edge(s, o->writer, n, o->writer->latency);
+		push_cell(s, &o->readers, n);
 	}
-	if (!writes)
+	if (!(marks & RDNA_MARK_WRITES_SCC))
 		return;
-	edges_from(s, o->readers, k);
-	if (!s->scc_after[s->first + k]) {
-		push_cell(s, &o->unread, k);
+	edges_from(s, o->readers, n);
+	if (!(marks & RDNA_MARK_SCC_WANTED)) {
+		push_cell(s, &o->unread, n);
 		return;
 	}
-	edges_from(s, o->unread, k);
-	if (o->writer != NONE)
-		edge(s, o->writer, k, 1);
-	*o = (struct scc_order){ k, NONE, NONE };
+	edges_from(s, o->unread, n);
+	if (o->writer)
+		edge(s, o->writer, n, 1);
+	*o = (struct scc_order){ n, NONE, NONE };
 }
 
 static inline unsigned latency_of(unsigned facts)
@@ -257,146 +258,164 @@ static inline unsigned latency_of(unsigned facts)
 
 static bool depend(struct sched *s)
 {
-	struct access_order memory[RDNA_MEM_CONST] = { { NONE, NONE }, { NONE, NONE }, { NONE, NONE } };
-	struct scc_order scc = { NONE, NONE, NONE };
-	s->n_edges = 0;
+	struct access_order memory[RDNA_MEM_CONST] = { { NULL, NONE }, { NULL, NONE }, { NULL, NONE } };
+	struct scc_order scc = { NULL, NONE, NONE };
+	const struct rdna_lir_ins *i = s->l->ins + s->first;
+	const uint32_t *uses = s->live.use_from + s->first;
+	const uint16_t *marks = s->live.marks + s->first;
+	s->n_edges = 1;
 	s->run_cells = s->n_cells;
-	for (uint32_t k = 0; k < s->n; k++) {
-		const struct rdna_lir_ins *i = &s->l->ins[s->first + k];
-		unsigned facts = rdna_lir_facts(i->op), marks = s->live.marks[s->first + k];
-		struct node *n = &s->node[k];
-		n->most = n->all_preds = n->height = 0;
-		n->edges = NONE;
-		n->latency = (uint8_t)latency_of(facts);
-		n->load = facts & (RDNA_IS_VMEM | RDNA_IS_SMEM | RDNA_IS_LDS) && i->d[0].kind;
-		depend_on_words(s, k);
-		if (marks & RDNA_MARK_MACHINE)
-			depend_on_specials(s, k, i, facts);
-		if (marks & (RDNA_MARK_READS_SCC | RDNA_MARK_WRITES_SCC))
-			depend_on_scc(s, k, marks & RDNA_MARK_READS_SCC, marks & RDNA_MARK_WRITES_SCC, &scc);
+	for (struct node *n = s->node, *end = n + s->n; n < end; n++, i++, uses++, marks++) {
+		unsigned facts = rdna_lir_facts(i->op);
+		*n = (struct node){ .at = (uint32_t)(i - s->l->ins), .uses = s->live.use + uses[0], .uses_end = s->live.use + uses[1], .latency = (uint8_t)latency_of(facts),
+		                    .apart = rdna_lir_apart(i), .load = facts & (RDNA_IS_VMEM | RDNA_IS_SMEM | RDNA_IS_LDS) && i->d[0].kind };
+		depend_on_words(s, n);
+		if (*marks & RDNA_MARK_MACHINE)
+			depend_on_specials(s, n, i, facts);
+		if (*marks & (RDNA_MARK_READS_SCC | RDNA_MARK_WRITES_SCC))
+			depend_on_scc(s, n, *marks, &scc);
 		if (i->memory == RDNA_MEM_GLOBAL || i->memory == RDNA_MEM_LDS)
-			depend_on_memory(s, k, &memory[i->memory]);
+			depend_on_memory(s, n, i->stores, &memory[i->memory]);
 	}
 	return !s->failed;
 }
 
 /* --- heights: by how much the end of the run must follow a node; ranks: the highest first, then in the order that came in */
 
-/* Edges lie in the order of the nodes they lead to: from the last one on, a node's height is known when an edge to it is met. */
+/* Edges lead to later nodes: from the last node on, those behind it have their heights already. Returns the greatest. Lists the nodes in their order. */
 static uint32_t find_heights(struct sched *s)
 {
 	uint32_t most = 0;
-	for (size_t e = s->n_edges; e-- > 0;) {
-		const struct edge *x = &s->edge[e];
-		uint32_t height = s->node[x->to].height + x->latency, *from = &s->node[x->from].height;
-		*from = *from < height ? height : *from;
+	for (size_t k = s->n; k-- > 0;) {
+		struct node *n = s->by_rank[k] = &s->node[k];
+		uint32_t height = 0;
+		for (const struct edge *e = &s->edge[n->edges]; e->to; e = &s->edge[e->next]) {
+			uint32_t h = e->to->height + e->latency;
+			height = height < h ? h : height;
+		}
+		n->height = height;
 		most = most < height ? height : most;
 	}
 	return most;
 }
 
-/* Sorts the nodes by a byte of their heights, which has so many values, the highest first, keeping their order otherwise. */
-static void sort_by_byte(const struct sched *s, const uint32_t *from, uint32_t *to, unsigned shift, unsigned values)
+/* Sorts nodes by a byte of their heights, which has so many values, the highest first, keeping their order otherwise. */
+static void sort_by_byte(size_t n, struct node *const *from, struct node **to, unsigned shift, unsigned values)
 {
 	uint32_t place[256], sum = 0;
 	memset(place, 0, values * sizeof *place);
-	for (uint32_t k = 0; k < s->n; k++)
-		place[s->node[k].height >> shift & 255]++;
+	for (size_t k = 0; k < n; k++)
+		place[from[k]->height >> shift & 255]++;
 	for (unsigned b = values; b-- > 0;) {
 		uint32_t count = place[b];
 		place[b] = sum;
 		sum += count;
 	}
-	for (uint32_t k = 0; k < s->n; k++)
-		to[place[s->node[from[k]].height >> shift & 255]++] = from[k];
+	for (size_t k = 0; k < n; k++)
+		to[place[from[k]->height >> shift & 255]++] = from[k];
 }
 
 static void find_ranks(struct sched *s)
 {
 	uint32_t most = find_heights(s);
-	for (uint32_t k = 0; k < s->n; k++)
-		s->by_rank[k] = k;
 	for (unsigned shift = 0; shift < 32 && most >> shift; shift += 8) {
-		uint32_t *sorted = s->by_height;
-		sort_by_byte(s, s->by_rank, sorted, shift, most >> shift > 255 ? 256 : (most >> shift) + 1);
+		struct node **sorted = s->by_height;
+		sort_by_byte(s->n, s->by_rank, sorted, shift, most >> shift > 255 ? 256 : (most >> shift) + 1);
 		s->by_height = s->by_rank;
 		s->by_rank = sorted;
 	}
-	for (uint32_t k = 0; k < s->n; k++)
-		s->node[s->by_rank[k]].rank = k;
+	for (size_t k = 0; k < s->n; k++)
+		s->by_rank[k]->rank = (uint32_t)k;
 }
 
 /* --- registers: a tuple counts as a whole until its last word dies, for what is free in the middle of it helps no other tuple */
 
-/* A tuple that is named behind the run, or goes around the back of a loop, does not die in it. */
+/* At the beginning of the first run. What goes on to an instruction of no run never dies in one: the end of a loop comes behind all that goes around its back. */
 static void begin_registers(struct sched *s)
 {
 	const struct rdna_live *v = &s->live;
-	uint32_t first = s->first, behind = first + s->n, begun = ++s->begun;
-	for (const struct rdna_use *u = v->use + v->use_from[first], *to = v->use + v->use_from[behind]; u < to; u++) {
-		struct held *h = &s->reg[u->reg];
-		if (h->begun != begun) {
-			h->begun = begun;
-			h->claimed = h->start < first;
-			h->left = h->end >= behind;
-		}
-		h->left++;
+	for (size_t r = 0; r < s->l->n_regs; r++) {
+		s->reg[r].left = v->reg[r].uses + (v->marks[v->reg[r].end] & RDNA_MARK_FIXED ? 1 : 0);
+		s->reg[r].claimed = false;
 	}
-	s->held = s->peak = s->before[first];
 }
 
-/* Node k stands at this position: what it takes and gives back, and where lives begin and end. */
-static inline void place_registers(struct sched *s, uint32_t k, uint32_t at)
+/* An instruction that stays where it is, in no run. */
+static void pass_over(struct sched *s, uint32_t at)
 {
 	const struct rdna_live *v = &s->live;
-	const uint32_t first = s->first, n = s->n, *from = v->use_from + first + k;
+	for (const struct rdna_use *u = v->use + v->use_from[at], *to = v->use + v->use_from[at + 1]; u < to; u++) {
+		s->reg[u->reg].left--;
+		s->reg[u->reg].claimed |= u->written;
+	}
+}
+
+/* The run was gone through and is to be so again. */
+static void restore_registers(struct sched *s)
+{
+	const struct rdna_live *v = &s->live;
+	for (const struct rdna_use *u = v->use + v->use_from[s->first], *to = v->use + v->use_from[s->first + s->n]; u < to; u++) {
+		s->reg[u->reg].left++;
+		s->reg[u->reg].claimed = v->reg[u->reg].start < s->first;
+	}
+}
+
+/* A tuple's words die one by one. */
+static void end_words(struct sched *s, const struct rdna_use *u, uint32_t at)
+{
+	for (struct rdna_word *word = &s->live.word[u->word], *end = word + u->n; word < end; word++)
+		if (word->end - s->first < s->n)
+			word->end = at;
+}
+
+/* A node stands at this position: what it takes and gives back, and where lives begin and end. */
+static inline void place_registers(struct sched *s, const struct node *n, uint32_t at)
+{
+	struct held *const reg = s->reg;
 	counts take = 0, give = 0;
-	for (const struct rdna_use *u = v->use + from[0], *to = v->use + from[1]; u < to; u++) {
-		struct held *h = &s->reg[u->reg];
+	for (const struct rdna_use *u = n->uses, *to = n->uses_end; u < to; u++) {
+		struct held *h = &reg[u->reg];
 		if (u->takes && !h->claimed) {
 			h->claimed = true;
 			take += h->named;
-			v->start[u->reg] = at;
+			s->live.reg[u->reg].start = at;
 		}
-		h->left -= u->times;
-		if (!h->left && u->times)
+		bool dies = --h->left == 0;
+		if (dies)
 			give += h->named;
-		uint32_t word = u->word, end = word + u->n;
-		do
-			if (v->end[word] - first < n)
-				v->end[word] = at;
-		while (++word < end);
+		if (h->tuple)
+			end_words(s, u, at);
+		else if (dies)
+			s->live.word[u->word].end = at;
 	}
 	counts all = s->held + take;
 	assert(within(give, all));
 	s->held = all - give;
-	if (rdna_lir_apart(&s->l->ins[first + k]) && !within(all, s->peak))
+	if (n->apart && !within(all, s->peak))
 		s->peak = larger(s->peak, all);
 	else if (!within(s->held, s->peak))
 		s->peak = larger(s->peak, s->held);
 }
 
-static bool fits_counted(const struct sched *s, uint32_t k, counts spare)
+/* Counts down the uses and up again. */
+static bool fits_counted(struct sched *s, const struct node *n, counts spare)
 {
-	const struct rdna_live *v = &s->live;
 	counts take = 0, give = 0;
-	for (uint32_t u = v->use_from[s->first + k]; u < v->use_from[s->first + k + 1]; u++) {
-		const struct held *h = &s->reg[v->use[u].reg];
-		take += v->use[u].takes && !h->claimed ? h->named : 0;
-		give += h->left == v->use[u].times ? h->named : 0;
+	for (const struct rdna_use *u = n->uses; u < n->uses_end; u++) {
+		struct held *h = &s->reg[u->reg];
+		take += u->takes && !h->claimed ? h->named : 0;
+		give += --h->left == 0 ? h->named : 0;
 	}
-	for (unsigned c = 0; c < RDNA_CLASSES; c++) {
-		unsigned t = count_of(take, c), g = count_of(give, c);
-		if (t > g && count_of(s->held, c) + t - g + count_of(spare, c) > count_of(s->budget, c))
-			return false;
-	}
-	return true;
+	for (const struct rdna_use *u = n->uses; u < n->uses_end; u++)
+		s->reg[u->reg].left++;
+	/* of each class it takes no more than it gives back, or there is room for the rest */
+	return (not_above(take, give) | not_above(s->held + take - give + spare, s->budget)) == top_bits;
 }
 
 /* Most of the time there is room for all that it may take, and nothing needs to be counted. spare: what it has to leave. */
-static inline bool fits_surely(const struct sched *s, uint32_t k, counts spare) { return within(s->held + s->node[k].most + spare, s->budget); }
+static inline bool fits_surely(const struct sched *s, const struct node *n, counts spare) { return within(s->held + n->most + spare, s->budget); }
 
-static inline bool fits(const struct sched *s, uint32_t k, counts spare) { return fits_surely(s, k, spare) || fits_counted(s, k, spare); }
+static inline bool fits(struct sched *s, const struct node *n, counts spare) { return fits_surely(s, n, spare) || fits_counted(s, n, spare); }
 
 static inline counts spare_of_loads(const struct sched *s) { return reserve + COUNTS(0, s->held_back ? LOADS_AGAIN : 0); }
 
@@ -415,11 +434,11 @@ static inline void set_remove(struct set *t, uint32_t rank)
 		t->some[rank / 4096] &= ~(UINT64_C(1) << rank / 64 % 64);
 }
 
-static void set_clear(struct set *t, uint32_t n)
+static void set_clear(struct set *t, size_t n)
 {
 	memset(t->bits, 0, (n / 64 + 1) * sizeof *t->bits);
 	memset(t->some, 0, (n / 4096 + 1) * sizeof *t->some);
-	set_add(t, n);
+	set_add(t, (uint32_t)n);
 }
 
 /* The first one from this rank on, which is n at most. */
@@ -449,14 +468,14 @@ static inline uint32_t set_first(const struct set *t)
 	return 64 * at + (uint32_t)__builtin_ctzll(t->bits[at]);
 }
 
-static inline struct set *set_of(struct sched *s, const struct node *n) { return n->load ? &s->loads : &s->others; }
+static inline struct set *set_of(struct sched *s, const struct node *n) { return &s->may[n->load ? LOADS : OTHERS]; }
 
 /* --- choice */
 
-/* The best of the set that fits, among its first few; NONE: none does. *refused: the very best does not. */
-static uint32_t look_through(struct sched *s, const struct set *t, counts spare, bool *refused)
+/* The best of the set that fits, among its first few, from `rank` on; NONE: none does. *refused: the very best does not. */
+static uint32_t look_through(struct sched *s, const struct set *t, uint32_t rank, counts spare, bool *refused)
 {
-	uint32_t rank = set_first(t), looks = 0;
+	uint32_t looks = 0;
 	while (rank < s->n && looks < LOOKS && !fits(s, s->by_rank[rank], spare)) {
 		rank = set_next(t, rank + 1);
 		looks++;
@@ -465,14 +484,13 @@ static uint32_t look_through(struct sched *s, const struct set *t, counts spare,
 	return rank < s->n && looks < LOOKS ? rank : NONE;
 }
 
-/* The same, where the very best mostly does. */
-static inline uint32_t fitting(struct sched *s, const struct set *t, counts spare, bool *refused)
+/* The same, where the very best, which is `first`, mostly does. */
+static inline uint32_t fitting(struct sched *s, const struct set *t, uint32_t first, counts spare, bool *refused)
 {
-	uint32_t rank = set_first(t);
-	if (rank < s->n && !fits_surely(s, s->by_rank[rank], spare))
-		return look_through(s, t, spare, refused);
+	if (first < s->n && !fits_surely(s, s->by_rank[first], spare))
+		return look_through(s, t, first, spare, refused);
 	*refused = false;
-	return rank < s->n ? rank : NONE;
+	return first < s->n ? first : NONE;
 }
 
 static uint32_t draw(struct sched *s)
@@ -485,37 +503,37 @@ static uint32_t draw(struct sched *s)
 
 static uint32_t any_at_all(struct sched *s)
 {
-	bool loads = set_first(&s->loads) < s->n, others = set_first(&s->others) < s->n;
-	struct set *t = others && (!loads || draw(s) & 1) ? &s->others : &s->loads;
+	bool loads = set_first(&s->may[LOADS]) < s->n, others = set_first(&s->may[OTHERS]) < s->n;
+	struct set *t = &s->may[others && (!loads || draw(s) & 1) ? OTHERS : LOADS];
 	uint32_t rank = set_next(t, draw(s) % s->n);
 	if (rank == s->n)
 		rank = set_first(t);
-	return rank < s->n && fits(s, s->by_rank[rank], t == &s->loads ? spare_of_loads(s) : 0) ? rank : NONE;
+	return rank < s->n && fits(s, s->by_rank[rank], t == &s->may[LOADS] ? spare_of_loads(s) : 0) ? rank : NONE;
 }
 
-/* A rank. */
-static uint32_t choose(struct sched *s)
+/* A rank. load, other: the first of those that may be placed, n where there is none. */
+static inline uint32_t choose(struct sched *s, uint32_t load, uint32_t other)
 {
 	if (s->random)
 		return any_at_all(s);
 	bool full;
-	uint32_t load = fitting(s, &s->loads, spare_of_loads(s), &s->held_back), other = fitting(s, &s->others, 0, &full);
+	load = fitting(s, &s->may[LOADS], load, spare_of_loads(s), &s->held_back);
+	other = fitting(s, &s->may[OTHERS], other, 0, &full);
 	return load < other ? load : other;
 }
 
 /* --- time */
 
-/* Nothing is in front of node k any more. It may be placed when its moment comes, or at once if it has. */
-static inline void wait_for(struct sched *s, uint32_t k, uint32_t now)
+/* Nothing is in front of the node any more. It may be placed when its moment comes, or at once if it has. */
+static inline void wait_for(struct sched *s, struct node *n, uint32_t now)
 {
-	struct node *n = &s->node[k];
 	if (n->ready <= now || s->random) {
 		set_add(set_of(s, n), n->rank);
 		return;
 	}
 	uint32_t slot = n->ready % SLOTS;
-	n->next = s->slots >> slot & 1 ? s->slot[slot] : NONE;
-	s->slot[slot] = k;
+	n->next = s->slots >> slot & 1 ? s->slot[slot] : NULL;
+	s->slot[slot] = n;
 	s->slots |= UINT64_C(1) << slot;
 }
 
@@ -529,66 +547,85 @@ static inline uint32_t next_slot(const struct sched *s)
 /* All whose moments have come by now may be placed, but for those that were before. */
 static inline void arrive(struct sched *s, uint32_t now)
 {
-	while (s->slots && s->arrived + next_slot(s) <= now) {
-		s->arrived += next_slot(s);
-		for (uint32_t k = s->slot[s->arrived % SLOTS]; k != NONE; k = s->node[k].next)
-			if (!s->node[k].done)
-				set_add(set_of(s, &s->node[k]), s->node[k].rank);
-		s->slots &= ~(UINT64_C(1) << s->arrived % SLOTS);
+	for (uint32_t at = s->arrived; at < now && s->slots;) {
+		uint32_t slot = ++at % SLOTS;
+		if (!(s->slots >> slot & 1))
+			continue;
+		for (struct node *n = s->slot[slot]; n; n = n->next)
+			if (!n->done)
+				set_add(set_of(s, n), n->rank);
+		s->slots &= ~(UINT64_C(1) << slot);
 	}
 	s->arrived = now;
 }
 
-static inline void release(struct sched *s, uint32_t k, uint32_t now)
+static inline void release(struct sched *s, const struct node *n, uint32_t now)
 {
-	for (uint32_t e = s->node[k].edges; e != NONE; e = s->edge[e].next) {
-		struct node *to = &s->node[s->edge[e].to];
-		if (to->ready < now + s->edge[e].latency)
-			to->ready = now + s->edge[e].latency;
+	for (const struct edge *e = &s->edge[n->edges]; e->to; e = &s->edge[e->next]) {
+		struct node *to = e->to;
+		if (to->ready < now + e->latency)
+			to->ready = now + e->latency;
 		if (--to->preds == 0)
-			wait_for(s, s->edge[e].to, now);
+			wait_for(s, to, now);
 	}
 }
 
 static void begin_run(struct sched *s)
 {
+	s->held = s->peak = s->before[s->first];
 	s->held_back = false;
 	s->slots = 0;
 	s->arrived = 0;
-	set_clear(&s->loads, s->n);
-	set_clear(&s->others, s->n);
-	begin_registers(s);
-	for (uint32_t k = 0; k < s->n; k++) {
-		struct node *n = &s->node[k];
-		n->preds = n->all_preds;
-		n->ready = 0;
-		n->done = false;
+	set_clear(&s->may[LOADS], s->n);
+	set_clear(&s->may[OTHERS], s->n);
+	for (struct node *n = s->node, *end = n + s->n; n < end; n++)
 		if (!n->preds)
 			set_add(set_of(s, n), n->rank);
+}
+
+/* As it was before the run was listed. */
+static void restore_run(struct sched *s)
+{
+	restore_registers(s);
+	for (struct node *n = s->node, *end = n + s->n; n < end; n++) {
+		n->ready = 0;
+		n->done = false;
 	}
+	for (size_t e = 1; e < s->n_edges; e++)
+		s->edge[e].to->preds++;
 }
 
 /* Nothing ready fits: the first instruction that is left has nothing in front of it, and its own order was one that fitted. */
+static struct node *first_left(const struct sched *s, struct node *from)
+{
+	while (from->done)
+		from++;
+	assert(!from->preds);
+	return from;
+}
+
 static void list_schedule(struct sched *s)
 {
-	uint32_t now = 0, cursor = 0, *order = s->order + s->first;
+	uint32_t now = 0, at = (uint32_t)s->first, behind = at + (uint32_t)s->n;
+	struct node *left = s->node;                 /* all in front of it are placed */
 	begin_run(s);
-	for (uint32_t placed = 0; placed < s->n; now++) {
+	for (; at < behind; at++, now++) {
 		arrive(s, now);
-		while (s->slots && set_first(&s->loads) == s->n && set_first(&s->others) == s->n)
+		uint32_t load = set_first(&s->may[LOADS]), other = set_first(&s->may[OTHERS]);
+		while (s->slots && load == s->n && other == s->n) {
 			arrive(s, now += next_slot(s));
-		uint32_t rank = choose(s);
-		while (rank == NONE && s->node[cursor].done)
-			cursor++;
-		uint32_t k = rank == NONE ? cursor : s->by_rank[rank];
-		assert(!s->node[k].preds);
-		s->node[k].done = true;
-		set_remove(set_of(s, &s->node[k]), s->node[k].rank);
-		if (now < s->node[k].ready)
-			arrive(s, now = s->node[k].ready);
-		place_registers(s, k, s->first + placed);
-		order[placed++] = s->first + k;
-		release(s, k, now);
+			load = set_first(&s->may[LOADS]);
+			other = set_first(&s->may[OTHERS]);
+		}
+		uint32_t rank = choose(s, load, other);
+		struct node *n = rank == NONE ? (left = first_left(s, left)) : s->by_rank[rank];
+		n->done = true;
+		set_remove(set_of(s, n), n->rank);
+		if (now < n->ready)
+			arrive(s, now = n->ready);
+		place_registers(s, n, at);
+		s->order[at] = n->at;
+		release(s, n, now);
 	}
 }
 
@@ -607,17 +644,18 @@ static unsigned excess(const struct sched *s, counts allowed)
 /* Goes through the order that came in, or the one that was made, for the lives it makes. Returns the most registers that it needs. */
 static counts go_through(struct sched *s, bool made)
 {
-	begin_registers(s);
-	for (uint32_t at = s->first; at < s->first + s->n; at++)
-		place_registers(s, (made ? s->order[at] : at) - s->first, at);
+	restore_registers(s);
+	s->held = s->peak = s->before[s->first];
+	for (size_t at = s->first; at < s->first + s->n; at++)
+		place_registers(s, &s->node[(made ? s->order[at] : at) - s->first], (uint32_t)at);
 	return s->peak;
 }
 
 static void keep_order(struct sched *s)
 {
 	go_through(s, false);
-	for (uint32_t at = s->first; at < s->first + s->n; at++)
-		s->order[at] = at;
+	for (size_t at = s->first; at < s->first + s->n; at++)
+		s->order[at] = (uint32_t)at;
 }
 
 /* What the order that came in needs is allowed, too, where that is more than the budget; nobody asks how much that is while orders keep to the budget. */
@@ -629,6 +667,8 @@ static void schedule_run(struct sched *s)
 		return;
 	find_ranks(s);
 	for (unsigned attempt = 0; over && attempt < ATTEMPTS; attempt++) {
+		if (attempt)
+			restore_run(s);
 		list_schedule(s);
 		over = excess(s, allowed);
 		if (over && !attempt) {
@@ -648,50 +688,23 @@ static void schedule_run(struct sched *s)
 
 static void find_pressure(struct sched *s)
 {
-	const struct rdna_lir *l = s->l;
 	const struct rdna_live *v = &s->live;
-	memset(s->before, 0, (l->n_ins + 2) * sizeof *s->before);
-	s->reg[0] = (struct held){0};
-	for (uint32_t r = 1; r < l->n_regs; r++) {
-		uint32_t named = 0, last = 0;
-		for (uint32_t word = v->first_word[r]; word < v->first_word[r + 1]; word++) {
-			uint32_t end = v->end[word];
-			named += end != RDNA_LIVE_NEVER;
-			last = end != RDNA_LIVE_NEVER && last < end ? end : last;
-		}
+	size_t n_ins = s->l->n_ins;
+	memset(s->before, 0, (n_ins + 2) * sizeof *s->before);
+	for (size_t r = 0; r < s->l->n_regs; r++) {
+		const struct rdna_life *life = &v->reg[r];
+		const struct rdna_lir_reg *g = &s->l->reg[r];
+		unsigned named = g->n == 1 ? v->named[r] : (unsigned)__builtin_popcount(v->named[r]);
 		struct held *h = &s->reg[r];
-		h->begun = 0;
-		h->start = v->start[r];
-		h->end = last;
-		h->named = l->reg[r].cls == RDNA_CLASS_VGPR ? COUNTS(0, named) : COUNTS(named, 0);
+		h->named = g->cls == RDNA_CLASS_VGPR ? COUNTS(0, named) : COUNTS(named, 0);
+		h->tuple = g->n > 1;
 		if (named) {
-			s->before[h->start + 1] += h->named;
-			s->before[last + 1] -= h->named;
+			s->before[life->start + 1] += h->named;
+			s->before[life->end + 1] -= h->named;
 		}
 	}
-	for (size_t k = 1; k < l->n_ins + 2; k++)
+	for (size_t k = 1; k < n_ins + 2; k++)
 		s->before[k] += s->before[k - 1];
-}
-
-static void find_scc(struct sched *s)
-{
-	bool wanted = false;
-	for (size_t k = s->l->n_ins; k-- > 0;) {
-		unsigned marks = s->live.marks[k];
-		s->scc_after[k] = wanted;
-		wanted = (wanted && !(marks & RDNA_MARK_WRITES_SCC)) || marks & RDNA_MARK_READS_SCC;
-	}
-}
-
-static uint32_t longest_run(const struct sched *s)
-{
-	uint32_t longest = 0, first = 0;
-	for (uint32_t k = 0; k <= s->l->n_ins; k++)
-		if (s->live.marks[k] & RDNA_MARK_FIXED) {
-			longest = longest < k - first ? k - first : longest;
-			first = k + 1;
-		}
-	return longest;
 }
 
 /* Takes so many elements of a size from the memory at *at; with none there, only counts. */
@@ -705,21 +718,21 @@ static void *part(uint8_t **at, size_t *bytes, size_t n, size_t size)
 	return p;
 }
 
-static size_t share_memory(struct sched *s, uint8_t *at, uint32_t longest)
+/* No run is longer than the kernel. */
+static size_t share_memory(struct sched *s, uint8_t *at)
 {
 	size_t bytes = 0, n_ins = s->l->n_ins, words = s->live.n_words + SPECIALS;
 	s->reg = part(&at, &bytes, s->l->n_regs, sizeof *s->reg);
 	s->before = part(&at, &bytes, n_ins + 2, sizeof *s->before);
-	s->scc_after = part(&at, &bytes, n_ins + 1, sizeof *s->scc_after);
 	s->word = part(&at, &bytes, words, sizeof *s->word);
 	s->order = part(&at, &bytes, n_ins + 1, sizeof *s->order);
-	s->node = part(&at, &bytes, longest, sizeof *s->node);
-	s->by_rank = part(&at, &bytes, longest, sizeof *s->by_rank);
-	s->by_height = part(&at, &bytes, longest, sizeof *s->by_height);
-	s->loads.bits = part(&at, &bytes, longest / 64 + 1, sizeof *s->loads.bits);
-	s->loads.some = part(&at, &bytes, longest / 4096 + 1, sizeof *s->loads.some);
-	s->others.bits = part(&at, &bytes, longest / 64 + 1, sizeof *s->others.bits);
-	s->others.some = part(&at, &bytes, longest / 4096 + 1, sizeof *s->others.some);
+	s->node = part(&at, &bytes, n_ins, sizeof *s->node);
+	s->by_rank = part(&at, &bytes, n_ins, sizeof *s->by_rank);
+	s->by_height = part(&at, &bytes, n_ins, sizeof *s->by_height);
+	for (unsigned k = 0; k < 2; k++) {
+		s->may[k].bits = part(&at, &bytes, n_ins / 64 + 1, sizeof *s->may[k].bits);
+		s->may[k].some = part(&at, &bytes, n_ins / 4096 + 1, sizeof *s->may[k].some);
+	}
 	return bytes;
 }
 
@@ -727,13 +740,12 @@ static bool prepare(struct sched *s)
 {
 	if (s->l->failed || !rdna_live_find(&s->live, s->l))
 		return false;
-	uint32_t longest = longest_run(s);
-	s->memory = malloc(share_memory(s, NULL, longest));
-	if (!s->memory)
+	s->memory = malloc(share_memory(s, NULL));
+	if (!s->memory || !room(s, (void **)&s->edge, &s->edge_capacity, s->live.n_uses + 1, sizeof *s->edge))
 		return false;
-	share_memory(s, s->memory, longest);
+	share_memory(s, s->memory);
+	s->edge[0] = (struct edge){ 0 };
 	find_pressure(s);
-	find_scc(s);
 	return true;
 }
 
@@ -745,21 +757,32 @@ static void clean(struct sched *s)
 	rdna_live_free(&s->live);
 }
 
+static void keep_in_place(struct sched *s, uint32_t from, uint32_t to)
+{
+	for (uint32_t at = from; at < to; at++) {
+		s->order[at] = at;
+		pass_over(s, at);
+	}
+}
+
 /* Behind the last instruction is a mark that ends its run. */
 static void schedule_all(struct sched *s)
 {
 	uint32_t n_ins = (uint32_t)s->l->n_ins;
 	s->n_cells = 1;                          /* number 0 is of no run */
 	memset(s->word, 0, (s->live.n_words + SPECIALS) * sizeof *s->word);
-	s->first = 0;
-	for (uint32_t k = 0; k <= n_ins && !s->failed; k++) {
-		s->order[k] = k;
-		if (!(s->live.marks[k] & RDNA_MARK_FIXED))
-			continue;
-		s->n = k - s->first;
+	begin_registers(s);
+	for (uint32_t first = 0, end = 0; end < n_ins && !s->failed; first = end + 1) {
+		for (end = first; !(s->live.marks[end] & RDNA_MARK_FIXED); end++)
+			;
+		s->first = first;
+		s->n = end - first;
 		if (s->n >= SHORTEST)
 			schedule_run(s);
-		s->first = k + 1;
+		else
+			keep_in_place(s, first, end);
+		if (end < n_ins)
+			keep_in_place(s, end, end + 1);
 	}
 }
 
