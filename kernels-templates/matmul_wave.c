@@ -7,6 +7,9 @@
 #include "kernels-templates/matmul.h"
 #include "kernels-templates/weight_pieces.h"
 
+/* With more columns than WAVE_ALIKE_COLUMNS scalar registers are short: their inputs take all there are. */
+enum { WAVE_ALIKE_COLUMNS = 8 };
+
 /* The size of a turn's code, in instructions of the IR; what a unit of 32 k's costs beside its columns: integers that are bytes in memory, or are made bytes,
  * floats, integers made floats; floats of a lane taken side by side. */
 enum { WAVE_TURN_CODE = 720, WAVE_UNIT_BYTES = 45, WAVE_UNIT_UNPACKED = 90, WAVE_UNIT_FLOATS = 60, WAVE_UNIT_MADE = 200, WAVE_FLOATS = 8 };
@@ -123,7 +126,8 @@ static void do_job(void *context, const struct matmul_job *j)
 	struct ir *b = m->b;
 	/* One column leaves registers for a period, and has no other work to do while its next part comes. */
 	const bool at_once = m->int8 && m->columns == 1 && weight_pieces_fit(m->format) == PIECES_PERIOD_UNITS;
-	struct weight_reader r = { .b = b, .format = m->format, .span_units = m->span_units, .most_units = turn_units(m), .at_once = at_once };
+	struct weight_reader r = { .b = b, .format = m->format, .span_units = m->span_units, .most_units = turn_units(m), .at_once = at_once,
+	                           .rest_apart = m->columns > WAVE_ALIKE_COLUMNS };
 	const struct weight_visitor v = { .context = m, .begin = m->int8 ? NULL : begin_segment, .end = m->int8 ? NULL : end_segment, .unit = visit_unit, .walk = visit_walk };
 	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
 

@@ -285,8 +285,8 @@ static void take_eight(struct ir *b, ir_i from, const ir_i first[2], const ir_i 
 		out[i] = ir_ior(b, ir_ishrv(b, x[i], down), ir_ishlv(b, x[i + 1], up));
 }
 
-/* first: number of the period's first unit in the row. */
-static void begin_heads(struct period *p, ir_s first)
+/* first, last: numbers of the period's first and last unit in the row; last is in use when there are several. */
+static void begin_heads(struct period *p, ir_s first, ir_s last)
 {
 	struct ir *b = p->r->b;
 	const struct weight_format *f = p->r->format;
@@ -294,7 +294,7 @@ static void begin_heads(struct period *p, ir_s first)
 
 	p->one_head = p->units == 1 || p->r->span_units % f->head_units == 0;
 	for (unsigned i = 0; i < (p->one_head ? 1u : 2u); i++) {
-		load_head(p->r, i ? ir_saddi(b, first, p->units - 1) : first, word[i]);
+		load_head(p->r, i ? last : first, word[i]);
 		p->head[i] = word[i][0];
 	}
 	for (unsigned i = 0; f->six && i < (p->one_head ? 1u : 2u); i++)
@@ -321,6 +321,35 @@ static ir_i unit_head(const struct period *p, ir_s before, unsigned u)
 	return ir_isel(b, past, p->head[1], p->head[0]);
 }
 
+/* The bytes of the stream before array i, for each unit. */
+static uint32_t unit_stream(const struct weight_format *f, unsigned i) { return weight_pieces_stream(f, i, 1); }
+
+/* Whether turns take whole pieces of array i in a period of so many units, so that they may load them themselves. */
+static bool turns_walk(const struct period *p, unsigned i, unsigned units)
+{
+	const struct weight_format *f = p->r->format;
+	uint32_t turn = p->turn * array_bytes(&f->array[i]);
+	return !p->r->at_once && p->turn < PIECES_PERIOD_UNITS && turn && turn % PIECE == 0 && units * unit_stream(f, i) % PIECE == 0;
+}
+
+/* The words of arrays that turns do not walk through. */
+static void load_words(struct period *p)
+{
+	const struct weight_format *f = p->r->format;
+
+	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f); )
+		if (!p->walks[i])
+			load_array(p, i, weight_pieces_stream(f, i, p->units), p->units * array_bytes(&f->array[i]));
+}
+
+/* What turns shift through. */
+static void make_variables(struct period *p)
+{
+	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS; i++)
+		for (unsigned n = 0; !p->walks[i] && n < p->pieces.array[i].n; n++)
+			p->pieces.array[i].word[n] = ir_var_i(p->r->b, p->pieces.array[i].word[n]);
+}
+
 /* first: number of the period's first unit in the row, in use when there are heads. */
 static void begin_period(struct period *p, ir_s first)
 {
@@ -328,19 +357,61 @@ static void begin_period(struct period *p, ir_s first)
 	const struct weight_format *f = p->r->format;
 
 	if (f->head_bytes)
-		begin_heads(p, first);
+		begin_heads(p, first, p->units > 1 && p->r->span_units % f->head_units ? ir_saddi(b, first, p->units - 1) : first);
 	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f); ) {
-		uint32_t turn = p->turn * array_bytes(&f->array[i]), at = weight_pieces_stream(f, i, p->units);
-		p->walks[i] = !p->r->at_once && p->turn < p->units && turn && turn % PIECE == 0 && at % PIECE == 0;
+		p->walks[i] = p->turn < p->units && turns_walk(p, i, p->units);
 		if (p->walks[i])
-			p->from[i] = ir_var_a(b, ir_aaddi(b, p->r->at[4], at / PIECE * PIECE * LANES));
-		else
-			load_array(p, i, at, p->units * array_bytes(&f->array[i]));
+			p->from[i] = ir_var_a(b, ir_aaddi(b, p->r->at[4], p->units * unit_stream(f, i) * LANES));
 	}
-	/* Loads first, then what turns shift through. */
-	for (unsigned i = 0; p->turn < p->units && i < WEIGHT_MAX_ARRAYS; i++)
-		for (unsigned n = 0; !p->walks[i] && n < p->pieces.array[i].n; n++)
-			p->pieces.array[i].word[n] = ir_var_i(b, p->pieces.array[i].word[n]);
+	/* Loads first, then variables. */
+	load_words(p);
+	if (p->turn < p->units)
+		make_variables(p);
+}
+
+/* Loads the words of a period of `units` into the variables of p, when `there` is 1. */
+static void load_into(struct period *p, unsigned units, ir_s there)
+{
+	struct ir *b = p->r->b;
+	struct period q = *p;
+
+	q.units = units;
+	q.bytes = units * weight_pieces_lane(p->r->format);
+	ir_loop(b, there);
+	load_words(&q);
+	for (unsigned i = first_array(p->r->format); i < WEIGHT_MAX_ARRAYS; i++)
+		for (unsigned n = 0; !p->walks[i] && n < q.pieces.array[i].n; n++)
+			ir_set_i(b, p->pieces.array[i].word[n], q.pieces.array[i].word[n]);
+	ir_endloop(b);
+}
+
+/* The same for a period of which the kernel knows only when it runs whether it is whole or the last one, of `rest`; units: how many it has. */
+static void begin_either(struct period *p, ir_s is_whole, unsigned rest, ir_s units, ir_s first)
+{
+	struct ir *b = p->r->b;
+	const struct weight_format *f = p->r->format;
+	bool words = false;
+
+	if (f->head_bytes)
+		begin_heads(p, first, ir_saddi(b, ir_sadd(b, first, units), -1));
+	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f); ) {
+		uint32_t before = unit_stream(f, i) * LANES, at = weight_pieces_stream(f, i, p->units), bytes = p->units * array_bytes(&f->array[i]);
+		p->walks[i] = turns_walk(p, i, p->units);
+		if (p->walks[i]) {
+			p->from[i] = ir_var_a(b, before ? ir_aadd(b, p->r->at[4], ir_smuli(b, units, before)) : p->r->at[4]);
+			continue;
+		}
+		p->pieces.array[i].skip = at % 4;
+		p->pieces.array[i].n = bytes ? (at % 4 + bytes + 3) / 4 : 0;
+		words |= bytes > 0;
+		for (unsigned n = 0; n < p->pieces.array[i].n; n++)
+			p->pieces.array[i].word[n] = ir_iconst(b, 0);
+	}
+	make_variables(p);
+	if (words) {
+		load_into(p, p->units, is_whole);
+		load_into(p, rest, ir_ssub(b, ir_sconst(b, 1), is_whole));
+	}
 }
 
 static void begin_turn(struct period *p)
@@ -407,32 +478,81 @@ static void visit_turn(struct period *p, const struct weight_visitor *v, ir_s be
 	v->walk(v->context, p->turn);
 }
 
-/* first: number of the period's first unit in the row, in use when there are heads. */
-static void visit_period(struct weight_reader *r, const struct weight_visitor *v, unsigned units, ir_s first)
+/* A period of several turns. */
+static void visit_turns(struct period *p, const struct weight_visitor *v, ir_s turns)
 {
-	struct ir *b = r->b;
+	struct ir *b = p->r->b;
+	ir_s number = ir_loop(b, turns);
+
+	visit_turn(p, v, p->r->format->head_bytes && !p->one_head ? ir_smuli(b, number, p->turn) : number);
+	end_turn(p);
+	ir_endloop(b);
+}
+
+static void move_on(struct weight_reader *r, ir_s bytes)
+{
+	for (unsigned i = 0; i < PIECES_SIZES; i++)
+		if (i == 0 || r->at[i].r != r->at[i - 1].r)
+			ir_set_a(r->b, r->at[i], ir_aadd(r->b, r->at[i], bytes));
+}
+
+/* Cut into turns. */
+static struct period period_of(struct weight_reader *r, unsigned units)
+{
 	struct period p = { .r = r, .units = units, .turn = units, .bytes = units * weight_pieces_lane(r->format), .pieces.format = r->format };
 
 	if (units > r->most_units)
 		for (p.turn = r->most_units; units % p.turn; )
 			p.turn--;
-	unsigned turns = units / p.turn;
+	return p;
+}
+
+/* first: number of the period's first unit in the row, in use when there are heads. */
+static void visit_period(struct weight_reader *r, const struct weight_visitor *v, unsigned units, ir_s first)
+{
+	struct ir *b = r->b;
+	struct period p = period_of(r, units);
+
 	if (v->begin)
 		v->begin(v->context);
 	begin_period(&p, first);
-	if (turns > 1) {
-		ir_s number = ir_loop(b, ir_sconst(b, turns));
-		visit_turn(&p, v, r->format->head_bytes && !p.one_head ? ir_smuli(b, number, p.turn) : number);
-		end_turn(&p);
-		ir_endloop(b);
-	} else {
+	if (p.turn < units)
+		visit_turns(&p, v, ir_sconst(b, units / p.turn));
+	else
 		visit_turn(&p, v, first);
-	}
 	if (v->end)
 		v->end(v->context);
-	for (unsigned i = 0; i < PIECES_SIZES; i++)
-		if (i == 0 || r->at[i].r != r->at[i - 1].r)
-			ir_set_a(b, r->at[i], ir_aaddi(b, r->at[i], units * weight_pieces_unit(r->format)));
+	move_on(r, ir_sconst(b, units * weight_pieces_unit(r->format)));
+}
+
+/* Whole periods and the rest of `units` behind them go through the same code when the same turns do for both. */
+static bool rest_is_alike(struct weight_reader *r, unsigned units)
+{
+	const struct weight_format *f = r->format;
+	struct period p = period_of(r, PIECES_PERIOD_UNITS);
+
+	for (unsigned i = first_array(f); i < WEIGHT_MAX_ARRAYS; i++)
+		if (turns_walk(&p, i, PIECES_PERIOD_UNITS) != turns_walk(&p, i, units) || (PIECES_PERIOD_UNITS - units) * unit_stream(f, i) % 4)
+			return false;
+	return p.turn < PIECES_PERIOD_UNITS && units % p.turn == 0;
+}
+
+/* `whole` periods and a rest of `rest` units: what is not alike in them is a number in a register. */
+static void visit_alike(struct weight_reader *r, const struct weight_visitor *v, unsigned whole, unsigned rest)
+{
+	struct ir *b = r->b;
+	struct period p = period_of(r, PIECES_PERIOD_UNITS);
+	ir_s number = ir_loop(b, ir_sconst(b, whole + 1)), is_whole = ir_smin(b, ir_ssub(b, ir_sconst(b, whole), number), ir_sconst(b, 1));
+	ir_s turns = ir_saddi(b, ir_smuli(b, is_whole, (PIECES_PERIOD_UNITS - rest) / p.turn), rest / p.turn), units = ir_smuli(b, turns, p.turn);
+
+	if (v->begin)
+		v->begin(v->context);
+	begin_either(&p, is_whole, rest, units, r->format->head_bytes ? ir_sadd(b, r->first, ir_sshli(b, number, 3)) : number);
+	visit_turns(&p, v, turns);
+	if (v->end)
+		v->end(v->context);
+	move_on(r, ir_smuli(b, units, weight_pieces_unit(r->format)));
+	ir_endloop(b);
 }
 
 unsigned weight_pieces_fit(const struct weight_format *f)
@@ -449,6 +569,13 @@ void weight_pieces_read(struct weight_reader *r, const struct weight_visitor *v)
 	unsigned whole = r->span_units / PIECES_PERIOD_UNITS, rest = r->span_units % PIECES_PERIOD_UNITS;
 	ir_s number = { 0 };
 
+	/* Words loaded only where they are there are moved once more, into what turns shift through: too many for whole periods. */
+	struct weight_reader by_turns = *r;
+	by_turns.at_once = false;
+	if (whole && rest && !r->rest_apart && rest_is_alike(&by_turns, rest)) {
+		visit_alike(&by_turns, v, whole, rest);
+		return;
+	}
 	if (whole > 1)
 		number = ir_loop(b, ir_sconst(b, whole));
 	if (whole) {

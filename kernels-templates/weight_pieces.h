@@ -63,7 +63,8 @@ struct weight_reader {
 	const struct weight_format *format;
 	uint32_t row_units, span_units;
 	unsigned most_units;                 /* of a turn */
-	bool at_once;                        /* all that a period has is loaded at its start, whatever a turn takes; weight_pieces_fit() must be all of it */
+	bool at_once;                        /* all that a period has is loaded at its start, but where a shorter one goes through the same code; weight_pieces_fit() must be all of it */
+	bool rest_apart;                     /* a shorter last period has code of its own, and leaves more scalar registers */
 	ir_a at[PIECES_SIZES];               /* variables: the period, for a reader of pieces of 1, 2, 4, 8, 16 bytes; they may be one variable */
 	ir_a heads;                          /* the row block's heads, for the lane; in use when the format has them */
 	ir_s first;                          /* number of the span's first unit; the same */
