@@ -305,8 +305,11 @@ bool rdna_patch_apply(struct rdna_lir *l, struct rdna_patch *p, struct error *er
 
 static inline void place(const struct rdna_lir *l, struct rdna_lir_operand *o)
 {
-	if (o->kind == RDNA_LIR_VIRTUAL)
-		*o = (struct rdna_lir_operand){ .kind = RDNA_LIR_FIXED, .n = o->n, .mods = o->mods, .reg = (uint32_t)l->reg[o->reg].phys + o->sub };
+	if (o->kind != RDNA_LIR_VIRTUAL)
+		return;
+	o->reg = (uint32_t)l->reg[o->reg].phys + o->sub;
+	o->kind = RDNA_LIR_FIXED;
+	o->sub = 0;
 }
 
 static bool onto_itself(const struct rdna_lir_ins *i)
@@ -356,9 +359,12 @@ uint32_t *rdna_machine_loops(const struct rdna_lir *l)
 /* A walk under way. A loop in a loop is often entered as it was the last time: then what came of it does, too. */
 struct flow_run {
 	const struct rdna_flow *f;
-	uint8_t **last;                      /* by LOOP: the state in front of it when it was last entered, and the one behind its ENDLOOP */
+	struct memory **last;                /* by LOOP */
+	struct memory *all;
 	unsigned depth;                      /* loops open */
 };
+/* The state in front of a loop when it was last entered, and the one behind its ENDLOOP. */
+struct memory { struct memory *older; uint8_t state[]; };
 
 static bool walk(struct flow_run *r, void *state, size_t from, size_t to);
 
@@ -403,25 +409,29 @@ static bool walk_loop(struct flow_run *r, uint8_t *state, size_t at, size_t end)
 		return settle_loop(r, state, at, end);
 	if (f->alike)
 		f->alike(f->user, state);
-	uint8_t *last = r->last[at];
-	if (last && memcmp(last, state, size) == 0) {
-		memcpy(state, last + size, size);
+	struct memory *last = r->last[at];
+	if (last && memcmp(last->state, state, size) == 0) {
+		memcpy(state, last->state + size, size);
 		return true;
 	}
-	if (!last && !(last = r->last[at] = malloc(2 * size)))
-		return false;
-	memcpy(last, state, size);
+	if (!last) {
+		if (!(last = r->last[at] = malloc(sizeof *last + 2 * size)))
+			return false;
+		last->older = r->all;
+		r->all = last;
+	}
+	memcpy(last->state, state, size);
 	bool ok = settle_loop(r, state, at, end);
-	memcpy(last + size, state, size);
+	memcpy(last->state + size, state, size);
 	return ok;
 }
+
+static inline size_t next_of(const struct rdna_flow *f, size_t at) { return f->next ? f->next[at] : at; }
 
 static bool walk(struct flow_run *r, void *state, size_t from, size_t to)
 {
 	const struct rdna_flow *f = r->f;
-	for (size_t at = from; at < to; at++) {
-		if (f->quiet && f->quiet[at])
-			continue;
+	for (size_t at = next_of(f, from); at < to; at = next_of(f, at + 1)) {
 		if (f->l->ins[at].op != RDNA_LIR_LOOP) {
 			f->step(f->user, state, at);
 			continue;
@@ -438,8 +448,10 @@ bool rdna_flow_run(const struct rdna_flow *f, void *state, struct error *err)
 {
 	struct flow_run r = { .f = f, .last = calloc(f->l->n_ins + 1, sizeof *r.last) };
 	bool ok = r.last && walk(&r, state, 0, f->l->n_ins);
-	for (size_t at = 0; r.last && at < f->l->n_ins; at++)
-		free(r.last[at]);
+	for (struct memory *older; r.all; r.all = older) {
+		older = r.all->older;
+		free(r.all);
+	}
 	free(r.last);
 	return ok || error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", f->l->n_ins);
 }

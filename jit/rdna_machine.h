@@ -37,34 +37,43 @@ static inline void rdna_machine_touch(const struct rdna_lir_ins *i, struct rdna_
 	if (t->n_writes && rdna_lir_reads_dst(i))
 		t->reads[t->n_reads++] = t->writes[0];
 }
-/* Sets of registers that values are kept in: s0..s127 (vcc, m0, exec and null among them), v0..v255. */
-enum { RDNA_MAP_SCALAR = 2, RDNA_MAP_WORDS = 6 };
+/* Sets of registers by their numbers: scalar ones in the first two words, vector ones in the last four. What is said of the words between, scc and constants, nobody asks for. */
+enum { RDNA_MAP_SCALAR = 2, RDNA_MAP_VECTOR = RDNA_V0 / 64, RDNA_MAP_WORDS = RDNA_MACHINE_REGS / 64 };
 struct rdna_map { uint64_t w[RDNA_MAP_WORDS]; };
 static inline void rdna_map_add(struct rdna_map *m, struct rdna_range r)
 {
-	unsigned at = r.reg & RDNA_V0 ? r.reg - RDNA_V0 + 64 * RDNA_MAP_SCALAR : r.reg;
-	if (r.reg > RDNA_EXEC_HI && !(r.reg & RDNA_V0))
-		return;
-	for (unsigned end = at + r.n; at < end; at++)        /* mostly once */
-		m->w[at / 64] |= UINT64_C(1) << at % 64;
+	uint64_t *w = &m->w[r.reg / 64], these = (UINT64_C(1) << r.n) - 1;
+	unsigned first = r.reg % 64;
+	w[0] |= these << first;
+	if (first + r.n > 64)
+		w[1] |= these >> (64 - first);
 }
 static inline uint64_t rdna_map_meets(const struct rdna_map *a, const struct rdna_map *b)
 {
-	return (a->w[0] & b->w[0]) | (a->w[1] & b->w[1]) | (a->w[2] & b->w[2]) | (a->w[3] & b->w[3]) | (a->w[4] & b->w[4]) | (a->w[5] & b->w[5]);
+	return (a->w[0] & b->w[0]) | (a->w[1] & b->w[1]) | (a->w[4] & b->w[4]) | (a->w[5] & b->w[5]) | (a->w[6] & b->w[6]) | (a->w[7] & b->w[7]);
+}
+static inline void rdna_map_join(struct rdna_map *m, const struct rdna_map *with)
+{
+	for (unsigned k = 0; k < RDNA_MAP_WORDS; k++)
+		m->w[k] |= with->w[k];
+}
+static inline void rdna_map_add_operand(struct rdna_map *m, const struct rdna_lir_operand *o)
+{
+	if (rdna_is_register(o))
+		rdna_map_add(m, rdna_machine_range(o));
 }
 static inline void rdna_map_add_sources(struct rdna_map *m, const struct rdna_lir_ins *i)
 {
-	for (unsigned k = 0; k < 4; k++)
-		if (rdna_is_register(&i->s[k]))
-			rdna_map_add(m, rdna_machine_range(&i->s[k]));
-	if (rdna_is_register(&i->saddr))
-		rdna_map_add(m, rdna_machine_range(&i->saddr));
+	rdna_map_add_operand(m, &i->s[0]);
+	rdna_map_add_operand(m, &i->s[1]);
+	rdna_map_add_operand(m, &i->s[2]);
+	rdna_map_add_operand(m, &i->s[3]);
+	rdna_map_add_operand(m, &i->saddr);
 }
 static inline void rdna_map_add_results(struct rdna_map *m, const struct rdna_lir_ins *i)
 {
-	for (unsigned k = 0; k < 2; k++)
-		if (i->d[k].kind)
-			rdna_map_add(m, rdna_machine_range(&i->d[k]));
+	rdna_map_add_operand(m, &i->d[0]);
+	rdna_map_add_operand(m, &i->d[1]);
 }
 static inline bool rdna_range_meets(struct rdna_range a, struct rdna_range b) { return a.reg < b.reg + b.n && b.reg < a.reg + a.n; }
 bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r);
@@ -93,12 +102,12 @@ void rdna_shorten(struct rdna_lir *l);
 
 /* A forward analysis over loops that run any number of times. A state is `size` bytes without pointers. step() takes a state over instruction `at` (the
  * LOOP and ENDLOOP included); it is called again and again until loops settle, the last time for each instruction with its final state, so that what it
- * notes about an instruction must replace what it noted before. It is not called for `quiet` ones, which leave every state as it is. again() says, given the states in front of a loop and around its back, whether to begin with the loop once more.
+ * notes about an instruction must replace what it noted before. It is not called for those that `next` leaves out, which leave every state as it is. again() says, given the states in front of a loop and around its back, whether to begin with the loop once more.
  * join() merges `from` into `into` and says whether that changed; it must climb a finite ladder, and may rewrite `from` as long as that means the same. */
 struct rdna_flow {
 	const struct rdna_lir *l;
 	const uint32_t *loops;               /* rdna_machine_loops */
-	const bool *quiet;                   /* by instruction; never a LOOP or ENDLOOP. May be NULL */
+	const uint32_t *next;                /* by instruction, and behind the last: it or the next one not left out, which no LOOP or ENDLOOP may be. NULL: none is */
 	size_t size;
 	void *user;
 	void (*step)(void *user, void *state, size_t at);

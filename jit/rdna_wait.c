@@ -36,7 +36,7 @@ struct waiter {
 	const struct rdna_lir *l;
 	const uint32_t *loops;
 	struct facts *facts;                 /* by instruction */
-	bool *quiet;                         /* by instruction: it counts by nothing, and names no register that any load of the kernel fills; half of a dual one: that speaks for it */
+	uint32_t *next;                      /* by instruction: it or the next that is not quiet, find_facts */
 	uint8_t *issues;                     /* by LOOP: the counters that something in it counts by, a bit each */
 	struct need *need, *flush;           /* by instruction; flush: what a LOOP waits for on behalf of its body */
 };
@@ -171,13 +171,13 @@ static enum counter counter_of(unsigned is, bool fills)
 /* Whether it names a register that a load is filling. */
 static inline uint64_t names_filling(const struct facts *f, const struct state *s)
 {
-	const uint64_t *scalar = s->pending[SMEM], *load = s->pending[LOAD], *lds = s->pending[LDS], *vector = f->named.w + RDNA_MAP_SCALAR;
+	const uint64_t *scalar = s->pending[SMEM], *load = s->pending[LOAD], *lds = s->pending[LDS], *vector = f->named.w + RDNA_MAP_VECTOR;
 	return (f->named.w[0] & scalar[0]) | (f->named.w[1] & scalar[1]) | (vector[0] & (load[0] | lds[0])) | (vector[1] & (load[1] | lds[1])) |
 	       (vector[2] & (load[2] | lds[2])) | (vector[3] & (load[3] | lds[3]));
 }
 
 /* What it does beside naming registers; false: nothing. */
-static bool find_effects(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct facts *f)
+static bool find_effects(const struct rdna_lir_ins *i, struct facts *f)
 {
 	unsigned is = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0;
 	static const struct facts none = { .counter = COUNTERS };
@@ -194,28 +194,30 @@ static bool find_effects(const struct rdna_lir *l, const struct rdna_lir_ins *i,
 	return f->counter != COUNTERS || f->global_load || f->global_store;
 }
 
-/* Of every instruction, and which of them are quiet. */
+/* Of every instruction, and which of them are quiet: it counts by nothing, and names no register that any load of the kernel fills. Halves are: their dual one speaks for them. */
 static void find_facts(struct waiter *w)
 {
 	const struct rdna_lir *l = w->l;
 	struct rdna_map filled = { { 0 } };                  /* all registers that loads fill */
 	for (size_t at = 0; at < l->n_ins; at++) {
 		struct facts *f = &w->facts[at];
-		f->effects = find_effects(l, &l->ins[at], f);
+		f->effects = find_effects(&l->ins[at], f);
 		if (f->counter != COUNTERS)
 			rdna_map_add(&filled, f->d);
 	}
-	for (size_t at = 0; at < l->n_ins; at++) {
+	w->next[l->n_ins] = (uint32_t)l->n_ins;
+	for (size_t at = l->n_ins; at-- > 0;) {
 		const struct rdna_lir_ins *i = &l->ins[at];
 		struct facts *f = &w->facts[at];
-		unsigned halves = i->op == RDNA_LIR_DUAL ? 2 : 0;
-		for (unsigned k = halves ? 1 : 0; k <= halves; k++) {
-			rdna_map_add_sources(&f->named, i + k);
-			rdna_map_add_results(&f->named, i + k);
+		if (i->op == RDNA_LIR_DUAL) {
+			rdna_map_join(&f->named, &f[1].named);
+			rdna_map_join(&f->named, &f[2].named);
+			w->next[at + 1] = w->next[at + 2] = w->next[at + 3];
+		} else {
+			rdna_map_add_sources(&f->named, i);
+			rdna_map_add_results(&f->named, i);
 		}
-		w->quiet[at] = !f->effects && !rdna_map_meets(&f->named, &filled);
-		for (; halves; halves--)
-			w->quiet[++at] = true;
+		w->next[at] = f->effects || i->op == RDNA_LIR_ENDLOOP || rdna_map_meets(&f->named, &filled) ? (uint32_t)at : w->next[at + 1];
 	}
 }
 
@@ -224,9 +226,9 @@ static void want_filling(const struct facts *f, const struct state *s, struct ne
 {
 	for (unsigned w = 0; w < RDNA_MAP_SCALAR; w++)
 		want_each(n, s, SMEM, w, f->named.w[w]);
-	for (unsigned w = RDNA_MAP_SCALAR; w < RDNA_MAP_WORDS; w++) {
-		want_each(n, s, LOAD, w - RDNA_MAP_SCALAR, f->named.w[w]);
-		want_each(n, s, LDS, w - RDNA_MAP_SCALAR, f->named.w[w]);
+	for (unsigned w = RDNA_MAP_VECTOR; w < RDNA_MAP_WORDS; w++) {
+		want_each(n, s, LOAD, w - RDNA_MAP_VECTOR, f->named.w[w]);
+		want_each(n, s, LDS, w - RDNA_MAP_VECTOR, f->named.w[w]);
 	}
 }
 
@@ -272,19 +274,12 @@ static void least(struct need *n, const struct need *other)
 			n->left[c] = other->left[c];
 }
 
-static void step(void *user, void *state, size_t at)
+/* What an instruction that has something to do with loads waits for and leaves behind. */
+static void look_closely(struct waiter *w, struct state *s, size_t at, const struct facts *f)
 {
-	struct waiter *w = user;
-	struct state *s = state;
-	const struct rdna_lir_ins *i = &w->l->ins[at];
-	const struct facts *f = &w->facts[at];
 	struct need n = nothing;
-	if (!f->effects && !names_filling(f, s)) {
-		w->need[at] = nothing;
-		return;
-	}
 	needs_of(f, s, &n);
-	if (i->op == RDNA_LIR_LOOP)
+	if (w->l->ins[at].op == RDNA_LIR_LOOP)
 		least(&n, &w->flush[at]);
 	if (memcmp(&n, &nothing, sizeof n)) {
 		tighten(w->l, s, &n);
@@ -292,6 +287,16 @@ static void step(void *user, void *state, size_t at)
 	}
 	w->need[at] = n;
 	issue(f, s);
+}
+
+static void step(void *user, void *state, size_t at)
+{
+	struct waiter *w = user;
+	const struct facts *f = &w->facts[at];
+	if (f->effects || names_filling(f, state))
+		look_closely(w, state, at, f);
+	else
+		w->need[at] = nothing;
 }
 
 /* --- in front of loops */
@@ -388,8 +393,8 @@ static void want_all_loads(const struct rdna_lir *l, const struct state *s, stru
 static bool find_needs(struct waiter *w, struct state *s, struct error *err)
 {
 	const struct rdna_lir *l = w->l;
-	const struct rdna_flow flow = { .l = l, .loops = w->loops, .size = sizeof *s, .user = w, .step = step, .join = join, .again = again, .alike = alike, .quiet = w->quiet };
-	if (!w->facts || !w->quiet || !w->need || !w->flush || !w->issues || !w->loops)
+	const struct rdna_flow flow = { .l = l, .loops = w->loops, .size = sizeof *s, .user = w, .step = step, .join = join, .again = again, .alike = alike, .next = w->next };
+	if (!w->facts || !w->next || !w->need || !w->flush || !w->issues || !w->loops)
 		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
 	find_facts(w);
 	find_issues(w);
@@ -406,7 +411,7 @@ bool rdna_wait(struct rdna_lir *l, struct error *err)
 	struct state s;
 	struct rdna_patch p = {0};
 	uint32_t *loops = rdna_machine_loops(l);
-	struct waiter w = { .l = l, .loops = loops, .facts = malloc((l->n_ins + 1) * sizeof *w.facts), .quiet = malloc((l->n_ins + 1) * sizeof *w.quiet), .issues = malloc(l->n_ins + 1),
+	struct waiter w = { .l = l, .loops = loops, .facts = malloc((l->n_ins + 1) * sizeof *w.facts), .next = malloc((l->n_ins + 1) * sizeof *w.next), .issues = malloc(l->n_ins + 1),
 		.need = malloc((l->n_ins + 1) * sizeof *w.need), .flush = malloc((l->n_ins + 1) * sizeof *w.flush) };
 	memset(&s, 0, sizeof s);
 	bool ok = find_needs(&w, &s, err);
@@ -420,7 +425,7 @@ bool rdna_wait(struct rdna_lir *l, struct error *err)
 	}
 	ok = ok && rdna_patch_apply(l, &p, err);
 	free(w.facts);
-	free(w.quiet);
+	free(w.next);
 	free(w.need);
 	free(w.flush);
 	free(w.issues);
