@@ -166,26 +166,24 @@ struct rdna_plain { uint64_t is; uint16_t at[4], mods /* 4 bits a place */; int3
 enum { RDNA_TUPLES = 17 };
 extern const struct rdna_tuple { uint16_t vector, scalar; uint8_t align; } rdna_tuples[RDNA_TUPLES];
 
-static inline void rdna_plain_is(struct rdna_plain *p, unsigned place, unsigned what, unsigned number)
+/* Each notes the number in its field and returns what p->is has of the place. */
+static inline uint64_t rdna_plain_is(struct rdna_plain *p, unsigned place, unsigned what, unsigned number)
 {
-	p->is |= (uint64_t)what << 16 * place;
 	p->at[place] = (uint16_t)number;
+	return (uint64_t)what << 16 * place;
 }
-static inline void rdna_plain_nothing(struct rdna_plain *p, unsigned place) { p->is |= (uint64_t)RDNA_AT_NOTHING << 16 * place; }
-static inline void rdna_plain_register(struct rdna_plain *p, unsigned place, unsigned reg, unsigned n)
+static inline uint64_t rdna_plain_nothing(struct rdna_plain *p, unsigned place) { return rdna_plain_is(p, place, RDNA_AT_NOTHING, 0); }
+static inline uint64_t rdna_plain_register(struct rdna_plain *p, unsigned place, unsigned reg, unsigned n)
 {
 	const struct rdna_tuple *t = &rdna_tuples[n < RDNA_TUPLES ? n : 0];
 	bool vector = reg & RDNA_V0, good = reg + n <= (vector ? RDNA_V0 + 256u : 106u) && (vector || !(reg & t->align));
-	rdna_plain_is(p, place, !good ? RDNA_AT_OTHER : vector ? t->vector : t->scalar, reg);
+	return rdna_plain_is(p, place, !good ? RDNA_AT_OTHER : vector ? t->vector : t->scalar, reg);
 }
-void rdna_plain_rare_constant(struct rdna_plain *p, unsigned place, uint32_t value);      /* those beyond -16..64 */
-static inline void rdna_plain_constant(struct rdna_plain *p, unsigned place, uint32_t value)
+uint64_t rdna_plain_rare_constant(struct rdna_plain *p, unsigned place, uint32_t value);      /* those beyond -16..64 */
+static inline uint64_t rdna_plain_constant(struct rdna_plain *p, unsigned place, uint32_t value)
 {
 	unsigned up = value + 16;
-	if (up <= 80)
-		rdna_plain_is(p, place, RDNA_AT_INTEGER, up >= 16 ? 112 + up : 208 - up);
-	else
-		rdna_plain_rare_constant(p, place, value);
+	return up <= 80 ? rdna_plain_is(p, place, RDNA_AT_INTEGER, up >= 16 ? 112 + up : 208 - up) : rdna_plain_rare_constant(p, place, value);
 }
 
 void rdna_put(struct rdna *r, const struct rdna_ins *ins);                        /* appends one instruction */

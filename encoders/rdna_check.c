@@ -118,6 +118,8 @@ int rdna_inline_float(uint32_t v, bool half)
 	                                   0xc0800000, 0x3e22f983 };
 	static const uint16_t halves[] = { 0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4400, 0xc400, 0x3118 };
 
+	if (!half && v & 0x7fffff && v != single[8])         /* all others are powers of two */
+		return -1;
 	for (int i = 0; i < 9; i++)
 		if (v == (half ? halves[i] : single[i]))
 			return 240 + i;

@@ -275,17 +275,19 @@ unsigned rdna_encode_plain(enum rdna_op op, enum rdna_gen gen, const struct rdna
 		w ^= rdna_lay_mods(p->mods);
 	out[0] = (uint32_t)w;
 	out[1] = (uint32_t)(w >> 32);
-	out[f->n] = p->literal;                      /* in use when there is one */
-	return f->n + (alone & RDNA_AT_LITERALS ? 1u : 0u);
+	if (!(alone & RDNA_AT_LITERALS))
+		return f->n;
+	out[f->n] = p->literal;
+	return f->n + 1u;
 }
 
-void rdna_plain_rare_constant(struct rdna_plain *p, unsigned place, uint32_t value)
+uint64_t rdna_plain_rare_constant(struct rdna_plain *p, unsigned place, uint32_t value)
 {
 	int number = rdna_inline_float(value, false);
 
-	rdna_plain_is(p, place, number < 0 ? LITERAL : FLOAT, number < 0 ? 255u : (unsigned)number);
 	if (number < 0)
 		p->literal = value;
+	return rdna_plain_is(p, place, number < 0 ? LITERAL : FLOAT, number < 0 ? 255u : (unsigned)number);
 }
 
 bool rdna_plain_of(struct rdna_plain *p, const struct rdna_ins *ins)
@@ -299,11 +301,11 @@ bool rdna_plain_of(struct rdna_plain *p, const struct rdna_ins *ins)
 	for (unsigned k = 0; k < PLACES; k++) {
 		p->mods |= (uint16_t)((o[k]->mods & 15u) << 4 * k);
 		if (o[k]->kind == RDNA_REG)
-			rdna_plain_register(p, k, o[k]->reg, o[k]->n);
+			p->is |= rdna_plain_register(p, k, o[k]->reg, o[k]->n);
 		else if (o[k]->kind == RDNA_CONST && !o[k]->n)
-			rdna_plain_constant(p, k, o[k]->value);
+			p->is |= rdna_plain_constant(p, k, o[k]->value);
 		else if (o[k]->kind == RDNA_NONE)
-			rdna_plain_nothing(p, k);
+			p->is |= rdna_plain_nothing(p, k);
 		else
 			return false;
 	}

@@ -32,7 +32,8 @@ struct emitter {
 	const uint32_t *loops;               /* rdna_machine_loops */
 	struct loop loop[MAX_DEPTH]; unsigned depth;
 	uint32_t exec;                       /* the lanes that are on; ALL_LANES: all of them */
-	struct rdna_map named, taken;        /* scalar registers: the instructions name, and those with what is taken beside */
+	bool any_exec;                       /* some instruction is restricted to some lanes */
+	struct rdna_map named, taken;        /* registers: the instructions name, and those with what is taken beside */
 	uint16_t vector_regs, scalar_regs;   /* highest number used + 1 */
 	uint8_t *is; bool any_new_far;       /* by LOOP: IS_FAR ... */
 	struct note *note; size_t n_notes, notes_capacity;
@@ -66,47 +67,50 @@ static void settle(struct emitter *e)
 
 /* --- registers */
 
-static inline void name(struct emitter *e, struct rdna_range r)
+static inline void note_write(uint32_t last[RDNA_V0], const struct rdna_lir_operand *d, uint32_t at)
 {
-	unsigned end = r.reg + (unsigned)r.n;
-	if (r.reg < RDNA_V0)
-		rdna_map_add(&e->named, r);
-	else if (end - RDNA_V0 > e->vector_regs)
-		e->vector_regs = (uint16_t)(end - RDNA_V0);
+	for (unsigned k = 0; rdna_is_register(d) && d->reg < RDNA_V0 && k < d->n; k++)
+		last[d->reg + k] = at + 1;
 }
 
-/* One walk over all instructions: what they name, and by loop whether its index and its count are written in it. */
+/* Whether the LOOP's index and its count are written in it. last: by scalar register, 1 + the last instruction that wrote it. */
+static unsigned loop_writes(const struct rdna_lir *l, uint32_t loop, const uint32_t last[RDNA_V0])
+{
+	struct rdna_range index = rdna_machine_range(&l->ins[loop].d[0]), count = rdna_machine_range(&l->ins[loop].s[0]);
+	return (index.n && last[index.reg] > loop + 1 ? WRITES_INDEX : 0u) | (count.n && last[count.reg] > loop + 1 ? WRITES_COUNT : 0u);
+}
+
+/* One walk over all instructions: what they name, and what loops write. */
 static void find_registers(struct emitter *e)
 {
 	const struct rdna_lir *l = e->l;
-	uint32_t last[RDNA_V0] = { 0 };      /* by scalar register: 1 + the last instruction that wrote it */
+	uint32_t last[RDNA_V0] = { 0 };
 	for (uint32_t at = 0; at < l->n_ins; at++) {
 		const struct rdna_lir_ins *i = &l->ins[at];
-		for (unsigned k = 0; k < 4; k++)
-			if (rdna_is_register(&i->s[k]))
-				name(e, rdna_machine_range(&i->s[k]));
-		if (rdna_is_register(&i->saddr))
-			name(e, rdna_machine_range(&i->saddr));
-		for (unsigned k = 0; k < 2 && i->d[k].kind; k++) {
-			struct rdna_range r = rdna_machine_range(&i->d[k]);
-			name(e, r);
-			for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n && reg < RDNA_V0; reg++)
-				last[reg] = at + 1;
-		}
-		if (i->op != RDNA_LIR_ENDLOOP)
-			continue;
-		uint32_t loop = e->loops[at];
-		struct rdna_range index = rdna_machine_range(&l->ins[loop].d[0]), count = rdna_machine_range(&l->ins[loop].s[0]);
-		e->is[loop] |= (index.n && last[index.reg] > loop + 1 ? WRITES_INDEX : 0) | (count.n && last[count.reg] > loop + 1 ? WRITES_COUNT : 0);
+		rdna_map_add_sources(&e->named, i);
+		rdna_map_add_results(&e->named, i);
+		note_write(last, &i->d[0], at);
+		note_write(last, &i->d[1], at);
+		e->any_exec |= i->exec != 0;
+		if (i->op == RDNA_LIR_ENDLOOP)
+			e->is[e->loops[at]] |= (uint8_t)loop_writes(l, e->loops[at], last);
 	}
+}
+
+/* The highest of n words' bits + 1; 0: there is none. */
+static unsigned past_highest(const uint64_t *w, unsigned n)
+{
+	while (n && !w[n - 1])
+		n--;
+	return n ? 64 * n - (unsigned)__builtin_clzll(w[n - 1]) : 0;
 }
 
 static void take_named(struct emitter *e)
 {
-	enum { HIGH_SGPRS = RDNA_ABI_SGPRS - 64 };
-	const uint64_t *s = e->named.w, high = s[1] & ((UINT64_C(1) << HIGH_SGPRS) - 1);
-	unsigned scalars = high ? 128u - (unsigned)__builtin_clzll(high) : s[0] ? 64u - (unsigned)__builtin_clzll(s[0]) : 0;
+	const uint64_t allocatable[RDNA_MAP_SCALAR] = { e->named.w[0], e->named.w[1] & ((UINT64_C(1) << (RDNA_ABI_SGPRS - 64)) - 1) };
+	unsigned scalars = past_highest(allocatable, RDNA_MAP_SCALAR);
 	e->taken = e->named;
+	e->vector_regs = (uint16_t)past_highest(e->named.w + RDNA_MAP_VECTOR, RDNA_MAP_WORDS - RDNA_MAP_VECTOR);
 	e->scalar_regs = (uint16_t)(scalars > RDNA_ABI_FREE_SGPR ? scalars : RDNA_ABI_FREE_SGPR);
 }
 
@@ -289,16 +293,6 @@ static void emit_dual(struct emitter *e)
 	e->at += 2;
 }
 
-/* What rdna_patch_op put in front of instructions: a constant, and nothing else to look at. */
-static bool is_hint(const struct rdna_lir_ins *i)
-{
-	switch (i->op) {
-	case RDNA_S_WAITCNT: case RDNA_S_WAIT_LOADCNT: case RDNA_S_WAIT_STORECNT: case RDNA_S_WAIT_DSCNT: case RDNA_S_WAIT_KMCNT: case RDNA_S_WAIT_LOADCNT_DSCNT:
-	case RDNA_S_WAIT_STORECNT_DSCNT: case RDNA_S_WAIT_ALU: case RDNA_S_NOP: case RDNA_S_CLAUSE: case RDNA_S_DELAY_ALU: return i->s[0].kind == RDNA_LIR_CONST;
-	default: return false;
-	}
-}
-
 static void emit_plain(struct emitter *e, const struct rdna_lir_ins *i)
 {
 	struct rdna_plain p;
@@ -310,22 +304,34 @@ static void emit_plain(struct emitter *e, const struct rdna_lir_ins *i)
 	e->count++;
 }
 
+/* Pseudo instructions; and what rdna_patch_op put in front of instructions, a constant and nothing else to look at. */
+static void emit_fixed(struct emitter *e, const struct rdna_lir_ins *i)
+{
+	switch (i->op) {
+	case RDNA_LIR_LOOP: emit_loop(e, i); return;
+	case RDNA_LIR_ENDLOOP: emit_endloop(e); return;
+	case RDNA_LIR_DUAL: emit_dual(e); return;
+	case RDNA_S_WAITCNT: case RDNA_S_WAIT_LOADCNT: case RDNA_S_WAIT_STORECNT: case RDNA_S_WAIT_DSCNT: case RDNA_S_WAIT_KMCNT: case RDNA_S_WAIT_LOADCNT_DSCNT:
+	case RDNA_S_WAIT_STORECNT_DSCNT: case RDNA_S_WAIT_ALU: case RDNA_S_NOP: case RDNA_S_CLAUSE: case RDNA_S_DELAY_ALU:
+		if (i->s[0].kind != RDNA_LIR_CONST)
+			break;
+		rdna_put_imm(&e->r, (enum rdna_op)i->op, i->s[0].value);
+		e->count++;
+		return;
+	default: break;
+	}
+	emit_plain(e, i);
+}
+
 static void emit_one(struct emitter *e)
 {
 	const struct rdna_lir_ins *i = &e->l->ins[e->at];
-	exec_for(e, e->at);
-	switch (i->op) {
-	case RDNA_LIR_LOOP: emit_loop(e, i); break;
-	case RDNA_LIR_ENDLOOP: emit_endloop(e); break;
-	case RDNA_LIR_DUAL: emit_dual(e); break;
-	default:
-		if (is_hint(i)) {
-			rdna_put_imm(&e->r, (enum rdna_op)i->op, i->s[0].value);
-			e->count++;
-			break;
-		}
+	if (e->any_exec)
+		exec_for(e, e->at);
+	if (rdna_lir_facts(i->op) & RDNA_IS_FIXED)
+		emit_fixed(e, i);
+	else
 		emit_plain(e, i);
-	}
 }
 
 static void emit_body(struct emitter *e, bool notes)

@@ -64,11 +64,15 @@ enum rdna_memory { RDNA_MEM_NONE, RDNA_MEM_GLOBAL, RDNA_MEM_LDS, RDNA_MEM_CONST 
 
 struct rdna_lir_ins {
 	uint16_t op;                          /* enum rdna_op or a pseudo instruction */
+	uint8_t memory; bool stores;
 	struct rdna_lir_operand d[2], s[4], saddr;    /* as in struct rdna_ins */
-	int32_t offset, offset1;
+	int32_t offset;
+	union {
+		struct { uint8_t cache, scope, th, omod; bool clamp, e64; };
+		uint64_t forms;               /* all of these: 0 of most */
+	};
+	int32_t offset1;
 	uint32_t exec;                        /* memory instructions: the lanes that take part, 0: all. A load then leaves d as it was in the others: it reads d too */
-	uint8_t memory, cache, scope, th, omod;
-	bool clamp, e64, stores;
 	struct rdna_dpp dpp;
 	uint32_t ir;                          /* the IR instruction it came from, for dumps */
 };

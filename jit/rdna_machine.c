@@ -64,29 +64,24 @@ void rdna_machine_ins(const struct rdna_lir_ins *i, struct rdna_ins *out)
 		operand(&i->s[k], &out->s[k]);
 }
 
-/* Whether it has what is said beside operands: forms, lanes that trade places, cache policy. */
-static inline bool has_more(const struct rdna_lir_ins *i) { return i->clamp | i->omod | i->e64 | i->dpp.kind | i->cache | i->scope | i->th; }
-
-static inline void plain_operand(struct rdna_plain *p, unsigned place, const struct rdna_lir_operand *o)
+/* What stands there, one bit; its number goes into *at. */
+static inline uint64_t glance(struct rdna_plain *p, unsigned place, const struct rdna_lir_operand *o)
 {
-	p->mods |= (uint16_t)((o->mods & 15u) << 4 * place);
 	if (o->kind == RDNA_LIR_FIXED)
-		rdna_plain_register(p, place, o->reg, o->n);
-	else if (o->kind == RDNA_LIR_NONE)
-		rdna_plain_nothing(p, place);
-	else
-		rdna_plain_constant(p, place, o->value);
+		return rdna_plain_register(p, place, o->reg, o->n);
+	return o->kind == RDNA_LIR_NONE ? rdna_plain_nothing(p, place) : rdna_plain_constant(p, place, o->value);
 }
 
 bool rdna_machine_plain(const struct rdna_lir_ins *i, struct rdna_plain *p)
 {
-	if (has_more(i) || i->d[1].kind || i->s[3].kind || i->offset1 || (i->saddr.kind && i->s[2].kind))
+	const struct rdna_lir_operand *last = i->saddr.kind ? &i->saddr : &i->s[2];
+	if (i->forms | i->dpp.kind | (uint32_t)i->offset1 | i->d[1].kind | i->s[3].kind || (i->saddr.kind && i->s[2].kind))
 		return false;
-	*p = (struct rdna_plain){ .offset = i->offset };
-	plain_operand(p, 0, &i->d[0]);
-	plain_operand(p, 1, &i->s[0]);
-	plain_operand(p, 2, &i->s[1]);
-	plain_operand(p, 3, i->saddr.kind ? &i->saddr : &i->s[2]);
+	p->offset = i->offset;
+	p->mods = 0;
+	if (i->d[0].mods | i->s[0].mods | i->s[1].mods | last->mods)
+		p->mods = (uint16_t)((i->d[0].mods & 15u) | (i->s[0].mods & 15u) << 4 | (i->s[1].mods & 15u) << 8 | (last->mods & 15u) << 12);
+	p->is = glance(p, 0, &i->d[0]) | glance(p, 1, &i->s[0]) | glance(p, 2, &i->s[1]) | glance(p, 3, last);
 	return true;
 }
 
@@ -119,7 +114,7 @@ static bool is_literal(const struct rdna_lir_operand *o)
 
 static bool modified(const struct rdna_lir_ins *x)
 {
-	return x->clamp || x->omod || x->e64 || x->dpp.kind || x->d[0].mods || x->s[0].mods || x->s[1].mods || x->s[2].mods;
+	return x->clamp | x->omod | x->e64 | x->dpp.kind | x->d[0].mods | x->s[0].mods | x->s[1].mods | x->s[2].mods;
 }
 
 static void swap_sources(struct rdna_lir_ins *x)

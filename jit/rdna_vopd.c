@@ -19,19 +19,21 @@ struct candidate {
 	struct rdna_map reads, writes;       /* vcc that is not named is there, too */
 	uint16_t banks[FORMS];               /* by way round: what no partner may share with it, banks_of */
 	bool known;                          /* reads and writes are */
-	bool movable;                        /* others may move over it */
-	bool may;                            /* be a half; the rest is of such */
-	bool odd;                            /* the number of its result's register */
 	uint8_t half;                        /* 0, or which half of a pair it has become, 1 or 2 */
 	uint8_t forms, form;                 /* ways round there are, the second with sources 0 and 1 exchanged; the one taken */
 };
+
+/* An instruction's number, and below it what the search looks for: others may move over it; it may yet become a half; its result's register has an odd number. */
+enum { MOVABLE = 1, MAY = 2, ODD = 4, NUMBER_SHIFT = 3 };
 
 struct pairing {
 	struct rdna_lir *l;
 	struct candidate *c;                 /* by instruction, as they came */
 	struct rdna_half *as;                /* by instruction: what the encoder makes of a candidate as it stands */
-	uint32_t *order;                     /* their numbers as they are now */
+	uint32_t *order;                     /* the instructions as they are now */
 };
+
+static uint32_t number(const struct pairing *p, size_t at) { return p->order[at] >> NUMBER_SHIFT; }
 
 /* --- what can be a half */
 
@@ -73,28 +75,32 @@ static uint16_t banks_of(const struct rdna_half *h, bool fmamk)
 	return (uint16_t)(bank(h->vgpr[0], 4) | bank(h->vgpr[fmamk ? 2 : 1], 4) << 4 | bank(h->vgpr[1], 4) << 8 | bank(h->vgpr[2], 2) << 12);
 }
 
-static void look_at(struct pairing *p, uint32_t n)
+/* As the instruction stands, and the other way round. */
+static void find_half(struct pairing *p, uint32_t n)
 {
-	const struct rdna_lir *l = p->l;
-	const struct rdna_lir_ins *i = &l->ins[n];
+	const struct rdna_lir_ins *i = &p->l->ins[n];
 	struct candidate *c = &p->c[n];
-	struct rdna_half *h = &p->as[n];
 	struct rdna_half turned;
+	rdna_machine_half(p->l->gen, i, &p->as[n]);
+	c->forms = (uint8_t)forms_of(i->op, &p->as[n]);
+	for (unsigned k = 0; k < c->forms; k++)
+		c->banks[k] = banks_of(half_as(p, n, k, &turned), i->op == RDNA_V_FMAMK_F32);
+}
+
+/* Returns what the search looks for. */
+static uint32_t look_at(struct pairing *p, uint32_t n)
+{
+	const struct rdna_lir_ins *i = &p->l->ins[n];
+	struct candidate *c = &p->c[n];
 	unsigned facts = rdna_lir_facts(i->op);
 	c->half = c->form = 0;
 	c->known = false;
-	c->may = false;
-	c->movable = i->op < RDNA_OP_COUNT && !(facts & (RDNA_IS_FIXED | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS));
-	if (!c->movable)
-		return;
-	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec || rdna_dual_opcode((enum rdna_op)i->op, l->gen, NULL) < 0)
-		return;
-	rdna_machine_half(l->gen, i, h);
-	c->may = !h->error;
-	c->odd = h->dst % 2;
-	c->forms = (uint8_t)forms_of(i->op, h);
-	for (unsigned k = 0; k < c->forms; k++)
-		c->banks[k] = banks_of(half_as(p, n, k, &turned), i->op == RDNA_V_FMAMK_F32);
+	if (facts & (RDNA_IS_FIXED | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS))
+		return 0;
+	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec || rdna_dual_opcode((enum rdna_op)i->op, p->l->gen, NULL) < 0)
+		return MOVABLE;
+	find_half(p, n);
+	return MOVABLE | (p->as[n].error ? 0 : MAY) | (p->as[n].dst % 2 ? ODD : 0);
 }
 
 /* --- dependencies */
@@ -170,10 +176,10 @@ enum way { NO_WAY, DOWN, UP };
 
 static enum way way_between(struct pairing *p, size_t a, size_t b)
 {
-	const struct candidate *ca = with_registers(p, p->order[a]), *cb = with_registers(p, p->order[b]);
+	const struct candidate *ca = with_registers(p, number(p, a)), *cb = with_registers(p, number(p, b));
 	bool down = true, up = true;
 	for (size_t k = a + 1; k < b && (down || up); k++) {
-		const struct candidate *c = with_registers(p, p->order[k]);
+		const struct candidate *c = with_registers(p, number(p, k));
 		down = down && !depend(ca, c);
 		up = up && !depend(c, cb);
 	}
@@ -183,27 +189,25 @@ static enum way way_between(struct pairing *p, size_t a, size_t b)
 /* Puts a pair where one of its halves stood, and closes the gap that the other leaves. */
 static void put_pair(struct pairing *p, size_t a, size_t b, enum way w, bool b_first)
 {
-	uint32_t *order = p->order, x = order[b_first ? b : a], y = order[b_first ? a : b];
+	uint32_t *order = p->order, x = order[b_first ? b : a] & ~(uint32_t)MAY, y = order[b_first ? a : b] & ~(uint32_t)MAY;
 	size_t at = w == DOWN ? b - 1 : a, from = a + 1, n = b - a - 1, to = w == DOWN ? a : a + 2;
 	memmove(&order[to], &order[from], n * sizeof *order);
 	order[at] = x;
 	order[at + 1] = y;
-	p->c[x].half = 1;
-	p->c[y].half = 2;
+	p->c[x >> NUMBER_SHIFT].half = 1;
+	p->c[y >> NUMBER_SHIFT].half = 2;
 }
 
 /* True: instruction a is in a pair, and something else may stand in its place. */
 static bool pair_from(struct pairing *p, size_t a)
 {
-	uint32_t na = p->order[a];
-	const struct candidate *ca = &p->c[na];
+	uint32_t first = p->order[a], partner = MAY | (~first & ODD);      /* one result goes to an even register and one to an odd one, whichever way round */
+	size_t end = a + WINDOW < p->l->n_ins ? a + WINDOW + 1 : p->l->n_ins;
 	bool b_first;
-	if (ca->half || !ca->may)
+	if (!(first & MAY))
 		return false;
-	for (size_t b = a + 1; b < p->l->n_ins && b <= a + WINDOW && p->c[p->order[b]].movable; b++) {
-		const struct candidate *cb = &p->c[p->order[b]];
-		/* One result goes to an even register and one to an odd one, whichever way round. */
-		if (cb->half || !cb->may || ca->odd == cb->odd || !fits(p, na, p->order[b], &b_first))
+	for (size_t b = a + 1; b < end && p->order[b] & MOVABLE; b++) {
+		if ((p->order[b] & (MAY | ODD)) != partner || !fits(p, first >> NUMBER_SHIFT, number(p, b), &b_first))
 			continue;
 		enum way w = way_between(p, a, b);
 		if (w != NO_WAY) {
@@ -225,8 +229,8 @@ static bool rewrite(const struct pairing *p, size_t pairs)
 	if (!ins)
 		return false;
 	for (size_t at = 0; at < l->n_ins; at++) {
-		const struct candidate *c = &p->c[p->order[at]];
-		const struct rdna_lir_ins *i = &l->ins[p->order[at]];
+		const struct candidate *c = &p->c[number(p, at)];
+		const struct rdna_lir_ins *i = &l->ins[number(p, at)];
 		if (c->half == 1)
 			ins[to++] = (struct rdna_lir_ins){ .op = RDNA_LIR_DUAL, .ir = i->ir };
 		ins[to] = *i;
@@ -250,10 +254,8 @@ bool rdna_vopd(struct rdna_lir *l, struct error *err)
 	p.as = malloc(l->n_ins * sizeof *p.as);
 	p.order = malloc(l->n_ins * sizeof *p.order);
 	bool ok = p.c && p.as && p.order;
-	for (uint32_t at = 0; ok && at < l->n_ins; at++) {
-		look_at(&p, at);
-		p.order[at] = at;
-	}
+	for (uint32_t at = 0; ok && at < l->n_ins; at++)
+		p.order[at] = at << NUMBER_SHIFT | look_at(&p, at);
 	for (size_t a = 0; ok && a < l->n_ins;) {
 		bool paired = pair_from(&p, a);
 		pairs += paired;
