@@ -24,12 +24,12 @@ static const uint8_t rules_of[RDNA_GEN_COUNT] = {
 	[RDNA_GFX10_3] = DENORM, [RDNA_GFX11] = TRANS | CMPX | MATRIX, [RDNA_GFX11_5] = CMPX | MATRIX, [RDNA_GFX12] = CMPX | MATRIX | SGPR,
 };
 
-enum { TRANS_VALUS = 6, TRANS_TRANS = 2, PAIRS = 64, BY_SALU = 1, BY_VALU = 2, DENORM_STATES = 3, ANY_MATRIX = 255 };
+enum { TRANS_VALUS = 6, TRANS_TRANS = 2, DENORM_STATES = 3, ANY_MATRIX = 255 };
 
 struct state {
 	uint8_t trans_valus[256], trans_trans[256];      /* by vector register: how many more instructions may not read it; 0: none */
 	uint8_t trans;                                   /* the most that trans_valus has */
-	uint8_t late[PAIRS];                             /* by pair of scalar registers: written, not waited for, by whom */
+	uint64_t by_salu, by_valu;                       /* pairs of scalar registers, a bit each: written by such an instruction and not waited for */
 	uint8_t cmpx, atomic;
 	uint8_t matrix_n; uint16_t matrix_reg;           /* D of the product just before */
 	uint8_t halves;                                  /* of a dual instruction still to come: its marker was all of it */
@@ -46,7 +46,14 @@ struct guard {
 
 /* --- facts */
 
-static unsigned facts_of(const struct rdna_lir_ins *i) { return i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : i->op == RDNA_LIR_DUAL ? RDNA_IS_VALU : RDNA_IS_SALU; }
+/* A dual instruction's facts are those of both halves. */
+static unsigned facts_of(const struct rdna_lir_ins *i)
+{
+	if (i->op < RDNA_OP_COUNT)
+		return rdna_lir_facts(i->op);
+	return i->op == RDNA_LIR_DUAL ? rdna_lir_facts(i[1].op) | rdna_lir_facts(i[2].op) : RDNA_IS_SALU;
+}
+
 static bool is_vector(unsigned facts) { return facts & (RDNA_IS_VALU | RDNA_IS_TRANS | RDNA_IS_WMMA); }
 static bool is_memory(unsigned facts) { return facts & (RDNA_IS_VMEM | RDNA_IS_LDS); }
 static bool is_cmpx(unsigned op) { return op >= RDNA_V_CMPX_LT_F32 && op <= RDNA_V_CMPX_CLASS_F16; }
@@ -61,7 +68,6 @@ static bool is_float_atomic(unsigned op)
 }
 
 static bool vgpr_range(struct rdna_range r) { return r.n && r.reg >= RDNA_V0; }
-static bool sgpr_range(struct rdna_range r) { return r.n && r.reg < RDNA_TTMP0 + 16; }
 
 /* --- the rules, one function each: what must stand in front of the instruction, then what it leaves behind */
 
@@ -126,71 +132,74 @@ static void rule_matrix(struct state *s, const struct rdna_touch *t, unsigned fa
 	s->matrix_n = t->writes[0].n;
 }
 
-static unsigned late_in(const struct state *s, struct rdna_range r)
+static const uint64_t vcc_pair = UINT64_C(1) << RDNA_VCC_LO / 2;
+
+/* The pairs of scalar registers among an operand's. */
+static uint64_t pairs_of(const struct rdna_lir_operand *o)
 {
-	unsigned late = 0;
-	for (unsigned k = r.reg; sgpr_range(r) && k < r.reg + (unsigned)r.n; k++)
-		late |= s->late[k / 2];
-	return late;
+	if (!rdna_is_register(o) || o->reg >= RDNA_TTMP0 + 16)
+		return 0;
+	unsigned first = o->reg / 2, last = (o->reg + o->n - 1) / 2;
+	return ((UINT64_C(2) << (last - first)) - 1) << first;
 }
 
-static void now_late(struct state *s, struct rdna_range r, unsigned who)
+static uint64_t pairs_read(const struct rdna_lir_ins *i, unsigned facts)
 {
-	for (unsigned k = r.reg; sgpr_range(r) && k < r.reg + (unsigned)r.n; k++)
-		s->late[k / 2] |= (uint8_t)who;
+	uint64_t pairs = facts & RDNA_READS_VCC ? vcc_pair : 0;
+	if (rdna_lir_reads_dst(i))
+		pairs |= pairs_of(&i->d[0]);
+	return pairs | pairs_of(&i->s[0]) | pairs_of(&i->s[1]) | pairs_of(&i->s[2]) | pairs_of(&i->s[3]) | pairs_of(&i->saddr);
 }
+
+static uint64_t pairs_written(const struct rdna_lir_ins *i, unsigned facts) { return (facts & RDNA_WRITES_VCC ? vcc_pair : 0) | pairs_of(&i->d[0]) | pairs_of(&i->d[1]); }
 
 static void settle(struct state *s, unsigned imm)
 {
-	if (imm == RDNA_DEPCTR_ANY)
-		return;
-	for (unsigned k = 0; k < PAIRS; k++) {
-		if (!(imm & 1))
-			s->late[k] &= (uint8_t)~BY_SALU;
-		if (!(imm & 2) && k == RDNA_VCC_LO / 2)
-			s->late[k] &= (uint8_t)~BY_VALU;
-		if (!(imm >> 9 & 7) && k != RDNA_VCC_LO / 2)
-			s->late[k] &= (uint8_t)~BY_VALU;
-	}
+	if (!(imm & 1))
+		s->by_salu = 0;
+	if (!(imm & 2))
+		s->by_valu &= ~vcc_pair;
+	if (!(imm >> 9 & 7))
+		s->by_valu &= vcc_pair;
 }
 
 /* Scalar instructions see at once what vector ones wrote. */
-static void late_read(const struct state *s, struct rdna_range r, bool vector, struct fix *f)
+static void late_read(const struct state *s, uint64_t pairs, bool vector, struct fix *f)
 {
-	unsigned late = late_in(s, r);
-	if (late & BY_SALU)
+	uint64_t late = vector ? pairs & s->by_valu : 0;
+	if (pairs & s->by_salu)
 		f->wait_alu &= RDNA_DEPCTR_SA_SDST(0);
-	if (vector && (late & BY_VALU))
-		f->wait_alu &= r.reg == RDNA_VCC_LO || r.reg == RDNA_VCC_HI ? RDNA_DEPCTR_VA_VCC(0) : RDNA_DEPCTR_VA_SDST(0);
+	if (late & vcc_pair)
+		f->wait_alu &= RDNA_DEPCTR_VA_VCC(0);
+	if (late & ~vcc_pair)
+		f->wait_alu &= RDNA_DEPCTR_VA_SDST(0);
 }
 
-static void rule_sgpr(struct state *s, const struct rdna_touch *t, unsigned facts, unsigned op, uint32_t imm, struct fix *f)
+static void rule_sgpr(struct state *s, const struct rdna_lir_ins *i, unsigned facts, struct fix *f)
 {
-	const struct rdna_range vcc = { RDNA_VCC_LO, 2 };
-	bool vector = is_vector(facts), scalar = facts & RDNA_IS_SALU;
-	if (op == RDNA_S_WAIT_ALU)
-		settle(s, imm);
-	if (!vector && !scalar)
+	const struct rdna_lir_ins *half = i->op == RDNA_LIR_DUAL ? i + 1 : i, *last = i->op == RDNA_LIR_DUAL ? i + 2 : i;
+	bool vector = is_vector(facts);
+	uint64_t read = 0, written = 0;
+	if (i->op == RDNA_S_WAIT_ALU)
+		settle(s, i->s[0].value);
+	if (!vector && !(facts & RDNA_IS_SALU))
 		return;
-	for (unsigned k = 0; k < t->n_reads; k++)
-		late_read(s, t->reads[k], vector, f);
-	if (facts & RDNA_READS_VCC)
-		late_read(s, vcc, vector, f);
+	for (; half <= last; half++) {
+		read |= pairs_read(half, facts);
+		written |= pairs_written(half, facts);
+	}
+	late_read(s, read, vector, f);
 	settle(s, f->wait_alu);
-	for (unsigned k = 0; k < t->n_writes; k++)
-		now_late(s, t->writes[k], vector ? BY_VALU : BY_SALU);
-	if (facts & RDNA_WRITES_VCC)
-		now_late(s, vcc, vector ? BY_VALU : BY_SALU);
+	*(vector ? &s->by_valu : &s->by_salu) |= written;
 }
 
 /* rdna_emit counts in the index and compares it with the count; between the two it waits for what scalar instructions wrote. */
-static void rule_sgpr_endloop(const struct rdna_lir *l, struct state *s, const struct rdna_lir_ins *loop, struct fix *f)
+static void rule_sgpr_endloop(struct state *s, const struct rdna_lir_ins *loop, struct fix *f)
 {
 	bool counts = loop->s[0].kind != RDNA_LIR_CONST || (int32_t)loop->s[0].value > 1;
 	if (!counts)
 		return;
-	late_read(s, rdna_machine_range(&loop->d[0]), false, f);
-	late_read(s, rdna_machine_range(&loop->s[0]), false, f);
+	late_read(s, pairs_of(&loop->d[0]) | pairs_of(&loop->s[0]), false, f);
 	settle(s, RDNA_DEPCTR_SA_SDST(0));
 }
 
@@ -211,16 +220,41 @@ static void rule_denorm(struct state *s, unsigned facts, unsigned op, uint32_t i
 
 /* --- along the paths */
 
-static void touch_dual(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct rdna_touch *t, unsigned *facts)
+/* Nobody but TRANS and MATRIX asks for single registers. */
+static void touch(const struct rdna_lir_ins *i, struct rdna_touch *t)
 {
 	struct rdna_touch y;
+	if (i->op != RDNA_LIR_DUAL) {
+		rdna_machine_touch(i, t);
+		return;
+	}
 	rdna_machine_touch(i + 1, t);
 	rdna_machine_touch(i + 2, &y);
-	*facts = (facts_of(i + 1) | facts_of(i + 2)) & ~(unsigned)(RDNA_READS_SCC | RDNA_WRITES_SCC);
 	for (unsigned k = 0; k < y.n_reads && t->n_reads < 8; k++)
 		t->reads[t->n_reads++] = y.reads[k];
 	for (unsigned k = 0; k < y.n_writes && t->n_writes < 2; k++)
 		t->writes[t->n_writes++] = y.writes[k];
+}
+
+static void look_closely(const struct guard *g, struct state *s, size_t at, unsigned facts, struct fix *f)
+{
+	const struct rdna_lir_ins *i = &g->l->ins[at];
+	struct rdna_touch t;
+	t.n_reads = t.n_writes = 0;
+	if (s->trans || facts & (RDNA_IS_TRANS | RDNA_IS_WMMA))
+		touch(i, &t);
+	if (g->rules & TRANS)
+		rule_trans(s, &t, facts, i->op, i->s[0].value, f);
+	if (g->rules & CMPX)
+		rule_cmpx(s, facts, i->op, f);
+	if (g->rules & MATRIX)
+		rule_matrix(s, &t, facts, f);
+	if (g->rules & SGPR && i->op == RDNA_LIR_ENDLOOP)
+		rule_sgpr_endloop(s, &g->l->ins[g->loops[at]], f);
+	else if (g->rules & SGPR)
+		rule_sgpr(s, i, facts, f);
+	if (g->rules & DENORM)
+		rule_denorm(s, facts, i->op, i->s[0].value, f);
 }
 
 static void step(void *user, void *state, size_t at)
@@ -228,36 +262,16 @@ static void step(void *user, void *state, size_t at)
 	struct guard *g = user;
 	struct state *s = state;
 	const struct rdna_lir_ins *i = &g->l->ins[at];
-	struct fix f = { RDNA_DEPCTR_ANY, 0 };
 	unsigned facts = facts_of(i);
-	struct rdna_touch t;
-	g->fix[at] = f;
+	g->fix[at] = (struct fix){ RDNA_DEPCTR_ANY, 0 };
 	if (s->halves) {
 		s->halves--;
 		return;
 	}
-	if (g->rules == TRANS && !s->trans && !(facts & RDNA_IS_TRANS))
-		return;                                      /* no result is new, and none becomes it; of a dual instruction each half comes here */
-	t.n_reads = t.n_writes = 0;
-	if (i->op == RDNA_LIR_DUAL) {
-		touch_dual(g->l, i, &t, &facts);
+	if (i->op == RDNA_LIR_DUAL)
 		s->halves = 2;
-	} else if (g->rules & SGPR || s->trans || facts & (RDNA_IS_TRANS | RDNA_IS_WMMA)) {
-		rdna_machine_touch(i, &t);             /* nobody else asks for registers */
-	}
-	if (g->rules & TRANS)
-		rule_trans(s, &t, facts, i->op, i->s[0].value, &f);
-	if (g->rules & CMPX)
-		rule_cmpx(s, facts, i->op, &f);
-	if (g->rules & MATRIX)
-		rule_matrix(s, &t, facts, &f);
-	if (g->rules & SGPR && i->op == RDNA_LIR_ENDLOOP)
-		rule_sgpr_endloop(g->l, s, &g->l->ins[g->loops[at]], &f);
-	else if (g->rules & SGPR)
-		rule_sgpr(s, &t, facts, i->op, i->s[0].value, &f);
-	if (g->rules & DENORM)
-		rule_denorm(s, facts, i->op, i->s[0].value, &f);
-	g->fix[at] = f;
+	if (g->rules != TRANS || s->trans || facts & RDNA_IS_TRANS)      /* else no result is new, and none becomes it */
+		look_closely(g, s, at, facts, &g->fix[at]);
 }
 
 static bool most(uint8_t *into, const uint8_t *from, size_t n)
@@ -280,10 +294,9 @@ static bool join(void *user, void *into, void *from)
 	bool changed = most(a->trans_valus, b->trans_valus, sizeof a->trans_valus);
 	changed |= most(a->trans_trans, b->trans_trans, sizeof a->trans_trans);
 	most(&a->trans, &b->trans, 1);
-	for (unsigned k = 0; k < PAIRS; k++) {
-		changed |= (b->late[k] & ~a->late[k]) != 0;
-		a->late[k] |= b->late[k];
-	}
+	changed |= (b->by_salu & ~a->by_salu) || (b->by_valu & ~a->by_valu);
+	a->by_salu |= b->by_salu;
+	a->by_valu |= b->by_valu;
 	changed |= most(&a->cmpx, &b->cmpx, 1);
 	changed |= most(&a->atomic, &b->atomic, 1);
 	if (b->matrix_n && a->matrix_n != ANY_MATRIX && (a->matrix_n != b->matrix_n || a->matrix_reg != b->matrix_reg)) {
@@ -318,7 +331,7 @@ static void at_return(const struct guard *g, struct state *s, struct fix *f)
 {
 	*f = (struct fix){ RDNA_DEPCTR_ANY, 0 };
 	if (g->rules & SGPR)
-		late_read(s, (struct rdna_range){ RDNA_ABI_RETURN, 2 }, false, f);
+		late_read(s, UINT64_C(1) << RDNA_ABI_RETURN / 2, false, f);
 }
 
 /* The generation's rules that something in the kernel can break. */
@@ -345,7 +358,7 @@ static bool required(struct rdna_lir *l, struct error *err)
 	struct guard g = { .l = l, .rules = rules, .fix = malloc((l->n_ins + 1) * sizeof *g.fix), .loops = loops };
 	const struct rdna_flow flow = { .l = l, .loops = loops, .size = sizeof s, .user = &g, .step = step, .join = join };
 	for (unsigned k = RDNA_ABI_WAVE / 2; k < RDNA_ABI_FREE_SGPR / 2; k++)
-		s.late[k] = BY_SALU;
+		s.by_salu |= UINT64_C(1) << k;
 	bool ok = g.fix && loops ? rdna_flow_run(&flow, &s, err) : error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
 	if (ok) {
 		at_return(&g, &s, &g.fix[l->n_ins]);
@@ -393,30 +406,38 @@ struct delays {
 	unsigned first, second;              /* the two nearest of what the instruction looked at waits for */
 };
 
-static void wait_for(struct delays *d, const struct rdna_lir *l, const struct rdna_lir_operand *o)
+/* Keeps the two nearest. */
+static void wait_for_maker(struct delays *d, unsigned id)
 {
-	struct rdna_range r = rdna_machine_range(o);
-	for (unsigned k = r.reg; k < r.reg + (unsigned)r.n; k++) {
-		uint32_t by = d->maker[k] & (MAKERS - 1), back = d->count[by] - (d->maker[k] >> MAKER_BITS);
-		unsigned id = nearest[by] + back;
-		if (back >= reach[by] || id == d->first || id == d->second)
-			continue;
-		if (!d->first || id < d->first) {
-			d->second = d->first;
-			d->first = id;
-		} else if (!d->second || id < d->second) {
-			d->second = id;
-		}
+	if (id == d->first || id == d->second)
+		return;
+	if (!d->first || id < d->first) {
+		d->second = d->first;
+		d->first = id;
+	} else if (!d->second || id < d->second) {
+		d->second = id;
 	}
 }
 
-static void wait_for_sources(struct delays *d, const struct rdna_lir *l, const struct rdna_lir_ins *i)
+static inline void wait_for(struct delays *d, const struct rdna_lir_operand *o)
 {
-	for (unsigned k = 0; k < 4; k++)
-		if (i->s[k].kind)
-			wait_for(d, l, &i->s[k]);
+	if (!rdna_is_register(o))
+		return;
+	for (const uint32_t *maker = &d->maker[o->reg], *end = maker + o->n; maker < end; maker++) {
+		uint32_t by = *maker & (MAKERS - 1), back = d->count[by] - (*maker >> MAKER_BITS);
+		if (back < reach[by])
+			wait_for_maker(d, nearest[by] + back);
+	}
+}
+
+static void wait_for_sources(struct delays *d, const struct rdna_lir_ins *i)
+{
+	wait_for(d, &i->s[0]);
+	wait_for(d, &i->s[1]);
+	wait_for(d, &i->s[2]);
+	wait_for(d, &i->s[3]);
 	if (rdna_lir_reads_dst(i))
-		wait_for(d, l, &i->d[0]);
+		wait_for(d, &i->d[0]);
 }
 
 static void issue(struct delays *d, unsigned facts)
@@ -426,16 +447,18 @@ static void issue(struct delays *d, unsigned facts)
 	d->count[BY_TRANS] += (facts & RDNA_IS_TRANS) != 0;
 }
 
-static void make_results(struct delays *d, const struct rdna_lir *l, const struct rdna_lir_ins *i, unsigned facts)
+static inline void make(struct delays *d, const struct rdna_lir_operand *o, uint32_t maker)
+{
+	for (unsigned k = 0; rdna_is_register(o) && k < o->n; k++)
+		d->maker[o->reg + k] = maker;
+}
+
+static void make_results(struct delays *d, const struct rdna_lir_ins *i, unsigned facts)
 {
 	unsigned by = facts & RDNA_IS_TRANS ? BY_TRANS : is_vector(facts) ? BY_VECTOR : facts & RDNA_IS_SALU ? BY_SCALAR : LONG_AGO;
-	for (unsigned k = 0; k < 2; k++) {
-		if (!i->d[k].kind)
-			continue;
-		struct rdna_range r = rdna_machine_range(&i->d[k]);
-		for (unsigned reg = r.reg; reg < r.reg + (unsigned)r.n; reg++)
-			d->maker[reg] = d->count[by] << MAKER_BITS | by;
-	}
+	uint32_t maker = d->count[by] << MAKER_BITS | by;
+	make(d, &i->d[0], maker);
+	make(d, &i->d[1], maker);
 }
 
 /* All makers are of long ago. */
@@ -459,31 +482,19 @@ static void delay(struct delays *d, struct rdna_patch *p, size_t at)
 	rdna_patch_op(p, at, RDNA_S_DELAY_ALU, (uint32_t)RDNA_DELAY(d->first, 0, d->second));
 }
 
-static bool forgets(const struct rdna_lir_ins *i, unsigned facts)
+/* An instruction, or two halves, from i on; what is put in front has been counted. */
+static void look_at(struct delays *d, struct rdna_patch *p, size_t at, const struct rdna_lir_ins *i, unsigned n, unsigned facts)
 {
-	return i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP || (facts & RDNA_IS_FIXED && i->op != RDNA_S_CLAUSE);
-}
-
-/* Looks at the instruction, or the two halves; what is put in front of it has been counted. */
-static void look_at(struct delays *d, struct rdna_patch *p, const struct rdna_lir *l, size_t at)
-{
-	const struct rdna_lir_ins *i = &l->ins[at], *half = i->op == RDNA_LIR_DUAL ? i + 1 : i, *last = i->op == RDNA_LIR_DUAL ? i + 2 : i;
-	unsigned facts = facts_of(half) | facts_of(last);
-	if (half == i && forgets(i, facts)) {
-		forget(d);
-		return;
-	}
 	if (i->exec)                                         /* rdna_emit puts more in front of it */
 		d->open = SIZE_MAX;
 	d->first = d->second = RDNA_DELAY_NONE;
-	if (is_vector(facts))
-		for (const struct rdna_lir_ins *k = half; k <= last; k++)
-			wait_for_sources(d, l, k);
+	for (unsigned k = 0; is_vector(facts) && k < n; k++)
+		wait_for_sources(d, &i[k]);
 	if (d->first)
 		delay(d, p, at);
 	issue(d, facts);
-	for (const struct rdna_lir_ins *k = half; k <= last; k++)
-		make_results(d, l, k, facts);
+	for (unsigned k = 0; k < n; k++)
+		make_results(d, &i[k], facts);
 }
 
 /* Both kinds of hints in one walk. */
@@ -493,7 +504,9 @@ static bool hints(struct rdna_lir *l, bool clauses, bool with_delays, struct err
 	struct rdna_patch p = {0};
 	size_t clause_end = 0;
 	for (size_t at = 0; at < l->n_ins; at++) {
-		if (clauses && at >= clause_end) {
+		const struct rdna_lir_ins *i = &l->ins[at];
+		unsigned facts = rdna_lir_facts(i->op);
+		if (clauses && at >= clause_end && facts & (RDNA_IS_SMEM | RDNA_IS_VMEM)) {
 			size_t n = clause_at(l, at);
 			clause_end = at + n;
 			if (n > 1) {
@@ -501,10 +514,16 @@ static bool hints(struct rdna_lir *l, bool clauses, bool with_delays, struct err
 				issue(&d, 0);
 			}
 		}
-		if (with_delays)
-			look_at(&d, &p, l, at);
-		if (l->ins[at].op == RDNA_LIR_DUAL)
+		if (!with_delays)
+			continue;
+		if (i->op == RDNA_LIR_DUAL) {
+			look_at(&d, &p, at, i + 1, 2, facts_of(i));
 			at += 2;
+		} else if (facts & RDNA_IS_FIXED && i->op != RDNA_S_CLAUSE) {
+			forget(&d);
+		} else {
+			look_at(&d, &p, at, i, 1, facts);
+		}
 	}
 	return rdna_patch_apply(l, &p, err);
 }
