@@ -89,7 +89,7 @@ const char *rdna_op_name(enum rdna_op op, enum rdna_gen gen)
 
 int rdna_dual_opcode(enum rdna_op op, enum rdna_gen gen, bool *second_only)
 {
-	if (gen == RDNA_GFX10_3 || !rdna_has(op, gen) || !rdna_duals[op].is_half)
+	if (op >= RDNA_OP_COUNT || !rdna_duals[op].is_half || gen == RDNA_GFX10_3 || !rdna_has(op, gen))
 		return -1;
 	if (second_only)
 		*second_only = rdna_duals[op].second_only;
@@ -274,7 +274,7 @@ void rdna_put(struct rdna *r, const struct rdna_ins *ins)
 		rdna_put_checked(r, ins);
 }
 
-void rdna_name_half(struct rdna_half *h, enum rdna_op op)
+static void rdna_name_half(struct rdna_half *h, enum rdna_op op)
 {
 	bool second_only = false;
 	int opcode = rdna_dual_opcode(op, h->gen, &second_only);

@@ -51,15 +51,13 @@ struct rdna_match {
 unsigned rdna_opcode(enum rdna_op op, enum rdna_gen gen);
 /* The number of an inline float of 32 or 16 bits, or -1. */
 int rdna_inline_float(uint32_t v, bool half);
-/* h: what its operands make it; also sets its opcode, or that it has none. */
-void rdna_name_half(struct rdna_half *h, enum rdna_op op);
 /* Appends one instruction by rdna_check alone, plain or not. */
 void rdna_put_checked(struct rdna *r, const struct rdna_ins *ins);
 /* The row's letters in this generation. */
 void rdna_letters(struct rdna_match *m);
 /* NULL, or the rule that is broken. */
 const char *rdna_check(struct rdna_match *m);
-/* m has passed rdna_check; h's opcode is set by rdna_name_half. */
+/* m has passed rdna_check; h's opcode is set by who knows it. */
 void rdna_find_half(struct rdna_half *h, const struct rdna_match *m);
 const char *rdna_check_dual(const struct rdna_half *x, const struct rdna_half *y);
 

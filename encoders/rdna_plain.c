@@ -28,6 +28,7 @@ struct rdna_form {
 struct rdna_recipe {
 	_Atomic int made;            /* NOT_YET ... */
 	uint8_t enc;
+	bool is_half, second_only; uint8_t half;      /* of a dual instruction, the opcode */
 	struct rdna_form first, second;      /* the short encoding, where there is one; the long one */
 	uint64_t alone;              /* what can stand in no more than one place: the constant bus, the literal */
 	int32_t low, high;           /* the offset */
@@ -181,6 +182,9 @@ static void rdna_make_recipe(struct rdna_recipe *q, enum rdna_op op, enum rdna_g
 	rdna_letters(&m);
 	m.opcode = rdna_opcode(op, gen);
 	q->enc = e;
+	int half = rdna_dual_opcode(op, gen, &q->second_only);
+	q->is_half = half >= 0;
+	q->half = (uint8_t)half;
 	if (!rdna_find_places(&m, &takes))
 		return;
 	for (unsigned p = S0; p < PLACES; p++)
@@ -316,10 +320,10 @@ bool rdna_plain_half(struct rdna_half *h, enum rdna_op op, enum rdna_gen gen, co
 {
 	const struct rdna_recipe *q = op < RDNA_OP_COUNT ? rdna_recipe_of(op, gen) : NULL;
 
-	if (!q || !rdna_fits(&q->first, p) || !rdna_is_vector(q->enc))
+	if (!q || !q->is_half || !rdna_fits(&q->first, p))
 		return false;
 	uint64_t s0 = p->is >> 16 * S0;
-	*h = (struct rdna_half){ .gen = gen, .is_move = op == RDNA_V_MOV_B32, .dst = p->at[D], .first = p->at[S0], .second = (uint8_t)p->at[S1] };
+	*h = (struct rdna_half){ .gen = gen, .second_only = q->second_only, .opcode = q->half, .is_move = op == RDNA_V_MOV_B32, .dst = p->at[D], .first = p->at[S0], .second = (uint8_t)p->at[S1] };
 	if (s0 & VECTORS)
 		h->vgpr[0] = p->at[S0];
 	else if (s0 & SCALARS)
@@ -331,6 +335,5 @@ bool rdna_plain_half(struct rdna_half *h, enum rdna_op op, enum rdna_gen gen, co
 	h->vgpr[1] = p->at[S1];
 	if (op == RDNA_V_FMAC_F32 || op == RDNA_V_DOT2ACC_F32_F16)
 		h->vgpr[2] = h->dst;
-	rdna_name_half(h, op);
 	return true;
 }

@@ -477,43 +477,54 @@ bool rdna_lir_verify(const struct rdna_lir *l, struct error *err)
 
 /* --- places alone: what an allocator can get wrong. That the kernel was a good one before is taken for granted, and that the encoder looks at every operand. */
 
-static inline void check_source_place(struct check *c, const struct rdna_lir_operand *o)
+/* 0: the operand's machine registers hold the words that it names, or it is not virtual. */
+static inline uint32_t misplaced(const struct check *c, const struct rdna_lir_operand *o)
 {
-	if (o->kind != RDNA_LIR_VIRTUAL)
-		return;
-	const uint32_t *held = &c->holds[c->l->reg[o->reg].phys + o->sub];
-	uint32_t word = content(o);
-	for (unsigned k = 0; k < o->n; k++)
-		if (held[k] != word + k)
-			fail(c, "a source's machine register holds another value");
+	uint32_t wrong = 0;
+	if (o->kind == RDNA_LIR_VIRTUAL) {
+		const uint32_t *held = &c->holds[c->l->reg[o->reg].phys + o->sub];
+		for (uint32_t k = 0, word = content(o); k < o->n; k++)
+			wrong |= held[k] ^ (word + k);
+	}
+	return wrong;
 }
 
 /* A tuple written, in a list of all of them in their order. A LOOP has one more, which says where those of its body end. */
 struct place { uint32_t word /* content(), or 0 */; uint16_t reg, n; };
 
-static bool list_place(struct check *c, struct place *p, const struct rdna_lir_operand *o)
+static inline bool list_place(const struct rdna_lir *l, struct place *p, const struct rdna_lir_operand *o)
 {
 	bool virtual = o->kind == RDNA_LIR_VIRTUAL;
-	*p = (struct place){ virtual ? content(o) : 0, (uint16_t)(virtual ? c->l->reg[o->reg].phys + o->sub : o->reg), o->n };
-	return (p->reg >= RDNA_ABI_FREE_SGPR && p->reg + p->n <= MACHINE) || fail(c, "a destination's machine register is not one for a kernel to write");
+	*p = (struct place){ virtual ? content(o) : 0, (uint16_t)(virtual ? l->reg[o->reg].phys + o->sub : o->reg), o->n };
+	return p->reg >= RDNA_ABI_FREE_SGPR && p->reg + p->n <= MACHINE;
+}
+
+/* The LOOP's entry in the list, made when it opens and filled when it closes. */
+static size_t list_loop(struct check *c, struct place *p, size_t n, size_t open[MAX_DEPTH])
+{
+	if (c->l->ins[c->at].op == RDNA_LIR_ENDLOOP) {
+		if (c->depth)
+			p[open[--c->depth]].word = (uint32_t)n;
+	} else if (c->depth == MAX_DEPTH) {
+		fail(c, "loops nested deeper than 64");
+	} else {
+		p[n] = (struct place){ .n = 0 };
+		open[c->depth++] = n++;
+	}
+	return n;
 }
 
 static void list_places(struct check *c, struct place *p)
 {
+	const struct rdna_lir *l = c->l;
 	size_t n = 0, open[MAX_DEPTH];
-	for (c->at = 0; c->ok && c->at < c->l->n_ins; c->at++) {
-		const struct rdna_lir_ins *i = &c->l->ins[c->at];
-		for (unsigned k = 0; k < 2; k++)
-			if (i->d[k].kind)
-				list_place(c, &p[n++], &i->d[k]);
-		if (i->op == RDNA_LIR_LOOP && c->depth == MAX_DEPTH) {
-			fail(c, "loops nested deeper than 64");
-		} else if (i->op == RDNA_LIR_LOOP) {
-			p[n] = (struct place){ .n = 0 };
-			open[c->depth++] = n++;
-		} else if (i->op == RDNA_LIR_ENDLOOP && c->depth) {
-			p[open[--c->depth]].word = (uint32_t)n;
-		}
+	for (c->at = 0; c->ok && c->at < l->n_ins; c->at++) {
+		const struct rdna_lir_ins *i = &l->ins[c->at];
+		for (unsigned k = 0; k < 2 && i->d[k].kind; k++)
+			if (!list_place(l, &p[n++], &i->d[k]))
+				fail(c, "a destination's machine register is not one for a kernel to write");
+		if (i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP)
+			n = list_loop(c, p, n, open);
 	}
 }
 
@@ -526,28 +537,30 @@ static void forget_places(struct check *c, const struct place *from, const struc
 				c->holds[p->reg + k] = 0;
 }
 
+static const struct place *write_places(struct check *c, const struct place *p, const struct rdna_lir_ins *i)
+{
+	for (unsigned k = 0; k < 2 && i->d[k].kind; k++, p++)
+		for (unsigned w = 0; w < p->n; w++)
+			c->holds[p->reg + w] = p->word ? p->word + w : 0;
+	return p;
+}
+
 /* Returns where the list goes on. */
 static const struct place *check_places(struct check *c, const struct rdna_lir_ins *i, const struct place *list, const struct place *p)
 {
-	for (unsigned k = 0; k < 4; k++)
-		check_source_place(c, &i->s[k]);
-	check_source_place(c, &i->saddr);
+	uint32_t wrong = misplaced(c, &i->s[0]) | misplaced(c, &i->s[1]) | misplaced(c, &i->s[2]) | misplaced(c, &i->s[3]) | misplaced(c, &i->saddr);
 	if (rdna_lir_reads_dst(i))
-		check_source_place(c, &i->d[0]);
+		wrong |= misplaced(c, &i->d[0]);
+	if (wrong)
+		fail(c, "a source's machine register holds another value");
 	if (i->d[1].kind || rdna_lir_apart(i))
 		check_apart(c, i);
 	if (i->op == RDNA_LIR_LOOP) {
 		const struct place *body = p + (i->d[0].kind != 0) + 1;
-		forget_places(c, p, p + (i->d[0].kind != 0));
+		forget_places(c, p, body - 1);
 		forget_places(c, body, list + body[-1].word);
 	}
-	for (unsigned k = 0; k < 2; k++)
-		if (i->d[k].kind) {
-			for (unsigned w = 0; w < p->n; w++)
-				c->holds[p->reg + w] = p->word ? p->word + w : 0;
-			p++;
-		}
-	return p + (i->op == RDNA_LIR_LOOP);
+	return write_places(c, p, i) + (i->op == RDNA_LIR_LOOP);
 }
 
 bool rdna_lir_verify_places(const struct rdna_lir *l, struct error *err)
