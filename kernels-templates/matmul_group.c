@@ -20,11 +20,16 @@ ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j
 	return ir_aadd(b, column, ir_smuli(b, j->span, column_bytes / g->spans));
 }
 
-/* A loop over this wave's share of n things; returns the thing's number. */
-static ir_s share(const struct matmul_group *g, ir_s n)
+/* A loop over this wave's share of n things, which are as many as `most` at most; returns the thing's number. */
+static ir_s share(const struct matmul_group *g, ir_s n, unsigned most)
 {
 	struct ir *b = g->b;
 	unsigned shift = (unsigned)__builtin_ctz(g->waves);
+
+	if (most <= g->waves) {
+		ir_loop(b, ir_smin(b, ir_ssub(b, n, g->wave), ir_sconst(b, 1)));
+		return g->wave;
+	}
 	ir_s i = ir_loop(b, ir_sshri(b, ir_ssub(b, ir_saddi(b, n, g->waves - 1), g->wave), shift));
 	return ir_sadd(b, ir_sshli(b, i, shift), g->wave);
 }
@@ -33,12 +38,15 @@ static ir_s share(const struct matmul_group *g, ir_s n)
 static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 {
 	struct ir *b = g->b;
-	ir_s block = ir_sadd(b, base, ir_sshri(b, job, __builtin_ctz(g->jobs))), in_block = ir_sandi(b, job, g->jobs - 1);
-	struct matmul_job j = { .number = block, .span = in_block, .tile = tile };
+	struct matmul_job j = { .number = base, .span = job, .tile = tile };
 
+	if (g->together > 1) {
+		j.number = ir_sadd(b, base, ir_sshri(b, job, __builtin_ctz(g->jobs)));
+		j.span = ir_sandi(b, job, g->jobs - 1);
+	}
 	if (g->matrices > 1) {
-		j.span = ir_sshri(b, in_block, 1);
-		j.number = ir_sadd(b, ir_sshli(b, block, 1), ir_sandi(b, in_block, 1));
+		j.number = ir_sadd(b, ir_sshli(b, j.number, 1), ir_sandi(b, j.span, 1));
+		j.span = ir_sshri(b, j.span, 1);
 	}
 	j.sums = ir_aadd(b, g->sums, ir_smuli(b, job, g->key->columns * 128));
 	g->job(g->context, &j);
@@ -48,28 +56,36 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 {
 	struct ir *b = g->b;
 	unsigned columns = g->key->columns;
-	ir_s thing = share(g, ir_smuli(b, blocks, columns));
-	ir_s in_group = columns > 1 ? ir_sdivi(b, thing, columns) : thing;
-	ir_s column = columns > 1 ? ir_ssub(b, thing, ir_smuli(b, in_group, columns)) : ir_sconst(b, 0);
-	ir_a sums = ir_aadd(b, ir_aadd(b, g->sums, ir_smuli(b, in_group, g->jobs * columns * 128)), ir_sshli(b, column, 7));
+	ir_s thing = share(g, ir_smuli(b, blocks, columns), g->together * columns), in_group = thing, column = thing, block = base;
+	ir_a sums = g->sums;
 
-	ir_s of_all = ir_sadd(b, ir_smuli(b, tile, columns), column);
-	ir_s block = ir_sadd(b, base, in_group);
-	matmul_finish_column(&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns }, block, of_all);
+	if (g->together > 1) {
+		in_group = ir_sdivi(b, thing, columns);
+		column = ir_ssub(b, thing, ir_smuli(b, in_group, columns));
+		block = ir_sadd(b, base, in_group);
+		sums = ir_aadd(b, sums, ir_smuli(b, in_group, g->jobs * columns * 128));
+	}
+	if (columns > 1) {
+		sums = ir_aadd(b, sums, ir_sshli(b, column, 7));
+		tile = ir_sadd(b, ir_smuli(b, tile, columns), column);
+	}
+	matmul_finish_column(&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns }, block, tile);
 	ir_endloop(b);
 }
 
 static void emit_group(const struct matmul_group *g)
 {
 	struct ir *b = g->b;
-	unsigned per_unit = g->key->row_blocks;
-	ir_s base = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit));
-	ir_s end = ir_smin(b, ir_smuli(b, ir_end(b), per_unit), ir_sconst(b, (int64_t)numerics_pad(g->key->rows) / 32));
+	unsigned per_unit = g->key->row_blocks, all = (unsigned)numerics_pad(g->key->rows) / 32;
+	ir_s base = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit)), end = ir_smuli(b, ir_end(b), per_unit);
 
-	ir_loop(b, ir_sdivi(b, ir_smax(b, ir_saddi(b, ir_ssub(b, end, base), g->together - 1), ir_sconst(b, 0)), g->together));
+	if (all % per_unit)
+		end = ir_smax(b, ir_smin(b, end, ir_sconst(b, all)), base);
+	ir_s left = ir_ssub(b, end, base);
+	ir_loop(b, g->together > 1 ? ir_sdivi(b, ir_saddi(b, left, g->together - 1), g->together) : left);
 	ir_s tile = ir_loop(b, ir_sload64(b, g->arg, MATMUL_TILES * 8));
-	ir_s blocks = ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, g->together));
-	do_job(g, base, tile, share(g, ir_smuli(b, blocks, g->jobs)));
+	ir_s blocks = g->together > 1 ? ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, g->together)) : ir_sconst(b, 1);
+	do_job(g, base, tile, share(g, ir_smuli(b, blocks, g->jobs), g->together * g->jobs));
 	ir_endloop(b);
 	ir_barrier(b);
 	finish_blocks(g, base, tile, blocks);
