@@ -477,106 +477,104 @@ bool rdna_lir_verify(const struct rdna_lir *l, struct error *err)
 
 /* --- places alone: what an allocator can get wrong. That the kernel was a good one before is taken for granted, and that the encoder looks at every operand. */
 
-/* 0: the operand's machine registers hold the words that it names, or it is not virtual. */
-static inline uint32_t misplaced(const struct check *c, const struct rdna_lir_operand *o)
+/* A machine register. Positions are instruction numbers, plus one; those of loops are their LOOPs'. */
+struct place {
+	uint32_t word;               /* content() of what it holds, 0: nothing known */
+	uint32_t written;            /* the latest write */
+	uint32_t needed;             /* the outermost loop that read this word before writing it, so that it must be there again in the next turn; what is not open does not count */
+};
+
+struct places {
+	struct check *c;
+	struct place at[MACHINE];
+	uint32_t begun;              /* the innermost open loop; 0: none */
+};
+
+static bool in_loop(const struct check *c, uint32_t loop)
 {
-	uint32_t wrong = 0;
-	if (o->kind == RDNA_LIR_VIRTUAL) {
-		const uint32_t *held = &c->holds[c->l->reg[o->reg].phys + o->sub];
-		for (uint32_t k = 0, word = content(o); k < o->n; k++)
-			wrong |= held[k] ^ (word + k);
-	}
-	return wrong;
+	for (unsigned d = 0; d < c->depth; d++)
+		if (c->stack[d] == loop)
+			return true;
+	return false;
 }
 
-/* A tuple written, in a list of all of them in their order. A LOOP has one more, which says where those of its body end. */
-struct place { uint32_t word /* content(), or 0 */; uint16_t reg, n; };
+static void need_through_loops(const struct check *c, struct place *x)
+{
+	unsigned d = 0;
+	while (c->stack[d] <= x->written)
+		d++;
+	if (c->stack[d] < x->needed || !in_loop(c, x->needed))
+		x->needed = c->stack[d];
+}
 
-static inline bool list_place(const struct rdna_lir *l, struct place *p, const struct rdna_lir_operand *o)
+static inline void read_place(struct places *p, const struct rdna_lir_operand *o)
+{
+	if (o->kind != RDNA_LIR_VIRTUAL)
+		return;
+	struct place *x = &p->at[p->c->l->reg[o->reg].phys + o->sub];
+	uint32_t word = content(o), end = word + o->n;
+	for (; word < end; word++, x++) {
+		if (x->word != word)
+			fail(p->c, "a source's machine register holds another value");
+		else if (x->written < p->begun)
+			need_through_loops(p->c, x);
+	}
+}
+
+static inline void write_place(struct places *p, const struct rdna_lir_operand *o)
 {
 	bool virtual = o->kind == RDNA_LIR_VIRTUAL;
-	*p = (struct place){ virtual ? content(o) : 0, (uint16_t)(virtual ? l->reg[o->reg].phys + o->sub : o->reg), o->n };
-	return p->reg >= RDNA_ABI_FREE_SGPR && p->reg + p->n <= MACHINE;
+	unsigned reg = virtual ? p->c->l->reg[o->reg].phys + o->sub : o->reg;
+	uint32_t word = virtual ? content(o) : 0;
+	if (reg < RDNA_ABI_FREE_SGPR || reg + o->n > MACHINE) {
+		fail(p->c, "a destination's machine register is not one for a kernel to write");
+		return;
+	}
+	for (struct place *x = &p->at[reg], *end = x + o->n; x < end; x++, word += virtual) {
+		if (x->word != word && x->needed && in_loop(p->c, x->needed))
+			fail(p->c, "it replaces what a loop that it is in reads again in its next turn");
+		*x = (struct place){ .word = word, .written = (uint32_t)p->c->at + 1, .needed = x->word == word ? x->needed : 0 };
+	}
 }
 
-/* The LOOP's entry in the list, made when it opens and filled when it closes. */
-static size_t list_loop(struct check *c, struct place *p, size_t n, size_t open[MAX_DEPTH])
+static void enter_or_leave(struct places *p, unsigned op)
 {
-	if (c->l->ins[c->at].op == RDNA_LIR_ENDLOOP) {
-		if (c->depth)
-			p[open[--c->depth]].word = (uint32_t)n;
-	} else if (c->depth == MAX_DEPTH) {
+	struct check *c = p->c;
+	if (op == RDNA_LIR_LOOP && c->depth == MAX_DEPTH)
 		fail(c, "loops nested deeper than 64");
-	} else {
-		p[n] = (struct place){ .n = 0 };
-		open[c->depth++] = n++;
-	}
-	return n;
+	else if (op == RDNA_LIR_LOOP)
+		c->stack[c->depth++] = (uint32_t)c->at + 1;
+	else if (op == RDNA_LIR_ENDLOOP && c->depth)
+		c->depth--;
+	p->begun = c->depth ? c->stack[c->depth - 1] : 0;
 }
 
-static void list_places(struct check *c, struct place *p)
+static inline void check_places(struct places *p, const struct rdna_lir_ins *i)
 {
-	const struct rdna_lir *l = c->l;
-	size_t n = 0, open[MAX_DEPTH];
-	for (c->at = 0; c->ok && c->at < l->n_ins; c->at++) {
-		const struct rdna_lir_ins *i = &l->ins[c->at];
-		for (unsigned k = 0; k < 2 && i->d[k].kind; k++)
-			if (!list_place(l, &p[n++], &i->d[k]))
-				fail(c, "a destination's machine register is not one for a kernel to write");
-		if (i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP)
-			n = list_loop(c, p, n, open);
-	}
-}
-
-/* At a loop's head a machine register holds for sure only what nothing in the body replaces by something else. */
-static void forget_places(struct check *c, const struct place *from, const struct place *end)
-{
-	for (const struct place *p = from; p < end; p++)
-		for (unsigned k = 0; k < p->n; k++)
-			if (c->holds[p->reg + k] != p->word + k)
-				c->holds[p->reg + k] = 0;
-}
-
-static const struct place *write_places(struct check *c, const struct place *p, const struct rdna_lir_ins *i)
-{
-	for (unsigned k = 0; k < 2 && i->d[k].kind; k++, p++)
-		for (unsigned w = 0; w < p->n; w++)
-			c->holds[p->reg + w] = p->word ? p->word + w : 0;
-	return p;
-}
-
-/* Returns where the list goes on. */
-static const struct place *check_places(struct check *c, const struct rdna_lir_ins *i, const struct place *list, const struct place *p)
-{
-	uint32_t wrong = misplaced(c, &i->s[0]) | misplaced(c, &i->s[1]) | misplaced(c, &i->s[2]) | misplaced(c, &i->s[3]) | misplaced(c, &i->saddr);
+	for (unsigned k = 0; k < 4; k++)
+		read_place(p, &i->s[k]);
+	read_place(p, &i->saddr);
 	if (rdna_lir_reads_dst(i))
-		wrong |= misplaced(c, &i->d[0]);
-	if (wrong)
-		fail(c, "a source's machine register holds another value");
+		read_place(p, &i->d[0]);
 	if (i->d[1].kind || rdna_lir_apart(i))
-		check_apart(c, i);
-	if (i->op == RDNA_LIR_LOOP) {
-		const struct place *body = p + (i->d[0].kind != 0) + 1;
-		forget_places(c, p, body - 1);
-		forget_places(c, body, list + body[-1].word);
-	}
-	return write_places(c, p, i) + (i->op == RDNA_LIR_LOOP);
+		check_apart(p->c, i);
+	if (i->op >= RDNA_OP_COUNT)
+		enter_or_leave(p, i->op);
+	if (i->d[0].kind)
+		write_place(p, &i->d[0]);
+	if (i->d[1].kind)
+		write_place(p, &i->d[1]);
 }
 
 bool rdna_lir_verify_places(const struct rdna_lir *l, struct error *err)
 {
 	struct check c = { .l = l, .err = err, .ok = true };
+	struct places p = { .c = &c };
 	assert(l->allocated);
 	for (size_t r = 1; r < l->n_regs; r++)
 		if (l->reg[r].phys + l->reg[r].n > MACHINE)
 			return error_set(err, ERROR_ARGUMENT, "machine register %u is not one for a tuple of %u words", (unsigned)l->reg[r].phys, (unsigned)l->reg[r].n);
-	struct place *list = malloc((3 * l->n_ins + 1) * sizeof *list);
-	const struct place *p = list;
-	if (!list)
-		return error_set(err, ERROR_MEMORY, "no memory for the machine instructions of a kernel");
-	list_places(&c, list);
-	for (c.at = 0; c.ok && c.at < l->n_ins; c.at++)
-		p = check_places(&c, &l->ins[c.at], list, p);
-	free(list);
+	for (const struct rdna_lir_ins *i = l->ins; c.ok && c.at < l->n_ins; c.at++, i++)
+		check_places(&p, i);
 	return c.ok;
 }

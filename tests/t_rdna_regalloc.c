@@ -197,6 +197,8 @@ static void a_wrong_allocation_is_noticed(void **state)
 				bool accepted = rdna_lir_verify(&l, &err), same = rdna_lir_run(&l).visible == want;
 				if (accepted && !same)
 					fail_msg("seed %u: register %u moved, the program computes something else, and the verifier is content", seed, (unsigned)r);
+				if (was && rdna_lir_verify_places(&l, NULL) != accepted)      /* one that nothing writes has no place */
+					fail_msg("seed %u: register %u moved, and the verifier of places says something else than that of all", seed, (unsigned)r);
 				wrong++;
 				verified += !accepted;
 				ran += !same;
