@@ -24,7 +24,7 @@ struct rgroup {
 	struct rscan *s;
 	const struct ir *ir;
 	enum rdna_gen gen;
-	uint32_t *version;           /* by register */
+	uint32_t *version;           /* by register: of variables how often they were written, of other addresses the same at all their uses */
 	uint32_t stores, lds_stores;
 	struct rgroup_load *load, *sorted; size_t n;
 	int32_t *pressure;           /* by instruction of the run */
@@ -218,18 +218,21 @@ bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen)
 	uint32_t begin = 0;
 
 	g.version = calloc(ir->n_regs + 1, sizeof *g.version);
-	g.load = malloc((ir->n_ins + 1) * sizeof *g.load);
-	g.sorted = malloc((ir->n_ins + 1) * sizeof *g.sorted);
+	g.load = malloc((s->n_moments + 1) * sizeof *g.load);
+	g.sorted = malloc((s->n_moments + 1) * sizeof *g.sorted);
 	g.pressure = malloc((ir->n_ins + 3) * sizeof *g.pressure);
 	bool ok = g.version && g.load && g.sorted && g.pressure;
-	for (uint32_t k = 0; ok && k < ir->n_ins; k++) {
+	for (size_t n = 0; ok && n < s->n_moments; n++) {
+		uint32_t k = s->moment[n];
 		const struct ir_ins *i = &ir->ins[k];
-		uint8_t row = rscan_row[i->op];
-		if (!s->skip[k])
+		unsigned row = rscan_row[i->op];
+		s->group[k] = 0;
+		if (row & RSCAN_LOADS_WORDS && !s->skip[k])
 			rgroup_note(&g, k);
 		if (row & RSCAN_STORES)
 			*(s->reg[i->a].lds ? &g.lds_stores : &g.stores) += 1;
-		g.lds_stores += i->op == IR_barrier;
+		if (row & RSCAN_WAITS)
+			g.lds_stores++;
 		g.version[i->dst]++;
 		if (row & RSCAN_ENDS_RUN) {
 			ok = rgroup_run(&g, begin, k);

@@ -16,40 +16,55 @@ struct rscanner {
 	enum rdna_gen gen;
 	uint32_t at, block;
 	bool *uniform;               /* by register: the same in all lanes, and known to lie in scalar registers */
+	uint32_t *address; size_t n_addresses;      /* the instructions that make addresses */
 };
 
 /* Nothing is asked for ahead here: the many waves of a card hide what memory takes. */
 #define IS(name, other) (IR_##name == IR_##other)
 #define NOTHING(name) (IS(name, prefetch) || IS(name, prefetch2))
-const uint8_t rscan_row[IR_OP_COUNT] = {
+#define LOADS_WORDS(name) (IS(name, fbcast) || IS(name, ibcast) || IS(name, sload32) || IS(name, sload64) || IS(name, aload) || IS(name, iload_s))
+const uint16_t rscan_row[IR_OP_COUNT] = {
 #define OP(name, dst, a, b, c, imm, expression, meaning) [IR_##name] = \
 	(NOTHING(name) ? RSCAN_IS_NOTHING : 0) | (!NOTHING(name) && (IR_KIND_##dst == IR_KIND__ || IS(name, loop)) ? RSCAN_HAS_EFFECT : 0) | \
 	(!NOTHING(name) && IR_KIND_##dst == IR_KIND__ && IR_KIND_##a == IR_KIND_A ? RSCAN_STORES : 0) | \
 	(IR_KIND_##dst != IR_KIND__ && (sizeof #expression > 1 || IS(name, fxor)) ? RSCAN_IS_FUNCTION : 0) | \
 	(IS(name, aadd) || IS(name, aaddi) || IS(name, amov) ? RSCAN_MOVES_ADDRESS : 0) | (IS(name, local) || IS(name, shared) ? RSCAN_IS_LDS : 0) | \
-	(IS(name, aload) || IS(name, arg) ? RSCAN_IS_GLOBAL : 0) | (IS(name, loop) || IS(name, endloop) ? RSCAN_ENDS_RUN : 0),
+	(IS(name, aload) || IS(name, arg) ? RSCAN_IS_GLOBAL : 0) | (IS(name, loop) || IS(name, endloop) ? RSCAN_ENDS_RUN : 0) | \
+	(LOADS_WORDS(name) ? RSCAN_LOADS_WORDS : 0) | (IS(name, barrier) ? RSCAN_WAITS : 0),
 #include "jit/ops.def"
 #undef OP
 };
 #undef NOTHING
+#undef LOADS_WORDS
 #undef IS
 
-/* Backward: an instruction lives when it has an effect, writes a variable or has a live use. */
+/* Backward: an instruction lives when it has an effect, writes a variable or has a live use. Lists, from its end on, what later looks are for. */
 static void rscan_live(struct rscanner *c)
 {
-	const struct ir *ir = c->ir;
+	enum { ADDRESS = RSCAN_IS_LDS | RSCAN_IS_GLOBAL | RSCAN_MOVES_ADDRESS, MOMENT = RSCAN_LOADS_WORDS | RSCAN_STORES | RSCAN_ENDS_RUN | RSCAN_WAITS };
+	struct rscan_reg *const reg = c->s->reg;
+	const bool *const is_var = c->ir->is_var;
+	uint32_t *address = c->address + c->ir->n_ins, *moment = c->s->moment + c->ir->n_ins;
 
-	for (size_t k = ir->n_ins; k-- > 0;) {
-		const struct ir_ins *i = &ir->ins[k];
-		uint8_t row = rscan_row[i->op];
-		if (!(row & RSCAN_HAS_EFFECT) && (row & RSCAN_IS_NOTHING || (!ir->is_var[i->dst] && !c->s->reg[i->dst].uses))) {
-			c->s->skip[k] = true;
+	for (size_t k = c->ir->n_ins; k-- > 0;) {
+		const struct ir_ins *i = &c->ir->ins[k];
+		unsigned row = rscan_row[i->op];
+		if (row & ADDRESS)
+			*--address = (uint32_t)k;
+		if (row & MOMENT || (row & ADDRESS && is_var[i->dst]))
+			*--moment = (uint32_t)k;
+		bool dead = !(row & RSCAN_HAS_EFFECT) && (row & RSCAN_IS_NOTHING || (!is_var[i->dst] && !reg[i->dst].uses));
+		c->s->skip[k] = dead;
+		if (dead)
 			continue;
-		}
-		c->s->reg[i->a].uses++;
-		c->s->reg[i->b].uses++;
-		c->s->reg[i->c].uses++;
+		reg[i->a].uses++;
+		reg[i->b].uses++;
+		reg[i->c].uses++;
 	}
+	c->n_addresses = c->ir->n_ins - (size_t)(address - c->address);
+	c->address = address;
+	c->s->n_moments = c->ir->n_ins - (size_t)(moment - c->s->moment);
+	c->s->moment = moment;
 }
 
 /* Which addresses are of LDS. Variables may get theirs from variables that are written later, so until nothing changes. */
@@ -59,18 +74,18 @@ static bool rscan_lds(struct rscanner *c, struct error *err)
 
 	for (bool changed = true; changed;) {
 		changed = false;
-		for (size_t k = 0; k < c->ir->n_ins; k++) {
-			const struct ir_ins *i = &c->ir->ins[k];
-			uint8_t row = rscan_row[i->op];
-			if (!(row & (RSCAN_IS_LDS | RSCAN_MOVES_ADDRESS)) || reg[i->dst].lds || !(row & RSCAN_IS_LDS || reg[i->a].lds))
+		for (size_t k = 0; k < c->n_addresses; k++) {
+			const struct ir_ins *i = &c->ir->ins[c->address[k]];
+			unsigned row = rscan_row[i->op];
+			if (row & RSCAN_IS_GLOBAL || reg[i->dst].lds || !(row & RSCAN_IS_LDS || reg[i->a].lds))
 				continue;
 			changed |= c->ir->is_var[i->dst];      /* who reads another comes behind it */
 			reg[i->dst].lds = true;
 		}
 	}
-	for (size_t k = 0; k < c->ir->n_ins; k++) {
-		const struct ir_ins *i = &c->ir->ins[k];
-		uint8_t row = rscan_row[i->op];
+	for (size_t k = 0; k < c->n_addresses; k++) {
+		const struct ir_ins *i = &c->ir->ins[c->address[k]];
+		unsigned row = rscan_row[i->op];
 		if (row & (RSCAN_IS_GLOBAL | RSCAN_MOVES_ADDRESS) && (row & RSCAN_IS_GLOBAL || !reg[i->a].lds) && reg[i->dst].lds)
 			return error_set(err, ERROR_UNSUPPORTED, "the address %%%u is of global memory and of LDS at different times", i->dst);
 	}
@@ -89,23 +104,11 @@ bool rscan_takes_sign(uint8_t op, unsigned slot)
 	}
 }
 
-unsigned rscan_uniform_op(uint8_t op)
-{
-	switch (op) {
-	case IR_iadd: return RDNA_S_ADD_CO_U32;
-	case IR_isub: return RDNA_S_SUB_CO_U32;
-	case IR_imul: return RDNA_S_MUL_I32;
-	case IR_iand: return RDNA_S_AND_B32;
-	case IR_ior: return RDNA_S_OR_B32;
-	case IR_ixor: return RDNA_S_XOR_B32;
-	case IR_ishl: return RDNA_S_LSHL_B32;
-	case IR_ishr: return RDNA_S_LSHR_B32;
-	case IR_isar: return RDNA_S_ASHR_I32;
-	case IR_imin: return RDNA_S_MIN_I32;
-	case IR_imax: return RDNA_S_MAX_I32;
-	default: return 0;
-	}
-}
+const uint16_t rscan_uniform_op[IR_OP_COUNT] = {
+	[IR_iadd] = RDNA_S_ADD_CO_U32, [IR_isub] = RDNA_S_SUB_CO_U32, [IR_imul] = RDNA_S_MUL_I32, [IR_iand] = RDNA_S_AND_B32, [IR_ior] = RDNA_S_OR_B32,
+	[IR_ixor] = RDNA_S_XOR_B32, [IR_ishl] = RDNA_S_LSHL_B32, [IR_ishr] = RDNA_S_LSHR_B32, [IR_isar] = RDNA_S_ASHR_I32, [IR_imin] = RDNA_S_MIN_I32,
+	[IR_imax] = RDNA_S_MAX_I32,
+};
 
 static const struct ir_ins *definition(const struct rscanner *c, uint16_t r)
 {
@@ -202,13 +205,11 @@ static void rscan_touch(struct rscanner *c, uint16_t reg)
 		rscan_touch(c, i->b);
 }
 
-/* Lets i do the work of one of its operands. Operand b first: sums are mostly written with the new part last. */
+/* Lets i, which may take over others', do the work of one of its operands. Operand b first: sums are mostly written with the new part last. */
 static inline void rscan_fuse(struct rscanner *c, const struct ir_ins *i)
 {
 	const uint16_t operand[2] = { i->a, i->b };
 
-	if (!takes_over(i->op))
-		return;
 	for (unsigned slot = 2; slot-- > 0;) {
 		uint16_t r = operand[slot];
 		if (!r || !may_fuse(c, i, r) || !rscan_fused_op(c->ir, i, definition(c, r), slot) || !fused_constants_fit(c, i, definition(c, r)))
@@ -219,28 +220,26 @@ static inline void rscan_fuse(struct rscanner *c, const struct ir_ins *i)
 	}
 }
 
-static enum rscan_fold fold_kind(const struct rscanner *c, const struct ir_ins *i)
-{
-	const struct rscan_reg *reg = c->s->reg;
+/* How results are folded, unless fold_kind() knows better. */
+static const uint8_t usual_fold[IR_OP_COUNT] = {
+	[IR_fconst] = RSCAN_CONST, [IR_iconst] = RSCAN_CONST, [IR_tconst] = RSCAN_CONST, [IR_ilane] = RSCAN_CONST, [IR_sconst] = RSCAN_CONST, [IR_arg] = RSCAN_CONST,
+	[IR_begin] = RSCAN_CONST, [IR_end] = RSCAN_CONST, [IR_wave] = RSCAN_CONST,
+	[IR_local] = RSCAN_ADDRESS, [IR_shared] = RSCAN_ADDRESS, [IR_aaddi] = RSCAN_ADDRESS,
+	[IR_fbits] = RSCAN_NAME, [IR_ibits] = RSCAN_NAME, [IR_fmov] = RSCAN_NAME, [IR_imov] = RSCAN_NAME, [IR_isplat] = RSCAN_NAME,
+	[IR_fneg] = RSCAN_SIGN, [IR_fabs] = RSCAN_SIGN,
+	[IR_fhalf] = RSCAN_HALF, [IR_fload_h] = RSCAN_HALF,
+};
 
-	if (!i->dst || c->ir->is_var[i->dst])
-		return RSCAN_NO;
-	switch (i->op) {
-	case IR_fconst: case IR_iconst: case IR_tconst: case IR_ilane: case IR_sconst: case IR_arg: case IR_begin: case IR_end: case IR_wave:
-		return RSCAN_CONST;
-	case IR_local: case IR_shared:
-		return RSCAN_ADDRESS;
-	case IR_aaddi:
-		return i->imm > -(1 << 30) && i->imm < 1 << 30 ? RSCAN_ADDRESS : RSCAN_NO;
-	case IR_fbits: case IR_ibits: case IR_fmov: case IR_imov: case IR_isplat:
-		return RSCAN_NAME;
-	case IR_fneg: case IR_fabs:
-		return RSCAN_SIGN;
-	case IR_fhalf: case IR_fload_h:      /* from gfx11 on dual instructions make up for a widening that many share */
-		return c->gen == RDNA_GFX10_3 || reg[i->dst].uses <= 2 ? RSCAN_HALF : RSCAN_NO;
-	default:
-		return RSCAN_NO;
-	}
+/* i's result is no variable. */
+static inline unsigned fold_kind(const struct rscanner *c, const struct ir_ins *i, const struct rscan_reg *r)
+{
+	unsigned fold = usual_fold[i->op];
+
+	if (fold == RSCAN_HALF)      /* from gfx11 on dual instructions make up for a widening that many share */
+		return c->gen == RDNA_GFX10_3 || r->uses <= 2 ? fold : RSCAN_NO;
+	if (i->op == IR_aaddi)
+		return i->imm > -(1 << 30) && i->imm < 1 << 30 ? fold : RSCAN_NO;
+	return fold;
 }
 
 /* A variable must be what it was, here and whenever a loop comes back here. */
@@ -277,12 +276,11 @@ static inline void rscan_use(struct rscanner *c, const struct ir_ins *i, uint16_
 		rscan_use_folded(c, i, reg, slot);
 }
 
-static bool is_uniform(const struct rscanner *c, const struct ir_ins *i)
+/* i's result is no variable. */
+static inline bool is_uniform(const struct rscanner *c, const struct ir_ins *i)
 {
 	const bool *u = c->uniform;
 
-	if (!i->dst || c->ir->is_var[i->dst])
-		return false;
 	switch (i->op) {
 	case IR_fconst: case IR_iconst: case IR_isplat:
 		return true;
@@ -291,54 +289,56 @@ static bool is_uniform(const struct rscanner *c, const struct ir_ins *i)
 	case IR_fbits: case IR_ibits: case IR_fmov: case IR_imov:
 		return u[i->a];
 	default:
-		return rscan_uniform_op(i->op) && u[i->a] && (!i->b || u[i->b]);
+		return rscan_uniform_op[i->op] && u[i->a] && (!i->b || u[i->b]);
 	}
 }
 
-static void rscan_define(struct rscanner *c, const struct ir_ins *i)
+static inline void rscan_define(struct rscanner *c, const struct ir_ins *i, uint32_t at)
 {
-	struct rscan *s = c->s;
-	struct rscan_reg *r = &s->reg[i->dst];
+	struct rscan_reg *const reg = c->s->reg, *r = &reg[i->dst];
+	bool is_var = c->ir->is_var[i->dst];
 
 	r->version++;
-	r->def = c->at;
-	r->last = c->at;
+	r->def = r->last = at;
 	r->block = c->block;
-	r->fold = (uint8_t)fold_kind(c, i);
+	r->fold = (uint8_t)(is_var ? RSCAN_NO : fold_kind(c, i, r));
 	r->root = 0;
-	c->uniform[i->dst] = is_uniform(c, i);
+	c->uniform[i->dst] = !is_var && is_uniform(c, i);
 	if (i->a && i->op != IR_fload_h) {      /* what was loaded stays as it is */
-		const struct rscan_reg *a = &s->reg[i->a];
+		const struct rscan_reg *a = &reg[i->a];
 		r->root = c->ir->is_var[i->a] ? i->a : a->fold != RSCAN_NO ? a->root : 0;
-		r->root_version = s->reg[r->root].version;
+		r->root_version = reg[r->root].version;
 	}
 }
 
 static void rscan_forward(struct rscanner *c)
 {
 	const struct ir *ir = c->ir;
+	const struct ir_ins *i = ir->ins;
+	const bool *skip = c->s->skip;
 	uint32_t local = 0, shared = 0;
 
-	for (c->at = 0; c->at < ir->n_ins; c->at++) {
-		const struct ir_ins *i = &ir->ins[c->at];
-		uint8_t row = rscan_row[i->op];
+	for (uint32_t at = 0; at < ir->n_ins; at++, i++) {
+		unsigned row = rscan_row[i->op];
 		if (row & RSCAN_IS_LDS) {
-			uint32_t *at = i->op == IR_local ? &local : &shared;
-			c->s->reg[i->dst].offset = *at;
-			*at += ir_local_size(i->imm);
+			uint32_t *next = i->op == IR_local ? &local : &shared;
+			c->s->reg[i->dst].offset = *next;
+			*next += ir_local_size(i->imm);
 		}
-		if (c->s->skip[c->at])
+		if (skip[at])
 			continue;
+		c->at = at;
 		if (i->a)
 			rscan_use(c, i, i->a, 0);
 		if (i->b)
 			rscan_use(c, i, i->b, 1);
 		if (i->c)
 			rscan_use(c, i, i->c, 2);
-		c->block += (row & RSCAN_ENDS_RUN) != 0;
+		if (row & RSCAN_ENDS_RUN)
+			c->block++;
 		if (i->dst) {
-			rscan_define(c, i);
-			if (!c->uniform[i->dst])
+			rscan_define(c, i, at);
+			if (takes_over(i->op) && !c->uniform[i->dst])
 				rscan_fuse(c, i);
 		}
 	}
@@ -354,28 +354,39 @@ uint16_t rscan_root(const struct rscan *s, const struct ir *ir, uint16_t r, int6
 	return r;
 }
 
+/* All that goes by register or instruction in one piece. Zeroed: what goes by register. */
+static bool rscan_room(struct rscanner *c)
+{
+	struct rscan *s = c->s;
+	size_t regs = c->ir->n_regs + 1, ins = c->ir->n_ins + 1, by_reg = regs * (sizeof *s->reg + sizeof *c->uniform);
+	uint8_t *at = malloc(by_reg + ins * (4 * sizeof(uint32_t) + sizeof *s->skip) + sizeof(uint32_t));
+
+	if (!at)
+		return false;
+	memset(at, 0, by_reg);
+	s->reg = (struct rscan_reg *)at;
+	c->uniform = (bool *)(s->reg + regs);
+	s->group = (uint32_t *)(at + (by_reg + sizeof(uint32_t) - 1) / sizeof(uint32_t) * sizeof(uint32_t));
+	s->word = s->group + ins;
+	s->moment = s->word + ins;
+	c->address = s->moment + ins;
+	s->skip = (bool *)(c->address + ins);
+	return true;
+}
+
 bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, struct error *err)
 {
 	struct rscanner c = { .s = s, .ir = ir, .gen = gen };
-	bool ok = false;
 
 	*s = (struct rscan){ 0 };
-	s->reg = calloc(ir->n_regs + 1, sizeof *s->reg);
-	s->skip = calloc(ir->n_ins + 1, sizeof *s->skip);
-	s->group = calloc(ir->n_ins + 1, sizeof *s->group);
-	s->word = calloc(ir->n_ins + 1, sizeof *s->word);
-	c.uniform = calloc(ir->n_regs + 1, sizeof *c.uniform);
-	if (!s->reg || !s->skip || !s->group || !s->word || !c.uniform) {
-		error_set(err, ERROR_MEMORY, "no memory to select instructions for a kernel of %zu operations", ir->n_ins);
-	} else {
-		rscan_live(&c);
-		ok = rscan_lds(&c, err);
-		if (ok)
-			rscan_forward(&c);
-		if (ok && !rscan_group_loads(s, ir, gen))
-			ok = error_set(err, ERROR_MEMORY, "no memory to group the loads of a kernel of %zu operations", ir->n_ins);
-	}
-	free(c.uniform);
+	if (!rscan_room(&c))
+		return error_set(err, ERROR_MEMORY, "no memory to select instructions for a kernel of %zu operations", ir->n_ins);
+	rscan_live(&c);
+	bool ok = rscan_lds(&c, err);
+	if (ok)
+		rscan_forward(&c);
+	if (ok && !rscan_group_loads(s, ir, gen))
+		ok = error_set(err, ERROR_MEMORY, "no memory to group the loads of a kernel of %zu operations", ir->n_ins);
 	if (!ok)
 		rscan_free(s);
 	return ok;
@@ -384,9 +395,6 @@ bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, struct er
 void rscan_free(struct rscan *s)
 {
 	free(s->reg);
-	free(s->skip);
-	free(s->group);
-	free(s->word);
 	free(s->groups);
 	*s = (struct rscan){ 0 };
 }

@@ -15,7 +15,7 @@
 /* rdna_same.c: the instructions of ir, in which operands name the first of equal results of a straight run. NULL: no memory; else the caller frees. */
 struct ir_ins *rsame_instructions(const struct ir *ir);
 
-/* What the looks at the IR ask of an operation, in one byte. */
+/* What the looks at the IR ask of an operation, in one word. */
 enum {
 	RSCAN_IS_NOTHING = 1,       /* left out here */
 	RSCAN_HAS_EFFECT = 2,       /* beyond its result */
@@ -24,9 +24,11 @@ enum {
 	RSCAN_MOVES_ADDRESS = 16,   /* its result is an address made of its operand a */
 	RSCAN_IS_LDS = 32,          /* it makes an address of LDS */
 	RSCAN_IS_GLOBAL = 64,       /* it makes one of global memory */
-	RSCAN_ENDS_RUN = 128        /* loops */
+	RSCAN_ENDS_RUN = 128,       /* loops */
+	RSCAN_LOADS_WORDS = 256,    /* words that may be loaded together with others */
+	RSCAN_WAITS = 512           /* for other waves */
 };
-extern const uint8_t rscan_row[IR_OP_COUNT];
+extern const uint16_t rscan_row[IR_OP_COUNT];
 
 /* --- the scan */
 
@@ -57,7 +59,8 @@ struct rscan {
 		uint32_t root_version, version, block;
 	} *reg;
 	bool *skip;                       /* by instruction: dead */
-	uint32_t *group, *word;           /* by instruction that loads: its group (0: none) and the word in it */
+	uint32_t *group, *word;           /* by instruction that loads words: its group (0: none) and the word in it */
+	uint32_t *moment; size_t n_moments;   /* the instructions that loads' groups hang on: loads, stores, loops, barriers, and what writes variable addresses */
 	struct rscan_group *groups; size_t n_groups, groups_capacity;
 };
 bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, struct error *err);
@@ -70,7 +73,7 @@ uint16_t rscan_root(const struct rscan *s, const struct ir *ir, uint16_t r, int6
 /* Whether the operation reads operand slot 0, 1, 2 through the modifiers of signs. */
 bool rscan_takes_sign(uint8_t op, unsigned slot);
 /* Operations whose result is computed in scalar registers when all operands lie there: the instruction, or 0. */
-unsigned rscan_uniform_op(uint8_t op);
+extern const uint16_t rscan_uniform_op[IR_OP_COUNT];
 /* The instruction that does i and the operation behind its operand number *slot in one; 0: there is none. */
 unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struct ir_ins *inner, unsigned slot);
 

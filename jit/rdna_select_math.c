@@ -199,7 +199,7 @@ static void rsel_fminmax(struct rsel *s, const struct ir_ins *i, const struct rs
 /* Computed in scalar registers when all operands lie there. */
 static bool on_scalars(struct rsel *s, const struct ir_ins *i, rsel_op a, rsel_op b)
 {
-	unsigned op = rscan_uniform_op(i->op);
+	unsigned op = rscan_uniform_op[i->op];
 
 	if (!op || s->ir->is_var[i->dst] || is_vgpr(s, a) || is_vgpr(s, b))
 		return false;
