@@ -126,27 +126,31 @@ static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
 	}
 }
 
+static bool ir_grow(struct ir *ir)
+{
+	const size_t capacity = ir->capacity ? ir->capacity * 2 : 1024;
+	struct ir_ins *ins = realloc(ir->ins, capacity * sizeof *ins);
+
+	if (!ins)
+		return ir_fail(ir, "out of memory for the instructions of a kernel");
+	ir->ins = ins;
+	ir->capacity = capacity;
+	return true;
+}
+
 uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
 {
-	const struct ir_facts *facts;
+	const struct ir_facts *facts = &ir_facts[op];
 
 	if (ir->error)
 		return 0;
 	assert((unsigned)op < IR_OP_COUNT);
-	facts = &ir_facts[op];
 	if (!ir_is_kind(ir, a, facts->a) || !ir_is_kind(ir, b, facts->b) || !ir_is_kind(ir, c, facts->c))
 		return ir_fail(ir, "an operand is of another kind than its instruction takes");
 	if (dst && (!ir_is_kind(ir, dst, facts->dst) || !ir->is_var[dst] || op == IR_loop))
 		return ir_fail(ir, "a result is written to a register that is no variable of its kind");
-	if (ir->n_ins == ir->capacity) {
-		const size_t capacity = ir->capacity ? ir->capacity * 2 : 1024;
-		struct ir_ins *ins = realloc(ir->ins, capacity * sizeof *ins);
-
-		if (!ins)
-			return ir_fail(ir, "out of memory for the instructions of a kernel");
-		ir->ins = ins;
-		ir->capacity = capacity;
-	}
+	if (ir->n_ins == ir->capacity && !ir_grow(ir))
+		return 0;
 	if (!dst && facts->dst != IR_KIND__ && !(dst = ir_new_reg(ir, facts->dst, false)))
 		return 0;
 	if (!ir_shape(ir, op, imm))

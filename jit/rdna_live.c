@@ -20,7 +20,7 @@ struct walk {
 	uint32_t scc;                                    /* the latest instruction that wrote it */
 	struct { uint32_t word, sure; } *undo; size_t n_undo, undo_capacity;
 	struct { uint32_t start, undo; } loop[MAX_DEPTH]; unsigned depth;
-	uint32_t begun;                                  /* where the innermost open loop begins, plus one; 0: none is open */
+	uint32_t begun;                                  /* where the innermost open loop begins; 0: none is open, or nothing stands before it */
 	bool failed;
 };
 
@@ -37,8 +37,6 @@ static inline void extend(struct rdna_word *word, uint32_t to)
 static void around_loops(const struct walk *w, struct rdna_word *word)
 {
 	unsigned d = 0;
-	if (word->sure == RDNA_LIVE_NEVER)               /* nobody can have meant that: the verifier will say so */
-		return;
 	while (w->loop[d].start <= word->sure)
 		d++;
 	extend(word, w->v->loop_end[w->loop[d].start]);
@@ -63,14 +61,14 @@ static inline struct rdna_life *note(const struct walk *w, struct rdna_use *u, c
 	return r;
 }
 
-/* Inside a loop what a write before it may feed goes around it. */
+/* Inside a loop what a write before it may feed goes around it. What was never written is less than no loop's beginning: nobody can mean to read it. */
 static inline struct rdna_use *read_operand(struct walk *w, struct rdna_use *u, const struct rdna_lir_operand *o)
 {
 	note(w, u, o, false);
 	struct rdna_word *word = &w->v->word[u->word], *end = word + u->n;
 	do {
 		extend(word, w->at);
-		if (word->sure + 1 < w->begun)           /* NEVER + 1 is 0 */
+		if (word->sure < w->begun)
 			around_loops(w, word);
 	} while (++word < end);
 	return u + 1;
@@ -85,7 +83,7 @@ static inline struct rdna_use *write_operand(struct walk *w, struct rdna_use *u,
 		r->start = w->at;
 	do {
 		extend(word, w->at);
-		if (word->sure + 1 < w->begun)
+		if (word->sure < w->begun)
 			remember_sure(w, word);
 		word->sure = *written++ = w->at;
 	} while (++word < end);
@@ -98,11 +96,11 @@ static void structure(struct walk *w, unsigned op)
 		assert(w->depth < MAX_DEPTH);
 		w->loop[w->depth].start = w->at;
 		w->loop[w->depth++].undo = (uint32_t)w->n_undo;
-		w->begun = w->at + 1;
+		w->begun = w->at;
 	} else if (op == RDNA_LIR_ENDLOOP) {
 		for (uint32_t first = w->loop[--w->depth].undo; w->n_undo > first; w->n_undo--)
 			w->v->word[w->undo[w->n_undo - 1].word].sure = w->undo[w->n_undo - 1].sure;
-		w->begun = w->depth ? w->loop[w->depth - 1].start + 1 : 0;
+		w->begun = w->depth ? w->loop[w->depth - 1].start : 0;
 	}
 }
 
@@ -140,14 +138,13 @@ static inline struct rdna_use *read_operands(struct walk *w, const struct rdna_l
 
 static inline struct rdna_use *write_operands(struct walk *w, const struct rdna_lir_ins *i, struct rdna_use *u, unsigned *marks)
 {
-	if (i->d[0].kind == RDNA_LIR_VIRTUAL)
-		u = write_operand(w, u, &i->d[0]);
-	if (i->d[1].kind == RDNA_LIR_VIRTUAL) {
-		u = write_operand(w, u, &i->d[1]);
-		u[-1].takes = i->d[0].kind != RDNA_LIR_VIRTUAL || i->d[0].reg != i->d[1].reg;
-	}
-	if (i->d[0].kind == RDNA_LIR_FIXED || i->d[1].kind == RDNA_LIR_FIXED)
-		*marks |= RDNA_MARK_MACHINE;
+	for (unsigned k = 0; k < 2; k++)
+		if (i->d[k].kind == RDNA_LIR_VIRTUAL)
+			u = write_operand(w, u, &i->d[k]);
+		else if (i->d[k].kind == RDNA_LIR_FIXED)
+			*marks |= RDNA_MARK_MACHINE;
+	if (i->d[1].kind == RDNA_LIR_VIRTUAL && i->d[0].kind == RDNA_LIR_VIRTUAL)
+		u[-1].takes = i->d[0].reg != i->d[1].reg;
 	return u;
 }
 
@@ -221,6 +218,11 @@ static void gather(struct rdna_live *v, const struct rdna_lir *l)
 	for (size_t r = 0; r < l->n_regs; r++) {
 		unsigned named = 0, bit = 1;
 		uint32_t last = 0;
+		if (l->reg[r].n == 1 && word->end != RDNA_LIVE_NEVER) {
+			v->named[r] = 1;
+			v->reg[r].end = word++->end;
+			continue;
+		}
 		for (const struct rdna_word *end = word + l->reg[r].n; word < end; word++, bit <<= 1) {
 			if (word->end == RDNA_LIVE_NEVER)
 				continue;

@@ -60,7 +60,7 @@ struct node {
 	uint8_t latency;
 	bool load, apart, done;
 };
-struct edge { struct node *to; uint32_t next, latency; };       /* number 0 is none, and leads nowhere */
+struct edge { uint32_t from, to, next, latency; };       /* nodes by their numbers; edge number 0 is none, and leads nowhere */
 struct cell { struct node *node; uint32_t next; };
 
 /* Nodes by rank, a bit each, and for every 64 of them a bit that says whether there are any. Rank n is always in it. */
@@ -111,14 +111,15 @@ static bool room(struct sched *s, void **array, size_t *capacity, size_t n, size
 static inline void edge(struct sched *s, struct node *from, struct node *to, unsigned latency)
 {
 	struct edge *latest = &s->edge[from->edges];
-	if (latest->to == to) {
+	uint32_t number = to->at - (uint32_t)s->first;
+	if (latest->to == number) {
 		if (latest->latency < latency)
 			latest->latency = latency;
 		return;
 	}
 	if (s->n_edges == s->edge_capacity && !room(s, (void **)&s->edge, &s->edge_capacity, s->n_edges + 1, sizeof *s->edge))
 		return;
-	s->edge[s->n_edges] = (struct edge){ to, from->edges, latency };
+	s->edge[s->n_edges] = (struct edge){ from->at - (uint32_t)s->first, number, from->edges, latency };
 	from->edges = (uint32_t)s->n_edges++;
 	to->preds++;
 }
@@ -282,18 +283,14 @@ static bool depend(struct sched *s)
 
 /* --- heights: by how much the end of the run must follow a node; ranks: the highest first, then in the order that came in */
 
-/* Edges lead to later nodes: from the last node on, those behind it have their heights already. Returns the greatest. Lists the nodes in their order. */
+/* Edges lie in the order of the nodes they lead to: from the last one on, a node's height is known when an edge to it is met. Returns the greatest. */
 static uint32_t find_heights(struct sched *s)
 {
+	struct node *const node = s->node;
 	uint32_t most = 0;
-	for (size_t k = s->n; k-- > 0;) {
-		struct node *n = s->by_rank[k] = &s->node[k];
-		uint32_t height = 0;
-		for (const struct edge *e = &s->edge[n->edges]; e->to; e = &s->edge[e->next]) {
-			uint32_t h = e->to->height + e->latency;
-			height = height < h ? h : height;
-		}
-		n->height = height;
+	for (const struct edge *e = s->edge + s->n_edges; --e > s->edge;) {
+		uint32_t height = node[e->to].height + e->latency, *from = &node[e->from].height;
+		*from = *from < height ? height : *from;
 		most = most < height ? height : most;
 	}
 	return most;
@@ -318,6 +315,8 @@ static void sort_by_byte(size_t n, struct node *const *from, struct node **to, u
 static void find_ranks(struct sched *s)
 {
 	uint32_t most = find_heights(s);
+	for (size_t k = 0; k < s->n; k++)
+		s->by_rank[k] = &s->node[k];
 	for (unsigned shift = 0; shift < 32 && most >> shift; shift += 8) {
 		struct node **sorted = s->by_height;
 		sort_by_byte(s->n, s->by_rank, sorted, shift, most >> shift > 255 ? 256 : (most >> shift) + 1);
@@ -561,10 +560,12 @@ static inline void arrive(struct sched *s, uint32_t now)
 
 static inline void release(struct sched *s, const struct node *n, uint32_t now)
 {
-	for (const struct edge *e = &s->edge[n->edges]; e->to; e = &s->edge[e->next]) {
-		struct node *to = e->to;
-		if (to->ready < now + e->latency)
-			to->ready = now + e->latency;
+	struct node *const node = s->node;
+	for (uint32_t k = n->edges; k; k = s->edge[k].next) {
+		const struct edge *e = &s->edge[k];
+		struct node *to = &node[e->to];
+		uint32_t ready = now + e->latency;
+		to->ready = to->ready < ready ? ready : to->ready;
 		if (--to->preds == 0)
 			wait_for(s, to, now);
 	}
@@ -592,7 +593,7 @@ static void restore_run(struct sched *s)
 		n->done = false;
 	}
 	for (size_t e = 1; e < s->n_edges; e++)
-		s->edge[e].to->preds++;
+		s->node[s->edge[e].to].preds++;
 }
 
 /* Nothing ready fits: the first instruction that is left has nothing in front of it, and its own order was one that fitted. */
@@ -744,7 +745,7 @@ static bool prepare(struct sched *s)
 	if (!s->memory || !room(s, (void **)&s->edge, &s->edge_capacity, s->live.n_uses + 1, sizeof *s->edge))
 		return false;
 	share_memory(s, s->memory);
-	s->edge[0] = (struct edge){ 0 };
+	s->edge[0] = (struct edge){ .to = NONE };
 	find_pressure(s);
 	return true;
 }

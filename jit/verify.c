@@ -16,12 +16,15 @@ struct verify {
 	const struct ir *ir;
 	struct error *err;
 	size_t at;                          /* the instruction looked at */
-	bool *written, *defined;            /* by register: by any instruction so far; on every path to here */
+	uint8_t *state;                     /* by register: its kind and STATE_... */
 	uint16_t *trail; size_t n_trail;    /* registers in the order they became defined: leaving a loop takes its share back */
 	size_t mark[IR_MAX_LOOP_DEPTH]; unsigned depth;
 	uint64_t local_bytes, shared_bytes;
 	bool cooperative;
 };
+
+/* Of a register: it is a variable; it is written by any instruction so far; on every path to here. Register 0, of kind none, counts as defined: it stands where a row has no operand. */
+enum { STATE_KIND = 15, STATE_NO_KIND = 15, STATE_VAR = 16, STATE_WRITTEN = 32, STATE_DEFINED = 64 };
 
 static const char kind_letters[] = IR_KIND_LETTERS;
 
@@ -58,36 +61,44 @@ static bool verify_odd_use(const struct verify *v, const char *operand, uint16_t
 {
 	if (!verify_kind(v, operand, reg, kind))
 		return false;
-	if (reg && !v->defined[reg])
+	if (!(v->state[reg] & STATE_DEFINED))
 		return verify_fail(v, "operand %s is %%%u, which is not defined on every path to here", operand, reg);
 	return true;
 }
 
 static inline bool verify_use(const struct verify *v, const char *operand, uint16_t reg, uint8_t kind)
 {
-	bool usual = reg ? reg < v->ir->n_regs && v->ir->kind[reg] == kind && v->defined[reg] : kind == IR_KIND__;
+	bool usual = reg < v->ir->n_regs && (v->state[reg] & (STATE_KIND | STATE_DEFINED)) == (kind | STATE_DEFINED);
 
 	return usual || verify_odd_use(v, operand, reg, kind);
 }
 
-static inline bool verify_def(struct verify *v, const struct ir_ins *in)
+/* Whether a variable may be written, or what is none again. */
+static bool verify_odd_def(const struct verify *v, const struct ir_ins *in, uint8_t kind)
 {
 	const uint16_t reg = in->dst;
 
-	bool usual = reg ? reg < v->ir->n_regs && v->ir->kind[reg] == ir_facts[in->op].dst : ir_facts[in->op].dst == IR_KIND__;
-	if (!usual && !verify_kind(v, "dst", reg, ir_facts[in->op].dst))
+	if (!verify_kind(v, "dst", reg, kind))
+		return false;
+	if (v->state[reg] & STATE_VAR && (in->op == IR_loop || kind == IR_KIND_M || kind == IR_KIND_O))
+		return verify_fail(v, "operand dst is the variable %%%u, expected a plain register", reg);
+	if (!(v->state[reg] & STATE_VAR) && v->state[reg] & STATE_WRITTEN)
+		return verify_fail(v, "operand dst is %%%u, which is written before and is no variable", reg);
+	return true;
+}
+
+static inline bool verify_def(struct verify *v, const struct ir_ins *in, uint8_t kind)
+{
+	const uint16_t reg = in->dst;
+	bool usual = reg < v->ir->n_regs && (v->state[reg] & (STATE_KIND | STATE_VAR | STATE_WRITTEN)) == kind;
+
+	if (!usual && !verify_odd_def(v, in, kind))
 		return false;
 	if (!reg)
 		return true;
-	if (v->ir->is_var[reg] && (in->op == IR_loop || v->ir->kind[reg] == IR_KIND_M || v->ir->kind[reg] == IR_KIND_O))
-		return verify_fail(v, "operand dst is the variable %%%u, expected a plain register", reg);
-	if (!v->ir->is_var[reg] && v->written[reg])
-		return verify_fail(v, "operand dst is %%%u, which is written before and is no variable", reg);
-	v->written[reg] = true;
-	if (!v->defined[reg]) {
-		v->defined[reg] = true;
+	if (!(v->state[reg] & STATE_DEFINED))
 		v->trail[v->n_trail++] = reg;
-	}
+	v->state[reg] |= STATE_WRITTEN | STATE_DEFINED;
 	return true;
 }
 
@@ -190,7 +201,7 @@ static bool verify_shape(struct verify *v, const struct ir_ins *in)
 			return verify_fail(v, "no loop is open");
 		/* the body may run zero times: what it alone defined is undefined again */
 		for (v->depth--; v->n_trail > v->mark[v->depth]; )
-			v->defined[v->trail[--v->n_trail]] = false;
+			v->state[v->trail[--v->n_trail]] &= (uint8_t)~STATE_DEFINED;
 		return true;
 	case IR_local:
 		if (v->depth)
@@ -219,7 +230,7 @@ static bool verify_instruction(struct verify *v, const struct ir_ins *in)
 		return error_set(v->err, ERROR_ARGUMENT, "IR instruction %zu: op is %u, expected below %u", v->at, in->op, (unsigned)IR_OP_COUNT);
 	facts = &ir_facts[in->op];
 	return verify_use(v, "a", in->a, facts->a) && verify_use(v, "b", in->b, facts->b) && verify_use(v, "c", in->c, facts->c)
-	    && verify_immediate(v, in, facts->imm) && verify_shape(v, in) && verify_def(v, in);
+	    && verify_immediate(v, in, facts->imm) && verify_shape(v, in) && verify_def(v, in, facts->dst);
 }
 
 static bool verify_all(struct verify *v)
@@ -255,12 +266,14 @@ bool ir_verify(const struct ir *ir, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "IR of %zu instructions: waves is %u, expected 1 to %d", ir->n_ins, ir->waves, IR_MAX_WAVES);
 	if (ir->n_regs > IR_MAX_REGS)
 		return error_set(err, ERROR_ARGUMENT, "IR of %zu instructions: it has %zu registers, expected at most %d", ir->n_ins, ir->n_regs, IR_MAX_REGS);
-	v.written = calloc(ir->n_regs + 1, 1);
-	v.defined = calloc(ir->n_regs + 1, 1);
-	v.trail = malloc((ir->n_regs + 1) * sizeof *v.trail);
-	ok = v.written && v.defined && v.trail ? verify_all(&v) : error_set(err, ERROR_MEMORY, "no memory to verify an IR of %zu registers", ir->n_regs);
-	free(v.written);
-	free(v.defined);
+	v.trail = malloc((ir->n_regs + 1) * (sizeof *v.trail + sizeof *v.state));
+	if (!v.trail)
+		return error_set(err, ERROR_MEMORY, "no memory to verify an IR of %zu registers", ir->n_regs);
+	v.state = (uint8_t *)(v.trail + ir->n_regs + 1);
+	v.state[0] = STATE_DEFINED;
+	for (size_t r = 1; r < ir->n_regs; r++)
+		v.state[r] = (uint8_t)((ir->kind[r] - 1u < IR_KIND_O ? ir->kind[r] : STATE_NO_KIND) | (ir->is_var[r] ? STATE_VAR : 0));
+	ok = verify_all(&v);
 	free(v.trail);
 	return ok;
 }
