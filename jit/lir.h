@@ -44,6 +44,7 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(BLEND,    VEC,  VEC,  VEC,  VEC,  LIR_B,        "abc", "op dst, a, b, c: b where c is set") \
 	X(GATHER,   VEC,  NONE, VEC,  VEC,  0,            "!",   "op dst, [base + b + disp], c") \
 	X(DOT,      VEC,  VEC,  VEC,  VEC,  LIR_B,        "c!",  "dst = c; op dst, a, b") \
+	X(TERNARY,  VEC,  VEC,  VEC,  VEC,  0,            "c!",  "dst = c; op dst, a, b, imm: what the bits of imm say of those of dst, a and b") \
 	X(STORE,    NONE, VEC,  NONE, NONE, 0,            "",    "op memory, a") \
 	X(STOREI,   NONE, VEC,  NONE, NONE, 0,            "",    "op memory, a, imm") \
 	X(STOREM,   NONE, VEC,  VEC,  NONE, 0,            "",    "op memory, a (mask), b") \

@@ -327,6 +327,21 @@ static rsel_op in_register(struct rsel *s, rsel_op o)
 	return o.kind == RDNA_LIR_CONST ? rsel_to_vgpr(s, o) : o;
 }
 
+static void rsel_choose_bits(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_any(s, i->a), b = rsel_any(s, i->b), c = rsel_any(s, i->c);
+
+	rsel_valu(s, r->op, rsel_dst(s, i), a, b, c);
+}
+
+/* The lower half of the word twice, moved to the right. */
+static void rsel_rotate(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = in_register(s, rsel_any(s, i->a));
+
+	rsel_valu(s, r->op, rsel_dst(s, i), a, a, rdna_lir_imm((32 - (uint32_t)i->imm) & 31));
+}
+
 /* d = c + the sum of a's bytes times b's, which have signs; a's too if a_signed. The older cards know bytes with signs alone. */
 static void dot4(struct rsel *s, rsel_op d, rsel_op a, bool a_signed, rsel_op b, rsel_op c)
 {
@@ -543,6 +558,7 @@ const struct rsel_rule rsel_math_rules[IR_OP_COUNT] = {
 	[IR_imul] = RSEL_BOTH(rsel_integer, V_MUL_LO_U32), [IR_iand] = RSEL_BOTH(rsel_integer, V_AND_B32), [IR_ior] = RSEL_BOTH(rsel_integer, V_OR_B32),
 	[IR_ixor] = RSEL_BOTH(rsel_integer, V_XOR_B32), [IR_imin] = RSEL_BOTH(rsel_integer, V_MIN_I32), [IR_imax] = RSEL_BOTH(rsel_integer, V_MAX_I32),
 	[IR_ishl] = RSEL(rsel_shift, V_LSHLREV_B32), [IR_ishr] = RSEL(rsel_shift, V_LSHRREV_B32), [IR_isar] = RSEL(rsel_shift, V_ASHRREV_I32),
+	[IR_ibsel] = RSEL(rsel_choose_bits, V_BFI_B32), [IR_irotl] = RSEL(rsel_rotate, V_ALIGNBIT_B32),
 	[IR_ishlv] = RSEL(rsel_shift_lanes, V_LSHLREV_B32), [IR_ishrv] = RSEL(rsel_shift_lanes, V_LSHRREV_B32),
 	[IR_ieq] = RSEL(rsel_compare, V_CMP_EQ_U32), [IR_igt] = RSEL(rsel_compare, V_CMP_GT_I32), [IR_isel] = { .select = rsel_select },
 	[IR_i2f] = RSEL(rsel_i2f, V_CVT_F32_I32),

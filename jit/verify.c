@@ -115,7 +115,7 @@ static bool verify_integer(const struct verify *v, const struct ir_ins *in)
 	switch (in->op) {
 	case IR_iconst:
 		return verify_range(v, INT32_MIN, UINT32_MAX);
-	case IR_ishl: case IR_ishr: case IR_isar:
+	case IR_ishl: case IR_ishr: case IR_isar: case IR_irotl:
 		return verify_range(v, 0, 31);
 	case IR_ilut16:
 		return verify_range(v, 0, LANES_TABLES - 1);

@@ -187,12 +187,12 @@ static void emit_gather(struct emitter *e, const struct lir_ins *i)
 	emit3(e, i->op, target_of(e, i), m, masked ? X86_0 : machine(i->ws, e->l->phys[i->c]));
 }
 
-/* dst = c plus products of a and b; dst is the register of a or b only if it is c's too. */
+/* dst = c and what the instruction adds of a and b; dst is the register of a or b only if it is c's too. */
 static void emit_dot(struct emitter *e, const struct lir_ins *i)
 {
 	if (!same(e, i->dst, i->c))
 		emit2(e, X86_VMOVAPS, target_of(e, i), source(e, i, i->c));
-	emit3(e, i->op, target_of(e, i), source(e, i, i->a), source(e, i, i->b));
+	emit4(e, i->op, target_of(e, i), source(e, i, i->a), source(e, i, i->b), i->form == LIR_TERNARY ? x86_imm(i->imm) : X86_0);
 }
 
 static void emit_vector(struct emitter *e, const struct lir_ins *i)
@@ -210,7 +210,7 @@ static void emit_vector(struct emitter *e, const struct lir_ins *i)
 	case LIR_FMA: emit_fma(e, i); break;
 	case LIR_BLEND: emit4(e, i->op, d, source(e, i, i->a), source(e, i, i->b), source(e, i, i->c)); break;
 	case LIR_GATHER: emit_gather(e, i); break;
-	case LIR_DOT: emit_dot(e, i); break;
+	case LIR_DOT: case LIR_TERNARY: emit_dot(e, i); break;
 	case LIR_STORE: emit2(e, i->op, memory(e, i), source(e, i, i->a)); break;
 	case LIR_STOREI: emit3(e, i->op, memory(e, i), source(e, i, i->a), x86_imm(i->imm)); break;
 	case LIR_STOREM: emit3(e, i->op, memory(e, i), source(e, i, i->a), source(e, i, i->b)); break;

@@ -33,6 +33,7 @@ struct sel {
 	struct sel_constant *constant; size_t n_constants, constants_capacity;
 	struct sel_loop loop[SEL_MAX_DEPTH]; unsigned depth;
 	struct sel_memo memo[SEL_MEMO]; unsigned memo_next;
+	uint32_t pooled, pooled_value;   /* a constant in the pool that is read from there: its byte offset plus one, 0: none */
 };
 
 /* A memory operand on its way into an instruction. */

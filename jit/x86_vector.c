@@ -24,6 +24,23 @@ static void sel_binary(struct sel *s, const struct ir_ins *i, const struct sel_r
 	sel_ins(s, (enum lir_form)r->form, r->op, sel_dst(s, i), a, b, p)->imm = r->imm;
 }
 
+/* A constant whose complement is in a register already needs none of its own. */
+static void sel_and(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	struct sel_place p = sel_no_place;
+	enum sel_constant_kind kind;
+	uint32_t value, complement = 0;
+	for (size_t k = 0; sel_constant_of(s, i->b, &kind, &value) && kind == SEL_SPLAT && k < s->n_constants; k++)
+		if (s->constant[k].kind == SEL_SPLAT && s->constant[k].value == ~value)
+			complement = s->constant[k].reg;
+	if (!complement) {
+		sel_binary(s, i, r);
+		return;
+	}
+	uint32_t a = sel_operand(s, i->a, &p);
+	sel_ins(s, LIR_OP3, r->imm, sel_dst(s, i), complement, a, p);
+}
+
 /* a and the constant of the row */
 static void sel_with_constant(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
@@ -216,15 +233,60 @@ static void sel_dot_vnni(struct sel *s, const struct ir_ins *i, const struct sel
 	sel_dot(s, r->op, sel_dst(s, i), a, b, c, p);
 }
 
+/* An operand that is read from the pool when it is a constant, for registers are few where there is no VNNI. */
+static uint32_t sel_from_memory(struct sel *s, uint16_t r, struct sel_place *p)
+{
+	enum sel_constant_kind kind;
+	uint32_t value, lane[16];
+	if (!sel_constant_of(s, r, &kind, &value) || kind != SEL_SPLAT)
+		return sel_operand(s, r, p);
+	for (unsigned k = 0; k < s->l->lanes; k++)
+		lane[k] = value;
+	if (!s->pooled || s->pooled_value != value)
+		s->pooled = lir_pool(s->l, lane) + 1;
+	s->pooled_value = value;
+	*p = (struct sel_place){ .mem = LIR_AT_POOL, .disp = (int32_t)s->pooled - 1 };
+	return LIR_MEM;
+}
+
 static void sel_dot2h(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_place p = sel_no_place;
 	bool first = sel_is_zero(s, i->c);
-	uint32_t a = sel_vec(s, i->a), b = sel_operand(s, i->b, &p), c = first ? 0 : sel_vec(s, i->c);
+	uint32_t a = sel_vec(s, i->a), b = sel_from_memory(s, i->b, &p), c = first ? 0 : sel_vec(s, i->c);
 	uint32_t both = first ? sel_dst(s, i) : lir_reg(s->l, LIR_VEC);
 	sel_ins(s, LIR_OP3C, r->op, both, a, b, p);
 	if (!first)
 		sel_ins(s, LIR_OP3C, X86_VPADDD, sel_dst(s, i), c, both, sel_no_place);
+}
+
+/* a has the bits that choose. Without the instruction for it: both parts, and what is chosen of them. */
+static void sel_choose_bits(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	uint32_t a = sel_vec(s, i->a), yes = sel_vec(s, i->b), no = sel_vec(s, i->c), part = lir_reg(s->l, LIR_VEC), rest = lir_reg(s->l, LIR_VEC);
+	sel_ins(s, LIR_OP3C, X86_VPAND, part, a, yes, sel_no_place);
+	sel_ins(s, LIR_OP3, X86_VPANDN, rest, a, no, sel_no_place);
+	sel_ins(s, LIR_OP3C, r->op, sel_dst(s, i), part, rest, sel_no_place);
+}
+
+/* The register of an operand that nobody else wants becomes the destination's. In the immediate's table dst, a and b are bits 2, 1 and 0 of the index. */
+static void sel_ternary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	enum { IF_A_THEN_B_ELSE_DST = 0xb8, IF_A_THEN_DST_ELSE_B = 0xe2 };
+	bool over_yes = s->scan.reg[i->b].uses == 1 && !s->ir->is_var[i->b];
+	uint32_t a = sel_vec(s, i->a), yes = sel_vec(s, i->b), no = sel_vec(s, i->c), b = over_yes ? no : yes, c = over_yes ? yes : no;
+	uint32_t dst = sel_dst(s, i), to = dst != c && (dst == a || dst == b) ? lir_reg(s->l, LIR_VEC) : dst;
+	struct lir_ins *n = sel_ins(s, LIR_TERNARY, r->op, to, a, b, sel_no_place);
+	n->c = c;
+	n->imm = over_yes ? IF_A_THEN_DST_ELSE_B : IF_A_THEN_B_ELSE_DST;
+	if (to != dst)
+		sel_ins(s, LIR_MOV, X86_VMOVAPS, dst, to, 0, sel_no_place);
+}
+
+static void sel_rotate(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	uint32_t a = sel_vec(s, i->a), left = sel_shift(s, X86_VPSLLD, a, (unsigned)i->imm), right = sel_shift(s, X86_VPSRLD, a, 32 - (unsigned)i->imm);
+	sel_ins(s, LIR_OP3C, r->op, sel_dst(s, i), left, right, sel_no_place);
 }
 
 static void sel_table(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
@@ -501,8 +563,8 @@ static const struct sel_rule avx2[IR_OP_COUNT] = {
 	[IR_f2i] = UNARY(VCVTPS2DQ), [IR_i2f] = UNARY(VCVTDQ2PS),
 	[IR_fbits] = MOVE, [IR_ibits] = MOVE, [IR_fmov] = MOVE, [IR_imov] = MOVE,
 	[IR_iadd] = BINARY_EITHER(VPADDD), [IR_isub] = BINARY(VPSUBD), [IR_imul] = BINARY_EITHER(VPMULLD),
-	[IR_iand] = BINARY_EITHER(VPAND), [IR_ior] = BINARY_EITHER(VPOR), [IR_ixor] = BINARY_EITHER(VPXOR),
-	[IR_ishl] = SHIFT(VPSLLD), [IR_ishr] = SHIFT(VPSRLD), [IR_isar] = SHIFT(VPSRAD),
+	[IR_iand] = { sel_and, X86_VPAND, LIR_OP3C, LIR_A | LIR_B, X86_VPANDN, false }, [IR_ior] = BINARY_EITHER(VPOR), [IR_ixor] = BINARY_EITHER(VPXOR), [IR_ibsel] = RULE(sel_choose_bits, VPOR),
+	[IR_ishl] = SHIFT(VPSLLD), [IR_ishr] = SHIFT(VPSRLD), [IR_isar] = SHIFT(VPSRAD), [IR_irotl] = RULE(sel_rotate, VPOR),
 	[IR_ishlv] = BINARY(VPSLLVD), [IR_ishrv] = BINARY(VPSRLVD),
 	[IR_imin] = BINARY_EITHER(VPMINSD), [IR_imax] = BINARY_EITHER(VPMAXSD),
 	[IR_ieq] = BINARY_EITHER(VPCMPEQD), [IR_igt] = BINARY(VPCMPGTD),
@@ -531,7 +593,8 @@ static const struct sel_rule avx512[IR_OP_COUNT] = {
 	[IR_fsel] = { sel_select, X86_VBLENDMPS, LIR_MBLEND, LIR_B, 0, false }, [IR_isel] = { sel_select, X86_VBLENDMPS, LIR_MBLEND, LIR_B, 0, false },
 	[IR_mand] = { sel_binary, X86_KANDW, LIR_MOP, 0, 0, false }, [IR_mor] = { sel_binary, X86_KORW, LIR_MOP, 0, 0, false },
 	[IR_mnot] = { sel_unary, X86_KNOTW, LIR_MNOT, 0, 0, false },
-	[IR_iand] = BINARY_EITHER(VPANDD), [IR_ior] = BINARY_EITHER(VPORD), [IR_ixor] = BINARY_EITHER(VPXORD),
+	[IR_iand] = { sel_and, X86_VPANDD, LIR_OP3C, LIR_A | LIR_B, X86_VPANDND, false }, [IR_ior] = BINARY_EITHER(VPORD), [IR_ixor] = BINARY_EITHER(VPXORD),
+	[IR_ibsel] = RULE(sel_ternary, VPTERNLOGD), [IR_irotl] = SHIFT(VPROLD),
 	[IR_dot4u] = RULE(sel_dot4u, VPANDD), [IR_fxor] = RULE(sel_fxor, VSHUFF32X4), [IR_istore_8] = RULE(sel_istore_8_wide, VPMOVDB),
 };
 

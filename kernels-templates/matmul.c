@@ -27,6 +27,7 @@ struct matmul {
 	const struct key *key;
 	const struct weight_format *format;
 	bool int8, has_vnni;
+	bool by_pairs, keeps_heads;          /* of single columns */
 	uint32_t kp, rows_padded, blocks;    /* padded k and rows; blocks of 32 rows */
 	int64_t block_bytes;
 	unsigned spans, span_k;
@@ -218,6 +219,13 @@ static void dot_turn(struct matmul *m, const struct weight_tile *t)
 			dot_f32_step(m, t, stream, k);
 }
 
+static void load_head(const struct matmul *m, const struct weight_tile *t, struct weight_head *head)
+{
+	for (unsigned i = 0; i < m->format->head_bytes / 64; i++)
+		for (unsigned v = t->first_vector; v < t->first_vector + t->vectors; v++)
+			head->half[i][v] = weight_head_half(m->b, &t->w, (int32_t)(i * 64), v);
+}
+
 /* Leaves the addresses at the end in k. Where heads come is known when they begin spans; else the units are counted. */
 static void dot_turns(struct matmul *m, const struct weight_tile *t, const struct turns *turns)
 {
@@ -233,6 +241,13 @@ static void dot_turns(struct matmul *m, const struct weight_tile *t, const struc
 	}
 	assert(turns->known);
 	ir_loop(b, ir_sconst(b, turns->n * turn_units(m) / m->format->head_units));
+	struct weight_head head;
+	struct weight_tile with_head = *t;
+	if (m->keeps_heads && m->streams == 1) {
+		load_head(m, t, &head);
+		with_head.w.in_registers = &head;
+		t = &with_head;
+	}
 	ir_loop(b, ir_sconst(b, m->format->head_units / turn_units(m)));
 	dot_turn(m, t);
 	walk(m, m->w, turn_bytes(m));
@@ -252,8 +267,9 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 {
 	struct ir *b = m->b;
 	/* Arrays of every lane size start at row 0, so one register serves all. */
-	struct weight_tile t = { .vectors = m->part.vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w }, .head = m->head },
-	                         .x = m->x, .xs = m->xs, .sums = m->part.sums, .has_vnni = m->has_vnni };
+	struct weight_tile t = { .vectors = m->part.vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w }, .head = m->head, .chooses = m->shape.regs >= 32 },
+	                         .x = m->x, .xs = m->xs, .sums = m->part.sums, .has_vnni = m->has_vnni,
+	                         .by_pairs = m->by_pairs };
 	unsigned of_stream = t.vectors * columns, n = of_stream * m->streams;
 	int32_t disp[WEIGHT_MAX_ACC];
 
@@ -472,6 +488,8 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 
 	m.shape = matmul_shape(key, target);
 	m.columns = key->columns;
+	m.keeps_heads = m.columns == 1 && target->vector_regs >= 32;
+	m.by_pairs = m.keeps_heads && m.int8 && m.has_vnni && weight_has_pairs(m.format);
 	m.spans = m.shape.spans;
 	m.span_k = m.shape.span_k;
 	m.aligned = m.shape.aligned;

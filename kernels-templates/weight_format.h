@@ -19,16 +19,23 @@
 enum { WEIGHT_LANE_1, WEIGHT_LANE_2, WEIGHT_LANE_4, WEIGHT_LANES };
 struct weight_stream {
 	ir_a at[WEIGHT_LANES], head;         /* of the current unit; with lanes of 2 bytes */
+	const struct weight_head *in_registers;  /* not NULL: what the head says, already loaded */
+	bool chooses;                        /* the target chooses bits in one instruction; so do all that read pieces */
 	struct weight_pieces *pieces;        /* not NULL: the packing is by pieces, and what a turn needs is in registers (weight_pieces.h) */
 };
 
 enum { WEIGHT_MAX_ACC = 32, WEIGHT_MAX_STEP = 4 };
+
+/* The f16 of a head, as f32, where registers hold them for all its units. */
+enum { WEIGHT_HEAD_HALVES = 2, WEIGHT_HEAD_VECTORS = 4 };
+struct weight_head { ir_f half[WEIGHT_HEAD_HALVES][WEIGHT_HEAD_VECTORS]; };
 
 /* A tile of dot products: row vectors first_vector, ... (`vectors` of them) by `columns` columns of activations. */
 struct weight_tile {
 	unsigned vectors, first_vector, columns;
 	unsigned sums;                       /* integer sums that registers may hold beside the accumulators, at least `columns` */
 	bool has_vnni;                       /* the target's: dot4u beats dot4 */
+	bool by_pairs;                       /* of groups: there are registers for that, and instructions that choose bits */
 	struct weight_stream w;
 	ir_a x, xs;                          /* first column at the current k: elements; with int8 also scales */
 	int32_t x_column, xs_column;         /* bytes from a column to the next */
@@ -52,6 +59,10 @@ struct weight_quants {
 	uint8_t registers;                   /* vector registers that a product takes with a target of few, beside the sums */
 	/* The four quants of group g, a byte each, the lowest k in the low byte. */
 	ir_i (*bytes)(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g);
+	/* Groups g and g + 4 (g below 4) of formats whose words hold both, as bytes() gives them but for this: the quants of out[1] are left where they lie, `placed`
+	 * bits to the left, nothing below them. NULL: there is nothing to gain. */
+	void (*pair)(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2]);
+	uint8_t placed;
 	/* out[0]: the scale, exact in f32; out[1]: the minimum, as it is added. half is 0 but where halves have their own. */
 	void (*scale)(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2]);
 };
@@ -98,6 +109,8 @@ uint64_t weight_run_bytes(const struct weight_format *f, uint64_t k);     /* of 
 bool weight_has_int8(const struct weight_format *f);
 /* Registers a tile's int8 part needs beside accumulators and one integer sum each. */
 unsigned weight_int8_registers(const struct weight_format *f);
+/* Whether single columns may be multiplied by_pairs. */
+bool weight_has_pairs(const struct weight_format *f);
 void weight_load(const struct weight_format *f, struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[]);
 void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index);
 
@@ -107,6 +120,13 @@ void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct w
 ir_i weight_word(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned n);
 /* Nibbles as weight_join_nibbles() laid them down. */
 ir_i weight_nibbles(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned g);
+/* The two nibbles' groups as weight_quants.pair wants them, placed NIBBLES_PLACED bits to the left; and the same of numbers of five bits, as weight_part_fives() laid them down. */
+enum { WEIGHT_NIBBLES_PLACED = 4, WEIGHT_FIVES_PLACED = 3, WEIGHT_FIVES_BITS = 128 /* bytes of bits */ };
+void weight_nibble_pair(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned g, ir_i out[2]);
+ir_i weight_five_bytes(struct ir *b, const struct weight_stream *w, int32_t bits, unsigned v, unsigned g);
+void weight_five_pair(struct ir *b, const struct weight_stream *w, int32_t bits, unsigned v, unsigned g, ir_i out[2]);
+/* Where weight_join_bits() puts the bit of a group. */
+static inline unsigned weight_bit_of(unsigned group) { return group < 4 ? 2 * group + 1 : 2 * (group - 4); }
 /* The same word shifted right by `by` (left when negative), and masked in each byte. */
 ir_i weight_bits(struct ir *b, ir_i word, int by, uint8_t mask);
 /* Arrays of f16 in the unit and in the head; of unsigned and signed bytes in the unit, as f32. */
@@ -127,10 +147,13 @@ void weight_turn_halves(uint16_t *dst, const uint8_t *const row[32], unsigned n)
 /* 32 small numbers of each of 32 rows come as bytes of 8 words: src[word * 32 + row], the number in the low bits after a shift right. They are laid
  * down as words again, group g of four numbers in src word g:
  * nibbles: 4 words, group g in the low nibbles of word g and group g + 4 in the high ones; pairs of bits: 2 words, group g at bits 2 * (g % 4) of the
- * bytes of word g / 4; single bits: one word, group g at bit g of each byte. */
+ * bytes of word g / 4; single bits: one word, group g at bit weight_bit_of(g) of each byte: beside that of the group which shares its nibbles. */
 void weight_join_nibbles(uint32_t *dst, const uint32_t *src, unsigned shift);
 void weight_join_pairs(uint32_t *dst, const uint32_t *src, unsigned shift);
 void weight_join_bits(uint32_t *dst, const uint32_t *src, unsigned shift);
+/* Nibbles and, behind 128 bytes of fifth bits, as these make numbers of five bits: of the groups in the high nibbles the lowest bit goes to the fifth ones, and the upper
+ * four are the nibble. So weight_five_bytes() and weight_five_pair() want them. */
+void weight_part_fives(uint32_t *bits);
 /* 32 bits of each row, bit k for number k, as weight_join_bits() would lay them down. */
 void weight_turn_bits(uint32_t *dst, const uint8_t *const row[32]);
 /* An f16 of each of 32 rows. */

@@ -6,10 +6,11 @@
  */
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "kernels-templates/weight_pieces.h"
 
-enum { GROUPS = 8, MAX_BATCH = 2 };
+enum { GROUPS = 8, MAX_BATCH = 2, FEW_SUMS = 8 };
 
 /* ---- as f32 */
 
@@ -100,10 +101,13 @@ static ir_i unit_bytes(const struct dot *d, unsigned v, unsigned g)
 	return d->q->is_signed && d->t->has_vnni ? ir_ixor(d->b, bytes, ir_iconst(d->b, (int32_t)0x80808080)) : bytes;
 }
 
-/* Unsigned quants come in pairs of groups, which are added in 16 bits; signed ones bring a magnitude each, so one at a time. */
-static unsigned batch_of(const struct weight_quants *q)
+/* Unsigned quants come in pairs of groups, which are added in 16 bits; signed ones bring a magnitude each, so one at a time, and so where VNNI adds nothing in 16 bits and
+ * registers are few. */
+static unsigned batch_of(const struct dot *d)
 {
-	return q->is_signed ? 1 : MAX_BATCH;
+	bool few = d->t->sums < FEW_SUMS;
+
+	return d->q->is_signed || (d->t->has_vnni && few) ? 1 : MAX_BATCH;
 }
 
 /* A batch of groups of one row vector, times one column, into its sum. narrow: the sum is of 16-bit halves. */
@@ -112,7 +116,7 @@ static void add_batch(struct dot *d, ir_i *sum, const ir_i bytes[], const ir_i x
 	struct ir *b = d->b;
 
 	if (d->q->is_signed || d->t->has_vnni) {
-		for (unsigned i = 0; i < batch_of(d->q); i++) {
+		for (unsigned i = 0; i < batch_of(d); i++) {
 			ir_i before = first && i == 0 ? ir_iconst(b, 0) : *sum;
 			*sum = d->t->has_vnni ? ir_dot4u(b, bytes[i], x[i], before) : ir_dot4(b, bytes[i], x[i], before);
 		}
@@ -131,7 +135,7 @@ static void sum_groups(struct dot *d)
 	struct ir *b = d->b;
 	unsigned groups = d->q->halves ? GROUPS / 2 : GROUPS, columns = d->t->columns;
 	bool narrow = !d->q->is_signed && !d->t->has_vnni && pairs_that_fit(d->q) >= groups;
-	unsigned batch = batch_of(d->q);
+	unsigned batch = batch_of(d);
 	ir_i bytes[MAX_BATCH], x[MAX_BATCH];
 
 	for (unsigned i = 0; i < groups; i += batch)
@@ -165,6 +169,46 @@ static void sum_columns(struct dot *d)
 	}
 }
 
+/* What n halves' sums begin with, which their offset makes, `placed` bits to the left. The activations' sums are words that fit their lower halves. */
+static ir_i corrections(const struct dot *d, unsigned first, unsigned n, unsigned placed)
+{
+	struct ir *b = d->b;
+	ir_i sum = ir_iconst(b, 0);
+
+	for (unsigned half = first; d->q->offset && half < first + n; half++) {
+		ir_i times = ir_iconst(b, -(d->q->offset << placed) & 0xffff);
+		sum = ir_dot2h(b, times, ir_ibcast(b, d->t->xs, block_disp(d, 0, offsetof(struct activation_block, sum) + half * 4)), sum);
+	}
+	return sum;
+}
+
+/* One column: a group, and the one four groups on that shares its words. What the others sum to is placed as their quants are, and is moved to where it belongs: before
+ * the rest is added to it where a unit is one sum, which is low[]. */
+static void sum_pairs(const struct dot *d, ir_i low[], ir_i high[])
+{
+	struct ir *b = d->b;
+	const struct weight_quants *q = d->q;
+	enum { PAIRS = GROUPS / 2 };
+	ir_i bytes[WEIGHT_HEAD_VECTORS][PAIRS][2], x[GROUPS];
+	ir_i start = q->halves ? corrections(d, 0, 1, 0) : ir_iconst(b, 0), start_high = corrections(d, q->halves ? 1 : 0, q->halves ? 1 : 2, q->placed);
+
+	for (unsigned g = 0; g < PAIRS; g++) {
+		x[g] = load_input(d, 0, g);
+		x[g + PAIRS] = load_input(d, 0, g + PAIRS);
+		for (unsigned v = 0; v < d->n; v++) {
+			q->pair(b, &d->t->w, d->unit_disp, d->t->first_vector + d->first + v, g, bytes[v][g]);
+			high[v] = ir_dot4u(b, bytes[v][g][1], x[g + PAIRS], g ? high[v] : start_high);
+			if (q->halves)
+				low[v] = ir_dot4u(b, bytes[v][g][0], x[g], g ? low[v] : start);
+		}
+	}
+	for (unsigned v = 0; v < d->n; v++)
+		high[v] = ir_isar(b, high[v], q->placed);
+	for (unsigned g = 0; !q->halves && g < PAIRS; g++)
+		for (unsigned v = 0; v < d->n; v++)
+			low[v] = ir_dot4u(b, bytes[v][g][0], x[g], g ? low[v] : high[v]);
+}
+
 /* What a column brings to the end of a unit: its scale, the offset times its sum, its scaled sum. */
 struct column { ir_f d, d_sum; ir_i offset; };
 
@@ -179,7 +223,7 @@ static struct column load_column(const struct dot *d, unsigned c)
 		column.d_sum = ir_fmul(b, column.d, ir_i2f(b, ir_ibcast(b, d->t->xs, block_disp(d, c, sums + d->half * 4))));
 	else if (q->minimum)
 		column.d_sum = ir_fbcast(b, d->t->xs, block_disp(d, c, offsetof(struct activation_block, d_sum)));
-	unsigned offset = offset_of(d);
+	unsigned offset = d->t->by_pairs ? 0 : offset_of(d);
 	if (offset) {
 		ir_i sum = ir_ibcast(b, d->t->xs, block_disp(d, c, sums + d->half * 4));
 		if (!q->halves)
@@ -195,7 +239,7 @@ static void add_to_chain(const struct dot *d, unsigned v, unsigned c, const ir_f
 	struct ir *b = d->b;
 	ir_f acc = weight_acc(d->t, d->first + v, c);
 	ir_i sum = d->sum[v * d->t->columns + c];
-	ir_f both = ir_fmul(b, scale[0], x->d), whole = ir_i2f(b, offset_of(d) ? ir_isub(b, sum, x->offset) : sum);
+	ir_f both = ir_fmul(b, scale[0], x->d), whole = ir_i2f(b, offset_of(d) && !d->t->by_pairs ? ir_isub(b, sum, x->offset) : sum);
 
 	ir_set_f(b, acc, ir_ffma(b, both, whole, acc));
 	if (d->q->minimum)
@@ -217,6 +261,23 @@ static void add_unit(const struct dot *d)
 	}
 }
 
+static void dot_pairs(struct dot *d)
+{
+	ir_i sum[2][WEIGHT_HEAD_VECTORS];
+
+	d->n = d->t->vectors;
+	sum_pairs(d, sum[0], sum[1]);
+	for (d->half = 0; d->half < (d->q->halves ? 2u : 1u); d->half++) {
+		memcpy(d->sum, sum[d->half], d->n * sizeof *d->sum);
+		add_unit(d);
+	}
+}
+
+bool weight_has_pairs(const struct weight_format *f)
+{
+	return !f->dot_int8 && f->quants && f->quants->pair;
+}
+
 void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index)
 {
 	if (f->dot_int8 && !t->w.pieces) {
@@ -225,6 +286,10 @@ void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct w
 	}
 	assert(f->unit_k == NUMERICS_BLOCK && (f->quants->is_signed || t->w.pieces || pairs_that_fit(f->quants) >= MAX_BATCH));
 	struct dot d = { .b = b, .q = f->quants, .t = t, .unit_disp = unit_disp, .index = index };
+	if (t->by_pairs) {
+		dot_pairs(&d);
+		return;
+	}
 	/* Row vectors side by side when registers hold their sums: weights are then read in the order of memory. */
 	d.n = t->vectors * t->columns <= t->sums ? t->vectors : 1;
 	for (d.first = 0; d.first < t->vectors; d.first += d.n)
@@ -258,6 +323,34 @@ ir_i weight_nibbles(struct ir *b, const struct weight_stream *w, int32_t disp, u
 	return weight_bits(b, weight_word(b, w, disp, v, g % 4), g < 4 ? 0 : 4, 15);
 }
 
+void weight_nibble_pair(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned g, ir_i out[2])
+{
+	for (unsigned i = 0; i < 2; i++)
+		out[i] = ir_iand(b, weight_word(b, w, disp, v, g), ir_iconst(b, (int32_t)(i ? 0xf0f0f0f0 : 0x0f0f0f0f)));
+}
+
+ir_i weight_five_bytes(struct ir *b, const struct weight_stream *w, int32_t bits, unsigned v, unsigned g)
+{
+	if (w->pieces || w->chooses) {
+		ir_i two[2];
+		weight_five_pair(b, w, bits, v, g % 4, two);
+		return g < 4 ? two[0] : ir_ishr(b, two[1], WEIGHT_FIVES_PLACED);
+	}
+	ir_i nibbles = weight_bits(b, weight_word(b, w, bits + WEIGHT_FIVES_BITS, v, g % 4), 0, g < 4 ? 0x0f : 0xf0);
+	ir_i fifths = weight_bits(b, weight_word(b, w, bits, v, 0), (int)weight_bit_of(g) - (g < 4 ? 4 : 3), g < 4 ? 0x10 : 0x08);
+	ir_i both = ir_ior(b, nibbles, fifths);
+	return g < 4 ? both : ir_ishr(b, both, WEIGHT_FIVES_PLACED);
+}
+
+/* The bits beside the nibbles are 4, of the first group, and 3. */
+void weight_five_pair(struct ir *b, const struct weight_stream *w, int32_t bits, unsigned v, unsigned g, ir_i out[2])
+{
+	ir_i fifths = weight_bits(b, weight_word(b, w, bits, v, 0), (int)weight_bit_of(g) - 4, 0x18), low = ir_iconst(b, 0x0f0f0f0f);
+
+	out[1] = ir_ibsel(b, low, fifths, weight_word(b, w, bits + WEIGHT_FIVES_BITS, v, g));
+	out[0] = ir_ibsel(b, low, weight_word(b, w, bits + WEIGHT_FIVES_BITS, v, g), fifths);
+}
+
 ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
 	disp = vector_disp(b, disp, v, 2);
@@ -266,6 +359,8 @@ ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsi
 
 ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
+	if (w->in_registers)
+		return w->in_registers->half[disp / (32 * 2)][v];
 	disp = vector_disp(b, disp, v, 2);
 	return w->pieces ? weight_pieces_head_half(b, w->pieces, disp) : ir_fload_h(b, w->head, disp);
 }

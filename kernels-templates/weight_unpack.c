@@ -66,6 +66,7 @@ void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format 
 	u->unit_bytes = (uint32_t)(u->corrections + (u->vnni ? halves * LANES_BYTES : 0));
 	u->quants = *q;
 	u->quants.registers = q->offset && q->most > 15 ? 7 : 5;
+	u->quants.pair = NULL;
 	u->quants.bytes = u->in_place ? q->bytes : read_bytes;
 	u->quants.scale = u->in_place ? read_scale_in_place : !q->minimum ? read_scale : q->halves ? read_scales_minima : read_scale_minimum;
 	u->format = (struct weight_format){ .type = from->type, .unit_k = NUMERICS_BLOCK, .unit_bytes = u->in_place ? from->unit_bytes : u->unit_bytes, .lane_sizes = 1 << WEIGHT_LANE_4, .step = 4,

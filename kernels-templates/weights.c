@@ -184,7 +184,19 @@ void weight_join_bits(uint32_t *dst, const uint32_t *src, unsigned shift)
 		dst[r] = 0;
 	for (unsigned g = 0; g < 8; g++)
 		for (unsigned r = 0; r < 32; r++)
-			dst[r] |= (src[g * 32 + r] >> shift & 0x01010101) << g;
+			dst[r] |= (src[g * 32 + r] >> shift & 0x01010101) << weight_bit_of(g);
+}
+
+void weight_part_fives(uint32_t *bits)
+{
+	uint32_t *nibbles = bits + 32;
+
+	for (unsigned g = 0; g < 4; g++)
+		for (unsigned r = 0; r < 32; r++) {
+			uint32_t other = nibbles[g * 32 + r] >> 4 & 0x0f0f0f0f, at = weight_bit_of(g + 4), fifth = bits[r] >> at & 0x01010101;
+			nibbles[g * 32 + r] = (nibbles[g * 32 + r] & 0x0f0f0f0f) | ((other >> 1 & 0x07070707) | fifth << 3) << 4;
+			bits[r] = (bits[r] & ~(0x01010101u << at)) | (other & 0x01010101) << at;
+		}
 }
 
 void weight_turn_bits(uint32_t *dst, const uint8_t *const row[32])
@@ -203,6 +215,13 @@ void weight_turn_bits(uint32_t *dst, const uint8_t *const row[32])
 			v = (v | v >> 6) & 0x000f000f;
 			dst[r] |= ((v | v >> 12) & 0xff) << 8 * i;
 		}
+	/* Bits 0..3 and 4..7 of each byte now alternate. */
+	for (unsigned r = 0; r < 32; r++) {
+		uint32_t v = dst[r];
+		v = (v & 0xc3c3c3c3) | (v << 2 & 0x30303030) | (v >> 2 & 0x0c0c0c0c);
+		v = (v & 0x99999999) | (v << 1 & 0x44444444) | (v >> 1 & 0x22222222);
+		dst[r] = (v << 1 & 0xaaaaaaaa) | (v >> 1 & 0x55555555);
+	}
 }
 
 void weight_turn_scales(void *dst, const uint8_t *const row[32])

@@ -4,7 +4,7 @@
  * Q2_K: 16 bytes, the scale low and the minimum high; the pairs; f16 d, f16 dmin. Weight d * scale * q - dmin * minimum.
  * Q3_K: 32 bytes of third bits, bit p of byte i for k = 32 p + i; the pairs; 12 bytes of 6-bit scales; f16 d. Weight d * (scale - 32) * (q - 4).
  * Packed, heads: 32 f16 d, [Q2_K: 32 f16 -dmin]; units of 32 k: two times 32 bytes, one for each 16 k, scale and minimum as in the file or scale - 32;
- * [Q3_K: a word a row of third bits, group g at bit g of each byte]; 2 words a row of pairs, group g at bits 2 (g % 4) of the bytes of word g / 4. As many
+ * [Q3_K: a word a row of third bits, as weight_join_bits() makes it]; 2 words a row of pairs, group g at bits 2 (g % 4) of the bytes of word g / 4. As many
  * bytes as in the file, Q3_K 114 for 110: six bits are made eight, but not by pieces (112).
  */
 #include "jit/lanes.h"
@@ -21,7 +21,7 @@ static ir_i q2_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_d
 
 static ir_i q3_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g)
 {
-	ir_i third = weight_bits(b, weight_word(b, w, unit_disp + STEPS, v, 0), (int)g - 2, 4);
+	ir_i third = weight_bits(b, weight_word(b, w, unit_disp + STEPS, v, 0), (int)weight_bit_of(g) - 2, 4);
 	return ir_ior(b, weight_bits(b, weight_word(b, w, unit_disp + STEPS + BIT_BYTES, v, g / 4), (int)(g % 4) * 2, 3), third);
 }
 

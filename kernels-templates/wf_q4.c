@@ -19,6 +19,16 @@ static ir_i q4_1_bytes(struct ir *b, const struct weight_stream *w, int32_t unit
 	return weight_nibbles(b, w, unit_disp + Q4_1_QUANTS, v, g);
 }
 
+static void q4_0_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
+{
+	weight_nibble_pair(b, w, unit_disp + Q4_0_QUANTS, v, g, out);
+}
+
+static void q4_1_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
+{
+	weight_nibble_pair(b, w, unit_disp + Q4_1_QUANTS, v, g, out);
+}
+
 static void q4_0_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
 {
 	out[0] = weight_half(b, w, unit_disp + D, v);
@@ -73,8 +83,8 @@ static void q4_1_to_f32(float *out, const void *row, uint64_t k)
 	}
 }
 
-static const struct weight_quants q4_0_quants = { .most = 15, .offset = 8, .registers = 5, .bytes = q4_0_bytes, .scale = q4_0_scale };
-static const struct weight_quants q4_1_quants = { .most = 15, .minimum = true, .registers = 5, .bytes = q4_1_bytes, .scale = q4_1_scale };
+static const struct weight_quants q4_0_quants = { .most = 15, .offset = 8, .registers = 5, .bytes = q4_0_bytes, .pair = q4_0_pair, .placed = WEIGHT_NIBBLES_PLACED, .scale = q4_0_scale };
+static const struct weight_quants q4_1_quants = { .most = 15, .minimum = true, .registers = 5, .bytes = q4_1_bytes, .pair = q4_1_pair, .placed = WEIGHT_NIBBLES_PLACED, .scale = q4_1_scale };
 
 const struct weight_format wf_q4_0 = {
 	.type = DTYPE_Q4_0, .unit_k = 32, .unit_bytes = Q4_0_QUANTS + QUANT_BYTES, .array = { { D, 2, 1 }, { Q4_0_QUANTS, 4, 4 } },

@@ -2,14 +2,14 @@
  *
  * File: f16 d, f16 dmin, 12 bytes of 6-bit numbers, [Q5_K: 32 bytes of fifth bits, bit p of byte i for k = 32 p + i], 128 bytes of nibbles: byte 32 c + i holds
  * k = 64 c + i low and k = 64 c + 32 + i high. Weight d * scale * q - dmin * minimum.
- * Packed: heads of 32 f16 d and 32 f16 -dmin; units of 32 k: 32 bytes scale, 32 bytes minimum, [a word a row of fifth bits, group g at bit g of each
- * byte], nibbles as in Q4_0. 148 bytes for the file's 144, 180 for 176: six bits are made eight,
+ * Packed: heads of 32 f16 d and 32 f16 -dmin; units of 32 k: 32 bytes scale, 32 bytes minimum, [a word a row of fifth bits],
+ * nibbles as in Q4_0, [parted by weight_part_fives()]. 148 bytes for the file's 144, 180 for 176: six bits are made eight,
  * but not by pieces.
  */
 #include "jit/lanes.h"
 #include "kernels-templates/weight_format.h"
 
-enum { HEAD = 128, HEAD_DMIN = 64, MINIMA = 32, BITS = 64, BIT_BYTES = 128, QUANT_BYTES = 512, PARTS = 8 };
+enum { HEAD = 128, HEAD_DMIN = 64, MINIMA = 32, BITS = 64, BIT_BYTES = WEIGHT_FIVES_BITS, QUANT_BYTES = 512, PARTS = 8 };
 enum { Q4_UNIT = BITS + QUANT_BYTES, Q5_UNIT = BITS + BIT_BYTES + QUANT_BYTES };
 enum { FILE_STEPS = 4, Q4_FILE = 144, Q4_FILE_QUANTS = 16, Q5_FILE = 176, Q5_FILE_BITS = 16, Q5_FILE_QUANTS = 48 };
 
@@ -20,8 +20,17 @@ static ir_i q4_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_d
 
 static ir_i q5_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g)
 {
-	ir_i fifth = weight_bits(b, weight_word(b, w, unit_disp + BITS, v, 0), (int)g - 4, 16);
-	return ir_ior(b, weight_nibbles(b, w, unit_disp + BITS + BIT_BYTES, v, g), fifth);
+	return weight_five_bytes(b, w, unit_disp + BITS, v, g);
+}
+
+static void q4_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
+{
+	weight_nibble_pair(b, w, unit_disp + BITS, v, g, out);
+}
+
+static void q5_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
+{
+	weight_five_pair(b, w, unit_disp + BITS, v, g, out);
 }
 
 static void scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
@@ -87,6 +96,7 @@ static void q5_pack(void *dst, const void *const row[32], uint64_t k)
 			uint8_t *unit = out + HEAD + p * Q5_UNIT;
 			weight_join_bits((uint32_t *)(unit + BITS), bits, p);
 			weight_join_nibbles((uint32_t *)(unit + BITS + BIT_BYTES), words + p / 2 * 8 * 32, p % 2 * 4);
+			weight_part_fives((uint32_t *)(unit + BITS));
 		}
 	}
 }
@@ -111,8 +121,8 @@ static void to_f32(float *out, const uint8_t *row, uint64_t k, bool five)
 static void q4_to_f32(float *out, const void *row, uint64_t k) { to_f32(out, row, k, false); }
 static void q5_to_f32(float *out, const void *row, uint64_t k) { to_f32(out, row, k, true); }
 
-static const struct weight_quants q4_quants = { .most = 15, .minimum = true, .registers = 5, .bytes = q4_bytes, .scale = scale };
-static const struct weight_quants q5_quants = { .most = 31, .minimum = true, .registers = 8, .bytes = q5_bytes, .scale = scale };
+static const struct weight_quants q4_quants = { .most = 15, .minimum = true, .registers = 5, .bytes = q4_bytes, .pair = q4_pair, .placed = WEIGHT_NIBBLES_PLACED, .scale = scale };
+static const struct weight_quants q5_quants = { .most = 31, .minimum = true, .registers = 8, .bytes = q5_bytes, .pair = q5_pair, .placed = WEIGHT_FIVES_PLACED, .scale = scale };
 
 const struct weight_format wf_q4_k = {
 	.type = DTYPE_Q4_K, .unit_k = 32, .unit_bytes = Q4_UNIT, .array = { { 0, 1, 2 }, { BITS, 4, 4 } }, .six = true,

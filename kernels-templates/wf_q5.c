@@ -1,28 +1,32 @@
 /* kernels-templates/wf_q5.c - Q5_0 and Q5_1 weights: as Q4_0 and Q4_1 with a fifth bit.
  *
  * File, Q5_0: d, 4 bytes of fifth bits (bit k for k), 16 bytes of nibbles as in Q4_0. Weight d * (q - 16). Q5_1: d, m, bits, nibbles; weight d * q + m.
- * Packed, per block: 32 f16 d; [32 f16 m]; a word a row of fifth bits, group g at bit g of each byte; 4 words a row of nibbles as in Q4_0. As many bytes
- * as in the file.
+ * Packed, per block: 32 f16 d; [32 f16 m]; a word a row of fifth bits and 4 words a row of nibbles, parted by weight_part_fives(). As many bytes as in
+ * the file.
  */
 #include "jit/lanes.h"
 #include "kernels-templates/weight_format.h"
 
-enum { D = 0, M = 64, Q5_0_BITS = 64, Q5_1_BITS = 128, BIT_BYTES = 128, QUANT_BYTES = 512 };
-
-static ir_i bytes(struct ir *b, const struct weight_stream *w, int32_t bits, unsigned v, unsigned g)
-{
-	ir_i fifth = weight_bits(b, weight_word(b, w, bits, v, 0), (int)g - 4, 16);
-	return ir_ior(b, weight_nibbles(b, w, bits + BIT_BYTES, v, g), fifth);
-}
+enum { D = 0, M = 64, Q5_0_BITS = 64, Q5_1_BITS = 128, BIT_BYTES = WEIGHT_FIVES_BITS, QUANT_BYTES = 512 };
 
 static ir_i q5_0_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g)
 {
-	return bytes(b, w, unit_disp + Q5_0_BITS, v, g);
+	return weight_five_bytes(b, w, unit_disp + Q5_0_BITS, v, g);
 }
 
 static ir_i q5_1_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g)
 {
-	return bytes(b, w, unit_disp + Q5_1_BITS, v, g);
+	return weight_five_bytes(b, w, unit_disp + Q5_1_BITS, v, g);
+}
+
+static void q5_0_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
+{
+	weight_five_pair(b, w, unit_disp + Q5_0_BITS, v, g, out);
+}
+
+static void q5_1_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
+{
+	weight_five_pair(b, w, unit_disp + Q5_1_BITS, v, g, out);
 }
 
 static void q5_0_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
@@ -54,6 +58,7 @@ static void pack(void *dst, const void *const row[32], uint64_t k, bool minimum)
 			weight_turn_scales(out + M, m);
 		weight_turn_bits((uint32_t *)(out + at), bits);
 		weight_turn_words((uint32_t *)(out + at + BIT_BYTES), quants, 4);
+		weight_part_fives((uint32_t *)(out + at));
 	}
 }
 
@@ -87,8 +92,8 @@ static void q5_1_to_f32(float *out, const void *row, uint64_t k)
 	}
 }
 
-static const struct weight_quants q5_0_quants = { .most = 31, .offset = 16, .registers = 8, .bytes = q5_0_bytes, .scale = q5_0_scale };
-static const struct weight_quants q5_1_quants = { .most = 31, .minimum = true, .registers = 8, .bytes = q5_1_bytes, .scale = q5_1_scale };
+static const struct weight_quants q5_0_quants = { .most = 31, .offset = 16, .registers = 8, .bytes = q5_0_bytes, .pair = q5_0_pair, .placed = WEIGHT_FIVES_PLACED, .scale = q5_0_scale };
+static const struct weight_quants q5_1_quants = { .most = 31, .minimum = true, .registers = 8, .bytes = q5_1_bytes, .pair = q5_1_pair, .placed = WEIGHT_FIVES_PLACED, .scale = q5_1_scale };
 
 const struct weight_format wf_q5_0 = {
 	.type = DTYPE_Q5_0, .unit_k = 32, .unit_bytes = Q5_0_BITS + BIT_BYTES + QUANT_BYTES,

@@ -48,7 +48,7 @@ void op_each_vector(unsigned lanes, void (*fn)(enum ir_op op, int64_t imm))
 		const struct ir_facts *f = &ir_facts[op];
 		if (!is_vector(f->dst) || (f->a && !is_vector(f->a)) || op == IR_fmov || op == IR_imov)
 			continue;
-		if (op == IR_ishl || op == IR_ishr || op == IR_isar)
+		if (op == IR_ishl || op == IR_ishr || op == IR_isar || op == IR_irotl)
 			for (unsigned k = 0; k < 5; k++)
 				fn(op, shifts[k]);
 		else if (op == IR_fxor)

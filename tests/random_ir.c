@@ -275,7 +275,7 @@ static bool random_special(struct generator *g, enum ir_op op)
 	case IR_dot2b: result_i(g, ir_dot2b(b, ir_iand(b, any_i(g), ir_iconst(b, 0x7f7f7f7f)), any_i(g))); return true;
 	case IR_ilut16: result_i(g, ir_ilut16(b, ir_iand(b, any_i(g), ir_iconst(b, 0x0f0f0f0f)), below(g, LANES_TABLES))); return true;
 	case IR_iconst: result_i(g, ir_iconst(b, (int32_t)random_next(&g->state) >> below(g, 32))); return true;
-	case IR_ishl: case IR_ishr: case IR_isar:
+	case IR_ishl: case IR_ishr: case IR_isar: case IR_irotl:
 		result_i(g, (ir_i){ ir_emit(b, op, 0, any_i(g).r, 0, 0, below(g, 32)) });
 		return true;
 	case IR_ishlv: case IR_ishrv:   /* counts of 32 and more are defined, but small ones say more */

@@ -170,9 +170,11 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_iand: return ~(~a | ~b);
 	case IR_ior: return ~(~a & ~b);
 	case IR_ixor: return (a | b) - (a & b);
+	case IR_ibsel: return a - (a & ~b) + (c - (a & c));
 	case IR_ishl: return shift(a, (uint32_t)imm, 1);
 	case IR_ishr: return shift(a, (uint32_t)imm, 0);
 	case IR_isar: return (uint32_t)(int64_t)floor(ldexp((double)wide(a), -(int)imm));
+	case IR_irotl: return shift(a, (uint32_t)imm, 1) + (imm ? shift(a, 32 - (uint32_t)imm, 0) : 0);
 	case IR_ishlv: return shift(a, b, 1);
 	case IR_ishrv: return shift(a, b, 0);
 	case IR_imin: return wide(a) < wide(b) ? a : b;
@@ -326,7 +328,7 @@ static void test_vector_rows(void **unused)
 	assert_non_null(t);
 	for (unsigned op = 0; op < IR_OP_COUNT; op++) {
 		const struct ir_facts *f = &ir_facts[op];
-		const bool shifts = op == IR_ishl || op == IR_ishr || op == IR_isar;
+		const bool shifts = op == IR_ishl || op == IR_ishr || op == IR_isar || op == IR_irotl;
 		const int immediates = f->imm == IR_IMM__ ? 1 : shifts ? 32 : op == IR_fhalf ? 2 : op == IR_ilut16 ? LANES_TABLES : (int)(sizeof constants / sizeof *constants);
 
 		if (!f->expression[0] || f->dst == IR_KIND_S || f->dst == IR_KIND_A || f->dst == IR_KIND_T || op == IR_isplat)

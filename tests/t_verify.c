@@ -192,6 +192,7 @@ static void test_immediates(void **unused)
 		{ I, "%2:I = ishl %1 #", 0, 31 },
 		{ I, "%2:I = ishr %1 #", 0, 31 },
 		{ I, "%2:I = isar %1 #", 0, 31 },
+		{ I, "%2:I = irotl %1 #", 0, 31 },
 		{ I, "%2:I = ilut16 %1 #", 0, 1 },
 		{ I, "%2:F = fhalf %1 #", 0, 1 },
 		{ S, "%2:S = sshli %1 #", 0, 63 },
