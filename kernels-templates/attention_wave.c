@@ -41,23 +41,28 @@ static ir_s clamp(const struct spread *t, ir_s v, int64_t least, int64_t most) {
 
 /* ---- rows */
 
-/* Row `row` of the tile: its number in the unit, its column and its position. Rows past the last are the last one again. */
+/* Row `row` of the tile: its number in the unit, its column (where there are several) and its position. Rows past the last are the last one again. */
 struct row { ir_s number, column, position; };
 
 static struct row find_row(const struct spread *t, ir_s row)
 {
 	struct ir *b = t->b;
-	struct row r = { .number = at_most(t, ir_sadd(b, t->first_row, row), t->rows - 1) };
+	struct row r = { .number = row, .position = t->position };
 
-	r.column = t->columns == 1 ? ir_sconst(b, 0) : t->group == 1 ? r.number : ir_sdivi(b, r.number, t->group);
-	r.position = ir_sadd(b, t->position, r.column);
+	if (t->tiles > 1)
+		r.number = at_most(t, ir_sadd(b, t->first_row, row), t->rows - 1);
+	if (t->columns > 1) {
+		r.column = t->group == 1 ? r.number : ir_sdivi(b, r.number, t->group);
+		r.position = ir_sadd(b, t->position, r.column);
+	}
 	return r;
 }
 
 /* What a row sees of the chunk that begins at `start`: from..to - 1, counted from there, cut to the chunk; nothing when from is CHUNK or to is 0. */
 static ir_s row_end(const struct spread *t, const struct row *r, ir_s start)
 {
-	return clamp(t, ir_saddi(t->b, ir_ssub(t->b, r->position, start), 1), 0, CHUNK);
+	ir_s seen = ir_saddi(t->b, ir_ssub(t->b, r->position, start), 1);
+	return at_most(t, t->columns > 1 ? at_least(t, seen, 0) : seen, CHUNK);       /* a single column sees something of each of its chunks */
 }
 
 static ir_s row_begin(const struct spread *t, const struct row *r, ir_s start)
@@ -76,7 +81,7 @@ static unsigned column_bytes(const struct spread *t)
 static ir_a row_at(const struct spread *t, unsigned slot, const struct row *r, ir_s column)
 {
 	struct ir *b = t->b;
-	ir_s in_group = ir_ssub(b, r->number, ir_smuli(b, r->column, t->group));
+	ir_s in_group = t->columns > 1 ? ir_ssub(b, r->number, ir_smuli(b, r->column, t->group)) : r->number;
 	ir_a at = ir_aadd(b, ir_aload(b, t->arg, (int32_t)(slot * 8)), ir_smuli(b, column, column_bytes(t)));
 	return ir_aadd(b, at, ir_smuli(b, ir_sadd(b, ir_smuli(b, t->head, t->group), in_group), t->dims * 4));
 }
@@ -93,8 +98,8 @@ static ir_s launch_column(const struct spread *t, ir_s position)
 
 /* ---- scores */
 
-/* sum[row][block], and what brings them on: addresses that walk along the dimensions. */
-struct scores { ir_f sum[MOST_ROWS][BLOCKS]; ir_a query[MOST_ROWS], key[BLOCKS]; };
+/* sum[row][block], and what brings them on: addresses that walk along the dimensions. Rows of one column lie side by side and share one. */
+struct scores { ir_f sum[MOST_ROWS][BLOCKS]; ir_a query[MOST_ROWS], key[BLOCKS]; unsigned queries; };
 
 /* Adds `dims` dimensions, whose keys are k[dimension][block]. */
 static void add_scores(const struct spread *t, struct scores *s, unsigned dims, ir_f k[][BLOCKS])
@@ -103,13 +108,14 @@ static void add_scores(const struct spread *t, struct scores *s, unsigned dims, 
 	ir_f q[8];
 
 	for (unsigned r = 0; r < t->tile; r++) {
+		unsigned behind = r - r % s->queries;
 		for (unsigned d = 0; d < dims; d++)
-			q[d] = ir_fbcast(b, s->query[r], (int32_t)(d * 4));
+			q[d] = ir_fbcast(b, s->query[r % s->queries], (int32_t)((behind * t->dims + d) * 4));
 		for (unsigned d = 0; d < dims; d++)
 			for (unsigned i = 0; i < BLOCKS; i++)
 				ir_set_f(b, s->sum[r][i], ir_ffma(b, k[d][i], q[d], s->sum[r][i]));
 	}
-	for (unsigned r = 0; r < t->tile; r++)
+	for (unsigned r = 0; r < s->queries; r++)
 		ir_set_a(b, s->query[r], ir_aaddi(b, s->query[r], dims * 4));
 }
 
@@ -194,14 +200,15 @@ static void score_int8(const struct spread *t, struct scores *s, unsigned dims)
 static void score_chunk(const struct spread *t, ir_a keys)
 {
 	struct ir *b = t->b;
-	struct scores s;
+	struct scores s = { .queries = t->columns == 1 && t->tile * t->tiles == t->rows ? 1 : t->tile };
 
-	for (unsigned r = 0; r < t->tile; r++) {
+	for (unsigned r = 0; r < s.queries; r++) {
 		struct row row = find_row(t, ir_sconst(b, r));
 		s.query[r] = ir_var_a(b, row_at(t, ATTENTION_Q, &row, launch_column(t, row.position)));
+	}
+	for (unsigned r = 0; r < t->tile; r++)
 		for (unsigned i = 0; i < BLOCKS; i++)
 			s.sum[r][i] = ir_var_f(b, ir_fconst(b, 0.0f));
-	}
 	for (unsigned i = 0; i < BLOCKS; i++)
 		s.key[i] = ir_var_a(b, ir_aaddi(b, keys, i * LANES * t->row_bytes));
 	if (t->pieces) {
@@ -221,6 +228,29 @@ static void score_chunk(const struct spread *t, ir_a keys)
 }
 
 /* ---- softmax */
+
+/* Writes p of a row's scores s; returns its sums, lane by lane. Two blocks hide a little of what each waits for. */
+static ir_f weigh_scores(const struct spread *t, ir_a to, const ir_f s[BLOCKS], ir_f max)
+{
+	enum { AT_ONCE = 2 };
+	struct ir *b = t->b;
+	ir_f sum = ir_var_f(b, ir_fconst(b, 0.0f)), left[BLOCKS], p[AT_ONCE];
+
+	for (unsigned k = 0; k < BLOCKS; k++)
+		left[k] = ir_var_f(b, s[k]);
+	ir_loop(b, ir_sconst(b, BLOCKS / AT_ONCE));
+	for (unsigned k = 0; k < AT_ONCE; k++)
+		p[k] = math_exp(b, ir_fsub(b, left[k], max));
+	for (unsigned k = 0; k < AT_ONCE; k++) {
+		ir_fstore(b, to, p[k], (int32_t)(k * LANES * 4), 0);
+		ir_set_f(b, sum, ir_fadd(b, sum, p[k]));
+	}
+	for (unsigned k = AT_ONCE; k < BLOCKS; k++)
+		ir_set_f(b, left[k - AT_ONCE], left[k]);
+	ir_set_a(b, to, ir_aaddi(b, to, AT_ONCE * LANES * 4));
+	ir_endloop(b);
+	return sum;
+}
 
 /* Scores become p, row by row; maximum and sum are left among the marks. Where a row sees nothing of the chunk they mean nothing. */
 static void softmax_rows(const struct spread *t, ir_s start)
@@ -244,12 +274,8 @@ static void softmax_rows(const struct spread *t, ir_s start)
 		max = k ? ir_fmax(b, s[k], max) : s[k];
 	}
 	max = math_lane_max(b, &max);
-	for (unsigned k = 0; k < BLOCKS; k++) {
-		ir_f p = math_exp(b, ir_fsub(b, s[k], max));
-		ir_fstore(b, scores, p, (int32_t)(k * LANES * 4), 0);
-		sum = k ? ir_fadd(b, sum, p) : p;        /* +0 + p is p */
-	}
 	ir_fstore1(b, mark, max, 0);
+	sum = weigh_scores(t, ir_var_a(b, scores), s, max);
 	ir_fstore1(b, mark, math_lane_sum(b, &sum), 4);
 	ir_endloop(b);
 }
@@ -453,11 +479,15 @@ static void store_row(const struct spread *t, const struct state *s)
 		mine = clamp(t, ir_smin(b, mine, ir_smin(b, ir_saddi(b, column, 1), left)), 0, 1);
 	}
 	ir_loop(b, mine);
-	ir_a out = row_at(t, ATTENTION_OUT, &s->row, launch_column(t, s->row.position));
-	for (unsigned i = 0; i < t->vectors; i++) {
-		unsigned left = t->dims - i * LANES;
-		ir_fstore(b, out, ir_fdiv(b, s->o[i], s->sum), (int32_t)(i * LANES * 4), left < LANES ? left : 0);
-	}
+	ir_a out = ir_var_a(b, row_at(t, ATTENTION_OUT, &s->row, launch_column(t, s->row.position)));
+	ir_loop(b, ir_sconst(b, t->dims / LANES));
+	ir_fstore(b, out, ir_fdiv(b, s->o[0], s->sum), 0, 0);
+	for (unsigned i = 0; i + 1 < t->vectors; i++)
+		ir_set_f(b, s->o[i], s->o[i + 1]);
+	ir_set_a(b, out, ir_aaddi(b, out, LANES * 4));
+	ir_endloop(b);
+	if (t->dims % LANES)
+		ir_fstore(b, out, ir_fdiv(b, s->o[0], s->sum), 0, t->dims % LANES);
 	ir_endloop(b);
 }
 
@@ -474,7 +504,7 @@ static void do_tile(struct spread *t, ir_s first, ir_s chunks)
 		s.o[i] = ir_var_f(b, ir_fconst(b, 0.0f));
 	ir_s round = ir_loop(b, ir_sshri(b, ir_saddi(b, chunks, t->waves - 1), shift)), done = ir_sshli(b, round, shift);
 	ir_s left = ir_ssub(b, chunks, done);
-	ir_loop(b, clamp(t, ir_ssub(b, left, t->wave), 0, 1));
+	ir_loop(b, at_most(t, ir_ssub(b, left, t->wave), 1));
 	do_chunk(t, ir_sadd(b, ir_sadd(b, first, done), t->wave));
 	ir_endloop(b);
 	ir_barrier(b);
