@@ -158,6 +158,7 @@ enum {
 	RDNA_AT_NOTHING = 1, RDNA_AT_V1 = 2, RDNA_AT_V2 = 4, RDNA_AT_V3 = 8, RDNA_AT_V4 = 16, RDNA_AT_V8 = 32,      /* vector registers, so many */
 	RDNA_AT_S1 = 64, RDNA_AT_S2 = 128, RDNA_AT_S4 = 256, RDNA_AT_S8 = 512, RDNA_AT_S16 = 1024,             /* of s0..s105, where so many may begin */
 	RDNA_AT_INTEGER = 2048, RDNA_AT_FLOAT = 4096, RDNA_AT_LITERAL = 8192,                                  /* constants: -16..64, the inline floats of 32 bits, all others */
+	RDNA_AT_SPECIAL = 16384,               /* one half of vcc or exec */
 	RDNA_AT_OTHER = 32768
 };
 #define RDNA_AT_LITERALS (UINT64_C(0x0001000100010001) * RDNA_AT_LITERAL)
@@ -177,7 +178,8 @@ static inline uint64_t rdna_plain_register(struct rdna_plain *p, unsigned place,
 {
 	const struct rdna_tuple *t = &rdna_tuples[n < RDNA_TUPLES ? n : 0];
 	bool vector = reg & RDNA_V0, good = reg + n <= (vector ? RDNA_V0 + 256u : 106u) && (vector || !(reg & t->align));
-	return rdna_plain_is(p, place, !good ? RDNA_AT_OTHER : vector ? t->vector : t->scalar, reg);
+	bool special = n == 1 && (reg == RDNA_VCC_LO || reg == RDNA_VCC_HI || reg == RDNA_EXEC_LO || reg == RDNA_EXEC_HI);
+	return rdna_plain_is(p, place, !good ? special ? RDNA_AT_SPECIAL : RDNA_AT_OTHER : vector ? t->vector : t->scalar, reg);
 }
 uint64_t rdna_plain_rare_constant(struct rdna_plain *p, unsigned place, uint32_t value);      /* those beyond -16..64 */
 static inline uint64_t rdna_plain_constant(struct rdna_plain *p, unsigned place, uint32_t value)

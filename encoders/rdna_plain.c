@@ -97,7 +97,9 @@ static void rdna_form_scalar(struct rdna_form *f, const struct rdna_match *m, ui
 {
 	enum rdna_enc e = m->row->enc;
 
-	f->takes = takes;
+	for (unsigned p = 0; p < PLACES; p++)
+		f->takes |= rdna_in_place(takes >> 16 * p & SG1 ? RDNA_AT_SPECIAL : 0, p);
+	f->takes |= takes;
 	f->n = 1;
 	f->words = e == RDNA_E_SOP1 ? 0x17du << 23 | m->opcode << 8 : e == RDNA_E_SOP2 ? 2u << 30 | m->opcode << 23 : 0x17eu << 23 | m->opcode << 16;
 	f->at[D] = 16;

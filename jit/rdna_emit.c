@@ -32,7 +32,7 @@ struct emitter {
 	const uint32_t *loops;               /* rdna_machine_loops */
 	struct loop loop[MAX_DEPTH]; unsigned depth;
 	uint32_t exec;                       /* the lanes that are on; ALL_LANES: all of them */
-	bool any_exec;                       /* some instruction is restricted to some lanes */
+	bool any_exec;                       /* some instruction is restricted to some lanes: what stands in front of it may have to come behind a change */
 	struct rdna_map named, taken;        /* registers: the instructions name, and those with what is taken beside */
 	uint16_t vector_regs, scalar_regs;   /* highest number used + 1 */
 	uint8_t *is; bool any_new_far;       /* by LOOP: IS_FAR ... */
@@ -45,6 +45,12 @@ struct emitter {
 static void put(struct emitter *e, const struct rdna_ins *i)
 {
 	rdna_put(&e->r, i);
+	e->count++;
+}
+
+static void put_hint(struct emitter *e, enum rdna_op op, uint32_t imm)
+{
+	rdna_put_imm(&e->r, op, imm);
 	e->count++;
 }
 
@@ -62,7 +68,7 @@ static void compare(struct emitter *e, enum rdna_op op, struct rdna_operand a, s
 static void settle(struct emitter *e)
 {
 	if (e->l->gen == RDNA_GFX12)
-		put(e, &(struct rdna_ins){ .op = RDNA_S_WAIT_ALU, .s = { rdna_imm(RDNA_DEPCTR_SA_SDST(0)) } });
+		put_hint(e, RDNA_S_WAIT_ALU, RDNA_DEPCTR_SA_SDST(0));
 }
 
 /* --- registers */
@@ -315,8 +321,7 @@ static void emit_fixed(struct emitter *e, const struct rdna_lir_ins *i)
 	case RDNA_S_WAIT_STORECNT_DSCNT: case RDNA_S_WAIT_ALU: case RDNA_S_NOP: case RDNA_S_CLAUSE: case RDNA_S_DELAY_ALU:
 		if (i->s[0].kind != RDNA_LIR_CONST)
 			break;
-		rdna_put_imm(&e->r, (enum rdna_op)i->op, i->s[0].value);
-		e->count++;
+		put_hint(e, (enum rdna_op)i->op, i->s[0].value);
 		return;
 	default: break;
 	}
@@ -326,12 +331,15 @@ static void emit_fixed(struct emitter *e, const struct rdna_lir_ins *i)
 static void emit_one(struct emitter *e)
 {
 	const struct rdna_lir_ins *i = &e->l->ins[e->at];
-	if (e->any_exec)
-		exec_for(e, e->at);
-	if (rdna_lir_facts(i->op) & RDNA_IS_FIXED)
+	if (rdna_lir_facts(i->op) & RDNA_IS_FIXED) {
+		if (e->any_exec)
+			exec_for(e, e->at);
 		emit_fixed(e, i);
-	else
+	} else {
+		if (i->exec || e->exec != ALL_LANES)
+			exec_for(e, e->at);
 		emit_plain(e, i);
+	}
 }
 
 static void emit_body(struct emitter *e, bool notes)

@@ -32,15 +32,19 @@ struct state {
 	uint64_t by_salu, by_valu;                       /* pairs of scalar registers, a bit each: written by such an instruction and not waited for */
 	uint8_t cmpx, atomic;
 	uint8_t matrix_n; uint16_t matrix_reg;           /* D of the product just before */
-	uint8_t halves;                                  /* of a dual instruction still to come: its marker was all of it */
 };
 
 struct fix { uint16_t wait_alu; uint8_t before; };       /* wait_alu: the fields, RDNA_DEPCTR_ANY for none; before: CMPX, MATRIX, DENORM */
 
+/* What is looked up of an instruction again and again while loops settle; a dual one's are those of both halves. SGPR alone: pairs of scalar registers, a bit each. */
+struct use { uint64_t read, written; unsigned facts; };
+
 struct guard {
 	const struct rdna_lir *l;
 	unsigned rules;
-	struct fix *fix;
+	struct fix *fix;                     /* these three by instruction */
+	struct use *use;
+	uint32_t *next;                      /* it or the next that bears on a rule, find_uses */
 	const uint32_t *loops;               /* rdna_machine_loops */
 };
 
@@ -143,15 +147,17 @@ static uint64_t pairs_of(const struct rdna_lir_operand *o)
 	return ((UINT64_C(2) << (last - first)) - 1) << first;
 }
 
-static uint64_t pairs_read(const struct rdna_lir_ins *i, unsigned facts)
+static void find_pairs(struct use *u, const struct rdna_lir_ins *i)
 {
-	uint64_t pairs = facts & RDNA_READS_VCC ? vcc_pair : 0;
+	u->read |= pairs_of(&i->s[0]) | pairs_of(&i->s[1]) | pairs_of(&i->s[2]) | pairs_of(&i->s[3]) | pairs_of(&i->saddr);
+	u->written |= pairs_of(&i->d[0]) | pairs_of(&i->d[1]);
 	if (rdna_lir_reads_dst(i))
-		pairs |= pairs_of(&i->d[0]);
-	return pairs | pairs_of(&i->s[0]) | pairs_of(&i->s[1]) | pairs_of(&i->s[2]) | pairs_of(&i->s[3]) | pairs_of(&i->saddr);
+		u->read |= pairs_of(&i->d[0]);
+	if (u->facts & RDNA_READS_VCC)
+		u->read |= vcc_pair;
+	if (u->facts & RDNA_WRITES_VCC)
+		u->written |= vcc_pair;
 }
-
-static uint64_t pairs_written(const struct rdna_lir_ins *i, unsigned facts) { return (facts & RDNA_WRITES_VCC ? vcc_pair : 0) | pairs_of(&i->d[0]) | pairs_of(&i->d[1]); }
 
 static void settle(struct state *s, unsigned imm)
 {
@@ -175,22 +181,16 @@ static void late_read(const struct state *s, uint64_t pairs, bool vector, struct
 		f->wait_alu &= RDNA_DEPCTR_VA_SDST(0);
 }
 
-static void rule_sgpr(struct state *s, const struct rdna_lir_ins *i, unsigned facts, struct fix *f)
+static void rule_sgpr(struct state *s, const struct rdna_lir_ins *i, const struct use *u, struct fix *f)
 {
-	const struct rdna_lir_ins *half = i->op == RDNA_LIR_DUAL ? i + 1 : i, *last = i->op == RDNA_LIR_DUAL ? i + 2 : i;
-	bool vector = is_vector(facts);
-	uint64_t read = 0, written = 0;
+	bool vector = is_vector(u->facts);
 	if (i->op == RDNA_S_WAIT_ALU)
 		settle(s, i->s[0].value);
-	if (!vector && !(facts & RDNA_IS_SALU))
+	if (!vector && !(u->facts & RDNA_IS_SALU))
 		return;
-	for (; half <= last; half++) {
-		read |= pairs_read(half, facts);
-		written |= pairs_written(half, facts);
-	}
-	late_read(s, read, vector, f);
+	late_read(s, u->read, vector, f);
 	settle(s, f->wait_alu);
-	*(vector ? &s->by_valu : &s->by_salu) |= written;
+	*(vector ? &s->by_valu : &s->by_salu) |= u->written;
 }
 
 /* rdna_emit counts in the index and compares it with the count; between the two it waits for what scalar instructions wrote. */
@@ -236,25 +236,34 @@ static void touch(const struct rdna_lir_ins *i, struct rdna_touch *t)
 		t->writes[t->n_writes++] = y.writes[k];
 }
 
-static void look_closely(const struct guard *g, struct state *s, size_t at, unsigned facts, struct fix *f)
+/* Whether it leaves every state as it is and nothing can stand in its way. */
+static bool is_quiet(const struct guard *g, const struct rdna_lir_ins *i, const struct use *u)
 {
-	const struct rdna_lir_ins *i = &g->l->ins[at];
-	struct rdna_touch t;
-	t.n_reads = t.n_writes = 0;
-	if (s->trans || facts & (RDNA_IS_TRANS | RDNA_IS_WMMA))
-		touch(i, &t);
-	if (g->rules & TRANS)
-		rule_trans(s, &t, facts, i->op, i->s[0].value, f);
-	if (g->rules & CMPX)
-		rule_cmpx(s, facts, i->op, f);
-	if (g->rules & MATRIX)
-		rule_matrix(s, &t, facts, f);
-	if (g->rules & SGPR && i->op == RDNA_LIR_ENDLOOP)
-		rule_sgpr_endloop(s, &g->l->ins[g->loops[at]], f);
-	else if (g->rules & SGPR)
-		rule_sgpr(s, i, facts, f);
-	if (g->rules & DENORM)
-		rule_denorm(s, facts, i->op, i->s[0].value, f);
+	if (i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP || i->op == RDNA_S_WAIT_ALU)
+		return false;
+	return g->rules == SGPR ? !(u->read | u->written) : g->rules == TRANS && !is_vector(u->facts) && !is_memory(u->facts);
+}
+
+/* Of every instruction. Halves are left out: their dual one speaks for them. */
+static void find_uses(struct guard *g)
+{
+	const struct rdna_lir *l = g->l;
+	g->next[l->n_ins] = (uint32_t)l->n_ins;
+	for (size_t at = l->n_ins; at-- > 0;) {
+		const struct rdna_lir_ins *i = &l->ins[at];
+		struct use *u = &g->use[at];
+		bool dual = i->op == RDNA_LIR_DUAL;
+		*u = (struct use){ .facts = facts_of(i) };
+		g->fix[at] = (struct fix){ RDNA_DEPCTR_ANY, 0 };
+		if (g->rules & SGPR)
+			find_pairs(u, dual ? i + 1 : i);
+		if (dual) {
+			if (g->rules & SGPR)
+				find_pairs(u, i + 2);
+			g->next[at + 1] = g->next[at + 2] = g->next[at + 3];
+		}
+		g->next[at] = is_quiet(g, i, u) ? g->next[at + 1] : (uint32_t)at;
+	}
 }
 
 static void step(void *user, void *state, size_t at)
@@ -262,16 +271,25 @@ static void step(void *user, void *state, size_t at)
 	struct guard *g = user;
 	struct state *s = state;
 	const struct rdna_lir_ins *i = &g->l->ins[at];
-	unsigned facts = facts_of(i);
-	g->fix[at] = (struct fix){ RDNA_DEPCTR_ANY, 0 };
-	if (s->halves) {
-		s->halves--;
-		return;
-	}
-	if (i->op == RDNA_LIR_DUAL)
-		s->halves = 2;
-	if (g->rules != TRANS || s->trans || facts & RDNA_IS_TRANS)      /* else no result is new, and none becomes it */
-		look_closely(g, s, at, facts, &g->fix[at]);
+	const struct use *u = &g->use[at];
+	struct fix *f = &g->fix[at];
+	struct rdna_touch t;
+	*f = (struct fix){ RDNA_DEPCTR_ANY, 0 };
+	t.n_reads = t.n_writes = 0;
+	if (s->trans || u->facts & (RDNA_IS_TRANS | RDNA_IS_WMMA))
+		touch(i, &t);
+	if (g->rules & TRANS)
+		rule_trans(s, &t, u->facts, i->op, i->s[0].value, f);
+	if (g->rules & CMPX)
+		rule_cmpx(s, u->facts, i->op, f);
+	if (g->rules & MATRIX)
+		rule_matrix(s, &t, u->facts, f);
+	if (g->rules & SGPR && i->op == RDNA_LIR_ENDLOOP)
+		rule_sgpr_endloop(s, &g->l->ins[g->loops[at]], f);
+	else if (g->rules & SGPR)
+		rule_sgpr(s, i, u, f);
+	if (g->rules & DENORM)
+		rule_denorm(s, u->facts, i->op, i->s[0].value, f);
 }
 
 static bool most(uint8_t *into, const uint8_t *from, size_t n)
@@ -347,27 +365,39 @@ static unsigned rules_for(const struct rdna_lir *l)
 	return rules & rules_of[l->gen];
 }
 
+static bool find_fixes(struct guard *g, struct error *err)
+{
+	const struct rdna_lir *l = g->l;
+	const struct rdna_flow flow = { .l = l, .loops = g->loops, .next = g->next, .size = sizeof(struct state), .user = g, .step = step, .join = join };
+	struct state s = {0};
+	if (!g->fix || !g->use || !g->next || !g->loops)
+		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
+	find_uses(g);
+	for (unsigned k = RDNA_ABI_WAVE / 2; k < RDNA_ABI_FREE_SGPR / 2; k++)
+		s.by_salu |= UINT64_C(1) << k;
+	if (!rdna_flow_run(&flow, &s, err))
+		return false;
+	at_return(g, &s, &g->fix[l->n_ins]);
+	return true;
+}
+
 static bool required(struct rdna_lir *l, struct error *err)
 {
+	struct rdna_patch p = {0};
 	unsigned rules = rules_for(l);
 	if (!rules)
 		return true;
-	struct state s = {0};
-	struct rdna_patch p = {0};
 	uint32_t *loops = rdna_machine_loops(l);
-	struct guard g = { .l = l, .rules = rules, .fix = malloc((l->n_ins + 1) * sizeof *g.fix), .loops = loops };
-	const struct rdna_flow flow = { .l = l, .loops = loops, .size = sizeof s, .user = &g, .step = step, .join = join };
-	for (unsigned k = RDNA_ABI_WAVE / 2; k < RDNA_ABI_FREE_SGPR / 2; k++)
-		s.by_salu |= UINT64_C(1) << k;
-	bool ok = g.fix && loops ? rdna_flow_run(&flow, &s, err) : error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
-	if (ok) {
-		at_return(&g, &s, &g.fix[l->n_ins]);
-		for (size_t at = 0; at <= l->n_ins; at++)
-			if (g.fix[at].before || g.fix[at].wait_alu != RDNA_DEPCTR_ANY)
-				remedy(&p, l, at, &g.fix[at]);
-		ok = rdna_patch_apply(l, &p, err);
-	}
+	struct guard g = { .l = l, .rules = rules, .loops = loops, .fix = malloc((l->n_ins + 1) * sizeof *g.fix), .use = malloc((l->n_ins + 1) * sizeof *g.use),
+		.next = malloc((l->n_ins + 1) * sizeof *g.next) };
+	bool ok = find_fixes(&g, err);
+	for (size_t at = 0; ok && at <= l->n_ins; at++)
+		if (g.fix[at].before || g.fix[at].wait_alu != RDNA_DEPCTR_ANY)
+			remedy(&p, l, at, &g.fix[at]);
+	ok = ok && rdna_patch_apply(l, &p, err);
 	free(g.fix);
+	free(g.use);
+	free(g.next);
 	free(loops);
 	return ok;
 }
