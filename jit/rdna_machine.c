@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/array.h"
+
 /* --- operands */
 
 bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r)
@@ -263,27 +265,23 @@ void rdna_patch_op(struct rdna_patch *p, size_t at, unsigned op, uint32_t imm)
 	to->ir = UINT32_MAX;
 }
 
+/* In place, from the end: what is still to move is never written over. */
 static bool merge(struct rdna_lir *l, const struct rdna_patch *p)
 {
-	size_t total = l->n_ins + p->n, k = 0, to = 0;
-	struct rdna_lir_ins *ins = malloc((total ? total : 1) * sizeof *ins);
-	if (!ins)
+	size_t n = l->n_ins, end = n, to = n + p->n;
+	if (!array_grow((void **)&l->ins, &l->ins_capacity, to, sizeof *l->ins))
 		return false;
-	for (size_t at = 0; k < p->n || at < l->n_ins;) {
-		size_t end = k < p->n ? p->at[k] : l->n_ins;      /* up to the next insertion all stays together */
-		memcpy(ins + to, l->ins + at, (end - at) * sizeof *ins);
-		to += end - at;
-		at = end;
-		for (; k < p->n && p->at[k] == at; k++, to++) {
-			ins[to] = p->ins[k];
-			if (ins[to].ir == UINT32_MAX && l->n_ins)
-				ins[to].ir = l->ins[at < l->n_ins ? at : at - 1].ir;
-		}
+	l->n_ins = to;
+	for (size_t k = p->n; k-- > 0;) {
+		size_t at = p->at[k];
+		uint32_t ir = n ? l->ins[at < n ? at : at - 1].ir : UINT32_MAX;
+		to -= end - at;
+		memmove(l->ins + to, l->ins + at, (end - at) * sizeof *l->ins);
+		end = at;
+		l->ins[--to] = p->ins[k];
+		if (p->ins[k].ir == UINT32_MAX)
+			l->ins[to].ir = ir;
 	}
-	assert(to == total);
-	free(l->ins);
-	l->ins = ins;
-	l->n_ins = l->ins_capacity = total;
 	return true;
 }
 
@@ -334,8 +332,10 @@ void rdna_tidy(struct rdna_lir *l)
 
 uint32_t *rdna_machine_loops(const struct rdna_lir *l)
 {
-	uint32_t *loops = malloc((l->n_ins + 1) * sizeof *loops), open = UINT32_MAX;      /* a loop that is open names the one around it */
+	uint32_t *loops = calloc(l->n_ins + 1, sizeof *loops), open = UINT32_MAX;      /* a loop that is open names the one around it */
 	for (uint32_t at = 0; loops && at < l->n_ins; at++) {
+		if (l->ins[at].op < RDNA_LIR_LOOP)
+			continue;
 		if (l->ins[at].op == RDNA_LIR_LOOP) {
 			loops[at] = open;
 			open = at;
@@ -427,11 +427,11 @@ static bool walk(struct flow_run *r, void *state, size_t from, size_t to)
 {
 	const struct rdna_flow *f = r->f;
 	for (size_t at = next_of(f, from); at < to; at = next_of(f, at + 1)) {
-		if (f->l->ins[at].op != RDNA_LIR_LOOP) {
+		size_t end = f->loops[at];
+		if (end <= at) {
 			f->step(f->user, state, at);
 			continue;
 		}
-		size_t end = f->loops[at];
 		if (!walk_loop(r, state, at, end))
 			return false;
 		at = end;

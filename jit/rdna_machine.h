@@ -118,7 +118,7 @@ struct rdna_flow {
 /* state: at the first instruction; then what it is behind the last. */
 bool rdna_flow_run(const struct rdna_flow *f, void *state, struct error *err);
 
-/* By LOOP its ENDLOOP and by ENDLOOP its LOOP; malloc'ed, NULL: no memory. */
+/* By LOOP its ENDLOOP, which is further on, and by ENDLOOP its LOOP; 0 elsewhere. malloc'ed, NULL: no memory. */
 uint32_t *rdna_machine_loops(const struct rdna_lir *l);
 
 /* rdna_emit with a listing: bytes with each instruction's text behind them. Counts the instructions. */
