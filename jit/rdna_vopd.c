@@ -16,12 +16,14 @@ enum { WINDOW = 12, FORMS = 2 };
 
 /* What the search asks of an instruction again and again. Filled once; pairing moves numbers of instructions, not instructions. */
 struct candidate {
-	struct rdna_map reads, writes;       /* vcc that is not named is there, too */
 	uint16_t banks[FORMS];               /* by way round: what no partner may share with it, banks_of */
-	bool known;                          /* reads and writes are */
+	bool known;                          /* its registers are */
 	uint8_t half;                        /* 0, or which half of a pair it has become, 1 or 2 */
 	uint8_t forms, form;                 /* ways round there are, the second with sources 0 and 1 exchanged; the one taken */
 };
+
+/* vcc that is not named is there, too. */
+struct registers { struct rdna_map reads, writes; };
 
 /* An instruction's number, and below it what the search looks for: others may move over it; it may yet become a half; its result's register has an odd number. */
 enum { MOVABLE = 1, MAY = 2, ODD = 4, NUMBER_SHIFT = 3 };
@@ -30,6 +32,7 @@ struct pairing {
 	struct rdna_lir *l;
 	struct candidate *c;                 /* by instruction, as they came */
 	struct rdna_half *as;                /* by instruction: what the encoder makes of a candidate as it stands */
+	struct registers *regs;              /* by instruction: of those that another moves over, or may */
 	uint32_t *order;                     /* the instructions as they are now */
 };
 
@@ -105,39 +108,43 @@ static uint32_t look_at(struct pairing *p, uint32_t n)
 
 /* --- dependencies */
 
-static void find_registers(const struct rdna_lir *l, const struct rdna_lir_ins *i, struct candidate *c)
+static void find_registers(const struct rdna_lir_ins *i, struct registers *r)
 {
 	const struct rdna_range vcc = { RDNA_VCC_LO, 2 };
-	static const struct rdna_map none;
+	static const struct registers none;
 	unsigned facts = rdna_lir_facts(i->op);
-	c->known = true;
-	c->reads = c->writes = none;
-	rdna_map_add_sources(&c->reads, i);
-	rdna_map_add_results(&c->writes, i);
+	*r = none;
+	rdna_map_add_sources(&r->reads, i);
+	rdna_map_add_results(&r->writes, i);
 	if (rdna_lir_reads_dst(i))
-		rdna_map_add(&c->reads, rdna_machine_range(&i->d[0]));
+		rdna_map_add_operand(&r->reads, &i->d[0]);
 	if (facts & RDNA_READS_VCC)
-		rdna_map_add(&c->reads, vcc);
+		rdna_map_add(&r->reads, vcc);
 	if (facts & RDNA_WRITES_VCC)
-		rdna_map_add(&c->writes, vcc);
+		rdna_map_add(&r->writes, vcc);
 }
 
-/* Instruction n with its registers; found for those alone that another is compared with. */
-static const struct candidate *with_registers(struct pairing *p, uint32_t n)
+static const struct registers *registers_of(struct pairing *p, uint32_t n)
 {
 	if (!p->c[n].known)
-		find_registers(p->l, &p->l->ins[n], &p->c[n]);
-	return &p->c[n];
+		find_registers(&p->l->ins[n], &p->regs[n]);
+	p->c[n].known = true;
+	return &p->regs[n];
 }
 
-/* Whether the second reads or writes what the first makes. */
-static bool feeds(const struct candidate *first, const struct candidate *second)
+/* Whether the second half reads what the first makes. One does not write what the other does: their results' numbers are an odd and an even one. */
+static bool feeds(const struct rdna_half *first, const struct rdna_half *second)
 {
-	return rdna_map_meets(&first->writes, &second->reads) || rdna_map_meets(&first->writes, &second->writes);
+	return first->dst == second->vgpr[0] || first->dst == second->vgpr[1] || first->dst == second->vgpr[2];
 }
 
-/* Whether a and b may not change places. */
-static bool depend(const struct candidate *a, const struct candidate *b) { return feeds(a, b) || rdna_map_meets(&b->writes, &a->reads); }
+/* Whether half n, whose result is all it writes, and another instruction may not change places. */
+static bool depend(struct pairing *p, uint32_t n, uint32_t other)
+{
+	const struct registers *half = registers_of(p, n), *with = registers_of(p, other);
+	unsigned dst = p->as[n].dst;
+	return (with->reads.w[dst / 64] | with->writes.w[dst / 64]) >> dst % 64 & 1 || rdna_map_meets(&with->writes, &half->reads);
+}
 
 /* --- the search */
 
@@ -156,10 +163,10 @@ static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 	struct candidate *a = &p->c[na], *b = &p->c[nb];
 	struct rdna_half turned[2];
 	unsigned k = 0;
-	if (!next_ways(a, b, &k) || feeds(with_registers(p, na), with_registers(p, nb)))
+	if (!next_ways(a, b, &k) || feeds(&p->as[na], &p->as[nb]))
 		return false;
 	*b_first = p->as[na].second_only;
-	if (*b_first && (p->as[nb].second_only || feeds(b, a)))
+	if (*b_first && (p->as[nb].second_only || feeds(&p->as[nb], &p->as[na])))
 		return false;
 	for (; next_ways(a, b, &k); k++) {
 		const struct rdna_half *x = half_as(p, na, k >> 1, &turned[0]), *y = half_as(p, nb, k & 1, &turned[1]);
@@ -176,12 +183,10 @@ enum way { NO_WAY, DOWN, UP };
 
 static enum way way_between(struct pairing *p, size_t a, size_t b)
 {
-	const struct candidate *ca = with_registers(p, number(p, a)), *cb = with_registers(p, number(p, b));
 	bool down = true, up = true;
 	for (size_t k = a + 1; k < b && (down || up); k++) {
-		const struct candidate *c = with_registers(p, number(p, k));
-		down = down && !depend(ca, c);
-		up = up && !depend(c, cb);
+		down = down && !depend(p, number(p, a), number(p, k));
+		up = up && !depend(p, number(p, b), number(p, k));
 	}
 	return down ? DOWN : up ? UP : NO_WAY;
 }
@@ -252,8 +257,9 @@ bool rdna_vopd(struct rdna_lir *l, struct error *err)
 		return true;
 	p.c = malloc(l->n_ins * sizeof *p.c);
 	p.as = malloc(l->n_ins * sizeof *p.as);
+	p.regs = malloc(l->n_ins * sizeof *p.regs);
 	p.order = malloc(l->n_ins * sizeof *p.order);
-	bool ok = p.c && p.as && p.order;
+	bool ok = p.c && p.as && p.regs && p.order;
 	for (uint32_t at = 0; ok && at < l->n_ins; at++)
 		p.order[at] = at << NUMBER_SHIFT | look_at(&p, at);
 	for (size_t a = 0; ok && a < l->n_ins;) {
@@ -264,6 +270,7 @@ bool rdna_vopd(struct rdna_lir *l, struct error *err)
 	ok = ok && (!pairs || rewrite(&p, pairs));
 	free(p.c);
 	free(p.as);
+	free(p.regs);
 	free(p.order);
 	return ok || error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
 }

@@ -26,14 +26,14 @@ static void call(const struct region *r, int worker, size_t i, int64_t begin, in
 
 /* ---- kernels */
 
-/* What it takes to make a kernel, roughly, in quarters of a plain matmul's: for the order alone in which threads take them, so columns, which a pass's kernels have in common, are
- * left out. Found by counting the code generators' instructions. A row that spans do not divide evenly has the code of its rest beside that of its whole turns. */
+/* What it takes to make a kernel, roughly, in quarters of a plain matmul's: for the order alone in which threads take them, so columns, which a pass's kernels have in common, and
+ * formats, whose matmuls stand together anyway, are left out. Found by counting the code generators' instructions. */
 static unsigned effort_of(const struct key *k)
 {
 	switch (k->kind) {
-	case KEY_MATMUL: return (k->flags & KEY_SILU_MUL ? 5 : 4) * (k->k & (k->k - 1) ? 2 : 1);
-	case KEY_ATTENTION: return 9;
-	case KEY_NORM: return k->flags & KEY_QUANTISED_OUT ? 5 : 2;
+	case KEY_MATMUL: return k->flags & KEY_SILU_MUL ? 5 : 4;
+	case KEY_ATTENTION: return 8;
+	case KEY_NORM: case KEY_EMBED: case KEY_KV_STORE: return 2;
 	default: return 1;
 	}
 }
