@@ -176,32 +176,35 @@ static inline uint64_t names_filling(const struct facts *f, const struct state *
 	       (vector[2] & (load[2] | lds[2])) | (vector[3] & (load[3] | lds[3]));
 }
 
-/* What it does beside naming registers; false: nothing. */
-static bool find_effects(const struct rdna_lir_ins *i, struct facts *f)
+/* What it does beside naming registers. */
+static void find_effects(const struct rdna_lir_ins *i, struct facts *f)
 {
-	unsigned is = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0;
 	static const struct facts none = { .counter = COUNTERS };
+	unsigned is = rdna_lir_facts(i->op);
 	*f = none;
+	if (!(is & (RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS | RDNA_IS_FIXED)))
+		return;
 	f->barrier = is_barrier(i->op);
+	f->effects = f->barrier || i->op == RDNA_LIR_LOOP;
 	if (!(is & (RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS)))
-		return f->barrier || i->op == RDNA_LIR_LOOP;
+		return;
 	f->d = rdna_machine_range(&i->d[0]);
 	f->stores = is & RDNA_IS_STORE;
 	f->constant = i->memory == RDNA_MEM_CONST;
 	f->counter = (uint8_t)counter_of(is, f->d.n);
 	f->global_load = is & RDNA_IS_SMEM && !f->constant;
 	f->global_store = is & RDNA_IS_VMEM && is & RDNA_IS_STORE;
-	return f->counter != COUNTERS || f->global_load || f->global_store;
+	f->effects |= f->counter != COUNTERS || f->global_load || f->global_store;
 }
 
-/* Of every instruction, and which of them are quiet: it counts by nothing, and names no register that any load of the kernel fills. Halves are: their dual one speaks for them. */
+/* Of every instruction, and which are quiet: they count by nothing, and name no register that any load of the kernel fills. Halves are: their dual one speaks for them. */
 static void find_facts(struct waiter *w)
 {
 	const struct rdna_lir *l = w->l;
 	struct rdna_map filled = { { 0 } };                  /* all registers that loads fill */
 	for (size_t at = 0; at < l->n_ins; at++) {
 		struct facts *f = &w->facts[at];
-		f->effects = find_effects(&l->ins[at], f);
+		find_effects(&l->ins[at], f);
 		if (f->counter != COUNTERS)
 			rdna_map_add(&filled, f->d);
 	}
@@ -301,21 +304,21 @@ static void step(void *user, void *state, size_t at)
 
 /* --- in front of loops */
 
-/* A loop counts what those in it do: backwards, as an ENDLOOP opens it and its LOOP closes it into the one around. */
+/* A loop counts by what those in it do. */
 static void find_issues(struct waiter *w)
 {
 	enum { MAX_DEPTH = 64 };
 	uint8_t open[MAX_DEPTH + 1] = { 0 };
 	unsigned depth = 0;
-	for (size_t at = w->l->n_ins; at-- > 0;) {
-		unsigned op = w->l->ins[at].op;
-		open[depth] |= (uint8_t)(1u << w->facts[at].counter);
-		if (op == RDNA_LIR_ENDLOOP) {
+	for (size_t at = w->next[0]; at < w->l->n_ins; at = w->next[at + 1]) {
+		if (w->loops[at] > at) {
 			assert(depth < MAX_DEPTH);
 			open[++depth] = 0;
-		} else if (op == RDNA_LIR_LOOP) {
-			w->issues[at] = open[depth--];
-			open[depth] |= w->issues[at];
+		} else if (w->l->ins[at].op == RDNA_LIR_ENDLOOP) {
+			open[depth - 1] |= w->issues[w->loops[at]] = open[depth];
+			depth--;
+		} else {
+			open[depth] |= (uint8_t)(1u << w->facts[at].counter);
 		}
 	}
 }
