@@ -147,21 +147,26 @@ static bool rdna_grow(struct rdna *r, void **array, size_t count, size_t element
 	return true;
 }
 
-/* Where the next n bytes go; NULL: there is an error. */
-static uint8_t *rdna_room(struct rdna *r, size_t n)
+static void rdna_widen(struct rdna *r, size_t n)
 {
+	size_t capacity = 2 * r->capacity + n + 4096;
+	uint8_t *code = realloc(r->code, capacity);
+
+	if (!code) {
+		rdna_fail(r, RDNA_OP_COUNT, "there is not enough memory for the code");
+		return;
+	}
+	r->code = code;
+	r->capacity = capacity;
+}
+
+/* Where the next n bytes go; NULL: there is an error. */
+static inline uint8_t *rdna_room(struct rdna *r, size_t n)
+{
+	if (r->capacity - r->size < n && !r->error)
+		rdna_widen(r, n);
 	if (r->error)
 		return NULL;
-	if (r->capacity - r->size < n) {
-		size_t capacity = 2 * r->capacity + n + 1024;
-		uint8_t *code = realloc(r->code, capacity);
-		if (!code) {
-			rdna_fail(r, RDNA_OP_COUNT, "there is not enough memory for the code");
-			return NULL;
-		}
-		r->code = code;
-		r->capacity = capacity;
-	}
 	r->size += n;
 	return r->code + r->size - n;
 }
@@ -216,23 +221,14 @@ static const char *rdna_match(enum rdna_gen gen, const struct rdna_ins *ins, str
 	return rdna_check(m);
 }
 
-/* Whether v is what the instruction takes at a glance, which most waits and hints are. */
-static bool rdna_plain_immediate(enum rdna_op op, enum rdna_gen gen, int64_t v)
-{
-	if (!rdna_has(op, gen) || rdna_rows[op].enc != RDNA_E_SOPP || v < 0 || v > 0xffff)
-		return false;
-	return rdna_rows[op].sig[1] == 'w' && !rdna_rows[op].sig[2] && (op != RDNA_S_CLAUSE || (v >= 1 && v <= 63));
-}
-
 void rdna_put_imm(struct rdna *r, enum rdna_op op, int64_t v)
 {
-	if (r->error || !rdna_plain_immediate(op, r->gen, v)) {
+	uint32_t word = r->error ? 0 : rdna_encode_immediate(op, r->gen, v);
+
+	if (word)
+		rdna_words(r, &word, 1);
+	else
 		rdna_put(r, &(struct rdna_ins){ .op = op, .s = { rdna_imm(v) } });
-		return;
-	}
-	const struct rdna_match m = { .row = &rdna_rows[op], .gen = r->gen, .op = op, .opcode = rdna_opcode(op, r->gen), .n_src = 1, .s = { (uint16_t)v } };
-	uint32_t w[4];
-	rdna_words(r, w, rdna_encode(&m, w));
 }
 
 void rdna_put_checked(struct rdna *r, const struct rdna_ins *ins)

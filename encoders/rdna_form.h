@@ -66,6 +66,8 @@ unsigned rdna_encode(const struct rdna_match *m, uint32_t out[4]);
 unsigned rdna_encode_dual(const struct rdna_half *x, const struct rdna_half *y, uint32_t out[4]);
 /* The same of a plain instruction that nobody has checked; 0: it takes a closer look. */
 unsigned rdna_encode_plain(enum rdna_op op, enum rdna_gen gen, const struct rdna_plain *p, uint32_t out[4]);
+/* An instruction with one immediate of 16 bits; 0: it takes a closer look. */
+uint32_t rdna_encode_immediate(enum rdna_op op, enum rdna_gen gen, int64_t v);
 /* False: it is none. */
 bool rdna_plain_of(struct rdna_plain *p, const struct rdna_ins *ins);
 

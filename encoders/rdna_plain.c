@@ -29,6 +29,7 @@ struct rdna_recipe {
 	_Atomic int made;            /* NOT_YET ... */
 	uint8_t enc;
 	bool is_half, second_only; uint8_t half;      /* of a dual instruction, the opcode */
+	uint32_t immediate;          /* the word of what has 16 bits and nothing else; 0: it is not so */
 	struct rdna_form first, second;      /* the short encoding, where there is one; the long one */
 	uint64_t alone;              /* what can stand in no more than one place: the constant bus, the literal */
 	int32_t low, high;           /* the offset */
@@ -187,6 +188,7 @@ static void rdna_make_recipe(struct rdna_recipe *q, enum rdna_op op, enum rdna_g
 	int half = rdna_dual_opcode(op, gen, &q->second_only);
 	q->is_half = half >= 0;
 	q->half = (uint8_t)half;
+	q->immediate = e == RDNA_E_SOPP && m.src[0] == 'w' && m.n_src == 1 ? 0x17fu << 23 | m.opcode << 16 : 0;
 	if (!rdna_find_places(&m, &takes))
 		return;
 	for (unsigned p = S0; p < PLACES; p++)
@@ -285,6 +287,13 @@ unsigned rdna_encode_plain(enum rdna_op op, enum rdna_gen gen, const struct rdna
 		return f->n;
 	out[f->n] = p->literal;
 	return f->n + 1u;
+}
+
+uint32_t rdna_encode_immediate(enum rdna_op op, enum rdna_gen gen, int64_t v)
+{
+	const struct rdna_recipe *q = op < RDNA_OP_COUNT && v >= 0 && v <= 0xffff ? rdna_recipe_of(op, gen) : NULL;
+
+	return q && q->immediate && (op != RDNA_S_CLAUSE || (v >= 1 && v <= 63)) ? q->immediate | (uint32_t)v : 0;
 }
 
 uint64_t rdna_plain_rare_constant(struct rdna_plain *p, unsigned place, uint32_t value)

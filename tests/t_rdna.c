@@ -60,6 +60,8 @@ static bool glance(const struct rdna_case *c, const char *text)
 	uint32_t w[4];
 	unsigned n = c->dual || !rdna_plain_of(&p, &c->x) ? 0 : rdna_encode_plain(c->x.op, c->gen, &p, w);
 
+	if (!c->dual && !n && c->x.s[0].kind == RDNA_CONST && (w[0] = rdna_encode_immediate(c->x.op, c->gen, (int32_t)c->x.s[0].value)))
+		n = 1;
 	if (!n)
 		return false;
 	rdna_init(&checked, c->gen);
