@@ -12,8 +12,8 @@ static bool acceptable(const struct ir *ir, const struct target *t, struct error
 		return error_set(err, ERROR_UNSUPPORTED, "target %s has no code generator: they exist for x86 and RDNA", t->name);
 	if (ir->lanes != t->lanes)
 		return error_set(err, ERROR_ARGUMENT, "the kernel is written for %u lanes, target %s has %u", ir->lanes, t->name, t->lanes);
-	for (size_t k = 0; k < ir->n_ins && !t->has_mma; k++)
-		if (ir_is_matrix(ir->ins[k].op))
+	for (size_t k = 0; k < ir->n_ins; k++)
+		if (ir_is_matrix(ir->ins[k].op) ? !t->has_mma : ir->ins[k].op == IR_idots && !t->has_tiles)
 			return error_set(err, ERROR_UNSUPPORTED, "the kernel has the matrix operation %s, for which target %s has no instruction", ir_facts[ir->ins[k].op].name, t->name);
 	return true;
 }

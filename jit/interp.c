@@ -254,6 +254,18 @@ static void dot_tile(uint32_t *d, const char *a, const char *b, const uint32_t *
 		}
 }
 
+/* Sums to `at`, which no factor overlaps. */
+static void dot_rows(char *at, const int8_t *x, const int8_t *w, unsigned rows)
+{
+	for (unsigned r = 0; r < rows; r++)
+		for (unsigned l = 0; l < IR_DOTS_ROW / 4; l++) {
+			int32_t sum = 0;
+			for (unsigned i = 0; i < IR_DOTS_STRIP; i++)
+				sum += x[r * IR_DOTS_STRIP + i] * w[i / 4 * IR_DOTS_ROW + l * 4 + i % 4];
+			put32(at + r * IR_DOTS_ROW + l * 4, (uint32_t)sum);
+		}
+}
+
 static inline __attribute__((always_inline))
 void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave, const unsigned W)
 {
@@ -358,6 +370,9 @@ void interp_go(const struct interp_program *p, char *frame, const struct interp_
 			break;
 		case IR_tdot_i8: case IR_tdot_f16: case IR_tdot_bf16:
 			dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op);
+			break;
+		case IR_idots:
+			dot_rows((char *)(intptr_t)SCALAR(in->a) + in->imm, (const int8_t *)(intptr_t)SCALAR(in->b), (const int8_t *)(intptr_t)SCALAR(in->c), in->lanes);
 			break;
 		case IR_OP_COUNT:
 			assert(!"an op of ops.def");

@@ -62,6 +62,7 @@ static inline ir_f ir_fload(struct ir *b, ir_a p, int32_t disp, unsigned n) { re
 static inline void ir_fstore(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n) { ir_emit(b, IR_fstore, 0, p.r, v.r, 0, ir_x(disp, n, 0)); }
 static inline void ir_fstore_h(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n) { ir_emit(b, IR_fstore_h, 0, p.r, v.r, 0, ir_x(disp, n, 0)); }
 static inline void ir_fstore_s(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n, unsigned stride) { ir_emit(b, IR_fstore_s, 0, p.r, v.r, 0, ir_x(disp, n, stride)); }
+static inline void ir_idots(struct ir *b, ir_a sums, int32_t disp, ir_a x, ir_a w, unsigned rows) { ir_emit(b, IR_idots, 0, sums.r, x.r, w.r, ir_x(disp, rows, 0)); }
 static inline void ir_fstore_hs(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n, unsigned stride) { ir_emit(b, IR_fstore_hs, 0, p.r, v.r, 0, ir_x(disp, n, stride)); }
 
 /* Writes value into the variable: retargets the instruction just emitted when value is its fresh result (and no loop's index, which the

@@ -25,7 +25,7 @@ static const char *const kind_text[KEY_KIND_COUNT] = { NULL,
 static const struct { uint32_t bit; const char *text; } flag_text[] = {
 	{ KEY_BIAS, "bias" }, { KEY_RESIDUAL, "resid" }, { KEY_SILU_MUL, "silu" }, { KEY_QUANTISED_OUT, "q8out" },
 	{ KEY_QK_NORM, "qknorm" }, { KEY_WINDOW, "win" }, { KEY_BIAS2, "bias2" }, { KEY_GATED, "gated" }, { KEY_WIDE, "wide" },
-	{ KEY_UNSIGNED, "uns" }, { KEY_MMA, "mma" },
+	{ KEY_UNSIGNED, "uns" }, { KEY_MMA, "mma" }, { KEY_STRIPS, "strips" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

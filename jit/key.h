@@ -30,6 +30,7 @@ enum key_flags {                 /* epilogues and variants; text in parentheses 
 	KEY_WIDE = 256,          /* (wide) many columns, which lie side by side */
 	KEY_UNSIGNED = 512,      /* (uns) int8 come out as unsigned bytes, 128 larger */
 	KEY_MMA = 1024,          /* (mma) by products of matrices */
+	KEY_STRIPS = 2048,       /* (strips) int8 come out with the 32 of a block together */
 };
 
 enum key_numerics { NUMERICS_EXACT, NUMERICS_BOUNDED };
@@ -66,7 +67,7 @@ bool key_equal(const struct key *a, const struct key *b);
  *   [xCONTEXT_CLASS] [sSCHEDULE, hexadecimal] [flags...] [bounded] [target]
  *
  * in this order, joined by dots; a field that is 0 is left out. */
-enum { KEY_TEXT_MAX = 200 };
+enum { KEY_TEXT_MAX = 224 };
 char *key_text(const struct key *k, char *out, size_t cap);
 /* How far apart two keys are, for finding the nearest: 0 when equal, less when fewer and lesser fields differ; the kind of kernel outweighs all others. */
 unsigned key_distance(const struct key *a, const struct key *b);

@@ -49,6 +49,7 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(STOREI,   NONE, VEC,  NONE, NONE, 0,            "",    "op memory, a, imm") \
 	X(STOREM,   NONE, VEC,  VEC,  NONE, 0,            "",    "op memory, a (mask), b") \
 	X(PREFETCH, NONE, NONE, NONE, NONE, 0,            "",    "op memory") \
+	X(DOTS,     NONE, GPR,  GPR,  GPR,  0,            "",    "memory = products of the matrices at a and b by tiles, as imm says; c: IR_DOTS_STRIP") \
 	X(MIDIOM,   MASK, NONE, NONE, NONE, 0,            "",    "op dst, dst, dst: ones") \
 	X(MCONST,   MASK, NONE, NONE, NONE, 0,            "",    "dst = the pool's constant") \
 	X(MMOV,     MASK, MASK, NONE, NONE, LIR_A,        "a",   "copy, load or reload") \
@@ -100,6 +101,19 @@ struct lir_ins {
 	int64_t imm;
 };
 
+/* What tiles are set up for, once for a kernel. */
+enum { LIR_TILE_SHAPES = 2 };
+struct lir_tiles {
+	uint8_t rows[LIR_TILE_SHAPES];                   /* of first factors, by shape; 0: none */
+	uint32_t config;                                 /* what ldtilecfg reads: bytes of the pool */
+};
+/* The imm of DOTS: rows, and displacements of a and b. */
+enum { LIR_DOTS_MOST_DISP = 0xffffff };
+static inline int64_t lir_dots(unsigned rows, int32_t disp_a, int32_t disp_b) { return (int64_t)(rows | (uint64_t)disp_a << 16 | (uint64_t)disp_b << 40); }
+static inline unsigned lir_dots_rows(int64_t imm) { return (unsigned)imm & 0xff; }
+static inline int32_t lir_dots_disp_a(int64_t imm) { return (int32_t)((uint64_t)imm >> 16 & LIR_DOTS_MOST_DISP); }
+static inline int32_t lir_dots_disp_b(int64_t imm) { return (int32_t)((uint64_t)imm >> 40); }
+
 struct lir {
 	struct lir_ins *ins; size_t n_ins, ins_capacity;
 	uint8_t *cls; size_t n_regs, regs_capacity;      /* class by register */
@@ -107,6 +121,7 @@ struct lir {
 	uint32_t *pool; size_t n_pool, pool_capacity;    /* 32-bit words, whole vectors */
 	unsigned lanes;
 	uint32_t local_bytes, vec_slots, gpr_slots;
+	struct lir_tiles tiles;
 	bool failed;                                     /* memory ran out */
 };
 

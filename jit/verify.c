@@ -175,7 +175,9 @@ static inline bool verify_immediate(const struct verify *v, const struct ir_ins 
 	default:
 		break;
 	}
-	if (ir_x_lanes(in->imm, v->ir->lanes) > v->ir->lanes)
+	if (in->op == IR_idots && (ir_x_lanes(in->imm, 0) < 1 || ir_x_lanes(in->imm, 0) > IR_TILE))
+		return verify_fail(v, "row count is %u, expected 1 to %d", ir_x_lanes(in->imm, 0), IR_TILE);
+	if (in->op != IR_idots && ir_x_lanes(in->imm, v->ir->lanes) > v->ir->lanes)
 		return verify_fail(v, "lane count is %u, expected at most %u", ir_x_lanes(in->imm, v->ir->lanes), v->ir->lanes);
 	if (in->op == IR_iload_s && (ir_x_stride(in->imm) == 0 || ir_x_stride(in->imm) % 4 || ir_x_lanes(in->imm, v->ir->lanes) != v->ir->lanes))
 		return verify_fail(v, "stride is %u for %u lanes, expected a multiple of 4 for all lanes", ir_x_stride(in->imm), ir_x_lanes(in->imm, v->ir->lanes));

@@ -31,7 +31,7 @@ struct emitter {
 	int pool;
 	uint32_t vec_slots_at, gpr_slots_at, frame;
 	uint32_t saved;                       /* callee-saved registers pushed, bit by number */
-	uint32_t count, at;
+	uint32_t count, at, dots;             /* instructions; the one at work; products of matrices so far */
 	bool flags_of_counter;                /* the last instruction was the loop counter's addition: flags tell zero */
 	struct note *note; size_t n_notes, notes_capacity;
 	bool failed;
@@ -216,6 +216,27 @@ static void emit_vector(struct emitter *e, const struct lir_ins *i)
 	case LIR_STOREM: emit3(e, i->op, memory(e, i), source(e, i, i->a), source(e, i, i->b)); break;
 	default: emit1(e, i->op, memory(e, i)); break;
 	}
+}
+
+/* --- products of matrices. The strides of rows in memory are index registers: one, times 1 or 4. */
+
+enum { HALF = 64 /* bytes of a tile's row */ };
+_Static_assert(IR_DOTS_ROW == 4 * IR_DOTS_STRIP, "one register holds both strides");
+
+static void emit_dots(struct emitter *e, const struct lir_ins *i)
+{
+	struct x86_tiles t = x86_tiles_of(&e->l->tiles, i->imm, e->dots++);
+	int x = e->l->phys[i->a], w = e->l->phys[i->b], strip = e->l->phys[i->c], row = IR_DOTS_ROW / IR_DOTS_STRIP;
+	struct x86_operand sums = place(e, i);
+
+	emit2(e, X86_TILELOADD, x86_tmm(t.x), x86_mem_index(x, strip, 1, lir_dots_disp_a(i->imm)));
+	for (int half = 0; half < 2; half++) {
+		emit2(e, X86_TILELOADD, x86_tmm(t.w[half]), x86_mem_index(w, strip, row, lir_dots_disp_b(i->imm) + half * HALF));
+		emit1(e, X86_TILEZERO, x86_tmm(t.sum[half]));
+		emit3(e, i->op, x86_tmm(t.sum[half]), x86_tmm(t.x), x86_tmm(t.w[half]));
+	}
+	for (int half = 0; half < 2; half++)
+		emit2(e, X86_TILESTORED, x86_mem_index(sums.reg, strip, row, sums.disp + half * HALF), x86_tmm(t.sum[half]));
 }
 
 /* --- masks. What a mask lets through is merged into memory, and into registers zeroed. */
@@ -508,7 +529,9 @@ static void emit_body(struct emitter *e)
 			emit_loop(e, i);
 		else if (i->form == LIR_ENDLOOP)
 			emit_endloop(e, i, flags);
-		else if (i->form <= LIR_PREFETCH)
+		else if (i->form == LIR_DOTS)
+			emit_dots(e, i);
+		else if (i->form < LIR_DOTS)
 			emit_vector(e, i);
 		else if (i->form <= LIR_MCMPI)
 			emit_mask(e, i);
@@ -545,7 +568,11 @@ bool x86_emit(struct object *out, const struct lir *l, const struct emit_options
 	e.x.evex = l->lanes == 16;       /* else VNNI, too, is said with VEX */
 	e.pool = x86_label(&e.x);
 	emit_prologue(&e);
+	if (l->tiles.rows[0])
+		emit1(&e, X86_LDTILECFG, x86_mem_label(e.pool, (int32_t)l->tiles.config));
 	emit_body(&e);
+	if (l->tiles.rows[0])
+		emit0(&e, X86_TILERELEASE);      /* tiles in use would be saved at every change of threads */
 	emit_epilogue(&e);
 	bool ok = e.failed ? error_set(err, ERROR_MEMORY, "no memory to list a kernel") : emit_object(&e, out, err);
 	*instructions = e.count;

@@ -96,7 +96,7 @@ static void scan_use(struct scanner *c, const struct ir_ins *i, uint16_t reg, un
 		c->s->reg[r->root].touched = c->at;
 	switch (r->fold) {
 	case SCAN_ADDRESS: {
-		bool address = slot == LIR_A && ir_facts[i->op].a == IR_KIND_A && i->op != IR_aadd && i->op != IR_amov;
+		bool address = (slot == LIR_A && ir_facts[i->op].a == IR_KIND_A && i->op != IR_aadd && i->op != IR_amov) || i->op == IR_idots;
 		if (is_local(c, reg))
 			return;
 		ok = address && scan_still_valid(c, r);

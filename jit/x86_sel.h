@@ -50,6 +50,8 @@ uint32_t sel_gpr(struct sel *s, uint16_t r);
 uint32_t sel_operand(struct sel *s, uint16_t r, struct sel_place *p);
 struct sel_place sel_place(struct sel *s, uint16_t r, int64_t disp);
 uint32_t sel_constant(struct sel *s, enum sel_constant_kind kind, uint32_t value);
+/* A constant into a general register, which it returns. */
+uint32_t sel_scalar_constant(struct sel *s, uint32_t dst, int64_t value);
 /* The constant an IR register stands for, if it does. */
 bool sel_constant_of(const struct sel *s, uint16_t r, enum sel_constant_kind *kind, uint32_t *value);
 bool sel_scalar_of(const struct sel *s, uint16_t r, int64_t *value);

@@ -87,7 +87,7 @@ uint32_t sel_vec(struct sel *s, uint16_t r)
 	return sel_constant_of(s, r, &kind, &value) ? sel_constant(s, kind, value) : sel_reg(s, r);
 }
 
-static uint32_t sel_scalar_constant(struct sel *s, uint32_t dst, int64_t value)
+uint32_t sel_scalar_constant(struct sel *s, uint32_t dst, int64_t value)
 {
 	struct lir_ins *n = sel_add(s, LIR_SCONST, X86_MOV);
 	n->dst = dst;
@@ -460,5 +460,5 @@ bool x86_select(struct lir *l, const struct ir *ir, const struct target *target,
 	free(s.reg);
 	free(s.constant);
 	scan_free(&s.scan);
-	return !l->failed || error_set(err, ERROR_MEMORY, "no memory for the machine instructions of a kernel");
+	return (l->failed || x86_tiles_set_up(l, err)) && (!l->failed || error_set(err, ERROR_MEMORY, "no memory for the machine instructions of a kernel"));
 }

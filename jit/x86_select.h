@@ -1,7 +1,7 @@
 /* jit/x86_select.h - what the parts of the x86 back end tell each other. Nobody outside includes it but compile.c and tests.
  *
  * x86_scan.c looks at the IR once and notes which values need no instruction of their own; x86_select.c and x86_vector.c write machine
- * instructions; x86_emit.c turns them into bytes.
+ * instructions; x86_tiles.c says which tiles products of matrices use; x86_emit.c turns them into bytes.
  */
 #ifndef JIT_X86_SELECT_H
 #define JIT_X86_SELECT_H
@@ -54,6 +54,12 @@ bool scan_ir(struct scan *s, const struct ir *ir, const struct sel_rule *rules, 
 void scan_free(struct scan *s);
 
 bool x86_select(struct lir *l, const struct ir *ir, const struct target *target, struct error *err);
+
+/* Tiles (x86_tiles.c): what l's products need, as l->tiles. False: they are of more shapes than there are tiles for. */
+bool x86_tiles_set_up(struct lir *l, struct error *err);
+/* The tiles of a product: two of sums, one of the first factor, two of the second. */
+struct x86_tiles { uint8_t sum[2], x, w[2]; };
+struct x86_tiles x86_tiles_of(const struct lir_tiles *t, int64_t imm, unsigned turn);
 
 struct emit_options { FILE *dump_asm; const char *title; const struct ir *ir; };
 /* Machine instructions with registers assigned to an object; counts the instructions. */

@@ -539,6 +539,25 @@ static void sel_prefetch(struct sel *s, const struct ir_ins *i, const struct sel
 	struct sel_place p = sel_place(s, i->a, i->imm);
 	sel_ins(s, LIR_PREFETCH, r->op, 0, 0, 0, p);
 }
+
+/* A register and as much displacement as the form has room for. */
+static struct sel_place sel_factor(struct sel *s, uint16_t r)
+{
+	struct sel_place p = sel_place(s, r, 0);
+	if (p.mem == LIR_AT_BASE && p.disp >= 0 && p.disp <= LIR_DOTS_MOST_DISP)
+		return p;
+	return (struct sel_place){ LIR_AT_BASE, false, sel_gpr(s, r), 0 };
+}
+
+static void sel_dots(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	struct sel_place sums = sel_place(s, i->a, ir_x_disp(i->imm)), x = sel_factor(s, i->b), w = sel_factor(s, i->c);
+	uint32_t strip = sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), IR_DOTS_STRIP);
+	struct lir_ins *n = sel_ins(s, LIR_DOTS, r->op, 0, x.base, w.base, sums);
+	n->c = strip;
+	n->imm = lir_dots(ir_x_lanes(i->imm, 0), x.disp, w.disp);
+}
+
 /* --- the targets' tables */
 
 #define BINARY(x)         { sel_binary, X86_##x, LIR_OP3, LIR_B, 0, false }
@@ -603,6 +622,8 @@ static const struct sel_rule vnni[IR_OP_COUNT] = {
 	[IR_dot2h] = { sel_dot_vnni, X86_VPDPWSSD, LIR_DOT, LIR_B, 0, false },
 };
 
+static const struct sel_rule tiles[IR_OP_COUNT] = { [IR_idots] = RULE(sel_dots, TDPBSSD) };
+
 static void overlay(struct sel *s, const struct sel_rule *rules)
 {
 	for (unsigned op = 0; op < IR_OP_COUNT; op++)
@@ -617,4 +638,6 @@ void sel_vector_rules(struct sel *s)
 		overlay(s, avx512);
 	if (s->target->has_vnni)
 		overlay(s, vnni);
+	if (s->target->has_tiles)
+		overlay(s, tiles);
 }

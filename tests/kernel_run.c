@@ -9,6 +9,7 @@
 #include "jit/execmem.h"
 #include "tests/kernel_run.h"
 #include "tests/shared.h"
+#include "tests/tile_trap.h"
 
 static unsigned without_cards(struct kernel_way way[])
 {
@@ -18,12 +19,16 @@ static unsigned without_cards(struct kernel_way way[])
 	way[n++] = (struct kernel_way){ "interpreter 8", { .name = "interpreter8", .lanes = 8, .vector_regs = 16 }, false, false };
 	way[n++] = (struct kernel_way){ "interpreter 16", { .name = "interpreter16", .lanes = 16, .vector_regs = 32 }, false, false };
 	way[n++] = (struct kernel_way){ "interpreter 16 with vnni", { .name = "interpreter16vnni", .lanes = 16, .vector_regs = 32, .has_vnni = true }, false, false };
+	way[n++] = (struct kernel_way){ "interpreter 16 with tiles", { .name = "interpreter16tiles", .lanes = 16, .vector_regs = 32, .has_vnni = true, .has_tiles = true }, false, false };
 	way[n++] = (struct kernel_way){ "interpreter 32", { .name = "interpreter32", .lanes = 32, .vector_regs = 64 }, false, false };
 	way[n++] = (struct kernel_way){ "interpreter gfx1030", target_table[TARGET_GFX1030], false, false };
 	way[n++] = (struct kernel_way){ "interpreter gfx1100", target_table[TARGET_GFX1100], false, false };
 	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++)
 		if (target_runs(&cpu, &target_table[id], NULL))
 			way[n++] = (struct kernel_way){ target_table[id].name, target_table[id], true, false };
+	if (!target_runs(&cpu, &target_table[TARGET_AVX512_AMX], NULL) && target_runs(&cpu, &target_table[TARGET_AVX512_VNNI], NULL)) {
+		way[n++] = (struct kernel_way){ "avx512amx, its tiles simulated", target_table[TARGET_AVX512_AMX], true, false };
+	}
 	return n;
 }
 
@@ -55,6 +60,15 @@ unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
 	return counts[at] = n;
 }
 
+/* For each kernel: before each test cmocka makes SIGILL its own. */
+static void simulate_tiles(const struct kernel_way *way)
+{
+	const struct target_cpu cpu = target_this_cpu();
+
+	if (way->native && !target_runs(&cpu, &way->target, NULL))
+		tile_trap_install();
+}
+
 void kernel_open_ir(struct kernel *k, const struct kernel_way *way, const struct ir *ir)
 {
 	struct error err = { 0 };
@@ -71,6 +85,7 @@ void kernel_open_ir(struct kernel *k, const struct kernel_way *way, const struct
 	}
 	if (!compile_ir(&o, ir, &way->target, NULL, &k->stats, &err))
 		fail_msg("%s: %s", way->name, err.text);
+	simulate_tiles(way);
 	k->code_bytes = o.code_bytes;
 	k->code = execmem_map(o.code, o.code_bytes, &err);
 	if (!k->code)

@@ -19,7 +19,7 @@
 struct kernel_way { const char *name; struct target target; bool native, simulated; };
 
 /* Returns how many, KERNEL_MAX_WAYS at most; they stay valid. */
-enum { KERNEL_CARDS = 3 /* one of each generation */, KERNEL_MAX_WAYS = 6 + TARGET_COUNT + KERNEL_CARDS };
+enum { KERNEL_CARDS = 3 /* one of each generation */, KERNEL_MAX_WAYS = 7 + TARGET_COUNT + KERNEL_CARDS };
 unsigned kernel_ways(const struct kernel_way **ways);
 /* Those and simulated cards: number turn % KERNEL_CARDS of them, or KERNEL_ALL_CARDS, as any turn is with JITRUN_TEST_FULL. Only kernels of templates run on these. */
 enum { KERNEL_ALL_CARDS = -1 };
