@@ -56,7 +56,7 @@ enum peak_kind peak_of(const char *isa, bool int8)
 	bool wide = strncmp(isa, "avx512", strlen("avx512")) == 0;
 	if (!int8)
 		return wide ? PEAK_FMA_512 : PEAK_FMA_256;
-	if (strstr(isa, "vnni"))
+	if (strstr(isa, "vnni") || strstr(isa, "amx"))
 		return wide ? PEAK_VNNI_512 : PEAK_VNNI_256;
 	return wide ? PEAK_MADDUBS_512 : PEAK_MADDUBS_256;
 }

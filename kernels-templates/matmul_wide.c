@@ -4,6 +4,8 @@
  * rules 3 to 5 say it, whatever the tiles. The columns of a part lie side by side in memory (KEY_TURN), a panel, so that activations are one stream of small
  * displacements, whatever k is: columns a power of two apart would push each other out of the first-level cache.
  *
+ * Sums of int8 products come from registers, or, where the target has tiles, through local memory from its products of matrices.
+ *
  * The loops, outermost first: row blocks; column tiles; matrices; segments of k, whose weights stay in the first-level cache; parts of the
  * tile that fit the registers; k. Weights that take work to read are unpacked once for a row block, and read from there by all tiles; for a segment and its parts where that is too
  * much for the second-level cache, or where they become f32.
@@ -29,6 +31,8 @@ struct wide {
 	ir_a scratch;                        /* local: a segment's, or a row block's */
 	ir_s block, tile, matrix, segment_number;   /* at work */
 	bool int8, has_vnni;
+	bool tiles;                          /* int8 products come from tiles, through `products`: local, int32 [unit of a turn][column][32] */
+	ir_a products;
 	uint32_t kp;
 	int64_t block_bytes;
 	unsigned spans, span_k;              /* span_k, segment: k's */
@@ -57,8 +61,10 @@ static unsigned beside_int8(const struct wide *m)
 static bool part_fits(const struct wide *m, unsigned regs, unsigned vectors, unsigned columns)
 {
 	unsigned n = vectors * columns;
-	if (n > (regs < 32 ? 12 : 24) / (m->int8 ? 2 : 1))
+	if (n > (regs < 32 ? 12 : 24) / (m->int8 && !m->tiles ? 2 : 1))
 		return false;
+	if (m->tiles)
+		return n + vectors * (m->format->quants->minimum ? 2 : 1) + 4 <= regs;
 	if (m->int8)
 		return 2 * n + vectors + beside_int8(m) <= regs;
 	return n + vectors * m->format->step + (m->format->step > 1 ? 2 : 1) <= regs;
@@ -84,7 +90,7 @@ static unsigned segment_k(const struct wide *m, uint32_t stretch)
 	if (!m->int8)
 		return NUMERICS_SEGMENT < m->span_k ? NUMERICS_SEGMENT : m->span_k;
 	unsigned most = stretch / m->format->unit_bytes * m->format->unit_k;
-	for (unsigned n = most; n > m->turn_k; n -= m->turn_k)
+	for (unsigned n = most - most % m->turn_k; n > m->turn_k; n -= m->turn_k)
 		if (m->span_k % n == 0)
 			return n;
 	return m->turn_k;
@@ -162,9 +168,22 @@ static void dot_floats(const struct wide *m, const struct weight_tile *t, unsign
 		}
 }
 
+/* All products of a turn before the first is waited for. */
+static void dot_tiles(const struct wide *m, const struct weight_tile *t)
+{
+	for (unsigned u = 0; u < m->turn_k / NUMERICS_BLOCK; u++)
+		weight_unpacked_products(&m->unpacked, m->b, t, u, m->products, (int32_t)(u * m->part_columns * 128));
+	for (unsigned u = 0; u < m->turn_k / NUMERICS_BLOCK; u++)
+		weight_unpacked_add(&m->unpacked, m->b, t, u, m->products, (int32_t)(u * m->part_columns * 128));
+}
+
 static void dot_turn(const struct wide *m, const struct weight_tile *t)
 {
 	const struct weight_format *f = m->format;
+	if (m->tiles) {
+		dot_tiles(m, t);
+		return;
+	}
 	for (unsigned k = 0; k < m->turn_k; k += m->int8 ? f->unit_k : f->step)
 		if (m->int8 && unpacks(m))
 			weight_unpacked_dot(&m->unpacked, m->b, t, 0, 0);
@@ -479,9 +498,11 @@ unsigned template_wide_columns(const struct target *target, enum dtype weight, e
 	return target->vector_regs < 32 ? 10 : 12;
 }
 
-bool template_wide_unsigned(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
+uint32_t template_wide_turn(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
 {
-	return target->has_vnni && activation == DTYPE_Q8_0 && unpacks_format(weight_format_find(weight), true, target, columns);
+	if (!target->has_vnni || activation != DTYPE_Q8_0 || !unpacks_format(weight_format_find(weight), true, target, columns))
+		return 0;
+	return weight_by_tiles(weight_format_find(weight), target) ? KEY_STRIPS : KEY_UNSIGNED;
 }
 
 /* Bytes that a row block takes unpacked. */
@@ -498,6 +519,7 @@ static void shape(struct wide *m, const struct target *target, bool int8, unsign
 	if (unpacks_format(m->packed, int8, target, columns)) {
 		weight_unpacked_init(&m->unpacked, m->packed, int8, target);
 		m->format = &m->unpacked.format;
+		m->tiles = m->unpacked.tiles;
 	}
 	shape_part(m, target->vector_regs);
 }
@@ -519,6 +541,9 @@ static void shape_key(struct wide *m, const struct key *key, const struct target
 	m->spans = numerics_spans(key->k);
 	m->span_k = m->kp / m->spans;
 	m->turn_k = m->format->unit_k > 8 ? m->format->unit_k : 8;
+	/* Two products under way at once; what minima take of the registers leaves no time for it. */
+	if (m->tiles && !m->format->quants->minimum && m->span_k % (2 * m->turn_k) == 0)
+		m->turn_k *= 2;
 	m->segment = segment_k(m, stretch);
 	m->matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
 	m->whole = unpacks(m) && m->int8 && block_unpacked(m) <= WIDE_BLOCK_BYTES;
@@ -549,6 +574,8 @@ bool matmul_wide_build(struct ir *b, const struct key *key, const struct target 
 	m.results.sums = ir_local(b, m.spans * matmul_span_bytes(&m.results));
 	if (unpacks(&m))
 		m.scratch = ir_local(b, m.whole ? block_unpacked(&m) : (int64_t)m.segment / NUMERICS_BLOCK * m.unpacked.unit_bytes);
+	if (m.tiles)
+		m.products = ir_local(b, (int64_t)m.turn_k / NUMERICS_BLOCK * m.part_columns * 128);
 	emit_blocks(&m);
 	return true;
 }

@@ -36,7 +36,7 @@ struct activation_block {
  * of W2 at W2 + 2*i*weight_block_bytes(), and W2 is W + weight_block_bytes(). Bias vectors are f32 [kp(rows)], pads +0.
  * GATED is the second half of SILU_MUL for matrices that are not alike: the first one's results (its bias added) are what the destination holds.
  * WIDE: for many columns: 1..TEMPLATE_MAX_WIDE in a tile, which KEY_TURN has laid side by side in panels of template_wide_panel() columns, of which a tile's last one
- * may have fewer: X is [tile][panel][k][column], int8 [tile][panel][k/4][column] words of four, XS [tile][panel][k/32][column]; row_blocks is 1.
+ * may have fewer: X is [tile][panel][k][column], int8 [tile][panel][k/4][column] words of four (KEY_STRIPS: [tile][panel][k/32][column] strips of 32), XS [tile][panel][k/32][column]; row_blocks is 1.
  * MMA: for 16 or 32 columns in a tile: int8 activations laid out as ever with Q8_0 weights; f16 or bf16 ones, [column][kp], as KEY_TURN made them, with weights of that
  * type (numerics BOUNDED); row_blocks is 1. */
 enum { MATMUL_W, MATMUL_X, MATMUL_XS, MATMUL_OUT, MATMUL_TILES /* column tiles, each key.columns wide */, MATMUL_BIAS, MATMUL_W2, MATMUL_BIAS2,
@@ -45,13 +45,13 @@ enum { TEMPLATE_MAX_COLUMNS = 16 /* of any target */, TEMPLATE_MAX_WIDE = 24, TE
 /* The most columns of a tile: 8 on CPUs. */
 unsigned template_columns(const struct target *target);
 /* Whether there are wide kernels for a weight format; from how many columns on they are the better ones (0: never); how many columns their tiles should have when
- * there are many; whether those with tiles of so many columns read inputs turned with KEY_UNSIGNED. */
+ * there are many; with which flags KEY_TURN makes the inputs of those with tiles of so many columns: KEY_UNSIGNED, KEY_STRIPS or none. */
 bool template_wide_weights(const struct target *target, enum dtype weight);
 unsigned template_wide_from(const struct target *target, enum dtype weight, enum dtype activation);
 unsigned template_wide_columns(const struct target *target, enum dtype weight, enum dtype activation);
 /* Columns of its panels. */
 unsigned template_wide_panel(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
-bool template_wide_unsigned(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
+uint32_t template_wide_turn(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
 
 /* Whether such weights and activations are multiplied as matrices where a pass has TEMPLATE_MMA_LEAST columns; bounded: the user wants that class. How many columns
  * a tile of such a matmul should have: that, or twice as many. */
@@ -59,7 +59,7 @@ bool template_mma(const struct target *target, enum dtype weight, enum dtype act
 unsigned template_mma_columns(uint64_t k, uint32_t flags);
 
 /* KEY_TURN: activations for wide matmuls. key: k, activation, columns (of a tile), row_blocks (columns of a panel). X and XS as quantise and norm write them, OUT and OUTS as WIDE reads
- * them, tile after tile; UNSIGNED: int8 with 128 added, as unsigned bytes. Unit: 32 k's of one tile, numbered tile * kp(k)/32 + block.
+ * them, tile after tile; UNSIGNED: int8 with 128 added, as unsigned bytes; STRIPS: a column's 32 int8 stay together. Unit: 32 k's of one tile, numbered tile * kp(k)/32 + block.
  * Of activation F16 or BF16 (numerics BOUNDED): f32 of X rounded to 16 bits at OUT, [column][kp]. Unit: 32 k's, numbered column * kp(k)/32 + block. key: no k. */
 enum { TURN_X, TURN_XS, TURN_OUT, TURN_OUTS, TURN_ARGS };
 

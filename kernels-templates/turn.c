@@ -7,7 +7,7 @@
 
 struct turn {
 	struct ir *b;
-	bool int8, is_unsigned;
+	bool int8, is_unsigned, strips;
 	uint32_t blocks, panel;              /* blocks of 32 k's in a column; columns of a panel */
 	ir_s tile, block;
 	ir_a from, sums;                     /* the next column's */
@@ -15,18 +15,26 @@ struct turn {
 
 enum { SUMS = sizeof(struct activation_block) };
 
-/* 32 k's of one column at `from` go to every columns-th word from `to` on. */
-static void turn_column(struct ir *b, ir_a from, ir_a to, bool int8, bool is_unsigned, uint32_t columns)
+/* From a column's first word to the next column's. */
+static uint32_t word_step(const struct turn *t) { return t->strips ? 32 : 4; }
+
+/* 32 k's of one column go to every columns-th word from `to` on, or, strips, to the next words. */
+static void turn_column(const struct turn *t, ir_a to, uint32_t columns)
 {
-	if (int8) {
-		ir_f words = ir_fload(b, from, 0, 8);
-		if (is_unsigned)
+	struct ir *b = t->b;
+
+	if (t->int8) {
+		ir_f words = ir_fload(b, t->from, 0, 8);
+		if (t->is_unsigned)
 			words = ir_fbits(b, ir_ixor(b, ir_ibits(b, words), ir_iconst(b, (int32_t)0x80808080)));
-		ir_fstore_s(b, to, words, 0, 8, columns * 4);
+		if (t->strips)
+			ir_fstore(b, to, words, 0, 8);
+		else
+			ir_fstore_s(b, to, words, 0, 8, columns * 4);
 		return;
 	}
 	for (unsigned v = 0; v < math_parts(b); v++)
-		ir_fstore_s(b, to, ir_fload(b, from, (int32_t)(v * b->lanes * 4), 0), (int32_t)(v * b->lanes * columns * 4), 0, columns * 4);
+		ir_fstore_s(b, to, ir_fload(b, t->from, (int32_t)(v * b->lanes * 4), 0), (int32_t)(v * b->lanes * columns * 4), 0, columns * 4);
 }
 
 /* Where these 32 k's of a column begin that has `bytes` a block: column number `first` of the tile, in a panel of so many columns. */
@@ -48,16 +56,16 @@ static void turn_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, u
 		to_sums = place(t, arg, TURN_OUTS, tile_columns, first, columns, SUMS);
 	ir_loop(b, ir_sconst(b, panels));
 	ir_loop(b, ir_sconst(b, columns));
-	turn_column(b, t->from, to, t->int8, t->is_unsigned, columns);
+	turn_column(t, to, columns);
 	ir_set_a(b, t->from, ir_aaddi(b, t->from, t->blocks * bytes));
-	ir_set_a(b, to, ir_aaddi(b, to, 4));
+	ir_set_a(b, to, ir_aaddi(b, to, word_step(t)));
 	if (t->int8) {
 		ir_fstore(b, to_sums, ir_fload(b, t->sums, 0, 4), 0, 4);
 		ir_set_a(b, t->sums, ir_aaddi(b, t->sums, (int64_t)t->blocks * SUMS));
 		ir_set_a(b, to_sums, ir_aaddi(b, to_sums, SUMS));
 	}
 	ir_endloop(b);
-	ir_set_a(b, to, ir_aaddi(b, to, bytes * t->blocks * columns - columns * 4));
+	ir_set_a(b, to, ir_aaddi(b, to, bytes * t->blocks * columns - columns * word_step(t)));
 	if (t->int8)
 		ir_set_a(b, to_sums, ir_aaddi(b, to_sums, (int64_t)SUMS * t->blocks * columns - columns * SUMS));
 	ir_endloop(b);
@@ -83,7 +91,7 @@ static void turn_unit(struct turn *t, ir_a arg, ir_s unit, uint32_t columns)
 bool turn_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	uint32_t kp = (uint32_t)numerics_pad(key->k), columns = key->columns;
-	struct turn t = { .b = b, .int8 = key->activation == DTYPE_Q8_0 + 1, .is_unsigned = key->flags & KEY_UNSIGNED, .blocks = kp / 32, .panel = key->row_blocks };
+	struct turn t = { .b = b, .int8 = key->activation == DTYPE_Q8_0 + 1, .is_unsigned = key->flags & KEY_UNSIGNED, .strips = key->flags & KEY_STRIPS, .blocks = kp / 32, .panel = key->row_blocks };
 
 	(void)target;
 	if (!t.int8 && key->activation != DTYPE_F32 + 1)

@@ -48,12 +48,14 @@ static void read_scales_minima(struct ir *b, const struct weight_stream *w, int3
 	out[1] = read_floats(b, w, unit_disp + SCALES + 2 * LANES_BYTES, v, half);
 }
 
+bool weight_by_tiles(const struct weight_format *f, const struct target *target) { return target->has_tiles && f->quants && !f->quants->halves; }
+
 void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format *from, bool int8, const struct target *target)
 {
 	const struct weight_quants *q = from->quants;
 	int32_t halves = q->halves ? 2 : 1;
 
-	*u = (struct weight_unpacked){ .from = from, .int8 = int8, .vnni = target->has_vnni, .many_registers = target->vector_regs >= 32 };
+	*u = (struct weight_unpacked){ .from = from, .int8 = int8, .vnni = target->has_vnni, .tiles = int8 && weight_by_tiles(from, target), .many_registers = target->vector_regs >= 32 };
 	if (!int8) {
 		u->format = wf_f32;
 		u->unit_bytes = NUMERICS_BLOCK * LANES_BYTES;
@@ -63,7 +65,9 @@ void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format 
 	u->scales = u->in_place ? 0 : SCALES;
 	u->minima = u->scales + halves * LANES_BYTES;
 	u->corrections = u->minima + (q->minimum ? halves * LANES_BYTES : 0);
-	u->unit_bytes = (uint32_t)(u->corrections + (u->vnni ? halves * LANES_BYTES : 0));
+	u->unit_bytes = (uint32_t)(u->corrections + (u->vnni && !u->tiles ? halves * LANES_BYTES : 0));
+	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS && from->array[i].count; i++)
+		u->packed_quants = from->array[i].disp;
 	u->quants = *q;
 	u->quants.registers = q->offset && q->most > 15 ? 7 : 5;
 	u->quants.pair = NULL;
@@ -111,15 +115,15 @@ void weight_unpack(const struct weight_unpacked *u, struct ir *b, const struct w
 		for (unsigned i = 0; i < GROUPS / halves; i++) {
 			unsigned g = half * (GROUPS / 2) + i;
 			ir_i bytes = q->bytes(b, w, 0, v, g);
-			if (u->vnni) {
+			if (u->vnni)
 				bytes = signed_bytes(u, b, bytes);
+			if (u->vnni && !u->tiles)
 				sum = ir_dot4u(b, ir_iconst(b, 0x01010101), bytes, i ? sum : ir_iconst(b, 0));
-			}
 			if (!u->in_place)
 				ir_fstore(b, to, ir_fbits(b, bytes), vector_at(b, (int32_t)(g * LANES_BYTES), v), 0);
 		}
 		int32_t at = vector_at(b, (int32_t)(half * LANES_BYTES), v);
-		if (u->vnni)
+		if (u->vnni && !u->tiles)
 			ir_fstore(b, to, ir_fbits(b, ir_ishl(b, ir_isub(b, ir_iconst(b, 0), sum), 7)), u->corrections + at, 0);
 		q->scale(b, w, 0, v, half, scale);
 		ir_fstore(b, to, scale[0], u->scales + at, 0);
@@ -211,4 +215,24 @@ void weight_unpacked_dot(const struct weight_unpacked *u, struct ir *b, const st
 	}
 	for (unsigned half = 0; half < (u->quants.halves ? 2u : 1u); half++)
 		dot_part(u, b, t, unit_disp, index, half);
+}
+
+/* ---- multiplying, by tiles */
+
+void weight_unpacked_products(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned index, ir_a sums, int32_t disp)
+{
+	int64_t unit = u->in_place ? (int64_t)index * u->format.unit_bytes + u->packed_quants : (int64_t)index * u->unit_bytes;
+	ir_a x = ir_aaddi(b, t->x, weight_input_disp(t, 0, index * GROUPS)), w = ir_aaddi(b, t->w.at[WEIGHT_LANE_4], unit);
+
+	ir_idots(b, sums, disp, x, w, t->columns);
+}
+
+void weight_unpacked_add(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned index, ir_a sums, int32_t disp)
+{
+	ir_i sum[WEIGHT_MAX_ACC];
+
+	for (unsigned c = 0; c < t->columns; c++)
+		for (unsigned v = 0; v < t->vectors; v++)
+			sum[v * t->columns + c] = ir_iload(b, sums, vector_at(b, disp + (int32_t)(c * LANES_BYTES), t->first_vector + v));
+	add_part(u, b, t, (int32_t)(index * u->unit_bytes), index, 0, sum);
 }

@@ -21,7 +21,7 @@ struct builder {
 	size_t launch_capacity, args_used, position_capacity;
 	uint32_t n;                             /* columns */
 	/* What the buffers of turned inputs hold since the last barrier. Formats of weights differ in what they want. */
-	struct turned { const void *source; uint32_t width, panel; unsigned is_unsigned /* bit i: the i-th launch's */; enum dtype type; } turned;
+	struct turned { const void *source; uint32_t width, panel; uint64_t prepared /* flags of the launches, 16 bits each */; enum dtype type; } turned;
 };
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
@@ -130,7 +130,7 @@ static void turn_launch(struct builder *b, const struct matmul *m, enum dtype ac
 	key.activation = (uint8_t)(act + 1);
 	key.columns = t.width;
 	key.row_blocks = (uint8_t)template_wide_panel(b->opt->target, m->w->type, act, t.width);
-	key.flags = template_wide_unsigned(b->opt->target, m->w->type, act, t.width) ? KEY_UNSIGNED : 0;
+	key.flags = template_wide_turn(b->opt->target, m->w->type, act, t.width);
 	uint64_t *a = launch(b, &key, TURN_ARGS, 0, (int64_t)(t.tiles * (kp / 32)));
 	if (act == DTYPE_Q8_0) {
 		a[TURN_X] = address(m->in.q + t.first * kp);
@@ -197,7 +197,7 @@ static bool is_new(struct builder *b, const struct turned *wanted)
 {
 	const struct turned *t = &b->turned;
 
-	if (t->source == wanted->source && t->width == wanted->width && t->panel == wanted->panel && t->is_unsigned == wanted->is_unsigned && t->type == wanted->type)
+	if (t->source == wanted->source && t->width == wanted->width && t->panel == wanted->panel && t->prepared == wanted->prepared && t->type == wanted->type)
 		return false;
 	if (t->source)                          /* somebody may be reading it still */
 		wait_here(b);
@@ -212,7 +212,7 @@ static void turn(struct builder *b, const struct matmul *m, enum dtype act, cons
 	                         template_wide_panel(b->opt->target, m->w->type, act, t[0].width), 0, act };
 
 	for (unsigned i = 0; i < n; i++)
-		wanted.is_unsigned |= template_wide_unsigned(b->opt->target, m->w->type, act, t[i].width) << i;
+		wanted.prepared |= (uint64_t)template_wide_turn(b->opt->target, m->w->type, act, t[i].width) << 16 * i;
 	if (!is_new(b, &wanted))
 		return;
 	for (unsigned i = 0; i < n; i++)

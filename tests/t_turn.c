@@ -31,17 +31,17 @@ static uint8_t *plain_turn(const uint8_t *from, uint32_t columns, uint32_t panel
 	return to;
 }
 
-static void check(uint32_t k, uint32_t columns, uint32_t panel, bool int8, bool is_unsigned)
+static void check(uint32_t k, uint32_t columns, uint32_t panel, bool int8, uint32_t flags)
 {
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS);
 	uint64_t kp = numerics_pad(k), words = int8 ? kp / 4 : kp, bytes = TILES * columns * words * 4, s_bytes = TILES * columns * kp / 2, state = k + columns;
 	uint8_t *x = random_bytes(bytes, &state), *s = random_bytes(s_bytes, &state), *out = kernel_buffer(bytes, 0), *outs = kernel_buffer(s_bytes, 0);
-	uint8_t *expected = plain_turn(x, columns, panel, words, 4), *expected_s = plain_turn(s, columns, panel, kp / 32, 16);
-	const struct key key = { .kind = KEY_TURN, .k = k, .columns = columns, .row_blocks = (uint8_t)panel, .activation = (int8 ? DTYPE_Q8_0 : DTYPE_F32) + 1, .flags = is_unsigned ? KEY_UNSIGNED : 0 };
+	uint8_t *expected = flags & KEY_STRIPS ? plain_turn(x, columns, panel, kp / 32, 32) : plain_turn(x, columns, panel, words, 4), *expected_s = plain_turn(s, columns, panel, kp / 32, 16);
+	const struct key key = { .kind = KEY_TURN, .k = k, .columns = columns, .row_blocks = (uint8_t)panel, .activation = (int8 ? DTYPE_Q8_0 : DTYPE_F32) + 1, .flags = flags };
 	const uint64_t arg[TURN_ARGS] = { (uintptr_t)x, (uintptr_t)s, (uintptr_t)out, (uintptr_t)outs };
 	int64_t units = (int64_t)(TILES * kp / 32);
-	for (uint64_t i = 0; is_unsigned && i < bytes; i++)
+	for (uint64_t i = 0; flags & KEY_UNSIGNED && i < bytes; i++)
 		expected[i] ^= 0x80;        /* 128 more, as unsigned bytes */
 
 	for (unsigned i = 0; i < n; i++) {
@@ -69,9 +69,10 @@ static void test_turn(void **unused)
 	static const uint32_t lengths[] = { 32, 33, 256, 1056 };
 	for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
 		for (uint32_t columns = 1; columns <= TEMPLATE_MAX_WIDE; columns += i ? 5 : 1) {
-			check(lengths[i], columns, columns, false, false);
-			check(lengths[i], columns, (columns + 2) / 3, true, false);
-			check(lengths[i], columns, columns < 6 ? columns : 6, true, true);
+			check(lengths[i], columns, columns, false, 0);
+			check(lengths[i], columns, (columns + 2) / 3, true, 0);
+			check(lengths[i], columns, columns < 6 ? columns : 6, true, KEY_UNSIGNED);
+			check(lengths[i], columns, columns < 12 ? columns : 12, true, KEY_STRIPS);
 		}
 }
 

@@ -1,4 +1,4 @@
-/* tests/t_wave_models.c - whole models interpreted as groups of waves would run them: the CPU's bits. */
+/* tests/t_wave_models.c - whole models interpreted as groups of waves, or a CPU with tiles, would run them: the CPU's bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,8 +81,17 @@ static void test_quantised(void **unused)
 		check(model[i], &(struct how){ .device = "ref", .isa = i % 2 ? "gfx1100" : "gfx1030", .f32_activations = i == 3 });
 }
 
+/* Formats multiplied by tiles, and beside them, of the same inputs, some that are not. */
+static void test_tiles(void **unused)
+{
+	static const char *const model[] = { "models/tale-qwen3/tale-qwen3-q4_k_m.gguf", "models/tale-llama/tale-llama-q8_0.gguf", "models/tale-llama/tale-llama-iq4_xs.gguf" };
+
+	for (unsigned i = 0; i < (test_quick() ? 1 : sizeof model / sizeof model[0]); i++)
+		check(model[i], &(struct how){ .device = "ref", .isa = "avx512amx" });
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_floats), cmocka_unit_test(test_quantised) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_floats), cmocka_unit_test(test_quantised), cmocka_unit_test(test_tiles) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
