@@ -29,14 +29,19 @@ const struct rdna_row rdna_rows[RDNA_OP_COUNT] = {
 #undef RDNA_DUAL
 };
 
-/* By instruction: its opcode as half of a dual one. */
-static const struct { bool is_half, second_only; uint8_t opcode; } rdna_duals[RDNA_OP_COUNT] = {
 #define RDNA(...)
-#define RDNA_DUAL(id, opcode, second_only) [RDNA_##id] = { true, second_only, opcode },
+#define RDNA_DUAL(id, opcode, second_only) [RDNA_##id] = true,
+const bool rdna_dual_rows[RDNA_OP_COUNT] = {
 #include "encoders/rdna.def"
+};
+#undef RDNA_DUAL
+#define RDNA_DUAL(id, opcode, second_only) [RDNA_##id] = { second_only, opcode },
+/* By instruction: its opcode as half of a dual one. */
+static const struct { bool second_only; uint8_t opcode; } rdna_duals[RDNA_OP_COUNT] = {
+#include "encoders/rdna.def"
+};
 #undef RDNA
 #undef RDNA_DUAL
-};
 
 /* A place that waits for a label: a branch's 16 bits, or a literal that is the distance of two labels. */
 struct rdna_fixup { size_t at; int32_t to, from; enum rdna_op op; };
@@ -89,7 +94,7 @@ const char *rdna_op_name(enum rdna_op op, enum rdna_gen gen)
 
 int rdna_dual_opcode(enum rdna_op op, enum rdna_gen gen, bool *second_only)
 {
-	if (op >= RDNA_OP_COUNT || !rdna_duals[op].is_half || gen == RDNA_GFX10_3 || !rdna_has(op, gen))
+	if (op >= RDNA_OP_COUNT || !rdna_dual_rows[op] || gen == RDNA_GFX10_3 || !rdna_has(op, gen))
 		return -1;
 	if (second_only)
 		*second_only = rdna_duals[op].second_only;

@@ -242,6 +242,7 @@ bool rdna_finish(struct rdna *r);                      /* resolves labels, once;
 /* The table, for who wants to look an instruction up. */
 const char *rdna_op_name(enum rdna_op op, enum rdna_gen gen);   /* the mnemonic that the generation uses */
 bool rdna_has(enum rdna_op op, enum rdna_gen gen);
+extern const bool rdna_dual_rows[RDNA_OP_COUNT];                /* whether it is half of a dual instruction in any generation */
 int  rdna_dual_opcode(enum rdna_op op, enum rdna_gen gen, bool *second_only);   /* -1: no half of a dual instruction */
 
 /* --- immediates */

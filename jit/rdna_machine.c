@@ -354,7 +354,7 @@ uint32_t *rdna_machine_loops(const struct rdna_lir *l)
 /* A walk under way. A loop in a loop is often entered as it was the last time: then what came of it does, too. */
 struct flow_run {
 	const struct rdna_flow *f;
-	struct memory **last;                /* by LOOP */
+	struct memory **last;                /* by LOOP; NULL until there is one in another */
 	struct memory *all;
 	unsigned depth;                      /* loops open */
 };
@@ -402,6 +402,8 @@ static bool walk_loop(struct flow_run *r, uint8_t *state, size_t at, size_t end)
 	size_t size = f->size;
 	if (!r->depth)
 		return settle_loop(r, state, at, end);
+	if (!r->last && !(r->last = calloc(f->l->n_ins + 1, sizeof *r->last)))
+		return false;
 	if (f->alike)
 		f->alike(f->user, state);
 	struct memory *last = r->last[at];
@@ -441,8 +443,8 @@ static bool walk(struct flow_run *r, void *state, size_t from, size_t to)
 
 bool rdna_flow_run(const struct rdna_flow *f, void *state, struct error *err)
 {
-	struct flow_run r = { .f = f, .last = calloc(f->l->n_ins + 1, sizeof *r.last) };
-	bool ok = r.last && walk(&r, state, 0, f->l->n_ins);
+	struct flow_run r = { .f = f };
+	bool ok = walk(&r, state, 0, f->l->n_ins);
 	for (struct memory *older; r.all; r.all = older) {
 		older = r.all->older;
 		free(r.all);

@@ -100,7 +100,7 @@ static uint32_t look_at(struct pairing *p, uint32_t n)
 	c->known = false;
 	if (facts & (RDNA_IS_FIXED | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS))
 		return 0;
-	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec || rdna_dual_opcode((enum rdna_op)i->op, p->l->gen, NULL) < 0)
+	if (!(facts & RDNA_IS_VALU) || i->dpp.kind || i->e64 || i->exec || !rdna_dual_rows[i->op])
 		return MOVABLE;
 	find_half(p, n);
 	return MOVABLE | (p->as[n].error ? 0 : MAY) | (p->as[n].dst % 2 ? ODD : 0);
@@ -229,8 +229,8 @@ static bool pair_from(struct pairing *p, size_t a)
 static bool rewrite(const struct pairing *p, size_t pairs)
 {
 	struct rdna_lir *l = p->l;
-	struct rdna_lir_ins *ins = malloc((l->n_ins + pairs) * sizeof *ins);
-	size_t to = 0;
+	size_t to = 0, capacity = l->n_ins + pairs + l->n_ins / 2 + 64;      /* what waits and hints will add fits as well */
+	struct rdna_lir_ins *ins = malloc(capacity * sizeof *ins);
 	if (!ins)
 		return false;
 	for (size_t at = 0; at < l->n_ins; at++) {
@@ -245,7 +245,8 @@ static bool rewrite(const struct pairing *p, size_t pairs)
 	}
 	free(l->ins);
 	l->ins = ins;
-	l->n_ins = l->ins_capacity = to;
+	l->n_ins = to;
+	l->ins_capacity = capacity;
 	return true;
 }
 
