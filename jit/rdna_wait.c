@@ -235,9 +235,9 @@ static void want_filling(const struct facts *f, const struct state *s, struct ne
 	}
 }
 
-static void needs_of(const struct facts *f, const struct state *s, struct need *n)
+/* Beside registers. */
+static void want_in_order(const struct facts *f, const struct state *s, struct need *n)
 {
-	want_filling(f, s, n);
 	if (f->barrier)
 		want(n, s, LDS, SLOT_LDS);
 	if (f->global_load) {
@@ -277,12 +277,15 @@ static void least(struct need *n, const struct need *other)
 			n->left[c] = other->left[c];
 }
 
-/* What an instruction that has something to do with loads waits for and leaves behind. */
-static void look_closely(struct waiter *w, struct state *s, size_t at, const struct facts *f)
+/* What an instruction waits for that does something beside naming registers, or names some that a load is filling; and what it leaves behind. */
+static void look_closely(struct waiter *w, struct state *s, size_t at, const struct facts *f, bool filling)
 {
 	struct need n = nothing;
-	needs_of(f, s, &n);
-	if (w->l->ins[at].op == RDNA_LIR_LOOP)
+	if (filling)
+		want_filling(f, s, &n);
+	if (f->effects)
+		want_in_order(f, s, &n);
+	if (w->loops[at] > at)
 		least(&n, &w->flush[at]);
 	if (memcmp(&n, &nothing, sizeof n)) {
 		tighten(w->l, s, &n);
@@ -296,8 +299,9 @@ static void step(void *user, void *state, size_t at)
 {
 	struct waiter *w = user;
 	const struct facts *f = &w->facts[at];
-	if (f->effects || names_filling(f, state))
-		look_closely(w, state, at, f);
+	bool filling = names_filling(f, state);
+	if (f->effects || filling)
+		look_closely(w, state, at, f, filling);
 	else
 		w->need[at] = nothing;
 }
