@@ -435,8 +435,8 @@ static void do_chunk(const struct spread *t, ir_s chunk)
 	value_chunk(t, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_VCACHE * 8), place), start);
 }
 
-/* The row that this wave merges: its state. */
-struct state { struct row row; ir_f max, sum, o[MOST_VECTORS]; };
+/* The row that this wave merges: its state, and where it goes. */
+struct state { struct row row; ir_a out; ir_f max, sum, o[MOST_VECTORS]; };
 
 static void merge_one(const struct spread *t, const struct state *s, ir_s chunk, ir_s from)
 {
@@ -479,7 +479,7 @@ static void store_row(const struct spread *t, const struct state *s)
 		mine = clamp(t, ir_smin(b, mine, ir_smin(b, ir_saddi(b, column, 1), left)), 0, 1);
 	}
 	ir_loop(b, mine);
-	ir_a out = ir_var_a(b, row_at(t, ATTENTION_OUT, &s->row, launch_column(t, s->row.position)));
+	ir_a out = ir_var_a(b, s->out);
 	ir_loop(b, ir_sconst(b, t->dims / LANES));
 	ir_fstore(b, out, ir_fdiv(b, s->o[0], s->sum), 0, 0);
 	for (unsigned i = 0; i + 1 < t->vectors; i++)
@@ -498,6 +498,7 @@ static void do_tile(struct spread *t, ir_s first, ir_s chunks)
 	struct state s = { .row = find_row(t, at_most(t, t->wave, t->tile - 1)) };
 	unsigned shift = (unsigned)__builtin_ctz(t->waves);
 
+	s.out = row_at(t, ATTENTION_OUT, &s.row, launch_column(t, s.row.position));       /* here, where there are other loads to wait for */
 	s.max = ir_var_f(b, ir_fconst(b, -INFINITY));
 	s.sum = ir_var_f(b, ir_fconst(b, 0.0f));
 	for (unsigned i = 0; i < t->vectors; i++)
