@@ -84,25 +84,47 @@ static ir_f head_scale(struct ir *b, const struct heads_rotation *r)
 	return math_rms_scale(b, math_lane_sum(b, part), r->dims, r->eps);
 }
 
+/* The pair of vectors that begin with elements i and i + dims / 2. */
+static void rotate_pair(struct ir *b, const struct heads_rotation *r, ir_f scale, unsigned i, ir_f out[2])
+{
+	unsigned half = r->dims / 2, n = lanes_left(b, half, i);
+	int32_t low = (int32_t)(i * 4), high = (int32_t)((i + half) * 4);
+	ir_f a = ir_fload(b, r->x, low, n), c = ir_fload(b, r->x, high, n);
+
+	if (r->normed) {
+		a = ir_fmul(b, ir_fmul(b, a, scale), ir_fload(b, r->norm, low, n));
+		c = ir_fmul(b, ir_fmul(b, c, scale), ir_fload(b, r->norm, high, n));
+	}
+	ir_f cos = ir_fload(b, r->cos, low, n), sin = ir_fload(b, r->sin, low, n);
+	out[0] = ir_ffma(b, a, cos, ir_fneg(b, ir_fmul(b, c, sin)));
+	out[1] = ir_ffma(b, c, cos, ir_fmul(b, a, sin));
+}
+
+static void sink_pair(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context, unsigned i, const ir_f v[2])
+{
+	unsigned half = r->dims / 2, n = lanes_left(b, half, i);
+
+	sink(b, context, v[0], i, n);
+	sink(b, context, v[1], i + half, n);
+}
+
 void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context)
 {
+	enum { PAIRS = HEADS_MAX_DIM / 2 / 32 };
 	unsigned half = r->dims / 2;
-	ir_f scale = { 0 };
+	ir_f scale = { 0 }, v[PAIRS][2];
 
 	if (r->normed)
 		scale = head_scale(b, r);
+	if (b->waves > 1) {             /* there, loads cannot pass stores, and there are registers for a head */
+		for (unsigned i = 0; i < half; i += b->lanes)
+			rotate_pair(b, r, scale, i, v[i / b->lanes]);
+		for (unsigned i = 0; i < half; i += b->lanes)
+			sink_pair(b, r, sink, context, i, v[i / b->lanes]);
+		return;
+	}
 	for (unsigned i = 0; i < half; i += b->lanes) {
-		unsigned n = lanes_left(b, half, i);
-		int32_t low = (int32_t)(i * 4), high = (int32_t)((i + half) * 4);
-		ir_f a = ir_fload(b, r->x, low, n), c = ir_fload(b, r->x, high, n);
-		if (r->normed) {
-			a = ir_fmul(b, ir_fmul(b, a, scale), ir_fload(b, r->norm, low, n));
-			c = ir_fmul(b, ir_fmul(b, c, scale), ir_fload(b, r->norm, high, n));
-		}
-		ir_f cos = ir_fload(b, r->cos, low, n), sin = ir_fload(b, r->sin, low, n);
-		ir_f turned_a = ir_ffma(b, a, cos, ir_fneg(b, ir_fmul(b, c, sin)));
-		ir_f turned_c = ir_ffma(b, c, cos, ir_fmul(b, a, sin));
-		sink(b, context, turned_a, i, n);
-		sink(b, context, turned_c, i + half, n);
+		rotate_pair(b, r, scale, i, v[0]);
+		sink_pair(b, r, sink, context, i, v[0]);
 	}
 }

@@ -32,10 +32,17 @@ static void key_pieces_sink(struct ir *b, void *context, ir_f v, unsigned i, uns
 	}
 }
 
-static void store_value_pieces(struct ir *b, ir_a from, ir_a to, unsigned dims)
+/* By pieces a value is loaded before anything of its key is stored, which loads cannot pass. */
+static void load_value(struct ir *b, ir_a from, unsigned dims, ir_f out[])
 {
-	for (unsigned i = 0; i < dims; i += b->lanes)
-		ir_fstore_hs(b, to, ir_fload(b, from, (int32_t)(i * 4), 0), (int32_t)(i / 32 * LANES_BYTES), 0, PIECE_BYTES);
+	for (unsigned i = 0; i < dims; i += 32)
+		out[i / 32] = ir_fload(b, from, (int32_t)(i * 4), 0);
+}
+
+static void store_value_pieces(struct ir *b, const ir_f v[], ir_a to, unsigned dims)
+{
+	for (unsigned i = 0; i < dims; i += 32)
+		ir_fstore_hs(b, to, v[i / 32], (int32_t)(i / 32 * LANES_BYTES), 0, PIECE_BYTES);
 }
 
 static void store_value(struct ir *b, ir_a from, ir_a to, unsigned dims, unsigned element)
@@ -120,11 +127,14 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 	}
 	ir_a to = ir_aadd(b, ir_aload(b, arg, KV_STORE_KCACHE * 8), ir_sadd(b, block, ir_smuli(b, lane, pieces ? PIECE_BYTES : int8 ? 4 : element)));
 	out.at = int8 ? ir_aaddi(b, scratch, 64) : to;
+	ir_f value[HEADS_MAX_DIM / 32];
+	if (pieces)
+		load_value(b, heads_at(b, ir_aload(b, arg, KV_STORE_V * 8), u, column_bytes, dims * 4), dims, value);
 	heads_rotate(b, &r, pieces ? key_pieces_sink : key_sink, &out);
 	if (int8)
 		store_key_int8(b, out.at, dims, scratch, to);
 
-	ir_a value = heads_at(b, ir_aload(b, arg, KV_STORE_V * 8), u, column_bytes, dims * 4);
+	ir_a from = pieces ? (ir_a){ 0 } : heads_at(b, ir_aload(b, arg, KV_STORE_V * 8), u, column_bytes, dims * 4);
 	if (pieces) {
 		ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
 		ir_s piece = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, in_piece), row_bytes));
@@ -135,9 +145,9 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 	if (pieces)
 		store_value_pieces(b, value, to, dims);
 	else if (int8)
-		store_value_int8(b, value, dims, scratch, to);
+		store_value_int8(b, from, dims, scratch, to);
 	else
-		store_value(b, value, to, dims, element);
+		store_value(b, from, to, dims, element);
 	ir_endloop(b);
 	return true;
 }
