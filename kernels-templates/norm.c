@@ -70,13 +70,6 @@ static ir_f keep_lanes(struct ir *b, ir_f v, int n)
 	return ir_fsel(b, ir_igt(b, ir_iconst(b, n), ir_ilane(b)), v, ir_fconst(b, 0.0f));
 }
 
-static ir_f scaled(const struct norm *t, ir_f scale, ir_a x, ir_a weight, unsigned v)
-{
-	struct ir *b = t->b;
-	ir_f e = ir_fmul(b, ir_fload(b, x, part_bytes(b, v), 0), scale);
-	return ir_fmul(b, e, ir_fload(b, weight, part_bytes(b, v), 0));
-}
-
 /* One block, of which `left` elements are real. */
 static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir_a out, ir_a outq, ir_a outs, uint32_t left)
 {
@@ -85,7 +78,8 @@ static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, i
 	ir_f y[MATH_MAX_PARTS];
 
 	for (unsigned v = 0; v < parts; v++) {
-		y[v] = keep_lanes(b, scaled(t, scale, x, weight, v), (int)left - (int)(v * b->lanes));
+		ir_f e = ir_fmul(b, ir_fload(b, x, part_bytes(b, v), 0), scale);
+		y[v] = keep_lanes(b, ir_fmul(b, e, ir_fload(b, weight, part_bytes(b, v), 0)), (int)left - (int)(v * b->lanes));
 		ir_fstore(b, out, y[v], part_bytes(b, v), 0);
 	}
 	if (t->quantised)
@@ -135,20 +129,31 @@ static void store_next(const struct norm *t, const struct norm *at, const ir_f y
 		ir_set_f(b, y[i], y[i + 1]);
 }
 
-/* The next SCALED_AT_ONCE of this wave's blocks, of which there are `left`: loaded and scaled side by side, then written one after the other. all: never fewer. */
-static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at, ir_s left, bool all)
+/* The next SCALED_AT_ONCE of this wave's blocks, of which there are `left`, or never fewer than these (all). */
+struct apart { ir_s left; bool all; ir_f x[SCALED_AT_ONCE], weight[SCALED_AT_ONCE]; };
+
+static void load_apart(const struct norm *t, const struct norm *at, struct apart *p)
 {
 	struct ir *b = t->b;
 	int64_t step = t->waves * 128;
-	ir_f y[SCALED_AT_ONCE];
 
 	for (unsigned i = 0; i < SCALED_AT_ONCE; i++) {
 		/* What is past the last one is the last one again. */
-		ir_s ahead = all ? ir_sconst(b, i * step) : ir_smuli(b, ir_smin(b, ir_sconst(b, i), ir_saddi(b, left, -1)), step);
-		ir_a x = ir_aadd(b, at->x, ahead), weight = ir_aadd(b, at->weight, ahead);
-		y[i] = ir_var_f(b, scaled(t, scale, x, weight, 0));
+		ir_s ahead = p->all ? ir_sconst(b, i * step) : ir_smuli(b, ir_smin(b, ir_sconst(b, i), ir_saddi(b, p->left, -1)), step);
+		p->x[i] = ir_fload(b, ir_aadd(b, at->x, ahead), 0, 0);
+		p->weight[i] = ir_fload(b, ir_aadd(b, at->weight, ahead), 0, 0);
 	}
-	ir_s n = all ? ir_sconst(b, SCALED_AT_ONCE) : ir_smin(b, left, ir_sconst(b, SCALED_AT_ONCE)), bytes = ir_smuli(b, n, step);
+}
+
+/* Scales what is loaded side by side, and writes it one after the other. */
+static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at, const struct apart *p)
+{
+	struct ir *b = t->b;
+	ir_f y[SCALED_AT_ONCE];
+
+	for (unsigned i = 0; i < SCALED_AT_ONCE; i++)
+		y[i] = ir_var_f(b, ir_fmul(b, ir_fmul(b, p->x[i], scale), p->weight[i]));
+	ir_s most = ir_sconst(b, SCALED_AT_ONCE), n = p->all ? most : ir_smin(b, p->left, most), bytes = ir_smuli(b, n, t->waves * 128);
 	ir_loop(b, n);
 	store_next(t, at, y);
 	ir_endloop(b);
@@ -172,17 +177,24 @@ static struct norm column_at(const struct norm *t, ir_s block)
 	return at;
 }
 
-static void share_column(const struct norm *t, ir_f scale)
+static void share_column(const struct norm *t, ir_f eps)
 {
 	struct ir *b = t->b;
 	uint32_t whole = t->k / 32;
 	ir_s wave = ir_wave(b);
 	struct norm at = column_at(t, wave);
-	bool even = whole % (t->waves * SCALED_AT_ONCE) == 0;
-	ir_s mine = even ? ir_sconst(b, whole / t->waves) : ir_sdivi(b, ir_ssub(b, ir_sconst(b, whole + t->waves - 1), wave), t->waves);
+	struct apart p = { .all = whole % (t->waves * SCALED_AT_ONCE) == 0 };
+	bool one_turn = whole == t->waves * SCALED_AT_ONCE;
+	ir_s mine = p.all ? ir_sconst(b, whole / t->waves) : ir_sdivi(b, ir_ssub(b, ir_sconst(b, whole + t->waves - 1), wave), t->waves);
 
+	if (one_turn)                   /* what the sum loads is to be waited for in any case */
+		load_apart(t, &at, &p);
+	ir_f scale = math_rms_scale(b, sum_of_squares(t), t->k, eps);
 	ir_s turn = ir_loop(b, ir_sdivi(b, ir_saddi(b, mine, SCALED_AT_ONCE - 1), SCALED_AT_ONCE));
-	scale_apart(t, scale, &at, ir_ssub(b, mine, ir_smuli(b, turn, SCALED_AT_ONCE)), even);
+	p.left = ir_ssub(b, mine, ir_smuli(b, turn, SCALED_AT_ONCE));
+	if (!one_turn)
+		load_apart(t, &at, &p);
+	scale_apart(t, scale, &at, &p);
 	ir_endloop(b);
 	if (t->k % 32) {
 		/* The wave whose turn it is does the last, short block. */
@@ -208,14 +220,16 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 	ir_s bytes = ir_sshli(b, first, 7);
 	t.x = ir_aadd(b, ir_aload(b, arg, NORM_X * 8), bytes);
 	ir_f eps = ir_fbcast(b, arg, NORM_EPS * 8);
-	ir_f scale = math_rms_scale(b, sum_of_squares(&t), t.k, eps);
+	ir_f scale = { 0 };
+	if (t.waves == 1)
+		scale = math_rms_scale(b, sum_of_squares(&t), t.k, eps);
 	t.out = ir_aadd(b, ir_aload(b, arg, NORM_OUT * 8), bytes);
 	if (t.quantised) {
 		t.outq = ir_aadd(b, ir_aload(b, arg, NORM_OUTQ * 8), ir_sshli(b, first, 5));
 		t.outs = ir_aadd(b, ir_aload(b, arg, NORM_OUTS * 8), ir_sshli(b, first, 4));
 	}
 	if (t.waves > 1)
-		share_column(&t, scale);
+		share_column(&t, eps);
 	else
 		scale_column(&t, scale);
 	ir_endloop(b);
