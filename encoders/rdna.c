@@ -1,7 +1,7 @@
 /* encoders/rdna.c - the RDNA encoder's interface: the table, the growing buffer, labels.
  *
  * Owns: names and generations, and where bytes go. Never judges an operand (rdna_check.c), never lays out bits
- * (rdna_form.c), never knows an instruction by name (rdna.def).
+ * (rdna_form.c, rdna_plain.c), never knows an instruction by name (rdna.def).
  */
 #include "encoders/rdna_form.h"
 

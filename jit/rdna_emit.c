@@ -29,11 +29,10 @@ struct note { uint32_t offset; size_t ins; };        /* listing */
 struct emitter {
 	struct rdna r;
 	const struct rdna_lir *l;
-	const uint32_t *loops;               /* rdna_machine_loops */
 	struct loop loop[MAX_DEPTH]; unsigned depth;
 	uint32_t exec;                       /* the lanes that are on; ALL_LANES: all of them */
 	bool any_exec;                       /* some instruction is restricted to some lanes: what stands in front of it may have to come behind a change */
-	struct rdna_map named, taken;        /* registers: the instructions name, and those with what is taken beside */
+	struct rdna_map named, taken;        /* registers: that the kernel uses, and those with what is taken beside */
 	uint16_t vector_regs, scalar_regs;   /* highest number used + 1 */
 	uint8_t *is; bool any_new_far;       /* by LOOP: IS_FAR ... */
 	struct note *note; size_t n_notes, notes_capacity;
@@ -86,20 +85,25 @@ static unsigned loop_writes(const struct rdna_lir *l, uint32_t loop, const uint3
 	return (index.n && last[index.reg] > loop + 1 ? WRITES_INDEX : 0u) | (count.n && last[count.reg] > loop + 1 ? WRITES_COUNT : 0u);
 }
 
-/* One walk over all instructions: what they name, and what loops write. */
+/* One walk over all results: what the kernel uses, for beside what it is called with it reads only what it has written (rdna_lir_verify), and what loops write. */
 static void find_registers(struct emitter *e)
 {
 	const struct rdna_lir *l = e->l;
-	uint32_t last[RDNA_V0] = { 0 };
+	uint32_t last[RDNA_V0] = { 0 }, open[MAX_DEPTH];
+	unsigned depth = 0;
 	for (uint32_t at = 0; at < l->n_ins; at++) {
 		const struct rdna_lir_ins *i = &l->ins[at];
-		rdna_map_add_sources(&e->named, i);
 		rdna_map_add_results(&e->named, i);
 		note_write(last, &i->d[0], at);
 		note_write(last, &i->d[1], at);
 		e->any_exec |= i->exec != 0;
-		if (i->op == RDNA_LIR_ENDLOOP)
-			e->is[e->loops[at]] |= (uint8_t)loop_writes(l, e->loops[at], last);
+		if (i->op == RDNA_LIR_LOOP) {
+			assert(depth < MAX_DEPTH);
+			open[depth++] = at;
+		} else if (i->op == RDNA_LIR_ENDLOOP) {
+			depth--;
+			e->is[open[depth]] |= (uint8_t)loop_writes(l, open[depth], last);
+		}
 	}
 }
 
@@ -407,15 +411,11 @@ static bool refuse(const struct emitter *e, struct error *err)
 
 bool rdna_emit_listed(struct object *out, const struct rdna_lir *l, struct rdna_listing *listing, struct error *err)
 {
-	uint32_t *loops = rdna_machine_loops(l);
-	struct emitter e = { .l = l, .loops = loops };
+	struct emitter e = { .l = l };
 	bool list_it = listing && listing->out, ok;
 	e.is = calloc(l->n_ins + 1, sizeof *e.is);
-	if (!e.is || !loops) {
-		free(e.is);
-		free(loops);
+	if (!e.is)
 		return error_set(err, ERROR_MEMORY, "no memory for a kernel of %zu instructions", l->n_ins);
-	}
 	find_registers(&e);
 	do {
 		rdna_free(&e.r);
@@ -436,7 +436,6 @@ bool rdna_emit_listed(struct object *out, const struct rdna_lir *l, struct rdna_
 		listing->instructions = e.count;
 	rdna_free(&e.r);
 	free(e.is);
-	free(loops);
 	free(e.note);
 	return ok;
 }
