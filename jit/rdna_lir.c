@@ -26,20 +26,10 @@ void rdna_lir_free(struct rdna_lir *l)
 	*l = (struct rdna_lir){0};
 }
 
-unsigned rdna_lir_alignment(enum rdna_class cls, unsigned words)
+bool rdna_lir_make_room(struct rdna_lir *l)
 {
-	return cls == RDNA_CLASS_VGPR || words == 1 ? 1 : words == 2 ? 2 : 4;
-}
-
-/* After a failure the number is 0, which has no words and no class: whoever goes on must only not write through it. */
-uint32_t rdna_lir_new(struct rdna_lir *l, enum rdna_class cls, unsigned words)
-{
-	if (l->failed || (l->n_regs == l->regs_capacity && !array_grow((void **)&l->reg, &l->regs_capacity, l->n_regs + 1, sizeof *l->reg))) {
-		l->failed = true;
-		return 0;
-	}
-	l->reg[l->n_regs] = (struct rdna_lir_reg){ .cls = (uint8_t)cls, .n = (uint8_t)words, .align = (uint8_t)rdna_lir_alignment(cls, words) };
-	return (uint32_t)l->n_regs++;
+	l->failed = !array_grow((void **)&l->reg, &l->regs_capacity, l->n_regs + 1, sizeof *l->reg);
+	return !l->failed;
 }
 
 /* In place: what is put together elsewhere by bytes and then copied by vectors has to wait for itself. And copied from what is empty, for compilers make a slow loop of

@@ -92,7 +92,16 @@ struct rdna_lir {
 
 void rdna_lir_init(struct rdna_lir *l, enum rdna_gen gen);
 void rdna_lir_free(struct rdna_lir *l);
-uint32_t rdna_lir_new(struct rdna_lir *l, enum rdna_class cls, unsigned words);      /* SGPR tuples are aligned as the hardware wants them */
+bool rdna_lir_make_room(struct rdna_lir *l);      /* for one more register; false: failed */
+static inline unsigned rdna_lir_alignment(enum rdna_class cls, unsigned words) { return cls == RDNA_CLASS_VGPR || words == 1 ? 1 : words == 2 ? 2 : 4; }
+/* SGPR tuples are aligned as the hardware wants them. After a failure the number is 0, which has no words and no class: whoever goes on must only not write through it. */
+static inline uint32_t rdna_lir_new(struct rdna_lir *l, enum rdna_class cls, unsigned words)
+{
+	if (l->failed || (l->n_regs == l->regs_capacity && !rdna_lir_make_room(l)))
+		return 0;
+	l->reg[l->n_regs] = (struct rdna_lir_reg){ .cls = (uint8_t)cls, .n = (uint8_t)words, .align = (uint8_t)rdna_lir_alignment(cls, words) };
+	return (uint32_t)l->n_regs++;
+}
 /* Appends; returns a pointer good until the next append. Never NULL: after a failure it is a record nobody reads. */
 struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op);
 /* Makes room for n instructions before number `at`, zeroed; false: failed. */

@@ -61,7 +61,6 @@ enum { RDNA_ADDRESS_NONE, RDNA_ADDRESS_SCALAR, RDNA_ADDRESS_LDS, RDNA_ADDRESS_GL
 unsigned rdna_lir_address_form(unsigned op);
 /* What rdna_lir_add makes of an operation. */
 void rdna_lir_set_usual(struct rdna_lir_ins *i, unsigned op);
-unsigned rdna_lir_alignment(enum rdna_class cls, unsigned words);
 
 /* Whether the hardware writes destinations before it has read all sources: they must then not share registers. Vector results of several words are written word by
  * word; a matrix product writes while it reads A and B. */

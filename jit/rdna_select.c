@@ -6,6 +6,7 @@
  */
 #include "jit/rdna_select.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +74,7 @@ struct rsel_value *rsel_home(struct rsel *s, uint16_t r)
 	return s->ir->is_var[r] && s->value[r].kind == RSEL_NONE ? make_home(s, r) : &s->value[r];
 }
 
-rsel_op rsel_any(struct rsel *s, uint16_t r)
+rsel_op rsel_folded(struct rsel *s, uint16_t r)
 {
 	const struct ir_ins *i = rsel_definition(s, r);
 
@@ -414,14 +415,26 @@ static const struct rsel_rule rsel_shape_rules[IR_OP_COUNT] = {
 	[IR_loop] = { .select = rsel_loop }, [IR_endloop] = { .select = rsel_endloop }, [IR_barrier] = { .select = rsel_barrier },
 };
 
-/* Most operations are arithmetic. */
-static const struct rsel_rule *rule_of(uint8_t op)
+static const struct rsel_rule *find_rule(uint8_t op)
 {
-	const struct rsel_rule *const others[] = { rsel_memory_rules, rsel_scalar_rules, rsel_matrix_rules, rsel_shape_rules };
-	const struct rsel_rule *rule = &rsel_math_rules[op];
+	static const struct rsel_rule *const rules[] = { rsel_math_rules, rsel_memory_rules, rsel_scalar_rules, rsel_matrix_rules, rsel_shape_rules };
+	unsigned k = 0;
 
-	for (unsigned k = 0; !rule->select; k++)
-		rule = &others[k][op];
+	while (!rules[k][op].select)
+		k++;
+	return &rules[k][op];
+}
+
+/* Found when it is first asked for, the same by whoever does. */
+static inline const struct rsel_rule *rule_of(uint8_t op)
+{
+	static _Atomic(const struct rsel_rule *) known[IR_OP_COUNT];
+	const struct rsel_rule *rule = atomic_load_explicit(&known[op], memory_order_relaxed);
+
+	if (!rule) {
+		rule = find_rule(op);
+		atomic_store_explicit(&known[op], rule, memory_order_relaxed);
+	}
 	return rule;
 }
 
@@ -434,11 +447,14 @@ static bool is_folded(const struct rsel *s, const struct ir_ins *i)
 
 static void rsel_run(struct rsel *s)
 {
-	for (s->at = 0; !s->l->failed && s->at < s->ir->n_ins; s->at++) {
-		const struct ir_ins *i = &s->ir->ins[s->at];
-		if (s->scan.skip[s->at] || is_folded(s, i))
+	const struct ir_ins *i = s->ir->ins;
+	const bool *skip = s->scan.skip;
+
+	for (size_t at = 0, n = s->ir->n_ins; !s->l->failed && at < n; at++, i++) {
+		if (skip[at] || is_folded(s, i))
 			continue;
 		const struct rsel_rule *r = rule_of(i->op);
+		s->at = at;
 		r->select(s, i, r);
 		s->version[i->dst]++;
 	}
@@ -459,10 +475,9 @@ bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t
 		free(named.ins);
 		return false;
 	}
-	s.value = malloc((ir->n_regs + 1) * sizeof *s.value);      /* all but variables are written before they are read */
+	s.value = malloc((ir->n_regs + 1) * sizeof *s.value);      /* but for their kinds they are written before they are read */
 	for (size_t r = 0; s.value && r < ir->n_regs; r++)
-		if (ir->is_var[r])
-			s.value[r] = (struct rsel_value){ 0 };
+		s.value[r].kind = RSEL_NONE;
 	s.version = calloc(ir->n_regs + 1, sizeof *s.version);
 	s.tuple = calloc(s.scan.n_groups + 1, sizeof *s.tuple);
 	l->failed |= !s.value || !s.version || !s.tuple || !array_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + ir->n_ins, sizeof *l->ins)

@@ -102,7 +102,7 @@ struct rsel {
 	enum rdna_gen gen;
 	struct rdna_lir *l;
 	struct rscan scan;
-	struct rsel_value *value;        /* by IR register */
+	struct rsel_value *value;        /* by IR register; of kind NONE what is folded, and variables that were not met yet */
 	uint32_t *version;               /* by IR register: how often it was written so far */
 	uint32_t *tuple;                 /* by group: the register it was loaded into */
 	uint32_t block;                  /* straight runs so far */
@@ -137,7 +137,8 @@ bool rsel_inline(uint32_t value);
 /* What an IR register stands for; a variable gets its registers when it is first met. */
 struct rsel_value *rsel_home(struct rsel *s, uint16_t r);
 /* F, I: a vector register, a scalar one or a constant; with modifiers where the value's sign is folded. */
-rsel_op rsel_any(struct rsel *s, uint16_t r);
+rsel_op rsel_folded(struct rsel *s, uint16_t r);
+static inline rsel_op rsel_any(struct rsel *s, uint16_t r) { return s->value[r].kind != RSEL_NONE ? s->value[r].o : rsel_folded(s, r); }
 /* The same, moved to a vector register if it is none. */
 rsel_op rsel_vgpr(struct rsel *s, uint16_t r);
 rsel_op rsel_to_vgpr(struct rsel *s, rsel_op o);
