@@ -363,8 +363,7 @@ static void restore_registers(struct sched *s)
 static void end_words(struct sched *s, const struct rdna_use *u, uint32_t at)
 {
 	for (struct rdna_word *word = &s->live.word[u->word], *end = word + u->n; word < end; word++)
-		if (word->end - s->first < s->n)
-			word->end = at;
+		word->end = word->end - s->first < s->n ? at : word->end;
 }
 
 /* A node stands at this position: what it takes and gives back, and where lives begin and end. */
