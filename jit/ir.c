@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SHAPES(op) ((op) == IR_loop || (op) == IR_endloop || (op) == IR_local || (op) == IR_shared || (op) == IR_wave || (op) == IR_barrier)
 const struct ir_facts ir_facts[IR_OP_COUNT] = {
 #define OP(name, dst, a, b, c, imm, expression, meaning) \
-	[IR_##name] = { #name, IR_KIND_##dst, IR_KIND_##a, IR_KIND_##b, IR_KIND_##c, IR_IMM_##imm, #expression, meaning },
+	[IR_##name] = { #name, IR_KIND_##dst, IR_KIND_##a, IR_KIND_##b, IR_KIND_##c, IR_IMM_##imm, SHAPES(IR_##name), #expression, meaning },
 #include "jit/ops.def"
 #undef OP
 };
+#undef SHAPES
 
 void ir_init(struct ir *ir, unsigned lanes)
 {
@@ -44,7 +46,7 @@ static uint16_t ir_fail(struct ir *ir, const char *text)
 
 static bool ir_grow_regs(struct ir *ir)
 {
-	const size_t capacity = ir->regs_capacity ? ir->regs_capacity * 2 : 1024;
+	const size_t capacity = ir->regs_capacity ? ir->regs_capacity * 2 : 1024;      /* comes to IR_MAX_REGS, and no further */
 	uint8_t *kind = realloc(ir->kind, capacity * sizeof *kind);
 	bool *is_var;
 
@@ -138,13 +140,26 @@ static bool ir_grow(struct ir *ir)
 	return true;
 }
 
-uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
+static inline uint16_t ir_append(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
+{
+	struct ir_ins *i = &ir->ins[ir->n_ins++];
+
+	i->op = (uint8_t)op;
+	i->dst = dst;
+	i->a = a;
+	i->b = b;
+	i->c = c;
+	i->imm = imm;
+	return dst;
+}
+
+/* Looks at everything. */
+static __attribute__((noinline)) uint16_t ir_emit_odd(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
 {
 	const struct ir_facts *facts = &ir_facts[op];
 
 	if (ir->error)
 		return 0;
-	assert((unsigned)op < IR_OP_COUNT);
 	if (!ir_is_kind(ir, a, facts->a) || !ir_is_kind(ir, b, facts->b) || !ir_is_kind(ir, c, facts->c))
 		return ir_fail(ir, "an operand is of another kind than its instruction takes");
 	if (dst && (!ir_is_kind(ir, dst, facts->dst) || !ir->is_var[dst] || op == IR_loop))
@@ -155,14 +170,24 @@ uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_
 		return 0;
 	if (!ir_shape(ir, op, imm))
 		return 0;
-	struct ir_ins *i = &ir->ins[ir->n_ins++];
-	i->op = (uint8_t)op;
-	i->dst = dst;
-	i->a = a;
-	i->b = b;
-	i->c = c;
-	i->imm = imm;
-	return dst;
+	return ir_append(ir, op, dst, a, b, c, imm);
+}
+
+/* Most write a fresh register, and there is room for it and for them. */
+uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
+{
+	const struct ir_facts *facts = &ir_facts[op];
+	const size_t n = ir->n_regs;
+	const uint8_t *kind = ir->kind;
+
+	assert((unsigned)op < IR_OP_COUNT);
+	if (dst || facts->shapes || facts->dst == IR_KIND__ || ir->error || ir->n_ins >= ir->capacity || n >= ir->regs_capacity
+	    || a >= n || b >= n || c >= n || kind[a] != facts->a || kind[b] != facts->b || kind[c] != facts->c)
+		return ir_emit_odd(ir, op, dst, a, b, c, imm);
+	ir->kind[n] = facts->dst;
+	ir->is_var[n] = false;
+	ir->n_regs++;
+	return ir_append(ir, op, (uint16_t)n, a, b, c, imm);
 }
 
 void ir_set(struct ir *ir, uint16_t var, uint16_t value)

@@ -32,8 +32,8 @@ enum ir_kind { IR_KIND__, IR_KIND_F, IR_KIND_I, IR_KIND_M, IR_KIND_S, IR_KIND_A,
 enum ir_imm  { IR_IMM__, IR_IMM_i, IR_IMM_f, IR_IMM_d, IR_IMM_x, IR_IMM_t };
 #define IR_KIND_LETTERS "_FIMSATO"
 
-/* Facts of an op, generated from ops.def. expression is "" where the row has none. */
-struct ir_facts { const char *name; uint8_t dst, a, b, c, imm; const char *expression, *meaning; };
+/* Facts of an op, generated from ops.def. expression is "" where the row has none. shapes: it does something to the kernel as a whole. */
+struct ir_facts { const char *name; uint8_t dst, a, b, c, imm; bool shapes; const char *expression, *meaning; };
 extern const struct ir_facts ir_facts[IR_OP_COUNT];
 
 struct ir_ins {
