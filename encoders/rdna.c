@@ -189,10 +189,11 @@ static void rdna_words(struct rdna *r, const uint32_t *w, unsigned n)
 	uint8_t *b = rdna_room(r, 4 * n);
 
 	for (unsigned i = 0; b && i < n; i++, b += 4) {
-		b[0] = (uint8_t)w[i];
-		b[1] = (uint8_t)(w[i] >> 8);
-		b[2] = (uint8_t)(w[i] >> 16);
-		b[3] = (uint8_t)(w[i] >> 24);
+		uint32_t word = w[i];                /* a byte stored may be one of w's, for all that compilers know */
+		b[0] = (uint8_t)word;
+		b[1] = (uint8_t)(word >> 8);
+		b[2] = (uint8_t)(word >> 16);
+		b[3] = (uint8_t)(word >> 24);
 	}
 }
 
