@@ -315,7 +315,7 @@ ir_i weight_word(struct ir *b, const struct weight_stream *w, int32_t disp, unsi
 ir_i weight_bits(struct ir *b, ir_i word, int by, uint8_t mask)
 {
 	ir_i at = by > 0 ? ir_ishr(b, word, by) : by < 0 ? ir_ishl(b, word, -by) : word;
-	return ir_iand(b, at, ir_iconst(b, mask * 0x01010101));
+	return ir_iand(b, at, ir_iconst(b, (int32_t)(mask * 0x01010101u)));
 }
 
 ir_i weight_nibbles(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned g)
