@@ -28,6 +28,7 @@ struct target {
 	unsigned mask_regs;         /* registers that hold nothing but masks; 0: a mask is a vector */
 	bool has_vnni;              /* dot4u is one instruction; else dot4 is the cheaper of the two */
 	bool has_dot4;              /* dot4 is one instruction */
+	bool has_bsel;              /* ibsel is one instruction */
 	bool has_mma;               /* products of matrices: the rows of ops.def that need it */
 	bool has_tiles;             /* products of int8 matrices of up to 16 rows in memory: the row of ops.def that needs it */
 	unsigned waves;             /* that call a kernel together when it asks for it: ir->waves */

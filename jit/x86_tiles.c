@@ -9,7 +9,7 @@
 
 #include "jit/ir.h"
 
-enum { LINE = 64, TILES = 8, PALETTE = 1, BYTES_AT = 16, ROWS_AT = 48 };
+enum { LINE = 64, PALETTE = 1, BYTES_AT = 16, ROWS_AT = 48 };
 
 /* Second factors are alike in all shapes. With one shape alone, two sets of the others take turns: a product need not wait for the sums of the last to be stored. */
 static const struct x86_tiles sets[LIR_TILE_SHAPES] = { { .sum = { 0, 1 }, .x = 2, .w = { 6, 7 } }, { .sum = { 3, 4 }, .x = 5, .w = { 6, 7 } } };

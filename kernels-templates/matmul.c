@@ -26,7 +26,7 @@ struct matmul {
 	struct ir *b;
 	const struct key *key;
 	const struct weight_format *format;
-	bool int8, has_vnni;
+	bool int8, has_vnni, has_bsel;
 	bool by_pairs, keeps_heads;          /* of single columns */
 	uint32_t kp, rows_padded, blocks;    /* padded k and rows; blocks of 32 rows */
 	int64_t block_bytes;
@@ -267,7 +267,7 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 {
 	struct ir *b = m->b;
 	/* Arrays of every lane size start at row 0, so one register serves all. */
-	struct weight_tile t = { .vectors = m->part.vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w }, .head = m->head, .chooses = m->shape.regs >= 32 },
+	struct weight_tile t = { .vectors = m->part.vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w }, .head = m->head, .chooses = m->has_bsel },
 	                         .x = m->x, .xs = m->xs, .sums = m->part.sums, .has_vnni = m->has_vnni,
 	                         .by_pairs = m->by_pairs };
 	unsigned of_stream = t.vectors * columns, n = of_stream * m->streams;
@@ -470,7 +470,7 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 		return matmul_wide_build(b, key, target, err);
 	if (target->lane_bytes)
 		return matmul_wave_build(b, key, target, err);
-	struct matmul m = { .b = b, .key = key, .has_vnni = target->has_vnni, .row_vectors = math_parts(b) };
+	struct matmul m = { .b = b, .key = key, .has_vnni = target->has_vnni, .has_bsel = target->has_bsel, .row_vectors = math_parts(b) };
 
 	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
 	m.int8 = key->activation == DTYPE_Q8_0 + 1;
@@ -489,7 +489,7 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	m.shape = matmul_shape(key, target);
 	m.columns = key->columns;
 	m.keeps_heads = m.columns == 1 && target->vector_regs >= 32;
-	m.by_pairs = m.keeps_heads && m.int8 && m.has_vnni && weight_has_pairs(m.format);
+	m.by_pairs = m.keeps_heads && m.int8 && m.has_vnni && m.has_bsel && weight_has_pairs(m.format);
 	m.spans = m.shape.spans;
 	m.span_k = m.shape.span_k;
 	m.aligned = m.shape.aligned;

@@ -292,7 +292,7 @@ static void unpack_units(const struct wide *m, ir_s unit, ir_s units, ir_a to)
 
 	ir_loop(b, units);
 	ir_a at = packed_unit(m, unit, &head);
-	struct weight_stream w = { .at = { at, at, at }, .head = head, .chooses = m->unpacked.many_registers };
+	struct weight_stream w = { .at = { at, at, at }, .head = head, .chooses = m->unpacked.chooses };
 	for (unsigned v = 0; v < m->row_vectors; v++)
 		weight_unpack(&m->unpacked, b, &w, v, to);
 	walk(m, to, m->unpacked.unit_bytes);

@@ -55,7 +55,7 @@ void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format 
 	const struct weight_quants *q = from->quants;
 	int32_t halves = q->halves ? 2 : 1;
 
-	*u = (struct weight_unpacked){ .from = from, .int8 = int8, .vnni = target->has_vnni, .tiles = int8 && weight_by_tiles(from, target), .many_registers = target->vector_regs >= 32 };
+	*u = (struct weight_unpacked){ .from = from, .int8 = int8, .vnni = target->has_vnni, .tiles = int8 && weight_by_tiles(from, target), .many_registers = target->vector_regs >= 32, .chooses = target->has_bsel };
 	if (!int8) {
 		u->format = wf_f32;
 		u->unit_bytes = NUMERICS_BLOCK * LANES_BYTES;
@@ -65,7 +65,8 @@ void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format 
 	u->scales = u->in_place ? 0 : SCALES;
 	u->minima = u->scales + halves * LANES_BYTES;
 	u->corrections = u->minima + (q->minimum ? halves * LANES_BYTES : 0);
-	u->unit_bytes = (uint32_t)(u->corrections + (u->vnni && !u->tiles ? halves * LANES_BYTES : 0));
+	u->corrects = u->vnni && !u->tiles;
+	u->unit_bytes = (uint32_t)(u->corrections + (u->corrects ? halves * LANES_BYTES : 0));
 	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS && from->array[i].count; i++)
 		u->packed_quants = from->array[i].disp;
 	u->quants = *q;
@@ -117,13 +118,13 @@ void weight_unpack(const struct weight_unpacked *u, struct ir *b, const struct w
 			ir_i bytes = q->bytes(b, w, 0, v, g);
 			if (u->vnni)
 				bytes = signed_bytes(u, b, bytes);
-			if (u->vnni && !u->tiles)
+			if (u->corrects)
 				sum = ir_dot4u(b, ir_iconst(b, 0x01010101), bytes, i ? sum : ir_iconst(b, 0));
 			if (!u->in_place)
 				ir_fstore(b, to, ir_fbits(b, bytes), vector_at(b, (int32_t)(g * LANES_BYTES), v), 0);
 		}
 		int32_t at = vector_at(b, (int32_t)(half * LANES_BYTES), v);
-		if (u->vnni && !u->tiles)
+		if (u->corrects)
 			ir_fstore(b, to, ir_fbits(b, ir_ishl(b, ir_isub(b, ir_iconst(b, 0), sum), 7)), u->corrections + at, 0);
 		q->scale(b, w, 0, v, half, scale);
 		ir_fstore(b, to, scale[0], u->scales + at, 0);

@@ -18,8 +18,8 @@ static unsigned without_cards(struct kernel_way way[])
 
 	way[n++] = (struct kernel_way){ "interpreter 8", { .name = "interpreter8", .lanes = 8, .vector_regs = 16 }, false, false };
 	way[n++] = (struct kernel_way){ "interpreter 16", { .name = "interpreter16", .lanes = 16, .vector_regs = 32 }, false, false };
-	way[n++] = (struct kernel_way){ "interpreter 16 with vnni", { .name = "interpreter16vnni", .lanes = 16, .vector_regs = 32, .has_vnni = true }, false, false };
-	way[n++] = (struct kernel_way){ "interpreter 16 with tiles", { .name = "interpreter16tiles", .lanes = 16, .vector_regs = 32, .has_vnni = true, .has_tiles = true }, false, false };
+	way[n++] = (struct kernel_way){ "interpreter 16 with vnni", { .name = "interpreter16vnni", .lanes = 16, .vector_regs = 32, .has_vnni = true, .has_bsel = true }, false, false };
+	way[n++] = (struct kernel_way){ "interpreter 16 with tiles", { .name = "interpreter16tiles", .lanes = 16, .vector_regs = 32, .has_vnni = true, .has_bsel = true, .has_tiles = true }, false, false };
 	way[n++] = (struct kernel_way){ "interpreter 32", { .name = "interpreter32", .lanes = 32, .vector_regs = 64 }, false, false };
 	way[n++] = (struct kernel_way){ "interpreter gfx1030", target_table[TARGET_GFX1030], false, false };
 	way[n++] = (struct kernel_way){ "interpreter gfx1100", target_table[TARGET_GFX1100], false, false };
