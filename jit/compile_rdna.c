@@ -17,10 +17,14 @@ enum { WAVES_PER_SIMD = 8 };
 static unsigned at_most(unsigned wanted, unsigned most) { return wanted && wanted < most ? wanted : most; }
 
 /* What is tried one after the other. What the scheduler brought together may need more registers than there are, when in the order it was written the kernel
- * still fits; and rdna_emit may want scalar registers of its own: two pairs for each open loop, one for far branches. */
+ * still fits; rdna_emit may want scalar registers of its own: two pairs for each open loop, one for far branches; and words of wide scalar loads that live on
+ * break up the file for the next ones. */
 enum { ALL_SGPRS = RDNA_ABI_SGPRS - RDNA_ABI_FREE_SGPR };
-struct attempt { bool sched; unsigned sgprs; };
-static const struct attempt attempts[] = { { true, ALL_SGPRS }, { false, ALL_SGPRS }, { false, ALL_SGPRS - 12 }, { false, ALL_SGPRS - 32 } };
+struct attempt { bool sched; unsigned sgprs, scalar_words; };
+static const struct attempt attempts[] = {
+	{ true, ALL_SGPRS, RDNA_SCALAR_WORDS }, { false, ALL_SGPRS, RDNA_SCALAR_WORDS }, { false, ALL_SGPRS - 12, RDNA_SCALAR_WORDS },
+	{ false, ALL_SGPRS - 32, RDNA_SCALAR_WORDS }, { false, ALL_SGPRS - 12, 4 }, { false, ALL_SGPRS - 32, 2 }
+};
 enum { ATTEMPTS = sizeof attempts / sizeof *attempts };
 
 /* IR to instructions on machine registers. */
@@ -29,7 +33,7 @@ static bool allocate(struct rdna_lir *l, const struct compile_job *j, const stru
 	const struct compile_options *o = j->options;
 	unsigned vgprs = at_most(o->max_vector_regs, RDNA_ABI_VGPRS), sgprs = at_most(o->max_gprs, a->sgprs);
 	struct rdna_regs used;
-	bool ok = rdna_select(l, j->ir, j->target, err)
+	bool ok = rdna_select(l, j->ir, j->target, a->scalar_words, err)
 	       && (!o->verify_passes || rdna_lir_verify(l, err))
 	       && (!a->sched || (rdna_sched(l, at_most(vgprs, j->target->vector_file / WAVES_PER_SIMD), o->seed, err)
 	                         && (!o->verify_passes || rdna_lir_verify(l, err))))

@@ -24,6 +24,7 @@ struct rgroup {
 	struct rscan *s;
 	const struct ir *ir;
 	enum rdna_gen gen;
+	unsigned scalar_words;       /* the most that one scalar load brings */
 	uint32_t *version;           /* by register: of variables how often they were written, of other addresses the same at all their uses */
 	uint32_t stores, lds_stores;
 	struct rgroup_load *load, *sorted; size_t n;
@@ -194,7 +195,7 @@ static bool rgroup_record(struct rgroup *g, size_t from, size_t n, unsigned word
 /* Ends the straight run begin..end-1. */
 static bool rgroup_run(struct rgroup *g, uint32_t begin, uint32_t end)
 {
-	unsigned limit = 16;
+	unsigned limit = g->scalar_words;
 
 	if (!g->n)
 		return true;
@@ -212,9 +213,9 @@ static bool rgroup_run(struct rgroup *g, uint32_t begin, uint32_t end)
 	return true;
 }
 
-bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen)
+bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen, unsigned scalar_words)
 {
-	struct rgroup g = { .s = s, .ir = ir, .gen = gen };
+	struct rgroup g = { .s = s, .ir = ir, .gen = gen, .scalar_words = scalar_words };
 	uint32_t begin = 0;
 
 	g.version = calloc(ir->n_regs + 1, sizeof *g.version);

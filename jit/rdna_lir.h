@@ -174,8 +174,9 @@ bool rdna_lir_parse(struct rdna_lir *l, const char *text, struct error *err);
 
 struct ir; struct target; struct object;
 
-/* l: initialised, empty. */
-bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t, struct error *err);
+/* l: initialised, empty. scalar_words: the most that one scalar load brings, at least 2; RDNA_SCALAR_WORDS is what the machine can. Fewer leave smaller gaps between registers. */
+enum { RDNA_SCALAR_WORDS = 16 };
+bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t, unsigned scalar_words, struct error *err);
 /* vgprs: how many the result may need at once, a share of the file that lets enough waves live (0: all there are). The new order needs no more than
  * that, or than the old one did if that was more. seed: not 0 scrambles it. */
 bool rdna_sched(struct rdna_lir *l, unsigned vgprs, uint32_t seed, struct error *err);

@@ -374,7 +374,7 @@ static bool rscan_room(struct rscanner *c)
 	return true;
 }
 
-bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, struct error *err)
+bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, unsigned scalar_words, struct error *err)
 {
 	struct rscanner c = { .s = s, .ir = ir, .gen = gen };
 
@@ -385,7 +385,7 @@ bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, struct er
 	bool ok = rscan_lds(&c, err);
 	if (ok)
 		rscan_forward(&c);
-	if (ok && !rscan_group_loads(s, ir, gen))
+	if (ok && !rscan_group_loads(s, ir, gen, scalar_words))
 		ok = error_set(err, ERROR_MEMORY, "no memory to group the loads of a kernel of %zu operations", ir->n_ins);
 	if (!ok)
 		rscan_free(s);

@@ -461,7 +461,7 @@ static void rsel_run(struct rsel *s)
 	rsel_put_first(s);
 }
 
-bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t, struct error *err)
+bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t, unsigned scalar_words, struct error *err)
 {
 	struct ir named = *ir;
 	struct rsel s = { .ir = &named, .l = l, .gen = rdna_gen_of(t->name), .block = 1 };
@@ -471,7 +471,7 @@ bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t
 	named.ins = rsame_instructions(ir);
 	if (!named.ins)
 		return error_set(err, ERROR_MEMORY, "no memory for the %zu operations of a kernel", ir->n_ins);
-	if (!rscan_ir(&s.scan, &named, s.gen, err)) {
+	if (!rscan_ir(&s.scan, &named, s.gen, scalar_words, err)) {
 		free(named.ins);
 		return false;
 	}

@@ -63,10 +63,10 @@ struct rscan {
 	uint32_t *moment; size_t n_moments;   /* the instructions that loads' groups hang on: loads, stores, loops, barriers, and what writes variable addresses */
 	struct rscan_group *groups; size_t n_groups, groups_capacity;
 };
-bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, struct error *err);
+bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, unsigned scalar_words, struct error *err);
 void rscan_free(struct rscan *s);
 /* rdna_group.c: fills group, word and groups. False: no memory. */
-bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen);
+bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen, unsigned scalar_words);
 
 /* The address that r is made of: *disp is increased by what was added to it. */
 uint16_t rscan_root(const struct rscan *s, const struct ir *ir, uint16_t r, int64_t *disp);

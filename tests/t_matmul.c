@@ -584,6 +584,31 @@ static void test_no_spills(void **unused)
 	assert_int_equal(bad, 0);
 }
 
+/* Compiled for cards, not run. Kernels fit in the order they are written, too: that is what is left when the scheduler's needs too many registers. */
+static void test_cards_registers(void **unused)
+{
+	static const char *const cards[] = { "gfx1030", "gfx1100", "gfx1200" };
+	static const uint32_t columns[] = { 1, 2, 3, 4, 8, 16 }, flags[] = { KEY_GATED | KEY_QUANTISED_OUT, KEY_SILU_MUL | KEY_BIAS | KEY_BIAS2, KEY_BIAS | KEY_RESIDUAL };
+	enum { WIDTHS = sizeof columns / sizeof *columns, SETS = sizeof flags / sizeof *flags };
+	unsigned kernels = 0;
+
+	for (unsigned mix = 0; mix < MIXES; mix++)
+		for (unsigned card = 0; card < 3; card++)
+			for (unsigned i = 0; i < 2 * WIDTHS * SETS; i++) {
+				const struct compile_options options = { .skip = i < WIDTHS * SETS ? COMPILE_SKIP_SCHED : 0, .verify_passes = true };
+				struct problem p = problem(mix, 31, 768, columns[i % WIDTHS], 1, 1 + mix % 2, flags[i / WIDTHS % SETS]);
+				char text[KEY_TEXT_MAX];
+				struct error err = { 0 };
+				struct object o = { 0 };
+				p.key.target = (uint8_t)(target_find(cards[card]) - target_table);
+				if (!compile_key(&o, &p.key, template_build, &options, NULL, &err))
+					fail_msg("%s%s: %s", key_text(&p.key, text, sizeof text), options.skip ? " as it is written" : "", err.text);
+				object_free(&o);
+				kernels++;
+			}
+	assert_int_equal(kernels, MIXES * 3 * 2 * WIDTHS * SETS);
+}
+
 static void test_refusals(void **unused)
 {
 	static const struct target target = { .name = "test", .lanes = 8, .vector_regs = 16 };
@@ -630,7 +655,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_flags), cmocka_unit_test(test_padding), cmocka_unit_test(test_one_column),
-		cmocka_unit_test(test_shapes), cmocka_unit_test(test_matrices), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_schedules), cmocka_unit_test(test_schedule_lists), cmocka_unit_test(test_no_spills),
+		cmocka_unit_test(test_shapes), cmocka_unit_test(test_matrices), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_schedules), cmocka_unit_test(test_schedule_lists), cmocka_unit_test(test_no_spills), cmocka_unit_test(test_cards_registers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

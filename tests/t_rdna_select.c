@@ -34,7 +34,7 @@ static char *select_text(enum rdna_gen gen)
 	struct rdna_lir l;
 	struct error err = { 0 };
 	rdna_lir_init(&l, gen);
-	if (!ir_verify(&b, &err) || !rdna_select(&l, &b, target_find(targets[gen]), &err) || !rdna_lir_verify(&l, &err)) {
+	if (!ir_verify(&b, &err) || !rdna_select(&l, &b, target_find(targets[gen]), RDNA_SCALAR_WORDS, &err) || !rdna_lir_verify(&l, &err)) {
 		ir_print(&b, stderr);
 		fail_msg("%s: %s", targets[gen], err.text);
 	}
@@ -306,7 +306,7 @@ static void test_refusals(void **state)
 	ir_set_a(&b, p, ir_local(&b, 64));
 	ir_fstore(&b, p, ir_fconst(&b, 1), 0, 0);
 	rdna_lir_init(&l, RDNA_GFX11);
-	assert_false(rdna_select(&l, &b, target_find("gfx1100"), &err));
+	assert_false(rdna_select(&l, &b, target_find("gfx1100"), RDNA_SCALAR_WORDS, &err));
 	assert_int_equal(err.code, ERROR_UNSUPPORTED);
 	assert_non_null(strstr(err.text, "of global memory and of LDS"));
 	rdna_lir_free(&l);
