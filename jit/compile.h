@@ -23,7 +23,7 @@ void object_free(struct object *o);
 
 struct compile_stats {
 	uint32_t ir_instructions, machine_instructions;
-	uint32_t vector_regs_used, mask_regs_used, gpr_used, spills, spills_in_loops;
+	uint32_t vector_regs_used, mask_regs_used, gpr_used, spills, spills_in_inner_loops;
 	uint32_t dual_pairs;                 /* RDNA: instructions that became half of another's issue slot */
 };
 

@@ -39,7 +39,7 @@ static void report(struct compile_stats *s, const struct ir *ir, const struct re
 			.vector_regs_used = (uint32_t)__builtin_popcount(r->used[LIR_VEC]),
 			.mask_regs_used = (uint32_t)__builtin_popcount(r->used[LIR_MASK]),
 			.gpr_used = (uint32_t)__builtin_popcount(r->used[LIR_GPR]),
-			.spills = r->spills, .spills_in_loops = r->spills_in_loops,
+			.spills = r->spills, .spills_in_inner_loops = r->spills_in_inner_loops,
 		};
 }
 

@@ -43,7 +43,7 @@ struct ra {
 	uint32_t holder[LIR_CLASSES][32];              /* by place in the order: the register's owner, 0: free */
 	uint32_t free[LIR_CLASSES];
 	uint8_t place[LIR_CLASSES][32];                /* by machine register: place in the order */
-	bool spilled;
+	bool spilled, inner;                           /* inner: rewriting a loop that has none inside */
 	uint32_t random;
 	struct lir_ins *out; size_t n_out, out_capacity;
 };
@@ -329,7 +329,7 @@ static struct lir_ins *ra_out(struct ra *ra, const struct lir_ins *i)
 static void ra_count(struct ra *ra)
 {
 	ra->result->spills++;
-	ra->result->spills_in_loops += ra->depth > 0;
+	ra->result->spills_in_inner_loops += ra->inner;
 }
 
 static uint32_t ra_tiny(struct ra *ra, uint32_t like)
@@ -441,17 +441,25 @@ static void ra_rewrite_one(struct ra *ra, struct lir_ins i)
 	ra_out(ra, &s);
 }
 
+static bool ra_is_inner(const struct lir *l, size_t loop)
+{
+	size_t k = loop + 1;
+	while (l->ins[k].form != LIR_LOOP && l->ins[k].form != LIR_ENDLOOP)
+		k++;
+	return l->ins[k].form == LIR_ENDLOOP;
+}
+
 static bool ra_rewrite(struct ra *ra)
 {
 	struct lir *l = ra->l;
 	ra->n_out = 0;
-	ra->depth = 0;
+	ra->inner = false;
 	for (size_t k = 0; !l->failed && k < l->n_ins; k++) {
 		struct lir_ins i = l->ins[k];
 		/* A loop's own reloads: those of its entry test happen outside it, those of its end inside. */
 		ra_rewrite_one(ra, i);
-		ra->depth += i.form == LIR_LOOP;
-		ra->depth -= i.form == LIR_ENDLOOP;
+		if (i.form == LIR_LOOP || i.form == LIR_ENDLOOP)
+			ra->inner = i.form == LIR_LOOP && ra_is_inner(l, k);
 	}
 	if (l->failed)
 		return false;

@@ -23,7 +23,7 @@ struct regalloc_rules {
 
 struct regalloc_result {
 	uint32_t used[LIR_CLASSES];             /* bit by machine register */
-	uint32_t spills, spills_in_loops;       /* instructions that read or write a slot */
+	uint32_t spills, spills_in_inner_loops; /* instructions that read or write a slot; inner: in loops that have none inside */
 	uint32_t rounds;
 };
 

@@ -4,6 +4,9 @@
  * share them, of one column or of several neighbouring ones: scores with a position in every lane, softmax, then values with a dimension in every
  * lane. Tiles of queries share each load; how large they are follows the target's registers and never changes a bit of the result.
  *
+ * A chunk has the keys of all heads side by side, and their values. Neighbouring units of one column therefore go through the chunks together, a head after the
+ * other in each (a run), so that memory is read in long pieces: what is asked for ahead, by us or by the processor, would be in vain at the end of each short one.
+ *
  * Columns of a tile begin at a position that is a multiple of their number, so that a chunk has something visible for all of them or for none; the
  * last ones of a chunk may be visible to some only, and are done column by column; so are the first ones that a window leaves to some only, in chunks that
  * some columns may not see at all. A tile's columns outside of the launch are computed, with the query of a column that there is, and not written.
@@ -22,7 +25,9 @@ enum {
 	UNROLL = 4, LINE = 64,
 	MAX_ROWS = 128,                                  /* bounds what a call keeps on its stack */
 	MAX_REGS = 32, MAX_SUMS = 32,
-	SOFTMAX_ROWS = 4
+	SOFTMAX_ROWS = 4,
+	PIECE_BYTES = 256 << 10,                         /* as long as pieces of memory need to be: a plain read of such is 3 % slower than of one piece, of 32 KiB 15 % */
+	RUN_BYTES = 64 << 10                             /* what the heads of a run may keep */
 };
 
 struct attention {
@@ -33,12 +38,37 @@ struct attention {
 	unsigned columns, rows;          /* of a tile; rows: the queries of a unit, [column][group] */
 	unsigned regs, head_tile;
 	bool window;
-	ir_a q, scores, state, o;        /* local: [rows][dims], [rows][128], [rows][STATE_VECTORS][w], [rows][vectors * w] */
+	unsigned kv_heads, run;          /* run: the most heads that go through the chunks together */
+	ir_s n, at;                      /* this run has n heads; at: which of them, where the run may have several */
+	ir_a q, scores, state, o;        /* local: [rows][dims], [rows][128], [rows][STATE_VECTORS][w], [rows][vectors * w]; but for scores each head of a run has its own */
 	ir_a chunk_o;                    /* several columns: a chunk's o, [rows][vectors * w] */
 	ir_a arg;
 	ir_a keys;                       /* variable: this chunk's keys; its values lie equally far into their cache */
 	ir_s hi;                         /* variable: one past the last position that is visible, to the last column, counted from the chunk's start */
 };
+
+/* Local memory's bytes of one head: its queries, state, o. */
+static unsigned q_bytes(const struct attention *t) { return (t->rows * t->dims * 4 + LINE - 1) / LINE * LINE; }
+static unsigned state_bytes(const struct attention *t) { return t->rows * STATE_VECTORS * t->w * 4; }
+static unsigned o_bytes(const struct attention *t) { return t->rows * t->vectors * t->w * 4; }
+
+/* Where the head at hand has its own of what each head of a run has. */
+static ir_a of_head(const struct attention *t, ir_a local, unsigned bytes)
+{
+	return t->run > 1 ? ir_aadd(t->b, local, ir_smuli(t->b, t->at, bytes)) : local;
+}
+
+static void each_head(struct attention *t)
+{
+	if (t->run > 1)
+		t->at = ir_loop(t->b, t->n);
+}
+
+static void end_head(const struct attention *t)
+{
+	if (t->run > 1)
+		ir_endloop(t->b);
+}
 
 /* Few registers hold addresses: what is cheap to make again is made again by each phase rather than kept. */
 static ir_s chunk_end(const struct attention *t)
@@ -87,6 +117,17 @@ static ir_s common_end(const struct attention *t)
 static ir_s chunk_bytes(const struct attention *t)
 {
 	return ir_sload64(t->b, t->arg, ATTENTION_CHUNK_BYTES * 8);
+}
+
+/* From a head's chunk to what is read next: the same chunk of the run's next head, behind the last one the first one's next chunk. */
+static ir_s next_step(const struct attention *t)
+{
+	struct ir *b = t->b;
+	unsigned bytes = NUMERICS_CHUNK * t->row_bytes;
+	if (t->run == 1)
+		return chunk_bytes(t);
+	ir_s last = ir_smax(b, ir_saddi(b, ir_ssub(b, t->at, t->n), 2), ir_sconst(b, 0));
+	return ir_saddi(b, ir_smul(b, last, ir_ssub(b, chunk_bytes(t), ir_smuli(b, t->n, bytes))), bytes);
 }
 
 /* From an address in one cache to the like place in the other. */
@@ -169,7 +210,7 @@ struct tile {
 	uint32_t head_bytes;
 	bool keys;
 	ir_f scale[8];
-	ir_s to_values; unsigned prefetch;   /* keys: how far on their values lie, of which `prefetch` blocks of positions are asked for */
+	ir_s to_values; bool prefetch;       /* keys: how far on their values lie, and whether these are asked for */
 };
 
 /* Dimension `byte` of four, a word in every lane. */
@@ -233,8 +274,8 @@ static void score_steps(const struct attention *t, struct tile *s, ir_a keys, ir
 {
 	struct ir *b = t->b;
 
-	for (unsigned block = 0; block < s->prefetch; block++)
-		prefetch_lines(t, ir_aadd(b, keys, s->to_values), block * 32 * t->row_bytes, bytes);
+	if (s->prefetch)
+		prefetch_lines(t, ir_aadd(b, keys, s->to_values), 0, bytes);
 	for (unsigned d = 0; d < steps; d++)
 		tile_step(t, s, keys, t->int8 ? 0 : d * 32 * t->element, scalars, (int32_t)(d * 4), d);
 	ir_set_a(b, keys, ir_aaddi(b, keys, bytes));
@@ -257,7 +298,7 @@ static void score_block(const struct attention *t, struct tile *s, ir_a keys, ir
 		score_steps(t, s, keys, scalars, dims % 4, WORDS);
 }
 
-/* One tile of heads against one group of `blocks` blocks, or part of a block; keys moves behind the group's first block. */
+/* One tile of heads against a block, or part of it; keys moves behind the block. */
 static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_a q, ir_a scores, unsigned first)
 {
 	struct ir *b = t->b;
@@ -265,9 +306,9 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 	ir_a scalars = ir_var_a(b, q);
 
 	s->keys = true;
-	s->prefetch = first == 0 ? (s->n + t->parts - 1) / t->parts : 0;
+	s->prefetch = first == 0;
 	for (unsigned v = 0; v < s->n; v++)
-		s->at[v] = (first + v) / t->parts * 32 * t->row_bytes + (first + v) % t->parts * t->w * (t->int8 ? 4 : t->element);
+		s->at[v] = (first + v) * t->w * (t->int8 ? 4 : t->element);
 	tile_clear(t, s);
 	if (t->int8) {
 		ir_loop(b, ir_sconst(b, t->dims / 32));
@@ -285,38 +326,33 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 			ir_fstore(b, scores, s->sum[h * s->n + v], (int32_t)(h * SCORE_BYTES) + lanes_bytes(t, first + v), 0);
 }
 
-/* The visible part of the chunk for a tile of heads, group by group. What it reads for invisible positions stays among their scores. */
+/* The visible part of the chunk for a tile of heads, block by block: two at a time would hide more of fma's latency, but no processor reads ahead as well in two
+ * places as in one. What it reads for invisible positions stays among their scores. */
 static void score_heads(const struct attention *t, const struct place *heads, const void *context)
 {
 	struct ir *b = t->b;
-	unsigned n = tile_vectors(t, heads->size), blocks, block_bytes = 32 * t->row_bytes, shift = 5;
+	unsigned n = tile_vectors(t, heads->size), block_bytes = 32 * t->row_bytes;
 	while (n & (n - 1))
 		n &= n - 1;
-	blocks = n > t->parts ? n / t->parts : 1;
-	blocks = blocks > 2 ? 2 : blocks;
-	n = n > blocks * t->parts ? blocks * t->parts : n;
+	n = n > t->parts ? t->parts : n;
 	(void)context;
-	shift += blocks == 2;
-	ir_s end = ir_sshri(b, ir_saddi(b, chunk_end(t), blocks * 32 - 1), shift), to_values = cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE);
+	ir_s end = ir_sshri(b, ir_saddi(b, chunk_end(t), 31), 5), to_values = cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE);
 	ir_a keys = ir_var_a(b, t->keys), to = ir_var_a(b, place_at(t, t->scores, heads, SCORE_BYTES));
 
 	if (t->window) {
-		ir_s skip = ir_sshri(b, chunk_begin(t), shift);
+		ir_s skip = ir_sshri(b, chunk_begin(t), 5);
 		end = ir_ssub(b, end, skip);
-		ir_set_a(b, keys, ir_aadd(b, keys, ir_smuli(b, skip, blocks * block_bytes)));
-		ir_set_a(b, to, ir_aadd(b, to, ir_smuli(b, skip, blocks * 128)));
+		ir_set_a(b, keys, ir_aadd(b, keys, ir_smuli(b, skip, block_bytes)));
+		ir_set_a(b, to, ir_aadd(b, to, ir_smuli(b, skip, 128)));
 	}
 	ir_loop(b, end);
-	for (unsigned first = 0; first < blocks * t->parts; first += n) {
+	for (unsigned first = 0; first < t->parts; first += n) {
 		struct tile s = { .heads = heads->size, .n = n, .head_bytes = t->dims * 4, .to_values = to_values };
-		bool last = first + n >= blocks * t->parts;
-		score_tile(t, &s, keys, place_at(t, t->q, heads, t->dims * 4), to, first);
-		if (!last)
+		score_tile(t, &s, keys, place_at(t, of_head(t, t->q, q_bytes(t)), heads, t->dims * 4), to, first);
+		if (first + n < t->parts)
 			ir_set_a(b, keys, ir_aaddi(b, keys, -(int64_t)block_bytes));
-		else if (blocks > 1)
-			ir_set_a(b, keys, ir_aaddi(b, keys, (blocks - 1) * block_bytes));
 	}
-	ir_set_a(b, to, ir_aaddi(b, to, blocks * 128));
+	ir_set_a(b, to, ir_aaddi(b, to, 128));
 	ir_endloop(b);
 }
 
@@ -438,7 +474,7 @@ static ir_s columns_that_see(const struct attention *t)
 static void softmax_chunk(const struct attention *t)
 {
 	struct ir *b = t->b;
-	ir_a scores = ir_var_a(b, t->scores), state = ir_var_a(b, t->state);
+	ir_a scores = ir_var_a(b, t->scores), state = ir_var_a(b, of_head(t, t->state, state_bytes(t)));
 	ir_s column = { 0 };
 	if (t->columns > 1)
 		column = ir_loop(b, columns_that_see(t));
@@ -519,8 +555,8 @@ static void merge_rows(const struct attention *t)
 static void merge_tile(const struct attention *t, const struct tile *s, const struct place *heads, const struct place *dims)
 {
 	struct ir *b = t->b;
-	ir_a state = place_at(t, t->state, heads, (unsigned)lanes_bytes(t, STATE_VECTORS));
-	ir_a o = place_at(t, place_at(t, t->o, heads, (unsigned)lanes_bytes(t, t->vectors)), dims, (unsigned)lanes_bytes(t, 1));
+	ir_a state = place_at(t, of_head(t, t->state, state_bytes(t)), heads, (unsigned)lanes_bytes(t, STATE_VECTORS));
+	ir_a o = place_at(t, place_at(t, of_head(t, t->o, o_bytes(t)), heads, (unsigned)lanes_bytes(t, t->vectors)), dims, (unsigned)lanes_bytes(t, 1));
 
 	for (unsigned h = 0; h < s->heads; h++) {
 		int32_t head = (int32_t)h * lanes_bytes(t, STATE_VECTORS);
@@ -543,7 +579,7 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	unsigned part = t->int8 ? (dims->size * t->row_bytes + t->vectors - 1) / t->vectors : dims->size * t->w * t->element;
 	ir_s count = t->columns > 1 ? common_end(t) : chunk_end(t);
 	ir_a p = place_at(t, t->scores, heads, SCORE_BYTES);
-	ir_a v = ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), next = ir_aadd(b, t->keys, chunk_bytes(t));
+	ir_a v = ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), next = ir_aadd(b, t->keys, next_step(t));
 	v = t->int8 ? v : place_at(t, v, dims, t->w * t->element);
 	next = t->int8 ? ir_aaddi(b, next, NUMERICS_CHUNK * t->row_bytes / t->vectors * dims->first) : place_at(t, next, dims, NUMERICS_CHUNK * t->w * t->element);
 
@@ -635,12 +671,12 @@ static void value_heads(const struct attention *t, const struct place *heads, co
 	each_tile(t, t->vectors, tile_vectors(t, heads->size), t->int8, value_tile, heads);
 }
 
-/* ---- a unit */
+/* ---- a run of units */
 
 static void clear_state(const struct attention *t)
 {
 	struct ir *b = t->b;
-	ir_a state = ir_var_a(b, t->state), o = ir_var_a(b, t->o), more = t->columns > 1 ? ir_var_a(b, t->chunk_o) : t->o;
+	ir_a state = ir_var_a(b, of_head(t, t->state, state_bytes(t))), o = ir_var_a(b, of_head(t, t->o, o_bytes(t))), more = t->columns > 1 ? ir_var_a(b, t->chunk_o) : t->o;
 	ir_f zero = ir_fconst(b, 0.0f);
 
 	ir_loop(b, ir_sconst(b, t->rows));
@@ -677,9 +713,9 @@ static ir_s launch_column(const struct attention *t, ir_s tile, ir_s column)
 	return ir_smax(b, ir_smin(b, at, last), ir_sconst(b, 0));
 }
 
-static unsigned column_bytes(const struct attention *t, unsigned kv_heads)
+static unsigned column_bytes(const struct attention *t)
 {
-	return (unsigned)numerics_pad(t->group * kv_heads * t->dims) * 4;
+	return (unsigned)numerics_pad(t->group * t->kv_heads * t->dims) * 4;
 }
 
 /* The queries of one column lie side by side; near the stack they need no address register in the inner loops. */
@@ -700,18 +736,18 @@ static void copy_column(const struct attention *t, ir_a from, ir_a to)
 	}
 }
 
-static void copy_queries(const struct attention *t, struct heads_unit u, unsigned kv_heads)
+static void copy_queries(const struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
 	unsigned bytes = t->group * t->dims * 4;
-	ir_a to = ir_var_a(b, t->q), from = ir_aadd(b, ir_aload(b, t->arg, ATTENTION_Q * 8), ir_smuli(b, u.head, bytes));
+	ir_a to = ir_var_a(b, of_head(t, t->q, q_bytes(t))), from = ir_aadd(b, ir_aload(b, t->arg, ATTENTION_Q * 8), ir_smuli(b, u.head, bytes));
 
 	if (t->columns == 1) {
-		copy_column(t, ir_aadd(b, from, ir_smuli(b, u.column, column_bytes(t, kv_heads))), to);
+		copy_column(t, ir_aadd(b, from, ir_smuli(b, u.column, column_bytes(t))), to);
 		return;
 	}
 	ir_s column = ir_loop(b, ir_sconst(b, t->columns));
-	copy_column(t, ir_aadd(b, from, ir_smuli(b, launch_column(t, u.column, column), column_bytes(t, kv_heads))), to);
+	copy_column(t, ir_aadd(b, from, ir_smuli(b, launch_column(t, u.column, column), column_bytes(t))), to);
 	ir_endloop(b);
 }
 
@@ -732,11 +768,11 @@ static void store_heads(const struct attention *t, ir_a state, ir_a o, ir_a out)
 	ir_endloop(b);
 }
 
-static void store_columns(const struct attention *t, struct heads_unit u, unsigned kv_heads)
+static void store_columns(const struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
-	unsigned width = t->group * kv_heads * t->dims, bytes = column_bytes(t, kv_heads);
-	ir_a state = ir_var_a(b, t->state), o = ir_var_a(b, t->o), out = ir_aload(b, t->arg, ATTENTION_OUT * 8);
+	unsigned width = t->group * t->kv_heads * t->dims, bytes = column_bytes(t);
+	ir_a state = ir_var_a(b, of_head(t, t->state, state_bytes(t))), o = ir_var_a(b, of_head(t, t->o, o_bytes(t))), out = ir_aload(b, t->arg, ATTENTION_OUT * 8);
 
 	if (t->columns == 1) {
 		out = ir_aadd(b, out, ir_smuli(b, u.column, bytes));
@@ -750,7 +786,7 @@ static void store_columns(const struct attention *t, struct heads_unit u, unsign
 		ir_loop(b, ir_ssub(b, end, skip));
 	}
 	store_heads(t, state, o, ir_aadd(b, out, ir_smuli(b, u.head, t->group * t->dims * 4)));
-	heads_zero_pad(b, out, width, u.head, kv_heads);
+	heads_zero_pad(b, out, width, u.head, t->kv_heads);
 	if (t->columns > 1) {
 		ir_set_a(b, out, ir_aaddi(b, out, bytes));
 		ir_endloop(b);
@@ -777,6 +813,7 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	}
 	t->keys = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place));
 	ir_loop(b, chunks);
+	each_head(t);
 	each_tile(t, t->rows, t->head_tile, false, score_heads, NULL);
 	softmax_chunk(t);
 	if (t->columns > 1 && t->window)
@@ -786,7 +823,8 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 		value_rests(t, false);
 		merge_rows(t);
 	}
-	ir_set_a(b, t->keys, ir_aadd(b, t->keys, chunk_bytes(t)));
+	ir_set_a(b, t->keys, ir_aadd(b, t->keys, next_step(t)));
+	end_head(t);
 	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
 	ir_endloop(b);
 }
@@ -814,15 +852,47 @@ unsigned template_attention_columns(const struct target *target, uint32_t heads,
 	return n;
 }
 
-static void unit_body(struct attention *t, ir_s unit, unsigned kv_heads)
+/* Heads u.head .. u.head + n - 1 of one column or tile. */
+static void run_body(struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
-	struct heads_unit u = heads_unit(b, unit, kv_heads);
 
-	copy_queries(t, u, kv_heads);
+	each_head(t);
+	copy_queries(t, t->run > 1 ? (struct heads_unit){ u.column, ir_sadd(b, u.head, t->at) } : u);
 	clear_state(t);
+	end_head(t);
 	stream_chunks(t, u);
-	store_columns(t, heads_unit(b, unit, kv_heads), kv_heads);
+	each_head(t);
+	store_columns(t, t->run > 1 ? (struct heads_unit){ u.column, ir_sadd(b, u.head, t->at) } : u);
+	end_head(t);
+}
+
+/* The launch's units, column by column. */
+static void each_run(struct attention *t)
+{
+	struct ir *b = t->b;
+	ir_s first = ir_sdivi(b, ir_begin(b), t->kv_heads), end = ir_sdivi(b, ir_saddi(b, ir_end(b), t->kv_heads - 1), t->kv_heads);
+	ir_s column = ir_var_s(b, first);
+
+	ir_loop(b, ir_ssub(b, end, first));
+	ir_s before = ir_smuli(b, column, t->kv_heads);
+	ir_s head = ir_var_s(b, ir_smax(b, ir_ssub(b, ir_begin(b), before), ir_sconst(b, 0)));
+	ir_s heads = ir_smin(b, ir_ssub(b, ir_end(b), before), ir_sconst(b, t->kv_heads));
+	ir_loop(b, ir_sdivi(b, ir_saddi(b, ir_ssub(b, heads, head), t->run - 1), t->run));
+	t->n = ir_smin(b, ir_ssub(b, heads, head), ir_sconst(b, t->run));
+	run_body(t, (struct heads_unit){ column, head });
+	ir_set_s(b, head, ir_saddi(b, head, t->run));
+	ir_endloop(b);
+	ir_set_s(b, column, ir_saddi(b, column, 1));
+	ir_endloop(b);
+}
+
+/* Several columns keep more than a run could have at hand, and take their time over each position. */
+static unsigned run_of(const struct attention *t)
+{
+	unsigned bytes = NUMERICS_CHUNK * t->row_bytes, wanted = (PIECE_BYTES + bytes - 1) / bytes;
+	unsigned room = RUN_BYTES / (q_bytes(t) + state_bytes(t) + o_bytes(t)), most = wanted < t->kv_heads ? wanted : t->kv_heads;
+	return t->columns > 1 || room < 2 ? 1 : most < room ? most : room;
 }
 
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
@@ -836,23 +906,20 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 	}
 	struct attention t = { .b = b, .w = b->lanes, .parts = math_parts(b), .dims = key->head_dim, .group = key->heads / key->kv_heads,
 	                       .element = heads_kv_bytes(key), .row_bytes = heads_kv_row_bytes(key),
-	                       .int8 = heads_kv_bytes(key) == 1, .window = key->flags & KEY_WINDOW, .columns = key->columns ? key->columns : 1 };
+	                       .int8 = heads_kv_bytes(key) == 1, .kv_heads = key->kv_heads, .window = key->flags & KEY_WINDOW, .columns = key->columns ? key->columns : 1 };
 	t.rows = t.columns * t.group;
 	t.vectors = (t.dims + t.w - 1) / t.w;
 	t.regs = target->vector_regs < MAX_REGS ? target->vector_regs : MAX_REGS;
 	t.head_tile = t.regs >= 32 ? 16 : 6;      /* making floats of what is cached costs as many operations as two fma: the more heads share them the better */
-	t.q = ir_local(b, (t.rows * t.dims + t.w) * 4);
+	t.run = run_of(&t);
+	t.q = ir_local(b, t.run * q_bytes(&t) + t.w * 4);
 	t.scores = ir_local(b, t.rows * SCORE_BYTES);
-	t.state = ir_local(b, t.rows * (unsigned)lanes_bytes(&t, STATE_VECTORS));
-	t.o = ir_local(b, t.rows * (unsigned)lanes_bytes(&t, t.vectors));
+	t.state = ir_local(b, t.run * state_bytes(&t));
+	t.o = ir_local(b, t.run * o_bytes(&t));
 	if (t.columns > 1)
-		t.chunk_o = ir_local(b, t.rows * (unsigned)lanes_bytes(&t, t.vectors));
+		t.chunk_o = ir_local(b, o_bytes(&t));
 
 	t.arg = ir_arg(b);
-	ir_s unit = ir_var_s(b, ir_begin(b));
-	ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
-	unit_body(&t, unit, key->kv_heads);
-	ir_set_s(b, unit, ir_saddi(b, unit, 1));
-	ir_endloop(b);
+	each_run(&t);
 	return true;
 }

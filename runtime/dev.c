@@ -94,13 +94,13 @@ bool dev_make_plan(struct registry *r, const struct plan *p, struct pool *pool, 
 /* ---- how the units of a launch are cut into shares
  *
  * Three quarters are cut evenly, one share for each worker, in long runs of neighbouring weights. The rest is cut finer and finer, so that workers finish
- * together although they do not run alike. */
+ * together although they do not run alike. The steps of a chain are cut as the units of a launch are. */
 
 struct cut { int64_t units, large; int workers; };      /* large: units of an even share */
 
 static struct cut cut_launch(const struct plan_launch *l, int workers)
 {
-	int64_t units = l->end - l->begin;
+	int64_t units = (l->end - l->begin) / (l->chain ? l->chain : 1);
 	return (struct cut){ units, units * 3 / 4 / workers, workers };
 }
 
@@ -154,7 +154,7 @@ static uint32_t open_phase(void *user, int worker, uint32_t phase)
 	uint32_t first = p->phase[phase], shares = 0;
 
 	if (p->launch[first].chain)
-		return (uint32_t)((p->launch[first].end - p->launch[first].begin) / p->launch[first].chain);
+		return shares_of(r, &p->launch[first]);
 	for (uint32_t i = first; i < phase_end(p, phase); i++) {
 		if (p->launch[i].alone)
 			call(r, worker, i, p->launch[i].begin, p->launch[i].end);
@@ -164,11 +164,18 @@ static uint32_t open_phase(void *user, int worker, uint32_t phase)
 	return shares;
 }
 
-static void do_chain(const struct region *r, int worker, uint32_t phase, int64_t share)
+/* Neighbouring steps together: attention then reads the cache in longer pieces. */
+static void do_chain(const struct region *r, int worker, uint32_t phase, uint32_t share)
 {
-	for (uint32_t i = r->plan->phase[phase]; i < phase_end(r->plan, phase); i++) {
+	uint32_t first = r->plan->phase[phase];
+	struct cut c = cut_launch(&r->plan->launch[first], r->workers);
+	uint32_t large = c.large ? (uint32_t)c.workers : 0;
+	int64_t begin = share < large ? share * c.large : large * c.large + small_begin(&c, share - large);
+	int64_t end = share < large ? begin + c.large : large * c.large + small_begin(&c, share - large + 1);
+
+	for (uint32_t i = first; i < phase_end(r->plan, phase); i++) {
 		const struct plan_launch *l = &r->plan->launch[i];
-		call(r, worker, i, l->begin + share * l->chain, l->begin + (share + 1) * l->chain);
+		call(r, worker, i, l->begin + begin * l->chain, l->begin + end * l->chain);
 	}
 }
 

@@ -71,7 +71,7 @@ static void print_shown(const struct shown *s, bool same)
 	printf("\n# %" PRIu32 " bytes, %" PRIu32 " of them constants; frame %" PRIu32 " bytes", o->code_bytes, o->code_bytes - o->pool_offset, o->frame_bytes);
 	if (o->shared_bytes)
 		printf(", shared %" PRIu32 " bytes", o->shared_bytes);
-	printf("\n# registers: %u vector, %u scalar, %u mask; %" PRIu32 " spills, %" PRIu32 " in loops\n", o->vector_regs, o->scalar_regs, o->mask_regs, s->stats.spills, s->stats.spills_in_loops);
+	printf("\n# registers: %u vector, %u scalar, %u mask; %" PRIu32 " spills, %" PRIu32 " in inner loops\n", o->vector_regs, o->scalar_regs, o->mask_regs, s->stats.spills, s->stats.spills_in_inner_loops);
 	printf("# %" PRIu32 " IR instructions, %" PRIu32 " machine instructions\n", s->stats.ir_instructions, s->stats.machine_instructions);
 	if (s->kept)
 		printf("# kept in %s: %s\n", s->path, same ? "the same code" : "NOT the same code");
@@ -88,7 +88,7 @@ static void print_shown_json(const struct shown *s, bool same)
 	json_t *j = json_pack("{s:s, s:I, s:I, s:I, s:I, s:{s:i, s:i, s:i}, s:I, s:I, s:I, s:I, s:o, s:b, s:s%, s:s%}", "key", s->text, "code_bytes", (json_int_t)o->code_bytes,
 		"constant_bytes", (json_int_t)(o->code_bytes - o->pool_offset), "frame_bytes", (json_int_t)o->frame_bytes, "shared_bytes", (json_int_t)o->shared_bytes,
 		"registers", "vector", o->vector_regs, "scalar", o->scalar_regs, "mask", o->mask_regs, "spills", (json_int_t)s->stats.spills,
-		"spills_in_loops", (json_int_t)s->stats.spills_in_loops, "ir_instructions", (json_int_t)s->stats.ir_instructions,
+		"spills_in_inner_loops", (json_int_t)s->stats.spills_in_inner_loops, "ir_instructions", (json_int_t)s->stats.ir_instructions,
 		"machine_instructions", (json_int_t)s->stats.machine_instructions, "path", s->kept ? json_string(s->path) : json_null(), "same", same,
 		"ir", s->ir, s->ir_bytes, "listing", s->listing, s->listing_bytes);
 	report_schedule(j, &s->key);

@@ -57,7 +57,7 @@ static void check(enum dtype type, uint32_t k)
 		memset(out, 0x55, COLUMNS * kp * 4);
 		pack(type, weight_layout_of(&ways[i].target), packed, rows, k);
 		kernel_open(&kernel, &ways[i], &key);
-		assert_int_equal(kernel.stats.spills_in_loops, 0);
+		assert_int_equal(kernel.stats.spills_in_inner_loops, 0);
 		kernel_run(&kernel, arg, 4, COLUMNS);
 		kernel_run(&kernel, arg, 0, 4);
 		kernel_close(&kernel);

@@ -526,12 +526,10 @@ static unsigned spills(const struct kernel_way *way, const struct problem *p)
 	struct kernel k;
 
 	kernel_open(&k, way, &p->key);
-	/* Tiles want their stride in a register; two matrices of which scales lie elsewhere have none left, and keep the row block's in memory. */
-	unsigned n = k.stats.spills_in_loops, spared = way->target.has_tiles && p->key.flags & KEY_SILU_MUL && p->key.weight == DTYPE_Q8_0 + 1 ? 3 : 0;
-	n -= n < spared ? n : spared;
+	unsigned n = k.stats.spills_in_inner_loops;
 	kernel_close(&k);
 	if (n)
-		print_message("%s: %s: %u spills in loops\n", way->name, key_text(&p->key, text, sizeof text), n);
+		print_message("%s: %s: %u spills in inner loops\n", way->name, key_text(&p->key, text, sizeof text), n);
 	return n;
 }
 

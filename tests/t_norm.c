@@ -58,7 +58,7 @@ static void check(struct norm_data *d, const struct kernel_way *way, bool quanti
 
 	memcpy(&arg[NORM_EPS], &d->eps, 4);
 	kernel_open(&k, way, &key);
-	assert_int_equal(k.stats.spills_in_loops, 0);
+	assert_int_equal(k.stats.spills_in_inner_loops, 0);
 	for (unsigned first = 0; first <= COLUMNS; first += 4) {      /* all at once, then in two calls */
 		memset(d->out, 0xff, n * 4);
 		memset(d->out_q, 0x55, n);

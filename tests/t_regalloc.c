@@ -127,7 +127,7 @@ static void test_full_house_needs_no_spill(void **state)
 		lir_free(&l);
 		build_accumulators(&l, n + 2);
 		r = allocate(&l, n + 1 > 4 ? n + 1 : 4, 4);
-		assert_true(r.spills_in_loops > 0 && r.spills > r.spills_in_loops);
+		assert_true(r.spills_in_inner_loops > 0 && r.spills > r.spills_in_inner_loops);
 		assert_true(l.vec_slots > 0);
 		lir_free(&l);
 	}
@@ -154,7 +154,7 @@ static void test_spills_leave_the_loop(void **state)
 		store(&l, p, busy[k], 256 + 32 * (int32_t)k);
 	struct regalloc_result r = allocate(&l, 5, 4);
 	assert_true(r.spills > 0);
-	assert_int_equal(r.spills_in_loops, 0);
+	assert_int_equal(r.spills_in_inner_loops, 0);
 	lir_free(&l);
 }
 
@@ -309,7 +309,7 @@ static void test_general_registers(void **state)
 	i->mem = LIR_AT_BASE;
 	i->base = p;
 	struct regalloc_result r = allocate(&l, 4, 4);
-	assert_true(l.gpr_slots > 0 && r.spills_in_loops > 0);
+	assert_true(l.gpr_slots > 0 && r.spills_in_inner_loops > 0);
 	assert_int_equal(l.vec_slots, 0);
 	assert_true(__builtin_popcount(r.used[LIR_GPR]) <= 4);
 	lir_free(&l);
