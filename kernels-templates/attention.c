@@ -210,7 +210,7 @@ struct tile {
 	uint32_t head_bytes;
 	bool keys;
 	ir_f scale[8];
-	ir_s to_values; bool prefetch;       /* keys: how far on their values lie, and whether these are asked for */
+	unsigned prefetch; ir_a ahead;       /* keys: of so many blocks of positions the values are asked for, in the order they lie in, from where ahead is */
 };
 
 /* Dimension `byte` of four, a word in every lane. */
@@ -274,8 +274,10 @@ static void score_steps(const struct attention *t, struct tile *s, ir_a keys, ir
 {
 	struct ir *b = t->b;
 
-	if (s->prefetch)
-		prefetch_lines(t, ir_aadd(b, keys, s->to_values), 0, bytes);
+	if (s->prefetch) {
+		prefetch_lines(t, s->ahead, 0, s->prefetch * bytes);
+		ir_set_a(b, s->ahead, ir_aaddi(b, s->ahead, s->prefetch * bytes));
+	}
 	for (unsigned d = 0; d < steps; d++)
 		tile_step(t, s, keys, t->int8 ? 0 : d * 32 * t->element, scalars, (int32_t)(d * 4), d);
 	ir_set_a(b, keys, ir_aaddi(b, keys, bytes));
@@ -298,7 +300,7 @@ static void score_block(const struct attention *t, struct tile *s, ir_a keys, ir
 		score_steps(t, s, keys, scalars, dims % 4, WORDS);
 }
 
-/* One tile of heads against a block, or part of it; keys moves behind the block. */
+/* One tile of heads against one group of `blocks` blocks, or part of a block; keys moves behind the group's first block. */
 static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_a q, ir_a scores, unsigned first)
 {
 	struct ir *b = t->b;
@@ -306,9 +308,9 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 	ir_a scalars = ir_var_a(b, q);
 
 	s->keys = true;
-	s->prefetch = first == 0;
+	s->prefetch = first == 0 ? (s->n + t->parts - 1) / t->parts : 0;
 	for (unsigned v = 0; v < s->n; v++)
-		s->at[v] = (first + v) * t->w * (t->int8 ? 4 : t->element);
+		s->at[v] = (first + v) / t->parts * 32 * t->row_bytes + (first + v) % t->parts * t->w * (t->int8 ? 4 : t->element);
 	tile_clear(t, s);
 	if (t->int8) {
 		ir_loop(b, ir_sconst(b, t->dims / 32));
@@ -326,33 +328,40 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 			ir_fstore(b, scores, s->sum[h * s->n + v], (int32_t)(h * SCORE_BYTES) + lanes_bytes(t, first + v), 0);
 }
 
-/* The visible part of the chunk for a tile of heads, block by block: two at a time would hide more of fma's latency, but no processor reads ahead as well in two
- * places as in one. What it reads for invisible positions stays among their scores. */
+/* The visible part of the chunk for a tile of heads, group by group. What it reads for invisible positions stays among their scores. */
 static void score_heads(const struct attention *t, const struct place *heads, const void *context)
 {
 	struct ir *b = t->b;
-	unsigned n = tile_vectors(t, heads->size), block_bytes = 32 * t->row_bytes;
+	unsigned n = tile_vectors(t, heads->size), blocks, block_bytes = 32 * t->row_bytes, shift = 5;
 	while (n & (n - 1))
 		n &= n - 1;
-	n = n > t->parts ? t->parts : n;
+	blocks = n > t->parts ? n / t->parts : 1;
+	blocks = blocks > 2 ? 2 : blocks;
+	n = n > blocks * t->parts ? blocks * t->parts : n;
 	(void)context;
-	ir_s end = ir_sshri(b, ir_saddi(b, chunk_end(t), 31), 5), to_values = cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE);
+	shift += blocks == 2;
+	ir_s end = ir_sshri(b, ir_saddi(b, chunk_end(t), blocks * 32 - 1), shift), to_values = cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE);
 	ir_a keys = ir_var_a(b, t->keys), to = ir_var_a(b, place_at(t, t->scores, heads, SCORE_BYTES));
 
 	if (t->window) {
-		ir_s skip = ir_sshri(b, chunk_begin(t), 5);
+		ir_s skip = ir_sshri(b, chunk_begin(t), shift);
 		end = ir_ssub(b, end, skip);
-		ir_set_a(b, keys, ir_aadd(b, keys, ir_smuli(b, skip, block_bytes)));
-		ir_set_a(b, to, ir_aadd(b, to, ir_smuli(b, skip, 128)));
+		ir_set_a(b, keys, ir_aadd(b, keys, ir_smuli(b, skip, blocks * block_bytes)));
+		ir_set_a(b, to, ir_aadd(b, to, ir_smuli(b, skip, blocks * 128)));
 	}
 	ir_loop(b, end);
-	for (unsigned first = 0; first < t->parts; first += n) {
-		struct tile s = { .heads = heads->size, .n = n, .head_bytes = t->dims * 4, .to_values = to_values };
+	for (unsigned first = 0; first < blocks * t->parts; first += n) {
+		struct tile s = { .heads = heads->size, .n = n, .head_bytes = t->dims * 4 };
+		bool last = first + n >= blocks * t->parts;
+		if (first == 0)
+			s.ahead = ir_var_a(b, ir_aadd(b, keys, to_values));
 		score_tile(t, &s, keys, place_at(t, of_head(t, t->q, q_bytes(t)), heads, t->dims * 4), to, first);
-		if (first + n < t->parts)
+		if (!last)
 			ir_set_a(b, keys, ir_aaddi(b, keys, -(int64_t)block_bytes));
+		else if (blocks > 1)
+			ir_set_a(b, keys, ir_aaddi(b, keys, (blocks - 1) * block_bytes));
 	}
-	ir_set_a(b, to, ir_aaddi(b, to, 128));
+	ir_set_a(b, to, ir_aaddi(b, to, blocks * 128));
 	ir_endloop(b);
 }
 
