@@ -12,6 +12,7 @@
 #include "kernels-templates/templates.h"
 #include "runtime/perplexity.h"
 #include "tests/gguf_writer.h"
+#include "tests/model_to_gguf.h"
 #include "tests/shared.h"
 
 static const volatile sig_atomic_t never;
@@ -241,8 +242,25 @@ static void test_scores(void **state)
 	jit_model_close(m);
 }
 
-/* A copy of a Q8_0 model, in which every second layer's `which` matrix is f32 instead: the same numbers. */
-static void write_mixed(const char *from, const char *to, const char *which)
+/* Rows of whole blocks: d = the number furthest from 0, over -8. */
+static void to_q4_0(uint8_t *out, const float *f, uint64_t count)
+{
+	for (uint64_t at = 0; at < count; at += 32, out += 18) {
+		float furthest = 0;
+		for (unsigned i = 0; i < 32; i++)
+			furthest = fabsf(f[at + i]) > fabsf(furthest) ? f[at + i] : furthest;
+		uint16_t d = float_to_half(furthest / -8);
+		float scale = half_to_float(d);
+		memcpy(out, &d, 2);
+		for (unsigned i = 0; i < 16; i++) {
+			float low = scale != 0 ? roundf(f[at + i] / scale) + 8 : 8, high = scale != 0 ? roundf(f[at + 16 + i] / scale) + 8 : 8;
+			out[2 + i] = (uint8_t)((unsigned)fminf(fmaxf(low, 0), 15) | (unsigned)fminf(fmaxf(high, 0), 15) << 4);
+		}
+	}
+}
+
+/* A copy of a Q8_0 model, in which every second layer's `which` matrix is of another type instead: F32, the same numbers, or Q4_0, nearly so. */
+static void write_mixed(const char *from, const char *to, const char *which, enum dtype type)
 {
 	struct error err = { 0 };
 	struct gguf_writer w;
@@ -263,7 +281,11 @@ static void write_mixed(const char *from, const char *to, const char *which)
 		float *f = change ? malloc(count * sizeof *f) : NULL;
 		if (change)
 			weight_to_f32(t->type, f, file + t->offset, count);
-		gguf_write_tensor(&w, name, change ? DTYPE_F32 : t->type, t->n_dims, t->ne, change ? (void *)f : file + t->offset, change ? count * 4 : t->bytes);
+		uint8_t *q = change && type == DTYPE_Q4_0 ? malloc(count / 32 * 18) : NULL;
+		if (q)
+			to_q4_0(q, f, count);
+		gguf_write_tensor(&w, name, change ? type : t->type, t->n_dims, t->ne, q ? q : change ? (void *)f : file + t->offset, q ? count / 32 * 18 : change ? count * 4 : t->bytes);
+		free(q);
 		free(f);
 	}
 	uint8_t *out = gguf_writer_finish(&w, &out_n);
@@ -289,7 +311,7 @@ static void test_mixed_layers(void **state)
 	source_path(shipped, "models/tale-q8_0.gguf");
 	double exact = measure(shipped, tale, sizeof tale - 1, 64, true), int8 = measure(shipped, tale, sizeof tale - 1, 64, false);
 	for (unsigned i = 0; i < sizeof which / sizeof which[0]; i++) {
-		write_mixed(shipped, path, which[i]);
+		write_mixed(shipped, path, which[i], DTYPE_F32);
 		assert_true(measure(path, tale, sizeof tale - 1, 64, true) == exact);
 		double mixed = measure(path, tale, sizeof tale - 1, 64, false);
 		assert_true(fabs(mixed - int8) < 0.02 * int8 && mixed != int8);
@@ -298,10 +320,40 @@ static void test_mixed_layers(void **state)
 	rmdir(dir);
 }
 
+/* Matrices of one input whose formats want it turned, and prepared, each in its own way: the same bits for any number of columns. */
+static void test_mixed_inputs(void **state)
+{
+	static const char *const which[] = { "attn_k.", "attn_q.", "ffn_up" };
+	static const size_t chunks[] = { 4, 8, 10, 12, 16, 36 };
+	enum { N = 72 };
+	char dir[] = "/tmp/t_formats.XXXXXX", path[64], shipped[1024];
+	int32_t ids[N];
+	size_t n;
+	(void)state;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/mixed.gguf", dir);
+	source_path(shipped, "models/tale-q8_0.gguf");
+	for (size_t i = 0; i < N; i++)
+		ids[i] = (int32_t)(i * 37 % 200 + 5);
+	for (unsigned i = 0; i < sizeof which / sizeof which[0]; i++) {
+		write_mixed(shipped, path, which[i], DTYPE_Q4_0);
+		float *want = logits_of(path, ids, N, 1, 1, &n);
+		for (size_t c = 0; c < sizeof chunks / sizeof *chunks; c++) {
+			float *got = logits_of(path, ids, N, chunks[c], 1 + (int)(c % 2), &n);
+			assert_memory_equal(got, want, n * sizeof *want);
+			free(got);
+		}
+		free(want);
+	}
+	unlink(path);
+	rmdir(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_windows), cmocka_unit_test(test_scores), cmocka_unit_test(test_mixed_layers), cmocka_unit_test(test_perplexity), cmocka_unit_test(test_same_bits), cmocka_unit_test(test_int8_cache),
+		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_windows), cmocka_unit_test(test_scores), cmocka_unit_test(test_mixed_layers), cmocka_unit_test(test_mixed_inputs), cmocka_unit_test(test_perplexity), cmocka_unit_test(test_same_bits), cmocka_unit_test(test_int8_cache),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
