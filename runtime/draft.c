@@ -100,6 +100,22 @@ struct draft_match draft_find(const struct draft *d)
 	return best;
 }
 
+struct draft_match draft_resume(const struct draft *d, uint32_t expected)
+{
+	struct draft_match best = { 0, expected };
+	uint32_t end = d->indexed - 1;
+
+	assert(expected < d->indexed);
+	for (uint32_t away = 0; away <= DRAFT_NEAR; away++)
+		for (int side = 0; side < (away ? 2 : 1); side++) {
+			uint32_t next = side ? expected - away : expected + away;      /* below 0: beyond the end */
+			uint32_t n = next && next <= end ? agreement(d, next - 1, end) : 0;
+			if (n > best.length)
+				best = (struct draft_match){ n, next };
+		}
+	return best;
+}
+
 void draft_copy(const struct draft *d, struct draft_match m, int32_t *out, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)

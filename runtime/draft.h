@@ -1,7 +1,7 @@
 /* runtime/draft.h - guessing the next tokens of a text from the text itself.
  *
  * Owns: an index of a token sequence by its runs of 2, 3 and 4 tokens. The guess is what followed the earlier place that agrees with the end of the
- * text the longest. Knows no model and nothing of how often a guess is right. The index grows token by token and shrinks the same way; each step costs a
+ * text the longest; or, where a long passage was being copied and something else came, what follows near where the copy was. Knows no model and nothing of how often a guess is right. The index grows token by token and shrinks the same way; each step costs a
  * few memory accesses, and nothing is allocated after draft_open().
  */
 #ifndef RUNTIME_DRAFT_H
@@ -15,7 +15,8 @@ enum {
 	DRAFT_SHORTEST = 2, DRAFT_LONGEST = 4,          /* tokens in the indexed runs */
 	DRAFT_RUNS = DRAFT_LONGEST - DRAFT_SHORTEST + 1,
 	DRAFT_REACH = 32,                               /* agreement is measured up to here */
-	DRAFT_PLACES = 16                               /* earlier places looked at, the latest first */
+	DRAFT_PLACES = 16,                              /* earlier places looked at, the latest first */
+	DRAFT_NEAR = 16                                 /* draft_resume() looks so many tokens to either side */
 };
 
 struct draft {
@@ -41,6 +42,9 @@ void draft_rewind(struct draft *d, uint32_t n);
 
 /* The place to copy from, for the text as indexed. */
 struct draft_match draft_find(const struct draft *d);
+/* The place near `expected`, the token that would come next if as many tokens had come as are missing of the copied passage: where the most tokens agree with the end of
+ * the text, the nearest of several; `expected` itself and length 0 when no token does. expected must be indexed. */
+struct draft_match draft_resume(const struct draft *d, uint32_t expected);
 /* The n tokens that follow if the text goes on as it did there; the copy may run into itself, which continues a loop. */
 void draft_copy(const struct draft *d, struct draft_match m, int32_t *out, uint32_t n);
 

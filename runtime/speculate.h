@@ -16,7 +16,7 @@
 enum {
 	SPECULATE_MOST = 16,            /* columns of one pass */
 	SPECULATE_WIDTHS = 4,           /* of passes: speculate_columns, the first without guesses */
-	SPECULATE_CLASSES = 11          /* of agreement lengths */
+	SPECULATE_CLASSES = 17          /* of agreement lengths, the last ones for guesses that take a copy up again */
 };
 extern const uint32_t speculate_columns[SPECULATE_WIDTHS];
 
@@ -25,7 +25,9 @@ enum speculate_mode { SPECULATE_OFF, SPECULATE_AUTO, SPECULATE_FIXED };
 struct speculate_window {               /* what the last pass computed: ids[0] at position `first`, and guesses after it */
 	uint64_t first;
 	uint32_t columns;               /* 0: no window; 1: a plain pass, its guess is only looked at */
-	uint32_t guesses, agreed;       /* ids[1 .. guesses] are guesses; agreement they came from */
+	uint32_t guesses, right;        /* ids[1 .. guesses] are guesses, of which so many came true so far */
+	struct draft_match from;        /* where they came from */
+	bool resumed;                   /* ... by draft_resume() */
 	int32_t ids[SPECULATE_MOST];
 };
 
@@ -34,6 +36,7 @@ struct speculate {
 	unsigned fixed;                 /* the width of SPECULATE_FIXED */
 	struct draft draft;
 	struct speculate_window window;
+	uint32_t copied_to, copied_from;        /* text[copied_to ...] would go on as text[copied_from ...] when a long passage was last seen copied; 0: none was */
 
 	double right[SPECULATE_CLASSES], wrong[SPECULATE_CLASSES];      /* fading counts of guesses, by agreement */
 	double seconds[SPECULATE_WIDTHS];       /* of a pass; fading mean, before the first measurement an estimate */

@@ -130,6 +130,43 @@ static void test_rewind_leaves_nothing(void **state)
 	draft_close(&d);
 }
 
+/* Every place near, the nearest and then the later of equals first. */
+static struct draft_match search_near(const int32_t *ids, uint32_t n, uint32_t expected)
+{
+	struct draft_match best = { 0, expected };
+
+	for (int64_t away = 0; away <= DRAFT_NEAR; away++)
+		for (int64_t at = (int64_t)expected + away; at >= (int64_t)expected - away; at -= away ? 2 * away : 1) {
+			uint32_t k = at > 0 && at < (int64_t)n ? agree(ids, (uint32_t)at - 1, n - 1) : 0;
+			if (k > best.length)
+				best = (struct draft_match){ k, (uint32_t)at };
+		}
+	return best;
+}
+
+static void test_resume(void **state)
+{
+	static int32_t ids[CAPACITY];
+	unsigned nowhere = 0, elsewhere = 0;
+	struct draft d;
+	(void)state;
+
+	grow(ids, 0, CAPACITY, 30);
+	assert_true(draft_open(&d, ids, CAPACITY));
+	for (uint32_t n = 1; n <= CAPACITY; n += 1 + n / 40) {
+		draft_extend(&d, n);
+		for (uint32_t expected = 0; expected < n; expected += 1 + n / 60) {
+			struct draft_match got = draft_resume(&d, expected), want = search_near(ids, n, expected);
+			assert_int_equal(got.length, want.length);
+			assert_int_equal(got.next, want.next);
+			nowhere += !got.length;
+			elsewhere += got.next != expected;
+		}
+	}
+	assert_true(nowhere > 0 && elsewhere > 0);
+	draft_close(&d);
+}
+
 /* A loop goes on as a loop, however few tokens of it there are. */
 static void test_loop(void **state)
 {
@@ -150,6 +187,6 @@ static void test_loop(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_against_search), cmocka_unit_test(test_rewind_leaves_nothing), cmocka_unit_test(test_loop) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_against_search), cmocka_unit_test(test_rewind_leaves_nothing), cmocka_unit_test(test_resume), cmocka_unit_test(test_loop) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
