@@ -9,54 +9,24 @@
  *
  * Columns of a tile begin at a position that is a multiple of their number, so that a chunk has something visible for all of them or for none; the
  * last ones of a chunk may be visible to some only, and are done column by column; so are the first ones that a window leaves to some only, in chunks that
- * some columns may not see at all. A tile's columns outside of the launch are computed, with the query of a column that there is, and not written.
+ * some columns may not see at all. What rows begin with and where they end up is attention_rows.c's.
  * An editor keeps this: positions that are not visible may be read, in whole groups of blocks, but what was read is replaced before it is used
  * (keys), and not read at all (values): the cache holds anything there.
  */
 #include <assert.h>
 #include <math.h>
 
-#include "kernels-templates/heads.h"
+#include "kernels-templates/attention.h"
 
 enum {
-	STATE_MAX, STATE_SUM, STATE_OLD, STATE_NEW,      /* M, L, and this chunk's a and b; one vector each, equal lanes */
-	STATE_VECTORS,
 	SCORE_BYTES = NUMERICS_CHUNK * 4,                /* one head's scores, later its p */
-	UNROLL = 4, LINE = 64,
+	UNROLL = 4,
 	MAX_ROWS = 128,                                  /* bounds what a call keeps on its stack */
 	MAX_REGS = 32, MAX_SUMS = 32,
 	SOFTMAX_ROWS = 4,
 	PIECE_BYTES = 256 << 10,                         /* as long as pieces of memory need to be: a plain read of such is 3 % slower than of one piece, of 32 KiB 15 % */
 	RUN_BYTES = 64 << 10                             /* what the heads of a run may keep */
 };
-
-struct attention {
-	struct ir *b;
-	unsigned w, parts, dims, vectors /* of a head */, group /* query heads per kv head */;
-	unsigned element, row_bytes;     /* of the cache: a number; a head at a position */
-	bool int8;                       /* ... in blocks of 32 dimensions with a scale */
-	unsigned columns, rows;          /* of a tile; rows: the queries of a unit, [column][group] */
-	unsigned regs, head_tile;
-	bool window;
-	unsigned kv_heads, run;          /* run: the most heads that go through the chunks together */
-	ir_s n, at;                      /* this run has n heads; at: which of them, where the run may have several */
-	ir_a q, scores, state, o;        /* local: [rows][dims], [rows][128], [rows][STATE_VECTORS][w], [rows][vectors * w]; but for scores each head of a run has its own */
-	ir_a chunk_o;                    /* several columns: a chunk's o, [rows][vectors * w] */
-	ir_a arg;
-	ir_a keys;                       /* variable: this chunk's keys; its values lie equally far into their cache */
-	ir_s hi;                         /* variable: one past the last position that is visible, to the last column, counted from the chunk's start */
-};
-
-/* Local memory's bytes of one head: its queries, state, o. */
-static unsigned q_bytes(const struct attention *t) { return (t->rows * t->dims * 4 + LINE - 1) / LINE * LINE; }
-static unsigned state_bytes(const struct attention *t) { return t->rows * STATE_VECTORS * t->w * 4; }
-static unsigned o_bytes(const struct attention *t) { return t->rows * t->vectors * t->w * 4; }
-
-/* Where the head at hand has its own of what each head of a run has. */
-static ir_a of_head(const struct attention *t, ir_a local, unsigned bytes)
-{
-	return t->run > 1 ? ir_aadd(t->b, local, ir_smuli(t->b, t->at, bytes)) : local;
-}
 
 static void each_head(struct attention *t)
 {
@@ -191,16 +161,6 @@ static ir_a place_at(const struct attention *t, ir_a base, const struct place *p
 	return p->first ? ir_aaddi(t->b, base, (int64_t)p->first * step) : base;
 }
 
-static int32_t lanes_bytes(const struct attention *t, unsigned vectors)
-{
-	return (int32_t)(vectors * t->w * 4);
-}
-
-static int32_t state_at(const struct attention *t, unsigned what)
-{
-	return lanes_bytes(t, what);
-}
-
 /* sums[h][v] = fma(vector v, scalar h, sums[h][v]): vector v lies at[v] bytes behind `vectors`, scalar h head_bytes * h bytes behind `scalars`.
  * int8: scale[v] are the scales of keys; values have theirs scale_at[v] bytes behind `vectors`. */
 struct tile {
@@ -263,7 +223,7 @@ static void tile_step(const struct attention *t, struct tile *s, ir_a vectors, u
 
 static void prefetch_lines(const struct attention *t, ir_a p, unsigned disp, unsigned bytes)
 {
-	for (unsigned i = 0; i < bytes; i += LINE)
+	for (unsigned i = 0; i < bytes; i += ATTENTION_LINE)
 		ir_prefetch(t->b, p, (int32_t)(disp + i));
 }
 
@@ -325,7 +285,7 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 	}
 	for (unsigned h = 0; h < s->heads; h++)
 		for (unsigned v = 0; v < s->n; v++)
-			ir_fstore(b, scores, s->sum[h * s->n + v], (int32_t)(h * SCORE_BYTES) + lanes_bytes(t, first + v), 0);
+			ir_fstore(b, scores, s->sum[h * s->n + v], (int32_t)(h * SCORE_BYTES) + attention_lanes_bytes(t, first + v), 0);
 }
 
 /* The visible part of the chunk for a tile of heads, group by group. What it reads for invisible positions stays among their scores. */
@@ -355,7 +315,7 @@ static void score_heads(const struct attention *t, const struct place *heads, co
 		bool last = first + n >= blocks * t->parts;
 		if (first == 0)
 			s.ahead = ir_var_a(b, ir_aadd(b, keys, to_values));
-		score_tile(t, &s, keys, place_at(t, of_head(t, t->q, q_bytes(t)), heads, t->dims * 4), to, first);
+		score_tile(t, &s, keys, place_at(t, attention_of_head(t, t->q, attention_q_bytes(t)), heads, t->dims * 4), to, first);
 		if (!last)
 			ir_set_a(b, keys, ir_aaddi(b, keys, -(int64_t)block_bytes));
 		else if (blocks > 1)
@@ -385,7 +345,7 @@ static ir_a each_block(const struct attention *t, ir_a scores)
 /* Of row r, vector v of a block. */
 static int32_t score_at(const struct attention *t, unsigned r, unsigned v)
 {
-	return (int32_t)(r * SCORE_BYTES) + lanes_bytes(t, v);
+	return (int32_t)(r * SCORE_BYTES) + attention_lanes_bytes(t, v);
 }
 
 /* Scores of invisible positions become -inf, in `rows` rows of one column; max: the chunk's maxima. */
@@ -449,16 +409,16 @@ static void exp_scores(const struct attention *t, ir_a scores, unsigned rows, co
 static void merge_state(const struct attention *t, ir_a state, ir_f max, ir_f sum)
 {
 	struct ir *b = t->b;
-	ir_f old_max = ir_fload(b, state, state_at(t, STATE_MAX), 0);
+	ir_f old_max = ir_fload(b, state, attention_state_at(t, STATE_MAX), 0);
 	ir_f new_max = ir_fmax(b, old_max, max);
 	ir_f keep = math_exp(b, ir_fsub(b, old_max, new_max));
 	ir_f join = math_exp(b, ir_fsub(b, max, new_max));
-	ir_f total = ir_ffma(b, ir_fload(b, state, state_at(t, STATE_SUM), 0), keep, ir_fmul(b, sum, join));
+	ir_f total = ir_ffma(b, ir_fload(b, state, attention_state_at(t, STATE_SUM), 0), keep, ir_fmul(b, sum, join));
 
-	ir_fstore(b, state, new_max, state_at(t, STATE_MAX), 0);
-	ir_fstore(b, state, total, state_at(t, STATE_SUM), 0);
-	ir_fstore(b, state, keep, state_at(t, STATE_OLD), 0);
-	ir_fstore(b, state, join, state_at(t, STATE_NEW), 0);
+	ir_fstore(b, state, new_max, attention_state_at(t, STATE_MAX), 0);
+	ir_fstore(b, state, total, attention_state_at(t, STATE_SUM), 0);
+	ir_fstore(b, state, keep, attention_state_at(t, STATE_OLD), 0);
+	ir_fstore(b, state, join, attention_state_at(t, STATE_NEW), 0);
 }
 
 /* Rows of one column side by side: a row by itself is a long chain of operations. */
@@ -469,7 +429,7 @@ static void softmax_rows(const struct attention *t, ir_a scores, ir_a state, ir_
 	mask_scores(t, scores, column, rows, max);
 	exp_scores(t, scores, rows, max, sum);
 	for (unsigned r = 0; r < rows; r++)
-		merge_state(t, ir_aaddi(t->b, state, (int64_t)r * lanes_bytes(t, STATE_VECTORS)), max[r], sum[r]);
+		merge_state(t, ir_aaddi(t->b, state, (int64_t)r * attention_lanes_bytes(t, STATE_VECTORS)), max[r], sum[r]);
 }
 
 /* How many columns, from the first on, see some of the chunk. A later one may not see it yet: its state is then the initial one. */
@@ -483,7 +443,7 @@ static ir_s columns_that_see(const struct attention *t)
 static void softmax_chunk(const struct attention *t)
 {
 	struct ir *b = t->b;
-	ir_a scores = ir_var_a(b, t->scores), state = ir_var_a(b, of_head(t, t->state, state_bytes(t)));
+	ir_a scores = ir_var_a(b, t->scores), state = ir_var_a(b, attention_of_head(t, t->state, attention_state_bytes(t)));
 	ir_s column = { 0 };
 	if (t->columns > 1)
 		column = ir_loop(b, columns_that_see(t));
@@ -493,7 +453,7 @@ static void softmax_chunk(const struct attention *t)
 	ir_loop(b, ir_sconst(b, t->group / rows));
 	softmax_rows(t, scores, state, column, rows);
 	ir_set_a(b, scores, ir_aaddi(b, scores, rows * SCORE_BYTES));
-	ir_set_a(b, state, ir_aaddi(b, state, rows * lanes_bytes(t, STATE_VECTORS)));
+	ir_set_a(b, state, ir_aaddi(b, state, rows * attention_lanes_bytes(t, STATE_VECTORS)));
 	ir_endloop(b);
 	if (t->columns > 1)
 		ir_endloop(b);
@@ -521,7 +481,7 @@ static void value_rows(const struct attention *t, struct tile *s, ir_a v, ir_a p
 /* Several columns: where the tile's o lies. */
 static ir_a chunk_o_at(const struct attention *t, const struct place *heads, const struct place *dims)
 {
-	return place_at(t, place_at(t, t->chunk_o, heads, (unsigned)lanes_bytes(t, t->vectors)), dims, (unsigned)lanes_bytes(t, 1));
+	return place_at(t, place_at(t, t->chunk_o, heads, (unsigned)attention_lanes_bytes(t, t->vectors)), dims, (unsigned)attention_lanes_bytes(t, 1));
 }
 
 static void load_tile(const struct attention *t, struct tile *s, const struct place *heads, const struct place *dims)
@@ -529,7 +489,7 @@ static void load_tile(const struct attention *t, struct tile *s, const struct pl
 	ir_a from = chunk_o_at(t, heads, dims);
 	for (unsigned h = 0; h < s->heads; h++)
 		for (unsigned i = 0; i < s->n; i++)
-			s->sum[h * s->n + i] = ir_var_f(t->b, ir_fload(t->b, from, lanes_bytes(t, h * t->vectors + i), 0));
+			s->sum[h * s->n + i] = ir_var_f(t->b, ir_fload(t->b, from, attention_lanes_bytes(t, h * t->vectors + i), 0));
 }
 
 static void store_tile(const struct attention *t, const struct tile *s, const struct place *heads, const struct place *dims)
@@ -537,7 +497,7 @@ static void store_tile(const struct attention *t, const struct tile *s, const st
 	ir_a to = chunk_o_at(t, heads, dims);
 	for (unsigned h = 0; h < s->heads; h++)
 		for (unsigned i = 0; i < s->n; i++)
-			ir_fstore(t->b, to, s->sum[h * s->n + i], lanes_bytes(t, h * t->vectors + i), 0);
+			ir_fstore(t->b, to, s->sum[h * s->n + i], attention_lanes_bytes(t, h * t->vectors + i), 0);
 }
 
 /* The same for all rows, from a chunk's o, which with a window begins the next chunk as +0. */
@@ -547,16 +507,16 @@ static void merge_rows(const struct attention *t)
 	ir_a state = ir_var_a(b, t->state), o = ir_var_a(b, t->o), more = ir_var_a(b, t->chunk_o);
 
 	ir_loop(b, ir_sconst(b, t->rows));
-	ir_f keep = ir_fload(b, state, state_at(t, STATE_OLD), 0), join = ir_fload(b, state, state_at(t, STATE_NEW), 0);
+	ir_f keep = ir_fload(b, state, attention_state_at(t, STATE_OLD), 0), join = ir_fload(b, state, attention_state_at(t, STATE_NEW), 0);
 	for (unsigned i = 0; i < t->vectors; i++) {
-		ir_f joined = ir_fmul(b, ir_fload(b, more, lanes_bytes(t, i), 0), join);
-		ir_fstore(b, o, ir_ffma(b, ir_fload(b, o, lanes_bytes(t, i), 0), keep, joined), lanes_bytes(t, i), 0);
+		ir_f joined = ir_fmul(b, ir_fload(b, more, attention_lanes_bytes(t, i), 0), join);
+		ir_fstore(b, o, ir_ffma(b, ir_fload(b, o, attention_lanes_bytes(t, i), 0), keep, joined), attention_lanes_bytes(t, i), 0);
 		if (t->window)
-			ir_fstore(b, more, ir_fconst(b, 0.0f), lanes_bytes(t, i), 0);
+			ir_fstore(b, more, ir_fconst(b, 0.0f), attention_lanes_bytes(t, i), 0);
 	}
-	ir_set_a(b, state, ir_aaddi(b, state, lanes_bytes(t, STATE_VECTORS)));
-	ir_set_a(b, o, ir_aaddi(b, o, lanes_bytes(t, t->vectors)));
-	ir_set_a(b, more, ir_aaddi(b, more, lanes_bytes(t, t->vectors)));
+	ir_set_a(b, state, ir_aaddi(b, state, attention_lanes_bytes(t, STATE_VECTORS)));
+	ir_set_a(b, o, ir_aaddi(b, o, attention_lanes_bytes(t, t->vectors)));
+	ir_set_a(b, more, ir_aaddi(b, more, attention_lanes_bytes(t, t->vectors)));
 	ir_endloop(b);
 }
 
@@ -564,15 +524,15 @@ static void merge_rows(const struct attention *t)
 static void merge_tile(const struct attention *t, const struct tile *s, const struct place *heads, const struct place *dims)
 {
 	struct ir *b = t->b;
-	ir_a state = place_at(t, of_head(t, t->state, state_bytes(t)), heads, (unsigned)lanes_bytes(t, STATE_VECTORS));
-	ir_a o = place_at(t, place_at(t, of_head(t, t->o, o_bytes(t)), heads, (unsigned)lanes_bytes(t, t->vectors)), dims, (unsigned)lanes_bytes(t, 1));
+	ir_a state = place_at(t, attention_of_head(t, t->state, attention_state_bytes(t)), heads, (unsigned)attention_lanes_bytes(t, STATE_VECTORS));
+	ir_a o = place_at(t, place_at(t, attention_of_head(t, t->o, attention_o_bytes(t)), heads, (unsigned)attention_lanes_bytes(t, t->vectors)), dims, (unsigned)attention_lanes_bytes(t, 1));
 
 	for (unsigned h = 0; h < s->heads; h++) {
-		int32_t head = (int32_t)h * lanes_bytes(t, STATE_VECTORS);
-		ir_f keep = ir_fload(b, state, head + state_at(t, STATE_OLD), 0);
-		ir_f join = ir_fload(b, state, head + state_at(t, STATE_NEW), 0);
+		int32_t head = (int32_t)h * attention_lanes_bytes(t, STATE_VECTORS);
+		ir_f keep = ir_fload(b, state, head + attention_state_at(t, STATE_OLD), 0);
+		ir_f join = ir_fload(b, state, head + attention_state_at(t, STATE_NEW), 0);
 		for (unsigned i = 0; i < s->n; i++) {
-			int32_t disp = lanes_bytes(t, h * t->vectors + i);
+			int32_t disp = attention_lanes_bytes(t, h * t->vectors + i);
 			ir_f more = ir_fmul(b, s->sum[h * s->n + i], join);
 			ir_fstore(b, o, ir_ffma(b, ir_fload(b, o, disp, 0), keep, more), disp, 0);
 		}
@@ -640,7 +600,7 @@ static void value_rest(const struct attention *t, bool head, ir_s column, unsign
 	struct ir *b = t->b;
 	struct tile s = { .heads = 1, .n = n, .head_bytes = SCORE_BYTES };
 	ir_a row = ir_var_a(b, ir_aadd(b, t->scores, ir_smuli(b, column, t->group * SCORE_BYTES)));
-	ir_a o = ir_var_a(b, ir_aadd(b, t->chunk_o, ir_smuli(b, column, t->group * (unsigned)lanes_bytes(t, t->vectors))));
+	ir_a o = ir_var_a(b, ir_aadd(b, t->chunk_o, ir_smuli(b, column, t->group * (unsigned)attention_lanes_bytes(t, t->vectors))));
 
 	ir_loop(b, ir_sconst(b, t->group));
 	ir_s count = rest_count(t, head, column), from = rest_begin(t, head, column);
@@ -648,15 +608,15 @@ static void value_rest(const struct attention *t, bool head, ir_s column, unsign
 	ir_a p = ir_var_a(b, ir_aadd(b, row, ir_sshli(b, from, 2)));
 	for (unsigned i = 0; i < n; i++) {
 		locate_value(t, &s, i, first + i);
-		s.sum[i] = ir_var_f(b, ir_fload(b, o, lanes_bytes(t, first + i), 0));
+		s.sum[i] = ir_var_f(b, ir_fload(b, o, attention_lanes_bytes(t, first + i), 0));
 	}
 	ir_loop(b, count);
 	value_rows(t, &s, v, p, 1);
 	ir_endloop(b);
 	for (unsigned i = 0; i < n; i++)
-		ir_fstore(b, o, s.sum[i], lanes_bytes(t, first + i), 0);
+		ir_fstore(b, o, s.sum[i], attention_lanes_bytes(t, first + i), 0);
 	ir_set_a(b, row, ir_aaddi(b, row, SCORE_BYTES));
-	ir_set_a(b, o, ir_aaddi(b, o, lanes_bytes(t, t->vectors)));
+	ir_set_a(b, o, ir_aaddi(b, o, attention_lanes_bytes(t, t->vectors)));
 	ir_endloop(b);
 }
 
@@ -682,134 +642,14 @@ static void value_heads(const struct attention *t, const struct place *heads, co
 
 /* ---- a run of units */
 
-static void clear_state(const struct attention *t)
-{
-	struct ir *b = t->b;
-	ir_a state = ir_var_a(b, of_head(t, t->state, state_bytes(t))), o = ir_var_a(b, of_head(t, t->o, o_bytes(t))), more = t->columns > 1 ? ir_var_a(b, t->chunk_o) : t->o;
-	ir_f zero = ir_fconst(b, 0.0f);
-
-	ir_loop(b, ir_sconst(b, t->rows));
-	ir_fstore(b, state, ir_fconst(b, -INFINITY), state_at(t, STATE_MAX), 0);
-	ir_fstore(b, state, zero, state_at(t, STATE_SUM), 0);
-	for (unsigned v = 0; v < t->vectors; v++)
-		ir_fstore(b, o, zero, lanes_bytes(t, v), 0);
-	if (t->window && t->columns > 1) {       /* a column's first chunks may be others' alone: merging them leaves +0 */
-		ir_fstore(b, state, zero, state_at(t, STATE_OLD), 0);
-		ir_fstore(b, state, zero, state_at(t, STATE_NEW), 0);
-		for (unsigned v = 0; v < t->vectors; v++)
-			ir_fstore(b, more, zero, lanes_bytes(t, v), 0);
-		ir_set_a(b, more, ir_aaddi(b, more, lanes_bytes(t, t->vectors)));
-	}
-	ir_set_a(b, state, ir_aaddi(b, state, lanes_bytes(t, STATE_VECTORS)));
-	ir_set_a(b, o, ir_aaddi(b, o, lanes_bytes(t, t->vectors)));
-	ir_endloop(b);
-}
-
-/* The position of a tile's first column. */
-static ir_s tile_base(const struct attention *t, ir_s tile)
-{
-	struct ir *b = t->b;
-	unsigned shift = (unsigned)__builtin_ctz(t->columns);
-	return ir_sshli(b, ir_sadd(b, ir_sshri(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), shift), tile), shift);
-}
-
-/* The launch's column that stands for the tile's column: number `column` when there is one, else the nearest. */
-static ir_s launch_column(const struct attention *t, ir_s tile, ir_s column)
-{
-	struct ir *b = t->b;
-	ir_s at = ir_ssub(b, ir_sadd(b, tile_base(t, tile), column), ir_sload64(b, t->arg, ATTENTION_POS0 * 8));
-	ir_s last = ir_saddi(b, ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8), -1);
-	return ir_smax(b, ir_smin(b, at, last), ir_sconst(b, 0));
-}
-
-static unsigned column_bytes(const struct attention *t)
-{
-	return (unsigned)numerics_pad(t->group * t->kv_heads * t->dims) * 4;
-}
-
-/* The queries of one column lie side by side; near the stack they need no address register in the inner loops. */
-static void copy_column(const struct attention *t, ir_a from, ir_a to)
-{
-	struct ir *b = t->b;
-	unsigned n = t->group * t->dims, tail = n % t->w;
-
-	from = ir_var_a(b, from);
-	ir_loop(b, ir_sconst(b, n / t->w));
-	ir_fstore(b, to, ir_fload(b, from, 0, 0), 0, 0);
-	ir_set_a(b, from, ir_aaddi(b, from, lanes_bytes(t, 1)));
-	ir_set_a(b, to, ir_aaddi(b, to, lanes_bytes(t, 1)));
-	ir_endloop(b);
-	if (tail) {
-		ir_fstore(b, to, ir_fload(b, from, 0, tail), 0, tail);
-		ir_set_a(b, to, ir_aaddi(b, to, tail * 4));
-	}
-}
-
-static void copy_queries(const struct attention *t, struct heads_unit u)
-{
-	struct ir *b = t->b;
-	unsigned bytes = t->group * t->dims * 4;
-	ir_a to = ir_var_a(b, of_head(t, t->q, q_bytes(t))), from = ir_aadd(b, ir_aload(b, t->arg, ATTENTION_Q * 8), ir_smuli(b, u.head, bytes));
-
-	if (t->columns == 1) {
-		copy_column(t, ir_aadd(b, from, ir_smuli(b, u.column, column_bytes(t))), to);
-		return;
-	}
-	ir_s column = ir_loop(b, ir_sconst(b, t->columns));
-	copy_column(t, ir_aadd(b, from, ir_smuli(b, launch_column(t, u.column, column), column_bytes(t))), to);
-	ir_endloop(b);
-}
-
-static void store_heads(const struct attention *t, ir_a state, ir_a o, ir_a out)
-{
-	struct ir *b = t->b;
-
-	out = ir_var_a(b, out);
-	ir_loop(b, ir_sconst(b, t->group));
-	ir_f sum = ir_fload(b, state, state_at(t, STATE_SUM), 0);
-	for (unsigned i = 0; i < t->vectors; i++) {
-		unsigned left = t->dims - i * t->w;
-		ir_fstore(b, out, ir_fdiv(b, ir_fload(b, o, lanes_bytes(t, i), 0), sum), lanes_bytes(t, i), left < t->w ? left : 0);
-	}
-	ir_set_a(b, state, ir_aaddi(b, state, lanes_bytes(t, STATE_VECTORS)));
-	ir_set_a(b, o, ir_aaddi(b, o, lanes_bytes(t, t->vectors)));
-	ir_set_a(b, out, ir_aaddi(b, out, t->dims * 4));
-	ir_endloop(b);
-}
-
-static void store_columns(const struct attention *t, struct heads_unit u)
-{
-	struct ir *b = t->b;
-	unsigned width = t->group * t->kv_heads * t->dims, bytes = column_bytes(t);
-	ir_a state = ir_var_a(b, of_head(t, t->state, state_bytes(t))), o = ir_var_a(b, of_head(t, t->o, o_bytes(t))), out = ir_aload(b, t->arg, ATTENTION_OUT * 8);
-
-	if (t->columns == 1) {
-		out = ir_aadd(b, out, ir_smuli(b, u.column, bytes));
-	} else {
-		ir_s base = tile_base(t, u.column), pos0 = ir_sload64(b, t->arg, ATTENTION_POS0 * 8), skip = ir_smax(b, ir_ssub(b, pos0, base), ir_sconst(b, 0));
-		ir_s end = ir_smin(b, ir_ssub(b, ir_sadd(b, pos0, ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8)), base), ir_sconst(b, t->columns));
-		ir_set_a(b, state, ir_aadd(b, state, ir_smuli(b, skip, t->group * (unsigned)lanes_bytes(t, STATE_VECTORS))));
-		ir_set_a(b, o, ir_aadd(b, o, ir_smuli(b, skip, t->group * (unsigned)lanes_bytes(t, t->vectors))));
-		out = ir_aadd(b, out, ir_smuli(b, launch_column(t, u.column, ir_sconst(b, 0)), bytes));
-		out = ir_var_a(b, out);
-		ir_loop(b, ir_ssub(b, end, skip));
-	}
-	store_heads(t, state, o, ir_aadd(b, out, ir_smuli(b, u.head, t->group * t->dims * 4)));
-	heads_zero_pad(b, out, width, u.head, t->kv_heads);
-	if (t->columns > 1) {
-		ir_set_a(b, out, ir_aaddi(b, out, bytes));
-		ir_endloop(b);
-	}
-}
-
 static void stream_chunks(struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
-	ir_s p = t->columns > 1 ? ir_saddi(b, tile_base(t, u.column), t->columns - 1) : ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column);
+	ir_s p = t->columns > 1 ? ir_saddi(b, attention_tile_base(t, u.column), t->columns - 1) : ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column);
 	ir_s chunks = ir_saddi(b, ir_sshri(b, p, 7), 1);
 	if (t->columns > 1) {        /* a tile past the last column has none */
 		ir_s end = ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8));
-		chunks = ir_smul(b, chunks, ir_smin(b, ir_ssub(b, end, tile_base(t, u.column)), ir_sconst(b, 1)));
+		chunks = ir_smul(b, chunks, ir_smin(b, ir_ssub(b, end, attention_tile_base(t, u.column)), ir_sconst(b, 1)));
 	}
 	ir_s place = ir_smuli(b, u.head, NUMERICS_CHUNK * t->row_bytes), hi = ir_saddi(b, p, 1);
 
@@ -861,18 +701,21 @@ unsigned template_attention_columns(const struct target *target, uint32_t heads,
 	return n;
 }
 
+/* The run's head at hand. */
+static struct heads_unit head_of(const struct attention *t, struct heads_unit u)
+{
+	return t->run > 1 ? (struct heads_unit){ u.column, ir_sadd(t->b, u.head, t->at) } : u;
+}
+
 /* Heads u.head .. u.head + n - 1 of one column or tile. */
 static void run_body(struct attention *t, struct heads_unit u)
 {
-	struct ir *b = t->b;
-
 	each_head(t);
-	copy_queries(t, t->run > 1 ? (struct heads_unit){ u.column, ir_sadd(b, u.head, t->at) } : u);
-	clear_state(t);
+	attention_begin_rows(t, head_of(t, u));
 	end_head(t);
 	stream_chunks(t, u);
 	each_head(t);
-	store_columns(t, t->run > 1 ? (struct heads_unit){ u.column, ir_sadd(b, u.head, t->at) } : u);
+	attention_end_rows(t, head_of(t, u));
 	end_head(t);
 }
 
@@ -900,7 +743,7 @@ static void each_run(struct attention *t)
 static unsigned run_of(const struct attention *t)
 {
 	unsigned bytes = NUMERICS_CHUNK * t->row_bytes, wanted = (PIECE_BYTES + bytes - 1) / bytes;
-	unsigned room = RUN_BYTES / (q_bytes(t) + state_bytes(t) + o_bytes(t)), most = wanted < t->kv_heads ? wanted : t->kv_heads;
+	unsigned room = RUN_BYTES / (attention_q_bytes(t) + attention_state_bytes(t) + attention_o_bytes(t)), most = wanted < t->kv_heads ? wanted : t->kv_heads;
 	return t->columns > 1 || room < 2 ? 1 : most < room ? most : room;
 }
 
@@ -921,12 +764,12 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 	t.regs = target->vector_regs < MAX_REGS ? target->vector_regs : MAX_REGS;
 	t.head_tile = t.regs >= 32 ? 16 : 6;      /* making floats of what is cached costs as many operations as two fma: the more heads share them the better */
 	t.run = run_of(&t);
-	t.q = ir_local(b, t.run * q_bytes(&t) + t.w * 4);
+	t.q = ir_local(b, t.run * attention_q_bytes(&t) + t.w * 4);
 	t.scores = ir_local(b, t.rows * SCORE_BYTES);
-	t.state = ir_local(b, t.run * state_bytes(&t));
-	t.o = ir_local(b, t.run * o_bytes(&t));
+	t.state = ir_local(b, t.run * attention_state_bytes(&t));
+	t.o = ir_local(b, t.run * attention_o_bytes(&t));
 	if (t.columns > 1)
-		t.chunk_o = ir_local(b, o_bytes(&t));
+		t.chunk_o = ir_local(b, attention_o_bytes(&t));
 
 	t.arg = ir_arg(b);
 	each_run(&t);
