@@ -6,12 +6,10 @@
 /* Matrices are multiplied in tiles of columns, and one column more than a tile may cost as much as a tile more: 4, 8 and 16, not one more than each. */
 const uint32_t speculate_columns[SPECULATE_WIDTHS] = { 1, 4, 8, 16 };
 
-/* Agreement lengths with like chances, and what is believed of them before anything was seen: BELIEF guesses' worth. From RESUMED on of guesses that take a copy up
- * again; agreements of RESUMED_MOST and more are as good wherever they are found. */
-enum { RESUMED = 11, RESUMED_MOST = 8 };
+/* Agreement lengths with like chances, and what is believed of them before anything was seen: BELIEF guesses' worth. Below DRAFT_SHORTEST are copies taken up again. */
 static const struct { uint32_t from; double right; } classes[SPECULATE_CLASSES] = {
-	{ 2, 0.2 }, { 3, 0.35 }, { 4, 0.5 }, { 5, 0.6 }, { 6, 0.65 }, { 7, 0.7 }, { 9, 0.75 }, { 12, 0.8 }, { 16, 0.85 }, { 24, 0.9 }, { DRAFT_REACH, 0.92 },
-	[RESUMED] = { 0, 0.2 }, { 1, 0.35 }, { 2, 0.5 }, { 3, 0.6 }, { 4, 0.65 }, { 6, 0.7 } };
+	{ 0, 0.2 }, { 1, 0.35 },
+	{ 2, 0.2 }, { 3, 0.35 }, { 4, 0.5 }, { 5, 0.6 }, { 6, 0.65 }, { 7, 0.7 }, { 9, 0.75 }, { 12, 0.8 }, { 16, 0.85 }, { 24, 0.9 }, { DRAFT_REACH, 0.92 } };
 
 #define BELIEF 4.0
 #define MEMORY (1.0 - 1.0 / 48)         /* counts fade with each guess of their class */
@@ -29,17 +27,14 @@ enum { LOST = 64 };                     /* so many tokens later it no longer is 
 /* Before a width was measured: a pass in times of a plain one, when no prompt pass says more. */
 static const double guessed_ratio[SPECULATE_WIDTHS] = { 1, 1.2, 1.5, 2.2 };
 
-static unsigned class_of(uint32_t agreed, bool resumed)
+static unsigned class_of(uint32_t agreed)
 {
-	resumed = resumed && agreed < RESUMED_MOST;
-	unsigned c = resumed ? RESUMED : 0, end = resumed ? SPECULATE_CLASSES : RESUMED;
+	unsigned c = 0;
 
-	while (c + 1 < end && agreed >= classes[c + 1].from)
+	while (c + 1 < SPECULATE_CLASSES && agreed >= classes[c + 1].from)
 		c++;
 	return c;
 }
-
-static double chance(const struct speculate *s, unsigned c) { return (s->right[c] + BELIEF * classes[c].right) / (s->right[c] + s->wrong[c] + BELIEF); }
 
 unsigned speculate_width(int columns)
 {
@@ -62,8 +57,10 @@ void speculate_close(struct speculate *s)
 
 /* ---- what became of the guesses */
 
-static void learn(struct speculate *s, unsigned c, bool right)
+static void learn(struct speculate *s, uint32_t agreed, bool right)
 {
+	unsigned c = class_of(agreed);
+
 	s->right[c] = s->right[c] * MEMORY + right;
 	s->wrong[c] = s->wrong[c] * MEMORY + !right;
 }
@@ -76,7 +73,7 @@ bool speculate_hit(struct speculate *s, uint64_t position, int32_t id)
 	if (!w->columns || row == 0 || row > w->guesses)
 		return false;
 	bool right = w->ids[row] == id;
-	learn(s, class_of(w->from.length + (uint32_t)row - 1, w->resumed), right);
+	learn(s, w->from.length + (uint32_t)row - 1, right);
 	if (right)
 		w->right++;
 	else
@@ -145,21 +142,23 @@ void speculate_prompt_took(struct speculate *s, uint32_t columns, double seconds
 
 /* The width that makes the most tokens in a second. An agreement grows with each guess that comes true, so the chance of each further guess
  * is that of a longer agreement. */
-static unsigned best_width(const struct speculate *s, const struct speculate_window *from, uint32_t room, double *most)
+static unsigned best_width(const struct speculate *s, uint32_t room)
 {
-	double all = 1, tokens = 1, plain = s->seconds[0] * s->trust[0];
+	double all = 1, tokens = 1, plain = s->seconds[0] * s->trust[0], most = MARGIN / plain;
 	unsigned best = 0;
 	uint32_t n = 0;
 
-	*most = MARGIN / plain;
+	if (s->balance <= 0)
+		return 0;
 	for (unsigned w = 1; w < SPECULATE_WIDTHS && speculate_columns[w] <= room; w++) {
 		for (; n + 1 < speculate_columns[w]; n++) {
-			all *= chance(s, class_of(from->from.length + n, from->resumed));
+			unsigned c = class_of(s->window.from.length + n);
+			all *= (s->right[c] + BELIEF * classes[c].right) / (s->right[c] + s->wrong[c] + BELIEF);
 			tokens += all;
 		}
 		double t = s->measured[w] ? s->seconds[w] * s->trust[w] : s->seconds[w], rate = tokens / (t > plain ? t : plain);
-		if (rate > *most) {
-			*most = rate;
+		if (rate > most) {
+			most = rate;
 			best = w;
 		}
 	}
@@ -177,40 +176,27 @@ static void note_passage(struct speculate *s)
 	s->copied_from = w->from.next + w->right;
 }
 
-/* Guesses that take the passage up again. False: there is none, or it is long ago. */
-static bool resume(const struct speculate *s, uint32_t length, struct speculate_window *w)
+/* Where the passage would go on. False: there is none, or it is long ago. */
+static bool resume(const struct speculate *s, uint32_t length, struct draft_match *from)
 {
 	uint32_t expected = s->copied_from + (length - s->copied_to);
 
 	if (!s->copied_to || length < s->copied_to || length - s->copied_to > LOST || expected >= length)
 		return false;
-	w->from = draft_resume(&s->draft, expected);
-	w->resumed = true;
+	*from = draft_resume(&s->draft, expected);
 	return true;
 }
 
-/* Of the two places that guesses may come from the one that makes more tokens in a second; where neither is worth a wider pass, the likelier one, to be looked at. */
-static void choose(struct speculate *s, uint32_t length, uint32_t room)
+/* From the place that agrees in more tokens; from the passage's rather than from another. */
+static bool find_guesses(struct speculate *s, uint32_t length)
 {
-	struct speculate_window found = { .from = draft_find(&s->draft) }, resumed = { 0 };
-	bool has_found = found.from.length != 0, has_resumed = resume(s, length, &resumed);
-	double rate[2] = { 0 };
-	unsigned width[2] = { 0 };
+	struct draft_match *from = &s->window.from, again;
 
-	if (has_found && has_resumed && found.from.next == resumed.from.next)
-		has_found = false;
-	if (s->mode == SPECULATE_AUTO && s->measured[0] && s->balance > 0) {
-		width[0] = has_found ? best_width(s, &found, room, &rate[0]) : 0;
-		width[1] = has_resumed ? best_width(s, &resumed, room, &rate[1]) : 0;
-	}
-	bool again = has_resumed && (!has_found || rate[1] > rate[0]
-	             || (rate[1] == rate[0] && chance(s, class_of(resumed.from.length, true)) > chance(s, class_of(found.from.length, false))));
-	s->window.from = again ? resumed.from : found.from;
-	s->window.resumed = again;
-	s->window.guesses = has_found || has_resumed;
-	s->width = width[again];
-	if (s->window.guesses && s->mode == SPECULATE_FIXED && speculate_columns[s->fixed] <= room)
-		s->width = s->fixed;
+	*from = draft_find(&s->draft);
+	bool resumed = resume(s, length, &again) && again.length >= from->length;
+	if (resumed)
+		*from = again;
+	return resumed || from->length;
 }
 
 const struct speculate_window *speculate_next(struct speculate *s, uint32_t length, uint32_t room)
@@ -219,12 +205,17 @@ const struct speculate_window *speculate_next(struct speculate *s, uint32_t leng
 
 	note_passage(s);
 	draft_extend(&s->draft, length);
-	choose(s, length, room);
+	bool found = find_guesses(s, length);
+	s->width = 0;
+	if (found && s->mode == SPECULATE_FIXED && speculate_columns[s->fixed] <= room)
+		s->width = s->fixed;
+	else if (found && s->mode == SPECULATE_AUTO && s->measured[0])
+		s->width = best_width(s, room);
 	uint32_t guesses = speculate_columns[s->width] - 1;
 	w->first = length - 1;
 	w->columns = guesses + 1;
 	w->right = 0;
-	w->guesses = guesses ? guesses : w->guesses;
+	w->guesses = guesses ? guesses : found ? 1 : 0;
 	w->ids[0] = s->draft.ids[length - 1];
 	draft_copy(&s->draft, w->from, w->ids + 1, w->guesses);
 	s->passes[s->width]++;

@@ -16,7 +16,7 @@
 enum {
 	SPECULATE_MOST = 16,            /* columns of one pass */
 	SPECULATE_WIDTHS = 4,           /* of passes: speculate_columns, the first without guesses */
-	SPECULATE_CLASSES = 17          /* of agreement lengths, the last ones for guesses that take a copy up again */
+	SPECULATE_CLASSES = 13          /* of agreement lengths */
 };
 extern const uint32_t speculate_columns[SPECULATE_WIDTHS];
 
@@ -27,7 +27,6 @@ struct speculate_window {               /* what the last pass computed: ids[0] a
 	uint32_t columns;               /* 0: no window; 1: a plain pass, its guess is only looked at */
 	uint32_t guesses, right;        /* ids[1 .. guesses] are guesses, of which so many came true so far */
 	struct draft_match from;        /* where they came from */
-	bool resumed;                   /* ... by draft_resume() */
 	int32_t ids[SPECULATE_MOST];
 };
 

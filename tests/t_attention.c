@@ -105,6 +105,12 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 	                                 [ATTENTION_COLUMNS] = w->columns };
 
 	kernel_run(k, arg, at, units);
+	/* Other units than the launch's are left alone; tiles' units lie in several columns. */
+	for (int64_t u = 0; c->tile <= 1 && u < at; u++) {
+		const uint8_t *first = (const uint8_t *)(out + u / c->s.kv_heads * c->padded + u % c->s.kv_heads * c->s.group * c->s.dims);
+		if (*first != 0xff || memcmp(first, first + 1, c->s.group * c->s.dims * 4 - 1) != 0)
+			fail_msg("%s: attention of %u heads writes unit %lld, which is not in %lld..%lld", way->name, c->s.kv_heads, (long long)u, (long long)at, (long long)units);
+	}
 	kernel_run(k, arg, 0, at);
 	if (memcmp(out, w->want, bytes) != 0)
 		fail_msg("%s: attention of %u x %u heads of %u, %s cache, %u columns by %u at %llu, window %llu differs", way->name, c->s.kv_heads, c->s.group,
@@ -205,6 +211,11 @@ static void test_runs(void **state)
 		close_ways(k);
 		close_scene(&c);
 	}
+	/* Not so many that they have no room. */
+	struct kernel k[KERNEL_MAX_WAYS];
+	struct scene many = { .s = { 64, 64, 6, DTYPE_F16 }, .heads = 4096 };
+	open_ways(k, &many, false);
+	close_ways(k);
 }
 
 static void test_columns(void **state)
