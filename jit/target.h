@@ -31,6 +31,7 @@ struct target {
 	bool has_bsel;              /* ibsel is one instruction */
 	bool has_mma;               /* products of matrices: the rows of ops.def that need it */
 	bool has_tiles;             /* products of int8 matrices of up to 16 rows in memory: the row of ops.def that needs it */
+	bool few_misses;            /* a core waits for few lines of its first cache level at a time, and for more of its second */
 	unsigned waves;             /* that call a kernel together when it asks for it: ir->waves */
 	unsigned lane_bytes;        /* how much of its row a lane likes to load at once: weights are packed for that */
 	unsigned vector_file, vector_granule;   /* cards: registers that a SIMD has for a lane of all its waves; waves get them in such pieces */

@@ -21,6 +21,7 @@
 enum {
 	SCORE_BYTES = NUMERICS_CHUNK * 4,                /* one head's scores, later its p */
 	UNROLL = 4,
+	ENOUGH_SUMS = 8,                                 /* to hide the latency of fma */
 	MAX_ROWS = 128,                                  /* bounds what a call keeps on its stack */
 	MAX_REGS = 32, MAX_SUMS = 32,
 	SOFTMAX_ROWS = 4,
@@ -83,23 +84,6 @@ static ir_s common_end(const struct attention *t)
 	return t->window ? ir_smax(t->b, end, common_begin(t)) : end;
 }
 
-/* From a chunk to the next one. */
-static ir_s chunk_bytes(const struct attention *t)
-{
-	return ir_sload64(t->b, t->arg, ATTENTION_CHUNK_BYTES * 8);
-}
-
-/* From a head's chunk to what is read next: the same chunk of the run's next head, behind the last one the first one's next chunk. */
-static ir_s next_step(const struct attention *t)
-{
-	struct ir *b = t->b;
-	unsigned bytes = NUMERICS_CHUNK * t->row_bytes;
-	if (t->run == 1)
-		return chunk_bytes(t);
-	ir_s last = ir_smax(b, ir_saddi(b, ir_ssub(b, t->at, t->n), 2), ir_sconst(b, 0));
-	return ir_saddi(b, ir_smul(b, last, ir_ssub(b, chunk_bytes(t), ir_smuli(b, t->n, bytes))), bytes);
-}
-
 /* From an address in one cache to the like place in the other. */
 static ir_s cache_step(const struct attention *t, unsigned from, unsigned to)
 {
@@ -113,10 +97,10 @@ static unsigned tile_regs(const struct attention *t, unsigned h, unsigned v)
 	return h * v + (h < v ? h : v) + 1 + (t->int8 ? v + 1 : 0);
 }
 
-/* The most vectors beside h heads: 8 sums hide the latency of fma; more only help when they share loads. */
+/* The most vectors beside h heads: more sums than hide the latency of fma only help when they share loads. */
 static unsigned tile_vectors(const struct attention *t, unsigned h)
 {
-	unsigned v = h == 1 ? 8 : h == 2 ? 4 : 1;
+	unsigned v = h <= 2 ? ENOUGH_SUMS / h : 1;
 	while (h > 2 && v < 4 && tile_regs(t, h, v + 1) <= t->regs)
 		v++;
 	while (tile_regs(t, h, v) > t->regs)
@@ -170,7 +154,8 @@ struct tile {
 	uint32_t head_bytes;
 	bool keys;
 	ir_f scale[8];
-	unsigned prefetch; ir_a ahead;       /* keys: of so many blocks of positions the values are asked for, in the order they lie in, from where ahead is */
+	struct ahead ahead;
+	ir_s block, blocks;                  /* keys, t->streams: which block this is of its head's chunk, of how many that are read */
 };
 
 /* Dimension `byte` of four, a word in every lane. */
@@ -221,12 +206,6 @@ static void tile_step(const struct attention *t, struct tile *s, ir_a vectors, u
 	}
 }
 
-static void prefetch_lines(const struct attention *t, ir_a p, unsigned disp, unsigned bytes)
-{
-	for (unsigned i = 0; i < bytes; i += ATTENTION_LINE)
-		ir_prefetch(t->b, p, (int32_t)(disp + i));
-}
-
 /* ---- scores */
 
 /* `steps` dimensions that lie at keys, `bytes` long. */
@@ -234,10 +213,7 @@ static void score_steps(const struct attention *t, struct tile *s, ir_a keys, ir
 {
 	struct ir *b = t->b;
 
-	if (s->prefetch) {
-		prefetch_lines(t, s->ahead, 0, s->prefetch * bytes);
-		ir_set_a(b, s->ahead, ir_aaddi(b, s->ahead, s->prefetch * bytes));
-	}
+	ahead_ask(t, &s->ahead, bytes);
 	for (unsigned d = 0; d < steps; d++)
 		tile_step(t, s, keys, t->int8 ? 0 : d * 32 * t->element, scalars, (int32_t)(d * 4), d);
 	ir_set_a(b, keys, ir_aaddi(b, keys, bytes));
@@ -268,20 +244,27 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 	ir_a scalars = ir_var_a(b, q);
 
 	s->keys = true;
-	s->prefetch = first == 0 ? (s->n + t->parts - 1) / t->parts : 0;
 	for (unsigned v = 0; v < s->n; v++)
 		s->at[v] = (first + v) / t->parts * 32 * t->row_bytes + (first + v) % t->parts * t->w * (t->int8 ? 4 : t->element);
 	tile_clear(t, s);
 	if (t->int8) {
+		if (t->streams)
+			s->ahead = ahead_stream(t, &(struct strip){ keys, s->block, s->blocks, 32 * t->row_bytes });
 		ir_loop(b, ir_sconst(b, t->dims / 32));
 		score_block(t, s, keys, scalars, 32);
 		ir_endloop(b);
 		if (t->dims % 32)
 			score_block(t, s, keys, scalars, t->dims % 32);
 	} else {
-		ir_loop(b, ir_sconst(b, t->dims / unroll));
+		unsigned strips = t->streams ? ahead_key_strips(t, unroll) : 1;
+		ir_s strip = strips > 1 ? ir_loop(b, ir_sconst(b, strips)) : ir_sconst(b, 0);
+		if (t->streams)
+			s->ahead = ahead_stream(t, &(struct strip){ keys, ir_sadd(b, ir_smuli(b, s->block, strips), strip), ir_smuli(b, s->blocks, strips), 32 * t->row_bytes / strips });
+		ir_loop(b, ir_sconst(b, t->dims / unroll / strips));
 		score_steps(t, s, keys, scalars, unroll, unroll * 32 * t->element);
 		ir_endloop(b);
+		if (strips > 1)
+			ir_endloop(b);
 	}
 	for (unsigned h = 0; h < s->heads; h++)
 		for (unsigned v = 0; v < s->n; v++)
@@ -296,7 +279,7 @@ static void score_heads(const struct attention *t, const struct place *heads, co
 	while (n & (n - 1))
 		n &= n - 1;
 	blocks = n > t->parts ? n / t->parts : 1;
-	blocks = blocks > 2 ? 2 : blocks;
+	blocks = t->streams || heads->size * t->parts >= ENOUGH_SUMS || blocks == 1 ? 1 : 2;
 	n = n > blocks * t->parts ? blocks * t->parts : n;
 	(void)context;
 	shift += blocks == 2;
@@ -309,12 +292,15 @@ static void score_heads(const struct attention *t, const struct place *heads, co
 		ir_set_a(b, keys, ir_aadd(b, keys, ir_smuli(b, skip, blocks * block_bytes)));
 		ir_set_a(b, to, ir_aadd(b, to, ir_smuli(b, skip, blocks * 128)));
 	}
-	ir_loop(b, end);
+	ir_s group = ir_loop(b, end);
 	for (unsigned first = 0; first < blocks * t->parts; first += n) {
 		struct tile s = { .heads = heads->size, .n = n, .head_bytes = t->dims * 4 };
 		bool last = first + n >= blocks * t->parts;
-		if (first == 0)
-			s.ahead = ir_var_a(b, ir_aadd(b, keys, to_values));
+		if (t->streams) {
+			s.block = group;
+			s.blocks = end;
+		} else if (first == 0)
+			s.ahead = ahead_from(t, ir_aadd(b, keys, to_values), (n + t->parts - 1) / t->parts);
 		score_tile(t, &s, keys, place_at(t, attention_of_head(t, t->q, attention_q_bytes(t)), heads, t->dims * 4), to, first);
 		if (!last)
 			ir_set_a(b, keys, ir_aaddi(b, keys, -(int64_t)block_bytes));
@@ -539,18 +525,38 @@ static void merge_tile(const struct attention *t, const struct tile *s, const st
 	}
 }
 
+/* `fours` times four rows. */
+static void value_fours(const struct attention *t, struct tile *s, ir_a v, ir_a p, const struct place *dims, ir_s fours)
+{
+	struct ir *b = t->b;
+	unsigned rows = t->streams ? ahead_value_rows(t) : NUMERICS_CHUNK;
+
+	if (t->streams) {
+		ir_s strips = ir_sshri(b, ir_saddi(b, fours, rows / 4 - 1), (unsigned)__builtin_ctz(rows / 4)), strip = ir_loop(b, strips);
+		s->ahead = ahead_stream(t, &(struct strip){ v, strip, strips, rows * t->row_bytes });
+		fours = ir_smin(b, ir_ssub(b, fours, ir_smuli(b, strip, rows / 4)), ir_sconst(b, rows / 4));
+	} else {
+		ir_a next = ir_aadd(b, t->keys, ahead_next(t));
+		s->ahead = ahead_from(t, t->int8 ? ir_aaddi(b, next, NUMERICS_CHUNK * t->row_bytes / t->vectors * dims->first) : place_at(t, next, dims, NUMERICS_CHUNK * t->w * t->element), 1);
+	}
+	ir_loop(b, fours);
+	ahead_ask(t, &s->ahead, 4 * (t->int8 ? (dims->size * t->row_bytes + t->vectors - 1) / t->vectors : dims->size * t->w * t->element));
+	value_rows(t, s, v, p, 4);
+	ir_endloop(b);
+	if (t->streams)
+		ir_endloop(b);
+}
+
 /* Some vectors of dimensions for a tile of heads: the chunk's o, merged into O. */
 static void value_tile(const struct attention *t, const struct place *dims, const void *context)
 {
 	const struct place *heads = context;
 	struct ir *b = t->b;
 	struct tile s = { .heads = heads->size, .n = dims->size, .head_bytes = SCORE_BYTES };
-	unsigned part = t->int8 ? (dims->size * t->row_bytes + t->vectors - 1) / t->vectors : dims->size * t->w * t->element;
 	ir_s count = t->columns > 1 ? common_end(t) : chunk_end(t);
 	ir_a p = place_at(t, t->scores, heads, SCORE_BYTES);
-	ir_a v = ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)), next = ir_aadd(b, t->keys, next_step(t));
+	ir_a v = ir_aadd(b, t->keys, cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE));
 	v = t->int8 ? v : place_at(t, v, dims, t->w * t->element);
-	next = t->int8 ? ir_aaddi(b, next, NUMERICS_CHUNK * t->row_bytes / t->vectors * dims->first) : place_at(t, next, dims, NUMERICS_CHUNK * t->w * t->element);
 
 	if (t->window) {
 		ir_s begin = common_begin(t);
@@ -560,18 +566,13 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	}
 	p = ir_var_a(b, p);
 	v = ir_var_a(b, v);
-	next = ir_var_a(b, next);
 	for (unsigned i = 0; i < dims->size; i++)
 		locate_value(t, &s, i, (t->int8 ? dims->first : 0) + i);
 	if (t->columns > 1 && t->window)
 		load_tile(t, &s, heads, dims);
 	else
 		tile_clear(t, &s);
-	ir_loop(b, ir_sshri(b, count, 2));
-	prefetch_lines(t, next, 0, 4 * part);
-	value_rows(t, &s, v, p, 4);
-	ir_set_a(b, next, ir_aaddi(b, next, 4 * part));
-	ir_endloop(b);
+	value_fours(t, &s, v, p, dims, ir_sshri(b, count, 2));
 	ir_loop(b, ir_sandi(b, count, 3));
 	value_rows(t, &s, v, p, 1);
 	ir_endloop(b);
@@ -637,7 +638,7 @@ static void value_rests(const struct attention *t, bool head)
 static void value_heads(const struct attention *t, const struct place *heads, const void *context)
 {
 	(void)context;
-	each_tile(t, t->vectors, tile_vectors(t, heads->size), t->int8, value_tile, heads);
+	each_tile(t, t->vectors, t->streams ? t->vectors : tile_vectors(t, heads->size), t->int8, value_tile, heads);
 }
 
 /* ---- a run of units */
@@ -657,7 +658,7 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	if (t->window) {
 		ir_s skip = ir_sshri(b, chunk_begin(t), 7);
 		chunks = ir_ssub(b, chunks, skip);
-		place = ir_sadd(b, place, ir_smul(b, skip, chunk_bytes(t)));
+		place = ir_sadd(b, place, ir_smul(b, skip, attention_chunk_bytes(t)));
 		ir_set_s(b, t->hi, ir_ssub(b, t->hi, ir_sshli(b, skip, 7)));
 	}
 	t->keys = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place));
@@ -672,7 +673,7 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 		value_rests(t, false);
 		merge_rows(t);
 	}
-	ir_set_a(b, t->keys, ir_aadd(b, t->keys, next_step(t)));
+	ir_set_a(b, t->keys, ir_aadd(b, t->keys, ahead_next(t)));
 	end_head(t);
 	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
 	ir_endloop(b);
@@ -747,6 +748,12 @@ static unsigned run_of(const struct attention *t)
 	return t->columns > 1 || room < 2 ? 1 : most < room ? most : room;
 }
 
+/* One column whose values, a whole row at a time, have registers for the sums of all heads: both caches are then read from the first byte to the last. */
+static bool streams_of(const struct attention *t)
+{
+	return t->columns == 1 && t->rows <= t->head_tile && t->vectors <= 8 && tile_regs(t, t->rows, t->vectors) <= t->regs && tile_vectors(t, t->rows) >= t->parts;
+}
+
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	const char *refusal = attention_refusal(key);
@@ -764,6 +771,8 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 	t.regs = target->vector_regs < MAX_REGS ? target->vector_regs : MAX_REGS;
 	t.head_tile = t.regs >= 32 ? 16 : 6;      /* making floats of what is cached costs as many operations as two fma: the more heads share them the better */
 	t.run = run_of(&t);
+	t.streams = streams_of(&t);
+	t.second_level = target->few_misses;
 	t.q = ir_local(b, t.run * attention_q_bytes(&t) + t.w * 4);
 	t.scores = ir_local(b, t.rows * SCORE_BYTES);
 	t.state = ir_local(b, t.run * attention_state_bytes(&t));
