@@ -88,6 +88,9 @@ unsigned matmul_stretch(const struct matmul_shape *s, const struct matmul_schedu
 
 /* ---- what is usual, what is refused */
 
+/* Passes with guesses come with 4, 8 and 16 columns; others are prompts, of which the short ones are rare and the long ones wait for arithmetic. */
+static bool guesses(const struct key *key) { return key->columns == 4 || key->columns == 8 || key->columns == 16; }
+
 static struct matmul_schedule usual_schedule(const struct key *key, const struct target *target, const struct matmul_shape *s)
 {
 	struct matmul_schedule usual = { .level = SCHEDULE_FIRST_LEVEL, .distance = DISTANCE_USUAL, .turn_k = s->format->unit_k > TURN_LEAST ? s->format->unit_k : TURN_LEAST,
@@ -96,11 +99,12 @@ static struct matmul_schedule usual_schedule(const struct key *key, const struct
 	if (s->wide) {
 		struct matmul_wide_shape w = matmul_wide_shape(key, target, STRETCH_USUAL);
 		usual.part_columns = w.part_columns;
-		usual.level = w.whole ? SCHEDULE_SECOND_LEVEL : SCHEDULE_FIRST_LEVEL;
+		usual.level = w.whole ? SCHEDULE_SECOND_LEVEL : target->few_misses && guesses(key) ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL;
 	} else {
 		usual.part_columns = matmul_parts(s, s->columns).columns;
-		/* The fewest columns of guesses still wait for memory. */
-		usual.level = s->int8 && s->columns == FEW_COLUMNS ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL;
+		/* The fewest columns of guesses still wait for memory, and all of them where one column needs the second level to hide it. */
+		bool both = target->few_misses ? s->columns == 1 || guesses(key) : s->int8 && s->columns == FEW_COLUMNS;
+		usual.level = both ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL;
 	}
 	return usual;
 }
@@ -228,15 +232,12 @@ static unsigned add_if_legal(const struct key *key, uint32_t schedule, uint32_t 
 
 unsigned matmul_schedules(const struct key *key, uint32_t out[])
 {
-	/* Passes with guesses come with 4, 8 and 16 columns; others are prompts, of which the short ones are rare and the long ones wait for arithmetic. */
-	bool guesses = key->columns == 4 || key->columns == 8 || key->columns == 16;
 	unsigned n = 1;
-
 	bool once = key->columns == 1 && !(key->flags & KEY_WIDE);
 
 	out[0] = 0;
 	for (unsigned level = SCHEDULE_FIRST_LEVEL; level <= SCHEDULE_BOTH_LEVELS; level++)
-		if (guesses || once)
+		if (guesses(key) || once)
 			n = add_if_legal(key, with_digit(0, LEVEL, level), out, n);
 	/* Where memory answers soon, nearer weights: floats are through with them sooner. */
 	return once ? add_if_legal(key, with_digit(0, DISTANCE, key->activation == DTYPE_Q8_0 + 1 ? NEAR_INT8 : NEAR_FLOATS), out, n) : n;
@@ -265,8 +266,7 @@ uint32_t matmul_schedule_follow(const struct key *key, const struct key *one)
 
 	if (has_none(one, &target_table[one->target]) || matmul_schedule(one, &target_table[one->target], &s) || (s.level != SCHEDULE_SECOND_LEVEL && s.level != SCHEDULE_BOTH_LEVELS))
 		return 0;
-	bool guesses = key->columns == 4 || key->columns == 8 || key->columns == 16;
-	return guesses && add_if_legal(key, with_digit(0, LEVEL, SCHEDULE_BOTH_LEVELS), both, 0) ? both[0] : 0;
+	return guesses(key) && add_if_legal(key, with_digit(0, LEVEL, SCHEDULE_BOTH_LEVELS), both, 0) ? both[0] : 0;
 }
 
 /* ---- words */
