@@ -3,10 +3,15 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/profile.h"
 
-struct region { struct device *device; struct plan *plan; int workers; };
+/* Even shares that a worker did in this run, and how long they took. */
+struct lane { _Alignas(64) uint64_t took, shares; };
+enum { LANES_MOST = 64 };
+
+struct region { struct device *device; struct plan *plan; int workers; uint32_t even; struct lane lane[LANES_MOST]; };
 
 static void call(const struct region *r, int worker, size_t i, int64_t begin, int64_t end)
 {
@@ -93,15 +98,36 @@ bool dev_make_plan(struct registry *r, const struct plan *p, struct pool *pool, 
 
 /* ---- how the units of a launch are cut into shares
  *
- * Three quarters are cut evenly, one share for each worker, in long runs of neighbouring weights. The rest is cut finer and finer, so that workers finish
- * together although they do not run alike. The steps of a chain are cut as the units of a launch are. */
+ * Some are cut evenly, one share for each worker, in long runs of neighbouring weights. The rest is cut finer and finer, so that workers finish
+ * together although they do not run alike. Every share begins with waiting for memory, though. So the rest is as much as lets the slowest one of the plan's last run come to the end of its
+ * even share in time; where workers were alike, none, if runs of both kinds, in turn and now and then, say that this is faster: workers that are alike in the end may not be so in every
+ * launch. The steps of a chain are cut as the units of a launch are. */
+
+enum { EVEN_USUAL = DEV_WHOLE * 3 / 4, EVEN_ALIKE = DEV_WHOLE * 19 / 20, EVEN_CARE = DEV_WHOLE * 7 / 8, PERIOD = 128 };
 
 struct cut { int64_t units, large; int workers; };      /* large: units of an even share */
 
-static struct cut cut_launch(const struct plan_launch *l, int workers)
+static struct cut cut_launch(const struct region *r, const struct plan_launch *l)
 {
 	int64_t units = (l->end - l->begin) / (l->chain ? l->chain : 1);
-	return (struct cut){ units, units * 3 / 4 / workers, workers };
+	return (struct cut){ units, units * r->even / DEV_WHOLE / r->workers, r->workers };
+}
+
+/* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the workers. 0: not every worker came to an even share. */
+static uint32_t even_next(const struct region *r)
+{
+	double all = 0, least = 0;
+
+	for (int i = 0; i < r->workers; i++) {
+		const struct lane *l = &r->lane[i < LANES_MOST ? i : 0];
+		if (r->workers > LANES_MOST || !l->shares || !l->took)
+			return 0;
+		double speed = (double)l->shares / (double)l->took;
+		all += speed;
+		least = i == 0 || speed < least ? speed : least;
+	}
+	uint32_t even = (uint32_t)(DEV_WHOLE * r->workers * least / all);
+	return even >= EVEN_ALIKE ? DEV_WHOLE : even * EVEN_CARE / DEV_WHOLE + 1;
 }
 
 /* Where the small share `n` begins, counted from the end of the large ones. */
@@ -115,6 +141,23 @@ static int64_t small_begin(const struct cut *c, int64_t n)
 		n -= here;
 	}
 	return begin < rest ? begin : rest;
+}
+
+/* Of workers that are alike: whether this run leaves a rest all the same. The runs that decide are of the kinds 0 1 1 0 0 1 1 0. */
+static bool is_apart(const struct plan_pace *p) { return p->trials < DEV_TRIALS ? (p->trials + 1) / 2 & 1 : p->apart; }
+
+static void count_trial(struct plan_pace *p, uint64_t took)
+{
+	bool kind = is_apart(p);
+
+	if (p->trials < DEV_TRIALS) {
+		p->took[kind] += took;
+		p->longest[kind] = took > p->longest[kind] ? took : p->longest[kind];
+	}
+	if (++p->trials == DEV_TRIALS)
+		p->apart = p->took[1] - p->longest[1] < p->took[0] - p->longest[0];
+	if (p->trials == PERIOD)
+		*p = (struct plan_pace){ .even = p->even, .apart = p->apart };
 }
 
 static uint32_t small_shares(const struct cut *c)
@@ -143,7 +186,7 @@ static uint32_t shares_of(const struct region *r, const struct plan_launch *l)
 {
 	if (l->dynamic)
 		return dynamic_shares(l);
-	struct cut c = cut_launch(l, r->workers);
+	struct cut c = cut_launch(r, l);
 	return (c.large ? (uint32_t)c.workers : 0) + small_shares(&c);
 }
 
@@ -164,40 +207,55 @@ static uint32_t open_phase(void *user, int worker, uint32_t phase)
 	return shares;
 }
 
+/* Of an even share. */
+static void keep_time(struct region *r, int worker, uint64_t start)
+{
+	if (worker < LANES_MOST) {
+		r->lane[worker].took += profile_now() - start;
+		r->lane[worker].shares++;
+	}
+}
+
 /* Neighbouring steps together: attention then reads the cache in longer pieces. */
-static void do_chain(const struct region *r, int worker, uint32_t phase, uint32_t share)
+static void do_chain(struct region *r, int worker, uint32_t phase, uint32_t share)
 {
 	uint32_t first = r->plan->phase[phase];
-	struct cut c = cut_launch(&r->plan->launch[first], r->workers);
+	struct cut c = cut_launch(r, &r->plan->launch[first]);
 	uint32_t large = c.large ? (uint32_t)c.workers : 0;
 	int64_t begin = share < large ? share * c.large : large * c.large + small_begin(&c, share - large);
 	int64_t end = share < large ? begin + c.large : large * c.large + small_begin(&c, share - large + 1);
+	uint64_t start = share < large ? profile_now() : 0;
 
 	for (uint32_t i = first; i < phase_end(r->plan, phase); i++) {
 		const struct plan_launch *l = &r->plan->launch[i];
 		call(r, worker, i, l->begin + begin * l->chain, l->begin + end * l->chain);
 	}
+	if (share < large)
+		keep_time(r, worker, start);
 }
 
 /* The large shares of all launches come before the small ones of any. */
-static void do_even(const struct region *r, int worker, uint32_t phase, uint32_t share)
+static void do_even(struct region *r, int worker, uint32_t phase, uint32_t share)
 {
 	uint32_t first = r->plan->phase[phase], end = phase_end(r->plan, phase);
 
 	for (int small = 0; small < 2; small++)
 		for (uint32_t i = first; i < end; i++) {
 			const struct plan_launch *l = &r->plan->launch[i];
-			struct cut c = cut_launch(l, r->workers);
+			struct cut c = cut_launch(r, l);
 			uint32_t here = l->alone || l->dynamic ? 0 : small ? small_shares(&c) : c.large ? (uint32_t)c.workers : 0;
 			if (share >= here) {
 				share -= here;
 				continue;
 			}
 			int64_t from = l->begin + c.large * c.workers;
-			if (small)
+			if (small) {
 				call(r, worker, i, from + small_begin(&c, share), from + small_begin(&c, share + 1));
-			else
+			} else {
+				uint64_t start = profile_now();
 				call(r, worker, i, l->begin + c.large * share, l->begin + c.large * (share + 1));
+				keep_time(r, worker, start);
+			}
 			return;
 		}
 }
@@ -213,7 +271,7 @@ static void do_dynamic(const struct region *r, int worker, uint32_t i, uint32_t 
 
 static void do_share(void *user, int worker, uint32_t phase, uint32_t share)
 {
-	const struct region *r = user;
+	struct region *r = user;
 	uint32_t first = r->plan->phase[phase];
 
 	if (r->plan->launch[first].chain)
@@ -226,12 +284,24 @@ static void do_share(void *user, int worker, uint32_t phase, uint32_t share)
 
 bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *err)
 {
-	struct region r = { d, p, pool_threads(pool) };
+	struct region r;
 	(void)err;
 
-	for (size_t i = 0; r.workers == 1 && i < p->n_launches; i++)
-		call(&r, 0, i, p->launch[i].begin, p->launch[i].end);
-	if (r.workers > 1)
-		pool_work(pool, &(struct pool_work){ .phases = (uint32_t)p->n_phases, .open = open_phase, .share = do_share, .user = &r });
+	r.device = d;
+	r.plan = p;
+	r.workers = pool_threads(pool);
+	bool alike = p->pace.even == DEV_WHOLE;
+	r.even = !p->pace.even || (alike && is_apart(&p->pace)) ? EVEN_USUAL : p->pace.even;
+	if (r.workers == 1) {
+		for (size_t i = 0; i < p->n_launches; i++)
+			call(&r, 0, i, p->launch[i].begin, p->launch[i].end);
+		return true;
+	}
+	memset(r.lane, 0, sizeof *r.lane * (r.workers < LANES_MOST ? (size_t)r.workers : LANES_MOST));
+	uint64_t start = profile_now();
+	pool_work(pool, &(struct pool_work){ .phases = (uint32_t)p->n_phases, .open = open_phase, .share = do_share, .user = &r });
+	if (alike && !p->took)              /* not while kernels change */
+		count_trial(&p->pace, profile_now() - start);
+	p->pace.even = even_next(&r);
 	return true;
 }
