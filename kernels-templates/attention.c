@@ -9,7 +9,7 @@
  *
  * Columns of a tile begin at a position that is a multiple of their number, so that a chunk has something visible for all of them or for none; the
  * last ones of a chunk may be visible to some only, and are done column by column; so are the first ones that a window leaves to some only, in chunks that
- * some columns may not see at all. What rows begin with and where they end up is attention_rows.c's.
+ * some columns may not see at all. What rows begin with and where they end up is attention_rows.c's, what memory is asked for ahead attention_ahead.c's.
  * An editor keeps this: positions that are not visible may be read, in whole groups of blocks, but what was read is replaced before it is used
  * (keys), and not read at all (values): the cache holds anything there.
  */
