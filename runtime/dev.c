@@ -291,7 +291,8 @@ bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *
 	r.plan = p;
 	r.workers = pool_threads(pool);
 	bool alike = p->pace.even == DEV_WHOLE;
-	r.even = !p->pace.even || (alike && is_apart(&p->pace)) ? EVEN_USUAL : p->pace.even;
+	/* While schedules are tried (took) runs differ, and say nothing of this. */
+	r.even = !p->pace.even || (alike && (p->took || is_apart(&p->pace))) ? EVEN_USUAL : p->pace.even;
 	if (r.workers == 1) {
 		for (size_t i = 0; i < p->n_launches; i++)
 			call(&r, 0, i, p->launch[i].begin, p->launch[i].end);
@@ -300,7 +301,7 @@ bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *
 	memset(r.lane, 0, sizeof *r.lane * (r.workers < LANES_MOST ? (size_t)r.workers : LANES_MOST));
 	uint64_t start = profile_now();
 	pool_work(pool, &(struct pool_work){ .phases = (uint32_t)p->n_phases, .open = open_phase, .share = do_share, .user = &r });
-	if (alike && !p->took)              /* not while kernels change */
+	if (alike && !p->took)
 		count_trial(&p->pace, profile_now() - start);
 	p->pace.even = even_next(&r);
 	return true;
