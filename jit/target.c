@@ -36,9 +36,9 @@ static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_CO
 #define NEEDS_AVX512 (NEEDS_AVX2 | HAS(AVX512F) | HAS(AVX512DQ) | HAS(AVX512BW) | HAS(AVX512VL))
 #define NEEDS_AVX512_VNNI (NEEDS_AVX512 | HAS(AVX512_VNNI))
 
+/* Processors with tiles read memory faster when the second cache level is asked as well (docs/PERFORMANCE.md). */
 #define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, tiles, needs_) [id_] = { .id = id_, .name = name_, .backend = BACKEND_X86, \
 	.lanes = lanes_, .vector_regs = regs, .mask_regs = masks, .has_vnni = vnni, .has_bsel = (masks) > 0, .has_tiles = tiles, .few_misses = tiles, .needs = needs_, .waves = 1 }
-/* Who has tiles has a first cache level that waits for 16 lines at a time and a second that waits for 48, with memory more than 100 ns away. */
 /* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes, and no products of matrices. */
 #define RDNA_TARGET(n, later, file, granule) [TARGET_GFX##n] = { .id = TARGET_GFX##n, .name = "gfx" #n, .backend = BACKEND_RDNA, .lanes = 32, .vector_regs = 256, \
 	.has_vnni = later, .has_dot4 = true, .has_bsel = true, .has_mma = later, .waves = 8, .lane_bytes = 16, .vector_file = file, .vector_granule = granule }

@@ -529,9 +529,9 @@ static void merge_tile(const struct attention *t, const struct tile *s, const st
 static void value_fours(const struct attention *t, struct tile *s, ir_a v, ir_a p, const struct place *dims, ir_s fours)
 {
 	struct ir *b = t->b;
-	unsigned rows = t->streams ? ahead_value_rows(t) : NUMERICS_CHUNK;
 
 	if (t->streams) {
+		unsigned rows = ahead_value_rows(t);
 		ir_s strips = ir_sshri(b, ir_saddi(b, fours, rows / 4 - 1), (unsigned)__builtin_ctz(rows / 4)), strip = ir_loop(b, strips);
 		s->ahead = ahead_stream(t, &(struct strip){ v, strip, strips, rows * t->row_bytes });
 		fours = ir_smin(b, ir_ssub(b, fours, ir_smuli(b, strip, rows / 4)), ir_sconst(b, rows / 4));

@@ -548,6 +548,30 @@ static unsigned spills_of_schedules(const struct kernel_way *way, const struct p
 }
 
 /* Shapes of real models: compiled, not run. */
+/* Where a core waits for few lines at a time, both cache levels are usual for one column and for guesses, elsewhere and for prompts they are not. */
+static void test_usual_levels(void **unused)
+{
+	static const uint32_t columns[] = { 1, 4, 8, 16, 24 };
+
+	for (unsigned mix = 0; mix < MIXES; mix++)
+		for (unsigned c = 0; c < sizeof columns / sizeof *columns; c++)
+			for (unsigned wide = columns[c] > 16; wide <= (columns[c] > 1); wide++) {
+				struct problem p = problem(mix, 97, 2048, columns[c], 1, 1, wide ? KEY_WIDE : 0);
+				struct matmul_schedule few, many;
+				if (!takes(&target_table[TARGET_AVX512_AMX], &p.key) || !takes(&target_table[TARGET_AVX512_VNNI], &p.key))
+					continue;
+				assert_null(matmul_schedule(&p.key, &target_table[TARGET_AVX512_AMX], &few));
+				assert_null(matmul_schedule(&p.key, &target_table[TARGET_AVX512_VNNI], &many));
+				if (many.level == SCHEDULE_SECOND_LEVEL)        /* row blocks that are unpacked as a whole */
+					assert_int_equal(few.level, SCHEDULE_SECOND_LEVEL);
+				else
+					assert_int_equal(few.level == SCHEDULE_BOTH_LEVELS, columns[c] <= 16);
+				if (columns[c] == 1)
+					assert_int_equal(many.level, SCHEDULE_FIRST_LEVEL);
+			}
+	(void)unused;
+}
+
 static void test_no_spills(void **unused)
 {
 	static const struct { uint32_t rows, k, flags; } shapes[] = {
@@ -653,7 +677,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_flags), cmocka_unit_test(test_padding), cmocka_unit_test(test_one_column),
-		cmocka_unit_test(test_shapes), cmocka_unit_test(test_matrices), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_schedules), cmocka_unit_test(test_schedule_lists), cmocka_unit_test(test_no_spills), cmocka_unit_test(test_cards_registers),
+		cmocka_unit_test(test_shapes), cmocka_unit_test(test_matrices), cmocka_unit_test(test_wide), cmocka_unit_test(test_columns_do_not_matter), cmocka_unit_test(test_schedules), cmocka_unit_test(test_schedule_lists), cmocka_unit_test(test_usual_levels), cmocka_unit_test(test_no_spills), cmocka_unit_test(test_cards_registers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
