@@ -7,11 +7,16 @@
 
 #include "runtime/profile.h"
 
-/* Even shares that a worker did in this run, and how long they took. */
+/* Long pieces that a worker did in this run, and how long they took. */
 struct lane { _Alignas(64) uint64_t took, shares; };
 enum { LANES_MOST = 64 };
 
-struct region { struct device *device; struct plan *plan; int workers; uint32_t even; struct lane lane[LANES_MOST]; };
+struct region {
+	struct device *device; struct plan *plan;
+	uint32_t workers, even;
+	uint64_t cost; uint32_t pieces;         /* of the phase that is open: the first worker's run, than which none is longer; the short pieces of each */
+	struct lane lane[LANES_MOST];
+};
 
 static void call(const struct region *r, int worker, size_t i, int64_t begin, int64_t end)
 {
@@ -96,29 +101,20 @@ bool dev_make_plan(struct registry *r, const struct plan *p, struct pool *pool, 
 	return true;
 }
 
-/* ---- how the units of a launch are cut into shares
+/* ---- how the units of a phase are cut into shares
  *
- * Some are cut evenly, one share for each worker, in long runs of neighbouring weights. The rest is cut finer and finer, so that workers finish
- * together although they do not run alike. Every share begins with waiting for memory, though. So the rest is as much as lets the slowest one of the plan's last run come to the end of its
- * even share in time; where workers were alike, none, if runs of both kinds, in turn and now and then, say that this is faster: workers that are alike in the end may not be so in every
- * launch. The steps of a chain are cut as the units of a launch are. */
+ * Each worker has a run of neighbouring units of every launch, and one after another they are cut into pieces: a long one, then short ones, of which others take the last when they have done
+ * their own. So memory is read from first to last, what is asked for ahead at the end of a piece is in the next one, and workers finish together although they do not run alike. The long
+ * piece is what the slowest worker of the plan's last run does while all together do all, less some care. The steps of a chain are cut as the units of a launch are. */
 
-enum { EVEN_USUAL = DEV_WHOLE * 3 / 4, EVEN_ALIKE = DEV_WHOLE * 19 / 20, EVEN_CARE = DEV_WHOLE * 7 / 8, PERIOD = 128 };
+enum { EVEN_USUAL = DEV_WHOLE * 3 / 4, EVEN_CARE = DEV_WHOLE * 7 / 8, PIECES_MOST = 8 };
 
-struct cut { int64_t units, large; int workers; };      /* large: units of an even share */
-
-static struct cut cut_launch(const struct region *r, const struct plan_launch *l)
-{
-	int64_t units = (l->end - l->begin) / (l->chain ? l->chain : 1);
-	return (struct cut){ units, units * r->even / DEV_WHOLE / r->workers, r->workers };
-}
-
-/* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the workers. 0: not every worker came to an even share. */
+/* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the workers. 0: not every worker came to a long piece. */
 static uint32_t even_next(const struct region *r)
 {
 	double all = 0, least = 0;
 
-	for (int i = 0; i < r->workers; i++) {
+	for (uint32_t i = 0; i < r->workers; i++) {
 		const struct lane *l = &r->lane[i < LANES_MOST ? i : 0];
 		if (r->workers > LANES_MOST || !l->shares || !l->took)
 			return 0;
@@ -126,147 +122,120 @@ static uint32_t even_next(const struct region *r)
 		all += speed;
 		least = i == 0 || speed < least ? speed : least;
 	}
-	uint32_t even = (uint32_t)(DEV_WHOLE * r->workers * least / all);
-	return even >= EVEN_ALIKE ? DEV_WHOLE : even * EVEN_CARE / DEV_WHOLE + 1;
+	return (uint32_t)(EVEN_CARE * r->workers * least / all) + 1;
 }
 
-/* Where the small share `n` begins, counted from the end of the large ones. */
-static int64_t small_begin(const struct cut *c, int64_t n)
+/* Units, or steps of a chain, that are cut. */
+static uint32_t units_of(const struct plan_launch *l)
 {
-	int64_t rest = c->units - c->large * c->workers, begin = 0, w = c->workers;
-
-	for (int64_t part = 2 * w; part <= 8 * w; part *= 2) {
-		int64_t size = (rest + part - 1) / part, here = part == 8 * w || n < w ? n : w;
-		begin += here * size;
-		n -= here;
-	}
-	return begin < rest ? begin : rest;
+	return l->alone || l->dynamic ? 0 : (uint32_t)(l->end - l->begin) / (l->chain ? l->chain : 1);
 }
 
-/* Of workers that are alike: whether this run leaves a rest all the same. The runs that decide are of the kinds 0 1 1 0 0 1 1 0. */
-static bool is_apart(const struct plan_pace *p) { return p->trials < DEV_TRIALS ? (p->trials + 1) / 2 & 1 : p->apart; }
+static uint32_t phase_end(const struct plan *p, uint32_t phase) { return p->phase[phase + 1]; }
 
-static void count_trial(struct plan_pace *p, uint64_t took)
+/* The launches of a chain go through the same steps: its first one stands for all. */
+static uint32_t cut_end(const struct plan *p, uint32_t phase)
 {
-	bool kind = is_apart(p);
-
-	if (p->trials < DEV_TRIALS) {
-		p->took[kind] += took;
-		p->longest[kind] = took > p->longest[kind] ? took : p->longest[kind];
-	}
-	if (++p->trials == DEV_TRIALS)
-		p->apart = p->took[1] - p->longest[1] < p->took[0] - p->longest[0];
-	if (p->trials == PERIOD)
-		*p = (struct plan_pace){ .even = p->even, .apart = p->apart };
+	uint32_t first = p->phase[phase];
+	return p->launch[first].chain ? first + 1 : phase_end(p, phase);
 }
 
-static uint32_t small_shares(const struct cut *c)
+static uint64_t run_cost(const struct region *r, uint32_t phase)
 {
-	uint32_t n = 0;
-	while (small_begin(c, n) < c->units - c->large * c->workers)
-		n++;
-	return n;
+	const struct plan *p = r->plan;
+	uint64_t cost = 0;
+
+	for (uint32_t i = p->phase[phase]; i < cut_end(p, phase); i++)
+		cost += (uint64_t)p->launch[i].cost * pool_run_begin(units_of(&p->launch[i]), 1, r->workers);
+	return cost;
+}
+
+/* How much of a run lies before a piece. */
+static uint64_t cost_before(const struct region *r, uint32_t piece)
+{
+	uint64_t large = r->cost * r->even / DEV_WHOLE;
+	return piece == 0 ? 0 : large + (r->cost - large) * (piece - 1) / r->pieces;
 }
 
 /* Units that differ in cost are taken one by one, unless there are very many. */
-static int64_t dynamic_grain(const struct plan_launch *l) { return (l->end - l->begin) / (POOL_MOST_SHARES / 2) + 1; }
+static uint32_t dynamic_grain(const struct plan_launch *l) { return (uint32_t)(l->end - l->begin) / (POOL_MOST_SHARES / 2) + 1; }
 
-static uint32_t dynamic_shares(const struct plan_launch *l)
+/* As many for each worker. */
+static uint32_t dynamic_shares(const struct region *r, const struct plan_launch *l)
 {
-	int64_t grain = dynamic_grain(l);
-	return (uint32_t)((l->end - l->begin + grain - 1) / grain);
+	uint32_t each = r->workers * dynamic_grain(l);
+	return ((uint32_t)(l->end - l->begin) + each - 1) / each * r->workers;
 }
 
-/* ---- phases */
-
-/* A phase's launches do not depend on each other, or each unit of one only on the same unit of those before, which `chain` says. */
-static uint32_t phase_end(const struct plan *p, uint32_t phase) { return p->phase[phase + 1]; }
-
-static uint32_t shares_of(const struct region *r, const struct plan_launch *l)
-{
-	if (l->dynamic)
-		return dynamic_shares(l);
-	struct cut c = cut_launch(r, l);
-	return (c.large ? (uint32_t)c.workers : 0) + small_shares(&c);
-}
+/* ---- phases: launches that do not depend on each other, or a chain, of which each step depends only on the same step of the launches before */
 
 static uint32_t open_phase(void *user, int worker, uint32_t phase)
 {
 	struct region *r = user;
 	struct plan *p = r->plan;
-	uint32_t first = p->phase[phase], shares = 0;
+	uint32_t first = p->phase[phase];
 
-	if (p->launch[first].chain)
-		return shares_of(r, &p->launch[first]);
-	for (uint32_t i = first; i < phase_end(p, phase); i++) {
+	if (p->launch[first].dynamic)
+		return dynamic_shares(r, &p->launch[first]);
+	for (uint32_t i = first; i < phase_end(p, phase); i++)
 		if (p->launch[i].alone)
 			call(r, worker, i, p->launch[i].begin, p->launch[i].end);
-		else
-			shares += shares_of(r, &p->launch[i]);
-	}
-	return shares;
+	r->cost = run_cost(r, phase);
+	uint64_t rest = r->cost - r->cost * r->even / DEV_WHOLE;
+	r->pieces = rest == 0 ? 1 : rest < PIECES_MOST ? (uint32_t)rest : PIECES_MOST;
+	return r->cost ? r->workers * (1 + r->pieces) : 0;
 }
 
-/* Of an even share. */
-static void keep_time(struct region *r, int worker, uint64_t start)
+/* Of a launch whose run begins when `before` was spent: the units that are done when `cost` is. */
+static uint32_t units_before(const struct plan_launch *l, uint64_t before, uint64_t cost, uint32_t units)
 {
-	if (worker < LANES_MOST) {
+	uint64_t n = cost > before ? (cost - before) / l->cost : 0;
+	return n < units ? (uint32_t)n : units;
+}
+
+/* Neighbouring steps together: attention then reads the cache in longer pieces. */
+static void do_steps(const struct region *r, int worker, uint32_t phase, uint32_t begin, uint32_t end)
+{
+	const struct plan *p = r->plan;
+
+	for (uint32_t i = p->phase[phase]; i < phase_end(p, phase); i++)
+		call(r, worker, i, p->launch[i].begin + (int64_t)begin * p->launch[i].chain, p->launch[i].begin + (int64_t)end * p->launch[i].chain);
+}
+
+static void do_piece(struct region *r, int worker, uint32_t phase, uint32_t share)
+{
+	const struct plan *p = r->plan;
+	uint32_t owner = share / (1 + r->pieces), piece = share % (1 + r->pieces), did = 0;
+	uint64_t from = cost_before(r, piece), to = cost_before(r, piece + 1), before = 0, start = piece == 0 ? profile_now() : 0;
+
+	for (uint32_t i = p->phase[phase]; i < cut_end(p, phase); i++) {
+		const struct plan_launch *l = &p->launch[i];
+		uint32_t first = pool_run_begin(units_of(l), owner, r->workers), n = pool_run_begin(units_of(l), owner + 1, r->workers) - first;
+		uint32_t begin = first + units_before(l, before, from, n), end = first + units_before(l, before, to, n);
+		before += (uint64_t)n * l->cost;
+		if (begin == end)
+			continue;
+		if (l->chain)
+			do_steps(r, worker, phase, begin, end);
+		else
+			call(r, worker, i, l->begin + begin, l->begin + end);
+		did++;
+	}
+	if (piece == 0 && did && worker < LANES_MOST) {
 		r->lane[worker].took += profile_now() - start;
 		r->lane[worker].shares++;
 	}
 }
 
-/* Neighbouring steps together: attention then reads the cache in longer pieces. */
-static void do_chain(struct region *r, int worker, uint32_t phase, uint32_t share)
-{
-	uint32_t first = r->plan->phase[phase];
-	struct cut c = cut_launch(r, &r->plan->launch[first]);
-	uint32_t large = c.large ? (uint32_t)c.workers : 0;
-	int64_t begin = share < large ? share * c.large : large * c.large + small_begin(&c, share - large);
-	int64_t end = share < large ? begin + c.large : large * c.large + small_begin(&c, share - large + 1);
-	uint64_t start = share < large ? profile_now() : 0;
-
-	for (uint32_t i = first; i < phase_end(r->plan, phase); i++) {
-		const struct plan_launch *l = &r->plan->launch[i];
-		call(r, worker, i, l->begin + begin * l->chain, l->begin + end * l->chain);
-	}
-	if (share < large)
-		keep_time(r, worker, start);
-}
-
-/* The large shares of all launches come before the small ones of any. */
-static void do_even(struct region *r, int worker, uint32_t phase, uint32_t share)
-{
-	uint32_t first = r->plan->phase[phase], end = phase_end(r->plan, phase);
-
-	for (int small = 0; small < 2; small++)
-		for (uint32_t i = first; i < end; i++) {
-			const struct plan_launch *l = &r->plan->launch[i];
-			struct cut c = cut_launch(r, l);
-			uint32_t here = l->alone || l->dynamic ? 0 : small ? small_shares(&c) : c.large ? (uint32_t)c.workers : 0;
-			if (share >= here) {
-				share -= here;
-				continue;
-			}
-			int64_t from = l->begin + c.large * c.workers;
-			if (small) {
-				call(r, worker, i, from + small_begin(&c, share), from + small_begin(&c, share + 1));
-			} else {
-				uint64_t start = profile_now();
-				call(r, worker, i, l->begin + c.large * share, l->begin + c.large * (share + 1));
-				keep_time(r, worker, start);
-			}
-			return;
-		}
-}
-
-/* From the last unit down: later columns see more positions, and the longest work must not start last. */
+/* From the last unit down, workers in turn: later columns see more positions, and the longest work must not start last. */
 static void do_dynamic(const struct region *r, int worker, uint32_t i, uint32_t share)
 {
 	const struct plan_launch *l = &r->plan->launch[i];
-	int64_t grain = dynamic_grain(l), end = l->end - share * grain, begin = end - grain;
+	uint32_t each = dynamic_shares(r, l) / r->workers;
+	int64_t grain = dynamic_grain(l), end = l->end - (share % each * r->workers + share / each) * grain, begin = end - grain;
 
-	call(r, worker, i, begin > l->begin ? begin : l->begin, end);
+	if (end > l->begin)
+		call(r, worker, i, begin > l->begin ? begin : l->begin, end);
 }
 
 static void do_share(void *user, int worker, uint32_t phase, uint32_t share)
@@ -274,12 +243,10 @@ static void do_share(void *user, int worker, uint32_t phase, uint32_t share)
 	struct region *r = user;
 	uint32_t first = r->plan->phase[phase];
 
-	if (r->plan->launch[first].chain)
-		do_chain(r, worker, phase, share);
-	else if (r->plan->launch[first].dynamic)
+	if (r->plan->launch[first].dynamic)
 		do_dynamic(r, worker, first, share);
 	else
-		do_even(r, worker, phase, share);
+		do_piece(r, worker, phase, share);
 }
 
 bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *err)
@@ -289,20 +256,15 @@ bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *
 
 	r.device = d;
 	r.plan = p;
-	r.workers = pool_threads(pool);
-	bool alike = p->pace.even == DEV_WHOLE;
-	/* While schedules are tried (took) runs differ, and say nothing of this. */
-	r.even = !p->pace.even || (alike && (p->took || is_apart(&p->pace))) ? EVEN_USUAL : p->pace.even;
+	r.workers = (uint32_t)pool_threads(pool);
+	r.even = p->even ? p->even : EVEN_USUAL;
 	if (r.workers == 1) {
 		for (size_t i = 0; i < p->n_launches; i++)
 			call(&r, 0, i, p->launch[i].begin, p->launch[i].end);
 		return true;
 	}
-	memset(r.lane, 0, sizeof *r.lane * (r.workers < LANES_MOST ? (size_t)r.workers : LANES_MOST));
-	uint64_t start = profile_now();
+	memset(r.lane, 0, sizeof *r.lane * (r.workers < LANES_MOST ? r.workers : LANES_MOST));
 	pool_work(pool, &(struct pool_work){ .phases = (uint32_t)p->n_phases, .open = open_phase, .share = do_share, .user = &r });
-	if (alike && !p->took)
-		count_trial(&p->pace, profile_now() - start);
-	p->pace.even = even_next(&r);
+	p->even = even_next(&r);
 	return true;
 }

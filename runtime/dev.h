@@ -37,9 +37,10 @@ void dev_make_kernels(struct registry *r, const struct key *key, size_t n, struc
 /* The same of a plan's. False: no memory for their list. */
 bool dev_make_plan(struct registry *r, const struct plan *p, struct pool *pool, struct error *err);
 
-/* Of struct plan_pace: all units; how many runs decide about `apart`. */
-enum { DEV_WHOLE = 1024, DEV_TRIALS = 8 };
-/* The `run` of host devices: the plan's phases in order, the units of each handed out in shares to the pool's threads that are there. Leaves in p->pace what this run says of the next. */
+/* Of a plan's `even`: all units. */
+enum { DEV_WHOLE = 1024 };
+/* The `run` of host devices: the plan's phases in order, the units of each handed out in shares to the pool's threads that are there. Leaves in p->even what this run says of the next:
+ * how much of its units every worker takes in one piece. */
 bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *err);
 
 #endif

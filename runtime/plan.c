@@ -73,7 +73,7 @@ static uint64_t *launch(struct builder *b, const struct key *key, int n_args, in
 	struct plan_launch *l = &p->launch[p->n_launches++];
 	struct key scheduled = *key;
 	scheduled.schedule = schedule_of(b->opt, key);
-	*l = (struct plan_launch){ .kernel = find_kernel(b, &scheduled), .n_args = (uint32_t)n_args, .begin = begin, .end = end, .arg = p->args + b->args_used };
+	*l = (struct plan_launch){ .kernel = find_kernel(b, &scheduled), .n_args = (uint32_t)n_args, .begin = begin, .end = end, .cost = 1, .arg = p->args + b->args_used };
 	memset(l->arg, 0, ARGS_MOST * sizeof *l->arg);
 	b->args_used += ARGS_MOST;
 	return l->arg;
@@ -158,6 +158,7 @@ static void matmul_launch(struct builder *b, const struct matmul *m, const struc
 	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
 	key.flags = t.flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
 	uint64_t *a = launch(b, &key, MATMUL_ARGS, 0, (int64_t)(rp / 32));
+	last_launch(b)->cost = t.width * t.tiles;
 	a[MATMUL_W] = address(m->w->packed);
 	if (act == DTYPE_Q8_0) {
 		a[MATMUL_X] = address(in->q + t.first * kp);

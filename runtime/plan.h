@@ -55,16 +55,10 @@ struct plan_launch {
 	uint64_t *arg;
 	bool barrier;                           /* everything before must be finished before what follows */
 	bool dynamic;                           /* units differ in cost: threads take them one by one */
+	uint32_t cost;                          /* of a unit, beside those of the other launches of its phase */
 	bool alone;                             /* so little that sharing it out takes longer than doing it */
 	uint32_t chain;                         /* not 0: so many units belong to one step of a chain, together with the units of its neighbours of the same step;
 	                                           a step waits for no other, whatever `barrier` says between the chain's launches. Who cannot use that need not. */
-};
-
-/* What its runs have taught a device about handing units out (dev.c's). All zero: nothing yet. */
-struct plan_pace {
-	uint32_t even;                          /* how much of a launch's units workers can take in even shares, of DEV_WHOLE */
-	bool apart;                             /* ... but not all, even where they can */
-	uint32_t trials; uint64_t took[2], longest[2];         /* runs that decide this, with all units in even shares [0] and not [1], and the longest of each; nanoseconds */
 };
 
 struct plan {
@@ -75,7 +69,7 @@ struct plan {
 	uint32_t *phase; size_t n_phases;       /* launches phase[i] .. phase[i + 1] - 1 have no barrier between them or are a chain; phase[n_phases] is n_launches */
 	uint32_t *part; size_t n_parts;         /* launches part[i] .. part[i + 1] - 1 are the embedding, a layer, or the logits; part[n_parts] is n_launches */
 	void *prepared;                         /* the device's */
-	struct plan_pace pace;
+	uint32_t even;                          /* what its runs have taught a device about handing units out (dev.h); 0: nothing yet */
 	_Atomic uint64_t *took;                 /* by launch: nanoseconds of all workers together; NULL: nobody asks (tuner.h) */
 	uint32_t profile_at;                    /* profile.h's number of the first kernel, where there is a profile */
 	uint64_t **position; size_t n_positions;               /* argument slots that hold the first column's position */

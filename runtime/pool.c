@@ -16,22 +16,24 @@ struct worker {
 	int index;
 	pthread_t thread;
 	struct wait_habit start, phase;         /* waits for work, and within it */
+	_Alignas(LINE) _Atomic uint64_t run;
 };
 
-/* What is handed out: one word, so that who takes a share knows at once of which phase it is, however late it comes. */
-enum { SHARES_SHIFT = 16, SHARE_MASK = (1 << SHARES_SHIFT) - 1 };
-union claim {
-	_Atomic uint64_t all;                   /* number << 32 | shares there are << 16 | shares taken, or more when workers found none left */
+/* The phase that is open: one word, so that who looks for a share knows at once of which phase it is, however late it comes. */
+union opened {
+	_Atomic uint64_t all;                   /* number << 32 | shares */
 	_Atomic uint32_t half[2];               /* half[1]: the number, to wait on: of the phase from 1 on, 0 before the first is open */
 };
 
-static_assert(POOL_MOST_SHARES + 2 * POOL_MOST_THREADS <= SHARE_MASK, "workers that find nothing left count on");
+/* What is left of a worker's run, in one word of its own: number << 32 | first << 16 | end. All is left while the number is that of a phase before. */
+enum { FIRST_SHIFT = 16, SHARE_MASK = (1 << FIRST_SHIFT) - 1 };
+static_assert((int)POOL_MOST_SHARES <= (int)SHARE_MASK, "shares are numbered in 16 bits");
 
 enum { CLOSED = 1 << 30 };
 
 struct pool {
-	/* One line: a worker that takes, finishes and waits fetches one. */
-	_Alignas(LINE) union claim claim;
+	/* One line: a worker that finishes and waits fetches one. */
+	_Alignas(LINE) union opened opened;
 	_Atomic uint32_t left;                  /* shares not done */
 	_Atomic uint32_t phase_sleepers;
 	/* Workers that look at this work; CLOSED: none may come any more. */
@@ -53,8 +55,39 @@ static void open_phase(struct pool *p, struct worker *w, uint32_t phase)
 		phase++;
 	assert(shares <= POOL_MOST_SHARES);
 	atomic_store_explicit(&p->left, shares, memory_order_relaxed);
-	atomic_store(&p->claim.all, (uint64_t)(phase + 1) << 32 | (uint64_t)shares << SHARES_SHIFT);
-	wait_wake(&p->claim.half[1], &p->phase_sleepers);
+	atomic_store(&p->opened.all, (uint64_t)(phase + 1) << 32 | shares);
+	wait_wake(&p->opened.half[1], &p->phase_sleepers);
+}
+
+/* A share that a worker looks for, of `shares` in the phase `number`. */
+struct wanted { uint32_t number, shares, share; };
+
+/* The first that is left of worker i's run, or the last. */
+static bool take(struct pool *p, int i, bool first, struct wanted *s)
+{
+	_Atomic uint64_t *run = &p->worker[i].run;
+	uint64_t old = atomic_load_explicit(run, memory_order_relaxed), rest;
+
+	do {
+		uint32_t number = (uint32_t)(old >> 32), begin, end;
+		if (number > s->number)          /* that phase is over */
+			return false;
+		begin = number == s->number ? old >> FIRST_SHIFT & SHARE_MASK : pool_run_begin(s->shares, (uint32_t)i, (uint32_t)p->threads);
+		end = number == s->number ? old & SHARE_MASK : pool_run_begin(s->shares, (uint32_t)i + 1, (uint32_t)p->threads);
+		if (begin >= end)
+			return false;
+		s->share = first ? begin : end - 1;
+		rest = (uint64_t)s->number << 32 | (uint64_t)(begin + first) << FIRST_SHIFT | (end - !first);
+	} while (!atomic_compare_exchange_weak(run, &old, rest));
+	return true;
+}
+
+static bool take_of_others(struct pool *p, const struct worker *w, struct wanted *s)
+{
+	for (int i = 1; i < p->threads; i++)
+		if (take(p, (w->index + i) % p->threads, false, s))
+			return true;
+	return false;
 }
 
 /* Works until there are no more phases. */
@@ -63,20 +96,25 @@ static void work_along(struct pool *p, struct worker *w)
 	uint32_t done = 0;                      /* of this phase, not yet taken off `left` */
 
 	for (;;) {
-		uint64_t claim = atomic_fetch_add(&p->claim.all, 1);
-		uint32_t number = (uint32_t)(claim >> 32), shares = claim >> SHARES_SHIFT & SHARE_MASK, share = claim & SHARE_MASK;
-		if (share < shares) {
-			p->work->share(p->work->user, w->index, number - 1, share);
-			done++;
-			continue;
-		}
-		if (number > p->work->phases)
+		uint64_t opened = atomic_load(&p->opened.all);
+		struct wanted s = { .number = (uint32_t)(opened >> 32), .shares = (uint32_t)opened };
+		if (s.number > p->work->phases)
 			return;
-		if (done && atomic_fetch_sub(&p->left, done) == done)
-			open_phase(p, w, number);
-		else
-			wait_while(&p->claim.half[1], &p->phase_sleepers, number, &w->phase);
-		done = 0;
+		bool found = take(p, w->index, true, &s);
+		if (!found && done) {            /* before a look at the others, which the last one need not take */
+			bool last = atomic_fetch_sub(&p->left, done) == done;
+			done = 0;
+			if (last) {
+				open_phase(p, w, s.number);
+				continue;
+			}
+		}
+		if (found || take_of_others(p, w, &s)) {
+			p->work->share(p->work->user, w->index, s.number - 1, s.share);
+			done++;
+		} else {
+			wait_while(&p->opened.half[1], &p->phase_sleepers, s.number, &w->phase);
+		}
 	}
 }
 
@@ -130,7 +168,9 @@ void pool_work(struct pool *p, const struct pool_work *work)
 	struct worker *w = &p->worker[0];
 
 	p->work = work;
-	atomic_store(&p->claim.all, 0);
+	atomic_store(&p->opened.all, 0);
+	for (int i = 0; i < p->threads; i++)
+		atomic_store_explicit(&p->worker[i].run, 0, memory_order_relaxed);
 	atomic_store(&p->inside, 0);
 	atomic_fetch_add(&p->start, 1);          /* before the first phase opens: waking takes a while */
 	wait_wake(&p->start, &p->start_sleepers);

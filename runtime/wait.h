@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Of one thread, for waits of one kind; zero to begin with. sleeps: how often it went to sleep, for those who want to know. */
-struct wait_habit { uint32_t failed, waits; uint64_t sleeps; };
+struct wait_habit { uint32_t failed, waits; _Atomic uint64_t sleeps; };
 
 /* The most looks of one wait: some tens of microseconds, longer than any skew between threads on free cores, short beside a time slice. */
 enum { WAIT_LOOKS = 1500 };

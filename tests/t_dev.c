@@ -1,4 +1,4 @@
-/* tests/t_dev.c - how host devices hand a plan's units out: each once, in order, for any number of workers and any even share; and what even shares follow. */
+/* tests/t_dev.c - how host devices hand a plan's units out: each once, in order, for any number of workers and any even share; and what that follows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,11 +13,11 @@
 
 enum { LAUNCHES = 8, UNITS_MOST = 1200, STEPS = 6 };
 
-/* A chain of three, three side by side of which one is too small to share, one whose units differ, one with fewer units than workers. */
+/* A chain of three, three side by side, of which one is too small to share and one costs more, one whose units differ, one with fewer units than workers. */
 static const struct plan_launch launches[LAUNCHES] = {
-	{ .begin = 0, .end = 2 * STEPS, .chain = 2 }, { .begin = 3, .end = 3 + STEPS, .chain = 1 }, { .begin = 0, .end = 3 * STEPS, .chain = 3, .barrier = true },
-	{ .begin = 5, .end = 101 }, { .begin = 0, .end = 3, .alone = true }, { .begin = 0, .end = 33, .barrier = true },
-	{ .begin = 0, .end = UNITS_MOST, .dynamic = true, .barrier = true }, { .begin = 1, .end = 3, .barrier = true },
+	{ .begin = 0, .end = 2 * STEPS, .cost = 1, .chain = 2 }, { .begin = 3, .end = 3 + STEPS, .cost = 1, .chain = 1 }, { .begin = 0, .end = 3 * STEPS, .cost = 1, .chain = 3, .barrier = true },
+	{ .begin = 5, .end = 101, .cost = 7 }, { .begin = 0, .end = 3, .cost = 1, .alone = true }, { .begin = 0, .end = 33, .cost = 1, .barrier = true },
+	{ .begin = 0, .end = UNITS_MOST, .cost = 1, .dynamic = true, .barrier = true }, { .begin = 1, .end = 3, .cost = 1, .barrier = true },
 };
 static uint32_t phase[] = { 0, 3, 6, 7, 8 };
 enum { PHASES = sizeof phase / sizeof *phase - 1 };
@@ -78,104 +78,117 @@ static void test_units(void **state)
 		for (uint32_t even = 0; even <= DEV_WHOLE; even += even < 4 || even > DEV_WHOLE - 4 ? 1 : test_quick() ? 85 : 17) {
 			struct made m;
 			make(&m);
-			m.plan.pace.even = even;
+			m.plan.even = even;
 			memset(done, 0, sizeof done);
 			assert_true(dev_run(&d, &m.plan, pool, &err));
 			if (wrong || !whole(0, LAUNCHES))
 				fail_msg("%d workers, even shares of %u: units were left out, done twice or too early", workers, even);
-			assert_in_range(m.plan.pace.even, 0, DEV_WHOLE);
+			assert_in_range(m.plan.even, 0, DEV_WHOLE);
 		}
 		pool_close(pool);
 	}
 }
 
-/* ---- what even shares follow */
+/* ---- how long the pieces are */
 
 static _Thread_local bool calls;        /* of the thread that runs the plan */
-static struct { long call, caller, other; } pauses[2];         /* by launch, in nanoseconds: for a call; for each of its units, by who does it */
-static _Atomic unsigned called;
+static struct { long caller, other; } pause_of;       /* of a unit, by who does it; in nanoseconds */
+static struct { _Atomic int64_t next, longest; _Atomic unsigned breaks; } own[2];      /* of the halves of the units: the end of the last piece but those from the end; the longest piece */
 
+/* The first half of the units is the calling thread's. */
 static void rest(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
 {
-	const uintptr_t i = (uintptr_t)handle;
-	called++;
-	long all = pauses[i].call + (calls ? pauses[i].caller : pauses[i].other) * (end - begin);
-	(void)arg;
-	nanosleep(&(struct timespec){ .tv_nsec = all }, NULL);
+	int half = !calls;
+	(void)handle, (void)arg;
+
+	if (begin == own[half].next) {
+		own[half].next = end;
+		if (end - begin > own[half].longest)
+			own[half].longest = end - begin;
+	} else {
+		own[half].breaks++;
+	}
+	nanosleep(&(struct timespec){ .tv_nsec = (calls ? pause_of.caller : pause_of.other) * (end - begin) }, NULL);
 }
 
-typedef bool (*pace_fn)(const struct plan_pace *p, uint32_t least, uint32_t most);
+enum { REST_UNITS = 1024 };
 
-static bool even_is(const struct plan_pace *p, uint32_t least, uint32_t most) { return p->even >= least && p->even <= most; }
-static bool decided_apart(const struct plan_pace *p, uint32_t least, uint32_t most) { return p->trials >= DEV_TRIALS && p->apart >= least && p->apart <= most; }
-
-/* The machine may be busy: after some run it is as it should be. */
-static bool comes_to(int workers, pace_fn is, uint32_t least, uint32_t most)
+/* The machine may be busy: after some run, what is cut evenly is within the bounds. */
+static bool comes_to(int workers, uint32_t least, uint32_t most)
 {
 	enum { RUNS = 300 };
 	struct device d = { .name = "resting", .call = rest };
-	struct plan_kernel kernel[2] = { { .handle = (void *)0 }, { .handle = (void *)1 } };
-	struct plan_launch launch[2] = { { .begin = 0, .end = 96, .barrier = true }, { .kernel = 1, .begin = 0, .end = 96, .barrier = true } };
-	uint32_t phases[] = { 0, 1, 2 };
-	struct plan p = { .kernel = kernel, .n_kernels = 2, .launch = launch, .n_launches = 2, .phase = phases, .n_phases = 2 };
+	struct plan_kernel kernel = { .handle = NULL };
+	struct plan_launch launch = { .begin = 0, .end = REST_UNITS, .cost = 1, .barrier = true };
+	uint32_t phases[] = { 0, 1 };
+	struct plan p = { .kernel = &kernel, .n_kernels = 1, .launch = &launch, .n_launches = 1, .phase = phases, .n_phases = 1 };
 	struct error err = { 0 };
 	struct pool *pool = pool_open(workers, &err);
 	bool came = false;
 
 	assert_non_null(pool);
 	calls = true;
-	for (int i = 0, last = RUNS; i < last; i++) {
-		const struct plan_pace was = p.pace;
-		called = 0;
+	for (int i = 0; i < RUNS && !came; i++) {
+		own[0].next = own[0].longest = own[1].longest = 0;
+		own[1].next = REST_UNITS / 2;
 		assert_true(dev_run(&d, &p, pool, &err));
-		if (was.even == DEV_WHOLE && was.trials >= DEV_TRIALS && (called > 2 * (unsigned)workers) != was.apart)
-			fail_msg("%u calls of two launches by %d workers that are alike, small shares are%s wanted", (unsigned)called, workers, was.apart ? "" : " not");
-		if (!came && is(&p.pace, least, most)) {
-			came = true;
-			last = i + 3;
-		}
+		came = p.even >= least && p.even <= most;
 	}
 	pool_close(pool);
 	return came;
-}
-
-static void pause_for(long call, long caller, long other, long caller_later, long other_later)
-{
-	pauses[0].call = pauses[1].call = call;
-	pauses[0].caller = caller;
-	pauses[0].other = other;
-	pauses[1].caller = caller_later;
-	pauses[1].other = other_later;
 }
 
 static void test_even(void **state)
 {
 	(void)state;
 
-	pause_for(0, 50000, 50000, 50000, 50000);
-	assert_true(comes_to(2, even_is, DEV_WHOLE, DEV_WHOLE));
+	/* Of workers that are alike, all less an eighth. */
+	pause_of.caller = pause_of.other = 5000;
+	assert_true(comes_to(2, DEV_WHOLE * 26 / 32, DEV_WHOLE * 28 / 32 + 1));
 	/* The slower ones do a fifth and a sixth of the whole, so two fifths and three sixths are cut evenly, less an eighth. */
-	pause_for(0, 50000, 200000, 50000, 200000);
-	assert_true(comes_to(2, even_is, DEV_WHOLE * 3 / 10, DEV_WHOLE * 2 / 5));
-	assert_true(comes_to(3, even_is, DEV_WHOLE * 3 / 8, DEV_WHOLE / 2));
+	pause_of.other = 20000;
+	assert_true(comes_to(2, DEV_WHOLE * 3 / 10, DEV_WHOLE * 2 / 5));
+	assert_true(comes_to(3, DEV_WHOLE * 3 / 8, DEV_WHOLE / 2));
 }
 
-/* Whether even shares are all there is, of workers that are alike. */
-static void test_apart(void **state)
+/* A worker's pieces are one after another, the first of them as long as was asked for; others' come from the end. */
+static void test_pieces(void **state)
 {
+	static const uint32_t even[] = { DEV_WHOLE / 4, DEV_WHOLE * 7 / 8, DEV_WHOLE };
+	struct device d = { .name = "resting", .call = rest };
+	struct plan_kernel kernel = { .handle = NULL };
+	struct plan_launch launch = { .begin = 0, .end = REST_UNITS, .cost = 3, .barrier = true };
+	uint32_t phases[] = { 0, 1 };
+	struct plan p = { .kernel = &kernel, .n_kernels = 1, .launch = &launch, .n_launches = 1, .phase = phases, .n_phases = 1 };
+	struct error err = { 0 };
+	struct pool *pool = pool_open(2, &err);
 	(void)state;
 
-	/* What it takes to begin is most of it. */
-	pause_for(1000000, 1000, 1000, 1000, 1000);
-	assert_true(comes_to(2, decided_apart, false, false));
-	/* Each is the slower one in a launch. */
-	pause_for(0, 100000, 20000, 20000, 100000);
-	assert_true(comes_to(2, decided_apart, true, true));
+	assert_non_null(pool);
+	calls = true;
+	pause_of.caller = pause_of.other = 10000;
+	for (size_t i = 0; i < sizeof even / sizeof *even; i++) {
+		bool came = false;
+		for (int run = 0; run < 100 && !came; run++) {         /* both workers came in time: the machine may be busy */
+			own[0].next = own[0].longest = own[1].longest = 0;
+			own[1].next = REST_UNITS / 2;
+			own[0].breaks = own[1].breaks = 0;
+			p.even = even[i];
+			assert_true(dev_run(&d, &p, pool, &err));
+			int64_t longest = REST_UNITS / 2 * even[i] / DEV_WHOLE;
+			came = own[0].longest == longest && own[1].longest == longest && own[0].breaks + own[1].breaks <= 4 &&
+			       own[0].next + own[1].next > REST_UNITS + REST_UNITS / 2 * 3 / 4;
+		}
+		if (!came)
+			fail_msg("even shares of %u: runs of %d units ended at %d and %d, pieces of at most %d and %d units, %u of them elsewhere", even[i], REST_UNITS / 2, (int)own[0].next,
+			         (int)own[1].next, (int)own[0].longest, (int)own[1].longest, (unsigned)(own[0].breaks + own[1].breaks));
+	}
+	pool_close(pool);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_even), cmocka_unit_test(test_apart) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_even), cmocka_unit_test(test_pieces) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

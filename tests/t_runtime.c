@@ -171,6 +171,52 @@ static void test_pool_sleeps(void **state)
 	pool_close(h.pool);
 }
 
+/* Of two workers, the second is held up in the first share of its run until the first has done all others: its own run from first to last, then the other's from the end. */
+enum { RUN = 4 };
+struct held { _Atomic bool begun; _Atomic uint32_t done; uint32_t order[2 * RUN]; };
+
+static uint32_t open_two_runs(void *user, int worker, uint32_t phase)
+{
+	(void)user, (void)worker, (void)phase;
+	return 2 * RUN;
+}
+
+static void note_order(void *user, int worker, uint32_t phase, uint32_t share)
+{
+	struct held *h = user;
+	(void)worker, (void)phase;
+
+	if (share == RUN) {
+		h->begun = true;
+		while (h->done < 2 * RUN - 1)
+			sched_yield();
+	}
+	while (!h->begun)
+		sched_yield();
+	h->order[h->done++] = share;
+}
+
+static void test_pool_runs(void **state)
+{
+	static const uint32_t order[2 * RUN] = { 0, 1, 2, 3, 7, 6, 5, 4 };
+	struct error e = { 0 };
+	struct held h = { .begun = false };
+	struct pool *p = pool_open(2, &e);
+	(void)state;
+
+	assert_non_null(p);
+	pool_work(p, &(struct pool_work){ .phases = 1, .open = open_two_runs, .share = note_order, .user = &h });
+	assert_memory_equal(h.order, order, sizeof order);
+	pool_close(p);
+	for (uint32_t workers = 1; workers < 9; workers++)
+		for (uint32_t n = 0; n < 40; n++) {
+			assert_int_equal(pool_run_begin(n, 0, workers), 0);
+			assert_int_equal(pool_run_begin(n, workers, workers), n);
+			for (uint32_t i = 0; i < workers; i++)
+				assert_in_range(pool_run_begin(n, i + 1, workers) - pool_run_begin(n, i, workers), n / workers, (n + workers - 1) / workers);
+		}
+}
+
 /* Waits that looking does not shorten get shorter looks, and end all the same. The word changes only when the one who waits for it sleeps. */
 struct changing { _Atomic uint32_t word, sleepers, round; };
 
@@ -363,6 +409,6 @@ static void test_greatest(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pool), cmocka_unit_test(test_pool_one_core), cmocka_unit_test(test_pool_sleeps), cmocka_unit_test(test_wait), cmocka_unit_test(test_math), cmocka_unit_test(test_rope), cmocka_unit_test(test_sampling), cmocka_unit_test(test_greatest) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pool), cmocka_unit_test(test_pool_one_core), cmocka_unit_test(test_pool_sleeps), cmocka_unit_test(test_pool_runs), cmocka_unit_test(test_wait), cmocka_unit_test(test_math), cmocka_unit_test(test_rope), cmocka_unit_test(test_sampling), cmocka_unit_test(test_greatest) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
