@@ -93,20 +93,22 @@ static void test_units(void **state)
 
 static _Thread_local bool calls;        /* of the thread that runs the plan */
 static struct { long caller, other; } pause_of;       /* of a unit, by who does it; in nanoseconds */
-static struct { _Atomic int64_t next, longest; _Atomic unsigned breaks; } own[2];      /* of the halves of the units: the end of the last piece but those from the end; the longest piece */
+/* Of the halves of a launch's units, by launch: the end of the last piece but those from the end; the longest piece; pieces from the end. */
+static struct { _Atomic int64_t next, longest; _Atomic unsigned breaks; } own[2][2];
 
-/* The first half of the units is the calling thread's. */
+/* handle: the launch's number. The first half of the units is the calling thread's. */
 static void rest(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
 {
+	uint32_t i = (uint32_t)(uintptr_t)handle;
 	int half = !calls;
-	(void)handle, (void)arg;
+	(void)arg;
 
-	if (begin == own[half].next) {
-		own[half].next = end;
-		if (end - begin > own[half].longest)
-			own[half].longest = end - begin;
+	if (begin == own[i][half].next) {
+		own[i][half].next = end;
+		if (end - begin > own[i][half].longest)
+			own[i][half].longest = end - begin;
 	} else {
-		own[half].breaks++;
+		own[i][half].breaks++;
 	}
 	nanosleep(&(struct timespec){ .tv_nsec = (calls ? pause_of.caller : pause_of.other) * (end - begin) }, NULL);
 }
@@ -129,8 +131,6 @@ static bool comes_to(int workers, uint32_t least, uint32_t most)
 	assert_non_null(pool);
 	calls = true;
 	for (int i = 0; i < RUNS && !came; i++) {
-		own[0].next = own[0].longest = own[1].longest = 0;
-		own[1].next = REST_UNITS / 2;
 		assert_true(dev_run(&d, &p, pool, &err));
 		came = p.even >= least && p.even <= most;
 	}
@@ -151,15 +151,29 @@ static void test_even(void **state)
 	assert_true(comes_to(3, DEV_WHOLE * 3 / 8, DEV_WHOLE / 2));
 }
 
-/* A worker's pieces are one after another, the first of them as long as was asked for; others' come from the end. */
+static void begin_anew(void)
+{
+	memset(own, 0, sizeof own);
+	own[0][1].next = own[1][1].next = REST_UNITS / 2;
+}
+
+/* A worker's pieces of the last launch are one after another but for a few, and most of the units. */
+static bool in_order(void)
+{
+	return own[1][0].breaks + own[1][1].breaks <= 4 && own[1][0].next + own[1][1].next > REST_UNITS + REST_UNITS / 2 * 3 / 4;
+}
+
+/* Of two launches of a phase, whose units cost 3 and 1: the first piece is as much of their cost as was asked for, the rest is cut into eight. */
 static void test_pieces(void **state)
 {
-	static const uint32_t even[] = { DEV_WHOLE / 4, DEV_WHOLE * 7 / 8, DEV_WHOLE };
+	enum { HALF = REST_UNITS / 2 };
+	static const struct { uint32_t even; int64_t longest[2]; } cases[] = {
+		{ DEV_WHOLE / 4, { HALF / 3, 3 * HALF / 8 } }, { DEV_WHOLE * 7 / 8, { HALF, HALF / 2 } }, { DEV_WHOLE, { HALF, HALF } } };
 	struct device d = { .name = "resting", .call = rest };
-	struct plan_kernel kernel = { .handle = NULL };
-	struct plan_launch launch = { .begin = 0, .end = REST_UNITS, .cost = 3, .barrier = true };
-	uint32_t phases[] = { 0, 1 };
-	struct plan p = { .kernel = &kernel, .n_kernels = 1, .launch = &launch, .n_launches = 1, .phase = phases, .n_phases = 1 };
+	struct plan_kernel kernel[2] = { { .handle = NULL }, { .handle = (void *)(uintptr_t)1 } };
+	struct plan_launch launch[2] = { { .begin = 0, .end = REST_UNITS, .cost = 3 }, { .kernel = 1, .begin = 0, .end = REST_UNITS, .cost = 1, .barrier = true } };
+	uint32_t phases[] = { 0, 2 };
+	struct plan p = { .kernel = kernel, .n_kernels = 2, .launch = launch, .n_launches = 2, .phase = phases, .n_phases = 1 };
 	struct error err = { 0 };
 	struct pool *pool = pool_open(2, &err);
 	(void)state;
@@ -167,28 +181,70 @@ static void test_pieces(void **state)
 	assert_non_null(pool);
 	calls = true;
 	pause_of.caller = pause_of.other = 10000;
-	for (size_t i = 0; i < sizeof even / sizeof *even; i++) {
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		bool came = false;
 		for (int run = 0; run < 100 && !came; run++) {         /* both workers came in time: the machine may be busy */
-			own[0].next = own[0].longest = own[1].longest = 0;
-			own[1].next = REST_UNITS / 2;
-			own[0].breaks = own[1].breaks = 0;
-			p.even = even[i];
+			begin_anew();
+			p.even = cases[i].even;
 			assert_true(dev_run(&d, &p, pool, &err));
-			int64_t longest = REST_UNITS / 2 * even[i] / DEV_WHOLE;
-			came = own[0].longest == longest && own[1].longest == longest && own[0].breaks + own[1].breaks <= 4 &&
-			       own[0].next + own[1].next > REST_UNITS + REST_UNITS / 2 * 3 / 4;
+			came = in_order();
+			for (int l = 0; l < 2; l++)
+				came &= own[l][0].longest == cases[i].longest[l] && own[l][1].longest == cases[i].longest[l];
 		}
 		if (!came)
-			fail_msg("even shares of %u: runs of %d units ended at %d and %d, pieces of at most %d and %d units, %u of them elsewhere", even[i], REST_UNITS / 2, (int)own[0].next,
-			         (int)own[1].next, (int)own[0].longest, (int)own[1].longest, (unsigned)(own[0].breaks + own[1].breaks));
+			fail_msg("even shares of %u: the last launch's runs of %d units ended at %d and %d, the longest pieces had %d and %d of the first launch, %d and %d of the last", cases[i].even, HALF,
+			         (int)own[1][0].next, (int)own[1][1].next, (int)own[0][0].longest, (int)own[0][1].longest, (int)own[1][0].longest, (int)own[1][1].longest);
 	}
+	pool_close(pool);
+}
+
+/* ---- units that differ in cost */
+
+static _Thread_local unsigned run_seen;
+static unsigned run_number;
+static _Atomic int64_t firsts[2];
+
+/* Where the first unit is of each thread that comes. */
+static void note_first(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	(void)handle, (void)arg, (void)end;
+	if (run_seen == run_number)
+		return;
+	run_seen = run_number;
+	firsts[!calls] = begin;
+	for (int i = 0; i < 1000 && firsts[calls] < 0; i++)          /* until the other has come, for a while */
+		nanosleep(&(struct timespec){ .tv_nsec = 10000 }, NULL);
+}
+
+/* The last units, which take longest, come first, whoever does them. */
+static void test_last_first(void **state)
+{
+	struct device d = { .name = "noting", .call = note_first };
+	struct plan_kernel kernel = { .handle = NULL };
+	struct plan_launch launch = { .begin = 0, .end = 100, .cost = 1, .dynamic = true, .barrier = true };
+	uint32_t phases[] = { 0, 1 };
+	struct plan p = { .kernel = &kernel, .n_kernels = 1, .launch = &launch, .n_launches = 1, .phase = phases, .n_phases = 1 };
+	struct error err = { 0 };
+	struct pool *pool = pool_open(2, &err);
+	bool came = false;
+	(void)state;
+
+	assert_non_null(pool);
+	calls = true;
+	for (int run = 0; run < 100 && !came; run++) {
+		run_number++;
+		firsts[0] = firsts[1] = -1;
+		assert_true(dev_run(&d, &p, pool, &err));
+		came = firsts[0] == 99 && firsts[1] == 98;
+	}
+	if (!came)
+		fail_msg("of 100 units the two threads began with %d and %d", (int)firsts[0], (int)firsts[1]);
 	pool_close(pool);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_even), cmocka_unit_test(test_pieces) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_even), cmocka_unit_test(test_pieces), cmocka_unit_test(test_last_first) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
