@@ -91,63 +91,89 @@ static void store_value_int8(struct ir *b, ir_a x, unsigned dims, ir_a scratch, 
 		store_int8(b, x, dims, i, scratch, &(struct int8_place){ to, (int32_t)(i / 8), (int32_t)((dims + 31) / 32 * 4 + i), 4 });
 }
 
+/* What a kernel's columns have in common. */
+struct kv_store {
+	const struct key *key;
+	ir_a arg, scratch;                   /* scratch: int8: a block's, and behind them a rotated key */
+	bool int8, pieces;
+	uint32_t column_bytes, row_bytes;
+	unsigned element;
+};
+
+/* One head's key and value of one column. */
+static void store_column(struct ir *b, const struct kv_store *s, struct heads_unit u)
+{
+	uint32_t dims = s->key->head_dim;
+	struct heads_rotation r = { .dims = dims, .normed = s->key->flags & KEY_QK_NORM };
+	struct kv_out out = { .element = s->element };
+	ir_s position = ir_sadd(b, ir_sload64(b, s->arg, KV_STORE_POS0 * 8), u.column);
+	ir_s chunk = ir_smul(b, ir_sshri(b, position, 7), ir_sload64(b, s->arg, KV_STORE_CHUNK_BYTES * 8));
+	ir_s place = ir_sadd(b, ir_smuli(b, u.head, NUMERICS_CHUNK), ir_sandi(b, position, NUMERICS_CHUNK - 1));      /* in the chunk */
+	ir_s lane = ir_sandi(b, position, 31);
+	ir_s block = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, lane), s->row_bytes));
+	ir_s angles = ir_smuli(b, u.column, dims / 2 * 4);
+
+	r.x = heads_at(b, ir_aload(b, s->arg, KV_STORE_K * 8), u, s->column_bytes, dims * 4);
+	r.cos = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_COS * 8), angles);
+	r.sin = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_SIN * 8), angles);
+	if (r.normed) {
+		r.norm = ir_aload(b, s->arg, KV_STORE_NORM * 8);
+		r.eps = ir_fbcast(b, s->arg, KV_STORE_EPS * 8);
+	}
+	ir_a to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_KCACHE * 8), ir_sadd(b, block, ir_smuli(b, lane, s->pieces ? PIECE_BYTES : s->int8 ? 4 : s->element)));
+	out.at = s->int8 ? ir_aaddi(b, s->scratch, 64) : to;
+	ir_f value[HEADS_MAX_DIM / 32];
+	if (s->pieces)
+		load_value(b, heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4), dims, value);
+	heads_rotate(b, &r, s->pieces ? key_pieces_sink : key_sink, &out);
+	if (s->int8)
+		store_key_int8(b, out.at, dims, s->scratch, to);
+
+	ir_a from = s->pieces ? (ir_a){ 0 } : heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
+	if (s->pieces) {
+		ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
+		ir_s piece = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, in_piece), s->row_bytes));
+		to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_VCACHE * 8), ir_sadd(b, piece, ir_sshli(b, in_piece, 1)));
+	} else {
+		to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_VCACHE * 8), ir_sadd(b, chunk, ir_smuli(b, place, s->row_bytes)));
+	}
+	if (s->pieces)
+		store_value_pieces(b, value, to, dims);
+	else if (s->int8)
+		store_value_int8(b, from, dims, s->scratch, to);
+	else
+		store_value(b, from, to, dims, s->element);
+}
+
 bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	const char *refusal = heads_refusal(key->kv_heads, key->head_dim);
-	unsigned element = heads_kv_bytes(key);
+	struct kv_store s = { .key = key, .element = heads_kv_bytes(key) };
+	unsigned columns = template_kv_store_columns(target);
+
 	if (refusal)
 		return build_refuse(key, err, refusal);
-	if (!element)
+	if (!s.element)
 		return build_refuse(key, err, "the cache must be F16, F32 or Q8_0");
-	bool int8 = element == 1, pieces = template_kv_pieces(target, (enum dtype)(key->kv - 1), key->head_dim);
-	uint32_t dims = key->head_dim, row_bytes = heads_kv_row_bytes(key), column_bytes = (uint32_t)numerics_pad((uint64_t)key->kv_heads * dims) * 4;
-	ir_a arg = ir_arg(b);
+	s.int8 = s.element == 1;
+	s.pieces = template_kv_pieces(target, (enum dtype)(key->kv - 1), key->head_dim);
+	s.row_bytes = heads_kv_row_bytes(key);
+	s.column_bytes = (uint32_t)numerics_pad((uint64_t)key->kv_heads * key->head_dim) * 4;
+	s.arg = ir_arg(b);
 	ir_s begin = ir_begin(b);
-	struct heads_rotation r = { .dims = dims, .normed = key->flags & KEY_QK_NORM };
-	struct kv_out out = { .element = element };
-	ir_a scratch = { 0 };                /* int8: a block's, and behind them a rotated key */
-	if (int8)
-		scratch = ir_local(b, 64 + (dims + b->lanes) * 4);
+	if (s.int8)
+		s.scratch = ir_local(b, 64 + (key->head_dim + b->lanes) * 4);
 
 	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
 	struct heads_unit u = heads_unit(b, ir_sadd(b, begin, i), key->kv_heads);
-	ir_s position = ir_sadd(b, ir_sload64(b, arg, KV_STORE_POS0 * 8), u.column);
-	ir_s chunk = ir_smul(b, ir_sshri(b, position, 7), ir_sload64(b, arg, KV_STORE_CHUNK_BYTES * 8));
-	ir_s place = ir_sadd(b, ir_smuli(b, u.head, NUMERICS_CHUNK), ir_sandi(b, position, NUMERICS_CHUNK - 1));      /* in the chunk */
-	ir_s lane = ir_sandi(b, position, 31);
-	ir_s block = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, lane), row_bytes));
-	ir_s angles = ir_smuli(b, u.column, dims / 2 * 4);
-
-	r.x = heads_at(b, ir_aload(b, arg, KV_STORE_K * 8), u, column_bytes, dims * 4);
-	r.cos = ir_aadd(b, ir_aload(b, arg, KV_STORE_COS * 8), angles);
-	r.sin = ir_aadd(b, ir_aload(b, arg, KV_STORE_SIN * 8), angles);
-	if (r.normed) {
-		r.norm = ir_aload(b, arg, KV_STORE_NORM * 8);
-		r.eps = ir_fbcast(b, arg, KV_STORE_EPS * 8);
+	if (columns > 1) {
+		u.column = ir_smuli(b, u.column, columns);
+		ir_s left = ir_ssub(b, ir_sload64(b, s.arg, KV_STORE_COLUMNS * 8), u.column);
+		u.column = ir_sadd(b, u.column, ir_loop(b, ir_smin(b, left, ir_sconst(b, columns))));
 	}
-	ir_a to = ir_aadd(b, ir_aload(b, arg, KV_STORE_KCACHE * 8), ir_sadd(b, block, ir_smuli(b, lane, pieces ? PIECE_BYTES : int8 ? 4 : element)));
-	out.at = int8 ? ir_aaddi(b, scratch, 64) : to;
-	ir_f value[HEADS_MAX_DIM / 32];
-	if (pieces)
-		load_value(b, heads_at(b, ir_aload(b, arg, KV_STORE_V * 8), u, column_bytes, dims * 4), dims, value);
-	heads_rotate(b, &r, pieces ? key_pieces_sink : key_sink, &out);
-	if (int8)
-		store_key_int8(b, out.at, dims, scratch, to);
-
-	ir_a from = pieces ? (ir_a){ 0 } : heads_at(b, ir_aload(b, arg, KV_STORE_V * 8), u, column_bytes, dims * 4);
-	if (pieces) {
-		ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
-		ir_s piece = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, in_piece), row_bytes));
-		to = ir_aadd(b, ir_aload(b, arg, KV_STORE_VCACHE * 8), ir_sadd(b, piece, ir_sshli(b, in_piece, 1)));
-	} else {
-		to = ir_aadd(b, ir_aload(b, arg, KV_STORE_VCACHE * 8), ir_sadd(b, chunk, ir_smuli(b, place, row_bytes)));
-	}
-	if (pieces)
-		store_value_pieces(b, value, to, dims);
-	else if (int8)
-		store_value_int8(b, from, dims, scratch, to);
-	else
-		store_value(b, from, to, dims, element);
+	store_column(b, &s, u);
+	if (columns > 1)
+		ir_endloop(b);
 	ir_endloop(b);
 	return true;
 }

@@ -73,8 +73,17 @@ enum { QUANTISE_X, QUANTISE_OUTQ, QUANTISE_OUTS, QUANTISE_ARGS };
  * cos/sin: f32 [column][head_dim/2]. */
 enum { ROPE_IN, ROPE_OUT, ROPE_COS, ROPE_SIN, ROPE_NORM /* f32 [kp(head_dim)] */, ROPE_EPS, ROPE_SCALE /* f32 bits */, ROPE_ARGS };
 
-/* KEY_KV_STORE: keys get optional norm and rotation, then keys and values go into the cache at position POS0 + column. key: kv_heads, head_dim, kv. Unit: column*kv_heads + head. */
-enum { KV_STORE_K, KV_STORE_V, KV_STORE_KCACHE, KV_STORE_VCACHE, KV_STORE_COS, KV_STORE_SIN, KV_STORE_NORM, KV_STORE_EPS, KV_STORE_POS0, KV_STORE_CHUNK_BYTES, KV_STORE_ARGS };
+/* KEY_KV_STORE: keys get optional norm and rotation, then keys and values go into the cache at position POS0 + column. key: kv_heads, head_dim, kv. Unit: group*kv_heads + head, of
+ * template_kv_store_columns() columns; the last group may be smaller. */
+enum { KV_STORE_K, KV_STORE_V, KV_STORE_KCACHE, KV_STORE_VCACHE, KV_STORE_COS, KV_STORE_SIN, KV_STORE_NORM, KV_STORE_EPS, KV_STORE_POS0, KV_STORE_CHUNK_BYTES,
+       KV_STORE_COLUMNS /* of the launch; read where groups have several */, KV_STORE_ARGS };
+/* A CPU stays with a head for some columns: neighbouring positions of a key share their cache lines, and the keys of all heads at one position are more lines than the first level has. */
+static inline unsigned template_kv_store_columns(const struct target *t) { return t->lane_bytes ? 1 : 16; }
+static inline int64_t template_kv_store_units(const struct target *t, uint32_t kv_heads, uint64_t columns)
+{
+	unsigned group = template_kv_store_columns(t);
+	return (int64_t)((columns + group - 1) / group * kv_heads);
+}
 
 /* Whether a target keeps such a cache by pieces of 16 bytes a lane: K: [kv_head][4][head_dim/8][32 positions][8 dimensions], V: [kv_head][16][head_dim/32]
  * [32 dimensions][8 positions], in as many bytes. */

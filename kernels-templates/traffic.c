@@ -85,7 +85,7 @@ uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position
 	case KEY_ROPE:
 		return units * k->head_dim * 8;
 	case KEY_KV_STORE:
-		return units * 2 * (4 * k->head_dim + cached_bytes(k));
+		return columns * k->kv_heads * 2 * (4 * k->head_dim + cached_bytes(k));
 	case KEY_QUANTISE:
 		return units * (32 * 4 + 32 + sizeof(struct activation_block));
 	case KEY_TURN:

@@ -10,7 +10,7 @@
 #include "runtime/math_host.h"
 
 /* Up to so many columns weights are read once, by a wide tile, whatever is best for more. */
-enum { WIDE_ONCE = 24, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 10 };
+enum { WIDE_ONCE = 24, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 11 };
 
 struct builder {
 	struct plan *p;
@@ -350,12 +350,13 @@ static void rotate_and_store(struct builder *b, const struct weights_layer *l, c
 	a[ROPE_SCALE] = f32_slot((float)(1.0 / math_host_sqrt((double)s->head_dim)));
 	last_launch(b)->chain = b->n == 1 ? s->heads / s->kv_heads : 0;
 
+	uint32_t group = template_kv_store_columns(b->opt->target);
 	key = new_key(b, KEY_KV_STORE);
 	key.kv_heads = s->kv_heads;
 	key.head_dim = s->head_dim;
 	key.kv = (uint8_t)(b->kv->type + 1);
 	key.flags = l->k_norm ? KEY_QK_NORM : 0;
-	a = launch(b, &key, KV_STORE_ARGS, 0, (int64_t)b->n * s->kv_heads);
+	a = launch(b, &key, KV_STORE_ARGS, 0, template_kv_store_units(b->opt->target, s->kv_heads, b->n));
 	a[KV_STORE_K] = address(buf->k);
 	a[KV_STORE_V] = address(buf->v);
 	a[KV_STORE_KCACHE] = address(kcache);
@@ -365,8 +366,10 @@ static void rotate_and_store(struct builder *b, const struct weights_layer *l, c
 	a[KV_STORE_NORM] = address(l->k_norm);
 	a[KV_STORE_EPS] = f32_slot(s->norm_eps);
 	a[KV_STORE_CHUNK_BYTES] = b->kv->chunk_bytes;
+	a[KV_STORE_COLUMNS] = b->n;
 	position_slot(b, &a[KV_STORE_POS0]);
 	last_launch(b)->chain = b->n == 1;
+	last_launch(b)->cost = b->n < group ? b->n : group;
 	barrier(b);
 }
 

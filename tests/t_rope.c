@@ -11,7 +11,7 @@
 #include "tests/plain_attention.h"
 #include "tests/shared.h"
 
-enum { COLUMNS = 5, CAPACITY = 256 };
+enum { COLUMNS = 19 /* a group of the cache's columns and some */, CAPACITY = 256 };
 
 static const unsigned head_dims[] = { 2, 6, 32, 40, 48, 64, 66, 80, 96, 128, 256 };
 enum { DIMS_COUNT = sizeof head_dims / sizeof head_dims[0] };
@@ -105,8 +105,8 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 	struct plain_cache out = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces };
 	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x, [KV_STORE_V] = (uintptr_t)d->v, [KV_STORE_KCACHE] = (uintptr_t)out.k,
 	                                [KV_STORE_VCACHE] = (uintptr_t)out.v, [KV_STORE_COS] = (uintptr_t)d->cos, [KV_STORE_SIN] = (uintptr_t)d->sin,
-	                                [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0, [KV_STORE_CHUNK_BYTES] = chunk };
-	int64_t units = COLUMNS * d->heads, cut = units / 2;
+	                                [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0, [KV_STORE_CHUNK_BYTES] = chunk, [KV_STORE_COLUMNS] = COLUMNS };
+	int64_t units = template_kv_store_units(&way->target, d->heads, COLUMNS), cut = units / 2;
 	struct kernel k;
 
 	memcpy(&arg[KV_STORE_EPS], &d->eps, 4);
