@@ -21,7 +21,7 @@ static const struct { uint32_t from; double right; } classes[SPECULATE_CLASSES] 
 #define GRACE 1.0                       /* plain passes' worth of time to begin with */
 #define SAVINGS 8.0                     /* the most that is kept of what was saved, in plain passes */
 #define INCOME 0.005                    /* of each plain pass */
-enum { PASSAGE = 12 };                  /* tokens that agree make a passage that is being copied */
+enum { PASSAGE = 8 };                   /* tokens that agree make a passage that is being copied */
 enum { LOST = 64 };                     /* so many tokens later it no longer is */
 
 /* Before a width was measured: a pass in times of a plain one, when no prompt pass says more. */
@@ -77,7 +77,7 @@ bool speculate_hit(struct speculate *s, uint64_t position, int32_t id)
 	if (right)
 		w->right++;
 	else
-		w->guesses = 0;
+		w->guesses = 0, w->wrong = true;
 	if (!right || row >= w->columns)
 		return false;
 	s->accepted[s->width]++;
@@ -165,25 +165,54 @@ static unsigned best_width(const struct speculate *s, uint32_t room)
 	return best;
 }
 
-/* What became of the window says whether a passage is being copied; what is copied in between, a name that is always the same, is too short to be one. */
+/* What lies between the passage and where the window took it up again: the copy said something else there. False: that is elsewhere, or far away. */
+static bool note_change(struct speculate *s)
+{
+	const struct speculate_window *w = &s->window;
+	uint32_t length = (uint32_t)w->first + 1, same = w->from.length;
+
+	if (!s->copied_to || w->from.next < s->copied_from || length < s->copied_to)
+		return false;
+	uint32_t was = w->from.next - s->copied_from, is = length - s->copied_to, most = was < is ? was : is;
+	if (same > most)
+		same = most;
+	if (was - same > DRAFT_CHANGE_MOST || is - same > DRAFT_CHANGE_MOST)
+		return false;
+	draft_note_change(&s->draft, s->copied_from, was - same, s->copied_to, is - same);
+	return true;
+}
+
+/* What became of the window says whether a passage is being copied; what is copied in between, a name that is always the same, is too short to be one, unless it lies where
+ * the passage would go on. */
 static void note_passage(struct speculate *s)
 {
 	const struct speculate_window *w = &s->window;
+	uint32_t seen = w->from.length + w->right;
 
-	if (!w->columns || w->from.length + w->right < PASSAGE || !w->right)
+	if (!w->columns || !(w->right || w->wrong))
 		return;
-	s->copied_to = (uint32_t)w->first + 1 + w->right;
-	s->copied_from = w->from.next + w->right;
+	uint32_t made = w->from.made + w->right;
+	struct draft_standing now = draft_standing(&s->draft, w->from, made);
+	if (w->wrong && now.change)
+		draft_doubt_change(&s->draft, now.change, now.next);
+	if (!w->right || (!w->from.made && !note_change(s) && seen < PASSAGE))
+		return;
+	s->copied_to = (uint32_t)w->first + 1 - w->from.made + now.made;
+	s->copied_from = now.next;
+	s->copied = seen - (made - now.made);
 }
 
-/* Where the passage would go on. False: there is none, or it is long ago. */
+/* Where the passage goes on, with its changes, or would without what came since. False: there is none, or it is long ago. */
 static bool resume(const struct speculate *s, uint32_t length, struct draft_match *from)
 {
-	uint32_t expected = s->copied_from + (length - s->copied_to);
+	uint32_t since = length - s->copied_to, expected = s->copied_from + since;
 
-	if (!s->copied_to || length < s->copied_to || length - s->copied_to > LOST || expected >= length)
+	if (!s->copied_to || length < s->copied_to || since > LOST || expected >= length)
 		return false;
-	*from = draft_resume(&s->draft, expected);
+	if (draft_follows(&s->draft, s->copied_from, s->copied_to))
+		*from = (struct draft_match){ s->copied + since, s->copied_from, since };
+	else
+		*from = draft_resume(&s->draft, expected);
 	return true;
 }
 
@@ -215,6 +244,7 @@ const struct speculate_window *speculate_next(struct speculate *s, uint32_t leng
 	w->first = length - 1;
 	w->columns = guesses + 1;
 	w->right = 0;
+	w->wrong = false;
 	w->guesses = guesses ? guesses : found ? 1 : 0;
 	w->ids[0] = s->draft.ids[length - 1];
 	draft_copy(&s->draft, w->from, w->ids + 1, w->guesses);

@@ -26,6 +26,7 @@ struct speculate_window {               /* what the last pass computed: ids[0] a
 	uint64_t first;
 	uint32_t columns;               /* 0: no window; 1: a plain pass, its guess is only looked at */
 	uint32_t guesses, right;        /* ids[1 .. guesses] are guesses, of which so many came true so far */
+	bool wrong;                     /* one did not: then guesses is 0 */
 	struct draft_match from;        /* where they came from */
 	int32_t ids[SPECULATE_MOST];
 };
@@ -36,6 +37,7 @@ struct speculate {
 	struct draft draft;
 	struct speculate_window window;
 	uint32_t copied_to, copied_from;        /* text[copied_to ...] would go on as text[copied_from ...] when a long passage was last seen copied; 0: none was */
+	uint32_t copied;                        /* tokens of it that had agreed there */
 
 	double right[SPECULATE_CLASSES], wrong[SPECULATE_CLASSES];      /* fading counts of guesses, by agreement */
 	double seconds[SPECULATE_WIDTHS];       /* of a pass; fading mean, before the first measurement an estimate */
