@@ -189,8 +189,8 @@ bool draft_follows(const struct draft *d, uint32_t next, uint32_t to)
 	return to + c.made == d->indexed;
 }
 
-/* A change begins where the two differ. What was only put in or left out counts with the token before it, and one more must agree: a token alone is found everywhere. Seen again elsewhere, a change needs no more before it
- * than both places have. */
+/* A change begins where the two differ. What was only put in or left out counts with the token before it, and one more must agree: a token alone is found
+ * everywhere. Seen again elsewhere, a change needs no more before it than both places have. */
 void draft_note_change(struct draft *d, uint32_t was, uint32_t was_n, uint32_t is, uint32_t is_n)
 {
 	uint32_t before = 0;
