@@ -38,7 +38,7 @@ struct draft {
 };
 
 struct draft_match {
-	uint32_t length;                /* tokens that agree, DRAFT_SHORTEST..DRAFT_REACH; 0: no earlier place */
+	uint32_t length;                /* tokens that agree; draft_find() looks at DRAFT_SHORTEST..DRAFT_REACH, 0: there is no earlier place */
 	uint32_t next;                  /* index of the token that followed there */
 	uint32_t made;                  /* so many tokens of the copy from there are the end of the text already */
 };

@@ -116,6 +116,7 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 			plain_head(rotated, d, c, h, normed);
 			plain_store(&want, h, pos0 + c, rotated, d->v + c * d->padded + h * d->dims);
 		}
+	assert_int_equal(template_traffic(&key, (uint64_t)units, pos0, COLUMNS), COLUMNS * d->heads * 2 * (4 * d->dims + plain_cache_row(type, d->dims)));
 	kernel_open(&k, way, &key);
 	kernel_run(&k, arg, cut, units);
 	kernel_run(&k, arg, 0, cut);
