@@ -18,7 +18,7 @@ static const struct { const char *name; size_t member; uint32_t value[VALUES]; }
 	{ "stretch", offsetof(struct matmul_schedule, stretch), { 5 << 10, 9 << 10, 13 << 10, 18 << 10, 26 << 10, 36 << 10 } },
 };
 enum { LEVEL, DISTANCE };
-enum { NEAR_FLOATS = 2 /* 2 KiB */, NEAR_INT8 = 3 /* 4 KiB */ };
+enum { NEAREST = 1 /* 1 KiB */, NEAR_FLOATS = 2 /* 2 KiB */, NEAR_INT8 = 3 /* 4 KiB */ };
 _Static_assert(sizeof fields / sizeof *fields == MATMUL_SCHEDULE_FIELDS && MATMUL_SCHEDULE_FIELDS * DIGIT_BITS <= 32, "a digit for each field");
 
 /* Weights are asked for so far ahead: a few hundred nanoseconds of one core's share of memory. A stretch leaves room in the first-level cache for inputs. */
@@ -239,8 +239,11 @@ unsigned matmul_schedules(const struct key *key, uint32_t out[])
 	for (unsigned level = SCHEDULE_FIRST_LEVEL; level <= SCHEDULE_BOTH_LEVELS; level++)
 		if (guesses(key) || once)
 			n = add_if_legal(key, with_digit(0, LEVEL, level), out, n);
-	/* Where memory answers soon, nearer weights: floats are through with them sooner. */
-	return once ? add_if_legal(key, with_digit(0, DISTANCE, key->activation == DTYPE_Q8_0 + 1 ? NEAR_INT8 : NEAR_FLOATS), out, n) : n;
+	if (!once)
+		return n;
+	/* Where memory answers soon, nearer weights: floats are through with them sooner. Where the processor fetches ahead well by itself, what it has fetched already. */
+	n = add_if_legal(key, with_digit(0, DISTANCE, key->activation == DTYPE_Q8_0 + 1 ? NEAR_INT8 : NEAR_FLOATS), out, n);
+	return add_if_legal(key, with_digit(0, DISTANCE, NEAREST), out, n);
 }
 
 unsigned matmul_schedules_near(const struct key *key, unsigned field, uint32_t out[])

@@ -8,7 +8,7 @@
 
 enum { SAMPLES_MOST = 512, SAMPLES_LEAST = 4, SAMPLES_SURE = 8 };
 /* What a pass runs once, the matrix of logits, may take so many times as many passes. */
-enum { LATER = 2 };
+enum { LATER = 3 };
 
 /* A kernel with several schedules; number[s]: that of schedule[s] among the plan's kernels. */
 struct candidate {

@@ -31,7 +31,7 @@ struct tuner_verdict {
 
 struct tuner_options {
 	struct plan *plan;                      /* built, and not yet prepared since: its kernels grow */
-	unsigned passes;                        /* until kernels with enough samples are judged; the others get twice as many at most */
+	unsigned passes;                        /* until kernels with enough samples are judged; the others get three times as many at most */
 	int workers; double cost;               /* seconds that may be lost to slower schedules; 0: any */
 	/* The schedules to try of a kernel, its own first; fewer than two: none. */
 	unsigned (*list)(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST]);

@@ -311,6 +311,15 @@ static void make_plan(struct plan *p)
 	p->kernel[0].key = example(1024, 0);
 }
 
+/* How many schedules the example has to try. */
+static unsigned to_try(void)
+{
+	const struct key key = example(1024, 0);
+	uint32_t list[TEMPLATE_SCHEDULES_MOST];
+
+	return template_schedules(&key, list);
+}
+
 static uint32_t schedule_of(const struct plan *p, size_t launch) { return p->kernel[p->launch[launch].kernel].key.schedule; }
 
 static unsigned list_few(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST])
@@ -350,9 +359,9 @@ static void test_turns(void **state)
 		assert_int_equal(tuner_turns(t), 1);
 		assert_int_equal(pass(t, &p, 1000000, trials[i].other, UINT32_MAX), PASSES + 1);
 		tuner_close(t);
-		assert_int_equal(v.n, 4);
+		assert_int_equal(v.n, to_try());
 		assert_int_equal(v.schedule[v.best], trials[i].best);
-		assert_true(v.time[1] == (double)trials[i].other && v.time[0] == (trials[i].other < 500000 ? 0 : 1000000) && v.samples >= LAUNCHES * PASSES / 4 - 1);
+		assert_true(v.time[1] == (double)trials[i].other && v.time[0] == (trials[i].other < 500000 ? 0 : 1000000) && v.samples >= LAUNCHES * PASSES / to_try() - 1);
 		for (size_t n = 0; n < LAUNCHES; n++)
 			assert_int_equal(schedule_of(&p, n), trials[i].best);
 		plan_free(&p);
@@ -380,7 +389,7 @@ static void test_later(void **state)
 	for (size_t n = 0; n + 1 < LAUNCHES; n++)
 		assert_int_equal(schedule_of(&p, n), 2);
 	unsigned more = pass(t, &p, 1000000, 900000, UINT32_MAX);
-	assert_int_equal(more, 4 * 8 - PASSES);
+	assert_int_equal(more, to_try() * 8 - PASSES);
 	assert_int_equal(v.key->rows, 2048);
 	assert_int_equal(v.samples, 8);
 	tuner_close(t);
@@ -406,7 +415,7 @@ static void test_cost(void **state)
 	assert_false(tune_known(kept, &key));
 	t = tuner_open_quick(kept, &p, PASSES, 1, NULL, &err);
 	unsigned passes = pass(t, &p, 1000000, 6000000, UINT32_MAX);
-	assert_in_range(passes, 4, 6);                  /* two or three launches of a pass lose 5 ms each, and one pass more meets cold pages */
+	assert_in_range(passes, 5, 9);                  /* one or two launches of a pass lose 5 ms each, and one pass more meets cold pages */
 	tuner_close(t);
 	assert_true(tune_known(kept, &key));
 	assert_null(tuner_open_quick(kept, &p, PASSES, 1, NULL, &err));        /* nothing is left to find out */
