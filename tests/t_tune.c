@@ -302,22 +302,13 @@ static void test_follow(void **state)
 
 /* ---- turns and judgement, on a plan that nobody runs */
 
-enum { LAUNCHES = 7, PASSES = 20 };
+enum { LAUNCHES = 7, PASSES = TUNER_QUICK, SCHEDULES = 5 /* levels, and nearer in two steps */ };
 
 static void make_plan(struct plan *p)
 {
 	*p = (struct plan){ .kernel = calloc(1, sizeof *p->kernel), .n_kernels = 1, .launch = calloc(LAUNCHES, sizeof *p->launch), .n_launches = LAUNCHES };
 	assert_true(p->kernel && p->launch);
 	p->kernel[0].key = example(1024, 0);
-}
-
-/* How many schedules the example has to try. */
-static unsigned to_try(void)
-{
-	const struct key key = example(1024, 0);
-	uint32_t list[TEMPLATE_SCHEDULES_MOST];
-
-	return template_schedules(&key, list);
 }
 
 static uint32_t schedule_of(const struct plan *p, size_t launch) { return p->kernel[p->launch[launch].kernel].key.schedule; }
@@ -359,9 +350,9 @@ static void test_turns(void **state)
 		assert_int_equal(tuner_turns(t), 1);
 		assert_int_equal(pass(t, &p, 1000000, trials[i].other, UINT32_MAX), PASSES + 1);
 		tuner_close(t);
-		assert_int_equal(v.n, to_try());
+		assert_int_equal(v.n, SCHEDULES);
 		assert_int_equal(v.schedule[v.best], trials[i].best);
-		assert_true(v.time[1] == (double)trials[i].other && v.time[0] == (trials[i].other < 500000 ? 0 : 1000000) && v.samples >= LAUNCHES * PASSES / to_try() - 1);
+		assert_true(v.time[1] == (double)trials[i].other && v.time[0] == (trials[i].other < 500000 ? 0 : 1000000) && v.samples >= LAUNCHES * PASSES / SCHEDULES - 1);
 		for (size_t n = 0; n < LAUNCHES; n++)
 			assert_int_equal(schedule_of(&p, n), trials[i].best);
 		plan_free(&p);
@@ -389,7 +380,7 @@ static void test_later(void **state)
 	for (size_t n = 0; n + 1 < LAUNCHES; n++)
 		assert_int_equal(schedule_of(&p, n), 2);
 	unsigned more = pass(t, &p, 1000000, 900000, UINT32_MAX);
-	assert_int_equal(more, to_try() * 8 - PASSES);
+	assert_int_equal(more, SCHEDULES * 8 - PASSES);
 	assert_int_equal(v.key->rows, 2048);
 	assert_int_equal(v.samples, 8);
 	tuner_close(t);
