@@ -25,7 +25,7 @@ static void add(struct table *t, struct key key, uint32_t schedule)
 	template_schedule_name(&key, t->row[t->n++].name, sizeof t->row->name);
 }
 
-/* What differs in a field from the usual way, or from asking into both levels. */
+/* What differs in a field from the usual way, or in the distance from what first tokens try. */
 static void list_kernel(struct table *t, const struct key *usual)
 {
 	uint32_t near[TEMPLATE_SCHEDULES_MOST - 1], quick[TEMPLATE_SCHEDULES_MOST];
@@ -34,10 +34,10 @@ static void list_kernel(struct table *t, const struct key *usual)
 	for (unsigned q = 0; q < few; q++)
 		add(t, *usual, quick[q]);
 	for (unsigned f = 0; f < TEMPLATE_SCHEDULE_FIELDS; f++)
-		for (unsigned from = 0; from < few; from += few > 1 ? few - 1 : 1) {
+		for (unsigned from = 0; from < (f == DISTANCE ? few : 1); from++) {
 			struct key key = *usual;
 			key.schedule = quick[from];
-			unsigned n = from && f != DISTANCE ? 0 : template_schedules_near(&key, f, near);
+			unsigned n = template_schedules_near(&key, f, near);
 			for (unsigned v = 0; v < n; v++)
 				add(t, *usual, near[v]);
 		}

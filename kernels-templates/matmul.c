@@ -9,7 +9,7 @@
  * [span][matrix][column][32].
  *
  * Weights are read in the order they lie in memory, one stream at a time, or two when a schedule (matmul_schedule.h) has two row blocks walked side
- * by side. Reading a unit's vectors out of order loses a tenth of the memory's bandwidth.
+ * by side, a step of one and a step of the other. Reading a unit's vectors out of order loses a tenth of the memory's bandwidth.
  *
  * General registers are as short as vector registers: addresses walk and walk back, and what is easily computed again is computed again.
  */
@@ -131,55 +131,29 @@ static ir_f load_input(struct ir *b, const struct weight_tile *t, unsigned c, un
 	return ir_fbcast(b, t->x, weight_input_disp(t, c, k));
 }
 
-static void add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f w, ir_f x)
-{
-	ir_f acc = weight_acc(t, v, c);
-	ir_set_f(b, acc, ir_ffma(b, w, x, acc));
-}
-
-/* Row vector v of those of all streams. */
-static void load_weights(const struct matmul *m, const struct weight_tile *t, const struct weight_stream w[], unsigned v, unsigned k, ir_f out[])
+static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned k)
 {
 	const struct weight_format *f = m->format;
-	int64_t unit_disp = (int64_t)k / f->unit_k * f->unit_bytes + v / t->vectors * m->stream_bytes;
-
-	weight_load(f, m->b, &w[v / t->vectors], (int32_t)unit_disp, t->first_vector + v % t->vectors, k % f->unit_k / f->step, out);
-}
-
-static void dot_f32_step(struct matmul *m, const struct weight_tile *t, const struct weight_stream stream[], unsigned k)
-{
-	const struct weight_format *f = m->format;
-	unsigned n = t->vectors * m->streams;
+	int32_t unit_disp = (int32_t)(k / f->unit_k * f->unit_bytes);
 	ir_f w[WEIGHT_MAX_ACC][WEIGHT_MAX_STEP], x[MATMUL_MAX_COLUMNS][WEIGHT_MAX_STEP];
 	/* The fewer of the two wait in registers; formats with long steps keep theirs for the weights. */
-	bool inputs_first = t->columns <= n, inputs_again = inputs_first && f->step > 2;
+	bool inputs_first = t->columns <= t->vectors, inputs_again = inputs_first && f->step > 2;
 
 	for (unsigned c = 0; inputs_first && !inputs_again && c < t->columns; c++)
 		for (unsigned i = 0; i < f->step; i++)
 			x[c][i] = load_input(m->b, t, c, k + i);
-	for (unsigned v = 0; v < n; v++) {
-		load_weights(m, t, stream, v, k, w[v]);
+	for (unsigned v = 0; v < t->vectors; v++) {
+		weight_load(f, m->b, &t->w, unit_disp, t->first_vector + v, k % f->unit_k / f->step, w[v]);
 		for (unsigned i = 0; inputs_first && i < f->step; i++)
 			for (unsigned c = 0; c < t->columns; c++)
-				add_product(m->b, t, v, c, w[v][i], inputs_again ? load_input(m->b, t, c, k + i) : x[c][i]);
+				weight_add_product(m->b, t, v, c, w[v][i], inputs_again ? load_input(m->b, t, c, k + i) : x[c][i]);
 	}
 	for (unsigned i = 0; !inputs_first && i < f->step; i++)
 		for (unsigned c = 0; c < t->columns; c++) {
 			ir_f in = load_input(m->b, t, c, k + i);
-			for (unsigned v = 0; v < n; v++)
-				add_product(m->b, t, v, c, w[v][i], in);
+			for (unsigned v = 0; v < t->vectors; v++)
+				weight_add_product(m->b, t, v, c, w[v][i], in);
 		}
-}
-
-/* One unit of all streams. */
-static void dot_int8_unit(struct matmul *m, const struct weight_tile *t, const struct weight_stream stream[], unsigned unit)
-{
-	for (unsigned s = 0; s < m->streams; s++) {
-		struct weight_tile one = *t;
-		one.w = stream[s];
-		memcpy(one.acc, t->acc + s * t->vectors * t->columns, t->vectors * t->columns * sizeof *one.acc);
-		weight_dot_int8(m->format, m->b, &one, (int32_t)(unit * m->format->unit_bytes + s * m->stream_bytes), unit);
-	}
 }
 
 static bool single_part(const struct matmul *m) { return matmul_single_part(&m->shape, &m->part); }
@@ -206,17 +180,14 @@ static void ask_for_lines(const struct matmul *m, ir_a from)
 static void dot_turn(struct matmul *m, const struct weight_tile *t)
 {
 	const struct weight_format *f = m->format;
-	struct weight_stream stream[2] = { t->w, t->w };
 
 	ir_a from = m->ahead.r ? ir_aadd(m->b, m->w, m->ahead) : m->w;
 	ask_for_lines(m, from);
-	if (m->streams > 1 && f->head_bytes)
-		stream[1].head = ir_aaddi(m->b, m->head, m->stream_bytes);
 	for (unsigned k = 0; k < m->iteration_k; k += m->int8 ? f->unit_k : f->step)
 		if (m->int8)
-			dot_int8_unit(m, t, stream, k / f->unit_k);
+			weight_dot_int8(f, m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
 		else
-			dot_f32_step(m, t, stream, k);
+			dot_f32_step(m, t, k);
 }
 
 static void load_head(const struct matmul *m, const struct weight_tile *t, struct weight_head *head)
@@ -267,10 +238,11 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 {
 	struct ir *b = m->b;
 	/* Arrays of every lane size start at row 0, so one register serves all. */
-	struct weight_tile t = { .vectors = m->part.vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w }, .head = m->head, .chooses = m->has_bsel },
-	                         .x = m->x, .xs = m->xs, .sums = m->part.sums, .has_vnni = m->has_vnni,
-	                         .by_pairs = m->by_pairs };
-	unsigned of_stream = t.vectors * columns, n = of_stream * m->streams;
+	struct weight_stream w = { .at = { m->w, m->w, m->w }, .head = m->head, .vectors = m->row_vectors, .apart = m->streams > 1 ? (int32_t)m->stream_bytes : 0, .chooses = m->has_bsel };
+	struct weight_tile t = { .vectors = m->part.vectors * m->streams, .first_vector = vector, .columns = columns, .w = w, .x = m->x, .xs = m->xs, .sums = m->part.sums,
+	                         .has_vnni = m->has_vnni, .by_pairs = m->by_pairs };
+	unsigned of_stream = m->part.vectors * columns, n = of_stream * m->streams;
+	bool parked = m->streams > 1 && matmul_parks(&m->shape);
 	int32_t disp[WEIGHT_MAX_ACC];
 
 	t.x_column = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
@@ -279,10 +251,16 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 	t.xs_step = sizeof(struct activation_block);
 	for (unsigned i = 0; i < n; i++) {
 		disp[i] = (int32_t)(i / of_stream * stream_sums(m) + i % columns * 128 + (vector + i % of_stream / columns) * b->lanes * 4);
-		t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
+		if (!parked)
+			t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
+	}
+	if (parked) {
+		t.parked = m->sum;
+		t.parked_at = disp;
+		t.sums = t.vectors;
 	}
 	dot_turns(m, &t, turns);
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n && !parked; i++)
 		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, ir_fload(b, m->sum, disp[i], 0), t.acc[i]), disp[i], 0);
 }
 

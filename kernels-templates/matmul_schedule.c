@@ -17,8 +17,8 @@ static const struct { const char *name; size_t member; uint32_t value[VALUES]; }
 	{ "part_columns", offsetof(struct matmul_schedule, part_columns), { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } },
 	{ "stretch", offsetof(struct matmul_schedule, stretch), { 5 << 10, 9 << 10, 13 << 10, 18 << 10, 26 << 10, 36 << 10 } },
 };
-enum { LEVEL, DISTANCE };
-enum { NEAREST = 1 /* 1 KiB */, NEAR_FLOATS = 2 /* 2 KiB */, NEAR_INT8 = 3 /* 4 KiB */ };
+enum { LEVEL, DISTANCE, TURN, ROW_BLOCKS };
+enum { TWO = 2 /* row blocks */, NEAREST = 1 /* 1 KiB */, NEAR_FLOATS = 2 /* 2 KiB */, NEAR_INT8 = 3 /* 4 KiB */ };
 _Static_assert(sizeof fields / sizeof *fields == MATMUL_SCHEDULE_FIELDS && MATMUL_SCHEDULE_FIELDS * DIGIT_BITS <= 32, "a digit for each field");
 
 /* Weights are asked for so far ahead: a few hundred nanoseconds of one core's share of memory. A stretch leaves room in the first-level cache for inputs. */
@@ -86,6 +86,14 @@ unsigned matmul_stretch(const struct matmul_shape *s, const struct matmul_schedu
 	return f->head_bytes && !s->aligned ? s->span_k : NUMERICS_SEGMENT;
 }
 
+/* Of two row blocks side by side, registers hold the totals, or with int8 at least the integer sums, and what makes them. */
+static bool blocks_fit(const struct matmul_shape *s)
+{
+	return 2 * s->row_vectors + (s->int8 ? weight_int8_registers(s->format) : 2 * s->format->step + 2) <= s->regs;
+}
+
+bool matmul_parks(const struct matmul_shape *s) { return s->int8 && 2 * 2 * s->row_vectors + weight_int8_registers(s->format) + 1 > s->regs; }
+
 /* ---- what is usual, what is refused */
 
 /* Passes with guesses come with 4, 8 and 16 columns; others are prompts, of which the short ones are rare and the long ones wait for arithmetic. */
@@ -137,8 +145,6 @@ static const char *refuse_turn(const struct matmul_shape *s, const struct matmul
 
 static const char *refuse_blocks(const struct matmul_shape *s, const struct matmul_schedule *c, const struct matmul_parts *p)
 {
-	unsigned beside = s->int8 ? p->vectors + weight_int8_registers(s->format) + 1 : 2 * s->format->step + 2;
-
 	if (c->row_blocks == 1)
 		return NULL;
 	if (s->columns > 1 || p->vectors != s->row_vectors)
@@ -149,7 +155,7 @@ static const char *refuse_blocks(const struct matmul_shape *s, const struct matm
 		return "row blocks are too far apart";
 	if (s->format->head_bytes && !s->aligned)
 		return "units are counted in one row block where heads come in the middle of a span";
-	return 2 * p->vectors + beside > s->regs ? "registers do not hold the sums of so many row blocks" : NULL;
+	return !blocks_fit(s) ? "registers do not hold the sums of so many row blocks" : NULL;
 }
 
 /* Of a tile in several parts. */
@@ -230,6 +236,13 @@ static unsigned add_if_legal(const struct key *key, uint32_t schedule, uint32_t 
 	return n + 1;
 }
 
+/* Of keys that matmul_shape() knows: weights are little but loaded. */
+static bool as_they_lie(const struct key *key)
+{
+	const struct weight_format *f = weight_format_find((enum dtype)(key->weight - 1));
+	return key->activation != DTYPE_Q8_0 + 1 || (f->quants && f->quants->as_they_lie);
+}
+
 unsigned matmul_schedules(const struct key *key, uint32_t out[])
 {
 	unsigned n = 1;
@@ -243,7 +256,9 @@ unsigned matmul_schedules(const struct key *key, uint32_t out[])
 		return n;
 	/* Where memory answers soon, nearer weights: floats are through with them sooner. Where the processor fetches ahead well by itself, what it has fetched already. */
 	n = add_if_legal(key, with_digit(0, DISTANCE, key->activation == DTYPE_Q8_0 + 1 ? NEAR_INT8 : NEAR_FLOATS), out, n);
-	return add_if_legal(key, with_digit(0, DISTANCE, NEAREST), out, n);
+	n = add_if_legal(key, with_digit(0, DISTANCE, NEAREST), out, n);
+	/* Where the processor does that best for two streams. Weights that take work keep it from running ahead of what it computes. */
+	return as_they_lie(key) ? add_if_legal(key, with_digit(with_digit(0, LEVEL, SCHEDULE_NO_LEVEL), ROW_BLOCKS, TWO), out, n) : n;
 }
 
 unsigned matmul_schedules_near(const struct key *key, unsigned field, uint32_t out[])

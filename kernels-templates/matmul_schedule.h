@@ -44,6 +44,8 @@ struct matmul_shape matmul_shape(const struct key *key, const struct target *tar
 /* What key->schedule stands for. Returns NULL, or why this kernel cannot do that. */
 const char *matmul_schedule(const struct key *key, const struct target *target, struct matmul_schedule *out);
 
+/* Two row blocks side by side, with int8: registers hold the integer sums of a unit, but not the totals too, which wait in memory. */
+bool matmul_parks(const struct matmul_shape *s);
 /* Of kernels that are not wide, with so many columns in a part. */
 struct matmul_parts matmul_parts(const struct matmul_shape *s, unsigned columns);
 static inline bool matmul_single_part(const struct matmul_shape *s, const struct matmul_parts *p) { return p->columns == s->columns && p->vectors == s->row_vectors; }

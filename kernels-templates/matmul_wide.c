@@ -164,7 +164,7 @@ static void dot_floats(const struct wide *m, const struct weight_tile *t, unsign
 		for (unsigned c = 0; c < t->columns; c++) {
 			ir_f x = ir_fbcast(b, t->x, weight_input_disp(t, c, k + i));
 			for (unsigned v = 0; v < t->vectors; v++)
-				ir_set_f(b, weight_acc(t, v, c), ir_ffma(b, w[v][i], x, weight_acc(t, v, c)));
+				weight_add_product(b, t, v, c, w[v][i], x);
 		}
 }
 

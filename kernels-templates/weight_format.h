@@ -19,6 +19,8 @@
 enum { WEIGHT_LANE_1, WEIGHT_LANE_2, WEIGHT_LANE_4, WEIGHT_LANES };
 struct weight_stream {
 	ir_a at[WEIGHT_LANES], head;         /* of the current unit; with lanes of 2 bytes */
+	unsigned vectors;                    /* of a row block, where there are two side by side: vectors from there on are of the second one, */
+	int32_t apart;                       /* ... which lies so many bytes after the first; 0: there is one */
 	const struct weight_head *in_registers;  /* not NULL: what the head says, already loaded */
 	bool chooses;                        /* the target chooses bits in one instruction; so do all that read pieces */
 	struct weight_pieces *pieces;        /* not NULL: the packing is by pieces, and what a turn needs is in registers (weight_pieces.h) */
@@ -41,12 +43,16 @@ struct weight_tile {
 	int32_t x_column, xs_column;         /* bytes from a column to the next */
 	int32_t x_step, xs_step;             /* bytes from a k to the next, with int8 from four k's to the next; from a unit to the next */
 	ir_f acc[WEIGHT_MAX_ACC];            /* variables */
+	ir_a parked; const int32_t *parked_at;  /* not NULL: acc[i] waits in memory instead, so many bytes after `parked` */
 };
 /* Element (int8: group of four) number n of column c, and member of the block of unit n, behind x and xs. */
 static inline int32_t weight_input_disp(const struct weight_tile *t, unsigned c, unsigned n) { return (int32_t)c * t->x_column + (int32_t)n * t->x_step; }
 static inline int32_t weight_block_disp(const struct weight_tile *t, unsigned c, unsigned n, size_t member)
 { return (int32_t)c * t->xs_column + (int32_t)n * t->xs_step + (int32_t)member; }
-static inline ir_f weight_acc(const struct weight_tile *t, unsigned v, unsigned c) { return t->acc[v * t->columns + c]; }
+/* Row vectors whose integer sums registers hold at once: all, and weights are then read in their order, which memory rewards; else one, or `sums` of single columns. */
+unsigned weight_vectors_at_once(const struct weight_tile *t);
+/* Adds x * y to the accumulator of row vector v of the tile and column c. */
+void weight_add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f x, ir_f y);
 
 /* Quantised weights as bytes and scales: what the formats with 32 k's in a unit say instead of load() and dot_int8(). Group g (0..7) is k's 4g..4g+3 of
  * the unit; groups 0..3 are its first half. A weight is scale * (quant - offset), or scale * quant + minimum. */
@@ -130,6 +136,7 @@ static inline unsigned weight_bit_of(unsigned group) { return group < 4 ? 2 * gr
 /* The same word shifted right by `by` (left when negative), and masked in each byte. */
 ir_i weight_bits(struct ir *b, ir_i word, int by, uint8_t mask);
 /* Arrays of f16 in the unit and in the head; of unsigned and signed bytes in the unit, as f32. */
+ir_f weight_float(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);       /* an array of f32 in the unit */
 ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 ir_i weight_byte(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);        /* unsigned, not converted */

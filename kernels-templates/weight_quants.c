@@ -237,13 +237,12 @@ static struct column load_column(const struct dot *d, unsigned c)
 static void add_to_chain(const struct dot *d, unsigned v, unsigned c, const ir_f scale[2], const struct column *x)
 {
 	struct ir *b = d->b;
-	ir_f acc = weight_acc(d->t, d->first + v, c);
 	ir_i sum = d->sum[v * d->t->columns + c];
 	ir_f both = ir_fmul(b, scale[0], x->d), whole = ir_i2f(b, offset_of(d) && !d->t->by_pairs ? ir_isub(b, sum, x->offset) : sum);
 
-	ir_set_f(b, acc, ir_ffma(b, both, whole, acc));
+	weight_add_product(b, d->t, d->first + v, c, both, whole);
 	if (d->q->minimum)
-		ir_set_f(b, acc, ir_ffma(b, scale[1], x->d_sum, acc));
+		weight_add_product(b, d->t, d->first + v, c, scale[1], x->d_sum);
 }
 
 static void add_unit(const struct dot *d)
@@ -265,11 +264,13 @@ static void dot_pairs(struct dot *d)
 {
 	ir_i sum[2][WEIGHT_HEAD_VECTORS];
 
-	d->n = d->t->vectors;
-	sum_pairs(d, sum[0], sum[1]);
-	for (d->half = 0; d->half < (d->q->halves ? 2u : 1u); d->half++) {
-		memcpy(d->sum, sum[d->half], d->n * sizeof *d->sum);
-		add_unit(d);
+	d->n = d->t->w.apart ? d->t->w.vectors : d->t->vectors;
+	for (d->first = 0; d->first < d->t->vectors; d->first += d->n) {
+		sum_pairs(d, sum[0], sum[1]);
+		for (d->half = 0; d->half < (d->q->halves ? 2u : 1u); d->half++) {
+			memcpy(d->sum, sum[d->half], d->n * sizeof *d->sum);
+			add_unit(d);
+		}
 	}
 }
 
@@ -291,7 +292,7 @@ void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct w
 		return;
 	}
 	/* Row vectors side by side when registers hold their sums: weights are then read in the order of memory. */
-	d.n = t->vectors * t->columns <= t->sums ? t->vectors : 1;
+	d.n = weight_vectors_at_once(t);
 	for (d.first = 0; d.first < t->vectors; d.first += d.n)
 		for (d.half = 0; d.half < (f->quants->halves ? 2u : 1u); d.half++) {
 			(t->w.pieces ? sum_columns : sum_groups)(&d);
@@ -299,16 +300,33 @@ void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct w
 		}
 }
 
+unsigned weight_vectors_at_once(const struct weight_tile *t)
+{
+	return t->vectors * t->columns <= t->sums ? t->vectors : t->columns > 1 ? 1 : t->sums;
+}
+
+void weight_add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f x, ir_f y)
+{
+	unsigned i = v * t->columns + c;
+
+	if (t->parked_at)
+		ir_fstore(b, t->parked, ir_ffma(b, x, y, ir_fload(b, t->parked, t->parked_at[i], 0)), t->parked_at[i], 0);
+	else
+		ir_set_f(b, t->acc[i], ir_ffma(b, x, y, t->acc[i]));
+}
+
 /* ---- pieces */
 
-static int32_t vector_disp(const struct ir *b, const int32_t disp, unsigned v, unsigned lane_bytes)
+static int32_t vector_disp(const struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned lane_bytes)
 {
-	return disp + (int32_t)(v * b->lanes * lane_bytes);
+	unsigned block = w->apart ? v / w->vectors : 0;
+
+	return disp + (int32_t)block * w->apart + (int32_t)((v - block * w->vectors) * b->lanes * lane_bytes);
 }
 
 ir_i weight_word(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned n)
 {
-	disp = vector_disp(b, disp + (int32_t)n * 128, v, 4);
+	disp = vector_disp(b, w, disp + (int32_t)n * 128, v, 4);
 	return w->pieces ? weight_pieces_word(b, w->pieces, disp) : ir_iload(b, w->at[WEIGHT_LANE_4], disp);
 }
 
@@ -351,9 +369,14 @@ void weight_five_pair(struct ir *b, const struct weight_stream *w, int32_t bits,
 	out[0] = ir_ibsel(b, low, weight_word(b, w, bits + WEIGHT_FIVES_BITS, v, g), fifths);
 }
 
+ir_f weight_float(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
+{
+	return w->pieces ? ir_fbits(b, weight_word(b, w, disp, v, 0)) : ir_fload(b, w->at[WEIGHT_LANE_4], vector_disp(b, w, disp, v, 4), 0);
+}
+
 ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
-	disp = vector_disp(b, disp, v, 2);
+	disp = vector_disp(b, w, disp, v, 2);
 	return w->pieces ? weight_pieces_half(b, w->pieces, disp) : ir_fload_h(b, w->at[WEIGHT_LANE_2], disp);
 }
 
@@ -361,13 +384,13 @@ ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp,
 {
 	if (w->in_registers)
 		return w->in_registers->half[disp / (32 * 2)][v];
-	disp = vector_disp(b, disp, v, 2);
+	disp = vector_disp(b, w, disp, v, 2);
 	return w->pieces ? weight_pieces_head_half(b, w->pieces, disp) : ir_fload_h(b, w->head, disp);
 }
 
 ir_i weight_byte(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
-	disp = vector_disp(b, disp, v, 1);
+	disp = vector_disp(b, w, disp, v, 1);
 	return w->pieces ? weight_pieces_byte(b, w->pieces, disp, false) : ir_iload_u8(b, w->at[WEIGHT_LANE_1], disp);
 }
 
@@ -378,6 +401,6 @@ ir_f weight_u8(struct ir *b, const struct weight_stream *w, int32_t disp, unsign
 
 ir_f weight_s8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
-	disp = vector_disp(b, disp, v, 1);
+	disp = vector_disp(b, w, disp, v, 1);
 	return ir_i2f(b, w->pieces ? weight_pieces_byte(b, w->pieces, disp, true) : ir_iload_s8(b, w->at[WEIGHT_LANE_1], disp));
 }

@@ -156,11 +156,13 @@ static struct column load_column(const struct weight_unpacked *u, struct ir *b, 
 	return x;
 }
 
-static void add_to_chain(const struct weight_unpacked *u, struct ir *b, ir_f acc, ir_i sum, const struct scales *s, const struct column *x)
+static void add_to_chain(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_i sum, const struct scales *s, const struct column *x)
 {
-	ir_set_f(b, acc, ir_ffma(b, ir_fmul(b, s->of[0], x->d), ir_i2f(b, sum), acc));
+	ir_f whole = ir_i2f(b, sum), both = ir_fmul(b, s->of[0], x->d);
+
+	weight_add_product(b, t, v, c, both, whole);
 	if (u->quants.minimum)
-		ir_set_f(b, acc, ir_ffma(b, s->of[1], x->sum, acc));
+		weight_add_product(b, t, v, c, s->of[1], x->sum);
 }
 
 /* Loads are what there are most of: with registers to spare a column's numbers are loaded once for all row vectors. */
@@ -173,13 +175,13 @@ static void add_part(const struct weight_unpacked *u, struct ir *b, const struct
 	for (unsigned c = 0; u->many_registers && c < t->columns; c++) {
 		struct column x = load_column(u, b, t, c, index, half);
 		for (unsigned v = 0; v < t->vectors; v++)
-			add_to_chain(u, b, weight_acc(t, v, c), sum[v * t->columns + c], &scale[v], &x);
+			add_to_chain(u, b, t, v, c, sum[v * t->columns + c], &scale[v], &x);
 	}
 	for (unsigned v = 0; !u->many_registers && v < t->vectors; v++) {
 		u->quants.scale(b, &t->w, unit_disp, t->first_vector + v, half, scale[v].of);
 		for (unsigned c = 0; c < t->columns; c++) {
 			struct column x = load_column(u, b, t, c, index, half);
-			add_to_chain(u, b, weight_acc(t, v, c), sum[v * t->columns + c], &scale[v], &x);
+			add_to_chain(u, b, t, v, c, sum[v * t->columns + c], &scale[v], &x);
 		}
 	}
 }

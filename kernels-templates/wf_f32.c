@@ -3,7 +3,7 @@
 
 static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
 {
-	out[0] = w->pieces ? ir_fbits(b, weight_word(b, w, unit_disp, v, 0)) : ir_fload(b, w->at[WEIGHT_LANE_4], unit_disp + (int32_t)(v * b->lanes * 4), 0);
+	out[0] = weight_float(b, w, unit_disp, v);
 }
 
 static void pack(void *dst, const void *const row[32], uint64_t k)

@@ -5,7 +5,7 @@
 #include "jit/lanes.h"
 #include "kernels-templates/weight_format.h"
 
-enum { FILE_BYTES = 34, GROUPS = 8, QUANTS = 64 /* offset in the unit */, UNIT = QUANTS + GROUPS * 128 };
+enum { FILE_BYTES = 34, GROUPS = 8, QUANTS = 64 /* offset in the unit */, UNIT = QUANTS + GROUPS * 128, AT_ONCE = 4 /* row vectors whose weights are in registers */ };
 
 static ir_f load_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v)
 {
@@ -42,35 +42,41 @@ static ir_i add_group(struct ir *b, const struct weight_tile *t, ir_i q, ir_i x,
 	return t->has_vnni ? ir_dot4u(b, q, x, sum) : ir_dot4(b, q, x, sum);
 }
 
+/* A group of n row vectors from `first` of the tile on, into their sums. */
+static void add_vectors(struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index, unsigned g, unsigned first, unsigned n, ir_i sum[])
+{
+	ir_i q[AT_ONCE];
+
+	for (unsigned v = 0; v < n; v++) {
+		q[v] = load_quants(b, &t->w, unit_disp, t->first_vector + first + v, g);
+		if (t->has_vnni)
+			q[v] = ir_ixor(b, q[v], ir_iconst(b, (int32_t)0x80808080));
+	}
+	for (unsigned c = 0; c < t->columns; c++) {
+		ir_i x = ir_ibcast(b, t->x, weight_input_disp(t, c, index * GROUPS + g));
+		for (unsigned v = 0; v < n; v++)
+			sum[v * t->columns + c] = add_group(b, t, q[v], x, sum[v * t->columns + c]);
+	}
+}
+
 /* The row vectors' integer sums side by side when registers hold them all: weights are then read in their order, which memory rewards,
  * and an input serves every vector. Else vector by vector. Columns innermost: what a lowering derives from the weights is made once. */
 static void dot_int8(struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index)
 {
-	unsigned n = t->vectors * t->columns <= t->sums ? t->vectors : 1;
+	unsigned n = weight_vectors_at_once(t);
 
 	for (unsigned first = 0; first < t->vectors; first += n) {
 		ir_i sum[WEIGHT_MAX_ACC];
 		for (unsigned i = 0; i < n * t->columns; i++)
 			sum[i] = i < t->columns ? first_sum(b, t, i, index) : sum[i - t->columns];
-		for (unsigned g = 0; g < GROUPS; g++) {
-			ir_i q[WEIGHT_MAX_ACC];
-			for (unsigned v = 0; v < n; v++) {
-				q[v] = load_quants(b, &t->w, unit_disp, t->first_vector + first + v, g);
-				if (t->has_vnni)
-					q[v] = ir_ixor(b, q[v], ir_iconst(b, (int32_t)0x80808080));
-			}
-			for (unsigned c = 0; c < t->columns; c++) {
-				ir_i x = ir_ibcast(b, t->x, weight_input_disp(t, c, index * GROUPS + g));
-				for (unsigned v = 0; v < n; v++)
-					sum[v * t->columns + c] = add_group(b, t, q[v], x, sum[v * t->columns + c]);
-			}
-		}
+		for (unsigned g = 0; g < GROUPS; g++)
+			for (unsigned v = 0; v < n; v += AT_ONCE)
+				add_vectors(b, t, unit_disp, index, g, first + v, n - v < AT_ONCE ? n - v : AT_ONCE, sum + v * t->columns);
 		for (unsigned v = 0; v < n; v++) {
 			ir_f scale = load_scale(b, &t->w, unit_disp, t->first_vector + first + v);
 			for (unsigned c = 0; c < t->columns; c++) {
 				ir_f both = ir_fmul(b, scale, ir_fbcast(b, t->xs, weight_block_disp(t, c, index, offsetof(struct activation_block, d))));
-				ir_f acc = weight_acc(t, first + v, c), whole = ir_i2f(b, sum[v * t->columns + c]);
-				ir_set_f(b, acc, ir_ffma(b, both, whole, acc));
+				weight_add_product(b, t, first + v, c, both, ir_i2f(b, sum[v * t->columns + c]));
 			}
 		}
 	}
