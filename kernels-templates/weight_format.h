@@ -50,9 +50,17 @@ static inline int32_t weight_input_disp(const struct weight_tile *t, unsigned c,
 static inline int32_t weight_block_disp(const struct weight_tile *t, unsigned c, unsigned n, size_t member)
 { return (int32_t)c * t->xs_column + (int32_t)n * t->xs_step + (int32_t)member; }
 /* Row vectors whose integer sums registers hold at once: all, and weights are then read in their order, which memory rewards; else one, or `sums` of single columns. */
-unsigned weight_vectors_at_once(const struct weight_tile *t);
+static inline unsigned weight_vectors_at_once(const struct weight_tile *t) { return t->vectors * t->columns <= t->sums ? t->vectors : t->columns > 1 ? 1 : t->sums; }
 /* Adds x * y to the accumulator of row vector v of the tile and column c. */
-void weight_add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f x, ir_f y);
+static inline void weight_add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f x, ir_f y)
+{
+	unsigned i = v * t->columns + c;
+
+	if (t->parked_at)
+		ir_fstore(b, t->parked, ir_ffma(b, x, y, ir_fload(b, t->parked, t->parked_at[i], 0)), t->parked_at[i], 0);
+	else
+		ir_set_f(b, t->acc[i], ir_ffma(b, x, y, t->acc[i]));
+}
 
 /* Quantised weights as bytes and scales: what the formats with 32 k's in a unit say instead of load() and dot_int8(). Group g (0..7) is k's 4g..4g+3 of
  * the unit; groups 0..3 are its first half. A weight is scale * (quant - offset), or scale * quant + minimum. */

@@ -300,21 +300,6 @@ void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct w
 		}
 }
 
-unsigned weight_vectors_at_once(const struct weight_tile *t)
-{
-	return t->vectors * t->columns <= t->sums ? t->vectors : t->columns > 1 ? 1 : t->sums;
-}
-
-void weight_add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f x, ir_f y)
-{
-	unsigned i = v * t->columns + c;
-
-	if (t->parked_at)
-		ir_fstore(b, t->parked, ir_ffma(b, x, y, ir_fload(b, t->parked, t->parked_at[i], 0)), t->parked_at[i], 0);
-	else
-		ir_set_f(b, t->acc[i], ir_ffma(b, x, y, t->acc[i]));
-}
-
 /* ---- pieces */
 
 static int32_t vector_disp(const struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned lane_bytes)
