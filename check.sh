@@ -101,6 +101,6 @@ if [ -x build/jitwarm ] && [ -x build-clang/jitwarm ]; then
 		if cmp -s build/check.jkp build-clang/check.jkp; then passed=$((passed + 1)); else broken "gcc and clang: packs of $weights differ"; fi
 	done
 fi
-# Each file once (libtool would compile for two libraries), and here -O1: with checks the compiler takes as long as the tests.
+# Each file once (libtool would compile for two libraries), and here -O1: checks make the compiler slow.
 check_build "sanitizers" build-sanitize -- --disable-static --enable-sanitize CFLAGS="-g -O1"
 finish
