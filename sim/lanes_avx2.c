@@ -3,9 +3,7 @@
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
-#ifndef __SANITIZE_ADDRESS__
 #pragma GCC optimize("O3")
-#endif
 #pragma GCC target("avx2,fma")
 #endif
 #include <immintrin.h>

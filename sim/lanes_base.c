@@ -1,5 +1,5 @@
 /* sim/lanes_base.c - the lane kernels for any x86-64 or other host. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3")
 #endif
 #define LANES_TABLE sim_lanes_base
