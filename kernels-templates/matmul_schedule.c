@@ -257,7 +257,7 @@ unsigned matmul_schedules(const struct key *key, uint32_t out[])
 	/* Where memory answers soon, nearer weights: floats are through with them sooner. Where the processor fetches ahead well by itself, what it has fetched already. */
 	n = add_if_legal(key, with_digit(0, DISTANCE, key->activation == DTYPE_Q8_0 + 1 ? NEAR_INT8 : NEAR_FLOATS), out, n);
 	n = add_if_legal(key, with_digit(0, DISTANCE, NEAREST), out, n);
-	/* Where it does so best for two streams, and told nothing. Formats that are unpacked gain more from 1 KiB. */
+	/* Where it does so best for two streams, and told nothing. Formats that are unpacked gain hardly more by that than from 1 KiB. */
 	return as_they_lie(key) ? add_if_legal(key, with_digit(with_digit(0, LEVEL, SCHEDULE_NO_LEVEL), ROW_BLOCKS, TWO), out, n) : n;
 }
 
