@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/t_codegen_id.sh - the code-generator ids: each changes when a file changes that decides the bytes of its backend, and with no other file; and the lists are whole: what a
-# listed file includes is listed.
+# tests/t_codegen_id.sh - the code-generator ids: each changes with every token of the files that decide the bytes of its backend, and with nothing else: not with other
+# files, comments, white space or folders. And the lists are whole: what a listed file includes is listed.
 #
 # The lists come from the Makefile: CODEGEN_X86, CODEGEN_RDNA, CODEGEN_SOURCES (all of the library).
 if test -z "$CODEGEN_X86" || test -z "$CODEGEN_RDNA"; then
@@ -23,22 +23,61 @@ test "$(id x86)" = "$x86" || fail "the id of x86 is not the same twice"
 grep -qF "$x86" jit/codegen_id.c || fail "jit/codegen_id.c does not say $x86"
 grep -qF "$rdna" jit/codegen_id.c || fail "jit/codegen_id.c does not say $rdna"
 
-# Every listed file counts for its own backend; one of both backends for both.
-count=0
+# Of every listed file each token counts, and comments and white space do not: the files' hashes, which the ids are made of, as they are, with a token more, and with comments.
+hashes() { (cd "$dir/$1" && LC_ALL=C awk -v HASH=sha256sum -f "$src/jit/codegen_tokens.awk" $listed); }
 for f in $CODEGEN_SOURCES; do
 	has "$CODEGEN_X86" "$f" || has "$CODEGEN_RDNA" "$f" || { others="$others $f"; continue; }
-	cp "$dir/$f" "$dir/saved"
-	echo "/**/" >> "$dir/$f"
-	new=$(id x86)
-	if has "$CODEGEN_X86" "$f"; then test "$new" != "$x86" || fail "$f changed and the id of x86 did not"; else test "$new" = "$x86" || fail "$f changed the id of x86"; fi
-	new=$(id rdna)
-	if has "$CODEGEN_RDNA" "$f"; then test "$new" != "$rdna" || fail "$f changed and the id of RDNA did not"; else test "$new" = "$rdna" || fail "$f changed the id of RDNA"; fi
-	mv "$dir/saved" "$dir/$f"
-	count=$((count + 1))
+	listed="$listed $f"
+	mkdir -p "$dir/more/$(dirname "$f")" "$dir/comments/$(dirname "$f")"
+	{ cat "$dir/$f"; echo ";"; } > "$dir/more/$f"
+	{ echo "/* one"; echo "line */ // and more"; sed 's/^#include/#  include/; s/^\t\t*/    /; s/[ \t]*$//' "$dir/$f"; echo "// end"; } > "$dir/comments/$f"
 done
+count=$(echo $listed | wc -w)
 test $count -gt 40 || fail "only $count files are listed"
-for f in $others; do echo "/**/" >> "$dir/$f"; done
-test "$(id x86)$(id rdna)" = "$x86$rdna" || fail "a file that is not listed changed an id"
+hashes . > "$dir/as_is" && hashes more > "$dir/with_more" && hashes comments > "$dir/with_comments"
+test "$(wc -l < "$dir/as_is")" = $count || fail "$count files have $(wc -l < "$dir/as_is") hashes"
+cmp -s "$dir/as_is" "$dir/with_comments" || fail "comments and white space change a hash: $(diff "$dir/as_is" "$dir/with_comments" | head -3)"
+same=$(paste "$dir/as_is" "$dir/with_more" | awk '$1 == $3' | wc -l)
+test $same = 0 || fail "a token more does not change the hashes of $same files"
+
+# with WHAT X86 RDNA FILE...: whether the ids change ("changes" or "stays") when the files do.
+with()
+{
+	what=$1 want_x86=$2 want_rdna=$3
+	shift 3
+	for f in "$@"; do cp "$dir/$f" "$dir/$f.saved" && echo "$what" >> "$dir/$f"; done
+	test "$(id x86)" = "$x86" && got=stays || got=changes
+	test $got = $want_x86 || fail "with \"$what\" at the end of $*, the id of x86 $got"
+	test "$(id rdna)" = "$rdna" && got=stays || got=changes
+	test $got = $want_rdna || fail "with \"$what\" at the end of $*, the id of RDNA $got"
+	for f in "$@"; do mv "$dir/$f.saved" "$dir/$f"; done
+}
+with ";" changes changes jit/key.h
+with ";" changes stays encoders/x86.def
+with ";" stays changes encoders/rdna.def
+with ";" stays stays $others
+with "/* a comment */" stays stays $CODEGEN_SOURCES
+
+# Tokens: what must differ from the line before it, and what must not. The first of each group is what the others are held to.
+text() { printf "$1\n" > "$dir/text.c"; (cd "$dir" && sh "$src/jit/codegen_id.sh" text text.c); }
+differs() { first=$(text "$1"); shift; for t in "$@"; do test "$(text "$t")" != "$first" || fail "\"$t\" has the hash of another text"; done; }
+same() { first=$(text "$1"); shift; for t in "$@"; do test "$(text "$t")" = "$first" || fail "\"$t\" has another hash"; done; }
+differs 'a+ ++b' 'a++ +b' 'a+++b' 'a+b' 'a + + + b'
+differs '#define A (x)' '#define A(x)' '#define A x' '#define A (x) /* */ y' '#define A\n(x)' 'define A (x)'
+differs '#include "x/a.h"' '#include "x/b.h"' '#include "a.h.h"' 'include "a.h"'
+differs 's = "a b";' 's = "a  b";' 's = "a/* */b";' 's = "a b" ;;' 's = "a\\" b;' "s = 'a b';"
+differs 'x = 1.5e-3f;' 'x = 1.5e -3f;' 'x = 1.5 e-3f;' 'x = 1.5e-3;' 'x = 1 .5e-3f;'
+differs '#if A\nb' '#if A b' '#ifA\nb'
+same 'a = b/c;' 'a=b / c ;' 'a = b /* " */ / c; // "' 'a = /* one\ntwo */ b/c;' 'a = b/\\\nc;' '\n\ta = b\n/c;\n'
+same '#include "x/a.h"' '#include "a.h"' '#  include  "x/y/a.h" // why' '#include "x/a.h" /* one\ntwo */'
+same '#define A(x) x + 1' '#define A( x )  x+1 // one' '#define A(x) \\\n\tx + 1' '#define A(x) x /* a\nb */ + 1'
+same "c = '\"'; d = '\\\\''; e;" "c = '\"' ; /* ' */ d = '\\\\'';e;"
+
+# Folders do not count either, nor the order of the list.
+mkdir "$dir/elsewhere"
+for f in $CODEGEN_X86; do cp "$dir/$f" "$dir/elsewhere/$(basename "$f")"; list="$(basename "$f") $list"; done
+sh "$src/jit/codegen_id.sh" x86 "$dir/nowhere.c" 2>/dev/null && fail "a file that is missing is no error"
+test "$(cd "$dir/elsewhere" && sh "$src/jit/codegen_id.sh" x86 $list)" = "$x86" || fail "the id of x86 changes with folders, or with the order of the list"
 
 # The sorts of files that must be on a list, and those that must not.
 for f in base/dtype.c jit/ir.c jit/ops.def jit/target.c jit/compile.c kernels-templates/matmul.c kernels-templates/math.h; do
