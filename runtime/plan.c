@@ -10,7 +10,11 @@
 #include "runtime/math_host.h"
 
 /* Up to so many columns weights are read once, by a wide tile, whatever is best for more. */
-enum { WIDE_ONCE = 24, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 11 };
+enum { WIDE_ONCE = 24, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 11, CUTS_MOST = 4 /* sorts of tiles that a matmul's columns are cut into */ };
+
+/* A launch that turns inputs, whole: two that are the same write the same bytes. */
+struct turn { struct key key; int64_t units; uint64_t arg[TURN_ARGS]; };
+_Static_assert(sizeof(struct turn) == sizeof(struct key) + 8 + 8 * TURN_ARGS, "turns are compared as bytes");
 
 struct builder {
 	struct plan *p;
@@ -20,8 +24,8 @@ struct builder {
 	const struct plan_options *opt;
 	size_t launch_capacity, args_used, position_capacity;
 	uint32_t n;                             /* columns */
-	/* What the buffers of turned inputs hold since the last barrier. Formats of weights differ in what they want. */
-	struct turned { const void *source; uint32_t width, panel; uint64_t prepared /* flags of the launches, 16 bits each */; enum dtype type; } turned;
+	/* The launches since the last barrier that wrote what the buffers of turned inputs hold. */
+	struct turn turned[CUTS_MOST]; unsigned n_turned;
 };
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
@@ -90,7 +94,7 @@ static void wait_here(struct builder *b) { last_launch(b)->barrier = true; }
 static void barrier(struct builder *b)
 {
 	wait_here(b);
-	b->turned.source = NULL;
+	b->n_turned = 0;
 }
 
 static void position_slot(struct builder *b, uint64_t *slot)
@@ -119,28 +123,27 @@ struct matmul {
 
 /* Columns first, first + 1, ... as `tiles` tiles. flags: KEY_MMA, KEY_WIDE, or neither. */
 struct tiles { uint32_t first, width, tiles, flags; };
-enum { CUTS_MOST = 4 };
 
-static void turn_launch(struct builder *b, const struct matmul *m, enum dtype act, struct tiles t)
+static struct turn turn_of(const struct builder *b, const struct matmul *m, enum dtype act, struct tiles t)
 {
-	struct key key = new_key(b, KEY_TURN);
 	uint64_t kp = numerics_pad(m->w->k);
+	struct turn turn = { .key = new_key(b, KEY_TURN), .units = (int64_t)(t.tiles * (kp / 32)) };
 
-	key.k = (uint32_t)m->w->k;
-	key.activation = (uint8_t)(act + 1);
-	key.columns = t.width;
-	key.row_blocks = (uint8_t)template_wide_panel(b->opt->target, m->w->type, act, t.width);
-	key.flags = template_wide_turn(b->opt->target, m->w->type, act, t.width);
-	uint64_t *a = launch(b, &key, TURN_ARGS, 0, (int64_t)(t.tiles * (kp / 32)));
+	turn.key.k = (uint32_t)m->w->k;
+	turn.key.activation = (uint8_t)(act + 1);
+	turn.key.columns = t.width;
+	turn.key.row_blocks = (uint8_t)template_wide_panel(b->opt->target, m->w->type, act, t.width);
+	turn.key.flags = template_wide_turn(b->opt->target, m->w->type, act, t.width);
 	if (act == DTYPE_Q8_0) {
-		a[TURN_X] = address(m->in.q + t.first * kp);
-		a[TURN_XS] = address(m->in.s + t.first * (kp / 32));
-		a[TURN_OUT] = address(b->buf->turned_q + t.first * kp);
-		a[TURN_OUTS] = address(b->buf->turned_s + t.first * (kp / 32));
+		turn.arg[TURN_X] = address(m->in.q + t.first * kp);
+		turn.arg[TURN_XS] = address(m->in.s + t.first * (kp / 32));
+		turn.arg[TURN_OUT] = address(b->buf->turned_q + t.first * kp);
+		turn.arg[TURN_OUTS] = address(b->buf->turned_s + t.first * (kp / 32));
 	} else {
-		a[TURN_X] = address(m->in.x + t.first * kp);
-		a[TURN_OUT] = address(b->buf->turned + t.first * kp);
+		turn.arg[TURN_X] = address(m->in.x + t.first * kp);
+		turn.arg[TURN_OUT] = address(b->buf->turned + t.first * kp);
 	}
+	return turn;
 }
 
 /* act: what in holds. F16 and BF16 lie where f32 else does, in half the bytes. */
@@ -193,48 +196,41 @@ static unsigned cut_columns(uint32_t first, uint32_t columns, uint32_t width, ui
 	return columns % width ? 2 : 1;
 }
 
-/* Whether the buffers of turned inputs hold something else; if so they are free for it, and from now on hold it. */
-static bool is_new(struct builder *b, const struct turned *wanted)
+/* Makes sure that the buffers of turned inputs hold what these launches write. Formats of weights differ in what they want, and any tile may be the one by which they do: so launches
+ * are compared whole. */
+static void prepare(struct builder *b, const struct turn turn[], unsigned n)
 {
-	const struct turned *t = &b->turned;
-
-	if (t->source == wanted->source && t->width == wanted->width && t->panel == wanted->panel && t->prepared == wanted->prepared && t->type == wanted->type)
-		return false;
-	if (t->source)                          /* somebody may be reading it still */
+	if (n == b->n_turned && memcmp(turn, b->turned, n * sizeof *turn) == 0)
+		return;
+	if (b->n_turned)                        /* somebody may be reading it still */
 		wait_here(b);
-	b->turned = *wanted;
-	return true;
+	for (unsigned i = 0; i < n; i++)
+		memcpy(launch(b, &turn[i].key, TURN_ARGS, 0, turn[i].units), turn[i].arg, sizeof turn[i].arg);
+	memcpy(b->turned, turn, n * sizeof *turn);
+	b->n_turned = n;
+	wait_here(b);
 }
 
-/* Makes sure that the buffers of turned inputs hold what `m` reads. */
+/* What `m` reads, tile by tile. */
 static void turn(struct builder *b, const struct matmul *m, enum dtype act, const struct tiles t[], unsigned n)
 {
-	struct turned wanted = { act == DTYPE_Q8_0 ? (const void *)m->in.q : m->in.x, t[0].width,
-	                         template_wide_panel(b->opt->target, m->w->type, act, t[0].width), 0, act };
+	struct turn turn[CUTS_MOST];
 
 	for (unsigned i = 0; i < n; i++)
-		wanted.prepared |= (uint64_t)template_wide_turn(b->opt->target, m->w->type, act, t[i].width) << 16 * i;
-	if (!is_new(b, &wanted))
-		return;
-	for (unsigned i = 0; i < n; i++)
-		turn_launch(b, m, act, t[i]);
-	wait_here(b);
+		turn[i] = turn_of(b, m, act, t[i]);
+	prepare(b, turn, n);
 }
 
 /* The same of f32 inputs rounded to the weights' type. */
 static void narrow(struct builder *b, const struct matmul *m, uint32_t columns)
 {
-	struct turned wanted = { m->in.x, columns, 0, 0, m->w->type };
-	struct key key = new_key(b, KEY_TURN);
+	struct turn turn = { .key = new_key(b, KEY_TURN), .units = (int64_t)(columns * (numerics_pad(m->w->k) / 32)) };
 
-	if (!is_new(b, &wanted))
-		return;
-	key.activation = (uint8_t)(m->w->type + 1);
-	key.numerics = NUMERICS_BOUNDED;
-	uint64_t *a = launch(b, &key, TURN_ARGS, 0, (int64_t)(columns * (numerics_pad(m->w->k) / 32)));
-	a[TURN_X] = address(m->in.x);
-	a[TURN_OUT] = address(b->buf->turned);
-	wait_here(b);
+	turn.key.activation = (uint8_t)(m->w->type + 1);
+	turn.key.numerics = NUMERICS_BOUNDED;
+	turn.arg[TURN_X] = address(m->in.x);
+	turn.arg[TURN_OUT] = address(b->buf->turned);
+	prepare(b, &turn, 1);
 }
 
 /* The columns that fill tiles of matrix products. Passes that give the logits of all columns stay exact: that is how guesses are judged, which must not change what is
