@@ -33,6 +33,17 @@ static struct {
 	struct option_about about;
 } opt = { .prompt = "512", .generate = "128", .depth = "0", .small = "0", .threads = "0", .repetitions = 5, .noise = 10, .threshold = 10, .kv_type = "f16", .activations = "auto", .format = "markdown", .device = "cpu" };
 
+/* Read off the table of targets before the command line is. */
+static char isa_choices[TARGET_LIST_MAX], device_choices[TARGET_LIST_MAX] = "cpu|";
+
+static void list_targets(void)
+{
+	size_t n = strlen(device_choices);
+
+	target_list(isa_choices, sizeof isa_choices, TARGETS_OF_CPUS, "", "|");
+	target_list(device_choices + n, sizeof device_choices - n, TARGETS_OF_CARDS, "sim:", "|");
+}
+
 static const struct option_row rows[] = {
 	{ "Model", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "model", 'm', OPTION_FILE, "FILE", "the model, instead of MODEL", 0, 0, &opt.model },
@@ -57,8 +68,8 @@ static const struct option_row rows[] = {
 	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "threads", 't', OPTION_TEXT, "N,...", "worker threads; 0: one per core this process may use (0)", 0, 0, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: the session's choice (0)", 0, 1024, &opt.batch },
-	{ "device", 0, OPTION_CHOICE, "cpu|" SIMULATED_CARDS, "cpu; a simulated card for --predict and --kernels, as time means nothing in a simulator (cpu)", 0, 0, &opt.device },
-	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni|avx512amx", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
+	{ "device", 0, OPTION_CHOICE, device_choices, "cpu; a simulated card for --predict and --kernels, as time means nothing in a simulator (cpu)", 0, 0, &opt.device },
+	{ "isa", 0, OPTION_CHOICE, isa_choices, "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0", "type of the KV cache (f16)", 0, 0, &opt.kv_type },
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
 	{ "cache", 0, OPTION_FILE, "PATH", "directories and pack files (.jkp) of generated code, separated by colons and asked in order ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
@@ -412,6 +423,7 @@ int main(int argc, char **argv)
 		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .command = commands, .n_commands = sizeof commands / sizeof *commands, .operand = operands, .max_operands = OPERANDS_MOST };
 	jit_error err = { 0 };
 
+	list_targets();
 	if (!options_parse(&program, argc, argv))
 		return EXIT_USAGE;
 	int rc;

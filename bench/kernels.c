@@ -68,8 +68,8 @@ static bool generate_pass(const struct keys *k, const struct target *target, dou
 	}
 	*generate = system_seconds() - start;
 	start = system_seconds();
-	if (ok && target->backend == BACKEND_RDNA)
-		ok = rdna_program_make(&bytes, &size, target, each, n, offset, err);
+	if (ok && target->backend->link)
+		ok = target->backend->link(&bytes, &size, target, each, n, offset, err);
 	*link = system_seconds() - start;
 	while (n)
 		object_free(&object[--n]);
@@ -179,7 +179,7 @@ bool kernels_measure(const struct model_spec *spec, const struct warm_options *o
 	char dir[256];
 
 	one.columns = 1;
-	*n_rows = options->target->backend == BACKEND_RDNA ? KERNEL_ROWS : KERNELS_PASS_LINK;
+	*n_rows = options->target->backend->link ? KERNEL_ROWS : KERNELS_PASS_LINK;
 	snprintf(dir, sizeof dir, "%.200s/jitbench-XXXXXX", tmp ? tmp : "/tmp");
 	struct pool *pool = pool_open(system_default_threads(), err);
 	bool ok = pool && warm_keys(spec, options, &k.all.key, &k.all.n, err) && warm_keys(spec, &one, &k.token.key, &k.token.n, err) && pass_keys(spec, options, kv, &k.pass, err);

@@ -144,7 +144,7 @@ static bool print_kernel(FILE *out, const char *objdump, const char *mca, const 
 	uint8_t *bytes;
 	size_t size;
 
-	if (!rdna_program_make(&bytes, &size, target, one, 1, &offset, err))
+	if (!target->backend->link(&bytes, &size, target, one, 1, &offset, err))
 		return false;
 	bool ok = write_temporary(path, bytes, size);
 	if (ok && disassemble(l, objdump, target->name, path, offset))

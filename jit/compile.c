@@ -1,6 +1,6 @@
 /* jit/compile.c - IR or a key to a code object: the dump of the IR, its verifier, the choice of pipeline.
  *
- * Owns what both pipelines share. Their passes stand in compile_x86.c and compile_rdna.c, each on one screen.
+ * Owns what both pipelines share. Their passes are a backend's (backend.h): compile_x86.c and compile_rdna.c, each on one screen.
  */
 #include "jit/compile_pipeline.h"
 
@@ -8,8 +8,8 @@
 
 static bool acceptable(const struct ir *ir, const struct target *t, struct error *err)
 {
-	if (t->backend != BACKEND_X86 && t->backend != BACKEND_RDNA)
-		return error_set(err, ERROR_UNSUPPORTED, "target %s has no code generator: they exist for x86 and RDNA", t->name);
+	if (!t->backend)
+		return error_set(err, ERROR_UNSUPPORTED, "target %s has no code generator", t->name);
 	if (ir->lanes != t->lanes)
 		return error_set(err, ERROR_ARGUMENT, "the kernel is written for %u lanes, target %s has %u", ir->lanes, t->name, t->lanes);
 	for (size_t k = 0; k < ir->n_ins; k++)
@@ -33,7 +33,7 @@ static bool compile_titled(struct object *out, const struct ir *ir, const struct
 	}
 	if (!ir_verify(ir, err) || !acceptable(ir, target, err))
 		return false;
-	return target->backend == BACKEND_X86 ? compile_x86(out, &job, stats, err) : compile_rdna(out, &job, stats, err);
+	return target->backend->compile(out, &job, stats, err);
 }
 
 bool compile_ir(struct object *out, const struct ir *ir, const struct target *target,

@@ -27,7 +27,7 @@ struct compile_stats {
 	uint32_t dual_pairs;                 /* RDNA: instructions that became half of another's issue slot */
 };
 
-/* Passes that change no result and may be left out, to find out which one is to blame. RDNA has them all, x86 none. */
+/* Passes that change no result and may be left out, to find out which one is to blame; struct backend says which of them it has. */
 enum { COMPILE_SKIP_SCHED = 1, COMPILE_SKIP_VOPD = 2, COMPILE_SKIP_CLAUSES = 4, COMPILE_SKIP_DELAYS = 8 };
 
 struct compile_options {

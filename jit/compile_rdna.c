@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "jit/rdna_machine.h"
+#include "jit/rdna_program.h"
 
 /* A SIMD's vector registers, for each lane, are shared by its waves (target->vector_file). Eight waves, which is two groups to a compute unit, hide what one waits for; more would
  * leave too few registers for tiles. */
@@ -85,7 +86,7 @@ static bool compile_once(struct object *out, const struct compile_job *j, const 
 	return ok;
 }
 
-bool compile_rdna(struct object *out, const struct compile_job *j, struct compile_stats *stats, struct error *err)
+static bool compile(struct object *out, const struct compile_job *j, struct compile_stats *stats, struct error *err)
 {
 	struct error e;
 	for (unsigned k = j->options->skip & COMPILE_SKIP_SCHED ? 1 : 0; k < ATTEMPTS; k++) {
@@ -97,3 +98,17 @@ bool compile_rdna(struct object *out, const struct compile_job *j, struct compil
 	}
 	return error_set(err, e.code, "%s", e.text);
 }
+
+static unsigned round_up(unsigned n, unsigned granule) { return (n + granule - 1) / granule * granule; }
+
+static unsigned resident(const struct target *t, unsigned units, unsigned vgprs, unsigned lds)
+{
+	unsigned waves = vgprs ? t->vector_file / round_up(vgprs, t->vector_granule) : TARGET_SIMD_WAVES;
+	unsigned groups = (waves < TARGET_SIMD_WAVES ? waves : TARGET_SIMD_WAVES) * TARGET_UNIT_SIMDS / t->waves;
+	unsigned by_lds = lds ? TARGET_UNIT_LDS / round_up(lds, TARGET_LDS_GRANULE) : groups;
+
+	return units * (by_lds < groups ? by_lds : groups);
+}
+
+const struct backend backend_rdna = { .name = "rdna", .codegen = &key_codegen_rdna, .compile = compile, .link = rdna_program_make, .resident = resident,
+	.skippable = COMPILE_SKIP_SCHED | COMPILE_SKIP_VOPD | COMPILE_SKIP_CLAUSES | COMPILE_SKIP_DELAYS };

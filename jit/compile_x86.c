@@ -43,7 +43,7 @@ static void report(struct compile_stats *s, const struct ir *ir, const struct re
 		};
 }
 
-bool compile_x86(struct object *out, const struct compile_job *j, struct compile_stats *stats, struct error *err)
+static bool compile(struct object *out, const struct compile_job *j, struct compile_stats *stats, struct error *err)
 {
 	const struct target *t = j->target;
 	struct lir l = {0};
@@ -66,3 +66,5 @@ bool compile_x86(struct object *out, const struct compile_job *j, struct compile
 	lir_free(&l);
 	return ok;
 }
+
+const struct backend backend_x86 = { .name = "x86", .codegen = &key_codegen_x86, .host_runs = true, .compile = compile };

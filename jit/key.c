@@ -63,11 +63,9 @@ static bool number_set(struct key *k, int i, uint32_t v)
 
 uint64_t key_codegen(unsigned target)
 {
-	switch (target < TARGET_COUNT ? target_table[target].backend : BACKEND_NONE) {
-	case BACKEND_X86: return key_codegen_x86;
-	case BACKEND_RDNA: return key_codegen_rdna;
-	default: return 0;
-	}
+	const struct backend *b = target < TARGET_COUNT ? target_table[target].backend : NULL;
+
+	return b ? *b->codegen : 0;
 }
 
 static uint64_t mix(uint64_t h, uint64_t word)

@@ -308,7 +308,7 @@ bool rdna_program_make(uint8_t **bytes, size_t *size, const struct target *targe
 
 	*bytes = NULL;
 	*size = 0;
-	if (target->backend != BACKEND_RDNA)
+	if (target->backend != &backend_rdna)
 		return error_set(err, ERROR_UNSUPPORTED, "target %s takes no program of functions: RDNA targets do", target->name);
 	rdna_init(&r, rdna_gen_of(target->name));
 	write_driver(&r);

@@ -5,7 +5,7 @@
  * for a layer or for a token differ in the range of phases alone. Never knows what a function computes.
  *
  * All workgroups of a launch must be resident at once (RDNA_PHASE_BARRIER waits for them all): the caller takes their number from
- * the device (target_resident).
+ * the device (backend_rdna.resident).
  */
 #ifndef JIT_RDNA_PROGRAM_H
 #define JIT_RDNA_PROGRAM_H

@@ -37,10 +37,10 @@ static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_CO
 #define NEEDS_AVX512_VNNI (NEEDS_AVX512 | HAS(AVX512_VNNI))
 
 /* Processors with tiles read memory faster when the second cache level is asked as well (docs/PERFORMANCE.md). */
-#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, tiles, needs_) [id_] = { .id = id_, .name = name_, .backend = BACKEND_X86, \
+#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, tiles, needs_) [id_] = { .id = id_, .name = name_, .backend = &backend_x86, \
 	.lanes = lanes_, .vector_regs = regs, .mask_regs = masks, .has_vnni = vnni, .has_bsel = (masks) > 0, .has_tiles = tiles, .few_misses = tiles, .needs = needs_, .waves = 1 }
 /* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes, and no products of matrices. */
-#define RDNA_TARGET(n, later, file, granule) [TARGET_GFX##n] = { .id = TARGET_GFX##n, .name = "gfx" #n, .backend = BACKEND_RDNA, .lanes = 32, .vector_regs = 256, \
+#define RDNA_TARGET(n, later, file, granule) [TARGET_GFX##n] = { .id = TARGET_GFX##n, .name = "gfx" #n, .backend = &backend_rdna, .lanes = 32, .vector_regs = 256, \
 	.has_vnni = later, .has_dot4 = true, .has_bsel = true, .has_mma = later, .waves = 8, .lane_bytes = 16, .vector_file = file, .vector_granule = granule }
 #define RDNA2_TARGET(n) RDNA_TARGET(n, false, 1024, 16)
 #define RDNA3_SMALL_TARGET(n) RDNA_TARGET(n, true, 1024, 16)
@@ -79,24 +79,15 @@ const struct target *target_find(const char *name)
 	return NULL;
 }
 
-const char *target_names(char *text, size_t size)
+char *target_list(char *text, size_t size, enum target_set set, const char *prefix, const char *separator)
 {
 	size_t at = 0;
 
+	*text = 0;
 	for (int i = TARGET_NONE + 1; i < TARGET_COUNT && at < size; i++)
-		at += (size_t)snprintf(text + at, size - at, "%s%s", i > TARGET_NONE + 1 ? ", " : "", target_table[i].name);
+		if (set == TARGETS_ALL || target_table[i].backend->host_runs == (set == TARGETS_OF_CPUS))
+			at += (size_t)snprintf(text + at, size - at, "%s%s%s", at ? separator : "", prefix, target_table[i].name);
 	return text;
-}
-
-static unsigned pieces(unsigned n, unsigned granule) { return (n + granule - 1) / granule * granule; }
-
-unsigned target_resident(const struct target *t, unsigned units, unsigned vgprs, unsigned lds)
-{
-	unsigned waves = vgprs ? t->vector_file / pieces(vgprs, t->vector_granule) : TARGET_SIMD_WAVES;
-	unsigned groups = (waves < TARGET_SIMD_WAVES ? waves : TARGET_SIMD_WAVES) * TARGET_UNIT_SIMDS / t->waves;
-	unsigned by_lds = lds ? TARGET_UNIT_LDS / pieces(lds, TARGET_LDS_GRANULE) : groups;
-
-	return units * (by_lds < groups ? by_lds : groups);
 }
 
 /* Linux saves the data of tiles only for processes that asked; others get SIGILL (Documentation/arch/x86/xstate.rst of its sources). What it permits, it permits to the whole
@@ -128,7 +119,7 @@ bool target_runs(const struct target_cpu *cpu, const struct target *t, struct er
 	/* Which registers the operating system saves: xmm and ymm; masks, upper halves and upper sixteen of zmm; the shapes and the data of tiles. */
 	const uint64_t state = (t->has_tiles ? 0x60000 : 0) | (t->mask_regs ? 0xe6 : 0x06);
 
-	if (t->backend != BACKEND_X86)
+	if (!t->backend || !t->backend->host_runs)
 		return error_set(err, ERROR_DEVICE, "target %s is none that a CPU runs", t->name);
 	const char *missing = missing_feature(cpu, t->needs);
 	if (missing)

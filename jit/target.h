@@ -1,6 +1,6 @@
 /* jit/target.h - what a template may ask of a target, and which targets there are.
  *
- * Owns: the table of targets, how much a card of one has room for, and the detection of this machine's. Templates branch on capabilities, never on names.
+ * Owns: the table of targets and the detection of this machine's. Templates branch on capabilities, never on names.
  */
 #ifndef JIT_TARGET_H
 #define JIT_TARGET_H
@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "jit/backend.h"
 
 /* CPUs in ascending order of what they promise: of those a CPU runs, the last is the best. */
 enum target_id {
@@ -17,12 +18,11 @@ enum target_id {
 	TARGET_GFX1030, TARGET_GFX1031, TARGET_GFX1032, TARGET_GFX1033, TARGET_GFX1034, TARGET_GFX1035, TARGET_GFX1036,
 	TARGET_GFX1100, TARGET_GFX1101, TARGET_GFX1102, TARGET_GFX1103, TARGET_GFX1150, TARGET_GFX1151, TARGET_GFX1200, TARGET_GFX1201, TARGET_COUNT
 };
-enum target_backend { BACKEND_NONE, BACKEND_X86, BACKEND_RDNA };
 
 struct target {
 	enum target_id id;
 	const char *name;           /* "avx2" */
-	enum target_backend backend;
+	const struct backend *backend;   /* of TARGET_NONE: NULL */
 	unsigned lanes;             /* W */
 	unsigned vector_regs;       /* a template shapes its tiles for these */
 	unsigned mask_regs;         /* registers that hold nothing but masks; 0: a mask is a vector */
@@ -41,13 +41,13 @@ struct target {
 extern const struct target target_table[TARGET_COUNT];
 
 const struct target *target_find(const char *name);                  /* NULL: unknown */
-/* The names, joined by ", ". Returns text. */
-const char *target_names(char *text, size_t size);
+/* The names of all targets, of CPUs', or of cards', each behind the prefix, with the separator between them; a full text is cut. Returns text. */
+enum target_set { TARGETS_ALL, TARGETS_OF_CPUS, TARGETS_OF_CARDS };
+char *target_list(char *text, size_t size, enum target_set set, const char *prefix, const char *separator);
+enum { TARGET_LIST_MAX = 24 * TARGET_COUNT };                        /* bytes that hold any such list with a short prefix */
 
 /* Of a card's compute unit; the SIMDs share the LDS, which workgroups get in such pieces at most. */
 enum { TARGET_UNIT_SIMDS = 2, TARGET_SIMD_WAVES = 16, TARGET_UNIT_LDS = 64 << 10, TARGET_LDS_GRANULE = 1 << 10 };
-/* How many workgroups of t->waves waves live at once on so many compute units, when a lane needs so many vector registers and a workgroup so many bytes of LDS. */
-unsigned target_resident(const struct target *t, unsigned units, unsigned vgprs, unsigned lds);
 
 /* What cpuid says, xgetbv, and Linux when it is asked whether this process may use the registers of tiles. */
 struct target_cpu { uint32_t leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_edx, leaf7_1_eax; uint64_t xcr0; bool tile_permission; };

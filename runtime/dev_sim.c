@@ -47,7 +47,7 @@ static bool deal(struct dev_sim *c, struct sim_plan *s, struct error *err)
 	const struct sim_kernel *k = sim_find(s->object, RDNA_PROGRAM_KERNEL);
 	uint32_t wanted = c->options.workgroups;
 
-	s->room = target_resident(c->target, c->options.units, k->vgprs, k->lds_size);
+	s->room = c->target->backend->resident(c->target, c->options.units, k->vgprs, k->lds_size);
 	if (!s->room || wanted > s->room)
 		return error_set(err, ERROR_DEVICE, "%u workgroups are to run at once, but there is room for %u on %u compute unit%s of %s: each needs %u vector registers a lane and %u bytes of LDS",
 		                 wanted, s->room, c->options.units, c->options.units == 1 ? "" : "s", c->target->name, k->vgprs, k->lds_size);

@@ -1,4 +1,4 @@
-/* runtime/jitrun_main.c - the jitrun program: options, prompt, streaming, summary. Uses nothing but jitrun.h of the library.
+/* runtime/jitrun_main.c - the jitrun program: options, prompt, streaming, summary. Uses nothing but jitrun.h of the library, and the names of targets.
  *
  * stdout carries what was asked for (text, ids or one JSON line) and nothing else; everything said to a person goes to stderr.
  * Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 130 interrupted.
@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "jit/target.h"
 #include "runtime/jitrun.h"
 #include "runtime/options.h"
 #include "runtime/perplexity.h"
@@ -25,6 +26,18 @@ static struct {
 	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, units, cache_limit;
 	double temp, top_p, min_p, repeat_penalty;
 } opt = { .device = "cpu", .kv_type = "f16", .activations = "auto", .numerics = "exact", .speculate = "auto", .tune = "quick", .launch = "token", .n = 256, .top_p = 1, .repeat_penalty = 1 };
+
+/* Read off the table of targets before the command line is. */
+static char isa_choices[TARGET_LIST_MAX], card_choices[TARGET_LIST_MAX], device_choices[TARGET_LIST_MAX] = "cpu|ref|";
+
+static void list_targets(void)
+{
+	size_t n = strlen(device_choices);
+
+	target_list(isa_choices, sizeof isa_choices, TARGETS_OF_CPUS, "", "|");
+	target_list(card_choices, sizeof card_choices, TARGETS_OF_CARDS, "", "|");
+	target_list(device_choices + n, sizeof device_choices - n, TARGETS_OF_CARDS, "sim:", "|");
+}
 
 static const struct option_row rows[] = {
 	{ "Prompt", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
@@ -52,8 +65,8 @@ static const struct option_row rows[] = {
 	{ "report", 0, OPTION_FLAG, 0, "at the end, list every kernel with its key, source, size, registers, expected bytes and share of the time; with --json as its member \"report\"", 0, 0, &opt.report },
 	{ "trace", 0, OPTION_FILE, "FILE", "write what every thread did when to FILE, in Chrome's trace format, which Perfetto opens", 0, 0, &opt.trace },
 	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
-	{ "device", 0, OPTION_CHOICE, "cpu|ref|" SIMULATED_CARDS, "cpu runs generated code, ref interprets it, slowly; sim:... runs code for that card in a simulator, very slowly (cpu)", 0, 0, &opt.device },
-	{ "isa", 0, OPTION_CHOICE, "avx2|avx2vnni|avx512|avx512vnni|avx512amx", "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
+	{ "device", 0, OPTION_CHOICE, device_choices, "cpu runs generated code, ref interprets it, slowly; sim:... runs code for that card in a simulator, very slowly (cpu)", 0, 0, &opt.device },
+	{ "isa", 0, OPTION_CHOICE, isa_choices, "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: 264 (0)", 0, 1024, &opt.batch },
 	{ "speculate", 0, OPTION_CHOICE, "off|auto|4|8|16", "where the text was seen before, compute guessed tokens along, in passes of 4, 8 or 16; auto: when and as many as measurements say it pays; never changes the text (auto)", 0, 0, &opt.speculate },
@@ -71,7 +84,7 @@ static const struct option_row rows[] = {
 	{ "Looking inside", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "dump-ir", 0, OPTION_FILE, "FILE", "write the IR of every kernel generated, - for standard output", 0, 0, &opt.dump_ir },
 	{ "dump-asm", 0, OPTION_FILE, "FILE", "write every kernel generated as bytes an assembler accepts", 0, 0, &opt.dump_asm },
-	{ "target", 0, OPTION_CHOICE, CARDS, "the card that --dump-objects is for", 0, 0, &opt.target },
+	{ "target", 0, OPTION_CHOICE, card_choices, "the card that --dump-objects is for", 0, 0, &opt.target },
 	{ "dump-objects", 0, OPTION_FILE, "DIR", "generate nothing; write the code objects of every kernel, and of passes over 1, 4, 8 and 16 columns, for the card of --target; "
 		"needs no card, and of the model only its header", 0, 0, &opt.dump_objects },
 	{ "perf-map", 0, OPTION_FLAG, 0, "write /tmp/perf-PID.map, so that perf shows kernels by name", 0, 0, &opt.perf_map },
@@ -496,6 +509,7 @@ int main(int argc, char **argv)
 	jit_error err = { 0 };
 	struct sigaction on_int = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };   /* a second Ctrl-C ends at once */
 
+	list_targets();
 	if (!options_parse(&program, argc, argv))
 		return EXIT_USAGE;
 	int rc;

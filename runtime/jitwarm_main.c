@@ -15,7 +15,7 @@
 struct warm_arguments warm = { .weights = "q8_0", .activations = "auto", .numerics = "exact", .kv_type = "any", .limit = -1 };
 
 static struct option_about about;
-static char target_choices[16 * (TARGET_COUNT + 1)] = "native|x86|rdna";
+static char target_choices[64 + TARGET_LIST_MAX] = "native";
 
 static const struct option_row rows[] = {
 	{ "Models", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
@@ -92,7 +92,7 @@ int warm_targets(const struct target *out[TARGET_COUNT], struct error *err)
 
 	for (int i = 0; i < warm.targets.n || (i == 0 && warm.targets.n == 0); i++) {
 		const char *name = warm.targets.n ? warm.targets.value[i] : "native";
-		enum target_backend all = strcmp(name, "x86") == 0 ? BACKEND_X86 : strcmp(name, "rdna") == 0 ? BACKEND_RDNA : BACKEND_NONE;
+		const struct backend *all = backend_find(name);
 		for (int k = TARGET_NONE + 1; all && k < TARGET_COUNT; k++)
 			if (target_table[k].backend == all)
 				add_target(out, &n, &target_table[k]);
@@ -158,7 +158,7 @@ bool warm_model_keys(const struct model *m, const struct target *t, struct key *
 	/* classes differ where there are products of matrices */
 	o.numerics = !t->has_mma || strcmp(warm.numerics, "exact") == 0 ? WARM_EXACT : strcmp(warm.numerics, "any") == 0 ? WARM_ANY_NUMERICS : WARM_BOUNDED;
 	o.kv = strcmp(warm.kv_type, "any") == 0 ? WARM_KV_ANY : strcmp(warm.kv_type, "f32") == 0 ? WARM_KV_F32 : strcmp(warm.kv_type, "q8_0") == 0 ? WARM_KV_Q8_0 : WARM_KV_F16;
-	if (warm.tuned && t->backend == BACKEND_X86 && !(o.tune = warm_open_tune(true, err)))
+	if (warm.tuned && t->backend->host_runs && !(o.tune = warm_open_tune(true, err)))
 		return false;
 	bool ok = warm_keys(&m->spec, &o, keys, n, err);
 	tune_close(o.tune);
@@ -217,8 +217,11 @@ int main(int argc, char **argv)
 			"jitwarm --shape qwen3-0.6b --weights q4_k_m --out kernels.jkp\njitwarm explain model.gguf --cache kernels.jkp\njitwarm verify kernels.jkp",
 		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .command = commands, .n_commands = N_COMMANDS, .operand = warm.operand, .max_operands = WARM_MAX_OPERANDS };
 
-	for (int t = TARGET_NONE + 1, at = (int)strlen(target_choices); t < TARGET_COUNT; t++)
-		at += snprintf(target_choices + at, sizeof target_choices - (size_t)at, "|%s", target_table[t].name);
+	size_t at = strlen(target_choices);
+	for (size_t i = 0; i < backend_count; i++)
+		at += (size_t)snprintf(target_choices + at, sizeof target_choices - at, "|%s", backend_table[i]->name);
+	target_choices[at++] = '|';
+	target_list(target_choices + at, sizeof target_choices - at, TARGETS_ALL, "", "|");
 	if (!options_parse(&program, argc, argv))
 		return WARM_USAGE;
 	warm.n_operands = program.n_operands;

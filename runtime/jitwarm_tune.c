@@ -126,7 +126,7 @@ int warm_tune(void)
 	if (warm.shapes.n)
 		return warm_usage("tune takes a model's file, with its weights");
 	int n = warm_targets(target, &err);
-	if (n > 1 || (n == 1 && target[0]->backend != BACKEND_X86))
+	if (n > 1 || (n == 1 && !target[0]->backend->host_runs))
 		return warm_usage("tune is for one instruction set of this processor");
 	struct tune *kept = n ? warm_open_tune(false, &err) : NULL;
 	bool ok = kept && tune_model(warm.operand[0], target[0]->name, kept, &err);

@@ -36,16 +36,6 @@ static bool open_dump(FILE **out, const char *path, struct error *err)
 	return *out ? true : error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-static const char *card_names(char *text, size_t size)
-{
-	size_t at = 0;
-
-	for (int i = TARGET_NONE + 1; i < TARGET_COUNT; i++)
-		if (target_table[i].backend == BACKEND_RDNA && at < size)
-			at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", target_table[i].name);
-	return text;
-}
-
 static bool simulated_target(jit_model *m, const char *name, const char *isa, struct error *err)
 {
 	char names[256];
@@ -53,8 +43,8 @@ static bool simulated_target(jit_model *m, const char *name, const char *isa, st
 	if (isa)
 		return error_set(err, ERROR_ARGUMENT, "isa \"%.32s\": the device sim:%.32s has its instruction set in its name", isa, name);
 	m->target = target_find(name);
-	if (!m->target || m->target->backend != BACKEND_RDNA)
-		return error_set(err, ERROR_ARGUMENT, "device \"sim:%.32s\" is no card; known targets: %s", name, card_names(names, sizeof names));
+	if (!m->target || m->target->backend->host_runs)
+		return error_set(err, ERROR_ARGUMENT, "device \"sim:%.32s\" is no card; known targets: %s", name, target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
 	return true;
 }
 
@@ -74,7 +64,7 @@ static bool choose_device(jit_model *m, const jit_model_options *o, struct error
 		return (m->target = target_judge(&cpu, err)) != NULL;
 	m->target = target_find(o->isa);
 	if (!m->target)
-		return error_set(err, ERROR_ARGUMENT, "isa \"%.32s\" is unknown; known: %s", o->isa, target_names(names, sizeof names));
+		return error_set(err, ERROR_ARGUMENT, "isa \"%.32s\" is unknown; known: %s", o->isa, target_list(names, sizeof names, TARGETS_OF_CPUS, "", ", "));
 	return m->reference || target_runs(&cpu, m->target, err);
 }
 
@@ -179,7 +169,7 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 
 	if (mode < JIT_TUNE_QUICK || mode > JIT_TUNE_OFF)
 		return error_set(err, ERROR_ARGUMENT, "tune: %d is not 0, 1 or 2", mode);
-	if (mode == JIT_TUNE_OFF || m->reference || m->target->backend != BACKEND_X86)
+	if (mode == JIT_TUNE_OFF || m->reference || !m->target->backend->host_runs)
 		return true;
 	for (unsigned i = 0; m->cache && i < cache_source_count(m->cache) && (!source.path || source.kind != CACHE_DIRECTORY); i++)
 		cache_source_get(m->cache, i, &source);
@@ -265,8 +255,8 @@ static bool write_objects(const char *path, const jit_objects_options *o, jit_ob
 	enum dtype kv;
 	char names[256];
 
-	if (!po.target || po.target->backend != BACKEND_RDNA)
-		return error_set(err, ERROR_ARGUMENT, "target \"%.32s\" is no card; known: %s", o->target ? o->target : "", card_names(names, sizeof names));
+	if (!po.target || po.target->backend->host_runs)
+		return error_set(err, ERROR_ARGUMENT, "target \"%.32s\" is no card; known: %s", o->target ? o->target : "", target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
 	if (!session_kv_type(o->kv, o->kv_f32, &kv, err) || !model_open(&file, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
 		return false;
 	bool ok = objects_write(&file.spec, &po, kv, o->dir, &count, err);

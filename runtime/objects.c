@@ -32,7 +32,7 @@ static bool write_kernel(const struct writer *w, const struct kernel *k, struct 
 	uint8_t *bytes;
 	size_t size;
 
-	if (!rdna_program_make(&bytes, &size, w->target, one, 1, &offset, err))
+	if (!w->target->backend->link(&bytes, &size, w->target, one, 1, &offset, err))
 		return false;
 	bool ok = write_file(w, key_text(&k->key, name, sizeof name), bytes, size, err);
 	free(bytes);
@@ -83,7 +83,7 @@ bool objects_write(const struct model_spec *spec, const struct plan_options *opt
 	struct writer w = { .dir = dir, .target = opt->target, .count = count };
 
 	*count = (struct objects_count){ 0 };
-	if (opt->target->backend != BACKEND_RDNA)
+	if (!opt->target->backend->link)
 		return error_set(err, ERROR_ARGUMENT, "target %s has no code objects: cards' targets have", opt->target->name);
 	if (mkdir(dir, 0777) != 0 && errno != EEXIST)
 		return error_set(err, ERROR_IO, "%.400s: the directory could not be made: %s", dir, strerror(errno));

@@ -9,11 +9,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The cards that jitrun.h knows as targets, and as devices "sim:...", as choices. */
-#define CARDS "gfx1030|gfx1031|gfx1032|gfx1033|gfx1034|gfx1035|gfx1036|gfx1100|gfx1101|gfx1102|gfx1103|gfx1150|gfx1151|gfx1200|gfx1201"
-#define SIMULATED_CARDS "sim:gfx1030|sim:gfx1031|sim:gfx1032|sim:gfx1033|sim:gfx1034|sim:gfx1035|sim:gfx1036|sim:gfx1100|sim:gfx1101|sim:gfx1102|" \
-	"sim:gfx1103|sim:gfx1150|sim:gfx1151|sim:gfx1200|sim:gfx1201"
-
 enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_FILE, OPTION_INT, OPTION_FLOAT, OPTION_CHOICE, OPTION_LIST, OPTION_GROUP };
 
 /* What an option of kind LIST was given, time after time; its value may name choices. */

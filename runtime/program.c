@@ -69,7 +69,7 @@ bool program_make(struct program *out, const struct plan *p, struct registry *r,
 		ok = k != NULL;
 		object[i] = k ? &k->object : NULL;
 	}
-	ok = ok && rdna_program_make(&out->bytes, &out->size, target, object, p->n_kernels, out->offset, err);
+	ok = ok && target->backend->link(&out->bytes, &out->size, target, object, p->n_kernels, out->offset, err);
 	if (ok)
 		fill_phases(out, p, object);
 	else

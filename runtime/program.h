@@ -20,7 +20,7 @@ struct program {
 const struct kernel *program_function(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
 /* Compiles what the registry does not have. The phases point at the plan's argument slots. False: err, and nothing to free. */
 bool program_make(struct program *out, const struct plan *p, struct registry *r, const struct target *target, struct error *err);
-/* Before the first launch: deals the units of all phases to so many workgroups. How many can be is known when the code is: target_resident(). */
+/* Before the first launch: deals the units of all phases to so many workgroups. How many can be is known when the code is: the backend's resident(). */
 void program_deal(struct program *program, const struct plan *p, uint32_t workgroups);
 void program_free(struct program *p);
 /* How many barriers over all workgroups a launch of phases first .. end-1 has. */

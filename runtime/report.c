@@ -79,7 +79,7 @@ static const char *refusal(const struct target *t, struct error *err)
 	const struct target_cpu cpu = target_this_cpu();
 
 	*err = (struct error){ 0 };
-	return t->backend == BACKEND_X86 && !target_runs(&cpu, t, err) ? err->text : NULL;
+	return t->backend->host_runs && !target_runs(&cpu, t, err) ? err->text : NULL;
 }
 
 /* ---- for people */

@@ -525,7 +525,7 @@ int main(void)
 	int failed = 0;
 	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++) {
 		isa = &target_table[id];
-		if (isa->backend != BACKEND_X86)
+		if (isa->backend != &backend_x86)
 			continue;
 		failed += cmocka_run_group_tests_name(isa->name, tests, NULL, NULL);
 	}

@@ -470,7 +470,7 @@ static void test_room(void **unused)
 
 	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
 		for (unsigned units = 1; units <= 60; units += 59)
-			if (target_resident(target_find(cases[i].target), units, cases[i].vgprs, cases[i].lds) != units * cases[i].groups)
+			if (backend_rdna.resident(target_find(cases[i].target), units, cases[i].vgprs, cases[i].lds) != units * cases[i].groups)
 				fail_msg("%s, %u registers, %u bytes: not %u workgroups on a unit", cases[i].target, cases[i].vgprs, cases[i].lds, cases[i].groups);
 }
 
@@ -495,7 +495,7 @@ static void check_room(const char *target, uint16_t vgprs, uint32_t lds, unsigne
 	if (!rdna_program_make(&bytes, &size, target_find(target), list, 1, &offset, &err) || !(b.dev = sim_open(target, &err)) || !(b.object = sim_load(b.dev, bytes, size, &err)))
 		fail_msg("%s", err.text);
 	const struct sim_kernel *k = sim_find(b.object, RDNA_PROGRAM_KERNEL);
-	unsigned room = target_resident(target_find(target), 2, k->vgprs, k->lds_size);
+	unsigned room = backend_rdna.resident(target_find(target), 2, k->vgprs, k->lds_size);
 	assert_int_equal(room, 2 * groups);
 	map(&b, got, sizeof got, true);
 	map(&b, &arg, sizeof arg, false);

@@ -331,7 +331,7 @@ static void check_room(const struct truth *t, const char *target, int columns)
 	jit_model *m = open_model(t, device);
 	for (uint32_t units = 1; units <= 3; units += 2) {
 		assert_true(try_card(t, m, columns, units, 0, &seen, &err));
-		uint32_t room = target_resident(target_find(target), units, seen.vgprs, seen.lds);
+		uint32_t room = backend_rdna.resident(target_find(target), units, seen.vgprs, seen.lds);
 		assert_int_equal(seen.workgroups, room);
 		for (uint32_t n = 1; n <= room; n += 2 * units - 1) {
 			assert_true(try_card(t, m, columns, units, n, &seen, &err));
