@@ -19,6 +19,7 @@
 #include "bench/synth.h"
 #include "bench/tests.h"
 #include "loaders/model_load.h"
+#include "runtime/allocator.h"
 #include "runtime/model.h"
 #include "runtime/options.h"
 #include "runtime/system.h"
@@ -423,6 +424,7 @@ int main(int argc, char **argv)
 		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .command = commands, .n_commands = sizeof commands / sizeof *commands, .operand = operands, .max_operands = OPERANDS_MOST };
 	jit_error err = { 0 };
 
+	allocator_begin();
 	list_targets();
 	if (!options_parse(&program, argc, argv))
 		return EXIT_USAGE;

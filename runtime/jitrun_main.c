@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "jit/target.h"
+#include "runtime/allocator.h"
 #include "runtime/jitrun.h"
 #include "runtime/options.h"
 #include "runtime/perplexity.h"
@@ -119,6 +120,12 @@ static int usage(const char *text)
 
 struct prompt { char *text; size_t n; int32_t *ids; size_t n_ids; };
 
+static bool no_memory(void)
+{
+	fprintf(stderr, "jitrun: no memory for the prompt.\n");
+	return false;
+}
+
 static bool read_all(struct prompt *p, const char *path)
 {
 	bool standard = strcmp(path, "-") == 0;
@@ -145,7 +152,9 @@ static bool read_all(struct prompt *p, const char *path)
 static bool parse_ids(struct prompt *p, const char *s)
 {
 	p->ids = malloc((strlen(s) / 2 + 1) * sizeof *p->ids);
-	for (const char *at = s; p->ids;) {
+	if (!p->ids)
+		return no_memory();
+	for (const char *at = s;;) {
 		char *end;
 		errno = 0;
 		long v = strtol(at, &end, 10);
@@ -158,7 +167,6 @@ static bool parse_ids(struct prompt *p, const char *s)
 			return true;
 		at = end + 1;
 	}
-	return false;
 }
 
 /* 0: the prompt is there; otherwise the exit status. */
@@ -173,11 +181,11 @@ static int get_prompt(struct prompt *p)
 		return read_all(p, opt.perplexity) ? 0 : 1;
 	}
 	if (opt.prompt_ids)
-		return parse_ids(p, opt.prompt_ids) ? 0 : EXIT_USAGE;
+		return parse_ids(p, opt.prompt_ids) ? 0 : p->ids ? EXIT_USAGE : 1;
 	if (opt.prompt) {
 		p->n = strlen(opt.prompt);
 		p->text = strdup(opt.prompt);
-		return p->text ? 0 : 1;
+		return p->text || no_memory() ? 0 : 1;
 	}
 	if (!opt.file && isatty(STDIN_FILENO))
 		return usage("there is no prompt: give --prompt TEXT, --file FILE, --prompt-ids IDS or text on standard input");
@@ -509,6 +517,7 @@ int main(int argc, char **argv)
 	jit_error err = { 0 };
 	struct sigaction on_int = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };   /* a second Ctrl-C ends at once */
 
+	allocator_begin();
 	list_targets();
 	if (!options_parse(&program, argc, argv))
 		return EXIT_USAGE;

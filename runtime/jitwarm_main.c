@@ -8,6 +8,7 @@
 #include "bench/synth.h"
 #include "kernels-templates/templates.h"
 #include "loaders/model_load.h"
+#include "runtime/allocator.h"
 #include "runtime/jitrun.h"
 #include "runtime/jitwarm.h"
 #include "runtime/session.h"
@@ -217,6 +218,7 @@ int main(int argc, char **argv)
 			"jitwarm --shape qwen3-0.6b --weights q4_k_m --out kernels.jkp\njitwarm explain model.gguf --cache kernels.jkp\njitwarm verify kernels.jkp",
 		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .command = commands, .n_commands = N_COMMANDS, .operand = warm.operand, .max_operands = WARM_MAX_OPERANDS };
 
+	allocator_begin();
 	size_t at = strlen(target_choices);
 	for (size_t i = 0; i < backend_count; i++)
 		at += (size_t)snprintf(target_choices + at, sizeof target_choices - at, "|%s", backend_table[i]->name);

@@ -114,6 +114,7 @@ static void *load_kept_main(void *user)
 {
 	struct kept *k = user;
 
+	system_thread_began();
 	k->ok = load_kept(k->model, &k->err);
 	return NULL;
 }
@@ -137,7 +138,7 @@ static bool load_kept_and_weights(jit_model *m, const jit_model_options *o, stru
 	bool beside = pthread_create(&thread, NULL, load_kept_main, &kept) == 0;
 
 	if (!beside)
-		load_kept_main(&kept);
+		kept.ok = load_kept(m, &kept.err);
 	bool ok = (beside || kept.ok) && load_weights(m, o, err);
 	if (beside)
 		pthread_join(thread, NULL);

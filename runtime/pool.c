@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/system.h"
 #include "runtime/wait.h"
 
 enum { LINE = 64 };
@@ -140,6 +141,7 @@ static void *worker_main(void *arg)
 	struct worker *w = arg;
 	struct pool *p = w->pool;
 
+	system_thread_began();
 	for (uint32_t seen = 0;;) {
 		wait_while(&p->start, &p->start_sleepers, seen, &w->start);
 		seen = atomic_load(&p->start);

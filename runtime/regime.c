@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jit/array.h"
+#include "runtime/system.h"
 #include "runtime/warm.h"
 
 enum { PASSES_MOST = 16 };
@@ -137,6 +138,7 @@ static void *thread_main(void *user)
 	struct regime *r = user;
 	size_t loaded = 0;
 
+	system_thread_began();
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
 		while (r->done == r->n && !r->stop)

@@ -176,3 +176,11 @@ void system_unmap(void *p, size_t bytes)
 	if (p)
 		munmap(p, (bytes + page - 1) / page * page);
 }
+
+void (*system_thread_begins)(void);
+
+void system_thread_began(void)
+{
+	if (system_thread_begins)
+		system_thread_begins();
+}

@@ -20,4 +20,8 @@ void system_unmap(void *p, size_t bytes);
 
 double system_seconds(void);             /* monotonic */
 
+/* Every thread of the runtime calls this first. A program whose allocator wants to know of threads sets the function before it opens a model. */
+void system_thread_began(void);
+extern void (*system_thread_begins)(void);
+
 #endif
