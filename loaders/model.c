@@ -20,9 +20,9 @@ static uint32_t part_tensors(const struct model_part *p)
 	return p->format == MODEL_GGUF ? (uint32_t)p->gguf.n_tensors : p->st.n_tensors;
 }
 
-static struct name_ref entry_name(const void *owner, uint32_t i)
+struct name_ref model_entry_name(const void *file, uint32_t i)
 {
-	const struct model_file *f = owner;
+	const struct model_file *f = file;
 	const struct model_part *p = &f->part[f->entry[i].part];
 
 	if (p->format == MODEL_HF)
@@ -41,6 +41,7 @@ bool model_find_tensor(const struct model_file *f, const char *name, struct foun
 	uint64_t offset;
 	memset(out, 0, sizeof *out);
 	out->label = p->map.label;
+	out->entry = i;
 	if (p->format == MODEL_GGUF) {
 		const struct gguf_tensor *t = &p->gguf.tensor[f->entry[i].tensor];
 		out->type = t->type;
@@ -69,17 +70,18 @@ static bool build_catalog(struct model_file *f, struct error *err)
 	for (uint32_t i = 0; i < f->n_parts; i++)
 		total += part_tensors(&f->part[i]);
 	f->entry = malloc(total ? total * sizeof *f->entry : 1);
-	if (!f->entry || total > UINT32_MAX / 2)
+	f->used = calloc(total ? total : 1, sizeof *f->used);
+	if (!f->entry || !f->used || total > UINT32_MAX / 2)
 		return error_set(err, ERROR_MEMORY, "%s: no memory to index %" PRIu64 " tensors", f->part[0].map.label, total);
 	for (uint32_t i = 0; i < f->n_parts; i++)
 		for (uint32_t t = 0, n = part_tensors(&f->part[i]); t < n; t++)
 			f->entry[f->n_entries++] = (struct catalog_entry){ i, t };
-	if (!names_build(&f->names, f, f->n_entries, entry_name))
+	if (!names_build(&f->names, f, f->n_entries, model_entry_name))
 		return error_set(err, ERROR_MEMORY, "%s: no memory to index %" PRIu64 " tensors", f->part[0].map.label, total);
 	uint32_t twice = names_duplicate(&f->names);
 	if (twice == NAMES_NONE)
 		return true;
-	struct name_ref n = entry_name(f, twice);
+	struct name_ref n = model_entry_name(f, twice);
 	return error_set(err, ERROR_FORMAT, "%s: tensor %s occurs in more than one part", f->part[f->entry[twice].part].map.label, error_quote(text, sizeof text, n.p, n.n));
 }
 
@@ -264,6 +266,7 @@ void model_close(struct model *m)
 		names_free(&f->names);
 		free(f->part);
 		free(f->entry);
+		free(f->used);
 		free(f->strings);
 		free(f->model_name);
 		free(f->arch_name);

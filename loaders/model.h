@@ -21,7 +21,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 
-enum model_arch { MODEL_LLAMA, MODEL_MISTRAL, MODEL_QWEN2, MODEL_QWEN3 };
+enum model_arch { MODEL_LLAMA, MODEL_MISTRAL, MODEL_QWEN2, MODEL_QWEN3, MODEL_MISTRAL3, MODEL_ERNIE4_5, MODEL_XVERSE, MODEL_INTERNLM2, MODEL_DECI, MODEL_EXAONE };
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN };
 
@@ -45,7 +45,7 @@ struct model_tensor {
 	uint64_t rows, cols;
 	const uint8_t *data;        /* NULL: the model has no such tensor (an absent bias). At any address: safetensors align nothing */
 	size_t bytes, row_bytes;
-	bool rope_pairs;            /* Q or K rows (or bias) of a GGUF llama file: in each head, row 2i and 2i+1 are the
+	bool rope_pairs;            /* Q or K rows (or bias) of a file whose row says so (model_arch.h): in each head, row 2i and 2i+1 are the
 	                             * halves' element i (rotation pairs adjacent). Whoever packs puts them back to
 	                             * i and head_dim/2 + i; no kernel knows of the other order. */
 };

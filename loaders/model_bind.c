@@ -1,5 +1,5 @@
 /* loaders/model_bind.c - the last gate before a model is called open: hyperparameters within their ranges, every tensor
- * present, of the right shape and of a type that is computed with. Serves GGUF and safetensors alike; the two differ
+ * present, of the right shape and of a type that is computed with, and no tensor left over that might mean something. Serves GGUF and safetensors alike; the two differ
  * only in the tensors' names.
  *
  * Owns: the list of accepted weight types (weight_type_ok), the naming table, the shapes.
@@ -217,6 +217,7 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	assert(row_bytes * rows == t.bytes);
 	*out = (struct model_tensor){ .name = keep_name(b->f, name), .type = t.type, .rows = rows, .cols = cols,
 		.data = t.data, .bytes = (size_t)t.bytes, .row_bytes = row_bytes };
+	b->f->used[t.entry] = true;
 	b->m->tensor_bytes += t.bytes;
 	return true;
 }
@@ -264,6 +265,36 @@ static bool bind_outer(struct binder *b)
 	return true;
 }
 
+/* An output matrix in a file whose configuration says that the embedding is used instead. Engines disagree on which of the two counts, so both must be the same. */
+static bool check_tied_head(struct binder *b)
+{
+	struct found_tensor head, embed;
+
+	if (!b->f->needs.tied_by_config || !model_find_tensor(b->f, lm_head_name[b->f->format], &head))
+		return true;
+	bool same = model_find_tensor(b->f, embed_name[b->f->format], &embed) && head.type == embed.type && head.bytes == embed.bytes &&
+	            memcmp(head.dim, embed.dim, sizeof head.dim) == 0;
+	if (same && head.data && embed.data)
+		same = memcmp(head.data, embed.data, (size_t)head.bytes) == 0;
+	b->f->used[head.entry] = same;
+	return same || error_set(b->err, ERROR_UNSUPPORTED, "%s: the tensor %s differs from %s, but tie_word_embeddings says that they are the same", head.label,
+		lm_head_name[b->f->format], embed_name[b->f->format]);
+}
+
+static bool check_left_over(struct binder *b)
+{
+	struct model_file *f = b->f;
+	char text[100];
+
+	for (uint32_t i = 0; i < f->n_entries; i++) {
+		struct name_ref n = model_entry_name(f, i);
+		if (!f->used[i] && !arch_tensor_harmless(f->format == MODEL_GGUF, n.p, n.n))
+			return error_set(b->err, ERROR_UNSUPPORTED, "%s: the tensor %s is none that jitrun computes with in a %s model, and without it the results might be wrong",
+				f->part[f->entry[i].part].map.label, error_quote(text, sizeof text, n.p, n.n), f->arch_name);
+	}
+	return true;
+}
+
 bool model_bind(struct model *m, const char *label, struct error *err)
 {
 	struct binder b = { m, m->file, label, err };
@@ -282,5 +313,5 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	for (uint32_t i = 0; i < s->layers; i++)
 		if (!bind_layer(&b, i))
 			return false;
-	return true;
+	return check_tied_head(&b) && check_left_over(&b);
 }

@@ -1,7 +1,7 @@
 /* loaders/model_gguf.c - hyperparameters out of GGUF metadata.
  *
- * Owns: the meaning of the keys <architecture>.* and general.*. Never: takes a key it does not understand for harmless
- * when it changes what is computed (table `refused`): a model that would run wrong is refused with a sentence.
+ * Owns: the meaning of the keys <architecture>.* and general.*. Never: takes a key it does not understand for harmless: one that nothing here asks for
+ * must be on a list of model_arch.c, or the model is refused with a sentence.
  */
 #include "loaders/model_load.h"
 
@@ -14,31 +14,24 @@
 struct reader {
 	struct model *m;
 	const struct gguf *g;
-	char arch[16];
+	const struct arch_row *row;
+	bool *read;                   /* keys that were asked for */
 	char key[96];                 /* the key last asked for, for messages */
 	struct error *err;
 };
 
 enum presence { OPTIONAL, REQUIRED };
 
-/* GGUF files of Mistral models call themselves llama: the computation is the same. */
-static const struct { const char *name; enum model_arch arch; bool rope_pairs, qk_norm; } archs[] = {
-	{ "llama", MODEL_LLAMA, true, false },
-	{ "qwen2", MODEL_QWEN2, false, false },
-	{ "qwen3", MODEL_QWEN3, false, true },
-};
-
-/* Keys that change the computation in a way that is not done here, and the value that means "off". */
-static const struct { const char *suffix; double off; } refused[] = {
-	{ "expert_count", 0 }, { "expert_used_count", 0 }, { "logit_scale", 1 }, { "attention.scale", 0 }, { "residual_scale", 1 },
-	{ "embedding_scale", 1 }, { "attn_logit_softcapping", 0 }, { "final_logit_softcapping", 0 }, { "attention.clamp_kqv", 0 },
-	{ "attention.max_alibi_bias", 0 }, { "attention.sliding_window_pattern", 0 }, { "rope.scaling.yarn_log_multiplier", 0 },
-	{ "rope.scaling.yarn_ext_factor", 1 }, { "use_parallel_residual", 0 },
-};
+/* Keys that mean nothing where there is no scaling, and where it is not YaRN. */
+static const char scaling_keys[] = "rope.scaling.factor rope.scale_linear";
+static const char yarn_keys[] = "rope.scaling.original_context_length rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow";
 
 static const char *key(struct reader *r, const char *suffix)
 {
-	snprintf(r->key, sizeof r->key, "%s.%s", r->arch, suffix);
+	snprintf(r->key, sizeof r->key, "%s.%s", r->row->gguf, suffix);
+	const struct gguf_kv *kv = gguf_find(r->g, r->key);
+	if (kv)
+		r->read[kv - r->g->kv] = true;
 	return r->key;
 }
 
@@ -96,28 +89,53 @@ static char *copy_text(const struct gguf_str *s)
 	return strdup(error_quote(text, sizeof text, s->p, s->n));
 }
 
+static bool str_is(const struct gguf_str *s, const char *word)
+{
+	return s->n == strlen(word) && memcmp(s->p, word, s->n) == 0;
+}
+
 static bool read_arch(struct reader *r)
 {
 	struct gguf_str name;
-	char text[60];
+	char text[60], names[200];
 	bool found;
 
 	if (!gguf_string(r->g, "general.architecture", &name, &found, r->err))
 		return false;
 	if (!found)
 		return error_set(r->err, ERROR_FORMAT, "%s: the key general.architecture is missing", r->g->path);
-	for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-		if (name.n == strlen(archs[i].name) && memcmp(name.p, archs[i].name, name.n) == 0) {
-			struct model_file *f = r->m->file;
-			snprintf(r->arch, sizeof r->arch, "%s", archs[i].name);
-			r->m->spec.arch = archs[i].arch;
-			f->needs = (struct model_needs){ .qkv_bias = NEED_IF_PRESENT, .o_bias = NEED_IF_PRESENT, .mlp_bias = NEED_IF_PRESENT,
-				.qk_norm = archs[i].qk_norm ? NEED_ALWAYS : NEED_NOT, .rope_pairs = archs[i].rope_pairs };
-			f->arch_name = copy_text(&name);
-			return f->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
-		}
-	return error_set(r->err, ERROR_UNSUPPORTED, "%s: general.architecture is \"%s\", expected llama, qwen2 or qwen3", r->g->path,
-		error_quote(text, sizeof text, name.p, name.n));
+	const struct arch_row *row = r->row = arch_of_gguf(name.p, name.n);
+	error_quote(text, sizeof text, name.p, name.n);
+	if (!row)
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: general.architecture is \"%s\", expected %s", r->g->path, text, arch_names(true, names, sizeof names));
+	if (row->lacks)
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: general.architecture is \"%s\", which needs what jitrun does not have: %s", r->g->path, text, row->lacks);
+	struct model_file *f = r->m->file;
+	r->m->spec.arch = row->arch;
+	f->arch = row;
+	f->needs = (struct model_needs){ .qkv_bias = NEED_IF_PRESENT, .o_bias = NEED_IF_PRESENT, .mlp_bias = NEED_IF_PRESENT,
+		.qk_norm = row->qk_norm ? NEED_ALWAYS : NEED_NOT, .rope_pairs = row->gguf_pairs };
+	f->arch_name = copy_text(&name);
+	return f->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
+}
+
+/* What kind of file it is, for those that are no model that runs alone. */
+static bool check_kind(struct reader *r)
+{
+	struct gguf_str kind;
+	char text[60];
+	bool found;
+
+	if (!gguf_string(r->g, "general.type", &kind, &found, r->err))
+		return false;
+	if (gguf_find(r->g, "adapter.type") || (found && str_is(&kind, "adapter")))
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: is an adapter (LoRA), which changes another model; jitrun runs models without adapters", r->g->path);
+	if (found && str_is(&kind, "imatrix"))
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: is an importance matrix, which is for quantising another model", r->g->path);
+	if (found && str_is(&kind, "mmproj"))
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: is an encoder of images or sound (mmproj), which goes with a text model; jitrun runs text models alone", r->g->path);
+	return !found || str_is(&kind, "model") ||
+	       error_set(r->err, ERROR_UNSUPPORTED, "%s: general.type is \"%s\", expected model", r->g->path, error_quote(text, sizeof text, kind.p, kind.n));
 }
 
 static bool read_name(struct reader *r)
@@ -129,21 +147,6 @@ static bool read_name(struct reader *r)
 		return false;
 	r->m->file->model_name = copy_text(&name);
 	return r->m->file->model_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
-}
-
-static bool check_refused(struct reader *r)
-{
-	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-		const struct gguf_kv *kv = gguf_find(r->g, key(r, refused[i].suffix));
-		if (!kv)
-			continue;
-		if (kv->type == GGUF_STRING || kv->type == GGUF_ARRAY)
-			return error_set(r->err, ERROR_UNSUPPORTED, "%s: the key %s is not supported", r->g->path, r->key);
-		double value = gguf_item_float(kv, 0);
-		if (!(value == refused[i].off))
-			return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %.9g, which is not supported, expected %.9g or no such key", r->g->path, r->key, value, refused[i].off);
-	}
-	return true;
 }
 
 static bool read_sizes(struct reader *r)
@@ -166,7 +169,7 @@ static bool read_sizes(struct reader *r)
 		return false;
 	if (!gguf_find(r->g, key(r, "attention.key_length")) && s->hidden % s->heads)
 		return error_set(r->err, ERROR_FORMAT, "%s: %s.embedding_length is %" PRIu32 ", expected a multiple of the %" PRIu32 " attention heads", r->g->path,
-			r->arch, s->hidden, s->heads);
+			r->row->gguf, s->hidden, s->heads);
 	s->head_dim = value_length = s->hidden / s->heads;
 	if (!get_u32(r, "attention.key_length", OPTIONAL, &s->head_dim) || !get_u32(r, "attention.value_length", OPTIONAL, &value_length))
 		return false;
@@ -176,7 +179,7 @@ static bool read_sizes(struct reader *r)
 	if (!model_find_tensor(r->m->file, "token_embd.weight", &embed))
 		return error_set(r->err, ERROR_FORMAT, "%s: the tensor token_embd.weight is missing", r->g->path);
 	if (gguf_find(r->g, key(r, "vocab_size")) && vocab != embed.dim[1])
-		return error_set(r->err, ERROR_FORMAT, "%s: %s.vocab_size is %" PRIu32 ", but token_embd.weight has %" PRIu64 " rows", r->g->path, r->arch, vocab, embed.dim[1]);
+		return error_set(r->err, ERROR_FORMAT, "%s: %s.vocab_size is %" PRIu32 ", but token_embd.weight has %" PRIu64 " rows", r->g->path, r->row->gguf, vocab, embed.dim[1]);
 	if (!hparam_range(r->g->path, "the vocabulary size", (double)embed.dim[1], 1, INT32_MAX, r->err) ||
 	    !hparam_range(r->g->path, key(r, "attention.layer_norm_rms_epsilon"), eps, 1e-30, 1, r->err))
 		return false;
@@ -228,7 +231,7 @@ static bool read_yarn(struct reader *r)
 static bool read_rope(struct reader *r)
 {
 	struct model_rope *rope = &r->m->spec.rope;
-	double attn = 1;
+	double attn = 1, yarn_attn = 1;
 
 	rope->dims = r->m->spec.head_dim;
 	rope->theta = 10000;
@@ -236,15 +239,14 @@ static bool read_rope(struct reader *r)
 	rope->attention_factor = 1;
 	if (!get_u32(r, "rope.dimension_count", OPTIONAL, &rope->dims) || !get_f64(r, "rope.freq_base", OPTIONAL, &rope->theta) || !read_scaling_type(r, &rope->scaling))
 		return false;
-	if (rope->scaling == ROPE_NONE)
-		return true;
-	if (!get_f64(r, "rope.scale_linear", OPTIONAL, &rope->factor) || !get_f64(r, "rope.scaling.factor", OPTIONAL, &rope->factor))
+	if (rope->scaling != ROPE_NONE && (!get_f64(r, "rope.scale_linear", OPTIONAL, &rope->factor) || !get_f64(r, "rope.scaling.factor", OPTIONAL, &rope->factor)))
 		return false;
 	if (rope->scaling == ROPE_YARN)
 		return read_yarn(r);
-	if (!get_f64(r, "rope.scaling.attn_factor", OPTIONAL, &attn))
+	if (!get_f64(r, "rope.scaling.yarn_attn_factor", OPTIONAL, &yarn_attn) || !get_f64(r, "rope.scaling.attn_factor", OPTIONAL, &attn))
 		return false;
-	return attn == 1 || error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %.9g without YaRN scaling, which is not supported, expected 1", r->g->path, r->key, attn);
+	return attn * yarn_attn == 1 || error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %.9g without YaRN scaling, which is not supported, expected 1", r->g->path,
+		key(r, attn == 1 ? "rope.scaling.yarn_attn_factor" : "rope.scaling.attn_factor"), attn == 1 ? yarn_attn : attn);
 }
 
 /* Divisors of the rotary frequencies. Copied: the file promises no alignment for floats. */
@@ -257,6 +259,7 @@ static bool read_freq_factors(struct reader *r)
 
 	if (!model_find_tensor(f, "rope_freqs.weight", &t))
 		return true;
+	f->used[t.entry] = true;
 	if (t.type != DTYPE_F32 || t.dim[0] != n || t.dim[1] != 1 || t.dim[2] != 1 || t.dim[3] != 1 || n == 0)
 		return error_set(r->err, ERROR_FORMAT, "%s: tensor rope_freqs.weight has %" PRIu64 " elements of type %s, expected %" PRIu32 " of type F32", t.label,
 			t.dim[0], dtype_table[t.type].name, n);
@@ -285,11 +288,67 @@ static bool check_token_count(struct reader *r)
 	return error_set(r->err, ERROR_FORMAT, "%s: tokenizer.ggml.tokens has %" PRIu64 " entries, but token_embd.weight has %" PRIu32 " rows", r->g->path, kv->count, r->m->spec.vocab);
 }
 
+static bool scaling_key(const struct reader *r, const char *suffix)
+{
+	enum rope_scaling scaling = r->m->spec.rope.scaling;
+
+	return (scaling == ROPE_NONE && arch_word_in(scaling_keys, suffix)) || (scaling != ROPE_YARN && arch_word_in(yarn_keys, suffix));
+}
+
+/* A key that turns something on must say that it is off. A scale of the scores may also say what it is anyway. */
+static bool check_off(struct reader *r, const struct gguf_kv *kv, const struct arch_off *known)
+{
+	if (kv->type == GGUF_STRING || kv->type == GGUF_ARRAY)
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: the key %s is not supported", r->g->path, r->key);
+	double value = gguf_item_float(kv, 0);
+	bool usual = strcmp(known->name, "attention.scale") == 0 && (float)value == 1 / sqrtf((float)r->m->spec.head_dim);
+	if (value == known->off || usual)
+		return true;
+	if (kv->type == GGUF_BOOL)
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %s, which is not supported, expected %s or no such key", r->g->path, r->key, value ? "true" : "false",
+			known->off ? "true" : "false");
+	return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %.9g, which is not supported, expected %.9g or no such key", r->g->path, r->key, value, known->off);
+}
+
+static bool check_key(struct reader *r, const struct gguf_kv *kv)
+{
+	size_t prefix = strlen(r->row->gguf);
+	char text[100];
+
+	if (kv->key.n <= prefix || memcmp(kv->key.p, r->row->gguf, prefix) != 0 || kv->key.p[prefix] != '.')
+		return true;
+	if (kv->key.n < sizeof r->key && !memchr(kv->key.p, 0, kv->key.n)) {
+		snprintf(r->key, sizeof r->key, "%.*s", (int)kv->key.n, kv->key.p);
+		const char *suffix = r->key + prefix + 1;
+		const struct arch_off *known = arch_gguf_off(suffix);
+		if (known)
+			return check_off(r, kv, known);
+		if (arch_gguf_key_harmless(suffix) || scaling_key(r, suffix))
+			return true;
+	}
+	return error_set(r->err, ERROR_UNSUPPORTED, "%s: the key %s is not known and might change what the model computes", r->g->path,
+		error_quote(text, sizeof text, kv->key.p, kv->key.n));
+}
+
+/* Every key of the architecture has been read, or changes nothing. */
+static bool check_unread(struct reader *r)
+{
+	for (uint64_t i = 0; i < r->g->n_kv; i++)
+		if (!r->read[i] && !check_key(r, &r->g->kv[i]))
+			return false;
+	return true;
+}
+
 bool model_read_gguf(struct model *m, struct error *err)
 {
 	struct reader r = { .m = m, .g = &m->file->part[0].gguf, .err = err };
 
-	return read_arch(&r) && read_name(&r) && check_refused(&r) && read_sizes(&r) && read_rope(&r) && read_freq_factors(&r) && check_token_count(&r);
+	r.read = calloc(r.g->n_kv ? r.g->n_kv : 1, sizeof *r.read);
+	if (!r.read)
+		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu64 " keys", r.g->path, r.g->n_kv);
+	bool ok = check_kind(&r) && read_arch(&r) && read_name(&r) && read_sizes(&r) && read_rope(&r) && check_unread(&r) && read_freq_factors(&r) && check_token_count(&r);
+	free(r.read);
+	return ok;
 }
 
 static bool split_key(const struct gguf *g, const char *name, uint64_t expected, bool required, struct error *err)

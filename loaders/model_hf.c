@@ -2,7 +2,7 @@
  * torch_dtype) and as transformers 5 does (rope_parameters, dtype).
  *
  * Owns: the meaning of its fields and their defaults, which are those of the transformers classes. null counts as absent.
- * Never: accepts a number of the wrong kind or out of range, or a setting that changes the computation unknown to us.
+ * Never: accepts a number of the wrong kind or out of range, or a field that might change the computation and that nothing here asks for (check_unread).
  */
 #include "loaders/model_load.h"
 #include "loaders/tokenizer.h"
@@ -21,19 +21,19 @@ struct reader {
 	struct model *m;
 	const char *label;
 	json_t *root;
+	json_t *read, *read_within;   /* names of fields that were asked for, of root and of the objects in it, as members */
+	const struct arch_row *row;
 	struct error *err;
-};
-
-static const struct { const char *name; enum model_arch arch; } archs[] = {
-	{ "llama", MODEL_LLAMA }, { "mistral", MODEL_MISTRAL }, { "qwen2", MODEL_QWEN2 }, { "qwen3", MODEL_QWEN3 },
 };
 
 enum presence { OPTIONAL, REQUIRED };
 
-static json_t *get(const json_t *object, const char *key)
+static json_t *get(struct reader *r, const json_t *object, const char *key)
 {
 	json_t *v = json_object_get(object, key);
 
+	if (v && r->read)
+		json_object_set_new(object == r->root ? r->read : r->read_within, key, json_true());
 	return json_is_null(v) ? NULL : v;
 }
 
@@ -51,7 +51,7 @@ static bool wrong_kind(struct reader *r, const char *key, const json_t *v, const
 
 static bool get_f64(struct reader *r, const json_t *object, const char *key, double *out)
 {
-	const json_t *v = get(object, key);
+	const json_t *v = get(r, object, key);
 
 	if (!v)
 		return true;
@@ -63,7 +63,7 @@ static bool get_f64(struct reader *r, const json_t *object, const char *key, dou
 
 static bool get_u32(struct reader *r, const json_t *object, const char *key, enum presence presence, uint32_t most, uint32_t *out)
 {
-	const json_t *v = get(object, key);
+	const json_t *v = get(r, object, key);
 	double value = 0;
 
 	if (!v)
@@ -81,7 +81,7 @@ static bool get_u32(struct reader *r, const json_t *object, const char *key, enu
 
 static bool get_bool(struct reader *r, const json_t *object, const char *key, bool *out)
 {
-	const json_t *v = get(object, key);
+	const json_t *v = get(r, object, key);
 
 	if (!v)
 		return true;
@@ -94,7 +94,7 @@ static bool get_bool(struct reader *r, const json_t *object, const char *key, bo
 /* *out stays NULL when absent. */
 static bool get_string(struct reader *r, const json_t *object, const char *key, const char **out)
 {
-	const json_t *v = get(object, key);
+	const json_t *v = get(r, object, key);
 
 	if (!v)
 		return true;
@@ -111,31 +111,77 @@ static bool unsupported(struct reader *r, const char *key, const char *value, co
 	return error_set(r->err, ERROR_UNSUPPORTED, "%s: %s is \"%s\", expected %s", r->label, key, error_quote(text, sizeof text, value, strlen(value)), expected);
 }
 
-static bool read_arch(struct reader *r)
+/* architectures names the class the weights were saved from: the same layers end in other things in other classes. */
+static bool check_classes(struct reader *r)
 {
-	const char *type = NULL, *act = NULL;
-	double partial = 1;
+	const json_t *list = get(r, r->root, "architectures"), *one;
+	char text[60];
+	size_t i;
+
+	if (!list)
+		return true;
+	if (!json_is_array(list))
+		return wrong_kind(r, "architectures", list, "an array");
+	json_array_foreach(list, i, one) {
+		if (!json_is_string(one))
+			return wrong_kind(r, "an element of architectures", one, "a string");
+		const char *name = json_string_value(one);
+		if (!arch_word_in(r->row->classes, name))
+			return error_set(r->err, ERROR_UNSUPPORTED, "%s: architectures names %s, which is no model that continues a text as %.*s does", r->label,
+				error_quote(text, sizeof text, name, strlen(name)), (int)strcspn(r->row->classes, " "), r->row->classes);
+	}
+	return true;
+}
+
+static bool check_quantised(struct reader *r)
+{
+	static const char *const fields[] = { "quantization_config", "quantization" };
+	const char *method = NULL;
+	char text[60];
+
+	for (int i = 0; i < 2; i++) {
+		const json_t *o = get(r, r->root, fields[i]);
+		if (!o)
+			continue;
+		if (json_is_object(o) && !get_string(r, o, "quant_method", &method))
+			return false;
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: has a %s%s%s, expected unquantised weights; quantised models are read from GGUF files", r->label, fields[i],
+			method ? " of method " : "", method ? error_quote(text, sizeof text, method, strlen(method)) : "");
+	}
+	return true;
+}
+
+static bool read_row(struct reader *r)
+{
+	const char *type = NULL;
+	char text[60], names[200];
 
 	if (!get_string(r, r->root, "model_type", &type))
 		return false;
 	if (!type)
 		return error_set(r->err, ERROR_FORMAT, "%s: model_type is missing", r->label);
-	size_t i = 0;
-	while (i < sizeof archs / sizeof *archs && strcmp(type, archs[i].name) != 0)
-		i++;
-	if (i == sizeof archs / sizeof *archs)
-		return unsupported(r, "model_type", type, "llama, mistral, qwen2 or qwen3");
-	r->m->spec.arch = archs[i].arch;
+	r->row = arch_of_hf(type);
+	if (!r->row)
+		return unsupported(r, "model_type", type, arch_names(false, names, sizeof names));
+	if (r->row->lacks)
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: model_type is \"%s\", which needs what jitrun does not have: %s", r->label,
+			error_quote(text, sizeof text, type, strlen(type)), r->row->lacks);
+	r->m->file->arch = r->row;
+	r->m->spec.arch = r->row->arch;
 	r->m->file->arch_name = strdup(type);
-	if (!r->m->file->arch_name)
-		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
-	if (!get_string(r, r->root, "hidden_act", &act))
+	return r->m->file->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
+}
+
+static bool read_arch(struct reader *r)
+{
+	const char *act = NULL;
+	double partial = 1;
+
+	if (!read_row(r) || !check_classes(r) || !get_string(r, r->root, "hidden_act", &act))
 		return false;
 	if (act && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
 		return unsupported(r, "hidden_act", act, "silu");
-	if (get(r->root, "quantization_config"))
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: has a quantization_config, expected unquantised weights (quantised models are read from GGUF)", r->label);
-	if (!get_f64(r, r->root, "partial_rotary_factor", &partial))
+	if (!check_quantised(r) || !get_f64(r, r->root, "partial_rotary_factor", &partial))
 		return false;
 	return partial == 1 || error_set(r->err, ERROR_UNSUPPORTED, "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)", r->label, partial);
 }
@@ -158,9 +204,12 @@ static bool read_sizes(struct reader *r)
 	if (!hparam_range(r->label, "num_attention_heads", s->heads, 1, MODEL_MAX_HEADS, r->err) || !hparam_range(r->label, "rms_norm_eps", eps, 1e-30, 1, r->err))
 		return false;
 	s->norm_eps = (float)eps;
-	bool given = get(c, "head_dim") != NULL;
-	s->head_dim = s->arch == MODEL_QWEN3 ? 128 : s->hidden / s->heads;
-	if (!given && s->arch != MODEL_QWEN3 && s->hidden % s->heads)
+	for (const char *const *name = (const char *const[]){ "head_dim", "num_key_value_heads", "rms_norm_eps", NULL }; *name; name++)
+		if (r->row->stated && arch_word_in(r->row->stated, *name) && !get(r, c, *name))
+			return error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label, *name);
+	bool given = get(r, c, "head_dim") != NULL;
+	s->head_dim = r->row->head_dim ? r->row->head_dim : s->hidden / s->heads;
+	if (!given && !r->row->head_dim && s->hidden % s->heads)
 		return error_set(r->err, ERROR_FORMAT, "%s: hidden_size is %" PRIu32 ", expected a multiple of num_attention_heads %" PRIu32, r->label, s->hidden, s->heads);
 	return get_u32(r, c, "head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &s->head_dim);
 }
@@ -168,27 +217,23 @@ static bool read_sizes(struct reader *r)
 static bool read_needs(struct reader *r)
 {
 	struct model_needs *n = &r->m->file->needs;
-	bool attention_bias = false, mlp_bias = false;
-	enum model_arch arch = r->m->spec.arch;
+	const struct arch_row *row = r->row;
+	bool bias = false, mlp_bias = false;
 
-	*n = (struct model_needs){ .qk_norm = arch == MODEL_QWEN3 ? NEED_ALWAYS : NEED_NOT };
-	if (!get_bool(r, r->root, "attention_bias", &attention_bias) || !get_bool(r, r->root, "mlp_bias", &mlp_bias) ||
+	*n = (struct model_needs){ .qk_norm = row->qk_norm ? NEED_ALWAYS : NEED_NOT, .tied_by_config = row->tied, .rope_pairs = row->hf_pairs };
+	if ((row->bias && !get_bool(r, r->root, row->bias, &bias)) || (row->mlp_bias && !get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||
 	    !get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
 		return false;
-	/* qwen2 always has the three; mistral never has any, whatever its config says */
-	if (arch == MODEL_QWEN2)
-		n->qkv_bias = NEED_ALWAYS;
-	else if (attention_bias && arch != MODEL_MISTRAL)
-		n->qkv_bias = n->o_bias = NEED_ALWAYS;
-	if (mlp_bias && arch == MODEL_LLAMA)
-		n->mlp_bias = NEED_ALWAYS;
+	n->qkv_bias = bias || row->qkv_bias ? NEED_ALWAYS : NEED_NOT;
+	n->o_bias = bias ? NEED_ALWAYS : NEED_NOT;
+	n->mlp_bias = mlp_bias ? NEED_ALWAYS : NEED_NOT;
 	return true;
 }
 
 /* layer_types, or what transformers derives when it is absent: layers from max_window_layers on slide. */
 static bool layer_slides(struct reader *r, uint32_t layer, uint32_t max_window_layers, bool *out)
 {
-	const json_t *types = get(r->root, "layer_types");
+	const json_t *types = get(r, r->root, "layer_types");
 
 	if (!types) {
 		*out = layer >= max_window_layers;
@@ -234,13 +279,13 @@ static bool read_window(struct reader *r)
 	uint32_t window = json_object_get(r->root, "sliding_window") ? 0 : 4096;     /* the classes' default; an explicit null means none */
 	bool use = false;
 
-	if (s->arch == MODEL_LLAMA)
+	if (r->row->window == WINDOW_IGNORED)
 		return true;
 	if (!get_u32(r, r->root, "sliding_window", OPTIONAL, UINT32_MAX, &window))
 		return false;
-	if (get(r->root, "sliding_window") && window == 0)
+	if (get(r, r->root, "sliding_window") && window == 0)
 		return error_set(r->err, ERROR_FORMAT, "%s: sliding_window is 0, expected at least 1 or null", r->label);
-	if (s->arch == MODEL_MISTRAL) {
+	if (r->row->window == WINDOW_ALL_LAYERS) {
 		s->sliding_window = window;
 		return true;
 	}
@@ -249,13 +294,49 @@ static bool read_window(struct reader *r)
 	return read_window_per_layer(r, use ? window : 0);
 }
 
+/* Whether a value says that nothing is to be done. */
+static bool is_neutral(const json_t *v)
+{
+	return json_is_null(v) || json_is_false(v) || (json_is_number(v) && json_number_value(v) == 0) || (json_is_string(v) && !*json_string_value(v)) ||
+	       ((json_is_array(v) || json_is_object(v)) && json_array_size(v) + json_object_size(v) == 0);
+}
+
+static bool field_passes(struct reader *r, const char *key, const json_t *v)
+{
+	const struct arch_off *off = arch_hf_off(key);
+
+	if (off)
+		return json_is_null(v) || (json_is_number(v) ? json_number_value(v) == off->off : json_is_boolean(v) && (double)json_is_true(v) == off->off);
+	return arch_hf_field_harmless(r->row, key) || is_neutral(v);
+}
+
+/* Every field has been read, is on a list of model_arch.c, or says nothing. */
+static bool check_unread(struct reader *r, json_t *object, const json_t *read, const char *within, const char *dot)
+{
+	char text[100], shown[60];
+	const char *key;
+	json_t *v;
+
+	json_object_foreach(object, key, v) {
+		if (json_object_get(read, key) || field_passes(r, key, v))
+			continue;
+		char *value = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+		error_quote(text, sizeof text, key, strlen(key));
+		error_quote(shown, sizeof shown, value ? value : "", value ? strlen(value) : 0);
+		free(value);
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: the field %s%s%s is %s; it is not known and might change what the model computes", r->label, within, dot,
+			text, shown);
+	}
+	return true;
+}
+
 static bool read_llama3(struct reader *r, const json_t *o)
 {
 	struct model_rope *rope = &r->m->spec.rope;
 	const char *const needed[] = { "factor", "low_freq_factor", "high_freq_factor" };
 
 	for (int i = 0; i < 3; i++)
-		if (!get(o, needed[i]))
+		if (!get(r, o, needed[i]))
 			return error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling llama3 has no %s", r->label, needed[i]);
 	rope->scaling = ROPE_LLAMA3;
 	return get_f64(r, o, "low_freq_factor", &rope->low_freq_factor) && get_f64(r, o, "high_freq_factor", &rope->high_freq_factor);
@@ -270,7 +351,7 @@ static bool read_yarn(struct reader *r, const json_t *o)
 	rope->beta_fast = 32;
 	rope->beta_slow = 1;
 	rope->yarn_truncate = true;
-	if (!get(o, "factor")) {
+	if (!get(r, o, "factor")) {
 		if (rope->original_context == 0)
 			return error_set(r->err, ERROR_FORMAT, "%s: original_max_position_embeddings is 0, expected at least 1", r->label);
 		rope->factor = (double)r->m->spec.context_train / rope->original_context;
@@ -300,7 +381,7 @@ static bool read_scaling(struct reader *r, const json_t *o)
 		return false;
 	if (strcmp(type, "linear") == 0) {
 		rope->scaling = ROPE_LINEAR;
-		return get(o, "factor") || error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling linear has no factor", r->label);
+		return get(r, o, "factor") || error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling linear has no factor", r->label);
 	}
 	if (strcmp(type, "llama3") == 0)
 		return read_llama3(r, o);
@@ -312,8 +393,8 @@ static bool read_scaling(struct reader *r, const json_t *o)
 static bool read_rope(struct reader *r)
 {
 	struct model_rope *rope = &r->m->spec.rope;
-	const char *key = get(r->root, "rope_parameters") ? "rope_parameters" : "rope_scaling";
-	const json_t *o = get(r->root, key);
+	const char *key = get(r, r->root, "rope_parameters") ? "rope_parameters" : "rope_scaling";
+	json_t *o = get(r, r->root, key);
 
 	rope->dims = r->m->spec.head_dim;
 	rope->theta = 10000;
@@ -325,9 +406,9 @@ static bool read_rope(struct reader *r)
 		return true;
 	if (!json_is_object(o))
 		return wrong_kind(r, key, o, "an object");
-	if (get(o, "full_attention") || get(o, "sliding_attention"))
+	if (get(r, o, "full_attention") || get(r, o, "sliding_attention"))
 		return error_set(r->err, ERROR_UNSUPPORTED, "%s: %s differs between kinds of layers, expected one for all", r->label, key);
-	return get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o);
+	return get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o) && check_unread(r, o, r->read_within, key, ".");
 }
 
 static bool read_fields(struct reader *r)
@@ -342,7 +423,7 @@ static bool read_fields(struct reader *r)
 	r->m->file->model_name = strdup(error_quote(text, sizeof text, name ? name : "", name ? strlen(name) : 0));
 	if (!r->m->file->model_name)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
-	return read_arch(r) && read_sizes(r) && read_needs(r) && read_window(r) && read_rope(r);
+	return read_arch(r) && read_sizes(r) && read_needs(r) && read_window(r) && read_rope(r) && check_unread(r, r->root, r->read, "", "");
 }
 
 static json_t *load_object(const struct mapped *file, struct error *err)
@@ -363,7 +444,7 @@ static json_t *load_object(const struct mapped *file, struct error *err)
 /* eos_token_id: absent, null, one id, or a list of ids. */
 static bool read_end_tokens(struct reader *r)
 {
-	const json_t *v = get(r->root, "eos_token_id");
+	const json_t *v = get(r, r->root, "eos_token_id");
 	size_t n = !v ? 0 : json_is_array(v) ? json_array_size(v) : 1;
 
 	for (size_t i = 0; i < n; i++) {
@@ -404,7 +485,11 @@ bool model_read_config(struct model *m, struct error *err)
 	r.root = load_object(config, err);
 	if (!r.root)
 		return false;
-	bool ok = read_fields(&r);
+	r.read = json_object();
+	r.read_within = json_object();
+	bool ok = r.read && r.read_within ? read_fields(&r) : error_set(err, ERROR_MEMORY, "%s: no memory for its fields", r.label);
+	json_decref(r.read);
+	json_decref(r.read_within);
 	json_decref(r.root);
 	return ok;
 }

@@ -4,7 +4,8 @@
  *   model.c       maps and parses them, owns and releases everything
  *   model_gguf.c  GGUF metadata -> hyperparameters
  *   model_hf.c    config.json   -> hyperparameters
- *   model_bind.c  ranges of the hyperparameters, then every tensor: found, shape, type
+ *   model_bind.c  ranges of the hyperparameters, then every tensor: found, shape, type; and that none is left over
+ *   model_arch.c  the table of architectures, and what may be left over
  *
  * Rule: a number from a file enters model_spec through hparam_u32/hparam_f64 or a check of its own, and model_bind()
  * runs before anything is allocated in proportion to one.
@@ -15,6 +16,7 @@
 #include "loaders/gguf.h"
 #include "loaders/mapped.h"
 #include "loaders/model.h"
+#include "loaders/model_arch.h"
 #include "loaders/names.h"
 #include "loaders/safetensors.h"
 
@@ -38,7 +40,7 @@ enum model_need { NEED_NOT, NEED_IF_PRESENT, NEED_ALWAYS };
 struct model_needs {
 	enum model_need qkv_bias, o_bias, mlp_bias, qk_norm;
 	bool tied_by_config;          /* HF: tie_word_embeddings; GGUF: tied when output.weight is missing */
-	bool rope_pairs;              /* GGUF llama: Q and K rows adjacent in pairs */
+	bool rope_pairs;              /* Q and K rows: rotation pairs adjacent */
 };
 
 struct model_file {
@@ -47,6 +49,7 @@ struct model_file {
 	struct model_part *part;
 	uint32_t n_parts;
 	struct catalog_entry *entry;
+	bool *used;                   /* entries */
 	uint32_t n_entries;
 	struct names names;
 	struct mapped config, generation_config, tokenizer_json, tokenizer_config;
@@ -55,6 +58,7 @@ struct model_file {
 	char *model_name, *arch_name;
 	float *freq_factors;
 	uint8_t *layer_is_sliding;
+	const struct arch_row *arch;
 	struct model_needs needs;
 };
 
@@ -65,6 +69,7 @@ struct found_tensor {
 	const uint8_t *data;          /* NULL with MODEL_HEADER_ONLY */
 	uint64_t bytes;
 	const char *label;            /* the file, for messages */
+	uint32_t entry;
 };
 
 /* The files a path means, in the order of their parts. */
@@ -87,6 +92,7 @@ bool model_read_index(struct model_paths *out, const struct mapped *index, struc
 bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct mapped *index, struct error *err);
 
 /* model.c */
+struct name_ref model_entry_name(const void *file, uint32_t entry);
 bool model_find_tensor(const struct model_file *f, const char *name, struct found_tensor *out);
 /* As model_open, from memory: weights is a whole GGUF or safetensors file, config the text of config.json (for safetensors). */
 bool model_open_memory(struct model *out, const void *weights, uint64_t n, const void *config, uint64_t n_config, unsigned flags, struct error *err);

@@ -117,7 +117,8 @@ static void check_model(const char *folder, const char *device, int kv_f32, doub
 	json_decref(expected);
 }
 
-static const char *golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32", "golden/mistral-gqa4-f16" };
+static const char *golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32", "golden/mistral-gqa4-f16", "golden/llama-a",
+	"golden/ernie45-a" };
 
 static void test_golden_f32_cache(void **state)
 {

@@ -228,8 +228,42 @@ static const struct setting settings[] = {
 	{ "qwen3", ",\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2, \"truncate\": 1}", "truncate is an integer, expected true or false", 0, 0, 0, 0, 0, 0 },
 	{ "llama", ",\"rope_scaling\": {\"rope_type\": 3}", "rope_type is an integer, expected a string", 0, 0, 0, 0, 0, 0 },
 	{ "llama", ",\"_name_or_path\": []", "_name_or_path is an array, expected a string", 0, 0, 0, 0, 0, 0 },
-	{ "gemma", "", "model_type is \"gemma\", expected llama, mistral, qwen2 or qwen3", 0, 0, 0, 0, 0, 0 },
-	{ "", "", "model_type is \"\"", 0, 0, 0, 0, 0, 0 },
+	{ "gemma", "", "model_type is \"gemma\", which needs what jitrun does not have: a scaled embedding and the activation GELU", 0, 0, 0, 0, 0, 0 },
+	{ "qwen3_moe", "", "model_type is \"qwen3_moe\", which needs what jitrun does not have: mixture of experts", 0, 0, 0, 0, 0, 0 },
+	{ "internlm2", "", "its GGUF files have them apart and run", 0, 0, 0, 0, 0, 0 },
+	{ "", "", "model_type is \"\", expected llama, mistral, qwen2, qwen3, ernie4_5 or xverse", 0, 0, 0, 0, 0, 0 },
+	{ "qwen2 qwen3", "", "model_type is \"qwen2 qwen3\", expected llama", 0, 0, 0, 0, 0, 0 },
+	{ "ernie4_5", ",\"rope_theta\": 500000, \"compression_ratio\": 1.0", NULL, ROPE_NONE, 500000, 1, 1, 0, 0 },
+	{ "ernie4_5", ",\"compression_ratio\": 2", "the field compression_ratio is 2", 0, 0, 0, 0, 0, 0 },
+	{ "xverse", ",\"max_tokenizer_truncation\": 6144", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
+	/* what the class is, and what it does with the layers */
+	{ "llama", ",\"architectures\": [\"LlamaForCausalLM\"]", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
+	{ "llama", ",\"architectures\": []", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
+	{ "llama", ",\"architectures\": [\"LlamaForSequenceClassification\"]", "names LlamaForSequenceClassification, which is no model that continues a text as LlamaForCausalLM does", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"architectures\": [\"LlamaForCausalLM\", \"LlamaModel\"]", "names LlamaModel", 0, 0, 0, 0, 0, 0 },
+	{ "qwen2", ",\"architectures\": [\"Qwen2ForRewardModel\"]", "names Qwen2ForRewardModel", 0, 0, 0, 0, 0, 0 },
+	{ "qwen2", ",\"architectures\": [\"LlamaForCausalLM\"]", "names LlamaForCausalLM", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"architectures\": \"LlamaForCausalLM\"", "architectures is a string, expected an array", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"architectures\": [1]", "an element of architectures is an integer, expected a string", 0, 0, 0, 0, 0, 0 },
+	{ "qwen2", ",\"is_causal\": false", "the field is_causal is false", 0, 0, 0, 0, 0, 0 },
+	{ "qwen2", ",\"is_causal\": true", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
+	/* fields that nothing reads: harmless by name, by value, or refused */
+	{ "llama", ",\"transformers_version\": \"4.51.0\", \"use_cache\": true, \"pretraining_tp\": 4, \"attention_dropout\": 0.1, \"id2label\": {\"0\": \"A\"}", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
+	{ "llama", ",\"attention_chunk_size\": 128", "the field attention_chunk_size is 128; it is not known", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"attention_chunk_size\": null, \"use_mrope\": false, \"num_experts\": 0, \"layer_scales\": [], \"other\": {}, \"kind\": \"\", \"share\": 0.0", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
+	{ "llama", ",\"num_local_experts\": 8", "the field num_local_experts is 8", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"logits_scaling\": 1", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
+	{ "llama", ",\"logits_scaling\": 0", "the field logits_scaling is 0", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"residual_multiplier\": \"1\"", "the field residual_multiplier is \"1\"", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"factor\": 8", "the field factor is 8", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"a\\u001b[2J\": [1, {\"b\": \"\\u001b\"}]", "the field a\\x1b[2J is [1,{\"b\":\"\\u001B\"}]", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2, \"mrope_section\": [1, 1]}", "the field rope_scaling.mrope_section is [1,1]", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"rope_parameters\": {\"rope_type\": \"default\", \"mrope_section\": [1, 1]}", "the field rope_parameters.mrope_section is [1,1]", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"rope_parameters\": {\"rope_type\": \"yarn\", \"factor\": 4, \"llama_4_scaling_beta\": 0.1}", "rope_parameters.llama_4_scaling_beta is 0.1", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"rope_parameters\": {\"rope_type\": \"default\"}, \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2}", "the field rope_scaling is", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"finetuned\": true}", NULL, ROPE_YARN, 10000, 4, 1.1386294361119891, 512, 0 },
+	{ "llama", ",\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}", "has a quantization_config of method gptq, expected unquantised weights; quantised models are read from GGUF", 0, 0, 0, 0, 0, 0 },
+	{ "qwen3", ",\"quantization\": {\"group_size\": 64, \"bits\": 4}", "has a quantization, expected unquantised weights", 0, 0, 0, 0, 0, 0 },
 };
 
 static void test_settings(void **state)
@@ -356,6 +390,43 @@ static void test_missing_tensors(void **state)
 	}
 }
 
+/* What a file holds beside the tensors of its kind of model. */
+static void test_tensors_left_over(void **state)
+{
+	static const struct { const char *arch, *tensor; bool harmless; } more[] = {
+		{ "llama", "model.layers.0.self_attn.rotary_emb.inv_freq", true }, { "mistral", "model.layers.31.self_attn.rotary_emb.inv_freq", true }, { "llama", "model.rotary_emb.inv_freq", true },
+		{ "llama", "model.layers.0.self_attn.q_proj.weight_scale", false }, { "llama", "model.layers.0.self_attn.q_proj.lora_A.weight", false }, { "llama", "lm_head.bias", false },
+		{ "llama", "model.layers.0.self_attn.q_norm.weight", false }, { "llama", "model.layers.2.input_layernorm.weight", false }, { "llama", "model.layers.0.mlp.gate.weight", false },
+		{ "mistral", "model.layers.0.self_attn.q_proj.bias", false }, { "qwen2", "model.layers.0.self_attn.o_proj.bias", false }, { "qwen3", "model.layers.0.self_attn.sinks", false },
+		{ "llama", "model.layers.x.self_attn.rotary_emb.inv_freq", false }, { "llama", "model.layers.0.self_attn.rotary_emb.inv_freq2", false },
+	};
+	char want[160];
+
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+		struct tiny_model t = { more[i].arch, 2, 16, 24, 4, 2, 4, 9, DTYPE_F32, .add = more[i].tensor };
+		struct opened o = open_hf(&t);
+		snprintf(want, sizeof want, "the tensor %s is none that jitrun computes with in a %s model", more[i].tensor, more[i].arch);
+		if (o.ok != more[i].harmless || (!o.ok && !strstr(o.err.text, want)))
+			fail_msg("%s: %s", more[i].tensor, o.ok ? "opened" : o.err.text);
+		close_it(&o);
+	}
+}
+
+/* An output matrix that is said to be the embedding, and is in the file all the same. */
+static void test_head_beside_tied_embedding(void **state)
+{
+	for (int head = HEAD_AS_TIED; head <= HEAD_OTHER; head++) {
+		struct tiny_model t = { "llama", 2, 16, 24, 4, 2, 4, 9, DTYPE_BF16, .tied = true, .head = head };
+		struct opened o = open_hf(&t);
+		assert_int_equal(o.ok, head != HEAD_OTHER);
+		if (o.ok)
+			assert_true(o.m.spec.tied && o.m.spec.lm_head.data == o.m.spec.embed.data);
+		else
+			assert_non_null(strstr(o.err.text, "the tensor lm_head.weight differs from model.embed_tokens.weight, but tie_word_embeddings says that they are the same"));
+		close_it(&o);
+	}
+}
+
 static void test_config_text_limits(void **state)
 {
 	size_t n, length = (1 << 20) + 1;
@@ -464,6 +535,8 @@ int main(void)
 		cmocka_unit_test(test_config_values),
 		cmocka_unit_test(test_config_forms),
 		cmocka_unit_test(test_missing_tensors),
+		cmocka_unit_test(test_tensors_left_over),
+		cmocka_unit_test(test_head_beside_tied_embedding),
 		cmocka_unit_test(test_config_text_limits),
 		cmocka_unit_test(test_every_field_of_gguf_falsified),
 		cmocka_unit_test(test_truncation_at_every_byte),

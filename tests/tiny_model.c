@@ -93,6 +93,12 @@ uint8_t *tiny_safetensors(const struct tiny_model *t, size_t *n)
 		put(&b, "lm_head.weight", t->vocab, t->hidden);
 	for (uint32_t i = 0; i < t->layers; i++)
 		put_layer(&b, i);
+	if (t->add)
+		put(&b, t->add, 0, 1);
+	if (t->head == HEAD_EQUAL)
+		b.seed = 1;
+	if (t->head != HEAD_AS_TIED)
+		put(&b, "lm_head.weight", t->vocab, t->hidden);
 	return st_writer_finish(&b.w, t->align ? t->align : 8, n);
 }
 

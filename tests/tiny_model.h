@@ -17,6 +17,8 @@ struct tiny_model {
 	const char *extra;                    /* more members of config.json, each with a comma before it, or NULL */
 	const char *skip;                     /* the tensor of this name is left out, or NULL */
 	unsigned align;                       /* of the data; 0: 8 */
+	const char *add;                      /* one tensor more, of this name and 1 element, or NULL */
+	enum { HEAD_AS_TIED, HEAD_EQUAL, HEAD_OTHER } head;      /* lm_head.weight in the file although it is tied: the embedding's bytes, or others */
 };
 
 /* The smallest one there is: llama, 1 layer. */

@@ -1,0 +1,220 @@
+/* loaders/model_arch.c - the table of architectures and the lists behind model_arch.h. */
+#include "loaders/model_arch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ATTENTION_ONLY "use_sliding_window max_window_layers"
+
+static const struct arch_row rows[] = {
+	/* ---- what runs */
+	{ .gguf = "llama", .hf = "llama", .arch = MODEL_LLAMA, .classes = "LlamaForCausalLM LLaMAForCausalLM", .gguf_pairs = true, .bias = "attention_bias",
+	  .mlp_bias = "mlp_bias", .fields = "sliding_window " ATTENTION_ONLY, .note = "Llama 1 to 3.3, Yi, SmolLM2 and others of this form; GGUF files of Mistral models say llama too" },
+	{ .hf = "mistral", .arch = MODEL_MISTRAL, .classes = "MistralForCausalLM", .window = WINDOW_ALL_LAYERS, .fields = ATTENTION_ONLY " attention_bias mlp_bias",
+	  .note = "Mistral 7B, Nemo, Small (text only)" },
+	{ .gguf = "qwen2", .hf = "qwen2", .arch = MODEL_QWEN2, .classes = "Qwen2ForCausalLM", .qkv_bias = true, .window = WINDOW_SOME_LAYERS,
+	  .fields = "attention_bias mlp_bias", .note = "Qwen 1.5, 2 and 2.5, and models distilled into them" },
+	{ .gguf = "qwen3", .hf = "qwen3", .arch = MODEL_QWEN3, .classes = "Qwen3ForCausalLM", .qk_norm = true, .bias = "attention_bias", .head_dim = 128,
+	  .window = WINDOW_SOME_LAYERS, .fields = "mlp_bias", .note = "Qwen 3, dense" },
+	{ .gguf = "mistral3", .arch = MODEL_MISTRAL3, .gguf_pairs = true, .note = "without the scale of queries by position that Ministral 3 has (`attention.temperature_scale`)" },
+	{ .gguf = "ernie4_5", .hf = "ernie4_5", .arch = MODEL_ERNIE4_5, .classes = "Ernie4_5ForCausalLM Ernie4_5_ForCausalLM", .gguf_pairs = true, .hf_pairs = true,
+	  .bias = "use_bias", .mlp_bias = "use_bias", .tied = true, .stated = "head_dim num_key_value_heads rms_norm_eps", .note = "ERNIE 4.5, dense" },
+	{ .gguf = "xverse", .hf = "xverse", .arch = MODEL_XVERSE, .classes = "XverseForCausalLM", .gguf_pairs = true, .note = "XVERSE, dense" },
+	{ .gguf = "internlm2", .arch = MODEL_INTERNLM2, .gguf_pairs = true, .note = "InternLM 2 and 2.5; InternLM 3 says llama" },
+	{ .gguf = "deci", .arch = MODEL_DECI, .gguf_pairs = true, .note = "DeciLM and Nemotron models whose layers are all of one size" },
+	{ .gguf = "exaone", .arch = MODEL_EXAONE, .note = "EXAONE 3 and 3.5" },
+
+	/* ---- what is refused */
+	{ .gguf = "qwen2moe qwen3moe olmoe granitemoe phimoe ernie4_5-moe dbrx arctic grok bailingmoe bailingmoe2 dots1 hunyuan-moe grovemoe minimax-m2 minimax-m3 "
+	          "glm4moe llama4 deepseek exaone-moe cohere2moe smallthinker mimo2 step35 afmoe laguna hy_v3",
+	  .hf = "mixtral qwen2_moe qwen3_moe olmoe granitemoe phimoe ernie4_5_moe dbrx minimax_m2 minimax_m3 glm4_moe llama4 llama4_text mimo_v2_flash step3p7 dots1 "
+	        "hunyuan_v1_moe bailing_moe", .lacks = "mixture of experts" },
+	{ .gguf = "gpt-oss", .hf = "gpt_oss", .lacks = "mixture of experts and attention sinks" },
+	{ .gguf = "gemma", .hf = "gemma", .lacks = "a scaled embedding and the activation GELU" },
+	{ .gguf = "gemma2 gemma3", .hf = "gemma2 gemma3_text gemma3", .lacks = "norms behind attention and the feed-forward layer, and the activation GELU" },
+	{ .gguf = "gemma3n gemma4", .hf = "gemma3n gemma3n_text gemma4 gemma4_text", .lacks = "heads of several sizes, keys and values shared between layers, and embeddings for each layer" },
+	{ .gguf = "olmo2 exaone4 glm4 plamo3", .hf = "olmo2 olmo3 exaone4 glm4", .lacks = "norms behind attention and the feed-forward layer" },
+	{ .gguf = "qwen35 qwen35moe qwen3next kimi-linear", .hf = "qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text qwen3_next kimi_linear kimi_k3", .lacks = "a recurrent state (gated delta rule)" },
+	{ .gguf = "mamba mamba2 jamba falcon-h1 granitehybrid nemotron_h nemotron_h_moe plamo2", .hf = "mamba mamba2 falcon_mamba jamba falcon_h1 granitemoehybrid nemotron_h bamba zamba2",
+	  .lacks = "a recurrent state (selective scan)" },
+	{ .gguf = "rwkv6 rwkv7 rwkv6qwen2 arwkv7", .hf = "rwkv rwkv5 rwkv6 rwkv7", .lacks = "a recurrent state (RWKV)" },
+	{ .gguf = "lfm2 lfm2moe", .hf = "lfm2 lfm2_moe", .lacks = "short convolutions" },
+	{ .gguf = "deepseek2 deepseek2-ocr deepseek32 deepseek4 glm-dsa mistral4 minicpm3 plm",
+	  .hf = "deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 deepseek_ref glm_moe_dsa glm4_moe_lite kimi_k2 mistral4 minicpm3 plm", .lacks = "latent attention (MLA)" },
+	{ .gguf = "phi3", .hf = "phi3 phi3small", .lacks = "Q, K and V in one tensor, and rotary factors by length (longrope)" },
+	{ .gguf = "chatglm qwen", .hf = "chatglm qwen", .lacks = "Q, K and V in one tensor" },
+	{ .hf = "internlm2", .lacks = "Q, K and V in one tensor (its GGUF files have them apart and run)" },
+	{ .hf = "exaone", .lacks = "its names of tensors (its GGUF files run)" },
+	{ .hf = "nemotron-nas deci", .lacks = "layers of different sizes" },
+	{ .gguf = "falcon gpt2 gptj gptneox mpt bloom starcoder starcoder2 stablelm codeshell orion nemotron jais jais2 phi2 command-r cohere2 olmo refact",
+	  .hf = "falcon gpt2 gptj gpt_neox gpt_bigcode mpt bloom opt codegen starcoder2 stablelm orion nemotron phi cohere cohere2 olmo",
+	  .lacks = "norms that subtract the mean (LayerNorm)" },
+	{ .gguf = "granite minicpm", .hf = "granite minicpm", .lacks = "scales of embedding, residual sums, attention and logits" },
+	{ .gguf = "smollm3", .hf = "smollm3", .lacks = "layers without a rotary embedding" },
+	{ .gguf = "arcee apertus", .hf = "arcee apertus", .lacks = "a feed-forward layer without a gate" },
+	{ .gguf = "hunyuan-dense", .hf = "hunyuan_v1_dense", .lacks = "norms of Q and K behind the rotation" },
+	{ .gguf = "seed_oss", .hf = "seed_oss", .lacks = "its names of norms and biases" },
+	{ .hf = "ministral3", .lacks = "a scale of queries by position" },
+	{ .gguf = "baichuan", .hf = "baichuan", .lacks = "attention biased by distance (ALiBi), and Q, K and V in one tensor" },
+	{ .gguf = "bitnet", .hf = "bitnet", .lacks = "norms inside attention and the feed-forward layer" },
+	{ .hf = "mimo", .lacks = "layers that predict several tokens" },
+	{ .gguf = "qwen2vl qwen3vl qwen3vlmoe hunyuan_vl paddleocr cogvlm chameleon",
+	  .hf = "mistral3 qwen2_vl qwen2_5_vl qwen3_vl qwen3_vl_moe mllama llava llava_next phi3_v phi4mm molmo deepseek_vl_v2 multi_modality lfm2_vl kimi_k25 internvl_chat idefics3 smolvlm chameleon",
+	  .lacks = "a part for images or sound" },
+	{ .gguf = "clip", .hf = "clip siglip", .lacks = "encoders of images or sound; this is the part (mmproj) that goes with a text model" },
+	{ .gguf = "bert modern-bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 eurobert gemma-embedding llama-embed",
+	  .hf = "bert modernbert nomic_bert roberta xlm-roberta distilbert deberta-v2 eurobert", .lacks = "a use for models that encode a text and do not continue it" },
+	{ .gguf = "t5 t5encoder", .hf = "t5 mt5 umt5 bart", .lacks = "an encoder beside the decoder" },
+	{ .gguf = "dream llada llada-moe rnd1", .hf = "Dream llada", .lacks = "diffusion over text" },
+	{ .gguf = "wavtokenizer-dec qwen3tts", .hf = "whisper qwen3_tts", .lacks = "sound" },
+	{ .gguf = "eagle3 dflash gemma4-assistant", .lacks = "guesses by a second model; this one only guesses for another" },
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* Keys of GGUF behind "ARCHITECTURE." that a reader does not ask for. */
+static const struct arch_off gguf_off[] = {
+	{ "attention.causal", 1 }, { "expert_count", 0 }, { "expert_used_count", 0 }, { "expert_shared_count", 0 }, { "expert_feed_forward_length", 0 },
+	{ "expert_shared_feed_forward_length", 0 }, { "expert_weights_scale", 0 }, { "expert_weights_norm", 0 }, { "expert_gating_func", 0 }, { "expert_group_count", 0 },
+	{ "expert_group_used_count", 0 }, { "leading_dense_block_count", 0 }, { "interleave_moe_layer_step", 0 }, { "moe_every_n_layers", 0 }, { "nextn_predict_layers", 0 },
+	{ "logit_scale", 1 }, { "residual_scale", 1 }, { "embedding_scale", 1 }, { "attn_logit_softcapping", 0 }, { "final_logit_softcapping", 0 },
+	{ "router_logit_softcapping", 0 }, { "attention.temperature_scale", 0 }, { "attention.temperature_length", 0 }, { "attention.scale", 0 },
+	{ "attention.output_scale", 1 }, { "attention.value_scale", 1 }, { "attention.clamp_kqv", 0 }, { "attention.max_alibi_bias", 0 },
+	{ "attention.sliding_window_pattern", 0 }, { "attention.shared_kv_layers", 0 }, { "rope.scaling.yarn_log_multiplier", 0 }, { "rope.scaling.yarn_ext_factor", 1 },
+	{ "rope.scaling.alpha", 0 }, { "use_parallel_residual", 0 }, { "swin_norm", 0 }, { "pooling_type", 0 }, { "embedding_length_per_layer_input", 0 }, { "n_deepstack_layers", 0 },
+	{ "full_attention_interval", 0 },
+};
+
+/* Fields of config.json of which the value that leaves them off is not null, false, 0 or empty. */
+static const struct arch_off hf_off[] = {
+	{ "is_causal", 1 }, { "logit_scale", 1 }, { "logits_scaling", 1 }, { "embedding_multiplier", 1 }, { "residual_multiplier", 1 }, { "compression_ratio", 1 },
+};
+
+/* layer_norm_epsilon is for norms that subtract the mean, of which these architectures have none; finetuned says how a scaling came about,
+ * tensor_data_layout where the weights came from. */
+static const char gguf_keys[] = "attention.layer_norm_epsilon rope.scaling.finetuned tensor_data_layout";
+
+/* What transformers writes into every configuration, and what is for training, for sampling, or for a program of another kind. */
+static const char hf_fields[] =
+	"transformers_version torch_dtype dtype use_cache auto_map tokenizer_class _commit_hash _attn_implementation attn_implementation _attn_implementation_autoset "
+	"return_dict output_attentions output_hidden_states torchscript chunk_size_feed_forward is_decoder prefix finetuning_task task_specific_params problem_type "
+	"id2label label2id num_labels use_bfloat16 gradient_checkpointing pretraining_tp initializer_range initializer_factor "
+	"attention_dropout hidden_dropout attention_probs_dropout_prob hidden_dropout_prob resid_pdrop embd_pdrop attn_pdrop embed_dropout classifier_dropout "
+	"bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id decoder_start_token_id "
+	"max_length min_length do_sample early_stopping num_beams num_beam_groups diversity_penalty temperature top_k top_p typical_p repetition_penalty length_penalty "
+	"no_repeat_ngram_size encoder_no_repeat_ngram_size num_return_sequences output_scores return_dict_in_generate forced_bos_token_id forced_eos_token_id "
+	"remove_invalid_values suppress_tokens begin_suppress_tokens exponential_decay_length_penalty bad_words_ids "
+	"finetuned max_sequence_length model_max_length max_tokenizer_truncation unsloth_fixed unsloth_version";
+
+static const char gguf_tensors[] = "blk.*.attn_rot_embd.weight";
+static const char hf_tensors[] = "model.layers.*.self_attn.rotary_emb.inv_freq model.rotary_emb.inv_freq";
+
+/* The word that begins at or behind p, its end in *end; NULL when there is none. */
+static const char *next_word(const char *p, const char **end)
+{
+	p += strspn(p, " ");
+	*end = p + strcspn(p, " ");
+	return *p ? p : NULL;
+}
+
+static bool word_in(const char *words, const char *word, size_t n)
+{
+	const char *end;
+
+	for (const char *p = words; p && (p = next_word(p, &end)); p = end)
+		if ((size_t)(end - p) == n && memcmp(p, word, n) == 0)
+			return true;
+	return false;
+}
+
+bool arch_word_in(const char *words, const char *word)
+{
+	return word_in(words, word, strlen(word));
+}
+
+const struct arch_row *arch_of_gguf(const char *name, size_t n)
+{
+	for (size_t i = 0; i < ROWS; i++)
+		if (word_in(rows[i].gguf, name, n))
+			return &rows[i];
+	return NULL;
+}
+
+const struct arch_row *arch_of_hf(const char *name)
+{
+	for (size_t i = 0; i < ROWS; i++)
+		if (arch_word_in(rows[i].hf, name))
+			return &rows[i];
+	return NULL;
+}
+
+const char *arch_names(bool gguf, char *out, size_t cap)
+{
+	const char *name[ROWS];
+	size_t n = 0, used = 0;
+
+	for (size_t i = 0; i < ROWS; i++)
+		if (!rows[i].lacks && (gguf ? rows[i].gguf : rows[i].hf))
+			name[n++] = gguf ? rows[i].gguf : rows[i].hf;
+	*out = 0;
+	for (size_t i = 0; i < n && used < cap; i++)
+		used += (size_t)snprintf(out + used, cap - used, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", name[i]);
+	return out;
+}
+
+static const struct arch_off *off_of(const struct arch_off *list, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i].name, name) == 0)
+			return &list[i];
+	return NULL;
+}
+
+const struct arch_off *arch_gguf_off(const char *suffix)
+{
+	return off_of(gguf_off, sizeof gguf_off / sizeof *gguf_off, suffix);
+}
+
+const struct arch_off *arch_hf_off(const char *field)
+{
+	return off_of(hf_off, sizeof hf_off / sizeof *hf_off, field);
+}
+
+bool arch_gguf_key_harmless(const char *suffix)
+{
+	return arch_word_in(gguf_keys, suffix);
+}
+
+bool arch_hf_field_harmless(const struct arch_row *row, const char *field)
+{
+	return arch_word_in(hf_fields, field) || arch_word_in(row->fields, field);
+}
+
+/* Whether the name is the pattern's, in which * stands for one or more digits. */
+static bool fits(const char *pattern, const char *pattern_end, const char *name, size_t n)
+{
+	size_t i = 0;
+
+	for (; pattern < pattern_end; pattern++) {
+		if (*pattern != '*') {
+			if (i == n || name[i++] != *pattern)
+				return false;
+			continue;
+		}
+		size_t first = i;
+		while (i < n && name[i] >= '0' && name[i] <= '9')
+			i++;
+		if (i == first)
+			return false;
+	}
+	return i == n;
+}
+
+bool arch_tensor_harmless(bool gguf, const char *name, size_t n)
+{
+	const char *end;
+
+	for (const char *p = gguf ? gguf_tensors : hf_tensors; (p = next_word(p, &end)); p = end)
+		if (fits(p, end, name, n))
+			return true;
+	return false;
+}

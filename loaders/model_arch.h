@@ -1,0 +1,60 @@
+/* loaders/model_arch.h - what is known of model architectures: one table of those that run and those that are refused.
+ *
+ * Owns: names (GGUF's general.architecture, config.json's model_type and architectures), how a family differs from llama where jitrun computes the difference,
+ * what a refused family needs, and the lists of tensors, keys and fields that change nothing.
+ *
+ * Rule: what a file says and neither a reader asks for nor a list here names is refused. A name comes onto a list only when leaving it out cannot change a result.
+ */
+#ifndef LOADERS_MODEL_ARCH_H
+#define LOADERS_MODEL_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loaders/model.h"
+
+enum arch_window { WINDOW_IGNORED, WINDOW_ALL_LAYERS, WINDOW_SOME_LAYERS };
+
+/* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty list. */
+struct arch_row {
+	const char *gguf;             /* general.architecture, which also begins the names of its keys */
+	const char *hf;               /* model_type of config.json */
+	const char *lacks;            /* what jitrun does not have for it; NULL: it runs */
+	const char *note;             /* for docs/models.md */
+
+	/* of those that run */
+	enum model_arch arch;
+	const char *classes;          /* what `architectures` of config.json may say */
+	bool gguf_pairs, hf_pairs;    /* Q and K rows: rotation pairs adjacent in the file, else halves of a head */
+	bool qk_norm;                 /* a norm of each head of Q and K before the rotation */
+	const char *bias, *mlp_bias;  /* the fields of config.json that say there are biases in attention, in the feed-forward layer; NULL: never */
+	bool qkv_bias;                /* Q, K and V always have one, whatever config.json says */
+	uint32_t head_dim;            /* where config.json leaves it out; 0: hidden size / heads */
+	bool tied;                    /* tie_word_embeddings where config.json leaves it out */
+	enum arch_window window;      /* what sliding_window of config.json means */
+	const char *stated;           /* of head_dim, num_key_value_heads, rms_norm_eps in config.json, those whose defaults are not taken for granted */
+	const char *fields;           /* of config.json, which its class does not use */
+};
+
+/* The row of such a name, or NULL. */
+const struct arch_row *arch_of_gguf(const char *name, size_t n);
+const struct arch_row *arch_of_hf(const char *name);
+/* The names that run: "llama, qwen2 or qwen3". Returns out. */
+const char *arch_names(bool gguf, char *out, size_t cap);
+
+/* A key (behind the architecture) or field that turns on a computation there is none for, and the value that leaves it off. */
+struct arch_off {
+	const char *name;
+	double off;
+};
+const struct arch_off *arch_gguf_off(const char *suffix);
+const struct arch_off *arch_hf_off(const char *field);
+
+/* Names that change nothing. */
+bool arch_gguf_key_harmless(const char *suffix);
+bool arch_hf_field_harmless(const struct arch_row *row, const char *field);
+bool arch_tensor_harmless(bool gguf, const char *name, size_t n);
+bool arch_word_in(const char *words, const char *word);
+
+#endif
