@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 		return fail(&err);
 	jit_session_options options = { .context = 512, .sampling = { .temperature = 0.8f, .top_p = 0.9f, .repeat_penalty = 1.1f, .seed = 1 } };
 	jit_session *session = jit_session_open(model, &options, &err);
-	int status = session ? jit_session_feed_text(session, prompt, strlen(prompt), &err) : err.code;
+	int status = session ? jit_session_feed_text(session, prompt, strlen(prompt), 0, &err) : err.code;
 
 	for (int i = 0; i < 64 && status == JIT_OK; i++) {
 		int32_t id;
@@ -30,8 +30,11 @@ int main(int argc, char **argv)
 		if (status != JIT_OK || jit_model_is_end(model, id))
 			break;
 		const char *text = jit_session_text(session, id, &n);
-		fwrite(text, 1, n, stdout);
-		fflush(stdout);
+		if (!text || fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0) {
+			snprintf(err.message, sizeof err.message, "the text could not be written");
+			status = JIT_ERROR_IO;
+			break;
+		}
 	}
 	putchar('\n');
 	jit_session_close(session);

@@ -251,13 +251,13 @@ static size_t stream_at(const struct tokenizer *t, struct utf8_stream *s, int32_
 
 	if (n == 0)
 		return 0;
+	if (!tok_grow((void **)out, cap, at + 3 * (n + 4) + 1, 1, NULL))
+		return (size_t)-1;
 	if (!s->started && t->drop_first_space && p[0] == ' ') {
 		p++;
 		n--;
 	}
 	s->started = true;
-	if (!tok_grow((void **)out, cap, at + 3 * (n + 4) + 1, 1, NULL))
-		return (size_t)-1;
 	return feed(s, (const unsigned char *)p, n, *out + at);
 }
 

@@ -49,7 +49,7 @@ const char *tokenizer_piece(const struct tokenizer *t, int32_t id, bool first, b
  * Bytes that can never become a character come out as U+FFFD. tokenizer_stream_end flushes what is left. */
 struct utf8_stream { unsigned char held[4]; unsigned n_held; bool started; };
 size_t tokenizer_stream(const struct tokenizer *t, struct utf8_stream *s, int32_t id, bool special,
-                        char **out, size_t *cap);     /* *out grows by realloc; returns bytes, or (size_t)-1 on no memory */
+                        char **out, size_t *cap);     /* *out grows by realloc; returns bytes, or (size_t)-1 on no memory: then s is as it was */
 size_t tokenizer_stream_end(struct utf8_stream *s, char out[8]);
 
 /* Whole decode; malloc'ed, 0-terminated. */

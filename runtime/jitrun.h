@@ -9,7 +9,7 @@
  *
  *     jit_model *m = jit_model_open("model.gguf", NULL, &err);
  *     jit_session *s = jit_session_open(m, NULL, &err);
- *     jit_session_feed_text(s, "Once upon a time", 16, &err);
+ *     jit_session_feed_text(s, "Once upon a time", 16, 0, &err);
  *     for (int32_t id; jit_session_next(s, &id, &err) == JIT_OK && !jit_model_is_end(m, id); )
  *         ... jit_session_text(s, id, &n) gives the bytes to print ...
  *
@@ -18,7 +18,8 @@
  * TOKENS. Token ids are int32_t, 0 <= id < vocab. Positions count from 0; a session holds at most `context` of them.
  *
  * LOGITS. One float per vocabulary entry, unscaled. The same tokens give the same logits, bit for bit, whatever the number of threads, however the
- * prompt was cut into feeds, and on every instruction set (the order of float operations is fixed by contract).
+ * prompt was cut into feeds, and on every instruction set (the order of float operations is fixed by contract). They are finite: where a model's weights hold or lead to others, whoever asks for logits, a token or a score
+ * gets JIT_ERROR_FORMAT instead, a sentence that names the first token fed or chosen with such logits, counted from 0, and asked again gets it again.
  *
  * THREADS. A jit_model may be used from any number of threads. A jit_session belongs to one thread at a time; different sessions may run at once.
  * Each session owns its worker threads.
@@ -46,7 +47,7 @@ typedef struct jit_session jit_session;
 enum jit_status {
 	JIT_OK = 0,
 	JIT_ERROR_IO,            /* a file could not be opened or read */
-	JIT_ERROR_FORMAT,        /* a file breaks its format's rules */
+	JIT_ERROR_FORMAT,        /* a file breaks its format's rules, or its weights lead to logits that are not finite */
 	JIT_ERROR_UNSUPPORTED,   /* well formed, but jitrun does not do it */
 	JIT_ERROR_MEMORY,        /* not enough memory */
 	JIT_ERROR_ARGUMENT,      /* a value of the caller's is out of range */
@@ -110,8 +111,8 @@ typedef struct jit_model_info {
 } jit_model_info;
 void jit_model_get_info(const jit_model *m, jit_model_info *out);
 
-/* Text to ids, by the model's own rules. add_special: add BOS / EOS as the model wants. parse_special: text such as "<|im_start|>" becomes that token.
- * On JIT_OK *ids is malloc'ed: free() it. */
+/* Text to ids, by the model's own rules. add_special: add BOS / EOS as the model wants. parse_special: text such as "<|im_start|>" becomes that token; without it,
+ * no text becomes a control token. On JIT_OK *ids is malloc'ed: free() it. */
 int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,
                        int32_t **ids, size_t *n_ids, jit_error *err);
 /* Ids to text, malloc'ed and 0-terminated: free() it. NULL: err. */
@@ -174,23 +175,24 @@ void jit_session_close(jit_session *s);
 
 /* Appends tokens and computes them; afterwards the logits are those after the last one. */
 int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err);
-/* The same for text: tokenized with special tokens parsed, BOS added when the session is empty. */
-int jit_session_feed_text(jit_session *s, const char *text, size_t n, jit_error *err);
+/* The same for text, with BOS added when the session is empty and the model wants it. parse_special as in jit_model_tokenize: 0 for text that others wrote, in which
+ * "<|im_end|>" is nothing but these characters. */
+int jit_session_feed_text(jit_session *s, const char *text, size_t n, int parse_special, jit_error *err);
 
 /* Chooses the next token from the logits with the session's sampling parameters. The token is computed by the following call of
  * jit_session_next (or feed, or logits), so the last token of a generation costs nothing. */
 int jit_session_next(jit_session *s, int32_t *id, jit_error *err);
 
-/* The logits after the last token: vocab floats, valid until the next call on the session. NULL: nothing was fed, or err. */
+/* The logits after the last token: vocab finite floats, valid until the next call on the session. NULL: nothing was fed, or err. */
 const float *jit_session_logits(jit_session *s, jit_error *err);
 
 /* Appends tokens as jit_session_feed does and says how much the model expected them: logprob[i] becomes the natural logarithm of the probability of ids[i]
- * after everything before it (0 for the first token of an empty session, which nothing was expected of). Slower than a feed, since it computes
+ * after everything before it (0 for the first token of an empty session, which nothing was expected of); the same on every machine. Slower than a feed, since it computes
  * the logits of every token. logprob NULL: computes all the same, to be timed, and says nothing. */
 int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err);
 
 /* The text this token completes: whole UTF-8 characters only (0 bytes while inside one), valid until the next call on the session.
- * Call it once for each token, in order. id -1 flushes what is left at the end. */
+ * Call it once for each token, in order. id -1 flushes what is left at the end. NULL: no memory; the token was not taken, and may be given again. */
 const char *jit_session_text(jit_session *s, int32_t id, size_t *n);
 
 /* Tokens so far, those chosen but not yet computed included; and the ids themselves. */

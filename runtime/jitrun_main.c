@@ -263,15 +263,25 @@ struct run {
 	char *text; size_t n_text;              /* kept for --json */
 };
 
-static bool emit(struct run *r, int32_t id)
+static bool emit_failed(jit_error *err, int code, const char *what, const char *why)
+{
+	snprintf(err->message, sizeof err->message, "%s: %s", what, why);
+	err->code = code;
+	return false;
+}
+
+/* What a token adds to the text, or with id -1 what is left of it at the end. */
+static bool emit(struct run *r, int32_t id, jit_error *err)
 {
 	size_t n;
 	const char *text = jit_session_text(r->session, id, &n);
 
+	if (!text)
+		return emit_failed(err, JIT_ERROR_MEMORY, "the text of a token", "no memory");
 	if (opt.json) {
 		char *more = realloc(r->text, r->n_text + n + 1);
 		if (!more)
-			return false;
+			return emit_failed(err, JIT_ERROR_MEMORY, "the text for --json", "no memory");
 		memcpy(more + r->n_text, text, n);
 		r->text = more;
 		r->n_text += n;
@@ -281,7 +291,7 @@ static bool emit(struct run *r, int32_t id)
 	} else {
 		fwrite(text, 1, n, stdout);
 	}
-	return fflush(stdout) == 0;
+	return fflush(stdout) == 0 || emit_failed(err, JIT_ERROR_IO, "standard output could not be written", strerror(errno));
 }
 
 /* The prompt in steps, so that an interrupt is heard between them. */
@@ -314,14 +324,11 @@ static int generate(struct run *r, jit_error *err)
 			r->ended = true;
 			break;
 		}
-		if (!emit(r, id)) {
-			snprintf(err->message, sizeof err->message, "standard output could not be written: %s", strerror(errno));
-			return err->code = JIT_ERROR_IO;
-		}
+		if (!emit(r, id, err))
+			return err->code;
 		r->n_generated++;
 	}
-	emit(r, -1);
-	return JIT_OK;
+	return emit(r, -1, err) ? JIT_OK : err->code;
 }
 
 /* ---- reporting */

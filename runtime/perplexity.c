@@ -1,10 +1,11 @@
 /* runtime/perplexity.c - the jitrun program's --perplexity: how well the model expects a text (perplexity.h). Uses nothing but jitrun.h of the library. */
 #include "runtime/perplexity.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "runtime/math_host.h"
 
 /* The token the model puts before every text, or -1: what an empty text becomes says it. */
 static int32_t first_token(const jit_model *m, const int32_t *ids, size_t n)
@@ -46,7 +47,7 @@ int perplexity_measure(const jit_model *m, jit_session *s, const char *text, siz
 			sum -= (double)logprob[i];
 		out->windows++;
 	}
-	out->perplexity = out->scored ? exp(sum / (double)out->scored) : 0;
+	out->perplexity = out->scored ? math_host_exp(sum / (double)out->scored) : 0;
 	free(ids);
 	free(logprob);
 	return status;

@@ -7,7 +7,6 @@
  * equals the guess, and are overwritten otherwise.
  */
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #include "runtime/dev.h"
 #include "runtime/dev_sim.h"
 #include "runtime/jitrun.h"
+#include "runtime/logits.h"
 #include "runtime/model.h"
 #include "runtime/profile.h"
 #include "runtime/regime.h"
@@ -416,10 +416,54 @@ static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum 
 	return system_seconds() - start;
 }
 
+/* ---- logits are finite, or nobody gets them */
+
+static bool refuse_logits(const jit_session *s, size_t position, uint32_t bad, float value, struct error *err)
+{
+	return error_set(err, ERROR_FORMAT, "the logits after token %zu (id %d) are not finite: that of id %u is %s; the model's weights hold, or lead to, numbers that are none",
+	                 position, s->ids[position], bad, value != value ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
+/* Of the token at this position, in the row. */
+static bool check_logits(const jit_session *s, size_t position, const float *row, struct error *err)
+{
+	uint32_t vocab = s->model->file.spec.vocab, bad = logits_first_bad(row, vocab);
+
+	return bad == vocab || refuse_logits(s, position, bad, row[bad], err);
+}
+
+/* Of the tokens from `computed` on, in the rows of a pass over all of them. */
+static bool check_rows(const jit_session *s, uint32_t columns, struct error *err)
+{
+	uint64_t stride = numerics_pad(s->model->file.spec.vocab);
+
+	for (uint32_t c = 0; c < columns; c++)
+		if (!check_logits(s, s->computed + c, s->all_logits + c * stride, err))
+			return false;
+	return true;
+}
+
+/* The last token's logits are not finite: which is the first of the tokens from `from` on of which that is true? Those before the last had none computed. */
+static bool refuse_prompt(jit_session *s, size_t from, struct error *err)
+{
+	const struct error last = *err;
+	struct error first = { 0 };
+	uint32_t most = s->batch < ALL_LOGITS ? s->batch : ALL_LOGITS, n;
+
+	for (s->computed = from; s->computed < s->length; s->computed += n) {
+		n = s->length - s->computed < most ? (uint32_t)(s->length - s->computed) : most;
+		if (compute_pass(s, s->ids + s->computed, n, PLAN_ALL_LOGITS, PROFILE_PROMPT, &first) < 0 || !check_rows(s, n, &first))
+			break;
+	}
+	*err = first.code == last.code ? first : last;
+	s->logits_valid = false;
+	return false;
+}
+
 /* Computes tokens computed .. length-1, in passes of at most `batch`; logits of the last. */
 static bool compute(jit_session *s, enum profile_pass kind, struct error *err)
 {
-	size_t rest = (s->length - s->computed) % s->batch;
+	size_t rest = (s->length - s->computed) % s->batch, from = s->computed;
 
 	speculate_drop(&s->speculate);
 	if (s->regime && rest && rest < s->length - s->computed)
@@ -432,6 +476,11 @@ static bool compute(jit_session *s, enum profile_pass kind, struct error *err)
 			return false;
 		speculate_prompt_took(&s->speculate, n, seconds);
 		s->computed += n;
+	}
+	if (from < s->computed && !check_logits(s, s->computed - 1, s->logits, err)) {
+		refuse_prompt(s, from, err);
+		s->computed = from;
+		return false;
 	}
 	s->logits_valid = s->computed > 0;
 	return true;
@@ -471,6 +520,11 @@ static bool compute_chosen(jit_session *s, struct error *err)
 		speculate_took(&s->speculate, seconds);
 		s->decode_passes++;
 	}
+	if (!check_logits(s, s->computed, s->logits, err)) {
+		speculate_drop(&s->speculate);
+		s->logits_valid = false;
+		return false;
+	}
 	s->computed++;
 	s->logits_valid = true;
 	return true;
@@ -503,10 +557,19 @@ static int check_tokens(const jit_session *s, const int32_t *ids, size_t n, jit_
 	return check_room(s, n, err);
 }
 
+/* After a feed that failed: the tokens there were, and their logits, which are computed once more when somebody asks. */
+static void take_back(jit_session *s, size_t length, size_t computed, bool had_logits)
+{
+	s->length = length;
+	s->computed = had_logits && computed == length ? computed - 1 : computed;
+	s->logits_valid = false;
+}
+
 int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err)
 {
 	struct error e = { 0 };
 	size_t length = s->length, computed = s->computed;
+	bool had_logits = s->logits_valid;
 	double start = system_seconds();
 	int status = n ? check_tokens(s, ids, n, err) : JIT_OK;
 
@@ -515,9 +578,7 @@ int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *er
 	memcpy(s->ids + s->length, ids, n * sizeof *ids);
 	s->length += n;
 	if (!compute(s, PROFILE_PROMPT, &e)) {
-		s->length = length;
-		s->computed = computed;
-		s->logits_valid = false;
+		take_back(s, length, computed, had_logits);
 		return model_report(err, &e);
 	}
 	prompt_done(s);
@@ -526,11 +587,11 @@ int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *er
 	return JIT_OK;
 }
 
-int jit_session_feed_text(jit_session *s, const char *text, size_t n, jit_error *err)
+int jit_session_feed_text(jit_session *s, const char *text, size_t n, int parse_special, jit_error *err)
 {
 	int32_t *ids = NULL;
 	size_t n_ids = 0;
-	int status = jit_model_tokenize(s->model, text, n, s->length == 0, 1, &ids, &n_ids, err);
+	int status = jit_model_tokenize(s->model, text, n, s->length == 0, parse_special, &ids, &n_ids, err);
 
 	if (status == JIT_OK)
 		status = jit_session_feed(s, ids, n_ids, err);
@@ -584,19 +645,6 @@ const float *jit_session_logits(jit_session *s, jit_error *err)
 
 /* ---- scoring */
 
-/* ln of the softmax of one entry. */
-static float log_probability(const float *logits, uint32_t n, int32_t id)
-{
-	float most = logits[0];
-	double sum = 0;
-
-	for (uint32_t i = 1; i < n; i++)
-		most = logits[i] > most ? logits[i] : most;
-	for (uint32_t i = 0; i < n; i++)
-		sum += exp((double)(logits[i] - most));
-	return (float)((double)(logits[id] - most) - log(sum));
-}
-
 /* The n tokens from `computed` on, whose ids stand in s->ids: logprob, if wanted, of all but the first, which the caller knows. Leaves the logits of the last. */
 static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error *err)
 {
@@ -607,10 +655,10 @@ static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error 
 	for (size_t done = 0; done < n;) {
 		uint32_t columns = n - done < most ? (uint32_t)(n - done) : most;
 		const int32_t *next = s->ids + s->computed + 1;
-		if (compute_pass(s, s->ids + s->computed, columns, PLAN_ALL_LOGITS, PROFILE_PROMPT, err) < 0)
+		if (compute_pass(s, s->ids + s->computed, columns, PLAN_ALL_LOGITS, PROFILE_PROMPT, err) < 0 || !check_rows(s, columns, err))
 			return false;
 		for (uint32_t c = 0; logprob && c < columns && done + c + 1 < n; c++)
-			logprob[done + c + 1] = log_probability(s->all_logits + c * stride, vocab, next[c]);
+			logprob[done + c + 1] = logits_log_probability(s->all_logits + c * stride, vocab, next[c]);
 		done += columns;
 		s->computed += columns;
 		s->logits = s->all_logits + (columns - 1) * stride;
@@ -627,14 +675,14 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 
 	if (n == 0 || status != JIT_OK || (length && (logprob || s->computed < length) && (status = settle(s, err)) != JIT_OK))
 		return status;
+	bool had_logits = s->logits_valid;
 	double start = system_seconds();
 	if (logprob)
-		logprob[0] = length ? log_probability(s->logits, s->model->file.spec.vocab, ids[0]) : 0;
+		logprob[0] = length ? logits_log_probability(s->logits, s->model->file.spec.vocab, ids[0]) : 0;
 	memcpy(s->ids + length, ids, n * sizeof *ids);
 	s->length += n;
 	if (!score_tokens(s, n, logprob, &e)) {
-		s->length = s->computed = length;
-		s->logits_valid = false;
+		take_back(s, length, length, had_logits);
 		return model_report(err, &e);
 	}
 	prompt_done(s);
@@ -652,14 +700,16 @@ const char *jit_session_text(jit_session *s, int32_t id, size_t *n)
 	*n = 0;
 	if (!s->text) {
 		if (!(s->text = malloc(64)))
-			return "";
+			return NULL;
 		s->text_capacity = 64;
 	}
 	if (id < 0)
 		*n = tokenizer_stream_end(&s->stream, s->text);
 	else if (t) {
 		size_t got = tokenizer_stream(t, &s->stream, id, false, &s->text, &s->text_capacity);
-		*n = got == SIZE_MAX ? 0 : got;
+		if (got == SIZE_MAX)
+			return NULL;
+		*n = got;
 	}
 	return s->text;
 }

@@ -177,7 +177,7 @@ static void test_stories(void **state)
 		if (!m)
 			fail_msg("%s: %s", path, err.message);
 		jit_session *s = jit_session_open(m, &so, &err);
-		assert_int_equal(jit_session_feed_text(s, prompt, strlen(prompt), &err), JIT_OK);
+		assert_int_equal(jit_session_feed_text(s, prompt, strlen(prompt), 1, &err), JIT_OK);
 		assert_int_equal(jit_session_length(s), n_ids);
 		assert_memory_equal(jit_session_ids(s), want_prompt, n_ids * sizeof *want_prompt);
 		for (size_t k = 0; k < n_want; k++) {

@@ -256,6 +256,35 @@ static void test_wait(void **state)
 	assert_int_equal(habit.failed, 0);
 }
 
+/* How far off, in units of the last place that the right result has. */
+static double units_off(double got, long double want)
+{
+	double near = fabs((double)want);
+	return (double)fabsl((got - want) / (nextafter(near, INFINITY) - near));
+}
+
+/* The bounds that math_host.h states, against long doubles. */
+static void test_math_bounds(void **state)
+{
+	int most = test_quick() ? 100000 : 1000000;
+	double exp_off = 0, log_off = 0, sum_off = 0;
+	uint64_t r = 3;
+	(void)state;
+
+	for (int i = 0; i < most; i++) {
+		r = r * 6364136223846793005ull + 1442695040888963407ull;
+		double u = (double)(r >> 11) * 0x1p-53, x = (u - 0.5) * (i % 3 == 0 ? 1400 : i % 3 == 1 ? 2 : 0.01), y = (double)expl((long double)((u - 0.5) * (i % 3 ? 1 : 1400)));
+		exp_off = fmax(exp_off, units_off(math_host_exp(x), expl(x)));
+		log_off = fmax(log_off, units_off(math_host_log(y), logl(y)));
+		const float d = (float)(-600 * u * u * u);
+		sum_off = fmax(sum_off, units_off(math_host_sum_exp(&d, 1, 0), expl(d)));
+	}
+	if (exp_off > 1.2 || log_off > 3 || sum_off > 1.2)
+		fail_msg("exp %.3f, log %.3f, sum of exp %.3f units off", exp_off, log_off, sum_off);
+	assert_true(math_host_log(1) == 0);
+	assert_true(math_host_sum_exp((const float[]){ -3e38f, 3e38f, -INFINITY }, 2, 3e38f) == 1);
+}
+
 static void test_math(void **state)
 {
 	uint64_t r = 1;
@@ -409,6 +438,6 @@ static void test_greatest(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pool), cmocka_unit_test(test_pool_one_core), cmocka_unit_test(test_pool_sleeps), cmocka_unit_test(test_pool_runs), cmocka_unit_test(test_wait), cmocka_unit_test(test_math), cmocka_unit_test(test_rope), cmocka_unit_test(test_sampling), cmocka_unit_test(test_greatest) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pool), cmocka_unit_test(test_pool_one_core), cmocka_unit_test(test_pool_sleeps), cmocka_unit_test(test_pool_runs), cmocka_unit_test(test_wait), cmocka_unit_test(test_math), cmocka_unit_test(test_math_bounds), cmocka_unit_test(test_rope), cmocka_unit_test(test_sampling), cmocka_unit_test(test_greatest) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,11 +188,11 @@ static void test_interface(void **state)
 	for (int pass = 0; pass < 2; pass++) {
 		jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 300, .threads = 1, .batch = 3, .speculate = pass ? 8 : JIT_SPECULATE_OFF }, &err);
 		assert_non_null(s);
-		assert_int_equal(jit_session_feed_text(s, cat, strlen(cat), &err), JIT_OK);
+		assert_int_equal(jit_session_feed_text(s, cat, strlen(cat), 1, &err), JIT_OK);
 		for (int i = 0; i < 60; i++) {
 			assert_int_equal(jit_session_next(s, &ids[pass][i], &err), JIT_OK);
 			if (i % 8 == 3)
-				assert_int_equal(jit_session_feed_text(s, " the cat sat on", 15, &err), JIT_OK);
+				assert_int_equal(jit_session_feed_text(s, " the cat sat on", 15, 1, &err), JIT_OK);
 			if (i == 21)
 				assert_int_equal(jit_session_score(s, ids[pass] + 10, 6, expected[pass], &err), JIT_OK);
 			if (i == 30)

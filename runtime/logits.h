@@ -1,0 +1,15 @@
+/* runtime/logits.h - what is asked of one token's logits: whether they are numbers, and how likely they make a token.
+ *
+ * Arithmetic is our own (math_host.h), so that a log probability is the same on every machine and with every C library.
+ */
+#ifndef RUNTIME_LOGITS_H
+#define RUNTIME_LOGITS_H
+
+#include <stdint.h>
+
+/* The first that is infinite or NaN; n: all are finite. */
+uint32_t logits_first_bad(const float *logits, uint32_t n);
+/* ln of the softmax of one entry. All are finite. */
+float logits_log_probability(const float *logits, uint32_t n, int32_t id);
+
+#endif
