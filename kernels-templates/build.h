@@ -9,6 +9,16 @@
 #include "jit/ir_build.h"
 #include "kernels-templates/templates.h"
 
+/* What is known of a kind of kernel; the table, by enum key_kind, is in templates.c. */
+struct template_kind {
+	bool (*build)(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+	unsigned args;                       /* argument slots of a launch */
+	unsigned effort;                     /* template_effort() */
+	uint64_t (*traffic)(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);                  /* template_traffic() */
+	struct template_reads (*reads)(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);       /* template_reads(); NULL: nothing of either */
+};
+extern const struct template_kind template_kinds[KEY_KIND_COUNT];
+
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool narrow_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool turn_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
@@ -18,6 +28,19 @@ bool rope_build(struct ir *b, const struct key *key, const struct target *target
 bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool embed_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+
+/* traffic.c */
+uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_turn(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_quantise(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_embed(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+struct template_reads reads_matmul(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+struct template_reads reads_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+struct template_reads reads_embed(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 
 /* For a builder's refusals: "KEY: what", ERROR_UNSUPPORTED, returns false. */
 bool build_refuse(const struct key *key, struct error *err, const char *what);

@@ -126,6 +126,12 @@ uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position
 struct template_reads { uint64_t weights, cache; };
 struct template_reads template_reads(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 
+/* Argument slots of a launch, which the enums above name. */
+unsigned template_args(const struct key *key);
+/* What it takes to make a kernel, roughly, in quarters of a plain matmul's: for the order alone in which threads make them. So columns, which the kernels of a pass have in common, and
+ * formats, whose matmuls stand together anyway, are left out. Found by counting the code generators' instructions. */
+unsigned template_effort(const struct key *key);
+
 /* The compile_build_fn of this project. */
 bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err);
 

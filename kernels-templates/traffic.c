@@ -3,8 +3,7 @@
  * Owns: the count that reports and predictions hold measurements against: every weight once, every cached position that is looked at once, inputs and results
  * once. What caches save or cost beside that is for the measurement to show.
  */
-#include "kernels-templates/templates.h"
-
+#include "kernels-templates/build.h"
 #include "kernels-templates/weight_format.h"
 
 static uint64_t activation_bytes(uint8_t activation, uint64_t width)
@@ -37,7 +36,7 @@ static uint64_t matmul_weights(const struct key *k, uint64_t units)
 	return (k->flags & KEY_SILU_MUL ? 2 : 1) * matmul_blocks(k, units) * block_bytes(k);
 }
 
-static uint64_t matmul_traffic(const struct key *k, uint64_t units, uint64_t columns)
+uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
 	uint64_t rows = matmul_blocks(k, units) * 32;
 	uint64_t out = rows * 4 * (k->flags & (KEY_RESIDUAL | KEY_GATED) ? 2 : 1);
@@ -57,40 +56,52 @@ static uint64_t attention_cache(const struct key *k, uint64_t position, uint64_t
 	return seen * 2 * k->kv_heads * cached_bytes(k);
 }
 
-struct template_reads template_reads(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+struct template_reads reads_matmul(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	switch ((enum key_kind)k->kind) {
-	case KEY_MATMUL:
-		return (struct template_reads){ .weights = matmul_weights(k, units) };
-	case KEY_EMBED:
-		return (struct template_reads){ .weights = units * (block_bytes(k) / 32) };
-	case KEY_ATTENTION:
-		return (struct template_reads){ .cache = attention_cache(k, position, columns) };
-	default:
-		return (struct template_reads){ 0 };
-	}
+	return (struct template_reads){ .weights = matmul_weights(k, units) };
 }
 
-uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+uint64_t traffic_turn(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	switch ((enum key_kind)k->kind) {
-	case KEY_MATMUL:
-		return matmul_traffic(k, units, columns);
-	case KEY_ATTENTION:
-		return attention_cache(k, position, columns) + columns * 8 * k->heads * k->head_dim;
-	case KEY_EMBED:
-		return units * (block_bytes(k) / 32 + 4 * numerics_pad(k->k));
-	case KEY_NORM:
-		return units * (8 * numerics_pad(k->k) + (k->flags & KEY_QUANTISED_OUT ? activation_bytes(DTYPE_Q8_0 + 1, k->k) : 0)) + 4 * numerics_pad(k->k);
-	case KEY_ROPE:
-		return units * k->head_dim * 8;
-	case KEY_KV_STORE:
-		return columns * k->kv_heads * 2 * (4 * k->head_dim + cached_bytes(k));
-	case KEY_QUANTISE:
-		return units * (32 * 4 + 32 + sizeof(struct activation_block));
-	case KEY_TURN:
-		return units * k->columns * 2 * (k->activation == DTYPE_Q8_0 + 1 ? 32 + sizeof(struct activation_block) : 32 * 4);
-	default:
-		return 0;
-	}
+	return units * k->columns * 2 * (k->activation == DTYPE_Q8_0 + 1 ? 32 + sizeof(struct activation_block) : 32 * 4);
+}
+
+uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * (8 * numerics_pad(k->k) + (k->flags & KEY_QUANTISED_OUT ? activation_bytes(DTYPE_Q8_0 + 1, k->k) : 0)) + 4 * numerics_pad(k->k);
+}
+
+uint64_t traffic_quantise(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * (32 * 4 + 32 + sizeof(struct activation_block));
+}
+
+uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * k->head_dim * 8;
+}
+
+uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return columns * k->kv_heads * 2 * (4 * k->head_dim + cached_bytes(k));
+}
+
+uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return attention_cache(k, position, columns) + columns * 8 * k->heads * k->head_dim;
+}
+
+struct template_reads reads_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return (struct template_reads){ .cache = attention_cache(k, position, columns) };
+}
+
+uint64_t traffic_embed(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * (block_bytes(k) / 32 + 4 * numerics_pad(k->k));
+}
+
+struct template_reads reads_embed(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return (struct template_reads){ .weights = units * (block_bytes(k) / 32) };
 }

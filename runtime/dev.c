@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels-templates/templates.h"
 #include "runtime/profile.h"
 
 /* Long pieces that a worker did in this run, and how long they took. */
@@ -35,18 +36,6 @@ static void call(const struct region *r, int worker, size_t i, int64_t begin, in
 }
 
 /* ---- kernels */
-
-/* What it takes to make a kernel, roughly, in quarters of a plain matmul's: for the order alone in which threads take them, so columns, which a pass's kernels have in common, and
- * formats, whose matmuls stand together anyway, are left out. Found by counting the code generators' instructions. */
-static unsigned effort_of(const struct key *k)
-{
-	switch (k->kind) {
-	case KEY_MATMUL: return k->flags & KEY_SILU_MUL ? 5 : 4;
-	case KEY_ATTENTION: return 8;
-	case KEY_NORM: case KEY_EMBED: case KEY_KV_STORE: return 2;
-	default: return 1;
-	}
-}
 
 struct task { const struct key *key; unsigned effort; };
 
@@ -80,7 +69,7 @@ void dev_make_kernels(struct registry *r, const struct key *key, size_t n, struc
 
 	for (size_t i = 0; missing && i < n; i++)
 		if (!registry_ready(r, &key[i]))
-			missing[m.n++] = (struct task){ &key[i], effort_of(&key[i]) };
+			missing[m.n++] = (struct task){ &key[i], template_effort(&key[i]) };
 	if (m.n > 1) {
 		qsort(missing, m.n, sizeof *missing, hardest_first);
 		pool_run(pool, make_some, &m);

@@ -70,14 +70,14 @@ static uint32_t schedule_of(const struct plan_options *o, const struct key *key)
 }
 
 /* Adds a launch of units [begin, end). Returns its argument slots, all zero. */
-static uint64_t *launch(struct builder *b, const struct key *key, int n_args, int64_t begin, int64_t end)
+static uint64_t *launch(struct builder *b, const struct key *key, int64_t begin, int64_t end)
 {
 	struct plan *p = b->p;
-	assert(p->n_launches < b->launch_capacity && n_args <= ARGS_MOST);
+	assert(p->n_launches < b->launch_capacity && template_args(key) <= ARGS_MOST);
 	struct plan_launch *l = &p->launch[p->n_launches++];
 	struct key scheduled = *key;
 	scheduled.schedule = schedule_of(b->opt, key);
-	*l = (struct plan_launch){ .kernel = find_kernel(b, &scheduled), .n_args = (uint32_t)n_args, .begin = begin, .end = end, .cost = 1, .arg = p->args + b->args_used };
+	*l = (struct plan_launch){ .kernel = find_kernel(b, &scheduled), .n_args = template_args(key), .begin = begin, .end = end, .cost = 1, .arg = p->args + b->args_used };
 	memset(l->arg, 0, ARGS_MOST * sizeof *l->arg);
 	b->args_used += ARGS_MOST;
 	return l->arg;
@@ -160,7 +160,7 @@ static void matmul_launch(struct builder *b, const struct matmul *m, const struc
 	key.row_blocks = 1;
 	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
 	key.flags = t.flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
-	uint64_t *a = launch(b, &key, MATMUL_ARGS, 0, (int64_t)(rp / 32));
+	uint64_t *a = launch(b, &key, 0, (int64_t)(rp / 32));
 	last_launch(b)->cost = t.width * t.tiles;
 	a[MATMUL_W] = address(m->w->packed);
 	if (act == DTYPE_Q8_0) {
@@ -205,7 +205,7 @@ static void prepare(struct builder *b, const struct turn turn[], unsigned n)
 	if (b->n_turned)                        /* somebody may be reading it still */
 		wait_here(b);
 	for (unsigned i = 0; i < n; i++)
-		memcpy(launch(b, &turn[i].key, TURN_ARGS, 0, turn[i].units), turn[i].arg, sizeof turn[i].arg);
+		memcpy(launch(b, &turn[i].key, 0, turn[i].units), turn[i].arg, sizeof turn[i].arg);
 	memcpy(b->turned, turn, n * sizeof *turn);
 	b->n_turned = n;
 	wait_here(b);
@@ -291,7 +291,7 @@ static void norm(struct builder *b, const float *x, const float *weight, bool in
 	struct key key = new_key(b, KEY_NORM);
 	key.k = b->spec->hidden;
 	key.flags = int8 ? KEY_QUANTISED_OUT : 0;
-	uint64_t *a = launch(b, &key, NORM_ARGS, 0, columns);
+	uint64_t *a = launch(b, &key, 0, columns);
 	a[NORM_X] = address(x);
 	a[NORM_WEIGHT] = address(weight);
 	a[NORM_OUT] = address(out);
@@ -305,7 +305,7 @@ static void norm(struct builder *b, const float *x, const float *weight, bool in
 static void quantise(struct builder *b, const float *x, int8_t *q, struct activation_block *s, uint64_t k)
 {
 	struct key key = new_key(b, KEY_QUANTISE);
-	uint64_t *a = launch(b, &key, QUANTISE_ARGS, 0, (int64_t)(b->n * (numerics_pad(k) / 32)));
+	uint64_t *a = launch(b, &key, 0, (int64_t)(b->n * (numerics_pad(k) / 32)));
 	a[QUANTISE_X] = address(x);
 	a[QUANTISE_OUTQ] = address(q);
 	a[QUANTISE_OUTS] = address(s);
@@ -319,7 +319,7 @@ static void embed(struct builder *b, const struct weights *w)
 	key.weight = (uint8_t)(w->embed.type + 1);
 	key.rows = (uint32_t)w->embed.rows;
 	key.k = (uint32_t)w->embed.k;
-	uint64_t *a = launch(b, &key, EMBED_ARGS, 0, b->n);
+	uint64_t *a = launch(b, &key, 0, b->n);
 	a[EMBED_W] = address(w->embed.packed);
 	a[EMBED_IDS] = address(b->buf->ids);
 	a[EMBED_OUT] = address(b->buf->x);
@@ -336,7 +336,7 @@ static void rotate_and_store(struct builder *b, const struct weights_layer *l, c
 	key.heads = s->heads;
 	key.head_dim = s->head_dim;
 	key.flags = l->q_norm ? KEY_QK_NORM : 0;
-	uint64_t *a = launch(b, &key, ROPE_ARGS, 0, (int64_t)b->n * s->heads);
+	uint64_t *a = launch(b, &key, 0, (int64_t)b->n * s->heads);
 	a[ROPE_IN] = address(buf->q);
 	a[ROPE_OUT] = address(buf->qr);
 	a[ROPE_COS] = address(buf->cos);
@@ -352,7 +352,7 @@ static void rotate_and_store(struct builder *b, const struct weights_layer *l, c
 	key.head_dim = s->head_dim;
 	key.kv = (uint8_t)(b->kv->type + 1);
 	key.flags = l->k_norm ? KEY_QK_NORM : 0;
-	a = launch(b, &key, KV_STORE_ARGS, 0, template_kv_store_units(b->opt->target, s->kv_heads, b->n));
+	a = launch(b, &key, 0, template_kv_store_units(b->opt->target, s->kv_heads, b->n));
 	a[KV_STORE_K] = address(buf->k);
 	a[KV_STORE_V] = address(buf->v);
 	a[KV_STORE_KCACHE] = address(kcache);
@@ -383,7 +383,7 @@ static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, 
 	key.columns = template_attention_columns(b->opt->target, s->heads, s->kv_heads, s->head_dim, b->opt->general ? 1 : b->n);
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than columns fill. */
 	uint32_t tiles = key.columns > 1 ? (b->n + 2 * key.columns - 2) / key.columns : b->n;
-	uint64_t *a = launch(b, &key, ATTENTION_ARGS, 0, (int64_t)tiles * s->kv_heads);
+	uint64_t *a = launch(b, &key, 0, (int64_t)tiles * s->kv_heads);
 	a[ATTENTION_Q] = address(b->buf->qr);
 	a[ATTENTION_KCACHE] = address(kcache);
 	a[ATTENTION_VCACHE] = address(vcache);

@@ -73,14 +73,6 @@ struct kernel_card {
 	unsigned n_codes;
 };
 
-static unsigned key_args(const struct key *key)
-{
-	static const uint8_t args[KEY_KIND_COUNT] = { [KEY_MATMUL] = MATMUL_ARGS, [KEY_TURN] = TURN_ARGS, [KEY_NORM] = NORM_ARGS, [KEY_QUANTISE] = QUANTISE_ARGS, [KEY_ROPE] = ROPE_ARGS,
-		[KEY_KV_STORE] = KV_STORE_ARGS, [KEY_ATTENTION] = ATTENTION_ARGS, [KEY_EMBED] = EMBED_ARGS };
-	assert_true(args[key->kind] > 0);
-	return args[key->kind];
-}
-
 static void refuse(const char *name, const struct key *key, const char *why)
 {
 	char text[KEY_TEXT_MAX];
@@ -176,7 +168,7 @@ struct memory { const struct region *region[MOST_ARGS]; uint8_t *before[MOST_ARG
 static void map_args(struct kernel_card *c, const uint64_t *arg, struct memory *m)
 {
 	m->n = 0;
-	for (unsigned i = 0; i < key_args(&c->key); i++) {
+	for (unsigned i = 0; i < template_args(&c->key); i++) {
 		const struct region *r = find_known(arg[i]);
 		for (unsigned j = 0; j < m->n && r; j++)
 			if (m->region[j] == r)
@@ -264,9 +256,9 @@ void kernel_card_run(struct kernel_card *c, const uint64_t *arg, int64_t begin, 
 	uint64_t own[MOST_ARGS];
 	struct memory m;
 
-	memcpy(own, arg, key_args(&c->key) * sizeof *own);
+	memcpy(own, arg, template_args(&c->key) * sizeof *own);
 	map_args(c, arg, &m);
-	map(c, own, key_args(&c->key) * sizeof *own, "the arguments", false);
+	map(c, own, template_args(&c->key) * sizeof *own, "the arguments", false);
 	if (everything())
 		run_all(c, &m, own, begin, end);
 	else

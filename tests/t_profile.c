@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "kernels-templates/build.h"
 #include "runtime/jitrun.h"
 #include "runtime/profile.h"
 #include "tests/shared.h"
@@ -178,10 +179,19 @@ static void test_reference_device(void **state)
 	forget(&t);
 }
 
+/* A kind without a row would be found when the first kernel of it is wanted. */
+static void test_every_kind_has_a_row(void **unused)
+{
+	for (unsigned k = KEY_NONE + 1; k < KEY_KIND_COUNT; k++) {
+		const struct template_kind *kind = &template_kinds[k];
+		assert_true(kind->build && kind->args && kind->effort && kind->traffic);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_watching_changes_nothing), cmocka_unit_test(test_report_adds_up), cmocka_unit_test(test_trace), cmocka_unit_test(test_reference_device),
+		cmocka_unit_test(test_every_kind_has_a_row), cmocka_unit_test(test_watching_changes_nothing), cmocka_unit_test(test_report_adds_up), cmocka_unit_test(test_trace), cmocka_unit_test(test_reference_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
