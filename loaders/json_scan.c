@@ -103,8 +103,9 @@ static int32_t hex4(const char *p, uint64_t left)
 	return v;
 }
 
-/* The escape at p (p[0] is the backslash): its length, 0 if it is none; the character it stands for in *c. */
-static unsigned escape(const char *p, uint64_t left, uint32_t *c)
+/* The escape at p (p[0] is the backslash): its length, 0 if it is none; the character it stands for in *c.
+ * Half a surrogate pair is an escape only when `lone` is set. */
+static unsigned escape(const char *p, uint64_t left, bool lone, uint32_t *c)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 
@@ -118,16 +119,14 @@ static unsigned escape(const char *p, uint64_t left, uint32_t *c)
 		return 2;
 	}
 	int32_t high = hex4(p + 2, left - 2);
-	if (high < 0 || (high >= 0xdc00 && high < 0xe000))
+	if (high < 0)
 		return 0;
 	*c = (uint32_t)high;
 	if (high < 0xd800 || high >= 0xe000)
 		return 6;
-	if (left < 12 || p[6] != '\\' || p[7] != 'u')
-		return 0;
-	int32_t low = hex4(p + 8, left - 8);
+	int32_t low = high < 0xdc00 && left >= 12 && p[6] == '\\' && p[7] == 'u' ? hex4(p + 8, left - 8) : -1;
 	if (low < 0xdc00 || low >= 0xe000)
-		return 0;
+		return lone ? 6 : 0;
 	*c = 0x10000 + (((uint32_t)high - 0xd800) << 10) + ((uint32_t)low - 0xdc00);
 	return 12;
 }
@@ -142,7 +141,7 @@ bool json_scan_string(struct json_scan *s, struct json_scan_text *out)
 	uint64_t start = ++s->at;
 	while (s->at < s->end && s->p[s->at] != '"') {
 		unsigned char b = (unsigned char)s->p[s->at];
-		unsigned n = b == '\\' ? escape(s->p + s->at, s->end - s->at, &c) :
+		unsigned n = b == '\\' ? escape(s->p + s->at, s->end - s->at, s->lone_surrogates, &c) :
 		             b < 0x20 ? 0 : utf8_length((const unsigned char *)s->p + s->at, s->end - s->at);
 		if (n == 0)
 			return json_scan_fail(s, b == '\\' ? "bad escape in a string" : b < 0x20 ? "control character in a string" : "invalid UTF-8 in a string");
@@ -221,11 +220,26 @@ static bool skip_number(struct json_scan *s)
 	return true;
 }
 
-static bool skip_word(struct json_scan *s, const char *word)
+bool json_scan_number(struct json_scan *s, struct json_scan_text *out)
+{
+	char c = json_scan_peek(s);
+	uint64_t start = s->at;
+
+	*out = (struct json_scan_text){ "", 0, false };
+	if (c != '-' && (c < '0' || c > '9'))
+		return json_scan_fail(s, "expected a number");
+	if (!skip_number(s))
+		return false;
+	*out = (struct json_scan_text){ s->p + start, s->at - start, false };
+	return true;
+}
+
+bool json_scan_word(struct json_scan *s, const char *word)
 {
 	size_t n = strlen(word);
 
-	if (n > s->end - s->at || memcmp(s->p + s->at, word, n) != 0)
+	json_scan_peek(s);
+	if (s->problem || n > s->end - s->at || memcmp(s->p + s->at, word, n) != 0)
 		return json_scan_fail(s, "expected a value");
 	s->at += n;
 	return true;
@@ -240,9 +254,9 @@ static bool skip_value(struct json_scan *s, unsigned depth)
 		return json_scan_fail(s, "nested too deep");
 	switch (c) {
 	case '"': return json_scan_string(s, &text);
-	case 't': return skip_word(s, "true");
-	case 'f': return skip_word(s, "false");
-	case 'n': return skip_word(s, "null");
+	case 't': return json_scan_word(s, "true");
+	case 'f': return json_scan_word(s, "false");
+	case 'n': return json_scan_word(s, "null");
 	case '{':
 		for (bool more = json_scan_open(s, '{', '}'); more; more = json_scan_more(s, '}'))
 			if (!json_scan_member(s, &text) || !skip_value(s, depth - 1))
@@ -297,7 +311,7 @@ uint64_t json_scan_unescape(const struct json_scan_text *t, char *out)
 			out[n++] = t->p[i++];
 			continue;
 		}
-		i += escape(t->p + i, t->n - i, &c);
+		i += escape(t->p + i, t->n - i, true, &c);
 		n += put_utf8(out + n, c);
 	}
 	return n;

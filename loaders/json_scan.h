@@ -1,8 +1,9 @@
 /* loaders/json_scan.h - reads JSON in place, value by value, without building a tree.
  *
  * Owns: the strict JSON grammar (RFC 8259: valid UTF-8, no trailing commas, no lone surrogates) over a span of memory.
- * For the two JSON texts whose size a hostile file chooses freely: safetensors headers and shard indexes. A tree of such
- * a text can take forty times its size; this takes nothing. Small texts (config.json) go through jansson.
+ * For the safetensors header, whose size a hostile file chooses freely: a tree of such a text can take forty times its
+ * size; this takes nothing. The JSON files beside the weights are read into a tree on top of it (loaders/json_read.h),
+ * with Python's leniency.
  *
  * Never: allocates, recurses deeper than JSON_MAX_DEPTH, reads past the end.
  * Errors are sticky: after the first one every call returns false, and `problem` and `at` say what and where.
@@ -20,6 +21,7 @@ struct json_scan {
 	const char *p;
 	uint64_t at, end;
 	const char *problem;     /* NULL: none so far */
+	bool lone_surrogates;    /* an escape may be half a surrogate pair, as Python takes it; unescaped it is no valid UTF-8 */
 };
 
 /* The inside of a string literal, as written. */
@@ -46,6 +48,10 @@ bool json_scan_string(struct json_scan *s, struct json_scan_text *out);
 bool json_scan_member(struct json_scan *s, struct json_scan_text *out);
 /* A non-negative integer without fraction or exponent that fits 64 bits. */
 bool json_scan_u64(struct json_scan *s, uint64_t *out);
+/* Any number of the grammar; its characters in *out. */
+bool json_scan_number(struct json_scan *s, struct json_scan_text *out);
+/* Exactly these letters. */
+bool json_scan_word(struct json_scan *s, const char *word);
 /* Any value, checked and passed over. */
 bool json_scan_skip(struct json_scan *s);
 /* Nothing but white space may be left. */

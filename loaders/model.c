@@ -175,6 +175,11 @@ static bool gguf_has_tokenizer(const struct gguf *g)
 	return false;
 }
 
+static struct tokenizer_text text_of(const struct mapped *file)
+{
+	return (struct tokenizer_text){ (const char *)file->base, file->size, file->label };
+}
+
 static bool open_tokenizer(struct model *m, struct error *err)
 {
 	const struct model_file *f = m->file;
@@ -189,8 +194,7 @@ static bool open_tokenizer(struct model *m, struct error *err)
 	}
 	if (!f->tokenizer_json.base)
 		return true;
-	m->tokenizer = tokenizer_from_json((const char *)f->tokenizer_json.base, f->tokenizer_json.size, (const char *)f->tokenizer_config.base,
-	                                   f->tokenizer_config.size, f->tokenizer_json.label, m->spec.vocab, err);
+	m->tokenizer = tokenizer_from_json(text_of(&f->tokenizer_json), text_of(&f->tokenizer_config), m->spec.vocab, err);
 	return m->tokenizer != NULL && model_read_end_tokens(m, err);
 }
 

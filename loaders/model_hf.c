@@ -4,11 +4,11 @@
  * Owns: the meaning of its fields and their defaults, which are those of the transformers classes. null counts as absent.
  * Never: accepts a number of the wrong kind or out of range, or a field that might change the computation and that nothing here asks for (check_unread).
  */
+#include "loaders/json_read.h"
 #include "loaders/model_load.h"
 #include "loaders/tokenizer.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,16 +37,9 @@ static json_t *get(struct reader *r, const json_t *object, const char *key)
 	return json_is_null(v) ? NULL : v;
 }
 
-static const char *kind(const json_t *v)
-{
-	static const char *const name[] = { "an object", "an array", "a string", "an integer", "a number", "true", "false", "null" };
-
-	return name[json_typeof(v)];
-}
-
 static bool wrong_kind(struct reader *r, const char *key, const json_t *v, const char *expected)
 {
-	return error_set(r->err, ERROR_FORMAT, "%s: %s is %s, expected %s", r->label, key, kind(v), expected);
+	return error_set(r->err, ERROR_FORMAT, "%s: %s is %s, expected %s", r->label, key, json_kind(v), expected);
 }
 
 static bool get_f64(struct reader *r, const json_t *object, const char *key, double *out)
@@ -98,7 +91,7 @@ static bool get_string(struct reader *r, const json_t *object, const char *key, 
 
 	if (!v)
 		return true;
-	if (!json_is_string(v))
+	if (!json_is_text(v))
 		return wrong_kind(r, key, v, "a string");
 	*out = json_string_value(v);
 	return true;
@@ -240,9 +233,9 @@ static bool layer_slides(struct reader *r, uint32_t layer, uint32_t max_window_l
 		return true;
 	}
 	if (!json_is_array(types) || json_array_size(types) != r->m->spec.layers)
-		return error_set(r->err, ERROR_FORMAT, "%s: layer_types is %s of %zu elements, expected an array of %" PRIu32, r->label, kind(types), json_array_size(types), r->m->spec.layers);
+		return error_set(r->err, ERROR_FORMAT, "%s: layer_types is %s of %zu elements, expected an array of %" PRIu32, r->label, json_kind(types), json_array_size(types), r->m->spec.layers);
 	const json_t *type = json_array_get(types, layer);
-	if (!json_is_string(type))
+	if (!json_is_text(type))
 		return wrong_kind(r, "an element of layer_types", type, "a string");
 	*out = strcmp(json_string_value(type), "sliding_attention") == 0;
 	return *out || strcmp(json_string_value(type), "full_attention") == 0 ||
@@ -428,17 +421,7 @@ static bool read_fields(struct reader *r)
 
 static json_t *load_object(const struct mapped *file, struct error *err)
 {
-	json_error_t why;
-	char text[100];
-
-	if (file->size > MAX_CONFIG) {
-		error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %d", file->label, file->size, MAX_CONFIG);
-		return NULL;
-	}
-	json_t *root = json_loadb((const char *)file->base, file->size, JSON_REJECT_DUPLICATES, &why);
-	if (!root)
-		error_set(err, ERROR_FORMAT, "%s: is not valid JSON in line %d: %s", file->label, why.line, error_quote(text, sizeof text, why.text, strlen(why.text)));
-	return root;
+	return json_read(file->base, file->size, MAX_CONFIG, file->label, err);
 }
 
 /* eos_token_id: absent, null, one id, or a list of ids. */

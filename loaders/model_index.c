@@ -1,88 +1,67 @@
 /* loaders/model_index.c - model.safetensors.index.json: which shard holds which tensor.
  *
- * The index is scanned in place, once for the shards' names and once more, when they are parsed, to see that each
- * tensor lies where the index says. Rule: a shard's name is the name of a file in the same directory, never a path.
+ * The index is walked for the shards' names and once more, when they are parsed, to see that each tensor lies where the
+ * index says. Rule: a shard's name is the name of a file in the same directory, never a path.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_scan.h"
+#include "loaders/json_read.h"
 #include "loaders/model_load.h"
 
 enum { MAX_SHARDS = 4096, MAX_INDEX = 1 << 25, MAX_FILE_NAME = 255 };
 
 struct visit {
-	struct model_paths *paths;                /* first scan */
-	const struct model_file *file;            /* second scan */
+	struct model_paths *paths;                /* first walk */
+	const struct model_file *file;            /* second walk */
 	const struct model_paths *known;
 	const char *label;
 	uint32_t last;                            /* the shard of the entry before: mostly the same again */
 	struct error *err;
 };
 
-typedef bool visit_fn(struct visit *v, const char *tensor, uint64_t n, const char *shard);
+typedef bool visit_fn(struct visit *v, const char *tensor, const char *shard);
 
-static bool shard_name(struct visit *v, const struct json_scan_text *t, char out[MAX_FILE_NAME + 1])
+static bool check_shard(struct visit *v, const char *tensor, const json_t *shard)
 {
-	char text[100];
-	uint64_t n = t->n <= MAX_FILE_NAME ? json_scan_unescape(t, out) : 0;
+	char text[100], key[100];
+	const char *name = json_string_value(shard);
+	size_t n = json_string_length(shard);
 
-	out[n] = 0;
-	if (n == 0 || memchr(out, '/', n) || memchr(out, 0, n) || strcmp(out, "..") == 0 || strcmp(out, ".") == 0)
+	if (!json_is_text(shard))
+		return error_set(v->err, ERROR_FORMAT, "%s: weight_map gives tensor %s %s, expected a string that names its file", v->label,
+			error_quote(key, sizeof key, tensor, strlen(tensor)), json_kind(shard));
+	if (n == 0 || n > MAX_FILE_NAME || memchr(name, '/', n) || memchr(name, 0, n) || strcmp(name, "..") == 0 || strcmp(name, ".") == 0)
 		return error_set(v->err, ERROR_FORMAT, "%s: names the shard \"%s\", expected the name of a file in the same directory", v->label,
-			error_quote(text, sizeof text, t->p, t->n));
+			error_quote(text, sizeof text, name, n));
 	return true;
 }
 
-static bool bad_json(struct visit *v, const struct json_scan *j)
+static bool walk_map(struct visit *v, json_t *root, visit_fn *visit)
 {
-	return error_set(v->err, ERROR_FORMAT, "%s: is not valid at byte %" PRIu64 ": %s", v->label, j->at, j->problem ? j->problem : "unknown structure");
+	json_t *map = json_object_get(root, "weight_map"), *shard;
+	const char *tensor;
+
+	if (!json_is_object(root))
+		return error_set(v->err, ERROR_FORMAT, "%s: its content is %s, expected an object", v->label, json_kind(root));
+	if (!map)
+		return error_set(v->err, ERROR_FORMAT, "%s: has no weight_map", v->label);
+	if (!json_is_object(map))
+		return error_set(v->err, ERROR_FORMAT, "%s: weight_map is %s, expected an object", v->label, json_kind(map));
+	json_object_foreach(map, tensor, shard)
+		if (!check_shard(v, tensor, shard) || !visit(v, tensor, json_string_value(shard)))
+			return false;
+	return true;
 }
 
-static bool scan_entry(struct visit *v, struct json_scan *j, visit_fn *visit)
+static bool walk(struct visit *v, const struct mapped *index, visit_fn *visit)
 {
-	struct json_scan_text name, file;
-	char shard[MAX_FILE_NAME + 1];
+	json_t *root = json_read(index->base, index->size, MAX_INDEX, index->label, v->err);
+	bool ok = root && walk_map(v, root, visit);
 
-	if (!json_scan_member(j, &name) || !json_scan_string(j, &file))
-		return bad_json(v, j);
-	if (!shard_name(v, &file, shard))
-		return false;
-	if (!name.escaped)
-		return visit(v, name.p, name.n, shard);
-	char *plain = malloc(name.n);
-	if (!plain)
-		return error_set(v->err, ERROR_MEMORY, "%s: no memory for a tensor's name", v->label);
-	bool ok = visit(v, plain, json_scan_unescape(&name, plain), shard);
-	free(plain);
+	json_decref(root);
 	return ok;
-}
-
-static bool scan(struct visit *v, const struct mapped *index, visit_fn *visit)
-{
-	struct json_scan j = json_scan_of(index->base, index->size);
-	struct json_scan_text key;
-	bool seen = false;
-
-	for (bool more = json_scan_open(&j, '{', '}'); more; more = json_scan_more(&j, '}')) {
-		if (!json_scan_member(&j, &key))
-			return bad_json(v, &j);
-		if (!json_scan_is(&key, "weight_map")) {
-			if (!json_scan_skip(&j))
-				return bad_json(v, &j);
-			continue;
-		}
-		if (seen)
-			return error_set(v->err, ERROR_FORMAT, "%s: has weight_map more than once", v->label);
-		seen = true;
-		for (bool entry = json_scan_open(&j, '{', '}'); entry; entry = json_scan_more(&j, '}'))
-			if (!scan_entry(v, &j, visit))
-				return false;
-	}
-	if (!json_scan_finish(&j))
-		return bad_json(v, &j);
-	return seen || error_set(v->err, ERROR_FORMAT, "%s: has no weight_map", v->label);
 }
 
 static const char *base_name(const char *path)
@@ -102,7 +81,7 @@ static uint32_t find_shard(struct visit *v, const struct model_paths *p, const c
 	return UINT32_MAX;
 }
 
-static bool collect(struct visit *v, const char *tensor, uint64_t n, const char *shard)
+static bool collect(struct visit *v, const char *tensor, const char *shard)
 {
 	struct model_paths *p = v->paths;
 	char text[100];
@@ -126,9 +105,10 @@ static bool collect(struct visit *v, const char *tensor, uint64_t n, const char 
 	return true;
 }
 
-static bool compare(struct visit *v, const char *tensor, uint64_t n, const char *shard)
+static bool compare(struct visit *v, const char *tensor, const char *shard)
 {
 	char text[100];
+	size_t n = strlen(tensor);
 	uint32_t part = find_shard(v, v->known, shard), i = names_find(&v->file->names, tensor, n);
 
 	if (i != NAMES_NONE && v->file->entry[i].part == part)
@@ -140,9 +120,7 @@ bool model_read_index(struct model_paths *out, const struct mapped *index, struc
 {
 	struct visit v = { .paths = out, .label = index->label, .err = err };
 
-	if (index->size > MAX_INDEX)
-		return error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %d for an index", index->label, index->size, MAX_INDEX);
-	if (!scan(&v, index, collect))
+	if (!walk(&v, index, collect))
 		return false;
 	return out->n_parts || error_set(err, ERROR_FORMAT, "%s: the weight_map is empty", index->label);
 }
@@ -151,5 +129,5 @@ bool model_check_index(const struct model_file *f, const struct model_paths *pat
 {
 	struct visit v = { .file = f, .known = paths, .label = index->label, .err = err };
 
-	return scan(&v, index, compare);
+	return walk(&v, index, compare);
 }

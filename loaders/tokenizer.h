@@ -23,11 +23,10 @@ struct gguf;                                     /* loaders/gguf.h */
 /* Both return NULL and set err on failure. n_vocab is the model's vocabulary size; a tokenizer with more
  * tokens than that is refused, one with fewer is fine (padded embedding rows). 0: do not compare.
  * Token texts stay views into the mapped file, which must outlive the tokenizer; the json texts may go at once.
- * path only names the file in messages. What the json asks for and is not done here is refused by field and value. */
+ * What the json asks for and is not done here is refused by file, field and value. */
+struct tokenizer_text { const char *p; size_t n; const char *path; };      /* path only names the file in messages; p may be NULL: no such file */
 struct tokenizer *tokenizer_from_gguf(const struct gguf *g, uint64_t n_vocab, struct error *err);
-struct tokenizer *tokenizer_from_json(const char *tokenizer_json, size_t n,
-                                      const char *tokenizer_config_json, size_t n_config, /* may be NULL, 0 */
-                                      const char *path, uint64_t n_vocab, struct error *err);
+struct tokenizer *tokenizer_from_json(struct tokenizer_text tokenizer, struct tokenizer_text config, uint64_t n_vocab, struct error *err);
 void tokenizer_close(struct tokenizer *t);
 
 enum { TOKENIZE_BOS_EOS = 1,      /* add BOS / EOS as the model's own rules say */

@@ -10,14 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_HOLES = 65536 };      /* ids that name no token, before a file counts as absurd */
+enum { MAX_HOLES = 65536,        /* ids that name no token, before a file counts as absurd */
+       MAX_TOKENIZER = 1 << 27 };  /* bytes; published files have up to a fifth of it */
 
 /* ---- fields */
 
 bool tok_json_refuse(struct tok_reader *r, const char *field, const json_t *value, const char *expected)
 {
 	char text[100], *dump = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-	const char *found = dump ? dump : value ? "unprintable" : "absent";
+	const char *found = dump ? dump : json_kind(value);      /* a string that is no UTF-8 cannot be dumped */
 
 	error_set(r->err, ERROR_UNSUPPORTED, "%s: %s is %s, expected %s", r->path, field, error_quote(text, sizeof text, found, strlen(found)),
 	          expected);
@@ -79,6 +80,9 @@ static bool read_vocab(struct tok_reader *r, json_t *vocab, size_t limit)
 		size_t id, n = strlen(text);
 		if (!read_id(r, "an id in model.vocab", value, limit, &id))
 			return false;
+		if (!json_name_is_text(text))
+			return error_set(r->err, ERROR_FORMAT, "%s: model.vocab has the token \"%s\", expected no half of a surrogate pair", r->path,
+			                 error_quote(quoted, sizeof quoted, text, n));
 		if (t->token[id].p)
 			return error_set(r->err, ERROR_FORMAT, "%s: model.vocab gives the id %zu twice, once to \"%s\"", r->path, id,
 			                 error_quote(quoted, sizeof quoted, text, n));
@@ -100,7 +104,7 @@ static bool add_token(struct tok_reader *r, const json_t *object, size_t id)
 	bool special = false, normalized;
 	size_t n;
 
-	if (!json_is_string(content) || json_string_length(content) == 0 || json_string_length(content) > TOK_MAX_SPECIAL_BYTES)
+	if (!json_is_text(content) || json_string_length(content) == 0 || json_string_length(content) > TOK_MAX_SPECIAL_BYTES)
 		return tok_json_refuse(r, "an added token's content", content, "a string of 1 to 4096 bytes");
 	if (!tok_json_bool(r, object, "special", &special) || !tok_json_bool(r, object, "lstrip", &s.lstrip) ||
 	    !tok_json_bool(r, object, "rstrip", &s.rstrip) || !tok_json_bool(r, object, "single_word", &s.single_word))
@@ -118,24 +122,32 @@ static bool add_token(struct tok_reader *r, const json_t *object, size_t id)
 	return true;
 }
 
-static bool read_added(struct tok_reader *r, const json_t *added, const json_t *decoder, size_t limit)
+static bool read_added(struct tok_reader *r, const json_t *added, size_t limit)
 {
-	struct tokenizer *t = r->t;
-	const json_t *item, *value;
-	const char *key;
+	const json_t *item;
 	size_t i, id;
 
 	json_array_foreach(added, i, item)
 		if (!read_id(r, "an added token's id", json_object_get(item, "id"), limit, &id) || !add_token(r, item, id))
 			return false;
-	/* the configuration mostly repeats them; what it adds counts too */
+	return true;
+}
+
+/* The configuration mostly repeats the added tokens; what it adds counts too. */
+static bool read_decoder(struct tok_reader *r, const json_t *decoder, size_t limit)
+{
+	struct tokenizer *t = r->t;
+	const json_t *value;
+	const char *key;
+	char quoted[80];
+
 	json_object_foreach((json_t *)decoder, key, value) {
 		const json_t *content = json_object_get(value, "content");
 		char *end;
 		unsigned long long number = strtoull(key, &end, 10);
 		if (*end || end == key || number >= limit)
-			return error_set(r->err, ERROR_FORMAT, "%s: added_tokens_decoder of the configuration has the key \"%.40s\", expected an id "
-			                 "below the number of tokens", r->path, key);
+			return error_set(r->err, ERROR_FORMAT, "%s: added_tokens_decoder has the key \"%s\", expected an id below the number of tokens",
+			                 r->path, error_quote(quoted, sizeof quoted, key, strlen(key)));
 		bool known = t->type[number] == TOK_CONTROL || t->type[number] == TOK_USER;
 		if (known && json_is_string(content) && json_string_length(content) == t->token[number].n &&
 		    !memcmp(json_string_value(content), t->token[number].p, t->token[number].n))
@@ -212,7 +224,7 @@ static bool read_model_options(struct tok_reader *r, const json_t *model)
 		return tok_json_refuse(r, "model", model, "an object");
 	if (type && !tok_json_is(type, "BPE"))
 		return tok_json_refuse(r, "model.type", type, "BPE");
-	if (dropout && !json_is_null(dropout) && json_number_value(dropout) != 0.0)
+	if (dropout && !json_is_null(dropout) && !(json_is_number(dropout) && json_number_value(dropout) == 0.0))
 		return tok_json_refuse(r, "model.dropout", dropout, "null");
 	if (!empty_or_null(prefix))
 		return tok_json_refuse(r, "model.continuing_subword_prefix", prefix, "an empty string");
@@ -243,7 +255,7 @@ static int32_t config_token(const struct tokenizer *t, const json_t *config, con
 }
 
 /* add_bos_token and add_eos_token, when given, overrule the post_processor. */
-static bool read_config(struct tok_reader *r, const json_t *config)
+static bool read_config(struct tok_reader *r, const json_t *config, size_t unused)
 {
 	struct tokenizer *t = r->t;
 	bool has_head = t->n_head > 0, has_tail = t->n_tail > 0;
@@ -258,9 +270,9 @@ static bool read_config(struct tok_reader *r, const json_t *config)
 	if (!tok_json_bool(r, config, "add_bos_token", &bos) || !tok_json_bool(r, config, "add_eos_token", &eos))
 		return false;
 	if (bos && t->bos < 0)
-		return tok_json_refuse(r, "bos_token of the configuration", json_object_get(config, "bos_token"), "a token of the vocabulary");
+		return tok_json_refuse(r, "bos_token", json_object_get(config, "bos_token"), "a token of the vocabulary");
 	if (eos && t->eos < 0)
-		return tok_json_refuse(r, "eos_token of the configuration", json_object_get(config, "eos_token"), "a token of the vocabulary");
+		return tok_json_refuse(r, "eos_token", json_object_get(config, "eos_token"), "a token of the vocabulary");
 	if (bos && !has_head) {
 		if (t->n_head == TOK_MAX_AROUND)
 			return error_set(r->err, ERROR_UNSUPPORTED, "%s: more than %d tokens before the text", r->path, TOK_MAX_AROUND);
@@ -298,29 +310,48 @@ static bool allocate(struct tok_reader *r, size_t capacity, size_t n_added, size
 	return true;
 }
 
-static bool fill(struct tok_reader *r, const json_t *root, const json_t *config, size_t bytes, uint64_t n_vocab)
+/* Reads a part of the configuration; messages name its file. */
+static bool in_config(struct tok_reader *r, bool (*read)(struct tok_reader *, const json_t *, size_t), const json_t *part, size_t limit)
+{
+	const char *path = r->path;
+
+	r->path = r->config_path;
+	bool ok = read(r, part, limit);
+	r->path = path;
+	return ok;
+}
+
+static bool read_vocabulary(struct tok_reader *r, const json_t *root, const json_t *config, size_t bytes, uint64_t n_vocab)
 {
 	struct tokenizer *t = r->t;
-	const json_t *model = json_object_get(root, "model"), *vocab = json_object_get(model, "vocab");
-	const json_t *added = json_object_get(root, "added_tokens"), *decoder = json_object_get(config, "added_tokens_decoder");
-	const json_t *unknown = json_object_get(model, "unk_token");
+	const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab"), *added = json_object_get(root, "added_tokens");
+	const json_t *decoder = json_object_get(config, "added_tokens_decoder");
 	size_t n_added = json_array_size(added) + json_object_size(decoder), limit = json_object_size(vocab) + n_added + MAX_HOLES;
 
-	if (!read_model_options(r, model))
-		return false;
 	if (!json_is_object(vocab))
 		return tok_json_refuse(r, "model.vocab", vocab, "an object");
+	if (added && !json_is_null(added) && !json_is_array(added))
+		return tok_json_refuse(r, "added_tokens", added, "an array");
 	/* added texts are copied, and normalised ones once more, up to 3 bytes longer */
 	if (limit > TOK_MAX_TOKENS || !allocate(r, limit, n_added, 2 * bytes + 3 * n_added + 1))
 		return error_set(r->err, ERROR_MEMORY, "%s: %zu tokens are too many", r->path, limit);
-	if (!read_vocab(r, (json_t *)vocab, limit) || !read_added(r, added, decoder, limit))
+	if (!read_vocab(r, (json_t *)vocab, limit) || !read_added(r, added, limit) || !in_config(r, read_decoder, decoder, limit))
 		return false;
 	if (t->n_token == 0)
 		return error_set(r->err, ERROR_FORMAT, "%s: model.vocab is empty", r->path);
 	if (n_vocab && t->n_token > n_vocab)
 		return error_set(r->err, ERROR_FORMAT, "%s: the highest token id is %zu, the model's vocabulary has %llu", r->path, t->n_token - 1,
 		                 (unsigned long long)n_vocab);
-	if (!tok_json_normalizer(r, json_object_get(root, "normalizer")) || !tok_json_pre_tokenizer(r, json_object_get(root, "pre_tokenizer")))
+	return true;
+}
+
+static bool fill(struct tok_reader *r, const json_t *root, const json_t *config, size_t bytes, uint64_t n_vocab)
+{
+	struct tokenizer *t = r->t;
+	const json_t *model = json_object_get(root, "model"), *unknown = json_object_get(model, "unk_token");
+
+	if (!read_model_options(r, model) || !read_vocabulary(r, root, config, bytes, n_vocab) ||
+	    !tok_json_normalizer(r, json_object_get(root, "normalizer")) || !tok_json_pre_tokenizer(r, json_object_get(root, "pre_tokenizer")))
 		return false;
 	t->model = r->byte_level ? TOK_BYTE_LEVEL : TOK_CHAR_RANKS;
 	if (!tok_index(t, r->path, r->err) || !normalise_specials(r) || !tok_special_sort(&t->special[0], r->path, r->err) ||
@@ -333,33 +364,30 @@ static bool fill(struct tok_reader *r, const json_t *root, const json_t *config,
 			return tok_json_refuse(r, "model.unk_token", unknown, "a token of the vocabulary");
 	}
 	return read_merges(r, json_object_get(model, "merges")) && tok_json_post_processor(r, json_object_get(root, "post_processor")) &&
-	       tok_json_decoder(r, json_object_get(root, "decoder")) && read_config(r, config) && tok_finish(t, r->err);
+	       tok_json_decoder(r, json_object_get(root, "decoder")) && in_config(r, read_config, config, 0) && tok_finish(t, r->err);
 }
 
-static json_t *parse(const char *text, size_t n, const char *path, const char *what, struct error *err)
+static json_t *read_object(struct tok_reader *r, struct tokenizer_text text)
 {
-	json_error_t why;
-	char quoted[200];
-	json_t *root = json_loadb(text ? text : "", n, JSON_ALLOW_NUL, &why);
+	json_t *root = json_read(text.p ? text.p : "", text.n, MAX_TOKENIZER, text.path, r->err);
 
-	if (!root)
-		error_set(err, ERROR_FORMAT, "%s: %s is no JSON at line %d: %s", path, what, why.line,
-		          error_quote(quoted, sizeof quoted, why.text, strlen(why.text)));
-	return root;
+	if (!root || json_is_object(root))
+		return root;
+	error_set(r->err, ERROR_FORMAT, "%s: its content is %s, expected an object", text.path, json_kind(root));
+	json_decref(root);
+	return NULL;
 }
 
-struct tokenizer *tokenizer_from_json(const char *tokenizer_json, size_t n, const char *tokenizer_config_json, size_t n_config,
-                                      const char *path, uint64_t n_vocab, struct error *err)
+struct tokenizer *tokenizer_from_json(struct tokenizer_text tokenizer, struct tokenizer_text config, uint64_t n_vocab, struct error *err)
 {
-	struct tok_reader r = { .path = path, .err = err };
-	json_t *root = parse(tokenizer_json, n, path, "the tokenizer", err);
-	json_t *config = root && tokenizer_config_json ? parse(tokenizer_config_json, n_config, path, "the tokenizer's configuration", err) : NULL;
+	struct tok_reader r = { .path = tokenizer.path, .config_path = config.path, .err = err };
+	json_t *root = read_object(&r, tokenizer), *settings = root && config.p ? read_object(&r, config) : NULL;
 	bool ok = false;
 
-	if (root && (config || !tokenizer_config_json) && (r.t = tok_new(err)))
-		ok = fill(&r, root, config, n + n_config, n_vocab);
+	if (root && (settings || !config.p) && (r.t = tok_new(err)))
+		ok = fill(&r, root, settings, tokenizer.n + config.n, n_vocab);
 	json_decref(root);
-	json_decref(config);
+	json_decref(settings);
 	if (!ok) {
 		tokenizer_close(r.t);
 		return NULL;

@@ -7,13 +7,13 @@
 #ifndef LOADERS_TOKENIZER_JSON_H
 #define LOADERS_TOKENIZER_JSON_H
 
-#include <jansson.h>
-
+#include "loaders/json_read.h"
 #include "loaders/tokenizer_internal.h"
 
 struct tok_reader {
 	struct tokenizer *t;
-	const char *path;
+	const char *path;        /* the file being read: tokenizer.json, or while its fields are read the configuration */
+	const char *config_path;
 	struct error *err;
 	char *copy;              /* where the next text goes in t->arena, which has room for every text of the file once */
 	bool byte_level;         /* a ByteLevel pre-tokenizer was seen */

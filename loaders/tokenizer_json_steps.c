@@ -40,7 +40,7 @@ static bool read_pattern(struct tok_reader *r, const json_t *object, const char 
 		*text = pattern;
 		*regex = NULL;
 	}
-	if (json_is_string(*text) == json_is_string(*regex) || (json_is_string(*text) && json_string_length(*text) == 0))
+	if (json_is_text(*text) == json_is_text(*regex) || (json_is_string(*text) && json_string_length(*text) == 0))
 		return tok_json_refuse(r, field, pattern, "one String or Regex");
 	return true;
 }
@@ -61,7 +61,7 @@ static struct tok_norm_step *new_norm(struct tok_reader *r, enum tok_norm_kind k
 
 static bool read_replacement(struct tok_reader *r, struct tok_norm_step *s, const json_t *content, const char *field)
 {
-	if (!json_is_string(content) || json_string_length(content) > MAX_REPLACEMENT)
+	if (!json_is_text(content) || json_string_length(content) > MAX_REPLACEMENT)
 		return tok_json_refuse(r, field, content, "a string of at most 256 bytes");
 	s->to = tok_json_copy(r, content, &s->n_to);
 	return true;
@@ -248,7 +248,7 @@ static bool pre_delimiter(struct tok_reader *r, const json_t *object)
 {
 	const json_t *text = json_object_get(object, "delimiter");
 
-	if (!json_is_string(text) || json_string_length(text) == 0)
+	if (!json_is_text(text) || json_string_length(text) == 0)
 		return tok_json_refuse(r, "pre_tokenizer.delimiter", text, "one character");
 	return add_split(r, json_string_value(text), json_string_length(text), true, TOK_SPLIT_REMOVED, false);
 }
@@ -380,8 +380,8 @@ static bool decode_strip(struct tok_reader *r, const json_t *object)
 {
 	const json_t *start = json_object_get(object, "start"), *stop = json_object_get(object, "stop");
 
-	if (!tok_json_is(json_object_get(object, "content"), " ") || json_integer_value(start) < 0 || json_integer_value(start) > 1 ||
-	    json_integer_value(stop) != 0)
+	if (!tok_json_is(json_object_get(object, "content"), " ") || !json_is_integer(start) || json_integer_value(start) < 0 ||
+	    json_integer_value(start) > 1 || !json_is_integer(stop) || json_integer_value(stop) != 0)
 		return tok_json_refuse(r, "decoder", object, "at most one space off the start");
 	r->t->drop_first_space |= json_integer_value(start) == 1;
 	return true;

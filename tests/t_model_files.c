@@ -285,8 +285,10 @@ static void test_sharded_safetensors(void **state)
 		{ "\"model-00001-of-00002.safetensors\"", "\"/etc/passwd\"", "expected the name of a file in the same directory" },
 		{ "\"model-00001-of-00002.safetensors\"", "\"..\"", "expected the name of a file" }, { "\"model-00001-of-00002.safetensors\"", "\"\"", "expected the name of a file" },
 		{ "\"model-00001-of-00002.safetensors\"", "\"model\\u0000\"", "expected the name of a file" }, { "\"model-00001-of-00002.safetensors\"", "\"config.json\"", "config.json: the header's length" },
-		{ "\"model-00001-of-00002.safetensors\"", "7", "expected a string" }, { "\"weight_map\"", "\"weightmap\"", "has no weight_map" }, { "\"metadata\": {\"total_size\": 1.5e3}", "\"weight_map\": {}", "weight_map more than once" },
-		{ "}}", "}", "is not valid at byte" }, { "}}", "}} x", "expected nothing more" }, { "{\"metadata\"", "[{\"metadata\"", "expected an object" },
+		{ "\"model-00001-of-00002.safetensors\"", "7", "an integer, expected a string" }, { "\"weight_map\"", "\"weightmap\"", "has no weight_map" }, { "\"metadata\": {\"total_size\": 1.5e3}", "\"weight_map\": {}", NULL },
+		{ "1.5e3", "1e999", NULL }, { "1.5e3", "1000000000000000019884624838656", NULL }, { "{\"metadata\"", "{\"x\": [NaN, \"\\ud800\"], \"metadata\"", NULL },
+		{ "}}", "}}\n", NULL }, { "\"model-00001-of-00002.safetensors\"", "NaN", "NaN, expected a string" },
+		{ "}}", "}", "is not valid JSON in line" }, { "}}", "}} x", "expected nothing more" }, { "{\"metadata\"", "[{\"metadata\"", "expected ',' or ']'" },
 	};
 	char *index = write_shards();
 	struct model m;

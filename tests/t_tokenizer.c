@@ -68,7 +68,8 @@ static void check_round_trip(const struct tokenizer *t, const char *text, size_t
 static struct tokenizer *from_json(const char *json, const char *config, struct error *err)
 {
 	memset(err, 0, sizeof *err);
-	return tokenizer_from_json(json, strlen(json), config, config ? strlen(config) : 0, "small.json", 0, err);
+	return tokenizer_from_json((struct tokenizer_text){ json, strlen(json), "small.json" },
+	                           (struct tokenizer_text){ config, config ? strlen(config) : 0, "small_config.json" }, 0, err);
 }
 
 static struct tokenizer *must_json(const char *json, const char *config)
@@ -423,7 +424,7 @@ static void test_json_added(void **unused)
 	TEXT(t, true, "a[X][L]", 0, 8, 9);
 	tokenizer_close(t);
 	/* the configuration may add some, and names the ends */
-	t = must_json("{" ADDED "," MODEL(UNK) "}", "{\"added_tokens_decoder\":{\"8\":{\"content\":\"[X]\"},\"11\":{\"content\":\"[Y]\","
+	t = must_json("{" ADDED "," MODEL(UNK) "}", "{\"model_max_length\":1000000000000000019884624838656,\"added_tokens_decoder\":{\"8\":{\"content\":\"[X]\"},\"11\":{\"content\":\"[Y]\","
 	              "\"special\":true}},\"eos_token\":{\"content\":\"[Y]\"},\"bos_token\":\"[X]\",\"add_bos_token\":true}");
 	IDS(t, "a[Y]", TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, 8, 0, 11);
 	assert_true(tokenizer_is_eog(t, 11));
@@ -553,8 +554,15 @@ static void test_json_decoders(void **unused)
 static void test_json_refusals(void **unused)
 {
 	static const struct { const char *json, *config, *says; } rows[] = {
-		{ "", NULL, "no JSON" },
-		{ "[1,2", NULL, "no JSON" },
+		{ "", NULL, "small.json: is not valid JSON in line 1, byte 1: expected a value" },
+		{ "[1,2", NULL, "small.json: is not valid JSON in line 1, byte 5: expected ',' or ']'" },
+		{ "[1]", NULL, "small.json: its content is an array, expected an object" },
+		{ "{\"added_tokens\":{}," MODEL() "}", NULL, "added_tokens is {}, expected an array" },
+		{ "{\"model\":{\"vocab\":{\"a\":1000000000000000019884624838656},\"merges\":[]}}", NULL, "small.json: an id in model.vocab is 1e30" },
+		{ "{\"model\":{\"vocab\":{\"a\":NaN},\"merges\":[]}}", NULL, "small.json: an id in model.vocab is NaN" },
+		{ "{\"model\":{\"vocab\":{\"\\ud800\":0},\"merges\":[]}}", NULL, "half of a surrogate pair" },
+		{ "{\"added_tokens\":[{\"id\":9,\"content\":\"x\\udc00\"}]," MODEL() "}", NULL, "content is a string with half a surrogate pair" },
+		{ "{" MODEL("\"dropout\":Infinity,") "}", NULL, "model.dropout is Infinity" },
 		{ "{\"a\":1}", NULL, "model is absent" },
 		{ "{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", NULL, "model.type is \"Unigram\"" },
 		{ "{\"model\":{\"vocab\":[]}}", NULL, "model.vocab is []" },
@@ -591,9 +599,11 @@ static void test_json_refusals(void **unused)
 		{ "{\"decoder\":{\"type\":\"Strip\",\"content\":\" \",\"start\":2,\"stop\":0}," MODEL() "}", NULL, "one space off" },
 		{ "{\"added_tokens\":[{\"id\":99999999,\"content\":\"x\"}]," MODEL() "}", NULL, "is 99999999" },
 		{ "{\"added_tokens\":[{\"id\":9,\"content\":\"\"}]," MODEL() "}", NULL, "content is \"\"" },
-		{ "{" MODEL() "}", "{\"add_bos_token\":true,\"bos_token\":\"none\"}", "bos_token of the configuration is \"none\"" },
-		{ "{" MODEL() "}", "{\"added_tokens_decoder\":{\"x\":{}}}", "the key \"x\"" },
-		{ "{" MODEL() "}", "nonsense", "configuration is no JSON" },
+		{ "{" MODEL() "}", "{\"add_bos_token\":true,\"bos_token\":\"none\"}", "small_config.json: bos_token is \"none\"" },
+		{ "{" MODEL() "}", "{\"added_tokens_decoder\":{\"x\":{}}}", "small_config.json: added_tokens_decoder has the key \"x\"" },
+		{ "{" MODEL() "}", "nonsense", "small_config.json: is not valid JSON in line 1, byte 1" },
+		{ "{" MODEL() "}", "[]", "small_config.json: its content is an array" },
+		{ "{" MODEL() "}", "{\"add_bos_token\":-Infinity}", "small_config.json: add_bos_token is -Infinity" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -605,7 +615,7 @@ static void test_json_refusals(void **unused)
 	}
 	struct error err = { 0 };
 	static const char small[] = "{" MODEL() "}";
-	assert_null(tokenizer_from_json(small, strlen(small), NULL, 0, "small.json", 7, &err));
+	assert_null(tokenizer_from_json((struct tokenizer_text){ small, strlen(small), "small.json" }, (struct tokenizer_text){ 0 }, 7, &err));
 	assert_non_null(strstr(err.text, "has 7"));
 }
 

@@ -57,9 +57,9 @@ static struct tokenizer *open_vocab(struct opened *o, const char *relative)
 	if (!mapped_open(&o->file, path, &err))
 		fail_msg("%s", err.text);
 	if (is_json(path)) {
-		bool config = open_config(o, path);
-		o->t = tokenizer_from_json((const char *)o->file.base, o->file.size, config ? (const char *)o->config.base : NULL,
-		                           config ? o->config.size : 0, path, 0, &err);
+		open_config(o, path);        /* absent: its base is NULL */
+		o->t = tokenizer_from_json((struct tokenizer_text){ (const char *)o->file.base, o->file.size, path },
+		                           (struct tokenizer_text){ (const char *)o->config.base, o->config.size, "tokenizer_config.json" }, 0, &err);
 	} else if (gguf_parse(&o->g, o->file.base, o->file.size, path, false, &err)) {
 		o->t = tokenizer_from_gguf(&o->g, 0, &err);
 	}
@@ -535,7 +535,7 @@ static void test_refused_files(void **unused)
 			continue;
 		assert_true(mapped_open(&m, path, &err));
 		if (is_json(path)) {
-			assert_null(tokenizer_from_json((const char *)m.base, m.size, NULL, 0, path, 0, &err));
+			assert_null(tokenizer_from_json((struct tokenizer_text){ (const char *)m.base, m.size, path }, (struct tokenizer_text){ 0 }, 0, &err));
 		} else {
 			assert_true(gguf_parse(&g, m.base, m.size, path, true, &err));
 			assert_null(tokenizer_from_gguf(&g, 0, &err));

@@ -146,7 +146,8 @@ static void as_json(const char *p, size_t n)
 	struct error err = { 0 };
 	const char *zero = memchr(p, 0, n);
 	size_t first = zero ? (size_t)(zero - p) : n;
-	struct tokenizer *t = tokenizer_from_json(p, first, zero ? zero + 1 : NULL, zero ? n - first - 1 : 0, "fuzz.json", 0, &err);
+	struct tokenizer *t = tokenizer_from_json((struct tokenizer_text){ p, first, "fuzz.json" },
+	                                          (struct tokenizer_text){ zero ? zero + 1 : NULL, zero ? n - first - 1 : 0, "fuzz_config.json" }, 0, &err);
 
 	if (!t && (err.code == ERROR_NONE || !err.text[0]))
 		abort();
