@@ -315,7 +315,8 @@ static bool check_unread(struct reader *r, json_t *object, const json_t *read, c
 			continue;
 		char *value = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
 		error_quote(text, sizeof text, key, strlen(key));
-		error_quote(shown, sizeof shown, value ? value : "", value ? strlen(value) : 0);
+		const char *found = value ? value : json_kind(v);
+		error_quote(shown, sizeof shown, found, strlen(found));
 		free(value);
 		return error_set(r->err, ERROR_UNSUPPORTED, "%s: the field %s%s%s is %s; it is not known and might change what the model computes", r->label, within, dot,
 			text, shown);
