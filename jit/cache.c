@@ -18,7 +18,7 @@ struct source {
 	char *path;
 	struct cache_dir *dir;           /* or */
 	struct pack *pack;
-	_Atomic uint64_t hits, misses, damaged, stored, store_failed, evicted;
+	_Atomic uint64_t hits, misses, damaged, failed, stored, store_failed, evicted;
 };
 
 struct cache {
@@ -113,30 +113,28 @@ void cache_close(struct cache *c)
 
 enum { HOLD_AT_ONCE = 128 };
 
-static bool source_load(struct source *s, const struct key *key, struct object *out, uint64_t *file)
+static enum record_answer source_load(struct source *s, const struct key *key, struct object *out, uint64_t *file, struct error *err)
 {
-	bool there = false, found;
+	enum record_answer answer = s->dir ? cache_dir_load(s->dir, key, out, file, err) : pack_find(s->pack, key, out, err);
 
-	if (s->dir) {
-		found = cache_dir_load(s->dir, key, out, &there, file);
-	} else {
-		enum pack_answer answer = pack_find(s->pack, key, out);
-		found = answer == PACK_FOUND;
-		there = answer != PACK_ABSENT;
-	}
-	++*(found ? &s->hits : &s->misses);
-	s->damaged += !found && there;
-	return found;
+	++*(answer == RECORD_FOUND ? &s->hits : &s->misses);
+	s->damaged += answer == RECORD_DAMAGED;
+	s->failed += answer == RECORD_FAILED;
+	return answer;
 }
 
 /* What is missing yet, from one source. Returns how much that was. */
-static size_t source_load_all(struct source *s, unsigned number, const struct key *const *key, size_t n, struct object *out, unsigned *source)
+static size_t source_load_all(struct source *s, unsigned number, const struct key *const *key, size_t n, struct object *out, enum record_answer *answer, unsigned *source, struct error *err)
 {
 	uint64_t file[HOLD_AT_ONCE];
 	size_t held = 0, found = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (out[i].code || !source_load(s, key[i], &out[i], &file[held]))
+		if (answer[i] == RECORD_FOUND)
+			continue;
+		enum record_answer here = source_load(s, key[i], &out[i], &file[held], err);
+		answer[i] = here > answer[i] ? here : answer[i];
+		if (here != RECORD_FOUND)
 			continue;
 		source[i] = number;
 		found++;
@@ -150,41 +148,51 @@ static size_t source_load_all(struct source *s, unsigned number, const struct ke
 	return found;
 }
 
-void cache_load_all(struct cache *c, const struct key *const *key, size_t n, struct object *out, unsigned *source)
+static void load_all(struct cache *c, const struct key *const *key, size_t n, struct object *out, enum record_answer *answer, unsigned *source, struct error *err)
 {
 	size_t found = 0;
 
 	memset(out, 0, n * sizeof *out);
+	for (size_t i = 0; i < n; i++)
+		answer[i] = RECORD_ABSENT;
 	for (unsigned i = 0; i < c->n && found < n; i++)
-		found += source_load_all(&c->source[i], i, key, n, out, source);
+		found += source_load_all(&c->source[i], i, key, n, out, answer, source, err);
 	c->hits += found;
 	c->misses += n - found;
 }
 
-bool cache_load(struct cache *c, const struct key *key, struct object *out, unsigned *source)
+void cache_load_all(struct cache *c, const struct key *const *key, size_t n, struct object *out, enum record_answer *answer, unsigned *source)
 {
-	unsigned number;
-
-	cache_load_all(c, &key, 1, out, &number);
-	if (source && out->code)
-		*source = number;
-	return out->code != NULL;
+	load_all(c, key, n, out, answer, source, NULL);
 }
 
-void cache_store(struct cache *c, const struct key *key, const struct object *o)
+enum record_answer cache_load(struct cache *c, const struct key *key, struct object *out, unsigned *source, struct error *err)
+{
+	enum record_answer answer;
+	struct error why = { 0 };
+	unsigned number;
+
+	load_all(c, &key, 1, out, &answer, &number, &why);
+	if (source && answer == RECORD_FOUND)
+		*source = number;
+	if (answer == RECORD_FAILED)
+		error_set(err, why.code, "%s", why.text);
+	return answer;
+}
+
+bool cache_store(struct cache *c, const struct key *key, const struct object *o, struct error *err)
 {
 	struct source *s = c->sink;
 	uint64_t evicted = 0;
 
 	if (!s) {
 		c->unstored++;
-		return;
+		return error_set(err, ERROR_ARGUMENT, "the cache has no directory that can be written");
 	}
-	if (cache_dir_store(s->dir, key, o, &evicted))
-		s->stored++;
-	else
-		s->store_failed++;
+	bool good = cache_dir_store(s->dir, key, o, &evicted, err);
+	++*(good ? &s->stored : &s->store_failed);
 	s->evicted += evicted;
+	return good;
 }
 
 const char *cache_directory(const struct cache *c) { return c->sink ? c->sink->path : NULL; }
@@ -197,7 +205,7 @@ void cache_source_get(const struct cache *c, unsigned i, struct cache_source *ou
 
 	assert(i < c->n);
 	*out = (struct cache_source){ .path = s->path, .kind = s->dir ? CACHE_DIRECTORY : CACHE_PACK, .writable = s->dir && cache_dir_writable(s->dir),
-		.count = { .hits = s->hits, .misses = s->misses, .damaged = s->damaged, .stored = s->stored, .store_failed = s->store_failed, .evicted = s->evicted } };
+		.count = { .hits = s->hits, .misses = s->misses, .damaged = s->damaged, .failed = s->failed, .stored = s->stored, .store_failed = s->store_failed, .evicted = s->evicted } };
 }
 
 void cache_count(const struct cache *c, struct cache_counters *out)
@@ -208,6 +216,7 @@ void cache_count(const struct cache *c, struct cache_counters *out)
 	for (unsigned i = 0; i < c->n; i++) {
 		cache_source_get(c, i, &s);
 		out->damaged += s.count.damaged;
+		out->failed += s.count.failed;
 		out->stored += s.count.stored;
 		out->store_failed += s.count.store_failed;
 		out->evicted += s.count.evicted;
@@ -225,15 +234,20 @@ static bool list_pack(struct source *s, struct list *list, struct error *err)
 		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu entries", list->n);
 	for (size_t i = 0; i < list->n; i++) {
 		struct cache_item *item = &list->item[i];
+		struct error why = { 0 };
 		struct pack_entry e;
 		struct object object;
 		pack_get(s->pack, i, &e);
 		*item = (struct cache_item){ .key = e.key, .code_bytes = e.object.code_bytes, .stored_bytes = e.stored_bytes, .path = s->path };
-		item->readable = pack_read(s->pack, i, &object) == PACK_FOUND;
+		enum record_answer answer = pack_read(s->pack, i, &object, &why);
+		item->readable = answer == RECORD_FOUND;
+		item->failed = answer == RECORD_FAILED;
+		if (why.code == ERROR_MEMORY)
+			return error_set(err, why.code, "%s", why.text);
 		if (item->readable)
 			object_free(&object);
 		else
-			item->trouble = "damaged";
+			item->trouble = item->failed ? "unreadable" : "damaged";
 	}
 	return true;
 }
@@ -316,6 +330,13 @@ struct verification {
 	struct error *err;
 };
 
+enum record_answer cache_read(struct cache *c, const struct cache_item *item, struct object *out, struct error *err)
+{
+	struct source *s = &c->source[item->source];
+
+	return s->dir ? cache_dir_read(s->dir, item, out, err) : pack_find(s->pack, &item->key, out, err);
+}
+
 static bool verify_item(const struct cache_item *seen, void *user)
 {
 	struct verification *v = user;
@@ -324,7 +345,10 @@ static bool verify_item(const struct cache_item *seen, void *user)
 	struct object object;
 
 	if (!item.trouble && s->dir) {           /* those of packs were unpacked to be listed */
-		if (cache_dir_read(s->dir, &item, &object))
+		enum record_answer answer = cache_dir_read(s->dir, &item, &object, v->err);
+		if (answer == RECORD_FAILED)
+			return !(v->failed = true);
+		if (answer == RECORD_FOUND)
 			object_free(&object);
 		else
 			item.trouble = "damaged";
@@ -334,7 +358,7 @@ static bool verify_item(const struct cache_item *seen, void *user)
 		return true;
 	if (v->report)
 		v->report(&item, v->user);
-	if (v->remove_bad && s->dir && cache_dir_writable(s->dir))
+	if (v->remove_bad && !item.failed && s->dir && cache_dir_writable(s->dir))
 		v->failed = !cache_dir_remove(s->dir, &item, v->err);
 	return !v->failed;
 }
@@ -346,6 +370,13 @@ bool cache_verify(struct cache *c, bool remove_bad, void (*report)(const struct 
 
 	*sound = *bad = 0;
 	return cache_each(c, verify_item, &v, err) && !v.failed;
+}
+
+bool cache_remove_item(struct cache *c, const struct cache_item *item, struct error *err)
+{
+	struct cache_dir *d = c->source[item->source].dir;
+
+	return d && cache_dir_writable(d) ? cache_dir_remove(d, item, err) : error_set(err, ERROR_ARGUMENT, "nothing can be removed from %s", item->path);
 }
 
 bool cache_remove(struct cache *c, const struct key *key, unsigned *removed, struct error *err)
@@ -363,12 +394,16 @@ bool cache_remove(struct cache *c, const struct key *key, unsigned *removed, str
 	return true;
 }
 
-bool cache_size(struct cache *c, uint64_t *bytes, uint64_t *entries, struct error *err)
+bool cache_size(struct cache *c, bool writable, uint64_t *bytes, uint64_t *entries, struct cache_leftovers *left, struct error *err)
 {
+	struct cache_leftovers all = { 0 };
+
 	*bytes = *entries = 0;
 	for (unsigned i = 0; i < c->n; i++)
-		if (c->source[i].dir && cache_dir_writable(c->source[i].dir) && !cache_dir_size(c->source[i].dir, bytes, entries, err))
+		if (c->source[i].dir && (!writable || cache_dir_writable(c->source[i].dir)) && !cache_dir_size(c->source[i].dir, bytes, entries, &all, err))
 			return false;
+	if (left)
+		*left = all;
 	return true;
 }
 
@@ -404,13 +439,15 @@ static bool exported_already(const struct export *e, const struct key *key)
 static bool export_item(const struct cache_item *item, void *user)
 {
 	struct export *e = user;
-	struct source *s = &e->cache->source[item->source];
 	struct object object;
 
 	if (item->trouble || (e->keep ? !e->keep(&item->key, e->user) : item->key.codegen != key_codegen(item->key.target)) || exported_already(e, &item->key))
 		return true;
-	if (s->dir ? !cache_dir_read(s->dir, item, &object) : pack_find(s->pack, &item->key, &object) != PACK_FOUND)
-		return true;                     /* gone since it was listed */
+	enum record_answer answer = cache_read(e->cache, item, &object, e->err);
+	if (answer != RECORD_FOUND) {            /* gone since it was listed, or not to be read */
+		e->failed = answer == RECORD_FAILED;
+		return !e->failed;
+	}
 	if (e->n == e->room) {
 		struct pack_item *wider = realloc(e->item, (e->room = 2 * e->room + 64) * sizeof *wider);
 		if (!wider) {
@@ -437,33 +474,60 @@ bool cache_export(struct cache *c, const char *pack, bool (*keep)(const struct k
 	return good;
 }
 
-bool cache_import(struct cache *c, const char *pack, uint64_t *n, struct error *err)
+/* --- from a pack: first all of it is read and judged, then what was judged is stored */
+
+/* Whether an object is what is made for its key now. */
+static bool is_genuine(const struct key *key, const struct object *o, const char *pack, compile_build_fn build, struct error *err)
 {
-	struct pack *p;
-	bool good = true;
+	char text[KEY_TEXT_MAX];
+	struct object fresh = { 0 };
+	struct error why = { 0 };
+
+	key_text(key, text, sizeof text);
+	if (!key_codegen(key->target) || key->codegen != key_codegen(key->target))
+		return error_set(err, ERROR_UNSUPPORTED, "the code of %s in the pack %s was made by another version of jitrun, so it cannot be made anew and compared", text, pack);
+	if (!compile_key(&fresh, key, build, NULL, NULL, &why))
+		return error_set(err, why.code == ERROR_MEMORY ? ERROR_MEMORY : ERROR_FORMAT, "the code of %s in the pack %s cannot be made anew to be compared: %s", text, pack, why.text);
+	bool same = record_same(&fresh, o);
+	object_free(&fresh);
+	return same || error_set(err, ERROR_FORMAT, "the code of %s in the pack %s is not what is made for this key: it was altered, or made by other means", text, pack);
+}
+
+static bool read_import(const struct pack *p, size_t i, struct pack_item *out, const char *pack, compile_build_fn build, struct error *err)
+{
+	char text[KEY_TEXT_MAX];
+	struct pack_entry e;
+
+	pack_get(p, i, &e);
+	out->key = e.key;
+	switch (pack_read(p, i, &out->object, err)) {
+	case RECORD_FOUND: return !build || is_genuine(&e.key, &out->object, pack, build, err);
+	case RECORD_FAILED: return false;
+	default: return error_set(err, ERROR_FORMAT, "the code of %s in the pack %s is damaged", key_text(&e.key, text, sizeof text), pack);
+	}
+}
+
+bool cache_import(struct cache *c, const char *pack, compile_build_fn build, uint64_t *n, struct error *err)
+{
+	char name[256];
 
 	*n = 0;
 	if (!c->sink)
 		return error_set(err, ERROR_ARGUMENT, "the cache has no directory that can be written, so nothing can be imported into it");
-	if (!(p = pack_open(pack, err)))
+	struct pack *p = pack_open(pack, err);
+	if (!p)
 		return false;
-	for (size_t i = 0; good && i < pack_count(p); i++) {
-		struct pack_entry e;
-		struct object object;
-		char text[KEY_TEXT_MAX];
-		uint64_t failed = c->sink->store_failed;
-		pack_get(p, i, &e);
-		if (pack_read(p, i, &object) != PACK_FOUND) {
-			good = error_set(err, ERROR_FORMAT, "the code of %s in the pack %s is damaged", key_text(&e.key, text, sizeof text), pack);
-			break;
-		}
-		cache_store(c, &e.key, &object);
-		object_free(&object);
-		if (c->sink->store_failed == failed)
-			++*n;
-		else
-			good = error_set(err, ERROR_IO, "%s cannot be stored in the cache directory %s", key_text(&e.key, text, sizeof text), c->sink->path);
-	}
+	size_t all = pack_count(p);
+	struct pack_item *item = calloc(all + 1, sizeof *item);
+	bool good = item ? true : error_set(err, ERROR_MEMORY, "no memory for a list of %zu entries", all);
+	error_quote(name, sizeof name, pack, strlen(pack));
+	for (size_t i = 0; good && i < all; i++)
+		good = read_import(p, i, &item[i], name, build, err);
+	for (size_t i = 0; good && i < all; i++)
+		*n += good = cache_store(c, &item[i].key, &item[i].object, err);
+	for (size_t i = 0; item && i < all; i++)
+		object_free(&item[i].object);
+	free(item);
 	pack_close(p);
 	return good;
 }

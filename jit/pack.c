@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "jit/record.h"
@@ -31,13 +30,6 @@ static int named_order(const void *a, const void *b)
 	return order ? order : memcmp(&x->item->key, &y->item->key, sizeof x->item->key);
 }
 
-static bool same_object(const struct object *a, const struct object *b)
-{
-	return a->code_bytes == b->code_bytes && a->pool_offset == b->pool_offset && a->frame_bytes == b->frame_bytes && a->shared_bytes == b->shared_bytes &&
-	       a->vector_regs == b->vector_regs && a->scalar_regs == b->scalar_regs && a->mask_regs == b->mask_regs && a->cooperative == b->cooperative &&
-	       memcmp(a->code, b->code, a->code_bytes) == 0;
-}
-
 /* Sorts, and drops what is there twice. *n becomes the number left. */
 static struct named *in_order(const struct pack_item *item, size_t *n, struct error *err)
 {
@@ -55,7 +47,7 @@ static struct named *in_order(const struct pack_item *item, size_t *n, struct er
 	qsort(list, *n, sizeof *list, named_order);
 	for (size_t i = 0; i < *n; i++) {
 		if (kept && key_equal(&list[kept - 1].item->key, &list[i].item->key)) {
-			if (same_object(&list[kept - 1].item->object, &list[i].item->object))
+			if (record_same(&list[kept - 1].item->object, &list[i].item->object))
 				continue;
 			error_set(err, ERROR_ARGUMENT, "two different objects have the key %s", list[i].text);
 			free(list);
@@ -152,42 +144,30 @@ uint8_t *pack_bytes(const struct pack_item *item, size_t n, size_t *bytes, struc
 	return p;
 }
 
-static bool write_failed(enum safefile_step step, const char *path, struct error *err)
-{
-	static const char *const what[] = { [SAFEFILE_CREATE] = "create a file beside", [SAFEFILE_WRITE] = "write all of", [SAFEFILE_SYNC] = "sync", [SAFEFILE_RENAME] = "replace" };
-	char name[256];
-	int why = errno;
-
-	return error_set(err, ERROR_IO, "cannot %s the pack file %s: %s", what[step], error_quote(name, sizeof name, path, strlen(path)), strerror(why));
-}
-
 bool pack_write(const char *path, const struct pack_item *item, size_t n, struct error *err)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	char temporary[300], quoted[256];
-	struct timespec now;
+	char quoted[256];
 	size_t bytes;
 
 	error_quote(quoted, sizeof quoted, path, strlen(path));
 	if (!*name || strlen(name) > 200)
 		return error_set(err, ERROR_ARGUMENT, "%s is no name for a pack file: it has %zu bytes after its last slash, expected 1 to 200", quoted, strlen(name));
 	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-	int dir = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int dir = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, why = errno;
 	free(folder);
 	if (dir < 0)
-		return error_set(err, ERROR_IO, "cannot open the directory of the pack file %s: %s", quoted, strerror(errno));
+		return error_set(err, ERROR_IO, "cannot open the directory of the pack file %s: %s", quoted, strerror(why));
 	uint8_t *p = pack_bytes(item, n, &bytes, err);
-	enum safefile_step step = SAFEFILE_DONE;
-	if (p) {
-		const struct safefile_part part = { p, bytes };
-		clock_gettime(CLOCK_REALTIME, &now);
-		snprintf(temporary, sizeof temporary, ".%s-%ld-%09ld.tmp", name, (long)getpid(), (long)now.tv_nsec);
-		if ((step = safefile_replace(dir, name, temporary, 0644, &part, 1)))
-			write_failed(step, path, err);
+	bool good = p != NULL;
+	if (good) {
+		safefile_sweep(dir, name);
+		enum safefile_step step = safefile_replace(dir, name, 0644, &(struct safefile_part){ p, bytes }, 1);
+		good = !step || safefile_failed(step, "the pack file", quoted, err);
 	}
 	free(p);
 	close(dir);
-	return p && !step;
+	return good;
 }
 
 /* --- opening */
@@ -228,8 +208,10 @@ static bool read_header(struct pack *p, const uint8_t *h, struct error *err)
 	return true;
 }
 
+/* False: errno, 0 when fewer bytes are there. */
 static bool read_bytes(const struct pack *p, void *out, size_t n, uint64_t at)
 {
+	errno = 0;
 	if (at > p->bytes || n > p->bytes - at)
 		return false;
 	if (p->fd >= 0)
@@ -243,14 +225,14 @@ static bool read_index(struct pack *p, struct error *err)
 	uint8_t header[HEADER_BYTES];
 
 	if (!read_bytes(p, header, sizeof header, 0))
-		return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: it has %llu bytes, expected at least %d", p->name, (unsigned long long)p->bytes, HEADER_BYTES);
+		return errno ? error_set(err, ERROR_IO, "cannot read the header of the pack file %s: %s", p->name, strerror(errno)) : error_set(err, ERROR_FORMAT, "the pack file %s is damaged: it has %llu bytes, expected at least %d", p->name, (unsigned long long)p->bytes, HEADER_BYTES);
 	if (!read_header(p, header, err))
 		return false;
 	size_t bytes = (size_t)p->records * RECORD_BYTES + 4 * (size_t)p->slots;
 	if (!(p->owned = malloc(bytes)))
 		return error_set(err, ERROR_MEMORY, "no memory for the %zu bytes of the index of the pack file %s", bytes, p->name);
 	if (!read_bytes(p, p->owned, bytes, HEADER_BYTES))
-		return error_set(err, ERROR_IO, "cannot read the index of the pack file %s", p->name);
+		return error_set(err, ERROR_IO, "cannot read the index of the pack file %s: %s", p->name, errno ? strerror(errno) : "it became shorter");
 	if (record_get64(header + AT_INDEX_SUM) != record_checksum(p->owned, bytes, RECORD_VERSION))
 		return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: the checksum of its index does not fit", p->name);
 	p->record = p->owned;
@@ -338,33 +320,44 @@ bool pack_get(const struct pack *p, size_t i, struct pack_entry *out)
 	return good;
 }
 
-enum pack_answer pack_read(const struct pack *p, size_t i, struct object *out)
+/* errno says why. */
+static void read_failed(const struct pack *p, const struct record *r, struct error *err)
+{
+	char text[KEY_TEXT_MAX];
+	int why = errno;
+
+	error_set(err, why == ENOMEM ? ERROR_MEMORY : ERROR_IO, "the code of %s cannot be read from the pack file %s: %s", key_text(&r->key, text, sizeof text), p->name, strerror(why));
+}
+
+enum record_answer pack_read(const struct pack *p, size_t i, struct object *out, struct error *err)
 {
 	const uint8_t *record = record_at(p, i);
 	struct record r;
 
 	if (!record_read(&r, record) || r.offset > p->bytes || r.body_bytes > p->bytes - r.offset)
-		return PACK_DAMAGED;
+		return RECORD_DAMAGED;
 	uint8_t *body = malloc(r.body_bytes + 1);
-	bool good = body && read_bytes(p, body, r.body_bytes, r.offset) && record_unpack(out, record, body);
+	enum record_answer answer = !body ? RECORD_FAILED : read_bytes(p, body, r.body_bytes, r.offset) ? record_unpack(out, record, body) : errno ? RECORD_FAILED : RECORD_DAMAGED;
+	if (answer == RECORD_FAILED)
+		read_failed(p, &r, err);
 	free(body);
-	return good ? PACK_FOUND : PACK_DAMAGED;
+	return answer;
 }
 
-enum pack_answer pack_find(const struct pack *p, const struct key *key, struct object *out)
+enum record_answer pack_find(const struct pack *p, const struct key *key, struct object *out, struct error *err)
 {
 	uint32_t at = (uint32_t)key_hash(key) & (p->slots - 1);
 
 	for (uint32_t tries = 0; tries < p->slots; tries++, at = (at + 1) & (p->slots - 1)) {
 		uint32_t number = record_get32(p->slot + 4 * (size_t)at);
 		if (number == 0)
-			return PACK_ABSENT;
+			return RECORD_ABSENT;
 		if (number > p->records)
-			return PACK_DAMAGED;
+			return RECORD_DAMAGED;
 		if (memcmp(record_at(p, number - 1), key, sizeof *key) == 0)
-			return pack_read(p, number - 1, out);
+			return pack_read(p, number - 1, out, err);
 	}
-	return PACK_ABSENT;
+	return RECORD_ABSENT;
 }
 
 void pack_each(const struct pack *p, bool (*visit)(const struct pack_entry *, void *), void *user)
@@ -408,8 +401,9 @@ bool pack_verify(const struct pack *p, struct error *err)
 		if (r.offset != at)
 			return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: the code of %s is at %llu, expected %llu", p->name, text,
 			                 (unsigned long long)r.offset, (unsigned long long)at);
-		if (pack_read(p, i, &object) != PACK_FOUND)
-			return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: the code of %s does not fit its checksum or its size", p->name, text);
+		enum record_answer answer = pack_read(p, i, &object, err);
+		if (answer != RECORD_FOUND)
+			return answer == RECORD_FAILED ? false : error_set(err, ERROR_FORMAT, "the pack file %s is damaged: the code of %s does not fit its checksum or its size", p->name, text);
 		object_free(&object);
 		at += r.body_bytes;
 		memcpy(before, text, sizeof before);

@@ -16,7 +16,7 @@
 #ifndef JIT_PACK_H
 #define JIT_PACK_H
 
-#include "jit/compile.h"
+#include "jit/record.h"
 
 /* ---- writing */
 
@@ -24,7 +24,8 @@ struct pack_item { struct key key; struct object object; };      /* borrowed */
 
 /* The bytes of a pack, malloc'ed. Items come in any order; one that is there twice is written once, and refused when the two differ. */
 uint8_t *pack_bytes(const struct pack_item *item, size_t n, size_t *bytes, struct error *err);
-/* The same to a file: written beside it, synced and renamed, so that path is the old pack or the new one. Mode 0644 less the umask. */
+/* The same to a file: written beside it, synced and renamed, so that path is the old pack or the new one; what writers of this pack that died left beside it goes.
+ * Mode 0644 less the umask. */
 bool pack_write(const char *path, const struct pack_item *item, size_t n, struct error *err);
 
 /* ---- reading; thread-safe */
@@ -36,9 +37,8 @@ struct pack *pack_open(const char *path, struct error *err);
 struct pack *pack_open_memory(const void *bytes, size_t n, const char *name, struct error *err);
 void pack_close(struct pack *p);
 
-enum pack_answer { PACK_ABSENT, PACK_FOUND, PACK_DAMAGED };
-/* FOUND fills out: object_free. */
-enum pack_answer pack_find(const struct pack *p, const struct key *key, struct object *out);
+/* RECORD_FOUND fills out: object_free. RECORD_FAILED: err, which may be NULL, says of which pack and key, and why. */
+enum record_answer pack_find(const struct pack *p, const struct key *key, struct object *out, struct error *err);
 
 struct pack_entry {
 	struct key key;
@@ -48,8 +48,8 @@ struct pack_entry {
 size_t pack_count(const struct pack *p);
 /* The i-th in the order of the file. False: its record is out of range. */
 bool pack_get(const struct pack *p, size_t i, struct pack_entry *out);
-/* The same with its code: PACK_FOUND or PACK_DAMAGED. */
-enum pack_answer pack_read(const struct pack *p, size_t i, struct object *out);
+/* The same with its code; it cannot be absent. */
+enum record_answer pack_read(const struct pack *p, size_t i, struct object *out, struct error *err);
 /* Visits all in order, those with damaged bodies too; visit returns false to stop. */
 void pack_each(const struct pack *p, bool (*visit)(const struct pack_entry *, void *), void *user);
 /* Everything: order, slots, no gaps, every body. False and a sentence naming the first thing wrong. */

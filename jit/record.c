@@ -1,6 +1,7 @@
 /* jit/record.c - one code object as stored bytes. Never touches a file. */
 #include "jit/record.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,13 @@ void record_move(uint8_t record[RECORD_BYTES], const uint8_t *body, uint64_t off
 
 /* --- reading */
 
+bool record_same(const struct object *a, const struct object *b)
+{
+	return a->code_bytes == b->code_bytes && a->pool_offset == b->pool_offset && a->frame_bytes == b->frame_bytes && a->shared_bytes == b->shared_bytes &&
+	       a->vector_regs == b->vector_regs && a->scalar_regs == b->scalar_regs && a->mask_regs == b->mask_regs && a->cooperative == b->cooperative &&
+	       memcmp(a->code, b->code, a->code_bytes) == 0;
+}
+
 bool record_read(struct record *out, const uint8_t record[RECORD_BYTES])
 {
 	*out = (struct record){ .offset = record_get64(record + AT_OFFSET), .body_bytes = record_get32(record + AT_BODY) };
@@ -130,31 +138,32 @@ bool record_sound(const uint8_t record[RECORD_BYTES], const uint8_t *body, uint3
 /* A decompressor is large and slow to make: one is kept for whoever comes next. */
 static _Atomic(ZSTD_DCtx *) spare;
 
-static bool decompress(uint8_t *out, uint32_t n, const uint8_t *body, uint32_t body_bytes)
+static enum record_answer decompress(uint8_t *out, uint32_t n, const uint8_t *body, uint32_t body_bytes)
 {
 	ZSTD_DCtx *z = atomic_exchange(&spare, NULL);
 
-	if (!z && !(z = ZSTD_createDCtx()))
-		return false;
+	if (!z && !(z = ZSTD_createDCtx())) {
+		errno = ENOMEM;
+		return RECORD_FAILED;
+	}
 	bool whole = ZSTD_decompressDCtx(z, out, n, body, body_bytes) == n;          /* an error code is never that small */
 	ZSTD_freeDCtx(atomic_exchange(&spare, z));
-	return whole;
+	return whole ? RECORD_FOUND : RECORD_DAMAGED;
 }
 
-bool record_unpack(struct object *out, const uint8_t record[RECORD_BYTES], const uint8_t *body)
+enum record_answer record_unpack(struct object *out, const uint8_t record[RECORD_BYTES], const uint8_t *body)
 {
 	struct record r;
 
 	if (!record_read(&r, record) || !record_sound(record, body, r.body_bytes))
-		return false;
+		return RECORD_DAMAGED;
 	uint8_t *code = malloc(r.object.code_bytes);
-	if (!code)
-		return false;
-	if (!decompress(code, r.object.code_bytes, body, r.body_bytes)) {
+	enum record_answer answer = code ? decompress(code, r.object.code_bytes, body, r.body_bytes) : RECORD_FAILED;
+	if (answer != RECORD_FOUND) {
 		free(code);
-		return false;
+		return answer;
 	}
 	*out = r.object;
 	out->code = code;
-	return true;
+	return RECORD_FOUND;
 }

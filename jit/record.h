@@ -21,6 +21,9 @@ enum {
 	RECORD_AT_BODY = 56,
 };
 
+/* What became of a look-up. Of two sources' answers the later one here counts. FAILED: the system refused to open or read, or there was no memory; nothing is known of the object. */
+enum record_answer { RECORD_ABSENT, RECORD_DAMAGED, RECORD_FAILED, RECORD_FOUND };
+
 struct record {
 	struct key key;
 	struct object object;            /* code NULL */
@@ -37,10 +40,13 @@ uint8_t *record_pack(uint8_t out[RECORD_BYTES], const struct key *key, const str
 void record_move(uint8_t record[RECORD_BYTES], const uint8_t *body, uint64_t offset);
 /* What the 96 bytes say; nothing is checked but that sizes are in range (false: they are not). */
 bool record_read(struct record *out, const uint8_t record[RECORD_BYTES]);
-/* Compares the checksum, then unpacks. False: damage, or no memory. */
-bool record_unpack(struct object *out, const uint8_t record[RECORD_BYTES], const uint8_t *body);
+/* Compares the checksum, then unpacks. RECORD_FOUND; RECORD_DAMAGED; RECORD_FAILED: no memory, errno says so. */
+enum record_answer record_unpack(struct object *out, const uint8_t record[RECORD_BYTES], const uint8_t *body);
 /* Whether the checksum fits. */
 bool record_sound(const uint8_t record[RECORD_BYTES], const uint8_t *body, uint32_t body_bytes);
+
+/* Whether two objects are the same in every byte and number. */
+bool record_same(const struct object *a, const struct object *b);
 
 void record_put32(uint8_t *p, uint32_t v);
 void record_put64(uint8_t *p, uint64_t v);

@@ -21,7 +21,7 @@ enum entry_state { ENTRY_IDLE, ENTRY_BUILDING, ENTRY_READY };
 struct entry {
 	struct kernel kernel;             /* .key is set before the entry is in a table */
 	_Atomic int state;                /* enum entry_state; changed with the lock held */
-	bool absent;                      /* registry_load did not find it; the next attempt need not look */
+	enum record_answer known;         /* ABSENT, DAMAGED: registry_load saw that, and the next attempt need not look; FAILED: nothing is known */
 	uint64_t attempts;                /* finished ones; with the lock */
 	struct error failure;             /* of the last failed attempt; with the lock */
 	pthread_cond_t done;
@@ -37,7 +37,8 @@ struct registry {
 	struct registry_options opt;
 	struct target_cpu cpu;
 	struct execmem *pages;
-	pthread_mutex_t lock;             /* adding to the table, entry states, attempts, failures */
+	pthread_mutex_t lock;             /* adding to the table, entry states, attempts, failures, frozen */
+	bool frozen;
 	pthread_mutex_t dump_lock;        /* one kernel's dump at a time */
 	pthread_mutex_t kept_lock;        /* the three below */
 	struct key *kept; size_t n_kept; bool kept_listed;      /* sealed: what the cache has, listed for the first refusal */
@@ -106,6 +107,7 @@ static struct entry *entry_claim(struct registry *r, const struct key *key, uint
 	if (!(e = calloc(1, sizeof *e)))
 		return NULL;
 	e->kernel.key = *key;
+	e->known = RECORD_FAILED;
 	pthread_cond_init(&e->done, NULL);
 	table_put(t, e);
 	r->entries++;
@@ -201,36 +203,62 @@ static enum kernel_source source_of(const struct registry *r, unsigned number)
 	return s.kind == CACHE_PACK ? KERNEL_FROM_PACK : KERNEL_FROM_DISK;
 }
 
-static bool load(struct registry *r, struct kernel *k)
+static enum record_answer load(struct registry *r, struct kernel *k, struct error *err)
 {
 	unsigned from;
+	enum record_answer answer = can_load(r) ? cache_load(r->opt.cache, &k->key, &k->object, &from, err) : RECORD_ABSENT;
 
-	if (!can_load(r) || !cache_load(r->opt.cache, &k->key, &k->object, &from))
-		return false;
-	k->source = source_of(r, from);
-	return true;
+	if (answer == RECORD_FOUND)
+		k->source = source_of(r, from);
+	return answer;
 }
 
 /* --- sealed: what is kept is all there is */
 
-static bool refuse(struct registry *r, const struct key *key, struct error *err)
+/* False: it is not known what is kept, and why says why not. */
+static bool list_kept(struct registry *r, struct error *why)
+{
+	pthread_mutex_lock(&r->kept_lock);
+	if (!r->kept_listed && r->opt.cache) {
+		free(r->kept);
+		r->kept = NULL;
+		r->kept_listed = cache_keys(r->opt.cache, &r->kept, &r->n_kept, why);
+	}
+	bool listed = r->kept_listed || !r->opt.cache;
+	pthread_mutex_unlock(&r->kept_lock);
+	return listed;
+}
+
+/* answer: what the cache said of it. Never loads. */
+static bool refuse(struct registry *r, const struct key *key, enum record_answer answer, struct error *err)
 {
 	char text[KEY_TEXT_MAX], near[KEY_TEXT_MAX], differences[KEY_DIFFERENCES_MAX];
-	struct error ignored = { 0 };
+	struct error why = { 0 };
 
-	pthread_mutex_lock(&r->kept_lock);
-	if (!r->kept_listed && r->opt.cache)
-		cache_keys(r->opt.cache, &r->kept, &r->n_kept, &ignored);
-	r->kept_listed = true;
-	pthread_mutex_unlock(&r->kept_lock);
-	const struct key *nearest = key_nearest(key, r->kept, r->n_kept);
 	key_text(key, text, sizeof text);
+	if (answer == RECORD_DAMAGED)
+		return error_set(err, ERROR_UNSUPPORTED, "kernel %s is kept but damaged or not to be trusted, and none is generated", text);
+	if (!list_kept(r, &why))
+		return error_set(err, why.code, "kernel %s is not kept and none is generated; what is kept is not to be listed: %s", text, why.text);
+	const struct key *nearest = key_nearest(key, r->kept, r->n_kept);
 	if (!nearest)
 		return error_set(err, ERROR_UNSUPPORTED, "kernel %s is not kept and none is generated; no kernel at all is kept", text);
 	if (key_equal(nearest, key))
-		return error_set(err, ERROR_UNSUPPORTED, "kernel %s is kept but damaged, and none is generated", text);
+		return error_set(err, ERROR_UNSUPPORTED, "kernel %s was not there when it could be loaded, and none is generated; it is kept now", text);
 	return error_set(err, ERROR_UNSUPPORTED, "kernel %s is not kept and none is generated; in the nearest kept, %s, %s", text,
 	                 key_text(nearest, near, sizeof near), key_differences(key, nearest, differences, sizeof differences));
+}
+
+void registry_freeze(struct registry *r)
+{
+	assert(r->opt.sealed);
+	pthread_mutex_lock(&r->lock);
+	r->frozen = true;
+	struct table *t = r->table;
+	for (size_t i = 0; i <= t->mask; i++)            /* nothing is added any more: the table stays */
+		for (struct entry *e = t->slot[i]; e && e->state == ENTRY_BUILDING;)
+			pthread_cond_wait(&e->done, &r->lock);
+	pthread_mutex_unlock(&r->lock);
 }
 
 /* --- making */
@@ -268,9 +296,10 @@ static bool build_kernel(struct registry *r, struct entry *e, struct error *err)
 	void *code = NULL;
 
 	k->object = (struct object){ 0 };
-	if (e->absent || !load(r, k)) {
+	enum record_answer answer = e->known != RECORD_FAILED ? e->known : load(r, k, r->opt.sealed ? err : NULL);
+	if (answer != RECORD_FOUND) {
 		k->source = KERNEL_GENERATED;
-		if (r->opt.sealed ? !refuse(r, &k->key, err) : !generate(r, k, err))
+		if (r->opt.sealed ? answer == RECORD_FAILED || !refuse(r, &k->key, answer, err) : !generate(r, k, err))
 			return false;
 	}
 	if (runs_here(r, k) && !(code = execmem_put(r->pages, k->object.code, k->object.code_bytes, err))) {
@@ -291,7 +320,7 @@ static bool build_entry(struct registry *r, struct entry *e, struct error *err)
 	pthread_mutex_unlock(&r->lock);
 	bool good = build_kernel(r, e, &failure);
 	pthread_mutex_lock(&r->lock);
-	e->absent = false;                /* by the next attempt somebody may have stored it */
+	e->known = RECORD_FAILED;         /* by the next attempt somebody may have stored it */
 	e->attempts++;
 	if (!good) {
 		if (failure.code == ERROR_NONE)
@@ -304,7 +333,8 @@ static bool build_entry(struct registry *r, struct entry *e, struct error *err)
 	return good;
 }
 
-/* What comes of an entry that is not READY: waits for an attempt in flight, else makes one. *built: by this thread. False: that failed, and err says why. */
+/* What comes of an entry that is not READY: waits for an attempt in flight, else makes one. *built: by this thread. False: that failed, and err says why. Frozen:
+ * the last attempt was the last; without one, err stays as it is. */
 static bool finish_entry(struct registry *r, struct entry *e, bool *built, struct error *err)
 {
 	uint64_t before = e->attempts;
@@ -313,9 +343,9 @@ static bool finish_entry(struct registry *r, struct entry *e, bool *built, struc
 		pthread_cond_wait(&e->done, &r->lock);
 	if (e->state == ENTRY_READY)
 		return true;
-	if (e->attempts != before)
+	if (e->attempts != before || (r->frozen && before))
 		return error_set(err, e->failure.code, "%s", e->failure.text);
-	return *built = build_entry(r, e, err);
+	return r->frozen ? false : (*built = build_entry(r, e, err));
 }
 
 static bool key_is_usable(const struct key *key, struct error *err)
@@ -331,6 +361,27 @@ static bool key_is_usable(const struct key *key, struct error *err)
 	return true;
 }
 
+/* The entry of key when it is READY now, or came to be by this. NULL: err. */
+static struct entry *finished_entry(struct registry *r, const struct key *key, uint64_t hash, bool *built, struct error *err)
+{
+	struct error why = { 0 };
+	bool good = false;
+
+	pthread_mutex_lock(&r->lock);
+	bool frozen = r->frozen;
+	struct entry *e = frozen ? table_find(r->table, key, hash) : entry_claim(r, key, hash);
+	if (e)
+		good = finish_entry(r, e, built, &why);
+	else if (!frozen)
+		error_set(&why, ERROR_MEMORY, "no memory for another kernel");
+	pthread_mutex_unlock(&r->lock);
+	if (!good && why.code != ERROR_NONE)
+		error_set(err, why.code, "%s", why.text);
+	else if (!good)
+		refuse(r, key, RECORD_ABSENT, err);
+	return good ? e : NULL;
+}
+
 const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err)
 {
 	uint64_t hash = key_hash(key);
@@ -341,20 +392,14 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 	if (!good) {
 		if (!key_is_usable(key, err))
 			return NULL;
-		pthread_mutex_lock(&r->lock);
-		if (!(e = entry_claim(r, key, hash)))
-			error_set(err, ERROR_MEMORY, "no memory for another kernel");
-		else
-			good = finish_entry(r, e, &built, err);
-		pthread_mutex_unlock(&r->lock);
+		if (!(e = finished_entry(r, key, hash, &built, err)))
+			return NULL;
 	}
-	if (!good)
-		return NULL;
 	if (built) {
 		source = e->kernel.source;
 		/* after the waiters went on: a slow disk delays nobody else */
 		if (source == KERNEL_GENERATED && r->opt.cache)
-			cache_store(r->opt.cache, key, &e->kernel.object);
+			cache_store(r->opt.cache, key, &e->kernel.object, NULL);
 	} else {
 		atomic_fetch_add_explicit(&r->count[KERNEL_FROM_MEMORY], 1, memory_order_relaxed);
 	}
@@ -366,13 +411,13 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 /* --- many from the cache */
 
 /* Entries this thread set BUILDING, and what was found of them. */
-struct batch { struct entry **entry; const struct key **key; struct object *object; unsigned *source; struct execmem_piece *piece; size_t n; };
+struct batch { struct entry **entry; const struct key **key; struct object *object; enum record_answer *answer; unsigned *source; struct execmem_piece *piece; size_t n; };
 
 static bool batch_open(struct batch *b, size_t n)
 {
 	*b = (struct batch){ .entry = malloc(n * sizeof *b->entry), .key = malloc(n * sizeof *b->key), .object = malloc(n * sizeof *b->object),
-		.source = malloc(n * sizeof *b->source), .piece = malloc(n * sizeof *b->piece) };
-	return b->entry && b->key && b->object && b->source && b->piece;
+		.answer = malloc(n * sizeof *b->answer), .source = malloc(n * sizeof *b->source), .piece = malloc(n * sizeof *b->piece) };
+	return b->entry && b->key && b->object && b->answer && b->source && b->piece;
 }
 
 static void batch_close(struct batch *b)
@@ -380,6 +425,7 @@ static void batch_close(struct batch *b)
 	free(b->entry);
 	free(b->key);
 	free(b->object);
+	free(b->answer);
 	free(b->source);
 	free(b->piece);
 }
@@ -387,7 +433,7 @@ static void batch_close(struct batch *b)
 static void batch_claim(struct batch *b, struct registry *r, const struct key *key, size_t n)
 {
 	pthread_mutex_lock(&r->lock);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !r->frozen; i++) {
 		struct entry *e = key_is_usable(&key[i], NULL) ? entry_claim(r, &key[i], key_hash(&key[i])) : NULL;
 		if (!e || e->state != ENTRY_IDLE)
 			continue;
@@ -404,7 +450,7 @@ static size_t batch_load(struct batch *b, struct registry *r)
 	uint64_t start = now_ns();
 	size_t pieces = 0, found = 0, at = 0;
 
-	cache_load_all(r->opt.cache, b->key, b->n, b->object, b->source);
+	cache_load_all(r->opt.cache, b->key, b->n, b->object, b->answer, b->source);
 	for (size_t i = 0; i < b->n; i++) {
 		found += b->object[i].code != NULL;
 		if (b->object[i].code && runs_here(r, &b->entry[i]->kernel))
@@ -414,7 +460,7 @@ static size_t batch_load(struct batch *b, struct registry *r)
 	uint64_t each = found ? (now_ns() - start) / found : 0;
 	for (size_t i = 0; i < b->n; i++) {
 		struct kernel *k = &b->entry[i]->kernel;
-		b->entry[i]->absent = !b->object[i].code;
+		b->entry[i]->known = b->object[i].code ? RECORD_FAILED : b->answer[i];
 		if (!mapped)
 			object_free(&b->object[i]);
 		if (!b->object[i].code)

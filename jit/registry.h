@@ -30,7 +30,7 @@ struct registry_options {
 	struct cache *cache;          /* borrowed; NULL: none */
 	bool perf_map;                /* write /tmp/perf-PID.map lines */
 	struct observe *observe;      /* borrowed: who else is told of code; NULL: nobody */
-	bool sealed;                  /* nothing is ever generated: a kernel that the cache does not have is an error, which names the nearest it has */
+	bool sealed;                  /* nothing is ever generated: a kernel that the cache does not have is an error, which names the nearest it has; so is that it cannot be read */
 	FILE *dump_ir, *dump_asm;     /* NULL: none; with either, kernels are generated even when the cache has them */
 };
 struct registry *registry_open(const struct registry_options *opt, struct error *err);
@@ -39,9 +39,11 @@ void registry_close(struct registry *r);
 /* Thread-safe. NULL with err set when the key cannot be built: everyone who waited for that attempt is told, and the next asker tries
  * again. *from may be NULL. */
 const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
-/* Fetches from the cache what of the keys it has and nobody has asked for yet, for many together cost less than each by itself. What is not there is left for
- * registry_get, which then does not look once more. Returns how many came. Thread-safe. */
+/* Fetches from the cache what of the keys it has and nobody has asked for yet, for many together cost less than each by itself. What is not there, or damaged, is left for
+ * registry_get, which then does not look once more; what could not be read it asks for again. Returns how many came. Thread-safe. */
 size_t registry_load(struct registry *r, const struct key *key, size_t n);
+/* Sealed: from now on what is in memory is all there is. No code is loaded or mapped any more; registry_get gives a kernel that is there, or refuses by name. */
+void registry_freeze(struct registry *r);
 /* Whether kernels must be made one after the other, as whoever reads the dumps expects. */
 bool registry_in_order(const struct registry *r);
 /* Whether it would be had at once. Takes no lock. */

@@ -186,7 +186,6 @@ static char *file_text(struct tune *t, size_t *n)
 
 bool tune_save(struct tune *t, struct error *err)
 {
-	char temporary[64];
 	bool ok = true;
 
 	pthread_mutex_lock(&t->lock);
@@ -196,8 +195,7 @@ bool tune_save(struct tune *t, struct error *err)
 		if (fd >= 0)
 			read_file(t, fd);
 		char *text = file_text(t, &n);
-		snprintf(temporary, sizeof temporary, "%s.%ld.tmp", t->name, (long)getpid());
-		ok = fd >= 0 && text && safefile_replace(fd, t->name, temporary, 0600, &(struct safefile_part){ text, n }, 1) == SAFEFILE_DONE;
+		ok = fd >= 0 && text && safefile_replace(fd, t->name, 0600, &(struct safefile_part){ text, n }, 1) == SAFEFILE_DONE;
 		if (!ok)
 			error_set(err, ERROR_IO, "%s/%s: the results of tuning could not be written", t->dir, t->name);
 		free(text);

@@ -93,8 +93,8 @@ typedef struct jit_model_options {
 } jit_model_options;
 
 /* SEALED. All kernels come from cache_dir, which is only read; jitwarm fills it. jit_model_open loads every one the model can need that is there, and fails when
- * there is none; jit_session_open fails when one that the session can need is missing, with its key and what the nearest one has instead. After
- * jit_model_open no page is made executable any more, so that a process may give up the right to. */
+ * there is none, or when the system does not let one be read; jit_session_open fails when one that the session can need is missing or damaged, with its key and what
+ * the nearest one has instead. After jit_model_open no kernel is loaded and no page made executable any more, so that a process may give up the right to. */
 
 /* path: a .gguf file, a .safetensors file with config.json beside it, or a directory holding either. options NULL: all defaults;
  * fields left zero are defaults. */

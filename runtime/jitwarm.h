@@ -27,7 +27,7 @@ struct warm_arguments {
 	struct option_list targets, shapes;
 	const char *out, *weights, *activations, *numerics, *kv_type, *cache;
 	long batch, limit, seconds;
-	bool json, quiet, remove, tuned;
+	bool json, quiet, remove, tuned, unverified;
 };
 extern struct warm_arguments warm;
 
@@ -47,7 +47,6 @@ struct cache *warm_open_cache(bool read_only, struct error *err);
 struct tune *warm_open_tune(bool read_only, struct error *err);
 /* How many times as fast as the usual way a key's schedule was found to be; 0: nothing is known, or of another schedule. */
 double warm_tuned_gain(const struct key *key);
-bool warm_object_same(const struct object *a, const struct object *b);
 
 int warm_make(void);
 int warm_list(void);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jit/array.h"
 #include "jit/pack.h"
 #include "kernels-templates/templates.h"
 #include "runtime/jitwarm.h"
@@ -21,12 +20,21 @@ static bool this_version(const struct cache_item *i) { return i->readable && i->
 
 static const char *state_of(const struct cache_item *i)
 {
-	return !i->readable ? "unreadable" : i->key.codegen == key_codegen(i->key.target) ? "good" : "of another version";
+	return i->trouble ? i->trouble : this_version(i) ? "good" : "of another version";
+}
+
+/* Of the writers' temporary files. Nothing where there are none. */
+static void say_leftovers(const struct cache_leftovers *left)
+{
+	if (left->abandoned)
+		fprintf(stderr, "%" PRIu64 " files of writers that died, which gc removes\n", left->abandoned);
+	if (left->files > left->abandoned)
+		fprintf(stderr, "%" PRIu64 " files of writers that are at work, or were a moment ago\n", left->files - left->abandoned);
 }
 
 /* ---- list */
 
-struct listing { json_t *entries; uint64_t n, good, code_bytes, stored_bytes; };
+struct listing { json_t *entries; uint64_t n, good, bad, code_bytes, stored_bytes; };
 
 static bool list_item(const struct cache_item *i, void *user)
 {
@@ -35,12 +43,13 @@ static bool list_item(const struct cache_item *i, void *user)
 	bool several = this_version(i) && i->key.kind == KEY_MATMUL;
 	double found = several ? warm_tuned_gain(&i->key) : 0;
 
-	if (i->readable)
+	if (i->key.kind)
 		key_text(&i->key, text, sizeof text);
 	if (found > 0)
 		snprintf(gain, sizeof gain, "; here %.2f times as fast as the usual way", found);
 	l->n++;
 	l->good += this_version(i);
+	l->bad += !i->readable;
 	l->code_bytes += i->code_bytes;
 	l->stored_bytes += i->stored_bytes;
 	if (l->entries) {
@@ -52,8 +61,9 @@ static bool list_item(const struct cache_item *i, void *user)
 		json_array_append_new(l->entries, o);
 	} else {
 		bool chosen = several && (i->key.schedule || found > 0);
-		printf("%8" PRIu32 " %8" PRIu64 "  %s%s%s%s  %s%s%s%s%s\n", i->code_bytes, i->stored_bytes, *text ? text : "?", this_version(i) ? "" : " (", this_version(i) ? "" : state_of(i),
-		       this_version(i) ? "" : ")", i->path, chosen ? " (" : "", chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
+		bool good = this_version(i) && !i->trouble;
+		printf("%8" PRIu32 " %8" PRIu64 "  %s%s%s%s  %s%s%s%s%s\n", i->code_bytes, i->stored_bytes, *text ? text : "?", good ? "" : " (", good ? "" : state_of(i),
+		       good ? "" : ")", i->path, chosen ? " (" : "", chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
 	}
 	return true;
 }
@@ -62,36 +72,34 @@ int warm_list(void)
 {
 	struct error e = { 0 };
 	struct listing l = { .entries = warm.json ? json_array() : NULL };
+	struct cache_leftovers left;
+	uint64_t bytes, entries;
 	struct cache *c = warm_open_cache(true, &e);
-	bool ok = c && cache_each(c, list_item, &l, &e);
+	bool ok = c && cache_each(c, list_item, &l, &e) && cache_size(c, false, &bytes, &entries, &left, &e);
 
 	cache_close(c);
 	if (ok && warm.json)
-		print_json(json_pack("{s:I, s:I, s:I, s:I, s:O}", "entries", (json_int_t)l.n, "good", (json_int_t)l.good, "code_bytes", (json_int_t)l.code_bytes,
-			"stored_bytes", (json_int_t)l.stored_bytes, "list", l.entries));
-	else if (ok && !warm.quiet)
-		fprintf(stderr, "%" PRIu64 " entries, %" PRIu64 " of this version; %.2f MiB of code in %.2f MiB\n", l.n, l.good, (double)l.code_bytes / 0x1p20, (double)l.stored_bytes / 0x1p20);
+		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "entries", (json_int_t)l.n, "good", (json_int_t)l.good, "unusable", (json_int_t)l.bad, "code_bytes", (json_int_t)l.code_bytes,
+			"stored_bytes", (json_int_t)l.stored_bytes, "abandoned_files", (json_int_t)left.abandoned, "list", l.entries));
+	else if (ok && !warm.quiet) {
+		fprintf(stderr, "%" PRIu64 " entries, %" PRIu64 " of this version", l.n, l.good);
+		if (l.bad)
+			fprintf(stderr, ", %" PRIu64 " that cannot be used", l.bad);
+		fprintf(stderr, "; %.2f MiB of code in %.2f MiB\n", (double)l.code_bytes / 0x1p20, (double)l.stored_bytes / 0x1p20);
+		say_leftovers(&left);
+	}
 	json_decref(l.entries);
 	return ok ? WARM_DONE : warm_fail(&e);
 }
 
-/* ---- verify: source by source, because a cache answers with the first that has a key */
+/* ---- verify */
 
 struct verification {
-	struct cache_item *item; size_t n, capacity;
+	struct cache *cache;
 	json_t *wrong;
 	uint64_t same, different, damaged, other_version, removed;
+	struct error *err; bool failed;
 };
-
-static bool keep_item(const struct cache_item *i, void *user)
-{
-	struct verification *v = user;
-
-	if (!array_grow((void **)&v->item, &v->capacity, v->n + 1, sizeof *v->item))
-		return false;
-	v->item[v->n++] = *i;
-	return true;
-}
 
 static void say_wrong(struct verification *v, const struct cache_item *i, const char *what)
 {
@@ -102,75 +110,98 @@ static void say_wrong(struct verification *v, const struct cache_item *i, const 
 	if (v->wrong)
 		json_array_append_new(v->wrong, json_pack("{s:s, s:s, s:s}", "key", text, "what", what, "path", i->path));
 	else
-		printf("%s: %s%s%s\n", i->path, text, *text ? " " : "", what);
+		printf("%s: %s%s%s\n", i->path, *text ? text : i->file, *text || *i->file ? " " : "", what);
 }
 
-static void verify_item(struct verification *v, struct cache *c, const struct cache_item *i)
+/* NULL: an object is what is made for its key now. Otherwise what is wrong with it, which may be in room. */
+static const char *differs(const struct key *key, const struct object *stored, char *room, size_t cap)
 {
-	struct object stored = { 0 }, fresh = { 0 };
+	struct object fresh = { 0 };
 	struct error why = { 0 };
-	unsigned removed = 0;
-	char what[600];
+
+	if (!compile_key(&fresh, key, template_build, NULL, NULL, &why)) {
+		snprintf(room, cap, "cannot be made: %s", why.text);
+		return room;
+	}
+	bool same = record_same(stored, &fresh);
+	object_free(&fresh);
+	return same ? NULL : "differs from what is made now";
+}
+
+/* The same for what is stored; *damaged: that is not of its code. False: it cannot be read now. */
+static bool judge_item(struct verification *v, const struct cache_item *i, const char **wrong, bool *damaged, char *room, size_t cap)
+{
+	struct object stored = { 0 };
+	enum record_answer answer = i->trouble ? RECORD_DAMAGED : cache_read(v->cache, i, &stored, v->err);
+
+	*damaged = answer == RECORD_DAMAGED;
+	*wrong = NULL;
+	if (answer == RECORD_DAMAGED) {
+		snprintf(room, cap, "is %s", i->trouble ? i->trouble : "damaged");
+		*wrong = room;
+	} else if (answer == RECORD_FOUND) {         /* absent: gone since it was listed */
+		*wrong = differs(&i->key, &stored, room, cap);
+		v->same += !*wrong;
+	}
+	object_free(&stored);
+	return answer != RECORD_FAILED;
+}
+
+static bool verify_item(const struct cache_item *i, void *user)
+{
+	struct verification *v = user;
+	struct cache_source source;
+	const char *wrong;
+	bool damaged;
+	char room[600];
 
 	if (i->readable && i->key.codegen != key_codegen(i->key.target)) {
 		v->other_version++;
-		return;
+		return true;
 	}
-	if (!i->readable || !cache_load(c, &i->key, &stored, NULL)) {
-		v->damaged++;
-		say_wrong(v, i, "is damaged");
-	} else if (!compile_key(&fresh, &i->key, template_build, NULL, NULL, &why)) {
-		v->different++;
-		snprintf(what, sizeof what, "cannot be made: %s", why.text);
-		say_wrong(v, i, what);
-	} else if (!warm_object_same(&stored, &fresh)) {
-		v->different++;
-		say_wrong(v, i, "differs from what is made now");
-		if (warm.remove && cache_remove(c, &i->key, &removed, NULL))
-			v->removed += removed;
-	} else {
-		v->same++;
+	if (!judge_item(v, i, &wrong, &damaged, room, sizeof room))
+		return !(v->failed = true);
+	if (!wrong)
+		return true;
+	++*(damaged ? &v->damaged : &v->different);
+	say_wrong(v, i, wrong);
+	cache_source_get(v->cache, i->source, &source);
+	if (warm.remove && source.writable && !i->failed) {
+		v->failed = !cache_remove_item(v->cache, i, v->err);
+		v->removed += !v->failed;
 	}
-	object_free(&stored);
-	object_free(&fresh);
+	return !v->failed;
 }
 
-static bool verify_source(struct verification *v, const char *path, struct error *err)
+/* --remove makes no directory either, so the cache is first opened as it is. */
+static struct cache *open_verified(struct error *err)
 {
-	struct cache *c = cache_open(path, &(struct cache_options){ .read_only = !warm.remove }, err);
-	uint64_t sound, bad;
+	struct cache *c = warm_open_cache(true, err);
 
-	v->n = 0;
-	bool ok = c && cache_each(c, keep_item, v, err);
-	for (size_t i = 0; ok && i < v->n; i++)
-		verify_item(v, c, &v->item[i]);
-	if (ok && warm.remove && (ok = cache_verify(c, true, NULL, NULL, &sound, &bad, err)))
-		v->removed += bad;
+	if (!c || !warm.remove)
+		return c;
 	cache_close(c);
-	return ok;
+	return warm_open_cache(false, err);
 }
 
 int warm_verify(void)
 {
 	struct error e = { 0 };
-	struct verification v = { .wrong = warm.json ? json_array() : NULL };
-	struct cache *c = warm_open_cache(true, &e);
-	bool ok = c != NULL;
+	struct cache_leftovers left;
+	uint64_t bytes, entries;
+	struct verification v = { .cache = open_verified(&e), .wrong = warm.json ? json_array() : NULL, .err = &e };
+	bool ok = v.cache && cache_each(v.cache, verify_item, &v, &e) && !v.failed && cache_size(v.cache, false, &bytes, &entries, &left, &e);
 
-	for (unsigned i = 0; ok && i < cache_source_count(c); i++) {
-		struct cache_source s;
-		cache_source_get(c, i, &s);
-		ok = verify_source(&v, s.path, &e);
-	}
-	cache_close(c);
+	cache_close(v.cache);
 	if (ok && warm.json)
-		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:O}", "same", (json_int_t)v.same, "different", (json_int_t)v.different, "damaged", (json_int_t)v.damaged,
-			"other_version", (json_int_t)v.other_version, "removed", (json_int_t)v.removed, "wrong", v.wrong));
-	else if (ok && !warm.quiet)
+		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "same", (json_int_t)v.same, "different", (json_int_t)v.different, "damaged", (json_int_t)v.damaged,
+			"other_version", (json_int_t)v.other_version, "removed", (json_int_t)v.removed, "abandoned_files", (json_int_t)left.abandoned, "wrong", v.wrong));
+	else if (ok && !warm.quiet) {
 		fprintf(stderr, "%" PRIu64 " are what is made now, %" PRIu64 " differ, %" PRIu64 " are damaged, %" PRIu64 " are of another version; %" PRIu64 " removed\n", v.same, v.different,
 		        v.damaged, v.other_version, v.removed);
+		say_leftovers(&left);
+	}
 	json_decref(v.wrong);
-	free(v.item);
 	return !ok ? warm_fail(&e) : v.different || v.damaged ? WARM_NO : WARM_DONE;
 }
 
@@ -236,8 +267,8 @@ int warm_import(void)
 	struct error e = { 0 };
 	uint64_t n = 0;
 	struct cache *c = warm_open_cache(false, &e);
-	bool ok = c && cache_import(c, warm.operand[0], &n, &e);
+	bool ok = c && cache_import(c, warm.operand[0], warm.unverified ? NULL : template_build, &n, &e);
 
 	cache_close(c);
-	return moved(ok, n, &e, "imported");
+	return moved(ok, n, &e, warm.unverified ? "imported unverified" : "imported");
 }

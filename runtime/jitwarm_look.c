@@ -17,6 +17,7 @@ struct shown {
 	struct compile_stats stats;
 	char *ir, *listing; size_t ir_bytes, listing_bytes;
 	bool kept; char path[4096];
+	enum record_answer answer; struct error why;     /* of the cache, which need not be there */
 	double gain;                    /* of its schedule, where this machine was tuned; 0: not known */
 };
 
@@ -36,11 +37,11 @@ static bool make_shown(struct shown *s, struct error *err)
 /* No cache is no reason not to show what would be made. */
 static void look_up(struct shown *s)
 {
-	struct error ignored = { 0 };
-	struct cache *c = warm_open_cache(true, &ignored);
+	struct cache *c = warm_open_cache(true, &s->why);
 	unsigned source;
 
-	if (c && cache_load(c, &s->key, &s->stored, &source)) {
+	s->answer = c ? cache_load(c, &s->key, &s->stored, &source, &s->why) : RECORD_FAILED;
+	if (s->answer == RECORD_FOUND) {
 		struct cache_source from;
 		cache_source_get(c, source, &from);
 		snprintf(s->path, sizeof s->path, "%s", from.path);
@@ -75,8 +76,10 @@ static void print_shown(const struct shown *s, bool same)
 	printf("# %" PRIu32 " IR instructions, %" PRIu32 " machine instructions\n", s->stats.ir_instructions, s->stats.machine_instructions);
 	if (s->kept)
 		printf("# kept in %s: %s\n", s->path, same ? "the same code" : "NOT the same code");
+	else if (s->answer == RECORD_FAILED)
+		printf("# whether it is kept is not known: %s\n", s->why.text);
 	else
-		printf("# not kept\n");
+		printf("# %s\n", s->answer == RECORD_DAMAGED ? "kept, but damaged" : "not kept");
 	printf("#\n");
 	print_comments(s->ir);
 	fwrite(s->listing, 1, s->listing_bytes, stdout);
@@ -112,14 +115,14 @@ int warm_show(void)
 	bool ok = make_shown(&s, &e), same = false;
 	if (ok) {
 		look_up(&s);
-		same = s.kept && warm_object_same(&s.fresh, &s.stored);
+		same = s.kept && record_same(&s.fresh, &s.stored);
 		(warm.json ? print_shown_json : print_shown)(&s, same);
 	}
 	object_free(&s.fresh);
 	object_free(&s.stored);
 	free(s.ir);
 	free(s.listing);
-	return !ok ? warm_fail(&e) : s.kept && !same ? WARM_NO : WARM_DONE;
+	return !ok ? warm_fail(&e) : (s.kept && !same) || s.answer == RECORD_DAMAGED ? WARM_NO : WARM_DONE;
 }
 
 /* ---- explain */
@@ -129,43 +132,67 @@ struct explanation {
 	const struct target *target[TARGET_COUNT]; int n_targets;
 	struct key *kept; size_t n_kept;                 /* of every readable entry */
 	json_t *models;
-	uint64_t missing;
+	uint64_t missing;                                /* or damaged */
 };
+struct found { size_t hits, missing, damaged; };
 
 /* What to say of a key that could not be had. */
-static void say_why(const struct explanation *x, const struct key *key, char *why, size_t cap)
+static void say_why(const struct explanation *x, const struct key *key, enum record_answer answer, char *why, size_t cap)
 {
 	const struct key *nearest = key_nearest(key, x->kept, x->n_kept);
 	char text[KEY_TEXT_MAX], differences[KEY_DIFFERENCES_MAX];
 
-	if (!nearest)
+	if (answer == RECORD_DAMAGED)
+		snprintf(why, cap, "kept, but not to be used: 'jitwarm verify' says why");
+	else if (!nearest || key_equal(nearest, key))
 		snprintf(why, cap, "nothing is kept");
-	else if (key_equal(nearest, key))
-		snprintf(why, cap, "kept, but damaged");
 	else
 		snprintf(why, cap, "nearest %s: %s", key_text(nearest, text, sizeof text), key_differences(key, nearest, differences, sizeof differences));
 }
 
-static json_t *explain_key(struct explanation *x, const struct key *key, size_t *hits)
+/* NULL: err. */
+static json_t *explain_key(struct explanation *x, const struct key *key, struct found *found, struct error *err)
 {
-	char text[KEY_TEXT_MAX], why[KEY_TEXT_MAX + KEY_DIFFERENCES_MAX + 16];
+	static const char *const words[] = { [RECORD_FOUND] = "hit ", [RECORD_ABSENT] = "miss", [RECORD_DAMAGED] = "damaged" };
+	char text[KEY_TEXT_MAX], why[KEY_TEXT_MAX + KEY_DIFFERENCES_MAX + 64];
 	struct object o = { 0 };
 	struct cache_source from;
 	unsigned source;
-	bool hit = cache_load(x->cache, key, &o, &source);
+	enum record_answer answer = cache_load(x->cache, key, &o, &source, err);
+	bool hit = answer == RECORD_FOUND;
 
+	if (answer == RECORD_FAILED)
+		return NULL;
 	key_text(key, text, sizeof text);
 	object_free(&o);
-	*hits += hit;
-	x->missing += !hit;
+	++*(hit ? &found->hits : answer == RECORD_ABSENT ? &found->missing : &found->damaged);
 	if (hit)
 		cache_source_get(x->cache, source, &from);
 	else
-		say_why(x, key, why, sizeof why);
+		say_why(x, key, answer, why, sizeof why);
 	if (warm.json)
-		return json_pack("{s:s, s:b, s:s}", "key", text, "hit", hit, hit ? "path" : "why", hit ? from.path : why);
-	printf("%s  %s  %s\n", hit ? "hit " : "miss", text, hit ? from.path : why);
-	return NULL;
+		return json_pack("{s:s, s:b, s:b, s:s}", "key", text, "hit", hit, "damaged", answer == RECORD_DAMAGED, hit ? "path" : "why", hit ? from.path : why);
+	printf("%s  %s  %s\n", words[answer], text, hit ? from.path : why);
+	return json_null();
+}
+
+static bool explain_keys(struct explanation *x, const struct key *keys, size_t n, struct found *found, json_t *list, struct error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		json_t *k = explain_key(x, &keys[i], found, err);
+		if (!k)
+			return false;
+		json_array_append_new(list, k);
+	}
+	return true;
+}
+
+static void say_found(const char *name, const char *target, size_t n, const struct found *found)
+{
+	fprintf(stderr, "%s for %s: %zu kernels, %zu kept, %zu missing", name, target, n, found->hits, found->missing);
+	if (found->damaged)
+		fprintf(stderr, ", %zu damaged", found->damaged);
+	fprintf(stderr, "\n");
 }
 
 static bool explain_model(const struct model *m, const char *name, void *user, struct error *err)
@@ -173,23 +200,21 @@ static bool explain_model(const struct model *m, const char *name, void *user, s
 	struct explanation *x = user;
 
 	for (int t = 0; t < x->n_targets; t++) {
+		struct found found = { 0 };
+		struct key *keys = NULL;
+		size_t n;
 		json_t *list = json_array();
-		struct key *keys;
-		size_t n, hits = 0;
-		if (!warm_model_keys(m, x->target[t], &keys, &n, err)) {
+		bool ok = warm_model_keys(m, x->target[t], &keys, &n, err) && explain_keys(x, keys, n, &found, list, err);
+		free(keys);
+		if (!ok) {
 			json_decref(list);
 			return false;
 		}
-		for (size_t i = 0; i < n; i++) {
-			json_t *k = explain_key(x, &keys[i], &hits);
-			if (k)
-				json_array_append_new(list, k);
-		}
-		free(keys);
-		json_array_append_new(x->models, json_pack("{s:s, s:s, s:I, s:I, s:I, s:o}", "model", name, "target", x->target[t]->name, "kernels", (json_int_t)n, "hits", (json_int_t)hits,
-			"misses", (json_int_t)(n - hits), "list", list));
+		x->missing += n - found.hits;
+		json_array_append_new(x->models, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "model", name, "target", x->target[t]->name, "kernels", (json_int_t)n, "hits", (json_int_t)found.hits,
+			"misses", (json_int_t)found.missing, "damaged", (json_int_t)found.damaged, "list", list));
 		if (!warm.json && !warm.quiet)
-			fprintf(stderr, "%s for %s: %zu kernels, %zu kept, %zu missing\n", name, x->target[t]->name, n, hits, n - hits);
+			say_found(name, x->target[t]->name, n, &found);
 	}
 	return true;
 }

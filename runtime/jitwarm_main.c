@@ -36,6 +36,7 @@ static const struct option_row rows[] = {
 	{ "cache", 0, OPTION_FILE, "PATH", "the cache looked at: directories and packs with colons between ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &warm.cache },
 	{ "limit", 0, OPTION_INT, "MIB", "what gc leaves in a directory, the most recently used (256)", 0, 1 << 30, &warm.limit },
 	{ "remove", 0, OPTION_FLAG, 0, "verify takes what is damaged or differs out of directories", 0, 0, &warm.remove },
+	{ "unverified", 0, OPTION_FLAG, 0, "import takes a pack's code as it is, that of other versions too, without making it anew to compare; whoever wrote the pack then decides what is executed", 0, 0, &warm.unverified },
 	{ "Output", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "json", 0, OPTION_FLAG, 0, "print one JSON line instead of text", 0, 0, &warm.json },
 	{ "quiet", 'q', OPTION_FLAG, 0, "no progress bar and no summary", 0, 0, &warm.quiet },
@@ -49,7 +50,7 @@ static const struct option_command commands[] = {
 	{ "verify", "[CACHE]", "make every code object kept anew and compare the bytes" },
 	{ "gc", "[CACHE]", "remove what this version cannot use, and the least recently used beyond --limit" },
 	{ "export", "FILE.jkp", "write what is kept to a pack, for the targets asked for (all)" },
-	{ "import", "FILE.jkp", "add a pack's code objects to the first directory that can be written" },
+	{ "import", "FILE.jkp", "make every code object of a pack anew, compare, and add them to the first directory that can be written; nothing is added when one differs" },
 	{ "explain", "MODEL...", "print every kernel the models can need, whether it is kept, and if not, what the nearest one kept has instead" },
 	{ "tune", "MODEL", "run the model to find out which schedules of its kernels this processor likes, for decoding, guesses and prompts, all anew and among more of them than sessions try in passing; keep that in the cache" },
 };
@@ -180,13 +181,6 @@ struct cache *warm_open_cache(bool read_only, struct error *err)
 		return NULL;
 	}
 	return cache_open(path, &o, err);
-}
-
-bool warm_object_same(const struct object *a, const struct object *b)
-{
-	return a->code_bytes == b->code_bytes && memcmp(a->code, b->code, a->code_bytes) == 0 && a->pool_offset == b->pool_offset && a->frame_bytes == b->frame_bytes &&
-	       a->shared_bytes == b->shared_bytes && a->vector_regs == b->vector_regs && a->scalar_regs == b->scalar_regs && a->mask_regs == b->mask_regs &&
-	       a->cooperative == b->cooperative;
 }
 
 static int run_command(void)

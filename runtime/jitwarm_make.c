@@ -22,7 +22,7 @@ struct wanted {
 	json_t *models;
 };
 
-struct made { struct pack_item *item; size_t n, generated; uint64_t code_bytes, file_bytes; };
+struct made { struct pack_item *item; size_t n, generated; uint64_t code_bytes, file_bytes; struct error unstored; };
 
 static bool add_model(const struct model *m, const char *name, void *user, struct error *err)
 {
@@ -84,6 +84,7 @@ struct making {
 	_Atomic size_t next, generated;
 	pthread_mutex_t lock;           /* the two below */
 	size_t failed; struct error failure;            /* the first in order of those that failed; no more are begun */
+	struct error unstored;          /* with the lock too: why one could not be stored */
 };
 
 /* False: why names the kernel or its target. */
@@ -92,15 +93,18 @@ static bool make_one(struct making *m, struct pack_item *it, struct error *why)
 	char text[KEY_TEXT_MAX];
 	struct error e = { 0 };
 
-	if (m->cache && cache_load(m->cache, &it->key, &it->object, NULL))
+	if (m->cache && cache_load(m->cache, &it->key, &it->object, NULL, NULL) == RECORD_FOUND)
 		return true;
 	if (!compile_key(&it->object, &it->key, template_build, NULL, NULL, &e)) {
 		key_text(&it->key, text, sizeof text);
 		return strstr(e.text, text) ? error_set(why, e.code, "%s", e.text) : error_set(why, e.code, "%s, needed for kernel %s", e.text, text);
 	}
 	atomic_fetch_add(&m->generated, 1);
-	if (m->cache)
-		cache_store(m->cache, &it->key, &it->object);
+	if (m->cache && !cache_store(m->cache, &it->key, &it->object, &e)) {
+		pthread_mutex_lock(&m->lock);
+		error_set(&m->unstored, e.code, "%s", e.text);
+		pthread_mutex_unlock(&m->lock);
+	}
 	return true;
 }
 
@@ -144,6 +148,7 @@ static bool make_all(const struct wanted *w, struct cache *cache, struct made *m
 	made->generated = m.generated;
 	for (size_t i = 0; i < w->n; i++)
 		made->code_bytes += m.item[i].object.code_bytes;
+	made->unstored = m.unstored;
 	return m.failed == SIZE_MAX || error_set(err, m.failure.code, "%s", m.failure.text);
 }
 
@@ -179,9 +184,9 @@ static bool make_directory(const struct wanted *w, struct made *made, struct err
 	bool ok = make_all(w, cache, made, err);
 	cache_count(cache, &c);
 	if (ok && c.stored < made->generated)
-		ok = error_set(err, ERROR_IO, "%s: %zu of %zu kernels could not be stored", warm.out, made->generated - (size_t)c.stored, made->generated);
+		ok = error_set(err, ERROR_IO, "%zu of %zu kernels could not be stored: %s", made->generated - (size_t)c.stored, made->generated, made->unstored.text);
 	uint64_t entries;
-	ok = ok && cache_size(cache, &made->file_bytes, &entries, err);
+	ok = ok && cache_size(cache, true, &made->file_bytes, &entries, NULL, err);
 	cache_close(cache);
 	return ok;
 }

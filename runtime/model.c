@@ -82,7 +82,7 @@ static bool open_sealed_cache(jit_model *m, const jit_model_options *o, struct e
 	return (m->cache = cache_open(o->cache_dir ? o->cache_dir : path, &(struct cache_options){ .read_only = true }, err)) != NULL;
 }
 
-/* Every kernel the model can need that is kept: a session says which ones it misses. */
+/* Every kernel the model can need that is kept, once and for all: a session says which ones it misses. That one cannot be read is no such miss, and an error here. */
 static bool load_kept(jit_model *m, struct error *err)
 {
 	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY,
@@ -102,6 +102,7 @@ static bool load_kept(jit_model *m, struct error *err)
 			why = missing;
 	}
 	free(keys);
+	registry_freeze(m->registry);
 	m->has_all = loaded == n;
 	if (loaded && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED))
 		return true;

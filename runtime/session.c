@@ -820,7 +820,7 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 		cache_count(s->model->cache, &disk);
 	*out = (jit_session_stats){ .prompt_tokens = s->prompt_tokens, .decode_tokens = s->decode_tokens, .prompt_seconds = s->prompt_seconds,
 		.decode_seconds = s->decode_seconds, .kernels = c.generated + c.from_disk + c.from_pack, .kernels_generated = c.generated, .kernels_from_cache = c.from_disk + c.from_pack,
-		.kernels_from_pack = c.from_pack, .cache_damaged = disk.damaged, .cache_store_failed = disk.store_failed, .cache_evicted = disk.evicted,
+		.kernels_from_pack = c.from_pack, .cache_damaged = disk.damaged + disk.failed, .cache_store_failed = disk.store_failed, .cache_evicted = disk.evicted,
 		.generate_seconds = 1e-9 * (double)c.generated_ns, .code_bytes = c.code_bytes, .kv_bytes = s->kv_bytes,
 		.threads = pool_threads(s->pool), .context = (int)s->context, .decode_passes = s->decode_passes };
 	out->kernels_awaited = s->awaited;

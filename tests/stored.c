@@ -80,7 +80,7 @@ void stored_store(struct cache *c, uint32_t n)
 	struct key k = stored_key(n);
 	struct object o = stored_object(n);
 
-	cache_store(c, &k, &o);
+	cache_store(c, &k, &o, NULL);
 	object_free(&o);
 }
 
@@ -90,7 +90,7 @@ int stored_load(struct cache *c, uint32_t n)
 	struct object o = stored_object(n), got = { 0 };
 	int answer = 0;
 
-	if (cache_load(c, &k, &got, NULL)) {
+	if (cache_load(c, &k, &got, NULL, NULL) == RECORD_FOUND) {
 		answer = stored_same(&o, &got) ? 1 : -1;
 		object_free(&got);
 	}

@@ -245,7 +245,7 @@ static void test_objects_out_of_range(void **unused)
 	const struct object *bad[] = { &empty, &pool, &huge };
 
 	for (size_t i = 0; i < 3; i++)
-		cache_store(c, &k, bad[i]);
+		cache_store(c, &k, bad[i], NULL);
 	assert_int_equal(stored_count(c).store_failed, 3);
 	assert_int_equal(stored_files(".jko"), 0);
 	cache_close(c);
@@ -399,7 +399,7 @@ static void test_forged_sizes(void **unused)
 		if (sizes[i] != 1)
 			is_damage(c, 0, "a size out of range", sizes[i]);
 	}
-	assert_true(cache_load(c, &k, &got, NULL));
+	assert_true(cache_load(c, &k, &got, NULL, NULL) == RECORD_FOUND);
 	assert_int_equal(got.code_bytes, 1);
 	free(got.code);
 	cache_close(c);

@@ -80,7 +80,7 @@ static void test_sources_in_order(void **unused)
 	for (uint32_t n = 0; n < 6; n++)
 		assert_int_equal(stored_load(c, n), n < 5);
 	struct key k = stored_key(4);
-	assert_true(cache_load(c, &k, &o, &from));
+	assert_true(cache_load(c, &k, &o, &from, NULL) == RECORD_FOUND);
 	assert_int_equal(from, 2);
 	object_free(&o);
 	stored_store(c, 5);
@@ -199,7 +199,7 @@ static uint64_t size_of(struct cache *c)
 {
 	uint64_t bytes, entries;
 
-	assert_true(cache_size(c, &bytes, &entries, NULL));
+	assert_true(cache_size(c, true, &bytes, &entries, NULL, NULL));
 	return bytes;
 }
 
@@ -320,6 +320,7 @@ static void test_in_use_at_once(void **unused)
 	struct key key[LOADED];
 	const struct key *want[LOADED];
 	struct object object[LOADED];
+	enum record_answer answer[LOADED];
 	unsigned source[LOADED];
 	struct cache_gc gone;
 
@@ -331,7 +332,7 @@ static void test_in_use_at_once(void **unused)
 		key[n] = stored_key(n + n / 2);                  /* two of three */
 		want[n] = &key[n];
 	}
-	cache_load_all(user, want, LOADED, object, source);
+	cache_load_all(user, want, LOADED, object, answer, source);
 	for (uint32_t n = 0; n < LOADED; n++) {
 		struct object like = stored_object(n + n / 2);
 		assert_true(object[n].code && source[n] == 0 && stored_same(&object[n], &like));
@@ -397,7 +398,7 @@ static void test_list_verify_remove(void **unused)
 	assert_true(cache_each(c, see, &s, NULL));
 	assert_int_equal(s.n, 25);
 	assert_int_equal(s.troubled, 0);
-	assert_true(cache_size(c, &bytes, &entries, NULL));
+	assert_true(cache_size(c, true, &bytes, &entries, NULL, NULL));
 	assert_int_equal(entries, 20);
 	assert_true(s.bytes > bytes);
 	assert_true(cache_verify(c, true, count_bad, &told, &sound, &bad, NULL));
@@ -485,7 +486,7 @@ static void test_export_and_import(void **unused)
 
 	/* into another cache and out again: the same bytes */
 	c = stored_open(other, 0);
-	assert_true(cache_import(c, one, &n, &err));
+	assert_true(cache_import(c, one, NULL, &n, &err));
 	assert_int_equal(n, 40);
 	for (uint32_t i = 0; i < 40; i++)
 		assert_int_equal(stored_load(c, i), 1);
@@ -505,14 +506,14 @@ static void test_export_and_import(void **unused)
 	struct key mine = stored_key(3);
 	struct object o = stored_object(3);
 	mine.codegen = key_codegen_x86;
-	cache_store(c, &mine, &o);
+	cache_store(c, &mine, &o, NULL);
 	object_free(&o);
 	assert_true(cache_export(c, two, NULL, NULL, &n, &err));
 	assert_int_equal(n, 1);
 	cache_close(c);
 
 	c = stored_open(one, 0);
-	assert_false(cache_import(c, two, &n, &err));
+	assert_false(cache_import(c, two, NULL, &n, &err));
 	assert_int_equal(err.code, ERROR_ARGUMENT);
 	cache_close(c);
 }

@@ -290,7 +290,7 @@ static void test_many_processes_warm_one_model(void **unused)
 	struct cache *c = stored_open(stored_dir, 0);
 	for (size_t i = 0; i < w.n; i++) {
 		struct object o;
-		assert_true(cache_load(c, &w.key[i], &o, NULL));
+		assert_true(cache_load(c, &w.key[i], &o, NULL, NULL) == RECORD_FOUND);
 		assert_true(stored_same(&o, &w.expected[i]));
 		object_free(&o);
 		object_free(&w.expected[i]);
@@ -347,7 +347,7 @@ static int no_rights_steps(void *user)
 	stored_store(c, 0);
 	stored_store(c, 1);
 	stored_entry_path(0, path);
-	if (chmod(path, 0) || stored_load(c, 0) != 0 || stored_count(c).damaged != 1 || stored_load(c, 1) != 1)
+	if (chmod(path, 0) || stored_load(c, 0) != 0 || stored_count(c).failed != 1 || stored_count(c).damaged != 0 || stored_load(c, 1) != 1)
 		return 1;
 	stored_store(c, 0);
 	if (stored_load(c, 0) != 1)
@@ -476,7 +476,7 @@ static void test_clock_goes_back(void **unused)
 	struct cache_gc gone;
 	uint64_t bytes, entries;
 	c = stored_open(stored_dir, 0);
-	assert_true(cache_size(c, &bytes, &entries, NULL));
+	assert_true(cache_size(c, true, &bytes, &entries, NULL, NULL));
 	assert_int_equal(entries, 4);
 	assert_true(cache_gc(c, bytes - 1, &gone, NULL));    /* one that was not used since the clock went back */
 	assert_int_equal(gone.removed, 1);

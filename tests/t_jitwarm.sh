@@ -60,7 +60,7 @@ is 3 explain --shape tiny --target avx512 --cache "$dir/a.jkp"
 check "explain: all miss, for the target" [ "$(grep -cE '^miss  [a-z0-9_.]+  nearest [a-z0-9_.]+: target is avx2, not avx512(, blocks of rows is [0-9]+, not [0-9]+)?$' "$dir/out")" = "$n" ]
 check "explain: a summary" err "^tiny for avx512: $n kernels, 0 kept, $n missing$"
 is 3 explain --shape tiny --target avx2 --cache "$dir/small.jkp" --json
-check "--json: $(head -c 200 "$dir/out")" out '^\[\{"model":"tiny","target":"avx2","kernels":[0-9]+,"hits":[1-9][0-9]*,"misses":[1-9][0-9]*,"list":\[\{"key":"[a-z0-9_.]+","hit":(true|false),'
+check "--json: $(head -c 200 "$dir/out")" out '^\[\{"model":"tiny","target":"avx2","kernels":[0-9]+,"hits":[1-9][0-9]*,"misses":[1-9][0-9]*,"damaged":0,"list":\[\{"key":"[a-z0-9_.]+","hit":(true|false),'
 
 # ---- verifying, moving, removing
 is 0 verify "$dir/a.jkp"
@@ -71,7 +71,7 @@ is 0 import "$dir/x.jkp" -q
 is 0 export "$dir/c.jkp" --target avx2
 check "what was imported and exported is the same pack" cmp -s "$dir/a.jkp" "$dir/c.jkp"
 is 0 verify --json
-check "verify: the directory too: $(cat "$dir/out")" out '^\{"same":[1-9][0-9]*,"different":0,"damaged":0,"other_version":0,"removed":0,"wrong":\[\]\}$'
+check "verify: the directory too: $(cat "$dir/out")" out '^\{"same":[1-9][0-9]*,"different":0,"damaged":0,"other_version":0,"removed":0,"abandoned_files":0,"wrong":\[\]\}$'
 file=$(ls "$JITRUN_CACHE"/*.jko | head -n 1)
 printf 'X' | dd of="$file" bs=1 seek=200 conv=notrunc 2> /dev/null
 is 3 verify

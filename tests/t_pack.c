@@ -77,13 +77,13 @@ static void check_found(const struct pack *p, size_t n)
 	struct object got;
 
 	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(pack_find(p, &item[i].key, &got), PACK_FOUND);
+		assert_int_equal(pack_find(p, &item[i].key, &got, NULL), RECORD_FOUND);
 		assert_true(stored_same(&got, &item[i].object));
 		object_free(&got);
 	}
 	for (uint32_t i = (uint32_t)n; i < n + 200; i++) {
 		struct key k = stored_key(i);
-		assert_int_equal(pack_find(p, &k, &got), PACK_ABSENT);
+		assert_int_equal(pack_find(p, &k, &got, NULL), RECORD_ABSENT);
 	}
 }
 
@@ -270,8 +270,8 @@ static bool seen_as_damage(const uint8_t *bytes, size_t n)
 		return err.text[0] != 0;
 	for (size_t i = 0; i < FEW; i++) {
 		struct object got;
-		enum pack_answer answer = pack_find(p, &item[i].key, &got);
-		if (answer == PACK_FOUND) {
+		enum record_answer answer = pack_find(p, &item[i].key, &got, NULL);
+		if (answer == RECORD_FOUND) {
 			assert_true(stored_same(&got, &item[i].object));
 			object_free(&got);
 		} else {
@@ -376,12 +376,12 @@ static void test_cut_while_open(void **unused)
 	struct pack *p = pack_open(path, NULL);
 	assert_non_null(p);
 	assert_int_equal(truncate(path, 8000), 0);
-	assert_int_equal(pack_find(p, &item[MOST - 1].key, &got), PACK_DAMAGED);
+	assert_int_equal(pack_find(p, &item[MOST - 1].key, &got, NULL), RECORD_DAMAGED);
 	stored_write_file(path, junk, sizeof junk);
 	for (size_t i = 0; i < MOST; i++)
-		assert_int_equal(pack_find(p, &item[i].key, &got), PACK_DAMAGED);
+		assert_int_equal(pack_find(p, &item[i].key, &got, NULL), RECORD_DAMAGED);
 	assert_int_equal(truncate(path, 0), 0);
-	assert_int_equal(pack_find(p, &item[0].key, &got), PACK_DAMAGED);
+	assert_int_equal(pack_find(p, &item[0].key, &got, NULL), RECORD_DAMAGED);
 	pack_close(p);
 
 	/* one that is replaced stays what it was */

@@ -484,9 +484,43 @@ static void test_many_sealed(void **unused)
 	assert_int_equal(err.code, ERROR_UNSUPPORTED);
 	struct object object;
 	assert_true(compile_key(&object, &key[KEPT], build, NULL, NULL, NULL));
-	cache_store(writer, &key[KEPT], &object);
+	cache_store(writer, &key[KEPT], &object, NULL);
 	object_free(&object);
 	assert_true(does_its_work(registry_get(r, &key[KEPT], NULL, NULL)));
+	registry_close(r);
+	cache_close(writer);
+	cache_close(cache);
+}
+
+/* Frozen: what is in memory is given; nothing else is loaded, though it is kept, had been asked for before or comes to be kept. */
+static void test_frozen(void **unused)
+{
+	struct key key[ASKED];
+	struct error err = { 0 }, again = { 0 }, late = { 0 };
+
+	make_keys(key, ASKED);
+	keep_some(key);
+	struct cache *cache = cache_open(dir, &(struct cache_options){ .read_only = true }, NULL), *writer = cache_open(dir, NULL, NULL);
+	struct registry *r = registry_open(&(struct registry_options){ .build = build, .cache = cache, .sealed = true }, NULL);
+	assert_int_equal(registry_load(r, key, KEPT - 1), KEPT - 1);
+	assert_null(registry_get(r, &key[KEPT], NULL, &err));
+	uint64_t loaded = count(r).from_disk;
+	registry_freeze(r);
+	struct object object;
+	assert_true(compile_key(&object, &key[KEPT], build, NULL, NULL, NULL));
+	assert_true(cache_store(writer, &key[KEPT], &object, NULL));
+	object_free(&object);
+	assert_null(registry_get(r, &key[KEPT], NULL, &again));
+	assert_string_equal(again.text, err.text);
+	assert_int_equal(registry_load(r, key, ASKED), 0);
+	assert_null(registry_get(r, &key[KEPT - 1], NULL, &late));           /* nobody had asked for it */
+	assert_int_equal(late.code, ERROR_UNSUPPORTED);
+	assert_non_null(strstr(late.text, "it is kept now"));
+	assert_null(registry_get(r, &key[ASKED - 1], NULL, NULL));
+	for (uint32_t i = 0; i < KEPT - 1; i++)
+		assert_true(does_its_work(registry_get(r, &key[i], NULL, NULL)));
+	assert_int_equal(count(r).from_disk, loaded);
+	assert_int_equal(count(r).generated, 0);
 	registry_close(r);
 	cache_close(writer);
 	cache_close(cache);
@@ -622,7 +656,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_dumps_come_even_from_a_full_cache, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_many_at_once, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_many_with_trouble, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_many_sealed, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_many_sealed, make_dir, remove_dir), cmocka_unit_test_setup_teardown(test_frozen, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_many_from_many_threads, make_dir, remove_dir),
 		cmocka_unit_test(test_perf_map), cmocka_unit_test(test_each_in_order),
 	};

@@ -23,7 +23,7 @@ static bool look(const struct pack_entry *e, void *user)
 {
 	struct object o;
 
-	if (pack_find(user, &e->key, &o) == PACK_FOUND)
+	if (pack_find(user, &e->key, &o, NULL) == RECORD_FOUND)
 		touch(&o);
 	return true;
 }
@@ -41,10 +41,10 @@ static void read_pack(const uint8_t *p, size_t n)
 		return;
 	}
 	memset(&none, 0xa5, sizeof none);
-	if (pack_find(pack, &none, &o) == PACK_FOUND)
+	if (pack_find(pack, &none, &o, NULL) == RECORD_FOUND)
 		touch(&o);
 	for (size_t i = 0; i < pack_count(pack); i++)
-		if (pack_read(pack, i, &o) == PACK_FOUND)
+		if (pack_read(pack, i, &o, NULL) == RECORD_FOUND)
 			touch(&o);
 	pack_each(pack, look, pack);
 	if (!pack_verify(pack, &why) && !why.text[0])
