@@ -196,16 +196,26 @@ static unsigned cut_columns(uint32_t first, uint32_t columns, uint32_t width, ui
 	return columns % width ? 2 : 1;
 }
 
-/* Makes sure that the buffers of turned inputs hold what these launches write. Formats of weights differ in what they want, and any tile may be the one by which they do: so launches
- * are compared whole. */
+static bool is_there(const struct builder *b, const struct turn *turn, unsigned i)
+{
+	return i < b->n_turned && memcmp(turn, &b->turned[i], sizeof *turn) == 0;
+}
+
+/* Makes sure that the buffers of turned inputs hold what these launches write, which are of all columns. Formats of weights differ in what they want, and any tile may be the one by
+ * which they do: so launches are compared whole. One that was made before has written the columns it was to write then, and those before and behind it write others. */
 static void prepare(struct builder *b, const struct turn turn[], unsigned n)
 {
-	if (n == b->n_turned && memcmp(turn, b->turned, n * sizeof *turn) == 0)
+	unsigned missing = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		missing += !is_there(b, &turn[i], i);
+	if (!missing)
 		return;
 	if (b->n_turned)                        /* somebody may be reading it still */
 		wait_here(b);
 	for (unsigned i = 0; i < n; i++)
-		memcpy(launch(b, &turn[i].key, 0, turn[i].units), turn[i].arg, sizeof turn[i].arg);
+		if (!is_there(b, &turn[i], i))
+			memcpy(launch(b, &turn[i].key, 0, turn[i].units), turn[i].arg, sizeof turn[i].arg);
 	memcpy(b->turned, turn, n * sizeof *turn);
 	b->n_turned = n;
 	wait_here(b);
@@ -411,7 +421,7 @@ static void gate_and_up(struct builder *b, const struct weights_layer *l)
 		matmul(b, &m);
 	} else {
 		matmul(b, &m);
-		barrier(b);
+		wait_here(b);                   /* for the gate; the input stays, turned as it is */
 		m.w = &l->up;
 		m.bias = l->up_bias;
 		m.flags = KEY_GATED | out;
