@@ -1,6 +1,7 @@
 /* loaders/gguf.c - walks a GGUF file once and indexes it. See gguf.h.
  *
- * The walk reads through a cursor, so nothing outside the file is ever touched. Both index arrays are sized
+ * The walk reads through a cursor, which copies the file's first bytes as far as the walk gets, so nothing outside the file is ever touched and
+ * nothing is looked at twice that could differ the second time. Both index arrays are sized
  * by a count from the file, compared first with the bytes that are left and with the limits below, so that
  * no allocation is more than twice the file. Typed reads of what was indexed are in gguf_read.c.
  *
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/mapped.h"
+#include "loaders/file.h"
 
 enum {
 	MAX_KEYS = 1 << 16,           /* real files have some dozens */
@@ -44,7 +45,12 @@ struct parser {
 
 static bool cut(struct parser *p, const char *field)
 {
-	return FORMAT_ERROR(p, "%s: ends at byte %" PRIu64 " inside the %s of %s %" PRIu64, p->g->path, p->c.end, field, p->what, p->number);
+	return FORMAT_ERROR(p, "%s: ends at byte %" PRIu64 " inside the %s of %s %" PRIu64, p->g->path, p->g->size, field, p->what, p->number);
+}
+
+static const uint8_t *here(const struct parser *p)
+{
+	return p->c.file->base + p->c.at;
 }
 
 static bool read_string(struct parser *p, const char *field, uint64_t max, struct gguf_str *out)
@@ -59,10 +65,9 @@ static bool read_string(struct parser *p, const char *field, uint64_t max, struc
 	if (n > max)
 		return FORMAT_ERROR(p, "%s: the %s of %s %" PRIu64 " has length %" PRIu64 ", expected at most %" PRIu64,
 			p->g->path, field, p->what, p->number, n, max);
-	out->p = (const char *)p->c.base + p->c.at;
+	out->p = (const char *)here(p);
 	out->n = n;
-	p->c.at += n;
-	return true;
+	return cursor_skip(&p->c, n);
 }
 
 static bool read_type(struct parser *p, const char *of, const struct gguf_str *key, enum gguf_type *out)
@@ -135,14 +140,14 @@ static bool read_value(struct parser *p, struct gguf_kv *kv)
 			return false;
 		if (!cursor_u64(&p->c, &kv->count))
 			return cut(p, "array length");
-		kv->data = p->c.base + p->c.at;
+		kv->data = here(p);
 		uint64_t start = p->c.at;
 		if (!walk_array(p, kv, kv->item, kv->count, 1))
 			return false;
 		kv->bytes = p->c.at - start;
 		return true;
 	}
-	kv->data = p->c.base + p->c.at;
+	kv->data = here(p);
 	kv->bytes = scalar_bytes[kv->type];
 	return cursor_skip(&p->c, kv->bytes) || cut(p, "value");
 }
@@ -225,11 +230,12 @@ static bool read_header(struct parser *p)
 {
 	struct gguf *g = p->g;
 	char magic[24];
+	uint64_t n = g->size < 4 ? g->size : 4;
 
-	if (g->size < 4 || memcmp(g->base, "GGUF", 4) != 0)
-		return FORMAT_ERROR(p, "%s: begins with \"%s\", expected \"GGUF\"", g->path,
-			error_quote(magic, sizeof magic, g->base, g->size < 4 ? g->size : 4));
-	p->c.at = 4;
+	if (!cursor_skip(&p->c, n))
+		return false;
+	if (n < 4 || memcmp(p->c.file->base, "GGUF", 4) != 0)
+		return FORMAT_ERROR(p, "%s: begins with \"%s\", expected \"GGUF\"", g->path, error_quote(magic, sizeof magic, p->c.file->base, n));
 	if (!cursor_u32(&p->c, &g->version))
 		return FORMAT_ERROR(p, "%s: has %" PRIu64 " bytes, too few for a GGUF header", g->path, g->size);
 	if (g->version != 0 && (g->version & 0xffff) == 0)
@@ -386,21 +392,42 @@ static bool place_tensors(struct parser *p)
 	return g->n_tensors < 2 || check_overlap(p);
 }
 
-bool gguf_parse(struct gguf *g, const uint8_t *base, uint64_t n, const char *path, bool header_only, struct error *err)
+static bool parse(struct gguf *g, struct file *f, const char *path, bool header_only, struct error *err)
 {
-	struct parser p = { .g = g, .c = { base, 0, n }, .header_only = header_only, .err = err };
+	struct parser p = { .g = g, .c = { f, 0, err }, .header_only = header_only, .err = err };
 
 	memset(g, 0, sizeof *g);
-	g->base = base;
-	g->size = n;
+	g->size = f->size;
 	g->path = path;
 	g->private = calloc(1, sizeof(struct gguf_index));
 	if (!g->private)
 		return no_memory(&p, "tensors", 0);
-	if (read_header(&p) && read_keys(&p) && read_alignment(&p) && read_tensors(&p) && place_tensors(&p))
+	if (read_header(&p) && read_keys(&p) && read_alignment(&p) && read_tensors(&p) && place_tensors(&p)) {
+		file_trim(f, p.c.at);
 		return true;
+	}
 	gguf_free(g);
 	return false;
+}
+
+bool gguf_open(struct gguf *g, struct file *f, bool header_only, struct error *err)
+{
+	struct error why = { 0 };
+	bool ok = parse(g, f, f->label, header_only, &why);
+
+	if (file_verdict(f, ok, &why, err))
+		return true;
+	if (ok)
+		gguf_free(g);
+	return false;
+}
+
+bool gguf_parse(struct gguf *g, const uint8_t *base, uint64_t n, const char *path, bool header_only, struct error *err)
+{
+	struct file f;
+
+	file_memory(&f, base, n, path);
+	return parse(g, &f, path, header_only, err);
 }
 
 void gguf_free(struct gguf *g)

@@ -1,7 +1,7 @@
 /* loaders/gguf.h - the GGUF container, versions 2 and 3, little endian.
  *
- * Owns: the index of one mapped GGUF file: metadata keys with typed values, tensor infos with checked extents.
- * Nothing is copied out of the mapping but the two index arrays; strings are (pointer, length) views, not 0-terminated.
+ * Owns: the index of one GGUF file: metadata keys with typed values, tensor infos with checked extents.
+ * Strings and arrays are views into the file's copied header (loaders/file), which must outlive the index; strings are (pointer, length), not 0-terminated.
  * Never: trusts a count or a length before comparing it with the bytes that are left.
  */
 #ifndef LOADERS_GGUF_H
@@ -13,6 +13,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "loaders/file.h"
 
 enum gguf_type { GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL,
                  GGUF_STRING, GGUF_ARRAY, GGUF_U64, GGUF_I64, GGUF_F64, GGUF_TYPE_COUNT };
@@ -36,14 +37,16 @@ struct gguf_tensor {
 };
 
 struct gguf {
-	const uint8_t *base; uint64_t size; const char *path;
+	uint64_t size; const char *path;
 	uint32_t version; uint64_t alignment;
 	uint64_t n_kv, n_tensors, data_start;
 	struct gguf_kv *kv; struct gguf_tensor *tensor;
 	void *private;                 /* hash indexes */
 };
 
-/* Parses n mapped bytes; path only names the file in messages (kept by pointer). */
+/* Copies the file's header and parses it; the file must stay where it is (its label is kept by pointer). */
+bool gguf_open(struct gguf *g, struct file *f, bool header_only, struct error *err);
+/* The same of n bytes in memory, which the index looks into; path only names them in messages (kept by pointer). */
 bool gguf_parse(struct gguf *g, const uint8_t *base, uint64_t n, const char *path, bool header_only, struct error *err);
 void gguf_free(struct gguf *g);
 

@@ -1,6 +1,6 @@
 /* loaders/gguf_read.c - lookups and typed reads in a parsed GGUF file. See gguf.h.
  *
- * Values lie unaligned in the mapping and are copied out bytewise. Rule: a value of another type or out of range is
+ * Values lie unaligned in the header and are copied out bytewise. Rule: a value of another type or out of range is
  * an error that names the key, the type and the value; it never becomes a default.
  */
 #include <inttypes.h>

@@ -1,19 +1,20 @@
-/* loaders/model.c - opens a model: maps and parses its files, merges their tensors into one catalog, has the
+/* loaders/model.c - opens a model: opens and parses its files, merges their tensors into one catalog, has the
  * hyperparameters read and everything bound, opens the tokenizer. Owns all of it until model_close().
  *
  * Rule: what is opened is recorded in model_file at once, so that model_close() alone undoes a failure at any step.
  */
 #include "loaders/model.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "loaders/model_load.h"
 #include "loaders/tokenizer.h"
+
+enum { MAX_KEPT_OPEN = 16 };      /* a model of more files opens each when it is read, however many there are */
 
 static uint32_t part_tensors(const struct model_part *p)
 {
@@ -38,17 +39,17 @@ bool model_find_tensor(const struct model_file *f, const char *name, struct foun
 	if (i == NAMES_NONE)
 		return false;
 	const struct model_part *p = &f->part[f->entry[i].part];
-	uint64_t offset;
 	memset(out, 0, sizeof *out);
-	out->label = p->map.label;
+	out->label = p->file.label;
 	out->entry = i;
+	out->part = f->entry[i].part;
 	if (p->format == MODEL_GGUF) {
 		const struct gguf_tensor *t = &p->gguf.tensor[f->entry[i].tensor];
 		out->type = t->type;
 		out->rank = t->n_dims;
 		out->bytes = t->bytes;
 		memcpy(out->dim, t->ne, sizeof out->dim);
-		offset = t->offset;
+		out->offset = t->offset;
 	} else {
 		const struct safetensors_tensor *t = &p->st.tensor[f->entry[i].tensor];
 		out->type = t->type;
@@ -56,9 +57,8 @@ bool model_find_tensor(const struct model_file *f, const char *name, struct foun
 		out->bytes = t->bytes;
 		for (uint32_t d = 0; d < 4; d++)
 			out->dim[d] = d < t->rank && t->rank <= 4 ? t->dim[t->rank - 1 - d] : 1;
-		offset = t->offset;
+		out->offset = t->offset;
 	}
-	out->data = f->flags & MODEL_HEADER_ONLY ? NULL : p->map.base + offset;
 	return true;
 }
 
@@ -72,17 +72,17 @@ static bool build_catalog(struct model_file *f, struct error *err)
 	f->entry = malloc(total ? total * sizeof *f->entry : 1);
 	f->used = calloc(total ? total : 1, sizeof *f->used);
 	if (!f->entry || !f->used || total > UINT32_MAX / 2)
-		return error_set(err, ERROR_MEMORY, "%s: no memory to index %" PRIu64 " tensors", f->part[0].map.label, total);
+		return error_set(err, ERROR_MEMORY, "%s: no memory to index %" PRIu64 " tensors", f->part[0].file.label, total);
 	for (uint32_t i = 0; i < f->n_parts; i++)
 		for (uint32_t t = 0, n = part_tensors(&f->part[i]); t < n; t++)
 			f->entry[f->n_entries++] = (struct catalog_entry){ i, t };
 	if (!names_build(&f->names, f, f->n_entries, model_entry_name))
-		return error_set(err, ERROR_MEMORY, "%s: no memory to index %" PRIu64 " tensors", f->part[0].map.label, total);
+		return error_set(err, ERROR_MEMORY, "%s: no memory to index %" PRIu64 " tensors", f->part[0].file.label, total);
 	uint32_t twice = names_duplicate(&f->names);
 	if (twice == NAMES_NONE)
 		return true;
 	struct name_ref n = model_entry_name(f, twice);
-	return error_set(err, ERROR_FORMAT, "%s: tensor %s occurs in more than one part", f->part[f->entry[twice].part].map.label, error_quote(text, sizeof text, n.p, n.n));
+	return error_set(err, ERROR_FORMAT, "%s: tensor %s occurs in more than one part", f->part[f->entry[twice].part].file.label, error_quote(text, sizeof text, n.p, n.n));
 }
 
 static bool parse_part(const struct model_file *f, struct model_part *p, struct error *err)
@@ -91,8 +91,8 @@ static bool parse_part(const struct model_file *f, struct model_part *p, struct 
 
 	p->format = f->format;
 	if (p->format == MODEL_GGUF)
-		return gguf_parse(&p->gguf, p->map.base, p->map.size, p->map.label, header_only, err);
-	return safetensors_parse(&p->st, p->map.base, p->map.size, p->map.label, header_only, err);
+		return gguf_open(&p->gguf, &p->file, header_only, err);
+	return safetensors_open(&p->st, &p->file, header_only, err);
 }
 
 static bool open_parts(struct model_file *f, const struct model_paths *paths, struct error *err)
@@ -102,33 +102,33 @@ static bool open_parts(struct model_file *f, const struct model_paths *paths, st
 		return error_set(err, ERROR_MEMORY, "no memory for a model of %" PRIu32 " files", paths->n_parts);
 	for (uint32_t i = 0; i < paths->n_parts; i++) {
 		struct model_part *p = &f->part[f->n_parts++];
-		if (!mapped_open(&p->map, paths->part[i], err) || !parse_part(f, p, err))
+		if (!file_open(&p->file, paths->part[i], err) || !parse_part(f, p, err))
 			return false;
+		if (paths->n_parts > MAX_KEPT_OPEN)
+			file_rest(&p->file);
 	}
 	return true;
 }
 
-static bool open_beside(struct mapped *m, const char *dir, const char *name, bool required, struct error *err)
+static bool open_beside(struct file *f, const char *dir, const char *name, bool required, struct error *err)
 {
 	if (!required && !model_exists(dir, name))
 		return true;
 	char *path = model_join(dir, name, err);
-	bool ok = path && mapped_open(m, path, err);
+	bool ok = path && file_open(f, path, err) && file_text(f, FILE_MAX_HEAD, err);
 	free(path);
 	return ok;
 }
 
 static bool open_sharded(struct model_file *f, struct model_paths *paths, struct error *err)
 {
-	struct mapped index;
+	struct file index = { 0 };
 	char *path = model_join(paths->dir, "model.safetensors.index.json", err);
-	bool ok = path && mapped_open(&index, path, err);
+	bool ok = path && file_open(&index, path, err) && file_text(&index, FILE_MAX_HEAD, err);
 
 	free(path);
-	if (!ok)
-		return false;
-	ok = model_read_index(paths, &index, err) && open_parts(f, paths, err) && build_catalog(f, err) && model_check_index(f, paths, &index, err);
-	mapped_close(&index);
+	ok = ok && model_read_index(paths, &index, err) && open_parts(f, paths, err) && build_catalog(f, err) && model_check_index(f, paths, &index, err);
+	file_close(&index);
 	return ok;
 }
 
@@ -153,12 +153,12 @@ static bool read_model(struct model *m, struct error *err)
 	bool gguf = f->format == MODEL_GGUF;
 
 	for (uint32_t i = 0; i < f->n_parts; i++)
-		m->file_bytes += f->part[i].map.size;
+		m->file_bytes += f->part[i].file.size;
 	if (!(gguf ? model_read_gguf(m, err) : model_read_config(m, err)))
 		return false;
 	m->spec.arch_name = f->arch_name;
 	m->spec.name = f->model_name;
-	return model_bind(m, gguf ? f->part[0].map.label : f->config.label, err);
+	return model_bind(m, gguf ? f->part[0].file.label : f->config.label, err);
 }
 
 static bool gguf_has_tokenizer(const struct gguf *g)
@@ -175,7 +175,7 @@ static bool gguf_has_tokenizer(const struct gguf *g)
 	return false;
 }
 
-static struct tokenizer_text text_of(const struct mapped *file)
+static struct tokenizer_text text_of(const struct file *file)
 {
 	return (struct tokenizer_text){ (const char *)file->base, file->size, file->label };
 }
@@ -208,6 +208,22 @@ static bool begin(struct model *m, unsigned flags, struct error *err)
 	return true;
 }
 
+static void close_texts(struct model_file *f)
+{
+	file_close(&f->config);
+	file_close(&f->tokenizer_json);
+	file_close(&f->tokenizer_config);
+	file_close(&f->generation_config);
+}
+
+/* The model is open: what is parsed is not needed again, and a header was all there was to read. */
+static void let_go(struct model_file *f)
+{
+	close_texts(f);
+	for (uint32_t i = 0; f->flags & MODEL_HEADER_ONLY && i < f->n_parts; i++)
+		file_rest(&f->part[i].file);
+}
+
 bool model_open(struct model *out, const char *path, unsigned flags, struct error *err)
 {
 	struct model_paths paths;
@@ -219,7 +235,9 @@ bool model_open(struct model *out, const char *path, unsigned flags, struct erro
 		ok = open_files(out->file, &paths, err) && read_model(out, err) && open_tokenizer(out, err);
 		model_paths_free(&paths);
 	}
-	if (!ok)
+	if (ok)
+		let_go(out->file);
+	else
 		model_close(out);
 	return ok;
 }
@@ -234,12 +252,14 @@ bool model_open_memory(struct model *out, const void *weights, uint64_t n, const
 	bool ok = f->part || error_set(err, ERROR_MEMORY, "no memory for a model");
 	if (ok) {
 		f->n_parts = 1;
-		mapped_borrow(&f->part[0].map, weights, n, "weights");
-		mapped_borrow(&f->config, config, n_config, "config.json");
+		file_memory(&f->part[0].file, weights, n, "weights");
+		file_memory(&f->config, config, n_config, "config.json");
 		ok = parse_part(f, &f->part[0], err) && (f->format == MODEL_HF || model_check_split(f, err)) && build_catalog(f, err) && read_model(out, err) &&
 		     open_tokenizer(out, err);
 	}
-	if (!ok)
+	if (ok)
+		let_go(out->file);
+	else
 		model_close(out);
 	return ok;
 }
@@ -250,7 +270,7 @@ static void close_part(struct model_part *p)
 		gguf_free(&p->gguf);
 	else
 		safetensors_free(&p->st);
-	mapped_close(&p->map);
+	file_close(&p->file);
 }
 
 void model_close(struct model *m)
@@ -263,10 +283,7 @@ void model_close(struct model *m)
 	if (f) {
 		for (uint32_t i = 0; i < f->n_parts; i++)
 			close_part(&f->part[i]);
-		mapped_close(&f->config);
-		mapped_close(&f->tokenizer_json);
-		mapped_close(&f->tokenizer_config);
-		mapped_close(&f->generation_config);
+		close_texts(f);
 		names_free(&f->names);
 		free(f->part);
 		free(f->entry);
@@ -281,20 +298,44 @@ void model_close(struct model *m)
 	memset(m, 0, sizeof *m);
 }
 
-void model_drop_pages(const struct model *m, const struct model_tensor *t, size_t offset, size_t bytes)
+bool model_read_found(const struct model_file *f, const struct found_tensor *t, size_t n, void *out, struct error *err)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	return file_read(&f->part[t->part].file, t->offset, n, out, err);
+}
 
-	if (!t->data || offset > t->bytes || bytes > t->bytes - offset)
-		return;
-	uintptr_t first = ((uintptr_t)t->data + offset + page - 1) & ~(page - 1);
-	uintptr_t end = ((uintptr_t)t->data + offset + bytes) & ~(page - 1);
-	/* memory that was not mapped here would lose its content */
-	for (uint32_t i = 0; i < m->file->n_parts; i++) {
-		const struct mapped *map = &m->file->part[i].map;
-		if (first < end && map->owned && first >= (uintptr_t)map->base && end <= (uintptr_t)map->base + map->size)
-			madvise((void *)first, end - first, MADV_DONTNEED);
+bool model_same_found(const struct model_file *f, const struct found_tensor *a, const struct found_tensor *b, bool *same, struct error *err)
+{
+	uint8_t x[1 << 15], y[sizeof x];
+
+	*same = a->bytes == b->bytes;
+	for (uint64_t at = 0; *same && at < a->bytes; at += sizeof x) {
+		size_t n = a->bytes - at < sizeof x ? (size_t)(a->bytes - at) : sizeof x;
+		if (!file_read(&f->part[a->part].file, a->offset + at, n, x, err) || !file_read(&f->part[b->part].file, b->offset + at, n, y, err))
+			return false;
+		*same = memcmp(x, y, n) == 0;
 	}
+	return true;
+}
+
+bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out, struct error *err)
+{
+	const struct file *f = &m->file->part[t->part].file;
+
+	assert(offset <= t->bytes && bytes <= t->bytes - offset);
+	if (m->file->flags & MODEL_HEADER_ONLY)
+		return error_set(err, ERROR_ARGUMENT, "%s: tensor %s cannot be read, only the header was opened", f->label, t->name);
+	return file_read(f, t->offset + offset, bytes, out, err);
+}
+
+bool model_read_done(const struct model *m, struct error *err)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < m->file->n_parts; i++) {
+		ok = ok && file_same(&m->file->part[i].file, err);
+		file_rest(&m->file->part[i].file);
+	}
+	return ok;
 }
 
 void model_describe(const struct model *m, char *out, size_t cap)

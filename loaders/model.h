@@ -1,9 +1,11 @@
 /* loaders/model.h - a model file, opened: what it is (model_spec) and where its tensors lie.
  *
- * Owns: the mapped files and the checked description of the model in them. After model_open()
+ * Owns: the open files and the checked description of the model in them. After model_open()
  * returns true every number here has been checked: sizes multiply without overflow, every tensor
  * lies inside its file, every shape agrees with the hyperparameters. Users above may therefore
  * index without asking again. Every byte of a file is hostile until it has passed through here.
+ * Files are read, not mapped: one that is cut, written to or taken away while it is open is a
+ * sentence of whoever reads it next, or of model_read_done(). What is in memory is not the file's any more.
  *
  * Never: computes with weights, allocates in proportion to a number read from a file that was not
  * first compared with the file's size, prints, exits.
@@ -38,13 +40,14 @@ struct model_rope {
 	const float *freq_factors;  /* GGUF rope_freqs.weight: dims/2 divisors of inv_freq, or NULL; replaces llama3 */
 };
 
-/* One tensor, borrowed from the mapping. rows x cols, row after row; a vector has rows == 1. */
+/* One tensor, in its file. rows x cols, row after row; a vector has rows == 1. */
 struct model_tensor {
 	const char *name;           /* as in the file, for messages */
 	enum dtype type;
 	uint64_t rows, cols;
-	const uint8_t *data;        /* NULL: the model has no such tensor (an absent bias). At any address: safetensors align nothing */
-	size_t bytes, row_bytes;
+	uint32_t part;              /* of the model's files */
+	uint64_t offset;            /* there */
+	size_t bytes, row_bytes;    /* bytes 0: the model has no such tensor (an absent bias) */
 	bool rope_pairs;            /* Q or K rows (or bias) of a file whose row says so (model_arch.h): in each head, row 2i and 2i+1 are the
 	                             * halves' element i (rotation pairs adjacent). Whoever packs puts them back to
 	                             * i and head_dim/2 + i; no kernel knows of the other order. */
@@ -66,12 +69,12 @@ struct model_spec {
 	float norm_eps;
 	bool tied;                            /* logits use the embedding matrix */
 	struct model_rope rope;
-	struct model_tensor embed, final_norm, lm_head;   /* lm_head.data == embed.data when tied */
+	struct model_tensor embed, final_norm, lm_head;   /* lm_head is embed when tied */
 	struct model_layer *layer;            /* layers entries */
 };
 
 struct tokenizer;
-struct model_file;                            /* private: mappings, parsed metadata, strings */
+struct model_file;                            /* private: files, parsed metadata, strings */
 
 struct model {
 	struct model_spec spec;
@@ -81,15 +84,15 @@ struct model {
 	struct model_file *file;
 };
 
-enum { MODEL_HEADER_ONLY = 1, MODEL_NO_TOKENIZER = 2 };  /* flags: HEADER_ONLY accepts files whose tensor data is missing or cut; every data is NULL then,
-                                                         * while type, rows, cols, bytes stay (an absent tensor has bytes == 0) */
+enum { MODEL_HEADER_ONLY = 1, MODEL_NO_TOKENIZER = 2 };  /* flags: HEADER_ONLY accepts files whose tensor data is missing or cut; no tensor can be read then */
 
 /* Opens and checks. On failure returns false, *out is all zero, err holds one sentence. */
 bool model_open(struct model *out, const char *path, unsigned flags, struct error *err);
 
-/* Tells the system the tensor's pages are no longer needed (they may be read again, from disk).
- * offset and bytes are within the tensor; rounded inwards to pages no neighbour shares. */
-void model_drop_pages(const struct model *m, const struct model_tensor *t, size_t offset, size_t bytes);
+/* Copies some of a tensor's bytes, which must be within it. From any thread. */
+bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out, struct error *err);
+/* All that was wanted has been read: whether it was the files that model_open() saw. Closes them; should more be read, they are opened again. */
+bool model_read_done(const struct model *m, struct error *err);
 
 void model_close(struct model *m);
 

@@ -204,7 +204,7 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	if (!model_find_tensor(b->f, name, &t)) {
 		if (need == NEED_IF_PRESENT)
 			return true;
-		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].map.label, name);
+		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
 	}
 	if (!check_shape(b, name, &t, rows, cols, vector))
 		return false;
@@ -216,7 +216,7 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	size_t row_bytes = (size_t)(cols / type->block * type->bytes);
 	assert(row_bytes * rows == t.bytes);
 	*out = (struct model_tensor){ .name = keep_name(b->f, name), .type = t.type, .rows = rows, .cols = cols,
-		.data = t.data, .bytes = (size_t)t.bytes, .row_bytes = row_bytes };
+		.part = t.part, .offset = t.offset, .bytes = (size_t)t.bytes, .row_bytes = row_bytes };
 	b->f->used[t.entry] = true;
 	b->m->tensor_bytes += t.bytes;
 	return true;
@@ -274,8 +274,8 @@ static bool check_tied_head(struct binder *b)
 		return true;
 	bool same = model_find_tensor(b->f, embed_name[b->f->format], &embed) && head.type == embed.type && head.bytes == embed.bytes &&
 	            memcmp(head.dim, embed.dim, sizeof head.dim) == 0;
-	if (same && head.data && embed.data)
-		same = memcmp(head.data, embed.data, (size_t)head.bytes) == 0;
+	if (same && !(b->f->flags & MODEL_HEADER_ONLY) && !model_same_found(b->f, &head, &embed, &same, b->err))
+		return false;
 	b->f->used[head.entry] = same;
 	return same || error_set(b->err, ERROR_UNSUPPORTED, "%s: the tensor %s differs from %s, but tie_word_embeddings says that they are the same", head.label,
 		lm_head_name[b->f->format], embed_name[b->f->format]);
@@ -290,7 +290,7 @@ static bool check_left_over(struct binder *b)
 		struct name_ref n = model_entry_name(f, i);
 		if (!f->used[i] && !arch_tensor_harmless(f->format == MODEL_GGUF, n.p, n.n))
 			return error_set(b->err, ERROR_UNSUPPORTED, "%s: the tensor %s is none that jitrun computes with in a %s model, and without it the results might be wrong",
-				f->part[f->entry[i].part].map.label, error_quote(text, sizeof text, n.p, n.n), f->arch_name);
+				f->part[f->entry[i].part].file.label, error_quote(text, sizeof text, n.p, n.n), f->arch_name);
 	}
 	return true;
 }

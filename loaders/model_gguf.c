@@ -249,7 +249,7 @@ static bool read_rope(struct reader *r)
 		key(r, attn == 1 ? "rope.scaling.yarn_attn_factor" : "rope.scaling.attn_factor"), attn == 1 ? yarn_attn : attn);
 }
 
-/* Divisors of the rotary frequencies. Copied: the file promises no alignment for floats. */
+/* Divisors of the rotary frequencies. */
 static bool read_freq_factors(struct reader *r)
 {
 	struct model_rope *rope = &r->m->spec.rope;
@@ -265,12 +265,13 @@ static bool read_freq_factors(struct reader *r)
 			t.dim[0], dtype_table[t.type].name, n);
 	if (rope->scaling == ROPE_YARN)
 		return error_set(r->err, ERROR_UNSUPPORTED, "%s: has both YaRN scaling and rope_freqs.weight, expected one of them", t.label);
-	if (!t.data)
+	if (f->flags & MODEL_HEADER_ONLY)
 		return true;
 	f->freq_factors = malloc(n * sizeof *f->freq_factors);
 	if (!f->freq_factors)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " rotary factors", t.label, n);
-	memcpy(f->freq_factors, t.data, n * sizeof *f->freq_factors);
+	if (!model_read_found(f, &t, n * sizeof *f->freq_factors, f->freq_factors, r->err))
+		return false;
 	for (uint32_t i = 0; i < n; i++)
 		if (!hparam_range(t.label, "a value of rope_freqs.weight", (double)f->freq_factors[i], 1e-30, 1e30, r->err))
 			return false;

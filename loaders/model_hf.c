@@ -420,7 +420,7 @@ static bool read_fields(struct reader *r)
 	return read_arch(r) && read_sizes(r) && read_needs(r) && read_window(r) && read_rope(r) && check_unread(r, r->root, r->read, "", "");
 }
 
-static json_t *load_object(const struct mapped *file, struct error *err)
+static json_t *load_object(const struct file *file, struct error *err)
 {
 	return json_read(file->base, file->size, MAX_CONFIG, file->label, err);
 }
@@ -447,7 +447,7 @@ static bool read_end_tokens(struct reader *r)
 
 bool model_read_end_tokens(struct model *m, struct error *err)
 {
-	const struct mapped *files[] = { &m->file->config, &m->file->generation_config };
+	const struct file *files[] = { &m->file->config, &m->file->generation_config };
 
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		if (!files[i]->base)
@@ -463,7 +463,7 @@ bool model_read_end_tokens(struct model *m, struct error *err)
 
 bool model_read_config(struct model *m, struct error *err)
 {
-	const struct mapped *config = &m->file->config;
+	const struct file *config = &m->file->config;
 	struct reader r = { .m = m, .label = config->label, .err = err };
 
 	r.root = load_object(config, err);

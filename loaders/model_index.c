@@ -55,7 +55,7 @@ static bool walk_map(struct visit *v, json_t *root, visit_fn *visit)
 	return true;
 }
 
-static bool walk(struct visit *v, const struct mapped *index, visit_fn *visit)
+static bool walk(struct visit *v, const struct file *index, visit_fn *visit)
 {
 	json_t *root = json_read(index->base, index->size, MAX_INDEX, index->label, v->err);
 	bool ok = root && walk_map(v, root, visit);
@@ -116,7 +116,7 @@ static bool compare(struct visit *v, const char *tensor, const char *shard)
 	return error_set(v->err, ERROR_FORMAT, "%s: tensor %s is not in %s, where the index says it is", v->label, error_quote(text, sizeof text, tensor, n), shard);
 }
 
-bool model_read_index(struct model_paths *out, const struct mapped *index, struct error *err)
+bool model_read_index(struct model_paths *out, const struct file *index, struct error *err)
 {
 	struct visit v = { .paths = out, .label = index->label, .err = err };
 
@@ -125,7 +125,7 @@ bool model_read_index(struct model_paths *out, const struct mapped *index, struc
 	return out->n_parts || error_set(err, ERROR_FORMAT, "%s: the weight_map is empty", index->label);
 }
 
-bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct mapped *index, struct error *err)
+bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct file *index, struct error *err)
 {
 	struct visit v = { .file = f, .known = paths, .label = index->label, .err = err };
 

@@ -1,7 +1,7 @@
 /* loaders/model_load.h - what the parts of the model loader share; private to loaders/model*.c, and to the fuzz targets.
  *
  *   model_path.c  which files a path means
- *   model.c       maps and parses them, owns and releases everything
+ *   model.c       opens and parses them, owns and releases everything, reads tensors
  *   model_gguf.c  GGUF metadata -> hyperparameters
  *   model_hf.c    config.json   -> hyperparameters
  *   model_bind.c  ranges of the hyperparameters, then every tensor: found, shape, type; and that none is left over
@@ -13,8 +13,8 @@
 #ifndef LOADERS_MODEL_LOAD_H
 #define LOADERS_MODEL_LOAD_H
 
+#include "loaders/file.h"
 #include "loaders/gguf.h"
-#include "loaders/mapped.h"
 #include "loaders/model.h"
 #include "loaders/model_arch.h"
 #include "loaders/names.h"
@@ -22,9 +22,9 @@
 
 enum model_format { MODEL_GGUF, MODEL_HF };
 
-/* One weight file: mapped and parsed. */
+/* One weight file: opened and parsed. */
 struct model_part {
-	struct mapped map;
+	struct file file;
 	enum model_format format;
 	union { struct gguf gguf; struct safetensors st; };
 };
@@ -52,7 +52,7 @@ struct model_file {
 	bool *used;                   /* entries */
 	uint32_t n_entries;
 	struct names names;
-	struct mapped config, generation_config, tokenizer_json, tokenizer_config;
+	struct file config, generation_config, tokenizer_json, tokenizer_config;      /* texts, closed when the model is open */
 	char *strings;                /* tensor names, 0-terminated, one after the other */
 	size_t strings_used, strings_size;
 	char *model_name, *arch_name;
@@ -66,8 +66,8 @@ struct found_tensor {
 	enum dtype type;
 	uint32_t rank;
 	uint64_t dim[4];              /* fastest first */
-	const uint8_t *data;          /* NULL with MODEL_HEADER_ONLY */
-	uint64_t bytes;
+	uint32_t part;
+	uint64_t offset, bytes;       /* in the part's file, where they need not be with MODEL_HEADER_ONLY */
 	const char *label;            /* the file, for messages */
 	uint32_t entry;
 };
@@ -88,12 +88,15 @@ char *model_join(const char *dir, const char *name, struct error *err);     /* m
 bool model_exists(const char *dir, const char *name);
 
 /* model_index.c: the parts an index names, and whether each holds what the index says */
-bool model_read_index(struct model_paths *out, const struct mapped *index, struct error *err);
-bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct mapped *index, struct error *err);
+bool model_read_index(struct model_paths *out, const struct file *index, struct error *err);
+bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct file *index, struct error *err);
 
 /* model.c */
 struct name_ref model_entry_name(const void *file, uint32_t entry);
 bool model_find_tensor(const struct model_file *f, const char *name, struct found_tensor *out);
+/* Not with MODEL_HEADER_ONLY: copies a tensor's first n bytes; says whether two tensors of one size hold the same. */
+bool model_read_found(const struct model_file *f, const struct found_tensor *t, size_t n, void *out, struct error *err);
+bool model_same_found(const struct model_file *f, const struct found_tensor *a, const struct found_tensor *b, bool *same, struct error *err);
 /* As model_open, from memory: weights is a whole GGUF or safetensors file, config the text of config.json (for safetensors). */
 bool model_open_memory(struct model *out, const void *weights, uint64_t n, const void *config, uint64_t n_config, unsigned flags, struct error *err);
 

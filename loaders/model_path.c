@@ -92,7 +92,7 @@ static bool locate_gguf(struct model_paths *out, const char *path, struct error 
 
 	out->format = MODEL_GGUF;
 	bool split = split_name(path, ".gguf", &part, &count, &stem);
-	mapped_label(label, path);
+	file_label(label, path);
 	if (count < 1 || count > MAX_PARTS || part < 1 || part > count)
 		return error_set(err, ERROR_FORMAT, "%s: is named as part %" PRIu32 " of %" PRIu32 ", expected 1 to %d parts", label, part, count, MAX_PARTS);
 	if (part != 1)
@@ -146,7 +146,7 @@ static bool list(struct listing *l, const char *dir, struct error *err)
 	DIR *d = opendir(dir);
 
 	if (!d) {
-		mapped_label(label, dir);
+		file_label(label, dir);
 		return error_set(err, ERROR_IO, "%s: the directory cannot be read: %s", label, strerror(errno));
 	}
 	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
@@ -172,7 +172,7 @@ static bool choose(struct model_paths *out, const char *dir, const struct listin
 {
 	char label[200];
 
-	mapped_label(label, dir);
+	file_label(label, dir);
 	if (model_exists(dir, index_name)) {
 		out->format = MODEL_HF;
 		out->sharded = true;
@@ -207,14 +207,17 @@ static bool locate_directory(struct model_paths *out, const char *path, struct e
 /* A file of another name: its first bytes decide. */
 static bool locate_unnamed(struct model_paths *out, const char *path, struct error *err)
 {
-	struct mapped m;
-	char label[200];
+	struct file f;
+	char label[200], magic[4] = "";
 
-	if (!mapped_open(&m, path, err))
+	if (!file_open(&f, path, err))
 		return false;
-	bool gguf = m.size >= 4 && memcmp(m.base, "GGUF", 4) == 0;
-	mapped_close(&m);
-	mapped_label(label, path);
+	bool ok = f.size < sizeof magic || file_read(&f, 0, sizeof magic, magic, err);
+	file_close(&f);
+	if (!ok)
+		return false;
+	bool gguf = memcmp(magic, "GGUF", 4) == 0;
+	file_label(label, path);
 	return gguf ? locate_gguf(out, path, err) :
 	              error_set(err, ERROR_FORMAT, "%s: is no GGUF file and is not named .safetensors, expected one of them", label);
 }
@@ -225,7 +228,7 @@ bool model_locate(struct model_paths *out, const char *path, struct error *err)
 	char label[200];
 
 	memset(out, 0, sizeof *out);
-	mapped_label(label, path);
+	file_label(label, path);
 	bool ok;
 	if (stat(path, &st) != 0)
 		ok = error_set(err, ERROR_IO, "%s: cannot be opened: %s", label, strerror(errno));

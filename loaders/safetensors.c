@@ -1,6 +1,6 @@
 /* loaders/safetensors.c - reads the header of a safetensors file. See safetensors.h.
  *
- * The header is scanned twice in place: once to check and count, once to fill an array of exactly that count. So
+ * The header is copied and scanned twice in place: once to check and count, once to fill an array of exactly that count. So
  * what is allocated is in proportion to text that was really there (at most about one and a half times the header).
  */
 #include "loaders/safetensors.h"
@@ -13,6 +13,7 @@
 
 struct parser {
 	struct safetensors *s;
+	struct file *file;
 	struct json_scan json;
 	uint64_t header;              /* its length */
 	uint64_t count, escaped_bytes;
@@ -188,7 +189,7 @@ static bool scan(struct parser *p, bool fill)
 {
 	struct json_scan_text name;
 
-	p->json = json_scan_of(p->s->base + 8, p->header);
+	p->json = json_scan_of(p->file->base + 8, p->header);
 	p->fill = fill;
 	p->count = p->escaped_bytes = 0;
 	p->metadata = false;
@@ -207,13 +208,15 @@ static bool read_length(struct parser *p)
 
 	if (s->size < 8)
 		return FORMAT_ERROR(p, "%s: has %" PRIu64 " bytes, too few for a safetensors header", s->path, s->size);
-	memcpy(&p->header, s->base, 8);
+	if (!file_reach(p->file, 8, p->err))
+		return false;
+	memcpy(&p->header, p->file->base, 8);
 	if (p->header > SAFETENSORS_MAX_HEADER)
 		return FORMAT_ERROR(p, "%s: the header's length is %" PRIu64 ", expected at most %d", s->path, p->header, SAFETENSORS_MAX_HEADER);
 	if (p->header > s->size - 8)
 		return FORMAT_ERROR(p, "%s: the header's length is %" PRIu64 ", but only %" PRIu64 " bytes follow", s->path, p->header, s->size - 8);
 	p->s->data_start = 8 + p->header;
-	return true;
+	return file_reach(p->file, p->s->data_start, p->err);
 }
 
 static int by_offset(const void *a, const void *b, void *context)
@@ -291,15 +294,37 @@ static bool index_tensors(struct parser *p)
 	return scan(p, true);
 }
 
-bool safetensors_parse(struct safetensors *s, const uint8_t *base, uint64_t n, const char *path, bool header_only, struct error *err)
+static bool parse(struct safetensors *s, struct file *f, const char *path, bool header_only, struct error *err)
 {
-	struct parser p = { .s = s, .err = err };
+	struct parser p = { .s = s, .file = f, .err = err };
 
-	*s = (struct safetensors){ .base = base, .size = n, .path = path };
-	if (read_length(&p) && scan(&p, false) && index_tensors(&p) && check_tiling(&p, header_only) && check_names(&p))
+	*s = (struct safetensors){ .size = f->size, .path = path };
+	if (read_length(&p) && scan(&p, false) && index_tensors(&p) && check_tiling(&p, header_only) && check_names(&p)) {
+		file_trim(f, s->data_start);
 		return true;
+	}
 	safetensors_free(s);
 	return false;
+}
+
+bool safetensors_open(struct safetensors *s, struct file *f, bool header_only, struct error *err)
+{
+	struct error why = { 0 };
+	bool ok = parse(s, f, f->label, header_only, &why);
+
+	if (file_verdict(f, ok, &why, err))
+		return true;
+	if (ok)
+		safetensors_free(s);
+	return false;
+}
+
+bool safetensors_parse(struct safetensors *s, const uint8_t *base, uint64_t n, const char *path, bool header_only, struct error *err)
+{
+	struct file f;
+
+	file_memory(&f, base, n, path);
+	return parse(s, &f, path, header_only, err);
 }
 
 void safetensors_free(struct safetensors *s)

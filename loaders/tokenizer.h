@@ -22,7 +22,7 @@ struct gguf;                                     /* loaders/gguf.h */
 
 /* Both return NULL and set err on failure. n_vocab is the model's vocabulary size; a tokenizer with more
  * tokens than that is refused, one with fewer is fine (padded embedding rows). 0: do not compare.
- * Token texts stay views into the mapped file, which must outlive the tokenizer; the json texts may go at once.
+ * Token texts stay views into the copied header behind g, which must outlive the tokenizer; the json texts may go at once.
  * What the json asks for and is not done here is refused by file, field and value. */
 struct tokenizer_text { const char *p; size_t n; const char *path; };      /* path only names the file in messages; p may be NULL: no such file */
 struct tokenizer *tokenizer_from_gguf(const struct gguf *g, uint64_t n_vocab, struct error *err);

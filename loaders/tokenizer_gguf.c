@@ -1,7 +1,7 @@
 /* loaders/tokenizer_gguf.c - a tokenizer out of the metadata of a GGUF file.
  *
  * Owns: the meaning of the keys tokenizer.ggml.*, and their defaults. Token texts stay views into the
- * mapped file. Never: takes a value it does not understand for a default; the message names the key.
+ * file's copied header. Never: takes a value it does not understand for a default; the message names the key.
  */
 #include "loaders/tokenizer_internal.h"
 

@@ -4,21 +4,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "kernels-templates/templates.h"
 #include "runtime/rope.h"
 #include "runtime/system.h"
 
 /* Slack behind the packed weights: kernels prefetch past the end and may load whole vectors there. */
-enum { ARENA_SLACK = 4096, ARENA_ALIGN = 4096, SLICE_BYTES = 4 << 20, MATRICES_PER_LAYER = 7 };
+enum { ARENA_SLACK = 4096, ARENA_ALIGN = 4096, SLICE_BYTES = 4 << 20, READ_BYTES = 256 << 10, MATRICES_PER_LAYER = 7 };
 
 /* One matrix to pack: where from, where to. */
 struct job {
 	const struct model_tensor *tensor;
 	uint8_t *out;
 	uint64_t blocks, block_bytes, stride;         /* stride: bytes from a block to the next */
+	uint64_t read_blocks;                         /* so many are read and packed at a time */
 	uint64_t slice_blocks, slices, first_slice;   /* work is handed out in slices */
 	uint32_t head_dim;
 };
@@ -30,6 +29,9 @@ struct packing {
 	uint64_t slices;
 	_Atomic uint64_t next, bytes_done;
 	_Atomic int stop;
+	atomic_flag failed;                           /* the first who fails writes err */
+	struct error err;
+	size_t buffer_bytes;                          /* of each worker */
 	uint64_t bytes_total;
 	int (*progress)(void *, uint64_t, uint64_t); void *user;
 };
@@ -43,53 +45,114 @@ static uint64_t source_row(const struct job *j, uint64_t r)
 	return r - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
 }
 
-static void pack_slice(const struct packing *p, const struct job *j, uint64_t slice)
+/* The rows of the file that blocks b0 to b1 are made of; whole heads where their rows change places. */
+static void source_rows(const struct job *j, uint64_t b0, uint64_t b1, uint64_t *first, uint64_t *end)
+{
+	uint64_t rows = j->tensor->rows, together = j->tensor->rope_pairs ? j->head_dim : 1;
+
+	*first = b0 * 32 / together * together;
+	*end = (b1 * 32 + together - 1) / together * together;
+	if (*end > rows)
+		*end = rows;
+}
+
+/* So many blocks that their rows fill the buffer, and that no head is read twice if that can be. */
+static void plan_reads(struct job *j, size_t *buffer_bytes)
 {
 	const struct model_tensor *t = j->tensor;
-	uint64_t b0 = slice * j->slice_blocks, b1 = b0 + j->slice_blocks;
+	uint64_t unit = t->rope_pairs ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);
+	uint64_t heads = t->rope_pairs && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0;      /* of which a part may be wanted */
 
-	if (b1 > j->blocks)
-		b1 = j->blocks;
-	uint64_t r0 = b0 * 32, r1 = b1 * 32 < t->rows ? b1 * 32 : t->rows;
-#ifdef MADV_POPULATE_READ
-	/* One call maps the slice's pages, where the kernel knows it; otherwise faults do, one by one. */
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)(t->data + r0 * t->row_bytes) / page * page;
-	madvise((void *)first, (uintptr_t)(t->data + r1 * t->row_bytes) - first, MADV_POPULATE_READ);
-#endif
+	j->read_blocks = unit * (fit ? fit : 1);
+	uint64_t rows = j->read_blocks * 32 + heads, bytes = (rows < t->rows ? rows : t->rows) * t->row_bytes;
+	if (bytes > *buffer_bytes)
+		*buffer_bytes = bytes;
+}
+
+static bool pack_blocks(const struct packing *p, const struct job *j, uint64_t b0, uint64_t b1, uint8_t *buffer, struct error *err)
+{
+	const struct model_tensor *t = j->tensor;
+	uint64_t first, end;
+
+	source_rows(j, b0, b1, &first, &end);
+	if (!model_read(p->model, t, first * t->row_bytes, (end - first) * t->row_bytes, buffer, err))
+		return false;
 	for (uint64_t b = b0; b < b1; b++) {
 		const void *row[32];
 		for (unsigned i = 0; i < 32; i++) {
 			uint64_t r = b * 32 + i;
-			row[i] = r < t->rows ? t->data + source_row(j, r) * t->row_bytes : NULL;
+			row[i] = r < t->rows ? buffer + (source_row(j, r) - first) * t->row_bytes : NULL;
 		}
 		weight_pack_block(t->type, p->layout, j->out + b * j->stride, row, t->cols);
 	}
-	model_drop_pages(p->model, t, r0 * t->row_bytes, (r1 - r0) * t->row_bytes);
+	return true;
 }
 
-static void pack_worker(void *user, int worker, int workers)
+static bool pack_slice(const struct packing *p, const struct job *j, uint64_t slice, uint8_t *buffer, struct error *err)
 {
-	struct packing *p = user;
-	(void)workers;
+	uint64_t b0 = slice * j->slice_blocks, end = b0 + j->slice_blocks < j->blocks ? b0 + j->slice_blocks : j->blocks;
+
+	for (uint64_t b = b0; b < end; b += j->read_blocks)
+		if (!pack_blocks(p, j, b, b + j->read_blocks < end ? b + j->read_blocks : end, buffer, err))
+			return false;
+	return true;
+}
+
+/* The job a slice belongs to: the last one whose first slice is not behind it. */
+static const struct job *job_of(const struct packing *p, uint64_t slice)
+{
+	size_t lo = 0, hi = p->n_jobs;
+
+	while (hi - lo > 1) {
+		size_t mid = (lo + hi) / 2;
+		if (p->job[mid].first_slice <= slice)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return &p->job[lo];
+}
+
+static void pack_failed(struct packing *p, const struct error *why)
+{
+	if (!atomic_flag_test_and_set(&p->failed))
+		p->err = *why;
+	atomic_store(&p->stop, 1);
+}
+
+static void pack_with(struct packing *p, uint8_t *buffer, int worker)
+{
+	struct error err = { 0 };
 
 	while (!atomic_load(&p->stop)) {
 		uint64_t s = atomic_fetch_add(&p->next, 1);
 		if (s >= p->slices)
 			return;
-		size_t lo = 0, hi = p->n_jobs;       /* the last job whose first slice is <= s */
-		while (hi - lo > 1) {
-			size_t mid = (lo + hi) / 2;
-			if (p->job[mid].first_slice <= s)
-				lo = mid;
-			else
-				hi = mid;
+		const struct job *j = job_of(p, s);
+		if (!pack_slice(p, j, s - j->first_slice, buffer, &err)) {
+			pack_failed(p, &err);
+			return;
 		}
-		const struct job *j = &p->job[lo];
-		pack_slice(p, j, s - j->first_slice);
 		uint64_t done = atomic_fetch_add(&p->bytes_done, j->slice_blocks * j->block_bytes) + j->slice_blocks * j->block_bytes;
 		if (worker == 0 && p->progress && p->progress(p->user, done < p->bytes_total ? done : p->bytes_total, p->bytes_total))
 			atomic_store(&p->stop, 1);
 	}
+}
+
+static void pack_worker(void *user, int worker, int workers)
+{
+	struct packing *p = user;
+	uint8_t *buffer = malloc(p->buffer_bytes);
+	struct error err = { 0 };
+	(void)workers;
+
+	if (buffer)
+		pack_with(p, buffer, worker);
+	else {
+		error_set(&err, ERROR_MEMORY, "no memory for %zu bytes of weights on their way", p->buffer_bytes);
+		pack_failed(p, &err);
+	}
+	free(buffer);
 }
 
 /* Collects the matrices in the order a token reads them, so that one token streams the arena from front to back. */
@@ -160,7 +223,8 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 			*j = (struct job){ .tensor = t, .blocks = (t->rows + 31) / 32,
 			                   .block_bytes = weight_block_bytes(t->type, p->layout, t->cols), .head_dim = s->head_dim };
 			at = place_job(j, &e[i], w->arena, at);
-			j->slice_blocks = SLICE_BYTES / j->block_bytes ? SLICE_BYTES / j->block_bytes : 1;
+			plan_reads(j, &p->buffer_bytes);
+			j->slice_blocks = (SLICE_BYTES / j->block_bytes / j->read_blocks + 1) * j->read_blocks;
 			j->slices = (j->blocks + j->slice_blocks - 1) / j->slice_blocks;
 			j->first_slice = i ? p->job[i - 1].first_slice + p->job[i - 1].slices : 0;
 			p->slices = j->first_slice + j->slices;
@@ -184,6 +248,8 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 		w->embed = w->lm_head;
 	p->bytes_total = at;
 	pool_run(pool, pack_worker, p);
+	if (p->err.code != ERROR_NONE)
+		return error_set(err, p->err.code, "%s", p->err.text);
 	if (atomic_load(&p->stop))
 		return error_set(err, ERROR_ARGUMENT, "loading was stopped by the progress function");
 	if (p->progress)
@@ -191,13 +257,18 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 	return true;
 }
 
-static const float *convert_vector(float **at, const struct model_tensor *t, uint32_t head_dim)
+/* *place NULL: the model has none. raw has room for the longest of them. */
+static bool convert_vector(const float **place, float **at, void *raw, const struct model *m, const struct model_tensor *t, struct error *err)
 {
+	const uint32_t head_dim = m->spec.head_dim;
 	float *out = *at;
 
-	if (!t->data)
-		return NULL;
-	weight_to_f32(t->type, out, t->data, t->cols);
+	*place = NULL;
+	if (!t->bytes)
+		return true;
+	if (!model_read(m, t, 0, t->bytes, raw, err))
+		return false;
+	weight_to_f32(t->type, out, raw, t->cols);
 	if (t->rope_pairs) {                     /* as source_row: halves apart */
 		float head[4096];
 		assert(head_dim <= 4096);
@@ -210,7 +281,8 @@ static const float *convert_vector(float **at, const struct model_tensor *t, uin
 		}
 	}
 	*at += numerics_pad(t->cols);
-	return out;
+	*place = out;
+	return true;
 }
 
 enum { VECTORS_PER_LAYER = 11 };
@@ -230,30 +302,54 @@ static void layer_places(struct weights_layer *l, const float **out[VECTORS_PER_
 	memcpy(out, all, sizeof all);
 }
 
-static bool convert_vectors(struct weights *w, const struct model_spec *s, struct error *err)
+/* How many floats the vectors take together, and how many bytes the longest takes in its file. */
+static uint64_t measure_vectors(const struct model_spec *s, size_t *longest)
 {
 	const struct model_tensor *t[VECTORS_PER_LAYER];
 	uint64_t floats = numerics_pad(s->final_norm.cols);
 
+	*longest = s->final_norm.bytes;
 	for (uint32_t i = 0; i < s->layers; i++) {
 		layer_vectors(&s->layer[i], t);
-		for (int v = 0; v < VECTORS_PER_LAYER; v++)
-			floats += t[v]->data ? numerics_pad(t[v]->cols) : 0;
+		for (int v = 0; v < VECTORS_PER_LAYER; v++) {
+			floats += t[v]->bytes ? numerics_pad(t[v]->cols) : 0;
+			*longest = t[v]->bytes > *longest ? t[v]->bytes : *longest;
+		}
 	}
-	w->vectors_bytes = floats * sizeof(float) + 256;
-	if (posix_memalign((void **)&w->vectors, 64, w->vectors_bytes) != 0)
-		return error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases", (unsigned long long)floats * 4);
-	memset(w->vectors, 0, w->vectors_bytes);
+	return floats;
+}
+
+static bool convert_all(struct weights *w, const struct model *m, void *raw, struct error *err)
+{
+	const struct model_tensor *t[VECTORS_PER_LAYER];
 	float *at = w->vectors;
-	w->final_norm = convert_vector(&at, &s->final_norm, s->head_dim);
-	for (uint32_t i = 0; i < s->layers; i++) {
+	bool ok = convert_vector(&w->final_norm, &at, raw, m, &m->spec.final_norm, err);
+
+	for (uint32_t i = 0; i < m->spec.layers; i++) {
 		const float **out[VECTORS_PER_LAYER];
-		layer_vectors(&s->layer[i], t);
+		layer_vectors(&m->spec.layer[i], t);
 		layer_places(&w->layer[i], out);
-		for (int v = 0; v < VECTORS_PER_LAYER; v++)
-			*out[v] = convert_vector(&at, t[v], s->head_dim);
+		for (int v = 0; v < VECTORS_PER_LAYER && ok; v++)
+			ok = convert_vector(out[v], &at, raw, m, t[v], err);
 	}
-	return true;
+	return ok;
+}
+
+static bool convert_vectors(struct weights *w, const struct model *m, struct error *err)
+{
+	size_t longest;
+	uint64_t floats = measure_vectors(&m->spec, &longest);
+	void *raw = malloc(longest);
+
+	w->vectors_bytes = floats * sizeof(float) + 256;
+	if (!raw || posix_memalign((void **)&w->vectors, 64, w->vectors_bytes) != 0) {
+		free(raw);
+		return error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases", (unsigned long long)floats * 4);
+	}
+	memset(w->vectors, 0, w->vectors_bytes);
+	bool ok = convert_all(w, m, raw, err);
+	free(raw);
+	return ok;
 }
 
 static bool allocate_layers(struct weights *w, const struct model_spec *s, struct error *err)
@@ -307,13 +403,13 @@ bool weights_describe(struct weights *w, const struct model_spec *s, struct erro
 bool weights_open(struct weights *w, const struct model *m, const struct target *target, struct pool *pool,
                   int (*progress)(void *, uint64_t, uint64_t), void *user, struct error *err)
 {
-	struct packing p = { .model = m, .layout = weight_layout_of(target), .progress = progress, .user = user };
+	struct packing p = { .model = m, .layout = weight_layout_of(target), .progress = progress, .user = user,
+	                     .failed = ATOMIC_FLAG_INIT };
 
 	bool ok = allocate_layers(w, &m->spec, err);
 	if (ok)
 		w->rope_factor = rope_frequencies(w->inv_freq, &m->spec.rope);
-	/* vectors first: they are small, and the pages between big tensors are then read once */
-	ok = ok && convert_vectors(w, &m->spec, err) && pack_matrices(w, m, pool, &p, err);
+	ok = ok && convert_vectors(w, m, err) && pack_matrices(w, m, pool, &p, err) && model_read_done(m, err);
 	free(p.job);
 	if (!ok)
 		weights_close(w);

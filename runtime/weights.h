@@ -1,8 +1,8 @@
 /* runtime/weights.h - a model's weights as kernels want them.
  *
  * Owns: the packed matrices in one large mapping, the small f32 vectors (norms, biases, rotation frequencies), and the packing itself:
- * tensor by tensor in parallel, source pages dropped behind, so that peak memory stays near the file's size.
- * Never keeps a pointer into the model's files afterwards.
+ * tensor by tensor in parallel, each thread reading some rows at a time into a buffer that stays in its cache, so that peak memory is
+ * little more than the packed weights. Never reads the model's files afterwards.
  */
 #ifndef RUNTIME_WEIGHTS_H
 #define RUNTIME_WEIGHTS_H
@@ -34,7 +34,7 @@ struct weights {
 	float *vectors; size_t vectors_bytes;
 };
 
-/* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. */
+/* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. Files that changed since the model was opened are an error. */
 bool weights_open(struct weights *w, const struct model *m, const struct target *target, struct pool *pool,
                   int (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err);
 /* The same without numbers: types, sizes and which vectors there are, enough to build a plan that is never run. Needs no tensor data. */

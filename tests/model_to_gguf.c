@@ -49,9 +49,18 @@ static uint16_t float_to_bf16(float f)
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-static void decode_row(const struct model_tensor *t, uint64_t row, float *out)
+uint8_t *model_tensor_bytes(const struct model *m, const struct model_tensor *t)
 {
-	const uint8_t *p = t->data + row * t->row_bytes;
+	uint8_t *p = t->bytes ? malloc(t->bytes) : NULL;
+
+	if (t->bytes && (!p || !model_read(m, t, 0, t->bytes, p, NULL)))
+		abort();
+	return p;
+}
+
+static void decode_row(const struct model_tensor *t, const uint8_t *data, uint64_t row, float *out)
+{
+	const uint8_t *p = data + row * t->row_bytes;
 
 	for (uint64_t i = 0; i < t->cols; i++) {
 		uint16_t h = 0;
@@ -102,7 +111,7 @@ static uint64_t source_row(uint64_t r, uint32_t head_dim)
 	return head + in % 2 * (head_dim / 2) + in / 2;
 }
 
-static void put_tensor(struct gguf_writer *w, const char *name, const struct model_tensor *t, enum dtype type, uint32_t pair_head_dim)
+static void put_tensor(struct gguf_writer *w, const struct model *m, const char *name, const struct model_tensor *t, enum dtype type, uint32_t pair_head_dim)
 {
 	bool vector = t->rows == 1;
 	struct bytes b = { 0 };
@@ -115,22 +124,25 @@ static void put_tensor(struct gguf_writer *w, const char *name, const struct mod
 	}
 	if (!row || !moved)
 		abort();
+	uint8_t *data = model_tensor_bytes(m, t);
 	if (vector || (type == DTYPE_Q8_0 && t->cols % 32))
 		type = DTYPE_F32;
 	for (uint64_t r = 0; r < t->rows; r++) {
-		decode_row(t, pair_head_dim && !vector ? source_row(r, pair_head_dim) : r, row);
+		decode_row(t, data, pair_head_dim && !vector ? source_row(r, pair_head_dim) : r, row);
 		for (uint64_t i = 0; i < t->cols; i++)
 			moved[i] = pair_head_dim && vector ? row[source_row(i, pair_head_dim)] : row[i];
 		encode_row(&b, type, moved, t->cols);
 	}
 	gguf_write_tensor(w, name, type, vector ? 1 : 2, (const uint64_t[]){ t->cols, t->rows }, b.p, b.n);
 	bytes_free(&b);
+	free(data);
 	free(row);
 	free(moved);
 }
 
-static void put_layer(struct gguf_writer *w, const struct model_spec *s, uint32_t i, enum dtype type)
+static void put_layer(struct gguf_writer *w, const struct model *m, uint32_t i, enum dtype type)
 {
+	const struct model_spec *s = &m->spec;
 	const struct model_layer *l = &s->layer[i];
 	uint32_t pairs = s->arch == MODEL_LLAMA || s->arch == MODEL_MISTRAL ? s->head_dim : 0;
 	const struct { const char *name; const struct model_tensor *t; uint32_t pairs; } list[] = {
@@ -144,7 +156,7 @@ static void put_layer(struct gguf_writer *w, const struct model_spec *s, uint32_
 
 	for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
 		snprintf(name, sizeof name, "blk.%" PRIu32 ".%s", i, list[k].name);
-		put_tensor(w, name, list[k].t, type, list[k].pairs);
+		put_tensor(w, m, name, list[k].t, type, list[k].pairs);
 	}
 }
 
@@ -224,13 +236,13 @@ bool model_to_gguf(struct gguf_writer *w, const struct model *m, enum dtype type
 	if (s->sliding_window)
 		key_u32(w, arch, "attention.sliding_window", s->sliding_window);
 	put_rope(w, arch, &s->rope);
-	put_tensor(w, "token_embd.weight", &s->embed, type, 0);
-	put_tensor(w, "output_norm.weight", &s->final_norm, type, 0);
+	put_tensor(w, m, "token_embd.weight", &s->embed, type, 0);
+	put_tensor(w, m, "output_norm.weight", &s->final_norm, type, 0);
 	if (!s->tied)
-		put_tensor(w, "output.weight", &s->lm_head, type, 0);
+		put_tensor(w, m, "output.weight", &s->lm_head, type, 0);
 	if (s->rope.scaling == ROPE_LLAMA3)
 		put_llama3(w, &s->rope);
 	for (uint32_t i = 0; i < s->layers; i++)
-		put_layer(w, s, i, type);
+		put_layer(w, m, i, type);
 	return true;
 }

@@ -10,6 +10,9 @@
  * layers only). No tokenizer is written. The caller finishes and frees the writer. */
 bool model_to_gguf(struct gguf_writer *w, const struct model *m, enum dtype type, struct error *err);
 
+/* A tensor's bytes, malloc'ed; NULL when the model has none of it. */
+uint8_t *model_tensor_bytes(const struct model *m, const struct model_tensor *t);
+
 float half_to_float(uint16_t h);
 uint16_t float_to_half(float f);
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "loaders/gguf.h"
-#include "loaders/mapped.h"
+#include "loaders/file.h"
 #include "tests/gguf_writer.h"
 #include "tests/guarded.h"
 #include "tests/shared.h"
@@ -350,19 +350,19 @@ static void handcrafted(const char *folder, const char *name, bool accept)
 	/* cases whose name does not begin with DATA hold no data */
 	bool header_only = strncmp(name, "DATA", 4) != 0;
 	struct error err = { 0 };
-	struct mapped m;
+	struct file f;
 	struct gguf g;
 	char path[1200];
 
 	snprintf(path, sizeof path, "%s/%s.gguf", folder, name);
-	if (!mapped_open(&m, path, &err))
+	if (!file_open(&f, path, &err))
 		fail_msg("%s", err.text);
-	bool ok = gguf_parse(&g, m.base, m.size, m.label, header_only, &err);
+	bool ok = gguf_open(&g, &f, header_only, &err);
 	if (ok != accept)
 		fail_msg("%s: expected %s: %s", name, accept ? "ok" : "an error", err.text);
 	if (ok)
 		gguf_free(&g);
-	mapped_close(&m);
+	file_close(&f);
 }
 
 static void test_handcrafted_files(void **state)

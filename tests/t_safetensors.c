@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/mapped.h"
+#include "loaders/file.h"
 #include "loaders/safetensors.h"
 #include "tests/guarded.h"
 #include "tests/shared.h"
@@ -208,17 +208,17 @@ static void run_case(const char *folder, const char *name, const char *answer)
 {
 	struct error err = { 0 };
 	struct safetensors s;
-	struct mapped m;
+	struct file f;
 	char path[1200];
 
 	snprintf(path, sizeof path, "%s/%s%s", folder, name, strstr(name, ".safetensors") ? "" : ".safetensors");
-	bool ok = mapped_open(&m, path, &err) && safetensors_parse(&s, m.base, m.size, m.label, false, &err);
+	bool ok = file_open(&f, path, &err) && safetensors_open(&s, &f, false, &err);
 	if (strcmp(answer, "either") != 0 && ok != (strcmp(answer, "accept") == 0))
 		fail_msg("%s: expected %s: %s", name, answer, err.text);
 	assert_true(ok || err.text[0]);
 	if (ok)
 		safetensors_free(&s);
-	mapped_close(&m);
+	file_close(&f);
 }
 
 static void test_malformed_files(void **state)

@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 #include "loaders/gguf.h"
-#include "loaders/mapped.h"
+#include "loaders/file.h"
 #include "loaders/tokenizer.h"
 #include "tests/shared.h"
 
@@ -28,12 +28,17 @@
 /* ---- files */
 
 struct opened {
-	struct mapped file, config;
+	struct file file, config;
 	struct gguf g;
 	struct tokenizer *t;
 };
 
 static bool is_json(const char *path) { return strlen(path) > 5 && !strcmp(path + strlen(path) - 5, ".json"); }
+
+static bool open_text(struct file *f, const char *path, struct error *err)
+{
+	return file_open(f, path, err) && file_text(f, FILE_MAX_HEAD, err);
+}
 
 static bool open_config(struct opened *o, const char *path)
 {
@@ -42,7 +47,7 @@ static bool open_config(struct opened *o, const char *path)
 	const char *slash = strrchr(path, '/');
 
 	snprintf(config, sizeof config, "%.*s/tokenizer_config.json", (int)(slash - path), path);
-	return mapped_open(&o->config, config, &err);
+	return open_text(&o->config, config, &err);
 }
 
 /* NULL when the file is not there. */
@@ -54,13 +59,13 @@ static struct tokenizer *open_vocab(struct opened *o, const char *relative)
 	memset(o, 0, sizeof *o);
 	if (!shared_path(path, relative))
 		return NULL;
-	if (!mapped_open(&o->file, path, &err))
+	if (is_json(path) ? !open_text(&o->file, path, &err) : !file_open(&o->file, path, &err))
 		fail_msg("%s", err.text);
 	if (is_json(path)) {
 		open_config(o, path);        /* absent: its base is NULL */
 		o->t = tokenizer_from_json((struct tokenizer_text){ (const char *)o->file.base, o->file.size, path },
 		                           (struct tokenizer_text){ (const char *)o->config.base, o->config.size, "tokenizer_config.json" }, 0, &err);
-	} else if (gguf_parse(&o->g, o->file.base, o->file.size, path, false, &err)) {
+	} else if (gguf_open(&o->g, &o->file, false, &err)) {
 		o->t = tokenizer_from_gguf(&o->g, 0, &err);
 	}
 	if (!o->t)
@@ -73,27 +78,25 @@ static void close_vocab(struct opened *o)
 	tokenizer_close(o->t);
 	if (o->g.kv)
 		gguf_free(&o->g);
-	if (o->config.base)
-		mapped_close(&o->config);
-	if (o->file.base)
-		mapped_close(&o->file);
+	file_close(&o->config);
+	file_close(&o->file);
 }
 
 /* A whole file, 0-terminated; NULL when it is not there. */
 static char *slurp(const char *relative, size_t *n)
 {
 	char path[1024];
-	struct mapped m;
+	struct file m;
 	struct error err = { 0 };
 
-	if (!shared_path(path, relative) || !mapped_open(&m, path, &err))
+	if (!shared_path(path, relative) || !open_text(&m, path, &err))
 		return NULL;
 	char *text = malloc(m.size + 1);
 	assert_non_null(text);
 	memcpy(text, m.base, m.size);
 	text[m.size] = 0;
 	*n = m.size;
-	mapped_close(&m);
+	file_close(&m);
 	return text;
 }
 
@@ -528,21 +531,21 @@ static void test_refused_files(void **unused)
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char path[1024];
-		struct mapped m;
+		struct file m;
 		struct gguf g = { 0 };
 		struct error err = { 0 };
 		if (!shared_path(path, rows[i].file))
 			continue;
-		assert_true(mapped_open(&m, path, &err));
+		assert_true(is_json(path) ? open_text(&m, path, &err) : file_open(&m, path, &err));
 		if (is_json(path)) {
 			assert_null(tokenizer_from_json((struct tokenizer_text){ (const char *)m.base, m.size, path }, (struct tokenizer_text){ 0 }, 0, &err));
 		} else {
-			assert_true(gguf_parse(&g, m.base, m.size, path, true, &err));
+			assert_true(gguf_open(&g, &m, true, &err));
 			assert_null(tokenizer_from_gguf(&g, 0, &err));
 			gguf_free(&g);
 		}
 		assert_non_null(strstr(err.text, rows[i].says));
-		mapped_close(&m);
+		file_close(&m);
 	}
 }
 

@@ -47,21 +47,25 @@ static void read_keys(const struct gguf *g)
 	}
 }
 
-static void check_tensors(const struct gguf *g, bool header_only)
+static void check_tensors(const struct gguf *g, const uint8_t *p, bool header_only)
 {
 	for (uint64_t i = 0; i < g->n_tensors; i++) {
 		const struct gguf_tensor *t = &g->tensor[i];
 		if (t->offset % g->alignment || t->offset + t->bytes < t->offset)
 			abort();
 		if (!header_only)
-			touch(g->base + t->offset, t->bytes);
+			touch(p + t->offset, t->bytes);
 	}
 }
 
-static void touch_tensor(const struct model_tensor *t)
+static void touch_tensor(const struct model *m, const struct model_tensor *t)
 {
-	if (t->bytes)
-		touch(t->data, t->rows * t->row_bytes);
+	uint8_t *p = malloc(t->bytes + 1);
+
+	if (t->bytes != t->rows * t->row_bytes || !p || !model_read(m, t, 0, t->bytes, p, NULL))
+		abort();
+	touch(p, t->bytes);
+	free(p);
 }
 
 static void read_model(const uint8_t *p, size_t n)
@@ -75,11 +79,11 @@ static void read_model(const uint8_t *p, size_t n)
 			abort();
 		return;
 	}
-	touch_tensor(&m.spec.embed);
-	touch_tensor(&m.spec.lm_head);
+	touch_tensor(&m, &m.spec.embed);
+	touch_tensor(&m, &m.spec.lm_head);
 	for (uint32_t i = 0; i < m.spec.layers; i++)
 		for (size_t k = 0; k < sizeof(struct model_layer) / sizeof(struct model_tensor); k++)
-			touch_tensor((const struct model_tensor *)&m.spec.layer[i] + k);
+			touch_tensor(&m, (const struct model_tensor *)&m.spec.layer[i] + k);
 	model_describe(&m, line, sizeof line);
 	model_close(&m);
 }
@@ -93,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		struct gguf g;
 		if (gguf_parse(&g, p, n, "fuzz", header_only, &err)) {
 			read_keys(&g);
-			check_tensors(&g, header_only);
+			check_tensors(&g, p, header_only);
 			gguf_free(&g);
 		} else if (!err.text[0])
 			abort();

@@ -32,14 +32,24 @@ static void parse(const uint8_t *p, size_t n, bool header_only)
 	safetensors_free(&s);
 }
 
+static void touch_tensor(const struct model *m, const struct model_tensor *t)
+{
+	uint8_t *p = malloc(t->bytes + 1);
+
+	if (t->bytes != t->rows * t->row_bytes || !p || !model_read(m, t, 0, t->bytes, p, NULL))
+		abort();
+	touch(p, t->bytes);
+	free(p);
+}
+
 static void read_index(const uint8_t *p, size_t n)
 {
 	struct model_paths none = { 0 };
 	struct model_file empty = { 0 };
 	struct error err = { 0 };
-	struct mapped index;
+	struct file index;
 
-	mapped_borrow(&index, p, n, "index");
+	file_memory(&index, p, n, "index");
 	model_check_index(&empty, &none, &index, &err);
 	struct json_scan s = json_scan_of(p, n);
 	bool ok = json_scan_skip(&s) && json_scan_finish(&s);
@@ -66,11 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	read_index(p, config);
 	if (model_open_memory(&m, p + config, n - config, p, config, 0, &err)) {
 		for (uint32_t i = 0; i < m.spec.layers; i++)
-			for (size_t k = 0; k < sizeof(struct model_layer) / sizeof(struct model_tensor); k++) {
-				const struct model_tensor *t = (const struct model_tensor *)&m.spec.layer[i] + k;
-				if (t->bytes)
-					touch(t->data, t->rows * t->row_bytes);
-			}
+			for (size_t k = 0; k < sizeof(struct model_layer) / sizeof(struct model_tensor); k++)
+				touch_tensor(&m, (const struct model_tensor *)&m.spec.layer[i] + k);
 		model_close(&m);
 	} else if (!err.text[0])
 		abort();
