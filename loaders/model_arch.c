@@ -9,17 +9,19 @@
 static const struct arch_row rows[] = {
 	/* ---- what runs */
 	{ .gguf = "llama", .hf = "llama", .arch = MODEL_LLAMA, .classes = "LlamaForCausalLM LLaMAForCausalLM", .gguf_pairs = true, .bias = "attention_bias",
-	  .mlp_bias = "mlp_bias", .fields = "sliding_window " ATTENTION_ONLY, .note = "Llama 1 to 3.3, Yi, SmolLM2 and others of this form; GGUF files of Mistral models say llama too" },
+	  .o_bias = "attention_bias", .mlp_bias = "mlp_bias", .fields = "sliding_window " ATTENTION_ONLY, .note = "Llama 1 to 3.3, Yi, SmolLM2 and others of this form; GGUF files of Mistral models say llama too" },
 	{ .hf = "mistral", .arch = MODEL_MISTRAL, .classes = "MistralForCausalLM", .window = WINDOW_ALL_LAYERS, .fields = ATTENTION_ONLY " attention_bias mlp_bias",
 	  .note = "Mistral 7B, Nemo, Small (text only)" },
 	{ .gguf = "qwen2", .hf = "qwen2", .arch = MODEL_QWEN2, .classes = "Qwen2ForCausalLM", .qkv_bias = true, .window = WINDOW_SOME_LAYERS,
 	  .fields = "attention_bias mlp_bias", .note = "Qwen 1.5, 2 and 2.5, and models distilled into them" },
-	{ .gguf = "qwen3", .hf = "qwen3", .arch = MODEL_QWEN3, .classes = "Qwen3ForCausalLM", .qk_norm = true, .bias = "attention_bias", .head_dim = 128,
+	{ .gguf = "qwen3", .hf = "qwen3", .arch = MODEL_QWEN3, .classes = "Qwen3ForCausalLM", .qk_norm = true, .bias = "attention_bias", .o_bias = "attention_bias", .head_dim = 128,
 	  .window = WINDOW_SOME_LAYERS, .fields = "mlp_bias", .note = "Qwen 3, dense" },
 	{ .gguf = "mistral3", .arch = MODEL_MISTRAL3, .gguf_pairs = true, .note = "without the scale of queries by position that Ministral 3 has (`attention.temperature_scale`)" },
 	{ .gguf = "ernie4_5", .hf = "ernie4_5", .arch = MODEL_ERNIE4_5, .classes = "Ernie4_5ForCausalLM Ernie4_5_ForCausalLM", .gguf_pairs = true, .hf_pairs = true,
-	  .bias = "use_bias", .mlp_bias = "use_bias", .tied = true, .stated = "head_dim num_key_value_heads rms_norm_eps", .note = "ERNIE 4.5, dense" },
+	  .bias = "use_bias", .o_bias = "use_bias", .mlp_bias = "use_bias", .tied = true, .stated = "head_dim num_key_value_heads rms_norm_eps", .note = "ERNIE 4.5, dense" },
 	{ .gguf = "xverse", .hf = "xverse", .arch = MODEL_XVERSE, .classes = "XverseForCausalLM", .gguf_pairs = true, .note = "XVERSE, dense" },
+	{ .gguf = "seed_oss", .hf = "seed_oss", .arch = MODEL_SEED_OSS, .classes = "SeedOssForCausalLM", .bias = "attention_bias", .o_bias = "attention_out_bias", .mlp_bias = "mlp_bias",
+	  .ffn_norm = "post_attention_norm.weight", .stated = "head_dim num_key_value_heads attention_bias", .note = "Seed-OSS" },
 	{ .gguf = "internlm2", .arch = MODEL_INTERNLM2, .gguf_pairs = true, .note = "InternLM 2 and 2.5; InternLM 3 says llama" },
 	{ .gguf = "deci", .arch = MODEL_DECI, .gguf_pairs = true, .note = "DeciLM and Nemotron models whose layers are all of one size" },
 	{ .gguf = "exaone", .arch = MODEL_EXAONE, .note = "EXAONE 3 and 3.5" },
@@ -53,7 +55,6 @@ static const struct arch_row rows[] = {
 	{ .gguf = "smollm3", .hf = "smollm3", .lacks = "layers without a rotary embedding" },
 	{ .gguf = "arcee apertus", .hf = "arcee apertus", .lacks = "a feed-forward layer without a gate" },
 	{ .gguf = "hunyuan-dense", .hf = "hunyuan_v1_dense", .lacks = "norms of Q and K behind the rotation" },
-	{ .gguf = "seed_oss", .hf = "seed_oss", .lacks = "its names of norms and biases" },
 	{ .hf = "ministral3", .lacks = "a scale of queries by position" },
 	{ .gguf = "baichuan", .hf = "baichuan", .lacks = "attention biased by distance (ALiBi), and Q, K and V in one tensor" },
 	{ .gguf = "bitnet", .hf = "bitnet", .lacks = "norms inside attention and the feed-forward layer" },
@@ -98,7 +99,7 @@ static const char hf_fields[] =
 	"transformers_version torch_dtype dtype use_cache auto_map tokenizer_class _commit_hash _attn_implementation attn_implementation _attn_implementation_autoset "
 	"return_dict output_attentions output_hidden_states torchscript chunk_size_feed_forward is_decoder prefix finetuning_task task_specific_params problem_type "
 	"id2label label2id num_labels use_bfloat16 gradient_checkpointing pretraining_tp initializer_range initializer_factor "
-	"attention_dropout hidden_dropout attention_probs_dropout_prob hidden_dropout_prob resid_pdrop embd_pdrop attn_pdrop embed_dropout classifier_dropout "
+	"attention_dropout residual_dropout hidden_dropout attention_probs_dropout_prob hidden_dropout_prob resid_pdrop embd_pdrop attn_pdrop embed_dropout classifier_dropout "
 	"bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id decoder_start_token_id "
 	"max_length min_length do_sample early_stopping num_beams num_beam_groups diversity_penalty temperature top_k top_p typical_p repetition_penalty length_penalty "
 	"no_repeat_ngram_size encoder_no_repeat_ngram_size num_return_sequences output_scores return_dict_in_generate forced_bos_token_id forced_eos_token_id "
@@ -107,6 +108,17 @@ static const char hf_fields[] =
 
 static const char gguf_tensors[] = "blk.*.attn_rot_embd.weight";
 static const char hf_tensors[] = "model.layers.*.self_attn.rotary_emb.inv_freq model.rotary_emb.inv_freq";
+
+const struct arch_row *arch_rows(size_t *n)
+{
+	*n = ROWS;
+	return rows;
+}
+
+struct arch_lists arch_lists(void)
+{
+	return (struct arch_lists){ gguf_keys, hf_fields, gguf_tensors, hf_tensors };
+}
 
 /* The word that begins at or behind p, its end in *end; NULL when there is none. */
 static const char *next_word(const char *p, const char **end)

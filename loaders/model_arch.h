@@ -28,12 +28,13 @@ struct arch_row {
 	const char *classes;          /* what `architectures` of config.json may say */
 	bool gguf_pairs, hf_pairs;    /* Q and K rows: rotation pairs adjacent in the file, else halves of a head */
 	bool qk_norm;                 /* a norm of each head of Q and K before the rotation */
-	const char *bias, *mlp_bias;  /* the fields of config.json that say there are biases in attention, in the feed-forward layer; NULL: never */
+	const char *bias, *o_bias, *mlp_bias;      /* the fields of config.json that say there are biases: of Q, K and V, of attention's output, of the feed-forward layer; NULL: never */
 	bool qkv_bias;                /* Q, K and V always have one, whatever config.json says */
 	uint32_t head_dim;            /* where config.json leaves it out; 0: hidden size / heads */
+	const char *ffn_norm;         /* GGUF's name of the norm before the feed-forward layer, where it is not ffn_norm */
 	bool tied;                    /* tie_word_embeddings where config.json leaves it out */
 	enum arch_window window;      /* what sliding_window of config.json means */
-	const char *stated;           /* of head_dim, num_key_value_heads, rms_norm_eps in config.json, those whose defaults are not taken for granted */
+	const char *stated;           /* of config.json, which must be there: their defaults are not taken for granted */
 	const char *fields;           /* of config.json, which its class does not use */
 };
 
@@ -42,6 +43,13 @@ const struct arch_row *arch_of_gguf(const char *name, size_t n);
 const struct arch_row *arch_of_hf(const char *name);
 /* The names that run: "llama, qwen2 or qwen3". Returns out. */
 const char *arch_names(bool gguf, char *out, size_t cap);
+
+/* All rows, and the names that change nothing of any of them. */
+const struct arch_row *arch_rows(size_t *n);
+struct arch_lists {
+	const char *gguf_keys, *hf_fields, *gguf_tensors, *hf_tensors;
+};
+struct arch_lists arch_lists(void);
 
 /* A key (behind the architecture) or field that turns on a computation there is none for, and the value that leaves it off. */
 struct arch_off {

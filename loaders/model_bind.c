@@ -241,7 +241,8 @@ static bool bind_layer(struct binder *b, uint32_t i)
 	for (size_t k = 0; k < SLOTS; k++) {
 		const struct slot *slot = &slots[k];
 		struct model_tensor *t = (struct model_tensor *)((char *)&s->layer[i] + slot->at);
-		snprintf(name, sizeof name, "%s%" PRIu32 ".%s", layer_prefix[b->f->format], i, slot->name[b->f->format]);
+		const char *own = slot->at == AT(ffn_norm) && b->f->format == MODEL_GGUF ? b->f->arch->ffn_norm : NULL;
+		snprintf(name, sizeof name, "%s%" PRIu32 ".%s", layer_prefix[b->f->format], i, own ? own : slot->name[b->f->format]);
 		if (!bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->rows == ONE, need_of(&b->f->needs, slot->group), t))
 			return false;
 		t->rope_pairs = slot->rotated && b->f->needs.rope_pairs && t->bytes;

@@ -116,7 +116,7 @@ static bool check_classes(struct reader *r)
 	if (!json_is_array(list))
 		return wrong_kind(r, "architectures", list, "an array");
 	json_array_foreach(list, i, one) {
-		if (!json_is_string(one))
+		if (!json_is_text(one))
 			return wrong_kind(r, "an element of architectures", one, "a string");
 		const char *name = json_string_value(one);
 		if (!arch_word_in(r->row->classes, name))
@@ -179,6 +179,17 @@ static bool read_arch(struct reader *r)
 	return partial == 1 || error_set(r->err, ERROR_UNSUPPORTED, "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)", r->label, partial);
 }
 
+static bool check_stated(struct reader *r)
+{
+	char name[60];
+	int n;
+
+	for (const char *p = r->row->stated ? r->row->stated : ""; sscanf(p, " %59s%n", name, &n) == 1; p += n)
+		if (!get(r, r->root, name))
+			return error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label, name);
+	return true;
+}
+
 static bool read_sizes(struct reader *r)
 {
 	struct model_spec *s = &r->m->spec;
@@ -197,9 +208,8 @@ static bool read_sizes(struct reader *r)
 	if (!hparam_range(r->label, "num_attention_heads", s->heads, 1, MODEL_MAX_HEADS, r->err) || !hparam_range(r->label, "rms_norm_eps", eps, 1e-30, 1, r->err))
 		return false;
 	s->norm_eps = (float)eps;
-	for (const char *const *name = (const char *const[]){ "head_dim", "num_key_value_heads", "rms_norm_eps", NULL }; *name; name++)
-		if (r->row->stated && arch_word_in(r->row->stated, *name) && !get(r, c, *name))
-			return error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label, *name);
+	if (!check_stated(r))
+		return false;
 	bool given = get(r, c, "head_dim") != NULL;
 	s->head_dim = r->row->head_dim ? r->row->head_dim : s->hidden / s->heads;
 	if (!given && !r->row->head_dim && s->hidden % s->heads)
@@ -211,14 +221,14 @@ static bool read_needs(struct reader *r)
 {
 	struct model_needs *n = &r->m->file->needs;
 	const struct arch_row *row = r->row;
-	bool bias = false, mlp_bias = false;
+	bool bias = false, o_bias = false, mlp_bias = false;
 
 	*n = (struct model_needs){ .qk_norm = row->qk_norm ? NEED_ALWAYS : NEED_NOT, .tied_by_config = row->tied, .rope_pairs = row->hf_pairs };
-	if ((row->bias && !get_bool(r, r->root, row->bias, &bias)) || (row->mlp_bias && !get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||
-	    !get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
+	if ((row->bias && !get_bool(r, r->root, row->bias, &bias)) || (row->o_bias && !get_bool(r, r->root, row->o_bias, &o_bias)) ||
+	    (row->mlp_bias && !get_bool(r, r->root, row->mlp_bias, &mlp_bias)) || !get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
 		return false;
 	n->qkv_bias = bias || row->qkv_bias ? NEED_ALWAYS : NEED_NOT;
-	n->o_bias = bias ? NEED_ALWAYS : NEED_NOT;
+	n->o_bias = o_bias ? NEED_ALWAYS : NEED_NOT;
 	n->mlp_bias = mlp_bias ? NEED_ALWAYS : NEED_NOT;
 	return true;
 }

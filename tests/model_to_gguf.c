@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/model_arch.h"
+
 float half_to_float(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff, bits;
@@ -140,11 +142,12 @@ static void put_tensor(struct gguf_writer *w, const struct model *m, const char 
 	free(moved);
 }
 
-static void put_layer(struct gguf_writer *w, const struct model *m, uint32_t i, enum dtype type)
+/* Where the file says pairs and the model is by halves, rows move; the other way round no model here needs. */
+static void put_layer(struct gguf_writer *w, const struct model *m, uint32_t i, bool pairs_in_file, enum dtype type)
 {
 	const struct model_spec *s = &m->spec;
 	const struct model_layer *l = &s->layer[i];
-	uint32_t pairs = s->arch == MODEL_LLAMA || s->arch == MODEL_MISTRAL ? s->head_dim : 0;
+	uint32_t pairs = pairs_in_file && !l->q.rope_pairs ? s->head_dim : 0;
 	const struct { const char *name; const struct model_tensor *t; uint32_t pairs; } list[] = {
 		{ "attn_norm.weight", &l->attn_norm, 0 }, { "attn_q.weight", &l->q, pairs }, { "attn_k.weight", &l->k, pairs }, { "attn_v.weight", &l->v, 0 },
 		{ "attn_output.weight", &l->o, 0 }, { "ffn_norm.weight", &l->ffn_norm, 0 }, { "ffn_gate.weight", &l->gate, 0 }, { "ffn_up.weight", &l->up, 0 },
@@ -216,7 +219,9 @@ static void put_rope(struct gguf_writer *w, const char *arch, const struct model
 bool model_to_gguf(struct gguf_writer *w, const struct model *m, enum dtype type, struct error *err)
 {
 	const struct model_spec *s = &m->spec;
-	const char *arch = s->arch == MODEL_MISTRAL ? "llama" : s->arch_name;
+	const struct arch_row *same = arch_of_hf(s->arch_name);
+	const char *arch = same && !same->gguf ? "llama" : s->arch_name;
+	const struct arch_row *row = arch_of_gguf(arch, strlen(arch));
 
 	if (s->layer_is_sliding || (s->rope.scaling == ROPE_YARN && !s->rope.yarn_truncate))
 		return error_set(err, ERROR_UNSUPPORTED, "%s: GGUF cannot say that only some layers slide, or that YaRN does not truncate", s->name);
@@ -243,6 +248,6 @@ bool model_to_gguf(struct gguf_writer *w, const struct model *m, enum dtype type
 	if (s->rope.scaling == ROPE_LLAMA3)
 		put_llama3(w, &s->rope);
 	for (uint32_t i = 0; i < s->layers; i++)
-		put_layer(w, m, i, type);
+		put_layer(w, m, i, row && row->gguf_pairs, type);
 	return true;
 }

@@ -5,8 +5,8 @@
 #include "loaders/model.h"
 #include "tests/gguf_writer.h"
 
-/* Weights become `type` (F32, F16, BF16 or Q8_0; rows that are no multiple of 32 stay F32), vectors F32. llama and mistral
- * get their Q and K rows in GGUF's order, adjacent rotation pairs. False for what GGUF cannot say (a window in some
+/* Weights become `type` (F32, F16, BF16 or Q8_0; rows that are no multiple of 32 stay F32), vectors F32. Q and K get
+ * the order of rows that GGUF has for the architecture (model_arch.h). False for what GGUF cannot say (a window in some
  * layers only). No tokenizer is written. The caller finishes and frees the writer. */
 bool model_to_gguf(struct gguf_writer *w, const struct model *m, enum dtype type, struct error *err);
 

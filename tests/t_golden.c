@@ -86,21 +86,23 @@ static void check_run(jit_session *s, json_t *run, const char *folder, const cha
 	free(want);
 }
 
-/* tolerance: of the largest logit; margin_floor: absolute, below it a tie may fall the other way. */
-static void check_model(const char *folder, const char *device, int kv_f32, double tolerance, double margin_floor, size_t most_runs)
+/* tolerance: of the largest logit; margin_floor: absolute, below it a tie may fall the other way. model: a folder, or a file in one. */
+static void check_model(const char *model, const char *device, int kv_f32, double tolerance, double margin_floor, size_t most_runs)
 {
-	char path[1100];
+	char path[1100], folder[1024];
 	jit_error err = { 0 };
 	jit_model_options mo = { .device = device, .cache_dir = "" };
 	jit_session_options so = { .context = 512, .kv_f32 = kv_f32 };
 
+	const char *file = strstr(model, ".gguf") ? strrchr(model, '/') : NULL;
+	snprintf(folder, sizeof folder, "%.*s", file ? (int)(file - model) : (int)strlen(model), model);
 	snprintf(path, sizeof path, "%s/expected.json", folder);
 	json_error_t je;
 	json_t *expected = json_load_file(path, 0, &je), *runs = json_object_get(expected, "runs");
 	assert_non_null(runs);
-	jit_model *m = jit_model_open(folder, &mo, &err);
+	jit_model *m = jit_model_open(model, &mo, &err);
 	if (!m)
-		fail_msg("%s: %s", folder, err.message);
+		fail_msg("%s: %s", model, err.message);
 	jit_session *s = jit_session_open(m, &so, &err);
 	assert_non_null(s);
 	for (size_t i = 0; i < json_array_size(runs) && i < most_runs; i++) {
@@ -118,7 +120,7 @@ static void check_model(const char *folder, const char *device, int kv_f32, doub
 }
 
 static const char *golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32", "golden/mistral-gqa4-f16", "golden/llama-a",
-	"golden/ernie45-a" };
+	"golden/ernie45-a", "golden/ernie45-a/model-bf16.gguf", "golden/seedoss-a", "golden/seedoss-a/model-bf16.gguf" };
 
 static void test_golden_f32_cache(void **state)
 {

@@ -244,7 +244,7 @@ static const struct setting settings[] = {
 	{ "gemma", "", "model_type is \"gemma\", which needs what jitrun does not have: a scaled embedding and the activation GELU", 0, 0, 0, 0, 0, 0 },
 	{ "qwen3_moe", "", "model_type is \"qwen3_moe\", which needs what jitrun does not have: mixture of experts", 0, 0, 0, 0, 0, 0 },
 	{ "internlm2", "", "its GGUF files have them apart and run", 0, 0, 0, 0, 0, 0 },
-	{ "", "", "model_type is \"\", expected llama, mistral, qwen2, qwen3, ernie4_5 or xverse", 0, 0, 0, 0, 0, 0 },
+	{ "", "", "model_type is \"\", expected llama, mistral, qwen2, qwen3, ernie4_5, xverse or seed_oss", 0, 0, 0, 0, 0, 0 },
 	{ "qwen2 qwen3", "", "model_type is \"qwen2 qwen3\", expected llama", 0, 0, 0, 0, 0, 0 },
 	{ "ernie4_5", ",\"rope_theta\": 500000, \"compression_ratio\": 1.0", NULL, ROPE_NONE, 500000, 1, 1, 0, 0 },
 	{ "ernie4_5", ",\"compression_ratio\": 2", "the field compression_ratio is 2", 0, 0, 0, 0, 0, 0 },

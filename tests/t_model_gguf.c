@@ -170,7 +170,7 @@ static void layers_hollow(struct gguf_writer *w)
 static const struct { edit_fn *edit; const char *error; enum rope_scaling scaling; double factor, attention; uint32_t window; } keys[] = {
 	{ none, NULL, ROPE_NONE, 1, 1, 0 }, { no_arch, "general.architecture is missing", 0, 0, 0, 0 }, { arch_number, "general.architecture has type U32, expected STRING", 0, 0, 0, 0 },
 	{ arch_other, "general.architecture is \"falcon\", which needs what jitrun does not have: norms that subtract the mean", 0, 0, 0, 0 },
-	{ arch_unknown, "general.architecture is \"llamb\", expected llama, qwen2, qwen3, mistral3, ernie4_5, xverse, internlm2, deci or exaone", 0, 0, 0, 0 }, { arch_two, "is \"gemma2 gemma3\", expected llama", 0, 0, 0, 0 }, { arch_long, "\"llama\\x1b[31mllama", 0, 0, 0, 0 },
+	{ arch_unknown, "general.architecture is \"llamb\", expected llama, qwen2, qwen3, mistral3, ernie4_5, xverse, seed_oss, internlm2, deci or exaone", 0, 0, 0, 0 }, { arch_two, "is \"gemma2 gemma3\", expected llama", 0, 0, 0, 0 }, { arch_long, "\"llama\\x1b[31mllama", 0, 0, 0, 0 },
 	{ no_layers, "key llama.block_count is missing", 0, 0, 0, 0 }, { layers_3, "layers is 3, but there are only", 0, 0, 0, 0 }, { layers_u64, NULL, ROPE_NONE, 1, 1, 0 }, { layers_i8, NULL, ROPE_NONE, 1, 1, 0 },
 	{ layers_negative, "llama.block_count is -2", 0, 0, 0, 0 }, { layers_huge, "is 4294967296, expected 0 to 4294967295", 0, 0, 0, 0 }, { layers_float, "type F32, expected an integer", 0, 0, 0, 0 },
 	{ heads_array, NULL, ROPE_NONE, 1, 1, 0 }, { heads_differ, "is 2 in layer 0 and 4 in layer 1", 0, 0, 0, 0 }, { ffn_array, NULL, ROPE_NONE, 1, 1, 0 }, { ffn_short, "has 1 values, expected one for each of the 2 layers", 0, 0, 0, 0 },
@@ -270,12 +270,13 @@ static void test_llama3_becomes_divisors(void **state)
 
 static void test_architectures(void **state)
 {
-	static const struct { const char *name; enum model_arch arch; bool pairs; } want[] = { { "llama", MODEL_LLAMA, true }, { "mistral", MODEL_LLAMA, true }, { "qwen2", MODEL_QWEN2, false }, { "qwen3", MODEL_QWEN3, false } };
+	static const struct { const char *name; enum model_arch arch; bool pairs; } want[] = { { "llama", MODEL_LLAMA, true }, { "mistral", MODEL_LLAMA, true }, { "qwen2", MODEL_QWEN2, false }, { "qwen3", MODEL_QWEN3, false },
+		{ "ernie4_5", MODEL_ERNIE4_5, true }, { "xverse", MODEL_XVERSE, true } };
 
-	for (int i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
 		struct tiny_model t = base;
 		t.arch = want[i].name;
-		t.extra = ",\"sliding_window\": null";
+		t.extra = strcmp(t.arch, "ernie4_5") == 0 ? ",\"rope_theta\": 500000" : ",\"sliding_window\": null";
 		struct gguf_writer w = written(&t);
 		struct model m;
 		size_t n;
