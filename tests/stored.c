@@ -178,32 +178,3 @@ int stored_in_child(int (*steps)(void *), void *user, bool as_other)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
 }
-
-static uint64_t step(uint64_t h, uint64_t word)
-{
-	h ^= word;
-	return (h << 29 | h >> 35) * 0x9e3779b97f4a7c15u;
-}
-
-uint64_t stored_sum(const uint8_t *p, size_t n, uint64_t seed)
-{
-	const uint64_t a = 0x9e3779b97f4a7c15u, b = 0xc2b2ae3d27d4eb4fu;
-	uint64_t h[4] = { seed ^ a, seed + b, seed - a, seed ^ n * b }, w;
-	size_t at = 0;
-
-	for (; n - at >= 32; at += 32)
-		for (int i = 0; i < 4; i++) {
-			memcpy(&w, p + at + 8 * i, 8);
-			h[i] = step(h[i], w);
-		}
-	uint64_t all = step(step(step(h[0], h[1]), h[2]), h[3]);
-	for (; n - at >= 8; at += 8) {
-		memcpy(&w, p + at, 8);
-		all = step(all, w);
-	}
-	w = 0;
-	memcpy(&w, p + at, n - at);
-	all = step(all, w);
-	all = (all ^ all >> 32) * b;
-	return all ^ all >> 29;
-}

@@ -3,6 +3,7 @@
 #define TESTS_STORED_H
 
 #include "jit/cache.h"
+#include "tests/stored_sum.h"
 
 enum { STORED_OTHER_USER = 65534 };
 
@@ -30,7 +31,5 @@ void stored_set_age(const char *path, long seconds);             /* how long ago
 
 /* Runs steps in a child, as another user when as_other; returns what it returned, 100 and more: it died of a signal. */
 int stored_in_child(int (*steps)(void *), void *user, bool as_other);
-
-uint64_t stored_sum(const uint8_t *p, size_t n, uint64_t seed);  /* the checksum of jit/record.h, written down a second time */
 
 #endif
