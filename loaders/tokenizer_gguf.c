@@ -266,7 +266,7 @@ static bool fill(struct tokenizer *t, const struct gguf *g, uint64_t n_vocab, st
 			return false;
 		if (found)
 			pre = named;
-		if (!tok_pre_by_name(t, pre.p, pre.n, &adds_bos, err) || !read_merges(t, g, err))
+		if (!tok_pre_by_name(t, pre.p, pre.n, g->path, &adds_bos, err) || !read_merges(t, g, err))
 			return false;
 	}
 	return collect_specials(t, g, err) && read_ends(t, g, adds_bos, err) && tok_finish(t, err);

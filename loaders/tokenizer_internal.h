@@ -173,7 +173,7 @@ bool tok_normalise(const struct tokenizer *t, struct tok_work *w);
 pcre2_code *tok_regex(const char *pattern, size_t n, const char *where, struct error *err);
 pcre2_code *tok_regex_literal(const char *text, size_t n, const char *where, struct error *err);
 /* The splitting rules of a name of tokenizer.ggml.pre; false with err set for an unknown one. */
-bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, bool *adds_bos, struct error *err);
+bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, const char *where, bool *adds_bos, struct error *err);
 bool tok_pretokenize(const struct tokenizer *t, struct tok_work *w);
 /* The next match at or after `from`; *at, *n say where. 1 found, 0 none, -1 error. */
 int tok_match(const pcre2_code *re, const char *text, size_t size, size_t from, size_t *at, size_t *n, struct tok_work *w);

@@ -89,7 +89,7 @@ static bool among(const char *names, const char *name, size_t n)
 	}
 }
 
-bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, bool *adds_bos, struct error *err)
+bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, const char *where, bool *adds_bos, struct error *err)
 {
 	char quoted[80];
 
@@ -112,7 +112,7 @@ bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, bool *adds
 		*adds_bos = r->adds_bos;
 		return true;
 	}
-	return error_set(err, ERROR_UNSUPPORTED, "tokenizer.ggml.pre is \"%s\", a pre-tokenizer this program does not know",
+	return error_set(err, ERROR_UNSUPPORTED, "%s: tokenizer.ggml.pre is \"%s\", a pre-tokenizer this program does not know", where,
 	                 error_quote(quoted, sizeof quoted, name, n));
 }
 

@@ -177,7 +177,7 @@ static void run(struct trial *t)
 	if (s) {
 		const int32_t ids[] = { info.vocab > 1, info.vocab - 1 };
 		bool ok = jit_session_feed(s, ids, 2, &err) == JIT_OK && jit_session_next(s, &id, &err) == JIT_OK && jit_session_next(s, &id, &err) == JIT_OK;
-		assert_true(ok ? id >= 0 && id < info.vocab : err.message[0]);
+		assert_true(ok ? id >= 0 && id < info.vocab : err.message[0] && !t->m.whole);
 		jit_session_close(s);
 	} else {
 		assert_true(err.message[0]);
@@ -305,7 +305,9 @@ static void try_cache(struct trial *t)
 	t->opened += bad == 0;
 	t->refused += bad != 0;
 	cache_close(c);
-	move(t);
+	/* what is stored is synced, which takes long */
+	if (dice_one_in(&t->m.dice, 8))
+		move(t);
 }
 
 /* It is locked: nothing may be asked of it meanwhile. */
@@ -382,7 +384,7 @@ static void try_one(struct trial *t, enum mutant_kind kind, uint64_t seed)
 	mutant_free(&t->m);
 }
 
-static uint64_t how_many(void) { return test_quick() ? 40 : test_full() ? 5000 : 250; }
+static uint64_t how_many(void) { return test_quick() ? 100 : test_full() ? 50000 : 500; }
 
 static void try_kind(enum mutant_kind kind, uint64_t first, uint64_t n)
 {
