@@ -333,7 +333,7 @@ static void check_words(const char *rule, const char *text, const char *want)
 	char got[400] = "";
 	bool bos;
 
-	if (!tok_pre_by_name(&t, rule, strlen(rule), &bos, &err) || !tok_append(&w.text, text, strlen(text), &err) || !tok_pretokenize(&t, &w))
+	if (!tok_pre_by_name(&t, rule, strlen(rule), "rule", &bos, &err) || !tok_append(&w.text, text, strlen(text), &err) || !tok_pretokenize(&t, &w))
 		fail_msg("%s", err.text);
 	for (size_t i = 0; i < w.spans.n; i++)
 		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.*s", i ? "|" : "", (int)w.spans.p[i].n, w.text.p + w.spans.p[i].at);
