@@ -276,9 +276,13 @@ static void move(struct trial *t)
 	snprintf(again, sizeof again, "%s/again.jkp", other);
 	struct cache *c = cache_open(other, NULL, &err);
 	assert_non_null(c);
-	/* compared with what is made here, which no mutant's code is, or taken as it is */
-	if (t->kind == MUTANT_PACK && !cache_import(c, t->path, dice_one_in(&t->m.dice, 2) ? template_build : NULL, &n, &err))
+	/* compared with what is made here, which no code of a mutant is; or taken as it is */
+	bool compared = dice_one_in(&t->m.dice, 2), taken = t->kind == MUTANT_PACK && cache_import(c, t->path, compared ? template_build : NULL, &n, &err);
+	assert_false(taken && compared && n);
+	if (t->kind == MUTANT_PACK && !taken) {
 		refused(t, err.text);
+		t->refused -= compared;
+	}
 	struct error why = { 0 };
 	assert_true(cache_export(c, again, NULL, NULL, &n, &why) || why.text[0]);
 	cache_close(c);
