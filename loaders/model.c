@@ -132,17 +132,21 @@ static bool open_sharded(struct model_file *f, struct model_paths *paths, struct
 	return ok;
 }
 
-static bool open_files(struct model_file *f, struct model_paths *paths, struct error *err)
+static bool open_files(struct model *m, struct model_paths *paths, struct error *err)
 {
+	struct model_file *f = m->file;
+
 	f->format = paths->format;
 	if (f->format == MODEL_GGUF)
 		return open_parts(f, paths, err) && model_check_split(f, err) && build_catalog(f, err);
 	if (!open_beside(&f->config, paths->dir, "config.json", true, err))
 		return false;
-	if (!(f->flags & MODEL_NO_TOKENIZER) && (!open_beside(&f->tokenizer_json, paths->dir, "tokenizer.json", false, err) ||
-	                                         !open_beside(&f->tokenizer_config, paths->dir, "tokenizer_config.json", false, err) ||
-	                                         !open_beside(&f->generation_config, paths->dir, "generation_config.json", false, err)))
-		return false;
+	if (!(f->flags & MODEL_NO_TOKENIZER)) {
+		(void)(open_beside(&f->tokenizer_json, paths->dir, "tokenizer.json", false, &m->tokenizer_error) &&
+		       open_beside(&f->tokenizer_config, paths->dir, "tokenizer_config.json", false, &m->tokenizer_error));
+		if (!open_beside(&f->generation_config, paths->dir, "generation_config.json", false, err))
+			return false;
+	}
 	return paths->sharded ? open_sharded(f, paths, err) : open_parts(f, paths, err) && build_catalog(f, err);
 }
 
@@ -180,22 +184,21 @@ static struct tokenizer_text text_of(const struct file *file)
 	return (struct tokenizer_text){ (const char *)file->base, file->size, file->label };
 }
 
+/* A tokenizer that cannot be read leaves the model of use for token ids, so the reason is kept for whoever comes with text. */
 static bool open_tokenizer(struct model *m, struct error *err)
 {
 	const struct model_file *f = m->file;
 
-	if (f->flags & MODEL_NO_TOKENIZER)
+	if (f->flags & MODEL_NO_TOKENIZER || m->tokenizer_error.code)
 		return true;
 	if (f->format == MODEL_GGUF) {
-		if (!gguf_has_tokenizer(&f->part[0].gguf))
-			return true;
-		m->tokenizer = tokenizer_from_gguf(&f->part[0].gguf, m->spec.vocab, err);
-		return m->tokenizer != NULL;
-	}
-	if (!f->tokenizer_json.base)
+		if (gguf_has_tokenizer(&f->part[0].gguf))
+			m->tokenizer = tokenizer_from_gguf(&f->part[0].gguf, m->spec.vocab, &m->tokenizer_error);
 		return true;
-	m->tokenizer = tokenizer_from_json(text_of(&f->tokenizer_json), text_of(&f->tokenizer_config), m->spec.vocab, err);
-	return m->tokenizer != NULL && model_read_end_tokens(m, err);
+	}
+	if (f->tokenizer_json.base)
+		m->tokenizer = tokenizer_from_json(text_of(&f->tokenizer_json), text_of(&f->tokenizer_config), m->spec.vocab, &m->tokenizer_error);
+	return !m->tokenizer || model_read_end_tokens(m, err);
 }
 
 static bool begin(struct model *m, unsigned flags, struct error *err)
@@ -232,7 +235,7 @@ bool model_open(struct model *out, const char *path, unsigned flags, struct erro
 		return false;
 	bool ok = model_locate(&paths, path, err);
 	if (ok) {
-		ok = open_files(out->file, &paths, err) && read_model(out, err) && open_tokenizer(out, err);
+		ok = open_files(out, &paths, err) && read_model(out, err) && open_tokenizer(out, err);
 		model_paths_free(&paths);
 	}
 	if (ok)

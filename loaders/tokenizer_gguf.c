@@ -191,15 +191,20 @@ static bool collect_specials(struct tokenizer *t, const struct gguf *g, struct e
 static bool read_ends(struct tokenizer *t, const struct gguf *g, bool adds_bos, struct error *err)
 {
 	bool adds_eos = false;
-	int32_t turn = -1, message = -1;
+	int32_t turn = -1, message = -1, unused = -1, *unknown = &t->unknown;
 
 	if (t->model == TOK_CHAR_SCORES) {
 		t->bos = tok_find(t, "<s>", 3);
 		t->eos = tok_find(t, "</s>", 4);
 		t->unknown = tok_find(t, "<unk>", 5);
 	}
+	/* byte-level models are written with an unknown token that no text becomes: what has no token adds nothing */
+	if (t->model == TOK_BYTE_LEVEL) {
+		t->drop_unknown = true;
+		unknown = &unused;
+	}
 	if (!read_id(t, g, KEY("bos_token_id"), &t->bos, err) || !read_id(t, g, KEY("eos_token_id"), &t->eos, err) ||
-	    !read_id(t, g, KEY("unknown_token_id"), &t->unknown, err) || !read_id(t, g, KEY("eot_token_id"), &turn, err) ||
+	    !read_id(t, g, KEY("unknown_token_id"), unknown, err) || !read_id(t, g, KEY("eot_token_id"), &turn, err) ||
 	    !read_id(t, g, KEY("eom_token_id"), &message, err))
 		return false;
 	if (t->bos < 0)
@@ -238,6 +243,50 @@ static bool spm_normalisers(struct tokenizer *t, const struct gguf *g, struct er
 	return true;
 }
 
+/* Keys that are read here, or that change no text's tokens; those that end in _token_id only name a token. */
+static bool key_known(const char *p, size_t n)
+{
+	static const char *const known[] = { "model", "pre", "tokens", "token_type", "token_type_count", "scores", "merges", "add_bos_token", "add_eos_token",
+		"add_space_prefix", "remove_extra_whitespaces", "suppress_tokens" };
+	static const char suffix[] = "_token_id";
+
+	if (n >= sizeof suffix - 1 && !memcmp(p + n - (sizeof suffix - 1), suffix, sizeof suffix - 1))
+		return true;
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (strlen(known[i]) == n && !memcmp(known[i], p, n))
+			return true;
+	return false;
+}
+
+/* A value that asks for nothing: false, zero, empty. */
+static bool asks_nothing(const struct gguf_kv *kv)
+{
+	const uint8_t *p = kv->data;
+
+	if (kv->type == GGUF_ARRAY)
+		return kv->count == 0;
+	for (uint64_t i = 0; i < kv->bytes; i++)
+		if (p[i])
+			return false;
+	return true;
+}
+
+/* add_sep_token, precompiled_charsmap, normalizer.lowercase and whatever comes to be written: not done here, so not passed over. */
+static bool check_keys(const struct gguf *g, struct error *err)
+{
+	size_t prefix = sizeof KEY("") - 1;
+	char text[100];
+
+	for (uint64_t i = 0; i < g->n_kv; i++) {
+		const struct gguf_kv *kv = &g->kv[i];
+		if (kv->key.n <= prefix || memcmp(kv->key.p, KEY(""), prefix) != 0 || key_known(kv->key.p + prefix, kv->key.n - prefix) || asks_nothing(kv))
+			continue;
+		return error_set(err, ERROR_UNSUPPORTED, "%s: the key %s is set; it is not known here and might change how text becomes tokens", g->path,
+		                 error_quote(text, sizeof text, kv->key.p, kv->key.n));
+	}
+	return true;
+}
+
 static bool fill(struct tokenizer *t, const struct gguf *g, uint64_t n_vocab, struct error *err)
 {
 	struct gguf_str model = { 0 }, pre = { "default", 7 };
@@ -255,7 +304,7 @@ static bool fill(struct tokenizer *t, const struct gguf *g, uint64_t n_vocab, st
 	else
 		return error_set(err, ERROR_UNSUPPORTED, "%s: %s is \"%s\", supported are \"llama\" and \"gpt2\"", g->path, KEY("model"),
 		                 error_quote(text, sizeof text, model.p, model.n));
-	if (!read_tokens(t, g, n_vocab, err) || !read_types(t, g, err) || !tok_index(t, g->path, err))
+	if (!check_keys(g, err) || !read_tokens(t, g, n_vocab, err) || !read_types(t, g, err) || !tok_index(t, g->path, err))
 		return false;
 	if (t->model == TOK_CHAR_SCORES) {
 		if (!read_scores(t, g, err) || !spm_normalisers(t, g, err))

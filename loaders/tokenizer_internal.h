@@ -86,6 +86,8 @@ struct tokenizer {
 	uint32_t *score_order;              /* TOK_CHAR_SCORES: smaller is better */
 	int32_t byte_id[256];               /* the token of one byte, -1 where there is none */
 	bool byte_fallback, fuse_unknown, whole_words;   /* whole_words: a word that is a token needs no merging */
+	bool drop_unknown;                  /* what has no token, and no unknown token stands for it, adds nothing; otherwise the text is refused */
+	bool gaps_close;                    /* what is dropped is gone before merging, so that its neighbours may merge */
 	bool cut_at_marks;                  /* no token continues over "▁": words may be cut before it */
 	bool drop_first_space;              /* decoding: the space that encoding put before the text */
 	bool space_mark;                    /* decoding: "▁" stands for a space */

@@ -354,6 +354,7 @@ static bool fill(struct tok_reader *r, const json_t *root, const json_t *config,
 	    !tok_json_normalizer(r, json_object_get(root, "normalizer")) || !tok_json_pre_tokenizer(r, json_object_get(root, "pre_tokenizer")))
 		return false;
 	t->model = r->byte_level ? TOK_BYTE_LEVEL : TOK_CHAR_RANKS;
+	t->drop_unknown = t->gaps_close = true;
 	if (!tok_index(t, r->path, r->err) || !normalise_specials(r) || !tok_special_sort(&t->special[0], r->path, r->err) ||
 	    !tok_special_sort(&t->special[1], r->path, r->err))
 		return false;

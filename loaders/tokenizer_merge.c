@@ -25,6 +25,8 @@ bool tok_byte(const struct tokenizer *t, struct tok_work *w, unsigned char byte)
 
 	if (id < 0)
 		id = t->unknown;
+	if (id < 0 && t->drop_unknown)
+		return true;
 	if (id < 0)
 		return error_set(w->err, ERROR_ARGUMENT, "the text holds the byte 0x%02x, for which the vocabulary has neither a token "
 		                 "nor an unknown token", byte);
@@ -172,6 +174,20 @@ static bool has_byte_tokens(const struct tokenizer *t, const char *p, size_t n)
 	return true;
 }
 
+/* What has no token: the unknown token, or nothing. Nothing is no symbol at all where gaps close, else one that never merges. */
+static bool add_unknown(const struct tokenizer *t, struct tok_work *w, size_t *count, const char *word, size_t at, size_t n)
+{
+	if (t->unknown < 0 && t->drop_unknown)
+		return t->gaps_close || add_symbol(w, count, at, n, -1);
+	if (t->unknown < 0)
+		return no_token(w, word + at, n);
+	if (t->fuse_unknown && *count && w->symbol[*count - 1].id == t->unknown) {
+		w->symbol[*count - 1].n += (uint32_t)n;
+		return true;
+	}
+	return add_symbol(w, count, at, n, t->unknown);
+}
+
 /* A character is its token, else the tokens of its bytes, else unknown. When merging by score a
  * character that is no token yet may still be part of one, so it stays whole (id -1) until the end. */
 static bool add_character(const struct tokenizer *t, struct tok_work *w, size_t *count, const char *word, size_t at, size_t n)
@@ -188,13 +204,7 @@ static bool add_character(const struct tokenizer *t, struct tok_work *w, size_t 
 				return false;
 		return true;
 	}
-	if (t->unknown < 0)
-		return no_token(w, word + at, n);
-	if (t->fuse_unknown && *count && w->symbol[*count - 1].id == t->unknown) {
-		w->symbol[*count - 1].n += (uint32_t)n;
-		return true;
-	}
-	return add_symbol(w, count, at, n, t->unknown);
+	return add_unknown(t, w, count, word, at, n);
 }
 
 static bool first_symbols(const struct tokenizer *t, struct tok_work *w, const char *word, size_t size, size_t *count)
@@ -202,20 +212,17 @@ static bool first_symbols(const struct tokenizer *t, struct tok_work *w, const c
 	*count = 0;
 	for (size_t i = 0; i < size;) {
 		size_t n = 1;
+		bool ok;
 		if (t->model == TOK_BYTE_LEVEL) {
 			int32_t id = t->byte_id[(unsigned char)word[i]];
-			if (id < 0)
-				id = t->unknown;
-			if (id < 0)
-				return no_token(w, word + i, 1);
-			if (!add_symbol(w, count, i, 1, id))
-				return false;
+			ok = id < 0 ? add_unknown(t, w, count, word, i, 1) : add_symbol(w, count, i, 1, id);
 		} else {
 			int len = tok_char(word + i, size - i);
 			n = len > 0 ? (size_t)len : 1;
-			if (!add_character(t, w, count, word, i, n))
-				return false;
+			ok = add_character(t, w, count, word, i, n);
 		}
+		if (!ok)
+			return false;
 		i += n;
 	}
 	return true;
@@ -223,22 +230,25 @@ static bool first_symbols(const struct tokenizer *t, struct tok_work *w, const c
 
 /* ---- words */
 
+static bool emit_symbol(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n)
+{
+	if (has_byte_tokens(t, p, n)) {
+		for (size_t k = 0; k < n; k++)
+			if (!tok_emit(w, t->byte_id[(unsigned char)p[k]]))
+				return false;
+		return true;
+	}
+	if (t->unknown >= 0)
+		return tok_emit(w, t->unknown);
+	return t->drop_unknown || no_token(w, p, n);
+}
+
 static bool emit_symbols(const struct tokenizer *t, struct tok_work *w, const char *word)
 {
 	for (uint32_t i = 0; i != NO_SYMBOL; i = w->symbol[i].next) {
 		const struct tok_symbol *s = &w->symbol[i];
-		if (s->id >= 0) {
-			if (!tok_emit(w, s->id))
-				return false;
-		} else if (has_byte_tokens(t, word + s->at, s->n)) {
-			for (uint32_t k = 0; k < s->n; k++)
-				if (!tok_emit(w, t->byte_id[(unsigned char)word[s->at + k]]))
-					return false;
-		} else if (t->unknown < 0) {
-			return no_token(w, word + s->at, s->n);
-		} else if (!tok_emit(w, t->unknown)) {
+		if (!(s->id >= 0 ? tok_emit(w, s->id) : emit_symbol(t, w, word + s->at, s->n)))
 			return false;
-		}
 	}
 	return true;
 }
@@ -267,7 +277,7 @@ static bool merge_word(const struct tokenizer *t, struct tok_work *w, const char
 		if (id >= 0)
 			return tok_emit(w, id);
 	}
-	return first_symbols(t, w, p, n, &count) && merge_all(t, w, p, count) && emit_symbols(t, w, p);
+	return first_symbols(t, w, p, n, &count) && (count == 0 || (merge_all(t, w, p, count) && emit_symbols(t, w, p)));
 }
 
 bool tok_word(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n)

@@ -281,7 +281,13 @@ int jit_write_objects(const char *path, const jit_objects_options *options, jit_
 
 static bool need_tokenizer(const jit_model *m, struct error *e)
 {
-	return m->file.tokenizer ? true : error_set(e, ERROR_UNSUPPORTED, "this model has no tokenizer, so text cannot be used with it; token ids can");
+	const struct error *why = &m->file.tokenizer_error;
+
+	if (m->file.tokenizer)
+		return true;
+	if (why->code)
+		return error_set(e, why->code, "%s", why->text);
+	return error_set(e, ERROR_UNSUPPORTED, "this model has no tokenizer, so text cannot be used with it; token ids can");
 }
 
 int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,

@@ -443,12 +443,16 @@ static void test_malformed_files(void **state)
 		if (sscanf(line, "%99s %39s", name, answer) != 2)
 			continue;
 		strcat(name, ".gguf");
-		bool ok = model_open(&m, in_dir(name), 0, &err);
+		bool opened = model_open(&m, in_dir(name), 0, &err), ok = opened && !m.tokenizer_error.code;
+		if (opened && !ok) {                                          /* of use for token ids only, and says why */
+			assert_null(m.tokenizer);
+			err = m.tokenizer_error;
+		}
 		if (strcmp(answer, "either") != 0 && ok != (strcmp(answer, "accept") == 0))
 			fail_msg("%s: expected %s: %s", name, answer, ok ? "opened" : err.text);
-		if (ok)
+		if (opened)
 			model_close(&m);
-		else
+		if (!ok)
 			assert_non_null(strstr(err.text, name));      /* every sentence names the file */
 		cases++;
 	}
@@ -488,6 +492,37 @@ static void test_end_tokens(void **state)
 	expect(dir, 0, "generation_config.json: is not valid JSON");
 }
 
+/* A tokenizer that cannot be read does not stop the model; the reason is kept. */
+static void test_unreadable_tokenizer(void **state)
+{
+	static const struct { const char *name, *text, *says; } rows[] = {
+		{ "tokenizer.json", "{", "tokenizer.json: is not valid JSON in line 1, byte 2" },
+		{ "tokenizer.json", "", "tokenizer.json: is empty" },
+		{ "tokenizer.json", "{\"model\": {\"type\": \"Unigram\"}}", "tokenizer.json: model.type is \"Unigram\"" },
+		{ "tokenizer_config.json", "{\"model_max_length\": 1000000000000000019884624838656,}", "tokenizer_config.json: is not valid JSON in line 1, byte 54" },
+	};
+	struct tiny_model t = tiny_least;
+	struct error err = { 0 };
+	struct model m;
+
+	tiny_write_hf(dir, &t);
+	write_text("tokenizer.json", "{\"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}");
+	write_text("tokenizer_config.json", "{\"model_max_length\": 1000000000000000019884624838656}");
+	assert_true(model_open(&m, dir, 0, &err) && m.tokenizer && !m.tokenizer_error.code);
+	model_close(&m);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		write_text(rows[i].name, rows[i].text);
+		if (!model_open(&m, dir, 0, &err))
+			fail_msg("%s", err.text);
+		if (m.tokenizer || !strstr(m.tokenizer_error.text, rows[i].says))
+			fail_msg("row %zu says: %s", i, m.tokenizer_error.text);
+		model_close(&m);
+		assert_true(model_open(&m, dir, MODEL_NO_TOKENIZER, &err) && !m.tokenizer_error.code);
+		model_close(&m);
+		write_text("tokenizer.json", "{\"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}");
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(void)
@@ -499,6 +534,7 @@ int main(void)
 		TEST(test_split_gguf),
 		TEST(test_sharded_safetensors),
 		TEST(test_end_tokens),
+		TEST(test_unreadable_tokenizer),
 		TEST(test_header_only),
 		TEST(test_unaligned_data),
 		TEST(test_shared_models_open),

@@ -388,9 +388,6 @@ static void test_unknown_rule(void **unused)
 static void test_json_model(void **unused)
 {
 	struct tokenizer *t = must_json("{" MODEL(UNK) "}", NULL);
-	struct error err;
-	int32_t *ids;
-	size_t n;
 
 	IDS(t, "abc", 0, 3, 2);
 	IDS(t, "xxa", 0, 4, 4, 0);
@@ -399,15 +396,55 @@ static void test_json_model(void **unused)
 	IDS(t, "xxa", 0, 4, 0);
 	tokenizer_close(t);
 	t = must_json("{" MODEL() "}", NULL);
-	memset(&err, 0, sizeof err);
-	assert_false(tokenizer_encode(t, "axb", 3, 0, &ids, &n, &err));        /* no unknown token: said, not dropped */
-	assert_non_null(strstr(err.text, "\"x\""));
+	IDS(t, "axb", 0, 3);                                                    /* no unknown token: dropped before merging */
+	IDS(t, "xx\xff", 0);
 	tokenizer_close(t);
 	t = must_json("{\"model\":{\"vocab\":{\"a\":0,\"<0x62>\":1,\"b\":5},\"merges\":[],\"byte_fallback\":true}}", NULL);
 	IDS(t, "ab", 0, 0, 5);
 	assert_int_equal(tokenizer_size(t), 6);                                  /* ids 2 to 4 name nothing */
 	TEXT(t, false, "abb", 0, 1, 3, 5);
 	tokenizer_close(t);
+}
+
+#define LEVEL(options) "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"model\":{" options "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2," \
+	"\"<u>\":3},\"merges\":[\"a b\"]}}"
+
+/* Bytes that a byte-level vocabulary lacks: nothing of them is left, or the unknown token where the model has one. */
+static void test_json_missing_bytes(void **unused)
+{
+	struct tokenizer *t = must_json(LEVEL(), NULL);
+
+	IDS(t, "azb z\xc3\xa9\x01", 0, 2);
+	IDS(t, "z", 0);
+	tokenizer_close(t);
+	t = must_json(LEVEL(UNK), NULL);
+	IDS(t, "azzb", 0, 0, 3, 3, 1);
+	tokenizer_close(t);
+	t = must_json(LEVEL(UNK "\"fuse_unk\":true,"), NULL);
+	IDS(t, "azz\xc3\xa9" "b", 0, 0, 3, 1);
+	tokenizer_close(t);
+}
+
+/* In a GGUF file the unknown token of a byte-level model is never used, and what is dropped still keeps its neighbours apart. */
+static void test_gguf_missing_bytes(void **unused)
+{
+	struct small s;
+	struct error err;
+
+	vocab_start(&s.file);
+	vocab_text(&s.file, "model", "gpt2");
+	vocab_array(&s.file, "tokens", GGUF_STRING, 4);
+	for (unsigned i = 0; i < 4; i++)
+		put_text(&s.file, (const char *const[]){ "<u>", "a", "b", "ab" }[i], i == 0 ? 3 : i == 3 ? 2 : 1);
+	vocab_array(&s.file, "merges", GGUF_STRING, 1);
+	put_text(&s.file, "a b", 3);
+	vocab_u32(&s.file, "unknown_token_id", 0);
+	vocab_bool(&s.file, "add_bos_token", 0);
+	assert_true(small_open(&s, 0, &err));
+	IDS(s.t, "ab", 0, 3);
+	IDS(s.t, "azb", 0, 1, 2);
+	IDS(s.t, "z\xff\x01", 0);
+	small_close(&s);
 }
 
 static void test_json_added(void **unused)
@@ -678,6 +715,35 @@ static void test_gguf_refusals(void **unused)
 	}
 }
 
+/* A key that would change the tokens is refused by its name, unless it asks for nothing. */
+static void test_gguf_keys(void **unused)
+{
+	static const struct { const char *key; int value; bool refused; } rows[] = {
+		{ "add_sep_token", 1, true }, { "add_sep_token", 0, false }, { "normalizer.lowercase", 1, true }, { "normalizer.lowercase", 0, false },
+		{ "escape_whitespaces", 1, true }, { "treat_whitespace_as_suffix", 1, true }, { "treat_whitespace_as_suffix", 0, false },
+		{ "precompiled_charsmap", -1, true }, { "fim_pre_token_id", -2, false }, { "something_new", 1, true },
+	};
+	char says[100];
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct small s;
+		struct error err;
+		byte_level_vocab(&s.file, "gpt-2", some_merges, 1);
+		if (rows[i].value >= 0) {
+			vocab_bool(&s.file, rows[i].key, rows[i].value);
+		} else if (rows[i].value == -1) {
+			vocab_array(&s.file, rows[i].key, GGUF_U8, 1);
+			put(&s.file, "", 1);
+		} else {
+			vocab_u32(&s.file, rows[i].key, 3);
+		}
+		snprintf(says, sizeof says, "small.gguf: the key tokenizer.ggml.%s is set", rows[i].key);
+		if (small_open(&s, 0, &err) == rows[i].refused || (rows[i].refused && !strstr(err.text, says)))
+			fail_msg("%s = %d: %s", rows[i].key, rows[i].value, err.text);
+		small_close(&s);
+	}
+}
+
 /* Merges that name no token never apply; the others keep their order. */
 static void test_gguf_idle_merges(void **unused)
 {
@@ -776,7 +842,8 @@ int main(void)
 		cmocka_unit_test(test_byte_level), cmocka_unit_test(test_whole_words), cmocka_unit_test(test_specials),
 		cmocka_unit_test(test_scores), cmocka_unit_test(test_collapsed_spaces), cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_streams), cmocka_unit_test(test_long_tokens), cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_unknown_rule), cmocka_unit_test(test_json_model), cmocka_unit_test(test_json_added),
+		cmocka_unit_test(test_unknown_rule), cmocka_unit_test(test_json_model), cmocka_unit_test(test_json_missing_bytes), cmocka_unit_test(test_gguf_missing_bytes),
+		cmocka_unit_test(test_gguf_keys), cmocka_unit_test(test_json_added),
 		cmocka_unit_test(test_json_normalizers), cmocka_unit_test(test_json_pre_tokenizers),
 		cmocka_unit_test(test_json_post_processors), cmocka_unit_test(test_json_decoders), cmocka_unit_test(test_json_refusals),
 		cmocka_unit_test(test_gguf_refusals),
