@@ -14,7 +14,7 @@
 #include "jit/registry.h"
 #include "kernels-templates/templates.h"
 #include "loaders/model.h"
-#include "runtime/dev.h"
+#include "runtime/device/device.h"
 #include "runtime/system.h"
 
 enum { LOOKUPS = 1000000 };
@@ -88,7 +88,7 @@ static bool generate_together(const struct keys *k, struct pool *pool, double *s
 	double start = system_seconds();
 
 	if (ok)
-		dev_make_kernels(r, k->key, k->n, pool);
+		device_make_kernels(r, k->key, k->n, pool);
 	*seconds = system_seconds() - start;
 	for (size_t i = 0; ok && i < k->n; i++)
 		ok = registry_get(r, &k->key[i], NULL, err) != NULL;

@@ -8,12 +8,20 @@
 #include "bench/synth.h"
 #include "kernels-templates/templates.h"
 #include "loaders/model_load.h"
-#include "runtime/dev.h"
+#include "runtime/device/device.h"
 #include "runtime/system.h"
 #include "runtime/weights.h"
 
 /* A model whose layers have no more than IN_CACHE bytes stays in a cache between tokens. */
-enum { PLANS_MOST = 64, STRETCH = 320 << 20, IN_CACHE = 8 << 20, WIDEST = 16384, BUFFERS = 20, SLACK = 4096 };
+enum { PLANS_MOST = 64, STRETCH = 320 << 20, IN_CACHE = 8 << 20, WIDEST = 16384, SLACK = 4096 };
+
+/* One for each activation buffer, one for logits, one for norms and biases. */
+enum {
+#define X(type, name, width, memory) BUFFER_##name,
+	PLAN_BUFFERS(X)
+#undef X
+	BUFFER_LOGITS, BUFFER_VECTORS, BUFFERS
+};
 
 struct step { void *handle; const uint64_t *arg; int64_t begin, end; };
 
@@ -21,6 +29,7 @@ struct lab {
 	const struct target *target;
 	struct registry *registry;
 	struct device *device;
+	struct stream *stream;
 	struct pool *pool;
 	uint8_t *stretch; size_t filled;
 	uint8_t *buffers;
@@ -63,8 +72,9 @@ struct lab *lab_open(const struct target *target, int threads, struct error *err
 	}
 	l->target = target;
 	l->registry = registry_open(&(struct registry_options){ .build = template_build }, err);
-	l->device = l->registry ? dev_cpu_open(l->registry, err) : NULL;
-	l->pool = l->device ? pool_open(threads ? threads : system_default_threads(), err) : NULL;
+	l->device = l->registry ? device_open("cpu", target->name, err) : NULL;
+	l->stream = l->device ? l->device->stream(l->device, &(struct stream_options){ .registry = l->registry }, err) : NULL;
+	l->pool = l->stream ? pool_open(threads ? threads : system_default_threads(), err) : NULL;
 	if (l->pool && (!(l->stretch = system_map(STRETCH + SLACK)) || !(l->buffers = system_map(BUFFERS * buffer_bytes()))))
 		error_set(err, ERROR_MEMORY, "no memory for made-up weights");
 	if (l->buffers)
@@ -90,8 +100,9 @@ void lab_close(struct lab *l)
 	if (!l)
 		return;
 	forget_model(l);
-	if (l->device)
-		l->device->close(l->device);
+	if (l->stream)
+		l->stream->close(l->stream);
+	device_close(l->device);
 	pool_close(l->pool);
 	registry_close(l->registry);
 	system_unmap(l->stretch, STRETCH + SLACK);
@@ -117,20 +128,12 @@ static void *buffer(struct lab *l, unsigned i)
 static void place_buffers(struct lab *l)
 {
 	struct plan_buffers *b = &l->buf;
-	unsigned i = 0;
 
 	*b = (struct plan_buffers){ .columns = LAB_COLUMNS, .logit_columns = 1 };
-	float **const floats[] = { &b->cos, &b->sin, &b->x, &b->xn, &b->q, &b->qr, &b->k, &b->v, &b->ao, &b->h, &b->logits, &b->turned };
-	int8_t **const bytes[] = { &b->xnq, &b->aoq, &b->hq, &b->turned_q };
-	struct activation_block **const scales[] = { &b->xns, &b->aos, &b->hs, &b->turned_s };
-	for (unsigned n = 0; n < sizeof floats / sizeof *floats; n++)
-		*floats[n] = buffer(l, i++);
-	for (unsigned n = 0; n < 4; n++) {      /* a byte for each of the floats, and 16 for each 32: both find room in one */
-		*bytes[n] = buffer(l, i);
-		*scales[n] = (struct activation_block *)(void *)((uint8_t *)*bytes[n] + buffer_bytes() / 2);
-		i++;
-	}
-	b->ids = buffer(l, i);
+#define X(type, name, width, memory) b->name = buffer(l, BUFFER_##name);
+	PLAN_BUFFERS(X)
+#undef X
+	b->logits = buffer(l, BUFFER_LOGITS);
 }
 
 static void place_matrix(struct lab *l, struct weights_matrix *m, uint64_t *at)
@@ -155,9 +158,9 @@ static void place_layer(struct lab *l, struct weights_layer *w)
 		w->up.packed = w->gate.packed + weight_block_bytes(w->gate.type, weight_layout_of(l->target), w->gate.k);
 	for (unsigned i = 0; i < sizeof vectors / sizeof *vectors; i++)
 		if (*vectors[i])
-			*vectors[i] = buffer(l, BUFFERS - 1);
+			*vectors[i] = buffer(l, BUFFER_VECTORS);
 	l->layer_bytes = at;
-	l->weights.final_norm = buffer(l, BUFFERS - 1);
+	l->weights.final_norm = buffer(l, BUFFER_VECTORS);
 	l->weights.lm_head.packed = l->weights.embed.packed = l->stretch;
 }
 
@@ -204,7 +207,7 @@ struct plan *lab_plan(struct lab *l, uint32_t columns, bool general, struct erro
 		return NULL;
 	l->plan[l->plans].columns = columns;
 	l->plan[l->plans++].general = general;
-	return l->device->prepare(l->device, p, l->pool, err) ? p : NULL;
+	return l->stream->prepare(l->stream, p, l->pool, err) ? p : NULL;
 }
 
 bool lab_set_schedule(struct lab *l, struct plan *p, uint32_t schedule, struct error *err)
@@ -217,7 +220,7 @@ bool lab_set_schedule(struct lab *l, struct plan *p, uint32_t schedule, struct e
 		if (template_schedule_refusal(key))
 			key->schedule = 0;
 	}
-	return l->device->prepare(l->device, p, l->pool, err);
+	return l->stream->prepare(l->stream, p, l->pool, err);
 }
 
 /* ---- repetitions */
@@ -304,7 +307,7 @@ static void do_share(void *user, int worker, int workers)
 		const struct step *at = &l->step[i];
 		int64_t units = at->end - at->begin, begin = at->begin + units * mine / workers, end = at->begin + units * (mine + 1) / workers;
 		if (begin < end)
-			l->device->call(at->handle, at->arg, begin, end);
+			l->stream->call(at->handle, at->arg, begin, end);
 	}
 }
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "jit/rdna_program.h"
-#include "runtime/program.h"
+#include "runtime/device/program.h"
 
 enum { LINE_MOST = 256, LINES_MOST = 20000, ITERATIONS = 20 };
 

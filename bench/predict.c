@@ -10,6 +10,7 @@
 #include "bench/synth.h"
 #include "jit/rdna_program.h"
 #include "runtime/model.h"
+#include "runtime/device/simulator.h"
 #include "runtime/session.h"
 
 /* What no data sheet says. */
@@ -83,7 +84,7 @@ static bool report(struct error *err, const jit_error *e) { return error_set(err
 static bool count_token(struct prediction *p, const char *path, struct error *err)
 {
 	const struct predict_options *o = p->o;
-	const struct dev_sim_options sim = { .launch = LAUNCH_OP, .units = p->card->units, .watch = watch, .user = p };
+	const struct simulator_options sim = { .launch = STREAM_LAUNCH_OP, .units = p->card->units, .watch = watch, .user = p };
 	const int32_t ids[PREDICT_MAX_COLUMNS] = { 0 };
 	char device[32];
 	jit_error e = { 0 };
@@ -92,7 +93,7 @@ static bool count_token(struct prediction *p, const char *path, struct error *er
 	p->n = 0;
 	jit_model *m = jit_model_open(path, &(jit_model_options){ .device = device, .cache_dir = "", .f32_activations = o->f32_activations }, &e);
 	jit_session *s = m ? jit_session_open(m, &(jit_session_options){ .context = (int)(o->depth + o->columns + 1), .batch = (int)o->columns, .kv_f32 = o->kv_f32, .speculate = JIT_SPECULATE_OFF }, &e) : NULL;
-	bool ok = s && session_skip(s, o->depth) && session_simulate(s, &sim) &&
+	bool ok = s && session_skip(s, o->depth) && simulator_set(session_stream(s), &sim) &&
 	          (o->columns > 1 ? jit_session_score(s, ids, o->columns, NULL, &e) : jit_session_feed(s, ids, 1, &e)) == JIT_OK;
 	if (!ok)
 		report(err, &e);
@@ -193,8 +194,8 @@ static void fill_counts(struct phase *f, const struct prediction *p, const struc
 	f->load = COUNT(load_bytes);
 	f->load128 = COUNT(load128_bytes);
 	f->moved = f->load + COUNT(store_bytes) + COUNT(scalar_bytes);
-	f->weights = COUNT(tally[DEV_SIM_WEIGHTS].load_bytes) + COUNT(tally[DEV_SIM_WEIGHTS].scalar_bytes);
-	f->cache = COUNT(tally[DEV_SIM_CACHE].load_bytes) + COUNT(tally[DEV_SIM_CACHE].scalar_bytes);
+	f->weights = COUNT(tally[SIMULATOR_WEIGHTS].load_bytes) + COUNT(tally[SIMULATOR_WEIGHTS].scalar_bytes);
+	f->cache = COUNT(tally[SIMULATOR_CACHE].load_bytes) + COUNT(tally[SIMULATOR_CACHE].scalar_bytes);
 	f->stalls = COUNT(waits_stalled);
 #undef COUNT
 #undef CLASS

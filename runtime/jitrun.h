@@ -120,6 +120,17 @@ char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, siz
 /* Non-zero when the token ends a generation. */
 int jit_model_is_end(const jit_model *m, int32_t id);
 
+/* ---- devices */
+
+typedef struct jit_device_info {
+	char name[32];           /* for jit_model_options.device: "cpu", "sim:gfx1100" */
+	char about[200];         /* what it is, one line */
+	char why_not[512];       /* empty: models can be opened on it; else one sentence */
+} jit_device_info;
+
+/* The devices of this machine: fills at most n entries, and returns how many there are. out may be NULL when n is 0. */
+size_t jit_devices(jit_device_info *out, size_t n);
+
 /* ---- code objects */
 
 typedef struct jit_objects_options {

@@ -22,7 +22,7 @@ enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDO
 
 static struct {
 	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
-	bool echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, perf_map, gdb, report;
+	bool echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, devices, perf_map, gdb, report;
 	struct option_about about;
 	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, units, cache_limit;
 	double temp, top_p, min_p, repeat_penalty;
@@ -67,6 +67,7 @@ static const struct option_row rows[] = {
 	{ "trace", 0, OPTION_FILE, "FILE", "write what every thread did when to FILE, in Chrome's trace format, which Perfetto opens", 0, 0, &opt.trace },
 	{ "Machine", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "device", 0, OPTION_CHOICE, device_choices, "cpu runs generated code, ref interprets it, slowly; sim:... runs code for that card in a simulator, very slowly (cpu)", 0, 0, &opt.device },
+	{ "devices", 0, OPTION_FLAG, 0, "list the devices that --device takes here, with what each is, or why it cannot be used, and stop", 0, 0, &opt.devices },
 	{ "isa", 0, OPTION_CHOICE, isa_choices, "instruction set to generate for (the best this CPU has)", 0, 0, &opt.isa },
 	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
 	{ "batch", 0, OPTION_INT, "N", "most prompt tokens computed in one pass; 0: 264 (0)", 0, 1024, &opt.batch },
@@ -511,6 +512,21 @@ static int dump_objects(const char *path)
 	return 0;
 }
 
+static int list_devices(void)
+{
+	size_t n = jit_devices(NULL, 0);
+	jit_device_info *d = calloc(n, sizeof *d);
+
+	n = d ? jit_devices(d, n) : 0;
+	for (size_t i = 0; i < n; i++)
+		printf("%-12s %s%s%s\n", d[i].name, d[i].about, *d[i].why_not ? "; cannot be used: " : "", d[i].why_not);
+	free(d);
+	if (n && fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	fprintf(stderr, "jitrun: the devices could not be listed: %s.\n", strerror(errno));
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *path = NULL;
@@ -531,6 +547,8 @@ int main(int argc, char **argv)
 	int rc;
 	if (options_about(&program, &opt.about, jit_version(), &rc))
 		return rc;
+	if (opt.devices)
+		return list_devices();
 	if (!path)
 		return usage("which model? Give a .gguf or .safetensors file or a model directory");
 	if (opt.dump_objects)

@@ -36,44 +36,12 @@ static bool open_dump(FILE **out, const char *path, struct error *err)
 	return *out ? true : error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-static bool simulated_target(jit_model *m, const char *name, const char *isa, struct error *err)
-{
-	char names[256];
-
-	if (isa)
-		return error_set(err, ERROR_ARGUMENT, "isa \"%.32s\": the device sim:%.32s has its instruction set in its name", isa, name);
-	m->target = target_find(name);
-	if (!m->target || m->target->backend->host_runs)
-		return error_set(err, ERROR_ARGUMENT, "device \"sim:%.32s\" is no card; known targets: %s", name, target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
-	return true;
-}
-
-static bool choose_device(jit_model *m, const jit_model_options *o, struct error *err)
-{
-	const char *device = o->device ? o->device : "cpu";
-	const struct target_cpu cpu = target_this_cpu();
-	char names[256];
-
-	m->simulated = strncmp(device, "sim:", 4) == 0;
-	if (m->simulated)
-		return simulated_target(m, device + 4, o->isa, err);
-	if (strcmp(device, "cpu") != 0 && strcmp(device, "ref") != 0)
-		return error_set(err, ERROR_ARGUMENT, "device \"%.32s\" is unknown; known: cpu, ref, and sim: with a card's target, such as sim:gfx1100", device);
-	m->reference = strcmp(device, "ref") == 0;
-	if (!o->isa)
-		return (m->target = target_judge(&cpu, err)) != NULL;
-	m->target = target_find(o->isa);
-	if (!m->target)
-		return error_set(err, ERROR_ARGUMENT, "isa \"%.32s\" is unknown; known: %s", o->isa, target_list(names, sizeof names, TARGETS_OF_CPUS, "", ", "));
-	return m->reference || target_runs(&cpu, m->target, err);
-}
-
 /* A sealed model has nothing but its cache. */
 static bool open_sealed_cache(jit_model *m, const jit_model_options *o, struct error *err)
 {
 	char path[4096];
 
-	if (m->reference || m->simulated)
+	if (!m->device->facts.keeps_code)
 		return error_set(err, ERROR_ARGUMENT, "sealed: the device \"%.32s\" makes its kernels itself; only the device cpu can run sealed", o->device);
 	if (o->dump_ir || o->dump_asm)
 		return error_set(err, ERROR_ARGUMENT, "sealed: no kernel is generated that could be dumped");
@@ -126,7 +94,7 @@ static bool load_weights(jit_model *m, const jit_model_options *o, struct error 
 
 	if (!pool)
 		return false;
-	bool ok = weights_open(&m->weights, &m->file, m->target, pool, o->progress, o->progress_user, err);
+	bool ok = weights_open(&m->weights, &m->file, m->device, pool, o->progress, o->progress_user, err);
 	pool_close(pool);
 	return ok;
 }
@@ -154,7 +122,7 @@ static bool open_cache(jit_model *m, const jit_model_options *o, struct error *e
 	struct error why = { 0 };
 	char path[4096];
 
-	if (m->reference || (o->cache_dir && !*o->cache_dir))
+	if (m->device->facts.interprets || (o->cache_dir && !*o->cache_dir))
 		return true;
 	if (!o->cache_dir && !cache_default_path(path, sizeof path))
 		return true;
@@ -171,7 +139,7 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 
 	if (mode < JIT_TUNE_QUICK || mode > JIT_TUNE_OFF)
 		return error_set(err, ERROR_ARGUMENT, "tune: %d is not 0, 1 or 2", mode);
-	if (mode == JIT_TUNE_OFF || m->reference || !m->target->backend->host_runs)
+	if (mode == JIT_TUNE_OFF || !m->device->facts.tunes)
 		return true;
 	for (unsigned i = 0; m->cache && i < cache_source_count(m->cache) && (!source.path || source.kind != CACHE_DIRECTORY); i++)
 		cache_source_get(m->cache, i, &source);
@@ -183,7 +151,10 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 static bool open_parts(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
 {
 	m->sealed = o->sealed != 0;
-	if (!choose_device(m, o, err) || !open_dump(&m->dump_ir, o->dump_ir, err) || !open_dump(&m->dump_asm, o->dump_asm, err) ||
+	if (!(m->device = device_open(o->device ? o->device : "cpu", o->isa, err)))
+		return false;
+	m->target = m->device->facts.target;
+	if (!open_dump(&m->dump_ir, o->dump_ir, err) || !open_dump(&m->dump_asm, o->dump_asm, err) ||
 	    !(m->sealed ? open_sealed_cache : open_cache)(m, o, err) || !open_tune(m, o->tune, err) || !model_open(&m->file, path, 0, err))
 		return false;
 	m->f32_activations = o->f32_activations != 0;
@@ -232,6 +203,7 @@ void jit_model_close(jit_model *m)
 		cache_close(m->cache);
 	tune_close(m->tune);
 	weights_close(&m->weights);
+	device_close(m->device);
 	if (m->file.file)
 		model_close(&m->file);
 	if (m->dump_ir && m->dump_ir != stdout)
@@ -247,6 +219,30 @@ void jit_model_get_info(const jit_model *m, jit_model_info *out)
 	*out = (jit_model_info){ .description = m->description, .vocab = (int)s->vocab, .layers = (int)s->layers, .hidden = (int)s->hidden,
 		.context_trained = (int)s->context_train, .has_tokenizer = m->file.tokenizer != NULL, .file_bytes = m->file.file_bytes,
 		.weight_bytes = m->weights.packed_bytes, .token_bytes = m->weights.token_bytes, .load_seconds = m->load_seconds };
+}
+
+struct devices { jit_device_info *out; size_t room, n; };
+
+static void note_device(void *user, const struct device_entry *e)
+{
+	struct devices *d = user;
+
+	if (d->n < d->room) {
+		jit_device_info *i = &d->out[d->n];
+		*i = (jit_device_info){ 0 };
+		snprintf(i->name, sizeof i->name, "%s", e->name);
+		snprintf(i->about, sizeof i->about, "%s", e->about);
+		snprintf(i->why_not, sizeof i->why_not, "%s", e->why_not.text);
+	}
+	d->n++;
+}
+
+size_t jit_devices(jit_device_info *out, size_t n)
+{
+	struct devices d = { .out = out, .room = n };
+
+	device_each(note_device, &d);
+	return d.n;
 }
 
 static bool write_objects(const char *path, const jit_objects_options *o, jit_objects *out, struct error *err)

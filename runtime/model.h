@@ -7,6 +7,7 @@
 #include "jit/tune.h"
 #include "loaders/model.h"
 #include "loaders/tokenizer.h"
+#include "runtime/device/device.h"
 #include "runtime/jitrun.h"
 #include "runtime/plan.h"
 #include "runtime/weights.h"
@@ -19,8 +20,8 @@ struct jit_model {
 	struct observe *observe;        /* NULL: nobody is told of code */
 	struct tune *tune;              /* NULL: kernels have their usual schedules */
 	unsigned tune_passes;           /* that a session may spend on finding out more */
-	const struct target *target;
-	bool reference, simulated;      /* devices "ref" and "sim:..." */
+	struct device *device;
+	const struct target *target;    /* the device's */
 	bool f32_activations, bounded;
 	bool sealed;                    /* kernels are loaded, never generated */
 	bool has_all;                   /* sealed: every one that any session can need */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "runtime/program.h"
+#include "runtime/device/program.h"
 
 struct writer { const char *dir; const struct target *target; struct registry *registry; struct objects_count *count; };
 
@@ -51,7 +51,7 @@ static bool write_pass(const struct writer *w, const struct plan *p, struct erro
 		const struct kernel *k = program_function(w->registry, &p->kernel[i].key, &from, err);
 		ok = k && (from == KERNEL_FROM_MEMORY || write_kernel(w, k, err));       /* from memory: an earlier pass has it too */
 	}
-	if (!ok || !program_make(&program, p, w->registry, w->target, err))
+	if (!ok || !program_make(&program, p, p->args, w->registry, w->target, err))
 		return false;
 	snprintf(name, sizeof name, "pass-c%u.%s", p->columns, w->target->name);
 	ok = write_file(w, name, program.bytes, program.size, err);

@@ -496,6 +496,16 @@ static bool make_room(struct builder *b)
 	return true;
 }
 
+uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t columns)
+{
+	uint64_t hidden = numerics_pad(s->hidden), queries = numerics_pad((uint64_t)s->heads * s->head_dim), keys = numerics_pad((uint64_t)s->kv_heads * s->head_dim),
+	         ffn = numerics_pad(s->ffn), widest = hidden > queries ? hidden : queries;
+	const uint64_t elements[] = { [PLAN_ONE] = 1, [PLAN_ANGLES] = s->head_dim / 2, [PLAN_HIDDEN] = hidden, [PLAN_QUERIES] = queries, [PLAN_KEYS] = keys, [PLAN_FFN] = ffn,
+	                              [PLAN_WIDEST] = widest > ffn ? widest : ffn };
+
+	return columns * (element == sizeof(struct activation_block) ? elements[width] / 32 : elements[width]) * element;
+}
+
 bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w, const struct plan_buffers *buffers,
                 const struct plan_cache *kv, uint32_t columns, enum plan_logits which, const struct plan_options *opt, struct error *err)
 {
@@ -532,9 +542,11 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 {
 	static struct activation_block nothing;
 	void *there = &nothing;                 /* all operands at one address, which is one's own */
-	const struct plan_buffers buffers = { .columns = UINT32_MAX, .logit_columns = UINT32_MAX, .ids = there, .cos = there, .sin = there, .x = there, .xn = there,
-		.q = there, .qr = there, .k = there, .v = there, .ao = there, .h = there, .logits = there, .xnq = there, .aoq = there, .hq = there,
-		.xns = there, .aos = there, .hs = there, .turned = there, .turned_q = there, .turned_s = there };
+	const struct plan_buffers buffers = { .columns = UINT32_MAX, .logits = there, .logit_columns = UINT32_MAX,
+#define X(type, name, width, memory) .name = there,
+		PLAN_BUFFERS(X)
+#undef X
+	};
 	const struct plan_cache cache = { .type = kv, .base = there };
 
 	return plan_build(p, spec, w, &buffers, &cache, columns, logits, opt, err);

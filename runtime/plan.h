@@ -15,16 +15,28 @@
 #include "loaders/model.h"
 #include "runtime/weights.h"
 
-/* Activation buffers of one session, sized for `columns` tokens; layouts in templates.h. q and s pairs are int8 blocks and their scales. */
+/* Activation buffers of one session, sized for `columns` tokens; layouts in templates.h. q and s pairs are int8 blocks and their scales.
+ * X(element type, name, elements for one token, who reaches it). Scales stand for 32 elements each. */
+#define PLAN_BUFFERS(X) \
+	X(int32_t, ids, PLAN_ONE, DEVICE_SHARED) \
+	X(float, cos, PLAN_ANGLES, DEVICE_SHARED) X(float, sin, PLAN_ANGLES, DEVICE_SHARED) \
+	X(float, x, PLAN_HIDDEN, DEVICE_BUFFERS) \
+	X(float, xn, PLAN_HIDDEN, DEVICE_BUFFERS) X(int8_t, xnq, PLAN_HIDDEN, DEVICE_BUFFERS) X(struct activation_block, xns, PLAN_HIDDEN, DEVICE_BUFFERS) \
+	X(float, q, PLAN_QUERIES, DEVICE_BUFFERS) X(float, qr, PLAN_QUERIES, DEVICE_BUFFERS) X(float, k, PLAN_KEYS, DEVICE_BUFFERS) X(float, v, PLAN_KEYS, DEVICE_BUFFERS) \
+	X(float, ao, PLAN_QUERIES, DEVICE_BUFFERS) X(int8_t, aoq, PLAN_QUERIES, DEVICE_BUFFERS) X(struct activation_block, aos, PLAN_QUERIES, DEVICE_BUFFERS) \
+	X(float, h, PLAN_FFN, DEVICE_BUFFERS) X(int8_t, hq, PLAN_FFN, DEVICE_BUFFERS) X(struct activation_block, hs, PLAN_FFN, DEVICE_BUFFERS) \
+	/* the inputs of wide matmuls */ \
+	X(float, turned, PLAN_WIDEST, DEVICE_BUFFERS) X(int8_t, turned_q, PLAN_WIDEST, DEVICE_BUFFERS) X(struct activation_block, turned_s, PLAN_WIDEST, DEVICE_BUFFERS)
+enum plan_width { PLAN_ONE, PLAN_ANGLES /* head_dim/2 */, PLAN_HIDDEN, PLAN_QUERIES /* heads * head_dim */, PLAN_KEYS /* kv_heads * head_dim */, PLAN_FFN, PLAN_WIDEST /* of all */ };
 struct plan_buffers {
 	uint32_t columns;                       /* capacity */
-	int32_t *ids;
-	float *cos, *sin;
-	float *x, *xn, *q, *qr, *k, *v, *ao, *h, *logits;      /* logits: [logit_columns][kp(vocab)] */
-	int8_t *xnq, *aoq, *hq; struct activation_block *xns, *aos, *hs;
-	float *turned; int8_t *turned_q; struct activation_block *turned_s;    /* the inputs of wide matmuls, as wide as the widest */
-	uint32_t logit_columns;
+#define X(type, name, width, memory) type *name;
+	PLAN_BUFFERS(X)
+#undef X
+	float *logits; uint32_t logit_columns;  /* [logit_columns][kp(vocab)] */
 };
+/* Bytes of a buffer for so many tokens; element: bytes of one. */
+uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t columns);
 
 struct plan_cache {                             /* KV of one session */
 	enum dtype type;
@@ -69,7 +81,7 @@ struct plan {
 	uint32_t *phase; size_t n_phases;       /* launches phase[i] .. phase[i + 1] - 1 have no barrier between them or are a chain; phase[n_phases] is n_launches */
 	uint32_t *part; size_t n_parts;         /* launches part[i] .. part[i + 1] - 1 are the embedding, a layer, or the logits; part[n_parts] is n_launches */
 	void *prepared;                         /* the device's */
-	uint32_t even;                          /* what its runs have taught a device about handing units out (dev.h); 0: nothing yet */
+	uint32_t even;                          /* what its runs have taught a device about handing units out (device.h); 0: nothing yet */
 	_Atomic uint64_t *took;                 /* by launch: nanoseconds of all workers together; NULL: nobody asks (tuner.h) */
 	uint32_t profile_at;                    /* profile.h's number of the first kernel, where there is a profile */
 	uint64_t **position; size_t n_positions;               /* argument slots that hold the first column's position */

@@ -45,7 +45,7 @@ static const char *source_name(const struct kernel *k)
 static const struct kernel *find(jit_model *m, const struct key *key)
 {
 	struct error ignored = { 0 };
-	return m->reference ? NULL : registry_get(m->registry, key, NULL, &ignored);
+	return m->device->facts.interprets ? NULL : registry_get(m->registry, key, NULL, &ignored);
 }
 
 struct report {

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "kernels-templates/numerics.h"
-#include "runtime/dev.h"
-#include "runtime/dev_sim.h"
+#include "runtime/device/device.h"
 #include "runtime/jitrun.h"
 #include "runtime/logits.h"
 #include "runtime/model.h"
@@ -22,16 +21,17 @@
 #include "runtime/rope.h"
 #include "runtime/sampling.h"
 #include "runtime/session.h"
+#include "runtime/session_memory.h"
 #include "runtime/speculate.h"
 #include "runtime/system.h"
 #include "runtime/tuner.h"
 #include "runtime/warm.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 columns */, ALIGN = 64, SLACK = 256, LOGIT_KINDS = 3, ALL_LOGITS = SESSION_ALL_LOGITS };
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 columns */, LOGIT_KINDS = 3, ALL_LOGITS = SESSION_ALL_LOGITS };
 
 struct jit_session {
 	jit_model *model;
-	struct device *device;
+	struct stream *device_stream;
 	struct pool *pool;
 	struct tuner *tuner;                    /* while it finds something out */
 	unsigned tune_passes;                   /* for it to take; 0: it has had its turn, or none */
@@ -39,13 +39,10 @@ struct jit_session {
 	uint64_t awaited;                       /* kernels that were not there when a decoding pass was first made */
 	bool general;                           /* session_pin_general() */
 	struct profile *profile;                /* NULL: not asked for */
-	struct plan_buffers buf;
-	struct plan_cache kv;
-	uint8_t *arena; size_t arena_bytes, kv_bytes;
+	struct session_memory memory;
 	struct plan **plan;                     /* [columns + 1][LOGIT_KINDS], built when first needed */
 	uint32_t batch, context;
 	uint32_t columns;                       /* of the widest pass: a batch, or guesses */
-	float *all_logits;                         /* logits of up to ALL_LOGITS columns, mapped when first needed */
 	int32_t *ids;                           /* context + 1: the last may be chosen but never computed */
 	size_t length, computed;
 	bool logits_valid;                      /* they belong to token computed - 1 */
@@ -61,77 +58,13 @@ struct jit_session {
 
 /* ---- opening */
 
-static uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
-
-struct carve { uint8_t *base; uint64_t at; };
-
-/* Two passes over the same list: the first with base NULL counts, the second hands out. */
-static void *carve(struct carve *c, uint64_t bytes)
-{
-	void *p = c->base ? c->base + c->at : NULL;
-	c->at += round_up(bytes + SLACK, ALIGN);
-	return p;
-}
-
-static void carve_buffers(struct carve *c, struct plan_buffers *b, const struct model_spec *s, uint32_t columns)
-{
-	uint64_t hidden = numerics_pad(s->hidden), ffn = numerics_pad(s->ffn), qw = numerics_pad((uint64_t)s->heads * s->head_dim),
-	         kw = numerics_pad((uint64_t)s->kv_heads * s->head_dim), n = columns, f = sizeof(float);
-
-	b->columns = columns;
-	b->logit_columns = 1;
-	b->ids = carve(c, n * sizeof(int32_t));
-	b->cos = carve(c, n * s->head_dim / 2 * f);
-	b->sin = carve(c, n * s->head_dim / 2 * f);
-	b->x = carve(c, n * hidden * f);
-	b->xn = carve(c, n * hidden * f);
-	b->xnq = carve(c, n * hidden);
-	b->xns = carve(c, n * hidden / 32 * sizeof(struct activation_block));
-	b->q = carve(c, n * qw * f);
-	b->qr = carve(c, n * qw * f);
-	b->k = carve(c, n * kw * f);
-	b->v = carve(c, n * kw * f);
-	b->ao = carve(c, n * qw * f);
-	b->aoq = carve(c, n * qw);
-	b->aos = carve(c, n * qw / 32 * sizeof(struct activation_block));
-	b->h = carve(c, n * ffn * f);
-	b->hq = carve(c, n * ffn);
-	b->hs = carve(c, n * ffn / 32 * sizeof(struct activation_block));
-	uint64_t widest = hidden > qw ? hidden : qw;
-	widest = widest > ffn ? widest : ffn;
-	b->turned = carve(c, n * widest * f);
-	b->turned_q = carve(c, n * widest);
-	b->turned_s = carve(c, n * widest / 32 * sizeof(struct activation_block));
-	b->logits = carve(c, numerics_pad(s->vocab) * f);
-}
-
-static uint64_t kv_layout(struct plan_cache *kv, const struct model_spec *s, uint32_t context)
-{
-	kv->k_bytes = round_up((uint64_t)s->kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(kv->type, s->head_dim), ALIGN);
-	kv->layer_bytes = 2 * kv->k_bytes;
-	kv->chunk_bytes = kv->layer_bytes * s->layers;
-	return kv->chunk_bytes * (round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK) + SLACK;
-}
-
 static bool open_memory(jit_session *s, struct error *err)
 {
 	const struct model_spec *spec = &s->model->file.spec;
-	struct carve c = { 0 };
 
 	s->columns = s->speculate.mode != SPECULATE_OFF && s->batch < SPECULATE_MOST ? SPECULATE_MOST : s->batch;
-	carve_buffers(&c, &s->buf, spec, s->columns);
-	uint64_t buffers = round_up(c.at, 4096), available = system_available_memory();
-	s->kv_bytes = kv_layout(&s->kv, spec, s->context);
-	s->arena_bytes = buffers + s->kv_bytes;
-	if (s->arena_bytes > available)
-		return error_set(err, ERROR_MEMORY, "a context of %u tokens needs %.1f GiB of memory (KV cache %.1f GiB) and %.1f GiB are available; ask for a smaller context",
-		                 s->context, (double)s->arena_bytes / 0x1p30, (double)s->kv_bytes / 0x1p30, (double)available / 0x1p30);
-	s->arena = system_map(s->arena_bytes);
-	if (!s->arena)
-		return error_set(err, ERROR_MEMORY, "the system refused %llu bytes for a context of %u tokens", (unsigned long long)s->arena_bytes, s->context);
-	s->kv.base = s->arena + buffers;
-	c = (struct carve){ .base = s->arena };
-	carve_buffers(&c, &s->buf, spec, s->columns);
+	if (!session_memory_open(&s->memory, s->model->device, spec, s->columns, s->context, err))
+		return false;
 	s->ids = malloc(((size_t)s->context + 1) * sizeof *s->ids);
 	s->plan = calloc(((size_t)s->columns + 1) * LOGIT_KINDS, sizeof *s->plan);
 	if (!s->ids || !s->plan || !sampling_open(&s->sampling, (int32_t)spec->vocab) || !speculate_open(&s->speculate, s->ids, s->context))
@@ -161,10 +94,10 @@ static bool check_options(const jit_session_options *o, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "batch: %d is not in 1..%d", o->batch, SESSION_MAX_COLUMNS);
 	if (o->launch < JIT_LAUNCH_TOKEN || o->launch > JIT_LAUNCH_OP)
 		return error_set(err, ERROR_ARGUMENT, "launch: %d is not 0, 1 or 2", o->launch);
-	if (o->workgroups < 0 || o->workgroups > DEV_SIM_MAX_WORKGROUPS)
-		return error_set(err, ERROR_ARGUMENT, "workgroups: %d is not in 0..%d", o->workgroups, DEV_SIM_MAX_WORKGROUPS);
-	if (o->units < 0 || o->units > DEV_SIM_MAX_UNITS)
-		return error_set(err, ERROR_ARGUMENT, "units: %d is not in 0..%d", o->units, DEV_SIM_MAX_UNITS);
+	if (o->workgroups < 0 || o->workgroups > STREAM_MAX_WORKGROUPS)
+		return error_set(err, ERROR_ARGUMENT, "workgroups: %d is not in 0..%d", o->workgroups, STREAM_MAX_WORKGROUPS);
+	if (o->units < 0 || o->units > STREAM_MAX_UNITS)
+		return error_set(err, ERROR_ARGUMENT, "units: %d is not in 0..%d", o->units, STREAM_MAX_UNITS);
 	if (o->profile < JIT_PROFILE_OFF || o->profile > JIT_PROFILE_EVENTS)
 		return error_set(err, ERROR_ARGUMENT, "profile: %d is not 0, 1 or 2", o->profile);
 	if (o->speculate != JIT_SPECULATE_OFF && o->speculate != JIT_SPECULATE_AUTO && !speculate_width(o->speculate))
@@ -172,21 +105,12 @@ static bool check_options(const jit_session_options *o, struct error *err)
 	return true;
 }
 
-static bool device_memory(jit_session *s, void *base, size_t bytes, enum device_memory what, struct error *err)
+static bool open_stream(jit_session *s, const jit_session_options *o, struct error *err)
 {
-	return !s->device->memory || !bytes || s->device->memory(s->device, base, bytes, what, err);
-}
+	struct device *d = s->model->device;
+	const struct stream_options so = { .registry = s->model->registry, .launch = (enum stream_launch)o->launch, .units = (uint32_t)o->units, .workgroups = (uint32_t)o->workgroups };
 
-static bool open_device(jit_session *s, const jit_session_options *o, struct error *err)
-{
-	const struct weights *w = &s->model->weights;
-	const struct dev_sim_options sim = { .launch = (enum dev_launch)o->launch, .units = (uint32_t)o->units, .workgroups = (uint32_t)o->workgroups };
-
-	s->device = s->model->reference ? dev_ref_open(s->model->target, err) : s->model->simulated ? dev_sim_open(s->model->registry, s->model->target, &sim, err) :
-	            dev_cpu_open(s->model->registry, err);
-	return s->device && device_memory(s, w->arena, w->arena_bytes, DEVICE_WEIGHTS, err) &&
-	       device_memory(s, w->vectors, w->vectors_bytes, DEVICE_VECTORS, err) && device_memory(s, s->arena, s->arena_bytes - s->kv_bytes, DEVICE_BUFFERS, err) &&
-	       device_memory(s, s->kv.base, s->kv_bytes, DEVICE_CACHE, err);
+	return (s->device_stream = d->stream(d, &so, err)) != NULL;
 }
 
 /* Nothing can be generated later on: better refused now than in the middle of a text. Where schedules are missing that this machine likes, the usual ones do. */
@@ -194,7 +118,7 @@ static bool need_kernels(const jit_session *s, struct error *err)
 {
 	const jit_model *m = s->model;
 	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-	                                .kv = warm_kv(s->kv.type), .numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT, .columns = s->batch, .usual = true };
+	                                .kv = warm_kv(s->memory.kv.type), .numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT, .columns = s->batch, .usual = true };
 	struct key *keys;
 	size_t n;
 
@@ -220,15 +144,15 @@ static void expect_guesses(jit_session *s)
 			regime_expect(s->regime, speculate_columns[w], PLAN_ALL_LOGITS, false);
 }
 
-/* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), nothing is kept in the registry (reference), programs are
- * made of kernels pass by pass (cards), or a dump should show kernels in the order of their use. */
+/* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), where no code is kept, as programs are made of
+ * kernels pass by pass (cards) or none is made (reference), or a dump should show kernels in the order of their use. */
 static bool open_regime(jit_session *s, struct error *err)
 {
 	const jit_model *m = s->model;
-	const struct regime_options o = { .registry = m->registry, .spec = &m->file.spec, .plan = plan_options(s), .kv = s->kv.type, .profile = s->profile,
+	const struct regime_options o = { .registry = m->registry, .spec = &m->file.spec, .plan = plan_options(s), .kv = s->memory.kv.type, .profile = s->profile,
 	                                  .finish = m->cache != NULL };
 
-	if (m->sealed || m->reference || m->simulated || m->dump_ir || m->dump_asm)
+	if (m->sealed || !m->device->facts.keeps_code || m->dump_ir || m->dump_asm)
 		return true;
 	if (!(s->regime = regime_open(&o, err)))
 		return false;
@@ -250,18 +174,18 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 		s->batch = s->context;
 	s->speculate.fixed = speculate_width(o->speculate);
 	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : s->speculate.fixed ? SPECULATE_FIXED : SPECULATE_AUTO;
-	if (!session_kv_type(o->kv, o->kv_f32, &s->kv.type, err) || (m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err))
+	if (!session_kv_type(o->kv, o->kv_f32, &s->memory.kv.type, err) || (m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err))
 		return false;
 	s->sampling.params = o->sampling;
 	s->pool = pool_open(o->threads ? o->threads : system_default_threads(), err);
 	if (!s->pool)
 		return false;
-	if (!open_device(s, o, err))
+	if (!open_stream(s, o, err))
 		return false;
 	s->tune_passes = m->tune_passes;
 	if (o->profile != JIT_PROFILE_OFF) {
 		s->profile = profile_open(pool_threads(s->pool), o->profile == JIT_PROFILE_EVENTS, err);
-		s->device->profile = s->profile;
+		s->device_stream->profile = s->profile;
 	}
 	return (s->profile || o->profile == JIT_PROFILE_OFF) && open_regime(s, err);
 }
@@ -281,18 +205,13 @@ jit_session *jit_session_open(jit_model *m, const jit_session_options *options, 
 	return NULL;
 }
 
-static size_t all_logits_bytes(const jit_session *s)
-{
-	return ALL_LOGITS * numerics_pad(s->model->file.spec.vocab) * sizeof *s->all_logits + SLACK;
-}
-
 void jit_session_close(jit_session *s)
 {
 	if (!s)
 		return;
 	regime_close(s->regime);
-	if (s->device)
-		s->device->close(s->device);
+	if (s->device_stream)
+		s->device_stream->close(s->device_stream);
 	pool_close(s->pool);
 	profile_close(s->profile);
 	tuner_close(s->tuner);
@@ -306,8 +225,7 @@ void jit_session_close(jit_session *s)
 	free(s->plan);
 	sampling_close(&s->sampling);
 	speculate_close(&s->speculate);
-	system_unmap(s->arena, s->arena_bytes);
-	system_unmap(s->all_logits, all_logits_bytes(s));
+	session_memory_close(&s->memory);
 	free(s->ids);
 	free(s->text);
 	free(s);
@@ -328,7 +246,7 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 {
 	struct plan **slot = &s->plan[(size_t)columns * LOGIT_KINDS + logits];
 	struct plan_options opt = plan_options(s);
-	struct plan_buffers buf = s->buf;
+	struct plan_buffers buf = s->memory.buf;
 	bool tuned = s->tune_passes && columns == 1 && logits == PLAN_LAST_LOGITS;
 
 	if (*slot)
@@ -339,10 +257,10 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 		return NULL;
 	}
 	if (logits == PLAN_ALL_LOGITS) {
-		buf.logits = s->all_logits;
+		buf.logits = s->memory.all_logits;
 		buf.logit_columns = ALL_LOGITS;
 	}
-	bool built = plan_build(p, &s->model->file.spec, &s->model->weights, &buf, &s->kv, columns, logits, &opt, err);
+	bool built = plan_build(p, &s->model->file.spec, &s->model->weights, &buf, &s->memory.kv, columns, logits, &opt, err);
 	if (built && tuned) {
 		s->tuner = tuner_open_quick(s->model->tune, p, s->tune_passes, pool_threads(s->pool), opt.only, err);
 		s->tune_passes = 0;
@@ -350,7 +268,7 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 	}
 	if (built && kind == PROFILE_DECODE)
 		s->awaited += count_missing(s, p);
-	if (!built || !s->device->prepare(s->device, p, s->pool, err) || (s->profile && !profile_add_plan(s->profile, p, err))) {
+	if (!built || !s->device_stream->prepare(s->device_stream, p, s->pool, err) || (s->profile && !profile_add_plan(s->profile, p, err))) {
 		if (tuned) {
 			tuner_close(s->tuner);
 			s->tuner = NULL;
@@ -362,12 +280,7 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 	return *slot = p;
 }
 
-static bool map_all_logits(jit_session *s, struct error *err)
-{
-	if (!(s->all_logits = system_map(all_logits_bytes(s))))
-		return error_set(err, ERROR_MEMORY, "no memory for the logits of %d tokens", ALL_LOGITS);
-	return device_memory(s, s->all_logits, all_logits_bytes(s), DEVICE_ALL_LOGITS, err);
-}
+static bool map_all_logits(jit_session *s, struct error *err) { return session_memory_logits(&s->memory, &s->model->file.spec, ALL_LOGITS, err); }
 
 /* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. */
 static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, struct error *err)
@@ -377,7 +290,7 @@ static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, str
 
 	if (tuned)
 		tuner_before(s->tuner);
-	if (!s->device->run(s->device, p, s->pool, err))
+	if (!s->device_stream->run(s->device_stream, p, s->pool, err))
 		return false;
 	if (s->profile)
 		profile_ran(s->profile, kind, p, s->computed, began, profile_now());
@@ -400,19 +313,19 @@ static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum 
 {
 	const struct weights *w = &s->model->weights;
 
-	if (logits == PLAN_ALL_LOGITS && !s->all_logits && !map_all_logits(s, err))
+	if (logits == PLAN_ALL_LOGITS && !map_all_logits(s, err))
 		return -1;
 	struct plan *p = find_plan(s, n, logits, kind, err);
 	if (!p)
 		return -1;
 	s->logits_valid = false;
 	double start = system_seconds();
-	memcpy(s->buf.ids, ids, n * sizeof *ids);
-	rope_rows(s->buf.cos, s->buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor, s->computed, n);
+	memcpy(s->memory.buf.ids, ids, n * sizeof *ids);
+	rope_rows(s->memory.buf.cos, s->memory.buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor, s->computed, n);
 	plan_set_position(p, s->computed);
 	if (!run_plan(s, p, kind, err))
 		return -1;
-	s->logits = logits == PLAN_ALL_LOGITS ? s->all_logits : s->buf.logits;
+	s->logits = logits == PLAN_ALL_LOGITS ? s->memory.all_logits : s->memory.buf.logits;
 	return system_seconds() - start;
 }
 
@@ -438,7 +351,7 @@ static bool check_rows(const jit_session *s, uint32_t columns, struct error *err
 	uint64_t stride = numerics_pad(s->model->file.spec.vocab);
 
 	for (uint32_t c = 0; c < columns; c++)
-		if (!check_logits(s, s->computed + c, s->all_logits + c * stride, err))
+		if (!check_logits(s, s->computed + c, s->memory.all_logits + c * stride, err))
 			return false;
 	return true;
 }
@@ -658,10 +571,10 @@ static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error 
 		if (compute_pass(s, s->ids + s->computed, columns, PLAN_ALL_LOGITS, PROFILE_PROMPT, err) < 0 || !check_rows(s, columns, err))
 			return false;
 		for (uint32_t c = 0; logprob && c < columns && done + c + 1 < n; c++)
-			logprob[done + c + 1] = logits_log_probability(s->all_logits + c * stride, vocab, next[c]);
+			logprob[done + c + 1] = logits_log_probability(s->memory.all_logits + c * stride, vocab, next[c]);
 		done += columns;
 		s->computed += columns;
-		s->logits = s->all_logits + (columns - 1) * stride;
+		s->logits = s->memory.all_logits + (columns - 1) * stride;
 	}
 	s->logits_valid = true;
 	return true;
@@ -766,26 +679,16 @@ bool session_skip(jit_session *s, size_t n)
 	return true;
 }
 
-bool session_simulate(jit_session *s, const struct dev_sim_options *o)
-{
-	if (s->model->simulated)
-		dev_sim_set(s->device, o);
-	return s->model->simulated;
-}
-
-const struct dev_sim_counters *session_counters(const jit_session *s)
-{
-	return s->model->simulated ? dev_sim_count(s->device) : NULL;
-}
+struct stream *session_stream(jit_session *s) { return s->device_stream; }
 
 struct plan *session_plan(jit_session *s, uint32_t columns, bool logits, struct error *err)
 {
-	if (columns > 1 && logits && !s->all_logits && !map_all_logits(s, err))
+	if (columns > 1 && logits && !map_all_logits(s, err))
 		return NULL;
 	return find_plan(s, columns, !logits ? PLAN_NO_LOGITS : columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
 }
 
-bool session_prepare(jit_session *s, struct plan *p, struct error *err) { return s->device->prepare(s->device, p, s->pool, err); }
+bool session_prepare(jit_session *s, struct plan *p, struct error *err) { return s->device_stream->prepare(s->device_stream, p, s->pool, err); }
 
 double session_pass(jit_session *s, const struct plan *p, struct error *err)
 {
@@ -821,7 +724,7 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 	*out = (jit_session_stats){ .prompt_tokens = s->prompt_tokens, .decode_tokens = s->decode_tokens, .prompt_seconds = s->prompt_seconds,
 		.decode_seconds = s->decode_seconds, .kernels = c.generated + c.from_disk + c.from_pack, .kernels_generated = c.generated, .kernels_from_cache = c.from_disk + c.from_pack,
 		.kernels_from_pack = c.from_pack, .cache_damaged = disk.damaged + disk.failed, .cache_store_failed = disk.store_failed, .cache_evicted = disk.evicted,
-		.generate_seconds = 1e-9 * (double)c.generated_ns, .code_bytes = c.code_bytes, .kv_bytes = s->kv_bytes,
+		.generate_seconds = 1e-9 * (double)c.generated_ns, .code_bytes = c.code_bytes, .kv_bytes = s->memory.kv_bytes,
 		.threads = pool_threads(s->pool), .context = (int)s->context, .decode_passes = s->decode_passes };
 	out->kernels_awaited = s->awaited;
 	if (s->regime) {
@@ -829,17 +732,18 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 		regime_count(s->regime, &background);
 		out->kernels_background = background.made;
 	}
-	const struct dev_sim_counters *card = session_counters(s);
-	if (card) {
-		out->card.launches = card->launches;
-		out->card.barriers = card->barriers;
-		out->card.instructions = card->sim.instructions;
-		out->card.load_bytes = card->sim.load_bytes;
-		out->card.load128_bytes = card->sim.load128_bytes;
-		out->card.weight_bytes = card->sim.tally[DEV_SIM_WEIGHTS].load_bytes + card->sim.tally[DEV_SIM_WEIGHTS].scalar_bytes;
-		out->card.cache_bytes = card->sim.tally[DEV_SIM_CACHE].load_bytes + card->sim.tally[DEV_SIM_CACHE].scalar_bytes;
-		out->card.store_bytes = card->sim.store_bytes;
-		out->card.scalar_bytes = card->sim.scalar_bytes;
+	if (s->device_stream->count) {
+		struct stream_counters card;
+		s->device_stream->count(s->device_stream, &card);
+		out->card.launches = card.launches;
+		out->card.barriers = card.barriers;
+		out->card.instructions = card.instructions;
+		out->card.load_bytes = card.load_bytes;
+		out->card.load128_bytes = card.load128_bytes;
+		out->card.weight_bytes = card.weight_bytes;
+		out->card.cache_bytes = card.cache_bytes;
+		out->card.store_bytes = card.store_bytes;
+		out->card.scalar_bytes = card.scalar_bytes;
 	}
 	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++) {
 		out->speculation[w - 1].columns = (int)speculate_columns[w];

@@ -2,7 +2,8 @@
 #ifndef RUNTIME_SESSION_H
 #define RUNTIME_SESSION_H
 
-#include "runtime/dev_sim.h"
+#include "base/dtype.h"
+#include "base/error.h"
 #include "runtime/jitrun.h"
 
 /* The passes a session makes: of 1 to SESSION_MAX_COLUMNS columns, with the logits of none or of the last; of up to SESSION_ALL_LOGITS, with the logits of all. */
@@ -29,9 +30,7 @@ double session_pass(jit_session *s, const struct plan *p, struct error *err);
 /* Waits until nothing is made in the background. */
 void session_rest(jit_session *s);
 
-/* Of a session on a simulated card, before its first pass: how it runs. False: it is on no such card. */
-bool session_simulate(jit_session *s, const struct dev_sim_options *o);
-/* What it counted so far; NULL: no such card. */
-const struct dev_sim_counters *session_counters(const jit_session *s);
+/* What runs its plans; a simulated card's can be told and asked more (device/simulator.h). */
+struct stream *session_stream(jit_session *s);
 
 #endif

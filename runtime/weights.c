@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels-templates/templates.h"
+#include "runtime/device/device.h"
 #include "runtime/rope.h"
 #include "runtime/system.h"
 
@@ -24,6 +25,7 @@ struct job {
 
 struct packing {
 	const struct model *model;
+	struct device *device;
 	enum weight_layout layout;
 	struct job *job; size_t n_jobs;
 	uint64_t slices;
@@ -31,7 +33,7 @@ struct packing {
 	_Atomic int stop;
 	atomic_flag failed;                           /* the first who fails writes err */
 	struct error err;
-	size_t buffer_bytes;                          /* of each worker */
+	size_t buffer_bytes, block_bytes;             /* of each worker: rows as they are read; behind them a packed block, where the device takes only copies */
 	uint64_t bytes_total;
 	int (*progress)(void *, uint64_t, uint64_t); void *user;
 };
@@ -77,13 +79,17 @@ static bool pack_blocks(const struct packing *p, const struct job *j, uint64_t b
 	source_rows(j, b0, b1, &first, &end);
 	if (!model_read(p->model, t, first * t->row_bytes, (end - first) * t->row_bytes, buffer, err))
 		return false;
+	bool in_place = p->device->facts.host_reaches;
 	for (uint64_t b = b0; b < b1; b++) {
 		const void *row[32];
+		uint8_t *to = j->out + b * j->stride, *packed = in_place ? to : buffer + p->buffer_bytes;
 		for (unsigned i = 0; i < 32; i++) {
 			uint64_t r = b * 32 + i;
 			row[i] = r < t->rows ? buffer + (source_row(j, r) - first) * t->row_bytes : NULL;
 		}
-		weight_pack_block(t->type, p->layout, j->out + b * j->stride, row, t->cols);
+		weight_pack_block(t->type, p->layout, packed, row, t->cols);
+		if (!in_place && !p->device->upload(p->device, to, packed, j->block_bytes, err))
+			return false;
 	}
 	return true;
 }
@@ -142,14 +148,14 @@ static void pack_with(struct packing *p, uint8_t *buffer, int worker)
 static void pack_worker(void *user, int worker, int workers)
 {
 	struct packing *p = user;
-	uint8_t *buffer = malloc(p->buffer_bytes);
+	uint8_t *buffer = malloc(p->buffer_bytes + p->block_bytes);
 	struct error err = { 0 };
 	(void)workers;
 
 	if (buffer)
 		pack_with(p, buffer, worker);
 	else {
-		error_set(&err, ERROR_MEMORY, "no memory for %zu bytes of weights on their way", p->buffer_bytes);
+		error_set(&err, ERROR_MEMORY, "no memory for %zu bytes of weights on their way", p->buffer_bytes + p->block_bytes);
 		pack_failed(p, &err);
 	}
 	free(buffer);
@@ -224,6 +230,7 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 			                   .block_bytes = weight_block_bytes(t->type, p->layout, t->cols), .head_dim = s->head_dim };
 			at = place_job(j, &e[i], w->arena, at);
 			plan_reads(j, &p->buffer_bytes);
+			p->block_bytes = j->block_bytes > p->block_bytes ? j->block_bytes : p->block_bytes;
 			j->slice_blocks = (SLICE_BYTES / j->block_bytes / j->read_blocks + 1) * j->read_blocks;
 			j->slices = (j->blocks + j->slice_blocks - 1) / j->slice_blocks;
 			j->first_slice = i ? p->job[i - 1].first_slice + p->job[i - 1].slices : 0;
@@ -237,9 +244,9 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 		if (pass == 0) {
 			w->packed_bytes = at;
 			w->arena_bytes = at + ARENA_SLACK;
-			if (!(w->arena = system_map(w->arena_bytes))) {
+			if (!(w->arena = w->device->alloc(w->device, w->arena_bytes, DEVICE_WEIGHTS, err))) {
 				free(e);
-				return error_set(err, ERROR_MEMORY, "the packed weights need %llu bytes and the system refused them", (unsigned long long)w->arena_bytes);
+				return false;
 			}
 		}
 	}
@@ -257,18 +264,21 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 	return true;
 }
 
-/* *place NULL: the model has none. raw has room for the longest of them. */
-static bool convert_vector(const float **place, float **at, void *raw, const struct model *m, const struct model_tensor *t, struct error *err)
+/* The vectors on their way: raw has room for the longest as it is read; converted, one after the other, they are copied to the device together. */
+struct vectors { void *raw; float *converted; const float *there; uint64_t used; };
+
+/* *place NULL: the model has none. */
+static bool convert_vector(const float **place, struct vectors *v, const struct model *m, const struct model_tensor *t, struct error *err)
 {
 	const uint32_t head_dim = m->spec.head_dim;
-	float *out = *at;
+	float *out = v->converted + v->used;
 
 	*place = NULL;
 	if (!t->bytes)
 		return true;
-	if (!model_read(m, t, 0, t->bytes, raw, err))
+	if (!model_read(m, t, 0, t->bytes, v->raw, err))
 		return false;
-	weight_to_f32(t->type, out, raw, t->cols);
+	weight_to_f32(t->type, out, v->raw, t->cols);
 	if (t->rope_pairs) {                     /* as source_row: halves apart */
 		float head[4096];
 		assert(head_dim <= 4096);
@@ -280,8 +290,8 @@ static bool convert_vector(const float **place, float **at, void *raw, const str
 			}
 		}
 	}
-	*at += numerics_pad(t->cols);
-	*place = out;
+	*place = v->there + v->used;
+	v->used += numerics_pad(t->cols);
 	return true;
 }
 
@@ -319,36 +329,35 @@ static uint64_t measure_vectors(const struct model_spec *s, size_t *longest)
 	return floats;
 }
 
-static bool convert_all(struct weights *w, const struct model *m, void *raw, struct error *err)
+static bool convert_all(struct weights *w, struct vectors *to, const struct model *m, struct error *err)
 {
 	const struct model_tensor *t[VECTORS_PER_LAYER];
-	float *at = w->vectors;
-	bool ok = convert_vector(&w->final_norm, &at, raw, m, &m->spec.final_norm, err);
+	bool ok = convert_vector(&w->final_norm, to, m, &m->spec.final_norm, err);
 
 	for (uint32_t i = 0; i < m->spec.layers; i++) {
 		const float **out[VECTORS_PER_LAYER];
 		layer_vectors(&m->spec.layer[i], t);
 		layer_places(&w->layer[i], out);
 		for (int v = 0; v < VECTORS_PER_LAYER && ok; v++)
-			ok = convert_vector(out[v], &at, raw, m, t[v], err);
+			ok = convert_vector(out[v], to, m, t[v], err);
 	}
 	return ok;
 }
 
 static bool convert_vectors(struct weights *w, const struct model *m, struct error *err)
 {
+	struct device *d = w->device;
 	size_t longest;
 	uint64_t floats = measure_vectors(&m->spec, &longest);
-	void *raw = malloc(longest);
 
 	w->vectors_bytes = floats * sizeof(float) + 256;
-	if (!raw || posix_memalign((void **)&w->vectors, 64, w->vectors_bytes) != 0) {
-		free(raw);
-		return error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases", (unsigned long long)floats * 4);
-	}
-	memset(w->vectors, 0, w->vectors_bytes);
-	bool ok = convert_all(w, m, raw, err);
-	free(raw);
+	if (!(w->vectors = d->alloc(d, w->vectors_bytes, DEVICE_VECTORS, err)))
+		return false;
+	struct vectors v = { .raw = malloc(longest), .converted = calloc(floats, sizeof *v.converted), .there = w->vectors };
+	bool ok = (v.raw && v.converted) || error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases", (unsigned long long)(floats * sizeof(float)));
+	ok = ok && convert_all(w, &v, m, err) && d->upload(d, w->vectors, v.converted, floats * sizeof(float), err);
+	free(v.raw);
+	free(v.converted);
 	return ok;
 }
 
@@ -400,13 +409,14 @@ bool weights_describe(struct weights *w, const struct model_spec *s, struct erro
 	return ok;
 }
 
-bool weights_open(struct weights *w, const struct model *m, const struct target *target, struct pool *pool,
+bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,
                   int (*progress)(void *, uint64_t, uint64_t), void *user, struct error *err)
 {
-	struct packing p = { .model = m, .layout = weight_layout_of(target), .progress = progress, .user = user,
+	struct packing p = { .model = m, .device = device, .layout = weight_layout_of(device->facts.target), .progress = progress, .user = user,
 	                     .failed = ATOMIC_FLAG_INIT };
 
 	bool ok = allocate_layers(w, &m->spec, err);
+	w->device = device;
 	if (ok)
 		w->rope_factor = rope_frequencies(w->inv_freq, &m->spec.rope);
 	ok = ok && convert_vectors(w, m, err) && pack_matrices(w, m, pool, &p, err) && model_read_done(m, err);
@@ -418,8 +428,10 @@ bool weights_open(struct weights *w, const struct model *m, const struct target 
 
 void weights_close(struct weights *w)
 {
-	system_unmap(w->arena, w->arena_bytes);
-	free(w->vectors);
+	if (w->device) {
+		w->device->release(w->device, w->arena, w->arena_bytes);
+		w->device->release(w->device, w->vectors, w->vectors_bytes);
+	}
 	free(w->inv_freq);
 	free(w->layer);
 	memset(w, 0, sizeof *w);

@@ -11,6 +11,8 @@
 #include "loaders/model.h"
 #include "runtime/pool.h"
 
+struct device;
+
 struct weights_matrix {
 	enum dtype type;
 	uint64_t rows, k;
@@ -30,12 +32,13 @@ struct weights {
 	float *inv_freq;                          /* head_dim/2, scaling included */
 	float rope_factor;                        /* multiplies cos and sin */
 	uint64_t packed_bytes, token_bytes;       /* token_bytes: matrix bytes read for one token */
+	struct device *device;                    /* whose memory holds all but inv_freq; NULL after weights_describe() */
 	uint8_t *arena; size_t arena_bytes;
 	float *vectors; size_t vectors_bytes;
 };
 
 /* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. Files that changed since the model was opened are an error. */
-bool weights_open(struct weights *w, const struct model *m, const struct target *target, struct pool *pool,
+bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,
                   int (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err);
 /* The same without numbers: types, sizes and which vectors there are, enough to build a plan that is never run. Needs no tensor data. */
 bool weights_describe(struct weights *w, const struct model_spec *s, struct error *err);

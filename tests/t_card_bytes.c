@@ -15,6 +15,7 @@
 #include "bench/synth.h"
 #include "kernels-templates/templates.h"
 #include "runtime/jitrun.h"
+#include "runtime/device/simulator.h"
 #include "runtime/session.h"
 #include "tests/shared.h"
 
@@ -37,7 +38,7 @@ static void watch(void *user, const struct plan *p, const struct sim_kernel *ker
 /* One token behind `position` others. */
 static void run_token(const char *path, const char *target, struct tally *t)
 {
-	const struct dev_sim_options sim = { .watch = watch, .user = t, .units = 60, .workgroups = 60 };
+	const struct simulator_options sim = { .watch = watch, .user = t, .units = 60, .workgroups = 60 };
 	const int32_t id = 3;
 	char device[32];
 	jit_error err = { 0 };
@@ -45,9 +46,9 @@ static void run_token(const char *path, const char *target, struct tally *t)
 	snprintf(device, sizeof device, "sim:%s", target);
 	jit_model *m = jit_model_open(path, &(jit_model_options){ .device = device, .cache_dir = "" }, &err);
 	jit_session *s = m ? jit_session_open(m, &(jit_session_options){ .context = (int)t->position + 2, .batch = 1, .speculate = JIT_SPECULATE_OFF }, &err) : NULL;
-	if (!s || !session_skip(s, t->position) || !session_simulate(s, &sim) || jit_session_feed(s, &id, 1, &err) != JIT_OK)
+	if (!s || !session_skip(s, t->position) || !simulator_set(session_stream(s), &sim) || jit_session_feed(s, &id, 1, &err) != JIT_OK)
 		fail_msg("%s on %s: %s", path, target, err.message);
-	t->sum = session_counters(s)->sim;
+	t->sum = simulator_count(session_stream(s))->sim;
 	jit_session_close(s);
 	jit_model_close(m);
 }
@@ -57,7 +58,7 @@ static void check(const char *path, const char *name, const char *target, uint64
 	struct tally t = { .position = position };
 
 	run_token(path, target, &t);
-	const struct sim_tally *w = &t.sum.tally[DEV_SIM_WEIGHTS], *kv = &t.sum.tally[DEV_SIM_CACHE];
+	const struct sim_tally *w = &t.sum.tally[SIMULATOR_WEIGHTS], *kv = &t.sum.tally[SIMULATOR_CACHE];
 	double weights = (double)(w->load_bytes + w->scalar_bytes), cache = (double)(kv->load_bytes + kv->scalar_bytes), least = (double)(t.least.weights + t.least.cache);
 	double wide = (double)(w->load128_bytes + kv->load128_bytes) / (double)(w->load_bytes + kv->load_bytes), all = (double)t.sum.load128_bytes / (double)t.sum.load_bytes;
 	printf("# %s on %s at %llu: weights %.4f times, cache %.4f times, together %.4f times the least; by 128 bits %.2f %%, of all vector loads %.2f %%\n", name, target, (unsigned long long)position,

@@ -18,7 +18,7 @@
 #include "jit/rdna_program.h"
 #include "kernels-templates/templates.h"
 #include "runtime/jitrun.h"
-#include "runtime/program.h"
+#include "runtime/device/program.h"
 #include "sim/sim.h"
 
 static char dir[64];
@@ -210,7 +210,7 @@ static void test_lds_is_kept_apart(void **state)
 		struct program program;
 		struct plan p;
 		assert_true(plan_outline(&p, &model.spec, &weights, DTYPE_F16, columns, PLAN_ALL_LOGITS, &o, &err));
-		assert_true(program_make(&program, &p, r, o.target, &err));
+		assert_true(program_make(&program, &p, p.args, r, o.target, &err));
 		alone += check_apart(&p, &program, r);
 		program_free(&program);
 		plan_free(&p);

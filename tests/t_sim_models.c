@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "runtime/jitrun.h"
+#include "runtime/device/simulator.h"
 #include "runtime/session.h"
 #include "tests/shared.h"
 
@@ -29,7 +30,7 @@ struct truth {
 	float logprob[TOKENS];
 };
 
-struct how { const char *target; int columns, launch; struct dev_sim_options sim; };
+struct how { const char *target; int columns, launch; struct simulator_options sim; };
 
 static void failed(const struct truth *t, const struct how *h, const char *what, const char *why)
 {
@@ -160,13 +161,13 @@ static unsigned combinations;
 static void check(const struct truth *t, jit_model *m, const struct how *h)
 {
 	jit_session *s = open_session(m, t, h->columns > 1 || test_full() ? h->columns : TOKENS);
-	struct dev_sim_options sim = h->sim;
+	struct simulator_options sim = h->sim;
 
-	sim.launch = (enum dev_launch)h->launch;
+	sim.launch = (enum stream_launch)h->launch;
 	sim.units = 24;                              /* room for any of the ways' workgroups, and for more */
-	assert_true(session_simulate(s, &sim));
+	assert_true(simulator_set(session_stream(s), &sim));
 	(test_full() ? everything : h->columns > 1 ? passes : decode)(t, h, s);
-	const struct dev_sim_counters *c = session_counters(s);
+	const struct simulator_counters *c = simulator_count(session_stream(s));
 	assert_true(c->passes > 1 && c->launches >= c->passes && c->phases > c->launches - 1 && c->sim.load_bytes > 0);
 	assert_true(h->launch != JIT_LAUNCH_TOKEN || c->launches == c->passes);
 	assert_true(h->launch != JIT_LAUNCH_OP || (c->launches == c->phases && c->barriers == 0));
@@ -219,7 +220,10 @@ static void check_card(const struct truth *t, const char *target, bool some, uns
 	char device[32];
 
 	snprintf(device, sizeof device, "sim:%s", target);
+	/* every other time the host cannot reach the card's memory, as it could not reach a real one's */
+	(n % 2 ? setenv("JITRUN_SIM_HIDE", "1", 1) : unsetenv("JITRUN_SIM_HIDE"));
 	jit_model *m = open_model(t, device);
+	unsetenv("JITRUN_SIM_HIDE");
 	if (test_full())
 		check_product(t, m, target, n);
 	else
@@ -312,7 +316,7 @@ static bool try_card(const struct truth *t, jit_model *m, int columns, uint32_t 
 	jit_session *s = open_session(m, t, columns);
 
 	*seen = (struct seen){ 0 };
-	assert_true(session_simulate(s, &h.sim));
+	assert_true(simulator_set(session_stream(s), &h.sim));
 	bool ok = jit_session_feed(s, t->prompt, (size_t)columns, err) == JIT_OK;
 	if (ok)
 		same_logits(t, &h, s, (size_t)columns - 1);
@@ -358,6 +362,29 @@ static void test_room(void **state)
 	free(t.logits);
 }
 
+/* Sessions on one card take turns, and each keeps its own memory. */
+static void test_two_sessions(void **state)
+{
+	const struct how h = { .target = "one card with two sessions" };
+	struct truth t;
+	char path[1024];
+
+	learn(&t, source_path(path, "models/tale-q8_0.gguf"), 0, 0);
+	setenv("JITRUN_SIM_HIDE", "1", 1);
+	jit_model *m = open_model(&t, "sim:gfx1100");
+	unsetenv("JITRUN_SIM_HIDE");
+	jit_session *a = open_session(m, &t, 4), *b = open_session(m, &t, 4);
+	feed(&t, &h, a, 0, 4);
+	feed(&t, &h, b, 0, 2);
+	feed(&t, &h, a, 4, 2);
+	feed(&t, &h, b, 2, 4);
+	jit_session_close(a);
+	feed(&t, &h, b, 6, 2);
+	jit_session_close(b);
+	jit_model_close(m);
+	free(t.logits);
+}
+
 /* What there is no card for, and what no card does. */
 static void test_errors(void **state)
 {
@@ -382,15 +409,15 @@ static void test_errors(void **state)
 	jit_model_close(m);
 	m = jit_model_open(path, &(jit_model_options){ .cache_dir = "" }, &err);
 	jit_session *s = jit_session_open(m, NULL, &err);
-	assert_false(session_simulate(s, &(struct dev_sim_options){ 0 }));
-	assert_null(session_counters(s));
+	assert_false(simulator_set(session_stream(s), &(struct simulator_options){ 0 }));
+	assert_null(simulator_count(session_stream(s)));
 	jit_session_close(s);
 	jit_model_close(m);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_room), cmocka_unit_test(test_stories), cmocka_unit_test(test_golden_models), cmocka_unit_test(test_tales),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_room), cmocka_unit_test(test_stories), cmocka_unit_test(test_golden_models), cmocka_unit_test(test_tales),
 		cmocka_unit_test(test_int8), cmocka_unit_test(test_formats) };
 	int failures = cmocka_run_group_tests_name("sim_models", tests, NULL, NULL);
 	printf("# %u combinations of model, card, columns, launch and order\n", combinations);

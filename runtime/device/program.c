@@ -1,4 +1,4 @@
-#include "runtime/program.h"
+#include "runtime/device/program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +20,11 @@ static void keep_lds_apart(struct rdna_phase *phase, const struct plan *p, const
 	}
 }
 
-static void fill_phases(struct program *out, const struct plan *p, const struct object *const object[])
+static void fill_phases(struct program *out, const struct plan *p, const uint64_t *args, const struct object *const object[])
 {
 	for (size_t i = 0; i < p->n_launches; i++) {
 		const struct plan_launch *l = &p->launch[i];
-		out->phase[i] = (struct rdna_phase){ .function = out->offset[l->kernel], .arg = (uint64_t)(uintptr_t)l->arg, .begin = l->begin,
+		out->phase[i] = (struct rdna_phase){ .function = out->offset[l->kernel], .arg = (uint64_t)(uintptr_t)(args + (l->arg - p->args)), .begin = l->begin,
 			.flags = (l->barrier ? RDNA_PHASE_BARRIER : 0) | (object[l->kernel]->cooperative ? RDNA_PHASE_COOPERATIVE : 0) };
 	}
 	out->n_phases = p->n_launches;
@@ -56,7 +56,7 @@ const struct kernel *program_function(struct registry *r, const struct key *key,
 	return NULL;
 }
 
-bool program_make(struct program *out, const struct plan *p, struct registry *r, const struct target *target, struct error *err)
+bool program_make(struct program *out, const struct plan *p, const uint64_t *args, struct registry *r, const struct target *target, struct error *err)
 {
 	const struct object **object = calloc(p->n_kernels, sizeof *object);
 	bool ok = true;
@@ -71,7 +71,7 @@ bool program_make(struct program *out, const struct plan *p, struct registry *r,
 	}
 	ok = ok && target->backend->link(&out->bytes, &out->size, target, object, p->n_kernels, out->offset, err);
 	if (ok)
-		fill_phases(out, p, object);
+		fill_phases(out, p, args, object);
 	else
 		program_free(out);
 	free(object);

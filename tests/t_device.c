@@ -1,4 +1,4 @@
-/* tests/t_dev.c - how host devices hand a plan's units out: each once, in order, for any number of workers and any even share; and what that follows. */
+/* tests/t_device.c - how host devices hand a plan's units out: each once, in order, for any number of workers and any even share; and what that follows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "runtime/dev.h"
+#include "runtime/device/device.h"
 #include "tests/shared.h"
 
 enum { LAUNCHES = 8, UNITS_MOST = 1200, STEPS = 6 };
@@ -68,22 +68,22 @@ static void make(struct made *m)
 
 static void test_units(void **state)
 {
-	struct device d = { .name = "counting", .call = count };
+	struct stream d = { .call = count };
 	struct error err = { 0 };
 	(void)state;
 
 	for (int workers = 1; workers <= 7; workers++) {
 		struct pool *pool = pool_open(workers, &err);
 		assert_non_null(pool);
-		for (uint32_t even = 0; even <= DEV_WHOLE; even += even < 4 || even > DEV_WHOLE - 4 ? 1 : test_quick() ? 85 : 17) {
+		for (uint32_t even = 0; even <= HOST_SCHEDULE_WHOLE; even += even < 4 || even > HOST_SCHEDULE_WHOLE - 4 ? 1 : test_quick() ? 85 : 17) {
 			struct made m;
 			make(&m);
 			m.plan.even = even;
 			memset(done, 0, sizeof done);
-			assert_true(dev_run(&d, &m.plan, pool, &err));
+			assert_true(host_schedule_run(&d, &m.plan, pool, &err));
 			if (wrong || !whole(0, LAUNCHES))
 				fail_msg("%d workers, even shares of %u: units were left out, done twice or too early", workers, even);
-			assert_in_range(m.plan.even, 0, DEV_WHOLE);
+			assert_in_range(m.plan.even, 0, HOST_SCHEDULE_WHOLE);
 		}
 		pool_close(pool);
 	}
@@ -119,7 +119,7 @@ enum { REST_UNITS = 1024 };
 static bool comes_to(int workers, uint32_t least, uint32_t most)
 {
 	enum { RUNS = 300 };
-	struct device d = { .name = "resting", .call = rest };
+	struct stream d = { .call = rest };
 	struct plan_kernel kernel = { .handle = NULL };
 	struct plan_launch launch = { .begin = 0, .end = REST_UNITS, .cost = 1, .barrier = true };
 	uint32_t phases[] = { 0, 1 };
@@ -131,7 +131,7 @@ static bool comes_to(int workers, uint32_t least, uint32_t most)
 	assert_non_null(pool);
 	calls = true;
 	for (int i = 0; i < RUNS && !came; i++) {
-		assert_true(dev_run(&d, &p, pool, &err));
+		assert_true(host_schedule_run(&d, &p, pool, &err));
 		came = p.even >= least && p.even <= most;
 	}
 	pool_close(pool);
@@ -144,11 +144,11 @@ static void test_even(void **state)
 
 	/* Of workers that are alike, all less an eighth. */
 	pause_of.caller = pause_of.other = 5000;
-	assert_true(comes_to(2, DEV_WHOLE * 26 / 32, DEV_WHOLE * 28 / 32 + 1));
+	assert_true(comes_to(2, HOST_SCHEDULE_WHOLE * 26 / 32, HOST_SCHEDULE_WHOLE * 28 / 32 + 1));
 	/* The slower ones do a fifth and a sixth of the whole, so two fifths and three sixths are cut evenly, less an eighth. */
 	pause_of.other = 20000;
-	assert_true(comes_to(2, DEV_WHOLE * 3 / 10, DEV_WHOLE * 2 / 5));
-	assert_true(comes_to(3, DEV_WHOLE * 3 / 8, DEV_WHOLE / 2));
+	assert_true(comes_to(2, HOST_SCHEDULE_WHOLE * 3 / 10, HOST_SCHEDULE_WHOLE * 2 / 5));
+	assert_true(comes_to(3, HOST_SCHEDULE_WHOLE * 3 / 8, HOST_SCHEDULE_WHOLE / 2));
 }
 
 static void begin_anew(void)
@@ -168,8 +168,8 @@ static void test_pieces(void **state)
 {
 	enum { HALF = REST_UNITS / 2 };
 	static const struct { uint32_t even; int64_t longest[2]; } cases[] = {
-		{ DEV_WHOLE / 4, { HALF / 3, 3 * HALF / 8 } }, { DEV_WHOLE * 7 / 8, { HALF, HALF / 2 } }, { DEV_WHOLE, { HALF, HALF } } };
-	struct device d = { .name = "resting", .call = rest };
+		{ HOST_SCHEDULE_WHOLE / 4, { HALF / 3, 3 * HALF / 8 } }, { HOST_SCHEDULE_WHOLE * 7 / 8, { HALF, HALF / 2 } }, { HOST_SCHEDULE_WHOLE, { HALF, HALF } } };
+	struct stream d = { .call = rest };
 	struct plan_kernel kernel[2] = { { .handle = NULL }, { .handle = (void *)(uintptr_t)1 } };
 	struct plan_launch launch[2] = { { .begin = 0, .end = REST_UNITS, .cost = 3 }, { .kernel = 1, .begin = 0, .end = REST_UNITS, .cost = 1, .barrier = true } };
 	uint32_t phases[] = { 0, 2 };
@@ -186,7 +186,7 @@ static void test_pieces(void **state)
 		for (int run = 0; run < 100 && !came; run++) {         /* both workers came in time: the machine may be busy */
 			begin_anew();
 			p.even = cases[i].even;
-			assert_true(dev_run(&d, &p, pool, &err));
+			assert_true(host_schedule_run(&d, &p, pool, &err));
 			came = in_order();
 			for (int l = 0; l < 2; l++)
 				came &= own[l][0].longest == cases[i].longest[l] && own[l][1].longest == cases[i].longest[l];
@@ -219,7 +219,7 @@ static void note_first(void *handle, const uint64_t *arg, int64_t begin, int64_t
 /* The last units, which take longest, come first, whoever does them. */
 static void test_last_first(void **state)
 {
-	struct device d = { .name = "noting", .call = note_first };
+	struct stream d = { .call = note_first };
 	struct plan_kernel kernel = { .handle = NULL };
 	struct plan_launch launch = { .begin = 0, .end = 100, .cost = 1, .dynamic = true, .barrier = true };
 	uint32_t phases[] = { 0, 1 };
@@ -234,7 +234,7 @@ static void test_last_first(void **state)
 	for (int run = 0; run < 100 && !came; run++) {
 		run_number++;
 		firsts[0] = firsts[1] = -1;
-		assert_true(dev_run(&d, &p, pool, &err));
+		assert_true(host_schedule_run(&d, &p, pool, &err));
 		came = firsts[0] == 99 && firsts[1] == 98;
 	}
 	if (!came)

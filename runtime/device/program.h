@@ -1,4 +1,4 @@
-/* runtime/program.h - a plan as a program for RDNA cards: its functions linked into one code object, its launches as phases.
+/* runtime/device/program.h - a plan as a program for RDNA cards: its functions linked into one code object, its launches as phases.
  *
  * Owns: which launch gets which flags and shares. Whoever runs a program decides only how many phases go into one launch. Never runs anything.
  */
@@ -18,8 +18,8 @@ struct program {
 
 /* One function, which the registry makes if it does not have it. NULL: err. */
 const struct kernel *program_function(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
-/* Compiles what the registry does not have. The phases point at the plan's argument slots. False: err, and nothing to free. */
-bool program_make(struct program *out, const struct plan *p, struct registry *r, const struct target *target, struct error *err);
+/* Compiles what the registry does not have. args: where the device finds the plan's argument slots, in their order; the phases point there. False: err, and nothing to free. */
+bool program_make(struct program *out, const struct plan *p, const uint64_t *args, struct registry *r, const struct target *target, struct error *err);
 /* Before the first launch: deals the units of all phases to so many workgroups. How many can be is known when the code is: the backend's resident(). */
 void program_deal(struct program *program, const struct plan *p, uint32_t workgroups);
 void program_free(struct program *p);

@@ -1,4 +1,8 @@
-#include "runtime/dev.h"
+/* runtime/device/host_schedule.c - how the host's threads run a plan: the kernels they make first, and how the units of a phase are shared out among them.
+ *
+ * Owns: the cutting of units into shares, and what a run teaches the next one. Knows no device but the function that a stream calls.
+ */
+#include "runtime/device/device.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -13,7 +17,7 @@ struct lane { _Alignas(64) uint64_t took, shares; };
 enum { LANES_MOST = 64 };
 
 struct region {
-	struct device *device; struct plan *plan;
+	struct stream *stream; struct plan *plan;
 	uint32_t workers, even;
 	uint64_t cost; uint32_t pieces;         /* of the phase that is open: the first worker's run, than which none is longer; the short pieces of each */
 	struct lane lane[LANES_MOST];
@@ -23,14 +27,14 @@ static void call(const struct region *r, int worker, size_t i, int64_t begin, in
 {
 	struct plan *p = r->plan;
 	struct plan_launch *l = &p->launch[i];
-	uint64_t start = r->device->profile || p->took ? profile_now() : 0;
+	uint64_t start = r->stream->profile || p->took ? profile_now() : 0;
 
-	r->device->call(p->kernel[l->kernel].handle, l->arg, begin, end);
+	r->stream->call(p->kernel[l->kernel].handle, l->arg, begin, end);
 	if (!start)
 		return;
 	uint64_t now = profile_now();
-	if (r->device->profile)
-		profile_launch(r->device->profile, worker, p, i, start, now);
+	if (r->stream->profile)
+		profile_launch(r->stream->profile, worker, p, i, start, now);
 	if (p->took)
 		atomic_fetch_add_explicit(&p->took[i], now - start, memory_order_relaxed);
 }
@@ -61,7 +65,7 @@ static void make_some(void *user, int worker, int workers)
 }
 
 /* The longest first, so that threads come to an end together. Without memory for the list nothing is made: whoever asks for a kernel will make it. */
-void dev_make_kernels(struct registry *r, const struct key *key, size_t n, struct pool *pool)
+void device_make_kernels(struct registry *r, const struct key *key, size_t n, struct pool *pool)
 {
 	registry_load(r, key, n);
 	struct task *missing = registry_in_order(r) ? NULL : malloc(n * sizeof *missing);
@@ -77,7 +81,7 @@ void dev_make_kernels(struct registry *r, const struct key *key, size_t n, struc
 	free(missing);
 }
 
-bool dev_make_plan(struct registry *r, const struct plan *p, struct pool *pool, struct error *err)
+bool device_make_plan(struct registry *r, const struct plan *p, struct pool *pool, struct error *err)
 {
 	struct key *key = malloc((p->n_kernels + 1) * sizeof *key);
 
@@ -85,7 +89,7 @@ bool dev_make_plan(struct registry *r, const struct plan *p, struct pool *pool, 
 		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", p->n_kernels);
 	for (size_t i = 0; i < p->n_kernels; i++)
 		key[i] = p->kernel[i].key;
-	dev_make_kernels(r, key, p->n_kernels, pool);
+	device_make_kernels(r, key, p->n_kernels, pool);
 	free(key);
 	return true;
 }
@@ -96,7 +100,7 @@ bool dev_make_plan(struct registry *r, const struct plan *p, struct pool *pool, 
  * their own. So memory is read from first to last, what is asked for ahead at the end of a piece is in the next one, and workers finish together although they do not run alike. The long
  * piece is what the slowest worker of the plan's last run does while all together do all, less some care. The steps of a chain are cut as the units of a launch are. */
 
-enum { EVEN_USUAL = DEV_WHOLE * 3 / 4, EVEN_CARE = DEV_WHOLE * 7 / 8, PIECES_MOST = 8 };
+enum { EVEN_USUAL = HOST_SCHEDULE_WHOLE * 3 / 4, EVEN_CARE = HOST_SCHEDULE_WHOLE * 7 / 8, PIECES_MOST = 8 };
 
 /* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the workers. 0: not every worker came to a long piece. */
 static uint32_t even_next(const struct region *r)
@@ -142,7 +146,7 @@ static uint64_t run_cost(const struct region *r, uint32_t phase)
 /* How much of a run lies before a piece. */
 static uint64_t cost_before(const struct region *r, uint32_t piece)
 {
-	uint64_t large = r->cost * r->even / DEV_WHOLE;
+	uint64_t large = r->cost * r->even / HOST_SCHEDULE_WHOLE;
 	return piece == 0 ? 0 : large + (r->cost - large) * (piece - 1) / r->pieces;
 }
 
@@ -170,7 +174,7 @@ static uint32_t open_phase(void *user, int worker, uint32_t phase)
 		if (p->launch[i].alone)
 			call(r, worker, i, p->launch[i].begin, p->launch[i].end);
 	r->cost = run_cost(r, phase);
-	uint64_t rest = r->cost - r->cost * r->even / DEV_WHOLE;
+	uint64_t rest = r->cost - r->cost * r->even / HOST_SCHEDULE_WHOLE;
 	r->pieces = rest == 0 ? 1 : rest < PIECES_MOST ? (uint32_t)rest : PIECES_MOST;
 	return r->cost ? r->workers * (1 + r->pieces) : 0;
 }
@@ -238,12 +242,12 @@ static void do_share(void *user, int worker, uint32_t phase, uint32_t share)
 		do_piece(r, worker, phase, share);
 }
 
-bool dev_run(struct device *d, struct plan *p, struct pool *pool, struct error *err)
+bool host_schedule_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err)
 {
 	struct region r;
 	(void)err;
 
-	r.device = d;
+	r.stream = s;
 	r.plan = p;
 	r.workers = (uint32_t)pool_threads(pool);
 	r.even = p->even ? p->even : EVEN_USUAL;

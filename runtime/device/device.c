@@ -1,0 +1,74 @@
+/* runtime/device/device.c - the table of drivers, and what host devices share. See device.h. */
+#include "runtime/device/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/system.h"
+
+static const struct device_driver *const drivers[] = { &device_cpu, &device_reference, &device_simulator };
+enum { DRIVERS = sizeof drivers / sizeof *drivers };
+
+struct device *device_open(const char *name, const char *isa, struct error *err)
+{
+	char known[160] = "";
+
+	for (size_t i = 0, at = 0; i < DRIVERS; i++) {
+		const char *driver = drivers[i]->name;
+		size_t n = strlen(driver);
+		bool family = driver[n - 1] == ':';
+		if (family ? strncmp(name, driver, n) == 0 : strcmp(name, driver) == 0) {
+			struct device *d = drivers[i]->open(name + n, isa, err);
+			if (d)
+				snprintf(d->facts.name, sizeof d->facts.name, "%s", name);
+			return d;
+		}
+		at += (size_t)snprintf(known + at, sizeof known - at, "%s%s%s", i ? ", " : "", driver, family ? "..." : "");
+	}
+	error_set(err, ERROR_ARGUMENT, "device \"%.32s\" is unknown; known: %s; jitrun --devices lists them", name, known);
+	return NULL;
+}
+
+void device_close(struct device *d)
+{
+	if (d)
+		d->close(d);
+}
+
+void device_each(device_visit_fn visit, void *user)
+{
+	for (size_t i = 0; i < DRIVERS; i++)
+		drivers[i]->each(visit, user);
+}
+
+/* ---- what host devices share */
+
+const struct target *device_host_target(const char *isa, bool must_run, struct error *err)
+{
+	const struct target_cpu cpu = target_this_cpu();
+	char names[TARGET_LIST_MAX];
+	const struct target *t = isa ? target_find(isa) : target_judge(&cpu, err);
+
+	if (isa && !t)
+		error_set(err, ERROR_ARGUMENT, "isa \"%.32s\" is unknown; known: %s", isa, target_list(names, sizeof names, TARGETS_OF_CPUS, "", ", "));
+	return t && must_run && !target_runs(&cpu, t, err) ? NULL : t;
+}
+
+void *device_host_alloc(struct device *d, size_t bytes, enum device_memory what, struct error *err)
+{
+	static const char *const name[] = { [DEVICE_WEIGHTS] = "the packed weights", [DEVICE_VECTORS] = "norms and biases", [DEVICE_CACHE] = "the KV cache",
+	                                    [DEVICE_BUFFERS] = "the activations of a session", [DEVICE_SHARED] = "ids and logits" };
+	void *p = system_map(bytes);
+
+	if (!p)
+		error_set(err, ERROR_MEMORY, "%s need%s %zu bytes and the system refused them", name[what], what == DEVICE_CACHE ? "s" : "", bytes);
+	return p;
+}
+
+void device_host_release(struct device *d, void *p, size_t bytes) { system_unmap(p, bytes); }
+
+bool device_host_copy(struct device *d, void *to, const void *from, size_t bytes, struct error *err)
+{
+	memcpy(to, from, bytes);
+	return true;
+}

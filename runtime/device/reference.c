@@ -1,0 +1,111 @@
+/* runtime/device/reference.c - the reference device: interprets each kernel's IR at the width of the target that would run it.
+ * Slow and exact: what every other device must equal, bit for bit. */
+#include <stdlib.h>
+
+#include "jit/array.h"
+#include "kernels-templates/templates.h"
+#include "runtime/device/device.h"
+
+struct ref_kernel { struct key key; struct ir ir; };
+
+struct ref_stream {
+	struct stream stream;
+	const struct target *target;
+	struct ref_kernel **kernel; size_t n, capacity;
+};
+
+static struct ref_kernel *ref_find(struct ref_stream *r, const struct key *key)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (key_equal(&r->kernel[i]->key, key))
+			return r->kernel[i];
+	return NULL;
+}
+
+static struct ref_kernel *ref_build(struct ref_stream *r, const struct key *key, struct error *err)
+{
+	struct ref_kernel *k = array_grow((void **)&r->kernel, &r->capacity, r->n + 1, sizeof *r->kernel) ? calloc(1, sizeof *k) : NULL;
+	if (!k) {
+		error_set(err, ERROR_MEMORY, "no memory for a kernel");
+		return NULL;
+	}
+	k->key = *key;
+	ir_init(&k->ir, r->target->lanes);
+	k->ir.waves = r->target->waves;
+	if (!template_build(&k->ir, key, r->target, err) || !ir_verify(&k->ir, err)) {
+		ir_free(&k->ir);
+		free(k);
+		return NULL;
+	}
+	return r->kernel[r->n++] = k;
+}
+
+static bool ref_prepare(struct stream *s, struct plan *p, struct pool *pool, struct error *err)
+{
+	(void)pool;
+	struct ref_stream *r = (struct ref_stream *)s;
+
+	for (size_t i = 0; i < p->n_kernels; i++) {
+		struct ref_kernel *k = ref_find(r, &p->kernel[i].key);
+		if (!k && !(k = ref_build(r, &p->kernel[i].key, err)))
+			return false;
+		p->kernel[i].handle = k;
+	}
+	return true;
+}
+
+static void ref_call(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct ref_kernel *k = handle;
+	ir_interp(&k->ir, arg, begin, end);
+}
+
+static void ref_close_stream(struct stream *s)
+{
+	struct ref_stream *r = (struct ref_stream *)s;
+
+	for (size_t i = 0; i < r->n; i++) {
+		ir_free(&r->kernel[i]->ir);
+		free(r->kernel[i]);
+	}
+	free(r->kernel);
+	free(r);
+}
+
+static struct stream *ref_stream(struct device *d, const struct stream_options *o, struct error *err)
+{
+	struct ref_stream *r = calloc(1, sizeof *r);
+
+	if (!r) {
+		error_set(err, ERROR_MEMORY, "no memory for the reference device");
+		return NULL;
+	}
+	r->stream = (struct stream){ .device = d, .prepare = ref_prepare, .run = host_schedule_run, .call = ref_call, .close = ref_close_stream };
+	r->target = d->facts.target;
+	return &r->stream;
+}
+
+static void ref_close(struct device *d) { free(d); }
+
+static struct device *ref_open(const char *which, const char *isa, struct error *err)
+{
+	const struct target *t = device_host_target(isa, false, err);
+	struct device *d = t ? calloc(1, sizeof *d) : NULL;
+
+	if (t && !d)
+		error_set(err, ERROR_MEMORY, "no memory for the reference device");
+	if (d)
+		*d = (struct device){ .facts = { .target = t, .host_runs = true, .host_reaches = true, .interprets = true }, .alloc = device_host_alloc,
+			.release = device_host_release, .upload = device_host_copy, .read = device_host_copy, .stream = ref_stream, .close = ref_close };
+	return d;
+}
+
+static void ref_each(device_visit_fn visit, void *user)
+{
+	struct device_entry e = { .name = "ref", .about = "interprets the kernels of any CPU's instruction set (--isa), slowly: what every other device must equal" };
+
+	target_native(&e.why_not);
+	visit(user, &e);
+}
+
+const struct device_driver device_reference = { .name = "ref", .open = ref_open, .each = ref_each };
