@@ -72,22 +72,25 @@ static const struct arch_row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* Keys of GGUF behind "ARCHITECTURE." that a reader does not ask for. */
+/* Keys of GGUF behind "ARCHITECTURE." that must be off, in the order in which they are named when several are not. */
 static const struct arch_off gguf_off[] = {
-	{ "attention.causal", 1 }, { "expert_count", 0 }, { "expert_used_count", 0 }, { "expert_shared_count", 0 }, { "expert_feed_forward_length", 0 },
-	{ "expert_shared_feed_forward_length", 0 }, { "expert_weights_scale", 0 }, { "expert_weights_norm", 0 }, { "expert_gating_func", 0 }, { "expert_group_count", 0 },
-	{ "expert_group_used_count", 0 }, { "leading_dense_block_count", 0 }, { "interleave_moe_layer_step", 0 }, { "moe_every_n_layers", 0 }, { "nextn_predict_layers", 0 },
-	{ "logit_scale", 1 }, { "residual_scale", 1 }, { "embedding_scale", 1 }, { "attn_logit_softcapping", 0 }, { "final_logit_softcapping", 0 },
-	{ "router_logit_softcapping", 0 }, { "attention.temperature_scale", 0 }, { "attention.temperature_length", 0 }, { "attention.scale", 0 },
-	{ "attention.output_scale", 1 }, { "attention.value_scale", 1 }, { "attention.clamp_kqv", 0 }, { "attention.max_alibi_bias", 0 },
-	{ "attention.sliding_window_pattern", 0 }, { "attention.shared_kv_layers", 0 }, { "rope.scaling.yarn_log_multiplier", 0 }, { "rope.scaling.yarn_ext_factor", 1 },
-	{ "rope.scaling.alpha", 0 }, { "use_parallel_residual", 0 }, { "swin_norm", 0 }, { "pooling_type", 0 }, { "embedding_length_per_layer_input", 0 }, { "n_deepstack_layers", 0 },
-	{ "full_attention_interval", 0 },
+	{ "attention.causal", 1, "attention to later tokens" }, { "expert_count", 0, "mixture of experts" }, { "expert_used_count", 0, "mixture of experts" },
+	{ "expert_shared_count", 0, NULL }, { "expert_feed_forward_length", 0, NULL }, { "expert_shared_feed_forward_length", 0, NULL }, { "expert_weights_scale", 0, NULL },
+	{ "expert_weights_norm", 0, NULL }, { "expert_gating_func", 0, NULL }, { "expert_group_count", 0, NULL }, { "expert_group_used_count", 0, NULL },
+	{ "leading_dense_block_count", 0, NULL }, { "interleave_moe_layer_step", 0, NULL }, { "moe_every_n_layers", 0, NULL },
+	{ "nextn_predict_layers", 0, "layers that predict several tokens" }, { "logit_scale", 1, NULL }, { "residual_scale", 1, NULL }, { "embedding_scale", 1, NULL },
+	{ "attn_logit_softcapping", 0, NULL }, { "final_logit_softcapping", 0, NULL }, { "router_logit_softcapping", 0, NULL },
+	{ "attention.temperature_scale", 0, "queries scaled by position" }, { "attention.temperature_length", 0, NULL }, { "attention.scale", 0, NULL },
+	{ "attention.output_scale", 1, NULL }, { "attention.value_scale", 1, NULL }, { "attention.clamp_kqv", 0, "Q, K and V cut off" },
+	{ "attention.max_alibi_bias", 0, "attention biased by distance" }, { "attention.sliding_window_pattern", 0, "a window in some layers" },
+	{ "attention.shared_kv_layers", 0, NULL }, { "rope.scaling.yarn_log_multiplier", 0, NULL }, { "rope.scaling.yarn_ext_factor", 1, NULL },
+	{ "rope.scaling.alpha", 0, NULL }, { "use_parallel_residual", 0, NULL }, { "swin_norm", 0, NULL }, { "pooling_type", 0, "a model that makes embeddings" },
+	{ "embedding_length_per_layer_input", 0, NULL }, { "n_deepstack_layers", 0, NULL }, { "full_attention_interval", 0, NULL },
 };
 
 /* Fields of config.json of which the value that leaves them off is not null, false, 0 or empty. */
 static const struct arch_off hf_off[] = {
-	{ "is_causal", 1 }, { "logit_scale", 1 }, { "logits_scaling", 1 }, { "embedding_multiplier", 1 }, { "residual_multiplier", 1 }, { "compression_ratio", 1 },
+	{ "is_causal", 1, "attention to later tokens" }, { "logit_scale", 1, NULL }, { "logits_scaling", 1, NULL }, { "embedding_multiplier", 1, NULL }, { "residual_multiplier", 1, NULL }, { "compression_ratio", 1, NULL }, { "extrapolation_factor", 1, NULL },
 };
 
 /* layer_norm_epsilon is for norms that subtract the mean, of which these architectures have none; finetuned says how a scaling came about,
@@ -173,22 +176,18 @@ const char *arch_names(bool gguf, char *out, size_t cap)
 	return out;
 }
 
-static const struct arch_off *off_of(const struct arch_off *list, size_t n, const char *name)
+const struct arch_off *arch_gguf_offs(size_t *n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(list[i].name, name) == 0)
-			return &list[i];
-	return NULL;
-}
-
-const struct arch_off *arch_gguf_off(const char *suffix)
-{
-	return off_of(gguf_off, sizeof gguf_off / sizeof *gguf_off, suffix);
+	*n = sizeof gguf_off / sizeof *gguf_off;
+	return gguf_off;
 }
 
 const struct arch_off *arch_hf_off(const char *field)
 {
-	return off_of(hf_off, sizeof hf_off / sizeof *hf_off, field);
+	for (size_t i = 0; i < sizeof hf_off / sizeof *hf_off; i++)
+		if (strcmp(hf_off[i].name, field) == 0)
+			return &hf_off[i];
+	return NULL;
 }
 
 bool arch_gguf_key_harmless(const char *suffix)

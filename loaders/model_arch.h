@@ -55,8 +55,9 @@ struct arch_lists arch_lists(void);
 struct arch_off {
 	const char *name;
 	double off;
+	const char *means;            /* in words, or NULL where the name says it */
 };
-const struct arch_off *arch_gguf_off(const char *suffix);
+const struct arch_off *arch_gguf_offs(size_t *n);
 const struct arch_off *arch_hf_off(const char *field);
 
 /* Names that change nothing. */

@@ -305,10 +305,41 @@ static bool check_off(struct reader *r, const struct gguf_kv *kv, const struct a
 	bool usual = strcmp(known->name, "attention.scale") == 0 && (float)value == 1 / sqrtf((float)r->m->spec.head_dim);
 	if (value == known->off || usual)
 		return true;
+	char means[80];
+	snprintf(means, sizeof means, known->means ? " (%s)" : "%s", known->means ? known->means : "");
 	if (kv->type == GGUF_BOOL)
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %s, which is not supported, expected %s or no such key", r->g->path, r->key, value ? "true" : "false",
-			known->off ? "true" : "false");
-	return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %.9g, which is not supported, expected %.9g or no such key", r->g->path, r->key, value, known->off);
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %s%s, which is not supported, expected %s or no such key", r->g->path, r->key, value ? "true" : "false",
+			means, known->off ? "true" : "false");
+	return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %.9g%s, which is not supported, expected %.9g or no such key", r->g->path, r->key, value, means, known->off);
+}
+
+static bool check_offs(struct reader *r)
+{
+	size_t n;
+	const struct arch_off *off = arch_gguf_offs(&n);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct gguf_kv *kv = gguf_find(r->g, key(r, off[i].name));
+		if (kv && !check_off(r, kv, &off[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool is_own(const struct reader *r, const struct gguf_kv *kv)
+{
+	size_t prefix = strlen(r->row->gguf);
+
+	return kv->key.n > prefix && memcmp(kv->key.p, r->row->gguf, prefix) == 0 && kv->key.p[prefix] == '.';
+}
+
+/* Into r->key, where it can be a name at all. */
+static bool copy_key(struct reader *r, const struct gguf_kv *kv)
+{
+	if (kv->key.n >= sizeof r->key || memchr(kv->key.p, 0, kv->key.n))
+		return false;
+	snprintf(r->key, sizeof r->key, "%.*s", (int)kv->key.n, kv->key.p);
+	return true;
 }
 
 static bool check_key(struct reader *r, const struct gguf_kv *kv)
@@ -316,14 +347,10 @@ static bool check_key(struct reader *r, const struct gguf_kv *kv)
 	size_t prefix = strlen(r->row->gguf);
 	char text[100];
 
-	if (kv->key.n <= prefix || memcmp(kv->key.p, r->row->gguf, prefix) != 0 || kv->key.p[prefix] != '.')
+	if (!is_own(r, kv))
 		return true;
-	if (kv->key.n < sizeof r->key && !memchr(kv->key.p, 0, kv->key.n)) {
-		snprintf(r->key, sizeof r->key, "%.*s", (int)kv->key.n, kv->key.p);
+	if (copy_key(r, kv)) {
 		const char *suffix = r->key + prefix + 1;
-		const struct arch_off *known = arch_gguf_off(suffix);
-		if (known)
-			return check_off(r, kv, known);
 		if (arch_gguf_key_harmless(suffix) || scaling_key(r, suffix))
 			return true;
 	}
@@ -331,11 +358,32 @@ static bool check_key(struct reader *r, const struct gguf_kv *kv)
 		error_quote(text, sizeof text, kv->key.p, kv->key.n));
 }
 
+/* A later part of a split model may repeat the first part's keys, no more. */
+static bool check_repeated(struct reader *r, const struct gguf *part)
+{
+	char text[100];
+
+	for (uint64_t i = 0; i < part->n_kv; i++) {
+		const struct gguf_kv *kv = &part->kv[i];
+		if (!is_own(r, kv))
+			continue;
+		const struct gguf_kv *first = copy_key(r, kv) ? gguf_find(r->g, r->key) : NULL;
+		if (!first || first->type != kv->type || first->item != kv->item || first->bytes != kv->bytes || memcmp(first->data, kv->data, kv->bytes) != 0)
+			return error_set(r->err, ERROR_FORMAT, "%s: the key %s is not the same in the first file of the model", part->path, error_quote(text, sizeof text, kv->key.p, kv->key.n));
+	}
+	return true;
+}
+
 /* Every key of the architecture has been read, or changes nothing. */
 static bool check_unread(struct reader *r)
 {
+	const struct model_file *f = r->m->file;
+
 	for (uint64_t i = 0; i < r->g->n_kv; i++)
 		if (!r->read[i] && !check_key(r, &r->g->kv[i]))
+			return false;
+	for (uint32_t i = 1; i < f->n_parts; i++)
+		if (!check_repeated(r, &f->part[i].gguf))
 			return false;
 	return true;
 }
@@ -347,7 +395,7 @@ bool model_read_gguf(struct model *m, struct error *err)
 	r.read = calloc(r.g->n_kv ? r.g->n_kv : 1, sizeof *r.read);
 	if (!r.read)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu64 " keys", r.g->path, r.g->n_kv);
-	bool ok = check_kind(&r) && read_arch(&r) && read_name(&r) && read_sizes(&r) && read_rope(&r) && check_unread(&r) && read_freq_factors(&r) && check_token_count(&r);
+	bool ok = check_kind(&r) && read_arch(&r) && read_name(&r) && read_sizes(&r) && read_rope(&r) && check_offs(&r) && check_unread(&r) && read_freq_factors(&r) && check_token_count(&r);
 	free(r.read);
 	return ok;
 }

@@ -204,6 +204,13 @@ static bool locate_directory(struct model_paths *out, const char *path, struct e
 	return ok;
 }
 
+/* An adapter is part of what transformers loads from its directory: with the model there, or with another that it names. */
+static bool no_adapter(const char *dir, const char *label, struct error *err)
+{
+	return !model_exists(dir, "adapter_config.json") ||
+	       error_set(err, ERROR_UNSUPPORTED, "%s: holds an adapter (LoRA, adapter_config.json), which changes a model; jitrun runs models without adapters", label);
+}
+
 /* A file of another name: its first bytes decide. */
 static bool locate_unnamed(struct model_paths *out, const char *path, struct error *err)
 {
@@ -240,6 +247,7 @@ bool model_locate(struct model_paths *out, const char *path, struct error *err)
 		ok = locate_safetensors(out, path, err);
 	else
 		ok = locate_unnamed(out, path, err);
+	ok = ok && (out->format == MODEL_GGUF || no_adapter(out->dir, label, err));
 	if (!ok)
 		model_paths_free(out);
 	return ok;

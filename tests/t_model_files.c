@@ -137,9 +137,23 @@ static void test_directories(void **state)
 	expect(dir, 0, "holds 2 .safetensors files and neither");
 }
 
+static void test_adapters(void **state)
+{
+	tiny_write_hf(dir, &tiny_least);
+	expect(dir, 0, NULL);
+	tiny_write(dir, "adapter_config.json", "{}", 2);
+	expect(dir, 0, "holds an adapter (LoRA, adapter_config.json), which changes a model");
+	expect(in_dir("model.safetensors"), 0, "model.safetensors: holds an adapter");
+	write_gguf("one.gguf");
+	expect(in_dir("one.gguf"), 0, NULL);
+	assert_int_equal(unlink(in_dir("config.json")), 0);
+	assert_int_equal(rename(in_dir("model.safetensors"), in_dir("adapter_model.safetensors")), 0);
+	expect(in_dir("adapter_model.safetensors"), 0, "holds an adapter");
+}
+
 /* ---- split GGUF: tensors dealt out to the parts in turn */
 
-struct deal { uint32_t parts, no_of_last, count_of_last, total; bool repeat, keyless; };
+struct deal { uint32_t parts, no_of_last, count_of_last, total; bool repeat, keyless; const char *key; uint32_t value; };
 
 static void write_split(const struct deal *d)
 {
@@ -167,6 +181,8 @@ static void write_split(const struct deal *d)
 			gguf_write_scalar(&w, "split.count", GGUF_U16, &(uint16_t){ (uint16_t)(last ? d->count_of_last : d->parts) });
 			gguf_write_scalar(&w, "split.tensors.count", GGUF_I32, &(int32_t){ (int32_t)d->total });
 		}
+		if (d->key && last)
+			gguf_write_u32(&w, d->key, d->value);
 		for (uint64_t k = 0; k < g.n_tensors; k++) {
 			const struct gguf_tensor *t = &g.tensor[k];
 			snprintf(name, sizeof name, "%.*s", (int)t->name.n, t->name.p);
@@ -188,21 +204,27 @@ static void test_split_gguf(void **state)
 {
 	const char *first = "s-00001-of-00003.gguf";
 
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false });
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0 });
 	expect(in_dir(first), 0, NULL);
 	expect(dir, 0, NULL);
 	expect(in_dir("s-00002-of-00003.gguf"), 0, "is part 2 of 3 of a split model, expected its first part");
-	write_split(&(struct deal){ 3, 1, 3, 11, false, false });
+	write_split(&(struct deal){ 3, 1, 3, 11, false, false, NULL, 0 });
 	expect(in_dir(first), 0, "s-00003-of-00003.gguf: key split.no is 1, expected 2");
-	write_split(&(struct deal){ 3, 2, 4, 11, false, false });
+	write_split(&(struct deal){ 3, 2, 4, 11, false, false, NULL, 0 });
 	expect(in_dir(first), 0, "key split.count is 4, expected 3");
-	write_split(&(struct deal){ 3, 2, 3, 12, false, false });
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.block_count", 1 });
+	expect(in_dir(first), 0, NULL);
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.block_count", 2 });
+	expect(in_dir(first), 0, "s-00003-of-00003.gguf: the key llama.block_count is not the same in the first file");
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.expert_count", 0 });
+	expect(in_dir(first), 0, "the key llama.expert_count is not the same in the first file");
+	write_split(&(struct deal){ 3, 2, 3, 12, false, false, NULL, 0 });
 	expect(in_dir(first), 0, "key split.tensors.count is 12, expected 11");
-	write_split(&(struct deal){ 3, 2, 3, 11, false, true });
+	write_split(&(struct deal){ 3, 2, 3, 11, false, true, NULL, 0 });
 	expect(in_dir(first), 0, "key split.no is missing");
-	write_split(&(struct deal){ 3, 2, 3, 13, true, false });
+	write_split(&(struct deal){ 3, 2, 3, 13, true, false, NULL, 0 });
 	expect(in_dir(first), 0, "occurs in more than one part");
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false });
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0 });
 	assert_int_equal(unlink(in_dir("s-00003-of-00003.gguf")), 0);
 	expect(in_dir(first), 0, "s-00003-of-00003.gguf: cannot be opened");
 	assert_int_equal(rename(in_dir(first), in_dir("alone.gguf")), 0);
@@ -531,6 +553,7 @@ int main(void)
 		TEST(test_things_that_are_no_models),
 		TEST(test_long_path_keeps_its_end),
 		TEST(test_directories),
+		TEST(test_adapters),
 		TEST(test_split_gguf),
 		TEST(test_sharded_safetensors),
 		TEST(test_end_tokens),

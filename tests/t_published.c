@@ -1,4 +1,4 @@
-/* tests/t_published.c - configurations and metadata of published models: those of a kind that runs open, with tensors made up to match in name and
+/* tests/t_published.c - configurations and metadata of published models, and small models of many kinds: those of a kind that runs open, with tensors made up to match in name and
  * shape alone; of the others each is refused by the sentence that is stated here for its kind. */
 #include <inttypes.h>
 #include <jansson.h>
@@ -328,7 +328,7 @@ static void check_header(const char *file, struct counts *c)
 	s.head_dim = key_number(kv, arch, "attention.key_length", s.heads ? s.hidden / s.heads : 0);
 	if (run)
 		put_infos(&w, json_object_get(all, "tensor_names"), &s);
-	part = !run ? refusal(arch) : key_number(kv, arch, "expert_count", 0) ? "llama.expert_count is 8, which is not supported" : NULL;
+	part = !run ? refusal(arch) : key_number(kv, arch, "expert_count", 0) ? "llama.expert_count is 8 (mixture of experts), which is not supported" : NULL;
 	if (!run && !part)
 		fail_msg("%s: no expectation is stated for %s", file, arch);
 	uint8_t *p = gguf_writer_finish(&w, &n);
@@ -353,9 +353,54 @@ static void test_gguf_metadata(void **state)
 	assert_true(c.opened >= 5 && c.refused >= 30);
 }
 
+/* ---- small models of many kinds: what is said of the directory, and of a GGUF file in it. NULL: opens; GGUF "": there is none */
+
+static const struct { const char *folder, *hf, *gguf; } small[] = {
+	{ "llama-a", NULL, NULL }, { "llama-gqa4-bf16", NULL, "" }, { "llama-mha-f32", NULL, "" }, { "mistral-gqa4-f16", NULL, "" }, { "qwen3-gqa2-bf16", NULL, "" }, { "ernie45-a", NULL, NULL },
+	{ "seedoss-a", NULL, NULL }, { "ministral3-a", images, "key mistral3.attention.temperature_scale is 0.100000001 (queries scaled by position)" }, { "mistral4-a", images, latent },
+	{ "mixtral-a", experts, "key llama.expert_count is 5 (mixture of experts), which is not supported" }, { "arcee-a", "without a gate", "without a gate" }, { "cohere2-a", mean, mean },
+	{ "deepseekv2-a", latent, latent }, { "deepseekv3-a", latent, latent }, { "glm4moelite-a", latent, latent }, { "exaone4-a", norms_behind, norms_behind }, { "gemma2-a", norms_behind, norms_behind },
+	{ "gemma3-a", norms_behind, norms_behind }, { "gemma4-e-a", "heads of several sizes", "heads of several sizes" }, { "glm4-a", norms_behind, norms_behind }, { "olmo2-a", norms_behind, norms_behind },
+	{ "olmo3-a", norms_behind, norms_behind }, { "glm4moe-a", experts, experts }, { "granitemoe-a", experts, "" }, { "olmoe-a", experts, experts }, { "qwen2moe-a", experts, experts },
+	{ "qwen3moe-a", experts, experts }, { "gptoss-a", "attention sinks", "attention sinks" }, { "granite-a", "scales of embedding", "" }, { "granitehybrid-a", scan, "" }, { "nemotronh-a", scan, scan },
+	{ "hunyuan-a", "behind the rotation", "behind the rotation" }, { "lfm2-a", "short convolutions", "short convolutions" }, { "lfm2moe-a", "short convolutions", "short convolutions" },
+	{ "phi3-a", "longrope", "longrope" }, { "qwen35-a", delta, delta }, { "qwen35moe-a", delta, delta }, { "qwen3next-a", delta, delta },
+	{ "smollm3-a", "without a rotary embedding", "without a rotary embedding" },
+};
+
+static void check_path(const char *relative, const char *part)
+{
+	char path[1024];
+	struct error err = { 0 };
+	struct model m;
+
+	if (!shared_path(path, relative))
+		fail_msg("%s is not there", relative);
+	bool ok = model_open(&m, path, MODEL_NO_TOKENIZER, &err);
+	if (ok != (part == NULL) || (part && !strstr(err.text, part)))
+		fail_msg("%s: expected \"%s\", got \"%s\"", path, part ? part : "ok", ok ? "ok" : err.text);
+	if (ok)
+		model_close(&m);
+}
+
+static void test_small_models(void **state)
+{
+	char path[1024];
+
+	if (!shared_path(path, "golden/llama-a"))
+		skip();
+	for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+		snprintf(path, sizeof path, "golden/%s", small[i].folder);
+		check_path(path, small[i].hf);
+		snprintf(path, sizeof path, "golden/%s/model-bf16.gguf", small[i].folder);
+		if (!small[i].gguf || *small[i].gguf)
+			check_path(path, small[i].gguf);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_configurations), cmocka_unit_test(test_gguf_metadata) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_configurations), cmocka_unit_test(test_gguf_metadata), cmocka_unit_test(test_small_models) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
