@@ -27,12 +27,12 @@ struct error {
 };
 
 /* Sets *e unless it is NULL or already set. Returns false always, so that
- * `return error_set(...)` reads well in bool functions. Cuts at a character, never inside one. */
+ * `return error_set(...)` reads well in bool functions. The whole sentence is written as error_quote does. */
 bool error_set(struct error *e, enum error_code code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Copies at most cap-1 bytes of an untrusted byte string into out for use inside a sentence:
- * control characters and invalid UTF-8 become \xNN, long strings end in "...". Returns out. */
+ * what misleads (base/text.h) and invalid UTF-8 become \xNN, long strings end in "...". Returns out. */
 const char *error_quote(char *out, unsigned cap, const void *bytes, unsigned long long n);
 
 #endif

@@ -22,6 +22,7 @@
 #include "runtime/allocator.h"
 #include "runtime/model.h"
 #include "runtime/options.h"
+#include "runtime/output.h"
 #include "runtime/system.h"
 
 enum { EXIT_USAGE = 2, EXIT_NOISY = 3, EXIT_SLOWER = 4, OPERANDS_MOST = 3, ROUNDS = 4 /* of regimes, for each repetition */, MAX_LIST = 16, MAX_TOKENS = 1 << 20, BANDWIDTH_BYTES = 1 << 28, PEAK_READINGS = 5, START_MOST = 3 };
@@ -340,7 +341,7 @@ static int run_predict(const char *operand)
 		return usage("which model? Give one of MODEL, --model and --shape");
 	if (opt.shape)
 		o.shape = shape_find(opt.shape);
-	return predict(&o, stdout, &err) && fflush(stdout) == 0 ? 0 : fail(err.text);
+	return predict(&o, stdout, &err) ? 0 : fail(err.text);
 }
 
 /* ---- kernels by themselves */
@@ -409,7 +410,7 @@ static bool run_command(const char *const operand[], int n, int *status)
 	return true;
 }
 
-int main(int argc, char **argv)
+static int run_program(int argc, char **argv)
 {
 	const char *operands[OPERANDS_MOST] = { NULL }, *operand;
 	char path[4096], name[128];
@@ -434,7 +435,7 @@ int main(int argc, char **argv)
 	if (!parse_lists())
 		return EXIT_USAGE;
 	if (run_command(operands, program.n_operands, &rc))
-		return fflush(stdout) == 0 ? rc : 1;
+		return rc;
 	operand = operands[0];
 	if (opt.predict && strcmp(opt.device, "cpu") == 0)
 		return usage("--predict needs --device sim:...");
@@ -453,4 +454,10 @@ int main(int argc, char **argv)
 	if (fd >= 0)
 		close(fd);
 	return rc ? rc : noisy_rows ? EXIT_NOISY : 0;
+}
+
+int main(int argc, char **argv)
+{
+	output_begin();
+	return output_end("jitbench", run_program(argc, argv), 1);
 }

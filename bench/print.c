@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/output.h"
+
 /* Three significant digits and more, in the largest fitting unit. */
 static const char *scaled(char *out, size_t size, double v, const char *unit)
 {
@@ -56,7 +58,7 @@ static json_t *fields(const struct printer *p, const struct row *r)
 	};
 
 	for (size_t i = 0; o && i < sizeof number / sizeof *number; i++)
-		json_object_set_new(o, number[i].name, number[i].there && !r->noisy[0] ? json_real(number[i].value) : json_null());
+		json_object_set_new(o, number[i].name, number[i].there && !r->noisy[0] ? output_real(number[i].value) : json_null());
 	if (o) {
 		json_object_set_new(o, "limit_name", json_string(r->limit_name ? r->limit_name : ""));
 		json_object_set_new(o, "noisy", json_string(r->noisy));

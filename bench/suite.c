@@ -9,6 +9,7 @@
 #include "bench/peak.h"
 #include "bench/row.h"
 #include "runtime/jitrun.h"
+#include "runtime/output.h"
 
 enum { BANDWIDTH_BYTES = 1 << 28, READINGS = 2, ROWS_MOST = 1024 };
 static const double run_seconds = 0.01, quiet_seconds = 0.02;
@@ -142,7 +143,7 @@ static void print_operation(struct suite *s, const struct operation *op, const s
 			{ "gbs", rate }, { "share", r->share } };
 		json_t *o = json_pack("{s:s, s:s, s:s}", "test", op->name, "limit", r->limit_name, "noisy", r->noisy);
 		for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-			json_object_set_new(o, number[i].name, r->noisy[0] ? json_null() : json_real(number[i].value));
+			json_object_set_new(o, number[i].name, r->noisy[0] ? json_null() : output_real(number[i].value));
 		json_array_append_new(s->rows, o);
 		return;
 	}
@@ -210,9 +211,9 @@ static bool print_report(const struct suite *s, struct error *err)
 
 	for (int k = 0; k < PEAK_COUNT; k++)
 		if (peak_possible((enum peak_kind)k))
-			json_object_set_new(peaks, peak_name((enum peak_kind)k), json_real(peak_sample(s->peak, (enum peak_kind)k, READINGS) / 1e9));
-	json_t *o = json_pack("{s:s, s:s, s:s, s:i, s:f, s:o, s:O}", "suite", "jitrun kernels 1", "version", jit_version(), "target", s->o->target->name, "threads", lab_threads(s->lab),
-		"bandwidth_gbs", bandwidth_sample(s->bandwidth, READINGS) / 1e9, "peaks_gops", peaks, "rows", s->rows);
+			json_object_set_new(peaks, peak_name((enum peak_kind)k), output_real(peak_sample(s->peak, (enum peak_kind)k, READINGS) / 1e9));
+	json_t *o = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:O}", "suite", "jitrun kernels 1", "version", jit_version(), "target", s->o->target->name, "threads", lab_threads(s->lab),
+		"bandwidth_gbs", output_real(bandwidth_sample(s->bandwidth, READINGS) / 1e9), "peaks_gops", peaks, "rows", s->rows);
 	bool ok = o && json_dumpf(o, s->out, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6)) == 0;
 	json_decref(o);
 	fputc('\n', s->out);
@@ -301,7 +302,7 @@ static void compare_row(struct comparison *c, const json_t *a, const json_t *b, 
 	c->faster += verdict[0] == 'f';
 	c->same += !verdict[0];
 	if (json)
-		json_array_append_new(c->rows, json_pack("{s:s, s:f, s:f, s:s}", "test", test, "time_ratio", time, "share_ratio", share, "verdict", verdict));
+		json_array_append_new(c->rows, json_pack("{s:s, s:o, s:o, s:s}", "test", test, "time_ratio", output_real(time), "share_ratio", output_real(share), "verdict", verdict));
 	else
 		fprintf(out, "| %-52s | %11.2f | %11.2f | %6.3f | %6.3f | %-6s |\n", test, number(a, "microseconds"), number(b, "microseconds"), time, share, verdict);
 }

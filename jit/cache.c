@@ -41,7 +41,7 @@ bool cache_default_path(char *out, size_t cap)
 		base = getenv("HOME");
 		rest = "/.cache/jitrun";
 	}
-	if (!base || !base[0])
+	if (!base || (base != path && base[0] != '/'))      /* nothing is made below whatever directory this runs in */
 		return false;
 	int n = snprintf(out, cap, "%s%s", base, rest);
 	return n > 0 && (size_t)n < cap;

@@ -9,11 +9,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void *execmem_map(const void *code, size_t n, struct error *err)
@@ -136,17 +139,65 @@ void *execmem_put(struct execmem *m, const void *code, size_t n, struct error *e
 	return execmem_put_all(m, &piece, 1, err) ? piece.at : NULL;
 }
 
-void execmem_perf_map(const void *p, size_t n, const char *name)
+/* --- the map of names: lines that are appended to a file whose name anybody can foresee, in a directory that is everybody's */
+
+static atomic_bool map_lost;
+
+/* Whether the file was laid there by somebody else, or is another file's second name. */
+static bool map_is_own(int fd, const char *path, struct error *err)
 {
-	char path[48], line[320];
-	int len = snprintf(line, sizeof line, "%lx %zx %.256s\n", (unsigned long)p, n, name);
+	static const char expected[] = "expected a file of this user's that others cannot write, or none";
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return error_set(err, ERROR_IO, "%s: cannot be looked at: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, ERROR_ARGUMENT, "%s is no regular file; %s", path, expected);
+	if (st.st_uid != geteuid())
+		return error_set(err, ERROR_ARGUMENT, "%s belongs to user %lu; %s", path, (unsigned long)st.st_uid, expected);
+	if (st.st_nlink != 1)
+		return error_set(err, ERROR_ARGUMENT, "%s has %lu names; %s with this name alone", path, (unsigned long)st.st_nlink, expected);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return error_set(err, ERROR_ARGUMENT, "%s has mode %04o; %s", path, (unsigned)st.st_mode & 07777, expected);
+	return true;
+}
+
+/* Waits for nobody: a FIFO without a reader is refused as it is with one. */
+static int map_open(struct error *err)
+{
+	char path[48];
 
 	snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
-	/* /tmp is everybody's: a link or another user's file of this name is left alone */
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return;
-	ssize_t done = write(fd, line, (size_t)len);     /* one write: lines of threads stay whole */
-	(void)done;
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		error_set(err, ERROR_IO, "%s: cannot be written: %s", path, errno == ELOOP ? "it is a symbolic link" : errno == ENXIO ? "it is a FIFO or a device" : strerror(errno));
+		return -1;
+	}
+	if (map_is_own(fd, path, err))
+		return fd;
 	close(fd);
+	return -1;
+}
+
+bool execmem_perf_map_open(struct error *err)
+{
+	int fd = map_open(err);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+bool execmem_perf_map_written(void) { return !map_lost; }
+
+void execmem_perf_map(const void *p, size_t n, const char *name)
+{
+	char line[320];
+	int len = snprintf(line, sizeof line, "%lx %zx %.256s\n", (unsigned long)p, n, name), fd = map_open(NULL);
+
+	/* one write: lines of threads stay whole */
+	if (fd < 0 || write(fd, line, (size_t)len) != len)
+		map_lost = true;
+	if (fd >= 0)
+		close(fd);
 }

@@ -17,7 +17,11 @@ struct execmem_piece { const void *code; size_t n; void *at; };
 /* Pieces that share pages, made executable in one go; fills their `at`, aligned to 64 bytes. All or none. */
 bool execmem_put_all(struct execmem *m, struct execmem_piece *piece, size_t pieces, struct error *err);
 void execmem_close(struct execmem *m);
-/* Appends "address size name" to /tmp/perf-PID.map. */
+/* Whether there is, or can be, a file /tmp/perf-PID.map that is this user's own: no link, FIFO or second name, and none that others write. */
+bool execmem_perf_map_open(struct error *err);
+/* Appends "address size name" to it. */
 void execmem_perf_map(const void *p, size_t n, const char *name);
+/* Whether all lines got there. */
+bool execmem_perf_map_written(void);
 
 #endif

@@ -32,7 +32,7 @@ struct dump_record { uint32_t kind, bytes; uint64_t time; };
 struct dump_load { struct dump_record record; uint32_t pid, tid; uint64_t vma, address, size, index; };
 _Static_assert(sizeof(struct dump_head) == 40 && sizeof(struct dump_load) == 56, "as the format has them");
 
-static struct { int fd; unsigned users; uint64_t index; void *marker; char dir[4096]; } dump = { .fd = -1 };
+static struct { int fd, failed; unsigned users; uint64_t index; void *marker; char dir[4096]; } dump = { .fd = -1 };
 
 /* perf's clock when told to record with -k mono. */
 static uint64_t now(void)
@@ -64,6 +64,7 @@ static bool dump_create(const char *dir, struct error *err)
 		return false;
 	}
 	dump.fd = fd;
+	dump.failed = 0;
 	dump.index = 0;
 	dump.marker = marker;
 	snprintf(dump.dir, sizeof dump.dir, "%s", dir);
@@ -99,7 +100,7 @@ static void dump_close(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* One write, so that a full disk cuts the file nowhere but at its end. */
+/* One write, so that a full disk cuts the file nowhere but at its end. What failed first is kept. */
 static void dump_code(const void *code, size_t n, const char *name)
 {
 	struct dump_load load = { .record = { DUMP_CODE_LOAD, (uint32_t)(sizeof load + strlen(name) + 1 + n), now() }, .pid = (uint32_t)getpid(), .tid = (uint32_t)syscall(SYS_gettid),
@@ -109,7 +110,8 @@ static void dump_code(const void *code, size_t n, const char *name)
 	pthread_mutex_lock(&lock);
 	load.index = dump.index++;
 	ssize_t done = writev(dump.fd, part, 3);
-	(void)done;
+	if (done != (ssize_t)load.record.bytes && !dump.failed)
+		dump.failed = done < 0 ? errno : ENOSPC;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -230,6 +232,15 @@ void observe_close(struct observe *o)
 	}
 	pthread_mutex_unlock(&lock);
 	free(o);
+}
+
+bool observe_written(const struct observe *o, struct error *err)
+{
+	pthread_mutex_lock(&lock);
+	int failed = o->jitdump ? dump.failed : 0;
+	bool ok = !failed || error_set(err, ERROR_IO, "%s/jit-%ld.dump: could not be written whole: %s", dump.dir, (long)getpid(), strerror(failed));
+	pthread_mutex_unlock(&lock);
+	return ok;
 }
 
 void observe_code(struct observe *o, const void *code, size_t n, const char *name)

@@ -17,7 +17,9 @@ struct observe;
 struct observe *observe_open(const char *jitdump, bool gdb, struct error *err);
 /* Before the code is unmapped. */
 void observe_close(struct observe *o);
-/* n bytes at `code` are now the function `name`. Thread-safe. What cannot be told is not told. */
+/* n bytes at `code` are now the function `name`. Thread-safe. What cannot be written is not told; observe_written() says so. */
 void observe_code(struct observe *o, const void *code, size_t n, const char *name);
+/* Whether all that was to be in the jitdump file got there. */
+bool observe_written(const struct observe *o, struct error *err);
 
 #endif

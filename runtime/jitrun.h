@@ -15,7 +15,8 @@
  *
  * (docs/example.c is this program, whole.)
  *
- * TOKENS. Token ids are int32_t, 0 <= id < vocab. Positions count from 0; a session holds at most `context` of them.
+ * TOKENS. Token ids are int32_t, 0 <= id < vocab. Positions count from 0; a session computes at most `context` of them. All can be fed: then one token is chosen
+ * from the last one's logits, which is in no position and has no successor (JIT_ERROR_CONTEXT).
  *
  * LOGITS. One float per vocabulary entry, unscaled. The same tokens give the same logits, bit for bit, whatever the number of threads, however the
  * prompt was cut into feeds, and on every instruction set (the order of float operations is fixed by contract). They are finite: where a model's weights hold or lead to others, whoever asks for logits, a token or a score
@@ -83,7 +84,7 @@ typedef struct jit_model_options {
 	int bounded_numerics;
 	int tune;                /* JIT_TUNE_QUICK: the first session to decode tries schedules of kernels, in passes it makes anyway, and keeps in the cache which are
 	                            fastest on this processor; JIT_TUNE_CACHED: only what is known already; JIT_TUNE_OFF. Never changes a bit of a result */
-	int perf_map;            /* non-zero: write /tmp/perf-PID.map for Linux perf */
+	int perf_map;            /* non-zero: write /tmp/perf-PID.map for Linux perf; refused when that is a link, a FIFO or another user's */
 	const char *dump_ir;     /* file that receives the IR of every kernel generated, or NULL */
 	const char *dump_asm;    /* the same as machine code, .byte lines an assembler accepts */
 	jit_progress_fn progress; void *progress_user;
@@ -99,6 +100,8 @@ typedef struct jit_model_options {
 /* path: a .gguf file, a .safetensors file with config.json beside it, or a directory holding either. options NULL: all defaults;
  * fields left zero are defaults. */
 jit_model *jit_model_open(const char *path, const jit_model_options *options, jit_error *err);
+/* Whether all that was to be in the files of perf_map, dump_ir, dump_asm and jitdump so far got there; what is held back is written first. For the end, before the model is closed. */
+int jit_model_written(jit_model *m, jit_error *err);
 void jit_model_close(jit_model *m);
 
 typedef struct jit_model_info {

@@ -12,17 +12,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "jit/target.h"
 #include "runtime/allocator.h"
 #include "runtime/jitrun.h"
 #include "runtime/options.h"
+#include "runtime/output.h"
 #include "runtime/perplexity.h"
+#include "runtime/prompt.h"
 
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDOW = 512 };
 
 static struct {
 	const char *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
-	bool echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, devices, perf_map, gdb, report;
+	bool special, echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, devices, perf_map, gdb, report;
 	struct option_about about;
 	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, units, cache_limit;
 	double temp, top_p, min_p, repeat_penalty;
@@ -44,7 +47,8 @@ static const struct option_row rows[] = {
 	{ "Prompt", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "prompt", 'p', OPTION_TEXT, "TEXT", "the text to continue; without it and without --file, standard input is read", 0, 0, &opt.prompt },
 	{ "file", 'f', OPTION_FILE, "FILE", "read the prompt from FILE, - for standard input", 0, 0, &opt.file },
-	{ "prompt-ids", 0, OPTION_TEXT, "IDS", "the prompt as token ids, 1,2,3", 0, 0, &opt.prompt_ids },
+	{ "prompt-ids", 0, OPTION_TEXT, "IDS", "the prompt as token ids: digits with commas between, 1,2,3", 0, 0, &opt.prompt_ids },
+	{ "special", 0, OPTION_FLAG, 0, "take names of control tokens in the prompt, such as <|im_start|>, for these tokens; without it they are text like any other", 0, 0, &opt.special },
 	{ "echo", 0, OPTION_FLAG, 0, "print the prompt before what follows it", 0, 0, &opt.echo },
 	{ "Generation", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "n-predict", 'n', OPTION_INT, "N", "tokens to generate, -1 until the end or until the context is full (256)", -1, INT_MAX, &opt.n },
@@ -105,92 +109,60 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* What comes from files, and names of files, may hold what terminals obey. */
+static void say(const char *text, const char *end)
+{
+	char quoted[2 * sizeof ((jit_error *)0)->message];
+
+	fprintf(stderr, "jitrun: %s%s", error_quote(quoted, sizeof quoted, text, strlen(text)), end);
+}
+
 static int fail(const jit_error *e)
 {
-	fprintf(stderr, "jitrun: %s.\n", e->message);
+	say(e->message, ".\n");
 	return 1;
+}
+
+static bool output_ok(void)
+{
+	const char *why;
+
+	if (!output_written(&why))
+		fprintf(stderr, "jitrun: standard output could not be written: %s.\n", why);
+	return why == NULL;
 }
 
 static int usage(const char *text)
 {
-	fprintf(stderr, "jitrun: %s\nTry 'jitrun --help'.\n", text);
+	say(text, "\nTry 'jitrun --help'.\n");
 	return EXIT_USAGE;
 }
 
 /* ---- the prompt */
 
-struct prompt { char *text; size_t n; int32_t *ids; size_t n_ids; };
-
-static bool no_memory(void)
-{
-	fprintf(stderr, "jitrun: no memory for the prompt.\n");
-	return false;
-}
-
-static bool read_all(struct prompt *p, const char *path)
-{
-	bool standard = strcmp(path, "-") == 0;
-	FILE *f = standard ? stdin : fopen(path, "rbe");
-	size_t capacity = 0;
-
-	while (f && !ferror(f) && !feof(f)) {
-		if (p->n == capacity) {
-			char *more = realloc(p->text, capacity = capacity ? 2 * capacity : 4096);
-			if (!more)
-				break;
-			p->text = more;
-		}
-		p->n += fread(p->text + p->n, 1, capacity - p->n, f);
-	}
-	bool ok = f && !ferror(f) && feof(f);
-	if (!ok)
-		fprintf(stderr, "jitrun: %s: the prompt could not be read: %s.\n", standard ? "standard input" : path, strerror(errno));
-	if (f && !standard)
-		fclose(f);
-	return ok;
-}
-
-static bool parse_ids(struct prompt *p, const char *s)
-{
-	p->ids = malloc((strlen(s) / 2 + 1) * sizeof *p->ids);
-	if (!p->ids)
-		return no_memory();
-	for (const char *at = s;;) {
-		char *end;
-		errno = 0;
-		long v = strtol(at, &end, 10);
-		if (end == at || (*end && *end != ',') || errno || v < 0 || v > INT32_MAX) {
-			fprintf(stderr, "jitrun: --prompt-ids: \"%.20s\" is not a token id; expected whole numbers with commas between, as in 1,2,3\nTry 'jitrun --help'.\n", at);
-			return false;
-		}
-		p->ids[p->n_ids++] = (int32_t)v;
-		if (!*end)
-			return true;
-		at = end + 1;
-	}
-}
-
 /* 0: the prompt is there; otherwise the exit status. */
 static int get_prompt(struct prompt *p)
 {
+	jit_error err = { 0 };
+
 	if ((opt.prompt != NULL) + (opt.file != NULL) + (opt.prompt_ids != NULL) + (opt.perplexity != NULL) > 1)
 		return usage("give one of --prompt, --file, --prompt-ids and --perplexity");
 	if (opt.perplexity) {
 		opt.context = opt.context ? opt.context : PERPLEXITY_WINDOW;
 		if (opt.context < 4)
 			return usage("a window of --perplexity takes at least 4 tokens of --context");
-		return read_all(p, opt.perplexity) ? 0 : 1;
+		return prompt_read(p, opt.perplexity, prompt_most_of_windows(), &err) ? 0 : fail(&err);
 	}
 	if (opt.prompt_ids)
-		return parse_ids(p, opt.prompt_ids) ? 0 : p->ids ? EXIT_USAGE : 1;
+		return prompt_parse_ids(p, opt.prompt_ids, &err) ? 0 : err.code == JIT_ERROR_ARGUMENT ? usage(err.message) : fail(&err);
 	if (opt.prompt) {
 		p->n = strlen(opt.prompt);
 		p->text = strdup(opt.prompt);
-		return p->text || no_memory() ? 0 : 1;
+		return p->text ? 0 : fail(&(jit_error){ .message = "no memory for the prompt" });
 	}
 	if (!opt.file && isatty(STDIN_FILENO))
 		return usage("there is no prompt: give --prompt TEXT, --file FILE, --prompt-ids IDS or text on standard input");
-	return read_all(p, opt.file ? opt.file : "-") ? 0 : 1;
+	return prompt_read(p, opt.file ? opt.file : "-", prompt_most(opt.context), &err) ? 0 : fail(&err);
 }
 
 /* ---- loading */
@@ -259,7 +231,7 @@ static jit_session *open_session(jit_model *m, jit_error *err)
 struct run {
 	jit_model *model; jit_session *session;
 	size_t n_prompt, n_generated;
-	bool ended, full;
+	bool ended, full, terminal;             /* standard output is a terminal */
 	double start, first_token;              /* seconds from the program's start */
 	char *text; size_t n_text;              /* kept for --json */
 };
@@ -290,9 +262,9 @@ static bool emit(struct run *r, int32_t id, jit_error *err)
 		if (id >= 0)
 			printf(r->n_generated ? " %d" : "%d", id);
 	} else {
-		fwrite(text, 1, n, stdout);
+		output_text(stdout, text, n, r->terminal);
 	}
-	return fflush(stdout) == 0 || emit_failed(err, JIT_ERROR_IO, "standard output could not be written", strerror(errno));
+	return (!ferror(stdout) && fflush(stdout) == 0) || emit_failed(err, JIT_ERROR_IO, "standard output could not be written", strerror(errno));
 }
 
 /* The prompt in steps, so that an interrupt is heard between them. */
@@ -408,7 +380,7 @@ static int print_json(const struct run *r)
 		json_object_set_new(o, "report", report ? json_loads(report, 0, NULL) : json_null());
 		free(report);
 	}
-	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+	char *text = o ? json_dumps(o, output_json_flags(stdout)) : NULL;
 	json_decref(o);
 	if (!text) {
 		fprintf(stderr, "jitrun: the JSON line could not be made: no memory.\n");
@@ -428,8 +400,10 @@ static int say_where_time_went(const struct run *r)
 		char *text = jit_session_report(r->session, 0, &err);
 		if (!text)
 			return fail(&err);
-		fputs(text, stderr);
+		bool written = fputs(text, stderr) >= 0 && fflush(stderr) == 0;
 		free(text);
+		if (!written)
+			return 1;
 	}
 	return opt.trace && jit_session_trace(r->session, opt.trace, &err) != JIT_OK ? fail(&err) : 0;
 }
@@ -442,10 +416,17 @@ static bool echo_prompt(const struct run *r, const struct prompt *p, jit_error *
 
 	if (!p->text && !spelled)
 		return false;
-	fwrite(p->text ? p->text : spelled, 1, n, stdout);
-	fflush(stdout);
+	output_text(stdout, p->text ? p->text : spelled, n, r->terminal);
 	free(spelled);
-	return true;
+	return (!ferror(stdout) && fflush(stdout) == 0) || emit_failed(err, JIT_ERROR_IO, "standard output could not be written", strerror(errno));
+}
+
+static int context_of(const jit_session *session)
+{
+	jit_session_stats s;
+
+	jit_session_get_stats(session, &s);
+	return s.context;
 }
 
 static int run_session(struct run *r, struct prompt *p)
@@ -453,12 +434,14 @@ static int run_session(struct run *r, struct prompt *p)
 	jit_error err = { 0 };
 	int status;
 
-	if (!p->ids && jit_model_tokenize(r->model, p->text, p->n, 1, 1, &p->ids, &p->n_ids, &err) != JIT_OK)
+	if (!p->ids && jit_model_tokenize(r->model, p->text, p->n, 1, opt.special, &p->ids, &p->n_ids, &err) != JIT_OK)
 		return fail(&err);
 	if (p->n_ids == 0) {
 		fprintf(stderr, "jitrun: the prompt is empty and this model has no beginning-of-text token to start from.\n");
 		return 1;
 	}
+	if (!prompt_fits(p, context_of(r->session), &err))
+		return fail(&err);
 	r->n_prompt = p->n_ids;
 	if (opt.echo && !opt.json && !opt.print_ids && !echo_prompt(r, p, &err))
 		return fail(&err);
@@ -472,7 +455,7 @@ static int run_session(struct run *r, struct prompt *p)
 	if (status != JIT_OK)
 		return fail(&err);
 	int rc = opt.json ? print_json(r) : 0;
-	if (fflush(stdout) != 0)
+	if (!output_ok())
 		return 1;
 	if (!opt.quiet)
 		print_summary(r);
@@ -485,15 +468,21 @@ static int run_perplexity(struct run *r, const struct prompt *p)
 	struct perplexity x = { 0 };
 	jit_error err = { 0 };
 
-	if (perplexity_measure(r->model, r->session, p->text, p->n, (size_t)opt.context, &interrupted, &x, &err) != JIT_OK)
+	if (perplexity_measure(r->model, r->session, p->text, p->n, opt.special, (size_t)opt.context, &interrupted, &x, &err) != JIT_OK)
 		return fail(&err);
-	if (opt.json)
-		printf("{\"perplexity\":%.9g,\"tokens\":%zu,\"windows\":%zu,\"scored\":%zu,\"context\":%ld}\n", x.perplexity, x.tokens, x.windows, x.scored, opt.context);
-	else
+	if (!opt.json) {
 		printf("perplexity %.4f\n", x.perplexity);
+	} else {
+		json_t *o = json_pack("{s:o, s:I, s:I, s:I, s:I}", "perplexity", x.scored ? output_real(x.perplexity) : json_null(), "tokens", (json_int_t)x.tokens,
+			"windows", (json_int_t)x.windows, "scored", (json_int_t)x.scored, "context", (json_int_t)opt.context);
+		char *text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+		json_decref(o);
+		puts(text ? text : "");
+		free(text);
+	}
 	if (!opt.quiet)
 		fprintf(stderr, "%zu of %zu tokens scored, in %zu windows of %ld\n", x.scored, x.tokens, x.windows, opt.context);
-	return fflush(stdout) ? 1 : interrupted ? EXIT_INTERRUPTED : 0;
+	return interrupted ? EXIT_INTERRUPTED : 0;
 }
 
 static int dump_objects(const char *path)
@@ -527,15 +516,16 @@ static int list_devices(void)
 	return 1;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	const char *path = NULL;
 	struct option_program program = { .name = "jitrun", .usage = "MODEL [options]", .purpose = "run a large language model with machine code generated for it",
 		.description = "jitrun reads a GGUF or safetensors model (a file, or a directory with config.json), generates machine code for exactly its shapes, "
-			"and continues the prompt on standard output. Timings go to standard error.",
+			"and continues the prompt on standard output. Timings go to standard error. A prompt may fill the context, and gives one token then. On a terminal, control characters "
+			"in the text other than newline and tab are shown as U+FFFD; into files and pipes every byte goes as it is.",
 		.examples = "jitrun model.gguf --prompt \"Once upon a time\" -n 100\njitrun model-directory --file question.txt --temp 0.8 --top-p 0.9 --seed 7\njitrun model.gguf --prompt-ids 1,15043 --print-ids --quiet",
 		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .operand = &path, .max_operands = 1 };
-	struct run r = { .start = now() };
+	struct run r = { .start = now(), .terminal = isatty(STDOUT_FILENO) != 0 };
 	struct prompt p = { 0 };
 	jit_error err = { 0 };
 	struct sigaction on_int = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };   /* a second Ctrl-C ends at once */
@@ -559,11 +549,18 @@ int main(int argc, char **argv)
 		r.model = open_model(path, &err);
 		r.session = r.model ? open_session(r.model, &err) : NULL;
 		rc = r.session ? (opt.perplexity ? run_perplexity(&r, &p) : run_session(&r, &p)) : interrupted ? EXIT_INTERRUPTED : fail(&err);
+		if (r.session && (rc == 0 || rc == EXIT_INTERRUPTED) && jit_model_written(r.model, &err) != JIT_OK)
+			rc = fail(&err);
 	}
 	jit_session_close(r.session);
 	jit_model_close(r.model);
 	free(r.text);
-	free(p.text);
-	free(p.ids);
+	prompt_free(&p);
 	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	output_begin();
+	return output_end("jitrun", run(argc, argv), 1);
 }

@@ -15,6 +15,7 @@
 #include "jit/tune.h"
 #include "loaders/model.h"
 #include "runtime/options.h"
+#include "runtime/output.h"
 #include "runtime/warm.h"
 
 /* Exit status: what was asked for is done, failed, was asked for wrongly; or the answer is no: something is missing, damaged or differs. */

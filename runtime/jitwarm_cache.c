@@ -39,7 +39,7 @@ struct listing { json_t *entries; uint64_t n, good, bad, code_bytes, stored_byte
 static bool list_item(const struct cache_item *i, void *user)
 {
 	struct listing *l = user;
-	char text[KEY_TEXT_MAX] = "", name[TEMPLATE_SCHEDULE_NAME], gain[64] = "";
+	char text[KEY_TEXT_MAX] = "", name[TEMPLATE_SCHEDULE_NAME], gain[64] = "", path[4096];
 	bool several = this_version(i) && i->key.kind == KEY_MATMUL;
 	double found = several ? warm_tuned_gain(&i->key) : 0;
 
@@ -53,17 +53,17 @@ static bool list_item(const struct cache_item *i, void *user)
 	l->code_bytes += i->code_bytes;
 	l->stored_bytes += i->stored_bytes;
 	if (l->entries) {
-		json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:s}", "key", text, "state", state_of(i), "code_bytes", (json_int_t)i->code_bytes, "stored_bytes", (json_int_t)i->stored_bytes, "path", i->path);
+		json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:o}", "key", text, "state", state_of(i), "code_bytes", (json_int_t)i->code_bytes, "stored_bytes", (json_int_t)i->stored_bytes, "path", output_string(i->path));
 		if (several)
 			report_schedule(o, &i->key);
 		if (found > 0)
-			json_object_set_new(o, "tuned_gain", json_real(found));
+			json_object_set_new(o, "tuned_gain", output_real(found));
 		json_array_append_new(l->entries, o);
 	} else {
 		bool chosen = several && (i->key.schedule || found > 0);
 		bool good = this_version(i) && !i->trouble;
 		printf("%8" PRIu32 " %8" PRIu64 "  %s%s%s%s  %s%s%s%s%s\n", i->code_bytes, i->stored_bytes, *text ? text : "?", good ? "" : " (", good ? "" : state_of(i),
-		       good ? "" : ")", i->path, chosen ? " (" : "", chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
+		       good ? "" : ")", error_quote(path, sizeof path, i->path, strlen(i->path)), chosen ? " (" : "", chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
 	}
 	return true;
 }
@@ -103,14 +103,14 @@ struct verification {
 
 static void say_wrong(struct verification *v, const struct cache_item *i, const char *what)
 {
-	char text[KEY_TEXT_MAX] = "";
+	char text[KEY_TEXT_MAX] = "", path[4096], file[140];
 
 	if (i->key.kind)
 		key_text(&i->key, text, sizeof text);
 	if (v->wrong)
-		json_array_append_new(v->wrong, json_pack("{s:s, s:s, s:s}", "key", text, "what", what, "path", i->path));
+		json_array_append_new(v->wrong, json_pack("{s:s, s:s, s:o}", "key", text, "what", what, "path", output_string(i->path)));
 	else
-		printf("%s: %s%s%s\n", i->path, *text ? text : i->file, *text || *i->file ? " " : "", what);
+		printf("%s: %s%s%s\n", error_quote(path, sizeof path, i->path, strlen(i->path)), *text ? text : error_quote(file, sizeof file, i->file, strlen(i->file)), *text || *i->file ? " " : "", what);
 }
 
 /* NULL: an object is what is made for its key now. Otherwise what is wrong with it, which may be in room. */

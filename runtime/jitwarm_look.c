@@ -64,7 +64,7 @@ static void print_comments(const char *text)
 static void print_shown(const struct shown *s, bool same)
 {
 	const struct object *o = &s->fresh;
-	char name[TEMPLATE_SCHEDULE_NAME];
+	char name[TEMPLATE_SCHEDULE_NAME], path[4096];
 
 	printf("# %s\n# %s", s->text, template_schedule_name(&s->key, name, sizeof name));
 	if (s->gain > 0)
@@ -75,7 +75,7 @@ static void print_shown(const struct shown *s, bool same)
 	printf("\n# registers: %u vector, %u scalar, %u mask; %" PRIu32 " spills, %" PRIu32 " in inner loops\n", o->vector_regs, o->scalar_regs, o->mask_regs, s->stats.spills, s->stats.spills_in_inner_loops);
 	printf("# %" PRIu32 " IR instructions, %" PRIu32 " machine instructions\n", s->stats.ir_instructions, s->stats.machine_instructions);
 	if (s->kept)
-		printf("# kept in %s: %s\n", s->path, same ? "the same code" : "NOT the same code");
+		printf("# kept in %s: %s\n", error_quote(path, sizeof path, s->path, strlen(s->path)), same ? "the same code" : "NOT the same code");
 	else if (s->answer == RECORD_FAILED)
 		printf("# whether it is kept is not known: %s\n", s->why.text);
 	else
@@ -92,11 +92,11 @@ static void print_shown_json(const struct shown *s, bool same)
 		"constant_bytes", (json_int_t)(o->code_bytes - o->pool_offset), "frame_bytes", (json_int_t)o->frame_bytes, "shared_bytes", (json_int_t)o->shared_bytes,
 		"registers", "vector", o->vector_regs, "scalar", o->scalar_regs, "mask", o->mask_regs, "spills", (json_int_t)s->stats.spills,
 		"spills_in_inner_loops", (json_int_t)s->stats.spills_in_inner_loops, "ir_instructions", (json_int_t)s->stats.ir_instructions,
-		"machine_instructions", (json_int_t)s->stats.machine_instructions, "path", s->kept ? json_string(s->path) : json_null(), "same", same,
+		"machine_instructions", (json_int_t)s->stats.machine_instructions, "path", s->kept ? output_string(s->path) : json_null(), "same", same,
 		"ir", s->ir, s->ir_bytes, "listing", s->listing, s->listing_bytes);
 	report_schedule(j, &s->key);
 	if (s->gain > 0)
-		json_object_set_new(j, "tuned_gain", json_real(s->gain));
+		json_object_set_new(j, "tuned_gain", output_real(s->gain));
 	json_dumpf(j, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 	putchar('\n');
 	json_decref(j);
@@ -154,7 +154,7 @@ static void say_why(const struct explanation *x, const struct key *key, enum rec
 static json_t *explain_key(struct explanation *x, const struct key *key, struct found *found, struct error *err)
 {
 	static const char *const words[] = { [RECORD_FOUND] = "hit ", [RECORD_ABSENT] = "miss", [RECORD_DAMAGED] = "damaged" };
-	char text[KEY_TEXT_MAX], why[KEY_TEXT_MAX + KEY_DIFFERENCES_MAX + 64];
+	char text[KEY_TEXT_MAX], why[KEY_TEXT_MAX + KEY_DIFFERENCES_MAX + 64], path[4096];
 	struct object o = { 0 };
 	struct cache_source from;
 	unsigned source;
@@ -171,8 +171,8 @@ static json_t *explain_key(struct explanation *x, const struct key *key, struct 
 	else
 		say_why(x, key, answer, why, sizeof why);
 	if (warm.json)
-		return json_pack("{s:s, s:b, s:b, s:s}", "key", text, "hit", hit, "damaged", answer == RECORD_DAMAGED, hit ? "path" : "why", hit ? from.path : why);
-	printf("%s  %s  %s\n", words[answer], text, hit ? from.path : why);
+		return json_pack("{s:s, s:b, s:b, s:o}", "key", text, "hit", hit, "damaged", answer == RECORD_DAMAGED, hit ? "path" : "why", output_string(hit ? from.path : why));
+	printf("%s  %s  %s\n", words[answer], text, hit ? error_quote(path, sizeof path, from.path, strlen(from.path)) : why);
 	return json_null();
 }
 
@@ -211,7 +211,7 @@ static bool explain_model(const struct model *m, const char *name, void *user, s
 			return false;
 		}
 		x->missing += n - found.hits;
-		json_array_append_new(x->models, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "model", name, "target", x->target[t]->name, "kernels", (json_int_t)n, "hits", (json_int_t)found.hits,
+		json_array_append_new(x->models, json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:o}", "model", output_string(name), "target", x->target[t]->name, "kernels", (json_int_t)n, "hits", (json_int_t)found.hits,
 			"misses", (json_int_t)found.missing, "damaged", (json_int_t)found.damaged, "list", list));
 		if (!warm.json && !warm.quiet)
 			say_found(name, x->target[t]->name, n, &found);

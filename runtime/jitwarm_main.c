@@ -177,7 +177,7 @@ struct cache *warm_open_cache(bool read_only, struct error *err)
 	if (warm.cache)
 		return cache_open(warm.cache, &o, err);
 	if (!cache_default_path(path, sizeof path)) {
-		error_set(err, ERROR_ARGUMENT, "there is no cache to look at: --cache is not given, and none of $JITRUN_CACHE, $XDG_CACHE_HOME and $HOME is set");
+		error_set(err, ERROR_ARGUMENT, "there is no cache to look at: --cache is not given, $JITRUN_CACHE is not set, and neither $XDG_CACHE_HOME nor $HOME is an absolute path");
 		return NULL;
 	}
 	return cache_open(path, &o, err);
@@ -201,7 +201,7 @@ static int run_command(void)
 	return functions[c]();
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct option_program program = { .name = "jitwarm", .usage = "[COMMAND] [options]", .purpose = "make the machine code a model needs before it runs",
 		.description = "jitwarm makes every code object that jitrun can need for a model, for this machine or for another, from the model's header alone: for every length of prompt, "
@@ -224,10 +224,11 @@ int main(int argc, char **argv)
 	int status;
 	if (options_about(&program, &about, jit_version(), &status))
 		return status;
-	status = run_command();
-	if (fflush(stdout) != 0 && status != WARM_USAGE) {
-		fprintf(stderr, "jitwarm: standard output could not be written.\n");
-		status = WARM_FAILED;
-	}
-	return status;
+	return run_command();
+}
+
+int main(int argc, char **argv)
+{
+	output_begin();
+	return output_end("jitwarm", run(argc, argv), WARM_FAILED);
 }

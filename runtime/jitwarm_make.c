@@ -42,7 +42,7 @@ static bool add_model(const struct model *m, const char *name, void *user, struc
 		free(keys);
 		if (!more)
 			return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", w->n + n);
-		json_array_append_new(w->models, json_pack("{s:s, s:s, s:I}", "model", name, "target", w->target[t]->name, "kernels", (json_int_t)n));
+		json_array_append_new(w->models, json_pack("{s:o, s:s, s:I}", "model", output_string(name), "target", w->target[t]->name, "kernels", (json_int_t)n));
 	}
 	return true;
 }
@@ -205,7 +205,7 @@ static bool make_pack(const struct wanted *w, struct made *made, struct error *e
 static void report(const struct wanted *w, const struct made *made, double seconds)
 {
 	if (warm.json) {
-		json_t *o = json_pack("{s:s, s:O, s:I, s:I, s:I, s:I, s:f}", "out", warm.out, "models", w->models, "kernels", (json_int_t)made->n,
+		json_t *o = json_pack("{s:o, s:O, s:I, s:I, s:I, s:I, s:f}", "out", output_string(warm.out), "models", w->models, "kernels", (json_int_t)made->n,
 			"generated", (json_int_t)made->generated, "code_bytes", (json_int_t)made->code_bytes, "bytes", (json_int_t)made->file_bytes, "seconds", seconds);
 		json_dumpf(o, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 		putchar('\n');

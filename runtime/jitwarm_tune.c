@@ -84,7 +84,7 @@ static void keep_result(const struct tune_result *r, void *user)
 	tune_set(t->kept, r);
 	key_text(&r->key, key, sizeof key);
 	if (warm.json) {
-		json_t *row = json_pack("{s:s, s:f, s:i}", "key", key, "gain", r->gain, "samples", (int)r->samples);
+		json_t *row = json_pack("{s:s, s:o, s:i}", "key", key, "gain", output_real(r->gain), "samples", (int)r->samples);
 		report_schedule(row, &r->key);
 		json_array_append_new(t->rows, row);
 	} else {

@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "jit/execmem.h"
 #include "kernels-templates/templates.h"
 #include "runtime/objects.h"
 #include "runtime/pool.h"
@@ -46,7 +48,8 @@ static bool open_sealed_cache(jit_model *m, const jit_model_options *o, struct e
 	if (o->dump_ir || o->dump_asm)
 		return error_set(err, ERROR_ARGUMENT, "sealed: no kernel is generated that could be dumped");
 	if (o->cache_dir ? !*o->cache_dir : !cache_default_path(path, sizeof path))
-		return error_set(err, ERROR_ARGUMENT, "sealed: there is no cache to take kernels from");
+		return error_set(err, ERROR_ARGUMENT, "sealed: there is no cache to take kernels from%s",
+		                 o->cache_dir ? "" : ": neither JITRUN_CACHE is set, nor is XDG_CACHE_HOME or HOME an absolute path");
 	return (m->cache = cache_open(o->cache_dir ? o->cache_dir : path, &(struct cache_options){ .read_only = true }, err)) != NULL;
 }
 
@@ -154,9 +157,10 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	if (!(m->device = device_open(o->device ? o->device : "cpu", o->isa, err)))
 		return false;
 	m->target = m->device->facts.target;
-	if (!open_dump(&m->dump_ir, o->dump_ir, err) || !open_dump(&m->dump_asm, o->dump_asm, err) ||
+	if ((o->perf_map && !execmem_perf_map_open(err)) || !open_dump(&m->dump_ir, o->dump_ir, err) || !open_dump(&m->dump_asm, o->dump_asm, err) ||
 	    !(m->sealed ? open_sealed_cache : open_cache)(m, o, err) || !open_tune(m, o->tune, err) || !model_open(&m->file, path, 0, err))
 		return false;
+	m->perf_map = o->perf_map != 0;
 	m->f32_activations = o->f32_activations != 0;
 	m->bounded = o->bounded_numerics != 0;
 	model_describe(&m->file, m->description, sizeof m->description);
@@ -190,6 +194,27 @@ jit_model *jit_model_open(const char *path, const jit_model_options *options, ji
 	}
 	m->load_seconds = system_seconds() - start;
 	return m;
+}
+
+static bool dump_written(FILE *f, const char *what, struct error *err)
+{
+	if (!f)
+		return true;
+	bool failed = ferror(f) != 0;
+	errno = 0;
+	failed = fflush(f) != 0 || failed;
+	return !failed || error_set(err, ERROR_IO, "the dump of %s could not be written whole%s%s", what, errno ? ": " : "", errno ? strerror(errno) : "");
+}
+
+int jit_model_written(jit_model *m, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (dump_written(m->dump_ir, "IR", &e) && dump_written(m->dump_asm, "machine code", &e) && m->observe)
+		observe_written(m->observe, &e);
+	if (m->perf_map && !execmem_perf_map_written())
+		error_set(&e, ERROR_IO, "/tmp/perf-%ld.map: could not be written whole", (long)getpid());
+	return model_report(err, &e);
 }
 
 void jit_model_close(jit_model *m)

@@ -26,6 +26,7 @@ struct jit_model {
 	bool sealed;                    /* kernels are loaded, never generated */
 	bool has_all;                   /* sealed: every one that any session can need */
 	FILE *dump_ir, *dump_asm;
+	bool perf_map;
 	char description[256];
 	double load_seconds;
 	uint64_t token_bytes;

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+
 static bool complain(const struct option_program *p, const char *format, const char *a, const char *b)
 {
-	fprintf(stderr, "%s: ", p->name);
-	fprintf(stderr, format, a, b);
-	fprintf(stderr, "\nTry '%s --help'.\n", p->name);
+	char text[512], quoted[1024];
+
+	snprintf(text, sizeof text, format, a, b);
+	fprintf(stderr, "%s: %s\nTry '%s --help'.\n", p->name, error_quote(quoted, sizeof quoted, text, strlen(text)), p->name);
 	return false;
 }
 
@@ -347,6 +350,6 @@ bool options_about(const struct option_program *p, const struct option_about *ab
 		options_completion(p, stdout);
 	else
 		return false;
-	*status = fflush(stdout) ? 1 : 0;
+	*status = 0;
 	return true;
 }

@@ -52,7 +52,7 @@ struct option_about { bool help, version, man, completion; };
 	{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &(about).version }, \
 	{ "print-man", 0, OPTION_FLAG, 0, "print the man page", 0, 0, &(about).man }, \
 	{ "print-completion", 0, OPTION_FLAG, 0, "print the bash completion", 0, 0, &(about).completion }
-/* Whether something was asked; then it is on standard output, and *status is the program's exit status. */
+/* Whether something was asked; then it was printed on standard output, whose end (output.h) says whether it got there, and *status is the program's exit status. */
 bool options_about(const struct option_program *p, const struct option_about *about, const char *version, int *status);
 
 #endif

@@ -19,13 +19,13 @@ static int32_t first_token(const jit_model *m, const int32_t *ids, size_t n)
 	return id;
 }
 
-int perplexity_measure(const jit_model *m, jit_session *s, const char *text, size_t n_text, size_t window, const volatile sig_atomic_t *stop,
+int perplexity_measure(const jit_model *m, jit_session *s, const char *text, size_t n_text, bool special, size_t window, const volatile sig_atomic_t *stop,
                        struct perplexity *out, jit_error *err)
 {
 	float *logprob = malloc(window * sizeof *logprob);
 	int32_t *ids = NULL;
 	double sum = 0;
-	int status = jit_model_tokenize(m, text, n_text, 1, 0, &ids, &out->tokens, err);
+	int status = jit_model_tokenize(m, text, n_text, 1, special, &ids, &out->tokens, err);
 
 	out->scored = out->windows = 0;
 	if (!logprob && status == JIT_OK) {

@@ -8,13 +8,14 @@
 #define RUNTIME_PERPLEXITY_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 #include "runtime/jitrun.h"
 
 struct perplexity { double perplexity; size_t tokens, windows, scored; };
 
-/* The session must have room for a window. Stops early, after a whole window, when *stop becomes non-zero. Returns a jit_status. */
-int perplexity_measure(const jit_model *m, jit_session *s, const char *text, size_t n_text, size_t window, const volatile sig_atomic_t *stop,
+/* special: names of control tokens in the text become these. The session must have room for a window. Stops early, after a whole window, when *stop becomes non-zero. Returns a jit_status. */
+int perplexity_measure(const jit_model *m, jit_session *s, const char *text, size_t n_text, bool special, size_t window, const volatile sig_atomic_t *stop,
                        struct perplexity *out, jit_error *err);
 
 #endif

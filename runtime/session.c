@@ -450,7 +450,10 @@ static int check_room(const jit_session *s, size_t more, jit_error *err)
 		return JIT_OK;
 	if (err) {
 		struct error e = { 0 };
-		error_set(&e, ERROR_ARGUMENT, "the context of %u tokens is full: %zu are in use and %zu more were asked for", s->context, s->length, more);
+		if (more)
+			error_set(&e, ERROR_ARGUMENT, "the context of %u tokens is full: %zu are in use and %zu more were asked for", s->context, s->length, more);
+		else
+			error_set(&e, ERROR_ARGUMENT, "the context of %u tokens is full, so that nothing can follow the token chosen last", s->context);
 		model_report(err, &e);
 		err->code = JIT_ERROR_CONTEXT;
 	}

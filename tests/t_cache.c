@@ -101,6 +101,10 @@ static void test_default_path(void **unused)
 	assert_true(cache_default_path(out, sizeof out));
 	assert_string_equal(out, "/h/.cache/jitrun");
 	assert_false(cache_default_path(out, 8));
+	setenv("HOME", "home", 1);           /* nothing is made below the working directory */
+	assert_false(cache_default_path(out, sizeof out));
+	setenv("HOME", "", 1);
+	assert_false(cache_default_path(out, sizeof out));
 	unsetenv("HOME");
 	assert_false(cache_default_path(out, sizeof out));
 	for (int i = 0; i < 3; i++) {

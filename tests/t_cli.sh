@@ -125,7 +125,9 @@ refused "Give --target" 2 "$model" --dump-objects "$dir/none"
 refused "cannot be opened" 1 "$dir/none.gguf" --target gfx1100 --dump-objects "$dir/none"
 refused "is not one of off|auto|4|8|16" 2 "$model" --prompt x --speculate 5
 refused "give one of" 2 "$model" --prompt x --prompt-ids 1
-refused "not a token id" 2 "$model" --prompt-ids 1,two
+for ids in 1,two "+1" " 1" "1 " "1,,2" "1," "," "" 0x1 -1 1e3 99999999999999999999 2147483648; do
+	refused "does not begin with a token id" 2 "$model" --prompt-ids "$ids"
+done
 refused "which is not in 0..4095" 1 "$model" --prompt-ids 5000
 refused "one argument too many" 2 "$model" again --prompt x
 refused "available" 1 "$model" --prompt x -c 2000000000

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -221,12 +222,65 @@ static void test_perf_map(void **unused)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+static void expect_map_refused(const char *says)
+{
+	struct error err = { 0 };
+
+	assert_false(execmem_perf_map_open(&err));
+	if (!strstr(err.text, says) || !strstr(err.text, "/tmp/perf-"))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+}
+
+/* What lies there under this name and is not this user's own plain file is left alone, and nobody waits for it. */
+static void test_perf_map_refused(void **unused)
+{
+	char path[64], other[80];
+	struct error err = { 0 };
+	struct stat st;
+
+	snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
+	snprintf(other, sizeof other, "%s.other", path);
+	unlink(path);
+	assert_true(execmem_perf_map_open(&err));
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(link(path, other), 0);
+	alarm(20);
+	expect_map_refused("has 2 names");
+	execmem_perf_map((void *)0x1000, 0x20, "norm.k8.avx2");
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	assert_false(execmem_perf_map_written());
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(chmod(path, 0622), 0);
+	expect_map_refused("has mode 0622");
+	if (geteuid() == 0) {
+		assert_int_equal(chmod(path, 0600), 0);
+		assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
+		struct error why = { 0 };
+		assert_false(execmem_perf_map_open(&why));        /* the kernel itself may refuse to open it */
+	}
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink(other, path), 0);
+	expect_map_refused("symbolic link");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	expect_map_refused("FIFO");
+	int reader = open(path, O_RDONLY | O_NONBLOCK);
+	assert_true(reader >= 0);
+	expect_map_refused("is no regular file");
+	execmem_perf_map((void *)0x1000, 0x20, "norm.k8.avx2");
+	close(reader);
+	alarm(0);
+	assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_runs_and_stays), cmocka_unit_test(test_writing_is_refused), cmocka_unit_test(test_at_once), cmocka_unit_test(test_many_together),
 		cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_perf_map), cmocka_unit_test(test_perf_map_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,15 @@
 #include <elf.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <cmocka.h>
 
 #include "jit/observe.h"
@@ -166,6 +169,31 @@ static void test_dump_refused(void **state)
 	assert_non_null(strstr(err.text, none));
 }
 
+/* A disk that is full: the file ends early, and it is said, in a process of its own, whose files may be no longer. */
+static void test_dump_cut(void **state)
+{
+	const struct rlimit room = { 300, 300 };
+	(void)state;
+
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct error err = { 0 };
+		signal(SIGXFSZ, SIG_IGN);
+		struct observe *o = setrlimit(RLIMIT_FSIZE, &room) ? NULL : observe_open(dir, false, &err);
+		bool before = o && observe_written(o, &err);
+		for (int i = 0; o && i < 10; i++)
+			observe_code(o, code, sizeof code, "a.kernel");
+		bool after = o && observe_written(o, &err);
+		_exit(before && !after && strstr(err.text, "jit-") && strstr(err.text, "could not be written whole") ? 0 : 1);
+	}
+	int status;
+	char path[200];
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	snprintf(path, sizeof path, "%s/jit-%ld.dump", dir, (long)pid);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* ---- gdb */
 
 static void check_symbol_file(const struct jit_code_entry *e, const void *at, size_t n, const char *name)
@@ -251,7 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_dump, make_dir, remove_dir), cmocka_unit_test_setup_teardown(test_dump_by_many, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_dump_refused, make_dir, remove_dir), cmocka_unit_test(test_gdb),
+		cmocka_unit_test_setup_teardown(test_dump_refused, make_dir, remove_dir), cmocka_unit_test_setup_teardown(test_dump_cut, make_dir, remove_dir), cmocka_unit_test(test_gdb),
 		cmocka_unit_test_setup_teardown(test_model, make_dir, remove_dir),
 	};
 

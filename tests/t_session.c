@@ -230,10 +230,62 @@ static void test_refusals(void **state)
 	jit_model_close(m);
 }
 
+/* Every position of a context is good for a token, however it was filled; behind the last one a token is chosen that cannot be computed. */
+static void test_last_position(void **state)
+{
+	enum { CONTEXT = 20, DRAWN = 8 };
+	static const int speculate[] = { JIT_SPECULATE_OFF, 4, 16, JIT_SPECULATE_AUTO };
+	int32_t want[CONTEXT + 1], id;
+	float logprob[2];
+	(void)state;
+	jit_error err = { 0 };
+	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = "", .threads = 2 }, &err);
+	jit_session *wide = jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF }, &err);
+	for (int fed = CONTEXT - DRAWN; fed <= CONTEXT; fed += fed < CONTEXT - 2 ? 3 : 1) {
+		/* what a session with room to spare chooses */
+		assert_int_equal(jit_session_rewind(wide, 0, &err), JIT_OK);
+		for (int i = 0; i < fed; i++)
+			want[i] = prompt[i % 3];          /* repeats itself: there are guesses */
+		assert_int_equal(jit_session_feed(wide, want, (size_t)fed, &err), JIT_OK);
+		for (int i = fed; i <= CONTEXT; i++)
+			assert_int_equal(jit_session_next(wide, &want[i], &err), JIT_OK);
+		for (size_t k = 0; k < sizeof speculate / sizeof *speculate; k++) {
+			jit_session *s = jit_session_open(m, &(jit_session_options){ .context = CONTEXT, .threads = 1, .speculate = speculate[k] }, &err);
+			assert_int_equal(jit_session_feed(s, want, (size_t)fed, &err), JIT_OK);
+			for (int i = fed; i <= CONTEXT; i++) {
+				assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
+				assert_int_equal(id, want[i]);
+			}
+			assert_int_equal(jit_session_length(s), CONTEXT + 1);
+			/* full: refused in every way, and nothing is lost */
+			jit_error full = { 0 };
+			assert_int_equal(jit_session_next(s, &id, &full), JIT_ERROR_CONTEXT);
+			assert_non_null(strstr(full.message, "the context of 20 tokens is full"));
+			assert_null(jit_session_logits(s, &full));
+			assert_int_equal(jit_session_feed(s, prompt, 1, &full), JIT_ERROR_CONTEXT);
+			assert_int_equal(jit_session_score(s, prompt, 1, logprob, &full), JIT_ERROR_CONTEXT);
+			assert_int_equal(jit_session_length(s), CONTEXT + 1);
+			/* back by the token that has no position: the same is chosen once more; back by more: room again */
+			assert_int_equal(jit_session_rewind(s, CONTEXT, &err), JIT_OK);
+			assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
+			assert_int_equal(id, want[CONTEXT]);
+			assert_int_equal(jit_session_rewind(s, CONTEXT - 2, &err), JIT_OK);
+			assert_int_equal(jit_session_feed(s, want + CONTEXT - 2, 3, &full), JIT_ERROR_CONTEXT);
+			assert_int_equal(jit_session_feed(s, want + CONTEXT - 2, 1, &err), JIT_OK);
+			assert_int_equal(jit_session_score(s, want + CONTEXT - 1, 1, logprob, &err), JIT_OK);
+			assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
+			assert_int_equal(id, want[CONTEXT]);
+			jit_session_close(s);
+		}
+	}
+	jit_session_close(wide);
+	jit_model_close(m);
+}
+
 int main(void)
 {
 	source_path(model_path, "models/tale-q8_0.gguf");
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_same_bits), cmocka_unit_test(test_same_bits_f32), cmocka_unit_test(test_same_bits_int8_cache), cmocka_unit_test(test_reference_device), cmocka_unit_test(test_every_isa),
-		cmocka_unit_test(test_cold_and_warm_cache), cmocka_unit_test(test_rewind_and_two_sessions), cmocka_unit_test(test_refusals) };
+		cmocka_unit_test(test_cold_and_warm_cache), cmocka_unit_test(test_rewind_and_two_sessions), cmocka_unit_test(test_refusals), cmocka_unit_test(test_last_position) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

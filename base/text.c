@@ -1,0 +1,29 @@
+#include "base/text.h"
+
+unsigned text_char(const void *bytes, size_t n, uint32_t *code)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const unsigned char *p = bytes;
+	unsigned length = n == 0 ? 0 : p[0] < 0x80 ? 1 : (p[0] & 0xe0) == 0xc0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : (p[0] & 0xf8) == 0xf0 ? 4 : 0;
+
+	if (!length || length > n)
+		return 0;
+	uint32_t c = length == 1 ? p[0] : p[0] & (0x7fu >> length);
+	for (unsigned i = 1; i < length; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if (c < least[length] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*code = c;
+	return length;
+}
+
+bool text_is_control(uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
+
+bool text_misleads(uint32_t code)
+{
+	return text_is_control(code) || code == 0x2028 || code == 0x2029 || code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+	       (code >= 0x2066 && code <= 0x2069);
+}

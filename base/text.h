@@ -1,0 +1,19 @@
+/* base/text.h - characters in bytes that nobody vouches for.
+ *
+ * Owns: what is UTF-8, which characters are orders to a terminal, and which make a line look other than it is.
+ */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The character that the bytes begin with: how many they are, 1 to 4; 0: no character begins like this. */
+unsigned text_char(const void *bytes, size_t n, uint32_t *code);
+/* C0, DEL and C1: terminals obey them. */
+bool text_is_control(uint32_t code);
+/* Those; the separators of lines and paragraphs; and the marks and brackets that turn the direction of writing. None has a place inside a sentence. */
+bool text_misleads(uint32_t code);
+
+#endif
