@@ -97,9 +97,9 @@ static const struct arch_off hf_off[] = {
  * tensor_data_layout where the weights came from. */
 static const char gguf_keys[] = "attention.layer_norm_epsilon rope.scaling.finetuned tensor_data_layout";
 
-/* What transformers writes into every configuration, and what is for training, for sampling, or for a program of another kind. */
+/* Names that begin with _ are private to transformers. Further what it writes into every configuration, and what is for training, for sampling, or for a program of another kind. */
 static const char hf_fields[] =
-	"transformers_version torch_dtype dtype use_cache auto_map tokenizer_class _commit_hash _attn_implementation attn_implementation _attn_implementation_autoset "
+	"transformers_version torch_dtype dtype use_cache auto_map tokenizer_class attn_implementation "
 	"return_dict output_attentions output_hidden_states torchscript chunk_size_feed_forward is_decoder prefix finetuning_task task_specific_params problem_type "
 	"id2label label2id num_labels use_bfloat16 gradient_checkpointing pretraining_tp initializer_range initializer_factor "
 	"attention_dropout residual_dropout hidden_dropout attention_probs_dropout_prob hidden_dropout_prob resid_pdrop embd_pdrop attn_pdrop embed_dropout classifier_dropout "
@@ -107,7 +107,8 @@ static const char hf_fields[] =
 	"max_length min_length do_sample early_stopping num_beams num_beam_groups diversity_penalty temperature top_k top_p typical_p repetition_penalty length_penalty "
 	"no_repeat_ngram_size encoder_no_repeat_ngram_size num_return_sequences output_scores return_dict_in_generate forced_bos_token_id forced_eos_token_id "
 	"remove_invalid_values suppress_tokens begin_suppress_tokens exponential_decay_length_penalty bad_words_ids "
-	"finetuned max_sequence_length model_max_length max_tokenizer_truncation unsloth_fixed unsloth_version";
+	"finetuned max_sequence_length model_max_length max_tokenizer_truncation unsloth_fixed unsloth_version is_llama_config transformers.js_config "
+	"cache_implementation layer_norm_eps neftune_noise_alpha use_flash_attention use_flash_attention_2 use_flash_attn use_sdpa";
 
 static const char gguf_tensors[] = "blk.*.attn_rot_embd.weight";
 static const char hf_tensors[] = "model.layers.*.self_attn.rotary_emb.inv_freq model.rotary_emb.inv_freq";
@@ -197,7 +198,7 @@ bool arch_gguf_key_harmless(const char *suffix)
 
 bool arch_hf_field_harmless(const struct arch_row *row, const char *field)
 {
-	return arch_word_in(hf_fields, field) || arch_word_in(row->fields, field);
+	return *field == '_' || arch_word_in(hf_fields, field) || arch_word_in(row->fields, field);
 }
 
 /* Whether the name is the pattern's, in which * stands for one or more digits. */

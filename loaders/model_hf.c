@@ -167,11 +167,13 @@ static bool read_row(struct reader *r)
 
 static bool read_arch(struct reader *r)
 {
-	const char *act = NULL;
+	const char *act = NULL, *gate = NULL;
 	double partial = 1;
 
-	if (!read_row(r) || !check_classes(r) || !get_string(r, r->root, "hidden_act", &act))
+	if (!read_row(r) || !check_classes(r) || !get_string(r, r->root, "hidden_act", &act) || !get_string(r, r->root, "activation", &gate))
 		return false;
+	if (gate && strcmp(gate, "swiglu") != 0)      /* Falcon 3 says it beside hidden_act */
+		return unsupported(r, "activation", gate, "swiglu");
 	if (act && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
 		return unsupported(r, "hidden_act", act, "silu");
 	if (!check_quantised(r) || !get_f64(r, r->root, "partial_rotary_factor", &partial))

@@ -262,6 +262,9 @@ static const struct setting settings[] = {
 	{ "qwen2", ",\"is_causal\": true", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
 	/* fields that nothing reads: harmless by name, by value, or refused */
 	{ "llama", ",\"transformers_version\": \"4.51.0\", \"use_cache\": true, \"pretraining_tp\": 4, \"attention_dropout\": 0.1, \"id2label\": {\"0\": \"A\"}", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
+	{ "llama", ",\"is_llama_config\": true, \"rope_interleaved\": false, \"transformers.js_config\": {\"kv_cache_dtype\": 1}, \"_flash_attn_2_enabled\": true, \"activation\": \"swiglu\"", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
+	{ "llama", ",\"rope_interleaved\": true", "the field rope_interleaved is true", 0, 0, 0, 0, 0, 0 },
+	{ "llama", ",\"activation\": \"geglu\"", "activation is \"geglu\", expected swiglu", 0, 0, 0, 0, 0, 0 },
 	{ "llama", ",\"attention_chunk_size\": 128", "the field attention_chunk_size is 128; it is not known", 0, 0, 0, 0, 0, 0 },
 	{ "llama", ",\"attention_chunk_size\": null, \"use_mrope\": false, \"num_experts\": 0, \"layer_scales\": [], \"other\": {}, \"kind\": \"\", \"share\": 0.0", NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
 	{ "llama", ",\"num_local_experts\": 8", "the field num_local_experts is 8", 0, 0, 0, 0, 0, 0 },
