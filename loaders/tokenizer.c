@@ -10,6 +10,17 @@
 #include <string.h>
 #include <utf8proc.h>
 
+/* ---- the budget of a text */
+
+bool tok_spend(struct tok_work *w, uint64_t steps)
+{
+	w->steps += steps;
+	if (!w->most_steps || w->steps <= w->most_steps)
+		return true;
+	return error_set(w->err, ERROR_ARGUMENT, "the tokenizer takes more than %llu steps for this text, as no published one does",
+	                 (unsigned long long)w->most_steps);
+}
+
 /* ---- special tokens in a text */
 
 static bool is_word_char(const char *p, size_t n)
@@ -38,15 +49,24 @@ static bool stands_alone(const char *p, size_t n, size_t from, size_t to)
 	return to >= n || !is_word_char(p + to, n - to);
 }
 
-/* The first special token at or after `from`, with the spaces it swallows: [*begin, *end). NULL: none is left. */
+/* The first special token at or after `from`, with the spaces it swallows: [*begin, *end). NULL: none is left, or no
+ * steps are. */
 static const struct tok_special *next_special(const struct tok_special_set *set, const char *p, size_t n, size_t from,
-                                              bool hidden_too, size_t *begin, size_t *end)
+                                              struct tok_work *w, size_t *begin, size_t *end)
 {
-	for (size_t i = from; set->n && i < n;) {
-		const struct tok_special *s = set->first[(unsigned char)p[i]] ? tok_special_at(set, p + i, n - i, hidden_too) : NULL;
+	bool hidden_too = w->flags & TOKENIZE_SPECIAL;
+
+	for (size_t i = from; set->n && i < n && (!w->most_steps || w->steps <= w->most_steps);) {
+		const struct tok_special *s = NULL;
 		unsigned len;
+		if (set->first[(unsigned char)p[i]])
+			s = tok_special_at(set, p + i, n - i, hidden_too || set->covers, &w->steps);
 		if (!s) {
 			i++;
+			continue;
+		}
+		if (s->hidden && !hidden_too) {
+			i += s->n;
 			continue;
 		}
 		if (s->single_word && !stands_alone(p, n, i, i + s->n)) {
@@ -84,7 +104,6 @@ static bool encode_words(const struct tokenizer *t, struct tok_work *w)
 static bool encode_part(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n, bool at_start)
 {
 	const struct tok_special_set *set = &t->special[1];
-	bool hidden_too = w->flags & TOKENIZE_SPECIAL;
 	size_t from = 0, begin, end;
 
 	if (n == 0)
@@ -99,8 +118,10 @@ static bool encode_part(const struct tokenizer *t, struct tok_work *w, const cha
 	w->text = w->normal;
 	w->normal = normal;
 	while (from < normal.n) {
-		const struct tok_special *s = next_special(set, normal.p, normal.n, from, hidden_too, &begin, &end);
+		const struct tok_special *s = next_special(set, normal.p, normal.n, from, w, &begin, &end);
 		size_t stop = s ? begin : normal.n;
+		if (!tok_spend(w, 1))
+			return false;
 		w->text.n = 0;
 		w->at_start = at_start && from == 0;
 		if (!tok_append(&w->text, normal.p + from, stop - from, w->err) || !encode_words(t, w) || (s && !tok_emit(w, s->id)))
@@ -110,9 +131,9 @@ static bool encode_part(const struct tokenizer *t, struct tok_work *w, const cha
 	return true;
 }
 
-static bool encode_text(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n)
+bool tok_encode_text(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n)
 {
-	bool around = w->flags & TOKENIZE_BOS_EOS, hidden_too = w->flags & TOKENIZE_SPECIAL;
+	bool around = w->flags & TOKENIZE_BOS_EOS;
 	size_t from = 0, begin, end;
 
 	if (n > INT32_MAX)
@@ -121,9 +142,9 @@ static bool encode_text(const struct tokenizer *t, struct tok_work *w, const cha
 		if (!tok_emit(w, t->head[i]))
 			return false;
 	while (from < n) {
-		const struct tok_special *s = next_special(&t->special[0], text, n, from, hidden_too, &begin, &end);
+		const struct tok_special *s = next_special(&t->special[0], text, n, from, w, &begin, &end);
 		size_t stop = s ? begin : n;
-		if (!encode_part(t, w, text + from, stop - from, from == 0) || (s && !tok_emit(w, s->id)))
+		if (!tok_spend(w, 1) || !encode_part(t, w, text + from, stop - from, from == 0) || (s && !tok_emit(w, s->id)))
 			return false;
 		from = s ? end : stop;
 	}
@@ -150,8 +171,8 @@ void tok_work_free(struct tok_work *w)
 bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags, int32_t **ids, size_t *n_ids,
                       struct error *err)
 {
-	struct tok_work w = { .flags = flags, .err = err };
-	bool ok = encode_text(t, &w, text, n);
+	struct tok_work w = { .flags = flags, .most_steps = TOK_STEPS_MORE + (uint64_t)TOK_STEPS_A_BYTE * n, .err = err };
+	bool ok = tok_encode_text(t, &w, text, n);
 
 	*ids = NULL;
 	*n_ids = 0;

@@ -6,7 +6,8 @@
  * Immutable once opened: encode and decode may be called from any thread.
  *
  * Never: crashes on invalid UTF-8 (a byte that is no character encodes as its byte token),
- * recurses on input, takes more than O(n log n) time on any text.
+ * recurses on input, takes more than O(n log n) time on any text: what a file could make slower than that (its
+ * expressions, replacements and special tokens) is counted, and a text that takes too many steps is refused.
  */
 #ifndef LOADERS_TOKENIZER_H
 #define LOADERS_TOKENIZER_H
@@ -33,8 +34,8 @@ enum { TOKENIZE_BOS_EOS = 1,      /* add BOS / EOS as the model's own rules say 
        TOKENIZE_SPECIAL = 2 };    /* text like "<|im_start|>" becomes its special token; without it, plain text */
 
 /* Encodes n bytes. On success *ids is malloc'ed (the caller frees), *n_ids its length. False only on lack of
- * memory, when the text is 2 GiB or longer, when it holds a character that the vocabulary cannot express and it
- * has no unknown token, or when an expression of a tokenizer.json exceeds its bound of steps on it. */
+ * memory, when the text is 2 GiB or longer, when it holds a character that a vocabulary with scores cannot
+ * express and it has no unknown token, or when the tokenizer exceeds its budget of steps on it. */
 bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags,
                       int32_t **ids, size_t *n_ids, struct error *err);
 

@@ -43,7 +43,11 @@ struct tok_special {
 };
 
 /* Special tokens sorted by text; first[] says which bytes begin one. */
-struct tok_special_set { struct tok_special *row; size_t n; bool first[256]; };
+struct tok_special_set {
+	struct tok_special *row; size_t n;
+	bool first[256];
+	bool covers;                        /* a hidden token that is not asked for still keeps others from being found inside its text */
+};
 
 enum tok_norm_kind { TOK_NORM_NFC, TOK_NORM_NFD, TOK_NORM_NFKC, TOK_NORM_NFKD, TOK_NORM_LOWER, TOK_NORM_REPLACE,
                      TOK_NORM_PREPEND, TOK_NORM_STRIP, TOK_NORM_COLLAPSE_SPACES };
@@ -62,8 +66,10 @@ enum tok_prefix_scheme { TOK_PREFIX_NEVER, TOK_PREFIX_FIRST, TOK_PREFIX_ALWAYS }
 
 struct tok_pre_step {
 	enum { TOK_PRE_SPLIT, TOK_PRE_PREFIX } kind;
-	/* SPLIT: cut at the matches of re */
+	/* SPLIT: cut at the matches of re, or where re is NULL at the text */
 	pcre2_code *re;
+	const char *text;
+	size_t n_text;
 	enum tok_split_behaviour behaviour;
 	bool invert;
 	/* PREFIX: every piece that does not begin with `mark` gets it; with replace, each space becomes the mark first */
@@ -121,8 +127,15 @@ struct tok_work {
 	int32_t *id; size_t n_id, id_cap;
 	bool at_start;                      /* the part begins the text */
 	unsigned flags;
+	uint64_t steps, most_steps;         /* work done that a file could make superlinear, and its bound (0: none) for the whole text */
+	uint64_t weight; size_t position;   /* of the expression being matched: steps a character takes, and where it has come to */
 	struct error *err;
 };
+/* One budget for a text, of this many steps for each byte and some more for a short one. A step is a character looked at by an
+ * expression, a byte written by a step, a comparison of special tokens. Published tokenizers take below thirty a byte. */
+enum { TOK_STEPS_A_BYTE = 512, TOK_STEPS_MORE = 1 << 20 };
+/* False, with err set, once the budget is used up. */
+bool tok_spend(struct tok_work *w, uint64_t steps);
 void tok_work_free(struct tok_work *w);
 
 /* ---- bytes and characters */
@@ -159,8 +172,8 @@ void tok_merges_end(struct tok_merger *m);
 const struct tok_merge *tok_merge_find(const struct tokenizer *t, int32_t left, int32_t right);
 /* Special tokens: any order in, then sorted. Texts are borrowed. */
 bool tok_special_sort(struct tok_special_set *s, const char *where, struct error *err);
-/* The longest special token at p, or NULL. */
-const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, bool hidden_too);
+/* The longest special token at p, or NULL; adds what the search took to *steps. */
+const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, bool hidden_too, uint64_t *steps);
 /* Last step of both readers: long pieces, well-known end tokens, cut_at_marks. */
 bool tok_finish(struct tokenizer *t, struct error *err);
 void tok_table_free(struct tok_table *table);
@@ -173,13 +186,15 @@ bool tok_normalise(const struct tokenizer *t, struct tok_work *w);
 
 /* ---- pre-tokenizers (tokenizer_pretok.c): w->text -> w->spans */
 pcre2_code *tok_regex(const char *pattern, size_t n, const char *where, struct error *err);
-pcre2_code *tok_regex_literal(const char *text, size_t n, const char *where, struct error *err);
 /* The splitting rules of a name of tokenizer.ggml.pre; false with err set for an unknown one. */
 bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, const char *where, bool *adds_bos, struct error *err);
 bool tok_pretokenize(const struct tokenizer *t, struct tok_work *w);
 /* The next match at or after `from`; *at, *n say where. 1 found, 0 none, -1 error. */
 int tok_match(const pcre2_code *re, const char *text, size_t size, size_t from, size_t *at, size_t *n, struct tok_work *w);
 extern const char tok_gpt2_pattern[];
+
+/* ---- all stages (tokenizer.c): the ids of a text to w->id, within w->most_steps */
+bool tok_encode_text(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n);
 
 /* ---- the merge engine (tokenizer_merge.c): one word -> w->id */
 bool tok_word(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n);

@@ -162,9 +162,11 @@ static bool read_decoder(struct tok_reader *r, const json_t *decoder, size_t lim
 static bool normalise_specials(struct tok_reader *r)
 {
 	struct tok_special_set *set = &r->t->special[1];
-	struct tok_work w = { .err = r->err };
+	struct tok_work w = { .most_steps = TOK_STEPS_MORE, .err = r->err };
 	bool ok = true;
 
+	for (size_t i = 0; i < set->n; i++)
+		w.most_steps += (uint64_t)TOK_STEPS_A_BYTE * set->row[i].n;
 	for (size_t i = 0; ok && r->t->n_norm && i < set->n; i++) {
 		struct tok_special *s = &set->row[i];
 		w.text.n = 0;
@@ -332,8 +334,8 @@ static bool read_vocabulary(struct tok_reader *r, const json_t *root, const json
 		return tok_json_refuse(r, "model.vocab", vocab, "an object");
 	if (added && !json_is_null(added) && !json_is_array(added))
 		return tok_json_refuse(r, "added_tokens", added, "an array");
-	/* added texts are copied, and normalised ones once more, up to 3 bytes longer */
-	if (limit > TOK_MAX_TOKENS || !allocate(r, limit, n_added, 2 * bytes + 3 * n_added + 1))
+	/* added texts are copied, and normalised ones once more, up to 3 bytes longer; the default mark of a step is in no file */
+	if (limit > TOK_MAX_TOKENS || !allocate(r, limit, n_added, 2 * bytes + 3 * n_added + 4 * TOK_MAX_STEPS + 1))
 		return error_set(r->err, ERROR_MEMORY, "%s: %zu tokens are too many", r->path, limit);
 	if (!read_vocab(r, (json_t *)vocab, limit) || !read_added(r, added, limit) || !in_config(r, read_decoder, decoder, limit))
 		return false;
@@ -354,7 +356,7 @@ static bool fill(struct tok_reader *r, const json_t *root, const json_t *config,
 	    !tok_json_normalizer(r, json_object_get(root, "normalizer")) || !tok_json_pre_tokenizer(r, json_object_get(root, "pre_tokenizer")))
 		return false;
 	t->model = r->byte_level ? TOK_BYTE_LEVEL : TOK_CHAR_RANKS;
-	t->drop_unknown = t->gaps_close = true;
+	t->drop_unknown = t->gaps_close = t->special[0].covers = t->special[1].covers = true;
 	if (!tok_index(t, r->path, r->err) || !normalise_specials(r) || !tok_special_sort(&t->special[0], r->path, r->err) ||
 	    !tok_special_sort(&t->special[1], r->path, r->err))
 		return false;

@@ -132,7 +132,13 @@ static bool add_split(struct tok_reader *r, const char *pattern, size_t n, bool 
 		return false;
 	s->behaviour = behaviour;
 	s->invert = invert;
-	s->re = literal ? tok_regex_literal(pattern, n, r->path, r->err) : tok_regex(pattern, n, r->path, r->err);
+	if (literal) {
+		s->text = memcpy(r->copy, pattern, n);
+		s->n_text = n;
+		r->copy += n;
+		return true;
+	}
+	s->re = tok_regex(pattern, n, r->path, r->err);
 	return s->re != NULL;
 }
 

@@ -94,7 +94,12 @@ static bool push_pair(const struct tokenizer *t, struct tok_work *w, const char 
 {
 	struct tok_pair c;
 
-	if (w->symbol[left].next == NO_SYMBOL || !find_pair(t, w, word, left, &c))
+	if (w->symbol[left].next == NO_SYMBOL)
+		return true;
+	/* looking for a text reads it: with tokens of any length that is not one step */
+	if (t->model == TOK_CHAR_SCORES && !tok_spend(w, 1 + (w->symbol[left].n + w->symbol[w->symbol[left].next].n) / 8))
+		return false;
+	if (!find_pair(t, w, word, left, &c))
 		return true;
 	if (w->n_heap == w->heap_cap && !tok_grow((void **)&w->heap, &w->heap_cap, w->n_heap + 1, sizeof *w->heap, w->err))
 		return false;
@@ -164,6 +169,13 @@ static bool no_token(struct tok_work *w, const char *p, size_t n)
 	                 error_quote(text, sizeof text, p, n));
 }
 
+/* Whether text can become this token other than by its being looked for: a control token never comes out of plain text, and the
+ * added tokens of a tokenizer.json are no part of its model. */
+static bool is_text(const struct tokenizer *t, int32_t id)
+{
+	return t->type[id] == TOK_NORMAL || (t->type[id] == TOK_USER && !t->special[0].covers);
+}
+
 static bool has_byte_tokens(const struct tokenizer *t, const char *p, size_t n)
 {
 	if (!t->byte_fallback)
@@ -194,7 +206,7 @@ static bool add_character(const struct tokenizer *t, struct tok_work *w, size_t 
 {
 	int32_t id = tok_find(t, word + at, n);
 
-	if (t->model == TOK_CHAR_SCORES && id >= 0 && t->type[id] != TOK_NORMAL && t->type[id] != TOK_USER)
+	if (id >= 0 && !is_text(t, id))
 		id = -1;
 	if (id >= 0 || t->model == TOK_CHAR_SCORES)
 		return add_symbol(w, count, at, n, id);
@@ -274,7 +286,7 @@ static bool merge_word(const struct tokenizer *t, struct tok_work *w, const char
 
 	if (t->whole_words) {
 		int32_t id = find_word(t, p, n);
-		if (id >= 0)
+		if (id >= 0 && is_text(t, id))
 			return tok_emit(w, id);
 	}
 	return first_symbols(t, w, p, n, &count) && (count == 0 || (merge_all(t, w, p, count) && emit_symbols(t, w, p)));

@@ -164,7 +164,7 @@ static bool replace_text(const struct tok_norm_step *s, struct tok_work *w)
 		const char *hit = memmem(p, (size_t)(end - p), s->from, s->n_from);
 		if (!hit)
 			return tok_append(&w->other, p, (size_t)(end - p), w->err);
-		if (!tok_append(&w->other, p, (size_t)(hit - p), w->err) || !tok_append(&w->other, s->to, s->n_to, w->err))
+		if (!tok_spend(w, 1 + s->n_to) || !tok_append(&w->other, p, (size_t)(hit - p), w->err) || !tok_append(&w->other, s->to, s->n_to, w->err))
 			return false;
 		p = hit + s->n_from;
 	}
@@ -183,7 +183,7 @@ static bool replace_run(const struct tok_norm_step *s, struct tok_work *w, const
 			return false;
 		if (got == 0)
 			break;
-		if (!tok_append(&w->other, p + done, at - done, w->err) || !tok_append(&w->other, s->to, s->n_to, w->err))
+		if (!tok_spend(w, 1 + s->n_to) || !tok_append(&w->other, p + done, at - done, w->err) || !tok_append(&w->other, s->to, s->n_to, w->err))
 			return false;
 		done = from = at + n;
 		if (n == 0) {           /* an empty match: the next search starts one character on */
@@ -262,7 +262,7 @@ bool tok_normalise(const struct tokenizer *t, struct tok_work *w)
 	for (unsigned i = 0; i < t->n_norm && w->text.n; i++) {
 		struct tok_buf done;
 		w->other.n = 0;
-		if (!apply(&t->norm[i], w))
+		if (!apply(&t->norm[i], w) || !tok_spend(w, 1 + w->other.n))
 			return false;
 		done = w->other;
 		w->other = w->text;

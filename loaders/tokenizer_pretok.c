@@ -77,6 +77,16 @@ static const struct rule {
 	{ "default", false, false, false, { "[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]" } },
 };
 
+/* The expressions of the table take few steps a character whatever the text; the test of long texts shows it. */
+static bool is_published(const char *pattern, size_t n)
+{
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+		for (unsigned k = 0; rules[i].pattern[k]; k++)
+			if (strlen(rules[i].pattern[k]) == n && !memcmp(rules[i].pattern[k], pattern, n))
+				return true;
+	return false;
+}
+
 static bool among(const char *names, const char *name, size_t n)
 {
 	for (const char *p = names;;) {
@@ -118,7 +128,7 @@ bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, const char
 
 /* ---- expressions */
 
-enum { MAX_EXPRESSION = 65536 };
+enum { MAX_EXPRESSION = 65536, MAX_REPEAT = 1000 };
 
 /* White space as Unicode has it. The library's \s also counts U+180E, which stopped being a space in Unicode 6.3. */
 #define SPACE_SET "\\t-\\r \\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
@@ -154,6 +164,13 @@ static size_t translate(const char *p, size_t n, char *to, const char **foreign)
 			*foreign = "a set inside a set";
 		} else if (in_set && p[i] == '&' && next == '&') {
 			*foreign = "an intersection of sets (&&)";
+		} else if (!in_set && p[i] == '{') {
+			/* it would run that far at every character, and only its end is counted */
+			unsigned long count = 0;
+			for (size_t k = i + 1; k < n && strchr("0123456789, ", p[k]) && p[k] && count <= MAX_REPEAT; k++)
+				count = p[k] >= '0' && p[k] <= '9' ? 10 * count + (unsigned long)(p[k] - '0') : 0;
+			if (count > MAX_REPEAT)
+				*foreign = "more than 1000 repetitions";
 		} else if (in_set && p[i] == ']') {
 			in_set = false;
 		} else if (!in_set && p[i] == '[') {
@@ -204,6 +221,8 @@ pcre2_code *tok_regex(const char *pattern, size_t n, const char *where, struct e
 		pattern = TRAILING_SPACES_LINEAR;
 		n = strlen(pattern);
 	}
+	/* other expressions are counted, for which the shortcuts to a first match are left out */
+	uint32_t counted = is_published(shown, n_shown) ? 0 : PCRE2_AUTO_CALLOUT | PCRE2_NO_START_OPTIMIZE, references = 0;
 	char *spelt = foreign ? NULL : malloc(n * sizeof SPACE_SET + 1);
 	if (!spelt && !foreign)
 		error_set(err, ERROR_MEMORY, "%s: no memory for an expression of %zu bytes", where, n);
@@ -213,14 +232,25 @@ pcre2_code *tok_regex(const char *pattern, size_t n, const char *where, struct e
 		error_set(err, ERROR_UNSUPPORTED, "%s: the expression \"%s\" uses %s, which is not supported", where,
 		          error_quote(text, sizeof text, shown, n_shown), foreign);
 	else if (spelt)      /* $ ends a line in that dialect */
-		re = compile(spelt, n, PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_MULTILINE, where, shown, n_shown, err);
+		re = compile(spelt, n, PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_MULTILINE | counted, where, shown, n_shown, err);
 	free(spelt);
+	if (re && (pcre2_pattern_info(re, PCRE2_INFO_BACKREFMAX, &references) || references)) {
+		error_set(err, ERROR_UNSUPPORTED, "%s: the expression \"%s\" uses a reference back to a group, which is not supported", where,
+		          error_quote(text, sizeof text, shown, n_shown));
+		pcre2_code_free(re);
+		re = NULL;
+	}
 	return re;
 }
 
-pcre2_code *tok_regex_literal(const char *text, size_t n, const char *where, struct error *err)
+/* Called before each item of an expression that is not of the table. Between two calls it did one step, or ran over characters. */
+static int count_steps(pcre2_callout_block *at, void *data)
 {
-	return compile(text, n, PCRE2_LITERAL, where, text, n, err);
+	struct tok_work *w = data;
+	size_t moved = at->current_position > w->position ? at->current_position - w->position : 0;
+
+	w->position = at->current_position;
+	return tok_spend(w, w->weight * (1 + moved)) ? 0 : PCRE2_ERROR_CALLOUT;
 }
 
 int tok_match(const pcre2_code *re, const char *text, size_t size, size_t from, size_t *at, size_t *n, struct tok_work *w)
@@ -232,7 +262,12 @@ int tok_match(const pcre2_code *re, const char *text, size_t size, size_t from, 
 		w->limits = pcre2_match_context_create(NULL);
 		if (!w->match || !w->limits)
 			goto no_memory;
+		pcre2_set_callout(w->limits, count_steps, w);
 	}
+	size_t bytes = 0;
+	pcre2_pattern_info(re, PCRE2_INFO_SIZE, &bytes);
+	w->weight = 1 + bytes / 4096;
+	w->position = from;
 	/* the published rules try at most a few times per character of a run; a rule that asks for more is ill */
 	pcre2_set_match_limit(w->limits, size < (1u << 26) ? 100000 + 32 * (uint32_t)size : UINT32_MAX);
 	pcre2_set_heap_limit(w->limits, 256 << 10);
@@ -310,6 +345,17 @@ static bool join(struct joiner *j, size_t at, size_t n, bool match)
 	return tok_span_add(j->out, at, n, false, j->err);
 }
 
+/* As tok_match, for a step that may look for a plain text instead. */
+static int find_cut(const struct tok_pre_step *s, const char *text, size_t size, size_t from, size_t *at, size_t *n, struct tok_work *w)
+{
+	if (s->re)
+		return tok_match(s->re, text, size, from, at, n, w);
+	const char *hit = memmem(text + from, size - from, s->text, s->n_text);
+	*at = hit ? (size_t)(hit - text) : size;
+	*n = s->n_text;
+	return hit != NULL;
+}
+
 static bool split_piece(const struct tok_pre_step *s, struct tok_work *w, struct tok_span piece)
 {
 	struct joiner j = { .step = s, .out = &w->next, .err = w->err };
@@ -318,7 +364,7 @@ static bool split_piece(const struct tok_pre_step *s, struct tok_work *w, struct
 
 	while (from < piece.n) {
 		size_t at, n;
-		int got = tok_match(s->re, text, piece.n, from, &at, &n, w);
+		int got = find_cut(s, text, piece.n, from, &at, &n, w);
 		if (got < 0)
 			return false;
 		if (got == 0)
@@ -346,6 +392,8 @@ static bool prefix_piece(const struct tok_pre_step *s, struct tok_work *w, struc
 	bool has = (s->replace && *p == ' ') || (piece.n >= s->n_mark && !memcmp(p, s->mark, s->n_mark));
 	bool wanted = s->scheme == TOK_PREFIX_ALWAYS || (s->scheme == TOK_PREFIX_FIRST && w->at_start && piece.at == 0);
 
+	if (!tok_spend(w, piece.n + s->n_mark))
+		return false;
 	if (piece.bad)
 		return tok_append(&w->other, p, piece.n, w->err) && tok_span_add(&w->next, at, piece.n, true, w->err);
 	if (wanted && !has && !tok_append(&w->other, s->mark, s->n_mark, w->err))

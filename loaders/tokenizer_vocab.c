@@ -457,7 +457,7 @@ static size_t special_bound(const struct tok_special_set *s, size_t lo, size_t h
 	return lo;
 }
 
-const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, bool hidden_too)
+const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, bool hidden_too, uint64_t *steps)
 {
 	const struct tok_special *best = NULL;
 	size_t lo = 0, hi = s->n;
@@ -467,7 +467,8 @@ const struct tok_special *tok_special_at(const struct tok_special_set *s, const 
 		lo = special_bound(s, lo, hi, depth, c);
 		hi = special_bound(s, lo, hi, depth, c + 1);
 		depth++;
-		for (size_t i = lo; i < hi && s->row[i].n == depth; i++)
+		++*steps;
+		for (size_t i = lo; i < hi && s->row[i].n == depth; i++, ++*steps)
 			if (hidden_too || !s->row[i].hidden) {
 				best = &s->row[i];
 				break;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "loaders/tokenizer_internal.h"
+#include "tests/shared.h"
 #include "tests/small_vocab.h"
 
 /* ---- helpers */
@@ -425,6 +426,38 @@ static void test_json_missing_bytes(void **unused)
 	tokenizer_close(t);
 }
 
+/* In a GGUF file user-defined tokens are found in any text, control tokens only when asked for; those not asked for hide nothing. */
+static void test_gguf_control_and_user(void **unused)
+{
+	static const char *const tokens[] = { "[", "X", "]", "a", "[X]", "[UNK]" };
+	static const unsigned types[] = { 1, 4, 1, 1, 3, 2 };
+	struct small s;
+	struct error err;
+
+	vocab_start(&s.file);
+	vocab_text(&s.file, "model", "gpt2");
+	vocab_array(&s.file, "tokens", GGUF_STRING, 6);
+	for (unsigned i = 0; i < 6; i++)
+		put_text(&s.file, tokens[i], strlen(tokens[i]));
+	vocab_array(&s.file, "token_type", GGUF_I32, 6);
+	for (unsigned i = 0; i < 6; i++)
+		put_u32(&s.file, types[i]);
+	vocab_array(&s.file, "merges", GGUF_STRING, 0);
+	assert_true(small_open(&s, 0, &err));
+	IDS(s.t, "a[X]X", 0, 3, 0, 1, 2, 1);
+	IDS(s.t, "a[X]X", TOKENIZE_SPECIAL, 3, 4, 1);
+	IDS(s.t, "[UNK]", 0, 0, 2);
+	IDS(s.t, "[UNK]", TOKENIZE_SPECIAL, 5);
+	small_close(&s);
+	/* neither does a control token come out of a word that spells it where whole words are looked up */
+	byte_level_vocab(&s.file, "llama-bpe", (const char *const[]){ "a b" }, 1);
+	memcpy(memmem(s.file.p, s.file.n, "<|a|>", 5), "xxxxx", 5);
+	assert_true(small_open(&s, 0, &err));
+	IDS(s.t, "xxxxx", 0, 'x', 'x', 'x', 'x', 'x');
+	IDS(s.t, "xxxxx", TOKENIZE_SPECIAL, 256);
+	small_close(&s);
+}
+
 /* In a GGUF file the unknown token of a byte-level model is never used, and what is dropped still keeps its neighbours apart. */
 static void test_gguf_missing_bytes(void **unused)
 {
@@ -459,6 +492,15 @@ static void test_json_added(void **unused)
 	IDS(t, "[W]", 0, 10);
 	TEXT(t, false, "a[L]", 0, 8, 9);
 	TEXT(t, true, "a[X][L]", 0, 8, 9);
+	tokenizer_close(t);
+	/* a special token that is not asked for is text, and nothing is found inside it */
+	t = must_json("{\"added_tokens\":[{\"id\":8,\"content\":\"[X]\",\"special\":true},{\"id\":9,\"content\":\"X\",\"normalized\":false}]," MODEL(UNK) "}", NULL);
+	IDS(t, "a[X]X", 0, 0, 4, 4, 4, 9);
+	IDS(t, "a[X]X", TOKENIZE_SPECIAL, 0, 8, 9);
+	tokenizer_close(t);
+	t = must_json("{\"added_tokens\":[{\"id\":8,\"content\":\"xx\",\"special\":true}]," MODEL(UNK "\"ignore_merges\":true,") "}", NULL);
+	IDS(t, "xx", 0, 4, 4);
+	IDS(t, "xx", TOKENIZE_SPECIAL, 8);
 	tokenizer_close(t);
 	/* the configuration may add some, and names the ends */
 	t = must_json("{" ADDED "," MODEL(UNK) "}", "{\"model_max_length\":1000000000000000019884624838656,\"added_tokens_decoder\":{\"8\":{\"content\":\"[X]\"},\"11\":{\"content\":\"[Y]\","
@@ -624,6 +666,8 @@ static void test_json_refusals(void **unused)
 		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"}}," MODEL() "}", NULL, "does not compile" },
 		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a&&b]\"}}," MODEL() "}", NULL, "intersection" },
 		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a[b]]\"}}," MODEL() "}", NULL, "a set inside a set" },
+		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)\\\\1\"}}," MODEL() "}", NULL, "a reference back to a group" },
+		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a{1,30000}b\"}}," MODEL() "}", NULL, "more than 1000 repetitions" },
 		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"\"}}," MODEL() "}", NULL, "pre_tokenizer.pattern" },
 		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Odd\"}," MODEL() "}", NULL, "is \"Odd\"" },
 		{ "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"ab\"}," MODEL() "}", NULL, "pre_tokenizer.replacement is \"ab\"" },
@@ -821,6 +865,136 @@ static void test_long_marks(void **unused)
 	free(w.other.p);
 }
 
+/* ---- hostile tokenizers: the steps of a text are counted, so that no clock is asked */
+
+#define SPLIT_LITERAL "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\"},\"behavior\":\"Isolated\"}"
+#define CUT(regex) "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\"}"
+#define GROW "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aaaaaaaaaaaaaaaa\"}"
+#define GROW_ANY "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"|a\"},\"content\":\"aaaaaaaaaaaaaaaa\"}"
+#define PREFIX_AND_CUT "{\"type\":\"ByteLevel\",\"use_regex\":false},{\"type\":\"Split\",\"pattern\":{\"Regex\":\".\"},\"behavior\":\"Isolated\"}"
+
+/* Encodes n bytes of the unit and counts; the bound of steps is the one every text has. */
+static bool count_steps(const struct tokenizer *t, const char *unit, size_t n, uint64_t *steps, struct error *err)
+{
+	char *text = malloc(n + strlen(unit));
+	struct tok_work w = { .most_steps = TOK_STEPS_MORE + (uint64_t)TOK_STEPS_A_BYTE * n, .err = err };
+
+	assert_non_null(text);
+	memset(err, 0, sizeof *err);
+	for (size_t i = 0; i < n; i += strlen(unit))
+		memcpy(text + i, unit, strlen(unit));
+	bool ok = tok_encode_text(t, &w, text, n);
+	*steps = w.steps;
+	assert_true(w.steps <= (ok ? 1 : 2) * w.most_steps);       /* the last piece of work may go beyond */
+	tok_work_free(&w);
+	free(text);
+	return ok;
+}
+
+/* A step that grows faster than its text is stopped by the budget; what is honest takes twice the steps for twice the text. */
+static void check_growth(const char *name, const struct tokenizer *t, const char *unit, bool hostile)
+{
+	struct error err;
+	uint64_t small, large;
+	size_t n = test_quick() ? 16384 : 65536;
+
+	if (!hostile) {
+		if (!count_steps(t, unit, n, &small, &err) || !count_steps(t, unit, 2 * n, &large, &err))
+			fail_msg("%s: %s", name, err.text);
+		if (large > 2 * small + 1000)
+			fail_msg("%s: %llu steps, %llu for twice the text", name, (unsigned long long)small, (unsigned long long)large);
+		return;
+	}
+	if (!count_steps(t, unit, 30, &small, &err))
+		fail_msg("%s: a short text: %s", name, err.text);
+	if (count_steps(t, unit, n, &large, &err))
+		fail_msg("%s: done in %llu steps", name, (unsigned long long)large);
+	if (!strstr(err.text, "steps for this text") && !strstr(err.text, "gave up"))
+		fail_msg("%s says: %s", name, err.text);
+}
+
+static void test_hostile_steps(void **unused)
+{
+	static const struct { const char *json, *unit; bool hostile; } rows[] = {
+		{ "{" CUT("a(?=a*b)") "," MODEL(UNK) "}", "a", true },
+		{ "{" CUT("(?=[^b]*+b)a") "," MODEL(UNK) "}", "a", true },
+		{ "{" CUT("c(?<!d)|(?:a|b)*?c") "," MODEL(UNK) "}", "ab", true },
+		{ "{" CUT("(?i)q(?=.*z)|a") "," MODEL(UNK) "}", "q", true },
+		{ "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a(?=a*b)\"},\"content\":\"\"}," MODEL(UNK) "}", "a", true },
+		{ "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[" GROW "," GROW "," GROW "]}," MODEL(UNK) "}", "a", true },
+		{ "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[" GROW_ANY "," GROW_ANY "," GROW_ANY "]}," MODEL(UNK) "}", "a", true },
+		{ "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[" PREFIX_AND_CUT "," PREFIX_AND_CUT "," PREFIX_AND_CUT "," PREFIX_AND_CUT ","
+		  PREFIX_AND_CUT "," PREFIX_AND_CUT "," PREFIX_AND_CUT "]}," MODEL(UNK) "}", "a", false },
+		{ "{" CUT("[a-z]+|[^a-z]") "," MODEL(UNK) "}", "a b", false },
+		{ "{" CUT("\\\\s*x|\\\\s+(?!\\\\S)|\\\\S+") "," MODEL(UNK) "}", "a   ", false },
+		{ "{" SPLIT_LITERAL "," MODEL(UNK) "}", "a", false },
+		{ "{" MODEL(UNK) "}", "ab", false },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct tokenizer *t = must_json(rows[i].json, NULL);
+		check_growth(rows[i].json, t, rows[i].unit, rows[i].hostile);
+		tokenizer_close(t);
+	}
+}
+
+/* An added token that every position of the text begins and none ends. */
+static void test_hostile_added_token(void **unused)
+{
+	enum { LONG = 4000 };
+	char *json = malloc(LONG + 1000);
+
+	assert_non_null(json);
+	strcpy(json, "{\"added_tokens\":[{\"id\":8,\"content\":\"");
+	size_t n = strlen(json);
+	memset(json + n, 'a', LONG);
+	strcpy(json + n + LONG, "b\",\"normalized\":false}]," MODEL(UNK) "}");
+	struct tokenizer *t = must_json(json, NULL);
+	check_growth("a long added token", t, "a", true);
+	tokenizer_close(t);
+	free(json);
+}
+
+/* Tokens of every length: each merge reads the text of both halves. */
+static void test_hostile_scores(void **unused)
+{
+	enum { LENGTHS = 1500 };
+	const char *piece[LENGTHS];
+	struct small s;
+	struct error err;
+	char *all = malloc(LENGTHS * (LENGTHS + 1));
+
+	assert_non_null(all);
+	for (size_t i = 0; i < LENGTHS; i++) {
+		char *p = all + i * (LENGTHS + 1);
+		memset(p, 'a', i + 1);
+		p[i + 1] = 0;
+		piece[i] = p;
+	}
+	spm_vocab(&s.file, piece, LENGTHS);
+	assert_true(small_open(&s, 0, &err));
+	check_growth("tokens of every length", s.t, "a", false);
+	small_close(&s);
+	free(all);
+}
+
+/* The published rules stay far below the budget, whatever the text. */
+static void test_published_steps(void **unused)
+{
+	static const char *const units[] = { "a", " ", "\n", "ab ", "\xe4\xb8\xad", "\t \n", "'", "1", "A" };
+	struct tokenizer *t = must_json("{" CUT("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?+\\\\p{L}+|\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]++[\\\\r\\\\n]*|"
+	                                "\\\\s*[\\\\r\\\\n]|\\\\s+(?!\\\\S)|\\\\s+") "," MODEL(UNK) "}", NULL);
+	struct error err;
+	uint64_t steps;
+
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		size_t n = 6000 * strlen(units[i]);
+		if (!count_steps(t, units[i], n, &steps, &err) || steps > 64 * n)
+			fail_msg("\"%s\": %llu steps for %zu bytes %s", units[i], (unsigned long long)steps, n, err.text);
+	}
+	tokenizer_close(t);
+}
+
 static void test_runaway_expression(void **unused)
 {
 	struct error err = { 0 };
@@ -843,7 +1017,8 @@ int main(void)
 		cmocka_unit_test(test_scores), cmocka_unit_test(test_collapsed_spaces), cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_streams), cmocka_unit_test(test_long_tokens), cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_unknown_rule), cmocka_unit_test(test_json_model), cmocka_unit_test(test_json_missing_bytes), cmocka_unit_test(test_gguf_missing_bytes),
-		cmocka_unit_test(test_gguf_keys), cmocka_unit_test(test_json_added),
+		cmocka_unit_test(test_gguf_keys), cmocka_unit_test(test_gguf_control_and_user), cmocka_unit_test(test_hostile_steps),
+		cmocka_unit_test(test_hostile_added_token), cmocka_unit_test(test_hostile_scores), cmocka_unit_test(test_published_steps), cmocka_unit_test(test_json_added),
 		cmocka_unit_test(test_json_normalizers), cmocka_unit_test(test_json_pre_tokenizers),
 		cmocka_unit_test(test_json_post_processors), cmocka_unit_test(test_json_decoders), cmocka_unit_test(test_json_refusals),
 		cmocka_unit_test(test_gguf_refusals),
