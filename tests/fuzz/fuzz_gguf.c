@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "loaders/model_load.h"
+#include "tests/fuzz/fuzz.h"
 
 static volatile uint64_t sink;
 
@@ -88,9 +89,7 @@ static void read_model(const uint8_t *p, size_t n)
 	model_close(&m);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+void fuzz_gguf(const uint8_t *p, size_t n)
 {
 	for (int header_only = 0; header_only < 2; header_only++) {
 		struct error err = { 0 };
@@ -103,5 +102,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 			abort();
 	}
 	read_model(p, n);
-	return 0;
 }

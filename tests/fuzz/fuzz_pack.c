@@ -5,6 +5,7 @@
 
 #include "jit/pack.h"
 #include "jit/record.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { HEADER = 64, AT_VERSION = 8, AT_RECORD_BYTES = 12, AT_RECORDS = 16, AT_SLOTS = 20, AT_BYTES = 24, AT_INDEX_SUM = 32, AT_SUM = 56, IN_OFFSET = 48, IN_SUM = 88 };
 
@@ -74,19 +75,16 @@ static void seal(uint8_t *p, size_t n)
 	record_put64(p + AT_SUM, record_checksum(p, AT_SUM, RECORD_VERSION));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+void fuzz_pack(const uint8_t *p, size_t n)
 {
 	read_pack(p, n);
 	if (n < HEADER)
-		return 0;
+		return;
 	uint8_t *copy = malloc(n);
 	if (!copy)
-		return 0;
+		return;
 	memcpy(copy, p, n);
 	seal(copy, n);
 	read_pack(copy, n);
 	free(copy);
-	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "loaders/json_scan.h"
 #include "loaders/model_load.h"
+#include "tests/fuzz/fuzz.h"
 
 static volatile uint64_t sink;
 
@@ -57,16 +58,14 @@ static void read_index(const uint8_t *p, size_t n)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+void fuzz_safetensors(const uint8_t *p, size_t n)
 {
 	uint16_t length;
 	struct error err = { 0 };
 	struct model m;
 
 	if (n < sizeof length)
-		return 0;
+		return;
 	memcpy(&length, p, sizeof length);
 	p += sizeof length;
 	n -= sizeof length;
@@ -81,5 +80,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		model_close(&m);
 	} else if (!err.text[0])
 		abort();
-	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz/fuzz.h"
 #include "tests/small_vocab.h"
 
 static struct small vocab[3];
@@ -173,14 +174,12 @@ static void as_gguf(const char *p, size_t n)
 	gguf_free(&g);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+void fuzz_tokenizer(const uint8_t *data, size_t n)
 {
 	if (!vocab[0].t)
 		prepare();
 	if (n == 0)
-		return 0;
+		return;
 	const char *p = (const char *)data + 1;
 	switch (data[0]) {
 	case '{': as_json((const char *)data, n); break;
@@ -188,5 +187,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	case 's': case 't': case 'u': round_trip(vocab[data[0] - 's'].t, p, n - 1, TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, 0); break;
 	default: round_trip(vocab[data[0] % 3].t, p, n - 1, 0, 1); break;
 	}
-	return 0;
 }

@@ -1,0 +1,102 @@
+/* tests/fuzz/fuzz_json.c - arbitrary bytes as the JSON files that lie beside weights, and the two readers of JSON against each other and against jansson. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loaders/json_read.h"
+#include "loaders/json_scan.h"
+#include "loaders/model_load.h"
+#include "loaders/tokenizer.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/tiny_model.h"
+
+static void judge(bool ok, const struct error *err)
+{
+	if (ok == (err->text[0] != 0))
+		abort();
+}
+
+/* Shards are named without a way out of the directory. */
+void fuzz_index(const uint8_t *p, size_t n)
+{
+	struct model_paths paths = { .format = MODEL_HF, .dir = strdup("/nowhere/"), .sharded = true };
+	struct error err = { 0 };
+	struct file index;
+
+	file_memory(&index, p, n, "index");
+	judge(model_read_index(&paths, &index, &err), &err);
+	for (uint32_t i = 0; i < paths.n_parts; i++)
+		if (paths.part[i] && (strncmp(paths.part[i], "/nowhere/", 9) != 0 || strchr(paths.part[i] + 9, '/') || strcmp(paths.part[i] + 9, "..") == 0))
+			abort();
+	model_paths_free(&paths);
+}
+
+/* The weights fit a config of each architecture; whether this is one of them is for the loader to say. */
+void fuzz_config(const uint8_t *p, size_t n)
+{
+	static uint8_t *weights[2];
+	static size_t bytes[2];
+	struct tiny_model t = tiny_least;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct error err = { 0 };
+		struct model m;
+		t.arch = i ? "qwen3" : "llama";
+		if (!weights[i])
+			weights[i] = tiny_safetensors(&t, &bytes[i]);
+		bool ok = model_open_memory(&m, weights[i], bytes[i], p, n, 0, &err);
+		judge(ok, &err);
+		if (ok)
+			model_close(&m);
+	}
+}
+
+/* Both files that may name end tokens: these bytes, and an empty object. */
+void fuzz_generation(const uint8_t *p, size_t n)
+{
+	static const char text[] = "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2},\"merges\":[]}}";
+	struct error err = { 0 };
+	struct model_file f = { .format = MODEL_HF };
+	struct model m = { .file = &f };
+
+	if (n == 0 || !(m.tokenizer = tokenizer_from_json((struct tokenizer_text){ text, sizeof text - 1, "tokenizer.json" }, (struct tokenizer_text){ 0 }, 0, &err)))
+		return;
+	file_memory(&f.config, "{}", 2, "config.json");
+	file_memory(&f.generation_config, p, n, "generation_config.json");
+	judge(model_read_end_tokens(&m, &err), &err);
+	for (int32_t id = -1; id < 4; id++)
+		tokenizer_is_eog(m.tokenizer, id);
+	tokenizer_close(m.tokenizer);
+}
+
+/* Where jansson has limits of its own, which say nothing of the grammar: the sizes of numbers, and NUL in names. */
+static bool beyond(const json_error_t *why)
+{
+	enum json_error_code code = json_error_code(why);
+
+	return code == json_error_numeric_overflow || code == json_error_null_byte_in_key || code == json_error_stack_overflow || code == json_error_out_of_memory;
+}
+
+void fuzz_json(const uint8_t *p, size_t n)
+{
+	struct json_scan s = json_scan_of(p, n);
+	bool strict = json_scan_skip(&s) && json_scan_finish(&s);
+	struct error err = { 0 };
+	json_error_t why;
+	json_t *theirs = json_loadb((const char *)p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
+	json_t *ours = json_read(p, n, 1 << 24, "fuzz", &err);
+
+	if (s.at > n || strict != (s.problem == NULL))
+		abort();
+	judge(ours != NULL, &err);
+	/* what is refused for its depth alone is not held against either */
+	bool deep = !strict && s.problem && (strstr(s.problem, "deep") || strstr(s.problem, "nest"));
+	if (strict && !theirs && !beyond(&why))
+		abort();
+	if (!strict && theirs && !deep)
+		abort();
+	if (theirs && ours && json_typeof(theirs) != json_typeof(ours) && !(json_is_number(theirs) && json_is_number(ours)))
+		abort();
+	json_decref(theirs);
+	json_decref(ours);
+}

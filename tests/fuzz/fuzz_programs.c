@@ -1,0 +1,63 @@
+/* tests/fuzz/fuzz_programs.c - arbitrary bytes as a command line, words between NULs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/options.h"
+#include "tests/fuzz/fuzz.h"
+
+static struct {
+	const char *operand[3], *text, *file, *choice;
+	struct option_list list, chosen;
+	long number;
+	double real;
+	bool flag;
+	struct option_about about;
+} opt;
+
+static const struct option_row rows[] = {
+	{ "first", 0, OPTION_GROUP, 0, "First", 0, 0, 0 },
+	{ "text", 't', OPTION_TEXT, "TEXT", "a text", 0, 0, &opt.text },
+	{ "file", 'f', OPTION_FILE, "FILE", "a file", 0, 0, &opt.file },
+	{ "choice", 'c', OPTION_CHOICE, "one|two|three", "a choice", 0, 0, &opt.choice },
+	{ "list", 'l', OPTION_LIST, "TEXT", "several", 0, 0, &opt.list },
+	{ "chosen", 0, OPTION_LIST, "x|y", "several choices", 0, 0, &opt.chosen },
+	{ "number", 'n', OPTION_INT, "N", "a number", -5, 1000, &opt.number },
+	{ "real", 'r', OPTION_FLOAT, "X", "a real number", 0, 2, &opt.real },
+	{ "flag", 0, OPTION_FLAG, 0, "a flag", 0, 0, &opt.flag },
+	OPTION_ABOUT(opt.about),
+};
+
+static FILE *quiet(void)
+{
+	static FILE *null;
+
+	if (!null && !(null = fopen("/dev/null", "w")))
+		abort();
+	return null;
+}
+
+void fuzz_options(const uint8_t *p, size_t n)
+{
+	char *argv[40] = { (char *)(uintptr_t)"fuzz" }, *copy = malloc(n + 1);
+	int argc = 1;
+	FILE *said = stderr;
+
+	if (!copy)
+		return;
+	if (n)
+		memcpy(copy, p, n);
+	copy[n] = 0;
+	for (size_t at = 0; at < n && argc < 39; at += strlen(copy + at) + 1)
+		argv[argc++] = copy + at;
+	memset(&opt, 0, sizeof opt);
+	struct option_program program = { .name = "fuzz", .usage = "[options]", .purpose = "try", .row = rows, .n_rows = sizeof rows / sizeof *rows, .operand = opt.operand, .max_operands = 3 };
+	stderr = quiet();
+	bool ok = options_parse(&program, argc, argv);
+	stderr = said;
+	if (opt.number < -5 || opt.number > 1000 || !(opt.real >= 0 && opt.real <= 2) || opt.list.n > OPTION_LIST_MOST || program.n_operands > 3)
+		abort();
+	if (ok && opt.choice && strcmp(opt.choice, "one") && strcmp(opt.choice, "two") && strcmp(opt.choice, "three"))
+		abort();
+	free(copy);
+}

@@ -1,0 +1,228 @@
+/* tests/fuzz/seeds.c - the inputs that fuzzing begins with, made here: well-formed ones of each kind, and a few that once were wrong. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/ir.h"
+#include "jit/target.h"
+#include "kernels-templates/templates.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/mutate/mutate.h"
+#include "tests/small_vocab.h"
+#include "tests/tiny_model.h"
+
+struct sink { void (*take)(void *, const uint8_t *, size_t); void *user; };
+
+static void give(const struct sink *s, const void *p, size_t n) { s->take(s->user, p, n); }
+static void give_text(const struct sink *s, const char *text) { give(s, text, strlen(text)); }
+
+static const struct bytes *file_of(const struct mutant *m, const char *name)
+{
+	for (unsigned i = 0; i < m->files; i++)
+		if (strcmp(m->file[i].name, name) == 0)
+			return &m->file[i].b;
+	abort();
+}
+
+/* One file of the well-formed ones of a kind, from byte `from` on. */
+static void give_files(const struct sink *s, enum mutant_kind kind, const char *name, size_t from)
+{
+	for (uint64_t seed = 0; seed < MUTANT_WHOLE; seed++) {
+		struct mutant m;
+		mutant_make(&m, kind, seed);
+		const struct bytes *b = name ? file_of(&m, name) : &m.file[0].b;
+		give(s, b->p + from, b->n - from);
+		mutant_free(&m);
+	}
+}
+
+static void give_safetensors(const struct sink *s)
+{
+	for (uint64_t seed = 0; seed < MUTANT_WHOLE; seed++) {
+		struct mutant m;
+		struct bytes all = { 0 };
+		mutant_make(&m, MUTANT_SAFETENSORS, seed);
+		const struct bytes *config = file_of(&m, "config.json"), *weights = file_of(&m, "model.safetensors");
+		uint16_t length = (uint16_t)config->n;
+		bytes_put(&all, &length, sizeof length);
+		bytes_put(&all, config->p, config->n);
+		bytes_put(&all, weights->p, weights->n);
+		give(s, all.p, all.n);
+		bytes_free(&all);
+		mutant_free(&m);
+	}
+}
+
+/* Every value type, a nested array, another alignment. */
+static void give_values(const struct sink *s)
+{
+	static const uint64_t value = 0x4045000000000000;     /* small as an integer of every width, 42.0 as a double */
+	struct gguf_writer w;
+	char key[8];
+	size_t n;
+
+	gguf_writer_start(&w, 2, 64);
+	for (int t = 0; t < GGUF_TYPE_COUNT; t++) {
+		snprintf(key, sizeof key, "k%d", t);
+		if (t != GGUF_STRING && t != GGUF_ARRAY)
+			gguf_write_scalar(&w, key, (enum gguf_type)t, &value);
+	}
+	gguf_write_strings(&w, "tokenizer.ggml.tokens", (const char *const[]){ "a", "", "<0x41>" }, 3);
+	gguf_write_nested(&w, "nested", 4, 2, 3);
+	gguf_write_tensor(&w, "t", DTYPE_Q4_K, 3, (const uint64_t[]){ 256, 1, 2 }, NULL, 288);
+	uint8_t *p = gguf_writer_finish(&w, &n);
+	give(s, p, n);
+	free(p);
+	gguf_writer_free(&w);
+}
+
+/* tokenizer.json with what lies beside it, metadata of GGUF files, and texts; the first byte says which. */
+static void give_tokenizers(const struct sink *s)
+{
+	static const char *const texts[] = { "s the lower<|a|>12345 \xc3\xa9\xe4\xb8\xad", "t aaaa  \n\n12 \xff\xfe", "u ab the in<|b|>", "0low er 1 2", "1\xed\xa0\x80 a", "2 the  in\xe2\x96\x81he" };
+
+	for (uint64_t seed = 0; seed < MUTANT_WHOLE; seed++) {
+		struct mutant m;
+		struct bytes all = { 0 };
+		mutant_make(&m, MUTANT_TOKENIZER, seed);
+		const struct bytes *json = file_of(&m, "tokenizer.json"), *beside = file_of(&m, "tokenizer_config.json");
+		bytes_put(&all, json->p, json->n);
+		give(s, all.p, all.n);
+		bytes_put(&all, "", 1);
+		bytes_put(&all, beside->p, beside->n);
+		give(s, all.p, all.n);
+		bytes_free(&all);
+		mutant_free(&m);
+		mutant_make(&m, MUTANT_VOCABULARY, seed);
+		bytes_put(&all, "G", 1);
+		bytes_put(&all, m.file[0].b.p, m.file[0].b.n);
+		give(s, all.p, all.n);
+		bytes_free(&all);
+		mutant_free(&m);
+	}
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		give_text(s, texts[i]);
+}
+
+static void give_json(const struct sink *s)
+{
+	static const char *const texts[] = { "{\"a\": [1, -2.5e3, true, null, \"\\u00e9\\ud83d\\ude00\\n\"], \"b\": {}}", "[[[[]]]]", "\"\xf0\x9f\x98\x80\"", "1e5", "-0", "[NaN, Infinity]", "{\"a\":1,\"a\":2}",
+		"123456789012345678901234567890", "\"\\ud800\"", "1e999", "{\"\\u0000\":0}", "\xef\xbb\xbf{}" };
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		give_text(s, texts[i]);
+	give_files(s, MUTANT_CONFIG, "config.json", 0);
+}
+
+static void give_config(const struct sink *s)
+{
+	struct tiny_model t = tiny_least;
+
+	for (int i = 0; i < 2; i++) {
+		t.arch = i ? "qwen3" : "llama";
+		t.extra = i ? ",\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4}, \"layer_types\": [\"full_attention\"]" : ",\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}";
+		char *config = tiny_config(&t);
+		give_text(s, config);
+		free(config);
+	}
+}
+
+static void give_keys(const struct sink *s)
+{
+	static const char *const texts[] = { "matmul.q8_0.aq8_0.1024x512.c4.b2.s12f.resid.avx2", "attention.kvf16.c1.d64.h4.g2.win.avx512", "embed.q8_0.4096x256.avx2", "norm.k256.q8out.avx2",
+		"turn.aq8_0.k256.c1.b1.gfx1100", "matmul.bf16.af32.64x64.c16.mma.bounded.gfx1201", "quantise.avx2", "kvstore.kvf16.d64.g2.qknorm.avx2" };
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		give_text(s, texts[i]);
+}
+
+static void give_ir(const struct sink *s)
+{
+	static const char *const keys[] = { "norm.k64.avx2", "quantise.avx2", "embed.q8_0.64x64.avx2", "turn.aq8_0.k256.c1.b1.avx2" };
+
+	give_text(s, "; a comment\nlanes 16\n%1:I = iconst #-7\n%2:I = iadd %1 %1\n");
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		struct error err = { 0 };
+		struct key key;
+		struct ir ir;
+		char *text = NULL;
+		size_t n;
+		if (!key_parse(&key, keys[i]) || !template_build(&ir, &key, &target_table[key.target], &err))
+			continue;
+		FILE *f = open_memstream(&text, &n);
+		ir_print(&ir, f);
+		fclose(f);
+		give(s, text, n);
+		free(text);
+		ir_free(&ir);
+	}
+}
+
+/* Code objects of the source tree; decode takes their words from some way in. */
+static void give_objects(const struct sink *s, bool words)
+{
+	static const char *const names[] = { "programs.gfx1030.co", "programs.gfx1100.co", "programs.gfx1200.co", "kernels.gfx1100.co" };
+	const char *src = getenv("srcdir");
+	char path[600];
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct bytes b = { 0 };
+		snprintf(path, sizeof path, "%s/tests/sim/%s", src ? src : ".", names[i]);
+		FILE *f = fopen(path, "rb");
+		if (!f)
+			continue;
+		for (int c; (c = getc(f)) != EOF;)
+			bytes_put(&b, &(uint8_t){ (uint8_t)c }, 1);
+		fclose(f);
+		if (!words)
+			give(s, b.p, b.n);
+		for (size_t at = 0x200; words && at + 256 <= b.n && at < 0x3000; at += 0x400)
+			give(s, b.p + at, 256);
+		bytes_free(&b);
+	}
+}
+
+static void give_options(const struct sink *s)
+{
+	static const char one[] = "--text\0x\0-n\0" "12\0--real=1.5\0--choice\0two\0operand\0--list=a\0-l\0b\0--chosen\0x\0--\0-x", two[] = "-t\0--nubmer\0" "7\0-n5\0--flag\0--real\0nan\0-c\0four";
+
+	give(s, one, sizeof one - 1);
+	give(s, two, sizeof two - 1);
+	give_text(s, "--help");
+}
+
+static void give_generation(const struct sink *s)
+{
+	give_text(s, "{\"eos_token_id\": [0, 2], \"bos_token_id\": 1, \"temperature\": 0.6}");
+	give_text(s, "{\"eos_token_id\": 2}");
+}
+
+static void give_schedules(const struct sink *s)
+{
+	give_text(s, "matmul.q8_0.aq8_0.128x256.c1.b1.s2.avx2 1.083 56\nmatmul.q8_0.aq8_0.256x256.c1.b1.s12.avx2 2 7\n");
+	give_files(s, MUTANT_TUNE, NULL, 0);
+}
+
+void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t *p, size_t n), void *user)
+{
+	const struct sink s = { take, user };
+
+	switch (target) {
+	case FUZZ_gguf: give_files(&s, MUTANT_GGUF, NULL, 0); give_values(&s); break;
+	case FUZZ_safetensors: give_safetensors(&s); break;
+	case FUZZ_index: give_files(&s, MUTANT_INDEX, "model.safetensors.index.json", 0); break;
+	case FUZZ_config: give_config(&s); break;
+	case FUZZ_generation: give_generation(&s); break;
+	case FUZZ_tokenizer: give_tokenizers(&s); break;
+	case FUZZ_json: give_json(&s); break;
+	case FUZZ_record: give_files(&s, MUTANT_ENTRY, NULL, 16); break;
+	case FUZZ_pack: give_files(&s, MUTANT_PACK, NULL, 0); break;
+	case FUZZ_tune: give_schedules(&s); break;
+	case FUZZ_key: give_keys(&s); break;
+	case FUZZ_ir: give_ir(&s); break;
+	case FUZZ_object: give_objects(&s, false); break;
+	case FUZZ_decode: give_objects(&s, true); break;
+	case FUZZ_options: give_options(&s); break;
+	case FUZZ_COUNT: break;
+	}
+}
