@@ -404,9 +404,9 @@ static void try_kind(enum mutant_kind kind, uint64_t first, uint64_t n)
 		refusals += t.refused != 0;
 	}
 	printf("# %s: %" PRIu64 " files; %" PRIu64 " were of use in some way, %" PRIu64 " refused in some way\n", mutant_kind_name[kind], n, opened, refusals);
-	/* neither all that is changed is seen, nor all refused: else the mutants would not be nearly right */
-	if (first == 0 && n >= 40 && kind != MUTANT_TUNE)
-		assert_true(refusals > n / 10 && opened > n / 10);
+	/* neither all that is changed is seen, nor all refused: else the mutants would not be nearly right; a model opens without a tokenizer that cannot be read */
+	if (first == 0 && n >= 40)
+		assert_true(opened > n / 10 && (refusals > n / 10 || kind == MUTANT_TUNE || kind == MUTANT_TOKENIZER || kind == MUTANT_VOCABULARY));
 }
 
 #define KIND(name, kind) static void name(void **unused) { (void)unused; try_kind(kind, 0, how_many()); }

@@ -93,7 +93,8 @@ void fuzz_json(const uint8_t *p, size_t n)
 	bool deep = !strict && s.problem && (strstr(s.problem, "deep") || strstr(s.problem, "nest"));
 	if (strict && !theirs && !beyond(&why))
 		abort();
-	if (!strict && theirs && !deep)
+	/* jansson takes a NUL behind a value for the end */
+	if (!strict && theirs && !deep && !memchr(p, 0, n))
 		abort();
 	if (theirs && ours && json_typeof(theirs) != json_typeof(ours) && !(json_is_number(theirs) && json_is_number(ours)))
 		abort();
