@@ -19,6 +19,9 @@
 
 enum { JSON_MAX_VALUES = 1 << 23 };
 
+/* Bytes a file may have, asked before any of them is read; published tokenizers have up to a fifth of it. */
+enum { JSON_MAX_CONFIG = 1 << 20, JSON_MAX_INDEX = 1 << 25, JSON_MAX_TOKENIZER = 1 << 27 };
+
 /* The tree of n bytes, at most `most`; NULL with err set. label names the file. Any value may be the root. Strings are
  * valid UTF-8 but for halves of surrogate pairs (json_is_text). A member's name that holds a NUL is refused. */
 json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_read.h"
 #include "loaders/model_load.h"
 #include "loaders/tokenizer.h"
 
@@ -110,12 +111,12 @@ static bool open_parts(struct model_file *f, const struct model_paths *paths, st
 	return true;
 }
 
-static bool open_beside(struct file *f, const char *dir, const char *name, bool required, struct error *err)
+static bool open_beside(struct file *f, const char *dir, const char *name, bool required, uint64_t most, struct error *err)
 {
 	if (!required && !model_exists(dir, name))
 		return true;
 	char *path = model_join(dir, name, err);
-	bool ok = path && file_open(f, path, err) && file_text(f, FILE_MAX_HEAD, err);
+	bool ok = path && file_open(f, path, err) && file_text(f, most, err);
 	free(path);
 	return ok;
 }
@@ -123,10 +124,8 @@ static bool open_beside(struct file *f, const char *dir, const char *name, bool 
 static bool open_sharded(struct model_file *f, struct model_paths *paths, struct error *err)
 {
 	struct file index = { 0 };
-	char *path = model_join(paths->dir, "model.safetensors.index.json", err);
-	bool ok = path && file_open(&index, path, err) && file_text(&index, FILE_MAX_HEAD, err);
+	bool ok = open_beside(&index, paths->dir, "model.safetensors.index.json", true, JSON_MAX_INDEX, err);
 
-	free(path);
 	ok = ok && model_read_index(paths, &index, err) && open_parts(f, paths, err) && build_catalog(f, err) && model_check_index(f, paths, &index, err);
 	file_close(&index);
 	return ok;
@@ -139,12 +138,12 @@ static bool open_files(struct model *m, struct model_paths *paths, struct error 
 	f->format = paths->format;
 	if (f->format == MODEL_GGUF)
 		return open_parts(f, paths, err) && model_check_split(f, err) && build_catalog(f, err);
-	if (!open_beside(&f->config, paths->dir, "config.json", true, err))
+	if (!open_beside(&f->config, paths->dir, "config.json", true, JSON_MAX_CONFIG, err))
 		return false;
 	if (!(f->flags & MODEL_NO_TOKENIZER)) {
-		(void)(open_beside(&f->tokenizer_json, paths->dir, "tokenizer.json", false, &m->tokenizer_error) &&
-		       open_beside(&f->tokenizer_config, paths->dir, "tokenizer_config.json", false, &m->tokenizer_error));
-		if (!open_beside(&f->generation_config, paths->dir, "generation_config.json", false, err))
+		(void)(open_beside(&f->tokenizer_json, paths->dir, "tokenizer.json", false, JSON_MAX_TOKENIZER, &m->tokenizer_error) &&
+		       open_beside(&f->tokenizer_config, paths->dir, "tokenizer_config.json", false, JSON_MAX_TOKENIZER, &m->tokenizer_error));
+		if (!open_beside(&f->generation_config, paths->dir, "generation_config.json", false, JSON_MAX_CONFIG, err))
 			return false;
 	}
 	return paths->sharded ? open_sharded(f, paths, err) : open_parts(f, paths, err) && build_catalog(f, err);

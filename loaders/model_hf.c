@@ -15,7 +15,6 @@
 #include <string.h>
 
 /* A tree takes some forty times the text; a real config.json has a few kilobytes. */
-enum { MAX_CONFIG = 1 << 20 };
 
 struct reader {
 	struct model *m;
@@ -434,7 +433,7 @@ static bool read_fields(struct reader *r)
 
 static json_t *load_object(const struct file *file, struct error *err)
 {
-	return json_read(file->base, file->size, MAX_CONFIG, file->label, err);
+	return json_read(file->base, file->size, JSON_MAX_CONFIG, file->label, err);
 }
 
 /* eos_token_id: absent, null, one id, or a list of ids. */

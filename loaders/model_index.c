@@ -10,7 +10,7 @@
 #include "loaders/json_read.h"
 #include "loaders/model_load.h"
 
-enum { MAX_SHARDS = 4096, MAX_INDEX = 1 << 25, MAX_FILE_NAME = 255 };
+enum { MAX_SHARDS = 4096, MAX_FILE_NAME = 255 };
 
 struct visit {
 	struct model_paths *paths;                /* first walk */
@@ -57,7 +57,7 @@ static bool walk_map(struct visit *v, json_t *root, visit_fn *visit)
 
 static bool walk(struct visit *v, const struct file *index, visit_fn *visit)
 {
-	json_t *root = json_read(index->base, index->size, MAX_INDEX, index->label, v->err);
+	json_t *root = json_read(index->base, index->size, JSON_MAX_INDEX, index->label, v->err);
 	bool ok = root && walk_map(v, root, visit);
 
 	json_decref(root);

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_HOLES = 65536,        /* ids that name no token, before a file counts as absurd */
-       MAX_TOKENIZER = 1 << 27 };  /* bytes; published files have up to a fifth of it */
+enum { MAX_HOLES = 65536 };      /* ids that name no token, before a file counts as absurd */
 
 /* ---- fields */
 
@@ -372,7 +371,7 @@ static bool fill(struct tok_reader *r, const json_t *root, const json_t *config,
 
 static json_t *read_object(struct tok_reader *r, struct tokenizer_text text)
 {
-	json_t *root = json_read(text.p ? text.p : "", text.n, MAX_TOKENIZER, text.path, r->err);
+	json_t *root = json_read(text.p ? text.p : "", text.n, JSON_MAX_TOKENIZER, text.path, r->err);
 
 	if (!root || json_is_object(root))
 		return root;

@@ -140,16 +140,7 @@ struct quiet {
 	unsigned reads;
 };
 
-/* Whose weights they are; kept until the end. */
-static struct device *host(void)
-{
-	static struct device *d;
-
-	if (!d)
-		d = device_open("cpu", "avx2", NULL);
-	assert_non_null(d);
-	return d;
-}
+static struct device *device;      /* of all tests, for as long as the program runs */
 
 static bool load(struct weights *w, const char *path, struct error *err)
 {
@@ -159,7 +150,7 @@ static bool load(struct weights *w, const char *path, struct error *err)
 	plan.reads = 0;
 	bool ok = pool && model_open(&m, path, 0, err);
 	if (ok) {
-		ok = weights_open(w, &m, host(), pool, NULL, NULL, err);
+		ok = weights_open(w, &m, device, pool, NULL, NULL, err);
 		model_close(&m);
 	}
 	if (pool)
@@ -370,7 +361,7 @@ static void test_nothing_stays_open(void **state)
 	tiny_write_hf(dir, &model);
 	assert_true(pool && model_open(&m, dir, 0, NULL));
 	assert_int_equal(open_files(), before + 1);
-	assert_true(weights_open(&w, &m, host(), pool, NULL, NULL, NULL));
+	assert_true(weights_open(&w, &m, device, pool, NULL, NULL, NULL));
 	assert_int_equal(open_files(), before);
 	weights_close(&w);
 	model_close(&m);
@@ -433,6 +424,35 @@ static void test_header_without_end(void **state)
 	struct model m;
 	assert_false(model_open(&m, in_dir("m.gguf"), 0, &err));
 	assert_non_null(strstr(err.text, "m.gguf: the header has 300000047 bytes or more, expected at most 268435456"));
+}
+
+/* Texts of files with holes: refused by their size, before any of it is copied. */
+static void test_texts_without_end(void **state)
+{
+	static const struct { const char *name; unsigned most; } text[] = { { "generation_config.json", 1048576 }, { "tokenizer_config.json", 134217728 },
+		{ "tokenizer.json", 134217728 }, { "config.json", 1048576 }, { "model.safetensors.index.json", 33554432 } };
+
+	tiny_write_hf(dir, &tiny_least);
+	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+		struct error err = { 0 };
+		struct model m;
+		char expected[200];
+		if (i == 4)
+			tiny_write_hf(dir, &tiny_least);
+		tiny_write(dir, text[i].name, "{", 1);
+		assert_int_equal(truncate(in_dir(text[i].name), 200000000), 0);
+		bool ok = model_open(&m, dir, 0, &err), tokenizer = strncmp(text[i].name, "tokenizer", 9) == 0;
+		assert_int_equal(ok, tokenizer);         /* a model without its tokenizer is one all the same */
+		if (ok) {
+			err = m.tokenizer_error;
+			model_close(&m);
+		}
+		snprintf(expected, sizeof expected, "/%s: has 200000000 bytes, expected at most %u", text[i].name, text[i].most);
+		if (!strstr(err.text, expected))
+			fail_msg("expected \"%s\", got \"%s\"", expected, err.text);
+		if (i < 3)
+			assert_int_equal(unlink(in_dir(text[i].name)), 0);
+	}
 }
 
 /* ---- at random moments */
@@ -571,9 +591,11 @@ static void test_safetensors_at_random(void **state)
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+	struct error err = { 0 };
 	const struct CMUnitTest tests[] = {
 		TEST(test_header_in_pieces),
 		TEST(test_header_without_end),
+		TEST(test_texts_without_end),
 		TEST(test_gguf_at_every_read),
 		TEST(test_safetensors_at_every_read),
 		TEST(test_more_files_than_descriptors),
@@ -582,5 +604,12 @@ int main(void)
 		TEST(test_safetensors_at_random),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	device = device_open("cpu", NULL, &err);
+	if (!device) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	device_close(device);
+	return failed;
 }
