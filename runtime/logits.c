@@ -1,26 +1,41 @@
 #include "runtime/logits.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "runtime/math_host.h"
 
-static uint32_t bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+enum { CHAINS = 32, BLOCK = 1024 };
 
-/* Infinite or NaN: all bits of the exponent are set. */
-static uint32_t bad_bits(float f) { return (bits_of(f) & 0x7f800000u) == 0x7f800000u; }
+/* Infinite or NaN: all bits of the exponent are set, so that one more in it reaches the sign's place. */
+static uint32_t bad_bit(const float *f)
+{
+	uint32_t u;
+
+	memcpy(&u, f, 4);
+	return ((u & 0x7fffffffu) + 0x00800000u) & 0x80000000u;
+}
+
+/* Whether a whole block is finite: many chains side by side, and no branch. */
+static bool block_finite(const float *x)
+{
+	uint32_t bad[CHAINS] = { 0 }, any = 0;
+
+	for (int i = 0; i < BLOCK; i += CHAINS)
+		for (int j = 0; j < CHAINS; j++)
+			bad[j] |= bad_bit(x + i + j);
+	for (int j = 0; j < CHAINS; j++)
+		any |= bad[j];
+	return !any;
+}
 
 uint32_t logits_first_bad(const float *logits, uint32_t n)
 {
-	enum { BLOCK = 64 };
 	uint32_t at = 0;
 
-	for (uint32_t bad = 0; at + BLOCK <= n; at += BLOCK) {       /* whole blocks without a branch, so that lanes go side by side */
-		for (uint32_t i = 0; i < BLOCK; i++)
-			bad |= bad_bits(logits[at + i]);
-		if (bad)
-			break;
-	}
-	while (at < n && !bad_bits(logits[at]))
+	while (at + BLOCK <= n && block_finite(logits + at))
+		at += BLOCK;
+	while (at < n && !bad_bit(logits + at))
 		at++;
 	return at;
 }

@@ -250,11 +250,11 @@ static void test_guesses(void **state)
 static void test_scan(void **state)
 {
 	static const float values[] = { NAN, INFINITY, -INFINITY };
-	enum { MOST = 200 };
-	float row[MOST];
+	enum { MOST = 2200 };
+	static float row[MOST];
 	(void)state;
 
-	for (uint32_t n = 1; n <= MOST; n++) {
+	for (uint32_t n = 1; n <= MOST; n = n < 70 || n % 1024 > 1020 || n % 1024 < 4 ? n + 1 : n + 37) {
 		for (uint32_t i = 0; i < n; i++)
 			row[i] = i % 2 ? 3.4e38f : i % 3 ? -1e-45f : -3.4e38f;
 		assert_int_equal(logits_first_bad(row, n), n);

@@ -45,7 +45,8 @@ mkdir "$dir/objects" && ln -s /dev/full "$dir/objects/pass-c4.gfx1101.co"
 lost "pass-c4.gfx1101.co: could not be written" ./jitrun "$model" --target gfx1101 --dump-objects "$dir/objects"
 # a limit on the size of files is a disk that is full soon
 lost "jit-.*dump: could not be written whole" sh -c "trap '' XFSZ; ulimit -f 8; exec ./jitrun $short --jitdump '$dir'"
-lost "perf-.*map: could not be written whole" sh -c "rm -f /tmp/perf-\$\$.map; trap 'exit' EXIT; trap '' XFSZ; ulimit -f 1; ./jitrun $short --perf-map; status=\$?; exit \$status"
+lost "perf-.*map: could not be written whole" sh -c "echo \$\$ > '$dir/pid'; trap '' XFSZ; ulimit -f 1; exec ./jitrun $short --perf-map"
+rm -f "/tmp/perf-$(cat "$dir/pid").map"
 
 full ./jitwarm "$model" --out "$dir/kernels.jkp" --json -q
 full ./jitwarm list "$dir/kernels.jkp"
