@@ -11,7 +11,7 @@
 #include "bench/synth_blocks.h"
 #include "loaders/gguf.h"
 #include "loaders/tokenizer.h"
-#include "runtime/math_host.h"
+#include "base/math_host.h"
 
 enum { VERSION = 3 /* of the format */, ALIGN = 32 };
 enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGED = 256, END = 257, KNOWN = 258 };

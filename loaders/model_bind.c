@@ -9,10 +9,11 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/math_host.h"
 
 /* The types the kernels read; extend here when a template for another one exists. */
 static bool weight_type_ok(enum dtype t, bool vector)
@@ -85,7 +86,7 @@ bool hparam_range(const char *label, const char *key, double value, double least
 
 double model_yarn_attention(double factor, double mscale)
 {
-	return factor <= 1.0 ? 1.0 : 0.1 * mscale * log(factor) + 1.0;
+	return factor <= 1.0 ? 1.0 : 0.1 * mscale * math_host_log(factor) + 1.0;
 }
 
 static bool check_attention(struct binder *b)

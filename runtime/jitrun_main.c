@@ -48,7 +48,7 @@ static const struct option_row rows[] = {
 	{ "prompt", 'p', OPTION_TEXT, "TEXT", "the text to continue; without it and without --file, standard input is read", 0, 0, &opt.prompt },
 	{ "file", 'f', OPTION_FILE, "FILE", "read the prompt from FILE, - for standard input", 0, 0, &opt.file },
 	{ "prompt-ids", 0, OPTION_TEXT, "IDS", "the prompt as token ids: digits with commas between, 1,2,3", 0, 0, &opt.prompt_ids },
-	{ "special", 0, OPTION_FLAG, 0, "take names of control tokens in the prompt, such as <|im_start|>, for these tokens; without it they are text like any other", 0, 0, &opt.special },
+	{ "special", 0, OPTION_FLAG, 0, "take names of control tokens, such as <|im_start|>, in the prompt or the text of --perplexity for these tokens; without it they are text like any other", 0, 0, &opt.special },
 	{ "echo", 0, OPTION_FLAG, 0, "print the prompt before what follows it", 0, 0, &opt.echo },
 	{ "Generation", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "n-predict", 'n', OPTION_INT, "N", "tokens to generate, -1 until the end or until the context is full (256)", -1, INT_MAX, &opt.n },

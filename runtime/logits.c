@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "runtime/math_host.h"
+#include "base/math_host.h"
 
 enum { CHAINS = 32, BLOCK = 1024 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/math_host.h"
+#include "base/math_host.h"
 
 /* The token the model puts before every text, or -1: what an empty text becomes says it. */
 static int32_t first_token(const jit_model *m, const int32_t *ids, size_t n)

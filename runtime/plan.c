@@ -7,7 +7,7 @@
 #include "jit/registry.h"
 #include "jit/tune.h"
 #include "kernels-templates/templates.h"
-#include "runtime/math_host.h"
+#include "base/math_host.h"
 
 /* Up to so many columns weights are read once, by a wide tile, whatever is best for more. */
 enum { WIDE_ONCE = 24, LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16, ARGS_MOST = 11, CUTS_MOST = 4 /* sorts of tiles that a matmul's columns are cut into */ };

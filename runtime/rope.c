@@ -1,6 +1,6 @@
 #include "runtime/rope.h"
 
-#include "runtime/math_host.h"
+#include "base/math_host.h"
 
 
 static const double pi = 3.14159265358979323846;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/math_host.h"
+#include "base/math_host.h"
 
 enum { DEFAULT_WINDOW = 64 };
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/math_host.h"
+#include "base/math_host.h"
 #include "runtime/pool.h"
 #include "runtime/rope.h"
 #include "runtime/sampling.h"

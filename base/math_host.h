@@ -1,11 +1,11 @@
-/* runtime/math_host.h - exp, log, pow, sin and cos in double precision, ours.
+/* base/math_host.h - exp, log, pow, sin and cos in double precision, ours.
  *
- * Owns: the functions behind rotary tables and sampling. Plain IEEE + - * / on doubles and nothing else, so that every
+ * Owns: the functions behind rotary tables, sampling and log probabilities. Plain IEEE + - * / on doubles and nothing else, so that every
  * machine and every C library gives the same bits; libm must never be used where a result reaches a logit or a choice.
  * Accuracy, for the argument ranges stated: exp within 1.2 units in the last place of a double, log within 3, sin and cos within 1e-15; tests/t_runtime.c measures it.
  */
-#ifndef RUNTIME_MATH_HOST_H
-#define RUNTIME_MATH_HOST_H
+#ifndef BASE_MATH_HOST_H
+#define BASE_MATH_HOST_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/math_host.h"
+#include "base/math_host.h"
 
 #include <math.h>
 #include <stdint.h>
