@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -49,7 +50,10 @@ static bool dump_create(const char *dir, struct error *err)
 	char path[4200];
 
 	snprintf(path, sizeof path, "%.4000s/jit-%ld.dump", dir, (long)getpid());
-	/* another's file or a link of this name is left alone; one's own, of a process that had this number before, goes */
+	/* another's file of this name is left alone, in whatever directory; one's own, of a process that had this number before, goes, but nothing behind a link */
+	struct stat st;
+	if (lstat(path, &st) == 0 && st.st_uid != geteuid())
+		return error_set(err, ERROR_ARGUMENT, "%s: cannot be made: a file of this name is there and belongs to user %lu", path, (unsigned long)st.st_uid);
 	unlink(path);
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)

@@ -167,6 +167,21 @@ static void test_dump_refused(void **state)
 	snprintf(none, sizeof none, "%s/none", dir);
 	assert_null(observe_open(none, false, &err));
 	assert_non_null(strstr(err.text, none));
+	/* a link is replaced, and what it names left alone; another's file is left alone */
+	struct stat st;
+	assert_int_equal(symlink(none, file), 0);
+	observe_close(opened(dir, false));
+	assert_int_equal(lstat(file, &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_int_not_equal(stat(none, &st), 0);
+	if (geteuid() == 0) {
+		err = (struct error){ 0 };
+		assert_int_equal(chown(file, 12345, (gid_t)-1), 0);
+		assert_null(observe_open(dir, false, &err));
+		assert_non_null(strstr(err.text, "belongs to user 12345"));
+		assert_int_equal(stat(file, &st), 0);
+		assert_int_equal(st.st_uid, 12345);
+	}
 }
 
 /* A disk that is full: the file ends early, and it is said, in a process of its own, whose files may be no longer. */
