@@ -510,10 +510,7 @@ static int list_devices(void)
 	for (size_t i = 0; i < n; i++)
 		printf("%-12s %s%s%s\n", d[i].name, d[i].about, *d[i].why_not ? "; cannot be used: " : "", d[i].why_not);
 	free(d);
-	if (n && fflush(stdout) == 0 && !ferror(stdout))
-		return 0;
-	fprintf(stderr, "jitrun: the devices could not be listed: %s.\n", strerror(errno));
-	return 1;
+	return n ? 0 : fail(&(jit_error){ .message = "the devices could not be listed: no memory" });
 }
 
 static int run(int argc, char **argv)

@@ -24,6 +24,7 @@ for program in jitrun jitwarm jitbench; do
 	done
 done
 short="$model --prompt Once -n 3 -q --no-cache"
+full ./jitrun --devices
 full ./jitrun $short
 full ./jitrun $short --echo
 full ./jitrun $short --print-ids
