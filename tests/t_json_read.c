@@ -203,11 +203,10 @@ static void test_depth(void **state)
 /* A small file must not make a tree of any size. */
 static void test_many_values(void **state)
 {
-	size_t n = 2 * ((size_t)JSON_MAX_VALUES + 1);
-	char *text = malloc(n);
-
 	if (test_quick())
 		skip();
+	size_t n = 2 * ((size_t)JSON_MAX_VALUES + 1);
+	char *text = malloc(n);
 	assert_non_null(text);
 	for (size_t i = 0; i < n; i += 2)
 		memcpy(text + i, i ? ",1" : "[1", 2);

@@ -896,7 +896,7 @@ static void check_growth(const char *name, const struct tokenizer *t, const char
 {
 	struct error err;
 	uint64_t small, large;
-	size_t n = test_quick() ? 16384 : 65536;
+	size_t n = test_quick() ? 8192 : 65536;
 
 	if (!hostile) {
 		if (!count_steps(t, unit, n, &small, &err) || !count_steps(t, unit, 2 * n, &large, &err))
