@@ -441,6 +441,10 @@ static bool export_item(const struct cache_item *item, void *user)
 	struct export *e = user;
 	struct object object;
 
+	if (item->failed) {
+		e->failed = true;
+		return error_set(e->err, ERROR_IO, "%s%s%s: what is kept there could not be read, and the pack would lack it", item->path, *item->file ? "/" : "", item->file);
+	}
 	if (item->trouble || (e->keep ? !e->keep(&item->key, e->user) : item->key.codegen != key_codegen(item->key.target)) || exported_already(e, &item->key))
 		return true;
 	enum record_answer answer = cache_read(e->cache, item, &object, e->err);

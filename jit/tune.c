@@ -174,11 +174,12 @@ static char *file_text(struct tune *t, size_t *n)
 
 	if (!out)
 		return NULL;
-	fprintf(out, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line, t->processor, key_codegen_x86);
+	/* growing may fail once and not again, which fclose does not tell */
+	bool whole = fprintf(out, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line, t->processor, key_codegen_x86) > 0;
 	sort(t);
 	for (size_t i = 0; i < t->n; i++)
-		fprintf(out, "%s %.3f %u\n", key_text(&t->entry[i].result.key, key, sizeof key), t->entry[i].result.gain, t->entry[i].result.samples);
-	if (fclose(out) == 0)
+		whole = fprintf(out, "%s %.3f %u\n", key_text(&t->entry[i].result.key, key, sizeof key), t->entry[i].result.gain, t->entry[i].result.samples) > 0 && whole;
+	if (fclose(out) == 0 && whole && text)
 		return text;
 	free(text);
 	return NULL;

@@ -114,12 +114,16 @@ static void say_wrong(struct verification *v, const struct cache_item *i, const 
 }
 
 /* NULL: an object is what is made for its key now. Otherwise what is wrong with it, which may be in room. */
-static const char *differs(const struct key *key, const struct object *stored, char *room, size_t cap)
+static const char *differs(const struct key *key, const struct object *stored, char *room, size_t cap, struct error *err)
 {
 	struct object fresh = { 0 };
 	struct error why = { 0 };
 
 	if (!compile_key(&fresh, key, template_build, NULL, NULL, &why)) {
+		if (why.code == ERROR_MEMORY) {          /* which says nothing of what is stored */
+			error_set(err, why.code, "%s", why.text);
+			return NULL;
+		}
 		snprintf(room, cap, "cannot be made: %s", why.text);
 		return room;
 	}
@@ -140,11 +144,11 @@ static bool judge_item(struct verification *v, const struct cache_item *i, const
 		snprintf(room, cap, "is %s", i->trouble ? i->trouble : "damaged");
 		*wrong = room;
 	} else if (answer == RECORD_FOUND) {         /* absent: gone since it was listed */
-		*wrong = differs(&i->key, &stored, room, cap);
-		v->same += !*wrong;
+		*wrong = differs(&i->key, &stored, room, cap, v->err);
+		v->same += !*wrong && !v->err->code;
 	}
 	object_free(&stored);
-	return answer != RECORD_FAILED;
+	return answer != RECORD_FAILED && !v->err->code;
 }
 
 static bool verify_item(const struct cache_item *i, void *user)

@@ -31,7 +31,7 @@ static bool make_shown(struct shown *s, struct error *err)
 		ok = error_set(err, ERROR_MEMORY, "no memory for a listing");
 	if (listing && fclose(listing) != 0)
 		ok = error_set(err, ERROR_MEMORY, "no memory for a listing");
-	return ok;
+	return ok && s->ir && s->listing ? true : error_set(err, ERROR_MEMORY, "no memory for a listing");
 }
 
 /* No cache is no reason not to show what would be made. */

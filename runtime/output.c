@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,9 +12,21 @@
 #include "base/text.h"
 
 static bool said;
+/* A member that there was no memory for is missing, and nobody who adds members one by one looks. */
+static _Atomic bool json_short;
+
+static void *json_bytes(size_t n)
+{
+	void *p = malloc(n);
+
+	if (!p)
+		json_short = true;
+	return p;
+}
 
 void output_begin(void)
 {
+	json_set_alloc_funcs(json_bytes, free);
 	for (int fd = 0; fd < 3; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)        /* the wrong way round: using it fails, as it would have */
 			return;
@@ -37,6 +51,10 @@ int output_end(const char *program, int status, int failed)
 	bool quiet = said;
 	bool ok = output_written(&why);
 
+	if (json_short && status != failed) {
+		fprintf(stderr, "%s: no memory for all of the JSON, of which a part may have been printed.\n", program);
+		return failed;
+	}
 	if (fclose(stdout) != 0 && ok) {
 		ok = false;
 		why = strerror(errno);

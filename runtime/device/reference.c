@@ -1,17 +1,23 @@
 /* runtime/device/reference.c - the reference device: interprets each kernel's IR at the width of the target that would run it.
  * Slow and exact: what every other device must equal, bit for bit. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "jit/array.h"
+#include "jit/interp.h"
 #include "kernels-templates/templates.h"
 #include "runtime/device/device.h"
 
-struct ref_kernel { struct key key; struct ir ir; };
+struct ref_kernel { struct ref_stream *stream; struct key key; struct ir ir; struct interp_program *program; };
 
 struct ref_stream {
 	struct stream stream;
 	const struct target *target;
 	struct ref_kernel **kernel; size_t n, capacity;
+	/* Working memory for as many calls at once as there are threads: a call has no way to say that there is none. */
+	pthread_mutex_t lock;
+	void **frame; int frames, frames_left;
+	size_t frame_bytes;
 };
 
 static struct ref_kernel *ref_find(struct ref_stream *r, const struct key *key)
@@ -22,6 +28,13 @@ static struct ref_kernel *ref_find(struct ref_stream *r, const struct key *key)
 	return NULL;
 }
 
+static void kernel_free(struct ref_kernel *k)
+{
+	interp_free(k->program);
+	ir_free(&k->ir);
+	free(k);
+}
+
 static struct ref_kernel *ref_build(struct ref_stream *r, const struct key *key, struct error *err)
 {
 	struct ref_kernel *k = array_grow((void **)&r->kernel, &r->capacity, r->n + 1, sizeof *r->kernel) ? calloc(1, sizeof *k) : NULL;
@@ -29,20 +42,52 @@ static struct ref_kernel *ref_build(struct ref_stream *r, const struct key *key,
 		error_set(err, ERROR_MEMORY, "no memory for a kernel");
 		return NULL;
 	}
+	k->stream = r;
 	k->key = *key;
 	ir_init(&k->ir, r->target->lanes);
 	k->ir.waves = r->target->waves;
-	if (!template_build(&k->ir, key, r->target, err) || !ir_verify(&k->ir, err)) {
-		ir_free(&k->ir);
-		free(k);
+	if (!template_build(&k->ir, key, r->target, err) || !ir_verify(&k->ir, err) ||
+	    (!(k->program = interp_compile(&k->ir)) && !error_set(err, ERROR_MEMORY, "no memory for a kernel"))) {
+		kernel_free(k);
 		return NULL;
 	}
 	return r->kernel[r->n++] = k;
 }
 
+static void frames_free(struct ref_stream *r)
+{
+	for (int i = 0; i < r->frames; i++)
+		free(r->frame[i]);
+	free(r->frame);
+	r->frame = NULL;
+	r->frames = r->frames_left = 0;
+	r->frame_bytes = 0;
+}
+
+/* Between runs: frames for so many threads, in which every kernel has room. */
+static bool make_frames(struct ref_stream *r, int threads, struct error *err)
+{
+	size_t bytes = 64;
+
+	for (size_t i = 0; i < r->n; i++) {
+		size_t needed = (interp_frame_bytes(r->kernel[i]->program) + 63) & ~(size_t)63;
+		bytes = needed > bytes ? needed : bytes;
+	}
+	if (bytes <= r->frame_bytes && threads <= r->frames)
+		return true;
+	frames_free(r);
+	if (!(r->frame = calloc((size_t)threads, sizeof *r->frame)))
+		return error_set(err, ERROR_MEMORY, "no memory for the reference device");
+	for (; r->frames < threads; r->frames++)
+		if (!(r->frame[r->frames] = aligned_alloc(64, bytes)))
+			return error_set(err, ERROR_MEMORY, "no memory for %d kernels that run at once, %zu bytes each", threads, bytes);
+	r->frames_left = r->frames;
+	r->frame_bytes = bytes;
+	return true;
+}
+
 static bool ref_prepare(struct stream *s, struct plan *p, struct pool *pool, struct error *err)
 {
-	(void)pool;
 	struct ref_stream *r = (struct ref_stream *)s;
 
 	for (size_t i = 0; i < p->n_kernels; i++) {
@@ -51,24 +96,32 @@ static bool ref_prepare(struct stream *s, struct plan *p, struct pool *pool, str
 			return false;
 		p->kernel[i].handle = k;
 	}
-	return true;
+	return make_frames(r, pool_threads(pool), err);
 }
 
 static void ref_call(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct ref_kernel *k = handle;
-	ir_interp(&k->ir, arg, begin, end);
+	struct ref_stream *r = k->stream;
+
+	pthread_mutex_lock(&r->lock);
+	void *frame = r->frame[--r->frames_left];
+	pthread_mutex_unlock(&r->lock);
+	interp_run(k->program, frame, arg, begin, end);
+	pthread_mutex_lock(&r->lock);
+	r->frame[r->frames_left++] = frame;
+	pthread_mutex_unlock(&r->lock);
 }
 
 static void ref_close_stream(struct stream *s)
 {
 	struct ref_stream *r = (struct ref_stream *)s;
 
-	for (size_t i = 0; i < r->n; i++) {
-		ir_free(&r->kernel[i]->ir);
-		free(r->kernel[i]);
-	}
+	for (size_t i = 0; i < r->n; i++)
+		kernel_free(r->kernel[i]);
 	free(r->kernel);
+	frames_free(r);
+	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
 
@@ -82,6 +135,7 @@ static struct stream *ref_stream(struct device *d, const struct stream_options *
 	}
 	r->stream = (struct stream){ .device = d, .prepare = ref_prepare, .run = host_schedule_run, .call = ref_call, .close = ref_close_stream };
 	r->target = d->facts.target;
+	pthread_mutex_init(&r->lock, NULL);
 	return &r->stream;
 }
 
