@@ -426,6 +426,7 @@ static int run_program(int argc, char **argv)
 	jit_error err = { 0 };
 
 	allocator_begin();
+	system_file_limit_is_error();
 	list_targets();
 	if (!options_parse(&program, argc, argv))
 		return EXIT_USAGE;

@@ -20,6 +20,7 @@
 #include "runtime/output.h"
 #include "runtime/perplexity.h"
 #include "runtime/prompt.h"
+#include "runtime/system.h"
 
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130, FEED_STEP = 256, PERPLEXITY_WINDOW = 512 };
 
@@ -83,7 +84,8 @@ static const struct option_row rows[] = {
 	{ "activations", 0, OPTION_CHOICE, "auto|f32", "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)", 0, 0, &opt.activations },
 	{ "numerics", 0, OPTION_CHOICE, "exact|bounded", "exact: the same bits on every device; bounded: prompts may use float matrix products, within a stated error (exact)", 0, 0, &opt.numerics },
 	{ "tune", 0, OPTION_CHOICE, "off|cached|quick", "quick: while the first tokens are made, find out which schedules of kernels this processor likes, and keep that in the cache; cached: only use what is known; never changes the text (quick)", 0, 0, &opt.tune },
-	{ "cache", 0, OPTION_FILE, "PATH", "directories and pack files (.jkp) of generated code, separated by colons and asked in order; the first directory that can be written gets what is new ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
+	{ "cache", 0, OPTION_FILE, "PATH", "directories and pack files (.jkp) of generated code, separated by colons and asked in order; the first directory that can be written gets what is new. Their code is executed as it is: "
+		"the checksums find damage, not forgery, so what counts is who may write them. Files of anybody but you and root, and files that others may write, are refused ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &opt.cache },
 	{ "cache-limit", 0, OPTION_INT, "MIB", "most such a directory may hold; what was used longest ago goes first (256)", 1, 1 << 20, &opt.cache_limit },
 	{ "sealed", 0, OPTION_FLAG, 0, "generate no code: every kernel must be in the cache, which is only read and which jitwarm fills; a missing one is an error that names it", 0, 0, &opt.sealed },
 	{ "no-cache", 0, OPTION_FLAG, 0, "neither read nor write generated code on disk", 0, 0, &opt.no_cache },
@@ -528,6 +530,7 @@ static int run(int argc, char **argv)
 	struct sigaction on_int = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };   /* a second Ctrl-C ends at once */
 
 	allocator_begin();
+	system_file_limit_is_error();
 	list_targets();
 	if (!options_parse(&program, argc, argv))
 		return EXIT_USAGE;

@@ -12,6 +12,7 @@
 #include "runtime/jitrun.h"
 #include "runtime/jitwarm.h"
 #include "runtime/session.h"
+#include "runtime/system.h"
 
 struct warm_arguments warm = { .weights = "q8_0", .activations = "auto", .numerics = "exact", .kv_type = "any", .limit = -1 };
 
@@ -206,13 +207,16 @@ static int run(int argc, char **argv)
 	struct option_program program = { .name = "jitwarm", .usage = "[COMMAND] [options]", .purpose = "make the machine code a model needs before it runs",
 		.description = "jitwarm makes every code object that jitrun can need for a model, for this machine or for another, from the model's header alone: for every length of prompt, "
 			"guesses included. It writes them to a cache directory or to a pack, one file that is the same wherever and whenever it is made. With them, jitrun "
-			"--sealed runs without generating any code. Exit status: 0 done, 1 something failed, 2 a wrong command line, 3 the answer is no: something is missing, "
+			"--sealed runs without generating any code. jitrun executes what it finds in a cache or a pack: the checksums find damage, not forgery, and who may write the files decides what is "
+			"executed, so files of anybody but you and root, and files that others may write, are refused. verify, and import unless told otherwise, make every code object anew and compare, "
+			"which finds forgery as well. Exit status: 0 done, 1 something failed, 2 a wrong command line, 3 the answer is no: something is missing, "
 			"damaged or differs.",
 		.examples = "jitwarm model.gguf --target x86 --out kernels.jkp\njitrun model.gguf --cache kernels.jkp --sealed --prompt \"Once upon a time\"\n"
 			"jitwarm --shape qwen3-0.6b --weights q4_k_m --out kernels.jkp\njitwarm explain model.gguf --cache kernels.jkp\njitwarm verify kernels.jkp",
 		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .command = commands, .n_commands = N_COMMANDS, .operand = warm.operand, .max_operands = WARM_MAX_OPERANDS };
 
 	allocator_begin();
+	system_file_limit_is_error();
 	size_t at = strlen(target_choices);
 	for (size_t i = 0; i < backend_count; i++)
 		at += (size_t)snprintf(target_choices + at, sizeof target_choices - at, "|%s", backend_table[i]->name);

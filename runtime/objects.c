@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "jit/safefile.h"
 #include "runtime/device/program.h"
 
 struct writer { const char *dir; const struct target *target; struct registry *registry; struct objects_count *count; };
@@ -17,7 +18,7 @@ static bool write_file(const struct writer *w, const char *name, const uint8_t *
 
 	if (length >= sizeof path)
 		return error_set(err, ERROR_ARGUMENT, "the path of %s has %zu bytes, at most %zu are possible", name, length, sizeof path - 1);
-	FILE *f = fopen(path, "wbe");
+	FILE *f = safefile_may_grow_to(n) ? fopen(path, "wbe") : NULL;
 	bool ok = f && fwrite(bytes, 1, n, f) == n;
 	ok = (!f || fclose(f) == 0) && ok;
 	w->count->bytes += n;

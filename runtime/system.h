@@ -18,6 +18,9 @@ uint64_t system_available_memory(void);
 void *system_map(size_t bytes);
 void system_unmap(void *p, size_t bytes);
 
+/* For programs, not for the library, whose host's signals are not its own: writing beyond the limit on the size of files (ulimit -f) is an error from now on, and not the end. */
+void system_file_limit_is_error(void);
+
 double system_seconds(void);             /* monotonic */
 
 /* Every thread of the runtime calls this first. A program whose allocator wants to know of threads sets the function before it opens a model. */

@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 		char text[KEY_TEXT_MAX];
 		struct pack_entry e;
 		struct object o;
-		ok = pack_get(pack, i, &e) && pack_read(pack, i, &o) == PACK_FOUND;
+		ok = pack_get(pack, i, &e) && pack_read(pack, i, &o, &err) == RECORD_FOUND;
 		if (!ok)
 			break;
 		printf("%s %u %u %u %u %u %u %u %u %016" PRIx64 "\n", key_text(&e.key, text, sizeof text), o.code_bytes, o.pool_offset, o.frame_bytes, o.shared_bytes, o.vector_regs,

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -566,13 +567,66 @@ static void test_killed_writers(void **unused)
 	cache_close(c);
 }
 
+static void write_and_wait(const char *path, size_t bytes, int ready)
+{
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || ftruncate(fd, (off_t)bytes) || write(ready, "x", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* What a writer at work has written counts for the limit, and is left alone however old it is; once it was killed, its file goes. */
+static void test_living_and_dead_writers(void **unused)
+{
+	enum { ENTRIES = 8, LIMIT = 1 << 20 };
+	struct cache_leftovers left;
+	struct cache_gc gone;
+	uint64_t bytes, entries;
+	char path[300], x;
+	int ready[2];
+
+	struct cache *c = stored_open(stored_dir, LIMIT);
+	for (uint32_t n = 0; n < ENTRIES; n++)
+		stored_store(c, n);
+	assert_int_equal(stored_count(c).evicted, 0);
+	cache_close(c);
+	snprintf(path, sizeof path, "%s/.x-1-2-3.tmp", stored_dir);
+	assert_int_equal(pipe(ready), 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		write_and_wait(path, LIMIT, ready[1]);
+	assert_int_equal(read(ready[0], &x, 1), 1);
+	stored_set_age(path, 100000);
+
+	c = stored_open(stored_dir, LIMIT);
+	stored_store(c, ENTRIES);
+	assert_int_equal(stored_files(".tmp"), 1);
+	assert_int_equal(stored_count(c).evicted, ENTRIES);              /* all but the one this cache holds */
+	assert_true(cache_size(c, true, &bytes, &entries, &left, NULL));
+	assert_true(left.files == 1 && left.abandoned == 0 && left.bytes == LIMIT && entries == 1);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_true(cache_size(c, true, &bytes, &entries, &left, NULL));
+	assert_true(left.files == 1 && left.abandoned == 1);
+	assert_true(cache_gc(c, LIMIT, &gone, NULL));
+	assert_int_equal(gone.entries, 1);
+	assert_int_equal(stored_files(".tmp"), 0);
+	assert_int_equal(stored_load(c, ENTRIES), 1);
+	cache_close(c);
+	close(ready[0]);
+	close(ready[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, stored_fresh)
 		T(test_store_and_load), T(test_makes_parents_for_the_owner_only), T(test_default_path), T(test_refused_directories),
 		T(test_read_only_directory), T(test_full_disk), T(test_objects_out_of_range), T(test_flipped_bits_and_cuts), T(test_entries_of_others),
-		T(test_forged_fields), T(test_forged_sizes), T(test_oversized_entry), T(test_two_processes), T(test_threads), T(test_killed_writers),
+		T(test_forged_fields), T(test_forged_sizes), T(test_oversized_entry), T(test_two_processes), T(test_threads), T(test_killed_writers), T(test_living_and_dead_writers),
 	};
 	return cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);
 }

@@ -14,6 +14,7 @@
 
 #include "jit/pack.h"
 #include "jit/registry.h"
+#include "kernels-templates/templates.h"
 #include "tests/ordered.h"
 #include "tests/stored.h"
 
@@ -518,12 +519,92 @@ static void test_export_and_import(void **unused)
 	cache_close(c);
 }
 
+/* ---- packs whose code is not what is made for their keys */
+
+enum { FORGED = 6 };
+
+static void make_real(struct pack_item item[FORGED])
+{
+	struct error err = { 0 };
+
+	for (int i = 0; i < FORGED; i++) {
+		char text[64];
+		snprintf(text, sizeof text, "norm.k%d.q8out.%s", 256 * (i + 1), i & 1 ? "avx512" : "avx2");
+		assert_true(key_parse(&item[i].key, text));
+		if (!compile_key(&item[i].object, &item[i].key, template_build, NULL, NULL, &err))
+			fail_msg("%s", err.text);
+	}
+}
+
+/* Imports the items as a pack into an empty directory. Returns how many entries that has then. */
+static unsigned import_items(const struct pack_item *item, compile_build_fn build, struct error *err)
+{
+	static int number;
+	char pack[200], other[200];
+	struct cache_leftovers left;
+	uint64_t n, bytes, entries;
+
+	*err = (struct error){ 0 };
+	snprintf(pack, sizeof pack, "%s/%d.jkp", stored_dir, number);
+	snprintf(other, sizeof other, "%s/%d", stored_dir, number++);
+	assert_true(pack_write(pack, item, FORGED, NULL));
+	struct cache *c = stored_open(other, 0);
+	bool good = cache_import(c, pack, build, &n, err);
+	assert_int_equal(good, err->code == ERROR_NONE);
+	assert_true(cache_size(c, true, &bytes, &entries, &left, NULL));
+	assert_int_equal(entries, n);
+	cache_close(c);
+	return (unsigned)entries;
+}
+
+static void test_forged_packs(void **unused)
+{
+	struct pack_item item[FORGED];
+	struct error err;
+	char text[KEY_TEXT_MAX];
+
+	assert_int_equal(mkdir(stored_dir, 0700), 0);
+	make_real(item);
+	assert_int_equal(import_items(item, template_build, &err), FORGED);
+	for (int i = 0; i < FORGED; i++) {
+		struct object *o = &item[i].object, was = *o;
+		key_text(&item[i].key, text, sizeof text);
+		uint32_t *const fields[] = { &o->frame_bytes, &o->shared_bytes, &o->pool_offset };
+		for (int f = 0; f < 4; f++) {
+			if (f < 3)
+				*fields[f] ^= 4;
+			else
+				o->code[i * 5] ^= 1;
+			assert_int_equal(import_items(item, template_build, &err), 0);
+			assert_int_equal(err.code, ERROR_FORMAT);
+			assert_non_null(strstr(err.text, text));
+			assert_int_equal(import_items(item, NULL, &err), FORGED);
+			if (f < 3)
+				*fields[f] ^= 4;
+			else
+				o->code[i * 5] ^= 1;
+		}
+		assert_memory_equal(o, &was, sizeof was);
+	}
+	/* what this version cannot make: another version's, another kind's, none's */
+	item[2].key.codegen++;
+	assert_int_equal(import_items(item, template_build, &err), 0);
+	assert_non_null(strstr(err.text, "another version of jitrun"));
+	item[2].key.codegen--;
+	item[2].key.kind = 77;
+	assert_int_equal(import_items(item, template_build, &err), 0);
+	item[2].key.target = 211;
+	assert_int_equal(import_items(item, template_build, &err), 0);
+	for (int i = 0; i < FORGED; i++)
+		object_free(&item[i].object);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, stored_fresh)
 		T(test_sources_in_order), T(test_paths_that_are_refused), T(test_damage_in_one_source_is_mended_by_the_next), T(test_read_only), T(test_the_oldest_go_first),
-		T(test_limit_holds_while_storing), T(test_in_use), T(test_in_use_at_once), T(test_list_verify_remove), T(test_collect), T(test_export_and_import),
+		T(test_limit_holds_while_storing), T(test_in_use), T(test_in_use_at_once), T(test_list_verify_remove), T(test_collect), T(test_export_and_import), T(test_forged_packs),
 	};
 	return cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);
 }

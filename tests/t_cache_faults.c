@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,6 +26,7 @@
 
 #include "jit/pack.h"
 #include "jit/registry.h"
+#include "jit/safefile.h"
 #include "kernels-templates/templates.h"
 #include "runtime/warm.h"
 #include "tests/shared.h"
@@ -191,6 +193,29 @@ static void test_death_at_every_call(void **unused)
 	cache_close(c);
 }
 
+/* However old the temporary file of a writer at work is, nobody takes it for a dead one's. */
+static unsigned see_locked(const char *when)
+{
+	DIR *d = opendir(stored_dir);
+	unsigned seen = 0;
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		char path[512];
+		struct stat st;
+		if (!strstr(e->d_name, safefile_temporary))
+			continue;
+		snprintf(path, sizeof path, "%s/%s", stored_dir, e->d_name);
+		stored_set_age(path, 100000);
+		assert_int_equal(stat(path, &st), 0);
+		if (safefile_abandoned(dirfd(d), e->d_name, &st))
+			fail_msg("%s is taken for a dead writer's at %s", e->d_name, when);
+		seen++;
+	}
+	closedir(d);
+	return seen;
+}
+
 /* A death of the machine is not to be had; but a name is given to nothing that was written and not synced. */
 static void test_synced_before_named(void **unused)
 {
@@ -198,7 +223,7 @@ static void test_synced_before_named(void **unused)
 
 	for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
 		int status = 0;
-		unsigned named = 0;
+		unsigned named = 0, locked = 0;
 		bool unsynced = false;
 		set_scene(&scenes[i], false);
 		pid_t child = traced(&scenes[i], &status);
@@ -208,6 +233,8 @@ static void test_synced_before_named(void **unused)
 				long call = (long)regs.orig_rax;
 				unsynced = call == SYS_write || call == SYS_pwrite64 ? true : call == SYS_fsync || call == SYS_fdatasync ? false : unsynced;
 				bool names = call == SYS_rename || call == SYS_renameat || call == SYS_renameat2;
+				if ((long)regs.rax == -ENOSYS && (names || call == SYS_fsync))       /* on the way in */
+					locked += see_locked(names ? "rename" : "fsync");
 				named += names;
 				if (names && unsynced)
 					fail_msg("%s: renamed before it was synced", scenes[i].name);
@@ -223,6 +250,7 @@ static void test_synced_before_named(void **unused)
 		}
 		assert_int_equal(WEXITSTATUS(status), 0);
 		assert_true(named > 0);
+		assert_int_equal(locked, 2);
 	}
 }
 
