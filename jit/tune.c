@@ -1,15 +1,19 @@
 /* jit/tune.c - the results and their file. */
 #include "jit/tune.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "jit/array.h"
+#include "jit/record.h"
 #include "jit/safefile.h"
 #include "jit/target.h"
 
@@ -68,21 +72,21 @@ static bool put(struct tune *t, const struct tune_result *r)
 
 /* ---- the file */
 
-static void read_line(struct tune *t, char *line)
+/* False: no memory. */
+static bool read_line(struct tune *t, char *line)
 {
 	struct tune_result r = { 0 };
 	char *at = strchr(line, ' '), *end;
 
 	if (!at)
-		return;
+		return true;
 	*at++ = 0;
 	r.gain = strtod(at, &end);
 	long samples = strtol(end, &at, 10);
 	if (end == at || *at || !(r.gain >= 1 && r.gain < 100) || samples < 1 || samples > 1 << 30 || !key_parse(&r.key, line))
-		return;
+		return true;
 	r.samples = (uint32_t)samples;
-	if (!find(t, &r.key))
-		put(t, &r);
+	return find(t, &r.key) || put(t, &r);
 }
 
 static bool read_head(const struct tune *t, char **at, uint64_t codegen)
@@ -96,25 +100,52 @@ static bool read_head(const struct tune *t, char **at, uint64_t codegen)
 	return true;
 }
 
-/* Adds what the file has and t has not. */
-static void read_file(struct tune *t, int dir)
+static enum record_answer read_text(struct tune *t, char *text)
+{
+	bool good = true;
+	char *line;
+
+	if (!read_head(t, &text, key_codegen_x86))
+		return RECORD_DAMAGED;
+	while (good && (line = strsep(&text, "\n")))
+		good = read_line(t, line);
+	errno = ENOMEM;
+	return good ? RECORD_FOUND : RECORD_FAILED;
+}
+
+static enum record_answer read_open_file(struct tune *t, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return RECORD_FAILED;
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > FILE_MOST || !safefile_trusted(&st, "the file of schedules", t->name, NULL))
+		return RECORD_DAMAGED;
+	char *text = malloc((size_t)st.st_size + 1);
+	bool whole = text && safefile_read(fd, text, (size_t)st.st_size, 0);
+	enum record_answer answer = text && !whole && !errno ? RECORD_DAMAGED : RECORD_FAILED;
+	if (whole) {
+		text[st.st_size] = 0;
+		answer = read_text(t, text);
+	}
+	int why = errno;
+	free(text);
+	errno = why;
+	return answer;
+}
+
+/* Adds what the file has and t has not. DAMAGED: nothing in it is of use, here or to anybody. FAILED: what is in it is not known; errno. */
+static enum record_answer read_file(struct tune *t, int dir)
 {
 	int fd = openat(dir, t->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat st;
-	char *text = NULL, *at, *line;
 
 	if (fd < 0)
-		return;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= FILE_MOST && safefile_trusted(&st, "the file of schedules", t->name, NULL) &&
-	    (text = malloc((size_t)st.st_size + 1)) && safefile_read(fd, text, (size_t)st.st_size, 0)) {
-		text[st.st_size] = 0;
-		at = text;
-		if (read_head(t, &at, key_codegen_x86))
-			while ((line = strsep(&at, "\n")))
-				read_line(t, line);
-	}
-	free(text);
+		return errno == ENOENT ? RECORD_ABSENT : errno == ELOOP || errno == ENXIO ? RECORD_DAMAGED : RECORD_FAILED;
+	enum record_answer answer = read_open_file(t, fd);
+	int why = errno;
 	close(fd);
+	errno = why;
+	return answer;
 }
 
 static int open_dir(const struct tune *t)
@@ -185,6 +216,32 @@ static char *file_text(struct tune *t, size_t *n)
 	return NULL;
 }
 
+/* Others add their results between this one's reading and writing, unless they wait. Who was stopped meanwhile is not waited for. */
+static void hold(int dir)
+{
+	enum { TRIES = 200, MILLISECOND = 1000000 };
+
+	for (int i = 0; i < TRIES && flock(dir, LOCK_EX | LOCK_NB) && (errno == EWOULDBLOCK || errno == EINTR); i++)
+		nanosleep(&(struct timespec){ 0, 5 * MILLISECOND }, NULL);
+}
+
+/* False: errno. */
+static bool merge_and_write(struct tune *t, int dir)
+{
+	size_t n = 0;
+
+	hold(dir);
+	if (read_file(t, dir) == RECORD_FAILED)
+		return false;                        /* and what was kept stays */
+	char *text = file_text(t, &n);
+	errno = text ? EFBIG : ENOMEM;
+	bool ok = text && n <= FILE_MOST && safefile_replace(dir, t->name, 0600, &(struct safefile_part){ text, n }, 1) == SAFEFILE_DONE;
+	int why = errno;
+	free(text);
+	errno = why;
+	return ok;
+}
+
 bool tune_save(struct tune *t, struct error *err)
 {
 	bool ok = true;
@@ -192,14 +249,9 @@ bool tune_save(struct tune *t, struct error *err)
 	pthread_mutex_lock(&t->lock);
 	if (t->unsaved && t->dir) {
 		int fd = open_dir(t);
-		size_t n = 0;
-		if (fd >= 0)
-			read_file(t, fd);
-		char *text = file_text(t, &n);
-		ok = fd >= 0 && text && safefile_replace(fd, t->name, 0600, &(struct safefile_part){ text, n }, 1) == SAFEFILE_DONE;
+		ok = fd >= 0 && merge_and_write(t, fd);
 		if (!ok)
-			error_set(err, ERROR_IO, "%s/%s: the results of tuning could not be written", t->dir, t->name);
-		free(text);
+			error_set(err, ERROR_IO, "%s/%s: the results of tuning could not be written: %s", t->dir, t->name, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 	}

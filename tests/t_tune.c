@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <cmocka.h>
 
 #include "jit/tune.h"
@@ -134,6 +135,84 @@ static void test_kept(void **state)
 	set(none, 64, 1);                                   /* nowhere to write is no failure */
 	assert_int_equal(asked(none, 64), 1);
 	tune_close(none);
+	remove_dir(dir);
+}
+
+/* Processes that end together: what each found out is there afterwards. */
+static void test_many_at_once(void **state)
+{
+	enum { PROCESSES = 12 };
+	char dir[64], x;
+	pid_t child[PROCESSES];
+	int gate[2];
+	(void)state;
+
+	new_dir(dir);
+	assert_int_equal(pipe(gate), 0);
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		child[i] = fork();
+		assert_true(child[i] >= 0);
+		if (child[i])
+			continue;
+		struct tune *t = opened(dir);
+		close(gate[1]);
+		bool ended = read(gate[0], &x, 1) == 0;          /* when the parent closes it: all at once */
+		set(t, 64 + 32 * i, 1);
+		tune_close(t);
+		_exit(!ended);
+	}
+	close(gate[0]);
+	close(gate[1]);
+	for (int i = 0; i < PROCESSES; i++) {
+		int status;
+		assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+		assert_int_equal(status, 0);
+	}
+	struct tune *t = opened(dir);
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		if (asked(t, 64 + 32 * i) != 1)
+			fail_msg("the results of process %u are lost", i);
+	tune_close(t);
+	remove_dir(dir);
+}
+
+static int save_unreadable(const char *dir)
+{
+	struct error err = { 0 };
+	char path[512];
+
+	if (geteuid() == 0 && (chown(dir, 65534, 65534) || setgid(65534) || setuid(65534)))          /* root reads everything */
+		return 1;
+	struct tune *t = opened(dir);
+	set(t, 64, 2);
+	tune_close(t);
+	if (chmod(file_in(dir, path), 0))
+		return 2;
+	t = opened(dir);
+	tune_set(t, &(struct tune_result){ .key = example(96, 1), .gain = 1.25, .samples = 9 });
+	if (tune_save(t, &err) || !strstr(err.text, "Permission denied"))
+		return 3;
+	tune_close(t);
+	if (chmod(path, 0600))
+		return 4;
+	t = opened(dir);
+	return asked(t, 64) == 2 ? 0 : 5;
+}
+
+/* A file that cannot be read now is not replaced: what is in it is not known. */
+static void test_unreadable(void **state)
+{
+	char dir[64];
+	int status;
+	(void)state;
+
+	new_dir(dir);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(save_unreadable(dir));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 	remove_dir(dir);
 }
 
@@ -510,7 +589,7 @@ static void test_every_schedule(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_damage), cmocka_unit_test(test_sessions), cmocka_unit_test(test_every_schedule),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_many_at_once), cmocka_unit_test(test_unreadable), cmocka_unit_test(test_damage), cmocka_unit_test(test_sessions), cmocka_unit_test(test_every_schedule),
 		cmocka_unit_test(test_forms), cmocka_unit_test(test_follow), cmocka_unit_test(test_turns), cmocka_unit_test(test_cost), cmocka_unit_test(test_later), cmocka_unit_test(test_search) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
