@@ -22,7 +22,7 @@ broken() {
 # Adds up what the test programs of a build directory said: every test inside them, or the program where it lists none. A test that says
 # "# skipped: ..." on the way has left something out, and counts as skipped.
 count_tests() {
-	for trs in "$1"/*.trs "$1"/tests/*.trs; do
+	for trs in "$1"/*.trs "$1"/tests/*.trs "$1"/tests/*/*.trs; do
 		[ -f "$trs" ] || continue
 		counts=$(awk -v result="$(sed -n 's/^:global-test-result: //p' "$trs")" '
 			/^\[ *RUN *\]/ { partial = 0 }

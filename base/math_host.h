@@ -2,7 +2,7 @@
  *
  * Owns: the functions behind rotary tables, sampling and log probabilities. Plain IEEE + - * / on doubles and nothing else, so that every
  * machine and every C library gives the same bits; libm must never be used where a result reaches a logit or a choice.
- * Accuracy, for the argument ranges stated: exp within 1.2 units in the last place of a double, log within 3, sin and cos within 1e-15; tests/t_runtime.c measures it.
+ * Accuracy, for the argument ranges stated: exp within 1.2 units in the last place of a double, log within 3, sin and cos within 1e-15; tests/runtime/t_runtime.c measures it.
  */
 #ifndef BASE_MATH_HOST_H
 #define BASE_MATH_HOST_H

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "runtime/pool.h"
-#include "runtime/system.h"
+#include "runtime/host/pool.h"
+#include "runtime/host/system.h"
 
 enum { LINE = 64, AHEAD = 2048, NEAR = 4096, FAR = 8192, SLACK = FAR + LINE };
 

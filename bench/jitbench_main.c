@@ -9,21 +9,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/kernels.h"
+#include "bench/codegen_time.h"
 #include "bench/predict.h"
 #include "bench/print.h"
 #include "bench/regimes.h"
 #include "bench/schedules.h"
-#include "bench/start.h"
+#include "bench/startup.h"
 #include "bench/suite.h"
-#include "bench/synth.h"
-#include "bench/tests.h"
+#include "programs/synth.h"
+#include "bench/throughput.h"
 #include "loaders/model_load.h"
-#include "runtime/allocator.h"
+#include "programs/allocator.h"
 #include "runtime/model.h"
-#include "runtime/options.h"
-#include "runtime/output.h"
-#include "runtime/system.h"
+#include "programs/options.h"
+#include "programs/output.h"
+#include "runtime/host/system.h"
 
 enum { EXIT_USAGE = 2, EXIT_NOISY = 3, EXIT_SLOWER = 4, OPERANDS_MOST = 3, ROUNDS = 4 /* of regimes, for each repetition */, MAX_LIST = 16, MAX_TOKENS = 1 << 20, BANDWIDTH_BYTES = 1 << 28, PEAK_READINGS = 5, START_MOST = 3 };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "jit/target.h"
-#include "runtime/pool.h"
-#include "runtime/system.h"
+#include "runtime/host/pool.h"
+#include "runtime/host/system.h"
 
 /* More chains than latency times units, fewer than registers; a reading of about a millisecond. */
 enum { CHAINS = 12, ROUNDS = 400000 };

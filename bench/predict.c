@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "bench/cards.h"
-#include "bench/loops.h"
-#include "bench/synth.h"
-#include "jit/rdna_program.h"
+#include "bench/mca.h"
+#include "programs/synth.h"
+#include "jit/rdna/program.h"
 #include "runtime/model.h"
 #include "runtime/device/simulator.h"
 #include "runtime/session.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "bench/shapes.h"
+#include "programs/shapes.h"
 
 struct predict_options {
 	const char *target;          /* "gfx1100" */

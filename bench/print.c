@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/output.h"
+#include "programs/output.h"
 
 /* Three significant digits and more, in the largest fitting unit. */
 static const char *scaled(char *out, size_t size, double v, const char *unit)

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "bench/row.h"
+#include "bench/measurement.h"
 
 enum print_format { PRINT_MARKDOWN, PRINT_CSV, PRINT_JSON, PRINT_JSONL };
 

@@ -1,7 +1,7 @@
 #include "bench/regimes.h"
 
-#include "bench/lab.h"
-#include "runtime/speculate.h"
+#include "bench/layer_bench.h"
+#include "runtime/speculate/speculate.h"
 
 static const uint32_t prompts[] = { 24, 32, 48, 64, 128, 256 };
 static const uint32_t depths[] = { 64, 256, 512, 1024, 2048, 4096, 8192 };

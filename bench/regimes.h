@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "bench/shapes.h"
+#include "programs/shapes.h"
 #include "jit/target.h"
 
 struct regimes_options {

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/options.h"
+#include "programs/options.h"
 #include "runtime/session.h"
-#include "runtime/system.h"
+#include "runtime/host/system.h"
 
 enum { REPETITIONS_MOST = 100, PROMPT_MOST = 2000, TURN = 8 };
 

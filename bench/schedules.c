@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "bench/lab.h"
+#include "bench/layer_bench.h"
 #include "kernels-templates/templates.h"
 
 static const uint32_t passes[] = { 1, 4, 8, 16, 96 };

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "bench/bandwidth.h"
-#include "bench/lab.h"
+#include "bench/layer_bench.h"
 #include "bench/peak.h"
-#include "bench/row.h"
+#include "bench/measurement.h"
 #include "runtime/jitrun.h"
-#include "runtime/output.h"
+#include "programs/output.h"
 
 enum { BANDWIDTH_BYTES = 1 << 28, READINGS = 2, ROWS_MOST = 1024 };
 static const double run_seconds = 0.01, quiet_seconds = 0.02;

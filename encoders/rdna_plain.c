@@ -1,7 +1,7 @@
 /* encoders/rdna_plain.c - plain instructions, which most are, by one look at a recipe each: what may stand where, and where it goes.
  *
  * Owns: what a row takes without a question being asked (registers below s106, constants, modifiers, offsets), kept as a recipe for each row and generation. Never refuses: what a
- * recipe does not cover is rdna_check's. The rule: a recipe may only take what rdna_check takes, and lay it out as rdna_encode does; tests/t_rdna.c holds both ways together.
+ * recipe does not cover is rdna_check's. The rule: a recipe may only take what rdna_check takes, and lay it out as rdna_encode does; tests/encoders/t_rdna.c holds both ways together.
  */
 #include "encoders/rdna_form.h"
 

@@ -7,7 +7,7 @@
 #define JIT_COMPILE_H
 
 #include <stdio.h>
-#include "jit/ir.h"
+#include "jit/ir/ir.h"
 #include "jit/key.h"
 #include "jit/target.h"
 

@@ -48,7 +48,7 @@ struct key {
 	uint32_t columns;        /* tokens per call of the inner tile; spec_K is this number */
 	uint32_t head_dim, heads, kv_heads;
 	uint32_t flags;
-	uint32_t schedule;       /* which way of doing the same computation, a hexadecimal digit a choice (kernels-templates/matmul_schedule.h); 0: the usual one */
+	uint32_t schedule;       /* which way of doing the same computation, a hexadecimal digit a choice (kernels-templates/matmul/matmul_schedule.h); 0: the usual one */
 	uint64_t codegen;        /* code-generator id */
 };
 _Static_assert(sizeof(struct key) == 48, "a key has no padding: it is compared and stored as bytes");
@@ -58,7 +58,7 @@ extern const uint64_t key_codegen_x86, key_codegen_rdna;
 /* That of a target's backend; 0 for what is no target. */
 uint64_t key_codegen(unsigned target);
 
-/* Indexes tables, and names and slots in stored files too: another function is another RECORD_VERSION (jit/record.h). */
+/* Indexes tables, and names and slots in stored files too: another function is another RECORD_VERSION (jit/store/record.h). */
 uint64_t key_hash(const struct key *k);
 bool key_equal(const struct key *a, const struct key *b);
 /* Text form without the code-generator id; returns out. KEY_TEXT_MAX bytes always suffice.

@@ -3,8 +3,8 @@
  * Owns: reading one lane of a row block. It uses each format's own f32 loads, started at the wanted row, and keeps lane 0; the other lanes
  * hold neighbours and are dropped (after the last row they are the buffer's slack). Where weights lie by pieces, the waves of a group share the row's spans.
  */
-#include "kernels-templates/build.h"
-#include "kernels-templates/weight_pieces.h"
+#include "kernels-templates/emit/build.h"
+#include "kernels-templates/formats/weight_pieces.h"
 
 static void walk_lanes(struct ir *b, const struct weight_format *f, struct weight_stream *w, int64_t bytes)
 {

@@ -5,8 +5,8 @@
  * Where waves come in groups, every wave makes the sum of squares for itself, which is one chain a lane, and they share the blocks to be scaled; loads are
  * asked for many at a time, since a column is short and nothing else hides their latency.
  */
-#include "kernels-templates/build.h"
-#include "kernels-templates/math.h"
+#include "kernels-templates/emit/build.h"
+#include "kernels-templates/emit/math.h"
 
 enum { AT_ONCE = 16, SCALED_AT_ONCE = 4 };
 

@@ -2,8 +2,8 @@
  *
  * Owns: numerics.h rule 4 as IR, written once. The result of any finite input lies in -127..127, which dot4 and istore_8 rely on.
  */
-#include "kernels-templates/build.h"
-#include "kernels-templates/math.h"
+#include "kernels-templates/emit/build.h"
+#include "kernels-templates/emit/math.h"
 
 /* The exact sums of the first and second 16 of 32 small whole numbers, in lane 0 at least. Any order gives the same. */
 static void sum_halves(struct ir *b, const ir_f q[], ir_f sum[2])

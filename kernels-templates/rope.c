@@ -2,7 +2,7 @@
  *
  * Owns: KEY_ROPE. A unit touches its own head only (the last head also the pad behind it), so in and out may be the same buffer.
  */
-#include "kernels-templates/heads.h"
+#include "kernels-templates/emit/heads.h"
 
 struct rope_out { ir_a at; ir_f scale; };
 

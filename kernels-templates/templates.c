@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "kernels-templates/build.h"
-#include "kernels-templates/matmul_schedule.h"
+#include "kernels-templates/emit/build.h"
+#include "kernels-templates/matmul/matmul_schedule.h"
 
 bool build_refuse(const struct key *key, struct error *err, const char *what)
 {

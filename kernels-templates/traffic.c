@@ -3,8 +3,8 @@
  * Owns: the count that reports and predictions hold measurements against: every weight once, every cached position that is looked at once, inputs and results
  * once. What caches save or cost beside that is for the measurement to show.
  */
-#include "kernels-templates/build.h"
-#include "kernels-templates/weight_format.h"
+#include "kernels-templates/emit/build.h"
+#include "kernels-templates/formats/weight_format.h"
 
 static uint64_t activation_bytes(uint8_t activation, uint64_t width)
 {

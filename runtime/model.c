@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jit/execmem.h"
+#include "jit/store/execmem.h"
 #include "kernels-templates/templates.h"
-#include "runtime/objects.h"
-#include "runtime/pool.h"
+#include "runtime/device/objects.h"
+#include "runtime/host/pool.h"
 #include "runtime/session.h"
-#include "runtime/system.h"
-#include "runtime/tuner.h"
-#include "runtime/warm.h"
+#include "runtime/host/system.h"
+#include "runtime/tuning/tuner.h"
+#include "runtime/plan/key_list.h"
 
 const char *jit_version(void) { return JITRUN_VERSION; }
 

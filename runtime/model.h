@@ -2,15 +2,15 @@
 #ifndef RUNTIME_MODEL_H
 #define RUNTIME_MODEL_H
 
-#include "jit/observe.h"
-#include "jit/registry.h"
-#include "jit/tune.h"
+#include "jit/store/perf_gdb.h"
+#include "jit/store/registry.h"
+#include "jit/store/tune.h"
 #include "loaders/model.h"
 #include "loaders/tokenizer.h"
 #include "runtime/device/device.h"
 #include "runtime/jitrun.h"
-#include "runtime/plan.h"
-#include "runtime/weights.h"
+#include "runtime/plan/plan.h"
+#include "runtime/plan/weights.h"
 
 struct jit_model {
 	struct model file;

@@ -6,8 +6,8 @@
 #define RUNTIME_REPORT_H
 
 #include "runtime/model.h"
-#include "runtime/profile.h"
-#include "runtime/regime.h"
+#include "runtime/device/profile.h"
+#include "runtime/plan/compile_ahead.h"
 
 /* What was made beside the passes; and what passes of decoding found missing. */
 struct report_background { struct regime_counters regime; uint64_t awaited; };

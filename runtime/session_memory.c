@@ -1,7 +1,7 @@
 #include "runtime/session_memory.h"
 
 #include "kernels-templates/numerics.h"
-#include "runtime/system.h"
+#include "runtime/host/system.h"
 
 /* Between buffers: what kernels may read behind one of them. */
 enum { ALIGN = 64, SLACK = 256 };

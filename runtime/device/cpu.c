@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/device/device.h"
-#include "runtime/system.h"
+#include "runtime/host/system.h"
 
 struct cpu_stream { struct stream stream; struct registry *registry; };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/system.h"
+#include "runtime/host/system.h"
 
 static const struct device_driver *const drivers[] = { &device_cpu, &device_reference, &device_simulator };
 enum { DRIVERS = sizeof drivers / sizeof *drivers };

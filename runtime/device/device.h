@@ -9,9 +9,9 @@
 #ifndef RUNTIME_DEVICE_H
 #define RUNTIME_DEVICE_H
 
-#include "jit/registry.h"
-#include "runtime/plan.h"
-#include "runtime/pool.h"
+#include "jit/store/registry.h"
+#include "runtime/plan/plan.h"
+#include "runtime/host/pool.h"
 
 struct profile;
 struct stream;

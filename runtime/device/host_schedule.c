@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kernels-templates/templates.h"
-#include "runtime/profile.h"
+#include "runtime/device/profile.h"
 
 /* Long pieces that a worker did in this run, and how long they took. */
 struct lane { _Alignas(64) uint64_t took, shares; };

@@ -5,9 +5,9 @@
 #ifndef RUNTIME_PROGRAM_H
 #define RUNTIME_PROGRAM_H
 
-#include "jit/rdna_program.h"
-#include "jit/registry.h"
-#include "runtime/plan.h"
+#include "jit/rdna/program.h"
+#include "jit/store/registry.h"
+#include "runtime/plan/plan.h"
 
 struct program {
 	uint8_t *bytes; size_t size;                  /* the code object */

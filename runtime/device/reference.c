@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "jit/array.h"
-#include "jit/interp.h"
+#include "base/array.h"
+#include "jit/ir/interp.h"
 #include "kernels-templates/templates.h"
 #include "runtime/device/device.h"
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "runtime/device/program.h"
-#include "runtime/profile.h"
-#include "runtime/system.h"
+#include "runtime/device/profile.h"
+#include "runtime/host/system.h"
 
 struct region { struct region *next; void *base; size_t bytes; };
 

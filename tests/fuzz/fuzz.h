@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz.h - the decoders of bytes from outside, each as a function that takes any bytes and aborts when something is wrong that no sanitizer sees.
  *
- * Two programs run them: tests/fuzz/fuzz_main.c with libFuzzer (--enable-fuzzers), tests/t_fuzz_seeds.c without, on the seeds and on seeds changed at random.
+ * Two programs run them: tests/fuzz/fuzz_main.c with libFuzzer (--enable-fuzzers), tests/fuzz/t_fuzz_seeds.c without, on the seeds and on seeds changed at random.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H

@@ -8,7 +8,7 @@
 #include "loaders/model_load.h"
 #include "loaders/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/tiny_model.h"
+#include "tests/runtime/tiny_model.h"
 
 static void judge(bool ok, const struct error *err)
 {

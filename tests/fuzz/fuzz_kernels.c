@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jit/ir.h"
-#include "jit/record.h"
+#include "jit/ir/ir.h"
+#include "jit/store/record.h"
 #include "jit/target.h"
-#include "jit/tune.h"
+#include "jit/store/tune.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/stored_sum.h"
+#include "tests/jit/stored_sum.h"
 
 static volatile uint64_t sink;
 

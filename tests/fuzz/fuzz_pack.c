@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jit/pack.h"
-#include "jit/record.h"
+#include "jit/store/pack.h"
+#include "jit/store/record.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { HEADER = 64, AT_VERSION = 8, AT_RECORD_BYTES = 12, AT_RECORDS = 16, AT_SLOTS = 20, AT_BYTES = 24, AT_INDEX_SUM = 32, AT_SUM = 56, IN_OFFSET = 48, IN_SUM = 88 };

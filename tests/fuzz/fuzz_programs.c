@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/options.h"
+#include "programs/options.h"
 #include "tests/fuzz/fuzz.h"
 
 static struct {

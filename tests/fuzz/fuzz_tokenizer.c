@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tests/small_vocab.h"
+#include "tests/loaders/small_vocab.h"
 
 static struct small vocab[3];
 

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jit/ir.h"
+#include "jit/ir/ir.h"
 #include "jit/target.h"
 #include "kernels-templates/templates.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/mutate/mutate.h"
-#include "tests/small_vocab.h"
-#include "tests/tiny_model.h"
+#include "tests/loaders/small_vocab.h"
+#include "tests/runtime/tiny_model.h"
 
 struct sink { void (*take)(void *, const uint8_t *, size_t); void *user; };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/tiny_model.h"
+#include "tests/runtime/tiny_model.h"
 
 uint64_t dice_next(struct dice *d)
 {

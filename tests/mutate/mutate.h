@@ -6,7 +6,7 @@
 #ifndef TESTS_MUTATE_MUTATE_H
 #define TESTS_MUTATE_MUTATE_H
 
-#include "tests/gguf_writer.h"
+#include "tests/loaders/gguf_writer.h"
 
 /* --- random numbers */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/tiny_model.h"
+#include "tests/runtime/tiny_model.h"
 
 static const struct tiny_model models[] = {
 	{ "llama", 1, 4, 6, 2, 1, 2, 24, DTYPE_F32, .tied = true },

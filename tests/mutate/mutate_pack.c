@@ -9,9 +9,9 @@
 
 #include "jit/key.h"
 #include "jit/target.h"
-#include "tests/stored_sum.h"
+#include "tests/jit/stored_sum.h"
 
-/* The layouts of jit/record.h and jit/pack.h, written down once more. */
+/* The layouts of jit/store/record.h and jit/store/pack.h, written down once more. */
 enum { LAYOUT = 3, RECORD = 96, IN_OFFSET = 48, IN_BODY = 56, IN_CODE = 60, IN_SUM = 88, HEADER = 64, MOST_OBJECTS = 6 };
 
 struct entry { uint8_t record[RECORD]; struct bytes body; };

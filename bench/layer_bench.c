@@ -1,0 +1,347 @@
+#include "bench/layer_bench.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "programs/synth.h"
+#include "kernels-templates/templates.h"
+#include "loaders/model_load.h"
+#include "runtime/device/device.h"
+#include "runtime/host/system.h"
+#include "runtime/plan/weights.h"
+
+/* A model whose layers have no more than IN_CACHE bytes stays in a cache between tokens. */
+enum { PLANS_MOST = 64, STRETCH = 320 << 20, IN_CACHE = 8 << 20, WIDEST = 16384, SLACK = 4096 };
+
+/* One for each activation buffer, one for logits, one for norms and biases. */
+enum {
+#define X(type, name, width, memory) BUFFER_##name,
+	PLAN_BUFFERS(X)
+#undef X
+	BUFFER_LOGITS, BUFFER_VECTORS, BUFFERS
+};
+
+struct step { void *handle; const uint64_t *arg; int64_t begin, end; };
+
+struct lab {
+	const struct target *target;
+	struct registry *registry;
+	struct device *device;
+	struct stream *stream;
+	struct pool *pool;
+	uint8_t *stretch; size_t filled;
+	uint8_t *buffers;
+	struct model model; bool has_model;
+	struct weights weights;
+	struct plan_buffers buf;
+	struct plan_cache kv;
+	uint64_t layer_bytes;                   /* of matrices */
+	bool cached;
+	struct { struct plan plan; uint32_t columns; bool general; } plan[PLANS_MOST]; unsigned plans;
+	struct step *step; uint64_t *args; size_t n_steps;      /* the repetitions */
+	uint64_t turn;                          /* where in the stretch the next repetition is */
+};
+
+static uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
+
+/* Whatever these bytes are read as, scales or weights, they are finite, normal and not large. */
+static void fill(uint8_t *at, size_t n)
+{
+	uint64_t x = 88172645463325252u;
+
+	for (size_t i = 0; i + 8 <= n; i += 8) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		uint64_t v = 0x3838383838383838u + (x & 0x0505050505050505u);
+		memcpy(at + i, &v, 8);
+	}
+}
+
+static size_t buffer_bytes(void) { return (size_t)LAB_COLUMNS * WIDEST * sizeof(float) + SLACK; }
+
+struct lab *lab_open(const struct target *target, int threads, struct error *err)
+{
+	struct lab *l = calloc(1, sizeof *l);
+
+	if (!l) {
+		error_set(err, ERROR_MEMORY, "no memory for a lab");
+		return NULL;
+	}
+	l->target = target;
+	l->registry = registry_open(&(struct registry_options){ .build = template_build }, err);
+	l->device = l->registry ? device_open("cpu", target->name, err) : NULL;
+	l->stream = l->device ? l->device->stream(l->device, &(struct stream_options){ .registry = l->registry }, err) : NULL;
+	l->pool = l->stream ? pool_open(threads ? threads : system_default_threads(), err) : NULL;
+	if (l->pool && (!(l->stretch = system_map(STRETCH + SLACK)) || !(l->buffers = system_map(BUFFERS * buffer_bytes()))))
+		error_set(err, ERROR_MEMORY, "no memory for made-up weights");
+	if (l->buffers)
+		return l;
+	lab_close(l);
+	return NULL;
+}
+
+static void forget_model(struct lab *l)
+{
+	for (unsigned i = 0; i < l->plans; i++)
+		plan_free(&l->plan[i].plan);
+	l->plans = 0;
+	if (l->has_model) {
+		weights_close(&l->weights);
+		model_close(&l->model);
+	}
+	l->has_model = false;
+}
+
+void lab_close(struct lab *l)
+{
+	if (!l)
+		return;
+	forget_model(l);
+	if (l->stream)
+		l->stream->close(l->stream);
+	device_close(l->device);
+	pool_close(l->pool);
+	registry_close(l->registry);
+	system_unmap(l->stretch, STRETCH + SLACK);
+	system_unmap(l->buffers, BUFFERS * buffer_bytes());
+	free(l->step);
+	free(l->args);
+	free(l);
+}
+
+int lab_threads(const struct lab *l) { return pool_threads(l->pool); }
+
+/* ---- a layer */
+
+static void *buffer(struct lab *l, unsigned i)
+{
+	uint8_t *at = l->buffers + i * buffer_bytes();
+
+	if (!at[0])
+		fill(at, buffer_bytes());
+	return at;
+}
+
+static void place_buffers(struct lab *l)
+{
+	struct plan_buffers *b = &l->buf;
+
+	*b = (struct plan_buffers){ .columns = LAB_COLUMNS, .logit_columns = 1 };
+#define X(type, name, width, memory) b->name = buffer(l, BUFFER_##name);
+	PLAN_BUFFERS(X)
+#undef X
+	b->logits = buffer(l, BUFFER_LOGITS);
+}
+
+static void place_matrix(struct lab *l, struct weights_matrix *m, uint64_t *at)
+{
+	m->packed = l->stretch + *at;
+	*at += round_up(weight_packed_bytes(m->type, weight_layout_of(l->target), m->rows, m->k), 4096);
+}
+
+static void place_layer(struct lab *l, struct weights_layer *w)
+{
+	const float **const vectors[] = { &w->attn_norm, &w->ffn_norm, &w->q_norm, &w->k_norm, &w->q_bias, &w->k_bias, &w->v_bias, &w->o_bias, &w->gate_bias, &w->up_bias, &w->down_bias };
+	uint64_t at = 0;
+
+	place_matrix(l, &w->q, &at);
+	place_matrix(l, &w->k, &at);
+	place_matrix(l, &w->v, &at);
+	place_matrix(l, &w->o, &at);
+	place_matrix(l, &w->gate, &at);
+	place_matrix(l, &w->up, &at);
+	place_matrix(l, &w->down, &at);
+	if (weights_alternate(w->gate.type, w->up.type))
+		w->up.packed = w->gate.packed + weight_block_bytes(w->gate.type, weight_layout_of(l->target), w->gate.k);
+	for (unsigned i = 0; i < sizeof vectors / sizeof *vectors; i++)
+		if (*vectors[i])
+			*vectors[i] = buffer(l, BUFFER_VECTORS);
+	l->layer_bytes = at;
+	l->weights.final_norm = buffer(l, BUFFER_VECTORS);
+	l->weights.lm_head.packed = l->weights.embed.packed = l->stretch;
+}
+
+bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, struct error *err)
+{
+	struct shape one = *s;
+	size_t n;
+
+	forget_model(l);
+	one.layers = 1;
+	uint8_t *header = synth_header(&n, &one, m, err);
+	bool ok = header && model_open_memory(&l->model, header, n, NULL, 0, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
+	if (ok && !weights_describe(&l->weights, &l->model.spec, err)) {
+		model_close(&l->model);
+		ok = false;
+	}
+	free(header);
+	if (!(l->has_model = ok))
+		return false;
+	if (s->ffn > WIDEST || s->heads * s->head_dim > WIDEST || s->hidden > WIDEST)
+		return error_set(err, ERROR_ARGUMENT, "%s: is %u wide, expected at most %d", s->name, s->ffn, WIDEST);
+	place_buffers(l);
+	place_layer(l, &l->weights.layer[0]);
+	l->cached = l->layer_bytes * s->layers <= IN_CACHE;
+	l->kv = (struct plan_cache){ .type = DTYPE_F16, .base = l->stretch };
+	l->kv.k_bytes = round_up((uint64_t)s->kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(l->kv.type, s->head_dim), 64);
+	l->kv.layer_bytes = l->kv.chunk_bytes = 2 * l->kv.k_bytes;
+	return true;
+}
+
+struct plan *lab_plan(struct lab *l, uint32_t columns, bool general, struct error *err)
+{
+	const struct plan_options o = { .target = l->target, .general = general };
+
+	for (unsigned i = 0; i < l->plans; i++)
+		if (l->plan[i].columns == columns && l->plan[i].general == general)
+			return &l->plan[i].plan;
+	if (l->plans == PLANS_MOST) {
+		error_set(err, ERROR_ARGUMENT, "a lab has at most %d plans", PLANS_MOST);
+		return NULL;
+	}
+	struct plan *p = &l->plan[l->plans].plan;
+	if (!plan_build(p, &l->model.spec, &l->weights, &l->buf, &l->kv, columns, PLAN_LAST_LOGITS, &o, err))
+		return NULL;
+	l->plan[l->plans].columns = columns;
+	l->plan[l->plans++].general = general;
+	return l->stream->prepare(l->stream, p, l->pool, err) ? p : NULL;
+}
+
+bool lab_set_schedule(struct lab *l, struct plan *p, uint32_t schedule, struct error *err)
+{
+	for (size_t i = 0; i < p->n_kernels; i++) {
+		struct key *key = &p->kernel[i].key;
+		if (key->kind != KEY_MATMUL)
+			continue;
+		key->schedule = schedule;
+		if (template_schedule_refusal(key))
+			key->schedule = 0;
+	}
+	return l->stream->prepare(l->stream, p, l->pool, err);
+}
+
+/* ---- repetitions */
+
+/* Bytes of the stretch from where the launches' first operand in it is to the end of the last. */
+static uint64_t bytes_read(const struct lab *l, const struct lab_run *r)
+{
+	uint64_t bytes = 0, cache = l->kv.chunk_bytes * (r->position / NUMERICS_CHUNK + LAB_COLUMNS / NUMERICS_CHUNK + 1);
+
+	for (size_t i = r->first; i < r->first + r->n; i++) {
+		const struct plan_launch *launch = &r->plan->launch[i];
+		const struct key *key = &r->plan->kernel[launch->kernel].key;
+		uint64_t end = 0;
+		if (key->kind == KEY_MATMUL)
+			end = launch->arg[MATMUL_W] - (uint64_t)(uintptr_t)l->stretch + template_traffic(key, (uint64_t)(launch->end - launch->begin), 0, 0);
+		else if (key->kind == KEY_ATTENTION || key->kind == KEY_KV_STORE)
+			end = cache;
+		bytes = end > bytes ? end : bytes;
+	}
+	return round_up(bytes + 512, 4096);
+}
+
+bool lab_fits(const struct lab *l, const struct lab_run *r) { return bytes_read(l, r) <= STRETCH; }
+
+static void move_operands(const struct key *key, uint64_t *arg, uint64_t by)
+{
+	if (key->kind == KEY_MATMUL) {
+		arg[MATMUL_W] += by;
+		if (arg[MATMUL_W2])
+			arg[MATMUL_W2] += by;
+	} else if (key->kind == KEY_ATTENTION) {
+		arg[ATTENTION_KCACHE] += by;
+		arg[ATTENTION_VCACHE] += by;
+	} else if (key->kind == KEY_KV_STORE) {
+		arg[KV_STORE_KCACHE] += by;
+		arg[KV_STORE_VCACHE] += by;
+	}
+}
+
+enum { ARGS_MOST = 16 };
+
+static bool room_for(struct lab *l, size_t n, struct error *err)
+{
+	if (n <= l->n_steps)
+		return true;
+	free(l->step);
+	free(l->args);
+	l->step = malloc(n * sizeof *l->step);
+	l->args = malloc(n * ARGS_MOST * sizeof *l->args);
+	l->n_steps = l->step && l->args ? n : 0;
+	return l->n_steps ? true : error_set(err, ERROR_MEMORY, "no memory for %zu launches", n);
+}
+
+static void repeat_launches(struct lab *l, const struct lab_run *r, unsigned times)
+{
+	uint64_t bytes = bytes_read(l, r), parts = l->cached ? 1 : STRETCH / bytes;
+	size_t used = 0;
+
+	if (l->filled < parts * bytes) {
+		fill(l->stretch + l->filled, parts * bytes - l->filled);
+		l->filled = parts * bytes;
+	}
+	for (unsigned t = 0; t < times; t++, l->turn++)
+		for (size_t i = r->first; i < r->first + r->n; i++) {
+			const struct plan_launch *from = &r->plan->launch[i];
+			uint64_t *arg = l->args + used * ARGS_MOST;
+			memcpy(arg, from->arg, from->n_args * sizeof *arg);
+			l->step[used++] = (struct step){ r->plan->kernel[from->kernel].handle, arg, from->begin, from->end };
+			move_operands(&r->plan->kernel[from->kernel].key, arg, l->turn % parts * bytes);
+		}
+}
+
+/* A thread's share of every step: nobody waits for anybody, since nothing that is read means anything. */
+struct shares { const struct lab *lab; size_t steps; _Atomic int next; };
+
+static void do_share(void *user, int worker, int workers)
+{
+	struct shares *s = user;
+	const struct lab *l = s->lab;
+	int64_t mine = s->next++;
+
+	(void)worker;
+	for (size_t i = 0; i < s->steps; i++) {
+		const struct step *at = &l->step[i];
+		int64_t units = at->end - at->begin, begin = at->begin + units * mine / workers, end = at->begin + units * (mine + 1) / workers;
+		if (begin < end)
+			l->stream->call(at->handle, at->arg, begin, end);
+	}
+}
+
+static double processor_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double run_steps(struct lab *l, const struct lab_run *r, unsigned times, double (*now)(void), struct error *err)
+{
+	times = times < 1 ? 1 : times > LAB_TIMES ? LAB_TIMES : times;
+	if (!room_for(l, times * r->n, err))
+		return -1;
+	plan_set_position(r->plan, r->position);
+	repeat_launches(l, r, times);
+	struct shares s = { .lab = l, .steps = times * r->n };
+	double start = now();
+	pool_run(l->pool, do_share, &s);
+	return (now() - start) / times;
+}
+
+double lab_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err) { return run_steps(l, r, times, system_seconds, err); }
+
+double lab_processor_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err)
+{
+	return run_steps(l, r, times, processor_seconds, err) / lab_threads(l);
+}
+
+double lab_time_for(struct lab *l, const struct lab_run *r, double seconds, struct error *err)
+{
+	double once = lab_time(l, r, 2, err);
+
+	return once < 0 ? once : lab_time(l, r, once > 0 ? (unsigned)(seconds / once) + 1 : LAB_TIMES, err);
+}

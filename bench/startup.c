@@ -1,0 +1,152 @@
+#include "bench/startup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/codegen_time.h"
+#include "runtime/session.h"
+#include "runtime/host/system.h"
+
+enum { PROMPT = 8, CONTEXT = 512 };
+
+/* What a child tells. */
+struct report { bool ok; double load, first_token, codegen; long generated; int threads; jit_error err; };
+
+typedef void (*start_fn)(const char *path, const jit_model_options *mo, const jit_session_options *so, struct report *r);
+
+static void start_once(const char *path, const jit_model_options *mo, const jit_session_options *so, struct report *r)
+{
+	double start = system_seconds();
+	int32_t ids[PROMPT], id;
+	jit_model *m = jit_model_open(path, mo, &r->err);
+	jit_session *s = m ? jit_session_open(m, so, &r->err) : NULL;
+	jit_model_info info;
+	jit_session_stats stats;
+
+	if (s) {
+		jit_model_get_info(m, &info);
+		for (int i = 0; i < PROMPT; i++)
+			ids[i] = (i + 1) % info.vocab;
+		r->ok = jit_session_feed(s, ids, PROMPT, &r->err) == JIT_OK && jit_session_next(s, &id, &r->err) == JIT_OK;
+		r->first_token = system_seconds() - start;
+		session_rest(s);                         /* so that what is counted does not depend on who was faster */
+		jit_session_get_stats(s, &stats);
+		r->load = info.load_seconds;
+		r->codegen = stats.generate_seconds;
+		r->generated = (long)stats.kernels_generated;
+		r->threads = stats.threads;
+	}
+	jit_session_close(s);
+	jit_model_close(m);
+}
+
+/* Runs it in a child; the child's peak of resident memory in MiB. */
+static bool in_child(start_fn what, const char *path, const jit_model_options *mo, const jit_session_options *so, struct report *r, double *rss, jit_error *err)
+{
+	struct rusage usage = { 0 };
+	int pipe_fd[2], status = 0;
+
+	memset(r, 0, sizeof *r);
+	if (pipe(pipe_fd) != 0) {
+		snprintf(err->message, sizeof err->message, "no pipe to a process that starts the model: %s", strerror(errno));
+		return false;
+	}
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(pipe_fd[0]);
+		what(path, mo, so, r);
+		_exit(write(pipe_fd[1], r, sizeof *r) == (ssize_t)sizeof *r ? 0 : 1);
+	}
+	close(pipe_fd[1]);
+	bool told = pid > 0 && read(pipe_fd[0], r, sizeof *r) == (ssize_t)sizeof *r;      /* smaller than a pipe's atomic write */
+	close(pipe_fd[0]);
+	if (pid > 0)
+		wait4(pid, &status, 0, &usage);
+	if (!told)
+		snprintf(err->message, sizeof err->message, "the process that starts the model ended early, with status %d", status);
+	else if (!r->ok)
+		*err = r->err;
+	*rss = (double)usage.ru_maxrss / 1024;
+	return told && r->ok;
+}
+
+enum { LOAD, TTFT, TTFT_SEALED, TTFT_COLD, CODEGEN, RSS };
+
+/* The ways to start, in turn, so that a neighbour who slows the machine slows all. */
+static bool measure(const char *path, const jit_model_options way[3], const jit_session_options *so, long repetitions, struct series s[START_ROWS],
+                    struct report last[3], jit_error *err)
+{
+	double rss, ignored;
+
+	if (!in_child(start_once, path, &way[0], so, &last[0], &rss, err))   /* fills the page cache and the cache of kernels */
+		return false;
+	for (long i = 0; i < repetitions; i++) {
+		for (int w = 0; w < 3; w++)
+			if (!in_child(start_once, path, &way[w], so, &last[w], w == 0 ? &rss : &ignored, err))
+				return false;
+		const double value[START_ROWS] = { last[0].load, last[0].first_token, last[1].first_token, last[2].first_token, 1e3 * last[2].codegen, rss };
+		for (int k = 0; k < START_ROWS; k++) {
+			s[k].limit[s[k].n] = last[2].first_token;
+			s[k].value[s[k].n++] = value[k];
+		}
+	}
+	return true;
+}
+
+/* Every kernel that a session can need, into a pack in the cache's place. */
+static void write_pack(const char *path, const jit_model_options *mo, const jit_session_options *so, struct report *r)
+{
+	const struct warm_options o = { .target = mo->isa ? target_find(mo->isa) : target_native(NULL), .kv = WARM_KV_ANY,
+		.activations = mo->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS, .numerics = mo->bounded_numerics ? WARM_BOUNDED : WARM_EXACT };
+	struct error e = { 0 };
+
+	r->ok = o.target && kernels_write_pack(path, &o, mo->cache_dir, &e);
+	if (!r->ok)
+		snprintf(r->err.message, sizeof r->err.message, "%s", o.target ? e.text : "this processor runs none of the targets");
+}
+
+bool start_measure(const char *path, const jit_model_options *model, const jit_session_options *session, long repetitions, double noise,
+                   struct row out[START_ROWS], jit_error *err)
+{
+	static const char *const name[START_ROWS] = { "load", "ttft", "ttft sealed", "ttft cold", "codegen", "rss" };
+	static const char *const unit[START_ROWS] = { "s", "s", "s", "s", "ms", "MiB" };
+	jit_model_options way[3] = { *model, *model, *model };
+	jit_session_options so = *session;
+	struct series s[START_ROWS] = { 0 };
+	struct report last[3];
+	const char *tmp = getenv("TMPDIR");
+	char pack[256];
+	double ignored;
+
+	snprintf(pack, sizeof pack, "%.200s/jitbench-XXXXXX.jkp", tmp ? tmp : "/tmp");
+	int fd = mkstemps(pack, 4);
+	if (fd < 0) {
+		snprintf(err->message, sizeof err->message, "no temporary file %s could be made: %s", pack, strerror(errno));
+		return false;
+	}
+	close(fd);
+	way[1].sealed = 1;
+	way[1].cache_dir = pack;
+	way[2].cache_dir = "";
+	so.context = CONTEXT;
+	bool ok = in_child(write_pack, path, &way[1], &so, &last[1], &ignored, err) && measure(path, way, &so, repetitions, s, last, err);
+	unlink(pack);
+	for (int k = 0; ok && k < START_ROWS; k++) {
+		out[k] = (struct row){ .unit = unit[k], .threads = last[0].threads, .count = k == CODEGEN ? last[2].generated : 0,
+			.n_prompt = k >= TTFT && k <= TTFT_COLD ? PROMPT : 0 };
+		if (k == TTFT || k == TTFT_SEALED) {
+			out[k].work = 1;
+			out[k].limit_name = "ttft cold";
+			out[k].limit_unit = "s";
+		}
+		snprintf(out[k].test, sizeof out[k].test, "%s", name[k]);
+		row_fill(&out[k], &s[k], noise);
+	}
+	return ok;
+}

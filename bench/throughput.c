@@ -1,0 +1,156 @@
+#include "bench/throughput.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/model.h"
+#include "runtime/host/system.h"
+
+enum { READINGS = 3, PEAK_READINGS = 6, STEP = 256, MAX_PASSES = 1000 };
+static const double least_seconds = 0.05;            /* of a repetition: short passes are repeated within it */
+
+static double elements(const struct model_tensor *t) { return (double)t->rows * (double)t->cols; }
+
+/* Of the layers' matrices, which every token goes through. */
+static double layer_parameters(const struct model_spec *s)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i < s->layers; i++) {
+		const struct model_layer *l = &s->layer[i];
+		sum += elements(&l->q) + elements(&l->k) + elements(&l->v) + elements(&l->o) + elements(&l->gate) + elements(&l->up) + elements(&l->down);
+	}
+	return sum;
+}
+
+double test_parameters(const jit_model *m)
+{
+	const struct model_spec *s = &m->file.spec;
+	return layer_parameters(s) + elements(&s->embed) + (s->tied ? 0 : elements(&s->lm_head));
+}
+
+bool test_uses_int8(const jit_model *m)
+{
+	enum dtype t = m->file.spec.layer[0].gate.type;
+	return !m->f32_activations && t != DTYPE_F32 && t != DTYPE_F16 && t != DTYPE_BF16;
+}
+
+static int32_t token(long i, int vocab) { return (int32_t)((uint64_t)(i + 1) * 2654435761u % (uint32_t)vocab); }
+
+static bool feed(const struct test_machine *t, long n, int vocab, long step, jit_error *err)
+{
+	int32_t ids[STEP];
+	for (long i = 0; i < n;) {
+		long k = 0;
+		for (; k < step && i + k < n; k++)
+			ids[k] = token(i + k, vocab);
+		if (jit_session_feed(t->session, ids, (size_t)k, err) != JIT_OK)
+			return false;
+		i += k;
+	}
+	return true;
+}
+
+/* A prompt in one feed, as a program would give it: the session cuts it as suits it. */
+static bool feed_at_once(const struct test_machine *t, long n, int vocab, bool all_logits, jit_error *err)
+{
+	int32_t *ids = malloc((size_t)n * sizeof *ids);
+	if (!ids) {
+		snprintf(err->message, sizeof err->message, "no memory for a prompt of %ld tokens", n);
+		return false;
+	}
+	for (long i = 0; i < n; i++)
+		ids[i] = token(i, vocab);
+	int status = all_logits ? jit_session_score(t->session, ids, (size_t)n, NULL, err) : jit_session_feed(t->session, ids, (size_t)n, err);
+	free(ids);
+	return status == JIT_OK;
+}
+
+struct plan_of_test { enum test_kind kind; long n, base; int vocab; };
+
+/* Passes one after the other; seconds, less than 0: err. Going back to the base is part of none. */
+static double time_passes(const struct test_machine *t, const struct plan_of_test *p, long passes, jit_error *err)
+{
+	double seconds = 0;
+	for (long i = 0; i < passes; i++) {
+		if (jit_session_rewind(t->session, (size_t)p->base, err) != JIT_OK)
+			return -1;
+		double start = system_seconds();
+		if (!(p->kind == TEST_GENERATE ? feed(t, p->n, p->vocab, 1, err) : feed_at_once(t, p->n, p->vocab, p->kind == TEST_SMALL, err)))
+			return -1;
+		seconds += system_seconds() - start;
+	}
+	return seconds;
+}
+
+static double read_limit(const struct test_machine *t, enum test_kind kind)
+{
+	return kind == TEST_PROMPT ? peak_sample(t->peak, t->peak_kind, PEAK_READINGS) : bandwidth_sample(t->bandwidth, READINGS);
+}
+
+static bool repeat(const struct test_machine *t, const struct plan_of_test *p, struct series *out, jit_error *err)
+{
+	double seconds = time_passes(t, p, 1, err);              /* a warm-up: pages, kernels, plans */
+	if (seconds >= 0)
+		seconds = time_passes(t, p, 1, err);
+	if (seconds < 0)
+		return false;
+	double wanted = seconds > 0 ? least_seconds / seconds + 1 : MAX_PASSES;
+	long passes = wanted > MAX_PASSES ? MAX_PASSES : (long)wanted;
+	double before = read_limit(t, p->kind);
+	for (out->n = 0; out->n < t->repetitions; out->n++) {
+		if ((seconds = time_passes(t, p, passes, err)) < 0)
+			return false;
+		double after = read_limit(t, p->kind);
+		out->value[out->n] = (double)(p->n * passes) / seconds;
+		out->limit[out->n] = after > before ? after : before;
+		before = after;
+	}
+	return true;
+}
+
+/* What one token costs, in bytes read or in operations. */
+static double work_of(const struct test_machine *t, enum test_kind kind, long n, long depth)
+{
+	const struct model_spec *s = &t->model->file.spec;
+	jit_session_stats stats;
+	jit_model_info info;
+	double kv;
+
+	if (kind == TEST_PROMPT)
+		return 2 * (layer_parameters(s) + elements(s->tied ? &s->embed : &s->lm_head) / (double)n);
+	jit_model_get_info(t->model, &info);
+	jit_session_get_stats(t->session, &stats);
+	kv = (double)stats.kv_bytes / stats.context;
+	if (kind == TEST_GENERATE)
+		return (double)info.token_bytes + (depth ? kv * ((double)depth + (double)n / 2) : 0);
+	return ((double)info.token_bytes + kv * (double)depth) / (double)n;
+}
+
+static void describe(const struct test_machine *t, enum test_kind kind, long n, long depth, struct row *r)
+{
+	static const char *const form[] = { [TEST_PROMPT] = "pp%ld", [TEST_GENERATE] = "tg%ld", [TEST_SMALL] = "pp%ld, all logits" };
+	char at[24] = "", name[24];
+
+	if (depth)
+		snprintf(at, sizeof at, " @ d%ld", depth);
+	snprintf(name, sizeof name, form[kind], n);
+	*r = (struct row){ .unit = "t/s", .depth = depth, .n_prompt = kind == TEST_GENERATE ? 0 : n, .n_gen = kind == TEST_GENERATE ? n : 0,
+		.work = work_of(t, kind, n, depth), .limit_name = kind == TEST_PROMPT ? peak_name(t->peak_kind) : "read bandwidth",
+		.limit_unit = kind == TEST_PROMPT ? "op/s" : "B/s" };
+	snprintf(r->test, sizeof r->test, "%s%s", name, at);
+}
+
+bool test_run(const struct test_machine *t, enum test_kind kind, long n, long depth, struct row *out, jit_error *err)
+{
+	struct plan_of_test p = { kind, n, kind == TEST_GENERATE && !depth ? 1 : depth, (int)t->model->file.spec.vocab };
+	struct series s = { 0 };
+	jit_session_stats stats;
+
+	describe(t, kind, n, depth, out);
+	if (jit_session_rewind(t->session, 0, err) != JIT_OK || !feed(t, p.base, p.vocab, STEP, err) || !repeat(t, &p, &s, err))
+		return false;
+	jit_session_get_stats(t->session, &stats);
+	out->threads = stats.threads;
+	row_fill(out, &s, t->noise);
+	return true;
+}

@@ -1,0 +1,474 @@
+/* jit/ir/interp.c - the meaning of the IR, and the oracle of every backend.
+ *
+ * Owns: one case per op. Rows of ops.def that have an expression become a loop over the lanes (or one scalar statement) around that
+ * very text; the rows written by hand are the cases below, and are their definition. Nothing here optimises: an instruction is
+ * decoded once (registers to frame offsets, displacement, lane count and stride apart) and executed as it stands. The lane count
+ * is a constant in each instance of the dispatcher so that the compiler vectorises the lane loops; keep lanes free of branches.
+ */
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#pragma clang diagnostic ignored "-Wpass-failed"        /* a build without optimisation vectorises nothing, rightly */
+#elif defined(__SANITIZE_ADDRESS__)                     /* with its checks, O3 takes minutes of this file */
+#pragma GCC optimize("fp-contract=off")
+#else
+#pragma GCC optimize("O3", "fp-contract=off")
+#endif
+
+#include "jit/ir/interp.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/ir/lanes.h"
+
+/* One decoded instruction. dst, a, b, c are byte offsets into the frame. */
+struct interp_ins {
+	uint16_t op;
+	uint16_t lanes;         /* x rows: lanes touched; t rows: the step */
+	uint32_t dst, a, b, c;
+	uint32_t stride;
+	int64_t imm;            /* or: the displacement; the offset of a local; the instruction a loop or endloop goes to */
+};
+
+struct interp_call { const uint64_t *arg; int64_t begin, end; unsigned wave; char *shared; };
+
+/* Where a wave goes on: in is NULL when it has ended. */
+struct interp_wave { const struct interp_ins *in; int64_t count[IR_MAX_LOOP_DEPTH]; /* of every open loop, read once at its entry */ };
+
+struct interp_program {
+	void (*go)(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave);
+	size_t n_ins;
+	unsigned lanes, waves;  /* waves: that run together, 1 unless the kernel is cooperative */
+	size_t frame_bytes, shared_bytes;
+	uint32_t locals;        /* where they begin in the frame */
+	struct interp_ins ins[];
+};
+
+/* The frame: the vector registers, the tiles and operands, then the scalars, then room for a whole vector (an absent operand reads somewhere), then the locals. */
+struct interp_layout { uint32_t *offset; size_t locals, bytes; };
+
+static bool interp_lay_out(struct interp_layout *l, const struct ir *ir)
+{
+	const size_t vector = ir->lanes * 4;
+	size_t at = vector;     /* register 0's own slot */
+
+	l->offset = calloc(ir->n_regs, sizeof *l->offset);
+	if (!l->offset)
+		return false;
+	for (size_t r = 1; r < ir->n_regs; r++)
+		if (ir->kind[r] == IR_KIND_F || ir->kind[r] == IR_KIND_I || ir->kind[r] == IR_KIND_M) {
+			l->offset[r] = (uint32_t)at;
+			at += vector;
+		}
+	for (size_t r = 1; r < ir->n_regs; r++)
+		if (ir->kind[r] == IR_KIND_T || ir->kind[r] == IR_KIND_O) {
+			l->offset[r] = (uint32_t)at;
+			at += ir->kind[r] == IR_KIND_T ? IR_TILE * IR_TILE * 4 : IR_TILE * IR_STRIP_BYTES;
+		}
+	for (size_t r = 1; r < ir->n_regs; r++)
+		if (ir->kind[r] == IR_KIND_S || ir->kind[r] == IR_KIND_A) {
+			l->offset[r] = (uint32_t)at;
+			at += 8;
+		}
+	l->locals = (at + vector + 63) & ~(size_t)63;
+	l->bytes = l->locals + ir->local_bytes;
+	return true;
+}
+
+static void interp_decode(struct interp_program *p, const struct ir *ir, const struct interp_layout *l)
+{
+	size_t open[IR_MAX_LOOP_DEPTH], depth = 0;
+	uint32_t local = 0, shared = 0;
+
+	for (size_t n = 0; n < ir->n_ins; n++) {
+		const struct ir_ins *in = &ir->ins[n];
+		struct interp_ins *out = &p->ins[n];
+
+		*out = (struct interp_ins){ .op = in->op, .dst = l->offset[in->dst], .a = l->offset[in->a], .b = l->offset[in->b],
+		                            .c = l->offset[in->c], .imm = in->imm };
+		if (ir_facts[in->op].imm == IR_IMM_x) {
+			out->lanes = (uint16_t)ir_x_lanes(in->imm, ir->lanes);
+			out->stride = ir_x_stride(in->imm);
+			out->imm = ir_x_disp(in->imm);
+		} else if (ir_facts[in->op].imm == IR_IMM_t) {
+			out->lanes = (uint16_t)ir_t_step(in->imm);
+			out->stride = ir_x_stride(in->imm);
+			out->imm = ir_x_disp(in->imm);
+		} else if (in->op == IR_local) {
+			out->imm = local;
+			local += ir_local_size(in->imm);
+		} else if (in->op == IR_shared) {
+			out->imm = shared;
+			shared += ir_local_size(in->imm);
+		} else if (in->op == IR_loop) {
+			assert(depth < IR_MAX_LOOP_DEPTH);
+			out->c = (uint32_t)depth;
+			open[depth++] = n;
+		} else if (in->op == IR_endloop) {
+			assert(depth > 0);
+			p->ins[open[--depth]].imm = (int64_t)n + 1;
+			out->dst = p->ins[open[depth]].dst;
+			out->c = (uint32_t)depth;
+			out->imm = (int64_t)open[depth] + 1;
+		}
+	}
+	assert(depth == 0);
+}
+
+void interp_free(struct interp_program *p)
+{
+	free(p);
+}
+
+/* A frame for each wave, each a multiple of 64 bytes, then the shared bytes. */
+size_t interp_frame_bytes(const struct interp_program *p)
+{
+	return p->waves * p->frame_bytes + p->shared_bytes;
+}
+
+/* Memory is read and written a byte-exact element at a time: no alignment is assumed. */
+static inline uint64_t get64(const char *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+static inline uint32_t get32(const char *p) { uint32_t v; memcpy(&v, p, 4); return v; }
+static inline uint16_t get16(const char *p) { uint16_t v; memcpy(&v, p, 2); return v; }
+static inline void put32(char *p, uint32_t v) { memcpy(p, &v, 4); }
+static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
+
+/* The lane loops. dst may be a or b or c itself, lane for lane, never shifted: lanes are independent. */
+#ifdef __clang__
+#define EACH_LANE _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0; l < W; l++)
+#else
+#define EACH_LANE _Pragma("GCC ivdep") for (unsigned l = 0; l < W; l++)
+#endif
+
+#define REG(offset) ((void *)(frame + (offset)))
+#define SCALAR(offset) (*(int64_t *)(void *)(frame + (offset)))
+#define UNUSED __attribute__((unused))
+
+#define BITS_F(x) f32_bits(x)
+#define BITS_I(x) ((uint32_t)(int32_t)(x))
+#define BITS_M(x) ((x) ? 0xffffffffu : 0u)
+
+#define LANES_OF(BITS, expression) { \
+	uint32_t *d = REG(in->dst); const uint32_t *a = REG(in->a), *b = REG(in->b), *c = REG(in->c); \
+	const int64_t UNUSED as = SCALAR(in->a); const int32_t UNUSED imm = (int32_t)in->imm; \
+	EACH_LANE { \
+		const uint32_t UNUSED au = a[l], bu = b[l], cu = c[l]; \
+		const int32_t UNUSED ai = (int32_t)au, bi = (int32_t)bu, ci = (int32_t)cu; \
+		const float UNUSED af = bits_f32(au), bf = bits_f32(bu), cf = bits_f32(cu); \
+		const bool UNUSED am = au != 0, bm = bu != 0; \
+		const int32_t UNUSED lane = (int32_t)l; \
+		d[l] = BITS(expression); \
+	} \
+	break; }
+#define SCALAR_OF(expression) { \
+	const int64_t UNUSED as = SCALAR(in->a), bs = SCALAR(in->b), imm = in->imm; \
+	SCALAR(in->dst) = expression; \
+	break; }
+#define ROW_F(expression) LANES_OF(BITS_F, expression)
+#define ROW_I(expression) LANES_OF(BITS_I, expression)
+#define ROW_M(expression) LANES_OF(BITS_M, expression)
+#define ROW_T(expression) { \
+	uint32_t *d = REG(in->dst); const uint32_t *a = REG(in->a), *b = REG(in->b), *c = REG(in->c); \
+	const int32_t UNUSED imm = (int32_t)in->imm; \
+	for (unsigned l = 0; l < IR_TILE * IR_TILE; l++) { \
+		const int32_t UNUSED ai = ir_facts[in->op].a ? (int32_t)a[l] : 0; \
+		const float UNUSED af = bits_f32((uint32_t)ai), bf = bits_f32(ir_facts[in->op].b ? b[l] : 0), cf = bits_f32(ir_facts[in->op].c ? c[l] : 0); \
+		d[l] = f32_bits(expression); \
+	} \
+	break; }
+#define ROW_S(expression) SCALAR_OF(expression)
+#define ROW_A(expression) SCALAR_OF(expression)
+
+/* The rows of memory. Lanes from in->lanes on load as zero and are not stored, and their memory is not touched. */
+#define LOAD(expression) { \
+	uint32_t *d = REG(in->dst); const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm; \
+	EACH_LANE d[l] = (expression); \
+	break; }
+#define BROADCAST(expression) { \
+	uint32_t *d = REG(in->dst); const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm; \
+	const uint32_t v = (expression); \
+	EACH_LANE d[l] = v; \
+	break; }
+#define STORE(lanes, statement) { \
+	char *at = (char *)(intptr_t)SCALAR(in->a) + in->imm; const uint32_t *v = REG(in->b); \
+	for (size_t l = 0; l < (lanes); l++) \
+		statement; \
+	break; }
+
+/* --- matrices: tiles lie in the frame row by row, operands strip by strip */
+
+static void load_tile(uint32_t *d, const char *at, const struct interp_ins *in)
+{
+	for (size_t r = 0; r < IR_TILE; r++)
+		for (size_t c = 0; c < IR_TILE; c++) {
+			const char *from = at + r * in->stride + c * in->lanes;
+			d[r * IR_TILE + c] = in->op == IR_tload_h ? f32_bits(f16_f32(get16(from))) : get32(from);
+		}
+}
+
+static void store_tile(char *at, const uint32_t *v, const struct interp_ins *in)
+{
+	for (size_t r = 0; r < IR_TILE; r++)
+		for (size_t c = 0; c < IR_TILE; c++)
+			put32(at + r * in->stride + c * in->lanes, v[r * IR_TILE + c]);
+}
+
+static void load_operand(char *d, const char *at, const struct interp_ins *in)
+{
+	for (size_t r = 0; r < IR_TILE; r++, d += IR_STRIP_BYTES) {
+		memcpy(d, at + r * in->stride, IR_PIECE_BYTES);
+		memcpy(d + IR_PIECE_BYTES, at + r * in->stride + (size_t)in->lanes * IR_PIECE_BYTES, IR_PIECE_BYTES);
+	}
+}
+
+static uint32_t dot_strips_i8(const char *a, const char *b, uint32_t c)
+{
+	for (unsigned k = 0; k < IR_STRIP_BYTES; k++)
+		c += (uint32_t)((int8_t)a[k] * (int8_t)b[k]);
+	return c;
+}
+
+/* An element of a strip, whose type the op names. */
+static double strip_element(const char *s, unsigned k, unsigned op)
+{
+	uint16_t h = get16(s + 2 * k);
+	return (double)(op == IR_tdot_f16 ? f16_f32(h) : bits_f32((uint32_t)h << 16));
+}
+
+static uint32_t dot_strips_float(const char *a, const char *b, uint32_t c, unsigned op)
+{
+	double sum = (double)bits_f32(c);
+
+	for (unsigned k = 0; k < IR_STRIP_BYTES / 2; k++)
+		sum += strip_element(a, k, op) * strip_element(b, k, op);
+	return f32_bits((float)sum);
+}
+
+/* d may be c. */
+static void dot_tile(uint32_t *d, const char *a, const char *b, const uint32_t *c, unsigned op)
+{
+	for (unsigned r = 0; r < IR_TILE; r++)
+		for (unsigned n = 0; n < IR_TILE; n++) {
+			const char *x = a + r * IR_STRIP_BYTES, *y = b + n * IR_STRIP_BYTES;
+			uint32_t from = c[r * IR_TILE + n];
+			d[r * IR_TILE + n] = op == IR_tdot_i8 ? dot_strips_i8(x, y, from) : dot_strips_float(x, y, from, op);
+		}
+}
+
+/* Sums to `at`, which no factor overlaps. */
+static void dot_rows(char *at, const int8_t *x, const int8_t *w, unsigned rows)
+{
+	for (unsigned r = 0; r < rows; r++)
+		for (unsigned l = 0; l < IR_DOTS_ROW / 4; l++) {
+			int32_t sum = 0;
+			for (unsigned i = 0; i < IR_DOTS_STRIP; i++)
+				sum += x[r * IR_DOTS_STRIP + i] * w[i / 4 * IR_DOTS_ROW + l * 4 + i % 4];
+			put32(at + r * IR_DOTS_ROW + l * 4, (uint32_t)sum);
+		}
+}
+
+static inline __attribute__((always_inline))
+void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave, const unsigned W)
+{
+	const struct interp_ins *in = wave->in, *const stop = p->ins + p->n_ins;
+	int64_t *const count = wave->count;
+
+	wave->in = NULL;
+	for (; in < stop; in++)
+		switch ((enum ir_op)in->op) {
+#define OP(name, dst, a, b, c, imm, expression, meaning) case IR_##name: ROW_##dst(expression)
+#define OP_BY_HAND(name, ...)
+#include "jit/ir/ops.def"
+#undef OP
+		case IR_fxor: {
+			/* dst may be a: a lane's partner must be read before it is written */
+			uint32_t a[32], *d = REG(in->dst);
+
+			memcpy(a, REG(in->a), W * 4);
+			for (unsigned l = 0; l < W; l++)
+				d[l] = a[l ^ (unsigned)in->imm];
+			break;
+		}
+		case IR_fload: {
+			char *d = REG(in->dst);
+
+			memset(d, 0, W * 4);
+			memcpy(d, (const char *)(intptr_t)SCALAR(in->a) + in->imm, in->lanes * 4u);
+			break;
+		}
+		case IR_iload:
+			memcpy(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, W * 4);
+			break;
+		case IR_fload_h: LOAD(f32_bits(f16_f32(get16(at + 2 * l))))
+		case IR_iload_u8: LOAD((uint8_t)at[l])
+		case IR_iload_s8: LOAD((uint32_t)(int32_t)(int8_t)at[l])
+		case IR_iload_s: LOAD(get32(at + (size_t)l * in->stride))
+		case IR_iload_u16: LOAD(get16(at + 2 * l))
+		case IR_fbcast: case IR_ibcast: BROADCAST(get32(at))
+		case IR_fbcast_h: BROADCAST(f32_bits(f16_f32(get16(at))))
+		case IR_igather: {
+			uint32_t *d = REG(in->dst);
+			const int32_t *b = REG(in->b);
+			const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm;
+
+			for (unsigned l = 0; l < W; l++)        /* dst may be b: each lane reads its own offset only */
+				d[l] = get32(at + b[l]);
+			break;
+		}
+		case IR_fstore: STORE(in->lanes, put32(at + 4 * l, v[l]))
+		case IR_fstore_h: STORE(in->lanes, put16(at + 2 * l, f32_f16(bits_f32(v[l]))))
+		case IR_istore_8: STORE(W, at[l] = (char)(v[l] & 0xff))
+		case IR_fstore_s: STORE(in->lanes, put32(at + l * in->stride, v[l]))
+		case IR_fstore_hs: STORE(in->lanes, put16(at + l * in->stride, f32_f16(bits_f32(v[l]))))
+		case IR_fstore1: STORE(1, put32(at + 4 * l, v[l]))
+		case IR_prefetch: case IR_prefetch2:
+			break;
+		case IR_sload32:
+			SCALAR(in->dst) = get32((const char *)(intptr_t)SCALAR(in->a) + in->imm);
+			break;
+		case IR_sload64: case IR_aload:
+			SCALAR(in->dst) = (int64_t)get64((const char *)(intptr_t)SCALAR(in->a) + in->imm);
+			break;
+		case IR_loop:
+			count[in->c] = SCALAR(in->a);
+			SCALAR(in->dst) = 0;
+			if (count[in->c] <= 0)
+				in = p->ins + in->imm - 1;
+			break;
+		case IR_endloop:
+			if (++SCALAR(in->dst) < count[in->c])
+				in = p->ins + in->imm - 1;
+			break;
+		case IR_local:
+			SCALAR(in->dst) = (intptr_t)(frame + p->locals + in->imm);
+			break;
+		case IR_arg:
+			SCALAR(in->dst) = (intptr_t)call->arg;
+			break;
+		case IR_begin:
+			SCALAR(in->dst) = call->begin;
+			break;
+		case IR_end:
+			SCALAR(in->dst) = call->end;
+			break;
+		case IR_wave:
+			SCALAR(in->dst) = call->wave;
+			break;
+		case IR_shared:
+			SCALAR(in->dst) = (intptr_t)(call->shared + in->imm);
+			break;
+		case IR_barrier:
+			wave->in = in + 1;
+			return;
+		case IR_tload: case IR_tload_h:
+			load_tile(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, in);
+			break;
+		case IR_tstore:
+			store_tile((char *)(intptr_t)SCALAR(in->a) + in->imm, REG(in->b), in);
+			break;
+		case IR_oload:
+			load_operand(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, in);
+			break;
+		case IR_tdot_i8: case IR_tdot_f16: case IR_tdot_bf16:
+			dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op);
+			break;
+		case IR_idots:
+			dot_rows((char *)(intptr_t)SCALAR(in->a) + in->imm, (const int8_t *)(intptr_t)SCALAR(in->b), (const int8_t *)(intptr_t)SCALAR(in->c), in->lanes);
+			break;
+		case IR_OP_COUNT:
+			assert(!"an op of ops.def");
+		}
+}
+
+/* One instance per width, and again for hosts with AVX2 and FMA: the same C, where fmaf is an instruction and not a call. */
+#define INSTANCE(name, attribute, W) \
+	static attribute void name(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave) \
+	{ interp_go(p, frame, call, wave, W); }
+#define PLAIN
+INSTANCE(interp_8, PLAIN, 8)
+INSTANCE(interp_16, PLAIN, 16)
+INSTANCE(interp_32, PLAIN, 32)
+#ifdef __x86_64__
+#define FMA __attribute__((target("avx2,fma")))
+INSTANCE(interp_8_fma, FMA, 8)
+INSTANCE(interp_16_fma, FMA, 16)
+INSTANCE(interp_32_fma, FMA, 32)
+#endif
+
+void interp_use_portable(struct interp_program *p)
+{
+	p->go = p->lanes == 8 ? interp_8 : p->lanes == 16 ? interp_16 : interp_32;
+}
+
+static void interp_choose(struct interp_program *p)
+{
+	interp_use_portable(p);
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		p->go = p->lanes == 8 ? interp_8_fma : p->lanes == 16 ? interp_16_fma : interp_32_fma;
+#endif
+}
+
+struct interp_program *interp_compile(const struct ir *ir)
+{
+	struct interp_layout l;
+	struct interp_program *p = NULL;
+
+	assert(!ir->error);
+	if (!interp_lay_out(&l, ir))
+		return NULL;
+	assert(l.bytes <= UINT32_MAX);
+	p = malloc(sizeof *p + ir->n_ins * sizeof *p->ins);
+	if (p) {
+		p->n_ins = ir->n_ins;
+		p->lanes = ir->lanes;
+		p->waves = ir->cooperative ? ir->waves : 1;
+		p->shared_bytes = (ir->shared_bytes + 63) & ~(size_t)63;
+		p->frame_bytes = (l.bytes + 63) & ~(size_t)63;
+		p->locals = (uint32_t)l.locals;
+		interp_decode(p, ir, &l);
+		interp_choose(p);
+	}
+	free(l.offset);
+	return p;
+}
+
+/* Every wave runs to the next barrier, or its end, then the next wave: what one wrote before a barrier all find behind it. */
+static void interp_group(const struct interp_program *p, char *frame, struct interp_call *call)
+{
+	struct interp_wave wave[IR_MAX_WAVES];
+
+	call->shared = frame + p->waves * p->frame_bytes;
+	wave[0].in = p->ins;
+	for (unsigned w = 1; w < p->waves; w++)
+		wave[w].in = p->ins;
+	while (wave[0].in)               /* all end together */
+		for (call->wave = 0; call->wave < p->waves; call->wave++) {
+			assert(wave[call->wave].in);
+			p->go(p, frame + call->wave * p->frame_bytes, call, &wave[call->wave]);
+		}
+}
+
+bool interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	struct interp_call call = { .arg = arg, .begin = begin, .end = end };
+	char *own = NULL;
+
+	if (!frame && !(frame = own = aligned_alloc(64, (interp_frame_bytes(p) + 63) & ~(size_t)63)))
+		return false;
+	assert((uintptr_t)frame % 64 == 0);
+	interp_group(p, frame, &call);
+	free(own);
+	return true;
+}
+
+void ir_interp(const struct ir *ir, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	struct interp_program *p = interp_compile(ir);
+
+	/* the oracle has no way to report: a kernel is a few hundred kilobytes */
+	if (!p || !interp_run(p, NULL, arg, begin, end))
+		abort();
+	interp_free(p);
+}

@@ -1,0 +1,214 @@
+/* jit/ir/ir.c - the builder: appends instructions, hands out registers, holds the sticky error.
+ *
+ * Owns: the facts of every op (from ops.def) and the growing arrays of a kernel. It checks what one instruction shows - kinds,
+ * loop nesting, room - and leaves what needs the whole kernel to verify.c. It never evaluates, optimises or reorders. After the
+ * first error nothing is appended; keep every failure on that one path.
+ */
+#include "jit/ir/ir.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHAPES(op) ((op) == IR_loop || (op) == IR_endloop || (op) == IR_local || (op) == IR_shared || (op) == IR_wave || (op) == IR_barrier)
+const struct ir_facts ir_facts[IR_OP_COUNT] = {
+#define OP(name, dst, a, b, c, imm, expression, meaning) \
+	[IR_##name] = { #name, IR_KIND_##dst, IR_KIND_##a, IR_KIND_##b, IR_KIND_##c, IR_IMM_##imm, SHAPES(IR_##name), #expression, meaning },
+#include "jit/ir/ops.def"
+#undef OP
+};
+#undef SHAPES
+
+void ir_init(struct ir *ir, unsigned lanes)
+{
+	memset(ir, 0, sizeof *ir);
+	ir->lanes = lanes;
+	ir->waves = 1;
+	ir->n_regs = 1;         /* register 0: none */
+	if (lanes != 8 && lanes != 16 && lanes != 32)
+		ir->error = "the number of lanes is not 8, 16 or 32";
+}
+
+void ir_free(struct ir *ir)
+{
+	free(ir->ins);
+	free(ir->kind);
+	free(ir->is_var);
+	memset(ir, 0, sizeof *ir);
+}
+
+static uint16_t ir_fail(struct ir *ir, const char *text)
+{
+	if (!ir->error)
+		ir->error = text;
+	return 0;
+}
+
+static bool ir_grow_regs(struct ir *ir)
+{
+	const size_t capacity = ir->regs_capacity ? ir->regs_capacity * 2 : 1024;      /* comes to IR_MAX_REGS, and no further */
+	uint8_t *kind = realloc(ir->kind, capacity * sizeof *kind);
+	bool *is_var;
+
+	if (!kind)
+		return false;
+	ir->kind = kind;
+	is_var = realloc(ir->is_var, capacity * sizeof *is_var);
+	if (!is_var)
+		return false;
+	ir->is_var = is_var;
+	if (!ir->regs_capacity) {
+		kind[0] = IR_KIND__;
+		is_var[0] = false;
+	}
+	ir->regs_capacity = capacity;
+	return true;
+}
+
+static inline uint16_t ir_new_reg(struct ir *ir, uint8_t kind, bool is_var)
+{
+	if (ir->n_regs >= IR_MAX_REGS)
+		return ir_fail(ir, "the kernel needs more than 65535 registers");
+	if (ir->n_regs >= ir->regs_capacity && !ir_grow_regs(ir))
+		return ir_fail(ir, "out of memory for the registers of a kernel");
+	ir->kind[ir->n_regs] = kind;
+	ir->is_var[ir->n_regs] = is_var;
+	return (uint16_t)ir->n_regs++;
+}
+
+uint16_t ir_new_var(struct ir *ir, enum ir_kind kind)
+{
+	if (ir->error)
+		return 0;
+	if (kind != IR_KIND_F && kind != IR_KIND_I && kind != IR_KIND_S && kind != IR_KIND_A && kind != IR_KIND_T)
+		return ir_fail(ir, "a variable is asked for that is no F, I, S, A or T");
+	return ir_new_reg(ir, kind, true);
+}
+
+/* Register 0 is of kind none, and alone in that. */
+static inline bool ir_is_kind(const struct ir *ir, uint16_t reg, uint8_t kind)
+{
+	return reg ? reg < ir->n_regs && ir->kind[reg] == kind : kind == IR_KIND__;
+}
+
+/* What an op does to the kernel's shape. False: not here. */
+static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
+{
+	switch (op) {
+	case IR_loop:
+		if (ir->loop_depth == IR_MAX_LOOP_DEPTH)
+			return ir_fail(ir, "loops nest deeper than 16");
+		ir->loop_depth++;
+		return true;
+	case IR_endloop:
+		if (!ir->loop_depth)
+			return ir_fail(ir, "an endloop closes no loop");
+		ir->loop_depth--;
+		return true;
+	case IR_local:
+		if (ir->loop_depth)
+			return ir_fail(ir, "a local stands inside a loop");
+		if (imm <= 0 || imm > (int64_t)(IR_MAX_LOCAL_BYTES - ir->local_bytes))
+			return ir_fail(ir, "a local is empty or the locals exceed 1 MiB");
+		ir->local_bytes += ir_local_size(imm);
+		return true;
+	case IR_shared:
+		if (ir->loop_depth)
+			return ir_fail(ir, "shared bytes stand inside a loop");
+		if (imm <= 0 || imm > (int64_t)(IR_MAX_SHARED_BYTES - ir->shared_bytes))
+			return ir_fail(ir, "shared bytes are none or exceed 32 KiB");
+		ir->shared_bytes += ir_local_size(imm);
+		ir->cooperative = true;
+		return true;
+	case IR_wave: case IR_barrier:
+		ir->cooperative = true;
+		return true;
+	default:
+		return true;
+	}
+}
+
+static bool ir_grow(struct ir *ir)
+{
+	const size_t capacity = ir->capacity ? ir->capacity * 2 : 1024;
+	struct ir_ins *ins = realloc(ir->ins, capacity * sizeof *ins);
+
+	if (!ins)
+		return ir_fail(ir, "out of memory for the instructions of a kernel");
+	ir->ins = ins;
+	ir->capacity = capacity;
+	return true;
+}
+
+static inline uint16_t ir_append(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
+{
+	struct ir_ins *i = &ir->ins[ir->n_ins++];
+
+	i->op = (uint8_t)op;
+	i->dst = dst;
+	i->a = a;
+	i->b = b;
+	i->c = c;
+	i->imm = imm;
+	return dst;
+}
+
+/* Looks at everything. */
+static __attribute__((noinline)) uint16_t ir_emit_odd(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
+{
+	const struct ir_facts *facts = &ir_facts[op];
+
+	if (ir->error)
+		return 0;
+	if (!ir_is_kind(ir, a, facts->a) || !ir_is_kind(ir, b, facts->b) || !ir_is_kind(ir, c, facts->c))
+		return ir_fail(ir, "an operand is of another kind than its instruction takes");
+	if (dst && (!ir_is_kind(ir, dst, facts->dst) || !ir->is_var[dst] || op == IR_loop))
+		return ir_fail(ir, "a result is written to a register that is no variable of its kind");
+	if (ir->n_ins == ir->capacity && !ir_grow(ir))
+		return 0;
+	if (!dst && facts->dst != IR_KIND__ && !(dst = ir_new_reg(ir, facts->dst, false)))
+		return 0;
+	if (!ir_shape(ir, op, imm))
+		return 0;
+	return ir_append(ir, op, dst, a, b, c, imm);
+}
+
+/* Most write a fresh register, and there is room for it and for them. */
+uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
+{
+	const struct ir_facts *facts = &ir_facts[op];
+	const size_t n = ir->n_regs;
+	const uint8_t *kind = ir->kind;
+
+	assert((unsigned)op < IR_OP_COUNT);
+	if (dst || facts->shapes || facts->dst == IR_KIND__ || ir->error || ir->n_ins >= ir->capacity || n >= ir->regs_capacity
+	    || a >= n || b >= n || c >= n || kind[a] != facts->a || kind[b] != facts->b || kind[c] != facts->c)
+		return ir_emit_odd(ir, op, dst, a, b, c, imm);
+	ir->kind[n] = facts->dst;
+	ir->is_var[n] = false;
+	ir->n_regs++;
+	return ir_append(ir, op, (uint16_t)n, a, b, c, imm);
+}
+
+void ir_set(struct ir *ir, uint16_t var, uint16_t value)
+{
+	static const uint8_t move[] = { [IR_KIND_F] = IR_fmov, [IR_KIND_I] = IR_imov, [IR_KIND_S] = IR_smov, [IR_KIND_A] = IR_amov, [IR_KIND_T] = IR_tmov };
+	struct ir_ins *last;
+
+	if (ir->error)
+		return;
+	if (!var || var >= ir->n_regs || !ir->is_var[var]) {
+		ir_fail(ir, "a register is set that is no variable");
+		return;
+	}
+	if (!ir_is_kind(ir, value, ir->kind[var])) {
+		ir_fail(ir, "a variable is set to a value of another kind");
+		return;
+	}
+	last = ir->n_ins ? &ir->ins[ir->n_ins - 1] : NULL;
+	/* a loop's index is written by the loop itself, every time round: it stays where it is */
+	if (last && last->dst == value && !ir->is_var[value] && last->op != IR_loop)
+		last->dst = var;
+	else
+		ir_emit(ir, move[ir->kind[var]], var, value, 0, 0, 0);
+}

@@ -1,0 +1,569 @@
+/* jit/rdna/select_math.c - arithmetic on vectors and masks.
+ *
+ * Owns: the rows for F, I and M. Division and square root are sequences around the hardware's approximations that end in the correctly rounded result,
+ * whichever way the approximation was off. Integers that lie in scalar registers are computed there. Rule for editors: a sequence writes its
+ * destination last, for it may be an operand.
+ */
+#include "jit/rdna/select.h"
+
+#include <string.h>
+
+#include "jit/ir/lanes.h"
+
+static rsel_op negative(rsel_op o)
+{
+	o.mods ^= RDNA_NEG;
+	return o;
+}
+
+static rsel_op bits(float f) { return rdna_lir_imm(f32_bits(f)); }
+
+static bool is_vgpr(struct rsel *s, rsel_op o) { return rsel_is_vgpr(s, &o); }
+
+/* --- plain rows */
+
+/* One source: op. */
+static void rsel_unary(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_any(s, i->a);
+
+	rsel_valu(s, r->op, rsel_dst(s, i), a, rsel_none(), rsel_none());
+}
+
+/* Two sources. The short encoding wants its second in a vector register: then they change places. */
+static void rsel_binary(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_any(s, i->a), b = rsel_any(s, i->b);
+
+	if (r->turned && !is_vgpr(s, b) && is_vgpr(s, a))
+		rsel_valu(s, r->turned, rsel_dst(s, i), b, a, rsel_none());
+	else
+		rsel_valu(s, r->op, rsel_dst(s, i), a, b, rsel_none());
+}
+
+/* The short encoding of a sum of products adds to its destination; two more have a constant for a factor or the summand. */
+static void rsel_fma(struct rsel *s, const struct ir_ins *i, rsel_op a, rsel_op b, rsel_op c)
+{
+	rsel_op d = rsel_dst(s, i);
+
+	if (is_vgpr(s, a) && !is_vgpr(s, b)) {
+		rsel_op t = a;
+		a = b;
+		b = t;
+	}
+	bool plain = !a.mods && !b.mods && !c.mods, literal = c.kind == RDNA_LIR_CONST && !rsel_inline(c.value);
+	if (plain && is_vgpr(s, c) && c.reg == d.reg && c.sub == d.sub && is_vgpr(s, b))
+		rsel_valu(s, RDNA_V_FMAC_F32, d, a, b, rsel_none());
+	else if (plain && literal && is_vgpr(s, a) && is_vgpr(s, b))
+		rsel_valu(s, RDNA_V_FMAAK_F32, d, a, b, c);
+	else if (plain && a.kind == RDNA_LIR_CONST && !rsel_inline(a.value) && is_vgpr(s, b) && is_vgpr(s, c))
+		rsel_valu(s, RDNA_V_FMAMK_F32, d, b, a, c);
+	else
+		rsel_valu(s, RDNA_V_FMA_F32, d, a, b, c);
+}
+
+/* The register of a half that was not widened, as an operand that is widened in the instruction; else false. */
+static bool as_half(struct rsel *s, uint16_t r, rsel_op *o)
+{
+	const struct ir_ins *i = rsel_definition(s, r);
+
+	if (s->scan.reg[r].fold != RSCAN_HALF)
+		return false;
+	*o = i->op == IR_fload_h ? s->value[r].o : rsel_any(s, i->a);
+	if (o->kind == RDNA_LIR_CONST)
+		*o = rsel_to_vgpr(s, *o);
+	o->mods = RDNA_FLIP | (i->op == IR_fhalf && i->imm ? RDNA_HIGH : 0);
+	return true;
+}
+
+/* A sum of products, halves among them, which takes constants as registers alone. A product is one plus -0, which changes no result. */
+static bool rsel_mixed(struct rsel *s, const struct ir_ins *i)
+{
+	const uint16_t reg[3] = { i->a, i->b, i->c };
+	const struct rscan_reg *scan = s->scan.reg;
+	rsel_op o[3];
+	bool half[3];
+
+	if (scan[i->a].fold != RSCAN_HALF && scan[i->b].fold != RSCAN_HALF && scan[i->c].fold != RSCAN_HALF)
+		return false;
+	for (unsigned k = 0; k < 3; k++)
+		half[k] = as_half(s, reg[k], &o[k]);
+	for (unsigned k = 0; k < 3; k++) {
+		if (!half[k])
+			o[k] = reg[k] ? rsel_any(s, reg[k]) : rsel_at_entry(s, RSEL_CONSTANT, 0x80000000u);
+		if (o[k].kind == RDNA_LIR_CONST)
+			o[k] = rsel_to_vgpr(s, o[k]);
+	}
+	rsel_valu(s, RDNA_V_FMA_MIX_F32, rsel_dst(s, i), o[0], o[1], o[2]);
+	return true;
+}
+
+static void rsel_ffma(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	(void)r;
+	if (rsel_mixed(s, i))
+		return;
+	/* operands may append instructions: in a fixed order, whichever compiles this */
+	rsel_op c = rsel_any(s, i->c), b = rsel_any(s, i->b), a = rsel_any(s, i->a);
+	rsel_fma(s, i, a, b, c);
+}
+
+static void rsel_fmul(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	if (!rsel_mixed(s, i))
+		rsel_binary(s, i, r);
+}
+
+/* fneg, fabs where a user takes no modifiers. */
+static void rsel_sign(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_any(s, i->a);
+
+	if (a.mods & RDNA_ABS || (a.mods && i->op == IR_fabs)) {
+		bool minus = i->op == IR_fneg && !(a.mods & RDNA_NEG);
+		a.mods = 0;
+		rsel_valu(s, minus ? RDNA_V_OR_B32 : RDNA_V_AND_B32, rsel_dst(s, i), rdna_lir_imm(minus ? 0x80000000u : 0x7fffffffu), a, rsel_none());
+	} else if (a.mods) {                     /* the sign turned twice */
+		a.mods = 0;
+		rsel_mov(s, rsel_dst(s, i), a);
+	} else {
+		rsel_valu(s, r->op, rsel_dst(s, i), rdna_lir_imm(r->extra), a, rsel_none());
+	}
+}
+
+/* fmov, imov, fbits, ibits and constants written into variables; isplat of a variable. */
+static void rsel_move(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = i->op == IR_fconst || i->op == IR_iconst ? rdna_lir_imm((uint32_t)i->imm)
+	          : i->op == IR_ilane ? rsel_at_entry(s, RSEL_LANES, 1) : i->op == IR_isplat ? rsel_scalar(s, i->a).o : rsel_any(s, i->a);
+
+	(void)r;
+	if (i->op == IR_isplat && !s->ir->is_var[i->dst]) {
+		rsel_op copy = rsel_new_sgpr(s);
+		rsel_mov(s, copy, a);
+		rsel_give_uniform(s, i, copy);
+	} else {
+		rsel_mov(s, rsel_dst(s, i), a);
+	}
+}
+
+/* --- comparisons, masks, choices */
+
+static void rsel_compare(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_any(s, i->a), b = rsel_any(s, i->b);
+
+	rsel_valu(s, r->op, rsel_dst(s, i), a, b, rsel_none());
+}
+
+static void rsel_mask_op(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_mask(s, i->a), b = i->b ? rsel_mask(s, i->b) : rsel_none();
+
+	rsel_salu(s, r->op, rsel_dst(s, i), a, b);
+}
+
+/* yes where the mask is set. */
+static void choose(struct rsel *s, rsel_op d, rsel_op mask, rsel_op yes, rsel_op no)
+{
+	rsel_valu(s, RDNA_V_CNDMASK_B32, d, no, yes, mask);
+}
+
+static void rsel_select(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op yes = rsel_any(s, i->b), no = rsel_any(s, i->c);
+
+	(void)r;
+	rsel_op mask = rsel_mask(s, i->a), d = rsel_dst(s, i);
+	choose(s, d, mask, yes, no);
+}
+
+/* The instructions' minimum and maximum give the other operand for a NaN and order the zeros: they mean what ops.def does when b is a constant that is
+ * neither. op: that instruction; turned: the comparison that says "take a". */
+static void rsel_fminmax(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_any(s, i->a), b = rsel_any(s, i->b);
+	uint32_t magnitude = b.value & 0x7fffffffu;
+
+	if (b.kind == RDNA_LIR_CONST && magnitude && magnitude <= 0x7f800000u) {
+		rsel_valu(s, r->op, rsel_dst(s, i), b, a, rsel_none());
+		return;
+	}
+	rsel_op less = rsel_new_sgpr(s);
+	rsel_valu(s, r->turned, less, a, b, rsel_none());
+	choose(s, rsel_dst(s, i), less, a, b);
+}
+
+/* --- integers */
+
+/* Computed in scalar registers when all operands lie there. */
+static bool on_scalars(struct rsel *s, const struct ir_ins *i, rsel_op a, rsel_op b)
+{
+	unsigned op = rscan_uniform_op[i->op];
+
+	if (!op || s->ir->is_var[i->dst] || is_vgpr(s, a) || is_vgpr(s, b))
+		return false;
+	rsel_op d = rsel_new_sgpr(s);
+	rsel_salu(s, op, d, a, b);
+	rsel_give_uniform(s, i, d);
+	return true;
+}
+
+/* A float of a byte: of inner's operand, or of what a shift that is fused into inner brings down. */
+static void rsel_byte(struct rsel *s, const struct ir_ins *i, const struct ir_ins *inner, unsigned op)
+{
+	uint16_t r = inner->a;
+
+	if (op == RDNA_V_CVT_F32_UBYTE0 && !s->ir->is_var[r] && s->scan.reg[r].fold == RSCAN_FUSED) {
+		op = rsel_definition(s, r)->imm == 8 ? RDNA_V_CVT_F32_UBYTE1 : RDNA_V_CVT_F32_UBYTE2;
+		r = rsel_definition(s, r)->a;
+	}
+	rsel_op a = rsel_any(s, r);
+	rsel_valu(s, op, rsel_dst(s, i), a, rsel_none(), rsel_none());
+}
+
+/* This operation and the one behind an operand in one instruction. */
+static bool fused(struct rsel *s, const struct ir_ins *i)
+{
+	const uint16_t operand[2] = { i->a, i->b };
+	unsigned slot = 0;
+
+	while (slot < 2 && s->scan.reg[operand[slot]].fold != RSCAN_FUSED)
+		slot++;
+	if (slot == 2)
+		return false;
+	const struct ir_ins *inner = rsel_definition(s, operand[slot]);
+	unsigned op = rscan_fused_op(s->ir, i, inner, slot);
+	if (i->op == IR_i2f) {
+		rsel_byte(s, i, inner, op);
+		return true;
+	}
+	rsel_op x = rsel_any(s, inner->a), y = inner->b ? rsel_any(s, inner->b) : rdna_lir_imm((uint32_t)inner->imm);
+	rsel_op z = i->b ? rsel_any(s, operand[1 - slot]) : rsel_none();
+	if (i->op == IR_iand) {           /* a field: its place and width */
+		z = rdna_lir_imm((uint32_t)__builtin_popcount(z.value));
+	} else if (op == RDNA_V_BFE_I32 || op == RDNA_V_BFE_U32) {
+		y = rdna_lir_imm((uint32_t)(i->imm - inner->imm));
+		z = rdna_lir_imm((uint32_t)(32 - i->imm));
+	}
+	rsel_valu(s, op, rsel_dst(s, i), x, y, z);
+	return true;
+}
+
+/* op, or turned with the sources exchanged. */
+static void rsel_integer(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	if (fused(s, i))
+		return;
+	rsel_op a = rsel_any(s, i->a), b = rsel_any(s, i->b);
+	if (!on_scalars(s, i, a, b))
+		rsel_binary(s, i, r);
+}
+
+/* Shifts by a constant. The instructions take the count first. */
+static void rsel_shift(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op n = rdna_lir_imm((uint32_t)i->imm);
+
+	if (fused(s, i))
+		return;
+	rsel_op a = rsel_any(s, i->a);
+	if (!on_scalars(s, i, a, n))
+		rsel_valu(s, r->op, rsel_dst(s, i), n, a, rsel_none());
+}
+
+/* Counts of 32 and more give 0; the instructions take them modulo 32. */
+static void rsel_shift_lanes(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_any(s, i->a), n = rsel_any(s, i->b);
+
+	if (n.kind == RDNA_LIR_CONST) {
+		if (n.value < 32)
+			rsel_valu(s, r->op, rsel_dst(s, i), n, a, rsel_none());
+		else
+			rsel_mov(s, rsel_dst(s, i), rdna_lir_imm(0));
+		return;
+	}
+	rsel_op inside = rsel_new_sgpr(s), t = rsel_new_vgpr(s);
+	rsel_valu(s, RDNA_V_CMP_GT_U32, inside, rdna_lir_imm(32), n, rsel_none());
+	rsel_valu(s, r->op, t, n, a, rsel_none());
+	choose(s, rsel_dst(s, i), inside, t, rdna_lir_imm(0));
+}
+
+static void rsel_i2f(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	if (!fused(s, i))
+		rsel_unary(s, i, r);
+}
+
+/* Conversion cuts, so the rounding comes first. */
+static void rsel_f2i(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_any(s, i->a), t = rsel_new_vgpr(s);
+
+	(void)r;
+	rsel_valu(s, RDNA_V_RNDNE_F32, t, a, rsel_none(), rsel_none());
+	rsel_valu(s, RDNA_V_CVT_I32_F32, rsel_dst(s, i), t, rsel_none(), rsel_none());
+}
+
+/* Where those who use a half do not widen it themselves. */
+static void rsel_fhalf(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_vgpr(s, i->a);
+
+	(void)r;
+	if (i->imm) {
+		rsel_op t = rsel_new_vgpr(s);
+		rsel_valu(s, RDNA_V_LSHRREV_B32, t, rdna_lir_imm(16), a, rsel_none());
+		a = t;
+	}
+	rsel_valu(s, RDNA_V_CVT_F32_F16, rsel_dst(s, i), a, rsel_none(), rsel_none());
+}
+
+/* --- dot products of bytes and halves */
+
+static rsel_op in_register(struct rsel *s, rsel_op o)
+{
+	return o.kind == RDNA_LIR_CONST ? rsel_to_vgpr(s, o) : o;
+}
+
+static void rsel_choose_bits(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_any(s, i->a), b = rsel_any(s, i->b), c = rsel_any(s, i->c);
+
+	rsel_valu(s, r->op, rsel_dst(s, i), a, b, c);
+}
+
+/* The lower half of the word twice, moved to the right. */
+static void rsel_rotate(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = in_register(s, rsel_any(s, i->a));
+
+	rsel_valu(s, r->op, rsel_dst(s, i), a, a, rdna_lir_imm((32 - (uint32_t)i->imm) & 31));
+}
+
+/* d = c + the sum of a's bytes times b's, which have signs; a's too if a_signed. The older cards know bytes with signs alone. */
+static void dot4(struct rsel *s, rsel_op d, rsel_op a, bool a_signed, rsel_op b, rsel_op c)
+{
+	if (s->gen == RDNA_GFX10_3) {
+		rsel_valu(s, RDNA_V_DOT4_I32_I8, d, a, b, c);
+		return;
+	}
+	b.mods = RDNA_NEG;                       /* which here says that there are signs */
+	if (a_signed)
+		a.mods = RDNA_NEG;
+	rsel_valu(s, RDNA_V_DOT4_I32_IU8, d, a, b, c);
+}
+
+static void rsel_dot4(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = in_register(s, rsel_any(s, i->a)), b = in_register(s, rsel_any(s, i->b)), c = rsel_any(s, i->c);
+
+	(void)r;
+	dot4(s, rsel_dst(s, i), a, true, b, c);
+}
+
+/* A byte without sign is one with a sign plus 128, and what that makes is 128 times the sum of b. */
+static void rsel_dot4u(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = in_register(s, rsel_any(s, i->a)), b = in_register(s, rsel_any(s, i->b)), c = rsel_any(s, i->c);
+
+	(void)r;
+	if (s->gen != RDNA_GFX10_3) {
+		dot4(s, rsel_dst(s, i), a, false, b, c);
+		return;
+	}
+	rsel_op sum = rsel_new_vgpr(s), all = rsel_new_vgpr(s), less = rsel_new_vgpr(s);
+	rsel_valu(s, RDNA_V_DOT4_I32_I8, sum, b, rsel_at_entry(s, RSEL_CONSTANT, 0x01010101), rdna_lir_imm(0));
+	rsel_valu(s, RDNA_V_LSHL_ADD_U32, all, sum, rdna_lir_imm(7), c);
+	rsel_valu(s, RDNA_V_XOR_B32, less, rdna_lir_imm(0x80808080u), rsel_to_vgpr(s, a), rsel_none());
+	rsel_valu(s, RDNA_V_DOT4_I32_I8, rsel_dst(s, i), less, b, all);
+}
+
+/* Two products at a time are all there is of four when the other bytes are 0. a's bytes need no sign bit. */
+static void rsel_dot2b(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_vgpr(s, i->a), b = in_register(s, rsel_any(s, i->b));
+	rsel_op half = rsel_new_vgpr(s), low = rsel_new_vgpr(s), other = rsel_new_vgpr(s), high = rsel_new_vgpr(s);
+
+	(void)r;
+	rsel_valu(s, RDNA_V_AND_B32, half, rdna_lir_imm(0xffff), a, rsel_none());
+	dot4(s, low, half, true, b, rdna_lir_imm(0));
+	rsel_valu(s, RDNA_V_AND_B32, other, rdna_lir_imm(0xffff0000u), a, rsel_none());
+	dot4(s, high, other, true, b, rdna_lir_imm(0));
+	rsel_valu(s, RDNA_V_PERM_B32, rsel_dst(s, i), high, low, rdna_lir_imm(0x05040100));
+}
+
+static void rsel_dot2h(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = in_register(s, rsel_any(s, i->a)), b = in_register(s, rsel_any(s, i->b)), c = rsel_any(s, i->c);
+
+	(void)r;
+	if (rdna_has(RDNA_V_DOT2_I32_I16, s->gen)) {
+		rsel_valu(s, RDNA_V_DOT2_I32_I16, rsel_dst(s, i), a, b, c);
+		return;
+	}
+	rsel_op low = rsel_new_vgpr(s);
+	rsel_valu(s, RDNA_V_MAD_I32_I16, low, a, b, c);
+	a.mods = b.mods = RDNA_HIGH;
+	rsel_valu(s, RDNA_V_MAD_I32_I16, rsel_dst(s, i), a, b, low);
+}
+
+static void rsel_iadd_16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = in_register(s, rsel_any(s, i->a)), b = in_register(s, rsel_any(s, i->b));
+
+	(void)r;
+	rsel_valu(s, RDNA_V_PK_ADD_U16, rsel_dst(s, i), a, b, rsel_none());
+}
+
+/* The table's halves of eight bytes each are looked up by three bits; the fourth then says which result counts, byte by byte. */
+static void rsel_ilut16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_vgpr(s, i->a), t[4];
+	rsel_op index = rsel_new_vgpr(s), low = rsel_new_vgpr(s), high = rsel_new_vgpr(s), shifted = rsel_new_vgpr(s), which = rsel_new_vgpr(s);
+
+	(void)r;
+	for (unsigned k = 0; k < 4; k++) {
+		uint32_t word;
+		memcpy(&word, lanes_table[i->imm] + 4 * k, 4);
+		t[k] = rsel_at_entry(s, RSEL_CONSTANT, word);
+	}
+	rsel_valu(s, RDNA_V_AND_B32, index, rdna_lir_imm(0x07070707), a, rsel_none());
+	rsel_valu(s, RDNA_V_PERM_B32, low, t[1], t[0], index);
+	rsel_valu(s, RDNA_V_PERM_B32, high, t[3], t[2], index);
+	rsel_valu(s, RDNA_V_LSHRREV_B32, shifted, rdna_lir_imm(1), a, rsel_none());
+	rsel_valu(s, RDNA_V_AND_OR_B32, which, shifted, rsel_at_entry(s, RSEL_CONSTANT, 0x04040404), rdna_lir_imm(0x03020100));
+	rsel_valu(s, RDNA_V_PERM_B32, rsel_dst(s, i), high, low, which);
+}
+
+/* --- across lanes */
+
+static void rsel_fxor(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_vgpr(s, i->a), d = rsel_dst(s, i);
+
+	(void)r;
+	if (i->imm < 16) {
+		struct rdna_lir_ins *n = rsel_valu(s, RDNA_V_MOV_B32, d, a, rsel_none(), rsel_none());
+		n->dpp = rdna_dpp16(RDNA_ROW_XMASK((unsigned)i->imm));
+		return;
+	}
+	/* each of 16 takes the lane of its own number in the other 16 */
+	rsel_op high = rsel_at_entry(s, RSEL_CONSTANT, 0xfedcba98u), low = rsel_at_entry(s, RSEL_CONSTANT, 0x76543210);
+	rsel_valu(s, RDNA_V_PERMLANEX16_B32, d, a, low, high);
+}
+
+/* --- division and square root */
+
+/* 1 where the significand of d is all ones, else 0. */
+static rsel_op all_ones(struct rsel *s, rsel_op d)
+{
+	rsel_op next = rsel_new_vgpr(s), carry = rsel_new_vgpr(s), one = rsel_new_vgpr(s);
+
+	rsel_valu(s, RDNA_V_ADD_NC_U32, next, rdna_lir_imm(1), d, rsel_none());
+	rsel_valu(s, RDNA_V_XOR_B32, carry, next, d, rsel_none());
+	rsel_valu(s, RDNA_V_BFE_U32, one, carry, rdna_lir_imm(23), rdna_lir_imm(1));
+	return one;
+}
+
+/* The operands are scaled to where nothing over- or underflows, the inverse and the quotient are refined, and the last sum of products rounds. That is
+ * right if the inverse is the correctly rounded one; an approximation off by one unit is made that by one step of refinement, with the exception of
+ * divisors whose significand is all ones: there it can get stuck at the power of two just below. VCC says which lanes' results are scaled back; the fixup
+ * does all that is no number. */
+static void rsel_fdiv(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_vgpr(s, i->a), b = rsel_vgpr(s, i->b), none = rsel_none(), one = bits(1);
+	rsel_op v[10];
+	enum { BELOW, ABOVE, INVERSE, E0, REFINED, BETTER, Q0, E1, Q1, E2 };
+
+	(void)r;
+	for (unsigned k = 0; k < 10; k++)
+		v[k] = rsel_new_vgpr(s);
+	rsel_valu(s, RDNA_V_DIV_SCALE_F32, v[BELOW], b, b, a)->d[1] = rdna_lir_fixed(RDNA_NULL, 1);
+	rsel_valu(s, RDNA_V_RCP_F32, v[INVERSE], v[BELOW], none, none);
+	rsel_valu(s, RDNA_V_FMA_F32, v[E0], negative(v[BELOW]), v[INVERSE], one);
+	rsel_valu(s, RDNA_V_FMA_F32, v[REFINED], v[E0], v[INVERSE], v[INVERSE]);
+	rsel_valu(s, RDNA_V_OR_B32, v[BETTER], all_ones(s, v[BELOW]), v[REFINED], none);
+	rsel_valu(s, RDNA_V_DIV_SCALE_F32, v[ABOVE], a, b, a)->d[1] = rdna_lir_fixed(RDNA_VCC_LO, 1);
+	rsel_valu(s, RDNA_V_MUL_F32, v[Q0], v[ABOVE], v[BETTER], none);
+	rsel_valu(s, RDNA_V_FMA_F32, v[E1], negative(v[BELOW]), v[Q0], v[ABOVE]);
+	rsel_valu(s, RDNA_V_FMA_F32, v[Q1], v[E1], v[BETTER], v[Q0]);
+	rsel_valu(s, RDNA_V_FMA_F32, v[E2], negative(v[BELOW]), v[Q1], v[ABOVE]);
+	rsel_op q = rsel_new_vgpr(s);
+	rsel_valu(s, RDNA_V_DIV_FMAS_F32, q, v[E2], v[BETTER], v[Q1]);
+	rsel_valu(s, RDNA_V_DIV_FIXUP_F32, rsel_dst(s, i), q, b, a);
+}
+
+static rsel_op mask_of(struct rsel *s, unsigned op, rsel_op a, rsel_op b)
+{
+	rsel_op m = rsel_new_sgpr(s);
+
+	rsel_valu(s, op, m, a, b, rsel_none());
+	return m;
+}
+
+static rsel_op chosen(struct rsel *s, rsel_op mask, rsel_op yes, rsel_op no)
+{
+	rsel_op d = rsel_new_vgpr(s);
+
+	choose(s, d, mask, yes, no);
+	return d;
+}
+
+static rsel_op computed(struct rsel *s, unsigned op, rsel_op a, rsel_op b, rsel_op c)
+{
+	rsel_op d = rsel_new_vgpr(s);
+
+	rsel_valu(s, op, d, a, b, c);
+	return d;
+}
+
+/* The hardware's root is off by one unit at most: the sign of x - root * neighbour says on which side of the middle between them x's root lies. Small
+ * arguments are moved up by 2^32 first, so that products are exact enough; zeros and infinity are their own roots. */
+static void rsel_fsqrt(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	enum { ZEROS_AND_INFINITY = 32 | 64 | 512 };
+	rsel_op x = rsel_vgpr(s, i->a), none = rsel_none(), zero = rdna_lir_imm(0);
+
+	(void)r;
+	rsel_op small = mask_of(s, RDNA_V_CMP_GT_F32, bits(0x1p-96f), x);
+	rsel_op moved = chosen(s, small, computed(s, RDNA_V_MUL_F32, bits(0x1p32f), x, none), x);
+	rsel_op root = computed(s, RDNA_V_SQRT_F32, moved, none, none);
+	rsel_op below = computed(s, RDNA_V_ADD_NC_U32, rdna_lir_imm(UINT32_MAX), root, none), above = computed(s, RDNA_V_ADD_NC_U32, rdna_lir_imm(1), root, none);
+	rsel_op rest_below = computed(s, RDNA_V_FMA_F32, negative(below), root, moved), rest_above = computed(s, RDNA_V_FMA_F32, negative(above), root, moved);
+	rsel_op lower = chosen(s, mask_of(s, RDNA_V_CMP_GE_F32, zero, rest_below), below, root);
+	rsel_op right = chosen(s, mask_of(s, RDNA_V_CMP_LT_F32, zero, rest_above), above, lower);
+	rsel_op back = chosen(s, small, computed(s, RDNA_V_MUL_F32, bits(0x1p-16f), right, none), right);
+	choose(s, rsel_dst(s, i), mask_of(s, RDNA_V_CMP_CLASS_F32, x, rdna_lir_imm(ZEROS_AND_INFINITY)), x, back);
+}
+
+/* --- the rows */
+
+#define RSEL(fn, x) { .select = fn, .op = RDNA_##x }
+#define RSEL_TURN(fn, x, y) { .select = fn, .op = RDNA_##x, .turned = RDNA_##y }
+#define RSEL_BOTH(fn, x) RSEL_TURN(fn, x, x)
+#define RSEL_MOVE { .select = rsel_move }
+
+const struct rsel_rule rsel_math_rules[IR_OP_COUNT] = {
+	[IR_fconst] = RSEL_MOVE, [IR_iconst] = RSEL_MOVE, [IR_ilane] = RSEL_MOVE, [IR_isplat] = RSEL_MOVE, [IR_fmov] = RSEL_MOVE, [IR_imov] = RSEL_MOVE,
+	[IR_fbits] = RSEL_MOVE, [IR_ibits] = RSEL_MOVE,
+	[IR_fadd] = RSEL_BOTH(rsel_binary, V_ADD_F32), [IR_fsub] = RSEL_TURN(rsel_binary, V_SUB_F32, V_SUBREV_F32), [IR_fmul] = RSEL_BOTH(rsel_fmul, V_MUL_F32),
+	[IR_ffma] = { .select = rsel_ffma }, [IR_fdiv] = { .select = rsel_fdiv }, [IR_fsqrt] = { .select = rsel_fsqrt },
+	[IR_fmin] = RSEL_TURN(rsel_fminmax, V_MIN_NUM_F32, V_CMP_LT_F32), [IR_fmax] = RSEL_TURN(rsel_fminmax, V_MAX_NUM_F32, V_CMP_GT_F32),
+	[IR_fabs] = { .select = rsel_sign, .op = RDNA_V_AND_B32, .extra = 0x7fffffffu }, [IR_fneg] = { .select = rsel_sign, .op = RDNA_V_XOR_B32, .extra = 0x80000000u },
+	[IR_flt] = RSEL(rsel_compare, V_CMP_LT_F32), [IR_fle] = RSEL(rsel_compare, V_CMP_LE_F32), [IR_fsel] = { .select = rsel_select },
+	[IR_f2i] = { .select = rsel_f2i }, [IR_fhalf] = { .select = rsel_fhalf },
+	[IR_iadd] = RSEL_BOTH(rsel_integer, V_ADD_NC_U32), [IR_isub] = RSEL_TURN(rsel_integer, V_SUB_NC_U32, V_SUBREV_NC_U32),
+	[IR_imul] = RSEL_BOTH(rsel_integer, V_MUL_LO_U32), [IR_iand] = RSEL_BOTH(rsel_integer, V_AND_B32), [IR_ior] = RSEL_BOTH(rsel_integer, V_OR_B32),
+	[IR_ixor] = RSEL_BOTH(rsel_integer, V_XOR_B32), [IR_imin] = RSEL_BOTH(rsel_integer, V_MIN_I32), [IR_imax] = RSEL_BOTH(rsel_integer, V_MAX_I32),
+	[IR_ishl] = RSEL(rsel_shift, V_LSHLREV_B32), [IR_ishr] = RSEL(rsel_shift, V_LSHRREV_B32), [IR_isar] = RSEL(rsel_shift, V_ASHRREV_I32),
+	[IR_ibsel] = RSEL(rsel_choose_bits, V_BFI_B32), [IR_irotl] = RSEL(rsel_rotate, V_ALIGNBIT_B32),
+	[IR_ishlv] = RSEL(rsel_shift_lanes, V_LSHLREV_B32), [IR_ishrv] = RSEL(rsel_shift_lanes, V_LSHRREV_B32),
+	[IR_ieq] = RSEL(rsel_compare, V_CMP_EQ_U32), [IR_igt] = RSEL(rsel_compare, V_CMP_GT_I32), [IR_isel] = { .select = rsel_select },
+	[IR_i2f] = RSEL(rsel_i2f, V_CVT_F32_I32),
+	[IR_dot4] = { .select = rsel_dot4 }, [IR_dot4u] = { .select = rsel_dot4u }, [IR_dot2b] = { .select = rsel_dot2b }, [IR_iadd_16] = { .select = rsel_iadd_16 },
+	[IR_dot2h] = { .select = rsel_dot2h }, [IR_ilut16] = { .select = rsel_ilut16 },
+	[IR_mand] = RSEL(rsel_mask_op, S_AND_B32), [IR_mor] = RSEL(rsel_mask_op, S_OR_B32), [IR_mnot] = RSEL(rsel_mask_op, S_NOT_B32),
+	[IR_fxor] = { .select = rsel_fxor },
+};

@@ -1,0 +1,294 @@
+/* jit/rdna/select_memory.c - loads and stores of global memory and of LDS.
+ *
+ * Owns: the rows of memory. Global vectors go by a scalar base, an offset for each lane that was made at the entry, and a displacement; what all lanes
+ * share comes through the scalar cache. LDS goes by one vector register of addresses without sign: a base lies in LDS itself. Groups of loads are done where their first member stands. Rule for
+ * editors: lanes that take no part in a load keep what was in the register, so it is cleared before.
+ */
+#include "jit/rdna/select.h"
+
+/* --- addresses */
+
+static void global_range(const struct rsel *s, int64_t *low, int64_t *high)
+{
+	int64_t limit = s->gen == RDNA_GFX10_3 ? 1 << 11 : s->gen == RDNA_GFX12 ? 1 << 23 : 1 << 12;
+
+	*low = -limit;
+	*high = limit - 1;
+}
+
+/* The global instruction's address: the lanes' offsets, the base, the displacement. */
+struct rsel_address { rsel_op lanes, base; int32_t offset; };
+
+static struct rsel_address global_address(struct rsel *s, const struct rsel_place *p, rsel_op lanes)
+{
+	struct rsel_address a = { .lanes = lanes };
+	int64_t low, high;
+
+	global_range(s, &low, &high);
+	a.base = rsel_base(s, p, low, high, &a.offset);
+	return a;
+}
+
+/* base + far and the lanes' offsets. */
+static rsel_op lds_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, int64_t far)
+{
+	uint32_t known = rsel_remembered(s, p, stride, far);
+
+	if (known)
+		return rdna_lir_r(s->l, known);
+	struct rsel_place at = *p;
+	at.disp = far;
+	rsel_op base = rsel_lds_sum(s, &at), d = rsel_new_vgpr(s);
+	if (stride)
+		rsel_valu(s, RDNA_V_ADD_NC_U32, d, base, rsel_at_entry(s, RSEL_LANES, stride), rsel_none());
+	else
+		rsel_mov(s, d, base);
+	rsel_remember(s, p, stride, far, d.reg);
+	return d;
+}
+
+static struct rsel_address lds_address(struct rsel *s, const struct rsel_place *p, uint32_t stride)
+{
+	int64_t far = p->disp < 0 || p->disp > UINT16_MAX ? p->disp : 0;       /* the instruction holds 16 bits without sign */
+	struct rsel_address a = { .offset = (int32_t)(p->disp - far) };
+
+	if (p->base.kind == RDNA_LIR_NONE && !far)
+		a.lanes = rsel_at_entry(s, p->locals ? RSEL_LOCAL_LANES : RSEL_LANES, stride);
+	else
+		a.lanes = lds_lanes(s, p, stride, far);
+	return a;
+}
+
+static struct rsel_address lane_address(struct rsel *s, const struct rsel_place *p, uint32_t stride)
+{
+	return p->lds ? lds_address(s, p, stride) : global_address(s, p, rsel_at_entry(s, RSEL_LANES, stride));
+}
+
+static struct rdna_lir_ins *access(struct rsel *s, unsigned op, const struct rsel_place *p, const struct rsel_address *a)
+{
+	struct rdna_lir_ins *n = rsel_add(s, op);
+
+	n->s[0] = a->lanes;
+	n->saddr = a->base;
+	n->offset = a->offset;
+	n->memory = p->lds ? RDNA_MEM_LDS : RDNA_MEM_GLOBAL;
+	return n;
+}
+
+/* Lanes 0..n-1; all of them need no saying. */
+static uint32_t lanes_mask(unsigned n) { return n >= 32 ? 0 : (1u << n) - 1; }
+
+/* --- scalar loads */
+
+static void load_scalars(struct rsel *s, const struct rsel_place *p, rsel_op d)
+{
+	static const uint16_t op[17] = { [1] = RDNA_S_LOAD_B32, [2] = RDNA_S_LOAD_B64, [3] = RDNA_S_LOAD_B96, [4] = RDNA_S_LOAD_B128, [8] = RDNA_S_LOAD_B256,
+	                                 [16] = RDNA_S_LOAD_B512 };
+	int64_t limit = s->gen == RDNA_GFX12 ? 1 << 23 : 1 << 20;
+	int32_t offset;
+	rsel_op base = rsel_base(s, p, -limit, limit - 1, &offset);
+	struct rdna_lir_ins *n = rsel_add(s, op[d.n]);
+
+	n->d[0] = d;
+	n->s[0] = base;
+	n->offset = offset;
+	n->memory = RDNA_MEM_CONST;
+}
+
+/* --- groups */
+
+static const uint16_t global_words[5] = { 0, RDNA_GLOBAL_LOAD_B32, RDNA_GLOBAL_LOAD_B64, RDNA_GLOBAL_LOAD_B96, RDNA_GLOBAL_LOAD_B128 };
+static const uint16_t lds_words[5] = { 0, RDNA_DS_LOAD_B32, RDNA_DS_LOAD_B64, RDNA_DS_LOAD_B96, RDNA_DS_LOAD_B128 };
+
+static void load_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, rsel_op d)
+{
+	struct rsel_address a = lane_address(s, p, stride);
+
+	access(s, p->lds ? lds_words[d.n] : global_words[d.n], p, &a)->d[0] = d;
+}
+
+/* The words that instruction i loads, out of its group's, which are loaded now if i is the first of it. */
+static rsel_op group_words(struct rsel *s, const struct ir_ins *i, unsigned words)
+{
+	uint32_t number = s->scan.group[s->at], word = s->scan.word[s->at];
+	const struct rscan_group *g = &s->scan.groups[number];
+	uint32_t stride = i->op == IR_iload_s ? ir_x_stride(i->imm) : 0;
+	int64_t disp = i->op == IR_iload_s ? ir_x_disp(i->imm) : i->imm;
+
+	if (!s->tuple[number]) {
+		struct rsel_place p = rsel_place(s, i->a, disp - 4 * (int64_t)word);
+		s->tuple[number] = rdna_lir_new(s->l, g->family == RSCAN_SCALAR ? RDNA_CLASS_SGPR : RDNA_CLASS_VGPR, g->words);
+		rsel_op d = rdna_lir_r(s->l, s->tuple[number]);
+		if (g->family == RSCAN_SCALAR)
+			load_scalars(s, &p, d);
+		else
+			load_lanes(s, &p, stride, d);
+	}
+	return rdna_lir_words(s->l, s->tuple[number], word, words);
+}
+
+/* A word of a vector register as i's result, which is no variable. */
+static void give_word(struct rsel *s, const struct ir_ins *i, rsel_op o)
+{
+	s->value[i->dst] = (struct rsel_value){ .kind = RSEL_VECTOR, .o = o };
+}
+
+/* --- rows */
+
+/* fbcast, ibcast */
+static void rsel_broadcast(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	(void)r;
+	if (!s->scan.group[s->at]) {             /* of LDS, into a variable */
+		struct rsel_place p = rsel_place(s, i->a, i->imm);
+		load_lanes(s, &p, 0, rsel_dst(s, i));
+		return;
+	}
+	rsel_op o = group_words(s, i, 1);
+	if (rsel_is_vgpr(s, &o))
+		give_word(s, i, o);
+	else
+		rsel_give_uniform(s, i, o);
+}
+
+static void rsel_load_strided(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	(void)r;
+	if (s->scan.group[s->at]) {
+		give_word(s, i, group_words(s, i, 1));
+		return;
+	}
+	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
+	load_lanes(s, &p, ir_x_stride(i->imm), rsel_dst(s, i));
+}
+
+/* sload32, sload64, aload. What lies in LDS comes by way of lane 0. */
+static void rsel_load_scalar(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	unsigned words = r->extra;
+
+	if (s->scan.group[s->at]) {
+		rsel_give_loaded(s, i, group_words(s, i, words));
+		return;
+	}
+	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	uint32_t from = rdna_lir_new(s->l, RDNA_CLASS_VGPR, words), to = rdna_lir_new(s->l, RDNA_CLASS_SGPR, words);
+	load_lanes(s, &p, 0, rdna_lir_r(s->l, from));
+	for (unsigned k = 0; k < words; k++) {
+		struct rdna_lir_ins *n = rsel_add(s, RDNA_V_READFIRSTLANE_B32);
+		n->d[0] = rdna_lir_words(s->l, to, k, 1);
+		n->s[0] = rdna_lir_words(s->l, from, k, 1);
+	}
+	rsel_give_loaded(s, i, rdna_lir_r(s->l, to));
+}
+
+/* Elements in a row, one a lane. op: the global load; turned: that of LDS; extra: bytes of an element. */
+static void rsel_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	bool counted = ir_facts[i->op].imm == IR_IMM_x;
+	unsigned n = counted ? ir_x_lanes(i->imm, 32) : 32;
+	struct rsel_place p = rsel_place(s, i->a, counted ? ir_x_disp(i->imm) : i->imm);
+	struct rsel_address a = lane_address(s, &p, r->extra);
+	rsel_op d = rsel_dst(s, i);
+
+	if (n < 32)
+		rsel_mov(s, d, rdna_lir_imm(0));
+	struct rdna_lir_ins *ins = access(s, p.lds ? r->turned : r->op, &p, &a);
+	ins->d[0] = d;
+	ins->exec = lanes_mask(n);
+}
+
+static bool is_half(const struct rsel *s, const struct ir_ins *i)
+{
+	return !s->ir->is_var[i->dst] && s->scan.reg[i->dst].fold == RSCAN_HALF;
+}
+
+/* fload_h: widened here unless those who use it do that. */
+static void rsel_load_halves(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	struct rsel_address a = lane_address(s, &p, 2);
+	rsel_op half = rsel_new_vgpr(s);
+
+	(void)r;
+	access(s, p.lds ? RDNA_DS_LOAD_U16 : RDNA_GLOBAL_LOAD_U16, &p, &a)->d[0] = half;
+	if (is_half(s, i))
+		give_word(s, i, half);
+	else
+		rsel_valu(s, RDNA_V_CVT_F32_F16, rsel_dst(s, i), half, rsel_none(), rsel_none());
+}
+
+/* fbcast_h: only the newest cards' scalar cache gives 16 bits. */
+static void rsel_broadcast_half(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	rsel_op half;
+
+	(void)r;
+	if (!p.lds && rdna_has(RDNA_S_LOAD_U16, s->gen)) {
+		int32_t offset;
+		rsel_op base = rsel_base(s, &p, -(1 << 23), (1 << 23) - 1, &offset);
+		half = rsel_new_sgpr(s);
+		struct rdna_lir_ins *n = rsel_add(s, RDNA_S_LOAD_U16);
+		n->d[0] = half;
+		n->s[0] = base;
+		n->offset = offset;
+		n->memory = RDNA_MEM_CONST;
+	} else {
+		struct rsel_address a = lane_address(s, &p, 0);
+		half = rsel_new_vgpr(s);
+		access(s, p.lds ? RDNA_DS_LOAD_U16 : RDNA_GLOBAL_LOAD_U16, &p, &a)->d[0] = half;
+	}
+	rsel_valu(s, RDNA_V_CVT_F32_F16, rsel_dst(s, i), half, rsel_none(), rsel_none());
+}
+
+static void rsel_gather(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	rsel_op offsets = rsel_vgpr(s, i->b);
+	struct rsel_address a = { .lanes = offsets };
+
+	(void)r;
+	if (p.lds) {
+		a.lanes = rsel_new_vgpr(s);
+		rsel_valu(s, RDNA_V_ADD_NC_U32, a.lanes, rsel_lds_sum(s, &p), offsets, rsel_none());
+	} else {
+		a = global_address(s, &p, offsets);
+	}
+	access(s, p.lds ? RDNA_DS_LOAD_B32 : RDNA_GLOBAL_LOAD_B32, &p, &a)->d[0] = rsel_dst(s, i);
+}
+
+/* op: the global store; turned: that of LDS; extra: bytes from lane to lane, 0: the row's stride. */
+static void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	bool counted = ir_facts[i->op].imm == IR_IMM_x;
+	unsigned n = i->op == IR_fstore1 ? 1 : counted ? ir_x_lanes(i->imm, 32) : 32;
+	struct rsel_place p = rsel_place(s, i->a, counted ? ir_x_disp(i->imm) : i->imm);
+	rsel_op data;
+
+	if (i->op == IR_fstore_h || i->op == IR_fstore_hs) {
+		data = rsel_new_vgpr(s);
+		rsel_valu(s, RDNA_V_CVT_F16_F32, data, rsel_any(s, i->b), rsel_none(), rsel_none());
+	} else {
+		data = rsel_vgpr(s, i->b);
+	}
+	struct rsel_address a = lane_address(s, &p, r->extra ? r->extra : ir_x_stride(i->imm));
+	struct rdna_lir_ins *ins = access(s, p.lds ? r->turned : r->op, &p, &a);
+	ins->s[1] = data;
+	ins->exec = lanes_mask(n);
+	ins->stores = true;
+}
+
+#define RSEL_LOAD(bytes, x, y) { .select = rsel_load, .op = RDNA_GLOBAL_LOAD_##x, .turned = RDNA_DS_LOAD_##y, .extra = bytes }
+#define RSEL_STORE(bytes, x) { .select = rsel_store, .op = RDNA_GLOBAL_STORE_##x, .turned = RDNA_DS_STORE_##x, .extra = bytes }
+
+const struct rsel_rule rsel_memory_rules[IR_OP_COUNT] = {
+	[IR_fload] = RSEL_LOAD(4, B32, B32), [IR_iload] = RSEL_LOAD(4, B32, B32), [IR_iload_u8] = RSEL_LOAD(1, U8, U8), [IR_iload_s8] = RSEL_LOAD(1, I8, I8),
+	[IR_iload_u16] = RSEL_LOAD(2, U16, U16), [IR_fload_h] = { .select = rsel_load_halves }, [IR_iload_s] = { .select = rsel_load_strided },
+	[IR_fbcast] = { .select = rsel_broadcast }, [IR_ibcast] = { .select = rsel_broadcast }, [IR_fbcast_h] = { .select = rsel_broadcast_half },
+	[IR_igather] = { .select = rsel_gather },
+	[IR_fstore] = RSEL_STORE(4, B32), [IR_fstore_h] = RSEL_STORE(2, B16), [IR_istore_8] = RSEL_STORE(1, B8), [IR_fstore1] = RSEL_STORE(4, B32),
+	[IR_fstore_s] = RSEL_STORE(0, B32), [IR_fstore_hs] = RSEL_STORE(0, B16),
+	[IR_sload32] = { .select = rsel_load_scalar, .extra = 1 }, [IR_sload64] = { .select = rsel_load_scalar, .extra = 2 },
+	[IR_aload] = { .select = rsel_load_scalar, .extra = 2 },
+};

@@ -1,0 +1,530 @@
+/* jit/rdna/select_scalar.c - 64-bit scalars and addresses in scalar registers.
+ *
+ * Owns: the rows for S and A. A scalar is two halves; one that is known to lie in 0..2^32-1 has the constant 0 as its upper half and takes one register.
+ * Addresses of LDS have 32 bits. Rule for editors: what is known of a value's range must hold for every operand that ops.def allows; where the
+ * destination may be an operand, its lower half is written when nothing reads the operand's any more.
+ */
+#include "jit/rdna/select.h"
+
+/* --- values */
+
+static rsel_op low_half(int64_t v) { return rdna_lir_imm((uint32_t)(uint64_t)v); }
+static rsel_op high_half(int64_t v) { return rdna_lir_imm((uint32_t)((uint64_t)v >> 32)); }
+
+static struct rsel_value whole(rsel_op o, rsel_op high)
+{
+	return (struct rsel_value){ .kind = RSEL_SCALAR, .o = o, .high = high, .low = INT64_MIN, .top = INT64_MAX };
+}
+
+static struct rsel_value constant(int64_t v)
+{
+	return (struct rsel_value){ .kind = RSEL_SCALAR, .o = low_half(v), .high = high_half(v), .low = v, .top = v };
+}
+
+/* What sconst, begin, end, wave stand for. */
+static struct rsel_value given(const struct ir_ins *i)
+{
+	struct rsel_value v = constant(i->imm);
+
+	if (i->op == IR_begin)
+		v = whole(rdna_lir_fixed(RDNA_ABI_BEGIN, 1), rdna_lir_fixed(RDNA_ABI_BEGIN + 1, 1));
+	else if (i->op == IR_end)
+		v = whole(rdna_lir_fixed(RDNA_ABI_END, 1), rdna_lir_fixed(RDNA_ABI_END + 1, 1));
+	else if (i->op == IR_wave)
+		v = (struct rsel_value){ .kind = RSEL_SCALAR, .o = rdna_lir_fixed(RDNA_ABI_WAVE, 1), .high = rdna_lir_imm(0), .low = 0, .top = IR_MAX_WAVES - 1 };
+	return v;
+}
+
+struct rsel_value rsel_scalar(struct rsel *s, uint16_t r)
+{
+	if (!s->ir->is_var[r] && s->scan.reg[r].fold == RSCAN_CONST)
+		return given(rsel_definition(s, r));
+	return *rsel_home(s, r);
+}
+
+static bool is_constant(const struct rsel_value *v) { return v->low == v->top; }
+static bool is_narrow(const struct rsel_value *v) { return v->low >= 0 && v->top <= UINT32_MAX; }
+static bool is_int32(const struct rsel_value *v) { return v->low >= INT32_MIN && v->top <= INT32_MAX; }
+
+/* Both halves as one operand of 64 bits, where they are one. */
+static bool as_pair(const struct rsel_value *v, rsel_op *pair)
+{
+	if (v->o.kind != v->high.kind || v->o.kind == RDNA_LIR_CONST)
+		return false;
+	*pair = v->o;
+	pair->n = 2;
+	return v->o.kind == RDNA_LIR_VIRTUAL ? v->high.reg == v->o.reg && v->high.sub == v->o.sub + 1 && v->o.sub % 2 == 0
+	                                     : v->high.reg == v->o.reg + 1 && v->o.reg % 2 == 0;
+}
+
+/* Where the result of i goes, which lies in low..top: one register if that will do, and is allowed. */
+static struct rsel_value result(struct rsel *s, const struct ir_ins *i, int64_t low, int64_t top, bool pair)
+{
+	struct rsel_value v = { .kind = RSEL_SCALAR, .low = low, .top = top };
+
+	if (s->ir->is_var[i->dst])
+		return *rsel_home(s, i->dst);
+	if (is_narrow(&v) && !pair) {
+		v.o = rsel_new_sgpr(s);
+		v.high = rdna_lir_imm(0);
+	} else {
+		uint32_t reg = rdna_lir_new(s->l, RDNA_CLASS_SGPR, 2);
+		v.o = rdna_lir_words(s->l, reg, 0, 1);
+		v.high = rdna_lir_words(s->l, reg, 1, 1);
+	}
+	s->value[i->dst] = v;
+	return v;
+}
+
+static bool has_high(const struct rsel_value *v) { return v->high.kind != RDNA_LIR_CONST; }
+
+static void clear_high(struct rsel *s, const struct rsel_value *d)
+{
+	if (has_high(d))
+		rsel_mov(s, d->high, rdna_lir_imm(0));
+}
+
+/* Gives the value v to i's destination: another name of it, or a copy where it or the destination is a variable. */
+static void give(struct rsel *s, const struct ir_ins *i, const struct rsel_value *v, bool changes)
+{
+	rsel_op from, to;
+
+	if (!s->ir->is_var[i->dst] && !changes) {
+		s->value[i->dst] = *v;
+		return;
+	}
+	struct rsel_value d = result(s, i, v->low, v->top, false);
+	if (as_pair(v, &from) && as_pair(&d, &to)) {
+		rsel_salu(s, RDNA_S_MOV_B64, to, from, rsel_none());
+		return;
+	}
+	rsel_mov(s, d.o, v->o);
+	if (has_high(&d))
+		rsel_mov(s, d.high, v->high);
+}
+
+void rsel_give_loaded(struct rsel *s, const struct ir_ins *i, rsel_op words)
+{
+	rsel_op o = words, high = words;
+	struct rsel_value v = { .kind = RSEL_ADDRESS, .o = words };
+
+	if (s->ir->kind[i->dst] == IR_KIND_A) {
+		if (s->ir->is_var[i->dst])
+			rsel_salu(s, RDNA_S_MOV_B64, rsel_home(s, i->dst)->o, words, rsel_none());
+		else
+			s->value[i->dst] = v;
+		return;
+	}
+	o.n = high.n = 1;
+	high.sub++;
+	v = words.n == 2 ? whole(o, high) : (struct rsel_value){ .kind = RSEL_SCALAR, .o = o, .high = rdna_lir_imm(0), .low = 0, .top = UINT32_MAX };
+	give(s, i, &v, false);
+}
+
+/* --- sums */
+
+/* Newer cards add 64 bits at once. A constant operand is a positive literal: a negative one turns the operation round. */
+static bool sum_64(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a, const struct rsel_value *b)
+{
+	rsel_op to, x, y;
+
+	if (!rdna_has(RDNA_S_ADD_NC_U64, s->gen) || !as_pair(d, &to) || !as_pair(a, &x))
+		return false;
+	if (is_constant(b) && b->low >= -INT32_MAX && b->low <= INT32_MAX) {
+		minus ^= b->low < 0;
+		y = rdna_lir_imm((uint32_t)(b->low < 0 ? -b->low : b->low));
+	} else if (!as_pair(b, &y)) {
+		return false;
+	}
+	rsel_salu(s, minus ? RDNA_S_SUB_NC_U64 : RDNA_S_ADD_NC_U64, to, x, y);
+	return true;
+}
+
+static void sum(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a, const struct rsel_value *b)
+{
+	if (sum_64(s, minus, d, a, b))
+		return;
+	rsel_salu(s, minus ? RDNA_S_SUB_CO_U32 : RDNA_S_ADD_CO_U32, d->o, a->o, b->o);
+	if (has_high(d))
+		rsel_salu(s, minus ? RDNA_S_SUB_CO_CI_U32 : RDNA_S_ADD_CO_CI_U32, d->high, a->high, b->high);
+}
+
+static void rsel_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_value a = rsel_scalar(s, i->a), b = i->b ? rsel_scalar(s, i->b) : constant(i->imm);
+	bool minus = r->extra;
+	int64_t low, top;
+
+	if (minus ? __builtin_sub_overflow(a.low, b.top, &low) || __builtin_sub_overflow(a.top, b.low, &top)
+	          : __builtin_add_overflow(a.low, b.low, &low) || __builtin_add_overflow(a.top, b.top, &top)) {
+		low = INT64_MIN;
+		top = INT64_MAX;
+	}
+	if (!minus && is_constant(&a)) {
+		struct rsel_value t = a;
+		a = b;
+		b = t;
+	}
+	struct rsel_value d = result(s, i, low, top, false);
+	sum(s, minus, &d, &a, &b);
+}
+
+/* --- products, shifts */
+
+static void shift_left(struct rsel *s, const struct ir_ins *i, const struct rsel_value *a, unsigned n)
+{
+	int64_t low = INT64_MIN, top = INT64_MAX;
+	rsel_op from, to;
+
+	if (n < 63 && (__builtin_mul_overflow(a->low, INT64_C(1) << n, &low) || __builtin_mul_overflow(a->top, INT64_C(1) << n, &top))) {
+		low = INT64_MIN;
+		top = INT64_MAX;
+	}
+	struct rsel_value d = result(s, i, low, top, false);
+	if (!has_high(&d)) {
+		rsel_salu(s, RDNA_S_LSHL_B32, d.o, a->o, rdna_lir_imm(n));
+	} else if (as_pair(a, &from) && as_pair(&d, &to)) {
+		rsel_salu(s, RDNA_S_LSHL_B64, to, from, rdna_lir_imm(n));
+	} else {                                 /* the upper half is 0 */
+		if (n == 0)
+			rsel_mov(s, d.high, rdna_lir_imm(0));
+		else
+			rsel_salu(s, n < 32 ? RDNA_S_LSHR_B32 : RDNA_S_LSHL_B32, d.high, a->o, rdna_lir_imm(n < 32 ? 32 - n : n - 32));
+		if (n < 32)
+			rsel_salu(s, RDNA_S_LSHL_B32, d.o, a->o, rdna_lir_imm(n));
+		else
+			rsel_mov(s, d.o, rdna_lir_imm(0));
+	}
+}
+
+static void rsel_sshli(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_value a = rsel_scalar(s, i->a);
+
+	(void)r;
+	if (is_constant(&a)) {
+		a = constant((int64_t)((uint64_t)a.low << i->imm));
+		give(s, i, &a, false);
+	} else {
+		shift_left(s, i, &a, (unsigned)i->imm);
+	}
+}
+
+static void rsel_sshri(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_value a = rsel_scalar(s, i->a);
+	unsigned n = (unsigned)i->imm;
+	rsel_op from = rsel_none(), to = rsel_none();
+
+	(void)r;
+	if (is_constant(&a)) {
+		a = constant(a.low >> n);
+		give(s, i, &a, false);
+		return;
+	}
+	bool narrow = !as_pair(&a, &from);       /* then the upper half is 0 */
+	struct rsel_value d = result(s, i, a.low >> n, a.top >> n, !narrow);
+	if (narrow) {
+		if (n < 32)
+			rsel_salu(s, RDNA_S_LSHR_B32, d.o, a.o, rdna_lir_imm(n));
+		else
+			rsel_mov(s, d.o, rdna_lir_imm(0));
+		clear_high(s, &d);
+		return;
+	}
+	as_pair(&d, &to);
+	rsel_salu(s, RDNA_S_ASHR_I64, to, from, rdna_lir_imm(n));
+}
+
+/* a times a constant. Products of 32 bits take two multiplications, others a third and sums. */
+static void times(struct rsel *s, const struct ir_ins *i, const struct rsel_value *a, int64_t by)
+{
+	int64_t low, top, x, y;
+	rsel_op factor = rdna_lir_imm((uint32_t)by);
+
+	if (__builtin_mul_overflow(a->low, by, &x) || __builtin_mul_overflow(a->top, by, &y)) {
+		x = INT64_MIN;
+		y = INT64_MAX;
+	}
+	low = x < y ? x : y;
+	top = x < y ? y : x;
+	struct rsel_value d = result(s, i, low, top, false);
+	if (has_high(&d)) {
+		if (is_int32(a)) {
+			rsel_salu(s, RDNA_S_MUL_HI_I32, d.high, a->o, factor);
+		} else if (is_narrow(a) && by >= 0) {
+			rsel_salu(s, RDNA_S_MUL_HI_U32, d.high, a->o, factor);
+		} else {
+			rsel_op carry = rsel_new_sgpr(s), upper = rsel_new_sgpr(s);
+			rsel_salu(s, RDNA_S_MUL_HI_U32, carry, a->o, factor);
+			rsel_salu(s, RDNA_S_MUL_I32, upper, a->high, factor);
+			rsel_salu(s, RDNA_S_ADD_CO_U32, d.high, carry, upper);
+			if (by < 0)              /* the factor was read without its sign */
+				rsel_salu(s, RDNA_S_SUB_CO_U32, d.high, d.high, a->o);
+		}
+	}
+	rsel_salu(s, RDNA_S_MUL_I32, d.o, a->o, factor);
+}
+
+static void multiply(struct rsel *s, const struct ir_ins *i, const struct rsel_value *a, int64_t by)
+{
+	struct rsel_value v = constant((int64_t)((uint64_t)a->low * (uint64_t)by));
+
+	if (is_constant(a) || by == 0)
+		give(s, i, &v, false);
+	else if (by == 1)
+		give(s, i, a, true);
+	else if (by > 0 && !(by & (by - 1)))
+		shift_left(s, i, a, (unsigned)__builtin_ctzll((uint64_t)by));
+	else
+		times(s, i, a, by);
+}
+
+static void rsel_smuli(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_value a = rsel_scalar(s, i->a);
+
+	(void)r;
+	multiply(s, i, &a, i->imm);
+}
+
+/* Both within 32 bits, with sign. */
+static void rsel_smul(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_value a = rsel_scalar(s, i->a), b = rsel_scalar(s, i->b);
+	int64_t low = INT64_MIN, top = INT64_MAX;
+
+	(void)r;
+	if (is_constant(&b) || is_constant(&a)) {
+		multiply(s, i, is_constant(&b) ? &a : &b, is_constant(&b) ? b.low : a.low);
+		return;
+	}
+	if (a.low >= 0 && b.low >= 0 && is_int32(&a) && is_int32(&b)) {
+		low = a.low * b.low;
+		top = a.top * b.top;
+	}
+	struct rsel_value d = result(s, i, low, top, false);
+	if (has_high(&d))
+		rsel_salu(s, RDNA_S_MUL_HI_I32, d.high, a.o, b.o);
+	rsel_salu(s, RDNA_S_MUL_I32, d.o, a.o, b.o);
+}
+
+static void rsel_sandi(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_value a = rsel_scalar(s, i->a), d = result(s, i, 0, i->imm, false);
+
+	(void)r;
+	rsel_salu(s, RDNA_S_AND_B32, d.o, a.o, rdna_lir_imm((uint32_t)i->imm));
+	clear_high(s, &d);
+}
+
+/* 0 <= a < 2^31: a / d is a times ceil(2^(31+n) / d) shifted right by 31+n, where 2^n is the first power of two not below d: the factor is off by less
+ * than d / 2^(31+n) <= 2^-31, too little to reach the next quotient. The factor has 32 bits, so the upper half of the product is at hand. */
+static void rsel_sdivi(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_value a = rsel_scalar(s, i->a);
+	uint64_t by = (uint64_t)i->imm;
+	unsigned n = 0;
+
+	(void)r;
+	while (UINT64_C(1) << n < by)
+		n++;
+	struct rsel_value d = result(s, i, 0, INT32_MAX / i->imm, false);
+	if (UINT64_C(1) << n == by) {
+		rsel_salu(s, RDNA_S_LSHR_B32, d.o, a.o, rdna_lir_imm(n));
+	} else {
+		rsel_op product = rsel_new_sgpr(s);
+		rsel_salu(s, RDNA_S_MUL_HI_U32, product, a.o, rdna_lir_imm((uint32_t)(((UINT64_C(1) << (31 + n)) + by - 1) / by)));
+		rsel_salu(s, RDNA_S_LSHR_B32, d.o, product, rdna_lir_imm(n - 1));
+	}
+	clear_high(s, &d);
+}
+
+static rsel_op sign_turned(struct rsel *s, rsel_op o)
+{
+	if (o.kind == RDNA_LIR_CONST)
+		return rdna_lir_imm(o.value ^ 0x80000000u);
+	rsel_op d = rsel_new_sgpr(s);
+	rsel_salu(s, RDNA_S_XOR_B32, d, o, rdna_lir_imm(0x80000000u));
+	return d;
+}
+
+/* There is no comparison of 64 bits but for equality: with their signs turned the numbers are compared by the borrow of their difference. */
+static void choose(struct rsel *s, bool most, const struct rsel_value *d, const struct rsel_value *a, const struct rsel_value *b)
+{
+	rsel_op x = sign_turned(s, a->high), y = sign_turned(s, b->high), rest = rsel_new_sgpr(s);
+	const struct rsel_value *yes = most ? b : a, *no = most ? a : b;
+
+	rsel_salu(s, RDNA_S_SUB_CO_U32, rest, a->o, b->o);
+	rsel_salu(s, RDNA_S_SUB_CO_CI_U32, rest, x, y);
+	rsel_salu(s, RDNA_S_CSELECT_B32, d->o, yes->o, no->o);
+	rsel_salu(s, RDNA_S_CSELECT_B32, d->high, yes->high, no->high);
+}
+
+static void rsel_minmax(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_value a = rsel_scalar(s, i->a), b = rsel_scalar(s, i->b);
+	bool most = r->extra, narrow = is_narrow(&a) && is_narrow(&b), small = is_int32(&a) && is_int32(&b);
+	int64_t low = most ? (a.low > b.low ? a.low : b.low) : a.low < b.low ? a.low : b.low;
+	int64_t top = most ? (a.top > b.top ? a.top : b.top) : a.top < b.top ? a.top : b.top;
+	struct rsel_value d = result(s, i, low, top, !narrow && !small);
+
+	if (narrow) {
+		rsel_salu(s, most ? RDNA_S_MAX_U32 : RDNA_S_MIN_U32, d.o, a.o, b.o);
+		clear_high(s, &d);
+	} else if (small) {
+		rsel_salu(s, most ? RDNA_S_MAX_I32 : RDNA_S_MIN_I32, d.o, a.o, b.o);
+		if (has_high(&d))
+			rsel_salu(s, RDNA_S_ASHR_I32, d.high, d.o, rdna_lir_imm(31));
+	} else {
+		choose(s, most, &d, &a, &b);
+	}
+}
+
+/* smov, and what is otherwise folded, written into a variable. */
+static void rsel_smove(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_value v = i->op == IR_smov ? rsel_scalar(s, i->a) : given(i);
+
+	(void)r;
+	give(s, i, &v, i->op == IR_smov && s->ir->is_var[i->a]);
+}
+
+/* --- addresses */
+
+struct rsel_place rsel_place(struct rsel *s, uint16_t r, int64_t disp)
+{
+	struct rsel_place p = { .lds = s->scan.reg[r].lds, .disp = disp };
+	uint16_t root = rscan_root(&s->scan, s->ir, r, &p.disp);
+	const struct ir_ins *i = rsel_definition(s, root);
+	uint8_t fold = s->ir->is_var[root] ? RSCAN_NO : s->scan.reg[root].fold;
+
+	p.of = root;
+	p.version = s->version[root];
+	if (fold == RSCAN_ADDRESS) {
+		p.locals = i->op == IR_local;
+		p.disp += s->scan.reg[root].offset;
+	} else if (fold == RSCAN_CONST) {
+		p.base = rdna_lir_fixed(RDNA_ABI_ARG, 2);
+	} else {
+		p.base = rsel_home(s, root)->o;
+	}
+	return p;
+}
+
+/* The halves of a pair, as a scalar that may be anything. */
+static struct rsel_value halves(rsel_op pair)
+{
+	struct rsel_value v = whole(pair, pair);
+
+	v.o.n = v.high.n = 1;
+	if (pair.kind == RDNA_LIR_FIXED)
+		v.high.reg++;
+	else
+		v.high.sub++;
+	return v;
+}
+
+rsel_op rsel_base(struct rsel *s, const struct rsel_place *p, int64_t low, int64_t high, int32_t *offset)
+{
+	int64_t span = high - low + 1, above = p->disp - low, far = above - (above % span + span) % span;
+
+	*offset = (int32_t)(p->disp - far);
+	if (!far)
+		return p->base;
+	uint32_t known = rsel_remembered(s, p, 0, far);
+	if (!known) {
+		known = rdna_lir_new(s->l, RDNA_CLASS_SGPR, 2);
+		struct rsel_value d = halves(rdna_lir_r(s->l, known)), a = halves(p->base), b = constant(far);
+		sum(s, false, &d, &a, &b);
+		rsel_remember(s, p, 0, far, known);
+	}
+	return rdna_lir_r(s->l, known);
+}
+
+static rsel_op lds_base(struct rsel *s, const struct rsel_place *p)
+{
+	return p->locals ? rsel_at_entry(s, RSEL_LOCALS, 0) : p->base;
+}
+
+rsel_op rsel_lds_sum(struct rsel *s, const struct rsel_place *p)
+{
+	rsel_op base = lds_base(s, p), d;
+
+	if (base.kind == RDNA_LIR_NONE)
+		return low_half(p->disp);
+	if (!p->disp)
+		return base;
+	d = rsel_new_sgpr(s);
+	rsel_salu(s, RDNA_S_ADD_CO_U32, d, base, low_half(p->disp));
+	return d;
+}
+
+static rsel_op address_result(struct rsel *s, const struct ir_ins *i)
+{
+	if (s->ir->is_var[i->dst])
+		return rsel_home(s, i->dst)->o;
+	rsel_op o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_SGPR, s->scan.reg[i->dst].lds ? 1 : 2));
+	s->value[i->dst] = (struct rsel_value){ .kind = RSEL_ADDRESS, .o = o };
+	return o;
+}
+
+static void lds_address_sum(struct rsel *s, const struct ir_ins *i, struct rsel_place *p, rsel_op more)
+{
+	rsel_op base = lds_base(s, p);
+	bool constant = more.kind == RDNA_LIR_CONST;
+
+	if (constant)
+		p->disp += (int32_t)more.value;
+	if (base.kind == RDNA_LIR_NONE && !p->disp && !constant && !s->ir->is_var[i->dst] && !s->ir->is_var[i->b])
+		s->value[i->dst] = (struct rsel_value){ .kind = RSEL_ADDRESS, .o = more };      /* LDS begins at 0 */
+	else if (constant)
+		rsel_salu(s, RDNA_S_ADD_CO_U32, address_result(s, i), base.kind == RDNA_LIR_NONE ? low_half(0) : base, low_half(p->disp));
+	else
+		rsel_salu(s, RDNA_S_ADD_CO_U32, address_result(s, i), rsel_lds_sum(s, p), more);
+}
+
+/* aadd and, where it is not folded, aaddi */
+static void rsel_address_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_place p = rsel_place(s, i->a, i->op == IR_aaddi ? i->imm : 0);
+	struct rsel_value b = i->b ? rsel_scalar(s, i->b) : constant(0);
+
+	(void)r;
+	if (p.lds) {
+		lds_address_sum(s, i, &p, i->b ? b.o : low_half(0));
+		return;
+	}
+	/* only aaddi has a displacement here: it is not folded into aadd */
+	struct rsel_value a = halves(p.base), d = halves(address_result(s, i)), disp = constant(p.disp);
+	sum(s, false, &d, &a, i->b ? &b : &disp);
+}
+
+/* amov, and what is otherwise folded, written into a variable. */
+static void rsel_address_move(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	bool lds = s->scan.reg[i->dst].lds;
+	struct rsel_place p = { .lds = lds, .locals = i->op == IR_local, .disp = s->scan.reg[i->dst].offset };
+
+	(void)r;
+	if (i->op == IR_arg)
+		p = (struct rsel_place){ .base = rdna_lir_fixed(RDNA_ABI_ARG, 2) };
+	else if (i->op == IR_amov)
+		p = rsel_place(s, i->a, 0);
+	if (lds)
+		rsel_mov(s, address_result(s, i), rsel_lds_sum(s, &p));
+	else
+		rsel_salu(s, RDNA_S_MOV_B64, address_result(s, i), p.base, rsel_none());
+}
+
+const struct rsel_rule rsel_scalar_rules[IR_OP_COUNT] = {
+	[IR_sconst] = { .select = rsel_smove }, [IR_begin] = { .select = rsel_smove }, [IR_end] = { .select = rsel_smove },
+	[IR_wave] = { .select = rsel_smove }, [IR_smov] = { .select = rsel_smove },
+	[IR_sadd] = { .select = rsel_sum }, [IR_saddi] = { .select = rsel_sum }, [IR_ssub] = { .select = rsel_sum, .extra = true },
+	[IR_smul] = { .select = rsel_smul }, [IR_smuli] = { .select = rsel_smuli }, [IR_sshli] = { .select = rsel_sshli }, [IR_sshri] = { .select = rsel_sshri },
+	[IR_sandi] = { .select = rsel_sandi }, [IR_sdivi] = { .select = rsel_sdivi },
+	[IR_smin] = { .select = rsel_minmax }, [IR_smax] = { .select = rsel_minmax, .extra = true },
+	[IR_aadd] = { .select = rsel_address_sum }, [IR_aaddi] = { .select = rsel_address_sum },
+	[IR_amov] = { .select = rsel_address_move }, [IR_arg] = { .select = rsel_address_move },
+	[IR_local] = { .select = rsel_address_move }, [IR_shared] = { .select = rsel_address_move },
+};

@@ -1,0 +1,252 @@
+/* jit/x86/lir.c - the machine-level form: growth, the table of forms, the verifier, the printer.
+ *
+ * Never changes an instruction. Rule for editors: the verifier derives everything from the table of forms in lir.h, so
+ * that a new form is checked by having a row.
+ */
+#include "jit/x86/lir.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+const struct lir_facts lir_facts[LIR_FORM_COUNT] = {
+#define X(name, dst, a, b, c, fold, shares, what) { #name, LIR_##dst, LIR_##a, LIR_##b, LIR_##c, fold, shares },
+	LIR_FORMS(X)
+#undef X
+};
+
+void lir_init(struct lir *l, unsigned lanes)
+{
+	*l = (struct lir){ .lanes = lanes, .n_regs = LIR_FIRST };
+	l->failed = !array_grow((void **)&l->cls, &l->regs_capacity, LIR_FIRST, 1);
+	if (!l->failed)
+		memset(l->cls, LIR_NONE, LIR_FIRST);
+}
+
+void lir_free(struct lir *l)
+{
+	free(l->ins);
+	free(l->cls);
+	free(l->phys);
+	free(l->pool);
+	*l = (struct lir){0};
+}
+
+uint32_t lir_reg(struct lir *l, enum lir_class cls)
+{
+	if (!array_grow((void **)&l->cls, &l->regs_capacity, l->n_regs + 1, 1)) {
+		l->failed = true;
+		return LIR_FIRST;
+	}
+	l->cls[l->n_regs] = (uint8_t)cls;
+	return (uint32_t)l->n_regs++;
+}
+
+struct lir_ins *lir_add(struct lir *l, enum lir_form form, enum x86_op op)
+{
+	static _Thread_local struct lir_ins lost;
+	if (l->failed || !array_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + 1, sizeof *l->ins)) {
+		l->failed = true;
+		return &lost;
+	}
+	struct lir_ins *i = &l->ins[l->n_ins++];
+	*i = (struct lir_ins){ .form = (uint8_t)form, .op = (uint16_t)op };
+	return i;
+}
+
+uint32_t lir_pool(struct lir *l, const uint32_t *lanes)
+{
+	size_t at = l->n_pool;
+	if (!array_grow((void **)&l->pool, &l->pool_capacity, at + l->lanes, sizeof *l->pool)) {
+		l->failed = true;
+		return 0;
+	}
+	memcpy(l->pool + at, lanes, l->lanes * sizeof *lanes);
+	l->n_pool += l->lanes;
+	return (uint32_t)(at * 4);
+}
+
+/* --- the verifier */
+
+struct check {
+	const struct lir *l;
+	struct error *err;
+	size_t at;
+	uint32_t *open;              /* by virtual register: 1 + the loop nest's serial it was first written in; 0: not written */
+	uint32_t holds[LIR_CLASSES][32];
+	uint32_t stack[64]; unsigned depth;      /* serial numbers of the open loops */
+	uint32_t serial;
+};
+
+static bool check_fail(struct check *c, const char *what, uint32_t reg)
+{
+	return error_set(c->err, ERROR_ARGUMENT, "machine instruction %zu (%s): %s (register %u)", c->at,
+	                 lir_facts[c->l->ins[c->at].form].name, what, (unsigned)reg);
+}
+
+/* Whether a value first written in loop `serial` (0: outside loops) is written on every path to here. */
+static bool check_open(const struct check *c, uint32_t serial)
+{
+	for (unsigned k = 0; k < c->depth; k++)
+		if (c->stack[k] == serial)
+			return true;
+	return serial == 0;
+}
+
+static bool check_use(struct check *c, uint32_t reg, uint8_t cls)
+{
+	const struct lir *l = c->l;
+	if (reg < LIR_FIRST || reg >= l->n_regs || l->cls[reg] != cls)
+		return check_fail(c, "operand of the wrong class", reg);
+	if (!c->open[reg] || !check_open(c, c->open[reg] - 1))
+		return check_fail(c, "operand used before it is written on every path", reg);
+	if (l->phys && c->holds[cls][l->phys[reg]] != reg)
+		return check_fail(c, "operand's machine register holds another value", reg);
+	return true;
+}
+
+static bool check_operand(struct check *c, uint32_t reg, uint8_t cls, bool may_fold, bool optional)
+{
+	if (cls == LIR_NONE)
+		return !reg || check_fail(c, "operand where the form has none", reg);
+	if (reg == LIR_MEM)
+		return (may_fold && c->l->ins[c->at].mem) || check_fail(c, "memory operand where the form takes none", reg);
+	return (optional && !reg) || check_use(c, reg, cls);
+}
+
+static bool check_reads(struct check *c)
+{
+	const struct lir_ins *i = &c->l->ins[c->at];
+	const struct lir_facts *f = &lir_facts[i->form];
+	bool structure = i->form == LIR_LOOP || i->form == LIR_ENDLOOP;
+	if (!check_operand(c, i->a, f->a, f->fold & LIR_A, i->form == LIR_LOOP)
+	    || !check_operand(c, i->b, f->b, f->fold & LIR_B, structure)
+	    || !check_operand(c, i->c, f->c, f->fold & LIR_C, false))
+		return false;
+	if ((i->a == LIR_MEM) + (i->b == LIR_MEM) + (i->c == LIR_MEM) > 1)
+		return check_fail(c, "two memory operands", 0);
+	if (i->mem == LIR_AT_BASE)
+		return check_use(c, i->base, LIR_GPR) && (!i->index || check_use(c, i->index, LIR_GPR));
+	return (!i->base && !i->index) || check_fail(c, "address register without an address", i->base);
+}
+
+static bool shares_register(const struct lir *l, const struct lir_ins *i, char operand)
+{
+	uint32_t r = operand == 'a' ? i->a : operand == 'b' ? i->b : i->c;
+	return r >= LIR_FIRST && l->cls[r] == l->cls[i->dst] && l->phys[r] == l->phys[i->dst];
+}
+
+/* What '!' asks for, with registers assigned; and the index and the mask of a gather must differ too. */
+static bool check_apart(const struct lir *l, const struct lir_ins *i)
+{
+	const char *h = lir_facts[i->form].shares;
+	for (; *h && *h != '!'; h++)
+		if (shares_register(l, i, *h))
+			return true;
+	if (*h && (shares_register(l, i, 'a') || shares_register(l, i, 'b') || shares_register(l, i, 'c')))
+		return false;
+	return i->form != LIR_GATHER || l->phys[i->b] != l->phys[i->c];
+}
+
+static bool check_write(struct check *c)
+{
+	const struct lir *l = c->l;
+	const struct lir_ins *i = &l->ins[c->at];
+	uint8_t cls = lir_facts[i->form].dst;
+	if (cls == LIR_NONE)
+		return !i->dst || check_fail(c, "destination where the form has none", i->dst);
+	if (i->dst < LIR_FIRST || i->dst >= l->n_regs || l->cls[i->dst] != cls)
+		return check_fail(c, "destination of the wrong class", i->dst);
+	if (!c->open[i->dst] || !check_open(c, c->open[i->dst] - 1))
+		c->open[i->dst] = 1 + (c->depth ? c->stack[c->depth - 1] : 0);
+	if (l->phys) {
+		uint8_t p = l->phys[i->dst];
+		if (!check_apart(l, i))
+			return check_fail(c, "the destination must differ from the other operands", i->dst);
+		c->holds[cls][p] = i->dst;
+		if (i->form == LIR_GATHER || i->form == LIR_MGATHER)
+			c->holds[l->cls[i->c]][l->phys[i->c]] = 0;
+	}
+	return true;
+}
+
+/* At a loop's head a register keeps its value only if nothing in the body writes another value there: what the first
+ * pass through the body finds, the next ones must find too. */
+static void check_forget(struct check *c)
+{
+	const struct lir *l = c->l;
+	unsigned depth = 0;
+	for (size_t k = c->at; k < l->n_ins; k++) {
+		const struct lir_ins *i = &l->ins[k];
+		uint8_t cls = lir_facts[i->form].dst;
+		depth += i->form == LIR_LOOP;
+		if (cls != LIR_NONE && c->holds[cls][l->phys[i->dst]] != i->dst)
+			c->holds[cls][l->phys[i->dst]] = 0;
+		if (i->form == LIR_ENDLOOP && !--depth)
+			break;
+	}
+}
+
+static bool check_structure(struct check *c)
+{
+	const struct lir_ins *i = &c->l->ins[c->at];
+	if (i->form == LIR_LOOP) {
+		if (c->depth == 64)
+			return check_fail(c, "loops nested deeper than 64", 0);
+		c->stack[c->depth++] = ++c->serial;
+		if (c->l->phys)
+			check_forget(c);
+	} else if (i->form == LIR_ENDLOOP) {
+		if (!c->depth)
+			return check_fail(c, "end of a loop that is not open", 0);
+		c->depth--;
+	}
+	return true;
+}
+
+bool lir_verify(const struct lir *l, struct error *err)
+{
+	struct check c = { .l = l, .err = err };
+	if (l->failed || !(c.open = calloc(l->n_regs, sizeof *c.open)))
+		return error_set(err, ERROR_MEMORY, "no memory for the machine instructions of a kernel");
+	bool ok = true;
+	for (c.at = 0; ok && c.at < l->n_ins; c.at++)
+		ok = check_reads(&c) && check_structure(&c) && check_write(&c);
+	if (ok && c.depth) {
+		c.at--;
+		ok = check_fail(&c, "a loop stays open", 0);
+	}
+	free(c.open);
+	return ok;
+}
+
+/* --- the printer */
+
+static void print_reg(const struct lir *l, uint32_t r, FILE *out)
+{
+	if (r == LIR_MEM)
+		fprintf(out, " mem");
+	else if (r)
+		fprintf(out, " %c%u", "?vsk"[l->cls[r]], (unsigned)r);
+}
+
+void lir_print(const struct lir *l, const struct lir_ins *i, FILE *out)
+{
+	static const char *const where[] = { "", "base", "pool", "local", "vec slot", "gpr slot" };
+	fprintf(out, "%s.%s", lir_facts[i->form].name, x86_op_name((enum x86_op)i->op));
+	print_reg(l, i->dst, out);
+	fprintf(out, " <-");
+	print_reg(l, i->a, out);
+	print_reg(l, i->b, out);
+	print_reg(l, i->c, out);
+	if (i->mem) {
+		fprintf(out, " [%s", where[i->mem]);
+		print_reg(l, i->base, out);
+		print_reg(l, i->index, out);
+		fprintf(out, " %+d]%s", i->disp, i->broadcast ? " to all" : "");
+	}
+	if (i->imm)
+		fprintf(out, " imm %lld", (long long)i->imm);
+}

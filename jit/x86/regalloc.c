@@ -1,0 +1,523 @@
+/* jit/x86/regalloc.c - linear scan with whole-value spilling over structured loops.
+ *
+ * Owns: the intervals, the choice of registers, the choice and the code of spills. Knows of an instruction only what the table of forms
+ * says. Rule for editors: the result must depend on nothing but the input (no addresses, no hash order); and a register made by
+ * a spill (RA_TINY) lives for one instruction and is never spilled again, which is why the rounds end.
+ */
+#include "jit/x86/regalloc.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+/* How a class of registers goes to memory and back. A mask's slot is a general one. */
+static const struct { uint8_t load, save, slot; uint16_t load_op, save_op; } ra_class[LIR_CLASSES] = {
+	[LIR_VEC] = { LIR_MOV, LIR_STORE, LIR_AT_VEC_SLOT, X86_VMOVUPS, X86_VMOVUPS },
+	[LIR_GPR] = { LIR_SMOV, LIR_SSTORE, LIR_AT_GPR_SLOT, X86_MOV, X86_MOV },
+	[LIR_MASK] = { LIR_MMOV, LIR_MSAVE, LIR_AT_GPR_SLOT, X86_KMOVQ, X86_KMOVQ },
+};
+
+enum { RA_TINY = 1, RA_SPILLED = 2, RA_MANY_DEFS = 4, MAX_DEPTH = 64, MAX_OPERANDS = 5 };
+#define RA_NONE UINT32_MAX
+
+struct ra_reg {
+	uint32_t start, end;         /* instructions: first definition, last use */
+	uint32_t next;               /* chain of those that end at the same instruction */
+	uint32_t dominating;         /* while scanning: the latest definition on every path to here */
+	uint32_t slot;
+	uint8_t flags;
+	float weight;                /* uses and definitions, weighted by loop depth */
+};
+
+struct ra {
+	struct lir *l;
+	const struct regalloc_rules *rules;
+	struct regalloc_result *result;
+	struct ra_reg *reg; size_t reg_capacity, n_reg;
+	uint32_t *ends; size_t ends_capacity;          /* by instruction: first register whose interval ends there */
+	uint32_t *loop_end; size_t loop_end_capacity;  /* by instruction: for LOOP, its ENDLOOP */
+	struct { uint32_t reg, dominating; } *undo; size_t n_undo, undo_capacity;
+	struct { uint32_t start, end, undo; } loop[MAX_DEPTH]; unsigned depth;
+	uint32_t holder[LIR_CLASSES][32];              /* by place in the order: the register's owner, 0: free */
+	uint32_t free[LIR_CLASSES];
+	uint8_t place[LIR_CLASSES][32];                /* by machine register: place in the order */
+	bool spilled, inner;                           /* inner: rewriting a loop that has none inside */
+	uint32_t random;
+	struct lir_ins *out; size_t n_out, out_capacity;
+};
+
+static bool ra_no_memory(struct ra *ra)
+{
+	ra->l->failed = true;
+	return false;
+}
+
+/* The registers an instruction reads, each once. */
+static unsigned ra_reads(const struct lir_ins *i, uint32_t reads[MAX_OPERANDS])
+{
+	const uint32_t all[MAX_OPERANDS] = { i->a, i->b, i->c, i->base, i->index };
+	unsigned n = 0;
+	for (unsigned k = 0; k < MAX_OPERANDS; k++) {
+		if (all[k] < LIR_FIRST)
+			continue;
+		bool seen = false;
+		for (unsigned j = 0; j < n; j++)
+			seen |= reads[j] == all[k];
+		if (!seen)
+			reads[n++] = all[k];
+	}
+	return n;
+}
+
+/* --- intervals */
+
+static bool ra_find_loops(struct ra *ra)
+{
+	struct lir *l = ra->l;
+	uint32_t open[MAX_DEPTH];
+	unsigned depth = 0;
+	if (!array_grow((void **)&ra->loop_end, &ra->loop_end_capacity, l->n_ins, sizeof *ra->loop_end))
+		return ra_no_memory(ra);
+	for (uint32_t k = 0; k < l->n_ins; k++)
+		if (l->ins[k].form == LIR_LOOP)
+			open[depth++] = k;
+		else if (l->ins[k].form == LIR_ENDLOOP)
+			ra->loop_end[open[--depth]] = k;
+	return true;
+}
+
+static float ra_frequency(const struct ra *ra)
+{
+	static const float by_depth[] = { 1, 8, 64, 512, 4096, 32768, 262144 };
+	return by_depth[ra->depth < 6 ? ra->depth : 6];
+}
+
+/* A read at k: if the latest sure definition lies before an open loop, the value goes round that loop. */
+static void ra_read(struct ra *ra, uint32_t v, uint32_t k)
+{
+	struct ra_reg *r = &ra->reg[v];
+	r->weight += ra_frequency(ra);
+	if (r->end < k)
+		r->end = k;
+	for (unsigned d = 0; d < ra->depth; d++)
+		if (ra->loop[d].start > r->dominating) {
+			if (r->end < ra->loop[d].end)
+				r->end = ra->loop[d].end;
+			break;
+		}
+}
+
+static bool ra_write(struct ra *ra, uint32_t v, uint32_t k)
+{
+	struct ra_reg *r = &ra->reg[v];
+	r->weight += ra_frequency(ra);
+	if (r->start == RA_NONE)
+		r->start = k;
+	else
+		r->flags |= RA_MANY_DEFS;
+	if (ra->depth && (r->dominating == RA_NONE || r->dominating < ra->loop[ra->depth - 1].start)) {
+		if (!array_grow((void **)&ra->undo, &ra->undo_capacity, ra->n_undo + 1, sizeof *ra->undo))
+			return ra_no_memory(ra);
+		ra->undo[ra->n_undo].reg = v;
+		ra->undo[ra->n_undo++].dominating = r->dominating;
+	}
+	r->dominating = k;
+	if (r->end == RA_NONE || r->end < k)
+		r->end = k;
+	return true;
+}
+
+static void ra_structure(struct ra *ra, uint32_t k)
+{
+	const struct lir_ins *i = &ra->l->ins[k];
+	if (i->form == LIR_LOOP) {
+		assert(ra->depth < MAX_DEPTH);
+		ra->loop[ra->depth].start = k;
+		ra->loop[ra->depth].end = ra->loop_end[k];
+		ra->loop[ra->depth++].undo = (uint32_t)ra->n_undo;
+	} else if (i->form == LIR_ENDLOOP) {
+		/* Definitions inside are not sure afterwards: the loop may not have run. */
+		for (uint32_t first = ra->loop[--ra->depth].undo; ra->n_undo > first; ra->n_undo--)
+			ra->reg[ra->undo[ra->n_undo - 1].reg].dominating = ra->undo[ra->n_undo - 1].dominating;
+	}
+}
+
+static bool ra_intervals(struct ra *ra)
+{
+	struct lir *l = ra->l;
+	for (size_t v = 0; v < l->n_regs; v++) {
+		struct ra_reg *r = &ra->reg[v];
+		*r = (struct ra_reg){ .start = RA_NONE, .end = 0, .dominating = RA_NONE, .flags = r->flags & RA_TINY, .slot = r->slot };
+	}
+	ra->n_undo = 0;
+	ra->depth = 0;
+	for (uint32_t k = 0; k < l->n_ins; k++) {
+		uint32_t reads[MAX_OPERANDS];
+		unsigned n = ra_reads(&l->ins[k], reads);
+		for (unsigned j = 0; j < n; j++)
+			ra_read(ra, reads[j], k);
+		if (l->ins[k].dst && !ra_write(ra, l->ins[k].dst, k))
+			return false;
+		ra_structure(ra, k);
+	}
+	if (!array_grow((void **)&ra->ends, &ra->ends_capacity, l->n_ins + 1, sizeof *ra->ends))
+		return ra_no_memory(ra);
+	memset(ra->ends, 0, (l->n_ins + 1) * sizeof *ra->ends);
+	for (uint32_t v = LIR_FIRST; v < l->n_regs; v++)
+		if (ra->reg[v].start != RA_NONE) {
+			ra->reg[v].next = ra->ends[ra->reg[v].end];
+			ra->ends[ra->reg[v].end] = v;
+		}
+	return true;
+}
+
+/* --- the scan */
+
+static uint32_t ra_random(struct ra *ra)
+{
+	ra->random ^= ra->random << 13;
+	ra->random ^= ra->random >> 17;
+	ra->random ^= ra->random << 5;
+	return ra->random;
+}
+
+static void ra_take(struct ra *ra, uint32_t v, enum lir_class cls, unsigned place)
+{
+	ra->holder[cls][place] = v;
+	ra->free[cls] &= ~(UINT32_C(1) << place);
+	ra->l->phys[v] = ra->rules->order[cls][place];
+	ra->result->used[cls] |= UINT32_C(1) << ra->l->phys[v];
+}
+
+static void ra_release(struct ra *ra, uint32_t v)
+{
+	enum lir_class cls = (enum lir_class)ra->l->cls[v];
+	unsigned place = ra->place[cls][ra->l->phys[v]];
+	if (ra->reg[v].flags & RA_SPILLED || ra->holder[cls][place] != v)
+		return;
+	ra->holder[cls][place] = 0;
+	ra->free[cls] |= UINT32_C(1) << place;
+}
+
+static bool ra_made_again(const struct ra *ra, uint32_t v)
+{
+	const struct ra_reg *r = &ra->reg[v];
+	uint8_t form = ra->l->ins[r->start].form;
+	return !(r->flags & RA_MANY_DEFS) && (form == LIR_CONST || form == LIR_IDIOM || form == LIR_SCONST || form == LIR_LEA
+	                                      || form == LIR_MCONST || form == LIR_MIDIOM);
+}
+
+/* What spilling v would cost per instruction of room it gives. */
+static float ra_price(const struct ra *ra, uint32_t v)
+{
+	const struct ra_reg *r = &ra->reg[v];
+	return r->weight * (ra_made_again(ra, v) ? 0.5f : 1.0f) / (float)(r->end - r->start + 1);
+}
+
+/* No register is free for v: the cheapest of v and the present holders goes to memory. */
+static void ra_evict(struct ra *ra, uint32_t v, enum lir_class cls)
+{
+	uint32_t cheapest = ra->reg[v].flags & RA_TINY ? 0 : v;
+	for (unsigned p = 0; p < ra->rules->count[cls]; p++) {
+		uint32_t u = ra->holder[cls][p];
+		if (!u || ra->reg[u].flags & RA_TINY)
+			continue;
+		if (!cheapest || (ra->rules->seed ? ra_random(ra) % 3 == 0 : ra_price(ra, u) < ra_price(ra, cheapest)))
+			cheapest = u;
+	}
+	assert(cheapest && "one instruction names more registers than there are");
+	ra->reg[cheapest].flags |= RA_SPILLED;
+	ra->spilled = true;
+	if (cheapest != v)
+		ra_take(ra, v, cls, ra->place[cls][ra->l->phys[cheapest]]);
+	else
+		ra->l->phys[v] = ra->rules->order[cls][0];
+}
+
+static uint32_t operand_named(const struct lir_ins *i, char name)
+{
+	return name == 'a' ? i->a : name == 'b' ? i->b : i->c;
+}
+
+static void ra_allocate(struct ra *ra, const struct lir_ins *i)
+{
+	uint32_t v = i->dst;
+	enum lir_class cls = (enum lir_class)ra->l->cls[v];
+	uint32_t free = ra->free[cls];
+	if (i->form == LIR_ENTRY) {
+		unsigned place = ra->place[cls][i->imm];
+		assert(free >> place & 1);
+		ra_take(ra, v, cls, place);
+		return;
+	}
+	for (const char *h = lir_facts[i->form].shares; *h && *h != '!'; h++) {
+		uint32_t u = operand_named(i, *h);
+		if (u < LIR_FIRST || ra->l->cls[u] != cls)
+			continue;
+		unsigned place = ra->place[cls][ra->l->phys[u]];
+		if (!(ra->reg[u].flags & RA_SPILLED) && free >> place & 1) {
+			ra_take(ra, v, cls, place);
+			return;
+		}
+	}
+	if (!free) {
+		ra_evict(ra, v, cls);
+		return;
+	}
+	unsigned skip = ra->rules->seed ? ra_random(ra) % (unsigned)__builtin_popcount(free) : 0;
+	while (skip--)
+		free &= free - 1;
+	ra_take(ra, v, cls, (unsigned)__builtin_ctz(free));
+}
+
+/* Gives back the registers of values that end at k, but not `keep`. */
+static void ra_expire(struct ra *ra, uint32_t k, uint32_t keep)
+{
+	for (uint32_t v = ra->ends[k]; v; v = ra->reg[v].next)
+		if (v != keep)
+			ra_release(ra, v);
+}
+
+/* The same before an instruction whose destination may take the register of no operand but those named before the '!'. */
+static void ra_expire_shared(struct ra *ra, uint32_t k, const struct lir_ins *i)
+{
+	for (const char *h = lir_facts[i->form].shares; *h != '!'; h++) {
+		uint32_t v = operand_named(i, *h);
+		if (v >= LIR_FIRST && v != i->dst && ra->reg[v].end == k)
+			ra_release(ra, v);
+	}
+}
+
+static void ra_scan(struct ra *ra)
+{
+	struct lir *l = ra->l;
+	memset(ra->holder, 0, sizeof ra->holder);
+	memset(ra->result->used, 0, sizeof ra->result->used);
+	for (unsigned c = LIR_VEC; c < LIR_CLASSES; c++)
+		ra->free[c] = ra->rules->count[c] == 32 ? UINT32_MAX : (UINT32_C(1) << ra->rules->count[c]) - 1;
+	ra->spilled = false;
+	for (uint32_t k = 0; k < l->n_ins; k++) {
+		const struct lir_ins *i = &l->ins[k];
+		bool apart = strchr(lir_facts[i->form].shares, '!');
+		if (apart)
+			ra_expire_shared(ra, k, i);
+		else
+			ra_expire(ra, k, i->dst);
+		if (i->dst && ra->reg[i->dst].start == k)
+			ra_allocate(ra, i);
+		if (apart)
+			ra_expire(ra, k, i->dst);
+		if (i->dst && ra->reg[i->dst].end == k)
+			ra_release(ra, i->dst);
+	}
+}
+
+/* --- spills */
+
+static struct lir_ins *ra_out(struct ra *ra, const struct lir_ins *i)
+{
+	if (!array_grow((void **)&ra->out, &ra->out_capacity, ra->n_out + 1, sizeof *ra->out)) {
+		ra_no_memory(ra);
+		return NULL;
+	}
+	ra->out[ra->n_out] = *i;
+	return &ra->out[ra->n_out++];
+}
+
+static void ra_count(struct ra *ra)
+{
+	ra->result->spills++;
+	ra->result->spills_in_inner_loops += ra->inner;
+}
+
+static uint32_t ra_tiny(struct ra *ra, uint32_t like)
+{
+	uint32_t v = lir_reg(ra->l, (enum lir_class)ra->l->cls[like]);
+	if (!array_grow((void **)&ra->reg, &ra->reg_capacity, ra->l->n_regs, sizeof *ra->reg)) {
+		ra_no_memory(ra);
+		return like;
+	}
+	ra->reg[v] = (struct ra_reg){ .flags = RA_TINY, .slot = RA_NONE };
+	return v;
+}
+
+static void ra_at_slot(struct ra *ra, struct lir_ins *i, uint32_t v)
+{
+	struct ra_reg *r = &ra->reg[v];
+	i->mem = ra_class[ra->l->cls[v]].slot;
+	if (r->slot == RA_NONE)
+		r->slot = i->mem == LIR_AT_VEC_SLOT ? ra->l->vec_slots++ : ra->l->gpr_slots++;
+	i->disp = (int32_t)r->slot;
+	ra_count(ra);
+}
+
+static uint8_t ra_width(const struct ra *ra, uint32_t v)
+{
+	uint8_t cls = ra->l->cls[v];
+	return cls == LIR_GPR ? X86_GPR64 : cls == LIR_MASK ? X86_KREG : ra->l->lanes == 16 ? X86_ZMM : X86_YMM;
+}
+
+/* The instruction that brings v's value into the register `to`. */
+static void ra_reload(struct ra *ra, uint32_t v, uint32_t to, uint32_t ir)
+{
+	uint8_t cls = ra->l->cls[v];
+	struct lir_ins n = { .form = ra_class[cls].load, .op = ra_class[cls].load_op, .a = LIR_MEM };
+	if (ra_made_again(ra, v)) {
+		n = ra->l->ins[ra->reg[v].start];
+	} else {
+		n.wd = n.ws = ra_width(ra, v);
+		ra_at_slot(ra, &n, v);
+	}
+	n.dst = to;
+	n.ir = ir;
+	ra_out(ra, &n);
+}
+
+/* Lets the instruction read v from memory itself, if its form can and nothing else in it reads v or memory. */
+static bool ra_fold(struct ra *ra, struct lir_ins *i, uint32_t v)
+{
+	uint8_t fold = lir_facts[i->form].fold;
+	uint32_t *const operand[3] = { &i->b, &i->c, &i->a };
+	static const uint8_t bit[3] = { LIR_B, LIR_C, LIR_A };
+	bool again = ra_made_again(ra, v);
+	const struct lir_ins *def = &ra->l->ins[ra->reg[v].start];
+	if (i->mem || (again && def->form != LIR_CONST) || (i->a == v) + (i->b == v) + (i->c == v) != 1)
+		return false;
+	for (unsigned k = 0; k < 3; k++) {
+		if (*operand[k] != v || !(fold & bit[k]))
+			continue;
+		*operand[k] = LIR_MEM;
+		if (again) {
+			i->mem = LIR_AT_POOL;
+			i->disp = def->disp;
+		} else {
+			ra_at_slot(ra, i, v);
+		}
+		return true;
+	}
+	return false;
+}
+
+static void ra_replace(struct lir_ins *i, uint32_t from, uint32_t to)
+{
+	uint32_t *const operand[MAX_OPERANDS] = { &i->a, &i->b, &i->c, &i->base, &i->index };
+	for (unsigned k = 0; k < MAX_OPERANDS; k++)
+		if (*operand[k] == from)
+			*operand[k] = to;
+}
+
+static void ra_rewrite_one(struct ra *ra, struct lir_ins i)
+{
+	uint32_t reads[MAX_OPERANDS];
+	unsigned n = ra_reads(&i, reads);
+	for (unsigned k = 0; k < n; k++) {
+		uint32_t v = reads[k];
+		if (!(ra->reg[v].flags & RA_SPILLED) || ra_fold(ra, &i, v))
+			continue;
+		uint32_t t = ra_tiny(ra, v);
+		ra_reload(ra, v, t, i.ir);
+		ra_replace(&i, v, t);
+	}
+	uint32_t v = i.dst;
+	if (!v || !(ra->reg[v].flags & RA_SPILLED)) {
+		ra_out(ra, &i);
+		return;
+	}
+	if (ra_made_again(ra, v))
+		return;
+	uint8_t cls = ra->l->cls[v];
+	struct lir_ins s = { .form = ra_class[cls].save, .op = ra_class[cls].save_op, .ir = i.ir };
+	s.wd = s.ws = ra_width(ra, v);
+	bool copy = i.form == ra_class[cls].load && i.a != LIR_MEM;
+	if (copy) {
+		s.a = i.a;
+	} else {
+		s.a = i.dst = ra_tiny(ra, v);
+		ra_out(ra, &i);
+	}
+	ra_at_slot(ra, &s, v);
+	ra_out(ra, &s);
+}
+
+static bool ra_is_inner(const struct lir *l, size_t loop)
+{
+	size_t k = loop + 1;
+	while (l->ins[k].form != LIR_LOOP && l->ins[k].form != LIR_ENDLOOP)
+		k++;
+	return l->ins[k].form == LIR_ENDLOOP;
+}
+
+static bool ra_rewrite(struct ra *ra)
+{
+	struct lir *l = ra->l;
+	ra->n_out = 0;
+	ra->inner = false;
+	for (size_t k = 0; !l->failed && k < l->n_ins; k++) {
+		struct lir_ins i = l->ins[k];
+		/* A loop's own reloads: those of its entry test happen outside it, those of its end inside. */
+		ra_rewrite_one(ra, i);
+		if (i.form == LIR_LOOP || i.form == LIR_ENDLOOP)
+			ra->inner = i.form == LIR_LOOP && ra_is_inner(l, k);
+	}
+	if (l->failed)
+		return false;
+	struct lir_ins *ins = l->ins;
+	size_t capacity = l->ins_capacity;
+	l->ins = ra->out;
+	l->ins_capacity = ra->out_capacity;
+	l->n_ins = ra->n_out;
+	ra->out = ins;
+	ra->out_capacity = capacity;
+	return true;
+}
+
+/* --- the pass */
+
+static bool ra_room(struct ra *ra)
+{
+	struct lir *l = ra->l;
+	size_t had = ra->n_reg;
+	if (!array_grow((void **)&ra->reg, &ra->reg_capacity, l->n_regs, sizeof *ra->reg))
+		return ra_no_memory(ra);
+	if (!had)
+		for (size_t v = 0; v < l->n_regs; v++)
+			ra->reg[v] = (struct ra_reg){ .slot = RA_NONE };
+	ra->n_reg = l->n_regs;
+	uint8_t *phys = realloc(l->phys, l->n_regs);
+	if (!phys)
+		return ra_no_memory(ra);
+	l->phys = phys;
+	memset(phys, 0, l->n_regs);
+	return true;
+}
+
+static void ra_free(struct ra *ra)
+{
+	free(ra->reg);
+	free(ra->ends);
+	free(ra->loop_end);
+	free(ra->undo);
+	free(ra->out);
+}
+
+bool regalloc(struct lir *l, const struct regalloc_rules *rules, struct regalloc_result *result, struct error *err)
+{
+	struct ra ra = { .l = l, .rules = rules, .result = result, .random = rules->seed };
+	*result = (struct regalloc_result){0};
+	assert(rules->count[LIR_VEC] >= REGALLOC_MIN_VEC && rules->count[LIR_GPR] >= REGALLOC_MIN_GPR
+	       && (!rules->count[LIR_MASK] || rules->count[LIR_MASK] >= REGALLOC_MIN_MASK));
+	for (unsigned c = LIR_VEC; c < LIR_CLASSES; c++)
+		for (unsigned p = 0; p < rules->count[c]; p++)
+			ra.place[c][rules->order[c][p]] = (uint8_t)p;
+	bool ok = true;
+	do {
+		ok = ra_room(&ra) && ra_find_loops(&ra) && ra_intervals(&ra);
+		if (ok)
+			ra_scan(&ra);
+		result->rounds++;
+	} while (ok && ra.spilled && ra_rewrite(&ra));
+	ra_free(&ra);
+	return !l->failed || error_set(err, ERROR_MEMORY, "no memory to allocate the registers of a kernel");
+}

@@ -1,0 +1,80 @@
+/* kernels-templates/attention/attention_ahead.c - what attention asks memory for before it reads it.
+ *
+ * Owns: how far ahead, into which cache level, and where a run's pieces of memory go on. Nothing here changes a result: what is asked for may be anything, or not be there.
+ *
+ * Keys and values are two streams, read in turns of a head's chunk. Where each is read once, from the first byte to the last, each is asked for some strips ahead of itself, as
+ * a plain read would be. Where registers do not hold the sums for whole rows of values, a chunk's values are gone through several times, and memory would have to bring all of
+ * them during the first: there, values are asked for while keys are read, and the next keys while values are.
+ */
+#include "kernels-templates/attention/attention.h"
+
+enum { STRIP_BYTES = 2 << 10, FIRST_AHEAD = 6 << 10, SECOND_AHEAD = 16 << 10, ROWS_LEAST = 4 };
+
+ir_s ahead_next(const struct attention *t)
+{
+	struct ir *b = t->b;
+	unsigned bytes = NUMERICS_CHUNK * t->row_bytes;
+	if (t->run == 1)
+		return attention_chunk_bytes(t);
+	ir_s last = ir_smax(b, ir_saddi(b, ir_ssub(b, t->at, t->n), 2), ir_sconst(b, 0));
+	return ir_saddi(b, ir_smul(b, last, ir_ssub(b, attention_chunk_bytes(t), ir_smuli(b, t->n, bytes))), bytes);
+}
+
+struct ahead ahead_from(const struct attention *t, ir_a at, unsigned times)
+{
+	return (struct ahead){ .levels = 1, .times = times, .at = { ir_var_a(t->b, at) } };
+}
+
+/* What is `ahead` strips behind the strip at hand, of those that are read: behind a head's last one the next head's begin, behind the run's last head its first one's next chunk. */
+static ir_a strip_ahead(const struct attention *t, const struct strip *s, unsigned ahead)
+{
+	struct ir *b = t->b;
+	ir_s past = ir_saddi(b, ir_ssub(b, s->number, s->count), (int64_t)ahead + 1);
+	ir_s over = ir_smin(b, ir_smax(b, past, ir_sconst(b, 0)), ir_sconst(b, 1));
+	ir_s step = ir_ssub(b, ahead_next(t), ir_smuli(b, s->count, s->bytes));
+	return ir_aaddi(b, ir_aadd(b, s->at, ir_smul(b, over, step)), (int64_t)ahead * s->bytes);
+}
+
+static unsigned strips_of(unsigned ahead, unsigned bytes)
+{
+	return ahead > bytes ? (ahead + bytes / 2) / bytes : 1;
+}
+
+struct ahead ahead_stream(const struct attention *t, const struct strip *s)
+{
+	struct ahead a = { .levels = t->second_level ? 2 : 1, .times = 1 };
+	const unsigned ahead[2] = { FIRST_AHEAD, SECOND_AHEAD };
+
+	for (unsigned i = 0; i < a.levels; i++)
+		a.at[i] = ir_var_a(t->b, strip_ahead(t, s, strips_of(ahead[i], s->bytes)));
+	return a;
+}
+
+void ahead_ask(const struct attention *t, const struct ahead *a, unsigned bytes)
+{
+	struct ir *b = t->b;
+
+	for (unsigned l = 0; l < a->levels; l++) {
+		for (unsigned i = 0; i < a->times * bytes; i += ATTENTION_LINE)
+			(l ? ir_prefetch2 : ir_prefetch)(b, a->at[l], (int32_t)i);
+		ir_set_a(b, a->at[l], ir_aaddi(b, a->at[l], a->times * bytes));
+	}
+}
+
+unsigned ahead_key_strips(const struct attention *t, unsigned unroll)
+{
+	unsigned n = 1;
+
+	while (32 * t->row_bytes / n > STRIP_BYTES && t->dims % (n * 2 * unroll) == 0)
+		n *= 2;
+	return n;
+}
+
+unsigned ahead_value_rows(const struct attention *t)
+{
+	unsigned rows = ROWS_LEAST;
+
+	while (rows < NUMERICS_CHUNK && rows * 2 * t->row_bytes <= STRIP_BYTES)
+		rows *= 2;
+	return rows;
+}

@@ -1,0 +1,179 @@
+/* kernels-templates/attention/kv_store.c - keys (optional norm, rotation) and values into the cache.
+ *
+ * Owns: KEY_KV_STORE, the writing side of the cache's layout: keys with the position in the lane, values with the dimension in it
+ * (templates.h). Writes the elements of its own positions and nothing else: another column's kernel may write beside it.
+ */
+#include "kernels-templates/emit/heads.h"
+
+struct kv_out { ir_a at; unsigned element; };
+
+enum { PIECE_DIMS = 8, PIECE_BYTES = 16, LANES_BYTES = 32 * PIECE_BYTES };
+
+/* Element i of a key lies 32 elements behind element i - 1. */
+static void key_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n)
+{
+	const struct kv_out *out = context;
+	unsigned stride = 32 * out->element;
+	if (out->element == 1)
+		ir_fstore(b, out->at, v, (int32_t)(i * 4), n);
+	else if (out->element == 2)
+		ir_fstore_hs(b, out->at, v, (int32_t)(i * stride), n, stride);
+	else
+		ir_fstore_s(b, out->at, v, (int32_t)(i * stride), n, stride);
+}
+
+/* By pieces: eight dimensions lie side by side. Lanes 8, 16 and 24 come down to lane 0 by exchanges. */
+static void key_pieces_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n)
+{
+	const struct kv_out *out = context;
+	for (unsigned at = 0; at < n; at += PIECE_DIMS) {
+		ir_f first = at & 16 ? ir_fxor(b, v, 16) : v;
+		ir_fstore_h(b, out->at, at & 8 ? ir_fxor(b, first, 8) : first, (int32_t)((i + at) / PIECE_DIMS * LANES_BYTES), PIECE_DIMS);
+	}
+}
+
+/* By pieces a value is loaded before anything of its key is stored, which loads cannot pass. */
+static void load_value(struct ir *b, ir_a from, unsigned dims, ir_f out[])
+{
+	for (unsigned i = 0; i < dims; i += 32)
+		out[i / 32] = ir_fload(b, from, (int32_t)(i * 4), 0);
+}
+
+static void store_value_pieces(struct ir *b, const ir_f v[], ir_a to, unsigned dims)
+{
+	for (unsigned i = 0; i < dims; i += 32)
+		ir_fstore_hs(b, to, v[i / 32], (int32_t)(i / 32 * LANES_BYTES), 0, PIECE_BYTES);
+}
+
+static void store_value(struct ir *b, ir_a from, ir_a to, unsigned dims, unsigned element)
+{
+	for (unsigned i = 0; i < dims; i += b->lanes) {
+		unsigned n = dims - i < b->lanes ? dims - i : b->lanes;
+		ir_f v = ir_fload(b, from, (int32_t)(i * 4), n);
+		if (element == 2)
+			ir_fstore_h(b, to, v, (int32_t)(i * 2), n);
+		else
+			ir_fstore(b, to, v, (int32_t)(i * 4), n);
+	}
+}
+
+/* One head's f32 at x become int8: of the block of dimensions `first` ... the scale goes to `scale` behind `to`, words of four to `words` ..., `stride` apart. */
+struct int8_place { ir_a to; int32_t scale, words; unsigned stride; };
+
+static void store_int8(struct ir *b, ir_a x, unsigned dims, unsigned first, ir_a scratch, const struct int8_place *p)
+{
+	unsigned left = dims - first < 32 ? dims - first : 32, words = (left + 3) / 4;
+	ir_f in[MATH_MAX_PARTS];
+	ir_i q[MATH_MAX_PARTS];
+
+	for (unsigned v = 0; v < math_parts(b); v++) {
+		unsigned at = v * b->lanes, n = left > at ? left - at : 0;
+		in[v] = n ? ir_fload(b, x, (int32_t)((first + at) * 4), n < b->lanes ? n : 0) : ir_fconst(b, 0.0f);
+	}
+	ir_fstore1(b, p->to, quantise_emit(b, in, q), p->scale);
+	for (unsigned v = 0; v < math_parts(b); v++)
+		ir_istore_8(b, scratch, q[v], (int32_t)(v * b->lanes));
+	ir_fstore_s(b, p->to, ir_fload(b, scratch, 0, words), p->words, words, p->stride);
+}
+
+static void store_key_int8(struct ir *b, ir_a x, unsigned dims, ir_a scratch, ir_a to)
+{
+	enum { LANES = 32 * 4, BLOCK = LANES + 8 * LANES };
+	for (unsigned i = 0; i < dims; i += 32) {
+		int32_t at = (int32_t)(i / 32 * BLOCK);
+		store_int8(b, x, dims, i, scratch, &(struct int8_place){ to, at, at + LANES, LANES });
+	}
+}
+
+static void store_value_int8(struct ir *b, ir_a x, unsigned dims, ir_a scratch, ir_a to)
+{
+	for (unsigned i = 0; i < dims; i += 32)
+		store_int8(b, x, dims, i, scratch, &(struct int8_place){ to, (int32_t)(i / 8), (int32_t)((dims + 31) / 32 * 4 + i), 4 });
+}
+
+/* What a kernel's columns have in common. */
+struct kv_store {
+	const struct key *key;
+	ir_a arg, scratch;                   /* scratch: int8: a block's, and behind them a rotated key */
+	bool int8, pieces;
+	uint32_t column_bytes, row_bytes;
+	unsigned element;
+};
+
+/* One head's key and value of one column. */
+static void store_column(struct ir *b, const struct kv_store *s, struct heads_unit u)
+{
+	uint32_t dims = s->key->head_dim;
+	struct heads_rotation r = { .dims = dims, .normed = s->key->flags & KEY_QK_NORM };
+	struct kv_out out = { .element = s->element };
+	ir_s position = ir_sadd(b, ir_sload64(b, s->arg, KV_STORE_POS0 * 8), u.column);
+	ir_s chunk = ir_smul(b, ir_sshri(b, position, 7), ir_sload64(b, s->arg, KV_STORE_CHUNK_BYTES * 8));
+	ir_s place = ir_sadd(b, ir_smuli(b, u.head, NUMERICS_CHUNK), ir_sandi(b, position, NUMERICS_CHUNK - 1));      /* in the chunk */
+	ir_s lane = ir_sandi(b, position, 31);
+	ir_s block = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, lane), s->row_bytes));
+	ir_s angles = ir_smuli(b, u.column, dims / 2 * 4);
+
+	r.x = heads_at(b, ir_aload(b, s->arg, KV_STORE_K * 8), u, s->column_bytes, dims * 4);
+	r.cos = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_COS * 8), angles);
+	r.sin = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_SIN * 8), angles);
+	if (r.normed) {
+		r.norm = ir_aload(b, s->arg, KV_STORE_NORM * 8);
+		r.eps = ir_fbcast(b, s->arg, KV_STORE_EPS * 8);
+	}
+	ir_a to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_KCACHE * 8), ir_sadd(b, block, ir_smuli(b, lane, s->pieces ? PIECE_BYTES : s->int8 ? 4 : s->element)));
+	out.at = s->int8 ? ir_aaddi(b, s->scratch, 64) : to;
+	ir_f value[HEADS_MAX_DIM / 32];
+	if (s->pieces)
+		load_value(b, heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4), dims, value);
+	heads_rotate(b, &r, s->pieces ? key_pieces_sink : key_sink, &out);
+	if (s->int8)
+		store_key_int8(b, out.at, dims, s->scratch, to);
+
+	ir_a from = s->pieces ? (ir_a){ 0 } : heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
+	if (s->pieces) {
+		ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
+		ir_s piece = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, in_piece), s->row_bytes));
+		to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_VCACHE * 8), ir_sadd(b, piece, ir_sshli(b, in_piece, 1)));
+	} else {
+		to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_VCACHE * 8), ir_sadd(b, chunk, ir_smuli(b, place, s->row_bytes)));
+	}
+	if (s->pieces)
+		store_value_pieces(b, value, to, dims);
+	else if (s->int8)
+		store_value_int8(b, from, dims, s->scratch, to);
+	else
+		store_value(b, from, to, dims, s->element);
+}
+
+bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	const char *refusal = heads_refusal(key->kv_heads, key->head_dim);
+	struct kv_store s = { .key = key, .element = heads_kv_bytes(key) };
+	unsigned columns = template_kv_store_columns(target);
+
+	if (refusal)
+		return build_refuse(key, err, refusal);
+	if (!s.element)
+		return build_refuse(key, err, "the cache must be F16, F32 or Q8_0");
+	s.int8 = s.element == 1;
+	s.pieces = template_kv_pieces(target, (enum dtype)(key->kv - 1), key->head_dim);
+	s.row_bytes = heads_kv_row_bytes(key);
+	s.column_bytes = (uint32_t)numerics_pad((uint64_t)key->kv_heads * key->head_dim) * 4;
+	s.arg = ir_arg(b);
+	ir_s begin = ir_begin(b);
+	if (s.int8)
+		s.scratch = ir_local(b, 64 + (key->head_dim + b->lanes) * 4);
+
+	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
+	struct heads_unit u = heads_unit(b, ir_sadd(b, begin, i), key->kv_heads);
+	if (columns > 1) {
+		u.column = ir_smuli(b, u.column, columns);
+		ir_s left = ir_ssub(b, ir_sload64(b, s.arg, KV_STORE_COLUMNS * 8), u.column);
+		u.column = ir_sadd(b, u.column, ir_loop(b, ir_smin(b, left, ir_sconst(b, columns))));
+	}
+	store_column(b, &s, u);
+	if (columns > 1)
+		ir_endloop(b);
+	ir_endloop(b);
+	return true;
+}

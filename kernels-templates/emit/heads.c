@@ -1,0 +1,130 @@
+/* kernels-templates/emit/heads.c - norm and rotation of one head, and the arithmetic of units over heads, as IR.
+ *
+ * Owns: the one translation of numerics.h rules 7 and 8 for heads. A head's whole norm is read before its first element is stored, and a
+ * pair is read before either half is: in and out may be the same memory. An editor keeps that.
+ */
+#include "kernels-templates/emit/heads.h"
+
+const char *heads_refusal(uint32_t heads, uint32_t head_dim)
+{
+	if (heads == 0 || heads > 4096)
+		return "the number of heads must lie in 1..4096";
+	if (head_dim == 0 || head_dim % 2 != 0 || head_dim > HEADS_MAX_DIM)
+		return "head_dim must be even and lie in 2..256";
+	return NULL;
+}
+
+unsigned heads_kv_bytes(const struct key *key)
+{
+	return key->kv == DTYPE_F16 + 1 ? 2 : key->kv == DTYPE_F32 + 1 ? 4 : key->kv == DTYPE_Q8_0 + 1 ? 1 : 0;
+}
+
+uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim)
+{
+	switch (kv) {
+	case DTYPE_F16:
+		return head_dim * 2;
+	case DTYPE_F32:
+		return head_dim * 4;
+	case DTYPE_Q8_0:
+		return (head_dim + 31) / 32 * 4 + (head_dim + 3) / 4 * 4;
+	default:
+		return 0;
+	}
+}
+
+uint32_t heads_kv_row_bytes(const struct key *key)
+{
+	return key->kv ? template_kv_row_bytes((enum dtype)(key->kv - 1), key->head_dim) : 0;
+}
+
+struct heads_unit heads_unit(struct ir *b, ir_s unit, uint32_t heads)
+{
+	struct heads_unit u;
+	u.column = ir_sdivi(b, unit, heads);
+	u.head = ir_ssub(b, unit, ir_smuli(b, u.column, heads));
+	return u;
+}
+
+ir_a heads_at(struct ir *b, ir_a base, struct heads_unit u, uint32_t column_bytes, uint32_t head_bytes)
+{
+	return ir_aadd(b, base, ir_sadd(b, ir_smuli(b, u.column, column_bytes), ir_smuli(b, u.head, head_bytes)));
+}
+
+void heads_zero_pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32_t heads)
+{
+	uint32_t padded = (uint32_t)numerics_pad(width);
+	if (padded == width)
+		return;
+	ir_loop(b, ir_sdivi(b, ir_saddi(b, head, 1), heads));
+	for (uint32_t i = width; i < padded; i += b->lanes)
+		ir_fstore(b, column, ir_fconst(b, 0.0f), (int32_t)(i * 4), padded - i < b->lanes ? padded - i : 0);
+	ir_endloop(b);
+}
+
+static unsigned lanes_left(const struct ir *b, unsigned total, unsigned i)
+{
+	return total - i < b->lanes ? total - i : b->lanes;
+}
+
+static ir_f head_scale(struct ir *b, const struct heads_rotation *r)
+{
+	unsigned parts = math_parts(b);
+	ir_f part[MATH_MAX_PARTS];
+	bool begun[MATH_MAX_PARTS] = { false };
+
+	for (unsigned v = 0; v < parts; v++)
+		part[v] = ir_fconst(b, 0.0f);
+	for (unsigned i = 0, v = 0; i < r->dims; i += b->lanes, v = (v + 1) % parts) {
+		ir_f x = ir_fload(b, r->x, (int32_t)(i * 4), lanes_left(b, r->dims, i));
+		/* fma(x, x, +0) rounds as the product does, and a square is never -0. */
+		part[v] = begun[v] ? ir_ffma(b, x, x, part[v]) : ir_fmul(b, x, x);
+		begun[v] = true;
+	}
+	return math_rms_scale(b, math_lane_sum(b, part), r->dims, r->eps);
+}
+
+/* The pair of vectors that begin with elements i and i + dims / 2. */
+static void rotate_pair(struct ir *b, const struct heads_rotation *r, ir_f scale, unsigned i, ir_f out[2])
+{
+	unsigned half = r->dims / 2, n = lanes_left(b, half, i);
+	int32_t low = (int32_t)(i * 4), high = (int32_t)((i + half) * 4);
+	ir_f a = ir_fload(b, r->x, low, n), c = ir_fload(b, r->x, high, n);
+
+	if (r->normed) {
+		a = ir_fmul(b, ir_fmul(b, a, scale), ir_fload(b, r->norm, low, n));
+		c = ir_fmul(b, ir_fmul(b, c, scale), ir_fload(b, r->norm, high, n));
+	}
+	ir_f cos = ir_fload(b, r->cos, low, n), sin = ir_fload(b, r->sin, low, n);
+	out[0] = ir_ffma(b, a, cos, ir_fneg(b, ir_fmul(b, c, sin)));
+	out[1] = ir_ffma(b, c, cos, ir_fmul(b, a, sin));
+}
+
+static void sink_pair(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context, unsigned i, const ir_f v[2])
+{
+	unsigned half = r->dims / 2, n = lanes_left(b, half, i);
+
+	sink(b, context, v[0], i, n);
+	sink(b, context, v[1], i + half, n);
+}
+
+void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context)
+{
+	enum { PAIRS = HEADS_MAX_DIM / 2 / 32 };
+	unsigned half = r->dims / 2;
+	ir_f scale = { 0 }, v[PAIRS][2];
+
+	if (r->normed)
+		scale = head_scale(b, r);
+	if (b->waves > 1) {             /* there, loads cannot pass stores, and there are registers for a head */
+		for (unsigned i = 0; i < half; i += b->lanes)
+			rotate_pair(b, r, scale, i, v[i / b->lanes]);
+		for (unsigned i = 0; i < half; i += b->lanes)
+			sink_pair(b, r, sink, context, i, v[i / b->lanes]);
+		return;
+	}
+	for (unsigned i = 0; i < half; i += b->lanes) {
+		rotate_pair(b, r, scale, i, v[0]);
+		sink_pair(b, r, sink, context, i, v[0]);
+	}
+}

@@ -1,0 +1,57 @@
+/* kernels-templates/emit/math.c - exp and the cross-lane reductions of numerics.h, as IR.
+ *
+ * Owns: their one translation into instructions. Never loads or stores. An editor keeps the order of operations: it is the contract.
+ */
+#include <assert.h>
+
+#include "kernels-templates/emit/math.h"
+
+ir_f math_exp(struct ir *b, ir_f x)
+{
+	static const float c[] = { NUMERICS_EXP_C5, NUMERICS_EXP_C4, NUMERICS_EXP_C3, NUMERICS_EXP_C2, 1.0f, 1.0f };
+	ir_m tiny = ir_flt(b, x, ir_fconst(b, -87.0f));
+	/* Both cuts keep f2i inside its range; what lies below -87 is replaced at the end. */
+	ir_f cut = ir_fmax(b, ir_fmin(b, x, ir_fconst(b, 88.0f)), ir_fconst(b, -87.0f));
+	ir_i n = ir_f2i(b, ir_fmul(b, cut, ir_fconst(b, NUMERICS_EXP_LOG2E)));
+	ir_f nf = ir_i2f(b, n);
+	ir_f r = ir_ffma(b, nf, ir_fconst(b, -NUMERICS_EXP_LN2_HI), cut);
+	r = ir_ffma(b, nf, ir_fconst(b, -NUMERICS_EXP_LN2_LO), r);
+	ir_f p = ir_fconst(b, NUMERICS_EXP_C6);
+	for (unsigned i = 0; i < sizeof c / sizeof c[0]; i++)
+		p = ir_ffma(b, p, r, ir_fconst(b, c[i]));
+	ir_f power = ir_fbits(b, ir_ishl(b, ir_iadd(b, n, ir_iconst(b, 127)), 23));
+	return ir_fsel(b, tiny, ir_fconst(b, 0.0f), ir_fmul(b, p, power));
+}
+
+/* Rule 6 adds at strides 16, 8, 4, 2, 1 in all lanes at once. Strides of W and more join whole vectors: both ends of a pair get the
+ * same value (the operation commutes), so one of them is enough. */
+static ir_f lane_reduce(struct ir *b, const ir_f part[], ir_f (*op)(struct ir *, ir_f, ir_f))
+{
+	unsigned n = math_parts(b);
+	ir_f v[MATH_MAX_PARTS];
+	assert(n >= 1 && n <= MATH_MAX_PARTS);
+	for (unsigned i = 0; i < n; i++)
+		v[i] = part[i];
+	for (n /= 2; n >= 1; n /= 2)
+		for (unsigned i = 0; i < n; i++)
+			v[i] = op(b, v[i], v[i + n]);
+	for (unsigned stride = b->lanes / 2; stride >= 1; stride /= 2)
+		v[0] = op(b, v[0], ir_fxor(b, v[0], stride));
+	return v[0];
+}
+
+ir_f math_lane_sum(struct ir *b, const ir_f part[])
+{
+	return lane_reduce(b, part, ir_fadd);
+}
+
+ir_f math_lane_max(struct ir *b, const ir_f part[])
+{
+	return lane_reduce(b, part, ir_fmax);
+}
+
+ir_f math_rms_scale(struct ir *b, ir_f ss, uint32_t n, ir_f eps)
+{
+	ir_f mean = ir_fdiv(b, ss, ir_fconst(b, (float)n));
+	return ir_fdiv(b, ir_fconst(b, 1.0f), ir_fsqrt(b, ir_fadd(b, mean, eps)));
+}

@@ -1,0 +1,111 @@
+/* kernels-templates/matmul/interleave.c - activations turned for wide matmuls: the columns of a tile side by side.
+ *
+ * Owns: KEY_TURN. Moves bits, and makes signed bytes unsigned where VNNI is to have them so. A unit is read and written by nobody else.
+ */
+#include "kernels-templates/emit/build.h"
+#include "kernels-templates/emit/math.h"
+
+struct turn {
+	struct ir *b;
+	bool int8, is_unsigned, strips;
+	uint32_t blocks, panel;              /* blocks of 32 k's in a column; columns of a panel */
+	ir_s tile, block;
+	ir_a from, sums;                     /* the next column's */
+};
+
+enum { SUMS = sizeof(struct activation_block) };
+
+/* From a column's first word to the next column's. */
+static uint32_t word_step(const struct turn *t) { return t->strips ? 32 : 4; }
+
+/* 32 k's of one column go to every columns-th word from `to` on, or, strips, to the next words. */
+static void turn_column(const struct turn *t, ir_a to, uint32_t columns)
+{
+	struct ir *b = t->b;
+
+	if (t->int8) {
+		ir_f words = ir_fload(b, t->from, 0, 8);
+		if (t->is_unsigned)
+			words = ir_fbits(b, ir_ixor(b, ir_ibits(b, words), ir_iconst(b, (int32_t)0x80808080)));
+		if (t->strips)
+			ir_fstore(b, to, words, 0, 8);
+		else
+			ir_fstore_s(b, to, words, 0, 8, columns * 4);
+		return;
+	}
+	for (unsigned v = 0; v < math_parts(b); v++)
+		ir_fstore_s(b, to, ir_fload(b, t->from, (int32_t)(v * b->lanes * 4), 0), (int32_t)(v * b->lanes * columns * 4), 0, columns * 4);
+}
+
+/* Where these 32 k's of a column begin that has `bytes` a block: column number `first` of the tile, in a panel of so many columns. */
+static ir_a place(const struct turn *t, ir_a arg, unsigned slot, uint32_t tile_columns, uint32_t first, uint32_t columns, int64_t bytes)
+{
+	struct ir *b = t->b;
+	ir_a at = ir_aadd(b, ir_aload(b, arg, (int32_t)(slot * 8)), ir_smuli(b, t->tile, bytes * t->blocks * tile_columns));
+	return ir_var_a(b, ir_aaddi(b, ir_aadd(b, at, ir_smuli(b, t->block, bytes * columns)), bytes * t->blocks * first));
+}
+
+/* `panels` panels of so many columns, from column number `first` of the tile on. */
+static void turn_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, uint32_t first, uint32_t columns, uint32_t panels)
+{
+	struct ir *b = t->b;
+	int64_t bytes = t->int8 ? 32 : 128;
+	ir_a to = place(t, arg, TURN_OUT, tile_columns, first, columns, bytes), to_sums = { 0 };
+
+	if (t->int8)
+		to_sums = place(t, arg, TURN_OUTS, tile_columns, first, columns, SUMS);
+	ir_loop(b, ir_sconst(b, panels));
+	ir_loop(b, ir_sconst(b, columns));
+	turn_column(t, to, columns);
+	ir_set_a(b, t->from, ir_aaddi(b, t->from, t->blocks * bytes));
+	ir_set_a(b, to, ir_aaddi(b, to, word_step(t)));
+	if (t->int8) {
+		ir_fstore(b, to_sums, ir_fload(b, t->sums, 0, 4), 0, 4);
+		ir_set_a(b, t->sums, ir_aaddi(b, t->sums, (int64_t)t->blocks * SUMS));
+		ir_set_a(b, to_sums, ir_aaddi(b, to_sums, SUMS));
+	}
+	ir_endloop(b);
+	ir_set_a(b, to, ir_aaddi(b, to, bytes * t->blocks * columns - columns * word_step(t)));
+	if (t->int8)
+		ir_set_a(b, to_sums, ir_aaddi(b, to_sums, (int64_t)SUMS * t->blocks * columns - columns * SUMS));
+	ir_endloop(b);
+}
+
+static void turn_unit(struct turn *t, ir_a arg, ir_s unit, uint32_t columns)
+{
+	struct ir *b = t->b;
+	int64_t bytes = t->int8 ? 32 : 128;
+
+	t->tile = ir_sdivi(b, unit, t->blocks);
+	t->block = ir_ssub(b, unit, ir_smuli(b, t->tile, t->blocks));
+	ir_s first = ir_sadd(b, ir_smuli(b, t->tile, (int64_t)t->blocks * columns), t->block);        /* the first column's block; the rest lie `blocks` apart */
+	t->from = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, TURN_X * 8), ir_smuli(b, first, bytes)));
+	if (t->int8)
+		t->sums = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, TURN_XS * 8), ir_smuli(b, first, SUMS)));
+	uint32_t panels = columns / t->panel, rest = columns % t->panel;
+	turn_panels(t, arg, columns, 0, t->panel, panels);
+	if (rest)
+		turn_panels(t, arg, columns, panels * t->panel, rest, 1);
+}
+
+bool turn_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	uint32_t kp = (uint32_t)numerics_pad(key->k), columns = key->columns;
+	struct turn t = { .b = b, .int8 = key->activation == DTYPE_Q8_0 + 1, .is_unsigned = key->flags & KEY_UNSIGNED, .strips = key->flags & KEY_STRIPS, .blocks = kp / 32, .panel = key->row_blocks };
+
+	(void)target;
+	if (!t.int8 && key->activation != DTYPE_F32 + 1)
+		return build_refuse(key, err, "activations are F32 or Q8_0");
+	if (key->k == 0 || columns == 0 || columns > TEMPLATE_MAX_WIDE || (int64_t)kp * 4 * columns > INT32_MAX / 2)
+		return build_refuse(key, err, "k must be positive and fit, a wide tile has 1 to 24 columns");
+	if (t.panel == 0 || t.panel > columns)
+		return build_refuse(key, err, "a panel has 1 column to all of a tile's");
+	ir_a arg = ir_arg(b);
+	ir_s unit = ir_var_s(b, ir_begin(b));
+	ir_s end = ir_end(b);
+	ir_loop(b, ir_ssub(b, end, unit));
+	turn_unit(&t, arg, unit, columns);
+	ir_set_s(b, unit, ir_saddi(b, unit, 1));
+	ir_endloop(b);
+	return true;
+}

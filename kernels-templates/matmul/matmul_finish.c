@@ -1,0 +1,131 @@
+/* kernels-templates/matmul/matmul_finish.c - from the totals of a row block to what a matmul writes.
+ *
+ * Owns: the combining of spans and the epilogue (numerics.h rules 3 and 5). Knows nothing of how the totals came about.
+ */
+#include "kernels-templates/emit/math.h"
+#include "kernels-templates/matmul/matmul.h"
+
+static ir_f combine_spans(const struct matmul_results *m, ir_a sum, int32_t disp)
+{
+	ir_f t[NUMERICS_MAX_SPANS];
+
+	for (unsigned i = 0; i < m->spans; i++)
+		t[i] = ir_fload(m->b, sum, (int32_t)(i * matmul_span_bytes(m)) + disp, 0);
+	for (unsigned n = m->spans; n > 1; n /= 2)
+		for (unsigned i = 0; i < n / 2; i++)
+			t[i] = ir_fadd(m->b, t[2 * i], t[2 * i + 1]);
+	return t[0];
+}
+
+static ir_f emit_silu(struct ir *b, ir_f g)
+{
+	return ir_fdiv(b, g, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, g))));
+}
+
+/* Where a column's results go and what joins them, all at the row block's first row. */
+struct epilogue { ir_a sum, out, outq, outs, bias, bias2; };
+
+static ir_f finish_vector(const struct matmul_results *m, const struct epilogue *e, int32_t row)
+{
+	struct ir *b = m->b;
+	uint32_t flags = m->key->flags;
+	ir_f y = combine_spans(m, e->sum, row);
+
+	if (flags & KEY_BIAS)
+		y = ir_fadd(b, y, ir_fload(b, e->bias, row, 0));
+	if (flags & KEY_SILU_MUL) {
+		ir_f second = combine_spans(m, e->sum, (int32_t)(m->columns * 128) + row);
+		if (flags & KEY_BIAS2)
+			second = ir_fadd(b, second, ir_fload(b, e->bias2, row, 0));
+		y = ir_fmul(b, emit_silu(b, y), second);
+	}
+	if (flags & KEY_GATED)
+		y = ir_fmul(b, emit_silu(b, ir_fload(b, e->out, row, 0)), y);
+	if (flags & KEY_RESIDUAL)
+		y = ir_fadd(b, ir_fload(b, e->out, row, 0), y);
+	ir_fstore(b, e->out, y, row, 0);
+	return y;
+}
+
+static void finish_column(const struct matmul_results *m, const struct epilogue *e)
+{
+	ir_f y[MATH_MAX_PARTS];
+
+	for (unsigned v = 0; v < math_parts(m->b); v++)
+		y[v] = finish_vector(m, e, (int32_t)(v * m->b->lanes * 4));
+	if (m->key->flags & KEY_QUANTISED_OUT)
+		quantise_emit_block(m->b, y, e->outq, 0, e->outs, 0);
+}
+
+static ir_a load_arg(const struct matmul_results *m, unsigned slot)
+{
+	return ir_aload(m->b, m->arg, (int32_t)(slot * 8));
+}
+
+/* The row block in column `number * columns` of a buffer with column_bytes a column. */
+static ir_a locate(const struct matmul_results *m, unsigned slot, ir_s number, unsigned columns, int64_t column_bytes, ir_s row)
+{
+	struct ir *b = m->b;
+	return ir_var_a(b, ir_aadd(b, ir_aadd(b, load_arg(m, slot), ir_smuli(b, number, columns * column_bytes)), row));
+}
+
+static void walk(const struct matmul_results *m, ir_a var, int64_t bytes)
+{
+	ir_set_a(m->b, var, ir_aaddi(m->b, var, bytes));
+}
+
+static struct epilogue find_results(const struct matmul_results *m, ir_s block, ir_s number, unsigned columns)
+{
+	struct ir *b = m->b;
+	uint32_t flags = m->key->flags;
+	int64_t width = (int64_t)numerics_pad(m->key->rows);
+	ir_s row = ir_sshli(b, block, 7);
+	struct epilogue e = { .sum = ir_var_a(b, m->sums), .out = locate(m, MATMUL_OUT, number, columns, width * 4, row) };
+
+	if (flags & KEY_QUANTISED_OUT) {
+		e.outq = locate(m, MATMUL_OUTQ, number, columns, width, ir_sshli(b, block, 5));
+		e.outs = locate(m, MATMUL_OUTS, number, columns, width / 2, ir_sshli(b, block, 4));
+	}
+	if (flags & KEY_BIAS)
+		e.bias = ir_aadd(b, load_arg(m, MATMUL_BIAS), row);
+	if (flags & KEY_BIAS2)
+		e.bias2 = ir_aadd(b, load_arg(m, MATMUL_BIAS2), row);
+	return e;
+}
+
+void matmul_finish_column(const struct matmul_results *m, ir_s block, ir_s column)
+{
+	struct epilogue e = find_results(m, block, column, 1);
+	finish_column(m, &e);
+}
+
+void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
+{
+	struct ir *b = m->b;
+	uint32_t flags = m->key->flags;
+	int64_t width = (int64_t)numerics_pad(m->key->rows);
+	struct epilogue e = find_results(m, block, tile, m->columns);
+
+	if (m->columns > 1)
+		ir_loop(b, ir_sconst(b, m->columns));
+	finish_column(m, &e);
+	if (m->columns > 1) {
+		walk(m, e.sum, 128);
+		walk(m, e.out, width * 4);
+		if (flags & KEY_QUANTISED_OUT) {
+			walk(m, e.outq, width);
+			walk(m, e.outs, width / 2);
+		}
+		ir_endloop(b);
+	}
+}
+
+const char *matmul_refuse_flags(uint32_t flags)
+{
+	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE | KEY_MMA;
+
+	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_SILU_MUL)) ||
+	    !!(flags & KEY_SILU_MUL) + !!(flags & KEY_RESIDUAL) + !!(flags & KEY_GATED) > 1)
+		return "these flags do not go together";
+	return NULL;
+}

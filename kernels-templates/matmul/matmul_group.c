@@ -1,0 +1,110 @@
+/* kernels-templates/matmul/matmul_group.c - who does what in a group of waves that share a matmul.
+ *
+ * Owns: the jobs and the barriers; not how a job is done. A job is one span of one matrix of one row block, with all columns of a tile, and belongs to one
+ * wave; where a row block has fewer jobs than the group has waves, several row blocks are done at once. Totals meet in shared bytes, [row block][span]
+ * [matrix][column][32], and after a barrier the waves share what is left to do: a column of a row block each. An editor keeps both barriers, and that
+ * every wave runs them: loops around them have the same count in all waves.
+ */
+#include "kernels-templates/matmul/matmul.h"
+
+ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot)
+{
+	return ir_aload(g->b, g->arg, (int32_t)(slot * 8));
+}
+
+/* The column tile's beginning, plus the span's. */
+ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes)
+{
+	struct ir *b = g->b;
+	ir_a column = ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, g->key->columns * column_bytes));
+	return ir_aadd(b, column, ir_smuli(b, j->span, column_bytes / g->spans));
+}
+
+/* A loop over this wave's share of n things, which are as many as `most` at most; returns the thing's number. */
+static ir_s share(const struct matmul_group *g, ir_s n, unsigned most)
+{
+	struct ir *b = g->b;
+	unsigned shift = (unsigned)__builtin_ctz(g->waves);
+
+	if (most <= g->waves) {
+		ir_loop(b, ir_smin(b, ir_ssub(b, n, g->wave), ir_sconst(b, 1)));
+		return g->wave;
+	}
+	ir_s i = ir_loop(b, ir_sshri(b, ir_ssub(b, ir_saddi(b, n, g->waves - 1), g->wave), shift));
+	return ir_sadd(b, ir_sshli(b, i, shift), g->wave);
+}
+
+/* Number `job` of those that follow row block `base`. */
+static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
+{
+	struct ir *b = g->b;
+	struct matmul_job j = { .number = base, .span = job, .tile = tile };
+
+	if (g->together > 1) {
+		j.number = ir_sadd(b, base, ir_sshri(b, job, __builtin_ctz(g->jobs)));
+		j.span = ir_sandi(b, job, g->jobs - 1);
+	}
+	if (g->matrices > 1) {
+		j.number = ir_sadd(b, ir_sshli(b, j.number, 1), ir_sandi(b, j.span, 1));
+		j.span = ir_sshri(b, j.span, 1);
+	}
+	j.sums = ir_aadd(b, g->sums, ir_smuli(b, job, g->key->columns * 128));
+	g->job(g->context, &j);
+}
+
+static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir_s blocks)
+{
+	struct ir *b = g->b;
+	unsigned columns = g->key->columns;
+	ir_s thing = share(g, ir_smuli(b, blocks, columns), g->together * columns), in_group = thing, column = thing, block = base;
+	ir_a sums = g->sums;
+
+	if (g->together > 1) {
+		in_group = ir_sdivi(b, thing, columns);
+		column = ir_ssub(b, thing, ir_smuli(b, in_group, columns));
+		block = ir_sadd(b, base, in_group);
+		sums = ir_aadd(b, sums, ir_smuli(b, in_group, g->jobs * columns * 128));
+	}
+	if (columns > 1) {
+		sums = ir_aadd(b, sums, ir_sshli(b, column, 7));
+		tile = ir_sadd(b, ir_smuli(b, tile, columns), column);
+	}
+	matmul_finish_column(&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns }, block, tile);
+	ir_endloop(b);
+}
+
+static void emit_group(const struct matmul_group *g)
+{
+	struct ir *b = g->b;
+	unsigned per_unit = g->key->row_blocks, all = (unsigned)numerics_pad(g->key->rows) / 32;
+	ir_s base = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit)), end = ir_smuli(b, ir_end(b), per_unit);
+
+	if (all % per_unit)
+		end = ir_smax(b, ir_smin(b, end, ir_sconst(b, all)), base);
+	ir_s left = ir_ssub(b, end, base);
+	ir_loop(b, g->together > 1 ? ir_sdivi(b, ir_saddi(b, left, g->together - 1), g->together) : left);
+	ir_s tile = ir_loop(b, ir_sload64(b, g->arg, MATMUL_TILES * 8));
+	ir_s blocks = g->together > 1 ? ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, g->together)) : ir_sconst(b, 1);
+	do_job(g, base, tile, share(g, ir_smuli(b, blocks, g->jobs), g->together * g->jobs));
+	ir_endloop(b);
+	ir_barrier(b);
+	finish_blocks(g, base, tile, blocks);
+	ir_barrier(b);
+	ir_endloop(b);
+	ir_set_s(b, base, ir_saddi(b, base, g->together));
+	ir_endloop(b);
+}
+
+void matmul_group_build(struct matmul_group *g)
+{
+	struct ir *b = g->b;
+
+	g->spans = numerics_spans(g->key->k);
+	g->matrices = g->key->flags & KEY_SILU_MUL ? 2 : 1;
+	g->jobs = g->spans * g->matrices;
+	g->together = g->jobs < g->waves ? g->waves / g->jobs : 1;
+	g->arg = ir_arg(b);
+	g->sums = ir_shared(b, (int64_t)g->together * g->jobs * g->key->columns * 128);
+	g->wave = ir_wave(b);
+	emit_group(g);
+}

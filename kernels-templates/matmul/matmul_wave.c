@@ -1,0 +1,169 @@
+/* kernels-templates/matmul/matmul_wave.c - matmul for groups of waves whose lanes each load 16 bytes of their own row at a time.
+ *
+ * Owns: a job of a group (matmul_group.c). As in matmul.c a lane owns a row and k runs in time; every row's chain is as numerics.h rules 3 to 5 say it.
+ * Weights go from memory to registers once; inputs come as broadcasts of neighbouring words, which targets load into scalar registers many at a time.
+ */
+#include "kernels-templates/emit/math.h"
+#include "kernels-templates/matmul/matmul.h"
+#include "kernels-templates/formats/weight_pieces.h"
+
+/* With more columns than WAVE_ALIKE_COLUMNS scalar registers are short: their inputs take all there are. */
+enum { WAVE_ALIKE_COLUMNS = 8 };
+
+/* The size of a turn's code, in instructions of the IR; what a unit of 32 k's costs beside its columns: integers that are bytes in memory, or are made bytes,
+ * floats, integers made floats; floats of a lane taken side by side. */
+enum { WAVE_TURN_CODE = 720, WAVE_UNIT_BYTES = 45, WAVE_UNIT_UNPACKED = 90, WAVE_UNIT_FLOATS = 60, WAVE_UNIT_MADE = 200, WAVE_FLOATS = 8 };
+
+struct wave {
+	struct matmul_group group;
+	struct ir *b;
+	const struct weight_format *format;
+	bool int8;
+	uint32_t kp;
+	int64_t block_bytes;
+	unsigned columns;
+	unsigned span_units;                 /* of 32 k's */
+
+	/* A job's own. */
+	ir_a x, xs;                          /* walking */
+	ir_f acc[TEMPLATE_MAX_COLUMNS], total[TEMPLATE_MAX_COLUMNS];
+};
+
+/* ---- a unit of 32 k's */
+
+static struct weight_tile tile_of(const struct wave *m, const struct weight_stream *w)
+{
+	struct weight_tile t = { .vectors = 1, .columns = m->columns, .sums = WEIGHT_MAX_ACC, .w = *w, .x = m->x, .xs = m->xs };
+
+	t.x_column = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
+	t.x_step = 4;
+	t.xs_column = (int32_t)(m->kp / 2);
+	t.xs_step = sizeof(struct activation_block);
+	for (unsigned c = 0; c < m->columns; c++)
+		t.acc[c] = m->acc[c];
+	return t;
+}
+
+/* WAVE_FLOATS weights, then column by column their inputs, which are neighbours. */
+static void floats_unit(const struct wave *m, const struct weight_tile *t, unsigned index)
+{
+	struct ir *b = m->b;
+	const struct weight_format *f = m->format;
+
+	for (unsigned k = 0; k < PIECES_UNIT_K; k += WAVE_FLOATS) {
+		ir_f w[WAVE_FLOATS], x[WAVE_FLOATS];
+		for (unsigned i = 0; i < WAVE_FLOATS; i += f->step)
+			weight_load(f, b, &t->w, (int32_t)((k + i) / f->unit_k * f->unit_bytes), 0, (k + i) % f->unit_k / f->step, w + i);
+		for (unsigned c = 0; c < m->columns; c++) {
+			for (unsigned i = 0; i < WAVE_FLOATS; i++)
+				x[i] = ir_fbcast(b, t->x, weight_input_disp(t, c, index * PIECES_UNIT_K + k + i));
+			for (unsigned i = 0; i < WAVE_FLOATS; i++)
+				ir_set_f(b, t->acc[c], ir_ffma(b, w[i], x[i], t->acc[c]));
+		}
+	}
+}
+
+static void visit_unit(void *context, const struct weight_stream *w, unsigned index)
+{
+	const struct wave *m = context;
+	struct weight_tile t = tile_of(m, w);
+
+	if (m->int8)
+		weight_dot_int8(m->format, m->b, &t, 0, index);
+	else
+		floats_unit(m, &t, index);
+}
+
+static void visit_walk(void *context, unsigned units)
+{
+	const struct wave *m = context;
+	struct ir *b = m->b;
+
+	ir_set_a(b, m->x, ir_aaddi(b, m->x, (int64_t)units * PIECES_UNIT_K * (m->int8 ? 1 : 4)));
+	if (m->int8)
+		ir_set_a(b, m->xs, ir_aaddi(b, m->xs, units * sizeof(struct activation_block)));
+}
+
+/* Periods are the segments of float chains. */
+static void begin_segment(void *context)
+{
+	const struct wave *m = context;
+	for (unsigned c = 0; c < m->columns; c++)
+		ir_set_f(m->b, m->acc[c], ir_fconst(m->b, 0.0f));
+}
+
+static void end_segment(void *context)
+{
+	const struct wave *m = context;
+	for (unsigned c = 0; c < m->columns; c++)
+		ir_set_f(m->b, m->total[c], ir_fadd(m->b, m->total[c], m->acc[c]));
+}
+
+/* ---- a job */
+
+static unsigned unit_code(const struct wave *m)
+{
+	const struct weight_quants *q = m->format->quants;
+	if (m->int8)
+		return q->as_they_lie ? WAVE_UNIT_BYTES : WAVE_UNIT_UNPACKED;
+	return q ? WAVE_UNIT_MADE : WAVE_UNIT_FLOATS;
+}
+
+/* As many units as code of a bearable size does; with int8 two at least, so that all arrays come by pieces. */
+static unsigned turn_units(const struct wave *m)
+{
+	unsigned least = m->int8 ? 2 : 1;
+	unsigned code = unit_code(m) + m->columns * (m->int8 ? 22 : 2 * PIECES_UNIT_K), n = weight_pieces_fit(m->format);
+	while (n > least && n * code > WAVE_TURN_CODE)
+		n /= 2;
+	return n;
+}
+
+static void do_job(void *context, const struct matmul_job *j)
+{
+	struct wave *m = context;
+	const struct matmul_group *g = &m->group;
+	struct ir *b = m->b;
+	/* One column leaves registers for a period, and has no other work to do while its next part comes. */
+	const bool at_once = m->int8 && m->columns == 1 && weight_pieces_fit(m->format) == PIECES_PERIOD_UNITS;
+	struct weight_reader r = { .b = b, .format = m->format, .span_units = m->span_units, .most_units = turn_units(m), .at_once = at_once,
+	                           .rest_apart = m->columns > WAVE_ALIKE_COLUMNS };
+	const struct weight_visitor v = { .context = m, .begin = m->int8 ? NULL : begin_segment, .end = m->int8 ? NULL : end_segment, .unit = visit_unit, .walk = visit_walk };
+	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
+
+	if (m->format->head_bytes) {
+		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * g->spans * weight_pieces_unit(m->format));
+		r.first = ir_smuli(b, j->span, m->span_units);
+	}
+	r.at[0] = ir_var_a(b, ir_aadd(b, from, ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
+	for (unsigned i = 1; i < PIECES_SIZES; i++)
+		r.at[i] = r.at[0];
+	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)));
+	if (m->int8)
+		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, m->kp / 2));
+	for (unsigned c = 0; c < m->columns; c++) {
+		m->acc[c] = ir_var_f(b, ir_fconst(b, 0.0f));
+		m->total[c] = m->int8 ? m->acc[c] : ir_var_f(b, ir_fconst(b, 0.0f));
+	}
+	weight_pieces_read(&r, &v);
+	for (unsigned c = 0; c < m->columns; c++)
+		ir_fstore(b, j->sums, m->total[c], (int32_t)(c * 128), 0);
+}
+
+bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	struct wave m = { .group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .context = &m }, .b = b, .columns = key->columns };
+
+	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
+	m.int8 = key->activation == DTYPE_Q8_0 + 1;
+	m.kp = (uint32_t)numerics_pad(key->k);
+	if (m.format)
+		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
+	const char *why = matmul_refuse(key, m.format, m.block_bytes, TEMPLATE_MAX_COLUMNS, 2);
+	if (why)
+		return build_refuse(key, err, why);
+
+	m.span_units = m.kp / numerics_spans(key->k) / PIECES_UNIT_K;
+	matmul_group_build(&m.group);
+	return true;
+}

@@ -1,0 +1,8 @@
+/* programs/allocator.h - how the programs set up their allocator. A library leaves that to the program it is part of. */
+#ifndef RUNTIME_ALLOCATOR_H
+#define RUNTIME_ALLOCATOR_H
+
+/* The first thing that main() does. */
+void allocator_begin(void);
+
+#endif

@@ -1,0 +1,62 @@
+/* programs/jitwarm.h - what the parts of the jitwarm program share.
+ *
+ *   jitwarm_main.c    options, models and targets
+ *   jitwarm_make.c    makes code objects
+ *   jitwarm_cache.c   looks after those that are kept
+ *   jitwarm_look.c    looks at one of them, or at all that a model needs
+ *   jitwarm_tune.c    finds out which schedules this processor likes
+ *
+ * stdout carries what was asked for (tables, listings, one JSON line) and nothing else; everything said to a person on the way goes to stderr.
+ */
+#ifndef RUNTIME_JITWARM_H
+#define RUNTIME_JITWARM_H
+
+#include "jit/store/cache.h"
+#include "jit/store/tune.h"
+#include "loaders/model.h"
+#include "programs/options.h"
+#include "programs/output.h"
+#include "runtime/plan/key_list.h"
+
+/* Exit status: what was asked for is done, failed, was asked for wrongly; or the answer is no: something is missing, damaged or differs. */
+enum { WARM_DONE, WARM_FAILED, WARM_USAGE, WARM_NO };
+
+enum { WARM_MAX_OPERANDS = 256 };
+
+struct warm_arguments {
+	const char *operand[WARM_MAX_OPERANDS]; int n_operands;       /* without the command */
+	struct option_list targets, shapes;
+	const char *out, *weights, *activations, *numerics, *kv_type, *cache;
+	long batch, limit, seconds;
+	bool json, quiet, remove, tuned, unverified;
+};
+extern struct warm_arguments warm;
+
+/* One sentence on stderr. */
+int warm_fail(const struct error *e);
+int warm_usage(const char *text);
+
+/* The targets asked for, in that order and each once; native when none is. Returns how many; 0: err. */
+int warm_targets(const struct target *out[TARGET_COUNT], struct error *err);
+/* Opens the headers of all models asked for, files and shapes, one after the other. visit returns false to stop, with err set. */
+bool warm_each_model(bool (*visit)(const struct model *m, const char *name, void *user, struct error *err), void *user, struct error *err);
+int warm_model_count(void);
+bool warm_model_keys(const struct model *m, const struct target *t, struct key **keys, size_t *n, struct error *err);
+/* The cache asked for; read_only: nothing is made or written. */
+struct cache *warm_open_cache(bool read_only, struct error *err);
+/* What was found out about this processor, from the cache's first directory. NULL: err. */
+struct tune *warm_open_tune(bool read_only, struct error *err);
+/* How many times as fast as the usual way a key's schedule was found to be; 0: nothing is known, or of another schedule. */
+double warm_tuned_gain(const struct key *key);
+
+int warm_make(void);
+int warm_list(void);
+int warm_verify(void);
+int warm_gc(void);
+int warm_export(void);
+int warm_import(void);
+int warm_show(void);
+int warm_explain(void);
+int warm_tune(void);
+
+#endif

@@ -1,0 +1,95 @@
+#include "programs/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+static bool said;
+/* A member that there was no memory for is missing, and nobody who adds members one by one looks. */
+static _Atomic bool json_short;
+
+static void *json_bytes(size_t n)
+{
+	void *p = malloc(n);
+
+	if (!p)
+		json_short = true;
+	return p;
+}
+
+void output_begin(void)
+{
+	json_set_alloc_funcs(json_bytes, free);
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)        /* the wrong way round: using it fails, as it would have */
+			return;
+}
+
+/* What a stream could not write is gone, and errno with it, when a later write finds nothing left to do. */
+bool output_written(const char **why)
+{
+	bool failed = ferror(stdout) != 0;
+
+	*why = failed ? "a write failed" : NULL;
+	if (fflush(stdout) != 0)
+		*why = strerror(errno);
+	if (*why)
+		said = true;
+	return *why == NULL;
+}
+
+int output_end(const char *program, int status, int failed)
+{
+	const char *why;
+	bool quiet = said;
+	bool ok = output_written(&why);
+
+	if (json_short && status != failed) {
+		fprintf(stderr, "%s: no memory for all of the JSON, of which a part may have been printed.\n", program);
+		return failed;
+	}
+	if (fclose(stdout) != 0 && ok) {
+		ok = false;
+		why = strerror(errno);
+	}
+	if (ok)
+		return status;
+	if (!quiet && status != failed)         /* then a failure was told already */
+		fprintf(stderr, "%s: standard output could not be written: %s.\n", program, why);
+	return status ? status : failed;
+}
+
+bool output_text(FILE *out, const char *text, size_t n, bool terminal)
+{
+	static const char shown[] = "\xef\xbf\xbd";
+
+	if (!terminal)
+		return fwrite(text, 1, n, out) == n;
+	for (size_t i = 0, length; i < n; i += length ? length : 1) {
+		uint32_t code;
+		length = text_char(text + i, n - i, &code);
+		bool plain = length && (!text_is_control(code) || code == '\n' || code == '\t');
+		if (fwrite(plain ? text + i : shown, 1, plain ? length : sizeof shown - 1, out) == 0)
+			return false;
+	}
+	return true;
+}
+
+json_t *output_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+json_t *output_string(const char *bytes)
+{
+	char quoted[4096];
+	json_t *o = json_string(bytes);
+
+	return o ? o : json_string(error_quote(quoted, sizeof quoted, bytes, strlen(bytes)));
+}
+
+size_t output_json_flags(FILE *out) { return JSON_COMPACT | JSON_PRESERVE_ORDER | (isatty(fileno(out)) ? (size_t)JSON_ENSURE_ASCII : 0); }

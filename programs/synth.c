@@ -1,0 +1,362 @@
+#include "programs/synth.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "programs/synth_blocks.h"
+#include "loaders/gguf.h"
+#include "loaders/tokenizer.h"
+#include "base/math_host.h"
+
+enum { VERSION = 3 /* of the format */, ALIGN = 32 };
+enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGED = 256, END = 257, KNOWN = 258 };
+enum { CHUNK = 8 << 20, MAX_TENSORS = 16 + 16 * SHAPE_MAX_LAYERS };
+enum content { RANDOM, ONES, ROPE_FACTORS };
+
+struct tensor { char name[48]; enum dtype type; enum content content; uint64_t rows, cols; };
+struct tensors { struct tensor list[MAX_TENSORS]; uint32_t n; };
+
+static uint64_t tensor_bytes(const struct tensor *t)
+{
+	return t->rows * (t->cols / dtype_table[t->type].block) * dtype_table[t->type].bytes;
+}
+
+static uint64_t padding(uint64_t n) { return (ALIGN - n % ALIGN) % ALIGN; }
+
+/* ---- which tensors */
+
+__attribute__((format(printf, 6, 7)))
+static void add(struct tensors *l, enum dtype type, enum content content, uint64_t rows, uint64_t cols, const char *format, ...)
+{
+	struct tensor *t = &l->list[l->n++];
+	va_list args;
+	*t = (struct tensor){ .type = type, .content = content, .rows = rows, .cols = cols };
+	va_start(args, format);
+	vsnprintf(t->name, sizeof t->name, format, args);
+	va_end(args);
+}
+
+static void add_layer(struct tensors *l, const struct shape *s, const struct mixture *m, uint32_t i)
+{
+	enum dtype type = m->matrices, better = mixture_layer(m, i, s->layers);
+	uint64_t q = (uint64_t)s->heads * s->head_dim, kv = (uint64_t)s->kv_heads * s->head_dim;
+
+	add(l, DTYPE_F32, ONES, 1, s->hidden, "blk.%u.attn_norm.weight", i);
+	add(l, type, RANDOM, q, s->hidden, "blk.%u.attn_q.weight", i);
+	add(l, type, RANDOM, kv, s->hidden, "blk.%u.attn_k.weight", i);
+	add(l, better, RANDOM, kv, s->hidden, "blk.%u.attn_v.weight", i);
+	add(l, type, RANDOM, s->hidden, q, "blk.%u.attn_output.weight", i);
+	if (strcmp(s->arch, "qwen2") == 0) {
+		add(l, DTYPE_F32, ONES, 1, q, "blk.%u.attn_q.bias", i);
+		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_k.bias", i);
+		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_v.bias", i);
+	}
+	if (strcmp(s->arch, "qwen3") == 0) {
+		add(l, DTYPE_F32, ONES, 1, s->head_dim, "blk.%u.attn_q_norm.weight", i);
+		add(l, DTYPE_F32, ONES, 1, s->head_dim, "blk.%u.attn_k_norm.weight", i);
+	}
+	add(l, DTYPE_F32, ONES, 1, s->hidden, "blk.%u.ffn_norm.weight", i);
+	add(l, type, RANDOM, s->ffn, s->hidden, "blk.%u.ffn_gate.weight", i);
+	add(l, type, RANDOM, s->ffn, s->hidden, "blk.%u.ffn_up.weight", i);
+	add(l, better, RANDOM, s->hidden, s->ffn, "blk.%u.ffn_down.weight", i);
+}
+
+static void list_tensors(struct tensors *l, const struct shape *s, const struct mixture *m)
+{
+	l->n = 0;
+	add(l, s->tied ? m->output : m->matrices, RANDOM, s->vocab, s->hidden, "token_embd.weight");
+	if (!s->tied)
+		add(l, m->output, RANDOM, s->vocab, s->hidden, "output.weight");
+	add(l, DTYPE_F32, ONES, 1, s->hidden, "output_norm.weight");
+	if (s->rope_factor > 0)
+		add(l, DTYPE_F32, ROPE_FACTORS, 1, s->head_dim / 2, "rope_freqs.weight");
+	for (uint32_t i = 0; i < s->layers; i++)
+		add_layer(l, s, m, i);
+}
+
+uint64_t synth_bytes(const struct shape *s, const struct mixture *m)
+{
+	struct tensors *l = malloc(sizeof *l);
+	uint64_t sum = 0;
+	if (!l)
+		return 0;
+	list_tensors(l, s, m);
+	for (uint32_t i = 0; i < l->n; i++)
+		sum += tensor_bytes(&l->list[i]);
+	free(l);
+	return sum;
+}
+
+/* ---- metadata; little endian as this machine is. Write errors are asked for once, at the end */
+
+struct out { FILE *f; uint32_t pairs; const char *arch; };
+
+static void put(struct out *o, const void *p, size_t n) { fwrite(p, 1, n, o->f); }
+static void put_u32(struct out *o, uint32_t v) { put(o, &v, sizeof v); }
+static void put_u64(struct out *o, uint64_t v) { put(o, &v, sizeof v); }
+
+static void put_text(struct out *o, const char *s)
+{
+	put_u64(o, strlen(s));
+	put(o, s, strlen(s));
+}
+
+/* A name that begins with a dot is the architecture's. */
+static void put_key(struct out *o, const char *name, uint32_t type)
+{
+	char key[96];
+	snprintf(key, sizeof key, "%s%s", name[0] == '.' ? o->arch : "", name);
+	put_text(o, key);
+	put_u32(o, type);
+	o->pairs++;
+}
+
+static void pair_u32(struct out *o, const char *name, uint32_t v)
+{
+	put_key(o, name, GGUF_U32);
+	put_u32(o, v);
+}
+
+static void pair_f32(struct out *o, const char *name, double v)
+{
+	float f = (float)v;
+	put_key(o, name, GGUF_F32);
+	put(o, &f, sizeof f);
+}
+
+static void pair_text(struct out *o, const char *name, const char *v)
+{
+	put_key(o, name, GGUF_STRING);
+	put_text(o, v);
+}
+
+static void pair_array(struct out *o, const char *name, uint32_t item, uint64_t n)
+{
+	put_key(o, name, GGUF_ARRAY);
+	put_u32(o, item);
+	put_u64(o, n);
+}
+
+static void put_sizes(struct out *o, const struct shape *s, const struct mixture *m)
+{
+	char name[96];
+	snprintf(name, sizeof name, "random %s %s", s->name, m->name);
+	pair_text(o, "general.architecture", s->arch);
+	pair_text(o, "general.name", name);
+	pair_text(o, "general.type", "model");
+	pair_u32(o, "general.alignment", ALIGN);
+	pair_u32(o, "general.file_type", (uint32_t)m->file_type);
+	pair_u32(o, "general.quantization_version", 2);
+	pair_u32(o, ".vocab_size", s->vocab);
+	pair_u32(o, ".context_length", s->context);
+	pair_u32(o, ".embedding_length", s->hidden);
+	pair_u32(o, ".block_count", s->layers);
+	pair_u32(o, ".feed_forward_length", s->ffn);
+	pair_u32(o, ".attention.head_count", s->heads);
+	pair_u32(o, ".attention.head_count_kv", s->kv_heads);
+	pair_u32(o, ".attention.key_length", s->head_dim);
+	pair_u32(o, ".attention.value_length", s->head_dim);
+	pair_f32(o, ".attention.layer_norm_rms_epsilon", s->eps);
+	pair_u32(o, ".rope.dimension_count", s->head_dim);
+	pair_f32(o, ".rope.freq_base", s->theta);
+	if (s->window)
+		pair_u32(o, ".attention.sliding_window", s->window);
+}
+
+static void put_tokenizer(struct out *o, const struct shape *s)
+{
+	char text[32];
+
+	pair_text(o, "tokenizer.ggml.model", "gpt2");
+	pair_text(o, "tokenizer.ggml.pre", "gpt-2");
+	pair_array(o, "tokenizer.ggml.tokens", GGUF_STRING, s->vocab);
+	for (uint32_t i = 0; i < s->vocab; i++) {
+		if (i < BYTES)
+			text[tokenizer_spell_byte(i, text)] = 0;
+		else
+			snprintf(text, sizeof text, i == MERGED ? "th" : i == END ? "<|end|>" : "<|unused_%u|>", i);
+		put_text(o, text);
+	}
+	pair_array(o, "tokenizer.ggml.token_type", GGUF_I32, s->vocab);
+	for (uint32_t i = 0; i < s->vocab; i++)
+		put_u32(o, i == END ? TOKEN_CONTROL : i < KNOWN ? TOKEN_NORMAL : TOKEN_UNUSED);
+	pair_array(o, "tokenizer.ggml.merges", GGUF_STRING, 1);
+	put_text(o, "t h");
+	pair_u32(o, "tokenizer.ggml.bos_token_id", END);
+	pair_u32(o, "tokenizer.ggml.eos_token_id", END);
+	put_key(o, "tokenizer.ggml.add_bos_token", GGUF_BOOL);
+	fputc(0, o->f);
+}
+
+static void put_tensor_list(struct out *o, const struct tensors *l)
+{
+	uint64_t offset = 0;
+	for (uint32_t i = 0; i < l->n; i++) {
+		const struct tensor *t = &l->list[i];
+		put_text(o, t->name);
+		put_u32(o, t->rows > 1 ? 2 : 1);
+		put_u64(o, t->cols);
+		if (t->rows > 1)
+			put_u64(o, t->rows);
+		put_u32(o, (uint32_t)dtype_table[t->type].gguf);
+		put_u64(o, offset);
+		offset += tensor_bytes(t) + padding(tensor_bytes(t));
+	}
+}
+
+/* ---- the weights */
+
+/* What each pair's frequency is divided by: nothing for short waves, all of it for long ones, a blend between. */
+static void put_rope_factors(struct out *o, const struct shape *s)
+{
+	const double pi = 3.14159265358979323846, low = 1, high = 4, trained = 8192;
+	for (uint32_t i = 0; i < s->head_dim / 2; i++) {
+		double wave = 2 * pi * math_host_pow(s->theta, 2.0 * i / s->head_dim), blend = (trained / wave - low) / (high - low);
+		blend = blend < 0 ? 0 : blend > 1 ? 1 : blend;
+		float f = (float)(1 / ((1 - blend) / s->rope_factor + blend));
+		put(o, &f, sizeof f);
+	}
+}
+
+static void put_ones(struct out *o, uint64_t n)
+{
+	const float one = 1;
+	for (uint64_t i = 0; i < n; i++)
+		put(o, &one, sizeof one);
+}
+
+/* From the pool of blocks, which starts elsewhere for each tensor, so that no two layers are the same. */
+static void put_random(struct out *o, const struct tensor *t, uint32_t number, uint8_t *const pool[])
+{
+	uint64_t size = dtype_table[t->type].bytes, whole = CHUNK / size * size, at = (uint64_t)number * 7919 % (CHUNK / size) * size, left = tensor_bytes(t);
+	while (left) {
+		uint64_t n = left < whole - at ? left : whole - at;
+		put(o, pool[t->type] + at, n);
+		left -= n;
+		at = 0;
+	}
+}
+
+static bool make_pools(uint8_t *pool[], const struct tensors *l)
+{
+	for (uint32_t i = 0; i < l->n; i++) {
+		enum dtype type = l->list[i].type;
+		if (l->list[i].content != RANDOM || pool[type])
+			continue;
+		if (!(pool[type] = malloc(CHUNK)))
+			return false;
+		synth_fill(type, pool[type], CHUNK / dtype_table[type].bytes);
+	}
+	return true;
+}
+
+static void put_weights(struct out *o, const struct tensors *l, const struct shape *s, uint8_t *const pool[])
+{
+	static const char zeros[ALIGN];
+	for (uint32_t i = 0; i < l->n; i++) {
+		const struct tensor *t = &l->list[i];
+		if (t->content == RANDOM)
+			put_random(o, t, i, pool);
+		else if (t->content == ONES)
+			put_ones(o, t->cols);
+		else
+			put_rope_factors(o, s);
+		put(o, zeros, padding(tensor_bytes(t)));
+	}
+}
+
+/* Everything before the weights. The tokenizer may be left out: it is most of the header, and only text needs it. */
+static void put_header(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m, bool tokenizer)
+{
+	static const char zeros[ALIGN];
+
+	put(o, "GGUF", 4);
+	put_u32(o, VERSION);
+	put_u64(o, l->n);
+	long count_at = ftell(o->f);
+	put_u64(o, 0);
+	put_sizes(o, s, m);
+	if (tokenizer)
+		put_tokenizer(o, s);
+	put_tensor_list(o, l);
+	put(o, zeros, padding((uint64_t)ftell(o->f)));
+	long end = ftell(o->f);
+	fseek(o->f, count_at, SEEK_SET);
+	put_u64(o, o->pairs);
+	fseek(o->f, end, SEEK_SET);
+}
+
+static bool write_all(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m)
+{
+	uint8_t *pool[DTYPE_COUNT] = { 0 };
+	bool ok = make_pools(pool, l);
+
+	if (ok) {
+		put_header(o, l, s, m, true);
+		put_weights(o, l, s, pool);
+		ok = fflush(o->f) == 0 && !ferror(o->f);
+	}
+	for (int i = 0; i < DTYPE_COUNT; i++)
+		free(pool[i]);
+	return ok;
+}
+
+bool synth_write(int fd, const char *label, const struct shape *s, const struct mixture *m, struct error *err)
+{
+	struct tensors *l = malloc(sizeof *l);
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	struct out o = { .f = copy >= 0 ? fdopen(copy, "wb") : NULL, .arch = s->arch };
+
+	if (!l || !o.f) {
+		if (copy >= 0 && !o.f)
+			close(copy);
+		free(l);
+		return error_set(err, ERROR_MEMORY, "%s: no memory to write a model with", label);
+	}
+	list_tensors(l, s, m);
+	errno = 0;
+	bool ok = write_all(&o, l, s, m);
+	if (!ok)
+		error_set(err, ERROR_IO, "%s: could not be written: %s", label, strerror(errno ? errno : ENOMEM));
+	fclose(o.f);
+	free(l);
+	return ok;
+}
+
+uint8_t *synth_header(size_t *n, const struct shape *s, const struct mixture *m, struct error *err)
+{
+	struct tensors *l = malloc(sizeof *l);
+	char *bytes = NULL;
+	struct out o = { .f = l ? open_memstream(&bytes, n) : NULL, .arch = s->arch };
+
+	if (o.f) {
+		list_tensors(l, s, m);
+		put_header(&o, l, s, m, false);
+		bool failed = ferror(o.f);
+		if (fclose(o.f) != 0 || failed) {
+			free(bytes);
+			bytes = NULL;
+		}
+	}
+	free(l);
+	if (!bytes)
+		error_set(err, ERROR_MEMORY, "no memory for the header of a model of shape %s", s->name);
+	return (uint8_t *)bytes;
+}
+
+int synth_temporary(char *path, size_t size, struct error *err)
+{
+	const char *dir = getenv("TMPDIR");
+	int fd = dir && *dir ? open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : memfd_create("jitbench", MFD_CLOEXEC);
+
+	if (fd < 0)
+		error_set(err, ERROR_IO, "%s: no temporary file could be made: %s", dir && *dir ? dir : "memory", strerror(errno));
+	else
+		snprintf(path, size, "/proc/self/fd/%d", fd);
+	return fd;
+}

@@ -1,0 +1,290 @@
+#include "runtime/plan/key_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/store/tune.h"
+#include "runtime/session.h"
+#include "runtime/speculate/speculate.h"
+
+/* A set of keys, open addressing; slots hold 1 + an index into key. */
+struct key_set { struct key *key; uint32_t *slot; size_t n, capacity; };
+
+static bool set_grow(struct key_set *s)
+{
+	size_t want = s->capacity ? 2 * s->capacity : 256;
+	struct key *key = realloc(s->key, want / 2 * sizeof *key);
+	uint32_t *slot = calloc(want, sizeof *slot);
+
+	if (key)
+		s->key = key;
+	if (!key || !slot) {
+		free(slot);
+		return false;
+	}
+	free(s->slot);
+	s->slot = slot;
+	s->capacity = want;
+	for (size_t i = 0; i < s->n; i++) {
+		size_t at = key_hash(&key[i]) & (want - 1);
+		while (slot[at])
+			at = (at + 1) & (want - 1);
+		slot[at] = (uint32_t)i + 1;
+	}
+	return true;
+}
+
+static bool set_add(struct key_set *s, const struct key *key)
+{
+	if (s->n == s->capacity / 2 && !set_grow(s))
+		return false;
+	size_t at = key_hash(key) & (s->capacity - 1);
+	for (; s->slot[at]; at = (at + 1) & (s->capacity - 1))
+		if (key_equal(&s->key[s->slot[at] - 1], key))
+			return true;
+	s->key[s->n] = *key;
+	s->slot[at] = (uint32_t)++s->n;
+	return true;
+}
+
+/* ---- layers that are alike need the same kernels: one of each sort is planned */
+
+enum { MATRICES = 7, VECTORS = 9 };
+struct sort { enum dtype type[MATRICES]; bool vector[VECTORS], sliding; };
+
+static struct sort sort_of(const struct model_spec *s, uint32_t layer)
+{
+	const struct model_layer *l = &s->layer[layer];
+	const struct model_tensor *const matrix[MATRICES] = { &l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down };
+	const struct model_tensor *const vector[VECTORS] = { &l->q_norm, &l->k_norm, &l->q_bias, &l->k_bias, &l->v_bias, &l->o_bias,
+		&l->gate_bias, &l->up_bias, &l->down_bias };
+	struct sort sort;
+
+	memset(&sort, 0, sizeof sort);
+	for (int i = 0; i < MATRICES; i++)
+		sort.type[i] = matrix[i]->type;
+	for (int i = 0; i < VECTORS; i++)
+		sort.vector[i] = vector[i]->bytes != 0;
+	sort.sliding = s->layer_is_sliding && s->layer_is_sliding[layer];
+	return sort;
+}
+
+/* A model of one layer of each sort; sizes of layers do not differ within a model. */
+struct warm_passes {
+	struct model_spec spec;
+	struct model_layer *layer;
+	uint8_t *sliding;
+	struct weights weights;
+};
+
+static void sample_free(struct warm_passes *m)
+{
+	weights_close(&m->weights);
+	free(m->layer);
+	free(m->sliding);
+}
+
+static bool sample_make(struct warm_passes *m, const struct model_spec *spec, struct error *err)
+{
+	uint32_t n = 0;
+
+	*m = (struct warm_passes){ .spec = *spec, .layer = calloc(spec->layers, sizeof *m->layer), .sliding = calloc(spec->layers, 1) };
+	struct sort *seen = calloc(spec->layers, sizeof *seen);
+	bool ok = m->layer && m->sliding && seen ? true : error_set(err, ERROR_MEMORY, "no memory to tell %u layers apart", spec->layers);
+	for (uint32_t i = 0; ok && i < spec->layers; i++) {
+		struct sort sort = sort_of(spec, i);
+		uint32_t j = 0;
+		while (j < n && memcmp(&seen[j], &sort, sizeof sort) != 0)
+			j++;
+		if (j < n)
+			continue;
+		seen[n] = sort;
+		m->layer[n] = spec->layer[i];
+		m->sliding[n++] = sort.sliding;
+	}
+	free(seen);
+	m->spec.layers = n;
+	m->spec.layer = m->layer;
+	m->spec.layer_is_sliding = spec->layer_is_sliding ? m->sliding : NULL;
+	ok = ok && weights_describe(&m->weights, &m->spec, err);
+	if (!ok)
+		sample_free(m);
+	return ok;
+}
+
+/* ---- the plans */
+
+/* Those that a session may try in passing. */
+static bool add_schedules(struct key_set *set, struct key key)
+{
+	uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
+	unsigned n = template_schedules(&key, schedule);
+	bool ok = true;
+
+	for (unsigned i = 0; ok && i < n; i++) {
+		key.schedule = schedule[i];
+		ok = set_add(set, &key);
+	}
+	return ok;
+}
+
+/* schedules: also those that have no result in opt->tune. */
+static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t columns, enum plan_logits logits,
+                     const struct plan_options *opt, bool schedules, struct error *err)
+{
+	struct plan p;
+	bool ok = true;
+
+	if (!plan_outline(&p, &m->spec, &m->weights, kv, columns, logits, opt, err))
+		return false;
+	for (size_t i = 0; ok && i < p.n_kernels; i++) {
+		bool all = schedules && !(opt->tune && tune_known(opt->tune, &p.kernel[i].key));
+		ok = (all ? add_schedules(set, p.kernel[i].key) : set_add(set, &p.kernel[i].key)) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+	}
+	plan_free(&p);
+	return ok;
+}
+
+/* Every pass that session.c makes: of any width without logits or with the last ones, and narrow ones with all. */
+static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t columns, const struct plan_options *opt, bool schedules, struct error *err)
+{
+	struct plan_widths seen = { 0 };
+
+	for (uint32_t n = 1; n <= columns; n++)
+		if ((plan_has_new_widths(&seen, &m->spec, &m->weights, n, opt) && !add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err)) ||
+		    (n <= SESSION_ALL_LOGITS && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
+			return false;
+	return true;
+}
+
+struct warm_passes *warm_passes_open(const struct model_spec *spec, struct error *err)
+{
+	struct warm_passes *m = malloc(sizeof *m);
+
+	if (!m)
+		error_set(err, ERROR_MEMORY, "no memory for the outline of a model");
+	if (m && sample_make(m, spec, err))
+		return m;
+	free(m);
+	return NULL;
+}
+
+void warm_passes_close(struct warm_passes *m)
+{
+	if (m)
+		sample_free(m);
+	free(m);
+}
+
+bool warm_pass_keys(const struct warm_passes *m, enum dtype kv, uint32_t columns, enum plan_logits logits, const struct plan_options *opt, bool schedules,
+                    struct key **keys, size_t *n, struct error *err)
+{
+	struct key_set set = { 0 };
+	bool ok = add_plan(&set, m, kv, columns, logits, opt, schedules, err);
+
+	free(set.slot);
+	if (!ok)
+		free(set.key);
+	*keys = ok ? set.key : NULL;
+	*n = ok ? set.n : 0;
+	return ok;
+}
+
+struct named_key { struct key key; char text[KEY_TEXT_MAX]; };
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct named_key *)a)->text, ((const struct named_key *)b)->text);
+}
+
+static bool sort_keys(struct key_set *set, struct error *err)
+{
+	struct named_key *named = malloc(set->n * sizeof *named);
+
+	if (!named)
+		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+	for (size_t i = 0; i < set->n; i++) {
+		named[i].key = set->key[i];
+		key_text(&named[i].key, named[i].text, sizeof named[i].text);
+	}
+	qsort(named, set->n, sizeof *named, by_text);
+	for (size_t i = 0; i < set->n; i++)
+		set->key[i] = named[i].key;
+	free(named);
+	return true;
+}
+
+/* In the order of the bits WARM_KV_*. */
+static const enum dtype kv_types[] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 };
+enum { KV_TYPES = sizeof kv_types / sizeof *kv_types };
+
+unsigned warm_kv(enum dtype type)
+{
+	for (unsigned i = 0; i < KV_TYPES; i++)
+		if (kv_types[i] == type)
+			return 1u << i;
+	return 0;
+}
+
+static unsigned first_kv(unsigned set)
+{
+	unsigned first = 0;
+
+	while (!(set >> first & 1))
+		first++;
+	return first;
+}
+
+/* The keys from the given one on that have a KV cache of the first type in the set `kv`, once more with the others. Of the type a plan's keys take nothing but its
+ * name (tests/runtime/t_warm.c holds them to that), so no plan is built again. */
+static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct error *err)
+{
+	unsigned first = first_kv(kv);
+
+	for (size_t i = from, n = set->n; i < n; i++) {
+		struct key key = set->key[i];
+		if (key.kv != kv_types[first] + 1)
+			continue;
+		for (unsigned t = first + 1; t < KV_TYPES; t++) {
+			key.kv = (uint8_t)(kv_types[t] + 1);
+			if (kv >> t & 1 && !set_add(set, &key))
+				return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+		}
+	}
+	return true;
+}
+
+bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n, struct error *err)
+{
+	uint32_t columns = !opt->columns ? SESSION_MAX_COLUMNS : opt->columns < SPECULATE_MOST ? SPECULATE_MOST : opt->columns;      /* guesses do not ask how long prompts are */
+	struct key_set set = { 0 };
+	struct tune *tune = opt->tune && tune_any(opt->tune) ? opt->tune : NULL;
+	struct warm_passes m;
+	bool ok;
+
+	if (!sample_make(&m, spec, err))
+		return false;
+	ok = true;
+	for (unsigned way = 0; ok && way < 4; way++) {
+		unsigned f32 = way & 1, bounded = way >> 1;
+		struct plan_options po = { .target = opt->target, .f32_activations = f32, .bounded = bounded };
+		struct plan_options tuned = po;
+		tuned.tune = tune;
+		if (!((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1))
+			continue;
+		if (!(opt->activations >> f32 & 1) || !(opt->kv & WARM_KV_ANY))
+			continue;
+		size_t from = set.n;
+		enum dtype kv = kv_types[first_kv(opt->kv)];
+		ok = add_passes(&set, &m, kv, columns, &po, !opt->usual, err) && (!tune || add_passes(&set, &m, kv, columns, &tuned, false, err)) &&
+		     add_other_kv(&set, from, opt->kv, err);
+	}
+	sample_free(&m);
+	ok = ok && sort_keys(&set, err);
+	free(set.slot);
+	if (!ok)
+		free(set.key);
+	*keys = ok ? set.key : NULL;
+	*n = ok ? set.n : 0;
+	return ok;
+}

@@ -1,0 +1,265 @@
+#include "runtime/speculate/speculate.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Matrices are multiplied in tiles of columns, and one column more than a tile may cost as much as a tile more: 4, 8 and 16, not one more than each. */
+const uint32_t speculate_columns[SPECULATE_WIDTHS] = { 1, 4, 8, 16 };
+
+/* Agreement lengths with like chances, and what is believed of them before anything was seen: BELIEF guesses' worth. Below DRAFT_SHORTEST are copies taken up again. */
+static const struct { uint32_t from; double right; } classes[SPECULATE_CLASSES] = {
+	{ 0, 0.2 }, { 1, 0.35 },
+	{ 2, 0.2 }, { 3, 0.35 }, { 4, 0.5 }, { 5, 0.6 }, { 6, 0.65 }, { 7, 0.7 }, { 9, 0.75 }, { 12, 0.8 }, { 16, 0.85 }, { 24, 0.9 }, { DRAFT_REACH, 0.92 } };
+
+#define BELIEF 4.0
+#define MEMORY (1.0 - 1.0 / 48)         /* counts fade with each guess of their class */
+#define EARLY 6                         /* passes in a plain mean; later ones move it by this part */
+#define OUTLIER 1.5                     /* a longer pass counts as this many times what it may take: somebody took the core away */
+#define HOPE 0.6                        /* of what its tokens take one by one: the most that a width not measured is taken for */
+#define STALE (1.0 - 1.0 / 256)         /* with each pass, times of other widths are believed less: sooner or later they are measured again */
+#define MARGIN 1.05                     /* gain that is worth a change */
+#define GRACE 1.0                       /* plain passes' worth of time to begin with */
+#define SAVINGS 8.0                     /* the most that is kept of what was saved, in plain passes */
+#define INCOME 0.005                    /* of each plain pass */
+enum { PASSAGE = 8 };                   /* tokens that agree make a passage that is being copied */
+enum { LOST = 64 };                     /* so many tokens later it no longer is */
+
+/* Before a width was measured: a pass in times of a plain one, when no prompt pass says more. */
+static const double guessed_ratio[SPECULATE_WIDTHS] = { 1, 1.2, 1.5, 2.2 };
+
+static unsigned class_of(uint32_t agreed)
+{
+	unsigned c = 0;
+
+	while (c + 1 < SPECULATE_CLASSES && agreed >= classes[c + 1].from)
+		c++;
+	return c;
+}
+
+unsigned speculate_width(int columns)
+{
+	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++)
+		if (columns == (int)speculate_columns[w])
+			return w;
+	return 0;
+}
+
+bool speculate_open(struct speculate *s, const int32_t *ids, uint32_t context)
+{
+	return s->mode == SPECULATE_OFF || draft_open(&s->draft, ids, context);
+}
+
+void speculate_close(struct speculate *s)
+{
+	if (s->mode != SPECULATE_OFF)
+		draft_close(&s->draft);
+}
+
+/* ---- what became of the guesses */
+
+static void learn(struct speculate *s, uint32_t agreed, bool right)
+{
+	unsigned c = class_of(agreed);
+
+	s->right[c] = s->right[c] * MEMORY + right;
+	s->wrong[c] = s->wrong[c] * MEMORY + !right;
+}
+
+bool speculate_hit(struct speculate *s, uint64_t position, int32_t id)
+{
+	struct speculate_window *w = &s->window;
+	uint64_t row = position - w->first;
+
+	if (!w->columns || row == 0 || row > w->guesses)
+		return false;
+	bool right = w->ids[row] == id;
+	learn(s, w->from.length + (uint32_t)row - 1, right);
+	if (right)
+		w->right++;
+	else
+		w->guesses = 0, w->wrong = true;
+	if (!right || row >= w->columns)
+		return false;
+	s->accepted[s->width]++;
+	s->balance += s->seconds[0];
+	if (s->balance > SAVINGS * s->seconds[0])
+		s->balance = SAVINGS * s->seconds[0];
+	return true;
+}
+
+/* ---- what a pass takes */
+
+/* Of widths not measured: by the passes of the prompt, but not so high that guesses that always come true would not be tried; once a narrower
+ * width is known, no dearer in proportion. */
+static void estimate(struct speculate *s)
+{
+	double plain = s->seconds[0], by_column = INFINITY;
+
+	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++) {
+		double guesses = speculate_columns[w] - 1;
+		if (s->measured[w]) {
+			by_column = s->seconds[w] > plain ? (s->seconds[w] - plain) / guesses : 0;
+			continue;
+		}
+		double t = fmax(guessed_ratio[w] * plain, 0.5 * plain + speculate_columns[w] * s->prompt_column);
+		s->seconds[w] = fmin(fmin(t, HOPE * speculate_columns[w] * plain), plain + guesses * by_column);
+	}
+}
+
+void speculate_took(struct speculate *s, double seconds)
+{
+	double *mean = &s->seconds[s->width], plain = s->seconds[0], most = OUTLIER * speculate_columns[s->width] * plain;
+	uint32_t seen = s->measured[s->width]++;
+
+	if (s->width == 0 && seen == 0)
+		s->balance = GRACE * (*mean = plain = most = seconds);
+	if (seconds > most)
+		seconds = most;
+	if (s->width)
+		s->balance -= seconds - plain;
+	else if (s->balance < GRACE * plain)
+		s->balance += INCOME * plain;
+	if (seen == 0)
+		*mean = seconds < *mean ? seconds : *mean;              /* the first touches new memory */
+	else if (seen < EARLY)
+		*mean += (seconds - *mean) / seen;
+	else
+		*mean += ((seconds < OUTLIER * *mean ? seconds : OUTLIER * *mean) - *mean) / EARLY;
+	for (unsigned w = 0; w < SPECULATE_WIDTHS; w++)
+		s->trust[w] = w == s->width ? 1 : s->trust[w] * STALE;
+	estimate(s);
+}
+
+void speculate_prompt_took(struct speculate *s, uint32_t columns, double seconds)
+{
+	double each = seconds / columns;
+
+	if (columns > SPECULATE_MOST && (s->prompt_column == 0 || each < s->prompt_column))
+		s->prompt_column = each;
+}
+
+/* ---- the next pass */
+
+/* The width that makes the most tokens in a second. An agreement grows with each guess that comes true, so the chance of each further guess
+ * is that of a longer agreement. */
+static unsigned best_width(const struct speculate *s, uint32_t room)
+{
+	double all = 1, tokens = 1, plain = s->seconds[0] * s->trust[0], most = MARGIN / plain;
+	unsigned best = 0;
+	uint32_t n = 0;
+
+	if (s->balance <= 0)
+		return 0;
+	for (unsigned w = 1; w < SPECULATE_WIDTHS && speculate_columns[w] <= room; w++) {
+		for (; n + 1 < speculate_columns[w]; n++) {
+			unsigned c = class_of(s->window.from.length + n);
+			all *= (s->right[c] + BELIEF * classes[c].right) / (s->right[c] + s->wrong[c] + BELIEF);
+			tokens += all;
+		}
+		double t = s->measured[w] ? s->seconds[w] * s->trust[w] : s->seconds[w], rate = tokens / (t > plain ? t : plain);
+		if (rate > most) {
+			most = rate;
+			best = w;
+		}
+	}
+	return best;
+}
+
+/* What lies between the passage and where the window took it up again: the copy said something else there. False: that is elsewhere, or far away. */
+static bool note_change(struct speculate *s)
+{
+	const struct speculate_window *w = &s->window;
+	uint32_t length = (uint32_t)w->first + 1, same = w->from.length;
+
+	if (!s->copied_to || w->from.next < s->copied_from || length < s->copied_to)
+		return false;
+	uint32_t was = w->from.next - s->copied_from, is = length - s->copied_to, most = was < is ? was : is;
+	if (same > most)
+		same = most;
+	if (was - same > DRAFT_CHANGE_MOST || is - same > DRAFT_CHANGE_MOST)
+		return false;
+	draft_note_change(&s->draft, s->copied_from, was - same, s->copied_to, is - same);
+	return true;
+}
+
+/* What became of the window says whether a passage is being copied; what is copied in between, a name that is always the same, is too short to be one, unless it lies where
+ * the passage would go on. */
+static void note_passage(struct speculate *s)
+{
+	const struct speculate_window *w = &s->window;
+	uint32_t seen = w->from.length + w->right;
+
+	if (!w->columns || !(w->right || w->wrong))
+		return;
+	uint32_t made = w->from.made + w->right;
+	struct draft_standing now = draft_standing(&s->draft, w->from, made);
+	if (w->wrong && now.change)
+		draft_doubt_change(&s->draft, now.change, now.next);
+	if (!w->right || (!w->from.made && !note_change(s) && seen < PASSAGE))
+		return;
+	s->copied_to = (uint32_t)w->first + 1 - w->from.made + now.made;
+	s->copied_from = now.next;
+	s->copied = seen - (made - now.made);
+}
+
+/* Where the passage goes on, with its changes, or would without what came since. False: there is none, or it is long ago. */
+static bool resume(const struct speculate *s, uint32_t length, struct draft_match *from)
+{
+	uint32_t since = length - s->copied_to, expected = s->copied_from + since;
+
+	if (!s->copied_to || length < s->copied_to || since > LOST || expected >= length)
+		return false;
+	if (draft_follows(&s->draft, s->copied_from, s->copied_to))
+		*from = (struct draft_match){ s->copied + since, s->copied_from, since };
+	else
+		*from = draft_resume(&s->draft, expected);
+	return true;
+}
+
+/* From the place that agrees in more tokens; from the passage's rather than from another. */
+static bool find_guesses(struct speculate *s, uint32_t length)
+{
+	struct draft_match *from = &s->window.from, again;
+
+	*from = draft_find(&s->draft);
+	bool resumed = resume(s, length, &again) && again.length >= from->length;
+	if (resumed)
+		*from = again;
+	return resumed || from->length;
+}
+
+const struct speculate_window *speculate_next(struct speculate *s, uint32_t length, uint32_t room)
+{
+	struct speculate_window *w = &s->window;
+
+	note_passage(s);
+	draft_extend(&s->draft, length);
+	bool found = find_guesses(s, length);
+	s->width = 0;
+	if (found && s->mode == SPECULATE_FIXED && speculate_columns[s->fixed] <= room)
+		s->width = s->fixed;
+	else if (found && s->mode == SPECULATE_AUTO && s->measured[0])
+		s->width = best_width(s, room);
+	uint32_t guesses = speculate_columns[s->width] - 1;
+	w->first = length - 1;
+	w->columns = guesses + 1;
+	w->right = 0;
+	w->wrong = false;
+	w->guesses = guesses ? guesses : found ? 1 : 0;
+	w->ids[0] = s->draft.ids[length - 1];
+	draft_copy(&s->draft, w->from, w->ids + 1, w->guesses);
+	s->passes[s->width]++;
+	s->drafted[s->width] += guesses;
+	return w;
+}
+
+void speculate_drop(struct speculate *s) { s->window.columns = 0; }
+
+void speculate_rewind(struct speculate *s, uint32_t n)
+{
+	if (s->mode != SPECULATE_OFF)
+		draft_rewind(&s->draft, n);
+	speculate_drop(s);
+	if (s->copied_to > n)
+		s->copied_to = 0;
+}

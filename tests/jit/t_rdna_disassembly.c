@@ -1,0 +1,93 @@
+/* tests/jit/t_rdna_disassembly.c - what another disassembler reads in our code objects: every instruction is one it knows, and its words for it, assembled,
+ * are the same bytes. Programs of models whose sizes are real and small, of every mixture of weights, on a card of each generation. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "programs/synth.h"
+#include "runtime/jitrun.h"
+#include "tests/jit/rdna_disassembler.h"
+#include "tests/support/shared.h"
+
+/* Programs hold the functions of all kernels, beside the driver. */
+static void disassemble_programs(struct rdna_words *w, const char *tool, const char *dir)
+{
+	char path[600];
+	unsigned n = 0;
+	DIR *d = opendir(dir);
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+		if (strncmp(e->d_name, "pass-", 5) == 0) {
+			uint64_t before = w->met;
+			rdna_disassemble(w, tool, path);
+			assert_true(w->met > before + 100);
+			n++;
+		}
+		if (e->d_name[0] != '.')
+			unlink(path);
+	}
+	closedir(d);
+	assert_int_equal(n, 4);
+}
+
+static void add_model(struct rdna_words *w, const char *tool, const char *target, const char *shape, const char *mixture)
+{
+	char dir[] = "/tmp/t_rdna_disassembly.XXXXXX", model[64];
+	struct error err = { 0 };
+	jit_error e = { 0 };
+	size_t n;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(model, sizeof model, "%s.gguf", dir);
+	uint8_t *bytes = synth_header(&n, shape_find(shape), mixture_find(mixture), &err);
+	FILE *f = fopen(model, "wb");
+	assert_non_null(bytes);
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+	free(bytes);
+	if (jit_write_objects(model, &(jit_objects_options){ .target = target, .dir = dir }, NULL, &e) != JIT_OK)
+		fail_msg("%s", e.message);
+	disassemble_programs(w, tool, dir);
+	unlink(model);
+	rmdir(dir);
+}
+
+static const struct { const char *shape, *mixture; } models[] = {
+	{ "qwen3-0.6b", "bf16" }, { "mistral-7b", "q8_0" }, { "llama-3.2-1b", "q4_k_m" }, { "tiny", "f32" }, { "tiny", "f16" }, { "tiny", "q4_0" }, { "tiny", "q4_1" }, { "tiny", "q5_0" },
+	{ "tiny", "q5_1" }, { "tiny", "q2_k" }, { "tiny", "q3_k" }, { "tiny", "q5_k_m" }, { "tiny", "iq4_nl" }, { "tiny", "iq4_xs" },
+};
+enum { MODELS = sizeof models / sizeof *models, QUICK = 3 };
+
+static void check_target(const char *target)
+{
+	const char *tool = rdna_disassembler();
+	struct rdna_words w = { 0 };
+
+	for (int i = 0; i < (test_quick() ? QUICK : MODELS); i++)
+		add_model(&w, tool, target, models[i].shape, models[i].mixture);
+	printf("# %s: %zu different instructions\n", target, w.n);
+	rdna_assemble_back(&w, target);
+	rdna_words_clear(&w);
+}
+
+static void test_gfx10(void **state) { (void)state; check_target("gfx1030"); }
+static void test_gfx11(void **state) { (void)state; check_target("gfx1101"); }
+static void test_gfx115(void **state) { (void)state; check_target("gfx1151"); }
+static void test_gfx12(void **state) { (void)state; check_target("gfx1201"); }
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_gfx10), cmocka_unit_test(test_gfx11), cmocka_unit_test(test_gfx115), cmocka_unit_test(test_gfx12) };
+	return cmocka_run_group_tests_name("rdna_disassembly", tests, NULL, NULL);
+}

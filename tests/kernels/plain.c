@@ -1,0 +1,188 @@
+/* tests/kernels/plain.c - plain loops for matmul, quantise and embed (plain.h). Compile without contraction. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels-templates/numerics.h"
+#include "tests/kernels/plain.h"
+#include "tests/kernels/plain_attention.h"
+#include "tests/kernels/plain_quants.h"
+
+uint64_t plain_row_bytes(const struct plain_matrix *m)
+{
+	return (uint64_t)m->k / dtype_table[m->type].block * dtype_table[m->type].bytes;
+}
+
+static float half_at(const uint8_t *p)
+{
+	return plain_f16_to_f32((uint16_t)(p[0] | p[1] << 8));
+}
+
+float plain_weight(const struct plain_matrix *m, uint32_t row, uint32_t k)
+{
+	const uint8_t *p = m->data + row * plain_row_bytes(m);
+	uint32_t bits;
+	float f;
+
+	switch (m->type) {
+	case DTYPE_F32:
+		memcpy(&f, p + (uint64_t)k * 4, 4);
+		return f;
+	case DTYPE_F16:
+		return half_at(p + (uint64_t)k * 2);
+	case DTYPE_BF16:
+		bits = (uint32_t)p[(uint64_t)k * 2] << 16 | (uint32_t)p[(uint64_t)k * 2 + 1] << 24;
+		memcpy(&f, &bits, 4);
+		return f;
+	default: {
+		struct plain_quant w = plain_quant(m->type, p, k);
+		float product = w.scale * (float)w.q;
+		return w.has_minimum ? product + w.minimum : product;
+	}
+	}
+}
+
+static float combine(const float *total, unsigned n)
+{
+	return n == 1 ? total[0] : combine(total, n / 2) + combine(total + n / 2, n / 2);
+}
+
+/* w: the padded row as floats. */
+static float dot_f32(const float *w, uint64_t kp, unsigned spans, const float *x)
+{
+	float total[NUMERICS_MAX_SPANS], acc;
+
+	for (unsigned s = 0; s < spans; s++) {
+		uint64_t first = kp / spans * s, end = first + kp / spans;
+		total[s] = 0.0f;
+		for (uint64_t segment = first; segment < end; segment += NUMERICS_SEGMENT) {
+			acc = 0.0f;
+			for (uint64_t k = segment; k < end && k < segment + NUMERICS_SEGMENT; k++)
+				acc = fmaf(w[k], x[k], acc);
+			total[s] = total[s] + acc;
+		}
+	}
+	return combine(total, spans);
+}
+
+/* Quants first..end-1, all of one block of activations, into one chain. */
+static float add_part(float acc, const struct plain_quant *w, uint32_t first, uint32_t end, const int8_t *q, const struct activation_block *x)
+{
+	int32_t sum = 0;
+
+	for (uint32_t i = first; i < end; i++)
+		sum += w[i].q * q[i];
+	w += first;
+	float both = w->scale * x->d;
+	acc = fmaf(both, (float)sum, acc);
+	if (w->has_minimum) {
+		float d_sum = w->halves ? x->d * (float)x->sum[first % 32 / 16] : x->d_sum;
+		acc = fmaf(w->minimum, d_sum, acc);
+	}
+	return acc;
+}
+
+static float dot_int8(const struct plain_quant *w, uint32_t k, const int8_t *q, const struct activation_block *x)
+{
+	uint32_t blocks = k / 32;
+	unsigned spans = numerics_spans(k);
+	float acc[NUMERICS_MAX_SPANS];
+
+	for (unsigned s = 0; s < spans; s++) {
+		acc[s] = 0.0f;
+		for (uint32_t n = blocks / spans * s; n < blocks / spans * (s + 1); n++) {
+			uint32_t step = w[n * 32].halves ? 16 : 32;
+			for (uint32_t i = n * 32; i < n * 32 + 32; i += step)
+				acc[s] = add_part(acc[s], w, i, i + step, q, &x[n]);
+		}
+	}
+	return combine(acc, spans);
+}
+
+/* One row of w times every column, into out[column]. */
+static void dots(const struct plain_matmul *m, const struct plain_matrix *w, uint32_t row, float *out)
+{
+	uint64_t kp = numerics_pad(w->k);
+	float *weights = calloc(kp, sizeof *weights);
+	struct plain_quant *quants = calloc(kp, sizeof *quants);
+
+	for (uint32_t k = 0; weights && m->x && k < w->k && row < w->rows; k++)
+		weights[k] = plain_weight(w, row, k);
+	for (uint32_t k = 0; quants && !m->x && k < w->k && row < w->rows; k++)
+		quants[k] = plain_quant(w->type, w->data + row * plain_row_bytes(w), k);
+	for (uint32_t c = 0; c < m->columns; c++)
+		if (row >= w->rows)
+			out[c] = 0.0f;
+		else if (m->x)
+			out[c] = dot_f32(weights, kp, numerics_spans(w->k), m->x + c * kp);
+		else
+			out[c] = dot_int8(quants, w->k, m->q + c * kp, m->s + c * (kp / 32));
+	free(weights);
+	free(quants);
+}
+
+static float finish(const struct plain_matmul *m, uint32_t row, float y, float second, float old)
+{
+	if (m->flags & KEY_BIAS)
+		y = y + m->bias[row];
+	if (m->flags & KEY_BIAS2)
+		second = second + m->bias2[row];
+	if (m->flags & KEY_SILU_MUL) {
+		float denominator = 1.0f + plain_exp(-y);
+		y = y / denominator;
+		y = y * second;
+	}
+	if (m->flags & KEY_GATED) {
+		float denominator = 1.0f + plain_exp(-old);
+		y = (old / denominator) * y;
+	}
+	return m->flags & KEY_RESIDUAL ? old + y : y;
+}
+
+void plain_matmul(const struct plain_matmul *m)
+{
+	uint64_t rp = numerics_pad(m->w.rows);
+	float first[PLAIN_MAX_COLUMNS], second[PLAIN_MAX_COLUMNS] = { 0 };
+
+	for (uint32_t row = 0; row < rp; row++) {
+		dots(m, &m->w, row, first);
+		if (m->flags & KEY_SILU_MUL)
+			dots(m, &m->w2, row, second);
+		for (uint32_t c = 0; c < m->columns; c++) {
+			float *out = m->out + c * rp + row;
+			*out = finish(m, row, first[c], second[c], *out);
+		}
+	}
+	if (m->flags & KEY_QUANTISED_OUT)
+		for (uint32_t c = 0; c < m->columns; c++)
+			plain_quantise(m->out + c * rp, rp / 32, m->outq + c * rp, m->outs + c * (rp / 32));
+}
+
+void plain_quantise(const float *x, uint64_t blocks, int8_t *q, struct activation_block *s)
+{
+	for (uint64_t n = 0; n < blocks; n++) {
+		const float *in = x + n * 32;
+		float largest = 0.0f, d;
+		int sum = 0;
+		for (unsigned i = 0; i < 32; i++)
+			largest = fabsf(in[i]) > largest ? fabsf(in[i]) : largest;
+		d = largest / 127.0f;
+		s[n] = (struct activation_block){ .d = d };
+		for (unsigned i = 0; i < 32; i++) {
+			float r = d == 0.0f ? 0.0f : in[i] / d;
+			r = r > 127.0f ? 127.0f : r < -127.0f ? -127.0f : r;
+			q[n * 32 + i] = (int8_t)nearbyintf(r);
+			s[n].sum[i / 16] += q[n * 32 + i];
+			sum += q[n * 32 + i];
+		}
+		s[n].d_sum = d * (float)sum;
+	}
+}
+
+void plain_embed(const struct plain_matrix *w, const int32_t *ids, uint32_t columns, float *out)
+{
+	uint64_t kp = numerics_pad(w->k);
+	for (uint32_t c = 0; c < columns; c++)
+		for (uint64_t k = 0; k < kp; k++)
+			out[c * kp + k] = k < w->k ? plain_weight(w, (uint32_t)ids[c], (uint32_t)k) : 0.0f;
+}

@@ -1,0 +1,34 @@
+/* tests/kernels/plain.h - matmul, quantise and embed as the contract's plain loops: what templates are compared with, byte for byte.
+ *
+ * Written from kernels-templates/numerics.h and templates.h alone: scalar, no lanes, no packing, weights as files hold them. Shares no code with
+ * the templates.
+ */
+#ifndef TESTS_PLAIN_H
+#define TESTS_PLAIN_H
+
+#include "base/dtype.h"
+#include "jit/key.h"
+#include "kernels-templates/templates.h"
+
+/* A weight matrix as a file holds it. */
+struct plain_matrix { enum dtype type; uint32_t rows, k; const uint8_t *data; };
+uint64_t plain_row_bytes(const struct plain_matrix *m);
+float plain_weight(const struct plain_matrix *m, uint32_t row, uint32_t k);
+
+enum { PLAIN_MAX_COLUMNS = 96 };
+
+/* Buffers have the layouts of templates.h; flags are a key's. Bias vectors are padded to 32. */
+struct plain_matmul {
+	struct plain_matrix w, w2;
+	uint32_t flags, columns;
+	const float *x;                       /* f32 activations, or NULL: int8 in q and s */
+	const int8_t *q; const struct activation_block *s;
+	const float *bias, *bias2;
+	float *out; int8_t *outq; struct activation_block *outs;
+};
+void plain_matmul(const struct plain_matmul *m);
+
+void plain_quantise(const float *x, uint64_t blocks, int8_t *q, struct activation_block *s);
+void plain_embed(const struct plain_matrix *w, const int32_t *ids, uint32_t columns, float *out);
+
+#endif

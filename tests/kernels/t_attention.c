@@ -1,0 +1,563 @@
+/* tests/kernels/t_attention.c - attention against plain loops: head shapes, positions, windows, columns, caches full of NaN, units in any split. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/ir/ir_build.h"
+#include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain_attention.h"
+#include "tests/support/shared.h"
+
+struct shape { unsigned kv_heads, group, dims; enum dtype type; /* of the cache */ };
+
+struct scene {
+	struct shape s;
+	unsigned heads, width, padded;
+	unsigned tile;               /* columns that a unit does, 0: one */
+	struct plain_cache cache, pieces;        /* the same numbers, where there are targets that lay them out by pieces */
+	uint64_t filled;             /* positions from here on hold NaN bytes */
+	uint64_t seed;
+};
+
+static void open_scene(struct scene *c, struct shape s, uint64_t capacity)
+{
+	uint64_t chunk = s.kv_heads * plain_cache_row(s.type, s.dims) * 128 + 320;      /* chunks need not touch */
+	size_t bytes = (capacity + 127) / 128 * chunk;
+	*c = (struct scene){ .s = s, .heads = s.kv_heads * s.group, .seed = s.dims + s.group };
+	c->width = c->heads * s.dims;
+	c->padded = (c->width + 31) / 32 * 32;
+	c->cache = (struct plain_cache){ kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, false };
+	c->pieces = c->cache;
+	if (template_kv_pieces(&target_table[TARGET_GFX1100], s.type, s.dims))
+		c->pieces = (struct plain_cache){ kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, true };
+}
+
+static void close_scene(struct scene *c)
+{
+	if (c->pieces.pieces) {
+		free(c->pieces.k);
+		free(c->pieces.v);
+	}
+	free(c->cache.k);
+	free(c->cache.v);
+}
+
+static void store(const struct scene *c, unsigned head, uint64_t position, const float *key, const float *value)
+{
+	plain_store(&c->cache, head, position, key, value);
+	plain_store(&c->pieces, head, position, key, value);
+}
+
+static void fill(struct scene *c, uint64_t end)
+{
+	float k[256], v[256];
+	for (; c->filled < end; c->filled++)
+		for (unsigned h = 0; h < c->s.kv_heads; h++) {
+			for (unsigned i = 0; i < c->s.dims; i++) {
+				k[i] = kernel_random(&c->seed);
+				v[i] = kernel_random(&c->seed);
+			}
+			store(c, h, c->filled, k, v);
+		}
+}
+
+/* Queries of `columns` columns at pos0 on, and what plain loops make of them. */
+struct work { unsigned columns; uint64_t pos0, window; float *q, *want; };
+
+static void make_work(struct work *w, struct scene *c, unsigned columns, uint64_t pos0, uint64_t window)
+{
+	size_t bytes = (size_t)c->padded * columns * 4;
+	*w = (struct work){ columns, pos0, window, kernel_buffer(bytes, 0), kernel_buffer(bytes, 0) };
+	fill(c, pos0 + columns);
+	for (unsigned i = 0; i < columns; i++) {
+		for (unsigned j = 0; j < c->width; j++)
+			w->q[i * c->padded + j] = kernel_random(&c->seed) * 0.25f;
+		plain_attention(w->want + i * c->padded, w->q + i * c->padded, &c->cache, c->heads, pos0 + i, window);
+	}
+}
+
+static void drop_work(struct work *w)
+{
+	free(w->q);
+	free(w->want);
+}
+
+static struct key scene_key(const struct scene *c, bool window)
+{
+	return (struct key){ .kind = KEY_ATTENTION, .heads = c->heads, .kv_heads = c->s.kv_heads, .head_dim = c->s.dims, .columns = c->tile,
+	                     .kv = (uint8_t)(c->s.type + 1), .flags = window ? KEY_WINDOW : 0 };
+}
+
+/* cut: units are done as cut..end, then 0..cut. */
+static void check(const struct scene *c, const struct work *w, const struct kernel *k, const struct kernel_way *way, unsigned cut)
+{
+	const struct plain_cache *cache = template_kv_pieces(&way->target, c->s.type, c->s.dims) ? &c->pieces : &c->cache;
+	size_t bytes = (size_t)c->padded * w->columns * 4;
+	float *out = kernel_buffer(bytes, 0xff);
+	unsigned tiles = c->tile > 1 ? (w->columns + 2 * c->tile - 2) / c->tile : w->columns;
+	int64_t units = (int64_t)tiles * c->s.kv_heads, at = units * cut / 8;
+	uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)w->q, [ATTENTION_KCACHE] = (uintptr_t)cache->k,
+	                                 [ATTENTION_VCACHE] = (uintptr_t)cache->v, [ATTENTION_OUT] = (uintptr_t)out, [ATTENTION_POS0] = w->pos0,
+	                                 [ATTENTION_CHUNK_BYTES] = c->cache.chunk_bytes, [ATTENTION_SLIDING] = w->window,
+	                                 [ATTENTION_COLUMNS] = w->columns };
+
+	kernel_run(k, arg, at, units);
+	/* Other units than the launch's are left alone; tiles' units lie in several columns. */
+	for (int64_t u = 0; c->tile <= 1 && u < at; u++) {
+		const uint8_t *first = (const uint8_t *)(out + u / c->s.kv_heads * c->padded + u % c->s.kv_heads * c->s.group * c->s.dims);
+		if (*first != 0xff || memcmp(first, first + 1, c->s.group * c->s.dims * 4 - 1) != 0)
+			fail_msg("%s: attention of %u heads writes unit %lld, which is not in %lld..%lld", way->name, c->s.kv_heads, (long long)u, (long long)at, (long long)units);
+	}
+	kernel_run(k, arg, 0, at);
+	if (memcmp(out, w->want, bytes) != 0)
+		fail_msg("%s: attention of %u x %u heads of %u, %s cache, %u columns by %u at %llu, window %llu differs", way->name, c->s.kv_heads, c->s.group,
+		         c->s.dims, dtype_table[c->s.type].name, w->columns, c->tile, (unsigned long long)w->pos0, (unsigned long long)w->window);
+	free(out);
+}
+
+static int turn;                 /* simulated cards take turns, but for JITRUN_TEST_FULL: kernels opened together run on one */
+
+static void open_ways(struct kernel k[], const struct scene *c, bool window)
+{
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, ++turn);
+	struct key key = scene_key(c, window);
+	for (unsigned i = 0; i < ways; i++)
+		kernel_open(&k[i], &way[i], &key);
+}
+
+static void check_ways(struct kernel k[], const struct scene *c, const struct work *w, unsigned cut)
+{
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, turn);
+	for (unsigned i = 0; i < ways; i++)
+		check(c, w, &k[i], &way[i], cut);
+}
+
+static void close_ways(struct kernel k[])
+{
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, turn);
+	for (unsigned i = 0; i < ways; i++)
+		kernel_close(&k[i]);
+}
+
+/* The cache is filled no further than the last visible position: what lies behind it is NaN. */
+static void check_shape(struct shape s)
+{
+	static const uint64_t position[] = { 0, 1, 31, 32, 33, 63, 64, 127, 128, 129, 300 };
+	struct scene c;
+	struct kernel k[KERNEL_MAX_WAYS];
+
+	open_scene(&c, s, 384);
+	open_ways(k, &c, false);
+	for (unsigned i = 0; i < sizeof position / sizeof position[0]; i++) {
+		struct work w;
+		if (test_quick() && i % 3 != 0)
+			continue;
+		make_work(&w, &c, 1, position[i], 0);
+		check_ways(k, &c, &w, i % 8);
+		drop_work(&w);
+	}
+	close_ways(k);
+	close_scene(&c);
+}
+
+static void test_head_dims(void **state)
+{
+	static const unsigned dims[] = { 2, 6, 32, 40, 48, 64, 66, 80, 96, 128, 256 };
+	(void)state;
+	for (unsigned i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+		check_shape((struct shape){ 2, 1 + i % 4, dims[i], DTYPE_F16 });
+		check_shape((struct shape){ 1, 1 + (i + 2) % 4, dims[i], DTYPE_F32 });
+		check_shape((struct shape){ 2, 1 + (i + 1) % 4, dims[i], DTYPE_Q8_0 });
+	}
+}
+
+static void test_groups(void **state)
+{
+	static const unsigned group[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 20, 32, 71, 128 };
+	static const enum dtype types[] = { DTYPE_F32, DTYPE_F16, DTYPE_Q8_0 };
+	(void)state;
+	for (unsigned i = 0; i < sizeof group / sizeof group[0]; i++)
+		for (unsigned t = 0; t < 3; t++)
+			if (test_full() || i % 3 == t)
+				check_shape((struct shape){ 1 + i % 2, group[i], i % 2 ? 64 : 40, types[t] });
+}
+
+/* More heads than go through the cache together, in launches that end in the middle of what does. */
+static void test_runs(void **state)
+{
+	static const struct shape shapes[] = { { 5, 1, 256, DTYPE_F16 }, { 3, 2, 256, DTYPE_F32 }, { 9, 1, 256, DTYPE_Q8_0 }, { 18, 1, 64, DTYPE_F16 }, { 6, 8, 256, DTYPE_F16 }, { 3, 32, 256, DTYPE_F16 } };
+	static const uint64_t pos0[] = { 0, 126, 290 };
+	(void)state;
+
+	for (unsigned i = 0; i < 2 * sizeof shapes / sizeof shapes[0]; i++) {
+		struct scene c;
+		struct kernel k[KERNEL_MAX_WAYS];
+		bool window = i % 2;
+		open_scene(&c, shapes[i / 2], 384);
+		open_ways(k, &c, window);
+		for (unsigned j = 0; j < 3; j++)
+			for (unsigned cut = test_quick() ? i % 4 : 0; cut < 8; cut += test_quick() ? 4 : 1) {
+				struct work w;
+				make_work(&w, &c, 1 + (j + cut) % 3, pos0[j], window ? 140 : 0);
+				check_ways(k, &c, &w, cut);
+				drop_work(&w);
+			}
+		close_ways(k);
+		close_scene(&c);
+	}
+	/* Not so many that they have no room. */
+	struct kernel k[KERNEL_MAX_WAYS];
+	struct scene many = { .s = { 64, 64, 6, DTYPE_F16 }, .heads = 4096 };
+	open_ways(k, &many, false);
+	close_ways(k);
+}
+
+static void test_columns(void **state)
+{
+	static const uint64_t pos0[] = { 0, 29, 124, 250 };
+	struct scene c;
+	struct kernel k[KERNEL_MAX_WAYS];
+	(void)state;
+
+	open_scene(&c, (struct shape){ 3, 3, 40, DTYPE_F16 }, 384);
+	open_ways(k, &c, false);
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned columns = 1; columns <= 9; columns++) {
+			struct work w;
+			make_work(&w, &c, columns, pos0[i], 0);
+			check_ways(k, &c, &w, columns % 8);
+			drop_work(&w);
+		}
+	close_ways(k);
+	close_scene(&c);
+}
+
+/* Tiles of several columns, wherever the launch begins and ends in them. */
+static void test_tiles(void **state)
+{
+	static const struct { struct shape s; unsigned tile; } cases[] = {
+		{ { 3, 3, 40, DTYPE_F16 }, 2 }, { { 2, 4, 64, DTYPE_F16 }, 4 }, { { 2, 2, 128, DTYPE_F16 }, 8 }, { { 1, 1, 64, DTYPE_F32 }, 16 }, { { 2, 7, 80, DTYPE_F16 }, 2 },
+		{ { 1, 5, 6, DTYPE_F16 }, 4 }, { { 3, 1, 96, DTYPE_F16 }, 8 }, { { 1, 2, 256, DTYPE_F32 }, 4 }, { { 1, 8, 32, DTYPE_F16 }, 16 },
+		{ { 2, 4, 64, DTYPE_Q8_0 }, 4 }, { { 1, 5, 6, DTYPE_Q8_0 }, 2 }, { { 2, 2, 80, DTYPE_Q8_0 }, 8 },
+	};
+	static const uint64_t pos0[] = { 0, 5, 113, 120, 128, 250 };
+	static const unsigned counts[] = { 1, 2, 3, 8, 9, 17, 21 };
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct scene c;
+		struct kernel k[KERNEL_MAX_WAYS];
+		open_scene(&c, cases[i].s, 384);
+		c.tile = cases[i].tile;
+		open_ways(k, &c, false);
+		for (unsigned j = 0; j < 6; j++)
+			for (unsigned n = test_quick() ? (i + j) % 5 : 0; n < 7; n += test_quick() ? 5 : 1) {
+				struct work w;
+				make_work(&w, &c, counts[n], pos0[j], 0);
+				check_ways(k, &c, &w, (n + j) % 8);
+				drop_work(&w);
+			}
+		close_ways(k);
+		close_scene(&c);
+	}
+}
+
+/* The cache before the window is NaN as well. */
+static void forget(struct scene *c, uint64_t end)
+{
+	for (uint64_t p = 0; p < end; p++)
+		for (unsigned h = 0; h < c->s.kv_heads; h++) {
+			plain_spoil(&c->cache, h, p);
+			plain_spoil(&c->pieces, h, p);
+		}
+}
+
+static void test_windows(void **state)
+{
+	static const uint64_t window[] = { 1, 5, 32, 64, 128, 200, 10000 }, position[] = { 0, 4, 31, 64, 127, 128, 200, 260, 383, 500 };
+	(void)state;
+	for (unsigned shape = 0; shape < 5; shape++) {
+		static const struct shape shapes[] = { { 2, 1, 64, DTYPE_F16 }, { 1, 3, 80, DTYPE_F32 }, { 2, 4, 32, DTYPE_F16 }, { 1, 7, 64, DTYPE_F16 }, { 2, 2, 96, DTYPE_Q8_0 } };
+		struct kernel k[KERNEL_MAX_WAYS];
+		struct scene c;
+		for (unsigned i = 0; i < 7; i++) {
+			open_scene(&c, shapes[shape], 512);
+			if (i == 0)
+				open_ways(k, &c, true);
+			for (unsigned j = test_quick() ? 1 : 0; j < 10; j += test_quick() ? 4 : 1) {
+				struct work w;
+				unsigned columns = 1 + j % 3;
+				make_work(&w, &c, columns, position[j], window[i]);
+				if (position[j] + 1 > window[i])
+					forget(&c, position[j] + 1 - window[i]);
+				check_ways(k, &c, &w, j % 8);
+				drop_work(&w);
+			}
+			close_scene(&c);
+		}
+		close_ways(k);
+	}
+}
+
+/* Tiles with windows shorter than a tile, than a chunk, just a chunk and longer ones, at any place; what no column of the launch sees is NaN. */
+static void test_window_tiles(void **state)
+{
+	static const struct { struct shape s; unsigned tile; } cases[] = {
+		{ { 2, 2, 64, DTYPE_F16 }, 8 }, { { 1, 1, 40, DTYPE_F16 }, 16 }, { { 2, 3, 32, DTYPE_F32 }, 4 }, { { 1, 8, 64, DTYPE_F16 }, 2 }, { { 1, 7, 128, DTYPE_F16 }, 2 },
+		{ { 2, 4, 64, DTYPE_Q8_0 }, 4 },
+	};
+	static const uint64_t window[] = { 1, 3, 8, 17, 100, 127, 128, 129, 200, 1000 }, pos0[] = { 0, 7, 121, 126, 250, 261 };
+	static const unsigned counts[] = { 1, 2, 5, 16, 21, 40 };
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct kernel k[KERNEL_MAX_WAYS];
+		struct scene c;
+		for (unsigned n = 0; n < 10 * 6; n += test_quick() ? 7 : 1) {
+			uint64_t length = window[n / 6], first = pos0[n % 6];
+			struct work w;
+			open_scene(&c, cases[i].s, 384);
+			c.tile = cases[i].tile;
+			if (n == 0)
+				open_ways(k, &c, true);
+			make_work(&w, &c, counts[(n + n / 6) % 6], first, length);
+			if (first + 1 > length)
+				forget(&c, first + 1 - length);
+			check_ways(k, &c, &w, n % 8);
+			drop_work(&w);
+			close_scene(&c);
+		}
+		close_ways(k);
+	}
+}
+
+static void test_depth(void **state)
+{
+	struct scene c;
+	struct kernel k[KERNEL_MAX_WAYS];
+	(void)state;
+
+	open_scene(&c, (struct shape){ 2, 4, 64, DTYPE_F16 }, 1152);
+	open_ways(k, &c, false);
+	for (uint64_t p = 1000; p < 1152; p += 151) {
+		struct work w;
+		make_work(&w, &c, 1, p, 0);
+		check_ways(k, &c, &w, 4);
+		drop_work(&w);
+	}
+	close_ways(k);
+	close_scene(&c);
+}
+
+/* Scores far apart: later chunks with a larger maximum, with a much smaller one, all p but one exactly zero. */
+static void test_wide_scores(void **state)
+{
+	struct scene c;
+	struct kernel k[KERNEL_MAX_WAYS];
+	struct work w;
+	(void)state;
+
+	open_scene(&c, (struct shape){ 1, 2, 32, DTYPE_F32 }, 512);
+	fill(&c, 500);
+	for (uint64_t p = 0; p < 500; p++) {
+		float key[32] = { 0 }, value[32];
+		key[0] = p == 200 ? 150.0f : p == 450 ? 145.0f : p < 128 ? -90.0f : (float)(p % 7);
+		for (unsigned i = 0; i < 32; i++)
+			value[i] = kernel_random(&c.seed);
+		store(&c, 0, p, key, value);
+	}
+	open_ways(k, &c, false);
+	for (uint64_t p = 100; p < 500; p += 57) {
+		make_work(&w, &c, 1, p, 0);
+		for (unsigned i = 0; i < c.width; i++)
+			w.q[i] = i % 32 == 0 ? 1.0f : 0.5f;
+		plain_attention(w.want, w.q, &c.cache, c.heads, p, 0);
+		check_ways(k, &c, &w, 0);
+		drop_work(&w);
+	}
+	close_ways(k);
+	close_scene(&c);
+}
+
+/* The shapes of real models keep every value of their inner loops in registers. */
+static void test_no_spills(void **state)
+{
+	static const struct shape shapes[] = {
+		{ 3, 3, 64, DTYPE_F16 }, { 8, 4, 64, DTYPE_F16 }, { 8, 4, 128, DTYPE_F16 }, { 8, 2, 128, DTYPE_F16 }, { 2, 7, 64, DTYPE_F16 }, { 4, 7, 128, DTYPE_F16 }, { 4, 8, 64, DTYPE_F16 },
+		{ 32, 1, 128, DTYPE_F16 }, { 32, 1, 96, DTYPE_F16 }, { 32, 1, 80, DTYPE_F16 }, { 16, 1, 64, DTYPE_F16 }, { 2, 6, 128, DTYPE_F16 }, { 8, 5, 128, DTYPE_F16 }, { 1, 4, 256, DTYPE_F16 },
+		{ 8, 4, 128, DTYPE_F32 }, { 3, 3, 64, DTYPE_F32 },
+	};
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways(&way);
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+		for (unsigned w = 0; w < 8 * ways; w++) {
+			struct scene c = { .s = shapes[i], .heads = shapes[i].kv_heads * shapes[i].group };
+			if (w & 4)
+				c.s.type = DTYPE_Q8_0;
+			if (w & 2)
+				c.tile = template_attention_columns(&way[w / 8].target, c.heads, c.s.kv_heads, c.s.dims, 240);
+			struct key key = scene_key(&c, w & 1);
+			struct kernel k;
+			char text[KEY_TEXT_MAX];
+			if (!way[w / 8].native)
+				continue;
+			kernel_open(&k, &way[w / 8], &key);
+			if (k.stats.spills_in_inner_loops)
+				fail_msg("%s: %u spills in inner loops", key_text(&key, text, sizeof text), k.stats.spills_in_inner_loops);
+			kernel_close(&k);
+		}
+}
+
+/* ---- what memory is asked for ahead */
+
+enum { LINE = 64 };
+
+/* Keys, values, and for each level of the cache what of them was asked for: all at the same distance from each other, with room between. */
+struct asked { uint8_t *memory; size_t apart; };
+
+/* Asking leaves a mark where the level's copy has the line. */
+static void mark_what_is_asked(struct ir *ir, ir_f mark, size_t apart)
+{
+	for (size_t i = 0; i < ir->n_ins; i++) {
+		struct ir_ins *ins = &ir->ins[i];
+		if (ins->op != IR_prefetch && ins->op != IR_prefetch2)
+			continue;
+		ins->imm += (int64_t)(ins->op == IR_prefetch ? 2 : 4) * (int64_t)apart;
+		ins->op = IR_fstore1;
+		ins->b = mark.r;
+	}
+}
+
+static bool marked(const struct asked *a, unsigned level, size_t line)
+{
+	const uint8_t *at = a->memory + 2 * level * a->apart + line * LINE;
+	for (unsigned i = 0; i < LINE; i++)
+		if (at[i])
+			return true;
+	return false;
+}
+
+/* Bytes of keys (0) or values (1) that are read but not asked for into this level, and the other way round. */
+struct unlike { size_t missing, idle; };
+
+static struct unlike compare_asked(const struct asked *a, const struct plain_cache *cache, unsigned level, unsigned what, unsigned first, unsigned end, uint64_t positions)
+{
+	struct unlike u = { 0 };
+	size_t row = plain_cache_row(cache->type, cache->dims), head = 128 * row;
+
+	for (size_t line = 0; line < a->apart / LINE; line++) {
+		uint64_t chunk = line * LINE / cache->chunk_bytes, at = line * LINE % cache->chunk_bytes, left = positions - chunk * 128;
+		uint64_t seen = positions <= chunk * 128 ? 0 : left > 128 ? 128 : what ? left : (left + 31) / 32 * 32;
+		bool reads = at / head >= first && at / head < end && at % head < seen * row, asks = marked(a, level, what * a->apart / LINE + line);
+		u.missing += reads && !asks ? LINE : 0;
+		u.idle += asks && !reads ? LINE : 0;
+	}
+	return u;
+}
+
+/* Marks of one launch of units first..end - 1, of one column that sees so many positions. */
+static struct asked ask(struct scene *c, enum target_id target, unsigned first, unsigned end, uint64_t positions)
+{
+	struct work w;
+	struct ir ir;
+	struct error err = { 0 };
+	struct key key = scene_key(c, false);
+	size_t bytes = (positions + 127) / 128 * c->cache.chunk_bytes;
+	struct asked a = { .apart = (bytes + 2 * c->cache.chunk_bytes) / LINE * LINE };
+
+	make_work(&w, c, 1, positions - 1, 0);
+	key.target = (uint8_t)target;
+	ir_init(&ir, target_table[target].lanes);
+	ir_f mark = ir_fconst(&ir, 1.0f);
+	if (!template_build(&ir, &key, &target_table[target], &err))
+		fail_msg("%s", err.text);
+	mark_what_is_asked(&ir, mark, a.apart);
+	a.memory = kernel_buffer(6 * a.apart, 0);
+	memcpy(a.memory, c->cache.k, bytes);
+	memcpy(a.memory + a.apart, c->cache.v, bytes);
+	float *out = kernel_buffer((size_t)c->padded * 4, 0);
+	uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)w.q, [ATTENTION_KCACHE] = (uintptr_t)a.memory, [ATTENTION_VCACHE] = (uintptr_t)(a.memory + a.apart),
+	                                 [ATTENTION_OUT] = (uintptr_t)out, [ATTENTION_POS0] = w.pos0, [ATTENTION_CHUNK_BYTES] = c->cache.chunk_bytes, [ATTENTION_COLUMNS] = 1 };
+	ir_interp(&ir, arg, first, end);
+	free(out);
+	ir_free(&ir);
+	drop_work(&w);
+	return a;
+}
+
+/* streams: each stream is asked for a little ahead of itself, with so many lanes; else a head's chunk ahead, keys and values in turn. */
+struct asking { struct shape s; bool streams_8, streams_16; };
+
+/* Over whole chunks, what lies between reading and asking is all that is missing at the beginning, and as much is idle at the end. In a chunk that is read in part it is that for a few heads. */
+static void check_asked(const struct asking *as, enum target_id id, unsigned first, unsigned end, uint64_t positions)
+{
+	const struct target *target = &target_table[id];
+	bool streams = target->lanes == 8 ? as->streams_8 : as->streams_16, whole = positions % 128 == 0;
+	struct scene c;
+	open_scene(&c, as->s, positions);
+	size_t head = 128 * plain_cache_row(as->s.type, as->s.dims), all = (end - first) * head * ((positions + 127) / 128), between[3] = { 0, streams ? 8 << 10 : head, 18 << 10 };
+	struct asked a = ask(&c, id, first, end, positions);
+
+	for (unsigned level = 1; level <= 2; level++)
+		for (unsigned what = 0; what < 2; what++) {
+			struct unlike u = compare_asked(&a, &c.cache, level, what, first, end, positions);
+			size_t most = whole ? between[level] : all / 8;
+			bool none = level == 2 && !(streams && target->few_misses);
+			if (none ? u.idle || u.missing < all / 2 : u.missing > most || u.idle > most)
+				fail_msg("%s: attention of %u x %u heads of %u asks level %u for the %s of heads %u to %u too late or in vain: %zu bytes and %zu, expected at most %zu", target->name, as->s.kv_heads,
+				         as->s.group, as->s.dims, level, what ? "values" : "keys", first, end - 1, u.missing, u.idle, none ? 0 : most);
+		}
+	free(a.memory);
+	close_scene(&c);
+}
+
+static void test_asks(void **state)
+{
+	static const struct asking shapes[] = { { { 8, 2, 128, DTYPE_F16 }, false, true }, { { 8, 4, 64, DTYPE_F16 }, false, true }, { { 8, 4, 128, DTYPE_F16 }, false, false },
+		{ { 4, 1, 128, DTYPE_F16 }, false, true }, { { 6, 2, 128, DTYPE_Q8_0 }, false, true }, { { 3, 1, 64, DTYPE_F32 }, true, true } };
+	static const enum target_id targets[] = { TARGET_AVX2, TARGET_AVX512_VNNI, TARGET_AVX512_AMX };
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+		for (unsigned t = 0; t < 3; t++) {
+			check_asked(&shapes[i], targets[t], 0, shapes[i].s.kv_heads, 5 * 128);
+			check_asked(&shapes[i], targets[t], 1, shapes[i].s.kv_heads - 1, 5 * 128);
+			check_asked(&shapes[i], targets[t], 1, shapes[i].s.kv_heads, 4 * 128 + 72);
+		}
+}
+
+static void test_refusals(void **state)
+{
+	static const struct key bad[] = {
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 3, .head_dim = 64, .kv = DTYPE_F16 + 1 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 0, .head_dim = 64, .kv = DTYPE_F16 + 1 },
+		{ .kind = KEY_ATTENTION, .heads = 129, .kv_heads = 1, .head_dim = 64, .kv = DTYPE_F16 + 1 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 65, .kv = DTYPE_F16 + 1 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_BF16 + 1 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_F16 + 1, .columns = 3 },
+		{ .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_F16 + 1, .columns = 32 },
+		{ .kind = KEY_ATTENTION, .heads = 16, .kv_heads = 1, .head_dim = 64, .kv = DTYPE_F16 + 1, .columns = 16 },
+	};
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		kernel_refused(&bad[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_head_dims), cmocka_unit_test(test_groups), cmocka_unit_test(test_runs), cmocka_unit_test(test_columns), cmocka_unit_test(test_tiles), cmocka_unit_test(test_windows), cmocka_unit_test(test_window_tiles),
+		cmocka_unit_test(test_depth), cmocka_unit_test(test_wide_scores), cmocka_unit_test(test_no_spills), cmocka_unit_test(test_asks), cmocka_unit_test(test_refusals),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* tests/kernels/t_norm.c - RMS norm against plain loops: widths, columns, pads, int8 blocks, extreme values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain_attention.h"
+#include "tests/support/shared.h"
+
+enum { COLUMNS = 9 };
+
+struct norm_data {
+	unsigned k, padded;
+	float *x, *weight, *want, *out;
+	struct activation_block *want_s, *out_s;
+	int8_t *want_q, *out_q;
+	float eps;
+};
+
+static void make(struct norm_data *d, unsigned k, uint64_t seed)
+{
+	d->k = k;
+	d->padded = (k + 31) / 32 * 32;
+	d->eps = 1e-5f;
+	size_t n = (size_t)d->padded * COLUMNS;
+	d->x = kernel_buffer(n * 4, 0);
+	d->weight = kernel_buffer(d->padded * 4, 0);
+	d->want = kernel_buffer(n * 4, 0);
+	d->out = kernel_buffer(n * 4, 0);
+	d->want_s = kernel_buffer(n / 2, 0);
+	d->out_s = kernel_buffer(n / 2, 0);
+	d->want_q = kernel_buffer(n, 0);
+	d->out_q = kernel_buffer(n, 0);
+	for (unsigned i = 0; i < k; i++)
+		d->weight[i] = kernel_random(&seed);
+	for (unsigned c = 0; c < COLUMNS; c++)
+		for (unsigned i = 0; i < k; i++)
+			d->x[c * d->padded + i] = c == 3 ? 0.0f : kernel_random(&seed) * (c == 5 ? 1e-22f : 1.0f);
+	for (unsigned c = 0; c < COLUMNS; c++)
+		plain_norm(d->want + c * d->padded, d->want_q + c * d->padded, d->want_s + c * d->padded / 32, d->x + c * d->padded, d->weight, k, d->eps);
+}
+
+static void drop(struct norm_data *d)
+{
+	free(d->x); free(d->weight); free(d->want); free(d->out); free(d->want_s); free(d->out_s); free(d->want_q); free(d->out_q);
+}
+
+static void check(struct norm_data *d, const struct kernel_way *way, bool quantised)
+{
+	struct key key = { .kind = KEY_NORM, .k = d->k, .flags = quantised ? KEY_QUANTISED_OUT : 0 };
+	size_t n = (size_t)d->padded * COLUMNS;
+	uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)d->x, [NORM_WEIGHT] = (uintptr_t)d->weight, [NORM_OUT] = (uintptr_t)d->out,
+	                            [NORM_OUTQ] = (uintptr_t)d->out_q, [NORM_OUTS] = (uintptr_t)d->out_s };
+	struct kernel k;
+
+	memcpy(&arg[NORM_EPS], &d->eps, 4);
+	kernel_open(&k, way, &key);
+	assert_int_equal(k.stats.spills_in_inner_loops, 0);
+	for (unsigned first = 0; first <= COLUMNS; first += 4) {      /* all at once, then in two calls */
+		memset(d->out, 0xff, n * 4);
+		memset(d->out_q, 0x55, n);
+		memset(d->out_s, 0xff, n / 2);
+		kernel_run(&k, arg, first, COLUMNS);
+		kernel_run(&k, arg, 0, first);
+		if (memcmp(d->out, d->want, n * 4) != 0)
+			fail_msg("%s: norm over %u differs", way->name, d->k);
+		if (quantised && (memcmp(d->out_q, d->want_q, n) != 0 || memcmp(d->out_s, d->want_s, n / 2) != 0))
+			fail_msg("%s: int8 blocks of the norm over %u differ", way->name, d->k);
+		if (!quantised && d->out_q[0] != 0x55)
+			fail_msg("%s: a plain norm wrote int8 blocks", way->name);
+	}
+	kernel_close(&k);
+}
+
+static void test_widths(void **state)
+{
+	static const unsigned width[] = { 1, 31, 32, 33, 64, 100, 160, 200, 288, 576, 896, 1000, 2048, 2560, 4096 };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof width / sizeof width[0]; i++) {
+		struct norm_data d;
+		make(&d, width[i], i + 1);
+		for (unsigned w = 0; w < ways; w++) {
+			check(&d, &way[w], false);
+			check(&d, &way[w], true);
+		}
+		drop(&d);
+	}
+}
+
+/* A column of zeros and no eps makes an infinite scale: the pads stay +0 all the same. */
+static void test_pads(void **state)
+{
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+	(void)state;
+
+	for (unsigned w = 0; w < ways; w++) {
+		struct norm_data d;
+		struct key key = { .kind = KEY_NORM, .k = 41 };
+		struct kernel k;
+		static const float zero[23];
+		make(&d, 41, 3);
+		uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)(d.x + 3 * 64), [NORM_WEIGHT] = (uintptr_t)d.weight, [NORM_OUT] = (uintptr_t)d.out };
+		memset(d.out, 0xff, 64 * 4);
+		kernel_open(&k, &way[w], &key);
+		kernel_run(&k, arg, 0, 1);
+		assert_true(d.out[40] != d.out[40]);
+		assert_memory_equal(d.out + 41, zero, sizeof zero);
+		kernel_close(&k);
+		drop(&d);
+	}
+}
+
+static void test_refusals(void **state)
+{
+	(void)state;
+
+	kernel_refused(&(struct key){ .kind = KEY_NORM });
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_widths), cmocka_unit_test(test_pads), cmocka_unit_test(test_refusals) };
+	kernel_all_modes();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

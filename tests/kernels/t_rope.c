@@ -1,0 +1,186 @@
+/* tests/kernels/t_rope.c - queries and keys before attention: norm per head, rotation, scale, and the cache's two layouts, against plain loops. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain_attention.h"
+#include "tests/support/shared.h"
+
+enum { COLUMNS = 19 /* a group of the cache's columns and some */, CAPACITY = 256 };
+
+static const unsigned head_dims[] = { 2, 6, 32, 40, 48, 64, 66, 80, 96, 128, 256 };
+enum { DIMS_COUNT = sizeof head_dims / sizeof head_dims[0] };
+
+struct heads_data {
+	unsigned heads, dims, width, padded;
+	float *x, *v, *cos, *sin, *norm, eps;
+};
+
+static void make(struct heads_data *d, unsigned heads, unsigned dims, uint64_t seed)
+{
+	d->heads = heads;
+	d->dims = dims;
+	d->width = heads * dims;
+	d->padded = (d->width + 31) / 32 * 32;
+	d->eps = 1e-6f;
+	d->x = kernel_buffer((size_t)d->padded * COLUMNS * 4, 0);
+	d->v = kernel_buffer((size_t)d->padded * COLUMNS * 4, 0);
+	d->cos = kernel_buffer((size_t)dims / 2 * COLUMNS * 4, 0xff);
+	d->sin = kernel_buffer((size_t)dims / 2 * COLUMNS * 4, 0xff);
+	d->norm = kernel_buffer((size_t)(dims + 31) / 32 * 32 * 4, 0);
+	for (unsigned c = 0; c < COLUMNS; c++)
+		for (unsigned i = 0; i < d->width; i++) {
+			d->x[c * d->padded + i] = kernel_random(&seed);
+			d->v[c * d->padded + i] = kernel_random(&seed);
+		}
+	for (unsigned i = 0; i < dims / 2 * COLUMNS; i++) {
+		double angle = kernel_random(&seed);
+		d->cos[i] = (float)cos(angle);
+		d->sin[i] = (float)sin(angle);
+	}
+	for (unsigned i = 0; i < dims; i++)
+		d->norm[i] = kernel_random(&seed);
+}
+
+static void drop(struct heads_data *d)
+{
+	free(d->x); free(d->v); free(d->cos); free(d->sin); free(d->norm);
+}
+
+static void plain_head(float *out, const struct heads_data *d, unsigned column, unsigned head, bool normed)
+{
+	struct plain_angles a = { d->cos + column * d->dims / 2, d->sin + column * d->dims / 2, normed ? d->norm : NULL, d->eps };
+	plain_rotate(out, d->x + column * d->padded + head * d->dims, d->dims, &a);
+}
+
+static void check_queries(const struct heads_data *d, const struct kernel_way *way, bool normed)
+{
+	struct key key = { .kind = KEY_ROPE, .heads = d->heads, .head_dim = d->dims, .flags = normed ? KEY_QK_NORM : 0 };
+	size_t bytes = (size_t)d->padded * COLUMNS * 4;
+	float *want = kernel_buffer(bytes, 0), *out = kernel_buffer(bytes, 0xff), *same = kernel_buffer(bytes, 0);
+	float scale = (float)(1.0 / sqrt(d->dims));
+	uint64_t arg[ROPE_ARGS] = { [ROPE_IN] = (uintptr_t)d->x, [ROPE_OUT] = (uintptr_t)out, [ROPE_COS] = (uintptr_t)d->cos, [ROPE_SIN] = (uintptr_t)d->sin,
+	                            [ROPE_NORM] = (uintptr_t)d->norm };
+	int64_t units = COLUMNS * d->heads, cut = units / 3;
+	struct kernel k;
+
+	memcpy(&arg[ROPE_EPS], &d->eps, 4);
+	memcpy(&arg[ROPE_SCALE], &scale, 4);
+	for (unsigned c = 0; c < COLUMNS; c++)
+		for (unsigned h = 0; h < d->heads; h++) {
+			float *to = want + c * d->padded + h * d->dims;
+			plain_head(to, d, c, h, normed);
+			for (unsigned i = 0; i < d->dims; i++)
+				to[i] *= scale;
+		}
+	kernel_open(&k, way, &key);
+	kernel_run(&k, arg, cut, units);
+	kernel_run(&k, arg, 0, cut);
+	if (memcmp(out, want, bytes) != 0)
+		fail_msg("%s: rotation of %u heads of %u differs", way->name, d->heads, d->dims);
+	memcpy(same, d->x, bytes);
+	arg[ROPE_IN] = arg[ROPE_OUT] = (uintptr_t)same;
+	kernel_run(&k, arg, 0, units);
+	if (memcmp(same, want, bytes) != 0)
+		fail_msg("%s: rotation of %u heads of %u in place differs", way->name, d->heads, d->dims);
+	kernel_close(&k);
+	free(want);
+	free(out);
+	free(same);
+}
+
+static void check_store(const struct heads_data *d, const struct kernel_way *way, bool normed, enum dtype type, uint64_t pos0)
+{
+	struct key key = { .kind = KEY_KV_STORE, .kv_heads = d->heads, .head_dim = d->dims, .kv = (uint8_t)(type + 1),
+	                   .flags = normed ? KEY_QK_NORM : 0 };
+	uint64_t chunk = d->heads * plain_cache_row(type, d->dims) * 128 + 192;
+	size_t bytes = CAPACITY / 128 * chunk;
+	bool pieces = template_kv_pieces(&way->target, type, d->dims);
+	struct plain_cache want = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces };
+	struct plain_cache out = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces };
+	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x, [KV_STORE_V] = (uintptr_t)d->v, [KV_STORE_KCACHE] = (uintptr_t)out.k,
+	                                [KV_STORE_VCACHE] = (uintptr_t)out.v, [KV_STORE_COS] = (uintptr_t)d->cos, [KV_STORE_SIN] = (uintptr_t)d->sin,
+	                                [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0, [KV_STORE_CHUNK_BYTES] = chunk, [KV_STORE_COLUMNS] = COLUMNS };
+	int64_t units = template_kv_store_units(&way->target, d->heads, COLUMNS), cut = units / 2;
+	struct kernel k;
+
+	memcpy(&arg[KV_STORE_EPS], &d->eps, 4);
+	for (unsigned c = 0; c < COLUMNS; c++)
+		for (unsigned h = 0; h < d->heads; h++) {
+			float rotated[256];
+			plain_head(rotated, d, c, h, normed);
+			plain_store(&want, h, pos0 + c, rotated, d->v + c * d->padded + h * d->dims);
+		}
+	assert_int_equal(template_traffic(&key, (uint64_t)units, pos0, COLUMNS), COLUMNS * d->heads * 2 * (4 * d->dims + plain_cache_row(type, d->dims)));
+	kernel_open(&k, way, &key);
+	kernel_run(&k, arg, cut, units);
+	kernel_run(&k, arg, 0, cut);
+	/* The whole cache is compared: what is nobody's position stays as it was. */
+	if (memcmp(out.k, want.k, bytes) != 0 || memcmp(out.v, want.v, bytes) != 0)
+		fail_msg("%s: %s cache of %u heads of %u differs at %llu", way->name, dtype_table[type].name, d->heads, d->dims, (unsigned long long)pos0);
+	kernel_close(&k);
+	free(want.k); free(want.v); free(out.k); free(out.v);
+}
+
+static void test_queries(void **state)
+{
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+	(void)state;
+
+	for (unsigned i = 0; i < DIMS_COUNT; i++)
+		for (unsigned heads = 1; heads <= 5; heads += 2) {
+			struct heads_data d;
+			make(&d, heads, head_dims[i], heads + i);
+			for (unsigned w = 0; w < ways; w++) {
+				check_queries(&d, &way[w], false);
+				check_queries(&d, &way[w], true);
+			}
+			drop(&d);
+		}
+}
+
+static void test_cache(void **state)
+{
+	static const uint64_t pos0[] = { 0, 30, 127, 200 };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+	(void)state;
+
+	for (unsigned i = 0; i < DIMS_COUNT; i++) {
+		struct heads_data d;
+		make(&d, 1 + i % 4, head_dims[i], i);
+		for (unsigned w = 0; w < ways; w++)
+			for (unsigned j = 0; j < 4; j++) {
+				check_store(&d, &way[w], j & 1, DTYPE_F16, pos0[j]);
+				check_store(&d, &way[w], j & 2, DTYPE_F32, pos0[j]);
+				check_store(&d, &way[w], j & 1, DTYPE_Q8_0, pos0[j]);
+			}
+		drop(&d);
+	}
+}
+
+static void test_refusals(void **state)
+{
+	static const struct key bad[] = {
+		{ .kind = KEY_ROPE, .heads = 0, .head_dim = 64 }, { .kind = KEY_ROPE, .heads = 2, .head_dim = 63 },
+		{ .kind = KEY_ROPE, .heads = 2, .head_dim = 258 }, { .kind = KEY_KV_STORE, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_BF16 + 1 },
+		{ .kind = KEY_KV_STORE, .kv_heads = 2, .head_dim = 64 },
+	};
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		kernel_refused(&bad[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_queries), cmocka_unit_test(test_cache), cmocka_unit_test(test_refusals) };
+	kernel_all_modes();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+/* tests/kernels/t_weights.c - weight formats: floats as the reference vectors have them, packed bytes where the formats' files say they lie. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels-templates/formats/weight_pieces.h"
+#include "tests/support/shared.h"
+
+static void check_vectors(const char *name, enum dtype type)
+{
+	char relative[64], path[1024];
+	size_t q_n, f_n;
+
+	snprintf(relative, sizeof relative, "data/quant-vectors/%s.q", name);
+	if (!shared_path(path, relative))
+		return;
+	uint8_t *q = file_bytes(path, &q_n);
+	snprintf(relative, sizeof relative, "data/quant-vectors/%s.f32", name);
+	assert_non_null(shared_path(path, relative));
+	uint8_t *f = file_bytes(path, &f_n);
+	uint64_t n = f_n / 4, row_bytes = 256 / dtype_table[type].block * dtype_table[type].bytes;
+	assert_int_equal(n % 256, 0);
+	assert_int_equal(q_n, n / 256 * row_bytes);
+	for (uint64_t r = 0; r < n / 256; r++) {
+		float out[256];
+		weight_to_f32(type, out, q + r * row_bytes, 256);
+		assert_memory_equal(out, f + r * 1024, 1024);
+	}
+	free(q);
+	free(f);
+}
+
+static void test_vectors(void **unused)
+{
+	check_vectors("f16", DTYPE_F16);
+	check_vectors("bf16", DTYPE_BF16);
+	check_vectors("q8_0", DTYPE_Q8_0);
+	check_vectors("q4_0", DTYPE_Q4_0);
+	check_vectors("q4_1", DTYPE_Q4_1);
+	check_vectors("q5_0", DTYPE_Q5_0);
+	check_vectors("q5_1", DTYPE_Q5_1);
+	check_vectors("q2_K", DTYPE_Q2_K);
+	check_vectors("q3_K", DTYPE_Q3_K);
+	check_vectors("q4_K", DTYPE_Q4_K);
+	check_vectors("q5_K", DTYPE_Q5_K);
+	check_vectors("q6_K", DTYPE_Q6_K);
+	check_vectors("iq4_nl", DTYPE_IQ4_NL);
+	check_vectors("iq4_xs", DTYPE_IQ4_XS);
+	check_vectors("mxfp4", DTYPE_MXFP4);
+}
+
+/* Where element k of row r of a packed block lies, read off the formats' descriptions: a row's byte for byte of the file. */
+static const uint8_t *packed_at(enum dtype type, const uint8_t *p, unsigned r, uint64_t k)
+{
+	switch (type) {
+	case DTYPE_F32:  return p + (k * 32 + r) * 4;
+	case DTYPE_F16:  return p + (k * 32 + r) * 2;
+	case DTYPE_BF16: return p + (k / 2 * 32 + r) * 4 + k % 2 * 2;
+	default:         return p + k / 32 * 1088 + 64 + (k % 32 / 4 * 32 + r) * 4 + k % 4;
+	}
+}
+
+static void check_element(enum dtype type, const uint8_t *packed, const uint8_t *row, unsigned r, uint64_t k, uint64_t length)
+{
+	static const uint8_t zeros[4];
+	unsigned bytes = type == DTYPE_Q8_0 ? 1 : dtype_table[type].bytes;
+	const uint8_t *want = !row || k >= length ? zeros : type == DTYPE_Q8_0 ? row + k / 32 * 34 + 2 + k % 32 : row + k * bytes;
+
+	assert_memory_equal(packed_at(type, packed, r, k), want, bytes);
+	if (type == DTYPE_Q8_0)
+		assert_memory_equal(packed + k / 32 * 1088 + r * 2, row ? row + k / 32 * 34 : zeros, 2);
+}
+
+/* Rows of exactly their bytes, at odd addresses; some missing. */
+static void check_packing(enum dtype type, uint64_t k, unsigned missing_from)
+{
+	uint64_t row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, block_bytes = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
+	uint8_t *own[32], *packed = malloc(block_bytes + 64);
+	const void *row[32];
+
+	assert_non_null(packed);
+	memset(packed, 0x55, block_bytes + 64);
+	for (unsigned r = 0; r < 32; r++) {
+		own[r] = malloc(row_bytes + 1);
+		assert_non_null(own[r]);
+		for (uint64_t i = 0; i < row_bytes; i++)
+			own[r][1 + i] = (uint8_t)((r * 151 + i * 7 + i / 256 * 13) % 255 + 1);
+		row[r] = r < missing_from || r == 31 ? own[r] + 1 : NULL;
+	}
+	weight_pack_block(type, WEIGHT_BY_VECTOR, packed, row, k);
+	for (unsigned r = 0; r < 32; r++)
+		for (uint64_t i = 0; i < numerics_pad(k); i++)
+			check_element(type, packed, row[r], r, i, k);
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(packed[block_bytes + i], 0x55);
+	for (unsigned r = 0; r < 32; r++)
+		free(own[r]);
+	free(packed);
+}
+
+static void test_packing(void **unused)
+{
+	static const enum dtype types[] = { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_Q8_0 };
+	static const uint64_t lengths[] = { 1, 2, 15, 31, 32, 33, 48, 64, 255, 256, 1000, 2048, 2080, 4100, 6144 };
+
+	for (unsigned i = 0; i < sizeof types / sizeof types[0]; i++)
+		for (unsigned j = 0; j < sizeof lengths / sizeof lengths[0]; j++)
+			if (lengths[j] % dtype_table[types[i]].block == 0) {
+				check_packing(types[i], lengths[j], 32);
+				check_packing(types[i], lengths[j], 3);
+			}
+}
+
+/* Where byte `at` of `bytes` lies, by walking over the pieces one by one. */
+static uint64_t walk_pieces(uint32_t bytes, uint32_t at, unsigned lane)
+{
+	uint64_t base = 0;
+	for (uint32_t size = 16; ; size = bytes >= size ? size : size / 2)
+		if (bytes >= size) {
+			if (at < size)
+				return base + lane * size + at;
+			base += 32 * size;
+			at -= size;
+			bytes -= size;
+		}
+}
+
+static void test_places(void **unused)
+{
+	for (uint32_t bytes = 1; bytes <= 272; bytes++)
+		for (uint32_t at = 0; at < bytes; at++)
+			for (unsigned lane = 0; lane < 32; lane += 31)
+				assert_int_equal(weight_pieces_place(bytes, at, lane), walk_pieces(bytes, at, lane));
+}
+
+/* The arrays of a format cover its units without gaps. */
+static void check_arrays(const struct weight_format *f)
+{
+	uint32_t at = 0;
+	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS && f->array[i].count; i++) {
+		assert_int_equal(f->array[i].disp, at);
+		at += f->array[i].lane * f->array[i].count * 32u;
+	}
+	assert_int_equal(at, weight_pieces_unit(f) + (f->six ? f->array[0].lane * f->array[0].count * 32u : 0));
+	assert_int_equal(f->head_bytes ? f->head_units * 32 : 0, f->head_bytes ? NUMERICS_SEGMENT : 0);
+}
+
+/* By pieces, a row block has the bytes it has by vectors, but for numbers of six bits: each lane's in its own places. Lanes are told apart by packing one row
+ * at a time. */
+static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
+{
+	const struct weight_format *f = weight_format_find(type);
+	uint64_t bytes = weight_block_bytes(type, WEIGHT_BY_PIECES, k), row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, count[2][256] = { 0 };
+	uint64_t most = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
+	uint64_t units = numerics_pad(k) / 32, span_units = units / numerics_spans(k), lane_bytes = weight_pieces_lane(f);
+	uint8_t *one = malloc(row_bytes), *packed[2] = { malloc(most + 64), malloc(most + 64) }, *none = malloc(bytes);
+	const void *row[32] = { 0 };
+
+	assert_true(one && packed[0] && packed[1] && none);
+	weight_pack_block(type, WEIGHT_BY_PIECES, none, row, k);
+	for (uint64_t i = 0; i < row_bytes; i++)
+		one[i] = (uint8_t)(i * 7 + i / 256 * 13 + 1);
+	row[lane] = one;
+	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_BY_PIECES; layout++) {
+		uint64_t n = weight_block_bytes(type, (enum weight_layout)layout, k);
+		memset(packed[layout], 0x55, most + 64);
+		weight_pack_block(type, (enum weight_layout)layout, packed[layout], row, k);
+		for (uint64_t i = 0; i < n; i++)
+			count[layout][packed[layout][i]]++;
+		for (unsigned i = 0; i < 64; i++)
+			assert_int_equal(packed[layout][n + i], 0x55);
+	}
+	if (f->six)
+		assert_true(bytes < most);
+	else
+		assert_memory_equal(count[0], count[1], sizeof count[0]);
+	/* What lies in the lane's own places is made as if it had no row; then nothing of the row may be left. */
+	for (uint64_t u = 0; u < units; u += u % span_units + 8 < span_units ? 8 : span_units - u % span_units) {
+		uint64_t n = span_units - u % span_units < 8 ? span_units - u % span_units : 8;
+		for (uint32_t at = 0; at < n * lane_bytes; at++) {
+			uint64_t place = u * weight_pieces_unit(f) + weight_pieces_place((uint32_t)(n * lane_bytes), at, lane);
+			packed[1][place] = none[place];
+		}
+	}
+	for (uint64_t h = 0; f->head_bytes && h < units / 8; h++) {
+		uint64_t place = units * weight_pieces_unit(f) + (h * 32 + lane) * weight_pieces_head(f);
+		memcpy(packed[1] + place, none + place, weight_pieces_head(f));
+	}
+	assert_memory_equal(packed[1], none, bytes);
+	free(none);
+	free(one);
+	free(packed[0]);
+	free(packed[1]);
+}
+
+static void test_pieces(void **unused)
+{
+	static const uint64_t lengths[] = { 1, 31, 32, 33, 96, 224, 256, 288, 320, 768, 1000, 1280, 2560, 2816 };
+
+	for (unsigned t = 0; t < DTYPE_COUNT; t++)
+		if (weight_supported((enum dtype)t)) {
+			check_arrays(weight_format_find((enum dtype)t));
+			for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+				for (unsigned lane = 0; lane < 32; lane += 1 + lane % 3 * 9)
+					if (lengths[i] % dtype_table[t].block == 0)
+						check_pieces((enum dtype)t, lengths[i], lane);
+		}
+}
+
+/* Of a whole period's bytes with their heads, at least these many in a hundred come 16 at a time. */
+static void test_shares(void **unused)
+{
+	static const struct { enum dtype type; unsigned least; } shares[] = {
+		{ DTYPE_F32, 100 }, { DTYPE_F16, 100 }, { DTYPE_BF16, 100 }, { DTYPE_Q8_0, 100 }, { DTYPE_Q4_0, 100 }, { DTYPE_Q4_1, 100 }, { DTYPE_Q5_0, 100 },
+		{ DTYPE_Q5_1, 100 }, { DTYPE_IQ4_NL, 100 }, { DTYPE_Q2_K, 95 }, { DTYPE_Q3_K, 100 }, { DTYPE_Q4_K, 100 }, { DTYPE_Q5_K, 100 }, { DTYPE_Q6_K, 99 },
+	};
+
+	for (unsigned i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+		const struct weight_format *f = weight_format_find(shares[i].type);
+		unsigned all = 8 * weight_pieces_lane(f) + weight_pieces_head(f), whole = 8 * weight_pieces_lane(f) / 16 * 16 + weight_pieces_head(f) / 16 * 16;
+		assert_true(whole * 100 >= shares[i].least * all);
+	}
+}
+
+static void test_sizes(void **unused)
+{
+	for (unsigned t = 0; t < DTYPE_COUNT; t++)
+		if (weight_supported((enum dtype)t)) {
+			uint64_t file = 32 * 2048 / dtype_table[t].block * dtype_table[t].bytes, packed = weight_block_bytes((enum dtype)t, WEIGHT_BY_VECTOR, 2048);
+			assert_in_range(packed, file, file * 105 / 100);
+			assert_int_equal(weight_block_bytes((enum dtype)t, WEIGHT_BY_VECTOR, 768) * 8, packed * 3);
+			packed = weight_block_bytes((enum dtype)t, WEIGHT_BY_PIECES, 2048);
+			assert_in_range(packed, file, file * 102 / 100);
+			assert_int_equal(weight_block_bytes((enum dtype)t, WEIGHT_BY_PIECES, 768) * 8, packed * 3);
+		}
+	assert_int_equal(weight_block_bytes(DTYPE_Q4_K, WEIGHT_BY_VECTOR, 512), 2 * 148 * 32);
+	assert_int_equal(weight_block_bytes(DTYPE_Q4_K, WEIGHT_BY_PIECES, 512), 2 * 144 * 32);
+	assert_true(weight_supported(DTYPE_Q6_K));
+	assert_false(weight_supported(DTYPE_IQ2_XS));
+	assert_int_equal(weight_default_activation(DTYPE_IQ4_NL), DTYPE_Q8_0);
+	assert_int_equal(weight_block_bytes(DTYPE_F32, WEIGHT_BY_VECTOR, 33), 64 * 128);
+	assert_int_equal(weight_block_bytes(DTYPE_F16, WEIGHT_BY_VECTOR, 64), 64 * 64);
+	assert_int_equal(weight_block_bytes(DTYPE_BF16, WEIGHT_BY_VECTOR, 1), 32 * 64);
+	assert_int_equal(weight_block_bytes(DTYPE_Q8_0, WEIGHT_BY_VECTOR, 96), 96 * 34);
+	assert_true(weight_packed_bytes(DTYPE_Q8_0, WEIGHT_BY_VECTOR, 33, 96) >= 2 * 96 * 34);
+	assert_true(weight_supported(DTYPE_Q8_0));
+	assert_false(weight_supported(DTYPE_I64));
+	assert_int_equal(weight_default_activation(DTYPE_Q8_0), DTYPE_Q8_0);
+	assert_int_equal(weight_default_activation(DTYPE_BF16), DTYPE_F32);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors), cmocka_unit_test(test_packing), cmocka_unit_test(test_sizes),
+	                                    cmocka_unit_test(test_places), cmocka_unit_test(test_pieces), cmocka_unit_test(test_shares) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

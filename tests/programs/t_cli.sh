@@ -1,0 +1,197 @@
+#!/bin/sh
+# tests/programs/t_cli.sh - the jitrun program from outside: what it prints where, and how it refuses.
+. "${srcdir:-.}/tests/support/prelude.sh"
+jitrun=./jitrun
+cache=--no-cache
+run() { "$jitrun" $cache "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+
+run "$model" --prompt "Once upon a time" -n 8
+check "status 0" [ "$status" = 0 ]
+check "text on stdout" [ -s "$dir/out" ]
+check "summary has the decode rate" grep -q 'decode .*tokens/s' "$dir/err"
+check "summary has the kernels" grep -q 'kernels .*generated in' "$dir/err"
+cp "$dir/out" "$dir/text"
+
+run "$model" --prompt "Once upon a time" -n 8 --quiet
+check "--quiet: nothing on stderr" [ ! -s "$dir/err" ]
+check "the same text again" cmp -s "$dir/out" "$dir/text"
+printf 'Once upon a time' > "$dir/prompt"
+run "$model" --file "$dir/prompt" -n 8 -q
+check "--file gives the same" cmp -s "$dir/out" "$dir/text"
+"$jitrun" "$model" -n 8 -q --no-cache < "$dir/prompt" > "$dir/out"
+check "standard input gives the same" cmp -s "$dir/out" "$dir/text"
+"$jitrun" "$model" --file - -n 8 -q --no-cache < "$dir/prompt" > "$dir/out"
+check "--file - gives the same" cmp -s "$dir/out" "$dir/text"
+run "$model" --prompt "Once upon a time" -n 8 -q --echo
+check "--echo prints the prompt first" grep -q '^Once upon a time' "$dir/out"
+run "$model" --prompt "Once upon a time" -n 1 --json
+ids=$(sed 's/.*"prompt_ids":\[\([^]]*\)\].*/\1/' "$dir/out")
+run "$model" --prompt-ids "$ids" -n 8 -q --echo
+check "--echo spells a prompt given as ids" grep -q 'Once upon a time' "$dir/out"
+
+run "$model" --prompt-ids 0,3177,626,260,538 --print-ids -n 8 -q
+check "--print-ids: eight ids on one line, nothing else: $(cat "$dir/out")" grep -qxE '[0-9]+( [0-9]+){7}' "$dir/out"
+check "--print-ids: one line" [ "$(wc -l < "$dir/out")" = 1 ]
+cp "$dir/out" "$dir/ids"
+run "$model" --prompt "Once upon a time" --print-ids -n 8 -q
+check "text and ids prompts agree" cmp -s "$dir/out" "$dir/ids"
+run "$model" --prompt "Once upon a time" --print-ids -n 8 -q --device ref
+check "the reference device agrees" cmp -s "$dir/out" "$dir/ids"
+for launch in op layer token; do
+	run "$model" --prompt "Once upon a time" --print-ids -n 8 --device sim:gfx1100 --launch $launch --workgroups 3
+	check "a simulated card agrees, launched by $launch: $(cat "$dir/err")" cmp -s "$dir/out" "$dir/ids"
+	check "what the card did is told" grep -q '^card .*launches.*by 128 bits' "$dir/err"
+done
+is 1 "$model" --prompt "Once upon a time" --print-ids -n 8 --device sim:gfx1100 --units 1 --workgroups 100
+check "more workgroups than there is room for" grep -q "100 workgroups .* room for [1-9][0-9]* on 1 compute unit of gfx1100" "$dir/err"
+dd if="$model" of="$dir/header.gguf" bs=1024 count=600 2>/dev/null
+run "$dir/header.gguf" --target gfx1101 --dump-objects "$dir/objects"
+check "code objects from a header: $(cat "$dir/err")" [ "$status" = 0 ]
+check "a program for each width of a pass" [ "$(ls "$dir/objects"/pass-c*.gfx1101.co | wc -l)" = 4 ]
+check "a code object for each kernel" [ "$(ls "$dir/objects"/matmul.*.gfx1101.co | wc -l)" -gt 4 ]
+for t in 1 3; do
+	run "$model" --prompt "Once upon a time" --print-ids -n 8 -q -t "$t"
+	check "$t threads agree" cmp -s "$dir/out" "$dir/ids"
+done
+
+run "$model" --prompt "Once upon a time" -n 8 --json -q
+check "--json: one line" [ "$(wc -l < "$dir/out")" = 1 ]
+check "--json: an object with ids, text, timings, counters" grep -qE '^\{.*"ids":\[.*"text":".*"timings":\{.*"counters":\{.*\}\}$' "$dir/out"
+check "--json: the same ids" [ "$(sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/; s/,/ /g' "$dir/out" | sed 's/.*"ids"//')" = "$(cat "$dir/ids")" ]
+
+# Guessing ahead never changes the text, and is counted
+repeated="The cat sat on the mat. The dog sat on the mat. The cat sat on the mat. The dog sat on the mat. The cat sat on the"
+for t in 0 0.8; do
+	run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 --speculate off
+	check "--speculate off says nothing of guesses" [ "$(grep -c guessed "$dir/err")" = 0 ]
+	cp "$dir/out" "$dir/plain"
+	for k in auto 4 8 16; do
+		run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 --speculate "$k"
+		check "--speculate $k --temp $t: the same ids" cmp -s "$dir/out" "$dir/plain"
+	done
+	check "summary has the guesses" grep -qE '^guessed +[0-9]+ tokens, [0-9]+ came true' "$dir/err"
+done
+run "$model" --prompt "$repeated" -n 120 --ignore-eos --json -q --speculate 4
+check "--json counts the guesses" grep -qE '"drafted":[1-9][0-9]*,"accepted":[0-9]+,"speculation":\{"4":\{"passes":[1-9][0-9]*,"drafted":[1-9].*"16":\{"passes":0,"drafted":0,"accepted":0\}\}' "$dir/out"
+
+run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 3
+cp "$dir/out" "$dir/a"
+run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 3 -t 1
+check "a seed gives the same text" cmp -s "$dir/out" "$dir/a"
+run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 4
+check "another seed another text" [ "$(cmp -s "$dir/out" "$dir/a"; echo $?)" = 1 ]
+
+run "$model" --prompt "Once" -n 200 -c 40 -q --ignore-eos --print-ids
+check "a full context ends cleanly" [ "$status" = 0 ]
+
+run "$model" --prompt x -n 1 -q --dump-ir "$dir/ir" --dump-asm "$dir/asm"
+check "--dump-ir names kernels" grep -q matmul "$dir/ir"
+check "--dump-asm has bytes" grep -q '\.byte' "$dir/asm"
+if command -v as > /dev/null && command -v objdump > /dev/null; then
+	check "an assembler accepts the dump" as "$dir/asm" -o "$dir/o"
+	check "a disassembler knows every instruction" [ "$(objdump -d "$dir/o" | grep -c '(bad)')" = 0 ]
+fi
+
+run "$model" --perplexity "${srcdir:-.}/README.md" -c 64 --json
+check "--perplexity gives a number" grep -q '"perplexity":[0-9.]*,"tokens":[0-9]*,"windows":[1-9]' "$dir/out"
+run "$model" --perplexity "${srcdir:-.}/README.md" -c 64 -q
+check "--perplexity says it in a line" grep -q '^perplexity [0-9.]*$' "$dir/out"
+refused "a smaller --context" 1 "$model" --perplexity "${srcdir:-.}/configure.ac" -c 100000
+refused "at least 4 tokens" 2 "$model" --perplexity "${srcdir:-.}/README.md" -c 2
+
+# Sealed: what jitwarm made is all there is
+./jitwarm "$model" --out "$dir/kernels.jkp" --activations auto --kv-type f16 -q
+cache=
+run "$model" --cache "$dir/kernels.jkp" --sealed --prompt "Once upon a time" -n 8 -q
+check "--sealed: status 0: $(cat "$dir/err")" [ "$status" = 0 ]
+check "--sealed: the same text" cmp -s "$dir/out" "$dir/text"
+refused "is not kept and none is generated; in the nearest kept, " 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --kv-type f32
+check "--sealed: the field is named" grep -qF 'KV type is f16, not f32' "$dir/err"
+refused "activation type is q8_0, not f32" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --activations f32
+refused "there is no cache to take kernels from" 1 "$model" --no-cache --sealed --prompt x
+refused "only the device cpu can run sealed" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --device ref
+refused "no.jkp" 1 "$model" --cache "$dir/no.jkp" --sealed --prompt x
+cache=--no-cache
+
+refused "which model" 2
+refused "no prompt.gguf: " 1 "$dir/no prompt.gguf" --prompt x
+refused "did you mean --prompt" 2 "$model" --promt x
+refused "needs a value" 2 "$model" --prompt
+refused "not a whole number" 2 "$model" --prompt x -n many
+refused "is not one of" 2 "$model" --prompt x --device gpu
+refused "is not one of" 2 "$model" --prompt x --device sim:gfx900
+refused "is not one of op|layer|token" 2 "$model" --prompt x --device sim:gfx1100 --launch twice
+refused "Give --target" 2 "$model" --dump-objects "$dir/none"
+refused "cannot be opened" 1 "$dir/none.gguf" --target gfx1100 --dump-objects "$dir/none"
+refused "is not one of off|auto|4|8|16" 2 "$model" --prompt x --speculate 5
+refused "give one of" 2 "$model" --prompt x --prompt-ids 1
+for ids in 1,two "+1" " 1" "1 " "1,,2" "1," "," "" 0x1 -1 1e3 99999999999999999999 2147483648; do
+	refused "does not begin with a token id" 2 "$model" --prompt-ids "$ids"
+done
+refused "which is not in 0..4095" 1 "$model" --prompt-ids 5000
+refused "one argument too many" 2 "$model" again --prompt x
+refused "available" 1 "$model" --prompt x -c 2000000000
+printf 'GGUF' > "$dir/cut.gguf"
+refused "cut.gguf" 1 "$dir/cut.gguf" --prompt x
+mkdir "$dir/empty"
+refused "empty" 1 "$dir/empty" --prompt x
+run "$model" --prompt "" --prompt x -n 1 -q
+check "an empty prompt starts from BOS" [ "$status" = 0 ]
+
+rm -f "$dir/out"
+# Ctrl-C: ends cleanly with the summary
+"$jitrun" "$model" --prompt "Once upon a time" -n -1 -c 100000 --ignore-eos --no-cache > "$dir/out" 2> "$dir/err" < /dev/null &
+pid=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s "$dir/out" ] && break; sleep 0.2; done
+kill -INT "$pid"
+wait "$pid"
+check "interrupted: status 130" [ "$?" = 130 ]
+check "interrupted: summary" grep -q 'stopped: interrupted' "$dir/err"
+
+# The cache: where it is, what it says, what is refused.
+cache=
+mkdir "$dir/xdg" && XDG_CACHE_HOME=$dir/xdg && export XDG_CACHE_HOME
+run "$model" --prompt Once -n 2 -q
+check "the default cache is $XDG_CACHE_HOME/jitrun" [ "$(ls "$dir/xdg/jitrun" | grep -c '\.jko$')" -gt 5 ]
+run "$model" --prompt Once -n 2 --json
+check "the second start generates nothing: $(grep -o '"kernels_[^,]*' "$dir/out")" grep -q '"kernels_generated": *0,' "$dir/out"
+check "json says what the cache did" grep -q '"cache_damaged": *0' "$dir/out"
+JITRUN_CACHE=$dir/one:$dir/two; export JITRUN_CACHE
+run "$model" --prompt Once -n 2
+check "JITRUN_CACHE: the first directory receives" [ "$(ls "$dir/one" | grep -c '\.jko$')" -gt 5 ]
+check "JITRUN_CACHE: the second receives nothing" [ "$(ls "$dir/two" | grep -c '\.jko$')" = 0 ]
+chmod 777 "$dir/one"
+refused 'lets others write it' 1 "$model" --prompt Once -n 2
+run "$model" --prompt Once -n 2 --no-cache
+check "--no-cache needs no directory" [ "$status" = 0 ]
+JITRUN_CACHE=/dev/null/cache
+refused 'cannot open or make the cache directory' 1 "$model" --prompt Once -n 2
+refused 'a source of the cache is empty' 1 "$model" --prompt Once -n 2 --cache "$dir/two:"
+printf '%70s' 'something else' > "$dir/junk" && chmod 600 "$dir/junk"
+refused 'no pack file' 1 "$model" --prompt Once -n 2 --cache "$dir/junk"
+unset JITRUN_CACHE
+XDG_CACHE_HOME=/dev/null
+run "$model" --prompt Once -n 2
+check "no default cache to be had: it runs all the same" [ "$status" = 0 ]
+XDG_CACHE_HOME=$dir/xdg
+chmod 777 "$dir/xdg/jitrun"
+refused 'lets others write it' 1 "$model" --prompt Once -n 2
+chmod 700 "$dir/xdg/jitrun"
+for f in "$dir/xdg/jitrun"/*.jko; do : > "$f"; done
+run "$model" --prompt Once -n 2
+check "damage is said" grep -qE '^cache +[0-9]+ damaged' "$dir/err"
+run "$model" --prompt Once -n 2 --cache-limit 1
+check "--cache-limit" [ "$status" = 0 ]
+
+"$jitrun" --help > "$dir/help"
+check "--help lists --prompt-ids" grep -q -- '--prompt-ids' "$dir/help"
+check "--help that cannot be written fails" sh -c "! [ -w /dev/full ] || ! '$jitrun' --help > /dev/full"
+check "--version" grep -q '^jitrun [0-9]' <<V
+$("$jitrun" --version)
+V
+check "the man page has every option of --help" [ "$(grep -cE '^  (-.,|   ) --' "$dir/help")" = "$("$jitrun" --print-man | grep -c '^\.TP')" ]
+"$jitrun" --print-completion > "$dir/completion"
+check "bash accepts the completion" bash -n "$dir/completion"
+check "man page is well formed" sh -c "! command -v man > /dev/null || [ -z \"\$('$jitrun' --print-man | man --warnings -l - 2>&1 > /dev/null)\" ]"
+
+finish

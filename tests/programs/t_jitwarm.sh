@@ -1,0 +1,155 @@
+#!/bin/sh
+# tests/programs/t_jitwarm.sh - the jitwarm program from outside: what it makes, prints and answers, and how it refuses.
+. "${srcdir:-.}/tests/support/prelude.sh"
+jitwarm=./jitwarm
+JITRUN_CACHE=$dir/cache
+export JITRUN_CACHE
+run() { "$jitwarm" "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+out() { grep -qE -e "$1" "$dir/out"; }
+err() { grep -qE -e "$1" "$dir/err"; }
+
+# ---- making
+is 0 --shape tiny --out "$dir/a.jkp" --target avx2
+check "a summary on stderr alone" [ ! -s "$dir/out" -a -s "$dir/err" ]
+check "which counts: $(cat "$dir/err")" err '^.*/a\.jkp: [0-9]+ kernels for avx2; [0-9]+ generated, 0 there already; [0-9.]+ MiB of code in [0-9.]+ MiB; '
+is 0 --shape tiny --out "$dir/b.jkp" --target avx2 -q
+check "--quiet says nothing" [ ! -s "$dir/out" -a ! -s "$dir/err" ]
+check "the same pack twice" cmp -s "$dir/a.jkp" "$dir/b.jkp"
+is 0 --shape arch=llama,hidden=256,layers=1,heads=4,kv_heads=2,head_dim=64,ffn=512,vocab=512,tied=1 --out "$dir/b.jkp" --target avx2 -q
+check "the same from its sizes; layers that are alike count once" cmp -s "$dir/a.jkp" "$dir/b.jkp"
+is 0 --shape tiny --out "$dir/b.jkp" --target avx512 --target avx2 --target avx512 --json
+check "--json: $(cat "$dir/out")" out '^\{"out":".*b\.jkp","models":\[\{"model":"tiny","target":"avx512","kernels":[0-9]+\},\{"model":"tiny","target":"avx2","kernels":[0-9]+\}\],"kernels":[0-9]+,"generated":[0-9]+,"code_bytes":[0-9]+,"bytes":[0-9]+,"seconds":[0-9.e-]+\}$'
+check "--json: bytes are the file's" grep -q "\"bytes\":$(wc -c < "$dir/b.jkp")," "$dir/out"
+is 0 --shape tiny --out "$dir/x.jkp" --target x86 --json
+check "x86 is all of that family" out '"target":"avx2",.*"target":"avx2vnni",.*"target":"avx512",.*"target":"avx512vnni",.*"target":"avx512amx",'
+is 0 --shape tiny --out "$dir/r.jkp" --target gfx1030 --target gfx1100 --target gfx1200
+check "for cards that are not here: $(cat "$dir/err")" err 'kernels for gfx1030, gfx1100, gfx1200; '
+is 0 verify "$dir/r.jkp"
+is 0 --shape tiny --shape qwen3-0.6b "$model" --weights q4_k_m --out "$dir/b.jkp" --target avx512vnni
+is 0 --shape qwen3-0.6b --weights q8_0 --out "$dir/q.jkp" --target avx2 -q
+check "28 layers take less than a MiB: $(wc -c < "$dir/q.jkp")" [ "$(wc -c < "$dir/q.jkp")" -lt 1048576 ]
+is 0 --shape tiny --out "$dir/small.jkp" --target avx2 --activations auto --kv-type f16 --batch 16 --json
+check "less is made where less is asked for" [ "$(wc -c < "$dir/small.jkp")" -lt "$(($(wc -c < "$dir/a.jkp") * 2 / 3))" ]
+is 0 "$model" --out "$dir/store" --target avx2
+is 0 "$model" --out "$dir/store" --target avx2
+check "what is there already stays: $(cat "$dir/err")" err '; 0 generated, [1-9]'
+
+# ---- looking
+is 0 list "$dir/a.jkp"
+check "list prints keys" out '^ *[0-9]+ +[0-9]+  norm\.k256\.q8out\.avx2  .*/a\.jkp$'
+check "list counts: $(cat "$dir/err")" err '^[0-9]+ entries, [0-9]+ of this version; '
+n=$(wc -l < "$dir/out")
+is 0 list --cache "$dir/a.jkp" --json
+check "--json: as many" out "^\\{\"entries\":$n,\"good\":$n,.*\"list\":\\[\\{\"key\":\"[a-z0-9_.]+\",\"state\":\"good\",\"code_bytes\":[0-9]+,\"stored_bytes\":[0-9]+,\"path\":\".*a.jkp\"\\}"
+is 0 show norm.k256.q8out.avx2 --cache "$dir/a.jkp"
+check "show: kept, the same" out '^# kept in .*/a\.jkp: the same code$'
+check "show: sizes, registers, instructions" [ "$(grep -cE '^# [0-9]+ bytes, [0-9]+ of them constants; frame [0-9]+ bytes|^# registers: [0-9]+ vector, [0-9]+ scalar, [0-9]+ mask; [0-9]+ spills|^# [0-9]+ IR instructions, [0-9]+ machine' "$dir/out")" = 3 ]
+check "show: IR as comments" out '^# .*load'
+check "show: bytes" out '\.byte'
+if command -v as > /dev/null && command -v objdump > /dev/null; then
+	check "an assembler accepts it" as "$dir/out" -o "$dir/o"
+	check "a disassembler knows every instruction" [ "$(objdump -d "$dir/o" | grep -c '(bad)')" = 0 ]
+fi
+is 0 show norm.k256.q8out.avx512 --cache "$dir/a.jkp"
+check "show: not kept" out '^# not kept$'
+is 0 show norm.k256.q8out.avx2 --cache "$dir/a.jkp" --json
+check "--json: $(head -c 200 "$dir/out")" out '^\{"key":"norm\.k256\.q8out\.avx2","code_bytes":[0-9]+,.*"registers":\{"vector":[0-9]+,"scalar":[0-9]+,"mask":0\},.*"path":".*a\.jkp","same":true,"ir":".*","listing":".*"\}$'
+is 0 explain --shape tiny --target avx2 --cache "$dir/a.jkp"
+check "explain: all hits" [ "$(grep -c '^hit   ' "$dir/out")" = "$n" -a "$(wc -l < "$dir/out")" = "$n" ]
+is 3 explain --shape tiny --target avx512 --cache "$dir/a.jkp"
+check "explain: all miss, for the target" [ "$(grep -cE '^miss  [a-z0-9_.]+  nearest [a-z0-9_.]+: target is avx2, not avx512(, blocks of rows is [0-9]+, not [0-9]+)?$' "$dir/out")" = "$n" ]
+check "explain: a summary" err "^tiny for avx512: $n kernels, 0 kept, $n missing$"
+is 3 explain --shape tiny --target avx2 --cache "$dir/small.jkp" --json
+check "--json: $(head -c 200 "$dir/out")" out '^\[\{"model":"tiny","target":"avx2","kernels":[0-9]+,"hits":[1-9][0-9]*,"misses":[1-9][0-9]*,"damaged":0,"list":\[\{"key":"[a-z0-9_.]+","hit":(true|false),'
+
+# ---- verifying, moving, removing
+is 0 verify "$dir/a.jkp"
+check "verify: all the same: $(cat "$dir/err")" err "^$n are what is made now, 0 differ, 0 are damaged, "
+is 0 import "$dir/a.jkp"
+check "import counts: $(cat "$dir/err")" err "^$n entries imported$"
+is 0 import "$dir/x.jkp" -q
+is 0 export "$dir/c.jkp" --target avx2
+check "what was imported and exported is the same pack" cmp -s "$dir/a.jkp" "$dir/c.jkp"
+is 0 verify --json
+check "verify: the directory too: $(cat "$dir/out")" out '^\{"same":[1-9][0-9]*,"different":0,"damaged":0,"other_version":0,"removed":0,"abandoned_files":0,"wrong":\[\]\}$'
+file=$(ls "$JITRUN_CACHE"/*.jko | head -n 1)
+printf 'X' | dd of="$file" bs=1 seek=200 conv=notrunc 2> /dev/null
+is 3 verify
+check "verify: a damaged entry is named: $(cat "$dir/out")" out 'is damaged$'
+is 3 verify --remove -q
+is 0 verify --json
+check "verify --remove took it out" out '"damaged":0,'
+is 0 gc --json --limit 1
+check "gc fits the limit: $(cat "$dir/out")" out '^\{"entries":[1-9][0-9]*,"bytes":[0-9]+,"removed":[1-9]'
+is 0 gc --limit 0
+check "gc --limit 0 leaves nothing: $(cat "$dir/err")" err '^[1-9][0-9]* entries of [0-9.]+ MiB removed, 0 of 0\.00 MiB left'
+is 0 list --json
+check "nothing is left" out '^\{"entries":0,'
+
+# ---- refusals
+refused "which model?" 2
+refused "which model?" 2 --out "$dir/z.jkp"
+refused "where to?" 2 --shape tiny
+refused "is not one of native|x86|rdna|avx2|" 2 --shape tiny --out "$dir/z.jkp" --target sse2
+refused "neither a known shape" 1 --shape enormous --out "$dir/z.jkp"
+refused "does not say ffn=" 1 --shape hidden=64,layers=1,heads=2,vocab=64 --out "$dir/z.jkp"
+refused "none.gguf" 1 "$dir/none.gguf" --out "$dir/z.jkp"
+refused "is not one of f32|" 2 --shape tiny --weights q9 --out "$dir/z.jkp"
+refused "kernel attention." 1 --shape hidden=2048,layers=1,heads=160,kv_heads=1,head_dim=32,ffn=64,vocab=64 --out "$dir/z.jkp" --target avx2
+refused "not a whole number" 2 --shape tiny --out "$dir/z.jkp" --batch 2000
+refused "is not the key of a kernel" 2 show nonsense
+refused "is not the key of a kernel" 2 show norm.k256
+refused "show takes one key" 2 show
+refused "list takes one cache" 2 list a b
+refused "export takes the pack" 2 export
+refused "none.jkp" 1 list "$dir/none.jkp"
+refused "unknown option" 2 --frobnicate
+refused "tune takes one model" 2 tune
+refused "a model's file, with its weights" 2 tune "$model" --shape tiny
+refused "one instruction set of this processor" 2 tune "$model" --target gfx1100
+refused "none.gguf" 1 tune "$dir/none.gguf" --cache "$dir/tuned"
+check "nothing was written by what was refused" [ ! -e "$dir/z.jkp" ]
+refused "$dir/none/z.jkp" 1 --shape tiny --target avx2 --out "$dir/none/z.jkp"
+
+run tune "$model" --cache "$dir/tuned" --target avx2
+check "tune: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "tune: a line for each matrix" [ "$(grep -cE '^matmul\.q8_0\.aq8_0\.[0-9]+x[0-9]+\.c1\.[a-z0-9.]*avx2 +[0-9.]+ +[0-9]+  weights ' "$dir/out")" -ge 5 ]
+check "tune: every kind of pass" [ "$(grep -cE '^(1|4|8|16|prompt of [0-9]+) columns: [0-9]+ kernels, [0-9]+ of them have better schedules; [0-9]+ passes in [0-9.]+ s' "$dir/err")" = 5 ]
+check "tune: it is kept" [ "$(cat "$dir"/tuned/tuned-*.txt | grep -c '^matmul')" = "$(grep -c ^matmul "$dir/out")" ]
+run tune "$model" --cache "$dir/tuned" --target avx2 --json --seconds 4 -q
+check "tune --json: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "tune --json: $(head -c 300 "$dir/out")" out '^\{"model":".*tale-q8_0\.gguf","target":"avx2","kernels":\[\{"key":"matmul\.[a-z0-9_.]*","gain":[0-9.]+,"samples":[0-9]+,"schedule":"weights .*","schedule_fields":\{"level":[1-4],"distance":[0-9]+,"turn_k":[0-9]+,"row_blocks":[12],"part_columns":[0-9]+,"stretch":[0-9]+\}\}'
+
+# ---- results of this machine are in packs only when asked for
+tuned=$(grep -h '^matmul' "$dir"/tuned/tuned-*.txt | head -1 | cut -d' ' -f1)
+plain=$(echo "$tuned" | sed 's/\.s[0-9a-f]*\././')
+liked=$(echo "$plain" | sed 's/\.b1\./.b1.s50./')
+case $plain in *.c1.*) ;; *) liked=$(echo "$plain" | sed 's/\.b1\./.b1.s53./') ;; esac
+sed -i "s/^$tuned .*/$liked 1.500 9/" "$dir"/tuned/tuned-*.txt
+run "$model" --target avx2 --cache "$dir/tuned" --out "$dir/usual.jkp"
+run "$model" --target avx2 --cache "$dir/none" --out "$dir/usual2.jkp"
+check "a tuned machine makes the same pack" cmp "$dir/usual.jkp" "$dir/usual2.jkp"
+run list "$dir/usual.jkp"
+check "which does not have what it likes ($liked)" sh -c "! grep -q ' $liked ' '$dir/out'"
+run "$model" --target avx2 --cache "$dir/tuned" --tuned --out "$dir/liked.jkp"
+check "--tuned: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+run list "$dir/liked.jkp"
+check "but --tuned does" grep -q " $liked " "$dir/out"
+check "in words" grep -q "$liked .*KiB ahead" "$dir/out"
+run show "$liked" --cache "$dir/tuned"
+check "show: the schedule and its gain" grep -qE '^# weights .* KiB ahead; here 1\.50 times as fast as the usual way$' "$dir/out"
+run show "$liked" --cache "$dir/tuned" --json
+check "show --json: the schedule" grep -q '"schedule_fields":{"level":' "$dir/out"
+
+"$jitwarm" --help > "$dir/help"
+check "--help lists the commands" [ "$(grep -cE '^  jitwarm (MODEL|list|show|verify|gc|export|import|explain|tune)' "$dir/help")" = 9 ]
+check "the man page has every command and option of --help" [ "$(grep -cE '^  ((-.,|   ) --|jitwarm )' "$dir/help")" = "$("$jitwarm" --print-man | grep -c '^\.TP')" ]
+"$jitwarm" --print-completion > "$dir/completion"
+check "bash accepts the completion" bash -n "$dir/completion"
+check "which knows commands and targets" bash -c '. "$1"; COMP_WORDS=(jitwarm ex) COMP_CWORD=1; _jitwarm; [[ " ${COMPREPLY[*]} " == *" explain "* ]] || exit 1; COMP_WORDS=(jitwarm --target av) COMP_CWORD=2; _jitwarm; [[ " ${COMPREPLY[*]} " == *" avx512 "* ]]' - "$dir/completion"
+check "man page is well formed" sh -c "! command -v man > /dev/null || [ -z \"\$('$jitwarm' --print-man | man --warnings -l - 2>&1 > /dev/null)\" ]"
+check "--version" grep -q '^jitwarm [0-9]' <<V
+$("$jitwarm" --version)
+V
+
+finish

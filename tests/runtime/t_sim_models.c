@@ -1,0 +1,425 @@
+/* tests/runtime/t_sim_models.c - whole models on simulated cards: the logits, scores and tokens of the CPU, bit for bit.
+ *
+ * Each model runs token by token on the CPU once. A card must give the same however many columns a pass has, however much goes into one launch, when loads
+ * arrive and in which order waves run. Few tokens: a simulated instruction takes as long as thousands of real ones. Here the ways take turns; with JITRUN_TEST_FULL
+ * every model goes through every card, number of columns and cut into launches. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/jitrun.h"
+#include "runtime/device/simulator.h"
+#include "runtime/session.h"
+#include "tests/support/shared.h"
+
+enum { TOKENS = 24, MOST_COLUMNS = 16, GENERATED = 2 };
+
+/* What the CPU says of a model. */
+struct truth {
+	char path[1024];
+	int kv_f32, f32_activations;
+	size_t vocab;
+	int32_t prompt[TOKENS], chosen[GENERATED];   /* chosen after the whole prompt */
+	float *logits;                               /* [TOKENS][vocab], after each token of the prompt */
+	float logprob[TOKENS];
+};
+
+struct how { const char *target; int columns, launch; struct simulator_options sim; };
+
+static void failed(const struct truth *t, const struct how *h, const char *what, const char *why)
+{
+	fail_msg("%s on %s, %d columns, launch %d, %u workgroups, memory %d, seed %llu: %s: %s", t->path, h->target, h->columns, h->launch, h->sim.workgroups, (int)h->sim.memory,
+	         (unsigned long long)h->sim.seed, what, why);
+}
+
+static jit_model *open_model(const struct truth *t, const char *device)
+{
+	jit_error err = { 0 };
+	jit_model *m = jit_model_open(t->path, &(jit_model_options){ .device = device, .cache_dir = "", .threads = 1, .f32_activations = t->f32_activations }, &err);
+	if (!m)
+		fail_msg("%s on %s: %s", t->path, device, err.message);
+	return m;
+}
+
+static jit_session *open_session(jit_model *m, const struct truth *t, int batch)
+{
+	jit_error err = { 0 };
+	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1, .kv_f32 = t->kv_f32, .batch = batch, .speculate = JIT_SPECULATE_OFF }, &err);
+	if (!s)
+		fail_msg("%s: %s", t->path, err.message);
+	return s;
+}
+
+static void learn(struct truth *t, const char *path, int kv_f32, int f32_activations)
+{
+	jit_error err = { 0 };
+	jit_model_info info;
+
+	*t = (struct truth){ .kv_f32 = kv_f32, .f32_activations = f32_activations };
+	snprintf(t->path, sizeof t->path, "%s", path);
+	jit_model *m = open_model(t, "cpu");
+	jit_session *s = open_session(m, t, 1);
+	jit_model_get_info(m, &info);
+	t->vocab = (size_t)info.vocab;
+	t->logits = malloc(TOKENS * t->vocab * sizeof *t->logits);
+	assert_non_null(t->logits);
+	for (int i = 0; i < TOKENS; i++) {
+		t->prompt[i] = (int32_t)((size_t)(i * 37 + 11) % t->vocab);
+		assert_int_equal(jit_session_feed(s, &t->prompt[i], 1, &err), JIT_OK);
+		memcpy(t->logits + (size_t)i * t->vocab, jit_session_logits(s, &err), t->vocab * sizeof *t->logits);
+	}
+	for (int i = 0; i < GENERATED; i++)
+		assert_int_equal(jit_session_next(s, &t->chosen[i], &err), JIT_OK);
+	assert_int_equal(jit_session_rewind(s, 0, &err), JIT_OK);
+	assert_int_equal(jit_session_score(s, t->prompt, TOKENS, t->logprob, &err), JIT_OK);
+	jit_session_close(s);
+	jit_model_close(m);
+}
+
+static void same_logits(const struct truth *t, const struct how *h, jit_session *s, size_t token)
+{
+	const float *want = t->logits + token * t->vocab, *got = jit_session_logits(s, NULL);
+	char why[160];
+
+	for (size_t i = 0; i < t->vocab; i++)
+		if (!got || memcmp(&got[i], &want[i], sizeof *got) != 0) {
+			snprintf(why, sizeof why, "entry %zu is %.9g, the CPU has %.9g", i, got ? (double)got[i] : 0, (double)want[i]);
+			failed(t, h, "the logits differ", why);
+		}
+}
+
+static void feed(const struct truth *t, const struct how *h, jit_session *s, int from, int n)
+{
+	jit_error err = { 0 };
+
+	if (jit_session_feed(s, t->prompt + from, (size_t)n, &err) != JIT_OK)
+		failed(t, h, "feed", err.message);
+	same_logits(t, h, s, (size_t)(from + n - 1));
+}
+
+static void choose(const struct truth *t, const struct how *h, jit_session *s)
+{
+	jit_error err = { 0 };
+	int32_t id;
+
+	for (int i = 0; i < GENERATED; i++) {
+		if (jit_session_next(s, &id, &err) != JIT_OK)
+			failed(t, h, "next", err.message);
+		if (id != t->chosen[i])
+			failed(t, h, "next", "another token");
+	}
+}
+
+static void score(const struct truth *t, const struct how *h, jit_session *s, int from, int n)
+{
+	jit_error err = { 0 };
+	float logprob[TOKENS];
+
+	if (jit_session_score(s, t->prompt + from, (size_t)n, logprob, &err) != JIT_OK)
+		failed(t, h, "score", err.message);
+	if (memcmp(logprob, t->logprob + from, (size_t)n * sizeof *logprob) != 0)
+		failed(t, h, "score", "other probabilities");
+	same_logits(t, h, s, (size_t)(from + n - 1));
+}
+
+/* Token by token: the last of the prompt, and what is chosen after it. The tokens before go in one pass. */
+static void decode(const struct truth *t, const struct how *h, jit_session *s)
+{
+	feed(t, h, s, 0, TOKENS - 2);
+	for (int i = TOKENS - 2; i < TOKENS; i++)
+		feed(t, h, s, i, 1);
+	choose(t, h, s);
+}
+
+/* A pass over columns with the last one's logits, and one with the logits of all. */
+static void passes(const struct truth *t, const struct how *h, jit_session *s)
+{
+	feed(t, h, s, 0, h->columns);
+	score(t, h, s, h->columns, h->columns < TOKENS - h->columns ? h->columns : TOKENS - h->columns);
+}
+
+/* The prompt by so many columns, choices, and the prompt again with the logits of all columns. */
+static void everything(const struct truth *t, const struct how *h, jit_session *s)
+{
+	jit_error err = { 0 };
+
+	for (int at = 0; at < TOKENS; at += h->columns)
+		feed(t, h, s, at, h->columns < TOKENS - at ? h->columns : TOKENS - at);
+	choose(t, h, s);
+	assert_int_equal(jit_session_rewind(s, 0, &err), JIT_OK);
+	score(t, h, s, 0, TOKENS);
+}
+
+static unsigned combinations;
+
+static void check(const struct truth *t, jit_model *m, const struct how *h)
+{
+	jit_session *s = open_session(m, t, h->columns > 1 || test_full() ? h->columns : TOKENS);
+	struct simulator_options sim = h->sim;
+
+	sim.launch = (enum stream_launch)h->launch;
+	sim.units = 24;                              /* room for any of the ways' workgroups, and for more */
+	assert_true(simulator_set(session_stream(s), &sim));
+	(test_full() ? everything : h->columns > 1 ? passes : decode)(t, h, s);
+	const struct simulator_counters *c = simulator_count(session_stream(s));
+	assert_true(c->passes > 1 && c->launches >= c->passes && c->phases > c->launches - 1 && c->sim.load_bytes > 0);
+	assert_true(h->launch != JIT_LAUNCH_TOKEN || c->launches == c->passes);
+	assert_true(h->launch != JIT_LAUNCH_OP || (c->launches == c->phases && c->barriers == 0));
+	jit_session_close(s);
+	combinations++;
+}
+
+static const char *const targets[] = { "gfx1030", "gfx1100", "gfx1200" };
+enum { TARGETS = sizeof targets / sizeof *targets };
+
+static void check_ways(const struct truth *t, jit_model *m, const char *target, bool some, unsigned n)
+{
+	static const struct how ways[] = {
+		{ .columns = 1, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8 } },
+		{ .columns = 4, .launch = JIT_LAUNCH_LAYER, .sim = { .memory = SIM_MEMORY_AT_WAIT, .workgroups = 3 } },
+		{ .columns = 8, .launch = JIT_LAUNCH_OP, .sim = { .memory = SIM_MEMORY_NOW, .workgroups = 5 } },
+		{ .columns = 16, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_AT_WAIT, .workgroups = 13 } },
+		{ .columns = 1, .launch = JIT_LAUNCH_OP, .sim = { .memory = SIM_MEMORY_AT_WAIT, .workgroups = 8 } },
+		{ .columns = 1, .launch = JIT_LAUNCH_LAYER, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 1 } },
+		{ .columns = 4, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8, .races = true } },
+		{ .columns = 8, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 24 } },
+		{ .columns = 1, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8, .races = true } },
+	};
+
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		struct how h = ways[i];
+		h.target = target;
+		h.sim.seed = 1000 * n + i;
+		if (!some || i % 3 == n % 3)
+			check(t, m, &h);
+	}
+}
+
+static void check_product(const struct truth *t, jit_model *m, const char *target, unsigned n)
+{
+	static const int columns[] = { 1, 4, 8, 16 };
+	static const uint32_t workgroups[] = { 8, 3, 13, 1, 24 };
+
+	for (unsigned i = 0; i < 4; i++)
+		for (int launch = JIT_LAUNCH_TOKEN; launch <= JIT_LAUNCH_OP; launch++) {
+			unsigned at = 12 * n + 3 * i + (unsigned)launch;
+			struct how h = { target, columns[i], launch, { .memory = (enum sim_memory_mode)((at + n) % 3), .seed = at, .races = at % 5 == 0, .workgroups = workgroups[at % 5] } };
+			check(t, m, &h);
+		}
+}
+
+/* On one card. `some`: of the ways, only every third, another third for each n. */
+static void check_card(const struct truth *t, const char *target, bool some, unsigned n)
+{
+	char device[32];
+
+	snprintf(device, sizeof device, "sim:%s", target);
+	/* every other time the host cannot reach the card's memory, as it could not reach a real one's */
+	(n % 2 ? setenv("JITRUN_SIM_HIDE", "1", 1) : unsetenv("JITRUN_SIM_HIDE"));
+	jit_model *m = open_model(t, device);
+	unsetenv("JITRUN_SIM_HIDE");
+	if (test_full())
+		check_product(t, m, target, n);
+	else
+		check_ways(t, m, target, some, n);
+	jit_model_close(m);
+}
+
+static void check_model(const char *path, bool some, int kv_f32, int f32_activations)
+{
+	static unsigned n;
+	struct truth t;
+
+	learn(&t, path, kv_f32, f32_activations);
+	for (int i = 0; i < TARGETS; i++)
+		check_card(&t, targets[i], some || test_quick(), n++);
+	n++;                                         /* another third of the ways for the next model's first card */
+	free(t.logits);
+}
+
+static void check_shared(const char *const *list, size_t n, bool some, int kv_f32)
+{
+	char path[1024];
+
+	for (size_t i = 0; i < n; i++)
+		if (shared_path(path, list[i]))
+			check_model(path, some, kv_f32, 0);
+}
+
+/* ---- tests */
+
+static void test_golden_models(void **state)
+{
+	static const char *const golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32", "golden/mistral-gqa4-f16" };
+	(void)state;
+	check_shared(golden, sizeof golden / sizeof *golden, true, 0);
+}
+
+static void test_tales(void **state)
+{
+	static const char *const tale[] = { "models/tale-llama", "models/tale-qwen3" };
+	(void)state;
+	check_shared(tale, test_quick() ? 1 : 2, true, 1);
+}
+
+static void test_stories(void **state)
+{
+	static const char *const stories[] = { "data/stories260K/stories260K.gguf" }, *const others[] = { "data/stories260K/stories260K.own-f32.gguf",
+		"data/stories260K/stories260K.llamacpp-f16.gguf", "data/stories260K/hf" };
+	(void)state;
+	check_shared(stories, 1, false, 0);
+	check_shared(others, test_quick() ? 0 : 3, true, 1);
+}
+
+static void test_int8(void **state)
+{
+	char path[1024];
+	(void)state;
+	check_model(source_path(path, "models/tale-q8_0.gguf"), true, 0, 0);
+	if (!test_quick())
+		check_model(path, true, 0, 1);
+}
+
+/* The other formats of weights. */
+static void test_formats(void **state)
+{
+	static const char *const file[] = { "models/tale-llama/tale-llama-q4_0.gguf", "models/tale-llama/tale-llama-q4_k_m.gguf", "models/tale-llama/tale-llama-q5_1.gguf",
+		"models/tale-llama/tale-llama-q5_k_m.gguf", "models/tale-llama/tale-llama-q6_k.gguf", "models/tale-llama/tale-llama-q2_k.gguf", "models/tale-llama/tale-llama-q3_k_m.gguf",
+		"models/tale-llama/tale-llama-iq4_xs.gguf", "models/tale-llama/tale-llama-q8_0.gguf", "models/tale-qwen3/tale-qwen3-q4_k_m.gguf", "models/tale-qwen3/tale-qwen3-q4_0.gguf",
+		"models/tale-qwen3/tale-qwen3-q6_k.gguf", "models/tale-qwen3/tale-qwen3-q8_0.gguf" };
+	(void)state;
+	check_shared(file, test_quick() ? 0 : sizeof file / sizeof *file, true, 0);
+}
+
+/* ---- how many workgroups */
+
+struct seen { uint32_t workgroups, vgprs, lds; };
+
+static void see(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first, size_t end, const struct sim_counters *c)
+{
+	(void)p;
+	(void)first;
+	(void)end;
+	*(struct seen *)user = (struct seen){ (uint32_t)c->workgroups, kernel->vgprs, kernel->lds_size };
+}
+
+/* One pass over `columns` tokens and its logits, on a card of so many units. */
+static bool try_card(const struct truth *t, jit_model *m, int columns, uint32_t units, uint32_t workgroups, struct seen *seen, jit_error *err)
+{
+	const struct how h = { .target = "a card", .columns = columns, .sim = { .units = units, .workgroups = workgroups, .watch = see, .user = seen } };
+	jit_session *s = open_session(m, t, columns);
+
+	*seen = (struct seen){ 0 };
+	assert_true(simulator_set(session_stream(s), &h.sim));
+	bool ok = jit_session_feed(s, t->prompt, (size_t)columns, err) == JIT_OK;
+	if (ok)
+		same_logits(t, &h, s, (size_t)columns - 1);
+	jit_session_close(s);
+	return ok;
+}
+
+/* As many as the card has room for, which the program's registers decide; or as many as one asks for, but no more. Always the same logits. */
+static void check_room(const struct truth *t, const char *target, int columns)
+{
+	struct seen seen;
+	jit_error err = { 0 };
+	char device[32];
+
+	snprintf(device, sizeof device, "sim:%s", target);
+	jit_model *m = open_model(t, device);
+	for (uint32_t units = 1; units <= 3; units += 2) {
+		assert_true(try_card(t, m, columns, units, 0, &seen, &err));
+		uint32_t room = backend_rdna.resident(target_find(target), units, seen.vgprs, seen.lds);
+		assert_int_equal(seen.workgroups, room);
+		for (uint32_t n = 1; n <= room; n += 2 * units - 1) {
+			assert_true(try_card(t, m, columns, units, n, &seen, &err));
+			assert_int_equal(seen.workgroups, n);
+		}
+		assert_false(try_card(t, m, columns, units, room + 1, &seen, &err));
+		assert_non_null(strstr(err.message, "workgroups are to run at once"));
+		assert_non_null(strstr(err.message, target));
+		assert_int_equal(seen.workgroups, 0);
+	}
+	jit_model_close(m);
+}
+
+static void test_room(void **state)
+{
+	char path[1024];
+	struct truth t;
+	(void)state;
+
+	learn(&t, source_path(path, "models/tale-q8_0.gguf"), 0, 0);
+	for (int i = 0; i < TARGETS; i++)
+		for (int columns = 1; columns <= 16; columns += 15)
+			check_room(&t, targets[i], columns);
+	free(t.logits);
+}
+
+/* Sessions on one card take turns, and each keeps its own memory. */
+static void test_two_sessions(void **state)
+{
+	const struct how h = { .target = "one card with two sessions" };
+	struct truth t;
+	char path[1024];
+
+	learn(&t, source_path(path, "models/tale-q8_0.gguf"), 0, 0);
+	setenv("JITRUN_SIM_HIDE", "1", 1);
+	jit_model *m = open_model(&t, "sim:gfx1100");
+	unsetenv("JITRUN_SIM_HIDE");
+	jit_session *a = open_session(m, &t, 4), *b = open_session(m, &t, 4);
+	feed(&t, &h, a, 0, 4);
+	feed(&t, &h, b, 0, 2);
+	feed(&t, &h, a, 4, 2);
+	feed(&t, &h, b, 2, 4);
+	jit_session_close(a);
+	feed(&t, &h, b, 6, 2);
+	jit_session_close(b);
+	jit_model_close(m);
+	free(t.logits);
+}
+
+/* What there is no card for, and what no card does. */
+static void test_errors(void **state)
+{
+	char path[1024];
+	jit_error err = { 0 };
+	(void)state;
+
+	source_path(path, "models/tale-q8_0.gguf");
+	assert_null(jit_model_open(path, &(jit_model_options){ .device = "sim:gfx900" }, &err));
+	assert_non_null(strstr(err.message, "gfx900"));
+	assert_non_null(strstr(err.message, "gfx1201"));
+	assert_null(jit_model_open(path, &(jit_model_options){ .device = "sim:avx2" }, &err));
+	assert_null(jit_model_open(path, &(jit_model_options){ .device = "sim:gfx1100", .isa = "avx2" }, &err));
+	jit_model *m = jit_model_open(path, &(jit_model_options){ .device = "sim:gfx1100", .cache_dir = "" }, &err);
+	assert_non_null(m);
+	assert_null(jit_session_open(m, &(jit_session_options){ .workgroups = 5000 }, &err));
+	assert_non_null(strstr(err.message, "5000"));
+	assert_null(jit_session_open(m, &(jit_session_options){ .units = 257 }, &err));
+	assert_non_null(strstr(err.message, "257"));
+	assert_null(jit_session_open(m, &(jit_session_options){ .launch = 3 }, &err));
+	assert_non_null(strstr(err.message, "launch: 3"));
+	jit_model_close(m);
+	m = jit_model_open(path, &(jit_model_options){ .cache_dir = "" }, &err);
+	jit_session *s = jit_session_open(m, NULL, &err);
+	assert_false(simulator_set(session_stream(s), &(struct simulator_options){ 0 }));
+	assert_null(simulator_count(session_stream(s)));
+	jit_session_close(s);
+	jit_model_close(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_room), cmocka_unit_test(test_stories), cmocka_unit_test(test_golden_models), cmocka_unit_test(test_tales),
+		cmocka_unit_test(test_int8), cmocka_unit_test(test_formats) };
+	int failures = cmocka_run_group_tests_name("sim_models", tests, NULL, NULL);
+	printf("# %u combinations of model, card, columns, launch and order\n", combinations);
+	return failures;
+}

@@ -1,0 +1,61 @@
+/* tests/support/shared.h - where tests find files, and their bytes; behind cmocka.h: the source tree's own, and the shared reference data when it is there. */
+#ifndef TESTS_SHARED_H
+#define TESTS_SHARED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A file of the source tree. Returns out. */
+static inline const char *source_path(char out[1024], const char *relative)
+{
+	const char *src = getenv("srcdir");
+	snprintf(out, 1024, "%s/%s", src ? src : ".", relative);
+	return out;
+}
+
+/* That file opened for reading; fails the test when it is not there. */
+static inline FILE *source_open(const char *relative)
+{
+	char path[1024];
+	FILE *f = fopen(source_path(path, relative), "rb");
+	if (!f)
+		fail_msg("%s cannot be opened", path);
+	return f;
+}
+
+/* A file's bytes, of which there may be none; free() them. Fails the test when they cannot be read. */
+static inline uint8_t *file_bytes(const char *path, size_t *n)
+{
+	FILE *f = fopen(path, "rb");
+	assert_non_null(f);
+	fseek(f, 0, SEEK_END);
+	*n = (size_t)ftell(f);
+	rewind(f);
+	uint8_t *p = malloc(*n + 1);
+	assert_non_null(p);
+	assert_int_equal(fread(p, 1, *n, f), *n);
+	fclose(f);
+	return p;
+}
+
+/* A file of the shared data: $JITRUN_SHARED, else ../shared beside the source tree. NULL, said on stdout, when it is not there: the test skips. */
+static inline const char *shared_path(char out[1024], const char *relative)
+{
+	const char *shared = getenv("JITRUN_SHARED"), *src = getenv("srcdir");
+	if (shared)
+		snprintf(out, 1024, "%s/%s", shared, relative);
+	else
+		snprintf(out, 1024, "%s/../shared/%s", src ? src : ".", relative);
+	if (access(out, R_OK) == 0)
+		return out;
+	printf("# skipped: %s is not there\n", relative);
+	return NULL;
+}
+
+static inline int test_asked(const char *variable) { const char *v = getenv(variable); return v && *v && *v != '0'; }
+static inline int test_quick(void) { return test_asked("JITRUN_TEST_QUICK"); }
+/* Whole products where tests otherwise take turns: many minutes. */
+static inline int test_full(void) { return test_asked("JITRUN_TEST_FULL"); }
+
+#endif
