@@ -84,6 +84,7 @@ if [ -z "$clang" ]; then
 	clang=$(find_clang)
 fi
 
+if scripts/performance_tables.sh --check; then passed=$((passed + 1)); else broken "docs/performance: tables that differ from their numbers"; fi
 check_build "gcc" build --
 export JITRUN_TEST_QUICK=1
 if [ -n "$clang" ]; then

@@ -1,6 +1,6 @@
 /* bench/regimes.h - what kernels made for one regime gain over those of another.
  *
- * Owns: the measurement behind the table in docs/PERFORMANCE.md: a layer over exactly n columns beside the next width that guesses have, and beside the kernels of one
+ * Owns: the measurement behind the tables of regimes in docs/performance/log/: a layer over exactly n columns beside the next width that guesses have, and beside the kernels of one
  * column again and again; a prompt's tiles beside passes of 16; and what attention takes for each position at several depths, which is what kernels for a class of contexts
  * could be faster by. Everything is measured in turn, many short times, and the least counts; ratios are all that is printed.
  */

@@ -1,6 +1,6 @@
 /* bench/schedules.h - what each field of a schedule gains on this machine, one at a time.
  *
- * Owns: the measurement behind the table in docs/PERFORMANCE.md: a layer with all its matmuls going in one other way, beside the usual one, in turns; and the usual way
+ * Owns: the measurement behind the tables of schedules in docs/performance/log/: a layer with all its matmuls going in one other way, beside the usual one, in turns; and the usual way
  * beside itself, which says what such ratios are worth. Times are of the processor, lower quartiles. jitwarm tune looks for the best of all fields together, kernel by kernel, on a model's own weights.
  */
 #ifndef BENCH_SCHEDULES_H

@@ -43,7 +43,7 @@ struct key {
 	uint8_t kv;              /* enum dtype + 1 of the KV cache */
 	uint8_t numerics;        /* enum key_numerics */
 	uint8_t row_blocks;      /* blocks of 32 rows in one work unit; turn: columns of a panel */
-	uint8_t context_class;   /* 0, the only one: none of its own gains anything (docs/PERFORMANCE.md, Regimes) */
+	uint8_t context_class;   /* 0, the only one: none of its own gains anything (docs/performance/lessons/kv-cache.md) */
 	uint32_t rows, k;        /* outputs and inputs (norm: hidden in k) */
 	uint32_t columns;        /* tokens per call of the inner tile; spec_K is this number */
 	uint32_t head_dim, heads, kv_heads;

@@ -36,7 +36,7 @@ static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_CO
 #define NEEDS_AVX512 (NEEDS_AVX2 | HAS(AVX512F) | HAS(AVX512DQ) | HAS(AVX512BW) | HAS(AVX512VL))
 #define NEEDS_AVX512_VNNI (NEEDS_AVX512 | HAS(AVX512_VNNI))
 
-/* Processors with tiles read memory faster when the second cache level is asked as well (docs/PERFORMANCE.md). */
+/* Processors with tiles read memory faster when the second cache level is asked as well (docs/performance/lessons/prefetch.md). */
 #define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, tiles, needs_) [id_] = { .id = id_, .name = name_, .backend = &backend_x86, \
 	.lanes = lanes_, .vector_regs = regs, .mask_regs = masks, .has_vnni = vnni, .has_bsel = (masks) > 0, .has_tiles = tiles, .few_misses = tiles, .needs = needs_, .waves = 1 }
 /* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes, and no products of matrices. */
