@@ -183,21 +183,28 @@ static struct tokenizer_text text_of(const struct file *file)
 	return (struct tokenizer_text){ (const char *)file->base, file->size, file->label };
 }
 
-/* A tokenizer that cannot be read leaves the model of use for token ids, so the reason is kept for whoever comes with text. */
-static bool open_tokenizer(struct model *m, struct error *err)
+static void make_tokenizer(struct model *m)
 {
 	const struct model_file *f = m->file;
 
 	if (f->flags & MODEL_NO_TOKENIZER || m->tokenizer_error.code)
-		return true;
-	if (f->format == MODEL_GGUF) {
-		if (gguf_has_tokenizer(&f->part[0].gguf))
-			m->tokenizer = tokenizer_from_gguf(&f->part[0].gguf, m->spec.vocab, &m->tokenizer_error);
-		return true;
-	}
-	if (f->tokenizer_json.base)
+		return;
+	if (f->format == MODEL_GGUF && gguf_has_tokenizer(&f->part[0].gguf))
+		m->tokenizer = tokenizer_from_gguf(&f->part[0].gguf, m->spec.vocab, &m->tokenizer_error);
+	else if (f->format != MODEL_GGUF && f->tokenizer_json.base)
 		m->tokenizer = tokenizer_from_json(text_of(&f->tokenizer_json), text_of(&f->tokenizer_config), m->spec.vocab, &m->tokenizer_error);
-	return !m->tokenizer || model_read_end_tokens(m, err);
+}
+
+/* A tokenizer that does not work here leaves the model of use for token ids, so the reason is kept for whoever comes with text. Where memory or the system
+ * failed, the model has one all the same: it would be opened without, and its texts would be empty. */
+static bool open_tokenizer(struct model *m, struct error *err)
+{
+	const struct error *why = &m->tokenizer_error;
+
+	make_tokenizer(m);
+	if (why->code == ERROR_MEMORY || why->code == ERROR_IO)
+		return error_set(err, why->code, "%s", why->text);
+	return !m->tokenizer || m->file->format == MODEL_GGUF || model_read_end_tokens(m, err);
 }
 
 static bool begin(struct model *m, unsigned flags, struct error *err)

@@ -79,7 +79,7 @@ struct model_file;                            /* private: files, parsed metadata
 struct model {
 	struct model_spec spec;
 	struct tokenizer *tokenizer;          /* NULL when the model has none that can be read; owned by the model */
-	struct error tokenizer_error;         /* why not, when the files hold one: token ids can be used without it, text cannot */
+	struct error tokenizer_error;         /* why not, when the files hold one: token ids can be used without it, text cannot. Never that memory or the system failed: then no model is opened */
 	uint64_t tensor_bytes;                /* sum over the tensors used */
 	uint64_t file_bytes;                  /* sum of the sizes of all weight files */
 	struct model_file *file;

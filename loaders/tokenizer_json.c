@@ -334,8 +334,10 @@ static bool read_vocabulary(struct tok_reader *r, const json_t *root, const json
 	if (added && !json_is_null(added) && !json_is_array(added))
 		return tok_json_refuse(r, "added_tokens", added, "an array");
 	/* added texts are copied, and normalised ones once more, up to 3 bytes longer; the default mark of a step is in no file */
-	if (limit > TOK_MAX_TOKENS || !allocate(r, limit, n_added, 2 * bytes + 3 * n_added + 4 * TOK_MAX_STEPS + 1))
-		return error_set(r->err, ERROR_MEMORY, "%s: %zu tokens are too many", r->path, limit);
+	if (limit > TOK_MAX_TOKENS)
+		return error_set(r->err, ERROR_FORMAT, "%s: %zu tokens are too many", r->path, limit);
+	if (!allocate(r, limit, n_added, 2 * bytes + 3 * n_added + 4 * TOK_MAX_STEPS + 1))
+		return false;
 	if (!read_vocab(r, (json_t *)vocab, limit) || !read_added(r, added, limit) || !in_config(r, read_decoder, decoder, limit))
 		return false;
 	if (t->n_token == 0)

@@ -192,7 +192,7 @@ static pcre2_code *compile(const char *pattern, size_t n, uint32_t options, cons
 {
 	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
 	char text[120], why[120] = "no memory";
-	int code = 0;
+	int code = PCRE2_ERROR_HEAP_FAILED;
 	PCRE2_SIZE at = 0;
 	pcre2_code *re = NULL;
 
@@ -205,7 +205,7 @@ static pcre2_code *compile(const char *pattern, size_t n, uint32_t options, cons
 	}
 	pcre2_compile_context_free(context);
 	if (!re)
-		error_set(err, ERROR_UNSUPPORTED, "%s: the expression \"%s\" does not compile: %s", where,
+		error_set(err, code == PCRE2_ERROR_HEAP_FAILED ? ERROR_MEMORY : ERROR_UNSUPPORTED, "%s: the expression \"%s\" does not compile: %s", where,
 		          error_quote(text, sizeof text, shown, n_shown), why);
 	return re;
 }

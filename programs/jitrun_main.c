@@ -456,12 +456,11 @@ static int run_session(struct run *r, struct prompt *p)
 		putchar('\n');
 	if (status != JIT_OK)
 		return fail(&err);
-	int rc = opt.json ? print_json(r) : 0;
-	if (!output_ok())
+	if ((opt.json && print_json(r) != 0) || !output_ok())
 		return 1;
 	if (!opt.quiet)
 		print_summary(r);
-	rc = rc ? rc : say_where_time_went(r);
+	int rc = say_where_time_went(r);
 	return rc ? rc : interrupted ? EXIT_INTERRUPTED : 0;
 }
 

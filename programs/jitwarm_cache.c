@@ -113,19 +113,15 @@ static void say_wrong(struct verification *v, const struct cache_item *i, const 
 		printf("%s: %s%s%s\n", error_quote(path, sizeof path, i->path, strlen(i->path)), *text ? text : error_quote(file, sizeof file, i->file, strlen(i->file)), *text || *i->file ? " " : "", what);
 }
 
-/* NULL: an object is what is made for its key now. Otherwise what is wrong with it, which may be in room. */
-static const char *differs(const struct key *key, const struct object *stored, char *room, size_t cap, struct error *err)
+/* NULL: an object is what is made for its key now, or err: what could not be made could not be compared, which says nothing of what is stored. */
+static const char *differs(const struct cache_item *i, const struct object *stored, struct error *err)
 {
 	struct object fresh = { 0 };
 	struct error why = { 0 };
 
-	if (!compile_key(&fresh, key, template_build, NULL, NULL, &why)) {
-		if (why.code == ERROR_MEMORY) {          /* which says nothing of what is stored */
-			error_set(err, why.code, "%s", why.text);
-			return NULL;
-		}
-		snprintf(room, cap, "cannot be made: %s", why.text);
-		return room;
+	if (!compile_key(&fresh, &i->key, template_build, NULL, NULL, &why)) {
+		error_set(err, why.code, "%s%s%s cannot be made anew to be compared: %s", i->path, *i->file ? "/" : "", i->file, why.text);
+		return NULL;
 	}
 	bool same = record_same(stored, &fresh);
 	object_free(&fresh);
@@ -144,7 +140,7 @@ static bool judge_item(struct verification *v, const struct cache_item *i, const
 		snprintf(room, cap, "is %s", i->trouble ? i->trouble : "damaged");
 		*wrong = room;
 	} else if (answer == RECORD_FOUND) {         /* absent: gone since it was listed */
-		*wrong = differs(&i->key, &stored, room, cap, v->err);
+		*wrong = differs(i, &stored, v->err);
 		v->same += !*wrong && !v->err->code;
 	}
 	object_free(&stored);

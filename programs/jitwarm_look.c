@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memfile.h"
 #include "kernels-templates/templates.h"
 #include "programs/jitwarm.h"
 #include "runtime/report.h"
@@ -23,14 +24,14 @@ struct shown {
 
 static bool make_shown(struct shown *s, struct error *err)
 {
-	FILE *ir = open_memstream(&s->ir, &s->ir_bytes), *listing = open_memstream(&s->listing, &s->listing_bytes);
-	struct compile_options o = { .dump_ir = ir, .dump_asm = listing };
-	bool ok = ir && listing ? compile_key(&s->fresh, &s->key, template_build, &o, &s->stats, err) : error_set(err, ERROR_MEMORY, "no memory for a listing");
+	struct memfile ir, listing;
+	bool open = memfile_open(&ir);
+	bool ok = memfile_open(&listing) && open;
+	struct compile_options o = { .dump_ir = ir.out, .dump_asm = listing.out };
 
-	if (ir && fclose(ir) != 0)
-		ok = error_set(err, ERROR_MEMORY, "no memory for a listing");
-	if (listing && fclose(listing) != 0)
-		ok = error_set(err, ERROR_MEMORY, "no memory for a listing");
+	ok = ok && compile_key(&s->fresh, &s->key, template_build, &o, &s->stats, err);
+	s->ir = memfile_take(&ir, &s->ir_bytes);
+	s->listing = memfile_take(&listing, &s->listing_bytes);
 	return ok && s->ir && s->listing ? true : error_set(err, ERROR_MEMORY, "no memory for a listing");
 }
 

@@ -12,6 +12,7 @@
 #include "loaders/gguf.h"
 #include "loaders/tokenizer.h"
 #include "base/math_host.h"
+#include "base/memfile.h"
 
 enum { VERSION = 3 /* of the format */, ALIGN = 32 };
 enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGED = 256, END = 257, KNOWN = 258 };
@@ -331,18 +332,14 @@ bool synth_write(int fd, const char *label, const struct shape *s, const struct 
 uint8_t *synth_header(size_t *n, const struct shape *s, const struct mixture *m, struct error *err)
 {
 	struct tensors *l = malloc(sizeof *l);
-	char *bytes = NULL;
-	struct out o = { .f = l ? open_memstream(&bytes, n) : NULL, .arch = s->arch };
+	struct memfile f = { 0 };
+	struct out o = { .f = l && memfile_open(&f) ? f.out : NULL, .arch = s->arch };
 
 	if (o.f) {
 		list_tensors(l, s, m);
 		put_header(&o, l, s, m, false);
-		bool failed = ferror(o.f);
-		if (fclose(o.f) != 0 || failed) {
-			free(bytes);
-			bytes = NULL;
-		}
 	}
+	char *bytes = o.f ? memfile_take(&f, n) : NULL;
 	free(l);
 	if (!bytes)
 		error_set(err, ERROR_MEMORY, "no memory for the header of a model of shape %s", s->name);

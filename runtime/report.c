@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memfile.h"
+
 struct rows { struct profile_kernel *kernel; size_t n, capacity; };
 
 static void add_row(const struct kernel *k, void *user)
@@ -144,18 +146,13 @@ static void text_totals(const struct report *r, FILE *out)
 
 static char *make_text(const struct report *r)
 {
-	char *text = NULL;
-	size_t n;
-	FILE *out = open_memstream(&text, &n);
+	struct memfile f;
 
-	if (!out)
+	if (!memfile_open(&f))
 		return NULL;
-	text_kernels(r, out);
-	text_totals(r, out);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	text_kernels(r, f.out);
+	text_totals(r, f.out);
+	return memfile_take(&f, NULL);
 }
 
 /* ---- for programs */

@@ -44,6 +44,12 @@ static uint16_t ir_fail(struct ir *ir, const char *text)
 	return 0;
 }
 
+static uint16_t ir_no_memory(struct ir *ir, const char *text)
+{
+	ir->no_memory = ir->no_memory || !ir->error;
+	return ir_fail(ir, text);
+}
+
 static bool ir_grow_regs(struct ir *ir)
 {
 	const size_t capacity = ir->regs_capacity ? ir->regs_capacity * 2 : 1024;      /* comes to IR_MAX_REGS, and no further */
@@ -70,7 +76,7 @@ static inline uint16_t ir_new_reg(struct ir *ir, uint8_t kind, bool is_var)
 	if (ir->n_regs >= IR_MAX_REGS)
 		return ir_fail(ir, "the kernel needs more than 65535 registers");
 	if (ir->n_regs >= ir->regs_capacity && !ir_grow_regs(ir))
-		return ir_fail(ir, "out of memory for the registers of a kernel");
+		return ir_no_memory(ir, "out of memory for the registers of a kernel");
 	ir->kind[ir->n_regs] = kind;
 	ir->is_var[ir->n_regs] = is_var;
 	return (uint16_t)ir->n_regs++;
@@ -134,7 +140,7 @@ static bool ir_grow(struct ir *ir)
 	struct ir_ins *ins = realloc(ir->ins, capacity * sizeof *ins);
 
 	if (!ins)
-		return ir_fail(ir, "out of memory for the instructions of a kernel");
+		return ir_no_memory(ir, "out of memory for the instructions of a kernel");
 	ir->ins = ins;
 	ir->capacity = capacity;
 	return true;

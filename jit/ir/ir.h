@@ -52,6 +52,7 @@ struct ir {
 	bool cooperative;                                  /* has wave, shared or barrier */
 	uint32_t shared_bytes;
 	const char *error;                                 /* static text, or NULL */
+	bool no_memory;                                    /* the error is that memory ran out, which says nothing of the kernel */
 };
 
 /* What ir_verify and the builder hold kernels to. */

@@ -261,7 +261,7 @@ bool ir_verify(const struct ir *ir, struct error *err)
 	bool ok;
 
 	if (ir->error)
-		return error_set(err, ERROR_ARGUMENT, "IR of %zu instructions: the builder refused: %s", ir->n_ins, ir->error);
+		return error_set(err, ir->no_memory ? ERROR_MEMORY : ERROR_ARGUMENT, "IR of %zu instructions: the builder refused: %s", ir->n_ins, ir->error);
 	if (ir->lanes != 8 && ir->lanes != 16 && ir->lanes != 32)
 		return error_set(err, ERROR_ARGUMENT, "IR of %zu instructions: lanes is %u, expected 8, 16 or 32", ir->n_ins, ir->lanes);
 	if (ir->waves < 1 || ir->waves > IR_MAX_WAVES)

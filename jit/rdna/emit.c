@@ -39,6 +39,7 @@ struct emitter {
 	uint32_t count;
 	size_t at, broken;                   /* the instruction now emitted; the one that the encoder refused */
 	const char *why;
+	bool unlisted;                       /* no memory for a note */
 };
 
 static void put(struct emitter *e, const struct rdna_ins *i)
@@ -277,7 +278,7 @@ static void take_note(struct emitter *e)
 		size_t capacity = e->notes_capacity ? 2 * e->notes_capacity : 256;
 		struct note *grown = realloc(e->note, capacity * sizeof *grown);
 		if (!grown) {
-			e->why = "there is not enough memory for the listing";
+			e->unlisted = true;
 			return;
 		}
 		e->note = grown;
@@ -370,16 +371,20 @@ static void emit_body(struct emitter *e, bool notes)
 
 /* --- the listing */
 
-static void list_text(const struct emitter *e, size_t at, FILE *out)
+static bool list_text(const struct emitter *e, size_t at, FILE *out)
 {
 	const struct rdna_lir_ins *i = &e->l->ins[at];
-	char *text = rdna_machine_text(e->l, i->op == RDNA_LIR_DUAL ? i + 1 : i), *half = i->op == RDNA_LIR_DUAL ? rdna_machine_text(e->l, i + 2) : NULL;
-	fprintf(out, "\t; %s%s%s%s\n", half ? "dual " : "", text ? text : "", half ? " :: " : "", half ? half : "");
+	bool dual = i->op == RDNA_LIR_DUAL;
+	char *text = rdna_machine_text(e->l, dual ? i + 1 : i), *half = dual ? rdna_machine_text(e->l, i + 2) : NULL;
+	bool ok = text && (half || !dual);
+	if (ok)
+		fprintf(out, "\t; %s%s%s%s\n", dual ? "dual " : "", text, dual ? " :: " : "", dual ? half : "");
 	free(text);
 	free(half);
+	return ok;
 }
 
-static void list(const struct emitter *e, const struct rdna_listing *to)
+static bool list(const struct emitter *e, const struct rdna_listing *to)
 {
 	const char *title = to->title ? to->title : "kernel";
 	fprintf(to->out, "; %s\n\t.text\n%s:\n", title, title);
@@ -390,11 +395,12 @@ static void list(const struct emitter *e, const struct rdna_listing *to)
 			uint32_t w = (uint32_t)e->r.code[b] | (uint32_t)e->r.code[b + 1] << 8 | (uint32_t)e->r.code[b + 2] << 16 | (uint32_t)e->r.code[b + 3] << 24;
 			fprintf(to->out, "%s0x%08" PRIx32, b > e->note[k].offset ? ", " : "", w);
 		}
-		if (at < e->l->n_ins)
-			list_text(e, at, to->out);
-		else
+		if (at == e->l->n_ins)
 			fprintf(to->out, "\t; return\n");
+		else if (!list_text(e, at, to->out))
+			return false;
 	}
+	return true;
 }
 
 /* --- the pass */
@@ -424,7 +430,7 @@ bool rdna_emit_listed(struct object *out, const struct rdna_lir *l, struct rdna_
 	} while (e.any_new_far && !e.r.error && !e.why);
 	ok = !e.why && rdna_finish(&e.r) ? true : refuse(&e, err);
 	if (ok && list_it)
-		list(&e, listing);
+		ok = (!e.unlisted && list(&e, listing)) || error_set(err, ERROR_MEMORY, "no memory to list a kernel");
 	if (ok) {
 		out->code = e.r.code;
 		out->code_bytes = out->pool_offset = (uint32_t)e.r.size;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memfile.h"
 #include "jit/rdna/live.h"
 
 enum { MAX_DEPTH = 64, MACHINE = 512, SPECIALS = 4, OUTSIDE = 1 };
@@ -26,17 +27,14 @@ struct check {
 
 static bool fail(struct check *c, const char *what)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
+	struct memfile f;
 	struct rdna_lir one = *c->l;
 	struct rdna_lir_ins copy = c->l->ins[c->at];
 	one.ins = &copy;
 	one.n_ins = 1;
-	if (f) {
-		rdna_lir_print(&one, f);
-		fclose(f);
-	}
+	if (memfile_open(&f))
+		rdna_lir_print(&one, f.out);
+	char *text = memfile_take(&f, NULL);
 	size_t n = text ? strcspn(text, "\n") : 0;
 	error_set(c->err, ERROR_ARGUMENT, "machine instruction %zu (%.*s): %s", c->at, (int)n, text ? text : "", what);
 	free(text);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memfile.h"
 
 /* --- operands */
 
@@ -207,16 +208,14 @@ void rdna_shorten(struct rdna_lir *l)
 char *rdna_machine_text(const struct rdna_lir *l, const struct rdna_lir_ins *i)
 {
 	struct rdna_lir one = *l;
-	char *text = NULL;
-	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
-	if (!f)
-		return NULL;
+	struct memfile f;
 	struct rdna_lir_ins copy = *i;
+	size_t size;
 	one.ins = &copy;
 	one.n_ins = 1;
-	rdna_lir_print(&one, f);
-	fclose(f);
+	if (memfile_open(&f))
+		rdna_lir_print(&one, f.out);
+	char *text = memfile_take(&f, &size);
 	if (!text)
 		return NULL;
 	while (size && (text[size - 1] == '\n' || text[size - 1] == ' '))

@@ -800,11 +800,15 @@ static void exchange(struct rdna_lir *l, struct rdna_lir_ins **other)
 	*other = ins;
 }
 
-/* What the allocator makes of the instructions; the kernel stays as it is. live: NULL if it is to find that. False: it does not fit at all. */
-static bool try_allocation(struct rdna_lir *l, const struct rdna_live *live, struct rdna_regs *used)
+/* What the allocator makes of the instructions; the kernel stays as it is. live: NULL if it is to find that. False: it does not fit at all, or s->failed:
+ * another order because memory ran out would be other code for the same key. */
+static bool try_allocation(struct sched *s, const struct rdna_live *live, struct rdna_regs *used)
 {
-	bool ok = live ? rdna_regalloc_known(l, live, used, NULL) : rdna_regalloc(l, 0, 0, 0, used, NULL);
+	struct rdna_lir *l = s->l;
+	struct error why = { 0 };
+	bool ok = live ? rdna_regalloc_known(l, live, used, &why) : rdna_regalloc(l, 0, 0, 0, used, &why);
 	l->allocated = false;
+	s->failed |= why.code == ERROR_MEMORY;
 	return ok;
 }
 
@@ -830,10 +834,10 @@ static bool schedule(struct sched *s, unsigned vgprs)
 			break;
 		reorder(s, other);
 		exchange(l, &other);
-		bool fitted = latest = try_allocation(l, &s->live, &after);
+		bool fitted = latest = try_allocation(s, &s->live, &after);
 		if (!attempt && !(fitted && after.vgprs <= allowed && after.sgprs <= scalar)) {
 			exchange(l, &other);
-			if (try_allocation(l, NULL, &before)) {
+			if (try_allocation(s, NULL, &before)) {
 				latest = false;
 				allowed = before.vgprs > allowed ? before.vgprs : allowed;
 				scalar = before.sgprs > scalar ? before.sgprs : scalar;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/memfile.h"
 #include "jit/store/record.h"
 #include "jit/store/safefile.h"
 #include "jit/target.h"
@@ -200,20 +201,16 @@ static void sort(struct tune *t)
 
 static char *file_text(struct tune *t, size_t *n)
 {
-	char *text = NULL, key[KEY_TEXT_MAX];
-	FILE *out = open_memstream(&text, n);
+	char key[KEY_TEXT_MAX];
+	struct memfile f;
 
-	if (!out)
+	if (!memfile_open(&f))
 		return NULL;
-	/* growing may fail once and not again, which fclose does not tell */
-	bool whole = fprintf(out, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line, t->processor, key_codegen_x86) > 0;
+	fprintf(f.out, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line, t->processor, key_codegen_x86);
 	sort(t);
 	for (size_t i = 0; i < t->n; i++)
-		whole = fprintf(out, "%s %.3f %u\n", key_text(&t->entry[i].result.key, key, sizeof key), t->entry[i].result.gain, t->entry[i].result.samples) > 0 && whole;
-	if (fclose(out) == 0 && whole && text)
-		return text;
-	free(text);
-	return NULL;
+		fprintf(f.out, "%s %.3f %u\n", key_text(&t->entry[i].result.key, key, sizeof key), t->entry[i].result.gain, t->entry[i].result.samples);
+	return memfile_take(&f, n);
 }
 
 /* Others add their results between this one's reading and writing, unless they wait. Who was stopped meanwhile is not waited for. */

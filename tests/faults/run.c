@@ -238,6 +238,7 @@ void fault_run(const char *const *argv, const char *input, const struct fault *f
 	limit_time(SECONDS);
 	follow(&w);
 	limit_time(0);
+	o->pid = w.pid;
 	o->count[FAULT_MALLOC] = atomic_load(&control->count);
 	o->out = bytes_of(out, (size_t)1 << 30, &o->n_out);
 	o->err = bytes_of(err, ERR_MOST, &o->n_err);

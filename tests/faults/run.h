@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 enum fault_call {
 	FAULT_MALLOC, FAULT_MMAP, FAULT_MPROTECT, FAULT_MADVISE, FAULT_OPEN, FAULT_READ, FAULT_WRITE, FAULT_SYNC, FAULT_RENAME, FAULT_CLOSE, FAULT_STAT, FAULT_SEEK, FAULT_TRUNCATE,
@@ -21,6 +22,7 @@ struct fault {
 };
 
 struct outcome {
+	pid_t pid;                      /* it had this number */
 	int status, signal;             /* as it ended: by exit() or by a signal */
 	bool hung;                      /* ... because it was ended after too long */
 	char *out, *err;                /* what it wrote, with a 0 behind it; err is cut at 4 KiB */

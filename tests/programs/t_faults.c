@@ -44,32 +44,34 @@ enum { WAYS = sizeof ways / sizeof *ways };
 enum said { EXACT, UP_TO_TIMINGS, ANYTHING };
 
 struct scene {
-	const char *command;            /* %m: the story model; %t: a tiny one; %c: the cache, made as `cache` says; %k: a pack for the tiny one; %d: a folder */
+	const char *command;            /* %m: the story model; %t: a tiny one; %c: the cache, made as `cache` says; %k: a pack for the tiny one; %K, %G: keys of its kernels, %G for a card; %d: a folder */
 	enum said said;
 	const char *cache;              /* "empty", or what of the kept ones is copied there */
 	const char *file;               /* what it writes in %d; when it was there before, it is as it was or new, whole */
 	const char *told;               /* what it says instead of a part of its output that it could not have */
 	int answer;                     /* a status that says no, besides 0 and 1 */
 	bool file_varies, long_one;     /* long_one: tried with fewer faults, and not in a quick run */
+	unsigned memory;                /* so many allocations and mappings of it are refused in every run: that was not told once */
 };
 
 #define RUN_TINY "jitrun %t --prompt-ids 1,2,3 -n 4 --print-ids -q --tune off --batch 4 --speculate off "
 static const struct scene scenes[] = {
 	{ .command = "jitrun %m --prompt Once -n 4 -q --no-cache -t 1 --tune off" },
-	{ .command = "jitrun %m --file %d/prompt -n 3 --json --no-cache -t 1 --tune off", .said = UP_TO_TIMINGS },
+	{ .command = "jitrun %m --file %d/prompt -n 3 --json --no-cache -t 1 --tune off", .said = UP_TO_TIMINGS, .memory = 16 },
 	{ .command = "jitrun %m --file - -n 3 --echo -q --no-cache -t 3 --speculate 4" },
 	{ .command = "jitrun %m --perplexity %d/text -c 8 -q --no-cache -t 1" },
 	{ .command = RUN_TINY "--no-cache -t 1" },
 	{ .command = RUN_TINY "--no-cache -t 3" },
 	{ .command = RUN_TINY "--no-cache -t 1 --device ref" },
 	{ .command = RUN_TINY "--no-cache -t 1 --device sim:gfx1100 --units 1" },
-	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 4 --report --json -q -t 1 --tune off --no-cache", .said = UP_TO_TIMINGS },
+	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 4 --report --json -q -t 1 --tune off --no-cache", .said = UP_TO_TIMINGS, .memory = 16 },
 	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 2 --report --print-ids -t 1 --tune off --no-cache" },
 	{ .command = RUN_TINY "--no-cache -t 1 --trace %d/made", .file = "made", .file_varies = true },
 	{ .command = RUN_TINY "--no-cache -t 1 --dump-ir %d/made", .file = "made" },
 	{ .command = RUN_TINY "--no-cache -t 1 --dump-asm %d/made", .file = "made" },
 	{ .command = RUN_TINY "--no-cache -t 1 --jitdump %d" },
 	{ .command = RUN_TINY "--no-cache -t 1 --gdb" },
+	{ .command = RUN_TINY "--no-cache -t 1 --perf-map" },
 	{ .command = RUN_TINY "-t 1 --cache %c", .cache = "empty" },
 	{ .command = RUN_TINY "-t 1 --cache %c", .cache = "warm" },
 	{ .command = RUN_TINY "-t 3 --cache %c", .cache = "some" },
@@ -83,10 +85,13 @@ static const struct scene scenes[] = {
 	{ .command = "jitwarm --shape tiny --kv-type f16 --batch 4 --out %d/made.jkp", .said = ANYTHING, .file = "made.jkp" },
 	{ .command = "jitwarm list %c", .cache = "warm", .told = "unreadable" },
 	{ .command = "jitwarm list %k --json", .told = "unreadable" },
-	{ .command = "jitwarm show %K --cache %c", .cache = "warm", .told = "is not known", .answer = 3 },
+	{ .command = "jitwarm show %K --cache %c", .cache = "some", .told = "is not known", .answer = 3, .memory = 44 },
+	{ .command = "jitwarm show %G --cache %c", .cache = "card", .told = "is not known", .answer = 3, .memory = 16 },
 	{ .command = "jitwarm show %K --json --cache %c", .said = ANYTHING, .cache = "warm", .answer = 3 },
 	{ .command = "jitwarm verify %c", .cache = "warm", .answer = 3 },
-	{ .command = "jitwarm verify %c --remove", .cache = "warm", .answer = 3 },
+	{ .command = "jitwarm verify %c --remove", .cache = "warm", .answer = 3, .long_one = true },
+	{ .command = "jitwarm verify %c --remove", .cache = "few", .answer = 3, .memory = 48 },
+	{ .command = "jitwarm verify %c --remove", .cache = "card", .answer = 3, .memory = 48 },
 	{ .command = "jitwarm verify %k", .answer = 3 },
 	{ .command = "jitwarm explain %t --kv-type f16 --batch 4 --cache %c", .cache = "warm", .answer = 3 },
 	{ .command = "jitwarm export %d/made.jkp --cache %c", .cache = "warm", .said = ANYTHING, .file = "made.jkp" },
@@ -95,6 +100,7 @@ static const struct scene scenes[] = {
 	{ .command = "jitbench --shape tiny -p 4 -n 2 -r 1 --no-start --force -t 1 --no-cache -o json", .said = ANYTHING, .long_one = true },
 	{ .command = "jitbench --shape tiny --write %d/made.gguf -p 0 -n 1 -r 1 --no-start --force -t 1 --no-cache", .said = ANYTHING, .file = "made.gguf", .long_one = true },
 	{ .command = "jitbench --shape tiny --kernels -r 1 --force -t 1", .said = ANYTHING, .long_one = true },
+	{ .command = "jitwarm tune %t --seconds 1 --cache %c", .said = ANYTHING, .cache = "empty", .long_one = true },
 	{ .command = "docs/example %m Once" },
 	{ .command = "jitrun %s --prompt-ids 1,2,3 -n 3 --print-ids -q --no-cache -t 1 --tune off" },
 };
@@ -139,6 +145,8 @@ static void expand(char out[1200], const char *word)
 			n += (size_t)snprintf(out + n, 1200 - n, "%s", source_path(model, "models/tale-q8_0.gguf"));
 		else if (*p == 'K')
 			n += (size_t)snprintf(out + n, 1200 - n, "%s", kept_key);
+		else if (*p == 'G')
+			n += (size_t)snprintf(out + n, 1200 - n, "matmul.q8_0.aq8_0.128x256.c4.b1.gfx1100");
 		else if (*p == 's')
 			n += (size_t)snprintf(out + n, 1200 - n, "%s", safetensors);
 		else
@@ -361,6 +369,15 @@ static const char *verify_cache(void)
 	return good ? NULL : "jitwarm verify finds the cache damaged";
 }
 
+/* perf looks for it there, and nowhere else. */
+static void remove_map(const struct outcome *o)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)o->pid);
+	unlink(path);
+}
+
 static unsigned runs, failures;
 
 static void try_one(const struct scene *s, const struct command *c, const struct expected *e, const struct fault *f, bool verify)
@@ -371,6 +388,7 @@ static void try_one(const struct scene *s, const struct command *c, const struct
 	prepare(s);
 	path_in(input, "made/prompt");
 	fault_run(c->argv, strstr(s->command, "--file -") ? input : NULL, f, &o);
+	remove_map(&o);
 	runs++;
 	const char *wrong = judge(s, e, &o);
 	if (!wrong && s->cache && verify)
@@ -390,6 +408,7 @@ static bool expect(const struct scene *s, const struct command *c, struct expect
 	prepare(s);
 	snprintf(path, sizeof path, "%s/made/prompt", base);
 	fault_run(c->argv, strstr(s->command, "--file -") ? path : NULL, &(struct fault){ .call = FAULT_CALLS }, &e->o);
+	remove_map(&e->o);
 	if (e->o.status || e->o.signal || e->o.hung) {
 		print_error("%s\n  without any fault: status %d, signal %d, said: %s\n", s->command, e->o.status, e->o.signal, e->o.err);
 		return false;
@@ -409,7 +428,10 @@ static void sweep(unsigned scene, const struct command *c, const struct expected
 		most = (unsigned)atoi(asked);
 	for (unsigned w = 0; w < WAYS; w++) {
 		unsigned n = e->o.count[ways[w].call], tries = most && most < n ? most : n;
-		if (!test_full() && !asked && (w + scene) % (scenes[scene].long_one ? 12 : test_quick() ? 8 : 3))
+		unsigned memory = ways[w].call <= FAULT_MMAP ? scenes[scene].memory : 0;
+		if (!test_full() && !asked && memory)
+			tries = memory < n ? memory : n;
+		else if (!test_full() && !asked && (w + scene) % (scenes[scene].long_one ? 12 : test_quick() ? 8 : 5))
 			continue;
 		for (unsigned i = 0; i < tries; i++) {
 			unsigned shift = (scene * 7919u + w * 104729u) % 1009u;
@@ -459,9 +481,11 @@ static int make_models(void **unused)
 	setenv("TMPDIR", base, 1);
 	setenv("LD_LIBRARY_PATH", ".libs", 1);
 	unsetenv("JITRUN_CACHE");
-	shell("cd '%s' && mkdir made cache warm some", base);
+	shell("cd '%s' && mkdir made cache warm some few card cards", base);
 	shell("./jitbench --shape tiny --write '%s/tiny.gguf' -p 0 -n 1 -r 1 --no-start --force --no-cache > /dev/null 2>&1; test -s '%s/tiny.gguf'", base, base);
 	shell("./jitwarm '%s/tiny.gguf' --kv-type f16 --batch 4 --out '%s/kept.jkp' -q && ./jitwarm '%s/tiny.gguf' --kv-type f16 --batch 4 --out '%s/warm' -q", base, base, base, base);
+	shell("./jitwarm '%s/tiny.gguf' --target gfx1100 --kv-type f16 --batch 1 --out '%s/cards' -q", base, base);
+	shell("cd '%s' && cp $(ls warm/*.jko | sed -n '1~60p') few && cp $(ls cards/*.jko | sed -n '1~26p') card && rm -r cards", base);
 	shell("cd '%s' && cp warm/*[0-7].jko some && cp warm/CACHEDIR.TAG some 2>/dev/null; true", base);
 	char name[1200];
 	path_in(name, "key");

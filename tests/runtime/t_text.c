@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/memfile.h"
 #include "runtime/jitrun.h"
 #include "tests/support/shared.h"
 #include "tests/loaders/small_vocab.h"
@@ -91,8 +92,36 @@ static void test_stream(void **state)
 	small_close(&v);
 }
 
+/* A stream to memory that once could not grow gives nothing, though all later writes would fit. Without that it is what was written, also in places gone back to. */
+static void test_memory_stream(void **state)
+{
+	char expected[6001];
+	size_t n;
+	(void)state;
+
+	for (int fails = 0; fails < 2; fails++) {
+		struct memfile f;
+		assert_true(memfile_open(&f));
+		for (size_t i = 0; i < 1000; i++) {
+			none_left = fails && i >= 500 && i < 700;        /* it must grow in between */
+			fprintf(f.out, "%05zu ", i);
+			fflush(f.out);
+			snprintf(expected + 6 * i, 7, "%05zu ", i);
+		}
+		assert_int_equal(fseek(f.out, 12, SEEK_SET), 0);
+		fputs("AB", f.out);
+		memcpy(expected + 12, "AB", 2);
+		char *text = memfile_take(&f, &n);
+		if (fails)
+			assert_null(text);
+		else
+			assert_true(text && n == 6000 && text[n] == 0 && memcmp(text, expected, n) == 0);
+		free(text);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_session_text), cmocka_unit_test(test_stream) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_session_text), cmocka_unit_test(test_stream), cmocka_unit_test(test_memory_stream) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
