@@ -895,7 +895,7 @@ static bool count_steps(const struct tokenizer *t, const char *unit, size_t n, u
 static void check_growth(const char *name, const struct tokenizer *t, const char *unit, bool hostile)
 {
 	struct error err;
-	uint64_t small, large;
+	uint64_t small = 0, large = 0;
 	size_t n = test_quick() ? 8192 : 65536;
 
 	if (!hostile) {
