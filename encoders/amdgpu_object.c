@@ -615,7 +615,8 @@ bool amdgpu_object_make(struct amdgpu_object *out, const char *target, const str
 		return false;
 	l.code = calloc(n, sizeof *l.code);
 	l.b.failed = !l.code;
-	put_all(&l);
+	if (l.code)
+		put_all(&l);
 	free(l.code);
 	if (l.b.failed) {
 		free(l.b.p);
