@@ -13,6 +13,7 @@
 #include "bench/predict.h"
 #include "bench/print.h"
 #include "bench/regimes.h"
+#include "bench/reports.h"
 #include "bench/schedules.h"
 #include "bench/startup.h"
 #include "bench/suite.h"
@@ -371,7 +372,7 @@ static int run_compare(const char *a, const char *b)
 	struct error err = { 0 };
 	int slower = 0;
 
-	return suite_compare(a, b, opt.threshold / 100, strcmp(opt.format, "json") == 0, stdout, &slower, &err) ? slower ? EXIT_SLOWER : 0 : fail(err.text);
+	return reports_compare(a, b, opt.threshold / 100, strcmp(opt.format, "json") == 0, stdout, &slower, &err) ? slower ? EXIT_SLOWER : 0 : fail(err.text);
 }
 
 static int run_regimes(void)

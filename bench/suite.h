@@ -1,4 +1,4 @@
-/* bench/suite.h - a fixed set of matrices and attentions, one kernel at a time, and the comparison of two reports of it.
+/* bench/suite.h - a fixed set of matrices and attentions, one kernel at a time. bench/reports.h compares two of its reports.
  *
  * Owns: the set, the report and its rows' names, which do not depend on how an operation is done: reports of two versions have the same rows. A row says how long an
  * operation takes, what that is in operations and bytes a second, and what share of the peak that is which limits it, measured in the same run right before and after.
@@ -22,8 +22,5 @@ struct suite_options {
 
 /* *noisy: how many rows' numbers were refused; each was named on stderr. */
 bool suite_run(const struct suite_options *o, FILE *out, int *noisy, struct error *err);
-
-/* Ratios of the rows of two reports. threshold: 0.1 for 10 %. *slower: rows whose share of the peak fell by more. */
-bool suite_compare(const char *a, const char *b, double threshold, bool json, FILE *out, int *slower, struct error *err);
 
 #endif

@@ -1,8 +1,9 @@
-/* tests/fuzz/fuzz_programs.c - arbitrary bytes as a command line, words between NULs. */
+/* tests/fuzz/fuzz_programs.c - arbitrary bytes as a command line, words between NULs; and as two reports of jitbench suite, with a NUL between. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/reports.h"
 #include "programs/options.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -60,4 +61,20 @@ void fuzz_options(const uint8_t *p, size_t n)
 	if (ok && opt.choice && strcmp(opt.choice, "one") && strcmp(opt.choice, "two") && strcmp(opt.choice, "three"))
 		abort();
 	free(copy);
+}
+
+void fuzz_reports(const uint8_t *p, size_t n)
+{
+	const uint8_t *cut = n ? memchr(p, 0, n) : NULL;
+	size_t first = cut ? (size_t)(cut - p) : n;
+	char a[300], b[300];
+	int slower = 0;
+
+	snprintf(a, sizeof a, "%s", fuzz_file(0, "a.json", p, first));
+	snprintf(b, sizeof b, "%s", fuzz_file(1, "b.json", cut ? cut + 1 : p, cut ? n - first - 1 : n));
+	for (int json = 0; json < 2; json++) {
+		struct error err = { 0 };
+		if (reports_compare(a, b, 0.1, json, quiet(), &slower, &err) == (err.code != ERROR_NONE) || slower < 0)
+			abort();
+	}
 }

@@ -191,6 +191,18 @@ static void give_options(const struct sink *s)
 	give_text(s, "--help");
 }
 
+static void give_reports(const struct sink *s)
+{
+#define ROW "{\"test\": \"matmul q8_0\", \"microseconds\": 12.5, \"share\": 0.8, \"noisy\": \"\"}"
+#define REPORT "{\"suite\": \"1\", \"version\": \"0.1.0\", \"target\": \"avx2\", \"threads\": 2, \"rows\": [" ROW ", {\"test\": \"attention\", \"noisy\": \"share\"}]}"
+	static const char two[] = REPORT "\0" REPORT, one[] = REPORT "\0{\"suite\": \"1\", \"rows\": [1, null, {}]}";
+#undef REPORT
+#undef ROW
+
+	give(s, two, sizeof two - 1);
+	give(s, one, sizeof one - 1);
+}
+
 static void give_generation(const struct sink *s)
 {
 	give_text(s, "{\"eos_token_id\": [0, 2], \"bos_token_id\": 1, \"temperature\": 0.6}");
@@ -223,6 +235,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_object: give_objects(&s, false); break;
 	case FUZZ_decode: give_objects(&s, true); break;
 	case FUZZ_options: give_options(&s); break;
+	case FUZZ_reports: give_reports(&s); break;
 	case FUZZ_COUNT: break;
 	}
 }
