@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "jit/store/execmem.h"
+#include "jit/store/safefile.h"
 #include "kernels-templates/templates.h"
 #include "runtime/device/objects.h"
 #include "runtime/host/pool.h"
@@ -34,7 +35,7 @@ static bool open_dump(FILE **out, const char *path, struct error *err)
 {
 	if (!path)
 		return true;
-	*out = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+	*out = strcmp(path, "-") == 0 ? stdout : safefile_stream(path);
 	return *out ? true : error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 

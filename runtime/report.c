@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memfile.h"
+#include "jit/store/safefile.h"
 
 struct rows { struct profile_kernel *kernel; size_t n, capacity; };
 
@@ -234,7 +235,7 @@ bool report_trace(const struct profile *p, const char *path, struct error *err)
 {
 	if (!p || !profile_keeps_events(p))
 		return error_set(err, ERROR_ARGUMENT, "%s: no events were kept to write there; expected jit_session_options.profile to be JIT_PROFILE_EVENTS", path);
-	FILE *out = fopen(path, "we");
+	FILE *out = safefile_stream(path);
 	if (!out)
 		return error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
 	bool ok = profile_trace(p, out);

@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jit/store/safefile.h"
+
 void *execmem_map(const void *code, size_t n, struct error *err)
 {
 	assert(n > 0);
@@ -142,6 +144,7 @@ void *execmem_put(struct execmem *m, const void *code, size_t n, struct error *e
 /* --- the map of names: lines that are appended to a file whose name anybody can foresee, in a directory that is everybody's */
 
 static atomic_bool map_lost;
+static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Whether the file was laid there by somebody else, or is another file's second name. */
 static bool map_is_own(int fd, const char *path, struct error *err)
@@ -195,9 +198,11 @@ void execmem_perf_map(const void *p, size_t n, const char *name)
 	char line[320];
 	int len = snprintf(line, sizeof line, "%lx %zx %.256s\n", (unsigned long)p, n, name), fd = map_open(NULL);
 
-	/* one write: lines of threads stay whole */
-	if (fd < 0 || write(fd, line, (size_t)len) != len)
+	/* one write: lines of threads stay whole; one at a time, so that none outgrows the limit on files behind another's back */
+	pthread_mutex_lock(&map_lock);
+	if (fd < 0 || !safefile_may_grow_by(fd, (uint64_t)len) || write(fd, line, (size_t)len) != len)
 		map_lost = true;
+	pthread_mutex_unlock(&map_lock);
 	if (fd >= 0)
 		close(fd);
 }

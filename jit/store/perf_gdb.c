@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "jit/store/safefile.h"
+
 struct listed { struct listed *next; void *entry; };
 struct observe { bool jitdump, gdb; struct listed *listed; };
 
@@ -58,7 +60,7 @@ static bool dump_create(const char *dir, struct error *err)
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return error_set(err, ERROR_IO, "%s: cannot be made: %s", path, strerror(errno));
-	bool ok = write(fd, &head, sizeof head) == (ssize_t)sizeof head ? true : error_set(err, ERROR_IO, "%s: could not be written: %s", path, strerror(errno));
+	bool ok = (safefile_may_grow_by(fd, sizeof head) && write(fd, &head, sizeof head) == (ssize_t)sizeof head) || error_set(err, ERROR_IO, "%s: could not be written: %s", path, strerror(errno));
 	/* perf finds the file by this mapping: that it could run is what makes the kernel tell of it */
 	void *marker = ok ? mmap(NULL, sizeof head, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) : MAP_FAILED;
 	if (ok && marker == MAP_FAILED)
@@ -95,7 +97,7 @@ static void dump_close(void)
 
 	pthread_mutex_lock(&lock);
 	if (--dump.users == 0) {
-		ssize_t done = write(dump.fd, &end, sizeof end);
+		ssize_t done = safefile_may_grow_by(dump.fd, sizeof end) ? write(dump.fd, &end, sizeof end) : -1;
 		(void)done;
 		munmap(dump.marker, sizeof(struct dump_head));
 		close(dump.fd);
@@ -113,7 +115,7 @@ static void dump_code(const void *code, size_t n, const char *name)
 
 	pthread_mutex_lock(&lock);
 	load.index = dump.index++;
-	ssize_t done = writev(dump.fd, part, 3);
+	ssize_t done = safefile_may_grow_by(dump.fd, load.record.bytes) ? writev(dump.fd, part, 3) : -1;
 	if (done != (ssize_t)load.record.bytes && !dump.failed)
 		dump.failed = done < 0 ? errno : ENOSPC;
 	pthread_mutex_unlock(&lock);

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -126,6 +127,47 @@ bool safefile_may_grow_to(uint64_t bytes)
 		return true;
 	errno = EFBIG;
 	return false;
+}
+
+bool safefile_may_grow_by(int fd, uint64_t n)
+{
+	struct stat st;
+
+	return fstat(fd, &st) || !S_ISREG(st.st_mode) || safefile_may_grow_to((uint64_t)st.st_size + n);
+}
+
+/* 0, and not a negative count, is what tells glibc that a write failed. */
+static ssize_t stream_write(void *user, const char *p, size_t n)
+{
+	int fd = *(const int *)user;
+
+	return safefile_may_grow_by(fd, n) && write_all(fd, (const uint8_t *)p, n) ? (ssize_t)n : 0;
+}
+
+static int stream_close(void *user)
+{
+	int closed = close(*(const int *)user);
+
+	free(user);
+	return closed;
+}
+
+FILE *safefile_stream(const char *path)
+{
+	int *fd = malloc(sizeof *fd);
+
+	if (!fd)
+		return NULL;
+	*fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	FILE *f = *fd < 0 ? NULL : fopencookie(fd, "w", (cookie_io_functions_t){ .write = stream_write, .close = stream_close });
+	if (f)
+		return f;
+	int why = errno;
+	if (*fd >= 0)
+		close(*fd);
+	free(fd);
+	errno = why;
+	return NULL;
 }
 
 static enum safefile_step write_and_rename(int fd, int dir, const char *name, const char *temporary, const struct safefile_part *part, int n_parts)

@@ -7,6 +7,7 @@
 #define JIT_SAFEFILE_H
 
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -29,6 +30,10 @@ enum safefile_step safefile_replace(int dir, const char *name, mode_t mode, cons
 bool safefile_failed(enum safefile_step step, const char *what, const char *name, struct error *err);
 /* Whether so many bytes are within this process's limit on the size of files; otherwise errno is EFBIG. */
 bool safefile_may_grow_to(uint64_t bytes);
+/* The same for n bytes more at the end of an open file. What is no regular file has no such limit. */
+bool safefile_may_grow_by(int fd, uint64_t n);
+/* A stream that writes a file anew; NULL: errno. What would go beyond the limit is not written, and is a failed write of the stream (EFBIG) instead of a signal. */
+FILE *safefile_stream(const char *path);
 
 extern const char safefile_temporary[];          /* how the names of temporary files end */
 /* Whether a temporary file's writer is dead: it is a few seconds old, and nobody holds its lock; an hour, where there are no locks. */
