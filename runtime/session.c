@@ -19,7 +19,7 @@
 #include "runtime/plan/compile_ahead.h"
 #include "runtime/report.h"
 #include "runtime/plan/rope.h"
-#include "runtime/sampling.h"
+#include "runtime/sampling/sampling.h"
 #include "runtime/session.h"
 #include "runtime/session_memory.h"
 #include "runtime/speculate/speculate.h"

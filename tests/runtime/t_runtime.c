@@ -17,7 +17,7 @@
 #include "base/math_host.h"
 #include "runtime/host/pool.h"
 #include "runtime/plan/rope.h"
-#include "runtime/sampling.h"
+#include "runtime/sampling/sampling.h"
 #include "runtime/host/system.h"
 #include "runtime/host/wait.h"
 #include "tests/support/shared.h"

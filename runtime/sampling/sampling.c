@@ -1,4 +1,4 @@
-#include "runtime/sampling.h"
+#include "runtime/sampling/sampling.h"
 
 #include <math.h>
 #include <stdlib.h>

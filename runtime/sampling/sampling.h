@@ -1,4 +1,4 @@
-/* runtime/sampling.h - from logits to one token.
+/* runtime/sampling/sampling.h - from logits to one token.
  *
  * Owns: the order of the filters (repeat penalty, top-k, top-p, min-p, temperature, choice) and the random numbers. The random number for
  * position p is a function of (seed, p) alone: rewinding and choosing again gives the same token, however the text was computed.
