@@ -10,7 +10,7 @@
 
 #define FUZZ_TARGETS(X) \
 	X(gguf) X(safetensors) X(index) X(config) X(generation) X(tokenizer) X(json) \
-	X(record) X(pack) X(tune) X(key) X(ir) X(object) X(decode) X(options) X(reports)
+	X(record) X(pack) X(tune) X(key) X(ir) X(object) X(decode) X(options) X(reports) X(prompt_ids)
 
 #define X(name) void fuzz_##name(const uint8_t *p, size_t n);
 FUZZ_TARGETS(X)

@@ -1,10 +1,11 @@
-/* tests/fuzz/fuzz_programs.c - arbitrary bytes as a command line, words between NULs; and as two reports of jitbench suite, with a NUL between. */
+/* tests/fuzz/fuzz_programs.c - arbitrary bytes as a command line, words between NULs; as two reports of jitbench suite, with a NUL between; as the list of --prompt-ids. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/reports.h"
 #include "programs/options.h"
+#include "programs/prompt.h"
 #include "tests/fuzz/fuzz.h"
 
 static struct {
@@ -77,4 +78,48 @@ void fuzz_reports(const uint8_t *p, size_t n)
 		if (reports_compare(a, b, 0.1, json, quiet(), &slower, &err) == (err.code != ERROR_NONE) || slower < 0)
 			abort();
 	}
+}
+
+/* The same list read byte by byte: ids of at most 11 digits, a comma between two. Returns how many, or -1. */
+static long ids_in(const char *text, int32_t *ids)
+{
+	long n = 0;
+
+	for (;; text++) {
+		int64_t id = 0;
+		int digits = 0;
+		for (; *text >= '0' && *text <= '9' && digits < 12; digits++)
+			id = 10 * id + (*text++ - '0');
+		if (!digits || digits > 11 || id > INT32_MAX || (*text && *text != ','))
+			return -1;
+		ids[n++] = (int32_t)id;
+		if (!*text)
+			return n;
+	}
+}
+
+void fuzz_prompt_ids(const uint8_t *p, size_t n)
+{
+	char *text = malloc(n + 1);
+	int32_t *expected = malloc((n + 1) * sizeof *expected);
+	struct prompt prompt = { 0 };
+	jit_error err = { 0 };
+
+	if (!text || !expected)
+		abort();
+	if (n)
+		memcpy(text, p, n);
+	text[n] = 0;
+	long ids = ids_in(text, expected);
+	bool ok = prompt_parse_ids(&prompt, text, &err);
+	if (ok != (ids >= 0) || (ok && (prompt.n_ids != (size_t)ids || memcmp(prompt.ids, expected, (size_t)ids * sizeof *expected))))
+		abort();
+	if (!ok && (err.code == JIT_OK || !strstr(err.message, "--prompt-ids") || strlen(err.message) >= sizeof err.message - 1))
+		abort();
+	/* a context for them, and one too short */
+	if (ok && (!prompt_fits(&prompt, (int)ids, &err) || prompt_fits(&prompt, (int)ids - 1, &err)))
+		abort();
+	prompt_free(&prompt);
+	free(expected);
+	free(text);
 }

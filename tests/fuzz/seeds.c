@@ -203,6 +203,19 @@ static void give_reports(const struct sink *s)
 	give(s, one, sizeof one - 1);
 }
 
+static void give_prompt_ids(const struct sink *s)
+{
+	static const char *const texts[] = { "1,2,3", "0", "2147483647,2147483648", "00000000001,000000000012", "99999999999", "1,,2", ",1", "1,", "-1", "+1", " 1", "1 ,2", "0x10", "1e3", "1\xff,2",
+		"18446744073709551617", "4294967297" };
+	char many[400];
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		give_text(s, texts[i]);
+	for (size_t i = 0; i < sizeof many; i++)
+		many[i] = i % 2 ? ',' : '7';
+	give(s, many, sizeof many - 1);
+}
+
 static void give_generation(const struct sink *s)
 {
 	give_text(s, "{\"eos_token_id\": [0, 2], \"bos_token_id\": 1, \"temperature\": 0.6}");
@@ -236,6 +249,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_decode: give_objects(&s, true); break;
 	case FUZZ_options: give_options(&s); break;
 	case FUZZ_reports: give_reports(&s); break;
+	case FUZZ_prompt_ids: give_prompt_ids(&s); break;
 	case FUZZ_COUNT: break;
 	}
 }
