@@ -7,7 +7,7 @@
 #include "runtime/host/pool.h"
 #include "runtime/host/system.h"
 
-enum { LINE = 64, AHEAD = 2048, NEAR = 4096, FAR = 8192, SLACK = FAR + LINE };
+enum { LINE = 64, AHEAD = 2048, NEAR = 4096, FAR = 8192, SLACK = FAR + LINE, BYTES = 256 << 20, LEAST = 4 << 20 };
 
 static volatile uint64_t sink;        /* what was read must count for something */
 
@@ -128,7 +128,15 @@ double bandwidth_sample(struct bandwidth *b, int times)
 	return best;
 }
 
-struct bandwidth *bandwidth_open(int threads, size_t bytes)
+static size_t bytes_to_read(void)
+{
+	const char *asked = getenv("JITRUN_BENCH_BYTES");
+	unsigned long long bytes = asked ? strtoull(asked, NULL, 10) : BYTES;
+
+	return bytes < LEAST ? LEAST : bytes > BYTES ? BYTES : (size_t)bytes;
+}
+
+struct bandwidth *bandwidth_open(int threads)
 {
 	static const struct pattern patterns[] = { { "avx2, 1 stream", plain_avx2 }, { "avx2, 1 stream, prefetch", prefetch_avx2 },
 		{ "avx2, 4 streams, prefetch", streams_avx2 }, { "avx2, 1 stream, prefetch into two levels", levels_avx2 },
@@ -139,9 +147,9 @@ struct bandwidth *bandwidth_open(int threads, size_t bytes)
 
 	if (!b)
 		return NULL;
-	b->bytes = bytes;
+	b->bytes = bytes_to_read();
 	b->pool = pool_open(threads, NULL);
-	b->base = system_map(bytes + SLACK);
+	b->base = system_map(b->bytes + SLACK);
 	if (!b->pool || !b->base) {
 		bandwidth_close(b);
 		return NULL;

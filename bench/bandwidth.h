@@ -6,12 +6,11 @@
 #ifndef BENCH_BANDWIDTH_H
 #define BENCH_BANDWIDTH_H
 
-#include <stddef.h>
-
 struct bandwidth;
 
-/* Maps and touches `bytes` (well beyond the last-level cache), and picks the pattern that reads them fastest. NULL: no memory. */
-struct bandwidth *bandwidth_open(int threads, size_t bytes);
+/* Maps and touches bytes well beyond the last-level cache, and picks the pattern that reads them fastest. NULL: no memory. JITRUN_BENCH_BYTES in the environment says how
+ * many there are instead of 256 MiB: for tests that run jitbench often and ask nothing of its numbers. */
+struct bandwidth *bandwidth_open(int threads);
 void bandwidth_close(struct bandwidth *b);
 const char *bandwidth_pattern(const struct bandwidth *b);
 

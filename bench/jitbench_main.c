@@ -26,7 +26,7 @@
 #include "programs/output.h"
 #include "runtime/host/system.h"
 
-enum { EXIT_USAGE = 2, EXIT_NOISY = 3, EXIT_SLOWER = 4, OPERANDS_MOST = 3, ROUNDS = 4 /* of regimes, for each repetition */, MAX_LIST = 16, MAX_TOKENS = 1 << 20, BANDWIDTH_BYTES = 1 << 28, PEAK_READINGS = 5, START_MOST = 3 };
+enum { EXIT_USAGE = 2, EXIT_NOISY = 3, EXIT_SLOWER = 4, OPERANDS_MOST = 3, ROUNDS = 4 /* of regimes, for each repetition */, MAX_LIST = 16, MAX_TOKENS = 1 << 20, PEAK_READINGS = 5, START_MOST = 3 };
 
 static struct {
 	const char *model, *prompt, *generate, *depth, *small, *threads, *isa, *kv_type, *activations, *format, *cache, *shape, *weights, *write, *device;
@@ -99,7 +99,9 @@ static int usage(const char *text)
 
 static int fail(const char *message)
 {
-	fprintf(stderr, "jitbench: %s.\n", message);
+	char quoted[1024];
+
+	fprintf(stderr, "jitbench: %s.\n", error_quote(quoted, sizeof quoted, message, strlen(message)));
 	return 1;
 }
 
@@ -112,7 +114,9 @@ static bool parse_list(const char *name, const char *text, long most, struct lis
 		errno = 0;
 		long v = strtol(at, &end, 10);
 		if (end == at || (*end && *end != ',') || errno || v < 0 || v > most || out->n == MAX_LIST) {
-			fprintf(stderr, "jitbench: --%s: \"%.60s\" is not a list of at most %d whole numbers from 0 to %ld, such as 1,2,3\nTry 'jitbench --help'.\n", name, text, MAX_LIST, most);
+			char quoted[80];
+			fprintf(stderr, "jitbench: --%s: \"%s\" is not a list of at most %d whole numbers from 0 to %ld, such as 1,2,3\nTry 'jitbench --help'.\n", name,
+			        error_quote(quoted, sizeof quoted, text, strlen(text)), MAX_LIST, most);
 			return false;
 		}
 		out->value[out->n++] = v;
@@ -221,7 +225,7 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 
 	if (ok) {
 		jit_session_get_stats(t.session, &stats);
-		t.bandwidth = bandwidth_open(stats.threads, BANDWIDTH_BYTES);
+		t.bandwidth = bandwidth_open(stats.threads);
 		t.peak = peak_open(stats.threads);
 		t.peak_kind = peak_of(m->target->name, test_uses_int8(m));
 		ok = t.bandwidth && t.peak;

@@ -32,7 +32,7 @@ struct lab {
 	struct stream *stream;
 	struct pool *pool;
 	uint8_t *stretch; size_t filled;
-	uint8_t *buffers;
+	uint8_t *buffers; size_t used;          /* bytes of each that hold something */
 	struct model model; bool has_model;
 	struct weights weights;
 	struct plan_buffers buf;
@@ -116,13 +116,19 @@ int lab_threads(const struct lab *l) { return pool_threads(l->pool); }
 
 /* ---- a layer */
 
-static void *buffer(struct lab *l, unsigned i)
-{
-	uint8_t *at = l->buffers + i * buffer_bytes();
+static void *buffer(struct lab *l, unsigned i) { return l->buffers + i * buffer_bytes(); }
 
-	if (!at[0])
-		fill(at, buffer_bytes());
-	return at;
+/* Of the buffers, what a layer of this shape uses. */
+static void fill_buffers(struct lab *l, const struct shape *s)
+{
+	uint64_t attention = (uint64_t)s->heads * s->head_dim, widest = s->ffn > s->hidden ? s->ffn : s->hidden, wide = attention > widest ? attention : widest;
+	size_t bytes = LAB_COLUMNS * wide * sizeof(float), logits = s->vocab * sizeof(float);
+	size_t used = (bytes > logits ? bytes : logits) + SLACK;
+
+	used = used < buffer_bytes() ? used : buffer_bytes();
+	for (unsigned i = 0; used > l->used && i < BUFFERS; i++)
+		fill((uint8_t *)buffer(l, i) + l->used, used - l->used);
+	l->used = used > l->used ? used : l->used;
 }
 
 static void place_buffers(struct lab *l)
@@ -183,6 +189,7 @@ bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, st
 	if (s->ffn > WIDEST || s->heads * s->head_dim > WIDEST || s->hidden > WIDEST)
 		return error_set(err, ERROR_ARGUMENT, "%s: is %u wide, expected at most %d", s->name, s->ffn, WIDEST);
 	place_buffers(l);
+	fill_buffers(l, s);
 	place_layer(l, &l->weights.layer[0]);
 	l->cached = l->layer_bytes * s->layers <= IN_CACHE;
 	l->kv = (struct plan_cache){ .type = DTYPE_F16, .base = l->stretch };

@@ -12,7 +12,7 @@ static json_t *read_report(const char *path, struct error *err)
 	json_t *o = json_load_file(path, 0, &why);
 
 	if (!o)
-		error_set(err, ERROR_FORMAT, "%s: cannot be read: %s", path, why.text);
+		error_set(err, ERROR_FORMAT, "%s: cannot be read: %s", path, why.text[0] ? why.text : "no memory for it");
 	else if (!json_is_string(json_object_get(o, "suite")) || !json_is_array(json_object_get(o, "rows"))) {
 		error_set(err, ERROR_FORMAT, "%s: is no report of jitbench suite -o json", path);
 		json_decref(o);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench/codegen_time.h"
+#include "runtime/model.h"
 #include "runtime/session.h"
 #include "runtime/host/system.h"
 
@@ -45,35 +46,70 @@ static void start_once(const char *path, const jit_model_options *mo, const jit_
 	jit_model_close(m);
 }
 
+static bool hear(int fd, struct report *r)
+{
+	for (size_t n = 0; n < sizeof *r;) {
+		ssize_t got = read(fd, (char *)r + n, sizeof *r - n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		n += (size_t)got;
+	}
+	return true;
+}
+
+static bool tell(int fd, const struct report *r) { return write(fd, r, sizeof *r) == (ssize_t)sizeof *r; }      /* smaller than a pipe's atomic write */
+
+/* How the child ended that told nothing, or its parent was not heard. */
+static bool ended_early(int status, struct error *err)
+{
+	if (WIFSIGNALED(status))
+		return error_set(err, ERROR_IO, "the process that starts the model was ended by signal %d", WTERMSIG(status));
+	return error_set(err, ERROR_IO, "the process that starts the model did not tell how long it took, and ended with status %d", WEXITSTATUS(status));
+}
+
+static bool await(pid_t pid, int *status, double *rss, struct error *err)
+{
+	struct rusage usage = { 0 };
+	pid_t ended;
+
+	while ((ended = wait4(pid, status, 0, &usage)) < 0 && errno == EINTR)
+		;
+	*rss = (double)usage.ru_maxrss / 1024;
+	return ended == pid || error_set(err, ERROR_IO, "what the process that starts the model needed could not be asked: %s", strerror(errno));
+}
+
 /* Runs it in a child; the child's peak of resident memory in MiB. */
 static bool in_child(start_fn what, const char *path, const jit_model_options *mo, const jit_session_options *so, struct report *r, double *rss, jit_error *err)
 {
-	struct rusage usage = { 0 };
+	struct error why = { 0 };
 	int pipe_fd[2], status = 0;
 
 	memset(r, 0, sizeof *r);
 	if (pipe(pipe_fd) != 0) {
-		snprintf(err->message, sizeof err->message, "no pipe to a process that starts the model: %s", strerror(errno));
-		return false;
+		error_set(&why, ERROR_IO, "no pipe to a process that starts the model: %s", strerror(errno));
+		return model_report(err, &why) == JIT_OK;
 	}
 	fflush(NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(pipe_fd[0]);
 		what(path, mo, so, r);
-		_exit(write(pipe_fd[1], r, sizeof *r) == (ssize_t)sizeof *r ? 0 : 1);
+		_exit(tell(pipe_fd[1], r) ? 0 : 1);
 	}
+	if (pid < 0)
+		error_set(&why, ERROR_IO, "no process to start the model in: %s", strerror(errno));
 	close(pipe_fd[1]);
-	bool told = pid > 0 && read(pipe_fd[0], r, sizeof *r) == (ssize_t)sizeof *r;      /* smaller than a pipe's atomic write */
+	bool heard = pid > 0 && hear(pipe_fd[0], r);
 	close(pipe_fd[0]);
-	if (pid > 0)
-		wait4(pid, &status, 0, &usage);
-	if (!told)
-		snprintf(err->message, sizeof err->message, "the process that starts the model ended early, with status %d", status);
-	else if (!r->ok)
+	if (pid > 0 && await(pid, &status, rss, &why) && !heard)
+		ended_early(status, &why);
+	if (why.code != ERROR_NONE)
+		return model_report(err, &why) == JIT_OK;
+	if (!r->ok)
 		*err = r->err;
-	*rss = (double)usage.ru_maxrss / 1024;
-	return told && r->ok;
+	return r->ok;
 }
 
 enum { LOAD, TTFT, TTFT_SEALED, TTFT_COLD, CODEGEN, RSS };
@@ -127,8 +163,9 @@ bool start_measure(const char *path, const jit_model_options *model, const jit_s
 	snprintf(pack, sizeof pack, "%.200s/jitbench-XXXXXX.jkp", tmp ? tmp : "/tmp");
 	int fd = mkstemps(pack, 4);
 	if (fd < 0) {
-		snprintf(err->message, sizeof err->message, "no temporary file %s could be made: %s", pack, strerror(errno));
-		return false;
+		struct error why = { 0 };
+		error_set(&why, ERROR_IO, "no temporary file %s could be made: %s", pack, strerror(errno));
+		return model_report(err, &why) == JIT_OK;
 	}
 	close(fd);
 	way[1].sealed = 1;
