@@ -22,7 +22,7 @@
 
 #include "tests/faults/control.h"
 
-enum { MOST_CALLS = 6, NOT_POSSIBLE = 77, ERR_MOST = 4096, SECONDS = 30, CANNOT_RUN = 126 };
+enum { MOST_CALLS = 6, NOT_POSSIBLE = 77, ERR_MOST = 4096, SECONDS = 30, SECONDS_OF_FULL = 600 /* beside others, for an hour */, CANNOT_RUN = 126 };
 
 const char *const fault_names[FAULT_CALLS] = { "malloc", "mmap", "mprotect", "madvise", "open", "read", "write", "fsync", "rename", "close", "stat", "lseek", "truncate",
 	"unlink", "mkdir", "getdents", "lock", "memfd", "thread" };
@@ -201,6 +201,8 @@ static void follow(struct watched *w)
 			w->o->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 			w->o->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 			return;
+		} else if (pid > 0 && WIFSIGNALED(status)) {
+			w->o->child_signal = WTERMSIG(status);
 		}
 	}
 }
@@ -220,6 +222,7 @@ static char *bytes_of(int fd, size_t most, size_t *n)
 
 void fault_run(const char *const *argv, const char *input, const struct fault *f, struct outcome *o)
 {
+	const char *full = getenv("JITRUN_TEST_FULL");
 	struct watched w = { .f = f, .o = o };
 	int out = memfd_create("out", MFD_CLOEXEC), err = memfd_create("err", MFD_CLOEXEC), status;
 
@@ -235,7 +238,7 @@ void fault_run(const char *const *argv, const char *input, const struct fault *f
 		ptrace(PTRACE_SETOPTIONS, w.pid, NULL, PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL);
 		ptrace(PTRACE_CONT, w.pid, NULL, 0l);
 	}
-	limit_time(SECONDS);
+	limit_time(full && *full && *full != '0' ? SECONDS_OF_FULL : SECONDS);
 	follow(&w);
 	limit_time(0);
 	o->pid = w.pid;

@@ -1,6 +1,7 @@
 /* tests/programs/t_faults.c - every program and mode while a call of it fails: an allocation, a file's, a thread's. It gives all that it gives without (a cache that cannot be
  * written is no reason not to), or ends with the status of a failure and one sentence; never a signal, never less with status 0, nothing stored is lost or damaged.
- * JITRUN_TEST_QUICK: few calls of each kind; JITRUN_TEST_FULL: every one of them.
+ * JITRUN_TEST_QUICK: few calls of each kind; JITRUN_TEST_FULL: every one of them, and FULL_MOST of each kind, evenly spread, where there are more: it takes an hour or so.
+ * JITRUN_TEST_FAULTS_SCENE: this one alone; JITRUN_TEST_FAULTS_CALLS: so many of each kind.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,10 +42,11 @@ enum { WAYS = sizeof ways / sizeof *ways };
 
 /* ---- what is run */
 
-enum said { EXACT, UP_TO_TIMINGS, ANYTHING };
+/* What of the output is the same each time: all, all up to the timings, the number of lines and their ends, or that there is some. */
+enum said { EXACT, UP_TO_TIMINGS, LINES, ANYTHING };
 
 struct scene {
-	const char *command;            /* %m: the story model; %t: a tiny one; %c: the cache, made as `cache` says; %k: a pack for the tiny one; %K, %G: keys of its kernels, %G for a card; %d: a folder */
+	const char *command;            /* %m: the story model; %t: a tiny one; %c: the cache, made as `cache` says; %k: a pack for the tiny one; %K, %G: keys of its kernels, %G for a card; %d: a folder; %a, %b: reports; %_: a space */
 	enum said said;
 	const char *cache;              /* "empty", or what of the kept ones is copied there */
 	const char *file;               /* what it writes in %d; when it was there before, it is as it was or new, whole */
@@ -97,14 +99,20 @@ static const struct scene scenes[] = {
 	{ .command = "jitwarm export %d/made.jkp --cache %c", .cache = "warm", .said = ANYTHING, .file = "made.jkp" },
 	{ .command = "jitwarm import %k --cache %c", .cache = "some", .said = ANYTHING },
 	{ .command = "jitwarm gc %c", .cache = "warm" },
-	{ .command = "jitbench --shape tiny -p 4 -n 2 -r 1 --no-start --force -t 1 --no-cache -o json", .said = ANYTHING, .long_one = true },
-	{ .command = "jitbench --shape tiny --write %d/made.gguf -p 0 -n 1 -r 1 --no-start --force -t 1 --no-cache", .said = ANYTHING, .file = "made.gguf", .long_one = true },
-	{ .command = "jitbench --shape tiny --kernels -r 1 --force -t 1", .said = ANYTHING, .long_one = true },
+	{ .command = "jitbench --shape tiny -p 4 -n 2 -r 1 --no-start --force -t 1 --no-cache -o json", .said = LINES, .long_one = true },
+	{ .command = "jitbench --shape tiny --write %d/made.gguf -p 0 -n 1 -r 1 --no-start --force -t 1 --no-cache", .said = LINES, .file = "made.gguf", .long_one = true },
+	{ .command = "jitbench --shape tiny --kernels -r 1 --force -t 1", .said = LINES, .long_one = true },
 	{ .command = "jitwarm tune %t --seconds 1 --cache %c", .said = ANYTHING, .cache = "empty", .long_one = true },
 	{ .command = "docs/example %m Once" },
 	{ .command = "jitrun %s --prompt-ids 1,2,3 -n 3 --print-ids -q --no-cache -t 1 --tune off" },
+	{ .command = "jitbench suite tiny-64x64x128%_bf16%_matrix%_64x64%_c1 -r 1 --force -t 1", .said = LINES, .long_one = true },
+	{ .command = "jitbench suite tiny-64x64x128%_bf16%_matrix%_64x64%_c1 -r 1 --force -t 2 -o json", .said = LINES, .long_one = true },
+	{ .command = "jitbench compare %a %b", .memory = 24 },
+	{ .command = "jitbench compare %a %b -o json", .memory = 24 },
+	{ .command = "jitbench --shape tiny -p 0 -n 0 -r 1 --force -t 1 --cache %c -o json", .said = LINES, .cache = "empty", .long_one = true },
+	{ .command = "jitbench %m -p 0 -n 0 -r 1 --force -t 1 --no-cache -o csv", .said = LINES, .long_one = true },
 };
-enum { SCENES = sizeof scenes / sizeof *scenes, ARGUMENTS = 32 };
+enum { SCENES = sizeof scenes / sizeof *scenes, ARGUMENTS = 32, FULL_MOST = 200 };
 
 static char base[64], kept_key[256];
 static char safetensors[1024];
@@ -147,6 +155,10 @@ static void expand(char out[1200], const char *word)
 			n += (size_t)snprintf(out + n, 1200 - n, "%s", kept_key);
 		else if (*p == 'G')
 			n += (size_t)snprintf(out + n, 1200 - n, "matmul.q8_0.aq8_0.128x256.c4.b1.gfx1100");
+		else if (*p == '_')
+			out[n++] = ' ';
+		else if (*p == 'a' || *p == 'b')
+			n += (size_t)snprintf(out + n, 1200 - n, "%s/%c.json", base, *p);
 		else if (*p == 's')
 			n += (size_t)snprintf(out + n, 1200 - n, "%s", safetensors);
 		else
@@ -282,6 +294,15 @@ static const char *lost_of_cache(const struct scene *s)
 
 struct expected { struct outcome o; char *file; size_t n_file; };
 
+static size_t lines_in(const struct outcome *o)
+{
+	size_t lines = 0;
+
+	for (size_t i = 0; i < o->n_out; i++)
+		lines += o->out[i] == '\n';
+	return lines;
+}
+
 static bool same_output(const struct scene *s, const struct outcome *a, const struct outcome *b)
 {
 	size_t n = a->n_out, m = b->n_out;
@@ -289,6 +310,8 @@ static bool same_output(const struct scene *s, const struct outcome *a, const st
 
 	if (s->said == ANYTHING)
 		return (n > 0) == (m > 0);
+	if (s->said == LINES)
+		return lines_in(a) == lines_in(b) && m && b->out[m - 1] == '\n';
 	if (s->said == UP_TO_TIMINGS) {
 		if (!m || b->out[m - 1] != '\n')
 			return false;
@@ -304,7 +327,7 @@ static bool is_sentence(const struct scene *s, const struct outcome *o)
 	const char *last = NULL;
 	unsigned sentences = 0;
 
-	if (o->n_err < 10 || o->err[o->n_err - 1] != '\n')
+	if (o->n_err < 24 || o->err[o->n_err - 1] != '\n' || strcmp(o->err + o->n_err - 4, ": .\n") == 0)
 		return false;
 	for (const char *line = o->err; *line; line = strchr(line, '\n') + 1) {
 		last = line;
@@ -340,6 +363,8 @@ static const char *judge(const struct scene *s, const struct expected *e, const 
 		return "it hangs";
 	if (o->signal)
 		return "it ended by a signal";
+	if (o->child_signal)
+		return "a process that it made ended by a signal";
 	if (o->status == 0 && e->o.status == 0)
 		wrong = same_output(s, &e->o, o) || (s->told && strstr(o->out, s->told)) ? NULL : "status 0, but other output than without the fault";
 	else if (s->answer && o->status == s->answer)
@@ -378,6 +403,25 @@ static void remove_map(const struct outcome *o)
 	unlink(path);
 }
 
+/* Temporary files go, whatever happens, but where files cannot be removed. */
+static const char *left_behind(const struct fault *f)
+{
+	const char *wrong = NULL;
+	DIR *d = opendir(base);
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));)
+		if (strncmp(e->d_name, "jitbench-", 9) == 0 || strncmp(e->d_name, ".jitbench-", 10) == 0) {
+			char path[1500];
+			path_in(path, e->d_name);
+			remove_all_in(path);
+			if (unlink(path) == 0 || rmdir(path) == 0)
+				wrong = f->call == FAULT_UNLINK ? wrong : "it left a temporary file behind";
+		}
+	closedir(d);
+	return wrong;
+}
+
 static unsigned runs, failures;
 
 static void try_one(const struct scene *s, const struct command *c, const struct expected *e, const struct fault *f, bool verify)
@@ -391,6 +435,8 @@ static void try_one(const struct scene *s, const struct command *c, const struct
 	remove_map(&o);
 	runs++;
 	const char *wrong = judge(s, e, &o);
+	const char *left = left_behind(f);
+	wrong = wrong ? wrong : left;
 	if (!wrong && s->cache && verify)
 		wrong = verify_cache();
 	if (wrong) {
@@ -421,7 +467,7 @@ static bool expect(const struct scene *s, const struct command *c, struct expect
 /* Which of n calls fail: all, or some that lie elsewhere for each scene and way. */
 static void sweep(unsigned scene, const struct command *c, const struct expected *e)
 {
-	unsigned most = test_full() ? 0 : 1;
+	unsigned most = test_full() ? FULL_MOST : 1;
 	const char *asked = getenv("JITRUN_TEST_FAULTS_CALLS");
 
 	if (asked)
@@ -471,6 +517,11 @@ static void every_scene_fails_well(void **unused)
 	assert_int_equal(failures, 0);
 }
 
+#define ROW(test, us, share) "{\"test\": \"" test "\", \"microseconds\": " us ", \"share\": " share ", \"noisy\": \"\"}"
+#define REPORT(rows) "{\"suite\": \"jitrun kernels 1\", \"version\": \"1\", \"target\": \"avx2\", \"threads\": 2, \"rows\": [" rows "]}\n"
+static const char report_a[] = REPORT(ROW("x attention 2x32/2 c1 @512", "2.5", "0.5") ", " ROW("x bf16 matrix 64x64 c1", "0.125", "0.75") ", {\"test\": \"y\", \"noisy\": \"its limit\"}");
+static const char report_b[] = REPORT(ROW("x bf16 matrix 64x64 c1", "0.0625", "0.875") ", " ROW("x attention 2x32/2 c1 @512", "2.75", "0.5"));
+
 static int make_models(void **unused)
 {
 	/* in memory where that is to be had: thousands of files are written */
@@ -480,6 +531,7 @@ static int make_models(void **unused)
 	setenv("XDG_CACHE_HOME", base, 1);
 	setenv("TMPDIR", base, 1);
 	setenv("LD_LIBRARY_PATH", ".libs", 1);
+	setenv("JITRUN_BENCH_BYTES", "4194304", 1);
 	unsetenv("JITRUN_CACHE");
 	shell("cd '%s' && mkdir made cache warm some few card cards", base);
 	shell("./jitbench --shape tiny --write '%s/tiny.gguf' -p 0 -n 1 -r 1 --no-start --force --no-cache > /dev/null 2>&1; test -s '%s/tiny.gguf'", base, base);
@@ -488,6 +540,10 @@ static int make_models(void **unused)
 	shell("cd '%s' && cp $(ls warm/*.jko | sed -n '1~60p') few && cp $(ls cards/*.jko | sed -n '1~26p') card && rm -r cards", base);
 	shell("cd '%s' && cp warm/*[0-7].jko some && cp warm/CACHEDIR.TAG some 2>/dev/null; true", base);
 	char name[1200];
+	path_in(name, "a.json");
+	write_file(name, report_a, sizeof report_a - 1);
+	path_in(name, "b.json");
+	write_file(name, report_b, sizeof report_b - 1);
 	path_in(name, "key");
 	shell("./jitwarm list '%s/kept.jkp' | grep -o 'matmul[^ ]*' | head -1 > '%s'", base, name);
 	size_t n;
