@@ -35,12 +35,12 @@ double math_host_exp(double x)
 
 enum { LANES = 8 };
 
-/* sum += exp(x), lane by lane: -700 <= x <= 0. Without a branch or a division, every step for all lanes, so that compilers make vectors of them. */
-static void add_exp(double sum[LANES], const double x[LANES])
+/* exp(x), lane by lane: -700 <= x <= 0. Without a branch or a division, every step for all lanes, so that compilers make vectors of them. */
+static inline void exp_lanes(double e[LANES], const double x[LANES])
 {
 	static const double magic = 6755399441055744.0, inverse[] = { 1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
 		1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0 };
-	double t[LANES], r[LANES], e[LANES];
+	double t[LANES], r[LANES];
 
 	for (int l = 0; l < LANES; l++) {
 		t[l] = x[l] * 1.44269504088896338700 + magic;    /* its low bits are the nearest integer */
@@ -52,21 +52,39 @@ static void add_exp(double sum[LANES], const double x[LANES])
 		for (int l = 0; l < LANES; l++)
 			e[l] = inverse[k] + r[l] * e[l];
 	for (int l = 0; l < LANES; l++)
-		sum[l] += e[l] * from_bits((to_bits(t[l]) << 52) + 0x3ff0000000000000ull);
+		e[l] *= from_bits((to_bits(t[l]) << 52) + 0x3ff0000000000000ull);
 }
 
 double math_host_sum_exp(const float *x, size_t n, float most)
 {
-	double sum[LANES] = { 0 }, d[LANES];
+	double sum[LANES] = { 0 }, d[LANES], e[LANES];
 
 	for (size_t i = 0; i < n; i += LANES) {
 		for (size_t l = 0; l < LANES; l++)
 			d[l] = i + l < n ? (double)x[i + l] - most : -700;
 		for (size_t l = 0; l < LANES; l++)
 			d[l] = d[l] > -700 ? d[l] : -700;
-		add_exp(sum, d);
+		exp_lanes(e, d);
+		for (int l = 0; l < LANES; l++)
+			sum[l] += e[l];
 	}
 	return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+void math_host_exp_below(float *e, const float *x, size_t n, float most)
+{
+	double d[LANES], r[LANES];
+
+	for (size_t i = 0; i < n; i += LANES) {
+		size_t count = n - i < LANES ? n - i : LANES;
+		for (size_t l = 0; l < LANES; l++)
+			d[l] = l < count && x[i + l] != most ? (double)x[i + l] - most : 0;
+		for (size_t l = 0; l < LANES; l++)
+			d[l] = d[l] > -700 ? d[l] : -700;
+		exp_lanes(r, d);
+		for (size_t l = 0; l < count; l++)
+			e[i + l] = (float)r[l];
+	}
 }
 
 double math_host_log(double x)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/math_host.h"
+#include "runtime/sampling/greatest.h"
 
 enum { DEFAULT_WINDOW = 64 };
 
@@ -22,44 +23,6 @@ void sampling_close(struct sampling *s)
 {
 	free(s->work);
 	free(s->candidate);
-}
-
-/* The greatest of a block, as many chains side by side: one would wait for each comparison in turn. NaN is not greater. */
-static float block_max(const float *x, int32_t n)
-{
-	enum { CHAINS = 32 };
-	float m[CHAINS], most = -INFINITY;
-	int32_t i = 0;
-
-	for (int j = 0; j < CHAINS; j++)
-		m[j] = -INFINITY;
-	for (; i + CHAINS <= n; i += CHAINS)
-		for (int j = 0; j < CHAINS; j++)
-			m[j] = x[i + j] > m[j] ? x[i + j] : m[j];
-	for (; i < n; i++)
-		most = x[i] > most ? x[i] : most;
-	for (int j = 0; j < CHAINS; j++)
-		most = m[j] > most ? m[j] : most;
-	return most;
-}
-
-static int32_t argmax(const float *x, int32_t n)
-{
-	enum { BLOCK = 1024 };
-	float most = -INFINITY;
-	int32_t first = 0;                   /* of the first block that has the greatest */
-
-	for (int32_t i = 0; i < n; i += BLOCK) {
-		float m = block_max(x + i, n - i < BLOCK ? n - i : BLOCK);
-		if (m > most) {
-			most = m;
-			first = i;
-		}
-	}
-	for (int32_t i = first; i < n; i++)
-		if (x[i] == most)
-			return i;
-	return 0;                            /* all NaN */
 }
 
 static const float *penalise(struct sampling *s, const float *logits, const int32_t *history, size_t n)
@@ -149,7 +112,7 @@ int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *
 	int32_t n = 0;
 
 	logits = penalise(s, logits, history, position);
-	int32_t best = argmax(logits, s->vocab);
+	int32_t best = greatest_first(logits, s->vocab);
 	if (!(p->temperature > 0) || p->top_k == 1)
 		return best;
 	float top = logits[best];

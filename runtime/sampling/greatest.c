@@ -1,0 +1,41 @@
+#include "runtime/sampling/greatest.h"
+
+#include <math.h>
+
+/* The greatest of a block, as many chains side by side: one would wait for each comparison in turn. NaN is not greater. */
+static float block_max(const float *x, int32_t n)
+{
+	enum { CHAINS = 32 };
+	float m[CHAINS], most = -INFINITY;
+	int32_t i = 0;
+
+	for (int j = 0; j < CHAINS; j++)
+		m[j] = -INFINITY;
+	for (; i + CHAINS <= n; i += CHAINS)
+		for (int j = 0; j < CHAINS; j++)
+			m[j] = x[i + j] > m[j] ? x[i + j] : m[j];
+	for (; i < n; i++)
+		most = x[i] > most ? x[i] : most;
+	for (int j = 0; j < CHAINS; j++)
+		most = m[j] > most ? m[j] : most;
+	return most;
+}
+
+int32_t greatest_first(const float *x, int32_t n)
+{
+	enum { BLOCK = 1024 };
+	float most = -INFINITY;
+	int32_t first = 0;                   /* of the first block that has the greatest */
+
+	for (int32_t i = 0; i < n; i += BLOCK) {
+		float m = block_max(x + i, n - i < BLOCK ? n - i : BLOCK);
+		if (m > most) {
+			most = m;
+			first = i;
+		}
+	}
+	for (int32_t i = first; i < n; i++)
+		if (x[i] == most)
+			return i;
+	return 0;                            /* all NaN */
+}
