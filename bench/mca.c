@@ -35,6 +35,8 @@ static bool write_temporary(char path[64], const void *bytes, size_t n)
 
 	if (fd >= 0)
 		close(fd);
+	if (fd >= 0 && !ok)
+		unlink(path);
 	return ok;
 }
 
@@ -139,7 +141,7 @@ static void print_loops(FILE *out, const char *mca, const char *target, const st
 static bool print_kernel(FILE *out, const char *objdump, const char *mca, const struct target *target, const struct kernel *k, struct listing *l, struct error *err)
 {
 	const struct object *const one[] = { &k->object };
-	char path[64];
+	char path[64], name[KEY_TEXT_MAX];
 	uint64_t offset;
 	uint8_t *bytes;
 	size_t size;
@@ -149,7 +151,10 @@ static bool print_kernel(FILE *out, const char *objdump, const char *mca, const 
 	bool ok = write_temporary(path, bytes, size);
 	if (ok && disassemble(l, objdump, target->name, path, offset))
 		print_loops(out, mca, target->name, &k->key, l);
-	unlink(path);
+	else if (ok)
+		fprintf(out, "| %s | unknown: %s shows none of it | unknown | unknown |\n", key_text(&k->key, name, sizeof name), objdump);
+	if (ok)
+		unlink(path);
 	free(bytes);
 	return ok || error_set(err, ERROR_IO, "/tmp: a temporary file could not be written");
 }
@@ -161,7 +166,7 @@ bool loops_print(FILE *out, const struct plan *p, const struct target *target, s
 	struct registry_options ro = { .build = template_build };
 
 	if (!objdump || !mca) {
-		fprintf(out, "\nllvm-mca has no say: it or llvm-objdump is not installed.\n");
+		fprintf(out, "\nllvm-mca has no say: it or llvm-objdump is not installed, or cannot be run.\n");
 		return true;
 	}
 	struct listing l = { .line = malloc(LINES_MOST * sizeof *l.line) };
