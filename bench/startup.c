@@ -46,14 +46,17 @@ static void start_once(const char *path, const jit_model_options *mo, const jit_
 	jit_model_close(m);
 }
 
+/* False: errno, or 0 when it ended before it told all. */
 static bool hear(int fd, struct report *r)
 {
 	for (size_t n = 0; n < sizeof *r;) {
 		ssize_t got = read(fd, (char *)r + n, sizeof *r - n);
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got <= 0)
+		if (got <= 0) {
+			errno = got < 0 ? errno : 0;
 			return false;
+		}
 		n += (size_t)got;
 	}
 	return true;
@@ -61,9 +64,11 @@ static bool hear(int fd, struct report *r)
 
 static bool tell(int fd, const struct report *r) { return write(fd, r, sizeof *r) == (ssize_t)sizeof *r; }      /* smaller than a pipe's atomic write */
 
-/* How the child ended that told nothing, or its parent was not heard. */
-static bool ended_early(int status, struct error *err)
+/* A child that was not heard: why is errno of hear(), status how it ended. */
+static bool not_heard(int why, int status, struct error *err)
 {
+	if (why)
+		return error_set(err, ERROR_IO, "what the process that starts the model tells could not be read: %s", strerror(why));
 	if (WIFSIGNALED(status))
 		return error_set(err, ERROR_IO, "the process that starts the model was ended by signal %d", WTERMSIG(status));
 	return error_set(err, ERROR_IO, "the process that starts the model did not tell how long it took, and ended with status %d", WEXITSTATUS(status));
@@ -102,9 +107,10 @@ static bool in_child(start_fn what, const char *path, const jit_model_options *m
 		error_set(&why, ERROR_IO, "no process to start the model in: %s", strerror(errno));
 	close(pipe_fd[1]);
 	bool heard = pid > 0 && hear(pipe_fd[0], r);
-	close(pipe_fd[0]);
+	int failed = errno;
 	if (pid > 0 && await(pid, &status, rss, &why) && !heard)
-		ended_early(status, &why);
+		not_heard(failed, status, &why);
+	close(pipe_fd[0]);                       /* not before it ended: to write where nobody listens is a signal */
 	if (why.code != ERROR_NONE)
 		return model_report(err, &why) == JIT_OK;
 	if (!r->ok)
