@@ -59,14 +59,14 @@ struct scene {
 #define RUN_TINY "jitrun %t --prompt-ids 1,2,3 -n 4 --print-ids -q --tune off --batch 4 --speculate off "
 static const struct scene scenes[] = {
 	{ .command = "jitrun %m --prompt Once -n 4 -q --no-cache -t 1 --tune off" },
-	{ .command = "jitrun %m --file %d/prompt -n 3 --json --no-cache -t 1 --tune off", .said = UP_TO_TIMINGS, .memory = 16 },
+	{ .command = "jitrun %m --file %d/prompt -n 3 --json --no-cache -t 1 --tune off", .said = UP_TO_TIMINGS, .memory = 10 },
 	{ .command = "jitrun %m --file - -n 3 --echo -q --no-cache -t 3 --speculate 4" },
 	{ .command = "jitrun %m --perplexity %d/text -c 8 -q --no-cache -t 1" },
 	{ .command = RUN_TINY "--no-cache -t 1" },
 	{ .command = RUN_TINY "--no-cache -t 3" },
 	{ .command = RUN_TINY "--no-cache -t 1 --device ref" },
 	{ .command = RUN_TINY "--no-cache -t 1 --device sim:gfx1100 --units 1" },
-	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 4 --report --json -q -t 1 --tune off --no-cache", .said = UP_TO_TIMINGS, .memory = 16 },
+	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 4 --report --json -q -t 1 --tune off --no-cache", .said = UP_TO_TIMINGS, .memory = 10 },
 	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 2 --report --print-ids -t 1 --tune off --no-cache" },
 	{ .command = RUN_TINY "--no-cache -t 1 --trace %d/made", .file = "made", .file_varies = true },
 	{ .command = RUN_TINY "--no-cache -t 1 --dump-ir %d/made", .file = "made" },
@@ -87,13 +87,13 @@ static const struct scene scenes[] = {
 	{ .command = "jitwarm --shape tiny --kv-type f16 --batch 4 --out %d/made.jkp", .said = ANYTHING, .file = "made.jkp" },
 	{ .command = "jitwarm list %c", .cache = "warm", .told = "unreadable" },
 	{ .command = "jitwarm list %k --json", .told = "unreadable" },
-	{ .command = "jitwarm show %K --cache %c", .cache = "some", .told = "is not known", .answer = 3, .memory = 44 },
-	{ .command = "jitwarm show %G --cache %c", .cache = "card", .told = "is not known", .answer = 3, .memory = 16 },
+	{ .command = "jitwarm show %K --cache %c", .cache = "some", .told = "is not known", .answer = 3, .memory = 24 },
+	{ .command = "jitwarm show %G --cache %c", .cache = "card", .told = "is not known", .answer = 3, .memory = 10 },
 	{ .command = "jitwarm show %K --json --cache %c", .said = ANYTHING, .cache = "warm", .answer = 3 },
 	{ .command = "jitwarm verify %c", .cache = "warm", .answer = 3 },
 	{ .command = "jitwarm verify %c --remove", .cache = "warm", .answer = 3, .long_one = true },
-	{ .command = "jitwarm verify %c --remove", .cache = "few", .answer = 3, .memory = 48 },
-	{ .command = "jitwarm verify %c --remove", .cache = "card", .answer = 3, .memory = 48 },
+	{ .command = "jitwarm verify %c --remove", .cache = "few", .answer = 3, .memory = 28 },
+	{ .command = "jitwarm verify %c --remove", .cache = "card", .answer = 3, .memory = 28 },
 	{ .command = "jitwarm verify %k", .answer = 3 },
 	{ .command = "jitwarm explain %t --kv-type f16 --batch 4 --cache %c", .cache = "warm", .answer = 3 },
 	{ .command = "jitwarm export %d/made.jkp --cache %c", .cache = "warm", .said = ANYTHING, .file = "made.jkp" },
@@ -107,8 +107,8 @@ static const struct scene scenes[] = {
 	{ .command = "jitrun %s --prompt-ids 1,2,3 -n 3 --print-ids -q --no-cache -t 1 --tune off" },
 	{ .command = "jitbench suite tiny-64x64x128%_bf16%_matrix%_64x64%_c1 -r 1 --force -t 1", .said = LINES, .long_one = true },
 	{ .command = "jitbench suite tiny-64x64x128%_bf16%_matrix%_64x64%_c1 -r 1 --force -t 2 -o json", .said = LINES, .long_one = true },
-	{ .command = "jitbench compare %a %b", .memory = 24 },
-	{ .command = "jitbench compare %a %b -o json", .memory = 24 },
+	{ .command = "jitbench compare %a %b", .memory = 12 },
+	{ .command = "jitbench compare %a %b -o json", .memory = 12 },
 	{ .command = "jitbench --shape tiny -p 0 -n 0 -r 1 --force -t 1 --cache %c -o json", .said = LINES, .cache = "empty", .long_one = true },
 	{ .command = "jitbench %m -p 0 -n 0 -r 1 --force -t 1 --no-cache -o csv", .said = LINES, .long_one = true },
 	{ .command = "jitbench --shape tiny --predict --device sim:gfx1100", .long_one = true },
@@ -483,7 +483,7 @@ static void sweep(unsigned scene, const struct command *c, const struct expected
 		unsigned memory = ways[w].call <= FAULT_MMAP ? scenes[scene].memory : 0;
 		if (!test_full() && !asked && memory)
 			tries = memory < n ? memory : n;
-		else if (!test_full() && !asked && (w + scene) % (scenes[scene].long_one ? 12 : test_quick() ? 8 : 5))
+		else if (!test_full() && !asked && (w + scene) % (scenes[scene].long_one ? 17 : test_quick() ? 8 : 6))
 			continue;
 		for (unsigned i = 0; i < tries; i++) {
 			unsigned shift = (scene * 7919u + w * 104729u) % 1009u;
