@@ -1,6 +1,7 @@
 /* base/array.h - arrays that grow.
  *
- * Owns: how they grow, by doubling, so that appending n elements copies less than 2n. What failed is for the caller to remember.
+ * Owns: how they grow, by doubling, so that appending n elements copies less than 2n. What failed is for the caller to
+ * remember.
  */
 #ifndef JIT_ARRAY_H
 #define JIT_ARRAY_H

@@ -10,15 +10,16 @@
 #include <stdint.h>
 
 /*        id       name      elements per block, bytes per block, number in GGUF files (-1: none) */
+/* clang-format off */
 #define DTYPE_ROWS(X) \
-	X(F32,     "F32",     1,   4,   0)  \
-	X(F16,     "F16",     1,   2,   1)  \
-	X(Q4_0,    "Q4_0",    32,  18,  2)  \
-	X(Q4_1,    "Q4_1",    32,  20,  3)  \
-	X(Q5_0,    "Q5_0",    32,  22,  6)  \
-	X(Q5_1,    "Q5_1",    32,  24,  7)  \
-	X(Q8_0,    "Q8_0",    32,  34,  8)  \
-	X(Q8_1,    "Q8_1",    32,  36,  9)  \
+	X(F32,     "F32",     1,   4,   0) \
+	X(F16,     "F16",     1,   2,   1) \
+	X(Q4_0,    "Q4_0",    32,  18,  2) \
+	X(Q4_1,    "Q4_1",    32,  20,  3) \
+	X(Q5_0,    "Q5_0",    32,  22,  6) \
+	X(Q5_1,    "Q5_1",    32,  24,  7) \
+	X(Q8_0,    "Q8_0",    32,  34,  8) \
+	X(Q8_1,    "Q8_1",    32,  36,  9) \
 	X(Q2_K,    "Q2_K",    256, 84,  10) \
 	X(Q3_K,    "Q3_K",    256, 110, 11) \
 	X(Q4_K,    "Q4_K",    256, 144, 12) \
@@ -53,19 +54,20 @@
 	X(U64,     "U64",     1,   8,   -1) \
 	X(F8_E4M3, "F8_E4M3", 1,   1,   -1) \
 	X(F8_E5M2, "F8_E5M2", 1,   1,   -1)
+/* clang-format on */
 
 enum dtype {
 #define X(id, name, block, bytes, gguf) DTYPE_##id,
 	DTYPE_ROWS(X)
 #undef X
-	DTYPE_COUNT
+		DTYPE_COUNT
 };
 
 struct dtype_facts {
 	const char *name;
-	uint16_t block;      /* elements per block, along K */
-	uint16_t bytes;      /* bytes per block */
-	int16_t gguf;        /* ggml type number, or -1 */
+	uint16_t block; /* elements per block, along K */
+	uint16_t bytes; /* bytes per block */
+	int16_t gguf;   /* ggml type number, or -1 */
 };
 
 extern const struct dtype_facts dtype_table[DTYPE_COUNT];

@@ -8,7 +8,7 @@
 
 bool error_set(struct error *e, enum error_code code, const char *format, ...)
 {
-	char text[4096];                 /* longer than what is kept: names of files alone may be */
+	char text[4096]; /* longer than what is kept: names of files alone may be */
 	va_list ap;
 
 	if (!e || e->code != ERROR_NONE)
@@ -33,7 +33,7 @@ const char *error_quote(char *out, unsigned cap, const void *bytes, unsigned lon
 		unsigned len = text_char(p + i, n - i, &code), raw = len ? len : 1;
 		bool plain = len && !text_misleads(code);
 		unsigned need = plain ? len : 4 * raw;
-		if (at + need + 4 > cap) {       /* room for "..." and the end */
+		if (at + need + 4 > cap) { /* room for "..." and the end */
 			for (unsigned d = 0; d < 3 && at + 1 < cap; d++)
 				out[at++] = '.';
 			break;

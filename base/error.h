@@ -23,13 +23,12 @@ enum error_code {
 
 struct error {
 	enum error_code code;
-	char text[512];    /* one sentence, no trailing newline, valid UTF-8 (bytes of files are escaped) */
+	char text[512]; /* one sentence, no trailing newline, valid UTF-8 (bytes of files are escaped) */
 };
 
 /* Sets *e unless it is NULL or already set. Returns false always, so that
  * `return error_set(...)` reads well in bool functions. The whole sentence is written as error_quote does. */
-bool error_set(struct error *e, enum error_code code, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+bool error_set(struct error *e, enum error_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Copies at most cap-1 bytes of an untrusted byte string into out for use inside a sentence:
  * what misleads (base/text.h) and invalid UTF-8 become \xNN, long strings end in "...". Returns out. */

@@ -5,14 +5,24 @@
 #include <string.h>
 
 
-static double from_bits(uint64_t u) { double d; memcpy(&d, &u, 8); return d; }
-static uint64_t to_bits(double d) { uint64_t u; memcpy(&u, &d, 8); return u; }
+static double from_bits(uint64_t u)
+{
+	double d;
+	memcpy(&d, &u, 8);
+	return d;
+}
+static uint64_t to_bits(double d)
+{
+	uint64_t u;
+	memcpy(&u, &d, 8);
+	return u;
+}
 
 /* Adding and subtracting 1.5 * 2^52 rounds to the nearest integer, ties to even. */
 static double round_even(double x)
 {
 	const double magic = 6755399441055744.0;
-	volatile double t = x + magic;      /* volatile: no algebra may cancel it */
+	volatile double t = x + magic; /* volatile: no algebra may cancel it */
 	return t - magic;
 }
 
@@ -26,24 +36,39 @@ double math_host_exp(double x)
 		return (double)INFINITY;
 	double n = round_even(x * 1.44269504088896338700);
 	double r = (x - n * ln2_hi) - n * ln2_lo;
-	double sum = 1.0;                    /* Taylor by Horner; |r| <= 0.347: 14 terms reach 2^-53 */
+	double sum = 1.0; /* Taylor by Horner; |r| <= 0.347: 14 terms reach 2^-53 */
 	for (int i = 14; i >= 1; i--)
 		sum = 1.0 + r * sum / i;
-	int e = (int)n, half = e / 2;        /* two steps, so that denormal results are scaled once each */
+	int e = (int)n, half = e / 2; /* two steps, so that denormal results are scaled once each */
 	return sum * from_bits((uint64_t)(half + 1023) << 52) * from_bits((uint64_t)(e - half + 1023) << 52);
 }
 
 enum { LANES = 8 };
 
-/* exp(x), lane by lane: -700 <= x <= 0. Without a branch or a division, every step for all lanes, so that compilers make vectors of them. */
+/* exp(x), lane by lane: -700 <= x <= 0. Without a branch or a division, every step for all lanes, so that compilers
+ * make vectors of them. */
 static inline void exp_lanes(double e[LANES], const double x[LANES])
 {
-	static const double magic = 6755399441055744.0, inverse[] = { 1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
-		1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0 };
+	static const double magic = 6755399441055744.0, inverse[] = {
+		1.0,
+		1.0,
+		1.0 / 2,
+		1.0 / 6,
+		1.0 / 24,
+		1.0 / 120,
+		1.0 / 720,
+		1.0 / 5040,
+		1.0 / 40320,
+		1.0 / 362880,
+		1.0 / 3628800,
+		1.0 / 39916800,
+		1.0 / 479001600,
+		1.0 / 6227020800.0
+	};
 	double t[LANES], r[LANES];
 
 	for (int l = 0; l < LANES; l++) {
-		t[l] = x[l] * 1.44269504088896338700 + magic;    /* its low bits are the nearest integer */
+		t[l] = x[l] * 1.44269504088896338700 + magic; /* its low bits are the nearest integer */
 		double n = t[l] - magic;
 		r[l] = (x[l] - n * ln2_hi) - n * ln2_lo;
 		e[l] = inverse[13];
@@ -103,34 +128,40 @@ double math_host_log(double x)
 	return e * ln2_hi + (2.0 * t * sum + e * ln2_lo);
 }
 
-double math_host_pow(double x, double y)
-{
-	return math_host_exp(y * math_host_log(x));
-}
+double math_host_pow(double x, double y) { return math_host_exp(y * math_host_log(x)); }
 
-double math_host_sqrt(double x)
-{
-	return sqrt(x);                      /* IEEE: one instruction, correctly rounded everywhere */
-}
+double math_host_sqrt(double x) { return sqrt(x); /* IEEE: one instruction, correctly rounded everywhere */ }
 
 void math_host_sincos(double x, double *s, double *c)
 {
-	/* pi/2 in three parts of 33 bits: n times each of the first two is exact for |n| < 2^20, and beyond that the error
-	 * stays far below a float's, which is what the tables are rounded to */
+	/* pi/2 in three parts of 33 bits: n times each of the first two is exact for |n| < 2^20, and beyond that the
+	 * error stays far below a float's, which is what the tables are rounded to */
 	const double p1 = 1.57079632673412561417e+00, p2 = 6.07710050630396597660e-11, p3 = 2.02226624879595063154e-21;
 	double n = round_even(x * 6.36619772367581382433e-01);
 	double r = ((x - n * p1) - n * p2) - n * p3, r2 = r * r;
 	double sn = 0.0, cs = 0.0;
-	for (int k = 17; k >= 3; k -= 2)     /* sin r = r (1 - r2/(2*3) (1 - r2/(4*5) ...)) */
+	for (int k = 17; k >= 3; k -= 2) /* sin r = r (1 - r2/(2*3) (1 - r2/(4*5) ...)) */
 		sn = (1.0 - sn) * r2 / ((k - 1) * k);
 	sn = r * (1.0 - sn);
 	for (int k = 18; k >= 2; k -= 2)
 		cs = (1.0 - cs) * r2 / ((k - 1) * k);
 	cs = 1.0 - cs;
 	switch ((int64_t)n & 3) {
-	case 0: *s = sn; *c = cs; break;
-	case 1: *s = cs; *c = -sn; break;
-	case 2: *s = -sn; *c = -cs; break;
-	default: *s = -cs; *c = sn; break;
+	case 0:
+		*s = sn;
+		*c = cs;
+		break;
+	case 1:
+		*s = cs;
+		*c = -sn;
+		break;
+	case 2:
+		*s = -sn;
+		*c = -cs;
+		break;
+	default:
+		*s = -cs;
+		*c = sn;
+		break;
 	}
 }

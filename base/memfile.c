@@ -29,7 +29,7 @@ static ssize_t keep(void *user, const char *p, size_t n)
 	if (m->cut || !has_room(m, n)) {
 		m->cut = true;
 		errno = ENOMEM;
-		return 0;                       /* glibc's way to say it; a negative count is no error to it */
+		return 0; /* glibc's way to say it; a negative count is no error to it */
 	}
 	memcpy(m->bytes + m->at, p, n);
 	m->at += n;

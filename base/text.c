@@ -4,7 +4,13 @@ unsigned text_char(const void *bytes, size_t n, uint32_t *code)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *p = bytes;
-	unsigned length = n == 0 ? 0 : p[0] < 0x80 ? 1 : (p[0] & 0xe0) == 0xc0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : (p[0] & 0xf8) == 0xf0 ? 4 : 0;
+	unsigned length =
+		n == 0                  ? 0
+		: p[0] < 0x80           ? 1
+		: (p[0] & 0xe0) == 0xc0 ? 2
+		: (p[0] & 0xf0) == 0xe0 ? 3
+		: (p[0] & 0xf8) == 0xf0 ? 4
+					: 0;
 
 	if (!length || length > n)
 		return 0;
@@ -24,6 +30,6 @@ bool text_is_control(uint32_t code) { return code < 0x20 || (code >= 0x7f && cod
 
 bool text_misleads(uint32_t code)
 {
-	return text_is_control(code) || code == 0x2028 || code == 0x2029 || code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
-	       (code >= 0x2066 && code <= 0x2069);
+	return text_is_control(code) || code == 0x2028 || code == 0x2029 || code == 0x061c || code == 0x200e ||
+	       code == 0x200f || (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }

@@ -13,7 +13,8 @@
 unsigned text_char(const void *bytes, size_t n, uint32_t *code);
 /* C0, DEL and C1: terminals obey them. */
 bool text_is_control(uint32_t code);
-/* Those; the separators of lines and paragraphs; and the marks and brackets that turn the direction of writing. None has a place inside a sentence. */
+/* Those; the separators of lines and paragraphs; and the marks and brackets that turn the direction of writing. None
+ * has a place inside a sentence. */
 bool text_misleads(uint32_t code);
 
 #endif

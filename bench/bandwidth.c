@@ -9,7 +9,7 @@
 
 enum { LINE = 64, AHEAD = 2048, NEAR = 4096, FAR = 8192, SLACK = FAR + LINE, BYTES = 256 << 20, LEAST = 4 << 20 };
 
-static volatile uint64_t sink;        /* what was read must count for something */
+static volatile uint64_t sink; /* what was read must count for something */
 
 __attribute__((target("avx2"))) static void plain_avx2(const char *p, size_t n)
 {
@@ -40,7 +40,8 @@ __attribute__((target("avx2"))) static void streams_avx2(const char *p, size_t n
 		for (int s = 0; s < 4; s++) {
 			const char *q = p + (size_t)s * quarter + i;
 			_mm_prefetch(q + AHEAD, _MM_HINT_T0);
-			a[s] = _mm256_xor_si256(a[s], _mm256_xor_si256(_mm256_load_si256((const __m256i *)q), _mm256_load_si256((const __m256i *)(q + 32))));
+			a[s] = _mm256_xor_si256(a[s], _mm256_xor_si256(_mm256_load_si256((const __m256i *)q),
+			                                               _mm256_load_si256((const __m256i *)(q + 32))));
 		}
 	for (int s = 0; s < 4; s++)
 		sink ^= (uint64_t)_mm256_extract_epi64(a[s], 0);
@@ -89,11 +90,15 @@ __attribute__((target("avx512f"))) static void streams_avx512(const char *p, siz
 		sink ^= (uint64_t)_mm512_reduce_add_epi64(a[s]);
 }
 
-struct pattern { const char *name; void (*read)(const char *, size_t); };
+struct pattern {
+	const char *name;
+	void (*read)(const char *, size_t);
+};
 struct bandwidth {
 	struct pool *pool;
 	const struct pattern *pattern;
-	char *base; size_t bytes;
+	char *base;
+	size_t bytes;
 };
 
 static void read_part(void *user, int worker, int workers)
@@ -138,9 +143,14 @@ static size_t bytes_to_read(void)
 
 struct bandwidth *bandwidth_open(int threads)
 {
-	static const struct pattern patterns[] = { { "avx2, 1 stream", plain_avx2 }, { "avx2, 1 stream, prefetch", prefetch_avx2 },
-		{ "avx2, 4 streams, prefetch", streams_avx2 }, { "avx2, 1 stream, prefetch into two levels", levels_avx2 },
-		{ "avx512, 4 streams, prefetch", streams_avx512 }, { "avx512, 1 stream, prefetch into two levels", levels_avx512 } };
+	static const struct pattern patterns[] = {
+		{ "avx2, 1 stream", plain_avx2 },
+		{ "avx2, 1 stream, prefetch", prefetch_avx2 },
+		{ "avx2, 4 streams, prefetch", streams_avx2 },
+		{ "avx2, 1 stream, prefetch into two levels", levels_avx2 },
+		{ "avx512, 4 streams, prefetch", streams_avx512 },
+		{ "avx512, 1 stream, prefetch into two levels", levels_avx512 }
+	};
 	int n = __builtin_cpu_supports("avx512f") ? 6 : 4, calibration = 5;
 	struct bandwidth *b = calloc(1, sizeof *b);
 	double best = 0;

@@ -1,20 +1,22 @@
 /* bench/bandwidth.h - how fast this machine's memory can be read, measured here and now.
  *
- * Owns: the measurement that every share of bandwidth is quoted against: several read patterns (one and four streams, with software prefetch,
- * AVX2 and AVX-512 where there), huge pages, each thread its own part; the best pattern counts.
+ * Owns: the measurement that every share of bandwidth is quoted against: several read patterns (one and four streams,
+ * with software prefetch, AVX2 and AVX-512 where there), huge pages, each thread its own part; the best pattern counts.
  */
 #ifndef BENCH_BANDWIDTH_H
 #define BENCH_BANDWIDTH_H
 
 struct bandwidth;
 
-/* Maps and touches bytes well beyond the last-level cache, and picks the pattern that reads them fastest. NULL: no memory. JITRUN_BENCH_BYTES in the environment says how
- * many there are instead of 256 MiB: for tests that run jitbench often and ask nothing of its numbers. */
+/* Maps and touches bytes well beyond the last-level cache, and picks the pattern that reads them fastest. NULL: no
+ * memory. JITRUN_BENCH_BYTES in the environment says how many there are instead of 256 MiB: for tests that run jitbench
+ * often and ask nothing of its numbers. */
 struct bandwidth *bandwidth_open(int threads);
 void bandwidth_close(struct bandwidth *b);
 const char *bandwidth_pattern(const struct bandwidth *b);
 
-/* Bytes per second now: the best of `times` readings, a few milliseconds each. To judge a rate, take one right before it and one right after. */
+/* Bytes per second now: the best of `times` readings, a few milliseconds each. To judge a rate, take one right before
+ * it and one right after. */
 double bandwidth_sample(struct bandwidth *b, int times);
 
 #endif

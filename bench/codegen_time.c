@@ -20,15 +20,24 @@
 enum { LOOKUPS = 1000000 };
 static const char pack_name[] = "kernels.jkp";
 
-struct keys { struct key *key; size_t n; };
-struct sets { struct keys all, token, pass, layer; };
+struct keys {
+	struct key *key;
+	size_t n;
+};
+struct sets {
+	struct keys all, token, pass, layer;
+};
 
-/* Gets every key from a cache at path, or without one (NULL). What this took, from opening the cache on, into *seconds; what one lookup takes into *lookup, unless NULL. */
-static bool get_all(const struct keys *k, const char *path, enum kernel_source expected, double *seconds, double *lookup, struct error *err)
+/* Gets every key from a cache at path, or without one (NULL). What this took, from opening the cache on, into *seconds;
+ * what one lookup takes into *lookup, unless NULL. */
+static bool get_all(const struct keys *k, const char *path, enum kernel_source expected, double *seconds,
+                    double *lookup, struct error *err)
 {
 	double start = system_seconds();
 	struct cache *c = path ? cache_open(path, NULL, err) : NULL;
-	struct registry *r = path && !c ? NULL : registry_open(&(struct registry_options){ .build = template_build, .cache = c }, err);
+	struct registry *r =
+		path && !c ? NULL
+			   : registry_open(&(struct registry_options){ .build = template_build, .cache = c }, err);
 	bool ok = r != NULL;
 
 	if (ok)
@@ -37,7 +46,8 @@ static bool get_all(const struct keys *k, const char *path, enum kernel_source e
 		const struct kernel *kernel = registry_get(r, &k->key[i], NULL, err);
 		ok = kernel != NULL;
 		if (ok && kernel->source != expected)
-			ok = error_set(err, ERROR_IO, "kernel %zu was not found where it had been stored, but %s", i, kernel->source == KERNEL_GENERATED ? "generated" : "elsewhere");
+			ok = error_set(err, ERROR_IO, "kernel %zu was not found where it had been stored, but %s", i,
+			               kernel->source == KERNEL_GENERATED ? "generated" : "elsewhere");
 	}
 	*seconds = system_seconds() - start;
 	if (ok && lookup) {
@@ -52,12 +62,14 @@ static bool get_all(const struct keys *k, const char *path, enum kernel_source e
 }
 
 /* The pass's kernels from IR to code objects, one after the other, and for a card from these to one program. */
-static bool generate_pass(const struct keys *k, const struct target *target, double *generate, double *link, struct error *err)
+static bool generate_pass(const struct keys *k, const struct target *target, double *generate, double *link,
+                          struct error *err)
 {
 	struct object *object = calloc(k->n, sizeof *object);
 	const struct object **each = calloc(k->n, sizeof *each);
 	uint64_t *offset = calloc(k->n, sizeof *offset);
-	bool ok = (object && each && offset) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", k->n);
+	bool ok =
+		(object && each && offset) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", k->n);
 	uint8_t *bytes = NULL;
 	size_t size, n = 0;
 	double start = system_seconds();
@@ -110,24 +122,30 @@ static bool fill_cache(const struct keys *k, const char *dir, const char *pack, 
 }
 
 /* One repetition: what each row took, in seconds. */
-static bool measure_once(const struct sets *k, const struct target *target, const char *dir, const char *pack, struct pool *pool, double v[KERNEL_ROWS], struct error *err)
+static bool measure_once(const struct sets *k, const struct target *target, const char *dir, const char *pack,
+                         struct pool *pool, double v[KERNEL_ROWS], struct error *err)
 {
-	return get_all(&k->all, NULL, KERNEL_GENERATED, &v[KERNELS_GENERATE], NULL, err) && get_all(&k->all, dir, KERNEL_FROM_DISK, &v[KERNELS_DIRECTORY], NULL, err) &&
+	return get_all(&k->all, NULL, KERNEL_GENERATED, &v[KERNELS_GENERATE], NULL, err) &&
+	       get_all(&k->all, dir, KERNEL_FROM_DISK, &v[KERNELS_DIRECTORY], NULL, err) &&
 	       get_all(&k->all, pack, KERNEL_FROM_PACK, &v[KERNELS_PACK], &v[KERNELS_LOOKUP], err) &&
-	       get_all(&k->token, NULL, KERNEL_GENERATED, &v[KERNELS_TOKEN_GENERATE], NULL, err) && get_all(&k->token, dir, KERNEL_FROM_DISK, &v[KERNELS_TOKEN_DIRECTORY], NULL, err) &&
+	       get_all(&k->token, NULL, KERNEL_GENERATED, &v[KERNELS_TOKEN_GENERATE], NULL, err) &&
+	       get_all(&k->token, dir, KERNEL_FROM_DISK, &v[KERNELS_TOKEN_DIRECTORY], NULL, err) &&
 	       get_all(&k->token, pack, KERNEL_FROM_PACK, &v[KERNELS_TOKEN_PACK], NULL, err) &&
-	       generate_pass(&k->pass, target, &v[KERNELS_PASS_GENERATE], &v[KERNELS_PASS_LINK], err) && generate_together(&k->pass, pool, &v[KERNELS_PASS_TOGETHER], err) &&
+	       generate_pass(&k->pass, target, &v[KERNELS_PASS_GENERATE], &v[KERNELS_PASS_LINK], err) &&
+	       generate_together(&k->pass, pool, &v[KERNELS_PASS_TOGETHER], err) &&
 	       generate_together(&k->layer, pool, &v[KERNELS_LAYER_TOGETHER], err);
 }
 
 /* By row: the row of generating that it is a share of. */
 static const uint8_t share_of[KERNEL_ROWS] = {
-	[KERNELS_TOKEN_GENERATE] = KERNELS_TOKEN_GENERATE, [KERNELS_TOKEN_DIRECTORY] = KERNELS_TOKEN_GENERATE, [KERNELS_TOKEN_PACK] = KERNELS_TOKEN_GENERATE,
-	[KERNELS_PASS_GENERATE] = KERNELS_PASS_GENERATE, [KERNELS_PASS_TOGETHER] = KERNELS_PASS_GENERATE, [KERNELS_LAYER_TOGETHER] = KERNELS_PASS_GENERATE,
+	[KERNELS_TOKEN_GENERATE] = KERNELS_TOKEN_GENERATE, [KERNELS_TOKEN_DIRECTORY] = KERNELS_TOKEN_GENERATE,
+	[KERNELS_TOKEN_PACK] = KERNELS_TOKEN_GENERATE,     [KERNELS_PASS_GENERATE] = KERNELS_PASS_GENERATE,
+	[KERNELS_PASS_TOGETHER] = KERNELS_PASS_GENERATE,   [KERNELS_LAYER_TOGETHER] = KERNELS_PASS_GENERATE,
 	[KERNELS_PASS_LINK] = KERNELS_PASS_GENERATE,
 };
 
-static bool measure(const struct sets *k, const struct target *target, const char *dir, struct pool *pool, long repetitions, struct series s[KERNEL_ROWS], struct error *err)
+static bool measure(const struct sets *k, const struct target *target, const char *dir, struct pool *pool,
+                    long repetitions, struct series s[KERNEL_ROWS], struct error *err)
 {
 	char pack[300];
 	bool ok;
@@ -157,9 +175,11 @@ static void remove_dir(const char *dir)
 }
 
 /* In the order of their first use, with the usual schedules. */
-static bool pass_keys(const struct model_spec *spec, const struct warm_options *o, enum dtype kv, struct keys *out, struct error *err)
+static bool pass_keys(const struct model_spec *spec, const struct warm_options *o, enum dtype kv, struct keys *out,
+                      struct error *err)
 {
-	const struct plan_options plan = { .target = o->target, .f32_activations = o->activations == WARM_F32_ACTIVATIONS };
+	const struct plan_options plan = { .target = o->target,
+		                           .f32_activations = o->activations == WARM_F32_ACTIVATIONS };
 	struct warm_passes *passes = warm_passes_open(spec, err);
 	bool ok = passes && warm_pass_keys(passes, kv, 1, PLAN_LAST_LOGITS, &plan, false, &out->key, &out->n, err);
 
@@ -167,24 +187,30 @@ static bool pass_keys(const struct model_spec *spec, const struct warm_options *
 	return ok;
 }
 
-bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, enum dtype kv, long repetitions, double noise, struct row out[KERNEL_ROWS], size_t *n_rows,
-                     struct error *err)
+bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, enum dtype kv, long repetitions,
+                     double noise, struct row out[KERNEL_ROWS], size_t *n_rows, struct error *err)
 {
-	static const char *const name[KERNEL_ROWS] = { "generate", "open directory", "open pack", "token generate", "token directory", "token pack", "lookup", "pass generate", "pass together", "layer together", "pass link" };
+	static const char *const name[KERNEL_ROWS] = {
+		"generate", "open directory", "open pack",     "token generate", "token directory", "token pack",
+		"lookup",   "pass generate",  "pass together", "layer together", "pass link"
+	};
 	const char *tmp = getenv("TMPDIR");
 	struct warm_options one = *options;
 	struct sets k = { 0 };
-	const struct keys *const of[KERNEL_ROWS] = { &k.all, &k.all, &k.all, &k.token, &k.token, &k.token, &k.all, &k.pass, &k.pass, &k.layer, &k.pass };
+	const struct keys *const of[KERNEL_ROWS] = { &k.all, &k.all,  &k.all,  &k.token, &k.token, &k.token,
+		                                     &k.all, &k.pass, &k.pass, &k.layer, &k.pass };
 	struct series s[KERNEL_ROWS] = { 0 };
 	char dir[256];
 
-	one.columns = 1;
+	one.tokens = 1;
 	*n_rows = options->target->backend->link ? KERNEL_ROWS : KERNELS_PASS_LINK;
 	snprintf(dir, sizeof dir, "%.200s/jitbench-XXXXXX", tmp ? tmp : "/tmp");
 	struct pool *pool = pool_open(system_default_threads(), err);
-	bool ok = pool && warm_keys(spec, options, &k.all.key, &k.all.n, err) && warm_keys(spec, &one, &k.token.key, &k.token.n, err) && pass_keys(spec, options, kv, &k.pass, err);
+	bool ok = pool && warm_keys(spec, options, &k.all.key, &k.all.n, err) &&
+	          warm_keys(spec, &one, &k.token.key, &k.token.n, err) && pass_keys(spec, options, kv, &k.pass, err);
 	if (ok)
-		k.layer = (struct keys){ k.pass.key + 1, k.pass.n - 2 };         /* a pass begins with the embedding and ends with the logits */
+		k.layer = (struct keys){ k.pass.key + 1,
+			                 k.pass.n - 2 }; /* a pass begins with the embedding and ends with the logits */
 	if (ok && !mkdtemp(dir)) {
 		ok = error_set(err, ERROR_IO, "no temporary directory %s could be made: %s", dir, strerror(errno));
 	} else if (ok) {
@@ -192,9 +218,13 @@ bool kernels_measure(const struct model_spec *spec, const struct warm_options *o
 		remove_dir(dir);
 	}
 	for (size_t r = 0; ok && r < *n_rows; r++) {
-		out[r] = (struct row){ .unit = r == KERNELS_LOOKUP ? "ns" : "ms", .threads = r == KERNELS_PASS_TOGETHER || r == KERNELS_LAYER_TOGETHER ? pool_threads(pool) : 1, .count = (long)of[r]->n };
+		out[r] = (struct row){
+			.unit = r == KERNELS_LOOKUP ? "ns" : "ms",
+			.threads = r == KERNELS_PASS_TOGETHER || r == KERNELS_LAYER_TOGETHER ? pool_threads(pool) : 1,
+			.count = (long)of[r]->n
+		};
 		if (share_of[r] != r) {
-			out[r].work = r == KERNELS_LOOKUP ? 1e-9 : 1e-3;         /* seconds of one of the unit */
+			out[r].work = r == KERNELS_LOOKUP ? 1e-9 : 1e-3; /* seconds of one of the unit */
 			out[r].limit_name = r == KERNELS_LOOKUP ? "generating one" : "generating";
 			out[r].limit_unit = "s";
 		}

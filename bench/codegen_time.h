@@ -1,8 +1,8 @@
-/* bench/codegen_time.h - what a model's kernels cost before they run: generated, opened from a directory of the cache, opened from a pack, looked up; as shares of what
- * generating them takes. For cards also linked.
+/* bench/codegen_time.h - what a model's kernels cost before they run: generated, opened from a directory of the cache,
+ * opened from a pack, looked up; as shares of what generating them takes. For cards also linked.
  *
- * Owns: the temporary cache this is measured in. Needs no weights, only a header. Opening is all of it: the file or directory, the index, checksums, decompression, pages that
- * execute; what is in the system's file cache already.
+ * Owns: the temporary cache this is measured in. Needs no weights, only a header. Opening is all of it: the file or
+ * directory, the index, checksums, decompression, pages that execute; what is in the system's file cache already.
  */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
@@ -11,14 +11,29 @@
 #include "bench/measurement.h"
 #include "runtime/plan/key_list.h"
 
-/* Of all kernels of the model, of those that passes over single tokens can need, and of one pass over one token, which are those of a layer and the few around the
- * layers: by one thread, and by one for each core as sessions do; the layers' alone likewise. The last is for cards alone. */
-enum kernels_row { KERNELS_GENERATE, KERNELS_DIRECTORY, KERNELS_PACK, KERNELS_TOKEN_GENERATE, KERNELS_TOKEN_DIRECTORY, KERNELS_TOKEN_PACK, KERNELS_LOOKUP, KERNELS_PASS_GENERATE,
-                   KERNELS_PASS_TOGETHER, KERNELS_LAYER_TOGETHER, KERNELS_PASS_LINK, KERNEL_ROWS };
+/* Of all kernels of the model, of those that passes over single tokens can need, and of one pass over one token, which
+ * are those of a layer and the few around the
+ * layers: by one thread, and by one for each core as sessions do; the layers' alone likewise. The last is for cards
+ * alone. */
+enum kernels_row {
+	KERNELS_GENERATE,
+	KERNELS_DIRECTORY,
+	KERNELS_PACK,
+	KERNELS_TOKEN_GENERATE,
+	KERNELS_TOKEN_DIRECTORY,
+	KERNELS_TOKEN_PACK,
+	KERNELS_LOOKUP,
+	KERNELS_PASS_GENERATE,
+	KERNELS_PASS_TOGETHER,
+	KERNELS_LAYER_TOGETHER,
+	KERNELS_PASS_LINK,
+	KERNEL_ROWS
+};
 
-/* options->columns counts for the first three rows. kv: the type of the one pass's cache. *n_rows: how many there are for the target. */
-bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, enum dtype kv, long repetitions, double noise, struct row out[KERNEL_ROWS], size_t *n_rows,
-                     struct error *err);
+/* options->tokens counts for the first three rows. kv: the type of the one pass's cache. *n_rows: how many there are
+ * for the target. */
+bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, enum dtype kv, long repetitions,
+                     double noise, struct row out[KERNEL_ROWS], size_t *n_rows, struct error *err);
 
 /* Generates every kernel that sessions with a model can need, for starts that only load; into a new pack. */
 bool kernels_write_pack(const char *model, const struct warm_options *options, const char *pack, struct error *err);

@@ -20,10 +20,16 @@ enum {
 #define X(type, name, width, memory) BUFFER_##name,
 	PLAN_BUFFERS(X)
 #undef X
-	BUFFER_LOGITS, BUFFER_VECTORS, BUFFERS
+		BUFFER_LOGITS,
+	BUFFER_VECTORS,
+	BUFFERS
 };
 
-struct step { void *handle; const uint64_t *arg; int64_t begin, end; };
+struct step {
+	void *handle;
+	const uint64_t *arg;
+	int64_t begin, end;
+};
 
 struct lab {
 	const struct target *target;
@@ -31,17 +37,27 @@ struct lab {
 	struct device *device;
 	struct stream *stream;
 	struct pool *pool;
-	uint8_t *stretch; size_t filled;
-	uint8_t *buffers; size_t used;          /* bytes of each that hold something */
-	struct model model; bool has_model;
+	uint8_t *stretch;
+	size_t filled;
+	uint8_t *buffers;
+	size_t used; /* bytes of each that hold something */
+	struct model model;
+	bool has_model;
 	struct weights weights;
 	struct plan_buffers buf;
 	struct plan_cache kv;
-	uint64_t layer_bytes;                   /* of matrices */
+	uint64_t layer_bytes; /* of matrices */
 	bool cached;
-	struct { struct plan plan; uint32_t columns; bool general; } plan[PLANS_MOST]; unsigned plans;
-	struct step *step; uint64_t *args; size_t n_steps;      /* the repetitions */
-	uint64_t turn;                          /* where in the stretch the next repetition is */
+	struct {
+		struct plan plan;
+		uint32_t tokens;
+		bool general;
+	} plan[PLANS_MOST];
+	unsigned plans;
+	struct step *step;
+	uint64_t *args;
+	size_t n_steps; /* the repetitions */
+	uint64_t turn;  /* where in the stretch the next repetition is */
 };
 
 static uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
@@ -60,7 +76,7 @@ static void fill(uint8_t *at, size_t n)
 	}
 }
 
-static size_t buffer_bytes(void) { return (size_t)LAB_COLUMNS * WIDEST * sizeof(float) + SLACK; }
+static size_t buffer_bytes(void) { return (size_t)LAB_TOKENS * WIDEST * sizeof(float) + SLACK; }
 
 struct lab *lab_open(const struct target *target, int threads, struct error *err)
 {
@@ -73,9 +89,11 @@ struct lab *lab_open(const struct target *target, int threads, struct error *err
 	l->target = target;
 	l->registry = registry_open(&(struct registry_options){ .build = template_build }, err);
 	l->device = l->registry ? device_open("cpu", target->name, err) : NULL;
-	l->stream = l->device ? l->device->stream(l->device, &(struct stream_options){ .registry = l->registry }, err) : NULL;
+	l->stream = l->device ? l->device->stream(l->device, &(struct stream_options){ .registry = l->registry }, err)
+	                      : NULL;
 	l->pool = l->stream ? pool_open(threads ? threads : system_default_threads(), err) : NULL;
-	if (l->pool && (!(l->stretch = system_map(STRETCH + SLACK)) || !(l->buffers = system_map(BUFFERS * buffer_bytes()))))
+	if (l->pool &&
+	    (!(l->stretch = system_map(STRETCH + SLACK)) || !(l->buffers = system_map(BUFFERS * buffer_bytes()))))
 		error_set(err, ERROR_MEMORY, "no memory for made-up weights");
 	if (l->buffers)
 		return l;
@@ -121,8 +139,9 @@ static void *buffer(struct lab *l, unsigned i) { return l->buffers + i * buffer_
 /* Of the buffers, what a layer of this shape uses. */
 static void fill_buffers(struct lab *l, const struct shape *s)
 {
-	uint64_t attention = (uint64_t)s->heads * s->head_dim, widest = s->ffn > s->hidden ? s->ffn : s->hidden, wide = attention > widest ? attention : widest;
-	size_t bytes = LAB_COLUMNS * wide * sizeof(float), logits = s->vocab * sizeof(float);
+	uint64_t attention = (uint64_t)s->heads * s->head_dim, widest = s->ffn > s->hidden ? s->ffn : s->hidden,
+		 wide = attention > widest ? attention : widest;
+	size_t bytes = LAB_TOKENS * wide * sizeof(float), logits = s->vocab * sizeof(float);
 	size_t used = (bytes > logits ? bytes : logits) + SLACK;
 
 	used = used < buffer_bytes() ? used : buffer_bytes();
@@ -135,7 +154,7 @@ static void place_buffers(struct lab *l)
 {
 	struct plan_buffers *b = &l->buf;
 
-	*b = (struct plan_buffers){ .columns = LAB_COLUMNS, .logit_columns = 1 };
+	*b = (struct plan_buffers){ .tokens = LAB_TOKENS, .logit_tokens = 1 };
 #define X(type, name, width, memory) b->name = buffer(l, BUFFER_##name);
 	PLAN_BUFFERS(X)
 #undef X
@@ -150,7 +169,9 @@ static void place_matrix(struct lab *l, struct weights_matrix *m, uint64_t *at)
 
 static void place_layer(struct lab *l, struct weights_layer *w)
 {
-	const float **const vectors[] = { &w->attn_norm, &w->ffn_norm, &w->q_norm, &w->k_norm, &w->q_bias, &w->k_bias, &w->v_bias, &w->o_bias, &w->gate_bias, &w->up_bias, &w->down_bias };
+	const float **const vectors[] = { &w->attn_norm, &w->ffn_norm, &w->q_norm,   &w->k_norm,
+		                          &w->q_bias,    &w->k_bias,   &w->v_bias,   &w->o_bias,
+		                          &w->gate_bias, &w->up_bias,  &w->down_bias };
 	uint64_t at = 0;
 
 	place_matrix(l, &w->q, &at);
@@ -160,8 +181,9 @@ static void place_layer(struct lab *l, struct weights_layer *w)
 	place_matrix(l, &w->gate, &at);
 	place_matrix(l, &w->up, &at);
 	place_matrix(l, &w->down, &at);
-	if (weights_alternate(w->gate.type, w->up.type))
-		w->up.packed = w->gate.packed + weight_block_bytes(w->gate.type, weight_layout_of(l->target), w->gate.k);
+	if (weights_gate_up_interleaved(w->gate.type, w->up.type))
+		w->up.packed =
+			w->gate.packed + weight_block_bytes(w->gate.type, weight_layout_of(l->target), w->gate.k);
 	for (unsigned i = 0; i < sizeof vectors / sizeof *vectors; i++)
 		if (*vectors[i])
 			*vectors[i] = buffer(l, BUFFER_VECTORS);
@@ -178,7 +200,8 @@ bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, st
 	forget_model(l);
 	one.layers = 1;
 	uint8_t *header = synth_header(&n, &one, m, err);
-	bool ok = header && model_open_memory(&l->model, header, n, NULL, 0, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
+	bool ok =
+		header && model_open_memory(&l->model, header, n, NULL, 0, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
 	if (ok && !weights_describe(&l->weights, &l->model.spec, err)) {
 		model_close(&l->model);
 		ok = false;
@@ -193,26 +216,27 @@ bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, st
 	place_layer(l, &l->weights.layer[0]);
 	l->cached = l->layer_bytes * s->layers <= IN_CACHE;
 	l->kv = (struct plan_cache){ .type = DTYPE_F16, .base = l->stretch };
-	l->kv.k_bytes = round_up((uint64_t)s->kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(l->kv.type, s->head_dim), 64);
+	l->kv.k_bytes =
+		round_up((uint64_t)s->kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(l->kv.type, s->head_dim), 64);
 	l->kv.layer_bytes = l->kv.chunk_bytes = 2 * l->kv.k_bytes;
 	return true;
 }
 
-struct plan *lab_plan(struct lab *l, uint32_t columns, bool general, struct error *err)
+struct plan *lab_plan(struct lab *l, uint32_t tokens, bool general, struct error *err)
 {
 	const struct plan_options o = { .target = l->target, .general = general };
 
 	for (unsigned i = 0; i < l->plans; i++)
-		if (l->plan[i].columns == columns && l->plan[i].general == general)
+		if (l->plan[i].tokens == tokens && l->plan[i].general == general)
 			return &l->plan[i].plan;
 	if (l->plans == PLANS_MOST) {
 		error_set(err, ERROR_ARGUMENT, "a lab has at most %d plans", PLANS_MOST);
 		return NULL;
 	}
 	struct plan *p = &l->plan[l->plans].plan;
-	if (!plan_build(p, &l->model.spec, &l->weights, &l->buf, &l->kv, columns, PLAN_LAST_LOGITS, &o, err))
+	if (!plan_build(p, &l->model.spec, &l->weights, &l->buf, &l->kv, tokens, PLAN_LAST_LOGITS, &o, err))
 		return NULL;
-	l->plan[l->plans].columns = columns;
+	l->plan[l->plans].tokens = tokens;
 	l->plan[l->plans++].general = general;
 	return l->stream->prepare(l->stream, p, l->pool, err) ? p : NULL;
 }
@@ -235,14 +259,16 @@ bool lab_set_schedule(struct lab *l, struct plan *p, uint32_t schedule, struct e
 /* Bytes of the stretch from where the launches' first operand in it is to the end of the last. */
 static uint64_t bytes_read(const struct lab *l, const struct lab_run *r)
 {
-	uint64_t bytes = 0, cache = l->kv.chunk_bytes * (r->position / NUMERICS_CHUNK + LAB_COLUMNS / NUMERICS_CHUNK + 1);
+	uint64_t bytes = 0,
+		 cache = l->kv.chunk_bytes * (r->position / NUMERICS_CHUNK + LAB_TOKENS / NUMERICS_CHUNK + 1);
 
 	for (size_t i = r->first; i < r->first + r->n; i++) {
-		const struct plan_launch *launch = &r->plan->launch[i];
+		const struct plan_op *launch = &r->plan->op[i];
 		const struct key *key = &r->plan->kernel[launch->kernel].key;
 		uint64_t end = 0;
 		if (key->kind == KEY_MATMUL)
-			end = launch->arg[MATMUL_W] - (uint64_t)(uintptr_t)l->stretch + template_traffic(key, (uint64_t)(launch->end - launch->begin), 0, 0);
+			end = launch->arg[MATMUL_W] - (uint64_t)(uintptr_t)l->stretch +
+			      template_traffic(key, (uint64_t)(launch->end - launch->begin), 0, 0);
 		else if (key->kind == KEY_ATTENTION || key->kind == KEY_KV_STORE)
 			end = cache;
 		bytes = end > bytes ? end : bytes;
@@ -292,16 +318,21 @@ static void repeat_launches(struct lab *l, const struct lab_run *r, unsigned tim
 	}
 	for (unsigned t = 0; t < times; t++, l->turn++)
 		for (size_t i = r->first; i < r->first + r->n; i++) {
-			const struct plan_launch *from = &r->plan->launch[i];
+			const struct plan_op *from = &r->plan->op[i];
 			uint64_t *arg = l->args + used * ARGS_MOST;
 			memcpy(arg, from->arg, from->n_args * sizeof *arg);
-			l->step[used++] = (struct step){ r->plan->kernel[from->kernel].handle, arg, from->begin, from->end };
+			l->step[used++] =
+				(struct step){ r->plan->kernel[from->kernel].handle, arg, from->begin, from->end };
 			move_operands(&r->plan->kernel[from->kernel].key, arg, l->turn % parts * bytes);
 		}
 }
 
 /* A thread's share of every step: nobody waits for anybody, since nothing that is read means anything. */
-struct shares { const struct lab *lab; size_t steps; _Atomic int next; };
+struct shares {
+	const struct lab *lab;
+	size_t steps;
+	_Atomic int next;
+};
 
 static void do_share(void *user, int worker, int workers)
 {
@@ -312,7 +343,8 @@ static void do_share(void *user, int worker, int workers)
 	(void)worker;
 	for (size_t i = 0; i < s->steps; i++) {
 		const struct step *at = &l->step[i];
-		int64_t units = at->end - at->begin, begin = at->begin + units * mine / workers, end = at->begin + units * (mine + 1) / workers;
+		int64_t units = at->end - at->begin, begin = at->begin + units * mine / workers,
+			end = at->begin + units * (mine + 1) / workers;
 		if (begin < end)
 			l->stream->call(at->handle, at->arg, begin, end);
 	}
@@ -339,7 +371,10 @@ static double run_steps(struct lab *l, const struct lab_run *r, unsigned times, 
 	return (now() - start) / times;
 }
 
-double lab_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err) { return run_steps(l, r, times, system_seconds, err); }
+double lab_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err)
+{
+	return run_steps(l, r, times, system_seconds, err);
+}
 
 double lab_processor_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err)
 {

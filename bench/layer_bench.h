@@ -1,8 +1,10 @@
 /* bench/layer_bench.h - operations of a model by themselves, on made-up data.
  *
- * Owns: the memory they work on. A lab holds one layer of a shape, its plans and a stretch of memory that stands for weights and caches; launches are repeated, each
- * time on another part of the stretch, so that big matrices come from memory as they do when a model runs, and small ones, whose model fits in a cache, do not. What
- * is computed means nothing, so every thread does its share of each launch without waiting for the others: it is kernels that are measured here, and sessions in tests.h.
+ * Owns: the memory they work on. A lab holds one layer of a shape, its plans and a stretch of memory that stands for
+ * weights and caches; launches are repeated, each time on another part of the stretch, so that big matrices come from
+ * memory as they do when a model runs, and small ones, whose model fits in a cache, do not. What is computed means
+ * nothing, so every thread does its share of each launch without waiting for the others: it is kernels that are
+ * measured here, and sessions in tests.h.
  */
 #ifndef BENCH_LAB_H
 #define BENCH_LAB_H
@@ -12,7 +14,7 @@
 #include "jit/target.h"
 #include "runtime/plan/plan.h"
 
-enum { LAB_COLUMNS = 256 /* of the widest plan */, LAB_POSITIONS = 16384 };
+enum { LAB_TOKENS = 256 /* of the widest plan */, LAB_POSITIONS = 16384 };
 
 struct lab;
 struct lab *lab_open(const struct target *target, int threads, struct error *err);
@@ -21,17 +23,22 @@ int lab_threads(const struct lab *l);
 
 /* A layer of this shape; forgets the plans of the one before. */
 bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, struct error *err);
-/* A plan over so many columns, ready to run; belongs to the lab. general: as in plan_options. NULL: err. */
-struct plan *lab_plan(struct lab *l, uint32_t columns, bool general, struct error *err);
+/* A plan over so many tokens, ready to run; belongs to the lab. general: as in plan_options. NULL: err. */
+struct plan *lab_plan(struct lab *l, uint32_t tokens, bool general, struct error *err);
 
 /* Gives the plan's matmuls a schedule (templates.h), those that have none such the usual one. */
 bool lab_set_schedule(struct lab *l, struct plan *p, uint32_t schedule, struct error *err);
 
 /* Launches first .. first + n - 1 of a plan at a position, again and again. */
-struct lab_run { struct plan *plan; size_t first, n; uint64_t position; };
+struct lab_run {
+	struct plan *plan;
+	size_t first, n;
+	uint64_t position;
+};
 /* Whether the stretch has room for what these launches read. */
 bool lab_fits(const struct lab *l, const struct lab_run *r);
-/* Seconds that one repetition takes, in a mean over `times` of them one after the other, at most LAB_TIMES; less than 0: err. */
+/* Seconds that one repetition takes, in a mean over `times` of them one after the other, at most LAB_TIMES; less than
+ * 0: err. */
 enum { LAB_TIMES = 4096 };
 double lab_time(struct lab *l, const struct lab_run *r, unsigned times, struct error *err);
 /* The same, repeated for about so many seconds. */

@@ -9,8 +9,14 @@
 
 enum { LINE_MOST = 256, LINES_MOST = 20000, ITERATIONS = 20 };
 
-struct line { uint64_t at, to; char text[LINE_MOST]; };      /* to: of a branch; 0: none */
-struct listing { struct line *line; size_t n; };
+struct line {
+	uint64_t at, to;
+	char text[LINE_MOST];
+}; /* to: of a branch; 0: none */
+struct listing {
+	struct line *line;
+	size_t n;
+};
 
 static const char *const versions[] = { "-22", "-21", "-20", "-19", "" };
 
@@ -72,7 +78,8 @@ static bool disassemble(struct listing *out, const char *objdump, const char *ta
 		return false;
 	bool ended = false;
 	while (fgets(text, sizeof text, f))
-		if (!ended && out->n < LINES_MOST && read_line(&out->line[out->n], text, &kernel) && out->line[out->n].at >= kernel + offset)
+		if (!ended && out->n < LINES_MOST && read_line(&out->line[out->n], text, &kernel) &&
+		    out->line[out->n].at >= kernel + offset)
 			ended = strstr(out->line[out->n++].text, "s_setpc_b64") != NULL;
 	return pclose(f) == 0 && out->n > 0;
 }
@@ -106,7 +113,8 @@ static double ask(const char *mca, const char *target, const struct listing *l, 
 		free(body);
 		return -1;
 	}
-	snprintf(command, sizeof command, "%s -mtriple=amdgcn -mcpu=%s -iterations=%d %s 2>/dev/null", mca, target, ITERATIONS, path);
+	snprintf(command, sizeof command, "%s -mtriple=amdgcn -mcpu=%s -iterations=%d %s 2>/dev/null", mca, target,
+	         ITERATIONS, path);
 	FILE *f = popen(command, "r");
 	while (f && fgets(text, sizeof text, f))
 		if (strncmp(text, "Total Cycles:", 13) == 0)
@@ -129,7 +137,7 @@ static void print_loops(FILE *out, const char *mca, const char *target, const st
 			continue;
 		for (size_t k = first; k < i; k++)
 			loads += strstr(l->line[k].text, "global_load") != NULL;
-		double cycles = ask(mca, target, l, first, i);          /* without the branch, which it cannot follow */
+		double cycles = ask(mca, target, l, first, i); /* without the branch, which it cannot follow */
 		fprintf(out, "| %s | %zu | %u | ", key_text(key, name, sizeof name), i - first + 1, loads);
 		if (cycles < 0)
 			fprintf(out, "unknown |\n");
@@ -138,7 +146,8 @@ static void print_loops(FILE *out, const char *mca, const char *target, const st
 	}
 }
 
-static bool print_kernel(FILE *out, const char *objdump, const char *mca, const struct target *target, const struct kernel *k, struct listing *l, struct error *err)
+static bool print_kernel(FILE *out, const char *objdump, const char *mca, const struct target *target,
+                         const struct kernel *k, struct listing *l, struct error *err)
 {
 	const struct object *const one[] = { &k->object };
 	char path[64], name[KEY_TEXT_MAX];
@@ -152,7 +161,8 @@ static bool print_kernel(FILE *out, const char *objdump, const char *mca, const 
 	if (ok && disassemble(l, objdump, target->name, path, offset))
 		print_loops(out, mca, target->name, &k->key, l);
 	else if (ok)
-		fprintf(out, "| %s | unknown: %s shows none of it | unknown | unknown |\n", key_text(&k->key, name, sizeof name), objdump);
+		fprintf(out, "| %s | unknown: %s shows none of it | unknown | unknown |\n",
+		        key_text(&k->key, name, sizeof name), objdump);
 	if (ok)
 		unlink(path);
 	free(bytes);
@@ -172,7 +182,10 @@ bool loops_print(FILE *out, const struct plan *p, const struct target *target, s
 	struct listing l = { .line = malloc(LINES_MOST * sizeof *l.line) };
 	struct registry *r = registry_open(&ro, err);
 	bool ok = l.line && r ? true : error_set(err, ERROR_MEMORY, "no memory for a listing");
-	fprintf(out, "\n%s of an iteration of the innermost loops, for one wave by itself and with its own idea of memory:\n\n| kernel | instructions | vector loads | cycles |\n|---|---:|---:|---:|\n", mca_name);
+	fprintf(out,
+	        "\n%s of an iteration of the innermost loops, for one wave by itself and with its own idea of "
+	        "memory:\n\n| kernel | instructions | vector loads | cycles |\n|---|---:|---:|---:|\n",
+	        mca_name);
 	for (size_t i = 0; ok && i < p->n_kernels; i++) {
 		const struct kernel *k = program_function(r, &p->kernel[i].key, NULL, err);
 		ok = k && print_kernel(out, objdump, mca, target, k, &l, err);

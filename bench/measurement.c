@@ -46,8 +46,11 @@ void row_fill(struct row *r, struct series *s, double limit)
 	}
 	r->value = summarise(s->value, s->n);
 	if (limit > 0 && r->value.spread > limit)
-		snprintf(r->noisy, sizeof r->noisy, "its repetitions spread %.0f %% between the quartiles, expected at most %.3g %%", 100 * r->value.spread, 100 * limit);
+		snprintf(r->noisy, sizeof r->noisy,
+		         "its repetitions spread %.0f %% between the quartiles, expected at most %.3g %%",
+		         100 * r->value.spread, 100 * limit);
 	else if (limit > 0 && r->limit.spread > limit)
-		snprintf(r->noisy, sizeof r->noisy, "%s around its repetitions spread %.0f %% between the quartiles, expected at most %.3g %%", r->limit_name,
-		         100 * r->limit.spread, 100 * limit);
+		snprintf(r->noisy, sizeof r->noisy,
+		         "%s around its repetitions spread %.0f %% between the quartiles, expected at most %.3g %%",
+		         r->limit_name, 100 * r->limit.spread, 100 * limit);
 }

@@ -1,7 +1,8 @@
 /* bench/measurement.h - one line of results: what was measured, against which limit, and whether it may be believed.
  *
- * Owns: the statistics over repetitions, and the rule that refuses a number. A repetition stands between two readings of the limit (memory bandwidth or
- * arithmetic peak) and is compared with the faster of them, so that a neighbour who slows the machine slows both.
+ * Owns: the statistics over repetitions, and the rule that refuses a number. A repetition stands between two readings
+ * of the limit (memory bandwidth or arithmetic peak) and is compared with the faster of them, so that a neighbour who
+ * slows the machine slows both.
  */
 #ifndef BENCH_ROW_H
 #define BENCH_ROW_H
@@ -10,18 +11,23 @@
 
 enum { MAX_REPETITIONS = 100 };
 
-struct series { long n; double value[MAX_REPETITIONS], limit[MAX_REPETITIONS]; };
+struct series {
+	long n;
+	double value[MAX_REPETITIONS], limit[MAX_REPETITIONS];
+};
 
-struct summary { double median, least, greatest, mean, deviation, spread; };    /* spread: between the quartiles, of the median */
+struct summary {
+	double median, least, greatest, mean, deviation, spread;
+}; /* spread: between the quartiles, of the median */
 
 struct row {
-	char test[48];                       /* "pp512 @ d1024" */
-	const char *unit;                    /* "t/s", "s", "ms", "MiB" */
+	char test[48];    /* "pp512 @ d1024" */
+	const char *unit; /* "t/s", "s", "ms", "MiB" */
 	long n_prompt, n_gen, depth;
 	int threads;
-	long count;                          /* of the kernels generated; otherwise 0 */
+	long count; /* of the kernels generated; otherwise 0 */
 	struct summary value;
-	double work;                         /* bytes or operations for one of the unit's tokens; 0: there is no limit to compare with */
+	double work; /* bytes or operations for one of the unit's tokens; 0: there is no limit to compare with */
 	const char *limit_name, *limit_unit; /* "vpdpbusd 512", "op/s" */
 	struct summary limit;                /* of work per second */
 	double share;                        /* median over the repetitions */

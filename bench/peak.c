@@ -10,15 +10,24 @@
 /* More chains than latency times units, fewer than registers; a reading of about a millisecond. */
 enum { CHAINS = 12, ROUNDS = 400000 };
 
-/* Each loop is written out in registers of our choosing, since a compiler may keep chains in memory. Registers 0 to 11 are the chains, 12 and 13 the factors,
- * 14 and 15 what lies between two instructions of one step. All are 0: no instruction here takes longer for one value than for another. */
+/* Each loop is written out in registers of our choosing, since a compiler may keep chains in memory. Registers 0 to 11
+ * are the chains, 12 and 13 the factors, 14 and 15 what lies between two instructions of one step. All are 0: no
+ * instruction here takes longer for one value than for another. */
 #define TWELVE(step) step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7) step(8) step(9) step(10) step(11)
 #define CLEAR(n) "vpxor %%xmm" #n ", %%xmm" #n ", %%xmm" #n "\n"
-#define LOOP(step) do { long rounds = ROUNDS; \
-	__asm__ volatile(TWELVE(CLEAR) CLEAR(12) CLEAR(13) "1:\n" TWELVE(step) "dec %0\njnz 1b\nvzeroupper\n" : "+r"(rounds) : : "cc", \
-		"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"); } while (0)
+#define LOOP(step) \
+	do { \
+		long rounds = ROUNDS; \
+		__asm__ volatile(TWELVE(CLEAR) CLEAR(12) CLEAR(13) "1:\n" TWELVE(step) "dec %0\njnz 1b\nvzeroupper\n" \
+		                 : "+r"(rounds) \
+		                 : \
+		                 : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", \
+		                   "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"); \
+	} while (0)
 #define FMA(reg, n) "vfmadd231ps %%" reg "12, %%" reg "13, %%" reg #n "\n"
-#define MADDUBS(reg, n) "vpmaddubsw %%" reg "12, %%" reg "13, %%" reg "14\nvpmaddwd %%" reg "14, %%" reg "13, %%" reg "15\nvpaddd %%" reg "15, %%" reg #n ", %%" reg #n "\n"
+#define MADDUBS(reg, n) \
+	"vpmaddubsw %%" reg "12, %%" reg "13, %%" reg "14\nvpmaddwd %%" reg "14, %%" reg "13, %%" reg \
+	"15\nvpaddd %%" reg "15, %%" reg #n ", %%" reg #n "\n"
 #define FMA_Y(n) FMA("ymm", n)
 #define FMA_Z(n) FMA("zmm", n)
 #define MADDUBS_Y(n) MADDUBS("ymm", n)
@@ -34,7 +43,11 @@ __attribute__((target("avx2,avxvnni"))) static void vnni_256(void) { LOOP(VNNI_Y
 __attribute__((target("avx512f,avx512vnni"))) static void vnni_512(void) { LOOP(VNNI_Z); }
 
 /* target: what jit/target.h calls the least instruction set that has it. */
-static const struct { const char *name, *target; void (*work)(void); int operations; } table[PEAK_COUNT] = {
+static const struct {
+	const char *name, *target;
+	void (*work)(void);
+	int operations;
+} table[PEAK_COUNT] = {
 	[PEAK_FMA_256] = { "fma 256", "avx2", fma_256, 16 },
 	[PEAK_FMA_512] = { "fma 512", "avx512", fma_512, 32 },
 	[PEAK_MADDUBS_256] = { "maddubs 256", "avx2", maddubs_256, 64 },
@@ -61,7 +74,9 @@ enum peak_kind peak_of(const char *isa, bool int8)
 	return wide ? PEAK_MADDUBS_512 : PEAK_MADDUBS_256;
 }
 
-struct peak { struct pool *pool; };
+struct peak {
+	struct pool *pool;
+};
 
 struct peak *peak_open(int threads)
 {

@@ -1,22 +1,31 @@
 /* bench/peak.h - how many multiplications this machine's cores can do a second, measured here and now.
  *
- * Owns: the loops that the share of a prompt's arithmetic is quoted against: chains of one instruction each, independent of one another and in registers,
- * on every thread at once. A multiplication and its addition count as two operations.
+ * Owns: the loops that the share of a prompt's arithmetic is quoted against: chains of one instruction each,
+ * independent of one another and in registers, on every thread at once. A multiplication and its addition count as two
+ * operations.
  */
 #ifndef BENCH_PEAK_H
 #define BENCH_PEAK_H
 
 #include <stdbool.h>
 
-enum peak_kind { PEAK_FMA_256, PEAK_FMA_512, PEAK_MADDUBS_256, PEAK_MADDUBS_512, PEAK_VNNI_256, PEAK_VNNI_512, PEAK_COUNT };
+enum peak_kind {
+	PEAK_FMA_256,
+	PEAK_FMA_512,
+	PEAK_MADDUBS_256,
+	PEAK_MADDUBS_512,
+	PEAK_VNNI_256,
+	PEAK_VNNI_512,
+	PEAK_COUNT
+};
 
-const char *peak_name(enum peak_kind k);             /* "vpdpbusd 512" */
-bool peak_possible(enum peak_kind k);                /* this CPU has the instruction */
+const char *peak_name(enum peak_kind k); /* "vpdpbusd 512" */
+bool peak_possible(enum peak_kind k);    /* this CPU has the instruction */
 /* What a kernel for `isa` ("avx2", ...) multiplies with: floats, or int8 against int8. */
 enum peak_kind peak_of(const char *isa, bool int8);
 
 struct peak;
-struct peak *peak_open(int threads);                 /* NULL: no memory */
+struct peak *peak_open(int threads); /* NULL: no memory */
 void peak_close(struct peak *p);
 /* Operations per second of all threads now: the best of `times` readings of about a millisecond. */
 double peak_sample(struct peak *p, enum peak_kind k, int times);

@@ -15,28 +15,40 @@
 
 /* What no data sheet says. */
 static const struct {
-	double bandwidth_share;      /* of the rated one, reached by long streams */
-	double latency;              /* seconds from a load to its data, between L2 and memory */
-	double barrier;              /* seconds, of all workgroups */
-	double first_launch;         /* seconds, from a pass's submission to the host's knowing that it ended, beside its kernels */
-	double next_launch;          /* seconds, of each further launch of the pass */
-	double l0_bytes;             /* a clock, that a compute unit loads */
-	double trans_cycles;         /* to issue a transcendental instruction; others take one */
-} assumed = { .bandwidth_share = 0.85, .latency = 0.5e-6, .barrier = 2e-6, .first_launch = 100e-6, .next_launch = 8e-6, .l0_bytes = 64, .trans_cycles = 4 };
+	double bandwidth_share; /* of the rated one, reached by long streams */
+	double latency;         /* seconds from a load to its data, between L2 and memory */
+	double barrier;         /* seconds, of all workgroups */
+	double first_launch;    /* seconds, from a pass's submission to the host's knowing that it ended, beside its
+	                           kernels */
+	double next_launch;     /* seconds, of each further launch of the pass */
+	double l0_bytes;        /* a clock, that a compute unit loads */
+	double trans_cycles;    /* to issue a transcendental instruction; others take one */
+} assumed = { .bandwidth_share = 0.85,
+	      .latency = 0.5e-6,
+	      .barrier = 2e-6,
+	      .first_launch = 100e-6,
+	      .next_launch = 8e-6,
+	      .l0_bytes = 64,
+	      .trans_cycles = 4 };
 
-enum { PREDICT_MAX_COLUMNS = 16 };
+enum { PREDICT_MAX_TOKENS = 16 };
 
 /* What one kernel counts. */
-struct counted { struct key key; struct sim_counters sum; uint64_t launches; };
+struct counted {
+	struct key key;
+	struct sim_counters sum;
+	uint64_t launches;
+};
 
 struct prediction {
 	const struct predict_options *o;
 	const struct card *card;
-	struct counted *kernel; size_t n;
-	struct sim_counters idle;            /* a phase without units */
+	struct counted *kernel;
+	size_t n;
+	struct sim_counters idle; /* a phase without units */
 	unsigned vgprs, lds, workgroups;
 	bool failed;
-	struct plan plan;                    /* of the whole model */
+	struct plan plan; /* of the whole model */
 	struct weights weights;
 	struct model file;
 };
@@ -51,7 +63,8 @@ static struct counted *find_counted(const struct prediction *p, const struct key
 	return NULL;
 }
 
-static void watch(void *user, const struct plan *plan, const struct sim_kernel *kernel, size_t first, size_t end, const struct sim_counters *c)
+static void watch(void *user, const struct plan *plan, const struct sim_kernel *kernel, size_t first, size_t end,
+                  const struct sim_counters *c)
 {
 	struct prediction *p = user;
 
@@ -62,7 +75,7 @@ static void watch(void *user, const struct plan *plan, const struct sim_kernel *
 		p->idle = *c;
 		return;
 	}
-	const struct key *key = &plan->kernel[plan->launch[first].kernel].key;
+	const struct key *key = &plan->kernel[plan->op[first].kernel].key;
 	struct counted *k = find_counted(p, key);
 	if (!k) {
 		struct counted *more = realloc(p->kernel, (p->n + 1) * sizeof *more);
@@ -84,17 +97,29 @@ static bool report(struct error *err, const jit_error *e) { return error_set(err
 static bool count_token(struct prediction *p, const char *path, struct error *err)
 {
 	const struct predict_options *o = p->o;
-	const struct simulator_options sim = { .launch = STREAM_LAUNCH_OP, .units = p->card->units, .watch = watch, .user = p };
-	const int32_t ids[PREDICT_MAX_COLUMNS] = { 0 };
+	const struct simulator_options sim = {
+		.launch = STREAM_LAUNCH_OP, .units = p->card->units, .watch = watch, .user = p
+	};
+	const int32_t ids[PREDICT_MAX_TOKENS] = { 0 };
 	char device[32];
 	jit_error e = { 0 };
 
 	snprintf(device, sizeof device, "sim:%s", o->target);
 	p->n = 0;
-	jit_model *m = jit_model_open(path, &(jit_model_options){ .device = device, .cache_dir = "", .f32_activations = o->f32_activations }, &e);
-	jit_session *s = m ? jit_session_open(m, &(jit_session_options){ .context = (int)(o->depth + o->columns + 1), .batch = (int)o->columns, .kv_f32 = o->kv_f32, .speculate = JIT_SPECULATE_OFF }, &e) : NULL;
+	jit_model *m = jit_model_open(
+		path, &(jit_model_options){ .device = device, .cache_dir = "", .f32_activations = o->f32_activations },
+		&e);
+	jit_session *s =
+		m ? jit_session_open(m,
+	                             &(jit_session_options){ .context = (int)(o->depth + o->tokens + 1),
+	                                                     .batch = (int)o->tokens,
+	                                                     .kv_f32 = o->kv_f32,
+	                                                     .speculate = JIT_SPECULATE_OFF },
+	                             &e)
+		  : NULL;
 	bool ok = s && session_skip(s, o->depth) && simulator_set(session_stream(s), &sim) &&
-	          (o->columns > 1 ? jit_session_score(s, ids, o->columns, NULL, &e) : jit_session_feed(s, ids, 1, &e)) == JIT_OK;
+	          (o->tokens > 1 ? jit_session_score(s, ids, o->tokens, NULL, &e) : jit_session_feed(s, ids, 1, &e)) ==
+	                  JIT_OK;
 	if (!ok)
 		report(err, &e);
 	jit_session_close(s);
@@ -120,7 +145,8 @@ static bool count_shape(struct prediction *p, struct error *err)
 		if (few.layers > p->o->shape->layers)
 			few.layers = p->o->shape->layers;
 		int fd = synth_temporary(path, sizeof path, err);
-		bool ok = fd >= 0 && synth_write(fd, "the temporary file", &few, p->o->mixture, err) && count_token(p, path, err);
+		bool ok = fd >= 0 && synth_write(fd, "the temporary file", &few, p->o->mixture, err) &&
+		          count_token(p, path, err);
 		if (fd >= 0)
 			close(fd);
 		if (!ok || all_counted(p))
@@ -136,7 +162,8 @@ static bool write_header(int fd, const struct predict_options *o, struct error *
 {
 	size_t n;
 	uint8_t *bytes = synth_header(&n, o->shape, o->mixture, err);
-	bool ok = bytes && (write(fd, bytes, n) == (ssize_t)n || error_set(err, ERROR_IO, "the temporary file could not be written"));
+	bool ok = bytes && (write(fd, bytes, n) == (ssize_t)n ||
+	                    error_set(err, ERROR_IO, "the temporary file could not be written"));
 
 	free(bytes);
 	return ok;
@@ -158,21 +185,24 @@ static bool open_header(struct prediction *p, struct error *err)
 
 static bool open_plan(struct prediction *p, struct error *err)
 {
-	const struct plan_options po = { .target = target_find(p->o->target), .f32_activations = p->o->f32_activations };
+	const struct plan_options po = { .target = target_find(p->o->target),
+		                         .f32_activations = p->o->f32_activations };
 
 	return open_header(p, err) && weights_describe(&p->weights, &p->file.spec, err) &&
-	       plan_outline(&p->plan, &p->file.spec, &p->weights, p->o->kv_f32 ? DTYPE_F32 : DTYPE_F16, p->o->columns,
-	                    p->o->columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &po, err);
+	       plan_outline(&p->plan, &p->file.spec, &p->weights, p->o->kv_f32 ? DTYPE_F32 : DTYPE_F16, p->o->tokens,
+	                    p->o->tokens > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &po, err);
 }
 
 /* ---- time */
 
 /* One launch of a kernel. */
-struct phase {
-	double instructions, valu, salu, load, load128, moved, least;      /* least: bytes that must come from or go to memory */
-	double weights, cache, least_weights, least_cache;                 /* of moved and least, what was read of weights and of keys and values */
-	double waves;                /* that have units */
-	double stalls;               /* waits of one wave for memory with nothing else to do */
+struct op_cost {
+	double instructions, valu, salu, load, load128, moved,
+		least; /* least: bytes that must come from or go to memory */
+	double weights, cache, least_weights,
+		least_cache; /* of moved and least, what was read of weights and of keys and values */
+	double waves;        /* that have units */
+	double stalls;       /* waits of one wave for memory with nothing else to do */
 	double seconds;
 	const char *limit;
 };
@@ -184,7 +214,7 @@ static double own(uint64_t sum, uint64_t launches, uint64_t idle)
 	return v > 0 ? v : 0;
 }
 
-static void fill_counts(struct phase *f, const struct prediction *p, const struct counted *k)
+static void fill_counts(struct op_cost *f, const struct prediction *p, const struct counted *k)
 {
 #define COUNT(field) own(k->sum.field, k->launches, p->idle.field)
 #define CLASS(c) COUNT(by_class[SIM_CLASS_##c])
@@ -201,7 +231,7 @@ static void fill_counts(struct phase *f, const struct prediction *p, const struc
 #undef CLASS
 }
 
-static void slower(struct phase *f, double seconds, const char *limit)
+static void slower(struct op_cost *f, double seconds, const char *limit)
 {
 	if (seconds > f->seconds) {
 		f->seconds = seconds;
@@ -209,19 +239,21 @@ static void slower(struct phase *f, double seconds, const char *limit)
 	}
 }
 
-/* The longest of what must happen, each taken as if the others cost nothing. Shares differ by a unit: who has most of them makes the others wait. */
-static struct phase phase_of(const struct prediction *p, const struct plan_launch *l, bool cooperative)
+/* The longest of what must happen, each taken as if the others cost nothing. Shares differ by a unit: who has most of
+ * them makes the others wait. */
+static struct op_cost op_cost_of(const struct prediction *p, const struct plan_op *l, bool cooperative)
 {
 	const struct card *c = p->card;
 	const struct key *key = &p->plan.kernel[l->kernel].key;
-	struct phase f = { .limit = "" };
-	double units = (double)(l->end - l->begin), shares = (double)p->workgroups * (cooperative ? 1 : RDNA_PROGRAM_WAVES);
+	struct op_cost f = { .limit = "" };
+	double units = (double)(l->end - l->begin),
+	       shares = (double)p->workgroups * (cooperative ? 1 : RDNA_PROGRAM_WAVES);
 	double rounds = ceil(units / shares), busy = units < shares ? units : shares, uneven = rounds * busy / units;
 
 	fill_counts(&f, p, find_counted(p, key));
-	uint64_t columns = key->kind == KEY_MATMUL ? l->arg[MATMUL_TILES] * key->columns : p->plan.columns;
-	const struct template_reads reads = template_reads(key, (uint64_t)units, p->o->depth, columns);
-	f.least = (double)template_traffic(key, (uint64_t)units, p->o->depth, columns);
+	uint64_t tokens = key->kind == KEY_MATMUL ? l->arg[MATMUL_TILES] * key->tile_n : p->plan.tokens;
+	const struct template_reads reads = template_reads(key, (uint64_t)units, p->o->depth, tokens);
+	f.least = (double)template_traffic(key, (uint64_t)units, p->o->depth, tokens);
 	f.least_weights = (double)reads.weights;
 	f.least_cache = (double)reads.cache;
 	f.waves = busy * (cooperative ? RDNA_PROGRAM_WAVES : 1);
@@ -232,13 +264,17 @@ static struct phase phase_of(const struct prediction *p, const struct plan_launc
 	slower(&f, uneven * f.salu / simds / c->clock, "scalar");
 	slower(&f, uneven * f.load / assumed.l0_bytes / cus / c->clock, "L0");
 	slower(&f, uneven * (f.instructions / f.waves / c->clock + f.stalls * assumed.latency), "latency");
-	f.seconds += assumed.latency;                /* to begin with */
+	f.seconds += assumed.latency; /* to begin with */
 	return f;
 }
 
 /* ---- printing */
 
-struct line { const struct key *key; uint64_t launches; struct phase sum; };
+struct line {
+	const struct key *key;
+	uint64_t launches;
+	struct op_cost sum;
+};
 
 static int by_time(const void *a, const void *b)
 {
@@ -246,7 +282,7 @@ static int by_time(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static void add_phase(struct line *line, const struct phase *f)
+static void add_op_cost(struct line *line, const struct op_cost *f)
 {
 	line->launches++;
 	line->sum.instructions += f->instructions;
@@ -277,14 +313,14 @@ static bool make_lines(const struct prediction *p, struct line *line, struct lin
 	struct registry *r = registry_open(&ro, err);
 	bool ok = r != NULL;
 
-	for (size_t i = 0; ok && i < p->plan.n_launches; i++) {
-		const struct plan_launch *l = &p->plan.launch[i];
+	for (size_t i = 0; ok && i < p->plan.n_ops; i++) {
+		const struct plan_op *l = &p->plan.op[i];
 		bool cooperative;
 		ok = is_cooperative(r, &p->plan.kernel[l->kernel].key, &cooperative, err);
-		struct phase f = phase_of(p, l, cooperative);
+		struct op_cost f = op_cost_of(p, l, cooperative);
 		line[l->kernel].key = &p->plan.kernel[l->kernel].key;
-		add_phase(&line[l->kernel], &f);
-		add_phase(total, &f);
+		add_op_cost(&line[l->kernel], &f);
+		add_op_cost(total, &f);
 	}
 	if (r)
 		registry_close(r);
@@ -296,43 +332,59 @@ static void print_lines(const struct line *line, size_t n, FILE *out)
 {
 	char text[KEY_TEXT_MAX];
 
-	fprintf(out, "| kernel | launches | waves | instructions | loaded by 128 bits | moved MiB | least MiB | stalls | limit | us |\n|---|---:|---:|---:|---:|---:|---:|---:|---|---:|\n");
+	fprintf(out, "| kernel | launches | waves | instructions | loaded by 128 bits | moved MiB | least MiB | stalls "
+	             "| limit | us |\n|---|---:|---:|---:|---:|---:|---:|---:|---|---:|\n");
 	for (size_t i = 0; i < n; i++) {
-		const struct phase *f = &line[i].sum;
-		fprintf(out, "| %s | %llu | %.0f | %.0f | %.0f %% | %.2f | %.2f | %.1f | %s | %.1f |\n", key_text(line[i].key, text, sizeof text), (unsigned long long)line[i].launches, f->waves,
-		        f->instructions, f->load > 0 ? 100 * f->load128 / f->load : 0, f->moved / 0x1p20, f->least / 0x1p20, f->stalls, f->limit, f->seconds * 1e6);
+		const struct op_cost *f = &line[i].sum;
+		fprintf(out, "| %s | %llu | %.0f | %.0f | %.0f %% | %.2f | %.2f | %.1f | %s | %.1f |\n",
+		        key_text(line[i].key, text, sizeof text), (unsigned long long)line[i].launches, f->waves,
+		        f->instructions, f->load > 0 ? 100 * f->load128 / f->load : 0, f->moved / 0x1p20,
+		        f->least / 0x1p20, f->stalls, f->limit, f->seconds * 1e6);
 	}
 }
 
-static void print_launches(const struct prediction *p, const struct phase *total, FILE *out)
+static void print_launches(const struct prediction *p, const struct op_cost *total, FILE *out)
 {
 	size_t all = 0, inside_layers = 0;
 
-	for (size_t i = 0; i + 1 < p->plan.n_launches; i++)
-		all += p->plan.launch[i].barrier;
-	for (size_t part = 0; part < p->plan.n_parts; part++)
-		for (size_t i = p->plan.part[part]; i + 1 < p->plan.part[part + 1]; i++)
-			inside_layers += p->plan.launch[i].barrier;
-	const struct { const char *name; size_t launches, barriers; } way[] = {
-		{ "token", 1, all }, { "layer", p->plan.n_parts, inside_layers }, { "operation", p->plan.n_launches, 0 } };
-	fprintf(out, "\n| a launch for each | launches | barriers | kernels ms | barriers ms | launching ms | predicted ms | predicted %s/s | of rated bandwidth |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", p->o->columns > 1 ? "passes" : "tokens");
+	for (size_t i = 0; i + 1 < p->plan.n_ops; i++)
+		all += p->plan.op[i].barrier;
+	for (size_t part = 0; part < p->plan.n_sections; part++)
+		for (size_t i = p->plan.section[part]; i + 1 < p->plan.section[part + 1]; i++)
+			inside_layers += p->plan.op[i].barrier;
+	const struct {
+		const char *name;
+		size_t launches, barriers;
+	} way[] = { { "token", 1, all },
+		    { "layer", p->plan.n_sections, inside_layers },
+		    { "operation", p->plan.n_ops, 0 } };
+	fprintf(out,
+	        "\n| a launch for each | launches | barriers | kernels ms | barriers ms | launching ms | predicted ms "
+	        "| predicted %s/s | of rated bandwidth |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+	        p->o->tokens > 1 ? "passes" : "tokens");
 	for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
-		double barriers = (double)way[i].barriers * assumed.barrier, launching = assumed.first_launch + (double)(way[i].launches - 1) * assumed.next_launch;
+		double barriers = (double)way[i].barriers * assumed.barrier,
+		       launching = assumed.first_launch + (double)(way[i].launches - 1) * assumed.next_launch;
 		double seconds = total->seconds + barriers + launching;
-		fprintf(out, "| %s | %zu | %zu | %.3f | %.3f | %.3f | %.3f | %.1f | %.0f %% |\n", way[i].name, way[i].launches, way[i].barriers, total->seconds * 1e3, barriers * 1e3, launching * 1e3,
+		fprintf(out, "| %s | %zu | %zu | %.3f | %.3f | %.3f | %.3f | %.1f | %.0f %% |\n", way[i].name,
+		        way[i].launches, way[i].barriers, total->seconds * 1e3, barriers * 1e3, launching * 1e3,
 		        seconds * 1e3, 1 / seconds, 100 * total->least / seconds / p->card->bandwidth);
 	}
 }
 
 static double ratio(double a, double b) { return b > 0 ? a / b : 1; }
 
-static void print_traffic(const struct phase *t, FILE *out)
+static void print_traffic(const struct op_cost *t, FILE *out)
 {
 	double must = t->weights + t->cache, least = t->least_weights + t->least_cache;
 
-	fprintf(out, "\nread of weights %.2f MiB, %.3f times the least; of the KV cache %.2f MiB, %.3f times; of both together %.4f times. Everything else %.2f MiB, which is read by many waves and comes from "
-	        "caches. %.1f %% of vector loads by 128 bits; %.0f instructions of waves\n", t->weights / 0x1p20, ratio(t->weights, t->least_weights), t->cache / 0x1p20, ratio(t->cache, t->least_cache),
-	        ratio(must, least), (t->moved - must) / 0x1p20, 100 * ratio(t->load128, t->load), t->instructions);
+	fprintf(out,
+	        "\nread of weights %.2f MiB, %.3f times the least; of the KV cache %.2f MiB, %.3f times; of both "
+	        "together %.4f times. Everything else %.2f MiB, which is read by many waves and comes from "
+	        "caches. %.1f %% of vector loads by 128 bits; %.0f instructions of waves\n",
+	        t->weights / 0x1p20, ratio(t->weights, t->least_weights), t->cache / 0x1p20,
+	        ratio(t->cache, t->least_cache), ratio(must, least), (t->moved - must) / 0x1p20,
+	        100 * ratio(t->load128, t->load), t->instructions);
 }
 
 static void print_assumptions(const struct prediction *p, FILE *out)
@@ -340,14 +392,24 @@ static void print_assumptions(const struct prediction *p, FILE *out)
 	const struct card *c = p->card;
 	double under_way = c->bandwidth * assumed.bandwidth_share * assumed.latency;
 
-	fprintf(out, "\nPREDICTED, not measured. From the card's data sheet: %u compute units of %d SIMDs at %.2f GHz, %.0f GB/s, %.0f MiB of last cache, %.0f MiB of L2.\n", c->units, TARGET_UNIT_SIMDS,
-	        c->clock / 1e9, c->bandwidth / 1e9, c->cache / 0x1p20, c->l2 / 0x1p20);
-	fprintf(out, "Assumed: %.0f %% of that bandwidth for long streams; nothing of the weights stays in a cache; %.2f us from a load to its data; %.1f us for a barrier of all workgroups; %.0f us "
-	        "for a pass's first launch, waited for, and %.0f us for each further one; %.0f bytes loaded by a compute unit in a clock; one instruction of a kind issued by a SIMD in a clock, "
-	        "a transcendental one in %.0f. A kernel takes the longest of its limits, as if the others cost nothing, and a load's time to begin with.\n", 100 * assumed.bandwidth_share, assumed.latency * 1e6, assumed.barrier * 1e6,
-	        assumed.first_launch * 1e6, assumed.next_launch * 1e6, assumed.l0_bytes, assumed.trans_cycles);
-	fprintf(out, "%u workgroups of %d waves, %u vector registers a lane, %u bytes of LDS: all that fit. So many waves need %.1f loads of 128 bits a lane under way each for that bandwidth.\n", p->workgroups,
-	        RDNA_PROGRAM_WAVES, p->vgprs, p->lds, under_way / 512 / ((double)p->workgroups * RDNA_PROGRAM_WAVES));
+	fprintf(out,
+	        "\nPREDICTED, not measured. From the card's data sheet: %u compute units of %d SIMDs at %.2f GHz, %.0f "
+	        "GB/s, %.0f MiB of last cache, %.0f MiB of L2.\n",
+	        c->units, TARGET_UNIT_SIMDS, c->clock / 1e9, c->bandwidth / 1e9, c->cache / 0x1p20, c->l2 / 0x1p20);
+	fprintf(out,
+	        "Assumed: %.0f %% of that bandwidth for long streams; nothing of the weights stays in a cache; %.2f us "
+	        "from a load to its data; %.1f us for a barrier of all workgroups; %.0f us "
+	        "for a pass's first launch, waited for, and %.0f us for each further one; %.0f bytes loaded by a "
+	        "compute unit in a clock; one instruction of a kind issued by a SIMD in a clock, "
+	        "a transcendental one in %.0f. A kernel takes the longest of its limits, as if the others cost "
+	        "nothing, and a load's time to begin with.\n",
+	        100 * assumed.bandwidth_share, assumed.latency * 1e6, assumed.barrier * 1e6, assumed.first_launch * 1e6,
+	        assumed.next_launch * 1e6, assumed.l0_bytes, assumed.trans_cycles);
+	fprintf(out,
+	        "%u workgroups of %d waves, %u vector registers a lane, %u bytes of LDS: all that fit. So many waves "
+	        "need %.1f loads of 128 bits a lane under way each for that bandwidth.\n",
+	        p->workgroups, RDNA_PROGRAM_WAVES, p->vgprs, p->lds,
+	        under_way / 512 / ((double)p->workgroups * RDNA_PROGRAM_WAVES));
 }
 
 static bool print_all(const struct prediction *p, FILE *out, struct error *err)
@@ -360,9 +422,10 @@ static bool print_all(const struct prediction *p, FILE *out, struct error *err)
 	bool ok = make_lines(p, line, &total, err);
 	if (ok) {
 		model_describe(&p->file, description, sizeof description);
-		if (p->o->columns > 1)
-			snprintf(what, sizeof what, "a pass over %u tokens", p->o->columns);
-		fprintf(out, "# Predicted: %s of %s at position %u on %s (%s)\n\n", what, description, p->o->depth, p->card->name, p->card->target);
+		if (p->o->tokens > 1)
+			snprintf(what, sizeof what, "a pass over %u tokens", p->o->tokens);
+		fprintf(out, "# Predicted: %s of %s at position %u on %s (%s)\n\n", what, description, p->o->depth,
+		        p->card->name, p->card->target);
 		print_lines(line, p->plan.n_kernels, out);
 		print_launches(p, &total.sum, out);
 		print_traffic(&total.sum, out);
@@ -377,12 +440,14 @@ bool predict(const struct predict_options *o, FILE *out, struct error *err)
 	struct prediction p = { .o = o, .card = card_find(o->target) };
 	char names[128];
 
-	if (o->columns < 1 || o->columns > PREDICT_MAX_COLUMNS)
-		return error_set(err, ERROR_ARGUMENT, "a prediction is of passes over 1 to %d tokens, not %u", PREDICT_MAX_COLUMNS, o->columns);
+	if (o->tokens < 1 || o->tokens > PREDICT_MAX_TOKENS)
+		return error_set(err, ERROR_ARGUMENT, "a prediction is of passes over 1 to %d tokens, not %u",
+		                 PREDICT_MAX_TOKENS, o->tokens);
 	if (!p.card)
-		return error_set(err, ERROR_ARGUMENT, "there is no data of a card of target \"%.32s\"; there is for %s", o->target, card_targets(names, sizeof names));
-	bool ok = open_plan(&p, err) && (o->path ? count_token(&p, o->path, err) : count_shape(&p, err)) && print_all(&p, out, err) &&
-	          loops_print(out, &p.plan, target_find(o->target), err);
+		return error_set(err, ERROR_ARGUMENT, "there is no data of a card of target \"%.32s\"; there is for %s",
+		                 o->target, card_targets(names, sizeof names));
+	bool ok = open_plan(&p, err) && (o->path ? count_token(&p, o->path, err) : count_shape(&p, err)) &&
+	          print_all(&p, out, err) && loops_print(out, &p.plan, target_find(o->target), err);
 	plan_free(&p.plan);
 	weights_close(&p.weights);
 	model_close(&p.file);

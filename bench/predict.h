@@ -1,7 +1,9 @@
-/* bench/predict.h - how long a token would take on a card that is not here: what its simulator counted, held against what the card's data sheet says.
+/* bench/predict.h - how long a token would take on a card that is not here: what its simulator counted, held against
+ * what the card's data sheet says.
  *
- * Owns: the model of time, which is a few lines of arithmetic, and its assumptions, which are printed with every prediction. It measures nothing. The kernels
- * are counted one by one in a model of a few layers; how many of each a whole pass has, the plan says.
+ * Owns: the model of time, which is a few lines of arithmetic, and its assumptions, which are printed with every
+ * prediction. It measures nothing. The kernels are counted one by one in a model of a few layers; how many of each a
+ * whole pass has, the plan says.
  */
 #ifndef BENCH_PREDICT_H
 #define BENCH_PREDICT_H
@@ -12,11 +14,13 @@
 #include "programs/shapes.h"
 
 struct predict_options {
-	const char *target;          /* "gfx1100" */
-	const char *path;            /* the model; NULL: one made up of the next two */
-	const struct shape *shape; const struct mixture *mixture;
-	uint32_t depth;              /* positions in the context already */
-	uint32_t columns;            /* of the pass, with logits for each when they are several, as passes over guesses have; 16 at most */
+	const char *target; /* "gfx1100" */
+	const char *path;   /* the model; NULL: one made up of the next two */
+	const struct shape *shape;
+	const struct mixture *mixture;
+	uint32_t depth;  /* positions in the context already */
+	uint32_t tokens; /* of the pass, with logits for each when they are several, as passes over guesses have; 16 at
+	                    most */
 	int kv_f32, f32_activations;
 };
 

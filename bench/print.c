@@ -29,13 +29,16 @@ static void markdown_row(const struct row *r)
 	if (r->noisy[0])
 		snprintf(value, sizeof value, "noisy");
 	else
-		snprintf(value, sizeof value, "%.*f ± %.*f", r->value.median < 10 ? 3 : 2, r->value.median, r->value.median < 10 ? 3 : 2, r->value.deviation);
+		snprintf(value, sizeof value, "%.*f ± %.*f", r->value.median < 10 ? 3 : 2, r->value.median,
+		         r->value.median < 10 ? 3 : 2, r->value.deviation);
 	if (r->work > 0 && !r->noisy[0]) {
 		scaled(reached, sizeof reached, r->value.median * r->work, r->limit_unit);
-		snprintf(limit, sizeof limit, "%s %s", r->limit_name, scaled(number, sizeof number, r->limit.median, r->limit_unit));
+		snprintf(limit, sizeof limit, "%s %s", r->limit_name,
+		         scaled(number, sizeof number, r->limit.median, r->limit_unit));
 		snprintf(share, sizeof share, "%.1f %%", 100 * r->share);
 	}
-	printf("| %-22s | %7d | %18s | %-3s | %11s | %-28s | %7s |\n", name, r->threads, value, r->unit, reached, limit, share);
+	printf("| %-22s | %7d | %18s | %-3s | %11s | %-28s | %7s |\n", name, r->threads, value, r->unit, reached, limit,
+	       share);
 }
 
 static void csv_text(const char *s, bool last)
@@ -49,16 +52,25 @@ static void csv_text(const char *s, bool last)
 /* The fields of a row, once for every format but the table. */
 static json_t *fields(const struct printer *p, const struct row *r)
 {
-	json_t *o = json_pack("{s:s,s:s,s:I,s:I,s:s,s:s,s:i,s:s,s:i,s:i,s:i,s:s,s:i}", "model_filename", p->filename, "model_type", p->type, "model_size", (json_int_t)p->size,
-		"model_n_params", (json_int_t)p->parameters, "isa", p->isa, "type_kv", p->type_kv, "n_threads", r->threads, "test", r->test, "n_prompt", (int)r->n_prompt,
-		"n_gen", (int)r->n_gen, "n_depth", (int)r->depth, "unit", r->unit, "count", (int)r->count);
-	const struct { const char *name; double value; bool there; } number[] = {
-		{ "avg_ts", r->value.mean, true }, { "stddev_ts", r->value.deviation, true }, { "median", r->value.median, true }, { "least", r->value.least, true },
-		{ "greatest", r->value.greatest, true }, { "work", r->work, r->work > 0 }, { "limit", r->limit.median, r->work > 0 }, { "share", r->share, r->work > 0 },
+	json_t *o = json_pack("{s:s,s:s,s:I,s:I,s:s,s:s,s:i,s:s,s:i,s:i,s:i,s:s,s:i}", "model_filename", p->filename,
+	                      "model_type", p->type, "model_size", (json_int_t)p->size, "model_n_params",
+	                      (json_int_t)p->parameters, "isa", p->isa, "type_kv", p->type_kv, "n_threads", r->threads,
+	                      "test", r->test, "n_prompt", (int)r->n_prompt, "n_gen", (int)r->n_gen, "n_depth",
+	                      (int)r->depth, "unit", r->unit, "count", (int)r->count);
+	const struct {
+		const char *name;
+		double value;
+		bool there;
+	} number[] = {
+		{ "avg_ts", r->value.mean, true },         { "stddev_ts", r->value.deviation, true },
+		{ "median", r->value.median, true },       { "least", r->value.least, true },
+		{ "greatest", r->value.greatest, true },   { "work", r->work, r->work > 0 },
+		{ "limit", r->limit.median, r->work > 0 }, { "share", r->share, r->work > 0 },
 	};
 
 	for (size_t i = 0; o && i < sizeof number / sizeof *number; i++)
-		json_object_set_new(o, number[i].name, number[i].there && !r->noisy[0] ? output_real(number[i].value) : json_null());
+		json_object_set_new(o, number[i].name,
+		                    number[i].there && !r->noisy[0] ? output_real(number[i].value) : json_null());
 	if (o) {
 		json_object_set_new(o, "limit_name", json_string(r->limit_name ? r->limit_name : ""));
 		json_object_set_new(o, "noisy", json_string(r->noisy));
@@ -73,9 +85,14 @@ static void csv_line(const json_t *o, bool names, bool noisy)
 	json_t *value;
 	char number[40];
 
-	json_object_foreach((json_t *)o, key, value) {
+	json_object_foreach((json_t *)o, key, value)
+	{
 		snprintf(number, sizeof number, json_is_integer(value) ? "%.0f" : "%.9g", json_number_value(value));
-		csv_text(names ? key : json_is_string(value) ? json_string_value(value) : json_is_null(value) ? (noisy ? "noisy" : "") : number, --left == 0);
+		csv_text(names                   ? key
+		         : json_is_string(value) ? json_string_value(value)
+		         : json_is_null(value)   ? (noisy ? "noisy" : "")
+		                                 : number,
+		         --left == 0);
 	}
 }
 
@@ -83,11 +100,13 @@ void print_begin(struct printer *p)
 {
 	if (p->format == PRINT_MARKDOWN) {
 		printf("%s; ", p->type);
-		if (p->size)                     /* not of a header alone */
+		if (p->size) /* not of a header alone */
 			printf("%.1f MiB, %.2f M parameters; ", (double)p->size / 0x1p20, p->parameters / 1e6);
 		printf("%s, KV cache %s\n\n", p->isa, p->type_kv);
-		puts("| test                   | threads |             median | in  |     reached | of                           |   share |\n"
-		     "| ---------------------- | ------: | -----------------: | --- | ----------: | ---------------------------- | ------: |");
+		puts("| test                   | threads |             median | in  |     reached | of                 "
+		     "          |   share |\n"
+		     "| ---------------------- | ------: | -----------------: | --- | ----------: | "
+		     "---------------------------- | ------: |");
 	} else if (p->format == PRINT_JSON) {
 		putchar('[');
 	}

@@ -1,7 +1,8 @@
 /* bench/print.h - rows of results as a markdown table, CSV, JSON or JSON lines.
  *
- * Owns: the names and the order of the fields. Those that llama-bench has too bear its names (model_filename, n_threads, n_prompt, n_gen, n_depth, avg_ts,
- * stddev_ts), so that one --field picks the same number from both. A number that is not believed prints as "noisy", in JSON as null.
+ * Owns: the names and the order of the fields. Those that llama-bench has too bear its names (model_filename,
+ * n_threads, n_prompt, n_gen, n_depth, avg_ts, stddev_ts), so that one --field picks the same number from both. A
+ * number that is not believed prints as "noisy", in JSON as null.
  */
 #ifndef BENCH_PRINT_H
 #define BENCH_PRINT_H
@@ -17,7 +18,7 @@ struct printer {
 	const char *filename, *type, *isa, *type_kv;
 	uint64_t size;
 	double parameters;
-	long rows;                           /* printed so far */
+	long rows; /* printed so far */
 };
 
 void print_begin(struct printer *p);

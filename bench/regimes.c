@@ -5,12 +5,24 @@
 
 static const uint32_t prompts[] = { 24, 32, 48, 64, 128, 256 };
 static const uint32_t depths[] = { 64, 256, 512, 1024, 2048, 4096, 8192 };
-enum { FEW = SPECULATE_MOST, PROMPTS = sizeof prompts / sizeof *prompts, DEPTHS = sizeof depths / sizeof *depths, POSITION = 64, WATCHED_MOST = 2 * FEW + PROMPTS + 2 * DEPTHS };
+enum {
+	FEW = SPECULATE_MOST,
+	PROMPTS = sizeof prompts / sizeof *prompts,
+	DEPTHS = sizeof depths / sizeof *depths,
+	POSITION = 64,
+	WATCHED_MOST = 2 * FEW + PROMPTS + 2 * DEPTHS
+};
 static const double run_seconds = 0.003;
 
 /* What is measured in turn with the others; the least of its times. */
-struct watched { struct lab_run run; double least; };
-struct table { struct watched row[WATCHED_MOST]; int n; };
+struct watched {
+	struct lab_run run;
+	double least;
+};
+struct table {
+	struct watched row[WATCHED_MOST];
+	int n;
+};
 
 static bool take_turns(struct lab *l, struct table *t, long rounds, struct error *err)
 {
@@ -28,28 +40,29 @@ static bool take_turns(struct lab *l, struct table *t, long rounds, struct error
 /* The launches of the one layer there is. */
 static struct lab_run layer_of(struct plan *p, uint64_t position)
 {
-	return (struct lab_run){ p, p->part[1], p->part[2] - p->part[1], position };
+	return (struct lab_run){ p, p->section[1], p->section[2] - p->section[1], position };
 }
 
-static bool watch_layer(struct lab *l, struct table *t, uint32_t columns, bool general, uint64_t position, struct error *err)
+static bool watch_layer(struct lab *l, struct table *t, uint32_t tokens, bool general, uint64_t position,
+                        struct error *err)
 {
-	struct plan *p = lab_plan(l, columns, general, err);
+	struct plan *p = lab_plan(l, tokens, general, err);
 
 	if (p)
 		t->row[t->n++].run = layer_of(p, position);
 	return p != NULL;
 }
 
-static uint32_t next_width(uint32_t columns)
+static uint32_t next_width(uint32_t tokens)
 {
 	for (unsigned w = 0; w < SPECULATE_WIDTHS; w++)
-		if (speculate_columns[w] >= columns)
-			return speculate_columns[w];
-	return columns;
+		if (speculate_tokens[w] >= tokens)
+			return speculate_tokens[w];
+	return tokens;
 }
 
-/* Row n - 1 is of n columns, row FEW + n - 1 of the same with general kernels, then the prompts. */
-static bool columns_table(struct lab *l, const char *format, long rounds, FILE *out, struct error *err)
+/* Row n - 1 is of n tokens, row FEW + n - 1 of the same with general kernels, then the prompts. */
+static bool tokens_table(struct lab *l, const char *format, long rounds, FILE *out, struct error *err)
 {
 	struct table t = { 0 };
 	bool ok = true;
@@ -63,11 +76,16 @@ static bool columns_table(struct lab *l, const char *format, long rounds, FILE *
 	if (!ok || !take_turns(l, &t, rounds, err))
 		return false;
 	const struct watched *exact = t.row, *general = t.row + FEW, *prompt = t.row + 2 * FEW;
-	fprintf(out, "\n| %s: columns | a layer, in times of one column | the next width takes | one column again and again takes |\n| ---: | ---: | ---: | ---: |\n", format);
+	fprintf(out,
+	        "\n| %s: tokens | a layer, in times of one token | the next width takes | one token again and again "
+	        "takes |\n| ---: | ---: | ---: | ---: |\n",
+	        format);
 	for (uint32_t n = 1; n <= FEW; n++)
-		fprintf(out, "| %u | %.2f | %.2f | %.2f |\n", n, exact[n - 1].least / exact[0].least, exact[next_width(n) - 1].least / exact[n - 1].least, general[n - 1].least / exact[n - 1].least);
+		fprintf(out, "| %u | %.2f | %.2f | %.2f |\n", n, exact[n - 1].least / exact[0].least,
+		        exact[next_width(n) - 1].least / exact[n - 1].least, general[n - 1].least / exact[n - 1].least);
 	for (int i = 0; i < PROMPTS; i++)
-		fprintf(out, "| %u | %.2f | in passes of 16: %.2f | |\n", prompts[i], prompt[i].least / exact[0].least, exact[FEW - 1].least * prompts[i] / FEW / prompt[i].least);
+		fprintf(out, "| %u | %.2f | in passes of 16: %.2f | |\n", prompts[i], prompt[i].least / exact[0].least,
+		        exact[FEW - 1].least * prompts[i] / FEW / prompt[i].least);
 	return true;
 }
 
@@ -75,16 +93,16 @@ static struct lab_run attention_of(struct plan *p, uint64_t position)
 {
 	struct lab_run r = layer_of(p, position);
 
-	while (p->kernel[p->launch[r.first].kernel].key.kind != KEY_ATTENTION)
+	while (p->kernel[p->op[r.first].kernel].key.kind != KEY_ATTENTION)
 		r.first++;
 	r.n = 1;
 	return r;
 }
 
 /* What is not spent on positions is the most that kernels for a class of contexts can save. */
-static bool contexts_table(struct lab *l, uint32_t columns, long rounds, FILE *out, struct error *err)
+static bool contexts_table(struct lab *l, uint32_t tokens, long rounds, FILE *out, struct error *err)
 {
-	struct plan *p = lab_plan(l, columns, false, err);
+	struct plan *p = lab_plan(l, tokens, false, err);
 	struct table t = { 0 };
 
 	if (!p)
@@ -96,12 +114,17 @@ static bool contexts_table(struct lab *l, uint32_t columns, long rounds, FILE *o
 	if (!take_turns(l, &t, rounds, err))
 		return false;
 	const struct watched *attention = t.row, *layer = t.row + DEPTHS;
-	double each = (attention[DEPTHS - 1].least - attention[DEPTHS - 2].least) / (depths[DEPTHS - 1] - depths[DEPTHS - 2]);
-	fprintf(out, "\n| attention of %u column%s, positions | time for each position, in times of that between %u and %u | of the layer | not spent on positions, of the layer |\n"
-	        "| ---: | ---: | ---: | ---: |\n", columns, columns > 1 ? "s" : "", depths[DEPTHS - 2], depths[DEPTHS - 1]);
+	double each =
+		(attention[DEPTHS - 1].least - attention[DEPTHS - 2].least) / (depths[DEPTHS - 1] - depths[DEPTHS - 2]);
+	fprintf(out,
+	        "\n| attention of %u token%s, positions | time for each position, in times of that between %u and %u | "
+	        "of the layer | not spent on positions, of the layer |\n"
+	        "| ---: | ---: | ---: | ---: |\n",
+	        tokens, tokens > 1 ? "s" : "", depths[DEPTHS - 2], depths[DEPTHS - 1]);
 	for (int i = 0; i < DEPTHS; i++) {
-		double seen = depths[i] + (columns + 1) / 2.0, rest = attention[i].least - seen * each;
-		fprintf(out, "| %u | %.2f | %.1f %% | %.1f %% |\n", depths[i], attention[i].least / seen / each, 100 * attention[i].least / layer[i].least, rest > 0 ? 100 * rest / layer[i].least : 0);
+		double seen = depths[i] + (tokens + 1) / 2.0, rest = attention[i].least - seen * each;
+		fprintf(out, "| %u | %.2f | %.1f %% | %.1f %% |\n", depths[i], attention[i].least / seen / each,
+		        100 * attention[i].least / layer[i].least, rest > 0 ? 100 * rest / layer[i].least : 0);
 	}
 	return true;
 }
@@ -116,9 +139,10 @@ bool regimes_run(const struct regimes_options *o, FILE *out, struct error *err)
 		fprintf(out, "a layer of %s, %s, %d threads\n", o->shape->name, o->target->name, lab_threads(l));
 	for (int i = 0; ok && i < (o->mixture ? 1 : 3); i++) {
 		const struct mixture *m = o->mixture ? o->mixture : mixture_find(formats[i]);
-		ok = lab_model(l, o->shape, m, err) && columns_table(l, m->name, o->rounds, out, err);
+		ok = lab_model(l, o->shape, m, err) && tokens_table(l, m->name, o->rounds, out, err);
 		if (ok && (o->mixture || i == 1))
-			ok = contexts_table(l, 1, o->rounds, out, err) && contexts_table(l, 8, o->rounds, out, err) && contexts_table(l, LAB_COLUMNS, o->rounds, out, err);
+			ok = contexts_table(l, 1, o->rounds, out, err) && contexts_table(l, 8, o->rounds, out, err) &&
+			     contexts_table(l, LAB_TOKENS, o->rounds, out, err);
 	}
 	lab_close(l);
 	return ok;

@@ -1,9 +1,10 @@
 /* bench/replay_main.c - known answers to known prompts, decoded with guessing and without, in alternation.
  *
- * What a model answers decides how often guesses come true, and a model with random weights answers nothing like a text. So the answer is given: each
- * token is forced as if the model had chosen it, and everything else is done as always. The two sessions take turns of a few tokens, so that
- * a machine that slows down for a while slows both. Both keep the prompt and what they learn from repetition to repetition; the first is the one
- * that starts cold. Built with everything, not installed.
+ * What a model answers decides how often guesses come true, and a model with random weights answers nothing like a
+ * text. So the answer is given: each token is forced as if the model had chosen it, and everything else is done as
+ * always. The two sessions take turns of a few tokens, so that a machine that slows down for a while slows both. Both
+ * keep the prompt and what they learn from repetition to repetition; the first is the one that starts cold. Built with
+ * everything, not installed.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -15,9 +16,17 @@
 
 enum { REPETITIONS_MOST = 100, PROMPT_MOST = 2000, TURN = 8 };
 
-struct replay_options { const char *path; int threads; long tokens, repetitions; };
+struct replay_options {
+	const char *path;
+	int threads;
+	long tokens, repetitions;
+};
 
-struct text { const char *name; int32_t *ids; size_t n_prompt, n; };
+struct text {
+	const char *name;
+	int32_t *ids;
+	size_t n_prompt, n;
+};
 
 static bool fail(jit_error *err, const char *path, const char *what)
 {
@@ -28,7 +37,8 @@ static bool fail(jit_error *err, const char *path, const char *what)
 /* Prompt and answer as tokens; cut so that the prompt ends at n_prompt and at most `tokens` follow. */
 static bool read_text(jit_model *m, json_t *o, long tokens, struct text *t, jit_error *err)
 {
-	const char *prompt = json_string_value(json_object_get(o, "prompt")), *output = json_string_value(json_object_get(o, "output"));
+	const char *prompt = json_string_value(json_object_get(o, "prompt")),
+		   *output = json_string_value(json_object_get(o, "output"));
 	int32_t *answer = NULL;
 	size_t n_answer = 0;
 
@@ -63,7 +73,8 @@ static bool read_text(jit_model *m, json_t *o, long tokens, struct text *t, jit_
 static bool start(jit_session *s, const struct text *t, jit_error *err)
 {
 	session_force(s, t->ids, t->n);
-	return jit_session_rewind(s, t->n_prompt - 1, err) == JIT_OK && jit_session_feed(s, t->ids + t->n_prompt - 1, 1, err) == JIT_OK;
+	return jit_session_rewind(s, t->n_prompt - 1, err) == JIT_OK &&
+	       jit_session_feed(s, t->ids + t->n_prompt - 1, 1, err) == JIT_OK;
 }
 
 /* Seconds of each session for the answer; both have the prompt. */
@@ -100,7 +111,9 @@ static bool replay_text(jit_model *m, const struct replay_options *o, const stru
 	bool ok = true;
 
 	for (int i = 0; ok && i < 2; i++) {
-		jit_session_options so = { .context = (int)t->n + 1, .threads = o->threads, .speculate = i ? JIT_SPECULATE_AUTO : JIT_SPECULATE_OFF };
+		jit_session_options so = { .context = (int)t->n + 1,
+			                   .threads = o->threads,
+			                   .speculate = i ? JIT_SPECULATE_AUTO : JIT_SPECULATE_OFF };
 		s[i] = jit_session_open(m, &so, err);
 		ok = s[i] && jit_session_feed(s[i], t->ids, t->n_prompt, err) == JIT_OK;
 	}
@@ -118,9 +131,11 @@ static bool replay_text(jit_model *m, const struct replay_options *o, const stru
 		qsort(ratio, (size_t)o->repetitions, sizeof *ratio, compare);
 		qsort(plain, (size_t)o->repetitions, sizeof *plain, compare);
 		qsort(guessing, (size_t)o->repetitions, sizeof *guessing, compare);
-		printf("%-20.20s %6zu %6zu  %8.2f %8.2f  %6.3f %6.3f %6.3f %6.3f  %6.2f  %5.1f %%\n", t->name, t->n_prompt, t->n - t->n_prompt, plain[o->repetitions / 2],
-		       guessing[o->repetitions / 2], ratio[o->repetitions / 2], ratio[0], ratio[o->repetitions - 1], first,
-		       (double)stats.decode_tokens / (double)stats.decode_passes, stats.drafted ? 100 * (double)stats.accepted / (double)stats.drafted : 0);
+		printf("%-20.20s %6zu %6zu  %8.2f %8.2f  %6.3f %6.3f %6.3f %6.3f  %6.2f  %5.1f %%\n", t->name,
+		       t->n_prompt, t->n - t->n_prompt, plain[o->repetitions / 2], guessing[o->repetitions / 2],
+		       ratio[o->repetitions / 2], ratio[0], ratio[o->repetitions - 1], first,
+		       (double)stats.decode_tokens / (double)stats.decode_passes,
+		       stats.drafted ? 100 * (double)stats.accepted / (double)stats.drafted : 0);
 		fflush(stdout);
 	}
 	jit_session_close(s[0]);
@@ -138,14 +153,17 @@ static bool replay_run(jit_model *m, const struct replay_options *o, jit_error *
 	if (!ok)
 		fail(err, o->path, all ? "not a JSON array" : e.text);
 	else
-		printf("%-20s %6s %6s  %8s %8s  %6s %6s %6s %6s  %6s  %7s\n", "text", "prompt", "answer", "plain/s", "guess/s", "ratio", "least", "most", "first", "t/pass", "true");
-	json_array_foreach(all, i, entry) {
+		printf("%-20s %6s %6s  %8s %8s  %6s %6s %6s %6s  %6s  %7s\n", "text", "prompt", "answer", "plain/s",
+		       "guess/s", "ratio", "least", "most", "first", "t/pass", "true");
+	json_array_foreach(all, i, entry)
+	{
 		struct text t = { 0 };
 		if (!ok)
 			break;
 		ok = read_text(m, entry, o->tokens, &t, err);
 		if (ok && (t.n_prompt == 0 || t.n <= t.n_prompt || t.n_prompt > PROMPT_MOST))
-			printf("%-20.20s %6zu tokens of prompt and %zu of answer: left out\n", t.name, t.n_prompt, t.n - t.n_prompt);
+			printf("%-20.20s %6zu tokens of prompt and %zu of answer: left out\n", t.name, t.n_prompt,
+			       t.n - t.n_prompt);
 		else
 			ok = ok && replay_text(m, o, &t, err);
 		free(t.ids);
@@ -154,21 +172,33 @@ static bool replay_run(jit_model *m, const struct replay_options *o, jit_error *
 	return ok;
 }
 
-static struct { long tokens, repetitions, threads; bool help; } opt = { .tokens = 128, .repetitions = 3 };
+static struct {
+	long tokens, repetitions, threads;
+	bool help;
+} opt = { .tokens = 128, .repetitions = 3 };
 
 static const struct option_row rows[] = {
 	{ "tokens", 'n', OPTION_INT, "N", "most tokens of an answer (128)", 1, 1 << 20, &opt.tokens },
-	{ "repetitions", 'r', OPTION_INT, "N", "repeat each answer N times (3)", 1, REPETITIONS_MOST, &opt.repetitions },
-	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024, &opt.threads },
+	{ "repetitions", 'r', OPTION_INT, "N", "repeat each answer N times (3)", 1, REPETITIONS_MOST,
+	  &opt.repetitions },
+	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024,
+	  &opt.threads },
 	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &opt.help },
 };
 
 int main(int argc, char **argv)
 {
 	const char *operand[2] = { NULL, NULL };
-	struct option_program program = { .name = "replay", .usage = "MODEL TEXTS [options]",
-		.purpose = "decode known answers with guessing and without; TEXTS is a JSON array of objects with \"name\", \"prompt\" and \"output\", and a prompt without output is cut in two",
-		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .operand = operand, .max_operands = 2 };
+	struct option_program program = {
+		.name = "replay",
+		.usage = "MODEL TEXTS [options]",
+		.purpose = "decode known answers with guessing and without; TEXTS is a JSON array of objects with "
+			   "\"name\", \"prompt\" and \"output\", and a prompt without output is cut in two",
+		.row = rows,
+		.n_rows = sizeof rows / sizeof rows[0],
+		.operand = operand,
+		.max_operands = 2
+	};
 	jit_error err = { 0 };
 
 	if (!options_parse(&program, argc, argv))
@@ -181,7 +211,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "replay: which model and which texts?\nTry 'replay --help'.\n");
 		return 2;
 	}
-	struct replay_options o = { .path = operand[1], .threads = (int)opt.threads, .tokens = opt.tokens, .repetitions = opt.repetitions };
+	struct replay_options o = {
+		.path = operand[1], .threads = (int)opt.threads, .tokens = opt.tokens, .repetitions = opt.repetitions
+	};
 	jit_model *m = jit_model_open(operand[0], NULL, &err);
 	bool ok = m && replay_run(m, &o, &err);
 	if (!ok)

@@ -9,7 +9,9 @@
 
 #include "base/error.h"
 
-/* Ratios of the rows of two reports, as a table or as JSON. threshold: 0.1 for 10 %. *slower: rows whose share of the peak fell by more. False: err. */
-bool reports_compare(const char *a, const char *b, double threshold, bool json, FILE *out, int *slower, struct error *err);
+/* Ratios of the rows of two reports, as a table or as JSON. threshold: 0.1 for 10 %. *slower: rows whose share of the
+ * peak fell by more. False: err. */
+bool reports_compare(const char *a, const char *b, double threshold, bool json, FILE *out, int *slower,
+                     struct error *err);
 
 #endif

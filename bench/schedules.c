@@ -7,11 +7,24 @@
 #include "kernels-templates/templates.h"
 
 static const uint32_t passes[] = { 1, 4, 8, 16, 96 };
-enum { PASSES = sizeof passes / sizeof *passes, POSITION = 64, DISTANCE = 1 /* the field's number */, VARIANTS_MOST = 64, ROUNDS_MOST = 1024 };
+enum {
+	PASSES = sizeof passes / sizeof *passes,
+	POSITION = 64,
+	DISTANCE = 1 /* the field's number */,
+	VARIANTS_MOST = 64,
+	ROUNDS_MOST = 1024
+};
 static const double run_seconds = 0.002;
 
-struct variant { uint32_t schedule; char name[TEMPLATE_SCHEDULE_NAME]; double usual[ROUNDS_MOST], other[ROUNDS_MOST]; };
-struct table { struct variant row[VARIANTS_MOST]; unsigned n; };
+struct variant {
+	uint32_t schedule;
+	char name[TEMPLATE_SCHEDULE_NAME];
+	double usual[ROUNDS_MOST], other[ROUNDS_MOST];
+};
+struct table {
+	struct variant row[VARIANTS_MOST];
+	unsigned n;
+};
 
 static void add(struct table *t, struct key key, uint32_t schedule)
 {
@@ -47,7 +60,7 @@ static void list_variants(struct table *t, const struct lab_run *r)
 {
 	t->n = 0;
 	for (size_t i = r->first; i < r->first + r->n; i++) {
-		struct key usual = r->plan->kernel[r->plan->launch[i].kernel].key;
+		struct key usual = r->plan->kernel[r->plan->op[i].kernel].key;
 		usual.schedule = 0;
 		if (usual.kind == KEY_MATMUL)
 			list_kernel(t, &usual);
@@ -92,19 +105,22 @@ static bool measure(struct lab *l, struct table *t, const struct lab_run *r, lon
 	return true;
 }
 
-static bool pass_table(struct lab *l, struct table *t, const char *format, uint32_t columns, long rounds, FILE *out, struct error *err)
+static bool pass_table(struct lab *l, struct table *t, const char *format, uint32_t tokens, long rounds, FILE *out,
+                       struct error *err)
 {
-	struct plan *p = lab_plan(l, columns, false, err);
+	struct plan *p = lab_plan(l, tokens, false, err);
 
 	if (!p)
 		return false;
-	struct lab_run r = { p, p->part[1], p->part[2] - p->part[1], POSITION };
+	struct lab_run r = { p, p->section[1], p->section[2] - p->section[1], POSITION };
 	list_variants(t, &r);
 	if (!measure(l, t, &r, rounds, err) || !lab_set_schedule(l, p, 0, err))
 		return false;
-	fprintf(out, "\n| %s, %u column%s | times as fast |\n| --- | ---: |\n", format, columns, columns > 1 ? "s" : "");
+	fprintf(out, "\n| %s, %u token%s | times as fast |\n| --- | ---: |\n", format, tokens, tokens > 1 ? "s" : "");
 	for (unsigned i = 0; i < t->n; i++)
-		fprintf(out, "| %s%s | %.3f |\n", t->row[i].name, t->row[i].schedule ? "" : " (the usual way, beside itself)", quartile(t->row[i].usual, rounds) / quartile(t->row[i].other, rounds));
+		fprintf(out, "| %s%s | %.3f |\n", t->row[i].name,
+		        t->row[i].schedule ? "" : " (the usual way, beside itself)",
+		        quartile(t->row[i].usual, rounds) / quartile(t->row[i].other, rounds));
 	fflush(out);
 	return true;
 }

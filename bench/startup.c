@@ -16,9 +16,16 @@
 enum { PROMPT = 8, CONTEXT = 512 };
 
 /* What a child tells. */
-struct report { bool ok; double load, first_token, codegen; long generated; int threads; jit_error err; };
+struct report {
+	bool ok;
+	double load, first_token, codegen;
+	long generated;
+	int threads;
+	jit_error err;
+};
 
-typedef void (*start_fn)(const char *path, const jit_model_options *mo, const jit_session_options *so, struct report *r);
+typedef void (*start_fn)(const char *path, const jit_model_options *mo, const jit_session_options *so,
+                         struct report *r);
 
 static void start_once(const char *path, const jit_model_options *mo, const jit_session_options *so, struct report *r)
 {
@@ -33,9 +40,10 @@ static void start_once(const char *path, const jit_model_options *mo, const jit_
 		jit_model_get_info(m, &info);
 		for (int i = 0; i < PROMPT; i++)
 			ids[i] = (i + 1) % info.vocab;
-		r->ok = jit_session_feed(s, ids, PROMPT, &r->err) == JIT_OK && jit_session_next(s, &id, &r->err) == JIT_OK;
+		r->ok = jit_session_feed(s, ids, PROMPT, &r->err) == JIT_OK &&
+		        jit_session_next(s, &id, &r->err) == JIT_OK;
 		r->first_token = system_seconds() - start;
-		session_rest(s);                         /* so that what is counted does not depend on who was faster */
+		session_rest(s); /* so that what is counted does not depend on who was faster */
 		jit_session_get_stats(s, &stats);
 		r->load = info.load_seconds;
 		r->codegen = stats.generate_seconds;
@@ -62,16 +70,23 @@ static bool hear(int fd, struct report *r)
 	return true;
 }
 
-static bool tell(int fd, const struct report *r) { return write(fd, r, sizeof *r) == (ssize_t)sizeof *r; }      /* smaller than a pipe's atomic write */
+static bool tell(int fd, const struct report *r)
+{
+	return write(fd, r, sizeof *r) == (ssize_t)sizeof *r;
+} /* smaller than a pipe's atomic write */
 
 /* A child that was not heard: why is errno of hear(), status how it ended. */
 static bool not_heard(int why, int status, struct error *err)
 {
 	if (why)
-		return error_set(err, ERROR_IO, "what the process that starts the model tells could not be read: %s", strerror(why));
+		return error_set(err, ERROR_IO, "what the process that starts the model tells could not be read: %s",
+		                 strerror(why));
 	if (WIFSIGNALED(status))
-		return error_set(err, ERROR_IO, "the process that starts the model was ended by signal %d", WTERMSIG(status));
-	return error_set(err, ERROR_IO, "the process that starts the model did not tell how long it took, and ended with status %d", WEXITSTATUS(status));
+		return error_set(err, ERROR_IO, "the process that starts the model was ended by signal %d",
+		                 WTERMSIG(status));
+	return error_set(err, ERROR_IO,
+	                 "the process that starts the model did not tell how long it took, and ended with status %d",
+	                 WEXITSTATUS(status));
 }
 
 static bool await(pid_t pid, int *status, double *rss, struct error *err)
@@ -82,11 +97,14 @@ static bool await(pid_t pid, int *status, double *rss, struct error *err)
 	while ((ended = wait4(pid, status, 0, &usage)) < 0 && errno == EINTR)
 		;
 	*rss = (double)usage.ru_maxrss / 1024;
-	return ended == pid || error_set(err, ERROR_IO, "what the process that starts the model needed could not be asked: %s", strerror(errno));
+	return ended == pid ||
+	       error_set(err, ERROR_IO, "what the process that starts the model needed could not be asked: %s",
+	                 strerror(errno));
 }
 
 /* Runs it in a child; the child's peak of resident memory in MiB. */
-static bool in_child(start_fn what, const char *path, const jit_model_options *mo, const jit_session_options *so, struct report *r, double *rss, jit_error *err)
+static bool in_child(start_fn what, const char *path, const jit_model_options *mo, const jit_session_options *so,
+                     struct report *r, double *rss, jit_error *err)
 {
 	struct error why = { 0 };
 	int pipe_fd[2], status = 0;
@@ -110,7 +128,7 @@ static bool in_child(start_fn what, const char *path, const jit_model_options *m
 	int failed = errno;
 	if (pid > 0 && await(pid, &status, rss, &why) && !heard)
 		not_heard(failed, status, &why);
-	close(pipe_fd[0]);                       /* not before it ended: to write where nobody listens is a signal */
+	close(pipe_fd[0]); /* not before it ended: to write where nobody listens is a signal */
 	if (why.code != ERROR_NONE)
 		return model_report(err, &why) == JIT_OK;
 	if (!r->ok)
@@ -121,18 +139,20 @@ static bool in_child(start_fn what, const char *path, const jit_model_options *m
 enum { LOAD, TTFT, TTFT_SEALED, TTFT_COLD, CODEGEN, RSS };
 
 /* The ways to start, in turn, so that a neighbour who slows the machine slows all. */
-static bool measure(const char *path, const jit_model_options way[3], const jit_session_options *so, long repetitions, struct series s[START_ROWS],
-                    struct report last[3], jit_error *err)
+static bool measure(const char *path, const jit_model_options way[3], const jit_session_options *so, long repetitions,
+                    struct series s[START_ROWS], struct report last[3], jit_error *err)
 {
 	double rss, ignored;
 
-	if (!in_child(start_once, path, &way[0], so, &last[0], &rss, err))   /* fills the page cache and the cache of kernels */
+	if (!in_child(start_once, path, &way[0], so, &last[0], &rss,
+	              err)) /* fills the page cache and the cache of kernels */
 		return false;
 	for (long i = 0; i < repetitions; i++) {
 		for (int w = 0; w < 3; w++)
 			if (!in_child(start_once, path, &way[w], so, &last[w], w == 0 ? &rss : &ignored, err))
 				return false;
-		const double value[START_ROWS] = { last[0].load, last[0].first_token, last[1].first_token, last[2].first_token, 1e3 * last[2].codegen, rss };
+		const double value[START_ROWS] = { last[0].load,        last[0].first_token,   last[1].first_token,
+			                           last[2].first_token, 1e3 * last[2].codegen, rss };
 		for (int k = 0; k < START_ROWS; k++) {
 			s[k].limit[s[k].n] = last[2].first_token;
 			s[k].value[s[k].n++] = value[k];
@@ -144,17 +164,22 @@ static bool measure(const char *path, const jit_model_options way[3], const jit_
 /* Every kernel that a session can need, into a pack in the cache's place. */
 static void write_pack(const char *path, const jit_model_options *mo, const jit_session_options *so, struct report *r)
 {
-	const struct warm_options o = { .target = mo->isa ? target_find(mo->isa) : target_native(NULL), .kv = WARM_KV_ANY,
-		.activations = mo->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS, .numerics = mo->bounded_numerics ? WARM_BOUNDED : WARM_EXACT };
+	const struct warm_options o = {
+		.target = mo->isa ? target_find(mo->isa) : target_native(NULL),
+		.kv = WARM_KV_ANY,
+		.activations = mo->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
+		.numerics = mo->bounded_numerics ? WARM_BOUNDED : WARM_EXACT
+	};
 	struct error e = { 0 };
 
 	r->ok = o.target && kernels_write_pack(path, &o, mo->cache_dir, &e);
 	if (!r->ok)
-		snprintf(r->err.message, sizeof r->err.message, "%s", o.target ? e.text : "this processor runs none of the targets");
+		snprintf(r->err.message, sizeof r->err.message, "%s",
+		         o.target ? e.text : "this processor runs none of the targets");
 }
 
-bool start_measure(const char *path, const jit_model_options *model, const jit_session_options *session, long repetitions, double noise,
-                   struct row out[START_ROWS], jit_error *err)
+bool start_measure(const char *path, const jit_model_options *model, const jit_session_options *session,
+                   long repetitions, double noise, struct row out[START_ROWS], jit_error *err)
 {
 	static const char *const name[START_ROWS] = { "load", "ttft", "ttft sealed", "ttft cold", "codegen", "rss" };
 	static const char *const unit[START_ROWS] = { "s", "s", "s", "s", "ms", "MiB" };
@@ -178,11 +203,14 @@ bool start_measure(const char *path, const jit_model_options *model, const jit_s
 	way[1].cache_dir = pack;
 	way[2].cache_dir = "";
 	so.context = CONTEXT;
-	bool ok = in_child(write_pack, path, &way[1], &so, &last[1], &ignored, err) && measure(path, way, &so, repetitions, s, last, err);
+	bool ok = in_child(write_pack, path, &way[1], &so, &last[1], &ignored, err) &&
+	          measure(path, way, &so, repetitions, s, last, err);
 	unlink(pack);
 	for (int k = 0; ok && k < START_ROWS; k++) {
-		out[k] = (struct row){ .unit = unit[k], .threads = last[0].threads, .count = k == CODEGEN ? last[2].generated : 0,
-			.n_prompt = k >= TTFT && k <= TTFT_COLD ? PROMPT : 0 };
+		out[k] = (struct row){ .unit = unit[k],
+			               .threads = last[0].threads,
+			               .count = k == CODEGEN ? last[2].generated : 0,
+			               .n_prompt = k >= TTFT && k <= TTFT_COLD ? PROMPT : 0 };
 		if (k == TTFT || k == TTFT_SEALED) {
 			out[k].work = 1;
 			out[k].limit_name = "ttft cold";

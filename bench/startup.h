@@ -1,7 +1,9 @@
-/* bench/startup.h - what starting costs: loading, the first token with the kernels in the cache, from a pack and generated, the code, memory.
+/* bench/startup.h - what starting costs: loading, the first token with the kernels in the cache, from a pack and
+ * generated, the code, memory.
  *
- * Owns: the processes this is measured in. Each repetition is a process of its own, forked before this one holds anything, so that a start is a start and the
- * peak of memory is the model's alone. The files are read once before, so that the page cache is warm.
+ * Owns: the processes this is measured in. Each repetition is a process of its own, forked before this one holds
+ * anything, so that a start is a start and the peak of memory is the model's alone. The files are read once before, so
+ * that the page cache is warm.
  */
 #ifndef BENCH_START_H
 #define BENCH_START_H
@@ -9,10 +11,10 @@
 #include "bench/measurement.h"
 #include "runtime/jitrun.h"
 
-enum { START_ROWS = 6 };                 /* load, ttft, ttft sealed, ttft cold, codegen, rss */
+enum { START_ROWS = 6 }; /* load, ttft, ttft sealed, ttft cold, codegen, rss */
 
 /* Call while the process has one thread. session->context is replaced by one that holds the short prompt. */
-bool start_measure(const char *path, const jit_model_options *model, const jit_session_options *session, long repetitions, double noise,
-                   struct row out[START_ROWS], jit_error *err);
+bool start_measure(const char *path, const jit_model_options *model, const jit_session_options *session,
+                   long repetitions, double noise, struct row out[START_ROWS], jit_error *err);
 
 #endif

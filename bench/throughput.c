@@ -7,7 +7,7 @@
 #include "runtime/host/system.h"
 
 enum { READINGS = 3, PEAK_READINGS = 6, STEP = 256, MAX_PASSES = 1000 };
-static const double least_seconds = 0.05;            /* of a repetition: short passes are repeated within it */
+static const double least_seconds = 0.05; /* of a repetition: short passes are repeated within it */
 
 static double elements(const struct model_tensor *t) { return (double)t->rows * (double)t->cols; }
 
@@ -17,7 +17,8 @@ static double layer_parameters(const struct model_spec *s)
 	double sum = 0;
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
-		sum += elements(&l->q) + elements(&l->k) + elements(&l->v) + elements(&l->o) + elements(&l->gate) + elements(&l->up) + elements(&l->down);
+		sum += elements(&l->q) + elements(&l->k) + elements(&l->v) + elements(&l->o) + elements(&l->gate) +
+		       elements(&l->up) + elements(&l->down);
 	}
 	return sum;
 }
@@ -60,12 +61,17 @@ static bool feed_at_once(const struct test_machine *t, long n, int vocab, bool a
 	}
 	for (long i = 0; i < n; i++)
 		ids[i] = token(i, vocab);
-	int status = all_logits ? jit_session_score(t->session, ids, (size_t)n, NULL, err) : jit_session_feed(t->session, ids, (size_t)n, err);
+	int status = all_logits ? jit_session_score(t->session, ids, (size_t)n, NULL, err)
+	                        : jit_session_feed(t->session, ids, (size_t)n, err);
 	free(ids);
 	return status == JIT_OK;
 }
 
-struct plan_of_test { enum test_kind kind; long n, base; int vocab; };
+struct plan_of_test {
+	enum test_kind kind;
+	long n, base;
+	int vocab;
+};
 
 /* Passes one after the other; seconds, less than 0: err. Going back to the base is part of none. */
 static double time_passes(const struct test_machine *t, const struct plan_of_test *p, long passes, jit_error *err)
@@ -75,7 +81,8 @@ static double time_passes(const struct test_machine *t, const struct plan_of_tes
 		if (jit_session_rewind(t->session, (size_t)p->base, err) != JIT_OK)
 			return -1;
 		double start = system_seconds();
-		if (!(p->kind == TEST_GENERATE ? feed(t, p->n, p->vocab, 1, err) : feed_at_once(t, p->n, p->vocab, p->kind == TEST_SMALL, err)))
+		if (!(p->kind == TEST_GENERATE ? feed(t, p->n, p->vocab, 1, err)
+		                               : feed_at_once(t, p->n, p->vocab, p->kind == TEST_SMALL, err)))
 			return -1;
 		seconds += system_seconds() - start;
 	}
@@ -84,12 +91,13 @@ static double time_passes(const struct test_machine *t, const struct plan_of_tes
 
 static double read_limit(const struct test_machine *t, enum test_kind kind)
 {
-	return kind == TEST_PROMPT ? peak_sample(t->peak, t->peak_kind, PEAK_READINGS) : bandwidth_sample(t->bandwidth, READINGS);
+	return kind == TEST_PROMPT ? peak_sample(t->peak, t->peak_kind, PEAK_READINGS)
+	                           : bandwidth_sample(t->bandwidth, READINGS);
 }
 
 static bool repeat(const struct test_machine *t, const struct plan_of_test *p, struct series *out, jit_error *err)
 {
-	double seconds = time_passes(t, p, 1, err);              /* a warm-up: pages, kernels, plans */
+	double seconds = time_passes(t, p, 1, err); /* a warm-up: pages, kernels, plans */
 	if (seconds >= 0)
 		seconds = time_passes(t, p, 1, err);
 	if (seconds < 0)
@@ -128,26 +136,34 @@ static double work_of(const struct test_machine *t, enum test_kind kind, long n,
 
 static void describe(const struct test_machine *t, enum test_kind kind, long n, long depth, struct row *r)
 {
-	static const char *const form[] = { [TEST_PROMPT] = "pp%ld", [TEST_GENERATE] = "tg%ld", [TEST_SMALL] = "pp%ld, all logits" };
+	static const char *const form[] = {
+		[TEST_PROMPT] = "pp%ld", [TEST_GENERATE] = "tg%ld", [TEST_SMALL] = "pp%ld, all logits"
+	};
 	char at[24] = "", name[24];
 
 	if (depth)
 		snprintf(at, sizeof at, " @ d%ld", depth);
 	snprintf(name, sizeof name, form[kind], n);
-	*r = (struct row){ .unit = "t/s", .depth = depth, .n_prompt = kind == TEST_GENERATE ? 0 : n, .n_gen = kind == TEST_GENERATE ? n : 0,
-		.work = work_of(t, kind, n, depth), .limit_name = kind == TEST_PROMPT ? peak_name(t->peak_kind) : "read bandwidth",
-		.limit_unit = kind == TEST_PROMPT ? "op/s" : "B/s" };
+	*r = (struct row){ .unit = "t/s",
+		           .depth = depth,
+		           .n_prompt = kind == TEST_GENERATE ? 0 : n,
+		           .n_gen = kind == TEST_GENERATE ? n : 0,
+		           .work = work_of(t, kind, n, depth),
+		           .limit_name = kind == TEST_PROMPT ? peak_name(t->peak_kind) : "read bandwidth",
+		           .limit_unit = kind == TEST_PROMPT ? "op/s" : "B/s" };
 	snprintf(r->test, sizeof r->test, "%s%s", name, at);
 }
 
 bool test_run(const struct test_machine *t, enum test_kind kind, long n, long depth, struct row *out, jit_error *err)
 {
-	struct plan_of_test p = { kind, n, kind == TEST_GENERATE && !depth ? 1 : depth, (int)t->model->file.spec.vocab };
+	struct plan_of_test p = { kind, n, kind == TEST_GENERATE && !depth ? 1 : depth,
+		                  (int)t->model->file.spec.vocab };
 	struct series s = { 0 };
 	jit_session_stats stats;
 
 	describe(t, kind, n, depth, out);
-	if (jit_session_rewind(t->session, 0, err) != JIT_OK || !feed(t, p.base, p.vocab, STEP, err) || !repeat(t, &p, &s, err))
+	if (jit_session_rewind(t->session, 0, err) != JIT_OK || !feed(t, p.base, p.vocab, STEP, err) ||
+	    !repeat(t, &p, &s, err))
 		return false;
 	jit_session_get_stats(t->session, &stats);
 	out->threads = stats.threads;

@@ -1,7 +1,8 @@
 /* bench/throughput.h - the tests of an open session: prompts, generation, small batches.
  *
- * Owns: what is timed and what it is compared with. A prompt reads each weight once for many tokens and is compared with the arithmetic peak; generation and
- * small batches read all weights each time and are compared with the bandwidth. Tokens are forced, not chosen, so that every run computes the same.
+ * Owns: what is timed and what it is compared with. A prompt reads each weight once for many tokens and is compared
+ * with the arithmetic peak; generation and small batches read all weights each time and are compared with the
+ * bandwidth. Tokens are forced, not chosen, so that every run computes the same.
  */
 #ifndef BENCH_TESTS_H
 #define BENCH_TESTS_H
@@ -14,11 +15,13 @@
 enum test_kind { TEST_PROMPT, TEST_GENERATE, TEST_SMALL };
 
 struct test_machine {
-	jit_model *model; jit_session *session;
+	jit_model *model;
+	jit_session *session;
 	struct bandwidth *bandwidth;
-	struct peak *peak; enum peak_kind peak_kind;
+	struct peak *peak;
+	enum peak_kind peak_kind;
 	long repetitions;
-	double noise;                        /* as row_fill's limit */
+	double noise; /* as row_fill's limit */
 };
 
 /* n tokens at positions depth and on. The session has room for depth + n + 1. */

@@ -1,4 +1,5 @@
-/* docs/example.c - a whole program on the library:  cc example.c $(pkg-config --cflags --libs jitrun) && ./a.out model.gguf "Once upon a time" */
+/* docs/example.c - a whole program on the library:  cc example.c $(pkg-config --cflags --libs jitrun) && ./a.out
+ * model.gguf "Once upon a time" */
 #include <jitrun.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,9 @@ int main(int argc, char **argv)
 	jit_model *model = jit_model_open(argv[1], NULL, &err);
 	if (!model)
 		return fail(&err);
-	jit_session_options options = { .context = 512, .sampling = { .temperature = 0.8f, .top_p = 0.9f, .repeat_penalty = 1.1f, .seed = 1 } };
+	jit_session_options options = {
+		.context = 512, .sampling = { .temperature = 0.8f, .top_p = 0.9f, .repeat_penalty = 1.1f, .seed = 1 }
+	};
 	jit_session *session = jit_session_open(model, &options, &err);
 	int status = session ? jit_session_feed_text(session, prompt, strlen(prompt), 0, &err) : err.code;
 

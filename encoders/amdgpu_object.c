@@ -1,23 +1,37 @@
 /* encoders/amdgpu_object.c - lays a code object out.
  *
  * Owns: the order of sections and segments, which is the linker's: read-only data (note, dynamic symbols, descriptors),
- * code, the dynamic table, each in pages of its own; then what only tools read. The rule: a byte's place follows from the
- * kernels alone.
+ * code, the dynamic table, each in pages of its own; then what only tools read. The rule: a byte's place follows from
+ * the kernels alone.
  */
 #include "encoders/amdgpu_object.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SECTION_NOTE = 1, SECTION_DYNSYM, SECTION_HASH, SECTION_DYNSTR, SECTION_RODATA, SECTION_TEXT, SECTION_DYNAMIC, SECTION_SYMTAB,
-       SECTION_SHSTRTAB, SECTION_STRTAB, SECTION_COUNT };
+enum {
+	SECTION_NOTE = 1,
+	SECTION_DYNSYM,
+	SECTION_HASH,
+	SECTION_DYNSTR,
+	SECTION_RODATA,
+	SECTION_TEXT,
+	SECTION_DYNAMIC,
+	SECTION_SYMTAB,
+	SECTION_SHSTRTAB,
+	SECTION_STRTAB,
+	SECTION_COUNT
+};
 enum { HEADERS = 8, PAGE = 4096, CODE_TAIL = 384, CODE_LINE = 128 };
-static const uint32_t code_end = 0xbf9f0000;         /* s_code_end, the same in every generation */
+static const uint32_t code_end = 0xbf9f0000; /* s_code_end, the same in every generation */
 
-static const struct { char name[8]; uint8_t flags; } targets[] = {
-	{ "gfx1030", 0x36 }, { "gfx1031", 0x37 }, { "gfx1032", 0x38 }, { "gfx1033", 0x39 }, { "gfx1034", 0x3e }, { "gfx1035", 0x3d },
-	{ "gfx1036", 0x45 }, { "gfx1100", 0x41 }, { "gfx1101", 0x46 }, { "gfx1102", 0x47 }, { "gfx1103", 0x44 }, { "gfx1150", 0x43 },
-	{ "gfx1151", 0x4a }, { "gfx1200", 0x48 }, { "gfx1201", 0x4e }
+static const struct {
+	char name[8];
+	uint8_t flags;
+} targets[] = {
+	{ "gfx1030", 0x36 }, { "gfx1031", 0x37 }, { "gfx1032", 0x38 }, { "gfx1033", 0x39 }, { "gfx1034", 0x3e },
+	{ "gfx1035", 0x3d }, { "gfx1036", 0x45 }, { "gfx1100", 0x41 }, { "gfx1101", 0x46 }, { "gfx1102", 0x47 },
+	{ "gfx1103", 0x44 }, { "gfx1150", 0x43 }, { "gfx1151", 0x4a }, { "gfx1200", 0x48 }, { "gfx1201", 0x4e }
 };
 
 uint32_t amdgpu_elf_flags(const char *target)
@@ -41,7 +55,11 @@ unsigned amdgpu_first_free_sgpr(const char *target, const struct amdgpu_kernel *
 
 /* --- a growing buffer, little-endian */
 
-struct buffer { uint8_t *p; size_t size, capacity; bool failed; };
+struct buffer {
+	uint8_t *p;
+	size_t size, capacity;
+	bool failed;
+};
 
 static void put(struct buffer *b, const void *p, size_t n)
 {
@@ -84,10 +102,7 @@ static void put_zeros(struct buffer *b, size_t to)
 		put(b, zeros, to - b->size < sizeof zeros ? to - b->size : sizeof zeros);
 }
 
-static void align_to(struct buffer *b, size_t n)
-{
-	put_zeros(b, (b->size + n - 1) / n * n);
-}
+static void align_to(struct buffer *b, size_t n) { put_zeros(b, (b->size + n - 1) / n * n); }
 
 static void put_code_end(struct buffer *b, size_t to)
 {
@@ -118,10 +133,7 @@ static void pack_joined(struct buffer *b, const char *s, const char *suffix)
 	put(b, suffix, strlen(suffix));
 }
 
-static void pack_string(struct buffer *b, const char *s)
-{
-	pack_joined(b, s, "");
-}
+static void pack_string(struct buffer *b, const char *s) { pack_joined(b, s, ""); }
 
 static void pack_uint(struct buffer *b, uint64_t v)
 {
@@ -221,7 +233,7 @@ static void put_note(struct buffer *b, const char *target, const struct amdgpu_k
 
 	put_le(b, 7, 4);
 	put_le(b, 0, 4);
-	put_le(b, 32, 4);                                /* NT_AMDGPU_METADATA */
+	put_le(b, 32, 4); /* NT_AMDGPU_METADATA */
 	put(b, "AMDGPU\0", 8);
 	pack_map(b, 3);
 	pack_string(b, "amdhsa.kernels");
@@ -244,12 +256,12 @@ static void put_note(struct buffer *b, const char *target, const struct amdgpu_k
 
 static uint32_t descriptor_rsrc1(unsigned gen, const struct amdgpu_kernel *k)
 {
-	uint32_t v = ((uint32_t)k->vgprs + 7) / 8 - 1;   /* wave32: in blocks of 8 */
+	uint32_t v = ((uint32_t)k->vgprs + 7) / 8 - 1; /* wave32: in blocks of 8 */
 
 	v |= (uint32_t)k->float_mode << 12;
 	if (gen < 12)
 		v |= (uint32_t)k->dx10_clamp << 21 | (uint32_t)k->ieee << 23;
-	v |= (uint32_t)k->fp16_overflow << 26 | (uint32_t)k->wgp_mode << 29 | 1u << 30;    /* loads return in order */
+	v |= (uint32_t)k->fp16_overflow << 26 | (uint32_t)k->wgp_mode << 29 | 1u << 30; /* loads return in order */
 	return v | (uint32_t)k->forward_progress << 31;
 }
 
@@ -266,7 +278,8 @@ static void put_descriptor(struct buffer *b, const char *target, const struct am
 {
 	unsigned gen = generation(target);
 	size_t at = b->size;
-	uint32_t properties = (uint32_t)k->dispatch_ptr << 1 | (uint32_t)(k->kernarg_bytes > 0) << 3 | 1u << 10;   /* wave32 */
+	uint32_t properties =
+		(uint32_t)k->dispatch_ptr << 1 | (uint32_t)(k->kernarg_bytes > 0) << 3 | 1u << 10; /* wave32 */
 
 	if (gen == 10 && k->scratch_bytes)
 		properties |= 1u << 5;
@@ -292,49 +305,61 @@ static bool check_args(const struct amdgpu_kernel *k, struct error *e)
 	for (uint32_t i = 0; i < k->n_args; i++) {
 		const struct amdgpu_arg *a = &k->args[i];
 		if (a->kind == AMDGPU_ARG_BUFFER && (a->size != 8 || a->offset % 8))
-			return error_set(e, ERROR_ARGUMENT, "kernel %s: argument %u is a buffer of %u bytes at offset %u, expected 8 bytes at a multiple of 8",
+			return error_set(e, ERROR_ARGUMENT,
+			                 "kernel %s: argument %u is a buffer of %u bytes at offset %u, expected 8 "
+			                 "bytes at a multiple of 8",
 			                 k->name, i, a->size, a->offset);
-		if (!a->size || a->offset < end || a->offset > k->kernarg_bytes || a->size > k->kernarg_bytes - a->offset)
-			return error_set(e, ERROR_ARGUMENT, "kernel %s: argument %u has %u bytes at offset %u, expected them behind offset %u and before %u",
+		if (!a->size || a->offset < end || a->offset > k->kernarg_bytes ||
+		    a->size > k->kernarg_bytes - a->offset)
+			return error_set(e, ERROR_ARGUMENT,
+			                 "kernel %s: argument %u has %u bytes at offset %u, expected them behind "
+			                 "offset %u and before %u",
 			                 k->name, i, a->size, a->offset, end, k->kernarg_bytes);
 		end = a->offset + a->size;
 	}
 	return true;
 }
 
-static bool check_limit(const struct amdgpu_kernel *k, const char *what, uint64_t value, uint64_t low, uint64_t high, struct error *e)
+static bool check_limit(const struct amdgpu_kernel *k, const char *what, uint64_t value, uint64_t low, uint64_t high,
+                        struct error *e)
 {
 	if (value >= low && value <= high)
 		return true;
-	return error_set(e, ERROR_ARGUMENT, "kernel %s: %s is %llu, expected %llu to %llu", k->name, what, (unsigned long long)value,
-	                 (unsigned long long)low, (unsigned long long)high);
+	return error_set(e, ERROR_ARGUMENT, "kernel %s: %s is %llu, expected %llu to %llu", k->name, what,
+	                 (unsigned long long)value, (unsigned long long)low, (unsigned long long)high);
 }
 
 static bool check_kernel(const struct amdgpu_kernel *k, unsigned gen, struct error *e)
 {
-	uint64_t lines = gen < 11 ? 0 : (k->code_size + CODE_TAIL) / CODE_LINE;    /* what is mapped behind the kernel's start */
+	uint64_t lines =
+		gen < 11 ? 0 : (k->code_size + CODE_TAIL) / CODE_LINE; /* what is mapped behind the kernel's start */
 
 	if (!k->name || !*k->name || strlen(k->name) > 1000)
-		return error_set(e, ERROR_ARGUMENT, "a kernel has a name of %zu characters, expected 1 to 1000", k->name ? strlen(k->name) : 0);
+		return error_set(e, ERROR_ARGUMENT, "a kernel has a name of %zu characters, expected 1 to 1000",
+		                 k->name ? strlen(k->name) : 0);
 	for (int i = 0; i < 3; i++)
 		if (!check_limit(k, "the workgroup's size in one direction", k->workgroup[i], 1, 1024, e))
 			return false;
 	if (k->code_size % 4)
-		return error_set(e, ERROR_ARGUMENT, "kernel %s: the code has %zu bytes, expected a multiple of 4", k->name, k->code_size);
+		return error_set(e, ERROR_ARGUMENT, "kernel %s: the code has %zu bytes, expected a multiple of 4",
+		                 k->name, k->code_size);
 	return check_limit(k, "the size of the code", k->code_size, 4, 1 << 26, e) &&
-	       check_limit(k, "the workgroup's size", (uint64_t)k->workgroup[0] * k->workgroup[1] * k->workgroup[2], 1, 1024, e) &&
+	       check_limit(k, "the workgroup's size", (uint64_t)k->workgroup[0] * k->workgroup[1] * k->workgroup[2], 1,
+	                   1024, e) &&
 	       check_limit(k, "the number of vector registers", k->vgprs, 1, 256, e) &&
 	       check_limit(k, "the number of scalar registers", k->sgprs, 0, 108, e) &&
 	       check_limit(k, "the local memory of a workgroup", k->lds_bytes, 0, 65536, e) &&
 	       check_limit(k, "the scratch of a work-item", k->scratch_bytes, 0, 1 << 18, e) &&
 	       check_limit(k, "the number of work-item ids", k->workitem_ids, 1, 3, e) &&
-	       check_limit(k, "the instruction prefetch", k->prefetch_lines, 0, lines < 63 ? lines : 63, e) && check_args(k, e);
+	       check_limit(k, "the instruction prefetch", k->prefetch_lines, 0, lines < 63 ? lines : 63, e) &&
+	       check_args(k, e);
 }
 
 static bool check_request(const char *target, const struct amdgpu_kernel *k, size_t n, struct error *e)
 {
 	if (!target || !amdgpu_elf_flags(target))
-		return error_set(e, ERROR_UNSUPPORTED, "the target is %s, expected one of gfx1030 to gfx1201", target ? target : "missing");
+		return error_set(e, ERROR_UNSUPPORTED, "the target is %s, expected one of gfx1030 to gfx1201",
+		                 target ? target : "missing");
 	if (n == 0 || n > 1000)
 		return error_set(e, ERROR_ARGUMENT, "a code object has %zu kernels, expected 1 to 1000", n);
 	for (size_t i = 0; i < n; i++) {
@@ -342,7 +367,9 @@ static bool check_request(const char *target, const struct amdgpu_kernel *k, siz
 			return false;
 		for (size_t j = 0; j < i; j++)
 			if (strcmp(k[i].name, k[j].name) == 0)
-				return error_set(e, ERROR_ARGUMENT, "kernel %s: kernels %zu and %zu have this name, expected one", k[i].name, j, i);
+				return error_set(e, ERROR_ARGUMENT,
+				                 "kernel %s: kernels %zu and %zu have this name, expected one",
+				                 k[i].name, j, i);
 	}
 	return true;
 }
@@ -355,7 +382,7 @@ struct layout {
 	const struct amdgpu_kernel *k;
 	size_t n;
 	size_t at[SECTION_COUNT], size[SECTION_COUNT];
-	uint64_t *code;                                  /* where each kernel begins, as an address */
+	uint64_t *code; /* where each kernel begins, as an address */
 };
 
 static uint64_t address(const struct layout *l, unsigned section)
@@ -371,12 +398,10 @@ static void begin(struct layout *l, unsigned section, size_t align)
 	l->at[section] = l->b.size;
 }
 
-static void end(struct layout *l, unsigned section)
-{
-	l->size[section] = l->b.size - l->at[section];
-}
+static void end(struct layout *l, unsigned section) { l->size[section] = l->b.size - l->at[section]; }
 
-static void put_symbol(struct buffer *b, uint32_t name, unsigned info, unsigned other, unsigned section, uint64_t value, uint64_t size)
+static void put_symbol(struct buffer *b, uint32_t name, unsigned info, unsigned other, unsigned section, uint64_t value,
+                       uint64_t size)
 {
 	put_le(b, name, 4);
 	put_le(b, info, 1);
@@ -397,7 +422,8 @@ static void put_symbols(struct layout *l, unsigned section)
 		uint32_t length = (uint32_t)strlen(l->k[i].name);
 		put_symbol(&l->b, name, 0x12, 3, SECTION_TEXT, l->code ? l->code[i] : 0, l->k[i].code_size);
 		name += length + 1;
-		put_symbol(&l->b, name, 0x11, 3, SECTION_RODATA, address(l, SECTION_RODATA) + i * AMDGPU_DESCRIPTOR_SIZE, AMDGPU_DESCRIPTOR_SIZE);
+		put_symbol(&l->b, name, 0x11, 3, SECTION_RODATA,
+		           address(l, SECTION_RODATA) + i * AMDGPU_DESCRIPTOR_SIZE, AMDGPU_DESCRIPTOR_SIZE);
 		name += length + 4;
 	}
 	end(l, section);
@@ -464,10 +490,9 @@ static void put_code(struct layout *l)
 
 static void put_dynamic(struct layout *l)
 {
-	const uint64_t table[][2] = {
-		{ 6, address(l, SECTION_DYNSYM) }, { 11, 24 }, { 5, address(l, SECTION_DYNSTR) }, { 10, l->size[SECTION_DYNSTR] },
-		{ 4, address(l, SECTION_HASH) }, { 0, 0 }
-	};
+	const uint64_t table[][2] = { { 6, address(l, SECTION_DYNSYM) }, { 11, 24 },
+		                      { 5, address(l, SECTION_DYNSTR) }, { 10, l->size[SECTION_DYNSTR] },
+		                      { 4, address(l, SECTION_HASH) },   { 0, 0 } };
 
 	begin(l, SECTION_DYNAMIC, 8);
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -477,7 +502,8 @@ static void put_dynamic(struct layout *l)
 	end(l, SECTION_DYNAMIC);
 }
 
-/* The read-only part is written with descriptors and addresses left blank, and filled in when the code has its place. */
+/* The read-only part is written with descriptors and addresses left blank, and filled in when the code has its
+ * place. */
 static void fill_in(struct layout *l)
 {
 	struct buffer d = { 0 };
@@ -498,8 +524,8 @@ static void fill_in(struct layout *l)
 
 /* --- headers */
 
-static void put_program_header(struct buffer *b, uint32_t type, uint32_t flags, uint64_t offset, uint64_t at, uint64_t size,
-                               uint64_t memory, uint64_t align)
+static void put_program_header(struct buffer *b, uint32_t type, uint32_t flags, uint64_t offset, uint64_t at,
+                               uint64_t size, uint64_t memory, uint64_t align)
 {
 	const uint64_t v[] = { offset, at, at, size, memory, align };
 
@@ -518,23 +544,35 @@ static void put_program_headers(struct layout *l, struct buffer *b)
 		padded += PAGE;
 	put_program_header(b, 6, 4, 64, 64, HEADERS * 56, HEADERS * 56, 8);
 	put_program_header(b, 1, 4, 0, 0, rodata_end, rodata_end, PAGE);
-	put_program_header(b, 1, 5, l->at[SECTION_TEXT], address(l, SECTION_TEXT), l->size[SECTION_TEXT], l->size[SECTION_TEXT], PAGE);
+	put_program_header(b, 1, 5, l->at[SECTION_TEXT], address(l, SECTION_TEXT), l->size[SECTION_TEXT],
+	                   l->size[SECTION_TEXT], PAGE);
 	put_program_header(b, 1, 6, dynamic, dynamic_at, l->size[SECTION_DYNAMIC], padded, PAGE);
 	put_program_header(b, 2, 6, dynamic, dynamic_at, l->size[SECTION_DYNAMIC], l->size[SECTION_DYNAMIC], 8);
-	put_program_header(b, 0x6474e552, 4, dynamic, dynamic_at, l->size[SECTION_DYNAMIC], padded, 1);   /* read-only once loaded */
-	put_program_header(b, 0x6474e551, 6, 0, 0, 0, 0, 0);                                             /* a stack that is not executable */
-	put_program_header(b, 4, 4, l->at[SECTION_NOTE], l->at[SECTION_NOTE], l->size[SECTION_NOTE], l->size[SECTION_NOTE], 4);
+	put_program_header(b, 0x6474e552, 4, dynamic, dynamic_at, l->size[SECTION_DYNAMIC], padded,
+	                   1);                               /* read-only once loaded */
+	put_program_header(b, 0x6474e551, 6, 0, 0, 0, 0, 0); /* a stack that is not executable */
+	put_program_header(b, 4, 4, l->at[SECTION_NOTE], l->at[SECTION_NOTE], l->size[SECTION_NOTE],
+	                   l->size[SECTION_NOTE], 4);
 }
 
-static const char section_names[] = "\0.note\0.dynsym\0.hash\0.dynstr\0.rodata\0.text\0.dynamic\0.symtab\0.shstrtab\0.strtab";
+static const char section_names[] =
+	"\0.note\0.dynsym\0.hash\0.dynstr\0.rodata\0.text\0.dynamic\0.symtab\0.shstrtab\0.strtab";
 
 static void put_section_headers(struct layout *l)
 {
-	static const struct { uint8_t type, flags, link, info, align_log2, entry; } s[SECTION_COUNT] = {
-		[SECTION_NOTE] = { 7, 2, 0, 0, 2, 0 }, [SECTION_DYNSYM] = { 11, 2, SECTION_DYNSTR, 1, 3, 24 },
-		[SECTION_HASH] = { 5, 2, SECTION_DYNSYM, 0, 2, 4 }, [SECTION_DYNSTR] = { 3, 2, 0, 0, 0, 0 }, [SECTION_RODATA] = { 1, 2, 0, 0, 6, 0 },
-		[SECTION_TEXT] = { 1, 6, 0, 0, 8, 0 }, [SECTION_DYNAMIC] = { 6, 3, SECTION_DYNSTR, 0, 3, 16 },
-		[SECTION_SYMTAB] = { 2, 0, SECTION_STRTAB, 1, 3, 24 }, [SECTION_SHSTRTAB] = { 3, 0, 0, 0, 0, 0 }, [SECTION_STRTAB] = { 3, 0, 0, 0, 0, 0 }
+	static const struct {
+		uint8_t type, flags, link, info, align_log2, entry;
+	} s[SECTION_COUNT] = {
+		[SECTION_NOTE] = { 7, 2, 0, 0, 2, 0 },
+		[SECTION_DYNSYM] = { 11, 2, SECTION_DYNSTR, 1, 3, 24 },
+		[SECTION_HASH] = { 5, 2, SECTION_DYNSYM, 0, 2, 4 },
+		[SECTION_DYNSTR] = { 3, 2, 0, 0, 0, 0 },
+		[SECTION_RODATA] = { 1, 2, 0, 0, 6, 0 },
+		[SECTION_TEXT] = { 1, 6, 0, 0, 8, 0 },
+		[SECTION_DYNAMIC] = { 6, 3, SECTION_DYNSTR, 0, 3, 16 },
+		[SECTION_SYMTAB] = { 2, 0, SECTION_STRTAB, 1, 3, 24 },
+		[SECTION_SHSTRTAB] = { 3, 0, 0, 0, 0, 0 },
+		[SECTION_STRTAB] = { 3, 0, 0, 0, 0, 0 }
 	};
 	const char *name = section_names;
 
@@ -555,11 +593,13 @@ static void put_section_headers(struct layout *l)
 
 static void put_elf_header(struct buffer *b, uint32_t flags, uint64_t section_headers)
 {
-	static const uint8_t ident[16] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, 64, 3 };   /* 64 bits, little-endian, AMDGPU HSA, ABI version 3 */
+	static const uint8_t ident[16] = {
+		0x7f, 'E', 'L', 'F', 2, 1, 1, 64, 3
+	}; /* 64 bits, little-endian, AMDGPU HSA, ABI version 3 */
 
 	put(b, ident, 16);
-	put_le(b, 3, 2);                                 /* a shared object */
-	put_le(b, 224, 2);                               /* EM_AMDGPU */
+	put_le(b, 3, 2);   /* a shared object */
+	put_le(b, 224, 2); /* EM_AMDGPU */
 	put_le(b, 1, 4);
 	put_le(b, 0, 8);
 	put_le(b, 64, 8);
@@ -606,7 +646,8 @@ static void put_all(struct layout *l)
 	free(head.p);
 }
 
-bool amdgpu_object_make(struct amdgpu_object *out, const char *target, const struct amdgpu_kernel *kernels, size_t n, struct error *e)
+bool amdgpu_object_make(struct amdgpu_object *out, const char *target, const struct amdgpu_kernel *kernels, size_t n,
+                        struct error *e)
 {
 	struct layout l = { .target = target, .k = kernels, .n = n };
 

@@ -37,23 +37,32 @@ const bool rdna_dual_rows[RDNA_OP_COUNT] = {
 #undef RDNA_DUAL
 #define RDNA_DUAL(id, opcode, second_only) [RDNA_##id] = { second_only, opcode },
 /* By instruction: its opcode as half of a dual one. */
-static const struct { bool second_only; uint8_t opcode; } rdna_duals[RDNA_OP_COUNT] = {
+static const struct {
+	bool second_only;
+	uint8_t opcode;
+} rdna_duals[RDNA_OP_COUNT] = {
 #include "encoders/rdna.def"
 };
 #undef RDNA
 #undef RDNA_DUAL
 
 /* A place that waits for a label: a branch's 16 bits, or a literal that is the distance of two labels. */
-struct rdna_fixup { size_t at; int32_t to, from; enum rdna_op op; };
+struct rdna_fixup {
+	size_t at;
+	int32_t to, from;
+	enum rdna_op op;
+};
 
 enum rdna_gen rdna_gen_of(const char *target)
 {
-	static const struct { char name[8]; uint8_t gen; } targets[] = {
-		{ "gfx1030", RDNA_GFX10_3 }, { "gfx1031", RDNA_GFX10_3 }, { "gfx1032", RDNA_GFX10_3 }, { "gfx1033", RDNA_GFX10_3 },
-		{ "gfx1034", RDNA_GFX10_3 }, { "gfx1035", RDNA_GFX10_3 }, { "gfx1036", RDNA_GFX10_3 }, { "gfx1100", RDNA_GFX11 },
-		{ "gfx1101", RDNA_GFX11 }, { "gfx1102", RDNA_GFX11 }, { "gfx1103", RDNA_GFX11 }, { "gfx1150", RDNA_GFX11_5 },
-		{ "gfx1151", RDNA_GFX11_5 }, { "gfx1200", RDNA_GFX12 }, { "gfx1201", RDNA_GFX12 }
-	};
+	static const struct {
+		char name[8];
+		uint8_t gen;
+	} targets[] = { { "gfx1030", RDNA_GFX10_3 }, { "gfx1031", RDNA_GFX10_3 }, { "gfx1032", RDNA_GFX10_3 },
+		        { "gfx1033", RDNA_GFX10_3 }, { "gfx1034", RDNA_GFX10_3 }, { "gfx1035", RDNA_GFX10_3 },
+		        { "gfx1036", RDNA_GFX10_3 }, { "gfx1100", RDNA_GFX11 },   { "gfx1101", RDNA_GFX11 },
+		        { "gfx1102", RDNA_GFX11 },   { "gfx1103", RDNA_GFX11 },   { "gfx1150", RDNA_GFX11_5 },
+		        { "gfx1151", RDNA_GFX11_5 }, { "gfx1200", RDNA_GFX12 },   { "gfx1201", RDNA_GFX12 } };
 
 	for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
 		if (strcmp(target, targets[i].name) == 0)
@@ -75,7 +84,8 @@ bool rdna_has(enum rdna_op op, enum rdna_gen gen)
 	return op < RDNA_OP_COUNT && gen < RDNA_GEN_COUNT && rdna_opcode(op, gen) != RDNA_NO_OPCODE;
 }
 
-/* The names of one row follow one another after slashes; a static table would say each twice, so they are cut out on demand. */
+/* The names of one row follow one another after slashes; a static table would say each twice, so they are cut out on
+ * demand. */
 const char *rdna_op_name(enum rdna_op op, enum rdna_gen gen)
 {
 	static _Thread_local char name[64];
@@ -189,7 +199,7 @@ static void rdna_words(struct rdna *r, const uint32_t *w, unsigned n)
 	uint8_t *b = rdna_room(r, 4 * n);
 
 	for (unsigned i = 0; b && i < n; i++, b += 4) {
-		uint32_t word = w[i];                /* a byte stored may be one of w's, for all that compilers know */
+		uint32_t word = w[i]; /* a byte stored may be one of w's, for all that compilers know */
 		b[0] = (uint8_t)word;
 		b[1] = (uint8_t)(word >> 8);
 		b[2] = (uint8_t)(word >> 16);
@@ -212,7 +222,9 @@ static void rdna_add_fixup(struct rdna *r, size_t at, int32_t to, int32_t from, 
 
 static const char *rdna_match(enum rdna_gen gen, const struct rdna_ins *ins, struct rdna_match *m)
 {
-	static const struct rdna_match nothing = { .branch = -1 };       /* copied in vectors, where a loop of stores would take longer than the check */
+	static const struct rdna_match nothing = {
+		.branch = -1
+	}; /* copied in vectors, where a loop of stores would take longer than the check */
 
 	if (ins->op >= RDNA_OP_COUNT)
 		return "the instruction is not in the table";

@@ -1,7 +1,8 @@
 /* encoders/rdna_check.c - does an instruction of a generation take these operands and modifiers?
  *
- * Owns: every rule that can be broken and its sentence, and the number that each operand gets in its field. Never lays out
- * bits. The rule: whatever cannot be encoded, or what the hardware forbids, is refused here; nothing is silently truncated.
+ * Owns: every rule that can be broken and its sentence, and the number that each operand gets in its field. Never lays
+ * out bits. The rule: whatever cannot be encoded, or what the hardware forbids, is refused here; nothing is silently
+ * truncated.
  */
 #include "encoders/rdna_form.h"
 
@@ -10,23 +11,62 @@
 
 /* --- the row's letters */
 
-/* What stands for a letter in a row: how many 32-bit registers (0: as many as the destination has), and what else may. */
-enum { LETTER_IMMEDIATE = 1, LETTER_LITERAL = 2, LETTER_CONSTANT = 4, LETTER_SCALAR = 8 /* and nothing else */, LETTER_LOW = 16 /* short encodings reach v0-v127 from gfx11 on */,
-       LETTER_PLAIN_V = 32, LETTER_PLAIN_S = 64, LETTER_PLAIN_CONSTANT = 128 /* any vector register, any of s0-s105, -16 to 64 will do: rdna_plain */ };
-static const struct { uint8_t size, is; } rdna_letter_facts[128] = {
-	['1'] = { 1, LETTER_PLAIN_V }, ['2'] = { 2, LETTER_PLAIN_V }, ['3'] = { 3, LETTER_PLAIN_V }, ['4'] = { 4, LETTER_PLAIN_V }, ['8'] = { 8, LETTER_PLAIN_V },
-	['h'] = { 1, LETTER_LOW | LETTER_PLAIN_V }, ['a'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['A'] = { 2, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
-	['b'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_LOW | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['f'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_LOW | LETTER_PLAIN_V | LETTER_PLAIN_S },
-	['p'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S }, ['P'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
-	['m'] = { 1, LETTER_CONSTANT }, ['W'] = { 0, LETTER_CONSTANT }, ['s'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_S }, ['S'] = { 2, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_S },
-	['u'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_S }, ['l'] = { 1, LETTER_CONSTANT }, ['B'] = { 1, LETTER_CONSTANT }, ['c'] = { 1, LETTER_SCALAR | LETTER_PLAIN_S },
-	['r'] = { 2, LETTER_SCALAR | LETTER_PLAIN_S }, ['t'] = { 3, LETTER_SCALAR }, ['q'] = { 4, LETTER_SCALAR }, ['o'] = { 8, LETTER_SCALAR },
-	['x'] = { 16, LETTER_SCALAR }, ['N'] = { 1, LETTER_SCALAR }, ['K'] = { 1, LETTER_LITERAL }, ['k'] = { 1, LETTER_LITERAL },
-	['i'] = { 1, LETTER_IMMEDIATE }, ['w'] = { 1, LETTER_IMMEDIATE }, ['H'] = { 1, LETTER_IMMEDIATE }, ['I'] = { 1, LETTER_IMMEDIATE },
-	['L'] = { 1, 0 }, ['@'] = { 1, 0 }, ['#'] = { 1, 0 },
+/* What stands for a letter in a row: how many 32-bit registers (0: as many as the destination has), and what else
+ * may. */
+enum {
+	LETTER_IMMEDIATE = 1,
+	LETTER_LITERAL = 2,
+	LETTER_CONSTANT = 4,
+	LETTER_SCALAR = 8 /* and nothing else */,
+	LETTER_LOW = 16 /* short encodings reach v0-v127 from gfx11 on */,
+	LETTER_PLAIN_V = 32,
+	LETTER_PLAIN_S = 64,
+	LETTER_PLAIN_CONSTANT = 128 /* any vector register, any of s0-s105, -16 to 64 will do: rdna_plain */
+};
+static const struct {
+	uint8_t size, is;
+} rdna_letter_facts[128] = {
+	['1'] = { 1, LETTER_PLAIN_V },
+	['2'] = { 2, LETTER_PLAIN_V },
+	['3'] = { 3, LETTER_PLAIN_V },
+	['4'] = { 4, LETTER_PLAIN_V },
+	['8'] = { 8, LETTER_PLAIN_V },
+	['h'] = { 1, LETTER_LOW | LETTER_PLAIN_V },
+	['a'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['A'] = { 2, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['b'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_LOW | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['f'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_LOW | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['p'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['P'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_V | LETTER_PLAIN_S },
+	['m'] = { 1, LETTER_CONSTANT },
+	['W'] = { 0, LETTER_CONSTANT },
+	['s'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_S },
+	['S'] = { 2, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_S },
+	['u'] = { 1, LETTER_CONSTANT | LETTER_PLAIN_CONSTANT | LETTER_PLAIN_S },
+	['l'] = { 1, LETTER_CONSTANT },
+	['B'] = { 1, LETTER_CONSTANT },
+	['c'] = { 1, LETTER_SCALAR | LETTER_PLAIN_S },
+	['r'] = { 2, LETTER_SCALAR | LETTER_PLAIN_S },
+	['t'] = { 3, LETTER_SCALAR },
+	['q'] = { 4, LETTER_SCALAR },
+	['o'] = { 8, LETTER_SCALAR },
+	['x'] = { 16, LETTER_SCALAR },
+	['N'] = { 1, LETTER_SCALAR },
+	['K'] = { 1, LETTER_LITERAL },
+	['k'] = { 1, LETTER_LITERAL },
+	['i'] = { 1, LETTER_IMMEDIATE },
+	['w'] = { 1, LETTER_IMMEDIATE },
+	['H'] = { 1, LETTER_IMMEDIATE },
+	['I'] = { 1, LETTER_IMMEDIATE },
+	['L'] = { 1, 0 },
+	['@'] = { 1, 0 },
+	['#'] = { 1, 0 },
 };
 
-static bool rdna_letter_is(char letter, unsigned what) { return rdna_letter_facts[(unsigned char)letter & 127].is & what; }
+static bool rdna_letter_is(char letter, unsigned what)
+{
+	return rdna_letter_facts[(unsigned char)letter & 127].is & what;
+}
 
 /* Returns where they end. */
 static const char *rdna_read_row(struct rdna_read *l, const char *p)
@@ -55,7 +95,7 @@ static struct rdna_read rdna_read_of(enum rdna_op op, enum rdna_gen gen)
 		const char *end = rdna_read_row(&l, rdna_rows[op].sig);
 		if (*end == '/' && gen == RDNA_GFX12)
 			rdna_read_row(&l, end + 1);
-		memcpy(&word, &l, sizeof word);              /* 0 of the few rows without operands */
+		memcpy(&word, &l, sizeof word); /* 0 of the few rows without operands */
 		atomic_store_explicit(at, word, memory_order_relaxed);
 	}
 	memcpy(&l, &word, sizeof l);
@@ -106,7 +146,11 @@ static const char *rdna_check_sgpr(const struct rdna_operand *o, unsigned size, 
 		return "there is no such scalar register";
 	if (size > 1 && reg % (size == 2 ? 2 : 4))
 		return "a scalar register pair must start at an even number, a longer tuple at a multiple of four";
-	unsigned last = reg + size - 1, end = reg <= 105 ? 105 : reg <= RDNA_VCC_HI ? RDNA_VCC_HI : reg <= 123 ? 123 : RDNA_EXEC_HI;
+	unsigned last = reg + size - 1,
+		 end = reg <= 105           ? 105
+	               : reg <= RDNA_VCC_HI ? RDNA_VCC_HI
+	               : reg <= 123         ? 123
+	                                    : RDNA_EXEC_HI;
 	return last > end ? "a scalar register must be numbered 0 to 105" : NULL;
 }
 
@@ -114,11 +158,11 @@ static const char *rdna_check_sgpr(const struct rdna_operand *o, unsigned size, 
 
 int rdna_inline_float(uint32_t v, bool half)
 {
-	static const uint32_t single[] = { 0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000, 0xc0000000, 0x40800000,
-	                                   0xc0800000, 0x3e22f983 };
+	static const uint32_t single[] = { 0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000,
+		                           0xc0000000, 0x40800000, 0xc0800000, 0x3e22f983 };
 	static const uint16_t halves[] = { 0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4400, 0xc400, 0x3118 };
 
-	if (!half && v & 0x7fffff && v != single[8])         /* all others are powers of two */
+	if (!half && v & 0x7fffff && v != single[8]) /* all others are powers of two */
 		return -1;
 	for (int i = 0; i < 9; i++)
 		if (v == (half ? halves[i] : single[i]))
@@ -136,8 +180,11 @@ static int rdna_inline(char letter, uint32_t value)
 	if (v < 0 && v >= -16)
 		return 192 - v;
 	switch (letter) {
-	case 'a': case 's': return rdna_inline_float(value, false);
-	case 'f': case 'u': case 'P': return rdna_inline_float(value, true);
+	case 'a':
+	case 's': return rdna_inline_float(value, false);
+	case 'f':
+	case 'u':
+	case 'P': return rdna_inline_float(value, true);
 	default: return -1;
 	}
 }
@@ -172,7 +219,8 @@ static const char *rdna_take_constant(struct rdna_match *m, char letter, const s
 	return rdna_take_literal(m, half ? o->value & 0xffff : o->value);
 }
 
-static const char *rdna_take_immediate(const struct rdna_match *m, char letter, const struct rdna_operand *o, uint16_t *field)
+static const char *rdna_take_immediate(const struct rdna_match *m, char letter, const struct rdna_operand *o,
+                                       uint16_t *field)
 {
 	int64_t v = (int32_t)o->value, max = letter == 'm' ? 31 : letter == 'I' ? 255 : 0xffff;
 	bool is_signed = letter == 'i' || m->op == RDNA_S_BARRIER_WAIT;
@@ -208,36 +256,59 @@ static const char *rdna_take_label(struct rdna_match *m, char letter, const stru
 }
 
 /* NULL and *field when a register may stand for the letter. */
-static const char *rdna_take_register(const struct rdna_match *m, char letter, const struct rdna_operand *o, uint16_t *field)
+static const char *rdna_take_register(const struct rdna_match *m, char letter, const struct rdna_operand *o,
+                                      uint16_t *field)
 {
 	unsigned size = rdna_letter_size(m, letter);
 
 	*field = rdna_number(m, o->reg);
 	switch (letter) {
-	case '1': case '2': case '3': case '4': case '8': case 'h': case 'W': return rdna_check_vgpr(o, size);
-	case 'a': case 'A': case 'b': case 'f': case 'p': case 'P': case 'm':
-		return o->reg >= RDNA_V0 ? rdna_check_vgpr(o, size) : rdna_check_sgpr(o, size, true);
-	case 's': case 'S': case 'u': return rdna_check_sgpr(o, size, true);
-	case 'c': case 'N': case 'r': return rdna_check_sgpr(o, size, false);
+	case '1':
+	case '2':
+	case '3':
+	case '4':
+	case '8':
+	case 'h':
+	case 'W': return rdna_check_vgpr(o, size);
+	case 'a':
+	case 'A':
+	case 'b':
+	case 'f':
+	case 'p':
+	case 'P':
+	case 'm': return o->reg >= RDNA_V0 ? rdna_check_vgpr(o, size) : rdna_check_sgpr(o, size, true);
+	case 's':
+	case 'S':
+	case 'u': return rdna_check_sgpr(o, size, true);
+	case 'c':
+	case 'N':
+	case 'r': return rdna_check_sgpr(o, size, false);
 	case 'l': return rdna_check_sgpr(o, 1, false);
 	case 'B': return o->reg == RDNA_M0 && o->n == 1 ? NULL : "a barrier is named by a constant or by m0";
-	case 'q': case 'o': case 'x': case 't': return rdna_check_sgpr(o, size, false);
-	default: return rdna_letter_is(letter, LETTER_LITERAL) ? "the operand must be a literal" : "the operand must be an immediate";
+	case 'q':
+	case 'o':
+	case 'x':
+	case 't': return rdna_check_sgpr(o, size, false);
+	default:
+		return rdna_letter_is(letter, LETTER_LITERAL) ? "the operand must be a literal"
+		                                              : "the operand must be an immediate";
 	}
 }
 
-/* Most operands: a register that any may be, an integer that needs no literal. False says nothing: rdna_take knows; a field
- * that no operand fills stays 0. */
+/* Most operands: a register that any may be, an integer that needs no literal. False says nothing: rdna_take knows; a
+ * field that no operand fills stays 0. */
 static inline bool rdna_plain(char letter, const struct rdna_operand *o, uint16_t *field)
 {
-	unsigned is = rdna_letter_facts[(unsigned char)letter & 127].is, size = rdna_letter_facts[(unsigned char)letter & 127].size;
+	unsigned is = rdna_letter_facts[(unsigned char)letter & 127].is,
+		 size = rdna_letter_facts[(unsigned char)letter & 127].size;
 
 	if (o->kind == RDNA_REG) {
 		unsigned reg = *field = o->reg, vector = reg & RDNA_V0;
-		return o->n == size && is & (vector ? LETTER_PLAIN_V : LETTER_PLAIN_S) && reg + size <= (vector ? RDNA_V0 + 256u : 106u) &&
-		       (vector || !(reg & (size - 1)));      /* of 1 or 2 */
+		return o->n == size && is & (vector ? LETTER_PLAIN_V : LETTER_PLAIN_S) &&
+		       reg + size <= (vector ? RDNA_V0 + 256u : 106u) &&
+		       (vector || !(reg & (size - 1))); /* of 1 or 2 */
 	}
-	unsigned up = o->value + 16;                         /* -16 .. 64 */
+	unsigned up = o->value + 16; /* -16 .. 64 */
 	if (o->kind != RDNA_CONST || o->n || up > 80 || !(is & LETTER_PLAIN_CONSTANT))
 		return false;
 	*field = (uint16_t)(up >= 16 ? 112 + up : 208 - up);
@@ -264,7 +335,8 @@ static const char *rdna_take(struct rdna_match *m, char letter, const struct rdn
 	}
 	if (rdna_letter_is(letter, LETTER_CONSTANT))
 		return rdna_take_constant(m, letter, o, field);
-	return rdna_letter_is(letter, LETTER_SCALAR) ? "the operand must be a scalar register" : "the operand must be a vector register";
+	return rdna_letter_is(letter, LETTER_SCALAR) ? "the operand must be a scalar register"
+	                                             : "the operand must be a vector register";
 }
 
 /* --- addresses */
@@ -286,7 +358,8 @@ static const char *rdna_take_flat(struct rdna_match *m)
 		return "an address must be in registers";
 	if (has_s) {
 		if (flat || s->kind != RDNA_REG || s->reg == RDNA_NULL || s->reg == RDNA_M0)
-			return flat ? "a flat address has no scalar part" : "the scalar part of an address must be in scalar registers";
+			return flat ? "a flat address has no scalar part"
+			            : "the scalar part of an address must be in scalar registers";
 		if ((why = rdna_check_sgpr(s, scratch ? 1 : 2, false)))
 			return why;
 		m->saddr = rdna_number(m, s->reg);
@@ -350,8 +423,10 @@ static const char *rdna_take_address(struct rdna_match *m, char letter)
 /* Whether there is anything beside the plain operands: modifiers, cache policy, addresses, forms. */
 static bool rdna_has_extras(const struct rdna_ins *ins)
 {
-	unsigned mods = ins->d[0].mods | ins->d[1].mods | ins->s[0].mods | ins->s[1].mods | ins->s[2].mods | ins->s[3].mods | ins->saddr.mods;
-	unsigned rest = ins->clamp | ins->omod | ins->cache | ins->scope | ins->th | ins->e64 | ins->dpp.kind | ins->saddr.kind;
+	unsigned mods = ins->d[0].mods | ins->d[1].mods | ins->s[0].mods | ins->s[1].mods | ins->s[2].mods |
+	                ins->s[3].mods | ins->saddr.mods;
+	unsigned rest =
+		ins->clamp | ins->omod | ins->cache | ins->scope | ins->th | ins->e64 | ins->dpp.kind | ins->saddr.kind;
 
 	return mods | rest | (unsigned)ins->offset | (unsigned)ins->offset1;
 }
@@ -443,7 +518,7 @@ static bool rdna_needs_long(const struct rdna_match *m)
 
 	if (ins->e64 || m->sel || ins->clamp || ins->omod || (e == RDNA_E_VOP2 && m->opcode >= 0x100))
 		return true;
-	if ((m->neg || m->abs) && ins->dpp.kind != RDNA_DPP16)      /* DPP16's own word has room for them */
+	if ((m->neg || m->abs) && ins->dpp.kind != RDNA_DPP16) /* DPP16's own word has room for them */
 		return true;
 	if (!m->reaches)
 		return m->n_src > 1 && m->s[1] < RDNA_V0 && !rdna_letter_is(m->src[1], LETTER_LITERAL);
@@ -459,9 +534,9 @@ static bool rdna_needs_long(const struct rdna_match *m)
 	return false;
 }
 
-/* Scalar values travel to the lanes on a bus of two: distinct scalar registers and the literal, and apart from them the mask
- * that v_div_fmas reads unasked. A literal that is read as 32 and as 64 bits is two values. Instructions with a bus of one
- * count every use. */
+/* Scalar values travel to the lanes on a bus of two: distinct scalar registers and the literal, and apart from them the
+ * mask that v_div_fmas reads unasked. A literal that is read as 32 and as 64 bits is two values. Instructions with a
+ * bus of one count every use. */
 static const char *rdna_check_bus(const struct rdna_match *m)
 {
 	unsigned seen[5], n = 0, literals = m->has_literal;
@@ -470,12 +545,13 @@ static const char *rdna_check_bus(const struct rdna_match *m)
 
 	for (unsigned i = 0; i < m->n_src; i++)
 		scalars += m->s[i] < RDNA_V0 && m->ins->s[i].kind == RDNA_REG;
-	if (scalars + !!(m->row->facts & RDNA_F_READS_VCC) <= 1)       /* whatever it is */
+	if (scalars + !!(m->row->facts & RDNA_F_READS_VCC) <= 1) /* whatever it is */
 		return NULL;
 	if (m->row->facts & RDNA_F_READS_VCC)
 		seen[n++] = 0;
 	for (unsigned i = 0; i < m->n_src; i++) {
-		unsigned reg = m->s[i], key = reg + 1 + (m->ins->s[i].n & 15u) * 512, k;     /* a pair is another value than its half */
+		unsigned reg = m->s[i], key = reg + 1 + (m->ins->s[i].n & 15u) * 512,
+			 k; /* a pair is another value than its half */
 		if (reg == 255 && m->src[i] == 'A' && narrow)
 			literals = 2;
 		narrow |= reg == 255 && m->src[i] != 'A';
@@ -488,8 +564,8 @@ static const char *rdna_check_bus(const struct rdna_match *m)
 	}
 	if (n + literals <= (one ? 1u : 2u))
 		return NULL;
-	return one ? "the instruction can read one scalar register or literal (constant bus)" :
-	       "a vector instruction can read at most two different scalar registers or literals (constant bus)";
+	return one ? "the instruction can read one scalar register or literal (constant bus)"
+	           : "a vector instruction can read at most two different scalar registers or literals (constant bus)";
 }
 
 static const char *rdna_check_dpp(const struct rdna_match *m)
@@ -512,10 +588,13 @@ static const char *rdna_check_dpp(const struct rdna_match *m)
 			return "with DPP the sources of a packed instruction must be vector registers";
 	}
 	if (d->kind == RDNA_DPP8)
-		return d->lanes >> 24 || d->ctrl || d->row_mask || d->bank_mask || d->bound_zero ? "DPP8 takes 24 bits of lanes and nothing else" : NULL;
+		return d->lanes >> 24 || d->ctrl || d->row_mask || d->bank_mask || d->bound_zero
+		               ? "DPP8 takes 24 bits of lanes and nothing else"
+		               : NULL;
 	if (d->row_mask > 15 || d->bank_mask > 15 || d->lanes)
 		return "DPP16 takes a control and masks of 4 bits";
-	if (c <= 0xff || (c > 0x100 && c < 0x130 && c % 16) || c == RDNA_ROW_MIRROR || c == RDNA_ROW_HALF_MIRROR || (c >= 0x150 && c < 0x170))
+	if (c <= 0xff || (c > 0x100 && c < 0x130 && c % 16) || c == RDNA_ROW_MIRROR || c == RDNA_ROW_HALF_MIRROR ||
+	    (c >= 0x150 && c < 0x170))
 		return NULL;
 	return "there is no such DPP control";
 }
@@ -611,7 +690,8 @@ const char *rdna_check(struct rdna_match *m)
 	rdna_letters(m);
 	if ((why = rdna_check_operands(m)))
 		return why;
-	if (rdna_has_extras(m->ins) && ((why = rdna_check_modifiers(m)) || (why = rdna_check_cache(m)) || (why = rdna_check_offsets(m))))
+	if (rdna_has_extras(m->ins) &&
+	    ((why = rdna_check_modifiers(m)) || (why = rdna_check_cache(m)) || (why = rdna_check_offsets(m))))
 		return why;
 	if ((why = rdna_check_matrix(m)))
 		return why;
@@ -630,9 +710,10 @@ const char *rdna_check(struct rdna_match *m)
 
 static unsigned rdna_dual_vgpr(const struct rdna_match *m, unsigned i)
 {
-	if (i == 2)                  /* the accumulator of fmac and dot2acc, the addend of fmaak and fmamk */
-		return m->op == RDNA_V_FMAC_F32 || m->op == RDNA_V_DOT2ACC_F32_F16 ? m->d[0] :
-		       m->op == RDNA_V_FMAMK_F32 ? m->s[2] : 0;
+	if (i == 2) /* the accumulator of fmac and dot2acc, the addend of fmaak and fmamk */
+		return m->op == RDNA_V_FMAC_F32 || m->op == RDNA_V_DOT2ACC_F32_F16 ? m->d[0]
+		       : m->op == RDNA_V_FMAMK_F32                                 ? m->s[2]
+		                                                                   : 0;
 	if (i == 1)
 		return m->op == RDNA_V_FMAMK_F32 || m->n_src < 2 ? 0 : m->s[1];
 	return m->s[0] >= RDNA_V0 ? m->s[0] : 0;
@@ -660,7 +741,11 @@ static unsigned rdna_dual_scalars(const struct rdna_half *x, const struct rdna_h
 
 void rdna_find_half(struct rdna_half *h, const struct rdna_match *m)
 {
-	*h = (struct rdna_half){ .gen = m->gen, .dst = m->d[0], .has_literal = m->has_literal, .literal = m->literal, .is_move = m->op == RDNA_V_MOV_B32 };
+	*h = (struct rdna_half){ .gen = m->gen,
+		                 .dst = m->d[0],
+		                 .has_literal = m->has_literal,
+		                 .literal = m->literal,
+		                 .is_move = m->op == RDNA_V_MOV_B32 };
 	if (m->long_form || m->ins->dpp.kind)
 		h->error = "half of a dual instruction must have the short encoding, without DPP";
 	for (unsigned i = 0; i < 3; i++)
@@ -668,10 +753,14 @@ void rdna_find_half(struct rdna_half *h, const struct rdna_match *m)
 	for (unsigned i = 0; i < m->n_src && i < 3; i++) {
 		if (m->ins->s[i].kind != RDNA_REG || m->s[i] >= RDNA_V0 || m->ins->s[i].reg == RDNA_NULL)
 			continue;
-		rdna_add_scalar(h->scalar, &h->n_scalars, m->s[i] | (m->src[i] == 'c' ? 0x1000u : 0));      /* a mask is read apart from vcc as a value */
+		rdna_add_scalar(
+			h->scalar, &h->n_scalars,
+			m->s[i] | (m->src[i] == 'c' ? 0x1000u : 0)); /* a mask is read apart from vcc as a value */
 	}
 	h->first = m->s[0];
-	h->second = (uint8_t)(m->n_src < 2 ? 0 : m->src[1] == 'K' ? m->s[2] : m->s[1]);      /* fmamk's literal stands before it */
+	h->second = (uint8_t)(m->n_src < 2       ? 0
+	                      : m->src[1] == 'K' ? m->s[2]
+	                                         : m->s[1]); /* fmamk's literal stands before it */
 }
 
 const char *rdna_check_dual(const struct rdna_half *x, const struct rdna_half *y)

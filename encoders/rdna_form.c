@@ -13,10 +13,7 @@ static unsigned rdna_tail(const struct rdna_match *m, uint32_t out[4], unsigned 
 }
 
 /* The number of "no register" in a scalar field. */
-static unsigned rdna_null(const struct rdna_match *m)
-{
-	return m->gen == RDNA_GFX10_3 ? 125 : 124;
-}
+static unsigned rdna_null(const struct rdna_match *m) { return m->gen == RDNA_GFX10_3 ? 125 : 124; }
 
 /* --- scalar */
 
@@ -82,8 +79,8 @@ static unsigned rdna_smem(const struct rdna_match *m, uint32_t out[4])
 
 /* --- vector */
 
-/* The word behind a DPP instruction, and in *src what stands in source 0's field instead. The short encodings have neg and
- * abs of both sources here, the long ones where they always are. */
+/* The word behind a DPP instruction, and in *src what stands in source 0's field instead. The short encodings have neg
+ * and abs of both sources here, the long ones where they always are. */
 static uint32_t rdna_dpp_word(const struct rdna_match *m, unsigned *src)
 {
 	const struct rdna_dpp *d = &m->ins->dpp;
@@ -150,8 +147,8 @@ static unsigned rdna_vop3p(const struct rdna_match *m, uint32_t out[4])
 		s[i] = m->s[i];
 	if (m->ins->dpp.kind)
 		dpp = rdna_dpp_word(m, &s[0]);
-	out[0] = 0xccu << 24 | m->opcode << 16 | (uint32_t)m->ins->clamp << 15 | (hi >> 2) << 14 | (uint32_t)m->sel << 11 |
-	         (uint32_t)m->abs << 8 | (m->d[0] & 0xff);
+	out[0] = 0xccu << 24 | m->opcode << 16 | (uint32_t)m->ins->clamp << 15 | (hi >> 2) << 14 |
+	         (uint32_t)m->sel << 11 | (uint32_t)m->abs << 8 | (m->d[0] & 0xff);
 	out[1] = s[0] | s[1] << 9 | s[2] << 18 | (hi & 3) << 27 | (uint32_t)m->neg << 29;
 	return rdna_vector_tail(m, out, 2, dpp);
 }
@@ -184,8 +181,10 @@ static unsigned rdna_segment(const struct rdna_match *m)
 static unsigned rdna_flat(const struct rdna_match *m, uint32_t out[4])
 {
 	const struct rdna_ins *ins = m->ins;
-	bool gfx10 = m->gen == RDNA_GFX10_3, scratch = m->row->enc == RDNA_E_SCRATCH, vaddr = ins->s[0].kind != RDNA_NONE;
-	unsigned glc = (ins->cache & RDNA_GLC) || (m->row->sig[0] == '?' && m->n_dst), slc = ins->cache & RDNA_SLC ? 1 : 0;
+	bool gfx10 = m->gen == RDNA_GFX10_3, scratch = m->row->enc == RDNA_E_SCRATCH,
+	     vaddr = ins->s[0].kind != RDNA_NONE;
+	unsigned glc = (ins->cache & RDNA_GLC) || (m->row->sig[0] == '?' && m->n_dst),
+		 slc = ins->cache & RDNA_SLC ? 1 : 0;
 	unsigned dlc = ins->cache & RDNA_DLC ? 1 : 0, d = m->n_dst ? m->d[0] & 0xff : 0;
 	unsigned saddr = ins->saddr.kind ? m->saddr : gfx10 && scratch && !vaddr ? 127 : rdna_null(m);
 
@@ -210,7 +209,8 @@ static unsigned rdna_flat12(const struct rdna_match *m, uint32_t out[4])
 	unsigned saddr = ins->saddr.kind ? m->saddr : rdna_null(m);
 
 	out[0] = (0xecu + rdna_segment(m)) << 24 | m->opcode << 14 | saddr;
-	out[1] = d | (uint32_t)(scratch && ins->s[0].kind) << 17 | (uint32_t)ins->scope << 18 | th << 20 | rdna_data(m, 0) << 23;
+	out[1] = d | (uint32_t)(scratch && ins->s[0].kind) << 17 | (uint32_t)ins->scope << 18 | th << 20 |
+	         rdna_data(m, 0) << 23;
 	out[2] = (m->s[0] & 0xffu) | (uint32_t)ins->offset << 8;
 	return 3;
 }
@@ -231,7 +231,9 @@ unsigned rdna_encode(const struct rdna_match *m, uint32_t out[4])
 	case RDNA_E_SOPK: return rdna_sopk(m, out);
 	case RDNA_E_SOPP: return rdna_sopp(m, out);
 	case RDNA_E_SMEM: return rdna_smem(m, out);
-	case RDNA_E_VOP1: case RDNA_E_VOP2: case RDNA_E_VOPC: return m->long_form ? rdna_vop3(m, out) : rdna_vop_short(m, out);
+	case RDNA_E_VOP1:
+	case RDNA_E_VOP2:
+	case RDNA_E_VOPC: return m->long_form ? rdna_vop3(m, out) : rdna_vop_short(m, out);
 	case RDNA_E_VOP3: return rdna_vop3(m, out);
 	case RDNA_E_VOP3P: return rdna_vop3p(m, out);
 	case RDNA_E_DS: return rdna_ds(m, out);
@@ -244,7 +246,8 @@ unsigned rdna_encode(const struct rdna_match *m, uint32_t out[4])
 
 unsigned rdna_encode_dual(const struct rdna_half *x, const struct rdna_half *y, uint32_t out[4])
 {
-	out[0] = 0x32u << 26 | (uint32_t)x->opcode << 22 | (uint32_t)y->opcode << 17 | (uint32_t)x->second << 9 | x->first;
+	out[0] = 0x32u << 26 | (uint32_t)x->opcode << 22 | (uint32_t)y->opcode << 17 | (uint32_t)x->second << 9 |
+	         x->first;
 	out[1] = (x->dst & 0xffu) << 24 | (uint32_t)(y->dst & 0xff) / 2 << 17 | (uint32_t)y->second << 9 | y->first;
 	if (!x->has_literal && !y->has_literal)
 		return 2;

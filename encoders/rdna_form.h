@@ -1,4 +1,5 @@
-/* encoders/rdna_form.h - what passes between the parts of the RDNA encoder: a row of the table, and an instruction checked.
+/* encoders/rdna_form.h - what passes between the parts of the RDNA encoder: a row of the table, and an instruction
+ * checked.
  *
  * Owns: how rdna.def's facts are packed. Only encoders/rdna*.c and the encoder's tests may include it.
  */
@@ -7,25 +8,58 @@
 
 #include "encoders/rdna.h"
 
-enum rdna_enc { RDNA_E_SOP1, RDNA_E_SOP2, RDNA_E_SOPC, RDNA_E_SOPK, RDNA_E_SOPP, RDNA_E_SMEM, RDNA_E_VOP1, RDNA_E_VOP2,
-                RDNA_E_VOPC, RDNA_E_VOP3, RDNA_E_VOP3P, RDNA_E_DS, RDNA_E_GLOBAL, RDNA_E_FLAT, RDNA_E_SCRATCH, RDNA_E_MUBUF };
+enum rdna_enc {
+	RDNA_E_SOP1,
+	RDNA_E_SOP2,
+	RDNA_E_SOPC,
+	RDNA_E_SOPK,
+	RDNA_E_SOPP,
+	RDNA_E_SMEM,
+	RDNA_E_VOP1,
+	RDNA_E_VOP2,
+	RDNA_E_VOPC,
+	RDNA_E_VOP3,
+	RDNA_E_VOP3P,
+	RDNA_E_DS,
+	RDNA_E_GLOBAL,
+	RDNA_E_FLAT,
+	RDNA_E_SCRATCH,
+	RDNA_E_MUBUF
+};
 
 /* facts: bits 0-2 sources that take neg, 3-5 abs, 6-9 op_sel (9: the destination), then flags */
 #define RDNA_F_NEG(mask) (mask)
 #define RDNA_F_ABS(mask) ((mask) << 3)
 #define RDNA_F_SEL(mask) ((mask) << 6)
 enum {
-	RDNA_F_CLAMP = 1 << 10, RDNA_F_OMOD = 1 << 11, RDNA_F_DPP = 1 << 12, RDNA_F_SHORT = 1 << 13, RDNA_F_MIX = 1 << 14,
-	RDNA_F_READS_VCC = 1 << 15, RDNA_F_BUS_1 = 1 << 16, RDNA_F_TWO = 1 << 17, RDNA_F_FROM_11_5 = 1 << 18
+	RDNA_F_CLAMP = 1 << 10,
+	RDNA_F_OMOD = 1 << 11,
+	RDNA_F_DPP = 1 << 12,
+	RDNA_F_SHORT = 1 << 13,
+	RDNA_F_MIX = 1 << 14,
+	RDNA_F_READS_VCC = 1 << 15,
+	RDNA_F_BUS_1 = 1 << 16,
+	RDNA_F_TWO = 1 << 17,
+	RDNA_F_FROM_11_5 = 1 << 18
 };
 enum { RDNA_NO_OPCODE = 0xffff };
 
-struct rdna_row { const char *names, *sig; uint32_t facts; uint16_t opcode[3]; uint8_t enc; };
+struct rdna_row {
+	const char *names, *sig;
+	uint32_t facts;
+	uint16_t opcode[3];
+	uint8_t enc;
+};
 extern const struct rdna_row rdna_rows[RDNA_OP_COUNT];
 
-/* A row's letters read, in one word, so that whoever reads a row first gives it to all. reaches: one bears on the length of the encoding (masks, 16 bits). */
-#define RDNA_LETTERS char dst[2], src[4]; uint8_t n_dst : 4, reaches : 1, n_src
-struct rdna_read { RDNA_LETTERS; };
+/* A row's letters read, in one word, so that whoever reads a row first gives it to all. reaches: one bears on the
+ * length of the encoding (masks, 16 bits). */
+#define RDNA_LETTERS \
+	char dst[2], src[4]; \
+	uint8_t n_dst : 4, reaches : 1, n_src
+struct rdna_read {
+	RDNA_LETTERS;
+};
 
 /* An instruction whose operands have been checked and turned into the numbers of its generation. */
 struct rdna_match {
@@ -36,15 +70,19 @@ struct rdna_match {
 	unsigned opcode;
 	union {
 		struct rdna_read letters;
-		struct { RDNA_LETTERS; };
+		struct {
+			RDNA_LETTERS;
+		};
 	};
-	uint16_t d[2], s[4];         /* field values; s: a source's 9 bits, an immediate's 16 */
+	uint16_t d[2], s[4]; /* field values; s: a source's 9 bits, an immediate's 16 */
 	uint16_t saddr;
 	uint8_t neg, abs, sel, flip; /* by source; sel bit 3: the destination */
-	bool has_literal; uint32_t literal;
-	bool long_form;              /* VOP1, VOP2, VOPC as VOP3 */
-	int32_t branch;              /* label of the branch, or -1 */
-	bool distance; int32_t to, from;      /* the literal is to - from */
+	bool has_literal;
+	uint32_t literal;
+	bool long_form; /* VOP1, VOP2, VOPC as VOP3 */
+	int32_t branch; /* label of the branch, or -1 */
+	bool distance;
+	int32_t to, from; /* the literal is to - from */
 };
 
 /* RDNA_NO_OPCODE: the generation lacks it. */
@@ -71,14 +109,8 @@ uint32_t rdna_encode_immediate(enum rdna_op op, enum rdna_gen gen, int64_t v);
 /* False: it is none. */
 bool rdna_plain_of(struct rdna_plain *p, const struct rdna_ins *ins);
 
-static inline bool rdna_is_vector(enum rdna_enc e)
-{
-	return e >= RDNA_E_VOP1 && e <= RDNA_E_VOP3P;
-}
-static inline bool rdna_is_flat(enum rdna_enc e)
-{
-	return e >= RDNA_E_GLOBAL && e <= RDNA_E_SCRATCH;
-}
+static inline bool rdna_is_vector(enum rdna_enc e) { return e >= RDNA_E_VOP1 && e <= RDNA_E_VOP3P; }
+static inline bool rdna_is_flat(enum rdna_enc e) { return e >= RDNA_E_GLOBAL && e <= RDNA_E_SCRATCH; }
 /* The number of 32-bit registers a letter stands for. */
 unsigned rdna_letter_size(const struct rdna_match *m, char letter);
 

@@ -1,38 +1,59 @@
-/* encoders/rdna_plain.c - plain instructions, which most are, by one look at a recipe each: what may stand where, and where it goes.
+/* encoders/rdna_plain.c - plain instructions, which most are, by one look at a recipe each: what may stand where, and
+ * where it goes.
  *
- * Owns: what a row takes without a question being asked (registers below s106, constants, modifiers, offsets), kept as a recipe for each row and generation. Never refuses: what a
- * recipe does not cover is rdna_check's. The rule: a recipe may only take what rdna_check takes, and lay it out as rdna_encode does; tests/encoders/t_rdna.c holds both ways together.
+ * Owns: what a row takes without a question being asked (registers below s106, constants, modifiers, offsets), kept as
+ * a recipe for each row and generation. Never refuses: what a recipe does not cover is rdna_check's. The rule: a recipe
+ * may only take what rdna_check takes, and lay it out as rdna_encode does; tests/encoders/t_rdna.c holds both ways
+ * together.
  */
 #include "encoders/rdna_form.h"
 
 #include <stdatomic.h>
 
 enum { PLACES = 4, D = 0, S0, S1, S2 };
-enum { NOTHING = RDNA_AT_NOTHING, V1 = RDNA_AT_V1, V2 = RDNA_AT_V2, V3 = RDNA_AT_V3, V4 = RDNA_AT_V4, V8 = RDNA_AT_V8, SG1 = RDNA_AT_S1, SG2 = RDNA_AT_S2, SG4 = RDNA_AT_S4,
-       SG8 = RDNA_AT_S8, SG16 = RDNA_AT_S16, INTEGER = RDNA_AT_INTEGER, FLOAT = RDNA_AT_FLOAT, LITERAL = RDNA_AT_LITERAL, OTHER = RDNA_AT_OTHER };
+enum {
+	NOTHING = RDNA_AT_NOTHING,
+	V1 = RDNA_AT_V1,
+	V2 = RDNA_AT_V2,
+	V3 = RDNA_AT_V3,
+	V4 = RDNA_AT_V4,
+	V8 = RDNA_AT_V8,
+	SG1 = RDNA_AT_S1,
+	SG2 = RDNA_AT_S2,
+	SG4 = RDNA_AT_S4,
+	SG8 = RDNA_AT_S8,
+	SG16 = RDNA_AT_S16,
+	INTEGER = RDNA_AT_INTEGER,
+	FLOAT = RDNA_AT_FLOAT,
+	LITERAL = RDNA_AT_LITERAL,
+	OTHER = RDNA_AT_OTHER
+};
 enum { VECTORS = V1 | V2 | V3 | V4 | V8, SCALARS = SG1 | SG2 | SG4 | SG8 | SG16, REGISTERS = VECTORS | SCALARS };
 
 const struct rdna_tuple rdna_tuples[RDNA_TUPLES] = {
-	{ OTHER, OTHER, 0 }, { V1, SG1, 0 }, { V2, SG2, 1 }, { V3, OTHER, 0 }, { V4, SG4, 3 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { V8, SG8, 3 },
-	{ OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, SG16, 3 },
+	{ OTHER, OTHER, 0 }, { V1, SG1, 0 },      { V2, SG2, 1 },      { V3, OTHER, 0 },    { V4, SG4, 3 },
+	{ OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { V8, SG8, 3 },      { OTHER, OTHER, 0 },
+	{ OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 }, { OTHER, OTHER, 0 },
+	{ OTHER, OTHER, 0 }, { OTHER, SG16, 3 },
 };
 
 /* How an instruction is laid out: fields added to words that have everything else. */
 struct rdna_form {
-	uint64_t takes;              /* by place, 16 bits each: what it may be; 0: there is no such form */
+	uint64_t takes; /* by place, 16 bits each: what it may be; 0: there is no such form */
 	uint64_t words;
-	uint16_t mods;               /* by place, 4 bits each: the modifiers it may have */
-	uint8_t at[PLACES];          /* the first bit of its field */
-	uint8_t n;                   /* words */
+	uint16_t mods;      /* by place, 4 bits each: the modifiers it may have */
+	uint8_t at[PLACES]; /* the first bit of its field */
+	uint8_t n;          /* words */
 };
 struct rdna_recipe {
-	_Atomic int made;            /* NOT_YET ... */
+	_Atomic int made; /* NOT_YET ... */
 	uint8_t enc;
-	bool is_half, second_only; uint8_t half;      /* of a dual instruction, the opcode */
-	uint32_t immediate;          /* the word of what has 16 bits and nothing else; 0: it is not so */
-	struct rdna_form first, second;      /* the short encoding, where there is one; the long one */
-	uint64_t alone;              /* what can stand in no more than one place: the constant bus, the literal */
-	int32_t low, high;           /* the offset */
+	bool is_half, second_only;
+	uint8_t half;                   /* of a dual instruction, the opcode */
+	uint32_t immediate;             /* the word of what has 16 bits and nothing else; 0: it is not so */
+	struct rdna_form first, second; /* the short encoding, where there is one; the long one */
+	uint64_t alone;                 /* what can stand in no more than one place: the constant bus, the literal */
+	int32_t low, high;              /* the offset */
 };
 enum { NOT_YET, BEING_MADE, MADE };
 static struct rdna_recipe recipes[RDNA_GEN_COUNT][RDNA_OP_COUNT];
@@ -43,14 +64,19 @@ static struct rdna_recipe recipes[RDNA_GEN_COUNT][RDNA_OP_COUNT];
 static unsigned rdna_taken(char letter)
 {
 	switch (letter) {
-	case '1': case 'h': return V1;
+	case '1':
+	case 'h': return V1;
 	case '2': return V2;
 	case '3': return V3;
 	case '4': return V4;
 	case '8': return V8;
 	case 'a': return V1 | SG1 | INTEGER | FLOAT | LITERAL;
 	case 'A': return V2 | SG2 | INTEGER;
-	case 'b': case 'f': case 'p': case 'P': case 'm': return V1 | SG1 | INTEGER;
+	case 'b':
+	case 'f':
+	case 'p':
+	case 'P':
+	case 'm': return V1 | SG1 | INTEGER;
 	case 's': return SG1 | INTEGER | FLOAT | LITERAL;
 	case 'S': return SG2 | INTEGER;
 	case 'u': return SG1 | INTEGER;
@@ -77,7 +103,7 @@ static bool rdna_find_places(const struct rdna_match *m, uint64_t *takes)
 	for (; n < m->n_src; n++)
 		what[S0 + n] = m->src[n] == '@' ? m->row->enc == RDNA_E_SMEM ? SG2 : V1 : rdna_taken(m->src[n]);
 	if (m->row->enc == RDNA_E_GLOBAL)
-		what[S2] = SG2;                      /* the scalar half of the address */
+		what[S2] = SG2; /* the scalar half of the address */
 	*takes = 0;
 	for (unsigned p = 0; p < PLACES; p++)
 		*takes |= rdna_in_place(what[p], p);
@@ -102,7 +128,9 @@ static void rdna_form_scalar(struct rdna_form *f, const struct rdna_match *m, ui
 		f->takes |= rdna_in_place(takes >> 16 * p & SG1 ? RDNA_AT_SPECIAL : 0, p);
 	f->takes |= takes;
 	f->n = 1;
-	f->words = e == RDNA_E_SOP1 ? 0x17du << 23 | m->opcode << 8 : e == RDNA_E_SOP2 ? 2u << 30 | m->opcode << 23 : 0x17eu << 23 | m->opcode << 16;
+	f->words = e == RDNA_E_SOP1   ? 0x17du << 23 | m->opcode << 8
+	           : e == RDNA_E_SOP2 ? 2u << 30 | m->opcode << 23
+	                              : 0x17eu << 23 | m->opcode << 16;
 	f->at[D] = 16;
 	f->at[S1] = 8;
 }
@@ -128,7 +156,9 @@ static uint16_t rdna_mods_taken(const struct rdna_match *m)
 	unsigned mods = !packed && f >> 9 & 1 ? RDNA_HIGH : 0;
 
 	for (unsigned k = 0; k < 3; k++)
-		mods |= ((f >> k & 1 ? RDNA_NEG : 0u) | (f >> (3 + k) & 1 ? RDNA_ABS : 0u) | (f >> (6 + k) & 1 ? RDNA_HIGH : 0u) | (packed && f >> (6 + k) & 1 ? RDNA_FLIP : 0u)) << 4 * (S0 + k);
+		mods |= ((f >> k & 1 ? RDNA_NEG : 0u) | (f >> (3 + k) & 1 ? RDNA_ABS : 0u) |
+		         (f >> (6 + k) & 1 ? RDNA_HIGH : 0u) | (packed && f >> (6 + k) & 1 ? RDNA_FLIP : 0u))
+		        << 4 * (S0 + k);
 	return (uint16_t)mods;
 }
 
@@ -143,7 +173,8 @@ static void rdna_form_long(struct rdna_form *f, const struct rdna_match *m, uint
 	f->takes = takes;
 	f->n = 2;
 	f->mods = rdna_mods_taken(m);
-	f->words = e == RDNA_E_VOP3P ? 0xccu << 24 | m->opcode << 16 | (mix ? 0 : 1u << 14 | UINT64_C(3) << 59) : 0x35u << 26 | opcode << 16;
+	f->words = e == RDNA_E_VOP3P ? 0xccu << 24 | m->opcode << 16 | (mix ? 0 : 1u << 14 | UINT64_C(3) << 59)
+	                             : 0x35u << 26 | opcode << 16;
 	rdna_field(f, D, 0, true);
 	rdna_field(f, S0, 32, false);
 	rdna_field(f, S1, 41, false);
@@ -157,7 +188,8 @@ static void rdna_form_memory(struct rdna_recipe *q, const struct rdna_match *m, 
 	bool gfx10 = m->gen == RDNA_GFX10_3, gfx12 = m->gen == RDNA_GFX12;
 	struct rdna_form *f = &q->first;
 
-	if (!m->n_src || m->src[0] != '@' || m->row->facts & RDNA_F_TWO || (e == RDNA_E_SMEM && (m->n_src > 1 || m->n_dst != 1)) || (e == RDNA_E_GLOBAL && m->n_src > 2))
+	if (!m->n_src || m->src[0] != '@' || m->row->facts & RDNA_F_TWO ||
+	    (e == RDNA_E_SMEM && (m->n_src > 1 || m->n_dst != 1)) || (e == RDNA_E_GLOBAL && m->n_src > 2))
 		return;
 	f->takes = takes;
 	f->n = e == RDNA_E_GLOBAL && gfx12 ? 3 : 2;
@@ -169,7 +201,8 @@ static void rdna_form_memory(struct rdna_recipe *q, const struct rdna_match *m, 
 		f->words = (0x3du << 26 | m->opcode << (gfx12 ? 13 : 18)) | (uint64_t)(gfx10 ? 125 : 124) << 57;
 	} else {
 		q->high = (gfx10 ? 2048 : gfx12 ? 1 << 23 : 4096) - 1;
-		f->words = gfx12 ? (0xecu + 2) << 24 | m->opcode << 14 : 0x37u << 26 | m->opcode << 18 | 2u << (gfx10 ? 14 : 16);
+		f->words = gfx12 ? (0xecu + 2) << 24 | m->opcode << 14
+		                 : 0x37u << 26 | m->opcode << 18 | 2u << (gfx10 ? 14 : 16);
 	}
 	q->low = e == RDNA_E_DS ? 0 : -q->high - 1;
 }
@@ -194,7 +227,9 @@ static void rdna_make_recipe(struct rdna_recipe *q, enum rdna_op op, enum rdna_g
 	for (unsigned p = S0; p < PLACES; p++)
 		q->alone |= rdna_in_place(rdna_is_vector(e) ? SCALARS | LITERAL : LITERAL, p);
 	if (rdna_is_vector(e)) {
-		bool mask = m.dst[0] == 'c' || m.src[2] == 'c', long_alone = e >= RDNA_E_VOP3 || (e == RDNA_E_VOP2 && m.opcode >= 0x100) || mask;      /* a mask that is not vcc */
+		bool mask = m.dst[0] == 'c' || m.src[2] == 'c',
+		     long_alone = e >= RDNA_E_VOP3 || (e == RDNA_E_VOP2 && m.opcode >= 0x100) ||
+		                  mask; /* a mask that is not vcc */
 		if ((m.reaches && !long_alone) || (m.row->facts & RDNA_F_BUS_1 && m.row->facts & RDNA_F_READS_VCC))
 			return;
 		if (!long_alone)
@@ -225,7 +260,10 @@ static const struct rdna_recipe *rdna_recipe_of(enum rdna_op op, enum rdna_gen g
 
 /* --- laying out */
 
-static bool rdna_fits(const struct rdna_form *f, const struct rdna_plain *p) { return !(p->is & ~f->takes) && !(p->mods & ~f->mods); }
+static bool rdna_fits(const struct rdna_form *f, const struct rdna_plain *p)
+{
+	return !(p->is & ~f->takes) && !(p->mods & ~f->mods);
+}
 
 /* Neg, abs and op_sel of both long encodings, and what op_sel_hi is turned to. */
 static uint64_t rdna_lay_mods(unsigned mods)
@@ -235,7 +273,8 @@ static uint64_t rdna_lay_mods(unsigned mods)
 
 	for (unsigned k = 0; k < 3; k++) {
 		unsigned of = mods >> 4 * (S0 + k);
-		w ^= (uint64_t)(of & RDNA_NEG) << (61 + k) | (uint64_t)(of >> 1 & 1) << (8 + k) | (uint64_t)(of >> 2 & 1) << (11 + k) | (uint64_t)(of >> 3 & 1) << flip[k];
+		w ^= (uint64_t)(of & RDNA_NEG) << (61 + k) | (uint64_t)(of >> 1 & 1) << (8 + k) |
+		     (uint64_t)(of >> 2 & 1) << (11 + k) | (uint64_t)(of >> 3 & 1) << flip[k];
 	}
 	return w;
 }
@@ -307,9 +346,11 @@ uint64_t rdna_plain_rare_constant(struct rdna_plain *p, unsigned place, uint32_t
 
 bool rdna_plain_of(struct rdna_plain *p, const struct rdna_ins *ins)
 {
-	const struct rdna_operand *const o[PLACES] = { &ins->d[0], &ins->s[0], &ins->s[1], ins->saddr.kind ? &ins->saddr : &ins->s[2] };
+	const struct rdna_operand *const o[PLACES] = { &ins->d[0], &ins->s[0], &ins->s[1],
+		                                       ins->saddr.kind ? &ins->saddr : &ins->s[2] };
 
-	if (ins->d[1].kind || ins->s[3].kind || (ins->saddr.kind && ins->s[2].kind) || ins->offset1 || ins->cache || ins->scope || ins->th || ins->clamp || ins->omod || ins->e64 || ins->dpp.kind ||
+	if (ins->d[1].kind || ins->s[3].kind || (ins->saddr.kind && ins->s[2].kind) || ins->offset1 || ins->cache ||
+	    ins->scope || ins->th || ins->clamp || ins->omod || ins->e64 || ins->dpp.kind ||
 	    (ins->d[1].mods | ins->s[3].mods | ins->saddr.mods))
 		return false;
 	*p = (struct rdna_plain){ .offset = ins->offset };
@@ -334,7 +375,13 @@ bool rdna_plain_half(struct rdna_half *h, enum rdna_op op, enum rdna_gen gen, co
 	if (!q || !q->is_half || !rdna_fits(&q->first, p))
 		return false;
 	uint64_t s0 = p->is >> 16 * S0;
-	*h = (struct rdna_half){ .gen = gen, .second_only = q->second_only, .opcode = q->half, .is_move = op == RDNA_V_MOV_B32, .dst = p->at[D], .first = p->at[S0], .second = (uint8_t)p->at[S1] };
+	*h = (struct rdna_half){ .gen = gen,
+		                 .second_only = q->second_only,
+		                 .opcode = q->half,
+		                 .is_move = op == RDNA_V_MOV_B32,
+		                 .dst = p->at[D],
+		                 .first = p->at[S0],
+		                 .second = (uint8_t)p->at[S1] };
 	if (s0 & VECTORS)
 		h->vgpr[0] = p->at[S0];
 	else if (s0 & SCALARS)

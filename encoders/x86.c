@@ -10,11 +10,12 @@
 #include <string.h>
 
 #define LEG(pp, map, op, w, digit) X86_FACTS(op, X86_P_##pp, X86_MAP_##map, X86_W_##w, X86_L_L0, digit)
-#define VEX(pp, map, op, w, l, digit) (X86_FACTS(op, X86_P_##pp, X86_MAP_##map, X86_W_##w, X86_L_##l, digit) | X86_HAS_VEX)
+#define VEX(pp, map, op, w, l, digit) \
+	(X86_FACTS(op, X86_P_##pp, X86_MAP_##map, X86_W_##w, X86_L_##l, digit) | X86_HAS_VEX)
 #define NO_VEX(pp, map, op, l, digit) X86_FACTS(op, X86_P_##pp, X86_MAP_##map, X86_W_W0, X86_L_##l, digit)
 #define EVEX(w, tuple) X86_EVEX_FACTS(X86_W_##w, X86_T_##tuple)
 #define NO_EVEX 0u
-#define NO_MASK (X86_NO_MASK >> 24)               /* EVEX() moves it up together with the tuple */
+#define NO_MASK (X86_NO_MASK >> 24) /* EVEX() moves it up together with the tuple */
 #define EVEX_FIRST (X86_EVEX_FIRST >> 24)
 
 const struct x86_row x86_rows[] = {
@@ -37,7 +38,10 @@ enum {
 #undef X86_ALT
 };
 
-static const struct { const char *name; uint16_t first; } x86_ops[X86_OP_COUNT] = {
+static const struct {
+	const char *name;
+	uint16_t first;
+} x86_ops[X86_OP_COUNT] = {
 #define X86(id, name, ...) { name, X86_FIRST_##id },
 #define X86_ALT(id, ...)
 #include "encoders/x86.def"
@@ -46,22 +50,26 @@ static const struct { const char *name; uint16_t first; } x86_ops[X86_OP_COUNT] 
 };
 
 /* Where a form puts each operand: index of the operand, or -1. */
-static const struct { int8_t reg, vvvv, rm, is4, imm; } x86_slots[] = {
-	[X86_F_ZO] = { -1, -1, -1, -1, -1 }, [X86_F_O] = { -1, -1, 0, -1, -1 }, [X86_F_OI] = { -1, -1, 0, -1, 1 },
-	[X86_F_AI] = { -1, -1, -1, -1, 1 }, [X86_F_M] = { -1, -1, 0, -1, -1 }, [X86_F_MI] = { -1, -1, 0, -1, 1 },
-	[X86_F_MR] = { 1, -1, 0, -1, -1 }, [X86_F_RM] = { 0, -1, 1, -1, -1 }, [X86_F_RMI] = { 0, -1, 1, -1, 2 },
-	[X86_F_MRI] = { 1, -1, 0, -1, 2 }, [X86_F_RVM] = { 0, 1, 2, -1, -1 }, [X86_F_RVMI] = { 0, 1, 2, -1, 3 },
-	[X86_F_RVMR] = { 0, 1, 2, 3, -1 }, [X86_F_RMV] = { 0, 2, 1, -1, -1 }, [X86_F_MVR] = { 2, 1, 0, -1, -1 },
-	[X86_F_VM] = { -1, 0, 1, -1, -1 }, [X86_F_VMI] = { -1, 0, 1, -1, 2 }, [X86_F_REL] = { -1, -1, -1, -1, 0 },
-	[X86_F_R] = { 0, -1, -1, -1, -1 }, [X86_F_ZR] = { -1, -1, -1, -1, -1 },
+static const struct {
+	int8_t reg, vvvv, rm, is4, imm;
+} x86_slots[] = {
+	[X86_F_ZO] = { -1, -1, -1, -1, -1 }, [X86_F_O] = { -1, -1, 0, -1, -1 },   [X86_F_OI] = { -1, -1, 0, -1, 1 },
+	[X86_F_AI] = { -1, -1, -1, -1, 1 },  [X86_F_M] = { -1, -1, 0, -1, -1 },   [X86_F_MI] = { -1, -1, 0, -1, 1 },
+	[X86_F_MR] = { 1, -1, 0, -1, -1 },   [X86_F_RM] = { 0, -1, 1, -1, -1 },   [X86_F_RMI] = { 0, -1, 1, -1, 2 },
+	[X86_F_MRI] = { 1, -1, 0, -1, 2 },   [X86_F_RVM] = { 0, 1, 2, -1, -1 },   [X86_F_RVMI] = { 0, 1, 2, -1, 3 },
+	[X86_F_RVMR] = { 0, 1, 2, 3, -1 },   [X86_F_RMV] = { 0, 2, 1, -1, -1 },   [X86_F_MVR] = { 2, 1, 0, -1, -1 },
+	[X86_F_VM] = { -1, 0, 1, -1, -1 },   [X86_F_VMI] = { -1, 0, 1, -1, 2 },   [X86_F_REL] = { -1, -1, -1, -1, 0 },
+	[X86_F_R] = { 0, -1, -1, -1, -1 },   [X86_F_ZR] = { -1, -1, -1, -1, -1 },
 };
 
 /* --- operands */
 
 static struct x86_operand x86_register(int cls, int reg)
 {
-	return (struct x86_operand){ .cls = (uint8_t)cls, .reg = reg >= 0 && reg < 0xff ? (uint8_t)reg : 0xff,
-	                             .index = X86_NO_INDEX, .label = X86_NO_LABEL };
+	return (struct x86_operand){ .cls = (uint8_t)cls,
+		                     .reg = reg >= 0 && reg < 0xff ? (uint8_t)reg : 0xff,
+		                     .index = X86_NO_INDEX,
+		                     .label = X86_NO_LABEL };
 }
 
 struct x86_operand x86_r32(int reg) { return x86_register(X86_GPR32, reg); }
@@ -87,10 +95,7 @@ struct x86_operand x86_mem_index(int base, int index, int scale, int32_t disp)
 	return o;
 }
 
-struct x86_operand x86_mem(int base, int32_t disp)
-{
-	return x86_mem_index(base, X86_NO_INDEX, 1, disp);
-}
+struct x86_operand x86_mem(int base, int32_t disp) { return x86_mem_index(base, X86_NO_INDEX, 1, disp); }
 
 struct x86_operand x86_mem_label(int label, int32_t disp)
 {
@@ -108,10 +113,7 @@ struct x86_operand x86_mem_broadcast(struct x86_operand mem)
 
 /* --- does a row take these operands? NULL, or the rule that is broken */
 
-static bool x86_is_vector(const struct x86_operand *o)
-{
-	return o->cls >= X86_XMM && o->cls <= X86_ZMM;
-}
+static bool x86_is_vector(const struct x86_operand *o) { return o->cls >= X86_XMM && o->cls <= X86_ZMM; }
 
 static const char *x86_check_register(const struct x86_operand *o)
 {
@@ -133,8 +135,9 @@ static const char *x86_check_memory(const struct x86_operand *o, bool vsib)
 	if (o->scale != 1 && o->scale != 2 && o->scale != 4 && o->scale != 8)
 		return "a scale must be 1, 2, 4 or 8";
 	if (vsib)
-		return o->index == X86_NO_INDEX ? "a gather or scatter address must have a vector index" :
-		       o->index > 31 ? "a vector register must be numbered 0 to 31" : NULL;
+		return o->index == X86_NO_INDEX ? "a gather or scatter address must have a vector index"
+		       : o->index > 31          ? "a vector register must be numbered 0 to 31"
+		                                : NULL;
 	if (o->index == X86_NO_INDEX)
 		return o->reg == X86_NO_BASE ? "an address needs a base, an index or a label" : NULL;
 	if (o->index == X86_RSP)
@@ -149,7 +152,8 @@ static const char *x86_check_imm(char letter, int64_t v, bool wide)
 	case 'j': return v < -128 || v > 127 ? "the immediate must fit in one signed byte" : NULL;
 	case 'J':
 		if (v < INT32_MIN || v > (wide ? (int64_t)INT32_MAX : (int64_t)UINT32_MAX))
-			return wide ? "the immediate must fit in 32 bits, sign-extended" : "the immediate must fit in 32 bits";
+			return wide ? "the immediate must fit in 32 bits, sign-extended"
+			            : "the immediate must fit in 32 bits";
 		return NULL;
 	case '1': return v != 1 ? "the immediate must be 1" : NULL;
 	default: return NULL;
@@ -162,13 +166,29 @@ static enum x86_class x86_letter_class(char letter, const struct x86_match *m)
 	unsigned l = m->l;
 
 	switch (letter) {
-	case 'v': case 'V': return X86_XMM + l;
-	case 'h': case 'H': return X86_XMM + (l > 1 ? l - 1 : 0);
-	case 'q': case 'Q': case 'e': case 'E': case 'x': case 'X': return X86_XMM;
-	case 'w': case 'W': case 'A': return m->w ? X86_GPR64 : X86_GPR32;
-	case 'd': case 'D': case 'b': case 'B': case 'u': case 'U': return X86_GPR32;
-	case 'g': case 'G': return X86_GPR64;
-	case 'k': case 'K': return X86_KREG;
+	case 'v':
+	case 'V': return X86_XMM + l;
+	case 'h':
+	case 'H': return X86_XMM + (l > 1 ? l - 1 : 0);
+	case 'q':
+	case 'Q':
+	case 'e':
+	case 'E':
+	case 'x':
+	case 'X': return X86_XMM;
+	case 'w':
+	case 'W':
+	case 'A': return m->w ? X86_GPR64 : X86_GPR32;
+	case 'd':
+	case 'D':
+	case 'b':
+	case 'B':
+	case 'u':
+	case 'U': return X86_GPR32;
+	case 'g':
+	case 'G': return X86_GPR64;
+	case 'k':
+	case 'K': return X86_KREG;
 	case 't': return X86_TMM;
 	default: return X86_NONE;
 	}
@@ -244,7 +264,8 @@ static const char *x86_find_lengths(struct x86_match *m, const struct x86_operan
 			if ((sig[i] != 'v' && sig[i] != 'V') || o[i].cls == X86_MEM)
 				continue;
 			if (!x86_is_vector(&o[i]))
-				return o[i].cls == X86_NONE ? "an operand is missing" : "the operand must be a vector register";
+				return o[i].cls == X86_NONE ? "an operand is missing"
+				                            : "the operand must be a vector register";
 			m->l = (uint8_t)(o[i].cls - X86_XMM);
 			break;
 		}
@@ -280,7 +301,8 @@ static const char *x86_choose_prefix(const struct x86 *x, struct x86_match *m, c
 	bool needs = x86_needs_evex(x, o, m->row->sig) || (!(f & X86_HAS_VEX) && (f & X86_HAS_EVEX));
 
 	if (!x->evex && (needs || strpbrk(m->row->sig, "kK")))
-		return "a zmm or mask register, a vector register above 15, a broadcast or an AVX-512 instruction needs EVEX";
+		return "a zmm or mask register, a vector register above 15, a broadcast or an AVX-512 instruction "
+		       "needs EVEX";
 	if (needs && !(f & X86_HAS_EVEX))
 		return "the instruction has no EVEX form: no zmm, no register above 15, no mask, no broadcast";
 	m->evex = needs || (x->evex && (f & X86_EVEX_FIRST));
@@ -337,7 +359,7 @@ static const char *x86_match_row(const struct x86 *x, const struct x86_row *row,
 	*m = (struct x86_match){ .row = row };
 	*depth = 0;
 	why = x86_choose_prefix(x, m, o);
-	const char *refused = why;       /* said only if the operands fit otherwise: a wrong class is the better message */
+	const char *refused = why; /* said only if the operands fit otherwise: a wrong class is the better message */
 	if ((why = x86_find_lengths(m, o)))
 		return refused ? refused : why;
 	for (unsigned i = 0; i < n; i++)
@@ -353,10 +375,7 @@ static const char *x86_match_row(const struct x86 *x, const struct x86_row *row,
 	return (why = x86_check_gather(m, o)) ? why : x86_check_tiles(m, o);
 }
 
-static const struct x86_operand *x86_place(const struct x86_operand *o, int slot)
-{
-	return slot < 0 ? NULL : &o[slot];
-}
+static const struct x86_operand *x86_place(const struct x86_operand *o, int slot) { return slot < 0 ? NULL : &o[slot]; }
 
 static const char *x86_match(const struct x86 *x, enum x86_op op, const struct x86_operand *o, struct x86_match *m)
 {
@@ -377,7 +396,8 @@ static const char *x86_match(const struct x86 *x, enum x86_op op, const struct x
 			m->zeroing = x->zeroing;
 			return NULL;
 		}
-		/* the row that got furthest speaks; among equals that failed on a value, the last, which is the widest */
+		/* the row that got furthest speaks; among equals that failed on a value, the last, which is the
+		 * widest */
 		if (!best || depth > best_depth || (depth == best_depth && depth % 2)) {
 			best = why;
 			best_depth = depth;
@@ -389,8 +409,8 @@ static const char *x86_match(const struct x86 *x, enum x86_op op, const struct x
 /* --- the buffer */
 
 struct x86_fixup {
-	size_t at;               /* where the 4 bytes lie */
-	size_t end;              /* the distance counts from here: the end of the instruction */
+	size_t at;  /* where the 4 bytes lie */
+	size_t end; /* the distance counts from here: the end of the instruction */
 	int32_t label, addend;
 	enum x86_op op;
 };
@@ -429,10 +449,7 @@ static bool x86_grow_one(struct x86 *x, void **p, size_t n, size_t size)
 	return x86_grow(x, p, n, n + 1, size);
 }
 
-void x86_init(struct x86 *x)
-{
-	memset(x, 0, sizeof *x);
-}
+void x86_init(struct x86 *x) { memset(x, 0, sizeof *x); }
 
 void x86_free(struct x86 *x)
 {
@@ -472,11 +489,11 @@ static void x86_add_fixup(struct x86 *x, enum x86_op op, const struct x86_code *
 		return;
 	x->fixup = fixup;
 	x->fixup[x->n_fixups++] = (struct x86_fixup){ x->size + (size_t)code->label_at, x->size + code->n, code->label,
-	                                              code->addend, op };
+		                                      code->addend, op };
 }
 
-void x86_ins(struct x86 *x, enum x86_op op, struct x86_operand a, struct x86_operand b,
-             struct x86_operand c, struct x86_operand d)
+void x86_ins(struct x86 *x, enum x86_op op, struct x86_operand a, struct x86_operand b, struct x86_operand c,
+             struct x86_operand d)
 {
 	struct x86_operand o[4] = { a, b, c, d };
 	struct x86_match m;
@@ -529,8 +546,14 @@ void x86_align(struct x86 *x, unsigned bytes)
 {
 	/* the recommended multi-byte NOPs: nopw and nopl with longer and longer addresses */
 	static const uint8_t nop[9][9] = {
-		{ 0x90 }, { 0x66, 0x90 }, { 0x0f, 0x1f, 0x00 }, { 0x0f, 0x1f, 0x40, 0x00 }, { 0x0f, 0x1f, 0x44, 0x00, 0x00 },
-		{ 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 }, { 0x0f, 0x1f, 0x80, 0, 0, 0, 0 }, { 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0 },
+		{ 0x90 },
+		{ 0x66, 0x90 },
+		{ 0x0f, 0x1f, 0x00 },
+		{ 0x0f, 0x1f, 0x40, 0x00 },
+		{ 0x0f, 0x1f, 0x44, 0x00, 0x00 },
+		{ 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 },
+		{ 0x0f, 0x1f, 0x80, 0, 0, 0, 0 },
+		{ 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0 },
 		{ 0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0 }
 	};
 
@@ -564,7 +587,4 @@ bool x86_finish(struct x86 *x)
 	return !x->error;
 }
 
-const char *x86_op_name(enum x86_op op)
-{
-	return (unsigned)op < X86_OP_COUNT ? x86_ops[op].name : "none";
-}
+const char *x86_op_name(enum x86_op op) { return (unsigned)op < X86_OP_COUNT ? x86_ops[op].name : "none"; }

@@ -5,10 +5,7 @@
  */
 #include "encoders/x86_form.h"
 
-static void x86_put(struct x86_code *out, unsigned byte)
-{
-	out->byte[out->n++] = (uint8_t)byte;
-}
+static void x86_put(struct x86_code *out, unsigned byte) { out->byte[out->n++] = (uint8_t)byte; }
 
 static void x86_put_le(struct x86_code *out, uint64_t v, unsigned bytes)
 {
@@ -16,18 +13,14 @@ static void x86_put_le(struct x86_code *out, uint64_t v, unsigned bytes)
 		x86_put(out, (unsigned)(v >> 8 * i & 0xff));
 }
 
-static bool x86_is_mem(const struct x86_operand *o)
-{
-	return o && o->cls == X86_MEM;
-}
+static bool x86_is_mem(const struct x86_operand *o) { return o && o->cls == X86_MEM; }
 
-static unsigned x86_reg_of(const struct x86_operand *o)
-{
-	return o ? o->reg : 0;
-}
+static unsigned x86_reg_of(const struct x86_operand *o) { return o ? o->reg : 0; }
 
 /* Bit 3 of the register numbers as REX and VEX spread them: r ModRM.reg, x index, b ModRM.rm or base. */
-struct x86_high { unsigned r, x, b; };
+struct x86_high {
+	unsigned r, x, b;
+};
 
 static struct x86_high x86_high_bits(const struct x86_match *m)
 {
@@ -60,7 +53,7 @@ static int x86_disp8_unit(const struct x86_match *m)
 	case X86_T_OVM: return vector / 8;
 	case X86_T_N1: return 1;
 	case X86_T_N2: return 2;
-	case X86_T_N4: return 4 << m->w;       /* only the converts from a general register have a w of their own */
+	case X86_T_N4: return 4 << m->w; /* only the converts from a general register have a w of their own */
 	case X86_T_N8: return 8;
 	case X86_T_N16: return 16;
 	case X86_T_N32: return 32;
@@ -127,7 +120,7 @@ static void x86_put_tail(struct x86_code *out, const struct x86_match *m)
 		out->addend = m->imm->disp;
 		x86_put_le(out, 0, 4);
 		break;
-	default: break;                        /* none, or the number one, which the opcode says */
+	default: break; /* none, or the number one, which the opcode says */
 	}
 }
 
@@ -191,7 +184,8 @@ static void x86_encode_evex(struct x86_code *out, const struct x86_match *m)
 	x86_put(out, 0x62);
 	x86_put(out, (h.r ^ 1) << 7 | (h.x ^ 1) << 6 | (h.b ^ 1) << 5 | ((reg >> 4 & 1) ^ 1) << 4 | x86_f_map(f));
 	x86_put(out, (unsigned)m->w << 7 | (~v & 15u) << 3 | 4 | x86_f_prefix(f));
-	x86_put(out, (unsigned)m->zeroing << 7 | (unsigned)m->l << 5 | (unsigned)broadcast << 4 | (v_high ^ 1) << 3 | m->mask);
+	x86_put(out, (unsigned)m->zeroing << 7 | (unsigned)m->l << 5 | (unsigned)broadcast << 4 | (v_high ^ 1) << 3 |
+	                     m->mask);
 	x86_put(out, x86_f_opcode(f));
 	x86_put_modrm(out, m);
 }

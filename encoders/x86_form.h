@@ -13,16 +13,51 @@ enum x86_w { X86_W_W0, X86_W_W1, X86_W_WV };
 enum x86_l { X86_L_L0, X86_L_L1, X86_L_LV, X86_L_LY, X86_L_LZ };
 
 /* What a byte of EVEX disp8 counts in: a share of the vector, or a fixed number of bytes. */
-enum x86_tuple { X86_T_NONE, X86_T_FV, X86_T_FV64, X86_T_HV, X86_T_FVM, X86_T_HVM, X86_T_QVM, X86_T_OVM,
-                 X86_T_N1, X86_T_N2, X86_T_N4, X86_T_N8, X86_T_N16, X86_T_N32 };
+enum x86_tuple {
+	X86_T_NONE,
+	X86_T_FV,
+	X86_T_FV64,
+	X86_T_HV,
+	X86_T_FVM,
+	X86_T_HVM,
+	X86_T_QVM,
+	X86_T_OVM,
+	X86_T_N1,
+	X86_T_N2,
+	X86_T_N4,
+	X86_T_N8,
+	X86_T_N16,
+	X86_T_N32
+};
 
-enum x86_form_id { X86_F_ZO, X86_F_O, X86_F_OI, X86_F_AI, X86_F_M, X86_F_MI, X86_F_MR, X86_F_RM, X86_F_RMI, X86_F_MRI,
-                   X86_F_RVM, X86_F_RVMI, X86_F_RVMR, X86_F_RMV, X86_F_MVR, X86_F_VM, X86_F_VMI, X86_F_R, X86_F_ZR, X86_F_REL };
+enum x86_form_id {
+	X86_F_ZO,
+	X86_F_O,
+	X86_F_OI,
+	X86_F_AI,
+	X86_F_M,
+	X86_F_MI,
+	X86_F_MR,
+	X86_F_RM,
+	X86_F_RMI,
+	X86_F_MRI,
+	X86_F_RVM,
+	X86_F_RVMI,
+	X86_F_RVMR,
+	X86_F_RMV,
+	X86_F_MVR,
+	X86_F_VM,
+	X86_F_VMI,
+	X86_F_R,
+	X86_F_ZR,
+	X86_F_REL
+};
 
 /* The facts of an opcode, one word: opcode 0-7, prefix 8-9, map 10-11, W 12-13, L 14-16, digit 17-19, VEX 20, EVEX 21,
  * EVEX.W 22-23, tuple 24-27, no mask 28, EVEX first 29. */
-#define X86_FACTS(op, pp, map, w, l, digit) ((uint32_t)(op) | (uint32_t)(pp) << 8 | (uint32_t)(map) << 10 | \
-	(uint32_t)(w) << 12 | (uint32_t)(l) << 14 | (uint32_t)(digit) << 17)
+#define X86_FACTS(op, pp, map, w, l, digit) \
+	((uint32_t)(op) | (uint32_t)(pp) << 8 | (uint32_t)(map) << 10 | (uint32_t)(w) << 12 | (uint32_t)(l) << 14 | \
+	 (uint32_t)(digit) << 17)
 #define X86_HAS_VEX (1u << 20)
 #define X86_HAS_EVEX (1u << 21)
 #define X86_EVEX_FACTS(w, t) (X86_HAS_EVEX | (uint32_t)(w) << 22 | (uint32_t)(t) << 24)
@@ -39,9 +74,9 @@ static inline enum x86_w x86_f_evex_w(uint32_t f) { return f >> 22 & 3; }
 static inline enum x86_tuple x86_f_tuple(uint32_t f) { return f >> 24 & 15; }
 
 struct x86_row {
-	uint16_t op;             /* enum x86_op; the rows of one op stand together */
-	uint8_t form;            /* enum x86_form_id */
-	char sig[5];             /* one letter per operand, see x86.def */
+	uint16_t op;  /* enum x86_op; the rows of one op stand together */
+	uint8_t form; /* enum x86_form_id */
+	char sig[5];  /* one letter per operand, see x86.def */
 	uint32_t facts;
 };
 
@@ -52,19 +87,21 @@ extern const unsigned x86_row_count;
 struct x86_match {
 	const struct x86_row *row;
 	const struct x86_operand *reg, *vvvv, *rm, *is4, *imm;
-	char imm_letter;         /* i j J o 1 l, or 0 */
+	char imm_letter; /* i j J o 1 l, or 0 */
 	bool vsib;
-	bool force_rex;          /* spl bpl sil dil */
+	bool force_rex; /* spl bpl sil dil */
 	bool evex;
-	uint8_t w;               /* 0, 1: the W bit of a WV row */
-	uint8_t l;               /* 0 128, 1 256, 2 512 bits */
-	uint8_t mask; bool zeroing;
+	uint8_t w; /* 0, 1: the W bit of a WV row */
+	uint8_t l; /* 0 128, 1 256, 2 512 bits */
+	uint8_t mask;
+	bool zeroing;
 };
 
 /* The longest instruction is 15 bytes. */
 struct x86_code {
-	uint8_t byte[16]; unsigned n;
-	int label_at;            /* where 4 bytes wait for a label's distance, or -1 */
+	uint8_t byte[16];
+	unsigned n;
+	int label_at; /* where 4 bytes wait for a label's distance, or -1 */
 	int32_t label, addend;
 };
 

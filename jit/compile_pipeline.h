@@ -4,6 +4,11 @@
 
 #include "jit/compile.h"
 
-struct compile_job { const struct ir *ir; const struct target *target; const char *title; const struct compile_options *options /* never NULL */; };
+struct compile_job {
+	const struct ir *ir;
+	const struct target *target;
+	const char *title;
+	const struct compile_options *options /* never NULL */;
+};
 
 #endif

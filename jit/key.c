@@ -1,8 +1,8 @@
 /* jit/key.c - a key as text and back, its hash, its equality.
  *
- * Owns: the tokens of the text form. Never interprets a key: what a field means for a kernel is the template's. A new field of
- * struct key needs a token here (key_text and read_token), or two different keys would share one text; and a row in named_fields, or nobody is
- * told that it differs.
+ * Owns: the tokens of the text form. Never interprets a key: what a field means for a kernel is the template's. A new
+ * field of struct key needs a token here (key_text and read_token), or two different keys would share one text; and a
+ * row in named_fields, or nobody is told that it differs.
  */
 #include "jit/key.h"
 
@@ -18,22 +18,33 @@
 
 static const char *const kind_text[KEY_KIND_COUNT] = { NULL,
 #define X(id, text) text,
-	KEY_KINDS(X)
+	                                               KEY_KINDS(X)
 #undef X
 };
 
-static const struct { uint32_t bit; const char *text; } flag_text[] = {
-	{ KEY_BIAS, "bias" }, { KEY_RESIDUAL, "resid" }, { KEY_SILU_MUL, "silu" }, { KEY_QUANTISED_OUT, "q8out" },
-	{ KEY_QK_NORM, "qknorm" }, { KEY_WINDOW, "win" }, { KEY_BIAS2, "bias2" }, { KEY_GATED, "gated" }, { KEY_WIDE, "wide" },
-	{ KEY_UNSIGNED, "uns" }, { KEY_MMA, "mma" }, { KEY_STRIPS, "strips" },
+static const struct {
+	uint32_t bit;
+	const char *text;
+} flag_text[] = {
+	{ KEY_BIAS, "bias" },           { KEY_RESIDUAL, "resid" }, { KEY_SILU_MUL, "silu" },
+	{ KEY_QUANTISED_OUT, "q8out" }, { KEY_QK_NORM, "qknorm" }, { KEY_WINDOW, "win" },
+	{ KEY_BIAS2, "bias2" },         { KEY_GATED, "gated" },    { KEY_WIDE, "wide" },
+	{ KEY_UNSIGNED, "uns" },        { KEY_MMA, "mma" },        { KEY_BLOCK_MAJOR, "blockmajor" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 
-/* The fields written as a letter and a number; a schedule's is hexadecimal, as it has a digit for each of its own fields. */
-static const struct { char letter; uint8_t size, offset; } number_fields[] = {
-#define FIELD(letter, name) { letter, sizeof((struct key *)0)->name, offsetof(struct key, name) }
-	FIELD('c', columns), FIELD('b', row_blocks), FIELD('d', head_dim), FIELD('h', heads), FIELD('g', kv_heads),
-	FIELD('x', context_class), FIELD('s', schedule),
+/* The fields written as a letter and a number; a schedule's is hexadecimal, as it has a digit for each of its own
+ * fields. */
+static const struct {
+	char letter;
+	uint8_t size, offset;
+} number_fields[] = {
+#define FIELD(letter, name) \
+	{ \
+		letter, sizeof((struct key *)0)->name, offsetof(struct key, name) \
+	}
+	FIELD('c', tile_n),   FIELD('b', row_blocks),    FIELD('d', head_dim), FIELD('h', heads),
+	FIELD('g', kv_heads), FIELD('x', context_class), FIELD('s', schedule),
 #undef FIELD
 };
 enum { NUMBER_COUNT = sizeof number_fields / sizeof number_fields[0], SCHEDULE = 's' };
@@ -80,17 +91,18 @@ uint64_t key_hash(const struct key *k)
 
 	memcpy(w, k, sizeof w);
 	/* three chains side by side: a lookup waits for this */
-	uint64_t a = mix(mix(0x243f6a8885a308d3u, w[0]), w[3]), b = mix(mix(0x13198a2e03707344u, w[1]), w[4]), c = mix(mix(0xa4093822299f31d0u, w[2]), w[5]);
+	uint64_t a = mix(mix(0x243f6a8885a308d3u, w[0]), w[3]), b = mix(mix(0x13198a2e03707344u, w[1]), w[4]),
+		 c = mix(mix(0xa4093822299f31d0u, w[2]), w[5]);
 	return mix(mix(a, b), c);
 }
 
-bool key_equal(const struct key *a, const struct key *b)
-{
-	return memcmp(a, b, sizeof *a) == 0;
-}
+bool key_equal(const struct key *a, const struct key *b) { return memcmp(a, b, sizeof *a) == 0; }
 
 /* A text being written; a full buffer cuts. */
-struct key_writer { char *out; size_t cap, at; };
+struct key_writer {
+	char *out;
+	size_t cap, at;
+};
 
 static void write_token(struct key_writer *w, const char *prefix, const char *text)
 {
@@ -143,7 +155,8 @@ char *key_text(const struct key *k, char *out, size_t cap)
 	for (int i = 0; i < NUMBER_COUNT; i++) {
 		uint32_t v = number_get(k, i);
 		char number[16];
-		snprintf(number, sizeof number, number_fields[i].letter == SCHEDULE ? "%c%x" : "%c%u", number_fields[i].letter, v);
+		snprintf(number, sizeof number, number_fields[i].letter == SCHEDULE ? "%c%x" : "%c%u",
+		         number_fields[i].letter, v);
 		if (v)
 			write_token(&w, "", number);
 	}
@@ -163,14 +176,32 @@ char *key_text(const struct key *k, char *out, size_t cap)
 enum field_form { FORM_NUMBER, FORM_DIGITS, FORM_KIND, FORM_TARGET, FORM_DTYPE, FORM_FLAGS, FORM_NUMERICS, FORM_HASH };
 
 /* Every field, by name; what it weighs in a distance is how much else usually differs with it. */
-static const struct { const char *name; uint8_t form, size, offset; uint16_t weight; } named_fields[] = {
-#define FIELD(text, form, member, weight) { text, form, sizeof((struct key *)0)->member, offsetof(struct key, member), weight }
-	FIELD("kind", FORM_KIND, kind, 10000), FIELD("code generator", FORM_HASH, codegen, 1), FIELD("target", FORM_TARGET, target, 64),
-	FIELD("weight type", FORM_DTYPE, weight, 64), FIELD("activation type", FORM_DTYPE, activation, 32), FIELD("KV type", FORM_DTYPE, kv, 32),
-	FIELD("rows", FORM_NUMBER, rows, 64), FIELD("k", FORM_NUMBER, k, 64), FIELD("columns", FORM_NUMBER, columns, 2),
-	FIELD("blocks of rows", FORM_NUMBER, row_blocks, 4), FIELD("head size", FORM_NUMBER, head_dim, 64), FIELD("heads", FORM_NUMBER, heads, 64),
-	FIELD("KV heads", FORM_NUMBER, kv_heads, 64), FIELD("context class", FORM_NUMBER, context_class, 4), FIELD("schedule", FORM_DIGITS, schedule, 1),
-	FIELD("flags", FORM_FLAGS, flags, 16), FIELD("numerics", FORM_NUMERICS, numerics, 32),
+static const struct {
+	const char *name;
+	uint8_t form, size, offset;
+	uint16_t weight;
+} named_fields[] = {
+#define FIELD(text, form, member, weight) \
+	{ \
+		text, form, sizeof((struct key *)0)->member, offsetof(struct key, member), weight \
+	}
+	FIELD("kind", FORM_KIND, kind, 10000),
+	FIELD("code generator", FORM_HASH, codegen, 1),
+	FIELD("target", FORM_TARGET, target, 64),
+	FIELD("weight type", FORM_DTYPE, weight, 64),
+	FIELD("activation type", FORM_DTYPE, activation, 32),
+	FIELD("KV type", FORM_DTYPE, kv, 32),
+	FIELD("rows", FORM_NUMBER, rows, 64),
+	FIELD("k", FORM_NUMBER, k, 64),
+	FIELD("tile_n", FORM_NUMBER, tile_n, 2),
+	FIELD("blocks of rows", FORM_NUMBER, row_blocks, 4),
+	FIELD("head size", FORM_NUMBER, head_dim, 64),
+	FIELD("heads", FORM_NUMBER, heads, 64),
+	FIELD("KV heads", FORM_NUMBER, kv_heads, 64),
+	FIELD("context class", FORM_NUMBER, context_class, 4),
+	FIELD("schedule", FORM_DIGITS, schedule, 1),
+	FIELD("flags", FORM_FLAGS, flags, 16),
+	FIELD("numerics", FORM_NUMERICS, numerics, 32),
 #undef FIELD
 };
 enum { NAMED_COUNT = sizeof named_fields / sizeof named_fields[0] };
@@ -182,14 +213,9 @@ static uint64_t field_get(const struct key *k, int i)
 	uint32_t v4;
 
 	switch (named_fields[i].size) {
-	case 1:
-		return *at;
-	case sizeof v4:
-		memcpy(&v4, at, sizeof v4);
-		return v4;
-	default:
-		memcpy(&v8, at, sizeof v8);
-		return v8;
+	case 1: return *at;
+	case sizeof v4: memcpy(&v4, at, sizeof v4); return v4;
+	default: memcpy(&v8, at, sizeof v8); return v8;
 	}
 }
 
@@ -222,26 +248,24 @@ static void field_text(int i, uint64_t v, char *out, size_t cap)
 {
 	struct key_writer w = { out, cap, 0 };
 
-	switch (v || named_fields[i].form == FORM_NUMERICS || named_fields[i].form <= FORM_DIGITS ? named_fields[i].form : FORM_KIND) {
-	case FORM_KIND:
-		write_token(&w, "", v > KEY_NONE && v < KEY_KIND_COUNT ? kind_text[v] : "none");
-		break;
-	case FORM_TARGET:
-		write_token(&w, "", v < TARGET_COUNT ? target_table[v].name : "?");
-		break;
-	case FORM_DTYPE:
-		write_dtype(&w, "", (uint8_t)v);
-		break;
+	switch (v || named_fields[i].form == FORM_NUMERICS || named_fields[i].form <= FORM_DIGITS
+	                ? named_fields[i].form
+	                : FORM_KIND) {
+	case FORM_KIND: write_token(&w, "", v > KEY_NONE && v < KEY_KIND_COUNT ? kind_text[v] : "none"); break;
+	case FORM_TARGET: write_token(&w, "", v < TARGET_COUNT ? target_table[v].name : "?"); break;
+	case FORM_DTYPE: write_dtype(&w, "", (uint8_t)v); break;
 	case FORM_FLAGS:
 		for (int f = 0; f < FLAG_COUNT; f++)
 			if (v & flag_text[f].bit)
 				write_token(&w, "", flag_text[f].text);
 		break;
-	case FORM_NUMERICS:
-		write_token(&w, "", v == NUMERICS_EXACT ? "exact" : "bounded");
-		break;
+	case FORM_NUMERICS: write_token(&w, "", v == NUMERICS_EXACT ? "exact" : "bounded"); break;
 	default:
-		w.at = (size_t)snprintf(out, cap, named_fields[i].form == FORM_HASH ? "%016llx" : named_fields[i].form == FORM_DIGITS ? "%llx" : "%llu", (unsigned long long)v);
+		w.at = (size_t)snprintf(out, cap,
+		                        named_fields[i].form == FORM_HASH     ? "%016llx"
+		                        : named_fields[i].form == FORM_DIGITS ? "%llx"
+		                                                              : "%llu",
+		                        (unsigned long long)v);
 	}
 	out[w.at] = 0;
 }

@@ -1,7 +1,7 @@
 /* jit/key.h - the shape key: the whole identity of a kernel.
  *
- * Owns: the struct and its text form, "matmul.q8_0.aq8_0.1024x3072.c4.resid.avx2". A key is zero-filled before its fields are set
- * and compared whole with memcmp; the hash only indexes. Two equal keys always name the same bytes.
+ * Owns: the struct and its text form, "matmul.q8_0.aq8_0.1024x3072.c4.resid.avx2". A key is zero-filled before its
+ * fields are set and compared whole with memcmp; the hash only indexes. Two equal keys always name the same bytes.
  */
 #ifndef JIT_KEY_H
 #define JIT_KEY_H
@@ -11,73 +11,88 @@
 #include <stdint.h>
 
 /*     id, text */
-#define KEY_KINDS(X) X(MATMUL, "matmul") X(NORM, "norm") X(ROPE, "rope") X(ATTENTION, "attention") X(QUANTISE, "quantise") X(EMBED, "embed") X(KV_STORE, "kvstore") X(TURN, "turn")
-enum key_kind { KEY_NONE,
+#define KEY_KINDS(X) \
+	X(MATMUL, "matmul") \
+	X(NORM, "norm") \
+	X(ROPE, "rope") \
+	X(ATTENTION, "attention") \
+	X(QUANTISE, "quantise") X(EMBED, "embed") X(KV_STORE, "kvstore") X(INTERLEAVE, "interleave")
+enum key_kind {
+	KEY_NONE,
 #define X(id, text) KEY_##id,
 	KEY_KINDS(X)
 #undef X
-	KEY_KIND_COUNT };
+		KEY_KIND_COUNT
+};
 
-enum key_flags {                 /* epilogues and variants; text in parentheses */
-	KEY_BIAS = 1,            /* (bias) add a vector per row */
-	KEY_RESIDUAL = 2,        /* (resid) add into the destination */
-	KEY_SILU_MUL = 4,        /* (silu) two weight matrices: silu(first) * second */
-	KEY_QUANTISED_OUT = 8,   /* (q8out) also writes the result as int8 blocks */
-	KEY_QK_NORM = 16,        /* (qknorm) RMS norm per head before rotation */
-	KEY_WINDOW = 32,         /* (win) sliding window */
-	KEY_BIAS2 = 64,          /* (bias2) bias of the second matrix of SILU_MUL */
-	KEY_GATED = 128,         /* (gated) the result becomes silu(old destination) * result */
-	KEY_WIDE = 256,          /* (wide) many columns, which lie side by side */
-	KEY_UNSIGNED = 512,      /* (uns) int8 come out as unsigned bytes, 128 larger */
-	KEY_MMA = 1024,          /* (mma) by products of matrices */
-	KEY_STRIPS = 2048,       /* (strips) int8 come out with the 32 of a block together */
+enum key_flags {                         /* epilogues and variants; text in parentheses */
+	         KEY_BIAS = 1,           /* (bias) add a vector per row */
+	         KEY_RESIDUAL = 2,       /* (resid) add into the destination */
+	         KEY_SILU_MUL = 4,       /* (silu) two weight matrices: silu(first) * second */
+	         KEY_QUANTISED_OUT = 8,  /* (q8out) also writes the result as int8 blocks */
+	         KEY_QK_NORM = 16,       /* (qknorm) RMS norm per head before rotation */
+	         KEY_WINDOW = 32,        /* (win) sliding window */
+	         KEY_BIAS2 = 64,         /* (bias2) bias of the second matrix of SILU_MUL */
+	         KEY_GATED = 128,        /* (gated) the result becomes silu(old destination) * result */
+	         KEY_WIDE = 256,         /* (wide) many tokens, whose activations are interleaved */
+	         KEY_UNSIGNED = 512,     /* (uns) int8 come out as unsigned bytes, 128 larger */
+	         KEY_MMA = 1024,         /* (mma) by products of matrices */
+	         KEY_BLOCK_MAJOR = 2048, /* (blockmajor) int8 come out with the 32 of a block together, as matrix
+	                                    instructions read them */
 };
 
 enum key_numerics { NUMERICS_EXACT, NUMERICS_BOUNDED };
 
 struct key {
-	uint8_t kind;            /* enum key_kind */
-	uint8_t target;          /* enum target_id */
-	uint8_t weight;          /* enum dtype + 1 of the weights, 0: none */
-	uint8_t activation;      /* enum dtype + 1 of the input: F32, or Q8_0 for int8 blocks of 32 with f32 scales; 0: none */
-	uint8_t kv;              /* enum dtype + 1 of the KV cache */
-	uint8_t numerics;        /* enum key_numerics */
-	uint8_t row_blocks;      /* blocks of 32 rows in one work unit; turn: columns of a panel */
-	uint8_t context_class;   /* 0, the only one: none of its own gains anything (docs/performance/lessons/kv-cache.md) */
-	uint32_t rows, k;        /* outputs and inputs (norm: hidden in k) */
-	uint32_t columns;        /* tokens per call of the inner tile; spec_K is this number */
+	uint8_t kind;       /* enum key_kind */
+	uint8_t target;     /* enum target_id */
+	uint8_t weight;     /* enum dtype + 1 of the weights, 0: none */
+	uint8_t activation; /* enum dtype + 1 of the input: F32, or Q8_0 for int8 blocks of 32 with f32 scales; 0: none
+	                     */
+	uint8_t kv;         /* enum dtype + 1 of the KV cache */
+	uint8_t numerics;   /* enum key_numerics */
+	uint8_t row_blocks; /* blocks of 32 rows in one work unit; interleave: tokens of a panel */
+	uint8_t context_class; /* 0, the only one: none of its own gains anything (docs/performance/lessons/kv-cache.md)
+	                        */
+	uint32_t rows, k;      /* outputs and inputs (norm: hidden in k) */
+	uint32_t tile_n;       /* tokens that one call of the inner tile computes */
 	uint32_t head_dim, heads, kv_heads;
 	uint32_t flags;
-	uint32_t schedule;       /* which way of doing the same computation, a hexadecimal digit a choice (kernels-templates/matmul/matmul_schedule.h); 0: the usual one */
-	uint64_t codegen;        /* code-generator id */
+	uint32_t schedule; /* which way of doing the same computation, a hexadecimal digit a choice
+	                      (kernels-templates/matmul/matmul_schedule.h); 0: the usual one */
+	uint64_t codegen;  /* code-generator id */
 };
 _Static_assert(sizeof(struct key) == 48, "a key has no padding: it is compared and stored as bytes");
 
-/* The code-generator ids, one for each backend: one changes when and only when the bytes that backend generates can change. */
+/* The code-generator ids, one for each backend: one changes when and only when the bytes that backend generates can
+ * change. */
 extern const uint64_t key_codegen_x86, key_codegen_rdna;
 /* That of a target's backend; 0 for what is no target. */
 uint64_t key_codegen(unsigned target);
 
-/* Indexes tables, and names and slots in stored files too: another function is another RECORD_VERSION (jit/store/record.h). */
+/* Indexes tables, and names and slots in stored files too: another function is another RECORD_VERSION
+ * (jit/store/record.h). */
 uint64_t key_hash(const struct key *k);
 bool key_equal(const struct key *a, const struct key *b);
 /* Text form without the code-generator id; returns out. KEY_TEXT_MAX bytes always suffice.
  *
- *   kind [weight] [aACTIVATION] [kvCACHE] [ROWSxK | rROWS | kK] [cCOLUMNS] [bROW_BLOCKS] [dHEAD_DIM] [hHEADS] [gKV_HEADS]
- *   [xCONTEXT_CLASS] [sSCHEDULE, hexadecimal] [flags...] [bounded] [target]
+ *   kind [weight] [aACTIVATION] [kvCACHE] [ROWSxK | rROWS | kK] [cTILE_N] [bROW_BLOCKS] [dHEAD_DIM] [hHEADS]
+ *   [gKV_HEADS] [xCONTEXT_CLASS] [sSCHEDULE, hexadecimal] [flags...] [bounded] [target]
  *
  * in this order, joined by dots; a field that is 0 is left out. */
 enum { KEY_TEXT_MAX = 224 };
 char *key_text(const struct key *k, char *out, size_t cap);
-/* How far apart two keys are, for finding the nearest: 0 when equal, less when fewer and lesser fields differ; the kind of kernel outweighs all others. */
+/* How far apart two keys are, for finding the nearest: 0 when equal, less when fewer and lesser fields differ; the kind
+ * of kernel outweighs all others. */
 unsigned key_distance(const struct key *a, const struct key *b);
 /* The nearest of a list, a first one among equals. NULL: the list is empty. */
 const struct key *key_nearest(const struct key *want, const struct key *list, size_t n);
-/* What about `have` is not as in `want`, field by field: "columns is 4, not 5, target is avx2, not avx512". Empty when equal. Returns out;
- * KEY_DIFFERENCES_MAX bytes always suffice. */
+/* What about `have` is not as in `want`, field by field: "tile_n is 4, not 5, target is avx2, not avx512". Empty when
+ * equal. Returns out; KEY_DIFFERENCES_MAX bytes always suffice. */
 enum { KEY_DIFFERENCES_MAX = 1024 };
 char *key_differences(const struct key *want, const struct key *have, char *out, size_t cap);
-/* Reads the text form back (codegen set to this program's for the target). Only what key_text() writes is taken. False: not a key. */
+/* Reads the text form back (codegen set to this program's for the target). Only what key_text() writes is taken. False:
+ * not a key. */
 bool key_parse(struct key *k, const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 /* jit/target.c - the table of targets, and which of them this machine runs.
  *
- * Owns: cpuid, xgetbv and the permission to use tiles, asked for nowhere else. Never decides by a CPU's name. To add a target: a row here and an enum value in
- * target.h; a feature no row needed before is a row of the table of features.
+ * Owns: cpuid, xgetbv and the permission to use tiles, asked for nowhere else. Never decides by a CPU's name. To add a
+ * target: a row here and an enum value in target.h; a feature no row needed before is a row of the table of features.
  */
 #include "jit/target.h"
 
@@ -14,18 +14,31 @@
 
 /* Features, least first: the first that is missing is the one a refusal names. */
 enum leaf { LEAF_1_ECX, LEAF_7_EBX, LEAF_7_ECX, LEAF_7_EDX, LEAF_7_1_EAX };
+/* clang-format off */
 #define FEATURES(X) \
-	X(AVX, LEAF_1_ECX, 28, "AVX") X(AVX2, LEAF_7_EBX, 5, "AVX2") X(FMA, LEAF_1_ECX, 12, "FMA") X(F16C, LEAF_1_ECX, 29, "F16C") \
-	X(AVX_VNNI, LEAF_7_1_EAX, 4, "AVX-VNNI") X(AVX512F, LEAF_7_EBX, 16, "AVX512F") X(AVX512DQ, LEAF_7_EBX, 17, "AVX512DQ") \
-	X(AVX512BW, LEAF_7_EBX, 30, "AVX512BW") X(AVX512VL, LEAF_7_EBX, 31, "AVX512VL") X(AVX512_VNNI, LEAF_7_ECX, 11, "AVX512_VNNI") \
-	X(AMX_TILE, LEAF_7_EDX, 24, "AMX-TILE") X(AMX_INT8, LEAF_7_EDX, 25, "AMX-INT8")
+	X(AVX, LEAF_1_ECX, 28, "AVX") \
+	X(AVX2, LEAF_7_EBX, 5, "AVX2") \
+	X(FMA, LEAF_1_ECX, 12, "FMA") \
+	X(F16C, LEAF_1_ECX, 29, "F16C") \
+	X(AVX_VNNI, LEAF_7_1_EAX, 4, "AVX-VNNI") \
+	X(AVX512F, LEAF_7_EBX, 16, "AVX512F") \
+	X(AVX512DQ, LEAF_7_EBX, 17, "AVX512DQ") \
+	X(AVX512BW, LEAF_7_EBX, 30, "AVX512BW") \
+	X(AVX512VL, LEAF_7_EBX, 31, "AVX512VL") \
+	X(AVX512_VNNI, LEAF_7_ECX, 11, "AVX512_VNNI") \
+	X(AMX_TILE, LEAF_7_EDX, 24, "AMX-TILE") \
+	X(AMX_INT8, LEAF_7_EDX, 25, "AMX-INT8")
+/* clang-format on */
 enum feature {
 #define X(id, ...) FEATURE_##id,
 	FEATURES(X)
 #undef X
-	FEATURE_COUNT
+		FEATURE_COUNT
 };
-static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_COUNT] = {
+static const struct {
+	uint8_t leaf, bit;
+	const char *name;
+} features[FEATURE_COUNT] = {
 #define X(id, leaf, bit, name) { leaf, bit, name },
 	FEATURES(X)
 #undef X
@@ -36,12 +49,39 @@ static const struct { uint8_t leaf, bit; const char *name; } features[FEATURE_CO
 #define NEEDS_AVX512 (NEEDS_AVX2 | HAS(AVX512F) | HAS(AVX512DQ) | HAS(AVX512BW) | HAS(AVX512VL))
 #define NEEDS_AVX512_VNNI (NEEDS_AVX512 | HAS(AVX512_VNNI))
 
-/* Processors with tiles read memory faster when the second cache level is asked as well (docs/performance/lessons/prefetch.md). */
-#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, tiles, needs_) [id_] = { .id = id_, .name = name_, .backend = &backend_x86, \
-	.lanes = lanes_, .vector_regs = regs, .mask_regs = masks, .has_vnni = vnni, .has_bsel = (masks) > 0, .has_tiles = tiles, .few_misses = tiles, .needs = needs_, .waves = 1 }
-/* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes, and no products of matrices. */
-#define RDNA_TARGET(n, later, file, granule) [TARGET_GFX##n] = { .id = TARGET_GFX##n, .name = "gfx" #n, .backend = &backend_rdna, .lanes = 32, .vector_regs = 256, \
-	.has_vnni = later, .has_dot4 = true, .has_bsel = true, .has_mma = later, .waves = 8, .lane_bytes = 16, .vector_file = file, .vector_granule = granule }
+/* Processors with tiles read memory faster when the second cache level is asked as well
+ * (docs/performance/lessons/prefetch.md). */
+#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, tiles, needs_) \
+	[id_] = { .id = id_, \
+		  .name = name_, \
+		  .backend = &backend_x86, \
+		  .lanes = lanes_, \
+		  .vector_regs = regs, \
+		  .mask_regs = masks, \
+		  .has_vnni = vnni, \
+		  .has_bsel = (masks) > 0, \
+		  .has_tiles = tiles, \
+		  .prefetch_to_l2 = tiles, \
+		  .needs = needs_, \
+		  .waves = 1 }
+/* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes, and no products of
+ * matrices. */
+#define RDNA_TARGET(n, later, file, granule) \
+	[TARGET_GFX##n] = { \
+		.id = TARGET_GFX##n, \
+		.name = "gfx" #n, \
+		.backend = &backend_rdna, \
+		.lanes = 32, \
+		.vector_regs = 256, \
+		.has_vnni = later, \
+		.has_dot4 = true, \
+		.has_bsel = true, \
+		.has_mma = later, \
+		.waves = 8, \
+		.lane_bytes = 16, \
+		.vector_file = file, \
+		.vector_granule = granule \
+	}
 #define RDNA2_TARGET(n) RDNA_TARGET(n, false, 1024, 16)
 #define RDNA3_SMALL_TARGET(n) RDNA_TARGET(n, true, 1024, 16)
 #define RDNA3_LARGE_TARGET(n) RDNA_TARGET(n, true, 1536, 24)
@@ -53,7 +93,8 @@ const struct target target_table[TARGET_COUNT] = {
 	X86_TARGET(TARGET_AVX2_VNNI, "avx2vnni", 8, 16, 0, true, false, NEEDS_AVX2 | HAS(AVX_VNNI)),
 	X86_TARGET(TARGET_AVX512, "avx512", 16, 32, 7, false, false, NEEDS_AVX512),
 	X86_TARGET(TARGET_AVX512_VNNI, "avx512vnni", 16, 32, 7, true, false, NEEDS_AVX512_VNNI),
-	X86_TARGET(TARGET_AVX512_AMX, "avx512amx", 16, 32, 7, true, true, NEEDS_AVX512_VNNI | HAS(AMX_TILE) | HAS(AMX_INT8)),
+	X86_TARGET(TARGET_AVX512_AMX, "avx512amx", 16, 32, 7, true, true,
+	           NEEDS_AVX512_VNNI | HAS(AMX_TILE) | HAS(AMX_INT8)),
 	RDNA2_TARGET(1030),
 	RDNA2_TARGET(1031),
 	RDNA2_TARGET(1032),
@@ -86,18 +127,23 @@ char *target_list(char *text, size_t size, enum target_set set, const char *pref
 	*text = 0;
 	for (int i = TARGET_NONE + 1; i < TARGET_COUNT && at < size; i++)
 		if (set == TARGETS_ALL || target_table[i].backend->host_runs == (set == TARGETS_OF_CPUS))
-			at += (size_t)snprintf(text + at, size - at, "%s%s%s", at ? separator : "", prefix, target_table[i].name);
+			at += (size_t)snprintf(text + at, size - at, "%s%s%s", at ? separator : "", prefix,
+			                       target_table[i].name);
 	return text;
 }
 
-/* Linux saves the data of tiles only for processes that asked; others get SIGILL (Documentation/arch/x86/xstate.rst of its sources). What it permits, it permits to the whole
- * process, threads begun before and after, and to what that forks, so asking once is enough, before any thread uses a tile. An error means no: the kernel is older than 5.16, a
+/* Linux saves the data of tiles only for processes that asked; others get SIGILL (Documentation/arch/x86/xstate.rst of
+ * its sources). What it permits, it permits to the whole process, threads begun before and after, and to what that
+ * forks, so asking once is enough, before any thread uses a tile. An error means no: the kernel is older than 5.16, a
  * filter of system calls says so, or a signal stack of the process is too small for a frame with tiles. */
-enum { REQUEST_PERMISSION = 0x1023 /* ARCH_REQ_XCOMP_PERM, which older headers lack */, TILE_DATA = 18 /* the state component */ };
+enum {
+	REQUEST_PERMISSION = 0x1023 /* ARCH_REQ_XCOMP_PERM, which older headers lack */,
+	TILE_DATA = 18 /* the state component */
+};
 
 static bool tile_permission(void)
 {
-	static atomic_int answer;        /* 0 until asked; two threads may both ask */
+	static atomic_int answer; /* 0 until asked; two threads may both ask */
 
 	if (!answer)
 		answer = syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 ? 1 : -1;
@@ -116,7 +162,8 @@ static const char *missing_feature(const struct target_cpu *cpu, uint32_t needs)
 
 bool target_runs(const struct target_cpu *cpu, const struct target *t, struct error *err)
 {
-	/* Which registers the operating system saves: xmm and ymm; masks, upper halves and upper sixteen of zmm; the shapes and the data of tiles. */
+	/* Which registers the operating system saves: xmm and ymm; masks, upper halves and upper sixteen of zmm; the
+	 * shapes and the data of tiles. */
 	const uint64_t state = (t->has_tiles ? 0x60000 : 0) | (t->mask_regs ? 0xe6 : 0x06);
 
 	if (!t->backend || !t->backend->host_runs)
@@ -125,10 +172,14 @@ bool target_runs(const struct target_cpu *cpu, const struct target *t, struct er
 	if (missing)
 		return error_set(err, ERROR_DEVICE, "this CPU has no %s, which code for %s needs", missing, t->name);
 	if (!(cpu->leaf1_ecx & bit_OSXSAVE) || (cpu->xcr0 & state) != state)
-		return error_set(err, ERROR_DEVICE, "the operating system does not save the registers that code for %s uses (XCR0 is 0x%llx, the bits of 0x%llx must be set)",
+		return error_set(err, ERROR_DEVICE,
+		                 "the operating system does not save the registers that code for %s uses (XCR0 is "
+		                 "0x%llx, the bits of 0x%llx must be set)",
 		                 t->name, (unsigned long long)cpu->xcr0, (unsigned long long)state);
 	if (t->has_tiles && !cpu->tile_permission)
-		return error_set(err, ERROR_DEVICE, "the operating system does not permit this process to use tiles, which code for %s does (arch_prctl(ARCH_REQ_XCOMP_PERM, %d) failed)",
+		return error_set(err, ERROR_DEVICE,
+		                 "the operating system does not permit this process to use tiles, which code for %s "
+		                 "does (arch_prctl(ARCH_REQ_XCOMP_PERM, %d) failed)",
 		                 t->name, TILE_DATA);
 	return true;
 }
@@ -155,7 +206,7 @@ struct target_cpu target_this_cpu(void)
 		if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
 			cpu.leaf7_1_eax = a;
 	}
-	if (cpu.leaf1_ecx & bit_OSXSAVE) {       /* xgetbv faults without it */
+	if (cpu.leaf1_ecx & bit_OSXSAVE) { /* xgetbv faults without it */
 		__asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
 		cpu.xcr0 = (uint64_t)d << 32 | a;
 	}

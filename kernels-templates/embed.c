@@ -1,7 +1,8 @@
 /* kernels-templates/embed.c - rows of packed weights as f32: the token embedding.
  *
- * Owns: reading one lane of a row block. It uses each format's own f32 loads, started at the wanted row, and keeps lane 0; the other lanes
- * hold neighbours and are dropped (after the last row they are the buffer's slack). Where weights lie by pieces, the waves of a group share the row's spans.
+ * Owns: reading one lane of a row block. It uses each format's own f32 loads, started at the wanted row, and keeps lane
+ * 0; the other lanes hold neighbours and are dropped (after the last row they are the buffer's slack). Where weights
+ * lie by pieces, the waves of a group share the row's spans.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/formats/weight_pieces.h"
@@ -44,7 +45,8 @@ static ir_a row_out(struct ir *b, ir_a arg, ir_s unit, uint32_t kp)
 	return ir_aadd(b, ir_aload(b, arg, EMBED_OUT * 8), ir_smuli(b, unit, (int64_t)kp * 4));
 }
 
-static void pick_row(struct ir *b, const struct weight_format *f, uint32_t kp, ir_a block, ir_s row, ir_a arg, ir_s unit)
+static void pick_row(struct ir *b, const struct weight_format *f, uint32_t kp, ir_a block, ir_s row, ir_a arg,
+                     ir_s unit)
 {
 	struct weight_stream w = { .head = block };
 	for (unsigned l = 0; l < WEIGHT_LANES; l++)
@@ -57,7 +59,11 @@ static void pick_row(struct ir *b, const struct weight_format *f, uint32_t kp, i
 
 /* ---- by pieces */
 
-struct row_copy { struct ir *b; const struct weight_format *format; ir_a out; };
+struct row_copy {
+	struct ir *b;
+	const struct weight_format *format;
+	ir_a out;
+};
 
 static void copy_unit(void *context, const struct weight_stream *w, unsigned index)
 {
@@ -79,7 +85,8 @@ static void copy_walk(void *context, unsigned units)
 }
 
 /* Span `span` of the row in lane `row` of the row block at `block`. */
-static void copy_span(struct ir *b, const struct weight_format *f, uint32_t kp, unsigned spans, ir_a block, ir_s row, ir_s span, ir_a out)
+static void copy_span(struct ir *b, const struct weight_format *f, uint32_t kp, unsigned spans, ir_a block, ir_s row,
+                      ir_s span, ir_a out)
 {
 	enum { TURN = 2 };
 	struct weight_reader r = { .b = b, .format = f, .span_units = kp / spans / PIECES_UNIT_K, .most_units = TURN };
@@ -98,7 +105,8 @@ static void copy_span(struct ir *b, const struct weight_format *f, uint32_t kp, 
 	weight_pieces_read(&r, &v);
 }
 
-static void copy_row(struct ir *b, const struct weight_format *f, const struct target *target, uint32_t kp, ir_a block, ir_s row, ir_a out)
+static void copy_row(struct ir *b, const struct weight_format *f, const struct target *target, uint32_t kp, ir_a block,
+                     ir_s row, ir_a out)
 {
 	unsigned spans = numerics_spans(kp), shift = (unsigned)__builtin_ctz(target->waves);
 	ir_s wave = ir_wave(b);
@@ -116,7 +124,8 @@ bool embed_build(struct ir *b, const struct key *key, const struct target *targe
 		return build_refuse(key, err, "this weight format is not computed with");
 	int64_t block_bytes = (int64_t)(target->lane_bytes ? weight_pieces_bytes(f, kp) : weight_run_bytes(f, kp));
 	if (key->k == 0 || key->k % dtype_table[f->type].block != 0 || block_bytes > INT32_MAX)
-		return build_refuse(key, err, "k must be positive, not too large, and a multiple of the weights' block");
+		return build_refuse(key, err,
+		                    "k must be positive, not too large, and a multiple of the weights' block");
 
 	ir_a arg = ir_arg(b);
 	ir_s begin = ir_begin(b);

@@ -2,8 +2,9 @@
  *
  * Owns: KEY_NORM. The pads of a column come out +0 whatever the scale, so that the int8 blocks behind it are exact.
  *
- * Where waves come in groups, every wave makes the sum of squares for itself, which is one chain a lane, and they share the blocks to be scaled; loads are
- * asked for many at a time, since a column is short and nothing else hides their latency.
+ * Where waves come in groups, every wave makes the sum of squares for itself, which is one chain a lane, and they share
+ * the blocks to be scaled; loads are asked for many at a time, since a column is short and nothing else hides their
+ * latency.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
@@ -12,17 +13,14 @@ enum { AT_ONCE = 16, SCALED_AT_ONCE = 4 };
 
 struct norm {
 	struct ir *b;
-	uint32_t k, blocks;          /* blocks of 32, the last one perhaps partly pad */
+	uint32_t k, blocks; /* blocks of 32, the last one perhaps partly pad */
 	bool quantised;
-	unsigned waves;              /* of a group; 1: each does columns of its own */
-	unsigned at_once;            /* blocks whose loads of the sum stand side by side */
-	ir_a x, weight, out, outq, outs;        /* this column's */
+	unsigned waves;                  /* of a group; 1: each does columns of its own */
+	unsigned at_once;                /* blocks whose loads of the sum stand side by side */
+	ir_a x, weight, out, outq, outs; /* this column's */
 };
 
-static int32_t part_bytes(const struct ir *b, unsigned v)
-{
-	return (int32_t)(v * b->lanes * 4);
-}
+static int32_t part_bytes(const struct ir *b, unsigned v) { return (int32_t)(v * b->lanes * 4); }
 
 static void add_squares(const struct norm *t, ir_a x, ir_f part[], unsigned blocks)
 {
@@ -71,7 +69,8 @@ static ir_f keep_lanes(struct ir *b, ir_f v, int n)
 }
 
 /* One block, of which `left` elements are real. */
-static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir_a out, ir_a outq, ir_a outs, uint32_t left)
+static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir_a out, ir_a outq, ir_a outs,
+                        uint32_t left)
 {
 	struct ir *b = t->b;
 	unsigned parts = math_parts(b);
@@ -79,7 +78,8 @@ static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, i
 
 	for (unsigned v = 0; v < parts; v++) {
 		ir_f e = ir_fmul(b, ir_fload(b, x, part_bytes(b, v), 0), scale);
-		y[v] = keep_lanes(b, ir_fmul(b, e, ir_fload(b, weight, part_bytes(b, v), 0)), (int)left - (int)(v * b->lanes));
+		y[v] = keep_lanes(b, ir_fmul(b, e, ir_fload(b, weight, part_bytes(b, v), 0)),
+		                  (int)left - (int)(v * b->lanes));
 		ir_fstore(b, out, y[v], part_bytes(b, v), 0);
 	}
 	if (t->quantised)
@@ -130,7 +130,11 @@ static void store_next(const struct norm *t, const struct norm *at, const ir_f y
 }
 
 /* The next SCALED_AT_ONCE of this wave's blocks, of which there are `left`, or never fewer than these (all). */
-struct apart { ir_s left; bool all; ir_f x[SCALED_AT_ONCE], weight[SCALED_AT_ONCE]; };
+struct apart {
+	ir_s left;
+	bool all;
+	ir_f x[SCALED_AT_ONCE], weight[SCALED_AT_ONCE];
+};
 
 static void load_apart(const struct norm *t, const struct norm *at, struct apart *p)
 {
@@ -139,7 +143,8 @@ static void load_apart(const struct norm *t, const struct norm *at, struct apart
 
 	for (unsigned i = 0; i < SCALED_AT_ONCE; i++) {
 		/* What is past the last one is the last one again. */
-		ir_s ahead = p->all ? ir_sconst(b, i * step) : ir_smuli(b, ir_smin(b, ir_sconst(b, i), ir_saddi(b, p->left, -1)), step);
+		ir_s ahead = p->all ? ir_sconst(b, i * step)
+		                    : ir_smuli(b, ir_smin(b, ir_sconst(b, i), ir_saddi(b, p->left, -1)), step);
 		p->x[i] = ir_fload(b, ir_aadd(b, at->x, ahead), 0, 0);
 		p->weight[i] = ir_fload(b, ir_aadd(b, at->weight, ahead), 0, 0);
 	}
@@ -153,7 +158,8 @@ static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at,
 
 	for (unsigned i = 0; i < SCALED_AT_ONCE; i++)
 		y[i] = ir_var_f(b, ir_fmul(b, ir_fmul(b, p->x[i], scale), p->weight[i]));
-	ir_s most = ir_sconst(b, SCALED_AT_ONCE), n = p->all ? most : ir_smin(b, p->left, most), bytes = ir_smuli(b, n, t->waves * 128);
+	ir_s most = ir_sconst(b, SCALED_AT_ONCE), n = p->all ? most : ir_smin(b, p->left, most),
+	     bytes = ir_smuli(b, n, t->waves * 128);
 	ir_loop(b, n);
 	store_next(t, at, y);
 	ir_endloop(b);
@@ -185,9 +191,10 @@ static void share_column(const struct norm *t, ir_f eps)
 	struct norm at = column_at(t, wave);
 	struct apart p = { .all = whole % (t->waves * SCALED_AT_ONCE) == 0 };
 	bool one_turn = whole == t->waves * SCALED_AT_ONCE;
-	ir_s mine = p.all ? ir_sconst(b, whole / t->waves) : ir_sdivi(b, ir_ssub(b, ir_sconst(b, whole + t->waves - 1), wave), t->waves);
+	ir_s mine = p.all ? ir_sconst(b, whole / t->waves)
+	                  : ir_sdivi(b, ir_ssub(b, ir_sconst(b, whole + t->waves - 1), wave), t->waves);
 
-	if (one_turn)                   /* what the sum loads is to be waited for in any case */
+	if (one_turn) /* what the sum loads is to be waited for in any case */
 		load_apart(t, &at, &p);
 	ir_f scale = math_rms_scale(b, sum_of_squares(t), t->k, eps);
 	ir_s turn = ir_loop(b, ir_sdivi(b, ir_saddi(b, mine, SCALED_AT_ONCE - 1), SCALED_AT_ONCE));
@@ -209,8 +216,12 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 {
 	if (key->k == 0 || key->k > 1u << 24)
 		return build_refuse(key, err, "the width of a norm must lie in 1..16777216");
-	struct norm t = { .b = b, .k = key->k, .blocks = (uint32_t)numerics_pad(key->k) / 32, .quantised = key->flags & KEY_QUANTISED_OUT,
-	                  .waves = target->waves ? target->waves : 1, .at_once = target->waves > 1 ? AT_ONCE : 1 };
+	struct norm t = { .b = b,
+		          .k = key->k,
+		          .blocks = (uint32_t)numerics_pad(key->k) / 32,
+		          .quantised = key->flags & KEY_QUANTISED_OUT,
+		          .waves = target->waves ? target->waves : 1,
+		          .at_once = target->waves > 1 ? AT_ONCE : 1 };
 	ir_a arg = ir_arg(b);
 	ir_s begin = ir_begin(b);
 

@@ -1,52 +1,64 @@
 /* kernels-templates/numerics.h - the numerics contract: which float operations, in which order, make a result.
  *
- * Owns: the constants and rules that every template, every backend and the plain C loops of the tests obey, so that the same
- * prompt gives the same logits, bit for bit, for every thread count, column count, prompt chunking, cache state and regime, on every device.
- * Changing anything here changes results: it is a new contract, not an optimisation.
+ * Owns: the constants and rules that every template, every backend and the plain C loops of the tests obey, so that the
+ * same prompt gives the same logits, bit for bit, for every thread count, column count, prompt chunking, cache state
+ * and regime, on every device. Changing anything here changes results: it is a new contract, not an optimisation.
  *
  *  1. f32, IEEE, round to nearest even, denormals kept. No contraction but fma written as such.
- *  2. Padding: the inner dimension K counts as numerics_pad(K), a multiple of 32; the extra elements are +0 in weights and activations.
- *  3. Float dot of a row: K (padded) is cut into numerics_spans(K) equal spans; a span into segments of 256 (the last may be shorter); a
- *     segment is ONE ascending chain acc = fma(w, x, acc) from +0; segment sums are added in order to the span total, which starts at +0
- *     (total = total + acc); span totals combine in a balanced binary tree ((t0+t1)+(t2+t3))+((t4+t5)+(t6+t7)).
- *  4. Activations as int8: blocks of 32; d = amax / 127 (IEEE division); q = round-to-nearest-even(x / d, cut to -127..127) (IEEE division;
- *     only a denormal d needs the cut), all 0 when d == 0. With each block go the exact sums of its first and second 16 q, and
- *     d_sum = d * (float)(sum of all 32).
- *     Quantised dot: a part is the 32 weights that meet a block of activations, or 16 of them where the format gives 16 a scale of their own (Q2_K,
- *     Q3_K, Q6_K; the lower k first). A weight of a part is dw * q, or dw * q + mw, q a whole number (its offset taken off), so that per part
- *     isum = exact integer sum of q times the activations' quants (below 2^24: the conversion is exact), acc = fma(dw * dx, (float)isum, acc), and, with
- *     a minimum, acc = fma(mw, sx, acc), where sx is d_sum of the block, or d * (float)(sum of these 16) when the part is 16. Parts ascending; one chain
- *     per span from +0 (no segments); spans combine as in 3.
- *     dw: d of Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL; d * (float)scale (exact) of Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_XS; 2^(e - 128) of MXFP4, whose q are doubled. mw: m of
- *     Q4_1 and Q5_1; -(dmin * (float)minimum) (exact) of Q2_K, Q4_K, Q5_K. All f16 widened.
- *     With f32 activations a quantised weight is the float dw * (float)q, or fma(dw, (float)q, mw) (the products are exact: one rounding), and rule 3 holds.
- *  5. Epilogue of a row, in this order: + bias; then silu(first) * second (first: of the first of two matrices, or the destination), or destination + value.
- *     silu(g) = g / (1 + exp(-g)) with IEEE division.
- *  6. Cross-lane sums (norms, softmax): 32 partial sums, element i into partial i mod 32 in ascending order, by fma for sums of squares
- *     (partial = fma(x, x, partial)) and by add otherwise, from +0; then partial[l] += partial[l ^ 16], ^ 8, ^ 4, ^ 2, ^ 1 (all lanes at once).
+ *  2. Padding: the inner dimension K counts as numerics_pad(K), a multiple of 32; the extra elements are +0 in weights
+ *  and activations.
+ *  3. Float dot of a row: K (padded) is cut into numerics_spans(K) equal spans; a span into segments of 256 (the last
+ *     may be shorter); a segment is ONE ascending chain acc = fma(w, x, acc) from +0; segment sums are added in order
+ *     to the span total, which starts at +0 (total = total + acc); span totals combine in a balanced binary tree
+ *     ((t0+t1)+(t2+t3))+((t4+t5)+(t6+t7)).
+ *  4. Activations as int8: blocks of 32; d = amax / 127 (IEEE division); q = round-to-nearest-even(x / d, cut to
+ *     -127..127) (IEEE division; only a denormal d needs the cut), all 0 when d == 0. With each block go the exact sums
+ *     of its first and second 16 q, and d_sum = d * (float)(sum of all 32).
+ *     Quantised dot: a part is the 32 weights that meet a block of activations, or 16 of them where the format gives 16
+ *     a scale of their own (Q2_K, Q3_K, Q6_K; the lower k first). A weight of a part is dw * q, or dw * q + mw, q a
+ *     whole number (its offset taken off), so that per part isum = exact integer sum of q times the activations' quants
+ *     (below 2^24: the conversion is exact), acc = fma(dw * dx, (float)isum, acc), and, with a minimum, acc = fma(mw,
+ *     sx, acc), where sx is d_sum of the block, or d * (float)(sum of these 16) when the part is 16. Parts ascending;
+ *     one chain per span from +0 (no segments); spans combine as in 3.
+ *     dw: d of Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL; d * (float)scale (exact) of Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_XS;
+ *     2^(e - 128) of MXFP4, whose q are doubled. mw: m of Q4_1 and Q5_1; -(dmin * (float)minimum) (exact) of Q2_K,
+ *     Q4_K, Q5_K. All f16 widened.
+ *     With f32 activations a quantised weight is the float dw * (float)q, or fma(dw, (float)q, mw) (the products are
+ *     exact: one rounding), and rule 3 holds.
+ *  5. Epilogue of a row, in this order: + bias; then silu(first) * second (first: of the first of two matrices, or the
+ *     destination), or destination + value. silu(g) = g / (1 + exp(-g)) with IEEE division.
+ *  6. Cross-lane sums (norms, softmax): 32 partial sums, element i into partial i mod 32 in ascending order, by fma for
+ *     sums of squares (partial = fma(x, x, partial)) and by add otherwise, from +0; then partial[l] += partial[l ^ 16],
+ *     ^ 8, ^ 4, ^ 2, ^ 1 (all lanes at once).
  *  7. RMS norm: ss as in 6; r = 1 / sqrt(ss / n + eps) (IEEE, n the true length); y = (x * r) * weight.
- *  8. Rotation of pair (a, b) = (x[i], x[i + dims/2]): a' = fma(a, cos, -(b * sin)), b' = fma(b, cos, a * sin), products rounded once.
- *     Queries are then multiplied by the attention scale 1/sqrt(head_dim) (computed in double, rounded to f32).
- *  9. Attention: positions are cut into chunks of NUMERICS_CHUNK at absolute positions. Per chunk and head: s_j = one ascending chain fma(k, q, acc)
- *     over the dimensions from +0; m = max over the chunk's visible positions; p_j = exp(s_j - m); l = cross-lane sum (rule 6) of p over the
- *     chunk, element j in partial j mod 32, invisible positions count as +0; o_d = one ascending chain fma(p_j, v_jd, acc) over visible j from +0.
- *     Running state M = -inf, L = 0, O = 0; each chunk with a visible position merges in order: M' = max(M, m), a = exp(M - M'), b = exp(m - M'),
- *     L = fma(L, a, l * b), O = fma(O, a, o * b). Result O / L.
- *     A cache of int8 (Q8_0) holds, per position and head, keys after rotation and values in blocks of 32 along the dimensions, the last one shorter: d = amax / 127
- *     and q as in rule 4. A key or value then is the float d * (float)q (one rounding), and all else is the same.
- * 10. exp(x): 0 when x < -87; else x is cut to 88 at most, n = round-to-nearest-even(x * log2 e), r = fma(n, -ln2_hi, x), r = fma(n, -ln2_lo, r),
- *     a Horner chain of fma with NUMERICS_EXP_C*, times 2^n (built in the exponent bits). exp(0) == 1 exactly.
+ *  8. Rotation of pair (a, b) = (x[i], x[i + dims/2]): a' = fma(a, cos, -(b * sin)), b' = fma(b, cos, a * sin),
+ *     products rounded once. Queries are then multiplied by the attention scale 1/sqrt(head_dim) (computed in double,
+ *     rounded to f32).
+ *  9. Attention: positions are cut into chunks of NUMERICS_CHUNK at absolute positions. Per chunk and head: s_j = one
+ *     ascending chain fma(k, q, acc) over the dimensions from +0; m = max over the chunk's visible positions; p_j =
+ *     exp(s_j - m); l = cross-lane sum (rule 6) of p over the chunk, element j in partial j mod 32, invisible positions
+ *     count as +0; o_d = one ascending chain fma(p_j, v_jd, acc) over visible j from +0. Running state M = -inf, L = 0,
+ *     O = 0; each chunk with a visible position merges in order: M' = max(M, m), a = exp(M - M'), b = exp(m - M'), L =
+ *     fma(L, a, l * b), O = fma(O, a, o * b). Result O / L.
+ *     A cache of int8 (Q8_0) holds, per position and head, keys after rotation and values in blocks of 32 along the
+ *     dimensions, the last one shorter: d = amax / 127 and q as in rule 4. A key or value then is the float d *
+ *     (float)q (one rounding), and all else is the same.
+ * 10. exp(x): 0 when x < -87; else x is cut to 88 at most, n = round-to-nearest-even(x * log2 e), r = fma(n, -ln2_hi,
+ *     x), r = fma(n, -ln2_lo, r), a Horner chain of fma with NUMERICS_EXP_C*, times 2^n (built in the exponent bits).
+ *     exp(0) == 1 exactly.
  * 11. cos/sin tables are made by runtime/ from its own double-precision code, never libm, rounded once to f32.
  *
  * The rules so far are the EXACT class. A user may choose the other one:
- * 12. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the columns of a prompt's pass that fill tiles of 16
- *     with activations rounded to the weights' type, to nearest even (f16: cut to NUMERICS_F16_MOST first). Each span of rule 3 is one chain of
- *     matrix products of 16 k's each, ascending, from +0: products are exact, their sum with what came before is the card's, no worse than
- *     additions one by one with an error of one unit in the last place of f32. Spans combine and epilogues follow as in 3 and 5. Every other
- *     kernel, weight type and column stays EXACT; which columns fill tiles depends on the pass, so that results depend on how a prompt is cut, and
- *     are the same again for the same cuts. Passes that give the logits of all their columns are EXACT: guesses change nothing here either. A dot
- *     of K terms that is finite, of activations within the type's range, differs from the EXACT one by at most (u + (K + 16) * 2^-22) * sum |w * x|
- *     + 2^-24 * sum |w|, where u is 2^-11 for F16 and 2^-8 for BF16.
+ * 12. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the columns of a prompt's
+ *     pass that fill tiles of 16 with activations rounded to the weights' type, to nearest even (f16: cut to
+ *     NUMERICS_F16_MOST first). Each span of rule 3 is one chain of matrix products of 16 k's each, ascending, from +0:
+ *     products are exact, their sum with what came before is the card's, no worse than additions one by one with an
+ *     error of one unit in the last place of f32. Spans combine and epilogues follow as in 3 and 5. Every other kernel,
+ *     weight type and column stays EXACT; which columns fill tiles depends on the pass, so that results depend on how a
+ *     prompt is cut, and are the same again for the same cuts. Passes that give the logits of all their columns are
+ *     EXACT: guesses change nothing here either. A dot of K terms that is finite, of activations within the type's
+ *     range, differs from the EXACT one by at most (u + (K + 16) * 2^-22) * sum |w * x| + 2^-24 * sum |w|, where u is
+ *     2^-11 for F16 and 2^-8 for BF16.
  */
 #ifndef KERNELS_NUMERICS_H
 #define KERNELS_NUMERICS_H
@@ -69,15 +81,16 @@ static inline unsigned numerics_spans(uint64_t k)
 }
 
 /* exp on r in [-ln2/2, ln2/2]: 1 + r + r^2 * (C2 + r*(C3 + r*(C4 + r*(C5 + r*C6)))), evaluated as
- * p = C6; p = fma(p,r,C5); p = fma(p,r,C4); p = fma(p,r,C3); p = fma(p,r,C2); p = fma(p,r,1); p = fma(p,r,1).
- * Fitted for the least relative error with the two leading ones held, then adjusted for rounding: within 0.9 units in the last place everywhere. */
-#define NUMERICS_EXP_LOG2E  1.44269504088896341f
+ * p = C6; p = fma(p,r,C5); p = fma(p,r,C4); p = fma(p,r,C3); p = fma(p,r,C2); p = fma(p,r,1); p = fma(p,r,1). Fitted
+ * for the least relative error with the two leading ones held, then adjusted for rounding: within 0.9 units in the last
+ * place everywhere. */
+#define NUMERICS_EXP_LOG2E 1.44269504088896341f
 #define NUMERICS_EXP_LN2_HI 0.693145751953125f
 #define NUMERICS_EXP_LN2_LO 1.428606765330187045e-06f
-#define NUMERICS_EXP_C2     0.49999994f
-#define NUMERICS_EXP_C3     0.166665152f
-#define NUMERICS_EXP_C4     0.0416684188f
-#define NUMERICS_EXP_C5     0.00836933777f
-#define NUMERICS_EXP_C6     0.00138145394f
+#define NUMERICS_EXP_C2 0.49999994f
+#define NUMERICS_EXP_C3 0.166665152f
+#define NUMERICS_EXP_C4 0.0416684188f
+#define NUMERICS_EXP_C5 0.00836933777f
+#define NUMERICS_EXP_C6 0.00138145394f
 
 #endif

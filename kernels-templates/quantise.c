@@ -1,6 +1,7 @@
 /* kernels-templates/quantise.c - f32 activations to int8 blocks of 32, alone or at the end of another kernel.
  *
- * Owns: numerics.h rule 4 as IR, written once. The result of any finite input lies in -127..127, which dot4 and istore_8 rely on.
+ * Owns: numerics.h rule 4 as IR, written once. The result of any finite input lies in -127..127, which dot4 and
+ * istore_8 rely on.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
@@ -23,9 +24,11 @@ static void store_sums(struct ir *b, const ir_f q[], ir_f d, ir_a s, int32_t dis
 
 	sum_halves(b, q, sum);
 	ir_fstore1(b, s, d, disp + (int32_t)offsetof(struct activation_block, d));
-	ir_fstore1(b, s, ir_fmul(b, d, ir_fadd(b, sum[0], sum[1])), disp + (int32_t)offsetof(struct activation_block, d_sum));
+	ir_fstore1(b, s, ir_fmul(b, d, ir_fadd(b, sum[0], sum[1])),
+	           disp + (int32_t)offsetof(struct activation_block, d_sum));
 	for (unsigned half = 0; half < 2; half++)
-		ir_fstore1(b, s, ir_fbits(b, ir_f2i(b, sum[half])), disp + (int32_t)(offsetof(struct activation_block, sum) + half * 4));
+		ir_fstore1(b, s, ir_fbits(b, ir_f2i(b, sum[half])),
+		           disp + (int32_t)(offsetof(struct activation_block, sum) + half * 4));
 }
 
 ir_f quantise_emit(struct ir *b, const ir_f x[], ir_i q[])

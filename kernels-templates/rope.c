@@ -1,10 +1,14 @@
 /* kernels-templates/rope.c - queries: optional norm per head, rotation, the attention scale.
  *
- * Owns: KEY_ROPE. A unit touches its own head only (the last head also the pad behind it), so in and out may be the same buffer.
+ * Owns: KEY_ROPE. A unit touches its own head only (the last head also the pad behind it), so in and out may be the
+ * same buffer.
  */
 #include "kernels-templates/emit/heads.h"
 
-struct rope_out { ir_a at; ir_f scale; };
+struct rope_out {
+	ir_a at;
+	ir_f scale;
+};
 
 static void rope_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n)
 {

@@ -1,7 +1,7 @@
 /* kernels-templates/templates.c - the table of the kinds of kernels: builder, argument slots, effort, traffic.
  *
- * Owns: the table and what every key must satisfy. Knows nothing of what a kernel computes. A new kind is a row in key.h, its argument
- * slots in templates.h, a builder, what it moves in traffic.c, and a row here.
+ * Owns: the table and what every key must satisfy. Knows nothing of what a kernel computes. A new kind is a row in
+ * key.h, its argument slots in templates.h, a builder, what it moves in traffic.c, and a row here.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -19,7 +19,9 @@ bool build_refuse(const struct key *key, struct error *err, const char *what)
 
 const char *template_schedule_refusal(const struct key *key)
 {
-	return key->kind == KEY_MATMUL ? matmul_schedule_refusal(key) : key->schedule ? "kernels of this kind have one schedule" : NULL;
+	return key->kind == KEY_MATMUL ? matmul_schedule_refusal(key)
+	       : key->schedule         ? "kernels of this kind have one schedule"
+	                               : NULL;
 }
 
 unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST])
@@ -40,7 +42,7 @@ struct key template_tuned_like(const struct key *key)
 	struct key k = *key;
 
 	if (k.kind == KEY_MATMUL) {
-		k.columns = 1;
+		k.tile_n = 1;
 		k.flags &= ~(uint32_t)(KEY_WIDE | KEY_UNSIGNED);
 	}
 	return k;
@@ -66,22 +68,40 @@ const char *template_schedule_field(const struct key *key, unsigned field, uint3
 
 static bool turn_or_narrow(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	return (key->numerics == NUMERICS_BOUNDED ? narrow_build : turn_build)(b, key, target, err);
+	return (key->numerics == NUMERICS_BOUNDED ? narrow_build : interleave_build)(b, key, target, err);
 }
 
 const struct template_kind template_kinds[KEY_KIND_COUNT] = {
-	[KEY_MATMUL] = { .build = matmul_build, .args = MATMUL_ARGS, .effort = 4, .traffic = traffic_matmul, .reads = reads_matmul },
-	[KEY_TURN] = { .build = turn_or_narrow, .args = TURN_ARGS, .effort = 1, .traffic = traffic_turn },
+	[KEY_MATMUL] = { .build = matmul_build,
+	                 .args = MATMUL_ARGS,
+	                 .effort = 4,
+	                 .traffic = traffic_matmul,
+	                 .reads = reads_matmul },
+	[KEY_INTERLEAVE] = { .build = turn_or_narrow,
+	                     .args = INTERLEAVE_ARGS,
+	                     .effort = 1,
+	                     .traffic = traffic_interleave },
 	[KEY_NORM] = { .build = norm_build, .args = NORM_ARGS, .effort = 2, .traffic = traffic_norm },
 	[KEY_QUANTISE] = { .build = quantise_build, .args = QUANTISE_ARGS, .effort = 1, .traffic = traffic_quantise },
 	[KEY_ROPE] = { .build = rope_build, .args = ROPE_ARGS, .effort = 1, .traffic = traffic_rope },
 	[KEY_KV_STORE] = { .build = kv_store_build, .args = KV_STORE_ARGS, .effort = 2, .traffic = traffic_kv_store },
-	[KEY_ATTENTION] = { .build = attention_build, .args = ATTENTION_ARGS, .effort = 8, .traffic = traffic_attention, .reads = reads_attention },
-	[KEY_EMBED] = { .build = embed_build, .args = EMBED_ARGS, .effort = 2, .traffic = traffic_embed, .reads = reads_embed },
+	[KEY_ATTENTION] = { .build = attention_build,
+	                    .args = ATTENTION_ARGS,
+	                    .effort = 8,
+	                    .traffic = traffic_attention,
+	                    .reads = reads_attention },
+	[KEY_EMBED] = { .build = embed_build,
+	                .args = EMBED_ARGS,
+	                .effort = 2,
+	                .traffic = traffic_embed,
+	                .reads = reads_embed },
 };
 
 /* Only products of float matrices, and what prepares their inputs, are ever not exact. */
-static bool has_bounded(const struct key *key) { return (key->kind == KEY_MATMUL && key->flags & KEY_MMA) || key->kind == KEY_TURN; }
+static bool has_bounded(const struct key *key)
+{
+	return (key->kind == KEY_MATMUL && key->flags & KEY_MMA) || key->kind == KEY_INTERLEAVE;
+}
 
 bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err)
 {
@@ -93,7 +113,9 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 		return build_refuse(key, err, "there are no classes of contexts");
 	if (key->schedule && key->kind != KEY_MATMUL)
 		return build_refuse(key, err, "kernels of this kind have one schedule");
-	return key->kind > KEY_NONE && key->kind < KEY_KIND_COUNT ? template_kinds[key->kind].build(ir, key, target, err) : build_refuse(key, err, "no template does this kind");
+	return key->kind > KEY_NONE && key->kind < KEY_KIND_COUNT
+	               ? template_kinds[key->kind].build(ir, key, target, err)
+	               : build_refuse(key, err, "no template does this kind");
 }
 
 /* ---- what is known of a kernel before it is made */
@@ -106,7 +128,10 @@ static const struct template_kind *kind_of(const struct key *key)
 
 unsigned template_args(const struct key *key) { return kind_of(key)->args; }
 unsigned template_effort(const struct key *key) { return kind_of(key)->effort + !!(key->flags & KEY_SILU_MUL); }
-uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns) { return kind_of(k)->traffic(k, units, position, columns); }
+uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return kind_of(k)->traffic(k, units, position, columns);
+}
 
 struct template_reads template_reads(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {

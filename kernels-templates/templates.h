@@ -1,19 +1,23 @@
 /* kernels-templates/templates.h - the kernels of a forward pass, each written once as a template over the IR.
  *
- * Owns: template_build(), which writes the IR for a key; the meaning of every kernel's argument slots and work units; weight packing.
- * Templates branch on target capabilities (lanes, registers), never on names. What they compute, to the bit, is numerics.h.
+ * Owns: template_build(), which writes the IR for a key; the meaning of every kernel's argument slots and work units;
+ * weight packing. Templates branch on target capabilities (lanes, registers), never on names. What they compute, to the
+ * bit, is numerics.h.
  *
  * Layouts shared by all kernels
- *   kp(n) = numerics_pad(n).  Columns are tokens. An f32 activation buffer of width n is [column][kp(n)], pads always +0.
- *   int8 activations of width n: q is int8 [column][kp(n)], s is struct activation_block [column][kp(n)/32]. All activation buffers are 64-byte
- *   aligned and have at least 256 readable (and ignorable) bytes after their end.
- *   Packed weights: blocks of 32 rows, one after another, each weight_block_bytes() long: lane = row; k runs in time. Missing rows of
- *   the last block are zero rows. What a block looks like inside is the target's: enum weight_layout.
- *   KV cache of one layer, element type F16, F32 or Q8_0, cut into chunks of NUMERICS_CHUNK = 128 positions that lie CHUNK_BYTES apart (so that the
- *   chunks of all layers can alternate, and memory is touched only as positions fill up). In a chunk:
- *     K: [kv_head][4][head_dim][32]   lane = position;   V: [kv_head][128][head_dim]   lane = dimension; 256 readable bytes after each chunk.
- *   Q8_0: K: [kv_head][4] of, for each 32 dimensions (the last ones may be fewer): [32] f32 scales, [dimensions/4 rounded up][32] words of four int8, the lowest
- *   dimension in the low byte. V: [kv_head][128] of [head_dim/32 rounded up] f32 scales, [head_dim rounded up to 4] int8.
+ *   kp(n) = numerics_pad(n).  Columns are tokens. An f32 activation buffer of width n is [column][kp(n)], pads always
+ *   +0. int8 activations of width n: q is int8 [column][kp(n)], s is struct activation_block [column][kp(n)/32]. All
+ *   activation buffers are 64-byte aligned and have at least 256 readable (and ignorable) bytes after their end.
+ *   Packed weights: blocks of 32 rows, one after another, each weight_block_bytes() long: lane = row; k runs in time.
+ *   Missing rows of the last block are zero rows. What a block looks like inside is the target's: enum weight_layout.
+ *   KV cache of one layer, element type F16, F32 or Q8_0, cut into chunks of NUMERICS_CHUNK = 128 positions that lie
+ *   CHUNK_BYTES apart (so that the chunks of all layers can alternate, and memory is touched only as positions fill
+ *   up). In a chunk:
+ *     K: [kv_head][4][head_dim][32]   lane = position;   V: [kv_head][128][head_dim]   lane = dimension; 256 readable
+ *     bytes after each chunk.
+ *   Q8_0: K: [kv_head][4] of, for each 32 dimensions (the last ones may be fewer): [32] f32 scales, [dimensions/4
+ *   rounded up][32] words of four int8, the lowest dimension in the low byte. V: [kv_head][128] of [head_dim/32 rounded
+ *   up] f32 scales, [head_dim rounded up to 4] int8.
  */
 #ifndef KERNELS_TEMPLATES_H
 #define KERNELS_TEMPLATES_H
@@ -24,87 +28,160 @@
 
 /* What belongs to 32 int8 activations (numerics.h rule 4). The sums serve weights with an offset or a minimum. */
 struct activation_block {
-	float d;                             /* the scale */
-	float d_sum;                         /* d * (sum of the 32 quants) */
-	int32_t sum[2];                      /* of the first and of the second 16 quants */
+	float d;        /* the scale */
+	float d_sum;    /* d * (sum of the 32 quants) */
+	int32_t sum[2]; /* of the first and of the second 16 quants */
 };
 
-/* KEY_MATMUL: out[column][row] = dot(W[row], x[column]) (+ epilogue). key: rows, k, columns (tile width 1..TEMPLATE_MAX_COLUMNS), weight, activation
- * (F32 or Q8_0), row_blocks (1 or 2: blocks of 32 rows per unit), flags BIAS RESIDUAL SILU_MUL GATED BIAS2 QUANTISED_OUT.
- * Unit u: row blocks u*row_blocks ...; the launch never asks for a block past the last. QUANTISED_OUT needs no other unit's rows (a block is 32).
- * SILU_MUL: the blocks of its two matrices alternate in memory, so that both are one stream: block i of W lies at W + 2*i*weight_block_bytes(),
- * of W2 at W2 + 2*i*weight_block_bytes(), and W2 is W + weight_block_bytes(). Bias vectors are f32 [kp(rows)], pads +0.
- * GATED is the second half of SILU_MUL for matrices that are not alike: the first one's results (its bias added) are what the destination holds.
- * WIDE: for many columns: 1..TEMPLATE_MAX_WIDE in a tile, which KEY_TURN has laid side by side in panels of template_wide_panel() columns, of which a tile's last one
- * may have fewer: X is [tile][panel][k][column], int8 [tile][panel][k/4][column] words of four (KEY_STRIPS: [tile][panel][k/32][column] strips of 32), XS [tile][panel][k/32][column]; row_blocks is 1.
- * MMA: for 16 or 32 columns in a tile: int8 activations laid out as ever with Q8_0 weights; f16 or bf16 ones, [column][kp], as KEY_TURN made them, with weights of that
- * type (numerics BOUNDED); row_blocks is 1. */
-enum { MATMUL_W, MATMUL_X, MATMUL_XS, MATMUL_OUT, MATMUL_TILES /* column tiles, each key.columns wide */, MATMUL_BIAS, MATMUL_W2, MATMUL_BIAS2,
-       MATMUL_OUTQ, MATMUL_OUTS, MATMUL_ARGS };
-enum { TEMPLATE_MAX_COLUMNS = 16 /* of any target */, TEMPLATE_MAX_WIDE = 24, TEMPLATE_MMA_COLUMNS = 32, TEMPLATE_MMA_LEAST = 16 /* a tile's */ };
+/* KEY_MATMUL: out[column][row] = dot(W[row], x[column]) (+ epilogue). key: rows, k, columns (tile width
+ * 1..TEMPLATE_MAX_COLUMNS), weight, activation (F32 or Q8_0), row_blocks (1 or 2: blocks of 32 rows per unit), flags
+ * BIAS RESIDUAL SILU_MUL GATED BIAS2 QUANTISED_OUT. Unit u: row blocks u*row_blocks ...; the launch never asks for a
+ * block past the last. QUANTISED_OUT needs no other unit's rows (a block is 32).
+ * SILU_MUL: the blocks of its two matrices alternate in memory, so that both are one stream: block i of W lies at W +
+ * 2*i*weight_block_bytes(), of W2 at W2 + 2*i*weight_block_bytes(), and W2 is W + weight_block_bytes(). Bias vectors
+ * are f32 [kp(rows)], pads +0. GATED is the second half of SILU_MUL for matrices that are not alike: the first one's
+ * results (its bias added) are what the destination holds.
+ * WIDE: for many columns: 1..TEMPLATE_MAX_WIDE in a tile, which KEY_INTERLEAVE has laid side by side in panels of
+ * template_wide_panel() columns, of which a tile's last one may have fewer: X is [tile][panel][k][column], int8
+ * [tile][panel][k/4][column] words of four (KEY_BLOCK_MAJOR: [tile][panel][k/32][column] strips of 32), XS
+ * [tile][panel][k/32][column]; row_blocks is 1.
+ * MMA: for 16 or 32 columns in a tile: int8 activations laid out as ever with Q8_0 weights; f16 or bf16 ones,
+ * [column][kp], as KEY_INTERLEAVE made them, with weights of that type (numerics BOUNDED); row_blocks is 1. */
+enum {
+	MATMUL_W,
+	MATMUL_X,
+	MATMUL_XS,
+	MATMUL_OUT,
+	MATMUL_TILES /* column tiles, each key.columns wide */,
+	MATMUL_BIAS,
+	MATMUL_W2,
+	MATMUL_BIAS2,
+	MATMUL_OUTQ,
+	MATMUL_OUTS,
+	MATMUL_ARGS
+};
+enum {
+	TEMPLATE_MAX_COLUMNS = 16 /* of any target */,
+	TEMPLATE_MAX_WIDE = 24,
+	TEMPLATE_MMA_COLUMNS = 32,
+	TEMPLATE_MMA_LEAST = 16 /* a tile's */
+};
 /* The most columns of a tile: 8 on CPUs. */
-unsigned template_columns(const struct target *target);
-/* Whether there are wide kernels for a weight format; from how many columns on they are the better ones (0: never); how many columns their tiles should have when
- * there are many; with which flags KEY_TURN makes the inputs of those with tiles of so many columns: KEY_UNSIGNED, KEY_STRIPS or none. */
+unsigned template_tile_n(const struct target *target);
+/* Whether there are wide kernels for a weight format; from how many columns on they are the better ones (0: never); how
+ * many columns their tiles should have when there are many; with which flags KEY_INTERLEAVE makes the inputs of those
+ * with tiles of so many columns: KEY_UNSIGNED, KEY_BLOCK_MAJOR or none. */
 bool template_wide_weights(const struct target *target, enum dtype weight);
 unsigned template_wide_from(const struct target *target, enum dtype weight, enum dtype activation);
-unsigned template_wide_columns(const struct target *target, enum dtype weight, enum dtype activation);
+unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation);
 /* Columns of its panels. */
 unsigned template_wide_panel(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
-uint32_t template_wide_turn(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
+uint32_t template_wide_interleave(const struct target *target, enum dtype weight, enum dtype activation,
+                                  unsigned columns);
 
-/* Whether such weights and activations are multiplied as matrices where a pass has TEMPLATE_MMA_LEAST columns; bounded: the user wants that class. How many columns
- * a tile of such a matmul should have: that, or twice as many. */
+/* Whether such weights and activations are multiplied as matrices where a pass has TEMPLATE_MMA_LEAST columns; bounded:
+ * the user wants that class. How many columns a tile of such a matmul should have: that, or twice as many. */
 bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded);
-unsigned template_mma_columns(uint64_t k, uint32_t flags);
+unsigned template_mma_tile_n(uint64_t k, uint32_t flags);
 
-/* KEY_TURN: activations for wide matmuls. key: k, activation, columns (of a tile), row_blocks (columns of a panel). X and XS as quantise and norm write them, OUT and OUTS as WIDE reads
- * them, tile after tile; UNSIGNED: int8 with 128 added, as unsigned bytes; STRIPS: a column's 32 int8 stay together. Unit: 32 k's of one tile, numbered tile * kp(k)/32 + block.
- * Of activation F16 or BF16 (numerics BOUNDED): f32 of X rounded to 16 bits at OUT, [column][kp]. Unit: 32 k's, numbered column * kp(k)/32 + block. key: no k. */
-enum { TURN_X, TURN_XS, TURN_OUT, TURN_OUTS, TURN_ARGS };
+/* KEY_INTERLEAVE: activations for wide matmuls. key: k, activation, columns (of a tile), row_blocks (columns of a
+ * panel). X and XS as quantise and norm write them, OUT and OUTS as WIDE reads them, tile after tile; UNSIGNED: int8
+ * with 128 added, as unsigned bytes; STRIPS: a column's 32 int8 stay together. Unit: 32 k's of one tile, numbered tile
+ * * kp(k)/32 + block. Of activation F16 or BF16 (numerics BOUNDED): f32 of X rounded to 16 bits at OUT, [column][kp].
+ * Unit: 32 k's, numbered column * kp(k)/32 + block. key: no k. */
+enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_ARGS };
 
 /* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs. */
-enum { NORM_X, NORM_WEIGHT /* f32 [kp(k)] */, NORM_OUT, NORM_EPS /* f32 bits in the low half */, NORM_OUTQ, NORM_OUTS, NORM_ARGS };
+enum {
+	NORM_X,
+	NORM_WEIGHT /* f32 [kp(k)] */,
+	NORM_OUT,
+	NORM_EPS /* f32 bits in the low half */,
+	NORM_OUTQ,
+	NORM_OUTS,
+	NORM_ARGS
+};
 
-/* KEY_QUANTISE: f32 to int8 blocks. Unit: one block of 32, numbered column * kp(k)/32 + block (the layouts make that contiguous). key: nothing but kind, target. */
+/* KEY_QUANTISE: f32 to int8 blocks. Unit: one block of 32, numbered column * kp(k)/32 + block (the layouts make that
+ * contiguous). key: nothing but kind, target. */
 enum { QUANTISE_X, QUANTISE_OUTQ, QUANTISE_OUTS, QUANTISE_ARGS };
 
-/* KEY_ROPE: queries: optional norm per head (QK_NORM), rotation, scale. key: heads, head_dim. In and out are [column][kp(heads*head_dim)]; heads lie head_dim apart. Unit: column*heads + head.
- * cos/sin: f32 [column][head_dim/2]. */
-enum { ROPE_IN, ROPE_OUT, ROPE_COS, ROPE_SIN, ROPE_NORM /* f32 [kp(head_dim)] */, ROPE_EPS, ROPE_SCALE /* f32 bits */, ROPE_ARGS };
+/* KEY_ROPE: queries: optional norm per head (QK_NORM), rotation, scale. key: heads, head_dim. In and out are
+ * [column][kp(heads*head_dim)]; heads lie head_dim apart. Unit: column*heads + head. cos/sin: f32
+ * [column][head_dim/2]. */
+enum {
+	ROPE_IN,
+	ROPE_OUT,
+	ROPE_COS,
+	ROPE_SIN,
+	ROPE_NORM /* f32 [kp(head_dim)] */,
+	ROPE_EPS,
+	ROPE_SCALE /* f32 bits */,
+	ROPE_ARGS
+};
 
-/* KEY_KV_STORE: keys get optional norm and rotation, then keys and values go into the cache at position POS0 + column. key: kv_heads, head_dim, kv. Unit: group*kv_heads + head, of
- * template_kv_store_columns() columns; the last group may be smaller. */
-enum { KV_STORE_K, KV_STORE_V, KV_STORE_KCACHE, KV_STORE_VCACHE, KV_STORE_COS, KV_STORE_SIN, KV_STORE_NORM, KV_STORE_EPS, KV_STORE_POS0, KV_STORE_CHUNK_BYTES,
-       KV_STORE_COLUMNS /* of the launch; read where groups have several */, KV_STORE_ARGS };
-/* A CPU stays with a head for some columns: neighbouring positions of a key share their cache lines, and the keys of all heads at one position are more lines than the first level has. */
-static inline unsigned template_kv_store_columns(const struct target *t) { return t->lane_bytes ? 1 : 16; }
+/* KEY_KV_STORE: keys get optional norm and rotation, then keys and values go into the cache at position POS0 + column.
+ * key: kv_heads, head_dim, kv. Unit: group*kv_heads + head, of template_kv_store_tokens() columns; the last group may
+ * be smaller. */
+enum {
+	KV_STORE_K,
+	KV_STORE_V,
+	KV_STORE_KCACHE,
+	KV_STORE_VCACHE,
+	KV_STORE_COS,
+	KV_STORE_SIN,
+	KV_STORE_NORM,
+	KV_STORE_EPS,
+	KV_STORE_POS0,
+	KV_STORE_CHUNK_BYTES,
+	KV_STORE_COLUMNS /* of the launch; read where groups have several */,
+	KV_STORE_ARGS
+};
+/* A CPU stays with a head for some columns: neighbouring positions of a key share their cache lines, and the keys of
+ * all heads at one position are more lines than the first level has. */
+static inline unsigned template_kv_store_tokens(const struct target *t) { return t->lane_bytes ? 1 : 16; }
 static inline int64_t template_kv_store_units(const struct target *t, uint32_t kv_heads, uint64_t columns)
 {
-	unsigned group = template_kv_store_columns(t);
+	unsigned group = template_kv_store_tokens(t);
 	return (int64_t)((columns + group - 1) / group * kv_heads);
 }
 
-/* Whether a target keeps such a cache by pieces of 16 bytes a lane: K: [kv_head][4][head_dim/8][32 positions][8 dimensions], V: [kv_head][16][head_dim/32]
- * [32 dimensions][8 positions], in as many bytes. */
-static inline bool template_kv_pieces(const struct target *t, enum dtype kv, uint32_t head_dim) { return t->lane_bytes && kv == DTYPE_F16 && head_dim % 32 == 0; }
+/* Whether a target keeps such a cache by pieces of 16 bytes a lane: K: [kv_head][4][head_dim/8][32 positions][8
+ * dimensions], V: [kv_head][16][head_dim/32] [32 dimensions][8 positions], in as many bytes. */
+static inline bool template_kv_pieces(const struct target *t, enum dtype kv, uint32_t head_dim)
+{
+	return t->lane_bytes && kv == DTYPE_F16 && head_dim % 32 == 0;
+}
 /* Bytes of one head's keys, or values, at one position of a cache of this type; 0: no cache is kept in it. */
 uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
 
-/* KEY_ATTENTION: column c at position p = POS0 + c sees positions max(0, p+1-window)..p (WINDOW) or 0..p. key: heads, kv_heads, head_dim, kv. Unit: column*kv_heads + kv head; does all
- * heads/kv_heads query heads of it. Q and OUT: [column][kp(heads*head_dim)].
- * key.columns > 1 (a power of two): tiles of columns at positions n * key.columns ...; unit: tile*kv_heads + kv head, tile 0 the one with
- * position POS0. Tiles past the last column may be asked for. */
-enum { ATTENTION_Q, ATTENTION_KCACHE, ATTENTION_VCACHE, ATTENTION_OUT, ATTENTION_POS0, ATTENTION_CHUNK_BYTES, ATTENTION_SLIDING /* window length */,
-       ATTENTION_COLUMNS /* of the launch; read by tiles of several */, ATTENTION_ARGS };
+/* KEY_ATTENTION: column c at position p = POS0 + c sees positions max(0, p+1-window)..p (WINDOW) or 0..p. key: heads,
+ * kv_heads, head_dim, kv. Unit: column*kv_heads + kv head; does all heads/kv_heads query heads of it. Q and OUT:
+ * [column][kp(heads*head_dim)].
+ * key.columns > 1 (a power of two): tiles of columns at positions n * key.columns ...; unit: tile*kv_heads + kv head,
+ * tile 0 the one with position POS0. Tiles past the last column may be asked for. */
+enum {
+	ATTENTION_Q,
+	ATTENTION_KCACHE,
+	ATTENTION_VCACHE,
+	ATTENTION_OUT,
+	ATTENTION_POS0,
+	ATTENTION_CHUNK_BYTES,
+	ATTENTION_SLIDING /* window length */,
+	ATTENTION_COLUMNS /* of the launch; read by tiles of several */,
+	ATTENTION_ARGS
+};
 enum { TEMPLATE_MAX_QUERIES = 16 };
 /* How many columns a tile of attention should have in a pass over `columns` columns. */
-unsigned template_attention_columns(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t columns);
+unsigned template_attention_tile_n(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
+                                   uint32_t columns);
 
-/* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit: column. Ids are checked by the caller. */
+/* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit:
+ * column. Ids are checked by the caller. */
 enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };
 
-/* Schedules: ways of computing the same bits, of which machines like one or the other better; key.schedule 0 is the usual one (matmul_schedule.h). */
+/* Schedules: ways of computing the same bits, of which machines like one or the other better; key.schedule 0 is the
+ * usual one (matmul_schedule.h). */
 enum { TEMPLATE_SCHEDULES_MOST = 16 /* in a list */, TEMPLATE_SCHEDULE_FIELDS = 6, TEMPLATE_SCHEDULE_NAME = 256 };
 /* NULL, or why there is no such schedule. What follows is of keys that plans have. */
 const char *template_schedule_refusal(const struct key *key);
@@ -112,7 +189,8 @@ const char *template_schedule_refusal(const struct key *key);
 unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST]);
 /* All that differ from the key's own in one field (in level, also in the distance when it has no meaning there). */
 unsigned template_schedules_near(const struct key *key, unsigned field, uint32_t out[TEMPLATE_SCHEDULES_MOST - 1]);
-/* Kernels of which nothing is known follow that of one column, which is tuned in passing: its key, without a schedule; what its schedule means for them. */
+/* Kernels of which nothing is known follow that of one column, which is tuned in passing: its key, without a schedule;
+ * what its schedule means for them. */
 struct key template_tuned_like(const struct key *key);
 uint32_t template_schedule_follow(const struct key *key, const struct key *one);
 /* In words; returns out. */
@@ -120,29 +198,37 @@ char *template_schedule_name(const struct key *key, char *out, size_t cap);
 /* The name of a field, and what the key's schedule has there; NULL: no schedules. */
 const char *template_schedule_field(const struct key *key, unsigned field, uint32_t *value);
 
-/* Bytes that a launch of `units` units is expected to move, with a pass's first token at `position`; columns: what the launch works on. */
+/* Bytes that a launch of `units` units is expected to move, with a pass's first token at `position`; columns: what the
+ * launch works on. */
 uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 /* Of those, the weights and the cached keys and values that it must read. */
-struct template_reads { uint64_t weights, cache; };
+struct template_reads {
+	uint64_t weights, cache;
+};
 struct template_reads template_reads(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 
 /* Argument slots of a launch, which the enums above name. */
 unsigned template_args(const struct key *key);
-/* What it takes to make a kernel, roughly, in quarters of a plain matmul's: for the order alone in which threads make them. So columns, which the kernels of a pass have in common, and
- * formats, whose matmuls stand together anyway, are left out. Found by counting the code generators' instructions. */
+/* What it takes to make a kernel, roughly, in quarters of a plain matmul's: for the order alone in which threads make
+ * them. So columns, which the kernels of a pass have in common, and formats, whose matmuls stand together anyway, are
+ * left out. Found by counting the code generators' instructions. */
 unsigned template_effort(const struct key *key);
 
 /* The compile_build_fn of this project. */
 bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err);
 
 /* ---- weight formats: one file each (wf_*.c): packing, and how a template reads the next k of its row */
-bool weight_supported(enum dtype t);                                   /* as a matrix */
-/* How a block is laid out: BY_VECTOR for loads of neighbouring lanes (CPUs), BY_PIECES for lanes that each load 16 bytes of
- * their own row. */
-enum weight_layout { WEIGHT_BY_VECTOR, WEIGHT_BY_PIECES };
-static inline enum weight_layout weight_layout_of(const struct target *t) { return t->lane_bytes ? WEIGHT_BY_PIECES : WEIGHT_BY_VECTOR; }
-uint64_t weight_block_bytes(enum dtype t, enum weight_layout layout, uint64_t k);                    /* one block of 32 rows */
-uint64_t weight_packed_bytes(enum dtype t, enum weight_layout layout, uint64_t rows, uint64_t k);    /* all blocks, and slack behind them that kernels may read (512 bytes) */
+bool weight_supported(enum dtype t); /* as a matrix */
+/* How a block is laid out: BY_VECTOR for loads of neighbouring lanes (CPUs), BY_PIECES for lanes that each load 16
+ * bytes of their own row. */
+enum weight_layout { WEIGHT_BY_VECTOR, WEIGHT_LANE_CONTIGUOUS };
+static inline enum weight_layout weight_layout_of(const struct target *t)
+{
+	return t->lane_bytes ? WEIGHT_LANE_CONTIGUOUS : WEIGHT_BY_VECTOR;
+}
+uint64_t weight_block_bytes(enum dtype t, enum weight_layout layout, uint64_t k); /* one block of 32 rows */
+uint64_t weight_packed_bytes(enum dtype t, enum weight_layout layout, uint64_t rows,
+                             uint64_t k); /* all blocks, and slack behind them that kernels may read (512 bytes) */
 /* Packs 32 rows given by pointer to each row's file bytes (NULL: a zero row) into dst, weight_block_bytes() long. */
 void weight_pack_block(enum dtype t, enum weight_layout layout, void *dst, const void *const row[32], uint64_t k);
 /* One row of file bytes to f32, as the format defines it (tests, vectors, host use). */

@@ -1,7 +1,7 @@
 /* kernels-templates/traffic.c - how many bytes a launch is expected to move between memory and the processor.
  *
- * Owns: the count that reports and predictions hold measurements against: every weight once, every cached position that is looked at once, inputs and results
- * once. What caches save or cost beside that is for the measurement to show.
+ * Owns: the count that reports and predictions hold measurements against: every weight once, every cached position that
+ * is looked at once, inputs and results once. What caches save or cost beside that is for the measurement to show.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/formats/weight_format.h"
@@ -49,7 +49,7 @@ uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, 
 /* Columns see one position more each; those of a tile share what they see. */
 static uint64_t attention_cache(const struct key *k, uint64_t position, uint64_t columns)
 {
-	uint64_t tile = k->columns > 1 ? k->columns : 1, seen = 0;
+	uint64_t tile = k->tile_n > 1 ? k->tile_n : 1, seen = 0;
 
 	for (uint64_t c = 0; c < columns; c += tile)
 		seen += position + (c + tile < columns ? c + tile : columns);
@@ -61,14 +61,17 @@ struct template_reads reads_matmul(const struct key *k, uint64_t units, uint64_t
 	return (struct template_reads){ .weights = matmul_weights(k, units) };
 }
 
-uint64_t traffic_turn(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+uint64_t traffic_interleave(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return units * k->columns * 2 * (k->activation == DTYPE_Q8_0 + 1 ? 32 + sizeof(struct activation_block) : 32 * 4);
+	return units * k->tile_n * 2 *
+	       (k->activation == DTYPE_Q8_0 + 1 ? 32 + sizeof(struct activation_block) : 32 * 4);
 }
 
 uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return units * (8 * numerics_pad(k->k) + (k->flags & KEY_QUANTISED_OUT ? activation_bytes(DTYPE_Q8_0 + 1, k->k) : 0)) + 4 * numerics_pad(k->k);
+	return units * (8 * numerics_pad(k->k) +
+	                (k->flags & KEY_QUANTISED_OUT ? activation_bytes(DTYPE_Q8_0 + 1, k->k) : 0)) +
+	       4 * numerics_pad(k->k);
 }
 
 uint64_t traffic_quantise(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

@@ -1,7 +1,7 @@
 /* loaders/file.c - opens and reads one regular file. See file.h.
  *
- * Rule: every way the system can refuse becomes one sentence with the path. The copy lies in pages set aside for all it may become, so that it grows
- * without moving.
+ * Rule: every way the system can refuse becomes one sentence with the path. The copy lies in pages set aside for all it
+ * may become, so that it grows without moving.
  */
 #include "loaders/file.h"
 
@@ -35,8 +35,11 @@ void file_label(char out[200], const char *path)
 
 static const char *kind_of(mode_t mode)
 {
-	return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket" :
-	       S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "of an unknown kind";
+	return S_ISDIR(mode)                    ? "a directory"
+	       : S_ISFIFO(mode)                 ? "a FIFO"
+	       : S_ISSOCK(mode)                 ? "a socket"
+	       : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
+	                                        : "of an unknown kind";
 }
 
 static bool examine(const struct file *f, int fd, struct stat *st, struct error *err)
@@ -62,10 +65,7 @@ static bool accept_fd(struct file *f, struct error *err)
 }
 
 /* O_NONBLOCK: a FIFO without a writer must be refused, not waited for */
-static int open_path(const char *path)
-{
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
+static int open_path(const char *path) { return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }
 
 bool file_open(struct file *f, const char *path, struct error *err)
 {
@@ -117,9 +117,13 @@ static bool same(const struct file *f, int fd, struct error *err)
 	if (st.st_dev != f->device || st.st_ino != f->inode)
 		return error_set(err, ERROR_IO, "%s: was replaced by another file while it was read", f->label);
 	if ((uint64_t)st.st_size != f->size)
-		return error_set(err, ERROR_IO, "%s: changed while it was read (it had %" PRIu64 " bytes, now it has %lld)", f->label, f->size, (long long)st.st_size);
+		return error_set(err, ERROR_IO,
+		                 "%s: changed while it was read (it had %" PRIu64 " bytes, now it has %lld)", f->label,
+		                 f->size, (long long)st.st_size);
 	if (st.st_mtim.tv_sec != f->written.tv_sec || st.st_mtim.tv_nsec != f->written.tv_nsec)
-		return error_set(err, ERROR_IO, "%s: changed while it was read (it was written to, and still has %" PRIu64 " bytes)", f->label, f->size);
+		return error_set(err, ERROR_IO,
+		                 "%s: changed while it was read (it was written to, and still has %" PRIu64 " bytes)",
+		                 f->label, f->size);
 	return true;
 }
 
@@ -167,9 +171,13 @@ static bool read_at(const struct file *f, int fd, uint64_t offset, size_t n, uin
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return error_set(err, ERROR_IO, "%s: cannot be read at byte %" PRIu64 ": %s", f->label, offset, strerror(errno));
+			return error_set(err, ERROR_IO, "%s: cannot be read at byte %" PRIu64 ": %s", f->label, offset,
+			                 strerror(errno));
 		if (got == 0)
-			return same(f, fd, err) && error_set(err, ERROR_IO, "%s: ends at byte %" PRIu64 ", though it is said to have %" PRIu64, f->label, offset, f->size);
+			return same(f, fd, err) &&
+			       error_set(err, ERROR_IO,
+			                 "%s: ends at byte %" PRIu64 ", though it is said to have %" PRIu64, f->label,
+			                 offset, f->size);
 		out += got;
 		offset += (uint64_t)got;
 		n -= (size_t)got;
@@ -206,7 +214,8 @@ static bool make_room(struct file *f, struct error *err)
 	void *p = mmap(NULL, (size_t)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
-		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu64 " bytes of it: %s", f->label, n, strerror(errno));
+		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu64 " bytes of it: %s", f->label, n,
+		                 strerror(errno));
 	f->base = p;
 	f->room = n;
 	return true;
@@ -218,10 +227,11 @@ bool file_reach(struct file *f, uint64_t n, struct error *err)
 	if (n <= f->have)
 		return true;
 	if (n > FILE_MAX_HEAD)
-		return error_set(err, ERROR_FORMAT, "%s: the header has %" PRIu64 " bytes or more, expected at most %d", f->label, n, FILE_MAX_HEAD);
+		return error_set(err, ERROR_FORMAT, "%s: the header has %" PRIu64 " bytes or more, expected at most %d",
+		                 f->label, n, FILE_MAX_HEAD);
 	if (!f->room && !make_room(f, err))
 		return false;
-	uint64_t end = f->have ? 2 * f->have : FIRST_READ;     /* ahead of who asks for a few bytes at a time */
+	uint64_t end = f->have ? 2 * f->have : FIRST_READ; /* ahead of who asks for a few bytes at a time */
 	end = end < n ? n : end;
 	end = end > f->size ? f->size : end;
 	end = end > f->room ? f->room : end;
@@ -234,7 +244,8 @@ bool file_reach(struct file *f, uint64_t n, struct error *err)
 bool file_text(struct file *f, uint64_t most, struct error *err)
 {
 	if (f->size > most)
-		return error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %" PRIu64, f->label, f->size, most);
+		return error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %" PRIu64, f->label,
+		                 f->size, most);
 	bool ok = file_reach(f, f->size, err) && file_same(f, err);
 	file_rest(f);
 	return ok;

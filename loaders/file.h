@@ -1,13 +1,14 @@
 /* loaders/file.h - a file that is read, never mapped, and a cursor that cannot leave it.
  *
- * Owns: the descriptor of one regular file, a copy of its first bytes (a header, or a whole text), and the name by which messages call it.
- * Parsers look at the copy alone, so what was checked is what is used, whatever happens to the file meanwhile. What follows a header is read piece by piece into
- * the caller's memory.
+ * Owns: the descriptor of one regular file, a copy of its first bytes (a header, or a whole text), and the name by
+ * which messages call it. Parsers look at the copy alone, so what was checked is what is used, whatever happens to the
+ * file meanwhile. What follows a header is read piece by piece into the caller's memory.
  *
- * A file that changes is noticed by its size and its time of change: whoever has read all he wants asks file_same(), and a read that comes out short asks
- * by itself. A file replaced by renaming another to its name is none that changed: the old one stays readable through the descriptor.
- * Not noticed is a write that leaves both as they were: one within the same tick of the file system's clock as the write before it (some milliseconds), or one
- * whose author sets the time back.
+ * A file that changes is noticed by its size and its time of change: whoever has read all he wants asks file_same(),
+ * and a read that comes out short asks by itself. A file replaced by renaming another to its name is none that changed:
+ * the old one stays readable through the descriptor. Not noticed is a write that leaves both as they were: one within
+ * the same tick of the file system's clock as the write before it (some milliseconds), or one whose author sets the
+ * time back.
  *
  * Never: writes, blocks on a FIFO, or hands out an address that was not first compared with the bytes that are there.
  */
@@ -23,17 +24,19 @@
 
 #include "base/error.h"
 
-enum { FILE_MAX_HEAD = 1 << 28 };        /* bytes that are ever copied; the largest headers and tokenizers have some 30 MB */
+enum { FILE_MAX_HEAD = 1 << 28 }; /* bytes that are ever copied; the largest headers and tokenizers have some 30 MB */
 
 struct file {
-	const uint8_t *base;         /* its first `have` bytes; they never move */
+	const uint8_t *base; /* its first `have` bytes; they never move */
 	uint64_t have, size;
-	uint64_t room;               /* bytes set aside at base; 0: the caller's memory, or nothing yet */
+	uint64_t room; /* bytes set aside at base; 0: the caller's memory, or nothing yet */
 	int fd;
-	bool is_open;                /* fd is */
-	char *path;                  /* NULL: the caller's memory */
-	dev_t device; ino_t inode; struct timespec written;      /* as it was opened */
-	char label[200];             /* the path, quoted for messages; a long one keeps its end */
+	bool is_open; /* fd is */
+	char *path;   /* NULL: the caller's memory */
+	dev_t device;
+	ino_t inode;
+	struct timespec written; /* as it was opened */
+	char label[200];         /* the path, quoted for messages; a long one keeps its end */
 };
 
 /* Refuses anything but a non-empty regular file, without ever blocking. Reads nothing yet. */
@@ -58,19 +61,17 @@ bool file_read(const struct file *f, uint64_t offset, size_t n, void *out, struc
 bool file_same(const struct file *f, struct error *err);
 /* What a reader of the file concluded, ok or why not; but when the file changed meanwhile, that. */
 bool file_verdict(const struct file *f, bool ok, const struct error *why, struct error *err);
-/* Closes the descriptor and keeps the copy. Whoever reads on opens the path anew each time, and it must be the same file still. */
+/* Closes the descriptor and keeps the copy. Whoever reads on opens the path anew each time, and it must be the same
+ * file still. */
 void file_rest(struct file *f);
 
 struct cursor {
 	struct file *file;
 	uint64_t at;
-	struct error *err;           /* set when false does not mean that too few bytes are left */
+	struct error *err; /* set when false does not mean that too few bytes are left */
 };
 
-static inline uint64_t cursor_left(const struct cursor *c)
-{
-	return c->file->size - c->at;
-}
+static inline uint64_t cursor_left(const struct cursor *c) { return c->file->size - c->at; }
 
 static inline bool cursor_skip(struct cursor *c, uint64_t n)
 {

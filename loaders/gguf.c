@@ -1,7 +1,7 @@
 /* loaders/gguf.c - walks a GGUF file once and indexes it. See gguf.h.
  *
- * The walk reads through a cursor, which copies the file's first bytes as far as the walk gets, so nothing outside the file is ever touched and
- * nothing is looked at twice that could differ the second time. Both index arrays are sized
+ * The walk reads through a cursor, which copies the file's first bytes as far as the walk gets, so nothing outside the
+ * file is ever touched and nothing is looked at twice that could differ the second time. Both index arrays are sized
  * by a count from the file, compared first with the bytes that are left and with the limits below, so that
  * no allocation is more than twice the file. Typed reads of what was indexed are in gguf_read.c.
  *
@@ -16,20 +16,20 @@
 #include "loaders/file.h"
 
 enum {
-	MAX_KEYS = 1 << 16,           /* real files have some dozens */
-	MAX_TENSORS = 1 << 17,        /* the largest mixtures of experts have some ten thousand */
-	MAX_NAME = 64,                /* the format's limit for a tensor's name */
-	MAX_KEY = 65535,              /* the format's limit for a key */
+	MAX_KEYS = 1 << 16,    /* real files have some dozens */
+	MAX_TENSORS = 1 << 17, /* the largest mixtures of experts have some ten thousand */
+	MAX_NAME = 64,         /* the format's limit for a tensor's name */
+	MAX_KEY = 65535,       /* the format's limit for a key */
 	MAX_NESTING = 8,
 	MIN_KEY_BYTES = 8 + 1 + 4 + 1,
 	MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8,
-	ALWAYS_INDEXED = 64,          /* so many items are indexed in the smallest file */
+	ALWAYS_INDEXED = 64, /* so many items are indexed in the smallest file */
 	MAX_ALIGNMENT = 1 << 24
 };
 
 static const uint8_t scalar_bytes[GGUF_TYPE_COUNT] = {
-	[GGUF_U8] = 1, [GGUF_I8] = 1, [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4, [GGUF_F32] = 4,
-	[GGUF_BOOL] = 1, [GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8
+	[GGUF_U8] = 1,  [GGUF_I8] = 1,   [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
+	[GGUF_F32] = 4, [GGUF_BOOL] = 1, [GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8
 };
 
 struct parser {
@@ -37,21 +37,19 @@ struct parser {
 	struct cursor c;
 	bool header_only;
 	struct error *err;
-	const char *what;             /* "key" or "tensor": what is being read, for messages */
-	uint64_t number;              /* and which one, from 0 */
+	const char *what; /* "key" or "tensor": what is being read, for messages */
+	uint64_t number;  /* and which one, from 0 */
 };
 
 #define FORMAT_ERROR(p, ...) error_set((p)->err, ERROR_FORMAT, __VA_ARGS__)
 
 static bool cut(struct parser *p, const char *field)
 {
-	return FORMAT_ERROR(p, "%s: ends at byte %" PRIu64 " inside the %s of %s %" PRIu64, p->g->path, p->g->size, field, p->what, p->number);
+	return FORMAT_ERROR(p, "%s: ends at byte %" PRIu64 " inside the %s of %s %" PRIu64, p->g->path, p->g->size,
+	                    field, p->what, p->number);
 }
 
-static const uint8_t *here(const struct parser *p)
-{
-	return p->c.file->base + p->c.at;
-}
+static const uint8_t *here(const struct parser *p) { return p->c.file->base + p->c.at; }
 
 static bool read_string(struct parser *p, const char *field, uint64_t max, struct gguf_str *out)
 {
@@ -60,11 +58,13 @@ static bool read_string(struct parser *p, const char *field, uint64_t max, struc
 	if (!cursor_u64(&p->c, &n))
 		return cut(p, field);
 	if (n > cursor_left(&p->c))
-		return FORMAT_ERROR(p, "%s: the %s of %s %" PRIu64 " has length %" PRIu64 ", but only %" PRIu64 " bytes are left in the file",
-			p->g->path, field, p->what, p->number, n, cursor_left(&p->c));
+		return FORMAT_ERROR(p,
+		                    "%s: the %s of %s %" PRIu64 " has length %" PRIu64 ", but only %" PRIu64
+		                    " bytes are left in the file",
+		                    p->g->path, field, p->what, p->number, n, cursor_left(&p->c));
 	if (n > max)
 		return FORMAT_ERROR(p, "%s: the %s of %s %" PRIu64 " has length %" PRIu64 ", expected at most %" PRIu64,
-			p->g->path, field, p->what, p->number, n, max);
+		                    p->g->path, field, p->what, p->number, n, max);
 	out->p = (const char *)here(p);
 	out->n = n;
 	return cursor_skip(&p->c, n);
@@ -79,7 +79,7 @@ static bool read_type(struct parser *p, const char *of, const struct gguf_str *k
 		return cut(p, "type");
 	if (type >= GGUF_TYPE_COUNT)
 		return FORMAT_ERROR(p, "%s: %s of key %s is %" PRIu32 ", expected 0 to %d", p->g->path, of,
-			error_quote(name, sizeof name, key->p, key->n), type, GGUF_TYPE_COUNT - 1);
+		                    error_quote(name, sizeof name, key->p, key->n), type, GGUF_TYPE_COUNT - 1);
 	*out = (enum gguf_type)type;
 	return true;
 }
@@ -88,8 +88,11 @@ static bool array_too_long(struct parser *p, const struct gguf_kv *kv, uint64_t 
 {
 	char name[100];
 
-	return FORMAT_ERROR(p, "%s: the array of key %s has %" PRIu64 " elements, more than the %" PRIu64 " bytes left in the file can hold",
-		p->g->path, error_quote(name, sizeof name, kv->key.p, kv->key.n), count, cursor_left(&p->c));
+	return FORMAT_ERROR(p,
+	                    "%s: the array of key %s has %" PRIu64 " elements, more than the %" PRIu64
+	                    " bytes left in the file can hold",
+	                    p->g->path, error_quote(name, sizeof name, kv->key.p, kv->key.n), count,
+	                    cursor_left(&p->c));
 }
 
 static bool walk_array(struct parser *p, const struct gguf_kv *kv, enum gguf_type item, uint64_t count, unsigned depth)
@@ -111,7 +114,8 @@ static bool walk_array(struct parser *p, const struct gguf_kv *kv, enum gguf_typ
 			continue;
 		}
 		if (depth == MAX_NESTING)
-			return FORMAT_ERROR(p, "%s: the value of key %" PRIu64 " nests arrays more than %d deep", p->g->path, p->number, MAX_NESTING);
+			return FORMAT_ERROR(p, "%s: the value of key %" PRIu64 " nests arrays more than %d deep",
+			                    p->g->path, p->number, MAX_NESTING);
 		if (!read_type(p, "the element type of an array", &kv->key, &inner))
 			return false;
 		if (!cursor_u64(&p->c, &n))
@@ -179,17 +183,22 @@ static bool tensor_bytes(struct parser *p, struct gguf_tensor *t, const char *na
 
 	for (unsigned d = 0; d < 4; d++) {
 		if (t->ne[d] > INT64_MAX)
-			return FORMAT_ERROR(p, "%s: dimension %u of tensor %s is %" PRIu64 ", expected below 2^63", p->g->path, d, name, t->ne[d]);
+			return FORMAT_ERROR(p, "%s: dimension %u of tensor %s is %" PRIu64 ", expected below 2^63",
+			                    p->g->path, d, name, t->ne[d]);
 		/* a dimension of 0 must not hide that the others overflow */
 		if (__builtin_mul_overflow(elements, t->ne[d] ? t->ne[d] : 1, &elements) || elements > INT64_MAX)
-			return FORMAT_ERROR(p, "%s: the dimensions of tensor %s (%" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64 ") have more than 2^63 elements",
-				p->g->path, name, t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
+			return FORMAT_ERROR(p,
+			                    "%s: the dimensions of tensor %s (%" PRIu64 " x %" PRIu64 " x %" PRIu64
+			                    " x %" PRIu64 ") have more than 2^63 elements",
+			                    p->g->path, name, t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
 	}
 	if (t->ne[0] % f->block)
-		return FORMAT_ERROR(p, "%s: a row of tensor %s has %" PRIu64 " elements, expected a multiple of %u for type %s",
+		return FORMAT_ERROR(
+			p, "%s: a row of tensor %s has %" PRIu64 " elements, expected a multiple of %u for type %s",
 			p->g->path, name, t->ne[0], f->block, f->name);
 	if (__builtin_mul_overflow(elements / f->block, (uint64_t)f->bytes, &bytes))
-		return FORMAT_ERROR(p, "%s: tensor %s of %" PRIu64 " elements of type %s has more than 2^64 bytes", p->g->path, name, elements, f->name);
+		return FORMAT_ERROR(p, "%s: tensor %s of %" PRIu64 " elements of type %s has more than 2^64 bytes",
+		                    p->g->path, name, elements, f->name);
 	t->bytes = t->ne[0] && t->ne[1] && t->ne[2] && t->ne[3] ? bytes : 0;
 	return true;
 }
@@ -207,7 +216,8 @@ static bool read_tensor(struct parser *p, struct gguf_tensor *t)
 	if (!cursor_u32(&p->c, &t->n_dims))
 		return cut(p, "rank");
 	if (t->n_dims < 1 || t->n_dims > 4)
-		return FORMAT_ERROR(p, "%s: tensor %s has %" PRIu32 " dimensions, expected 1 to 4", p->g->path, name, t->n_dims);
+		return FORMAT_ERROR(p, "%s: tensor %s has %" PRIu32 " dimensions, expected 1 to 4", p->g->path, name,
+		                    t->n_dims);
 	for (unsigned d = 0; d < 4; d++) {
 		t->ne[d] = 1;
 		if (d < t->n_dims && !cursor_u64(&p->c, &t->ne[d]))
@@ -216,14 +226,16 @@ static bool read_tensor(struct parser *p, struct gguf_tensor *t)
 	if (!cursor_u32(&p->c, &type) || !cursor_u64(&p->c, &t->offset))
 		return cut(p, "type and offset");
 	if (!dtype_of(type, &t->type))
-		return FORMAT_ERROR(p, "%s: tensor %s has type number %" PRIu32 ", which is no known type", p->g->path, name, type);
+		return FORMAT_ERROR(p, "%s: tensor %s has type number %" PRIu32 ", which is no known type", p->g->path,
+		                    name, type);
 	return tensor_bytes(p, t, name);
 }
 
 /* May an array of `count` items, described by at least `least` bytes each, be allocated? */
 static bool may_index(const struct parser *p, uint64_t count, uint64_t most, uint64_t least, uint64_t item_bytes)
 {
-	return count <= most && count <= cursor_left(&p->c) / least && (count <= ALWAYS_INDEXED || count <= 2 * p->g->size / item_bytes);
+	return count <= most && count <= cursor_left(&p->c) / least &&
+	       (count <= ALWAYS_INDEXED || count <= 2 * p->g->size / item_bytes);
 }
 
 static bool read_header(struct parser *p)
@@ -235,21 +247,31 @@ static bool read_header(struct parser *p)
 	if (!cursor_skip(&p->c, n))
 		return false;
 	if (n < 4 || memcmp(p->c.file->base, "GGUF", 4) != 0)
-		return FORMAT_ERROR(p, "%s: begins with \"%s\", expected \"GGUF\"", g->path, error_quote(magic, sizeof magic, p->c.file->base, n));
+		return FORMAT_ERROR(p, "%s: begins with \"%s\", expected \"GGUF\"", g->path,
+		                    error_quote(magic, sizeof magic, p->c.file->base, n));
 	if (!cursor_u32(&p->c, &g->version))
 		return FORMAT_ERROR(p, "%s: has %" PRIu64 " bytes, too few for a GGUF header", g->path, g->size);
 	if (g->version != 0 && (g->version & 0xffff) == 0)
-		return error_set(p->err, ERROR_UNSUPPORTED, "%s: GGUF version is 0x%08" PRIx32 ": a big-endian file, expected little-endian", g->path, g->version);
+		return error_set(p->err, ERROR_UNSUPPORTED,
+		                 "%s: GGUF version is 0x%08" PRIx32 ": a big-endian file, expected little-endian",
+		                 g->path, g->version);
 	if (g->version != 2 && g->version != 3)
-		return error_set(p->err, ERROR_UNSUPPORTED, "%s: GGUF version is %" PRIu32 ", expected 2 or 3", g->path, g->version);
+		return error_set(p->err, ERROR_UNSUPPORTED, "%s: GGUF version is %" PRIu32 ", expected 2 or 3", g->path,
+		                 g->version);
 	if (!cursor_u64(&p->c, &g->n_tensors) || !cursor_u64(&p->c, &g->n_kv))
 		return FORMAT_ERROR(p, "%s: has %" PRIu64 " bytes, too few for a GGUF header", g->path, g->size);
 	if (!may_index(p, g->n_tensors, MAX_TENSORS, MIN_TENSOR_BYTES, sizeof *g->tensor))
-		return FORMAT_ERROR(p, "%s: the number of tensors is %" PRIu64 ", expected at most %d, and no more than the %" PRIu64 " bytes that follow can describe",
-			g->path, g->n_tensors, MAX_TENSORS, cursor_left(&p->c));
+		return FORMAT_ERROR(p,
+		                    "%s: the number of tensors is %" PRIu64
+		                    ", expected at most %d, and no more than the %" PRIu64
+		                    " bytes that follow can describe",
+		                    g->path, g->n_tensors, MAX_TENSORS, cursor_left(&p->c));
 	if (!may_index(p, g->n_kv, MAX_KEYS, MIN_KEY_BYTES, sizeof *g->kv))
-		return FORMAT_ERROR(p, "%s: the number of keys is %" PRIu64 ", expected at most %d, and no more than the %" PRIu64 " bytes that follow can describe",
-			g->path, g->n_kv, MAX_KEYS, cursor_left(&p->c));
+		return FORMAT_ERROR(p,
+		                    "%s: the number of keys is %" PRIu64
+		                    ", expected at most %d, and no more than the %" PRIu64
+		                    " bytes that follow can describe",
+		                    g->path, g->n_kv, MAX_KEYS, cursor_left(&p->c));
 	return true;
 }
 
@@ -289,7 +311,8 @@ static bool read_keys(struct parser *p)
 		return no_memory(p, "keys", g->n_kv);
 	uint32_t twice = names_duplicate(&index->kv);
 	if (twice != NAMES_NONE)
-		return FORMAT_ERROR(p, "%s: key %s occurs more than once", g->path, error_quote(name, sizeof name, g->kv[twice].key.p, g->kv[twice].key.n));
+		return FORMAT_ERROR(p, "%s: key %s occurs more than once", g->path,
+		                    error_quote(name, sizeof name, g->kv[twice].key.p, g->kv[twice].key.n));
 	return true;
 }
 
@@ -303,10 +326,13 @@ static bool read_alignment(struct parser *p)
 	if (!kv)
 		return true;
 	if (kv->type != GGUF_U32)
-		return FORMAT_ERROR(p, "%s: key general.alignment has type %s, expected U32", g->path, gguf_type_name(kv->type));
+		return FORMAT_ERROR(p, "%s: key general.alignment has type %s, expected U32", g->path,
+		                    gguf_type_name(kv->type));
 	memcpy(&value, kv->data, sizeof value);
 	if (value == 0 || (value & (value - 1)) || value > MAX_ALIGNMENT)
-		return FORMAT_ERROR(p, "%s: key general.alignment is %" PRIu32 ", expected a power of two of at most %d", g->path, value, MAX_ALIGNMENT);
+		return FORMAT_ERROR(p,
+		                    "%s: key general.alignment is %" PRIu32 ", expected a power of two of at most %d",
+		                    g->path, value, MAX_ALIGNMENT);
 	g->alignment = value;
 	return true;
 }
@@ -328,7 +354,8 @@ static bool read_tensors(struct parser *p)
 		return no_memory(p, "tensors", g->n_tensors);
 	uint32_t twice = names_duplicate(&index->tensor);
 	if (twice != NAMES_NONE)
-		return FORMAT_ERROR(p, "%s: tensor %s occurs more than once", g->path, error_quote(name, sizeof name, g->tensor[twice].name.p, g->tensor[twice].name.n));
+		return FORMAT_ERROR(p, "%s: tensor %s occurs more than once", g->path,
+		                    error_quote(name, sizeof name, g->tensor[twice].name.p, g->tensor[twice].name.n));
 	return true;
 }
 
@@ -340,11 +367,16 @@ static bool place_tensor(struct parser *p, struct gguf_tensor *t)
 
 	error_quote(name, sizeof name, t->name.p, t->name.n);
 	if (t->offset % g->alignment)
-		return FORMAT_ERROR(p, "%s: the offset of tensor %s is %" PRIu64 ", expected a multiple of the alignment %" PRIu64, g->path, name, t->offset, g->alignment);
-	if (__builtin_add_overflow(t->offset, g->data_start, &end) || __builtin_add_overflow(end, t->bytes, &end) || end > INT64_MAX)
-		return FORMAT_ERROR(p, "%s: tensor %s with offset %" PRIu64 " and %" PRIu64 " bytes ends beyond 2^63", g->path, name, t->offset, t->bytes);
+		return FORMAT_ERROR(
+			p, "%s: the offset of tensor %s is %" PRIu64 ", expected a multiple of the alignment %" PRIu64,
+			g->path, name, t->offset, g->alignment);
+	if (__builtin_add_overflow(t->offset, g->data_start, &end) || __builtin_add_overflow(end, t->bytes, &end) ||
+	    end > INT64_MAX)
+		return FORMAT_ERROR(p, "%s: tensor %s with offset %" PRIu64 " and %" PRIu64 " bytes ends beyond 2^63",
+		                    g->path, name, t->offset, t->bytes);
 	if (end > g->size && t->bytes && !p->header_only)
-		return FORMAT_ERROR(p, "%s: tensor %s ends at byte %" PRIu64 ", but the file has %" PRIu64 " bytes", g->path, name, end, g->size);
+		return FORMAT_ERROR(p, "%s: tensor %s ends at byte %" PRIu64 ", but the file has %" PRIu64 " bytes",
+		                    g->path, name, end, g->size);
 	t->offset += g->data_start;
 	return true;
 }
@@ -373,9 +405,11 @@ static bool check_overlap(struct parser *p)
 	for (uint32_t i = 1; i < g->n_tensors && ok; i++) {
 		const struct gguf_tensor *a = &g->tensor[order[i - 1]], *b = &g->tensor[order[i]];
 		if (a->offset + a->bytes > b->offset)
-			ok = FORMAT_ERROR(p, "%s: tensor %s begins at byte %" PRIu64 ", inside tensor %s, which ends at byte %" PRIu64, g->path,
-				error_quote(name, sizeof name, b->name.p, b->name.n), b->offset,
-				error_quote(other, sizeof other, a->name.p, a->name.n), a->offset + a->bytes);
+			ok = FORMAT_ERROR(p,
+			                  "%s: tensor %s begins at byte %" PRIu64
+			                  ", inside tensor %s, which ends at byte %" PRIu64,
+			                  g->path, error_quote(name, sizeof name, b->name.p, b->name.n), b->offset,
+			                  error_quote(other, sizeof other, a->name.p, a->name.n), a->offset + a->bytes);
 	}
 	free(order);
 	return ok;

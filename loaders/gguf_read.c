@@ -11,7 +11,8 @@
 
 const char *gguf_type_name(enum gguf_type type)
 {
-	static const char *const name[GGUF_TYPE_COUNT] = { "U8", "I8", "U16", "I16", "U32", "I32", "F32", "BOOL", "STRING", "ARRAY", "U64", "I64", "F64" };
+	static const char *const name[GGUF_TYPE_COUNT] = { "U8",   "I8",     "U16",   "I16", "U32", "I32", "F32",
+		                                           "BOOL", "STRING", "ARRAY", "U64", "I64", "F64" };
 
 	return name[type];
 }
@@ -39,25 +40,32 @@ const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *nam
 	return i == NAMES_NONE ? NULL : &g->tensor[i];
 }
 
-static bool is_integer(enum gguf_type t)
-{
-	return t <= GGUF_I32 || t == GGUF_U64 || t == GGUF_I64;
-}
+static bool is_integer(enum gguf_type t) { return t <= GGUF_I32 || t == GGUF_U64 || t == GGUF_I64; }
 
 /* The integer at p; *huge when it is above INT64_MAX (then the bits are those of the unsigned value). */
 static int64_t integer_at(enum gguf_type type, const uint8_t *p, bool *huge)
 {
-	union { uint8_t u8; int8_t i8; uint16_t u16; int16_t i16; uint32_t u32; int32_t i32; int64_t i64; } v = { 0 };
+	union {
+		uint8_t u8;
+		int8_t i8;
+		uint16_t u16;
+		int16_t i16;
+		uint32_t u32;
+		int32_t i32;
+		int64_t i64;
+	} v = { 0 };
 
 	*huge = false;
 	switch (type) {
-	case GGUF_U8: case GGUF_BOOL: memcpy(&v.u8, p, 1); return v.u8;
+	case GGUF_U8:
+	case GGUF_BOOL: memcpy(&v.u8, p, 1); return v.u8;
 	case GGUF_I8: memcpy(&v.i8, p, 1); return v.i8;
 	case GGUF_U16: memcpy(&v.u16, p, 2); return v.u16;
 	case GGUF_I16: memcpy(&v.i16, p, 2); return v.i16;
 	case GGUF_U32: memcpy(&v.u32, p, 4); return v.u32;
 	case GGUF_I32: memcpy(&v.i32, p, 4); return v.i32;
-	case GGUF_U64: case GGUF_I64:
+	case GGUF_U64:
+	case GGUF_I64:
 		memcpy(&v.i64, p, 8);
 		*huge = type == GGUF_U64 && v.i64 < 0;
 		return v.i64;
@@ -65,9 +73,11 @@ static int64_t integer_at(enum gguf_type type, const uint8_t *p, bool *huge)
 	}
 }
 
-static bool wrong_type(const struct gguf *g, const char *key, const struct gguf_kv *kv, const char *expected, struct error *err)
+static bool wrong_type(const struct gguf *g, const char *key, const struct gguf_kv *kv, const char *expected,
+                       struct error *err)
 {
-	return error_set(err, ERROR_FORMAT, "%s: key %s has type %s, expected %s", g->path, key, gguf_type_name(kv->type), expected);
+	return error_set(err, ERROR_FORMAT, "%s: key %s has type %s, expected %s", g->path, key,
+	                 gguf_type_name(kv->type), expected);
 }
 
 bool gguf_u64(const struct gguf *g, const char *key, uint64_t *out, bool *found, struct error *err)
@@ -109,7 +119,7 @@ bool gguf_bool(const struct gguf *g, const char *key, bool *out, bool *found, st
 		return true;
 	if (kv->type != GGUF_BOOL)
 		return wrong_type(g, key, kv, "BOOL", err);
-	*out = kv->data[0] != 0;     /* read as a byte: a C bool holding 2 would be undefined */
+	*out = kv->data[0] != 0; /* read as a byte: a C bool holding 2 would be undefined */
 	return true;
 }
 
@@ -126,7 +136,8 @@ bool gguf_string(const struct gguf *g, const char *key, struct gguf_str *out, bo
 	return true;
 }
 
-bool gguf_strings(const struct gguf *g, const char *key, struct gguf_str **out, uint64_t *count, bool *found, struct error *err)
+bool gguf_strings(const struct gguf *g, const char *key, struct gguf_str **out, uint64_t *count, bool *found,
+                  struct error *err)
 {
 	const struct gguf_kv *kv = gguf_find(g, key);
 
@@ -139,9 +150,10 @@ bool gguf_strings(const struct gguf *g, const char *key, struct gguf_str **out, 
 		return wrong_type(g, key, kv, "an ARRAY of STRING", err);
 	struct gguf_str *s = malloc(kv->count ? kv->count * sizeof *s : 1);
 	if (!s)
-		return error_set(err, ERROR_MEMORY, "%s: no memory for the %" PRIu64 " strings of key %s", g->path, kv->count, key);
+		return error_set(err, ERROR_MEMORY, "%s: no memory for the %" PRIu64 " strings of key %s", g->path,
+		                 kv->count, key);
 	const uint8_t *p = kv->data;
-	for (uint64_t i = 0; i < kv->count; i++) {     /* the parse has walked these lengths */
+	for (uint64_t i = 0; i < kv->count; i++) { /* the parse has walked these lengths */
 		memcpy(&s[i].n, p, 8);
 		s[i].p = (const char *)p + 8;
 		p += 8 + s[i].n;
@@ -153,8 +165,10 @@ bool gguf_strings(const struct gguf *g, const char *key, struct gguf_str **out, 
 
 int64_t gguf_item_int(const struct gguf_kv *a, uint64_t i)
 {
-	static const uint8_t size[GGUF_TYPE_COUNT] = { [GGUF_U8] = 1, [GGUF_I8] = 1, [GGUF_BOOL] = 1, [GGUF_U16] = 2, [GGUF_I16] = 2,
-	                                               [GGUF_U32] = 4, [GGUF_I32] = 4, [GGUF_U64] = 8, [GGUF_I64] = 8 };
+	static const uint8_t size[GGUF_TYPE_COUNT] = {
+		[GGUF_U8] = 1,  [GGUF_I8] = 1,  [GGUF_BOOL] = 1, [GGUF_U16] = 2, [GGUF_I16] = 2,
+		[GGUF_U32] = 4, [GGUF_I32] = 4, [GGUF_U64] = 8,  [GGUF_I64] = 8
+	};
 	bool huge;
 	int64_t v = integer_at(a->item, a->data + i * size[a->item], &huge);
 

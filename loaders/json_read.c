@@ -11,9 +11,9 @@
 
 struct maker {
 	struct json_scan scan;
-	char *scratch;           /* the last string or number, unescaped and 0-terminated */
+	char *scratch; /* the last string or number, unescaped and 0-terminated */
 	uint64_t capacity, values;
-	locale_t plain;          /* numbers have a point whatever the program's locale writes */
+	locale_t plain; /* numbers have a point whatever the program's locale writes */
 };
 
 /* What jansson's reals cannot hold is a string that no text can spell: 0xff begins no character. */
@@ -40,14 +40,12 @@ bool json_is_text(const json_t *v)
 	return json_is_string(v) && !json_not_finite(v) && !holds_half(json_string_value(v), json_string_length(v));
 }
 
-bool json_name_is_text(const char *name)
-{
-	return !holds_half(name, strlen(name));
-}
+bool json_name_is_text(const char *name) { return !holds_half(name, strlen(name)); }
 
 const char *json_kind(const json_t *v)
 {
-	static const char *const name[] = { "an object", "an array", "a string", "an integer", "a number", "true", "false", "null" };
+	static const char *const name[] = { "an object", "an array", "a string", "an integer",
+		                            "a number",  "true",     "false",    "null" };
 
 	if (!v)
 		return "absent";
@@ -159,7 +157,8 @@ static json_t *make_object(struct maker *m, unsigned depth)
 	json_t *object = json_object();
 	bool ok = object;
 
-	for (bool more = ok && json_scan_open(&m->scan, '{', '}'); ok && more; more = ok && json_scan_more(&m->scan, '}'))
+	for (bool more = ok && json_scan_open(&m->scan, '{', '}'); ok && more;
+	     more = ok && json_scan_more(&m->scan, '}'))
 		ok = make_member(m, object, depth);
 	if (ok && !m->scan.problem)
 		return object;
@@ -212,7 +211,8 @@ static void say_why(const struct json_scan *s, const char *label, struct error *
 			line++;
 			start = i + 1;
 		}
-	error_set(err, ERROR_FORMAT, "%s: is not valid JSON in line %" PRIu64 ", byte %" PRIu64 ": %s", label, line, s->at - start + 1, s->problem);
+	error_set(err, ERROR_FORMAT, "%s: is not valid JSON in line %" PRIu64 ", byte %" PRIu64 ": %s", label, line,
+	          s->at - start + 1, s->problem);
 }
 
 json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err)

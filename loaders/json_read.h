@@ -1,9 +1,9 @@
 /* loaders/json_read.h - the JSON files beside a model's weights, read as Python's json module reads them.
  *
- * Owns: the one way from such a text to a jansson tree. The files were written by Python programs, and published ones hold
- * what the standard does not have: integers of any size (they become reals), NaN, Infinity, numbers beyond every double,
- * halves of surrogate pairs, and a member twice (the last counts). Taking them here leaves it to the reader of a field to
- * refuse what is out of its range, by the field's name; a field that nobody reads does no harm.
+ * Owns: the one way from such a text to a jansson tree. The files were written by Python programs, and published ones
+ * hold what the standard does not have: integers of any size (they become reals), NaN, Infinity, numbers beyond every
+ * double, halves of surrogate pairs, and a member twice (the last counts). Taking them here leaves it to the reader of
+ * a field to refuse what is out of its range, by the field's name; a field that nobody reads does no harm.
  *
  * Never: recurses deeper than JSON_MAX_DEPTH, builds more values than JSON_MAX_VALUES, reads past the end.
  */

@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-struct json_scan json_scan_of(const void *p, uint64_t n)
-{
-	return (struct json_scan){ .p = p, .end = n };
-}
+struct json_scan json_scan_of(const void *p, uint64_t n) { return (struct json_scan){ .p = p, .end = n }; }
 
 bool json_scan_fail(struct json_scan *s, const char *problem)
 {
@@ -19,7 +16,8 @@ char json_scan_peek(struct json_scan *s)
 {
 	if (s->problem)
 		return 0;
-	while (s->at < s->end && (s->p[s->at] == ' ' || s->p[s->at] == '\t' || s->p[s->at] == '\n' || s->p[s->at] == '\r'))
+	while (s->at < s->end &&
+	       (s->p[s->at] == ' ' || s->p[s->at] == '\t' || s->p[s->at] == '\n' || s->p[s->at] == '\r'))
 		s->at++;
 	return s->at < s->end ? s->p[s->at] : 0;
 }
@@ -67,7 +65,11 @@ bool json_scan_open(struct json_scan *s, char open, char close)
 static unsigned utf8_length(const unsigned char *p, uint64_t left)
 {
 	static const uint32_t least[5] = { 0, 0, 0x80, 0x800, 0x10000 };
-	unsigned n = p[0] < 0x80 ? 1 : (p[0] & 0xe0) == 0xc0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : (p[0] & 0xf8) == 0xf0 ? 4 : 0;
+	unsigned n = p[0] < 0x80             ? 1
+	             : (p[0] & 0xe0) == 0xc0 ? 2
+	             : (p[0] & 0xf0) == 0xe0 ? 3
+	             : (p[0] & 0xf8) == 0xf0 ? 4
+	                                     : 0;
 
 	if (n == 1)
 		return 1;
@@ -84,7 +86,10 @@ static unsigned utf8_length(const unsigned char *p, uint64_t left)
 
 static int hex_digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+	                              : -1;
 }
 
 /* Four hexadecimal digits, or -1. */
@@ -141,10 +146,13 @@ bool json_scan_string(struct json_scan *s, struct json_scan_text *out)
 	uint64_t start = ++s->at;
 	while (s->at < s->end && s->p[s->at] != '"') {
 		unsigned char b = (unsigned char)s->p[s->at];
-		unsigned n = b == '\\' ? escape(s->p + s->at, s->end - s->at, s->lone_surrogates, &c) :
-		             b < 0x20 ? 0 : utf8_length((const unsigned char *)s->p + s->at, s->end - s->at);
+		unsigned n = b == '\\'  ? escape(s->p + s->at, s->end - s->at, s->lone_surrogates, &c)
+		             : b < 0x20 ? 0
+		                        : utf8_length((const unsigned char *)s->p + s->at, s->end - s->at);
 		if (n == 0)
-			return json_scan_fail(s, b == '\\' ? "bad escape in a string" : b < 0x20 ? "control character in a string" : "invalid UTF-8 in a string");
+			return json_scan_fail(s, b == '\\'  ? "bad escape in a string"
+			                         : b < 0x20 ? "control character in a string"
+			                                    : "invalid UTF-8 in a string");
 		out->escaped |= b == '\\';
 		s->at += n;
 	}
@@ -161,10 +169,7 @@ bool json_scan_member(struct json_scan *s, struct json_scan_text *out)
 	return json_scan_string(s, out) && json_scan_take(s, ':');
 }
 
-static bool is_digit(const struct json_scan *s)
-{
-	return s->at < s->end && s->p[s->at] >= '0' && s->p[s->at] <= '9';
-}
+static bool is_digit(const struct json_scan *s) { return s->at < s->end && s->p[s->at] >= '0' && s->p[s->at] <= '9'; }
 
 bool json_scan_u64(struct json_scan *s, uint64_t *out)
 {
@@ -274,10 +279,7 @@ static bool skip_value(struct json_scan *s, unsigned depth)
 	}
 }
 
-bool json_scan_skip(struct json_scan *s)
-{
-	return skip_value(s, JSON_MAX_DEPTH);
-}
+bool json_scan_skip(struct json_scan *s) { return skip_value(s, JSON_MAX_DEPTH); }
 
 bool json_scan_finish(struct json_scan *s)
 {

@@ -20,15 +20,16 @@ enum { JSON_MAX_DEPTH = 64 };
 struct json_scan {
 	const char *p;
 	uint64_t at, end;
-	const char *problem;     /* NULL: none so far */
-	bool lone_surrogates;    /* an escape may be half a surrogate pair, as Python takes it; unescaped it is no valid UTF-8 */
+	const char *problem;  /* NULL: none so far */
+	bool lone_surrogates; /* an escape may be half a surrogate pair, as Python takes it; unescaped it is no valid
+	                         UTF-8 */
 };
 
 /* The inside of a string literal, as written. */
 struct json_scan_text {
 	const char *p;
 	uint64_t n;
-	bool escaped;            /* holds a backslash */
+	bool escaped; /* holds a backslash */
 };
 
 struct json_scan json_scan_of(const void *p, uint64_t n);
@@ -38,7 +39,8 @@ bool json_scan_fail(struct json_scan *s, const char *problem);
 char json_scan_peek(struct json_scan *s);
 /* Takes this one punctuation character. */
 bool json_scan_take(struct json_scan *s, char c);
-/* After an element of an object or array: true and takes the comma when another follows, false and takes `close` when not. */
+/* After an element of an object or array: true and takes the comma when another follows, false and takes `close` when
+ * not. */
 bool json_scan_more(struct json_scan *s, char close);
 /* Opens an object or array; true when it is not empty, false (and the end taken) when it is. Ask s->problem too. */
 bool json_scan_open(struct json_scan *s, char open, char close);

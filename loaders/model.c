@@ -15,7 +15,7 @@
 #include "loaders/model_load.h"
 #include "loaders/tokenizer.h"
 
-enum { MAX_KEPT_OPEN = 16 };      /* a model of more files opens each when it is read, however many there are */
+enum { MAX_KEPT_OPEN = 16 }; /* a model of more files opens each when it is read, however many there are */
 
 static uint32_t part_tensors(const struct model_part *p)
 {
@@ -73,17 +73,20 @@ static bool build_catalog(struct model_file *f, struct error *err)
 	f->entry = malloc(total ? total * sizeof *f->entry : 1);
 	f->used = calloc(total ? total : 1, sizeof *f->used);
 	if (!f->entry || !f->used || total > UINT32_MAX / 2)
-		return error_set(err, ERROR_MEMORY, "%s: no memory to index %" PRIu64 " tensors", f->part[0].file.label, total);
+		return error_set(err, ERROR_MEMORY, "%s: no memory to index %" PRIu64 " tensors", f->part[0].file.label,
+		                 total);
 	for (uint32_t i = 0; i < f->n_parts; i++)
 		for (uint32_t t = 0, n = part_tensors(&f->part[i]); t < n; t++)
 			f->entry[f->n_entries++] = (struct catalog_entry){ i, t };
 	if (!names_build(&f->names, f, f->n_entries, model_entry_name))
-		return error_set(err, ERROR_MEMORY, "%s: no memory to index %" PRIu64 " tensors", f->part[0].file.label, total);
+		return error_set(err, ERROR_MEMORY, "%s: no memory to index %" PRIu64 " tensors", f->part[0].file.label,
+		                 total);
 	uint32_t twice = names_duplicate(&f->names);
 	if (twice == NAMES_NONE)
 		return true;
 	struct name_ref n = model_entry_name(f, twice);
-	return error_set(err, ERROR_FORMAT, "%s: tensor %s occurs in more than one part", f->part[f->entry[twice].part].file.label, error_quote(text, sizeof text, n.p, n.n));
+	return error_set(err, ERROR_FORMAT, "%s: tensor %s occurs in more than one part",
+	                 f->part[f->entry[twice].part].file.label, error_quote(text, sizeof text, n.p, n.n));
 }
 
 static bool parse_part(const struct model_file *f, struct model_part *p, struct error *err)
@@ -111,7 +114,8 @@ static bool open_parts(struct model_file *f, const struct model_paths *paths, st
 	return true;
 }
 
-static bool open_beside(struct file *f, const char *dir, const char *name, bool required, uint64_t most, struct error *err)
+static bool open_beside(struct file *f, const char *dir, const char *name, bool required, uint64_t most,
+                        struct error *err)
 {
 	if (!required && !model_exists(dir, name))
 		return true;
@@ -126,7 +130,8 @@ static bool open_sharded(struct model_file *f, struct model_paths *paths, struct
 	struct file index = { 0 };
 	bool ok = open_beside(&index, paths->dir, "model.safetensors.index.json", true, JSON_MAX_INDEX, err);
 
-	ok = ok && model_read_index(paths, &index, err) && open_parts(f, paths, err) && build_catalog(f, err) && model_check_index(f, paths, &index, err);
+	ok = ok && model_read_index(paths, &index, err) && open_parts(f, paths, err) && build_catalog(f, err) &&
+	     model_check_index(f, paths, &index, err);
 	file_close(&index);
 	return ok;
 }
@@ -141,9 +146,12 @@ static bool open_files(struct model *m, struct model_paths *paths, struct error 
 	if (!open_beside(&f->config, paths->dir, "config.json", true, JSON_MAX_CONFIG, err))
 		return false;
 	if (!(f->flags & MODEL_NO_TOKENIZER)) {
-		(void)(open_beside(&f->tokenizer_json, paths->dir, "tokenizer.json", false, JSON_MAX_TOKENIZER, &m->tokenizer_error) &&
-		       open_beside(&f->tokenizer_config, paths->dir, "tokenizer_config.json", false, JSON_MAX_TOKENIZER, &m->tokenizer_error));
-		if (!open_beside(&f->generation_config, paths->dir, "generation_config.json", false, JSON_MAX_CONFIG, err))
+		(void)(open_beside(&f->tokenizer_json, paths->dir, "tokenizer.json", false, JSON_MAX_TOKENIZER,
+		                   &m->tokenizer_error) &&
+		       open_beside(&f->tokenizer_config, paths->dir, "tokenizer_config.json", false, JSON_MAX_TOKENIZER,
+		                   &m->tokenizer_error));
+		if (!open_beside(&f->generation_config, paths->dir, "generation_config.json", false, JSON_MAX_CONFIG,
+		                 err))
 			return false;
 	}
 	return paths->sharded ? open_sharded(f, paths, err) : open_parts(f, paths, err) && build_catalog(f, err);
@@ -169,8 +177,9 @@ static bool gguf_has_tokenizer(const struct gguf *g)
 	static const char prefix[] = "tokenizer.ggml.";
 	const struct gguf_kv *model = gguf_find(g, "tokenizer.ggml.model");
 
-	if (model && model->type == GGUF_STRING && ((model->bytes == 4 && memcmp(model->data, "none", 4) == 0) ||
-	                                            (model->bytes == 8 && memcmp(model->data, "no_vocab", 8) == 0)))
+	if (model && model->type == GGUF_STRING &&
+	    ((model->bytes == 4 && memcmp(model->data, "none", 4) == 0) ||
+	     (model->bytes == 8 && memcmp(model->data, "no_vocab", 8) == 0)))
 		return false;
 	for (uint64_t i = 0; i < g->n_kv; i++)
 		if (g->kv[i].key.n >= sizeof prefix - 1 && memcmp(g->kv[i].key.p, prefix, sizeof prefix - 1) == 0)
@@ -192,11 +201,13 @@ static void make_tokenizer(struct model *m)
 	if (f->format == MODEL_GGUF && gguf_has_tokenizer(&f->part[0].gguf))
 		m->tokenizer = tokenizer_from_gguf(&f->part[0].gguf, m->spec.vocab, &m->tokenizer_error);
 	else if (f->format != MODEL_GGUF && f->tokenizer_json.base)
-		m->tokenizer = tokenizer_from_json(text_of(&f->tokenizer_json), text_of(&f->tokenizer_config), m->spec.vocab, &m->tokenizer_error);
+		m->tokenizer = tokenizer_from_json(text_of(&f->tokenizer_json), text_of(&f->tokenizer_config),
+		                                   m->spec.vocab, &m->tokenizer_error);
 }
 
-/* A tokenizer that does not work here leaves the model of use for token ids, so the reason is kept for whoever comes with text. Where memory or the system
- * failed, the model has one all the same: it would be opened without, and its texts would be empty. */
+/* A tokenizer that does not work here leaves the model of use for token ids, so the reason is kept for whoever comes
+ * with text. Where memory or the system failed, the model has one all the same: it would be opened without, and its
+ * texts would be empty. */
 static bool open_tokenizer(struct model *m, struct error *err)
 {
 	const struct error *why = &m->tokenizer_error;
@@ -251,7 +262,8 @@ bool model_open(struct model *out, const char *path, unsigned flags, struct erro
 	return ok;
 }
 
-bool model_open_memory(struct model *out, const void *weights, uint64_t n, const void *config, uint64_t n_config, unsigned flags, struct error *err)
+bool model_open_memory(struct model *out, const void *weights, uint64_t n, const void *config, uint64_t n_config,
+                       unsigned flags, struct error *err)
 {
 	if (!begin(out, flags, err))
 		return false;
@@ -263,8 +275,8 @@ bool model_open_memory(struct model *out, const void *weights, uint64_t n, const
 		f->n_parts = 1;
 		file_memory(&f->part[0].file, weights, n, "weights");
 		file_memory(&f->config, config, n_config, "config.json");
-		ok = parse_part(f, &f->part[0], err) && (f->format == MODEL_HF || model_check_split(f, err)) && build_catalog(f, err) && read_model(out, err) &&
-		     open_tokenizer(out, err);
+		ok = parse_part(f, &f->part[0], err) && (f->format == MODEL_HF || model_check_split(f, err)) &&
+		     build_catalog(f, err) && read_model(out, err) && open_tokenizer(out, err);
 	}
 	if (ok)
 		let_go(out->file);
@@ -312,27 +324,31 @@ bool model_read_found(const struct model_file *f, const struct found_tensor *t, 
 	return file_read(&f->part[t->part].file, t->offset, n, out, err);
 }
 
-bool model_same_found(const struct model_file *f, const struct found_tensor *a, const struct found_tensor *b, bool *same, struct error *err)
+bool model_same_found(const struct model_file *f, const struct found_tensor *a, const struct found_tensor *b,
+                      bool *same, struct error *err)
 {
 	uint8_t x[1 << 15], y[sizeof x];
 
 	*same = a->bytes == b->bytes;
 	for (uint64_t at = 0; *same && at < a->bytes; at += sizeof x) {
 		size_t n = a->bytes - at < sizeof x ? (size_t)(a->bytes - at) : sizeof x;
-		if (!file_read(&f->part[a->part].file, a->offset + at, n, x, err) || !file_read(&f->part[b->part].file, b->offset + at, n, y, err))
+		if (!file_read(&f->part[a->part].file, a->offset + at, n, x, err) ||
+		    !file_read(&f->part[b->part].file, b->offset + at, n, y, err))
 			return false;
 		*same = memcmp(x, y, n) == 0;
 	}
 	return true;
 }
 
-bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out, struct error *err)
+bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
+                struct error *err)
 {
 	const struct file *f = &m->file->part[t->part].file;
 
 	assert(offset <= t->bytes && bytes <= t->bytes - offset);
 	if (m->file->flags & MODEL_HEADER_ONLY)
-		return error_set(err, ERROR_ARGUMENT, "%s: tensor %s cannot be read, only the header was opened", f->label, t->name);
+		return error_set(err, ERROR_ARGUMENT, "%s: tensor %s cannot be read, only the header was opened",
+		                 f->label, t->name);
 	return file_read(f, t->offset + offset, bytes, out, err);
 }
 
@@ -362,5 +378,6 @@ void model_describe(const struct model *m, char *out, size_t cap)
 	for (int t = 0; t < DTYPE_COUNT; t++)
 		if (bytes[t] > bytes[most])
 			most = t;
-	snprintf(out, cap, "%s %" PRIu32 " layers, hidden %" PRIu32 ", %s", s->arch_name, s->layers, s->hidden, dtype_table[most].name);
+	snprintf(out, cap, "%s %" PRIu32 " layers, hidden %" PRIu32 ", %s", s->arch_name, s->layers, s->hidden,
+	         dtype_table[most].name);
 }

@@ -23,34 +23,47 @@
 #include "base/dtype.h"
 #include "base/error.h"
 
-enum model_arch { MODEL_LLAMA, MODEL_MISTRAL, MODEL_QWEN2, MODEL_QWEN3, MODEL_MISTRAL3, MODEL_ERNIE4_5, MODEL_XVERSE, MODEL_INTERNLM2, MODEL_DECI, MODEL_EXAONE, MODEL_SEED_OSS };
+enum model_arch {
+	MODEL_LLAMA,
+	MODEL_MISTRAL,
+	MODEL_QWEN2,
+	MODEL_QWEN3,
+	MODEL_MISTRAL3,
+	MODEL_ERNIE4_5,
+	MODEL_XVERSE,
+	MODEL_INTERNLM2,
+	MODEL_DECI,
+	MODEL_EXAONE,
+	MODEL_SEED_OSS
+};
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN };
 
 /* Rotary embedding. The angle of pair i of dims/2 at position p is (float)p * (float)inv_freq[i]. */
 struct model_rope {
-	uint32_t dims;              /* rotated dimensions per head; equals head_dim in every model accepted */
+	uint32_t dims; /* rotated dimensions per head; equals head_dim in every model accepted */
 	double theta;
 	enum rope_scaling scaling;
-	double factor;              /* linear, llama3, yarn */
-	double low_freq_factor, high_freq_factor;          /* llama3 */
-	uint32_t original_context;  /* llama3, yarn */
-	double beta_fast, beta_slow, attention_factor;     /* yarn; attention_factor multiplies cos and sin, already resolved */
-	bool yarn_truncate;         /* yarn: correction range rounded outwards (HF `truncate`, default true) */
-	const float *freq_factors;  /* GGUF rope_freqs.weight: dims/2 divisors of inv_freq, or NULL; replaces llama3 */
+	double factor;                            /* linear, llama3, yarn */
+	double low_freq_factor, high_freq_factor; /* llama3 */
+	uint32_t original_context;                /* llama3, yarn */
+	double beta_fast, beta_slow,
+		attention_factor;  /* yarn; attention_factor multiplies cos and sin, already resolved */
+	bool yarn_truncate;        /* yarn: correction range rounded outwards (HF `truncate`, default true) */
+	const float *freq_factors; /* GGUF rope_freqs.weight: dims/2 divisors of inv_freq, or NULL; replaces llama3 */
 };
 
 /* One tensor, in its file. rows x cols, row after row; a vector has rows == 1. */
 struct model_tensor {
-	const char *name;           /* as in the file, for messages */
+	const char *name; /* as in the file, for messages */
 	enum dtype type;
 	uint64_t rows, cols;
-	uint32_t part;              /* of the model's files */
-	uint64_t offset;            /* there */
-	size_t bytes, row_bytes;    /* bytes 0: the model has no such tensor (an absent bias) */
-	bool rope_pairs;            /* Q or K rows (or bias) of a file whose row says so (model_arch.h): in each head, row 2i and 2i+1 are the
-	                             * halves' element i (rotation pairs adjacent). Whoever packs puts them back to
-	                             * i and head_dim/2 + i; no kernel knows of the other order. */
+	uint32_t part;           /* of the model's files */
+	uint64_t offset;         /* there */
+	size_t bytes, row_bytes; /* bytes 0: the model has no such tensor (an absent bias) */
+	bool rope_pairs; /* Q or K rows (or bias) of a file whose row says so (model_arch.h): in each head, row 2i
+	                  * and 2i+1 are the halves' element i (rotation pairs adjacent). Whoever packs puts them
+	                  * back to i and head_dim/2 + i; no kernel knows of the other order. */
 };
 
 struct model_layer {
@@ -61,38 +74,44 @@ struct model_layer {
 
 struct model_spec {
 	enum model_arch arch;
-	const char *arch_name, *name;         /* as in the file */
+	const char *arch_name, *name; /* as in the file */
 	uint32_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab;
-	uint32_t context_train;               /* positions the model was made for */
-	uint32_t sliding_window;              /* 0: none */
-	const uint8_t *layer_is_sliding;      /* layers entries, or NULL when all layers share sliding_window */
+	uint32_t context_train;          /* positions the model was made for */
+	uint32_t sliding_window;         /* 0: none */
+	const uint8_t *layer_is_sliding; /* layers entries, or NULL when all layers share sliding_window */
 	float norm_eps;
-	bool tied;                            /* logits use the embedding matrix */
+	bool tied; /* logits use the embedding matrix */
 	struct model_rope rope;
-	struct model_tensor embed, final_norm, lm_head;   /* lm_head is embed when tied */
-	struct model_layer *layer;            /* layers entries */
+	struct model_tensor embed, final_norm, lm_head; /* lm_head is embed when tied */
+	struct model_layer *layer;                      /* layers entries */
 };
 
 struct tokenizer;
-struct model_file;                            /* private: files, parsed metadata, strings */
+struct model_file; /* private: files, parsed metadata, strings */
 
 struct model {
 	struct model_spec spec;
-	struct tokenizer *tokenizer;          /* NULL when the model has none that can be read; owned by the model */
-	struct error tokenizer_error;         /* why not, when the files hold one: token ids can be used without it, text cannot. Never that memory or the system failed: then no model is opened */
-	uint64_t tensor_bytes;                /* sum over the tensors used */
-	uint64_t file_bytes;                  /* sum of the sizes of all weight files */
+	struct tokenizer *tokenizer;  /* NULL when the model has none that can be read; owned by the model */
+	struct error tokenizer_error; /* why not, when the files hold one: token ids can be used without it, text
+	                                 cannot. Never that memory or the system failed: then no model is opened */
+	uint64_t tensor_bytes;        /* sum over the tensors used */
+	uint64_t file_bytes;          /* sum of the sizes of all weight files */
 	struct model_file *file;
 };
 
-enum { MODEL_HEADER_ONLY = 1, MODEL_NO_TOKENIZER = 2 };  /* flags: HEADER_ONLY accepts files whose tensor data is missing or cut; no tensor can be read then */
+enum {
+	MODEL_HEADER_ONLY = 1,
+	MODEL_NO_TOKENIZER = 2
+}; /* flags: HEADER_ONLY accepts files whose tensor data is missing or cut; no tensor can be read then */
 
 /* Opens and checks. On failure returns false, *out is all zero, err holds one sentence. */
 bool model_open(struct model *out, const char *path, unsigned flags, struct error *err);
 
 /* Copies some of a tensor's bytes, which must be within it. From any thread. */
-bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out, struct error *err);
-/* All that was wanted has been read: whether it was the files that model_open() saw. Closes them; should more be read, they are opened again. */
+bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
+                struct error *err);
+/* All that was wanted has been read: whether it was the files that model_open() saw. Closes them; should more be read,
+ * they are opened again. */
 bool model_read_done(const struct model *m, struct error *err);
 
 void model_close(struct model *m);

@@ -8,107 +8,237 @@
 
 static const struct arch_row rows[] = {
 	/* ---- what runs */
-	{ .gguf = "llama", .hf = "llama", .arch = MODEL_LLAMA, .classes = "LlamaForCausalLM LLaMAForCausalLM", .gguf_pairs = true, .bias = "attention_bias",
-	  .o_bias = "attention_bias", .mlp_bias = "mlp_bias", .fields = "sliding_window " ATTENTION_ONLY, .note = "Llama 1 to 3.3, Yi, SmolLM2 and others of this form; GGUF files of Mistral models say llama too" },
-	{ .hf = "mistral", .arch = MODEL_MISTRAL, .classes = "MistralForCausalLM", .window = WINDOW_ALL_LAYERS, .fields = ATTENTION_ONLY " attention_bias mlp_bias",
+	{ .gguf = "llama",
+	  .hf = "llama",
+	  .arch = MODEL_LLAMA,
+	  .classes = "LlamaForCausalLM LLaMAForCausalLM",
+	  .gguf_pairs = true,
+	  .bias = "attention_bias",
+	  .o_bias = "attention_bias",
+	  .mlp_bias = "mlp_bias",
+	  .fields = "sliding_window " ATTENTION_ONLY,
+	  .note = "Llama 1 to 3.3, Yi, SmolLM2 and others of this form; GGUF files of Mistral models say llama too" },
+	{ .hf = "mistral",
+	  .arch = MODEL_MISTRAL,
+	  .classes = "MistralForCausalLM",
+	  .window = WINDOW_ALL_LAYERS,
+	  .fields = ATTENTION_ONLY " attention_bias mlp_bias",
 	  .note = "Mistral 7B, Nemo, Small (text only)" },
-	{ .gguf = "qwen2", .hf = "qwen2", .arch = MODEL_QWEN2, .classes = "Qwen2ForCausalLM", .qkv_bias = true, .window = WINDOW_SOME_LAYERS,
-	  .fields = "attention_bias mlp_bias", .note = "Qwen 1.5, 2 and 2.5, and models distilled into them" },
-	{ .gguf = "qwen3", .hf = "qwen3", .arch = MODEL_QWEN3, .classes = "Qwen3ForCausalLM", .qk_norm = true, .bias = "attention_bias", .o_bias = "attention_bias", .head_dim = 128,
-	  .window = WINDOW_SOME_LAYERS, .fields = "mlp_bias", .note = "Qwen 3, dense" },
-	{ .gguf = "mistral3", .arch = MODEL_MISTRAL3, .gguf_pairs = true, .note = "without the scale of queries by position that Ministral 3 has (`attention.temperature_scale`)" },
-	{ .gguf = "ernie4_5", .hf = "ernie4_5", .arch = MODEL_ERNIE4_5, .classes = "Ernie4_5ForCausalLM Ernie4_5_ForCausalLM", .gguf_pairs = true, .hf_pairs = true,
-	  .bias = "use_bias", .o_bias = "use_bias", .mlp_bias = "use_bias", .tied = true, .stated = "head_dim num_key_value_heads rms_norm_eps", .note = "ERNIE 4.5, dense" },
-	{ .gguf = "xverse", .hf = "xverse", .arch = MODEL_XVERSE, .classes = "XverseForCausalLM", .gguf_pairs = true, .note = "XVERSE, dense" },
-	{ .gguf = "seed_oss", .hf = "seed_oss", .arch = MODEL_SEED_OSS, .classes = "SeedOssForCausalLM", .bias = "attention_bias", .o_bias = "attention_out_bias", .mlp_bias = "mlp_bias",
-	  .ffn_norm = "post_attention_norm.weight", .stated = "head_dim num_key_value_heads attention_bias", .note = "Seed-OSS" },
-	{ .gguf = "internlm2", .arch = MODEL_INTERNLM2, .gguf_pairs = true, .note = "InternLM 2 and 2.5; InternLM 3 says llama" },
-	{ .gguf = "deci", .arch = MODEL_DECI, .gguf_pairs = true, .note = "DeciLM and Nemotron models whose layers are all of one size" },
+	{ .gguf = "qwen2",
+	  .hf = "qwen2",
+	  .arch = MODEL_QWEN2,
+	  .classes = "Qwen2ForCausalLM",
+	  .qkv_bias = true,
+	  .window = WINDOW_SOME_LAYERS,
+	  .fields = "attention_bias mlp_bias",
+	  .note = "Qwen 1.5, 2 and 2.5, and models distilled into them" },
+	{ .gguf = "qwen3",
+	  .hf = "qwen3",
+	  .arch = MODEL_QWEN3,
+	  .classes = "Qwen3ForCausalLM",
+	  .qk_norm = true,
+	  .bias = "attention_bias",
+	  .o_bias = "attention_bias",
+	  .head_dim = 128,
+	  .window = WINDOW_SOME_LAYERS,
+	  .fields = "mlp_bias",
+	  .note = "Qwen 3, dense" },
+	{ .gguf = "mistral3",
+	  .arch = MODEL_MISTRAL3,
+	  .gguf_pairs = true,
+	  .note = "without the scale of queries by position that Ministral 3 has (`attention.temperature_scale`)" },
+	{ .gguf = "ernie4_5",
+	  .hf = "ernie4_5",
+	  .arch = MODEL_ERNIE4_5,
+	  .classes = "Ernie4_5ForCausalLM Ernie4_5_ForCausalLM",
+	  .gguf_pairs = true,
+	  .hf_pairs = true,
+	  .bias = "use_bias",
+	  .o_bias = "use_bias",
+	  .mlp_bias = "use_bias",
+	  .tied = true,
+	  .stated = "head_dim num_key_value_heads rms_norm_eps",
+	  .note = "ERNIE 4.5, dense" },
+	{ .gguf = "xverse",
+	  .hf = "xverse",
+	  .arch = MODEL_XVERSE,
+	  .classes = "XverseForCausalLM",
+	  .gguf_pairs = true,
+	  .note = "XVERSE, dense" },
+	{ .gguf = "seed_oss",
+	  .hf = "seed_oss",
+	  .arch = MODEL_SEED_OSS,
+	  .classes = "SeedOssForCausalLM",
+	  .bias = "attention_bias",
+	  .o_bias = "attention_out_bias",
+	  .mlp_bias = "mlp_bias",
+	  .ffn_norm = "post_attention_norm.weight",
+	  .stated = "head_dim num_key_value_heads attention_bias",
+	  .note = "Seed-OSS" },
+	{ .gguf = "internlm2",
+	  .arch = MODEL_INTERNLM2,
+	  .gguf_pairs = true,
+	  .note = "InternLM 2 and 2.5; InternLM 3 says llama" },
+	{ .gguf = "deci",
+	  .arch = MODEL_DECI,
+	  .gguf_pairs = true,
+	  .note = "DeciLM and Nemotron models whose layers are all of one size" },
 	{ .gguf = "exaone", .arch = MODEL_EXAONE, .note = "EXAONE 3 and 3.5" },
 
 	/* ---- what is refused */
-	{ .gguf = "qwen2moe qwen3moe olmoe granitemoe phimoe ernie4_5-moe dbrx arctic grok bailingmoe bailingmoe2 dots1 hunyuan-moe grovemoe minimax-m2 minimax-m3 "
+	{ .gguf = "qwen2moe qwen3moe olmoe granitemoe phimoe ernie4_5-moe dbrx arctic grok bailingmoe bailingmoe2 "
+	          "dots1 hunyuan-moe grovemoe minimax-m2 minimax-m3 "
 	          "glm4moe llama4 deepseek exaone-moe cohere2moe smallthinker mimo2 step35 afmoe laguna hy_v3",
-	  .hf = "mixtral qwen2_moe qwen3_moe olmoe granitemoe phimoe ernie4_5_moe dbrx minimax_m2 minimax_m3 glm4_moe llama4 llama4_text mimo_v2_flash step3p7 dots1 "
-	        "hunyuan_v1_moe bailing_moe", .lacks = "mixture of experts" },
+	  .hf = "mixtral qwen2_moe qwen3_moe olmoe granitemoe phimoe ernie4_5_moe dbrx minimax_m2 minimax_m3 glm4_moe "
+	        "llama4 llama4_text mimo_v2_flash step3p7 dots1 "
+	        "hunyuan_v1_moe bailing_moe",
+	  .lacks = "mixture of experts" },
 	{ .gguf = "gpt-oss", .hf = "gpt_oss", .lacks = "mixture of experts and attention sinks" },
 	{ .gguf = "gemma", .hf = "gemma", .lacks = "a scaled embedding and the activation GELU" },
-	{ .gguf = "gemma2 gemma3", .hf = "gemma2 gemma3_text gemma3", .lacks = "norms behind attention and the feed-forward layer, and the activation GELU" },
-	{ .gguf = "gemma3n gemma4", .hf = "gemma3n gemma3n_text gemma4 gemma4_text", .lacks = "heads of several sizes, keys and values shared between layers, and embeddings for each layer" },
-	{ .gguf = "olmo2 exaone4 glm4 plamo3", .hf = "olmo2 olmo3 exaone4 glm4", .lacks = "norms behind attention and the feed-forward layer" },
-	{ .gguf = "qwen35 qwen35moe qwen3next kimi-linear", .hf = "qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text qwen3_next kimi_linear kimi_k3", .lacks = "a recurrent state (gated delta rule)" },
-	{ .gguf = "mamba mamba2 jamba falcon-h1 granitehybrid nemotron_h nemotron_h_moe plamo2", .hf = "mamba mamba2 falcon_mamba jamba falcon_h1 granitemoehybrid nemotron_h bamba zamba2",
+	{ .gguf = "gemma2 gemma3",
+	  .hf = "gemma2 gemma3_text gemma3",
+	  .lacks = "norms behind attention and the feed-forward layer, and the activation GELU" },
+	{ .gguf = "gemma3n gemma4",
+	  .hf = "gemma3n gemma3n_text gemma4 gemma4_text",
+	  .lacks = "heads of several sizes, keys and values shared between layers, and embeddings for each layer" },
+	{ .gguf = "olmo2 exaone4 glm4 plamo3",
+	  .hf = "olmo2 olmo3 exaone4 glm4",
+	  .lacks = "norms behind attention and the feed-forward layer" },
+	{ .gguf = "qwen35 qwen35moe qwen3next kimi-linear",
+	  .hf = "qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text qwen3_next kimi_linear kimi_k3",
+	  .lacks = "a recurrent state (gated delta rule)" },
+	{ .gguf = "mamba mamba2 jamba falcon-h1 granitehybrid nemotron_h nemotron_h_moe plamo2",
+	  .hf = "mamba mamba2 falcon_mamba jamba falcon_h1 granitemoehybrid nemotron_h bamba zamba2",
 	  .lacks = "a recurrent state (selective scan)" },
-	{ .gguf = "rwkv6 rwkv7 rwkv6qwen2 arwkv7", .hf = "rwkv rwkv5 rwkv6 rwkv7", .lacks = "a recurrent state (RWKV)" },
+	{ .gguf = "rwkv6 rwkv7 rwkv6qwen2 arwkv7",
+	  .hf = "rwkv rwkv5 rwkv6 rwkv7",
+	  .lacks = "a recurrent state (RWKV)" },
 	{ .gguf = "lfm2 lfm2moe", .hf = "lfm2 lfm2_moe", .lacks = "short convolutions" },
 	{ .gguf = "deepseek2 deepseek2-ocr deepseek32 deepseek4 glm-dsa mistral4 minicpm3 plm",
-	  .hf = "deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 deepseek_ref glm_moe_dsa glm4_moe_lite kimi_k2 mistral4 minicpm3 plm", .lacks = "latent attention (MLA)" },
-	{ .gguf = "phi3", .hf = "phi3 phi3small", .lacks = "Q, K and V in one tensor, and rotary factors by length (longrope)" },
+	  .hf = "deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 deepseek_ref glm_moe_dsa glm4_moe_lite kimi_k2 "
+	        "mistral4 minicpm3 plm",
+	  .lacks = "latent attention (MLA)" },
+	{ .gguf = "phi3",
+	  .hf = "phi3 phi3small",
+	  .lacks = "Q, K and V in one tensor, and rotary factors by length (longrope)" },
 	{ .gguf = "chatglm qwen", .hf = "chatglm qwen", .lacks = "Q, K and V in one tensor" },
 	{ .hf = "internlm2", .lacks = "Q, K and V in one tensor (its GGUF files have them apart and run)" },
 	{ .hf = "exaone", .lacks = "its names of tensors (its GGUF files run)" },
 	{ .hf = "nemotron-nas deci", .lacks = "layers of different sizes" },
-	{ .gguf = "falcon gpt2 gptj gptneox mpt bloom starcoder starcoder2 stablelm codeshell orion nemotron jais jais2 phi2 command-r cohere2 olmo refact",
-	  .hf = "falcon gpt2 gptj gpt_neox gpt_bigcode mpt bloom opt codegen starcoder2 stablelm orion nemotron phi cohere cohere2 olmo",
+	{ .gguf = "falcon gpt2 gptj gptneox mpt bloom starcoder starcoder2 stablelm codeshell orion nemotron jais "
+	          "jais2 phi2 command-r cohere2 olmo refact",
+	  .hf = "falcon gpt2 gptj gpt_neox gpt_bigcode mpt bloom opt codegen starcoder2 stablelm orion nemotron phi "
+	        "cohere cohere2 olmo",
 	  .lacks = "norms that subtract the mean (LayerNorm)" },
-	{ .gguf = "granite minicpm", .hf = "granite minicpm", .lacks = "scales of embedding, residual sums, attention and logits" },
+	{ .gguf = "granite minicpm",
+	  .hf = "granite minicpm",
+	  .lacks = "scales of embedding, residual sums, attention and logits" },
 	{ .gguf = "smollm3", .hf = "smollm3", .lacks = "layers without a rotary embedding" },
 	{ .gguf = "arcee apertus", .hf = "arcee apertus", .lacks = "a feed-forward layer without a gate" },
 	{ .gguf = "hunyuan-dense", .hf = "hunyuan_v1_dense", .lacks = "norms of Q and K behind the rotation" },
 	{ .hf = "ministral3", .lacks = "a scale of queries by position" },
-	{ .gguf = "baichuan", .hf = "baichuan", .lacks = "attention biased by distance (ALiBi), and Q, K and V in one tensor" },
+	{ .gguf = "baichuan",
+	  .hf = "baichuan",
+	  .lacks = "attention biased by distance (ALiBi), and Q, K and V in one tensor" },
 	{ .gguf = "bitnet", .hf = "bitnet", .lacks = "norms inside attention and the feed-forward layer" },
 	{ .hf = "mimo", .lacks = "layers that predict several tokens" },
 	{ .gguf = "qwen2vl qwen3vl qwen3vlmoe hunyuan_vl paddleocr cogvlm chameleon",
-	  .hf = "mistral3 qwen2_vl qwen2_5_vl qwen3_vl qwen3_vl_moe mllama llava llava_next phi3_v phi4mm molmo deepseek_vl_v2 multi_modality lfm2_vl kimi_k25 internvl_chat idefics3 smolvlm chameleon",
+	  .hf = "mistral3 qwen2_vl qwen2_5_vl qwen3_vl qwen3_vl_moe mllama llava llava_next phi3_v phi4mm molmo "
+	        "deepseek_vl_v2 multi_modality lfm2_vl kimi_k25 internvl_chat idefics3 smolvlm chameleon",
 	  .lacks = "a part for images or sound" },
-	{ .gguf = "clip", .hf = "clip siglip", .lacks = "encoders of images or sound; this is the part (mmproj) that goes with a text model" },
-	{ .gguf = "bert modern-bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 eurobert gemma-embedding llama-embed",
-	  .hf = "bert modernbert nomic_bert roberta xlm-roberta distilbert deberta-v2 eurobert", .lacks = "a use for models that encode a text and do not continue it" },
+	{ .gguf = "clip",
+	  .hf = "clip siglip",
+	  .lacks = "encoders of images or sound; this is the part (mmproj) that goes with a text model" },
+	{ .gguf = "bert modern-bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 eurobert "
+	          "gemma-embedding llama-embed",
+	  .hf = "bert modernbert nomic_bert roberta xlm-roberta distilbert deberta-v2 eurobert",
+	  .lacks = "a use for models that encode a text and do not continue it" },
 	{ .gguf = "t5 t5encoder", .hf = "t5 mt5 umt5 bart", .lacks = "an encoder beside the decoder" },
 	{ .gguf = "dream llada llada-moe rnd1", .hf = "Dream llada", .lacks = "diffusion over text" },
 	{ .gguf = "wavtokenizer-dec qwen3tts", .hf = "whisper qwen3_tts", .lacks = "sound" },
-	{ .gguf = "eagle3 dflash gemma4-assistant", .lacks = "guesses by a second model; this one only guesses for another" },
+	{ .gguf = "eagle3 dflash gemma4-assistant",
+	  .lacks = "guesses by a second model; this one only guesses for another" },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
 /* Keys of GGUF behind "ARCHITECTURE." that must be off, in the order in which they are named when several are not. */
 static const struct arch_off gguf_off[] = {
-	{ "attention.causal", 1, "attention to later tokens" }, { "expert_count", 0, "mixture of experts" }, { "expert_used_count", 0, "mixture of experts" },
-	{ "expert_shared_count", 0, NULL }, { "expert_feed_forward_length", 0, NULL }, { "expert_shared_feed_forward_length", 0, NULL }, { "expert_weights_scale", 0, NULL },
-	{ "expert_weights_norm", 0, NULL }, { "expert_gating_func", 0, NULL }, { "expert_group_count", 0, NULL }, { "expert_group_used_count", 0, NULL },
-	{ "leading_dense_block_count", 0, NULL }, { "interleave_moe_layer_step", 0, NULL }, { "moe_every_n_layers", 0, NULL },
-	{ "nextn_predict_layers", 0, "layers that predict several tokens" }, { "logit_scale", 1, NULL }, { "residual_scale", 1, NULL }, { "embedding_scale", 1, NULL },
-	{ "attn_logit_softcapping", 0, NULL }, { "final_logit_softcapping", 0, NULL }, { "router_logit_softcapping", 0, NULL },
-	{ "attention.temperature_scale", 0, "queries scaled by position" }, { "attention.temperature_length", 0, NULL }, { "attention.scale", 0, NULL },
-	{ "attention.output_scale", 1, NULL }, { "attention.value_scale", 1, NULL }, { "attention.clamp_kqv", 0, "Q, K and V cut off" },
-	{ "attention.max_alibi_bias", 0, "attention biased by distance" }, { "attention.sliding_window_pattern", 0, "a window in some layers" },
-	{ "attention.shared_kv_layers", 0, NULL }, { "rope.scaling.yarn_log_multiplier", 0, NULL }, { "rope.scaling.yarn_ext_factor", 1, NULL },
-	{ "rope.scaling.alpha", 0, NULL }, { "use_parallel_residual", 0, NULL }, { "swin_norm", 0, NULL }, { "pooling_type", 0, "a model that makes embeddings" },
-	{ "embedding_length_per_layer_input", 0, NULL }, { "n_deepstack_layers", 0, NULL }, { "full_attention_interval", 0, NULL },
+	{ "attention.causal", 1, "attention to later tokens" },
+	{ "expert_count", 0, "mixture of experts" },
+	{ "expert_used_count", 0, "mixture of experts" },
+	{ "expert_shared_count", 0, NULL },
+	{ "expert_feed_forward_length", 0, NULL },
+	{ "expert_shared_feed_forward_length", 0, NULL },
+	{ "expert_weights_scale", 0, NULL },
+	{ "expert_weights_norm", 0, NULL },
+	{ "expert_gating_func", 0, NULL },
+	{ "expert_group_count", 0, NULL },
+	{ "expert_group_used_count", 0, NULL },
+	{ "leading_dense_block_count", 0, NULL },
+	{ "interleave_moe_layer_step", 0, NULL },
+	{ "moe_every_n_layers", 0, NULL },
+	{ "nextn_predict_layers", 0, "layers that predict several tokens" },
+	{ "logit_scale", 1, NULL },
+	{ "residual_scale", 1, NULL },
+	{ "embedding_scale", 1, NULL },
+	{ "attn_logit_softcapping", 0, NULL },
+	{ "final_logit_softcapping", 0, NULL },
+	{ "router_logit_softcapping", 0, NULL },
+	{ "attention.temperature_scale", 0, "queries scaled by position" },
+	{ "attention.temperature_length", 0, NULL },
+	{ "attention.scale", 0, NULL },
+	{ "attention.output_scale", 1, NULL },
+	{ "attention.value_scale", 1, NULL },
+	{ "attention.clamp_kqv", 0, "Q, K and V cut off" },
+	{ "attention.max_alibi_bias", 0, "attention biased by distance" },
+	{ "attention.sliding_window_pattern", 0, "a window in some layers" },
+	{ "attention.shared_kv_layers", 0, NULL },
+	{ "rope.scaling.yarn_log_multiplier", 0, NULL },
+	{ "rope.scaling.yarn_ext_factor", 1, NULL },
+	{ "rope.scaling.alpha", 0, NULL },
+	{ "use_parallel_residual", 0, NULL },
+	{ "swin_norm", 0, NULL },
+	{ "pooling_type", 0, "a model that makes embeddings" },
+	{ "embedding_length_per_layer_input", 0, NULL },
+	{ "n_deepstack_layers", 0, NULL },
+	{ "full_attention_interval", 0, NULL },
 };
 
 /* Fields of config.json of which the value that leaves them off is not null, false, 0 or empty. */
 static const struct arch_off hf_off[] = {
-	{ "is_causal", 1, "attention to later tokens" }, { "logit_scale", 1, NULL }, { "logits_scaling", 1, NULL }, { "embedding_multiplier", 1, NULL }, { "residual_multiplier", 1, NULL }, { "compression_ratio", 1, NULL }, { "extrapolation_factor", 1, NULL },
+	{ "is_causal", 1, "attention to later tokens" },
+	{ "logit_scale", 1, NULL },
+	{ "logits_scaling", 1, NULL },
+	{ "embedding_multiplier", 1, NULL },
+	{ "residual_multiplier", 1, NULL },
+	{ "compression_ratio", 1, NULL },
+	{ "extrapolation_factor", 1, NULL },
 };
 
-/* layer_norm_epsilon is for norms that subtract the mean, of which these architectures have none; finetuned says how a scaling came about,
- * tensor_data_layout where the weights came from. */
+/* layer_norm_epsilon is for norms that subtract the mean, of which these architectures have none; finetuned says how a
+ * scaling came about, tensor_data_layout where the weights came from. */
 static const char gguf_keys[] = "attention.layer_norm_epsilon rope.scaling.finetuned tensor_data_layout";
 
-/* Names that begin with _ are private to transformers. Further what it writes into every configuration, and what is for training, for sampling, or for a program of another kind. */
+/* Names that begin with _ are private to transformers. Further what it writes into every configuration, and what is for
+ * training, for sampling, or for a program of another kind. */
 static const char hf_fields[] =
 	"transformers_version torch_dtype dtype use_cache auto_map tokenizer_class attn_implementation "
-	"return_dict output_attentions output_hidden_states torchscript chunk_size_feed_forward is_decoder prefix finetuning_task task_specific_params problem_type "
-	"id2label label2id num_labels use_bfloat16 gradient_checkpointing pretraining_tp initializer_range initializer_factor "
-	"attention_dropout residual_dropout hidden_dropout attention_probs_dropout_prob hidden_dropout_prob resid_pdrop embd_pdrop attn_pdrop embed_dropout classifier_dropout "
+	"return_dict output_attentions output_hidden_states torchscript chunk_size_feed_forward is_decoder prefix "
+	"finetuning_task task_specific_params problem_type "
+	"id2label label2id num_labels use_bfloat16 gradient_checkpointing pretraining_tp initializer_range "
+	"initializer_factor "
+	"attention_dropout residual_dropout hidden_dropout attention_probs_dropout_prob hidden_dropout_prob "
+	"resid_pdrop embd_pdrop attn_pdrop embed_dropout classifier_dropout "
 	"bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id decoder_start_token_id "
-	"max_length min_length do_sample early_stopping num_beams num_beam_groups diversity_penalty temperature top_k top_p typical_p repetition_penalty length_penalty "
-	"no_repeat_ngram_size encoder_no_repeat_ngram_size num_return_sequences output_scores return_dict_in_generate forced_bos_token_id forced_eos_token_id "
+	"max_length min_length do_sample early_stopping num_beams num_beam_groups diversity_penalty temperature top_k "
+	"top_p typical_p repetition_penalty length_penalty "
+	"no_repeat_ngram_size encoder_no_repeat_ngram_size num_return_sequences output_scores return_dict_in_generate "
+	"forced_bos_token_id forced_eos_token_id "
 	"remove_invalid_values suppress_tokens begin_suppress_tokens exponential_decay_length_penalty bad_words_ids "
-	"finetuned max_sequence_length model_max_length max_tokenizer_truncation unsloth_fixed unsloth_version is_llama_config transformers.js_config "
-	"cache_implementation layer_norm_eps neftune_noise_alpha use_flash_attention use_flash_attention_2 use_flash_attn use_sdpa";
+	"finetuned max_sequence_length model_max_length max_tokenizer_truncation unsloth_fixed unsloth_version "
+	"is_llama_config transformers.js_config "
+	"cache_implementation layer_norm_eps neftune_noise_alpha use_flash_attention use_flash_attention_2 "
+	"use_flash_attn use_sdpa";
 
 static const char gguf_tensors[] = "blk.*.attn_rot_embd.weight";
 static const char hf_tensors[] = "model.layers.*.self_attn.rotary_emb.inv_freq model.rotary_emb.inv_freq";
@@ -119,10 +249,7 @@ const struct arch_row *arch_rows(size_t *n)
 	return rows;
 }
 
-struct arch_lists arch_lists(void)
-{
-	return (struct arch_lists){ gguf_keys, hf_fields, gguf_tensors, hf_tensors };
-}
+struct arch_lists arch_lists(void) { return (struct arch_lists){ gguf_keys, hf_fields, gguf_tensors, hf_tensors }; }
 
 /* The word that begins at or behind p, its end in *end; NULL when there is none. */
 static const char *next_word(const char *p, const char **end)
@@ -142,10 +269,7 @@ static bool word_in(const char *words, const char *word, size_t n)
 	return false;
 }
 
-bool arch_word_in(const char *words, const char *word)
-{
-	return word_in(words, word, strlen(word));
-}
+bool arch_word_in(const char *words, const char *word) { return word_in(words, word, strlen(word)); }
 
 const struct arch_row *arch_of_gguf(const char *name, size_t n)
 {
@@ -173,7 +297,11 @@ const char *arch_names(bool gguf, char *out, size_t cap)
 			name[n++] = gguf ? rows[i].gguf : rows[i].hf;
 	*out = 0;
 	for (size_t i = 0; i < n && used < cap; i++)
-		used += (size_t)snprintf(out + used, cap - used, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", name[i]);
+		used += (size_t)snprintf(out + used, cap - used, "%s%s",
+		                         i == 0      ? ""
+		                         : i + 1 < n ? ", "
+		                                     : " or ",
+		                         name[i]);
 	return out;
 }
 
@@ -191,10 +319,7 @@ const struct arch_off *arch_hf_off(const char *field)
 	return NULL;
 }
 
-bool arch_gguf_key_harmless(const char *suffix)
-{
-	return arch_word_in(gguf_keys, suffix);
-}
+bool arch_gguf_key_harmless(const char *suffix) { return arch_word_in(gguf_keys, suffix); }
 
 bool arch_hf_field_harmless(const struct arch_row *row, const char *field)
 {

@@ -1,9 +1,11 @@
 /* loaders/model_arch.h - what is known of model architectures: one table of those that run and those that are refused.
  *
- * Owns: names (GGUF's general.architecture, config.json's model_type and architectures), how a family differs from llama where jitrun computes the difference,
- * what a refused family needs, and the lists of tensors, keys and fields that change nothing.
+ * Owns: names (GGUF's general.architecture, config.json's model_type and architectures), how a family differs from
+ * llama where jitrun computes the difference, what a refused family needs, and the lists of tensors, keys and fields
+ * that change nothing.
  *
- * Rule: what a file says and neither a reader asks for nor a list here names is refused. A name comes onto a list only when leaving it out cannot change a result.
+ * Rule: what a file says and neither a reader asks for nor a list here names is refused. A name comes onto a list only
+ * when leaving it out cannot change a result.
  */
 #ifndef LOADERS_MODEL_ARCH_H
 #define LOADERS_MODEL_ARCH_H
@@ -16,26 +18,28 @@
 
 enum arch_window { WINDOW_IGNORED, WINDOW_ALL_LAYERS, WINDOW_SOME_LAYERS };
 
-/* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty list. */
+/* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty
+ * list. */
 struct arch_row {
-	const char *gguf;             /* general.architecture, which also begins the names of its keys */
-	const char *hf;               /* model_type of config.json */
-	const char *lacks;            /* what jitrun does not have for it; NULL: it runs */
-	const char *note;             /* for docs/models.md */
+	const char *gguf;  /* general.architecture, which also begins the names of its keys */
+	const char *hf;    /* model_type of config.json */
+	const char *lacks; /* what jitrun does not have for it; NULL: it runs */
+	const char *note;  /* for docs/models.md */
 
 	/* of those that run */
 	enum model_arch arch;
-	const char *classes;          /* what `architectures` of config.json may say */
-	bool gguf_pairs, hf_pairs;    /* Q and K rows: rotation pairs adjacent in the file, else halves of a head */
-	bool qk_norm;                 /* a norm of each head of Q and K before the rotation */
-	const char *bias, *o_bias, *mlp_bias;      /* the fields of config.json that say there are biases: of Q, K and V, of attention's output, of the feed-forward layer; NULL: never */
-	bool qkv_bias;                /* Q, K and V always have one, whatever config.json says */
-	uint32_t head_dim;            /* where config.json leaves it out; 0: hidden size / heads */
-	const char *ffn_norm;         /* GGUF's name of the norm before the feed-forward layer, where it is not ffn_norm */
-	bool tied;                    /* tie_word_embeddings where config.json leaves it out */
-	enum arch_window window;      /* what sliding_window of config.json means */
-	const char *stated;           /* of config.json, which must be there: their defaults are not taken for granted */
-	const char *fields;           /* of config.json, which its class does not use */
+	const char *classes;       /* what `architectures` of config.json may say */
+	bool gguf_pairs, hf_pairs; /* Q and K rows: rotation pairs adjacent in the file, else halves of a head */
+	bool qk_norm;              /* a norm of each head of Q and K before the rotation */
+	const char *bias, *o_bias, *mlp_bias; /* the fields of config.json that say there are biases: of Q, K and V, of
+	                                         attention's output, of the feed-forward layer; NULL: never */
+	bool qkv_bias;                        /* Q, K and V always have one, whatever config.json says */
+	uint32_t head_dim;                    /* where config.json leaves it out; 0: hidden size / heads */
+	const char *ffn_norm;    /* GGUF's name of the norm before the feed-forward layer, where it is not ffn_norm */
+	bool tied;               /* tie_word_embeddings where config.json leaves it out */
+	enum arch_window window; /* what sliding_window of config.json means */
+	const char *stated;      /* of config.json, which must be there: their defaults are not taken for granted */
+	const char *fields;      /* of config.json, which its class does not use */
 };
 
 /* The row of such a name, or NULL. */
@@ -51,11 +55,12 @@ struct arch_lists {
 };
 struct arch_lists arch_lists(void);
 
-/* A key (behind the architecture) or field that turns on a computation there is none for, and the value that leaves it off. */
+/* A key (behind the architecture) or field that turns on a computation there is none for, and the value that leaves it
+ * off. */
 struct arch_off {
 	const char *name;
 	double off;
-	const char *means;            /* in words, or NULL where the name says it */
+	const char *means; /* in words, or NULL where the name says it */
 };
 const struct arch_off *arch_gguf_offs(size_t *n);
 const struct arch_off *arch_hf_off(const char *field);

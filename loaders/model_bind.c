@@ -1,6 +1,6 @@
 /* loaders/model_bind.c - the last gate before a model is called open: hyperparameters within their ranges, every tensor
- * present, of the right shape and of a type that is computed with, and no tensor left over that might mean something. Serves GGUF and safetensors alike; the two differ
- * only in the tensors' names.
+ * present, of the right shape and of a type that is computed with, and no tensor left over that might mean something.
+ * Serves GGUF and safetensors alike; the two differ only in the tensors' names.
  *
  * Owns: the list of accepted weight types (weight_type_ok), the naming table, the shapes.
  * Rule: shapes are derived from the hyperparameters and compared with the file, never the other way round.
@@ -19,13 +19,23 @@
 static bool weight_type_ok(enum dtype t, bool vector)
 {
 	switch (t) {
-	case DTYPE_F32: case DTYPE_F16: case DTYPE_BF16:
-		return true;
-	case DTYPE_Q8_0: case DTYPE_Q4_0: case DTYPE_Q4_1: case DTYPE_Q5_0: case DTYPE_Q5_1: case DTYPE_Q2_K: case DTYPE_Q3_K: case DTYPE_Q4_K:
-	case DTYPE_Q5_K: case DTYPE_Q6_K: case DTYPE_IQ4_NL: case DTYPE_IQ4_XS: case DTYPE_MXFP4:
-		return !vector;
-	default:
-		return false;
+	case DTYPE_F32:
+	case DTYPE_F16:
+	case DTYPE_BF16: return true;
+	case DTYPE_Q8_0:
+	case DTYPE_Q4_0:
+	case DTYPE_Q4_1:
+	case DTYPE_Q5_0:
+	case DTYPE_Q5_1:
+	case DTYPE_Q2_K:
+	case DTYPE_Q3_K:
+	case DTYPE_Q4_K:
+	case DTYPE_Q5_K:
+	case DTYPE_Q6_K:
+	case DTYPE_IQ4_NL:
+	case DTYPE_IQ4_XS:
+	case DTYPE_MXFP4: return !vector;
+	default: return false;
 	}
 }
 
@@ -35,11 +45,11 @@ enum dim { ONE, HIDDEN, Q_ROWS, KV_ROWS, FFN, HEAD_DIM };
 enum group { WEIGHT, QKV_BIAS, O_BIAS, MLP_BIAS, QK_NORM };
 
 struct slot {
-	size_t at;                    /* in struct model_layer */
-	const char *name[2];          /* indexed by enum model_format */
-	enum dim rows, cols;          /* rows ONE: a vector */
+	size_t at;           /* in struct model_layer */
+	const char *name[2]; /* indexed by enum model_format */
+	enum dim rows, cols; /* rows ONE: a vector */
 	enum group group;
-	bool rotated;                 /* Q and K: rows in rotation order */
+	bool rotated; /* Q and K: rows in rotation order */
 };
 
 #define AT(field) offsetof(struct model_layer, field)
@@ -73,13 +83,13 @@ static const char *const lm_head_name[2] = { "output.weight", "lm_head.weight" }
 struct binder {
 	struct model *m;
 	struct model_file *f;
-	const char *label;            /* what held the hyperparameters */
+	const char *label; /* what held the hyperparameters */
 	struct error *err;
 };
 
 bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err)
 {
-	if (value >= least && value <= most)     /* false for NaN */
+	if (value >= least && value <= most) /* false for NaN */
 		return true;
 	return error_set(err, ERROR_FORMAT, "%s: %s is %.10g, expected %.10g to %.10g", label, key, value, least, most);
 }
@@ -94,13 +104,18 @@ static bool check_attention(struct binder *b)
 	const struct model_spec *s = &b->m->spec;
 
 	if (s->heads % s->kv_heads)
-		return error_set(b->err, ERROR_FORMAT, "%s: the number of attention heads is %" PRIu32 ", expected a multiple of the %" PRIu32 " key-value heads",
-			b->label, s->heads, s->kv_heads);
+		return error_set(b->err, ERROR_FORMAT,
+		                 "%s: the number of attention heads is %" PRIu32 ", expected a multiple of the %" PRIu32
+		                 " key-value heads",
+		                 b->label, s->heads, s->kv_heads);
 	if (s->head_dim % 2)
-		return error_set(b->err, ERROR_FORMAT, "%s: the head dimension is %" PRIu32 ", expected an even number", b->label, s->head_dim);
+		return error_set(b->err, ERROR_FORMAT, "%s: the head dimension is %" PRIu32 ", expected an even number",
+		                 b->label, s->head_dim);
 	if (s->rope.dims != s->head_dim)
-		return error_set(b->err, ERROR_UNSUPPORTED, "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32 " dimensions of a head, expected all (partial rotation is not supported)",
-			b->label, s->rope.dims, s->head_dim);
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32
+		                 " dimensions of a head, expected all (partial rotation is not supported)",
+		                 b->label, s->rope.dims, s->head_dim);
 	return true;
 }
 
@@ -121,19 +136,26 @@ static bool check_rope(struct binder *b)
 	if (!hparam_range(l, "the rotary scaling's original context", r->original_context, 1, 4294967295.0, err))
 		return false;
 	if (r->scaling == ROPE_LLAMA3) {
-		if (!hparam_range(l, "low_freq_factor", r->low_freq_factor, 1e-6, 1e6, err) || !hparam_range(l, "high_freq_factor", r->high_freq_factor, 1e-6, 1e6, err))
+		if (!hparam_range(l, "low_freq_factor", r->low_freq_factor, 1e-6, 1e6, err) ||
+		    !hparam_range(l, "high_freq_factor", r->high_freq_factor, 1e-6, 1e6, err))
 			return false;
-		return r->high_freq_factor > r->low_freq_factor || error_set(err, ERROR_FORMAT, "%s: high_freq_factor is %.9g, expected more than low_freq_factor %.9g",
-			l, r->high_freq_factor, r->low_freq_factor);
+		return r->high_freq_factor > r->low_freq_factor ||
+		       error_set(err, ERROR_FORMAT,
+		                 "%s: high_freq_factor is %.9g, expected more than low_freq_factor %.9g", l,
+		                 r->high_freq_factor, r->low_freq_factor);
 	}
-	return hparam_range(l, "beta_fast", r->beta_fast, 1e-6, 1e6, err) && hparam_range(l, "beta_slow", r->beta_slow, 1e-6, 1e6, err) &&
+	return hparam_range(l, "beta_fast", r->beta_fast, 1e-6, 1e6, err) &&
+	       hparam_range(l, "beta_slow", r->beta_slow, 1e-6, 1e6, err) &&
 	       hparam_range(l, "the YaRN attention factor", r->attention_factor, 1e-6, 1e6, err);
 }
 
 static bool check_hparams(struct binder *b)
 {
 	const struct model_spec *s = &b->m->spec;
-	const struct { const char *key; double value, most; } range[] = {
+	const struct {
+		const char *key;
+		double value, most;
+	} range[] = {
 		{ "the number of layers", s->layers, MODEL_MAX_LAYERS },
 		{ "the hidden size", s->hidden, MODEL_MAX_WIDTH },
 		{ "the feed-forward size", s->ffn, MODEL_MAX_WIDTH },
@@ -147,14 +169,21 @@ static bool check_hparams(struct binder *b)
 	for (size_t i = 0; i < sizeof range / sizeof *range; i++)
 		if (!hparam_range(b->label, range[i].key, range[i].value, 1, range[i].most, b->err))
 			return false;
-	if (!hparam_range(b->label, "the norms' epsilon", (double)s->norm_eps, 1e-30, 1, b->err) || !check_attention(b) || !check_rope(b))
+	if (!hparam_range(b->label, "the norms' epsilon", (double)s->norm_eps, 1e-30, 1, b->err) ||
+	    !check_attention(b) || !check_rope(b))
 		return false;
 	if (s->layers > b->f->n_entries / REQUIRED_PER_LAYER)
-		return error_set(b->err, ERROR_FORMAT, "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32 " tensors, expected at least %d in a layer",
-			b->label, s->layers, b->f->n_entries, REQUIRED_PER_LAYER);
-	/* what describes a layer here is less than the layer takes in the file, but for a few tiny ones, or a file cut on purpose */
-	if (s->layers > 16 && !(b->f->flags & MODEL_HEADER_ONLY) && s->layers * sizeof(struct model_layer) > 2 * b->m->file_bytes)
-		return error_set(b->err, ERROR_FORMAT, "%s: the number of layers is %" PRIu32 ", too many for a model of %" PRIu64 " bytes", b->label, s->layers, b->m->file_bytes);
+		return error_set(b->err, ERROR_FORMAT,
+		                 "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32
+		                 " tensors, expected at least %d in a layer",
+		                 b->label, s->layers, b->f->n_entries, REQUIRED_PER_LAYER);
+	/* what describes a layer here is less than the layer takes in the file, but for a few tiny ones, or a file cut
+	 * on purpose */
+	if (s->layers > 16 && !(b->f->flags & MODEL_HEADER_ONLY) &&
+	    s->layers * sizeof(struct model_layer) > 2 * b->m->file_bytes)
+		return error_set(b->err, ERROR_FORMAT,
+		                 "%s: the number of layers is %" PRIu32 ", too many for a model of %" PRIu64 " bytes",
+		                 b->label, s->layers, b->m->file_bytes);
 	return true;
 }
 
@@ -170,7 +199,8 @@ static uint64_t extent(const struct model_spec *s, enum dim d)
 	}
 }
 
-static bool check_shape(struct binder *b, const char *name, const struct found_tensor *t, uint64_t rows, uint64_t cols, bool vector)
+static bool check_shape(struct binder *b, const char *name, const struct found_tensor *t, uint64_t rows, uint64_t cols,
+                        bool vector)
 {
 	/* GGUF writers may add dimensions of 1; safetensors shapes are exact */
 	bool rank_ok = b->f->format == MODEL_GGUF ? t->rank <= 4 : t->rank == (vector ? 1u : 2u);
@@ -182,8 +212,11 @@ static bool check_shape(struct binder *b, const char *name, const struct found_t
 	for (uint32_t d = t->rank < 4 ? t->rank : 4; d-- > 0;)
 		at += snprintf(at, sizeof shape - (size_t)(at - shape), "%" PRIu64 "%s", t->dim[d], d ? " x " : "");
 	if (vector)
-		return error_set(b->err, ERROR_FORMAT, "%s: tensor %s has shape (%s), expected (%" PRIu64 ")", t->label, name, shape, cols);
-	return error_set(b->err, ERROR_FORMAT, "%s: tensor %s has shape (%s), expected (%" PRIu64 " x %" PRIu64 ") rows x columns", t->label, name, shape, rows, cols);
+		return error_set(b->err, ERROR_FORMAT, "%s: tensor %s has shape (%s), expected (%" PRIu64 ")", t->label,
+		                 name, shape, cols);
+	return error_set(b->err, ERROR_FORMAT,
+	                 "%s: tensor %s has shape (%s), expected (%" PRIu64 " x %" PRIu64 ") rows x columns", t->label,
+	                 name, shape, rows, cols);
 }
 
 static const char *keep_name(struct model_file *f, const char *name)
@@ -196,7 +229,8 @@ static const char *keep_name(struct model_file *f, const char *name)
 	return out;
 }
 
-static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need, struct model_tensor *out)
+static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
+                 struct model_tensor *out)
 {
 	struct found_tensor t;
 
@@ -211,13 +245,21 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 		return false;
 	const struct dtype_facts *type = &dtype_table[t.type];
 	if (!weight_type_ok(t.type, vector))
-		return error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported %s", t.label, name, type->name,
-			vector ? "for a vector" : "for weights");
-	assert(cols % type->block == 0);     /* the parse has refused part blocks */
+		return error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported %s",
+		                 t.label, name, type->name, vector ? "for a vector" : "for weights");
+	assert(cols % type->block == 0); /* the parse has refused part blocks */
 	size_t row_bytes = (size_t)(cols / type->block * type->bytes);
 	assert(row_bytes * rows == t.bytes);
-	*out = (struct model_tensor){ .name = keep_name(b->f, name), .type = t.type, .rows = rows, .cols = cols,
-		.part = t.part, .offset = t.offset, .bytes = (size_t)t.bytes, .row_bytes = row_bytes };
+	*out = (struct model_tensor){
+		.name = keep_name(b->f, name),
+		.type = t.type,
+		.rows = rows,
+		.cols = cols,
+		.part = t.part,
+		.offset = t.offset,
+		.bytes = (size_t)t.bytes,
+		.row_bytes = row_bytes
+	};
 	b->f->used[t.entry] = true;
 	b->m->tensor_bytes += t.bytes;
 	return true;
@@ -243,8 +285,10 @@ static bool bind_layer(struct binder *b, uint32_t i)
 		const struct slot *slot = &slots[k];
 		struct model_tensor *t = (struct model_tensor *)((char *)&s->layer[i] + slot->at);
 		const char *own = slot->at == AT(ffn_norm) && b->f->format == MODEL_GGUF ? b->f->arch->ffn_norm : NULL;
-		snprintf(name, sizeof name, "%s%" PRIu32 ".%s", layer_prefix[b->f->format], i, own ? own : slot->name[b->f->format]);
-		if (!bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->rows == ONE, need_of(&b->f->needs, slot->group), t))
+		snprintf(name, sizeof name, "%s%" PRIu32 ".%s", layer_prefix[b->f->format], i,
+		         own ? own : slot->name[b->f->format]);
+		if (!bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->rows == ONE,
+		          need_of(&b->f->needs, slot->group), t))
 			return false;
 		t->rope_pairs = slot->rotated && b->f->needs.rope_pairs && t->bytes;
 	}
@@ -259,7 +303,11 @@ static bool bind_outer(struct binder *b)
 
 	if (!bind(b, embed_name[form], s->vocab, s->hidden, false, NEED_ALWAYS, &s->embed) ||
 	    !bind(b, final_norm_name[form], 1, s->hidden, true, NEED_ALWAYS, &s->final_norm) ||
-	    !bind(b, lm_head_name[form], s->vocab, s->hidden, false, tied ? NEED_NOT : form == MODEL_GGUF ? NEED_IF_PRESENT : NEED_ALWAYS, &s->lm_head))
+	    !bind(b, lm_head_name[form], s->vocab, s->hidden, false,
+	          tied                 ? NEED_NOT
+	          : form == MODEL_GGUF ? NEED_IF_PRESENT
+	                               : NEED_ALWAYS,
+	          &s->lm_head))
 		return false;
 	s->tied = s->lm_head.bytes == 0;
 	if (s->tied)
@@ -267,20 +315,23 @@ static bool bind_outer(struct binder *b)
 	return true;
 }
 
-/* An output matrix in a file whose configuration says that the embedding is used instead. Engines disagree on which of the two counts, so both must be the same. */
+/* An output matrix in a file whose configuration says that the embedding is used instead. Engines disagree on which of
+ * the two counts, so both must be the same. */
 static bool check_tied_head(struct binder *b)
 {
 	struct found_tensor head, embed;
 
 	if (!b->f->needs.tied_by_config || !model_find_tensor(b->f, lm_head_name[b->f->format], &head))
 		return true;
-	bool same = model_find_tensor(b->f, embed_name[b->f->format], &embed) && head.type == embed.type && head.bytes == embed.bytes &&
-	            memcmp(head.dim, embed.dim, sizeof head.dim) == 0;
+	bool same = model_find_tensor(b->f, embed_name[b->f->format], &embed) && head.type == embed.type &&
+	            head.bytes == embed.bytes && memcmp(head.dim, embed.dim, sizeof head.dim) == 0;
 	if (same && !(b->f->flags & MODEL_HEADER_ONLY) && !model_same_found(b->f, &head, &embed, &same, b->err))
 		return false;
 	b->f->used[head.entry] = same;
-	return same || error_set(b->err, ERROR_UNSUPPORTED, "%s: the tensor %s differs from %s, but tie_word_embeddings says that they are the same", head.label,
-		lm_head_name[b->f->format], embed_name[b->f->format]);
+	return same ||
+	       error_set(b->err, ERROR_UNSUPPORTED,
+	                 "%s: the tensor %s differs from %s, but tie_word_embeddings says that they are the same",
+	                 head.label, lm_head_name[b->f->format], embed_name[b->f->format]);
 }
 
 static bool check_left_over(struct binder *b)
@@ -291,8 +342,11 @@ static bool check_left_over(struct binder *b)
 	for (uint32_t i = 0; i < f->n_entries; i++) {
 		struct name_ref n = model_entry_name(f, i);
 		if (!f->used[i] && !arch_tensor_harmless(f->format == MODEL_GGUF, n.p, n.n))
-			return error_set(b->err, ERROR_UNSUPPORTED, "%s: the tensor %s is none that jitrun computes with in a %s model, and without it the results might be wrong",
-				f->part[f->entry[i].part].file.label, error_quote(text, sizeof text, n.p, n.n), f->arch_name);
+			return error_set(b->err, ERROR_UNSUPPORTED,
+			                 "%s: the tensor %s is none that jitrun computes with in a %s model, and "
+			                 "without it the results might be wrong",
+			                 f->part[f->entry[i].part].file.label, error_quote(text, sizeof text, n.p, n.n),
+			                 f->arch_name);
 	}
 	return true;
 }

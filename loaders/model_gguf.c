@@ -1,7 +1,7 @@
 /* loaders/model_gguf.c - hyperparameters out of GGUF metadata.
  *
- * Owns: the meaning of the keys <architecture>.* and general.*. Never: takes a key it does not understand for harmless: one that nothing here asks for
- * must be on a list of model_arch.c, or the model is refused with a sentence.
+ * Owns: the meaning of the keys <architecture>.* and general.*. Never: takes a key it does not understand for harmless:
+ * one that nothing here asks for must be on a list of model_arch.c, or the model is refused with a sentence.
  */
 #include "loaders/model_load.h"
 
@@ -15,8 +15,8 @@ struct reader {
 	struct model *m;
 	const struct gguf *g;
 	const struct arch_row *row;
-	bool *read;                   /* keys that were asked for */
-	char key[96];                 /* the key last asked for, for messages */
+	bool *read;   /* keys that were asked for */
+	char key[96]; /* the key last asked for, for messages */
 	struct error *err;
 };
 
@@ -24,7 +24,8 @@ enum presence { OPTIONAL, REQUIRED };
 
 /* Keys that mean nothing where there is no scaling, and where it is not YaRN. */
 static const char scaling_keys[] = "rope.scaling.factor rope.scale_linear";
-static const char yarn_keys[] = "rope.scaling.original_context_length rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow";
+static const char yarn_keys[] =
+	"rope.scaling.original_context_length rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow";
 
 static const char *key(struct reader *r, const char *suffix)
 {
@@ -43,16 +44,22 @@ static bool missing(struct reader *r)
 /* A value per layer is accepted when all are equal. Replaces the array by its one value. */
 static bool same_in_all_layers(struct reader *r, const struct gguf_kv *kv, uint64_t *out)
 {
-	if (kv->item == GGUF_STRING || kv->item == GGUF_ARRAY || kv->item == GGUF_F32 || kv->item == GGUF_F64 || kv->item == GGUF_BOOL)
-		return error_set(r->err, ERROR_FORMAT, "%s: the array of key %s does not hold integers", r->g->path, r->key);
+	if (kv->item == GGUF_STRING || kv->item == GGUF_ARRAY || kv->item == GGUF_F32 || kv->item == GGUF_F64 ||
+	    kv->item == GGUF_BOOL)
+		return error_set(r->err, ERROR_FORMAT, "%s: the array of key %s does not hold integers", r->g->path,
+		                 r->key);
 	if (kv->count == 0 || kv->count != r->m->spec.layers)
-		return error_set(r->err, ERROR_FORMAT, "%s: the array of key %s has %" PRIu64 " values, expected one for each of the %" PRIu32 " layers",
-			r->g->path, r->key, kv->count, r->m->spec.layers);
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: the array of key %s has %" PRIu64 " values, expected one for each of the %" PRIu32
+		                 " layers",
+		                 r->g->path, r->key, kv->count, r->m->spec.layers);
 	int64_t first = gguf_item_int(kv, 0);
 	for (uint64_t i = 1; i < kv->count; i++)
 		if (gguf_item_int(kv, i) != first)
-			return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %" PRId64 " in layer 0 and %" PRId64 " in layer %" PRIu64 "; layers of different sizes are not supported",
-				r->g->path, r->key, first, gguf_item_int(kv, i), i);
+			return error_set(r->err, ERROR_UNSUPPORTED,
+			                 "%s: key %s is %" PRId64 " in layer 0 and %" PRId64 " in layer %" PRIu64
+			                 "; layers of different sizes are not supported",
+			                 r->g->path, r->key, first, gguf_item_int(kv, i), i);
 	*out = first < 0 ? UINT64_MAX : (uint64_t)first;
 	return true;
 }
@@ -65,10 +72,12 @@ static bool get_u32(struct reader *r, const char *suffix, enum presence presence
 
 	if (!kv)
 		return presence == OPTIONAL || missing(r);
-	if (kv->type == GGUF_ARRAY ? !same_in_all_layers(r, kv, &value) : !gguf_u64(r->g, r->key, &value, &found, r->err))
+	if (kv->type == GGUF_ARRAY ? !same_in_all_layers(r, kv, &value)
+	                           : !gguf_u64(r->g, r->key, &value, &found, r->err))
 		return false;
 	if (value > UINT32_MAX)
-		return error_set(r->err, ERROR_FORMAT, "%s: key %s is %" PRIu64 ", expected 0 to 4294967295", r->g->path, r->key, value);
+		return error_set(r->err, ERROR_FORMAT, "%s: key %s is %" PRIu64 ", expected 0 to 4294967295",
+		                 r->g->path, r->key, value);
 	*out = (uint32_t)value;
 	return true;
 }
@@ -107,14 +116,20 @@ static bool read_arch(struct reader *r)
 	const struct arch_row *row = r->row = arch_of_gguf(name.p, name.n);
 	error_quote(text, sizeof text, name.p, name.n);
 	if (!row)
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: general.architecture is \"%s\", expected %s", r->g->path, text, arch_names(true, names, sizeof names));
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: general.architecture is \"%s\", expected %s",
+		                 r->g->path, text, arch_names(true, names, sizeof names));
 	if (row->lacks)
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: general.architecture is \"%s\", which needs what jitrun does not have: %s", r->g->path, text, row->lacks);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: general.architecture is \"%s\", which needs what jitrun does not have: %s",
+		                 r->g->path, text, row->lacks);
 	struct model_file *f = r->m->file;
 	r->m->spec.arch = row->arch;
 	f->arch = row;
-	f->needs = (struct model_needs){ .qkv_bias = NEED_IF_PRESENT, .o_bias = NEED_IF_PRESENT, .mlp_bias = NEED_IF_PRESENT,
-		.qk_norm = row->qk_norm ? NEED_ALWAYS : NEED_NOT, .rope_pairs = row->gguf_pairs };
+	f->needs = (struct model_needs){ .qkv_bias = NEED_IF_PRESENT,
+		                         .o_bias = NEED_IF_PRESENT,
+		                         .mlp_bias = NEED_IF_PRESENT,
+		                         .qk_norm = row->qk_norm ? NEED_ALWAYS : NEED_NOT,
+		                         .rope_pairs = row->gguf_pairs };
 	f->arch_name = copy_text(&name);
 	return f->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
 }
@@ -129,13 +144,21 @@ static bool check_kind(struct reader *r)
 	if (!gguf_string(r->g, "general.type", &kind, &found, r->err))
 		return false;
 	if (gguf_find(r->g, "adapter.type") || (found && str_is(&kind, "adapter")))
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: is an adapter (LoRA), which changes another model; jitrun runs models without adapters", r->g->path);
+		return error_set(
+			r->err, ERROR_UNSUPPORTED,
+			"%s: is an adapter (LoRA), which changes another model; jitrun runs models without adapters",
+			r->g->path);
 	if (found && str_is(&kind, "imatrix"))
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: is an importance matrix, which is for quantising another model", r->g->path);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: is an importance matrix, which is for quantising another model", r->g->path);
 	if (found && str_is(&kind, "mmproj"))
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: is an encoder of images or sound (mmproj), which goes with a text model; jitrun runs text models alone", r->g->path);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: is an encoder of images or sound (mmproj), which goes with a text model; jitrun "
+		                 "runs text models alone",
+		                 r->g->path);
 	return !found || str_is(&kind, "model") ||
-	       error_set(r->err, ERROR_UNSUPPORTED, "%s: general.type is \"%s\", expected model", r->g->path, error_quote(text, sizeof text, kind.p, kind.n));
+	       error_set(r->err, ERROR_UNSUPPORTED, "%s: general.type is \"%s\", expected model", r->g->path,
+	                 error_quote(text, sizeof text, kind.p, kind.n));
 }
 
 static bool read_name(struct reader *r)
@@ -146,7 +169,8 @@ static bool read_name(struct reader *r)
 	if (!gguf_string(r->g, "general.name", &name, &found, r->err))
 		return false;
 	r->m->file->model_name = copy_text(&name);
-	return r->m->file->model_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
+	return r->m->file->model_name ||
+	       error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
 }
 
 static bool read_sizes(struct reader *r)
@@ -157,7 +181,8 @@ static bool read_sizes(struct reader *r)
 	double eps = 0;
 
 	if (!get_u32(r, "block_count", REQUIRED, &s->layers) || !get_u32(r, "embedding_length", REQUIRED, &s->hidden) ||
-	    !get_u32(r, "feed_forward_length", REQUIRED, &s->ffn) || !get_u32(r, "attention.head_count", REQUIRED, &s->heads) ||
+	    !get_u32(r, "feed_forward_length", REQUIRED, &s->ffn) ||
+	    !get_u32(r, "attention.head_count", REQUIRED, &s->heads) ||
 	    !get_u32(r, "context_length", REQUIRED, &s->context_train) || !get_u32(r, "vocab_size", OPTIONAL, &vocab) ||
 	    !get_f64(r, "attention.layer_norm_rms_epsilon", REQUIRED, &eps))
 		return false;
@@ -168,18 +193,25 @@ static bool read_sizes(struct reader *r)
 	    !hparam_range(r->g->path, key(r, "attention.head_count_kv"), s->kv_heads, 1, MODEL_MAX_HEADS, r->err))
 		return false;
 	if (!gguf_find(r->g, key(r, "attention.key_length")) && s->hidden % s->heads)
-		return error_set(r->err, ERROR_FORMAT, "%s: %s.embedding_length is %" PRIu32 ", expected a multiple of the %" PRIu32 " attention heads", r->g->path,
-			r->row->gguf, s->hidden, s->heads);
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: %s.embedding_length is %" PRIu32 ", expected a multiple of the %" PRIu32
+		                 " attention heads",
+		                 r->g->path, r->row->gguf, s->hidden, s->heads);
 	s->head_dim = value_length = s->hidden / s->heads;
-	if (!get_u32(r, "attention.key_length", OPTIONAL, &s->head_dim) || !get_u32(r, "attention.value_length", OPTIONAL, &value_length))
+	if (!get_u32(r, "attention.key_length", OPTIONAL, &s->head_dim) ||
+	    !get_u32(r, "attention.value_length", OPTIONAL, &value_length))
 		return false;
 	if (value_length != s->head_dim)
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: values have %" PRIu32 " elements per head and keys %" PRIu32 ", expected the same number", r->g->path,
-			value_length, s->head_dim);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: values have %" PRIu32 " elements per head and keys %" PRIu32
+		                 ", expected the same number",
+		                 r->g->path, value_length, s->head_dim);
 	if (!model_find_tensor(r->m->file, "token_embd.weight", &embed))
 		return error_set(r->err, ERROR_FORMAT, "%s: the tensor token_embd.weight is missing", r->g->path);
 	if (gguf_find(r->g, key(r, "vocab_size")) && vocab != embed.dim[1])
-		return error_set(r->err, ERROR_FORMAT, "%s: %s.vocab_size is %" PRIu32 ", but token_embd.weight has %" PRIu64 " rows", r->g->path, r->row->gguf, vocab, embed.dim[1]);
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: %s.vocab_size is %" PRIu32 ", but token_embd.weight has %" PRIu64 " rows",
+		                 r->g->path, r->row->gguf, vocab, embed.dim[1]);
 	if (!hparam_range(r->g->path, "the vocabulary size", (double)embed.dim[1], 1, INT32_MAX, r->err) ||
 	    !hparam_range(r->g->path, key(r, "attention.layer_norm_rms_epsilon"), eps, 1e-30, 1, r->err))
 		return false;
@@ -197,17 +229,23 @@ static bool read_scaling_type(struct reader *r, enum rope_scaling *out)
 	if (!gguf_string(r->g, key(r, "rope.scaling.type"), &name, &found, r->err))
 		return false;
 	/* without a type, a factor means linear scaling; scale_linear is the older name of that factor */
-	*out = gguf_find(r->g, key(r, "rope.scaling.factor")) || gguf_find(r->g, key(r, "rope.scale_linear")) ? ROPE_LINEAR : ROPE_NONE;
+	*out = gguf_find(r->g, key(r, "rope.scaling.factor")) || gguf_find(r->g, key(r, "rope.scale_linear"))
+	               ? ROPE_LINEAR
+	               : ROPE_NONE;
 	if (!found)
 		return true;
-	static const struct { const char *name; enum rope_scaling scaling; } known[] = { { "none", ROPE_NONE }, { "linear", ROPE_LINEAR }, { "yarn", ROPE_YARN } };
+	static const struct {
+		const char *name;
+		enum rope_scaling scaling;
+	} known[] = { { "none", ROPE_NONE }, { "linear", ROPE_LINEAR }, { "yarn", ROPE_YARN } };
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (name.n == strlen(known[i].name) && memcmp(name.p, known[i].name, name.n) == 0) {
 			*out = known[i].scaling;
 			return true;
 		}
 	key(r, "rope.scaling.type");
-	return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is \"%s\", expected none, linear or yarn", r->g->path, r->key, error_quote(text, sizeof text, name.p, name.n));
+	return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is \"%s\", expected none, linear or yarn", r->g->path,
+	                 r->key, error_quote(text, sizeof text, name.p, name.n));
 }
 
 static bool read_yarn(struct reader *r)
@@ -220,8 +258,10 @@ static bool read_yarn(struct reader *r)
 	rope->beta_slow = 1;
 	rope->yarn_truncate = true;
 	if (!get_u32(r, "rope.scaling.original_context_length", OPTIONAL, &rope->original_context) ||
-	    !get_f64(r, "rope.scaling.yarn_beta_fast", OPTIONAL, &rope->beta_fast) || !get_f64(r, "rope.scaling.yarn_beta_slow", OPTIONAL, &rope->beta_slow) ||
-	    !get_f64(r, "rope.scaling.attn_factor", OPTIONAL, &attn) || !get_f64(r, "rope.scaling.yarn_attn_factor", OPTIONAL, &yarn_attn))
+	    !get_f64(r, "rope.scaling.yarn_beta_fast", OPTIONAL, &rope->beta_fast) ||
+	    !get_f64(r, "rope.scaling.yarn_beta_slow", OPTIONAL, &rope->beta_slow) ||
+	    !get_f64(r, "rope.scaling.attn_factor", OPTIONAL, &attn) ||
+	    !get_f64(r, "rope.scaling.yarn_attn_factor", OPTIONAL, &yarn_attn))
 		return false;
 	/* in GGUF the attention factors multiply YaRN's own, they do not replace it */
 	rope->attention_factor = attn * yarn_attn * model_yarn_attention(rope->factor, 1.0);
@@ -237,16 +277,22 @@ static bool read_rope(struct reader *r)
 	rope->theta = 10000;
 	rope->factor = 1;
 	rope->attention_factor = 1;
-	if (!get_u32(r, "rope.dimension_count", OPTIONAL, &rope->dims) || !get_f64(r, "rope.freq_base", OPTIONAL, &rope->theta) || !read_scaling_type(r, &rope->scaling))
+	if (!get_u32(r, "rope.dimension_count", OPTIONAL, &rope->dims) ||
+	    !get_f64(r, "rope.freq_base", OPTIONAL, &rope->theta) || !read_scaling_type(r, &rope->scaling))
 		return false;
-	if (rope->scaling != ROPE_NONE && (!get_f64(r, "rope.scale_linear", OPTIONAL, &rope->factor) || !get_f64(r, "rope.scaling.factor", OPTIONAL, &rope->factor)))
+	if (rope->scaling != ROPE_NONE && (!get_f64(r, "rope.scale_linear", OPTIONAL, &rope->factor) ||
+	                                   !get_f64(r, "rope.scaling.factor", OPTIONAL, &rope->factor)))
 		return false;
 	if (rope->scaling == ROPE_YARN)
 		return read_yarn(r);
-	if (!get_f64(r, "rope.scaling.yarn_attn_factor", OPTIONAL, &yarn_attn) || !get_f64(r, "rope.scaling.attn_factor", OPTIONAL, &attn))
+	if (!get_f64(r, "rope.scaling.yarn_attn_factor", OPTIONAL, &yarn_attn) ||
+	    !get_f64(r, "rope.scaling.attn_factor", OPTIONAL, &attn))
 		return false;
-	return attn * yarn_attn == 1 || error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %.9g without YaRN scaling, which is not supported, expected 1", r->g->path,
-		key(r, attn == 1 ? "rope.scaling.yarn_attn_factor" : "rope.scaling.attn_factor"), attn == 1 ? yarn_attn : attn);
+	return attn * yarn_attn == 1 ||
+	       error_set(r->err, ERROR_UNSUPPORTED,
+	                 "%s: key %s is %.9g without YaRN scaling, which is not supported, expected 1", r->g->path,
+	                 key(r, attn == 1 ? "rope.scaling.yarn_attn_factor" : "rope.scaling.attn_factor"),
+	                 attn == 1 ? yarn_attn : attn);
 }
 
 /* Divisors of the rotary frequencies. */
@@ -261,10 +307,13 @@ static bool read_freq_factors(struct reader *r)
 		return true;
 	f->used[t.entry] = true;
 	if (t.type != DTYPE_F32 || t.dim[0] != n || t.dim[1] != 1 || t.dim[2] != 1 || t.dim[3] != 1 || n == 0)
-		return error_set(r->err, ERROR_FORMAT, "%s: tensor rope_freqs.weight has %" PRIu64 " elements of type %s, expected %" PRIu32 " of type F32", t.label,
-			t.dim[0], dtype_table[t.type].name, n);
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: tensor rope_freqs.weight has %" PRIu64 " elements of type %s, expected %" PRIu32
+		                 " of type F32",
+		                 t.label, t.dim[0], dtype_table[t.type].name, n);
 	if (rope->scaling == ROPE_YARN)
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: has both YaRN scaling and rope_freqs.weight, expected one of them", t.label);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: has both YaRN scaling and rope_freqs.weight, expected one of them", t.label);
 	if (f->flags & MODEL_HEADER_ONLY)
 		return true;
 	f->freq_factors = malloc(n * sizeof *f->freq_factors);
@@ -273,7 +322,8 @@ static bool read_freq_factors(struct reader *r)
 	if (!model_read_found(f, &t, n * sizeof *f->freq_factors, f->freq_factors, r->err))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
-		if (!hparam_range(t.label, "a value of rope_freqs.weight", (double)f->freq_factors[i], 1e-30, 1e30, r->err))
+		if (!hparam_range(t.label, "a value of rope_freqs.weight", (double)f->freq_factors[i], 1e-30, 1e30,
+		                  r->err))
 			return false;
 	rope->freq_factors = f->freq_factors;
 	return true;
@@ -286,14 +336,18 @@ static bool check_token_count(struct reader *r)
 
 	if (!kv || kv->type != GGUF_ARRAY || kv->count == r->m->spec.vocab)
 		return true;
-	return error_set(r->err, ERROR_FORMAT, "%s: tokenizer.ggml.tokens has %" PRIu64 " entries, but token_embd.weight has %" PRIu32 " rows", r->g->path, kv->count, r->m->spec.vocab);
+	return error_set(r->err, ERROR_FORMAT,
+	                 "%s: tokenizer.ggml.tokens has %" PRIu64 " entries, but token_embd.weight has %" PRIu32
+	                 " rows",
+	                 r->g->path, kv->count, r->m->spec.vocab);
 }
 
 static bool scaling_key(const struct reader *r, const char *suffix)
 {
 	enum rope_scaling scaling = r->m->spec.rope.scaling;
 
-	return (scaling == ROPE_NONE && arch_word_in(scaling_keys, suffix)) || (scaling != ROPE_YARN && arch_word_in(yarn_keys, suffix));
+	return (scaling == ROPE_NONE && arch_word_in(scaling_keys, suffix)) ||
+	       (scaling != ROPE_YARN && arch_word_in(yarn_keys, suffix));
 }
 
 /* A key that turns something on must say that it is off. A scale of the scores may also say what it is anyway. */
@@ -302,15 +356,19 @@ static bool check_off(struct reader *r, const struct gguf_kv *kv, const struct a
 	if (kv->type == GGUF_STRING || kv->type == GGUF_ARRAY)
 		return error_set(r->err, ERROR_UNSUPPORTED, "%s: the key %s is not supported", r->g->path, r->key);
 	double value = gguf_item_float(kv, 0);
-	bool usual = strcmp(known->name, "attention.scale") == 0 && (float)value == 1 / sqrtf((float)r->m->spec.head_dim);
+	bool usual =
+		strcmp(known->name, "attention.scale") == 0 && (float)value == 1 / sqrtf((float)r->m->spec.head_dim);
 	if (value == known->off || usual)
 		return true;
 	char means[80];
 	snprintf(means, sizeof means, known->means ? " (%s)" : "%s", known->means ? known->means : "");
 	if (kv->type == GGUF_BOOL)
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %s%s, which is not supported, expected %s or no such key", r->g->path, r->key, value ? "true" : "false",
-			means, known->off ? "true" : "false");
-	return error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is %.9g%s, which is not supported, expected %.9g or no such key", r->g->path, r->key, value, means, known->off);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: key %s is %s%s, which is not supported, expected %s or no such key", r->g->path,
+		                 r->key, value ? "true" : "false", means, known->off ? "true" : "false");
+	return error_set(r->err, ERROR_UNSUPPORTED,
+	                 "%s: key %s is %.9g%s, which is not supported, expected %.9g or no such key", r->g->path,
+	                 r->key, value, means, known->off);
 }
 
 static bool check_offs(struct reader *r)
@@ -354,8 +412,9 @@ static bool check_key(struct reader *r, const struct gguf_kv *kv)
 		if (arch_gguf_key_harmless(suffix) || scaling_key(r, suffix))
 			return true;
 	}
-	return error_set(r->err, ERROR_UNSUPPORTED, "%s: the key %s is not known and might change what the model computes", r->g->path,
-		error_quote(text, sizeof text, kv->key.p, kv->key.n));
+	return error_set(r->err, ERROR_UNSUPPORTED,
+	                 "%s: the key %s is not known and might change what the model computes", r->g->path,
+	                 error_quote(text, sizeof text, kv->key.p, kv->key.n));
 }
 
 /* A later part of a split model may repeat the first part's keys, no more. */
@@ -368,8 +427,11 @@ static bool check_repeated(struct reader *r, const struct gguf *part)
 		if (!is_own(r, kv))
 			continue;
 		const struct gguf_kv *first = copy_key(r, kv) ? gguf_find(r->g, r->key) : NULL;
-		if (!first || first->type != kv->type || first->item != kv->item || first->bytes != kv->bytes || memcmp(first->data, kv->data, kv->bytes) != 0)
-			return error_set(r->err, ERROR_FORMAT, "%s: the key %s is not the same in the first file of the model", part->path, error_quote(text, sizeof text, kv->key.p, kv->key.n));
+		if (!first || first->type != kv->type || first->item != kv->item || first->bytes != kv->bytes ||
+		    memcmp(first->data, kv->data, kv->bytes) != 0)
+			return error_set(r->err, ERROR_FORMAT,
+			                 "%s: the key %s is not the same in the first file of the model", part->path,
+			                 error_quote(text, sizeof text, kv->key.p, kv->key.n));
 	}
 	return true;
 }
@@ -395,7 +457,8 @@ bool model_read_gguf(struct model *m, struct error *err)
 	r.read = calloc(r.g->n_kv ? r.g->n_kv : 1, sizeof *r.read);
 	if (!r.read)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu64 " keys", r.g->path, r.g->n_kv);
-	bool ok = check_kind(&r) && read_arch(&r) && read_name(&r) && read_sizes(&r) && read_rope(&r) && check_offs(&r) && check_unread(&r) && read_freq_factors(&r) && check_token_count(&r);
+	bool ok = check_kind(&r) && read_arch(&r) && read_name(&r) && read_sizes(&r) && read_rope(&r) &&
+	          check_offs(&r) && check_unread(&r) && read_freq_factors(&r) && check_token_count(&r);
 	free(r.read);
 	return ok;
 }
@@ -408,9 +471,12 @@ static bool split_key(const struct gguf *g, const char *name, uint64_t expected,
 	if (!gguf_u64(g, name, &value, &found, err))
 		return false;
 	if (!found)
-		return !required || error_set(err, ERROR_FORMAT, "%s: the key %s is missing in a part of a split model", g->path, name);
-	return value == expected || error_set(err, ERROR_FORMAT, "%s: key %s is %" PRIu64 ", expected %" PRIu64 " from the names and contents of the files",
-		g->path, name, value, expected);
+		return !required || error_set(err, ERROR_FORMAT, "%s: the key %s is missing in a part of a split model",
+		                              g->path, name);
+	return value == expected ||
+	       error_set(err, ERROR_FORMAT,
+	                 "%s: key %s is %" PRIu64 ", expected %" PRIu64 " from the names and contents of the files",
+	                 g->path, name, value, expected);
 }
 
 bool model_check_split(const struct model_file *f, struct error *err)

@@ -1,8 +1,10 @@
 /* loaders/model_hf.c - hyperparameters out of config.json, as transformers 4 writes it (rope_theta, rope_scaling,
  * torch_dtype) and as transformers 5 does (rope_parameters, dtype).
  *
- * Owns: the meaning of its fields and their defaults, which are those of the transformers classes. null counts as absent.
- * Never: accepts a number of the wrong kind or out of range, or a field that might change the computation and that nothing here asks for (check_unread).
+ * Owns: the meaning of its fields and their defaults, which are those of the transformers classes. null counts as
+ * absent.
+ * Never: accepts a number of the wrong kind or out of range, or a field that might change the computation and that
+ * nothing here asks for (check_unread).
  */
 #include "loaders/json_read.h"
 #include "loaders/model_load.h"
@@ -20,7 +22,8 @@ struct reader {
 	struct model *m;
 	const char *label;
 	json_t *root;
-	json_t *read, *read_within;   /* names of fields that were asked for, of root and of the objects in it, as members */
+	json_t *read,
+		*read_within; /* names of fields that were asked for, of root and of the objects in it, as members */
 	const struct arch_row *row;
 	struct error *err;
 };
@@ -50,10 +53,12 @@ static bool get_f64(struct reader *r, const json_t *object, const char *key, dou
 	if (!json_is_number(v))
 		return wrong_kind(r, key, v, "a number");
 	*out = json_number_value(v);
-	return isfinite(*out) || error_set(r->err, ERROR_FORMAT, "%s: %s is %g, expected a finite number", r->label, key, *out);
+	return isfinite(*out) ||
+	       error_set(r->err, ERROR_FORMAT, "%s: %s is %g, expected a finite number", r->label, key, *out);
 }
 
-static bool get_u32(struct reader *r, const json_t *object, const char *key, enum presence presence, uint32_t most, uint32_t *out)
+static bool get_u32(struct reader *r, const json_t *object, const char *key, enum presence presence, uint32_t most,
+                    uint32_t *out)
 {
 	const json_t *v = get(r, object, key);
 	double value = 0;
@@ -100,7 +105,8 @@ static bool unsupported(struct reader *r, const char *key, const char *value, co
 {
 	char text[60];
 
-	return error_set(r->err, ERROR_UNSUPPORTED, "%s: %s is \"%s\", expected %s", r->label, key, error_quote(text, sizeof text, value, strlen(value)), expected);
+	return error_set(r->err, ERROR_UNSUPPORTED, "%s: %s is \"%s\", expected %s", r->label, key,
+	                 error_quote(text, sizeof text, value, strlen(value)), expected);
 }
 
 /* architectures names the class the weights were saved from: the same layers end in other things in other classes. */
@@ -114,13 +120,17 @@ static bool check_classes(struct reader *r)
 		return true;
 	if (!json_is_array(list))
 		return wrong_kind(r, "architectures", list, "an array");
-	json_array_foreach(list, i, one) {
+	json_array_foreach(list, i, one)
+	{
 		if (!json_is_text(one))
 			return wrong_kind(r, "an element of architectures", one, "a string");
 		const char *name = json_string_value(one);
 		if (!arch_word_in(r->row->classes, name))
-			return error_set(r->err, ERROR_UNSUPPORTED, "%s: architectures names %s, which is no model that continues a text as %.*s does", r->label,
-				error_quote(text, sizeof text, name, strlen(name)), (int)strcspn(r->row->classes, " "), r->row->classes);
+			return error_set(
+				r->err, ERROR_UNSUPPORTED,
+				"%s: architectures names %s, which is no model that continues a text as %.*s does",
+				r->label, error_quote(text, sizeof text, name, strlen(name)),
+				(int)strcspn(r->row->classes, " "), r->row->classes);
 	}
 	return true;
 }
@@ -137,8 +147,11 @@ static bool check_quantised(struct reader *r)
 			continue;
 		if (json_is_object(o) && !get_string(r, o, "quant_method", &method))
 			return false;
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: has a %s%s%s, expected unquantised weights; quantised models are read from GGUF files", r->label, fields[i],
-			method ? " of method " : "", method ? error_quote(text, sizeof text, method, strlen(method)) : "");
+		return error_set(
+			r->err, ERROR_UNSUPPORTED,
+			"%s: has a %s%s%s, expected unquantised weights; quantised models are read from GGUF files",
+			r->label, fields[i], method ? " of method " : "",
+			method ? error_quote(text, sizeof text, method, strlen(method)) : "");
 	}
 	return true;
 }
@@ -156,12 +169,14 @@ static bool read_row(struct reader *r)
 	if (!r->row)
 		return unsupported(r, "model_type", type, arch_names(false, names, sizeof names));
 	if (r->row->lacks)
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: model_type is \"%s\", which needs what jitrun does not have: %s", r->label,
-			error_quote(text, sizeof text, type, strlen(type)), r->row->lacks);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: model_type is \"%s\", which needs what jitrun does not have: %s", r->label,
+		                 error_quote(text, sizeof text, type, strlen(type)), r->row->lacks);
 	r->m->file->arch = r->row;
 	r->m->spec.arch = r->row->arch;
 	r->m->file->arch_name = strdup(type);
-	return r->m->file->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
+	return r->m->file->arch_name ||
+	       error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
 }
 
 static bool read_arch(struct reader *r)
@@ -169,15 +184,19 @@ static bool read_arch(struct reader *r)
 	const char *act = NULL, *gate = NULL;
 	double partial = 1;
 
-	if (!read_row(r) || !check_classes(r) || !get_string(r, r->root, "hidden_act", &act) || !get_string(r, r->root, "activation", &gate))
+	if (!read_row(r) || !check_classes(r) || !get_string(r, r->root, "hidden_act", &act) ||
+	    !get_string(r, r->root, "activation", &gate))
 		return false;
-	if (gate && strcmp(gate, "swiglu") != 0)      /* Falcon 3 says it beside hidden_act */
+	if (gate && strcmp(gate, "swiglu") != 0) /* Falcon 3 says it beside hidden_act */
 		return unsupported(r, "activation", gate, "swiglu");
 	if (act && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
 		return unsupported(r, "hidden_act", act, "silu");
 	if (!check_quantised(r) || !get_f64(r, r->root, "partial_rotary_factor", &partial))
 		return false;
-	return partial == 1 || error_set(r->err, ERROR_UNSUPPORTED, "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)", r->label, partial);
+	return partial == 1 ||
+	       error_set(r->err, ERROR_UNSUPPORTED,
+	                 "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)", r->label,
+	                 partial);
 }
 
 static bool check_stated(struct reader *r)
@@ -197,16 +216,20 @@ static bool read_sizes(struct reader *r)
 	const json_t *c = r->root;
 	double eps = 1e-6;
 
-	if (!get_u32(r, c, "num_hidden_layers", REQUIRED, MODEL_MAX_LAYERS, &s->layers) || !get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
-	    !get_u32(r, c, "intermediate_size", REQUIRED, MODEL_MAX_WIDTH, &s->ffn) || !get_u32(r, c, "vocab_size", REQUIRED, INT32_MAX, &s->vocab) ||
+	if (!get_u32(r, c, "num_hidden_layers", REQUIRED, MODEL_MAX_LAYERS, &s->layers) ||
+	    !get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
+	    !get_u32(r, c, "intermediate_size", REQUIRED, MODEL_MAX_WIDTH, &s->ffn) ||
+	    !get_u32(r, c, "vocab_size", REQUIRED, INT32_MAX, &s->vocab) ||
 	    !get_u32(r, c, "num_attention_heads", REQUIRED, MODEL_MAX_HEADS, &s->heads))
 		return false;
 	s->kv_heads = s->heads;
 	s->context_train = 2048;
 	if (!get_u32(r, c, "num_key_value_heads", OPTIONAL, MODEL_MAX_HEADS, &s->kv_heads) ||
-	    !get_u32(r, c, "max_position_embeddings", OPTIONAL, UINT32_MAX, &s->context_train) || !get_f64(r, c, "rms_norm_eps", &eps))
+	    !get_u32(r, c, "max_position_embeddings", OPTIONAL, UINT32_MAX, &s->context_train) ||
+	    !get_f64(r, c, "rms_norm_eps", &eps))
 		return false;
-	if (!hparam_range(r->label, "num_attention_heads", s->heads, 1, MODEL_MAX_HEADS, r->err) || !hparam_range(r->label, "rms_norm_eps", eps, 1e-30, 1, r->err))
+	if (!hparam_range(r->label, "num_attention_heads", s->heads, 1, MODEL_MAX_HEADS, r->err) ||
+	    !hparam_range(r->label, "rms_norm_eps", eps, 1e-30, 1, r->err))
 		return false;
 	s->norm_eps = (float)eps;
 	if (!check_stated(r))
@@ -214,7 +237,9 @@ static bool read_sizes(struct reader *r)
 	bool given = get(r, c, "head_dim") != NULL;
 	s->head_dim = r->row->head_dim ? r->row->head_dim : s->hidden / s->heads;
 	if (!given && !r->row->head_dim && s->hidden % s->heads)
-		return error_set(r->err, ERROR_FORMAT, "%s: hidden_size is %" PRIu32 ", expected a multiple of num_attention_heads %" PRIu32, r->label, s->hidden, s->heads);
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: hidden_size is %" PRIu32 ", expected a multiple of num_attention_heads %" PRIu32,
+		                 r->label, s->hidden, s->heads);
 	return get_u32(r, c, "head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &s->head_dim);
 }
 
@@ -224,9 +249,13 @@ static bool read_needs(struct reader *r)
 	const struct arch_row *row = r->row;
 	bool bias = false, o_bias = false, mlp_bias = false;
 
-	*n = (struct model_needs){ .qk_norm = row->qk_norm ? NEED_ALWAYS : NEED_NOT, .tied_by_config = row->tied, .rope_pairs = row->hf_pairs };
-	if ((row->bias && !get_bool(r, r->root, row->bias, &bias)) || (row->o_bias && !get_bool(r, r->root, row->o_bias, &o_bias)) ||
-	    (row->mlp_bias && !get_bool(r, r->root, row->mlp_bias, &mlp_bias)) || !get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
+	*n = (struct model_needs){ .qk_norm = row->qk_norm ? NEED_ALWAYS : NEED_NOT,
+		                   .tied_by_config = row->tied,
+		                   .rope_pairs = row->hf_pairs };
+	if ((row->bias && !get_bool(r, r->root, row->bias, &bias)) ||
+	    (row->o_bias && !get_bool(r, r->root, row->o_bias, &o_bias)) ||
+	    (row->mlp_bias && !get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||
+	    !get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
 		return false;
 	n->qkv_bias = bias || row->qkv_bias ? NEED_ALWAYS : NEED_NOT;
 	n->o_bias = o_bias ? NEED_ALWAYS : NEED_NOT;
@@ -244,13 +273,16 @@ static bool layer_slides(struct reader *r, uint32_t layer, uint32_t max_window_l
 		return true;
 	}
 	if (!json_is_array(types) || json_array_size(types) != r->m->spec.layers)
-		return error_set(r->err, ERROR_FORMAT, "%s: layer_types is %s of %zu elements, expected an array of %" PRIu32, r->label, json_kind(types), json_array_size(types), r->m->spec.layers);
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: layer_types is %s of %zu elements, expected an array of %" PRIu32, r->label,
+		                 json_kind(types), json_array_size(types), r->m->spec.layers);
 	const json_t *type = json_array_get(types, layer);
 	if (!json_is_text(type))
 		return wrong_kind(r, "an element of layer_types", type, "a string");
 	*out = strcmp(json_string_value(type), "sliding_attention") == 0;
 	return *out || strcmp(json_string_value(type), "full_attention") == 0 ||
-	       unsupported(r, "an element of layer_types", json_string_value(type), "full_attention or sliding_attention");
+	       unsupported(r, "an element of layer_types", json_string_value(type),
+	                   "full_attention or sliding_attention");
 }
 
 static bool read_window_per_layer(struct reader *r, uint32_t window)
@@ -280,7 +312,9 @@ static bool read_window_per_layer(struct reader *r, uint32_t window)
 static bool read_window(struct reader *r)
 {
 	struct model_spec *s = &r->m->spec;
-	uint32_t window = json_object_get(r->root, "sliding_window") ? 0 : 4096;     /* the classes' default; an explicit null means none */
+	uint32_t window = json_object_get(r->root, "sliding_window")
+	                          ? 0
+	                          : 4096; /* the classes' default; an explicit null means none */
 	bool use = false;
 
 	if (r->row->window == WINDOW_IGNORED)
@@ -288,7 +322,8 @@ static bool read_window(struct reader *r)
 	if (!get_u32(r, r->root, "sliding_window", OPTIONAL, UINT32_MAX, &window))
 		return false;
 	if (get(r, r->root, "sliding_window") && window == 0)
-		return error_set(r->err, ERROR_FORMAT, "%s: sliding_window is 0, expected at least 1 or null", r->label);
+		return error_set(r->err, ERROR_FORMAT, "%s: sliding_window is 0, expected at least 1 or null",
+		                 r->label);
 	if (r->row->window == WINDOW_ALL_LAYERS) {
 		s->sliding_window = window;
 		return true;
@@ -301,7 +336,8 @@ static bool read_window(struct reader *r)
 /* Whether a value says that nothing is to be done. */
 static bool is_neutral(const json_t *v)
 {
-	return json_is_null(v) || json_is_false(v) || (json_is_number(v) && json_number_value(v) == 0) || (json_is_string(v) && !*json_string_value(v)) ||
+	return json_is_null(v) || json_is_false(v) || (json_is_number(v) && json_number_value(v) == 0) ||
+	       (json_is_string(v) && !*json_string_value(v)) ||
 	       ((json_is_array(v) || json_is_object(v)) && json_array_size(v) + json_object_size(v) == 0);
 }
 
@@ -310,7 +346,9 @@ static bool field_passes(struct reader *r, const char *key, const json_t *v)
 	const struct arch_off *off = arch_hf_off(key);
 
 	if (off)
-		return json_is_null(v) || (json_is_number(v) ? json_number_value(v) == off->off : json_is_boolean(v) && (double)json_is_true(v) == off->off);
+		return json_is_null(v) ||
+		       (json_is_number(v) ? json_number_value(v) == off->off
+		                          : json_is_boolean(v) && (double)json_is_true(v) == off->off);
 	return arch_hf_field_harmless(r->row, key) || is_neutral(v);
 }
 
@@ -321,7 +359,8 @@ static bool check_unread(struct reader *r, json_t *object, const json_t *read, c
 	const char *key;
 	json_t *v;
 
-	json_object_foreach(object, key, v) {
+	json_object_foreach(object, key, v)
+	{
 		if (json_object_get(read, key) || field_passes(r, key, v))
 			continue;
 		char *value = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -329,8 +368,9 @@ static bool check_unread(struct reader *r, json_t *object, const json_t *read, c
 		const char *found = value ? value : json_kind(v);
 		error_quote(shown, sizeof shown, found, strlen(found));
 		free(value);
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: the field %s%s%s is %s; it is not known and might change what the model computes", r->label, within, dot,
-			text, shown);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: the field %s%s%s is %s; it is not known and might change what the model computes",
+		                 r->label, within, dot, text, shown);
 	}
 	return true;
 }
@@ -342,9 +382,11 @@ static bool read_llama3(struct reader *r, const json_t *o)
 
 	for (int i = 0; i < 3; i++)
 		if (!get(r, o, needed[i]))
-			return error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling llama3 has no %s", r->label, needed[i]);
+			return error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling llama3 has no %s", r->label,
+			                 needed[i]);
 	rope->scaling = ROPE_LLAMA3;
-	return get_f64(r, o, "low_freq_factor", &rope->low_freq_factor) && get_f64(r, o, "high_freq_factor", &rope->high_freq_factor);
+	return get_f64(r, o, "low_freq_factor", &rope->low_freq_factor) &&
+	       get_f64(r, o, "high_freq_factor", &rope->high_freq_factor);
 }
 
 static bool read_yarn(struct reader *r, const json_t *o)
@@ -358,14 +400,18 @@ static bool read_yarn(struct reader *r, const json_t *o)
 	rope->yarn_truncate = true;
 	if (!get(r, o, "factor")) {
 		if (rope->original_context == 0)
-			return error_set(r->err, ERROR_FORMAT, "%s: original_max_position_embeddings is 0, expected at least 1", r->label);
+			return error_set(r->err, ERROR_FORMAT,
+			                 "%s: original_max_position_embeddings is 0, expected at least 1", r->label);
 		rope->factor = (double)r->m->spec.context_train / rope->original_context;
 	}
-	if (!get_f64(r, o, "beta_fast", &rope->beta_fast) || !get_f64(r, o, "beta_slow", &rope->beta_slow) || !get_bool(r, o, "truncate", &rope->yarn_truncate) ||
-	    !get_f64(r, o, "mscale", &mscale) || !get_f64(r, o, "mscale_all_dim", &mscale_all))
+	if (!get_f64(r, o, "beta_fast", &rope->beta_fast) || !get_f64(r, o, "beta_slow", &rope->beta_slow) ||
+	    !get_bool(r, o, "truncate", &rope->yarn_truncate) || !get_f64(r, o, "mscale", &mscale) ||
+	    !get_f64(r, o, "mscale_all_dim", &mscale_all))
 		return false;
-	rope->attention_factor = mscale && mscale_all ? model_yarn_attention(rope->factor, mscale) / model_yarn_attention(rope->factor, mscale_all) :
-	                                                model_yarn_attention(rope->factor, 1.0);
+	rope->attention_factor =
+		mscale && mscale_all
+			? model_yarn_attention(rope->factor, mscale) / model_yarn_attention(rope->factor, mscale_all)
+			: model_yarn_attention(rope->factor, 1.0);
 	return get_f64(r, o, "attention_factor", &rope->attention_factor);
 }
 
@@ -375,18 +421,23 @@ static bool read_scaling(struct reader *r, const json_t *o)
 	const char *type = NULL;
 	double partial = 1;
 
-	if (!get_string(r, o, "type", &type) || !get_string(r, o, "rope_type", &type) || !get_f64(r, o, "partial_rotary_factor", &partial))
+	if (!get_string(r, o, "type", &type) || !get_string(r, o, "rope_type", &type) ||
+	    !get_f64(r, o, "partial_rotary_factor", &partial))
 		return false;
 	if (partial != 1)
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)", r->label, partial);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)",
+		                 r->label, partial);
 	if (!type || strcmp(type, "default") == 0)
 		return true;
 	rope->original_context = r->m->spec.context_train;
-	if (!get_f64(r, o, "factor", &rope->factor) || !get_u32(r, o, "original_max_position_embeddings", OPTIONAL, UINT32_MAX, &rope->original_context))
+	if (!get_f64(r, o, "factor", &rope->factor) ||
+	    !get_u32(r, o, "original_max_position_embeddings", OPTIONAL, UINT32_MAX, &rope->original_context))
 		return false;
 	if (strcmp(type, "linear") == 0) {
 		rope->scaling = ROPE_LINEAR;
-		return get(r, o, "factor") || error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling linear has no factor", r->label);
+		return get(r, o, "factor") ||
+		       error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling linear has no factor", r->label);
 	}
 	if (strcmp(type, "llama3") == 0)
 		return read_llama3(r, o);
@@ -412,8 +463,10 @@ static bool read_rope(struct reader *r)
 	if (!json_is_object(o))
 		return wrong_kind(r, key, o, "an object");
 	if (get(r, o, "full_attention") || get(r, o, "sliding_attention"))
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: %s differs between kinds of layers, expected one for all", r->label, key);
-	return get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o) && check_unread(r, o, r->read_within, key, ".");
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: %s differs between kinds of layers, expected one for all", r->label, key);
+	return get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o) &&
+	       check_unread(r, o, r->read_within, key, ".");
 }
 
 static bool read_fields(struct reader *r)
@@ -428,7 +481,8 @@ static bool read_fields(struct reader *r)
 	r->m->file->model_name = strdup(error_quote(text, sizeof text, name ? name : "", name ? strlen(name) : 0));
 	if (!r->m->file->model_name)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
-	return read_arch(r) && read_sizes(r) && read_needs(r) && read_window(r) && read_rope(r) && check_unread(r, r->root, r->read, "", "");
+	return read_arch(r) && read_sizes(r) && read_needs(r) && read_window(r) && read_rope(r) &&
+	       check_unread(r, r->root, r->read, "", "");
 }
 
 static json_t *load_object(const struct file *file, struct error *err)
@@ -448,8 +502,10 @@ static bool read_end_tokens(struct reader *r)
 			return wrong_kind(r, "eos_token_id", id, "a token id or a list of them");
 		json_int_t value = json_integer_value(id);
 		if (value < 0 || (uint64_t)value >= tokenizer_size(r->m->tokenizer))
-			return error_set(r->err, ERROR_FORMAT, "%s: eos_token_id is %" JSON_INTEGER_FORMAT ", expected one of the tokenizer's %zu tokens", r->label, value,
-			                 tokenizer_size(r->m->tokenizer));
+			return error_set(r->err, ERROR_FORMAT,
+			                 "%s: eos_token_id is %" JSON_INTEGER_FORMAT
+			                 ", expected one of the tokenizer's %zu tokens",
+			                 r->label, value, tokenizer_size(r->m->tokenizer));
 		if (!tokenizer_add_eog(r->m->tokenizer, (int32_t)value, r->err))
 			return false;
 	}
@@ -464,7 +520,8 @@ bool model_read_end_tokens(struct model *m, struct error *err)
 		if (!files[i]->base)
 			continue;
 		struct reader r = { .m = m, .label = files[i]->label, .root = load_object(files[i], err), .err = err };
-		bool ok = r.root && (!json_is_object(r.root) ? wrong_kind(&r, "its content", r.root, "an object") : read_end_tokens(&r));
+		bool ok = r.root && (!json_is_object(r.root) ? wrong_kind(&r, "its content", r.root, "an object")
+		                                             : read_end_tokens(&r));
 		json_decref(r.root);
 		if (!ok)
 			return false;
@@ -482,7 +539,8 @@ bool model_read_config(struct model *m, struct error *err)
 		return false;
 	r.read = json_object();
 	r.read_within = json_object();
-	bool ok = r.read && r.read_within ? read_fields(&r) : error_set(err, ERROR_MEMORY, "%s: no memory for its fields", r.label);
+	bool ok = r.read && r.read_within ? read_fields(&r)
+	                                  : error_set(err, ERROR_MEMORY, "%s: no memory for its fields", r.label);
 	json_decref(r.read);
 	json_decref(r.read_within);
 	json_decref(r.root);

@@ -13,11 +13,11 @@
 enum { MAX_SHARDS = 4096, MAX_FILE_NAME = 255 };
 
 struct visit {
-	struct model_paths *paths;                /* first walk */
-	const struct model_file *file;            /* second walk */
+	struct model_paths *paths;     /* first walk */
+	const struct model_file *file; /* second walk */
 	const struct model_paths *known;
 	const char *label;
-	uint32_t last;                            /* the shard of the entry before: mostly the same again */
+	uint32_t last; /* the shard of the entry before: mostly the same again */
 	struct error *err;
 };
 
@@ -30,11 +30,14 @@ static bool check_shard(struct visit *v, const char *tensor, const json_t *shard
 	size_t n = json_string_length(shard);
 
 	if (!json_is_text(shard))
-		return error_set(v->err, ERROR_FORMAT, "%s: weight_map gives tensor %s %s, expected a string that names its file", v->label,
-			error_quote(key, sizeof key, tensor, strlen(tensor)), json_kind(shard));
-	if (n == 0 || n > MAX_FILE_NAME || memchr(name, '/', n) || memchr(name, 0, n) || strcmp(name, "..") == 0 || strcmp(name, ".") == 0)
-		return error_set(v->err, ERROR_FORMAT, "%s: names the shard \"%s\", expected the name of a file in the same directory", v->label,
-			error_quote(text, sizeof text, name, n));
+		return error_set(v->err, ERROR_FORMAT,
+		                 "%s: weight_map gives tensor %s %s, expected a string that names its file", v->label,
+		                 error_quote(key, sizeof key, tensor, strlen(tensor)), json_kind(shard));
+	if (n == 0 || n > MAX_FILE_NAME || memchr(name, '/', n) || memchr(name, 0, n) || strcmp(name, "..") == 0 ||
+	    strcmp(name, ".") == 0)
+		return error_set(v->err, ERROR_FORMAT,
+		                 "%s: names the shard \"%s\", expected the name of a file in the same directory",
+		                 v->label, error_quote(text, sizeof text, name, n));
 	return true;
 }
 
@@ -44,14 +47,15 @@ static bool walk_map(struct visit *v, json_t *root, visit_fn *visit)
 	const char *tensor;
 
 	if (!json_is_object(root))
-		return error_set(v->err, ERROR_FORMAT, "%s: its content is %s, expected an object", v->label, json_kind(root));
+		return error_set(v->err, ERROR_FORMAT, "%s: its content is %s, expected an object", v->label,
+		                 json_kind(root));
 	if (!map)
 		return error_set(v->err, ERROR_FORMAT, "%s: has no weight_map", v->label);
 	if (!json_is_object(map))
-		return error_set(v->err, ERROR_FORMAT, "%s: weight_map is %s, expected an object", v->label, json_kind(map));
-	json_object_foreach(map, tensor, shard)
-		if (!check_shard(v, tensor, shard) || !visit(v, tensor, json_string_value(shard)))
-			return false;
+		return error_set(v->err, ERROR_FORMAT, "%s: weight_map is %s, expected an object", v->label,
+		                 json_kind(map));
+	json_object_foreach(map, tensor, shard) if (!check_shard(v, tensor, shard) ||
+	                                            !visit(v, tensor, json_string_value(shard))) return false;
 	return true;
 }
 
@@ -91,7 +95,7 @@ static bool collect(struct visit *v, const char *tensor, const char *shard)
 	error_quote(text, sizeof text, shard, strlen(shard));
 	if (p->n_parts == MAX_SHARDS)
 		return error_set(v->err, ERROR_FORMAT, "%s: names more than %d shards", v->label, MAX_SHARDS);
-	if (!model_exists(p->dir, shard))     /* so that the files bound the list, not the index */
+	if (!model_exists(p->dir, shard)) /* so that the files bound the list, not the index */
 		return error_set(v->err, ERROR_IO, "%s: names the shard %s, which does not exist", v->label, text);
 	char *path = model_join(p->dir, shard, v->err);
 	char **part = realloc(p->part, (p->n_parts + 1) * sizeof *part);
@@ -113,7 +117,8 @@ static bool compare(struct visit *v, const char *tensor, const char *shard)
 
 	if (i != NAMES_NONE && v->file->entry[i].part == part)
 		return true;
-	return error_set(v->err, ERROR_FORMAT, "%s: tensor %s is not in %s, where the index says it is", v->label, error_quote(text, sizeof text, tensor, n), shard);
+	return error_set(v->err, ERROR_FORMAT, "%s: tensor %s is not in %s, where the index says it is", v->label,
+	                 error_quote(text, sizeof text, tensor, n), shard);
 }
 
 bool model_read_index(struct model_paths *out, const struct file *index, struct error *err)
@@ -125,7 +130,8 @@ bool model_read_index(struct model_paths *out, const struct file *index, struct 
 	return out->n_parts || error_set(err, ERROR_FORMAT, "%s: the weight_map is empty", index->label);
 }
 
-bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct file *index, struct error *err)
+bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct file *index,
+                       struct error *err)
 {
 	struct visit v = { .file = f, .known = paths, .label = index->label, .err = err };
 

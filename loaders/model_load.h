@@ -1,4 +1,5 @@
-/* loaders/model_load.h - what the parts of the model loader share; private to loaders/model*.c, and to the fuzz targets.
+/* loaders/model_load.h - what the parts of the model loader share; private to loaders/model*.c, and to the fuzz
+ * targets.
  *
  *   model_path.c  which files a path means
  *   model.c       opens and parses them, owns and releases everything, reads tensors
@@ -26,7 +27,10 @@ enum model_format { MODEL_GGUF, MODEL_HF };
 struct model_part {
 	struct file file;
 	enum model_format format;
-	union { struct gguf gguf; struct safetensors st; };
+	union {
+		struct gguf gguf;
+		struct safetensors st;
+	};
 };
 
 /* A tensor of any part. */
@@ -39,8 +43,8 @@ enum model_need { NEED_NOT, NEED_IF_PRESENT, NEED_ALWAYS };
 
 struct model_needs {
 	enum model_need qkv_bias, o_bias, mlp_bias, qk_norm;
-	bool tied_by_config;          /* HF: tie_word_embeddings; GGUF: tied when output.weight is missing */
-	bool rope_pairs;              /* Q and K rows: rotation pairs adjacent */
+	bool tied_by_config; /* HF: tie_word_embeddings; GGUF: tied when output.weight is missing */
+	bool rope_pairs;     /* Q and K rows: rotation pairs adjacent */
 };
 
 struct model_file {
@@ -49,11 +53,12 @@ struct model_file {
 	struct model_part *part;
 	uint32_t n_parts;
 	struct catalog_entry *entry;
-	bool *used;                   /* entries */
+	bool *used; /* entries */
 	uint32_t n_entries;
 	struct names names;
-	struct file config, generation_config, tokenizer_json, tokenizer_config;      /* texts, closed when the model is open */
-	char *strings;                /* tensor names, 0-terminated, one after the other */
+	struct file config, generation_config, tokenizer_json,
+		tokenizer_config; /* texts, closed when the model is open */
+	char *strings;            /* tensor names, 0-terminated, one after the other */
 	size_t strings_used, strings_size;
 	char *model_name, *arch_name;
 	float *freq_factors;
@@ -65,10 +70,10 @@ struct model_file {
 struct found_tensor {
 	enum dtype type;
 	uint32_t rank;
-	uint64_t dim[4];              /* fastest first */
+	uint64_t dim[4]; /* fastest first */
 	uint32_t part;
-	uint64_t offset, bytes;       /* in the part's file, where they need not be with MODEL_HEADER_ONLY */
-	const char *label;            /* the file, for messages */
+	uint64_t offset, bytes; /* in the part's file, where they need not be with MODEL_HEADER_ONLY */
+	const char *label;      /* the file, for messages */
 	uint32_t entry;
 };
 
@@ -77,28 +82,32 @@ struct model_paths {
 	enum model_format format;
 	char **part;
 	uint32_t n_parts;
-	char *dir;                    /* of the parts, ends in '/' or is empty */
-	bool sharded;                 /* by model.safetensors.index.json; the index decides the parts */
+	char *dir;    /* of the parts, ends in '/' or is empty */
+	bool sharded; /* by model.safetensors.index.json; the index decides the parts */
 };
 
 /* model_path.c */
 bool model_locate(struct model_paths *out, const char *path, struct error *err);
 void model_paths_free(struct model_paths *p);
-char *model_join(const char *dir, const char *name, struct error *err);     /* malloc'ed */
+char *model_join(const char *dir, const char *name, struct error *err); /* malloc'ed */
 bool model_exists(const char *dir, const char *name);
 
 /* model_index.c: the parts an index names, and whether each holds what the index says */
 bool model_read_index(struct model_paths *out, const struct file *index, struct error *err);
-bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct file *index, struct error *err);
+bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct file *index,
+                       struct error *err);
 
 /* model.c */
 struct name_ref model_entry_name(const void *file, uint32_t entry);
 bool model_find_tensor(const struct model_file *f, const char *name, struct found_tensor *out);
 /* Not with MODEL_HEADER_ONLY: copies a tensor's first n bytes; says whether two tensors of one size hold the same. */
 bool model_read_found(const struct model_file *f, const struct found_tensor *t, size_t n, void *out, struct error *err);
-bool model_same_found(const struct model_file *f, const struct found_tensor *a, const struct found_tensor *b, bool *same, struct error *err);
-/* As model_open, from memory: weights is a whole GGUF or safetensors file, config the text of config.json (for safetensors). */
-bool model_open_memory(struct model *out, const void *weights, uint64_t n, const void *config, uint64_t n_config, unsigned flags, struct error *err);
+bool model_same_found(const struct model_file *f, const struct found_tensor *a, const struct found_tensor *b,
+                      bool *same, struct error *err);
+/* As model_open, from memory: weights is a whole GGUF or safetensors file, config the text of config.json (for
+ * safetensors). */
+bool model_open_memory(struct model *out, const void *weights, uint64_t n, const void *config, uint64_t n_config,
+                       unsigned flags, struct error *err);
 
 /* model_gguf.c */
 bool model_read_gguf(struct model *m, struct error *err);

@@ -17,10 +17,7 @@ enum { MAX_PARTS = 4096 };
 
 static const char index_name[] = "model.safetensors.index.json", single_name[] = "model.safetensors";
 
-static bool no_memory(struct error *err)
-{
-	return error_set(err, ERROR_MEMORY, "no memory for the name of a file");
-}
+static bool no_memory(struct error *err) { return error_set(err, ERROR_MEMORY, "no memory for the name of a file"); }
 
 char *model_join(const char *dir, const char *name, struct error *err)
 {
@@ -94,16 +91,21 @@ static bool locate_gguf(struct model_paths *out, const char *path, struct error 
 	bool split = split_name(path, ".gguf", &part, &count, &stem);
 	file_label(label, path);
 	if (count < 1 || count > MAX_PARTS || part < 1 || part > count)
-		return error_set(err, ERROR_FORMAT, "%s: is named as part %" PRIu32 " of %" PRIu32 ", expected 1 to %d parts", label, part, count, MAX_PARTS);
+		return error_set(err, ERROR_FORMAT,
+		                 "%s: is named as part %" PRIu32 " of %" PRIu32 ", expected 1 to %d parts", label, part,
+		                 count, MAX_PARTS);
 	if (part != 1)
-		return error_set(err, ERROR_ARGUMENT, "%s: is part %" PRIu32 " of %" PRIu32 " of a split model, expected its first part", label, part, count);
+		return error_set(err, ERROR_ARGUMENT,
+		                 "%s: is part %" PRIu32 " of %" PRIu32 " of a split model, expected its first part",
+		                 label, part, count);
 	out->part = calloc(count, sizeof *out->part);
 	if (!out->part)
 		return no_memory(err);
 	if (!split)
 		return add_part(out, strdup(path), err);
 	for (uint32_t i = 1; i <= count; i++)
-		if (asprintf(&name, "%.*s-%05" PRIu32 "-of-%05" PRIu32 ".gguf", (int)stem, path, i, count) < 0 || !add_part(out, name, err))
+		if (asprintf(&name, "%.*s-%05" PRIu32 "-of-%05" PRIu32 ".gguf", (int)stem, path, i, count) < 0 ||
+		    !add_part(out, name, err))
 			return no_memory(err);
 	return true;
 }
@@ -150,7 +152,8 @@ static bool list(struct listing *l, const char *dir, struct error *err)
 		return error_set(err, ERROR_IO, "%s: the directory cannot be read: %s", label, strerror(errno));
 	}
 	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-		if (ends_with(e->d_name, ".gguf") && !(split_name(e->d_name, ".gguf", &part, &count, &stem) && part != 1))
+		if (ends_with(e->d_name, ".gguf") &&
+		    !(split_name(e->d_name, ".gguf", &part, &count, &stem) && part != 1))
 			note(&l->gguf, &l->one_gguf, e->d_name);
 		else if (ends_with(e->d_name, ".safetensors"))
 			note(&l->safetensors, &l->one_safetensors, e->d_name);
@@ -184,11 +187,13 @@ static bool choose(struct model_paths *out, const char *dir, const struct listin
 	if (l->gguf == 1 && l->one_gguf)
 		return locate_in(out, dir, l->one_gguf, true, err);
 	if (l->gguf > 1)
-		return error_set(err, ERROR_ARGUMENT, "%s: holds %u GGUF models, expected one; name the file", label, l->gguf);
+		return error_set(err, ERROR_ARGUMENT, "%s: holds %u GGUF models, expected one; name the file", label,
+		                 l->gguf);
 	if (l->safetensors == 1 && l->one_safetensors)
 		return locate_in(out, dir, l->one_safetensors, false, err);
 	if (l->safetensors > 1)
-		return error_set(err, ERROR_ARGUMENT, "%s: holds %u .safetensors files and neither %s nor %s", label, l->safetensors, single_name, index_name);
+		return error_set(err, ERROR_ARGUMENT, "%s: holds %u .safetensors files and neither %s nor %s", label,
+		                 l->safetensors, single_name, index_name);
 	return error_set(err, ERROR_ARGUMENT, "%s: holds no model, expected a .gguf or .safetensors file", label);
 }
 
@@ -204,11 +209,15 @@ static bool locate_directory(struct model_paths *out, const char *path, struct e
 	return ok;
 }
 
-/* An adapter is part of what transformers loads from its directory: with the model there, or with another that it names. */
+/* An adapter is part of what transformers loads from its directory: with the model there, or with another that it
+ * names. */
 static bool no_adapter(const char *dir, const char *label, struct error *err)
 {
 	return !model_exists(dir, "adapter_config.json") ||
-	       error_set(err, ERROR_UNSUPPORTED, "%s: holds an adapter (LoRA, adapter_config.json), which changes a model; jitrun runs models without adapters", label);
+	       error_set(err, ERROR_UNSUPPORTED,
+	                 "%s: holds an adapter (LoRA, adapter_config.json), which changes a model; jitrun runs models "
+	                 "without adapters",
+	                 label);
 }
 
 /* A file of another name: its first bytes decide. */
@@ -225,8 +234,9 @@ static bool locate_unnamed(struct model_paths *out, const char *path, struct err
 		return false;
 	bool gguf = memcmp(magic, "GGUF", 4) == 0;
 	file_label(label, path);
-	return gguf ? locate_gguf(out, path, err) :
-	              error_set(err, ERROR_FORMAT, "%s: is no GGUF file and is not named .safetensors, expected one of them", label);
+	return gguf ? locate_gguf(out, path, err)
+	            : error_set(err, ERROR_FORMAT,
+	                        "%s: is no GGUF file and is not named .safetensors, expected one of them", label);
 }
 
 bool model_locate(struct model_paths *out, const char *path, struct error *err)

@@ -18,10 +18,10 @@ struct name_ref {
 typedef struct name_ref names_fn(const void *owner, uint32_t item);
 
 struct names {
-	uint32_t *order;     /* items in ascending order of name */
+	uint32_t *order; /* items in ascending order of name */
 	uint32_t count;
 	names_fn *name;
-	const void *owner;   /* must outlive the index and not move */
+	const void *owner; /* must outlive the index and not move */
 };
 
 enum { NAMES_NONE = UINT32_MAX };

@@ -1,7 +1,8 @@
 /* loaders/safetensors.c - reads the header of a safetensors file. See safetensors.h.
  *
- * The header is copied and scanned twice in place: once to check and count, once to fill an array of exactly that count. So
- * what is allocated is in proportion to text that was really there (at most about one and a half times the header).
+ * The header is copied and scanned twice in place: once to check and count, once to fill an array of exactly that
+ * count. So what is allocated is in proportion to text that was really there (at most about one and a half times the
+ * header).
  */
 #include "loaders/safetensors.h"
 
@@ -15,10 +16,10 @@ struct parser {
 	struct safetensors *s;
 	struct file *file;
 	struct json_scan json;
-	uint64_t header;              /* its length */
+	uint64_t header; /* its length */
 	uint64_t count, escaped_bytes;
-	bool fill;                    /* the second scan */
-	bool metadata;                /* __metadata__ was seen */
+	bool fill;     /* the second scan */
+	bool metadata; /* __metadata__ was seen */
 	struct error *err;
 };
 
@@ -36,7 +37,7 @@ struct entry {
 static bool bad_json(struct parser *p)
 {
 	return FORMAT_ERROR(p, "%s: the header is not valid at byte %" PRIu64 ": %s", p->s->path, 8 + p->json.at,
-		p->json.problem ? p->json.problem : "unknown structure");
+	                    p->json.problem ? p->json.problem : "unknown structure");
 }
 
 static bool dtype_of(const struct json_scan_text *text, enum dtype *out)
@@ -61,7 +62,8 @@ static bool read_shape(struct parser *p, struct entry *e)
 	e->rank = 0;
 	for (bool more = json_scan_open(&p->json, '[', ']'); more; more = json_scan_more(&p->json, ']')) {
 		if (e->rank == SAFETENSORS_MAX_RANK)
-			return FORMAT_ERROR(p, "%s: tensor %s has more than %d dimensions", p->s->path, quoted(name, sizeof name, &e->name), SAFETENSORS_MAX_RANK);
+			return FORMAT_ERROR(p, "%s: tensor %s has more than %d dimensions", p->s->path,
+			                    quoted(name, sizeof name, &e->name), SAFETENSORS_MAX_RANK);
 		if (!json_scan_u64(&p->json, &e->dim[e->rank++]))
 			return bad_json(p);
 	}
@@ -84,7 +86,8 @@ static bool once(struct parser *p, const struct entry *e, bool *seen, const char
 	char name[100];
 
 	if (*seen)
-		return FORMAT_ERROR(p, "%s: tensor %s has %s more than once", p->s->path, quoted(name, sizeof name, &e->name), field);
+		return FORMAT_ERROR(p, "%s: tensor %s has %s more than once", p->s->path,
+		                    quoted(name, sizeof name, &e->name), field);
 	return *seen = true;
 }
 
@@ -100,8 +103,9 @@ static bool read_field(struct parser *p, struct entry *e)
 			return false;
 		if (!json_scan_string(&p->json, &text))
 			return bad_json(p);
-		return dtype_of(&text, &e->type) || FORMAT_ERROR(p, "%s: tensor %s has dtype %s, which is no known type", p->s->path,
-			quoted(name, sizeof name, &e->name), quoted(type, sizeof type, &text));
+		return dtype_of(&text, &e->type) ||
+		       FORMAT_ERROR(p, "%s: tensor %s has dtype %s, which is no known type", p->s->path,
+		                    quoted(name, sizeof name, &e->name), quoted(type, sizeof type, &text));
 	}
 	if (json_scan_is(&field, "shape"))
 		return once(p, e, &e->has_shape, "shape") && read_shape(p, e);
@@ -118,7 +122,10 @@ static bool check_entry(struct parser *p, const struct entry *e)
 
 	quoted(name, sizeof name, &e->name);
 	if (!e->has_type || !e->has_shape || !e->has_offsets)
-		return FORMAT_ERROR(p, "%s: tensor %s has no %s", p->s->path, name, !e->has_type ? "dtype" : !e->has_shape ? "shape" : "data_offsets");
+		return FORMAT_ERROR(p, "%s: tensor %s has no %s", p->s->path, name,
+		                    !e->has_type    ? "dtype"
+		                    : !e->has_shape ? "shape"
+		                                    : "data_offsets");
 	for (uint32_t d = 0; d < e->rank; d++) {
 		empty |= e->dim[d] == 0;
 		/* a dimension of 0 must not hide that the others overflow */
@@ -128,12 +135,15 @@ static bool check_entry(struct parser *p, const struct entry *e)
 	if (empty)
 		bytes = 0;
 	if (e->end < e->begin)
-		return FORMAT_ERROR(p, "%s: tensor %s ends at offset %" PRIu64 ", before it begins at %" PRIu64, p->s->path, name, e->end, e->begin);
+		return FORMAT_ERROR(p, "%s: tensor %s ends at offset %" PRIu64 ", before it begins at %" PRIu64,
+		                    p->s->path, name, e->end, e->begin);
 	if (e->end - e->begin != bytes)
-		return FORMAT_ERROR(p, "%s: tensor %s spans %" PRIu64 " bytes, but its shape and dtype %s take %" PRIu64, p->s->path, name,
-			e->end - e->begin, dtype_table[e->type].name, bytes);
+		return FORMAT_ERROR(p,
+		                    "%s: tensor %s spans %" PRIu64 " bytes, but its shape and dtype %s take %" PRIu64,
+		                    p->s->path, name, e->end - e->begin, dtype_table[e->type].name, bytes);
 	if (e->end > INT64_MAX - p->s->data_start)
-		return FORMAT_ERROR(p, "%s: tensor %s ends at offset %" PRIu64 ", beyond 2^63", p->s->path, name, e->end);
+		return FORMAT_ERROR(p, "%s: tensor %s ends at offset %" PRIu64 ", beyond 2^63", p->s->path, name,
+		                    e->end);
 	return true;
 }
 
@@ -212,9 +222,11 @@ static bool read_length(struct parser *p)
 		return false;
 	memcpy(&p->header, p->file->base, 8);
 	if (p->header > SAFETENSORS_MAX_HEADER)
-		return FORMAT_ERROR(p, "%s: the header's length is %" PRIu64 ", expected at most %d", s->path, p->header, SAFETENSORS_MAX_HEADER);
+		return FORMAT_ERROR(p, "%s: the header's length is %" PRIu64 ", expected at most %d", s->path,
+		                    p->header, SAFETENSORS_MAX_HEADER);
 	if (p->header > s->size - 8)
-		return FORMAT_ERROR(p, "%s: the header's length is %" PRIu64 ", but only %" PRIu64 " bytes follow", s->path, p->header, s->size - 8);
+		return FORMAT_ERROR(p, "%s: the header's length is %" PRIu64 ", but only %" PRIu64 " bytes follow",
+		                    s->path, p->header, s->size - 8);
 	p->s->data_start = 8 + p->header;
 	return file_reach(p->file, p->s->data_start, p->err);
 }
@@ -250,13 +262,17 @@ static bool check_tiling(struct parser *p, bool header_only)
 	for (uint32_t i = 0; i < s->n_tensors && ok; i++) {
 		const struct safetensors_tensor *t = &s->tensor[order[i]];
 		if (t->offset != expected)
-			ok = FORMAT_ERROR(p, "%s: tensor %s begins at offset %" PRIu64 ", expected %" PRIu64 ": tensors must neither overlap nor leave gaps",
-				s->path, error_quote(name, sizeof name, t->name.p, t->name.n), t->offset - s->data_start, expected - s->data_start);
+			ok = FORMAT_ERROR(p,
+			                  "%s: tensor %s begins at offset %" PRIu64 ", expected %" PRIu64
+			                  ": tensors must neither overlap nor leave gaps",
+			                  s->path, error_quote(name, sizeof name, t->name.p, t->name.n),
+			                  t->offset - s->data_start, expected - s->data_start);
 		expected = t->offset + t->bytes;
 	}
 	free(order);
 	if (ok && !header_only && expected != s->size)
-		ok = FORMAT_ERROR(p, "%s: the tensors end at byte %" PRIu64 ", but the file has %" PRIu64 " bytes", s->path, expected, s->size);
+		ok = FORMAT_ERROR(p, "%s: the tensors end at byte %" PRIu64 ", but the file has %" PRIu64 " bytes",
+		                  s->path, expected, s->size);
 	return ok;
 }
 
@@ -277,7 +293,8 @@ static bool check_names(struct parser *p)
 	if (twice == NAMES_NONE)
 		return true;
 	struct name_ref n = p->s->tensor[twice].name;
-	return FORMAT_ERROR(p, "%s: tensor %s occurs more than once", p->s->path, error_quote(name, sizeof name, n.p, n.n));
+	return FORMAT_ERROR(p, "%s: tensor %s occurs more than once", p->s->path,
+	                    error_quote(name, sizeof name, n.p, n.n));
 }
 
 static bool index_tensors(struct parser *p)
@@ -299,7 +316,8 @@ static bool parse(struct safetensors *s, struct file *f, const char *path, bool 
 	struct parser p = { .s = s, .file = f, .err = err };
 
 	*s = (struct safetensors){ .size = f->size, .path = path };
-	if (read_length(&p) && scan(&p, false) && index_tensors(&p) && check_tiling(&p, header_only) && check_names(&p)) {
+	if (read_length(&p) && scan(&p, false) && index_tensors(&p) && check_tiling(&p, header_only) &&
+	    check_names(&p)) {
 		file_trim(f, s->data_start);
 		return true;
 	}
@@ -319,7 +337,8 @@ bool safetensors_open(struct safetensors *s, struct file *f, bool header_only, s
 	return false;
 }
 
-bool safetensors_parse(struct safetensors *s, const uint8_t *base, uint64_t n, const char *path, bool header_only, struct error *err)
+bool safetensors_parse(struct safetensors *s, const uint8_t *base, uint64_t n, const char *path, bool header_only,
+                       struct error *err)
 {
 	struct file f;
 

@@ -17,7 +17,8 @@ bool tok_spend(struct tok_work *w, uint64_t steps)
 	w->steps += steps;
 	if (!w->most_steps || w->steps <= w->most_steps)
 		return true;
-	return error_set(w->err, ERROR_ARGUMENT, "the tokenizer takes more than %llu steps for this text, as no published one does",
+	return error_set(w->err, ERROR_ARGUMENT,
+	                 "the tokenizer takes more than %llu steps for this text, as no published one does",
 	                 (unsigned long long)w->most_steps);
 }
 
@@ -30,12 +31,17 @@ static bool is_word_char(const char *p, size_t n)
 	if (len <= 0)
 		return false;
 	switch (utf8proc_category((utf8proc_int32_t)tok_decode((const unsigned char *)p, (unsigned)len))) {
-	case UTF8PROC_CATEGORY_LU: case UTF8PROC_CATEGORY_LL: case UTF8PROC_CATEGORY_LT: case UTF8PROC_CATEGORY_LM:
-	case UTF8PROC_CATEGORY_LO: case UTF8PROC_CATEGORY_MN: case UTF8PROC_CATEGORY_MC: case UTF8PROC_CATEGORY_ME:
-	case UTF8PROC_CATEGORY_ND: case UTF8PROC_CATEGORY_PC:
-		return true;
-	default:
-		return false;
+	case UTF8PROC_CATEGORY_LU:
+	case UTF8PROC_CATEGORY_LL:
+	case UTF8PROC_CATEGORY_LT:
+	case UTF8PROC_CATEGORY_LM:
+	case UTF8PROC_CATEGORY_LO:
+	case UTF8PROC_CATEGORY_MN:
+	case UTF8PROC_CATEGORY_MC:
+	case UTF8PROC_CATEGORY_ME:
+	case UTF8PROC_CATEGORY_ND:
+	case UTF8PROC_CATEGORY_PC: return true;
+	default: return false;
 	}
 }
 
@@ -93,7 +99,8 @@ static bool encode_words(const struct tokenizer *t, struct tok_work *w)
 		return false;
 	for (size_t i = 0; i < w->spans.n; i++) {
 		const struct tok_span *s = &w->spans.p[i];
-		bool ok = s->bad ? tok_byte(t, w, (unsigned char)w->text.p[s->at]) : tok_word(t, w, w->text.p + s->at, s->n);
+		bool ok = s->bad ? tok_byte(t, w, (unsigned char)w->text.p[s->at])
+		                 : tok_word(t, w, w->text.p + s->at, s->n);
 		if (!ok)
 			return false;
 	}
@@ -124,7 +131,8 @@ static bool encode_part(const struct tokenizer *t, struct tok_work *w, const cha
 			return false;
 		w->text.n = 0;
 		w->at_start = at_start && from == 0;
-		if (!tok_append(&w->text, normal.p + from, stop - from, w->err) || !encode_words(t, w) || (s && !tok_emit(w, s->id)))
+		if (!tok_append(&w->text, normal.p + from, stop - from, w->err) || !encode_words(t, w) ||
+		    (s && !tok_emit(w, s->id)))
 			return false;
 		from = s ? end : stop;
 	}
@@ -137,14 +145,16 @@ bool tok_encode_text(const struct tokenizer *t, struct tok_work *w, const char *
 	size_t from = 0, begin, end;
 
 	if (n > INT32_MAX)
-		return error_set(w->err, ERROR_ARGUMENT, "the text is %zu bytes long, at most %d are expected", n, INT32_MAX);
+		return error_set(w->err, ERROR_ARGUMENT, "the text is %zu bytes long, at most %d are expected", n,
+		                 INT32_MAX);
 	for (unsigned i = 0; around && i < t->n_head; i++)
 		if (!tok_emit(w, t->head[i]))
 			return false;
 	while (from < n) {
 		const struct tok_special *s = next_special(&t->special[0], text, n, from, w, &begin, &end);
 		size_t stop = s ? begin : n;
-		if (!tok_spend(w, 1) || !encode_part(t, w, text + from, stop - from, from == 0) || (s && !tok_emit(w, s->id)))
+		if (!tok_spend(w, 1) || !encode_part(t, w, text + from, stop - from, from == 0) ||
+		    (s && !tok_emit(w, s->id)))
 			return false;
 		from = s ? end : stop;
 	}
@@ -168,10 +178,12 @@ void tok_work_free(struct tok_work *w)
 	pcre2_match_context_free(w->limits);
 }
 
-bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags, int32_t **ids, size_t *n_ids,
-                      struct error *err)
+bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags, int32_t **ids,
+                      size_t *n_ids, struct error *err)
 {
-	struct tok_work w = { .flags = flags, .most_steps = TOK_STEPS_MORE + (uint64_t)TOK_STEPS_A_BYTE * n, .err = err };
+	struct tok_work w = {
+		.flags = flags, .most_steps = TOK_STEPS_MORE + (uint64_t)TOK_STEPS_A_BYTE * n, .err = err
+	};
 	bool ok = tok_encode_text(t, &w, text, n);
 
 	*ids = NULL;
@@ -201,7 +213,8 @@ static bool is_hidden(const struct tokenizer *t, int32_t id)
 	return t->type[id] == TOK_CONTROL || t->type[id] == TOK_UNKNOWN;
 }
 
-const char *tokenizer_piece(const struct tokenizer *t, int32_t id, bool first, bool special, char scratch[TOK_SCRATCH], size_t *n)
+const char *tokenizer_piece(const struct tokenizer *t, int32_t id, bool first, bool special, char scratch[TOK_SCRATCH],
+                            size_t *n)
 {
 	const char *p = scratch;
 
@@ -240,7 +253,7 @@ static size_t feed(struct utf8_stream *s, const unsigned char *p, size_t n, char
 			} else {
 				memcpy(out + made, bad, 3);
 				made += 3;
-				i--;            /* the newest byte did not belong to it */
+				i--; /* the newest byte did not belong to it */
 			}
 			s->n_held = 0;
 			continue;
@@ -264,7 +277,8 @@ static size_t feed(struct utf8_stream *s, const unsigned char *p, size_t n, char
 	return made;
 }
 
-static size_t stream_at(const struct tokenizer *t, struct utf8_stream *s, int32_t id, bool special, char **out, size_t *cap, size_t at)
+static size_t stream_at(const struct tokenizer *t, struct utf8_stream *s, int32_t id, bool special, char **out,
+                        size_t *cap, size_t at)
 {
 	char scratch[TOK_SCRATCH];
 	size_t n;
@@ -282,7 +296,8 @@ static size_t stream_at(const struct tokenizer *t, struct utf8_stream *s, int32_
 	return feed(s, (const unsigned char *)p, n, *out + at);
 }
 
-size_t tokenizer_stream(const struct tokenizer *t, struct utf8_stream *s, int32_t id, bool special, char **out, size_t *cap)
+size_t tokenizer_stream(const struct tokenizer *t, struct utf8_stream *s, int32_t id, bool special, char **out,
+                        size_t *cap)
 {
 	return stream_at(t, s, id, special, out, cap, 0);
 }
@@ -296,7 +311,8 @@ size_t tokenizer_stream_end(struct utf8_stream *s, char out[8])
 	return 3;
 }
 
-char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, bool special, size_t *n_out, struct error *err)
+char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, bool special, size_t *n_out,
+                       struct error *err)
 {
 	struct utf8_stream s = { 0 };
 	char *out = NULL;
@@ -338,7 +354,8 @@ bool tokenizer_is_eog(const struct tokenizer *t, int32_t id)
 bool tokenizer_add_eog(struct tokenizer *t, int32_t id, struct error *err)
 {
 	if (id < 0 || (size_t)id >= t->n_token)
-		return error_set(err, ERROR_FORMAT, "the end-of-generation token is %d, the vocabulary has %zu tokens", id, t->n_token);
+		return error_set(err, ERROR_FORMAT, "the end-of-generation token is %d, the vocabulary has %zu tokens",
+		                 id, t->n_token);
 	tok_eog_add(t, id);
 	return true;
 }

@@ -19,49 +19,63 @@
 #include "base/error.h"
 
 struct tokenizer;
-struct gguf;                                     /* loaders/gguf.h */
+struct gguf; /* loaders/gguf.h */
 
 /* Both return NULL and set err on failure. n_vocab is the model's vocabulary size; a tokenizer with more
  * tokens than that is refused, one with fewer is fine (padded embedding rows). 0: do not compare.
- * Token texts stay views into the copied header behind g, which must outlive the tokenizer; the json texts may go at once.
- * What the json asks for and is not done here is refused by file, field and value. */
-struct tokenizer_text { const char *p; size_t n; const char *path; };      /* path only names the file in messages; p may be NULL: no such file */
+ * Token texts stay views into the copied header behind g, which must outlive the tokenizer; the json texts may go at
+ * once. What the json asks for and is not done here is refused by file, field and value. */
+struct tokenizer_text {
+	const char *p;
+	size_t n;
+	const char *path;
+}; /* path only names the file in messages; p may be NULL: no such file */
 struct tokenizer *tokenizer_from_gguf(const struct gguf *g, uint64_t n_vocab, struct error *err);
-struct tokenizer *tokenizer_from_json(struct tokenizer_text tokenizer, struct tokenizer_text config, uint64_t n_vocab, struct error *err);
+struct tokenizer *tokenizer_from_json(struct tokenizer_text tokenizer, struct tokenizer_text config, uint64_t n_vocab,
+                                      struct error *err);
 void tokenizer_close(struct tokenizer *t);
 
-enum { TOKENIZE_BOS_EOS = 1,      /* add BOS / EOS as the model's own rules say */
-       TOKENIZE_SPECIAL = 2 };    /* text like "<|im_start|>" becomes its special token; without it, plain text */
+enum {
+	TOKENIZE_BOS_EOS = 1, /* add BOS / EOS as the model's own rules say */
+	TOKENIZE_SPECIAL = 2
+}; /* text like "<|im_start|>" becomes its special token; without it, plain text */
 
 /* Encodes n bytes. On success *ids is malloc'ed (the caller frees), *n_ids its length. False only on lack of
  * memory, when the text is 2 GiB or longer, when it holds a character that a vocabulary with scores cannot
  * express and it has no unknown token, or when the tokenizer exceeds its budget of steps on it. */
-bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags,
-                      int32_t **ids, size_t *n_ids, struct error *err);
+bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags, int32_t **ids,
+                      size_t *n_ids, struct error *err);
 
 /* The bytes one token adds to the text, in the position where `first` says whether it begins the text
  * (SentencePiece drops one leading space there). Borrowed or written to scratch (at least 256 bytes, used for
  * short transforms). Special (control) tokens give 0 bytes unless special is true. May be part of a character. */
-const char *tokenizer_piece(const struct tokenizer *t, int32_t id, bool first, bool special,
-                            char scratch[256], size_t *n);
+const char *tokenizer_piece(const struct tokenizer *t, int32_t id, bool first, bool special, char scratch[256],
+                            size_t *n);
 
 /* Streaming decode: feeds one token, gives the complete UTF-8 characters now known (0 bytes while inside one).
  * Bytes that can never become a character come out as U+FFFD. tokenizer_stream_end flushes what is left. */
-struct utf8_stream { unsigned char held[4]; unsigned n_held; bool started; };
-size_t tokenizer_stream(const struct tokenizer *t, struct utf8_stream *s, int32_t id, bool special,
-                        char **out, size_t *cap);     /* *out grows by realloc; returns bytes, or (size_t)-1 on no memory: then s is as it was */
+struct utf8_stream {
+	unsigned char held[4];
+	unsigned n_held;
+	bool started;
+};
+size_t tokenizer_stream(
+	const struct tokenizer *t, struct utf8_stream *s, int32_t id, bool special, char **out,
+	size_t *cap); /* *out grows by realloc; returns bytes, or (size_t)-1 on no memory: then s is as it was */
 size_t tokenizer_stream_end(struct utf8_stream *s, char out[8]);
 
 /* Whole decode; malloc'ed, 0-terminated. */
-char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, bool special, size_t *n_out, struct error *err);
+char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, bool special, size_t *n_out,
+                       struct error *err);
 
 size_t tokenizer_size(const struct tokenizer *t);
-int32_t tokenizer_bos(const struct tokenizer *t);                 /* -1: none */
-bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);     /* ends a generation: EOS, EOT, <|im_end|>, ... */
+int32_t tokenizer_bos(const struct tokenizer *t);             /* -1: none */
+bool tokenizer_is_eog(const struct tokenizer *t, int32_t id); /* ends a generation: EOS, EOT, <|im_end|>, ... */
 /* One more end token (generation_config.json may name some). Only before the tokenizer is shared between threads. */
 bool tokenizer_add_eog(struct tokenizer *t, int32_t id, struct error *err);
 /* The character that byte-level BPE writes for a byte, in UTF-8; its length. */
 unsigned tokenizer_spell_byte(unsigned byte, char out[4]);
-int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t n);  /* id of exactly this token text, or -1 */
+int32_t tokenizer_find(const struct tokenizer *t, const char *text,
+                       size_t n); /* id of exactly this token text, or -1 */
 
 #endif

@@ -28,17 +28,18 @@ static bool read_tokens(struct tokenizer *t, const struct gguf *g, uint64_t n_vo
 	if (count == 0)
 		return error_set(err, ERROR_FORMAT, "%s: %s is empty", g->path, KEY("tokens"));
 	if (count > TOK_MAX_TOKENS)
-		return error_set(err, ERROR_FORMAT, "%s: %s has %llu entries, at most %d are expected", g->path, KEY("tokens"),
-		                 (unsigned long long)count, TOK_MAX_TOKENS);
+		return error_set(err, ERROR_FORMAT, "%s: %s has %llu entries, at most %d are expected", g->path,
+		                 KEY("tokens"), (unsigned long long)count, TOK_MAX_TOKENS);
 	if (n_vocab && count > n_vocab)
-		return error_set(err, ERROR_FORMAT, "%s: %s has %llu entries, more than the model's vocabulary of %llu", g->path, KEY("tokens"),
-		                 (unsigned long long)count, (unsigned long long)n_vocab);
+		return error_set(err, ERROR_FORMAT, "%s: %s has %llu entries, more than the model's vocabulary of %llu",
+		                 g->path, KEY("tokens"), (unsigned long long)count, (unsigned long long)n_vocab);
 	t->n_token = (size_t)count;
 	return true;
 }
 
 /* An array with one number per token; NULL when the key is absent (or, with err set, unusable). */
-static const struct gguf_kv *per_token(const struct tokenizer *t, const struct gguf *g, const char *key, bool floats, struct error *err)
+static const struct gguf_kv *per_token(const struct tokenizer *t, const struct gguf *g, const char *key, bool floats,
+                                       struct error *err)
 {
 	const struct gguf_kv *a = gguf_find(g, key);
 
@@ -47,11 +48,13 @@ static const struct gguf_kv *per_token(const struct tokenizer *t, const struct g
 	bool is_float = a->item == GGUF_F32 || a->item == GGUF_F64;
 	bool is_number = a->item != GGUF_STRING && a->item != GGUF_ARRAY && a->item != GGUF_BOOL;
 	if (a->type != GGUF_ARRAY || !is_number || is_float != floats) {
-		error_set(err, ERROR_FORMAT, "%s: %s is not an array of %s", g->path, key, floats ? "floats" : "integers");
+		error_set(err, ERROR_FORMAT, "%s: %s is not an array of %s", g->path, key,
+		          floats ? "floats" : "integers");
 		return NULL;
 	}
 	if (a->count != t->n_token) {
-		error_set(err, ERROR_FORMAT, "%s: %s has %llu entries for %zu tokens", g->path, key, (unsigned long long)a->count, t->n_token);
+		error_set(err, ERROR_FORMAT, "%s: %s has %llu entries for %zu tokens", g->path, key,
+		          (unsigned long long)a->count, t->n_token);
 		return NULL;
 	}
 	return a;
@@ -74,8 +77,8 @@ static bool read_types(struct tokenizer *t, const struct gguf *g, struct error *
 	for (size_t i = 0; i < t->n_token; i++) {
 		int64_t type = gguf_item_int(a, i);
 		if (type < 0 || type > TOK_BYTE)
-			return error_set(err, ERROR_FORMAT, "%s: %s of token %zu is %lld, expected 0 to %d", g->path, KEY("token_type"), i,
-			                 (long long)type, TOK_BYTE);
+			return error_set(err, ERROR_FORMAT, "%s: %s of token %zu is %lld, expected 0 to %d", g->path,
+			                 KEY("token_type"), i, (long long)type, TOK_BYTE);
 		t->type[i] = type ? (uint8_t)type : TOK_NORMAL;
 	}
 	return true;
@@ -95,10 +98,11 @@ static bool read_scores(struct tokenizer *t, const struct gguf *g, struct error 
 	if (!t->score_order)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for the scores of %zu tokens", g->path, t->n_token);
 	for (size_t i = 0; i < t->n_token; i++) {
-		float score = (float)gguf_item_float(a, i) + 0.0f;       /* -0 becomes 0 */
+		float score = (float)gguf_item_float(a, i) + 0.0f; /* -0 becomes 0 */
 		uint32_t bits;
 		if (isnan(score))
-			return error_set(err, ERROR_FORMAT, "%s: %s of token %zu is not a number", g->path, KEY("scores"), i);
+			return error_set(err, ERROR_FORMAT, "%s: %s of token %zu is not a number", g->path,
+			                 KEY("scores"), i);
 		memcpy(&bits, &score, sizeof bits);
 		t->score_order[i] = bits >> 31 ? bits : ~(bits | 0x80000000u);
 	}
@@ -125,12 +129,13 @@ static bool read_merges(struct tokenizer *t, const struct gguf *g, struct error 
 	if (!found)
 		return refuse_absent(g, KEY("merges"), err);
 	bool ok = tok_merges_begin(&m, t, count, g->path, err);
-	m.lenient = true;                       /* files with such merges are about, and every reader takes them */
+	m.lenient = true; /* files with such merges are about, and every reader takes them */
 	for (uint64_t i = 0; ok && i < count; i++) {
 		size_t left = first_half(&line[i]);
 		if (!left) {
 			char text[80];
-			ok = error_set(err, ERROR_FORMAT, "%s: merge %llu is \"%s\", expected two tokens with a space between", g->path,
+			ok = error_set(err, ERROR_FORMAT,
+			               "%s: merge %llu is \"%s\", expected two tokens with a space between", g->path,
 			               (unsigned long long)i, error_quote(text, sizeof text, line[i].p, line[i].n));
 			break;
 		}
@@ -152,8 +157,8 @@ static bool read_id(const struct tokenizer *t, const struct gguf *g, const char 
 	if (!found || value == UINT32_MAX)
 		return true;
 	if (value >= t->n_token)
-		return error_set(err, ERROR_FORMAT, "%s: %s is %llu, the vocabulary has %zu tokens", g->path, key, (unsigned long long)value,
-		                 t->n_token);
+		return error_set(err, ERROR_FORMAT, "%s: %s is %llu, the vocabulary has %zu tokens", g->path, key,
+		                 (unsigned long long)value, t->n_token);
 	*id = (int32_t)value;
 	return true;
 }
@@ -183,7 +188,9 @@ static bool collect_specials(struct tokenizer *t, const struct gguf *g, struct e
 	for (size_t i = 0; i < t->n_token; i++) {
 		bool hidden = t->type[i] == TOK_CONTROL || t->type[i] == TOK_UNKNOWN;
 		if ((hidden || t->type[i] == TOK_USER) && t->token[i].n)
-			set->row[set->n++] = (struct tok_special){ .p = t->token[i].p, .n = (uint32_t)t->token[i].n, .id = (int32_t)i, .hidden = hidden };
+			set->row[set->n++] = (struct tok_special){
+				.p = t->token[i].p, .n = (uint32_t)t->token[i].n, .id = (int32_t)i, .hidden = hidden
+			};
 	}
 	return tok_special_sort(set, g->path, err);
 }
@@ -208,14 +215,15 @@ static bool read_ends(struct tokenizer *t, const struct gguf *g, bool adds_bos, 
 	    !read_id(t, g, KEY("eom_token_id"), &message, err))
 		return false;
 	if (t->bos < 0)
-		adds_bos = false;      /* the usual beginning of such models, but this one has none */
-	if (!read_flag(g, KEY("add_bos_token"), &adds_bos, err) ||
-	    !read_flag(g, KEY("add_eos_token"), &adds_eos, err))
+		adds_bos = false; /* the usual beginning of such models, but this one has none */
+	if (!read_flag(g, KEY("add_bos_token"), &adds_bos, err) || !read_flag(g, KEY("add_eos_token"), &adds_eos, err))
 		return false;
 	if (adds_bos && t->bos < 0)
-		return error_set(err, ERROR_FORMAT, "%s: %s is missing, and the text must begin with it", g->path, KEY("bos_token_id"));
+		return error_set(err, ERROR_FORMAT, "%s: %s is missing, and the text must begin with it", g->path,
+		                 KEY("bos_token_id"));
 	if (adds_eos && t->eos < 0)
-		return error_set(err, ERROR_FORMAT, "%s: %s is missing, and the text must end with it", g->path, KEY("eos_token_id"));
+		return error_set(err, ERROR_FORMAT, "%s: %s is missing, and the text must end with it", g->path,
+		                 KEY("eos_token_id"));
 	if (adds_bos)
 		t->head[t->n_head++] = t->bos;
 	if (adds_eos)
@@ -230,13 +238,17 @@ static bool spm_normalisers(struct tokenizer *t, const struct gguf *g, struct er
 {
 	bool prefix = true, collapse = false;
 
-	if (!read_flag(g, KEY("add_space_prefix"), &prefix, err) || !read_flag(g, KEY("remove_extra_whitespaces"), &collapse, err))
+	if (!read_flag(g, KEY("add_space_prefix"), &prefix, err) ||
+	    !read_flag(g, KEY("remove_extra_whitespaces"), &collapse, err))
 		return false;
 	if (collapse)
 		t->norm[t->n_norm++].kind = TOK_NORM_COLLAPSE_SPACES;
 	if (prefix)
-		t->norm[t->n_norm++] = (struct tok_norm_step){ .kind = TOK_NORM_PREPEND, .to = "\xe2\x96\x81", .n_to = 3 };
-	t->norm[t->n_norm++] = (struct tok_norm_step){ .kind = TOK_NORM_REPLACE, .from = " ", .n_from = 1, .to = "\xe2\x96\x81", .n_to = 3 };
+		t->norm[t->n_norm++] =
+			(struct tok_norm_step){ .kind = TOK_NORM_PREPEND, .to = "\xe2\x96\x81", .n_to = 3 };
+	t->norm[t->n_norm++] = (struct tok_norm_step){
+		.kind = TOK_NORM_REPLACE, .from = " ", .n_from = 1, .to = "\xe2\x96\x81", .n_to = 3
+	};
 	t->drop_first_space = prefix;
 	t->space_mark = true;
 	t->byte_fallback = true;
@@ -246,8 +258,20 @@ static bool spm_normalisers(struct tokenizer *t, const struct gguf *g, struct er
 /* Keys that are read here, or that change no text's tokens; those that end in _token_id only name a token. */
 static bool key_known(const char *p, size_t n)
 {
-	static const char *const known[] = { "model", "pre", "tokens", "token_type", "token_type_count", "scores", "merges", "add_bos_token", "add_eos_token",
-		"add_space_prefix", "remove_extra_whitespaces", "suppress_tokens" };
+	static const char *const known[] = {
+		"model",
+		"pre",
+		"tokens",
+		"token_type",
+		"token_type_count",
+		"scores",
+		"merges",
+		"add_bos_token",
+		"add_eos_token",
+		"add_space_prefix",
+		"remove_extra_whitespaces",
+		"suppress_tokens"
+	};
 	static const char suffix[] = "_token_id";
 
 	if (n >= sizeof suffix - 1 && !memcmp(p + n - (sizeof suffix - 1), suffix, sizeof suffix - 1))
@@ -271,7 +295,8 @@ static bool asks_nothing(const struct gguf_kv *kv)
 	return true;
 }
 
-/* add_sep_token, precompiled_charsmap, normalizer.lowercase and whatever comes to be written: not done here, so not passed over. */
+/* add_sep_token, precompiled_charsmap, normalizer.lowercase and whatever comes to be written: not done here, so not
+ * passed over. */
 static bool check_keys(const struct gguf *g, struct error *err)
 {
 	size_t prefix = sizeof KEY("") - 1;
@@ -279,10 +304,12 @@ static bool check_keys(const struct gguf *g, struct error *err)
 
 	for (uint64_t i = 0; i < g->n_kv; i++) {
 		const struct gguf_kv *kv = &g->kv[i];
-		if (kv->key.n <= prefix || memcmp(kv->key.p, KEY(""), prefix) != 0 || key_known(kv->key.p + prefix, kv->key.n - prefix) || asks_nothing(kv))
+		if (kv->key.n <= prefix || memcmp(kv->key.p, KEY(""), prefix) != 0 ||
+		    key_known(kv->key.p + prefix, kv->key.n - prefix) || asks_nothing(kv))
 			continue;
-		return error_set(err, ERROR_UNSUPPORTED, "%s: the key %s is set; it is not known here and might change how text becomes tokens", g->path,
-		                 error_quote(text, sizeof text, kv->key.p, kv->key.n));
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: the key %s is set; it is not known here and might change how text becomes tokens",
+		                 g->path, error_quote(text, sizeof text, kv->key.p, kv->key.n));
 	}
 	return true;
 }
@@ -302,9 +329,10 @@ static bool fill(struct tokenizer *t, const struct gguf *g, uint64_t n_vocab, st
 	else if (model.n == 4 && !memcmp(model.p, "gpt2", 4))
 		t->model = TOK_BYTE_LEVEL;
 	else
-		return error_set(err, ERROR_UNSUPPORTED, "%s: %s is \"%s\", supported are \"llama\" and \"gpt2\"", g->path, KEY("model"),
-		                 error_quote(text, sizeof text, model.p, model.n));
-	if (!check_keys(g, err) || !read_tokens(t, g, n_vocab, err) || !read_types(t, g, err) || !tok_index(t, g->path, err))
+		return error_set(err, ERROR_UNSUPPORTED, "%s: %s is \"%s\", supported are \"llama\" and \"gpt2\"",
+		                 g->path, KEY("model"), error_quote(text, sizeof text, model.p, model.n));
+	if (!check_keys(g, err) || !read_tokens(t, g, n_vocab, err) || !read_types(t, g, err) ||
+	    !tok_index(t, g->path, err))
 		return false;
 	if (t->model == TOK_CHAR_SCORES) {
 		if (!read_scores(t, g, err) || !spm_normalisers(t, g, err))

@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_HOLES = 65536 };      /* ids that name no token, before a file counts as absurd */
+enum { MAX_HOLES = 65536 }; /* ids that name no token, before a file counts as absurd */
 
 /* ---- fields */
 
 bool tok_json_refuse(struct tok_reader *r, const char *field, const json_t *value, const char *expected)
 {
 	char text[100], *dump = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-	const char *found = dump ? dump : json_kind(value);      /* a string that is no UTF-8 cannot be dumped */
+	const char *found = dump ? dump : json_kind(value); /* a string that is no UTF-8 cannot be dumped */
 
-	error_set(r->err, ERROR_UNSUPPORTED, "%s: %s is %s, expected %s", r->path, field, error_quote(text, sizeof text, found, strlen(found)),
-	          expected);
+	error_set(r->err, ERROR_UNSUPPORTED, "%s: %s is %s, expected %s", r->path, field,
+	          error_quote(text, sizeof text, found, strlen(found)), expected);
 	free(dump);
 	return false;
 }
@@ -49,7 +49,8 @@ const char *tok_json_copy(struct tok_reader *r, const json_t *string, size_t *n)
 
 bool tok_json_is(const json_t *string, const char *text)
 {
-	return json_is_string(string) && json_string_length(string) == strlen(text) && !strcmp(json_string_value(string), text);
+	return json_is_string(string) && json_string_length(string) == strlen(text) &&
+	       !strcmp(json_string_value(string), text);
 }
 
 /* ---- vocabulary */
@@ -75,16 +76,18 @@ static bool read_vocab(struct tok_reader *r, json_t *vocab, size_t limit)
 	json_t *value;
 	char quoted[80];
 
-	json_object_foreach(vocab, text, value) {
+	json_object_foreach(vocab, text, value)
+	{
 		size_t id, n = strlen(text);
 		if (!read_id(r, "an id in model.vocab", value, limit, &id))
 			return false;
 		if (!json_name_is_text(text))
-			return error_set(r->err, ERROR_FORMAT, "%s: model.vocab has the token \"%s\", expected no half of a surrogate pair", r->path,
-			                 error_quote(quoted, sizeof quoted, text, n));
+			return error_set(r->err, ERROR_FORMAT,
+			                 "%s: model.vocab has the token \"%s\", expected no half of a surrogate pair",
+			                 r->path, error_quote(quoted, sizeof quoted, text, n));
 		if (t->token[id].p)
-			return error_set(r->err, ERROR_FORMAT, "%s: model.vocab gives the id %zu twice, once to \"%s\"", r->path, id,
-			                 error_quote(quoted, sizeof quoted, text, n));
+			return error_set(r->err, ERROR_FORMAT, "%s: model.vocab gives the id %zu twice, once to \"%s\"",
+			                 r->path, id, error_quote(quoted, sizeof quoted, text, n));
 		memcpy(r->copy, text, n);
 		t->token[id] = (struct gguf_str){ r->copy, n };
 		t->type[id] = TOK_NORMAL;
@@ -103,7 +106,8 @@ static bool add_token(struct tok_reader *r, const json_t *object, size_t id)
 	bool special = false, normalized;
 	size_t n;
 
-	if (!json_is_text(content) || json_string_length(content) == 0 || json_string_length(content) > TOK_MAX_SPECIAL_BYTES)
+	if (!json_is_text(content) || json_string_length(content) == 0 ||
+	    json_string_length(content) > TOK_MAX_SPECIAL_BYTES)
 		return tok_json_refuse(r, "an added token's content", content, "a string of 1 to 4096 bytes");
 	if (!tok_json_bool(r, object, "special", &special) || !tok_json_bool(r, object, "lstrip", &s.lstrip) ||
 	    !tok_json_bool(r, object, "rstrip", &s.rstrip) || !tok_json_bool(r, object, "single_word", &s.single_word))
@@ -126,9 +130,9 @@ static bool read_added(struct tok_reader *r, const json_t *added, size_t limit)
 	const json_t *item;
 	size_t i, id;
 
-	json_array_foreach(added, i, item)
-		if (!read_id(r, "an added token's id", json_object_get(item, "id"), limit, &id) || !add_token(r, item, id))
-			return false;
+	json_array_foreach(added, i,
+	                   item) if (!read_id(r, "an added token's id", json_object_get(item, "id"), limit, &id) ||
+	                             !add_token(r, item, id)) return false;
 	return true;
 }
 
@@ -140,12 +144,15 @@ static bool read_decoder(struct tok_reader *r, const json_t *decoder, size_t lim
 	const char *key;
 	char quoted[80];
 
-	json_object_foreach((json_t *)decoder, key, value) {
+	json_object_foreach((json_t *)decoder, key, value)
+	{
 		const json_t *content = json_object_get(value, "content");
 		char *end;
 		unsigned long long number = strtoull(key, &end, 10);
 		if (*end || end == key || number >= limit)
-			return error_set(r->err, ERROR_FORMAT, "%s: added_tokens_decoder has the key \"%s\", expected an id below the number of tokens",
+			return error_set(r->err, ERROR_FORMAT,
+			                 "%s: added_tokens_decoder has the key \"%s\", expected an id below the number "
+			                 "of tokens",
 			                 r->path, error_quote(quoted, sizeof quoted, key, strlen(key)));
 		bool known = t->type[number] == TOK_CONTROL || t->type[number] == TOK_USER;
 		if (known && json_is_string(content) && json_string_length(content) == t->token[number].n &&
@@ -170,9 +177,12 @@ static bool normalise_specials(struct tok_reader *r)
 		struct tok_special *s = &set->row[i];
 		w.text.n = 0;
 		ok = tok_append(&w.text, s->p, s->n, r->err) && tok_normalise(r->t, &w);
-		/* the arena has room for the text as it was; a longer form matches what the text becomes only by its own bytes */
+		/* the arena has room for the text as it was; a longer form matches what the text becomes only by its
+		 * own bytes */
 		if (ok && (w.text.n == 0 || w.text.n > s->n + 3))
-			ok = error_set(r->err, ERROR_UNSUPPORTED, "%s: the normalizer makes %zu bytes of an added token of %u bytes", r->path, w.text.n, s->n);
+			ok = error_set(r->err, ERROR_UNSUPPORTED,
+			               "%s: the normalizer makes %zu bytes of an added token of %u bytes", r->path,
+			               w.text.n, s->n);
 		if (ok) {
 			memcpy(r->copy, w.text.p, w.text.n);
 			s->p = r->copy;
@@ -196,19 +206,23 @@ static bool read_merges(struct tok_reader *r, const json_t *merges)
 	if (!json_is_array(merges))
 		return tok_json_refuse(r, "model.merges", merges, "an array");
 	ok = tok_merges_begin(&m, r->t, json_array_size(merges), r->path, r->err);
-	if (ok) json_array_foreach(merges, i, item) {
-		const json_t *a = json_array_get(item, 0), *b = json_array_get(item, 1);
-		const char *text = json_string_value(item);
-		const char *space = text ? memchr(text, ' ', json_string_length(item)) : NULL;
-		if (json_is_string(a) && json_is_string(b) && json_array_size(item) == 2)
-			ok = tok_merges_add(&m, json_string_value(a), json_string_length(a), json_string_value(b), json_string_length(b), r->err);
-		else if (space)
-			ok = tok_merges_add(&m, text, (size_t)(space - text), space + 1, json_string_length(item) - (size_t)(space - text) - 1, r->err);
-		else
-			ok = tok_json_refuse(r, "an entry of model.merges", item, "two tokens");
-		if (!ok)
-			break;
-	}
+	if (ok)
+		json_array_foreach(merges, i, item)
+		{
+			const json_t *a = json_array_get(item, 0), *b = json_array_get(item, 1);
+			const char *text = json_string_value(item);
+			const char *space = text ? memchr(text, ' ', json_string_length(item)) : NULL;
+			if (json_is_string(a) && json_is_string(b) && json_array_size(item) == 2)
+				ok = tok_merges_add(&m, json_string_value(a), json_string_length(a),
+				                    json_string_value(b), json_string_length(b), r->err);
+			else if (space)
+				ok = tok_merges_add(&m, text, (size_t)(space - text), space + 1,
+				                    json_string_length(item) - (size_t)(space - text) - 1, r->err);
+			else
+				ok = tok_json_refuse(r, "an entry of model.merges", item, "two tokens");
+			if (!ok)
+				break;
+		}
 	tok_merges_end(&m);
 	return ok;
 }
@@ -219,7 +233,8 @@ static bool read_model_options(struct tok_reader *r, const json_t *model)
 {
 	struct tokenizer *t = r->t;
 	const json_t *type = json_object_get(model, "type"), *dropout = json_object_get(model, "dropout");
-	const json_t *prefix = json_object_get(model, "continuing_subword_prefix"), *suffix = json_object_get(model, "end_of_word_suffix");
+	const json_t *prefix = json_object_get(model, "continuing_subword_prefix"),
+		     *suffix = json_object_get(model, "end_of_word_suffix");
 
 	if (!json_is_object(model))
 		return tok_json_refuse(r, "model", model, "an object");
@@ -231,7 +246,8 @@ static bool read_model_options(struct tok_reader *r, const json_t *model)
 		return tok_json_refuse(r, "model.continuing_subword_prefix", prefix, "an empty string");
 	if (!empty_or_null(suffix))
 		return tok_json_refuse(r, "model.end_of_word_suffix", suffix, "an empty string");
-	return tok_json_bool(r, model, "fuse_unk", &t->fuse_unknown) && tok_json_bool(r, model, "byte_fallback", &t->byte_fallback) &&
+	return tok_json_bool(r, model, "fuse_unk", &t->fuse_unknown) &&
+	       tok_json_bool(r, model, "byte_fallback", &t->byte_fallback) &&
 	       tok_json_bool(r, model, "ignore_merges", &t->whole_words);
 }
 
@@ -271,12 +287,15 @@ static bool read_config(struct tok_reader *r, const json_t *config, size_t unuse
 	if (!tok_json_bool(r, config, "add_bos_token", &bos) || !tok_json_bool(r, config, "add_eos_token", &eos))
 		return false;
 	if (bos && t->bos < 0)
-		return tok_json_refuse(r, "bos_token", json_object_get(config, "bos_token"), "a token of the vocabulary");
+		return tok_json_refuse(r, "bos_token", json_object_get(config, "bos_token"),
+		                       "a token of the vocabulary");
 	if (eos && t->eos < 0)
-		return tok_json_refuse(r, "eos_token", json_object_get(config, "eos_token"), "a token of the vocabulary");
+		return tok_json_refuse(r, "eos_token", json_object_get(config, "eos_token"),
+		                       "a token of the vocabulary");
 	if (bos && !has_head) {
 		if (t->n_head == TOK_MAX_AROUND)
-			return error_set(r->err, ERROR_UNSUPPORTED, "%s: more than %d tokens before the text", r->path, TOK_MAX_AROUND);
+			return error_set(r->err, ERROR_UNSUPPORTED, "%s: more than %d tokens before the text", r->path,
+			                 TOK_MAX_AROUND);
 		memmove(t->head + 1, t->head, t->n_head++ * sizeof *t->head);
 		t->head[0] = t->bos;
 	} else if (!bos && has_head) {
@@ -284,7 +303,8 @@ static bool read_config(struct tok_reader *r, const json_t *config, size_t unuse
 	}
 	if (eos && !has_tail) {
 		if (t->n_tail == TOK_MAX_AROUND)
-			return error_set(r->err, ERROR_UNSUPPORTED, "%s: more than %d tokens after the text", r->path, TOK_MAX_AROUND);
+			return error_set(r->err, ERROR_UNSUPPORTED, "%s: more than %d tokens after the text", r->path,
+			                 TOK_MAX_AROUND);
 		t->tail[t->n_tail++] = t->eos;
 	} else if (!eos && has_tail) {
 		t->n_tail--;
@@ -312,7 +332,8 @@ static bool allocate(struct tok_reader *r, size_t capacity, size_t n_added, size
 }
 
 /* Reads a part of the configuration; messages name its file. */
-static bool in_config(struct tok_reader *r, bool (*read)(struct tok_reader *, const json_t *, size_t), const json_t *part, size_t limit)
+static bool in_config(struct tok_reader *r, bool (*read)(struct tok_reader *, const json_t *, size_t),
+                      const json_t *part, size_t limit)
 {
 	const char *path = r->path;
 
@@ -322,29 +343,35 @@ static bool in_config(struct tok_reader *r, bool (*read)(struct tok_reader *, co
 	return ok;
 }
 
-static bool read_vocabulary(struct tok_reader *r, const json_t *root, const json_t *config, size_t bytes, uint64_t n_vocab)
+static bool read_vocabulary(struct tok_reader *r, const json_t *root, const json_t *config, size_t bytes,
+                            uint64_t n_vocab)
 {
 	struct tokenizer *t = r->t;
-	const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab"), *added = json_object_get(root, "added_tokens");
+	const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab"),
+		     *added = json_object_get(root, "added_tokens");
 	const json_t *decoder = json_object_get(config, "added_tokens_decoder");
-	size_t n_added = json_array_size(added) + json_object_size(decoder), limit = json_object_size(vocab) + n_added + MAX_HOLES;
+	size_t n_added = json_array_size(added) + json_object_size(decoder),
+	       limit = json_object_size(vocab) + n_added + MAX_HOLES;
 
 	if (!json_is_object(vocab))
 		return tok_json_refuse(r, "model.vocab", vocab, "an object");
 	if (added && !json_is_null(added) && !json_is_array(added))
 		return tok_json_refuse(r, "added_tokens", added, "an array");
-	/* added texts are copied, and normalised ones once more, up to 3 bytes longer; the default mark of a step is in no file */
+	/* added texts are copied, and normalised ones once more, up to 3 bytes longer; the default mark of a step is in
+	 * no file */
 	if (limit > TOK_MAX_TOKENS)
 		return error_set(r->err, ERROR_FORMAT, "%s: %zu tokens are too many", r->path, limit);
 	if (!allocate(r, limit, n_added, 2 * bytes + 3 * n_added + 4 * TOK_MAX_STEPS + 1))
 		return false;
-	if (!read_vocab(r, (json_t *)vocab, limit) || !read_added(r, added, limit) || !in_config(r, read_decoder, decoder, limit))
+	if (!read_vocab(r, (json_t *)vocab, limit) || !read_added(r, added, limit) ||
+	    !in_config(r, read_decoder, decoder, limit))
 		return false;
 	if (t->n_token == 0)
 		return error_set(r->err, ERROR_FORMAT, "%s: model.vocab is empty", r->path);
 	if (n_vocab && t->n_token > n_vocab)
-		return error_set(r->err, ERROR_FORMAT, "%s: the highest token id is %zu, the model's vocabulary has %llu", r->path, t->n_token - 1,
-		                 (unsigned long long)n_vocab);
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: the highest token id is %zu, the model's vocabulary has %llu", r->path,
+		                 t->n_token - 1, (unsigned long long)n_vocab);
 	return true;
 }
 
@@ -354,21 +381,26 @@ static bool fill(struct tok_reader *r, const json_t *root, const json_t *config,
 	const json_t *model = json_object_get(root, "model"), *unknown = json_object_get(model, "unk_token");
 
 	if (!read_model_options(r, model) || !read_vocabulary(r, root, config, bytes, n_vocab) ||
-	    !tok_json_normalizer(r, json_object_get(root, "normalizer")) || !tok_json_pre_tokenizer(r, json_object_get(root, "pre_tokenizer")))
+	    !tok_json_normalizer(r, json_object_get(root, "normalizer")) ||
+	    !tok_json_pre_tokenizer(r, json_object_get(root, "pre_tokenizer")))
 		return false;
 	t->model = r->byte_level ? TOK_BYTE_LEVEL : TOK_CHAR_RANKS;
 	t->drop_unknown = t->gaps_close = t->special[0].covers = t->special[1].covers = true;
-	if (!tok_index(t, r->path, r->err) || !normalise_specials(r) || !tok_special_sort(&t->special[0], r->path, r->err) ||
-	    !tok_special_sort(&t->special[1], r->path, r->err))
+	if (!tok_index(t, r->path, r->err) || !normalise_specials(r) ||
+	    !tok_special_sort(&t->special[0], r->path, r->err) || !tok_special_sort(&t->special[1], r->path, r->err))
 		return false;
 	mark_byte_tokens(t);
 	if (!empty_or_null(unknown)) {
-		t->unknown = json_is_string(unknown) ? tok_find(t, json_string_value(unknown), json_string_length(unknown)) : -1;
+		t->unknown = json_is_string(unknown)
+		                     ? tok_find(t, json_string_value(unknown), json_string_length(unknown))
+		                     : -1;
 		if (t->unknown < 0)
 			return tok_json_refuse(r, "model.unk_token", unknown, "a token of the vocabulary");
 	}
-	return read_merges(r, json_object_get(model, "merges")) && tok_json_post_processor(r, json_object_get(root, "post_processor")) &&
-	       tok_json_decoder(r, json_object_get(root, "decoder")) && in_config(r, read_config, config, 0) && tok_finish(t, r->err);
+	return read_merges(r, json_object_get(model, "merges")) &&
+	       tok_json_post_processor(r, json_object_get(root, "post_processor")) &&
+	       tok_json_decoder(r, json_object_get(root, "decoder")) && in_config(r, read_config, config, 0) &&
+	       tok_finish(t, r->err);
 }
 
 static json_t *read_object(struct tok_reader *r, struct tokenizer_text text)
@@ -382,7 +414,8 @@ static json_t *read_object(struct tok_reader *r, struct tokenizer_text text)
 	return NULL;
 }
 
-struct tokenizer *tokenizer_from_json(struct tokenizer_text tokenizer, struct tokenizer_text config, uint64_t n_vocab, struct error *err)
+struct tokenizer *tokenizer_from_json(struct tokenizer_text tokenizer, struct tokenizer_text config, uint64_t n_vocab,
+                                      struct error *err)
 {
 	struct tok_reader r = { .path = tokenizer.path, .config_path = config.path, .err = err };
 	json_t *root = read_object(&r, tokenizer), *settings = root && config.p ? read_object(&r, config) : NULL;

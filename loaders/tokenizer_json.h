@@ -12,11 +12,11 @@
 
 struct tok_reader {
 	struct tokenizer *t;
-	const char *path;        /* the file being read: tokenizer.json, or while its fields are read the configuration */
+	const char *path; /* the file being read: tokenizer.json, or while its fields are read the configuration */
 	const char *config_path;
 	struct error *err;
-	char *copy;              /* where the next text goes in t->arena, which has room for every text of the file once */
-	bool byte_level;         /* a ByteLevel pre-tokenizer was seen */
+	char *copy;      /* where the next text goes in t->arena, which has room for every text of the file once */
+	bool byte_level; /* a ByteLevel pre-tokenizer was seen */
 };
 
 /* "PATH: FIELD is VALUE, expected WHAT". Returns false. */

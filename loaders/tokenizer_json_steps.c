@@ -22,21 +22,20 @@ static bool each(struct tok_reader *r, const json_t *sequence, const char *membe
 
 	if (!json_is_array(list))
 		return tok_json_refuse(r, field, list, "an array");
-	json_array_foreach(list, i, item)
-		if (!one(r, item))
-			return false;
+	json_array_foreach(list, i, item) if (!one(r, item)) return false;
 	return true;
 }
 
 /* ---- patterns: {"String": text} or {"Regex": expression} */
 
-static bool read_pattern(struct tok_reader *r, const json_t *object, const char *field, const json_t **text, const json_t **regex)
+static bool read_pattern(struct tok_reader *r, const json_t *object, const char *field, const json_t **text,
+                         const json_t **regex)
 {
 	const json_t *pattern = json_object_get(object, "pattern");
 
 	*text = json_object_get(pattern, "String");
 	*regex = json_object_get(pattern, "Regex");
-	if (json_is_string(pattern)) {                   /* an older form of {"String": text} */
+	if (json_is_string(pattern)) { /* an older form of {"String": text} */
 		*text = pattern;
 		*regex = NULL;
 	}
@@ -52,7 +51,8 @@ static struct tok_norm_step *new_norm(struct tok_reader *r, enum tok_norm_kind k
 	struct tokenizer *t = r->t;
 
 	if (t->n_norm == TOK_MAX_STEPS) {
-		error_set(r->err, ERROR_UNSUPPORTED, "%s: the normalizer has more than %d steps", r->path, TOK_MAX_STEPS);
+		error_set(r->err, ERROR_UNSUPPORTED, "%s: the normalizer has more than %d steps", r->path,
+		          TOK_MAX_STEPS);
 		return NULL;
 	}
 	t->norm[t->n_norm] = (struct tok_norm_step){ .kind = kind };
@@ -78,14 +78,18 @@ static bool norm_replace(struct tok_reader *r, const json_t *object)
 		s->from = tok_json_copy(r, text, &s->n_from);
 	else
 		s->from_re = tok_regex(json_string_value(regex), json_string_length(regex), r->path, r->err);
-	return (s->from || s->from_re) && read_replacement(r, s, json_object_get(object, "content"), "normalizer.content");
+	return (s->from || s->from_re) &&
+	       read_replacement(r, s, json_object_get(object, "content"), "normalizer.content");
 }
 
 bool tok_json_normalizer(struct tok_reader *r, const json_t *object)
 {
-	static const struct { const char *name; enum tok_norm_kind kind; } plain[] = {
-		{ "NFC", TOK_NORM_NFC }, { "NFD", TOK_NORM_NFD }, { "NFKC", TOK_NORM_NFKC }, { "NFKD", TOK_NORM_NFKD },
-		{ "Lowercase", TOK_NORM_LOWER },
+	static const struct {
+		const char *name;
+		enum tok_norm_kind kind;
+	} plain[] = {
+		{ "NFC", TOK_NORM_NFC },   { "NFD", TOK_NORM_NFD },         { "NFKC", TOK_NORM_NFKC },
+		{ "NFKD", TOK_NORM_NFKD }, { "Lowercase", TOK_NORM_LOWER },
 	};
 	const json_t *type = type_of(object);
 	struct tok_norm_step *s;
@@ -100,14 +104,17 @@ bool tok_json_normalizer(struct tok_reader *r, const json_t *object)
 	if (tok_json_is(type, "Replace"))
 		return norm_replace(r, object);
 	if (tok_json_is(type, "Prepend"))
-		return (s = new_norm(r, TOK_NORM_PREPEND)) && read_replacement(r, s, json_object_get(object, "prepend"), "normalizer.prepend");
+		return (s = new_norm(r, TOK_NORM_PREPEND)) &&
+		       read_replacement(r, s, json_object_get(object, "prepend"), "normalizer.prepend");
 	if (tok_json_is(type, "Strip")) {
 		if (!(s = new_norm(r, TOK_NORM_STRIP)))
 			return false;
 		s->left = s->right = true;
-		return tok_json_bool(r, object, "strip_left", &s->left) && tok_json_bool(r, object, "strip_right", &s->right);
+		return tok_json_bool(r, object, "strip_left", &s->left) &&
+		       tok_json_bool(r, object, "strip_right", &s->right);
 	}
-	return tok_json_refuse(r, "normalizer.type", type, "Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Replace, Prepend or Strip");
+	return tok_json_refuse(r, "normalizer.type", type,
+	                       "Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Replace, Prepend or Strip");
 }
 
 /* ---- pre_tokenizer */
@@ -117,14 +124,16 @@ static struct tok_pre_step *new_pre(struct tok_reader *r)
 	struct tokenizer *t = r->t;
 
 	if (t->n_pre == TOK_MAX_STEPS) {
-		error_set(r->err, ERROR_UNSUPPORTED, "%s: the pre_tokenizer has more than %d steps", r->path, TOK_MAX_STEPS);
+		error_set(r->err, ERROR_UNSUPPORTED, "%s: the pre_tokenizer has more than %d steps", r->path,
+		          TOK_MAX_STEPS);
 		return NULL;
 	}
 	t->pre[t->n_pre] = (struct tok_pre_step){ .kind = TOK_PRE_SPLIT };
 	return &t->pre[t->n_pre++];
 }
 
-static bool add_split(struct tok_reader *r, const char *pattern, size_t n, bool literal, enum tok_split_behaviour behaviour, bool invert)
+static bool add_split(struct tok_reader *r, const char *pattern, size_t n, bool literal,
+                      enum tok_split_behaviour behaviour, bool invert)
 {
 	struct tok_pre_step *s = new_pre(r);
 
@@ -144,7 +153,8 @@ static bool add_split(struct tok_reader *r, const char *pattern, size_t n, bool 
 
 static bool read_behaviour(struct tok_reader *r, const json_t *object, enum tok_split_behaviour *behaviour)
 {
-	static const char *const names[] = { "Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous" };
+	static const char *const names[] = { "Removed", "Isolated", "MergedWithPrevious", "MergedWithNext",
+		                             "Contiguous" };
 	const json_t *value = json_object_get(object, "behavior");
 
 	if (!value)
@@ -154,7 +164,8 @@ static bool read_behaviour(struct tok_reader *r, const json_t *object, enum tok_
 			*behaviour = (enum tok_split_behaviour)i;
 			return true;
 		}
-	return tok_json_refuse(r, "pre_tokenizer.behavior", value, "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
+	return tok_json_refuse(r, "pre_tokenizer.behavior", value,
+	                       "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
 static bool pre_split(struct tok_reader *r, const json_t *object)
@@ -163,11 +174,12 @@ static bool pre_split(struct tok_reader *r, const json_t *object)
 	const json_t *text, *regex;
 	bool invert = false;
 
-	if (!read_pattern(r, object, "pre_tokenizer.pattern", &text, &regex) || !read_behaviour(r, object, &behaviour) ||
-	    !tok_json_bool(r, object, "invert", &invert))
+	if (!read_pattern(r, object, "pre_tokenizer.pattern", &text, &regex) ||
+	    !read_behaviour(r, object, &behaviour) || !tok_json_bool(r, object, "invert", &invert))
 		return false;
 	const json_t *pattern = json_is_string(text) ? text : regex;
-	return add_split(r, json_string_value(pattern), json_string_length(pattern), pattern == text, behaviour, invert);
+	return add_split(r, json_string_value(pattern), json_string_length(pattern), pattern == text, behaviour,
+	                 invert);
 }
 
 static bool pre_byte_level(struct tok_reader *r, const json_t *object)
@@ -227,7 +239,8 @@ static bool pre_metaspace(struct tok_reader *r, const json_t *object)
 	s->replace = true;
 	s->n_mark = (unsigned)n;
 	memcpy(s->mark, text, n);
-	if (!read_scheme(r, object, &s->scheme, "pre_tokenizer.prepend_scheme") || !tok_json_bool(r, object, "split", &split))
+	if (!read_scheme(r, object, &s->scheme, "pre_tokenizer.prepend_scheme") ||
+	    !tok_json_bool(r, object, "split", &split))
 		return false;
 	return !split || add_split(r, text, n, true, TOK_SPLIT_MERGED_NEXT, false);
 }
@@ -283,7 +296,8 @@ bool tok_json_pre_tokenizer(struct tok_reader *r, const json_t *object)
 		return add_split(r, "\\w+|[^\\w\\s]+", 12, false, TOK_SPLIT_REMOVED, true);
 	if (tok_json_is(type, "WhitespaceSplit"))
 		return add_split(r, "\\s+", 3, false, TOK_SPLIT_REMOVED, false);
-	return tok_json_refuse(r, "pre_tokenizer.type", type, "Sequence, ByteLevel, Split, Metaspace, Digits, Punctuation, "
+	return tok_json_refuse(r, "pre_tokenizer.type", type,
+	                       "Sequence, ByteLevel, Split, Metaspace, Digits, Punctuation, "
 	                       "CharDelimiterSplit, Whitespace or WhitespaceSplit");
 }
 
@@ -294,7 +308,9 @@ static bool add_around(struct tok_reader *r, int32_t *list, unsigned *n, const j
 	if (!json_is_integer(id) || json_integer_value(id) < 0 || (uint64_t)json_integer_value(id) >= r->t->n_token)
 		return tok_json_refuse(r, "post_processor's token id", id, "an id of the vocabulary");
 	if (*n == TOK_MAX_AROUND)
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: the post_processor puts more than %d tokens on one side", r->path, TOK_MAX_AROUND);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: the post_processor puts more than %d tokens on one side", r->path,
+		                 TOK_MAX_AROUND);
 	list[(*n)++] = (int32_t)json_integer_value(id);
 	return true;
 }
@@ -305,7 +321,9 @@ static bool wrap(struct tok_reader *r, const int32_t *head, unsigned n_head, con
 	struct tokenizer *t = r->t;
 
 	if (n_head + t->n_head > TOK_MAX_AROUND || n_tail + t->n_tail > TOK_MAX_AROUND)
-		return error_set(r->err, ERROR_UNSUPPORTED, "%s: the post_processor puts more than %d tokens on one side", r->path, TOK_MAX_AROUND);
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: the post_processor puts more than %d tokens on one side", r->path,
+		                 TOK_MAX_AROUND);
 	memmove(t->head + n_head, t->head, t->n_head * sizeof *head);
 	memcpy(t->head, head, n_head * sizeof *head);
 	memcpy(t->tail + t->n_tail, tail, n_tail * sizeof *tail);
@@ -316,26 +334,30 @@ static bool wrap(struct tok_reader *r, const int32_t *head, unsigned n_head, con
 
 static bool post_template(struct tok_reader *r, const json_t *object)
 {
-	const json_t *single = json_object_get(object, "single"), *specials = json_object_get(object, "special_tokens"), *item, *id;
+	const json_t *single = json_object_get(object, "single"), *specials = json_object_get(object, "special_tokens"),
+		     *item, *id;
 	int32_t side[2][TOK_MAX_AROUND];
 	unsigned n[2] = { 0, 0 }, after = 0;
 	size_t i, k;
 
 	if (!json_is_array(single))
 		return tok_json_refuse(r, "post_processor.single", single, "an array");
-	json_array_foreach(single, i, item) {
-		const json_t *special = json_object_get(item, "SpecialToken"), *sequence = json_object_get(item, "Sequence");
+	json_array_foreach(single, i, item)
+	{
+		const json_t *special = json_object_get(item, "SpecialToken"),
+			     *sequence = json_object_get(item, "Sequence");
 		if (json_is_object(sequence) && tok_json_is(json_object_get(sequence, "id"), "A") && !after) {
 			after = 1;
 			continue;
 		}
 		const json_t *name = json_object_get(special, "id");
-		const json_t *ids = json_is_string(name) ? json_object_get(json_object_get(specials, json_string_value(name)), "ids") : NULL;
+		const json_t *ids = json_is_string(name)
+		                            ? json_object_get(json_object_get(specials, json_string_value(name)), "ids")
+		                            : NULL;
 		if (!json_is_array(ids))
-			return tok_json_refuse(r, "post_processor.single", item, "special tokens around one Sequence A");
-		json_array_foreach(ids, k, id)
-			if (!add_around(r, side[after], &n[after], id))
-				return false;
+			return tok_json_refuse(r, "post_processor.single", item,
+			                       "special tokens around one Sequence A");
+		json_array_foreach(ids, k, id) if (!add_around(r, side[after], &n[after], id)) return false;
 	}
 	if (!after)
 		return tok_json_refuse(r, "post_processor.single", single, "special tokens around one Sequence A");
@@ -349,7 +371,8 @@ static bool post_cls_sep(struct tok_reader *r, const json_t *object)
 	unsigned n_head = 0, n_tail = 0;
 
 	return add_around(r, head, &n_head, json_array_get(json_object_get(object, "cls"), 1)) &&
-	       add_around(r, tail, &n_tail, json_array_get(json_object_get(object, "sep"), 1)) && wrap(r, head, n_head, tail, n_tail);
+	       add_around(r, tail, &n_tail, json_array_get(json_object_get(object, "sep"), 1)) &&
+	       wrap(r, head, n_head, tail, n_tail);
 }
 
 bool tok_json_post_processor(struct tok_reader *r, const json_t *object)
@@ -365,7 +388,8 @@ bool tok_json_post_processor(struct tok_reader *r, const json_t *object)
 		return post_template(r, object);
 	if (tok_json_is(type, "RobertaProcessing") || tok_json_is(type, "BertProcessing"))
 		return post_cls_sep(r, object);
-	return tok_json_refuse(r, "post_processor.type", type, "Sequence, ByteLevel, TemplateProcessing, RobertaProcessing or BertProcessing");
+	return tok_json_refuse(r, "post_processor.type", type,
+	                       "Sequence, ByteLevel, TemplateProcessing, RobertaProcessing or BertProcessing");
 }
 
 /* ---- decoder */
@@ -376,7 +400,8 @@ static bool decode_replace(struct tok_reader *r, const json_t *object)
 
 	if (!read_pattern(r, object, "decoder.pattern", &text, &regex))
 		return false;
-	if (!json_is_string(text) || !tok_json_is(text, mark_text) || !tok_json_is(json_object_get(object, "content"), " "))
+	if (!json_is_string(text) || !tok_json_is(text, mark_text) ||
+	    !tok_json_is(json_object_get(object, "content"), " "))
 		return tok_json_refuse(r, "decoder", object, "a replacement of U+2581 by a space");
 	r->t->space_mark = true;
 	return true;
@@ -386,8 +411,9 @@ static bool decode_strip(struct tok_reader *r, const json_t *object)
 {
 	const json_t *start = json_object_get(object, "start"), *stop = json_object_get(object, "stop");
 
-	if (!tok_json_is(json_object_get(object, "content"), " ") || !json_is_integer(start) || json_integer_value(start) < 0 ||
-	    json_integer_value(start) > 1 || !json_is_integer(stop) || json_integer_value(stop) != 0)
+	if (!tok_json_is(json_object_get(object, "content"), " ") || !json_is_integer(start) ||
+	    json_integer_value(start) < 0 || json_integer_value(start) > 1 || !json_is_integer(stop) ||
+	    json_integer_value(stop) != 0)
 		return tok_json_refuse(r, "decoder", object, "at most one space off the start");
 	r->t->drop_first_space |= json_integer_value(start) == 1;
 	return true;
@@ -417,12 +443,14 @@ bool tok_json_decoder(struct tok_reader *r, const json_t *object)
 	if (tok_json_is(type, "Sequence"))
 		return each(r, object, "decoders", "decoder.decoders", tok_json_decoder);
 	if (tok_json_is(type, "ByteLevel"))
-		return r->byte_level || tok_json_refuse(r, "decoder.type", type, "no ByteLevel without a ByteLevel pre_tokenizer");
+		return r->byte_level ||
+		       tok_json_refuse(r, "decoder.type", type, "no ByteLevel without a ByteLevel pre_tokenizer");
 	if (tok_json_is(type, "Replace"))
 		return decode_replace(r, object);
 	if (tok_json_is(type, "Strip"))
 		return decode_strip(r, object);
 	if (tok_json_is(type, "Metaspace"))
 		return decode_metaspace(r, object);
-	return tok_json_refuse(r, "decoder.type", type, "Sequence, ByteLevel, ByteFallback, Fuse, Replace, Strip or Metaspace");
+	return tok_json_refuse(r, "decoder.type", type,
+	                       "Sequence, ByteLevel, ByteFallback, Fuse, Replace, Strip or Metaspace");
 }

@@ -28,8 +28,10 @@ bool tok_byte(const struct tokenizer *t, struct tok_work *w, unsigned char byte)
 	if (id < 0 && t->drop_unknown)
 		return true;
 	if (id < 0)
-		return error_set(w->err, ERROR_ARGUMENT, "the text holds the byte 0x%02x, for which the vocabulary has neither a token "
-		                 "nor an unknown token", byte);
+		return error_set(w->err, ERROR_ARGUMENT,
+		                 "the text holds the byte 0x%02x, for which the vocabulary has neither a token "
+		                 "nor an unknown token",
+		                 byte);
 	return tok_emit(w, id);
 }
 
@@ -67,7 +69,8 @@ static void sift_up(struct tok_pair *heap, size_t i)
 }
 
 /* Whether symbol `left` and its right neighbour merge, with what priority and into what. */
-static bool find_pair(const struct tokenizer *t, const struct tok_work *w, const char *word, uint32_t left, struct tok_pair *out)
+static bool find_pair(const struct tokenizer *t, const struct tok_work *w, const char *word, uint32_t left,
+                      struct tok_pair *out)
 {
 	const struct tok_symbol *a = &w->symbol[left], *b = &w->symbol[a->next];
 	uint64_t priority;
@@ -97,11 +100,13 @@ static bool push_pair(const struct tokenizer *t, struct tok_work *w, const char 
 	if (w->symbol[left].next == NO_SYMBOL)
 		return true;
 	/* looking for a text reads it: with tokens of any length that is not one step */
-	if (t->model == TOK_CHAR_SCORES && !tok_spend(w, 1 + (w->symbol[left].n + w->symbol[w->symbol[left].next].n) / 8))
+	if (t->model == TOK_CHAR_SCORES &&
+	    !tok_spend(w, 1 + (w->symbol[left].n + w->symbol[w->symbol[left].next].n) / 8))
 		return false;
 	if (!find_pair(t, w, word, left, &c))
 		return true;
-	if (w->n_heap == w->heap_cap && !tok_grow((void **)&w->heap, &w->heap_cap, w->n_heap + 1, sizeof *w->heap, w->err))
+	if (w->n_heap == w->heap_cap &&
+	    !tok_grow((void **)&w->heap, &w->heap_cap, w->n_heap + 1, sizeof *w->heap, w->err))
 		return false;
 	w->heap[w->n_heap++] = c;
 	return true;
@@ -165,12 +170,13 @@ static bool no_token(struct tok_work *w, const char *p, size_t n)
 {
 	char text[40];
 
-	return error_set(w->err, ERROR_ARGUMENT, "the text holds \"%s\", for which the vocabulary has neither a token nor an unknown token",
+	return error_set(w->err, ERROR_ARGUMENT,
+	                 "the text holds \"%s\", for which the vocabulary has neither a token nor an unknown token",
 	                 error_quote(text, sizeof text, p, n));
 }
 
-/* Whether text can become this token other than by its being looked for: a control token never comes out of plain text, and the
- * added tokens of a tokenizer.json are no part of its model. */
+/* Whether text can become this token other than by its being looked for: a control token never comes out of plain text,
+ * and the added tokens of a tokenizer.json are no part of its model. */
 static bool is_text(const struct tokenizer *t, int32_t id)
 {
 	return t->type[id] == TOK_NORMAL || (t->type[id] == TOK_USER && !t->special[0].covers);
@@ -186,8 +192,10 @@ static bool has_byte_tokens(const struct tokenizer *t, const char *p, size_t n)
 	return true;
 }
 
-/* What has no token: the unknown token, or nothing. Nothing is no symbol at all where gaps close, else one that never merges. */
-static bool add_unknown(const struct tokenizer *t, struct tok_work *w, size_t *count, const char *word, size_t at, size_t n)
+/* What has no token: the unknown token, or nothing. Nothing is no symbol at all where gaps close, else one that never
+ * merges. */
+static bool add_unknown(const struct tokenizer *t, struct tok_work *w, size_t *count, const char *word, size_t at,
+                        size_t n)
 {
 	if (t->unknown < 0 && t->drop_unknown)
 		return t->gaps_close || add_symbol(w, count, at, n, -1);
@@ -202,7 +210,8 @@ static bool add_unknown(const struct tokenizer *t, struct tok_work *w, size_t *c
 
 /* A character is its token, else the tokens of its bytes, else unknown. When merging by score a
  * character that is no token yet may still be part of one, so it stays whole (id -1) until the end. */
-static bool add_character(const struct tokenizer *t, struct tok_work *w, size_t *count, const char *word, size_t at, size_t n)
+static bool add_character(const struct tokenizer *t, struct tok_work *w, size_t *count, const char *word, size_t at,
+                          size_t n)
 {
 	int32_t id = tok_find(t, word + at, n);
 
@@ -289,7 +298,8 @@ static bool merge_word(const struct tokenizer *t, struct tok_work *w, const char
 		if (id >= 0 && is_text(t, id))
 			return tok_emit(w, id);
 	}
-	return first_symbols(t, w, p, n, &count) && (count == 0 || (merge_all(t, w, p, count) && emit_symbols(t, w, p)));
+	return first_symbols(t, w, p, n, &count) &&
+	       (count == 0 || (merge_all(t, w, p, count) && emit_symbols(t, w, p)));
 }
 
 bool tok_word(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n)

@@ -10,7 +10,10 @@
 #include <string.h>
 #include <utf8proc.h>
 
-struct points { utf8proc_int32_t *p; size_t n, cap; };
+struct points {
+	utf8proc_int32_t *p;
+	size_t n, cap;
+};
 
 static bool add_point(struct points *c, const utf8proc_int32_t *from, size_t n, struct error *err)
 {
@@ -21,10 +24,7 @@ static bool add_point(struct points *c, const utf8proc_int32_t *from, size_t n, 
 	return true;
 }
 
-static int mark_class(utf8proc_int32_t c)
-{
-	return c < 0x300 ? 0 : utf8proc_get_property(c)->combining_class;
-}
+static int mark_class(utf8proc_int32_t c) { return c < 0x300 ? 0 : utf8proc_get_property(c)->combining_class; }
 
 /* Stable bottom-up merge sort of one run of marks by combining class. */
 static void sort_marks(utf8proc_int32_t *p, utf8proc_int32_t *tmp, size_t n)
@@ -63,7 +63,8 @@ static bool order_marks(struct points *c, struct error *err)
 }
 
 /* Appends the normal form of n bytes of valid characters to out. */
-static bool unicode_run(enum tok_norm_kind kind, const char *p, size_t n, struct points *c, struct tok_buf *out, struct error *err)
+static bool unicode_run(enum tok_norm_kind kind, const char *p, size_t n, struct points *c, struct tok_buf *out,
+                        struct error *err)
 {
 	int options = UTF8PROC_DECOMPOSE | (kind == TOK_NORM_NFKC || kind == TOK_NORM_NFKD ? UTF8PROC_COMPAT : 0);
 
@@ -73,7 +74,8 @@ static bool unicode_run(enum tok_norm_kind kind, const char *p, size_t n, struct
 		unsigned point = tok_decode((const unsigned char *)p + i, len);
 		utf8proc_int32_t parts[64];
 		int boundary = 0;
-		utf8proc_ssize_t got = utf8proc_decompose_char((utf8proc_int32_t)point, parts, 64, (utf8proc_option_t)options, &boundary);
+		utf8proc_ssize_t got = utf8proc_decompose_char((utf8proc_int32_t)point, parts, 64,
+		                                               (utf8proc_option_t)options, &boundary);
 		if (got < 0 || got > 64) {
 			parts[0] = (utf8proc_int32_t)point;
 			got = 1;
@@ -85,7 +87,8 @@ static bool unicode_run(enum tok_norm_kind kind, const char *p, size_t n, struct
 	if (!order_marks(c, err))
 		return false;
 	if ((kind == TOK_NORM_NFC || kind == TOK_NORM_NFKC) && c->n) {
-		utf8proc_ssize_t m = utf8proc_normalize_utf32(c->p, (utf8proc_ssize_t)c->n, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+		utf8proc_ssize_t m =
+			utf8proc_normalize_utf32(c->p, (utf8proc_ssize_t)c->n, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
 		if (m < 0)
 			return error_set(err, ERROR_ARGUMENT, "the text cannot be composed: %s", utf8proc_errmsg(m));
 		c->n = (size_t)m;
@@ -149,8 +152,10 @@ static bool lower_case(struct tok_work *w)
 		unsigned c = tok_decode((const unsigned char *)w->text.p + i, (unsigned)len);
 		i += (unsigned)len;
 		/* the one character whose lower case is two (U+0130: i and a dot above) */
-		if (c == 0x130 ? !tok_append(&w->other, "i\xcc\x87", 3, w->err)
-		               : !tok_append(&w->other, bytes, tok_encode((unsigned)utf8proc_tolower((utf8proc_int32_t)c), bytes), w->err))
+		if (c == 0x130
+		            ? !tok_append(&w->other, "i\xcc\x87", 3, w->err)
+		            : !tok_append(&w->other, bytes,
+		                          tok_encode((unsigned)utf8proc_tolower((utf8proc_int32_t)c), bytes), w->err))
 			return false;
 	}
 	return true;
@@ -164,7 +169,8 @@ static bool replace_text(const struct tok_norm_step *s, struct tok_work *w)
 		const char *hit = memmem(p, (size_t)(end - p), s->from, s->n_from);
 		if (!hit)
 			return tok_append(&w->other, p, (size_t)(end - p), w->err);
-		if (!tok_spend(w, 1 + s->n_to) || !tok_append(&w->other, p, (size_t)(hit - p), w->err) || !tok_append(&w->other, s->to, s->n_to, w->err))
+		if (!tok_spend(w, 1 + s->n_to) || !tok_append(&w->other, p, (size_t)(hit - p), w->err) ||
+		    !tok_append(&w->other, s->to, s->n_to, w->err))
 			return false;
 		p = hit + s->n_from;
 	}
@@ -183,10 +189,11 @@ static bool replace_run(const struct tok_norm_step *s, struct tok_work *w, const
 			return false;
 		if (got == 0)
 			break;
-		if (!tok_spend(w, 1 + s->n_to) || !tok_append(&w->other, p + done, at - done, w->err) || !tok_append(&w->other, s->to, s->n_to, w->err))
+		if (!tok_spend(w, 1 + s->n_to) || !tok_append(&w->other, p + done, at - done, w->err) ||
+		    !tok_append(&w->other, s->to, s->n_to, w->err))
 			return false;
 		done = from = at + n;
-		if (n == 0) {           /* an empty match: the next search starts one character on */
+		if (n == 0) { /* an empty match: the next search starts one character on */
 			int len = at < size ? tok_char(p + at, size - at) : 1;
 			from += (size_t)len;
 		}
@@ -232,7 +239,8 @@ static bool collapse_spaces(struct tok_work *w)
 			pending = w->other.n > 0;
 			continue;
 		}
-		if ((pending && !tok_append(&w->other, " ", 1, w->err)) || !tok_append(&w->other, w->text.p + i, 1, w->err))
+		if ((pending && !tok_append(&w->other, " ", 1, w->err)) ||
+		    !tok_append(&w->other, w->text.p + i, 1, w->err))
 			return false;
 		pending = false;
 	}
@@ -242,18 +250,17 @@ static bool collapse_spaces(struct tok_work *w)
 static bool apply(const struct tok_norm_step *s, struct tok_work *w)
 {
 	switch (s->kind) {
-	case TOK_NORM_NFC: case TOK_NORM_NFD: case TOK_NORM_NFKC: case TOK_NORM_NFKD:
-		return unicode_form(s->kind, w);
-	case TOK_NORM_LOWER:
-		return lower_case(w);
-	case TOK_NORM_REPLACE:
-		return s->from_re ? replace_pattern(s, w) : replace_text(s, w);
+	case TOK_NORM_NFC:
+	case TOK_NORM_NFD:
+	case TOK_NORM_NFKC:
+	case TOK_NORM_NFKD: return unicode_form(s->kind, w);
+	case TOK_NORM_LOWER: return lower_case(w);
+	case TOK_NORM_REPLACE: return s->from_re ? replace_pattern(s, w) : replace_text(s, w);
 	case TOK_NORM_PREPEND:
-		return tok_append(&w->other, s->to, s->n_to, w->err) && tok_append(&w->other, w->text.p, w->text.n, w->err);
-	case TOK_NORM_STRIP:
-		return strip_spaces(s, w);
-	default:
-		return collapse_spaces(w);
+		return tok_append(&w->other, s->to, s->n_to, w->err) &&
+		       tok_append(&w->other, w->text.p, w->text.n, w->err);
+	case TOK_NORM_STRIP: return strip_spaces(s, w);
+	default: return collapse_spaces(w);
 	}
 }
 
@@ -268,8 +275,9 @@ bool tok_normalise(const struct tokenizer *t, struct tok_work *w)
 		w->other = w->text;
 		w->text = done;
 		if (w->text.n > INT32_MAX)
-			return error_set(w->err, ERROR_ARGUMENT, "the text grows to %zu bytes by normalising it, at most %d are expected", w->text.n,
-			                 INT32_MAX);
+			return error_set(w->err, ERROR_ARGUMENT,
+			                 "the text grows to %zu bytes by normalising it, at most %d are expected",
+			                 w->text.n, INT32_MAX);
 	}
 	return true;
 }

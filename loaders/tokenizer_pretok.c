@@ -20,28 +20,37 @@
 #define QWEN35 CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define TEKKEN "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*|\\p{N}|" \
+#define TEKKEN \
+	"[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*|\\p{N}|" \
 	" ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES
-#define GPT4O "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" CONTRACTIONS "?|" \
+#define GPT4O \
+	"[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER \
+	"*" CONTRACTIONS "?|" \
 	"\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES
 #define HAN_AND_HANGUL "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
 #define DEEPSEEK_LETTERS \
-	"A-Za-z\\x{b5}\\x{c0}-\\x{d6}\\x{d8}-\\x{f6}\\x{f8}-\\x{1ba}\\x{1bc}-\\x{1bf}\\x{1c4}-\\x{293}\\x{295}-\\x{2af}" \
+	"A-Za-z\\x{b5}\\x{c0}-\\x{d6}\\x{d8}-\\x{f6}\\x{f8}-\\x{1ba}\\x{1bc}-\\x{1bf}\\x{1c4}-\\x{293}\\x{295}-\\x{" \
+	"2af}" \
 	"\\x{370}-\\x{373}\\x{376}\\x{377}\\x{37b}-\\x{37d}\\x{37f}\\x{386}\\x{388}-\\x{38a}\\x{38c}\\x{38e}-\\x{3a1}" \
 	"\\x{3a3}-\\x{3f5}\\x{3f7}-\\x{481}\\x{48a}-\\x{52f}\\x{531}-\\x{556}\\x{10a0}-\\x{10c5}\\x{13a0}-\\x{13f5}" \
 	"\\x{13f8}-\\x{13fd}\\x{1c90}-\\x{1cba}\\x{1cbd}-\\x{1cbf}\\x{1d00}-\\x{1d2b}\\x{1d6b}-\\x{1d77}" \
 	"\\x{1d79}-\\x{1d9a}\\x{1e00}-\\x{1f15}\\x{1f18}-\\x{1f1d}\\x{1f20}-\\x{1f45}\\x{1f48}-\\x{1f4d}" \
-	"\\x{1f50}-\\x{1f57}\\x{1f59}\\x{1f5b}\\x{1f5d}\\x{1f5f}-\\x{1f7d}\\x{1f80}-\\x{1fb4}\\x{1fb6}-\\x{1fbc}\\x{1fbe}" \
+	"\\x{1f50}-\\x{1f57}\\x{1f59}\\x{1f5b}\\x{1f5d}\\x{1f5f}-\\x{1f7d}\\x{1f80}-\\x{1fb4}\\x{1fb6}-\\x{1fbc}\\x{" \
+	"1fbe}" \
 	"\\x{1fc2}-\\x{1fc4}\\x{1fc6}-\\x{1fcc}\\x{1fd0}-\\x{1fd3}\\x{1fd6}-\\x{1fdb}\\x{1fe0}-\\x{1fec}" \
-	"\\x{1ff2}-\\x{1ff4}\\x{1ff6}-\\x{1ffc}\\x{2102}\\x{2107}\\x{210a}-\\x{2113}\\x{2115}\\x{2119}-\\x{211d}\\x{2124}" \
-	"\\x{2126}\\x{2128}\\x{212a}-\\x{212d}\\x{212f}-\\x{2134}\\x{2139}\\x{213c}-\\x{213f}\\x{2145}-\\x{2149}\\x{214e}" \
-	"\\x{2183}\\x{2184}\\x{2c00}-\\x{2c7b}\\x{2c7e}-\\x{2ce4}\\x{2ceb}-\\x{2cee}\\x{2cf2}\\x{2cf3}\\x{a640}-\\x{a66d}" \
+	"\\x{1ff2}-\\x{1ff4}\\x{1ff6}-\\x{1ffc}\\x{2102}\\x{2107}\\x{210a}-\\x{2113}\\x{2115}\\x{2119}-\\x{211d}\\x{" \
+	"2124}" \
+	"\\x{2126}\\x{2128}\\x{212a}-\\x{212d}\\x{212f}-\\x{2134}\\x{2139}\\x{213c}-\\x{213f}\\x{2145}-\\x{2149}\\x{" \
+	"214e}" \
+	"\\x{2183}\\x{2184}\\x{2c00}-\\x{2c7b}\\x{2c7e}-\\x{2ce4}\\x{2ceb}-\\x{2cee}\\x{2cf2}\\x{2cf3}\\x{a640}-\\x{" \
+	"a66d}" \
 	"\\x{a680}-\\x{a69b}\\x{a722}-\\x{a76f}\\x{a771}-\\x{a787}\\x{a78b}-\\x{a78e}\\x{ab70}-\\x{abbf}" \
 	"\\x{fb00}-\\x{fb06}\\x{fb13}-\\x{fb17}\\x{ff21}-\\x{ff3a}\\x{ff41}-\\x{ff5a}\\x{10400}-\\x{1044f}" \
 	"\\x{104b0}-\\x{104d3}\\x{104d8}-\\x{104fb}\\x{10c80}-\\x{10cb2}\\x{10cc0}-\\x{10cf2}\\x{118a0}-\\x{118df}" \
 	"\\x{1e900}-\\x{1e943}"
 #define DEEPSEEK_SIGNS "!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}"
-#define DEEPSEEK_V3 "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|" \
+#define DEEPSEEK_V3 \
+	"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|" \
 	" ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES
 /* \s+$ as published tries every end of every run of spaces. A run that fails from its first space fails
  * from the others, so only a first space, or where the last match ended, needs to be tried. */
@@ -55,7 +64,7 @@ const char tok_gpt2_pattern[] = GPT2;
  * between them are both pieces. The texts between '|' are the names a file may use. */
 static const struct rule {
 	const char *names;
-	bool whole_words, adds_bos, composes;     /* composes: the text is brought to NFC first */
+	bool whole_words, adds_bos, composes; /* composes: the text is brought to NFC first */
 	const char *pattern[7];
 } rules[] = {
 	{ "llama-bpe|llama3|llama-v3|falcon3|falcon-h1|pixtral|midm-2.0|lfm2", true, true, false, { LLAMA3 } },
@@ -68,10 +77,22 @@ static const struct rule {
 	{ "gpt-2|phi-2|mpt|olmo|jais|roberta-bpe|gigachat|trillion", false, false, false, { GPT2 } },
 	{ "starcoder|refact|command-r|smollm|codeshell|exaone|minerva-7b", false, false, false, { "\\p{N}", GPT2 } },
 	{ "falcon", false, false, false, { "[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]" } },
-	{ "deepseek-llm", false, false, false, { "[\\r\\n]", "\\s?[" DEEPSEEK_LETTERS "]+", "\\s?[" DEEPSEEK_SIGNS "]+", TRAILING_SPACES_LINEAR,
-	                                  HAN_AND_HANGUL, "\\p{N}+" } },
-	{ "deepseek-coder", false, false, false, { "[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", HAN_AND_HANGUL, "\\p{N}" } },
-	{ "deepseek-v3", false, false, false, { "\\p{N}{1,3}", "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}]+", DEEPSEEK_V3 } },
+	{ "deepseek-llm",
+	  false,
+	  false,
+	  false,
+	  { "[\\r\\n]", "\\s?[" DEEPSEEK_LETTERS "]+", "\\s?[" DEEPSEEK_SIGNS "]+", TRAILING_SPACES_LINEAR,
+	    HAN_AND_HANGUL, "\\p{N}+" } },
+	{ "deepseek-coder",
+	  false,
+	  false,
+	  false,
+	  { "[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", HAN_AND_HANGUL, "\\p{N}" } },
+	{ "deepseek-v3",
+	  false,
+	  false,
+	  false,
+	  { "\\p{N}{1,3}", "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}]+", DEEPSEEK_V3 } },
 	{ "bloom|poro-chat|gpt3-finnish", false, false, false, { BLOOM } },
 	{ "viking", false, false, false, { BLOOM, "\\p{N}" } },
 	{ "default", false, false, false, { "[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]" } },
@@ -99,7 +120,8 @@ static bool among(const char *names, const char *name, size_t n)
 	}
 }
 
-bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, const char *where, bool *adds_bos, struct error *err)
+bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, const char *where, bool *adds_bos,
+                     struct error *err)
 {
 	char quoted[80];
 
@@ -122,7 +144,8 @@ bool tok_pre_by_name(struct tokenizer *t, const char *name, size_t n, const char
 		*adds_bos = r->adds_bos;
 		return true;
 	}
-	return error_set(err, ERROR_UNSUPPORTED, "%s: tokenizer.ggml.pre is \"%s\", a pre-tokenizer this program does not know", where,
+	return error_set(err, ERROR_UNSUPPORTED,
+	                 "%s: tokenizer.ggml.pre is \"%s\", a pre-tokenizer this program does not know", where,
 	                 error_quote(quoted, sizeof quoted, name, n));
 }
 
@@ -147,14 +170,16 @@ static size_t translate(const char *p, size_t n, char *to, const char **foreign)
 			if (next == 'h' || next == 'H')
 				*foreign = "\\h (a hexadecimal digit there)";
 			if (next == 's' || (next == 'S' && !in_set)) {
-				to = stpcpy(to, in_set ? SPACE_SET : next == 's' ? "[" SPACE_SET "]" : "[^" SPACE_SET "]");
+				to = stpcpy(to, in_set        ? SPACE_SET
+				                : next == 's' ? "[" SPACE_SET "]"
+				                              : "[^" SPACE_SET "]");
 			} else {
 				*to++ = '\\';
 				*to++ = next;
 			}
 			continue;
 		}
-		if (in_set && p[i] == '[' && next == ':') {         /* [:name:] */
+		if (in_set && p[i] == '[' && next == ':') { /* [:name:] */
 			do
 				*to++ = p[i++];
 			while (i < n && p[i] != ']');
@@ -167,7 +192,8 @@ static size_t translate(const char *p, size_t n, char *to, const char **foreign)
 		} else if (!in_set && p[i] == '{') {
 			/* it would run that far at every character, and only its end is counted */
 			unsigned long count = 0;
-			for (size_t k = i + 1; k < n && strchr("0123456789, ", p[k]) && p[k] && count <= MAX_REPEAT; k++)
+			for (size_t k = i + 1; k < n && strchr("0123456789, ", p[k]) && p[k] && count <= MAX_REPEAT;
+			     k++)
 				count = p[k] >= '0' && p[k] <= '9' ? 10 * count + (unsigned long)(p[k] - '0') : 0;
 			if (count > MAX_REPEAT)
 				*foreign = "more than 1000 repetitions";
@@ -187,8 +213,8 @@ static size_t translate(const char *p, size_t n, char *to, const char **foreign)
 }
 
 /* `shown` is the expression as the file has it. */
-static pcre2_code *compile(const char *pattern, size_t n, uint32_t options, const char *where, const char *shown, size_t n_shown,
-                           struct error *err)
+static pcre2_code *compile(const char *pattern, size_t n, uint32_t options, const char *where, const char *shown,
+                           size_t n_shown, struct error *err)
 {
 	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
 	char text[120], why[120] = "no memory";
@@ -205,7 +231,8 @@ static pcre2_code *compile(const char *pattern, size_t n, uint32_t options, cons
 	}
 	pcre2_compile_context_free(context);
 	if (!re)
-		error_set(err, code == PCRE2_ERROR_HEAP_FAILED ? ERROR_MEMORY : ERROR_UNSUPPORTED, "%s: the expression \"%s\" does not compile: %s", where,
+		error_set(err, code == PCRE2_ERROR_HEAP_FAILED ? ERROR_MEMORY : ERROR_UNSUPPORTED,
+		          "%s: the expression \"%s\" does not compile: %s", where,
 		          error_quote(text, sizeof text, shown, n_shown), why);
 	return re;
 }
@@ -222,7 +249,8 @@ pcre2_code *tok_regex(const char *pattern, size_t n, const char *where, struct e
 		n = strlen(pattern);
 	}
 	/* other expressions are counted, for which the shortcuts to a first match are left out */
-	uint32_t counted = is_published(shown, n_shown) ? 0 : PCRE2_AUTO_CALLOUT | PCRE2_NO_START_OPTIMIZE, references = 0;
+	uint32_t counted = is_published(shown, n_shown) ? 0 : PCRE2_AUTO_CALLOUT | PCRE2_NO_START_OPTIMIZE,
+		 references = 0;
 	char *spelt = foreign ? NULL : malloc(n * sizeof SPACE_SET + 1);
 	if (!spelt && !foreign)
 		error_set(err, ERROR_MEMORY, "%s: no memory for an expression of %zu bytes", where, n);
@@ -231,11 +259,13 @@ pcre2_code *tok_regex(const char *pattern, size_t n, const char *where, struct e
 	if (foreign)
 		error_set(err, ERROR_UNSUPPORTED, "%s: the expression \"%s\" uses %s, which is not supported", where,
 		          error_quote(text, sizeof text, shown, n_shown), foreign);
-	else if (spelt)      /* $ ends a line in that dialect */
-		re = compile(spelt, n, PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_MULTILINE | counted, where, shown, n_shown, err);
+	else if (spelt) /* $ ends a line in that dialect */
+		re = compile(spelt, n, PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_MULTILINE | counted, where, shown,
+		             n_shown, err);
 	free(spelt);
 	if (re && (pcre2_pattern_info(re, PCRE2_INFO_BACKREFMAX, &references) || references)) {
-		error_set(err, ERROR_UNSUPPORTED, "%s: the expression \"%s\" uses a reference back to a group, which is not supported", where,
+		error_set(err, ERROR_UNSUPPORTED,
+		          "%s: the expression \"%s\" uses a reference back to a group, which is not supported", where,
 		          error_quote(text, sizeof text, shown, n_shown));
 		pcre2_code_free(re);
 		re = NULL;
@@ -243,7 +273,8 @@ pcre2_code *tok_regex(const char *pattern, size_t n, const char *where, struct e
 	return re;
 }
 
-/* Called before each item of an expression that is not of the table. Between two calls it did one step, or ran over characters. */
+/* Called before each item of an expression that is not of the table. Between two calls it did one step, or ran over
+ * characters. */
 static int count_steps(pcre2_callout_block *at, void *data)
 {
 	struct tok_work *w = data;
@@ -253,7 +284,8 @@ static int count_steps(pcre2_callout_block *at, void *data)
 	return tok_spend(w, w->weight * (1 + moved)) ? 0 : PCRE2_ERROR_CALLOUT;
 }
 
-int tok_match(const pcre2_code *re, const char *text, size_t size, size_t from, size_t *at, size_t *n, struct tok_work *w)
+int tok_match(const pcre2_code *re, const char *text, size_t size, size_t from, size_t *at, size_t *n,
+              struct tok_work *w)
 {
 	char why[120] = "";
 
@@ -276,7 +308,8 @@ int tok_match(const pcre2_code *re, const char *text, size_t size, size_t from, 
 		return 0;
 	if (rc < 0) {
 		pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
-		error_set(w->err, ERROR_ARGUMENT, "the tokenizer's expression gave up on a text of %zu bytes: %s", size, why);
+		error_set(w->err, ERROR_ARGUMENT, "the tokenizer's expression gave up on a text of %zu bytes: %s", size,
+		          why);
 		return -1;
 	}
 	const PCRE2_SIZE *v = pcre2_get_ovector_pointer(w->match);
@@ -323,18 +356,11 @@ static bool join(struct joiner *j, size_t at, size_t n, bool match)
 		return true;
 	match ^= j->step->invert;
 	switch (j->step->behaviour) {
-	case TOK_SPLIT_REMOVED:
-		return match || tok_span_add(j->out, at, n, false, j->err);
-	case TOK_SPLIT_MERGED_NEXT:
-		return join_next(j, at, n, match);
-	case TOK_SPLIT_MERGED_PREVIOUS:
-		extend = j->any && match && !j->last_match;
-		break;
-	case TOK_SPLIT_CONTIGUOUS:
-		extend = j->any && match == j->last_match;
-		break;
-	default:
-		break;
+	case TOK_SPLIT_REMOVED: return match || tok_span_add(j->out, at, n, false, j->err);
+	case TOK_SPLIT_MERGED_NEXT: return join_next(j, at, n, match);
+	case TOK_SPLIT_MERGED_PREVIOUS: extend = j->any && match && !j->last_match; break;
+	case TOK_SPLIT_CONTIGUOUS: extend = j->any && match == j->last_match; break;
+	default: break;
 	}
 	j->last_match = match;
 	j->any = true;
@@ -346,7 +372,8 @@ static bool join(struct joiner *j, size_t at, size_t n, bool match)
 }
 
 /* As tok_match, for a step that may look for a plain text instead. */
-static int find_cut(const struct tok_pre_step *s, const char *text, size_t size, size_t from, size_t *at, size_t *n, struct tok_work *w)
+static int find_cut(const struct tok_pre_step *s, const char *text, size_t size, size_t from, size_t *at, size_t *n,
+                    struct tok_work *w)
 {
 	if (s->re)
 		return tok_match(s->re, text, size, from, at, n, w);
@@ -401,11 +428,13 @@ static bool prefix_piece(const struct tok_pre_step *s, struct tok_work *w, struc
 	while (s->replace && p < end) {
 		const char *space = memchr(p, ' ', (size_t)(end - p));
 		const char *stop = space ? space : end;
-		if (!tok_append(&w->other, p, (size_t)(stop - p), w->err) || (space && !tok_append(&w->other, s->mark, s->n_mark, w->err)))
+		if (!tok_append(&w->other, p, (size_t)(stop - p), w->err) ||
+		    (space && !tok_append(&w->other, s->mark, s->n_mark, w->err)))
 			return false;
 		p = space ? space + 1 : end;
 	}
-	return tok_append(&w->other, p, (size_t)(end - p), w->err) && tok_span_add(&w->next, at, w->other.n - at, false, w->err);
+	return tok_append(&w->other, p, (size_t)(end - p), w->err) &&
+	       tok_span_add(&w->next, at, w->other.n - at, false, w->err);
 }
 
 /* Runs of characters, and bytes that are none, one by one. */
@@ -438,8 +467,8 @@ bool tok_pretokenize(const struct tokenizer *t, struct tok_work *w)
 		for (size_t k = 0; k < w->spans.n; k++) {
 			struct tok_span piece = w->spans.p[k];
 			bool ok = s->kind == TOK_PRE_PREFIX ? prefix_piece(s, w, piece)
-			        : piece.bad ? tok_span_add(&w->next, piece.at, piece.n, true, w->err)
-			        : split_piece(s, w, piece);
+			          : piece.bad               ? tok_span_add(&w->next, piece.at, piece.n, true, w->err)
+			                                    : split_piece(s, w, piece);
 			if (!ok)
 				return false;
 		}
@@ -452,7 +481,8 @@ bool tok_pretokenize(const struct tokenizer *t, struct tok_work *w)
 			w->other = text;
 		}
 		if (w->text.n > INT32_MAX)
-			return error_set(w->err, ERROR_ARGUMENT, "the text grows to %zu bytes, at most %d are expected", w->text.n, INT32_MAX);
+			return error_set(w->err, ERROR_ARGUMENT, "the text grows to %zu bytes, at most %d are expected",
+			                 w->text.n, INT32_MAX);
 	}
 	return true;
 }

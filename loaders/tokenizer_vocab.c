@@ -83,7 +83,11 @@ static bool byte_prints(unsigned b)
 
 unsigned tokenizer_spell_byte(unsigned byte, char out[4])
 {
-	return tok_encode(byte_prints(byte) ? byte : byte <= 32 ? 0x100 + byte : byte <= 160 ? 0x121 + (byte - 127) : 0x143, out);
+	return tok_encode(byte_prints(byte) ? byte
+	                  : byte <= 32      ? 0x100 + byte
+	                  : byte <= 160     ? 0x121 + (byte - 127)
+	                                    : 0x143,
+	                  out);
 }
 
 int tok_char_byte(unsigned c)
@@ -113,8 +117,9 @@ unsigned tok_space_after(const char *p, size_t n)
 	if (len <= 0)
 		return 0;
 	unsigned c = tok_decode((const unsigned char *)p, (unsigned)len);
-	bool space = c == ' ' || (c >= 9 && c <= 13) || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
-	             c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+	bool space = c == ' ' || (c >= 9 && c <= 13) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+	             (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+	             c == 0x3000;
 	return space ? (unsigned)len : 0;
 }
 
@@ -133,7 +138,8 @@ bool tok_grow(void **p, size_t *cap, size_t need, size_t item, struct error *err
 	size_t want = *cap < 64 ? 64 : *cap;
 	while (want < need) {
 		if (want > SIZE_MAX / 2 / item)
-			return error_set(err, ERROR_MEMORY, "the tokenizer would need more than %zu items of %zu bytes", want, item);
+			return error_set(err, ERROR_MEMORY, "the tokenizer would need more than %zu items of %zu bytes",
+			                 want, item);
 		want += want / 2;
 	}
 	void *grown = realloc(*p, want * item);
@@ -263,7 +269,7 @@ static void *table_alloc(struct tok_table *table, size_t bytes)
 	*table = (struct tok_table){ p, bytes + slack };
 	if (slack) {
 		p += -(uintptr_t)p & (large - 1);
-		madvise(p, bytes, MADV_HUGEPAGE);        /* only advice: refused is as good */
+		madvise(p, bytes, MADV_HUGEPAGE); /* only advice: refused is as good */
 	}
 	return p;
 }
@@ -319,8 +325,8 @@ bool tok_index(struct tokenizer *t, const char *where, struct error *err)
 	t->slot_mask = size - 1;
 	for (size_t i = 0; i < t->n_token; i++) {
 		if (t->token[i].n > TOK_MAX_TOKEN_BYTES)
-			return error_set(err, ERROR_FORMAT, "%s: token %zu is %llu bytes long, at most %d are expected", where, i,
-			                 (unsigned long long)t->token[i].n, TOK_MAX_TOKEN_BYTES);
+			return error_set(err, ERROR_FORMAT, "%s: token %zu is %llu bytes long, at most %d are expected",
+			                 where, i, (unsigned long long)t->token[i].n, TOK_MAX_TOKEN_BYTES);
 		if (t->token[i].n > t->max_token)
 			t->max_token = (uint32_t)t->token[i].n;
 		if (t->token[i].n)
@@ -332,10 +338,7 @@ bool tok_index(struct tokenizer *t, const char *where, struct error *err)
 
 /* ---- merges */
 
-static uint64_t pair_slot(const struct tokenizer *t, uint64_t pair)
-{
-	return mix(pair ^ t->seed) & t->merge_mask;
-}
+static uint64_t pair_slot(const struct tokenizer *t, uint64_t pair) { return mix(pair ^ t->seed) & t->merge_mask; }
 
 const struct tok_merge *tok_merge_find(const struct tokenizer *t, int32_t left, int32_t right)
 {
@@ -355,7 +358,8 @@ bool tok_merges_begin(struct tok_merger *m, struct tokenizer *t, uint64_t count,
 {
 	*m = (struct tok_merger){ .t = t, .where = where, .last = -1 };
 	if (count > UINT32_MAX / 4)
-		return error_set(err, ERROR_FORMAT, "%s: %llu merges are more than fit", where, (unsigned long long)count);
+		return error_set(err, ERROR_FORMAT, "%s: %llu merges are more than fit", where,
+		                 (unsigned long long)count);
 	uint64_t size = table_size(count);
 	m->joined = malloc((size_t)t->max_token + 1);
 	t->merge = table_alloc(&t->merge_table, size * sizeof *t->merge);
@@ -373,8 +377,8 @@ static bool merge_refused(struct tok_merger *m, const char *what, const char *p,
 		m->rank++;
 		return true;
 	}
-	return error_set(err, ERROR_FORMAT, "%s: merge %u %s \"%s\", which is no token of the vocabulary", m->where, m->rank, what,
-	                 error_quote(text, sizeof text, p, n));
+	return error_set(err, ERROR_FORMAT, "%s: merge %u %s \"%s\", which is no token of the vocabulary", m->where,
+	                 m->rank, what, error_quote(text, sizeof text, p, n));
 }
 
 bool tok_merges_add(struct tok_merger *m, const char *a, size_t na, const char *b, size_t nb, struct error *err)
@@ -387,8 +391,8 @@ bool tok_merges_add(struct tok_merger *m, const char *a, size_t na, const char *
 	if (right < 0)
 		return merge_refused(m, "ends with", b, nb, err);
 	/* merges mostly come in the order of the tokens they make: look at the next token before searching */
-	if (m->last < 0 || (size_t)result >= t->n_token || t->token[result].n != na + nb || memcmp(t->token[result].p, a, na) ||
-	    memcmp(t->token[result].p + na, b, nb)) {
+	if (m->last < 0 || (size_t)result >= t->n_token || t->token[result].n != na + nb ||
+	    memcmp(t->token[result].p, a, na) || memcmp(t->token[result].p + na, b, nb)) {
 		result = -1;
 		if (na + nb <= t->max_token) {
 			memcpy(m->joined, a, na);
@@ -403,7 +407,7 @@ bool tok_merges_add(struct tok_merger *m, const char *a, size_t na, const char *
 	uint64_t i = pair_slot(t, pair);
 	while (t->merge[i].rank_plus_1 && t->merge[i].pair != pair)
 		i = (i + 1) & t->merge_mask;
-	if (!t->merge[i].rank_plus_1)           /* of two equal merges the first counts */
+	if (!t->merge[i].rank_plus_1) /* of two equal merges the first counts */
 		t->merge[i] = (struct tok_merge){ pair, m->rank + 1, result };
 	m->rank++;
 	return true;
@@ -434,8 +438,8 @@ bool tok_special_sort(struct tok_special_set *s, const char *where, struct error
 	memset(s->first, 0, sizeof s->first);
 	for (size_t i = 0; i < s->n; i++) {
 		if (s->row[i].n == 0 || s->row[i].n > TOK_MAX_SPECIAL_BYTES)
-			return error_set(err, ERROR_FORMAT, "%s: special token %d is %u bytes long, expected 1 to %d", where, s->row[i].id,
-			                 s->row[i].n, TOK_MAX_SPECIAL_BYTES);
+			return error_set(err, ERROR_FORMAT, "%s: special token %d is %u bytes long, expected 1 to %d",
+			                 where, s->row[i].id, s->row[i].n, TOK_MAX_SPECIAL_BYTES);
 		s->first[(unsigned char)s->row[i].p[0]] = true;
 	}
 	if (s->n)
@@ -457,7 +461,8 @@ static size_t special_bound(const struct tok_special_set *s, size_t lo, size_t h
 	return lo;
 }
 
-const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, bool hidden_too, uint64_t *steps)
+const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, bool hidden_too,
+                                         uint64_t *steps)
 {
 	const struct tok_special *best = NULL;
 	size_t lo = 0, hi = s->n;
@@ -498,7 +503,10 @@ static bool bytes_of_spelling(const struct gguf_str *s, char *out, size_t *n_out
 
 static int hex_digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	                              : -1;
 }
 
 static bool byte_of_name(const struct gguf_str *s, char *out)
@@ -547,9 +555,12 @@ void tok_eog_add(struct tokenizer *t, int32_t id)
 
 static void add_known_ends(struct tokenizer *t)
 {
-	static const char *const end[] = { "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
-		"<|end_of_text|>", "</s>", "<|EOT|>", "<|end_of_turn|>", "<|return|>",
-		"<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>" };
+	static const char *const end[] = {
+		"<|eot_id|>",      "<|eom_id|>",    "<|im_end|>",
+		"<|end|>",         "<end_of_turn>", "<|endoftext|>",
+		"<|end_of_text|>", "</s>",          "<|EOT|>",
+		"<|end_of_turn|>", "<|return|>",    "<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>"
+	};
 
 	for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
 		int32_t id = tok_find(t, end[i], strlen(end[i]));
@@ -576,7 +587,8 @@ static bool decode_long_tokens(struct tokenizer *t, struct error *err)
 		struct tok_long *l = &t->longs[t->n_longs];
 		l->p = malloc(t->token[i].n);
 		if (!l->p)
-			return error_set(err, ERROR_MEMORY, "no memory for a token of %llu bytes", (unsigned long long)t->token[i].n);
+			return error_set(err, ERROR_MEMORY, "no memory for a token of %llu bytes",
+			                 (unsigned long long)t->token[i].n);
 		l->id = (int32_t)i;
 		l->n = tok_piece_write(t, (int32_t)i, l->p);
 		t->n_longs++;
@@ -602,7 +614,8 @@ static bool marks_begin_tokens(const struct tokenizer *t)
 bool tok_finish(struct tokenizer *t, struct error *err)
 {
 	/* "▁" must be a token, so that a run of unknown characters ends there too */
-	t->cut_at_marks = t->model != TOK_BYTE_LEVEL && !t->whole_words && tok_find(t, "\xe2\x96\x81", 3) >= 0 && marks_begin_tokens(t);
+	t->cut_at_marks = t->model != TOK_BYTE_LEVEL && !t->whole_words && tok_find(t, "\xe2\x96\x81", 3) >= 0 &&
+	                  marks_begin_tokens(t);
 	tok_eog_add(t, t->eos);
 	add_known_ends(t);
 	return decode_long_tokens(t, err);

@@ -1,15 +1,18 @@
-/* programs/allocator.c - jemalloc as the programs want it: as quick as it is, and without its crashes where memory is short.
+/* programs/allocator.c - jemalloc as the programs want it: as quick as it is, and without its crashes where memory is
+ * short.
  *
- * A jemalloc thread cache is memory too. When a thread begins and there is none for its cache, jemalloc takes no notice and the thread's next malloc() reads
- * address 0; a thread whose arena cannot be made ends the same way. So no thread gets either by itself (malloc_conf). While the program is still one thread, an
- * arena for everybody is made, and arena 0, where jemalloc takes caches from, sets room for many aside and never gives it back. A thread that begins
- * then has its cache from there. When the room could not be had, or too many threads are there already, it goes without: slower, and a malloc() without memory returns NULL.
+ * A jemalloc thread cache is memory too. When a thread begins and there is none for its cache, jemalloc takes no notice
+ * and the thread's next malloc() reads address 0; a thread whose arena cannot be made ends the same way. So no thread
+ * gets either by itself (malloc_conf). While the program is still one thread, an arena for everybody is made, and arena
+ * 0, where jemalloc takes caches from, sets room for many aside and never gives it back. A thread that begins then has
+ * its cache from there. When the room could not be had, or too many threads are there already, it goes without: slower,
+ * and a malloc() without memory returns NULL.
  */
 #include "programs/allocator.h"
 
 #ifndef HAVE_JEMALLOC
 
-void allocator_begin(void) { }
+void allocator_begin(void) {}
 
 #else
 
@@ -23,7 +26,10 @@ void allocator_begin(void) { }
 /* jemalloc looks for this name before main() begins. */
 const char *malloc_conf = "narenas:1,tcache:false";
 
-enum { CACHES_MOST = 64, CACHE_BYTES = 40 << 10 };      /* a cache takes 28 KiB; the rest is for what threads ask for before they have one */
+enum {
+	CACHES_MOST = 64,
+	CACHE_BYTES = 40 << 10
+}; /* a cache takes 28 KiB; the rest is for what threads ask for before they have one */
 
 static unsigned arena;
 static pthread_key_t ending;
@@ -67,7 +73,8 @@ void allocator_begin(void)
 {
 	size_t n = sizeof arena;
 
-	if (mallctl("arenas.create", &arena, &n, NULL, 0) != 0 || !set_aside() || pthread_key_create(&ending, thread_ends) != 0)
+	if (mallctl("arenas.create", &arena, &n, NULL, 0) != 0 || !set_aside() ||
+	    pthread_key_create(&ending, thread_ends) != 0)
 		return;
 	system_thread_begins = thread_begins;
 	thread_begins();

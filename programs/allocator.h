@@ -1,4 +1,5 @@
-/* programs/allocator.h - how the programs set up their allocator. A library leaves that to the program it is part of. */
+/* programs/allocator.h - how the programs set up their allocator. A library leaves that to the program it is part
+ * of. */
 #ifndef RUNTIME_ALLOCATOR_H
 #define RUNTIME_ALLOCATOR_H
 

@@ -6,7 +6,8 @@
  *   jitwarm_look.c    looks at one of them, or at all that a model needs
  *   jitwarm_tune.c    finds out which schedules this processor likes
  *
- * stdout carries what was asked for (tables, listings, one JSON line) and nothing else; everything said to a person on the way goes to stderr.
+ * stdout carries what was asked for (tables, listings, one JSON line) and nothing else; everything said to a person on
+ * the way goes to stderr.
  */
 #ifndef RUNTIME_JITWARM_H
 #define RUNTIME_JITWARM_H
@@ -18,13 +19,15 @@
 #include "programs/output.h"
 #include "runtime/plan/key_list.h"
 
-/* Exit status: what was asked for is done, failed, was asked for wrongly; or the answer is no: something is missing, damaged or differs. */
+/* Exit status: what was asked for is done, failed, was asked for wrongly; or the answer is no: something is missing,
+ * damaged or differs. */
 enum { WARM_DONE, WARM_FAILED, WARM_USAGE, WARM_NO };
 
 enum { WARM_MAX_OPERANDS = 256 };
 
 struct warm_arguments {
-	const char *operand[WARM_MAX_OPERANDS]; int n_operands;       /* without the command */
+	const char *operand[WARM_MAX_OPERANDS];
+	int n_operands; /* without the command */
 	struct option_list targets, shapes;
 	const char *out, *weights, *activations, *numerics, *kv_type, *cache;
 	long batch, limit, seconds;
@@ -38,15 +41,18 @@ int warm_usage(const char *text);
 
 /* The targets asked for, in that order and each once; native when none is. Returns how many; 0: err. */
 int warm_targets(const struct target *out[TARGET_COUNT], struct error *err);
-/* Opens the headers of all models asked for, files and shapes, one after the other. visit returns false to stop, with err set. */
-bool warm_each_model(bool (*visit)(const struct model *m, const char *name, void *user, struct error *err), void *user, struct error *err);
+/* Opens the headers of all models asked for, files and shapes, one after the other. visit returns false to stop, with
+ * err set. */
+bool warm_each_model(bool (*visit)(const struct model *m, const char *name, void *user, struct error *err), void *user,
+                     struct error *err);
 int warm_model_count(void);
 bool warm_model_keys(const struct model *m, const struct target *t, struct key **keys, size_t *n, struct error *err);
 /* The cache asked for; read_only: nothing is made or written. */
 struct cache *warm_open_cache(bool read_only, struct error *err);
 /* What was found out about this processor, from the cache's first directory. NULL: err. */
 struct tune *warm_open_tune(bool read_only, struct error *err);
-/* How many times as fast as the usual way a key's schedule was found to be; 0: nothing is known, or of another schedule. */
+/* How many times as fast as the usual way a key's schedule was found to be; 0: nothing is known, or of another
+ * schedule. */
 double warm_tuned_gain(const struct key *key);
 
 int warm_make(void);

@@ -16,7 +16,10 @@ static void print_json(json_t *o)
 	json_decref(o);
 }
 
-static bool this_version(const struct cache_item *i) { return i->readable && i->key.codegen == key_codegen(i->key.target); }
+static bool this_version(const struct cache_item *i)
+{
+	return i->readable && i->key.codegen == key_codegen(i->key.target);
+}
 
 static const char *state_of(const struct cache_item *i)
 {
@@ -29,12 +32,16 @@ static void say_leftovers(const struct cache_leftovers *left)
 	if (left->abandoned)
 		fprintf(stderr, "%" PRIu64 " files of writers that died, which gc removes\n", left->abandoned);
 	if (left->files > left->abandoned)
-		fprintf(stderr, "%" PRIu64 " files of writers that are at work, or were a moment ago\n", left->files - left->abandoned);
+		fprintf(stderr, "%" PRIu64 " files of writers that are at work, or were a moment ago\n",
+		        left->files - left->abandoned);
 }
 
 /* ---- list */
 
-struct listing { json_t *entries; uint64_t n, good, bad, code_bytes, stored_bytes; };
+struct listing {
+	json_t *entries;
+	uint64_t n, good, bad, code_bytes, stored_bytes;
+};
 
 static bool list_item(const struct cache_item *i, void *user)
 {
@@ -53,7 +60,9 @@ static bool list_item(const struct cache_item *i, void *user)
 	l->code_bytes += i->code_bytes;
 	l->stored_bytes += i->stored_bytes;
 	if (l->entries) {
-		json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:o}", "key", text, "state", state_of(i), "code_bytes", (json_int_t)i->code_bytes, "stored_bytes", (json_int_t)i->stored_bytes, "path", output_string(i->path));
+		json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:o}", "key", text, "state", state_of(i), "code_bytes",
+		                      (json_int_t)i->code_bytes, "stored_bytes", (json_int_t)i->stored_bytes, "path",
+		                      output_string(i->path));
 		if (several)
 			report_schedule(o, &i->key);
 		if (found > 0)
@@ -62,8 +71,10 @@ static bool list_item(const struct cache_item *i, void *user)
 	} else {
 		bool chosen = several && (i->key.schedule || found > 0);
 		bool good = this_version(i) && !i->trouble;
-		printf("%8" PRIu32 " %8" PRIu64 "  %s%s%s%s  %s%s%s%s%s\n", i->code_bytes, i->stored_bytes, *text ? text : "?", good ? "" : " (", good ? "" : state_of(i),
-		       good ? "" : ")", error_quote(path, sizeof path, i->path, strlen(i->path)), chosen ? " (" : "", chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
+		printf("%8" PRIu32 " %8" PRIu64 "  %s%s%s%s  %s%s%s%s%s\n", i->code_bytes, i->stored_bytes,
+		       *text ? text : "?", good ? "" : " (", good ? "" : state_of(i), good ? "" : ")",
+		       error_quote(path, sizeof path, i->path, strlen(i->path)), chosen ? " (" : "",
+		       chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
 	}
 	return true;
 }
@@ -79,13 +90,16 @@ int warm_list(void)
 
 	cache_close(c);
 	if (ok && warm.json)
-		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "entries", (json_int_t)l.n, "good", (json_int_t)l.good, "unusable", (json_int_t)l.bad, "code_bytes", (json_int_t)l.code_bytes,
-			"stored_bytes", (json_int_t)l.stored_bytes, "abandoned_files", (json_int_t)left.abandoned, "list", l.entries));
+		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "entries", (json_int_t)l.n, "good",
+		                     (json_int_t)l.good, "unusable", (json_int_t)l.bad, "code_bytes",
+		                     (json_int_t)l.code_bytes, "stored_bytes", (json_int_t)l.stored_bytes,
+		                     "abandoned_files", (json_int_t)left.abandoned, "list", l.entries));
 	else if (ok && !warm.quiet) {
 		fprintf(stderr, "%" PRIu64 " entries, %" PRIu64 " of this version", l.n, l.good);
 		if (l.bad)
 			fprintf(stderr, ", %" PRIu64 " that cannot be used", l.bad);
-		fprintf(stderr, "; %.2f MiB of code in %.2f MiB\n", (double)l.code_bytes / 0x1p20, (double)l.stored_bytes / 0x1p20);
+		fprintf(stderr, "; %.2f MiB of code in %.2f MiB\n", (double)l.code_bytes / 0x1p20,
+		        (double)l.stored_bytes / 0x1p20);
 		say_leftovers(&left);
 	}
 	json_decref(l.entries);
@@ -98,7 +112,8 @@ struct verification {
 	struct cache *cache;
 	json_t *wrong;
 	uint64_t same, different, damaged, other_version, removed;
-	struct error *err; bool failed;
+	struct error *err;
+	bool failed;
 };
 
 static void say_wrong(struct verification *v, const struct cache_item *i, const char *what)
@@ -108,19 +123,24 @@ static void say_wrong(struct verification *v, const struct cache_item *i, const 
 	if (i->key.kind)
 		key_text(&i->key, text, sizeof text);
 	if (v->wrong)
-		json_array_append_new(v->wrong, json_pack("{s:s, s:s, s:o}", "key", text, "what", what, "path", output_string(i->path)));
+		json_array_append_new(v->wrong, json_pack("{s:s, s:s, s:o}", "key", text, "what", what, "path",
+		                                          output_string(i->path)));
 	else
-		printf("%s: %s%s%s\n", error_quote(path, sizeof path, i->path, strlen(i->path)), *text ? text : error_quote(file, sizeof file, i->file, strlen(i->file)), *text || *i->file ? " " : "", what);
+		printf("%s: %s%s%s\n", error_quote(path, sizeof path, i->path, strlen(i->path)),
+		       *text ? text : error_quote(file, sizeof file, i->file, strlen(i->file)),
+		       *text || *i->file ? " " : "", what);
 }
 
-/* NULL: an object is what is made for its key now, or err: what could not be made could not be compared, which says nothing of what is stored. */
+/* NULL: an object is what is made for its key now, or err: what could not be made could not be compared, which says
+ * nothing of what is stored. */
 static const char *differs(const struct cache_item *i, const struct object *stored, struct error *err)
 {
 	struct object fresh = { 0 };
 	struct error why = { 0 };
 
 	if (!compile_key(&fresh, &i->key, template_build, NULL, NULL, &why)) {
-		error_set(err, why.code, "%s%s%s cannot be made anew to be compared: %s", i->path, *i->file ? "/" : "", i->file, why.text);
+		error_set(err, why.code, "%s%s%s cannot be made anew to be compared: %s", i->path, *i->file ? "/" : "",
+		          i->file, why.text);
 		return NULL;
 	}
 	bool same = record_same(stored, &fresh);
@@ -129,7 +149,8 @@ static const char *differs(const struct cache_item *i, const struct object *stor
 }
 
 /* The same for what is stored; *damaged: that is not of its code. False: it cannot be read now. */
-static bool judge_item(struct verification *v, const struct cache_item *i, const char **wrong, bool *damaged, char *room, size_t cap)
+static bool judge_item(struct verification *v, const struct cache_item *i, const char **wrong, bool *damaged,
+                       char *room, size_t cap)
 {
 	struct object stored = { 0 };
 	enum record_answer answer = i->trouble ? RECORD_DAMAGED : cache_read(v->cache, i, &stored, v->err);
@@ -139,7 +160,7 @@ static bool judge_item(struct verification *v, const struct cache_item *i, const
 	if (answer == RECORD_DAMAGED) {
 		snprintf(room, cap, "is %s", i->trouble ? i->trouble : "damaged");
 		*wrong = room;
-	} else if (answer == RECORD_FOUND) {         /* absent: gone since it was listed */
+	} else if (answer == RECORD_FOUND) { /* absent: gone since it was listed */
 		*wrong = differs(i, &stored, v->err);
 		v->same += !*wrong && !v->err->code;
 	}
@@ -190,15 +211,20 @@ int warm_verify(void)
 	struct cache_leftovers left;
 	uint64_t bytes, entries;
 	struct verification v = { .cache = open_verified(&e), .wrong = warm.json ? json_array() : NULL, .err = &e };
-	bool ok = v.cache && cache_each(v.cache, verify_item, &v, &e) && !v.failed && cache_size(v.cache, false, &bytes, &entries, &left, &e);
+	bool ok = v.cache && cache_each(v.cache, verify_item, &v, &e) && !v.failed &&
+	          cache_size(v.cache, false, &bytes, &entries, &left, &e);
 
 	cache_close(v.cache);
 	if (ok && warm.json)
-		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "same", (json_int_t)v.same, "different", (json_int_t)v.different, "damaged", (json_int_t)v.damaged,
-			"other_version", (json_int_t)v.other_version, "removed", (json_int_t)v.removed, "abandoned_files", (json_int_t)left.abandoned, "wrong", v.wrong));
+		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "same", (json_int_t)v.same, "different",
+		                     (json_int_t)v.different, "damaged", (json_int_t)v.damaged, "other_version",
+		                     (json_int_t)v.other_version, "removed", (json_int_t)v.removed, "abandoned_files",
+		                     (json_int_t)left.abandoned, "wrong", v.wrong));
 	else if (ok && !warm.quiet) {
-		fprintf(stderr, "%" PRIu64 " are what is made now, %" PRIu64 " differ, %" PRIu64 " are damaged, %" PRIu64 " are of another version; %" PRIu64 " removed\n", v.same, v.different,
-		        v.damaged, v.other_version, v.removed);
+		fprintf(stderr,
+		        "%" PRIu64 " are what is made now, %" PRIu64 " differ, %" PRIu64 " are damaged, %" PRIu64
+		        " are of another version; %" PRIu64 " removed\n",
+		        v.same, v.different, v.damaged, v.other_version, v.removed);
 		say_leftovers(&left);
 	}
 	json_decref(v.wrong);
@@ -218,15 +244,21 @@ int warm_gc(void)
 	if (!ok)
 		return warm_fail(&e);
 	if (warm.json)
-		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I}", "entries", (json_int_t)g.entries, "bytes", (json_int_t)g.bytes, "removed", (json_int_t)g.removed,
-			"removed_bytes", (json_int_t)g.removed_bytes, "in_use", (json_int_t)g.in_use));
+		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I}", "entries", (json_int_t)g.entries, "bytes",
+		                     (json_int_t)g.bytes, "removed", (json_int_t)g.removed, "removed_bytes",
+		                     (json_int_t)g.removed_bytes, "in_use", (json_int_t)g.in_use));
 	else if (!warm.quiet)
-		fprintf(stderr, "%" PRIu64 " entries of %.2f MiB removed, %" PRIu64 " of %.2f MiB left, %" PRIu64 " of them in use\n", g.removed, (double)g.removed_bytes / 0x1p20,
-		        g.entries, (double)g.bytes / 0x1p20, g.in_use);
+		fprintf(stderr,
+		        "%" PRIu64 " entries of %.2f MiB removed, %" PRIu64 " of %.2f MiB left, %" PRIu64
+		        " of them in use\n",
+		        g.removed, (double)g.removed_bytes / 0x1p20, g.entries, (double)g.bytes / 0x1p20, g.in_use);
 	return WARM_DONE;
 }
 
-struct choice { const struct target *target[TARGET_COUNT]; int n; };
+struct choice {
+	const struct target *target[TARGET_COUNT];
+	int n;
+};
 
 static bool is_chosen(const struct key *k, void *user)
 {

@@ -16,10 +16,13 @@ struct shown {
 	char text[KEY_TEXT_MAX];
 	struct object fresh, stored;
 	struct compile_stats stats;
-	char *ir, *listing; size_t ir_bytes, listing_bytes;
-	bool kept; char path[4096];
-	enum record_answer answer; struct error why;     /* of the cache, which need not be there */
-	double gain;                    /* of its schedule, where this machine was tuned; 0: not known */
+	char *ir, *listing;
+	size_t ir_bytes, listing_bytes;
+	bool kept;
+	char path[4096];
+	enum record_answer answer;
+	struct error why; /* of the cache, which need not be there */
+	double gain;      /* of its schedule, where this machine was tuned; 0: not known */
 };
 
 static bool make_shown(struct shown *s, struct error *err)
@@ -70,13 +73,17 @@ static void print_shown(const struct shown *s, bool same)
 	printf("# %s\n# %s", s->text, template_schedule_name(&s->key, name, sizeof name));
 	if (s->gain > 0)
 		printf("; here %.2f times as fast as the usual way", s->gain);
-	printf("\n# %" PRIu32 " bytes, %" PRIu32 " of them constants; frame %" PRIu32 " bytes", o->code_bytes, o->code_bytes - o->pool_offset, o->frame_bytes);
+	printf("\n# %" PRIu32 " bytes, %" PRIu32 " of them constants; frame %" PRIu32 " bytes", o->code_bytes,
+	       o->code_bytes - o->pool_offset, o->frame_bytes);
 	if (o->shared_bytes)
 		printf(", shared %" PRIu32 " bytes", o->shared_bytes);
-	printf("\n# registers: %u vector, %u scalar, %u mask; %" PRIu32 " spills, %" PRIu32 " in inner loops\n", o->vector_regs, o->scalar_regs, o->mask_regs, s->stats.spills, s->stats.spills_in_inner_loops);
-	printf("# %" PRIu32 " IR instructions, %" PRIu32 " machine instructions\n", s->stats.ir_instructions, s->stats.machine_instructions);
+	printf("\n# registers: %u vector, %u scalar, %u mask; %" PRIu32 " spills, %" PRIu32 " in inner loops\n",
+	       o->vector_regs, o->scalar_regs, o->mask_regs, s->stats.spills, s->stats.spills_in_inner_loops);
+	printf("# %" PRIu32 " IR instructions, %" PRIu32 " machine instructions\n", s->stats.ir_instructions,
+	       s->stats.machine_instructions);
 	if (s->kept)
-		printf("# kept in %s: %s\n", error_quote(path, sizeof path, s->path, strlen(s->path)), same ? "the same code" : "NOT the same code");
+		printf("# kept in %s: %s\n", error_quote(path, sizeof path, s->path, strlen(s->path)),
+		       same ? "the same code" : "NOT the same code");
 	else if (s->answer == RECORD_FAILED)
 		printf("# whether it is kept is not known: %s\n", s->why.text);
 	else
@@ -89,12 +96,16 @@ static void print_shown(const struct shown *s, bool same)
 static void print_shown_json(const struct shown *s, bool same)
 {
 	const struct object *o = &s->fresh;
-	json_t *j = json_pack("{s:s, s:I, s:I, s:I, s:I, s:{s:i, s:i, s:i}, s:I, s:I, s:I, s:I, s:o, s:b, s:s%, s:s%}", "key", s->text, "code_bytes", (json_int_t)o->code_bytes,
-		"constant_bytes", (json_int_t)(o->code_bytes - o->pool_offset), "frame_bytes", (json_int_t)o->frame_bytes, "shared_bytes", (json_int_t)o->shared_bytes,
-		"registers", "vector", o->vector_regs, "scalar", o->scalar_regs, "mask", o->mask_regs, "spills", (json_int_t)s->stats.spills,
-		"spills_in_inner_loops", (json_int_t)s->stats.spills_in_inner_loops, "ir_instructions", (json_int_t)s->stats.ir_instructions,
-		"machine_instructions", (json_int_t)s->stats.machine_instructions, "path", s->kept ? output_string(s->path) : json_null(), "same", same,
-		"ir", s->ir, s->ir_bytes, "listing", s->listing, s->listing_bytes);
+	json_t *j = json_pack(
+		"{s:s, s:I, s:I, s:I, s:I, s:{s:i, s:i, s:i}, s:I, s:I, s:I, s:I, s:o, s:b, s:s%, s:s%}", "key",
+		s->text, "code_bytes", (json_int_t)o->code_bytes, "constant_bytes",
+		(json_int_t)(o->code_bytes - o->pool_offset), "frame_bytes", (json_int_t)o->frame_bytes, "shared_bytes",
+		(json_int_t)o->shared_bytes, "registers", "vector", o->vector_regs, "scalar", o->scalar_regs, "mask",
+		o->mask_regs, "spills", (json_int_t)s->stats.spills, "spills_in_inner_loops",
+		(json_int_t)s->stats.spills_in_inner_loops, "ir_instructions", (json_int_t)s->stats.ir_instructions,
+		"machine_instructions", (json_int_t)s->stats.machine_instructions, "path",
+		s->kept ? output_string(s->path) : json_null(), "same", same, "ir", s->ir, s->ir_bytes, "listing",
+		s->listing, s->listing_bytes);
 	report_schedule(j, &s->key);
 	if (s->gain > 0)
 		json_object_set_new(j, "tuned_gain", output_real(s->gain));
@@ -109,7 +120,10 @@ int warm_show(void)
 	struct shown s = { .kept = false };
 
 	if (!key_parse(&s.key, warm.operand[0]) || !s.key.target) {
-		fprintf(stderr, "jitwarm: \"%.180s\" is not the key of a kernel, such as norm.k1024.q8out.avx2; 'jitwarm list' and 'jitwarm explain' print keys\nTry 'jitwarm --help'.\n", warm.operand[0]);
+		fprintf(stderr,
+		        "jitwarm: \"%.180s\" is not the key of a kernel, such as norm.k1024.q8out.avx2; 'jitwarm list' "
+		        "and 'jitwarm explain' print keys\nTry 'jitwarm --help'.\n",
+		        warm.operand[0]);
 		return WARM_USAGE;
 	}
 	key_text(&s.key, s.text, sizeof s.text);
@@ -130,15 +144,20 @@ int warm_show(void)
 
 struct explanation {
 	struct cache *cache;
-	const struct target *target[TARGET_COUNT]; int n_targets;
-	struct key *kept; size_t n_kept;                 /* of every readable entry */
+	const struct target *target[TARGET_COUNT];
+	int n_targets;
+	struct key *kept;
+	size_t n_kept; /* of every readable entry */
 	json_t *models;
-	uint64_t missing;                                /* or damaged */
+	uint64_t missing; /* or damaged */
 };
-struct found { size_t hits, missing, damaged; };
+struct found {
+	size_t hits, missing, damaged;
+};
 
 /* What to say of a key that could not be had. */
-static void say_why(const struct explanation *x, const struct key *key, enum record_answer answer, char *why, size_t cap)
+static void say_why(const struct explanation *x, const struct key *key, enum record_answer answer, char *why,
+                    size_t cap)
 {
 	const struct key *nearest = key_nearest(key, x->kept, x->n_kept);
 	char text[KEY_TEXT_MAX], differences[KEY_DIFFERENCES_MAX];
@@ -148,13 +167,16 @@ static void say_why(const struct explanation *x, const struct key *key, enum rec
 	else if (!nearest || key_equal(nearest, key))
 		snprintf(why, cap, "nothing is kept");
 	else
-		snprintf(why, cap, "nearest %s: %s", key_text(nearest, text, sizeof text), key_differences(key, nearest, differences, sizeof differences));
+		snprintf(why, cap, "nearest %s: %s", key_text(nearest, text, sizeof text),
+		         key_differences(key, nearest, differences, sizeof differences));
 }
 
 /* NULL: err. */
 static json_t *explain_key(struct explanation *x, const struct key *key, struct found *found, struct error *err)
 {
-	static const char *const words[] = { [RECORD_FOUND] = "hit ", [RECORD_ABSENT] = "miss", [RECORD_DAMAGED] = "damaged" };
+	static const char *const words[] = {
+		[RECORD_FOUND] = "hit ", [RECORD_ABSENT] = "miss", [RECORD_DAMAGED] = "damaged"
+	};
 	char text[KEY_TEXT_MAX], why[KEY_TEXT_MAX + KEY_DIFFERENCES_MAX + 64], path[4096];
 	struct object o = { 0 };
 	struct cache_source from;
@@ -172,12 +194,15 @@ static json_t *explain_key(struct explanation *x, const struct key *key, struct 
 	else
 		say_why(x, key, answer, why, sizeof why);
 	if (warm.json)
-		return json_pack("{s:s, s:b, s:b, s:o}", "key", text, "hit", hit, "damaged", answer == RECORD_DAMAGED, hit ? "path" : "why", output_string(hit ? from.path : why));
-	printf("%s  %s  %s\n", words[answer], text, hit ? error_quote(path, sizeof path, from.path, strlen(from.path)) : why);
+		return json_pack("{s:s, s:b, s:b, s:o}", "key", text, "hit", hit, "damaged", answer == RECORD_DAMAGED,
+		                 hit ? "path" : "why", output_string(hit ? from.path : why));
+	printf("%s  %s  %s\n", words[answer], text,
+	       hit ? error_quote(path, sizeof path, from.path, strlen(from.path)) : why);
 	return json_null();
 }
 
-static bool explain_keys(struct explanation *x, const struct key *keys, size_t n, struct found *found, json_t *list, struct error *err)
+static bool explain_keys(struct explanation *x, const struct key *keys, size_t n, struct found *found, json_t *list,
+                         struct error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		json_t *k = explain_key(x, &keys[i], found, err);
@@ -205,15 +230,19 @@ static bool explain_model(const struct model *m, const char *name, void *user, s
 		struct key *keys = NULL;
 		size_t n;
 		json_t *list = json_array();
-		bool ok = warm_model_keys(m, x->target[t], &keys, &n, err) && explain_keys(x, keys, n, &found, list, err);
+		bool ok =
+			warm_model_keys(m, x->target[t], &keys, &n, err) && explain_keys(x, keys, n, &found, list, err);
 		free(keys);
 		if (!ok) {
 			json_decref(list);
 			return false;
 		}
 		x->missing += n - found.hits;
-		json_array_append_new(x->models, json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:o}", "model", output_string(name), "target", x->target[t]->name, "kernels", (json_int_t)n, "hits", (json_int_t)found.hits,
-			"misses", (json_int_t)found.missing, "damaged", (json_int_t)found.damaged, "list", list));
+		json_array_append_new(x->models,
+		                      json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:o}", "model", output_string(name),
+		                                "target", x->target[t]->name, "kernels", (json_int_t)n, "hits",
+		                                (json_int_t)found.hits, "misses", (json_int_t)found.missing, "damaged",
+		                                (json_int_t)found.damaged, "list", list));
 		if (!warm.json && !warm.quiet)
 			say_found(name, x->target[t]->name, n, &found);
 	}
@@ -229,7 +258,8 @@ int warm_explain(void)
 		return warm_usage("which model? Give a file, a directory or --shape");
 	x.models = json_array();
 	x.cache = warm_open_cache(true, &e);
-	bool ok = x.cache && (x.n_targets = warm_targets(x.target, &e)) > 0 && cache_keys(x.cache, &x.kept, &x.n_kept, &e) && warm_each_model(explain_model, &x, &e);
+	bool ok = x.cache && (x.n_targets = warm_targets(x.target, &e)) > 0 &&
+	          cache_keys(x.cache, &x.kept, &x.n_kept, &e) && warm_each_model(explain_model, &x, &e);
 	if (ok && warm.json) {
 		json_dumpf(x.models, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 		putchar('\n');

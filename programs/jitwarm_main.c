@@ -1,6 +1,8 @@
-/* programs/jitwarm_main.c - the jitwarm program: makes the code objects a model needs before it runs, and looks after those that are kept.
+/* programs/jitwarm_main.c - the jitwarm program: makes the code objects a model needs before it runs, and looks after
+ * those that are kept.
  *
- * Owns: the options, the choice of the command, and what models and targets an invocation is about. Only headers are read, never weights.
+ * Owns: the options, the choice of the command, and what models and targets an invocation is about. Only headers are
+ * read, never weights.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,30 +16,59 @@
 #include "runtime/session.h"
 #include "runtime/host/system.h"
 
-struct warm_arguments warm = { .weights = "q8_0", .activations = "auto", .numerics = "exact", .kv_type = "any", .limit = -1 };
+struct warm_arguments warm = {
+	.weights = "q8_0", .activations = "auto", .numerics = "exact", .kv_type = "any", .limit = -1
+};
 
 static struct option_about about;
 static char target_choices[64 + TARGET_LIST_MAX] = "native";
 
 static const struct option_row rows[] = {
 	{ "Models", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
-	{ "shape", 0, OPTION_LIST, "SHAPE", "instead of a file, or besides: a model of this shape, " SHAPE_NAMES " or sizes such as hidden=1024,layers=28,heads=16,kv_heads=8,"
-		"head_dim=128,ffn=3072,vocab=151936,arch=qwen3,tied=1; may be given several times", 0, 0, &warm.shapes },
-	{ "weights", 0, OPTION_CHOICE, MIXTURE_NAMES, "the format of the weights of --shape (q8_0)", 0, 0, &warm.weights },
+	{ "shape", 0, OPTION_LIST, "SHAPE",
+	  "instead of a file, or besides: a model of this shape, " SHAPE_NAMES
+	  " or sizes such as hidden=1024,layers=28,heads=16,kv_heads=8,"
+	  "head_dim=128,ffn=3072,vocab=151936,arch=qwen3,tied=1; may be given several times",
+	  0, 0, &warm.shapes },
+	{ "weights", 0, OPTION_CHOICE, MIXTURE_NAMES, "the format of the weights of --shape (q8_0)", 0, 0,
+	  &warm.weights },
 	{ "What for", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
-	{ "target", 't', OPTION_LIST, target_choices, "make code for this processor, which need not be this machine's, x86 and rdna for all of those; may be given several times (native)", 0, 0, &warm.targets },
-	{ "activations", 0, OPTION_CHOICE, "auto|f32|any", "what sessions will be opened with: auto: int8 blocks against quantised weights; f32; or either (auto)", 0, 0, &warm.activations },
-	{ "numerics", 0, OPTION_CHOICE, "exact|bounded|any", "numerics class of those sessions (exact)", 0, 0, &warm.numerics },
-	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0|any", "type of the KV cache in those sessions (any)", 0, 0, &warm.kv_type },
-	{ "batch", 0, OPTION_INT, "N", "most prompt tokens those sessions compute in one pass; 0: the most there can be (0)", 0, SESSION_MAX_COLUMNS, &warm.batch },
-	{ "tuned", 0, OPTION_FLAG, 0, "also the schedules that this processor was found to like, from the cache; a pack then depends on where it is made", 0, 0, &warm.tuned },
-	{ "seconds", 0, OPTION_INT, "N", "how long tune searches, about; 0: until nothing is found any more (0)", 0, 3600, &warm.seconds },
+	{ "target", 't', OPTION_LIST, target_choices,
+	  "make code for this processor, which need not be this machine's, x86 and rdna for all of those; may be given "
+	  "several times (native)",
+	  0, 0, &warm.targets },
+	{ "activations", 0, OPTION_CHOICE, "auto|f32|any",
+	  "what sessions will be opened with: auto: int8 blocks against quantised weights; f32; or either (auto)", 0, 0,
+	  &warm.activations },
+	{ "numerics", 0, OPTION_CHOICE, "exact|bounded|any", "numerics class of those sessions (exact)", 0, 0,
+	  &warm.numerics },
+	{ "kv-type", 0, OPTION_CHOICE, "f16|f32|q8_0|any", "type of the KV cache in those sessions (any)", 0, 0,
+	  &warm.kv_type },
+	{ "batch", 0, OPTION_INT, "N",
+	  "most prompt tokens those sessions compute in one pass; 0: the most there can be (0)", 0, SESSION_MAX_TOKENS,
+	  &warm.batch },
+	{ "tuned", 0, OPTION_FLAG, 0,
+	  "also the schedules that this processor was found to like, from the cache; a pack then depends on where it "
+	  "is made",
+	  0, 0, &warm.tuned },
+	{ "seconds", 0, OPTION_INT, "N", "how long tune searches, about; 0: until nothing is found any more (0)", 0,
+	  3600, &warm.seconds },
 	{ "Where", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
-	{ "out", 'o', OPTION_FILE, "PATH", "write a pack when PATH ends in .jkp, which is the same file wherever and whenever it is made; otherwise add to the directory PATH", 0, 0, &warm.out },
-	{ "cache", 0, OPTION_FILE, "PATH", "the cache looked at: directories and packs with colons between ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)", 0, 0, &warm.cache },
-	{ "limit", 0, OPTION_INT, "MIB", "what gc leaves in a directory, the most recently used (256)", 0, 1 << 30, &warm.limit },
-	{ "remove", 0, OPTION_FLAG, 0, "verify takes what is damaged or differs out of directories", 0, 0, &warm.remove },
-	{ "unverified", 0, OPTION_FLAG, 0, "import takes a pack's code as it is, that of other versions too, without making it anew to compare; whoever wrote the pack then decides what is executed", 0, 0, &warm.unverified },
+	{ "out", 'o', OPTION_FILE, "PATH",
+	  "write a pack when PATH ends in .jkp, which is the same file wherever and whenever it is made; otherwise add "
+	  "to the directory PATH",
+	  0, 0, &warm.out },
+	{ "cache", 0, OPTION_FILE, "PATH",
+	  "the cache looked at: directories and packs with colons between ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)",
+	  0, 0, &warm.cache },
+	{ "limit", 0, OPTION_INT, "MIB", "what gc leaves in a directory, the most recently used (256)", 0, 1 << 30,
+	  &warm.limit },
+	{ "remove", 0, OPTION_FLAG, 0, "verify takes what is damaged or differs out of directories", 0, 0,
+	  &warm.remove },
+	{ "unverified", 0, OPTION_FLAG, 0,
+	  "import takes a pack's code as it is, that of other versions too, without making it anew to compare; whoever "
+	  "wrote the pack then decides what is executed",
+	  0, 0, &warm.unverified },
 	{ "Output", 0, OPTION_GROUP, 0, 0, 0, 0, 0 },
 	{ "json", 0, OPTION_FLAG, 0, "print one JSON line instead of text", 0, 0, &warm.json },
 	{ "quiet", 'q', OPTION_FLAG, 0, "no progress bar and no summary", 0, 0, &warm.quiet },
@@ -45,25 +76,44 @@ static const struct option_row rows[] = {
 };
 
 static const struct option_command commands[] = {
-	{ "", "MODEL... --out PATH", "make every code object the models can need, for the targets asked for; only the models' headers are read" },
+	{ "", "MODEL... --out PATH",
+	  "make every code object the models can need, for the targets asked for; only the models' headers are read" },
 	{ "list", "[CACHE]", "print what is kept: keys, sizes, where" },
-	{ "show", "KEY", "print a kernel: sizes, registers, its IR as comments, and its bytes as an assembler accepts them; says whether what is kept is the same" },
+	{ "show", "KEY",
+	  "print a kernel: sizes, registers, its IR as comments, and its bytes as an assembler accepts them; says "
+	  "whether what is kept is the same" },
 	{ "verify", "[CACHE]", "make every code object kept anew and compare the bytes" },
 	{ "gc", "[CACHE]", "remove what this version cannot use, and the least recently used beyond --limit" },
 	{ "export", "FILE.jkp", "write what is kept to a pack, for the targets asked for (all)" },
-	{ "import", "FILE.jkp", "make every code object of a pack anew, compare, and add them to the first directory that can be written; nothing is added when one differs" },
-	{ "explain", "MODEL...", "print every kernel the models can need, whether it is kept, and if not, what the nearest one kept has instead" },
-	{ "tune", "MODEL", "run the model to find out which schedules of its kernels this processor likes, for decoding, guesses and prompts, all anew and among more of them than sessions try in passing; keep that in the cache" },
+	{ "import", "FILE.jkp",
+	  "make every code object of a pack anew, compare, and add them to the first directory that can be written; "
+	  "nothing is added when one differs" },
+	{ "explain", "MODEL...",
+	  "print every kernel the models can need, whether it is kept, and if not, what the nearest one kept has "
+	  "instead" },
+	{ "tune", "MODEL",
+	  "run the model to find out which schedules of its kernels this processor likes, for decoding, guesses and "
+	  "prompts, all anew and among more of them than sessions try in passing; keep that in the cache" },
 };
 
-static int (*const functions[])(void) = { warm_make, warm_list, warm_show, warm_verify, warm_gc, warm_export, warm_import, warm_explain, warm_tune };
+static int (*const functions[])(void) = { warm_make,   warm_list,   warm_show,    warm_verify, warm_gc,
+	                                  warm_export, warm_import, warm_explain, warm_tune };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 _Static_assert(sizeof functions / sizeof *functions == N_COMMANDS, "a function for each command");
 
 /* How many operands each command takes. */
-static const struct { int least, most; const char *says; } operands[N_COMMANDS] = {
-	{ 0, WARM_MAX_OPERANDS, "" }, { 0, 1, "list takes one cache at most" }, { 1, 1, "show takes one key" }, { 0, 1, "verify takes one cache at most" },
-	{ 0, 1, "gc takes one cache at most" }, { 1, 1, "export takes the pack to write" }, { 1, 1, "import takes the pack to read" }, { 0, WARM_MAX_OPERANDS, "" },
+static const struct {
+	int least, most;
+	const char *says;
+} operands[N_COMMANDS] = {
+	{ 0, WARM_MAX_OPERANDS, "" },
+	{ 0, 1, "list takes one cache at most" },
+	{ 1, 1, "show takes one key" },
+	{ 0, 1, "verify takes one cache at most" },
+	{ 0, 1, "gc takes one cache at most" },
+	{ 1, 1, "export takes the pack to write" },
+	{ 1, 1, "import takes the pack to read" },
+	{ 0, WARM_MAX_OPERANDS, "" },
 	{ 1, 1, "tune takes one model" },
 };
 
@@ -103,7 +153,7 @@ int warm_targets(const struct target *out[TARGET_COUNT], struct error *err)
 			continue;
 		const struct target *t = strcmp(name, "native") == 0 ? target_native(err) : target_find(name);
 		if (!t)
-			return 0;                /* only of native: the others were choices of the option */
+			return 0; /* only of native: the others were choices of the option */
 		add_target(out, &n, t);
 	}
 	return n;
@@ -111,7 +161,8 @@ int warm_targets(const struct target *out[TARGET_COUNT], struct error *err)
 
 /* ---- models */
 
-static bool visit_file(const char *path, bool (*visit)(const struct model *, const char *, void *, struct error *), void *user, struct error *err)
+static bool visit_file(const char *path, bool (*visit)(const struct model *, const char *, void *, struct error *),
+                       void *user, struct error *err)
 {
 	struct model m;
 
@@ -122,7 +173,8 @@ static bool visit_file(const char *path, bool (*visit)(const struct model *, con
 	return ok;
 }
 
-static bool visit_shape(const char *text, bool (*visit)(const struct model *, const char *, void *, struct error *), void *user, struct error *err)
+static bool visit_shape(const char *text, bool (*visit)(const struct model *, const char *, void *, struct error *),
+                        void *user, struct error *err)
 {
 	struct shape shape;
 	struct model m;
@@ -142,7 +194,8 @@ static bool visit_shape(const char *text, bool (*visit)(const struct model *, co
 
 int warm_model_count(void) { return warm.n_operands + warm.shapes.n; }
 
-bool warm_each_model(bool (*visit)(const struct model *, const char *, void *, struct error *), void *user, struct error *err)
+bool warm_each_model(bool (*visit)(const struct model *, const char *, void *, struct error *), void *user,
+                     struct error *err)
 {
 	for (int i = 0; i < warm.n_operands; i++)
 		if (!visit_file(warm.operand[i], visit, user, err))
@@ -155,12 +208,19 @@ bool warm_each_model(bool (*visit)(const struct model *, const char *, void *, s
 
 bool warm_model_keys(const struct model *m, const struct target *t, struct key **keys, size_t *n, struct error *err)
 {
-	struct warm_options o = { .target = t, .columns = (uint32_t)warm.batch };
+	struct warm_options o = { .target = t, .tokens = (uint32_t)warm.batch };
 
-	o.activations = strcmp(warm.activations, "any") == 0 ? WARM_ANY_ACTIVATIONS : strcmp(warm.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS;
+	o.activations = strcmp(warm.activations, "any") == 0   ? WARM_ANY_ACTIVATIONS
+	                : strcmp(warm.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS
+	                                                       : WARM_INT8_ACTIVATIONS;
 	/* classes differ where there are products of matrices */
-	o.numerics = !t->has_mma || strcmp(warm.numerics, "exact") == 0 ? WARM_EXACT : strcmp(warm.numerics, "any") == 0 ? WARM_ANY_NUMERICS : WARM_BOUNDED;
-	o.kv = strcmp(warm.kv_type, "any") == 0 ? WARM_KV_ANY : strcmp(warm.kv_type, "f32") == 0 ? WARM_KV_F32 : strcmp(warm.kv_type, "q8_0") == 0 ? WARM_KV_Q8_0 : WARM_KV_F16;
+	o.numerics = !t->has_mma || strcmp(warm.numerics, "exact") == 0 ? WARM_EXACT
+	             : strcmp(warm.numerics, "any") == 0                ? WARM_ANY_NUMERICS
+	                                                                : WARM_BOUNDED;
+	o.kv = strcmp(warm.kv_type, "any") == 0    ? WARM_KV_ANY
+	       : strcmp(warm.kv_type, "f32") == 0  ? WARM_KV_F32
+	       : strcmp(warm.kv_type, "q8_0") == 0 ? WARM_KV_Q8_0
+	                                           : WARM_KV_F16;
 	if (warm.tuned && t->backend->host_runs && !(o.tune = warm_open_tune(true, err)))
 		return false;
 	bool ok = warm_keys(&m->spec, &o, keys, n, err);
@@ -178,7 +238,9 @@ struct cache *warm_open_cache(bool read_only, struct error *err)
 	if (warm.cache)
 		return cache_open(warm.cache, &o, err);
 	if (!cache_default_path(path, sizeof path)) {
-		error_set(err, ERROR_ARGUMENT, "there is no cache to look at: --cache is not given, $JITRUN_CACHE is not set, and neither $XDG_CACHE_HOME nor $HOME is an absolute path");
+		error_set(err, ERROR_ARGUMENT,
+		          "there is no cache to look at: --cache is not given, $JITRUN_CACHE is not set, and neither "
+		          "$XDG_CACHE_HOME nor $HOME is an absolute path");
 		return NULL;
 	}
 	return cache_open(path, &o, err);
@@ -204,16 +266,33 @@ static int run_command(void)
 
 static int run(int argc, char **argv)
 {
-	struct option_program program = { .name = "jitwarm", .usage = "[COMMAND] [options]", .purpose = "make the machine code a model needs before it runs",
-		.description = "jitwarm makes every code object that jitrun can need for a model, for this machine or for another, from the model's header alone: for every length of prompt, "
-			"guesses included. It writes them to a cache directory or to a pack, one file that is the same wherever and whenever it is made. With them, jitrun "
-			"--sealed runs without generating any code. jitrun executes what it finds in a cache or a pack: the checksums find damage, not forgery, and who may write the files decides what is "
-			"executed, so files of anybody but you and root, and files that others may write, are refused. verify, and import unless told otherwise, make every code object anew and compare, "
-			"which finds forgery as well. Exit status: 0 done, 1 something failed, 2 a wrong command line, 3 the answer is no: something is missing, "
+	struct option_program program = {
+		.name = "jitwarm",
+		.usage = "[COMMAND] [options]",
+		.purpose = "make the machine code a model needs before it runs",
+		.description =
+			"jitwarm makes every code object that jitrun can need for a model, for this machine or for "
+			"another, from the model's header alone: for every length of prompt, "
+			"guesses included. It writes them to a cache directory or to a pack, one file that is the same "
+			"wherever and whenever it is made. With them, jitrun "
+			"--sealed runs without generating any code. jitrun executes what it finds in a cache or a "
+			"pack: the checksums find damage, not forgery, and who may write the files decides what is "
+			"executed, so files of anybody but you and root, and files that others may write, are refused. "
+			"verify, and import unless told otherwise, make every code object anew and compare, "
+			"which finds forgery as well. Exit status: 0 done, 1 something failed, 2 a wrong command line, "
+			"3 the answer is no: something is missing, "
 			"damaged or differs.",
-		.examples = "jitwarm model.gguf --target x86 --out kernels.jkp\njitrun model.gguf --cache kernels.jkp --sealed --prompt \"Once upon a time\"\n"
-			"jitwarm --shape qwen3-0.6b --weights q4_k_m --out kernels.jkp\njitwarm explain model.gguf --cache kernels.jkp\njitwarm verify kernels.jkp",
-		.row = rows, .n_rows = sizeof rows / sizeof rows[0], .command = commands, .n_commands = N_COMMANDS, .operand = warm.operand, .max_operands = WARM_MAX_OPERANDS };
+		.examples = "jitwarm model.gguf --target x86 --out kernels.jkp\njitrun model.gguf --cache kernels.jkp "
+			    "--sealed --prompt \"Once upon a time\"\n"
+			    "jitwarm --shape qwen3-0.6b --weights q4_k_m --out kernels.jkp\njitwarm explain model.gguf "
+			    "--cache kernels.jkp\njitwarm verify kernels.jkp",
+		.row = rows,
+		.n_rows = sizeof rows / sizeof rows[0],
+		.command = commands,
+		.n_commands = N_COMMANDS,
+		.operand = warm.operand,
+		.max_operands = WARM_MAX_OPERANDS
+	};
 
 	allocator_begin();
 	system_file_limit_is_error();

@@ -1,7 +1,7 @@
 /* programs/jitwarm_make.c - code objects for models and targets, into a pack or a directory.
  *
- * Owns: the list of what to make, each key once though many models share it; making; writing. A target whose code cannot be made is refused by name before anything is
- * written.
+ * Owns: the list of what to make, each key once though many models share it; making; writing. A target whose code
+ * cannot be made is refused by name before anything is written.
  */
 #include <jansson.h>
 #include <pthread.h>
@@ -17,12 +17,19 @@
 #include "runtime/host/system.h"
 
 struct wanted {
-	const struct target *target[TARGET_COUNT]; int n_targets;
-	struct key *key; size_t n;
+	const struct target *target[TARGET_COUNT];
+	int n_targets;
+	struct key *key;
+	size_t n;
 	json_t *models;
 };
 
-struct made { struct pack_item *item; size_t n, generated; uint64_t code_bytes, file_bytes; struct error unstored; };
+struct made {
+	struct pack_item *item;
+	size_t n, generated;
+	uint64_t code_bytes, file_bytes;
+	struct error unstored;
+};
 
 static bool add_model(const struct model *m, const char *name, void *user, struct error *err)
 {
@@ -42,7 +49,8 @@ static bool add_model(const struct model *m, const char *name, void *user, struc
 		free(keys);
 		if (!more)
 			return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", w->n + n);
-		json_array_append_new(w->models, json_pack("{s:o, s:s, s:I}", "model", output_string(name), "target", w->target[t]->name, "kernels", (json_int_t)n));
+		json_array_append_new(w->models, json_pack("{s:o, s:s, s:I}", "model", output_string(name), "target",
+		                                           w->target[t]->name, "kernels", (json_int_t)n));
 	}
 	return true;
 }
@@ -79,12 +87,13 @@ static void show_progress(size_t done, size_t total)
 /* What the workers of make_all share. */
 struct making {
 	const struct wanted *wanted;
-	struct cache *cache;            /* where some may be already; NULL: all are made */
+	struct cache *cache; /* where some may be already; NULL: all are made */
 	struct pack_item *item;
 	_Atomic size_t next, generated;
-	pthread_mutex_t lock;           /* the two below */
-	size_t failed; struct error failure;            /* the first in order of those that failed; no more are begun */
-	struct error unstored;          /* with the lock too: why one could not be stored */
+	pthread_mutex_t lock; /* the two below */
+	size_t failed;
+	struct error failure;  /* the first in order of those that failed; no more are begun */
+	struct error unstored; /* with the lock too: why one could not be stored */
 };
 
 /* False: why names the kernel or its target. */
@@ -97,7 +106,8 @@ static bool make_one(struct making *m, struct pack_item *it, struct error *why)
 		return true;
 	if (!compile_key(&it->object, &it->key, template_build, NULL, NULL, &e)) {
 		key_text(&it->key, text, sizeof text);
-		return strstr(e.text, text) ? error_set(why, e.code, "%s", e.text) : error_set(why, e.code, "%s, needed for kernel %s", e.text, text);
+		return strstr(e.text, text) ? error_set(why, e.code, "%s", e.text)
+		                            : error_set(why, e.code, "%s, needed for kernel %s", e.text, text);
 	}
 	atomic_fetch_add(&m->generated, 1);
 	if (m->cache && !cache_store(m->cache, &it->key, &it->object, &e)) {
@@ -133,7 +143,11 @@ static void make_some(void *user, int worker, int workers)
 static bool make_all(const struct wanted *w, struct cache *cache, struct made *made, struct error *err)
 {
 	struct pool *pool = pool_open(system_default_threads(), err);
-	struct making m = { .wanted = w, .cache = cache, .item = calloc(w->n + 1, sizeof *m.item), .lock = PTHREAD_MUTEX_INITIALIZER, .failed = SIZE_MAX };
+	struct making m = { .wanted = w,
+		            .cache = cache,
+		            .item = calloc(w->n + 1, sizeof *m.item),
+		            .lock = PTHREAD_MUTEX_INITIALIZER,
+		            .failed = SIZE_MAX };
 
 	made->item = m.item;
 	made->n = m.item ? w->n : 0;
@@ -158,7 +172,8 @@ static bool is_pack(const char *path)
 	return n > 4 && strcmp(path + n - 4, ".jkp") == 0;
 }
 
-/* The first kernel of every target, thrown away: a target without a code generator is refused before a directory is touched. */
+/* The first kernel of every target, thrown away: a target without a code generator is refused before a directory is
+ * touched. */
 static bool try_targets(const struct wanted *w, struct error *err)
 {
 	for (int t = 0; t < w->n_targets; t++)
@@ -184,7 +199,8 @@ static bool make_directory(const struct wanted *w, struct made *made, struct err
 	bool ok = make_all(w, cache, made, err);
 	cache_count(cache, &c);
 	if (ok && c.stored < made->generated)
-		ok = error_set(err, ERROR_IO, "%zu of %zu kernels could not be stored: %s", made->generated - (size_t)c.stored, made->generated, made->unstored.text);
+		ok = error_set(err, ERROR_IO, "%zu of %zu kernels could not be stored: %s",
+		               made->generated - (size_t)c.stored, made->generated, made->unstored.text);
 	uint64_t entries;
 	ok = ok && cache_size(cache, true, &made->file_bytes, &entries, NULL, err);
 	cache_close(cache);
@@ -205,8 +221,10 @@ static bool make_pack(const struct wanted *w, struct made *made, struct error *e
 static void report(const struct wanted *w, const struct made *made, double seconds)
 {
 	if (warm.json) {
-		json_t *o = json_pack("{s:o, s:O, s:I, s:I, s:I, s:I, s:f}", "out", output_string(warm.out), "models", w->models, "kernels", (json_int_t)made->n,
-			"generated", (json_int_t)made->generated, "code_bytes", (json_int_t)made->code_bytes, "bytes", (json_int_t)made->file_bytes, "seconds", seconds);
+		json_t *o = json_pack("{s:o, s:O, s:I, s:I, s:I, s:I, s:f}", "out", output_string(warm.out), "models",
+		                      w->models, "kernels", (json_int_t)made->n, "generated",
+		                      (json_int_t)made->generated, "code_bytes", (json_int_t)made->code_bytes, "bytes",
+		                      (json_int_t)made->file_bytes, "seconds", seconds);
 		json_dumpf(o, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 		putchar('\n');
 		json_decref(o);
@@ -214,8 +232,9 @@ static void report(const struct wanted *w, const struct made *made, double secon
 		fprintf(stderr, "%s: %zu kernels for", warm.out, made->n);
 		for (int t = 0; t < w->n_targets; t++)
 			fprintf(stderr, "%s %s", t ? "," : "", w->target[t]->name);
-		fprintf(stderr, "; %zu generated, %zu there already; %.2f MiB of code in %.2f MiB; %.2f s\n", made->generated, made->n - made->generated,
-		        (double)made->code_bytes / 0x1p20, (double)made->file_bytes / 0x1p20, seconds);
+		fprintf(stderr, "; %zu generated, %zu there already; %.2f MiB of code in %.2f MiB; %.2f s\n",
+		        made->generated, made->n - made->generated, (double)made->code_bytes / 0x1p20,
+		        (double)made->file_bytes / 0x1p20, seconds);
 	}
 }
 

@@ -1,6 +1,8 @@
-/* programs/jitwarm_tune.c - the thorough search for schedules: what a session's first tokens find out in passing, with more passes and everything anew.
+/* programs/jitwarm_tune.c - the thorough search for schedules: what a session's first tokens find out in passing, with
+ * more passes and everything anew.
  *
- * Owns: the table of results. Trying and judging are runtime/tuning/search.c's, in a session as any other; keeping is jit/store/tune.c's.
+ * Owns: the table of results. Trying and judging are runtime/tuning/search.c's, in a session as any other; keeping is
+ * jit/store/tune.c's.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -52,16 +54,24 @@ static bool failed(const jit_error *e, struct error *err) { return error_set(err
 static void show_progress(void *user, const struct search_progress *p)
 {
 	(void)user;
-	fprintf(stderr, "%s%u columns: %u kernels, %u of them have better schedules; %u passes in %.1f s%s\n", p->prompt ? "prompt of " : "", p->columns, p->kernels, p->better, p->passes, p->seconds,
+	fprintf(stderr, "%s%u tokens: %u kernels, %u of them have better schedules; %u passes in %.1f s%s\n",
+	        p->prompt ? "prompt of " : "", p->tokens, p->kernels, p->better, p->passes, p->seconds,
 	        p->cut ? ", time was up" : "");
 }
 
 /* Finds out everything anew, in memory. */
 static bool search(jit_model *m, struct error *err)
 {
-	const jit_session_options so = { .context = PROMPT + SEARCH_CONTEXT + 1, .speculate = JIT_SPECULATE_OFF, .kv_f32 = strcmp(warm.kv_type, "f32") == 0,
-		.kv = strcmp(warm.kv_type, "q8_0") == 0 ? JIT_KV_Q8_0 : strcmp(warm.kv_type, "f32") == 0 ? JIT_KV_F32 : JIT_KV_F16 };
-	const struct search_options o = { .seconds = (double)warm.seconds, .progress = warm.quiet ? NULL : show_progress };
+	const jit_session_options so = {
+		.context = PROMPT + SEARCH_CONTEXT + 1,
+		.speculate = JIT_SPECULATE_OFF,
+		.kv_f32 = strcmp(warm.kv_type, "f32") == 0,
+		.kv = strcmp(warm.kv_type, "q8_0") == 0  ? JIT_KV_Q8_0
+		      : strcmp(warm.kv_type, "f32") == 0 ? JIT_KV_F32
+		                                         : JIT_KV_F16
+	};
+	const struct search_options o = { .seconds = (double)warm.seconds,
+		                          .progress = warm.quiet ? NULL : show_progress };
 	int32_t ids[PROMPT];
 	jit_error e = { 0 };
 
@@ -74,7 +84,11 @@ static bool search(jit_model *m, struct error *err)
 	return ok;
 }
 
-struct table { struct tune *kept; json_t *rows; int n; };
+struct table {
+	struct tune *kept;
+	json_t *rows;
+	int n;
+};
 
 static void keep_result(const struct tune_result *r, void *user)
 {
@@ -84,19 +98,26 @@ static void keep_result(const struct tune_result *r, void *user)
 	tune_set(t->kept, r);
 	key_text(&r->key, key, sizeof key);
 	if (warm.json) {
-		json_t *row = json_pack("{s:s, s:o, s:i}", "key", key, "gain", output_real(r->gain), "samples", (int)r->samples);
+		json_t *row = json_pack("{s:s, s:o, s:i}", "key", key, "gain", output_real(r->gain), "samples",
+		                        (int)r->samples);
 		report_schedule(row, &r->key);
 		json_array_append_new(t->rows, row);
 	} else {
-		printf("%s%-62s %5.2f %7u  %s\n", t->n ? "" : "kernel                                                          gain samples  schedule\n", key, r->gain, r->samples,
-		       template_schedule_name(&r->key, name, sizeof name));
+		printf("%s%-62s %5.2f %7u  %s\n",
+		       t->n ? ""
+		            : "kernel                                                          gain samples  "
+		              "schedule\n",
+		       key, r->gain, r->samples, template_schedule_name(&r->key, name, sizeof name));
 	}
 	t->n++;
 }
 
 static bool tune_model(const char *path, const char *isa, struct tune *kept, struct error *err)
 {
-	const jit_model_options o = { .isa = isa, .cache_dir = warm.cache, .f32_activations = strcmp(warm.activations, "f32") == 0, .tune = JIT_TUNE_OFF };
+	const jit_model_options o = { .isa = isa,
+		                      .cache_dir = warm.cache,
+		                      .f32_activations = strcmp(warm.activations, "f32") == 0,
+		                      .tune = JIT_TUNE_OFF };
 	struct table t = { .kept = kept, .rows = json_array() };
 	jit_error e = { 0 };
 	jit_model *m = jit_model_open(path, &o, &e);
@@ -105,7 +126,8 @@ static bool tune_model(const char *path, const char *isa, struct tune *kept, str
 	if (ok) {
 		tune_each(m->tune, keep_result, &t);
 		if (warm.json) {
-			json_t *line = json_pack("{s:s, s:s, s:O}", "model", path, "target", m->target->name, "kernels", t.rows);
+			json_t *line = json_pack("{s:s, s:s, s:O}", "model", path, "target", m->target->name, "kernels",
+			                         t.rows);
 			json_dumpf(line, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 			putchar('\n');
 			json_decref(line);

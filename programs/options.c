@@ -13,14 +13,16 @@ static bool complain(const struct option_program *p, const char *format, const c
 	char text[512], quoted[1024];
 
 	snprintf(text, sizeof text, format, a, b);
-	fprintf(stderr, "%s: %s\nTry '%s --help'.\n", p->name, error_quote(quoted, sizeof quoted, text, strlen(text)), p->name);
+	fprintf(stderr, "%s: %s\nTry '%s --help'.\n", p->name, error_quote(quoted, sizeof quoted, text, strlen(text)),
+	        p->name);
 	return false;
 }
 
 static const struct option_row *find_long(const struct option_program *p, const char *name, size_t n)
 {
 	for (int i = 0; i < p->n_rows; i++)
-		if (p->row[i].kind != OPTION_GROUP && strlen(p->row[i].name) == n && memcmp(p->row[i].name, name, n) == 0)
+		if (p->row[i].kind != OPTION_GROUP && strlen(p->row[i].name) == n &&
+		    memcmp(p->row[i].name, name, n) == 0)
 			return &p->row[i];
 	return NULL;
 }
@@ -47,8 +49,10 @@ static int distance(const char *a, const char *b)
 		for (int j = 1; j <= m; j++) {
 			int cost = diagonal + (a[i - 1] != b[j - 1]);
 			diagonal = prev[j];
-			if (prev[j] + 1 < cost) cost = prev[j] + 1;
-			if (prev[j - 1] + 1 < cost) cost = prev[j - 1] + 1;
+			if (prev[j] + 1 < cost)
+				cost = prev[j] + 1;
+			if (prev[j - 1] + 1 < cost)
+				cost = prev[j - 1] + 1;
 			prev[j] = cost;
 		}
 	}
@@ -66,7 +70,8 @@ static bool unknown(const struct option_program *p, const char *text, const char
 			best = p->row[i].name;
 		}
 	}
-	return best ? complain(p, "unknown option %s; did you mean --%s?", text, best) : complain(p, "unknown option %s", text, "");
+	return best ? complain(p, "unknown option %s; did you mean --%s?", text, best)
+	            : complain(p, "unknown option %s", text, "");
 }
 
 static bool is_choice(const char *choices, const char *v)
@@ -87,7 +92,8 @@ static bool store_number(const struct option_program *p, const struct option_row
 	long n = o->kind == OPTION_INT ? strtol(v, &end, 10) : 0;
 	d = o->kind == OPTION_INT ? (double)n : strtod(v, &end);
 	if (end == v || *end || errno || !(d >= o->low && d <= o->high)) {
-		snprintf(range, sizeof range, "--%s: \"%.40s\" is not a%s between %.10g and %.10g", o->name, v, o->kind == OPTION_INT ? " whole number" : " number", o->low, o->high);
+		snprintf(range, sizeof range, "--%s: \"%.40s\" is not a%s between %.10g and %.10g", o->name, v,
+		         o->kind == OPTION_INT ? " whole number" : " number", o->low, o->high);
 		return complain(p, "%s%s", range, "");
 	}
 	if (o->kind == OPTION_INT)
@@ -120,16 +126,11 @@ static bool store(const struct option_program *p, const struct option_row *o, co
 		return complain(p, "%s%s", text, "");
 	}
 	switch (o->kind) {
-	case OPTION_FLAG:
-		*(bool *)o->target = true;
-		return true;
-	case OPTION_LIST:
-		return store_in_list(p, o, v);
-	case OPTION_INT: case OPTION_FLOAT:
-		return store_number(p, o, v);
-	default:
-		*(const char **)o->target = v;
-		return true;
+	case OPTION_FLAG: *(bool *)o->target = true; return true;
+	case OPTION_LIST: return store_in_list(p, o, v);
+	case OPTION_INT:
+	case OPTION_FLOAT: return store_number(p, o, v);
+	default: *(const char **)o->target = v; return true;
 	}
 }
 
@@ -164,7 +165,8 @@ bool options_parse(struct option_program *p, int argc, char **argv)
 			if (!o)
 				return unknown(p, a, a + 1);
 			if (a[2] && o->kind == OPTION_FLAG)
-				return complain(p, "-%.1s takes no value, and short options are given one by one", a + 1, "");
+				return complain(p, "-%.1s takes no value, and short options are given one by one",
+				                a + 1, "");
 			value = a[2] ? a + 2 : NULL;
 		}
 		if (o->kind != OPTION_FLAG && !value) {
@@ -218,7 +220,8 @@ void options_help(const struct option_program *p, FILE *out)
 		fprintf(out, "\nCommands:\n");
 	for (int i = 0; i < p->n_commands; i++) {
 		const struct option_command *c = &p->command[i];
-		snprintf(left, sizeof left, "  %s %s%s%s", p->name, c->name, *c->name && *c->operands ? " " : "", c->operands);
+		snprintf(left, sizeof left, "  %s %s%s%s", p->name, c->name, *c->name && *c->operands ? " " : "",
+		         c->operands);
 		explain(out, left, c->help);
 	}
 	for (int i = 0; i < p->n_rows; i++) {
@@ -227,13 +230,15 @@ void options_help(const struct option_program *p, FILE *out)
 			fprintf(out, "\n%s:\n", o->name);
 			continue;
 		}
-		snprintf(left, sizeof left, "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
-		         o->kind == OPTION_FLAG ? "" : " ", o->kind == OPTION_FLAG ? "" : o->value);
+		snprintf(left, sizeof left, "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+		         o->letter ? "," : " ", o->name, o->kind == OPTION_FLAG ? "" : " ",
+		         o->kind == OPTION_FLAG ? "" : o->value);
 		explain(out, left, o->help);
 	}
 }
 
-/* roff: a leading dot or quote would be a request, a backslash an escape, a plain minus a hyphen; lists without spaces may break. */
+/* roff: a leading dot or quote would be a request, a backslash an escape, a plain minus a hyphen; lists without spaces
+ * may break. */
 static void roff(FILE *out, const char *s)
 {
 	bool line_start = true;
@@ -305,7 +310,10 @@ void options_man(const struct option_program *p, FILE *out)
 
 void options_completion(const struct option_program *p, FILE *out)
 {
-	fprintf(out, "# bash completion for %s; made from its option table\n_%s()\n{\n\tlocal cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n\tcase \"$prev\" in\n", p->name, p->name);
+	fprintf(out,
+	        "# bash completion for %s; made from its option table\n_%s()\n{\n\tlocal "
+	        "cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n\tcase \"$prev\" in\n",
+	        p->name, p->name);
 	for (int i = 0; i < p->n_rows; i++) {
 		const struct option_row *o = &p->row[i];
 		if (o->kind == OPTION_GROUP || o->kind == OPTION_FLAG)

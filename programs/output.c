@@ -28,7 +28,8 @@ void output_begin(void)
 {
 	json_set_alloc_funcs(json_bytes, free);
 	for (int fd = 0; fd < 3; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)        /* the wrong way round: using it fails, as it would have */
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) !=
+		                                      fd) /* the wrong way round: using it fails, as it would have */
 			return;
 }
 
@@ -61,7 +62,7 @@ int output_end(const char *program, int status, int failed)
 	}
 	if (ok)
 		return status;
-	if (!quiet && status != failed)         /* then a failure was told already */
+	if (!quiet && status != failed) /* then a failure was told already */
 		fprintf(stderr, "%s: standard output could not be written: %s.\n", program, why);
 	return status ? status : failed;
 }
@@ -92,4 +93,7 @@ json_t *output_string(const char *bytes)
 	return o ? o : json_string(error_quote(quoted, sizeof quoted, bytes, strlen(bytes)));
 }
 
-size_t output_json_flags(FILE *out) { return JSON_COMPACT | JSON_PRESERVE_ORDER | (isatty(fileno(out)) ? (size_t)JSON_ENSURE_ASCII : 0); }
+size_t output_json_flags(FILE *out)
+{
+	return JSON_COMPACT | JSON_PRESERVE_ORDER | (isatty(fileno(out)) ? (size_t)JSON_ENSURE_ASCII : 0);
+}

@@ -1,4 +1,5 @@
-/* programs/output.h - what the programs put on standard output: all of it or a sentence that says so, and nothing that a terminal obeys.
+/* programs/output.h - what the programs put on standard output: all of it or a sentence that says so, and nothing that
+ * a terminal obeys.
  *
  * Owns: the check at a program's end, text made by a model on a terminal, and numbers of JSON.
  */
@@ -9,15 +10,19 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* First in main: the numbers of standard streams that are closed are taken, so that no file opened later gets one and is written to in its place. */
+/* First in main: the numbers of standard streams that are closed are taken, so that no file opened later gets one and
+ * is written to in its place. */
 void output_begin(void);
-/* Whether all that was printed so far was written; if not, *why says why. Said once: afterwards output_end says nothing more. */
+/* Whether all that was printed so far was written; if not, *why says why. Said once: afterwards output_end says nothing
+ * more. */
 bool output_written(const char **why);
-/* Last in main: closes standard output. Returns the exit status: `status`, or `failed` with a sentence on stderr where output was lost and nobody said so. */
+/* Last in main: closes standard output. Returns the exit status: `status`, or `failed` with a sentence on stderr where
+ * output was lost and nobody said so. */
 int output_end(const char *program, int status, int failed);
 
-/* Writes text, which may be cut anywhere but inside a character. On a terminal each control character but newline and tab, and each byte that is no character, is shown as
- * U+FFFD; elsewhere bytes are written as they are. False: it could not be written. */
+/* Writes text, which may be cut anywhere but inside a character. On a terminal each control character but newline and
+ * tab, and each byte that is no character, is shown as U+FFFD; elsewhere bytes are written as they are. False: it could
+ * not be written. */
 bool output_text(FILE *out, const char *text, size_t n, bool terminal);
 
 /* A JSON number; null when it is not finite, for which JSON has no word. */

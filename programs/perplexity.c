@@ -1,4 +1,5 @@
-/* programs/perplexity.c - the jitrun program's --perplexity: how well the model expects a text (perplexity.h). Uses nothing but jitrun.h of the library. */
+/* programs/perplexity.c - the jitrun program's --perplexity: how well the model expects a text (perplexity.h). Uses
+ * nothing but jitrun.h of the library. */
 #include "programs/perplexity.h"
 
 #include <stdio.h>
@@ -13,14 +14,15 @@ static int32_t first_token(const jit_model *m, const int32_t *ids, size_t n)
 	int32_t *special = NULL, id = -1;
 	size_t n_special = 0;
 
-	if (n && jit_model_tokenize(m, "", 0, 1, 0, &special, &n_special, NULL) == JIT_OK && n_special && special[0] == ids[0])
+	if (n && jit_model_tokenize(m, "", 0, 1, 0, &special, &n_special, NULL) == JIT_OK && n_special &&
+	    special[0] == ids[0])
 		id = ids[0];
 	free(special);
 	return id;
 }
 
-int perplexity_measure(const jit_model *m, jit_session *s, const char *text, size_t n_text, bool special, size_t window, const volatile sig_atomic_t *stop,
-                       struct perplexity *out, jit_error *err)
+int perplexity_measure(const jit_model *m, jit_session *s, const char *text, size_t n_text, bool special, size_t window,
+                       const volatile sig_atomic_t *stop, struct perplexity *out, jit_error *err)
 {
 	float *logprob = malloc(window * sizeof *logprob);
 	int32_t *ids = NULL;
@@ -33,7 +35,9 @@ int perplexity_measure(const jit_model *m, jit_session *s, const char *text, siz
 		status = err->code = JIT_ERROR_MEMORY;
 	}
 	if (status == JIT_OK && out->tokens < window) {
-		snprintf(err->message, sizeof err->message, "the text has %zu tokens and a window takes %zu; give a longer text or a smaller --context", out->tokens, window);
+		snprintf(err->message, sizeof err->message,
+		         "the text has %zu tokens and a window takes %zu; give a longer text or a smaller --context",
+		         out->tokens, window);
 		status = err->code = JIT_ERROR_ARGUMENT;
 	}
 	int32_t begin = status == JIT_OK ? first_token(m, ids, out->tokens) : -1;

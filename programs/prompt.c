@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens are a few bytes long, some of spaces or dashes a hundred; a context that the session chooses has at most so many positions. */
+/* Tokens are a few bytes long, some of spaces or dashes a hundred; a context that the session chooses has at most so
+ * many positions. */
 enum { BYTES_OF_TOKEN = 1024, CONTEXT = 4096, MOST_BYTES = 256 << 20 };
 
 static bool refuse(jit_error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -58,7 +59,10 @@ bool prompt_read(struct prompt *p, const char *path, size_t most, jit_error *err
 	if (!ok)
 		refuse(err, JIT_ERROR_IO, "%.300s: the prompt could not be read: %s", name, strerror(errno));
 	else if (p->n > most)
-		ok = refuse(err, JIT_ERROR_ARGUMENT, "%.300s: the text goes on after %zu bytes, and at most so many are read; give a shorter one, or for a longer prompt a larger context with -c", name, most);
+		ok = refuse(err, JIT_ERROR_ARGUMENT,
+		            "%.300s: the text goes on after %zu bytes, and at most so many are read; give a shorter "
+		            "one, or for a longer prompt a larger context with -c",
+		            name, most);
 	if (f && !standard)
 		fclose(f);
 	return ok;
@@ -71,7 +75,10 @@ bool prompt_parse_ids(struct prompt *p, const char *list, jit_error *err)
 		size_t digits = strspn(at, "0123456789");
 		long v = digits && digits < 12 ? strtol(at, NULL, 10) : -1;
 		if ((at[digits] && at[digits] != ',') || v < 0 || v > INT32_MAX)
-			return refuse(err, JIT_ERROR_ARGUMENT, "--prompt-ids: \"%.20s\" does not begin with a token id; expected digits with commas between, as in 1,2,3", at);
+			return refuse(err, JIT_ERROR_ARGUMENT,
+			              "--prompt-ids: \"%.20s\" does not begin with a token id; expected digits with "
+			              "commas between, as in 1,2,3",
+			              at);
 		p->ids[p->n_ids++] = (int32_t)v;
 		if (!at[digits])
 			return true;
@@ -84,7 +91,10 @@ bool prompt_fits(const struct prompt *p, int context, jit_error *err)
 {
 	if (p->n_ids <= (size_t)context)
 		return true;
-	return refuse(err, JIT_ERROR_CONTEXT, "the prompt has %zu tokens and the context holds %d; give a shorter one, or a larger context with -c", p->n_ids, context);
+	return refuse(
+		err, JIT_ERROR_CONTEXT,
+		"the prompt has %zu tokens and the context holds %d; give a shorter one, or a larger context with -c",
+		p->n_ids, context);
 }
 
 void prompt_free(struct prompt *p)

@@ -1,4 +1,5 @@
-/* programs/prompt.h - where the jitrun program gets a prompt from: a file, standard input, a list of token ids. Uses nothing but jitrun.h of the library.
+/* programs/prompt.h - where the jitrun program gets a prompt from: a file, standard input, a list of token ids. Uses
+ * nothing but jitrun.h of the library.
  *
  * Owns: how much is read, so that an endless file ends, and the rule of a list of ids.
  */
@@ -9,9 +10,15 @@
 
 #include "runtime/jitrun.h"
 
-struct prompt { char *text; size_t n; int32_t *ids; size_t n_ids; };      /* text or ids; malloc'ed */
+struct prompt {
+	char *text;
+	size_t n;
+	int32_t *ids;
+	size_t n_ids;
+}; /* text or ids; malloc'ed */
 
-/* Most bytes that are read for a context of so many positions (0: the session's own choice): more than any text has that fits. */
+/* Most bytes that are read for a context of so many positions (0: the session's own choice): more than any text has
+ * that fits. */
 size_t prompt_most(long context);
 /* Most bytes of a text that is read window by window. */
 size_t prompt_most_of_windows(void);

@@ -5,25 +5,29 @@
 #include <string.h>
 
 static const struct shape shapes[] = {
-	/*                          hidden layers heads kv  dim  ffn    vocab   context theta eps   tied  factor window */
-	{ "qwen3-0.6b", "qwen3",    1024, 28, 16, 8, 128, 3072,  151936, 40960,  1e6, 1e-6, true,  0, 0 },
-	{ "qwen3-1.7b", "qwen3",    2048, 28, 16, 8, 128, 6144,  151936, 40960,  1e6, 1e-6, true,  0, 0 },
-	{ "qwen3-4b", "qwen3",      2560, 36, 32, 8, 128, 9728,  151936, 40960,  1e6, 1e-6, true,  0, 0 },
-	{ "llama-3.2-1b", "llama",  2048, 16, 32, 8, 64,  8192,  128256, 131072, 5e5, 1e-5, true,  32, 0 },
-	{ "llama-3.2-3b", "llama",  3072, 28, 24, 8, 128, 8192,  128256, 131072, 5e5, 1e-5, true,  32, 0 },
-	{ "llama-3.1-8b", "llama",  4096, 32, 32, 8, 128, 14336, 128256, 131072, 5e5, 1e-5, false, 8, 0 },
-	{ "mistral-7b", "llama",    4096, 32, 32, 8, 128, 14336, 32768,  32768,  1e6, 1e-5, false, 0, 0 },
-	{ "tiny", "llama",          256,  2,  4,  2, 64,  512,   512,    2048,   1e4, 1e-5, true,  0, 0 },
+	/*                          hidden layers heads kv  dim  ffn    vocab   context theta eps   tied  factor
+	 * window */
+	{ "qwen3-0.6b", "qwen3", 1024, 28, 16, 8, 128, 3072, 151936, 40960, 1e6, 1e-6, true, 0, 0 },
+	{ "qwen3-1.7b", "qwen3", 2048, 28, 16, 8, 128, 6144, 151936, 40960, 1e6, 1e-6, true, 0, 0 },
+	{ "qwen3-4b", "qwen3", 2560, 36, 32, 8, 128, 9728, 151936, 40960, 1e6, 1e-6, true, 0, 0 },
+	{ "llama-3.2-1b", "llama", 2048, 16, 32, 8, 64, 8192, 128256, 131072, 5e5, 1e-5, true, 32, 0 },
+	{ "llama-3.2-3b", "llama", 3072, 28, 24, 8, 128, 8192, 128256, 131072, 5e5, 1e-5, true, 32, 0 },
+	{ "llama-3.1-8b", "llama", 4096, 32, 32, 8, 128, 14336, 128256, 131072, 5e5, 1e-5, false, 8, 0 },
+	{ "mistral-7b", "llama", 4096, 32, 32, 8, 128, 14336, 32768, 32768, 1e6, 1e-5, false, 0, 0 },
+	{ "tiny", "llama", 256, 2, 4, 2, 64, 512, 512, 2048, 1e4, 1e-5, true, 0, 0 },
 };
 
 #define SAME(id) DTYPE_##id, DTYPE_##id
 static const struct mixture mixtures[] = {
-	{ "f32", 0, SAME(F32), DTYPE_F32 },       { "f16", 1, SAME(F16), DTYPE_F16 },       { "bf16", 32, SAME(BF16), DTYPE_BF16 },
-	{ "q8_0", 7, SAME(Q8_0), DTYPE_Q8_0 },    { "q4_0", 2, SAME(Q4_0), DTYPE_Q6_K },    { "q4_1", 3, SAME(Q4_1), DTYPE_Q6_K },
-	{ "q5_0", 8, SAME(Q5_0), DTYPE_Q6_K },    { "q5_1", 9, SAME(Q5_1), DTYPE_Q6_K },    { "q2_k", 10, SAME(Q2_K), DTYPE_Q6_K },
-	{ "q3_k", 11, SAME(Q3_K), DTYPE_Q6_K },   { "q4_k", 14, SAME(Q4_K), DTYPE_Q6_K },   { "q4_k_m", 15, DTYPE_Q4_K, DTYPE_Q6_K, DTYPE_Q6_K },
-	{ "q5_k", 16, SAME(Q5_K), DTYPE_Q6_K },   { "q5_k_m", 17, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_Q6_K }, { "q6_k", 18, SAME(Q6_K), DTYPE_Q6_K },
-	{ "iq4_nl", 25, SAME(IQ4_NL), DTYPE_Q6_K }, { "iq4_xs", 30, SAME(IQ4_XS), DTYPE_Q6_K },
+	{ "f32", 0, SAME(F32), DTYPE_F32 },         { "f16", 1, SAME(F16), DTYPE_F16 },
+	{ "bf16", 32, SAME(BF16), DTYPE_BF16 },     { "q8_0", 7, SAME(Q8_0), DTYPE_Q8_0 },
+	{ "q4_0", 2, SAME(Q4_0), DTYPE_Q6_K },      { "q4_1", 3, SAME(Q4_1), DTYPE_Q6_K },
+	{ "q5_0", 8, SAME(Q5_0), DTYPE_Q6_K },      { "q5_1", 9, SAME(Q5_1), DTYPE_Q6_K },
+	{ "q2_k", 10, SAME(Q2_K), DTYPE_Q6_K },     { "q3_k", 11, SAME(Q3_K), DTYPE_Q6_K },
+	{ "q4_k", 14, SAME(Q4_K), DTYPE_Q6_K },     { "q4_k_m", 15, DTYPE_Q4_K, DTYPE_Q6_K, DTYPE_Q6_K },
+	{ "q5_k", 16, SAME(Q5_K), DTYPE_Q6_K },     { "q5_k_m", 17, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_Q6_K },
+	{ "q6_k", 18, SAME(Q6_K), DTYPE_Q6_K },     { "iq4_nl", 25, SAME(IQ4_NL), DTYPE_Q6_K },
+	{ "iq4_xs", 30, SAME(IQ4_XS), DTYPE_Q6_K },
 };
 
 const struct shape *shape_find(const char *name)
@@ -37,10 +41,17 @@ const struct shape *shape_find(const char *name)
 static const char *const archs[] = { "llama", "qwen2", "qwen3" };
 
 /* The sizes that a text may give. */
-static const struct { const char *name; size_t offset; bool required; } sizes[] = {
-#define SIZE(name, required) { #name, offsetof(struct shape, name), required }
-	SIZE(hidden, true), SIZE(layers, true), SIZE(heads, true), SIZE(ffn, true), SIZE(vocab, true), SIZE(kv_heads, false), SIZE(head_dim, false),
-	SIZE(window, false),
+static const struct {
+	const char *name;
+	size_t offset;
+	bool required;
+} sizes[] = {
+#define SIZE(name, required) \
+	{ \
+#name, offsetof(struct shape, name), required \
+	}
+	SIZE(hidden, true), SIZE(layers, true),    SIZE(heads, true),     SIZE(ffn, true),
+	SIZE(vocab, true),  SIZE(kv_heads, false), SIZE(head_dim, false), SIZE(window, false),
 #undef SIZE
 };
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
@@ -52,7 +63,8 @@ static bool read_arch(struct shape *s, const char *value, size_t n, struct error
 			s->arch = archs[i];
 			return true;
 		}
-	return error_set(err, ERROR_ARGUMENT, "the shape's arch is \"%.*s\", expected llama, qwen2 or qwen3", n < 40 ? (int)n : 40, value);
+	return error_set(err, ERROR_ARGUMENT, "the shape's arch is \"%.*s\", expected llama, qwen2 or qwen3",
+	                 n < 40 ? (int)n : 40, value);
 }
 
 /* One "name=value". */
@@ -65,7 +77,9 @@ static bool read_pair(struct shape *s, const char *pair, size_t n, unsigned *giv
 		return read_arch(s, pair + 5, n - 5, err);
 	uint64_t v = digits && digits < 10 && name + 1 + digits == n ? strtoull(pair + name + 1, NULL, 10) : UINT64_MAX;
 	if (v == UINT64_MAX)
-		return error_set(err, ERROR_ARGUMENT, "\"%.*s\" in the shape is neither a known shape nor a size such as hidden=1024", shown, pair);
+		return error_set(err, ERROR_ARGUMENT,
+		                 "\"%.*s\" in the shape is neither a known shape nor a size such as hidden=1024", shown,
+		                 pair);
 	if (name == 4 && memcmp(pair, "tied", 4) == 0) {
 		s->tied = v != 0;
 		return true;
@@ -76,7 +90,10 @@ static bool read_pair(struct shape *s, const char *pair, size_t n, unsigned *giv
 			*given |= 1u << i;
 			return true;
 		}
-	return error_set(err, ERROR_ARGUMENT, "\"%.*s\" in the shape names no size of a model, expected arch, hidden, layers, heads, kv_heads, head_dim, ffn, vocab, window or tied", shown, pair);
+	return error_set(err, ERROR_ARGUMENT,
+	                 "\"%.*s\" in the shape names no size of a model, expected arch, hidden, layers, heads, "
+	                 "kv_heads, head_dim, ffn, vocab, window or tied",
+	                 shown, pair);
 }
 
 bool shape_parse(struct shape *out, const char *text, struct error *err)
@@ -94,9 +111,12 @@ bool shape_parse(struct shape *out, const char *text, struct error *err)
 			return false;
 	for (int i = 0; i < N_SIZES; i++)
 		if (sizes[i].required && !(given >> i & 1))
-			return error_set(err, ERROR_ARGUMENT, "the shape \"%.100s\" does not say %s=", text, sizes[i].name);
+			return error_set(err, ERROR_ARGUMENT, "the shape \"%.100s\" does not say %s=", text,
+			                 sizes[i].name);
 	if (out->layers < 1 || out->layers > SHAPE_MAX_LAYERS || out->heads < 1)
-		return error_set(err, ERROR_ARGUMENT, "the shape has %u layers of %u heads, expected 1 to %d layers and at least a head", out->layers, out->heads, SHAPE_MAX_LAYERS);
+		return error_set(err, ERROR_ARGUMENT,
+		                 "the shape has %u layers of %u heads, expected 1 to %d layers and at least a head",
+		                 out->layers, out->heads, SHAPE_MAX_LAYERS);
 	out->kv_heads = out->kv_heads ? out->kv_heads : out->heads;
 	out->head_dim = out->head_dim ? out->head_dim : out->hidden / out->heads;
 	return true;

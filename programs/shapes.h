@@ -1,6 +1,7 @@
 /* programs/shapes.h - the sizes of well-known models and the mixtures of weight formats they come in.
  *
- * Owns: both tables. A shape with a mixture says everything about a model's file but the numbers in it; synth.h makes up those.
+ * Owns: both tables. A shape with a mixture says everything about a model's file but the numbers in it; synth.h makes
+ * up those.
  */
 #ifndef BENCH_SHAPES_H
 #define BENCH_SHAPES_H
@@ -17,26 +18,28 @@ struct shape {
 	const char *name, *arch;
 	uint32_t hidden, layers, heads, kv_heads, head_dim, ffn, vocab, context;
 	double theta, eps;
-	bool tied;                   /* no matrix of its own for the output */
-	double rope_factor;          /* of Llama 3's frequency scaling; 0: none */
-	uint32_t window;             /* of sliding attention; 0: none */
+	bool tied;          /* no matrix of its own for the output */
+	double rope_factor; /* of Llama 3's frequency scaling; 0: none */
+	uint32_t window;    /* of sliding attention; 0: none */
 };
 
 struct mixture {
 	const char *name;
-	int file_type;               /* general.file_type of GGUF files */
+	int file_type; /* general.file_type of GGUF files */
 	enum dtype matrices;
-	enum dtype better;           /* of attn_v and ffn_down in part of the layers */
-	enum dtype output;           /* of the output's matrix, which is the embedding's when tied */
+	enum dtype better; /* of attn_v and ffn_down in part of the layers */
+	enum dtype output; /* of the output's matrix, which is the embedding's when tied */
 };
 
 /* The names, joined by '|', for an option table. */
 #define SHAPE_NAMES "qwen3-0.6b|qwen3-1.7b|qwen3-4b|llama-3.2-1b|llama-3.2-3b|llama-3.1-8b|mistral-7b|tiny"
 #define MIXTURE_NAMES "f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|q2_k|q3_k|q4_k|q4_k_m|q5_k|q5_k_m|q6_k|iq4_nl|iq4_xs"
 
-const struct shape *shape_find(const char *name);            /* NULL: unknown */
-/* A shape as text: a name, or sizes such as "arch=qwen3,hidden=1024,layers=28,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,tied=1". Left out, arch is
- * llama, kv_heads is heads, head_dim is hidden / heads, and the rest is 0. Whether such a model makes sense is the loader's to judge. */
+const struct shape *shape_find(const char *name); /* NULL: unknown */
+/* A shape as text: a name, or sizes such as
+ * "arch=qwen3,hidden=1024,layers=28,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,tied=1". Left out, arch is
+ * llama, kv_heads is heads, head_dim is hidden / heads, and the rest is 0. Whether such a model makes sense is the
+ * loader's to judge. */
 bool shape_parse(struct shape *out, const char *text, struct error *err);
 const struct mixture *mixture_find(const char *name);
 /* The type of attn_v and ffn_down of one layer. */

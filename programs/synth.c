@@ -19,8 +19,16 @@ enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGE
 enum { CHUNK = 8 << 20, MAX_TENSORS = 16 + 16 * SHAPE_MAX_LAYERS };
 enum content { RANDOM, ONES, ROPE_FACTORS };
 
-struct tensor { char name[48]; enum dtype type; enum content content; uint64_t rows, cols; };
-struct tensors { struct tensor list[MAX_TENSORS]; uint32_t n; };
+struct tensor {
+	char name[48];
+	enum dtype type;
+	enum content content;
+	uint64_t rows, cols;
+};
+struct tensors {
+	struct tensor list[MAX_TENSORS];
+	uint32_t n;
+};
 
 static uint64_t tensor_bytes(const struct tensor *t)
 {
@@ -31,8 +39,8 @@ static uint64_t padding(uint64_t n) { return (ALIGN - n % ALIGN) % ALIGN; }
 
 /* ---- which tensors */
 
-__attribute__((format(printf, 6, 7)))
-static void add(struct tensors *l, enum dtype type, enum content content, uint64_t rows, uint64_t cols, const char *format, ...)
+__attribute__((format(printf, 6, 7))) static void add(struct tensors *l, enum dtype type, enum content content,
+                                                      uint64_t rows, uint64_t cols, const char *format, ...)
 {
 	struct tensor *t = &l->list[l->n++];
 	va_list args;
@@ -95,7 +103,11 @@ uint64_t synth_bytes(const struct shape *s, const struct mixture *m)
 
 /* ---- metadata; little endian as this machine is. Write errors are asked for once, at the end */
 
-struct out { FILE *f; uint32_t pairs; const char *arch; };
+struct out {
+	FILE *f;
+	uint32_t pairs;
+	const char *arch;
+};
 
 static void put(struct out *o, const void *p, size_t n) { fwrite(p, 1, n, o->f); }
 static void put_u32(struct out *o, uint32_t v) { put(o, &v, sizeof v); }
@@ -217,7 +229,8 @@ static void put_rope_factors(struct out *o, const struct shape *s)
 {
 	const double pi = 3.14159265358979323846, low = 1, high = 4, trained = 8192;
 	for (uint32_t i = 0; i < s->head_dim / 2; i++) {
-		double wave = 2 * pi * math_host_pow(s->theta, 2.0 * i / s->head_dim), blend = (trained / wave - low) / (high - low);
+		double wave = 2 * pi * math_host_pow(s->theta, 2.0 * i / s->head_dim),
+		       blend = (trained / wave - low) / (high - low);
 		blend = blend < 0 ? 0 : blend > 1 ? 1 : blend;
 		float f = (float)(1 / ((1 - blend) / s->rope_factor + blend));
 		put(o, &f, sizeof f);
@@ -234,7 +247,8 @@ static void put_ones(struct out *o, uint64_t n)
 /* From the pool of blocks, which starts elsewhere for each tensor, so that no two layers are the same. */
 static void put_random(struct out *o, const struct tensor *t, uint32_t number, uint8_t *const pool[])
 {
-	uint64_t size = dtype_table[t->type].bytes, whole = CHUNK / size * size, at = (uint64_t)number * 7919 % (CHUNK / size) * size, left = tensor_bytes(t);
+	uint64_t size = dtype_table[t->type].bytes, whole = CHUNK / size * size,
+		 at = (uint64_t)number * 7919 % (CHUNK / size) * size, left = tensor_bytes(t);
 	while (left) {
 		uint64_t n = left < whole - at ? left : whole - at;
 		put(o, pool[t->type] + at, n);
@@ -272,7 +286,8 @@ static void put_weights(struct out *o, const struct tensors *l, const struct sha
 }
 
 /* Everything before the weights. The tokenizer may be left out: it is most of the header, and only text needs it. */
-static void put_header(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m, bool tokenizer)
+static void put_header(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m,
+                       bool tokenizer)
 {
 	static const char zeros[ALIGN];
 
@@ -352,7 +367,8 @@ int synth_temporary(char *path, size_t size, struct error *err)
 	int fd = dir && *dir ? open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : memfd_create("jitbench", MFD_CLOEXEC);
 
 	if (fd < 0)
-		error_set(err, ERROR_IO, "%s: no temporary file could be made: %s", dir && *dir ? dir : "memory", strerror(errno));
+		error_set(err, ERROR_IO, "%s: no temporary file could be made: %s", dir && *dir ? dir : "memory",
+		          strerror(errno));
 	else
 		snprintf(path, size, "/proc/self/fd/%d", fd);
 	return fd;

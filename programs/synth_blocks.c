@@ -1,21 +1,28 @@
-/* programs/synth_blocks.c - random blocks of each weight format. A row of the table says where a block's scales lie and what stands there. */
+/* programs/synth_blocks.c - random blocks of each weight format. A row of the table says where a block's scales lie and
+ * what stands there. */
 #include "programs/synth_blocks.h"
 
 #include <immintrin.h>
 #include <string.h>
 
 /* f16 numbers in a block and their values, for weights of mean about 0 and deviation about 0.02. */
-static const struct { enum dtype type; struct { int at; double value; } half[2]; } scales[] = {
-	{ DTYPE_Q8_0,   { { 0, 2.7e-4 }, { -1, 0 } } },
-	{ DTYPE_Q4_0,   { { 0, 4.3e-3 }, { -1, 0 } } },
-	{ DTYPE_Q4_1,   { { 0, 4.3e-3 }, { 2, -7.5 * 4.3e-3 } } },
-	{ DTYPE_Q5_0,   { { 0, 2.2e-3 }, { -1, 0 } } },
-	{ DTYPE_Q5_1,   { { 0, 2.2e-3 }, { 2, -15.5 * 2.2e-3 } } },
-	{ DTYPE_Q2_K,   { { 80, 2.4e-3 }, { 82, 1.5 * 2.4e-3 } } },
-	{ DTYPE_Q3_K,   { { 108, 4.8e-4 }, { -1, 0 } } },
-	{ DTYPE_Q4_K,   { { 0, 1.4e-4 }, { 2, 7.5 * 1.4e-4 } } },
-	{ DTYPE_Q5_K,   { { 0, 6.8e-5 }, { 2, 15.5 * 6.8e-5 } } },
-	{ DTYPE_Q6_K,   { { 208, 1e-4 }, { -1, 0 } } },
+static const struct {
+	enum dtype type;
+	struct {
+		int at;
+		double value;
+	} half[2];
+} scales[] = {
+	{ DTYPE_Q8_0, { { 0, 2.7e-4 }, { -1, 0 } } },
+	{ DTYPE_Q4_0, { { 0, 4.3e-3 }, { -1, 0 } } },
+	{ DTYPE_Q4_1, { { 0, 4.3e-3 }, { 2, -7.5 * 4.3e-3 } } },
+	{ DTYPE_Q5_0, { { 0, 2.2e-3 }, { -1, 0 } } },
+	{ DTYPE_Q5_1, { { 0, 2.2e-3 }, { 2, -15.5 * 2.2e-3 } } },
+	{ DTYPE_Q2_K, { { 80, 2.4e-3 }, { 82, 1.5 * 2.4e-3 } } },
+	{ DTYPE_Q3_K, { { 108, 4.8e-4 }, { -1, 0 } } },
+	{ DTYPE_Q4_K, { { 0, 1.4e-4 }, { 2, 7.5 * 1.4e-4 } } },
+	{ DTYPE_Q5_K, { { 0, 6.8e-5 }, { 2, 15.5 * 6.8e-5 } } },
+	{ DTYPE_Q6_K, { { 208, 1e-4 }, { -1, 0 } } },
 	{ DTYPE_IQ4_NL, { { 0, 2.9e-4 }, { -1, 0 } } },
 	{ DTYPE_IQ4_XS, { { 0, 1.6e-5 }, { -1, 0 } } },
 };
@@ -29,7 +36,10 @@ static uint64_t next(uint64_t *state)
 	return *state;
 }
 
-__attribute__((target("f16c"))) static uint16_t to_f16(float x) { return (uint16_t)_mm_extract_epi16(_mm_cvtps_ph(_mm_set_ss(x), 0), 0); }
+__attribute__((target("f16c"))) static uint16_t to_f16(float x)
+{
+	return (uint16_t)_mm_extract_epi16(_mm_cvtps_ph(_mm_set_ss(x), 0), 0);
+}
 
 static void put_half(uint8_t *p, double value)
 {

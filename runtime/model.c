@@ -1,4 +1,5 @@
-/* runtime/model.c - jit_model: a file made ready. Owns the order of opening and closing; sessions borrow everything here. */
+/* runtime/model.c - jit_model: a file made ready. Owns the order of opening and closing; sessions borrow everything
+ * here. */
 #include "runtime/model.h"
 
 #include <errno.h>
@@ -21,9 +22,15 @@ const char *jit_version(void) { return JITRUN_VERSION; }
 
 int model_report(jit_error *out, const struct error *e)
 {
-	static const int status[] = { [ERROR_NONE] = JIT_OK, [ERROR_IO] = JIT_ERROR_IO, [ERROR_FORMAT] = JIT_ERROR_FORMAT,
-		[ERROR_UNSUPPORTED] = JIT_ERROR_UNSUPPORTED, [ERROR_MEMORY] = JIT_ERROR_MEMORY, [ERROR_ARGUMENT] = JIT_ERROR_ARGUMENT,
-		[ERROR_DEVICE] = JIT_ERROR_DEVICE };
+	static const int status[] = {
+		[ERROR_NONE] = JIT_OK,
+		[ERROR_IO] = JIT_ERROR_IO,
+		[ERROR_FORMAT] = JIT_ERROR_FORMAT,
+		[ERROR_UNSUPPORTED] = JIT_ERROR_UNSUPPORTED,
+		[ERROR_MEMORY] = JIT_ERROR_MEMORY,
+		[ERROR_ARGUMENT] = JIT_ERROR_ARGUMENT,
+		[ERROR_DEVICE] = JIT_ERROR_DEVICE
+	};
 	if (out) {
 		out->code = status[e->code];
 		memcpy(out->message, e->text, sizeof out->message);
@@ -45,20 +52,32 @@ static bool open_sealed_cache(jit_model *m, const jit_model_options *o, struct e
 	char path[4096];
 
 	if (!m->device->facts.keeps_code)
-		return error_set(err, ERROR_ARGUMENT, "sealed: the device \"%.32s\" makes its kernels itself; only the device cpu can run sealed", o->device);
+		return error_set(
+			err, ERROR_ARGUMENT,
+			"sealed: the device \"%.32s\" makes its kernels itself; only the device cpu can run sealed",
+			o->device);
 	if (o->dump_ir || o->dump_asm)
 		return error_set(err, ERROR_ARGUMENT, "sealed: no kernel is generated that could be dumped");
 	if (o->cache_dir ? !*o->cache_dir : !cache_default_path(path, sizeof path))
-		return error_set(err, ERROR_ARGUMENT, "sealed: there is no cache to take kernels from%s",
-		                 o->cache_dir ? "" : ": neither JITRUN_CACHE is set, nor is XDG_CACHE_HOME or HOME an absolute path");
-	return (m->cache = cache_open(o->cache_dir ? o->cache_dir : path, &(struct cache_options){ .read_only = true }, err)) != NULL;
+		return error_set(
+			err, ERROR_ARGUMENT, "sealed: there is no cache to take kernels from%s",
+			o->cache_dir ? ""
+				     : ": neither JITRUN_CACHE is set, nor is XDG_CACHE_HOME or HOME an absolute path");
+	return (m->cache = cache_open(o->cache_dir ? o->cache_dir : path, &(struct cache_options){ .read_only = true },
+	                              err)) != NULL;
 }
 
-/* Every kernel the model can need that is kept, once and for all: a session says which ones it misses. That one cannot be read is no such miss, and an error here. */
+/* Every kernel the model can need that is kept, once and for all: a session says which ones it misses. That one cannot
+ * be read is no such miss, and an error here. */
 static bool load_kept(jit_model *m, struct error *err)
 {
-	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY,
-	                                .numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT, .tune = m->tune };
+	const struct warm_options o = {
+		.target = m->target,
+		.activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
+		.kv = WARM_KV_ANY,
+		.numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT,
+		.tune = m->tune
+	};
 	struct error why = { 0 };
 	struct key *keys;
 	size_t n, loaded = 0;
@@ -81,7 +100,11 @@ static bool load_kept(jit_model *m, struct error *err)
 	return error_set(err, why.code, "%s", why.text);
 }
 
-struct kept { jit_model *model; bool ok; struct error err; };
+struct kept {
+	jit_model *model;
+	bool ok;
+	struct error err;
+};
 
 static void *load_kept_main(void *user)
 {
@@ -103,7 +126,8 @@ static bool load_weights(jit_model *m, const jit_model_options *o, struct error 
 	return ok;
 }
 
-/* A sealed model loads its kernels while its weights, which have to wait for memory, are packed: what others generate later on must not be faster. */
+/* A sealed model loads its kernels while its weights, which have to wait for memory, are packed: what others generate
+ * later on must not be faster. */
 static bool load_kept_and_weights(jit_model *m, const jit_model_options *o, struct error *err)
 {
 	struct kept kept = { .model = m };
@@ -136,7 +160,8 @@ static bool open_cache(jit_model *m, const jit_model_options *o, struct error *e
 	return error_set(err, why.code, "%s", why.text);
 }
 
-/* What is known of this processor lies in the cache's first directory; what is found out goes there when it can be written. A sealed model writes nothing. */
+/* What is known of this processor lies in the cache's first directory; what is found out goes there when it can be
+ * written. A sealed model writes nothing. */
 static bool open_tune(jit_model *m, int mode, struct error *err)
 {
 	struct cache_source source = { 0 };
@@ -145,7 +170,8 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "tune: %d is not 0, 1 or 2", mode);
 	if (mode == JIT_TUNE_OFF || !m->device->facts.tunes)
 		return true;
-	for (unsigned i = 0; m->cache && i < cache_source_count(m->cache) && (!source.path || source.kind != CACHE_DIRECTORY); i++)
+	for (unsigned i = 0;
+	     m->cache && i < cache_source_count(m->cache) && (!source.path || source.kind != CACHE_DIRECTORY); i++)
 		cache_source_get(m->cache, i, &source);
 	m->tune = tune_open(source.kind == CACHE_DIRECTORY ? source.path : NULL, err);
 	m->tune_passes = mode == JIT_TUNE_QUICK ? TUNER_QUICK : 0;
@@ -158,8 +184,9 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	if (!(m->device = device_open(o->device ? o->device : "cpu", o->isa, err)))
 		return false;
 	m->target = m->device->facts.target;
-	if ((o->perf_map && !execmem_perf_map_open(err)) || !open_dump(&m->dump_ir, o->dump_ir, err) || !open_dump(&m->dump_asm, o->dump_asm, err) ||
-	    !(m->sealed ? open_sealed_cache : open_cache)(m, o, err) || !open_tune(m, o->tune, err) || !model_open(&m->file, path, 0, err))
+	if ((o->perf_map && !execmem_perf_map_open(err)) || !open_dump(&m->dump_ir, o->dump_ir, err) ||
+	    !open_dump(&m->dump_asm, o->dump_asm, err) || !(m->sealed ? open_sealed_cache : open_cache)(m, o, err) ||
+	    !open_tune(m, o->tune, err) || !model_open(&m->file, path, 0, err))
 		return false;
 	m->perf_map = o->perf_map != 0;
 	m->f32_activations = o->f32_activations != 0;
@@ -167,8 +194,15 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	model_describe(&m->file, m->description, sizeof m->description);
 	if ((o->jitdump || o->gdb) && !(m->observe = observe_open(o->jitdump, o->gdb != 0, err)))
 		return false;
-	struct registry_options ro = { .build = template_build, .cache = m->cache, .perf_map = o->perf_map != 0, .observe = m->observe,
-	                               .dump_ir = m->dump_ir, .dump_asm = m->dump_asm, .sealed = m->sealed };
+	struct registry_options ro = {
+		.build = template_build,
+		.cache = m->cache,
+		.perf_map = o->perf_map != 0,
+		.observe = m->observe,
+		.dump_ir = m->dump_ir,
+		.dump_asm = m->dump_asm,
+		.sealed = m->sealed
+	};
 	m->registry = registry_open(&ro, err);
 	return m->registry && (m->sealed ? load_kept_and_weights : load_weights)(m, o, err);
 }
@@ -204,7 +238,8 @@ static bool dump_written(FILE *f, const char *what, struct error *err)
 	bool failed = ferror(f) != 0;
 	errno = 0;
 	failed = fflush(f) != 0 || failed;
-	return !failed || error_set(err, ERROR_IO, "the dump of %s could not be written whole%s%s", what, errno ? ": " : "", errno ? strerror(errno) : "");
+	return !failed || error_set(err, ERROR_IO, "the dump of %s could not be written whole%s%s", what,
+	                            errno ? ": " : "", errno ? strerror(errno) : "");
 }
 
 int jit_model_written(jit_model *m, jit_error *err)
@@ -242,12 +277,24 @@ void jit_model_close(jit_model *m)
 void jit_model_get_info(const jit_model *m, jit_model_info *out)
 {
 	const struct model_spec *s = &m->file.spec;
-	*out = (jit_model_info){ .description = m->description, .vocab = (int)s->vocab, .layers = (int)s->layers, .hidden = (int)s->hidden,
-		.context_trained = (int)s->context_train, .has_tokenizer = m->file.tokenizer != NULL, .file_bytes = m->file.file_bytes,
-		.weight_bytes = m->weights.packed_bytes, .token_bytes = m->weights.token_bytes, .load_seconds = m->load_seconds };
+	*out = (jit_model_info){
+		.description = m->description,
+		.vocab = (int)s->vocab,
+		.layers = (int)s->layers,
+		.hidden = (int)s->hidden,
+		.context_trained = (int)s->context_train,
+		.has_tokenizer = m->file.tokenizer != NULL,
+		.file_bytes = m->file.file_bytes,
+		.weight_bytes = m->weights.packed_bytes,
+		.token_bytes = m->weights.token_bytes,
+		.load_seconds = m->load_seconds
+	};
 }
 
-struct devices { jit_device_info *out; size_t room, n; };
+struct devices {
+	jit_device_info *out;
+	size_t room, n;
+};
 
 static void note_device(void *user, const struct device_entry *e)
 {
@@ -273,15 +320,20 @@ size_t jit_devices(jit_device_info *out, size_t n)
 
 static bool write_objects(const char *path, const jit_objects_options *o, jit_objects *out, struct error *err)
 {
-	const struct plan_options po = { .target = o->target ? target_find(o->target) : NULL, .f32_activations = o->f32_activations != 0, .bounded = o->bounded_numerics != 0 };
+	const struct plan_options po = { .target = o->target ? target_find(o->target) : NULL,
+		                         .f32_activations = o->f32_activations != 0,
+		                         .bounded = o->bounded_numerics != 0 };
 	struct objects_count count;
 	struct model file;
 	enum dtype kv;
 	char names[256];
 
 	if (!po.target || po.target->backend->host_runs)
-		return error_set(err, ERROR_ARGUMENT, "target \"%.32s\" is no card; known: %s", o->target ? o->target : "", target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
-	if (!session_kv_type(o->kv, o->kv_f32, &kv, err) || !model_open(&file, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
+		return error_set(err, ERROR_ARGUMENT, "target \"%.32s\" is no card; known: %s",
+		                 o->target ? o->target : "",
+		                 target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
+	if (!session_kv_type(o->kv, o->kv_f32, &kv, err) ||
+	    !model_open(&file, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
 		return false;
 	bool ok = objects_write(&file.spec, &po, kv, o->dir, &count, err);
 	model_close(&file);
@@ -309,7 +361,8 @@ static bool need_tokenizer(const jit_model *m, struct error *e)
 		return true;
 	if (why->code)
 		return error_set(e, why->code, "%s", why->text);
-	return error_set(e, ERROR_UNSUPPORTED, "this model has no tokenizer, so text cannot be used with it; token ids can");
+	return error_set(e, ERROR_UNSUPPORTED,
+	                 "this model has no tokenizer, so text cannot be used with it; token ids can");
 }
 
 int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,

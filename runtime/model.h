@@ -17,14 +17,14 @@ struct jit_model {
 	struct weights weights;
 	struct cache *cache;
 	struct registry *registry;
-	struct observe *observe;        /* NULL: nobody is told of code */
-	struct tune *tune;              /* NULL: kernels have their usual schedules */
-	unsigned tune_passes;           /* that a session may spend on finding out more */
+	struct observe *observe; /* NULL: nobody is told of code */
+	struct tune *tune;       /* NULL: kernels have their usual schedules */
+	unsigned tune_passes;    /* that a session may spend on finding out more */
 	struct device *device;
-	const struct target *target;    /* the device's */
+	const struct target *target; /* the device's */
 	bool f32_activations, bounded;
-	bool sealed;                    /* kernels are loaded, never generated */
-	bool has_all;                   /* sealed: every one that any session can need */
+	bool sealed;  /* kernels are loaded, never generated */
+	bool has_all; /* sealed: every one that any session can need */
 	FILE *dump_ir, *dump_asm;
 	bool perf_map;
 	char description[256];

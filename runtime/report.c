@@ -10,7 +10,10 @@
 #include "base/memfile.h"
 #include "jit/store/safefile.h"
 
-struct rows { struct profile_kernel *kernel; size_t n, capacity; };
+struct rows {
+	struct profile_kernel *kernel;
+	size_t n, capacity;
+};
 
 static void add_row(const struct kernel *k, void *user)
 {
@@ -39,10 +42,7 @@ static bool registry_rows(jit_model *m, struct profile_kernel **list, size_t *n)
 	return true;
 }
 
-static const char *source_name(const struct kernel *k)
-{
-	return k ? kernel_source_name(k->source) : "interpreted";
-}
+static const char *source_name(const struct kernel *k) { return k ? kernel_source_name(k->source) : "interpreted"; }
 
 /* The reference device has no kernels; of the others all that ran are in the registry. */
 static const struct kernel *find(jit_model *m, const struct key *key)
@@ -55,14 +55,16 @@ struct report {
 	jit_model *m;
 	const struct profile *p;
 	const struct report_background *background;
-	struct profile_kernel *kernel; size_t n;
+	struct profile_kernel *kernel;
+	size_t n;
 	struct profile_totals totals;
 };
 
 /* All workers' time inside passes. */
 static double all_nanoseconds(const struct report *r)
 {
-	return (double)(r->totals.nanoseconds[PROFILE_PROMPT] + r->totals.nanoseconds[PROFILE_DECODE]) * r->totals.workers;
+	return (double)(r->totals.nanoseconds[PROFILE_PROMPT] + r->totals.nanoseconds[PROFILE_DECODE]) *
+	       r->totals.workers;
 }
 
 static double working_nanoseconds(const struct report *r)
@@ -91,15 +93,19 @@ static void text_kernels(const struct report *r, FILE *out)
 {
 	char key[KEY_TEXT_MAX];
 
-	fprintf(out, "%-58s %-11s %7s %11s %8s %10s %6s %7s\n", "kernel", "from", "bytes", "registers", "calls", "bytes/call", "time", "GB/s");
+	fprintf(out, "%-58s %-11s %7s %11s %8s %10s %6s %7s\n", "kernel", "from", "bytes", "registers", "calls",
+	        "bytes/call", "time", "GB/s");
 	for (size_t i = 0; i < r->n; i++) {
 		const struct profile_kernel *k = &r->kernel[i];
 		const struct kernel *made = find(r->m, &k->key);
 		char registers[32] = "-";
 		if (made)
-			snprintf(registers, sizeof registers, "%u+%u%s%.0u", made->object.vector_regs, made->object.scalar_regs, made->object.mask_regs ? "+" : "", made->object.mask_regs);
-		fprintf(out, "%-58s %-11s %7u %11s %8" PRIu64 " %10.0f %5.1f%% %7.2f\n", key_text(&k->key, key, sizeof key), source_name(made), made ? made->object.code_bytes : 0, registers,
-		        k->calls, per((double)k->bytes, (double)k->calls), 100 * per((double)k->nanoseconds, all_nanoseconds(r)),
+			snprintf(registers, sizeof registers, "%u+%u%s%.0u", made->object.vector_regs,
+			         made->object.scalar_regs, made->object.mask_regs ? "+" : "", made->object.mask_regs);
+		fprintf(out, "%-58s %-11s %7u %11s %8" PRIu64 " %10.0f %5.1f%% %7.2f\n",
+		        key_text(&k->key, key, sizeof key), source_name(made), made ? made->object.code_bytes : 0,
+		        registers, k->calls, per((double)k->bytes, (double)k->calls),
+		        100 * per((double)k->nanoseconds, all_nanoseconds(r)),
 		        per((double)k->bytes * r->totals.workers, (double)k->nanoseconds));
 	}
 }
@@ -120,7 +126,8 @@ static void text_schedules(const struct report *r, FILE *out)
 		const struct key *k = &r->kernel[i].key;
 		double gain = tuned_gain(r, k);
 		if (gain > 0)
-			fprintf(out, "tuned %s: %s; %.2f times as fast as the usual way\n", key_text(k, key, sizeof key), template_schedule_name(k, name, sizeof name), gain);
+			fprintf(out, "tuned %s: %s; %.2f times as fast as the usual way\n",
+			        key_text(k, key, sizeof key), template_schedule_name(k, name, sizeof name), gain);
 	}
 }
 
@@ -131,13 +138,20 @@ static void text_totals(const struct report *r, FILE *out)
 
 	for (int i = 0; i < 2; i++)
 		if (r->totals.passes[i])
-			fprintf(out, "%s: %" PRIu64 " passes over %" PRIu64 " columns in %.3f s\n", pass[i], r->totals.passes[i], r->totals.tokens[i], 1e-9 * (double)r->totals.nanoseconds[i]);
+			fprintf(out, "%s: %" PRIu64 " passes over %" PRIu64 " tokens in %.3f s\n", pass[i],
+			        r->totals.passes[i], r->totals.tokens[i], 1e-9 * (double)r->totals.nanoseconds[i]);
 	if (r->p)
-		fprintf(out, "%d workers were in kernels for %.1f %% of the time of passes; the rest went between kernels, to waiting for one another\n", r->totals.workers,
-		        100 * per(working_nanoseconds(r), all_nanoseconds(r)));
-	fprintf(out, "registers: vector+general+mask; bytes/call: expected to be read and written; GB/s: these bytes by the time of a worker\n");
-	fprintf(out, "%" PRIu64 " kernels were generated or loaded in the background in %.2f ms, %" PRIu64 " when decoding needed them\n", r->background->regime.made,
-	        1e-6 * (double)r->background->regime.nanoseconds, r->background->awaited);
+		fprintf(out,
+		        "%d workers were in kernels for %.1f %% of the time of passes; the rest went between kernels, "
+		        "to waiting for one another\n",
+		        r->totals.workers, 100 * per(working_nanoseconds(r), all_nanoseconds(r)));
+	fprintf(out, "registers: vector+general+mask; bytes/call: expected to be read and written; GB/s: these bytes "
+	             "by the time of a worker\n");
+	fprintf(out,
+	        "%" PRIu64 " kernels were generated or loaded in the background in %.2f ms, %" PRIu64
+	        " when decoding needed them\n",
+	        r->background->compile_ahead.made, 1e-6 * (double)r->background->compile_ahead.nanoseconds,
+	        r->background->stalls);
 	text_schedules(r, out);
 	fprintf(out, "target %s\n", r->m->target->name);
 	for (int i = TARGET_NONE + 1; i < TARGET_COUNT; i++)
@@ -182,13 +196,19 @@ static json_t *json_kernels(const struct report *r)
 	for (size_t i = 0; i < r->n; i++) {
 		const struct profile_kernel *k = &r->kernel[i];
 		const struct kernel *made = find(r->m, &k->key);
-		json_t *o = json_pack("{s:s, s:s}", "key", key_text(&k->key, key, sizeof key), "source", source_name(made));
+		json_t *o =
+			json_pack("{s:s, s:s}", "key", key_text(&k->key, key, sizeof key), "source", source_name(made));
 		if (made)
-			json_object_update_new(o, json_pack("{s:i, s:i, s:i, s:i, s:I}", "code_bytes", (int)made->object.code_bytes, "vector_registers", made->object.vector_regs,
-				"general_registers", made->object.scalar_regs, "mask_registers", made->object.mask_regs, "nanoseconds_to_make", (json_int_t)made->nanoseconds));
+			json_object_update_new(
+				o, json_pack("{s:i, s:i, s:i, s:i, s:I}", "code_bytes", (int)made->object.code_bytes,
+			                     "vector_registers", made->object.vector_regs, "general_registers",
+			                     made->object.scalar_regs, "mask_registers", made->object.mask_regs,
+			                     "nanoseconds_to_make", (json_int_t)made->nanoseconds));
 		if (r->p)
-			json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:f}", "calls", (json_int_t)k->calls, "bytes_expected", (json_int_t)k->bytes,
-				"nanoseconds", (json_int_t)k->nanoseconds, "time_share", per((double)k->nanoseconds, all_nanoseconds(r))));
+			json_object_update_new(
+				o, json_pack("{s:I, s:I, s:I, s:f}", "calls", (json_int_t)k->calls, "bytes_expected",
+			                     (json_int_t)k->bytes, "nanoseconds", (json_int_t)k->nanoseconds,
+			                     "time_share", per((double)k->nanoseconds, all_nanoseconds(r))));
 		double gain = tuned_gain(r, &k->key);
 		report_schedule(o, &k->key);
 		if (gain > 0)
@@ -206,19 +226,28 @@ static char *make_json(const struct report *r)
 
 	for (int i = TARGET_NONE + 1; i < TARGET_COUNT; i++)
 		if (refusal(&target_table[i], &err))
-			json_array_append_new(refused, json_pack("{s:s, s:s}", "target", target_table[i].name, "why", err.text));
-	json_t *o = json_pack("{s:s, s:o, s:o, s:{s:I, s:I, s:I}}", "target", r->m->target->name, "kernels", json_kernels(r), "refused", refused,
-		"background", "kernels", (json_int_t)r->background->regime.made, "nanoseconds", (json_int_t)r->background->regime.nanoseconds, "awaited", (json_int_t)r->background->awaited);
+			json_array_append_new(refused,
+			                      json_pack("{s:s, s:s}", "target", target_table[i].name, "why", err.text));
+	json_t *o = json_pack("{s:s, s:o, s:o, s:{s:I, s:I, s:I}}", "target", r->m->target->name, "kernels",
+	                      json_kernels(r), "refused", refused, "background", "kernels",
+	                      (json_int_t)r->background->compile_ahead.made, "nanoseconds",
+	                      (json_int_t)r->background->compile_ahead.nanoseconds, "stalls",
+	                      (json_int_t)r->background->stalls);
 	if (r->p)
-		json_object_update_new(o, json_pack("{s:i, s:f, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}}", "workers", t->workers, "time_in_kernels", per(working_nanoseconds(r), all_nanoseconds(r)),
-			"prompt", "passes", (json_int_t)t->passes[0], "columns", (json_int_t)t->tokens[0], "nanoseconds", (json_int_t)t->nanoseconds[0],
-			"decode", "passes", (json_int_t)t->passes[1], "columns", (json_int_t)t->tokens[1], "nanoseconds", (json_int_t)t->nanoseconds[1]));
+		json_object_update_new(
+			o,
+			json_pack("{s:i, s:f, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}}", "workers", t->workers,
+		                  "time_in_kernels", per(working_nanoseconds(r), all_nanoseconds(r)), "prompt",
+		                  "passes", (json_int_t)t->passes[0], "tokens", (json_int_t)t->tokens[0], "nanoseconds",
+		                  (json_int_t)t->nanoseconds[0], "decode", "passes", (json_int_t)t->passes[1], "tokens",
+		                  (json_int_t)t->tokens[1], "nanoseconds", (json_int_t)t->nanoseconds[1]));
 	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
 	json_decref(o);
 	return text;
 }
 
-char *report_make(jit_model *m, const struct profile *p, const struct report_background *b, bool json, struct error *err)
+char *report_make(jit_model *m, const struct profile *p, const struct report_background *b, bool json,
+                  struct error *err)
 {
 	struct report r = { .m = m, .p = p, .background = b };
 	char *text = NULL;
@@ -234,7 +263,10 @@ char *report_make(jit_model *m, const struct profile *p, const struct report_bac
 bool report_trace(const struct profile *p, const char *path, struct error *err)
 {
 	if (!p || !profile_keeps_events(p))
-		return error_set(err, ERROR_ARGUMENT, "%s: no events were kept to write there; expected jit_session_options.profile to be JIT_PROFILE_EVENTS", path);
+		return error_set(err, ERROR_ARGUMENT,
+		                 "%s: no events were kept to write there; expected jit_session_options.profile to be "
+		                 "JIT_PROFILE_EVENTS",
+		                 path);
 	FILE *out = safefile_stream(path);
 	if (!out)
 		return error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));

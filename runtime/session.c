@@ -1,10 +1,12 @@
-/* runtime/session.c - jit_session: one conversation. Owns the KV cache, the activation buffers, the plans and the position.
+/* runtime/session.c - jit_session: one conversation. Owns the KV cache, the activation buffers, the plans and the
+ * position.
  *
- * Tokens 0 .. computed-1 are in the KV cache; `length` may be ahead of it by tokens chosen or fed but not yet computed. Nothing is allocated per
- * token: plans are built once for each number of columns, all buffers at open or when first needed.
+ * Tokens 0 .. computed-1 are in the KV cache; `length` may be ahead of it by tokens chosen or fed but not yet computed.
+ * Nothing is allocated per
+ * token: plans are built once for each number of tokens, all buffers at open or when first needed.
  *
- * A decoding pass may go on over guessed tokens (speculate.h). The cache then holds positions beyond `computed`; they count for nothing until a chosen token
- * equals the guess, and are overwritten otherwise.
+ * A decoding pass may go on over guessed tokens (speculate.h). The cache then holds positions beyond `computed`; they
+ * count for nothing until a chosen token equals the draft, and are overwritten otherwise.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -27,31 +29,38 @@
 #include "runtime/tuning/tuner.h"
 #include "runtime/plan/key_list.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 columns */, LOGIT_KINDS = 3, ALL_LOGITS = SESSION_ALL_LOGITS };
+enum {
+	DEFAULT_CONTEXT = 4096,
+	DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 tokens */,
+	LOGIT_KINDS = 3,
+	ALL_LOGITS = SESSION_ALL_LOGITS
+};
 
 struct jit_session {
 	jit_model *model;
 	struct stream *device_stream;
 	struct pool *pool;
-	struct tuner *tuner;                    /* while it finds something out */
-	unsigned tune_passes;                   /* for it to take; 0: it has had its turn, or none */
-	struct regime *regime;                  /* NULL: kernels are made when they are needed, or are there already */
-	uint64_t awaited;                       /* kernels that were not there when a decoding pass was first made */
-	bool general;                           /* session_pin_general() */
-	struct profile *profile;                /* NULL: not asked for */
+	struct tuner *tuner;                 /* while it finds something out */
+	unsigned tune_passes;                /* for it to take; 0: it has had its turn, or none */
+	struct compile_ahead *compile_ahead; /* NULL: kernels are made when they are needed, or are there already */
+	uint64_t stalls;                     /* kernels that were not there when a decoding pass was first made */
+	bool general;                        /* session_pin_general() */
+	struct profile *profile;             /* NULL: not asked for */
 	struct session_memory memory;
-	struct plan **plan;                     /* [columns + 1][LOGIT_KINDS], built when first needed */
+	struct plan **plan; /* [tokens + 1][LOGIT_KINDS], built when first needed */
 	uint32_t batch, context;
-	uint32_t columns;                       /* of the widest pass: a batch, or guesses */
-	int32_t *ids;                           /* context + 1: the last may be chosen but never computed */
+	uint32_t tokens; /* of the widest pass: a batch, or drafts */
+	int32_t *ids;    /* context + 1: the last may be chosen but never computed */
 	size_t length, computed;
-	bool logits_valid;                      /* they belong to token computed - 1 */
-	const float *logits;                    /* where they are */
+	bool logits_valid;   /* they belong to token computed - 1 */
+	const float *logits; /* where they are */
 	struct speculate speculate;
 	struct sampling sampling;
-	const int32_t *forced; size_t n_forced; /* choices made elsewhere, by position */
+	const int32_t *forced;
+	size_t n_forced; /* choices made elsewhere, by position */
 	struct utf8_stream stream;
-	char *text; size_t text_capacity;
+	char *text;
+	size_t text_capacity;
 	uint64_t prompt_tokens, decode_tokens, decode_passes;
 	double prompt_seconds, decode_seconds;
 };
@@ -62,19 +71,22 @@ static bool open_memory(jit_session *s, struct error *err)
 {
 	const struct model_spec *spec = &s->model->file.spec;
 
-	s->columns = s->speculate.mode != SPECULATE_OFF && s->batch < SPECULATE_MOST ? SPECULATE_MOST : s->batch;
-	if (!session_memory_open(&s->memory, s->model->device, spec, s->columns, s->context, err))
+	s->tokens = s->speculate.mode != SPECULATE_OFF && s->batch < SPECULATE_MOST ? SPECULATE_MOST : s->batch;
+	if (!session_memory_open(&s->memory, s->model->device, spec, s->tokens, s->context, err))
 		return false;
 	s->ids = malloc(((size_t)s->context + 1) * sizeof *s->ids);
-	s->plan = calloc(((size_t)s->columns + 1) * LOGIT_KINDS, sizeof *s->plan);
-	if (!s->ids || !s->plan || !sampling_open(&s->sampling, (int32_t)spec->vocab) || !speculate_open(&s->speculate, s->ids, s->context))
+	s->plan = calloc(((size_t)s->tokens + 1) * LOGIT_KINDS, sizeof *s->plan);
+	if (!s->ids || !s->plan || !sampling_open(&s->sampling, (int32_t)spec->vocab) ||
+	    !speculate_open(&s->speculate, s->ids, s->context))
 		return error_set(err, ERROR_MEMORY, "no memory for a session of %u tokens", s->context);
 	return true;
 }
 
 bool session_kv_type(int kv, int kv_f32, enum dtype *out, struct error *err)
 {
-	static const enum dtype types[] = { [JIT_KV_F16] = DTYPE_F16, [JIT_KV_F32] = DTYPE_F32, [JIT_KV_Q8_0] = DTYPE_Q8_0 };
+	static const enum dtype types[] = {
+		[JIT_KV_F16] = DTYPE_F16, [JIT_KV_F32] = DTYPE_F32, [JIT_KV_Q8_0] = DTYPE_Q8_0
+	};
 
 	if (kv < JIT_KV_F16 || kv > JIT_KV_Q8_0)
 		return error_set(err, ERROR_ARGUMENT, "kv: %d is not 0, 1 or 2", kv);
@@ -90,12 +102,13 @@ static bool check_options(const jit_session_options *o, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "context: %d is less than 0", o->context);
 	if (o->threads < 0)
 		return error_set(err, ERROR_ARGUMENT, "threads: %d is less than 0", o->threads);
-	if (o->batch < 0 || o->batch > SESSION_MAX_COLUMNS)
-		return error_set(err, ERROR_ARGUMENT, "batch: %d is not in 1..%d", o->batch, SESSION_MAX_COLUMNS);
+	if (o->batch < 0 || o->batch > SESSION_MAX_TOKENS)
+		return error_set(err, ERROR_ARGUMENT, "batch: %d is not in 1..%d", o->batch, SESSION_MAX_TOKENS);
 	if (o->launch < JIT_LAUNCH_TOKEN || o->launch > JIT_LAUNCH_OP)
 		return error_set(err, ERROR_ARGUMENT, "launch: %d is not 0, 1 or 2", o->launch);
 	if (o->workgroups < 0 || o->workgroups > STREAM_MAX_WORKGROUPS)
-		return error_set(err, ERROR_ARGUMENT, "workgroups: %d is not in 0..%d", o->workgroups, STREAM_MAX_WORKGROUPS);
+		return error_set(err, ERROR_ARGUMENT, "workgroups: %d is not in 0..%d", o->workgroups,
+		                 STREAM_MAX_WORKGROUPS);
 	if (o->units < 0 || o->units > STREAM_MAX_UNITS)
 		return error_set(err, ERROR_ARGUMENT, "units: %d is not in 0..%d", o->units, STREAM_MAX_UNITS);
 	if (o->profile < JIT_PROFILE_OFF || o->profile > JIT_PROFILE_EVENTS)
@@ -108,17 +121,27 @@ static bool check_options(const jit_session_options *o, struct error *err)
 static bool open_stream(jit_session *s, const jit_session_options *o, struct error *err)
 {
 	struct device *d = s->model->device;
-	const struct stream_options so = { .registry = s->model->registry, .launch = (enum stream_launch)o->launch, .units = (uint32_t)o->units, .workgroups = (uint32_t)o->workgroups };
+	const struct stream_options so = { .registry = s->model->registry,
+		                           .launch = (enum stream_launch)o->launch,
+		                           .units = (uint32_t)o->units,
+		                           .workgroups = (uint32_t)o->workgroups };
 
 	return (s->device_stream = d->stream(d, &so, err)) != NULL;
 }
 
-/* Nothing can be generated later on: better refused now than in the middle of a text. Where schedules are missing that this machine likes, the usual ones do. */
+/* Nothing can be generated later on: better refused now than in the middle of a text. Where schedules are missing that
+ * this machine likes, the usual ones do. */
 static bool need_kernels(const jit_session *s, struct error *err)
 {
 	const jit_model *m = s->model;
-	const struct warm_options o = { .target = m->target, .activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-	                                .kv = warm_kv(s->memory.kv.type), .numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT, .columns = s->batch, .usual = true };
+	const struct warm_options o = {
+		.target = m->target,
+		.activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
+		.kv = warm_kv(s->memory.kv.type),
+		.numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT,
+		.tokens = s->batch,
+		.usual = true
+	};
 	struct key *keys;
 	size_t n;
 
@@ -134,30 +157,43 @@ static bool need_kernels(const jit_session *s, struct error *err)
 static struct plan_options plan_options(const jit_session *s)
 {
 	const jit_model *m = s->model;
-	return (struct plan_options){ .target = m->target, .f32_activations = m->f32_activations, .bounded = m->bounded, .tune = m->tune, .only = m->sealed ? m->registry : NULL, .general = s->general };
+	return (struct plan_options){ .target = m->target,
+		                      .f32_activations = m->f32_activations,
+		                      .bounded = m->bounded,
+		                      .tune = m->tune,
+		                      .only = m->sealed ? m->registry : NULL,
+		                      .general = s->general };
 }
 
-static void expect_guesses(jit_session *s)
+static void request_drafts(jit_session *s)
 {
-	for (unsigned w = 1; s->regime && w < SPECULATE_WIDTHS; w++)
-		if (s->speculate.mode == SPECULATE_AUTO || (s->speculate.mode == SPECULATE_FIXED && w == s->speculate.fixed))
-			regime_expect(s->regime, speculate_columns[w], PLAN_ALL_LOGITS, false);
+	for (unsigned w = 1; s->compile_ahead && w < SPECULATE_WIDTHS; w++)
+		if (s->speculate.mode == SPECULATE_AUTO ||
+		    (s->speculate.mode == SPECULATE_FIXED && w == s->speculate.fixed))
+			compile_ahead_request(s->compile_ahead, speculate_tokens[w], PLAN_ALL_LOGITS, false);
 }
 
-/* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), where no code is kept, as programs are made of
- * kernels pass by pass (cards) or none is made (reference), or a dump should show kernels in the order of their use. */
+/* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), where no code is
+ * kept, as programs are made of kernels pass by pass (cards) or none is made (reference), or a dump should show kernels
+ * in the order of their use. */
 static bool open_regime(jit_session *s, struct error *err)
 {
 	const jit_model *m = s->model;
-	const struct regime_options o = { .registry = m->registry, .spec = &m->file.spec, .plan = plan_options(s), .kv = s->memory.kv.type, .profile = s->profile,
-	                                  .finish = m->cache != NULL };
+	const struct compile_ahead_options o = {
+		.registry = m->registry,
+		.spec = &m->file.spec,
+		.plan = plan_options(s),
+		.kv = s->memory.kv.type,
+		.profile = s->profile,
+		.finish = m->cache != NULL
+	};
 
 	if (m->sealed || !m->device->facts.keeps_code || m->dump_ir || m->dump_asm)
 		return true;
-	if (!(s->regime = regime_open(&o, err)))
+	if (!(s->compile_ahead = compile_ahead_open(&o, err)))
 		return false;
-	regime_expect(s->regime, 1, PLAN_LAST_LOGITS, s->tune_passes != 0);
-	expect_guesses(s);
+	compile_ahead_request(s->compile_ahead, 1, PLAN_LAST_LOGITS, s->tune_passes != 0);
+	request_drafts(s);
 	return true;
 }
 
@@ -168,13 +204,18 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 	s->model = m;
 	if (!check_options(o, err))
 		return false;
-	s->context = o->context ? (uint32_t)o->context : trained && trained < DEFAULT_CONTEXT ? trained : DEFAULT_CONTEXT;
+	s->context = o->context                             ? (uint32_t)o->context
+	             : trained && trained < DEFAULT_CONTEXT ? trained
+	                                                    : DEFAULT_CONTEXT;
 	s->batch = o->batch ? (uint32_t)o->batch : DEFAULT_BATCH;
 	if (s->batch > s->context)
 		s->batch = s->context;
 	s->speculate.fixed = speculate_width(o->speculate);
-	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : s->speculate.fixed ? SPECULATE_FIXED : SPECULATE_AUTO;
-	if (!session_kv_type(o->kv, o->kv_f32, &s->memory.kv.type, err) || (m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err))
+	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF
+	                    : s->speculate.fixed              ? SPECULATE_FIXED
+	                                                      : SPECULATE_AUTO;
+	if (!session_kv_type(o->kv, o->kv_f32, &s->memory.kv.type, err) ||
+	    (m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err))
 		return false;
 	s->sampling.params = o->sampling;
 	s->pool = pool_open(o->threads ? o->threads : system_default_threads(), err);
@@ -209,15 +250,15 @@ void jit_session_close(jit_session *s)
 {
 	if (!s)
 		return;
-	regime_close(s->regime);
+	compile_ahead_close(s->compile_ahead);
 	if (s->device_stream)
 		s->device_stream->close(s->device_stream);
 	pool_close(s->pool);
 	profile_close(s->profile);
 	tuner_close(s->tuner);
 	if (s->model->tune && !s->model->sealed)
-		tune_save(s->model->tune, NULL);        /* what cannot be kept is found out again */
-	for (size_t i = 0; s->plan && i < ((size_t)s->columns + 1) * LOGIT_KINDS; i++)
+		tune_save(s->model->tune, NULL); /* what cannot be kept is found out again */
+	for (size_t i = 0; s->plan && i < ((size_t)s->tokens + 1) * LOGIT_KINDS; i++)
 		if (s->plan[i]) {
 			plan_free(s->plan[i]);
 			free(s->plan[i]);
@@ -242,12 +283,13 @@ static uint64_t count_missing(const jit_session *s, const struct plan *p)
 	return n;
 }
 
-static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits logits, enum profile_pass kind, struct error *err)
+static struct plan *find_plan(jit_session *s, uint32_t tokens, enum plan_logits logits, enum profile_pass kind,
+                              struct error *err)
 {
-	struct plan **slot = &s->plan[(size_t)columns * LOGIT_KINDS + logits];
+	struct plan **slot = &s->plan[(size_t)tokens * LOGIT_KINDS + logits];
 	struct plan_options opt = plan_options(s);
 	struct plan_buffers buf = s->memory.buf;
-	bool tuned = s->tune_passes && columns == 1 && logits == PLAN_LAST_LOGITS;
+	bool tuned = s->tune_passes && tokens == 1 && logits == PLAN_LAST_LOGITS;
 
 	if (*slot)
 		return *slot;
@@ -258,17 +300,19 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 	}
 	if (logits == PLAN_ALL_LOGITS) {
 		buf.logits = s->memory.all_logits;
-		buf.logit_columns = ALL_LOGITS;
+		buf.logit_tokens = ALL_LOGITS;
 	}
-	bool built = plan_build(p, &s->model->file.spec, &s->model->weights, &buf, &s->memory.kv, columns, logits, &opt, err);
+	bool built =
+		plan_build(p, &s->model->file.spec, &s->model->weights, &buf, &s->memory.kv, tokens, logits, &opt, err);
 	if (built && tuned) {
 		s->tuner = tuner_open_quick(s->model->tune, p, s->tune_passes, pool_threads(s->pool), opt.only, err);
 		s->tune_passes = 0;
 		built = s->tuner || err->code == ERROR_NONE;
 	}
 	if (built && kind == PROFILE_DECODE)
-		s->awaited += count_missing(s, p);
-	if (!built || !s->device_stream->prepare(s->device_stream, p, s->pool, err) || (s->profile && !profile_add_plan(s->profile, p, err))) {
+		s->stalls += count_missing(s, p);
+	if (!built || !s->device_stream->prepare(s->device_stream, p, s->pool, err) ||
+	    (s->profile && !profile_add_plan(s->profile, p, err))) {
 		if (tuned) {
 			tuner_close(s->tuner);
 			s->tuner = NULL;
@@ -280,7 +324,10 @@ static struct plan *find_plan(jit_session *s, uint32_t columns, enum plan_logits
 	return *slot = p;
 }
 
-static bool map_all_logits(jit_session *s, struct error *err) { return session_memory_logits(&s->memory, &s->model->file.spec, ALL_LOGITS, err); }
+static bool map_all_logits(jit_session *s, struct error *err)
+{
+	return session_memory_logits(&s->memory, &s->model->file.spec, ALL_LOGITS, err);
+}
 
 /* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. */
 static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, struct error *err)
@@ -298,7 +345,7 @@ static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, str
 		unsigned judged = tuner_judged(s->tuner);
 		bool over = tuner_after(s->tuner);
 		if (judged != tuner_judged(s->tuner))
-			expect_guesses(s);      /* with schedules like those found */
+			request_drafts(s); /* with schedules like those found */
 		if (over) {
 			tuner_close(s->tuner);
 			s->tuner = NULL;
@@ -307,9 +354,10 @@ static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, str
 	return true;
 }
 
-/* One pass over n tokens, at most `columns`, from position `computed` on; the caller says what of it counts. Returns the seconds it took, without
- * making its plan; less than 0: err. */
-static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits, enum profile_pass kind, struct error *err)
+/* One pass over n tokens, at most `tokens`, from position `computed` on; the caller says what of it counts. Returns the
+ * seconds it took, without making its plan; less than 0: err. */
+static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits,
+                           enum profile_pass kind, struct error *err)
 {
 	const struct weights *w = &s->model->weights;
 
@@ -321,7 +369,8 @@ static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum 
 	s->logits_valid = false;
 	double start = system_seconds();
 	memcpy(s->memory.buf.ids, ids, n * sizeof *ids);
-	rope_rows(s->memory.buf.cos, s->memory.buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor, s->computed, n);
+	rope_rows(s->memory.buf.cos, s->memory.buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor,
+	          s->computed, n);
 	plan_set_position(p, s->computed);
 	if (!run_plan(s, p, kind, err))
 		return -1;
@@ -333,8 +382,13 @@ static double compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum 
 
 static bool refuse_logits(const jit_session *s, size_t position, uint32_t bad, float value, struct error *err)
 {
-	return error_set(err, ERROR_FORMAT, "the logits after token %zu (id %d) are not finite: that of id %u is %s; the model's weights hold, or lead to, numbers that are none",
-	                 position, s->ids[position], bad, value != value ? "nan" : value > 0 ? "inf" : "-inf");
+	return error_set(err, ERROR_FORMAT,
+	                 "the logits after token %zu (id %d) are not finite: that of id %u is %s; the model's weights "
+	                 "hold, or lead to, numbers that are none",
+	                 position, s->ids[position], bad,
+	                 value != value ? "nan"
+	                 : value > 0    ? "inf"
+	                                : "-inf");
 }
 
 /* Of the token at this position, in the row. */
@@ -346,17 +400,18 @@ static bool check_logits(const jit_session *s, size_t position, const float *row
 }
 
 /* Of the tokens from `computed` on, in the rows of a pass over all of them. */
-static bool check_rows(const jit_session *s, uint32_t columns, struct error *err)
+static bool check_rows(const jit_session *s, uint32_t tokens, struct error *err)
 {
 	uint64_t stride = numerics_pad(s->model->file.spec.vocab);
 
-	for (uint32_t c = 0; c < columns; c++)
+	for (uint32_t c = 0; c < tokens; c++)
 		if (!check_logits(s, s->computed + c, s->memory.all_logits + c * stride, err))
 			return false;
 	return true;
 }
 
-/* The last token's logits are not finite: which is the first of the tokens from `from` on of which that is true? Those before the last had none computed. */
+/* The last token's logits are not finite: which is the first of the tokens from `from` on of which that is true? Those
+ * before the last had none computed. */
 static bool refuse_prompt(jit_session *s, size_t from, struct error *err)
 {
 	const struct error last = *err;
@@ -365,7 +420,8 @@ static bool refuse_prompt(jit_session *s, size_t from, struct error *err)
 
 	for (s->computed = from; s->computed < s->length; s->computed += n) {
 		n = s->length - s->computed < most ? (uint32_t)(s->length - s->computed) : most;
-		if (compute_pass(s, s->ids + s->computed, n, PLAN_ALL_LOGITS, PROFILE_PROMPT, &first) < 0 || !check_rows(s, n, &first))
+		if (compute_pass(s, s->ids + s->computed, n, PLAN_ALL_LOGITS, PROFILE_PROMPT, &first) < 0 ||
+		    !check_rows(s, n, &first))
 			break;
 	}
 	*err = first.code == last.code ? first : last;
@@ -379,12 +435,13 @@ static bool compute(jit_session *s, enum profile_pass kind, struct error *err)
 	size_t rest = (s->length - s->computed) % s->batch, from = s->computed;
 
 	speculate_drop(&s->speculate);
-	if (s->regime && rest && rest < s->length - s->computed)
-		regime_expect(s->regime, (uint32_t)rest, PLAN_LAST_LOGITS, false);
+	if (s->compile_ahead && rest && rest < s->length - s->computed)
+		compile_ahead_request(s->compile_ahead, (uint32_t)rest, PLAN_LAST_LOGITS, false);
 	while (s->computed < s->length) {
 		size_t left = s->length - s->computed;
 		uint32_t n = left < s->batch ? (uint32_t)left : s->batch;
-		double seconds = compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS, kind, err);
+		double seconds = compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS,
+		                              kind, err);
 		if (seconds < 0)
 			return false;
 		speculate_prompt_took(&s->speculate, n, seconds);
@@ -402,32 +459,35 @@ static bool compute(jit_session *s, enum profile_pass kind, struct error *err)
 /* The end of a prompt, before which whatever the next token needs is made. */
 static void prompt_done(jit_session *s)
 {
-	if (!s->regime)
+	if (!s->compile_ahead)
 		return;
-	regime_wait(s->regime, 1, PLAN_LAST_LOGITS);
+	compile_ahead_wait(s->compile_ahead, 1, PLAN_LAST_LOGITS);
 	if (s->speculate.mode == SPECULATE_FIXED)
-		regime_wait(s->regime, speculate_columns[s->speculate.fixed], PLAN_ALL_LOGITS);
+		compile_ahead_wait(s->compile_ahead, speculate_tokens[s->speculate.fixed], PLAN_ALL_LOGITS);
 }
 
-/* The most columns the next pass may have: guesses wait for their kernels, tokens do not wait for guesses. */
+/* The most tokens the next pass may have: drafts wait for their kernels, tokens do not wait for drafts. */
 static uint32_t widest_pass(const jit_session *s)
 {
 	uint32_t room = (uint32_t)(s->context - s->computed), most = 1;
 
-	for (unsigned w = 1; s->regime && w < SPECULATE_WIDTHS; w++)
-		if (s->plan[speculate_columns[w] * LOGIT_KINDS + PLAN_ALL_LOGITS] || regime_ready(s->regime, speculate_columns[w], PLAN_ALL_LOGITS))
-			most = speculate_columns[w];
-	return s->regime && most < room ? most : room;
+	for (unsigned w = 1; s->compile_ahead && w < SPECULATE_WIDTHS; w++)
+		if (s->plan[speculate_tokens[w] * LOGIT_KINDS + PLAN_ALL_LOGITS] ||
+		    compile_ahead_ready(s->compile_ahead, speculate_tokens[w], PLAN_ALL_LOGITS))
+			most = speculate_tokens[w];
+	return s->compile_ahead && most < room ? most : room;
 }
 
-/* Makes the logits of the one token that is chosen and not computed: they are there since a guess came true, or a pass is due. */
+/* Makes the logits of the one token that is chosen and not computed: they are there since a draft came true, or a pass
+ * is due. */
 static bool compute_chosen(jit_session *s, struct error *err)
 {
 	if (speculate_hit(&s->speculate, s->computed, s->ids[s->computed])) {
 		s->logits += numerics_pad(s->model->file.spec.vocab);
 	} else {
 		const struct speculate_window *w = speculate_next(&s->speculate, (uint32_t)s->length, widest_pass(s));
-		double seconds = compute_pass(s, w->ids, w->columns, w->columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, PROFILE_DECODE, err);
+		double seconds = compute_pass(s, w->ids, w->tokens, w->tokens > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS,
+		                              PROFILE_DECODE, err);
 		if (seconds < 0)
 			return false;
 		speculate_took(&s->speculate, seconds);
@@ -451,9 +511,13 @@ static int check_room(const jit_session *s, size_t more, jit_error *err)
 	if (err) {
 		struct error e = { 0 };
 		if (more)
-			error_set(&e, ERROR_ARGUMENT, "the context of %u tokens is full: %zu are in use and %zu more were asked for", s->context, s->length, more);
+			error_set(&e, ERROR_ARGUMENT,
+			          "the context of %u tokens is full: %zu are in use and %zu more were asked for",
+			          s->context, s->length, more);
 		else
-			error_set(&e, ERROR_ARGUMENT, "the context of %u tokens is full, so that nothing can follow the token chosen last", s->context);
+			error_set(&e, ERROR_ARGUMENT,
+			          "the context of %u tokens is full, so that nothing can follow the token chosen last",
+			          s->context);
 		model_report(err, &e);
 		err->code = JIT_ERROR_CONTEXT;
 	}
@@ -467,13 +531,15 @@ static int check_tokens(const jit_session *s, const int32_t *ids, size_t n, jit_
 
 	for (size_t i = 0; i < n; i++)
 		if (ids[i] < 0 || (uint32_t)ids[i] >= s->model->file.spec.vocab) {
-			error_set(&e, ERROR_ARGUMENT, "token %zu is %d, which is not in 0..%u", i, ids[i], s->model->file.spec.vocab - 1);
+			error_set(&e, ERROR_ARGUMENT, "token %zu is %d, which is not in 0..%u", i, ids[i],
+			          s->model->file.spec.vocab - 1);
 			return model_report(err, &e);
 		}
 	return check_room(s, n, err);
 }
 
-/* After a feed that failed: the tokens there were, and their logits, which are computed once more when somebody asks. */
+/* After a feed that failed: the tokens there were, and their logits, which are computed once more when somebody
+ * asks. */
 static void take_back(jit_session *s, size_t length, size_t computed, bool had_logits)
 {
 	s->length = length;
@@ -516,7 +582,7 @@ int jit_session_feed_text(jit_session *s, const char *text, size_t n, int parse_
 }
 
 /* Computes what is pending and makes sure there are logits. */
-static int settle(jit_session *s, jit_error *err)
+static int ensure_logits(jit_session *s, jit_error *err)
 {
 	struct error e = { 0 };
 	size_t before = s->computed;
@@ -525,10 +591,10 @@ static int settle(jit_session *s, jit_error *err)
 	if (s->length > s->context)
 		return check_room(s, 0, err);
 	if (s->computed < s->length) {
-		bool guess = s->speculate.mode != SPECULATE_OFF && s->length - s->computed == 1;
-		if (!(guess ? compute_chosen(s, &e) : compute(s, PROFILE_DECODE, &e)))
+		bool draft = s->speculate.mode != SPECULATE_OFF && s->length - s->computed == 1;
+		if (!(draft ? compute_chosen(s, &e) : compute(s, PROFILE_DECODE, &e)))
 			return model_report(err, &e);
-		s->decode_passes += !guess;
+		s->decode_passes += !draft;
 		s->decode_tokens += s->computed - before;
 		s->decode_seconds += system_seconds() - start;
 	}
@@ -541,7 +607,7 @@ static int settle(jit_session *s, jit_error *err)
 
 int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 {
-	int status = settle(s, err);
+	int status = ensure_logits(s, err);
 
 	if (status != JIT_OK)
 		return status;
@@ -556,12 +622,13 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 
 const float *jit_session_logits(jit_session *s, jit_error *err)
 {
-	return settle(s, err) == JIT_OK ? s->logits : NULL;
+	return ensure_logits(s, err) == JIT_OK ? s->logits : NULL;
 }
 
 /* ---- scoring */
 
-/* The n tokens from `computed` on, whose ids stand in s->ids: logprob, if wanted, of all but the first, which the caller knows. Leaves the logits of the last. */
+/* The n tokens from `computed` on, whose ids stand in s->ids: logprob, if wanted, of all but the first, which the
+ * caller knows. Leaves the logits of the last. */
 static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error *err)
 {
 	uint32_t vocab = s->model->file.spec.vocab, most = s->batch < ALL_LOGITS ? s->batch : ALL_LOGITS;
@@ -569,15 +636,17 @@ static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error 
 
 	speculate_drop(&s->speculate);
 	for (size_t done = 0; done < n;) {
-		uint32_t columns = n - done < most ? (uint32_t)(n - done) : most;
+		uint32_t tokens = n - done < most ? (uint32_t)(n - done) : most;
 		const int32_t *next = s->ids + s->computed + 1;
-		if (compute_pass(s, s->ids + s->computed, columns, PLAN_ALL_LOGITS, PROFILE_PROMPT, err) < 0 || !check_rows(s, columns, err))
+		if (compute_pass(s, s->ids + s->computed, tokens, PLAN_ALL_LOGITS, PROFILE_PROMPT, err) < 0 ||
+		    !check_rows(s, tokens, err))
 			return false;
-		for (uint32_t c = 0; logprob && c < columns && done + c + 1 < n; c++)
-			logprob[done + c + 1] = logits_log_probability(s->memory.all_logits + c * stride, vocab, next[c]);
-		done += columns;
-		s->computed += columns;
-		s->logits = s->memory.all_logits + (columns - 1) * stride;
+		for (uint32_t c = 0; logprob && c < tokens && done + c + 1 < n; c++)
+			logprob[done + c + 1] =
+				logits_log_probability(s->memory.all_logits + c * stride, vocab, next[c]);
+		done += tokens;
+		s->computed += tokens;
+		s->logits = s->memory.all_logits + (tokens - 1) * stride;
 	}
 	s->logits_valid = true;
 	return true;
@@ -589,7 +658,8 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 	size_t length = s->length;
 	int status = n ? check_tokens(s, ids, n, err) : JIT_OK;
 
-	if (n == 0 || status != JIT_OK || (length && (logprob || s->computed < length) && (status = settle(s, err)) != JIT_OK))
+	if (n == 0 || status != JIT_OK ||
+	    (length && (logprob || s->computed < length) && (status = ensure_logits(s, err)) != JIT_OK))
 		return status;
 	bool had_logits = s->logits_valid;
 	double start = system_seconds();
@@ -654,10 +724,10 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 char *jit_session_report(jit_session *s, int json, jit_error *err)
 {
 	struct error e = { 0 };
-	struct report_background b = { .awaited = s->awaited };
-	if (s->regime) {
-		regime_rest(s->regime);
-		regime_count(s->regime, &b.regime);
+	struct report_background b = { .stalls = s->stalls };
+	if (s->compile_ahead) {
+		compile_ahead_drain(s->compile_ahead);
+		compile_ahead_count(s->compile_ahead, &b.compile_ahead);
 	}
 	char *text = report_make(s->model, s->profile, &b, json != 0, &e);
 
@@ -684,28 +754,35 @@ bool session_skip(jit_session *s, size_t n)
 
 struct stream *session_stream(jit_session *s) { return s->device_stream; }
 
-struct plan *session_plan(jit_session *s, uint32_t columns, bool logits, struct error *err)
+struct plan *session_plan(jit_session *s, uint32_t tokens, bool logits, struct error *err)
 {
-	if (columns > 1 && logits && !map_all_logits(s, err))
+	if (tokens > 1 && logits && !map_all_logits(s, err))
 		return NULL;
-	return find_plan(s, columns, !logits ? PLAN_NO_LOGITS : columns > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
+	return find_plan(s, tokens,
+	                 !logits      ? PLAN_NO_LOGITS
+	                 : tokens > 1 ? PLAN_ALL_LOGITS
+	                              : PLAN_LAST_LOGITS,
+	                 PROFILE_PROMPT, err);
 }
 
-bool session_prepare(jit_session *s, struct plan *p, struct error *err) { return s->device_stream->prepare(s->device_stream, p, s->pool, err); }
+bool session_prepare(jit_session *s, struct plan *p, struct error *err)
+{
+	return s->device_stream->prepare(s->device_stream, p, s->pool, err);
+}
 
 double session_pass(jit_session *s, const struct plan *p, struct error *err)
 {
-	static const int32_t ids[SESSION_MAX_COLUMNS];
+	static const int32_t ids[SESSION_MAX_TOKENS];
 
-	return compute_pass(s, ids, p->columns, p->logits, PROFILE_PROMPT, err);
+	return compute_pass(s, ids, p->tokens, p->logits, PROFILE_PROMPT, err);
 }
 
 void session_pin_general(jit_session *s) { s->general = true; }
 
 void session_rest(jit_session *s)
 {
-	if (s->regime)
-		regime_rest(s->regime);
+	if (s->compile_ahead)
+		compile_ahead_drain(s->compile_ahead);
 }
 
 void session_force(jit_session *s, const int32_t *ids, size_t n)
@@ -724,15 +801,29 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 	registry_count(s->model->registry, &c);
 	if (s->model->cache)
 		cache_count(s->model->cache, &disk);
-	*out = (jit_session_stats){ .prompt_tokens = s->prompt_tokens, .decode_tokens = s->decode_tokens, .prompt_seconds = s->prompt_seconds,
-		.decode_seconds = s->decode_seconds, .kernels = c.generated + c.from_disk + c.from_pack, .kernels_generated = c.generated, .kernels_from_cache = c.from_disk + c.from_pack,
-		.kernels_from_pack = c.from_pack, .cache_damaged = disk.damaged + disk.failed, .cache_store_failed = disk.store_failed, .cache_evicted = disk.evicted,
-		.generate_seconds = 1e-9 * (double)c.generated_ns, .code_bytes = c.code_bytes, .kv_bytes = s->memory.kv_bytes,
-		.threads = pool_threads(s->pool), .context = (int)s->context, .decode_passes = s->decode_passes };
-	out->kernels_awaited = s->awaited;
-	if (s->regime) {
-		struct regime_counters background;
-		regime_count(s->regime, &background);
+	*out = (jit_session_stats){
+		.prompt_tokens = s->prompt_tokens,
+		.decode_tokens = s->decode_tokens,
+		.prompt_seconds = s->prompt_seconds,
+		.decode_seconds = s->decode_seconds,
+		.kernels = c.generated + c.from_disk + c.from_pack,
+		.kernels_generated = c.generated,
+		.kernels_from_cache = c.from_disk + c.from_pack,
+		.kernels_from_pack = c.from_pack,
+		.cache_damaged = disk.damaged + disk.failed,
+		.cache_store_failed = disk.store_failed,
+		.cache_evicted = disk.evicted,
+		.generate_seconds = 1e-9 * (double)c.generated_ns,
+		.code_bytes = c.code_bytes,
+		.kv_bytes = s->memory.kv_bytes,
+		.threads = pool_threads(s->pool),
+		.context = (int)s->context,
+		.decode_passes = s->decode_passes
+	};
+	out->kernel_stalls = s->stalls;
+	if (s->compile_ahead) {
+		struct compile_ahead_counters background;
+		compile_ahead_count(s->compile_ahead, &background);
 		out->kernels_background = background.made;
 	}
 	if (s->device_stream->count) {
@@ -749,7 +840,7 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 		out->card.scalar_bytes = card.scalar_bytes;
 	}
 	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++) {
-		out->speculation[w - 1].columns = (int)speculate_columns[w];
+		out->speculation[w - 1].tokens = (int)speculate_tokens[w];
 		out->speculation[w - 1].passes = s->speculate.passes[w];
 		out->drafted += out->speculation[w - 1].drafted = s->speculate.drafted[w];
 		out->accepted += out->speculation[w - 1].accepted = s->speculate.accepted[w];

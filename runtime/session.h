@@ -6,25 +6,29 @@
 #include "base/error.h"
 #include "runtime/jitrun.h"
 
-/* The passes a session makes: of 1 to SESSION_MAX_COLUMNS columns, with the logits of none or of the last; of up to SESSION_ALL_LOGITS, with the logits of all. */
-enum { SESSION_MAX_COLUMNS = 1024, SESSION_ALL_LOGITS = 32 };
+/* The passes a session makes: of 1 to SESSION_MAX_TOKENS tokens, with the logits of none or of the last; of up to
+ * SESSION_ALL_LOGITS, with the logits of all. */
+enum { SESSION_MAX_TOKENS = 1024, SESSION_ALL_LOGITS = 32 };
 
 /* The type of the KV cache that options ask for. */
 bool session_kv_type(int kv, int kv_f32, enum dtype *out, struct error *err);
 
-/* From now on the token chosen at position p is ids[p] while p < n, whatever the logits say, so that the decoding of a known text can be timed;
- * everything is computed as if it had been chosen. ids: borrowed until replaced. NULL, 0: choices are free again. */
+/* From now on the token chosen at position p is ids[p] while p < n, whatever the logits say, so that the decoding of a
+ * known text can be timed; everything is computed as if it had been chosen. ids: borrowed until replaced. NULL, 0:
+ * choices are free again. */
 void session_force(jit_session *s, const int32_t *ids, size_t n);
 
-/* Of a new session: as if n tokens had been computed; what the cache holds of them is 0. For measuring what tokens cost at that position. False: no room. */
+/* Of a new session: as if n tokens had been computed; what the cache holds of them is 0. For measuring what tokens cost
+ * at that position. False: no room. */
 bool session_skip(jit_session *s, size_t n);
 
-/* Of a session that has computed nothing: all its passes go through the kernels that do any number of columns, one column after the other, with the usual schedules, which every
- * other kernel must agree with to the bit. */
+/* Of a session that has computed nothing: all its passes go through the kernels that do any number of tokens, one token
+ * after the other, with the usual schedules, which every other kernel must agree with to the bit. */
 void session_pin_general(jit_session *s);
-/* For finding out what passes take: the plan of a pass; its kernels once more, of which there may be others now; and such a pass over tokens 0 at the position where the
- * session is, of which nothing is kept but time. logits: of all columns. False, NULL, less than 0: err. */
-struct plan *session_plan(jit_session *s, uint32_t columns, bool logits, struct error *err);
+/* For finding out what passes take: the plan of a pass; its kernels once more, of which there may be others now; and
+ * such a pass over tokens 0 at the position where the session is, of which nothing is kept but time. logits: of all
+ * tokens. False, NULL, less than 0: err. */
+struct plan *session_plan(jit_session *s, uint32_t tokens, bool logits, struct error *err);
 bool session_prepare(jit_session *s, struct plan *p, struct error *err);
 double session_pass(jit_session *s, const struct plan *p, struct error *err);
 /* Waits until nothing is made in the background. */

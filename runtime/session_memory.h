@@ -1,4 +1,5 @@
-/* runtime/session_memory.h - the memory of a session: activation buffers, logits, the KV cache. All of it is the device's.
+/* runtime/session_memory.h - the memory of a session: activation buffers, logits, the KV cache. All of it is the
+ * device's.
  *
  * Owns: where they lie. Sizes are fixed at open; only the logits of many tokens come when they are first wanted.
  */
@@ -9,15 +10,17 @@
 
 struct session_memory {
 	struct device *device;
-	struct plan_buffers buf;                /* its logits are those of one token */
+	struct plan_buffers buf; /* its logits are those of one token */
 	struct plan_cache kv;
-	float *all_logits;                      /* of session_memory_logits() tokens; NULL until then */
+	float *all_logits; /* of session_memory_logits() tokens; NULL until then */
 	size_t kv_bytes, buffers_bytes, shared_bytes, all_logits_bytes;
 	uint8_t *buffers, *shared;
 };
 
-/* For passes over at most `columns` tokens, in a context of so many. kv.type is set by the caller. False: err, and session_memory_close() is still due. */
-bool session_memory_open(struct session_memory *m, struct device *d, const struct model_spec *s, uint32_t columns, uint32_t context, struct error *err);
+/* For passes over at most `tokens` tokens, in a context of so many. kv.type is set by the caller. False: err, and
+ * session_memory_close() is still due. */
+bool session_memory_open(struct session_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
+                         uint32_t context, struct error *err);
 /* Makes room for the logits of so many tokens, if there is none yet; always the same number. */
 bool session_memory_logits(struct session_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err);
 void session_memory_close(struct session_memory *m);

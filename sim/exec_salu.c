@@ -1,6 +1,7 @@
 /* sim/exec_salu.c - what scalar arithmetic does: one function per row of salu.def.
  *
- * Owns: reading and writing scalar operands. The float rows of gfx12 use the host's float arithmetic in the default mode.
+ * Owns: reading and writing scalar operands. The float rows of gfx12 use the host's float arithmetic in the default
+ * mode.
  */
 #include "sim/lanes.h"
 #include "sim/wave.h"
@@ -17,14 +18,17 @@ uint32_t sim_scalar(const struct sim_wave *w, const struct sim_src *s)
 
 uint64_t sim_scalar64(const struct sim_wave *w, const struct sim_src *s)
 {
-	if (s->kind == SRC_SGPR) return (uint64_t)w->s[s->reg + 1] << 32 | w->s[s->reg];
-	if (s->kind == SRC_CONST) return (uint64_t)s->hi << 32 | s->lo;
+	if (s->kind == SRC_SGPR)
+		return (uint64_t)w->s[s->reg + 1] << 32 | w->s[s->reg];
+	if (s->kind == SRC_CONST)
+		return (uint64_t)s->hi << 32 | s->lo;
 	return sim_scalar(w, s);
 }
 
 void sim_set_sgpr(struct sim_wave *w, unsigned reg, uint32_t v)
 {
-	if (reg != 124) w->s[reg] = v;                 /* 124 is NULL inside */
+	if (reg != 124)
+		w->s[reg] = v; /* 124 is NULL inside */
 }
 
 #define EX (w->s[REG_EXEC])
@@ -65,7 +69,8 @@ void sim_set_sgpr(struct sim_wave *w, unsigned reg, uint32_t v)
 
 static inline void put64(struct sim_wave *w, unsigned reg, uint64_t v)
 {
-	if (reg == 124) return;
+	if (reg == 124)
+		return;
 	w->s[reg] = (uint32_t)v;
 	w->s[reg + 1] = (uint32_t)(v >> 32);
 }
@@ -92,15 +97,19 @@ LANE uint32_t shl_add(uint32_t a, uint32_t b, unsigned n, uint32_t *cc)
 LANE uint32_t bfe_s(uint32_t a, uint32_t b, bool sign)
 {
 	uint32_t off = b & 31, n = b >> 16 & 0x7f;
-	if (n == 0) return 0;
-	if (n > 32 - off) n = 32 - off;
+	if (n == 0)
+		return 0;
+	if (n > 32 - off)
+		n = 32 - off;
 	return sign ? (uint32_t)((int32_t)(a << (32 - off - n)) >> (32 - n)) : a >> off & (0xffffffffu >> (32 - n));
 }
 LANE uint64_t bfe_s64(uint64_t a, uint32_t b, bool sign)
 {
 	uint32_t off = b & 63, n = b >> 16 & 0x7f;
-	if (n == 0) return 0;
-	if (n > 64 - off) n = 64 - off;
+	if (n == 0)
+		return 0;
+	if (n > 64 - off)
+		n = 64 - off;
 	return sign ? (uint64_t)((int64_t)(a << (64 - off - n)) >> (64 - n)) : a >> off & (~0ull >> (64 - n));
 }
 LANE uint32_t save_exec(struct sim_wave *w, uint32_t v, uint32_t *cc)
@@ -114,9 +123,12 @@ LANE uint32_t save_exec(struct sim_wave *w, uint32_t v, uint32_t *cc)
 #define SALU(fmt, name, g10, g11, g12, D, A, B, scc, expr) \
 	void exec_s_##name(struct sim_wave *w, const struct sim_inst *in) \
 	{ \
-		TYPE_##A a = GET_##A(&in->src[0]); TYPE_##B b = GET_##B(&in->src[1]); \
+		TYPE_##A a = GET_##A(&in->src[0]); \
+		TYPE_##B b = GET_##B(&in->src[1]); \
 		uint32_t cc = w->s[REG_SCC]; \
-		(void)a; (void)b; (void)cc; \
+		(void)a; \
+		(void)b; \
+		(void)cc; \
 		RESULT_##D r = (expr); \
 		PUT_##D(r); \
 		SCC_##scc; \

@@ -16,10 +16,30 @@
 #endif
 #define LANE static inline __attribute__((always_inline, unused))
 
-LANE float bits_f(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
-LANE uint32_t f_bits(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
-LANE double bits_d(uint64_t u) { double f; memcpy(&f, &u, 8); return f; }
-LANE uint64_t d_bits(double f) { uint64_t u; memcpy(&u, &f, 8); return u; }
+LANE float bits_f(uint32_t u)
+{
+	float f;
+	memcpy(&f, &u, 4);
+	return f;
+}
+LANE uint32_t f_bits(float f)
+{
+	uint32_t u;
+	memcpy(&u, &f, 4);
+	return u;
+}
+LANE double bits_d(uint64_t u)
+{
+	double f;
+	memcpy(&f, &u, 8);
+	return f;
+}
+LANE uint64_t d_bits(double f)
+{
+	uint64_t u;
+	memcpy(&u, &f, 8);
+	return u;
+}
 
 /* f16 to f32, exact; signalling NaNs become quiet. */
 LANE float h_f(uint32_t h)
@@ -38,7 +58,10 @@ LANE uint32_t f_h(float f)
 	uint32_t u = f_bits(f), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
 	uint32_t normal = (a - 0x38000000u + 0xfffu + (a >> 13 & 1)) >> 13;
 	uint32_t tiny = f_bits(bits_f(a < 0x38800000u ? a : 0) + 0.5f) - 0x3f000000u;
-	uint32_t r = a > 0x7f800000u ? 0x7e00u | (a >> 13 & 0x3ffu) : a >= 0x477ff000u ? 0x7c00u : a < 0x38800000u ? tiny : normal;
+	uint32_t r = a > 0x7f800000u    ? 0x7e00u | (a >> 13 & 0x3ffu)
+	             : a >= 0x477ff000u ? 0x7c00u
+	             : a < 0x38800000u  ? tiny
+	                                : normal;
 	return sign | r;
 }
 
@@ -46,11 +69,16 @@ LANE uint32_t f_h(float f)
 LANE uint32_t f_h_rtz(float f)
 {
 	uint32_t u = f_bits(f), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu, r;
-	if (a > 0x7f800000u) r = 0x7e00u | (a >> 13 & 0x3ffu);
-	else if (a == 0x7f800000u) r = 0x7c00u;
-	else if (a >= 0x47800000u) r = 0x7bffu;
-	else if (a >= 0x38800000u) r = (a - 0x38000000u) >> 13;
-	else r = (uint32_t)(int32_t)(bits_f(a) * 0x1p24f);
+	if (a > 0x7f800000u)
+		r = 0x7e00u | (a >> 13 & 0x3ffu);
+	else if (a == 0x7f800000u)
+		r = 0x7c00u;
+	else if (a >= 0x47800000u)
+		r = 0x7bffu;
+	else if (a >= 0x38800000u)
+		r = (a - 0x38000000u) >> 13;
+	else
+		r = (uint32_t)(int32_t)(bits_f(a) * 0x1p24f);
 	return sign | r;
 }
 
@@ -136,7 +164,8 @@ LANE int32_t sat_i64(int64_t v) { return v < INT32_MIN ? INT32_MIN : v > INT32_M
 LANE uint32_t bfe_u(uint32_t a, uint32_t off, uint32_t n) { return n ? a >> off & (0xffffffffu >> (32 - n)) : 0; }
 LANE int32_t bfe_i(uint32_t a, uint32_t off, uint32_t n)
 {
-	if (n == 0) return 0;
+	if (n == 0)
+		return 0;
 	return off + n < 32 ? (int32_t)(a << (32 - off - n)) >> (32 - n) : (int32_t)a >> off;
 }
 LANE uint32_t brev(uint32_t v)
@@ -148,7 +177,7 @@ LANE uint32_t brev(uint32_t v)
 }
 LANE uint32_t clz_u(uint32_t v) { return v ? (uint32_t)__builtin_clz(v) : ~0u; }
 LANE uint32_t ctz_u(uint32_t v) { return v ? (uint32_t)__builtin_ctz(v) : ~0u; }
-LANE uint32_t cls_i(uint32_t v)      /* leading bits equal to the sign; all equal: -1 */
+LANE uint32_t cls_i(uint32_t v) /* leading bits equal to the sign; all equal: -1 */
 {
 	uint32_t x = v ^ (uint32_t)((int32_t)v >> 31);
 	return x ? (uint32_t)__builtin_clz(x) : ~0u;
@@ -156,14 +185,18 @@ LANE uint32_t cls_i(uint32_t v)      /* leading bits equal to the sign; all equa
 LANE uint32_t perm_byte(uint32_t a, uint32_t b, uint32_t sel)
 {
 	uint64_t v = (uint64_t)a << 32 | b;
-	if (sel >= 13) return 0xff;
-	if (sel == 12) return 0;
-	if (sel >= 8) return (v >> ((sel - 8) * 16 + 15) & 1) ? 0xff : 0;
+	if (sel >= 13)
+		return 0xff;
+	if (sel == 12)
+		return 0;
+	if (sel >= 8)
+		return (v >> ((sel - 8) * 16 + 15) & 1) ? 0xff : 0;
 	return (uint32_t)(v >> sel * 8) & 0xff;
 }
 LANE uint32_t perm(uint32_t a, uint32_t b, uint32_t s)
 {
-	return perm_byte(a, b, s & 0xff) | perm_byte(a, b, s >> 8 & 0xff) << 8 | perm_byte(a, b, s >> 16 & 0xff) << 16 | perm_byte(a, b, s >> 24) << 24;
+	return perm_byte(a, b, s & 0xff) | perm_byte(a, b, s >> 8 & 0xff) << 8 | perm_byte(a, b, s >> 16 & 0xff) << 16 |
+	       perm_byte(a, b, s >> 24) << 24;
 }
 LANE int32_t sx24(uint32_t v) { return (int32_t)(v << 8) >> 8; }
 LANE int32_t sx16(uint32_t v) { return (int16_t)(uint16_t)v; }
@@ -174,32 +207,45 @@ LANE uint32_t absdiff(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
 /* Class bits of v_cmp_class: sNaN qNaN -inf -normal -denormal -0 +0 +denormal +normal +inf. */
 LANE uint32_t class_bits(bool sign, bool exp_max, bool exp_zero, bool man_zero, bool quiet)
 {
-	if (exp_max && !man_zero) return quiet ? 2 : 1;
-	if (exp_max) return sign ? 4 : 512;
-	if (!exp_zero) return sign ? 8 : 256;
-	if (!man_zero) return sign ? 16 : 128;
+	if (exp_max && !man_zero)
+		return quiet ? 2 : 1;
+	if (exp_max)
+		return sign ? 4 : 512;
+	if (!exp_zero)
+		return sign ? 8 : 256;
+	if (!man_zero)
+		return sign ? 16 : 128;
 	return sign ? 32 : 64;
 }
 LANE uint32_t class_f(uint32_t u)
 {
 	return class_bits(u >> 31, (u & 0x7f800000u) == 0x7f800000u, !(u & 0x7f800000u), !(u & 0x7fffffu), u >> 22 & 1);
 }
-LANE uint32_t class_h(uint32_t u) { return class_bits(u >> 15 & 1, (u & 0x7c00u) == 0x7c00u, !(u & 0x7c00u), !(u & 0x3ffu), u >> 9 & 1); }
+LANE uint32_t class_h(uint32_t u)
+{
+	return class_bits(u >> 15 & 1, (u & 0x7c00u) == 0x7c00u, !(u & 0x7c00u), !(u & 0x3ffu), u >> 9 & 1);
+}
 LANE uint32_t class_d(uint64_t u)
 {
 	uint64_t e = u >> 52 & 0x7ff, m = u & 0xfffffffffffffull;
 	return class_bits(u >> 63, e == 0x7ff, !e, !m, u >> 51 & 1);
 }
-LANE float flush_f(float f) { uint32_t u = f_bits(f); return bits_f((u & 0x7f800000u) ? u : u & 0x80000000u); }
+LANE float flush_f(float f)
+{
+	uint32_t u = f_bits(f);
+	return bits_f((u & 0x7f800000u) ? u : u & 0x80000000u);
+}
 
 /* a*b + c exactly, rounded to odd in double: rounding it to f32 afterwards, at any scale, rounds once. */
 LANE double fma_odd(float a, float b, float c)
 {
 	double p = (double)a * (double)b, s = p + (double)c;
-	if (isnan(s) || isinf(s)) return s;
+	if (isnan(s) || isinf(s))
+		return s;
 	double t = s - p, e = (p - (s - t)) + ((double)c - t);
 	uint64_t u = d_bits(s);
-	if (e != 0 && !(u & 1)) u = (e > 0) == (s > 0) ? u + 1 : u - 1;
+	if (e != 0 && !(u & 1))
+		u = (e > 0) == (s > 0) ? u + 1 : u - 1;
 	return bits_d(u);
 }
 #endif

@@ -14,7 +14,8 @@ static uint32_t pack(const uint32_t *m)
 {
 	uint32_t r = 0;
 	for (unsigned l = 0; l < 32; l += 8)
-		r |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(m + l)))) << l;
+		r |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(m + l))))
+		     << l;
 	return r;
 }
 #include "sim/lanes_body.h"

@@ -8,7 +8,8 @@
 static uint32_t pack(const uint32_t *m)
 {
 	uint32_t r = 0;
-	for (unsigned l = 0; l < 32; l++) r |= (m[l] & 1u) << l;
+	for (unsigned l = 0; l < 32; l++)
+		r |= (m[l] & 1u) << l;
 	return r;
 }
 #include "sim/lanes_body.h"

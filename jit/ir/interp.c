@@ -1,14 +1,15 @@
 /* jit/ir/interp.c - the meaning of the IR, and the oracle of every backend.
  *
- * Owns: one case per op. Rows of ops.def that have an expression become a loop over the lanes (or one scalar statement) around that
- * very text; the rows written by hand are the cases below, and are their definition. Nothing here optimises: an instruction is
- * decoded once (registers to frame offsets, displacement, lane count and stride apart) and executed as it stands. The lane count
- * is a constant in each instance of the dispatcher so that the compiler vectorises the lane loops; keep lanes free of branches.
+ * Owns: one case per op. Rows of ops.def that have an expression become a loop over the lanes (or one scalar statement)
+ * around that very text; the rows written by hand are the cases below, and are their definition. Nothing here
+ * optimises: an instruction is decoded once (registers to frame offsets, displacement, lane count and stride apart) and
+ * executed as it stands. The lane count is a constant in each instance of the dispatcher so that the compiler
+ * vectorises the lane loops; keep lanes free of branches.
  */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
-#pragma clang diagnostic ignored "-Wpass-failed"        /* a build without optimisation vectorises nothing, rightly */
-#elif defined(__SANITIZE_ADDRESS__)                     /* with its checks, O3 takes minutes of this file */
+#pragma clang diagnostic ignored "-Wpass-failed" /* a build without optimisation vectorises nothing, rightly */
+#elif defined(__SANITIZE_ADDRESS__)              /* with its checks, O3 takes minutes of this file */
 #pragma GCC optimize("fp-contract=off")
 #else
 #pragma GCC optimize("O3", "fp-contract=off")
@@ -25,33 +26,46 @@
 /* One decoded instruction. dst, a, b, c are byte offsets into the frame. */
 struct interp_ins {
 	uint16_t op;
-	uint16_t lanes;         /* x rows: lanes touched; t rows: the step */
+	uint16_t lanes; /* x rows: lanes touched; t rows: the step */
 	uint32_t dst, a, b, c;
 	uint32_t stride;
-	int64_t imm;            /* or: the displacement; the offset of a local; the instruction a loop or endloop goes to */
+	int64_t imm; /* or: the displacement; the offset of a local; the instruction a loop or endloop goes to */
 };
 
-struct interp_call { const uint64_t *arg; int64_t begin, end; unsigned wave; char *shared; };
+struct interp_call {
+	const uint64_t *arg;
+	int64_t begin, end;
+	unsigned wave;
+	char *shared;
+};
 
 /* Where a wave goes on: in is NULL when it has ended. */
-struct interp_wave { const struct interp_ins *in; int64_t count[IR_MAX_LOOP_DEPTH]; /* of every open loop, read once at its entry */ };
+struct interp_wave {
+	const struct interp_ins *in;
+	int64_t count[IR_MAX_LOOP_DEPTH]; /* of every open loop, read once at its entry */
+};
 
 struct interp_program {
-	void (*go)(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave);
+	void (*go)(const struct interp_program *p, char *frame, const struct interp_call *call,
+	           struct interp_wave *wave);
 	size_t n_ins;
-	unsigned lanes, waves;  /* waves: that run together, 1 unless the kernel is cooperative */
+	unsigned lanes, waves; /* waves: that run together, 1 unless the kernel is cooperative */
 	size_t frame_bytes, shared_bytes;
-	uint32_t locals;        /* where they begin in the frame */
+	uint32_t locals; /* where they begin in the frame */
 	struct interp_ins ins[];
 };
 
-/* The frame: the vector registers, the tiles and operands, then the scalars, then room for a whole vector (an absent operand reads somewhere), then the locals. */
-struct interp_layout { uint32_t *offset; size_t locals, bytes; };
+/* The frame: the vector registers, the tiles and operands, then the scalars, then room for a whole vector (an absent
+ * operand reads somewhere), then the locals. */
+struct interp_layout {
+	uint32_t *offset;
+	size_t locals, bytes;
+};
 
 static bool interp_lay_out(struct interp_layout *l, const struct ir *ir)
 {
 	const size_t vector = ir->lanes * 4;
-	size_t at = vector;     /* register 0's own slot */
+	size_t at = vector; /* register 0's own slot */
 
 	l->offset = calloc(ir->n_regs, sizeof *l->offset);
 	if (!l->offset)
@@ -85,8 +99,12 @@ static void interp_decode(struct interp_program *p, const struct ir *ir, const s
 		const struct ir_ins *in = &ir->ins[n];
 		struct interp_ins *out = &p->ins[n];
 
-		*out = (struct interp_ins){ .op = in->op, .dst = l->offset[in->dst], .a = l->offset[in->a], .b = l->offset[in->b],
-		                            .c = l->offset[in->c], .imm = in->imm };
+		*out = (struct interp_ins){ .op = in->op,
+			                    .dst = l->offset[in->dst],
+			                    .a = l->offset[in->a],
+			                    .b = l->offset[in->b],
+			                    .c = l->offset[in->c],
+			                    .imm = in->imm };
 		if (ir_facts[in->op].imm == IR_IMM_x) {
 			out->lanes = (uint16_t)ir_x_lanes(in->imm, ir->lanes);
 			out->stride = ir_x_stride(in->imm);
@@ -116,21 +134,30 @@ static void interp_decode(struct interp_program *p, const struct ir *ir, const s
 	assert(depth == 0);
 }
 
-void interp_free(struct interp_program *p)
-{
-	free(p);
-}
+void interp_free(struct interp_program *p) { free(p); }
 
 /* A frame for each wave, each a multiple of 64 bytes, then the shared bytes. */
-size_t interp_frame_bytes(const struct interp_program *p)
-{
-	return p->waves * p->frame_bytes + p->shared_bytes;
-}
+size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p->frame_bytes + p->shared_bytes; }
 
 /* Memory is read and written a byte-exact element at a time: no alignment is assumed. */
-static inline uint64_t get64(const char *p) { uint64_t v; memcpy(&v, p, 8); return v; }
-static inline uint32_t get32(const char *p) { uint32_t v; memcpy(&v, p, 4); return v; }
-static inline uint16_t get16(const char *p) { uint16_t v; memcpy(&v, p, 2); return v; }
+static inline uint64_t get64(const char *p)
+{
+	uint64_t v;
+	memcpy(&v, p, 8);
+	return v;
+}
+static inline uint32_t get32(const char *p)
+{
+	uint32_t v;
+	memcpy(&v, p, 4);
+	return v;
+}
+static inline uint16_t get16(const char *p)
+{
+	uint16_t v;
+	memcpy(&v, p, 2);
+	return v;
+}
 static inline void put32(char *p, uint32_t v) { memcpy(p, &v, 4); }
 static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 
@@ -149,52 +176,72 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 #define BITS_I(x) ((uint32_t)(int32_t)(x))
 #define BITS_M(x) ((x) ? 0xffffffffu : 0u)
 
-#define LANES_OF(BITS, expression) { \
-	uint32_t *d = REG(in->dst); const uint32_t *a = REG(in->a), *b = REG(in->b), *c = REG(in->c); \
-	const int64_t UNUSED as = SCALAR(in->a); const int32_t UNUSED imm = (int32_t)in->imm; \
-	EACH_LANE { \
-		const uint32_t UNUSED au = a[l], bu = b[l], cu = c[l]; \
-		const int32_t UNUSED ai = (int32_t)au, bi = (int32_t)bu, ci = (int32_t)cu; \
-		const float UNUSED af = bits_f32(au), bf = bits_f32(bu), cf = bits_f32(cu); \
-		const bool UNUSED am = au != 0, bm = bu != 0; \
-		const int32_t UNUSED lane = (int32_t)l; \
-		d[l] = BITS(expression); \
-	} \
-	break; }
-#define SCALAR_OF(expression) { \
-	const int64_t UNUSED as = SCALAR(in->a), bs = SCALAR(in->b), imm = in->imm; \
-	SCALAR(in->dst) = expression; \
-	break; }
+#define LANES_OF(BITS, expression) \
+	{ \
+		uint32_t *d = REG(in->dst); \
+		const uint32_t *a = REG(in->a), *b = REG(in->b), *c = REG(in->c); \
+		const int64_t UNUSED as = SCALAR(in->a); \
+		const int32_t UNUSED imm = (int32_t)in->imm; \
+		EACH_LANE \
+		{ \
+			const uint32_t UNUSED au = a[l], bu = b[l], cu = c[l]; \
+			const int32_t UNUSED ai = (int32_t)au, bi = (int32_t)bu, ci = (int32_t)cu; \
+			const float UNUSED af = bits_f32(au), bf = bits_f32(bu), cf = bits_f32(cu); \
+			const bool UNUSED am = au != 0, bm = bu != 0; \
+			const int32_t UNUSED lane = (int32_t)l; \
+			d[l] = BITS(expression); \
+		} \
+		break; \
+	}
+#define SCALAR_OF(expression) \
+	{ \
+		const int64_t UNUSED as = SCALAR(in->a), bs = SCALAR(in->b), imm = in->imm; \
+		SCALAR(in->dst) = expression; \
+		break; \
+	}
 #define ROW_F(expression) LANES_OF(BITS_F, expression)
 #define ROW_I(expression) LANES_OF(BITS_I, expression)
 #define ROW_M(expression) LANES_OF(BITS_M, expression)
-#define ROW_T(expression) { \
-	uint32_t *d = REG(in->dst); const uint32_t *a = REG(in->a), *b = REG(in->b), *c = REG(in->c); \
-	const int32_t UNUSED imm = (int32_t)in->imm; \
-	for (unsigned l = 0; l < IR_TILE * IR_TILE; l++) { \
-		const int32_t UNUSED ai = ir_facts[in->op].a ? (int32_t)a[l] : 0; \
-		const float UNUSED af = bits_f32((uint32_t)ai), bf = bits_f32(ir_facts[in->op].b ? b[l] : 0), cf = bits_f32(ir_facts[in->op].c ? c[l] : 0); \
-		d[l] = f32_bits(expression); \
-	} \
-	break; }
+#define ROW_T(expression) \
+	{ \
+		uint32_t *d = REG(in->dst); \
+		const uint32_t *a = REG(in->a), *b = REG(in->b), *c = REG(in->c); \
+		const int32_t UNUSED imm = (int32_t)in->imm; \
+		for (unsigned l = 0; l < IR_TILE * IR_TILE; l++) { \
+			const int32_t UNUSED ai = ir_facts[in->op].a ? (int32_t)a[l] : 0; \
+			const float UNUSED af = bits_f32((uint32_t)ai), bf = bits_f32(ir_facts[in->op].b ? b[l] : 0), \
+					   cf = bits_f32(ir_facts[in->op].c ? c[l] : 0); \
+			d[l] = f32_bits(expression); \
+		} \
+		break; \
+	}
 #define ROW_S(expression) SCALAR_OF(expression)
 #define ROW_A(expression) SCALAR_OF(expression)
 
 /* The rows of memory. Lanes from in->lanes on load as zero and are not stored, and their memory is not touched. */
-#define LOAD(expression) { \
-	uint32_t *d = REG(in->dst); const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm; \
-	EACH_LANE d[l] = (expression); \
-	break; }
-#define BROADCAST(expression) { \
-	uint32_t *d = REG(in->dst); const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm; \
-	const uint32_t v = (expression); \
-	EACH_LANE d[l] = v; \
-	break; }
-#define STORE(lanes, statement) { \
-	char *at = (char *)(intptr_t)SCALAR(in->a) + in->imm; const uint32_t *v = REG(in->b); \
-	for (size_t l = 0; l < (lanes); l++) \
-		statement; \
-	break; }
+#define LOAD(expression) \
+	{ \
+		uint32_t *d = REG(in->dst); \
+		const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm; \
+		EACH_LANE d[l] = (expression); \
+		break; \
+	}
+#define BROADCAST(expression) \
+	{ \
+		uint32_t *d = REG(in->dst); \
+		const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm; \
+		const uint32_t v = (expression); \
+		EACH_LANE d[l] = v; \
+		break; \
+	}
+#define STORE(lanes, statement) \
+	{ \
+		char *at = (char *)(intptr_t)SCALAR(in->a) + in->imm; \
+		const uint32_t *v = REG(in->b); \
+		for (size_t l = 0; l < (lanes); l++) \
+			statement; \
+		break; \
+	}
 
 /* --- matrices: tiles lie in the frame row by row, operands strip by strip */
 
@@ -252,7 +299,8 @@ static void dot_tile(uint32_t *d, const char *a, const char *b, const uint32_t *
 		for (unsigned n = 0; n < IR_TILE; n++) {
 			const char *x = a + r * IR_STRIP_BYTES, *y = b + n * IR_STRIP_BYTES;
 			uint32_t from = c[r * IR_TILE + n];
-			d[r * IR_TILE + n] = op == IR_tdot_i8 ? dot_strips_i8(x, y, from) : dot_strips_float(x, y, from, op);
+			d[r * IR_TILE + n] =
+				op == IR_tdot_i8 ? dot_strips_i8(x, y, from) : dot_strips_float(x, y, from, op);
 		}
 }
 
@@ -268,8 +316,9 @@ static void dot_rows(char *at, const int8_t *x, const int8_t *w, unsigned rows)
 		}
 }
 
-static inline __attribute__((always_inline))
-void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave, const unsigned W)
+static inline __attribute__((always_inline)) void interp_go(const struct interp_program *p, char *frame,
+                                                            const struct interp_call *call, struct interp_wave *wave,
+                                                            const unsigned W)
 {
 	const struct interp_ins *in = wave->in, *const stop = p->ins + p->n_ins;
 	int64_t *const count = wave->count;
@@ -277,7 +326,9 @@ void interp_go(const struct interp_program *p, char *frame, const struct interp_
 	wave->in = NULL;
 	for (; in < stop; in++)
 		switch ((enum ir_op)in->op) {
-#define OP(name, dst, a, b, c, imm, expression, meaning) case IR_##name: ROW_##dst(expression)
+#define OP(name, dst, a, b, c, imm, expression, meaning) \
+	case IR_##name: \
+		ROW_##dst(expression)
 #define OP_BY_HAND(name, ...)
 #include "jit/ir/ops.def"
 #undef OP
@@ -297,22 +348,21 @@ void interp_go(const struct interp_program *p, char *frame, const struct interp_
 			memcpy(d, (const char *)(intptr_t)SCALAR(in->a) + in->imm, in->lanes * 4u);
 			break;
 		}
-		case IR_iload:
-			memcpy(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, W * 4);
-			break;
+		case IR_iload: memcpy(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, W * 4); break;
 		case IR_fload_h: LOAD(f32_bits(f16_f32(get16(at + 2 * l))))
 		case IR_iload_u8: LOAD((uint8_t)at[l])
 		case IR_iload_s8: LOAD((uint32_t)(int32_t)(int8_t)at[l])
 		case IR_iload_s: LOAD(get32(at + (size_t)l * in->stride))
 		case IR_iload_u16: LOAD(get16(at + 2 * l))
-		case IR_fbcast: case IR_ibcast: BROADCAST(get32(at))
+		case IR_fbcast:
+		case IR_ibcast: BROADCAST(get32(at))
 		case IR_fbcast_h: BROADCAST(f32_bits(f16_f32(get16(at))))
 		case IR_igather: {
 			uint32_t *d = REG(in->dst);
 			const int32_t *b = REG(in->b);
 			const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm;
 
-			for (unsigned l = 0; l < W; l++)        /* dst may be b: each lane reads its own offset only */
+			for (unsigned l = 0; l < W; l++) /* dst may be b: each lane reads its own offset only */
 				d[l] = get32(at + b[l]);
 			break;
 		}
@@ -322,14 +372,11 @@ void interp_go(const struct interp_program *p, char *frame, const struct interp_
 		case IR_fstore_s: STORE(in->lanes, put32(at + l * in->stride, v[l]))
 		case IR_fstore_hs: STORE(in->lanes, put16(at + l * in->stride, f32_f16(bits_f32(v[l]))))
 		case IR_fstore1: STORE(1, put32(at + 4 * l, v[l]))
-		case IR_prefetch: case IR_prefetch2:
-			break;
-		case IR_sload32:
-			SCALAR(in->dst) = get32((const char *)(intptr_t)SCALAR(in->a) + in->imm);
-			break;
-		case IR_sload64: case IR_aload:
-			SCALAR(in->dst) = (int64_t)get64((const char *)(intptr_t)SCALAR(in->a) + in->imm);
-			break;
+		case IR_prefetch:
+		case IR_prefetch2: break;
+		case IR_sload32: SCALAR(in->dst) = get32((const char *)(intptr_t)SCALAR(in->a) + in->imm); break;
+		case IR_sload64:
+		case IR_aload: SCALAR(in->dst) = (int64_t)get64((const char *)(intptr_t)SCALAR(in->a) + in->imm); break;
 		case IR_loop:
 			count[in->c] = SCALAR(in->a);
 			SCALAR(in->dst) = 0;
@@ -340,51 +387,36 @@ void interp_go(const struct interp_program *p, char *frame, const struct interp_
 			if (++SCALAR(in->dst) < count[in->c])
 				in = p->ins + in->imm - 1;
 			break;
-		case IR_local:
-			SCALAR(in->dst) = (intptr_t)(frame + p->locals + in->imm);
-			break;
-		case IR_arg:
-			SCALAR(in->dst) = (intptr_t)call->arg;
-			break;
-		case IR_begin:
-			SCALAR(in->dst) = call->begin;
-			break;
-		case IR_end:
-			SCALAR(in->dst) = call->end;
-			break;
-		case IR_wave:
-			SCALAR(in->dst) = call->wave;
-			break;
-		case IR_shared:
-			SCALAR(in->dst) = (intptr_t)(call->shared + in->imm);
-			break;
-		case IR_barrier:
-			wave->in = in + 1;
-			return;
-		case IR_tload: case IR_tload_h:
-			load_tile(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, in);
-			break;
-		case IR_tstore:
-			store_tile((char *)(intptr_t)SCALAR(in->a) + in->imm, REG(in->b), in);
-			break;
-		case IR_oload:
-			load_operand(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, in);
-			break;
-		case IR_tdot_i8: case IR_tdot_f16: case IR_tdot_bf16:
-			dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op);
-			break;
+		case IR_local: SCALAR(in->dst) = (intptr_t)(frame + p->locals + in->imm); break;
+		case IR_arg: SCALAR(in->dst) = (intptr_t)call->arg; break;
+		case IR_begin: SCALAR(in->dst) = call->begin; break;
+		case IR_end: SCALAR(in->dst) = call->end; break;
+		case IR_wave: SCALAR(in->dst) = call->wave; break;
+		case IR_shared: SCALAR(in->dst) = (intptr_t)(call->shared + in->imm); break;
+		case IR_barrier: wave->in = in + 1; return;
+		case IR_tload:
+		case IR_tload_h: load_tile(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, in); break;
+		case IR_tstore: store_tile((char *)(intptr_t)SCALAR(in->a) + in->imm, REG(in->b), in); break;
+		case IR_oload: load_operand(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, in); break;
+		case IR_tdot_i8:
+		case IR_tdot_f16:
+		case IR_tdot_bf16: dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op); break;
 		case IR_idots:
-			dot_rows((char *)(intptr_t)SCALAR(in->a) + in->imm, (const int8_t *)(intptr_t)SCALAR(in->b), (const int8_t *)(intptr_t)SCALAR(in->c), in->lanes);
+			dot_rows((char *)(intptr_t)SCALAR(in->a) + in->imm, (const int8_t *)(intptr_t)SCALAR(in->b),
+			         (const int8_t *)(intptr_t)SCALAR(in->c), in->lanes);
 			break;
-		case IR_OP_COUNT:
-			assert(!"an op of ops.def");
+		case IR_OP_COUNT: assert(!"an op of ops.def");
 		}
 }
 
-/* One instance per width, and again for hosts with AVX2 and FMA: the same C, where fmaf is an instruction and not a call. */
+/* One instance per width, and again for hosts with AVX2 and FMA: the same C, where fmaf is an instruction and not a
+ * call. */
 #define INSTANCE(name, attribute, W) \
-	static attribute void name(const struct interp_program *p, char *frame, const struct interp_call *call, struct interp_wave *wave) \
-	{ interp_go(p, frame, call, wave, W); }
+	static attribute void name(const struct interp_program *p, char *frame, const struct interp_call *call, \
+	                           struct interp_wave *wave) \
+	{ \
+		interp_go(p, frame, call, wave, W); \
+	}
 #define PLAIN
 INSTANCE(interp_8, PLAIN, 8)
 INSTANCE(interp_16, PLAIN, 16)
@@ -434,7 +466,8 @@ struct interp_program *interp_compile(const struct ir *ir)
 	return p;
 }
 
-/* Every wave runs to the next barrier, or its end, then the next wave: what one wrote before a barrier all find behind it. */
+/* Every wave runs to the next barrier, or its end, then the next wave: what one wrote before a barrier all find behind
+ * it. */
 static void interp_group(const struct interp_program *p, char *frame, struct interp_call *call)
 {
 	struct interp_wave wave[IR_MAX_WAVES];
@@ -443,7 +476,7 @@ static void interp_group(const struct interp_program *p, char *frame, struct int
 	wave[0].in = p->ins;
 	for (unsigned w = 1; w < p->waves; w++)
 		wave[w].in = p->ins;
-	while (wave[0].in)               /* all end together */
+	while (wave[0].in) /* all end together */
 		for (call->wave = 0; call->wave < p->waves; call->wave++) {
 			assert(wave[call->wave].in);
 			p->go(p, frame + call->wave * p->frame_bytes, call, &wave[call->wave]);

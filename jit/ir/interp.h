@@ -1,7 +1,7 @@
 /* jit/ir/interp.h - a kernel decoded once for many interpreted calls.
  *
- * ir_interp() (ir.h) decodes and runs in one call; whoever runs a kernel again and again keeps the program. A program is read-only once made:
- * any number of threads may run it at the same time.
+ * ir_interp() (ir.h) decodes and runs in one call; whoever runs a kernel again and again keeps the program. A program
+ * is read-only once made: any number of threads may run it at the same time.
  */
 #ifndef JIT_INTERP_H
 #define JIT_INTERP_H
@@ -12,14 +12,16 @@ struct interp_program;
 
 /* ir must verify. NULL: out of memory. */
 struct interp_program *interp_compile(const struct ir *ir);
-/* For tests: from now on p runs the instance that needs nothing beyond the base instruction set, also where the host has more. */
+/* For tests: from now on p runs the instance that needs nothing beyond the base instruction set, also where the host
+ * has more. */
 void interp_use_portable(struct interp_program *p);
 void interp_free(struct interp_program *p);
 
 /* Bytes of working memory one run needs: registers and locals. */
 size_t interp_frame_bytes(const struct interp_program *p);
 
-/* frame: interp_frame_bytes(p) bytes, 64-byte aligned, contents irrelevant, of this run alone; NULL: allocated for this run.
+/* frame: interp_frame_bytes(p) bytes, 64-byte aligned, contents irrelevant, of this run alone; NULL: allocated for this
+ * run.
  * False: out of memory (only with NULL). */
 bool interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin, int64_t end);
 

@@ -1,8 +1,8 @@
 /* jit/ir/ir.c - the builder: appends instructions, hands out registers, holds the sticky error.
  *
- * Owns: the facts of every op (from ops.def) and the growing arrays of a kernel. It checks what one instruction shows - kinds,
- * loop nesting, room - and leaves what needs the whole kernel to verify.c. It never evaluates, optimises or reorders. After the
- * first error nothing is appended; keep every failure on that one path.
+ * Owns: the facts of every op (from ops.def) and the growing arrays of a kernel. It checks what one instruction shows -
+ * kinds, loop nesting, room - and leaves what needs the whole kernel to verify.c. It never evaluates, optimises or
+ * reorders. After the first error nothing is appended; keep every failure on that one path.
  */
 #include "jit/ir/ir.h"
 
@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHAPES(op) ((op) == IR_loop || (op) == IR_endloop || (op) == IR_local || (op) == IR_shared || (op) == IR_wave || (op) == IR_barrier)
+#define SHAPES(op) \
+	((op) == IR_loop || (op) == IR_endloop || (op) == IR_local || (op) == IR_shared || (op) == IR_wave || \
+	 (op) == IR_barrier)
 const struct ir_facts ir_facts[IR_OP_COUNT] = {
 #define OP(name, dst, a, b, c, imm, expression, meaning) \
-	[IR_##name] = { #name, IR_KIND_##dst, IR_KIND_##a, IR_KIND_##b, IR_KIND_##c, IR_IMM_##imm, SHAPES(IR_##name), #expression, meaning },
+	[IR_##name] = { #name,        IR_KIND_##dst,     IR_KIND_##a, IR_KIND_##b, IR_KIND_##c, \
+		        IR_IMM_##imm, SHAPES(IR_##name), #expression, meaning },
 #include "jit/ir/ops.def"
 #undef OP
 };
@@ -24,7 +27,7 @@ void ir_init(struct ir *ir, unsigned lanes)
 	memset(ir, 0, sizeof *ir);
 	ir->lanes = lanes;
 	ir->waves = 1;
-	ir->n_regs = 1;         /* register 0: none */
+	ir->n_regs = 1; /* register 0: none */
 	if (lanes != 8 && lanes != 16 && lanes != 32)
 		ir->error = "the number of lanes is not 8, 16 or 32";
 }
@@ -52,7 +55,8 @@ static uint16_t ir_no_memory(struct ir *ir, const char *text)
 
 static bool ir_grow_regs(struct ir *ir)
 {
-	const size_t capacity = ir->regs_capacity ? ir->regs_capacity * 2 : 1024;      /* comes to IR_MAX_REGS, and no further */
+	const size_t capacity =
+		ir->regs_capacity ? ir->regs_capacity * 2 : 1024; /* comes to IR_MAX_REGS, and no further */
 	uint8_t *kind = realloc(ir->kind, capacity * sizeof *kind);
 	bool *is_var;
 
@@ -126,11 +130,9 @@ static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
 		ir->shared_bytes += ir_local_size(imm);
 		ir->cooperative = true;
 		return true;
-	case IR_wave: case IR_barrier:
-		ir->cooperative = true;
-		return true;
-	default:
-		return true;
+	case IR_wave:
+	case IR_barrier: ir->cooperative = true; return true;
+	default: return true;
 	}
 }
 
@@ -146,7 +148,8 @@ static bool ir_grow(struct ir *ir)
 	return true;
 }
 
-static inline uint16_t ir_append(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
+static inline uint16_t ir_append(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c,
+                                 int64_t imm)
 {
 	struct ir_ins *i = &ir->ins[ir->n_ins++];
 
@@ -160,7 +163,8 @@ static inline uint16_t ir_append(struct ir *ir, enum ir_op op, uint16_t dst, uin
 }
 
 /* Looks at everything. */
-static __attribute__((noinline)) uint16_t ir_emit_odd(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
+static __attribute__((noinline)) uint16_t ir_emit_odd(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a,
+                                                      uint16_t b, uint16_t c, int64_t imm)
 {
 	const struct ir_facts *facts = &ir_facts[op];
 
@@ -187,8 +191,9 @@ uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_
 	const uint8_t *kind = ir->kind;
 
 	assert((unsigned)op < IR_OP_COUNT);
-	if (dst || facts->shapes || facts->dst == IR_KIND__ || ir->error || ir->n_ins >= ir->capacity || n >= ir->regs_capacity
-	    || a >= n || b >= n || c >= n || kind[a] != facts->a || kind[b] != facts->b || kind[c] != facts->c)
+	if (dst || facts->shapes || facts->dst == IR_KIND__ || ir->error || ir->n_ins >= ir->capacity ||
+	    n >= ir->regs_capacity || a >= n || b >= n || c >= n || kind[a] != facts->a || kind[b] != facts->b ||
+	    kind[c] != facts->c)
 		return ir_emit_odd(ir, op, dst, a, b, c, imm);
 	ir->kind[n] = facts->dst;
 	ir->is_var[n] = false;
@@ -198,7 +203,11 @@ uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_
 
 void ir_set(struct ir *ir, uint16_t var, uint16_t value)
 {
-	static const uint8_t move[] = { [IR_KIND_F] = IR_fmov, [IR_KIND_I] = IR_imov, [IR_KIND_S] = IR_smov, [IR_KIND_A] = IR_amov, [IR_KIND_T] = IR_tmov };
+	static const uint8_t move[] = { [IR_KIND_F] = IR_fmov,
+		                        [IR_KIND_I] = IR_imov,
+		                        [IR_KIND_S] = IR_smov,
+		                        [IR_KIND_A] = IR_amov,
+		                        [IR_KIND_T] = IR_tmov };
 	struct ir_ins *last;
 
 	if (ir->error)

@@ -9,7 +9,8 @@
  * whole.
  *
  * A kernel is called as  void kernel(const uint64_t *arg, int64_t begin, int64_t end)  : it does the work units
- * begin..end-1 of a launch. Vectors have W lanes of 32 bits; W (8, 16 or 32) belongs to the target, and a template reads it.
+ * begin..end-1 of a launch. Vectors have W lanes of 32 bits; W (8, 16 or 32) belongs to the target, and a template
+ * reads it.
  */
 #ifndef JIT_IR_H
 #define JIT_IR_H
@@ -29,50 +30,80 @@ enum ir_op {
 };
 
 enum ir_kind { IR_KIND__, IR_KIND_F, IR_KIND_I, IR_KIND_M, IR_KIND_S, IR_KIND_A, IR_KIND_T, IR_KIND_O };
-enum ir_imm  { IR_IMM__, IR_IMM_i, IR_IMM_f, IR_IMM_d, IR_IMM_x, IR_IMM_t };
+enum ir_imm { IR_IMM__, IR_IMM_i, IR_IMM_f, IR_IMM_d, IR_IMM_x, IR_IMM_t };
 #define IR_KIND_LETTERS "_FIMSATO"
 
-/* Facts of an op, generated from ops.def. expression is "" where the row has none. shapes: it does something to the kernel as a whole. */
-struct ir_facts { const char *name; uint8_t dst, a, b, c, imm; bool shapes; const char *expression, *meaning; };
+/* Facts of an op, generated from ops.def. expression is "" where the row has none. shapes: it does something to the
+ * kernel as a whole. */
+struct ir_facts {
+	const char *name;
+	uint8_t dst, a, b, c, imm;
+	bool shapes;
+	const char *expression, *meaning;
+};
 extern const struct ir_facts ir_facts[IR_OP_COUNT];
 
 struct ir_ins {
 	uint8_t op;
-	uint16_t dst, a, b, c;      /* virtual registers; 0: none */
+	uint16_t dst, a, b, c; /* virtual registers; 0: none */
 	int64_t imm;
 };
 
 struct ir {
-	struct ir_ins *ins; size_t n_ins, capacity;
-	uint8_t *kind;  bool *is_var; size_t n_regs, regs_capacity;     /* by register; register 0 is none */
-	unsigned lanes;                                    /* W */
-	unsigned loop_depth;                               /* loops open so far; 0 in a finished kernel */
+	struct ir_ins *ins;
+	size_t n_ins, capacity;
+	uint8_t *kind;
+	bool *is_var;
+	size_t n_regs, regs_capacity; /* by register; register 0 is none */
+	unsigned lanes;               /* W */
+	unsigned loop_depth;          /* loops open so far; 0 in a finished kernel */
 	uint32_t local_bytes;
-	unsigned waves;                                    /* in a group; 1 unless the target has more */
-	bool cooperative;                                  /* has wave, shared or barrier */
+	unsigned waves;   /* in a group; 1 unless the target has more */
+	bool cooperative; /* has wave, shared or barrier */
 	uint32_t shared_bytes;
-	const char *error;                                 /* static text, or NULL */
-	bool no_memory;                                    /* the error is that memory ran out, which says nothing of the kernel */
+	const char *error; /* static text, or NULL */
+	bool no_memory;    /* the error is that memory ran out, which says nothing of the kernel */
 };
 
 /* What ir_verify and the builder hold kernels to. */
-enum { IR_MAX_REGS = 65536 /* with register 0 */, IR_MAX_LOOP_DEPTH = 16, IR_MAX_LOCAL_BYTES = 1 << 20, IR_MAX_SHARED_BYTES = 32 << 10, IR_MAX_WAVES = 16 };
+enum {
+	IR_MAX_REGS = 65536 /* with register 0 */,
+	IR_MAX_LOOP_DEPTH = 16,
+	IR_MAX_LOCAL_BYTES = 1 << 20,
+	IR_MAX_SHARED_BYTES = 32 << 10,
+	IR_MAX_WAVES = 16
+};
 
 /* The share of the frame a local of imm bytes takes: locals lie in the order of their instructions. */
 static inline uint32_t ir_local_size(int64_t imm) { return ((uint32_t)imm + 63) & ~(uint32_t)63; }
 
 /* Typed handles, so that the C compiler checks kinds. */
-typedef struct { uint16_t r; } ir_f;
-typedef struct { uint16_t r; } ir_i;
-typedef struct { uint16_t r; } ir_m;
-typedef struct { uint16_t r; } ir_s;
-typedef struct { uint16_t r; } ir_a;
-typedef struct { uint16_t r; } ir_t;
-typedef struct { uint16_t r; } ir_o;
+typedef struct {
+	uint16_t r;
+} ir_f;
+typedef struct {
+	uint16_t r;
+} ir_i;
+typedef struct {
+	uint16_t r;
+} ir_m;
+typedef struct {
+	uint16_t r;
+} ir_s;
+typedef struct {
+	uint16_t r;
+} ir_a;
+typedef struct {
+	uint16_t r;
+} ir_t;
+typedef struct {
+	uint16_t r;
+} ir_o;
 
 /* Tiles and operands of matrix products. */
 enum { IR_TILE = 16, IR_STRIP_BYTES = 32, IR_PIECE_BYTES = 16 };
-/* Of idots: bytes, and k's, of a row of the first factor; bytes of a row of the second one, which is four k's, and of the sums. */
+/* Of idots: bytes, and k's, of a row of the first factor; bytes of a row of the second one, which is four k's, and of
+ * the sums. */
 enum { IR_DOTS_STRIP = 32, IR_DOTS_ROW = 128 };
 
 void ir_init(struct ir *ir, unsigned lanes);
@@ -86,9 +117,15 @@ uint16_t ir_new_var(struct ir *ir, enum ir_kind kind);
 
 /* Packs the immediate of an `x` row. n == 0: all lanes. */
 static inline int64_t ir_x(int32_t disp, unsigned n, unsigned stride)
-{ return (int64_t)((uint64_t)(uint32_t)disp | (uint64_t)(n & 0xff) << 32 | (uint64_t)(stride & 0xffffff) << 40); }
+{
+	return (int64_t)((uint64_t)(uint32_t)disp | (uint64_t)(n & 0xff) << 32 | (uint64_t)(stride & 0xffffff) << 40);
+}
 static inline int32_t ir_x_disp(int64_t imm) { return (int32_t)(uint32_t)((uint64_t)imm & 0xffffffffu); }
-static inline unsigned ir_x_lanes(int64_t imm, unsigned w) { unsigned n = (unsigned)((uint64_t)imm >> 32) & 0xff; return n ? n : w; }
+static inline unsigned ir_x_lanes(int64_t imm, unsigned w)
+{
+	unsigned n = (unsigned)((uint64_t)imm >> 32) & 0xff;
+	return n ? n : w;
+}
 static inline unsigned ir_x_stride(int64_t imm) { return (unsigned)((uint64_t)imm >> 40); }
 /* The immediate of a `t` row is packed alike, its step where the lanes are. */
 static inline unsigned ir_t_step(int64_t imm) { return (unsigned)((uint64_t)imm >> 32) & 0xff; }
@@ -99,13 +136,13 @@ static inline bool ir_is_matrix(unsigned op) { return op >= IR_tconst && op <= I
  * bug; err names the instruction. Run between passes and by every test. */
 bool ir_verify(const struct ir *ir, struct error *err);
 
-/* One instruction per line, loops indented: "%12:F = ffma %3 %4 %12" (the form: print.c). ir_parse reads the same text back (tests);
- * it initialises ir, and leaves it free on failure; whether the kernel is well formed is ir_verify's. */
+/* One instruction per line, loops indented: "%12:F = ffma %3 %4 %12" (the form: print.c). ir_parse reads the same text
+ * back (tests); it initialises ir, and leaves it free on failure; whether the kernel is well formed is ir_verify's. */
 void ir_print(const struct ir *ir, FILE *out);
 bool ir_parse(struct ir *ir, const char *text, struct error *err);
 
-/* The meaning: runs units begin..end-1 by interpretation. The oracle of every backend. arg as the native kernel gets it;
- * addresses are real. Aborts (assert) on nothing but our own bugs. */
+/* The meaning: runs units begin..end-1 by interpretation. The oracle of every backend. arg as the native kernel gets
+ * it; addresses are real. Aborts (assert) on nothing but our own bugs. */
 void ir_interp(const struct ir *ir, const uint64_t *arg, int64_t begin, int64_t end);
 
 #endif

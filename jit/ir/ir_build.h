@@ -1,8 +1,8 @@
 /* jit/ir/ir_build.h - the typed wrappers templates are written with; each emits one instruction (ops.def says which).
  *
- * Naming: ir_ + the row's name. Rows with displacement take it last. Variables: ir_var_f(b, init) makes one; ir_set_f(b, var, value)
- * writes it; when value is the result of the instruction just emitted, that instruction writes the variable directly and the value's own
- * handle is dead afterwards.
+ * Naming: ir_ + the row's name. Rows with displacement take it last. Variables: ir_var_f(b, init) makes one;
+ * ir_set_f(b, var, value) writes it; when value is the result of the instruction just emitted, that instruction writes
+ * the variable directly and the value's own handle is dead afterwards.
  */
 #ifndef JIT_IR_BUILD_H
 #define JIT_IR_BUILD_H
@@ -18,55 +18,133 @@
 #define IR_T_T ir_t
 #define IR_T_O ir_o
 
-#define IR_W0(name, D) static inline IR_T_##D ir_##name(struct ir *b) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, 0, 0, 0, 0) }; }
-#define IR_W1(name, D, A) static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, 0, 0, 0) }; }
-#define IR_W2(name, D, A, B) static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x, IR_T_##B y) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, y.r, 0, 0) }; }
-#define IR_W3(name, D, A, B, C) static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x, IR_T_##B y, IR_T_##C z) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, y.r, z.r, 0) }; }
-#define IR_WI(name, D, A) static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x, int64_t imm) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, 0, 0, imm) }; }
-#define IR_WC(name, D) static inline IR_T_##D ir_##name(struct ir *b, int64_t imm) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, 0, 0, 0, imm) }; }
-#define IR_WST(name, V) static inline void ir_##name(struct ir *b, IR_T_A p, IR_T_##V v, int32_t disp) { ir_emit(b, IR_##name, 0, p.r, v.r, 0, disp); }
+#define IR_W0(name, D) \
+	static inline IR_T_##D ir_##name(struct ir *b) { return (IR_T_##D){ ir_emit(b, IR_##name, 0, 0, 0, 0, 0) }; }
+#define IR_W1(name, D, A) \
+	static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x) \
+	{ \
+		return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, 0, 0, 0) }; \
+	}
+#define IR_W2(name, D, A, B) \
+	static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x, IR_T_##B y) \
+	{ \
+		return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, y.r, 0, 0) }; \
+	}
+#define IR_W3(name, D, A, B, C) \
+	static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x, IR_T_##B y, IR_T_##C z) \
+	{ \
+		return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, y.r, z.r, 0) }; \
+	}
+#define IR_WI(name, D, A) \
+	static inline IR_T_##D ir_##name(struct ir *b, IR_T_##A x, int64_t imm) \
+	{ \
+		return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, 0, 0, imm) }; \
+	}
+#define IR_WC(name, D) \
+	static inline IR_T_##D ir_##name(struct ir *b, int64_t imm) \
+	{ \
+		return (IR_T_##D){ ir_emit(b, IR_##name, 0, 0, 0, 0, imm) }; \
+	}
+#define IR_WST(name, V) \
+	static inline void ir_##name(struct ir *b, IR_T_A p, IR_T_##V v, int32_t disp) \
+	{ \
+		ir_emit(b, IR_##name, 0, p.r, v.r, 0, disp); \
+	}
 
+/* clang-format off */
 IR_W2(fadd, F, F, F) IR_W2(fsub, F, F, F) IR_W2(fmul, F, F, F) IR_W3(ffma, F, F, F, F) IR_W2(fdiv, F, F, F)
 IR_W1(fsqrt, F, F) IR_W2(fmin, F, F, F) IR_W2(fmax, F, F, F) IR_W1(fabs, F, F) IR_W1(fneg, F, F)
 IR_W2(flt, M, F, F) IR_W2(fle, M, F, F) IR_W3(fsel, F, M, F, F) IR_W1(f2i, I, F) IR_W1(fbits, F, I)
 IR_WC(iconst, I) IR_W0(ilane, I) IR_W1(isplat, I, S) IR_W2(iadd, I, I, I) IR_W2(isub, I, I, I) IR_W2(imul, I, I, I)
-IR_W2(iand, I, I, I) IR_W2(ior, I, I, I) IR_W2(ixor, I, I, I) IR_W3(ibsel, I, I, I, I) IR_WI(ishl, I, I) IR_WI(ishr, I, I) IR_WI(isar, I, I) IR_WI(irotl, I, I)
-IR_W2(ishlv, I, I, I) IR_W2(ishrv, I, I, I) IR_W2(imin, I, I, I) IR_W2(imax, I, I, I) IR_W2(ieq, M, I, I) IR_W2(igt, M, I, I)
-IR_W3(isel, I, M, I, I) IR_W1(i2f, F, I) IR_W1(ibits, I, F) IR_WI(fhalf, F, I) IR_W3(dot4, I, I, I, I) IR_W3(dot4u, I, I, I, I)
+IR_W2(iand, I, I, I) IR_W2(ior, I, I, I) IR_W2(ixor, I, I, I) IR_W3(ibsel, I, I, I, I) IR_WI(ishl, I, I)
+IR_WI(ishr, I, I) IR_WI(isar, I, I) IR_WI(irotl, I, I)
+IR_W2(ishlv, I, I, I) IR_W2(ishrv, I, I, I) IR_W2(imin, I, I, I) IR_W2(imax, I, I, I) IR_W2(ieq, M, I, I)
+IR_W2(igt, M, I, I)
+IR_W3(isel, I, M, I, I) IR_W1(i2f, F, I) IR_W1(ibits, I, F) IR_WI(fhalf, F, I) IR_W3(dot4, I, I, I, I)
+IR_W3(dot4u, I, I, I, I)
 IR_W2(dot2b, I, I, I) IR_W2(iadd_16, I, I, I) IR_W3(dot2h, I, I, I, I) IR_WI(ilut16, I, I)
 IR_W2(mand, M, M, M) IR_W2(mor, M, M, M) IR_W1(mnot, M, M) IR_WI(fxor, F, F)
 IR_WI(fload_h, F, A) IR_WI(iload, I, A) IR_WI(iload_u8, I, A) IR_WI(iload_s8, I, A) IR_WI(iload_u16, I, A)
 IR_WI(fbcast, F, A) IR_WI(fbcast_h, F, A) IR_WI(ibcast, I, A)
 IR_WST(istore_8, I) IR_WST(fstore1, F)
-IR_WC(sconst, S) IR_W2(sadd, S, S, S) IR_W2(ssub, S, S, S) IR_W2(smul, S, S, S) IR_W2(smin, S, S, S) IR_W2(smax, S, S, S)
+IR_WC(sconst, S) IR_W2(sadd, S, S, S) IR_W2(ssub, S, S, S) IR_W2(smul, S, S, S) IR_W2(smin, S, S, S)
+IR_W2(smax, S, S, S)
 IR_WI(saddi, S, S) IR_WI(smuli, S, S) IR_WI(sshli, S, S) IR_WI(sshri, S, S) IR_WI(sandi, S, S) IR_WI(sdivi, S, S)
 IR_WI(sload32, S, A) IR_WI(sload64, S, A) IR_WI(aload, A, A) IR_W2(aadd, A, A, S) IR_WI(aaddi, A, A)
-IR_W2(tmul, T, T, T) IR_W3(tfma, T, T, T, T) IR_W1(ti2f, T, T) IR_W3(tdot_i8, T, O, O, T) IR_W3(tdot_f16, T, O, O, T) IR_W3(tdot_bf16, T, O, O, T)
+IR_W2(tmul, T, T, T) IR_W3(tfma, T, T, T, T) IR_W1(ti2f, T, T) IR_W3(tdot_i8, T, O, O, T) IR_W3(tdot_f16, T, O, O, T)
+IR_W3(tdot_bf16, T, O, O, T)
 IR_W1(loop, S, S) IR_WC(local, A) IR_W0(arg, A) IR_W0(begin, S) IR_W0(end, S) IR_W0(wave, S) IR_WC(shared, A)
+	/* clang-format on */
 
-static inline ir_f ir_fconst(struct ir *b, float v) { uint32_t u; memcpy(&u, &v, 4); return (ir_f){ ir_emit(b, IR_fconst, 0, 0, 0, 0, u) }; }
+	static inline ir_f ir_fconst(struct ir *b, float v)
+{
+	uint32_t u;
+	memcpy(&u, &v, 4);
+	return (ir_f){ ir_emit(b, IR_fconst, 0, 0, 0, 0, u) };
+}
 static inline void ir_endloop(struct ir *b) { ir_emit(b, IR_endloop, 0, 0, 0, 0, 0); }
 static inline void ir_barrier(struct ir *b) { ir_emit(b, IR_barrier, 0, 0, 0, 0, 0); }
-static inline ir_i ir_iload_s(struct ir *b, ir_a p, int32_t disp, unsigned stride) { return (ir_i){ ir_emit(b, IR_iload_s, 0, p.r, 0, 0, ir_x(disp, 0, stride)) }; }
+static inline ir_i ir_iload_s(struct ir *b, ir_a p, int32_t disp, unsigned stride)
+{
+	return (ir_i){ ir_emit(b, IR_iload_s, 0, p.r, 0, 0, ir_x(disp, 0, stride)) };
+}
 static inline void ir_prefetch2(struct ir *b, ir_a p, int32_t disp) { ir_emit(b, IR_prefetch2, 0, p.r, 0, 0, disp); }
 static inline void ir_prefetch(struct ir *b, ir_a p, int32_t disp) { ir_emit(b, IR_prefetch, 0, p.r, 0, 0, disp); }
-static inline ir_i ir_igather(struct ir *b, ir_a p, ir_i off, int32_t disp) { return (ir_i){ ir_emit(b, IR_igather, 0, p.r, off.r, 0, disp) }; }
-static inline ir_t ir_tconst(struct ir *b, float v) { uint32_t u; memcpy(&u, &v, 4); return (ir_t){ ir_emit(b, IR_tconst, 0, 0, 0, 0, u) }; }
-static inline ir_t ir_tload(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned step) { return (ir_t){ ir_emit(b, IR_tload, 0, p.r, 0, 0, ir_x(disp, step, stride)) }; }
-static inline ir_t ir_tload_h(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned step) { return (ir_t){ ir_emit(b, IR_tload_h, 0, p.r, 0, 0, ir_x(disp, step, stride)) }; }
-static inline void ir_tstore(struct ir *b, ir_a p, ir_t v, int32_t disp, unsigned stride, unsigned step) { ir_emit(b, IR_tstore, 0, p.r, v.r, 0, ir_x(disp, step, stride)); }
+static inline ir_i ir_igather(struct ir *b, ir_a p, ir_i off, int32_t disp)
+{
+	return (ir_i){ ir_emit(b, IR_igather, 0, p.r, off.r, 0, disp) };
+}
+static inline ir_t ir_tconst(struct ir *b, float v)
+{
+	uint32_t u;
+	memcpy(&u, &v, 4);
+	return (ir_t){ ir_emit(b, IR_tconst, 0, 0, 0, 0, u) };
+}
+static inline ir_t ir_tload(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned step)
+{
+	return (ir_t){ ir_emit(b, IR_tload, 0, p.r, 0, 0, ir_x(disp, step, stride)) };
+}
+static inline ir_t ir_tload_h(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned step)
+{
+	return (ir_t){ ir_emit(b, IR_tload_h, 0, p.r, 0, 0, ir_x(disp, step, stride)) };
+}
+static inline void ir_tstore(struct ir *b, ir_a p, ir_t v, int32_t disp, unsigned stride, unsigned step)
+{
+	ir_emit(b, IR_tstore, 0, p.r, v.r, 0, ir_x(disp, step, stride));
+}
 /* pieces: how many 16 bytes a strip's second half lies behind its first */
-static inline ir_o ir_oload(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned pieces) { return (ir_o){ ir_emit(b, IR_oload, 0, p.r, 0, 0, ir_x(disp, pieces, stride)) }; }
+static inline ir_o ir_oload(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned pieces)
+{
+	return (ir_o){ ir_emit(b, IR_oload, 0, p.r, 0, 0, ir_x(disp, pieces, stride)) };
+}
 /* n: lanes touched, 0 for all */
-static inline ir_f ir_fload(struct ir *b, ir_a p, int32_t disp, unsigned n) { return (ir_f){ ir_emit(b, IR_fload, 0, p.r, 0, 0, ir_x(disp, n, 0)) }; }
-static inline void ir_fstore(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n) { ir_emit(b, IR_fstore, 0, p.r, v.r, 0, ir_x(disp, n, 0)); }
-static inline void ir_fstore_h(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n) { ir_emit(b, IR_fstore_h, 0, p.r, v.r, 0, ir_x(disp, n, 0)); }
-static inline void ir_fstore_s(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n, unsigned stride) { ir_emit(b, IR_fstore_s, 0, p.r, v.r, 0, ir_x(disp, n, stride)); }
-static inline void ir_idots(struct ir *b, ir_a sums, int32_t disp, ir_a x, ir_a w, unsigned rows) { ir_emit(b, IR_idots, 0, sums.r, x.r, w.r, ir_x(disp, rows, 0)); }
-static inline void ir_fstore_hs(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n, unsigned stride) { ir_emit(b, IR_fstore_hs, 0, p.r, v.r, 0, ir_x(disp, n, stride)); }
+static inline ir_f ir_fload(struct ir *b, ir_a p, int32_t disp, unsigned n)
+{
+	return (ir_f){ ir_emit(b, IR_fload, 0, p.r, 0, 0, ir_x(disp, n, 0)) };
+}
+static inline void ir_fstore(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n)
+{
+	ir_emit(b, IR_fstore, 0, p.r, v.r, 0, ir_x(disp, n, 0));
+}
+static inline void ir_fstore_h(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n)
+{
+	ir_emit(b, IR_fstore_h, 0, p.r, v.r, 0, ir_x(disp, n, 0));
+}
+static inline void ir_fstore_s(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n, unsigned stride)
+{
+	ir_emit(b, IR_fstore_s, 0, p.r, v.r, 0, ir_x(disp, n, stride));
+}
+static inline void ir_idots(struct ir *b, ir_a sums, int32_t disp, ir_a x, ir_a w, unsigned rows)
+{
+	ir_emit(b, IR_idots, 0, sums.r, x.r, w.r, ir_x(disp, rows, 0));
+}
+static inline void ir_fstore_hs(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n, unsigned stride)
+{
+	ir_emit(b, IR_fstore_hs, 0, p.r, v.r, 0, ir_x(disp, n, stride));
+}
 
-/* Writes value into the variable: retargets the instruction just emitted when value is its fresh result (and no loop's index, which the
- * loop itself writes), else emits a move. */
+/* Writes value into the variable: retargets the instruction just emitted when value is its fresh result (and no loop's
+ * index, which the loop itself writes), else emits a move. */
 void ir_set(struct ir *b, uint16_t var, uint16_t value);
 static inline void ir_set_f(struct ir *b, ir_f var, ir_f v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_i(struct ir *b, ir_i var, ir_i v) { ir_set(b, var.r, v.r); }
@@ -74,18 +152,59 @@ static inline void ir_set_s(struct ir *b, ir_s var, ir_s v) { ir_set(b, var.r, v
 static inline void ir_set_a(struct ir *b, ir_a var, ir_a v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_t(struct ir *b, ir_t var, ir_t v) { ir_set(b, var.r, v.r); }
 /* A variable with a first value. The value's handle stays usable (a move is always emitted). */
-static inline ir_f ir_var_f(struct ir *b, ir_f v) { uint16_t r = ir_new_var(b, IR_KIND_F); ir_emit(b, IR_fmov, r, v.r, 0, 0, 0); return (ir_f){ r }; }
-static inline ir_i ir_var_i(struct ir *b, ir_i v) { uint16_t r = ir_new_var(b, IR_KIND_I); ir_emit(b, IR_imov, r, v.r, 0, 0, 0); return (ir_i){ r }; }
-static inline ir_s ir_var_s(struct ir *b, ir_s v) { uint16_t r = ir_new_var(b, IR_KIND_S); ir_emit(b, IR_smov, r, v.r, 0, 0, 0); return (ir_s){ r }; }
-static inline ir_a ir_var_a(struct ir *b, ir_a v) { uint16_t r = ir_new_var(b, IR_KIND_A); ir_emit(b, IR_amov, r, v.r, 0, 0, 0); return (ir_a){ r }; }
-static inline ir_t ir_var_t(struct ir *b, ir_t v) { uint16_t r = ir_new_var(b, IR_KIND_T); ir_emit(b, IR_tmov, r, v.r, 0, 0, 0); return (ir_t){ r }; }
+static inline ir_f ir_var_f(struct ir *b, ir_f v)
+{
+	uint16_t r = ir_new_var(b, IR_KIND_F);
+	ir_emit(b, IR_fmov, r, v.r, 0, 0, 0);
+	return (ir_f){ r };
+}
+static inline ir_i ir_var_i(struct ir *b, ir_i v)
+{
+	uint16_t r = ir_new_var(b, IR_KIND_I);
+	ir_emit(b, IR_imov, r, v.r, 0, 0, 0);
+	return (ir_i){ r };
+}
+static inline ir_s ir_var_s(struct ir *b, ir_s v)
+{
+	uint16_t r = ir_new_var(b, IR_KIND_S);
+	ir_emit(b, IR_smov, r, v.r, 0, 0, 0);
+	return (ir_s){ r };
+}
+static inline ir_a ir_var_a(struct ir *b, ir_a v)
+{
+	uint16_t r = ir_new_var(b, IR_KIND_A);
+	ir_emit(b, IR_amov, r, v.r, 0, 0, 0);
+	return (ir_a){ r };
+}
+static inline ir_t ir_var_t(struct ir *b, ir_t v)
+{
+	uint16_t r = ir_new_var(b, IR_KIND_T);
+	ir_emit(b, IR_tmov, r, v.r, 0, 0, 0);
+	return (ir_t){ r };
+}
 
-/* Operands are often calls that emit instructions themselves, and C leaves it to the compiler which argument it evaluates first. Code objects must be the same
- * whatever compiled jitrun, so the wrappers with several operands fix an order: the last operand first. (Calls of other functions must not have
- * two arguments that emit.) */
-#define IR_LAST_FIRST_2(f, b, x, y) __extension__ ({ __auto_type ir_y_ = (y); __auto_type ir_x_ = (x); (f)(b, ir_x_, ir_y_); })
-#define IR_LAST_FIRST_3(f, b, x, y, z) __extension__ ({ __auto_type ir_z_ = (z); __auto_type ir_y_ = (y); __auto_type ir_x_ = (x); (f)(b, ir_x_, ir_y_, ir_z_); })
-#define IR_LAST_FIRST_MORE(f, b, x, y, ...) __extension__ ({ __auto_type ir_y_ = (y); __auto_type ir_x_ = (x); (f)(b, ir_x_, ir_y_, __VA_ARGS__); })
+/* Operands are often calls that emit instructions themselves, and C leaves it to the compiler which argument it
+ * evaluates first. Code objects must be the same whatever compiled jitrun, so the wrappers with several operands fix an
+ * order: the last operand first. (Calls of other functions must not have two arguments that emit.) */
+#define IR_LAST_FIRST_2(f, b, x, y) \
+	__extension__({ \
+		__auto_type ir_y_ = (y); \
+		__auto_type ir_x_ = (x); \
+		(f)(b, ir_x_, ir_y_); \
+	})
+#define IR_LAST_FIRST_3(f, b, x, y, z) \
+	__extension__({ \
+		__auto_type ir_z_ = (z); \
+		__auto_type ir_y_ = (y); \
+		__auto_type ir_x_ = (x); \
+		(f)(b, ir_x_, ir_y_, ir_z_); \
+	})
+#define IR_LAST_FIRST_MORE(f, b, x, y, ...) \
+	__extension__({ \
+		__auto_type ir_y_ = (y); \
+		__auto_type ir_x_ = (x); \
+		(f)(b, ir_x_, ir_y_, __VA_ARGS__); \
+	})
 #define ir_fadd(b, x, y) IR_LAST_FIRST_2(ir_fadd, b, x, y)
 #define ir_fsub(b, x, y) IR_LAST_FIRST_2(ir_fsub, b, x, y)
 #define ir_fmul(b, x, y) IR_LAST_FIRST_2(ir_fmul, b, x, y)

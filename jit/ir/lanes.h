@@ -1,8 +1,9 @@
-/* jit/ir/lanes.h - the arithmetic of one lane that C has no operator for: bit casts, f16, f32 to integer, dot products of bytes, byte tables.
+/* jit/ir/lanes.h - the arithmetic of one lane that C has no operator for: bit casts, f16, f32 to integer, dot products
+ * of bytes, byte tables.
  *
- * Owns: the helpers the expressions of ops.def name, in plain C whose results do not depend on the host. Nothing here looks
- * at a kernel. Every function is a chain of selects without a branch or a loop that depends on its input, so that a loop over
- * lanes vectorises; keep it so.
+ * Owns: the helpers the expressions of ops.def name, in plain C whose results do not depend on the host. Nothing here
+ * looks at a kernel. Every function is a chain of selects without a branch or a loop that depends on its input, so that
+ * a loop over lanes vectorises; keep it so.
  */
 #ifndef JIT_LANES_H
 #define JIT_LANES_H
@@ -12,8 +13,18 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float bits_f32(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
-static inline uint32_t f32_bits(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+static inline float bits_f32(uint32_t u)
+{
+	float f;
+	memcpy(&f, &u, 4);
+	return f;
+}
+static inline uint32_t f32_bits(float f)
+{
+	uint32_t u;
+	memcpy(&u, &f, 4);
+	return u;
+}
 
 /* Round to nearest even; f must lie in [-2^30, 2^30]. */
 static inline int32_t f32_to_i32_rne(float f) { return (int32_t)rintf(f); }
@@ -41,8 +52,10 @@ static inline uint16_t f32_f16(float f)
 	/* 0.5 has the unit 2^-24, so the sum rounds a small magnitude to a whole number of f16 denormal units */
 	const uint32_t denormal = f32_bits(bits_f32(magnitude) + 0.5f) - 0x3f000000u;
 	const uint32_t nan = 0x7e00u | (magnitude >> 13 & 0x3ffu);
-	const uint32_t half = magnitude > 0x7f800000u ? nan : magnitude >= 0x47800000u ? 0x7c00u
-	                    : magnitude >= 0x38800000u ? normal : denormal;
+	const uint32_t half = magnitude > 0x7f800000u    ? nan
+	                      : magnitude >= 0x47800000u ? 0x7c00u
+	                      : magnitude >= 0x38800000u ? normal
+	                                                 : denormal;
 
 	return (uint16_t)(half | sign);
 }
@@ -50,8 +63,10 @@ static inline uint16_t f32_f16(float f)
 /* c plus the sum over the four bytes of signed a times signed b, wrapping. */
 static inline int32_t dot4_i8(int32_t a, int32_t b, int32_t c)
 {
-	const int32_t p0 = (int8_t)(a & 0xff) * (int8_t)(b & 0xff), p1 = (int8_t)(a >> 8 & 0xff) * (int8_t)(b >> 8 & 0xff);
-	const int32_t p2 = (int8_t)(a >> 16 & 0xff) * (int8_t)(b >> 16 & 0xff), p3 = (int8_t)(a >> 24 & 0xff) * (int8_t)(b >> 24 & 0xff);
+	const int32_t p0 = (int8_t)(a & 0xff) * (int8_t)(b & 0xff),
+		      p1 = (int8_t)(a >> 8 & 0xff) * (int8_t)(b >> 8 & 0xff);
+	const int32_t p2 = (int8_t)(a >> 16 & 0xff) * (int8_t)(b >> 16 & 0xff),
+		      p3 = (int8_t)(a >> 24 & 0xff) * (int8_t)(b >> 24 & 0xff);
 
 	return (int32_t)((uint32_t)c + (uint32_t)(p0 + p1 + p2 + p3));
 }
@@ -60,7 +75,8 @@ static inline int32_t dot4_i8(int32_t a, int32_t b, int32_t c)
 static inline int32_t dot4_u8i8(int32_t a, int32_t b, int32_t c)
 {
 	const int32_t p0 = (a & 0xff) * (int8_t)(b & 0xff), p1 = (a >> 8 & 0xff) * (int8_t)(b >> 8 & 0xff);
-	const int32_t p2 = (a >> 16 & 0xff) * (int8_t)(b >> 16 & 0xff), p3 = (a >> 24 & 0xff) * (int8_t)(b >> 24 & 0xff);
+	const int32_t p2 = (a >> 16 & 0xff) * (int8_t)(b >> 16 & 0xff),
+		      p3 = (a >> 24 & 0xff) * (int8_t)(b >> 24 & 0xff);
 
 	return (int32_t)((uint32_t)c + (uint32_t)(p0 + p1 + p2 + p3));
 }
@@ -76,18 +92,21 @@ static inline int32_t dot2b_u8i8(int32_t a, int32_t b)
 
 static inline int32_t iadd_16x2(int32_t a, int32_t b)
 {
-	return (int32_t)((((uint32_t)a + (uint32_t)b) & 0xffff) | (((uint32_t)a & 0xffff0000u) + ((uint32_t)b & 0xffff0000u)));
+	return (int32_t)((((uint32_t)a + (uint32_t)b) & 0xffff) |
+	                 (((uint32_t)a & 0xffff0000u) + ((uint32_t)b & 0xffff0000u)));
 }
 
 /* c plus the sum over the two halves of signed a times signed b, wrapping. */
 static inline int32_t dot2_i16(int32_t a, int32_t b, int32_t c)
 {
-	const int32_t low = (int16_t)(a & 0xffff) * (int16_t)(b & 0xffff), high = (int16_t)(a >> 16 & 0xffff) * (int16_t)(b >> 16 & 0xffff);
+	const int32_t low = (int16_t)(a & 0xffff) * (int16_t)(b & 0xffff),
+		      high = (int16_t)(a >> 16 & 0xffff) * (int16_t)(b >> 16 & 0xffff);
 
 	return (int32_t)((uint32_t)c + (uint32_t)low + (uint32_t)high);
 }
 
-/* The byte tables of ilut16: the 16 levels that IQ4_NL and IQ4_XS name by 4 bits, and the numbers of FP4 (E2M1), doubled, plus 12. */
+/* The byte tables of ilut16: the 16 levels that IQ4_NL and IQ4_XS name by 4 bits, and the numbers of FP4 (E2M1),
+ * doubled, plus 12. */
 enum { LANES_TABLE_IQ4, LANES_TABLE_FP4, LANES_TABLES };
 static const int8_t lanes_table[LANES_TABLES][16] = {
 	{ -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 },

@@ -1,7 +1,8 @@
 /* jit/ir/parse.c - reads the text form of print.c.
  *
- * Owns: the way back from text, for tests. It takes register numbers, kinds and immediates as written and judges none of them: a test
- * writes a broken kernel down and lets verify.c refuse it. What is not the text form is refused here, with its line.
+ * Owns: the way back from text, for tests. It takes register numbers, kinds and immediates as written and judges none
+ * of them: a test writes a broken kernel down and lets verify.c refuse it. What is not the text form is refused here,
+ * with its line.
  */
 #include "jit/ir/ir.h"
 
@@ -12,7 +13,7 @@
 struct parse {
 	struct ir *ir;
 	struct error *err;
-	const char *at;         /* within the line */
+	const char *at; /* within the line */
 	unsigned line;
 };
 
@@ -109,7 +110,8 @@ static bool parse_immediate(struct parse *p, struct ir_ins *in)
 	if (form == IR_IMM__)
 		return true;
 	if (form == IR_IMM_i || form == IR_IMM_f)
-		return parse_char(p, '#') ? parse_integer(p, INT64_MIN, INT64_MAX, &in->imm) : parse_fail(p, "an immediate, #N");
+		return parse_char(p, '#') ? parse_integer(p, INT64_MIN, INT64_MAX, &in->imm)
+		                          : parse_fail(p, "an immediate, #N");
 	if (!parse_char(p, '@'))
 		return parse_fail(p, "a displacement, @N");
 	if (form == IR_IMM_d)
@@ -179,8 +181,9 @@ static bool parse_instruction(struct parse *p)
 		p->at = start;
 		return parse_fail(p, has_dst ? "an operation with a result" : "an operation without a result");
 	}
-	return (facts->a == IR_KIND__ || parse_register(p, &in.a)) && (facts->b == IR_KIND__ || parse_register(p, &in.b))
-	    && (facts->c == IR_KIND__ || parse_register(p, &in.c)) && parse_immediate(p, &in) && parse_append(p, &in);
+	return (facts->a == IR_KIND__ || parse_register(p, &in.a)) &&
+	       (facts->b == IR_KIND__ || parse_register(p, &in.b)) &&
+	       (facts->c == IR_KIND__ || parse_register(p, &in.c)) && parse_immediate(p, &in) && parse_append(p, &in);
 }
 
 static bool parse_word(struct parse *p, const char *word)
@@ -225,7 +228,7 @@ bool ir_parse(struct ir *ir, const char *text, struct error *err)
 {
 	struct parse p = { .ir = ir, .err = err, .at = text, .line = 1 };
 
-	ir_init(ir, 8);         /* a text without its lanes line */
+	ir_init(ir, 8); /* a text without its lanes line */
 	ir->kind = calloc(IR_MAX_REGS, sizeof *ir->kind);
 	ir->is_var = calloc(IR_MAX_REGS, sizeof *ir->is_var);
 	ir->regs_capacity = IR_MAX_REGS;
@@ -233,7 +236,7 @@ bool ir_parse(struct ir *ir, const char *text, struct error *err)
 		ir_free(ir);
 		return error_set(err, ERROR_MEMORY, "no memory for the registers of an IR text");
 	}
-	for (; ; p.line++) {
+	for (;; p.line++) {
 		if (!parse_line(&p)) {
 			ir_free(ir);
 			return false;

@@ -1,6 +1,7 @@
 /* jit/ir/print.c - a kernel as text.
  *
- * Owns: the text form. parse.c reads it back; what one writes the other must read, and the round trip loses nothing that a kernel means.
+ * Owns: the text form. parse.c reads it back; what one writes the other must read, and the round trip loses nothing
+ * that a kernel means.
  *
  *   lanes 8
  *   waves 8                             only when the group has more than one
@@ -23,24 +24,20 @@ static const char kind_letters[] = IR_KIND_LETTERS;
 static void print_immediate(const struct ir_ins *in, FILE *out)
 {
 	switch (ir_facts[in->op].imm) {
-	case IR_IMM_i:
-		fprintf(out, " #%" PRId64, in->imm);
-		break;
+	case IR_IMM_i: fprintf(out, " #%" PRId64, in->imm); break;
 	case IR_IMM_f:
 		fprintf(out, " #0x%08" PRIx64 " ; %.9g", (uint64_t)in->imm, (double)bits_f32((uint32_t)in->imm));
 		break;
-	case IR_IMM_d:
-		fprintf(out, " @%" PRId64, in->imm);
-		break;
-	case IR_IMM_x: case IR_IMM_t:
+	case IR_IMM_d: fprintf(out, " @%" PRId64, in->imm); break;
+	case IR_IMM_x:
+	case IR_IMM_t:
 		fprintf(out, " @%" PRId32, ir_x_disp(in->imm));
 		if (ir_x_lanes(in->imm, 0))
 			fprintf(out, "/%u", ir_x_lanes(in->imm, 0));
 		if (ir_x_stride(in->imm))
 			fprintf(out, "*%u", ir_x_stride(in->imm));
 		break;
-	default:
-		break;
+	default: break;
 	}
 }
 

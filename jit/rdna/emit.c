@@ -1,11 +1,12 @@
 /* jit/rdna/emit.c - allocated instructions, waits and hazards in place, to bytes.
  *
- * Owns: how loops are counted and branches reach, which lanes are on, the return, the listing. Decides no register (but spare scalar ones for
- * loops) and no order. Rule for editors: what this file adds to the instructions stands behind rdna_hazard, so it must be safe by itself on every generation.
+ * Owns: how loops are counted and branches reach, which lanes are on, the return, the listing. Decides no register (but
+ * spare scalar ones for loops) and no order. Rule for editors: what this file adds to the instructions stands behind
+ * rdna_hazard, so it must be safe by itself on every generation.
  *
- * A loop counts in its index's register as long as nothing in its body writes there, and compares with its count's register likewise; where the
- * allocator has given them away, spare registers do it. Branches beyond 16 bits go through a register pair: found out in a first pass over the whole
- * kernel, which is then emitted again.
+ * A loop counts in its index's register as long as nothing in its body writes there, and compares with its count's
+ * register likewise; where the allocator has given them away, spare registers do it. Branches beyond 16 bits go through
+ * a register pair: found out in a first pass over the whole kernel, which is then emitted again.
  */
 #include "jit/rdna/machine.h"
 
@@ -16,30 +17,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many bytes a branch may span before it is made a far one: what 16 bits reach, less what far branches within it will add. */
+/* How many bytes a branch may span before it is made a far one: what 16 bits reach, less what far branches within it
+ * will add. */
 enum { MAX_DEPTH = 64, NEAR_BYTES = 120000, ALL_LANES = 0 };
 
 /* Of loops: its branches are far ones; something in it writes its index, its count. */
 enum { IS_FAR = 1, WRITES_INDEX = 2, WRITES_COUNT = 4 };
 
-struct loop { size_t at; int head, exit; unsigned counter; struct rdna_operand limit; size_t start; bool counts, spare; };
+struct loop {
+	size_t at;
+	int head, exit;
+	unsigned counter;
+	struct rdna_operand limit;
+	size_t start;
+	bool counts, spare;
+};
 
-struct note { uint32_t offset; size_t ins; };        /* listing */
+struct note {
+	uint32_t offset;
+	size_t ins;
+}; /* listing */
 
 struct emitter {
 	struct rdna r;
 	const struct rdna_lir *l;
-	struct loop loop[MAX_DEPTH]; unsigned depth;
-	uint32_t exec;                       /* the lanes that are on; ALL_LANES: all of them */
-	bool any_exec;                       /* some instruction is restricted to some lanes: what stands in front of it may have to come behind a change */
-	struct rdna_map named, taken;        /* registers: that the kernel uses, and those with what is taken beside */
-	uint16_t vector_regs, scalar_regs;   /* highest number used + 1 */
-	uint8_t *is; bool any_new_far;       /* by LOOP: IS_FAR ... */
-	struct note *note; size_t n_notes, notes_capacity;
+	struct loop loop[MAX_DEPTH];
+	unsigned depth;
+	uint32_t exec; /* the lanes that are on; ALL_LANES: all of them */
+	bool any_exec; /* some instruction is restricted to some lanes: what stands in front of it may have to come
+	                  behind a change */
+	struct rdna_map named, taken;      /* registers: that the kernel uses, and those with what is taken beside */
+	uint16_t vector_regs, scalar_regs; /* highest number used + 1 */
+	uint8_t *is;
+	bool any_new_far; /* by LOOP: IS_FAR ... */
+	struct note *note;
+	size_t n_notes, notes_capacity;
 	uint32_t count;
-	size_t at, broken;                   /* the instruction now emitted; the one that the encoder refused */
+	size_t at, broken; /* the instruction now emitted; the one that the encoder refused */
 	const char *why;
-	bool unlisted;                       /* no memory for a note */
+	bool unlisted; /* no memory for a note */
 };
 
 static void put(struct emitter *e, const struct rdna_ins *i)
@@ -54,18 +70,23 @@ static void put_hint(struct emitter *e, enum rdna_op op, uint32_t imm)
 	e->count++;
 }
 
-static void put2(struct emitter *e, enum rdna_op op, struct rdna_operand d, struct rdna_operand a, struct rdna_operand b)
+static void put2(struct emitter *e, enum rdna_op op, struct rdna_operand d, struct rdna_operand a,
+                 struct rdna_operand b)
 {
 	put(e, &(struct rdna_ins){ .op = op, .d = { d }, .s = { a, b } });
 }
-static void put1(struct emitter *e, enum rdna_op op, struct rdna_operand d, struct rdna_operand a) { put2(e, op, d, a, (struct rdna_operand){0}); }
+static void put1(struct emitter *e, enum rdna_op op, struct rdna_operand d, struct rdna_operand a)
+{
+	put2(e, op, d, a, (struct rdna_operand){ 0 });
+}
 static void compare(struct emitter *e, enum rdna_op op, struct rdna_operand a, struct rdna_operand b)
 {
 	put(e, &(struct rdna_ins){ .op = op, .s = { a, b } });
 }
 
-/* gfx12 may show an older value of a scalar register that vector instructions have read before: what this file writes it waits for, where it reads it. */
-static void settle(struct emitter *e)
+/* gfx12 may show an older value of a scalar register that vector instructions have read before: what this file writes
+ * it waits for, where it reads it. */
+static void wait_scalar_write(struct emitter *e)
 {
 	if (e->l->gen == RDNA_GFX12)
 		put_hint(e, RDNA_S_WAIT_ALU, RDNA_DEPCTR_SA_SDST(0));
@@ -79,14 +100,18 @@ static inline void note_write(uint32_t last[RDNA_V0], const struct rdna_lir_oper
 		last[d->reg + k] = at + 1;
 }
 
-/* Whether the LOOP's index and its count are written in it. last: by scalar register, 1 + the last instruction that wrote it. */
+/* Whether the LOOP's index and its count are written in it. last: by scalar register, 1 + the last instruction that
+ * wrote it. */
 static unsigned loop_writes(const struct rdna_lir *l, uint32_t loop, const uint32_t last[RDNA_V0])
 {
-	struct rdna_range index = rdna_machine_range(&l->ins[loop].d[0]), count = rdna_machine_range(&l->ins[loop].s[0]);
-	return (index.n && last[index.reg] > loop + 1 ? WRITES_INDEX : 0u) | (count.n && last[count.reg] > loop + 1 ? WRITES_COUNT : 0u);
+	struct rdna_range index = rdna_machine_range(&l->ins[loop].d[0]),
+			  count = rdna_machine_range(&l->ins[loop].s[0]);
+	return (index.n && last[index.reg] > loop + 1 ? WRITES_INDEX : 0u) |
+	       (count.n && last[count.reg] > loop + 1 ? WRITES_COUNT : 0u);
 }
 
-/* One walk over all results: what the kernel uses, for beside what it is called with it reads only what it has written (rdna_lir_verify), and what loops write. */
+/* One walk over all results: what the kernel uses, for beside what it is called with it reads only what it has written
+ * (rdna_lir_verify), and what loops write. */
 static void find_registers(struct emitter *e)
 {
 	const struct rdna_lir *l = e->l;
@@ -118,14 +143,16 @@ static unsigned past_highest(const uint64_t *w, unsigned n)
 
 static void take_named(struct emitter *e)
 {
-	const uint64_t allocatable[RDNA_MAP_SCALAR] = { e->named.w[0], e->named.w[1] & ((UINT64_C(1) << (RDNA_ABI_SGPRS - 64)) - 1) };
+	const uint64_t allocatable[RDNA_MAP_SCALAR] = { e->named.w[0],
+		                                        e->named.w[1] & ((UINT64_C(1) << (RDNA_ABI_SGPRS - 64)) - 1) };
 	unsigned scalars = past_highest(allocatable, RDNA_MAP_SCALAR);
 	e->taken = e->named;
 	e->vector_regs = (uint16_t)past_highest(e->named.w + RDNA_MAP_VECTOR, RDNA_MAP_WORDS - RDNA_MAP_VECTOR);
 	e->scalar_regs = (uint16_t)(scalars > RDNA_ABI_FREE_SGPR ? scalars : RDNA_ABI_FREE_SGPR);
 }
 
-/* A pair of scalar registers that the kernel does not use. Never half a pair: gfx12 minds what is written to its other half, which rdna_hazard does not see. */
+/* A pair of scalar registers that the kernel does not use. Never half a pair: gfx12 minds what is written to its other
+ * half, which rdna_hazard does not see. */
 static unsigned spare(struct emitter *e)
 {
 	for (unsigned k = RDNA_ABI_FREE_SGPR; k + 2 <= RDNA_ABI_SGPRS; k += 2)
@@ -156,8 +183,8 @@ static inline void set_exec(struct emitter *e, uint32_t lanes)
 		change_exec(e, lanes);
 }
 
-/* Scalar instructions do not care, and leaving the lanes as they are joins restricted accesses on both sides of them. What stands in front of an instruction
- * on its behalf comes behind the change. */
+/* Scalar instructions do not care, and leaving the lanes as they are joins restricted accesses on both sides of them.
+ * What stands in front of an instruction on its behalf comes behind the change. */
 static void exec_for(struct emitter *e, size_t at)
 {
 	const struct rdna_lir_ins *i = &e->l->ins[at];
@@ -190,11 +217,11 @@ static void branch(struct emitter *e, enum rdna_op op, int label, bool far, bool
 		put(e, &(struct rdna_ins){ .op = opposite(op), .s = { rdna_to(over) } });
 	put(e, &(struct rdna_ins){ .op = RDNA_S_GETPC_B64, .d = { rdna_sn(pc, 2) } });
 	rdna_bind(&e->r, here);
-	settle(e);
+	wait_scalar_write(e);
 	put2(e, RDNA_S_ADD_CO_U32, rdna_s(pc), rdna_s(pc), rdna_distance(label, here));
-	settle(e);
+	wait_scalar_write(e);
 	put2(e, RDNA_S_ADD_CO_CI_U32, rdna_s(pc + 1), rdna_s(pc + 1), rdna_imm(forward ? 0 : -1));
-	settle(e);
+	wait_scalar_write(e);
 	put(e, &(struct rdna_ins){ .op = RDNA_S_SETPC_B64, .s = { rdna_sn(pc, 2) } });
 	rdna_bind(&e->r, over);
 	give_back(e, pc);
@@ -242,7 +269,7 @@ static void emit_loop(struct emitter *e, const struct rdna_lir_ins *i)
 		put1(e, RDNA_S_MOV_B32, rdna_s(p->counter), rdna_imm(0));
 	rdna_bind(&e->r, p->head);
 	if (p->spare && d.n) {
-		settle(e);
+		wait_scalar_write(e);
 		put1(e, RDNA_S_MOV_B32, rdna_s(d.reg), rdna_s(p->counter));
 	}
 }
@@ -253,9 +280,9 @@ static void emit_endloop(struct emitter *e)
 	struct rdna_operand count = count_of(e, &e->l->ins[p->at]);
 	if (p->counts) {
 		if (p->spare || p->limit.reg != count.reg)
-			settle(e);
+			wait_scalar_write(e);
 		put2(e, RDNA_S_ADD_CO_I32, rdna_s(p->counter), rdna_s(p->counter), rdna_imm(1));
-		settle(e);
+		wait_scalar_write(e);
 		compare(e, RDNA_S_CMP_LT_I32, rdna_s(p->counter), p->limit);
 		branch(e, RDNA_S_CBRANCH_SCC1, p->head, e->is[p->at] & IS_FAR, false);
 	}
@@ -294,7 +321,7 @@ static void emit_dual(struct emitter *e)
 	assert(e->at + 2 < e->l->n_ins);
 	rdna_machine_half(e->l->gen, &i[1], &hx);
 	rdna_machine_half(e->l->gen, &i[2], &hy);
-	if (!rdna_put_halves(&e->r, &hx, &hy)) {             /* the encoder says why */
+	if (!rdna_put_halves(&e->r, &hx, &hy)) { /* the encoder says why */
 		struct rdna_ins x, y;
 		rdna_machine_ins(&i[1], &x);
 		rdna_machine_ins(&i[2], &y);
@@ -322,8 +349,17 @@ static void emit_fixed(struct emitter *e, const struct rdna_lir_ins *i)
 	case RDNA_LIR_LOOP: emit_loop(e, i); return;
 	case RDNA_LIR_ENDLOOP: emit_endloop(e); return;
 	case RDNA_LIR_DUAL: emit_dual(e); return;
-	case RDNA_S_WAITCNT: case RDNA_S_WAIT_LOADCNT: case RDNA_S_WAIT_STORECNT: case RDNA_S_WAIT_DSCNT: case RDNA_S_WAIT_KMCNT: case RDNA_S_WAIT_LOADCNT_DSCNT:
-	case RDNA_S_WAIT_STORECNT_DSCNT: case RDNA_S_WAIT_ALU: case RDNA_S_NOP: case RDNA_S_CLAUSE: case RDNA_S_DELAY_ALU:
+	case RDNA_S_WAITCNT:
+	case RDNA_S_WAIT_LOADCNT:
+	case RDNA_S_WAIT_STORECNT:
+	case RDNA_S_WAIT_DSCNT:
+	case RDNA_S_WAIT_KMCNT:
+	case RDNA_S_WAIT_LOADCNT_DSCNT:
+	case RDNA_S_WAIT_STORECNT_DSCNT:
+	case RDNA_S_WAIT_ALU:
+	case RDNA_S_NOP:
+	case RDNA_S_CLAUSE:
+	case RDNA_S_DELAY_ALU:
 		if (i->s[0].kind != RDNA_LIR_CONST)
 			break;
 		put_hint(e, (enum rdna_op)i->op, i->s[0].value);
@@ -392,7 +428,8 @@ static bool list(const struct emitter *e, const struct rdna_listing *to)
 		size_t end = k + 1 < e->n_notes ? e->note[k + 1].offset : e->r.size, at = e->note[k].ins;
 		fprintf(to->out, end > e->note[k].offset ? "\t.long " : "\t");
 		for (size_t b = e->note[k].offset; b < end; b += 4) {
-			uint32_t w = (uint32_t)e->r.code[b] | (uint32_t)e->r.code[b + 1] << 8 | (uint32_t)e->r.code[b + 2] << 16 | (uint32_t)e->r.code[b + 3] << 24;
+			uint32_t w = (uint32_t)e->r.code[b] | (uint32_t)e->r.code[b + 1] << 8 |
+			             (uint32_t)e->r.code[b + 2] << 16 | (uint32_t)e->r.code[b + 3] << 24;
 			fprintf(to->out, "%s0x%08" PRIx32, b > e->note[k].offset ? ", " : "", w);
 		}
 		if (at == e->l->n_ins)
@@ -410,7 +447,8 @@ static bool refuse(const struct emitter *e, struct error *err)
 	if (e->why)
 		return error_set(err, ERROR_UNSUPPORTED, "cannot emit a kernel: %s", e->why);
 	char *text = e->broken < e->l->n_ins ? rdna_machine_text(e->l, &e->l->ins[e->broken]) : NULL;
-	error_set(err, e->r.error_op == RDNA_OP_COUNT ? ERROR_MEMORY : ERROR_UNSUPPORTED, "cannot encode \"%s\": %s", text ? text : "a kernel", e->r.error);
+	error_set(err, e->r.error_op == RDNA_OP_COUNT ? ERROR_MEMORY : ERROR_UNSUPPORTED, "cannot encode \"%s\": %s",
+	          text ? text : "a kernel", e->r.error);
 	free(text);
 	return false;
 }
@@ -446,4 +484,7 @@ bool rdna_emit_listed(struct object *out, const struct rdna_lir *l, struct rdna_
 	return ok;
 }
 
-bool rdna_emit(struct object *out, const struct rdna_lir *l, struct error *err) { return rdna_emit_listed(out, l, NULL, err); }
+bool rdna_emit(struct object *out, const struct rdna_lir *l, struct error *err)
+{
+	return rdna_emit_listed(out, l, NULL, err);
+}

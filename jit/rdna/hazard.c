@@ -1,18 +1,21 @@
 /* jit/rdna/hazard.c - what the generations need between instructions, clauses of loads, hints of delays.
  *
- * Owns: the rules, each in one place (the table below), and what remedies them. Runs behind rdna_wait; only rdna_emit comes after it, and what that adds is safe by
- * itself. Rule for editors: a rule looks along every path, loops included; the hints need not, as they change nothing but time.
+ * Owns: the rules, each in one place (the table below), and what remedies them. Runs behind rdna_wait; only rdna_emit
+ * comes after it, and what that adds is safe by itself. Rule for editors: a rule looks along every path, loops
+ * included; the hints need not, as they change nothing but time.
  *
- *   rule         generations    what must not follow directly                               put between
- *   TRANS        gfx110x        a use of a transcendental result within 5 vector or         s_waitcnt_depctr va_vdst(0)
+ *   rule         generations    what must not follow directly                               put between TRANS
+ *   gfx110x        a use of a transcendental result within 5 vector or         s_waitcnt_depctr va_vdst(0)
  *                               1 transcendental instructions; memory in between cures it
- *   CMPX         gfx11, gfx12   v_cmpx, then v_permlane16 or x16                            v_mov of the lane source onto itself
- *   MATRIX       gfx11, gfx12   a matrix product whose A or B is the D of the one before    v_nop
- *   SGPR         gfx12          a scalar register that vector instructions have read        s_wait_alu sa_sdst(0), va_sdst(0), va_vcc(0)
+ *   CMPX         gfx11, gfx12   v_cmpx, then v_permlane16 or x16                            v_mov of the lane source
+ *   onto itself MATRIX       gfx11, gfx12   a matrix product whose A or B is the D of the one before    v_nop
+ *   SGPR         gfx12          a scalar register that vector instructions have read        s_wait_alu sa_sdst(0),
+ *   va_sdst(0), va_vcc(0)
  *                               at any time, written, then read
  *   DENORM       gfx10          s_denorm_mode within 3 states of a float atomic             s_nop 2
  *
- * SGPR: vector instructions of other functions count, so every register counts as read by one. What the driver wrote in front of the call is new, too.
+ * SGPR: vector instructions of other functions count, so every register counts as read by one. What the driver wrote in
+ * front of the call is new, too.
  */
 #include "jit/rdna/machine.h"
 
@@ -21,31 +24,44 @@
 
 enum { TRANS = 1, CMPX = 2, MATRIX = 4, SGPR = 8, DENORM = 16 };
 static const uint8_t rules_of[RDNA_GEN_COUNT] = {
-	[RDNA_GFX10_3] = DENORM, [RDNA_GFX11] = TRANS | CMPX | MATRIX, [RDNA_GFX11_5] = CMPX | MATRIX, [RDNA_GFX12] = CMPX | MATRIX | SGPR,
+	[RDNA_GFX10_3] = DENORM,
+	[RDNA_GFX11] = TRANS | CMPX | MATRIX,
+	[RDNA_GFX11_5] = CMPX | MATRIX,
+	[RDNA_GFX12] = CMPX | MATRIX | SGPR,
 };
 
 enum { TRANS_VALUS = 6, TRANS_TRANS = 2, DENORM_STATES = 3, ANY_MATRIX = 255 };
 
 struct state {
-	uint8_t trans_valus[256], trans_trans[256];      /* by vector register: how many more instructions may not read it; 0: none */
-	uint8_t trans;                                   /* the most that trans_valus has */
-	uint64_t by_salu, by_valu;                       /* pairs of scalar registers, a bit each: written by such an instruction and not waited for */
+	uint8_t trans_valus[256],
+		trans_trans[256]; /* by vector register: how many more instructions may not read it; 0: none */
+	uint8_t trans;            /* the most that trans_valus has */
+	uint64_t by_salu,
+		by_valu; /* pairs of scalar registers, a bit each: written by such an instruction and not waited for */
 	uint8_t cmpx, atomic;
-	uint8_t matrix_n; uint16_t matrix_reg;           /* D of the product just before */
+	uint8_t matrix_n;
+	uint16_t matrix_reg; /* D of the product just before */
 };
 
-struct fix { uint16_t wait_alu; uint8_t before; };       /* wait_alu: the fields, RDNA_DEPCTR_ANY for none; before: CMPX, MATRIX, DENORM */
+struct fix {
+	uint16_t wait_alu;
+	uint8_t before;
+}; /* wait_alu: the fields, RDNA_DEPCTR_ANY for none; before: CMPX, MATRIX, DENORM */
 
-/* What is looked up of an instruction again and again while loops settle; a dual one's are those of both halves. SGPR alone: pairs of scalar registers, a bit each. */
-struct use { uint64_t read, written; unsigned facts; };
+/* What is looked up of an instruction again and again while loops forget_waited; a dual one's are those of both halves.
+ * SGPR alone: pairs of scalar registers, a bit each. */
+struct use {
+	uint64_t read, written;
+	unsigned facts;
+};
 
 struct guard {
 	const struct rdna_lir *l;
 	unsigned rules;
-	struct fix *fix;                     /* these three by instruction */
+	struct fix *fix; /* these three by instruction */
 	struct use *use;
-	uint32_t *next;                      /* it or the next that bears on a rule, find_uses */
-	const uint32_t *loops;               /* rdna_machine_loops */
+	uint32_t *next;        /* it or the next that bears on a rule, find_uses */
+	const uint32_t *loops; /* rdna_machine_loops */
 };
 
 /* --- facts */
@@ -63,12 +79,14 @@ static bool is_memory(unsigned facts) { return facts & (RDNA_IS_VMEM | RDNA_IS_L
 static bool is_cmpx(unsigned op) { return op >= RDNA_V_CMPX_LT_F32 && op <= RDNA_V_CMPX_CLASS_F16; }
 static bool is_permlane(unsigned op)
 {
-	return op == RDNA_V_PERMLANE16_B32 || op == RDNA_V_PERMLANEX16_B32 || op == RDNA_V_PERMLANE16_VAR_B32 || op == RDNA_V_PERMLANEX16_VAR_B32;
+	return op == RDNA_V_PERMLANE16_B32 || op == RDNA_V_PERMLANEX16_B32 || op == RDNA_V_PERMLANE16_VAR_B32 ||
+	       op == RDNA_V_PERMLANEX16_VAR_B32;
 }
 static bool is_float_atomic(unsigned op)
 {
-	return op == RDNA_GLOBAL_ATOMIC_MIN_NUM_F32 || op == RDNA_GLOBAL_ATOMIC_MAX_NUM_F32 || op == RDNA_GLOBAL_ATOMIC_ADD_F32 ||
-	       op == RDNA_FLAT_ATOMIC_MIN_NUM_F32 || op == RDNA_FLAT_ATOMIC_MAX_NUM_F32 || op == RDNA_FLAT_ATOMIC_ADD_F32;
+	return op == RDNA_GLOBAL_ATOMIC_MIN_NUM_F32 || op == RDNA_GLOBAL_ATOMIC_MAX_NUM_F32 ||
+	       op == RDNA_GLOBAL_ATOMIC_ADD_F32 || op == RDNA_FLAT_ATOMIC_MIN_NUM_F32 ||
+	       op == RDNA_FLAT_ATOMIC_MAX_NUM_F32 || op == RDNA_FLAT_ATOMIC_ADD_F32;
 }
 
 static bool vgpr_range(struct rdna_range r) { return r.n && r.reg >= RDNA_V0; }
@@ -78,7 +96,8 @@ static bool vgpr_range(struct rdna_range r) { return r.n && r.reg >= RDNA_V0; }
 static bool trans_hit(const struct state *s, const struct rdna_touch *t)
 {
 	for (unsigned k = 0; k < t->n_reads; k++)
-		for (unsigned r = t->reads[k].reg; vgpr_range(t->reads[k]) && r < t->reads[k].reg + (unsigned)t->reads[k].n; r++)
+		for (unsigned r = t->reads[k].reg;
+		     vgpr_range(t->reads[k]) && r < t->reads[k].reg + (unsigned)t->reads[k].n; r++)
 			if (s->trans_valus[r - RDNA_V0] && s->trans_trans[r - RDNA_V0])
 				return true;
 	return false;
@@ -94,7 +113,8 @@ static void trans_passes(struct state *s, bool trans)
 	s->trans -= s->trans > 0;
 }
 
-static void rule_trans(struct state *s, const struct rdna_touch *t, unsigned facts, unsigned op, uint32_t imm, struct fix *f)
+static void rule_trans(struct state *s, const struct rdna_touch *t, unsigned facts, unsigned op, uint32_t imm,
+                       struct fix *f)
 {
 	bool hit = is_vector(facts) && s->trans && trans_hit(s, t);
 	if (hit)
@@ -107,7 +127,8 @@ static void rule_trans(struct state *s, const struct rdna_touch *t, unsigned fac
 		return;
 	trans_passes(s, facts & RDNA_IS_TRANS);
 	for (unsigned k = 0; k < t->n_writes && facts & RDNA_IS_TRANS; k++)
-		for (unsigned r = t->writes[k].reg; vgpr_range(t->writes[k]) && r < t->writes[k].reg + (unsigned)t->writes[k].n; r++) {
+		for (unsigned r = t->writes[k].reg;
+		     vgpr_range(t->writes[k]) && r < t->writes[k].reg + (unsigned)t->writes[k].n; r++) {
 			s->trans_valus[r - RDNA_V0] = s->trans = TRANS_VALUS;
 			s->trans_trans[r - RDNA_V0] = TRANS_TRANS;
 		}
@@ -129,7 +150,7 @@ static void rule_matrix(struct state *s, const struct rdna_touch *t, unsigned fa
 			s->matrix_n = 0;
 		return;
 	}
-	for (unsigned k = 0; k < 2; k++)                     /* A and B are the first two sources */
+	for (unsigned k = 0; k < 2; k++) /* A and B are the first two sources */
 		if (s->matrix_n == ANY_MATRIX || (s->matrix_n && rdna_range_meets(t->reads[k], last)))
 			f->before |= MATRIX;
 	s->matrix_reg = t->writes[0].reg;
@@ -149,7 +170,8 @@ static uint64_t pairs_of(const struct rdna_lir_operand *o)
 
 static void find_pairs(struct use *u, const struct rdna_lir_ins *i)
 {
-	u->read |= pairs_of(&i->s[0]) | pairs_of(&i->s[1]) | pairs_of(&i->s[2]) | pairs_of(&i->s[3]) | pairs_of(&i->saddr);
+	u->read |=
+		pairs_of(&i->s[0]) | pairs_of(&i->s[1]) | pairs_of(&i->s[2]) | pairs_of(&i->s[3]) | pairs_of(&i->saddr);
 	u->written |= pairs_of(&i->d[0]) | pairs_of(&i->d[1]);
 	if (rdna_lir_reads_dst(i))
 		u->read |= pairs_of(&i->d[0]);
@@ -159,7 +181,7 @@ static void find_pairs(struct use *u, const struct rdna_lir_ins *i)
 		u->written |= vcc_pair;
 }
 
-static void settle(struct state *s, unsigned imm)
+static void forget_waited(struct state *s, unsigned imm)
 {
 	if (!(imm & 1))
 		s->by_salu = 0;
@@ -185,22 +207,23 @@ static void rule_sgpr(struct state *s, const struct rdna_lir_ins *i, const struc
 {
 	bool vector = is_vector(u->facts);
 	if (i->op == RDNA_S_WAIT_ALU)
-		settle(s, i->s[0].value);
+		forget_waited(s, i->s[0].value);
 	if (!vector && !(u->facts & RDNA_IS_SALU))
 		return;
 	late_read(s, u->read, vector, f);
-	settle(s, f->wait_alu);
+	forget_waited(s, f->wait_alu);
 	*(vector ? &s->by_valu : &s->by_salu) |= u->written;
 }
 
-/* rdna_emit counts in the index and compares it with the count; between the two it waits for what scalar instructions wrote. */
+/* rdna_emit counts in the index and compares it with the count; between the two it waits for what scalar instructions
+ * wrote. */
 static void rule_sgpr_endloop(struct state *s, const struct rdna_lir_ins *loop, struct fix *f)
 {
 	bool counts = loop->s[0].kind != RDNA_LIR_CONST || (int32_t)loop->s[0].value > 1;
 	if (!counts)
 		return;
 	late_read(s, pairs_of(&loop->d[0]) | pairs_of(&loop->s[0]), false, f);
-	settle(s, RDNA_DEPCTR_SA_SDST(0));
+	forget_waited(s, RDNA_DEPCTR_SA_SDST(0));
 }
 
 static void rule_denorm(struct state *s, unsigned facts, unsigned op, uint32_t imm, struct fix *f)
@@ -241,7 +264,8 @@ static bool is_quiet(const struct guard *g, const struct rdna_lir_ins *i, const 
 {
 	if (i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP || i->op == RDNA_S_WAIT_ALU)
 		return false;
-	return g->rules == SGPR ? !(u->read | u->written) : g->rules == TRANS && !is_vector(u->facts) && !is_memory(u->facts);
+	return g->rules == SGPR ? !(u->read | u->written)
+	                        : g->rules == TRANS && !is_vector(u->facts) && !is_memory(u->facts);
 }
 
 /* Of every instruction. Halves are left out: their dual one speaks for them. */
@@ -317,7 +341,8 @@ static bool join(void *user, void *into, void *from)
 	a->by_valu |= b->by_valu;
 	changed |= most(&a->cmpx, &b->cmpx, 1);
 	changed |= most(&a->atomic, &b->atomic, 1);
-	if (b->matrix_n && a->matrix_n != ANY_MATRIX && (a->matrix_n != b->matrix_n || a->matrix_reg != b->matrix_reg)) {
+	if (b->matrix_n && a->matrix_n != ANY_MATRIX &&
+	    (a->matrix_n != b->matrix_n || a->matrix_reg != b->matrix_reg)) {
 		a->matrix_n = ANY_MATRIX;
 		changed = true;
 	}
@@ -355,12 +380,13 @@ static void at_return(const struct guard *g, struct state *s, struct fix *f)
 /* The generation's rules that something in the kernel can break. */
 static unsigned rules_for(const struct rdna_lir *l)
 {
-	unsigned rules = SGPR;                               /* what the driver wrote is new to all */
+	unsigned rules = SGPR; /* what the driver wrote is new to all */
 	for (size_t at = 0; at < l->n_ins; at++) {
 		unsigned op = l->ins[at].op, facts = rdna_lir_facts(op);
 		if (!(facts & (RDNA_IS_TRANS | RDNA_IS_WMMA | RDNA_IS_FIXED | RDNA_IS_STORE)))
 			continue;
-		rules |= (facts & RDNA_IS_TRANS ? TRANS : 0) | (facts & RDNA_IS_WMMA ? MATRIX : 0) | (is_cmpx(op) ? CMPX : 0) | (is_float_atomic(op) ? DENORM : 0);
+		rules |= (facts & RDNA_IS_TRANS ? TRANS : 0) | (facts & RDNA_IS_WMMA ? MATRIX : 0) |
+		         (is_cmpx(op) ? CMPX : 0) | (is_float_atomic(op) ? DENORM : 0);
 	}
 	return rules & rules_of[l->gen];
 }
@@ -368,8 +394,16 @@ static unsigned rules_for(const struct rdna_lir *l)
 static bool find_fixes(struct guard *g, struct error *err)
 {
 	const struct rdna_lir *l = g->l;
-	const struct rdna_flow flow = { .l = l, .loops = g->loops, .next = g->next, .size = sizeof(struct state), .user = g, .step = step, .join = join };
-	struct state s = {0};
+	const struct rdna_flow flow = {
+		.l = l,
+		.loops = g->loops,
+		.next = g->next,
+		.size = sizeof(struct state),
+		.user = g,
+		.step = step,
+		.join = join
+	};
+	struct state s = { 0 };
 	if (!g->fix || !g->use || !g->next || !g->loops)
 		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
 	find_uses(g);
@@ -383,13 +417,17 @@ static bool find_fixes(struct guard *g, struct error *err)
 
 static bool required(struct rdna_lir *l, struct error *err)
 {
-	struct rdna_patch p = {0};
+	struct rdna_patch p = { 0 };
 	unsigned rules = rules_for(l);
 	if (!rules)
 		return true;
 	uint32_t *loops = rdna_machine_loops(l);
-	struct guard g = { .l = l, .rules = rules, .loops = loops, .fix = malloc((l->n_ins + 1) * sizeof *g.fix), .use = malloc((l->n_ins + 1) * sizeof *g.use),
-		.next = malloc((l->n_ins + 1) * sizeof *g.next) };
+	struct guard g = { .l = l,
+		           .rules = rules,
+		           .loops = loops,
+		           .fix = malloc((l->n_ins + 1) * sizeof *g.fix),
+		           .use = malloc((l->n_ins + 1) * sizeof *g.use),
+		           .next = malloc((l->n_ins + 1) * sizeof *g.next) };
 	bool ok = find_fixes(&g, err);
 	for (size_t at = 0; ok && at <= l->n_ins; at++)
 		if (g.fix[at].before || g.fix[at].wait_alu != RDNA_DEPCTR_ANY)
@@ -402,7 +440,8 @@ static bool required(struct rdna_lir *l, struct error *err)
 	return ok;
 }
 
-/* --- clauses: loads of one kind in a row, announced, so that the hardware does not turn to another wave between them */
+/* --- clauses: loads of one kind in a row, announced, so that the hardware does not turn to another wave between
+ * them */
 
 static unsigned clause_kind(const struct rdna_lir_ins *i)
 {
@@ -417,23 +456,26 @@ static size_t clause_at(const struct rdna_lir *l, size_t at)
 {
 	size_t n = 1, most_of = l->gen == RDNA_GFX10_3 ? 63 : 32;
 	unsigned kind = clause_kind(&l->ins[at]);
-	while (kind && n < most_of && at + n < l->n_ins && clause_kind(&l->ins[at + n]) == kind && l->ins[at + n].exec == l->ins[at].exec)
+	while (kind && n < most_of && at + n < l->n_ins && clause_kind(&l->ins[at + n]) == kind &&
+	       l->ins[at + n].exec == l->ins[at].exec)
 		n++;
 	return n;
 }
 
-/* --- delays: how long ago a vector instruction's operands were begun, so that the hardware turns to another wave at once */
+/* --- delays: how long ago a vector instruction's operands were begun, so that the hardware turns to another wave at
+ * once */
 
-/* Who made a register: a kind in the lower bits, above them that kind's count when it was issued. Long ago is whatever is further back than its kind's reach. */
+/* Who made a register: a kind in the lower bits, above them that kind's count when it was issued. Long ago is whatever
+ * is further back than its kind's reach. */
 enum { LONG_AGO, BY_VECTOR, BY_TRANS, BY_SCALAR, MAKERS, MAKER_BITS = 2, DELAY_SKIP = 5 };
 static const uint8_t reach[MAKERS] = { [BY_VECTOR] = 4, [BY_TRANS] = 3, [BY_SCALAR] = 1 };
 static const uint8_t nearest[MAKERS] = { RDNA_DELAY_NONE, RDNA_DELAY_VALU_1, RDNA_DELAY_TRANS_1, RDNA_DELAY_SALU_1 };
 struct delays {
 	uint32_t maker[RDNA_MACHINE_REGS];
-	uint32_t count[MAKERS];              /* vector instructions, transcendental ones among them, all instructions */
-	size_t open;                         /* the patch whose second half is free */
+	uint32_t count[MAKERS]; /* vector instructions, transcendental ones among them, all instructions */
+	size_t open;            /* the patch whose second half is free */
 	uint32_t open_any;
-	unsigned first, second;              /* the two nearest of what the instruction looked at waits for */
+	unsigned first, second; /* the two nearest of what the instruction looked at waits for */
 };
 
 /* Keeps the two nearest. */
@@ -485,7 +527,10 @@ static inline void make(struct delays *d, const struct rdna_lir_operand *o, uint
 
 static void make_results(struct delays *d, const struct rdna_lir_ins *i, unsigned facts)
 {
-	unsigned by = facts & RDNA_IS_TRANS ? BY_TRANS : is_vector(facts) ? BY_VECTOR : facts & RDNA_IS_SALU ? BY_SCALAR : LONG_AGO;
+	unsigned by = facts & RDNA_IS_TRANS  ? BY_TRANS
+	              : is_vector(facts)     ? BY_VECTOR
+	              : facts & RDNA_IS_SALU ? BY_SCALAR
+	                                     : LONG_AGO;
 	uint32_t maker = d->count[by] << MAKER_BITS | by;
 	make(d, &i->d[0], maker);
 	make(d, &i->d[1], maker);
@@ -513,9 +558,10 @@ static void delay(struct delays *d, struct rdna_patch *p, size_t at)
 }
 
 /* An instruction, or two halves, from i on; what is put in front has been counted. */
-static void look_at(struct delays *d, struct rdna_patch *p, size_t at, const struct rdna_lir_ins *i, unsigned n, unsigned facts)
+static void look_at(struct delays *d, struct rdna_patch *p, size_t at, const struct rdna_lir_ins *i, unsigned n,
+                    unsigned facts)
 {
-	if (i->exec)                                         /* rdna_emit puts more in front of it */
+	if (i->exec) /* rdna_emit puts more in front of it */
 		d->open = SIZE_MAX;
 	d->first = d->second = RDNA_DELAY_NONE;
 	for (unsigned k = 0; is_vector(facts) && k < n; k++)
@@ -531,7 +577,7 @@ static void look_at(struct delays *d, struct rdna_patch *p, size_t at, const str
 static bool hints(struct rdna_lir *l, bool clauses, bool with_delays, struct error *err)
 {
 	struct delays d = { .open = SIZE_MAX };
-	struct rdna_patch p = {0};
+	struct rdna_patch p = { 0 };
 	size_t clause_end = 0;
 	for (size_t at = 0; at < l->n_ins; at++) {
 		const struct rdna_lir_ins *i = &l->ins[at];
@@ -562,7 +608,7 @@ static bool hints(struct rdna_lir *l, bool clauses, bool with_delays, struct err
 
 bool rdna_hazard(struct rdna_lir *l, const struct rdna_hazard_options *o, struct error *err)
 {
-	static const struct rdna_hazard_options all = {0};
+	static const struct rdna_hazard_options all = { 0 };
 	o = o ? o : &all;
 	return required(l, err) && hints(l, !o->no_clauses, !o->no_delays && l->gen != RDNA_GFX10_3, err);
 }

@@ -1,18 +1,23 @@
 /* jit/rdna/insert_waits.c - waits for loads and stores, as few and as weak as the counters allow.
  *
- * Owns: what each instruction adds to which counter, what each must find arrived, and the wait instructions of every generation. Moves nothing.
- * Rule for editors: a wait may only be left out where it holds on every path; when in doubt the state says "outstanding".
+ * Owns: what each instruction adds to which counter, what each must find arrived, and the wait instructions of every
+ * generation. Moves nothing. Rule for editors: a wait may only be left out where it holds on every path; when in doubt
+ * the state says "outstanding".
  *
  * Waited for, in front of an instruction:
- *   - every register it reads or writes that a load still has to fill (a load into it may not be overtaken by another write);
- *   - scalar and vector memory accesses go different ways: a scalar load waits for stores to global memory, such a store for scalar loads, unless they are of
- *     constant memory. Accesses that go one way keep their order by themselves, in LDS as well as in global memory;
- *   - a barrier: all accesses to LDS, loads too, whose bytes others may now overwrite. Not stores to global memory: the IR's barrier speaks of shared bytes alone,
- *     and what other waves may see of the rest is the driver's to arrange between phases;
+ *   - every register it reads or writes that a load still has to fill (a load into it may not be overtaken by another
+ *   write);
+ *   - scalar and vector memory accesses go different ways: a scalar load waits for stores to global memory, such a
+ *     store for scalar loads, unless they are of constant memory. Accesses that go one way keep their order by
+ *     themselves, in LDS as well as in global memory;
+ *   - a barrier: all accesses to LDS, loads too, whose bytes others may now overwrite. Not stores to global memory: the
+ *     IR's barrier speaks of shared bytes alone, and what other waves may see of the rest is the driver's to arrange
+ *     between phases;
  *   - the return: all loads.
  *
- * The counters count instructions in order, so an older load is waited for by allowing as many to be outstanding as were issued since. Scalar loads
- * arrive in any order: only 0 says anything; gfx10 and gfx11 count them together with LDS, which then has to be waited for as strictly.
+ * The counters count instructions in order, so an older load is waited for by allowing as many to be outstanding as
+ * were issued since. Scalar loads arrive in any order: only 0 says anything; gfx10 and gfx11 count them together with
+ * LDS, which then has to be waited for as strictly.
  */
 #include "jit/rdna/machine.h"
 
@@ -21,24 +26,42 @@
 #include <string.h>
 
 enum counter { LOAD, STORE, LDS, SMEM, COUNTERS };
-enum { SLOT_LDS = 256 /* any access */, SLOT_GLOBAL /* of memory that is not constant */, SLOTS, NOW = 64, OLDEST = 62, NO_WAIT = 255 };
+enum {
+	SLOT_LDS = 256 /* any access */,
+	SLOT_GLOBAL /* of memory that is not constant */,
+	SLOTS,
+	NOW = 64,
+	OLDEST = 62,
+	NO_WAIT = 255
+};
 
-/* A slot's score is what `issued` was after its last access; outstanding if above `done`, and then its bit in pending is set. The scores of others are 0. Small
- * numbers, as states are copied for every loop; normalise() keeps them so. */
+/* A slot's score is what `issued` was after its last access; outstanding if above `done`, and then its bit in pending
+ * is set. The scores of others are 0. Small numbers, as states are copied for every loop; normalise() keeps them so. */
 enum { MAP_WORDS = (SLOTS + 63) / 64, MOST_ISSUED = UINT16_MAX };
-struct state { uint64_t pending[COUNTERS][MAP_WORDS]; uint32_t issued[COUNTERS], done[COUNTERS]; uint16_t score[COUNTERS][SLOTS]; };
-struct need { uint8_t left[COUNTERS]; };             /* how many may be outstanding; NO_WAIT: any number */
+struct state {
+	uint64_t pending[COUNTERS][MAP_WORDS];
+	uint32_t issued[COUNTERS], done[COUNTERS];
+	uint16_t score[COUNTERS][SLOTS];
+};
+struct need {
+	uint8_t left[COUNTERS];
+}; /* how many may be outstanding; NO_WAIT: any number */
 static const struct need nothing = { { NO_WAIT, NO_WAIT, NO_WAIT, NO_WAIT } };
 
 /* What is looked up of an instruction again and again while loops settle; a dual one's are those of both halves. */
-struct facts { struct rdna_map named; struct rdna_range d; uint8_t counter; bool effects /* beside naming registers */, stores, global_load, global_store, constant, barrier; };
+struct facts {
+	struct rdna_map named;
+	struct rdna_range d;
+	uint8_t counter;
+	bool effects /* beside naming registers */, stores, global_load, global_store, constant, barrier;
+};
 struct waiter {
 	const struct rdna_lir *l;
 	const uint32_t *loops;
-	struct facts *facts;                 /* by instruction */
-	uint32_t *next;                      /* by instruction: it or the next that is not quiet, find_facts */
-	uint8_t *issues;                     /* by LOOP: the counters that something in it counts by, a bit each */
-	struct need *need, *flush;           /* by instruction; flush: what a LOOP waits for on behalf of its body */
+	struct facts *facts;       /* by instruction */
+	uint32_t *next;            /* by instruction: it or the next that is not quiet, find_facts */
+	uint8_t *issues;           /* by LOOP: the counters that something in it counts by, a bit each */
+	struct need *need, *flush; /* by instruction; flush: what a LOOP waits for on behalf of its body */
 };
 
 /* --- state */
@@ -49,7 +72,10 @@ static unsigned age(const struct state *s, enum counter c, unsigned slot)
 	return n < OLDEST ? n : OLDEST;
 }
 
-static bool outstanding(const struct state *s, enum counter c, unsigned slot) { return s->pending[c][slot / 64] >> slot % 64 & 1; }
+static bool outstanding(const struct state *s, enum counter c, unsigned slot)
+{
+	return s->pending[c][slot / 64] >> slot % 64 & 1;
+}
 
 /* The pending slots from *slot on, one after the other; false: there are no more. */
 static bool next_pending(const struct state *s, enum counter c, unsigned *slot)
@@ -71,7 +97,7 @@ static inline void want(struct need *n, const struct state *s, enum counter c, u
 		n->left[c] = (uint8_t)age(s, c, slot);
 }
 
-static unsigned slot_of(unsigned reg) { return reg & 255; }      /* LOAD and LDS fill vector registers, SMEM scalar ones */
+static unsigned slot_of(unsigned reg) { return reg & 255; } /* LOAD and LDS fill vector registers, SMEM scalar ones */
 
 static inline void want_each(struct need *n, const struct state *s, enum counter c, unsigned word, uint64_t slots)
 {
@@ -156,7 +182,10 @@ static bool join(void *user, void *into, void *from)
 
 /* --- instructions */
 
-static bool is_barrier(unsigned op) { return op == RDNA_S_BARRIER || op == RDNA_S_BARRIER_SIGNAL || op == RDNA_S_BARRIER_SIGNAL_ISFIRST; }
+static bool is_barrier(unsigned op)
+{
+	return op == RDNA_S_BARRIER || op == RDNA_S_BARRIER_SIGNAL || op == RDNA_S_BARRIER_SIGNAL_ISFIRST;
+}
 
 /* The counter that counts it, or COUNTERS. */
 static enum counter counter_of(unsigned is, bool fills)
@@ -171,9 +200,10 @@ static enum counter counter_of(unsigned is, bool fills)
 /* Whether it names a register that a load is filling. */
 static inline uint64_t names_filling(const struct facts *f, const struct state *s)
 {
-	const uint64_t *scalar = s->pending[SMEM], *load = s->pending[LOAD], *lds = s->pending[LDS], *vector = f->named.w + RDNA_MAP_VECTOR;
-	return (f->named.w[0] & scalar[0]) | (f->named.w[1] & scalar[1]) | (vector[0] & (load[0] | lds[0])) | (vector[1] & (load[1] | lds[1])) |
-	       (vector[2] & (load[2] | lds[2])) | (vector[3] & (load[3] | lds[3]));
+	const uint64_t *scalar = s->pending[SMEM], *load = s->pending[LOAD], *lds = s->pending[LDS],
+		       *vector = f->named.w + RDNA_MAP_VECTOR;
+	return (f->named.w[0] & scalar[0]) | (f->named.w[1] & scalar[1]) | (vector[0] & (load[0] | lds[0])) |
+	       (vector[1] & (load[1] | lds[1])) | (vector[2] & (load[2] | lds[2])) | (vector[3] & (load[3] | lds[3]));
 }
 
 /* What it does beside naming registers. */
@@ -197,11 +227,12 @@ static void find_effects(const struct rdna_lir_ins *i, struct facts *f)
 	f->effects |= f->counter != COUNTERS || f->global_load || f->global_store;
 }
 
-/* Of every instruction, and which are quiet: they count by nothing, and name no register that any load of the kernel fills. Halves are: their dual one speaks for them. */
+/* Of every instruction, and which are quiet: they count by nothing, and name no register that any load of the kernel
+ * fills. Halves are: their dual one speaks for them. */
 static void find_facts(struct waiter *w)
 {
 	const struct rdna_lir *l = w->l;
-	struct rdna_map filled = { { 0 } };                  /* all registers that loads fill */
+	struct rdna_map filled = { { 0 } }; /* all registers that loads fill */
 	for (size_t at = 0; at < l->n_ins; at++) {
 		struct facts *f = &w->facts[at];
 		find_effects(&l->ins[at], f);
@@ -220,7 +251,9 @@ static void find_facts(struct waiter *w)
 			rdna_map_add_sources(&f->named, i);
 			rdna_map_add_results(&f->named, i);
 		}
-		w->next[at] = f->effects || i->op == RDNA_LIR_ENDLOOP || rdna_map_meets(&f->named, &filled) ? (uint32_t)at : w->next[at + 1];
+		w->next[at] = f->effects || i->op == RDNA_LIR_ENDLOOP || rdna_map_meets(&f->named, &filled)
+		                      ? (uint32_t)at
+		                      : w->next[at + 1];
 	}
 }
 
@@ -277,7 +310,8 @@ static void least(struct need *n, const struct need *other)
 			n->left[c] = other->left[c];
 }
 
-/* What an instruction waits for that does something beside naming registers, or names some that a load is filling; and what it leaves behind. */
+/* What an instruction waits for that does something beside naming registers, or names some that a load is filling; and
+ * what it leaves behind. */
 static void look_closely(struct waiter *w, struct state *s, size_t at, const struct facts *f, bool filling)
 {
 	struct need n = nothing;
@@ -327,8 +361,9 @@ static void find_issues(struct waiter *w)
 	}
 }
 
-/* What is outstanding in front of a loop, and no longer at its end, is waited for in every turn. That is idle from the second turn on, or worse: it waits for what the
- * turn itself has begun to load. So it is waited for in front of the loop if its counter cannot tell the two apart, or has nothing else to count. */
+/* What is outstanding in front of a loop, and no longer at its end, is waited for in every turn. That is idle from the
+ * second turn on, or worse: it waits for what the turn itself has begun to load. So it is waited for in front of the
+ * loop if its counter cannot tell the two apart, or has nothing else to count. */
 static bool again(void *user, const void *entry, const void *around, size_t at)
 {
 	struct waiter *w = user;
@@ -352,7 +387,9 @@ static int left(const struct need *n, enum counter c) { return n->left[c] == NO_
 
 static void put_vscnt(struct rdna_patch *p, size_t at, int n)
 {
-	struct rdna_lir_ins i = { .op = RDNA_S_WAITCNT_VSCNT, .s = { rdna_lir_fixed(RDNA_NULL, 1), rdna_lir_imm((uint32_t)n) }, .ir = UINT32_MAX };
+	struct rdna_lir_ins i = { .op = RDNA_S_WAITCNT_VSCNT,
+		                  .s = { rdna_lir_fixed(RDNA_NULL, 1), rdna_lir_imm((uint32_t)n) },
+		                  .ir = UINT32_MAX };
 	rdna_patch_add(p, at, &i);
 }
 
@@ -400,7 +437,17 @@ static void want_all_loads(const struct rdna_lir *l, const struct state *s, stru
 static bool find_needs(struct waiter *w, struct state *s, struct error *err)
 {
 	const struct rdna_lir *l = w->l;
-	const struct rdna_flow flow = { .l = l, .loops = w->loops, .size = sizeof *s, .user = w, .step = step, .join = join, .again = again, .alike = alike, .next = w->next };
+	const struct rdna_flow flow = {
+		.l = l,
+		.loops = w->loops,
+		.size = sizeof *s,
+		.user = w,
+		.step = step,
+		.join = join,
+		.again = again,
+		.alike = alike,
+		.next = w->next
+	};
 	if (!w->facts || !w->next || !w->need || !w->flush || !w->issues || !w->loops)
 		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
 	find_facts(w);
@@ -416,10 +463,15 @@ static bool find_needs(struct waiter *w, struct state *s, struct error *err)
 bool rdna_wait(struct rdna_lir *l, struct error *err)
 {
 	struct state s;
-	struct rdna_patch p = {0};
+	struct rdna_patch p = { 0 };
 	uint32_t *loops = rdna_machine_loops(l);
-	struct waiter w = { .l = l, .loops = loops, .facts = malloc((l->n_ins + 1) * sizeof *w.facts), .next = malloc((l->n_ins + 1) * sizeof *w.next), .issues = malloc(l->n_ins + 1),
-		.need = malloc((l->n_ins + 1) * sizeof *w.need), .flush = malloc((l->n_ins + 1) * sizeof *w.flush) };
+	struct waiter w = { .l = l,
+		            .loops = loops,
+		            .facts = malloc((l->n_ins + 1) * sizeof *w.facts),
+		            .next = malloc((l->n_ins + 1) * sizeof *w.next),
+		            .issues = malloc(l->n_ins + 1),
+		            .need = malloc((l->n_ins + 1) * sizeof *w.need),
+		            .flush = malloc((l->n_ins + 1) * sizeof *w.flush) };
 	memset(&s, 0, sizeof s);
 	bool ok = find_needs(&w, &s, err);
 	for (size_t at = 0; ok && at <= l->n_ins; at++) {

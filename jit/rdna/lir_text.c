@@ -1,8 +1,9 @@
 /* jit/rdna/lir_text.c - RDNA machine instructions as lines of text, and back.
  *
- * Owns: the notation. An instruction is written as the assembler would: name, destinations, sources, then a scalar address or "off" where the
- * instruction may have one, then its attributes. Virtual registers are "%v12", "%s3:2" (whole, of so many words), "%v12[1]", "%v12[2:3]" (words); once
- * registers are assigned they are printed as machine registers. A modifier stands around the operand: -x, |x|, x.h (upper half), x.f (flipped); of constants -x is x.n.
+ * Owns: the notation. An instruction is written as the assembler would: name, destinations, sources, then a scalar
+ * address or "off" where the instruction may have one, then its attributes. Virtual registers are "%v12", "%s3:2"
+ * (whole, of so many words), "%v12[1]", "%v12[2:3]" (words); once registers are assigned they are printed as machine
+ * registers. A modifier stands around the operand: -x, |x|, x.h (upper half), x.f (flipped); of constants -x is x.n.
  * Rule for editors: what print writes, parse reads back to the same instruction.
  */
 #include <ctype.h>
@@ -12,16 +13,38 @@
 
 #include "jit/rdna/live.h"
 
-static const struct { const char *name; uint16_t reg; uint8_t n; } specials[] = {
-	{ "vcc", RDNA_VCC_LO, 2 }, { "vcc_lo", RDNA_VCC_LO, 1 }, { "vcc_hi", RDNA_VCC_HI, 1 }, { "null", RDNA_NULL, 1 }, { "null:2", RDNA_NULL, 2 },
-	{ "m0", RDNA_M0, 1 }, { "exec", RDNA_EXEC_LO, 2 }, { "exec_lo", RDNA_EXEC_LO, 1 }, { "exec_hi", RDNA_EXEC_HI, 1 }, { "scc", RDNA_SCC, 1 },
+static const struct {
+	const char *name;
+	uint16_t reg;
+	uint8_t n;
+} specials[] = {
+	{ "vcc", RDNA_VCC_LO, 2 },   { "vcc_lo", RDNA_VCC_LO, 1 },   { "vcc_hi", RDNA_VCC_HI, 1 },
+	{ "null", RDNA_NULL, 1 },    { "null:2", RDNA_NULL, 2 },     { "m0", RDNA_M0, 1 },
+	{ "exec", RDNA_EXEC_LO, 2 }, { "exec_lo", RDNA_EXEC_LO, 1 }, { "exec_hi", RDNA_EXEC_HI, 1 },
+	{ "scc", RDNA_SCC, 1 },
 };
 enum { SPECIALS = sizeof specials / sizeof *specials };
 
 /* Attributes that are one number, and where they lie. */
-enum attribute { A_OFFSET, A_OFFSET1, A_EXEC, A_CACHE, A_SCOPE, A_TH, A_OMOD, A_DPP16, A_DPP8, A_ROW_MASK, A_BANK_MASK, A_MEMORY, A_IR, A_COUNT };
+enum attribute {
+	A_OFFSET,
+	A_OFFSET1,
+	A_EXEC,
+	A_CACHE,
+	A_SCOPE,
+	A_TH,
+	A_OMOD,
+	A_DPP16,
+	A_DPP8,
+	A_ROW_MASK,
+	A_BANK_MASK,
+	A_MEMORY,
+	A_IR,
+	A_COUNT
+};
 static const char *const attribute_names[A_COUNT] = {
-	"offset", "offset1", "exec", "cache", "scope", "th", "omod", "dpp16", "dpp8", "row_mask", "bank_mask", "memory", "ir",
+	"offset", "offset1", "exec",     "cache",     "scope",  "th", "omod",
+	"dpp16",  "dpp8",    "row_mask", "bank_mask", "memory", "ir",
 };
 static const char *const memory_names[] = { "none", "global", "lds", "const" };
 
@@ -96,7 +119,7 @@ static void print_machine(unsigned reg, unsigned n, FILE *out)
 
 static void print_virtual(const struct rdna_lir *l, const struct rdna_lir_operand *o, FILE *out)
 {
-	struct rdna_lir_reg g = o->reg < l->n_regs ? l->reg[o->reg] : (struct rdna_lir_reg){0};
+	struct rdna_lir_reg g = o->reg < l->n_regs ? l->reg[o->reg] : (struct rdna_lir_reg){ 0 };
 	if (l->allocated) {
 		print_machine(g.phys + o->sub, o->n, out);
 		return;
@@ -126,7 +149,8 @@ static void print_operand(const struct rdna_lir *l, const struct rdna_lir_operan
 		fprintf(out, "%" PRId32, (int32_t)o->value);
 	else
 		fprintf(out, "0x%08" PRIx32, o->value);
-	fprintf(out, "%s%s%s%s", o->mods & RDNA_ABS ? "|" : "", neg && constant ? ".n" : "", o->mods & RDNA_HIGH ? ".h" : "", o->mods & RDNA_FLIP ? ".f" : "");
+	fprintf(out, "%s%s%s%s", o->mods & RDNA_ABS ? "|" : "", neg && constant ? ".n" : "",
+	        o->mods & RDNA_HIGH ? ".h" : "", o->mods & RDNA_FLIP ? ".f" : "");
 }
 
 static bool may_have_saddr(unsigned op)
@@ -149,16 +173,22 @@ static void print_attributes(const struct rdna_lir_ins *i, FILE *out)
 		else
 			fprintf(out, " %s:0x%" PRIx32, attribute_names[a], get_attribute(i, a));
 	}
-	fprintf(out, "%s%s%s%s", i->clamp ? " clamp" : "", i->e64 ? " e64" : "", i->dpp.bound_zero ? " bound_ctrl" : "", i->dpp.fetch_inactive ? " fi" : "");
+	fprintf(out, "%s%s%s%s", i->clamp ? " clamp" : "", i->e64 ? " e64" : "", i->dpp.bound_zero ? " bound_ctrl" : "",
+	        i->dpp.fetch_inactive ? " fi" : "");
 }
 
 static void print_one(const struct rdna_lir *l, const struct rdna_lir_ins *i, FILE *out)
 {
 	static const char *const pseudo[] = { "loop", "endloop", "dual" };
 	const char *comma = " ";
-	fputs(i->op < RDNA_OP_COUNT ? rdna_op_name((enum rdna_op)i->op, l->gen) : i->op < RDNA_LIR_OPS ? pseudo[i->op - RDNA_OP_COUNT] : "?", out);
+	fputs(i->op < RDNA_OP_COUNT  ? rdna_op_name((enum rdna_op)i->op, l->gen)
+	      : i->op < RDNA_LIR_OPS ? pseudo[i->op - RDNA_OP_COUNT]
+	                             : "?",
+	      out);
 	bool address = may_have_saddr(i->op);
-	const struct rdna_lir_operand *all[7] = { &i->d[0], &i->d[1], &i->s[0], &i->s[1], &i->s[2], &i->s[3], &i->saddr };
+	const struct rdna_lir_operand *all[7] = {
+		&i->d[0], &i->d[1], &i->s[0], &i->s[1], &i->s[2], &i->s[3], &i->saddr
+	};
 	bool has_address = address && i->op < RDNA_OP_COUNT && strchr(rdna_lir_letters(i->op, l->gen), '@');
 	for (unsigned k = 0; k < 7; k++) {
 		bool off = (k == 6 || (k == 2 && i->s[0].kind == RDNA_LIR_NONE)) && has_address;
@@ -187,11 +217,17 @@ void rdna_lir_print(const struct rdna_lir *l, FILE *out)
 
 /* --- parse */
 
-struct parser { struct rdna_lir *l; struct error *err; const char *p, *line; unsigned number; };
+struct parser {
+	struct rdna_lir *l;
+	struct error *err;
+	const char *p, *line;
+	unsigned number;
+};
 
 static bool bad(struct parser *r, const char *what)
 {
-	return error_set(r->err, ERROR_ARGUMENT, "machine instruction in line %u, \"%.*s\": %s", r->number, (int)strcspn(r->line, "\n"), r->line, what);
+	return error_set(r->err, ERROR_ARGUMENT, "machine instruction in line %u, \"%.*s\": %s", r->number,
+	                 (int)strcspn(r->line, "\n"), r->line, what);
 }
 
 static void blanks(struct parser *r)
@@ -280,7 +316,8 @@ static bool parse_machine(struct parser *r, struct rdna_lir_operand *o)
 	uint32_t from, to;
 	for (unsigned k = SPECIALS; k-- > 0;) {
 		size_t n = strlen(specials[k].name);
-		if (strncmp(r->p, specials[k].name, n) == 0 && !isalnum((unsigned char)r->p[n]) && r->p[n] != '_' && r->p[n] != ':') {
+		if (strncmp(r->p, specials[k].name, n) == 0 && !isalnum((unsigned char)r->p[n]) && r->p[n] != '_' &&
+		    r->p[n] != ':') {
 			r->p += n;
 			*o = rdna_lir_fixed(specials[k].reg, specials[k].n);
 			return true;
@@ -310,7 +347,7 @@ static bool parse_operand(struct parser *r, struct rdna_lir_operand *o)
 	abs = skip(r, '|');
 	if (strncmp(r->p, "off", 3) == 0 && word_length(r->p) == 3) {
 		r->p += 3;
-		*o = (struct rdna_lir_operand){0};
+		*o = (struct rdna_lir_operand){ 0 };
 	} else if (skip(r, '%')) {
 		if (!parse_virtual(r, o))
 			return false;
@@ -411,7 +448,7 @@ static bool parse_attribute(struct parser *r, struct rdna_lir_ins *i)
 static bool is_attribute(const char *p)
 {
 	size_t n = word_length(p);
-	struct rdna_lir_ins scratch = {0};
+	struct rdna_lir_ins scratch = { 0 };
 	for (enum attribute a = 0; a < A_COUNT; a++)
 		if (p[n] == ':' && strlen(attribute_names[a]) == n && memcmp(attribute_names[a], p, n) == 0)
 			return true;

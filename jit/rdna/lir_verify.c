@@ -1,7 +1,8 @@
 /* jit/rdna/lir_verify.c - is this a kernel that the next pass may trust?
  *
- * Owns: the rules of rdna_lir.h, before and after registers are assigned. It believes neither the allocator nor its intervals: with registers assigned it
- * follows the contents of every machine register, word by word, through the loops. What the encoder refuses (constant bus, offsets, modifiers) is its own.
+ * Owns: the rules of rdna_lir.h, before and after registers are assigned. It believes neither the allocator nor its
+ * intervals: with registers assigned it follows the contents of every machine register, word by word, through the
+ * loops. What the encoder refuses (constant bus, offsets, modifiers) is its own.
  */
 #include <assert.h>
 #include <stdatomic.h>
@@ -17,11 +18,13 @@ struct check {
 	const struct rdna_lir *l;
 	struct error *err;
 	size_t at;
-	uint32_t *first_word;        /* by register */
-	uint32_t *open;              /* by word, specials behind them: 1 + serial number of the loop it was first written in; 0: not written */
+	uint32_t *first_word; /* by register */
+	uint32_t *open; /* by word, specials behind them: 1 + serial number of the loop it was first written in; 0: not
+	                   written */
 	uint32_t n_words;
-	uint32_t holds[MACHINE];     /* by machine register: content() of the word in it; 0: nothing known */
-	uint32_t stack[MAX_DEPTH], serial; unsigned depth;
+	uint32_t holds[MACHINE]; /* by machine register: content() of the word in it; 0: nothing known */
+	uint32_t stack[MAX_DEPTH], serial;
+	unsigned depth;
 	bool ok;
 };
 
@@ -49,27 +52,48 @@ enum { WORDS = 31, VGPR = 32, SGPR = 64, CONSTANT = 128, LABEL = 30, ADDRESS = 3
 static unsigned kind_of(char letter, char dst)
 {
 	switch (letter) {
-	case '1': case 'h': return VGPR | 1;
-	case '2': case '3': case '4': case '8': return VGPR | (unsigned)(letter - '0');
-	case 'a': case 'b': case 'f': case 'p': case 'P': case 'm': return VGPR | SGPR | CONSTANT | 1;
+	case '1':
+	case 'h': return VGPR | 1;
+	case '2':
+	case '3':
+	case '4':
+	case '8': return VGPR | (unsigned)(letter - '0');
+	case 'a':
+	case 'b':
+	case 'f':
+	case 'p':
+	case 'P':
+	case 'm': return VGPR | SGPR | CONSTANT | 1;
 	case 'A': return VGPR | SGPR | CONSTANT | 2;
 	case 'W': return VGPR | CONSTANT | (unsigned)(dst - '0');
-	case 's': case 'u': case 'l': case 'B': return SGPR | CONSTANT | 1;
+	case 's':
+	case 'u':
+	case 'l':
+	case 'B': return SGPR | CONSTANT | 1;
 	case 'S': return SGPR | CONSTANT | 2;
-	case 'c': case 'N': return SGPR | 1;
+	case 'c':
+	case 'N': return SGPR | 1;
 	case 'r': return SGPR | 2;
 	case 't': return SGPR | 3;
-	case 'q': case '#': return SGPR | 4;
+	case 'q':
+	case '#': return SGPR | 4;
 	case 'o': return SGPR | 8;
 	case 'x': return SGPR | 16;
-	case 'K': case 'k': case 'i': case 'w': case 'H': case 'I': return CONSTANT | 1;
+	case 'K':
+	case 'k':
+	case 'i':
+	case 'w':
+	case 'H':
+	case 'I': return CONSTANT | 1;
 	case '@': return ADDRESS;
 	default: return LABEL;
 	}
 }
 
 /* The letters read; kept in one word, so that whoever makes it first gives it to all. */
-struct shape { uint8_t d[2], s[4], optional, known; };
+struct shape {
+	uint8_t d[2], s[4], optional, known;
+};
 
 static struct shape make_shape(unsigned op, enum rdna_gen gen)
 {
@@ -111,7 +135,8 @@ static bool check_register(struct check *c, const struct rdna_lir_operand *o)
 		return fail(c, "a scalar operand of several words begins at a word where none may");
 	if (!l->allocated)
 		return true;
-	unsigned low = g->cls == RDNA_CLASS_VGPR ? RDNA_V0 : RDNA_ABI_FREE_SGPR, high = g->cls == RDNA_CLASS_VGPR ? MACHINE : RDNA_ABI_SGPRS;
+	unsigned low = g->cls == RDNA_CLASS_VGPR ? RDNA_V0 : RDNA_ABI_FREE_SGPR,
+		 high = g->cls == RDNA_CLASS_VGPR ? MACHINE : RDNA_ABI_SGPRS;
 	if (g->phys < low || g->phys + g->n > high || (g->cls == RDNA_CLASS_SGPR && g->phys % g->align))
 		return fail(c, "an operand's machine register is not one for such a tuple");
 	return true;
@@ -156,10 +181,16 @@ static bool check_address(struct check *c, const struct rdna_lir_ins *i)
 {
 	bool both = i->saddr.kind != RDNA_LIR_NONE;
 	switch (rdna_lir_address_form(i->op)) {
-	case RDNA_ADDRESS_SCALAR: return check_operand(c, &i->s[0], SGPR | 2) && (!both || check_operand(c, &i->saddr, SGPR | 1));
-	case RDNA_ADDRESS_LDS: return check_operand(c, &i->s[0], VGPR | 1) && (!both || fail(c, "a scalar address in LDS"));
-	case RDNA_ADDRESS_SCRATCH: return (!i->s[0].kind || check_operand(c, &i->s[0], VGPR | 1)) && (!both || check_operand(c, &i->saddr, SGPR | 1));
-	default: return check_operand(c, &i->s[0], VGPR | (both ? 1 : 2)) && (!both || check_operand(c, &i->saddr, SGPR | 2));
+	case RDNA_ADDRESS_SCALAR:
+		return check_operand(c, &i->s[0], SGPR | 2) && (!both || check_operand(c, &i->saddr, SGPR | 1));
+	case RDNA_ADDRESS_LDS:
+		return check_operand(c, &i->s[0], VGPR | 1) && (!both || fail(c, "a scalar address in LDS"));
+	case RDNA_ADDRESS_SCRATCH:
+		return (!i->s[0].kind || check_operand(c, &i->s[0], VGPR | 1)) &&
+		       (!both || check_operand(c, &i->saddr, SGPR | 1));
+	default:
+		return check_operand(c, &i->s[0], VGPR | (both ? 1 : 2)) &&
+		       (!both || check_operand(c, &i->saddr, SGPR | 2));
 	}
 }
 
@@ -196,7 +227,8 @@ static bool check_shape(struct check *c, const struct rdna_lir_ins *i)
 static bool check_loop_shape(struct check *c, const struct rdna_lir_ins *i)
 {
 	if (i->op == RDNA_LIR_LOOP)
-		return (!i->d[0].kind || check_operand(c, &i->d[0], SGPR | 1)) && check_operand(c, &i->s[0], SGPR | CONSTANT | 1);
+		return (!i->d[0].kind || check_operand(c, &i->d[0], SGPR | 1)) &&
+		       check_operand(c, &i->s[0], SGPR | CONSTANT | 1);
 	return true;
 }
 
@@ -233,7 +265,8 @@ static uint32_t content(const struct rdna_lir_operand *o) { return 1 + (o->reg <
 static uint32_t special(const struct check *c, unsigned reg)
 {
 	switch (reg) {
-	case RDNA_VCC_LO: case RDNA_VCC_HI: return c->n_words + reg - RDNA_VCC_LO;
+	case RDNA_VCC_LO:
+	case RDNA_VCC_HI: return c->n_words + reg - RDNA_VCC_LO;
 	case RDNA_M0: return c->n_words + 2;
 	case RDNA_SCC: return c->n_words + 3;
 	default: return UINT32_MAX;
@@ -326,13 +359,13 @@ static bool overlap(const struct rdna_lir *l, const struct rdna_lir_operand *a, 
 }
 
 /* Two destinations in one place; a destination that is written before all sources are read. */
-static bool check_apart(struct check *c, const struct rdna_lir_ins *i)
+static bool check_early_clobber(struct check *c, const struct rdna_lir_ins *i)
 {
 	unsigned d, s;
 	bool matrix = rdna_lir_facts(i->op) & RDNA_IS_WMMA;
 	if (overlap(c->l, &i->d[0], &i->d[1]) && i->d[0].reg != RDNA_NULL)
 		return fail(c, "both destinations in one register");
-	if (!rdna_lir_apart(i))
+	if (!rdna_lir_early_clobber(i))
 		return true;
 	for (unsigned k = 0; k < 4; k++) {
 		if (!overlap(c->l, &i->d[0], &i->s[k]))
@@ -361,7 +394,8 @@ static bool reads(struct check *c, const struct rdna_lir_ins *i)
 static bool writes(struct check *c, const struct rdna_lir_ins *i)
 {
 	unsigned d, s;
-	bool same = i->op == RDNA_V_MOV_B32 && i->d[0].kind == RDNA_LIR_FIXED && place(c->l, &i->s[0], &s) && place(c->l, &i->d[0], &d) && s == d;
+	bool same = i->op == RDNA_V_MOV_B32 && i->d[0].kind == RDNA_LIR_FIXED && place(c->l, &i->s[0], &s) &&
+	            place(c->l, &i->d[0], &d) && s == d;
 	if (!same)
 		write_operands(c, i);
 	if (c->ok && rdna_lir_facts(i->op) & RDNA_WRITES_SCC)
@@ -371,7 +405,8 @@ static bool writes(struct check *c, const struct rdna_lir_ins *i)
 
 /* --- structure */
 
-/* At a loop's head a machine register holds for sure only what no instruction of the body replaces by something else. */
+/* At a loop's head a machine register holds for sure only what no instruction of the body replaces by something
+ * else. */
 static void forget_operand(struct check *c, const struct rdna_lir_operand *o)
 {
 	bool virtual = o->kind == RDNA_LIR_VIRTUAL;
@@ -410,7 +445,7 @@ static bool check_structure(struct check *c)
 		c->depth--;
 	}
 	if (i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP)
-		c->open[special(c, RDNA_SCC)] = 0;                /* counting goes through it */
+		c->open[special(c, RDNA_SCC)] = 0; /* counting goes through it */
 	return true;
 }
 
@@ -420,7 +455,7 @@ static bool check_one(struct check *c)
 	bool loop = i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP;
 	if (!check_instruction(c) || !reads(c, i) || !check_structure(c))
 		return false;
-	if (c->l->allocated && !check_apart(c, i))
+	if (c->l->allocated && !check_early_clobber(c, i))
 		return false;
 	if (loop)
 		write_operands(c, i);
@@ -473,19 +508,21 @@ bool rdna_lir_verify(const struct rdna_lir *l, struct error *err)
 	return ok;
 }
 
-/* --- places alone: what an allocator can get wrong. That the kernel was a good one before is taken for granted, and that the encoder looks at every operand. */
+/* --- places alone: what an allocator can get wrong. That the kernel was a good one before is taken for granted, and
+ * that the encoder looks at every operand. */
 
 /* A machine register. Positions are instruction numbers, plus one; those of loops are their LOOPs'. */
 struct place {
-	uint32_t word;               /* content() of what it holds, 0: nothing known */
-	uint32_t written;            /* the latest write */
-	uint32_t needed;             /* the outermost loop that read this word before writing it, so that it must be there again in the next turn; what is not open does not count */
+	uint32_t word;    /* content() of what it holds, 0: nothing known */
+	uint32_t written; /* the latest write */
+	uint32_t needed;  /* the outermost loop that read this word before writing it, so that it must be there again in
+	                     the next turn; what is not open does not count */
 };
 
 struct places {
 	struct check *c;
 	struct place at[MACHINE];
-	uint32_t begun;              /* the innermost open loop; 0: none */
+	uint32_t begun; /* the innermost open loop; 0: none */
 };
 
 static bool in_loop(const struct check *c, uint32_t loop)
@@ -531,7 +568,9 @@ static inline void write_place(struct places *p, const struct rdna_lir_operand *
 	for (struct place *x = &p->at[reg], *end = x + o->n; x < end; x++, word += virtual) {
 		if (x->word != word && x->needed && in_loop(p->c, x->needed))
 			fail(p->c, "it replaces what a loop that it is in reads again in its next turn");
-		*x = (struct place){ .word = word, .written = (uint32_t)p->c->at + 1, .needed = x->word == word ? x->needed : 0 };
+		*x = (struct place){
+			.word = word, .written = (uint32_t)p->c->at + 1, .needed = x->word == word ? x->needed : 0
+		};
 	}
 }
 
@@ -554,8 +593,8 @@ static inline void check_places(struct places *p, const struct rdna_lir_ins *i)
 	read_place(p, &i->saddr);
 	if (rdna_lir_reads_dst(i))
 		read_place(p, &i->d[0]);
-	if (i->d[1].kind || rdna_lir_apart(i))
-		check_apart(p->c, i);
+	if (i->d[1].kind || rdna_lir_early_clobber(i))
+		check_early_clobber(p->c, i);
 	if (i->op >= RDNA_OP_COUNT)
 		enter_or_leave(p, i->op);
 	if (i->d[0].kind)
@@ -571,7 +610,8 @@ bool rdna_lir_verify_places(const struct rdna_lir *l, struct error *err)
 	assert(l->allocated);
 	for (size_t r = 1; r < l->n_regs; r++)
 		if (l->reg[r].phys + l->reg[r].n > MACHINE)
-			return error_set(err, ERROR_ARGUMENT, "machine register %u is not one for a tuple of %u words", (unsigned)l->reg[r].phys, (unsigned)l->reg[r].n);
+			return error_set(err, ERROR_ARGUMENT, "machine register %u is not one for a tuple of %u words",
+			                 (unsigned)l->reg[r].phys, (unsigned)l->reg[r].n);
 	for (const struct rdna_lir_ins *i = l->ins; c.ok && c.at < l->n_ins; c.at++, i++)
 		check_places(&p, i);
 	return c.ok;

@@ -1,7 +1,9 @@
-/* jit/rdna/live.c - where each word of each virtual RDNA register lives, over counted loops; and, on the way, what each instruction names.
+/* jit/rdna/live.c - where each word of each virtual RDNA register lives, over counted loops; and, on the way, what each
+ * instruction names.
  *
- * A word's life runs from its register's first write to the word's last use. A read that a write before an open loop may feed makes the word live to
- * the end of that loop, for it goes round its back. A write inside a loop that has ended feeds nothing for sure: the loop may not have run.
+ * A word's life runs from its register's first write to the word's last use. A read that a write before an open loop
+ * may feed makes the word live to the end of that loop, for it goes round its back. A write inside a loop that has
+ * ended feeds nothing for sure: the loop may not have run.
  */
 #include "jit/rdna/live.h"
 
@@ -17,10 +19,16 @@ struct walk {
 	const struct rdna_lir *l;
 	struct rdna_live *v;
 	uint32_t at;
-	uint32_t scc;                                    /* the latest instruction that wrote it */
-	struct { uint32_t word, sure; } *undo; size_t n_undo, undo_capacity;
-	struct { uint32_t start, undo; } loop[MAX_DEPTH]; unsigned depth;
-	uint32_t begun;                                  /* where the innermost open loop begins; 0: none is open, or nothing stands before it */
+	uint32_t scc; /* the latest instruction that wrote it */
+	struct {
+		uint32_t word, sure;
+	} * undo;
+	size_t n_undo, undo_capacity;
+	struct {
+		uint32_t start, undo;
+	} loop[MAX_DEPTH];
+	unsigned depth;
+	uint32_t begun; /* where the innermost open loop begins; 0: none is open, or nothing stands before it */
 	bool failed;
 };
 
@@ -44,7 +52,8 @@ static void around_loops(const struct walk *w, struct rdna_word *word)
 
 static inline void remember_sure(struct walk *w, const struct rdna_word *word)
 {
-	if (w->n_undo == w->undo_capacity && !array_grow((void **)&w->undo, &w->undo_capacity, w->n_undo + 1, sizeof *w->undo)) {
+	if (w->n_undo == w->undo_capacity &&
+	    !array_grow((void **)&w->undo, &w->undo_capacity, w->n_undo + 1, sizeof *w->undo)) {
 		w->failed = true;
 		return;
 	}
@@ -52,16 +61,20 @@ static inline void remember_sure(struct walk *w, const struct rdna_word *word)
 	w->undo[w->n_undo++].sure = word->sure;
 }
 
-static inline struct rdna_life *note(const struct walk *w, struct rdna_use *u, const struct rdna_lir_operand *o, bool written)
+static inline struct rdna_life *note(const struct walk *w, struct rdna_use *u, const struct rdna_lir_operand *o,
+                                     bool written)
 {
 	uint32_t reg = o->reg;
 	struct rdna_life *r = &w->v->reg[reg];
-	*u = (struct rdna_use){ .reg = reg, .word = r->first_word + o->sub, .n = o->n, .written = written, .takes = written };
+	*u = (struct rdna_use){
+		.reg = reg, .word = r->first_word + o->sub, .n = o->n, .written = written, .takes = written
+	};
 	r->uses++;
 	return r;
 }
 
-/* Inside a loop what a write before it may feed goes around it. What was never written is less than no loop's beginning: nobody can mean to read it. */
+/* Inside a loop what a write before it may feed goes around it. What was never written is less than no loop's
+ * beginning: nobody can mean to read it. */
 static inline struct rdna_use *read_operand(struct walk *w, struct rdna_use *u, const struct rdna_lir_operand *o)
 {
 	note(w, u, o, false);
@@ -104,7 +117,8 @@ static void structure(struct walk *w, unsigned op)
 	}
 }
 
-/* The count is compared and the index counted on at the loop's end, so all that a loop names keeps its register until then. */
+/* The count is compared and the index counted on at the loop's end, so all that a loop names keeps its register until
+ * then. */
 static void keep_through_loop(struct walk *w, const struct rdna_use *from, const struct rdna_use *to)
 {
 	for (const struct rdna_use *u = from; u < to; u++)
@@ -120,7 +134,8 @@ static inline void follow_scc(struct walk *w, unsigned marks)
 		w->scc = w->at;
 }
 
-static inline struct rdna_use *read_operands(struct walk *w, const struct rdna_lir_ins *i, struct rdna_use *u, unsigned *marks)
+static inline struct rdna_use *read_operands(struct walk *w, const struct rdna_lir_ins *i, struct rdna_use *u,
+                                             unsigned *marks)
 {
 	for (unsigned k = 0; k < 4; k++)
 		if (i->s[k].kind == RDNA_LIR_VIRTUAL)
@@ -136,7 +151,8 @@ static inline struct rdna_use *read_operands(struct walk *w, const struct rdna_l
 	return u;
 }
 
-static inline struct rdna_use *write_operands(struct walk *w, const struct rdna_lir_ins *i, struct rdna_use *u, unsigned *marks)
+static inline struct rdna_use *write_operands(struct walk *w, const struct rdna_lir_ins *i, struct rdna_use *u,
+                                              unsigned *marks)
 {
 	for (unsigned k = 0; k < 2; k++)
 		if (i->d[k].kind == RDNA_LIR_VIRTUAL)
@@ -151,7 +167,8 @@ static inline struct rdna_use *write_operands(struct walk *w, const struct rdna_
 /* from: where its uses go. Returns where they end. */
 static inline struct rdna_use *step(struct walk *w, const struct rdna_lir_ins *i, struct rdna_use *from)
 {
-	unsigned marks = rdna_lir_row(i->op) & (RDNA_MARK_FIXED | RDNA_MARK_READS_SCC | RDNA_MARK_WRITES_SCC | RDNA_MARK_MACHINE);
+	unsigned marks = rdna_lir_row(i->op) &
+	                 (RDNA_MARK_FIXED | RDNA_MARK_READS_SCC | RDNA_MARK_WRITES_SCC | RDNA_MARK_MACHINE);
 	struct rdna_use *u = read_operands(w, i, from, &marks);
 	if (i->op >= RDNA_OP_COUNT)
 		structure(w, i->op);
@@ -186,7 +203,8 @@ static bool room(struct rdna_live *v, const struct rdna_lir *l)
 	size_t words = 0, regs = l->n_regs, ins = l->n_ins + 1;
 	for (size_t r = 0; r < regs; r++)
 		words += l->reg[r].n;
-	v->memory = malloc(regs * (sizeof *v->reg + sizeof *v->named) + words * (sizeof *v->word + sizeof *v->written) + ins * (2 * sizeof(uint32_t) + sizeof *v->marks));
+	v->memory = malloc(regs * (sizeof *v->reg + sizeof *v->named) + words * (sizeof *v->word + sizeof *v->written) +
+	                   ins * (2 * sizeof(uint32_t) + sizeof *v->marks));
 	if (!v->memory)
 		return false;
 	v->n_words = words;
@@ -238,12 +256,13 @@ static bool follow(struct walk *w)
 {
 	const struct rdna_lir *l = w->l;
 	struct rdna_live *v = w->v;
-	const struct rdna_use *full = NULL;              /* beyond it there may be no room for one more instruction's */
+	const struct rdna_use *full = NULL; /* beyond it there may be no room for one more instruction's */
 	struct rdna_use *u = NULL;
 	for (const struct rdna_lir_ins *i = l->ins; w->at < l->n_ins; i++, w->at++) {
 		if (u >= full) {
 			size_t n = (size_t)(u - v->use);
-			if (!array_grow((void **)&v->use, &v->use_capacity, n + MOST_USES + USUAL_USES * (l->n_ins - w->at), sizeof *v->use))
+			if (!array_grow((void **)&v->use, &v->use_capacity,
+			                n + MOST_USES + USUAL_USES * (l->n_ins - w->at), sizeof *v->use))
 				return false;
 			u = v->use + n;
 			full = v->use + v->use_capacity - MOST_USES + 1;
@@ -260,7 +279,7 @@ static bool follow(struct walk *w)
 bool rdna_live_find(struct rdna_live *v, const struct rdna_lir *l)
 {
 	struct walk w = { .l = l, .v = v };
-	*v = (struct rdna_live){0};
+	*v = (struct rdna_live){ 0 };
 	bool ok = room(v, l);
 	if (ok) {
 		begin(v, l);
@@ -279,5 +298,5 @@ void rdna_live_free(struct rdna_live *v)
 {
 	free(v->memory);
 	free(v->use);
-	*v = (struct rdna_live){0};
+	*v = (struct rdna_live){ 0 };
 }

@@ -1,6 +1,8 @@
-/* jit/rdna/machine.c - allocated instructions as the encoder sees them, insertion, the walk over loops: see rdna_machine.h.
+/* jit/rdna/machine.c - allocated instructions as the encoder sees them, insertion, the walk over loops: see
+ * rdna_machine.h.
  *
- * Rule for editors: a short form must mean the same for every input; one that does so only when the allocator was lucky checks that here.
+ * Rule for editors: a short form must mean the same for every input; one that does so only when the allocator was lucky
+ * checks that here.
  */
 #include "jit/rdna/machine.h"
 
@@ -78,12 +80,14 @@ static inline uint64_t glance(struct rdna_plain *p, unsigned place, const struct
 bool rdna_machine_plain(const struct rdna_lir_ins *i, struct rdna_plain *p)
 {
 	const struct rdna_lir_operand *last = i->saddr.kind ? &i->saddr : &i->s[2];
-	if (i->forms | i->dpp.kind | (uint32_t)i->offset1 | i->d[1].kind | i->s[3].kind || (i->saddr.kind && i->s[2].kind))
+	if (i->forms | i->dpp.kind | (uint32_t)i->offset1 | i->d[1].kind | i->s[3].kind ||
+	    (i->saddr.kind && i->s[2].kind))
 		return false;
 	p->offset = i->offset;
 	p->mods = 0;
 	if (i->d[0].mods | i->s[0].mods | i->s[1].mods | last->mods)
-		p->mods = (uint16_t)((i->d[0].mods & 15u) | (i->s[0].mods & 15u) << 4 | (i->s[1].mods & 15u) << 8 | (last->mods & 15u) << 12);
+		p->mods = (uint16_t)((i->d[0].mods & 15u) | (i->s[0].mods & 15u) << 4 | (i->s[1].mods & 15u) << 8 |
+		                     (last->mods & 15u) << 12);
 	p->is = glance(p, 0, &i->d[0]) | glance(p, 1, &i->s[0]) | glance(p, 2, &i->s[1]) | glance(p, 3, last);
 	return true;
 }
@@ -102,11 +106,15 @@ void rdna_machine_half(enum rdna_gen gen, const struct rdna_lir_ins *i, struct r
 
 static bool is_vgpr(const struct rdna_lir_operand *o) { return o->kind == RDNA_LIR_FIXED && o->reg >= RDNA_V0; }
 
-static bool same(const struct rdna_lir_operand *a, const struct rdna_lir_operand *b) { return a->kind == RDNA_LIR_FIXED && b->kind == RDNA_LIR_FIXED && a->reg == b->reg && a->n == b->n; }
+static bool same(const struct rdna_lir_operand *a, const struct rdna_lir_operand *b)
+{
+	return a->kind == RDNA_LIR_FIXED && b->kind == RDNA_LIR_FIXED && a->reg == b->reg && a->n == b->n;
+}
 
 static bool is_literal(const struct rdna_lir_operand *o)
 {
-	static const uint32_t inline_floats[] = { 0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000, 0xc0000000, 0x40800000, 0xc0800000, 0x3e22f983 };
+	static const uint32_t inline_floats[] = { 0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000,
+		                                  0xc0000000, 0x40800000, 0xc0800000, 0x3e22f983 };
 	if (o->kind != RDNA_LIR_CONST || ((int32_t)o->value >= -16 && (int32_t)o->value <= 64))
 		return false;
 	for (unsigned k = 0; k < sizeof inline_floats / sizeof *inline_floats; k++)
@@ -127,7 +135,10 @@ static void swap_sources(struct rdna_lir_ins *x)
 	x->s[1] = t;
 }
 
-static void drop_source(struct rdna_lir_ins *x, unsigned k) { x->s[k] = (struct rdna_lir_operand){ .kind = RDNA_LIR_NONE }; }
+static void drop_source(struct rdna_lir_ins *x, unsigned k)
+{
+	x->s[k] = (struct rdna_lir_operand){ .kind = RDNA_LIR_NONE };
+}
 
 /* The short encodings want source 1 in a vector register. */
 static bool vector_second(struct rdna_lir_ins *x)
@@ -161,7 +172,8 @@ static void shorten_fma(struct rdna_lir_ins *x)
 	}
 }
 
-/* a op b where b is no vector register: b op a. NaNs' payloads are not kept apart (ops.def): adding and multiplying commute. */
+/* a op b where b is no vector register: b op a. NaNs' payloads are not kept apart (ops.def): adding and multiplying
+ * commute. */
 static void shorten_to(struct rdna_lir_ins *x, enum rdna_op reversed)
 {
 	if (is_vgpr(&x->s[1]) || !is_vgpr(&x->s[0]))
@@ -188,8 +200,16 @@ static void shorten(struct rdna_lir_ins *x)
 	case RDNA_S_MOV_B32: shorten_scalar(x, RDNA_S_MOVK_I32, 0); break;
 	case RDNA_S_ADD_CO_I32: shorten_scalar(x, RDNA_S_ADDK_CO_I32, 1); break;
 	case RDNA_S_MUL_I32: shorten_scalar(x, RDNA_S_MULK_I32, 1); break;
-	case RDNA_V_ADD_F32: case RDNA_V_MUL_F32: case RDNA_V_ADD_NC_U32: case RDNA_V_AND_B32: case RDNA_V_OR_B32: case RDNA_V_XOR_B32: case RDNA_V_MIN_I32:
-	case RDNA_V_MAX_I32: case RDNA_V_MUL_I32_I24: case RDNA_V_MUL_U32_U24: shorten_to(x, (enum rdna_op)x->op); break;
+	case RDNA_V_ADD_F32:
+	case RDNA_V_MUL_F32:
+	case RDNA_V_ADD_NC_U32:
+	case RDNA_V_AND_B32:
+	case RDNA_V_OR_B32:
+	case RDNA_V_XOR_B32:
+	case RDNA_V_MIN_I32:
+	case RDNA_V_MAX_I32:
+	case RDNA_V_MUL_I32_I24:
+	case RDNA_V_MUL_U32_U24: shorten_to(x, (enum rdna_op)x->op); break;
 	case RDNA_V_SUB_F32: shorten_to(x, RDNA_V_SUBREV_F32); break;
 	case RDNA_V_SUBREV_F32: shorten_to(x, RDNA_V_SUB_F32); break;
 	case RDNA_V_SUB_NC_U32: shorten_to(x, RDNA_V_SUBREV_NC_U32); break;
@@ -289,7 +309,7 @@ bool rdna_patch_apply(struct rdna_lir *l, struct rdna_patch *p, struct error *er
 	bool ok = !p->failed && (!p->n || merge(l, p));
 	free(p->ins);
 	free(p->at);
-	*p = (struct rdna_patch){0};
+	*p = (struct rdna_patch){ 0 };
 	return ok || error_set(err, ERROR_MEMORY, "no memory for a kernel of %zu instructions", l->n_ins);
 }
 
@@ -307,7 +327,8 @@ static inline void place(const struct rdna_lir *l, struct rdna_lir_operand *o)
 static bool onto_itself(const struct rdna_lir_ins *i)
 {
 	bool move = i->op == RDNA_V_MOV_B32 || i->op == RDNA_S_MOV_B32 || i->op == RDNA_S_MOV_B64;
-	return move && same(&i->d[0], &i->s[0]) && !i->dpp.kind && !i->omod && !i->clamp && !i->d[0].mods && !i->s[0].mods;
+	return move && same(&i->d[0], &i->s[0]) && !i->dpp.kind && !i->omod && !i->clamp && !i->d[0].mods &&
+	       !i->s[0].mods;
 }
 
 void rdna_tidy(struct rdna_lir *l)
@@ -331,7 +352,8 @@ void rdna_tidy(struct rdna_lir *l)
 
 uint32_t *rdna_machine_loops(const struct rdna_lir *l)
 {
-	uint32_t *loops = calloc(l->n_ins + 1, sizeof *loops), open = UINT32_MAX;      /* a loop that is open names the one around it */
+	uint32_t *loops = calloc(l->n_ins + 1, sizeof *loops),
+		 open = UINT32_MAX; /* a loop that is open names the one around it */
 	for (uint32_t at = 0; loops && at < l->n_ins; at++) {
 		if (l->ins[at].op < RDNA_LIR_LOOP)
 			continue;
@@ -353,18 +375,25 @@ uint32_t *rdna_machine_loops(const struct rdna_lir *l)
 /* A walk under way. A loop in a loop is often entered as it was the last time: then what came of it does, too. */
 struct flow_run {
 	const struct rdna_flow *f;
-	struct memory **last;                /* by LOOP; NULL until there is one in another */
+	struct memory **last; /* by LOOP; NULL until there is one in another */
 	struct memory *all;
-	unsigned depth;                      /* loops open */
+	unsigned depth; /* loops open */
 };
 /* The state in front of a loop when it was last entered, and the one behind its ENDLOOP. */
-struct memory { struct memory *older; uint8_t state[]; };
+struct memory {
+	struct memory *older;
+	uint8_t state[];
+};
 
 static bool walk(struct flow_run *r, void *state, size_t from, size_t to);
 
-static bool runs_once(const struct rdna_lir_ins *loop) { return loop->s[0].kind == RDNA_LIR_CONST && (int32_t)loop->s[0].value > 0; }
+static bool runs_once(const struct rdna_lir_ins *loop)
+{
+	return loop->s[0].kind == RDNA_LIR_CONST && (int32_t)loop->s[0].value > 0;
+}
 
-/* state: in front of the LOOP, then behind its ENDLOOP. A loop that may run no time at all lets what comes in go out, too. */
+/* state: in front of the LOOP, then behind its ENDLOOP. A loop that may run no time at all lets what comes in go out,
+ * too. */
 static bool settle_loop(struct flow_run *r, uint8_t *state, size_t at, size_t end)
 {
 	const struct rdna_flow *f = r->f;

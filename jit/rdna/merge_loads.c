@@ -1,42 +1,52 @@
-/* jit/rdna/merge_loads.c - which loads of a kernel one instruction does: neighbouring words behind one address, inside a straight run.
+/* jit/rdna/merge_loads.c - which loads of a kernel one instruction does: neighbouring words behind one address, inside
+ * a straight run.
  *
- * Owns the choice alone; rdna_select_memory.c does the loads, at the first member of a group. Scalar loads may be moved before any store, because a
- * kernel does not read back by them what it stores; vector and LDS loads stay between the same stores. A load reads no word outside its first and last
- * member. Rule for editors: a group's base must be the same at all its members.
+ * Owns the choice alone; rdna_select_memory.c does the loads, at the first member of a group. Scalar loads may be moved
+ * before any store, because a kernel does not read back by them what it stores; vector and LDS loads stay between the
+ * same stores. A load reads no word outside its first and last member. Rule for editors: a group's base must be the
+ * same at all its members.
  */
 #include "jit/rdna/select.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Scalar registers that loads of one straight run may fill at a time. The rest of the file holds addresses, constants and masks. */
+/* Scalar registers that loads of one straight run may fill at a time. The rest of the file holds addresses, constants
+ * and masks. */
 enum { RGROUP_SCALARS = 48 };
 
 struct rgroup_load {
-	uint64_t place;              /* the family; whether it is LDS; the address's root, 0: the arguments', and its version */
-	uint64_t moment;             /* how many stores it is behind; the stride */
+	uint64_t place;  /* the family; whether it is LDS; the address's root, 0: the arguments', and its version */
+	uint64_t moment; /* how many stores it is behind; the stride */
 	int64_t disp;
 	uint32_t at, last;
-	uint8_t family, words;       /* words of one member: 1 or 2 */
+	uint8_t family, words; /* words of one member: 1 or 2 */
 };
 
 struct rgroup {
 	struct rscan *s;
 	const struct ir *ir;
 	enum rdna_gen gen;
-	unsigned scalar_words;       /* the most that one scalar load brings */
-	uint32_t *version;           /* by register: of variables how often they were written, of other addresses the same at all their uses */
+	unsigned scalar_words; /* the most that one scalar load brings */
+	uint32_t *version; /* by register: of variables how often they were written, of other addresses the same at all
+	                      their uses */
 	uint32_t stores, lds_stores;
-	struct rgroup_load *load, *sorted; size_t n;
-	int32_t *pressure;           /* by instruction of the run */
+	struct rgroup_load *load, *sorted;
+	size_t n;
+	int32_t *pressure; /* by instruction of the run */
 };
 
-static inline bool same_place(const struct rgroup_load *a, const struct rgroup_load *b) { return a->place == b->place && a->moment == b->moment; }
+static inline bool same_place(const struct rgroup_load *a, const struct rgroup_load *b)
+{
+	return a->place == b->place && a->moment == b->moment;
+}
 
 /* By place, moment and displacement. */
 static inline bool comes_before(const struct rgroup_load *a, const struct rgroup_load *b)
 {
-	return a->place != b->place ? a->place < b->place : a->moment != b->moment ? a->moment < b->moment : a->disp < b->disp;
+	return a->place != b->place     ? a->place < b->place
+	       : a->moment != b->moment ? a->moment < b->moment
+	                                : a->disp < b->disp;
 }
 
 /* Merges parts of 1, 2, 4 ... loads; equal ones stay in the order of their instructions. */
@@ -45,9 +55,12 @@ static void rgroup_sort(struct rgroup *g)
 	for (size_t part = 1; part < g->n; part *= 2) {
 		struct rgroup_load *from = g->load, *to = g->sorted;
 		for (size_t begin = 0; begin < g->n; begin += 2 * part) {
-			size_t x = begin, middle = begin + part < g->n ? begin + part : g->n, y = middle, end = middle + part < g->n ? middle + part : g->n;
+			size_t x = begin, middle = begin + part < g->n ? begin + part : g->n, y = middle,
+			       end = middle + part < g->n ? middle + part : g->n;
 			while (x < middle || y < end)
-				*to++ = x == middle || (y < end && comes_before(&from[y], &from[x])) ? from[y++] : from[x++];
+				*to++ = x == middle || (y < end && comes_before(&from[y], &from[x]))
+				                ? from[y++]
+				                : from[x++];
 		}
 		g->load = g->sorted;
 		g->sorted = from;
@@ -64,21 +77,17 @@ static void rgroup_note(struct rgroup *g, uint32_t k)
 	int64_t disp = i->imm;
 
 	switch (i->op) {
-	case IR_fbcast: case IR_ibcast:
-		family = lds ? RSCAN_LDS : RSCAN_SCALAR;
-		break;
-	case IR_sload32:
-		break;
-	case IR_sload64: case IR_aload:
-		words = 2;
-		break;
+	case IR_fbcast:
+	case IR_ibcast: family = lds ? RSCAN_LDS : RSCAN_SCALAR; break;
+	case IR_sload32: break;
+	case IR_sload64:
+	case IR_aload: words = 2; break;
 	case IR_iload_s:
 		family = RSCAN_STRIDED;
 		disp = ir_x_disp(i->imm);
 		stride = ir_x_stride(i->imm);
 		break;
-	default:
-		return;
+	default: return;
 	}
 	if (family == RSCAN_ALONE || (g->ir->is_var[i->dst] && family != RSCAN_SCALAR))
 		return;
@@ -87,12 +96,18 @@ static void rgroup_note(struct rgroup *g, uint32_t k)
 	if (g->ir->ins[g->s->reg[root].def].op == IR_arg && !g->ir->is_var[root])
 		root = 0;
 	g->load[g->n++] = (struct rgroup_load){
-		.place = (uint64_t)family << 49 | (uint64_t)lds << 48 | (uint64_t)root << 32 | version, .moment = (uint64_t)epoch << 32 | stride, .disp = disp,
-		.at = k, .last = g->ir->is_var[i->dst] ? k : g->s->reg[i->dst].last, .family = family, .words = words,
+		.place = (uint64_t)family << 49 | (uint64_t)lds << 48 | (uint64_t)root << 32 | version,
+		.moment = (uint64_t)epoch << 32 | stride,
+		.disp = disp,
+		.at = k,
+		.last = g->ir->is_var[i->dst] ? k : g->s->reg[i->dst].last,
+		.family = family,
+		.words = words,
 	};
 }
 
-/* How many of the loads from number `from` on lie in `words` words from its own on, the last of them at the end of these; 0: they do not fit. */
+/* How many of the loads from number `from` on lie in `words` words from its own on, the last of them at the end of
+ * these; 0: they do not fit. */
 static size_t rgroup_fit(const struct rgroup *g, size_t from, unsigned words)
 {
 	const struct rgroup_load *first = &g->load[from];
@@ -147,7 +162,7 @@ static int32_t rgroup_peak(struct rgroup *g, unsigned limit, uint32_t begin, uin
 {
 	int32_t now = 0, most = 0;
 
-	if (!g->n || g->load[0].family != RSCAN_SCALAR)         /* they come first */
+	if (!g->n || g->load[0].family != RSCAN_SCALAR) /* they come first */
 		return 0;
 	memset(g->pressure, 0, (end - begin + 2) * sizeof *g->pressure);
 	for (size_t k = 0; k < g->n && g->load[k].family == RSCAN_SCALAR;) {
@@ -172,7 +187,9 @@ static int32_t rgroup_peak(struct rgroup *g, unsigned limit, uint32_t begin, uin
 static bool rgroup_record(struct rgroup *g, size_t from, size_t n, unsigned words)
 {
 	struct rscan *s = g->s;
-	struct rscan_group group = { .family = g->load[from].family, .words = (uint8_t)words, .first = UINT32_MAX, .disp = g->load[from].disp };
+	struct rscan_group group = {
+		.family = g->load[from].family, .words = (uint8_t)words, .first = UINT32_MAX, .disp = g->load[from].disp
+	};
 
 	if (s->n_groups + 2 > s->groups_capacity) {
 		size_t capacity = 2 * s->groups_capacity + 32;
@@ -182,7 +199,7 @@ static bool rgroup_record(struct rgroup *g, size_t from, size_t n, unsigned word
 		s->groups = grown;
 		s->groups_capacity = capacity;
 	}
-	s->n_groups += s->n_groups == 0;        /* number 0 is none */
+	s->n_groups += s->n_groups == 0; /* number 0 is none */
 	for (size_t k = from; k < from + n; k++) {
 		group.first = g->load[k].at < group.first ? g->load[k].at : group.first;
 		s->group[g->load[k].at] = (uint32_t)s->n_groups;

@@ -1,10 +1,12 @@
 /* jit/rdna/program.c - the driver, and functions linked behind it into one code object.
  *
- * Owns: the driver's instructions, the barrier over all workgroups, the layout of a program. Never looks into a function. The rule: whatever the
- * driver keeps over a call stands below RDNA_ABI_FREE_SGPR, where functions do not write.
+ * Owns: the driver's instructions, the barrier over all workgroups, the layout of a program. Never looks into a
+ * function. The rule: whatever the driver keeps over a call stands below RDNA_ABI_FREE_SGPR, where functions do not
+ * write.
  *
- * gfx12 holds scalar registers that vector instructions have read in a cache that a scalar write does not reach by itself. A function may have read
- * any register from RDNA_ABI_WAVE on (and its neighbour) so: what the driver writes there it settles before it reads it.
+ * gfx12 holds scalar registers that vector instructions have read in a cache that a scalar write does not reach by
+ * itself. A function may have read any register from RDNA_ABI_WAVE on (and its neighbour) so: what the driver writes
+ * there it settles before it reads it.
  */
 #include "jit/rdna/program.h"
 
@@ -14,34 +16,46 @@
 
 /* The driver's registers. Kept over calls: */
 enum {
-	RECORD = 0,                           /* address of this phase's record */
-	LEFT = 2,                             /* phases to come in bits 0..23, this phase's flags from FLAGS_AT on */
-	ARRIVED = 3,                          /* what the counter shows once all are at the last barrier begun */
-	COUNTER = 4,                          /* its address */
-	PLACE = 6,                            /* this workgroup's number in the low half, their count in the high one */
-	/* Free outside calls; loaded ones first. A record is struct rdna_phase. */
-	FUNCTION = 16, ARG = 18, BEGIN = 20, PER = 22, REST = 23, FLAGS = 24, TEMP = 26 /* and 27 */,
-	DRIVER_SGPRS = 28, DRIVER_VGPRS = 3
+	RECORD = 0,  /* address of this command's record */
+	LEFT = 2,    /* commands to come in bits 0..23, this command's flags from FLAGS_AT on */
+	ARRIVED = 3, /* what the counter shows once all are at the last barrier begun */
+	COUNTER = 4, /* its address */
+	PLACE = 6,   /* this workgroup's number in the low half, their count in the high one */
+	/* Free outside calls; loaded ones first. A record is struct rdna_command. */
+	FUNCTION = 16,
+	ARG = 18,
+	BEGIN = 20,
+	PER = 22,
+	REST = 23,
+	FLAGS = 24,
+	TEMP = 26 /* and 27 */,
+	DRIVER_SGPRS = 28,
+	DRIVER_VGPRS = 3
 };
 enum { FLAGS_AT = 24, LINE = 128 /* of instruction cache */, WORKGROUP_ITEMS = RDNA_PROGRAM_WAVES * 32 };
 
-_Static_assert(sizeof(struct rdna_phase) == 40 && offsetof(struct rdna_phase, flags) == 32, "a record is loaded as 8 words and 2");
+_Static_assert(sizeof(struct rdna_command) == 40 && offsetof(struct rdna_command, flags) == 32,
+               "a record is loaded as 8 words and 2");
 _Static_assert(sizeof(struct rdna_program_args) == 32, "the arguments are loaded as 8 words");
 
 /* ---- instructions in threes */
 
-static void s2(struct rdna *r, enum rdna_op op, unsigned d, struct rdna_operand a, struct rdna_operand b) { rdna_put2(r, op, rdna_s(d), a, b); }
+static void s2(struct rdna *r, enum rdna_op op, unsigned d, struct rdna_operand a, struct rdna_operand b)
+{
+	rdna_put2(r, op, rdna_s(d), a, b);
+}
 static void compare(struct rdna *r, enum rdna_op op, struct rdna_operand a, struct rdna_operand b)
 {
 	rdna_put(r, &(struct rdna_ins){ .op = op, .s = { a, b } });
 }
 static void load(struct rdna *r, enum rdna_op op, unsigned d, unsigned n, unsigned base, int32_t offset)
 {
-	rdna_put(r, &(struct rdna_ins){ .op = op, .d = { rdna_sn(d, n) }, .s = { rdna_sn(base, 2) }, .offset = offset });
+	rdna_put(r,
+	         &(struct rdna_ins){ .op = op, .d = { rdna_sn(d, n) }, .s = { rdna_sn(base, 2) }, .offset = offset });
 }
 
 /* Scalar results in registers that vector instructions may have read can be read from here on. */
-static void settle(struct rdna *r)
+static void wait_scalar_write(struct rdna *r)
 {
 	if (r->gen == RDNA_GFX12)
 		rdna_put_imm(r, RDNA_S_WAIT_ALU, RDNA_DEPCTR_SA_SDST(0));
@@ -86,18 +100,19 @@ static void workgroup_barrier(struct rdna *r)
 /* The arguments into the registers that stay. */
 static void start(struct rdna *r, int end)
 {
-	load(r, RDNA_S_LOAD_B256, 16, 8, 0, 0);       /* struct rdna_program_args in s16..s23 */
+	load(r, RDNA_S_LOAD_B256, 16, 8, 0, 0); /* struct rdna_program_args in s16..s23 */
 	rdna_put1(r, RDNA_V_READFIRSTLANE_B32, rdna_s(RDNA_ABI_WAVE), rdna_v(0));
 	s2(r, RDNA_S_LSHR_B32, RDNA_ABI_WAVE, rdna_s(RDNA_ABI_WAVE), rdna_imm(5));
 	wait_scalar(r);
-	s2(r, RDNA_S_PACK_LL_B32_B16, PLACE, r->gen == RDNA_GFX12 ? rdna_reg(RDNA_TTMP0 + 9, 1) : rdna_s(2), rdna_s(22));
+	s2(r, RDNA_S_PACK_LL_B32_B16, PLACE, r->gen == RDNA_GFX12 ? rdna_reg(RDNA_TTMP0 + 9, 1) : rdna_s(2),
+	   rdna_s(22));
 	s2(r, RDNA_S_SUB_CO_U32, LEFT, rdna_s(19), rdna_s(18));
 	compare(r, RDNA_S_CMP_LE_U32, rdna_s(19), rdna_s(18));
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, end);
 	rdna_put1(r, RDNA_S_MOV_B32, rdna_s(ARRIVED), rdna_imm(0));
 	rdna_put1(r, RDNA_S_MOV_B64, rdna_sn(COUNTER, 2), rdna_sn(20, 2));
-	s2(r, RDNA_S_MUL_I32, TEMP, rdna_s(18), rdna_imm(sizeof(struct rdna_phase)));
-	s2(r, RDNA_S_MUL_HI_U32, TEMP + 1, rdna_s(18), rdna_imm(sizeof(struct rdna_phase)));
+	s2(r, RDNA_S_MUL_I32, TEMP, rdna_s(18), rdna_imm(sizeof(struct rdna_command)));
+	s2(r, RDNA_S_MUL_HI_U32, TEMP + 1, rdna_s(18), rdna_imm(sizeof(struct rdna_command)));
 	s2(r, RDNA_S_ADD_CO_U32, RECORD, rdna_s(16), rdna_s(TEMP));
 	s2(r, RDNA_S_ADD_CO_CI_U32, RECORD + 1, rdna_s(17), rdna_s(TEMP + 1));
 }
@@ -105,16 +120,16 @@ static void start(struct rdna *r, int end)
 static void load_record(struct rdna *r)
 {
 	load(r, RDNA_S_LOAD_B256, FUNCTION, 8, RECORD, 0);
-	load(r, RDNA_S_LOAD_B64, FLAGS, 2, RECORD, offsetof(struct rdna_phase, flags));
+	load(r, RDNA_S_LOAD_B64, FLAGS, 2, RECORD, offsetof(struct rdna_command, flags));
 }
 
-/* One phase fewer to come, and this one's flags where they outlive the call. */
+/* One command fewer to come, and this one's flags where they outlive the call. */
 static void take_record(struct rdna *r)
 {
 	wait_scalar(r);
 	s2(r, RDNA_S_LSHL_B32, TEMP, rdna_s(FLAGS), rdna_imm(FLAGS_AT));
 	s2(r, RDNA_S_SUB_CO_U32, LEFT, rdna_s(LEFT), rdna_imm(1));
-	settle(r);
+	wait_scalar_write(r);
 	s2(r, RDNA_S_OR_B32, LEFT, rdna_s(LEFT), rdna_s(TEMP));
 }
 
@@ -124,29 +139,29 @@ static void share(struct rdna *r, int nothing)
 	const unsigned i = TEMP, t = TEMP + 1, begin = RDNA_ABI_BEGIN, end = RDNA_ABI_END;
 
 	s2(r, RDNA_S_LSHR_B32, t, rdna_s(PLACE), rdna_imm(16));
-	settle(r);
+	wait_scalar_write(r);
 	s2(r, RDNA_S_MUL_I32, t, rdna_s(t), rdna_s(RDNA_ABI_WAVE));
-	compare(r, RDNA_S_BITCMP1_B32, rdna_s(FLAGS), rdna_imm(1));            /* RDNA_PHASE_COOPERATIVE */
-	settle(r);
+	compare(r, RDNA_S_BITCMP1_B32, rdna_s(FLAGS), rdna_imm(1)); /* RDNA_COMMAND_COOPERATIVE */
+	wait_scalar_write(r);
 	s2(r, RDNA_S_CSELECT_B32, t, rdna_imm(0), rdna_s(t));
 	s2(r, RDNA_S_AND_B32, i, rdna_s(PLACE), rdna_imm(0xffff));
-	settle(r);
+	wait_scalar_write(r);
 	s2(r, RDNA_S_ADD_CO_U32, i, rdna_s(i), rdna_s(t));
-	settle(r);
+	wait_scalar_write(r);
 	s2(r, RDNA_S_MUL_I32, begin, rdna_s(i), rdna_s(PER));
 	s2(r, RDNA_S_MUL_HI_U32, begin + 1, rdna_s(i), rdna_s(PER));
 	s2(r, RDNA_S_MIN_U32, t, rdna_s(i), rdna_s(REST));
-	settle(r);
+	wait_scalar_write(r);
 	s2(r, RDNA_S_ADD_CO_U32, begin, rdna_s(begin), rdna_s(t));
-	settle(r);                                                              /* its neighbour too */
+	wait_scalar_write(r); /* its neighbour too */
 	s2(r, RDNA_S_ADD_CO_CI_U32, begin + 1, rdna_s(begin + 1), rdna_imm(0));
-	settle(r);
+	wait_scalar_write(r);
 	s2(r, RDNA_S_ADD_CO_U32, begin, rdna_s(begin), rdna_s(BEGIN));
-	settle(r);
+	wait_scalar_write(r);
 	s2(r, RDNA_S_ADD_CO_CI_U32, begin + 1, rdna_s(begin + 1), rdna_s(BEGIN + 1));
 	compare(r, RDNA_S_CMP_LT_U32, rdna_s(i), rdna_s(REST));
-	s2(r, RDNA_S_ADD_CO_CI_U32, t, rdna_s(PER), rdna_imm(0));              /* one more in the first of them */
-	settle(r);
+	s2(r, RDNA_S_ADD_CO_CI_U32, t, rdna_s(PER), rdna_imm(0)); /* one more in the first of them */
+	wait_scalar_write(r);
 	compare(r, RDNA_S_CMP_EQ_U32, rdna_s(t), rdna_imm(0));
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, nothing);
 	s2(r, RDNA_S_ADD_CO_U32, end, rdna_s(begin), rdna_s(t));
@@ -160,11 +175,12 @@ static void call(struct rdna *r, int entry)
 	rdna_put1(r, RDNA_S_MOV_B64, rdna_sn(RDNA_ABI_ARG, 2), rdna_sn(ARG, 2));
 	rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_GETPC_B64, .d = { rdna_sn(RDNA_ABI_RETURN, 2) } });
 	rdna_bind(r, here);
-	s2(r, RDNA_S_ADD_CO_U32, RDNA_ABI_RETURN, rdna_s(RDNA_ABI_RETURN), rdna_distance(entry, here));      /* a negative one */
+	s2(r, RDNA_S_ADD_CO_U32, RDNA_ABI_RETURN, rdna_s(RDNA_ABI_RETURN),
+	   rdna_distance(entry, here)); /* a negative one */
 	s2(r, RDNA_S_ADD_CO_CI_U32, RDNA_ABI_RETURN + 1, rdna_s(RDNA_ABI_RETURN + 1), rdna_imm(-1));
 	s2(r, RDNA_S_ADD_CO_U32, RDNA_ABI_RETURN, rdna_s(RDNA_ABI_RETURN), rdna_s(FUNCTION));
 	s2(r, RDNA_S_ADD_CO_CI_U32, RDNA_ABI_RETURN + 1, rdna_s(RDNA_ABI_RETURN + 1), rdna_s(FUNCTION + 1));
-	settle(r);
+	wait_scalar_write(r);
 	rdna_put1(r, RDNA_S_SWAPPC_B64, rdna_sn(RDNA_ABI_RETURN, 2), rdna_sn(RDNA_ABI_RETURN, 2));
 }
 
@@ -175,7 +191,8 @@ static void release(struct rdna *r)
 		rdna_put(r, &(struct rdna_ins){ .op = RDNA_GLOBAL_WB, .scope = RDNA_SCOPE_DEV });
 		rdna_put_imm(r, RDNA_S_WAIT_STORECNT, 0);
 	} else {
-		rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_WAITCNT_VSCNT, .s = { rdna_reg(RDNA_NULL, 1), rdna_imm(0) } });
+		rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_WAITCNT_VSCNT,
+		                                .s = { rdna_reg(RDNA_NULL, 1), rdna_imm(0) } });
 	}
 }
 
@@ -202,9 +219,17 @@ static void meet(struct rdna *r)
 	rdna_put1(r, RDNA_S_MOV_B32, rdna_reg(RDNA_EXEC_LO, 1), rdna_imm(1));
 	rdna_put1(r, RDNA_V_MOV_B32, rdna_v(0), rdna_imm(0));
 	rdna_put1(r, RDNA_V_MOV_B32, rdna_v(1), rdna_imm(1));
-	rdna_put(r, &(struct rdna_ins){ .op = RDNA_GLOBAL_ATOMIC_ADD_U32, .s = { rdna_v(0), rdna_v(1) }, .saddr = rdna_sn(COUNTER, 2), .scope = scope });
+	rdna_put(r, &(struct rdna_ins){ .op = RDNA_GLOBAL_ATOMIC_ADD_U32,
+	                                .s = { rdna_v(0), rdna_v(1) },
+	                                .saddr = rdna_sn(COUNTER, 2),
+	                                .scope = scope });
 	rdna_bind(r, again);
-	rdna_put(r, &(struct rdna_ins){ .op = RDNA_GLOBAL_LOAD_B32, .d = { rdna_v(2) }, .s = { rdna_v(0) }, .saddr = rdna_sn(COUNTER, 2), .cache = cache, .scope = scope });
+	rdna_put(r, &(struct rdna_ins){ .op = RDNA_GLOBAL_LOAD_B32,
+	                                .d = { rdna_v(2) },
+	                                .s = { rdna_v(0) },
+	                                .saddr = rdna_sn(COUNTER, 2),
+	                                .cache = cache,
+	                                .scope = scope });
 	wait_load(r);
 	rdna_put1(r, RDNA_V_READFIRSTLANE_B32, rdna_s(TEMP), rdna_v(2));
 	compare(r, RDNA_S_CMP_GE_U32, rdna_s(TEMP), rdna_s(ARRIVED));
@@ -220,11 +245,11 @@ static void grid_barrier(struct rdna *r)
 	int other = rdna_label(r);
 
 	wait_lds(r);
-	load_record(r);                               /* arrives while the others are waited for */
+	load_record(r); /* arrives while the others are waited for */
 	release(r);
 	workgroup_barrier(r);
 	s2(r, RDNA_S_LSHR_B32, TEMP, rdna_s(PLACE), rdna_imm(16));
-	settle(r);
+	wait_scalar_write(r);
 	s2(r, RDNA_S_ADD_CO_U32, ARRIVED, rdna_s(ARRIVED), rdna_s(TEMP));
 	compare(r, RDNA_S_CMP_LG_U32, rdna_s(RDNA_ABI_WAVE), rdna_imm(0));
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, other);
@@ -237,36 +262,37 @@ static void grid_barrier(struct rdna *r)
 /* Its entry is its first byte. */
 static void write_driver(struct rdna *r)
 {
-	int entry = rdna_label(r), phase = rdna_label(r), next = rdna_label(r), everyone = rdna_label(r), workgroup = rdna_label(r), end = rdna_label(r);
+	int entry = rdna_label(r), command = rdna_label(r), next = rdna_label(r), everyone = rdna_label(r),
+	    workgroup = rdna_label(r), end = rdna_label(r);
 
 	rdna_bind(r, entry);
 	start(r, end);
 	load_record(r);
-	rdna_bind(r, phase);
+	rdna_bind(r, command);
 	take_record(r);
 	share(r, next);
 	call(r, entry);
 	rdna_bind(r, next);
-	s2(r, RDNA_S_ADD_CO_U32, RECORD, rdna_s(RECORD), rdna_imm(sizeof(struct rdna_phase)));
+	s2(r, RDNA_S_ADD_CO_U32, RECORD, rdna_s(RECORD), rdna_imm(sizeof(struct rdna_command)));
 	s2(r, RDNA_S_ADD_CO_CI_U32, RECORD + 1, rdna_s(RECORD + 1), rdna_imm(0));
 	s2(r, RDNA_S_LSHR_B32, TEMP, rdna_s(LEFT), rdna_imm(FLAGS_AT));
-	s2(r, RDNA_S_AND_B32, LEFT, rdna_s(LEFT), rdna_imm(RDNA_PROGRAM_MAX_PHASES));
-	rdna_put_branch(r, RDNA_S_CBRANCH_SCC0, end);      /* what follows the launch waits for all of it */
-	settle(r);
-	compare(r, RDNA_S_BITCMP1_B32, rdna_s(TEMP), rdna_imm(0));                 /* RDNA_PHASE_BARRIER */
+	s2(r, RDNA_S_AND_B32, LEFT, rdna_s(LEFT), rdna_imm(RDNA_PROGRAM_MAX_COMMANDS));
+	rdna_put_branch(r, RDNA_S_CBRANCH_SCC0, end); /* what follows the launch waits for all of it */
+	wait_scalar_write(r);
+	compare(r, RDNA_S_BITCMP1_B32, rdna_s(TEMP), rdna_imm(0)); /* RDNA_COMMAND_BARRIER */
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, everyone);
-	compare(r, RDNA_S_BITCMP1_B32, rdna_s(TEMP), rdna_imm(2));                 /* RDNA_PHASE_WORKGROUP_BARRIER */
+	compare(r, RDNA_S_BITCMP1_B32, rdna_s(TEMP), rdna_imm(2)); /* RDNA_COMMAND_WORKGROUP_BARRIER */
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, workgroup);
 	load_record(r);
-	rdna_put_branch(r, RDNA_S_BRANCH, phase);
+	rdna_put_branch(r, RDNA_S_BRANCH, command);
 	rdna_bind(r, workgroup);
 	wait_lds(r);
 	load_record(r);
 	workgroup_barrier(r);
-	rdna_put_branch(r, RDNA_S_BRANCH, phase);
+	rdna_put_branch(r, RDNA_S_BRANCH, command);
 	rdna_bind(r, everyone);
 	grid_barrier(r);
-	rdna_put_branch(r, RDNA_S_BRANCH, phase);
+	rdna_put_branch(r, RDNA_S_BRANCH, command);
 	rdna_bind(r, end);
 	rdna_put0(r, RDNA_S_ENDPGM);
 }
@@ -280,12 +306,16 @@ uint32_t rdna_program_lds(const struct object *o)
 
 static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-static bool describe(struct amdgpu_object *out, const struct rdna *r, const struct target *target, const struct object *const f[], size_t n, struct error *err)
+static bool describe(struct amdgpu_object *out, const struct rdna *r, const struct target *target,
+                     const struct object *const f[], size_t n, struct error *err)
 {
 	static const struct amdgpu_arg args[] = {
-		{ "phases", offsetof(struct rdna_program_args, phases), 8, AMDGPU_ARG_BUFFER }, { "first", offsetof(struct rdna_program_args, first), 4, AMDGPU_ARG_VALUE },
-		{ "end", offsetof(struct rdna_program_args, end), 4, AMDGPU_ARG_VALUE }, { "arrivals", offsetof(struct rdna_program_args, arrivals), 8, AMDGPU_ARG_BUFFER },
-		{ "workgroups", offsetof(struct rdna_program_args, workgroups), 4, AMDGPU_ARG_VALUE }, { "reserved", offsetof(struct rdna_program_args, reserved), 4, AMDGPU_ARG_VALUE },
+		{ "commands", offsetof(struct rdna_program_args, commands), 8, AMDGPU_ARG_BUFFER },
+		{ "first", offsetof(struct rdna_program_args, first), 4, AMDGPU_ARG_VALUE },
+		{ "end", offsetof(struct rdna_program_args, end), 4, AMDGPU_ARG_VALUE },
+		{ "arrivals", offsetof(struct rdna_program_args, arrivals), 8, AMDGPU_ARG_BUFFER },
+		{ "workgroups", offsetof(struct rdna_program_args, workgroups), 4, AMDGPU_ARG_VALUE },
+		{ "reserved", offsetof(struct rdna_program_args, reserved), 4, AMDGPU_ARG_VALUE },
 	};
 	uint32_t lds = 0, vgprs = DRIVER_VGPRS, sgprs = DRIVER_SGPRS;
 
@@ -294,14 +324,29 @@ static bool describe(struct amdgpu_object *out, const struct rdna *r, const stru
 		vgprs = most(vgprs, f[i]->vector_regs);
 		sgprs = most(sgprs, f[i]->scalar_regs);
 	}
-	struct amdgpu_kernel k = { .name = RDNA_PROGRAM_KERNEL, .code = r->code, .code_size = r->size, .vgprs = (uint16_t)vgprs,
-		.sgprs = (uint16_t)sgprs, .lds_bytes = lds, .kernarg_bytes = sizeof(struct rdna_program_args), .args = args, .n_args = sizeof args / sizeof args[0],
-		.workgroup = { WORKGROUP_ITEMS, 1, 1 }, .workgroup_id = { true }, .workitem_ids = 1, .float_mode = AMDGPU_FLOAT_KEEP_DENORMALS, .ieee = true,
-		.dx10_clamp = true, .forward_progress = true };
+	struct amdgpu_kernel k = {
+		.name = RDNA_PROGRAM_KERNEL,
+		.code = r->code,
+		.code_size = r->size,
+		.vgprs = (uint16_t)vgprs,
+		.sgprs = (uint16_t)sgprs,
+		.lds_bytes = lds,
+		.kernarg_bytes = sizeof(struct rdna_program_args),
+		.args = args,
+		.n_args = sizeof args / sizeof args[0],
+		.workgroup = { WORKGROUP_ITEMS, 1, 1 },
+		.workgroup_id = { true },
+		.workitem_ids = 1,
+		.float_mode = AMDGPU_FLOAT_KEEP_DENORMALS,
+		.ieee = true,
+		.dx10_clamp = true,
+		.forward_progress = true
+	};
 	return amdgpu_object_make(out, target->name, &k, 1, err);
 }
 
-bool rdna_program_make(uint8_t **bytes, size_t *size, const struct target *target, const struct object *const functions[], size_t n, uint64_t offset[], struct error *err)
+bool rdna_program_make(uint8_t **bytes, size_t *size, const struct target *target,
+                       const struct object *const functions[], size_t n, uint64_t offset[], struct error *err)
 {
 	struct amdgpu_object made = { 0 };
 	struct rdna r;
@@ -309,7 +354,8 @@ bool rdna_program_make(uint8_t **bytes, size_t *size, const struct target *targe
 	*bytes = NULL;
 	*size = 0;
 	if (target->backend != &backend_rdna)
-		return error_set(err, ERROR_UNSUPPORTED, "target %s takes no program of functions: RDNA targets do", target->name);
+		return error_set(err, ERROR_UNSUPPORTED, "target %s takes no program of functions: RDNA targets do",
+		                 target->name);
 	rdna_init(&r, rdna_gen_of(target->name));
 	write_driver(&r);
 	for (size_t i = 0; i < n; i++) {
@@ -318,7 +364,8 @@ bool rdna_program_make(uint8_t **bytes, size_t *size, const struct target *targe
 		rdna_bytes(&r, functions[i]->code, functions[i]->code_bytes);
 	}
 	bool ok = rdna_finish(&r);
-	ok = ok ? describe(&made, &r, target, functions, n, err) : error_set(err, ERROR_MEMORY, "a program of %zu functions cannot be written: %s", n, r.error);
+	ok = ok ? describe(&made, &r, target, functions, n, err)
+	        : error_set(err, ERROR_MEMORY, "a program of %zu functions cannot be written: %s", n, r.error);
 	rdna_free(&r);
 	*bytes = made.bytes;
 	*size = made.size;

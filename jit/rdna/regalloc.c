@@ -1,9 +1,11 @@
 /* jit/rdna/regalloc.c - linear scan over structured loops, for tuples, without spilling.
  *
- * Owns: the choice of registers. A tuple takes all its words at its first write; each word is given back on its own after its last use. Low numbers
- * go first, for how many waves live at once hangs on the highest one. Rule for editors: the result depends on the input alone (no addresses).
+ * Owns: the choice of registers. A tuple takes all its words at its first write; each word is given back on its own
+ * after its last use. Low numbers go first, for how many waves live at once hangs on the highest one. Rule for editors:
+ * the result depends on the input alone (no addresses).
  *
- * A kernel that does not fit is tried once more with tuples at the other end of the file, where single registers do not break up the room; then refused.
+ * A kernel that does not fit is tried once more with tuples at the other end of the file, where single registers do not
+ * break up the room; then refused.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -13,7 +15,10 @@
 
 enum { NOWHERE = UINT32_MAX };
 
-struct ra_word { uint32_t next /* word that ends there, too */; uint32_t place; };
+struct ra_word {
+	uint32_t next /* word that ends there, too */;
+	uint32_t place;
+};
 
 /* Places are the encoder's numbers. */
 enum { PLACES = RDNA_V0 + RDNA_ABI_VGPRS };
@@ -21,18 +26,20 @@ enum { PLACES = RDNA_V0 + RDNA_ABI_VGPRS };
 struct ra {
 	struct rdna_lir *l;
 	const struct rdna_live *live;
-	uint32_t *ends;                        /* by instruction: the first word that ends there */
+	uint32_t *ends; /* by instruction: the first word that ends there */
 	struct ra_word *word;
-	uint64_t busy[PLACES / 64 + 1];        /* a bit for each place, those below first_place being busy; behind them none */
-	unsigned limit[RDNA_CLASSES];          /* places below */
-	unsigned used[RDNA_CLASSES];           /* highest + 1 */
+	uint64_t busy[PLACES / 64 + 1]; /* a bit for each place, those below first_place being busy; behind them none */
+	unsigned limit[RDNA_CLASSES];   /* places below */
+	unsigned used[RDNA_CLASSES];    /* highest + 1 */
 	bool tuples_high;
 	uint32_t random;
 	uint32_t at;
-	uint32_t failed;                       /* the register that found no place; 0: all did */
+	uint32_t failed; /* the register that found no place; 0: all did */
 };
 
-static const unsigned first_place[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = RDNA_ABI_FREE_SGPR, [RDNA_CLASS_VGPR] = RDNA_V0 };
+static const unsigned first_place[RDNA_CLASSES] = {
+	[RDNA_CLASS_SGPR] = RDNA_ABI_FREE_SGPR, [RDNA_CLASS_VGPR] = RDNA_V0
+};
 /* Where a class's places begin, in words of `busy`. */
 static const unsigned first_busy[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = 0, [RDNA_CLASS_VGPR] = RDNA_V0 / 64 };
 
@@ -57,12 +64,13 @@ static inline bool is_free(const struct ra *ra, unsigned place, uint16_t words)
 static inline bool fits(const struct ra *ra, uint32_t r, unsigned place)
 {
 	const struct rdna_lir_reg *g = &ra->l->reg[r];
-	return place >= first_place[g->cls] && place + g->n <= ra->limit[g->cls] && place % g->align == 0 && is_free(ra, place, ra->live->named[r]);
+	return place >= first_place[g->cls] && place + g->n <= ra->limit[g->cls] && place % g->align == 0 &&
+	       is_free(ra, place, ra->live->named[r]);
 }
 
 static uint32_t lowest_tuple(const struct ra *ra, const struct rdna_lir_reg *g, uint16_t named)
 {
-	unsigned place = first_place[g->cls];                  /* aligned for all */
+	unsigned place = first_place[g->cls]; /* aligned for all */
 	while (place + g->n <= ra->limit[g->cls]) {
 		uint64_t here = ra->busy[place / 64] >> place % 64;
 		if (g->align == 1 && here & 1 && named & 1)
@@ -151,21 +159,27 @@ static inline void mark(struct ra *ra, uint32_t word, bool busy)
 /* --- one instruction */
 
 /* The words that an operand names: n from `first` on. */
-struct words { uint32_t first, n; };
+struct words {
+	uint32_t first, n;
+};
 static inline struct words words_of(const struct ra *ra, const struct rdna_lir_operand *o)
 {
-	return o->kind == RDNA_LIR_VIRTUAL ? (struct words){ ra->live->reg[o->reg].first_word + o->sub, o->n } : (struct words){ 0, 0 };
+	return o->kind == RDNA_LIR_VIRTUAL ? (struct words){ ra->live->reg[o->reg].first_word + o->sub, o->n }
+	                                   : (struct words){ 0, 0 };
 }
 static inline bool is_among(uint32_t word, struct words w) { return word - w.first < w.n; }
 
-/* The source whose register the destination would best take over: the addend, so that the short accumulating form does; a copy's original; what a constant
- * is added to. Others take the lowest register there is. */
+/* The source whose register the destination would best take over: the addend, so that the short accumulating form does;
+ * a copy's original; what a constant is added to. Others take the lowest register there is. */
 static inline const struct rdna_lir_operand *heir_of(const struct rdna_lir_ins *i)
 {
 	static const struct rdna_lir_operand nobody;
 	switch (i->op) {
-	case RDNA_V_MOV_B32: case RDNA_S_MOV_B32: case RDNA_S_MOV_B64: return &i->s[0];
-	case RDNA_S_ADD_CO_I32: case RDNA_S_MUL_I32: return i->s[1].kind == RDNA_LIR_CONST ? &i->s[0] : &nobody;
+	case RDNA_V_MOV_B32:
+	case RDNA_S_MOV_B32:
+	case RDNA_S_MOV_B64: return &i->s[0];
+	case RDNA_S_ADD_CO_I32:
+	case RDNA_S_MUL_I32: return i->s[1].kind == RDNA_LIR_CONST ? &i->s[0] : &nobody;
 	default: return rdna_lir_facts(i->op) & RDNA_IS_VALU ? &i->s[2] : &nobody;
 	}
 }
@@ -174,7 +188,8 @@ static inline const struct rdna_lir_operand *heir_of(const struct rdna_lir_ins *
 static inline uint32_t wanted_place(const struct ra *ra, const struct rdna_lir_ins *i)
 {
 	const struct rdna_lir_operand *o = heir_of(i), *to = &i->d[0];
-	if (o->kind != RDNA_LIR_VIRTUAL || ra->random || ra->l->reg[o->reg].cls != ra->l->reg[to->reg].cls || o->n != to->n)
+	if (o->kind != RDNA_LIR_VIRTUAL || ra->random || ra->l->reg[o->reg].cls != ra->l->reg[to->reg].cls ||
+	    o->n != to->n)
 		return NOWHERE;
 	unsigned from = ra->l->reg[o->reg].phys + o->sub;
 	return from >= to->sub ? from - to->sub : NOWHERE;
@@ -217,18 +232,19 @@ static bool inherit_matrix(struct ra *ra, const struct rdna_lir_ins *i, uint32_t
 static struct words inherited(const struct ra *ra, const struct rdna_lir_ins *i)
 {
 	const struct rdna_lir_operand *c = &i->s[2];
-	if (!(rdna_lir_facts(i->op) & RDNA_IS_WMMA) || c->kind != RDNA_LIR_VIRTUAL || i->d[0].reg == c->reg || ra->live->reg[i->d[0].reg].start != ra->at)
+	if (!(rdna_lir_facts(i->op) & RDNA_IS_WMMA) || c->kind != RDNA_LIR_VIRTUAL || i->d[0].reg == c->reg ||
+	    ra->live->reg[i->d[0].reg].start != ra->at)
 		return (struct words){ 0, 0 };
 	bool same = ra->l->reg[i->d[0].reg].phys + i->d[0].sub == ra->l->reg[c->reg].phys + c->sub;
 	return same ? (struct words){ ra->live->reg[c->reg].first_word, ra->l->reg[c->reg].n } : (struct words){ 0, 0 };
 }
 
-static inline void allocate_one(struct ra *ra, const struct rdna_lir_ins *i, unsigned d, bool apart)
+static inline void allocate_one(struct ra *ra, const struct rdna_lir_ins *i, unsigned d, bool early_clobber)
 {
 	uint32_t r = i->d[d].reg, place = NOWHERE;
-	if (apart && !d && inherit_matrix(ra, i, r))
+	if (early_clobber && !d && inherit_matrix(ra, i, r))
 		return;
-	if (!apart && !d)
+	if (!early_clobber && !d)
 		place = wanted_place(ra, i);
 	if (place == NOWHERE || !fits(ra, r, place))
 		place = find_place(ra, r);
@@ -243,13 +259,13 @@ static inline bool begins_here(const struct ra *ra, const struct rdna_lir_operan
 	return o->kind == RDNA_LIR_VIRTUAL && o->reg && ra->live->reg[o->reg].start == ra->at;
 }
 
-static inline void allocate(struct ra *ra, const struct rdna_lir_ins *i, bool apart)
+static inline void allocate(struct ra *ra, const struct rdna_lir_ins *i, bool early_clobber)
 {
 	bool first = begins_here(ra, &i->d[0]), second = begins_here(ra, &i->d[1]);
 	if (first)
-		allocate_one(ra, i, 0, apart);
+		allocate_one(ra, i, 0, early_clobber);
 	if (second && !ra->failed && !(first && i->d[0].reg == i->d[1].reg))
-		allocate_one(ra, i, 1, apart);
+		allocate_one(ra, i, 1, early_clobber);
 }
 
 /* Its operands' words are free when all is read, its results' where they are never read when they are written. */
@@ -271,8 +287,8 @@ static inline void step(struct ra *ra, const struct rdna_lir_ins *i)
 			mark(ra, word, false);
 }
 
-/* One that writes results before it has read all (rdna_lir_apart): all words that end here do so behind it. */
-static void step_apart(struct ra *ra, const struct rdna_lir_ins *i)
+/* One that writes results before it has read all (rdna_lir_early_clobber): all words that end here do so behind it. */
+static void step_early_clobber(struct ra *ra, const struct rdna_lir_ins *i)
 {
 	allocate(ra, i, true);
 	if (ra->failed)
@@ -314,8 +330,8 @@ static void scan(struct ra *ra)
 	ra->failed = 0;
 	const struct rdna_lir_ins *i = ra->l->ins;
 	for (ra->at = 0; ra->at < ra->l->n_ins && !ra->failed; ra->at++, i++)
-		if (rdna_lir_apart(i))
-			step_apart(ra, i);
+		if (rdna_lir_early_clobber(i))
+			step_early_clobber(ra, i);
 		else
 			step(ra, i);
 }
@@ -327,9 +343,10 @@ static bool refuse(const struct ra *ra, struct error *err)
 	for (unsigned place = first_place[g->cls]; place < ra->limit[g->cls]; place++)
 		taken += ra->busy[place / 64] >> place % 64 & 1;
 	return error_set(err, ERROR_UNSUPPORTED,
-	                 "the kernel does not fit in %u %s registers: at instruction %u of %zu %u are taken and a tuple of %u finds no place",
-	                 ra->limit[g->cls] - first_place[g->cls], g->cls == RDNA_CLASS_VGPR ? "vector" : "scalar", (unsigned)ra->at - 1, ra->l->n_ins,
-	                 taken, g->n);
+	                 "the kernel does not fit in %u %s registers: at instruction %u of %zu %u are taken and a "
+	                 "tuple of %u finds no place",
+	                 ra->limit[g->cls] - first_place[g->cls], g->cls == RDNA_CLASS_VGPR ? "vector" : "scalar",
+	                 (unsigned)ra->at - 1, ra->l->n_ins, taken, g->n);
 }
 
 static unsigned limit_of(unsigned wanted, enum rdna_class cls)
@@ -352,26 +369,31 @@ static bool place_all(struct ra *ra, struct rdna_regs *used, struct error *err)
 	if (ok && ra->failed)
 		ok = refuse(ra, err);
 	l->allocated = ok;
-	*used = (struct rdna_regs){ .vgprs = (uint16_t)(ra->used[RDNA_CLASS_VGPR] - RDNA_V0), .sgprs = (uint16_t)ra->used[RDNA_CLASS_SGPR] };
+	*used = (struct rdna_regs){ .vgprs = (uint16_t)(ra->used[RDNA_CLASS_VGPR] - RDNA_V0),
+		                    .sgprs = (uint16_t)ra->used[RDNA_CLASS_SGPR] };
 	free(ra->word);
 	return ok;
 }
 
 bool rdna_regalloc_known(struct rdna_lir *l, const struct rdna_live *live, struct rdna_regs *used, struct error *err)
 {
-	struct ra ra = { .l = l, .live = live, .limit = { [RDNA_CLASS_SGPR] = RDNA_ABI_SGPRS, [RDNA_CLASS_VGPR] = PLACES } };
+	struct ra ra = {
+		.l = l, .live = live, .limit = { [RDNA_CLASS_SGPR] = RDNA_ABI_SGPRS, [RDNA_CLASS_VGPR] = PLACES }
+	};
 	return place_all(&ra, used, err);
 }
 
-bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, uint32_t seed, struct rdna_regs *used, struct error *err)
+bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, uint32_t seed, struct rdna_regs *used,
+                   struct error *err)
 {
 	struct rdna_live live;
 	struct ra ra = { .l = l, .live = &live, .random = seed };
 	ra.limit[RDNA_CLASS_VGPR] = limit_of(max_vgprs, RDNA_CLASS_VGPR);
 	ra.limit[RDNA_CLASS_SGPR] = limit_of(max_sgprs, RDNA_CLASS_SGPR);
-	bool tried = l->tried && !seed && ra.limit[RDNA_CLASS_VGPR] == PLACES && ra.limit[RDNA_CLASS_SGPR] == RDNA_ABI_SGPRS;
+	bool tried =
+		l->tried && !seed && ra.limit[RDNA_CLASS_VGPR] == PLACES && ra.limit[RDNA_CLASS_SGPR] == RDNA_ABI_SGPRS;
 	l->tried = l->allocated = false;
-	*used = (struct rdna_regs){0};
+	*used = (struct rdna_regs){ 0 };
 	if (tried) {
 		l->allocated = true;
 		*used = l->used;

@@ -1,9 +1,11 @@
-/* jit/rdna/scan.c - one look at the IR before RDNA selection: what is dead, which values need no instruction of their own, which loads go together.
+/* jit/rdna/scan.c - one look at the IR before RDNA selection: what is dead, which values need no instruction of their
+ * own, which loads go together.
  *
- * Folds sums of addresses into displacements, casts into names, signs into operands' modifiers, widenings of halves into the sums of products that
- * read them, and an operation into its one user where an instruction does both. Groups loads of neighbouring words inside a straight run. Never changes
- * the IR. Rule for editors: a folded value is computed where it is used, so everything it depends on must be the same there as at its definition;
- * every new kind of fold must go through rscan_still_valid() at each use.
+ * Folds sums of addresses into displacements, casts into names, signs into operands' modifiers, widenings of halves
+ * into the sums of products that read them, and an operation into its one user where an instruction does both. Groups
+ * loads of neighbouring words inside a straight run. Never changes the IR. Rule for editors: a folded value is computed
+ * where it is used, so everything it depends on must be the same there as at its definition; every new kind of fold
+ * must go through rscan_still_valid() at each use.
  */
 #include "jit/rdna/select.h"
 
@@ -15,22 +17,29 @@ struct rscanner {
 	const struct ir *ir;
 	enum rdna_gen gen;
 	uint32_t at, block;
-	bool *uniform;               /* by register: the same in all lanes, and known to lie in scalar registers */
-	uint32_t *address; size_t n_addresses;      /* the instructions that make addresses */
+	bool *uniform; /* by register: the same in all lanes, and known to lie in scalar registers */
+	uint32_t *address;
+	size_t n_addresses; /* the instructions that make addresses */
 };
 
 /* Nothing is asked for ahead here: the many waves of a card hide what memory takes. */
 #define IS(name, other) (IR_##name == IR_##other)
 #define NOTHING(name) (IS(name, prefetch) || IS(name, prefetch2))
-#define LOADS_WORDS(name) (IS(name, fbcast) || IS(name, ibcast) || IS(name, sload32) || IS(name, sload64) || IS(name, aload) || IS(name, iload_s))
+#define LOADS_WORDS(name) \
+	(IS(name, fbcast) || IS(name, ibcast) || IS(name, sload32) || IS(name, sload64) || IS(name, aload) || \
+	 IS(name, iload_s))
 const uint16_t rscan_row[IR_OP_COUNT] = {
-#define OP(name, dst, a, b, c, imm, expression, meaning) [IR_##name] = \
-	(NOTHING(name) ? RSCAN_IS_NOTHING : 0) | (!NOTHING(name) && (IR_KIND_##dst == IR_KIND__ || IS(name, loop)) ? RSCAN_HAS_EFFECT : 0) | \
-	(!NOTHING(name) && IR_KIND_##dst == IR_KIND__ && IR_KIND_##a == IR_KIND_A ? RSCAN_STORES : 0) | \
-	(IR_KIND_##dst != IR_KIND__ && (sizeof #expression > 1 || IS(name, fxor)) ? RSCAN_IS_FUNCTION : 0) | \
-	(IS(name, aadd) || IS(name, aaddi) || IS(name, amov) ? RSCAN_MOVES_ADDRESS : 0) | (IS(name, local) || IS(name, shared) ? RSCAN_IS_LDS : 0) | \
-	(IS(name, aload) || IS(name, arg) ? RSCAN_IS_GLOBAL : 0) | (IS(name, loop) || IS(name, endloop) ? RSCAN_ENDS_RUN : 0) | \
-	(LOADS_WORDS(name) ? RSCAN_LOADS_WORDS : 0) | (IS(name, barrier) ? RSCAN_WAITS : 0),
+#define OP(name, dst, a, b, c, imm, expression, meaning) \
+	[IR_##name] = \
+		(NOTHING(name) ? RSCAN_IS_NOTHING : 0) | \
+		(!NOTHING(name) && (IR_KIND_##dst == IR_KIND__ || IS(name, loop)) ? RSCAN_HAS_EFFECT : 0) | \
+		(!NOTHING(name) && IR_KIND_##dst == IR_KIND__ && IR_KIND_##a == IR_KIND_A ? RSCAN_STORES : 0) | \
+		(IR_KIND_##dst != IR_KIND__ && (sizeof #expression > 1 || IS(name, fxor)) ? RSCAN_IS_FUNCTION : 0) | \
+		(IS(name, aadd) || IS(name, aaddi) || IS(name, amov) ? RSCAN_MOVES_ADDRESS : 0) | \
+		(IS(name, local) || IS(name, shared) ? RSCAN_IS_LDS : 0) | \
+		(IS(name, aload) || IS(name, arg) ? RSCAN_IS_GLOBAL : 0) | \
+		(IS(name, loop) || IS(name, endloop) ? RSCAN_ENDS_RUN : 0) | \
+		(LOADS_WORDS(name) ? RSCAN_LOADS_WORDS : 0) | (IS(name, barrier) ? RSCAN_WAITS : 0),
 #include "jit/ir/ops.def"
 #undef OP
 };
@@ -38,10 +47,14 @@ const uint16_t rscan_row[IR_OP_COUNT] = {
 #undef LOADS_WORDS
 #undef IS
 
-/* Backward: an instruction lives when it has an effect, writes a variable or has a live use. Lists, from its end on, what later looks are for. */
+/* Backward: an instruction lives when it has an effect, writes a variable or has a live use. Lists, from its end on,
+ * what later looks are for. */
 static void rscan_live(struct rscanner *c)
 {
-	enum { ADDRESS = RSCAN_IS_LDS | RSCAN_IS_GLOBAL | RSCAN_MOVES_ADDRESS, MOMENT = RSCAN_LOADS_WORDS | RSCAN_STORES | RSCAN_ENDS_RUN | RSCAN_WAITS };
+	enum {
+		ADDRESS = RSCAN_IS_LDS | RSCAN_IS_GLOBAL | RSCAN_MOVES_ADDRESS,
+		MOMENT = RSCAN_LOADS_WORDS | RSCAN_STORES | RSCAN_ENDS_RUN | RSCAN_WAITS
+	};
 	struct rscan_reg *const reg = c->s->reg;
 	const bool *const is_var = c->ir->is_var;
 	uint32_t *address = c->address + c->ir->n_ins, *moment = c->s->moment + c->ir->n_ins;
@@ -53,7 +66,8 @@ static void rscan_live(struct rscanner *c)
 			*--address = (uint32_t)k;
 		if (row & MOMENT || (row & ADDRESS && is_var[i->dst]))
 			*--moment = (uint32_t)k;
-		bool dead = !(row & RSCAN_HAS_EFFECT) && (row & RSCAN_IS_NOTHING || (!is_var[i->dst] && !reg[i->dst].uses));
+		bool dead =
+			!(row & RSCAN_HAS_EFFECT) && (row & RSCAN_IS_NOTHING || (!is_var[i->dst] && !reg[i->dst].uses));
 		c->s->skip[k] = dead;
 		if (dead)
 			continue;
@@ -67,7 +81,8 @@ static void rscan_live(struct rscanner *c)
 	c->s->moment = moment;
 }
 
-/* Which addresses are of LDS. Variables may get theirs from variables that are written later, so until nothing changes. */
+/* Which addresses are of LDS. Variables may get theirs from variables that are written later, so until nothing
+ * changes. */
 static bool rscan_lds(struct rscanner *c, struct error *err)
 {
 	struct rscan_reg *reg = c->s->reg;
@@ -79,15 +94,17 @@ static bool rscan_lds(struct rscanner *c, struct error *err)
 			unsigned row = rscan_row[i->op];
 			if (row & RSCAN_IS_GLOBAL || reg[i->dst].lds || !(row & RSCAN_IS_LDS || reg[i->a].lds))
 				continue;
-			changed |= c->ir->is_var[i->dst];      /* who reads another comes behind it */
+			changed |= c->ir->is_var[i->dst]; /* who reads another comes behind it */
 			reg[i->dst].lds = true;
 		}
 	}
 	for (size_t k = 0; k < c->n_addresses; k++) {
 		const struct ir_ins *i = &c->ir->ins[c->address[k]];
 		unsigned row = rscan_row[i->op];
-		if (row & (RSCAN_IS_GLOBAL | RSCAN_MOVES_ADDRESS) && (row & RSCAN_IS_GLOBAL || !reg[i->a].lds) && reg[i->dst].lds)
-			return error_set(err, ERROR_UNSUPPORTED, "the address %%%u is of global memory and of LDS at different times", i->dst);
+		if (row & (RSCAN_IS_GLOBAL | RSCAN_MOVES_ADDRESS) && (row & RSCAN_IS_GLOBAL || !reg[i->a].lds) &&
+		    reg[i->dst].lds)
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "the address %%%u is of global memory and of LDS at different times", i->dst);
 	}
 	return true;
 }
@@ -95,25 +112,30 @@ static bool rscan_lds(struct rscanner *c, struct error *err)
 bool rscan_takes_sign(uint8_t op, unsigned slot)
 {
 	switch (op) {
-	case IR_fadd: case IR_fsub: case IR_fmul: case IR_ffma: case IR_flt: case IR_fle: case IR_fmin: case IR_fmax: case IR_f2i: case IR_fneg: case IR_fabs:
-		return true;
-	case IR_fsel:
-		return slot > 0;
-	default:
-		return false;
+	case IR_fadd:
+	case IR_fsub:
+	case IR_fmul:
+	case IR_ffma:
+	case IR_flt:
+	case IR_fle:
+	case IR_fmin:
+	case IR_fmax:
+	case IR_f2i:
+	case IR_fneg:
+	case IR_fabs: return true;
+	case IR_fsel: return slot > 0;
+	default: return false;
 	}
 }
 
 const uint16_t rscan_uniform_op[IR_OP_COUNT] = {
-	[IR_iadd] = RDNA_S_ADD_CO_U32, [IR_isub] = RDNA_S_SUB_CO_U32, [IR_imul] = RDNA_S_MUL_I32, [IR_iand] = RDNA_S_AND_B32, [IR_ior] = RDNA_S_OR_B32,
-	[IR_ixor] = RDNA_S_XOR_B32, [IR_ishl] = RDNA_S_LSHL_B32, [IR_ishr] = RDNA_S_LSHR_B32, [IR_isar] = RDNA_S_ASHR_I32, [IR_imin] = RDNA_S_MIN_I32,
-	[IR_imax] = RDNA_S_MAX_I32,
+	[IR_iadd] = RDNA_S_ADD_CO_U32, [IR_isub] = RDNA_S_SUB_CO_U32, [IR_imul] = RDNA_S_MUL_I32,
+	[IR_iand] = RDNA_S_AND_B32,    [IR_ior] = RDNA_S_OR_B32,      [IR_ixor] = RDNA_S_XOR_B32,
+	[IR_ishl] = RDNA_S_LSHL_B32,   [IR_ishr] = RDNA_S_LSHR_B32,   [IR_isar] = RDNA_S_ASHR_I32,
+	[IR_imin] = RDNA_S_MIN_I32,    [IR_imax] = RDNA_S_MAX_I32,
 };
 
-static const struct ir_ins *definition(const struct rscanner *c, uint16_t r)
-{
-	return &c->ir->ins[c->s->reg[r].def];
-}
+static const struct ir_ins *definition(const struct rscanner *c, uint16_t r) { return &c->ir->ins[c->s->reg[r].def]; }
 
 /* The integer constant that r is. */
 static bool constant_of(const struct rscanner *c, uint16_t r, uint32_t *value)
@@ -127,29 +149,29 @@ static bool constant_of(const struct rscanner *c, uint16_t r, uint32_t *value)
 /* Whether rscan_fused_op has anything for it. */
 static inline bool takes_over(uint8_t op)
 {
-	return op == IR_iadd || op == IR_ior || op == IR_ixor || op == IR_isar || op == IR_ishr || op == IR_iand || op == IR_i2f;
+	return op == IR_iadd || op == IR_ior || op == IR_ixor || op == IR_isar || op == IR_ishr || op == IR_iand ||
+	       op == IR_i2f;
 }
 
 unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struct ir_ins *inner, unsigned slot)
 {
 	(void)ir;
 	switch (i->op) {
-	case IR_iadd:
-		return inner->op == IR_ishl ? RDNA_V_LSHL_ADD_U32 : inner->op == IR_iadd ? RDNA_V_ADD3_U32 : 0;
+	case IR_iadd: return inner->op == IR_ishl ? RDNA_V_LSHL_ADD_U32 : inner->op == IR_iadd ? RDNA_V_ADD3_U32 : 0;
 	case IR_ior:
-		return inner->op == IR_iand ? RDNA_V_AND_OR_B32 : inner->op == IR_ishl ? RDNA_V_LSHL_OR_B32 : inner->op == IR_ior ? RDNA_V_OR3_B32 : 0;
-	case IR_ixor:
-		return inner->op == IR_ixor ? RDNA_V_XOR3_B32 : 0;
-	case IR_isar:
-		return inner->op == IR_ishl && i->imm >= inner->imm && i->imm > 0 ? RDNA_V_BFE_I32 : 0;
-	case IR_ishr:
-		return inner->op == IR_ishl && i->imm >= inner->imm && i->imm > 0 ? RDNA_V_BFE_U32 : 0;
-	case IR_iand:
-		return inner->op == IR_ishr && slot == 0 ? RDNA_V_BFE_U32 : 0;
-	case IR_i2f:                    /* a byte of its operand; which, the shift behind it says */
-		return inner->op == IR_iand ? RDNA_V_CVT_F32_UBYTE0 : inner->op == IR_ishr && inner->imm == 24 ? RDNA_V_CVT_F32_UBYTE3 : 0;
-	default:
-		return 0;
+		return inner->op == IR_iand   ? RDNA_V_AND_OR_B32
+		       : inner->op == IR_ishl ? RDNA_V_LSHL_OR_B32
+		       : inner->op == IR_ior  ? RDNA_V_OR3_B32
+		                              : 0;
+	case IR_ixor: return inner->op == IR_ixor ? RDNA_V_XOR3_B32 : 0;
+	case IR_isar: return inner->op == IR_ishl && i->imm >= inner->imm && i->imm > 0 ? RDNA_V_BFE_I32 : 0;
+	case IR_ishr: return inner->op == IR_ishl && i->imm >= inner->imm && i->imm > 0 ? RDNA_V_BFE_U32 : 0;
+	case IR_iand: return inner->op == IR_ishr && slot == 0 ? RDNA_V_BFE_U32 : 0;
+	case IR_i2f: /* a byte of its operand; which, the shift behind it says */
+		return inner->op == IR_iand                       ? RDNA_V_CVT_F32_UBYTE0
+		       : inner->op == IR_ishr && inner->imm == 24 ? RDNA_V_CVT_F32_UBYTE3
+		                                                  : 0;
+	default: return 0;
 	}
 }
 
@@ -158,8 +180,9 @@ static bool fused_constants_fit(const struct rscanner *c, const struct ir_ins *i
 {
 	uint32_t mask = 0;
 
-	if (i->op == IR_iand)           /* a mask of low bits, that the shift leaves something under */
-		return constant_of(c, i->b, &mask) && mask && mask != UINT32_MAX && !(mask & (mask + 1)) && inner->imm + __builtin_popcount(mask) <= 32;
+	if (i->op == IR_iand) /* a mask of low bits, that the shift leaves something under */
+		return constant_of(c, i->b, &mask) && mask && mask != UINT32_MAX && !(mask & (mask + 1)) &&
+		       inner->imm + __builtin_popcount(mask) <= 32;
 	if (i->op == IR_i2f && inner->op == IR_iand)
 		return constant_of(c, inner->b, &mask) && mask == 255;
 	return true;
@@ -168,8 +191,9 @@ static bool fused_constants_fit(const struct rscanner *c, const struct ir_ins *i
 /* A value that is the same wherever it is in scope. */
 static bool is_stable(const struct rscanner *c, uint16_t r)
 {
-	return !r || (!c->ir->is_var[r] && (c->s->reg[r].fold == RSCAN_NO || !c->s->reg[r].root) && c->s->reg[r].fold != RSCAN_FUSED
-	              && c->s->reg[r].fold != RSCAN_SIGN && c->s->reg[r].fold != RSCAN_HALF);
+	return !r ||
+	       (!c->ir->is_var[r] && (c->s->reg[r].fold == RSCAN_NO || !c->s->reg[r].root) &&
+	        c->s->reg[r].fold != RSCAN_FUSED && c->s->reg[r].fold != RSCAN_SIGN && c->s->reg[r].fold != RSCAN_HALF);
 }
 
 /* A number made of a byte that a fused shift has brought down. */
@@ -177,7 +201,8 @@ static bool is_byte(const struct rscanner *c, const struct ir_ins *i, const stru
 {
 	const struct ir_ins *shift = definition(c, inner->a);
 
-	return i->op == IR_i2f && inner->op == IR_iand && c->s->reg[inner->a].fold == RSCAN_FUSED && (shift->imm == 8 || shift->imm == 16);
+	return i->op == IR_i2f && inner->op == IR_iand && c->s->reg[inner->a].fold == RSCAN_FUSED &&
+	       (shift->imm == 8 || shift->imm == 16);
 }
 
 static bool may_fuse(const struct rscanner *c, const struct ir_ins *i, uint16_t r)
@@ -205,14 +230,16 @@ static void rscan_touch(struct rscanner *c, uint16_t reg)
 		rscan_touch(c, i->b);
 }
 
-/* Lets i, which may take over others', do the work of one of its operands. Operand b first: sums are mostly written with the new part last. */
+/* Lets i, which may take over others', do the work of one of its operands. Operand b first: sums are mostly written
+ * with the new part last. */
 static inline void rscan_fuse(struct rscanner *c, const struct ir_ins *i)
 {
 	const uint16_t operand[2] = { i->a, i->b };
 
 	for (unsigned slot = 2; slot-- > 0;) {
 		uint16_t r = operand[slot];
-		if (!r || !may_fuse(c, i, r) || !rscan_fused_op(c->ir, i, definition(c, r), slot) || !fused_constants_fit(c, i, definition(c, r)))
+		if (!r || !may_fuse(c, i, r) || !rscan_fused_op(c->ir, i, definition(c, r), slot) ||
+		    !fused_constants_fit(c, i, definition(c, r)))
 			continue;
 		c->s->reg[r].fold = RSCAN_FUSED;
 		rscan_touch(c, r);
@@ -222,12 +249,12 @@ static inline void rscan_fuse(struct rscanner *c, const struct ir_ins *i)
 
 /* How results are folded, unless fold_kind() knows better. */
 static const uint8_t usual_fold[IR_OP_COUNT] = {
-	[IR_fconst] = RSCAN_CONST, [IR_iconst] = RSCAN_CONST, [IR_tconst] = RSCAN_CONST, [IR_ilane] = RSCAN_CONST, [IR_sconst] = RSCAN_CONST, [IR_arg] = RSCAN_CONST,
-	[IR_begin] = RSCAN_CONST, [IR_end] = RSCAN_CONST, [IR_wave] = RSCAN_CONST,
-	[IR_local] = RSCAN_ADDRESS, [IR_shared] = RSCAN_ADDRESS, [IR_aaddi] = RSCAN_ADDRESS,
-	[IR_fbits] = RSCAN_NAME, [IR_ibits] = RSCAN_NAME, [IR_fmov] = RSCAN_NAME, [IR_imov] = RSCAN_NAME, [IR_isplat] = RSCAN_NAME,
-	[IR_fneg] = RSCAN_SIGN, [IR_fabs] = RSCAN_SIGN,
-	[IR_fhalf] = RSCAN_HALF, [IR_fload_h] = RSCAN_HALF,
+	[IR_fconst] = RSCAN_CONST, [IR_iconst] = RSCAN_CONST,  [IR_tconst] = RSCAN_CONST,   [IR_ilane] = RSCAN_CONST,
+	[IR_sconst] = RSCAN_CONST, [IR_arg] = RSCAN_CONST,     [IR_begin] = RSCAN_CONST,    [IR_end] = RSCAN_CONST,
+	[IR_wave] = RSCAN_CONST,   [IR_local] = RSCAN_ADDRESS, [IR_shared] = RSCAN_ADDRESS, [IR_aaddi] = RSCAN_ADDRESS,
+	[IR_fbits] = RSCAN_NAME,   [IR_ibits] = RSCAN_NAME,    [IR_fmov] = RSCAN_NAME,      [IR_imov] = RSCAN_NAME,
+	[IR_isplat] = RSCAN_NAME,  [IR_fneg] = RSCAN_SIGN,     [IR_fabs] = RSCAN_SIGN,      [IR_fhalf] = RSCAN_HALF,
+	[IR_fload_h] = RSCAN_HALF,
 };
 
 /* i's result is no variable. */
@@ -235,7 +262,7 @@ static inline unsigned fold_kind(const struct rscanner *c, const struct ir_ins *
 {
 	unsigned fold = usual_fold[i->op];
 
-	if (fold == RSCAN_HALF)      /* from gfx11 on dual instructions make up for a widening that many share */
+	if (fold == RSCAN_HALF) /* from gfx11 on dual instructions make up for a widening that many share */
 		return c->gen == RDNA_GFX10_3 || r->uses <= 2 ? fold : RSCAN_NO;
 	if (i->op == IR_aaddi)
 		return i->imm > -(1 << 30) && i->imm < 1 << 30 ? fold : RSCAN_NO;
@@ -282,14 +309,16 @@ static inline bool is_uniform(const struct rscanner *c, const struct ir_ins *i)
 	const bool *u = c->uniform;
 
 	switch (i->op) {
-	case IR_fconst: case IR_iconst: case IR_isplat:
-		return true;
-	case IR_fbcast: case IR_ibcast:
-		return !c->s->reg[i->a].lds;
-	case IR_fbits: case IR_ibits: case IR_fmov: case IR_imov:
-		return u[i->a];
-	default:
-		return rscan_uniform_op[i->op] && u[i->a] && (!i->b || u[i->b]);
+	case IR_fconst:
+	case IR_iconst:
+	case IR_isplat: return true;
+	case IR_fbcast:
+	case IR_ibcast: return !c->s->reg[i->a].lds;
+	case IR_fbits:
+	case IR_ibits:
+	case IR_fmov:
+	case IR_imov: return u[i->a];
+	default: return rscan_uniform_op[i->op] && u[i->a] && (!i->b || u[i->b]);
 	}
 }
 
@@ -304,7 +333,7 @@ static inline void rscan_define(struct rscanner *c, const struct ir_ins *i, uint
 	r->fold = (uint8_t)(is_var ? RSCAN_NO : fold_kind(c, i, r));
 	r->root = 0;
 	c->uniform[i->dst] = !is_var && is_uniform(c, i);
-	if (i->a && i->op != IR_fload_h) {      /* what was loaded stays as it is */
+	if (i->a && i->op != IR_fload_h) { /* what was loaded stays as it is */
 		const struct rscan_reg *a = &reg[i->a];
 		r->root = c->ir->is_var[i->a] ? i->a : a->fold != RSCAN_NO ? a->root : 0;
 		r->root_version = reg[r->root].version;
@@ -380,13 +409,15 @@ bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, unsigned 
 
 	*s = (struct rscan){ 0 };
 	if (!rscan_room(&c))
-		return error_set(err, ERROR_MEMORY, "no memory to select instructions for a kernel of %zu operations", ir->n_ins);
+		return error_set(err, ERROR_MEMORY, "no memory to select instructions for a kernel of %zu operations",
+		                 ir->n_ins);
 	rscan_live(&c);
 	bool ok = rscan_lds(&c, err);
 	if (ok)
 		rscan_forward(&c);
 	if (ok && !rscan_group_loads(s, ir, gen, scalar_words))
-		ok = error_set(err, ERROR_MEMORY, "no memory to group the loads of a kernel of %zu operations", ir->n_ins);
+		ok = error_set(err, ERROR_MEMORY, "no memory to group the loads of a kernel of %zu operations",
+		               ir->n_ins);
 	if (!ok)
 		rscan_free(s);
 	return ok;

@@ -1,12 +1,14 @@
 /* jit/rdna/sched.c - list scheduling of straight runs: loads early and together, within a budget of registers.
  *
- * Owns: the order between instructions that are FIXED, and nothing else: no instruction is changed, none leaves its run. Rules for editors: an order is
- * legal when it keeps every edge of depend(); the heuristics only choose among legal ones. An order that needs more registers than the budget and than the
- * order it replaces is thrown away, so that a kernel that could be allocated still can. Everything is linear in the run: runs have thousands.
+ * Owns: the order between instructions that are FIXED, and nothing else: no instruction is changed, none leaves its
+ * run. Rules for editors: an order is legal when it keeps every edge of depend(); the heuristics only choose among
+ * legal ones. An order that needs more registers than the budget and than the order it replaces is thrown away, so that
+ * a kernel that could be allocated still can. Everything is linear in the run: runs have thousands.
  *
- * The instructions stay where they are until the allocator has agreed; what is made is a list of their numbers, `order`. What they name is not read from them but
- * from the lists of rdna_live, once for all runs. Lives of the new order differ from the old ones inside runs alone, for what begins or ends in a run does so in any order
- * of it, and what goes around a loop does in any: so going through a run's order sets them.
+ * The instructions stay where they are until the allocator has agreed; what is made is a list of their numbers,
+ * `order`. What they name is not read from them but from the lists of rdna_live, once for all runs. Lives of the new
+ * order differ from the old ones inside runs alone, for what begins or ends in a run does so in any order of it, and
+ * what goes around a loop does in any: so going through a run's order sets them.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -18,23 +20,38 @@
 #define NONE UINT32_MAX
 
 /* In instructions of this wave, other waves taking their turns between. None is as many as SLOTS. */
-enum { AFTER_VALU = 2, AFTER_TRANS = 4, AFTER_SALU = 2, AFTER_MATRIX = 8, AFTER_LDS = 16, AFTER_SMEM = 40, AFTER_VMEM = 60, SLOTS = 64 };
+enum {
+	AFTER_VALU = 2,
+	AFTER_TRANS = 4,
+	AFTER_SALU = 2,
+	AFTER_MATRIX = 8,
+	AFTER_LDS = 16,
+	AFTER_SMEM = 40,
+	AFTER_VMEM = 60,
+	SLOTS = 64
+};
 
-/* How many candidates are looked at for one that fits; what loads leave free for the results of arithmetic; how much room makes them begin again. */
+/* How many candidates are looked at for one that fits; what loads leave free for the results of arithmetic; how much
+ * room makes them begin again. */
 enum { LOOKS = 8, LOADS_AGAIN = 16, ATTEMPTS = 4, SPECIALS = 3, SHORTEST = 3 };
 
-/* Numbers of registers of both classes: scalar ones in the low half, vector ones in the high one. Sums and differences are made of both at once; none is negative, and none comes
- * near the halves' top bits, which are left to comparisons. */
+/* Numbers of registers of both classes: scalar ones in the low half, vector ones in the high one. Sums and differences
+ * are made of both at once; none is negative, and none comes near the halves' top bits, which are left to
+ * comparisons. */
 typedef uint64_t counts;
 #define COUNTS(sgprs, vgprs) ((counts)(sgprs) | (counts)(vgprs) << 32)
 static const counts top_bits = COUNTS(1u << 31, 1u << 31), reserve = COUNTS(6, 12);
-static inline unsigned count_of(counts n, enum rdna_class c) { return (unsigned)(n >> (c == RDNA_CLASS_VGPR ? 32 : 0) & 0x7fffffff); }
+static inline unsigned count_of(counts n, enum rdna_class c)
+{
+	return (unsigned)(n >> (c == RDNA_CLASS_VGPR ? 32 : 0) & 0x7fffffff);
+}
 /* The top bits of those classes whose number is not above the limit's. */
 static inline counts not_above(counts n, counts limit) { return ((limit | top_bits) - n) & top_bits; }
 static inline bool within(counts n, counts limit) { return not_above(n, limit) == top_bits; }
 static inline counts larger(counts a, counts b)
 {
-	unsigned s[2] = { count_of(a, RDNA_CLASS_SGPR), count_of(b, RDNA_CLASS_SGPR) }, v[2] = { count_of(a, RDNA_CLASS_VGPR), count_of(b, RDNA_CLASS_VGPR) };
+	unsigned s[2] = { count_of(a, RDNA_CLASS_SGPR), count_of(b, RDNA_CLASS_SGPR) },
+		 v[2] = { count_of(a, RDNA_CLASS_VGPR), count_of(b, RDNA_CLASS_VGPR) };
 	return COUNTS(s[0] > s[1] ? s[0] : s[1], v[0] > v[1] ? v[0] : v[1]);
 }
 /* Where that would be less than nothing, nothing. */
@@ -46,38 +63,49 @@ static inline counts less(counts n, unsigned by)
 
 /* A register while orders are gone through, from the first run to the last. */
 struct held {
-	counts named;                            /* words that something names */
-	uint32_t left;                           /* uses to come; one more where its life goes on to the end of a loop, or to what is no run's */
-	bool claimed;                            /* it has been written */
+	counts named;  /* words that something names */
+	uint32_t left; /* uses to come; one more where its life goes on to the end of a loop, or to what is no run's */
+	bool claimed;  /* it has been written */
 	bool tuple;
 };
 struct node {
-	counts most;                             /* words it may take */
+	counts most; /* words it may take */
 	const struct rdna_use *uses, *uses_end;
-	struct node *next;                       /* of those that wait for the same moment */
-	uint32_t at;                             /* the instruction */
+	struct node *next; /* of those that wait for the same moment */
+	uint32_t at;       /* the instruction */
 	uint32_t edges, preds, height, ready, rank;
 	uint8_t latency;
-	bool load, apart, done;
+	bool load, early_clobber, done;
 };
-struct edge { uint32_t from, to, next, latency; };       /* nodes by their numbers; edge number 0 is none, and leads nowhere */
-struct cell { struct node *node; uint32_t next; };
+struct edge {
+	uint32_t from, to, next, latency;
+}; /* nodes by their numbers; edge number 0 is none, and leads nowhere */
+struct cell {
+	struct node *node;
+	uint32_t next;
+};
 
 /* Nodes by rank, a bit each, and for every 64 of them a bit that says whether there are any. Rank n is always in it. */
-struct set { uint64_t *bits, *some; };
+struct set {
+	uint64_t *bits, *some;
+};
 enum { OTHERS, LOADS };
 
-/* By word: the latest instruction of this run that wrote it, plus one, and the cells of those that read it since. What is of an earlier run has smaller numbers. */
-struct word { uint32_t writer, readers; };
+/* By word: the latest instruction of this run that wrote it, plus one, and the cells of those that read it since. What
+ * is of an earlier run has smaller numbers. */
+struct word {
+	uint32_t writer, readers;
+};
 
-/* Sizes that loops ask for are size_t: numbers of 32 bits are stored all the time, and would be thought to change them. */
+/* Sizes that loops ask for are size_t: numbers of 32 bits are stored all the time, and would be thought to change
+ * them. */
 struct sched {
 	struct rdna_lir *l;
 	struct rdna_live live;
-	struct held *reg;                        /* by register */
-	counts *before;                          /* by instruction: words live in front of it, in the order that came in */
+	struct held *reg; /* by register */
+	counts *before;   /* by instruction: words live in front of it, in the order that came in */
 	struct word *word;
-	uint32_t *order;                         /* by position: the instruction that is to stand there */
+	uint32_t *order; /* by position: the instruction that is to stand there */
 	counts budget;
 	uint32_t random;
 	void *memory;
@@ -85,17 +113,20 @@ struct sched {
 	/* The run: instructions first .. first + n - 1; nodes are counted from first. */
 	size_t first, n;
 	struct node *node;
-	struct edge *edge; size_t n_edges, edge_capacity;
-	struct cell *cell; size_t n_cells, cell_capacity, run_cells /* number of the run's first */;
-	struct node **by_rank, **by_height;      /* nodes; room to sort them */
-	struct set may[2];                       /* that may be placed now: OTHERS, LOADS */
-	struct node *slot[SLOTS];                /* those that may be placed from a moment on, by that moment: `arrived` + 1 ... + SLOTS */
-	uint64_t slots;                          /* a bit for each that is not empty */
+	struct edge *edge;
+	size_t n_edges, edge_capacity;
+	struct cell *cell;
+	size_t n_cells, cell_capacity, run_cells /* number of the run's first */;
+	struct node **by_rank, **by_height; /* nodes; room to sort them */
+	struct set may[2];                  /* that may be placed now: OTHERS, LOADS */
+	struct node
+		*slot[SLOTS]; /* those that may be placed from a moment on, by that moment: `arrived` + 1 ... + SLOTS */
+	uint64_t slots;       /* a bit for each that is not empty */
 	uint32_t arrived;
 
 	/* Registers while an order is gone through. */
 	counts held, peak;
-	bool held_back;                          /* loads wait for room */
+	bool held_back; /* loads wait for room */
 	bool failed;
 };
 
@@ -117,7 +148,8 @@ static inline void edge(struct sched *s, struct node *from, struct node *to, uns
 			latest->latency = latency;
 		return;
 	}
-	if (s->n_edges == s->edge_capacity && !room(s, (void **)&s->edge, &s->edge_capacity, s->n_edges + 1, sizeof *s->edge))
+	if (s->n_edges == s->edge_capacity &&
+	    !room(s, (void **)&s->edge, &s->edge_capacity, s->n_edges + 1, sizeof *s->edge))
 		return;
 	s->edge[s->n_edges] = (struct edge){ from->at - (uint32_t)s->first, number, from->edges, latency };
 	from->edges = (uint32_t)s->n_edges++;
@@ -126,7 +158,8 @@ static inline void edge(struct sched *s, struct node *from, struct node *to, uns
 
 static inline void push_cell(struct sched *s, uint32_t *list, struct node *node)
 {
-	if (s->n_cells >= s->cell_capacity && !room(s, (void **)&s->cell, &s->cell_capacity, s->n_cells + 1, sizeof *s->cell))
+	if (s->n_cells >= s->cell_capacity &&
+	    !room(s, (void **)&s->cell, &s->cell_capacity, s->n_cells + 1, sizeof *s->cell))
 		return;
 	s->cell[s->n_cells] = (struct cell){ node, *list };
 	*list = (uint32_t)s->n_cells++;
@@ -211,7 +244,10 @@ static void depend_on_specials(struct sched *s, struct node *n, const struct rdn
 }
 
 /* One kind of memory: the last store, the loads since. */
-struct access_order { struct node *store; uint32_t loads; };
+struct access_order {
+	struct node *store;
+	uint32_t loads;
+};
 
 static void depend_on_memory(struct sched *s, struct node *n, bool stores, struct access_order *m)
 {
@@ -225,9 +261,13 @@ static void depend_on_memory(struct sched *s, struct node *n, bool stores, struc
 	*m = (struct access_order){ n, NONE };
 }
 
-/* Most scalar instructions leave something in scc that nobody reads. Those may trade places with each other, but none may come between a write
- * that is read and its readers: they stay behind the readers before them and in front of the next such write. */
-struct scc_order { struct node *writer; uint32_t readers, unread; };
+/* Most scalar instructions leave something in scc that nobody reads. Those may trade places with each other, but none
+ * may come between a write that is read and its readers: they stay behind the readers before them and in front of the
+ * next such write. */
+struct scc_order {
+	struct node *writer;
+	uint32_t readers, unread;
+};
 
 static void depend_on_scc(struct sched *s, struct node *n, unsigned marks, struct scc_order *o)
 {
@@ -253,8 +293,12 @@ static inline unsigned latency_of(unsigned facts)
 {
 	if (facts & RDNA_IS_VALU && !(facts & (RDNA_IS_WMMA | RDNA_IS_TRANS)))
 		return AFTER_VALU;
-	return facts & RDNA_IS_VMEM ? AFTER_VMEM : facts & RDNA_IS_SMEM ? AFTER_SMEM : facts & RDNA_IS_LDS ? AFTER_LDS : facts & RDNA_IS_WMMA ? AFTER_MATRIX
-	       : facts & RDNA_IS_TRANS ? AFTER_TRANS : AFTER_SALU;
+	return facts & RDNA_IS_VMEM    ? AFTER_VMEM
+	       : facts & RDNA_IS_SMEM  ? AFTER_SMEM
+	       : facts & RDNA_IS_LDS   ? AFTER_LDS
+	       : facts & RDNA_IS_WMMA  ? AFTER_MATRIX
+	       : facts & RDNA_IS_TRANS ? AFTER_TRANS
+	                               : AFTER_SALU;
 }
 
 static bool depend(struct sched *s)
@@ -268,8 +312,12 @@ static bool depend(struct sched *s)
 	s->run_cells = s->n_cells;
 	for (struct node *n = s->node, *end = n + s->n; n < end; n++, i++, uses++, marks++) {
 		unsigned facts = rdna_lir_facts(i->op);
-		*n = (struct node){ .at = (uint32_t)(i - s->l->ins), .uses = s->live.use + uses[0], .uses_end = s->live.use + uses[1], .latency = (uint8_t)latency_of(facts),
-		                    .apart = rdna_lir_apart(i), .load = facts & (RDNA_IS_VMEM | RDNA_IS_SMEM | RDNA_IS_LDS) && i->d[0].kind };
+		*n = (struct node){ .at = (uint32_t)(i - s->l->ins),
+			            .uses = s->live.use + uses[0],
+			            .uses_end = s->live.use + uses[1],
+			            .latency = (uint8_t)latency_of(facts),
+			            .early_clobber = rdna_lir_early_clobber(i),
+			            .load = facts & (RDNA_IS_VMEM | RDNA_IS_SMEM | RDNA_IS_LDS) && i->d[0].kind };
 		depend_on_words(s, n);
 		if (*marks & RDNA_MARK_MACHINE)
 			depend_on_specials(s, n, i, facts);
@@ -281,9 +329,11 @@ static bool depend(struct sched *s)
 	return !s->failed;
 }
 
-/* --- heights: by how much the end of the run must follow a node; ranks: the highest first, then in the order that came in */
+/* --- heights: by how much the end of the run must follow a node; ranks: the highest first, then in the order that came
+ * in */
 
-/* Edges lie in the order of the nodes they lead to: from the last one on, a node's height is known when an edge to it is met. Returns the greatest. */
+/* Edges lie in the order of the nodes they lead to: from the last one on, a node's height is known when an edge to it
+ * is met. Returns the greatest. */
 static uint32_t find_heights(struct sched *s)
 {
 	struct node *const node = s->node;
@@ -296,7 +346,8 @@ static uint32_t find_heights(struct sched *s)
 	return most;
 }
 
-/* Sorts nodes by a byte of their heights, which has so many values, the highest first, keeping their order otherwise. */
+/* Sorts nodes by a byte of their heights, which has so many values, the highest first, keeping their order
+ * otherwise. */
 static void sort_by_byte(size_t n, struct node *const *from, struct node **to, unsigned shift, unsigned values)
 {
 	uint32_t place[256], sum = 0;
@@ -327,9 +378,11 @@ static void find_ranks(struct sched *s)
 		s->by_rank[k]->rank = (uint32_t)k;
 }
 
-/* --- registers: a tuple counts as a whole until its last word dies, for what is free in the middle of it helps no other tuple */
+/* --- registers: a tuple counts as a whole until its last word dies, for what is free in the middle of it helps no
+ * other tuple */
 
-/* At the beginning of the first run. What goes on to an instruction of no run never dies in one: the end of a loop comes behind all that goes around its back. */
+/* At the beginning of the first run. What goes on to an instruction of no run never dies in one: the end of a loop
+ * comes behind all that goes around its back. */
 static void begin_registers(struct sched *s)
 {
 	const struct rdna_live *v = &s->live;
@@ -353,7 +406,8 @@ static void pass_over(struct sched *s, uint32_t at)
 static void restore_registers(struct sched *s)
 {
 	const struct rdna_live *v = &s->live;
-	for (const struct rdna_use *u = v->use + v->use_from[s->first], *to = v->use + v->use_from[s->first + s->n]; u < to; u++) {
+	for (const struct rdna_use *u = v->use + v->use_from[s->first], *to = v->use + v->use_from[s->first + s->n];
+	     u < to; u++) {
 		s->reg[u->reg].left++;
 		s->reg[u->reg].claimed = v->reg[u->reg].start < s->first;
 	}
@@ -389,7 +443,7 @@ static inline void place_registers(struct sched *s, const struct node *n, uint32
 	counts all = s->held + take;
 	assert(within(give, all));
 	s->held = all - give;
-	if (n->apart && !within(all, s->peak))
+	if (n->early_clobber && !within(all, s->peak))
 		s->peak = larger(s->peak, all);
 	else if (!within(s->held, s->peak))
 		s->peak = larger(s->peak, s->held);
@@ -410,12 +464,22 @@ static bool fits_counted(struct sched *s, const struct node *n, counts spare)
 	return (not_above(take, give) | not_above(s->held + take - give + spare, s->budget)) == top_bits;
 }
 
-/* Most of the time there is room for all that it may take, and nothing needs to be counted. spare: what it has to leave. */
-static inline bool fits_surely(const struct sched *s, const struct node *n, counts spare) { return within(s->held + n->most + spare, s->budget); }
+/* Most of the time there is room for all that it may take, and nothing needs to be counted. spare: what it has to
+ * leave. */
+static inline bool fits_surely(const struct sched *s, const struct node *n, counts spare)
+{
+	return within(s->held + n->most + spare, s->budget);
+}
 
-static inline bool fits(struct sched *s, const struct node *n, counts spare) { return fits_surely(s, n, spare) || fits_counted(s, n, spare); }
+static inline bool fits(struct sched *s, const struct node *n, counts spare)
+{
+	return fits_surely(s, n, spare) || fits_counted(s, n, spare);
+}
 
-static inline counts spare_of_loads(const struct sched *s) { return reserve + COUNTS(0, s->held_back ? LOADS_AGAIN : 0); }
+static inline counts spare_of_loads(const struct sched *s)
+{
+	return reserve + COUNTS(0, s->held_back ? LOADS_AGAIN : 0);
+}
 
 /* --- sets */
 
@@ -470,7 +534,8 @@ static inline struct set *set_of(struct sched *s, const struct node *n) { return
 
 /* --- choice */
 
-/* The best of the set that fits, among its first few, from `rank` on; NONE: none does. *refused: the very best does not. */
+/* The best of the set that fits, among its first few, from `rank` on; NONE: none does. *refused: the very best does
+ * not. */
 static uint32_t look_through(struct sched *s, const struct set *t, uint32_t rank, counts spare, bool *refused)
 {
 	uint32_t looks = 0;
@@ -595,7 +660,8 @@ static void restore_run(struct sched *s)
 		s->node[s->edge[e].to].preds++;
 }
 
-/* Nothing ready fits: the first instruction that is left has nothing in front of it, and its own order was one that fitted. */
+/* Nothing ready fits: the first instruction that is left has nothing in front of it, and its own order was one that
+ * fitted. */
 static struct node *first_left(const struct sched *s, struct node *from)
 {
 	while (from->done)
@@ -607,7 +673,7 @@ static struct node *first_left(const struct sched *s, struct node *from)
 static void list_schedule(struct sched *s)
 {
 	uint32_t now = 0, at = (uint32_t)s->first, behind = at + (uint32_t)s->n;
-	struct node *left = s->node;                 /* all in front of it are placed */
+	struct node *left = s->node; /* all in front of it are placed */
 	begin_run(s);
 	for (; at < behind; at++, now++) {
 		arrive(s, now);
@@ -641,7 +707,8 @@ static unsigned excess(const struct sched *s, counts allowed)
 	return most;
 }
 
-/* Goes through the order that came in, or the one that was made, for the lives it makes. Returns the most registers that it needs. */
+/* Goes through the order that came in, or the one that was made, for the lives it makes. Returns the most registers
+ * that it needs. */
 static counts go_through(struct sched *s, bool made)
 {
 	restore_registers(s);
@@ -658,7 +725,8 @@ static void keep_order(struct sched *s)
 		s->order[at] = (uint32_t)at;
 }
 
-/* What the order that came in needs is allowed, too, where that is more than the budget; nobody asks how much that is while orders keep to the budget. */
+/* What the order that came in needs is allowed, too, where that is more than the budget; nobody asks how much that is
+ * while orders keep to the budget. */
 static void schedule_run(struct sched *s)
 {
 	counts budget = s->budget, allowed = budget;
@@ -769,7 +837,7 @@ static void keep_in_place(struct sched *s, uint32_t from, uint32_t to)
 static void schedule_all(struct sched *s)
 {
 	uint32_t n_ins = (uint32_t)s->l->n_ins;
-	s->n_cells = 1;                          /* number 0 is of no run */
+	s->n_cells = 1; /* number 0 is of no run */
 	memset(s->word, 0, (s->live.n_words + SPECIALS) * sizeof *s->word);
 	begin_registers(s);
 	for (uint32_t first = 0, end = 0; end < n_ins && !s->failed; first = end + 1) {
@@ -800,8 +868,8 @@ static void exchange(struct rdna_lir *l, struct rdna_lir_ins **other)
 	*other = ins;
 }
 
-/* What the allocator makes of the instructions; the kernel stays as it is. live: NULL if it is to find that. False: it does not fit at all, or s->failed:
- * another order because memory ran out would be other code for the same key. */
+/* What the allocator makes of the instructions; the kernel stays as it is. live: NULL if it is to find that. False: it
+ * does not fit at all, or s->failed: another order because memory ran out would be other code for the same key. */
 static bool try_allocation(struct sched *s, const struct rdna_live *live, struct rdna_regs *used)
 {
 	struct rdna_lir *l = s->l;
@@ -812,20 +880,24 @@ static bool try_allocation(struct sched *s, const struct rdna_live *live, struct
 	return ok;
 }
 
-/* Counting words does not see how tuples break up the file, so the allocator is asked: where the new order needs more registers than it may (or more than the
- * old one, if that is more), the budget is lowered, and in the end the old order stays. */
+/* Counting words does not see how tuples break up the file, so the allocator is asked: where the new order needs more
+ * registers than it may (or more than the old one, if that is more), the budget is lowered, and in the end the old
+ * order stays. */
 static bool schedule(struct sched *s, unsigned vgprs)
 {
-	enum { SGPRS = 86, MOST_SGPRS = RDNA_ABI_SGPRS - 6 };    /* some are left to tuples' alignment and to loops' counters */
+	enum {
+		SGPRS = 86,
+		MOST_SGPRS = RDNA_ABI_SGPRS - 6
+	}; /* some are left to tuples' alignment and to loops' counters */
 	struct rdna_lir *l = s->l;
-	struct rdna_regs before, after = {0};
-	struct rdna_lir_ins *other = malloc(l->ins_capacity * sizeof *other);     /* the order that l->ins does not have */
+	struct rdna_regs before, after = { 0 };
+	struct rdna_lir_ins *other = malloc(l->ins_capacity * sizeof *other); /* the order that l->ins does not have */
 	if (!other)
 		return !l->n_ins;
 	vgprs = !vgprs || vgprs > RDNA_ABI_VGPRS ? RDNA_ABI_VGPRS : vgprs;
 	s->budget = COUNTS(SGPRS, vgprs);
 	unsigned allowed = vgprs, scalar = MOST_SGPRS;
-	bool fits = false, latest = true;                       /* the latest trial was of the new order */
+	bool fits = false, latest = true; /* the latest trial was of the new order */
 	for (unsigned attempt = 0; !fits && !s->failed && attempt < ATTEMPTS; attempt++) {
 		if (attempt)
 			exchange(l, &other);

@@ -1,8 +1,9 @@
 /* jit/rdna/select.c - IR operations to RDNA instructions on virtual registers: operands, instructions, loops, the pass.
  *
- * Owns: what rdna_select.h declares but for scalars and addresses, and the loops' shape. Decides no registers and no order: instructions come out in the
- * IR's order, but for loads that are done together and values made at the entry. Rule for editors: a row of a table first, a function only for what a
- * row cannot say; no instruction writes VCC but those that must.
+ * Owns: what rdna_select.h declares but for scalars and addresses, and the loops' shape. Decides no registers and no
+ * order: instructions come out in the IR's order, but for loads that are done together and values made at the entry.
+ * Rule for editors: a row of a table first, a function only for what a row cannot say; no instruction writes VCC but
+ * those that must.
  */
 #include "jit/rdna/select.h"
 
@@ -17,22 +18,22 @@
 bool rsel_inline(uint32_t value)
 {
 	switch (value) {
-	case 0x3f000000: case 0xbf000000: case 0x3f800000: case 0xbf800000: case 0x40000000: case 0xc0000000: case 0x40800000: case 0xc0800000: case 0x3e22f983:
-		return true;
-	default:
-		return value <= 64 || value >= 0xfffffff0u;
+	case 0x3f000000:
+	case 0xbf000000:
+	case 0x3f800000:
+	case 0xbf800000:
+	case 0x40000000:
+	case 0xc0000000:
+	case 0x40800000:
+	case 0xc0800000:
+	case 0x3e22f983: return true;
+	default: return value <= 64 || value >= 0xfffffff0u;
 	}
 }
 
-rsel_op rsel_new_vgpr(struct rsel *s)
-{
-	return rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, 1));
-}
+rsel_op rsel_new_vgpr(struct rsel *s) { return rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, 1)); }
 
-rsel_op rsel_new_sgpr(struct rsel *s)
-{
-	return rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_SGPR, 1));
-}
+rsel_op rsel_new_sgpr(struct rsel *s) { return rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_SGPR, 1)); }
 
 /* fneg and fabs of o. */
 static rsel_op with_sign(rsel_op o, uint8_t op)
@@ -52,19 +53,26 @@ static struct rsel_value *make_home(struct rsel *s, uint16_t r)
 	switch (s->ir->kind[r]) {
 	case IR_KIND_S: {
 		uint32_t pair = rdna_lir_new(s->l, RDNA_CLASS_SGPR, 2);
-		*v = (struct rsel_value){ .kind = RSEL_SCALAR, .o = rdna_lir_words(s->l, pair, 0, 1), .high = rdna_lir_words(s->l, pair, 1, 1),
-		                          .low = INT64_MIN, .top = INT64_MAX };
+		*v = (struct rsel_value){ .kind = RSEL_SCALAR,
+			                  .o = rdna_lir_words(s->l, pair, 0, 1),
+			                  .high = rdna_lir_words(s->l, pair, 1, 1),
+			                  .low = INT64_MIN,
+			                  .top = INT64_MAX };
 		break;
 	}
 	case IR_KIND_A:
-		*v = (struct rsel_value){ .kind = RSEL_ADDRESS, .o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_SGPR, s->scan.reg[r].lds ? 1 : 2)) };
+		*v = (struct rsel_value){
+			.kind = RSEL_ADDRESS,
+			.o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_SGPR, s->scan.reg[r].lds ? 1 : 2))
+		};
 		break;
 	case IR_KIND_T:
-		*v = (struct rsel_value){ .kind = RSEL_VECTOR, .o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, IR_TILE * IR_TILE / 32)) };
+		*v = (struct rsel_value){
+			.kind = RSEL_VECTOR,
+			.o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, IR_TILE * IR_TILE / 32))
+		};
 		break;
-	default:
-		*v = (struct rsel_value){ .kind = RSEL_VECTOR, .o = rsel_new_vgpr(s) };
-		break;
+	default: *v = (struct rsel_value){ .kind = RSEL_VECTOR, .o = rsel_new_vgpr(s) }; break;
 	}
 	return v;
 }
@@ -79,14 +87,10 @@ rsel_op rsel_folded(struct rsel *s, uint16_t r)
 	const struct ir_ins *i = rsel_definition(s, r);
 
 	switch (s->scan.reg[r].fold) {
-	case RSCAN_CONST:
-		return i->op == IR_ilane ? rsel_at_entry(s, RSEL_LANES, 1) : rdna_lir_imm((uint32_t)i->imm);
-	case RSCAN_NAME:
-		return i->op == IR_isplat ? rsel_scalar(s, i->a).o : rsel_any(s, i->a);
-	case RSCAN_SIGN:
-		return with_sign(rsel_any(s, i->a), i->op);
-	default:
-		return rsel_home(s, r)->o;
+	case RSCAN_CONST: return i->op == IR_ilane ? rsel_at_entry(s, RSEL_LANES, 1) : rdna_lir_imm((uint32_t)i->imm);
+	case RSCAN_NAME: return i->op == IR_isplat ? rsel_scalar(s, i->a).o : rsel_any(s, i->a);
+	case RSCAN_SIGN: return with_sign(rsel_any(s, i->a), i->op);
+	default: return rsel_home(s, r)->o;
 	}
 }
 
@@ -121,10 +125,7 @@ rsel_op rsel_vgpr(struct rsel *s, uint16_t r)
 	return in;
 }
 
-rsel_op rsel_mask(struct rsel *s, uint16_t r)
-{
-	return s->value[r].o;
-}
+rsel_op rsel_mask(struct rsel *s, uint16_t r) { return s->value[r].o; }
 
 rsel_op rsel_dst(struct rsel *s, const struct ir_ins *i)
 {
@@ -163,10 +164,12 @@ void rsel_mov(struct rsel *s, rsel_op d, rsel_op a)
 
 static bool same_scalar(const rsel_op *a, const rsel_op *b)
 {
-	return a->kind == b->kind && a->reg == b->reg && a->sub == b->sub && a->n == b->n && (a->kind != RDNA_LIR_CONST || a->value == b->value);
+	return a->kind == b->kind && a->reg == b->reg && a->sub == b->sub && a->n == b->n &&
+	       (a->kind != RDNA_LIR_CONST || a->value == b->value);
 }
 
-/* Scalar values travel on a bus of two, one of them at most a literal: what is too much is moved out of the way. The first in o stays. */
+/* Scalar values travel on a bus of two, one of them at most a literal: what is too much is moved out of the way. The
+ * first in o stays. */
 static void rsel_fit_bus(struct rsel *s, rsel_op *const o[3])
 {
 	rsel_op seen[2];
@@ -202,7 +205,7 @@ static inline bool takes_bus(const struct rsel *s, const rsel_op *o)
 struct rdna_lir_ins *rsel_valu(struct rsel *s, unsigned op, rsel_op d, rsel_op a, rsel_op b, rsel_op c)
 {
 	if (takes_bus(s, &a) + takes_bus(s, &b) + takes_bus(s, &c) > 1) {
-		rsel_op *const o[3] = { &c, &a, &b };    /* c may be a mask, which can lie nowhere else */
+		rsel_op *const o[3] = { &c, &a, &b }; /* c may be a mask, which can lie nowhere else */
 		rsel_fit_bus(s, o);
 	}
 	struct rdna_lir_ins *n = rsel_add(s, op);
@@ -215,7 +218,8 @@ struct rdna_lir_ins *rsel_valu(struct rsel *s, unsigned op, rsel_op d, rsel_op a
 
 struct rdna_lir_ins *rsel_salu(struct rsel *s, unsigned op, rsel_op d, rsel_op a, rsel_op b)
 {
-	bool two = a.kind == RDNA_LIR_CONST && b.kind == RDNA_LIR_CONST && !rsel_inline(a.value) && !rsel_inline(b.value) && a.value != b.value;
+	bool two = a.kind == RDNA_LIR_CONST && b.kind == RDNA_LIR_CONST && !rsel_inline(a.value) &&
+	           !rsel_inline(b.value) && a.value != b.value;
 
 	if (two) {
 		rsel_op t = rsel_new_sgpr(s);
@@ -264,7 +268,8 @@ static void make_lanes(struct rsel *s, uint32_t reg, uint32_t by)
 	else if (by == 1)
 		first2(s, RDNA_V_MBCNT_LO_U32_B32, reg, rdna_lir_imm(UINT32_MAX), rdna_lir_imm(0));
 	else if (!(by & (by - 1)))
-		first2(s, RDNA_V_LSHLREV_B32, reg, rdna_lir_imm((uint32_t)__builtin_ctz(by)), rsel_at_entry(s, RSEL_LANES, 1));
+		first2(s, RDNA_V_LSHLREV_B32, reg, rdna_lir_imm((uint32_t)__builtin_ctz(by)),
+		       rsel_at_entry(s, RSEL_LANES, 1));
 	else
 		first2(s, RDNA_V_MUL_U32_U24, reg, rdna_lir_imm(by), rsel_at_entry(s, RSEL_LANES, 1));
 }
@@ -291,7 +296,8 @@ static void make_local_lanes(struct rsel *s, uint32_t reg, uint32_t by)
 
 static void make_tile_lanes(struct rsel *s, uint32_t reg, uint32_t by_column, uint32_t by_half)
 {
-	rsel_op lane = rsel_at_entry(s, RSEL_LANES, 1), o = rdna_lir_r(s->l, reg), half = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, 1));
+	rsel_op lane = rsel_at_entry(s, RSEL_LANES, 1), o = rdna_lir_r(s->l, reg),
+		half = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, 1));
 
 	first2(s, RDNA_V_AND_B32, reg, rdna_lir_imm(15), lane);
 	first2(s, RDNA_V_MUL_U32_U24, reg, rdna_lir_imm(by_column), o);
@@ -307,7 +313,8 @@ static rsel_op at_entry(struct rsel *s, enum rsel_entry_kind kind, uint32_t valu
 	for (size_t k = 0; k < s->n_entries; k++)
 		if (s->entry[k].kind == kind && s->entry[k].value == value && s->entry[k].half == half)
 			return rdna_lir_r(s->l, s->entry[k].reg);
-	uint32_t reg = rdna_lir_new(s->l, kind == RSEL_LOCALS || kind == RSEL_CONSTANT ? RDNA_CLASS_SGPR : RDNA_CLASS_VGPR, 1);
+	uint32_t reg =
+		rdna_lir_new(s->l, kind == RSEL_LOCALS || kind == RSEL_CONSTANT ? RDNA_CLASS_SGPR : RDNA_CLASS_VGPR, 1);
 	if (kind == RSEL_LANES)
 		make_lanes(s, reg, value);
 	else if (kind == RSEL_LOCALS)
@@ -332,10 +339,7 @@ static rsel_op at_entry(struct rsel *s, enum rsel_entry_kind kind, uint32_t valu
 	return rdna_lir_r(s->l, reg);
 }
 
-rsel_op rsel_at_entry(struct rsel *s, enum rsel_entry_kind kind, uint32_t value)
-{
-	return at_entry(s, kind, value, 0);
-}
+rsel_op rsel_at_entry(struct rsel *s, enum rsel_entry_kind kind, uint32_t value) { return at_entry(s, kind, value, 0); }
 
 rsel_op rsel_tile_lanes(struct rsel *s, uint32_t by_column, uint32_t by_half)
 {
@@ -355,7 +359,8 @@ uint32_t rsel_remembered(const struct rsel *s, const struct rsel_place *p, uint3
 {
 	for (unsigned k = 0; k < s->n_memo && k < RSEL_MEMO; k++) {
 		const struct rsel_memo *m = &s->memo[k];
-		if (m->lds == p->lds && m->of == p->of && m->version == p->version && m->stride == stride && m->offset == offset)
+		if (m->lds == p->lds && m->of == p->of && m->version == p->version && m->stride == stride &&
+		    m->offset == offset)
 			return m->reg;
 	}
 	return 0;
@@ -379,7 +384,7 @@ static void rsel_loop(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	rsel_op count = rsel_scalar(s, i->a).o, index = s->scan.reg[i->dst].uses ? rsel_new_sgpr(s) : rsel_none();
 
 	(void)r;
-	if (s->ir->is_var[i->a]) {               /* the body may write the variable; the count is read once */
+	if (s->ir->is_var[i->a]) { /* the body may write the variable; the count is read once */
 		rsel_op copy = rsel_new_sgpr(s);
 		rsel_mov(s, copy, count);
 		count = copy;
@@ -387,7 +392,9 @@ static void rsel_loop(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	struct rdna_lir_ins *n = rsel_add(s, RDNA_LIR_LOOP);
 	n->d[0] = index;
 	n->s[0] = count;
-	s->value[i->dst] = (struct rsel_value){ .kind = RSEL_SCALAR, .o = index, .high = rdna_lir_imm(0), .low = 0, .top = INT32_MAX };
+	s->value[i->dst] = (struct rsel_value){
+		.kind = RSEL_SCALAR, .o = index, .high = rdna_lir_imm(0), .low = 0, .top = INT32_MAX
+	};
 	rsel_new_block(s);
 }
 
@@ -412,12 +419,15 @@ static void rsel_barrier(struct rsel *s, const struct ir_ins *i, const struct rs
 /* --- the pass */
 
 static const struct rsel_rule rsel_shape_rules[IR_OP_COUNT] = {
-	[IR_loop] = { .select = rsel_loop }, [IR_endloop] = { .select = rsel_endloop }, [IR_barrier] = { .select = rsel_barrier },
+	[IR_loop] = { .select = rsel_loop },
+	[IR_endloop] = { .select = rsel_endloop },
+	[IR_barrier] = { .select = rsel_barrier },
 };
 
 static const struct rsel_rule *find_rule(uint8_t op)
 {
-	static const struct rsel_rule *const rules[] = { rsel_math_rules, rsel_memory_rules, rsel_scalar_rules, rsel_matrix_rules, rsel_shape_rules };
+	static const struct rsel_rule *const rules[] = { rsel_math_rules, rsel_memory_rules, rsel_scalar_rules,
+		                                         rsel_matrix_rules, rsel_shape_rules };
 	unsigned k = 0;
 
 	while (!rules[k][op].select)
@@ -461,7 +471,8 @@ static void rsel_run(struct rsel *s)
 	rsel_put_first(s);
 }
 
-bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t, unsigned scalar_words, struct error *err)
+bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t, unsigned scalar_words,
+                 struct error *err)
 {
 	struct ir named = *ir;
 	struct rsel s = { .ir = &named, .l = l, .gen = rdna_gen_of(t->name), .block = 1 };
@@ -475,13 +486,16 @@ bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t
 		free(named.ins);
 		return false;
 	}
-	s.value = malloc((ir->n_regs + 1) * sizeof *s.value);      /* but for their kinds they are written before they are read */
+	s.value = malloc(
+		(ir->n_regs + 1) * sizeof *s.value); /* but for their kinds they are written before they are read */
 	for (size_t r = 0; s.value && r < ir->n_regs; r++)
 		s.value[r].kind = RSEL_NONE;
 	s.version = calloc(ir->n_regs + 1, sizeof *s.version);
 	s.tuple = calloc(s.scan.n_groups + 1, sizeof *s.tuple);
-	l->failed |= !s.value || !s.version || !s.tuple || !array_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + ir->n_ins, sizeof *l->ins)
-	             || !array_grow((void **)&l->reg, &l->regs_capacity, l->n_regs + ir->n_regs, sizeof *l->reg);      /* about as many as there will be */
+	l->failed |= !s.value || !s.version || !s.tuple ||
+	             !array_grow((void **)&l->ins, &l->ins_capacity, l->n_ins + ir->n_ins, sizeof *l->ins) ||
+	             !array_grow((void **)&l->reg, &l->regs_capacity, l->n_regs + ir->n_regs,
+	                         sizeof *l->reg); /* about as many as there will be */
 	if (!l->failed)
 		rsel_run(&s);
 	free(s.value);

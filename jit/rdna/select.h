@@ -1,9 +1,11 @@
 /* jit/rdna/select.h - what the files of RDNA instruction selection share. Nobody outside them includes it but tests.
  *
- * rdna_same.c finds what is computed twice. rdna_scan.c looks at the IR once: what is dead, which values need no instruction of their own; rdna_group.c: which loads are done together. rdna_select.c
- * owns operands, loops and the pass; rdna_select_scalar.c scalars and addresses, rdna_select_memory.c loads and stores, rdna_select_math.c vector
- * arithmetic, rdna_select_matrix.c matrices. Rule for editors: an operand's own instructions must be appended before the instruction that uses it is, and a destination that is a
- * variable may be an operand as well: sequences write it last.
+ * rdna_same.c finds what is computed twice. rdna_scan.c looks at the IR once: what is dead, which values need no
+ * instruction of their own; rdna_group.c: which loads are done together. rdna_select.c owns operands, loops and the
+ * pass; rdna_select_scalar.c scalars and addresses, rdna_select_memory.c loads and stores, rdna_select_math.c vector
+ * arithmetic, rdna_select_matrix.c matrices. Rule for editors: an operand's own instructions must be appended before
+ * the instruction that uses it is, and a destination that is a variable may be an operand as well: sequences write it
+ * last.
  */
 #ifndef JIT_RDNA_SELECT_H
 #define JIT_RDNA_SELECT_H
@@ -12,21 +14,22 @@
 #include "jit/rdna/lir.h"
 #include "jit/target.h"
 
-/* rdna_same.c: the instructions of ir, in which operands name the first of equal results of a straight run. NULL: no memory; else the caller frees. */
+/* rdna_same.c: the instructions of ir, in which operands name the first of equal results of a straight run. NULL: no
+ * memory; else the caller frees. */
 struct ir_ins *rsame_instructions(const struct ir *ir);
 
 /* What the looks at the IR ask of an operation, in one word. */
 enum {
-	RSCAN_IS_NOTHING = 1,       /* left out here */
-	RSCAN_HAS_EFFECT = 2,       /* beyond its result */
+	RSCAN_IS_NOTHING = 1, /* left out here */
+	RSCAN_HAS_EFFECT = 2, /* beyond its result */
 	RSCAN_STORES = 4,
-	RSCAN_IS_FUNCTION = 8,      /* its result depends on its operands and immediate alone */
-	RSCAN_MOVES_ADDRESS = 16,   /* its result is an address made of its operand a */
-	RSCAN_IS_LDS = 32,          /* it makes an address of LDS */
-	RSCAN_IS_GLOBAL = 64,       /* it makes one of global memory */
-	RSCAN_ENDS_RUN = 128,       /* loops */
-	RSCAN_LOADS_WORDS = 256,    /* words that may be loaded together with others */
-	RSCAN_WAITS = 512           /* for other waves */
+	RSCAN_IS_FUNCTION = 8,    /* its result depends on its operands and immediate alone */
+	RSCAN_MOVES_ADDRESS = 16, /* its result is an address made of its operand a */
+	RSCAN_IS_LDS = 32,        /* it makes an address of LDS */
+	RSCAN_IS_GLOBAL = 64,     /* it makes one of global memory */
+	RSCAN_ENDS_RUN = 128,     /* loops */
+	RSCAN_LOADS_WORDS = 256,  /* words that may be loaded together with others */
+	RSCAN_WAITS = 512         /* for other waves */
 };
 extern const uint16_t rscan_row[IR_OP_COUNT];
 
@@ -35,33 +38,45 @@ extern const uint16_t rscan_row[IR_OP_COUNT];
 /* Why a value has no instruction where it is defined. */
 enum rscan_fold {
 	RSCAN_NO,
-	RSCAN_CONST,        /* constants, the lane's number, the call's arguments */
-	RSCAN_ADDRESS,      /* aaddi, local, shared: part of the addresses made of them */
-	RSCAN_NAME,         /* another name of the same register */
-	RSCAN_SIGN,         /* fneg, fabs: a modifier of the operands that use it */
-	RSCAN_HALF,         /* an f16 that only sums of products read, which widen it themselves */
-	RSCAN_FUSED         /* part of the one instruction that uses it */
+	RSCAN_CONST,   /* constants, the lane's number, the call's arguments */
+	RSCAN_ADDRESS, /* aaddi, local, shared: part of the addresses made of them */
+	RSCAN_NAME,    /* another name of the same register */
+	RSCAN_SIGN,    /* fneg, fabs: a modifier of the operands that use it */
+	RSCAN_HALF,    /* an f16 that only sums of products read, which widen it themselves */
+	RSCAN_FUSED    /* part of the one instruction that uses it */
 };
 
 /* Loads that one instruction does. */
-enum rscan_family { RSCAN_ALONE, RSCAN_SCALAR /* into scalar registers */, RSCAN_STRIDED /* lane by lane */, RSCAN_LDS /* the same word for all lanes */ };
-struct rscan_group { uint8_t family, words; uint32_t first /* instruction that does the load */; int64_t disp; };
+enum rscan_family {
+	RSCAN_ALONE,
+	RSCAN_SCALAR /* into scalar registers */,
+	RSCAN_STRIDED /* lane by lane */,
+	RSCAN_LDS /* the same word for all lanes */
+};
+struct rscan_group {
+	uint8_t family, words;
+	uint32_t first /* instruction that does the load */;
+	int64_t disp;
+};
 
 struct rscan {
 	struct rscan_reg {
-		uint32_t uses, def;       /* by live instructions; the instruction that (last) defines it */
-		uint32_t last;            /* the last use if all are in the block of the definition, else UINT32_MAX */
-		uint32_t offset;          /* local, shared: where it begins */
-		uint8_t fold;             /* enum rscan_fold; RSCAN_NO of variables and of register 0 */
-		bool lds;                 /* an address of LDS */
+		uint32_t uses, def; /* by live instructions; the instruction that (last) defines it */
+		uint32_t last;      /* the last use if all are in the block of the definition, else UINT32_MAX */
+		uint32_t offset;    /* local, shared: where it begins */
+		uint8_t fold;       /* enum rscan_fold; RSCAN_NO of variables and of register 0 */
+		bool lds;           /* an address of LDS */
 		/* While scanning: what a folded value depends on, as it was at its definition. */
 		uint16_t root;
 		uint32_t root_version, version, block;
-	} *reg;
-	bool *skip;                       /* by instruction: dead */
-	uint32_t *group, *word;           /* by instruction that loads words: its group (0: none) and the word in it */
-	uint32_t *moment; size_t n_moments;   /* the instructions that loads' groups hang on: loads, stores, loops, barriers, and what writes variable addresses */
-	struct rscan_group *groups; size_t n_groups, groups_capacity;
+	} * reg;
+	bool *skip;             /* by instruction: dead */
+	uint32_t *group, *word; /* by instruction that loads words: its group (0: none) and the word in it */
+	uint32_t *moment;
+	size_t n_moments; /* the instructions that loads' groups hang on: loads, stores, loops, barriers, and what
+	                     writes variable addresses */
+	struct rscan_group *groups;
+	size_t n_groups, groups_capacity;
 };
 bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, unsigned scalar_words, struct error *err);
 void rscan_free(struct rscan *s);
@@ -81,20 +96,34 @@ unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struc
 
 enum rsel_kind {
 	RSEL_NONE,
-	RSEL_VECTOR,        /* F, I: o is a word of a vector register; T, O: a tuple of them; M: a scalar register of one bit a lane */
-	RSEL_UNIFORM,       /* F, I: o is a scalar register or a constant: all lanes alike */
-	RSEL_SCALAR,        /* S: o and high are its halves, scalar registers or constants; it lies in low..top */
-	RSEL_ADDRESS        /* A: o is a pair of scalar registers, one where it is of LDS */
+	RSEL_VECTOR, /* F, I: o is a word of a vector register; T, O: a tuple of them; M: a scalar register of one bit a
+	                lane */
+	RSEL_UNIFORM, /* F, I: o is a scalar register or a constant: all lanes alike */
+	RSEL_SCALAR,  /* S: o and high are its halves, scalar registers or constants; it lies in low..top */
+	RSEL_ADDRESS  /* A: o is a pair of scalar registers, one where it is of LDS */
 };
-struct rsel_value { uint8_t kind; struct rdna_lir_operand o, high; int64_t low, top; uint32_t copy, copy_block; };
+struct rsel_value {
+	uint8_t kind;
+	struct rdna_lir_operand o, high;
+	int64_t low, top;
+	uint32_t copy, copy_block;
+};
 
-/* Values made once, at the entry: lane * value (0: zero in all lanes); the same plus where the wave's locals begin; that alone; a constant in a scalar
- * register; (lane mod 16) * value + (lane / 16) * half. */
+/* Values made once, at the entry: lane * value (0: zero in all lanes); the same plus where the wave's locals begin;
+ * that alone; a constant in a scalar register; (lane mod 16) * value + (lane / 16) * half. */
 enum rsel_entry_kind { RSEL_LANES, RSEL_LOCAL_LANES, RSEL_LOCALS, RSEL_CONSTANT, RSEL_TILE_LANES };
-struct rsel_entry { uint8_t kind; uint32_t value, half, reg; };
+struct rsel_entry {
+	uint8_t kind;
+	uint32_t value, half, reg;
+};
 
 /* Sums of a base and an offset that the rest of the block may use again. */
-struct rsel_memo { bool lds; uint32_t of, version, stride; int64_t offset; uint32_t reg; };
+struct rsel_memo {
+	bool lds;
+	uint32_t of, version, stride;
+	int64_t offset;
+	uint32_t reg;
+};
 enum { RSEL_MEMO = 32 };
 
 struct rsel {
@@ -102,30 +131,43 @@ struct rsel {
 	enum rdna_gen gen;
 	struct rdna_lir *l;
 	struct rscan scan;
-	struct rsel_value *value;        /* by IR register; of kind NONE what is folded, and variables that were not met yet */
-	uint32_t *version;               /* by IR register: how often it was written so far */
-	uint32_t *tuple;                 /* by group: the register it was loaded into */
-	uint32_t block;                  /* straight runs so far */
-	size_t at;                       /* IR instruction being selected */
-	struct rsel_entry *entry; size_t n_entries, entries_capacity;
-	struct rdna_lir_ins *first; size_t n_first, first_capacity;      /* the entry's instructions */
-	struct rsel_memo memo[RSEL_MEMO]; unsigned n_memo;
+	struct rsel_value *value; /* by IR register; of kind NONE what is folded, and variables that were not met yet */
+	uint32_t *version;        /* by IR register: how often it was written so far */
+	uint32_t *tuple;          /* by group: the register it was loaded into */
+	uint32_t block;           /* straight runs so far */
+	size_t at;                /* IR instruction being selected */
+	struct rsel_entry *entry;
+	size_t n_entries, entries_capacity;
+	struct rdna_lir_ins *first;
+	size_t n_first, first_capacity; /* the entry's instructions */
+	struct rsel_memo memo[RSEL_MEMO];
+	unsigned n_memo;
 };
 
 typedef struct rdna_lir_operand rsel_op;
 struct rsel_rule;
 typedef void (*rsel_fn)(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
-/* How one IR operation becomes instructions. turned: the instruction with its two sources exchanged, 0 where there is none. */
-struct rsel_rule { rsel_fn select; uint16_t op, turned; uint32_t extra; };
-extern const struct rsel_rule rsel_scalar_rules[IR_OP_COUNT], rsel_memory_rules[IR_OP_COUNT], rsel_matrix_rules[IR_OP_COUNT], rsel_math_rules[IR_OP_COUNT];
+/* How one IR operation becomes instructions. turned: the instruction with its two sources exchanged, 0 where there is
+ * none. */
+struct rsel_rule {
+	rsel_fn select;
+	uint16_t op, turned;
+	uint32_t extra;
+};
+extern const struct rsel_rule rsel_scalar_rules[IR_OP_COUNT], rsel_memory_rules[IR_OP_COUNT],
+	rsel_matrix_rules[IR_OP_COUNT], rsel_math_rules[IR_OP_COUNT];
 
 /* --- operands */
 
-static inline const struct ir_ins *rsel_definition(const struct rsel *s, uint16_t r) { return &s->ir->ins[s->scan.reg[r].def]; }
+static inline const struct ir_ins *rsel_definition(const struct rsel *s, uint16_t r)
+{
+	return &s->ir->ins[s->scan.reg[r].def];
+}
 static inline rsel_op rsel_none(void) { return (rsel_op){ 0 }; }
 static inline bool rsel_is_vgpr(const struct rsel *s, const rsel_op *o)
 {
-	return o->kind == RDNA_LIR_VIRTUAL ? s->l->reg[o->reg].cls == RDNA_CLASS_VGPR : o->kind == RDNA_LIR_FIXED && o->reg >= RDNA_V0;
+	return o->kind == RDNA_LIR_VIRTUAL ? s->l->reg[o->reg].cls == RDNA_CLASS_VGPR
+	                                   : o->kind == RDNA_LIR_FIXED && o->reg >= RDNA_V0;
 }
 static inline bool rsel_is_sgpr(const struct rsel *s, const rsel_op *o)
 {
@@ -138,7 +180,10 @@ bool rsel_inline(uint32_t value);
 struct rsel_value *rsel_home(struct rsel *s, uint16_t r);
 /* F, I: a vector register, a scalar one or a constant; with modifiers where the value's sign is folded. */
 rsel_op rsel_folded(struct rsel *s, uint16_t r);
-static inline rsel_op rsel_any(struct rsel *s, uint16_t r) { return s->value[r].kind != RSEL_NONE ? s->value[r].o : rsel_folded(s, r); }
+static inline rsel_op rsel_any(struct rsel *s, uint16_t r)
+{
+	return s->value[r].kind != RSEL_NONE ? s->value[r].o : rsel_folded(s, r);
+}
 /* The same, moved to a vector register if it is none. */
 rsel_op rsel_vgpr(struct rsel *s, uint16_t r);
 rsel_op rsel_to_vgpr(struct rsel *s, rsel_op o);
@@ -169,8 +214,14 @@ struct rsel_value rsel_scalar(struct rsel *s, uint16_t r);
 /* Gives the halves loaded into o (one or two words) to an S or A. */
 void rsel_give_loaded(struct rsel *s, const struct ir_ins *i, rsel_op words);
 
-/* An address on its way into an instruction: base (none: LDS from its beginning, or from the wave's locals on) + disp. */
-struct rsel_place { bool lds, locals; rsel_op base; int64_t disp; uint32_t of, version; };
+/* An address on its way into an instruction: base (none: LDS from its beginning, or from the wave's locals on) +
+ * disp. */
+struct rsel_place {
+	bool lds, locals;
+	rsel_op base;
+	int64_t disp;
+	uint32_t of, version;
+};
 struct rsel_place rsel_place(struct rsel *s, uint16_t r, int64_t disp);
 /* A pair of scalar registers such that *offset, within low..high, leads from it to the place. */
 rsel_op rsel_base(struct rsel *s, const struct rsel_place *p, int64_t low, int64_t high, int32_t *offset);

@@ -1,8 +1,8 @@
 /* jit/rdna/select_math.c - arithmetic on vectors and masks.
  *
- * Owns: the rows for F, I and M. Division and square root are sequences around the hardware's approximations that end in the correctly rounded result,
- * whichever way the approximation was off. Integers that lie in scalar registers are computed there. Rule for editors: a sequence writes its
- * destination last, for it may be an operand.
+ * Owns: the rows for F, I and M. Division and square root are sequences around the hardware's approximations that end
+ * in the correctly rounded result, whichever way the approximation was off. Integers that lie in scalar registers are
+ * computed there. Rule for editors: a sequence writes its destination last, for it may be an operand.
  */
 #include "jit/rdna/select.h"
 
@@ -41,7 +41,8 @@ static void rsel_binary(struct rsel *s, const struct ir_ins *i, const struct rse
 		rsel_valu(s, r->op, rsel_dst(s, i), a, b, rsel_none());
 }
 
-/* The short encoding of a sum of products adds to its destination; two more have a constant for a factor or the summand. */
+/* The short encoding of a sum of products adds to its destination; two more have a constant for a factor or the
+ * summand. */
 static void rsel_fma(struct rsel *s, const struct ir_ins *i, rsel_op a, rsel_op b, rsel_op c)
 {
 	rsel_op d = rsel_dst(s, i);
@@ -76,7 +77,8 @@ static bool as_half(struct rsel *s, uint16_t r, rsel_op *o)
 	return true;
 }
 
-/* A sum of products, halves among them, which takes constants as registers alone. A product is one plus -0, which changes no result. */
+/* A sum of products, halves among them, which takes constants as registers alone. A product is one plus -0, which
+ * changes no result. */
 static bool rsel_mixed(struct rsel *s, const struct ir_ins *i)
 {
 	const uint16_t reg[3] = { i->a, i->b, i->c };
@@ -122,8 +124,9 @@ static void rsel_sign(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	if (a.mods & RDNA_ABS || (a.mods && i->op == IR_fabs)) {
 		bool minus = i->op == IR_fneg && !(a.mods & RDNA_NEG);
 		a.mods = 0;
-		rsel_valu(s, minus ? RDNA_V_OR_B32 : RDNA_V_AND_B32, rsel_dst(s, i), rdna_lir_imm(minus ? 0x80000000u : 0x7fffffffu), a, rsel_none());
-	} else if (a.mods) {                     /* the sign turned twice */
+		rsel_valu(s, minus ? RDNA_V_OR_B32 : RDNA_V_AND_B32, rsel_dst(s, i),
+		          rdna_lir_imm(minus ? 0x80000000u : 0x7fffffffu), a, rsel_none());
+	} else if (a.mods) { /* the sign turned twice */
 		a.mods = 0;
 		rsel_mov(s, rsel_dst(s, i), a);
 	} else {
@@ -135,7 +138,9 @@ static void rsel_sign(struct rsel *s, const struct ir_ins *i, const struct rsel_
 static void rsel_move(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	rsel_op a = i->op == IR_fconst || i->op == IR_iconst ? rdna_lir_imm((uint32_t)i->imm)
-	          : i->op == IR_ilane ? rsel_at_entry(s, RSEL_LANES, 1) : i->op == IR_isplat ? rsel_scalar(s, i->a).o : rsel_any(s, i->a);
+	            : i->op == IR_ilane                      ? rsel_at_entry(s, RSEL_LANES, 1)
+	            : i->op == IR_isplat                     ? rsel_scalar(s, i->a).o
+	                                                     : rsel_any(s, i->a);
 
 	(void)r;
 	if (i->op == IR_isplat && !s->ir->is_var[i->dst]) {
@@ -178,8 +183,8 @@ static void rsel_select(struct rsel *s, const struct ir_ins *i, const struct rse
 	choose(s, d, mask, yes, no);
 }
 
-/* The instructions' minimum and maximum give the other operand for a NaN and order the zeros: they mean what ops.def does when b is a constant that is
- * neither. op: that instruction; turned: the comparison that says "take a". */
+/* The instructions' minimum and maximum give the other operand for a NaN and order the zeros: they mean what ops.def
+ * does when b is a constant that is neither. op: that instruction; turned: the comparison that says "take a". */
 static void rsel_fminmax(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	rsel_op a = rsel_any(s, i->a), b = rsel_any(s, i->b);
@@ -240,7 +245,7 @@ static bool fused(struct rsel *s, const struct ir_ins *i)
 	}
 	rsel_op x = rsel_any(s, inner->a), y = inner->b ? rsel_any(s, inner->b) : rdna_lir_imm((uint32_t)inner->imm);
 	rsel_op z = i->b ? rsel_any(s, operand[1 - slot]) : rsel_none();
-	if (i->op == IR_iand) {           /* a field: its place and width */
+	if (i->op == IR_iand) { /* a field: its place and width */
 		z = rdna_lir_imm((uint32_t)__builtin_popcount(z.value));
 	} else if (op == RDNA_V_BFE_I32 || op == RDNA_V_BFE_U32) {
 		y = rdna_lir_imm((uint32_t)(i->imm - inner->imm));
@@ -322,10 +327,7 @@ static void rsel_fhalf(struct rsel *s, const struct ir_ins *i, const struct rsel
 
 /* --- dot products of bytes and halves */
 
-static rsel_op in_register(struct rsel *s, rsel_op o)
-{
-	return o.kind == RDNA_LIR_CONST ? rsel_to_vgpr(s, o) : o;
-}
+static rsel_op in_register(struct rsel *s, rsel_op o) { return o.kind == RDNA_LIR_CONST ? rsel_to_vgpr(s, o) : o; }
 
 static void rsel_choose_bits(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
@@ -342,14 +344,15 @@ static void rsel_rotate(struct rsel *s, const struct ir_ins *i, const struct rse
 	rsel_valu(s, r->op, rsel_dst(s, i), a, a, rdna_lir_imm((32 - (uint32_t)i->imm) & 31));
 }
 
-/* d = c + the sum of a's bytes times b's, which have signs; a's too if a_signed. The older cards know bytes with signs alone. */
+/* d = c + the sum of a's bytes times b's, which have signs; a's too if a_signed. The older cards know bytes with signs
+ * alone. */
 static void dot4(struct rsel *s, rsel_op d, rsel_op a, bool a_signed, rsel_op b, rsel_op c)
 {
 	if (s->gen == RDNA_GFX10_3) {
 		rsel_valu(s, RDNA_V_DOT4_I32_I8, d, a, b, c);
 		return;
 	}
-	b.mods = RDNA_NEG;                       /* which here says that there are signs */
+	b.mods = RDNA_NEG; /* which here says that there are signs */
 	if (a_signed)
 		a.mods = RDNA_NEG;
 	rsel_valu(s, RDNA_V_DOT4_I32_IU8, d, a, b, c);
@@ -417,11 +420,13 @@ static void rsel_iadd_16(struct rsel *s, const struct ir_ins *i, const struct rs
 	rsel_valu(s, RDNA_V_PK_ADD_U16, rsel_dst(s, i), a, b, rsel_none());
 }
 
-/* The table's halves of eight bytes each are looked up by three bits; the fourth then says which result counts, byte by byte. */
+/* The table's halves of eight bytes each are looked up by three bits; the fourth then says which result counts, byte by
+ * byte. */
 static void rsel_ilut16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	rsel_op a = rsel_vgpr(s, i->a), t[4];
-	rsel_op index = rsel_new_vgpr(s), low = rsel_new_vgpr(s), high = rsel_new_vgpr(s), shifted = rsel_new_vgpr(s), which = rsel_new_vgpr(s);
+	rsel_op index = rsel_new_vgpr(s), low = rsel_new_vgpr(s), high = rsel_new_vgpr(s), shifted = rsel_new_vgpr(s),
+		which = rsel_new_vgpr(s);
 
 	(void)r;
 	for (unsigned k = 0; k < 4; k++) {
@@ -433,7 +438,8 @@ static void rsel_ilut16(struct rsel *s, const struct ir_ins *i, const struct rse
 	rsel_valu(s, RDNA_V_PERM_B32, low, t[1], t[0], index);
 	rsel_valu(s, RDNA_V_PERM_B32, high, t[3], t[2], index);
 	rsel_valu(s, RDNA_V_LSHRREV_B32, shifted, rdna_lir_imm(1), a, rsel_none());
-	rsel_valu(s, RDNA_V_AND_OR_B32, which, shifted, rsel_at_entry(s, RSEL_CONSTANT, 0x04040404), rdna_lir_imm(0x03020100));
+	rsel_valu(s, RDNA_V_AND_OR_B32, which, shifted, rsel_at_entry(s, RSEL_CONSTANT, 0x04040404),
+	          rdna_lir_imm(0x03020100));
 	rsel_valu(s, RDNA_V_PERM_B32, rsel_dst(s, i), high, low, which);
 }
 
@@ -467,10 +473,11 @@ static rsel_op all_ones(struct rsel *s, rsel_op d)
 	return one;
 }
 
-/* The operands are scaled to where nothing over- or underflows, the inverse and the quotient are refined, and the last sum of products rounds. That is
- * right if the inverse is the correctly rounded one; an approximation off by one unit is made that by one step of refinement, with the exception of
- * divisors whose significand is all ones: there it can get stuck at the power of two just below. VCC says which lanes' results are scaled back; the fixup
- * does all that is no number. */
+/* The operands are scaled to where nothing over- or underflows, the inverse and the quotient are refined, and the last
+ * sum of products rounds. That is right if the inverse is the correctly rounded one; an approximation off by one unit
+ * is made that by one step of refinement, with the exception of divisors whose significand is all ones: there it can
+ * get stuck at the power of two just below. VCC says which lanes' results are scaled back; the fixup does all that is
+ * no number. */
 static void rsel_fdiv(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	rsel_op a = rsel_vgpr(s, i->a), b = rsel_vgpr(s, i->b), none = rsel_none(), one = bits(1);
@@ -519,8 +526,9 @@ static rsel_op computed(struct rsel *s, unsigned op, rsel_op a, rsel_op b, rsel_
 	return d;
 }
 
-/* The hardware's root is off by one unit at most: the sign of x - root * neighbour says on which side of the middle between them x's root lies. Small
- * arguments are moved up by 2^32 first, so that products are exact enough; zeros and infinity are their own roots. */
+/* The hardware's root is off by one unit at most: the sign of x - root * neighbour says on which side of the middle
+ * between them x's root lies. Small arguments are moved up by 2^32 first, so that products are exact enough; zeros and
+ * infinity are their own roots. */
 static void rsel_fsqrt(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	enum { ZEROS_AND_INFINITY = 32 | 64 | 512 };
@@ -530,8 +538,10 @@ static void rsel_fsqrt(struct rsel *s, const struct ir_ins *i, const struct rsel
 	rsel_op small = mask_of(s, RDNA_V_CMP_GT_F32, bits(0x1p-96f), x);
 	rsel_op moved = chosen(s, small, computed(s, RDNA_V_MUL_F32, bits(0x1p32f), x, none), x);
 	rsel_op root = computed(s, RDNA_V_SQRT_F32, moved, none, none);
-	rsel_op below = computed(s, RDNA_V_ADD_NC_U32, rdna_lir_imm(UINT32_MAX), root, none), above = computed(s, RDNA_V_ADD_NC_U32, rdna_lir_imm(1), root, none);
-	rsel_op rest_below = computed(s, RDNA_V_FMA_F32, negative(below), root, moved), rest_above = computed(s, RDNA_V_FMA_F32, negative(above), root, moved);
+	rsel_op below = computed(s, RDNA_V_ADD_NC_U32, rdna_lir_imm(UINT32_MAX), root, none),
+		above = computed(s, RDNA_V_ADD_NC_U32, rdna_lir_imm(1), root, none);
+	rsel_op rest_below = computed(s, RDNA_V_FMA_F32, negative(below), root, moved),
+		rest_above = computed(s, RDNA_V_FMA_F32, negative(above), root, moved);
 	rsel_op lower = chosen(s, mask_of(s, RDNA_V_CMP_GE_F32, zero, rest_below), below, root);
 	rsel_op right = chosen(s, mask_of(s, RDNA_V_CMP_LT_F32, zero, rest_above), above, lower);
 	rsel_op back = chosen(s, small, computed(s, RDNA_V_MUL_F32, bits(0x1p-16f), right, none), right);
@@ -540,30 +550,71 @@ static void rsel_fsqrt(struct rsel *s, const struct ir_ins *i, const struct rsel
 
 /* --- the rows */
 
-#define RSEL(fn, x) { .select = fn, .op = RDNA_##x }
-#define RSEL_TURN(fn, x, y) { .select = fn, .op = RDNA_##x, .turned = RDNA_##y }
+#define RSEL(fn, x) \
+	{ \
+		.select = fn, .op = RDNA_##x \
+	}
+#define RSEL_TURN(fn, x, y) \
+	{ \
+		.select = fn, .op = RDNA_##x, .turned = RDNA_##y \
+	}
 #define RSEL_BOTH(fn, x) RSEL_TURN(fn, x, x)
-#define RSEL_MOVE { .select = rsel_move }
+#define RSEL_MOVE \
+	{ \
+		.select = rsel_move \
+	}
 
 const struct rsel_rule rsel_math_rules[IR_OP_COUNT] = {
-	[IR_fconst] = RSEL_MOVE, [IR_iconst] = RSEL_MOVE, [IR_ilane] = RSEL_MOVE, [IR_isplat] = RSEL_MOVE, [IR_fmov] = RSEL_MOVE, [IR_imov] = RSEL_MOVE,
-	[IR_fbits] = RSEL_MOVE, [IR_ibits] = RSEL_MOVE,
-	[IR_fadd] = RSEL_BOTH(rsel_binary, V_ADD_F32), [IR_fsub] = RSEL_TURN(rsel_binary, V_SUB_F32, V_SUBREV_F32), [IR_fmul] = RSEL_BOTH(rsel_fmul, V_MUL_F32),
-	[IR_ffma] = { .select = rsel_ffma }, [IR_fdiv] = { .select = rsel_fdiv }, [IR_fsqrt] = { .select = rsel_fsqrt },
-	[IR_fmin] = RSEL_TURN(rsel_fminmax, V_MIN_NUM_F32, V_CMP_LT_F32), [IR_fmax] = RSEL_TURN(rsel_fminmax, V_MAX_NUM_F32, V_CMP_GT_F32),
-	[IR_fabs] = { .select = rsel_sign, .op = RDNA_V_AND_B32, .extra = 0x7fffffffu }, [IR_fneg] = { .select = rsel_sign, .op = RDNA_V_XOR_B32, .extra = 0x80000000u },
-	[IR_flt] = RSEL(rsel_compare, V_CMP_LT_F32), [IR_fle] = RSEL(rsel_compare, V_CMP_LE_F32), [IR_fsel] = { .select = rsel_select },
-	[IR_f2i] = { .select = rsel_f2i }, [IR_fhalf] = { .select = rsel_fhalf },
-	[IR_iadd] = RSEL_BOTH(rsel_integer, V_ADD_NC_U32), [IR_isub] = RSEL_TURN(rsel_integer, V_SUB_NC_U32, V_SUBREV_NC_U32),
-	[IR_imul] = RSEL_BOTH(rsel_integer, V_MUL_LO_U32), [IR_iand] = RSEL_BOTH(rsel_integer, V_AND_B32), [IR_ior] = RSEL_BOTH(rsel_integer, V_OR_B32),
-	[IR_ixor] = RSEL_BOTH(rsel_integer, V_XOR_B32), [IR_imin] = RSEL_BOTH(rsel_integer, V_MIN_I32), [IR_imax] = RSEL_BOTH(rsel_integer, V_MAX_I32),
-	[IR_ishl] = RSEL(rsel_shift, V_LSHLREV_B32), [IR_ishr] = RSEL(rsel_shift, V_LSHRREV_B32), [IR_isar] = RSEL(rsel_shift, V_ASHRREV_I32),
-	[IR_ibsel] = RSEL(rsel_choose_bits, V_BFI_B32), [IR_irotl] = RSEL(rsel_rotate, V_ALIGNBIT_B32),
-	[IR_ishlv] = RSEL(rsel_shift_lanes, V_LSHLREV_B32), [IR_ishrv] = RSEL(rsel_shift_lanes, V_LSHRREV_B32),
-	[IR_ieq] = RSEL(rsel_compare, V_CMP_EQ_U32), [IR_igt] = RSEL(rsel_compare, V_CMP_GT_I32), [IR_isel] = { .select = rsel_select },
+	[IR_fconst] = RSEL_MOVE,
+	[IR_iconst] = RSEL_MOVE,
+	[IR_ilane] = RSEL_MOVE,
+	[IR_isplat] = RSEL_MOVE,
+	[IR_fmov] = RSEL_MOVE,
+	[IR_imov] = RSEL_MOVE,
+	[IR_fbits] = RSEL_MOVE,
+	[IR_ibits] = RSEL_MOVE,
+	[IR_fadd] = RSEL_BOTH(rsel_binary, V_ADD_F32),
+	[IR_fsub] = RSEL_TURN(rsel_binary, V_SUB_F32, V_SUBREV_F32),
+	[IR_fmul] = RSEL_BOTH(rsel_fmul, V_MUL_F32),
+	[IR_ffma] = { .select = rsel_ffma },
+	[IR_fdiv] = { .select = rsel_fdiv },
+	[IR_fsqrt] = { .select = rsel_fsqrt },
+	[IR_fmin] = RSEL_TURN(rsel_fminmax, V_MIN_NUM_F32, V_CMP_LT_F32),
+	[IR_fmax] = RSEL_TURN(rsel_fminmax, V_MAX_NUM_F32, V_CMP_GT_F32),
+	[IR_fabs] = { .select = rsel_sign, .op = RDNA_V_AND_B32, .extra = 0x7fffffffu },
+	[IR_fneg] = { .select = rsel_sign, .op = RDNA_V_XOR_B32, .extra = 0x80000000u },
+	[IR_flt] = RSEL(rsel_compare, V_CMP_LT_F32),
+	[IR_fle] = RSEL(rsel_compare, V_CMP_LE_F32),
+	[IR_fsel] = { .select = rsel_select },
+	[IR_f2i] = { .select = rsel_f2i },
+	[IR_fhalf] = { .select = rsel_fhalf },
+	[IR_iadd] = RSEL_BOTH(rsel_integer, V_ADD_NC_U32),
+	[IR_isub] = RSEL_TURN(rsel_integer, V_SUB_NC_U32, V_SUBREV_NC_U32),
+	[IR_imul] = RSEL_BOTH(rsel_integer, V_MUL_LO_U32),
+	[IR_iand] = RSEL_BOTH(rsel_integer, V_AND_B32),
+	[IR_ior] = RSEL_BOTH(rsel_integer, V_OR_B32),
+	[IR_ixor] = RSEL_BOTH(rsel_integer, V_XOR_B32),
+	[IR_imin] = RSEL_BOTH(rsel_integer, V_MIN_I32),
+	[IR_imax] = RSEL_BOTH(rsel_integer, V_MAX_I32),
+	[IR_ishl] = RSEL(rsel_shift, V_LSHLREV_B32),
+	[IR_ishr] = RSEL(rsel_shift, V_LSHRREV_B32),
+	[IR_isar] = RSEL(rsel_shift, V_ASHRREV_I32),
+	[IR_ibsel] = RSEL(rsel_choose_bits, V_BFI_B32),
+	[IR_irotl] = RSEL(rsel_rotate, V_ALIGNBIT_B32),
+	[IR_ishlv] = RSEL(rsel_shift_lanes, V_LSHLREV_B32),
+	[IR_ishrv] = RSEL(rsel_shift_lanes, V_LSHRREV_B32),
+	[IR_ieq] = RSEL(rsel_compare, V_CMP_EQ_U32),
+	[IR_igt] = RSEL(rsel_compare, V_CMP_GT_I32),
+	[IR_isel] = { .select = rsel_select },
 	[IR_i2f] = RSEL(rsel_i2f, V_CVT_F32_I32),
-	[IR_dot4] = { .select = rsel_dot4 }, [IR_dot4u] = { .select = rsel_dot4u }, [IR_dot2b] = { .select = rsel_dot2b }, [IR_iadd_16] = { .select = rsel_iadd_16 },
-	[IR_dot2h] = { .select = rsel_dot2h }, [IR_ilut16] = { .select = rsel_ilut16 },
-	[IR_mand] = RSEL(rsel_mask_op, S_AND_B32), [IR_mor] = RSEL(rsel_mask_op, S_OR_B32), [IR_mnot] = RSEL(rsel_mask_op, S_NOT_B32),
+	[IR_dot4] = { .select = rsel_dot4 },
+	[IR_dot4u] = { .select = rsel_dot4u },
+	[IR_dot2b] = { .select = rsel_dot2b },
+	[IR_iadd_16] = { .select = rsel_iadd_16 },
+	[IR_dot2h] = { .select = rsel_dot2h },
+	[IR_ilut16] = { .select = rsel_ilut16 },
+	[IR_mand] = RSEL(rsel_mask_op, S_AND_B32),
+	[IR_mor] = RSEL(rsel_mask_op, S_OR_B32),
+	[IR_mnot] = RSEL(rsel_mask_op, S_NOT_B32),
 	[IR_fxor] = { .select = rsel_fxor },
 };

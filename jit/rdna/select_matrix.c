@@ -1,14 +1,15 @@
 /* jit/rdna/select_matrix.c - tiles, operands and products of matrices.
  *
- * Owns: how a tile and an operand lie over registers and lanes, which the IR does not know. A tile takes eight registers; one whose rows are all alike takes one,
- * and a constant none. With n the register, c the lane in its half of the wave and h that half:
+ * Owns: how a tile and an operand lie over registers and lanes, which the IR does not know. A tile takes eight
+ * registers; one whose rows are all alike takes one, and a constant none. With n the register, c the lane in its half
+ * of the wave and h that half:
  *
  *   gfx11   tile: element (2n + h, c)      operand: strip c in eight registers, the same in both halves
  *   gfx12   tile: element (n + 8h, c)      operand: piece h of strip c in four registers
  *
- * For floats a piece is what half a wave of gfx12 holds of a row. Products of bytes take the first and then the second half of what a lane has: which k's
- * these are does not matter, since both factors say the same and sums of integers know no order. Rule for editors: a product may write where its addend lies,
- * never where its factors do.
+ * For floats a piece is what half a wave of gfx12 holds of a row. Products of bytes take the first and then the second
+ * half of what a lane has: which k's these are does not matter, since both factors say the same and sums of integers
+ * know no order. Rule for editors: a product may write where its addend lies, never where its factors do.
  */
 #include "jit/rdna/select.h"
 
@@ -50,7 +51,8 @@ static rsel_op tile_dst(struct rsel *s, const struct ir_ins *i, unsigned words)
 
 static void rsel_tile_move(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	rsel_op from = i->op == IR_tconst ? rdna_lir_imm((uint32_t)i->imm) : tile_any(s, i->a), to = tile_dst(s, i, TILE_WORDS);
+	rsel_op from = i->op == IR_tconst ? rdna_lir_imm((uint32_t)i->imm) : tile_any(s, i->a),
+		to = tile_dst(s, i, TILE_WORDS);
 
 	(void)r;
 	for (unsigned n = 0; n < TILE_WORDS; n++)
@@ -60,7 +62,8 @@ static void rsel_tile_move(struct rsel *s, const struct ir_ins *i, const struct 
 /* Element by element. */
 static void rsel_tile_math(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	rsel_op a = tile_any(s, i->a), b = i->b ? tile_any(s, i->b) : rsel_none(), c = i->c ? tile_any(s, i->c) : rsel_none();
+	rsel_op a = tile_any(s, i->a), b = i->b ? tile_any(s, i->b) : rsel_none(),
+		c = i->c ? tile_any(s, i->c) : rsel_none();
 	rsel_op d = tile_dst(s, i, a.n == TILE_WORDS || b.n == TILE_WORDS || c.n == TILE_WORDS ? TILE_WORDS : 1);
 
 	for (unsigned n = 0; n < d.n; n++)
@@ -71,10 +74,14 @@ static void rsel_tile_math(struct rsel *s, const struct ir_ins *i, const struct 
 
 /* Bytes from a tile's register to the next; from half a wave to the other. */
 static uint32_t register_step(const struct rsel *s, uint32_t stride) { return halves_apart(s) ? stride : 2 * stride; }
-static uint32_t half_step(const struct rsel *s, uint32_t stride) { return halves_apart(s) ? TILE_WORDS * stride : stride; }
+static uint32_t half_step(const struct rsel *s, uint32_t stride)
+{
+	return halves_apart(s) ? TILE_WORDS * stride : stride;
+}
 
 /* One instruction that loads into, or stores, `data`; offset: behind the place. */
-static void access(struct rsel *s, unsigned global, unsigned lds, const struct rsel_place *p, int64_t offset, rsel_op lanes, rsel_op data, bool store)
+static void access(struct rsel *s, unsigned global, unsigned lds, const struct rsel_place *p, int64_t offset,
+                   rsel_op lanes, rsel_op data, bool store)
 {
 	int64_t limit = s->gen == RDNA_GFX12 ? 1 << 23 : 1 << 12;
 	struct rsel_place at = *p;
@@ -113,7 +120,8 @@ static void rsel_tile_load(struct rsel *s, const struct ir_ins *i, const struct 
 {
 	uint32_t stride = ir_x_stride(i->imm);
 	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
-	rsel_op lanes = lane_part(s, &p, ir_t_step(i->imm), half_step(s, stride)), d = tile_dst(s, i, stride ? TILE_WORDS : 1);
+	rsel_op lanes = lane_part(s, &p, ir_t_step(i->imm), half_step(s, stride)),
+		d = tile_dst(s, i, stride ? TILE_WORDS : 1);
 
 	for (unsigned n = 0; n < d.n; n++) {
 		rsel_op to = tile_word(s, d, n), got = i->op == IR_tload_h ? rsel_new_vgpr(s) : to;
@@ -131,14 +139,16 @@ static void rsel_tile_store(struct rsel *s, const struct ir_ins *i, const struct
 	rsel_op lanes = lane_part(s, &p, ir_t_step(i->imm), half_step(s, stride));
 
 	for (unsigned n = 0; n < TILE_WORDS; n++)
-		access(s, r->op, r->turned, &p, (int64_t)n * register_step(s, stride), lanes, rsel_to_vgpr(s, tile_word(s, v, n)), true);
+		access(s, r->op, r->turned, &p, (int64_t)n * register_step(s, stride), lanes,
+		       rsel_to_vgpr(s, tile_word(s, v, n)), true);
 }
 
 static void rsel_operand_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	int64_t apart = (int64_t)ir_t_step(i->imm) * IR_PIECE_BYTES;
 	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
-	rsel_op lanes = lane_part(s, &p, ir_x_stride(i->imm), halves_apart(s) ? (uint32_t)apart : 0), d = give_new(s, i, operand_words(s));
+	rsel_op lanes = lane_part(s, &p, ir_x_stride(i->imm), halves_apart(s) ? (uint32_t)apart : 0),
+		d = give_new(s, i, operand_words(s));
 
 	for (unsigned n = 0; n < d.n; n += 4)
 		access(s, r->op, r->turned, &p, n ? apart : 0, lanes, rdna_lir_words(s->l, d.reg, n, 4), false);
@@ -171,7 +181,8 @@ static void product(struct rsel *s, unsigned op, rsel_op d, rsel_op a, rsel_op b
 
 static void rsel_tile_dot(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	rsel_op a = rsel_home(s, i->a)->o, b = rsel_home(s, i->b)->o, c = addend(s, i->c), d = tile_dst(s, i, TILE_WORDS);
+	rsel_op a = rsel_home(s, i->a)->o, b = rsel_home(s, i->b)->o, c = addend(s, i->c),
+		d = tile_dst(s, i, TILE_WORDS);
 	unsigned half = operand_words(s) / 2;
 
 	if (i->op != IR_tdot_i8) {
@@ -179,20 +190,24 @@ static void rsel_tile_dot(struct rsel *s, const struct ir_ins *i, const struct r
 		return;
 	}
 	for (unsigned k = 0; k < 2; k++) {
-		rsel_op x = rdna_lir_words(s->l, a.reg, k * half, half), y = rdna_lir_words(s->l, b.reg, k * half, half);
-		x.mods = y.mods = RDNA_NEG;      /* which here says that there are signs */
+		rsel_op x = rdna_lir_words(s->l, a.reg, k * half, half),
+			y = rdna_lir_words(s->l, b.reg, k * half, half);
+		x.mods = y.mods = RDNA_NEG; /* which here says that there are signs */
 		product(s, r->op, d, x, y, k ? d : c);
 	}
 }
 
 const struct rsel_rule rsel_matrix_rules[IR_OP_COUNT] = {
-	[IR_tconst] = { .select = rsel_tile_move }, [IR_tmov] = { .select = rsel_tile_move },
-	[IR_tmul] = { .select = rsel_tile_math, .op = RDNA_V_MUL_F32 }, [IR_tfma] = { .select = rsel_tile_math, .op = RDNA_V_FMA_F32 },
+	[IR_tconst] = { .select = rsel_tile_move },
+	[IR_tmov] = { .select = rsel_tile_move },
+	[IR_tmul] = { .select = rsel_tile_math, .op = RDNA_V_MUL_F32 },
+	[IR_tfma] = { .select = rsel_tile_math, .op = RDNA_V_FMA_F32 },
 	[IR_ti2f] = { .select = rsel_tile_math, .op = RDNA_V_CVT_F32_I32 },
 	[IR_tload] = { .select = rsel_tile_load, .op = RDNA_GLOBAL_LOAD_B32, .turned = RDNA_DS_LOAD_B32 },
 	[IR_tload_h] = { .select = rsel_tile_load, .op = RDNA_GLOBAL_LOAD_U16, .turned = RDNA_DS_LOAD_U16 },
 	[IR_tstore] = { .select = rsel_tile_store, .op = RDNA_GLOBAL_STORE_B32, .turned = RDNA_DS_STORE_B32 },
 	[IR_oload] = { .select = rsel_operand_load, .op = RDNA_GLOBAL_LOAD_B128 },
-	[IR_tdot_i8] = { .select = rsel_tile_dot, .op = RDNA_V_WMMA_I32_16X16X16_IU8 }, [IR_tdot_f16] = { .select = rsel_tile_dot, .op = RDNA_V_WMMA_F32_16X16X16_F16 },
+	[IR_tdot_i8] = { .select = rsel_tile_dot, .op = RDNA_V_WMMA_I32_16X16X16_IU8 },
+	[IR_tdot_f16] = { .select = rsel_tile_dot, .op = RDNA_V_WMMA_F32_16X16X16_F16 },
 	[IR_tdot_bf16] = { .select = rsel_tile_dot, .op = RDNA_V_WMMA_F32_16X16X16_BF16 },
 };

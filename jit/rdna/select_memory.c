@@ -1,7 +1,8 @@
 /* jit/rdna/select_memory.c - loads and stores of global memory and of LDS.
  *
- * Owns: the rows of memory. Global vectors go by a scalar base, an offset for each lane that was made at the entry, and a displacement; what all lanes
- * share comes through the scalar cache. LDS goes by one vector register of addresses without sign: a base lies in LDS itself. Groups of loads are done where their first member stands. Rule for
+ * Owns: the rows of memory. Global vectors go by a scalar base, an offset for each lane that was made at the entry, and
+ * a displacement; what all lanes share comes through the scalar cache. LDS goes by one vector register of addresses
+ * without sign: a base lies in LDS itself. Groups of loads are done where their first member stands. Rule for
  * editors: lanes that take no part in a load keep what was in the register, so it is cleared before.
  */
 #include "jit/rdna/select.h"
@@ -17,7 +18,10 @@ static void global_range(const struct rsel *s, int64_t *low, int64_t *high)
 }
 
 /* The global instruction's address: the lanes' offsets, the base, the displacement. */
-struct rsel_address { rsel_op lanes, base; int32_t offset; };
+struct rsel_address {
+	rsel_op lanes, base;
+	int32_t offset;
+};
 
 static struct rsel_address global_address(struct rsel *s, const struct rsel_place *p, rsel_op lanes)
 {
@@ -49,7 +53,8 @@ static rsel_op lds_lanes(struct rsel *s, const struct rsel_place *p, uint32_t st
 
 static struct rsel_address lds_address(struct rsel *s, const struct rsel_place *p, uint32_t stride)
 {
-	int64_t far = p->disp < 0 || p->disp > UINT16_MAX ? p->disp : 0;       /* the instruction holds 16 bits without sign */
+	int64_t far =
+		p->disp < 0 || p->disp > UINT16_MAX ? p->disp : 0; /* the instruction holds 16 bits without sign */
 	struct rsel_address a = { .offset = (int32_t)(p->disp - far) };
 
 	if (p->base.kind == RDNA_LIR_NONE && !far)
@@ -64,7 +69,8 @@ static struct rsel_address lane_address(struct rsel *s, const struct rsel_place 
 	return p->lds ? lds_address(s, p, stride) : global_address(s, p, rsel_at_entry(s, RSEL_LANES, stride));
 }
 
-static struct rdna_lir_ins *access(struct rsel *s, unsigned op, const struct rsel_place *p, const struct rsel_address *a)
+static struct rdna_lir_ins *access(struct rsel *s, unsigned op, const struct rsel_place *p,
+                                   const struct rsel_address *a)
 {
 	struct rdna_lir_ins *n = rsel_add(s, op);
 
@@ -82,8 +88,8 @@ static uint32_t lanes_mask(unsigned n) { return n >= 32 ? 0 : (1u << n) - 1; }
 
 static void load_scalars(struct rsel *s, const struct rsel_place *p, rsel_op d)
 {
-	static const uint16_t op[17] = { [1] = RDNA_S_LOAD_B32, [2] = RDNA_S_LOAD_B64, [3] = RDNA_S_LOAD_B96, [4] = RDNA_S_LOAD_B128, [8] = RDNA_S_LOAD_B256,
-	                                 [16] = RDNA_S_LOAD_B512 };
+	static const uint16_t op[17] = { [1] = RDNA_S_LOAD_B32,  [2] = RDNA_S_LOAD_B64,  [3] = RDNA_S_LOAD_B96,
+		                         [4] = RDNA_S_LOAD_B128, [8] = RDNA_S_LOAD_B256, [16] = RDNA_S_LOAD_B512 };
 	int64_t limit = s->gen == RDNA_GFX12 ? 1 << 23 : 1 << 20;
 	int32_t offset;
 	rsel_op base = rsel_base(s, p, -limit, limit - 1, &offset);
@@ -97,7 +103,8 @@ static void load_scalars(struct rsel *s, const struct rsel_place *p, rsel_op d)
 
 /* --- groups */
 
-static const uint16_t global_words[5] = { 0, RDNA_GLOBAL_LOAD_B32, RDNA_GLOBAL_LOAD_B64, RDNA_GLOBAL_LOAD_B96, RDNA_GLOBAL_LOAD_B128 };
+static const uint16_t global_words[5] = { 0, RDNA_GLOBAL_LOAD_B32, RDNA_GLOBAL_LOAD_B64, RDNA_GLOBAL_LOAD_B96,
+	                                  RDNA_GLOBAL_LOAD_B128 };
 static const uint16_t lds_words[5] = { 0, RDNA_DS_LOAD_B32, RDNA_DS_LOAD_B64, RDNA_DS_LOAD_B96, RDNA_DS_LOAD_B128 };
 
 static void load_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, rsel_op d)
@@ -117,7 +124,8 @@ static rsel_op group_words(struct rsel *s, const struct ir_ins *i, unsigned word
 
 	if (!s->tuple[number]) {
 		struct rsel_place p = rsel_place(s, i->a, disp - 4 * (int64_t)word);
-		s->tuple[number] = rdna_lir_new(s->l, g->family == RSCAN_SCALAR ? RDNA_CLASS_SGPR : RDNA_CLASS_VGPR, g->words);
+		s->tuple[number] =
+			rdna_lir_new(s->l, g->family == RSCAN_SCALAR ? RDNA_CLASS_SGPR : RDNA_CLASS_VGPR, g->words);
 		rsel_op d = rdna_lir_r(s->l, s->tuple[number]);
 		if (g->family == RSCAN_SCALAR)
 			load_scalars(s, &p, d);
@@ -139,7 +147,7 @@ static void give_word(struct rsel *s, const struct ir_ins *i, rsel_op o)
 static void rsel_broadcast(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	(void)r;
-	if (!s->scan.group[s->at]) {             /* of LDS, into a variable */
+	if (!s->scan.group[s->at]) { /* of LDS, into a variable */
 		struct rsel_place p = rsel_place(s, i->a, i->imm);
 		load_lanes(s, &p, 0, rsel_dst(s, i));
 		return;
@@ -279,16 +287,34 @@ static void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel
 	ins->stores = true;
 }
 
-#define RSEL_LOAD(bytes, x, y) { .select = rsel_load, .op = RDNA_GLOBAL_LOAD_##x, .turned = RDNA_DS_LOAD_##y, .extra = bytes }
-#define RSEL_STORE(bytes, x) { .select = rsel_store, .op = RDNA_GLOBAL_STORE_##x, .turned = RDNA_DS_STORE_##x, .extra = bytes }
+#define RSEL_LOAD(bytes, x, y) \
+	{ \
+		.select = rsel_load, .op = RDNA_GLOBAL_LOAD_##x, .turned = RDNA_DS_LOAD_##y, .extra = bytes \
+	}
+#define RSEL_STORE(bytes, x) \
+	{ \
+		.select = rsel_store, .op = RDNA_GLOBAL_STORE_##x, .turned = RDNA_DS_STORE_##x, .extra = bytes \
+	}
 
 const struct rsel_rule rsel_memory_rules[IR_OP_COUNT] = {
-	[IR_fload] = RSEL_LOAD(4, B32, B32), [IR_iload] = RSEL_LOAD(4, B32, B32), [IR_iload_u8] = RSEL_LOAD(1, U8, U8), [IR_iload_s8] = RSEL_LOAD(1, I8, I8),
-	[IR_iload_u16] = RSEL_LOAD(2, U16, U16), [IR_fload_h] = { .select = rsel_load_halves }, [IR_iload_s] = { .select = rsel_load_strided },
-	[IR_fbcast] = { .select = rsel_broadcast }, [IR_ibcast] = { .select = rsel_broadcast }, [IR_fbcast_h] = { .select = rsel_broadcast_half },
+	[IR_fload] = RSEL_LOAD(4, B32, B32),
+	[IR_iload] = RSEL_LOAD(4, B32, B32),
+	[IR_iload_u8] = RSEL_LOAD(1, U8, U8),
+	[IR_iload_s8] = RSEL_LOAD(1, I8, I8),
+	[IR_iload_u16] = RSEL_LOAD(2, U16, U16),
+	[IR_fload_h] = { .select = rsel_load_halves },
+	[IR_iload_s] = { .select = rsel_load_strided },
+	[IR_fbcast] = { .select = rsel_broadcast },
+	[IR_ibcast] = { .select = rsel_broadcast },
+	[IR_fbcast_h] = { .select = rsel_broadcast_half },
 	[IR_igather] = { .select = rsel_gather },
-	[IR_fstore] = RSEL_STORE(4, B32), [IR_fstore_h] = RSEL_STORE(2, B16), [IR_istore_8] = RSEL_STORE(1, B8), [IR_fstore1] = RSEL_STORE(4, B32),
-	[IR_fstore_s] = RSEL_STORE(0, B32), [IR_fstore_hs] = RSEL_STORE(0, B16),
-	[IR_sload32] = { .select = rsel_load_scalar, .extra = 1 }, [IR_sload64] = { .select = rsel_load_scalar, .extra = 2 },
+	[IR_fstore] = RSEL_STORE(4, B32),
+	[IR_fstore_h] = RSEL_STORE(2, B16),
+	[IR_istore_8] = RSEL_STORE(1, B8),
+	[IR_fstore1] = RSEL_STORE(4, B32),
+	[IR_fstore_s] = RSEL_STORE(0, B32),
+	[IR_fstore_hs] = RSEL_STORE(0, B16),
+	[IR_sload32] = { .select = rsel_load_scalar, .extra = 1 },
+	[IR_sload64] = { .select = rsel_load_scalar, .extra = 2 },
 	[IR_aload] = { .select = rsel_load_scalar, .extra = 2 },
 };

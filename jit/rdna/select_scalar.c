@@ -1,8 +1,9 @@
 /* jit/rdna/select_scalar.c - 64-bit scalars and addresses in scalar registers.
  *
- * Owns: the rows for S and A. A scalar is two halves; one that is known to lie in 0..2^32-1 has the constant 0 as its upper half and takes one register.
- * Addresses of LDS have 32 bits. Rule for editors: what is known of a value's range must hold for every operand that ops.def allows; where the
- * destination may be an operand, its lower half is written when nothing reads the operand's any more.
+ * Owns: the rows for S and A. A scalar is two halves; one that is known to lie in 0..2^32-1 has the constant 0 as its
+ * upper half and takes one register. Addresses of LDS have 32 bits. Rule for editors: what is known of a value's range
+ * must hold for every operand that ops.def allows; where the destination may be an operand, its lower half is written
+ * when nothing reads the operand's any more.
  */
 #include "jit/rdna/select.h"
 
@@ -31,7 +32,11 @@ static struct rsel_value given(const struct ir_ins *i)
 	else if (i->op == IR_end)
 		v = whole(rdna_lir_fixed(RDNA_ABI_END, 1), rdna_lir_fixed(RDNA_ABI_END + 1, 1));
 	else if (i->op == IR_wave)
-		v = (struct rsel_value){ .kind = RSEL_SCALAR, .o = rdna_lir_fixed(RDNA_ABI_WAVE, 1), .high = rdna_lir_imm(0), .low = 0, .top = IR_MAX_WAVES - 1 };
+		v = (struct rsel_value){ .kind = RSEL_SCALAR,
+			                 .o = rdna_lir_fixed(RDNA_ABI_WAVE, 1),
+			                 .high = rdna_lir_imm(0),
+			                 .low = 0,
+			                 .top = IR_MAX_WAVES - 1 };
 	return v;
 }
 
@@ -53,8 +58,9 @@ static bool as_pair(const struct rsel_value *v, rsel_op *pair)
 		return false;
 	*pair = v->o;
 	pair->n = 2;
-	return v->o.kind == RDNA_LIR_VIRTUAL ? v->high.reg == v->o.reg && v->high.sub == v->o.sub + 1 && v->o.sub % 2 == 0
-	                                     : v->high.reg == v->o.reg + 1 && v->o.reg % 2 == 0;
+	return v->o.kind == RDNA_LIR_VIRTUAL
+	               ? v->high.reg == v->o.reg && v->high.sub == v->o.sub + 1 && v->o.sub % 2 == 0
+	               : v->high.reg == v->o.reg + 1 && v->o.reg % 2 == 0;
 }
 
 /* Where the result of i goes, which lies in low..top: one register if that will do, and is allowed. */
@@ -117,14 +123,19 @@ void rsel_give_loaded(struct rsel *s, const struct ir_ins *i, rsel_op words)
 	}
 	o.n = high.n = 1;
 	high.sub++;
-	v = words.n == 2 ? whole(o, high) : (struct rsel_value){ .kind = RSEL_SCALAR, .o = o, .high = rdna_lir_imm(0), .low = 0, .top = UINT32_MAX };
+	v = words.n == 2 ? whole(o, high)
+	                 : (struct rsel_value){
+				   .kind = RSEL_SCALAR, .o = o, .high = rdna_lir_imm(0), .low = 0, .top = UINT32_MAX
+			   };
 	give(s, i, &v, false);
 }
 
 /* --- sums */
 
-/* Newer cards add 64 bits at once. A constant operand is a positive literal: a negative one turns the operation round. */
-static bool sum_64(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a, const struct rsel_value *b)
+/* Newer cards add 64 bits at once. A constant operand is a positive literal: a negative one turns the operation
+ * round. */
+static bool sum_64(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a,
+                   const struct rsel_value *b)
 {
 	rsel_op to, x, y;
 
@@ -140,7 +151,8 @@ static bool sum_64(struct rsel *s, bool minus, const struct rsel_value *d, const
 	return true;
 }
 
-static void sum(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a, const struct rsel_value *b)
+static void sum(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a,
+                const struct rsel_value *b)
 {
 	if (sum_64(s, minus, d, a, b))
 		return;
@@ -176,7 +188,8 @@ static void shift_left(struct rsel *s, const struct ir_ins *i, const struct rsel
 	int64_t low = INT64_MIN, top = INT64_MAX;
 	rsel_op from, to;
 
-	if (n < 63 && (__builtin_mul_overflow(a->low, INT64_C(1) << n, &low) || __builtin_mul_overflow(a->top, INT64_C(1) << n, &top))) {
+	if (n < 63 && (__builtin_mul_overflow(a->low, INT64_C(1) << n, &low) ||
+	               __builtin_mul_overflow(a->top, INT64_C(1) << n, &top))) {
 		low = INT64_MIN;
 		top = INT64_MAX;
 	}
@@ -185,11 +198,12 @@ static void shift_left(struct rsel *s, const struct ir_ins *i, const struct rsel
 		rsel_salu(s, RDNA_S_LSHL_B32, d.o, a->o, rdna_lir_imm(n));
 	} else if (as_pair(a, &from) && as_pair(&d, &to)) {
 		rsel_salu(s, RDNA_S_LSHL_B64, to, from, rdna_lir_imm(n));
-	} else {                                 /* the upper half is 0 */
+	} else { /* the upper half is 0 */
 		if (n == 0)
 			rsel_mov(s, d.high, rdna_lir_imm(0));
 		else
-			rsel_salu(s, n < 32 ? RDNA_S_LSHR_B32 : RDNA_S_LSHL_B32, d.high, a->o, rdna_lir_imm(n < 32 ? 32 - n : n - 32));
+			rsel_salu(s, n < 32 ? RDNA_S_LSHR_B32 : RDNA_S_LSHL_B32, d.high, a->o,
+			          rdna_lir_imm(n < 32 ? 32 - n : n - 32));
 		if (n < 32)
 			rsel_salu(s, RDNA_S_LSHL_B32, d.o, a->o, rdna_lir_imm(n));
 		else
@@ -222,7 +236,7 @@ static void rsel_sshri(struct rsel *s, const struct ir_ins *i, const struct rsel
 		give(s, i, &a, false);
 		return;
 	}
-	bool narrow = !as_pair(&a, &from);       /* then the upper half is 0 */
+	bool narrow = !as_pair(&a, &from); /* then the upper half is 0 */
 	struct rsel_value d = result(s, i, a.low >> n, a.top >> n, !narrow);
 	if (narrow) {
 		if (n < 32)
@@ -259,7 +273,7 @@ static void times(struct rsel *s, const struct ir_ins *i, const struct rsel_valu
 			rsel_salu(s, RDNA_S_MUL_HI_U32, carry, a->o, factor);
 			rsel_salu(s, RDNA_S_MUL_I32, upper, a->high, factor);
 			rsel_salu(s, RDNA_S_ADD_CO_U32, d.high, carry, upper);
-			if (by < 0)              /* the factor was read without its sign */
+			if (by < 0) /* the factor was read without its sign */
 				rsel_salu(s, RDNA_S_SUB_CO_U32, d.high, d.high, a->o);
 		}
 	}
@@ -318,8 +332,9 @@ static void rsel_sandi(struct rsel *s, const struct ir_ins *i, const struct rsel
 	clear_high(s, &d);
 }
 
-/* 0 <= a < 2^31: a / d is a times ceil(2^(31+n) / d) shifted right by 31+n, where 2^n is the first power of two not below d: the factor is off by less
- * than d / 2^(31+n) <= 2^-31, too little to reach the next quotient. The factor has 32 bits, so the upper half of the product is at hand. */
+/* 0 <= a < 2^31: a / d is a times ceil(2^(31+n) / d) shifted right by 31+n, where 2^n is the first power of two not
+ * below d: the factor is off by less than d / 2^(31+n) <= 2^-31, too little to reach the next quotient. The factor has
+ * 32 bits, so the upper half of the product is at hand. */
 static void rsel_sdivi(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	struct rsel_value a = rsel_scalar(s, i->a);
@@ -334,7 +349,8 @@ static void rsel_sdivi(struct rsel *s, const struct ir_ins *i, const struct rsel
 		rsel_salu(s, RDNA_S_LSHR_B32, d.o, a.o, rdna_lir_imm(n));
 	} else {
 		rsel_op product = rsel_new_sgpr(s);
-		rsel_salu(s, RDNA_S_MUL_HI_U32, product, a.o, rdna_lir_imm((uint32_t)(((UINT64_C(1) << (31 + n)) + by - 1) / by)));
+		rsel_salu(s, RDNA_S_MUL_HI_U32, product, a.o,
+		          rdna_lir_imm((uint32_t)(((UINT64_C(1) << (31 + n)) + by - 1) / by)));
 		rsel_salu(s, RDNA_S_LSHR_B32, d.o, product, rdna_lir_imm(n - 1));
 	}
 	clear_high(s, &d);
@@ -349,8 +365,10 @@ static rsel_op sign_turned(struct rsel *s, rsel_op o)
 	return d;
 }
 
-/* There is no comparison of 64 bits but for equality: with their signs turned the numbers are compared by the borrow of their difference. */
-static void choose(struct rsel *s, bool most, const struct rsel_value *d, const struct rsel_value *a, const struct rsel_value *b)
+/* There is no comparison of 64 bits but for equality: with their signs turned the numbers are compared by the borrow of
+ * their difference. */
+static void choose(struct rsel *s, bool most, const struct rsel_value *d, const struct rsel_value *a,
+                   const struct rsel_value *b)
 {
 	rsel_op x = sign_turned(s, a->high), y = sign_turned(s, b->high), rest = rsel_new_sgpr(s);
 	const struct rsel_value *yes = most ? b : a, *no = most ? a : b;
@@ -477,9 +495,10 @@ static void lds_address_sum(struct rsel *s, const struct ir_ins *i, struct rsel_
 	if (constant)
 		p->disp += (int32_t)more.value;
 	if (base.kind == RDNA_LIR_NONE && !p->disp && !constant && !s->ir->is_var[i->dst] && !s->ir->is_var[i->b])
-		s->value[i->dst] = (struct rsel_value){ .kind = RSEL_ADDRESS, .o = more };      /* LDS begins at 0 */
+		s->value[i->dst] = (struct rsel_value){ .kind = RSEL_ADDRESS, .o = more }; /* LDS begins at 0 */
 	else if (constant)
-		rsel_salu(s, RDNA_S_ADD_CO_U32, address_result(s, i), base.kind == RDNA_LIR_NONE ? low_half(0) : base, low_half(p->disp));
+		rsel_salu(s, RDNA_S_ADD_CO_U32, address_result(s, i), base.kind == RDNA_LIR_NONE ? low_half(0) : base,
+		          low_half(p->disp));
 	else
 		rsel_salu(s, RDNA_S_ADD_CO_U32, address_result(s, i), rsel_lds_sum(s, p), more);
 }
@@ -518,13 +537,15 @@ static void rsel_address_move(struct rsel *s, const struct ir_ins *i, const stru
 }
 
 const struct rsel_rule rsel_scalar_rules[IR_OP_COUNT] = {
-	[IR_sconst] = { .select = rsel_smove }, [IR_begin] = { .select = rsel_smove }, [IR_end] = { .select = rsel_smove },
-	[IR_wave] = { .select = rsel_smove }, [IR_smov] = { .select = rsel_smove },
-	[IR_sadd] = { .select = rsel_sum }, [IR_saddi] = { .select = rsel_sum }, [IR_ssub] = { .select = rsel_sum, .extra = true },
-	[IR_smul] = { .select = rsel_smul }, [IR_smuli] = { .select = rsel_smuli }, [IR_sshli] = { .select = rsel_sshli }, [IR_sshri] = { .select = rsel_sshri },
-	[IR_sandi] = { .select = rsel_sandi }, [IR_sdivi] = { .select = rsel_sdivi },
-	[IR_smin] = { .select = rsel_minmax }, [IR_smax] = { .select = rsel_minmax, .extra = true },
-	[IR_aadd] = { .select = rsel_address_sum }, [IR_aaddi] = { .select = rsel_address_sum },
-	[IR_amov] = { .select = rsel_address_move }, [IR_arg] = { .select = rsel_address_move },
+	[IR_sconst] = { .select = rsel_smove },       [IR_begin] = { .select = rsel_smove },
+	[IR_end] = { .select = rsel_smove },          [IR_wave] = { .select = rsel_smove },
+	[IR_smov] = { .select = rsel_smove },         [IR_sadd] = { .select = rsel_sum },
+	[IR_saddi] = { .select = rsel_sum },          [IR_ssub] = { .select = rsel_sum, .extra = true },
+	[IR_smul] = { .select = rsel_smul },          [IR_smuli] = { .select = rsel_smuli },
+	[IR_sshli] = { .select = rsel_sshli },        [IR_sshri] = { .select = rsel_sshri },
+	[IR_sandi] = { .select = rsel_sandi },        [IR_sdivi] = { .select = rsel_sdivi },
+	[IR_smin] = { .select = rsel_minmax },        [IR_smax] = { .select = rsel_minmax, .extra = true },
+	[IR_aadd] = { .select = rsel_address_sum },   [IR_aaddi] = { .select = rsel_address_sum },
+	[IR_amov] = { .select = rsel_address_move },  [IR_arg] = { .select = rsel_address_move },
 	[IR_local] = { .select = rsel_address_move }, [IR_shared] = { .select = rsel_address_move },
 };

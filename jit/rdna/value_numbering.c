@@ -1,8 +1,9 @@
 /* jit/rdna/value_numbering.c - gives computations that a straight run does twice one name, before RDNA selection.
  *
- * Templates compute again what is easily computed again, for CPUs have few registers; cards have many. Owns a copy of the instructions in which operands
- * name the first of equal results; the others die in the scan, for nobody uses them. Never touches variables, memory or the order. Rule for editors: only rows
- * whose result is a function of their operands and immediate alone may be equal.
+ * Templates compute again what is easily computed again, for CPUs have few registers; cards have many. Owns a copy of
+ * the instructions in which operands name the first of equal results; the others die in the scan, for nobody uses them.
+ * Never touches variables, memory or the order. Rule for editors: only rows whose result is a function of their
+ * operands and immediate alone may be equal.
  */
 #include "jit/rdna/select.h"
 
@@ -13,19 +14,21 @@ enum { RSAME_SLOTS = 1024 };
 struct rsame {
 	const struct ir *ir;
 	struct ir_ins *ins;
-	uint16_t *name;              /* by register: the first of its equals */
-	uint32_t slot[RSAME_SLOTS];  /* by hash: an instruction, plus one, of the run that began at instruction `run` */
+	uint16_t *name;             /* by register: the first of its equals */
+	uint32_t slot[RSAME_SLOTS]; /* by hash: an instruction, plus one, of the run that began at instruction `run` */
 	uint32_t run;
 };
 
 static inline bool is_function(const struct ir *ir, const struct ir_ins *i)
 {
-	return rscan_row[i->op] & RSCAN_IS_FUNCTION && !(ir->is_var[i->dst] | ir->is_var[i->a] | ir->is_var[i->b] | ir->is_var[i->c]);
+	return rscan_row[i->op] & RSCAN_IS_FUNCTION &&
+	       !(ir->is_var[i->dst] | ir->is_var[i->a] | ir->is_var[i->b] | ir->is_var[i->c]);
 }
 
 static uint32_t hash(const struct ir_ins *i)
 {
-	uint64_t h = (uint64_t)i->imm * 0x9e3779b97f4a7c15u ^ ((uint64_t)i->op << 48 | (uint64_t)i->a << 32 | (uint64_t)i->b << 16 | i->c);
+	uint64_t h = (uint64_t)i->imm * 0x9e3779b97f4a7c15u ^
+	             ((uint64_t)i->op << 48 | (uint64_t)i->a << 32 | (uint64_t)i->b << 16 | i->c);
 	return (uint32_t)((h * 0xd6e8feb86659fd93u) >> 54) % RSAME_SLOTS;
 }
 
@@ -36,7 +39,7 @@ static uint32_t rsame_first(struct rsame *c, uint32_t k)
 
 	for (uint32_t at = hash(i), tries = 0; tries < 8; at = (at + 1) % RSAME_SLOTS, tries++) {
 		uint32_t other = c->slot[at];
-		if (other <= c->run) {          /* empty, or of another run */
+		if (other <= c->run) { /* empty, or of another run */
 			c->slot[at] = k + 1;
 			return k;
 		}

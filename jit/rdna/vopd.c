@@ -1,11 +1,13 @@
 /* jit/rdna/vopd.c - pairs of vector instructions into dual ones (gfx11 and later, 32 lanes).
  *
- * Owns: the search for partners and the proof that moving one to the other changes nothing. What may be a pair (banks, parity, scalar values) is the encoder's to say:
- * it is asked. Rule for editors: a half only ever moves over instructions that neither read nor write what it writes, nor write what it reads; both halves read
- * before either writes, so the first must not make what the second reads.
+ * Owns: the search for partners and the proof that moving one to the other changes nothing. What may be a pair (banks,
+ * parity, scalar values) is the encoder's to say: it is asked. Rule for editors: a half only ever moves over
+ * instructions that neither read nor write what it writes, nor write what it reads; both halves read before either
+ * writes, so the first must not make what the second reads.
  *
- * The later instruction moves up to the earlier one, or the earlier down: the latter first, as it can only relax what has to be waited for. Nothing moves
- * over memory instructions, whose place the scheduler chose, nor over anything of fixed order.
+ * The later instruction moves up to the earlier one, or the earlier down: the latter first, as it can only relax what
+ * has to be waited for. Nothing moves over memory instructions, whose place the scheduler chose, nor over anything of
+ * fixed order.
  */
 #include "jit/rdna/machine.h"
 
@@ -14,26 +16,30 @@
 
 enum { WINDOW = 12, FORMS = 2 };
 
-/* What the search asks of an instruction again and again. Filled once; pairing moves numbers of instructions, not instructions. */
+/* What the search asks of an instruction again and again. Filled once; pairing moves numbers of instructions, not
+ * instructions. */
 struct candidate {
-	uint16_t banks[FORMS];               /* by way round: what no partner may share with it, banks_of */
-	bool known;                          /* its registers are */
-	uint8_t half;                        /* 0, or which half of a pair it has become, 1 or 2 */
-	uint8_t forms, form;                 /* ways round there are, the second with sources 0 and 1 exchanged; the one taken */
+	uint16_t banks[FORMS]; /* by way round: what no partner may share with it, banks_of */
+	bool known;            /* its registers are */
+	uint8_t half;          /* 0, or which half of a pair it has become, 1 or 2 */
+	uint8_t forms, form;   /* ways round there are, the second with sources 0 and 1 exchanged; the one taken */
 };
 
 /* vcc that is not named is there, too. */
-struct registers { struct rdna_map reads, writes; };
+struct registers {
+	struct rdna_map reads, writes;
+};
 
-/* An instruction's number, and below it what the search looks for: others may move over it; it may yet become a half; its result's register has an odd number. */
+/* An instruction's number, and below it what the search looks for: others may move over it; it may yet become a half;
+ * its result's register has an odd number. */
 enum { MOVABLE = 1, MAY = 2, ODD = 4, NUMBER_SHIFT = 3 };
 
 struct pairing {
 	struct rdna_lir *l;
-	struct candidate *c;                 /* by instruction, as they came */
-	struct rdna_half *as;                /* by instruction: what the encoder makes of a candidate as it stands */
-	struct registers *regs;              /* by instruction: of those that another moves over, or may */
-	uint32_t *order;                     /* the instructions as they are now */
+	struct candidate *c;    /* by instruction, as they came */
+	struct rdna_half *as;   /* by instruction: what the encoder makes of a candidate as it stands */
+	struct registers *regs; /* by instruction: of those that another moves over, or may */
+	uint32_t *order;        /* the instructions as they are now */
 };
 
 static uint32_t number(const struct pairing *p, size_t at) { return p->order[at] >> NUMBER_SHIFT; }
@@ -43,7 +49,8 @@ static uint32_t number(const struct pairing *p, size_t at) { return p->order[at]
 /* What the encoder refuses as it stands it may take with the sources the other way round. */
 static bool commutes(unsigned op)
 {
-	return op == RDNA_V_FMAC_F32 || op == RDNA_V_MUL_F32 || op == RDNA_V_ADD_F32 || op == RDNA_V_ADD_NC_U32 || op == RDNA_V_AND_B32;
+	return op == RDNA_V_FMAC_F32 || op == RDNA_V_MUL_F32 || op == RDNA_V_ADD_F32 || op == RDNA_V_ADD_NC_U32 ||
+	       op == RDNA_V_AND_B32;
 }
 
 static void turn(struct rdna_lir_ins *i)
@@ -54,7 +61,10 @@ static void turn(struct rdna_lir_ins *i)
 }
 
 /* The ways round. Where one source is no vector register the short form has but one. */
-static unsigned forms_of(unsigned op, const struct rdna_half *h) { return commutes(op) && h->vgpr[0] && h->vgpr[1] && h->vgpr[0] != h->vgpr[1] ? 2 : 1; }
+static unsigned forms_of(unsigned op, const struct rdna_half *h)
+{
+	return commutes(op) && h->vgpr[0] && h->vgpr[1] && h->vgpr[0] != h->vgpr[1] ? 2 : 1;
+}
 
 /* Instruction n as a half, that way round. */
 static const struct rdna_half *half_as(const struct pairing *p, uint32_t n, unsigned form, struct rdna_half *turned)
@@ -70,12 +80,14 @@ static const struct rdna_half *half_as(const struct pairing *p, uint32_t n, unsi
 
 static unsigned bank(unsigned reg, unsigned of) { return reg ? 1u << reg % of : 0; }
 
-/* A bit for each bank that a half reads by each of its ways: two halves with a bit in common are no pair. Where descriptions of the hardware differ, the stricter one
- * holds: sources 0 lie in different banks also of two moves on gfx12, which the encoder lets pass, and the addend of fmamk, whose field is that of source 1, counts as
- * source 1 as well as as source 2. */
+/* A bit for each bank that a half reads by each of its ways: two halves with a bit in common are no pair. Where
+ * descriptions of the hardware differ, the stricter one
+ * holds: sources 0 lie in different banks also of two moves on gfx12, which the encoder lets pass, and the addend of
+ * fmamk, whose field is that of source 1, counts as source 1 as well as as source 2. */
 static uint16_t banks_of(const struct rdna_half *h, bool fmamk)
 {
-	return (uint16_t)(bank(h->vgpr[0], 4) | bank(h->vgpr[fmamk ? 2 : 1], 4) << 4 | bank(h->vgpr[1], 4) << 8 | bank(h->vgpr[2], 2) << 12);
+	return (uint16_t)(bank(h->vgpr[0], 4) | bank(h->vgpr[fmamk ? 2 : 1], 4) << 4 | bank(h->vgpr[1], 4) << 8 |
+	                  bank(h->vgpr[2], 2) << 12);
 }
 
 /* As the instruction stands, and the other way round. */
@@ -132,7 +144,8 @@ static const struct registers *registers_of(struct pairing *p, uint32_t n)
 	return &p->regs[n];
 }
 
-/* Whether the second half reads what the first makes. One does not write what the other does: their results' numbers are an odd and an even one. */
+/* Whether the second half reads what the first makes. One does not write what the other does: their results' numbers
+ * are an odd and an even one. */
 static bool feeds(const struct rdna_half *first, const struct rdna_half *second)
 {
 	return first->dst == second->vgpr[0] || first->dst == second->vgpr[1] || first->dst == second->vgpr[2];
@@ -143,7 +156,8 @@ static bool depend(struct pairing *p, uint32_t n, uint32_t other)
 {
 	const struct registers *half = registers_of(p, n), *with = registers_of(p, other);
 	unsigned dst = p->as[n].dst;
-	return (with->reads.w[dst / 64] | with->writes.w[dst / 64]) >> dst % 64 & 1 || rdna_map_meets(&with->writes, &half->reads);
+	return (with->reads.w[dst / 64] | with->writes.w[dst / 64]) >> dst % 64 & 1 ||
+	       rdna_map_meets(&with->writes, &half->reads);
 }
 
 /* --- the search */
@@ -157,7 +171,8 @@ static bool next_ways(const struct candidate *a, const struct candidate *b, unsi
 	return false;
 }
 
-/* Finds an order and a way round that the encoder takes. The pair means the same when its halves are read one after the other. */
+/* Finds an order and a way round that the encoder takes. The pair means the same when its halves are read one after the
+ * other. */
 static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 {
 	struct candidate *a = &p->c[na], *b = &p->c[nb];
@@ -194,7 +209,8 @@ static enum way way_between(struct pairing *p, size_t a, size_t b)
 /* Puts a pair where one of its halves stood, and closes the gap that the other leaves. */
 static void put_pair(struct pairing *p, size_t a, size_t b, enum way w, bool b_first)
 {
-	uint32_t *order = p->order, x = order[b_first ? b : a] & ~(uint32_t)MAY, y = order[b_first ? a : b] & ~(uint32_t)MAY;
+	uint32_t *order = p->order, x = order[b_first ? b : a] & ~(uint32_t)MAY,
+		 y = order[b_first ? a : b] & ~(uint32_t)MAY;
 	size_t at = w == DOWN ? b - 1 : a, from = a + 1, n = b - a - 1, to = w == DOWN ? a : a + 2;
 	memmove(&order[to], &order[from], n * sizeof *order);
 	order[at] = x;
@@ -206,7 +222,10 @@ static void put_pair(struct pairing *p, size_t a, size_t b, enum way w, bool b_f
 /* True: instruction a is in a pair, and something else may stand in its place. */
 static bool pair_from(struct pairing *p, size_t a)
 {
-	uint32_t first = p->order[a], partner = MAY | (~first & ODD);      /* one result goes to an even register and one to an odd one, whichever way round */
+	uint32_t first = p->order[a],
+		 partner = MAY |
+	                   (~first &
+	                    ODD); /* one result goes to an even register and one to an odd one, whichever way round */
 	size_t end = a + WINDOW < p->l->n_ins ? a + WINDOW + 1 : p->l->n_ins;
 	bool b_first;
 	if (!(first & MAY))
@@ -229,7 +248,7 @@ static bool pair_from(struct pairing *p, size_t a)
 static bool rewrite(const struct pairing *p, size_t pairs)
 {
 	struct rdna_lir *l = p->l;
-	size_t to = 0, capacity = l->n_ins + pairs + l->n_ins / 2 + 64;      /* what waits and hints will add fits as well */
+	size_t to = 0, capacity = l->n_ins + pairs + l->n_ins / 2 + 64; /* what waits and hints will add fits as well */
 	struct rdna_lir_ins *ins = malloc(capacity * sizeof *ins);
 	if (!ins)
 		return false;

@@ -1,6 +1,7 @@
 /* jit/store/cache.c - the search path: sources in order, their counters, and what is done to all of them.
  *
- * Owns: which source is asked and which receives. What is in a directory is jit/store/cache_dir.c's, what is in a pack jit/store/pack.c's.
+ * Owns: which source is asked and which receives. What is in a directory is jit/store/cache_dir.c's, what is in a pack
+ * jit/store/pack.c's.
  */
 #include "jit/store/cache.h"
 
@@ -16,7 +17,7 @@
 
 struct source {
 	char *path;
-	struct cache_dir *dir;           /* or */
+	struct cache_dir *dir; /* or */
 	struct pack *pack;
 	_Atomic uint64_t hits, misses, damaged, failed, stored, store_failed, evicted;
 };
@@ -24,7 +25,7 @@ struct source {
 struct cache {
 	struct source source[CACHE_MAX_SOURCES];
 	unsigned n;
-	struct source *sink;             /* receives what is new; NULL: none */
+	struct source *sink; /* receives what is new; NULL: none */
 	_Atomic uint64_t hits, misses, unstored;
 };
 
@@ -37,11 +38,11 @@ bool cache_default_path(char *out, size_t cap)
 	if (path && path[0]) {
 		base = path;
 		rest = "";
-	} else if (!base || base[0] != '/') {    /* a relative one counts as unset */
+	} else if (!base || base[0] != '/') { /* a relative one counts as unset */
 		base = getenv("HOME");
 		rest = "/.cache/jitrun";
 	}
-	if (!base || (base != path && base[0] != '/'))      /* nothing is made below whatever directory this runs in */
+	if (!base || (base != path && base[0] != '/')) /* nothing is made below whatever directory this runs in */
 		return false;
 	int n = snprintf(out, cap, "%s%s", base, rest);
 	return n > 0 && (size_t)n < cap;
@@ -61,7 +62,8 @@ static bool is_pack(const char *path)
 static bool open_source(struct cache *c, const char *path, size_t n, const struct cache_options *opt, struct error *err)
 {
 	if (n == 0)
-		return error_set(err, ERROR_ARGUMENT, "a source of the cache is empty: between two colons, or at an end, stands nothing");
+		return error_set(err, ERROR_ARGUMENT,
+		                 "a source of the cache is empty: between two colons, or at an end, stands nothing");
 	if (c->n == CACHE_MAX_SOURCES)
 		return error_set(err, ERROR_ARGUMENT, "the cache has more than %d sources", CACHE_MAX_SOURCES);
 	struct source *s = &c->source[c->n];
@@ -113,9 +115,11 @@ void cache_close(struct cache *c)
 
 enum { HOLD_AT_ONCE = 128 };
 
-static enum record_answer source_load(struct source *s, const struct key *key, struct object *out, uint64_t *file, struct error *err)
+static enum record_answer source_load(struct source *s, const struct key *key, struct object *out, uint64_t *file,
+                                      struct error *err)
 {
-	enum record_answer answer = s->dir ? cache_dir_load(s->dir, key, out, file, err) : pack_find(s->pack, key, out, err);
+	enum record_answer answer =
+		s->dir ? cache_dir_load(s->dir, key, out, file, err) : pack_find(s->pack, key, out, err);
 
 	++*(answer == RECORD_FOUND ? &s->hits : &s->misses);
 	s->damaged += answer == RECORD_DAMAGED;
@@ -124,7 +128,8 @@ static enum record_answer source_load(struct source *s, const struct key *key, s
 }
 
 /* What is missing yet, from one source. Returns how much that was. */
-static size_t source_load_all(struct source *s, unsigned number, const struct key *const *key, size_t n, struct object *out, enum record_answer *answer, unsigned *source, struct error *err)
+static size_t source_load_all(struct source *s, unsigned number, const struct key *const *key, size_t n,
+                              struct object *out, enum record_answer *answer, unsigned *source, struct error *err)
 {
 	uint64_t file[HOLD_AT_ONCE];
 	size_t held = 0, found = 0;
@@ -148,7 +153,8 @@ static size_t source_load_all(struct source *s, unsigned number, const struct ke
 	return found;
 }
 
-static void load_all(struct cache *c, const struct key *const *key, size_t n, struct object *out, enum record_answer *answer, unsigned *source, struct error *err)
+static void load_all(struct cache *c, const struct key *const *key, size_t n, struct object *out,
+                     enum record_answer *answer, unsigned *source, struct error *err)
 {
 	size_t found = 0;
 
@@ -161,12 +167,14 @@ static void load_all(struct cache *c, const struct key *const *key, size_t n, st
 	c->misses += n - found;
 }
 
-void cache_load_all(struct cache *c, const struct key *const *key, size_t n, struct object *out, enum record_answer *answer, unsigned *source)
+void cache_load_all(struct cache *c, const struct key *const *key, size_t n, struct object *out,
+                    enum record_answer *answer, unsigned *source)
 {
 	load_all(c, key, n, out, answer, source, NULL);
 }
 
-enum record_answer cache_load(struct cache *c, const struct key *key, struct object *out, unsigned *source, struct error *err)
+enum record_answer cache_load(struct cache *c, const struct key *key, struct object *out, unsigned *source,
+                              struct error *err)
 {
 	enum record_answer answer;
 	struct error why = { 0 };
@@ -204,8 +212,18 @@ void cache_source_get(const struct cache *c, unsigned i, struct cache_source *ou
 	const struct source *s = &c->source[i];
 
 	assert(i < c->n);
-	*out = (struct cache_source){ .path = s->path, .kind = s->dir ? CACHE_DIRECTORY : CACHE_PACK, .writable = s->dir && cache_dir_writable(s->dir),
-		.count = { .hits = s->hits, .misses = s->misses, .damaged = s->damaged, .failed = s->failed, .stored = s->stored, .store_failed = s->store_failed, .evicted = s->evicted } };
+	*out = (struct cache_source){
+		.path = s->path,
+		.kind = s->dir ? CACHE_DIRECTORY : CACHE_PACK,
+		.writable = s->dir && cache_dir_writable(s->dir),
+		.count = { .hits = s->hits,
+		           .misses = s->misses,
+		           .damaged = s->damaged,
+		           .failed = s->failed,
+		           .stored = s->stored,
+		           .store_failed = s->store_failed,
+		           .evicted = s->evicted }
+	};
 }
 
 void cache_count(const struct cache *c, struct cache_counters *out)
@@ -225,7 +243,10 @@ void cache_count(const struct cache *c, struct cache_counters *out)
 
 /* --- all of it */
 
-struct list { struct cache_item *item; size_t n; };
+struct list {
+	struct cache_item *item;
+	size_t n;
+};
 
 static bool list_pack(struct source *s, struct list *list, struct error *err)
 {
@@ -238,7 +259,9 @@ static bool list_pack(struct source *s, struct list *list, struct error *err)
 		struct pack_entry e;
 		struct object object;
 		pack_get(s->pack, i, &e);
-		*item = (struct cache_item){ .key = e.key, .code_bytes = e.object.code_bytes, .stored_bytes = e.stored_bytes, .path = s->path };
+		*item = (struct cache_item){
+			.key = e.key, .code_bytes = e.object.code_bytes, .stored_bytes = e.stored_bytes, .path = s->path
+		};
 		enum record_answer answer = pack_read(s->pack, i, &object, &why);
 		item->readable = answer == RECORD_FOUND;
 		item->failed = answer == RECORD_FAILED;
@@ -252,7 +275,10 @@ static bool list_pack(struct source *s, struct list *list, struct error *err)
 	return true;
 }
 
-struct named { const struct cache_item *item; char text[KEY_TEXT_MAX]; };
+struct named {
+	const struct cache_item *item;
+	char text[KEY_TEXT_MAX];
+};
 
 static int named_order(const void *a, const void *b)
 {
@@ -264,7 +290,8 @@ static int named_order(const void *a, const void *b)
 	return order ? order : strcmp(x->item->file, y->item->file);
 }
 
-static bool visit_list(const struct list *list, bool (*visit)(const struct cache_item *, void *), void *user, bool *stopped, struct error *err)
+static bool visit_list(const struct list *list, bool (*visit)(const struct cache_item *, void *), void *user,
+                       bool *stopped, struct error *err)
 {
 	struct named *named = malloc((list->n + 1) * sizeof *named);
 
@@ -297,7 +324,11 @@ bool cache_each(struct cache *c, bool (*visit)(const struct cache_item *, void *
 	return good;
 }
 
-struct keys { struct key *key; size_t n, capacity; bool full; };
+struct keys {
+	struct key *key;
+	size_t n, capacity;
+	bool full;
+};
 
 static bool keep_key(const struct cache_item *item, void *user)
 {
@@ -344,7 +375,7 @@ static bool verify_item(const struct cache_item *seen, void *user)
 	struct cache_item item = *seen;
 	struct object object;
 
-	if (!item.trouble && s->dir) {           /* those of packs were unpacked to be listed */
+	if (!item.trouble && s->dir) { /* those of packs were unpacked to be listed */
 		enum record_answer answer = cache_dir_read(s->dir, &item, &object, v->err);
 		if (answer == RECORD_FAILED)
 			return !(v->failed = true);
@@ -366,7 +397,13 @@ static bool verify_item(const struct cache_item *seen, void *user)
 bool cache_verify(struct cache *c, bool remove_bad, void (*report)(const struct cache_item *, void *), void *user,
                   uint64_t *sound, uint64_t *bad, struct error *err)
 {
-	struct verification v = { .cache = c, .remove_bad = remove_bad, .report = report, .user = user, .sound = sound, .bad = bad, .err = err };
+	struct verification v = { .cache = c,
+		                  .remove_bad = remove_bad,
+		                  .report = report,
+		                  .user = user,
+		                  .sound = sound,
+		                  .bad = bad,
+		                  .err = err };
 
 	*sound = *bad = 0;
 	return cache_each(c, verify_item, &v, err) && !v.failed;
@@ -376,7 +413,9 @@ bool cache_remove_item(struct cache *c, const struct cache_item *item, struct er
 {
 	struct cache_dir *d = c->source[item->source].dir;
 
-	return d && cache_dir_writable(d) ? cache_dir_remove(d, item, err) : error_set(err, ERROR_ARGUMENT, "nothing can be removed from %s", item->path);
+	return d && cache_dir_writable(d)
+	               ? cache_dir_remove(d, item, err)
+	               : error_set(err, ERROR_ARGUMENT, "nothing can be removed from %s", item->path);
 }
 
 bool cache_remove(struct cache *c, const struct key *key, unsigned *removed, struct error *err)
@@ -394,13 +433,15 @@ bool cache_remove(struct cache *c, const struct key *key, unsigned *removed, str
 	return true;
 }
 
-bool cache_size(struct cache *c, bool writable, uint64_t *bytes, uint64_t *entries, struct cache_leftovers *left, struct error *err)
+bool cache_size(struct cache *c, bool writable, uint64_t *bytes, uint64_t *entries, struct cache_leftovers *left,
+                struct error *err)
 {
 	struct cache_leftovers all = { 0 };
 
 	*bytes = *entries = 0;
 	for (unsigned i = 0; i < c->n; i++)
-		if (c->source[i].dir && (!writable || cache_dir_writable(c->source[i].dir)) && !cache_dir_size(c->source[i].dir, bytes, entries, &all, err))
+		if (c->source[i].dir && (!writable || cache_dir_writable(c->source[i].dir)) &&
+		    !cache_dir_size(c->source[i].dir, bytes, entries, &all, err))
 			return false;
 	if (left)
 		*left = all;
@@ -411,14 +452,16 @@ bool cache_gc(struct cache *c, uint64_t limit_bytes, struct cache_gc *out, struc
 {
 	*out = (struct cache_gc){ 0 };
 	for (unsigned i = 0; i < c->n; i++)
-		if (c->source[i].dir && cache_dir_writable(c->source[i].dir) && !cache_dir_gc(c->source[i].dir, limit_bytes, out, err))
+		if (c->source[i].dir && cache_dir_writable(c->source[i].dir) &&
+		    !cache_dir_gc(c->source[i].dir, limit_bytes, out, err))
 			return false;
 	return true;
 }
 
 /* --- to a pack and back */
 
-struct export {
+struct export
+{
 	struct cache *cache;
 	bool (*keep)(const struct key *, void *);
 	void *user;
@@ -443,12 +486,16 @@ static bool export_item(const struct cache_item *item, void *user)
 
 	if (item->failed) {
 		e->failed = true;
-		return error_set(e->err, ERROR_IO, "%s%s%s: what is kept there could not be read, and the pack would lack it", item->path, *item->file ? "/" : "", item->file);
+		return error_set(e->err, ERROR_IO,
+		                 "%s%s%s: what is kept there could not be read, and the pack would lack it", item->path,
+		                 *item->file ? "/" : "", item->file);
 	}
-	if (item->trouble || (e->keep ? !e->keep(&item->key, e->user) : item->key.codegen != key_codegen(item->key.target)) || exported_already(e, &item->key))
+	if (item->trouble ||
+	    (e->keep ? !e->keep(&item->key, e->user) : item->key.codegen != key_codegen(item->key.target)) ||
+	    exported_already(e, &item->key))
 		return true;
 	enum record_answer answer = cache_read(e->cache, item, &object, e->err);
-	if (answer != RECORD_FOUND) {            /* gone since it was listed, or not to be read */
+	if (answer != RECORD_FOUND) { /* gone since it was listed, or not to be read */
 		e->failed = answer == RECORD_FAILED;
 		return !e->failed;
 	}
@@ -466,7 +513,8 @@ static bool export_item(const struct cache_item *item, void *user)
 	return true;
 }
 
-bool cache_export(struct cache *c, const char *pack, bool (*keep)(const struct key *, void *), void *user, uint64_t *n, struct error *err)
+bool cache_export(struct cache *c, const char *pack, bool (*keep)(const struct key *, void *), void *user, uint64_t *n,
+                  struct error *err)
 {
 	struct export e = { .cache = c, .keep = keep, .user = user, .err = err };
 	bool good = cache_each(c, export_item, &e, err) && !e.failed && pack_write(pack, e.item, e.n, err);
@@ -481,7 +529,8 @@ bool cache_export(struct cache *c, const char *pack, bool (*keep)(const struct k
 /* --- from a pack: first all of it is read and judged, then what was judged is stored */
 
 /* Whether an object is what is made for its key now. */
-static bool is_genuine(const struct key *key, const struct object *o, const char *pack, compile_build_fn build, struct error *err)
+static bool is_genuine(const struct key *key, const struct object *o, const char *pack, compile_build_fn build,
+                       struct error *err)
 {
 	char text[KEY_TEXT_MAX];
 	struct object fresh = { 0 };
@@ -489,15 +538,24 @@ static bool is_genuine(const struct key *key, const struct object *o, const char
 
 	key_text(key, text, sizeof text);
 	if (!key_codegen(key->target) || key->codegen != key_codegen(key->target))
-		return error_set(err, ERROR_UNSUPPORTED, "the code of %s in the pack %s was made by another version of jitrun, so it cannot be made anew and compared", text, pack);
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "the code of %s in the pack %s was made by another version of jitrun, so it cannot be "
+		                 "made anew and compared",
+		                 text, pack);
 	if (!compile_key(&fresh, key, build, NULL, NULL, &why))
-		return error_set(err, why.code == ERROR_MEMORY ? ERROR_MEMORY : ERROR_FORMAT, "the code of %s in the pack %s cannot be made anew to be compared: %s", text, pack, why.text);
+		return error_set(err, why.code == ERROR_MEMORY ? ERROR_MEMORY : ERROR_FORMAT,
+		                 "the code of %s in the pack %s cannot be made anew to be compared: %s", text, pack,
+		                 why.text);
 	bool same = record_same(&fresh, o);
 	object_free(&fresh);
-	return same || error_set(err, ERROR_FORMAT, "the code of %s in the pack %s is not what is made for this key: it was altered, or made by other means", text, pack);
+	return same || error_set(err, ERROR_FORMAT,
+	                         "the code of %s in the pack %s is not what is made for this key: it was altered, or "
+	                         "made by other means",
+	                         text, pack);
 }
 
-static bool read_import(const struct pack *p, size_t i, struct pack_item *out, const char *pack, compile_build_fn build, struct error *err)
+static bool read_import(const struct pack *p, size_t i, struct pack_item *out, const char *pack, compile_build_fn build,
+                        struct error *err)
 {
 	char text[KEY_TEXT_MAX];
 	struct pack_entry e;
@@ -507,7 +565,9 @@ static bool read_import(const struct pack *p, size_t i, struct pack_item *out, c
 	switch (pack_read(p, i, &out->object, err)) {
 	case RECORD_FOUND: return !build || is_genuine(&e.key, &out->object, pack, build, err);
 	case RECORD_FAILED: return false;
-	default: return error_set(err, ERROR_FORMAT, "the code of %s in the pack %s is damaged", key_text(&e.key, text, sizeof text), pack);
+	default:
+		return error_set(err, ERROR_FORMAT, "the code of %s in the pack %s is damaged",
+		                 key_text(&e.key, text, sizeof text), pack);
 	}
 }
 
@@ -517,7 +577,8 @@ bool cache_import(struct cache *c, const char *pack, compile_build_fn build, uin
 
 	*n = 0;
 	if (!c->sink)
-		return error_set(err, ERROR_ARGUMENT, "the cache has no directory that can be written, so nothing can be imported into it");
+		return error_set(err, ERROR_ARGUMENT,
+		                 "the cache has no directory that can be written, so nothing can be imported into it");
 	struct pack *p = pack_open(pack, err);
 	if (!p)
 		return false;

@@ -1,6 +1,7 @@
 /* jit/store/cache_dir.c - one directory of a cache.
  *
- * Owns: entries. An entry is read whole and its checksum compared before a field is believed. Whoever changes the layout raises RECORD_VERSION.
+ * Owns: entries. An entry is read whole and its checksum compared before a field is believed. Whoever changes the
+ * layout raises RECORD_VERSION.
  */
 #include "jit/store/cache_dir.h"
 
@@ -21,28 +22,32 @@
 #include "jit/store/safefile.h"
 
 enum {
-	TOUCH_SECONDS = 60,              /* an entry's last use is written down no more often */
+	TOUCH_SECONDS = 60, /* an entry's last use is written down no more often */
 	NAME_BYTES = 24,
-	NEAR_BYTES = 16384,              /* a file of this size is read without asking for memory */
+	NEAR_BYTES = 16384, /* a file of this size is read without asking for memory */
 	MAX_FILE = CACHE_ENTRY_HEADER + RECORD_MAX_BODY,
 };
 static const char entry_magic[8] = "jitr\nko";
 static const char entry_suffix[] = ".jko";
 
 struct cache_dir {
-	const char *path;                /* borrowed */
+	const char *path; /* borrowed */
 	int fd;
 	bool writable;
-	uid_t user;                      /* who opened it, and is trusted besides root */
+	uid_t user; /* who opened it, and is trusted besides root */
 	uint64_t limit;
-	_Atomic int lock_fd;             /* -1: not opened yet; -2: cannot be */
-	pthread_mutex_t lock;            /* the two below, and one eviction at a time */
+	_Atomic int lock_fd;  /* -1: not opened yet; -2: cannot be */
+	pthread_mutex_t lock; /* the two below, and one eviction at a time */
 	bool measured;
-	uint64_t room;                   /* bytes that may be stored before the directory is measured again */
+	uint64_t room; /* bytes that may be stored before the directory is measured again */
 };
 
 /* What a directory says of a file, without opening it. */
-struct found { char name[NAME_BYTES]; uint64_t bytes, file; int64_t last_use; };
+struct found {
+	char name[NAME_BYTES];
+	uint64_t bytes, file;
+	int64_t last_use;
+};
 
 static void entry_name(const struct key *key, char out[NAME_BYTES])
 {
@@ -94,7 +99,8 @@ struct cache_dir *cache_dir_open(const char *path, const struct cache_options *o
 
 	error_quote(name, sizeof name, path, strlen(path));
 	if (fd < 0 || fstat(fd, &st))
-		error_set(err, ERROR_IO, "cannot open%s the cache directory %s: %s", opt->read_only ? "" : " or make", name, strerror(errno));
+		error_set(err, ERROR_IO, "cannot open%s the cache directory %s: %s", opt->read_only ? "" : " or make",
+		          name, strerror(errno));
 	else if (safefile_trusted(&st, "the cache directory", name, err) && !(d = calloc(1, sizeof *d)))
 		error_set(err, ERROR_MEMORY, "no memory for the cache directory %s", name);
 	if (!d) {
@@ -137,11 +143,11 @@ static int lock_of(struct cache_dir *d)
 	if (fd == -1) {
 		fd = cache_lock_open(d->fd);
 		if (fd < 0 && safefile_shortage(errno))
-			return -1;                       /* the next one asks again */
+			return -1; /* the next one asks again */
 		if (!atomic_compare_exchange_strong(&d->lock_fd, &none, fd < 0 ? -2 : fd)) {
 			if (fd >= 0)
 				close(fd);
-			fd = none;                       /* another thread's */
+			fd = none; /* another thread's */
 		}
 	}
 	return fd < 0 ? -1 : fd;
@@ -157,11 +163,18 @@ void cache_dir_hold(struct cache_dir *d, uint64_t *file, size_t n)
 
 /* --- reading */
 
-static const char *const not_readable = "unreadable", *const damaged = "damaged", *const other_version = "of another version of jitrun",
-                  *const other_name = "under another key's name", *const not_trusted = "perhaps written by others";
+static const char *const
+	not_readable = "unreadable",
+	*const damaged = "damaged", *const other_version = "of another version of jitrun",
+	*const other_name = "under another key's name", *const not_trusted = "perhaps written by others";
 
 /* A whole file: in room, or in memory of its own. */
-struct whole { uint8_t *bytes; size_t n; struct stat st; uint8_t room[NEAR_BYTES]; };
+struct whole {
+	uint8_t *bytes;
+	size_t n;
+	struct stat st;
+	uint8_t room[NEAR_BYTES];
+};
 
 static void whole_free(struct whole *w)
 {
@@ -176,7 +189,7 @@ static enum record_answer read_whole(struct whole *w, int fd, const char **troub
 	w->bytes = w->n <= sizeof w->room ? w->room : malloc(w->n);
 	if (w->bytes && safefile_read(fd, w->bytes, w->n, 0))
 		return RECORD_FOUND;
-	*trouble = !w->bytes || errno ? not_readable : damaged;          /* 0: cut since its size was asked for */
+	*trouble = !w->bytes || errno ? not_readable : damaged; /* 0: cut since its size was asked for */
 	whole_free(w);
 	return *trouble == damaged ? RECORD_DAMAGED : RECORD_FAILED;
 }
@@ -187,23 +200,30 @@ static enum record_answer read_file(const struct cache_dir *d, int fd, struct wh
 		return RECORD_FAILED;
 	if (!S_ISREG(w->st.st_mode))
 		return RECORD_DAMAGED;
-	*trouble = !safefile_safe(&w->st, d->user) ? not_trusted : w->st.st_size <= CACHE_ENTRY_HEADER || w->st.st_size > MAX_FILE ? damaged : NULL;
+	*trouble = !safefile_safe(&w->st, d->user) ? not_trusted
+	           : w->st.st_size <= CACHE_ENTRY_HEADER || w->st.st_size > MAX_FILE
+	                   ? damaged
+	                   : NULL;
 	return *trouble ? RECORD_DAMAGED : read_whole(w, fd, trouble);
 }
 
-/* A whole file into memory: FOUND says that there may be an entry in it. FAILED: errno. *trouble, for a person, unless it is found or absent. using: it counts as a use. */
-static enum record_answer read_entry(const struct cache_dir *d, const char *name, bool using, struct whole *w, const char **trouble)
+/* A whole file into memory: FOUND says that there may be an entry in it. FAILED: errno. *trouble, for a person, unless
+ * it is found or absent. using: it counts as a use. */
+static enum record_answer read_entry(const struct cache_dir *d, const char *name, bool using, struct whole *w,
+                                     const char **trouble)
 {
 	int fd = openat(d->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	w->bytes = NULL;
 	*trouble = not_readable;
-	if (fd < 0)              /* a link, a socket */
-		return errno == ENOENT ? RECORD_ABSENT : errno == ELOOP || errno == ENXIO ? RECORD_DAMAGED : RECORD_FAILED;
+	if (fd < 0) /* a link, a socket */
+		return errno == ENOENT                    ? RECORD_ABSENT
+		       : errno == ELOOP || errno == ENXIO ? RECORD_DAMAGED
+		                                          : RECORD_FAILED;
 	enum record_answer answer = read_file(d, fd, w, trouble);
 	int why = errno;
 	int64_t age = w->bytes && using && d->writable ? (int64_t)time(NULL) - w->st.st_mtime : 0;
-	if (age > TOUCH_SECONDS || age < -TOUCH_SECONDS)         /* in the future: the clock was set back */
+	if (age > TOUCH_SECONDS || age < -TOUCH_SECONDS) /* in the future: the clock was set back */
 		futimens(fd, NULL);
 	close(fd);
 	errno = why;
@@ -218,7 +238,8 @@ static const char *entry_trouble(const uint8_t *p, size_t n, struct record *r)
 		return damaged;
 	if (record_get32(p + 8) != RECORD_VERSION || record_get32(p + 12) != RECORD_BYTES)
 		return other_version;
-	if (!record_read(r, p + CACHE_ENTRY_PREFACE) || r->offset != CACHE_ENTRY_HEADER || r->body_bytes != n - CACHE_ENTRY_HEADER)
+	if (!record_read(r, p + CACHE_ENTRY_PREFACE) || r->offset != CACHE_ENTRY_HEADER ||
+	    r->body_bytes != n - CACHE_ENTRY_HEADER)
 		return damaged;
 	return record_sound(p + CACHE_ENTRY_PREFACE, p + CACHE_ENTRY_HEADER, r->body_bytes) ? NULL : damaged;
 }
@@ -230,12 +251,15 @@ static enum record_answer read_failed(const struct cache_dir *d, const struct ke
 	int why = errno;
 
 	entry_name(key, file);
-	error_set(err, why == ENOMEM ? ERROR_MEMORY : ERROR_IO, "the code of %s cannot be read from %s in the cache directory %s: %s", key_text(key, text, sizeof text), file,
-	          error_quote(name, sizeof name, d->path, strlen(d->path)), strerror(why));
+	error_set(err, why == ENOMEM ? ERROR_MEMORY : ERROR_IO,
+	          "the code of %s cannot be read from %s in the cache directory %s: %s",
+	          key_text(key, text, sizeof text), file, error_quote(name, sizeof name, d->path, strlen(d->path)),
+	          strerror(why));
 	return RECORD_FAILED;
 }
 
-enum record_answer cache_dir_load(struct cache_dir *d, const struct key *key, struct object *out, uint64_t *file, struct error *err)
+enum record_answer cache_dir_load(struct cache_dir *d, const struct key *key, struct object *out, uint64_t *file,
+                                  struct error *err)
 {
 	char name[NAME_BYTES];
 	const char *trouble;
@@ -248,8 +272,9 @@ enum record_answer cache_dir_load(struct cache_dir *d, const struct key *key, st
 	/* the checksum is compared by record_unpack, before it unpacks, and once */
 	const uint8_t *record = w.bytes + CACHE_ENTRY_PREFACE;
 	struct record r;
-	bool good = memcmp(w.bytes, entry_magic, sizeof entry_magic) == 0 && record_get32(w.bytes + 8) == RECORD_VERSION &&
-	            record_get32(w.bytes + 12) == RECORD_BYTES && record_read(&r, record) && key_equal(&r.key, key) && r.offset == CACHE_ENTRY_HEADER &&
+	bool good = memcmp(w.bytes, entry_magic, sizeof entry_magic) == 0 &&
+	            record_get32(w.bytes + 8) == RECORD_VERSION && record_get32(w.bytes + 12) == RECORD_BYTES &&
+	            record_read(&r, record) && key_equal(&r.key, key) && r.offset == CACHE_ENTRY_HEADER &&
 	            r.body_bytes == w.n - CACHE_ENTRY_HEADER;
 	answer = good ? record_unpack(out, record, w.bytes + CACHE_ENTRY_HEADER) : RECORD_DAMAGED;
 	if (answer == RECORD_FAILED)
@@ -269,7 +294,11 @@ static int found_order(const void *a, const void *b)
 }
 
 /* What a directory has: entries' names, sizes and times, in no order; free(). */
-struct seen { struct found *list; size_t n, room; struct cache_leftovers left; };
+struct seen {
+	struct found *list;
+	size_t n, room;
+	struct cache_leftovers left;
+};
 
 static bool is_temporary(const char *name)
 {
@@ -279,7 +308,8 @@ static bool is_temporary(const char *name)
 }
 
 /* Of a temporary file: removed when its writer died and this is about removing. */
-static void see_temporary(const struct cache_dir *d, const char *name, const struct stat *st, bool sweeping, struct seen *seen)
+static void see_temporary(const struct cache_dir *d, const char *name, const struct stat *st, bool sweeping,
+                          struct seen *seen)
 {
 	bool abandoned = safefile_abandoned(d->fd, name, st);
 
@@ -324,7 +354,7 @@ static bool scan(const struct cache_dir *d, bool sweeping, struct seen *seen)
 
 	*seen = (struct seen){ 0 };
 	while (good) {
-		errno = 0;               /* the end and a failure are told apart by it alone */
+		errno = 0; /* the end and a failure are told apart by it alone */
 		struct dirent *e = readdir(dir);
 		good = e ? see_file(d, e->d_name, sweeping, now, seen) : errno == 0;
 		if (!e)
@@ -345,10 +375,12 @@ static bool scan_failed(const struct cache_dir *d, struct error *err)
 {
 	char name[256];
 
-	return error_set(err, ERROR_IO, "cannot list the cache directory %s: %s", error_quote(name, sizeof name, d->path, strlen(d->path)), strerror(errno));
+	return error_set(err, ERROR_IO, "cannot list the cache directory %s: %s",
+	                 error_quote(name, sizeof name, d->path, strlen(d->path)), strerror(errno));
 }
 
-bool cache_dir_size(struct cache_dir *d, uint64_t *bytes, uint64_t *entries, struct cache_leftovers *left, struct error *err)
+bool cache_dir_size(struct cache_dir *d, uint64_t *bytes, uint64_t *entries, struct cache_leftovers *left,
+                    struct error *err)
 {
 	struct seen seen;
 
@@ -366,8 +398,10 @@ bool cache_dir_size(struct cache_dir *d, uint64_t *bytes, uint64_t *entries, str
 
 /* --- making room */
 
-/* Removes from a list in order of use until bytes fit. Returns the bytes left. *why: errno of the first that could not be removed. */
-static uint64_t make_room(const struct cache_dir *d, const struct found *list, size_t n, uint64_t bytes, uint64_t fit, struct cache_gc *out, int *why)
+/* Removes from a list in order of use until bytes fit. Returns the bytes left. *why: errno of the first that could not
+ * be removed. */
+static uint64_t make_room(const struct cache_dir *d, const struct found *list, size_t n, uint64_t bytes, uint64_t fit,
+                          struct cache_gc *out, int *why)
 {
 	int held_fd = cache_lock_look(d->fd);
 
@@ -387,7 +421,8 @@ static uint64_t make_room(const struct cache_dir *d, const struct found *list, s
 	return bytes;
 }
 
-/* With d->lock, after n bytes were stored. The directory is measured at first, and again before it can have outgrown its limit: others store too. */
+/* With d->lock, after n bytes were stored. The directory is measured at first, and again before it can have outgrown
+ * its limit: others store too. */
 static void keep_limit(struct cache_dir *d, uint64_t stored, uint64_t *evicted)
 {
 	struct cache_gc gone = { 0 };
@@ -403,7 +438,7 @@ static void keep_limit(struct cache_dir *d, uint64_t stored, uint64_t *evicted)
 	uint64_t bytes = seen.left.bytes;
 	for (size_t i = 0; i < seen.n; i++)
 		bytes += seen.list[i].bytes;
-	if (bytes > d->limit) {                  /* more than what is too much, lest every store comes here */
+	if (bytes > d->limit) { /* more than what is too much, lest every store comes here */
 		qsort(seen.list, seen.n, sizeof *seen.list, found_order);
 		bytes = make_room(d, seen.list, seen.n, bytes, d->limit - d->limit / 8, &gone, &why);
 		*evicted += gone.removed;
@@ -454,12 +489,14 @@ bool cache_dir_gc(struct cache_dir *d, uint64_t limit, struct cache_gc *out, str
 	out->entries += seen.n - (out->removed - before);
 	out->bytes += bytes;
 	free(seen.list);
-	return !why || error_set(err, ERROR_IO, "cannot remove entries from the cache directory %s: %s", error_quote(name, sizeof name, d->path, strlen(d->path)), strerror(why));
+	return !why || error_set(err, ERROR_IO, "cannot remove entries from the cache directory %s: %s",
+	                         error_quote(name, sizeof name, d->path, strlen(d->path)), strerror(why));
 }
 
 /* --- writing */
 
-bool cache_dir_store(struct cache_dir *d, const struct key *key, const struct object *o, uint64_t *evicted, struct error *err)
+bool cache_dir_store(struct cache_dir *d, const struct key *key, const struct object *o, uint64_t *evicted,
+                     struct error *err)
 {
 	uint8_t header[CACHE_ENTRY_HEADER];
 	char name[NAME_BYTES], quoted[256];
@@ -476,7 +513,8 @@ bool cache_dir_store(struct cache_dir *d, const struct key *key, const struct ob
 	const struct safefile_part part[] = { { header, sizeof header }, { body, body_bytes } };
 	enum safefile_step step = safefile_replace(d->fd, name, 0600, part, 2);
 	if (step)
-		safefile_failed(step, "an entry of the cache directory", error_quote(quoted, sizeof quoted, d->path, strlen(d->path)), err);
+		safefile_failed(step, "an entry of the cache directory",
+		                error_quote(quoted, sizeof quoted, d->path, strlen(d->path)), err);
 	free(body);
 	if (step)
 		return false;
@@ -540,7 +578,8 @@ bool cache_dir_list(struct cache_dir *d, struct cache_item **items, size_t *n, s
 	return good || scan_failed(d, err);
 }
 
-enum record_answer cache_dir_read(struct cache_dir *d, const struct cache_item *item, struct object *out, struct error *err)
+enum record_answer cache_dir_read(struct cache_dir *d, const struct cache_item *item, struct object *out,
+                                  struct error *err)
 {
 	const char *trouble;
 	struct whole w;
@@ -548,7 +587,9 @@ enum record_answer cache_dir_read(struct cache_dir *d, const struct cache_item *
 	enum record_answer answer = read_entry(d, item->file, false, &w, &trouble);
 
 	if (answer == RECORD_FOUND)
-		answer = entry_trouble(w.bytes, w.n, &r) ? RECORD_DAMAGED : record_unpack(out, w.bytes + CACHE_ENTRY_PREFACE, w.bytes + CACHE_ENTRY_HEADER);
+		answer = entry_trouble(w.bytes, w.n, &r)
+		                 ? RECORD_DAMAGED
+		                 : record_unpack(out, w.bytes + CACHE_ENTRY_PREFACE, w.bytes + CACHE_ENTRY_HEADER);
 	if (answer == RECORD_FAILED)
 		read_failed(d, &item->key, err);
 	whole_free(&w);

@@ -15,7 +15,10 @@ static struct flock bytes_of(uint64_t first, uint64_t n, short type)
 	return (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)first, .l_len = (off_t)n };
 }
 
-int cache_lock_open(int dir) { return openat(dir, lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600); }
+int cache_lock_open(int dir)
+{
+	return openat(dir, lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+}
 
 static int number_order(const void *a, const void *b)
 {

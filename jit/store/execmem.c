@@ -1,6 +1,7 @@
 /* jit/store/execmem.c - pages that run generated code, and the names profilers give them.
  *
- * Owns: the only mmap and mprotect of executable memory. A page is writable, then executable, never both and never writable
+ * Owns: the only mmap and mprotect of executable memory. A page is writable, then executable, never both and never
+ * writable
  * again: code that must change is mapped anew.
  */
 #include "jit/store/execmem.h"
@@ -32,7 +33,8 @@ void *execmem_map(const void *code, size_t n, struct error *err)
 	}
 	memcpy(p, code, n);
 	if (mprotect(p, n, PROT_READ | PROT_EXEC)) {
-		error_set(err, ERROR_MEMORY, "cannot make %zu bytes of generated code executable: %s", n, strerror(errno));
+		error_set(err, ERROR_MEMORY, "cannot make %zu bytes of generated code executable: %s", n,
+		          strerror(errno));
 		munmap(p, n);
 		return NULL;
 	}
@@ -49,8 +51,16 @@ void execmem_unmap(void *p, size_t n)
 
 enum { CHUNK_BYTES = 128 << 10, PIECE_ALIGN = 64 };
 
-struct chunk { struct chunk *next; uint8_t *base; size_t bytes, used; };
-struct execmem { pthread_mutex_t lock; struct chunk *chunk; size_t page; };
+struct chunk {
+	struct chunk *next;
+	uint8_t *base;
+	size_t bytes, used;
+};
+struct execmem {
+	pthread_mutex_t lock;
+	struct chunk *chunk;
+	size_t page;
+};
 
 struct execmem *execmem_open(struct error *err)
 {
@@ -88,7 +98,8 @@ static uint8_t *fresh_pages(struct execmem *m, size_t bytes)
 			return NULL;
 		c->bytes = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
 		/* all pages at once: one by one, faults would take longer than the copying */
-		c->base = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		c->base =
+			mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 		if (c->base == MAP_FAILED) {
 			free(c);
 			return NULL;
@@ -130,7 +141,8 @@ bool execmem_put_all(struct execmem *m, struct execmem_piece *piece, size_t piec
 		memcpy(p + at, piece[i].code, piece[i].n);
 	}
 	if (mprotect(p, bytes, PROT_READ | PROT_EXEC))
-		return error_set(err, ERROR_MEMORY, "cannot make %zu bytes of generated code executable: %s", n, strerror(errno));
+		return error_set(err, ERROR_MEMORY, "cannot make %zu bytes of generated code executable: %s", n,
+		                 strerror(errno));
 	return true;
 }
 
@@ -141,7 +153,8 @@ void *execmem_put(struct execmem *m, const void *code, size_t n, struct error *e
 	return execmem_put_all(m, &piece, 1, err) ? piece.at : NULL;
 }
 
-/* --- the map of names: lines that are appended to a file whose name anybody can foresee, in a directory that is everybody's */
+/* --- the map of names: lines that are appended to a file whose name anybody can foresee, in a directory that is
+ * everybody's */
 
 static atomic_bool map_lost;
 static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -157,11 +170,14 @@ static bool map_is_own(int fd, const char *path, struct error *err)
 	if (!S_ISREG(st.st_mode))
 		return error_set(err, ERROR_ARGUMENT, "%s is no regular file; %s", path, expected);
 	if (st.st_uid != geteuid())
-		return error_set(err, ERROR_ARGUMENT, "%s belongs to user %lu; %s", path, (unsigned long)st.st_uid, expected);
+		return error_set(err, ERROR_ARGUMENT, "%s belongs to user %lu; %s", path, (unsigned long)st.st_uid,
+		                 expected);
 	if (st.st_nlink != 1)
-		return error_set(err, ERROR_ARGUMENT, "%s has %lu names; %s with this name alone", path, (unsigned long)st.st_nlink, expected);
+		return error_set(err, ERROR_ARGUMENT, "%s has %lu names; %s with this name alone", path,
+		                 (unsigned long)st.st_nlink, expected);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return error_set(err, ERROR_ARGUMENT, "%s has mode %04o; %s", path, (unsigned)st.st_mode & 07777, expected);
+		return error_set(err, ERROR_ARGUMENT, "%s has mode %04o; %s", path, (unsigned)st.st_mode & 07777,
+		                 expected);
 	return true;
 }
 
@@ -173,7 +189,10 @@ static int map_open(struct error *err)
 	snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0) {
-		error_set(err, ERROR_IO, "%s: cannot be written: %s", path, errno == ELOOP ? "it is a symbolic link" : errno == ENXIO ? "it is a FIFO or a device" : strerror(errno));
+		error_set(err, ERROR_IO, "%s: cannot be written: %s", path,
+		          errno == ELOOP   ? "it is a symbolic link"
+		          : errno == ENXIO ? "it is a FIFO or a device"
+		                           : strerror(errno));
 		return -1;
 	}
 	if (map_is_own(fd, path, err))
@@ -198,7 +217,8 @@ void execmem_perf_map(const void *p, size_t n, const char *name)
 	char line[320];
 	int len = snprintf(line, sizeof line, "%lx %zx %.256s\n", (unsigned long)p, n, name), fd = map_open(NULL);
 
-	/* one write: lines of threads stay whole; one at a time, so that none outgrows the limit on files behind another's back */
+	/* one write: lines of threads stay whole; one at a time, so that none outgrows the limit on files behind
+	 * another's back */
 	pthread_mutex_lock(&map_lock);
 	if (fd < 0 || !safefile_may_grow_by(fd, (uint64_t)len) || write(fd, line, (size_t)len) != len)
 		map_lost = true;

@@ -1,4 +1,5 @@
-/* jit/store/pack.c - pack files: the layout of jit/store/pack.h written and read. Every number in a file is hostile until checked. */
+/* jit/store/pack.c - pack files: the layout of jit/store/pack.h written and read. Every number in a file is hostile
+ * until checked. */
 #include "jit/store/pack.h"
 
 #include <errno.h>
@@ -12,15 +13,26 @@
 #include "jit/store/safefile.h"
 
 enum {
-	HEADER_BYTES = 64, CHECKED_HEADER = HEADER_BYTES - 8,
-	AT_VERSION = 8, AT_RECORD_BYTES = 12, AT_RECORDS = 16, AT_SLOTS = 20, AT_BYTES = 24, AT_INDEX_SUM = 32, AT_ZERO = 40, AT_SUM = 56,
+	HEADER_BYTES = 64,
+	CHECKED_HEADER = HEADER_BYTES - 8,
+	AT_VERSION = 8,
+	AT_RECORD_BYTES = 12,
+	AT_RECORDS = 16,
+	AT_SLOTS = 20,
+	AT_BYTES = 24,
+	AT_INDEX_SUM = 32,
+	AT_ZERO = 40,
+	AT_SUM = 56,
 	MAX_RECORDS = 1 << 24,
 };
 static const char pack_magic[8] = "jitr\npk";
 
 /* --- writing */
 
-struct named { const struct pack_item *item; char text[KEY_TEXT_MAX]; };
+struct named {
+	const struct pack_item *item;
+	char text[KEY_TEXT_MAX];
+};
 
 static int named_order(const void *a, const void *b)
 {
@@ -90,12 +102,14 @@ static void put_header(uint8_t *p, size_t records, uint32_t slots, uint64_t byte
 	record_put32(p + AT_RECORDS, (uint32_t)records);
 	record_put32(p + AT_SLOTS, slots);
 	record_put64(p + AT_BYTES, bytes);
-	record_put64(p + AT_INDEX_SUM, record_checksum(p + HEADER_BYTES, records * RECORD_BYTES + 4 * (size_t)slots, RECORD_VERSION));
+	record_put64(p + AT_INDEX_SUM,
+	             record_checksum(p + HEADER_BYTES, records * RECORD_BYTES + 4 * (size_t)slots, RECORD_VERSION));
 	record_put64(p + AT_SUM, record_checksum(p, CHECKED_HEADER, RECORD_VERSION));
 }
 
 /* Bodies, one behind the other, while their records are filled. */
-static bool append(uint8_t **p, size_t *room, size_t *at, size_t record, const struct pack_item *item, struct error *err)
+static bool append(uint8_t **p, size_t *room, size_t *at, size_t record, const struct pack_item *item,
+                   struct error *err)
 {
 	uint8_t bytes[RECORD_BYTES], *body = record_pack(bytes, &item->key, &item->object, *at, err);
 
@@ -152,12 +166,16 @@ bool pack_write(const char *path, const struct pack_item *item, size_t n, struct
 
 	error_quote(quoted, sizeof quoted, path, strlen(path));
 	if (!*name || strlen(name) > 200)
-		return error_set(err, ERROR_ARGUMENT, "%s is no name for a pack file: it has %zu bytes after its last slash, expected 1 to 200", quoted, strlen(name));
+		return error_set(
+			err, ERROR_ARGUMENT,
+			"%s is no name for a pack file: it has %zu bytes after its last slash, expected 1 to 200",
+			quoted, strlen(name));
 	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 	int dir = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, why = errno;
 	free(folder);
 	if (dir < 0)
-		return error_set(err, ERROR_IO, "cannot open the directory of the pack file %s: %s", quoted, strerror(why));
+		return error_set(err, ERROR_IO, "cannot open the directory of the pack file %s: %s", quoted,
+		                 strerror(why));
 	uint8_t *p = pack_bytes(item, n, &bytes, err);
 	bool good = p != NULL;
 	if (good) {
@@ -173,10 +191,10 @@ bool pack_write(const char *path, const struct pack_item *item, size_t n, struct
 /* --- opening */
 
 struct pack {
-	int fd;                          /* -1: in memory */
+	int fd; /* -1: in memory */
 	const uint8_t *memory;
 	uint64_t bytes;
-	uint8_t *owned;                  /* records and slots read from the file */
+	uint8_t *owned; /* records and slots read from the file */
 	const uint8_t *record, *slot;
 	uint32_t records, slots;
 	char name[256];
@@ -184,7 +202,8 @@ struct pack {
 
 static bool header_failed(const struct pack *p, const char *field, uint64_t value, uint64_t expected, struct error *err)
 {
-	return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: its %s is %llu, expected %llu", p->name, field, (unsigned long long)value, (unsigned long long)expected);
+	return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: its %s is %llu, expected %llu", p->name,
+	                 field, (unsigned long long)value, (unsigned long long)expected);
 }
 
 static bool read_header(struct pack *p, const uint8_t *h, struct error *err)
@@ -194,17 +213,23 @@ static bool read_header(struct pack *p, const uint8_t *h, struct error *err)
 	if (memcmp(h, pack_magic, sizeof pack_magic))
 		return error_set(err, ERROR_FORMAT, "%s is no pack file: it begins with other bytes", p->name);
 	if (record_get32(h + AT_VERSION) != RECORD_VERSION)
-		return error_set(err, ERROR_FORMAT, "the pack file %s has version %u, expected %d: it was made by another version of jitrun", p->name, record_get32(h + AT_VERSION), RECORD_VERSION);
+		return error_set(
+			err, ERROR_FORMAT,
+			"the pack file %s has version %u, expected %d: it was made by another version of jitrun",
+			p->name, record_get32(h + AT_VERSION), RECORD_VERSION);
 	if (record_get64(h + AT_SUM) != record_checksum(h, CHECKED_HEADER, RECORD_VERSION))
-		return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: the checksum of its header does not fit", p->name);
+		return error_set(err, ERROR_FORMAT,
+		                 "the pack file %s is damaged: the checksum of its header does not fit", p->name);
 	if (record_get32(h + AT_RECORD_BYTES) != RECORD_BYTES)
 		return header_failed(p, "size of a record", record_get32(h + AT_RECORD_BYTES), RECORD_BYTES, err);
 	if (record_get64(h + AT_BYTES) != p->bytes)
 		return header_failed(p, "size", p->bytes, record_get64(h + AT_BYTES), err);
 	if (p->records > MAX_RECORDS || p->slots != slots_for(p->records))
-		return header_failed(p, "number of slots", p->slots, p->records > MAX_RECORDS ? 0 : slots_for(p->records), err);
+		return header_failed(p, "number of slots", p->slots,
+		                     p->records > MAX_RECORDS ? 0 : slots_for(p->records), err);
 	if (HEADER_BYTES + (uint64_t)p->records * RECORD_BYTES + 4 * (uint64_t)p->slots > p->bytes)
-		return header_failed(p, "number of objects", p->records, (p->bytes - HEADER_BYTES) / (RECORD_BYTES + 8), err);
+		return header_failed(p, "number of objects", p->records, (p->bytes - HEADER_BYTES) / (RECORD_BYTES + 8),
+		                     err);
 	return true;
 }
 
@@ -225,16 +250,23 @@ static bool read_index(struct pack *p, struct error *err)
 	uint8_t header[HEADER_BYTES];
 
 	if (!read_bytes(p, header, sizeof header, 0))
-		return errno ? error_set(err, ERROR_IO, "cannot read the header of the pack file %s: %s", p->name, strerror(errno)) : error_set(err, ERROR_FORMAT, "the pack file %s is damaged: it has %llu bytes, expected at least %d", p->name, (unsigned long long)p->bytes, HEADER_BYTES);
+		return errno ? error_set(err, ERROR_IO, "cannot read the header of the pack file %s: %s", p->name,
+		                         strerror(errno))
+		             : error_set(err, ERROR_FORMAT,
+		                         "the pack file %s is damaged: it has %llu bytes, expected at least %d",
+		                         p->name, (unsigned long long)p->bytes, HEADER_BYTES);
 	if (!read_header(p, header, err))
 		return false;
 	size_t bytes = (size_t)p->records * RECORD_BYTES + 4 * (size_t)p->slots;
 	if (!(p->owned = malloc(bytes)))
-		return error_set(err, ERROR_MEMORY, "no memory for the %zu bytes of the index of the pack file %s", bytes, p->name);
+		return error_set(err, ERROR_MEMORY, "no memory for the %zu bytes of the index of the pack file %s",
+		                 bytes, p->name);
 	if (!read_bytes(p, p->owned, bytes, HEADER_BYTES))
-		return error_set(err, ERROR_IO, "cannot read the index of the pack file %s: %s", p->name, errno ? strerror(errno) : "it became shorter");
+		return error_set(err, ERROR_IO, "cannot read the index of the pack file %s: %s", p->name,
+		                 errno ? strerror(errno) : "it became shorter");
 	if (record_get64(header + AT_INDEX_SUM) != record_checksum(p->owned, bytes, RECORD_VERSION))
-		return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: the checksum of its index does not fit", p->name);
+		return error_set(err, ERROR_FORMAT,
+		                 "the pack file %s is damaged: the checksum of its index does not fit", p->name);
 	p->record = p->owned;
 	p->slot = p->owned + (size_t)p->records * RECORD_BYTES;
 	return true;
@@ -326,7 +358,9 @@ static void read_failed(const struct pack *p, const struct record *r, struct err
 	char text[KEY_TEXT_MAX];
 	int why = errno;
 
-	error_set(err, why == ENOMEM ? ERROR_MEMORY : ERROR_IO, "the code of %s cannot be read from the pack file %s: %s", key_text(&r->key, text, sizeof text), p->name, strerror(why));
+	error_set(err, why == ENOMEM ? ERROR_MEMORY : ERROR_IO,
+	          "the code of %s cannot be read from the pack file %s: %s", key_text(&r->key, text, sizeof text),
+	          p->name, strerror(why));
 }
 
 enum record_answer pack_read(const struct pack *p, size_t i, struct object *out, struct error *err)
@@ -337,7 +371,11 @@ enum record_answer pack_read(const struct pack *p, size_t i, struct object *out,
 	if (!record_read(&r, record) || r.offset > p->bytes || r.body_bytes > p->bytes - r.offset)
 		return RECORD_DAMAGED;
 	uint8_t *body = malloc(r.body_bytes + 1);
-	enum record_answer answer = !body ? RECORD_FAILED : read_bytes(p, body, r.body_bytes, r.offset) ? record_unpack(out, record, body) : errno ? RECORD_FAILED : RECORD_DAMAGED;
+	enum record_answer answer =
+		!body                                         ? RECORD_FAILED
+		: read_bytes(p, body, r.body_bytes, r.offset) ? record_unpack(out, record, body)
+		: errno                                       ? RECORD_FAILED
+							      : RECORD_DAMAGED;
 	if (answer == RECORD_FAILED)
 		read_failed(p, &r, err);
 	free(body);
@@ -378,11 +416,13 @@ static bool verify_slots(const struct pack *p, struct error *err)
 	uint8_t *expected = malloc(4 * (size_t)p->slots);
 
 	if (!expected)
-		return error_set(err, ERROR_MEMORY, "no memory to check %u slots of the pack file %s", p->slots, p->name);
+		return error_set(err, ERROR_MEMORY, "no memory to check %u slots of the pack file %s", p->slots,
+		                 p->name);
 	fill_slots(expected, p->slots, p->record, p->records);
 	bool good = memcmp(expected, p->slot, 4 * (size_t)p->slots) == 0;
 	free(expected);
-	return good || error_set(err, ERROR_FORMAT, "the pack file %s is damaged: its slots do not lead to its objects", p->name);
+	return good || error_set(err, ERROR_FORMAT, "the pack file %s is damaged: its slots do not lead to its objects",
+	                         p->name);
 }
 
 bool pack_verify(const struct pack *p, struct error *err)
@@ -397,18 +437,27 @@ bool pack_verify(const struct pack *p, struct error *err)
 		key_text(&r.key, text, sizeof text);
 		int order = strcmp(before, text);
 		if (i && (order > 0 || (order == 0 && memcmp(record_at(p, i - 1), &r.key, sizeof r.key) >= 0)))
-			return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: %s comes after %s", p->name, text, before);
+			return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: %s comes after %s", p->name,
+			                 text, before);
 		if (r.offset != at)
-			return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: the code of %s is at %llu, expected %llu", p->name, text,
-			                 (unsigned long long)r.offset, (unsigned long long)at);
+			return error_set(err, ERROR_FORMAT,
+			                 "the pack file %s is damaged: the code of %s is at %llu, expected %llu",
+			                 p->name, text, (unsigned long long)r.offset, (unsigned long long)at);
 		enum record_answer answer = pack_read(p, i, &object, err);
 		if (answer != RECORD_FOUND)
-			return answer == RECORD_FAILED ? false : error_set(err, ERROR_FORMAT, "the pack file %s is damaged: the code of %s does not fit its checksum or its size", p->name, text);
+			return answer == RECORD_FAILED
+			               ? false
+			               : error_set(err, ERROR_FORMAT,
+			                           "the pack file %s is damaged: the code of %s does not fit its "
+			                           "checksum or its size",
+			                           p->name, text);
 		object_free(&object);
 		at += r.body_bytes;
 		memcpy(before, text, sizeof before);
 	}
 	if (at != p->bytes)
-		return error_set(err, ERROR_FORMAT, "the pack file %s is damaged: its last code ends at %llu of %llu bytes", p->name, (unsigned long long)at, (unsigned long long)p->bytes);
+		return error_set(err, ERROR_FORMAT,
+		                 "the pack file %s is damaged: its last code ends at %llu of %llu bytes", p->name,
+		                 (unsigned long long)at, (unsigned long long)p->bytes);
 	return verify_slots(p, err);
 }

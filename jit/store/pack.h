@@ -2,16 +2,19 @@
  *
  * Owns: the layout. Numbers are little-endian:
  *
- *   header   0 magic (8)  8 version  12 record bytes  16 records  20 slots  24 file bytes (8)  32 checksum of records and slots (8)  40 zero (16)  56 checksum of it (8)
- *   records  one for each object, jit/store/record.h, sorted by the text of the key, then by the key's bytes
- *   slots    a power of two of them, at least twice the records: 0 or 1 + the number of a record, at the hash of its key or the next free one
- *   bodies   zstd, in the order of the records, without gaps; a record's checksum covers its body
+ *   header   0 magic (8)  8 version  12 record bytes  16 records  20 slots  24 file bytes (8)  32 checksum of records
+ *   and slots (8)  40 zero (16)  56 checksum of it (8) records  one for each object, jit/store/record.h, sorted by the
+ *   text of the key, then by the key's bytes slots    a power of two of them, at least twice the records: 0 or 1 + the
+ *   number of a record, at the hash of its key or the next free one bodies   zstd, in the order of the records, without
+ *   gaps; a record's checksum covers its body
  *
- * The same objects give the same file, byte for byte, wherever and whenever it is written (by one version of zstd): no time, no path, no name is in it.
+ * The same objects give the same file, byte for byte, wherever and whenever it is written (by one version of zstd): no
+ * time, no path, no name is in it.
  *
- * Opening reads header, records and slots in two reads and one checksum; nothing is parsed. A body is read when its key is asked for. Neither is mapped: a pack that
- * is cut short while it is open would kill a process that maps it, and what was checked must be what is used. What is wrong with header, records or slots is a
- * sentence at opening; what is wrong with a body is that object's damage.
+ * Opening reads header, records and slots in two reads and one checksum; nothing is parsed. A body is read when its key
+ * is asked for. Neither is mapped: a pack that is cut short while it is open would kill a process that maps it, and
+ * what was checked must be what is used. What is wrong with header, records or slots is a sentence at opening; what is
+ * wrong with a body is that object's damage.
  */
 #ifndef JIT_PACK_H
 #define JIT_PACK_H
@@ -20,12 +23,16 @@
 
 /* ---- writing */
 
-struct pack_item { struct key key; struct object object; };      /* borrowed */
+struct pack_item {
+	struct key key;
+	struct object object;
+}; /* borrowed */
 
-/* The bytes of a pack, malloc'ed. Items come in any order; one that is there twice is written once, and refused when the two differ. */
+/* The bytes of a pack, malloc'ed. Items come in any order; one that is there twice is written once, and refused when
+ * the two differ. */
 uint8_t *pack_bytes(const struct pack_item *item, size_t n, size_t *bytes, struct error *err);
-/* The same to a file: written beside it, synced and renamed, so that path is the old pack or the new one; what writers of this pack that died left beside it goes.
- * Mode 0644 less the umask. */
+/* The same to a file: written beside it, synced and renamed, so that path is the old pack or the new one; what writers
+ * of this pack that died left beside it goes. Mode 0644 less the umask. */
 bool pack_write(const char *path, const struct pack_item *item, size_t n, struct error *err);
 
 /* ---- reading; thread-safe */
@@ -42,8 +49,8 @@ enum record_answer pack_find(const struct pack *p, const struct key *key, struct
 
 struct pack_entry {
 	struct key key;
-	struct object object;        /* code NULL: what the record says of it */
-	uint32_t stored_bytes;       /* record and body */
+	struct object object;  /* code NULL: what the record says of it */
+	uint32_t stored_bytes; /* record and body */
 };
 size_t pack_count(const struct pack *p);
 /* The i-th in the order of the file. False: its record is out of range. */

@@ -1,7 +1,8 @@
 /* jit/store/perf_gdb.h - tells profilers and debuggers what the code that appears in memory is.
  *
- * Owns: the jitdump file, which `perf inject --jit` turns into symbols with code to disassemble, and the list that gdb reads by its JIT interface. Both are the process's,
- * whatever number of registries there is. Never keeps code or changes it. (The map of names alone is execmem.h's.)
+ * Owns: the jitdump file, which `perf inject --jit` turns into symbols with code to disassemble, and the list that gdb
+ * reads by its JIT interface. Both are the process's, whatever number of registries there is. Never keeps code or
+ * changes it. (The map of names alone is execmem.h's.)
  */
 #ifndef JIT_OBSERVE_H
 #define JIT_OBSERVE_H
@@ -17,7 +18,8 @@ struct observe;
 struct observe *observe_open(const char *jitdump, bool gdb, struct error *err);
 /* Before the code is unmapped. */
 void observe_close(struct observe *o);
-/* n bytes at `code` are now the function `name`. Thread-safe. What cannot be written is not told; observe_written() says so. */
+/* n bytes at `code` are now the function `name`. Thread-safe. What cannot be written is not told; observe_written()
+ * says so. */
 void observe_code(struct observe *o, const void *code, size_t n, const char *name);
 /* Whether all that was to be in the jitdump file got there. */
 bool observe_written(const struct observe *o, struct error *err);

@@ -7,16 +7,41 @@
 #include <string.h>
 #include <zstd.h>
 
-/* The fastest to unpack that still halves: level 3 is a tenth smaller and takes two and a half times as long, which every start would pay. */
+/* The fastest to unpack that still halves: level 3 is a tenth smaller and takes two and a half times as long, which
+ * every start would pay. */
 enum { ZSTD_LEVEL = -1, CHECKED_BYTES = RECORD_BYTES - 8 };
-enum { AT_OFFSET = 48, AT_BODY = RECORD_AT_BODY, AT_CODE = 60, AT_POOL = 64, AT_FRAME = 68, AT_SHARED = 72, AT_ZERO = 76,
-       AT_VECTOR = 80, AT_SCALAR = 82, AT_MASK = 84, AT_COOPERATIVE = 86, AT_CHECKSUM = 88 };
+enum {
+	AT_OFFSET = 48,
+	AT_BODY = RECORD_AT_BODY,
+	AT_CODE = 60,
+	AT_POOL = 64,
+	AT_FRAME = 68,
+	AT_SHARED = 72,
+	AT_ZERO = 76,
+	AT_VECTOR = 80,
+	AT_SCALAR = 82,
+	AT_MASK = 84,
+	AT_COOPERATIVE = 86,
+	AT_CHECKSUM = 88
+};
 
-static void put16(uint8_t *p, uint16_t v) { p[0] = (uint8_t)v; p[1] = (uint8_t)(v >> 8); }
+static void put16(uint8_t *p, uint16_t v)
+{
+	p[0] = (uint8_t)v;
+	p[1] = (uint8_t)(v >> 8);
+}
 static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 
-void record_put32(uint8_t *p, uint32_t v) { for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> 8 * i); }
-void record_put64(uint8_t *p, uint64_t v) { for (int i = 0; i < 8; i++) p[i] = (uint8_t)(v >> 8 * i); }
+void record_put32(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+void record_put64(uint8_t *p, uint64_t v)
+{
+	for (int i = 0; i < 8; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
 
 uint32_t record_get32(const uint8_t *p)
 {
@@ -48,7 +73,7 @@ uint64_t record_checksum(const void *bytes, size_t n, uint64_t seed)
 	uint64_t h[4] = { seed ^ prime_a, seed + prime_b, seed - prime_a, seed ^ (uint64_t)n * prime_b };
 	size_t left = n;
 
-	for (; left >= 32; left -= 32, p += 32)          /* four chains, because one waits for its own multiplication */
+	for (; left >= 32; left -= 32, p += 32) /* four chains, because one waits for its own multiplication */
 		for (int i = 0; i < 4; i++)
 			h[i] = mix(h[i], record_get64(p + 8 * i));
 	uint64_t all = h[0];
@@ -68,12 +93,14 @@ static uint64_t record_sum(const uint8_t *record, const uint8_t *body, uint32_t 
 
 /* --- writing */
 
-uint8_t *record_pack(uint8_t out[RECORD_BYTES], const struct key *key, const struct object *o, uint64_t offset, struct error *err)
+uint8_t *record_pack(uint8_t out[RECORD_BYTES], const struct key *key, const struct object *o, uint64_t offset,
+                     struct error *err)
 {
 	char name[KEY_TEXT_MAX];
 
 	if (o->code_bytes == 0 || o->code_bytes > RECORD_MAX_CODE || o->pool_offset > o->code_bytes) {
-		error_set(err, ERROR_ARGUMENT, "the code of %s has %u bytes with constants at %u, expected 1 to %d and the constants within",
+		error_set(err, ERROR_ARGUMENT,
+		          "the code of %s has %u bytes with constants at %u, expected 1 to %d and the constants within",
 		          key_text(key, name, sizeof name), o->code_bytes, o->pool_offset, RECORD_MAX_CODE);
 		return NULL;
 	}
@@ -81,7 +108,8 @@ uint8_t *record_pack(uint8_t out[RECORD_BYTES], const struct key *key, const str
 	uint8_t *body = malloc(room);
 	size_t n = body ? ZSTD_compress(body, room, o->code, o->code_bytes, ZSTD_LEVEL) : 0;
 	if (!body || ZSTD_isError(n) || n > RECORD_MAX_BODY) {
-		error_set(err, ERROR_MEMORY, "no memory to compress the %u bytes of %s", o->code_bytes, key_text(key, name, sizeof name));
+		error_set(err, ERROR_MEMORY, "no memory to compress the %u bytes of %s", o->code_bytes,
+		          key_text(key, name, sizeof name));
 		free(body);
 		return NULL;
 	}
@@ -111,23 +139,30 @@ void record_move(uint8_t record[RECORD_BYTES], const uint8_t *body, uint64_t off
 
 bool record_same(const struct object *a, const struct object *b)
 {
-	return a->code_bytes == b->code_bytes && a->pool_offset == b->pool_offset && a->frame_bytes == b->frame_bytes && a->shared_bytes == b->shared_bytes &&
-	       a->vector_regs == b->vector_regs && a->scalar_regs == b->scalar_regs && a->mask_regs == b->mask_regs && a->cooperative == b->cooperative &&
+	return a->code_bytes == b->code_bytes && a->pool_offset == b->pool_offset && a->frame_bytes == b->frame_bytes &&
+	       a->shared_bytes == b->shared_bytes && a->vector_regs == b->vector_regs &&
+	       a->scalar_regs == b->scalar_regs && a->mask_regs == b->mask_regs && a->cooperative == b->cooperative &&
 	       memcmp(a->code, b->code, a->code_bytes) == 0;
 }
 
 bool record_read(struct record *out, const uint8_t record[RECORD_BYTES])
 {
-	*out = (struct record){ .offset = record_get64(record + AT_OFFSET), .body_bytes = record_get32(record + AT_BODY) };
+	*out = (struct record){ .offset = record_get64(record + AT_OFFSET),
+		                .body_bytes = record_get32(record + AT_BODY) };
 	out->object = (struct object){
-		.code_bytes = record_get32(record + AT_CODE), .pool_offset = record_get32(record + AT_POOL),
-		.frame_bytes = record_get32(record + AT_FRAME), .shared_bytes = record_get32(record + AT_SHARED),
-		.vector_regs = get16(record + AT_VECTOR), .scalar_regs = get16(record + AT_SCALAR), .mask_regs = get16(record + AT_MASK),
+		.code_bytes = record_get32(record + AT_CODE),
+		.pool_offset = record_get32(record + AT_POOL),
+		.frame_bytes = record_get32(record + AT_FRAME),
+		.shared_bytes = record_get32(record + AT_SHARED),
+		.vector_regs = get16(record + AT_VECTOR),
+		.scalar_regs = get16(record + AT_SCALAR),
+		.mask_regs = get16(record + AT_MASK),
 		.cooperative = get16(record + AT_COOPERATIVE),
 	};
 	memcpy(&out->key, record, sizeof out->key);
-	return out->body_bytes <= RECORD_MAX_BODY && out->object.code_bytes > 0 && out->object.code_bytes <= RECORD_MAX_CODE &&
-	       out->object.pool_offset <= out->object.code_bytes && record_get32(record + AT_ZERO) == 0;
+	return out->body_bytes <= RECORD_MAX_BODY && out->object.code_bytes > 0 &&
+	       out->object.code_bytes <= RECORD_MAX_CODE && out->object.pool_offset <= out->object.code_bytes &&
+	       record_get32(record + AT_ZERO) == 0;
 }
 
 bool record_sound(const uint8_t record[RECORD_BYTES], const uint8_t *body, uint32_t body_bytes)
@@ -146,7 +181,7 @@ static enum record_answer decompress(uint8_t *out, uint32_t n, const uint8_t *bo
 		errno = ENOMEM;
 		return RECORD_FAILED;
 	}
-	bool whole = ZSTD_decompressDCtx(z, out, n, body, body_bytes) == n;          /* an error code is never that small */
+	bool whole = ZSTD_decompressDCtx(z, out, n, body, body_bytes) == n; /* an error code is never that small */
 	ZSTD_freeDCtx(atomic_exchange(&spare, z));
 	return whole ? RECORD_FOUND : RECORD_DAMAGED;
 }

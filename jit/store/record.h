@@ -1,10 +1,12 @@
 /* jit/store/record.h - one code object as stored bytes: what directories and packs have in common.
  *
- * Owns: the layout of a record, its checksum, the compression of its body. A record describes a body; the two lie together in a file of a directory (behind eight
- * bytes of magic and two numbers), apart in a pack. Whoever changes the layout raises RECORD_VERSION. Numbers are little-endian:
+ * Owns: the layout of a record, its checksum, the compression of its body. A record describes a body; the two lie
+ * together in a file of a directory (behind eight bytes of magic and two numbers), apart in a pack. Whoever changes the
+ * layout raises RECORD_VERSION. Numbers are little-endian:
  *
- *   0 key (48)  48 offset of the body (8)  56 body bytes  60 code bytes  64 pool offset  68 frame bytes  72 shared bytes  76 zero
- *   80 vector registers (2)  82 scalar  84 mask  86 cooperative  88 checksum of the bytes before it and of the body (8)
+ *   0 key (48)  48 offset of the body (8)  56 body bytes  60 code bytes  64 pool offset  68 frame bytes  72 shared
+ *   bytes  76 zero 80 vector registers (2)  82 scalar  84 mask  86 cooperative  88 checksum of the bytes before it and
+ *   of the body (8)
  *
  * Nothing in a record is believed, and no body unpacked, before the checksum was compared.
  */
@@ -14,28 +16,32 @@
 #include "jit/compile.h"
 
 enum {
-	RECORD_VERSION = 3,              /* of the layout, of directories' entries and of packs */
+	RECORD_VERSION = 3, /* of the layout, of directories' entries and of packs */
 	RECORD_BYTES = 96,
 	RECORD_MAX_CODE = 16 << 20,
 	RECORD_MAX_BODY = 17 << 20,
 	RECORD_AT_BODY = 56,
 };
 
-/* What became of a look-up. Of two sources' answers the later one here counts. FAILED: the system refused to open or read, or there was no memory; nothing is known of the object. */
+/* What became of a look-up. Of two sources' answers the later one here counts. FAILED: the system refused to open or
+ * read, or there was no memory; nothing is known of the object. */
 enum record_answer { RECORD_ABSENT, RECORD_DAMAGED, RECORD_FAILED, RECORD_FOUND };
 
 struct record {
 	struct key key;
-	struct object object;            /* code NULL */
+	struct object object; /* code NULL */
 	uint64_t offset;
 	uint32_t body_bytes;
 };
 
-/* 64 bits over n bytes, eight at a time. Every step is one-to-one in the word it takes, so no change within one word goes unseen. */
+/* 64 bits over n bytes, eight at a time. Every step is one-to-one in the word it takes, so no change within one word
+ * goes unseen. */
 uint64_t record_checksum(const void *bytes, size_t n, uint64_t seed);
 
-/* Compresses o's code to a malloc'ed body and fills the record's 96 bytes, for a body at offset. NULL and err: out of range, or no memory. */
-uint8_t *record_pack(uint8_t out[RECORD_BYTES], const struct key *key, const struct object *o, uint64_t offset, struct error *err);
+/* Compresses o's code to a malloc'ed body and fills the record's 96 bytes, for a body at offset. NULL and err: out of
+ * range, or no memory. */
+uint8_t *record_pack(uint8_t out[RECORD_BYTES], const struct key *key, const struct object *o, uint64_t offset,
+                     struct error *err);
 /* Moves the body of a record that fits it to another offset. */
 void record_move(uint8_t record[RECORD_BYTES], const uint8_t *body, uint64_t offset);
 /* What the 96 bytes say; nothing is checked but that sizes are in range (false: they are not). */

@@ -1,8 +1,9 @@
 /* jit/store/registry.c - the table of kernels: lookups without a lock, single flight for the rest.
  *
- * Owns: the entries, for the registry's whole life. An entry is never removed or moved, only its state changes
- * (IDLE -> BUILDING -> READY, or back to IDLE when the attempt failed or nothing was found), so that a reader may probe the table while others add
- * to it. The kernel in an entry is written by the one thread that set BUILDING and read by others after READY only.
+ * Owns: the entries, for the registry's whole life. An entry is never removed or moved, only its state changes (IDLE ->
+ * BUILDING -> READY, or back to IDLE when the attempt failed or nothing was found), so that a reader may probe the
+ * table while others add to it. The kernel in an entry is written by the one thread that set BUILDING and read by
+ * others after READY only.
  */
 #include "jit/store/registry.h"
 
@@ -19,16 +20,17 @@
 enum entry_state { ENTRY_IDLE, ENTRY_BUILDING, ENTRY_READY };
 
 struct entry {
-	struct kernel kernel;             /* .key is set before the entry is in a table */
-	_Atomic int state;                /* enum entry_state; changed with the lock held */
-	enum record_answer known;         /* ABSENT, DAMAGED: registry_load saw that, and the next attempt need not look; FAILED: nothing is known */
-	uint64_t attempts;                /* finished ones; with the lock */
-	struct error failure;             /* of the last failed attempt; with the lock */
+	struct kernel kernel;     /* .key is set before the entry is in a table */
+	_Atomic int state;        /* enum entry_state; changed with the lock held */
+	enum record_answer known; /* ABSENT, DAMAGED: registry_load saw that, and the next attempt need not look;
+	                             FAILED: nothing is known */
+	uint64_t attempts;        /* finished ones; with the lock */
+	struct error failure;     /* of the last failed attempt; with the lock */
 	pthread_cond_t done;
 };
 
 struct table {
-	struct table *older;              /* readers may still be probing it: kept to the end */
+	struct table *older; /* readers may still be probing it: kept to the end */
 	size_t mask;
 	_Atomic(struct entry *) slot[];
 };
@@ -37,11 +39,13 @@ struct registry {
 	struct registry_options opt;
 	struct target_cpu cpu;
 	struct execmem *pages;
-	pthread_mutex_t lock;             /* adding to the table, entry states, attempts, failures, frozen */
+	pthread_mutex_t lock; /* adding to the table, entry states, attempts, failures, frozen */
 	bool frozen;
-	pthread_mutex_t dump_lock;        /* one kernel's dump at a time */
-	pthread_mutex_t kept_lock;        /* the three below */
-	struct key *kept; size_t n_kept; bool kept_listed;      /* sealed: what the cache has, listed for the first refusal */
+	pthread_mutex_t dump_lock; /* one kernel's dump at a time */
+	pthread_mutex_t kept_lock; /* the three below */
+	struct key *kept;
+	size_t n_kept;
+	bool kept_listed; /* sealed: what the cache has, listed for the first refusal */
 	_Atomic(struct table *) table;
 	size_t entries;
 	_Atomic uint64_t count[KERNEL_SOURCE_COUNT], generated_ns, from_disk_ns, code_bytes;
@@ -190,10 +194,7 @@ const char *kernel_source_name(enum kernel_source source)
 }
 
 /* Code that is there is no code that can be dumped. */
-static bool can_load(const struct registry *r)
-{
-	return r->opt.cache && (r->opt.sealed || !registry_in_order(r));
-}
+static bool can_load(const struct registry *r) { return r->opt.cache && (r->opt.sealed || !registry_in_order(r)); }
 
 static enum kernel_source source_of(const struct registry *r, unsigned number)
 {
@@ -206,7 +207,8 @@ static enum kernel_source source_of(const struct registry *r, unsigned number)
 static enum record_answer load(struct registry *r, struct kernel *k, struct error *err)
 {
 	unsigned from;
-	enum record_answer answer = can_load(r) ? cache_load(r->opt.cache, &k->key, &k->object, &from, err) : RECORD_ABSENT;
+	enum record_answer answer =
+		can_load(r) ? cache_load(r->opt.cache, &k->key, &k->object, &from, err) : RECORD_ABSENT;
 
 	if (answer == RECORD_FOUND)
 		k->source = source_of(r, from);
@@ -237,16 +239,31 @@ static bool refuse(struct registry *r, const struct key *key, enum record_answer
 
 	key_text(key, text, sizeof text);
 	if (answer == RECORD_DAMAGED)
-		return error_set(err, ERROR_UNSUPPORTED, "kernel %s is kept but damaged or not to be trusted, and none is generated", text);
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "kernel %s is in the cache but damaged or not to be trusted, and --sealed forbids "
+		                 "generating it",
+		                 text);
 	if (!list_kept(r, &why))
-		return error_set(err, why.code, "kernel %s is not kept and none is generated; what is kept is not to be listed: %s", text, why.text);
+		return error_set(err, why.code,
+		                 "kernel %s is not in the cache, and --sealed forbids generating it; the cache cannot "
+		                 "be listed: %s",
+		                 text, why.text);
 	const struct key *nearest = key_nearest(key, r->kept, r->n_kept);
 	if (!nearest)
-		return error_set(err, ERROR_UNSUPPORTED, "kernel %s is not kept and none is generated; no kernel at all is kept", text);
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "kernel %s is not in the cache, and --sealed forbids generating it; the cache has no "
+		                 "kernels at all",
+		                 text);
 	if (key_equal(nearest, key))
-		return error_set(err, ERROR_UNSUPPORTED, "kernel %s was not there when it could be loaded, and none is generated; it is kept now", text);
-	return error_set(err, ERROR_UNSUPPORTED, "kernel %s is not kept and none is generated; in the nearest kept, %s, %s", text,
-	                 key_text(nearest, near, sizeof near), key_differences(key, nearest, differences, sizeof differences));
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "kernel %s was not in the cache when it could be loaded, and --sealed forbids "
+		                 "generating it; it is there now",
+		                 text);
+	return error_set(
+		err, ERROR_UNSUPPORTED,
+		"kernel %s is not in the cache, and --sealed forbids generating it; in the nearest one there, %s, %s",
+		text, key_text(nearest, near, sizeof near),
+		key_differences(key, nearest, differences, sizeof differences));
 }
 
 void registry_freeze(struct registry *r)
@@ -255,7 +272,7 @@ void registry_freeze(struct registry *r)
 	pthread_mutex_lock(&r->lock);
 	r->frozen = true;
 	struct table *t = r->table;
-	for (size_t i = 0; i <= t->mask; i++)            /* nothing is added any more: the table stays */
+	for (size_t i = 0; i <= t->mask; i++) /* nothing is added any more: the table stays */
 		for (struct entry *e = t->slot[i]; e && e->state == ENTRY_BUILDING;)
 			pthread_cond_wait(&e->done, &r->lock);
 	pthread_mutex_unlock(&r->lock);
@@ -320,11 +337,12 @@ static bool build_entry(struct registry *r, struct entry *e, struct error *err)
 	pthread_mutex_unlock(&r->lock);
 	bool good = build_kernel(r, e, &failure);
 	pthread_mutex_lock(&r->lock);
-	e->known = RECORD_FAILED;         /* by the next attempt somebody may have stored it */
+	e->known = RECORD_FAILED; /* by the next attempt somebody may have stored it */
 	e->attempts++;
 	if (!good) {
 		if (failure.code == ERROR_NONE)
-			error_set(&failure, ERROR_UNSUPPORTED, "the kernel cannot be generated, and no reason was given");
+			error_set(&failure, ERROR_UNSUPPORTED,
+			          "the kernel cannot be generated, and no reason was given");
 		e->failure = failure;
 		error_set(err, failure.code, "%s", failure.text);
 	}
@@ -333,8 +351,8 @@ static bool build_entry(struct registry *r, struct entry *e, struct error *err)
 	return good;
 }
 
-/* What comes of an entry that is not READY: waits for an attempt in flight, else makes one. *built: by this thread. False: that failed, and err says why. Frozen:
- * the last attempt was the last; without one, err stays as it is. */
+/* What comes of an entry that is not READY: waits for an attempt in flight, else makes one. *built: by this thread.
+ * False: that failed, and err says why. Frozen: the last attempt was the last; without one, err stays as it is. */
 static bool finish_entry(struct registry *r, struct entry *e, bool *built, struct error *err)
 {
 	uint64_t before = e->attempts;
@@ -353,16 +371,20 @@ static bool key_is_usable(const struct key *key, struct error *err)
 	char name[KEY_TEXT_MAX];
 
 	if (key->codegen != key_codegen(key->target))
-		return error_set(err, ERROR_ARGUMENT, "the key %s carries code-generator id %016llx, expected %016llx", key_text(key, name, sizeof name),
-		                 (unsigned long long)key->codegen, (unsigned long long)key_codegen(key->target));
-	if (key->kind == KEY_NONE || key->kind >= KEY_KIND_COUNT || key->target == TARGET_NONE || key->target >= TARGET_COUNT)
-		return error_set(err, ERROR_ARGUMENT, "the key %s names kind %u and target %u, expected a known one of each",
+		return error_set(err, ERROR_ARGUMENT, "the key %s carries code-generator id %016llx, expected %016llx",
+		                 key_text(key, name, sizeof name), (unsigned long long)key->codegen,
+		                 (unsigned long long)key_codegen(key->target));
+	if (key->kind == KEY_NONE || key->kind >= KEY_KIND_COUNT || key->target == TARGET_NONE ||
+	    key->target >= TARGET_COUNT)
+		return error_set(err, ERROR_ARGUMENT,
+		                 "the key %s names kind %u and target %u, expected a known one of each",
 		                 key_text(key, name, sizeof name), (unsigned)key->kind, (unsigned)key->target);
 	return true;
 }
 
 /* The entry of key when it is READY now, or came to be by this. NULL: err. */
-static struct entry *finished_entry(struct registry *r, const struct key *key, uint64_t hash, bool *built, struct error *err)
+static struct entry *finished_entry(struct registry *r, const struct key *key, uint64_t hash, bool *built,
+                                    struct error *err)
 {
 	struct error why = { 0 };
 	bool good = false;
@@ -382,7 +404,8 @@ static struct entry *finished_entry(struct registry *r, const struct key *key, u
 	return good ? e : NULL;
 }
 
-const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err)
+const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from,
+                                  struct error *err)
 {
 	uint64_t hash = key_hash(key);
 	enum kernel_source source = KERNEL_FROM_MEMORY;
@@ -411,12 +434,24 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 /* --- many from the cache */
 
 /* Entries this thread set BUILDING, and what was found of them. */
-struct batch { struct entry **entry; const struct key **key; struct object *object; enum record_answer *answer; unsigned *source; struct execmem_piece *piece; size_t n; };
+struct batch {
+	struct entry **entry;
+	const struct key **key;
+	struct object *object;
+	enum record_answer *answer;
+	unsigned *source;
+	struct execmem_piece *piece;
+	size_t n;
+};
 
 static bool batch_open(struct batch *b, size_t n)
 {
-	*b = (struct batch){ .entry = malloc(n * sizeof *b->entry), .key = malloc(n * sizeof *b->key), .object = malloc(n * sizeof *b->object),
-		.answer = malloc(n * sizeof *b->answer), .source = malloc(n * sizeof *b->source), .piece = malloc(n * sizeof *b->piece) };
+	*b = (struct batch){ .entry = malloc(n * sizeof *b->entry),
+		             .key = malloc(n * sizeof *b->key),
+		             .object = malloc(n * sizeof *b->object),
+		             .answer = malloc(n * sizeof *b->answer),
+		             .source = malloc(n * sizeof *b->source),
+		             .piece = malloc(n * sizeof *b->piece) };
 	return b->entry && b->key && b->object && b->answer && b->source && b->piece;
 }
 
@@ -444,7 +479,8 @@ static void batch_claim(struct batch *b, struct registry *r, const struct key *k
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Loads, and makes executable in one go. Returns the number loaded; when pages are not to be had, none is, and whoever asks for a kernel is told. */
+/* Loads, and makes executable in one go. Returns the number loaded; when pages are not to be had, none is, and whoever
+ * asks for a kernel is told. */
 static size_t batch_load(struct batch *b, struct registry *r)
 {
 	uint64_t start = now_ns();
@@ -454,7 +490,8 @@ static size_t batch_load(struct batch *b, struct registry *r)
 	for (size_t i = 0; i < b->n; i++) {
 		found += b->object[i].code != NULL;
 		if (b->object[i].code && runs_here(r, &b->entry[i]->kernel))
-			b->piece[pieces++] = (struct execmem_piece){ .code = b->object[i].code, .n = b->object[i].code_bytes };
+			b->piece[pieces++] =
+				(struct execmem_piece){ .code = b->object[i].code, .n = b->object[i].code_bytes };
 	}
 	bool mapped = execmem_put_all(r->pages, b->piece, pieces, NULL);
 	uint64_t each = found ? (now_ns() - start) / found : 0;
@@ -477,7 +514,8 @@ static void batch_publish(struct batch *b, struct registry *r)
 {
 	pthread_mutex_lock(&r->lock);
 	for (size_t i = 0; i < b->n; i++) {
-		atomic_store_explicit(&b->entry[i]->state, b->object[i].code ? ENTRY_READY : ENTRY_IDLE, memory_order_release);
+		atomic_store_explicit(&b->entry[i]->state, b->object[i].code ? ENTRY_READY : ENTRY_IDLE,
+		                      memory_order_release);
 		pthread_cond_broadcast(&b->entry[i]->done);
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -513,13 +551,20 @@ bool registry_ready(struct registry *r, const struct key *key)
 void registry_count(struct registry *r, struct registry_counters *out)
 {
 	*out = (struct registry_counters){
-		.generated = r->count[KERNEL_GENERATED], .from_disk = r->count[KERNEL_FROM_DISK], .from_pack = r->count[KERNEL_FROM_PACK],
+		.generated = r->count[KERNEL_GENERATED],
+		.from_disk = r->count[KERNEL_FROM_DISK],
+		.from_pack = r->count[KERNEL_FROM_PACK],
 		.from_memory = r->count[KERNEL_FROM_MEMORY],
-		.generated_ns = r->generated_ns, .from_disk_ns = r->from_disk_ns, .code_bytes = r->code_bytes,
+		.generated_ns = r->generated_ns,
+		.from_disk_ns = r->from_disk_ns,
+		.code_bytes = r->code_bytes,
 	};
 }
 
-struct listed { const struct kernel *kernel; char text[KEY_TEXT_MAX]; };
+struct listed {
+	const struct kernel *kernel;
+	char text[KEY_TEXT_MAX];
+};
 
 static int listed_order(const void *a, const void *b)
 {

@@ -1,8 +1,8 @@
 /* jit/store/registry.h - key to runnable kernel: memory first, then disk cache, then the compiler.
  *
- * Owns: the in-process table of kernels and the executable pages they live in. Single flight: one thread compiles a key, outside
- * the lock; others asking for that key wait for that entry only. A kernel handed out stays valid until registry_close.
- * Pages are never writable and executable at once.
+ * Owns: the in-process table of kernels and the executable pages they live in. Single flight: one thread compiles a
+ * key, outside the lock; others asking for that key wait for that entry only. A kernel handed out stays valid until
+ * registry_close. Pages are never writable and executable at once.
  */
 #ifndef JIT_REGISTRY_H
 #define JIT_REGISTRY_H
@@ -18,31 +18,35 @@ const char *kernel_source_name(enum kernel_source source);
 
 struct kernel {
 	struct key key;
-	struct object object;         /* bytes as generated */
-	kernel_fn run;                /* NULL for targets this machine cannot run */
-	enum kernel_source source;    /* where it first came from: never FROM_MEMORY */
-	uint64_t nanoseconds;         /* spent generating or loading */
+	struct object object;      /* bytes as generated */
+	kernel_fn run;             /* NULL for targets this machine cannot run */
+	enum kernel_source source; /* where it first came from: never FROM_MEMORY */
+	uint64_t nanoseconds;      /* spent generating or loading */
 };
 
 struct registry;
 struct registry_options {
 	compile_build_fn build;
-	struct cache *cache;          /* borrowed; NULL: none */
-	bool perf_map;                /* write /tmp/perf-PID.map lines */
-	struct observe *observe;      /* borrowed: who else is told of code; NULL: nobody */
-	bool sealed;                  /* nothing is ever generated: a kernel that the cache does not have is an error, which names the nearest it has; so is that it cannot be read */
-	FILE *dump_ir, *dump_asm;     /* NULL: none; with either, kernels are generated even when the cache has them */
+	struct cache *cache;     /* borrowed; NULL: none */
+	bool perf_map;           /* write /tmp/perf-PID.map lines */
+	struct observe *observe; /* borrowed: who else is told of code; NULL: nobody */
+	bool sealed; /* nothing is ever generated: a kernel that the cache does not have is an error, which names the
+	                nearest it has; so is that it cannot be read */
+	FILE *dump_ir, *dump_asm; /* NULL: none; with either, kernels are generated even when the cache has them */
 };
 struct registry *registry_open(const struct registry_options *opt, struct error *err);
 void registry_close(struct registry *r);
 
-/* Thread-safe. NULL with err set when the key cannot be built: everyone who waited for that attempt is told, and the next asker tries
- * again. *from may be NULL. */
-const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from, struct error *err);
-/* Fetches from the cache what of the keys it has and nobody has asked for yet, for many together cost less than each by itself. What is not there, or damaged, is left for
- * registry_get, which then does not look once more; what could not be read it asks for again. Returns how many came. Thread-safe. */
+/* Thread-safe. NULL with err set when the key cannot be built: everyone who waited for that attempt is told, and the
+ * next asker tries again. *from may be NULL. */
+const struct kernel *registry_get(struct registry *r, const struct key *key, enum kernel_source *from,
+                                  struct error *err);
+/* Fetches from the cache what of the keys it has and nobody has asked for yet, for many together cost less than each by
+ * itself. What is not there, or damaged, is left for registry_get, which then does not look once more; what could not
+ * be read it asks for again. Returns how many came. Thread-safe. */
 size_t registry_load(struct registry *r, const struct key *key, size_t n);
-/* Sealed: from now on what is in memory is all there is. No code is loaded or mapped any more; registry_get gives a kernel that is there, or refuses by name. */
+/* Sealed: from now on what is in memory is all there is. No code is loaded or mapped any more; registry_get gives a
+ * kernel that is there, or refuses by name. */
 void registry_freeze(struct registry *r);
 /* Whether kernels must be made one after the other, as whoever reads the dumps expects. */
 bool registry_in_order(const struct registry *r);
@@ -50,7 +54,9 @@ bool registry_in_order(const struct registry *r);
 bool registry_ready(struct registry *r, const struct key *key);
 
 /* from_disk_ns: of packs too. */
-struct registry_counters { uint64_t generated, from_disk, from_pack, from_memory, generated_ns, from_disk_ns, code_bytes; };
+struct registry_counters {
+	uint64_t generated, from_disk, from_pack, from_memory, generated_ns, from_disk_ns, code_bytes;
+};
 void registry_count(struct registry *r, struct registry_counters *out);
 /* Visits every kernel in key-text order. */
 void registry_each(struct registry *r, void (*visit)(const struct kernel *, void *), void *user);

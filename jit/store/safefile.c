@@ -26,10 +26,12 @@ bool safefile_trusted(const struct stat *st, const char *what, const char *name,
 	if (safefile_safe(st, user))
 		return true;
 	if (st->st_uid != user && st->st_uid != 0)
-		return error_set(err, ERROR_ARGUMENT, "%s %s belongs to user %lu, and code is taken only from user %lu who runs this, or root", what, name,
-		                 (unsigned long)st->st_uid, (unsigned long)user);
-	return error_set(err, ERROR_ARGUMENT, "%s %s has mode %04o, which lets others write it; expected none of 0022", what, name,
-	                 (unsigned)st->st_mode & 07777);
+		return error_set(
+			err, ERROR_ARGUMENT,
+			"%s %s belongs to user %lu, and code is taken only from user %lu who runs this, or root", what,
+			name, (unsigned long)st->st_uid, (unsigned long)user);
+	return error_set(err, ERROR_ARGUMENT, "%s %s has mode %04o, which lets others write it; expected none of 0022",
+	                 what, name, (unsigned)st->st_mode & 07777);
 }
 
 bool safefile_read(int fd, void *out, size_t n, off_t at)
@@ -63,7 +65,8 @@ static bool write_all(int fd, const uint8_t *p, size_t n)
 	return true;
 }
 
-/* --- temporary files: how old one is says that its writer had time to lock it, the lock that the writer lives. A rename comes before the lock is given back */
+/* --- temporary files: how old one is says that its writer had time to lock it, the lock that the writer lives. A
+ * rename comes before the lock is given back */
 
 enum { YOUNG_SECONDS = 5, STALE_SECONDS = 3600, NAME_MOST = 200 };
 const char safefile_temporary[] = ".tmp";
@@ -75,13 +78,14 @@ static void temporary_name(char out[NAME_MAX + 1], const char *name)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	/* the time tells processes apart that share a number because they live in different containers */
-	snprintf(out, NAME_MAX + 1, ".%.*s-%ld-%llu-%09ld%s", NAME_MOST, name, (long)getpid(), (unsigned long long)number++, (long)now.tv_nsec, safefile_temporary);
+	snprintf(out, NAME_MAX + 1, ".%.*s-%ld-%llu-%09ld%s", NAME_MOST, name, (long)getpid(),
+	         (unsigned long long)number++, (long)now.tv_nsec, safefile_temporary);
 }
 
 bool safefile_abandoned(int dir, const char *name, const struct stat *st)
 {
 	int64_t age = (int64_t)time(NULL) - st->st_mtime;
-	int64_t old = age < 0 ? -age : age;                      /* in the future: the clock was set back, and nobody knows */
+	int64_t old = age < 0 ? -age : age; /* in the future: the clock was set back, and nobody knows */
 
 	if (!S_ISREG(st->st_mode) || old <= YOUNG_SECONDS)
 		return false;
@@ -109,7 +113,8 @@ void safefile_sweep(int dir, const char *name)
 	struct stat st;
 
 	for (struct dirent *e; d && (e = readdir(d));)
-		if (is_temporary_of(e->d_name, name) && fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && safefile_abandoned(dir, e->d_name, &st))
+		if (is_temporary_of(e->d_name, name) && fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    safefile_abandoned(dir, e->d_name, &st))
 			unlinkat(dir, e->d_name, 0);
 	if (d)
 		closedir(d);
@@ -159,7 +164,9 @@ FILE *safefile_stream(const char *path)
 	if (!fd)
 		return NULL;
 	*fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	FILE *f = *fd < 0 ? NULL : fopencookie(fd, "w", (cookie_io_functions_t){ .write = stream_write, .close = stream_close });
+	FILE *f =
+		*fd < 0 ? NULL
+			: fopencookie(fd, "w", (cookie_io_functions_t){ .write = stream_write, .close = stream_close });
 	if (f)
 		return f;
 	int why = errno;
@@ -170,7 +177,8 @@ FILE *safefile_stream(const char *path)
 	return NULL;
 }
 
-static enum safefile_step write_and_rename(int fd, int dir, const char *name, const char *temporary, const struct safefile_part *part, int n_parts)
+static enum safefile_step write_and_rename(int fd, int dir, const char *name, const char *temporary,
+                                           const struct safefile_part *part, int n_parts)
 {
 	for (int i = 0; i < n_parts; i++)
 		if (!write_all(fd, part[i].bytes, part[i].n))
@@ -180,7 +188,8 @@ static enum safefile_step write_and_rename(int fd, int dir, const char *name, co
 	return renameat(dir, temporary, dir, name) ? SAFEFILE_RENAME : SAFEFILE_DONE;
 }
 
-enum safefile_step safefile_replace(int dir, const char *name, mode_t mode, const struct safefile_part *part, int n_parts)
+enum safefile_step safefile_replace(int dir, const char *name, mode_t mode, const struct safefile_part *part,
+                                    int n_parts)
 {
 	char temporary[NAME_MAX + 1];
 	uint64_t bytes = 0;
@@ -193,19 +202,22 @@ enum safefile_step safefile_replace(int dir, const char *name, mode_t mode, cons
 	int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return SAFEFILE_CREATE;
-	flock(fd, LOCK_EX | LOCK_NB);                            /* where there are no locks, its age protects it */
+	flock(fd, LOCK_EX | LOCK_NB); /* where there are no locks, its age protects it */
 	enum safefile_step failed = write_and_rename(fd, dir, name, temporary, part, n_parts);
 	int why = errno;
 	if (failed)
 		unlinkat(dir, temporary, 0);
-	close(fd);                                               /* synced: what this would say was said */
+	close(fd); /* synced: what this would say was said */
 	errno = why;
 	return failed;
 }
 
 bool safefile_failed(enum safefile_step step, const char *what, const char *name, struct error *err)
 {
-	static const char *const did[] = { [SAFEFILE_CREATE] = "create a file beside", [SAFEFILE_WRITE] = "write all of", [SAFEFILE_SYNC] = "sync", [SAFEFILE_RENAME] = "replace" };
+	static const char *const did[] = { [SAFEFILE_CREATE] = "create a file beside",
+		                           [SAFEFILE_WRITE] = "write all of",
+		                           [SAFEFILE_SYNC] = "sync",
+		                           [SAFEFILE_RENAME] = "replace" };
 
 	return error_set(err, ERROR_IO, "cannot %s %s %s: %s", did[step], what, name, strerror(errno));
 }

@@ -23,13 +23,18 @@
  *   codegen 0123456789abcdef
  *   matmul.q4_0.aq8_0.1024x1024.c1.b1.s2.avx512vnni 1.083 56
  *   ...
- * Results of another code generator are another kernel's, those of another form mean something else: both go with the next writing. */
+ * Results of another code generator are another kernel's, those of another form mean something else: both go with the
+ * next writing. */
 enum { FILE_MOST = 1 << 20, LINE_MOST = KEY_TEXT_MAX + 64 };
 static const char first_line[] = "jitrun schedules 2\n";
 
 struct tune {
 	pthread_mutex_t lock;
-	struct entry { struct tune_result result; uint64_t hash; } *entry; size_t n, capacity;        /* hash: of the key without its schedule */
+	struct entry {
+		struct tune_result result;
+		uint64_t hash;
+	} * entry;
+	size_t n, capacity; /* hash: of the key without its schedule */
 	bool unsaved;
 	char *dir, name[32], processor[64];
 };
@@ -84,7 +89,8 @@ static bool read_line(struct tune *t, char *line)
 	*at++ = 0;
 	r.gain = strtod(at, &end);
 	long samples = strtol(end, &at, 10);
-	if (end == at || *at || !(r.gain >= 1 && r.gain < 100) || samples < 1 || samples > 1 << 30 || !key_parse(&r.key, line))
+	if (end == at || *at || !(r.gain >= 1 && r.gain < 100) || samples < 1 || samples > 1 << 30 ||
+	    !key_parse(&r.key, line))
 		return true;
 	r.samples = (uint32_t)samples;
 	return find(t, &r.key) || put(t, &r);
@@ -93,7 +99,8 @@ static bool read_line(struct tune *t, char *line)
 static bool read_head(const struct tune *t, char **at, uint64_t codegen)
 {
 	char head[192];
-	size_t n = (size_t)snprintf(head, sizeof head, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line, t->processor, codegen);
+	size_t n = (size_t)snprintf(head, sizeof head, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line,
+	                            t->processor, codegen);
 
 	if (strncmp(*at, head, n) != 0)
 		return false;
@@ -120,7 +127,8 @@ static enum record_answer read_open_file(struct tune *t, int fd)
 
 	if (fstat(fd, &st))
 		return RECORD_FAILED;
-	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > FILE_MOST || !safefile_trusted(&st, "the file of schedules", t->name, NULL))
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > FILE_MOST ||
+	    !safefile_trusted(&st, "the file of schedules", t->name, NULL))
 		return RECORD_DAMAGED;
 	char *text = malloc((size_t)st.st_size + 1);
 	bool whole = text && safefile_read(fd, text, (size_t)st.st_size, 0);
@@ -135,13 +143,16 @@ static enum record_answer read_open_file(struct tune *t, int fd)
 	return answer;
 }
 
-/* Adds what the file has and t has not. DAMAGED: nothing in it is of use, here or to anybody. FAILED: what is in it is not known; errno. */
+/* Adds what the file has and t has not. DAMAGED: nothing in it is of use, here or to anybody. FAILED: what is in it is
+ * not known; errno. */
 static enum record_answer read_file(struct tune *t, int dir)
 {
 	int fd = openat(dir, t->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0)
-		return errno == ENOENT ? RECORD_ABSENT : errno == ELOOP || errno == ENXIO ? RECORD_DAMAGED : RECORD_FAILED;
+		return errno == ENOENT                    ? RECORD_ABSENT
+		       : errno == ELOOP || errno == ENXIO ? RECORD_DAMAGED
+		                                          : RECORD_FAILED;
 	enum record_answer answer = read_open_file(t, fd);
 	int why = errno;
 	close(fd);
@@ -149,10 +160,7 @@ static enum record_answer read_file(struct tune *t, int dir)
 	return answer;
 }
 
-static int open_dir(const struct tune *t)
-{
-	return t->dir ? open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-}
+static int open_dir(const struct tune *t) { return t->dir ? open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1; }
 
 struct tune *tune_open(const char *dir, struct error *err)
 {
@@ -190,7 +198,8 @@ void tune_close(struct tune *t)
 static int by_text(const void *a, const void *b)
 {
 	char x[KEY_TEXT_MAX], y[KEY_TEXT_MAX];
-	return strcmp(key_text(&((const struct entry *)a)->result.key, x, sizeof x), key_text(&((const struct entry *)b)->result.key, y, sizeof y));
+	return strcmp(key_text(&((const struct entry *)a)->result.key, x, sizeof x),
+	              key_text(&((const struct entry *)b)->result.key, y, sizeof y));
 }
 
 static void sort(struct tune *t)
@@ -209,11 +218,13 @@ static char *file_text(struct tune *t, size_t *n)
 	fprintf(f.out, "%sprocessor %s\ncodegen %016" PRIx64 "\n", first_line, t->processor, key_codegen_x86);
 	sort(t);
 	for (size_t i = 0; i < t->n; i++)
-		fprintf(f.out, "%s %.3f %u\n", key_text(&t->entry[i].result.key, key, sizeof key), t->entry[i].result.gain, t->entry[i].result.samples);
+		fprintf(f.out, "%s %.3f %u\n", key_text(&t->entry[i].result.key, key, sizeof key),
+		        t->entry[i].result.gain, t->entry[i].result.samples);
 	return memfile_take(&f, n);
 }
 
-/* Others add their results between this one's reading and writing, unless they wait. Who was stopped meanwhile is not waited for. */
+/* Others add their results between this one's reading and writing, unless they wait. Who was stopped meanwhile is not
+ * waited for. */
 static void hold(int dir)
 {
 	enum { TRIES = 200, MILLISECOND = 1000000 };
@@ -229,10 +240,11 @@ static bool merge_and_write(struct tune *t, int dir)
 
 	hold(dir);
 	if (read_file(t, dir) == RECORD_FAILED)
-		return false;                        /* and what was kept stays */
+		return false; /* and what was kept stays */
 	char *text = file_text(t, &n);
 	errno = text ? EFBIG : ENOMEM;
-	bool ok = text && n <= FILE_MOST && safefile_replace(dir, t->name, 0600, &(struct safefile_part){ text, n }, 1) == SAFEFILE_DONE;
+	bool ok = text && n <= FILE_MOST &&
+	          safefile_replace(dir, t->name, 0600, &(struct safefile_part){ text, n }, 1) == SAFEFILE_DONE;
 	int why = errno;
 	free(text);
 	errno = why;
@@ -248,11 +260,12 @@ bool tune_save(struct tune *t, struct error *err)
 		int fd = open_dir(t);
 		ok = fd >= 0 && merge_and_write(t, fd);
 		if (!ok)
-			error_set(err, ERROR_IO, "%s/%s: the results of tuning could not be written: %s", t->dir, t->name, strerror(errno));
+			error_set(err, ERROR_IO, "%s/%s: the results of tuning could not be written: %s", t->dir,
+			          t->name, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 	}
-	t->unsaved = false;          /* what cannot be written now is not tried again */
+	t->unsaved = false; /* what cannot be written now is not tried again */
 	pthread_mutex_unlock(&t->lock);
 	return ok;
 }

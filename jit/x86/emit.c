@@ -1,8 +1,9 @@
 /* jit/x86/emit.c - machine instructions with registers assigned, to bytes.
  *
- * Owns: the frame, the choice of the two-operand and FMA encodings once it is known which registers coincide, the layout of
- * code and constant pool, the listing. Decides no register and no order. Rule for editors: a sequence written here
- * must not write its destination before the last read of every other operand, unless the case excludes that they coincide.
+ * Owns: the frame, the choice of the two-operand and FMA encodings once it is known which registers coincide, the
+ * layout of code and constant pool, the listing. Decides no register and no order. Rule for editors: a sequence written
+ * here must not write its destination before the last read of every other operand, unless the case excludes that they
+ * coincide.
  *
  * The frame, from rsp upwards: locals (64-byte aligned), vector slots, general slots, the caller's rsp.
  */
@@ -15,25 +16,32 @@
 #include "base/array.h"
 
 const uint8_t x86_gpr_order[15] = {
-	X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_RAX, X86_R8, X86_R9, X86_R10, X86_R11,
-	X86_RBX, X86_RBP, X86_R12, X86_R13, X86_R14, X86_R15,
+	X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_RAX, X86_R8,  X86_R9,  X86_R10,
+	X86_R11, X86_RBX, X86_RBP, X86_R12, X86_R13, X86_R14, X86_R15,
 };
 
 enum { MAX_DEPTH = 64, PAGE = 4096 };
 
-struct note { uint32_t offset; uint32_t ins; };      /* listing: where an instruction's bytes begin, what they are for */
+struct note {
+	uint32_t offset;
+	uint32_t ins;
+}; /* listing: where an instruction's bytes begin, what they are for */
 
 struct emitter {
 	struct x86 x;
 	const struct lir *l;
 	const struct emit_options *opt;
-	struct { int head, exit; } loop[MAX_DEPTH]; unsigned depth;
+	struct {
+		int head, exit;
+	} loop[MAX_DEPTH];
+	unsigned depth;
 	int pool;
 	uint32_t vec_slots_at, gpr_slots_at, frame;
-	uint32_t saved;                       /* callee-saved registers pushed, bit by number */
-	uint32_t count, at, dots;             /* instructions; the one at work; products of matrices so far */
-	bool flags_of_counter;                /* the last instruction was the loop counter's addition: flags tell zero */
-	struct note *note; size_t n_notes, notes_capacity;
+	uint32_t saved;           /* callee-saved registers pushed, bit by number */
+	uint32_t count, at, dots; /* instructions; the one at work; products of matrices so far */
+	bool flags_of_counter;    /* the last instruction was the loop counter's addition: flags tell zero */
+	struct note *note;
+	size_t n_notes, notes_capacity;
 	bool failed;
 };
 
@@ -48,7 +56,8 @@ static void take_note(struct emitter *e)
 		e->note[e->n_notes++] = (struct note){ (uint32_t)e->x.size, e->at };
 }
 
-static void emit4(struct emitter *e, unsigned op, struct x86_operand a, struct x86_operand b, struct x86_operand c, struct x86_operand d)
+static void emit4(struct emitter *e, unsigned op, struct x86_operand a, struct x86_operand b, struct x86_operand c,
+                  struct x86_operand d)
 {
 	take_note(e);
 	x86_ins(&e->x, (enum x86_op)op, a, b, c, d);
@@ -57,8 +66,14 @@ static void emit4(struct emitter *e, unsigned op, struct x86_operand a, struct x
 
 static void emit0(struct emitter *e, unsigned op) { emit4(e, op, X86_0, X86_0, X86_0, X86_0); }
 static void emit1(struct emitter *e, unsigned op, struct x86_operand a) { emit4(e, op, a, X86_0, X86_0, X86_0); }
-static void emit2(struct emitter *e, unsigned op, struct x86_operand a, struct x86_operand b) { emit4(e, op, a, b, X86_0, X86_0); }
-static void emit3(struct emitter *e, unsigned op, struct x86_operand a, struct x86_operand b, struct x86_operand c) { emit4(e, op, a, b, c, X86_0); }
+static void emit2(struct emitter *e, unsigned op, struct x86_operand a, struct x86_operand b)
+{
+	emit4(e, op, a, b, X86_0, X86_0);
+}
+static void emit3(struct emitter *e, unsigned op, struct x86_operand a, struct x86_operand b, struct x86_operand c)
+{
+	emit4(e, op, a, b, c, X86_0);
+}
 
 static struct x86_operand machine(uint8_t cls, unsigned number)
 {
@@ -78,7 +93,8 @@ static struct x86_operand place(const struct emitter *e, const struct lir_ins *i
 	unsigned vector = e->l->lanes * 4;
 	switch (i->mem) {
 	case LIR_AT_BASE:
-		return i->index ? x86_mem_index(phys[i->base], phys[i->index], 1, i->disp) : x86_mem(phys[i->base], i->disp);
+		return i->index ? x86_mem_index(phys[i->base], phys[i->index], 1, i->disp)
+		                : x86_mem(phys[i->base], i->disp);
 	case LIR_AT_POOL: return x86_mem_label(e->pool, i->disp);
 	case LIR_AT_LOCAL: return x86_mem(X86_RSP, i->disp);
 	case LIR_AT_VEC_SLOT: return x86_mem(X86_RSP, (int32_t)(e->vec_slots_at + (uint32_t)i->disp * vector));
@@ -192,7 +208,8 @@ static void emit_dot(struct emitter *e, const struct lir_ins *i)
 {
 	if (!same(e, i->dst, i->c))
 		emit2(e, X86_VMOVAPS, target_of(e, i), source(e, i, i->c));
-	emit4(e, i->op, target_of(e, i), source(e, i, i->a), source(e, i, i->b), i->form == LIR_TERNARY ? x86_imm(i->imm) : X86_0);
+	emit4(e, i->op, target_of(e, i), source(e, i, i->a), source(e, i, i->b),
+	      i->form == LIR_TERNARY ? x86_imm(i->imm) : X86_0);
 }
 
 static void emit_vector(struct emitter *e, const struct lir_ins *i)
@@ -202,15 +219,17 @@ static void emit_vector(struct emitter *e, const struct lir_ins *i)
 	case LIR_IDIOM: emit_idiom(e, i); break;
 	case LIR_CONST: emit2(e, i->op, d, memory(e, i)); break;
 	case LIR_MOV: emit_move(e, i); break;
-	case LIR_OP2: case LIR_FROM_GPR: emit2(e, i->op, d, source(e, i, i->a)); break;
-	case LIR_OP2I:
-		emit3(e, i->op, d, source(e, i, i->a), x86_imm(i->imm));
-		break;
-	case LIR_OP3: case LIR_OP3C: case LIR_OP3I: emit_op3(e, i); break;
+	case LIR_OP2:
+	case LIR_FROM_GPR: emit2(e, i->op, d, source(e, i, i->a)); break;
+	case LIR_OP2I: emit3(e, i->op, d, source(e, i, i->a), x86_imm(i->imm)); break;
+	case LIR_OP3:
+	case LIR_OP3C:
+	case LIR_OP3I: emit_op3(e, i); break;
 	case LIR_FMA: emit_fma(e, i); break;
 	case LIR_BLEND: emit4(e, i->op, d, source(e, i, i->a), source(e, i, i->b), source(e, i, i->c)); break;
 	case LIR_GATHER: emit_gather(e, i); break;
-	case LIR_DOT: case LIR_TERNARY: emit_dot(e, i); break;
+	case LIR_DOT:
+	case LIR_TERNARY: emit_dot(e, i); break;
 	case LIR_STORE: emit2(e, i->op, memory(e, i), source(e, i, i->a)); break;
 	case LIR_STOREI: emit3(e, i->op, memory(e, i), source(e, i, i->a), x86_imm(i->imm)); break;
 	case LIR_STOREM: emit3(e, i->op, memory(e, i), source(e, i, i->a), source(e, i, i->b)); break;
@@ -231,12 +250,14 @@ static void emit_dots(struct emitter *e, const struct lir_ins *i)
 
 	emit2(e, X86_TILELOADD, x86_tmm(t.x), x86_mem_index(x, strip, 1, lir_dots_disp_a(i->imm)));
 	for (int half = 0; half < 2; half++) {
-		emit2(e, X86_TILELOADD, x86_tmm(t.w[half]), x86_mem_index(w, strip, row, lir_dots_disp_b(i->imm) + half * HALF));
+		emit2(e, X86_TILELOADD, x86_tmm(t.w[half]),
+		      x86_mem_index(w, strip, row, lir_dots_disp_b(i->imm) + half * HALF));
 		emit1(e, X86_TILEZERO, x86_tmm(t.sum[half]));
 		emit3(e, i->op, x86_tmm(t.sum[half]), x86_tmm(t.x), x86_tmm(t.w[half]));
 	}
 	for (int half = 0; half < 2; half++)
-		emit2(e, X86_TILESTORED, x86_mem_index(sums.reg, strip, row, sums.disp + half * HALF), x86_tmm(t.sum[half]));
+		emit2(e, X86_TILESTORED, x86_mem_index(sums.reg, strip, row, sums.disp + half * HALF),
+		      x86_tmm(t.sum[half]));
 }
 
 /* --- masks. What a mask lets through is merged into memory, and into registers zeroed. */
@@ -306,7 +327,7 @@ static void emit_sop(struct emitter *e, const struct lir_ins *i)
 		b = i->a;
 	}
 	struct x86_operand d = g(e, i->dst);
-	if (!same(e, i->dst, a) && same(e, i->dst, b)) {         /* a difference into its subtrahend */
+	if (!same(e, i->dst, a) && same(e, i->dst, b)) { /* a difference into its subtrahend */
 		emit1(e, X86_NEG, d);
 		emit2(e, X86_ADD, d, g(e, a));
 	} else if (i->op == X86_ADD && b != LIR_MEM && !same(e, i->dst, a)) {
@@ -353,10 +374,14 @@ static void emit_scalar(struct emitter *e, const struct lir_ins *i)
 	switch (i->form) {
 	case LIR_SCONST: emit_sconst(e, i); break;
 	case LIR_SMOV: move_gpr(e, g(e, i->dst), g_or_mem(e, i, i->a)); break;
-	case LIR_SLOAD32: emit2(e, X86_MOV, x86_r32(e->l->phys[i->dst]), i->a == LIR_MEM ? memory(e, i) : x86_r32(e->l->phys[i->a])); break;
+	case LIR_SLOAD32:
+		emit2(e, X86_MOV, x86_r32(e->l->phys[i->dst]),
+		      i->a == LIR_MEM ? memory(e, i) : x86_r32(e->l->phys[i->a]));
+		break;
 	case LIR_SSTORE: emit2(e, X86_MOV, memory(e, i), g(e, i->a)); break;
 	case LIR_LEA: emit2(e, X86_LEA, g(e, i->dst), memory(e, i)); break;
-	case LIR_SOP: case LIR_SOPC: emit_sop(e, i); break;
+	case LIR_SOP:
+	case LIR_SOPC: emit_sop(e, i); break;
 	case LIR_SMINMAX: emit_minmax(e, i); break;
 	case LIR_SOPI: emit_sopi(e, i); break;
 	default: move_gpr(e, g(e, i->dst), x86_r64((int)i->imm)); break;
@@ -498,7 +523,8 @@ static void list(const struct emitter *e, uint32_t code_end)
 {
 	FILE *out = e->opt->dump_asm;
 	const char *title = e->opt->title ? e->opt->title : "kernel";
-	fprintf(out, "# %s\n\t.text\n%s:\n", title, title);        /* a key's text is a symbol, so one file may hold many kernels */
+	fprintf(out, "# %s\n\t.text\n%s:\n", title,
+	        title); /* a key's text is a symbol, so one file may hold many kernels */
 	for (size_t k = 0; k < e->n_notes; k++) {
 		const struct note *n = &e->note[k];
 		size_t to = k + 1 < e->n_notes ? e->note[k + 1].offset : code_end;
@@ -551,28 +577,32 @@ static bool emit_object(struct emitter *e, struct object *out, struct error *err
 	x86_bind(&e->x, e->pool);
 	x86_bytes(&e->x, e->l->pool, e->l->n_pool * 4);
 	if (!x86_finish(&e->x))
-		return error_set(err, e->x.error_op == X86_OP_COUNT ? ERROR_MEMORY : ERROR_ARGUMENT, "cannot encode %s: %s",
+		return error_set(err, e->x.error_op == X86_OP_COUNT ? ERROR_MEMORY : ERROR_ARGUMENT,
+		                 "cannot encode %s: %s",
 		                 e->x.error_op == X86_OP_COUNT ? "a kernel" : x86_op_name(e->x.error_op), e->x.error);
 	if (e->opt->dump_asm)
 		list(e, code_end);
-	*out = (struct object){ .code = e->x.code, .code_bytes = (uint32_t)e->x.size, .pool_offset = pool, .frame_bytes = e->frame };
+	*out = (struct object){
+		.code = e->x.code, .code_bytes = (uint32_t)e->x.size, .pool_offset = pool, .frame_bytes = e->frame
+	};
 	e->x.code = NULL;
 	e->x.size = e->x.capacity = 0;
 	return true;
 }
 
-bool x86_emit(struct object *out, const struct lir *l, const struct emit_options *opt, uint32_t *instructions, struct error *err)
+bool x86_emit(struct object *out, const struct lir *l, const struct emit_options *opt, uint32_t *instructions,
+              struct error *err)
 {
 	struct emitter e = { .l = l, .opt = opt, .at = UINT32_MAX };
 	x86_init(&e.x);
-	e.x.evex = l->lanes == 16;       /* else VNNI, too, is said with VEX */
+	e.x.evex = l->lanes == 16; /* else VNNI, too, is said with VEX */
 	e.pool = x86_label(&e.x);
 	emit_prologue(&e);
 	if (l->tiles.rows[0])
 		emit1(&e, X86_LDTILECFG, x86_mem_label(e.pool, (int32_t)l->tiles.config));
 	emit_body(&e);
 	if (l->tiles.rows[0])
-		emit0(&e, X86_TILERELEASE);      /* tiles in use would be saved at every change of threads */
+		emit0(&e, X86_TILERELEASE); /* tiles in use would be saved at every change of threads */
 	emit_epilogue(&e);
 	bool ok = e.failed ? error_set(err, ERROR_MEMORY, "no memory to list a kernel") : emit_object(&e, out, err);
 	*instructions = e.count;

@@ -31,7 +31,7 @@ void lir_free(struct lir *l)
 	free(l->cls);
 	free(l->phys);
 	free(l->pool);
-	*l = (struct lir){0};
+	*l = (struct lir){ 0 };
 }
 
 uint32_t lir_reg(struct lir *l, enum lir_class cls)
@@ -74,9 +74,10 @@ struct check {
 	const struct lir *l;
 	struct error *err;
 	size_t at;
-	uint32_t *open;              /* by virtual register: 1 + the loop nest's serial it was first written in; 0: not written */
+	uint32_t *open; /* by virtual register: 1 + the loop nest's serial it was first written in; 0: not written */
 	uint32_t holds[LIR_CLASSES][32];
-	uint32_t stack[64]; unsigned depth;      /* serial numbers of the open loops */
+	uint32_t stack[64];
+	unsigned depth; /* serial numbers of the open loops */
 	uint32_t serial;
 };
 
@@ -112,7 +113,8 @@ static bool check_operand(struct check *c, uint32_t reg, uint8_t cls, bool may_f
 	if (cls == LIR_NONE)
 		return !reg || check_fail(c, "operand where the form has none", reg);
 	if (reg == LIR_MEM)
-		return (may_fold && c->l->ins[c->at].mem) || check_fail(c, "memory operand where the form takes none", reg);
+		return (may_fold && c->l->ins[c->at].mem) ||
+		       check_fail(c, "memory operand where the form takes none", reg);
 	return (optional && !reg) || check_use(c, reg, cls);
 }
 
@@ -121,9 +123,9 @@ static bool check_reads(struct check *c)
 	const struct lir_ins *i = &c->l->ins[c->at];
 	const struct lir_facts *f = &lir_facts[i->form];
 	bool structure = i->form == LIR_LOOP || i->form == LIR_ENDLOOP;
-	if (!check_operand(c, i->a, f->a, f->fold & LIR_A, i->form == LIR_LOOP)
-	    || !check_operand(c, i->b, f->b, f->fold & LIR_B, structure)
-	    || !check_operand(c, i->c, f->c, f->fold & LIR_C, false))
+	if (!check_operand(c, i->a, f->a, f->fold & LIR_A, i->form == LIR_LOOP) ||
+	    !check_operand(c, i->b, f->b, f->fold & LIR_B, structure) ||
+	    !check_operand(c, i->c, f->c, f->fold & LIR_C, false))
 		return false;
 	if ((i->a == LIR_MEM) + (i->b == LIR_MEM) + (i->c == LIR_MEM) > 1)
 		return check_fail(c, "two memory operands", 0);
@@ -139,7 +141,7 @@ static bool shares_register(const struct lir *l, const struct lir_ins *i, char o
 }
 
 /* What '!' asks for, with registers assigned; and the index and the mask of a gather must differ too. */
-static bool check_apart(const struct lir *l, const struct lir_ins *i)
+static bool check_early_clobber(const struct lir *l, const struct lir_ins *i)
 {
 	const char *h = lir_facts[i->form].shares;
 	for (; *h && *h != '!'; h++)
@@ -163,7 +165,7 @@ static bool check_write(struct check *c)
 		c->open[i->dst] = 1 + (c->depth ? c->stack[c->depth - 1] : 0);
 	if (l->phys) {
 		uint8_t p = l->phys[i->dst];
-		if (!check_apart(l, i))
+		if (!check_early_clobber(l, i))
 			return check_fail(c, "the destination must differ from the other operands", i->dst);
 		c->holds[cls][p] = i->dst;
 		if (i->form == LIR_GATHER || i->form == LIR_MGATHER)

@@ -1,12 +1,13 @@
 /* jit/x86/lir.h - the machine-level form between selection and bytes: x86 instructions on virtual registers.
  *
- * Owns: the instruction record, the table of forms (which operands a form has, of which class, which one may be the memory
- * operand), the constant pool, and the verifier of both stages. Three-address everywhere: a form whose machine
- * instruction overwrites an operand is resolved by x86_emit.c once registers are known, so no pass before it knows
- * tied operands. Nothing here knows the IR's meaning.
+ * Owns: the instruction record, the table of forms (which operands a form has, of which class, which one may be the
+ * memory operand), the constant pool, and the verifier of both stages. Three-address everywhere: a form whose machine
+ * instruction overwrites an operand is resolved by x86_emit.c once registers are known, so no pass before it knows tied
+ * operands. Nothing here knows the IR's meaning.
  *
- * A value has one register for its whole life; control flow is counted loops only. Rule for editors: every operand a form
- * reads stands in a, b, c, base or index, and dst is all it writes, except LIR_GATHER and LIR_MGATHER, which also destroy c.
+ * A value has one register for its whole life; control flow is counted loops only. Rule for editors: every operand a
+ * form reads stands in a, b, c, base or index, and dst is all it writes, except LIR_GATHER and LIR_MGATHER, which also
+ * destroy c.
  */
 #ifndef JIT_LIR_H
 #define JIT_LIR_H
@@ -19,17 +20,21 @@
 #include "base/error.h"
 #include "encoders/x86.h"
 
-/* MASK: a register of one bit per lane or per byte; targets without such registers keep masks in vectors and use no form that names it. */
+/* MASK: a register of one bit per lane or per byte; targets without such registers keep masks in vectors and use no
+ * form that names it. */
 enum lir_class { LIR_NONE, LIR_VEC, LIR_GPR, LIR_MASK, LIR_CLASSES };
 
 /* Register numbers: 0 none, LIR_MEM stands where the memory operand goes, virtual registers from LIR_FIRST on. */
 enum { LIR_MEM = 1, LIR_FIRST = 2 };
 
-/* What the memory operand addresses. POOL and slots: disp counts bytes of the pool, slots of the class (masks live in general slots). */
+/* What the memory operand addresses. POOL and slots: disp counts bytes of the pool, slots of the class (masks live in
+ * general slots). */
 enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SLOT, LIR_AT_GPR_SLOT };
 
 /*   form      dst   a     b     c     may be memory   shares    what it does
- * `shares`: operands whose register the destination likes to take over, best first; after '!' none: it must differ from the others. */
+ * `shares`: operands whose register the destination likes to take over, best first; after '!' none: it must differ from
+ * the others. */
+/* clang-format off */
 #define LIR_FORMS(X) \
 	X(IDIOM,    VEC,  NONE, NONE, NONE, 0,            "",    "op dst, dst, dst: zeros or ones") \
 	X(CONST,    VEC,  NONE, NONE, NONE, 0,            "",    "dst = the pool's constant") \
@@ -44,12 +49,12 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(BLEND,    VEC,  VEC,  VEC,  VEC,  LIR_B,        "abc", "op dst, a, b, c: b where c is set") \
 	X(GATHER,   VEC,  NONE, VEC,  VEC,  0,            "!",   "op dst, [base + b + disp], c") \
 	X(DOT,      VEC,  VEC,  VEC,  VEC,  LIR_B,        "c!",  "dst = c; op dst, a, b") \
-	X(TERNARY,  VEC,  VEC,  VEC,  VEC,  0,            "c!",  "dst = c; op dst, a, b, imm: what the bits of imm say of those of dst, a and b") \
+	X(TERNARY,  VEC,  VEC,  VEC,  VEC,  0,            "c!",  "dst = c; op dst, a, b, imm: imm is the truth table") \
 	X(STORE,    NONE, VEC,  NONE, NONE, 0,            "",    "op memory, a") \
 	X(STOREI,   NONE, VEC,  NONE, NONE, 0,            "",    "op memory, a, imm") \
 	X(STOREM,   NONE, VEC,  VEC,  NONE, 0,            "",    "op memory, a (mask), b") \
 	X(PREFETCH, NONE, NONE, NONE, NONE, 0,            "",    "op memory") \
-	X(DOTS,     NONE, GPR,  GPR,  GPR,  0,            "",    "memory = products of the matrices at a and b by tiles, as imm says; c: IR_DOTS_STRIP") \
+	X(DOTS,     NONE, GPR,  GPR,  GPR,  0,            "",    "memory = products of matrices a and b; c: IR_DOTS_STRIP") \
 	X(MIDIOM,   MASK, NONE, NONE, NONE, 0,            "",    "op dst, dst, dst: ones") \
 	X(MCONST,   MASK, NONE, NONE, NONE, 0,            "",    "dst = the pool's constant") \
 	X(MMOV,     MASK, MASK, NONE, NONE, LIR_A,        "a",   "copy, load or reload") \
@@ -71,58 +76,69 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(LEA,      GPR,  NONE, NONE, NONE, 0,            "",    "dst = the address") \
 	X(SOP,      GPR,  GPR,  GPR,  NONE, LIR_B,        "a",   "dst = a op b") \
 	X(SOPC,     GPR,  GPR,  GPR,  NONE, LIR_A|LIR_B,  "ab",  "dst = a op b; a and b may change places") \
-	X(SMINMAX,  GPR,  GPR,  GPR,  NONE, LIR_A|LIR_B,  "ab",  "dst = b if the condition of op holds between b and a, else a") \
+	X(SMINMAX,  GPR,  GPR,  GPR,  NONE, LIR_A|LIR_B,  "ab",  "dst = op's condition(b, a) ? b : a") \
 	X(SOPI,     GPR,  GPR,  NONE, NONE, 0,            "a",   "dst = a op imm") \
 	X(ENTRY,    GPR,  NONE, NONE, NONE, 0,            "",    "dst = the argument the call brings in register imm") \
 	X(LOOP,     NONE, GPR,  NONE, NONE, 0,            "",    "a == 0: enter; else enter when a > 0") \
 	X(ENDLOOP,  NONE, GPR,  GPR,  NONE, LIR_B,        "",    "again while a < b (b == 0: while a < imm)")
+/* clang-format on */
 enum { LIR_A = 1, LIR_B = 2, LIR_C = 4 };
 
 enum lir_form {
 #define X(name, ...) LIR_##name,
 	LIR_FORMS(X)
 #undef X
-	LIR_FORM_COUNT
+		LIR_FORM_COUNT
 };
 
-struct lir_facts { const char *name; uint8_t dst, a, b, c, fold; const char *shares; };
+struct lir_facts {
+	const char *name;
+	uint8_t dst, a, b, c, fold;
+	const char *shares;
+};
 extern const struct lir_facts lir_facts[LIR_FORM_COUNT];
 
 struct lir_ins {
 	uint8_t form;
-	uint8_t wd, ws;               /* enum x86_class of the destination and of the sources */
-	uint8_t mem;                  /* enum lir_mem */
-	bool broadcast;               /* the memory operand is one 32-bit element, for every lane */
-	uint16_t op;                  /* enum x86_op */
+	uint8_t wd, ws; /* enum x86_class of the destination and of the sources */
+	uint8_t mem;    /* enum lir_mem */
+	bool broadcast; /* the memory operand is one 32-bit element, for every lane */
+	uint16_t op;    /* enum x86_op */
 	uint32_t dst, a, b, c;
-	uint32_t base, index;         /* LIR_AT_BASE: base + index (0: none) + disp */
+	uint32_t base, index; /* LIR_AT_BASE: base + index (0: none) + disp */
 	int32_t disp;
-	uint32_t ir;                  /* the IR instruction it came from, for dumps */
+	uint32_t ir; /* the IR instruction it came from, for dumps */
 	int64_t imm;
 };
 
 /* What tiles are set up for, once for a kernel. */
 enum { LIR_TILE_SHAPES = 2 };
 struct lir_tiles {
-	uint8_t rows[LIR_TILE_SHAPES];                   /* of first factors, by shape; 0: none */
-	uint32_t config;                                 /* what ldtilecfg reads: bytes of the pool */
+	uint8_t rows[LIR_TILE_SHAPES]; /* of first factors, by shape; 0: none */
+	uint32_t config;               /* what ldtilecfg reads: bytes of the pool */
 };
 /* The imm of DOTS: rows, and displacements of a and b. */
 enum { LIR_DOTS_MOST_DISP = 0xffffff };
-static inline int64_t lir_dots(unsigned rows, int32_t disp_a, int32_t disp_b) { return (int64_t)(rows | (uint64_t)disp_a << 16 | (uint64_t)disp_b << 40); }
+static inline int64_t lir_dots(unsigned rows, int32_t disp_a, int32_t disp_b)
+{
+	return (int64_t)(rows | (uint64_t)disp_a << 16 | (uint64_t)disp_b << 40);
+}
 static inline unsigned lir_dots_rows(int64_t imm) { return (unsigned)imm & 0xff; }
 static inline int32_t lir_dots_disp_a(int64_t imm) { return (int32_t)((uint64_t)imm >> 16 & LIR_DOTS_MOST_DISP); }
 static inline int32_t lir_dots_disp_b(int64_t imm) { return (int32_t)((uint64_t)imm >> 40); }
 
 struct lir {
-	struct lir_ins *ins; size_t n_ins, ins_capacity;
-	uint8_t *cls; size_t n_regs, regs_capacity;      /* class by register */
-	uint8_t *phys;                                   /* set by regalloc: machine register by virtual one */
-	uint32_t *pool; size_t n_pool, pool_capacity;    /* 32-bit words, whole vectors */
+	struct lir_ins *ins;
+	size_t n_ins, ins_capacity;
+	uint8_t *cls;
+	size_t n_regs, regs_capacity; /* class by register */
+	uint8_t *phys;                /* set by regalloc: machine register by virtual one */
+	uint32_t *pool;
+	size_t n_pool, pool_capacity; /* 32-bit words, whole vectors */
 	unsigned lanes;
 	uint32_t local_bytes, vec_slots, gpr_slots;
 	struct lir_tiles tiles;
-	bool failed;                                     /* memory ran out */
+	bool failed; /* memory ran out */
 };
 
 void lir_init(struct lir *l, unsigned lanes);
@@ -133,8 +149,8 @@ struct lir_ins *lir_add(struct lir *l, enum lir_form form, enum x86_op op);
 /* Appends a vector constant to the pool; returns its byte offset. */
 uint32_t lir_pool(struct lir *l, const uint32_t *lanes);
 
-/* Classes, memory operands, loop balance, definition before use on every path. With registers assigned (l->phys) it follows the
- * contents of each machine register and checks that every use reads the value it names. */
+/* Classes, memory operands, loop balance, definition before use on every path. With registers assigned (l->phys) it
+ * follows the contents of each machine register and checks that every use reads the value it names. */
 bool lir_verify(const struct lir *l, struct error *err);
 void lir_print(const struct lir *l, const struct lir_ins *i, FILE *out);
 

@@ -1,7 +1,7 @@
 /* jit/x86/pipeline.c - the x86 pipeline: IR -> machine instructions -> registers -> bytes, a verifier between passes.
  *
- * Owns the order of the passes and the register files they are given. Rule for editors: what a pass does belongs in that pass's file; a pass is
- * added here as one line, with the verifier of its output behind it.
+ * Owns the order of the passes and the register files they are given. Rule for editors: what a pass does belongs in
+ * that pass's file; a pass is added here as one line, with the verifier of its output behind it.
  */
 #include "jit/compile_pipeline.h"
 
@@ -9,7 +9,8 @@
 #include "jit/x86/select.h"
 
 static const uint8_t vector_order[32] = {
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+	0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+	16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
 };
 
 static const uint8_t mask_order[7] = { 1, 2, 3, 4, 5, 6, 7 };
@@ -19,7 +20,8 @@ static unsigned limit(unsigned wanted, unsigned least, unsigned most)
 	return !wanted || wanted > most ? most : wanted < least ? least : wanted;
 }
 
-static bool allocate(struct lir *l, const struct target *t, const struct compile_options *o, struct regalloc_result *r, struct error *err)
+static bool allocate(struct lir *l, const struct target *t, const struct compile_options *o, struct regalloc_result *r,
+                     struct error *err)
 {
 	struct regalloc_rules rules = { .seed = o->seed };
 	rules.order[LIR_VEC] = vector_order;
@@ -35,30 +37,31 @@ static void report(struct compile_stats *s, const struct ir *ir, const struct re
 {
 	if (s)
 		*s = (struct compile_stats){
-			.ir_instructions = (uint32_t)ir->n_ins, .machine_instructions = instructions,
+			.ir_instructions = (uint32_t)ir->n_ins,
+			.machine_instructions = instructions,
 			.vector_regs_used = (uint32_t)__builtin_popcount(r->used[LIR_VEC]),
 			.mask_regs_used = (uint32_t)__builtin_popcount(r->used[LIR_MASK]),
 			.gpr_used = (uint32_t)__builtin_popcount(r->used[LIR_GPR]),
-			.spills = r->spills, .spills_in_inner_loops = r->spills_in_inner_loops,
+			.spills = r->spills,
+			.spills_in_inner_loops = r->spills_in_inner_loops,
 		};
 }
 
 static bool compile(struct object *out, const struct compile_job *j, struct compile_stats *stats, struct error *err)
 {
 	const struct target *t = j->target;
-	struct lir l = {0};
-	struct regalloc_result regs = {0};
+	struct lir l = { 0 };
+	struct regalloc_result regs = { 0 };
 	struct emit_options listing = { .dump_asm = j->options->dump_asm, .title = j->title, .ir = j->ir };
 	uint32_t instructions = 0;
 
 	if (t->lanes != (t->mask_regs ? 16 : 8))
-		return error_set(err, ERROR_UNSUPPORTED, "target %s has no code generator: one exists for x86 with 8 lanes, or 16 and mask registers, not for %u lanes and %u mask registers",
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "target %s has no code generator: one exists for x86 with 8 lanes, or 16 and mask "
+		                 "registers, not for %u lanes and %u mask registers",
 		                 t->name, t->lanes, t->mask_regs);
-	bool ok = x86_select(&l, j->ir, t, err)
-	          && lir_verify(&l, err)
-	          && allocate(&l, t, j->options, &regs, err)
-	          && lir_verify(&l, err)
-	          && x86_emit(out, &l, &listing, &instructions, err);
+	bool ok = x86_select(&l, j->ir, t, err) && lir_verify(&l, err) && allocate(&l, t, j->options, &regs, err) &&
+	          lir_verify(&l, err) && x86_emit(out, &l, &listing, &instructions, err);
 	report(stats, j->ir, &regs, instructions);
 	out->vector_regs = (uint16_t)__builtin_popcount(regs.used[LIR_VEC]);
 	out->mask_regs = (uint16_t)__builtin_popcount(regs.used[LIR_MASK]);
@@ -67,4 +70,6 @@ static bool compile(struct object *out, const struct compile_job *j, struct comp
 	return ok;
 }
 
-const struct backend backend_x86 = { .name = "x86", .codegen = &key_codegen_x86, .host_runs = true, .compile = compile };
+const struct backend backend_x86 = {
+	.name = "x86", .codegen = &key_codegen_x86, .host_runs = true, .compile = compile
+};

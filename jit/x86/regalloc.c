@@ -1,8 +1,9 @@
 /* jit/x86/regalloc.c - linear scan with whole-value spilling over structured loops.
  *
- * Owns: the intervals, the choice of registers, the choice and the code of spills. Knows of an instruction only what the table of forms
- * says. Rule for editors: the result must depend on nothing but the input (no addresses, no hash order); and a register made by
- * a spill (RA_TINY) lives for one instruction and is never spilled again, which is why the rounds end.
+ * Owns: the intervals, the choice of registers, the choice and the code of spills. Knows of an instruction only what
+ * the table of forms says. Rule for editors: the result must depend on nothing but the input (no addresses, no hash
+ * order); and a register made by a spill (RA_TINY) lives for one instruction and is never spilled again, which is why
+ * the rounds end.
  */
 #include "jit/x86/regalloc.h"
 
@@ -13,7 +14,10 @@
 #include "base/array.h"
 
 /* How a class of registers goes to memory and back. A mask's slot is a general one. */
-static const struct { uint8_t load, save, slot; uint16_t load_op, save_op; } ra_class[LIR_CLASSES] = {
+static const struct {
+	uint8_t load, save, slot;
+	uint16_t load_op, save_op;
+} ra_class[LIR_CLASSES] = {
 	[LIR_VEC] = { LIR_MOV, LIR_STORE, LIR_AT_VEC_SLOT, X86_VMOVUPS, X86_VMOVUPS },
 	[LIR_GPR] = { LIR_SMOV, LIR_SSTORE, LIR_AT_GPR_SLOT, X86_MOV, X86_MOV },
 	[LIR_MASK] = { LIR_MMOV, LIR_MSAVE, LIR_AT_GPR_SLOT, X86_KMOVQ, X86_KMOVQ },
@@ -23,29 +27,39 @@ enum { RA_TINY = 1, RA_SPILLED = 2, RA_MANY_DEFS = 4, MAX_DEPTH = 64, MAX_OPERAN
 #define RA_NONE UINT32_MAX
 
 struct ra_reg {
-	uint32_t start, end;         /* instructions: first definition, last use */
-	uint32_t next;               /* chain of those that end at the same instruction */
-	uint32_t dominating;         /* while scanning: the latest definition on every path to here */
+	uint32_t start, end; /* instructions: first definition, last use */
+	uint32_t next;       /* chain of those that end at the same instruction */
+	uint32_t dominating; /* while scanning: the latest definition on every path to here */
 	uint32_t slot;
 	uint8_t flags;
-	float weight;                /* uses and definitions, weighted by loop depth */
+	float weight; /* uses and definitions, weighted by loop depth */
 };
 
 struct ra {
 	struct lir *l;
 	const struct regalloc_rules *rules;
 	struct regalloc_result *result;
-	struct ra_reg *reg; size_t reg_capacity, n_reg;
-	uint32_t *ends; size_t ends_capacity;          /* by instruction: first register whose interval ends there */
-	uint32_t *loop_end; size_t loop_end_capacity;  /* by instruction: for LOOP, its ENDLOOP */
-	struct { uint32_t reg, dominating; } *undo; size_t n_undo, undo_capacity;
-	struct { uint32_t start, end, undo; } loop[MAX_DEPTH]; unsigned depth;
-	uint32_t holder[LIR_CLASSES][32];              /* by place in the order: the register's owner, 0: free */
+	struct ra_reg *reg;
+	size_t reg_capacity, n_reg;
+	uint32_t *ends;
+	size_t ends_capacity; /* by instruction: first register whose interval ends there */
+	uint32_t *loop_end;
+	size_t loop_end_capacity; /* by instruction: for LOOP, its ENDLOOP */
+	struct {
+		uint32_t reg, dominating;
+	} * undo;
+	size_t n_undo, undo_capacity;
+	struct {
+		uint32_t start, end, undo;
+	} loop[MAX_DEPTH];
+	unsigned depth;
+	uint32_t holder[LIR_CLASSES][32]; /* by place in the order: the register's owner, 0: free */
 	uint32_t free[LIR_CLASSES];
-	uint8_t place[LIR_CLASSES][32];                /* by machine register: place in the order */
-	bool spilled, inner;                           /* inner: rewriting a loop that has none inside */
+	uint8_t place[LIR_CLASSES][32]; /* by machine register: place in the order */
+	bool spilled, inner;            /* inner: rewriting a loop that has none inside */
 	uint32_t random;
-	struct lir_ins *out; size_t n_out, out_capacity;
+	struct lir_ins *out;
+	size_t n_out, out_capacity;
 };
 
 static bool ra_no_memory(struct ra *ra)
@@ -149,7 +163,9 @@ static bool ra_intervals(struct ra *ra)
 	struct lir *l = ra->l;
 	for (size_t v = 0; v < l->n_regs; v++) {
 		struct ra_reg *r = &ra->reg[v];
-		*r = (struct ra_reg){ .start = RA_NONE, .end = 0, .dominating = RA_NONE, .flags = r->flags & RA_TINY, .slot = r->slot };
+		*r = (struct ra_reg){
+			.start = RA_NONE, .end = 0, .dominating = RA_NONE, .flags = r->flags & RA_TINY, .slot = r->slot
+		};
 	}
 	ra->n_undo = 0;
 	ra->depth = 0;
@@ -205,8 +221,8 @@ static bool ra_made_again(const struct ra *ra, uint32_t v)
 {
 	const struct ra_reg *r = &ra->reg[v];
 	uint8_t form = ra->l->ins[r->start].form;
-	return !(r->flags & RA_MANY_DEFS) && (form == LIR_CONST || form == LIR_IDIOM || form == LIR_SCONST || form == LIR_LEA
-	                                      || form == LIR_MCONST || form == LIR_MIDIOM);
+	return !(r->flags & RA_MANY_DEFS) && (form == LIR_CONST || form == LIR_IDIOM || form == LIR_SCONST ||
+	                                      form == LIR_LEA || form == LIR_MCONST || form == LIR_MIDIOM);
 }
 
 /* What spilling v would cost per instruction of room it gives. */
@@ -280,7 +296,8 @@ static void ra_expire(struct ra *ra, uint32_t k, uint32_t keep)
 			ra_release(ra, v);
 }
 
-/* The same before an instruction whose destination may take the register of no operand but those named before the '!'. */
+/* The same before an instruction whose destination may take the register of no operand but those named before the
+ * '!'. */
 static void ra_expire_shared(struct ra *ra, uint32_t k, const struct lir_ins *i)
 {
 	for (const char *h = lir_facts[i->form].shares; *h != '!'; h++) {
@@ -505,9 +522,9 @@ static void ra_free(struct ra *ra)
 bool regalloc(struct lir *l, const struct regalloc_rules *rules, struct regalloc_result *result, struct error *err)
 {
 	struct ra ra = { .l = l, .rules = rules, .result = result, .random = rules->seed };
-	*result = (struct regalloc_result){0};
-	assert(rules->count[LIR_VEC] >= REGALLOC_MIN_VEC && rules->count[LIR_GPR] >= REGALLOC_MIN_GPR
-	       && (!rules->count[LIR_MASK] || rules->count[LIR_MASK] >= REGALLOC_MIN_MASK));
+	*result = (struct regalloc_result){ 0 };
+	assert(rules->count[LIR_VEC] >= REGALLOC_MIN_VEC && rules->count[LIR_GPR] >= REGALLOC_MIN_GPR &&
+	       (!rules->count[LIR_MASK] || rules->count[LIR_MASK] >= REGALLOC_MIN_MASK));
 	for (unsigned c = LIR_VEC; c < LIR_CLASSES; c++)
 		for (unsigned p = 0; p < rules->count[c]; p++)
 			ra.place[c][rules->order[c][p]] = (uint8_t)p;

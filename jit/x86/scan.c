@@ -1,9 +1,10 @@
-/* jit/x86/scan.c - one look at the IR before selection: what is dead, and which values need no instruction of their own.
+/* jit/x86/scan.c - one look at the IR before selection: what is dead, and which values need no instruction of their
+ * own.
  *
  * Folds a load into its one use, address additions into displacements, bit casts into names, and the move that ends a
- * variable's update into the instruction that computed the value. Never changes the IR. Rule for editors: a folded value
- * is computed where it is used, so everything it depends on must be the same there as at its definition; every new kind
- * of fold must go through scan_still_valid() at each use.
+ * variable's update into the instruction that computed the value. Never changes the IR. Rule for editors: a folded
+ * value is computed where it is used, so everything it depends on must be the same there as at its definition; every
+ * new kind of fold must go through scan_still_valid() at each use.
  */
 #include "jit/x86/select.h"
 
@@ -17,10 +18,7 @@ struct scanner {
 	uint32_t at, block, stores;
 };
 
-static bool has_effect(uint8_t op)
-{
-	return ir_facts[op].dst == IR_KIND__ || op == IR_loop;
-}
+static bool has_effect(uint8_t op) { return ir_facts[op].dst == IR_KIND__ || op == IR_loop; }
 
 static bool is_store(uint8_t op)
 {
@@ -48,22 +46,25 @@ static enum scan_fold fold_kind(const struct scanner *c, const struct ir_ins *i)
 	if (!i->dst || c->ir->is_var[i->dst])
 		return SCAN_NO;
 	switch (i->op) {
-	case IR_fconst: case IR_iconst: case IR_ilane: case IR_sconst: case IR_arg: case IR_begin: case IR_end:
-		return SCAN_CONST;
-	case IR_local: case IR_shared:
-		return SCAN_ADDRESS;
-	case IR_aaddi:
-		return i->imm > -(1 << 30) && i->imm < 1 << 30 ? SCAN_ADDRESS : SCAN_NO;
-	case IR_fload:
-		return ir_x_lanes(i->imm, c->ir->lanes) == c->ir->lanes ? SCAN_LOAD : SCAN_NO;
-	case IR_iload:
-		return SCAN_LOAD;
-	case IR_fbcast: case IR_ibcast:
-		return c->broadcasts ? SCAN_LOAD : SCAN_NO;
-	case IR_fbits: case IR_ibits: case IR_fmov: case IR_imov:
-		return SCAN_ALIAS;
-	default:
-		return SCAN_NO;
+	case IR_fconst:
+	case IR_iconst:
+	case IR_ilane:
+	case IR_sconst:
+	case IR_arg:
+	case IR_begin:
+	case IR_end: return SCAN_CONST;
+	case IR_local:
+	case IR_shared: return SCAN_ADDRESS;
+	case IR_aaddi: return i->imm > -(1 << 30) && i->imm < 1 << 30 ? SCAN_ADDRESS : SCAN_NO;
+	case IR_fload: return ir_x_lanes(i->imm, c->ir->lanes) == c->ir->lanes ? SCAN_LOAD : SCAN_NO;
+	case IR_iload: return SCAN_LOAD;
+	case IR_fbcast:
+	case IR_ibcast: return c->broadcasts ? SCAN_LOAD : SCAN_NO;
+	case IR_fbits:
+	case IR_ibits:
+	case IR_fmov:
+	case IR_imov: return SCAN_ALIAS;
+	default: return SCAN_NO;
 	}
 }
 
@@ -86,7 +87,8 @@ static bool is_broadcast(const struct scanner *c, const struct scan_reg *r)
 	return op == IR_fbcast || op == IR_ibcast;
 }
 
-/* Checks one use of a folded value; takes the fold back when the use cannot have it. Sets *taken for a load folded here. */
+/* Checks one use of a folded value; takes the fold back when the use cannot have it. Sets *taken for a load folded
+ * here. */
 static void scan_use(struct scanner *c, const struct ir_ins *i, uint16_t reg, unsigned slot, bool *taken)
 {
 	struct scan_reg *r = &c->s->reg[reg];
@@ -96,22 +98,21 @@ static void scan_use(struct scanner *c, const struct ir_ins *i, uint16_t reg, un
 		c->s->reg[r->root].touched = c->at;
 	switch (r->fold) {
 	case SCAN_ADDRESS: {
-		bool address = (slot == LIR_A && ir_facts[i->op].a == IR_KIND_A && i->op != IR_aadd && i->op != IR_amov) || i->op == IR_idots;
+		bool address =
+			(slot == LIR_A && ir_facts[i->op].a == IR_KIND_A && i->op != IR_aadd && i->op != IR_amov) ||
+			i->op == IR_idots;
 		if (is_local(c, reg))
 			return;
 		ok = address && scan_still_valid(c, r);
 		break;
 	}
 	case SCAN_LOAD:
-		ok = r->uses == 1 && (c->rules[i->op].fold & slot) && !*taken && r->block == c->block
-		     && r->stores == c->stores && scan_still_valid(c, r) && !(c->rules[i->op].whole && is_broadcast(c, r));
+		ok = r->uses == 1 && (c->rules[i->op].fold & slot) && !*taken && r->block == c->block &&
+		     r->stores == c->stores && scan_still_valid(c, r) && !(c->rules[i->op].whole && is_broadcast(c, r));
 		*taken |= ok;
 		break;
-	case SCAN_ALIAS:
-		ok = scan_still_valid(c, r);
-		break;
-	default:
-		break;
+	case SCAN_ALIAS: ok = scan_still_valid(c, r); break;
+	default: break;
 	}
 	if (!ok)
 		r->fold = SCAN_NO;
@@ -121,8 +122,8 @@ static void scan_use(struct scanner *c, const struct ir_ins *i, uint16_t reg, un
 static void scan_retarget(struct scanner *c, const struct ir_ins *i)
 {
 	struct scan *s = c->s;
-	bool move = i->op == IR_fmov || i->op == IR_imov || i->op == IR_smov || i->op == IR_amov
-	            || i->op == IR_fbits || i->op == IR_ibits;
+	bool move = i->op == IR_fmov || i->op == IR_imov || i->op == IR_smov || i->op == IR_amov || i->op == IR_fbits ||
+	            i->op == IR_ibits;
 	if (!move || !c->ir->is_var[i->dst])
 		return;
 	const struct scan_reg *t = &s->reg[i->a];
@@ -131,8 +132,8 @@ static void scan_retarget(struct scanner *c, const struct ir_ins *i)
 		source = c->ir->ins[t->def].a;
 		t = &s->reg[source];
 	}
-	if (c->ir->is_var[source] || t->uses != 1 || t->fold != SCAN_NO || t->block != c->block
-	    || c->ir->ins[t->def].op == IR_loop || s->reg[i->dst].touched > t->def)
+	if (c->ir->is_var[source] || t->uses != 1 || t->fold != SCAN_NO || t->block != c->block ||
+	    c->ir->ins[t->def].op == IR_loop || s->reg[i->dst].touched > t->def)
 		return;
 	s->into[t->def] = i->dst;
 	s->skip[c->at] = true;
@@ -182,13 +183,14 @@ static void scan_forward(struct scanner *c)
 
 bool scan_ir(struct scan *s, const struct ir *ir, const struct sel_rule *rules, bool broadcasts, struct error *err)
 {
-	*s = (struct scan){0};
+	*s = (struct scan){ 0 };
 	s->reg = calloc(ir->n_regs + 1, sizeof *s->reg);
 	s->into = calloc(ir->n_ins + 1, sizeof *s->into);
 	s->skip = calloc(ir->n_ins + 1, sizeof *s->skip);
 	if (!s->reg || !s->into || !s->skip) {
 		scan_free(s);
-		return error_set(err, ERROR_MEMORY, "no memory to select instructions for a kernel of %zu operations", ir->n_ins);
+		return error_set(err, ERROR_MEMORY, "no memory to select instructions for a kernel of %zu operations",
+		                 ir->n_ins);
 	}
 	struct scanner c = { .s = s, .ir = ir, .rules = rules, .broadcasts = broadcasts };
 	scan_live(&c);
@@ -201,5 +203,5 @@ void scan_free(struct scan *s)
 	free(s->reg);
 	free(s->into);
 	free(s->skip);
-	*s = (struct scan){0};
+	*s = (struct scan){ 0 };
 }

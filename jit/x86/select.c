@@ -1,7 +1,9 @@
-/* jit/x86/select.c - IR operations to x86 instructions on virtual registers: operands, scalars, loops, constants, the pass.
+/* jit/x86/select.c - IR operations to x86 instructions on virtual registers: operands, scalars, loops, constants, the
+ * pass.
  *
- * Owns: what x86_sel.h declares, the rows for scalars and the loops' shape. Decides no registers and no order: instructions come
- * out in the IR's order. Rule for editors: a row of the table first, a function only for what a row cannot say.
+ * Owns: what x86_sel.h declares, the rows for scalars and the loops' shape. Decides no registers and no order:
+ * instructions come out in the IR's order. Rule for editors: a row of the table first, a function only for what a row
+ * cannot say.
  */
 #include "jit/x86/select_state.h"
 
@@ -23,7 +25,9 @@ static struct lir_ins *sel_add(struct sel *s, enum lir_form form, unsigned op)
 
 static enum lir_class class_of(const struct sel *s, uint8_t kind)
 {
-	return kind == IR_KIND_S || kind == IR_KIND_A ? LIR_GPR : kind == IR_KIND_M && s->target->mask_regs ? LIR_MASK : LIR_VEC;
+	return kind == IR_KIND_S || kind == IR_KIND_A      ? LIR_GPR
+	       : kind == IR_KIND_M && s->target->mask_regs ? LIR_MASK
+	                                                   : LIR_VEC;
 }
 
 uint32_t sel_reg(struct sel *s, uint16_t r)
@@ -54,10 +58,7 @@ uint32_t sel_constant(struct sel *s, enum sel_constant_kind kind, uint32_t value
 	return c->reg;
 }
 
-static const struct ir_ins *definition(const struct sel *s, uint16_t r)
-{
-	return &s->ir->ins[s->scan.reg[r].def];
-}
+static const struct ir_ins *definition(const struct sel *s, uint16_t r) { return &s->ir->ins[s->scan.reg[r].def]; }
 
 bool sel_constant_of(const struct sel *s, uint16_t r, enum sel_constant_kind *kind, uint32_t *value)
 {
@@ -95,10 +96,7 @@ uint32_t sel_scalar_constant(struct sel *s, uint32_t dst, int64_t value)
 	return dst;
 }
 
-static bool fits32(int64_t v)
-{
-	return v >= INT32_MIN && v <= INT32_MAX;
-}
+static bool fits32(int64_t v) { return v >= INT32_MIN && v <= INT32_MAX; }
 
 static void put(struct lir_ins *n, struct sel_place p)
 {
@@ -110,7 +108,8 @@ static void put(struct lir_ins *n, struct sel_place p)
 
 static uint32_t sel_address(struct sel *s, uint32_t dst, struct sel_place p)
 {
-	struct lir_ins *n = sel_add(s, p.mem == LIR_AT_LOCAL ? LIR_LEA : LIR_SOPI, p.mem == LIR_AT_LOCAL ? X86_LEA : X86_ADD);
+	struct lir_ins *n =
+		sel_add(s, p.mem == LIR_AT_LOCAL ? LIR_LEA : LIR_SOPI, p.mem == LIR_AT_LOCAL ? X86_LEA : X86_ADD);
 	n->dst = dst;
 	if (p.mem == LIR_AT_LOCAL) {
 		put(n, p);
@@ -127,12 +126,9 @@ uint32_t sel_gpr(struct sel *s, uint16_t r)
 	if (sel_scalar_of(s, r, &value))
 		return sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), value);
 	switch (s->scan.reg[r].fold) {
-	case SCAN_CONST:
-		return s->entry[definition(s, r)->op - IR_arg];
-	case SCAN_ADDRESS:
-		return sel_address(s, lir_reg(s->l, LIR_GPR), sel_place(s, r, 0));
-	default:
-		return sel_reg(s, r);
+	case SCAN_CONST: return s->entry[definition(s, r)->op - IR_arg];
+	case SCAN_ADDRESS: return sel_address(s, lir_reg(s->l, LIR_GPR), sel_place(s, r, 0));
+	default: return sel_reg(s, r);
 	}
 }
 
@@ -166,7 +162,8 @@ uint32_t sel_operand(struct sel *s, uint16_t r, struct sel_place *p)
 	return LIR_MEM;
 }
 
-struct lir_ins *sel_ins(struct sel *s, enum lir_form form, unsigned op, uint32_t dst, uint32_t a, uint32_t b, struct sel_place p)
+struct lir_ins *sel_ins(struct sel *s, enum lir_form form, unsigned op, uint32_t dst, uint32_t a, uint32_t b,
+                        struct sel_place p)
 {
 	struct lir_ins *n = sel_add(s, form, op);
 	n->dst = dst;
@@ -238,7 +235,8 @@ static void sel_sopi(struct sel *s, const struct ir_ins *i, const struct sel_rul
 	sel_ins(s, LIR_SOPC, r->op, sel_dst(s, i), a, b, sel_no_place);
 }
 
-/* 0 <= a < 2^31: a / d is a times ceil(2^(31+n) / d) shifted right by 31+n, where 2^n is the first power of two not below
+/* 0 <= a < 2^31: a / d is a times ceil(2^(31+n) / d) shifted right by 31+n, where 2^n is the first power of two not
+ * below
  * d: the factor is off by less than d / 2^(31+n) <= 2^-31, too little to reach the next quotient. */
 static void sel_sdivi(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
@@ -273,10 +271,11 @@ static void sel_smove(struct sel *s, const struct ir_ins *i, const struct sel_ru
 	int64_t v;
 	if (i->op == IR_sconst)
 		sel_scalar_constant(s, sel_dst(s, i), i->imm);
-	else if (i->op == IR_wave)               /* a group of one */
+	else if (i->op == IR_wave) /* a group of one */
 		sel_scalar_constant(s, sel_dst(s, i), 0);
 	else if (i->op == IR_local || i->op == IR_shared)
-		sel_address(s, sel_dst(s, i), (struct sel_place){ LIR_AT_LOCAL, false, 0, (int32_t)s->scan.reg[i->dst].offset });
+		sel_address(s, sel_dst(s, i),
+		            (struct sel_place){ LIR_AT_LOCAL, false, 0, (int32_t)s->scan.reg[i->dst].offset });
 	else if (i->op >= IR_arg && i->op <= IR_end)
 		sel_ins(s, LIR_SMOV, r->op, sel_dst(s, i), s->entry[i->op - IR_arg], 0, sel_no_place);
 	else if (sel_scalar_of(s, i->a, &v))
@@ -289,8 +288,8 @@ static void sel_smove(struct sel *s, const struct ir_ins *i, const struct sel_ru
 	}
 }
 
-/* --- loops: an entry test unless the count is known to be positive, then a test at the bottom. Counted down when nobody
- * reads the index. */
+/* --- loops: an entry test unless the count is known to be positive, then a test at the bottom. Counted down when
+ * nobody reads the index. */
 
 static void sel_loop(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
@@ -304,7 +303,7 @@ static void sel_loop(struct sel *s, const struct ir_ins *i, const struct sel_rul
 	if (!o->down)
 		o->last = n;
 	if (!known && !o->down && s->ir->is_var[i->a] && s->scan.reg[i->a].def > s->at) {
-		uint32_t copy = lir_reg(s->l, LIR_GPR);      /* the body writes the variable; the count was read once */
+		uint32_t copy = lir_reg(s->l, LIR_GPR); /* the body writes the variable; the count was read once */
 		sel_ins(s, LIR_SMOV, X86_MOV, copy, o->count, 0, sel_no_place);
 		o->count = copy;
 	}
@@ -323,33 +322,55 @@ static void sel_endloop(struct sel *s, const struct ir_ins *i, const struct sel_
 {
 	struct sel_loop *o = &s->loop[--s->depth];
 	sop_imm(s, X86_ADD, o->counter, o->counter, o->down ? -1 : 1);
-	struct lir_ins *n = sel_ins(s, LIR_ENDLOOP, o->down ? X86_JNE : X86_JL, 0, o->counter, o->down ? 0 : o->count, sel_no_place);
+	struct lir_ins *n = sel_ins(s, LIR_ENDLOOP, o->down ? X86_JNE : X86_JL, 0, o->counter, o->down ? 0 : o->count,
+	                            sel_no_place);
 	n->imm = o->last;
 	memset(s->memo, 0, sizeof s->memo);
 }
 
 /* The only wave of its group waits for no one. */
-static void sel_nothing(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
-{
-	(void)s, (void)i, (void)r;
-}
+static void sel_nothing(struct sel *s, const struct ir_ins *i, const struct sel_rule *r) { (void)s, (void)i, (void)r; }
 
 /* --- the scalars' rows, the same on every target */
 
-#define SMOVE             { sel_smove, X86_MOV, LIR_SMOV, 0, 0, false }
-#define RULE(fn, x)       { fn, X86_##x, 0, 0, 0, false }
+#define SMOVE \
+	{ \
+		sel_smove, X86_MOV, LIR_SMOV, 0, 0, false \
+	}
+#define RULE(fn, x) \
+	{ \
+		fn, X86_##x, 0, 0, 0, false \
+	}
 
 static const struct sel_rule scalars[IR_OP_COUNT] = {
-	[IR_sconst] = SMOVE, [IR_smov] = SMOVE, [IR_amov] = SMOVE, [IR_local] = SMOVE, [IR_shared] = SMOVE, [IR_wave] = SMOVE,
-	[IR_arg] = SMOVE, [IR_begin] = SMOVE, [IR_end] = SMOVE,
-	[IR_sadd] = { sel_sum, X86_ADD, LIR_SOPC, 0, 0, false }, [IR_aadd] = { sel_sum, X86_ADD, LIR_SOPC, 0, 0, false },
-	[IR_ssub] = { sel_sum, X86_SUB, LIR_SOP, 0, 0, false }, [IR_smul] = { sel_smul, X86_IMUL, LIR_SOPC, 0, 0, false },
-	[IR_smin] = { sel_sop, X86_CMOVG, LIR_SMINMAX, 0, 0, false }, [IR_smax] = { sel_sop, X86_CMOVL, LIR_SMINMAX, 0, 0, false },
-	[IR_saddi] = RULE(sel_sopi, ADD), [IR_sshli] = RULE(sel_sopi, SHL), [IR_sshri] = RULE(sel_sopi, SAR),
-	[IR_sandi] = RULE(sel_sopi, AND), [IR_smuli] = RULE(sel_smuli, IMUL), [IR_sdivi] = RULE(sel_sdivi, SHR),
-	[IR_sload32] = { sel_sload, X86_MOV, LIR_SLOAD32, 0, 0, false }, [IR_sload64] = { sel_sload, X86_MOV, LIR_SMOV, 0, 0, false },
-	[IR_aload] = { sel_sload, X86_MOV, LIR_SMOV, 0, 0, false }, [IR_aaddi] = RULE(sel_aaddi, ADD),
-	[IR_loop] = RULE(sel_loop, JL), [IR_endloop] = RULE(sel_endloop, JL), [IR_barrier] = RULE(sel_nothing, MOV),
+	[IR_sconst] = SMOVE,
+	[IR_smov] = SMOVE,
+	[IR_amov] = SMOVE,
+	[IR_local] = SMOVE,
+	[IR_shared] = SMOVE,
+	[IR_wave] = SMOVE,
+	[IR_arg] = SMOVE,
+	[IR_begin] = SMOVE,
+	[IR_end] = SMOVE,
+	[IR_sadd] = { sel_sum, X86_ADD, LIR_SOPC, 0, 0, false },
+	[IR_aadd] = { sel_sum, X86_ADD, LIR_SOPC, 0, 0, false },
+	[IR_ssub] = { sel_sum, X86_SUB, LIR_SOP, 0, 0, false },
+	[IR_smul] = { sel_smul, X86_IMUL, LIR_SOPC, 0, 0, false },
+	[IR_smin] = { sel_sop, X86_CMOVG, LIR_SMINMAX, 0, 0, false },
+	[IR_smax] = { sel_sop, X86_CMOVL, LIR_SMINMAX, 0, 0, false },
+	[IR_saddi] = RULE(sel_sopi, ADD),
+	[IR_sshli] = RULE(sel_sopi, SHL),
+	[IR_sshri] = RULE(sel_sopi, SAR),
+	[IR_sandi] = RULE(sel_sopi, AND),
+	[IR_smuli] = RULE(sel_smuli, IMUL),
+	[IR_sdivi] = RULE(sel_sdivi, SHR),
+	[IR_sload32] = { sel_sload, X86_MOV, LIR_SLOAD32, 0, 0, false },
+	[IR_sload64] = { sel_sload, X86_MOV, LIR_SMOV, 0, 0, false },
+	[IR_aload] = { sel_sload, X86_MOV, LIR_SMOV, 0, 0, false },
+	[IR_aaddi] = RULE(sel_aaddi, ADD),
+	[IR_loop] = RULE(sel_loop, JL),
+	[IR_endloop] = RULE(sel_endloop, JL),
+	[IR_barrier] = RULE(sel_nothing, MOV),
 };
 
 /* --- the pass */
@@ -382,7 +403,11 @@ static void constant_lanes(const struct sel_constant *c, uint32_t *lane, unsigne
 		if (c->kind == SEL_TABLE)
 			memcpy(&lane[k], lanes_table[c->value] + k % 4 * 4, 4);
 		else
-			lane[k] = c->kind == SEL_SPLAT ? c->value : c->kind == SEL_LANES ? k : c->kind == SEL_STEPS ? k * c->value : k < c->value ? UINT32_MAX : 0;
+			lane[k] = c->kind == SEL_SPLAT   ? c->value
+			          : c->kind == SEL_LANES ? k
+			          : c->kind == SEL_STEPS ? k * c->value
+			          : k < c->value         ? UINT32_MAX
+			                                 : 0;
 }
 
 /* The instruction that makes a constant: an idiom, or a load from the pool. */
@@ -391,7 +416,8 @@ static struct lir_ins sel_make_constant(struct sel *s, const struct sel_constant
 	struct lir *l = s->l;
 	struct lir_ins i = { .wd = s->width, .ws = s->width, .dst = c->reg, .ir = UINT32_MAX };
 	uint32_t lane[16] = { 0 };
-	bool mask = l->cls[c->reg] == LIR_MASK, ones = mask ? c->value >= l->lanes : c->kind == SEL_SPLAT && c->value == UINT32_MAX;
+	bool mask = l->cls[c->reg] == LIR_MASK,
+	     ones = mask ? c->value >= l->lanes : c->kind == SEL_SPLAT && c->value == UINT32_MAX;
 	if (ones || (!mask && !c->value && c->kind == SEL_SPLAT)) {
 		i.form = mask ? LIR_MIDIOM : LIR_IDIOM;
 		i.op = mask ? X86_KXNORW : !ones ? X86_VXORPS : s->target->mask_regs ? X86_VPTERNLOGD : X86_VPCMPEQD;
@@ -460,5 +486,6 @@ bool x86_select(struct lir *l, const struct ir *ir, const struct target *target,
 	free(s.reg);
 	free(s.constant);
 	scan_free(&s.scan);
-	return (l->failed || x86_tiles_set_up(l, err)) && (!l->failed || error_set(err, ERROR_MEMORY, "no memory for the machine instructions of a kernel"));
+	return (l->failed || x86_tiles_set_up(l, err)) &&
+	       (!l->failed || error_set(err, ERROR_MEMORY, "no memory for the machine instructions of a kernel"));
 }

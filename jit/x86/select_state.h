@@ -1,7 +1,9 @@
-/* jit/x86/select_state.h - what the files of instruction selection share: the state of the pass and the operands of instructions.
+/* jit/x86/select_state.h - what the files of instruction selection share: the state of the pass and the operands of
+ * instructions.
  *
- * x86_select.c owns all of it and the scalars; x86_vector.c selects vectors and masks. Nobody else includes this. Rule for editors: an operand's
- * own instructions (a constant, a sum of addresses) must be appended before the instruction that uses it is.
+ * x86_select.c owns all of it and the scalars; x86_vector.c selects vectors and masks. Nobody else includes this. Rule
+ * for editors: an operand's own instructions (a constant, a sum of addresses) must be appended before the instruction
+ * that uses it is.
  */
 #ifndef JIT_X86_SEL_H
 #define JIT_X86_SEL_H
@@ -11,13 +13,25 @@
 /* A constant: made once, before the outermost loop that needs it first. FIRST_N is a mask, as the target keeps
  * masks; TABLE is one of lanes.h, in every 128 bits; STEPS is value times the lane's number. */
 enum sel_constant_kind { SEL_SPLAT, SEL_LANES, SEL_FIRST_N, SEL_TABLE, SEL_STEPS };
-struct sel_constant { uint8_t kind; uint32_t value, reg; size_t before; };
+struct sel_constant {
+	uint8_t kind;
+	uint32_t value, reg;
+	size_t before;
+};
 
 /* What dot products have made of an operand and may use again. */
 enum sel_memo_kind { SEL_ABS, SEL_SIGNS, SEL_NEGATIVE };
-struct sel_memo { uint8_t kind; uint32_t of, is; };
+struct sel_memo {
+	uint8_t kind;
+	uint32_t of, is;
+};
 
-struct sel_loop { uint32_t counter, count; int64_t last; bool down; size_t at; };
+struct sel_loop {
+	uint32_t counter, count;
+	int64_t last;
+	bool down;
+	size_t at;
+};
 enum { SEL_MAX_DEPTH = 64, SEL_MEMO = 8 };
 
 struct sel {
@@ -26,18 +40,27 @@ struct sel {
 	struct sel_rule rules[IR_OP_COUNT];
 	struct lir *l;
 	struct scan scan;
-	uint32_t *reg;                   /* virtual register by IR register; 0: none yet */
-	uint32_t entry[3];               /* arg, begin, end */
-	size_t at;                       /* IR instruction being selected */
-	uint8_t width, half;             /* enum x86_class of a whole vector, and of one half as long */
-	struct sel_constant *constant; size_t n_constants, constants_capacity;
-	struct sel_loop loop[SEL_MAX_DEPTH]; unsigned depth;
-	struct sel_memo memo[SEL_MEMO]; unsigned memo_next;
-	uint32_t pooled, pooled_value;   /* a constant in the pool that is read from there: its byte offset plus one, 0: none */
+	uint32_t *reg;       /* virtual register by IR register; 0: none yet */
+	uint32_t entry[3];   /* arg, begin, end */
+	size_t at;           /* IR instruction being selected */
+	uint8_t width, half; /* enum x86_class of a whole vector, and of one half as long */
+	struct sel_constant *constant;
+	size_t n_constants, constants_capacity;
+	struct sel_loop loop[SEL_MAX_DEPTH];
+	unsigned depth;
+	struct sel_memo memo[SEL_MEMO];
+	unsigned memo_next;
+	uint32_t pooled,
+		pooled_value; /* a constant in the pool that is read from there: its byte offset plus one, 0: none */
 };
 
 /* A memory operand on its way into an instruction. */
-struct sel_place { uint8_t mem; bool broadcast; uint32_t base; int32_t disp; };
+struct sel_place {
+	uint8_t mem;
+	bool broadcast;
+	uint32_t base;
+	int32_t disp;
+};
 extern const struct sel_place sel_no_place;
 
 /* The register an IR register lives in; the one the current instruction writes. */
@@ -56,7 +79,8 @@ uint32_t sel_scalar_constant(struct sel *s, uint32_t dst, int64_t value);
 bool sel_constant_of(const struct sel *s, uint16_t r, enum sel_constant_kind *kind, uint32_t *value);
 bool sel_scalar_of(const struct sel *s, uint16_t r, int64_t *value);
 /* Appends an instruction with these operands; those that are LIR_MEM stand at p. */
-struct lir_ins *sel_ins(struct sel *s, enum lir_form form, unsigned op, uint32_t dst, uint32_t a, uint32_t b, struct sel_place p);
+struct lir_ins *sel_ins(struct sel *s, enum lir_form form, unsigned op, uint32_t dst, uint32_t a, uint32_t b,
+                        struct sel_place p);
 
 /* Fills in the rows that say how s->target does what is no scalar. */
 void sel_vector_rules(struct sel *s);

@@ -1,8 +1,9 @@
 /* jit/x86/select_vector.c - IR operations on vectors and masks to x86 instructions on virtual registers.
  *
- * Owns: the tables that say which instruction does which operation on which target. Targets with mask registers (AVX-512) keep IR masks and
- * lane counts in them and fold one element for all lanes into the instruction that uses it; the others keep masks in vectors.
- * Rule for editors: a row of a table first, a function only for what a row cannot say; branch on capabilities of s->target.
+ * Owns: the tables that say which instruction does which operation on which target. Targets with mask registers
+ * (AVX-512) keep IR masks and lane counts in them and fold one element for all lanes into the instruction that uses it;
+ * the others keep masks in vectors. Rule for editors: a row of a table first, a function only for what a row cannot
+ * say; branch on capabilities of s->target.
  */
 #include "jit/x86/select_state.h"
 
@@ -82,15 +83,18 @@ static void sel_vector_constant(struct sel *s, const struct ir_ins *i, const str
 	if (i->op != IR_ilane && !i->imm)
 		sel_ins(s, LIR_IDIOM, X86_VXORPS, sel_dst(s, i), 0, 0, sel_no_place);
 	else
-		sel_ins(s, LIR_MOV, r->op, sel_dst(s, i), i->op == IR_ilane ? sel_constant(s, SEL_LANES, 0)
-		        : sel_constant(s, SEL_SPLAT, (uint32_t)i->imm), 0, sel_no_place);
+		sel_ins(s, LIR_MOV, r->op, sel_dst(s, i),
+		        i->op == IR_ilane ? sel_constant(s, SEL_LANES, 0)
+		                          : sel_constant(s, SEL_SPLAT, (uint32_t)i->imm),
+		        0, sel_no_place);
 }
 
 static void sel_splat(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	int64_t value;
 	if (sel_scalar_of(s, i->a, &value)) {
-		sel_ins(s, LIR_MOV, X86_VMOVAPS, sel_dst(s, i), sel_constant(s, SEL_SPLAT, (uint32_t)(uint64_t)value), 0, sel_no_place);
+		sel_ins(s, LIR_MOV, X86_VMOVAPS, sel_dst(s, i), sel_constant(s, SEL_SPLAT, (uint32_t)(uint64_t)value),
+		        0, sel_no_place);
 		return;
 	}
 	uint32_t a = sel_gpr(s, i->a);
@@ -195,7 +199,8 @@ static void sel_dot4(struct sel *s, const struct ir_ins *i, const struct sel_rul
 		sel_dot(s, X86_VPDPBUSD, dst, size, sign, c, sel_no_place);
 		return;
 	}
-	uint32_t ones = sel_constant(s, SEL_SPLAT, 0x00010001), pair = lir_reg(s->l, LIR_VEC), four = first ? dst : lir_reg(s->l, LIR_VEC);
+	uint32_t ones = sel_constant(s, SEL_SPLAT, 0x00010001), pair = lir_reg(s->l, LIR_VEC),
+		 four = first ? dst : lir_reg(s->l, LIR_VEC);
 	sel_ins(s, LIR_OP3, r->op, pair, size, sign, sel_no_place);
 	sel_ins(s, LIR_OP3C, X86_VPMADDWD, four, pair, ones, sel_no_place);
 	if (!first)
@@ -263,18 +268,21 @@ static void sel_dot2h(struct sel *s, const struct ir_ins *i, const struct sel_ru
 /* a has the bits that choose. Without the instruction for it: both parts, and what is chosen of them. */
 static void sel_choose_bits(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	uint32_t a = sel_vec(s, i->a), yes = sel_vec(s, i->b), no = sel_vec(s, i->c), part = lir_reg(s->l, LIR_VEC), rest = lir_reg(s->l, LIR_VEC);
+	uint32_t a = sel_vec(s, i->a), yes = sel_vec(s, i->b), no = sel_vec(s, i->c), part = lir_reg(s->l, LIR_VEC),
+		 rest = lir_reg(s->l, LIR_VEC);
 	sel_ins(s, LIR_OP3C, X86_VPAND, part, a, yes, sel_no_place);
 	sel_ins(s, LIR_OP3, X86_VPANDN, rest, a, no, sel_no_place);
 	sel_ins(s, LIR_OP3C, r->op, sel_dst(s, i), part, rest, sel_no_place);
 }
 
-/* The register of an operand that nobody else wants becomes the destination's. In the immediate's table dst, a and b are bits 2, 1 and 0 of the index. */
+/* The register of an operand that nobody else wants becomes the destination's. In the immediate's table dst, a and b
+ * are bits 2, 1 and 0 of the index. */
 static void sel_ternary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	enum { IF_A_THEN_B_ELSE_DST = 0xb8, IF_A_THEN_DST_ELSE_B = 0xe2 };
 	bool over_yes = s->scan.reg[i->b].uses == 1 && !s->ir->is_var[i->b];
-	uint32_t a = sel_vec(s, i->a), yes = sel_vec(s, i->b), no = sel_vec(s, i->c), b = over_yes ? no : yes, c = over_yes ? yes : no;
+	uint32_t a = sel_vec(s, i->a), yes = sel_vec(s, i->b), no = sel_vec(s, i->c), b = over_yes ? no : yes,
+		 c = over_yes ? yes : no;
 	uint32_t dst = sel_dst(s, i), to = dst != c && (dst == a || dst == b) ? lir_reg(s->l, LIR_VEC) : dst;
 	struct lir_ins *n = sel_ins(s, LIR_TERNARY, r->op, to, a, b, sel_no_place);
 	n->c = c;
@@ -285,7 +293,8 @@ static void sel_ternary(struct sel *s, const struct ir_ins *i, const struct sel_
 
 static void sel_rotate(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	uint32_t a = sel_vec(s, i->a), left = sel_shift(s, X86_VPSLLD, a, (unsigned)i->imm), right = sel_shift(s, X86_VPSRLD, a, 32 - (unsigned)i->imm);
+	uint32_t a = sel_vec(s, i->a), left = sel_shift(s, X86_VPSLLD, a, (unsigned)i->imm),
+		 right = sel_shift(s, X86_VPSRLD, a, 32 - (unsigned)i->imm);
 	sel_ins(s, LIR_OP3C, r->op, sel_dst(s, i), left, right, sel_no_place);
 }
 
@@ -305,14 +314,15 @@ static uint32_t sel_shifted(struct sel *s, unsigned op, uint32_t a)
 	return t;
 }
 
-/* The half as a signed number in 32 bits, so that packing with saturation changes nothing; then as f16. Packing 256 bits takes the halves in turns
- * of 64, which a permutation puts right. */
+/* The half as a signed number in 32 bits, so that packing with saturation changes nothing; then as f16. Packing 256
+ * bits takes the halves in turns of 64, which a permutation puts right. */
 static void sel_fhalf(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	uint32_t a = sel_vec(s, i->a), high = lir_reg(s->l, LIR_VEC), words = lir_reg(s->l, LIR_VEC);
 	uint32_t one = sel_shifted(s, X86_VPSRAD, i->imm ? a : sel_shifted(s, X86_VPSLLD, a));
 	bool wide = s->width == X86_ZMM;
-	struct lir_ins *n = sel_ins(s, LIR_OP2I, wide ? X86_VEXTRACTI64X4 : X86_VEXTRACTI128, high, one, 0, sel_no_place);
+	struct lir_ins *n =
+		sel_ins(s, LIR_OP2I, wide ? X86_VEXTRACTI64X4 : X86_VEXTRACTI128, high, one, 0, sel_no_place);
 	n->wd = s->half;
 	n->imm = 1;
 	n = sel_ins(s, LIR_OP3, X86_VPACKSSDW, words, one, high, sel_no_place);
@@ -336,7 +346,10 @@ static void sel_fxor(struct sel *s, const struct ir_ins *i, const struct sel_rul
 	if (i->imm < 4)
 		sel_ins(s, LIR_OP2I, X86_VPERMILPS, sel_dst(s, i), a, 0, sel_no_place)->imm = i->imm == 1 ? 0xb1 : 0x4e;
 	else
-		sel_ins(s, LIR_OP3I, r->op, sel_dst(s, i), a, a, sel_no_place)->imm = s->width == X86_YMM ? 1 : i->imm == 4 ? 0xb1 : 0x4e;
+		sel_ins(s, LIR_OP3I, r->op, sel_dst(s, i), a, a, sel_no_place)->imm =
+			s->width == X86_YMM ? 1
+			: i->imm == 4       ? 0xb1
+					    : 0x4e;
 }
 
 /* --- memory */
@@ -481,7 +494,8 @@ static uint32_t sel_xmm(struct sel *s, uint32_t a, uint8_t width, unsigned numbe
 	if (!number)
 		return a;
 	uint32_t t = lir_reg(s->l, LIR_VEC);
-	struct lir_ins *x = sel_ins(s, LIR_OP2I, s->target->mask_regs ? X86_VEXTRACTF32X4 : X86_VEXTRACTF128, t, a, 0, sel_no_place);
+	struct lir_ins *x = sel_ins(s, LIR_OP2I, s->target->mask_regs ? X86_VEXTRACTF32X4 : X86_VEXTRACTF128, t, a, 0,
+	                            sel_no_place);
 	x->wd = X86_XMM;
 	x->ws = width;
 	x->imm = number;
@@ -517,7 +531,8 @@ static void sel_fstore_hs(struct sel *s, const struct ir_ins *i, const struct se
 static void sel_istore_8(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_place p = sel_place(s, i->a, i->imm);
-	uint32_t a = sel_vec(s, i->b), high = lir_reg(s->l, LIR_VEC), words = lir_reg(s->l, LIR_VEC), bytes = lir_reg(s->l, LIR_VEC);
+	uint32_t a = sel_vec(s, i->b), high = lir_reg(s->l, LIR_VEC), words = lir_reg(s->l, LIR_VEC),
+		 bytes = lir_reg(s->l, LIR_VEC);
 	struct lir_ins *n = sel_ins(s, LIR_OP2I, X86_VEXTRACTI128, high, a, 0, sel_no_place);
 	n->wd = X86_XMM;
 	n->imm = 1;
@@ -560,61 +575,133 @@ static void sel_dots(struct sel *s, const struct ir_ins *i, const struct sel_rul
 
 /* --- the targets' tables */
 
-#define BINARY(x)         { sel_binary, X86_##x, LIR_OP3, LIR_B, 0, false }
-#define BINARY_EITHER(x)  { sel_binary, X86_##x, LIR_OP3C, LIR_A | LIR_B, 0, false }
-#define COMPARE(x, how)   { sel_binary, X86_##x, LIR_OP3I, LIR_B, how, false }
-#define UNARY(x)          { sel_unary, X86_##x, LIR_OP2, LIR_A, 0, false }
-#define SHIFT(x)          { sel_unary, X86_##x, LIR_OP2I, 0, 0, false }
-#define LOAD(x)           { sel_load, X86_##x, LIR_OP2, 0, 0, false }
-#define MOVE              { sel_move, X86_VMOVAPS, LIR_MOV, 0, 0, false }
-#define RULE(fn, x)       { fn, X86_##x, 0, 0, 0, false }
+#define BINARY(x) \
+	{ \
+		sel_binary, X86_##x, LIR_OP3, LIR_B, 0, false \
+	}
+#define BINARY_EITHER(x) \
+	{ \
+		sel_binary, X86_##x, LIR_OP3C, LIR_A | LIR_B, 0, false \
+	}
+#define COMPARE(x, how) \
+	{ \
+		sel_binary, X86_##x, LIR_OP3I, LIR_B, how, false \
+	}
+#define UNARY(x) \
+	{ \
+		sel_unary, X86_##x, LIR_OP2, LIR_A, 0, false \
+	}
+#define SHIFT(x) \
+	{ \
+		sel_unary, X86_##x, LIR_OP2I, 0, 0, false \
+	}
+#define LOAD(x) \
+	{ \
+		sel_load, X86_##x, LIR_OP2, 0, 0, false \
+	}
+#define MOVE \
+	{ \
+		sel_move, X86_VMOVAPS, LIR_MOV, 0, 0, false \
+	}
+#define RULE(fn, x) \
+	{ \
+		fn, X86_##x, 0, 0, 0, false \
+	}
 
 static const struct sel_rule avx2[IR_OP_COUNT] = {
-	[IR_fconst] = RULE(sel_vector_constant, VMOVAPS), [IR_iconst] = RULE(sel_vector_constant, VMOVAPS),
-	[IR_ilane] = RULE(sel_vector_constant, VMOVAPS), [IR_isplat] = RULE(sel_splat, VPBROADCASTD),
-	[IR_fadd] = BINARY_EITHER(VADDPS), [IR_fsub] = BINARY(VSUBPS), [IR_fmul] = BINARY_EITHER(VMULPS),
+	[IR_fconst] = RULE(sel_vector_constant, VMOVAPS),
+	[IR_iconst] = RULE(sel_vector_constant, VMOVAPS),
+	[IR_ilane] = RULE(sel_vector_constant, VMOVAPS),
+	[IR_isplat] = RULE(sel_splat, VPBROADCASTD),
+	[IR_fadd] = BINARY_EITHER(VADDPS),
+	[IR_fsub] = BINARY(VSUBPS),
+	[IR_fmul] = BINARY_EITHER(VMULPS),
 	[IR_ffma] = { sel_fma, X86_VFMADD231PS, LIR_FMA, LIR_A | LIR_B | LIR_C, 0, false },
-	[IR_fdiv] = BINARY(VDIVPS), [IR_fsqrt] = UNARY(VSQRTPS), [IR_fmin] = BINARY(VMINPS), [IR_fmax] = BINARY(VMAXPS),
+	[IR_fdiv] = BINARY(VDIVPS),
+	[IR_fsqrt] = UNARY(VSQRTPS),
+	[IR_fmin] = BINARY(VMINPS),
+	[IR_fmax] = BINARY(VMAXPS),
 	[IR_fabs] = { sel_with_constant, X86_VANDPS, LIR_OP3C, LIR_A, 0x7fffffff, false },
 	[IR_fneg] = { sel_with_constant, X86_VXORPS, LIR_OP3C, LIR_A, 0x80000000, false },
-	[IR_flt] = COMPARE(VCMPPS, 0x11), [IR_fle] = COMPARE(VCMPPS, 0x12),        /* ordered, quiet */
-	[IR_fsel] = { sel_select, X86_VBLENDVPS, LIR_BLEND, LIR_B, 0, false }, [IR_isel] = { sel_select, X86_VBLENDVPS, LIR_BLEND, LIR_B, 0, false },
-	[IR_f2i] = UNARY(VCVTPS2DQ), [IR_i2f] = UNARY(VCVTDQ2PS),
-	[IR_fbits] = MOVE, [IR_ibits] = MOVE, [IR_fmov] = MOVE, [IR_imov] = MOVE,
-	[IR_iadd] = BINARY_EITHER(VPADDD), [IR_isub] = BINARY(VPSUBD), [IR_imul] = BINARY_EITHER(VPMULLD),
-	[IR_iand] = { sel_and, X86_VPAND, LIR_OP3C, LIR_A | LIR_B, X86_VPANDN, false }, [IR_ior] = BINARY_EITHER(VPOR), [IR_ixor] = BINARY_EITHER(VPXOR), [IR_ibsel] = RULE(sel_choose_bits, VPOR),
-	[IR_ishl] = SHIFT(VPSLLD), [IR_ishr] = SHIFT(VPSRLD), [IR_isar] = SHIFT(VPSRAD), [IR_irotl] = RULE(sel_rotate, VPOR),
-	[IR_ishlv] = BINARY(VPSLLVD), [IR_ishrv] = BINARY(VPSRLVD),
-	[IR_imin] = BINARY_EITHER(VPMINSD), [IR_imax] = BINARY_EITHER(VPMAXSD),
-	[IR_ieq] = BINARY_EITHER(VPCMPEQD), [IR_igt] = BINARY(VPCMPGTD),
-	[IR_dot4] = RULE(sel_dot4, VPMADDUBSW), [IR_dot4u] = RULE(sel_dot4u, VPAND),
-	[IR_dot2b] = { sel_binary, X86_VPMADDUBSW, LIR_OP3, LIR_B, 0, true }, [IR_iadd_16] = { sel_binary, X86_VPADDW, LIR_OP3C, LIR_A | LIR_B, 0, true },
-	[IR_dot2h] = { sel_dot2h, X86_VPMADDWD, LIR_OP3C, LIR_B, 0, true }, [IR_ilut16] = { sel_table, X86_VPSHUFB, LIR_OP3, LIR_A, 0, true },
-	[IR_mand] = BINARY_EITHER(VPAND), [IR_mor] = BINARY_EITHER(VPOR),
+	[IR_flt] = COMPARE(VCMPPS, 0x11),
+	[IR_fle] = COMPARE(VCMPPS, 0x12), /* ordered, quiet */
+	[IR_fsel] = { sel_select, X86_VBLENDVPS, LIR_BLEND, LIR_B, 0, false },
+	[IR_isel] = { sel_select, X86_VBLENDVPS, LIR_BLEND, LIR_B, 0, false },
+	[IR_f2i] = UNARY(VCVTPS2DQ),
+	[IR_i2f] = UNARY(VCVTDQ2PS),
+	[IR_fbits] = MOVE,
+	[IR_ibits] = MOVE,
+	[IR_fmov] = MOVE,
+	[IR_imov] = MOVE,
+	[IR_iadd] = BINARY_EITHER(VPADDD),
+	[IR_isub] = BINARY(VPSUBD),
+	[IR_imul] = BINARY_EITHER(VPMULLD),
+	[IR_iand] = { sel_and, X86_VPAND, LIR_OP3C, LIR_A | LIR_B, X86_VPANDN, false },
+	[IR_ior] = BINARY_EITHER(VPOR),
+	[IR_ixor] = BINARY_EITHER(VPXOR),
+	[IR_ibsel] = RULE(sel_choose_bits, VPOR),
+	[IR_ishl] = SHIFT(VPSLLD),
+	[IR_ishr] = SHIFT(VPSRLD),
+	[IR_isar] = SHIFT(VPSRAD),
+	[IR_irotl] = RULE(sel_rotate, VPOR),
+	[IR_ishlv] = BINARY(VPSLLVD),
+	[IR_ishrv] = BINARY(VPSRLVD),
+	[IR_imin] = BINARY_EITHER(VPMINSD),
+	[IR_imax] = BINARY_EITHER(VPMAXSD),
+	[IR_ieq] = BINARY_EITHER(VPCMPEQD),
+	[IR_igt] = BINARY(VPCMPGTD),
+	[IR_dot4] = RULE(sel_dot4, VPMADDUBSW),
+	[IR_dot4u] = RULE(sel_dot4u, VPAND),
+	[IR_dot2b] = { sel_binary, X86_VPMADDUBSW, LIR_OP3, LIR_B, 0, true },
+	[IR_iadd_16] = { sel_binary, X86_VPADDW, LIR_OP3C, LIR_A | LIR_B, 0, true },
+	[IR_dot2h] = { sel_dot2h, X86_VPMADDWD, LIR_OP3C, LIR_B, 0, true },
+	[IR_ilut16] = { sel_table, X86_VPSHUFB, LIR_OP3, LIR_A, 0, true },
+	[IR_mand] = BINARY_EITHER(VPAND),
+	[IR_mor] = BINARY_EITHER(VPOR),
 	[IR_mnot] = { sel_with_constant, X86_VPXOR, LIR_OP3C, 0, 0xffffffff, false },
 	[IR_fxor] = RULE(sel_fxor, VPERM2F128),
 
-	[IR_fload] = RULE(sel_fload, VMOVUPS), [IR_fload_h] = LOAD(VCVTPH2PS),
+	[IR_fload] = RULE(sel_fload, VMOVUPS),
+	[IR_fload_h] = LOAD(VCVTPH2PS),
 	[IR_iload] = { sel_load, X86_VMOVUPS, LIR_MOV, 0, 0, false },
-	[IR_iload_u8] = LOAD(VPMOVZXBD), [IR_iload_s8] = LOAD(VPMOVSXBD), [IR_iload_u16] = LOAD(VPMOVZXWD),
-	[IR_fbcast] = LOAD(VBROADCASTSS), [IR_ibcast] = LOAD(VPBROADCASTD), [IR_fbcast_h] = RULE(sel_fbcast_h, VCVTPH2PS),
-	[IR_igather] = RULE(sel_gather, VPGATHERDD), [IR_iload_s] = RULE(sel_strided, VPGATHERDD), [IR_fhalf] = RULE(sel_fhalf, VCVTPH2PS),
-	[IR_fstore] = RULE(sel_fstore, VMOVUPS), [IR_fstore_h] = RULE(sel_fstore_h, VCVTPS2PH),
-	[IR_istore_8] = RULE(sel_istore_8, VMOVQ), [IR_fstore_s] = RULE(sel_fstore_s, VEXTRACTPS),
-	[IR_fstore_hs] = RULE(sel_fstore_hs, VPEXTRW), [IR_fstore1] = RULE(sel_fstore1, VMOVSS),
-	[IR_prefetch] = RULE(sel_prefetch, PREFETCHT0), [IR_prefetch2] = RULE(sel_prefetch, PREFETCHT1),
+	[IR_iload_u8] = LOAD(VPMOVZXBD),
+	[IR_iload_s8] = LOAD(VPMOVSXBD),
+	[IR_iload_u16] = LOAD(VPMOVZXWD),
+	[IR_fbcast] = LOAD(VBROADCASTSS),
+	[IR_ibcast] = LOAD(VPBROADCASTD),
+	[IR_fbcast_h] = RULE(sel_fbcast_h, VCVTPH2PS),
+	[IR_igather] = RULE(sel_gather, VPGATHERDD),
+	[IR_iload_s] = RULE(sel_strided, VPGATHERDD),
+	[IR_fhalf] = RULE(sel_fhalf, VCVTPH2PS),
+	[IR_fstore] = RULE(sel_fstore, VMOVUPS),
+	[IR_fstore_h] = RULE(sel_fstore_h, VCVTPS2PH),
+	[IR_istore_8] = RULE(sel_istore_8, VMOVQ),
+	[IR_fstore_s] = RULE(sel_fstore_s, VEXTRACTPS),
+	[IR_fstore_hs] = RULE(sel_fstore_hs, VPEXTRW),
+	[IR_fstore1] = RULE(sel_fstore1, VMOVSS),
+	[IR_prefetch] = RULE(sel_prefetch, PREFETCHT0),
+	[IR_prefetch2] = RULE(sel_prefetch, PREFETCHT1),
 };
 
 /* What differs with mask registers and 512 bits. */
 static const struct sel_rule avx512[IR_OP_COUNT] = {
-	[IR_flt] = { sel_binary, X86_VCMPPS, LIR_MCMPI, LIR_B, 0x11, false }, [IR_fle] = { sel_binary, X86_VCMPPS, LIR_MCMPI, LIR_B, 0x12, false },
-	[IR_ieq] = { sel_binary, X86_VPCMPEQD, LIR_MCMP, LIR_B, 0, false }, [IR_igt] = { sel_binary, X86_VPCMPGTD, LIR_MCMP, LIR_B, 0, false },
-	[IR_fsel] = { sel_select, X86_VBLENDMPS, LIR_MBLEND, LIR_B, 0, false }, [IR_isel] = { sel_select, X86_VBLENDMPS, LIR_MBLEND, LIR_B, 0, false },
-	[IR_mand] = { sel_binary, X86_KANDW, LIR_MOP, 0, 0, false }, [IR_mor] = { sel_binary, X86_KORW, LIR_MOP, 0, 0, false },
+	[IR_flt] = { sel_binary, X86_VCMPPS, LIR_MCMPI, LIR_B, 0x11, false },
+	[IR_fle] = { sel_binary, X86_VCMPPS, LIR_MCMPI, LIR_B, 0x12, false },
+	[IR_ieq] = { sel_binary, X86_VPCMPEQD, LIR_MCMP, LIR_B, 0, false },
+	[IR_igt] = { sel_binary, X86_VPCMPGTD, LIR_MCMP, LIR_B, 0, false },
+	[IR_fsel] = { sel_select, X86_VBLENDMPS, LIR_MBLEND, LIR_B, 0, false },
+	[IR_isel] = { sel_select, X86_VBLENDMPS, LIR_MBLEND, LIR_B, 0, false },
+	[IR_mand] = { sel_binary, X86_KANDW, LIR_MOP, 0, 0, false },
+	[IR_mor] = { sel_binary, X86_KORW, LIR_MOP, 0, 0, false },
 	[IR_mnot] = { sel_unary, X86_KNOTW, LIR_MNOT, 0, 0, false },
-	[IR_iand] = { sel_and, X86_VPANDD, LIR_OP3C, LIR_A | LIR_B, X86_VPANDND, false }, [IR_ior] = BINARY_EITHER(VPORD), [IR_ixor] = BINARY_EITHER(VPXORD),
-	[IR_ibsel] = RULE(sel_ternary, VPTERNLOGD), [IR_irotl] = SHIFT(VPROLD),
-	[IR_dot4u] = RULE(sel_dot4u, VPANDD), [IR_fxor] = RULE(sel_fxor, VSHUFF32X4), [IR_istore_8] = RULE(sel_istore_8_wide, VPMOVDB),
+	[IR_iand] = { sel_and, X86_VPANDD, LIR_OP3C, LIR_A | LIR_B, X86_VPANDND, false },
+	[IR_ior] = BINARY_EITHER(VPORD),
+	[IR_ixor] = BINARY_EITHER(VPXORD),
+	[IR_ibsel] = RULE(sel_ternary, VPTERNLOGD),
+	[IR_irotl] = SHIFT(VPROLD),
+	[IR_dot4u] = RULE(sel_dot4u, VPANDD),
+	[IR_fxor] = RULE(sel_fxor, VSHUFF32X4),
+	[IR_istore_8] = RULE(sel_istore_8_wide, VPMOVDB),
 };
 
 static const struct sel_rule vnni[IR_OP_COUNT] = {

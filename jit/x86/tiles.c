@@ -1,7 +1,8 @@
 /* jit/x86/tiles.c - which of the eight tile registers a kernel's products of matrices use, and how they are set up.
  *
- * Owns: the layout that ldtilecfg reads (Intel SDM, volume 1, chapter 18) and the roles of the registers. A tile's rows and bytes a row are set once for a kernel, so
- * a kernel has products of few shapes. Writes no instruction: x86_emit.c does.
+ * Owns: the layout that ldtilecfg reads (Intel SDM, volume 1, chapter 18) and the roles of the registers. A tile's rows
+ * and bytes a row are set once for a kernel, so a kernel has products of few shapes. Writes no instruction: x86_emit.c
+ * does.
  */
 #include "jit/x86/select.h"
 
@@ -11,8 +12,10 @@
 
 enum { LINE = 64, PALETTE = 1, BYTES_AT = 16, ROWS_AT = 48 };
 
-/* Second factors are alike in all shapes. With one shape alone, two sets of the others take turns: a product need not wait for the sums of the last to be stored. */
-static const struct x86_tiles sets[LIR_TILE_SHAPES] = { { .sum = { 0, 1 }, .x = 2, .w = { 6, 7 } }, { .sum = { 3, 4 }, .x = 5, .w = { 6, 7 } } };
+/* Second factors are alike in all shapes. With one shape alone, two sets of the others take turns: a product need not
+ * wait for the sums of the last to be stored. */
+static const struct x86_tiles sets[LIR_TILE_SHAPES] = { { .sum = { 0, 1 }, .x = 2, .w = { 6, 7 } },
+	                                                { .sum = { 3, 4 }, .x = 5, .w = { 6, 7 } } };
 
 struct x86_tiles x86_tiles_of(const struct lir_tiles *t, int64_t imm, unsigned turn)
 {
@@ -57,7 +60,10 @@ bool x86_tiles_set_up(struct lir *l, struct error *err)
 {
 	for (size_t n = 0; n < l->n_ins; n++)
 		if (l->ins[n].form == LIR_DOTS && !take(&l->tiles, lir_dots_rows(l->ins[n].imm)))
-			return error_set(err, ERROR_UNSUPPORTED, "the kernel multiplies matrices of %u rows beside others, expected at most %d numbers of rows", lir_dots_rows(l->ins[n].imm), LIR_TILE_SHAPES);
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "the kernel multiplies matrices of %u rows beside others, expected at most %d "
+			                 "numbers of rows",
+			                 lir_dots_rows(l->ins[n].imm), LIR_TILE_SHAPES);
 	if (l->tiles.rows[0])
 		write_config(l);
 	return true;

@@ -1,17 +1,20 @@
 /* kernels-templates/attention/attention.c - attention over the KV cache, in chunks of positions, as IR.
  *
- * Owns: KEY_ATTENTION, numerics.h rule 9. A unit streams its head's keys and values once, chunk by chunk, for all the query heads that
- * share them, of one column or of several neighbouring ones: scores with a position in every lane, softmax, then values with a dimension in every
- * lane. Tiles of queries share each load; how large they are follows the target's registers and never changes a bit of the result.
+ * Owns: KEY_ATTENTION, numerics.h rule 9. A unit streams its head's keys and values once, chunk by chunk, for all the
+ * query heads that share them, of one column or of several neighbouring ones: scores with a position in every lane,
+ * softmax, then values with a dimension in every lane. Tiles of queries share each load; how large they are follows the
+ * target's registers and never changes a bit of the result.
  *
- * A chunk has the keys of all heads side by side, and their values. Neighbouring units of one column therefore go through the chunks together, a head after the
- * other in each (a run), so that memory is read in long pieces: what is asked for ahead, by us or by the processor, would be in vain at the end of each short one.
+ * A chunk has the keys of all heads side by side, and their values. Neighbouring units of one column therefore go
+ * through the chunks together, a head after the other in each (a run), so that memory is read in long pieces: what is
+ * asked for ahead, by us or by the processor, would be in vain at the end of each short one.
  *
- * Columns of a tile begin at a position that is a multiple of their number, so that a chunk has something visible for all of them or for none; the
- * last ones of a chunk may be visible to some only, and are done column by column; so are the first ones that a window leaves to some only, in chunks that
- * some columns may not see at all. What rows begin with and where they end up is attention_rows.c's, what memory is asked for ahead attention_ahead.c's.
- * An editor keeps this: positions that are not visible may be read, in whole groups of blocks, but what was read is replaced before it is used
- * (keys), and not read at all (values): the cache holds anything there.
+ * Columns of a tile begin at a position that is a multiple of their number, so that a chunk has something visible for
+ * all of them or for none; the last ones of a chunk may be visible to some only, and are done column by column; so are
+ * the first ones that a window leaves to some only, in chunks that some columns may not see at all. What rows begin
+ * with and where they end up is attention_rows.c's, what memory is asked for ahead attention_ahead.c's. An editor keeps
+ * this: positions that are not visible may be read, in whole groups of blocks, but what was read is replaced before it
+ * is used (keys), and not read at all (values): the cache holds anything there.
  */
 #include <assert.h>
 #include <math.h>
@@ -19,14 +22,16 @@
 #include "kernels-templates/attention/attention.h"
 
 enum {
-	SCORE_BYTES = NUMERICS_CHUNK * 4,                /* one head's scores, later its p */
+	SCORE_BYTES = NUMERICS_CHUNK * 4, /* one head's scores, later its p */
 	UNROLL = 4,
-	ENOUGH_SUMS = 8,                                 /* to hide the latency of fma */
-	MAX_ROWS = 128,                                  /* bounds what a call keeps on its stack */
-	MAX_REGS = 32, MAX_SUMS = 32,
+	ENOUGH_SUMS = 8, /* to hide the latency of fma */
+	MAX_ROWS = 128,  /* bounds what a call keeps on its stack */
+	MAX_REGS = 32,
+	MAX_SUMS = 32,
 	SOFTMAX_ROWS = 4,
-	PIECE_BYTES = 256 << 10,                         /* as long as pieces of memory need to be: a plain read of such is 3 % slower than of one piece, of 32 KiB 15 % */
-	RUN_BYTES = 64 << 10                             /* what the heads of a run may keep */
+	PIECE_BYTES = 256 << 10, /* as long as pieces of memory need to be: a plain read of such is 3 % slower than of
+	                            one piece, of 32 KiB 15 % */
+	RUN_BYTES = 64 << 10     /* what the heads of a run may keep */
 };
 
 static void each_head(struct attention *t)
@@ -42,10 +47,7 @@ static void end_head(const struct attention *t)
 }
 
 /* Few registers hold addresses: what is cheap to make again is made again by each phase rather than kept. */
-static ir_s chunk_end(const struct attention *t)
-{
-	return ir_smin(t->b, t->hi, ir_sconst(t->b, NUMERICS_CHUNK));
-}
+static ir_s chunk_end(const struct attention *t) { return ir_smin(t->b, t->hi, ir_sconst(t->b, NUMERICS_CHUNK)); }
 
 /* What is visible to the tile's column number `column`, and to all of them. */
 static ir_s column_end(const struct attention *t, ir_s column)
@@ -57,13 +59,11 @@ static ir_s column_end(const struct attention *t, ir_s column)
 /* With a window: the first column's first visible position, counted from the chunk's start. */
 static ir_s first_begin(const struct attention *t)
 {
-	return ir_ssub(t->b, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns), ir_sload64(t->b, t->arg, ATTENTION_SLIDING * 8));
+	return ir_ssub(t->b, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns),
+	               ir_sload64(t->b, t->arg, ATTENTION_SLIDING * 8));
 }
 
-static ir_s chunk_begin(const struct attention *t)
-{
-	return ir_smax(t->b, first_begin(t), ir_sconst(t->b, 0));
-}
+static ir_s chunk_begin(const struct attention *t) { return ir_smax(t->b, first_begin(t), ir_sconst(t->b, 0)); }
 
 /* With a window: where the tile's column number `column` begins to see; the chunk's end when it sees nothing here. */
 static ir_s column_begin(const struct attention *t, ir_s column)
@@ -72,10 +72,7 @@ static ir_s column_begin(const struct attention *t, ir_s column)
 	return ir_smin(t->b, ir_smax(t->b, lo, ir_sconst(t->b, 0)), ir_sconst(t->b, NUMERICS_CHUNK));
 }
 
-static ir_s common_begin(const struct attention *t)
-{
-	return column_begin(t, ir_sconst(t->b, t->columns - 1));
-}
+static ir_s common_begin(const struct attention *t) { return column_begin(t, ir_sconst(t->b, t->columns - 1)); }
 
 /* Not before common_begin(): a short window may leave nothing that all columns see. */
 static ir_s common_end(const struct attention *t)
@@ -87,11 +84,12 @@ static ir_s common_end(const struct attention *t)
 /* From an address in one cache to the like place in the other. */
 static ir_s cache_step(const struct attention *t, unsigned from, unsigned to)
 {
-	return ir_ssub(t->b, ir_sload64(t->b, t->arg, (int32_t)(to * 8)), ir_sload64(t->b, t->arg, (int32_t)(from * 8)));
+	return ir_ssub(t->b, ir_sload64(t->b, t->arg, (int32_t)(to * 8)),
+	               ir_sload64(t->b, t->arg, (int32_t)(from * 8)));
 }
 
-/* A tile of h heads by v vectors keeps h * v sums, the smaller side, and one of the larger side at a time; with int8 the vectors' scales, and one more on
- * its way from int8. */
+/* A tile of h heads by v vectors keeps h * v sums, the smaller side, and one of the larger side at a time; with int8
+ * the vectors' scales, and one more on its way from int8. */
 static unsigned tile_regs(const struct attention *t, unsigned h, unsigned v)
 {
 	return h * v + (h < v ? h : v) + 1 + (t->int8 ? v + 1 : 0);
@@ -108,11 +106,17 @@ static unsigned tile_vectors(const struct attention *t, unsigned h)
 	return v;
 }
 
-/* A tile of `size` things; the first of them is number first, or first + index * size when tiles are many and the code is a loop's body. */
-struct place { unsigned size, first; bool many; ir_s index; };
+/* A tile of `size` things; the first of them is number first, or first + index * size when tiles are many and the code
+ * is a loop's body. */
+struct place {
+	unsigned size, first;
+	bool many;
+	ir_s index;
+};
 typedef void (*tile_fn)(const struct attention *t, const struct place *p, const void *context);
 
-/* Emits tiles for n things, at most max each, as even as can be: of two sizes at most, hence at most two copies of the code, unless each is to have its own. */
+/* Emits tiles for n things, at most max each, as even as can be: of two sizes at most, hence at most two copies of the
+ * code, unless each is to have its own. */
 static void each_tile(const struct attention *t, unsigned n, unsigned max, bool own, tile_fn emit, const void *context)
 {
 	struct ir *b = t->b;
@@ -145,7 +149,8 @@ static ir_a place_at(const struct attention *t, ir_a base, const struct place *p
 	return p->first ? ir_aaddi(t->b, base, (int64_t)p->first * step) : base;
 }
 
-/* sums[h][v] = fma(vector v, scalar h, sums[h][v]): vector v lies at[v] bytes behind `vectors`, scalar h head_bytes * h bytes behind `scalars`.
+/* sums[h][v] = fma(vector v, scalar h, sums[h][v]): vector v lies at[v] bytes behind `vectors`, scalar h head_bytes * h
+ * bytes behind `scalars`.
  * int8: scale[v] are the scales of keys; values have theirs scale_at[v] bytes behind `vectors`. */
 struct tile {
 	unsigned heads, n;
@@ -155,11 +160,12 @@ struct tile {
 	bool keys;
 	ir_f scale[8];
 	struct ahead ahead;
-	ir_s block, blocks;                  /* keys, t->streams: which block this is of its head's chunk, of how many that are read */
+	ir_s block, blocks; /* keys, t->streams: which block this is of its head's chunk, of how many that are read */
 };
 
 /* Dimension `byte` of four, a word in every lane. */
-static ir_f load_key_int8(const struct attention *t, const struct tile *s, ir_a p, int32_t disp, unsigned v, unsigned byte)
+static ir_f load_key_int8(const struct attention *t, const struct tile *s, ir_a p, int32_t disp, unsigned v,
+                          unsigned byte)
 {
 	struct ir *b = t->b;
 	ir_i word = ir_iload(b, p, disp);
@@ -189,16 +195,19 @@ static void tile_clear(const struct attention *t, struct tile *s)
 		s->sum[i] = ir_var_f(t->b, ir_fconst(t->b, 0.0f));
 }
 
-static void tile_step(const struct attention *t, struct tile *s, ir_a vectors, unsigned bytes, ir_a scalars, int32_t disp, unsigned number)
+static void tile_step(const struct attention *t, struct tile *s, ir_a vectors, unsigned bytes, ir_a scalars,
+                      int32_t disp, unsigned number)
 {
 	struct ir *b = t->b;
 	ir_f held[8];
 	bool hold_heads = s->heads < s->n;
 
 	for (unsigned i = 0; i < (hold_heads ? s->heads : s->n); i++)
-		held[i] = hold_heads ? ir_fbcast(b, scalars, disp + (int32_t)(i * s->head_bytes)) : load_cache(t, s, vectors, (int32_t)bytes, i, number);
+		held[i] = hold_heads ? ir_fbcast(b, scalars, disp + (int32_t)(i * s->head_bytes))
+		                     : load_cache(t, s, vectors, (int32_t)bytes, i, number);
 	for (unsigned i = 0; i < (hold_heads ? s->n : s->heads); i++) {
-		ir_f one = hold_heads ? load_cache(t, s, vectors, (int32_t)bytes, i, number) : ir_fbcast(b, scalars, disp + (int32_t)(i * s->head_bytes));
+		ir_f one = hold_heads ? load_cache(t, s, vectors, (int32_t)bytes, i, number)
+		                      : ir_fbcast(b, scalars, disp + (int32_t)(i * s->head_bytes));
 		for (unsigned j = 0; j < (hold_heads ? s->heads : s->n); j++) {
 			ir_f *sum = &s->sum[hold_heads ? j * s->n + i : i * s->n + j];
 			ir_set_f(b, *sum, ir_ffma(b, hold_heads ? one : held[j], hold_heads ? held[j] : one, *sum));
@@ -209,7 +218,8 @@ static void tile_step(const struct attention *t, struct tile *s, ir_a vectors, u
 /* ---- scores */
 
 /* `steps` dimensions that lie at keys, `bytes` long. */
-static void score_steps(const struct attention *t, struct tile *s, ir_a keys, ir_a scalars, unsigned steps, unsigned bytes)
+static void score_steps(const struct attention *t, struct tile *s, ir_a keys, ir_a scalars, unsigned steps,
+                        unsigned bytes)
 {
 	struct ir *b = t->b;
 
@@ -236,7 +246,8 @@ static void score_block(const struct attention *t, struct tile *s, ir_a keys, ir
 		score_steps(t, s, keys, scalars, dims % 4, WORDS);
 }
 
-/* One tile of heads against one group of `blocks` blocks, or part of a block; keys moves behind the group's first block. */
+/* One tile of heads against one group of `blocks` blocks, or part of a block; keys moves behind the group's first
+ * block. */
 static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_a q, ir_a scores, unsigned first)
 {
 	struct ir *b = t->b;
@@ -245,7 +256,8 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 
 	s->keys = true;
 	for (unsigned v = 0; v < s->n; v++)
-		s->at[v] = (first + v) / t->parts * 32 * t->row_bytes + (first + v) % t->parts * t->w * (t->int8 ? 4 : t->element);
+		s->at[v] = (first + v) / t->parts * 32 * t->row_bytes +
+		           (first + v) % t->parts * t->w * (t->int8 ? 4 : t->element);
 	tile_clear(t, s);
 	if (t->int8) {
 		if (t->streams)
@@ -259,7 +271,9 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 		unsigned strips = t->streams ? ahead_key_strips(t, unroll) : 1;
 		ir_s strip = strips > 1 ? ir_loop(b, ir_sconst(b, strips)) : ir_sconst(b, 0);
 		if (t->streams)
-			s->ahead = ahead_stream(t, &(struct strip){ keys, ir_sadd(b, ir_smuli(b, s->block, strips), strip), ir_smuli(b, s->blocks, strips), 32 * t->row_bytes / strips });
+			s->ahead = ahead_stream(
+				t, &(struct strip){ keys, ir_sadd(b, ir_smuli(b, s->block, strips), strip),
+			                            ir_smuli(b, s->blocks, strips), 32 * t->row_bytes / strips });
 		ir_loop(b, ir_sconst(b, t->dims / unroll / strips));
 		score_steps(t, s, keys, scalars, unroll, unroll * 32 * t->element);
 		ir_endloop(b);
@@ -268,10 +282,12 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 	}
 	for (unsigned h = 0; h < s->heads; h++)
 		for (unsigned v = 0; v < s->n; v++)
-			ir_fstore(b, scores, s->sum[h * s->n + v], (int32_t)(h * SCORE_BYTES) + attention_lanes_bytes(t, first + v), 0);
+			ir_fstore(b, scores, s->sum[h * s->n + v],
+			          (int32_t)(h * SCORE_BYTES) + attention_lanes_bytes(t, first + v), 0);
 }
 
-/* The visible part of the chunk for a tile of heads, group by group. What it reads for invisible positions stays among their scores. */
+/* The visible part of the chunk for a tile of heads, group by group. What it reads for invisible positions stays among
+ * their scores. */
 static void score_heads(const struct attention *t, const struct place *heads, const void *context)
 {
 	struct ir *b = t->b;
@@ -283,7 +299,8 @@ static void score_heads(const struct attention *t, const struct place *heads, co
 	n = n > blocks * t->parts ? blocks * t->parts : n;
 	(void)context;
 	shift += blocks == 2;
-	ir_s end = ir_sshri(b, ir_saddi(b, chunk_end(t), blocks * 32 - 1), shift), to_values = cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE);
+	ir_s end = ir_sshri(b, ir_saddi(b, chunk_end(t), blocks * 32 - 1), shift),
+	     to_values = cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE);
 	ir_a keys = ir_var_a(b, t->keys), to = ir_var_a(b, place_at(t, t->scores, heads, SCORE_BYTES));
 
 	if (t->window) {
@@ -301,7 +318,9 @@ static void score_heads(const struct attention *t, const struct place *heads, co
 			s.blocks = end;
 		} else if (first == 0)
 			s.ahead = ahead_from(t, ir_aadd(b, keys, to_values), (n + t->parts - 1) / t->parts);
-		score_tile(t, &s, keys, place_at(t, attention_of_head(t, t->q, attention_q_bytes(t)), heads, t->dims * 4), to, first);
+		score_tile(t, &s, keys,
+		           place_at(t, attention_of_head(t, t->q, attention_q_bytes(t)), heads, t->dims * 4), to,
+		           first);
 		if (!last)
 			ir_set_a(b, keys, ir_aaddi(b, keys, -(int64_t)block_bytes));
 		else if (blocks > 1)
@@ -313,7 +332,8 @@ static void score_heads(const struct attention *t, const struct place *heads, co
 
 /* ---- softmax */
 
-/* Opens a loop over the chunk's blocks with a visible position; returns a variable that is to walk through their scores. */
+/* Opens a loop over the chunk's blocks with a visible position; returns a variable that is to walk through their
+ * scores. */
 static ir_a each_block(const struct attention *t, ir_a scores)
 {
 	struct ir *b = t->b;
@@ -415,10 +435,12 @@ static void softmax_rows(const struct attention *t, ir_a scores, ir_a state, ir_
 	mask_scores(t, scores, column, rows, max);
 	exp_scores(t, scores, rows, max, sum);
 	for (unsigned r = 0; r < rows; r++)
-		merge_state(t, ir_aaddi(t->b, state, (int64_t)r * attention_lanes_bytes(t, STATE_VECTORS)), max[r], sum[r]);
+		merge_state(t, ir_aaddi(t->b, state, (int64_t)r * attention_lanes_bytes(t, STATE_VECTORS)), max[r],
+		            sum[r]);
 }
 
-/* How many columns, from the first on, see some of the chunk. A later one may not see it yet: its state is then the initial one. */
+/* How many columns, from the first on, see some of the chunk. A later one may not see it yet: its state is then the
+ * initial one. */
 static ir_s columns_that_see(const struct attention *t)
 {
 	struct ir *b = t->b;
@@ -429,7 +451,8 @@ static ir_s columns_that_see(const struct attention *t)
 static void softmax_chunk(const struct attention *t)
 {
 	struct ir *b = t->b;
-	ir_a scores = ir_var_a(b, t->scores), state = ir_var_a(b, attention_of_head(t, t->state, attention_state_bytes(t)));
+	ir_a scores = ir_var_a(b, t->scores),
+	     state = ir_var_a(b, attention_of_head(t, t->state, attention_state_bytes(t)));
 	ir_s column = { 0 };
 	if (t->columns > 1)
 		column = ir_loop(b, columns_that_see(t));
@@ -467,7 +490,8 @@ static void value_rows(const struct attention *t, struct tile *s, ir_a v, ir_a p
 /* Several columns: where the tile's o lies. */
 static ir_a chunk_o_at(const struct attention *t, const struct place *heads, const struct place *dims)
 {
-	return place_at(t, place_at(t, t->chunk_o, heads, (unsigned)attention_lanes_bytes(t, t->vectors)), dims, (unsigned)attention_lanes_bytes(t, 1));
+	return place_at(t, place_at(t, t->chunk_o, heads, (unsigned)attention_lanes_bytes(t, t->vectors)), dims,
+	                (unsigned)attention_lanes_bytes(t, 1));
 }
 
 static void load_tile(const struct attention *t, struct tile *s, const struct place *heads, const struct place *dims)
@@ -475,10 +499,12 @@ static void load_tile(const struct attention *t, struct tile *s, const struct pl
 	ir_a from = chunk_o_at(t, heads, dims);
 	for (unsigned h = 0; h < s->heads; h++)
 		for (unsigned i = 0; i < s->n; i++)
-			s->sum[h * s->n + i] = ir_var_f(t->b, ir_fload(t->b, from, attention_lanes_bytes(t, h * t->vectors + i), 0));
+			s->sum[h * s->n + i] =
+				ir_var_f(t->b, ir_fload(t->b, from, attention_lanes_bytes(t, h * t->vectors + i), 0));
 }
 
-static void store_tile(const struct attention *t, const struct tile *s, const struct place *heads, const struct place *dims)
+static void store_tile(const struct attention *t, const struct tile *s, const struct place *heads,
+                       const struct place *dims)
 {
 	ir_a to = chunk_o_at(t, heads, dims);
 	for (unsigned h = 0; h < s->heads; h++)
@@ -493,10 +519,12 @@ static void merge_rows(const struct attention *t)
 	ir_a state = ir_var_a(b, t->state), o = ir_var_a(b, t->o), more = ir_var_a(b, t->chunk_o);
 
 	ir_loop(b, ir_sconst(b, t->rows));
-	ir_f keep = ir_fload(b, state, attention_state_at(t, STATE_OLD), 0), join = ir_fload(b, state, attention_state_at(t, STATE_NEW), 0);
+	ir_f keep = ir_fload(b, state, attention_state_at(t, STATE_OLD), 0),
+	     join = ir_fload(b, state, attention_state_at(t, STATE_NEW), 0);
 	for (unsigned i = 0; i < t->vectors; i++) {
 		ir_f joined = ir_fmul(b, ir_fload(b, more, attention_lanes_bytes(t, i), 0), join);
-		ir_fstore(b, o, ir_ffma(b, ir_fload(b, o, attention_lanes_bytes(t, i), 0), keep, joined), attention_lanes_bytes(t, i), 0);
+		ir_fstore(b, o, ir_ffma(b, ir_fload(b, o, attention_lanes_bytes(t, i), 0), keep, joined),
+		          attention_lanes_bytes(t, i), 0);
 		if (t->window)
 			ir_fstore(b, more, ir_fconst(b, 0.0f), attention_lanes_bytes(t, i), 0);
 	}
@@ -507,11 +535,16 @@ static void merge_rows(const struct attention *t)
 }
 
 /* O = O * a + o * b for the tile's dimensions. */
-static void merge_tile(const struct attention *t, const struct tile *s, const struct place *heads, const struct place *dims)
+static void merge_tile(const struct attention *t, const struct tile *s, const struct place *heads,
+                       const struct place *dims)
 {
 	struct ir *b = t->b;
-	ir_a state = place_at(t, attention_of_head(t, t->state, attention_state_bytes(t)), heads, (unsigned)attention_lanes_bytes(t, STATE_VECTORS));
-	ir_a o = place_at(t, place_at(t, attention_of_head(t, t->o, attention_o_bytes(t)), heads, (unsigned)attention_lanes_bytes(t, t->vectors)), dims, (unsigned)attention_lanes_bytes(t, 1));
+	ir_a state = place_at(t, attention_of_head(t, t->state, attention_state_bytes(t)), heads,
+	                      (unsigned)attention_lanes_bytes(t, STATE_VECTORS));
+	ir_a o = place_at(t,
+	                  place_at(t, attention_of_head(t, t->o, attention_o_bytes(t)), heads,
+	                           (unsigned)attention_lanes_bytes(t, t->vectors)),
+	                  dims, (unsigned)attention_lanes_bytes(t, 1));
 
 	for (unsigned h = 0; h < s->heads; h++) {
 		int32_t head = (int32_t)h * attention_lanes_bytes(t, STATE_VECTORS);
@@ -532,15 +565,22 @@ static void value_fours(const struct attention *t, struct tile *s, ir_a v, ir_a 
 
 	if (t->streams) {
 		unsigned rows = ahead_value_rows(t);
-		ir_s strips = ir_sshri(b, ir_saddi(b, fours, rows / 4 - 1), (unsigned)__builtin_ctz(rows / 4)), strip = ir_loop(b, strips);
+		ir_s strips = ir_sshri(b, ir_saddi(b, fours, rows / 4 - 1), (unsigned)__builtin_ctz(rows / 4)),
+		     strip = ir_loop(b, strips);
 		s->ahead = ahead_stream(t, &(struct strip){ v, strip, strips, rows * t->row_bytes });
 		fours = ir_smin(b, ir_ssub(b, fours, ir_smuli(b, strip, rows / 4)), ir_sconst(b, rows / 4));
 	} else {
 		ir_a next = ir_aadd(b, t->keys, ahead_next(t));
-		s->ahead = ahead_from(t, t->int8 ? ir_aaddi(b, next, NUMERICS_CHUNK * t->row_bytes / t->vectors * dims->first) : place_at(t, next, dims, NUMERICS_CHUNK * t->w * t->element), 1);
+		s->ahead =
+			ahead_from(t,
+		                   t->int8 ? ir_aaddi(b, next, NUMERICS_CHUNK * t->row_bytes / t->vectors * dims->first)
+		                           : place_at(t, next, dims, NUMERICS_CHUNK * t->w * t->element),
+		                   1);
 	}
 	ir_loop(b, fours);
-	ahead_ask(t, &s->ahead, 4 * (t->int8 ? (dims->size * t->row_bytes + t->vectors - 1) / t->vectors : dims->size * t->w * t->element));
+	ahead_ask(t, &s->ahead,
+	          4 * (t->int8 ? (dims->size * t->row_bytes + t->vectors - 1) / t->vectors
+	                       : dims->size * t->w * t->element));
 	value_rows(t, s, v, p, 4);
 	ir_endloop(b);
 	if (t->streams)
@@ -582,8 +622,9 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 		merge_tile(t, &s, heads, dims);
 }
 
-/* What not all columns see lies before what they all see (head), or behind it: in the last chunk column c sees c positions more than the first one,
- * and where windows begin it sees c less. Where a column's share begins, and how long it is, or less than 0. Cheaper to make again than to keep. */
+/* What not all columns see lies before what they all see (head), or behind it: in the last chunk column c sees c
+ * positions more than the first one, and where windows begin it sees c less. Where a column's share begins, and how
+ * long it is, or less than 0. Cheaper to make again than to keep. */
 static ir_s rest_begin(const struct attention *t, bool head, ir_s column)
 {
 	return head ? column_begin(t, column) : common_end(t);
@@ -601,11 +642,13 @@ static void value_rest(const struct attention *t, bool head, ir_s column, unsign
 	struct ir *b = t->b;
 	struct tile s = { .heads = 1, .n = n, .head_bytes = SCORE_BYTES };
 	ir_a row = ir_var_a(b, ir_aadd(b, t->scores, ir_smuli(b, column, t->group * SCORE_BYTES)));
-	ir_a o = ir_var_a(b, ir_aadd(b, t->chunk_o, ir_smuli(b, column, t->group * (unsigned)attention_lanes_bytes(t, t->vectors))));
+	ir_a o = ir_var_a(b, ir_aadd(b, t->chunk_o,
+	                             ir_smuli(b, column, t->group * (unsigned)attention_lanes_bytes(t, t->vectors))));
 
 	ir_loop(b, ir_sconst(b, t->group));
 	ir_s count = rest_count(t, head, column), from = rest_begin(t, head, column);
-	ir_a v = ir_var_a(b, ir_aadd(b, ir_aadd(b, t->keys, ir_smuli(b, from, t->row_bytes)), cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)));
+	ir_a v = ir_var_a(b, ir_aadd(b, ir_aadd(b, t->keys, ir_smuli(b, from, t->row_bytes)),
+	                             cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)));
 	ir_a p = ir_var_a(b, ir_aadd(b, row, ir_sshli(b, from, 2)));
 	for (unsigned i = 0; i < n; i++) {
 		locate_value(t, &s, i, first + i);
@@ -646,11 +689,14 @@ static void value_heads(const struct attention *t, const struct place *heads, co
 static void stream_chunks(struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
-	ir_s p = t->columns > 1 ? ir_saddi(b, attention_tile_base(t, u.column), t->columns - 1) : ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column);
+	ir_s p = t->columns > 1 ? ir_saddi(b, attention_tile_base(t, u.column), t->columns - 1)
+	                        : ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column);
 	ir_s chunks = ir_saddi(b, ir_sshri(b, p, 7), 1);
-	if (t->columns > 1) {        /* a tile past the last column has none */
-		ir_s end = ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8));
-		chunks = ir_smul(b, chunks, ir_smin(b, ir_ssub(b, end, attention_tile_base(t, u.column)), ir_sconst(b, 1)));
+	if (t->columns > 1) { /* a tile past the last column has none */
+		ir_s end = ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8),
+		                   ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8));
+		chunks = ir_smul(b, chunks,
+		                 ir_smin(b, ir_ssub(b, end, attention_tile_base(t, u.column)), ir_sconst(b, 1)));
 	}
 	ir_s place = ir_smuli(b, u.head, NUMERICS_CHUNK * t->row_bytes), hi = ir_saddi(b, p, 1);
 
@@ -686,14 +732,16 @@ static const char *attention_refusal(const struct key *key)
 		return refusal;
 	if (key->kv_heads == 0 || key->heads % key->kv_heads != 0 || key->heads / key->kv_heads > MAX_ROWS)
 		return "heads must be a multiple of kv_heads, 128 times at most";
-	if (key->columns & (key->columns - 1) || key->columns > TEMPLATE_MAX_QUERIES || (key->columns > 1 && key->heads / key->kv_heads * key->columns > MAX_ROWS))
+	if (key->tile_n & (key->tile_n - 1) || key->tile_n > TEMPLATE_MAX_QUERIES ||
+	    (key->tile_n > 1 && key->heads / key->kv_heads * key->tile_n > MAX_ROWS))
 		return "a column tile has 1, 2, 4, 8 or 16 columns, and 128 queries a kv head at most";
 	if (!heads_kv_bytes(key))
 		return "the cache must be F16, F32 or Q8_0";
 	return NULL;
 }
 
-unsigned template_attention_columns(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t columns)
+unsigned template_attention_tile_n(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
+                                   uint32_t columns)
 {
 	enum { ROWS = 16 };
 	unsigned n = 1, most = target->waves > 1 ? attention_wave_rows(target->waves, head_dim) : ROWS;
@@ -724,7 +772,8 @@ static void run_body(struct attention *t, struct heads_unit u)
 static void each_run(struct attention *t)
 {
 	struct ir *b = t->b;
-	ir_s first = ir_sdivi(b, ir_begin(b), t->kv_heads), end = ir_sdivi(b, ir_saddi(b, ir_end(b), t->kv_heads - 1), t->kv_heads);
+	ir_s first = ir_sdivi(b, ir_begin(b), t->kv_heads),
+	     end = ir_sdivi(b, ir_saddi(b, ir_end(b), t->kv_heads - 1), t->kv_heads);
 	ir_s column = ir_var_s(b, first);
 
 	ir_loop(b, ir_ssub(b, end, first));
@@ -744,14 +793,17 @@ static void each_run(struct attention *t)
 static unsigned run_of(const struct attention *t)
 {
 	unsigned bytes = NUMERICS_CHUNK * t->row_bytes, wanted = (PIECE_BYTES + bytes - 1) / bytes;
-	unsigned room = RUN_BYTES / (attention_q_bytes(t) + attention_state_bytes(t) + attention_o_bytes(t)), most = wanted < t->kv_heads ? wanted : t->kv_heads;
+	unsigned room = RUN_BYTES / (attention_q_bytes(t) + attention_state_bytes(t) + attention_o_bytes(t)),
+		 most = wanted < t->kv_heads ? wanted : t->kv_heads;
 	return t->columns > 1 || room < 2 ? 1 : most < room ? most : room;
 }
 
-/* One column whose values, a whole row at a time, have registers for the sums of all heads: both caches are then read from the first byte to the last. */
+/* One column whose values, a whole row at a time, have registers for the sums of all heads: both caches are then read
+ * from the first byte to the last. */
 static bool streams_of(const struct attention *t)
 {
-	return t->columns == 1 && t->rows <= t->head_tile && t->vectors <= 8 && tile_regs(t, t->rows, t->vectors) <= t->regs && tile_vectors(t, t->rows) >= t->parts;
+	return t->columns == 1 && t->rows <= t->head_tile && t->vectors <= 8 &&
+	       tile_regs(t, t->rows, t->vectors) <= t->regs && tile_vectors(t, t->rows) >= t->parts;
 }
 
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
@@ -763,16 +815,27 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 		attention_wave_build(b, key, target);
 		return true;
 	}
-	struct attention t = { .b = b, .w = b->lanes, .parts = math_parts(b), .dims = key->head_dim, .group = key->heads / key->kv_heads,
-	                       .element = heads_kv_bytes(key), .row_bytes = heads_kv_row_bytes(key),
-	                       .int8 = heads_kv_bytes(key) == 1, .kv_heads = key->kv_heads, .window = key->flags & KEY_WINDOW, .columns = key->columns ? key->columns : 1 };
+	struct attention t = {
+		.b = b,
+		.w = b->lanes,
+		.parts = math_parts(b),
+		.dims = key->head_dim,
+		.group = key->heads / key->kv_heads,
+		.element = heads_kv_bytes(key),
+		.row_bytes = heads_kv_row_bytes(key),
+		.int8 = heads_kv_bytes(key) == 1,
+		.kv_heads = key->kv_heads,
+		.window = key->flags & KEY_WINDOW,
+		.columns = key->tile_n ? key->tile_n : 1
+	};
 	t.rows = t.columns * t.group;
 	t.vectors = (t.dims + t.w - 1) / t.w;
 	t.regs = target->vector_regs < MAX_REGS ? target->vector_regs : MAX_REGS;
-	t.head_tile = t.regs >= 32 ? 16 : 6;      /* making floats of what is cached costs as many operations as two fma: the more heads share them the better */
+	t.head_tile = t.regs >= 32 ? 16 : 6; /* making floats of what is cached costs as many operations as two fma: the
+	                                        more heads share them the better */
 	t.run = run_of(&t);
 	t.streams = streams_of(&t);
-	t.second_level = target->few_misses;
+	t.second_level = target->prefetch_to_l2;
 	t.q = ir_local(b, t.run * attention_q_bytes(&t) + t.w * 4);
 	t.scores = ir_local(b, t.rows * SCORE_BYTES);
 	t.state = ir_local(b, t.run * attention_state_bytes(&t));

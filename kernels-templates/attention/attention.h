@@ -1,7 +1,8 @@
-/* kernels-templates/attention/attention.h - what the parts of attention.c share: one run of heads, and what each of its heads keeps in local memory.
+/* kernels-templates/attention/attention.h - what the parts of attention.c share: one run of heads, and what each of its
+ * heads keeps in local memory.
  *
- * Owns: where a head's queries, state and o lie. attention.c goes through the cache; attention_rows.c fills these before and writes results after;
- * attention_ahead.c asks for memory in time. No other file includes this.
+ * Owns: where a head's queries, state and o lie. attention.c goes through the cache; attention_rows.c fills these
+ * before and writes results after; attention_ahead.c asks for memory in time. No other file includes this.
  */
 #ifndef KERNELS_ATTENTION_H
 #define KERNELS_ATTENTION_H
@@ -15,24 +16,30 @@ enum { ATTENTION_LINE = 64 };
 struct attention {
 	struct ir *b;
 	unsigned w, parts, dims, vectors /* of a head */, group /* query heads per kv head */;
-	unsigned element, row_bytes;     /* of the cache: a number; a head at a position */
-	bool int8;                       /* ... in blocks of 32 dimensions with a scale */
-	unsigned columns, rows;          /* of a tile; rows: the queries of a unit, [column][group] */
+	unsigned element, row_bytes; /* of the cache: a number; a head at a position */
+	bool int8;                   /* ... in blocks of 32 dimensions with a scale */
+	unsigned columns, rows;      /* of a tile; rows: the queries of a unit, [column][group] */
 	unsigned regs, head_tile;
 	bool window;
-	unsigned kv_heads, run;          /* run: the most heads that go through the chunks together */
-	bool streams;                    /* keys and values are each asked for a little ahead of where they are read; else values while keys are read, and the other way round */
-	bool second_level;               /* streams: further ahead also into the second cache level */
-	ir_s n, at;                      /* this run has n heads; at: which of them, where the run may have several */
-	ir_a q, scores, state, o;        /* local: [rows][dims], [rows][128], [rows][STATE_VECTORS][w], [rows][vectors * w]; but for scores each head of a run has its own */
-	ir_a chunk_o;                    /* several columns: a chunk's o, [rows][vectors * w] */
+	unsigned kv_heads, run; /* run: the most heads that go through the chunks together */
+	bool streams; /* keys and values are each asked for a little ahead of where they are read; else values while
+	                 keys are read, and the other way round */
+	bool second_level;        /* streams: further ahead also into the second cache level */
+	ir_s n, at;               /* this run has n heads; at: which of them, where the run may have several */
+	ir_a q, scores, state, o; /* local: [rows][dims], [rows][128], [rows][STATE_VECTORS][w], [rows][vectors * w];
+	                             but for scores each head of a run has its own */
+	ir_a chunk_o;             /* several columns: a chunk's o, [rows][vectors * w] */
 	ir_a arg;
-	ir_a keys;                       /* variable: this chunk's keys; its values lie equally far into their cache */
-	ir_s hi;                         /* variable: one past the last position that is visible, to the last column, counted from the chunk's start */
+	ir_a keys; /* variable: this chunk's keys; its values lie equally far into their cache */
+	ir_s hi;   /* variable: one past the last position that is visible, to the last column, counted from the chunk's
+	              start */
 };
 
 /* Local memory's bytes of one head: its queries, state, o. */
-static inline unsigned attention_q_bytes(const struct attention *t) { return (t->rows * t->dims * 4 + ATTENTION_LINE - 1) / ATTENTION_LINE * ATTENTION_LINE; }
+static inline unsigned attention_q_bytes(const struct attention *t)
+{
+	return (t->rows * t->dims * 4 + ATTENTION_LINE - 1) / ATTENTION_LINE * ATTENTION_LINE;
+}
 static inline unsigned attention_state_bytes(const struct attention *t) { return t->rows * STATE_VECTORS * t->w * 4; }
 static inline unsigned attention_o_bytes(const struct attention *t) { return t->rows * t->vectors * t->w * 4; }
 
@@ -58,24 +65,36 @@ static inline ir_s attention_chunk_bytes(const struct attention *t)
 	return ir_sload64(t->b, t->arg, ATTENTION_CHUNK_BYTES * 8);
 }
 
-/* What is asked for while something else is read: variables that walk along, one for each cache level; times: so many bytes for each that is read. */
-struct ahead { unsigned levels, times; ir_a at[2]; };
+/* What is asked for while something else is read: variables that walk along, one for each cache level; times: so many
+ * bytes for each that is read. */
+struct ahead {
+	unsigned levels, times;
+	ir_a at[2];
+};
 
-/* From a head's chunk to what is read next: the same chunk of the run's next head, behind the last one the first one's next chunk. */
+/* From a head's chunk to what is read next: the same chunk of the run's next head, behind the last one the first one's
+ * next chunk. */
 ir_s ahead_next(const struct attention *t);
 /* From there on, in the order it lies in. */
 struct ahead ahead_from(const struct attention *t, ir_a at, unsigned times);
-/* A strip of a head's chunk of keys or values, which has `count` strips that are read, of `bytes` bytes each; it begins at `at`. */
-struct strip { ir_a at; ir_s number, count; unsigned bytes; };
+/* A strip of a head's chunk of keys or values, which has `count` strips that are read, of `bytes` bytes each; it begins
+ * at `at`. */
+struct strip {
+	ir_a at;
+	ir_s number, count;
+	unsigned bytes;
+};
 /* Before it: strips of the same stream some way ahead of it. */
 struct ahead ahead_stream(const struct attention *t, const struct strip *s);
 /* Emits the asking, for the next `bytes` bytes that are read. */
 void ahead_ask(const struct attention *t, const struct ahead *a, unsigned bytes);
-/* How long strips are: a block of keys has so many, whose loops have steps of `unroll` dimensions; a strip of values so many rows, a power of two. */
+/* How long strips are: a block of keys has so many, whose loops have steps of `unroll` dimensions; a strip of values so
+ * many rows, a power of two. */
 unsigned ahead_key_strips(const struct attention *t, unsigned unroll);
 unsigned ahead_value_rows(const struct attention *t);
 
-/* Of the head at hand of the run (t->at), u: its tile and number. The queries into local memory, state and o as before any chunk; the results to where the launch wants them. */
+/* Of the head at hand of the run (t->at), u: its tile and number. The queries into local memory, state and o as before
+ * any chunk; the results to where the launch wants them. */
 void attention_begin_rows(const struct attention *t, struct heads_unit u);
 void attention_end_rows(const struct attention *t, struct heads_unit u);
 /* The position of a tile's first column. */

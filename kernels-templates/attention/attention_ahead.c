@@ -1,10 +1,12 @@
 /* kernels-templates/attention/attention_ahead.c - what attention asks memory for before it reads it.
  *
- * Owns: how far ahead, into which cache level, and where a run's pieces of memory go on. Nothing here changes a result: what is asked for may be anything, or not be there.
+ * Owns: how far ahead, into which cache level, and where a run's pieces of memory go on. Nothing here changes a result:
+ * what is asked for may be anything, or not be there.
  *
- * Keys and values are two streams, read in turns of a head's chunk. Where each is read once, from the first byte to the last, each is asked for some strips ahead of itself, as
- * a plain read would be. Where registers do not hold the sums for whole rows of values, a chunk's values are gone through several times, and memory would have to bring all of
- * them during the first: there, values are asked for while keys are read, and the next keys while values are.
+ * Keys and values are two streams, read in turns of a head's chunk. Where each is read once, from the first byte to the
+ * last, each is asked for some strips ahead of itself, as a plain read would be. Where registers do not hold the sums
+ * for whole rows of values, a chunk's values are gone through several times, and memory would have to bring all of them
+ * during the first: there, values are asked for while keys are read, and the next keys while values are.
  */
 #include "kernels-templates/attention/attention.h"
 
@@ -25,7 +27,8 @@ struct ahead ahead_from(const struct attention *t, ir_a at, unsigned times)
 	return (struct ahead){ .levels = 1, .times = times, .at = { ir_var_a(t->b, at) } };
 }
 
-/* What is `ahead` strips behind the strip at hand, of those that are read: behind a head's last one the next head's begin, behind the run's last head its first one's next chunk. */
+/* What is `ahead` strips behind the strip at hand, of those that are read: behind a head's last one the next head's
+ * begin, behind the run's last head its first one's next chunk. */
 static ir_a strip_ahead(const struct attention *t, const struct strip *s, unsigned ahead)
 {
 	struct ir *b = t->b;
@@ -35,10 +38,7 @@ static ir_a strip_ahead(const struct attention *t, const struct strip *s, unsign
 	return ir_aaddi(b, ir_aadd(b, s->at, ir_smul(b, over, step)), (int64_t)ahead * s->bytes);
 }
 
-static unsigned strips_of(unsigned ahead, unsigned bytes)
-{
-	return ahead > bytes ? (ahead + bytes / 2) / bytes : 1;
-}
+static unsigned strips_of(unsigned ahead, unsigned bytes) { return ahead > bytes ? (ahead + bytes / 2) / bytes : 1; }
 
 struct ahead ahead_stream(const struct attention *t, const struct strip *s)
 {

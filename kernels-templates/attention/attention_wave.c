@@ -1,48 +1,65 @@
-/* kernels-templates/attention/attention_wave.c - attention for groups of waves: every wave has a chunk of positions, all merge them.
+/* kernels-templates/attention/attention_wave.c - attention for groups of waves: every wave has a chunk of positions,
+ * all merge them.
  *
- * Owns: who does what in a group. What is computed is numerics.h rule 9, as in attention.c. A unit's queries are its rows; as many rows as shared bytes allow
- * are a tile, and a tile takes rounds: each wave takes one of the next chunks, leaves max, sum and o of every row in shared bytes, and after a barrier wave r
- * merges row r's, in order.
+ * Owns: who does what in a group. What is computed is numerics.h rule 9, as in attention.c. A unit's queries are its
+ * rows; as many rows as shared bytes allow are a tile, and a tile takes rounds: each wave takes one of the next chunks,
+ * leaves max, sum and o of every row in shared bytes, and after a barrier wave r merges row r's, in order.
  *
- * A wave's share of the shared bytes holds a row's 128 scores first, then its p, then its o. Queries are broadcasts of neighbouring words from where the rotation
- * left them; keys and values come with a position, or a dimension, in each of 32 lanes.
- * An editor keeps this: both barriers are met by all waves equally often; keys of positions that are not visible may be read but are replaced, values
- * of such positions are not read, but for rows that see less than others of their tile, which then keep their sums.
+ * A wave's share of the shared bytes holds a row's 128 scores first, then its p, then its o. Queries are broadcasts of
+ * neighbouring words from where the rotation left them; keys and values come with a position, or a dimension, in each
+ * of 32 lanes.
+ * An editor keeps this: both barriers are met by all waves equally often; keys of positions that are not visible may be
+ * read but are replaced, values of such positions are not read, but for rows that see less than others of their tile,
+ * which then keep their sums.
  */
 #include <math.h>
 
 #include "kernels-templates/emit/heads.h"
 
-enum { LANES = 32, CHUNK = NUMERICS_CHUNK, BLOCKS = CHUNK / LANES, SCORE_BYTES = CHUNK * 4, MARK_BYTES = 8, MOST_ROWS = 8, MOST_VECTORS = HEADS_MAX_DIM / LANES, UNROLL = 4,
-       PIECE = 8 /* numbers */, PIECE_BYTES = 16, LANES_BYTES = LANES * PIECE_BYTES };
+enum {
+	LANES = 32,
+	CHUNK = NUMERICS_CHUNK,
+	BLOCKS = CHUNK / LANES,
+	SCORE_BYTES = CHUNK * 4,
+	MARK_BYTES = 8,
+	MOST_ROWS = 8,
+	MOST_VECTORS = HEADS_MAX_DIM / LANES,
+	UNROLL = 4,
+	PIECE = 8 /* numbers */,
+	PIECE_BYTES = 16,
+	LANES_BYTES = LANES * PIECE_BYTES
+};
 
 struct spread {
 	struct ir *b;
 	unsigned waves, dims, vectors, group, columns, rows, kv_heads;
-	unsigned element, row_bytes;         /* of the cache: a number; a head at a position */
-	bool int8, pieces, window;           /* pieces: templates.h */
-	unsigned tile, tiles, slot;          /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
-	ir_a arg, shared, marks;             /* [wave][row][slot], [wave][row] max and sum */
+	unsigned element, row_bytes; /* of the cache: a number; a head at a position */
+	bool int8, pieces, window;   /* pieces: templates.h */
+	unsigned tile, tiles, slot;  /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
+	ir_a arg, shared, marks;     /* [wave][row][slot], [wave][row] max and sum */
 	ir_s wave;
 
 	/* The unit's, and the tile's. */
-	ir_s head, position, first_row;      /* position: of the first column */
-	ir_a own;                            /* this wave's share */
+	ir_s head, position, first_row; /* position: of the first column */
+	ir_a own;                       /* this wave's share */
 };
 
-static ir_s load_slot(const struct spread *t, unsigned slot)
-{
-	return ir_sload64(t->b, t->arg, (int32_t)(slot * 8));
-}
+static ir_s load_slot(const struct spread *t, unsigned slot) { return ir_sload64(t->b, t->arg, (int32_t)(slot * 8)); }
 
 static ir_s at_least(const struct spread *t, ir_s v, int64_t least) { return ir_smax(t->b, v, ir_sconst(t->b, least)); }
 static ir_s at_most(const struct spread *t, ir_s v, int64_t most) { return ir_smin(t->b, v, ir_sconst(t->b, most)); }
-static ir_s clamp(const struct spread *t, ir_s v, int64_t least, int64_t most) { return at_most(t, at_least(t, v, least), most); }
+static ir_s clamp(const struct spread *t, ir_s v, int64_t least, int64_t most)
+{
+	return at_most(t, at_least(t, v, least), most);
+}
 
 /* ---- rows */
 
-/* Row `row` of the tile: its number in the unit, its column (where there are several) and its position. Rows past the last are the last one again. */
-struct row { ir_s number, column, position; };
+/* Row `row` of the tile: its number in the unit, its column (where there are several) and its position. Rows past the
+ * last are the last one again. */
+struct row {
+	ir_s number, column, position;
+};
 
 static struct row find_row(const struct spread *t, ir_s row)
 {
@@ -58,18 +75,22 @@ static struct row find_row(const struct spread *t, ir_s row)
 	return r;
 }
 
-/* What a row sees of the chunk that begins at `start`: from..to - 1, counted from there, cut to the chunk; nothing when from is CHUNK or to is 0. */
+/* What a row sees of the chunk that begins at `start`: from..to - 1, counted from there, cut to the chunk; nothing when
+ * from is CHUNK or to is 0. */
 static ir_s row_end(const struct spread *t, const struct row *r, ir_s start)
 {
 	ir_s seen = ir_saddi(t->b, ir_ssub(t->b, r->position, start), 1);
-	return at_most(t, t->columns > 1 ? at_least(t, seen, 0) : seen, CHUNK);       /* a single column sees something of each of its chunks */
+	return at_most(t, t->columns > 1 ? at_least(t, seen, 0) : seen,
+	               CHUNK); /* a single column sees something of each of its chunks */
 }
 
 static ir_s row_begin(const struct spread *t, const struct row *r, ir_s start)
 {
 	if (!t->window)
 		return ir_sconst(t->b, 0);
-	return clamp(t, ir_ssub(t->b, ir_saddi(t->b, ir_ssub(t->b, r->position, load_slot(t, ATTENTION_SLIDING)), 1), start), 0, CHUNK);
+	return clamp(
+		t, ir_ssub(t->b, ir_saddi(t->b, ir_ssub(t->b, r->position, load_slot(t, ATTENTION_SLIDING)), 1), start),
+		0, CHUNK);
 }
 
 static unsigned column_bytes(const struct spread *t)
@@ -98,8 +119,13 @@ static ir_s launch_column(const struct spread *t, ir_s position)
 
 /* ---- scores */
 
-/* sum[row][block], and what brings them on: addresses that walk along the dimensions. Rows of one column lie side by side and share one. */
-struct scores { ir_f sum[MOST_ROWS][BLOCKS]; ir_a query[MOST_ROWS], key[BLOCKS]; unsigned queries; };
+/* sum[row][block], and what brings them on: addresses that walk along the dimensions. Rows of one column lie side by
+ * side and share one. */
+struct scores {
+	ir_f sum[MOST_ROWS][BLOCKS];
+	ir_a query[MOST_ROWS], key[BLOCKS];
+	unsigned queries;
+};
 
 /* Adds `dims` dimensions, whose keys are k[dimension][block]. */
 static void add_scores(const struct spread *t, struct scores *s, unsigned dims, ir_f k[][BLOCKS])
@@ -154,7 +180,8 @@ static void score_pieces(const struct spread *t, struct scores *s)
 	for (unsigned piece = 0; piece < step; piece++)
 		for (unsigned i = 0; i < BLOCKS; i++)
 			for (unsigned n = 0; n < 4; n++)
-				word[piece][i][n] = ir_iload_s(b, s->key[i], (int32_t)(piece * LANES_BYTES + n * 4), PIECE_BYTES);
+				word[piece][i][n] =
+					ir_iload_s(b, s->key[i], (int32_t)(piece * LANES_BYTES + n * 4), PIECE_BYTES);
 	walk_keys(t, s, step * LANES_BYTES);
 	for (unsigned piece = 0; piece < step; piece++) {
 		for (unsigned d = 0; d < PIECE; d++)
@@ -174,7 +201,8 @@ static void score_word(const struct spread *t, struct scores *s, const ir_f scal
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		ir_i word = ir_iload(b, s->key[i], 0);
 		for (unsigned d = 0; d < dims; d++)
-			k[d][i] = ir_fmul(b, scale[i], ir_i2f(b, ir_isar(b, d < 3 ? ir_ishl(b, word, 24 - 8 * d) : word, 24)));
+			k[d][i] = ir_fmul(b, scale[i],
+			                  ir_i2f(b, ir_isar(b, d < 3 ? ir_ishl(b, word, 24 - 8 * d) : word, 24)));
 	}
 	add_scores(t, s, dims, k);
 	walk_keys(t, s, LANES * 4);
@@ -252,7 +280,8 @@ static ir_f weigh_scores(const struct spread *t, ir_a to, const ir_f s[BLOCKS], 
 	return sum;
 }
 
-/* Scores become p, row by row; maximum and sum are left among the marks. Where a row sees nothing of the chunk they mean nothing. */
+/* Scores become p, row by row; maximum and sum are left among the marks. Where a row sees nothing of the chunk they
+ * mean nothing. */
 static void softmax_rows(const struct spread *t, ir_s start)
 {
 	struct ir *b = t->b;
@@ -283,7 +312,10 @@ static void softmax_rows(const struct spread *t, ir_s start)
 /* ---- values */
 
 /* values: of the chunk. */
-struct values { ir_f o[MOST_ROWS][MOST_VECTORS]; ir_a values; };
+struct values {
+	ir_f o[MOST_ROWS][MOST_VECTORS];
+	ir_a values;
+};
 
 /* The position n behind the one at `at`. */
 static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MOST_VECTORS])
@@ -294,7 +326,8 @@ static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MOS
 	for (unsigned i = 0; i < t->vectors; i++)
 		if (t->int8) {
 			ir_f scale = ir_fbcast(b, at, row + (int32_t)(i * 4));
-			out[i] = ir_fmul(b, scale, ir_i2f(b, ir_iload_s8(b, at, row + (int32_t)(t->vectors * 4 + i * LANES))));
+			out[i] = ir_fmul(b, scale,
+			                 ir_i2f(b, ir_iload_s8(b, at, row + (int32_t)(t->vectors * 4 + i * LANES))));
 		} else if (t->element == 2) {
 			out[i] = ir_fload_h(b, at, row + (int32_t)(i * LANES * 2));
 		} else {
@@ -332,7 +365,8 @@ static void add_values(const struct spread *t, struct values *v, ir_s from, ir_s
 {
 	struct ir *b = t->b;
 	ir_f value[PIECE][MOST_VECTORS], p[PIECE];
-	ir_a at = ir_var_a(b, ir_aadd(b, v->values, ir_smuli(b, from, t->row_bytes))), scores = ir_var_a(b, ir_aadd(b, t->own, ir_sshli(b, from, 2)));
+	ir_a at = ir_var_a(b, ir_aadd(b, v->values, ir_smuli(b, from, t->row_bytes))),
+	     scores = ir_var_a(b, ir_aadd(b, t->own, ir_sshli(b, from, 2)));
 
 	ir_s turn = ir_loop(b, count);
 	if (t->pieces && n == 1)
@@ -370,7 +404,8 @@ static void add_some(const struct spread *t, struct values *v, ir_s start, ir_s 
 		struct row row = find_row(t, ir_sconst(b, r));
 		ir_m seen = ir_igt(b, ir_isplat(b, row_end(t, &row, start)), at);
 		if (t->window)
-			seen = ir_mand(b, seen, ir_igt(b, at, ir_isplat(b, ir_saddi(b, row_begin(t, &row, start), -1))));
+			seen = ir_mand(b, seen,
+			               ir_igt(b, at, ir_isplat(b, ir_saddi(b, row_begin(t, &row, start), -1))));
 		ir_f weight = ir_fbcast(b, p, (int32_t)(r * t->slot));
 		for (unsigned i = 0; i < t->vectors; i++)
 			ir_set_f(b, v->o[r][i], ir_fsel(b, seen, ir_ffma(b, weight, value[i], v->o[r][i]), v->o[r][i]));
@@ -384,7 +419,7 @@ static void add_whole(const struct spread *t, struct values *v, ir_s from, ir_s 
 	struct ir *b = t->b;
 	unsigned shift = t->pieces ? 3 : 2;
 
-	if (t->pieces && t->window) {           /* else from is 0 */
+	if (t->pieces && t->window) { /* else from is 0 */
 		ir_s whole = ir_smin(b, ir_sshli(b, ir_sshri(b, ir_saddi(b, from, PIECE - 1), shift), shift), to);
 		add_values(t, v, from, ir_ssub(b, whole, from), 1);
 		from = whole;
@@ -395,8 +430,9 @@ static void add_whole(const struct spread *t, struct values *v, ir_s from, ir_s 
 	add_values(t, v, ir_sadd(b, from, ir_sshli(b, turns, shift)), rest, 1);
 }
 
-/* The o of every row of the tile, over the positions that it sees, into this wave's share. Rows of a tile are in the order of their columns, so the first row
- * is where visible positions begin and end earliest, the last row where they do so latest. */
+/* The o of every row of the tile, over the positions that it sees, into this wave's share. Rows of a tile are in the
+ * order of their columns, so the first row is where visible positions begin and end earliest, the last row where they
+ * do so latest. */
 static void value_chunk(const struct spread *t, ir_a values, ir_s start)
 {
 	struct ir *b = t->b;
@@ -411,7 +447,8 @@ static void value_chunk(const struct spread *t, ir_a values, ir_s start)
 	if (t->columns == 1) {
 		add_whole(t, &v, begin, end);
 	} else {
-		ir_s all = t->window ? ir_smin(b, row_begin(t, &last, start), end) : begin, no_more = ir_smax(b, row_end(t, &first, start), all);
+		ir_s all = t->window ? ir_smin(b, row_begin(t, &last, start), end) : begin,
+		     no_more = ir_smax(b, row_end(t, &first, start), all);
 		if (t->window)
 			add_some(t, &v, start, begin, all);
 		add_whole(t, &v, all, no_more);
@@ -427,7 +464,8 @@ static void value_chunk(const struct spread *t, ir_a values, ir_s start)
 static void do_chunk(const struct spread *t, ir_s chunk)
 {
 	struct ir *b = t->b;
-	ir_s place = ir_sadd(b, ir_smul(b, chunk, load_slot(t, ATTENTION_CHUNK_BYTES)), ir_smuli(b, t->head, CHUNK * t->row_bytes));
+	ir_s place = ir_sadd(b, ir_smul(b, chunk, load_slot(t, ATTENTION_CHUNK_BYTES)),
+	                     ir_smuli(b, t->head, CHUNK * t->row_bytes));
 	ir_s start = ir_sshli(b, chunk, 7);
 
 	score_chunk(t, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place));
@@ -436,17 +474,22 @@ static void do_chunk(const struct spread *t, ir_s chunk)
 }
 
 /* The row that this wave merges: its state, and where it goes. */
-struct state { struct row row; ir_a out; ir_f max, sum, o[MOST_VECTORS]; };
+struct state {
+	struct row row;
+	ir_a out;
+	ir_f max, sum, o[MOST_VECTORS];
+};
 
 static void merge_one(const struct spread *t, const struct state *s, ir_s chunk, ir_s from)
 {
 	struct ir *b = t->b;
 	ir_s row = ir_sadd(b, ir_smuli(b, from, t->tile), t->wave);
-	ir_a mark = ir_aadd(b, t->marks, ir_smuli(b, row, MARK_BYTES)), o = ir_aadd(b, t->shared, ir_smuli(b, row, t->slot));
+	ir_a mark = ir_aadd(b, t->marks, ir_smuli(b, row, MARK_BYTES)),
+	     o = ir_aadd(b, t->shared, ir_smuli(b, row, t->slot));
 	ir_f max = ir_fbcast(b, mark, 0), sum = ir_fbcast(b, mark, 4), new_max = ir_fmax(b, s->max, max);
 	ir_f keep = math_exp(b, ir_fsub(b, s->max, new_max)), join = math_exp(b, ir_fsub(b, max, new_max));
 	ir_f total = ir_ffma(b, s->sum, keep, ir_fmul(b, sum, join));
-	bool some = t->window && t->columns > 1;         /* windows may begin in a later chunk for a later column */
+	bool some = t->window && t->columns > 1; /* windows may begin in a later chunk for a later column */
 	ir_m seen = { 0 };
 
 	if (some) {
@@ -456,7 +499,8 @@ static void merge_one(const struct spread *t, const struct state *s, ir_s chunk,
 	ir_set_f(b, s->max, some ? ir_fsel(b, seen, new_max, s->max) : new_max);
 	ir_set_f(b, s->sum, some ? ir_fsel(b, seen, total, s->sum) : total);
 	for (unsigned i = 0; i < t->vectors; i++) {
-		ir_f more = ir_fmul(b, ir_fload(b, o, (int32_t)(i * LANES * 4), 0), join), joined = ir_ffma(b, s->o[i], keep, more);
+		ir_f more = ir_fmul(b, ir_fload(b, o, (int32_t)(i * LANES * 4), 0), join),
+		     joined = ir_ffma(b, s->o[i], keep, more);
 		ir_set_f(b, s->o[i], some ? ir_fsel(b, seen, joined, s->o[i]) : joined);
 	}
 }
@@ -465,7 +509,8 @@ static void merge_one(const struct spread *t, const struct state *s, ir_s chunk,
 static ir_s has_row(const struct spread *t)
 {
 	struct ir *b = t->b;
-	ir_s of_tile = ir_ssub(b, ir_sconst(b, t->tile), t->wave), of_unit = ir_ssub(b, ir_sconst(b, t->rows), ir_sadd(b, t->first_row, t->wave));
+	ir_s of_tile = ir_ssub(b, ir_sconst(b, t->tile), t->wave),
+	     of_unit = ir_ssub(b, ir_sconst(b, t->rows), ir_sadd(b, t->first_row, t->wave));
 	return clamp(t, t->tiles > 1 ? ir_smin(b, of_tile, of_unit) : of_tile, 0, 1);
 }
 
@@ -474,8 +519,9 @@ static void store_row(const struct spread *t, const struct state *s)
 	struct ir *b = t->b;
 	ir_s mine = has_row(t);
 
-	if (t->columns > 1) {            /* the launch's columns only */
-		ir_s column = ir_ssub(b, s->row.position, load_slot(t, ATTENTION_POS0)), left = ir_ssub(b, load_slot(t, ATTENTION_COLUMNS), column);
+	if (t->columns > 1) { /* the launch's columns only */
+		ir_s column = ir_ssub(b, s->row.position, load_slot(t, ATTENTION_POS0)),
+		     left = ir_ssub(b, load_slot(t, ATTENTION_COLUMNS), column);
 		mine = clamp(t, ir_smin(b, mine, ir_smin(b, ir_saddi(b, column, 1), left)), 0, 1);
 	}
 	ir_loop(b, mine);
@@ -498,12 +544,14 @@ static void do_tile(struct spread *t, ir_s first, ir_s chunks)
 	struct state s = { .row = find_row(t, at_most(t, t->wave, t->tile - 1)) };
 	unsigned shift = (unsigned)__builtin_ctz(t->waves);
 
-	s.out = row_at(t, ATTENTION_OUT, &s.row, launch_column(t, s.row.position));       /* here, where there are other loads to wait for */
+	s.out = row_at(t, ATTENTION_OUT, &s.row,
+	               launch_column(t, s.row.position)); /* here, where there are other loads to wait for */
 	s.max = ir_var_f(b, ir_fconst(b, -INFINITY));
 	s.sum = ir_var_f(b, ir_fconst(b, 0.0f));
 	for (unsigned i = 0; i < t->vectors; i++)
 		s.o[i] = ir_var_f(b, ir_fconst(b, 0.0f));
-	ir_s round = ir_loop(b, ir_sshri(b, ir_saddi(b, chunks, t->waves - 1), shift)), done = ir_sshli(b, round, shift);
+	ir_s round = ir_loop(b, ir_sshri(b, ir_saddi(b, chunks, t->waves - 1), shift)),
+	     done = ir_sshli(b, round, shift);
 	ir_s left = ir_ssub(b, chunks, done);
 	ir_loop(b, at_most(t, ir_ssub(b, left, t->wave), 1));
 	do_chunk(t, ir_sadd(b, ir_sadd(b, first, done), t->wave));
@@ -529,10 +577,17 @@ static void zero_pads(const struct spread *t)
 	if (numerics_pad(width) == width)
 		return;
 	ir_loop(b, first_wave);
-	ir_s column = ir_loop(b, ir_sconst(b, t->columns)), number = ir_sadd(b, ir_ssub(b, t->position, load_slot(t, ATTENTION_POS0)), column);
-	ir_s there = t->columns == 1 ? ir_sconst(b, 1) : clamp(t, ir_smin(b, ir_saddi(b, number, 1), ir_ssub(b, load_slot(t, ATTENTION_COLUMNS), number)), 0, 1);
+	ir_s column = ir_loop(b, ir_sconst(b, t->columns)),
+	     number = ir_sadd(b, ir_ssub(b, t->position, load_slot(t, ATTENTION_POS0)), column);
+	ir_s there =
+		t->columns == 1
+			? ir_sconst(b, 1)
+			: clamp(t,
+	                        ir_smin(b, ir_saddi(b, number, 1), ir_ssub(b, load_slot(t, ATTENTION_COLUMNS), number)),
+	                        0, 1);
 	ir_loop(b, there);
-	heads_zero_pad(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_OUT * 8), ir_smuli(b, number, column_bytes(t))), width, t->head, t->kv_heads);
+	heads_zero_pad(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_OUT * 8), ir_smuli(b, number, column_bytes(t))),
+	               width, t->head, t->kv_heads);
 	ir_endloop(b);
 	ir_endloop(b);
 	ir_endloop(b);
@@ -546,14 +601,15 @@ static void do_unit(struct spread *t, ir_s unit)
 	ir_s pos0 = load_slot(t, ATTENTION_POS0), first = ir_sconst(b, 0);
 
 	t->head = u.head;
-	t->position = t->columns == 1 ? ir_sadd(b, pos0, u.column) : ir_sshli(b, ir_sadd(b, ir_sshri(b, pos0, shift), u.column), shift);
+	t->position = t->columns == 1 ? ir_sadd(b, pos0, u.column)
+	                              : ir_sshli(b, ir_sadd(b, ir_sshri(b, pos0, shift), u.column), shift);
 	ir_s chunks = ir_saddi(b, ir_sshri(b, ir_saddi(b, t->position, t->columns - 1), 7), 1);
 	if (t->window) {
 		ir_s lowest = at_least(t, ir_saddi(b, ir_ssub(b, t->position, load_slot(t, ATTENTION_SLIDING)), 1), 0);
 		first = ir_sshri(b, lowest, 7);
 		chunks = ir_ssub(b, chunks, first);
 	}
-	if (t->columns > 1) {                   /* a tile past the last column has none */
+	if (t->columns > 1) { /* a tile past the last column has none */
 		ir_s end = ir_sadd(b, pos0, load_slot(t, ATTENTION_COLUMNS));
 		chunks = ir_smul(b, chunks, clamp(t, ir_ssub(b, end, t->position), 0, 1));
 	}
@@ -573,16 +629,24 @@ static unsigned slot_bytes(unsigned dims)
 
 unsigned attention_wave_rows(unsigned waves, unsigned head_dim)
 {
-	unsigned most = IR_MAX_SHARED_BYTES / (waves * (slot_bytes(head_dim) + MARK_BYTES)), limit = waves < MOST_ROWS ? waves : MOST_ROWS;
+	unsigned most = IR_MAX_SHARED_BYTES / (waves * (slot_bytes(head_dim) + MARK_BYTES)),
+		 limit = waves < MOST_ROWS ? waves : MOST_ROWS;
 	return most < limit ? most : limit;
 }
 
 void attention_wave_build(struct ir *b, const struct key *key, const struct target *target)
 {
-	struct spread t = { .b = b, .waves = target->waves, .dims = key->head_dim, .group = key->heads / key->kv_heads, .kv_heads = key->kv_heads,
-	                    .columns = key->columns ? key->columns : 1, .element = heads_kv_bytes(key), .row_bytes = heads_kv_row_bytes(key),
-	                    .int8 = heads_kv_bytes(key) == 1, .pieces = template_kv_pieces(target, (enum dtype)(key->kv - 1), key->head_dim),
-	                    .window = key->flags & KEY_WINDOW };
+	struct spread t = { .b = b,
+		            .waves = target->waves,
+		            .dims = key->head_dim,
+		            .group = key->heads / key->kv_heads,
+		            .kv_heads = key->kv_heads,
+		            .columns = key->tile_n ? key->tile_n : 1,
+		            .element = heads_kv_bytes(key),
+		            .row_bytes = heads_kv_row_bytes(key),
+		            .int8 = heads_kv_bytes(key) == 1,
+		            .pieces = template_kv_pieces(target, (enum dtype)(key->kv - 1), key->head_dim),
+		            .window = key->flags & KEY_WINDOW };
 
 	t.rows = t.columns * t.group;
 	t.vectors = (t.dims + LANES - 1) / LANES;

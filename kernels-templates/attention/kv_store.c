@@ -1,11 +1,15 @@
 /* kernels-templates/attention/kv_store.c - keys (optional norm, rotation) and values into the cache.
  *
- * Owns: KEY_KV_STORE, the writing side of the cache's layout: keys with the position in the lane, values with the dimension in it
- * (templates.h). Writes the elements of its own positions and nothing else: another column's kernel may write beside it.
+ * Owns: KEY_KV_STORE, the writing side of the cache's layout: keys with the position in the lane, values with the
+ * dimension in it (templates.h). Writes the elements of its own positions and nothing else: another column's kernel may
+ * write beside it.
  */
 #include "kernels-templates/emit/heads.h"
 
-struct kv_out { ir_a at; unsigned element; };
+struct kv_out {
+	ir_a at;
+	unsigned element;
+};
 
 enum { PIECE_DIMS = 8, PIECE_BYTES = 16, LANES_BYTES = 32 * PIECE_BYTES };
 
@@ -28,7 +32,8 @@ static void key_pieces_sink(struct ir *b, void *context, ir_f v, unsigned i, uns
 	const struct kv_out *out = context;
 	for (unsigned at = 0; at < n; at += PIECE_DIMS) {
 		ir_f first = at & 16 ? ir_fxor(b, v, 16) : v;
-		ir_fstore_h(b, out->at, at & 8 ? ir_fxor(b, first, 8) : first, (int32_t)((i + at) / PIECE_DIMS * LANES_BYTES), PIECE_DIMS);
+		ir_fstore_h(b, out->at, at & 8 ? ir_fxor(b, first, 8) : first,
+		            (int32_t)((i + at) / PIECE_DIMS * LANES_BYTES), PIECE_DIMS);
 	}
 }
 
@@ -57,8 +62,13 @@ static void store_value(struct ir *b, ir_a from, ir_a to, unsigned dims, unsigne
 	}
 }
 
-/* One head's f32 at x become int8: of the block of dimensions `first` ... the scale goes to `scale` behind `to`, words of four to `words` ..., `stride` apart. */
-struct int8_place { ir_a to; int32_t scale, words; unsigned stride; };
+/* One head's f32 at x become int8: of the block of dimensions `first` ... the scale goes to `scale` behind `to`, words
+ * of four to `words` ..., `stride` apart. */
+struct int8_place {
+	ir_a to;
+	int32_t scale, words;
+	unsigned stride;
+};
 
 static void store_int8(struct ir *b, ir_a x, unsigned dims, unsigned first, ir_a scratch, const struct int8_place *p)
 {
@@ -88,13 +98,14 @@ static void store_key_int8(struct ir *b, ir_a x, unsigned dims, ir_a scratch, ir
 static void store_value_int8(struct ir *b, ir_a x, unsigned dims, ir_a scratch, ir_a to)
 {
 	for (unsigned i = 0; i < dims; i += 32)
-		store_int8(b, x, dims, i, scratch, &(struct int8_place){ to, (int32_t)(i / 8), (int32_t)((dims + 31) / 32 * 4 + i), 4 });
+		store_int8(b, x, dims, i, scratch,
+		           &(struct int8_place){ to, (int32_t)(i / 8), (int32_t)((dims + 31) / 32 * 4 + i), 4 });
 }
 
 /* What a kernel's columns have in common. */
 struct kv_store {
 	const struct key *key;
-	ir_a arg, scratch;                   /* scratch: int8: a block's, and behind them a rotated key */
+	ir_a arg, scratch; /* scratch: int8: a block's, and behind them a rotated key */
 	bool int8, pieces;
 	uint32_t column_bytes, row_bytes;
 	unsigned element;
@@ -108,7 +119,8 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 	struct kv_out out = { .element = s->element };
 	ir_s position = ir_sadd(b, ir_sload64(b, s->arg, KV_STORE_POS0 * 8), u.column);
 	ir_s chunk = ir_smul(b, ir_sshri(b, position, 7), ir_sload64(b, s->arg, KV_STORE_CHUNK_BYTES * 8));
-	ir_s place = ir_sadd(b, ir_smuli(b, u.head, NUMERICS_CHUNK), ir_sandi(b, position, NUMERICS_CHUNK - 1));      /* in the chunk */
+	ir_s place = ir_sadd(b, ir_smuli(b, u.head, NUMERICS_CHUNK),
+	                     ir_sandi(b, position, NUMERICS_CHUNK - 1)); /* in the chunk */
 	ir_s lane = ir_sandi(b, position, 31);
 	ir_s block = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, lane), s->row_bytes));
 	ir_s angles = ir_smuli(b, u.column, dims / 2 * 4);
@@ -120,22 +132,30 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 		r.norm = ir_aload(b, s->arg, KV_STORE_NORM * 8);
 		r.eps = ir_fbcast(b, s->arg, KV_STORE_EPS * 8);
 	}
-	ir_a to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_KCACHE * 8), ir_sadd(b, block, ir_smuli(b, lane, s->pieces ? PIECE_BYTES : s->int8 ? 4 : s->element)));
+	ir_a to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_KCACHE * 8),
+	                  ir_sadd(b, block,
+	                          ir_smuli(b, lane,
+	                                   s->pieces ? PIECE_BYTES
+	                                   : s->int8 ? 4
+	                                             : s->element)));
 	out.at = s->int8 ? ir_aaddi(b, s->scratch, 64) : to;
 	ir_f value[HEADS_MAX_DIM / 32];
 	if (s->pieces)
-		load_value(b, heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4), dims, value);
+		load_value(b, heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4), dims,
+		           value);
 	heads_rotate(b, &r, s->pieces ? key_pieces_sink : key_sink, &out);
 	if (s->int8)
 		store_key_int8(b, out.at, dims, s->scratch, to);
 
-	ir_a from = s->pieces ? (ir_a){ 0 } : heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
+	ir_a from = s->pieces ? (ir_a){ 0 }
+	                      : heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
 	if (s->pieces) {
 		ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
 		ir_s piece = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, in_piece), s->row_bytes));
 		to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_VCACHE * 8), ir_sadd(b, piece, ir_sshli(b, in_piece, 1)));
 	} else {
-		to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_VCACHE * 8), ir_sadd(b, chunk, ir_smuli(b, place, s->row_bytes)));
+		to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_VCACHE * 8),
+		             ir_sadd(b, chunk, ir_smuli(b, place, s->row_bytes)));
 	}
 	if (s->pieces)
 		store_value_pieces(b, value, to, dims);
@@ -149,7 +169,7 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 {
 	const char *refusal = heads_refusal(key->kv_heads, key->head_dim);
 	struct kv_store s = { .key = key, .element = heads_kv_bytes(key) };
-	unsigned columns = template_kv_store_columns(target);
+	unsigned columns = template_kv_store_tokens(target);
 
 	if (refusal)
 		return build_refuse(key, err, refusal);

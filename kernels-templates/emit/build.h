@@ -1,7 +1,7 @@
 /* kernels-templates/emit/build.h - one builder per kernel kind, and the pieces of kernels that several builders share.
  *
- * Owns: the names by which template_build() reaches the kinds. A builder checks the key's fields (false and a sentence when it does not
- * do this key), then writes the IR. Internal to this room.
+ * Owns: the names by which template_build() reaches the kinds. A builder checks the key's fields (false and a sentence
+ * when it does not do this key), then writes the IR. Internal to this room.
  */
 #ifndef KERNELS_BUILD_H
 #define KERNELS_BUILD_H
@@ -12,16 +12,18 @@
 /* What is known of a kind of kernel; the table, by enum key_kind, is in templates.c. */
 struct template_kind {
 	bool (*build)(struct ir *b, const struct key *key, const struct target *target, struct error *err);
-	unsigned args;                       /* argument slots of a launch */
-	unsigned effort;                     /* template_effort() */
-	uint64_t (*traffic)(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);                  /* template_traffic() */
-	struct template_reads (*reads)(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);       /* template_reads(); NULL: nothing of either */
+	unsigned args;   /* argument slots of a launch */
+	unsigned effort; /* template_effort() */
+	uint64_t (*traffic)(const struct key *k, uint64_t units, uint64_t position,
+	                    uint64_t columns); /* template_traffic() */
+	struct template_reads (*reads)(const struct key *k, uint64_t units, uint64_t position,
+	                               uint64_t columns); /* template_reads(); NULL: nothing of either */
 };
 extern const struct template_kind template_kinds[KEY_KIND_COUNT];
 
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool narrow_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
-bool turn_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool interleave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool quantise_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool rope_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
@@ -31,7 +33,7 @@ bool embed_build(struct ir *b, const struct key *key, const struct target *targe
 
 /* traffic.c */
 uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
-uint64_t traffic_turn(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_interleave(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_quantise(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
@@ -47,7 +49,8 @@ bool build_refuse(const struct key *key, struct error *err, const char *what);
 
 /* 32 consecutive f32 (32/W vectors) to int8 in the lanes of q; returns the block's scale in every lane. */
 ir_f quantise_emit(struct ir *b, const ir_f x[], ir_i q[]);
-/* 32 consecutive f32 (32/W vectors) to one int8 block (numerics.h rule 4): 32 bytes at q + q_disp, its struct activation_block at s + s_disp. */
+/* 32 consecutive f32 (32/W vectors) to one int8 block (numerics.h rule 4): 32 bytes at q + q_disp, its struct
+ * activation_block at s + s_disp. */
 void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp);
 
 #endif

@@ -1,7 +1,7 @@
 /* kernels-templates/emit/heads.c - norm and rotation of one head, and the arithmetic of units over heads, as IR.
  *
- * Owns: the one translation of numerics.h rules 7 and 8 for heads. A head's whole norm is read before its first element is stored, and a
- * pair is read before either half is: in and out may be the same memory. An editor keeps that.
+ * Owns: the one translation of numerics.h rules 7 and 8 for heads. A head's whole norm is read before its first element
+ * is stored, and a pair is read before either half is: in and out may be the same memory. An editor keeps that.
  */
 #include "kernels-templates/emit/heads.h"
 
@@ -22,14 +22,10 @@ unsigned heads_kv_bytes(const struct key *key)
 uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim)
 {
 	switch (kv) {
-	case DTYPE_F16:
-		return head_dim * 2;
-	case DTYPE_F32:
-		return head_dim * 4;
-	case DTYPE_Q8_0:
-		return (head_dim + 31) / 32 * 4 + (head_dim + 3) / 4 * 4;
-	default:
-		return 0;
+	case DTYPE_F16: return head_dim * 2;
+	case DTYPE_F32: return head_dim * 4;
+	case DTYPE_Q8_0: return (head_dim + 31) / 32 * 4 + (head_dim + 3) / 4 * 4;
+	default: return 0;
 	}
 }
 
@@ -100,7 +96,8 @@ static void rotate_pair(struct ir *b, const struct heads_rotation *r, ir_f scale
 	out[1] = ir_ffma(b, c, cos, ir_fmul(b, a, sin));
 }
 
-static void sink_pair(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context, unsigned i, const ir_f v[2])
+static void sink_pair(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context, unsigned i,
+                      const ir_f v[2])
 {
 	unsigned half = r->dims / 2, n = lanes_left(b, half, i);
 
@@ -116,7 +113,7 @@ void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink,
 
 	if (r->normed)
 		scale = head_scale(b, r);
-	if (b->waves > 1) {             /* there, loads cannot pass stores, and there are registers for a head */
+	if (b->waves > 1) { /* there, loads cannot pass stores, and there are registers for a head */
 		for (unsigned i = 0; i < half; i += b->lanes)
 			rotate_pair(b, r, scale, i, v[i / b->lanes]);
 		for (unsigned i = 0; i < half; i += b->lanes)

@@ -1,7 +1,7 @@
 /* kernels-templates/emit/heads.h - what the kernels over attention heads share: their units, pads, norm and rotation.
  *
- * Owns: numerics.h rules 7 and 8 for one head, as IR; the split of a unit into column and head; the zeros after the last head.
- * Where a rotated value goes is the caller's business (a sink).
+ * Owns: numerics.h rules 7 and 8 for one head, as IR; the split of a unit into column and head; the zeros after the
+ * last head. Where a rotated value goes is the caller's business (a sink).
  */
 #ifndef KERNELS_HEADS_H
 #define KERNELS_HEADS_H
@@ -18,21 +18,25 @@ unsigned heads_kv_bytes(const struct key *key);
 uint32_t heads_kv_row_bytes(const struct key *key);
 
 /* unit = column * heads + head. */
-struct heads_unit { ir_s column, head; };
+struct heads_unit {
+	ir_s column, head;
+};
 struct heads_unit heads_unit(struct ir *b, ir_s unit, uint32_t heads);
 
 /* base + column * columns_bytes + head * head_bytes. */
 ir_a heads_at(struct ir *b, ir_a base, struct heads_unit u, uint32_t column_bytes, uint32_t head_bytes);
 
-/* Writes +0 behind a column that holds width elements and starts at column, when the unit's head is the last one. Emits nothing for whole blocks. */
+/* Writes +0 behind a column that holds width elements and starts at column, when the unit's head is the last one. Emits
+ * nothing for whole blocks. */
 void heads_zero_pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32_t heads);
 
-/* One head: optional norm, rotation. Element i and the n - 1 after it go to the sink, lanes from n on are to be ignored. */
+/* One head: optional norm, rotation. Element i and the n - 1 after it go to the sink, lanes from n on are to be
+ * ignored. */
 struct heads_rotation {
 	ir_a x, cos, sin;
 	uint32_t dims;
 	bool normed;
-	ir_a norm;               /* weights; read when normed */
+	ir_a norm; /* weights; read when normed */
 	ir_f eps;
 };
 typedef void (*heads_sink)(struct ir *b, void *context, ir_f v, unsigned i, unsigned n);

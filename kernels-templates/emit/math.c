@@ -1,6 +1,7 @@
 /* kernels-templates/emit/math.c - exp and the cross-lane reductions of numerics.h, as IR.
  *
- * Owns: their one translation into instructions. Never loads or stores. An editor keeps the order of operations: it is the contract.
+ * Owns: their one translation into instructions. Never loads or stores. An editor keeps the order of operations: it is
+ * the contract.
  */
 #include <assert.h>
 
@@ -23,8 +24,8 @@ ir_f math_exp(struct ir *b, ir_f x)
 	return ir_fsel(b, tiny, ir_fconst(b, 0.0f), ir_fmul(b, p, power));
 }
 
-/* Rule 6 adds at strides 16, 8, 4, 2, 1 in all lanes at once. Strides of W and more join whole vectors: both ends of a pair get the
- * same value (the operation commutes), so one of them is enough. */
+/* Rule 6 adds at strides 16, 8, 4, 2, 1 in all lanes at once. Strides of W and more join whole vectors: both ends of a
+ * pair get the same value (the operation commutes), so one of them is enough. */
 static ir_f lane_reduce(struct ir *b, const ir_f part[], ir_f (*op)(struct ir *, ir_f, ir_f))
 {
 	unsigned n = math_parts(b);
@@ -40,15 +41,9 @@ static ir_f lane_reduce(struct ir *b, const ir_f part[], ir_f (*op)(struct ir *,
 	return v[0];
 }
 
-ir_f math_lane_sum(struct ir *b, const ir_f part[])
-{
-	return lane_reduce(b, part, ir_fadd);
-}
+ir_f math_lane_sum(struct ir *b, const ir_f part[]) { return lane_reduce(b, part, ir_fadd); }
 
-ir_f math_lane_max(struct ir *b, const ir_f part[])
-{
-	return lane_reduce(b, part, ir_fmax);
-}
+ir_f math_lane_max(struct ir *b, const ir_f part[]) { return lane_reduce(b, part, ir_fmax); }
 
 ir_f math_rms_scale(struct ir *b, ir_f ss, uint32_t n, ir_f eps)
 {

@@ -1,7 +1,8 @@
 /* kernels-templates/emit/math.h - the small arithmetic that several templates share, as IR.
  *
- * Owns: exp (numerics.h rule 10), the cross-lane sum and maximum over 32 partials (rule 6), the scale of a norm (rule 7).
- * Holds no state and touches no memory. Every float operation here is one of the contract's, in the contract's order.
+ * Owns: exp (numerics.h rule 10), the cross-lane sum and maximum over 32 partials (rule 6), the scale of a norm (rule
+ * 7). Holds no state and touches no memory. Every float operation here is one of the contract's, in the contract's
+ * order.
  */
 #ifndef KERNELS_MATH_H
 #define KERNELS_MATH_H

@@ -1,4 +1,5 @@
-/* kernels-templates/formats/weight_pieces.c - weights by pieces of 16 bytes (weight_pieces.h): packing them, and loading them in a template. */
+/* kernels-templates/formats/weight_pieces.c - weights by pieces of 16 bytes (weight_pieces.h): packing them, and
+ * loading them in a template. */
 #include <assert.h>
 #include <string.h>
 
@@ -61,7 +62,8 @@ static void place_vector(uint8_t *period, uint32_t bytes, uint32_t at, const uin
 }
 
 /* One unit, packed for CPUs, to its place in the row block. */
-static void place_unit(const struct weight_format *f, uint8_t *dst, const uint8_t *from, uint64_t span_units, uint64_t unit)
+static void place_unit(const struct weight_format *f, uint8_t *dst, const uint8_t *from, uint64_t span_units,
+                       uint64_t unit)
 {
 	uint64_t in_span = unit % span_units, first = in_span / PIECES_PERIOD_UNITS * PIECES_PERIOD_UNITS;
 	unsigned n = (unsigned)(span_units - first < PIECES_PERIOD_UNITS ? span_units - first : PIECES_PERIOD_UNITS);
@@ -121,12 +123,14 @@ void weight_pieces_pack(const struct weight_format *f, void *dst, const void *co
 		const void *part[LANES];
 		uint64_t n = k - at < STRETCH ? k - at : STRETCH;
 		for (unsigned r = 0; r < LANES; r++)
-			part[r] = row[r] ? (const void *)((const uint8_t *)row[r] + at / facts->block * facts->bytes) : zeros;
+			part[r] = row[r] ? (const void *)((const uint8_t *)row[r] + at / facts->block * facts->bytes)
+			                 : zeros;
 		f->pack(packed, part, n);
 		if (f->head_bytes)
 			place_head(f, heads + at / STRETCH * weight_pieces_head(f) * LANES, packed);
 		for (uint64_t u = 0; u < numerics_pad(n) / PIECES_UNIT_K; u++)
-			place_unit(f, dst, packed + f->head_bytes + u * packed_unit(f), span_units, at / PIECES_UNIT_K + u);
+			place_unit(f, dst, packed + f->head_bytes + u * packed_unit(f), span_units,
+			           at / PIECES_UNIT_K + u);
 	}
 }
 
@@ -154,7 +158,8 @@ static ir_i find_word(const struct weight_pieces *p, int32_t disp, unsigned *at)
 	unsigned vector = 0, i = find_array(p->format, disp, &vector);
 	const struct weight_array *a = &p->format->array[i];
 	/* Numbers from heads lie unit by unit, eight bytes of each kind. */
-	unsigned byte = i < first_array(p->format) ? vector * 8 + p->unit : p->array[i].skip + (p->unit * a->count + vector) * a->lane;
+	unsigned byte = i < first_array(p->format) ? vector * 8 + p->unit
+	                                           : p->array[i].skip + (p->unit * a->count + vector) * a->lane;
 
 	assert(byte / 4 < p->array[i].n);
 	*at = byte % 4;
@@ -199,23 +204,24 @@ ir_f weight_pieces_head_half(struct ir *b, const struct weight_pieces *p, int32_
 /* A period on its way. */
 struct period {
 	struct weight_reader *r;
-	unsigned units, turn;                /* turn: units of one */
-	uint32_t bytes;                      /* of the stream */
-	bool walks[WEIGHT_MAX_ARRAYS];       /* each turn takes whole pieces of this array and loads them itself, from `from`, unless all are to be loaded at once */
+	unsigned units, turn;          /* turn: units of one */
+	uint32_t bytes;                /* of the stream */
+	bool walks[WEIGHT_MAX_ARRAYS]; /* each turn takes whole pieces of this array and loads them itself, from `from`,
+	                                  unless all are to be loaded at once */
 	ir_a from[WEIGHT_MAX_ARRAYS];
-	ir_i stream[PIECES_PERIOD_UNITS * 32];        /* words loaded at the period's start, by number; r 0: none */
+	ir_i stream[PIECES_PERIOD_UNITS * 32]; /* words loaded at the period's start, by number; r 0: none */
 	struct weight_pieces pieces;
-	bool one_head;                       /* spans begin with heads, so that a period has one */
-	ir_i head[2];                        /* the word of halves of the first unit's head, and of the last unit's */
-	ir_s in_head;                        /* the first unit's number in its head; in use unless one_head */
+	bool one_head; /* spans begin with heads, so that a period has one */
+	ir_i head[2];  /* the word of halves of the first unit's head, and of the last unit's */
+	ir_s in_head;  /* the first unit's number in its head; in use unless one_head */
 };
 
 static ir_i load_sized(struct weight_reader *r, unsigned shift, int32_t disp)
 {
 	ir_a at = r->at[shift];
 	switch (shift) {
-	case 0:  return ir_iload_u8(r->b, at, disp);
-	case 1:  return ir_iload_u16(r->b, at, disp);
+	case 0: return ir_iload_u8(r->b, at, disp);
+	case 1: return ir_iload_u16(r->b, at, disp);
 	default: return ir_iload_s(r->b, at, disp, 1u << shift);
 	}
 }
@@ -279,7 +285,8 @@ static void take_eight(struct ir *b, ir_i from, const ir_i first[2], const ir_i 
 {
 	ir_m lower = ir_igt(b, ir_iconst(b, 4), from);
 	ir_i down = ir_ishl(b, ir_iand(b, from, ir_iconst(b, 3)), 3), up = ir_isub(b, ir_iconst(b, 32), down);
-	ir_i x[3] = { ir_isel(b, lower, first[0], first[1]), ir_isel(b, lower, first[1], next[0]), ir_isel(b, lower, next[0], next[1]) };
+	ir_i x[3] = { ir_isel(b, lower, first[0], first[1]), ir_isel(b, lower, first[1], next[0]),
+		      ir_isel(b, lower, next[0], next[1]) };
 
 	for (unsigned i = 0; i < 2; i++)
 		out[i] = ir_ior(b, ir_ishrv(b, x[i], down), ir_ishlv(b, x[i + 1], up));
@@ -306,7 +313,8 @@ static void begin_heads(struct period *p, ir_s first, ir_s last)
 		if (aligned)
 			memcpy(p->pieces.array[0].word + i, bytes[0] + i, 2 * sizeof(ir_i));
 		else
-			take_eight(b, ir_isplat(b, p->in_head), bytes[0] + i, bytes[!p->one_head] + i, p->pieces.array[0].word + i);
+			take_eight(b, ir_isplat(b, p->in_head), bytes[0] + i, bytes[!p->one_head] + i,
+			           p->pieces.array[0].word + i);
 	p->pieces.array[0].n = f->six ? 4 : 0;
 }
 
@@ -329,7 +337,8 @@ static bool turns_walk(const struct period *p, unsigned i, unsigned units)
 {
 	const struct weight_format *f = p->r->format;
 	uint32_t turn = p->turn * array_bytes(&f->array[i]);
-	return !p->r->at_once && p->turn < PIECES_PERIOD_UNITS && turn && turn % PIECE == 0 && units * unit_stream(f, i) % PIECE == 0;
+	return !p->r->at_once && p->turn < PIECES_PERIOD_UNITS && turn && turn % PIECE == 0 &&
+	       units * unit_stream(f, i) % PIECE == 0;
 }
 
 /* The words of arrays that turns do not walk through. */
@@ -337,7 +346,7 @@ static void load_words(struct period *p)
 {
 	const struct weight_format *f = p->r->format;
 
-	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f); )
+	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f);)
 		if (!p->walks[i])
 			load_array(p, i, weight_pieces_stream(f, i, p->units), p->units * array_bytes(&f->array[i]));
 }
@@ -357,8 +366,10 @@ static void begin_period(struct period *p, ir_s first)
 	const struct weight_format *f = p->r->format;
 
 	if (f->head_bytes)
-		begin_heads(p, first, p->units > 1 && p->r->span_units % f->head_units ? ir_saddi(b, first, p->units - 1) : first);
-	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f); ) {
+		begin_heads(p, first,
+		            p->units > 1 && p->r->span_units % f->head_units ? ir_saddi(b, first, p->units - 1)
+		                                                             : first);
+	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f);) {
 		p->walks[i] = p->turn < p->units && turns_walk(p, i, p->units);
 		if (p->walks[i])
 			p->from[i] = ir_var_a(b, ir_aaddi(b, p->r->at[4], p->units * unit_stream(f, i) * LANES));
@@ -385,7 +396,8 @@ static void load_into(struct period *p, unsigned units, ir_s there)
 	ir_endloop(b);
 }
 
-/* The same for a period of which the kernel knows only when it runs whether it is whole or the last one, of `rest`; units: how many it has. */
+/* The same for a period of which the kernel knows only when it runs whether it is whole or the last one, of `rest`;
+ * units: how many it has. */
 static void begin_either(struct period *p, ir_s is_whole, unsigned rest, ir_s units, ir_s first)
 {
 	struct ir *b = p->r->b;
@@ -394,11 +406,13 @@ static void begin_either(struct period *p, ir_s is_whole, unsigned rest, ir_s un
 
 	if (f->head_bytes)
 		begin_heads(p, first, ir_saddi(b, ir_sadd(b, first, units), -1));
-	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f); ) {
-		uint32_t before = unit_stream(f, i) * LANES, at = weight_pieces_stream(f, i, p->units), bytes = p->units * array_bytes(&f->array[i]);
+	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(f);) {
+		uint32_t before = unit_stream(f, i) * LANES, at = weight_pieces_stream(f, i, p->units),
+			 bytes = p->units * array_bytes(&f->array[i]);
 		p->walks[i] = turns_walk(p, i, p->units);
 		if (p->walks[i]) {
-			p->from[i] = ir_var_a(b, before ? ir_aadd(b, p->r->at[4], ir_smuli(b, units, before)) : p->r->at[4]);
+			p->from[i] =
+				ir_var_a(b, before ? ir_aadd(b, p->r->at[4], ir_smuli(b, units, before)) : p->r->at[4]);
 			continue;
 		}
 		p->pieces.array[i].skip = at % 4;
@@ -416,7 +430,7 @@ static void begin_either(struct period *p, ir_s is_whole, unsigned rest, ir_s un
 
 static void begin_turn(struct period *p)
 {
-	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(p->r->format); ) {
+	for (unsigned i = WEIGHT_MAX_ARRAYS; i-- > first_array(p->r->format);) {
 		unsigned words = p->turn * array_bytes(&p->r->format->array[i]) / 4;
 		if (!p->walks[i])
 			continue;
@@ -424,7 +438,8 @@ static void begin_turn(struct period *p)
 		p->pieces.array[i].skip = 0;
 		p->pieces.array[i].n = words;
 		for (unsigned n = 0; n < words; n++)
-			p->pieces.array[i].word[n] = ir_iload_s(p->r->b, p->from[i], (int32_t)(n / 4 * PIECE * LANES + n % 4 * 4), PIECE);
+			p->pieces.array[i].word[n] =
+				ir_iload_s(p->r->b, p->from[i], (int32_t)(n / 4 * PIECE * LANES + n % 4 * 4), PIECE);
 	}
 }
 
@@ -499,10 +514,14 @@ static void move_on(struct weight_reader *r, ir_s bytes)
 /* Cut into turns. */
 static struct period period_of(struct weight_reader *r, unsigned units)
 {
-	struct period p = { .r = r, .units = units, .turn = units, .bytes = units * weight_pieces_lane(r->format), .pieces.format = r->format };
+	struct period p = { .r = r,
+		            .units = units,
+		            .turn = units,
+		            .bytes = units * weight_pieces_lane(r->format),
+		            .pieces.format = r->format };
 
 	if (units > r->most_units)
-		for (p.turn = r->most_units; units % p.turn; )
+		for (p.turn = r->most_units; units % p.turn;)
 			p.turn--;
 	return p;
 }
@@ -532,7 +551,8 @@ static bool rest_is_alike(struct weight_reader *r, unsigned units)
 	struct period p = period_of(r, PIECES_PERIOD_UNITS);
 
 	for (unsigned i = first_array(f); i < WEIGHT_MAX_ARRAYS; i++)
-		if (turns_walk(&p, i, PIECES_PERIOD_UNITS) != turns_walk(&p, i, units) || (PIECES_PERIOD_UNITS - units) * unit_stream(f, i) % 4)
+		if (turns_walk(&p, i, PIECES_PERIOD_UNITS) != turns_walk(&p, i, units) ||
+		    (PIECES_PERIOD_UNITS - units) * unit_stream(f, i) % 4)
 			return false;
 	return p.turn < PIECES_PERIOD_UNITS && units % p.turn == 0;
 }
@@ -542,12 +562,15 @@ static void visit_alike(struct weight_reader *r, const struct weight_visitor *v,
 {
 	struct ir *b = r->b;
 	struct period p = period_of(r, PIECES_PERIOD_UNITS);
-	ir_s number = ir_loop(b, ir_sconst(b, whole + 1)), is_whole = ir_smin(b, ir_ssub(b, ir_sconst(b, whole), number), ir_sconst(b, 1));
-	ir_s turns = ir_saddi(b, ir_smuli(b, is_whole, (PIECES_PERIOD_UNITS - rest) / p.turn), rest / p.turn), units = ir_smuli(b, turns, p.turn);
+	ir_s number = ir_loop(b, ir_sconst(b, whole + 1)),
+	     is_whole = ir_smin(b, ir_ssub(b, ir_sconst(b, whole), number), ir_sconst(b, 1));
+	ir_s turns = ir_saddi(b, ir_smuli(b, is_whole, (PIECES_PERIOD_UNITS - rest) / p.turn), rest / p.turn),
+	     units = ir_smuli(b, turns, p.turn);
 
 	if (v->begin)
 		v->begin(v->context);
-	begin_either(&p, is_whole, rest, units, r->format->head_bytes ? ir_sadd(b, r->first, ir_sshli(b, number, 3)) : number);
+	begin_either(&p, is_whole, rest, units,
+	             r->format->head_bytes ? ir_sadd(b, r->first, ir_sshli(b, number, 3)) : number);
 	visit_turns(&p, v, turns);
 	if (v->end)
 		v->end(v->context);
@@ -569,7 +592,8 @@ void weight_pieces_read(struct weight_reader *r, const struct weight_visitor *v)
 	unsigned whole = r->span_units / PIECES_PERIOD_UNITS, rest = r->span_units % PIECES_PERIOD_UNITS;
 	ir_s number = { 0 };
 
-	/* Words loaded only where they are there are moved once more, into what turns shift through: too many for whole periods. */
+	/* Words loaded only where they are there are moved once more, into what turns shift through: too many for whole
+	 * periods. */
 	struct weight_reader by_turns = *r;
 	by_turns.at_once = false;
 	if (whole && rest && !r->rest_apart && rest_is_alike(&by_turns, rest)) {
@@ -580,10 +604,13 @@ void weight_pieces_read(struct weight_reader *r, const struct weight_visitor *v)
 		number = ir_loop(b, ir_sconst(b, whole));
 	if (whole) {
 		bool moves = whole > 1 && r->format->head_bytes;
-		visit_period(r, v, PIECES_PERIOD_UNITS, moves ? ir_sadd(b, r->first, ir_sshli(b, number, 3)) : r->first);
+		visit_period(r, v, PIECES_PERIOD_UNITS,
+		             moves ? ir_sadd(b, r->first, ir_sshli(b, number, 3)) : r->first);
 	}
 	if (whole > 1)
 		ir_endloop(b);
 	if (rest)
-		visit_period(r, v, rest, whole && r->format->head_bytes ? ir_saddi(b, r->first, whole * PIECES_PERIOD_UNITS) : r->first);
+		visit_period(r, v, rest,
+		             whole && r->format->head_bytes ? ir_saddi(b, r->first, whole * PIECES_PERIOD_UNITS)
+		                                            : r->first);
 }

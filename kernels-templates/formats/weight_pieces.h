@@ -1,26 +1,38 @@
-/* kernels-templates/formats/weight_pieces.h - weights packed so that a lane loads 16 bytes of its own row at a time, and how a template reads them.
+/* kernels-templates/formats/weight_pieces.h - weights packed so that a lane loads 16 bytes of its own row at a time,
+ * and how a template reads them.
  *
- * Owns: the layout WEIGHT_BY_PIECES, as a permutation of the packing that CPUs read, and the loads of it. Knows no format but through the arrays it
- * declares. An editor keeps the two in step: weight_pieces_place() is the one place that says where a byte lies.
+ * Owns: the layout WEIGHT_LANE_CONTIGUOUS, as a permutation of the packing that CPUs read, and the loads of it. Knows
+ * no format but through the arrays it declares. An editor keeps the two in step: weight_pieces_place() is the one place
+ * that says where a byte lies.
  *
- * A row block of 32 rows: the periods of its spans, one after another, then its heads. A period is 256 k's counted from the start of a span, or the
- * rest of the span. What a lane (a row) has in a period are its bytes of all the period's arrays, array after array, the last array of the format first; that
- * stream is cut into pieces of 16 bytes, then one of 8, 4, 2, 1 as the rest has these bits; a piece lies as [32 lanes][its bytes]. Heads: [head][32 lanes]
- * [2, 4 or 16 bytes], since spans need not begin with one.
+ * A row block of 32 rows: the periods of its spans, one after another, then its heads. A period is 256 k's counted from
+ * the start of a span, or the rest of the span. What a lane (a row) has in a period are its bytes of all the period's
+ * arrays, array after array, the last array of the format first; that stream is cut into pieces of 16 bytes, then one
+ * of 8, 4, 2, 1 as the rest has these bits; a piece lies as [32 lanes][its bytes]. Heads: [head][32 lanes] [2, 4 or 16
+ * bytes], since spans need not begin with one.
  *
- * Heads of 16 bytes: a word of d and, where there is one, of -dmin; then the head's 8 pairs of numbers of six bits, A and B: a word of the low four bits of A, of
- * units 0..3 in the lower halves of its bytes, of units 4..7 in the upper ones; the same of B; a word of the upper two bits, byte u from its low end: of A of
- * unit u, of A of unit u + 4, of B of unit u, of B of unit u + 4. Three operations make four bytes of them.
+ * Heads of 16 bytes: a word of d and, where there is one, of -dmin; then the head's 8 pairs of numbers of six bits, A
+ * and B: a word of the low four bits of A, of units 0..3 in the lower halves of its bytes, of units 4..7 in the upper
+ * ones; the same of B; a word of the upper two bits, byte u from its low end: of A of unit u, of A of unit u + 4, of B
+ * of unit u, of B of unit u + 4. Three operations make four bytes of them.
  */
 #ifndef KERNELS_WEIGHT_PIECES_H
 #define KERNELS_WEIGHT_PIECES_H
 
 #include "kernels-templates/formats/weight_format.h"
 
-enum { PIECES_UNIT_K = 32, PIECES_PERIOD_UNITS = NUMERICS_SEGMENT / PIECES_UNIT_K, PIECES_SIZES = 5 /* 1, 2, 4, 8, 16 */, PIECES_MAX_WORDS = 72 };
+enum {
+	PIECES_UNIT_K = 32,
+	PIECES_PERIOD_UNITS = NUMERICS_SEGMENT / PIECES_UNIT_K,
+	PIECES_SIZES = 5 /* 1, 2, 4, 8, 16 */,
+	PIECES_MAX_WORDS = 72
+};
 
 /* A row's bytes of 32 k's, heads apart; those of 32 rows; a row's bytes of a head. */
-static inline uint32_t weight_pieces_lane(const struct weight_format *f) { return PIECES_UNIT_K / f->unit_k * f->unit_bytes / 32 - (f->six ? 2 : 0); }
+static inline uint32_t weight_pieces_lane(const struct weight_format *f)
+{
+	return PIECES_UNIT_K / f->unit_k * f->unit_bytes / 32 - (f->six ? 2 : 0);
+}
 static inline uint32_t weight_pieces_unit(const struct weight_format *f) { return weight_pieces_lane(f) * 32; }
 static inline uint32_t weight_pieces_head(const struct weight_format *f) { return f->six ? 16 : f->head_bytes / 32; }
 /* Of k (padded) elements of 32 rows. */
@@ -38,11 +50,14 @@ void weight_pieces_pack(const struct weight_format *f, void *dst, const void *co
 /* What registers hold of a turn, which is some units of a period. The helpers of weight_format.h look here. */
 struct weight_pieces {
 	const struct weight_format *format;
-	unsigned unit;                       /* of the turn: the one that is read now */
+	unsigned unit; /* of the turn: the one that is read now */
 	/* The turn's bytes of each array, from byte `skip` of the first word on. */
-	struct { unsigned skip, n; ir_i word[PIECES_MAX_WORDS]; } array[WEIGHT_MAX_ARRAYS];
-	ir_i head;                           /* the unit's */
-	ir_f scale[2];                       /* of the unit or its half, once made: as weight_quants' scale() gives it */
+	struct {
+		unsigned skip, n;
+		ir_i word[PIECES_MAX_WORDS];
+	} array[WEIGHT_MAX_ARRAYS];
+	ir_i head;     /* the unit's */
+	ir_f scale[2]; /* of the unit or its half, once made: as weight_quants' scale() gives it */
 };
 
 ir_i weight_pieces_word(struct ir *b, const struct weight_pieces *p, int32_t disp);
@@ -50,24 +65,27 @@ ir_f weight_pieces_half(struct ir *b, const struct weight_pieces *p, int32_t dis
 ir_i weight_pieces_byte(struct ir *b, const struct weight_pieces *p, int32_t disp, bool is_signed);
 ir_f weight_pieces_head_half(struct ir *b, const struct weight_pieces *p, int32_t disp);
 
-/* One span of one row block, read from front to back. The caller's part: what to do at a period's start and end, with each unit, and after a turn. */
+/* One span of one row block, read from front to back. The caller's part: what to do at a period's start and end, with
+ * each unit, and after a turn. */
 struct weight_visitor {
 	void *context;
-	void (*begin)(void *context), (*end)(void *context);                                        /* of a period; may be NULL */
-	void (*unit)(void *context, const struct weight_stream *w, unsigned index);                 /* index: within its turn */
-	void (*walk)(void *context, unsigned units);                                                /* a turn of so many units is done */
+	void (*begin)(void *context), (*end)(void *context);                        /* of a period; may be NULL */
+	void (*unit)(void *context, const struct weight_stream *w, unsigned index); /* index: within its turn */
+	void (*walk)(void *context, unsigned units); /* a turn of so many units is done */
 };
 
 struct weight_reader {
 	struct ir *b;
 	const struct weight_format *format;
 	uint32_t row_units, span_units;
-	unsigned most_units;                 /* of a turn */
-	bool at_once;                        /* all that a period has is loaded at its start, but where a shorter one goes through the same code; weight_pieces_fit() must be all of it */
-	bool rest_apart;                     /* a shorter last period has code of its own, and leaves more scalar registers */
-	ir_a at[PIECES_SIZES];               /* variables: the period, for a reader of pieces of 1, 2, 4, 8, 16 bytes; they may be one variable */
-	ir_a heads;                          /* the row block's heads, for the lane; in use when the format has them */
-	ir_s first;                          /* number of the span's first unit; the same */
+	unsigned most_units; /* of a turn */
+	bool at_once;    /* all that a period has is loaded at its start, but where a shorter one goes through the same
+	                    code; weight_pieces_fit() must be all of it */
+	bool rest_apart; /* a shorter last period has code of its own, and leaves more scalar registers */
+	ir_a at[PIECES_SIZES]; /* variables: the period, for a reader of pieces of 1, 2, 4, 8, 16 bytes; they may be one
+	                          variable */
+	ir_a heads;            /* the row block's heads, for the lane; in use when the format has them */
+	ir_s first;            /* number of the span's first unit; the same */
 };
 
 /* The most units of a turn whose bytes fit the registers kept for them. */

@@ -1,8 +1,9 @@
-/* kernels-templates/formats/weight_quants.c - weights given as bytes and scales, in a template: as f32, and times int8 activations.
+/* kernels-templates/formats/weight_quants.c - weights given as bytes and scales, in a template: as f32, and times int8
+ * activations.
  *
- * Owns: the order of the operations of numerics.h rule 4 for every format that fills a struct weight_quants. Integers stay exact: quants are
- * unsigned and at most 63, so two products fit 16 bits, and as many such pairs are added in 16 bits as surely fit. Where weights are read by pieces, the
- * target has dot4, which takes all quants as they are.
+ * Owns: the order of the operations of numerics.h rule 4 for every format that fills a struct weight_quants. Integers
+ * stay exact: quants are unsigned and at most 63, so two products fit 16 bits, and as many such pairs are added in 16
+ * bits as surely fit. Where weights are read by pieces, the target has dot4, which takes all quants as they are.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@ enum { GROUPS = 8, MAX_BATCH = 2, FEW_SUMS = 8 };
 
 /* ---- as f32 */
 
-static void load_quants(const struct weight_quants *q, struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_f out[])
+static void load_quants(const struct weight_quants *q, struct ir *b, const struct weight_stream *w, int32_t unit_disp,
+                        unsigned v, unsigned g, ir_f out[])
 {
 	ir_f own[2], *scale = w->pieces ? w->pieces->scale : own;
 
@@ -31,11 +33,13 @@ static void load_quants(const struct weight_quants *q, struct ir *b, const struc
 			quant = i < 3 ? ir_iand(b, quant, ir_iconst(b, 255)) : quant;
 			quant = q->offset ? ir_isub(b, quant, ir_iconst(b, q->offset)) : quant;
 		}
-		out[i] = q->minimum ? ir_ffma(b, scale[0], ir_i2f(b, quant), scale[1]) : ir_fmul(b, scale[0], ir_i2f(b, quant));
+		out[i] = q->minimum ? ir_ffma(b, scale[0], ir_i2f(b, quant), scale[1])
+		                    : ir_fmul(b, scale[0], ir_i2f(b, quant));
 	}
 }
 
-void weight_load(const struct weight_format *f, struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
+void weight_load(const struct weight_format *f, struct ir *b, const struct weight_stream *w, int32_t unit_disp,
+                 unsigned v, unsigned index, ir_f out[])
 {
 	if (f->load && !(w->pieces && f->quants))
 		f->load(b, w, unit_disp, v, index, out);
@@ -45,21 +49,12 @@ void weight_load(const struct weight_format *f, struct ir *b, const struct weigh
 
 /* ---- times int8 */
 
-bool weight_has_int8(const struct weight_format *f)
-{
-	return f->dot_int8 || f->quants;
-}
+bool weight_has_int8(const struct weight_format *f) { return f->dot_int8 || f->quants; }
 
 /* Pairs of products that may be added in 16 bits. */
-static unsigned pairs_that_fit(const struct weight_quants *q)
-{
-	return 32767 / (2 * 127 * q->most);
-}
+static unsigned pairs_that_fit(const struct weight_quants *q) { return 32767 / (2 * 127 * q->most); }
 
-unsigned weight_int8_registers(const struct weight_format *f)
-{
-	return f->quants ? f->quants->registers : 4;
-}
+unsigned weight_int8_registers(const struct weight_format *f) { return f->quants ? f->quants->registers : 4; }
 
 /* One unit of one tile on its way. */
 struct dot {
@@ -67,10 +62,10 @@ struct dot {
 	const struct weight_quants *q;
 	const struct weight_tile *t;
 	int32_t unit_disp;
-	unsigned index;                      /* of the unit in x and xs */
-	unsigned first, n;                   /* row vectors */
+	unsigned index;    /* of the unit in x and xs */
+	unsigned first, n; /* row vectors */
 	unsigned half;
-	ir_i sum[WEIGHT_MAX_ACC];            /* [vector][column] */
+	ir_i sum[WEIGHT_MAX_ACC]; /* [vector][column] */
 };
 
 static ir_i load_input(const struct dot *d, unsigned c, unsigned g)
@@ -84,16 +79,10 @@ static int32_t block_disp(const struct dot *d, unsigned c, size_t member)
 }
 
 /* The i-th group to be done: both groups of a word together where a unit is one sum, since they share the word. */
-static unsigned group_at(const struct dot *d, unsigned i)
-{
-	return d->q->halves ? d->half * 4 + i : i / 2 + i % 2 * 4;
-}
+static unsigned group_at(const struct dot *d, unsigned i) { return d->q->halves ? d->half * 4 + i : i / 2 + i % 2 * 4; }
 
 /* VNNI takes unsigned bytes only: signed quants are then counted from -128. */
-static unsigned offset_of(const struct dot *d)
-{
-	return d->q->is_signed && d->t->has_vnni ? 128 : d->q->offset;
-}
+static unsigned offset_of(const struct dot *d) { return d->q->is_signed && d->t->has_vnni ? 128 : d->q->offset; }
 
 static ir_i unit_bytes(const struct dot *d, unsigned v, unsigned g)
 {
@@ -101,8 +90,8 @@ static ir_i unit_bytes(const struct dot *d, unsigned v, unsigned g)
 	return d->q->is_signed && d->t->has_vnni ? ir_ixor(d->b, bytes, ir_iconst(d->b, (int32_t)0x80808080)) : bytes;
 }
 
-/* Unsigned quants come in pairs of groups, which are added in 16 bits; signed ones bring a magnitude each, so one at a time, and so where VNNI adds nothing in 16 bits and
- * registers are few. */
+/* Unsigned quants come in pairs of groups, which are added in 16 bits; signed ones bring a magnitude each, so one at a
+ * time, and so where VNNI adds nothing in 16 bits and registers are few. */
 static unsigned batch_of(const struct dot *d)
 {
 	bool few = d->t->sums < FEW_SUMS;
@@ -118,7 +107,8 @@ static void add_batch(struct dot *d, ir_i *sum, const ir_i bytes[], const ir_i x
 	if (d->q->is_signed || d->t->has_vnni) {
 		for (unsigned i = 0; i < batch_of(d); i++) {
 			ir_i before = first && i == 0 ? ir_iconst(b, 0) : *sum;
-			*sum = d->t->has_vnni ? ir_dot4u(b, bytes[i], x[i], before) : ir_dot4(b, bytes[i], x[i], before);
+			*sum = d->t->has_vnni ? ir_dot4u(b, bytes[i], x[i], before)
+			                      : ir_dot4(b, bytes[i], x[i], before);
 		}
 		return;
 	}
@@ -169,7 +159,8 @@ static void sum_columns(struct dot *d)
 	}
 }
 
-/* What n halves' sums begin with, which their offset makes, `placed` bits to the left. The activations' sums are words that fit their lower halves. */
+/* What n halves' sums begin with, which their offset makes, `placed` bits to the left. The activations' sums are words
+ * that fit their lower halves. */
 static ir_i corrections(const struct dot *d, unsigned first, unsigned n, unsigned placed)
 {
 	struct ir *b = d->b;
@@ -177,20 +168,25 @@ static ir_i corrections(const struct dot *d, unsigned first, unsigned n, unsigne
 
 	for (unsigned half = first; d->q->offset && half < first + n; half++) {
 		ir_i times = ir_iconst(b, -(d->q->offset << placed) & 0xffff);
-		sum = ir_dot2h(b, times, ir_ibcast(b, d->t->xs, block_disp(d, 0, offsetof(struct activation_block, sum) + half * 4)), sum);
+		sum = ir_dot2h(b, times,
+		               ir_ibcast(b, d->t->xs,
+		                         block_disp(d, 0, offsetof(struct activation_block, sum) + half * 4)),
+		               sum);
 	}
 	return sum;
 }
 
-/* One column: a group, and the one four groups on that shares its words. What the others sum to is placed as their quants are, and is moved to where it belongs: before
- * the rest is added to it where a unit is one sum, which is low[]. */
+/* One column: a group, and the one four groups on that shares its words. What the others sum to is placed as their
+ * quants are, and is moved to where it belongs: before the rest is added to it where a unit is one sum, which is
+ * low[]. */
 static void sum_pairs(const struct dot *d, ir_i low[], ir_i high[])
 {
 	struct ir *b = d->b;
 	const struct weight_quants *q = d->q;
 	enum { PAIRS = GROUPS / 2 };
 	ir_i bytes[WEIGHT_HEAD_VECTORS][PAIRS][2], x[GROUPS];
-	ir_i start = q->halves ? corrections(d, 0, 1, 0) : ir_iconst(b, 0), start_high = corrections(d, q->halves ? 1 : 0, q->halves ? 1 : 2, q->placed);
+	ir_i start = q->halves ? corrections(d, 0, 1, 0) : ir_iconst(b, 0),
+	     start_high = corrections(d, q->halves ? 1 : 0, q->halves ? 1 : 2, q->placed);
 
 	for (unsigned g = 0; g < PAIRS; g++) {
 		x[g] = load_input(d, 0, g);
@@ -210,7 +206,10 @@ static void sum_pairs(const struct dot *d, ir_i low[], ir_i high[])
 }
 
 /* What a column brings to the end of a unit: its scale, the offset times its sum, its scaled sum. */
-struct column { ir_f d, d_sum; ir_i offset; };
+struct column {
+	ir_f d, d_sum;
+	ir_i offset;
+};
 
 static struct column load_column(const struct dot *d, unsigned c)
 {
@@ -220,7 +219,8 @@ static struct column load_column(const struct dot *d, unsigned c)
 	struct column column = { .d = ir_fbcast(b, d->t->xs, block_disp(d, c, offsetof(struct activation_block, d))) };
 
 	if (q->minimum && q->halves)
-		column.d_sum = ir_fmul(b, column.d, ir_i2f(b, ir_ibcast(b, d->t->xs, block_disp(d, c, sums + d->half * 4))));
+		column.d_sum =
+			ir_fmul(b, column.d, ir_i2f(b, ir_ibcast(b, d->t->xs, block_disp(d, c, sums + d->half * 4))));
 	else if (q->minimum)
 		column.d_sum = ir_fbcast(b, d->t->xs, block_disp(d, c, offsetof(struct activation_block, d_sum)));
 	unsigned offset = d->t->by_pairs ? 0 : offset_of(d);
@@ -229,7 +229,8 @@ static struct column load_column(const struct dot *d, unsigned c)
 		if (!q->halves)
 			sum = ir_iadd(b, sum, ir_ibcast(b, d->t->xs, block_disp(d, c, sums + 4)));
 		bool power = (offset & (offset - 1)) == 0;
-		column.offset = power ? ir_ishl(b, sum, __builtin_ctz(offset)) : ir_imul(b, sum, ir_iconst(b, (int32_t)offset));
+		column.offset =
+			power ? ir_ishl(b, sum, __builtin_ctz(offset)) : ir_imul(b, sum, ir_iconst(b, (int32_t)offset));
 	}
 	return column;
 }
@@ -238,7 +239,8 @@ static void add_to_chain(const struct dot *d, unsigned v, unsigned c, const ir_f
 {
 	struct ir *b = d->b;
 	ir_i sum = d->sum[v * d->t->columns + c];
-	ir_f both = ir_fmul(b, scale[0], x->d), whole = ir_i2f(b, offset_of(d) && !d->t->by_pairs ? ir_isub(b, sum, x->offset) : sum);
+	ir_f both = ir_fmul(b, scale[0], x->d),
+	     whole = ir_i2f(b, offset_of(d) && !d->t->by_pairs ? ir_isub(b, sum, x->offset) : sum);
 
 	weight_add_product(b, d->t, d->first + v, c, both, whole);
 	if (d->q->minimum)
@@ -264,7 +266,7 @@ static void dot_pairs(struct dot *d)
 {
 	ir_i sum[2][WEIGHT_HEAD_VECTORS];
 
-	d->n = d->t->w.apart ? d->t->w.vectors : d->t->vectors;
+	d->n = d->t->w.second_offset ? d->t->w.vectors : d->t->vectors;
 	for (d->first = 0; d->first < d->t->vectors; d->first += d->n) {
 		sum_pairs(d, sum[0], sum[1]);
 		for (d->half = 0; d->half < (d->q->halves ? 2u : 1u); d->half++) {
@@ -274,18 +276,17 @@ static void dot_pairs(struct dot *d)
 	}
 }
 
-bool weight_has_pairs(const struct weight_format *f)
-{
-	return !f->dot_int8 && f->quants && f->quants->pair;
-}
+bool weight_has_pairs(const struct weight_format *f) { return !f->dot_int8 && f->quants && f->quants->pair; }
 
-void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index)
+void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct weight_tile *t, int32_t unit_disp,
+                     unsigned index)
 {
 	if (f->dot_int8 && !t->w.pieces) {
 		f->dot_int8(b, t, unit_disp, index);
 		return;
 	}
-	assert(f->unit_k == NUMERICS_BLOCK && (f->quants->is_signed || t->w.pieces || pairs_that_fit(f->quants) >= MAX_BATCH));
+	assert(f->unit_k == NUMERICS_BLOCK &&
+	       (f->quants->is_signed || t->w.pieces || pairs_that_fit(f->quants) >= MAX_BATCH));
 	struct dot d = { .b = b, .q = f->quants, .t = t, .unit_disp = unit_disp, .index = index };
 	if (t->by_pairs) {
 		dot_pairs(&d);
@@ -302,11 +303,12 @@ void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct w
 
 /* ---- pieces */
 
-static int32_t vector_disp(const struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned lane_bytes)
+static int32_t vector_disp(const struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v,
+                           unsigned lane_bytes)
 {
-	unsigned block = w->apart ? v / w->vectors : 0;
+	unsigned block = w->second_offset ? v / w->vectors : 0;
 
-	return disp + (int32_t)block * w->apart + (int32_t)((v - block * w->vectors) * b->lanes * lane_bytes);
+	return disp + (int32_t)block * w->second_offset + (int32_t)((v - block * w->vectors) * b->lanes * lane_bytes);
 }
 
 ir_i weight_word(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned n)
@@ -329,7 +331,8 @@ ir_i weight_nibbles(struct ir *b, const struct weight_stream *w, int32_t disp, u
 void weight_nibble_pair(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned g, ir_i out[2])
 {
 	for (unsigned i = 0; i < 2; i++)
-		out[i] = ir_iand(b, weight_word(b, w, disp, v, g), ir_iconst(b, (int32_t)(i ? 0xf0f0f0f0 : 0x0f0f0f0f)));
+		out[i] =
+			ir_iand(b, weight_word(b, w, disp, v, g), ir_iconst(b, (int32_t)(i ? 0xf0f0f0f0 : 0x0f0f0f0f)));
 }
 
 ir_i weight_five_bytes(struct ir *b, const struct weight_stream *w, int32_t bits, unsigned v, unsigned g)
@@ -340,7 +343,8 @@ ir_i weight_five_bytes(struct ir *b, const struct weight_stream *w, int32_t bits
 		return g < 4 ? two[0] : ir_ishr(b, two[1], WEIGHT_FIVES_PLACED);
 	}
 	ir_i nibbles = weight_bits(b, weight_word(b, w, bits + WEIGHT_FIVES_BITS, v, g % 4), 0, g < 4 ? 0x0f : 0xf0);
-	ir_i fifths = weight_bits(b, weight_word(b, w, bits, v, 0), (int)weight_bit_of(g) - (g < 4 ? 4 : 3), g < 4 ? 0x10 : 0x08);
+	ir_i fifths = weight_bits(b, weight_word(b, w, bits, v, 0), (int)weight_bit_of(g) - (g < 4 ? 4 : 3),
+	                          g < 4 ? 0x10 : 0x08);
 	ir_i both = ir_ior(b, nibbles, fifths);
 	return g < 4 ? both : ir_ishr(b, both, WEIGHT_FIVES_PLACED);
 }
@@ -348,7 +352,8 @@ ir_i weight_five_bytes(struct ir *b, const struct weight_stream *w, int32_t bits
 /* The bits beside the nibbles are 4, of the first group, and 3. */
 void weight_five_pair(struct ir *b, const struct weight_stream *w, int32_t bits, unsigned v, unsigned g, ir_i out[2])
 {
-	ir_i fifths = weight_bits(b, weight_word(b, w, bits, v, 0), (int)weight_bit_of(g) - 4, 0x18), low = ir_iconst(b, 0x0f0f0f0f);
+	ir_i fifths = weight_bits(b, weight_word(b, w, bits, v, 0), (int)weight_bit_of(g) - 4, 0x18),
+	     low = ir_iconst(b, 0x0f0f0f0f);
 
 	out[1] = ir_ibsel(b, low, fifths, weight_word(b, w, bits + WEIGHT_FIVES_BITS, v, g));
 	out[0] = ir_ibsel(b, low, weight_word(b, w, bits + WEIGHT_FIVES_BITS, v, g), fifths);
@@ -356,7 +361,8 @@ void weight_five_pair(struct ir *b, const struct weight_stream *w, int32_t bits,
 
 ir_f weight_float(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
-	return w->pieces ? ir_fbits(b, weight_word(b, w, disp, v, 0)) : ir_fload(b, w->at[WEIGHT_LANE_4], vector_disp(b, w, disp, v, 4), 0);
+	return w->pieces ? ir_fbits(b, weight_word(b, w, disp, v, 0))
+	                 : ir_fload(b, w->at[WEIGHT_LANE_4], vector_disp(b, w, disp, v, 4), 0);
 }
 
 ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
@@ -387,5 +393,6 @@ ir_f weight_u8(struct ir *b, const struct weight_stream *w, int32_t disp, unsign
 ir_f weight_s8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
 	disp = vector_disp(b, w, disp, v, 1);
-	return ir_i2f(b, w->pieces ? weight_pieces_byte(b, w->pieces, disp, true) : ir_iload_s8(b, w->at[WEIGHT_LANE_1], disp));
+	return ir_i2f(b, w->pieces ? weight_pieces_byte(b, w->pieces, disp, true)
+	                           : ir_iload_s8(b, w->at[WEIGHT_LANE_1], disp));
 }

@@ -1,7 +1,7 @@
 /* kernels-templates/formats/weight_unpack.c - weights of a row block unpacked in local memory (weight_unpack.h).
  *
- * Owns: numerics.h rule 4 for unpacked weights with VNNI; without it weight_quants.c reads the unpacked form as it reads any other. Integers stay exact: 32
- * products of at most 255 * 128, and their correction, are far below 2^31.
+ * Owns: numerics.h rule 4 for unpacked weights with VNNI; without it weight_quants.c reads the unpacked form as it
+ * reads any other. Integers stay exact: 32 products of at most 255 * 128, and their correction, are far below 2^31.
  */
 #include <stddef.h>
 
@@ -9,10 +9,7 @@
 
 enum { GROUPS = 8, LANES_BYTES = 32 * 4, SCALES = GROUPS * LANES_BYTES /* behind quants */ };
 
-static int32_t vector_at(const struct ir *b, int32_t disp, unsigned v)
-{
-	return disp + (int32_t)(v * b->lanes * 4);
-}
+static int32_t vector_at(const struct ir *b, int32_t disp, unsigned v) { return disp + (int32_t)(v * b->lanes * 4); }
 
 /* ---- read as a format */
 
@@ -26,36 +23,49 @@ static ir_f read_floats(struct ir *b, const struct weight_stream *w, int32_t dis
 	return ir_fload(b, w->at[WEIGHT_LANE_4], vector_at(b, disp + (int32_t)(half * LANES_BYTES), v), 0);
 }
 
-static void read_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void read_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                       ir_f out[2])
 {
 	out[0] = read_floats(b, w, unit_disp + SCALES, v, half);
 }
 
-static void read_scale_in_place(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void read_scale_in_place(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v,
+                                unsigned half, ir_f out[2])
 {
 	out[0] = ir_fload(b, w->head, vector_at(b, unit_disp, v), 0);
 }
 
-static void read_scale_minimum(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void read_scale_minimum(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v,
+                               unsigned half, ir_f out[2])
 {
 	out[0] = read_floats(b, w, unit_disp + SCALES, v, 0);
 	out[1] = read_floats(b, w, unit_disp + SCALES + LANES_BYTES, v, 0);
 }
 
-static void read_scales_minima(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void read_scales_minima(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v,
+                               unsigned half, ir_f out[2])
 {
 	out[0] = read_floats(b, w, unit_disp + SCALES, v, half);
 	out[1] = read_floats(b, w, unit_disp + SCALES + 2 * LANES_BYTES, v, half);
 }
 
-bool weight_by_tiles(const struct weight_format *f, const struct target *target) { return target->has_tiles && f->quants && !f->quants->halves; }
+bool weight_by_tiles(const struct weight_format *f, const struct target *target)
+{
+	return target->has_tiles && f->quants && !f->quants->halves;
+}
 
-void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format *from, bool int8, const struct target *target)
+void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format *from, bool int8,
+                          const struct target *target)
 {
 	const struct weight_quants *q = from->quants;
 	int32_t halves = q->halves ? 2 : 1;
 
-	*u = (struct weight_unpacked){ .from = from, .int8 = int8, .vnni = target->has_vnni, .tiles = int8 && weight_by_tiles(from, target), .many_registers = target->vector_regs >= 32, .chooses = target->has_bsel };
+	*u = (struct weight_unpacked){ .from = from,
+		                       .int8 = int8,
+		                       .vnni = target->has_vnni,
+		                       .tiles = int8 && weight_by_tiles(from, target),
+		                       .many_registers = target->vector_regs >= 32,
+		                       .chooses = target->has_bsel };
 	if (!int8) {
 		u->format = wf_f32;
 		u->unit_bytes = NUMERICS_BLOCK * LANES_BYTES;
@@ -73,14 +83,24 @@ void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format 
 	u->quants.registers = q->offset && q->most > 15 ? 7 : 5;
 	u->quants.pair = NULL;
 	u->quants.bytes = u->in_place ? q->bytes : read_bytes;
-	u->quants.scale = u->in_place ? read_scale_in_place : !q->minimum ? read_scale : q->halves ? read_scales_minima : read_scale_minimum;
-	u->format = (struct weight_format){ .type = from->type, .unit_k = NUMERICS_BLOCK, .unit_bytes = u->in_place ? from->unit_bytes : u->unit_bytes, .lane_sizes = 1 << WEIGHT_LANE_4, .step = 4,
-	                                    .quants = &u->quants };
+	u->quants.scale = u->in_place   ? read_scale_in_place
+	                  : !q->minimum ? read_scale
+	                  : q->halves   ? read_scales_minima
+	                                : read_scale_minimum;
+	u->format = (struct weight_format){
+		.type = from->type,
+		.unit_k = NUMERICS_BLOCK,
+		.unit_bytes = u->in_place ? from->unit_bytes : u->unit_bytes,
+		.lane_sizes = 1 << WEIGHT_LANE_4,
+		.step = 4,
+		.quants = &u->quants
+	};
 }
 
 /* ---- writing */
 
-static void unpack_floats(const struct weight_unpacked *u, struct ir *b, const struct weight_stream *w, unsigned v, ir_a to)
+static void unpack_floats(const struct weight_unpacked *u, struct ir *b, const struct weight_stream *w, unsigned v,
+                          ir_a to)
 {
 	ir_f k[WEIGHT_MAX_STEP];
 
@@ -98,7 +118,8 @@ static ir_i signed_bytes(const struct weight_unpacked *u, struct ir *b, ir_i byt
 
 	if (q->is_signed || !q->offset)
 		return bytes;
-	return ir_ixor(b, ir_iadd(b, bytes, ir_iconst(b, (128 - q->offset) * 0x01010101)), ir_iconst(b, (int32_t)0x80808080));
+	return ir_ixor(b, ir_iadd(b, bytes, ir_iconst(b, (128 - q->offset) * 0x01010101)),
+	               ir_iconst(b, (int32_t)0x80808080));
 }
 
 void weight_unpack(const struct weight_unpacked *u, struct ir *b, const struct weight_stream *w, unsigned v, ir_a to)
@@ -125,7 +146,8 @@ void weight_unpack(const struct weight_unpacked *u, struct ir *b, const struct w
 		}
 		int32_t at = vector_at(b, (int32_t)(half * LANES_BYTES), v);
 		if (u->corrects)
-			ir_fstore(b, to, ir_fbits(b, ir_ishl(b, ir_isub(b, ir_iconst(b, 0), sum), 7)), u->corrections + at, 0);
+			ir_fstore(b, to, ir_fbits(b, ir_ishl(b, ir_isub(b, ir_iconst(b, 0), sum), 7)),
+			          u->corrections + at, 0);
 		q->scale(b, w, 0, v, half, scale);
 		ir_fstore(b, to, scale[0], u->scales + at, 0);
 		if (q->minimum)
@@ -136,27 +158,37 @@ void weight_unpack(const struct weight_unpacked *u, struct ir *b, const struct w
 /* ---- multiplying, with VNNI */
 
 /* What the minimum of a part is multiplied with. */
-static ir_f scaled_sum(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned c, unsigned index, unsigned half)
+static ir_f scaled_sum(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned c,
+                       unsigned index, unsigned half)
 {
 	if (!u->quants.halves)
 		return ir_fbcast(b, t->xs, weight_block_disp(t, c, index, offsetof(struct activation_block, d_sum)));
-	ir_i sum = ir_ibcast(b, t->xs, weight_block_disp(t, c, index, offsetof(struct activation_block, sum) + half * 4));
-	return ir_fmul(b, ir_fbcast(b, t->xs, weight_block_disp(t, c, index, offsetof(struct activation_block, d))), ir_i2f(b, sum));
+	ir_i sum =
+		ir_ibcast(b, t->xs, weight_block_disp(t, c, index, offsetof(struct activation_block, sum) + half * 4));
+	return ir_fmul(b, ir_fbcast(b, t->xs, weight_block_disp(t, c, index, offsetof(struct activation_block, d))),
+	               ir_i2f(b, sum));
 }
 
 /* What a column, and what a row vector, brings to the end of a part. */
-struct column { ir_f d, sum; };
-struct scales { ir_f of[2]; };
+struct column {
+	ir_f d, sum;
+};
+struct scales {
+	ir_f of[2];
+};
 
-static struct column load_column(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned c, unsigned index, unsigned half)
+static struct column load_column(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned c,
+                                 unsigned index, unsigned half)
 {
-	struct column x = { .d = ir_fbcast(b, t->xs, weight_block_disp(t, c, index, offsetof(struct activation_block, d))) };
+	struct column x = { .d = ir_fbcast(b, t->xs,
+		                           weight_block_disp(t, c, index, offsetof(struct activation_block, d))) };
 	if (u->quants.minimum)
 		x.sum = scaled_sum(u, b, t, c, index, half);
 	return x;
 }
 
-static void add_to_chain(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_i sum, const struct scales *s, const struct column *x)
+static void add_to_chain(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned v,
+                         unsigned c, ir_i sum, const struct scales *s, const struct column *x)
 {
 	ir_f whole = ir_i2f(b, sum), both = ir_fmul(b, s->of[0], x->d);
 
@@ -166,7 +198,8 @@ static void add_to_chain(const struct weight_unpacked *u, struct ir *b, const st
 }
 
 /* Loads are what there are most of: with registers to spare a column's numbers are loaded once for all row vectors. */
-static void add_part(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index, unsigned half, const ir_i sum[])
+static void add_part(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, int32_t unit_disp,
+                     unsigned index, unsigned half, const ir_i sum[])
 {
 	struct scales scale[WEIGHT_MAX_ACC];
 
@@ -187,15 +220,18 @@ static void add_part(const struct weight_unpacked *u, struct ir *b, const struct
 }
 
 /* An input serves every row vector, a weight every column. */
-static void dot_part(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index, unsigned half)
+static void dot_part(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, int32_t unit_disp,
+                     unsigned index, unsigned half)
 {
 	unsigned groups = u->quants.halves ? GROUPS / 2 : GROUPS;
 	ir_i sum[WEIGHT_MAX_ACC], w[WEIGHT_MAX_ACC];
 
 	for (unsigned v = 0; v < t->vectors; v++) {
-		int32_t at = vector_at(b, unit_disp + u->corrections + (int32_t)(half * LANES_BYTES), t->first_vector + v);
+		int32_t at =
+			vector_at(b, unit_disp + u->corrections + (int32_t)(half * LANES_BYTES), t->first_vector + v);
 		for (unsigned c = 0; c < t->columns; c++)
-			sum[v * t->columns + c] = c ? sum[v * t->columns] : ir_iload(b, u->in_place ? t->w.head : t->w.at[WEIGHT_LANE_4], at);
+			sum[v * t->columns + c] = c ? sum[v * t->columns]
+			                            : ir_iload(b, u->in_place ? t->w.head : t->w.at[WEIGHT_LANE_4], at);
 	}
 	for (unsigned i = 0; i < groups; i++) {
 		unsigned g = half * (GROUPS / 2) + i;
@@ -210,7 +246,8 @@ static void dot_part(const struct weight_unpacked *u, struct ir *b, const struct
 	add_part(u, b, t, unit_disp, index, half, sum);
 }
 
-void weight_unpacked_dot(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, int32_t unit_disp, unsigned index)
+void weight_unpacked_dot(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, int32_t unit_disp,
+                         unsigned index)
 {
 	if (!u->vnni) {
 		weight_dot_int8(&u->format, b, t, unit_disp, index);
@@ -222,20 +259,25 @@ void weight_unpacked_dot(const struct weight_unpacked *u, struct ir *b, const st
 
 /* ---- multiplying, by tiles */
 
-void weight_unpacked_products(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned index, ir_a sums, int32_t disp)
+void weight_unpacked_products(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t,
+                              unsigned index, ir_a sums, int32_t disp)
 {
-	int64_t unit = u->in_place ? (int64_t)index * u->format.unit_bytes + u->packed_quants : (int64_t)index * u->unit_bytes;
-	ir_a x = ir_aaddi(b, t->x, weight_input_disp(t, 0, index * GROUPS)), w = ir_aaddi(b, t->w.at[WEIGHT_LANE_4], unit);
+	int64_t unit =
+		u->in_place ? (int64_t)index * u->format.unit_bytes + u->packed_quants : (int64_t)index * u->unit_bytes;
+	ir_a x = ir_aaddi(b, t->x, weight_input_disp(t, 0, index * GROUPS)),
+	     w = ir_aaddi(b, t->w.at[WEIGHT_LANE_4], unit);
 
 	ir_idots(b, sums, disp, x, w, t->columns);
 }
 
-void weight_unpacked_add(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned index, ir_a sums, int32_t disp)
+void weight_unpacked_add(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned index,
+                         ir_a sums, int32_t disp)
 {
 	ir_i sum[WEIGHT_MAX_ACC];
 
 	for (unsigned c = 0; c < t->columns; c++)
 		for (unsigned v = 0; v < t->vectors; v++)
-			sum[v * t->columns + c] = ir_iload(b, sums, vector_at(b, disp + (int32_t)(c * LANES_BYTES), t->first_vector + v));
+			sum[v * t->columns + c] =
+				ir_iload(b, sums, vector_at(b, disp + (int32_t)(c * LANES_BYTES), t->first_vector + v));
 	add_part(u, b, t, (int32_t)(index * u->unit_bytes), index, 0, sum);
 }

@@ -1,8 +1,8 @@
 /* kernels-templates/formats/weights.c - the table of weight formats and what packing needs of every one.
  *
- * Owns: which types are supported, packed sizes, the turning of 32 rows into lanes. Knows nothing of a format but its struct weight_format.
- * Packing runs while a model loads, at memory speed: rows are read a cache line at a time, so that 32 rows a power of two apart do
- * not push each other out of the first-level cache.
+ * Owns: which types are supported, packed sizes, the turning of 32 rows into lanes. Knows nothing of a format but its
+ * struct weight_format. Packing runs while a model loads, at memory speed: rows are read a cache line at a time, so
+ * that 32 rows a power of two apart do not push each other out of the first-level cache.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -11,11 +11,12 @@
 #include "kernels-templates/formats/weight_pieces.h"
 
 static const struct weight_format *const weight_formats[] = {
-	&wf_f32, &wf_f16, &wf_bf16, &wf_q8_0, &wf_q4_0, &wf_q4_1, &wf_q5_0, &wf_q5_1, &wf_q2_k, &wf_q3_k, &wf_q4_k, &wf_q5_k, &wf_q6_k, &wf_iq4_nl, &wf_iq4_xs,
-	&wf_mxfp4,
+	&wf_f32,  &wf_f16,  &wf_bf16, &wf_q8_0, &wf_q4_0, &wf_q4_1,   &wf_q5_0,   &wf_q5_1,
+	&wf_q2_k, &wf_q3_k, &wf_q4_k, &wf_q5_k, &wf_q6_k, &wf_iq4_nl, &wf_iq4_xs, &wf_mxfp4,
 };
 
-/* Kernels that read one row of the 32 may read this far past the last block; what they read there never reaches a result. */
+/* Kernels that read one row of the 32 may read this far past the last block; what they read there never reaches a
+ * result. */
 enum { WEIGHT_SLACK = 512 };
 
 const struct weight_format *weight_format_find(enum dtype t)
@@ -26,10 +27,7 @@ const struct weight_format *weight_format_find(enum dtype t)
 	return NULL;
 }
 
-bool weight_supported(enum dtype t)
-{
-	return weight_format_find(t) != NULL;
-}
+bool weight_supported(enum dtype t) { return weight_format_find(t) != NULL; }
 
 uint64_t weight_run_bytes(const struct weight_format *f, uint64_t k)
 {
@@ -41,7 +39,8 @@ uint64_t weight_block_bytes(enum dtype t, enum weight_layout layout, uint64_t k)
 {
 	const struct weight_format *f = weight_format_find(t);
 	assert(f && k % dtype_table[t].block == 0);
-	return layout == WEIGHT_BY_PIECES ? weight_pieces_bytes(f, numerics_pad(k)) : weight_run_bytes(f, numerics_pad(k));
+	return layout == WEIGHT_LANE_CONTIGUOUS ? weight_pieces_bytes(f, numerics_pad(k))
+	                                        : weight_run_bytes(f, numerics_pad(k));
 }
 
 uint64_t weight_packed_bytes(enum dtype t, enum weight_layout layout, uint64_t rows, uint64_t k)
@@ -62,7 +61,8 @@ void weight_to_f32(enum dtype t, float *out, const void *row, uint64_t k)
 	f->to_f32(out, row, k);
 }
 
-/* Rows of the last block that do not exist: packed from zeros, a stretch at a time, since a row may be of any length. */
+/* Rows of the last block that do not exist: packed from zeros, a stretch at a time, since a row may be of any
+ * length. */
 static void pack_some(const struct weight_format *f, void *dst, const void *const row[32], uint64_t k)
 {
 	enum { STRETCH = 2048 };
@@ -73,7 +73,8 @@ static void pack_some(const struct weight_format *f, void *dst, const void *cons
 		const void *part[32];
 		uint64_t n = k - at < STRETCH ? k - at : STRETCH;
 		for (unsigned r = 0; r < 32; r++)
-			part[r] = row[r] ? (const void *)((const uint8_t *)row[r] + at / facts->block * facts->bytes) : zeros;
+			part[r] = row[r] ? (const void *)((const uint8_t *)row[r] + at / facts->block * facts->bytes)
+			                 : zeros;
 		f->pack((uint8_t *)dst + weight_run_bytes(f, at), part, n);
 	}
 }
@@ -82,7 +83,7 @@ void weight_pack_block(enum dtype t, enum weight_layout layout, void *dst, const
 {
 	const struct weight_format *f = weight_format_find(t);
 	assert(f && k % dtype_table[t].block == 0);
-	if (layout == WEIGHT_BY_PIECES) {
+	if (layout == WEIGHT_LANE_CONTIGUOUS) {
 		weight_pieces_pack(f, dst, row, k);
 		return;
 	}
@@ -106,8 +107,10 @@ void weight_turn_words(uint32_t *dst, const uint8_t *const row[32], unsigned n)
 			memcpy(&b, row[r + 1] + i * 4, 16);
 			memcpy(&c, row[r + 2] + i * 4, 16);
 			memcpy(&d, row[r + 3] + i * 4, 16);
-			weight_v4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-			weight_v4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+			weight_v4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+				  ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+			weight_v4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+				  cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
 			a = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
 			b = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
 			c = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
@@ -126,11 +129,13 @@ void weight_turn_halves(uint16_t *dst, const uint8_t *const row[32], unsigned n)
 			weight_v8 a[8], t[8];
 			for (unsigned j = 0; j < 8; j++)
 				memcpy(&a[j], row[r + j] + i * 2, 16);
-			/* Three rounds that interleave vector j with vector j + 4 bring element e of vector j to element j of vector e. */
+			/* Three rounds that interleave vector j with vector j + 4 bring element e of vector j to
+			 * element j of vector e. */
 			for (unsigned round = 0; round < 3; round++) {
 				for (unsigned j = 0; j < 4; j++) {
 					t[2 * j] = __builtin_shufflevector(a[j], a[j + 4], 0, 8, 1, 9, 2, 10, 3, 11);
-					t[2 * j + 1] = __builtin_shufflevector(a[j], a[j + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+					t[2 * j + 1] =
+						__builtin_shufflevector(a[j], a[j + 4], 4, 12, 5, 13, 6, 14, 7, 15);
 				}
 				memcpy(a, t, sizeof a);
 			}
@@ -173,8 +178,8 @@ void weight_join_pairs(uint32_t *dst, const uint32_t *src, unsigned shift)
 	for (unsigned word = 0; word < 2; word++)
 		for (unsigned r = 0; r < 32; r++) {
 			const uint32_t *s = src + word * 4 * 32 + r;
-			dst[word * 32 + r] = (s[0] >> shift & 0x03030303) | (s[32] >> shift & 0x03030303) << 2 | (s[64] >> shift & 0x03030303) << 4 |
-			                     (s[96] >> shift & 0x03030303) << 6;
+			dst[word * 32 + r] = (s[0] >> shift & 0x03030303) | (s[32] >> shift & 0x03030303) << 2 |
+			                     (s[64] >> shift & 0x03030303) << 4 | (s[96] >> shift & 0x03030303) << 6;
 		}
 }
 
@@ -193,8 +198,10 @@ void weight_part_fives(uint32_t *bits)
 
 	for (unsigned g = 0; g < 4; g++)
 		for (unsigned r = 0; r < 32; r++) {
-			uint32_t other = nibbles[g * 32 + r] >> 4 & 0x0f0f0f0f, at = weight_bit_of(g + 4), fifth = bits[r] >> at & 0x01010101;
-			nibbles[g * 32 + r] = (nibbles[g * 32 + r] & 0x0f0f0f0f) | ((other >> 1 & 0x07070707) | fifth << 3) << 4;
+			uint32_t other = nibbles[g * 32 + r] >> 4 & 0x0f0f0f0f, at = weight_bit_of(g + 4),
+				 fifth = bits[r] >> at & 0x01010101;
+			nibbles[g * 32 + r] =
+				(nibbles[g * 32 + r] & 0x0f0f0f0f) | ((other >> 1 & 0x07070707) | fifth << 3) << 4;
 			bits[r] = (bits[r] & ~(0x01010101u << at)) | (other & 0x01010101) << at;
 		}
 }

@@ -1,7 +1,7 @@
 /* kernels-templates/formats/wf_bf16.c - BF16 weights.
  *
- * Packed: [k/2][32 rows] 32-bit words, the even k in the low half, the odd k in the high half: one load gives two k's, each one
- * instruction away from f32, and packing turns 32-bit words.
+ * Packed: [k/2][32 rows] 32-bit words, the even k in the low half, the odd k in the high half: one load gives two k's,
+ * each one instruction away from f32, and packing turns 32-bit words.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"
@@ -28,6 +28,13 @@ static void to_f32(float *out, const void *row, uint64_t k)
 }
 
 const struct weight_format wf_bf16 = {
-	.type = DTYPE_BF16, .unit_k = 2, .unit_bytes = 128, .lane_sizes = 1 << WEIGHT_LANE_4, .array = { { 0, 4, 16 } },
-	.step = 2, .load = load, .pack = pack, .to_f32 = to_f32,
+	.type = DTYPE_BF16,
+	.unit_k = 2,
+	.unit_bytes = 128,
+	.lane_sizes = 1 << WEIGHT_LANE_4,
+	.array = { { 0, 4, 16 } },
+	.step = 2,
+	.load = load,
+	.pack = pack,
+	.to_f32 = to_f32,
 };

@@ -22,6 +22,13 @@ static void to_f32(float *out, const void *row, uint64_t k)
 }
 
 const struct weight_format wf_f16 = {
-	.type = DTYPE_F16, .unit_k = 1, .unit_bytes = 64, .lane_sizes = 1 << WEIGHT_LANE_2, .array = { { 0, 2, 32 } },
-	.step = 1, .load = load, .pack = pack, .to_f32 = to_f32,
+	.type = DTYPE_F16,
+	.unit_k = 1,
+	.unit_bytes = 64,
+	.lane_sizes = 1 << WEIGHT_LANE_2,
+	.array = { { 0, 2, 32 } },
+	.step = 1,
+	.load = load,
+	.pack = pack,
+	.to_f32 = to_f32,
 };

@@ -1,14 +1,24 @@
-/* kernels-templates/formats/wf_iq4.c - weights of four bits that name entries of a table: IQ4_NL and IQ4_XS (16 uneven levels), MXFP4 (FP4 numbers).
+/* kernels-templates/formats/wf_iq4.c - weights of four bits that name entries of a table: IQ4_NL and IQ4_XS (16 uneven
+ * levels), MXFP4 (FP4 numbers).
  *
- * Files: nibbles as in Q4_0 everywhere. IQ4_NL: d, nibbles for 32 k; weight d * level. IQ4_XS, 256 k: d, 16 high bits and 4 bytes of low nibbles of eight 6-bit
- * scales, nibbles; weight d * (scale - 32) * level. MXFP4: a byte e, nibbles for 32 k; weight 2^(e - 127) * number, as half of that times twice the number.
- * Packed, per 32 k: IQ4_NL 32 f16 d, MXFP4 32 bytes e, IQ4_XS 32 bytes (scale - 32), then nibbles as in Q4_0. IQ4_XS has heads of 32 f16 d. As many bytes as in the
- * file but for IQ4_XS: 138 for 136.
+ * Files: nibbles as in Q4_0 everywhere. IQ4_NL: d, nibbles for 32 k; weight d * level. IQ4_XS, 256 k: d, 16 high bits
+ * and 4 bytes of low nibbles of eight 6-bit scales, nibbles; weight d * (scale - 32) * level. MXFP4: a byte e, nibbles
+ * for 32 k; weight 2^(e - 127) * number, as half of that times twice the number. Packed, per 32 k: IQ4_NL 32 f16 d,
+ * MXFP4 32 bytes e, IQ4_XS 32 bytes (scale - 32), then nibbles as in Q4_0. IQ4_XS has heads of 32 f16 d. As many bytes
+ * as in the file but for IQ4_XS: 138 for 136.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"
 
-enum { NL_QUANTS = 64, BYTE_QUANTS = 32, QUANT_BYTES = 512, XS_HEAD = 64, XS_UNIT = BYTE_QUANTS + QUANT_BYTES, XS_FILE = 136, FP4_OFFSET = 12 };
+enum {
+	NL_QUANTS = 64,
+	BYTE_QUANTS = 32,
+	QUANT_BYTES = 512,
+	XS_HEAD = 64,
+	XS_UNIT = BYTE_QUANTS + QUANT_BYTES,
+	XS_FILE = 136,
+	FP4_OFFSET = 12
+};
 
 static ir_i nl_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g)
 {
@@ -25,18 +35,21 @@ static ir_i fp4_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_
 	return ir_ilut16(b, weight_nibbles(b, w, unit_disp + BYTE_QUANTS, v, g), LANES_TABLE_FP4);
 }
 
-static void nl_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void nl_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                     ir_f out[2])
 {
 	out[0] = weight_half(b, w, unit_disp, v);
 }
 
-static void xs_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void xs_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                     ir_f out[2])
 {
 	out[0] = ir_fmul(b, weight_head_half(b, w, 0, v), weight_s8(b, w, unit_disp, v));
 }
 
 /* 2^(e - 128): the exponent e - 1, or, for e of 0 and 1, a denormal. */
-static void fp4_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void fp4_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                      ir_f out[2])
 {
 	ir_i e = weight_byte(b, w, unit_disp, v);
 	ir_i normal = ir_ishl(b, ir_isub(b, e, ir_iconst(b, 1)), 23), denormal = ir_ishlv(b, ir_iconst(b, 1 << 21), e);
@@ -112,7 +125,8 @@ static void xs_to_f32(float *out, const void *row, uint64_t k)
 		unsigned n = (unsigned)(i % 256 / 32);
 		uint16_t d;
 		memcpy(&d, block, 2);
-		out[i] = f16_f32(d) * (float)xs_step(block, n) * (float)lanes_table[LANES_TABLE_IQ4][weight_nibble(block + 8 + n * 16, i % 32)];
+		out[i] = f16_f32(d) * (float)xs_step(block, n) *
+		         (float)lanes_table[LANES_TABLE_IQ4][weight_nibble(block + 8 + n * 16, i % 32)];
 	}
 }
 
@@ -126,22 +140,48 @@ static void fp4_to_f32(float *out, const void *row, uint64_t k)
 	}
 }
 
-static const struct weight_quants nl_quants = { .is_signed = true, .registers = 7, .bytes = nl_bytes, .scale = nl_scale };
-static const struct weight_quants xs_quants = { .is_signed = true, .registers = 7, .bytes = xs_bytes, .scale = xs_scale };
-static const struct weight_quants fp4_quants = { .most = 24, .offset = FP4_OFFSET, .registers = 8, .bytes = fp4_bytes, .scale = fp4_scale };
+static const struct weight_quants nl_quants = {
+	.is_signed = true, .registers = 7, .bytes = nl_bytes, .scale = nl_scale
+};
+static const struct weight_quants xs_quants = {
+	.is_signed = true, .registers = 7, .bytes = xs_bytes, .scale = xs_scale
+};
+static const struct weight_quants fp4_quants = {
+	.most = 24, .offset = FP4_OFFSET, .registers = 8, .bytes = fp4_bytes, .scale = fp4_scale
+};
 
 const struct weight_format wf_iq4_nl = {
-	.type = DTYPE_IQ4_NL, .unit_k = 32, .unit_bytes = NL_QUANTS + QUANT_BYTES, .array = { { 0, 2, 1 }, { NL_QUANTS, 4, 4 } },
+	.type = DTYPE_IQ4_NL,
+	.unit_k = 32,
+	.unit_bytes = NL_QUANTS + QUANT_BYTES,
+	.array = { { 0, 2, 1 }, { NL_QUANTS, 4, 4 } },
 	.lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
-	.step = 4, .quants = &nl_quants, .pack = nl_pack, .to_f32 = nl_to_f32,
+	.step = 4,
+	.quants = &nl_quants,
+	.pack = nl_pack,
+	.to_f32 = nl_to_f32,
 };
 const struct weight_format wf_iq4_xs = {
-	.type = DTYPE_IQ4_XS, .unit_k = 32, .unit_bytes = XS_UNIT, .array = { { 0, 1, 1 }, { BYTE_QUANTS, 4, 4 } },
-	.head_units = 8, .head_bytes = XS_HEAD,
-	.lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4, .step = 4, .quants = &xs_quants, .pack = xs_pack, .to_f32 = xs_to_f32,
+	.type = DTYPE_IQ4_XS,
+	.unit_k = 32,
+	.unit_bytes = XS_UNIT,
+	.array = { { 0, 1, 1 }, { BYTE_QUANTS, 4, 4 } },
+	.head_units = 8,
+	.head_bytes = XS_HEAD,
+	.lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
+	.step = 4,
+	.quants = &xs_quants,
+	.pack = xs_pack,
+	.to_f32 = xs_to_f32,
 };
 const struct weight_format wf_mxfp4 = {
-	.type = DTYPE_MXFP4, .unit_k = 32, .unit_bytes = BYTE_QUANTS + QUANT_BYTES, .array = { { 0, 1, 1 }, { BYTE_QUANTS, 4, 4 } },
+	.type = DTYPE_MXFP4,
+	.unit_k = 32,
+	.unit_bytes = BYTE_QUANTS + QUANT_BYTES,
+	.array = { { 0, 1, 1 }, { BYTE_QUANTS, 4, 4 } },
 	.lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
-	.step = 4, .quants = &fp4_quants, .pack = fp4_pack, .to_f32 = fp4_to_f32,
+	.step = 4,
+	.quants = &fp4_quants,
+	.pack = fp4_pack,
+	.to_f32 = fp4_to_f32,
 };

@@ -1,8 +1,9 @@
-/* kernels-templates/formats/wf_q4.c - Q4_0 and Q4_1 weights: blocks of 32 nibbles with an f16 scale, Q4_1 with an f16 minimum too.
+/* kernels-templates/formats/wf_q4.c - Q4_0 and Q4_1 weights: blocks of 32 nibbles with an f16 scale, Q4_1 with an f16
+ * minimum too.
  *
- * File, Q4_0: d, 16 bytes; byte i holds k = i low and k = 16 + i high. Weight d * (q - 8). Q4_1: d, m, 16 bytes; weight d * q + m.
- * Packed, per block: 32 f16 d; [32 f16 m]; 4 words a row, group g of 4 k in the low nibbles of word g, group g + 4 in the high ones. As many bytes as in the
- * file, and the words are the file's.
+ * File, Q4_0: d, 16 bytes; byte i holds k = i low and k = 16 + i high. Weight d * (q - 8). Q4_1: d, m, 16 bytes; weight
+ * d * q + m. Packed, per block: 32 f16 d; [32 f16 m]; 4 words a row, group g of 4 k in the low nibbles of word g, group
+ * g + 4 in the high ones. As many bytes as in the file, and the words are the file's.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"
@@ -19,22 +20,26 @@ static ir_i q4_1_bytes(struct ir *b, const struct weight_stream *w, int32_t unit
 	return weight_nibbles(b, w, unit_disp + Q4_1_QUANTS, v, g);
 }
 
-static void q4_0_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
+static void q4_0_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g,
+                      ir_i out[2])
 {
 	weight_nibble_pair(b, w, unit_disp + Q4_0_QUANTS, v, g, out);
 }
 
-static void q4_1_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
+static void q4_1_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g,
+                      ir_i out[2])
 {
 	weight_nibble_pair(b, w, unit_disp + Q4_1_QUANTS, v, g, out);
 }
 
-static void q4_0_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void q4_0_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                       ir_f out[2])
 {
 	out[0] = weight_half(b, w, unit_disp + D, v);
 }
 
-static void q4_1_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void q4_1_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                       ir_f out[2])
 {
 	out[0] = weight_half(b, w, unit_disp + D, v);
 	out[1] = weight_half(b, w, unit_disp + M, v);
@@ -83,16 +88,44 @@ static void q4_1_to_f32(float *out, const void *row, uint64_t k)
 	}
 }
 
-static const struct weight_quants q4_0_quants = { .most = 15, .offset = 8, .registers = 5, .bytes = q4_0_bytes, .pair = q4_0_pair, .placed = WEIGHT_NIBBLES_PLACED, .scale = q4_0_scale };
-static const struct weight_quants q4_1_quants = { .most = 15, .minimum = true, .registers = 5, .bytes = q4_1_bytes, .pair = q4_1_pair, .placed = WEIGHT_NIBBLES_PLACED, .scale = q4_1_scale };
+static const struct weight_quants q4_0_quants = {
+	.most = 15,
+	.offset = 8,
+	.registers = 5,
+	.bytes = q4_0_bytes,
+	.pair = q4_0_pair,
+	.placed = WEIGHT_NIBBLES_PLACED,
+	.scale = q4_0_scale
+};
+static const struct weight_quants q4_1_quants = {
+	.most = 15,
+	.minimum = true,
+	.registers = 5,
+	.bytes = q4_1_bytes,
+	.pair = q4_1_pair,
+	.placed = WEIGHT_NIBBLES_PLACED,
+	.scale = q4_1_scale
+};
 
 const struct weight_format wf_q4_0 = {
-	.type = DTYPE_Q4_0, .unit_k = 32, .unit_bytes = Q4_0_QUANTS + QUANT_BYTES, .array = { { D, 2, 1 }, { Q4_0_QUANTS, 4, 4 } },
+	.type = DTYPE_Q4_0,
+	.unit_k = 32,
+	.unit_bytes = Q4_0_QUANTS + QUANT_BYTES,
+	.array = { { D, 2, 1 }, { Q4_0_QUANTS, 4, 4 } },
 	.lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
-	.step = 4, .quants = &q4_0_quants, .pack = q4_0_pack, .to_f32 = q4_0_to_f32,
+	.step = 4,
+	.quants = &q4_0_quants,
+	.pack = q4_0_pack,
+	.to_f32 = q4_0_to_f32,
 };
 const struct weight_format wf_q4_1 = {
-	.type = DTYPE_Q4_1, .unit_k = 32, .unit_bytes = Q4_1_QUANTS + QUANT_BYTES, .array = { { D, 2, 2 }, { Q4_1_QUANTS, 4, 4 } },
+	.type = DTYPE_Q4_1,
+	.unit_k = 32,
+	.unit_bytes = Q4_1_QUANTS + QUANT_BYTES,
+	.array = { { D, 2, 2 }, { Q4_1_QUANTS, 4, 4 } },
 	.lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
-	.step = 4, .quants = &q4_1_quants, .pack = q4_1_pack, .to_f32 = q4_1_to_f32,
+	.step = 4,
+	.quants = &q4_1_quants,
+	.pack = q4_1_pack,
+	.to_f32 = q4_1_to_f32,
 };

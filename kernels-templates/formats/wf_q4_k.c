@@ -1,15 +1,25 @@
-/* kernels-templates/formats/wf_q4_k.c - Q4_K and Q5_K weights: blocks of 256 in eight parts of 32, each with a 6-bit scale and a 6-bit minimum.
+/* kernels-templates/formats/wf_q4_k.c - Q4_K and Q5_K weights: blocks of 256 in eight parts of 32, each with a 6-bit
+ * scale and a 6-bit minimum.
  *
- * File: f16 d, f16 dmin, 12 bytes of 6-bit numbers, [Q5_K: 32 bytes of fifth bits, bit p of byte i for k = 32 p + i], 128 bytes of nibbles: byte 32 c + i holds
- * k = 64 c + i low and k = 64 c + 32 + i high. Weight d * scale * q - dmin * minimum.
- * Packed: heads of 32 f16 d and 32 f16 -dmin; units of 32 k: 32 bytes scale, 32 bytes minimum, [a word a row of fifth bits],
- * nibbles as in Q4_0, [parted by weight_part_fives()]. 148 bytes for the file's 144, 180 for 176: six bits are made eight,
- * but not by pieces.
+ * File: f16 d, f16 dmin, 12 bytes of 6-bit numbers, [Q5_K: 32 bytes of fifth bits, bit p of byte i for k = 32 p + i],
+ * 128 bytes of nibbles: byte 32 c + i holds k = 64 c + i low and k = 64 c + 32 + i high. Weight d * scale * q - dmin *
+ * minimum.
+ * Packed: heads of 32 f16 d and 32 f16 -dmin; units of 32 k: 32 bytes scale, 32 bytes minimum, [a word a row of fifth
+ * bits], nibbles as in Q4_0, [parted by weight_part_fives()]. 148 bytes for the file's 144, 180 for 176: six bits are
+ * made eight, but not by pieces.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"
 
-enum { HEAD = 128, HEAD_DMIN = 64, MINIMA = 32, BITS = 64, BIT_BYTES = WEIGHT_FIVES_BITS, QUANT_BYTES = 512, PARTS = 8 };
+enum {
+	HEAD = 128,
+	HEAD_DMIN = 64,
+	MINIMA = 32,
+	BITS = 64,
+	BIT_BYTES = WEIGHT_FIVES_BITS,
+	QUANT_BYTES = 512,
+	PARTS = 8
+};
 enum { Q4_UNIT = BITS + QUANT_BYTES, Q5_UNIT = BITS + BIT_BYTES + QUANT_BYTES };
 enum { FILE_STEPS = 4, Q4_FILE = 144, Q4_FILE_QUANTS = 16, Q5_FILE = 176, Q5_FILE_BITS = 16, Q5_FILE_QUANTS = 48 };
 
@@ -33,7 +43,8 @@ static void q5_pair(struct ir *b, const struct weight_stream *w, int32_t unit_di
 	weight_five_pair(b, w, unit_disp + BITS, v, g, out);
 }
 
-static void scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                  ir_f out[2])
 {
 	out[0] = ir_fmul(b, weight_head_half(b, w, 0, v), weight_u8(b, w, unit_disp, v));
 	out[1] = ir_fmul(b, weight_head_half(b, w, HEAD_DMIN, v), weight_u8(b, w, unit_disp + MINIMA, v));
@@ -73,7 +84,8 @@ static void q4_pack(void *dst, const void *const row[32], uint64_t k)
 		pack_head(out, Q4_UNIT, block);
 		weight_turn_words(words, quants, 32);
 		for (unsigned p = 0; p < PARTS; p++)
-			weight_join_nibbles((uint32_t *)(out + HEAD + p * Q4_UNIT + BITS), words + p / 2 * 8 * 32, p % 2 * 4);
+			weight_join_nibbles((uint32_t *)(out + HEAD + p * Q4_UNIT + BITS), words + p / 2 * 8 * 32,
+			                    p % 2 * 4);
 	}
 }
 
@@ -104,7 +116,8 @@ static void q5_pack(void *dst, const void *const row[32], uint64_t k)
 static void to_f32(float *out, const uint8_t *row, uint64_t k, bool five)
 {
 	for (uint64_t i = 0; i < k; i++) {
-		const uint8_t *block = row + i / 256 * (five ? Q5_FILE : Q4_FILE), *quants = block + (five ? Q5_FILE_QUANTS : Q4_FILE_QUANTS);
+		const uint8_t *block = row + i / 256 * (five ? Q5_FILE : Q4_FILE),
+			      *quants = block + (five ? Q5_FILE_QUANTS : Q4_FILE_QUANTS);
 		unsigned part = (unsigned)(i % 256 / 32), at = (unsigned)(i % 32);
 		uint8_t scale, minimum;
 		uint16_t d, dmin;
@@ -121,16 +134,50 @@ static void to_f32(float *out, const uint8_t *row, uint64_t k, bool five)
 static void q4_to_f32(float *out, const void *row, uint64_t k) { to_f32(out, row, k, false); }
 static void q5_to_f32(float *out, const void *row, uint64_t k) { to_f32(out, row, k, true); }
 
-static const struct weight_quants q4_quants = { .most = 15, .minimum = true, .registers = 5, .bytes = q4_bytes, .pair = q4_pair, .placed = WEIGHT_NIBBLES_PLACED, .scale = scale };
-static const struct weight_quants q5_quants = { .most = 31, .minimum = true, .registers = 8, .bytes = q5_bytes, .pair = q5_pair, .placed = WEIGHT_FIVES_PLACED, .scale = scale };
+static const struct weight_quants q4_quants = {
+	.most = 15,
+	.minimum = true,
+	.registers = 5,
+	.bytes = q4_bytes,
+	.pair = q4_pair,
+	.placed = WEIGHT_NIBBLES_PLACED,
+	.scale = scale
+};
+static const struct weight_quants q5_quants = {
+	.most = 31,
+	.minimum = true,
+	.registers = 8,
+	.bytes = q5_bytes,
+	.pair = q5_pair,
+	.placed = WEIGHT_FIVES_PLACED,
+	.scale = scale
+};
 
 const struct weight_format wf_q4_k = {
-	.type = DTYPE_Q4_K, .unit_k = 32, .unit_bytes = Q4_UNIT, .array = { { 0, 1, 2 }, { BITS, 4, 4 } }, .six = true,
-	.head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
-	.step = 4, .quants = &q4_quants, .pack = q4_pack, .to_f32 = q4_to_f32,
+	.type = DTYPE_Q4_K,
+	.unit_k = 32,
+	.unit_bytes = Q4_UNIT,
+	.array = { { 0, 1, 2 }, { BITS, 4, 4 } },
+	.six = true,
+	.head_units = PARTS,
+	.head_bytes = HEAD,
+	.lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
+	.step = 4,
+	.quants = &q4_quants,
+	.pack = q4_pack,
+	.to_f32 = q4_to_f32,
 };
 const struct weight_format wf_q5_k = {
-	.type = DTYPE_Q5_K, .unit_k = 32, .unit_bytes = Q5_UNIT, .array = { { 0, 1, 2 }, { BITS, 4, 1 }, { BITS + BIT_BYTES, 4, 4 } }, .six = true,
-	.head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
-	.step = 4, .quants = &q5_quants, .pack = q5_pack, .to_f32 = q5_to_f32,
+	.type = DTYPE_Q5_K,
+	.unit_k = 32,
+	.unit_bytes = Q5_UNIT,
+	.array = { { 0, 1, 2 }, { BITS, 4, 1 }, { BITS + BIT_BYTES, 4, 4 } },
+	.six = true,
+	.head_units = PARTS,
+	.head_bytes = HEAD,
+	.lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
+	.step = 4,
+	.quants = &q5_quants,
+	.pack = q5_pack,
+	.to_f32 = q5_to_f32,
 };

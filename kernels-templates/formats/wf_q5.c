@@ -1,8 +1,8 @@
 /* kernels-templates/formats/wf_q5.c - Q5_0 and Q5_1 weights: as Q4_0 and Q4_1 with a fifth bit.
  *
- * File, Q5_0: d, 4 bytes of fifth bits (bit k for k), 16 bytes of nibbles as in Q4_0. Weight d * (q - 16). Q5_1: d, m, bits, nibbles; weight d * q + m.
- * Packed, per block: 32 f16 d; [32 f16 m]; a word a row of fifth bits and 4 words a row of nibbles, parted by weight_part_fives(). As many bytes as in
- * the file.
+ * File, Q5_0: d, 4 bytes of fifth bits (bit k for k), 16 bytes of nibbles as in Q4_0. Weight d * (q - 16). Q5_1: d, m,
+ * bits, nibbles; weight d * q + m. Packed, per block: 32 f16 d; [32 f16 m]; a word a row of fifth bits and 4 words a
+ * row of nibbles, parted by weight_part_fives(). As many bytes as in the file.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"
@@ -19,22 +19,26 @@ static ir_i q5_1_bytes(struct ir *b, const struct weight_stream *w, int32_t unit
 	return weight_five_bytes(b, w, unit_disp + Q5_1_BITS, v, g);
 }
 
-static void q5_0_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
+static void q5_0_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g,
+                      ir_i out[2])
 {
 	weight_five_pair(b, w, unit_disp + Q5_0_BITS, v, g, out);
 }
 
-static void q5_1_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
+static void q5_1_pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g,
+                      ir_i out[2])
 {
 	weight_five_pair(b, w, unit_disp + Q5_1_BITS, v, g, out);
 }
 
-static void q5_0_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void q5_0_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                       ir_f out[2])
 {
 	out[0] = weight_half(b, w, unit_disp + D, v);
 }
 
-static void q5_1_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void q5_1_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                       ir_f out[2])
 {
 	out[0] = weight_half(b, w, unit_disp + D, v);
 	out[1] = weight_half(b, w, unit_disp + M, v);
@@ -42,7 +46,8 @@ static void q5_1_scale(struct ir *b, const struct weight_stream *w, int32_t unit
 
 static void pack(void *dst, const void *const row[32], uint64_t k, bool minimum)
 {
-	unsigned file_bytes = minimum ? 24 : 22, at = minimum ? Q5_1_BITS : Q5_0_BITS, unit = at + BIT_BYTES + QUANT_BYTES;
+	unsigned file_bytes = minimum ? 24 : 22, at = minimum ? Q5_1_BITS : Q5_0_BITS,
+		 unit = at + BIT_BYTES + QUANT_BYTES;
 
 	for (uint64_t n = 0; n < k / 32; n++) {
 		uint8_t *out = (uint8_t *)dst + n * unit;
@@ -92,16 +97,44 @@ static void q5_1_to_f32(float *out, const void *row, uint64_t k)
 	}
 }
 
-static const struct weight_quants q5_0_quants = { .most = 31, .offset = 16, .registers = 8, .bytes = q5_0_bytes, .pair = q5_0_pair, .placed = WEIGHT_FIVES_PLACED, .scale = q5_0_scale };
-static const struct weight_quants q5_1_quants = { .most = 31, .minimum = true, .registers = 8, .bytes = q5_1_bytes, .pair = q5_1_pair, .placed = WEIGHT_FIVES_PLACED, .scale = q5_1_scale };
+static const struct weight_quants q5_0_quants = {
+	.most = 31,
+	.offset = 16,
+	.registers = 8,
+	.bytes = q5_0_bytes,
+	.pair = q5_0_pair,
+	.placed = WEIGHT_FIVES_PLACED,
+	.scale = q5_0_scale
+};
+static const struct weight_quants q5_1_quants = {
+	.most = 31,
+	.minimum = true,
+	.registers = 8,
+	.bytes = q5_1_bytes,
+	.pair = q5_1_pair,
+	.placed = WEIGHT_FIVES_PLACED,
+	.scale = q5_1_scale
+};
 
 const struct weight_format wf_q5_0 = {
-	.type = DTYPE_Q5_0, .unit_k = 32, .unit_bytes = Q5_0_BITS + BIT_BYTES + QUANT_BYTES,
-	.array = { { D, 2, 1 }, { Q5_0_BITS, 4, 1 }, { Q5_0_BITS + BIT_BYTES, 4, 4 } }, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
-	.step = 4, .quants = &q5_0_quants, .pack = q5_0_pack, .to_f32 = q5_0_to_f32,
+	.type = DTYPE_Q5_0,
+	.unit_k = 32,
+	.unit_bytes = Q5_0_BITS + BIT_BYTES + QUANT_BYTES,
+	.array = { { D, 2, 1 }, { Q5_0_BITS, 4, 1 }, { Q5_0_BITS + BIT_BYTES, 4, 4 } },
+	.lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
+	.step = 4,
+	.quants = &q5_0_quants,
+	.pack = q5_0_pack,
+	.to_f32 = q5_0_to_f32,
 };
 const struct weight_format wf_q5_1 = {
-	.type = DTYPE_Q5_1, .unit_k = 32, .unit_bytes = Q5_1_BITS + BIT_BYTES + QUANT_BYTES,
-	.array = { { D, 2, 2 }, { Q5_1_BITS, 4, 1 }, { Q5_1_BITS + BIT_BYTES, 4, 4 } }, .lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
-	.step = 4, .quants = &q5_1_quants, .pack = q5_1_pack, .to_f32 = q5_1_to_f32,
+	.type = DTYPE_Q5_1,
+	.unit_k = 32,
+	.unit_bytes = Q5_1_BITS + BIT_BYTES + QUANT_BYTES,
+	.array = { { D, 2, 2 }, { Q5_1_BITS, 4, 1 }, { Q5_1_BITS + BIT_BYTES, 4, 4 } },
+	.lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
+	.step = 4,
+	.quants = &q5_1_quants,
+	.pack = q5_1_pack,
+	.to_f32 = q5_1_to_f32,
 };

@@ -1,11 +1,14 @@
 /* kernels-templates/formats/wf_q6_k.c - Q6_K weights: blocks of 256 in sixteen parts of 16, each with an 8-bit scale.
  *
- * File: 128 bytes of nibbles, 64 bytes of pairs of bits, 16 signed scales, f16 d. In each half of 128 k, k = 32 j + i has its nibble in byte 32 (j % 2) + i of
- * the half's 64, low for j < 2, and its upper bits in bits 2 j of byte i of the half's 32. Weight d * scale * (q - 32).
- * Packed: heads of 32 f16 d; units of 32 k: two times 32 signed scales, one for each 16 k; 2 words a row of pairs of bits; 4 words of nibbles. Of groups
- * g and g + 4, word g of the nibbles has the lower four bits of the first in its low nibbles and the upper four of the other in its high ones; the bits missing lie
- * at bits 4 and 2 of the bytes of word g / 2 of the pairs, which for odd g is turned to the left by 4 bits first. So a mask for both and a choice of bits for each is
- * what it takes to have the first group as it is and the other one two bits to the left. As many bytes as in the file.
+ * File: 128 bytes of nibbles, 64 bytes of pairs of bits, 16 signed scales, f16 d. In each half of 128 k, k = 32 j + i
+ * has its nibble in byte 32 (j % 2) + i of the half's 64, low for j < 2, and its upper bits in bits 2 j of byte i of
+ * the half's 32. Weight d * scale * (q - 32).
+ * Packed: heads of 32 f16 d; units of 32 k: two times 32 signed scales, one for each 16 k; 2 words a row of pairs of
+ * bits; 4 words of nibbles. Of groups g and g + 4, word g of the nibbles has the lower four bits of the first in its
+ * low nibbles and the upper four of the other in its high ones; the bits missing lie at bits 4 and 2 of the bytes of
+ * word g / 2 of the pairs, which for odd g is turned to the left by 4 bits first. So a mask for both and a choice of
+ * bits for each is what it takes to have the first group as it is and the other one two bits to the left. As many bytes
+ * as in the file.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"
@@ -14,7 +17,8 @@ enum { HEAD = 64, PAIRS = 64, QUANTS = PAIRS + 256, UNIT = QUANTS + 512, PARTS =
 enum { FILE_BYTES = 210, FILE_PAIRS = 128, FILE_SCALES = 192, FILE_D = 208 };
 
 /* The word with the pair of the first of two groups at bits 4, and that of the other at bits 2 if `turned`. */
-static ir_i pair_word(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, bool turned)
+static ir_i pair_word(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g,
+                      bool turned)
 {
 	ir_i word = weight_word(b, w, unit_disp + PAIRS, v, g / 2);
 	return g % 2 == 0 ? word : turned ? ir_irotl(b, word, 4) : ir_ishl(b, word, 4);
@@ -41,7 +45,8 @@ static ir_i bytes(struct ir *b, const struct weight_stream *w, int32_t unit_disp
 	return g < 4 ? both : ir_ishr(b, both, PLACED);
 }
 
-static void scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half, ir_f out[2])
+static void scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                  ir_f out[2])
 {
 	out[0] = ir_fmul(b, weight_head_half(b, w, 0, v), weight_s8(b, w, unit_disp + (int32_t)half * 32, v));
 }
@@ -80,7 +85,8 @@ static void pack(void *dst, const void *const row[32], uint64_t k)
 			}
 			const uint32_t *low = words + (p / 4 * 16 + p % 2 * 8) * 32, *high = pairs + p / 4 * 8 * 32;
 			for (unsigned i = 0; i < 8 * 32; i++)
-				quants[i] = (low[i] >> p % 4 / 2 * 4 & 0x0f0f0f0f) | (high[i] >> p % 4 * 2 & 0x03030303) << 4;
+				quants[i] = (low[i] >> p % 4 / 2 * 4 & 0x0f0f0f0f) |
+				            (high[i] >> p % 4 * 2 & 0x03030303) << 4;
 			join((uint32_t *)(unit + PAIRS), (uint32_t *)(unit + QUANTS), quants);
 		}
 	}
@@ -93,15 +99,34 @@ static void to_f32(float *out, const void *row, uint64_t k)
 		unsigned half = (unsigned)(i % 256 / 128), j = (unsigned)(i % 128 / 32), at = (unsigned)(i % 32);
 		uint16_t d;
 		memcpy(&d, block + FILE_D, 2);
-		int nibble = block[half * 64 + j % 2 * 32 + at] >> j / 2 * 4 & 15, upper = block[FILE_PAIRS + half * 32 + at] >> 2 * j & 3;
-		out[i] = f16_f32(d) * (float)(int8_t)block[FILE_SCALES + i % 256 / 16] * (float)((nibble | upper << 4) - 32);
+		int nibble = block[half * 64 + j % 2 * 32 + at] >> j / 2 * 4 & 15,
+		    upper = block[FILE_PAIRS + half * 32 + at] >> 2 * j & 3;
+		out[i] = f16_f32(d) * (float)(int8_t)block[FILE_SCALES + i % 256 / 16] *
+		         (float)((nibble | upper << 4) - 32);
 	}
 }
 
-static const struct weight_quants quants = { .most = 63, .offset = 32, .halves = true, .registers = 8, .bytes = bytes, .pair = pair, .placed = PLACED, .scale = scale };
+static const struct weight_quants quants = {
+	.most = 63,
+	.offset = 32,
+	.halves = true,
+	.registers = 8,
+	.bytes = bytes,
+	.pair = pair,
+	.placed = PLACED,
+	.scale = scale
+};
 
 const struct weight_format wf_q6_k = {
-	.type = DTYPE_Q6_K, .unit_k = 32, .unit_bytes = UNIT, .array = { { 0, 1, 2 }, { PAIRS, 4, 2 }, { QUANTS, 4, 4 } },
-	.head_units = PARTS, .head_bytes = HEAD, .lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
-	.step = 4, .quants = &quants, .pack = pack, .to_f32 = to_f32,
+	.type = DTYPE_Q6_K,
+	.unit_k = 32,
+	.unit_bytes = UNIT,
+	.array = { { 0, 1, 2 }, { PAIRS, 4, 2 }, { QUANTS, 4, 4 } },
+	.head_units = PARTS,
+	.head_bytes = HEAD,
+	.lane_sizes = 1 << WEIGHT_LANE_1 | 1 << WEIGHT_LANE_4,
+	.step = 4,
+	.quants = &quants,
+	.pack = pack,
+	.to_f32 = to_f32,
 };

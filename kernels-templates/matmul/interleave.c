@@ -1,6 +1,7 @@
 /* kernels-templates/matmul/interleave.c - activations turned for wide matmuls: the columns of a tile side by side.
  *
- * Owns: KEY_TURN. Moves bits, and makes signed bytes unsigned where VNNI is to have them so. A unit is read and written by nobody else.
+ * Owns: KEY_INTERLEAVE. Moves bits, and makes signed bytes unsigned where VNNI is to have them so. A unit is read and
+ * written by nobody else.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
@@ -8,9 +9,9 @@
 struct turn {
 	struct ir *b;
 	bool int8, is_unsigned, strips;
-	uint32_t blocks, panel;              /* blocks of 32 k's in a column; columns of a panel */
+	uint32_t blocks, panel; /* blocks of 32 k's in a column; columns of a panel */
 	ir_s tile, block;
-	ir_a from, sums;                     /* the next column's */
+	ir_a from, sums; /* the next column's */
 };
 
 enum { SUMS = sizeof(struct activation_block) };
@@ -34,26 +35,32 @@ static void turn_column(const struct turn *t, ir_a to, uint32_t columns)
 		return;
 	}
 	for (unsigned v = 0; v < math_parts(b); v++)
-		ir_fstore_s(b, to, ir_fload(b, t->from, (int32_t)(v * b->lanes * 4), 0), (int32_t)(v * b->lanes * columns * 4), 0, columns * 4);
+		ir_fstore_s(b, to, ir_fload(b, t->from, (int32_t)(v * b->lanes * 4), 0),
+		            (int32_t)(v * b->lanes * columns * 4), 0, columns * 4);
 }
 
-/* Where these 32 k's of a column begin that has `bytes` a block: column number `first` of the tile, in a panel of so many columns. */
-static ir_a place(const struct turn *t, ir_a arg, unsigned slot, uint32_t tile_columns, uint32_t first, uint32_t columns, int64_t bytes)
+/* Where these 32 k's of a column begin that has `bytes` a block: column number `first` of the tile, in a panel of so
+ * many columns. */
+static ir_a place(const struct turn *t, ir_a arg, unsigned slot, uint32_t tile_columns, uint32_t first,
+                  uint32_t columns, int64_t bytes)
 {
 	struct ir *b = t->b;
-	ir_a at = ir_aadd(b, ir_aload(b, arg, (int32_t)(slot * 8)), ir_smuli(b, t->tile, bytes * t->blocks * tile_columns));
-	return ir_var_a(b, ir_aaddi(b, ir_aadd(b, at, ir_smuli(b, t->block, bytes * columns)), bytes * t->blocks * first));
+	ir_a at = ir_aadd(b, ir_aload(b, arg, (int32_t)(slot * 8)),
+	                  ir_smuli(b, t->tile, bytes * t->blocks * tile_columns));
+	return ir_var_a(b,
+	                ir_aaddi(b, ir_aadd(b, at, ir_smuli(b, t->block, bytes * columns)), bytes * t->blocks * first));
 }
 
 /* `panels` panels of so many columns, from column number `first` of the tile on. */
-static void turn_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, uint32_t first, uint32_t columns, uint32_t panels)
+static void turn_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, uint32_t first, uint32_t columns,
+                        uint32_t panels)
 {
 	struct ir *b = t->b;
 	int64_t bytes = t->int8 ? 32 : 128;
-	ir_a to = place(t, arg, TURN_OUT, tile_columns, first, columns, bytes), to_sums = { 0 };
+	ir_a to = place(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, bytes), to_sums = { 0 };
 
 	if (t->int8)
-		to_sums = place(t, arg, TURN_OUTS, tile_columns, first, columns, SUMS);
+		to_sums = place(t, arg, INTERLEAVE_OUTS, tile_columns, first, columns, SUMS);
 	ir_loop(b, ir_sconst(b, panels));
 	ir_loop(b, ir_sconst(b, columns));
 	turn_column(t, to, columns);
@@ -78,20 +85,26 @@ static void turn_unit(struct turn *t, ir_a arg, ir_s unit, uint32_t columns)
 
 	t->tile = ir_sdivi(b, unit, t->blocks);
 	t->block = ir_ssub(b, unit, ir_smuli(b, t->tile, t->blocks));
-	ir_s first = ir_sadd(b, ir_smuli(b, t->tile, (int64_t)t->blocks * columns), t->block);        /* the first column's block; the rest lie `blocks` apart */
-	t->from = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, TURN_X * 8), ir_smuli(b, first, bytes)));
+	ir_s first = ir_sadd(b, ir_smuli(b, t->tile, (int64_t)t->blocks * columns),
+	                     t->block); /* the first column's block; the rest lie `blocks` apart */
+	t->from = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, INTERLEAVE_X * 8), ir_smuli(b, first, bytes)));
 	if (t->int8)
-		t->sums = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, TURN_XS * 8), ir_smuli(b, first, SUMS)));
+		t->sums = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, INTERLEAVE_XS * 8), ir_smuli(b, first, SUMS)));
 	uint32_t panels = columns / t->panel, rest = columns % t->panel;
 	turn_panels(t, arg, columns, 0, t->panel, panels);
 	if (rest)
 		turn_panels(t, arg, columns, panels * t->panel, rest, 1);
 }
 
-bool turn_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+bool interleave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	uint32_t kp = (uint32_t)numerics_pad(key->k), columns = key->columns;
-	struct turn t = { .b = b, .int8 = key->activation == DTYPE_Q8_0 + 1, .is_unsigned = key->flags & KEY_UNSIGNED, .strips = key->flags & KEY_STRIPS, .blocks = kp / 32, .panel = key->row_blocks };
+	uint32_t kp = (uint32_t)numerics_pad(key->k), columns = key->tile_n;
+	struct turn t = { .b = b,
+		          .int8 = key->activation == DTYPE_Q8_0 + 1,
+		          .is_unsigned = key->flags & KEY_UNSIGNED,
+		          .strips = key->flags & KEY_BLOCK_MAJOR,
+		          .blocks = kp / 32,
+		          .panel = key->row_blocks };
 
 	(void)target;
 	if (!t.int8 && key->activation != DTYPE_F32 + 1)

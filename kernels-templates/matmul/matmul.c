@@ -1,17 +1,20 @@
-/* kernels-templates/matmul/matmul.c - weights times columns of activations: dot products and what is done to a row's result.
+/* kernels-templates/matmul/matmul.c - weights times columns of activations: dot products and what is done to a row's
+ * result.
  *
- * Owns: blocking. A lane owns an output row, k runs in time, so no result depends on lanes, tiles or columns: a tile is only a choice
- * of which chains run side by side. Knows no weight format but through weight_format.h. An editor may change the tiles freely and
- * must keep every row's chain as numerics.h rules 3 to 5 say it.
+ * Owns: blocking. A lane owns an output row, k runs in time, so no result depends on lanes, tiles or columns: a tile is
+ * only a choice of which chains run side by side. Knows no weight format but through weight_format.h. An editor may
+ * change the tiles freely and must keep every row's chain as numerics.h rules 3 to 5 say it.
  *
- * The loops, outermost first: row blocks; column tiles of the launch; the matrices, one or two; spans; segments of 256 (whose weights stay in the
- * first-level cache); parts of the tile that fit the registers; k. Between segments the totals of the 32 rows lie in local memory,
- * [span][matrix][column][32].
+ * The loops, outermost first: row blocks; column tiles of the launch; the matrices, one or two; spans; segments of 256
+ * (whose weights stay in the first-level cache); parts of the tile that fit the registers; k. Between segments the
+ * totals of the 32 rows lie in local memory, [span][matrix][column][32].
  *
- * Weights are read in the order they lie in memory, one stream at a time, or two when a schedule (matmul_schedule.h) has two row blocks walked side
- * by side, a step of one and a step of the other. Reading a unit's vectors out of order loses a tenth of the memory's bandwidth.
+ * Weights are read in the order they lie in memory, one stream at a time, or two when a schedule (matmul_schedule.h)
+ * has two row blocks walked side by side, a step of one and a step of the other. Reading a unit's vectors out of order
+ * loses a tenth of the memory's bandwidth.
  *
- * General registers are as short as vector registers: addresses walk and walk back, and what is easily computed again is computed again.
+ * General registers are as short as vector registers: addresses walk and walk back, and what is easily computed again
+ * is computed again.
  */
 #include <assert.h>
 #include <string.h>
@@ -27,25 +30,26 @@ struct matmul {
 	const struct key *key;
 	const struct weight_format *format;
 	bool int8, has_vnni, has_bsel;
-	bool by_pairs, keeps_heads;          /* of single columns */
-	uint32_t kp, rows_padded, blocks;    /* padded k and rows; blocks of 32 rows */
+	bool by_pairs, keeps_heads;       /* of single columns */
+	uint32_t kp, rows_padded, blocks; /* padded k and rows; blocks of 32 rows */
 	int64_t block_bytes;
 	unsigned spans, span_k;
-	bool aligned;                        /* formats with heads: every span and segment begins with one */
-	unsigned columns;                    /* of a column tile */
-	unsigned row_vectors;                /* vectors in 32 rows */
+	bool aligned;         /* formats with heads: every span and segment begins with one */
+	unsigned columns;     /* of a column tile */
+	unsigned row_vectors; /* vectors in 32 rows */
 	unsigned matrices;
 
 	struct matmul_shape shape;
 	struct matmul_schedule schedule;
-	struct matmul_parts part;            /* of a tile, that fits the registers */
-	unsigned iteration_k;                /* k's in one turn of the inner loop */
-	unsigned streams;                    /* row blocks side by side, stream_bytes apart in memory */
+	struct matmul_parts part; /* of a tile, that fits the registers */
+	unsigned iteration_k;     /* k's in one turn of the inner loop */
+	unsigned streams;         /* row blocks side by side, stream_bytes apart in memory */
 	int64_t stream_bytes;
 
 	ir_a arg, sums;
-	ir_a w, x, xs, sum;                  /* walking */
-	ir_a head; ir_s unit;                /* formats with heads: that of the unit at w, and its number among them */
+	ir_a w, x, xs, sum; /* walking */
+	ir_a head;
+	ir_s unit; /* formats with heads: that of the unit at w, and its number among them */
 
 	/* Weights asked for by a turn: `lines` lines from w + ahead + lines_at (ahead.r 0: none) on. */
 	ir_s ahead;
@@ -54,10 +58,7 @@ struct matmul {
 
 /* ---- walking */
 
-static ir_a load_arg(const struct matmul *m, unsigned slot)
-{
-	return ir_aload(m->b, m->arg, (int32_t)(slot * 8));
-}
+static ir_a load_arg(const struct matmul *m, unsigned slot) { return ir_aload(m->b, m->arg, (int32_t)(slot * 8)); }
 
 static void walk(struct matmul *m, ir_a var, int64_t bytes)
 {
@@ -66,7 +67,11 @@ static void walk(struct matmul *m, ir_a var, int64_t bytes)
 }
 
 /* A count of inner-loop turns: known now, or only when the kernel runs. */
-struct turns { bool known; int64_t n; ir_s s; };
+struct turns {
+	bool known;
+	int64_t n;
+	ir_s s;
+};
 
 static void walk_turns(struct matmul *m, ir_a var, const struct turns *t, int64_t bytes)
 {
@@ -76,8 +81,8 @@ static void walk_turns(struct matmul *m, ir_a var, const struct turns *t, int64_
 		ir_set_a(m->b, var, ir_aadd(m->b, var, ir_smuli(m->b, t->s, bytes)));
 }
 
-static int64_t turn_units(const struct matmul *m) { return m->iteration_k / m->format->unit_k; }
-static int64_t turn_bytes(const struct matmul *m) { return turn_units(m) * m->format->unit_bytes; }
+static int64_t interleave_units(const struct matmul *m) { return m->iteration_k / m->format->unit_k; }
+static int64_t interleave_bytes(const struct matmul *m) { return interleave_units(m) * m->format->unit_bytes; }
 
 static void walk_inputs(struct matmul *m, const struct turns *t, int direction)
 {
@@ -86,7 +91,8 @@ static void walk_inputs(struct matmul *m, const struct turns *t, int direction)
 		walk_turns(m, m->xs, t, direction * (int64_t)(m->iteration_k / 32 * sizeof(struct activation_block)));
 }
 
-/* w stands where units alone would have brought it: puts it, and the head, right for the heads passed in n units (back when negative). */
+/* w stands where units alone would have brought it: puts it, and the head, right for the heads passed in n units (back
+ * when negative). */
 static void pass_heads(struct matmul *m, bool known, int64_t n, ir_s s)
 {
 	struct ir *b = m->b;
@@ -109,9 +115,10 @@ static void pass_heads(struct matmul *m, bool known, int64_t n, ir_s s)
 /* Along k: weights and inputs. direction: 1 or -1. */
 static void walk_k(struct matmul *m, const struct turns *t, int direction)
 {
-	walk_turns(m, m->w, t, direction * turn_bytes(m));
+	walk_turns(m, m->w, t, direction * interleave_bytes(m));
 	if (m->format->head_bytes)
-		pass_heads(m, t->known, direction * t->n * turn_units(m), t->known ? t->s : ir_smuli(m->b, t->s, direction * turn_units(m)));
+		pass_heads(m, t->known, direction * t->n * interleave_units(m),
+		           t->known ? t->s : ir_smuli(m->b, t->s, direction * interleave_units(m)));
 	walk_inputs(m, t, direction);
 }
 
@@ -146,7 +153,8 @@ static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned
 		weight_load(f, m->b, &t->w, unit_disp, t->first_vector + v, k % f->unit_k / f->step, w[v]);
 		for (unsigned i = 0; inputs_first && i < f->step; i++)
 			for (unsigned c = 0; c < t->columns; c++)
-				weight_add_product(m->b, t, v, c, w[v][i], inputs_again ? load_input(m->b, t, c, k + i) : x[c][i]);
+				weight_add_product(m->b, t, v, c, w[v][i],
+				                   inputs_again ? load_input(m->b, t, c, k + i) : x[c][i]);
 	}
 	for (unsigned i = 0; !inputs_first && i < f->step; i++)
 		for (unsigned c = 0; c < t->columns; c++) {
@@ -162,7 +170,8 @@ static void ask(const struct matmul *m, ir_a from, bool second, int64_t at)
 {
 	for (unsigned s = 0; s < m->streams; s++)
 		for (int64_t i = 0; i < m->lines; i++)
-			(second ? ir_prefetch2 : ir_prefetch)(m->b, from, (int32_t)(s * m->stream_bytes + at + i * MATMUL_LINE));
+			(second ? ir_prefetch2
+			        : ir_prefetch)(m->b, from, (int32_t)(s * m->stream_bytes + at + i * MATMUL_LINE));
 }
 
 static void ask_for_lines(const struct matmul *m, ir_a from)
@@ -170,11 +179,11 @@ static void ask_for_lines(const struct matmul *m, ir_a from)
 	const struct matmul_schedule *c = &m->schedule;
 	bool once = matmul_once(&m->shape, &m->part);
 
-	if (c->level == SCHEDULE_NO_LEVEL)
+	if (c->prefetch_level == SCHEDULE_NO_LEVEL)
 		return;
-	ask(m, from, once && c->level != SCHEDULE_FIRST_LEVEL, m->lines_at);
-	if (c->level == SCHEDULE_BOTH_LEVELS)
-		ask(m, from, !once, once ? m->lines_at / 2 : m->lines_at + c->distance);
+	ask(m, from, once && c->prefetch_level != SCHEDULE_FIRST_LEVEL, m->lines_at);
+	if (c->prefetch_level == SCHEDULE_BOTH_LEVELS)
+		ask(m, from, !once, once ? m->lines_at / 2 : m->lines_at + c->prefetch_distance);
 }
 
 static void dot_turn(struct matmul *m, const struct weight_tile *t)
@@ -211,7 +220,7 @@ static void dot_turns(struct matmul *m, const struct weight_tile *t, const struc
 		return;
 	}
 	assert(turns->known);
-	ir_loop(b, ir_sconst(b, turns->n * turn_units(m) / m->format->head_units));
+	ir_loop(b, ir_sconst(b, turns->n * interleave_units(m) / m->format->head_units));
 	struct weight_head head;
 	struct weight_tile with_head = *t;
 	if (m->keeps_heads && m->streams == 1) {
@@ -219,9 +228,9 @@ static void dot_turns(struct matmul *m, const struct weight_tile *t, const struc
 		with_head.w.in_registers = &head;
 		t = &with_head;
 	}
-	ir_loop(b, ir_sconst(b, m->format->head_units / turn_units(m)));
+	ir_loop(b, ir_sconst(b, m->format->head_units / interleave_units(m)));
 	dot_turn(m, t);
-	walk(m, m->w, turn_bytes(m));
+	walk(m, m->w, interleave_bytes(m));
 	walk_inputs(m, &one, 1);
 	ir_endloop(b);
 	pass_heads(m, true, m->format->head_units, m->unit);
@@ -233,16 +242,30 @@ static int64_t span_bytes(const struct matmul *m) { return (int64_t)m->matrices 
 /* From the totals of one row block to those of the next. */
 static int64_t stream_sums(const struct matmul *m) { return m->spans * span_bytes(m); }
 
-/* One part over `turns` turns: `columns` columns from m->x, row vectors from `vector` on. Leaves the addresses at the end in k. */
+/* One part over `turns` turns: `columns` columns from m->x, row vectors from `vector` on. Leaves the addresses at the
+ * end in k. */
 static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const struct turns *turns)
 {
 	struct ir *b = m->b;
 	/* Arrays of every lane size start at row 0, so one register serves all. */
-	struct weight_stream w = { .at = { m->w, m->w, m->w }, .head = m->head, .vectors = m->row_vectors, .apart = m->streams > 1 ? (int32_t)m->stream_bytes : 0, .chooses = m->has_bsel };
-	struct weight_tile t = { .vectors = m->part.vectors * m->streams, .first_vector = vector, .columns = columns, .w = w, .x = m->x, .xs = m->xs, .sums = m->part.sums,
-	                         .has_vnni = m->has_vnni, .by_pairs = m->by_pairs };
+	struct weight_stream w = { .at = { m->w, m->w, m->w },
+		                   .head = m->head,
+		                   .vectors = m->row_vectors,
+		                   .second_offset = m->streams > 1 ? (int32_t)m->stream_bytes : 0,
+		                   .chooses = m->has_bsel };
+	struct weight_tile t = {
+		.vectors = m->part.vectors * m->streams,
+		.first_vector = vector,
+		.columns = columns,
+		.w = w,
+		.x = m->x,
+		.xs = m->xs,
+		.sums = m->part.sums,
+		.has_vnni = m->has_vnni,
+		.by_pairs = m->by_pairs
+	};
 	unsigned of_stream = m->part.vectors * columns, n = of_stream * m->streams;
-	bool parked = m->streams > 1 && matmul_parks(&m->shape);
+	bool parked = m->streams > 1 && matmul_accumulators_in_memory(&m->shape);
 	int32_t disp[WEIGHT_MAX_ACC];
 
 	t.x_column = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
@@ -250,7 +273,8 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 	t.xs_column = (int32_t)(m->kp / 2);
 	t.xs_step = sizeof(struct activation_block);
 	for (unsigned i = 0; i < n; i++) {
-		disp[i] = (int32_t)(i / of_stream * stream_sums(m) + i % columns * 128 + (vector + i % of_stream / columns) * b->lanes * 4);
+		disp[i] = (int32_t)(i / of_stream * stream_sums(m) + i % columns * 128 +
+		                    (vector + i % of_stream / columns) * b->lanes * 4);
 		if (!parked)
 			t.acc[i] = ir_var_f(b, m->int8 ? ir_fload(b, m->sum, disp[i], 0) : ir_fconst(b, 0.0f));
 	}
@@ -261,7 +285,8 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 	}
 	dot_turns(m, &t, turns);
 	for (unsigned i = 0; i < n && !parked; i++)
-		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, ir_fload(b, m->sum, disp[i], 0), t.acc[i]), disp[i], 0);
+		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, ir_fload(b, m->sum, disp[i], 0), t.acc[i]),
+		          disp[i], 0);
 }
 
 /* All row vectors by `columns` columns from m->x; leaves the addresses as they were. */
@@ -277,13 +302,16 @@ static void dot_vectors(struct matmul *m, unsigned columns, const struct turns *
 /* A segment in several parts. Each part asks for its share of the next segment's lines. */
 static void dot_parts(struct matmul *m, const struct turns *turns)
 {
-	unsigned full = m->columns / m->part.columns, rest = m->columns % m->part.columns, groups = m->row_vectors / m->part.vectors;
-	/* Which column part this is takes a register to say. Kernels that count heads have none left even for a loop over column parts; int8 kernels that count
-	 * their turns, and those with heads, have none for the number and let every part ask. */
+	unsigned full = m->columns / m->part.columns, rest = m->columns % m->part.columns,
+		 groups = m->row_vectors / m->part.vectors;
+	/* Which column part this is takes a register to say. Kernels that count heads have none left even for a loop
+	 * over column parts; int8 kernels that count their turns, and those with heads, have none for the number and
+	 * let every part ask. */
 	bool unrolled = m->format->head_bytes && !m->aligned;
 	bool by_columns = full > 1 && (unrolled || ((turns->known || !m->int8) && !m->format->head_bytes));
 	unsigned shares = by_columns ? (full + (rest > 0)) * groups : groups;
-	int64_t next = (int64_t)NUMERICS_SEGMENT / m->format->unit_k * m->format->unit_bytes, lines = turn_bytes(m) / MATMUL_LINE;
+	int64_t next = (int64_t)NUMERICS_SEGMENT / m->format->unit_k * m->format->unit_bytes,
+		lines = interleave_bytes(m) / MATMUL_LINE;
 
 	m->lines = (lines + shares - 1) / shares;
 	m->lines_at = next;
@@ -312,8 +340,8 @@ static void dot_segment(struct matmul *m, const struct turns *turns)
 {
 	if (single_part(m)) {
 		/* A head ahead shifts what follows it. */
-		m->lines = (turn_bytes(m) + m->format->head_bytes + MATMUL_LINE - 1) / MATMUL_LINE;
-		m->lines_at = m->schedule.distance;
+		m->lines = (interleave_bytes(m) + m->format->head_bytes + MATMUL_LINE - 1) / MATMUL_LINE;
+		m->lines_at = m->schedule.prefetch_distance;
 		dot_part(m, m->columns, 0, turns);
 	} else {
 		dot_parts(m, turns);
@@ -332,15 +360,19 @@ static void clear_sums(struct matmul *m, ir_a from)
 	ir_endloop(b);
 }
 
-/* All spans of a matrix at the addresses, totals into the sums at `from`. One loop runs over the segments of all spans. */
+/* All spans of a matrix at the addresses, totals into the sums at `from`. One loop runs over the segments of all
+ * spans. */
 static void dot_spans(struct matmul *m, ir_a from)
 {
 	struct ir *b = m->b;
-	unsigned span = m->span_k / m->iteration_k, segment = matmul_stretch(&m->shape, &m->schedule, &m->part) / m->iteration_k, segments = (span + segment - 1) / segment;
+	unsigned span = m->span_k / m->iteration_k,
+		 segment = matmul_stretch(&m->shape, &m->schedule, &m->part) / m->iteration_k,
+		 segments = (span + segment - 1) / segment;
 	struct turns turns = { .known = segments == 1 || span % segment == 0, .n = span < segment ? span : segment };
 
 	clear_sums(m, from);
-	ir_s number = ir_loop(b, ir_sconst(b, m->spans * segments)), in_span = segments > 1 ? ir_sdivi(b, number, segments) : number;
+	ir_s number = ir_loop(b, ir_sconst(b, m->spans * segments)),
+	     in_span = segments > 1 ? ir_sdivi(b, number, segments) : number;
 	m->sum = ir_var_a(b, ir_aadd(b, from, ir_smuli(b, in_span, span_bytes(m))));
 	if (!turns.known) {
 		ir_s done = ir_smuli(b, ir_ssub(b, number, ir_smuli(b, in_span, segments)), segment);
@@ -389,7 +421,8 @@ static void emit_streams(struct matmul *m, ir_s block, unsigned streams)
 	for (unsigned s = 0; s < streams; s++) {
 		ir_a sums = s ? ir_aaddi(b, m->sums, s * stream_sums(m)) : m->sums;
 		ir_s number = s ? ir_saddi(b, block, s) : block;
-		matmul_finish(&(struct matmul_results){ b, m->key, m->arg, sums, m->spans, m->matrices, m->columns }, number, tile);
+		matmul_finish(&(struct matmul_results){ b, m->key, m->arg, sums, m->spans, m->matrices, m->columns },
+		              number, tile);
 	}
 	ir_endloop(b);
 	ir_set_s(b, block, ir_saddi(b, block, streams));
@@ -399,7 +432,9 @@ static void emit_blocks(struct matmul *m)
 {
 	struct ir *b = m->b;
 	unsigned per_unit = m->key->row_blocks;
-	ir_s block = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit));        /* a loop that is not asked for its index needs one register less */
+	ir_s block =
+		ir_var_s(b, ir_smuli(b, ir_begin(b),
+	                             per_unit)); /* a loop that is not asked for its index needs one register less */
 	ir_s end = ir_smin(b, ir_smuli(b, ir_end(b), per_unit), ir_sconst(b, m->blocks));
 
 	if (m->schedule.row_blocks > 1) {
@@ -412,7 +447,8 @@ static void emit_blocks(struct matmul *m)
 	ir_endloop(b);
 }
 
-const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes, unsigned columns, unsigned row_blocks)
+const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes,
+                          unsigned columns, unsigned row_blocks)
 {
 	bool int8 = key->activation == DTYPE_Q8_0 + 1;
 
@@ -422,7 +458,7 @@ const char *matmul_refuse(const struct key *key, const struct weight_format *for
 		return "this activation format is not computed with";
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
-	if (key->columns == 0 || key->columns > columns)
+	if (key->tile_n == 0 || key->tile_n > columns)
 		return "a column tile has at least one column, and not so many";
 	if (key->row_blocks == 0 || key->row_blocks > row_blocks)
 		return "a unit has at least one row block, and not so many";
@@ -433,7 +469,7 @@ const char *matmul_refuse(const struct key *key, const struct weight_format *for
 	return matmul_refuse_flags(key->flags);
 }
 
-unsigned template_columns(const struct target *target)
+unsigned template_tile_n(const struct target *target)
 {
 	return target->lane_bytes ? TEMPLATE_MAX_COLUMNS : MATMUL_MAX_COLUMNS;
 }
@@ -448,7 +484,11 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 		return matmul_wide_build(b, key, target, err);
 	if (target->lane_bytes)
 		return matmul_wave_build(b, key, target, err);
-	struct matmul m = { .b = b, .key = key, .has_vnni = target->has_vnni, .has_bsel = target->has_bsel, .row_vectors = math_parts(b) };
+	struct matmul m = { .b = b,
+		            .key = key,
+		            .has_vnni = target->has_vnni,
+		            .has_bsel = target->has_bsel,
+		            .row_vectors = math_parts(b) };
 
 	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
 	m.int8 = key->activation == DTYPE_Q8_0 + 1;
@@ -465,15 +505,15 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 		return build_refuse(key, err, why);
 
 	m.shape = matmul_shape(key, target);
-	m.columns = key->columns;
+	m.columns = key->tile_n;
 	m.keeps_heads = m.columns == 1 && target->vector_regs >= 32;
 	m.by_pairs = m.keeps_heads && m.int8 && m.has_vnni && m.has_bsel && weight_has_pairs(m.format);
 	m.spans = m.shape.spans;
 	m.span_k = m.shape.span_k;
 	m.aligned = m.shape.aligned;
 	m.matrices = m.shape.matrices;
-	m.iteration_k = m.schedule.turn_k;
-	m.part = matmul_parts(&m.shape, m.schedule.part_columns);
+	m.iteration_k = m.schedule.unroll_k;
+	m.part = matmul_parts(&m.shape, m.schedule.tile_n);
 	m.stream_bytes = m.block_bytes * m.matrices;
 	m.arg = ir_arg(b);
 	m.sums = ir_local(b, m.schedule.row_blocks * stream_sums(&m));

@@ -1,4 +1,5 @@
-/* kernels-templates/matmul/matmul.h - what the matmul kernels share: the totals they leave behind, and what is done to a row's result.
+/* kernels-templates/matmul/matmul.h - what the matmul kernels share: the totals they leave behind, and what is done to
+ * a row's result.
  *
  * Owns: numerics.h rule 5 and the combining of spans (rule 3), once for all shapes of kernels. Internal to this room.
  */
@@ -12,10 +13,13 @@ struct matmul_results {
 	struct ir *b;
 	const struct key *key;
 	ir_a arg, sums;
-	unsigned spans, matrices, columns;   /* columns of a tile */
+	unsigned spans, matrices, columns; /* columns of a tile */
 };
 
-static inline int64_t matmul_span_bytes(const struct matmul_results *r) { return (int64_t)r->matrices * r->columns * 128; }
+static inline int64_t matmul_span_bytes(const struct matmul_results *r)
+{
+	return (int64_t)r->matrices * r->columns * 128;
+}
 
 /* Combines the spans and writes the rows of `block` in the columns of `tile`. */
 void matmul_finish(const struct matmul_results *r, ir_s block, ir_s tile);
@@ -27,19 +31,19 @@ void matmul_finish_column(const struct matmul_results *r, ir_s block, ir_s colum
 
 /* What a wave does alone: one span of one matrix of one row block, with all columns of a tile. */
 struct matmul_job {
-	ir_s number;                         /* of the row block in W; those of two matrices alternate */
+	ir_s number; /* of the row block in W; those of two matrices alternate */
 	ir_s span, tile;
-	ir_a sums;                           /* for its totals: f32 [column][32] */
+	ir_a sums; /* for its totals: f32 [column][32] */
 };
 struct matmul_group {
 	struct ir *b;
 	const struct key *key;
 	unsigned waves;
-	void (*job)(void *context, const struct matmul_job *j);       /* writes the job, once */
+	void (*job)(void *context, const struct matmul_job *j); /* writes the job, once */
 	void *context;
 	/* matmul_group_build() fills these in. */
 	unsigned spans, matrices;
-	unsigned jobs, together;             /* jobs of a row block; row blocks at once */
+	unsigned jobs, together; /* jobs of a row block; row blocks at once */
 	ir_a arg, sums;
 	ir_s wave;
 };
@@ -56,12 +60,17 @@ bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* NULL, or what is wrong with the flags of a matmul. */
 const char *matmul_refuse_flags(uint32_t flags);
-/* The same for all that the kernels of a lane for each row ask of a key: formats, shape, and sizes that 32-bit displacements hold with as many columns and row blocks as
- * the kernel does. block_bytes: of 32 packed rows, when there is a format. */
+/* The same for all that the kernels of a lane for each row ask of a key: formats, shape, and sizes that 32-bit
+ * displacements hold with as many columns and row blocks as the kernel does. block_bytes: of 32 packed rows, when there
+ * is a format. */
 struct weight_format;
-const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes, unsigned columns, unsigned row_blocks);
+const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes,
+                          unsigned columns, unsigned row_blocks);
 /* What a wide kernel comes to when nobody chooses, with stretches of so many bytes at most. */
-struct matmul_wide_shape { unsigned part_columns, segment /* k's of a stretch */; bool whole /* row blocks are unpacked before their first tile */; };
+struct matmul_wide_shape {
+	unsigned part_columns, segment /* k's of a stretch */;
+	bool whole /* row blocks are unpacked before their first tile */;
+};
 struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct target *target, uint32_t stretch);
 
 #endif

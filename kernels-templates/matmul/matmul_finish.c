@@ -23,7 +23,9 @@ static ir_f emit_silu(struct ir *b, ir_f g)
 }
 
 /* Where a column's results go and what joins them, all at the row block's first row. */
-struct epilogue { ir_a sum, out, outq, outs, bias, bias2; };
+struct epilogue {
+	ir_a sum, out, outq, outs, bias, bias2;
+};
 
 static ir_f finish_vector(const struct matmul_results *m, const struct epilogue *e, int32_t row)
 {
@@ -63,7 +65,8 @@ static ir_a load_arg(const struct matmul_results *m, unsigned slot)
 }
 
 /* The row block in column `number * columns` of a buffer with column_bytes a column. */
-static ir_a locate(const struct matmul_results *m, unsigned slot, ir_s number, unsigned columns, int64_t column_bytes, ir_s row)
+static ir_a locate(const struct matmul_results *m, unsigned slot, ir_s number, unsigned columns, int64_t column_bytes,
+                   ir_s row)
 {
 	struct ir *b = m->b;
 	return ir_var_a(b, ir_aadd(b, ir_aadd(b, load_arg(m, slot), ir_smuli(b, number, columns * column_bytes)), row));
@@ -80,7 +83,8 @@ static struct epilogue find_results(const struct matmul_results *m, ir_s block, 
 	uint32_t flags = m->key->flags;
 	int64_t width = (int64_t)numerics_pad(m->key->rows);
 	ir_s row = ir_sshli(b, block, 7);
-	struct epilogue e = { .sum = ir_var_a(b, m->sums), .out = locate(m, MATMUL_OUT, number, columns, width * 4, row) };
+	struct epilogue e = { .sum = ir_var_a(b, m->sums),
+		              .out = locate(m, MATMUL_OUT, number, columns, width * 4, row) };
 
 	if (flags & KEY_QUANTISED_OUT) {
 		e.outq = locate(m, MATMUL_OUTQ, number, columns, width, ir_sshli(b, block, 5));
@@ -122,7 +126,8 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 
 const char *matmul_refuse_flags(uint32_t flags)
 {
-	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE | KEY_MMA;
+	uint32_t known =
+		KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE | KEY_MMA;
 
 	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_SILU_MUL)) ||
 	    !!(flags & KEY_SILU_MUL) + !!(flags & KEY_RESIDUAL) + !!(flags & KEY_GATED) > 1)

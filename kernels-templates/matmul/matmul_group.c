@@ -1,9 +1,10 @@
 /* kernels-templates/matmul/matmul_group.c - who does what in a group of waves that share a matmul.
  *
- * Owns: the jobs and the barriers; not how a job is done. A job is one span of one matrix of one row block, with all columns of a tile, and belongs to one
- * wave; where a row block has fewer jobs than the group has waves, several row blocks are done at once. Totals meet in shared bytes, [row block][span]
- * [matrix][column][32], and after a barrier the waves share what is left to do: a column of a row block each. An editor keeps both barriers, and that
- * every wave runs them: loops around them have the same count in all waves.
+ * Owns: the jobs and the barriers; not how a job is done. A job is one span of one matrix of one row block, with all
+ * columns of a tile, and belongs to one wave; where a row block has fewer jobs than the group has waves, several row
+ * blocks are done at once. Totals meet in shared bytes, [row block][span] [matrix][column][32], and after a barrier the
+ * waves share what is left to do: a column of a row block each. An editor keeps both barriers, and that every wave runs
+ * them: loops around them have the same count in all waves.
  */
 #include "kernels-templates/matmul/matmul.h"
 
@@ -16,7 +17,7 @@ ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot)
 ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes)
 {
 	struct ir *b = g->b;
-	ir_a column = ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, g->key->columns * column_bytes));
+	ir_a column = ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, g->key->tile_n * column_bytes));
 	return ir_aadd(b, column, ir_smuli(b, j->span, column_bytes / g->spans));
 }
 
@@ -48,15 +49,16 @@ static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 		j.number = ir_sadd(b, ir_sshli(b, j.number, 1), ir_sandi(b, j.span, 1));
 		j.span = ir_sshri(b, j.span, 1);
 	}
-	j.sums = ir_aadd(b, g->sums, ir_smuli(b, job, g->key->columns * 128));
+	j.sums = ir_aadd(b, g->sums, ir_smuli(b, job, g->key->tile_n * 128));
 	g->job(g->context, &j);
 }
 
 static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir_s blocks)
 {
 	struct ir *b = g->b;
-	unsigned columns = g->key->columns;
-	ir_s thing = share(g, ir_smuli(b, blocks, columns), g->together * columns), in_group = thing, column = thing, block = base;
+	unsigned columns = g->key->tile_n;
+	ir_s thing = share(g, ir_smuli(b, blocks, columns), g->together * columns), in_group = thing, column = thing,
+	     block = base;
 	ir_a sums = g->sums;
 
 	if (g->together > 1) {
@@ -69,7 +71,8 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 		sums = ir_aadd(b, sums, ir_sshli(b, column, 7));
 		tile = ir_sadd(b, ir_smuli(b, tile, columns), column);
 	}
-	matmul_finish_column(&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns }, block, tile);
+	matmul_finish_column(&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns }, block,
+	                     tile);
 	ir_endloop(b);
 }
 
@@ -104,7 +107,7 @@ void matmul_group_build(struct matmul_group *g)
 	g->jobs = g->spans * g->matrices;
 	g->together = g->jobs < g->waves ? g->waves / g->jobs : 1;
 	g->arg = ir_arg(b);
-	g->sums = ir_shared(b, (int64_t)g->together * g->jobs * g->key->columns * 128);
+	g->sums = ir_shared(b, (int64_t)g->together * g->jobs * g->key->tile_n * 128);
 	g->wave = ir_wave(b);
 	emit_group(g);
 }

@@ -1,30 +1,37 @@
 /* kernels-templates/matmul/matmul_mma.c - matmul for many columns, on targets with products of matrices: prompts.
  *
- * Owns: a job of a group (matmul_group.c) done in tiles: the columns of activations are rows of the first factor, weights are columns of the second, so that a row of
- * sums is a row of what matmul_finish reads. Weights lie by pieces of 16 bytes (weight_pieces.h), which is as factors want them.
+ * Owns: a job of a group (matmul_group.c) done in tiles: the columns of activations are rows of the first factor,
+ * weights are columns of the second, so that a row of sums is a row of what matmul_finish reads. Weights lie by pieces
+ * of 16 bytes (weight_pieces.h), which is as factors want them.
  *
- * Q8_0 with int8 activations: the integer sums of a block come from two products, then one sum of products of floats per block, in block order: numerics.h rule 4 to the
- * bit. F16 and BF16 with activations rounded to that type are of the BOUNDED class, rule 12. Weights are met once by all columns of a tile.
+ * Q8_0 with int8 activations: the integer sums of a block come from two products, then one sum of products of floats
+ * per block, in block order: numerics.h rule 4 to the bit. F16 and BF16 with activations rounded to that type are of
+ * the BOUNDED class, rule 12. Weights are met once by all columns of a tile.
  */
 #include <stddef.h>
 
 #include "kernels-templates/matmul/matmul.h"
 #include "kernels-templates/formats/weight_pieces.h"
 
-enum { MMA_ROWS = 32, MMA_HALVES = MMA_ROWS / IR_TILE, MMA_MOST_PARTS = TEMPLATE_MMA_COLUMNS / IR_TILE, PIECES_APART = 32 /* from a piece of a row to its next */ };
+enum {
+	MMA_ROWS = 32,
+	MMA_HALVES = MMA_ROWS / IR_TILE,
+	MMA_MOST_PARTS = TEMPLATE_MMA_COLUMNS / IR_TILE,
+	PIECES_APART = 32 /* from a piece of a row to its next */
+};
 
 struct mma {
 	struct matmul_group group;
 	struct ir *b;
 	const struct weight_format *format;
-	enum dtype activation;               /* Q8_0, F16, BF16 */
+	enum dtype activation; /* Q8_0, F16, BF16 */
 	uint32_t kp;
 	int64_t block_bytes;
-	unsigned parts;                      /* of 16 columns */
-	unsigned span_units;                 /* of 32 k's */
+	unsigned parts;      /* of 16 columns */
+	unsigned span_units; /* of 32 k's */
 
 	/* A job's own. */
-	ir_a w, scales, x, xs;               /* walking */
+	ir_a w, scales, x, xs; /* walking */
 	ir_t acc[MMA_MOST_PARTS][MMA_HALVES];
 };
 
@@ -37,7 +44,8 @@ static uint32_t column_bytes(const struct mma *m) { return m->kp * (is_int8(m) ?
 /* Rows 16 * half .. of bytes `at` .. at + 31 of the weights' stream. */
 static ir_o load_weights(const struct mma *m, uint32_t stream, uint32_t at, unsigned half)
 {
-	return ir_oload(m->b, m->w, (int32_t)weight_pieces_place(stream, at, half * IR_TILE), IR_PIECE_BYTES, PIECES_APART);
+	return ir_oload(m->b, m->w, (int32_t)weight_pieces_place(stream, at, half * IR_TILE), IR_PIECE_BYTES,
+	                PIECES_APART);
 }
 
 /* Columns 16 * part .. of bytes at .. at + 31 of the activations. */
@@ -49,13 +57,15 @@ static ir_o load_inputs(const struct mma *m, uint32_t at, unsigned part)
 /* Where the scale of a period's unit u lies. */
 static uint64_t scale_place(const struct mma *m, unsigned units, unsigned u, unsigned lane)
 {
-	return weight_pieces_place(units * weight_pieces_lane(m->format), weight_pieces_stream(m->format, 0, units) + 2 * u, lane);
+	return weight_pieces_place(units * weight_pieces_lane(m->format),
+	                           weight_pieces_stream(m->format, 0, units) + 2 * u, lane);
 }
 
 /* m->scales is at the first unit's. */
 static ir_t load_scales(const struct mma *m, unsigned units, unsigned u, unsigned half)
 {
-	uint64_t place = scale_place(m, units, u, half * IR_TILE) - scale_place(m, units, 0, 0), step = scale_place(m, units, u, 1) - scale_place(m, units, u, 0);
+	uint64_t place = scale_place(m, units, u, half * IR_TILE) - scale_place(m, units, 0, 0),
+		 step = scale_place(m, units, u, 1) - scale_place(m, units, u, 0);
 	return ir_tload_h(m->b, m->scales, (int32_t)place, 0, (unsigned)step);
 }
 
@@ -73,7 +83,10 @@ static void int8_unit(const struct mma *m, unsigned units, unsigned u)
 	}
 	for (unsigned p = 0; p < m->parts; p++) {
 		ir_o x = load_inputs(m, u * PIECES_UNIT_K, p);
-		ir_t dx = ir_tload(b, m->xs, (int32_t)(p * IR_TILE * blocks + u * sizeof(struct activation_block) + offsetof(struct activation_block, d)), blocks, 0);
+		ir_t dx = ir_tload(b, m->xs,
+		                   (int32_t)(p * IR_TILE * blocks + u * sizeof(struct activation_block) +
+		                             offsetof(struct activation_block, d)),
+		                   blocks, 0);
 		for (unsigned h = 0; h < MMA_HALVES; h++) {
 			ir_t sum = ir_tdot_i8(b, x, w[h], ir_tconst(b, 0));
 			ir_set_t(b, m->acc[p][h], ir_tfma(b, ir_tmul(b, dw[h], dx), ir_ti2f(b, sum), m->acc[p][h]));
@@ -93,7 +106,9 @@ static void float_unit(const struct mma *m, unsigned units, unsigned u)
 		for (unsigned p = 0; p < m->parts; p++) {
 			ir_o x = load_inputs(m, at, p);
 			for (unsigned h = 0; h < MMA_HALVES; h++)
-				ir_set_t(b, m->acc[p][h], m->activation == DTYPE_F16 ? ir_tdot_f16(b, x, w[h], m->acc[p][h]) : ir_tdot_bf16(b, x, w[h], m->acc[p][h]));
+				ir_set_t(b, m->acc[p][h],
+				         m->activation == DTYPE_F16 ? ir_tdot_f16(b, x, w[h], m->acc[p][h])
+				                                    : ir_tdot_bf16(b, x, w[h], m->acc[p][h]));
 		}
 	}
 }
@@ -101,7 +116,7 @@ static void float_unit(const struct mma *m, unsigned units, unsigned u)
 /* ---- a job */
 
 /* Units whose loads may be under way at once, and leave room for their sums. */
-static unsigned turn_units(const struct mma *m) { return is_int8(m) && m->parts == 1 ? 4 : 2; }
+static unsigned interleave_units(const struct mma *m) { return is_int8(m) && m->parts == 1 ? 4 : 2; }
 
 static void walk(const struct mma *m, ir_a var, int64_t bytes)
 {
@@ -113,7 +128,7 @@ static void walk(const struct mma *m, ir_a var, int64_t bytes)
 static void do_period(const struct mma *m, unsigned units)
 {
 	struct ir *b = m->b;
-	unsigned turn = units == PIECES_PERIOD_UNITS ? turn_units(m) : units, k_bytes = is_int8(m) ? 1 : 2;
+	unsigned turn = units == PIECES_PERIOD_UNITS ? interleave_units(m) : units, k_bytes = is_int8(m) ? 1 : 2;
 	int64_t period = units * weight_pieces_unit(m->format), pieces = turn * PIECES_UNIT_K * k_bytes * MMA_ROWS;
 
 	if (is_int8(m))
@@ -147,7 +162,8 @@ static void do_job(void *context, const struct matmul_job *j)
 	unsigned whole = m->span_units / PIECES_PERIOD_UNITS, rest = m->span_units % PIECES_PERIOD_UNITS;
 	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
 
-	m->w = ir_var_a(b, ir_aadd(b, from, ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
+	m->w = ir_var_a(b,
+	                ir_aadd(b, from, ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
 	m->scales = is_int8(m) ? ir_var_a(b, m->w) : m->w;
 	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, column_bytes(m)));
 	if (is_int8(m))
@@ -165,7 +181,8 @@ static void do_job(void *context, const struct matmul_job *j)
 		do_period(m, rest);
 	for (unsigned p = 0; p < m->parts; p++)
 		for (unsigned h = 0; h < MMA_HALVES; h++)
-			ir_tstore(b, j->sums, m->acc[p][h], (int32_t)(p * IR_TILE * MMA_ROWS * 4 + h * IR_TILE * 4), MMA_ROWS * 4, 4);
+			ir_tstore(b, j->sums, m->acc[p][h], (int32_t)(p * IR_TILE * MMA_ROWS * 4 + h * IR_TILE * 4),
+			          MMA_ROWS * 4, 4);
 }
 
 /* ---- keys */
@@ -177,7 +194,7 @@ bool template_mma(const struct target *target, enum dtype weight, enum dtype act
 }
 
 /* Totals of all columns lie in shared bytes. */
-unsigned template_mma_columns(uint64_t k, uint32_t flags)
+unsigned template_mma_tile_n(uint64_t k, uint32_t flags)
 {
 	unsigned jobs = numerics_spans(k) * (flags & KEY_SILU_MUL ? 2 : 1), columns = TEMPLATE_MMA_COLUMNS;
 	while (columns > IR_TILE && jobs * columns * MMA_ROWS * 4 > IR_MAX_SHARED_BYTES)
@@ -195,14 +212,17 @@ static const char *refusal(const struct mma *m, const struct target *target)
 	if (!(key->weight == DTYPE_Q8_0 + 1 && key->activation == DTYPE_Q8_0 + 1) && !floats)
 		return "matrices of these formats are not multiplied";
 	if (floats != (key->numerics == NUMERICS_BOUNDED))
-		return floats ? "products of float matrices are of the bounded class" : "products of integer matrices are of the exact class";
+		return floats ? "products of float matrices are of the bounded class"
+		              : "products of integer matrices are of the exact class";
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
-	if (key->columns != IR_TILE && (key->columns != 2 * IR_TILE || key->columns > template_mma_columns(key->k, key->flags)))
+	if (key->tile_n != IR_TILE &&
+	    (key->tile_n != 2 * IR_TILE || key->tile_n > template_mma_tile_n(key->k, key->flags)))
 		return "a tile has 16 columns, or 32 where their totals fit";
 	if (key->row_blocks != 1)
 		return "a unit has 1 row block";
-	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 2 * TEMPLATE_MMA_COLUMNS > INT32_MAX / 2 || m->kp * 2 >= 1u << 24)
+	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 2 * TEMPLATE_MMA_COLUMNS > INT32_MAX / 2 ||
+	    m->kp * 2 >= 1u << 24)
 		return "k is too large";
 	if ((int64_t)numerics_pad(key->rows) * 4 * TEMPLATE_MMA_COLUMNS > INT32_MAX)
 		return "there are too many rows";
@@ -211,7 +231,9 @@ static const char *refusal(const struct mma *m, const struct target *target)
 
 bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	struct mma m = { .group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .context = &m }, .b = b, .parts = key->columns / IR_TILE };
+	struct mma m = { .group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .context = &m },
+		         .b = b,
+		         .parts = key->tile_n / IR_TILE };
 
 	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
 	m.kp = (uint32_t)numerics_pad(key->k);

@@ -9,22 +9,44 @@
 
 /* The values of a digit from 1 on, up to the first 0. */
 enum { VALUES = 16, DIGIT_BITS = 4, DIGIT = 15 };
-static const struct { const char *name; size_t member; uint32_t value[VALUES]; } fields[] = {
-	{ "level", offsetof(struct matmul_schedule, level), { SCHEDULE_FIRST_LEVEL, SCHEDULE_SECOND_LEVEL, SCHEDULE_BOTH_LEVELS, SCHEDULE_NO_LEVEL } },
-	{ "distance", offsetof(struct matmul_schedule, distance), { 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10 } },
-	{ "turn_k", offsetof(struct matmul_schedule, turn_k), { 8, 16, 32, 64, 128, 256 } },
+static const struct {
+	const char *name;
+	size_t member;
+	uint32_t value[VALUES];
+} fields[] = {
+	{ "prefetch_level",
+	  offsetof(struct matmul_schedule, prefetch_level),
+	  { SCHEDULE_FIRST_LEVEL, SCHEDULE_SECOND_LEVEL, SCHEDULE_BOTH_LEVELS, SCHEDULE_NO_LEVEL } },
+	{ "prefetch_distance",
+	  offsetof(struct matmul_schedule, prefetch_distance),
+	  { 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10 } },
+	{ "unroll_k", offsetof(struct matmul_schedule, unroll_k), { 8, 16, 32, 64, 128, 256 } },
 	{ "row_blocks", offsetof(struct matmul_schedule, row_blocks), { 1, 2 } },
-	{ "part_columns", offsetof(struct matmul_schedule, part_columns), { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } },
-	{ "stretch", offsetof(struct matmul_schedule, stretch), { 5 << 10, 9 << 10, 13 << 10, 18 << 10, 26 << 10, 36 << 10 } },
+	{ "tile_n", offsetof(struct matmul_schedule, tile_n), { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } },
+	{ "k_block_bytes",
+	  offsetof(struct matmul_schedule, k_block_bytes),
+	  { 5 << 10, 9 << 10, 13 << 10, 18 << 10, 26 << 10, 36 << 10 } },
 };
 enum { LEVEL, DISTANCE, TURN, ROW_BLOCKS };
 enum { TWO = 2 /* row blocks */, NEAREST = 1 /* 1 KiB */, NEAR_FLOATS = 2 /* 2 KiB */, NEAR_INT8 = 3 /* 4 KiB */ };
-_Static_assert(sizeof fields / sizeof *fields == MATMUL_SCHEDULE_FIELDS && MATMUL_SCHEDULE_FIELDS * DIGIT_BITS <= 32, "a digit for each field");
+_Static_assert(sizeof fields / sizeof *fields == MATMUL_SCHEDULE_FIELDS && MATMUL_SCHEDULE_FIELDS * DIGIT_BITS <= 32,
+               "a digit for each field");
 
-/* Weights are asked for so far ahead: a few hundred nanoseconds of one core's share of memory. A stretch leaves room in the first-level cache for inputs. */
-enum { DISTANCE_USUAL = 8 << 10, STRETCH_USUAL = 18 << 10, TURN_LEAST = 16, TURN_TIMES = 4, APART_MOST = 1 << 28, FEW_COLUMNS = 4 };
+/* Weights are asked for so far ahead: a few hundred nanoseconds of one core's share of memory. A stretch leaves room in
+ * the first-level cache for inputs. */
+enum {
+	DISTANCE_USUAL = 8 << 10,
+	STRETCH_USUAL = 18 << 10,
+	TURN_LEAST = 16,
+	TURN_TIMES = 4,
+	APART_MOST = 1 << 28,
+	FEW_COLUMNS = 4
+};
 
-static uint32_t *member(struct matmul_schedule *s, unsigned field) { return (uint32_t *)((char *)s + fields[field].member); }
+static uint32_t *member(struct matmul_schedule *s, unsigned field)
+{
+	return (uint32_t *)((char *)s + fields[field].member);
+}
 static unsigned digit(uint32_t schedule, unsigned field) { return schedule >> field * DIGIT_BITS & DIGIT; }
 static uint32_t with_digit(uint32_t schedule, unsigned field, unsigned n)
 {
@@ -35,9 +57,17 @@ static uint32_t with_digit(uint32_t schedule, unsigned field, unsigned n)
 
 struct matmul_shape matmul_shape(const struct key *key, const struct target *target)
 {
-	struct matmul_shape s = { .format = weight_format_find((enum dtype)(key->weight - 1)), .int8 = key->activation == DTYPE_Q8_0 + 1, .wide = key->flags & KEY_WIDE,
-		.regs = target->vector_regs, .row_vectors = 32 / target->lanes, .columns = key->columns, .spans = numerics_spans(key->k),
-		.matrices = key->flags & KEY_SILU_MUL ? 2 : 1, .blocks = (uint32_t)(numerics_pad(key->rows) / 32) };
+	struct matmul_shape s = {
+		.format = weight_format_find((enum dtype)(key->weight - 1)),
+		.int8 = key->activation == DTYPE_Q8_0 + 1,
+		.wide = key->flags & KEY_WIDE,
+		.regs = target->vector_regs,
+		.row_vectors = 32 / target->lanes,
+		.columns = key->tile_n,
+		.spans = numerics_spans(key->k),
+		.matrices = key->flags & KEY_SILU_MUL ? 2 : 1,
+		.blocks = (uint32_t)(numerics_pad(key->rows) / 32)
+	};
 
 	s.span_k = (unsigned)(numerics_pad(key->k) / s.spans);
 	s.aligned = s.format->head_bytes && s.span_k % (s.format->unit_k * s.format->head_units) == 0;
@@ -46,7 +76,8 @@ struct matmul_shape matmul_shape(const struct key *key, const struct target *tar
 
 static bool part_fits(const struct matmul_shape *s, unsigned sums_at_once, unsigned vectors, unsigned columns)
 {
-	/* Beside the accumulators: with int8 the integer sums side by side and the registers that make a product; with floats a few k's of weights and inputs. */
+	/* Beside the accumulators: with int8 the integer sums side by side and the registers that make a product; with
+	 * floats a few k's of weights and inputs. */
 	unsigned most = s->regs < 32 ? 8 : 16;
 	unsigned sums = vectors * columns <= sums_at_once ? vectors * columns : columns;
 	unsigned beside = s->int8 ? sums + weight_int8_registers(s->format) : 0;
@@ -55,7 +86,9 @@ static bool part_fits(const struct matmul_shape *s, unsigned sums_at_once, unsig
 
 struct matmul_parts matmul_parts(const struct matmul_shape *s, unsigned columns)
 {
-	struct matmul_parts p = { .vectors = s->int8 ? 1 : s->row_vectors, .columns = columns, .sums = s->regs < 32 ? 4 : 8 };
+	struct matmul_parts p = {
+		.vectors = s->int8 ? 1 : s->row_vectors, .columns = columns, .sums = s->regs < 32 ? 4 : 8
+	};
 
 	/* int8 spares work per column that shares a weight, so columns come first; floats are content with two. */
 	while (p.columns > 1 && !part_fits(s, p.sums, p.vectors, p.columns))
@@ -67,18 +100,18 @@ struct matmul_parts matmul_parts(const struct matmul_shape *s, unsigned columns)
 	return p;
 }
 
-/* A float chain ends with its segment; an int8 chain may be cut anywhere, or nowhere, so an even share of the span that the first-level cache holds is
- * taken where there is one. */
+/* A float chain ends with its segment; an int8 chain may be cut anywhere, or nowhere, so an even share of the span that
+ * the first-level cache holds is taken where there is one. */
 unsigned matmul_stretch(const struct matmul_shape *s, const struct matmul_schedule *c, const struct matmul_parts *p)
 {
 	const struct weight_format *f = s->format;
-	unsigned whole = s->aligned ? f->unit_k * f->head_units : c->turn_k;
+	unsigned whole = s->aligned ? f->unit_k * f->head_units : c->unroll_k;
 
 	if (!s->int8)
 		return NUMERICS_SEGMENT;
 	if (matmul_single_part(s, p))
 		return s->span_k;
-	unsigned most = c->stretch / f->unit_bytes * f->unit_k / NUMERICS_BLOCK * NUMERICS_BLOCK;
+	unsigned most = c->k_block_bytes / f->unit_bytes * f->unit_k / NUMERICS_BLOCK * NUMERICS_BLOCK;
 	for (unsigned n = most; n >= NUMERICS_SEGMENT / 2; n -= NUMERICS_BLOCK)
 		if (s->span_k % n == 0 && n % whole == 0)
 			return n;
@@ -86,64 +119,83 @@ unsigned matmul_stretch(const struct matmul_shape *s, const struct matmul_schedu
 	return f->head_bytes && !s->aligned ? s->span_k : NUMERICS_SEGMENT;
 }
 
-/* Of two row blocks side by side, registers hold the totals, or with int8 at least the integer sums, and what makes them. */
+/* Of two row blocks side by side, registers hold the totals, or with int8 at least the integer sums, and what makes
+ * them. */
 static bool blocks_fit(const struct matmul_shape *s)
 {
 	return 2 * s->row_vectors + (s->int8 ? weight_int8_registers(s->format) : 2 * s->format->step + 2) <= s->regs;
 }
 
-bool matmul_parks(const struct matmul_shape *s) { return s->int8 && 2 * 2 * s->row_vectors + weight_int8_registers(s->format) + 1 > s->regs; }
+bool matmul_accumulators_in_memory(const struct matmul_shape *s)
+{
+	return s->int8 && 2 * 2 * s->row_vectors + weight_int8_registers(s->format) + 1 > s->regs;
+}
 
 /* ---- what is usual, what is refused */
 
-/* Passes with guesses come with 4, 8 and 16 columns; others are prompts, of which the short ones are rare and the long ones wait for arithmetic. */
-static bool guesses(const struct key *key) { return key->columns == 4 || key->columns == 8 || key->columns == 16; }
+/* Passes with guesses come with 4, 8 and 16 columns; others are prompts, of which the short ones are rare and the long
+ * ones wait for arithmetic. */
+static bool guesses(const struct key *key) { return key->tile_n == 4 || key->tile_n == 8 || key->tile_n == 16; }
 
-static struct matmul_schedule usual_schedule(const struct key *key, const struct target *target, const struct matmul_shape *s)
+static struct matmul_schedule usual_schedule(const struct key *key, const struct target *target,
+                                             const struct matmul_shape *s)
 {
-	struct matmul_schedule usual = { .level = SCHEDULE_FIRST_LEVEL, .distance = DISTANCE_USUAL, .turn_k = s->format->unit_k > TURN_LEAST ? s->format->unit_k : TURN_LEAST,
-		.row_blocks = 1, .stretch = STRETCH_USUAL };
+	struct matmul_schedule usual = { .prefetch_level = SCHEDULE_FIRST_LEVEL,
+		                         .prefetch_distance = DISTANCE_USUAL,
+		                         .unroll_k = s->format->unit_k > TURN_LEAST ? s->format->unit_k : TURN_LEAST,
+		                         .row_blocks = 1,
+		                         .k_block_bytes = STRETCH_USUAL };
 
 	if (s->wide) {
 		struct matmul_wide_shape w = matmul_wide_shape(key, target, STRETCH_USUAL);
-		usual.part_columns = w.part_columns;
-		usual.level = w.whole ? SCHEDULE_SECOND_LEVEL : target->few_misses && guesses(key) ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL;
+		usual.tile_n = w.part_columns;
+		usual.prefetch_level = w.whole                                  ? SCHEDULE_SECOND_LEVEL
+		                       : target->prefetch_to_l2 && guesses(key) ? SCHEDULE_BOTH_LEVELS
+		                                                                : SCHEDULE_FIRST_LEVEL;
 	} else {
-		usual.part_columns = matmul_parts(s, s->columns).columns;
-		/* The fewest columns of guesses still wait for memory, and all of them where one column needs the second level to hide it. */
-		bool both = target->few_misses ? s->columns == 1 || guesses(key) : s->int8 && s->columns == FEW_COLUMNS;
-		usual.level = both ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL;
+		usual.tile_n = matmul_parts(s, s->columns).columns;
+		/* The fewest columns of guesses still wait for memory, and all of them where one column needs the
+		 * second level to hide it. */
+		bool both =
+			target->prefetch_to_l2 ? s->columns == 1 || guesses(key) : s->int8 && s->columns == FEW_COLUMNS;
+		usual.prefetch_level = both ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL;
 	}
 	return usual;
 }
 
 static const char *refuse_asking(const struct matmul_schedule *c, const struct matmul_schedule *usual, bool once)
 {
-	if (usual->level == SCHEDULE_SECOND_LEVEL && !once && c->level != usual->level && c->level != SCHEDULE_NO_LEVEL)
+	if (usual->prefetch_level == SCHEDULE_SECOND_LEVEL && !once && c->prefetch_level != usual->prefetch_level &&
+	    c->prefetch_level != SCHEDULE_NO_LEVEL)
 		return "row blocks that are unpacked as a whole are asked for into the second cache level";
-	if (usual->level != c->level && c->level == SCHEDULE_SECOND_LEVEL && !once)
+	if (usual->prefetch_level != c->prefetch_level && c->prefetch_level == SCHEDULE_SECOND_LEVEL && !once)
 		return "weights that are met again are asked for into the first cache level, or into both";
-	if (c->distance != usual->distance && (c->level == SCHEDULE_NO_LEVEL || (!once && c->level != SCHEDULE_BOTH_LEVELS)))
+	if (c->prefetch_distance != usual->prefetch_distance &&
+	    (c->prefetch_level == SCHEDULE_NO_LEVEL || (!once && c->prefetch_level != SCHEDULE_BOTH_LEVELS)))
 		return "what is not asked for has no distance";
 	return NULL;
 }
 
-static const char *refuse_turn(const struct matmul_shape *s, const struct matmul_schedule *c, const struct matmul_schedule *usual)
+static const char *refuse_interleave(const struct matmul_shape *s, const struct matmul_schedule *c,
+                                     const struct matmul_schedule *usual)
 {
 	const struct weight_format *f = s->format;
 
-	if (c->turn_k == usual->turn_k)
+	if (c->unroll_k == usual->unroll_k)
 		return NULL;
 	if (s->wide)
 		return "turns of wide tiles are as long as they are";
-	if (c->turn_k % f->unit_k || NUMERICS_SEGMENT % c->turn_k || s->span_k % c->turn_k)
+	if (c->unroll_k % f->unit_k || NUMERICS_SEGMENT % c->unroll_k || s->span_k % c->unroll_k)
 		return "turns are of whole units, and segments of whole turns";
 	if (f->head_bytes && !s->aligned)
 		return "units are counted one by one where heads come in the middle of a span";
-	return c->turn_k > TURN_TIMES * usual->turn_k || s->columns > 1 ? "turns would be too long to stay in the caches of instructions" : NULL;
+	return c->unroll_k > TURN_TIMES * usual->unroll_k || s->columns > 1
+	               ? "turns would be too long to stay in the caches of instructions"
+	               : NULL;
 }
 
-static const char *refuse_blocks(const struct matmul_shape *s, const struct matmul_schedule *c, const struct matmul_parts *p)
+static const char *refuse_blocks(const struct matmul_shape *s, const struct matmul_schedule *c,
+                                 const struct matmul_parts *p)
 {
 	if (c->row_blocks == 1)
 		return NULL;
@@ -159,24 +211,27 @@ static const char *refuse_blocks(const struct matmul_shape *s, const struct matm
 }
 
 /* Of a tile in several parts. */
-static const char *refuse_parts(const struct key *key, const struct target *target, const struct matmul_shape *s, const struct matmul_schedule *c, const struct matmul_schedule *usual)
+static const char *refuse_parts(const struct key *key, const struct target *target, const struct matmul_shape *s,
+                                const struct matmul_schedule *c, const struct matmul_schedule *usual)
 {
-	unsigned parts = (s->columns + c->part_columns - 1) / c->part_columns, cut, cut_usual;
+	unsigned parts = (s->columns + c->tile_n - 1) / c->tile_n, cut, cut_usual;
 
-	if (c->part_columns != usual->part_columns && (s->wide || c->part_columns > usual->part_columns || (s->columns + parts - 1) / parts != c->part_columns))
-		return "parts are even, no wider than registers allow, and those of wide tiles as wide as the panels of their inputs";
-	if (c->stretch == usual->stretch)
+	if (c->tile_n != usual->tile_n &&
+	    (s->wide || c->tile_n > usual->tile_n || (s->columns + parts - 1) / parts != c->tile_n))
+		return "parts are even, no wider than registers allow, and those of wide tiles as wide as the panels "
+		       "of their inputs";
+	if (c->k_block_bytes == usual->k_block_bytes)
 		return NULL;
 	if (!s->int8)
 		return "chains of floats end with their segments";
 	if (s->wide) {
-		cut = matmul_wide_shape(key, target, c->stretch).segment;
-		cut_usual = matmul_wide_shape(key, target, usual->stretch).segment;
+		cut = matmul_wide_shape(key, target, c->k_block_bytes).segment;
+		cut_usual = matmul_wide_shape(key, target, usual->k_block_bytes).segment;
 	} else {
-		struct matmul_parts p = matmul_parts(s, c->part_columns);
+		struct matmul_parts p = matmul_parts(s, c->tile_n);
 		cut = matmul_stretch(s, c, &p);
 		struct matmul_schedule as_usual = *c;
-		as_usual.stretch = usual->stretch;
+		as_usual.k_block_bytes = usual->k_block_bytes;
 		cut_usual = matmul_stretch(s, &as_usual, &p);
 	}
 	return cut == cut_usual ? "stretches come out as they usually are" : NULL;
@@ -185,8 +240,9 @@ static const char *refuse_parts(const struct key *key, const struct target *targ
 /* Cards, and what no kernel does. */
 static bool has_none(const struct key *key, const struct target *target)
 {
-	return target->lane_bytes || !target->vector_regs || key->flags & KEY_MMA || !key->weight || !weight_format_find((enum dtype)(key->weight - 1)) || !key->rows || !key->k || !key->columns ||
-	       key->columns > TEMPLATE_MAX_WIDE;
+	return target->lane_bytes || !target->vector_regs || key->flags & KEY_MMA || !key->weight ||
+	       !weight_format_find((enum dtype)(key->weight - 1)) || !key->rows || !key->k || !key->tile_n ||
+	       key->tile_n > TEMPLATE_MAX_WIDE;
 }
 
 const char *matmul_schedule(const struct key *key, const struct target *target, struct matmul_schedule *out)
@@ -209,9 +265,9 @@ const char *matmul_schedule(const struct key *key, const struct target *target, 
 	}
 	if (!key->schedule)
 		return NULL;
-	struct matmul_parts p = matmul_parts(&s, s.wide ? 1 : out->part_columns);
+	struct matmul_parts p = matmul_parts(&s, s.wide ? 1 : out->tile_n);
 	const char *why = refuse_asking(out, &usual, matmul_once(&s, &p));
-	why = why ? why : refuse_turn(&s, out, &usual);
+	why = why ? why : refuse_interleave(&s, out, &usual);
 	why = why ? why : s.wide && out->row_blocks > 1 ? "wide tiles have one row block" : refuse_blocks(&s, out, &p);
 	return why ? why : refuse_parts(key, target, &s, out, &usual);
 }
@@ -246,7 +302,7 @@ static bool as_they_lie(const struct key *key)
 unsigned matmul_schedules(const struct key *key, uint32_t out[])
 {
 	unsigned n = 1;
-	bool once = key->columns == 1 && !(key->flags & KEY_WIDE);
+	bool once = key->tile_n == 1 && !(key->flags & KEY_WIDE);
 
 	out[0] = 0;
 	for (unsigned level = SCHEDULE_FIRST_LEVEL; level <= SCHEDULE_BOTH_LEVELS; level++)
@@ -254,11 +310,16 @@ unsigned matmul_schedules(const struct key *key, uint32_t out[])
 			n = add_if_legal(key, with_digit(0, LEVEL, level), out, n);
 	if (!once)
 		return n;
-	/* Where memory answers soon, nearer weights: floats are through with them sooner. Where the processor fetches ahead well by itself, what it has fetched already. */
-	n = add_if_legal(key, with_digit(0, DISTANCE, key->activation == DTYPE_Q8_0 + 1 ? NEAR_INT8 : NEAR_FLOATS), out, n);
+	/* Where memory answers soon, nearer weights: floats are through with them sooner. Where the processor fetches
+	 * ahead well by itself, what it has fetched already. */
+	n = add_if_legal(key, with_digit(0, DISTANCE, key->activation == DTYPE_Q8_0 + 1 ? NEAR_INT8 : NEAR_FLOATS), out,
+	                 n);
 	n = add_if_legal(key, with_digit(0, DISTANCE, NEAREST), out, n);
-	/* Where it does so best for two streams, and told nothing. Formats that are unpacked gain hardly more by that than from 1 KiB. */
-	return as_they_lie(key) ? add_if_legal(key, with_digit(with_digit(0, LEVEL, SCHEDULE_NO_LEVEL), ROW_BLOCKS, TWO), out, n) : n;
+	/* Where it does so best for two streams, and told nothing. Formats that are unpacked gain hardly more by that
+	 * than from 1 KiB. */
+	return as_they_lie(key)
+	               ? add_if_legal(key, with_digit(with_digit(0, LEVEL, SCHEDULE_NO_LEVEL), ROW_BLOCKS, TWO), out, n)
+	               : n;
 }
 
 unsigned matmul_schedules_near(const struct key *key, unsigned field, uint32_t out[])
@@ -271,7 +332,8 @@ unsigned matmul_schedules_near(const struct key *key, unsigned field, uint32_t o
 		if (i == own)
 			continue;
 		n = add_if_legal(key, schedule, out, n);
-		if (n == before && field == LEVEL && digit(schedule, DISTANCE))       /* where nothing is asked for ahead there is no distance to keep */
+		if (n == before && field == LEVEL &&
+		    digit(schedule, DISTANCE)) /* where nothing is asked for ahead there is no distance to keep */
 			n = add_if_legal(key, with_digit(schedule, DISTANCE, 0), out, n);
 	}
 	return n;
@@ -282,7 +344,8 @@ uint32_t matmul_schedule_follow(const struct key *key, const struct key *one)
 	struct matmul_schedule s;
 	uint32_t both[1];
 
-	if (has_none(one, &target_table[one->target]) || matmul_schedule(one, &target_table[one->target], &s) || (s.level != SCHEDULE_SECOND_LEVEL && s.level != SCHEDULE_BOTH_LEVELS))
+	if (has_none(one, &target_table[one->target]) || matmul_schedule(one, &target_table[one->target], &s) ||
+	    (s.prefetch_level != SCHEDULE_SECOND_LEVEL && s.prefetch_level != SCHEDULE_BOTH_LEVELS))
 		return 0;
 	return guesses(key) && add_if_legal(key, with_digit(0, LEVEL, SCHEDULE_BOTH_LEVELS), both, 0) ? both[0] : 0;
 }
@@ -302,8 +365,10 @@ const char *matmul_schedule_field(const struct key *key, unsigned field, uint32_
 
 char *matmul_schedule_name(const struct key *key, char *out, size_t cap)
 {
-	static const char *const levels[] = { NULL, "weights into the first cache level", "weights into the second cache level", "weights into the second cache level, then the first",
-		"weights are not asked for ahead" };
+	static const char *const levels[] = {
+		NULL, "weights into the first cache level", "weights into the second cache level",
+		"weights into the second cache level, then the first", "weights are not asked for ahead"
+	};
 	struct matmul_schedule s;
 	char ahead[32] = "", part[80] = "", turn[32] = "", stretch[48] = "";
 
@@ -312,15 +377,16 @@ char *matmul_schedule_name(const struct key *key, char *out, size_t cap)
 		return out;
 	}
 	struct matmul_shape shape = matmul_shape(key, &target_table[key->target]);
-	struct matmul_parts p = matmul_parts(&shape, s.part_columns);
-	if (matmul_once(&shape, &p) ? s.level != SCHEDULE_NO_LEVEL : s.level == SCHEDULE_BOTH_LEVELS)
-		snprintf(ahead, sizeof ahead, ", %u KiB ahead", s.distance >> 10);
+	struct matmul_parts p = matmul_parts(&shape, s.tile_n);
+	if (matmul_once(&shape, &p) ? s.prefetch_level != SCHEDULE_NO_LEVEL : s.prefetch_level == SCHEDULE_BOTH_LEVELS)
+		snprintf(ahead, sizeof ahead, ", %u KiB ahead", s.prefetch_distance >> 10);
 	if (digit(key->schedule, 2))
-		snprintf(turn, sizeof turn, ", %u k's a turn", s.turn_k);
+		snprintf(turn, sizeof turn, ", %u k's a turn", s.unroll_k);
 	if (digit(key->schedule, 4))
-		snprintf(part, sizeof part, ", %u column%s side by side", s.part_columns, s.part_columns > 1 ? "s" : "");
+		snprintf(part, sizeof part, ", %u column%s side by side", s.tile_n, s.tile_n > 1 ? "s" : "");
 	if (digit(key->schedule, 5))
-		snprintf(stretch, sizeof stretch, ", stretches of %u KiB", s.stretch >> 10);
-	snprintf(out, cap, "%s%s%s%s%s%s", levels[s.level], ahead, turn, s.row_blocks > 1 ? ", 2 row blocks side by side" : "", part, stretch);
+		snprintf(stretch, sizeof stretch, ", stretches of %u KiB", s.k_block_bytes >> 10);
+	snprintf(out, cap, "%s%s%s%s%s%s", levels[s.prefetch_level], ahead, turn,
+	         s.row_blocks > 1 ? ", 2 row blocks side by side" : "", part, stretch);
 	return out;
 }

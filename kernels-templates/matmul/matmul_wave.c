@@ -1,7 +1,9 @@
-/* kernels-templates/matmul/matmul_wave.c - matmul for groups of waves whose lanes each load 16 bytes of their own row at a time.
+/* kernels-templates/matmul/matmul_wave.c - matmul for groups of waves whose lanes each load 16 bytes of their own row
+ * at a time.
  *
- * Owns: a job of a group (matmul_group.c). As in matmul.c a lane owns a row and k runs in time; every row's chain is as numerics.h rules 3 to 5 say it.
- * Weights go from memory to registers once; inputs come as broadcasts of neighbouring words, which targets load into scalar registers many at a time.
+ * Owns: a job of a group (matmul_group.c). As in matmul.c a lane owns a row and k runs in time; every row's chain is as
+ * numerics.h rules 3 to 5 say it. Weights go from memory to registers once; inputs come as broadcasts of neighbouring
+ * words, which targets load into scalar registers many at a time.
  */
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"
@@ -10,9 +12,16 @@
 /* With more columns than WAVE_ALIKE_COLUMNS scalar registers are short: their inputs take all there are. */
 enum { WAVE_ALIKE_COLUMNS = 8 };
 
-/* The size of a turn's code, in instructions of the IR; what a unit of 32 k's costs beside its columns: integers that are bytes in memory, or are made bytes,
- * floats, integers made floats; floats of a lane taken side by side. */
-enum { WAVE_TURN_CODE = 720, WAVE_UNIT_BYTES = 45, WAVE_UNIT_UNPACKED = 90, WAVE_UNIT_FLOATS = 60, WAVE_UNIT_MADE = 200, WAVE_FLOATS = 8 };
+/* The size of a turn's code, in instructions of the IR; what a unit of 32 k's costs beside its columns: integers that
+ * are bytes in memory, or are made bytes, floats, integers made floats; floats of a lane taken side by side. */
+enum {
+	WAVE_TURN_CODE = 720,
+	WAVE_UNIT_BYTES = 45,
+	WAVE_UNIT_UNPACKED = 90,
+	WAVE_UNIT_FLOATS = 60,
+	WAVE_UNIT_MADE = 200,
+	WAVE_FLOATS = 8
+};
 
 struct wave {
 	struct matmul_group group;
@@ -22,10 +31,10 @@ struct wave {
 	uint32_t kp;
 	int64_t block_bytes;
 	unsigned columns;
-	unsigned span_units;                 /* of 32 k's */
+	unsigned span_units; /* of 32 k's */
 
 	/* A job's own. */
-	ir_a x, xs;                          /* walking */
+	ir_a x, xs; /* walking */
 	ir_f acc[TEMPLATE_MAX_COLUMNS], total[TEMPLATE_MAX_COLUMNS];
 };
 
@@ -33,7 +42,9 @@ struct wave {
 
 static struct weight_tile tile_of(const struct wave *m, const struct weight_stream *w)
 {
-	struct weight_tile t = { .vectors = 1, .columns = m->columns, .sums = WEIGHT_MAX_ACC, .w = *w, .x = m->x, .xs = m->xs };
+	struct weight_tile t = {
+		.vectors = 1, .columns = m->columns, .sums = WEIGHT_MAX_ACC, .w = *w, .x = m->x, .xs = m->xs
+	};
 
 	t.x_column = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
 	t.x_step = 4;
@@ -53,7 +64,8 @@ static void floats_unit(const struct wave *m, const struct weight_tile *t, unsig
 	for (unsigned k = 0; k < PIECES_UNIT_K; k += WAVE_FLOATS) {
 		ir_f w[WAVE_FLOATS], x[WAVE_FLOATS];
 		for (unsigned i = 0; i < WAVE_FLOATS; i += f->step)
-			weight_load(f, b, &t->w, (int32_t)((k + i) / f->unit_k * f->unit_bytes), 0, (k + i) % f->unit_k / f->step, w + i);
+			weight_load(f, b, &t->w, (int32_t)((k + i) / f->unit_k * f->unit_bytes), 0,
+			            (k + i) % f->unit_k / f->step, w + i);
 		for (unsigned c = 0; c < m->columns; c++) {
 			for (unsigned i = 0; i < WAVE_FLOATS; i++)
 				x[i] = ir_fbcast(b, t->x, weight_input_disp(t, c, index * PIECES_UNIT_K + k + i));
@@ -110,10 +122,11 @@ static unsigned unit_code(const struct wave *m)
 }
 
 /* As many units as code of a bearable size does; with int8 two at least, so that all arrays come by pieces. */
-static unsigned turn_units(const struct wave *m)
+static unsigned interleave_units(const struct wave *m)
 {
 	unsigned least = m->int8 ? 2 : 1;
-	unsigned code = unit_code(m) + m->columns * (m->int8 ? 22 : 2 * PIECES_UNIT_K), n = weight_pieces_fit(m->format);
+	unsigned code = unit_code(m) + m->columns * (m->int8 ? 22 : 2 * PIECES_UNIT_K),
+		 n = weight_pieces_fit(m->format);
 	while (n > least && n * code > WAVE_TURN_CODE)
 		n /= 2;
 	return n;
@@ -126,16 +139,25 @@ static void do_job(void *context, const struct matmul_job *j)
 	struct ir *b = m->b;
 	/* One column leaves registers for a period, and has no other work to do while its next part comes. */
 	const bool at_once = m->int8 && m->columns == 1 && weight_pieces_fit(m->format) == PIECES_PERIOD_UNITS;
-	struct weight_reader r = { .b = b, .format = m->format, .span_units = m->span_units, .most_units = turn_units(m), .at_once = at_once,
-	                           .rest_apart = m->columns > WAVE_ALIKE_COLUMNS };
-	const struct weight_visitor v = { .context = m, .begin = m->int8 ? NULL : begin_segment, .end = m->int8 ? NULL : end_segment, .unit = visit_unit, .walk = visit_walk };
+	struct weight_reader r = { .b = b,
+		                   .format = m->format,
+		                   .span_units = m->span_units,
+		                   .most_units = interleave_units(m),
+		                   .at_once = at_once,
+		                   .rest_apart = m->columns > WAVE_ALIKE_COLUMNS };
+	const struct weight_visitor v = { .context = m,
+		                          .begin = m->int8 ? NULL : begin_segment,
+		                          .end = m->int8 ? NULL : end_segment,
+		                          .unit = visit_unit,
+		                          .walk = visit_walk };
 	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
 
 	if (m->format->head_bytes) {
 		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * g->spans * weight_pieces_unit(m->format));
 		r.first = ir_smuli(b, j->span, m->span_units);
 	}
-	r.at[0] = ir_var_a(b, ir_aadd(b, from, ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
+	r.at[0] = ir_var_a(b, ir_aadd(b, from,
+	                              ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
 	for (unsigned i = 1; i < PIECES_SIZES; i++)
 		r.at[i] = r.at[0];
 	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)));
@@ -152,7 +174,9 @@ static void do_job(void *context, const struct matmul_job *j)
 
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	struct wave m = { .group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .context = &m }, .b = b, .columns = key->columns };
+	struct wave m = { .group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .context = &m },
+		          .b = b,
+		          .columns = key->tile_n };
 
 	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
 	m.int8 = key->activation == DTYPE_Q8_0 + 1;

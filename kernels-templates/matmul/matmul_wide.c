@@ -1,14 +1,17 @@
 /* kernels-templates/matmul/matmul_wide.c - matmul for many columns: prompts.
  *
- * Owns: blocking when arithmetic, not memory, is the limit. As in matmul.c a lane owns a row and k runs in time; every row's chain is as numerics.h
- * rules 3 to 5 say it, whatever the tiles. The columns of a part lie side by side in memory (KEY_TURN), a panel, so that activations are one stream of small
- * displacements, whatever k is: columns a power of two apart would push each other out of the first-level cache.
+ * Owns: blocking when arithmetic, not memory, is the limit. As in matmul.c a lane owns a row and k runs in time; every
+ * row's chain is as numerics.h rules 3 to 5 say it, whatever the tiles. The columns of a part lie side by side in
+ * memory (KEY_INTERLEAVE), a panel, so that activations are one stream of small displacements, whatever k is: columns a
+ * power of two apart would push each other out of the first-level cache.
  *
- * Sums of int8 products come from registers, or, where the target has tiles, through local memory from its products of matrices.
+ * Sums of int8 products come from registers, or, where the target has tiles, through local memory from its products of
+ * matrices.
  *
- * The loops, outermost first: row blocks; column tiles; matrices; segments of k, whose weights stay in the first-level cache; parts of the
- * tile that fit the registers; k. Weights that take work to read are unpacked once for a row block, and read from there by all tiles; for a segment and its parts where that is too
- * much for the second-level cache, or where they become f32.
+ * The loops, outermost first: row blocks; column tiles; matrices; segments of k, whose weights stay in the first-level
+ * cache; parts of the tile that fit the registers; k. Weights that take work to read are unpacked once for a row block,
+ * and read from there by all tiles; for a segment and its parts where that is too much for the second-level cache, or
+ * where they become f32.
  */
 #include "kernels-templates/matmul/matmul.h"
 #include "kernels-templates/emit/math.h"
@@ -24,28 +27,28 @@ enum { WIDE_PLAIN_MOST = 16 };
 
 struct wide {
 	struct ir *b;
-	const struct weight_format *format;  /* of what is multiplied */
-	const struct weight_format *packed;  /* of what is in memory */
-	struct weight_unpacked unpacked;     /* in use when they differ */
-	bool whole;                          /* a row block is unpacked before its first tile, instead of a segment for each tile */
-	ir_a scratch;                        /* local: a segment's, or a row block's */
-	ir_s block, tile, matrix, segment_number;   /* at work */
+	const struct weight_format *format; /* of what is multiplied */
+	const struct weight_format *packed; /* of what is in memory */
+	struct weight_unpacked unpacked;    /* in use when they differ */
+	bool whole;   /* a row block is unpacked before its first tile, instead of a segment for each tile */
+	ir_a scratch; /* local: a segment's, or a row block's */
+	ir_s block, tile, matrix, segment_number; /* at work */
 	bool int8, has_vnni;
-	bool tiles;                          /* int8 products come from tiles, through `products`: local, int32 [unit of a turn][column][32] */
+	bool tiles; /* int8 products come from tiles, through `products`: local, int32 [unit of a turn][column][32] */
 	ir_a products;
 	uint32_t kp;
 	int64_t block_bytes;
-	unsigned spans, span_k;              /* span_k, segment: k's */
+	unsigned spans, span_k; /* span_k, segment: k's */
 	unsigned segment;
-	unsigned turn_k;                     /* k's in one turn of the inner loop */
+	unsigned turn_k; /* k's in one turn of the inner loop */
 	unsigned columns, part_columns, row_vectors, part_vectors, matrices;
 	struct matmul_schedule schedule;
 	struct matmul_results results;
-	ir_a w, x, xs, sum;                  /* walking */
-	ir_a beside;                         /* the same, through what is unpacked beside weights that are read in place */
-	ir_a ahead;                          /* walks through the next segment's weights, which every part asks for a share of */
-	unsigned lines;                      /* ... in a turn */
-	ir_s turns;                          /* of this segment; in use when segments differ */
+	ir_a w, x, xs, sum; /* walking */
+	ir_a beside;        /* the same, through what is unpacked beside weights that are read in place */
+	ir_a ahead;         /* walks through the next segment's weights, which every part asks for a share of */
+	unsigned lines;     /* ... in a turn */
+	ir_s turns;         /* of this segment; in use when segments differ */
 };
 
 /* ---- shape */
@@ -70,8 +73,8 @@ static bool part_fits(const struct wide *m, unsigned regs, unsigned vectors, uns
 	return n + vectors * m->format->step + (m->format->step > 1 ? 2 : 1) <= regs;
 }
 
-/* Two row vectors share an input, which is one load; beyond that, as many columns as fit. int8 without VNNI makes more of a weight than of an
- * input, so there one vector has all columns. */
+/* Two row vectors share an input, which is one load; beyond that, as many columns as fit. int8 without VNNI makes more
+ * of a weight than of an input, so there one vector has all columns. */
 static void shape_part(struct wide *m, unsigned regs)
 {
 	m->part_vectors = (m->int8 && !m->has_vnni) || m->row_vectors == 1 ? 1 : 2;
@@ -113,12 +116,24 @@ static bool even_segments(const struct wide *m) { return m->span_k % m->segment 
 
 /* Bytes of a turn: of weights, of inputs, of the inputs' blocks. */
 static int64_t turn_w(const struct wide *m) { return (int64_t)m->turn_k / m->format->unit_k * m->format->unit_bytes; }
-static int64_t turn_beside(const struct wide *m) { return (int64_t)m->turn_k / m->format->unit_k * m->unpacked.unit_bytes; }
-static int64_t turn_x(const struct wide *m, unsigned columns) { return (int64_t)m->turn_k * columns * (m->int8 ? 1 : 4); }
-static int64_t turn_xs(const struct wide *m, unsigned columns) { return (int64_t)m->turn_k / 32 * columns * (int64_t)sizeof(struct activation_block); }
+static int64_t turn_beside(const struct wide *m)
+{
+	return (int64_t)m->turn_k / m->format->unit_k * m->unpacked.unit_bytes;
+}
+static int64_t turn_x(const struct wide *m, unsigned columns)
+{
+	return (int64_t)m->turn_k * columns * (m->int8 ? 1 : 4);
+}
+static int64_t turn_xs(const struct wide *m, unsigned columns)
+{
+	return (int64_t)m->turn_k / 32 * columns * (int64_t)sizeof(struct activation_block);
+}
 /* Bytes of a panel. */
 static int64_t panel_x(const struct wide *m) { return (int64_t)m->kp * m->part_columns * (m->int8 ? 1 : 4); }
-static int64_t panel_xs(const struct wide *m) { return (int64_t)m->kp / 32 * m->part_columns * (int64_t)sizeof(struct activation_block); }
+static int64_t panel_xs(const struct wide *m)
+{
+	return (int64_t)m->kp / 32 * m->part_columns * (int64_t)sizeof(struct activation_block);
+}
 
 static void walk_turns(const struct wide *m, ir_a var, int64_t bytes)
 {
@@ -159,7 +174,8 @@ static void dot_floats(const struct wide *m, const struct weight_tile *t, unsign
 	ir_f w[2][WEIGHT_MAX_STEP];
 
 	for (unsigned v = 0; v < t->vectors; v++)
-		weight_load(f, b, &t->w, (int32_t)(k / f->unit_k * f->unit_bytes), t->first_vector + v, k % f->unit_k / f->step, w[v]);
+		weight_load(f, b, &t->w, (int32_t)(k / f->unit_k * f->unit_bytes), t->first_vector + v,
+		            k % f->unit_k / f->step, w[v]);
 	for (unsigned i = 0; i < f->step; i++)
 		for (unsigned c = 0; c < t->columns; c++) {
 			ir_f x = ir_fbcast(b, t->x, weight_input_disp(t, c, k + i));
@@ -203,9 +219,20 @@ static ir_f sum_so_far(const struct wide *m, int32_t disp)
 static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 {
 	struct ir *b = m->b;
-	struct weight_tile t = { .vectors = m->part_vectors, .first_vector = vector, .columns = columns, .w = { .at = { m->w, m->w, m->w }, .head = m->beside },
-	                         .x = m->x, .xs = m->xs, .sums = WEIGHT_MAX_ACC, .x_column = 4, .x_step = (int32_t)columns * 4,
-	                         .xs_column = sizeof(struct activation_block), .xs_step = (int32_t)(columns * sizeof(struct activation_block)), .has_vnni = m->has_vnni };
+	struct weight_tile t = {
+		.vectors = m->part_vectors,
+		.first_vector = vector,
+		.columns = columns,
+		.w = { .at = { m->w, m->w, m->w }, .head = m->beside },
+		.x = m->x,
+		.xs = m->xs,
+		.sums = WEIGHT_MAX_ACC,
+		.x_column = 4,
+		.x_step = (int32_t)columns * 4,
+		.xs_column = sizeof(struct activation_block),
+		.xs_step = (int32_t)(columns * sizeof(struct activation_block)),
+		.has_vnni = m->has_vnni
+	};
 	int32_t disp[WEIGHT_MAX_ACC];
 
 	for (unsigned i = 0; i < t.vectors * columns; i++) {
@@ -213,10 +240,12 @@ static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 		t.acc[i] = ir_var_f(b, m->int8 ? sum_so_far(m, disp[i]) : ir_fconst(b, 0.0f));
 	}
 	ir_loop(b, even_segments(m) ? ir_sconst(b, m->segment / m->turn_k) : m->turns);
-	for (unsigned i = 0; m->schedule.level != SCHEDULE_NO_LEVEL && i < m->lines; i++)
-		(m->schedule.level == SCHEDULE_SECOND_LEVEL ? ir_prefetch2 : ir_prefetch)(b, m->ahead, (int32_t)(i * WIDE_LINE));
-	for (unsigned i = 0; m->schedule.level == SCHEDULE_BOTH_LEVELS && i < m->lines; i++)
-		ir_prefetch2(b, m->ahead, (int32_t)(m->schedule.distance + i * WIDE_LINE));
+	for (unsigned i = 0; m->schedule.prefetch_level != SCHEDULE_NO_LEVEL && i < m->lines; i++)
+		(m->schedule.prefetch_level == SCHEDULE_SECOND_LEVEL
+		         ? ir_prefetch2
+		         : ir_prefetch)(b, m->ahead, (int32_t)(i * WIDE_LINE));
+	for (unsigned i = 0; m->schedule.prefetch_level == SCHEDULE_BOTH_LEVELS && i < m->lines; i++)
+		ir_prefetch2(b, m->ahead, (int32_t)(m->schedule.prefetch_distance + i * WIDE_LINE));
 	walk(m, m->ahead, m->lines * WIDE_LINE);
 	dot_turn(m, &t);
 	walk(m, m->w, turn_w(m));
@@ -239,12 +268,14 @@ static void dot_vectors(const struct wide *m, unsigned columns)
 	walk(m, m->sum, columns * 128);
 }
 
-/* Where the packed unit number `unit` of the matrix lies, and its head. Made again whenever it is asked for: no register waits for that. */
+/* Where the packed unit number `unit` of the matrix lies, and its head. Made again whenever it is asked for: no
+ * register waits for that. */
 static ir_a packed_unit(const struct wide *m, ir_s unit, ir_a *head)
 {
 	struct ir *b = m->b;
 	const struct weight_format *f = m->packed;
-	ir_a at = ir_aadd(b, ir_aload(b, m->results.arg, MATMUL_W * 8), ir_smuli(b, m->block, m->block_bytes * m->matrices));
+	ir_a at = ir_aadd(b, ir_aload(b, m->results.arg, MATMUL_W * 8),
+	                  ir_smuli(b, m->block, m->block_bytes * m->matrices));
 
 	if (m->matrices > 1)
 		at = ir_aadd(b, at, ir_smuli(b, m->matrix, m->block_bytes));
@@ -266,7 +297,8 @@ static ir_s span_number(const struct wide *m)
 static ir_s turns_before(const struct wide *m)
 {
 	struct ir *b = m->b;
-	return ir_smuli(b, ir_ssub(b, m->segment_number, ir_smuli(b, span_number(m), segments_of_span(m))), m->segment / m->turn_k);
+	return ir_smuli(b, ir_ssub(b, m->segment_number, ir_smuli(b, span_number(m), segments_of_span(m))),
+	                m->segment / m->turn_k);
 }
 
 /* Number of the segment's first packed unit. */
@@ -281,7 +313,8 @@ static ir_s first_unit(const struct wide *m)
 
 static ir_a tile_at(const struct wide *m, unsigned slot, int64_t column_bytes)
 {
-	return ir_aadd(m->b, ir_aload(m->b, m->results.arg, (int32_t)(slot * 8)), ir_smuli(m->b, m->tile, m->columns * column_bytes));
+	return ir_aadd(m->b, ir_aload(m->b, m->results.arg, (int32_t)(slot * 8)),
+	               ir_smuli(m->b, m->tile, m->columns * column_bytes));
 }
 
 /* Unpacks so many units from number `unit`, a variable, on, to `to`, which walks. */
@@ -300,11 +333,13 @@ static void unpack_units(const struct wide *m, ir_s unit, ir_s units, ir_a to)
 	ir_endloop(b);
 }
 
-/* Puts the addresses of weights and inputs to the segment's beginning, and unpacks it. While that goes on no register holds them. */
+/* Puts the addresses of weights and inputs to the segment's beginning, and unpacks it. While that goes on no register
+ * holds them. */
 static void unpack_segment(struct wide *m)
 {
 	struct ir *b = m->b;
-	ir_s units = even_segments(m) ? ir_sconst(b, m->segment / NUMERICS_BLOCK) : ir_sdivi(b, ir_smuli(b, m->turns, m->turn_k), NUMERICS_BLOCK);
+	ir_s units = even_segments(m) ? ir_sconst(b, m->segment / NUMERICS_BLOCK)
+	                              : ir_sdivi(b, ir_smuli(b, m->turns, m->turn_k), NUMERICS_BLOCK);
 	ir_s unit = ir_var_s(b, first_unit(m));
 	ir_a head;
 
@@ -314,9 +349,12 @@ static void unpack_segment(struct wide *m)
 	m->w = ir_var_a(b, in_place(m) ? packed_unit(m, before, &head) : m->scratch);
 	if (in_place(m))
 		m->beside = ir_var_a(b, m->scratch);
-	m->x = ir_var_a(b, ir_aadd(b, tile_at(m, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)), ir_smuli(b, before, (int64_t)NUMERICS_BLOCK * m->part_columns * (m->int8 ? 1 : 4))));
+	m->x = ir_var_a(b, ir_aadd(b, tile_at(m, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)),
+	                           ir_smuli(b, before, (int64_t)NUMERICS_BLOCK * m->part_columns * (m->int8 ? 1 : 4))));
 	if (m->int8)
-		m->xs = ir_var_a(b, ir_aadd(b, tile_at(m, MATMUL_XS, m->kp / 2), ir_smuli(b, before, m->part_columns * (int64_t)sizeof(struct activation_block))));
+		m->xs = ir_var_a(
+			b, ir_aadd(b, tile_at(m, MATMUL_XS, m->kp / 2),
+		                   ir_smuli(b, before, m->part_columns * (int64_t)sizeof(struct activation_block))));
 }
 
 /* Bytes in memory that a turn stands for, rounded up. */
@@ -344,11 +382,13 @@ static void unpack_block(struct wide *m)
 		ir_endloop(b);
 }
 
-/* Where the tile's weights begin, and the share of the next row block that it asks for: whether there are other tiles to ask for the rest is told by their width. */
+/* Where the tile's weights begin, and the share of the next row block that it asks for: whether there are other tiles
+ * to ask for the rest is told by their width. */
 static void find_block(struct wide *m)
 {
 	struct ir *b = m->b;
-	ir_a packed = ir_aadd(b, ir_aload(b, m->results.arg, MATMUL_W * 8), ir_smuli(b, m->block, m->block_bytes * m->matrices));
+	ir_a packed = ir_aadd(b, ir_aload(b, m->results.arg, MATMUL_W * 8),
+	                      ir_smuli(b, m->block, m->block_bytes * m->matrices));
 
 	m->w = ir_var_a(b, m->whole && !in_place(m) ? m->scratch : packed);
 	if (!m->whole)
@@ -359,14 +399,16 @@ static void find_block(struct wide *m)
 	unsigned share = WIDE_LINE * parts_of_tile(m) * (many ? WIDE_ASKING - 1 : 1);
 	m->lines = (turn_packed(m) + share - 1) / share;
 	int64_t bytes = (int64_t)m->lines * WIDE_LINE * parts_of_tile(m) * m->matrices * (m->kp / m->turn_k);
-	m->ahead = ir_var_a(b, ir_aadd(b, ir_aaddi(b, packed, m->block_bytes * m->matrices), ir_smuli(b, ir_sandi(b, m->tile, many ? WIDE_ASKING - 1 : 0), bytes)));
+	m->ahead = ir_var_a(b, ir_aadd(b, ir_aaddi(b, packed, m->block_bytes * m->matrices),
+	                               ir_smuli(b, ir_sandi(b, m->tile, many ? WIDE_ASKING - 1 : 0), bytes)));
 }
 
 /* The last panel, which is narrower: so far into it, the segment begins earlier. */
 static void dot_rest(const struct wide *m, unsigned rest)
 {
 	struct ir *b = m->b;
-	int64_t x = (int64_t)NUMERICS_BLOCK * (m->part_columns - rest) * (m->int8 ? 1 : 4), xs = (m->part_columns - rest) * (int64_t)sizeof(struct activation_block);
+	int64_t x = (int64_t)NUMERICS_BLOCK * (m->part_columns - rest) * (m->int8 ? 1 : 4),
+		xs = (m->part_columns - rest) * (int64_t)sizeof(struct activation_block);
 	ir_s before = first_unit(m);
 
 	for (int direction = -1; direction <= 1; direction += 2) {
@@ -392,7 +434,9 @@ static void dot_segment(struct wide *m)
 	if (m->matrices > 1)
 		sums = ir_aadd(m->b, sums, ir_smuli(m->b, m->matrix, m->columns * 128));
 	m->sum = ir_var_a(m->b, ir_aadd(m->b, sums, ir_smuli(m->b, span_number(m), matmul_span_bytes(&m->results))));
-	bool loop = full > 1 || unpacks_segments(m);  /* in a loop of its own, what unpacking keeps in registers is in nobody's way */
+	bool loop =
+		full > 1 ||
+		unpacks_segments(m); /* in a loop of its own, what unpacking keeps in registers is in nobody's way */
 	if (loop)
 		ir_loop(m->b, ir_sconst(m->b, full));
 	dot_vectors(m, m->part_columns);
@@ -429,7 +473,8 @@ static void dot_spans(struct wide *m)
 
 	m->segment_number = ir_loop(b, ir_sconst(b, m->spans * segments_of_span(m)));
 	if (!even_segments(m))
-		m->turns = ir_smin(b, ir_ssub(b, ir_sconst(b, m->span_k / m->turn_k), turns_before(m)), ir_sconst(b, m->segment / m->turn_k));
+		m->turns = ir_smin(b, ir_ssub(b, ir_sconst(b, m->span_k / m->turn_k), turns_before(m)),
+		                   ir_sconst(b, m->segment / m->turn_k));
 	dot_segment(m);
 	ir_endloop(b);
 }
@@ -465,16 +510,14 @@ static void emit_blocks(struct wide *m)
 
 /* ---- keys */
 
-/* Weights that are not read as they lie: all formats that say bytes and scales. Of Q8_0, which is as good as unpacked, VNNI would like to have what
- * corrects its sums, and scales as floats. */
-static bool copies_format(const struct weight_format *f, bool int8)
-{
-	return int8 ? !f->dot_int8 : !f->load;
-}
+/* Weights that are not read as they lie: all formats that say bytes and scales. Of Q8_0, which is as good as unpacked,
+ * VNNI would like to have what corrects its sums, and scales as floats. */
+static bool copies_format(const struct weight_format *f, bool int8) { return int8 ? !f->dot_int8 : !f->load; }
 
 static bool unpacks_format(const struct weight_format *f, bool int8, const struct target *target, unsigned columns)
 {
-	return copies_format(f, int8) || (int8 && columns > WIDE_PLAIN_MOST && target->has_vnni && f->quants && f->quants->as_they_lie);
+	return copies_format(f, int8) ||
+	       (int8 && columns > WIDE_PLAIN_MOST && target->has_vnni && f->quants && f->quants->as_they_lie);
 }
 
 bool template_wide_weights(const struct target *target, enum dtype weight)
@@ -487,26 +530,32 @@ unsigned template_wide_from(const struct target *target, enum dtype weight, enum
 {
 	if (!template_wide_weights(target, weight))
 		return 0;
-	return copies_format(weight_format_find(weight), activation == DTYPE_Q8_0) ? template_columns(target) + 1 : 3;
+	return copies_format(weight_format_find(weight), activation == DTYPE_Q8_0) ? template_tile_n(target) + 1 : 3;
 }
 
-/* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of them: a part or two. */
-unsigned template_wide_columns(const struct target *target, enum dtype weight, enum dtype activation)
+/* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of
+ * them: a part or two. */
+unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation)
 {
 	if (activation == DTYPE_Q8_0)
 		return WIDE_MANY;
 	return target->vector_regs < 32 ? 10 : 12;
 }
 
-uint32_t template_wide_turn(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
+uint32_t template_wide_interleave(const struct target *target, enum dtype weight, enum dtype activation,
+                                  unsigned columns)
 {
-	if (!target->has_vnni || activation != DTYPE_Q8_0 || !unpacks_format(weight_format_find(weight), true, target, columns))
+	if (!target->has_vnni || activation != DTYPE_Q8_0 ||
+	    !unpacks_format(weight_format_find(weight), true, target, columns))
 		return 0;
-	return weight_by_tiles(weight_format_find(weight), target) ? KEY_STRIPS : KEY_UNSIGNED;
+	return weight_by_tiles(weight_format_find(weight), target) ? KEY_BLOCK_MAJOR : KEY_UNSIGNED;
 }
 
 /* Bytes that a row block takes unpacked. */
-static int64_t block_unpacked(const struct wide *m) { return (int64_t)m->kp / NUMERICS_BLOCK * m->unpacked.unit_bytes * m->matrices; }
+static int64_t block_unpacked(const struct wide *m)
+{
+	return (int64_t)m->kp / NUMERICS_BLOCK * m->unpacked.unit_bytes * m->matrices;
+}
 
 /* What the weights in m->packed are multiplied as, and by how many columns at once. m stays where it is from now on. */
 static void shape(struct wide *m, const struct target *target, bool int8, unsigned columns)
@@ -535,9 +584,10 @@ unsigned template_wide_panel(const struct target *target, enum dtype weight, enu
 /* All but the IR, of a key that is done. */
 static void shape_key(struct wide *m, const struct key *key, const struct target *target, uint32_t stretch)
 {
-	*m = (struct wide){ .packed = weight_format_find((enum dtype)(key->weight - 1)), .kp = (uint32_t)numerics_pad(key->k) };
+	*m = (struct wide){ .packed = weight_format_find((enum dtype)(key->weight - 1)),
+		            .kp = (uint32_t)numerics_pad(key->k) };
 	m->block_bytes = (int64_t)weight_run_bytes(m->packed, m->kp);
-	shape(m, target, key->activation == DTYPE_Q8_0 + 1, key->columns);
+	shape(m, target, key->activation == DTYPE_Q8_0 + 1, key->tile_n);
 	m->spans = numerics_spans(key->k);
 	m->span_k = m->kp / m->spans;
 	m->turn_k = m->format->unit_k > 8 ? m->format->unit_k : 8;
@@ -561,19 +611,23 @@ bool matmul_wide_build(struct ir *b, const struct key *key, const struct target 
 {
 	const struct weight_format *packed = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
 	int64_t block_bytes = packed ? (int64_t)weight_run_bytes(packed, numerics_pad(key->k)) : 0;
-	const char *why = target->lane_bytes ? "this target has no wide tiles" : matmul_refuse(key, packed, block_bytes, TEMPLATE_MAX_WIDE, 1);
+	const char *why = target->lane_bytes ? "this target has no wide tiles"
+	                                     : matmul_refuse(key, packed, block_bytes, TEMPLATE_MAX_WIDE, 1);
 	struct matmul_schedule schedule;
 	struct wide m;
 
 	if (why || (why = matmul_schedule(key, target, &schedule)))
 		return build_refuse(key, err, why);
-	shape_key(&m, key, target, schedule.stretch);
+	shape_key(&m, key, target, schedule.k_block_bytes);
 	m.b = b;
 	m.schedule = schedule;
-	m.results = (struct matmul_results){ .b = b, .key = key, .arg = ir_arg(b), .spans = m.spans, .matrices = m.matrices, .columns = m.columns };
+	m.results = (struct matmul_results){
+		.b = b, .key = key, .arg = ir_arg(b), .spans = m.spans, .matrices = m.matrices, .columns = m.columns
+	};
 	m.results.sums = ir_local(b, m.spans * matmul_span_bytes(&m.results));
 	if (unpacks(&m))
-		m.scratch = ir_local(b, m.whole ? block_unpacked(&m) : (int64_t)m.segment / NUMERICS_BLOCK * m.unpacked.unit_bytes);
+		m.scratch = ir_local(b, m.whole ? block_unpacked(&m)
+		                                : (int64_t)m.segment / NUMERICS_BLOCK * m.unpacked.unit_bytes);
 	if (m.tiles)
 		m.products = ir_local(b, (int64_t)m.turn_k / NUMERICS_BLOCK * m.part_columns * 128);
 	emit_blocks(&m);

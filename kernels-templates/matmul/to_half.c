@@ -1,6 +1,8 @@
-/* kernels-templates/matmul/to_half.c - activations rounded to f16 or bf16, for products of matrices of the BOUNDED class.
+/* kernels-templates/matmul/to_half.c - activations rounded to f16 or bf16, for products of matrices of the BOUNDED
+ * class.
  *
- * Owns: the rounding (numerics.h rule 12). The result is [column][kp] of 16 bits, the inputs' layout otherwise. A unit is read and written by nobody else.
+ * Owns: the rounding (numerics.h rule 12). The result is [column][kp] of 16 bits, the inputs' layout otherwise. A unit
+ * is read and written by nobody else.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/emit/build.h"
@@ -9,7 +11,8 @@
 static ir_i to_bf16(struct ir *b, ir_i bits)
 {
 	ir_i size = ir_iand(b, bits, ir_iconst(b, 0x7fffffff)), odd = ir_iand(b, ir_ishr(b, bits, 16), ir_iconst(b, 1));
-	ir_i rounded = ir_iadd(b, ir_iadd(b, bits, ir_iconst(b, 0x7fff)), odd), quiet = ir_ior(b, bits, ir_iconst(b, 0x400000));
+	ir_i rounded = ir_iadd(b, ir_iadd(b, bits, ir_iconst(b, 0x7fff)), odd),
+	     quiet = ir_ior(b, bits, ir_iconst(b, 0x400000));
 	return ir_ishr(b, ir_isel(b, ir_igt(b, size, ir_iconst(b, 0x7f800000)), quiet, rounded), 16);
 }
 
@@ -23,7 +26,8 @@ static void narrow_bf16(struct ir *b, ir_a from, ir_a to)
 /* Beyond the largest f16 to that; what fmin and fmax give is b where either is a NaN. */
 static void narrow_f16(struct ir *b, ir_a from, ir_a to)
 {
-	ir_f x = ir_fload(b, from, 0, 0), most = ir_fconst(b, NUMERICS_F16_MOST), least = ir_fconst(b, -NUMERICS_F16_MOST);
+	ir_f x = ir_fload(b, from, 0, 0), most = ir_fconst(b, NUMERICS_F16_MOST),
+	     least = ir_fconst(b, -NUMERICS_F16_MOST);
 	ir_fstore_h(b, to, ir_fmax(b, least, ir_fmin(b, most, x)), 0, 0);
 }
 
@@ -37,8 +41,8 @@ bool narrow_build(struct ir *b, const struct key *key, const struct target *targ
 		return build_refuse(key, err, "activations are rounded to F16 or BF16, in the bounded class");
 	ir_a arg = ir_arg(b);
 	ir_s unit = ir_begin(b);
-	ir_a from = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, TURN_X * 8), ir_smuli(b, unit, NUMERICS_BLOCK * 4)));
-	ir_a to = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, TURN_OUT * 8), ir_smuli(b, unit, NUMERICS_BLOCK * 2)));
+	ir_a from = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, INTERLEAVE_X * 8), ir_smuli(b, unit, NUMERICS_BLOCK * 4)));
+	ir_a to = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, INTERLEAVE_OUT * 8), ir_smuli(b, unit, NUMERICS_BLOCK * 2)));
 	ir_loop(b, ir_ssub(b, ir_end(b), unit));
 	if (f16)
 		narrow_f16(b, from, to);

@@ -6,7 +6,10 @@
 #include "runtime/device/device.h"
 #include "runtime/host/system.h"
 
-struct cpu_stream { struct stream stream; struct registry *registry; };
+struct cpu_stream {
+	struct stream stream;
+	struct registry *registry;
+};
 
 static bool cpu_prepare(struct stream *s, struct plan *p, struct pool *pool, struct error *err)
 {
@@ -20,7 +23,8 @@ static bool cpu_prepare(struct stream *s, struct plan *p, struct pool *pool, str
 			return false;
 		if (!k->run) {
 			char text[192];
-			return error_set(err, ERROR_DEVICE, "kernel %s cannot run on this CPU", key_text(&p->kernel[i].key, text, sizeof text));
+			return error_set(err, ERROR_DEVICE, "kernel %s cannot run on this CPU",
+			                 key_text(&p->kernel[i].key, text, sizeof text));
 		}
 		memcpy(&p->kernel[i].handle, &k->run, sizeof k->run);
 	}
@@ -44,7 +48,11 @@ static struct stream *cpu_stream(struct device *d, const struct stream_options *
 		error_set(err, ERROR_MEMORY, "no memory for a session's kernels");
 		return NULL;
 	}
-	s->stream = (struct stream){ .device = d, .prepare = cpu_prepare, .run = host_schedule_run, .call = cpu_call, .close = cpu_close_stream };
+	s->stream = (struct stream){ .device = d,
+		                     .prepare = cpu_prepare,
+		                     .run = host_schedule_run,
+		                     .call = cpu_call,
+		                     .close = cpu_close_stream };
 	s->registry = o->registry;
 	return &s->stream;
 }
@@ -59,8 +67,19 @@ static struct device *cpu_open(const char *which, const char *isa, struct error 
 	if (t && !d)
 		error_set(err, ERROR_MEMORY, "no memory for the cpu device");
 	if (d)
-		*d = (struct device){ .facts = { .target = t, .host_runs = true, .host_reaches = true, .keeps_code = true, .tunes = true }, .alloc = device_host_alloc,
-			.release = device_host_release, .upload = device_host_copy, .read = device_host_copy, .stream = cpu_stream, .close = cpu_close };
+		*d = (struct device){
+			.facts = { .target = t,
+			           .host_runs = true,
+			           .host_reaches = true,
+			           .keeps_code = true,
+			           .tunes = true },
+			.alloc = device_host_alloc,
+			.release = device_host_release,
+			.upload = device_host_copy,
+			.read = device_host_copy,
+			.stream = cpu_stream,
+			.close = cpu_close
+		};
 	return d;
 }
 
@@ -71,7 +90,8 @@ static void cpu_each(device_visit_fn visit, void *user)
 	const struct target *t = target_native(&e.why_not);
 
 	if (t)
-		snprintf(e.about, sizeof e.about, "%s, code for %s, %d threads", target_cpu_name(name, sizeof name), t->name, system_default_threads());
+		snprintf(e.about, sizeof e.about, "%s, code for %s, %d threads", target_cpu_name(name, sizeof name),
+		         t->name, system_default_threads());
 	else
 		snprintf(e.about, sizeof e.about, "%s", target_cpu_name(name, sizeof name));
 	visit(user, &e);

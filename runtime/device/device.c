@@ -23,9 +23,11 @@ struct device *device_open(const char *name, const char *isa, struct error *err)
 				snprintf(d->facts.name, sizeof d->facts.name, "%s", name);
 			return d;
 		}
-		at += (size_t)snprintf(known + at, sizeof known - at, "%s%s%s", i ? ", " : "", driver, family ? "..." : "");
+		at += (size_t)snprintf(known + at, sizeof known - at, "%s%s%s", i ? ", " : "", driver,
+		                       family ? "..." : "");
 	}
-	error_set(err, ERROR_ARGUMENT, "device \"%.32s\" is unknown; known: %s; jitrun --devices lists them", name, known);
+	error_set(err, ERROR_ARGUMENT, "device \"%.32s\" is unknown; known: %s; jitrun --devices lists them", name,
+	          known);
 	return NULL;
 }
 
@@ -50,18 +52,23 @@ const struct target *device_host_target(const char *isa, bool must_run, struct e
 	const struct target *t = isa ? target_find(isa) : target_judge(&cpu, err);
 
 	if (isa && !t)
-		error_set(err, ERROR_ARGUMENT, "isa \"%.32s\" is unknown; known: %s", isa, target_list(names, sizeof names, TARGETS_OF_CPUS, "", ", "));
+		error_set(err, ERROR_ARGUMENT, "isa \"%.32s\" is unknown; known: %s", isa,
+		          target_list(names, sizeof names, TARGETS_OF_CPUS, "", ", "));
 	return t && must_run && !target_runs(&cpu, t, err) ? NULL : t;
 }
 
 void *device_host_alloc(struct device *d, size_t bytes, enum device_memory what, struct error *err)
 {
-	static const char *const name[] = { [DEVICE_WEIGHTS] = "the packed weights", [DEVICE_VECTORS] = "norms and biases", [DEVICE_CACHE] = "the KV cache",
-	                                    [DEVICE_BUFFERS] = "the activations of a session", [DEVICE_SHARED] = "ids and logits" };
+	static const char *const name[] = { [DEVICE_WEIGHTS] = "the packed weights",
+		                            [DEVICE_VECTORS] = "norms and biases",
+		                            [DEVICE_CACHE] = "the KV cache",
+		                            [DEVICE_BUFFERS] = "the activations of a session",
+		                            [DEVICE_SHARED] = "ids and logits" };
 	void *p = system_map(bytes);
 
 	if (!p)
-		error_set(err, ERROR_MEMORY, "%s need%s %zu bytes and the system refused them", name[what], what == DEVICE_CACHE ? "s" : "", bytes);
+		error_set(err, ERROR_MEMORY, "%s need%s %zu bytes and the system refused them", name[what],
+		          what == DEVICE_CACHE ? "s" : "", bytes);
 	return p;
 }
 

@@ -1,10 +1,11 @@
 /* runtime/device/device.h - what a device is: memory for a model, and streams that run a session's plans there.
  *
- * Owns: the interface, and the table of drivers by which a device is found under its name. A device belongs to a model, a stream to a session. A device that cannot
- * run a plan says which kernel and why; there is no silent fallback.
+ * Owns: the interface, and the table of drivers by which a device is found under its name. A device belongs to a model,
+ * a stream to a session. A device that cannot run a plan says which kernel and why; there is no silent fallback.
  *
- * An address that alloc() returned is what kernels' arguments hold. Whether the host may use it as a pointer depends on what the memory is for: DEVICE_SHARED always,
- * all else where the device's facts say `host_reaches`. A device that is added is a row in device.c and a file of its own.
+ * An address that alloc() returned is what kernels' arguments hold. Whether the host may use it as a pointer depends on
+ * what the memory is for: DEVICE_SHARED always, all else where the device's facts say `host_reaches`. A device that is
+ * added is a row in device.c and a file of its own.
  */
 #ifndef RUNTIME_DEVICE_H
 #define RUNTIME_DEVICE_H
@@ -17,25 +18,36 @@ struct profile;
 struct stream;
 
 enum device_memory {
-	DEVICE_WEIGHTS, DEVICE_VECTORS,         /* written by upload() before the first plan runs; kernels read them. VECTORS: norms and biases */
-	DEVICE_CACHE, DEVICE_BUFFERS,           /* KV cache, activations: kernels alone */
-	DEVICE_SHARED                           /* ids, angles, logits: the host writes and reads them in place, between runs */
+	DEVICE_WEIGHTS,
+	DEVICE_VECTORS, /* written by upload() before the first plan runs; kernels read them. VECTORS: norms and biases
+	                 */
+	DEVICE_CACHE,
+	DEVICE_BUFFERS, /* KV cache, activations: kernels alone */
+	DEVICE_SHARED   /* ids, angles, logits: the host writes and reads them in place, between runs */
 };
 
 struct device_facts {
-	char name[32];                          /* as it was asked for: "cpu", "sim:gfx1100" */
-	const struct target *target;            /* what its kernels are made for */
-	bool host_runs;                         /* the pool's threads run the kernels */
-	bool host_reaches;                      /* all its memory is the process's: it may be written in place instead of by upload() */
-	bool interprets;                        /* its kernels are IR: no code is made for it, or kept */
-	bool keeps_code;                        /* all the code it runs may come from a cache: only such a device can be sealed */
-	bool tunes;                             /* kernels' schedules can be timed on it */
+	char name[32];               /* as it was asked for: "cpu", "sim:gfx1100" */
+	const struct target *target; /* what its kernels are made for */
+	bool host_runs;              /* the pool's threads run the kernels */
+	bool host_reaches; /* all its memory is the process's: it may be written in place instead of by upload() */
+	bool interprets;   /* its kernels are IR: no code is made for it, or kept */
+	bool keeps_code;   /* all the code it runs may come from a cache: only such a device can be sealed */
+	bool tunes;        /* kernels' schedules can be timed on it */
 };
 
 /* How a stream's launches go, where the device is a card; 0: as the device likes. */
-enum stream_launch { STREAM_LAUNCH_TOKEN, STREAM_LAUNCH_LAYER, STREAM_LAUNCH_OP };     /* one launch does all of a pass; the embedding, a layer, the logits; one operation */
+enum stream_launch {
+	STREAM_LAUNCH_TOKEN,
+	STREAM_LAUNCH_LAYER,
+	STREAM_LAUNCH_OP
+}; /* one launch does all of a pass; the embedding, a layer, the logits; one operation */
 enum { STREAM_MAX_UNITS = 256, STREAM_MAX_WORKGROUPS = 1024 };
-struct stream_options { struct registry *registry; enum stream_launch launch; uint32_t units, workgroups; };     /* registry: borrowed */
+struct stream_options {
+	struct registry *registry;
+	enum stream_launch launch;
+	uint32_t units, workgroups;
+}; /* registry: borrowed */
 
 struct device {
 	struct device_facts facts;
@@ -45,38 +57,45 @@ struct device {
 	/* Copies to and from memory of the device; called from many threads. */
 	bool (*upload)(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
 	bool (*read)(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
-	struct stream *(*stream)(struct device *d, const struct stream_options *o, struct error *err);       /* NULL: err */
-	void (*close)(struct device *d);        /* after its streams, and when all its memory is released */
+	struct stream *(*stream)(struct device *d, const struct stream_options *o, struct error *err); /* NULL: err */
+	void (*close)(struct device *d); /* after its streams, and when all its memory is released */
 };
 
-/* What a card's stream did so far: launches, barriers over all workgroups inside them, instructions of all waves, and bytes moved. */
-struct stream_counters { uint64_t launches, barriers, instructions, load_bytes, load128_bytes, weight_bytes, cache_bytes, store_bytes, scalar_bytes; };
+/* What a card's stream did so far: launches, barriers over all workgroups inside them, instructions of all waves, and
+ * bytes moved. */
+struct stream_counters {
+	uint64_t launches, barriers, instructions, load_bytes, load128_bytes, weight_bytes, cache_bytes, store_bytes,
+		scalar_bytes;
+};
 
 struct stream {
 	struct device *device;
-	struct profile *profile;                /* borrowed; NULL: nobody asks where time goes */
+	struct profile *profile; /* borrowed; NULL: nobody asks where time goes */
 	/* Sets the handle of every kernel of the plan; those to be generated, on the pool's threads. */
 	bool (*prepare)(struct stream *s, struct plan *p, struct pool *pool, struct error *err);
 	/* Runs the plan, on all of the pool's threads where it is the host that computes. */
 	bool (*run)(struct stream *s, struct plan *p, struct pool *pool, struct error *err);
 	/* Where the host runs: units begin..end-1 of one launch; called from many threads. */
 	void (*call)(void *handle, const uint64_t *arg, int64_t begin, int64_t end);
-	void (*count)(const struct stream *s, struct stream_counters *out);       /* NULL: nothing is counted */
+	void (*count)(const struct stream *s, struct stream_counters *out); /* NULL: nothing is counted */
 	void (*close)(struct stream *s);
 };
 
 /* The device of that name, for that instruction set where the host runs (NULL: the best this CPU has). NULL: err. */
 struct device *device_open(const char *name, const char *isa, struct error *err);
-void device_close(struct device *d);        /* NULL is fine */
+void device_close(struct device *d); /* NULL is fine */
 
 /* Every device that could be opened here, and what there is of others, with the reason why not. */
-struct device_entry { char name[32], about[200]; struct error why_not; };    /* why_not.code 0: it can be opened */
+struct device_entry {
+	char name[32], about[200];
+	struct error why_not;
+}; /* why_not.code 0: it can be opened */
 typedef void (*device_visit_fn)(void *user, const struct device_entry *e);
 void device_each(device_visit_fn visit, void *user);
 
 /* A row of the table in device.c. */
 struct device_driver {
-	const char *name;                       /* "cpu"; with a colon at the end, which one follows it: "sim:" */
+	const char *name; /* "cpu"; with a colon at the end, which one follows it: "sim:" */
 	struct device *(*open)(const char *which, const char *isa, struct error *err);
 	void (*each)(device_visit_fn visit, void *user);
 };
@@ -91,16 +110,17 @@ void *device_host_alloc(struct device *d, size_t bytes, enum device_memory what,
 void device_host_release(struct device *d, void *p, size_t bytes);
 bool device_host_copy(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
 
-/* For devices that run generated code: what is kept of the kernels comes all at once, the rest is generated side by side. Which of them cannot be had
- * registry_get then says. */
+/* For devices that run generated code: what is kept of the kernels comes all at once, the rest is generated side by
+ * side. Which of them cannot be had registry_get then says. */
 void device_make_kernels(struct registry *r, const struct key *key, size_t n, struct pool *pool);
 /* The same of a plan's. False: no memory for their list. */
 bool device_make_plan(struct registry *r, const struct plan *p, struct pool *pool, struct error *err);
 
 /* Of a plan's `even`: all units. */
-enum { HOST_SCHEDULE_WHOLE = 1024 };
-/* The `run` of host devices' streams: the plan's phases in order, the units of each handed out in shares to the pool's threads that are there. Leaves in p->even what this run says
- * of the next: how much of its units every worker takes in one piece. */
+enum { HOST_SCHEDULE_SHARE_ONE = 1024 };
+/* The `run` of host devices' streams: the plan's phases in order, the units of each handed out in shares to the pool's
+ * threads that are there. Leaves in p->even what this run says of the next: how much of its units every worker takes in
+ * one piece. */
 bool host_schedule_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err);
 
 #endif

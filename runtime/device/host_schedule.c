@@ -1,6 +1,8 @@
-/* runtime/device/host_schedule.c - how the host's threads run a plan: the kernels they make first, and how the units of a phase are shared out among them.
+/* runtime/device/host_schedule.c - how the host's threads run a plan: the kernels they make first, and how the units of
+ * a stage are shared out among them.
  *
- * Owns: the cutting of units into shares, and what a run teaches the next one. Knows no device but the function that a stream calls.
+ * Owns: the cutting of units into shares, and what a run teaches the next one. Knows no device but the function that a
+ * stream calls.
  */
 #include "runtime/device/device.h"
 
@@ -12,21 +14,26 @@
 #include "kernels-templates/templates.h"
 #include "runtime/device/profile.h"
 
-/* Long pieces that a worker did in this run, and how long they took. */
-struct lane { _Alignas(64) uint64_t took, shares; };
+/* Long chunks that a worker did in this run, and how long they took. */
+struct lane {
+	_Alignas(64) uint64_t took, shares;
+};
 enum { LANES_MOST = 64 };
 
 struct region {
-	struct stream *stream; struct plan *plan;
+	struct stream *stream;
+	struct plan *plan;
 	uint32_t workers, even;
-	uint64_t cost; uint32_t pieces;         /* of the phase that is open: the first worker's run, than which none is longer; the short pieces of each */
+	uint64_t cost;
+	uint32_t chunks; /* of the stage that is open: the first worker's run, than which none is longer; the short
+	                    chunks of each */
 	struct lane lane[LANES_MOST];
 };
 
 static void call(const struct region *r, int worker, size_t i, int64_t begin, int64_t end)
 {
 	struct plan *p = r->plan;
-	struct plan_launch *l = &p->launch[i];
+	struct plan_op *l = &p->op[i];
 	uint64_t start = r->stream->profile || p->took ? profile_now() : 0;
 
 	r->stream->call(p->kernel[l->kernel].handle, l->arg, begin, end);
@@ -41,7 +48,10 @@ static void call(const struct region *r, int worker, size_t i, int64_t begin, in
 
 /* ---- kernels */
 
-struct task { const struct key *key; unsigned effort; };
+struct task {
+	const struct key *key;
+	unsigned effort;
+};
 
 static int hardest_first(const void *a, const void *b)
 {
@@ -49,10 +59,15 @@ static int hardest_first(const void *a, const void *b)
 
 	if (x->effort != y->effort)
 		return x->effort < y->effort ? 1 : -1;
-	return x->key < y->key ? -1 : x->key > y->key;       /* the list's order, for that of the code in memory */
+	return x->key < y->key ? -1 : x->key > y->key; /* the list's order, for that of the code in memory */
 }
 
-struct making { struct registry *registry; const struct task *task; size_t n; _Atomic size_t next; };
+struct making {
+	struct registry *registry;
+	const struct task *task;
+	size_t n;
+	_Atomic size_t next;
+};
 
 static void make_some(void *user, int worker, int workers)
 {
@@ -64,7 +79,8 @@ static void make_some(void *user, int worker, int workers)
 		registry_get(m->registry, m->task[i].key, NULL, NULL);
 }
 
-/* The longest first, so that threads come to an end together. Without memory for the list nothing is made: whoever asks for a kernel will make it. */
+/* The longest first, so that threads come to an end together. Without memory for the list nothing is made: whoever asks
+ * for a kernel will make it. */
 void device_make_kernels(struct registry *r, const struct key *key, size_t n, struct pool *pool)
 {
 	registry_load(r, key, n);
@@ -94,16 +110,23 @@ bool device_make_plan(struct registry *r, const struct plan *p, struct pool *poo
 	return true;
 }
 
-/* ---- how the units of a phase are cut into shares
+/* ---- how the units of a stage are cut into shares
  *
- * Each worker has a run of neighbouring units of every launch, and one after another they are cut into pieces: a long one, then short ones, of which others take the last when they have done
- * their own. So memory is read from first to last, what is asked for ahead at the end of a piece is in the next one, and workers finish together although they do not run alike. The long
- * piece is what the slowest worker of the plan's last run does while all together do all, less some care. The steps of a chain are cut as the units of a launch are. */
+ * Each worker has a run of neighbouring units of every op, and one after another they are cut into chunks: a long one,
+ * then short ones, of which others take the last when they have done their own. So memory is read from first to last,
+ * what is asked for ahead at the end of a chunk is in the next one, and workers finish together although they do not
+ * run alike. The long chunk is what the slowest worker of the plan's last run does while all together do all, less some
+ * care. The steps of a chain are cut as the units of an op are. */
 
-enum { EVEN_USUAL = HOST_SCHEDULE_WHOLE * 3 / 4, EVEN_CARE = HOST_SCHEDULE_WHOLE * 7 / 8, PIECES_MOST = 8 };
+enum {
+	STATIC_SHARE_USUAL = HOST_SCHEDULE_SHARE_ONE * 3 / 4,
+	EVEN_CARE = HOST_SCHEDULE_SHARE_ONE * 7 / 8,
+	PIECES_MOST = 8
+};
 
-/* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the workers. 0: not every worker came to a long piece. */
-static uint32_t even_next(const struct region *r)
+/* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the
+ * workers. 0: not every worker came to a long chunk. */
+static uint32_t static_share_next(const struct region *r)
 {
 	double all = 0, least = 0;
 
@@ -119,127 +142,136 @@ static uint32_t even_next(const struct region *r)
 }
 
 /* Units, or steps of a chain, that are cut. */
-static uint32_t units_of(const struct plan_launch *l)
+static uint32_t units_of(const struct plan_op *l)
 {
-	return l->alone || l->dynamic ? 0 : (uint32_t)(l->end - l->begin) / (l->chain ? l->chain : 1);
+	return l->serial || l->uneven ? 0 : (uint32_t)(l->end - l->begin) / (l->fused_units ? l->fused_units : 1);
 }
 
-static uint32_t phase_end(const struct plan *p, uint32_t phase) { return p->phase[phase + 1]; }
+static uint32_t stage_end(const struct plan *p, uint32_t stage) { return p->stage[stage + 1]; }
 
-/* The launches of a chain go through the same steps: its first one stands for all. */
-static uint32_t cut_end(const struct plan *p, uint32_t phase)
+/* The ops of a chain go through the same steps: its first one stands for all. */
+static uint32_t cut_end(const struct plan *p, uint32_t stage)
 {
-	uint32_t first = p->phase[phase];
-	return p->launch[first].chain ? first + 1 : phase_end(p, phase);
+	uint32_t first = p->stage[stage];
+	return p->op[first].fused_units ? first + 1 : stage_end(p, stage);
 }
 
-static uint64_t run_cost(const struct region *r, uint32_t phase)
+static uint64_t run_cost(const struct region *r, uint32_t stage)
 {
 	const struct plan *p = r->plan;
 	uint64_t cost = 0;
 
-	for (uint32_t i = p->phase[phase]; i < cut_end(p, phase); i++)
-		cost += (uint64_t)p->launch[i].cost * pool_run_begin(units_of(&p->launch[i]), 1, r->workers);
+	for (uint32_t i = p->stage[stage]; i < cut_end(p, stage); i++)
+		cost += (uint64_t)p->op[i].unit_cost * pool_run_begin(units_of(&p->op[i]), 1, r->workers);
 	return cost;
 }
 
-/* How much of a run lies before a piece. */
-static uint64_t cost_before(const struct region *r, uint32_t piece)
+/* How much of a run lies before a chunk. */
+static uint64_t cost_before(const struct region *r, uint32_t chunk)
 {
-	uint64_t large = r->cost * r->even / HOST_SCHEDULE_WHOLE;
-	return piece == 0 ? 0 : large + (r->cost - large) * (piece - 1) / r->pieces;
+	uint64_t large = r->cost * r->even / HOST_SCHEDULE_SHARE_ONE;
+	return chunk == 0 ? 0 : large + (r->cost - large) * (chunk - 1) / r->chunks;
 }
 
 /* Units that differ in cost are taken one by one, unless there are very many. */
-static uint32_t dynamic_grain(const struct plan_launch *l) { return (uint32_t)(l->end - l->begin) / (POOL_MOST_SHARES / 2) + 1; }
+static uint32_t dynamic_grain(const struct plan_op *l)
+{
+	return (uint32_t)(l->end - l->begin) / (POOL_MOST_SHARES / 2) + 1;
+}
 
 /* As many for each worker. */
-static uint32_t dynamic_shares(const struct region *r, const struct plan_launch *l)
+static uint32_t dynamic_shares(const struct region *r, const struct plan_op *l)
 {
 	uint32_t each = r->workers * dynamic_grain(l);
 	return ((uint32_t)(l->end - l->begin) + each - 1) / each * r->workers;
 }
 
-/* ---- phases: launches that do not depend on each other, or a chain, of which each step depends only on the same step of the launches before */
+/* ---- stages: ops that do not depend on each other, or a chain, of which each step depends only on the same step of
+ * the ops before */
 
-static uint32_t open_phase(void *user, int worker, uint32_t phase)
+static uint32_t open_stage(void *user, int worker, uint32_t stage)
 {
 	struct region *r = user;
 	struct plan *p = r->plan;
-	uint32_t first = p->phase[phase];
+	uint32_t first = p->stage[stage];
 
-	if (p->launch[first].dynamic)
-		return dynamic_shares(r, &p->launch[first]);
-	for (uint32_t i = first; i < phase_end(p, phase); i++)
-		if (p->launch[i].alone)
-			call(r, worker, i, p->launch[i].begin, p->launch[i].end);
-	r->cost = run_cost(r, phase);
-	uint64_t rest = r->cost - r->cost * r->even / HOST_SCHEDULE_WHOLE;
-	r->pieces = rest == 0 ? 1 : rest < PIECES_MOST ? (uint32_t)rest : PIECES_MOST;
-	return r->cost ? r->workers * (1 + r->pieces) : 0;
+	if (p->op[first].uneven)
+		return dynamic_shares(r, &p->op[first]);
+	for (uint32_t i = first; i < stage_end(p, stage); i++)
+		if (p->op[i].serial)
+			call(r, worker, i, p->op[i].begin, p->op[i].end);
+	r->cost = run_cost(r, stage);
+	uint64_t rest = r->cost - r->cost * r->even / HOST_SCHEDULE_SHARE_ONE;
+	r->chunks = rest == 0 ? 1 : rest < PIECES_MOST ? (uint32_t)rest : PIECES_MOST;
+	return r->cost ? r->workers * (1 + r->chunks) : 0;
 }
 
-/* Of a launch whose run begins when `before` was spent: the units that are done when `cost` is. */
-static uint32_t units_before(const struct plan_launch *l, uint64_t before, uint64_t cost, uint32_t units)
+/* Of an op whose run begins when `before` was spent: the units that are done when `cost` is. */
+static uint32_t units_before(const struct plan_op *l, uint64_t before, uint64_t cost, uint32_t units)
 {
-	uint64_t n = cost > before ? (cost - before) / l->cost : 0;
+	uint64_t n = cost > before ? (cost - before) / l->unit_cost : 0;
 	return n < units ? (uint32_t)n : units;
 }
 
-/* Neighbouring steps together: attention then reads the cache in longer pieces. */
-static void do_steps(const struct region *r, int worker, uint32_t phase, uint32_t begin, uint32_t end)
+/* Neighbouring steps together: attention then reads the cache in longer chunks. */
+static void do_steps(const struct region *r, int worker, uint32_t stage, uint32_t begin, uint32_t end)
 {
 	const struct plan *p = r->plan;
 
-	for (uint32_t i = p->phase[phase]; i < phase_end(p, phase); i++)
-		call(r, worker, i, p->launch[i].begin + (int64_t)begin * p->launch[i].chain, p->launch[i].begin + (int64_t)end * p->launch[i].chain);
+	for (uint32_t i = p->stage[stage]; i < stage_end(p, stage); i++)
+		call(r, worker, i, p->op[i].begin + (int64_t)begin * p->op[i].fused_units,
+		     p->op[i].begin + (int64_t)end * p->op[i].fused_units);
 }
 
-static void do_piece(struct region *r, int worker, uint32_t phase, uint32_t share)
+static void do_chunk(struct region *r, int worker, uint32_t stage, uint32_t share)
 {
 	const struct plan *p = r->plan;
-	uint32_t owner = share / (1 + r->pieces), piece = share % (1 + r->pieces), did = 0;
-	uint64_t from = cost_before(r, piece), to = cost_before(r, piece + 1), before = 0, start = piece == 0 ? profile_now() : 0;
+	uint32_t owner = share / (1 + r->chunks), chunk = share % (1 + r->chunks), did = 0;
+	uint64_t from = cost_before(r, chunk), to = cost_before(r, chunk + 1), before = 0,
+		 start = chunk == 0 ? profile_now() : 0;
 
-	for (uint32_t i = p->phase[phase]; i < cut_end(p, phase); i++) {
-		const struct plan_launch *l = &p->launch[i];
-		uint32_t first = pool_run_begin(units_of(l), owner, r->workers), n = pool_run_begin(units_of(l), owner + 1, r->workers) - first;
+	for (uint32_t i = p->stage[stage]; i < cut_end(p, stage); i++) {
+		const struct plan_op *l = &p->op[i];
+		uint32_t first = pool_run_begin(units_of(l), owner, r->workers),
+			 n = pool_run_begin(units_of(l), owner + 1, r->workers) - first;
 		uint32_t begin = first + units_before(l, before, from, n), end = first + units_before(l, before, to, n);
-		before += (uint64_t)n * l->cost;
+		before += (uint64_t)n * l->unit_cost;
 		if (begin == end)
 			continue;
-		if (l->chain)
-			do_steps(r, worker, phase, begin, end);
+		if (l->fused_units)
+			do_steps(r, worker, stage, begin, end);
 		else
 			call(r, worker, i, l->begin + begin, l->begin + end);
 		did++;
 	}
-	if (piece == 0 && did && worker < LANES_MOST) {
+	if (chunk == 0 && did && worker < LANES_MOST) {
 		r->lane[worker].took += profile_now() - start;
 		r->lane[worker].shares++;
 	}
 }
 
-/* From the last unit down, workers in turn: later columns see more positions, and the longest work must not start last. */
+/* From the last unit down, workers in turn: later tokens see more positions, and the longest work must not start
+ * last. */
 static void do_dynamic(const struct region *r, int worker, uint32_t i, uint32_t share)
 {
-	const struct plan_launch *l = &r->plan->launch[i];
+	const struct plan_op *l = &r->plan->op[i];
 	uint32_t each = dynamic_shares(r, l) / r->workers;
-	int64_t grain = dynamic_grain(l), end = l->end - (share % each * r->workers + share / each) * grain, begin = end - grain;
+	int64_t grain = dynamic_grain(l), end = l->end - (share % each * r->workers + share / each) * grain,
+		begin = end - grain;
 
 	if (end > l->begin)
 		call(r, worker, i, begin > l->begin ? begin : l->begin, end);
 }
 
-static void do_share(void *user, int worker, uint32_t phase, uint32_t share)
+static void do_share(void *user, int worker, uint32_t stage, uint32_t share)
 {
 	struct region *r = user;
-	uint32_t first = r->plan->phase[phase];
+	uint32_t first = r->plan->stage[stage];
 
-	if (r->plan->launch[first].dynamic)
+	if (r->plan->op[first].uneven)
 		do_dynamic(r, worker, first, share);
 	else
-		do_piece(r, worker, phase, share);
+		do_chunk(r, worker, stage, share);
 }
 
 bool host_schedule_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err)
@@ -250,14 +282,15 @@ bool host_schedule_run(struct stream *s, struct plan *p, struct pool *pool, stru
 	r.stream = s;
 	r.plan = p;
 	r.workers = (uint32_t)pool_threads(pool);
-	r.even = p->even ? p->even : EVEN_USUAL;
+	r.even = p->static_share ? p->static_share : STATIC_SHARE_USUAL;
 	if (r.workers == 1) {
-		for (size_t i = 0; i < p->n_launches; i++)
-			call(&r, 0, i, p->launch[i].begin, p->launch[i].end);
+		for (size_t i = 0; i < p->n_ops; i++)
+			call(&r, 0, i, p->op[i].begin, p->op[i].end);
 		return true;
 	}
 	memset(r.lane, 0, sizeof *r.lane * (r.workers < LANES_MOST ? r.workers : LANES_MOST));
-	pool_work(pool, &(struct pool_work){ .phases = (uint32_t)p->n_phases, .open = open_phase, .share = do_share, .user = &r });
-	p->even = even_next(&r);
+	pool_work(pool, &(struct pool_work){
+				.stages = (uint32_t)p->n_stages, .open = open_stage, .share = do_share, .user = &r });
+	p->static_share = static_share_next(&r);
 	return true;
 }

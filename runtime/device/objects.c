@@ -9,7 +9,12 @@
 #include "jit/store/safefile.h"
 #include "runtime/device/program.h"
 
-struct writer { const char *dir; const struct target *target; struct registry *registry; struct objects_count *count; };
+struct writer {
+	const char *dir;
+	const struct target *target;
+	struct registry *registry;
+	struct objects_count *count;
+};
 
 static bool write_file(const struct writer *w, const char *name, const uint8_t *bytes, size_t n, struct error *err)
 {
@@ -17,7 +22,8 @@ static bool write_file(const struct writer *w, const char *name, const uint8_t *
 	size_t length = (size_t)snprintf(path, sizeof path, "%s/%s.co", w->dir, name);
 
 	if (length >= sizeof path)
-		return error_set(err, ERROR_ARGUMENT, "the path of %s has %zu bytes, at most %zu are possible", name, length, sizeof path - 1);
+		return error_set(err, ERROR_ARGUMENT, "the path of %s has %zu bytes, at most %zu are possible", name,
+		                 length, sizeof path - 1);
 	FILE *f = safefile_may_grow_to(n) ? fopen(path, "wbe") : NULL;
 	bool ok = f && fwrite(bytes, 1, n, f) == n;
 	ok = (!f || fclose(f) == 0) && ok;
@@ -50,42 +56,48 @@ static bool write_pass(const struct writer *w, const struct plan *p, struct erro
 	for (size_t i = 0; ok && i < p->n_kernels; i++) {
 		enum kernel_source from;
 		const struct kernel *k = program_function(w->registry, &p->kernel[i].key, &from, err);
-		ok = k && (from == KERNEL_FROM_MEMORY || write_kernel(w, k, err));       /* from memory: an earlier pass has it too */
+		ok = k && (from == KERNEL_FROM_MEMORY ||
+		           write_kernel(w, k, err)); /* from memory: an earlier pass has it too */
 	}
 	if (!ok || !program_make(&program, p, p->args, w->registry, w->target, err))
 		return false;
-	snprintf(name, sizeof name, "pass-c%u.%s", p->columns, w->target->name);
+	snprintf(name, sizeof name, "pass-c%u.%s", p->tokens, w->target->name);
 	ok = write_file(w, name, program.bytes, program.size, err);
 	program_free(&program);
 	w->count->programs += ok;
 	return ok;
 }
 
-static bool write_passes(const struct writer *w, const struct model_spec *spec, const struct plan_options *opt, enum dtype kv, struct error *err)
+static bool write_passes(const struct writer *w, const struct model_spec *spec, const struct plan_options *opt,
+                         enum dtype kv, struct error *err)
 {
-	static const uint32_t columns[] = { 1, 4, 8, 16 };
+	static const uint32_t tokens[] = { 1, 4, 8, 16 };
 	struct weights weights;
 	struct plan p;
 
 	if (!weights_describe(&weights, spec, err))
 		return false;
 	bool ok = true;
-	for (size_t i = 0; ok && i < sizeof columns / sizeof *columns; i++) {
-		ok = plan_outline(&p, spec, &weights, kv, columns[i], columns[i] > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, opt, err) && write_pass(w, &p, err);
+	for (size_t i = 0; ok && i < sizeof tokens / sizeof *tokens; i++) {
+		ok = plan_outline(&p, spec, &weights, kv, tokens[i], tokens[i] > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS,
+		                  opt, err) &&
+		     write_pass(w, &p, err);
 		plan_free(&p);
 	}
 	weights_close(&weights);
 	return ok;
 }
 
-bool objects_write(const struct model_spec *spec, const struct plan_options *opt, enum dtype kv, const char *dir, struct objects_count *count, struct error *err)
+bool objects_write(const struct model_spec *spec, const struct plan_options *opt, enum dtype kv, const char *dir,
+                   struct objects_count *count, struct error *err)
 {
 	struct registry_options ro = { .build = template_build };
 	struct writer w = { .dir = dir, .target = opt->target, .count = count };
 
 	*count = (struct objects_count){ 0 };
 	if (!opt->target->backend->link)
-		return error_set(err, ERROR_ARGUMENT, "target %s has no code objects: cards' targets have", opt->target->name);
+		return error_set(err, ERROR_ARGUMENT, "target %s has no code objects: cards' targets have",
+		                 opt->target->name);
 	if (mkdir(dir, 0777) != 0 && errno != EEXIST)
 		return error_set(err, ERROR_IO, "%.400s: the directory could not be made: %s", dir, strerror(errno));
 	w.registry = registry_open(&ro, err);

@@ -10,23 +10,37 @@
 
 enum { EVENTS_MOST = 1 << 20, NOTES_MOST = 1 << 16 };
 
-struct event { uint64_t start, end; uint32_t kernel; };
-struct note { uint64_t start, end; const char *track, *name; uint32_t columns; uint64_t position; };
+struct event {
+	uint64_t start, end;
+	uint32_t kernel;
+};
+struct note {
+	uint64_t start, end;
+	const char *track, *name;
+	uint32_t tokens;
+	uint64_t position;
+};
 
-/* One worker's: nobody else writes here while a pass runs. Events are in a mapping whose pages exist once they are touched. */
+/* One worker's: nobody else writes here while a pass runs. Events are in a mapping whose pages exist once they are
+ * touched. */
 struct lane {
-	uint64_t *nanoseconds;                        /* by kernel number */
-	struct event *event; size_t n_events; uint64_t dropped;
-	char apart[64];                               /* no two lanes in one cache line */
+	uint64_t *nanoseconds; /* by kernel number */
+	struct event *event;
+	size_t n_events;
+	uint64_t dropped;
+	char apart[64]; /* no two lanes in one cache line */
 };
 
 struct profile {
-	int workers; bool events;
+	int workers;
+	bool events;
 	struct lane *lane;
-	struct profile_kernel *kernel; size_t n_kernels, capacity;      /* by kernel number; of all plans, so one key may stand here twice */
+	struct profile_kernel *kernel;
+	size_t n_kernels, capacity; /* by kernel number; of all plans, so one key may stand here twice */
 	struct profile_totals totals;
-	struct note *note; size_t n_notes;
-	struct note regime;                           /* the one passes are in: from the first of them to the last so far */
+	struct note *note;
+	size_t n_notes;
+	struct note regime; /* the one passes are in: from the first of them to the last so far */
 	pthread_mutex_t notes;
 	uint64_t opened;
 };
@@ -109,7 +123,7 @@ bool profile_add_plan(struct profile *p, struct plan *plan, struct error *err)
 void profile_launch(struct profile *p, int worker, const struct plan *plan, size_t i, uint64_t start, uint64_t end)
 {
 	struct lane *lane = &p->lane[worker];
-	uint32_t kernel = plan->profile_at + plan->launch[i].kernel;
+	uint32_t kernel = plan->profile_at + plan->op[i].kernel;
 
 	lane->nanoseconds[kernel] += end - start;
 	if (!p->events)
@@ -132,15 +146,19 @@ static void add_note(struct profile *p, const struct note *n)
 	pthread_mutex_unlock(&p->notes);
 }
 
-/* The kernels that passes of so many columns share (regime.h). */
-static const char *regime_of(uint32_t columns)
+/* The kernels that passes of so many tokens share (regime.h). */
+static const char *regime_of(uint32_t tokens)
 {
-	return columns == 1 ? "1 column" : columns <= 4 ? "2 to 4 columns" : columns <= 8 ? "5 to 8 columns" : columns <= 16 ? "9 to 16 columns" : "prompt tiles";
+	return tokens == 1    ? "1 token"
+	       : tokens <= 4  ? "2 to 4 tokens"
+	       : tokens <= 8  ? "5 to 8 tokens"
+	       : tokens <= 16 ? "9 to 16 tokens"
+	                      : "prompt tiles";
 }
 
 static void follow_regime(struct profile *p, const struct plan *plan, uint64_t start, uint64_t end)
 {
-	const char *now = regime_of(plan->columns);
+	const char *now = regime_of(plan->tokens);
 
 	if (p->regime.name != now) {
 		if (p->regime.name)
@@ -150,22 +168,23 @@ static void follow_regime(struct profile *p, const struct plan *plan, uint64_t s
 	p->regime.end = end;
 }
 
-void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *plan, uint64_t position, uint64_t start, uint64_t end)
+void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *plan, uint64_t position, uint64_t start,
+                 uint64_t end)
 {
 	static const char *const name[] = { "prompt", "decode" };
 
 	p->totals.passes[kind]++;
-	p->totals.tokens[kind] += plan->columns;
+	p->totals.tokens[kind] += plan->tokens;
 	p->totals.nanoseconds[kind] += end - start;
-	for (size_t i = 0; i < plan->n_launches; i++) {
-		const struct plan_launch *l = &plan->launch[i];
+	for (size_t i = 0; i < plan->n_ops; i++) {
+		const struct plan_op *l = &plan->op[i];
 		struct profile_kernel *k = &p->kernel[plan->profile_at + l->kernel];
 		k->calls++;
-		/* a matmul's launch may be the tiles or the rest of the columns */
-		uint64_t columns = k->key.kind == KEY_MATMUL ? l->arg[MATMUL_TILES] * k->key.columns : plan->columns;
-		k->bytes += template_traffic(&k->key, (uint64_t)(l->end - l->begin), position, columns);
+		/* a matmul's op may be the tiles or the rest of the tokens */
+		uint64_t tokens = k->key.kind == KEY_MATMUL ? l->arg[MATMUL_TILES] * k->key.tile_n : plan->tokens;
+		k->bytes += template_traffic(&k->key, (uint64_t)(l->end - l->begin), position, tokens);
 	}
-	add_note(p, &(struct note){ start, end, "passes", name[kind], plan->columns, position });
+	add_note(p, &(struct note){ start, end, "passes", name[kind], plan->tokens, position });
 	follow_regime(p, plan, start, end);
 }
 
@@ -178,8 +197,12 @@ void profile_note(struct profile *p, const char *track, const char *name, uint64
 
 static int slower_first(const void *a, const void *b)
 {
-	uint64_t x = ((const struct profile_kernel *)a)->nanoseconds, y = ((const struct profile_kernel *)b)->nanoseconds;
-	return x < y ? 1 : x > y ? -1 : memcmp(&((const struct profile_kernel *)a)->key, &((const struct profile_kernel *)b)->key, sizeof(struct key));
+	uint64_t x = ((const struct profile_kernel *)a)->nanoseconds,
+		 y = ((const struct profile_kernel *)b)->nanoseconds;
+	return x < y   ? 1
+	       : x > y ? -1
+	               : memcmp(&((const struct profile_kernel *)a)->key, &((const struct profile_kernel *)b)->key,
+	                        sizeof(struct key));
 }
 
 bool profile_kernels(const struct profile *p, struct profile_kernel **list, size_t *n, struct profile_totals *totals)
@@ -218,7 +241,8 @@ static double microseconds(const struct profile *p, uint64_t t) { return 1e-3 * 
 
 static void write_track(FILE *out, int track, const char *name, int number)
 {
-	fprintf(out, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s", PROCESS, track, name);
+	fprintf(out, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s", PROCESS,
+	        track, name);
 	if (number >= 0)
 		fprintf(out, " %d", number);
 	fprintf(out, "\"}},\n");
@@ -226,7 +250,8 @@ static void write_track(FILE *out, int track, const char *name, int number)
 
 static void write_span(const struct profile *p, FILE *out, int track, const char *name, uint64_t start, uint64_t end)
 {
-	fprintf(out, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f", PROCESS, track, name, microseconds(p, start), 1e-3 * (double)(end - start));
+	fprintf(out, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f", PROCESS, track,
+	        name, microseconds(p, start), 1e-3 * (double)(end - start));
 }
 
 static void write_notes(const struct profile *p, FILE *out)
@@ -246,8 +271,9 @@ static void write_notes(const struct profile *p, FILE *out)
 			write_track(out, TRACK_FIRST_NOTE + t, n->track, -1);
 		}
 		write_span(p, out, TRACK_FIRST_NOTE + t, n->name, n->start, n->end);
-		if (n->columns)
-			fprintf(out, ",\"args\":{\"columns\":%u,\"position\":%llu}", n->columns, (unsigned long long)n->position);
+		if (n->tokens)
+			fprintf(out, ",\"args\":{\"tokens\":%u,\"position\":%llu}", n->tokens,
+			        (unsigned long long)n->position);
 		fprintf(out, "},\n");
 	}
 }
@@ -268,6 +294,7 @@ bool profile_trace(const struct profile *p, FILE *out)
 		}
 	}
 	write_notes(p, out);
-	fprintf(out, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"jitrun\"}}\n]}\n", PROCESS);
+	fprintf(out, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"jitrun\"}}\n]}\n",
+	        PROCESS);
 	return !ferror(out);
 }

@@ -1,7 +1,8 @@
 /* runtime/device/profile.h - where a session's time went: per kernel for --report, moment by moment for --trace.
  *
- * Owns: the sums and the events, each worker's in memory of its own, so that recording takes a clock reading and a few stores. What the kernels are called
- * and where they came from is the registry's. Never changes what is computed or in which order; a session that nobody asked to profile has no profile.
+ * Owns: the sums and the events, each worker's in memory of its own, so that recording takes a clock reading and a few
+ * stores. What the kernels are called and where they came from is the registry's. Never changes what is computed or in
+ * which order; a session that nobody asked to profile has no profile.
  */
 #ifndef RUNTIME_PROFILE_H
 #define RUNTIME_PROFILE_H
@@ -14,34 +15,41 @@
 struct profile;
 enum profile_pass { PROFILE_PROMPT, PROFILE_DECODE };
 
-/* events: also keep every launch with its times, for profile_trace(). NULL: err. */
+/* events: also keep every op with its times, for profile_trace(). NULL: err. */
 struct profile *profile_open(int workers, bool events, struct error *err);
 void profile_close(struct profile *p);
 
-uint64_t profile_now(void);                           /* nanoseconds, monotonic */
+uint64_t profile_now(void); /* nanoseconds, monotonic */
 /* Before a plan's first run: sets plan->profile_at. False: no memory. */
 bool profile_add_plan(struct profile *p, struct plan *plan, struct error *err);
-/* By a worker: its share of launch i took from start to end. */
+/* By a worker: its share of op i took from start to end. */
 void profile_launch(struct profile *p, int worker, const struct plan *plan, size_t i, uint64_t start, uint64_t end);
-/* By the session's thread: a pass over the plan's columns, its first token at `position`. */
-void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *plan, uint64_t position, uint64_t start, uint64_t end);
-/* By any thread: something else worth seeing in the trace, on a track of its own. name and track: text that outlives the profile's last trace. */
+/* By the session's thread: a pass over the plan's tokens, its first token at `position`. */
+void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *plan, uint64_t position, uint64_t start,
+                 uint64_t end);
+/* By any thread: something else worth seeing in the trace, on a track of its own. name and track: text that outlives
+ * the profile's last trace. */
 void profile_note(struct profile *p, const char *track, const char *name, uint64_t start, uint64_t end);
 
 /* One kernel of a profile, of all passes. */
 struct profile_kernel {
 	struct key key;
-	uint64_t calls;                               /* launches */
-	uint64_t bytes;                               /* they were expected to read and write in memory, in all */
-	uint64_t nanoseconds;                         /* of all workers together */
+	uint64_t calls;       /* ops */
+	uint64_t bytes;       /* they were expected to read and write in memory, in all */
+	uint64_t nanoseconds; /* of all workers together */
 };
-struct profile_totals { uint64_t passes[2], tokens[2], nanoseconds[2]; int workers; uint64_t dropped; /* events there was no room for */ };
+struct profile_totals {
+	uint64_t passes[2], tokens[2], nanoseconds[2];
+	int workers;
+	uint64_t dropped; /* events there was no room for */
+};
 
 /* The kernels, those that took longest first. *list is malloc'ed. False: no memory. */
 bool profile_kernels(const struct profile *p, struct profile_kernel **list, size_t *n, struct profile_totals *totals);
 
 bool profile_keeps_events(const struct profile *p);
-/* Chrome's trace format (JSON): one track for each worker, one for passes, one for each track noted. False: the file could not be written. */
+/* Chrome's trace format (JSON): one track for each worker, one for passes, one for each track noted. False: the file
+ * could not be written. */
 bool profile_trace(const struct profile *p, FILE *out);
 
 #endif

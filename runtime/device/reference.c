@@ -1,5 +1,5 @@
-/* runtime/device/reference.c - the reference device: interprets each kernel's IR at the width of the target that would run it.
- * Slow and exact: what every other device must equal, bit for bit. */
+/* runtime/device/reference.c - the reference device: interprets each kernel's IR at the width of the target that would
+ * run it. Slow and exact: what every other device must equal, bit for bit. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -8,15 +8,23 @@
 #include "kernels-templates/templates.h"
 #include "runtime/device/device.h"
 
-struct ref_kernel { struct ref_stream *stream; struct key key; struct ir ir; struct interp_program *program; };
+struct ref_kernel {
+	struct ref_stream *stream;
+	struct key key;
+	struct ir ir;
+	struct interp_program *program;
+};
 
 struct ref_stream {
 	struct stream stream;
 	const struct target *target;
-	struct ref_kernel **kernel; size_t n, capacity;
-	/* Working memory for as many calls at once as there are threads: a call has no way to say that there is none. */
+	struct ref_kernel **kernel;
+	size_t n, capacity;
+	/* Working memory for as many calls at once as there are threads: a call has no way to say that there is
+	 * none. */
 	pthread_mutex_t lock;
-	void **frame; int frames, frames_left;
+	void **frame;
+	int frames, frames_left;
 	size_t frame_bytes;
 };
 
@@ -37,7 +45,9 @@ static void kernel_free(struct ref_kernel *k)
 
 static struct ref_kernel *ref_build(struct ref_stream *r, const struct key *key, struct error *err)
 {
-	struct ref_kernel *k = array_grow((void **)&r->kernel, &r->capacity, r->n + 1, sizeof *r->kernel) ? calloc(1, sizeof *k) : NULL;
+	struct ref_kernel *k = array_grow((void **)&r->kernel, &r->capacity, r->n + 1, sizeof *r->kernel)
+	                               ? calloc(1, sizeof *k)
+	                               : NULL;
 	if (!k) {
 		error_set(err, ERROR_MEMORY, "no memory for a kernel");
 		return NULL;
@@ -80,7 +90,8 @@ static bool make_frames(struct ref_stream *r, int threads, struct error *err)
 		return error_set(err, ERROR_MEMORY, "no memory for the reference device");
 	for (; r->frames < threads; r->frames++)
 		if (!(r->frame[r->frames] = aligned_alloc(64, bytes)))
-			return error_set(err, ERROR_MEMORY, "no memory for %d kernels that run at once, %zu bytes each", threads, bytes);
+			return error_set(err, ERROR_MEMORY, "no memory for %d kernels that run at once, %zu bytes each",
+			                 threads, bytes);
 	r->frames_left = r->frames;
 	r->frame_bytes = bytes;
 	return true;
@@ -133,7 +144,11 @@ static struct stream *ref_stream(struct device *d, const struct stream_options *
 		error_set(err, ERROR_MEMORY, "no memory for the reference device");
 		return NULL;
 	}
-	r->stream = (struct stream){ .device = d, .prepare = ref_prepare, .run = host_schedule_run, .call = ref_call, .close = ref_close_stream };
+	r->stream = (struct stream){ .device = d,
+		                     .prepare = ref_prepare,
+		                     .run = host_schedule_run,
+		                     .call = ref_call,
+		                     .close = ref_close_stream };
 	r->target = d->facts.target;
 	pthread_mutex_init(&r->lock, NULL);
 	return &r->stream;
@@ -149,14 +164,23 @@ static struct device *ref_open(const char *which, const char *isa, struct error 
 	if (t && !d)
 		error_set(err, ERROR_MEMORY, "no memory for the reference device");
 	if (d)
-		*d = (struct device){ .facts = { .target = t, .host_runs = true, .host_reaches = true, .interprets = true }, .alloc = device_host_alloc,
-			.release = device_host_release, .upload = device_host_copy, .read = device_host_copy, .stream = ref_stream, .close = ref_close };
+		*d = (struct device){
+			.facts = { .target = t, .host_runs = true, .host_reaches = true, .interprets = true },
+			.alloc = device_host_alloc,
+			.release = device_host_release,
+			.upload = device_host_copy,
+			.read = device_host_copy,
+			.stream = ref_stream,
+			.close = ref_close
+		};
 	return d;
 }
 
 static void ref_each(device_visit_fn visit, void *user)
 {
-	struct device_entry e = { .name = "ref", .about = "interprets the kernels of any CPU's instruction set (--isa), slowly: what every other device must equal" };
+	struct device_entry e = { .name = "ref",
+		                  .about = "interprets the kernels of any CPU's instruction set (--isa), slowly: what "
+		                           "every other device must equal" };
 
 	target_native(&e.why_not);
 	visit(user, &e);

@@ -1,7 +1,8 @@
 /* runtime/device/simulator.c - a simulated card as a device. See simulator.h.
  *
- * Its memory is the process's, registered with the simulator, which lets kernels touch nothing else. With JITRUN_SIM_HIDE in the environment the host cannot touch it either,
- * but for DEVICE_SHARED, while nothing runs and nothing is copied: a host that forgets to upload or to read back dies there, as it would misread a real card.
+ * Its memory is the process's, registered with the simulator, which lets kernels touch nothing else. With
+ * JITRUN_SIM_HIDE in the environment the host cannot touch it either, but for DEVICE_SHARED, while nothing runs and
+ * nothing is copied: a host that forgets to upload or to read back dies there, as it would misread a real card.
  */
 #include "runtime/device/simulator.h"
 
@@ -16,12 +17,16 @@
 #include "runtime/device/profile.h"
 #include "runtime/host/system.h"
 
-struct region { struct region *next; void *base; size_t bytes; };
+struct region {
+	struct region *next;
+	void *base;
+	size_t bytes;
+};
 
 struct simulator {
 	struct device device;
 	struct sim_device *sim;
-	pthread_mutex_t lock;                   /* what it knows of memory and code changes with nothing running: sessions take turns */
+	pthread_mutex_t lock; /* what it knows of memory and code changes with nothing running: sessions take turns */
 	bool hides;
 	struct region *hidden;
 };
@@ -29,10 +34,10 @@ struct simulator {
 struct sim_plan {
 	struct sim_plan *next;
 	const struct plan *plan;
-	uint64_t *args;                         /* a copy of the plan's, for the card; positions are copied before each run */
+	uint64_t *args; /* a copy of the plan's, for the card; positions are copied before each run */
 	struct program program;
 	struct sim_object *object;
-	uint32_t room;                          /* workgroups that live at once */
+	uint32_t room; /* workgroups that live at once */
 };
 
 struct sim_stream {
@@ -71,10 +76,15 @@ static void end(struct simulator *c)
 
 static bool know(struct simulator *c, void *p, size_t bytes, enum device_memory what, struct error *err)
 {
-	static const struct { const char *name; bool writable; unsigned tally; } kinds[] = {
-		[DEVICE_WEIGHTS] = { "the weights", false, SIMULATOR_WEIGHTS }, [DEVICE_CACHE] = { "the KV cache", true, SIMULATOR_CACHE },
-		[DEVICE_VECTORS] = { "norms and biases", false, SIMULATOR_OTHER }, [DEVICE_BUFFERS] = { "the activations", true, SIMULATOR_OTHER },
-		[DEVICE_SHARED] = { "what the host shares", true, SIMULATOR_OTHER } };
+	static const struct {
+		const char *name;
+		bool writable;
+		unsigned tally;
+	} kinds[] = { [DEVICE_WEIGHTS] = { "the weights", false, SIMULATOR_WEIGHTS },
+		      [DEVICE_CACHE] = { "the KV cache", true, SIMULATOR_CACHE },
+		      [DEVICE_VECTORS] = { "norms and biases", false, SIMULATOR_OTHER },
+		      [DEVICE_BUFFERS] = { "the activations", true, SIMULATOR_OTHER },
+		      [DEVICE_SHARED] = { "what the host shares", true, SIMULATOR_OTHER } };
 	struct region *r = c->hides && what != DEVICE_SHARED ? malloc(sizeof *r) : NULL;
 
 	if (c->hides && what != DEVICE_SHARED && !r)
@@ -144,8 +154,8 @@ static void forget(struct simulator *c, struct sim_plan *s)
 {
 	if (s->args)
 		sim_unmap(c->sim, s->args);
-	if (s->program.phase)
-		sim_unmap(c->sim, s->program.phase);
+	if (s->program.command)
+		sim_unmap(c->sim, s->program.command);
 	if (s->object)
 		sim_unload(s->object);
 	program_free(&s->program);
@@ -162,9 +172,12 @@ static bool deal(struct sim_stream *c, struct sim_plan *s, struct error *err)
 
 	s->room = t->backend->resident(t, c->options.units, k->vgprs, k->lds_size);
 	if (!s->room || wanted > s->room)
-		return error_set(err, ERROR_DEVICE, "%u workgroups are to run at once, but there is room for %u on %u compute unit%s of %s: each needs %u vector registers a lane and %u bytes of LDS",
-		                 wanted, s->room, c->options.units, c->options.units == 1 ? "" : "s", t->name, k->vgprs, k->lds_size);
-	program_deal(&s->program, s->plan, wanted ? wanted : s->room);
+		return error_set(err, ERROR_DEVICE,
+		                 "%u workgroups are to run at once, but there is room for %u on %u compute unit%s of "
+		                 "%s: each needs %u vector registers a lane and %u bytes of LDS",
+		                 wanted, s->room, c->options.units, c->options.units == 1 ? "" : "s", t->name, k->vgprs,
+		                 k->lds_size);
+	program_partition(&s->program, s->plan, wanted ? wanted : s->room);
 	return true;
 }
 
@@ -173,11 +186,13 @@ static bool load(struct sim_stream *c, struct sim_plan *s, const struct plan *p,
 	struct sim_device *sim = simulator_of(&c->stream)->sim;
 
 	if (!(s->args = malloc(p->n_args * sizeof *s->args)))
-		return error_set(err, ERROR_MEMORY, "no memory for the arguments of a plan of %zu launches", p->n_launches);
+		return error_set(err, ERROR_MEMORY, "no memory for the arguments of a plan of %zu launches", p->n_ops);
 	memcpy(s->args, p->args, p->n_args * sizeof *s->args);
-	return program_make(&s->program, p, s->args, c->registry, c->stream.device->facts.target, err) && (s->object = sim_load(sim, s->program.bytes, s->program.size, err)) &&
-	       deal(c, s, err) && sim_map(sim, s->args, p->n_args * sizeof *s->args, "a plan's arguments", false, err) &&
-	       sim_map(sim, s->program.phase, (s->program.n_phases + 1) * sizeof *s->program.phase, "a plan's phases", false, err);
+	return program_make(&s->program, p, s->args, c->registry, c->stream.device->facts.target, err) &&
+	       (s->object = sim_load(sim, s->program.bytes, s->program.size, err)) && deal(c, s, err) &&
+	       sim_map(sim, s->args, p->n_args * sizeof *s->args, "a plan's arguments", false, err) &&
+	       sim_map(sim, s->program.command, (s->program.n_commands + 1) * sizeof *s->program.command,
+	               "a plan's commands", false, err);
 }
 
 static bool sim_prepare(struct stream *stream, struct plan *p, struct pool *pool, struct error *err)
@@ -219,16 +234,27 @@ static bool report_trap(const struct sim_plan *s, const struct error *trap, stru
 		}
 	if (!at || !in)
 		return error_set(err, trap->code, "%s%s", trap->text, at ? ", in the driver" : "");
-	return error_set(err, trap->code, "%s, +0x%llx in %s", trap->text, (unsigned long long)(offset - best), key_text(in, text, sizeof text));
+	return error_set(err, trap->code, "%s, +0x%llx in %s", trap->text, (unsigned long long)(offset - best),
+	                 key_text(in, text, sizeof text));
 }
 
-static bool dispatch(struct sim_stream *c, const struct sim_plan *s, size_t first, size_t end, struct sim_counters *count, struct error *err)
+static bool dispatch(struct sim_stream *c, const struct sim_plan *s, size_t first, size_t end,
+                     struct sim_counters *count, struct error *err)
 {
-	const uint32_t groups[3] = { s->program.workgroups, 1, 1 }, items[3] = { RDNA_PROGRAM_WAVES * c->stream.device->facts.target->lanes, 1, 1 };
-	const struct rdna_program_args args = { .phases = (uint64_t)(uintptr_t)s->program.phase, .first = (uint32_t)first, .end = (uint32_t)end,
-		.arrivals = (uint64_t)(uintptr_t)&c->arrivals, .workgroups = s->program.workgroups };
-	struct sim_options o = { .memory = c->options.memory, .seed = c->options.seed + c->counters.launches, .races = c->options.races,
-		.resident = s->room, .counters = count };
+	const uint32_t groups[3] = { s->program.workgroups, 1, 1 },
+		       items[3] = { RDNA_PROGRAM_WAVES * c->stream.device->facts.target->lanes, 1, 1 };
+	const struct rdna_program_args args = {
+		.commands = (uint64_t)(uintptr_t)s->program.command,
+		.first = (uint32_t)first,
+		.end = (uint32_t)end,
+		.arrivals = (uint64_t)(uintptr_t)&c->arrivals,
+		.workgroups = s->program.workgroups
+	};
+	struct sim_options o = { .memory = c->options.memory,
+		                 .seed = c->options.seed + c->counters.launches,
+		                 .races = c->options.races,
+		                 .resident = s->room,
+		                 .counters = count };
 	const struct sim_kernel *kernel = sim_find(s->object, RDNA_PROGRAM_KERNEL);
 	struct error trap = { 0 };
 
@@ -236,7 +262,8 @@ static bool dispatch(struct sim_stream *c, const struct sim_plan *s, size_t firs
 	if (!sim_dispatch(simulator_of(&c->stream)->sim, kernel, &args, sizeof args, groups, items, &o, &trap))
 		return report_trap(s, &trap, err);
 	if (c->options.watch)
-		c->options.watch(c->options.user, s->plan, kernel, first, end == s->program.n_phases + 1 ? first : end, count);
+		c->options.watch(c->options.user, s->plan, kernel, first,
+		                 end == s->program.n_commands + 1 ? first : end, count);
 	return true;
 }
 
@@ -247,7 +274,7 @@ static bool launch(struct sim_stream *c, const struct sim_plan *s, size_t first,
 
 	sim_counters_add(&c->counters.sim, &count);
 	c->counters.launches++;
-	c->counters.phases += end - first;
+	c->counters.commands += end - first;
 	c->counters.barriers += program_barriers(&s->program, first, end);
 	return ok;
 }
@@ -265,13 +292,13 @@ static bool launch_all(struct sim_stream *c, const struct sim_plan *s, const str
 	bool ok = true;
 
 	if (c->options.launch == STREAM_LAUNCH_TOKEN)
-		return launch(c, s, 0, p->n_launches, err);
+		return launch(c, s, 0, p->n_ops, err);
 	if (c->options.launch == STREAM_LAUNCH_LAYER) {
-		for (size_t i = 0; ok && i < p->n_parts; i++)
-			ok = launch(c, s, p->part[i], p->part[i + 1], err);
+		for (size_t i = 0; ok && i < p->n_sections; i++)
+			ok = launch(c, s, p->section[i], p->section[i + 1], err);
 		return ok;
 	}
-	for (size_t i = 0; ok && i < p->n_launches; i++) {
+	for (size_t i = 0; ok && i < p->n_ops; i++) {
 		uint64_t start = profile ? profile_now() : 0;
 		ok = launch(c, s, i, i + 1, err);
 		if (profile)
@@ -288,7 +315,10 @@ static bool sim_run(struct stream *stream, struct plan *p, struct pool *pool, st
 	begin(simulator_of(stream));
 	c->counters.passes++;
 	copy_positions(s);
-	bool ok = (!c->options.watch || dispatch(c, s, s->program.n_phases, s->program.n_phases + 1, &(struct sim_counters){ 0 }, err)) && launch_all(c, s, p, err);
+	bool ok =
+		(!c->options.watch ||
+	         dispatch(c, s, s->program.n_commands, s->program.n_commands + 1, &(struct sim_counters){ 0 }, err)) &&
+		launch_all(c, s, p, err);
 	end(simulator_of(stream));
 	return ok;
 }
@@ -298,9 +328,17 @@ static void sim_count(const struct stream *s, struct stream_counters *out)
 	const struct simulator_counters *c = &((const struct sim_stream *)s)->counters;
 	const struct sim_tally *weights = &c->sim.tally[SIMULATOR_WEIGHTS], *cache = &c->sim.tally[SIMULATOR_CACHE];
 
-	*out = (struct stream_counters){ .launches = c->launches, .barriers = c->barriers, .instructions = c->sim.instructions, .load_bytes = c->sim.load_bytes,
-		.load128_bytes = c->sim.load128_bytes, .weight_bytes = weights->load_bytes + weights->scalar_bytes, .cache_bytes = cache->load_bytes + cache->scalar_bytes,
-		.store_bytes = c->sim.store_bytes, .scalar_bytes = c->sim.scalar_bytes };
+	*out = (struct stream_counters){
+		.launches = c->launches,
+		.barriers = c->barriers,
+		.instructions = c->sim.instructions,
+		.load_bytes = c->sim.load_bytes,
+		.load128_bytes = c->sim.load128_bytes,
+		.weight_bytes = weights->load_bytes + weights->scalar_bytes,
+		.cache_bytes = cache->load_bytes + cache->scalar_bytes,
+		.store_bytes = c->sim.store_bytes,
+		.scalar_bytes = c->sim.scalar_bytes
+	};
 }
 
 /* ---- opening and closing */
@@ -329,9 +367,12 @@ static struct stream *sim_stream(struct device *device, const struct stream_opti
 		error_set(err, ERROR_MEMORY, "no memory for a session on the simulated card");
 		return NULL;
 	}
-	c->stream = (struct stream){ .device = device, .prepare = sim_prepare, .run = sim_run, .count = sim_count, .close = sim_close_stream };
+	c->stream = (struct stream){
+		.device = device, .prepare = sim_prepare, .run = sim_run, .count = sim_count, .close = sim_close_stream
+	};
 	c->registry = o->registry;
-	simulator_set(&c->stream, &(struct simulator_options){ .launch = o->launch, .units = o->units, .workgroups = o->workgroups });
+	simulator_set(&c->stream, &(struct simulator_options){
+					  .launch = o->launch, .units = o->units, .workgroups = o->workgroups });
 	begin(d);
 	bool ok = sim_map(d->sim, &c->arrivals, sizeof c->arrivals, "the counter of arrivals", true, err);
 	end(d);
@@ -358,11 +399,13 @@ static struct device *open_card(const char *which, const char *isa, struct error
 	char names[TARGET_LIST_MAX];
 
 	if (isa) {
-		error_set(err, ERROR_ARGUMENT, "isa \"%.32s\": the device sim:%.32s has its instruction set in its name", isa, which);
+		error_set(err, ERROR_ARGUMENT,
+		          "isa \"%.32s\": the device sim:%.32s has its instruction set in its name", isa, which);
 		return NULL;
 	}
 	if (!t || t->backend->host_runs) {
-		error_set(err, ERROR_ARGUMENT, "device \"sim:%.32s\" is no card; known targets: %s", which, target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
+		error_set(err, ERROR_ARGUMENT, "device \"sim:%.32s\" is no card; known targets: %s", which,
+		          target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
 		return NULL;
 	}
 	struct simulator *d = calloc(1, sizeof *d);
@@ -371,8 +414,15 @@ static struct device *open_card(const char *which, const char *isa, struct error
 		return NULL;
 	}
 	d->hides = getenv("JITRUN_SIM_HIDE") != NULL;
-	d->device = (struct device){ .facts = { .target = t, .host_reaches = !d->hides }, .alloc = sim_alloc, .release = sim_release, .upload = sim_copy, .read = sim_copy,
-		.stream = sim_stream, .close = sim_shut };
+	d->device = (struct device){
+		.facts = { .target = t, .host_reaches = !d->hides },
+		.alloc = sim_alloc,
+		.release = sim_release,
+		.upload = sim_copy,
+		.read = sim_copy,
+		.stream = sim_stream,
+		.close = sim_shut
+	};
 	pthread_mutex_init(&d->lock, NULL);
 	if ((d->sim = sim_open(t->name, err)))
 		return &d->device;
@@ -383,7 +433,9 @@ static struct device *open_card(const char *which, const char *isa, struct error
 static void each_card(device_visit_fn visit, void *user)
 {
 	for (int i = TARGET_NONE + 1; i < TARGET_COUNT; i++) {
-		struct device_entry e = { .about = "simulated, very slowly: runs the code for that card, no card is needed" };
+		struct device_entry e = {
+			.about = "simulated, very slowly: runs the code for that card, no card is needed"
+		};
 		if (target_table[i].backend->host_runs)
 			continue;
 		snprintf(e.name, sizeof e.name, "sim:%s", target_table[i].name);
@@ -405,4 +457,7 @@ bool simulator_set(struct stream *s, const struct simulator_options *o)
 	return true;
 }
 
-const struct simulator_counters *simulator_count(const struct stream *s) { return s->run == sim_run ? &((const struct sim_stream *)s)->counters : NULL; }
+const struct simulator_counters *simulator_count(const struct stream *s)
+{
+	return s->run == sim_run ? &((const struct sim_stream *)s)->counters : NULL;
+}

@@ -1,6 +1,8 @@
-/* runtime/device/simulator.h - an RDNA card that is not there: what the simulated device can be told and asked beyond device.h.
+/* runtime/device/simulator.h - an RDNA card that is not there: what the simulated device can be told and asked beyond
+ * device.h.
  *
- * Owns: how large the card is, and what is counted. Results are those of every other device, bit for bit; time means nothing here, counts do.
+ * Owns: how large the card is, and what is counted. Results are those of every other device, bit for bit; time means
+ * nothing here, counts do.
  */
 #ifndef RUNTIME_SIMULATOR_H
 #define RUNTIME_SIMULATOR_H
@@ -14,22 +16,26 @@ enum { SIMULATOR_OTHER, SIMULATOR_WEIGHTS, SIMULATOR_CACHE };
 /* A small card, for there are few waves to simulate: most programs take six or eight workgroups. */
 enum { SIMULATOR_UNITS = 2 };
 
-/* Told of every launch what it counted, and before a plan's first launch what a phase without units costs: then first == end. */
-typedef void (*simulator_watch_fn)(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first, size_t end, const struct sim_counters *c);
+/* Told of every launch what it counted, and before a plan's first launch what a phase without units costs: then first
+ * == end. */
+typedef void (*simulator_watch_fn)(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first,
+                                   size_t end, const struct sim_counters *c);
 
 struct simulator_options {
 	enum stream_launch launch;
-	uint32_t units;                         /* compute units; 0: SIMULATOR_UNITS */
-	uint32_t workgroups;                    /* of a launch; 0: as many as live at once on these units; a program for which they are more than that is refused */
+	uint32_t units;      /* compute units; 0: SIMULATOR_UNITS */
+	uint32_t workgroups; /* of a launch; 0: as many as live at once on these units; a program for which they are
+	                        more than that is refused */
 	enum sim_memory_mode memory;
 	uint64_t seed;
 	bool races;
-	simulator_watch_fn watch; void *user;   /* NULL: nobody watches */
+	simulator_watch_fn watch;
+	void *user; /* NULL: nobody watches */
 };
 
 struct simulator_counters {
 	struct sim_counters sim;
-	uint64_t passes, launches, phases, barriers;     /* barriers: of all workgroups, inside launches */
+	uint64_t passes, launches, commands, barriers; /* barriers: of all workgroups, inside launches */
 };
 
 /* Before the first plan is prepared. False: not a simulated card's stream. */

@@ -16,17 +16,20 @@ struct worker {
 	_Alignas(LINE) struct pool *pool;
 	int index;
 	pthread_t thread;
-	struct wait_habit start, phase;         /* waits for work, and within it */
+	struct wait_habit start, stage; /* waits for work, and within it */
 	_Alignas(LINE) _Atomic uint64_t run;
 };
 
-/* The phase that is open: one word, so that who looks for a share knows at once of which phase it is, however late it comes. */
+/* The stage that is open: one word, so that who looks for a share knows at once of which stage it is, however late it
+ * comes. */
 union opened {
-	_Atomic uint64_t all;                   /* number << 32 | shares */
-	_Atomic uint32_t half[2];               /* half[1]: the number, to wait on: of the phase from 1 on, 0 before the first is open */
+	_Atomic uint64_t all; /* number << 32 | shares */
+	_Atomic uint32_t
+		half[2]; /* half[1]: the number, to wait on: of the stage from 1 on, 0 before the first is open */
 };
 
-/* What is left of a worker's run, in one word of its own: number << 32 | first << 16 | end. All is left while the number is that of a phase before. */
+/* What is left of a worker's run, in one word of its own: number << 32 | first << 16 | end. All is left while the
+ * number is that of a stage before. */
 enum { FIRST_SHIFT = 16, SHARE_MASK = (1 << FIRST_SHIFT) - 1 };
 static_assert((int)POOL_MOST_SHARES <= (int)SHARE_MASK, "shares are numbered in 16 bits");
 
@@ -35,8 +38,8 @@ enum { CLOSED = 1 << 30 };
 struct pool {
 	/* One line: a worker that finishes and waits fetches one. */
 	_Alignas(LINE) union opened opened;
-	_Atomic uint32_t left;                  /* shares not done */
-	_Atomic uint32_t phase_sleepers;
+	_Atomic uint32_t left; /* shares not done */
+	_Atomic uint32_t stage_sleepers;
 	/* Workers that look at this work; CLOSED: none may come any more. */
 	_Alignas(LINE) _Atomic uint32_t inside;
 	_Atomic uint32_t inside_sleepers;
@@ -47,21 +50,23 @@ struct pool {
 	struct worker *worker;
 };
 
-/* By the worker that did the last share of the phase before: opens this one, or the next that has shares. */
-static void open_phase(struct pool *p, struct worker *w, uint32_t phase)
+/* By the worker that did the last share of the stage before: opens this one, or the next that has shares. */
+static void open_stage(struct pool *p, struct worker *w, uint32_t stage)
 {
 	uint32_t shares = 0;
 
-	while (phase < p->work->phases && (shares = p->work->open(p->work->user, w->index, phase)) == 0)
-		phase++;
+	while (stage < p->work->stages && (shares = p->work->open(p->work->user, w->index, stage)) == 0)
+		stage++;
 	assert(shares <= POOL_MOST_SHARES);
 	atomic_store_explicit(&p->left, shares, memory_order_relaxed);
-	atomic_store(&p->opened.all, (uint64_t)(phase + 1) << 32 | shares);
-	wait_wake(&p->opened.half[1], &p->phase_sleepers);
+	atomic_store(&p->opened.all, (uint64_t)(stage + 1) << 32 | shares);
+	wait_wake(&p->opened.half[1], &p->stage_sleepers);
 }
 
-/* A share that a worker looks for, of `shares` in the phase `number`. */
-struct wanted { uint32_t number, shares, share; };
+/* A share that a worker looks for, of `shares` in the stage `number`. */
+struct wanted {
+	uint32_t number, shares, share;
+};
 
 /* The first that is left of worker i's run, or the last. */
 static bool take(struct pool *p, int i, bool first, struct wanted *s)
@@ -71,10 +76,12 @@ static bool take(struct pool *p, int i, bool first, struct wanted *s)
 
 	do {
 		uint32_t number = (uint32_t)(old >> 32), begin, end;
-		if (number > s->number)          /* that phase is over */
+		if (number > s->number) /* that stage is over */
 			return false;
-		begin = number == s->number ? old >> FIRST_SHIFT & SHARE_MASK : pool_run_begin(s->shares, (uint32_t)i, (uint32_t)p->threads);
-		end = number == s->number ? old & SHARE_MASK : pool_run_begin(s->shares, (uint32_t)i + 1, (uint32_t)p->threads);
+		begin = number == s->number ? old >> FIRST_SHIFT & SHARE_MASK
+		                            : pool_run_begin(s->shares, (uint32_t)i, (uint32_t)p->threads);
+		end = number == s->number ? old & SHARE_MASK
+		                          : pool_run_begin(s->shares, (uint32_t)i + 1, (uint32_t)p->threads);
 		if (begin >= end)
 			return false;
 		s->share = first ? begin : end - 1;
@@ -91,22 +98,22 @@ static bool take_of_others(struct pool *p, const struct worker *w, struct wanted
 	return false;
 }
 
-/* Works until there are no more phases. */
+/* Works until there are no more stages. */
 static void work_along(struct pool *p, struct worker *w)
 {
-	uint32_t done = 0;                      /* of this phase, not yet taken off `left` */
+	uint32_t done = 0; /* of this stage, not yet taken off `left` */
 
 	for (;;) {
 		uint64_t opened = atomic_load(&p->opened.all);
 		struct wanted s = { .number = (uint32_t)(opened >> 32), .shares = (uint32_t)opened };
-		if (s.number > p->work->phases)
+		if (s.number > p->work->stages)
 			return;
 		bool found = take(p, w->index, true, &s);
-		if (!found && done) {            /* before a look at the others, which the last one need not take */
+		if (!found && done) { /* before a look at the others, which the last one need not take */
 			bool last = atomic_fetch_sub(&p->left, done) == done;
 			done = 0;
 			if (last) {
-				open_phase(p, w, s.number);
+				open_stage(p, w, s.number);
 				continue;
 			}
 		}
@@ -114,7 +121,7 @@ static void work_along(struct pool *p, struct worker *w)
 			p->work->share(p->work->user, w->index, s.number - 1, s.share);
 			done++;
 		} else {
-			wait_while(&p->opened.half[1], &p->phase_sleepers, s.number, &w->phase);
+			wait_while(&p->opened.half[1], &p->stage_sleepers, s.number, &w->stage);
 		}
 	}
 }
@@ -174,34 +181,38 @@ void pool_work(struct pool *p, const struct pool_work *work)
 	for (int i = 0; i < p->threads; i++)
 		atomic_store_explicit(&p->worker[i].run, 0, memory_order_relaxed);
 	atomic_store(&p->inside, 0);
-	atomic_fetch_add(&p->start, 1);          /* before the first phase opens: waking takes a while */
+	atomic_fetch_add(&p->start, 1); /* before the first stage opens: waking takes a while */
 	wait_wake(&p->start, &p->start_sleepers);
-	open_phase(p, w, 0);
+	open_stage(p, w, 0);
 	work_along(p, w);
 	close_work(p, w);
 }
 
 /* ---- one function on all workers */
 
-struct call { pool_fn fn; void *user; int workers; };
+struct call {
+	pool_fn fn;
+	void *user;
+	int workers;
+};
 
-static uint32_t call_open(void *user, int worker, uint32_t phase)
+static uint32_t call_open(void *user, int worker, uint32_t stage)
 {
-	(void)worker, (void)phase;
+	(void)worker, (void)stage;
 	return (uint32_t)((struct call *)user)->workers;
 }
 
-static void call_share(void *user, int worker, uint32_t phase, uint32_t share)
+static void call_share(void *user, int worker, uint32_t stage, uint32_t share)
 {
 	struct call *c = user;
-	(void)phase, (void)share;
+	(void)stage, (void)share;
 	c->fn(c->user, worker, c->workers);
 }
 
 void pool_run(struct pool *p, pool_fn fn, void *user)
 {
 	struct call c = { fn, user, p->threads };
-	pool_work(p, &(struct pool_work){ .phases = 1, .open = call_open, .share = call_share, .user = &c });
+	pool_work(p, &(struct pool_work){ .stages = 1, .open = call_open, .share = call_share, .user = &c });
 }
 
 /* ---- threads */
@@ -212,7 +223,7 @@ uint64_t pool_sleeps(const struct pool *p)
 {
 	uint64_t n = 0;
 	for (int i = 0; i < p->threads; i++)
-		n += p->worker[i].phase.sleeps + p->worker[i].start.sleeps;
+		n += p->worker[i].stage.sleeps + p->worker[i].start.sleeps;
 	return n;
 }
 
@@ -241,7 +252,8 @@ struct pool *pool_open(int threads, struct error *err)
 		p->worker[i] = (struct worker){ .pool = p, .index = i };
 		int rc = pthread_create(&p->worker[i].thread, NULL, worker_main, &p->worker[i]);
 		if (rc != 0) {
-			error_set(err, ERROR_MEMORY, "thread %d of %d could not be started: %s", i + 1, threads, strerror(rc));
+			error_set(err, ERROR_MEMORY, "thread %d of %d could not be started: %s", i + 1, threads,
+			          strerror(rc));
 			pool_close(p);
 			return NULL;
 		}

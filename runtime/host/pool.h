@@ -1,8 +1,9 @@
-/* runtime/host/pool.h - worker threads that do work in phases, whoever is there.
+/* runtime/host/pool.h - worker threads that do work in stages, whoever is there.
  *
- * Owns: threads, and who does which share. The calling thread is worker 0. Each worker has a run of neighbouring shares of a phase, which it takes from first to last;
- * who has none left takes the last of another's. A phase is over when its shares are done, not when every worker has come: one whose core was taken away holds up the
- * others by the share in its hands and by nothing else, and with fewer cores than threads the work is done by those who run.
+ * Owns: threads, and who does which share. The calling thread is worker 0. Each worker has a run of neighbouring shares
+ * of a stage, which it takes from first to last; who has none left takes the last of another's. A stage is over when
+ * its shares are done, not when every worker has come: one whose core was taken away holds up the others by the share
+ * in its hands and by nothing else, and with fewer cores than threads the work is done by those who run.
  */
 #ifndef RUNTIME_POOL_H
 #define RUNTIME_POOL_H
@@ -16,17 +17,19 @@ struct pool;
 enum { POOL_MOST_THREADS = 1024, POOL_MOST_SHARES = 30000 };
 
 struct pool_work {
-	uint32_t phases;
-	/* By one worker, when everything before the phase is done: how many shares it has, at most POOL_MOST_SHARES; 0: it was so little that it is done already. */
-	uint32_t (*open)(void *user, int worker, uint32_t phase);
-	/* By one worker, each share once. What earlier phases wrote is seen. */
-	void (*share)(void *user, int worker, uint32_t phase, uint32_t share);
+	uint32_t stages;
+	/* By one worker, when everything before the stage is done: how many shares it has, at most POOL_MOST_SHARES; 0:
+	 * it was so little that it is done already. */
+	uint32_t (*open)(void *user, int worker, uint32_t stage);
+	/* By one worker, each share once. What earlier stages wrote is seen. */
+	void (*share)(void *user, int worker, uint32_t stage, uint32_t share);
 	void *user;
 };
 
 typedef void (*pool_fn)(void *user, int worker, int workers);
 
-/* Where the run of worker i begins, of n things that are shared out; i == workers: where the last one ends. Runs are alike, or the first ones longer by one. */
+/* Where the run of worker i begins, of n things that are shared out; i == workers: where the last one ends. Runs are
+ * alike, or the first ones longer by one. */
 static inline uint32_t pool_run_begin(uint32_t n, uint32_t i, uint32_t workers)
 {
 	uint32_t longer = n % workers;
@@ -36,9 +39,10 @@ static inline uint32_t pool_run_begin(uint32_t n, uint32_t i, uint32_t workers)
 struct pool *pool_open(int threads, struct error *err);
 void pool_close(struct pool *p);
 int pool_threads(const struct pool *p);
-/* Returns when all phases are done. Not re-entrant. */
+/* Returns when all stages are done. Not re-entrant. */
 void pool_work(struct pool *p, const struct pool_work *w);
-/* Calls fn as often as there are threads, each by a worker that is free; returns when all calls have. worker: the number of the one that calls. */
+/* Calls fn as often as there are threads, each by a worker that is free; returns when all calls have. worker: the
+ * number of the one that calls. */
 void pool_run(struct pool *p, pool_fn fn, void *user);
 /* How often workers, the caller too, have gone to sleep for want of work. While nothing runs. */
 uint64_t pool_sleeps(const struct pool *p);

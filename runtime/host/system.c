@@ -91,7 +91,7 @@ int system_default_threads(void)
 	int cpus = 1024, cores = 0;
 	double quota = 1e9;
 
-	for (; cpus <= 1 << 16; cpus *= 2) {         /* the kernel's mask may be larger than cpu_set_t */
+	for (; cpus <= 1 << 16; cpus *= 2) { /* the kernel's mask may be larger than cpu_set_t */
 		set = CPU_ALLOC((size_t)cpus);
 		if (!set)
 			return 1;
@@ -115,8 +115,9 @@ int system_default_threads(void)
 	CPU_FREE(set);
 	cgroup_walk("cpu.max", see_quota, &quota);
 	char a[64], b[64];
-	if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", a, sizeof a) && read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", b, sizeof b) &&
-	    atof(a) > 0 && atof(b) > 0 && atof(a) / atof(b) < quota)
+	if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", a, sizeof a) &&
+	    read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", b, sizeof b) && atof(a) > 0 && atof(b) > 0 &&
+	    atof(a) / atof(b) < quota)
 		quota = atof(a) / atof(b);
 	if (quota < cores)
 		cores = (int)quota + (quota > (int)quota);
@@ -160,7 +161,7 @@ void *system_map(size_t bytes)
 	char *p = mmap(NULL, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	if (extra) {                              /* cut to the alignment that huge pages need */
+	if (extra) { /* cut to the alignment that huge pages need */
 		size_t head = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
 		if (head)
 			munmap(p, head);

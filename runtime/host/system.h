@@ -8,22 +8,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One thread for each core this process may use: cores in the affinity mask (one per physical core), at most the cgroup CPU quota rounded up. */
+/* One thread for each core this process may use: cores in the affinity mask (one per physical core), at most the cgroup
+ * CPU quota rounded up. */
 int system_default_threads(void);
 
-/* Bytes that can still be had: the smaller of MemAvailable and what the cgroup's memory limit leaves. UINT64_MAX when unknown. */
+/* Bytes that can still be had: the smaller of MemAvailable and what the cgroup's memory limit leaves. UINT64_MAX when
+ * unknown. */
 uint64_t system_available_memory(void);
 
-/* Zero-filled pages, huge ones where the system agrees, aligned to 2 MiB when large. NULL when refused. Untouched pages cost no memory. */
+/* Zero-filled pages, huge ones where the system agrees, aligned to 2 MiB when large. NULL when refused. Untouched pages
+ * cost no memory. */
 void *system_map(size_t bytes);
 void system_unmap(void *p, size_t bytes);
 
-/* For programs, not for the library, whose host's signals are not its own: writing beyond the limit on the size of files (ulimit -f) is an error from now on, and not the end. */
+/* For programs, not for the library, whose host's signals are not its own: writing beyond the limit on the size of
+ * files (ulimit -f) is an error from now on, and not the end. */
 void system_file_limit_is_error(void);
 
-double system_seconds(void);             /* monotonic */
+double system_seconds(void); /* monotonic */
 
-/* Every thread of the runtime calls this first. A program whose allocator wants to know of threads sets the function before it opens a model. */
+/* Every thread of the runtime calls this first. A program whose allocator wants to know of threads sets the function
+ * before it opens a model. */
 void system_thread_began(void);
 extern void (*system_thread_begins)(void);
 

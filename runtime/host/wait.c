@@ -6,7 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Each look that did not help makes the next a quarter as long, down to a few; one wait in PROBE tries the longest again. */
+/* Each look that did not help makes the next a quarter as long, down to a few; one wait in PROBE tries the longest
+ * again. */
 enum { PROBE = 32, FAILED_MOST = 4 };
 
 static bool look(_Atomic uint32_t *word, uint32_t old, uint32_t looks)
@@ -30,7 +31,8 @@ void wait_while(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t old
 	if (habit->failed < FAILED_MOST)
 		habit->failed++;
 	habit->sleeps++;
-	/* The sleeper counts itself before it looks at the word, the other changes the word before it looks at the count: one of them sees the other. */
+	/* The sleeper counts itself before it looks at the word, the other changes the word before it looks at the
+	 * count: one of them sees the other. */
 	atomic_fetch_add(sleepers, 1);
 	while (atomic_load(word) == old)
 		syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);

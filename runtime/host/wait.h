@@ -1,9 +1,10 @@
 /* runtime/host/wait.h - a word that threads wait on until another thread changes it.
  *
- * Owns: how waiting is done. A thread looks again and again for a while, which takes the least time where the other thread runs on a core of its own, and
- * then sleeps in the kernel. How long it looks follows from what became of its last waits: where looking did not help, because there are more threads
- * than free cores, it hardly looks any more and leaves the core to those who have work, and tries a long look again now and then.
- * No wait spins without bound; an editor keeps that.
+ * Owns: how waiting is done. A thread looks again and again for a while, which takes the least time where the other
+ * thread runs on a core of its own, and then sleeps in the kernel. How long it looks follows from what became of its
+ * last waits: where looking did not help, because there are more threads than free cores, it hardly looks any more and
+ * leaves the core to those who have work, and tries a long look again now and then. No wait spins without bound; an
+ * editor keeps that.
  */
 #ifndef RUNTIME_WAIT_H
 #define RUNTIME_WAIT_H
@@ -11,13 +12,19 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Of one thread, for waits of one kind; zero to begin with. sleeps: how often it went to sleep, for those who want to know. */
-struct wait_habit { uint32_t failed, waits; _Atomic uint64_t sleeps; };
+/* Of one thread, for waits of one kind; zero to begin with. sleeps: how often it went to sleep, for those who want to
+ * know. */
+struct wait_habit {
+	uint32_t failed, waits;
+	_Atomic uint64_t sleeps;
+};
 
-/* The most looks of one wait: some tens of microseconds, longer than any skew between threads on free cores, short beside a time slice. */
+/* The most looks of one wait: some tens of microseconds, longer than any skew between threads on free cores, short
+ * beside a time slice. */
 enum { WAIT_LOOKS = 1500 };
 
-/* Returns when *word is not `old`; what was written before the change is seen. sleepers: zero to begin with, one for each word. */
+/* Returns when *word is not `old`; what was written before the change is seen. sleepers: zero to begin with, one for
+ * each word. */
 void wait_while(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t old, struct wait_habit *habit);
 /* After the word was changed, by a sequentially consistent operation: wakes those who sleep. */
 void wait_wake(_Atomic uint32_t *word, _Atomic uint32_t *sleepers);

@@ -13,27 +13,38 @@
 enum { PASSES_MOST = 16 };
 
 /* An expected pass: its kernels are there once so many of the list are done. */
-struct pass { uint32_t columns; enum plan_logits logits; size_t until; };
-
-struct regime {
-	struct regime_options opt;
-	struct warm_passes *passes;
-	struct pass pass[PASSES_MOST]; unsigned n_passes;
-	pthread_t thread; bool running;
-	pthread_mutex_t lock;                   /* the list, `stop` */
-	pthread_cond_t added, finished;
-	struct key *list; size_t n, capacity;   /* kernels, in the order in which they are made */
-	bool stop;
-	_Atomic size_t done;                    /* of the list, whether that went well or not */
-	_Atomic uint64_t made, nanoseconds;
-	char (*name)[KEY_TEXT_MAX]; size_t n_names;       /* what the trace shows: stays where it is, as the profile keeps addresses */
+struct pass {
+	uint32_t tokens;
+	enum plan_logits logits;
+	size_t until;
 };
 
-enum { NAMES_MOST = 4096, LOAD_AT_ONCE = 32 };    /* who waits for one of the kernels waits for those that are loaded with it */
+struct compile_ahead {
+	struct compile_ahead_options opt;
+	struct warm_passes *passes;
+	struct pass pass[PASSES_MOST];
+	unsigned n_passes;
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t lock; /* the list, `stop` */
+	pthread_cond_t added, finished;
+	struct key *list;
+	size_t n, capacity; /* kernels, in the order in which they are made */
+	bool stop;
+	_Atomic size_t done; /* of the list, whether that went well or not */
+	_Atomic uint64_t made, nanoseconds;
+	char (*name)[KEY_TEXT_MAX];
+	size_t n_names; /* what the trace shows: stays where it is, as the profile keeps addresses */
+};
 
-struct regime *regime_open(const struct regime_options *o, struct error *err)
+enum {
+	NAMES_MOST = 4096,
+	LOAD_AT_ONCE = 32
+}; /* who waits for one of the kernels waits for those that are loaded with it */
+
+struct compile_ahead *compile_ahead_open(const struct compile_ahead_options *o, struct error *err)
 {
-	struct regime *r = calloc(1, sizeof *r);
+	struct compile_ahead *r = calloc(1, sizeof *r);
 
 	if (!r) {
 		error_set(err, ERROR_MEMORY, "no memory for a list of kernels to come");
@@ -46,11 +57,11 @@ struct regime *regime_open(const struct regime_options *o, struct error *err)
 	r->passes = warm_passes_open(o->spec, err);
 	if (r->passes)
 		return r;
-	regime_close(r);
+	compile_ahead_close(r);
 	return NULL;
 }
 
-void regime_close(struct regime *r)
+void compile_ahead_close(struct compile_ahead *r)
 {
 	if (!r)
 		return;
@@ -73,7 +84,7 @@ void regime_close(struct regime *r)
 /* ---- the thread */
 
 /* Room for a text that the profile may keep; NULL: nobody looks, or it is full. */
-static char *new_name(struct regime *r)
+static char *new_name(struct compile_ahead *r)
 {
 	if (!r->opt.profile || !profile_keeps_events(r->opt.profile) || r->n_names == NAMES_MOST)
 		return NULL;
@@ -83,7 +94,7 @@ static char *new_name(struct regime *r)
 }
 
 /* name: NULL or new_name()'s. */
-static void made(struct regime *r, size_t n, const char *name, uint64_t start)
+static void made(struct compile_ahead *r, size_t n, const char *name, uint64_t start)
 {
 	uint64_t end = profile_now();
 
@@ -94,7 +105,7 @@ static void made(struct regime *r, size_t n, const char *name, uint64_t start)
 }
 
 /* What the cache has of the next n. */
-static void load(struct regime *r, const struct key *key, size_t n)
+static void load(struct compile_ahead *r, const struct key *key, size_t n)
 {
 	uint64_t start = profile_now();
 	size_t loaded = registry_load(r->opt.registry, key, n);
@@ -106,7 +117,7 @@ static void load(struct regime *r, const struct key *key, size_t n)
 		made(r, loaded, name, start);
 }
 
-static void make(struct regime *r, const struct key *key)
+static void make(struct compile_ahead *r, const struct key *key)
 {
 	enum kernel_source from = KERNEL_FROM_MEMORY;
 	struct error ignored = { 0 };
@@ -120,8 +131,9 @@ static void make(struct regime *r, const struct key *key)
 	made(r, 1, name, start);
 }
 
-/* With the lock: has the cache asked for the next ones on the list. Returns how much of the list has been asked for then. */
-static size_t load_next(struct regime *r)
+/* With the lock: has the cache asked for the next ones on the list. Returns how much of the list has been asked for
+ * then. */
+static size_t load_next(struct compile_ahead *r)
 {
 	struct key key[LOAD_AT_ONCE];
 	size_t from = r->done, n = r->n - from < LOAD_AT_ONCE ? r->n - from : LOAD_AT_ONCE;
@@ -135,7 +147,7 @@ static size_t load_next(struct regime *r)
 
 static void *thread_main(void *user)
 {
-	struct regime *r = user;
+	struct compile_ahead *r = user;
 	size_t loaded = 0;
 
 	system_thread_began();
@@ -161,7 +173,7 @@ static void *thread_main(void *user)
 /* ---- what is expected */
 
 /* Those that are missing go to the list; how long it is then. */
-static size_t add_missing(struct regime *r, const struct key *keys, size_t n)
+static size_t add_missing(struct compile_ahead *r, const struct key *keys, size_t n)
 {
 	pthread_mutex_lock(&r->lock);
 	if (array_grow((void **)&r->list, &r->capacity, r->n + n, sizeof *r->list))
@@ -175,43 +187,46 @@ static size_t add_missing(struct regime *r, const struct key *keys, size_t n)
 }
 
 /* Which of the passes; n_passes: none. */
-static unsigned find_pass(const struct regime *r, uint32_t columns, enum plan_logits logits)
+static unsigned find_pass(const struct compile_ahead *r, uint32_t tokens, enum plan_logits logits)
 {
 	unsigned i = 0;
 
-	while (i < r->n_passes && (r->pass[i].columns != columns || r->pass[i].logits != logits))
+	while (i < r->n_passes && (r->pass[i].tokens != tokens || r->pass[i].logits != logits))
 		i++;
 	return i;
 }
 
-void regime_expect(struct regime *r, uint32_t columns, enum plan_logits logits, bool tuned)
+void compile_ahead_request(struct compile_ahead *r, uint32_t tokens, enum plan_logits logits, bool tuned)
 {
 	struct error ignored = { 0 };
 	struct key *keys;
-	unsigned at = find_pass(r, columns, logits);
+	unsigned at = find_pass(r, tokens, logits);
 	size_t n;
 
-	if (at == PASSES_MOST) {       /* of those that came once, the rests of prompts, only the last ones are remembered */
-		memmove(r->pass + PASSES_MOST / 2, r->pass + PASSES_MOST / 2 + 1, (PASSES_MOST / 2 - 1) * sizeof *r->pass);
+	if (at == PASSES_MOST) { /* of those that came once, the rests of prompts, only the last ones are remembered */
+		memmove(r->pass + PASSES_MOST / 2, r->pass + PASSES_MOST / 2 + 1,
+		        (PASSES_MOST / 2 - 1) * sizeof *r->pass);
 		at = --r->n_passes;
 	}
-	if (!warm_pass_keys(r->passes, r->opt.kv, columns, logits, &r->opt.plan, tuned, &keys, &n, &ignored))
+	if (!warm_pass_keys(r->passes, r->opt.kv, tokens, logits, &r->opt.plan, tuned, &keys, &n, &ignored))
 		return;
-	r->pass[at] = (struct pass){ columns, logits, add_missing(r, keys, n) };
+	r->pass[at] = (struct pass){ tokens, logits, add_missing(r, keys, n) };
 	r->n_passes += at == r->n_passes;
 	free(keys);
 	if (r->n > r->done && !r->running)
 		r->running = pthread_create(&r->thread, NULL, thread_main, r) == 0;
 }
 
-bool regime_ready(const struct regime *r, uint32_t columns, enum plan_logits logits)
+bool compile_ahead_ready(const struct compile_ahead *r, uint32_t tokens, enum plan_logits logits)
 {
-	unsigned at = find_pass(r, columns, logits);
+	unsigned at = find_pass(r, tokens, logits);
 
-	return at < r->n_passes && (r->done >= r->pass[at].until || !r->running);       /* without a thread the session makes what it needs when it needs it */
+	return at < r->n_passes &&
+	       (r->done >= r->pass[at].until ||
+	        !r->running); /* without a thread the session makes what it needs when it needs it */
 }
 
-static void wait_until(struct regime *r, size_t until)
+static void wait_until(struct compile_ahead *r, size_t until)
 {
 	if (r->done >= until || !r->running)
 		return;
@@ -221,17 +236,17 @@ static void wait_until(struct regime *r, size_t until)
 	pthread_mutex_unlock(&r->lock);
 }
 
-void regime_wait(struct regime *r, uint32_t columns, enum plan_logits logits)
+void compile_ahead_wait(struct compile_ahead *r, uint32_t tokens, enum plan_logits logits)
 {
-	unsigned at = find_pass(r, columns, logits);
+	unsigned at = find_pass(r, tokens, logits);
 
 	if (at < r->n_passes)
 		wait_until(r, r->pass[at].until);
 }
 
-void regime_rest(struct regime *r) { wait_until(r, r->n); }
+void compile_ahead_drain(struct compile_ahead *r) { wait_until(r, r->n); }
 
-void regime_count(const struct regime *r, struct regime_counters *out)
+void compile_ahead_count(const struct compile_ahead *r, struct compile_ahead_counters *out)
 {
-	*out = (struct regime_counters){ r->made, r->nanoseconds };
+	*out = (struct compile_ahead_counters){ r->made, r->nanoseconds };
 }

@@ -8,7 +8,11 @@
 #include "runtime/speculate/speculate.h"
 
 /* A set of keys, open addressing; slots hold 1 + an index into key. */
-struct key_set { struct key *key; uint32_t *slot; size_t n, capacity; };
+struct key_set {
+	struct key *key;
+	uint32_t *slot;
+	size_t n, capacity;
+};
 
 static bool set_grow(struct key_set *s)
 {
@@ -50,14 +54,19 @@ static bool set_add(struct key_set *s, const struct key *key)
 /* ---- layers that are alike need the same kernels: one of each sort is planned */
 
 enum { MATRICES = 7, VECTORS = 9 };
-struct sort { enum dtype type[MATRICES]; bool vector[VECTORS], sliding; };
+struct sort {
+	enum dtype type[MATRICES];
+	bool vector[VECTORS], sliding;
+};
 
 static struct sort sort_of(const struct model_spec *s, uint32_t layer)
 {
 	const struct model_layer *l = &s->layer[layer];
 	const struct model_tensor *const matrix[MATRICES] = { &l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down };
-	const struct model_tensor *const vector[VECTORS] = { &l->q_norm, &l->k_norm, &l->q_bias, &l->k_bias, &l->v_bias, &l->o_bias,
-		&l->gate_bias, &l->up_bias, &l->down_bias };
+	const struct model_tensor *const vector[VECTORS] = {
+		&l->q_norm, &l->k_norm,    &l->q_bias,  &l->k_bias,   &l->v_bias,
+		&l->o_bias, &l->gate_bias, &l->up_bias, &l->down_bias
+	};
 	struct sort sort;
 
 	memset(&sort, 0, sizeof sort);
@@ -88,9 +97,13 @@ static bool sample_make(struct warm_passes *m, const struct model_spec *spec, st
 {
 	uint32_t n = 0;
 
-	*m = (struct warm_passes){ .spec = *spec, .layer = calloc(spec->layers, sizeof *m->layer), .sliding = calloc(spec->layers, 1) };
+	*m = (struct warm_passes){
+		.spec = *spec, .layer = calloc(spec->layers, sizeof *m->layer), .sliding = calloc(spec->layers, 1)
+	};
 	struct sort *seen = calloc(spec->layers, sizeof *seen);
-	bool ok = m->layer && m->sliding && seen ? true : error_set(err, ERROR_MEMORY, "no memory to tell %u layers apart", spec->layers);
+	bool ok = m->layer && m->sliding && seen
+	                  ? true
+	                  : error_set(err, ERROR_MEMORY, "no memory to tell %u layers apart", spec->layers);
 	for (uint32_t i = 0; ok && i < spec->layers; i++) {
 		struct sort sort = sort_of(spec, i);
 		uint32_t j = 0;
@@ -129,29 +142,32 @@ static bool add_schedules(struct key_set *set, struct key key)
 }
 
 /* schedules: also those that have no result in opt->tune. */
-static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t columns, enum plan_logits logits,
-                     const struct plan_options *opt, bool schedules, struct error *err)
+static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
+                     enum plan_logits logits, const struct plan_options *opt, bool schedules, struct error *err)
 {
 	struct plan p;
 	bool ok = true;
 
-	if (!plan_outline(&p, &m->spec, &m->weights, kv, columns, logits, opt, err))
+	if (!plan_outline(&p, &m->spec, &m->weights, kv, tokens, logits, opt, err))
 		return false;
 	for (size_t i = 0; ok && i < p.n_kernels; i++) {
 		bool all = schedules && !(opt->tune && tune_known(opt->tune, &p.kernel[i].key));
-		ok = (all ? add_schedules(set, p.kernel[i].key) : set_add(set, &p.kernel[i].key)) || error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+		ok = (all ? add_schedules(set, p.kernel[i].key) : set_add(set, &p.kernel[i].key)) ||
+		     error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
 	}
 	plan_free(&p);
 	return ok;
 }
 
 /* Every pass that session.c makes: of any width without logits or with the last ones, and narrow ones with all. */
-static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t columns, const struct plan_options *opt, bool schedules, struct error *err)
+static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
+                       const struct plan_options *opt, bool schedules, struct error *err)
 {
 	struct plan_widths seen = { 0 };
 
-	for (uint32_t n = 1; n <= columns; n++)
-		if ((plan_has_new_widths(&seen, &m->spec, &m->weights, n, opt) && !add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err)) ||
+	for (uint32_t n = 1; n <= tokens; n++)
+		if ((plan_has_new_widths(&seen, &m->spec, &m->weights, n, opt) &&
+		     !add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err)) ||
 		    (n <= SESSION_ALL_LOGITS && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
 			return false;
 	return true;
@@ -176,11 +192,11 @@ void warm_passes_close(struct warm_passes *m)
 	free(m);
 }
 
-bool warm_pass_keys(const struct warm_passes *m, enum dtype kv, uint32_t columns, enum plan_logits logits, const struct plan_options *opt, bool schedules,
-                    struct key **keys, size_t *n, struct error *err)
+bool warm_pass_keys(const struct warm_passes *m, enum dtype kv, uint32_t tokens, enum plan_logits logits,
+                    const struct plan_options *opt, bool schedules, struct key **keys, size_t *n, struct error *err)
 {
 	struct key_set set = { 0 };
-	bool ok = add_plan(&set, m, kv, columns, logits, opt, schedules, err);
+	bool ok = add_plan(&set, m, kv, tokens, logits, opt, schedules, err);
 
 	free(set.slot);
 	if (!ok)
@@ -190,7 +206,10 @@ bool warm_pass_keys(const struct warm_passes *m, enum dtype kv, uint32_t columns
 	return ok;
 }
 
-struct named_key { struct key key; char text[KEY_TEXT_MAX]; };
+struct named_key {
+	struct key key;
+	char text[KEY_TEXT_MAX];
+};
 
 static int by_text(const void *a, const void *b)
 {
@@ -235,8 +254,9 @@ static unsigned first_kv(unsigned set)
 	return first;
 }
 
-/* The keys from the given one on that have a KV cache of the first type in the set `kv`, once more with the others. Of the type a plan's keys take nothing but its
- * name (tests/runtime/t_warm.c holds them to that), so no plan is built again. */
+/* The keys from the given one on that have a KV cache of the first type in the set `kv`, once more with the others. Of
+ * the type a plan's keys take nothing but its name (tests/runtime/t_warm.c holds them to that), so no plan is built
+ * again. */
 static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct error *err)
 {
 	unsigned first = first_kv(kv);
@@ -254,9 +274,12 @@ static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct e
 	return true;
 }
 
-bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n, struct error *err)
+bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
+               struct error *err)
 {
-	uint32_t columns = !opt->columns ? SESSION_MAX_COLUMNS : opt->columns < SPECULATE_MOST ? SPECULATE_MOST : opt->columns;      /* guesses do not ask how long prompts are */
+	uint32_t tokens = !opt->tokens                   ? SESSION_MAX_TOKENS
+	                  : opt->tokens < SPECULATE_MOST ? SPECULATE_MOST
+	                                                 : opt->tokens; /* guesses do not ask how long prompts are */
 	struct key_set set = { 0 };
 	struct tune *tune = opt->tune && tune_any(opt->tune) ? opt->tune : NULL;
 	struct warm_passes m;
@@ -276,7 +299,8 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 			continue;
 		size_t from = set.n;
 		enum dtype kv = kv_types[first_kv(opt->kv)];
-		ok = add_passes(&set, &m, kv, columns, &po, !opt->usual, err) && (!tune || add_passes(&set, &m, kv, columns, &tuned, false, err)) &&
+		ok = add_passes(&set, &m, kv, tokens, &po, !opt->usual, err) &&
+		     (!tune || add_passes(&set, &m, kv, tokens, &tuned, false, err)) &&
 		     add_other_kv(&set, from, opt->kv, err);
 	}
 	sample_free(&m);

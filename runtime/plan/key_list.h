@@ -1,8 +1,9 @@
 /* runtime/plan/key_list.h - every kernel a model can need, without running it.
  *
- * Owns: the list of keys. It is found by building the very plans a session builds, for every number of columns and every kind of logits a session can ask for, on
- * weights that have types and sizes but no numbers; so it is right because it is the same code, and an editor of plan.c has nothing to do
- * here unless plan_options grows. Never compiles, never reads tensor data, never looks at this machine.
+ * Owns: the list of keys. It is found by building the very plans a session builds, for every number of tokens and every
+ * kind of logits a session can ask for, on weights that have types and sizes but no numbers; so it is right because it
+ * is the same code, and an editor of plan.c has nothing to do here unless plan_options grows. Never compiles, never
+ * reads tensor data, never looks at this machine.
  */
 #ifndef RUNTIME_WARM_H
 #define RUNTIME_WARM_H
@@ -17,26 +18,28 @@ enum { WARM_INT8_ACTIVATIONS = 1, WARM_F32_ACTIVATIONS = 2, WARM_ANY_ACTIVATIONS
 enum { WARM_KV_F16 = 1, WARM_KV_F32 = 2, WARM_KV_Q8_0 = 4, WARM_KV_ANY = 7 };
 enum { WARM_EXACT = 1 << NUMERICS_EXACT, WARM_BOUNDED = 1 << NUMERICS_BOUNDED, WARM_ANY_NUMERICS = 3 };
 
-unsigned warm_kv(enum dtype type);      /* the set of one */
+unsigned warm_kv(enum dtype type); /* the set of one */
 
 struct warm_options {
 	const struct target *target;
 	unsigned activations, kv;
-	unsigned numerics;              /* 0: WARM_EXACT */
-	uint32_t columns;               /* of the widest pass over a prompt; 0: the widest there is */
-	bool usual;                     /* usual schedules alone; otherwise also those that sessions try in passing */
-	struct tune *tune;              /* and those that these results name; NULL: none */
+	unsigned numerics; /* 0: WARM_EXACT */
+	uint32_t tokens;   /* of the widest pass over a prompt; 0: the widest there is */
+	bool usual;        /* usual schedules alone; otherwise also those that sessions try in passing */
+	struct tune *tune; /* and those that these results name; NULL: none */
 };
 
 /* The distinct keys, in order of their text; *keys is malloc'ed. Works on a model opened with MODEL_HEADER_ONLY. */
-bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n, struct error *err);
+bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
+               struct error *err);
 
 /* One pass at a time, for a session that is about to make it. */
 struct warm_passes;
 struct warm_passes *warm_passes_open(const struct model_spec *spec, struct error *err);
 void warm_passes_close(struct warm_passes *m);
-/* The distinct keys, in the order of their first use; *keys is malloc'ed. schedules: all schedules of the kernels that opt->tune has no result for. */
-bool warm_pass_keys(const struct warm_passes *m, enum dtype kv, uint32_t columns, enum plan_logits logits, const struct plan_options *opt, bool schedules,
-                    struct key **keys, size_t *n, struct error *err);
+/* The distinct keys, in the order of their first use; *keys is malloc'ed. schedules: all schedules of the kernels that
+ * opt->tune has no result for. */
+bool warm_pass_keys(const struct warm_passes *m, enum dtype kv, uint32_t tokens, enum plan_logits logits,
+                    const struct plan_options *opt, bool schedules, struct key **keys, size_t *n, struct error *err);
 
 #endif

@@ -1,8 +1,8 @@
-/* runtime/plan/plan.h - one pass through the model as data: launches with keys, arguments and barriers.
+/* runtime/plan/plan.h - one pass through the model as data: ops with keys, arguments and barriers.
  *
- * Owns: the order of the kernels of a forward pass for a given number of columns, and where each finds its operands. A plan is built
- * once per (columns, logits) and run many times; only the position changes between runs. It knows no device: the reference device
- * interprets it, the CPU runs it as one parallel region.
+ * Owns: the order of the kernels of a forward pass for a given number of tokens, and where each finds its operands. A
+ * plan is built once per (tokens, logits) and run many times; only the position changes between runs. It knows no
+ * device: the reference device interprets it, the CPU runs it as one parallel region.
  */
 #ifndef RUNTIME_PLAN_H
 #define RUNTIME_PLAN_H
@@ -15,33 +15,57 @@
 #include "loaders/model.h"
 #include "runtime/plan/weights.h"
 
-/* Activation buffers of one session, sized for `columns` tokens; layouts in templates.h. q and s pairs are int8 blocks and their scales.
+/* Activation buffers of one session, sized for `tokens` tokens; layouts in templates.h. q and s pairs are int8 blocks
+ * and their scales.
  * X(element type, name, elements for one token, who reaches it). Scales stand for 32 elements each. */
+/* clang-format off */
 #define PLAN_BUFFERS(X) \
 	X(int32_t, ids, PLAN_ONE, DEVICE_SHARED) \
-	X(float, cos, PLAN_ANGLES, DEVICE_SHARED) X(float, sin, PLAN_ANGLES, DEVICE_SHARED) \
+	X(float, cos, PLAN_ANGLES, DEVICE_SHARED) \
+	X(float, sin, PLAN_ANGLES, DEVICE_SHARED) \
 	X(float, x, PLAN_HIDDEN, DEVICE_BUFFERS) \
-	X(float, xn, PLAN_HIDDEN, DEVICE_BUFFERS) X(int8_t, xnq, PLAN_HIDDEN, DEVICE_BUFFERS) X(struct activation_block, xns, PLAN_HIDDEN, DEVICE_BUFFERS) \
-	X(float, q, PLAN_QUERIES, DEVICE_BUFFERS) X(float, qr, PLAN_QUERIES, DEVICE_BUFFERS) X(float, k, PLAN_KEYS, DEVICE_BUFFERS) X(float, v, PLAN_KEYS, DEVICE_BUFFERS) \
-	X(float, ao, PLAN_QUERIES, DEVICE_BUFFERS) X(int8_t, aoq, PLAN_QUERIES, DEVICE_BUFFERS) X(struct activation_block, aos, PLAN_QUERIES, DEVICE_BUFFERS) \
-	X(float, h, PLAN_FFN, DEVICE_BUFFERS) X(int8_t, hq, PLAN_FFN, DEVICE_BUFFERS) X(struct activation_block, hs, PLAN_FFN, DEVICE_BUFFERS) \
+	X(float, xn, PLAN_HIDDEN, DEVICE_BUFFERS) \
+	X(int8_t, xnq, PLAN_HIDDEN, DEVICE_BUFFERS) \
+	X(struct activation_block, xns, PLAN_HIDDEN, DEVICE_BUFFERS) \
+	X(float, q, PLAN_QUERIES, DEVICE_BUFFERS) \
+	X(float, qr, PLAN_QUERIES, DEVICE_BUFFERS) \
+	X(float, k, PLAN_KEYS, DEVICE_BUFFERS) \
+	X(float, v, PLAN_KEYS, DEVICE_BUFFERS) \
+	X(float, ao, PLAN_QUERIES, DEVICE_BUFFERS) \
+	X(int8_t, aoq, PLAN_QUERIES, DEVICE_BUFFERS) \
+	X(struct activation_block, aos, PLAN_QUERIES, DEVICE_BUFFERS) \
+	X(float, h, PLAN_FFN, DEVICE_BUFFERS) \
+	X(int8_t, hq, PLAN_FFN, DEVICE_BUFFERS) \
+	X(struct activation_block, hs, PLAN_FFN, DEVICE_BUFFERS) \
 	/* the inputs of wide matmuls */ \
-	X(float, turned, PLAN_WIDEST, DEVICE_BUFFERS) X(int8_t, turned_q, PLAN_WIDEST, DEVICE_BUFFERS) X(struct activation_block, turned_s, PLAN_WIDEST, DEVICE_BUFFERS)
-enum plan_width { PLAN_ONE, PLAN_ANGLES /* head_dim/2 */, PLAN_HIDDEN, PLAN_QUERIES /* heads * head_dim */, PLAN_KEYS /* kv_heads * head_dim */, PLAN_FFN, PLAN_WIDEST /* of all */ };
+	X(float, turned, PLAN_WIDEST, DEVICE_BUFFERS) \
+	X(int8_t, turned_q, PLAN_WIDEST, DEVICE_BUFFERS) \
+	X(struct activation_block, turned_s, PLAN_WIDEST, DEVICE_BUFFERS)
+/* clang-format on */
+enum plan_width {
+	PLAN_ONE,
+	PLAN_ANGLES /* head_dim/2 */,
+	PLAN_HIDDEN,
+	PLAN_QUERIES /* heads * head_dim */,
+	PLAN_KEYS /* kv_heads * head_dim */,
+	PLAN_FFN,
+	PLAN_WIDEST /* of all */
+};
 struct plan_buffers {
-	uint32_t columns;                       /* capacity */
+	uint32_t tokens; /* capacity */
 #define X(type, name, width, memory) type *name;
 	PLAN_BUFFERS(X)
 #undef X
-	float *logits; uint32_t logit_columns;  /* [logit_columns][kp(vocab)] */
+	float *logits;
+	uint32_t logit_tokens; /* [logit_tokens][kp(vocab)] */
 };
 /* Bytes of a buffer for so many tokens; element: bytes of one. */
-uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t columns);
+uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens);
 
-struct plan_cache {                             /* KV of one session */
+struct plan_cache { /* KV of one session */
 	enum dtype type;
-	uint64_t k_bytes, layer_bytes;          /* of one layer in one chunk: the K part; both */
-	uint64_t chunk_bytes;                   /* all layers; chunk after chunk, so that memory is touched as positions fill up */
+	uint64_t k_bytes, layer_bytes; /* of one layer in one chunk: the K part; both */
+	uint64_t chunk_bytes; /* all layers; chunk after chunk, so that memory is touched as positions fill up */
 	uint8_t *base;
 };
 
@@ -49,54 +73,74 @@ enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_LOGITS };
 
 struct tune;
 struct registry;
-/* What decides the keys of a plan besides model, columns, logits and KV type: warm.c goes through every value of it. */
+/* What decides the keys of a plan besides model, tokens, logits and KV type: warm.c goes through every value of it. */
 struct plan_options {
 	const struct target *target;
-	struct tune *tune;                      /* which schedules kernels have; NULL: the usual ones */
-	struct registry *only;                  /* ... where that has them; NULL: any may be made */
+	struct tune *tune;     /* which schedules kernels have; NULL: the usual ones */
+	struct registry *only; /* ... where that has them; NULL: any may be made */
 	bool f32_activations;
-	bool bounded;                           /* the numerics class BOUNDED may be used where there are kernels of it */
-	bool general;                           /* every column goes through the kernels of one column, in turn; these a session has anyway */
+	bool bounded; /* the numerics class BOUNDED may be used where there are kernels of it */
+	bool general; /* every token goes through the kernels of one token, in turn; these a session has anyway */
 };
 
-struct plan_kernel { struct key key; void *handle; };      /* handle: the device's, set by its prepare */
+struct plan_kernel {
+	struct key key;
+	void *handle;
+}; /* handle: the device's, set by its prepare */
 
-struct plan_launch {
+struct plan_op {
 	uint32_t kernel, n_args;
-	int64_t begin, end;                     /* work units */
+	int64_t begin, end; /* work units */
 	uint64_t *arg;
-	bool barrier;                           /* everything before must be finished before what follows */
-	bool dynamic;                           /* units differ in cost: threads take them one by one */
-	uint32_t cost;                          /* of a unit, beside those of the other launches of its phase */
-	bool alone;                             /* so little that sharing it out takes longer than doing it */
-	uint32_t chain;                         /* not 0: so many units belong to one step of a chain, together with the units of its neighbours of the same step;
-	                                           a step waits for no other, whatever `barrier` says between the chain's launches. Who cannot use that need not. */
+	bool barrier;         /* everything before must be finished before what follows */
+	bool uneven;          /* units differ in cost: threads take them one by one */
+	uint32_t unit_cost;   /* of a unit, beside those of the other ops of its stage */
+	bool serial;          /* so little that sharing it out takes longer than doing it */
+	uint32_t fused_units; /* not 0: so many units belong to one step of a chain, together with the units of its
+	                      neighbours of the same step; a step waits for no other, whatever `barrier` says between
+	                      the chain's ops. Who cannot use that need not. */
 };
 
 struct plan {
-	uint32_t columns; enum plan_logits logits;
-	struct plan_kernel *kernel; size_t n_kernels;
-	struct plan_launch *launch; size_t n_launches;
-	uint64_t *args; size_t n_args;          /* all launches' slots */
-	uint32_t *phase; size_t n_phases;       /* launches phase[i] .. phase[i + 1] - 1 have no barrier between them or are a chain; phase[n_phases] is n_launches */
-	uint32_t *part; size_t n_parts;         /* launches part[i] .. part[i + 1] - 1 are the embedding, a layer, or the logits; part[n_parts] is n_launches */
-	void *prepared;                         /* the device's */
-	uint32_t even;                          /* what its runs have taught a device about handing units out (device.h); 0: nothing yet */
-	_Atomic uint64_t *took;                 /* by launch: nanoseconds of all workers together; NULL: nobody asks (tuner.h) */
-	uint32_t profile_at;                    /* profile.h's number of the first kernel, where there is a profile */
-	uint64_t **position; size_t n_positions;               /* argument slots that hold the first column's position */
+	uint32_t tokens;
+	enum plan_logits logits;
+	struct plan_kernel *kernel;
+	size_t n_kernels;
+	struct plan_op *op;
+	size_t n_ops;
+	uint64_t *args;
+	size_t n_args; /* all ops' slots */
+	uint32_t *stage;
+	size_t n_stages; /* ops stage[i] .. stage[i + 1] - 1 have no barrier between them or are a chain;
+	                    stage[n_phases] is n_launches */
+	uint32_t *section;
+	size_t n_sections; /* ops part[i] .. part[i + 1] - 1 are the embedding, a layer, or the logits; part[n_parts] is
+	                      n_launches */
+	void *prepared;    /* the device's */
+	uint32_t static_share;  /* what its runs have taught a device about handing units out (device.h); 0: nothing yet
+	                         */
+	_Atomic uint64_t *took; /* by op: nanoseconds of all workers together; NULL: nobody asks (tuner.h) */
+	uint32_t profile_at;    /* profile.h's number of the first kernel, where there is a profile */
+	uint64_t **position;
+	size_t n_positions; /* argument slots that hold the first token's position */
 };
 
 /* False: err. The plan borrows everything. */
-bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w, const struct plan_buffers *buffers,
-                const struct plan_cache *kv, uint32_t columns, enum plan_logits logits, const struct plan_options *opt, struct error *err);
-/* The same for a plan that is never run, for its keys and launches: it has no memory to work on. w may come from weights_describe(). */
-bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv, uint32_t columns, enum plan_logits logits,
-                  const struct plan_options *opt, struct error *err);
-/* Whether a pass of so many columns, with the logits of the last, may need kernels that none needs which was asked about with the same *seen (all zero at first), model and
- * options. For lists of kernels: of some thousand passes a few dozen are new. */
-struct plan_widths { uint64_t matmul[DTYPE_COUNT][2], attention; };
-bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w, uint32_t columns, const struct plan_options *opt);
+bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w,
+                const struct plan_buffers *buffers, const struct plan_cache *kv, uint32_t tokens,
+                enum plan_logits logits, const struct plan_options *opt, struct error *err);
+/* The same for a plan that is never run, for its keys and ops: it has no memory to work on. w may come from
+ * weights_describe(). */
+bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
+                  uint32_t tokens, enum plan_logits logits, const struct plan_options *opt, struct error *err);
+/* Whether a pass of so many tokens, with the logits of the last, may need kernels that none needs which was asked about
+ * with the same *seen (all zero at first), model and options. For lists of kernels: of some thousand passes a few dozen
+ * are new. */
+struct plan_widths {
+	uint64_t matmul[DTYPE_COUNT][2], attention;
+};
+bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,
+                         uint32_t tokens, const struct plan_options *opt);
 void plan_set_position(struct plan *p, uint64_t position);
 void plan_free(struct plan *p);
 

@@ -24,7 +24,11 @@ static double yarn_dimension(double rotations, const struct model_rope *r)
 	return r->dims * math_host_log(r->original_context / (rotations * 2 * pi)) / (2 * math_host_log(r->theta));
 }
 
-static double floor_of(double x) { double t = (double)(int64_t)x; return t > x ? t - 1 : t; }
+static double floor_of(double x)
+{
+	double t = (double)(int64_t)x;
+	return t > x ? t - 1 : t;
+}
 
 static double scale_yarn(double f, uint32_t i, const struct model_rope *r)
 {

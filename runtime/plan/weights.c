@@ -17,9 +17,9 @@ enum { ARENA_SLACK = 4096, ARENA_ALIGN = 4096, SLICE_BYTES = 4 << 20, READ_BYTES
 struct job {
 	const struct model_tensor *tensor;
 	uint8_t *out;
-	uint64_t blocks, block_bytes, stride;         /* stride: bytes from a block to the next */
-	uint64_t read_blocks;                         /* so many are read and packed at a time */
-	uint64_t slice_blocks, slices, first_slice;   /* work is handed out in slices */
+	uint64_t blocks, block_bytes, stride;       /* stride: bytes from a block to the next */
+	uint64_t read_blocks;                       /* so many are read and packed at a time */
+	uint64_t slice_blocks, slices, first_slice; /* work is handed out in slices */
 	uint32_t head_dim;
 };
 
@@ -27,15 +27,18 @@ struct packing {
 	const struct model *model;
 	struct device *device;
 	enum weight_layout layout;
-	struct job *job; size_t n_jobs;
+	struct job *job;
+	size_t n_jobs;
 	uint64_t slices;
 	_Atomic uint64_t next, bytes_done;
 	_Atomic int stop;
-	atomic_flag failed;                           /* the first who fails writes err */
+	atomic_flag failed; /* the first who fails writes err */
 	struct error err;
-	size_t buffer_bytes, block_bytes;             /* of each worker: rows as they are read; behind them a packed block, where the device takes only copies */
+	size_t buffer_bytes, block_bytes; /* of each worker: rows as they are read; behind them a packed block, where
+	                                     the device takes only copies */
 	uint64_t bytes_total;
-	int (*progress)(void *, uint64_t, uint64_t); void *user;
+	int (*progress)(void *, uint64_t, uint64_t);
+	void *user;
 };
 
 /* Row r of the packed matrix is which row of the file? GGUF llama files hold the halves of each head interleaved. */
@@ -63,7 +66,8 @@ static void plan_reads(struct job *j, size_t *buffer_bytes)
 {
 	const struct model_tensor *t = j->tensor;
 	uint64_t unit = t->rope_pairs ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);
-	uint64_t heads = t->rope_pairs && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0;      /* of which a part may be wanted */
+	uint64_t heads =
+		t->rope_pairs && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0; /* of which a part may be wanted */
 
 	j->read_blocks = unit * (fit ? fit : 1);
 	uint64_t rows = j->read_blocks * 32 + heads, bytes = (rows < t->rows ? rows : t->rows) * t->row_bytes;
@@ -71,7 +75,8 @@ static void plan_reads(struct job *j, size_t *buffer_bytes)
 		*buffer_bytes = bytes;
 }
 
-static bool pack_blocks(const struct packing *p, const struct job *j, uint64_t b0, uint64_t b1, uint8_t *buffer, struct error *err)
+static bool pack_blocks(const struct packing *p, const struct job *j, uint64_t b0, uint64_t b1, uint8_t *buffer,
+                        struct error *err)
 {
 	const struct model_tensor *t = j->tensor;
 	uint64_t first, end;
@@ -96,7 +101,8 @@ static bool pack_blocks(const struct packing *p, const struct job *j, uint64_t b
 
 static bool pack_slice(const struct packing *p, const struct job *j, uint64_t slice, uint8_t *buffer, struct error *err)
 {
-	uint64_t b0 = slice * j->slice_blocks, end = b0 + j->slice_blocks < j->blocks ? b0 + j->slice_blocks : j->blocks;
+	uint64_t b0 = slice * j->slice_blocks,
+		 end = b0 + j->slice_blocks < j->blocks ? b0 + j->slice_blocks : j->blocks;
 
 	for (uint64_t b = b0; b < end; b += j->read_blocks)
 		if (!pack_blocks(p, j, b, b + j->read_blocks < end ? b + j->read_blocks : end, buffer, err))
@@ -139,8 +145,10 @@ static void pack_with(struct packing *p, uint8_t *buffer, int worker)
 			pack_failed(p, &err);
 			return;
 		}
-		uint64_t done = atomic_fetch_add(&p->bytes_done, j->slice_blocks * j->block_bytes) + j->slice_blocks * j->block_bytes;
-		if (worker == 0 && p->progress && p->progress(p->user, done < p->bytes_total ? done : p->bytes_total, p->bytes_total))
+		uint64_t done = atomic_fetch_add(&p->bytes_done, j->slice_blocks * j->block_bytes) +
+		                j->slice_blocks * j->block_bytes;
+		if (worker == 0 && p->progress &&
+		    p->progress(p->user, done < p->bytes_total ? done : p->bytes_total, p->bytes_total))
 			atomic_store(&p->stop, 1);
 	}
 }
@@ -155,14 +163,19 @@ static void pack_worker(void *user, int worker, int workers)
 	if (buffer)
 		pack_with(p, buffer, worker);
 	else {
-		error_set(&err, ERROR_MEMORY, "no memory for %zu bytes of weights on their way", p->buffer_bytes + p->block_bytes);
+		error_set(&err, ERROR_MEMORY, "no memory for %zu bytes of weights on their way",
+		          p->buffer_bytes + p->block_bytes);
 		pack_failed(p, &err);
 	}
 	free(buffer);
 }
 
 /* Collects the matrices in the order a token reads them, so that one token streams the arena from front to back. */
-struct entry { const struct model_tensor *tensor; struct weights_matrix *matrix; enum { ALONE, FIRST_OF_TWO, SECOND_OF_TWO } place; };
+struct entry {
+	const struct model_tensor *tensor;
+	struct weights_matrix *matrix;
+	enum { ALONE, FIRST_OF_TWO, SECOND_OF_TWO } place;
+};
 
 static size_t list_matrices(struct entry *e, const struct model_spec *s, struct weights *w)
 {
@@ -173,10 +186,16 @@ static size_t list_matrices(struct entry *e, const struct model_spec *s, struct 
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
 		struct weights_layer *wl = &w->layer[i];
-		bool alike = weights_alternate(l->gate.type, l->up.type);
-		const struct entry seven[MATRICES_PER_LAYER] = { { &l->q, &wl->q, ALONE }, { &l->k, &wl->k, ALONE }, { &l->v, &wl->v, ALONE },
-			{ &l->o, &wl->o, ALONE }, { &l->gate, &wl->gate, alike ? FIRST_OF_TWO : ALONE },
-			{ &l->up, &wl->up, alike ? SECOND_OF_TWO : ALONE }, { &l->down, &wl->down, ALONE } };
+		bool alike = weights_gate_up_interleaved(l->gate.type, l->up.type);
+		const struct entry seven[MATRICES_PER_LAYER] = {
+			{ &l->q, &wl->q, ALONE },
+			{ &l->k, &wl->k, ALONE },
+			{ &l->v, &wl->v, ALONE },
+			{ &l->o, &wl->o, ALONE },
+			{ &l->gate, &wl->gate, alike ? FIRST_OF_TWO : ALONE },
+			{ &l->up, &wl->up, alike ? SECOND_OF_TWO : ALONE },
+			{ &l->down, &wl->down, ALONE }
+		};
 		memcpy(e + n, seven, sizeof seven);
 		n += MATRICES_PER_LAYER;
 	}
@@ -184,7 +203,8 @@ static size_t list_matrices(struct entry *e, const struct model_spec *s, struct 
 	return n;
 }
 
-/* Where the job's matrix goes, `at` bytes into the arena; returns where the next one goes. Two matrices of one kernel alternate block by block. */
+/* Where the job's matrix goes, `at` bytes into the arena; returns where the next one goes. Two matrices of one kernel
+ * alternate block by block. */
 static uint64_t place_job(struct job *j, const struct entry *e, uint8_t *arena, uint64_t at)
 {
 	bool two = e->place != ALONE;
@@ -200,12 +220,14 @@ static bool check_types(const struct entry *e, size_t n, struct error *err)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!weight_supported(e[i].tensor->type))
-			return error_set(err, ERROR_UNSUPPORTED, "tensor %s has type %s, which no kernel multiplies with", e[i].tensor->name,
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "tensor %s has type %s, which no kernel multiplies with", e[i].tensor->name,
 			                 dtype_table[e[i].tensor->type].name);
 	return true;
 }
 
-static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p, struct error *err)
+static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p,
+                          struct error *err)
 {
 	const struct model_spec *s = &m->spec;
 	struct entry *e = calloc((size_t)s->layers * MATRICES_PER_LAYER + 2, sizeof *e);
@@ -226,8 +248,10 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 		for (size_t i = 0; i < p->n_jobs; i++) {
 			const struct model_tensor *t = e[i].tensor;
 			struct job *j = &p->job[i];
-			*j = (struct job){ .tensor = t, .blocks = (t->rows + 31) / 32,
-			                   .block_bytes = weight_block_bytes(t->type, p->layout, t->cols), .head_dim = s->head_dim };
+			*j = (struct job){ .tensor = t,
+				           .blocks = (t->rows + 31) / 32,
+				           .block_bytes = weight_block_bytes(t->type, p->layout, t->cols),
+				           .head_dim = s->head_dim };
 			at = place_job(j, &e[i], w->arena, at);
 			plan_reads(j, &p->buffer_bytes);
 			p->block_bytes = j->block_bytes > p->block_bytes ? j->block_bytes : p->block_bytes;
@@ -235,7 +259,9 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 			j->slices = (j->blocks + j->slice_blocks - 1) / j->slice_blocks;
 			j->first_slice = i ? p->job[i - 1].first_slice + p->job[i - 1].slices : 0;
 			p->slices = j->first_slice + j->slices;
-			*e[i].matrix = (struct weights_matrix){ .type = t->type, .rows = t->rows, .k = t->cols, .packed = j->out };
+			*e[i].matrix = (struct weights_matrix){
+				.type = t->type, .rows = t->rows, .k = t->cols, .packed = j->out
+			};
 			if (pass == 0 && e[i].tensor != &s->embed)
 				w->token_bytes += j->blocks * j->block_bytes;
 			else if (pass == 0 && s->tied)
@@ -264,11 +290,18 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 	return true;
 }
 
-/* The vectors on their way: raw has room for the longest as it is read; converted, one after the other, they are copied to the device together. */
-struct vectors { void *raw; float *converted; const float *there; uint64_t used; };
+/* The vectors on their way: raw has room for the longest as it is read; converted, one after the other, they are copied
+ * to the device together. */
+struct vectors {
+	void *raw;
+	float *converted;
+	const float *there;
+	uint64_t used;
+};
 
 /* *place NULL: the model has none. */
-static bool convert_vector(const float **place, struct vectors *v, const struct model *m, const struct model_tensor *t, struct error *err)
+static bool convert_vector(const float **place, struct vectors *v, const struct model *m, const struct model_tensor *t,
+                           struct error *err)
 {
 	const uint32_t head_dim = m->spec.head_dim;
 	float *out = v->converted + v->used;
@@ -279,7 +312,7 @@ static bool convert_vector(const float **place, struct vectors *v, const struct 
 	if (!model_read(m, t, 0, t->bytes, v->raw, err))
 		return false;
 	weight_to_f32(t->type, out, v->raw, t->cols);
-	if (t->rope_pairs) {                     /* as source_row: halves apart */
+	if (t->rope_pairs) { /* as source_row: halves apart */
 		float head[4096];
 		assert(head_dim <= 4096);
 		for (uint64_t h = 0; h < t->cols; h += head_dim) {
@@ -299,16 +332,19 @@ enum { VECTORS_PER_LAYER = 11 };
 
 static void layer_vectors(const struct model_layer *l, const struct model_tensor *t[VECTORS_PER_LAYER])
 {
-	const struct model_tensor *all[VECTORS_PER_LAYER] = { &l->attn_norm, &l->ffn_norm, &l->q_norm, &l->k_norm, &l->q_bias, &l->k_bias, &l->v_bias,
-		&l->o_bias, &l->gate_bias, &l->up_bias, &l->down_bias };
+	const struct model_tensor *all[VECTORS_PER_LAYER] = {
+		&l->attn_norm, &l->ffn_norm, &l->q_norm,    &l->k_norm,  &l->q_bias,   &l->k_bias,
+		&l->v_bias,    &l->o_bias,   &l->gate_bias, &l->up_bias, &l->down_bias
+	};
 	memcpy(t, all, sizeof all);
 }
 
 /* In the order of layer_vectors(). */
 static void layer_places(struct weights_layer *l, const float **out[VECTORS_PER_LAYER])
 {
-	const float **all[VECTORS_PER_LAYER] = { &l->attn_norm, &l->ffn_norm, &l->q_norm, &l->k_norm, &l->q_bias, &l->k_bias, &l->v_bias, &l->o_bias,
-		&l->gate_bias, &l->up_bias, &l->down_bias };
+	const float **all[VECTORS_PER_LAYER] = { &l->attn_norm, &l->ffn_norm, &l->q_norm,   &l->k_norm,
+		                                 &l->q_bias,    &l->k_bias,   &l->v_bias,   &l->o_bias,
+		                                 &l->gate_bias, &l->up_bias,  &l->down_bias };
 	memcpy(out, all, sizeof all);
 }
 
@@ -353,8 +389,11 @@ static bool convert_vectors(struct weights *w, const struct model *m, struct err
 	w->vectors_bytes = floats * sizeof(float) + 256;
 	if (!(w->vectors = d->alloc(d, w->vectors_bytes, DEVICE_VECTORS, err)))
 		return false;
-	struct vectors v = { .raw = malloc(longest), .converted = calloc(floats, sizeof *v.converted), .there = w->vectors };
-	bool ok = (v.raw && v.converted) || error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases", (unsigned long long)(floats * sizeof(float)));
+	struct vectors v = {
+		.raw = malloc(longest), .converted = calloc(floats, sizeof *v.converted), .there = w->vectors
+	};
+	bool ok = (v.raw && v.converted) || error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases",
+	                                              (unsigned long long)(floats * sizeof(float)));
 	ok = ok && convert_all(w, &v, m, err) && d->upload(d, w->vectors, v.converted, floats * sizeof(float), err);
 	free(v.raw);
 	free(v.converted);
@@ -397,8 +436,10 @@ bool weights_describe(struct weights *w, const struct model_spec *s, struct erro
 		size_t n = list_matrices(e, s, w);
 		ok = check_types(e, n, err);
 		for (size_t i = 0; i < n; i++)
-			*e[i].matrix = (struct weights_matrix){ .type = e[i].tensor->type, .rows = e[i].tensor->rows, .k = e[i].tensor->cols,
-			                                        .packed = (const uint8_t *)somewhere };
+			*e[i].matrix = (struct weights_matrix){ .type = e[i].tensor->type,
+				                                .rows = e[i].tensor->rows,
+				                                .k = e[i].tensor->cols,
+				                                .packed = (const uint8_t *)somewhere };
 		if (s->tied)
 			w->embed = w->lm_head;
 		describe_vectors(w, s);
@@ -412,8 +453,12 @@ bool weights_describe(struct weights *w, const struct model_spec *s, struct erro
 bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,
                   int (*progress)(void *, uint64_t, uint64_t), void *user, struct error *err)
 {
-	struct packing p = { .model = m, .device = device, .layout = weight_layout_of(device->facts.target), .progress = progress, .user = user,
-	                     .failed = ATOMIC_FLAG_INIT };
+	struct packing p = { .model = m,
+		             .device = device,
+		             .layout = weight_layout_of(device->facts.target),
+		             .progress = progress,
+		             .user = user,
+		             .failed = ATOMIC_FLAG_INIT };
 
 	bool ok = allocate_layers(w, &m->spec, err);
 	w->device = device;

@@ -8,7 +8,10 @@
 #include "runtime/sampling/greatest.h"
 
 /* A candidate while it is sorted: its key, in bits that order as integers do, and its place in the list. */
-struct candidate_word { uint32_t key; int32_t at; };
+struct candidate_word {
+	uint32_t key;
+	int32_t at;
+};
 
 bool candidates_open(struct candidates *c, int32_t room)
 {
@@ -56,7 +59,7 @@ static uint32_t ordered_bits(float key)
 {
 	uint32_t u;
 
-	key += 0.0f;                    /* -0 is 0 */
+	key += 0.0f; /* -0 is 0 */
 	memcpy(&u, &key, 4);
 	return u ^ (u >> 31 ? 0xffffffffu : 0x80000000u);
 }
@@ -79,8 +82,10 @@ static void insertion_sort(const struct candidates *c, struct candidate_word *w,
 
 enum { DIGIT = 11, DIGITS = 1 << DIGIT, KEY_BITS = 32, ID_BITS = 31 };
 
-/* One pass of a stable sort by a digit of the key, or of the id: from a to b. False: all have the same, and stay in a. */
-static bool radix_pass(const struct candidates *c, const struct candidate_word *a, struct candidate_word *b, unsigned shift, bool by_id)
+/* One pass of a stable sort by a digit of the key, or of the id: from a to b. False: all have the same, and stay in
+ * a. */
+static bool radix_pass(const struct candidates *c, const struct candidate_word *a, struct candidate_word *b,
+                       unsigned shift, bool by_id)
 {
 	uint32_t start[DIGITS] = { 0 };
 
@@ -189,7 +194,10 @@ static void sift(const struct candidates *c, int32_t at, int32_t n)
 	h[at] = x;
 }
 
-static struct candidate_word word_of(const struct candidates *c, int32_t at) { return (struct candidate_word){ ordered_bits(-c->logit[at]), at }; }
+static struct candidate_word word_of(const struct candidates *c, int32_t at)
+{
+	return (struct candidate_word){ ordered_bits(-c->logit[at]), at };
+}
 
 enum { BLOCK = 32 };
 
@@ -227,7 +235,7 @@ static void select_first(struct candidates *c, int32_t k)
 
 void candidates_keep_first(struct candidates *c, int32_t k)
 {
-	enum { PART = 16 };             /* of a list; more of it is sooner sorted whole */
+	enum { PART = 16 }; /* of a list; more of it is sooner sorted whole */
 
 	if (c->sorted || k >= c->n || k > c->n / PART) {
 		candidates_sort(c);
@@ -293,10 +301,11 @@ static int32_t bucket_of(float key, float least)
 {
 	float b = (key - least) * 16;
 
-	return b < BUCKETS - 1 ? (int32_t)b : BUCKETS - 1;      /* inf and NaN are far away */
+	return b < BUCKETS - 1 ? (int32_t)b : BUCKETS - 1; /* inf and NaN are far away */
 }
 
-/* Drops what cannot belong to the head: buckets of keys, taken in order until they have its mass, and some more than rounding could matter. */
+/* Drops what cannot belong to the head: buckets of keys, taken in order until they have its mass, and some more than
+ * rounding could matter. */
 static void narrow(struct candidates *c, float mass, int32_t least)
 {
 	double sum[BUCKETS] = { 0 }, all = 0;

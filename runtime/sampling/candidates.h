@@ -20,11 +20,11 @@ struct candidates {
 	int32_t n, room;
 	int32_t *id;
 	float *logit;
-	float *p;               /* probabilities, of the last sampler that made any; valid with has_p, else all are 0 */
+	float *p; /* probabilities, of the last sampler that made any; valid with has_p, else all are 0 */
 	bool has_p;
-	bool sorted;            /* the list is in order */
-	int32_t changed;        /* id[i] == i for all i from here on */
-	float *key;             /* for sorting: ascending */
+	bool sorted;     /* the list is in order */
+	int32_t changed; /* id[i] == i for all i from here on */
+	float *key;      /* for sorting: ascending */
 	struct candidate_word *word, *other;
 };
 
@@ -56,7 +56,8 @@ void candidates_drop_head(struct candidates *c, int32_t n);
 
 /* p[i] = exp(logit[i] - max); returns their sum. */
 double candidates_exp(struct candidates *c);
-/* p becomes the softmax of the logits. Returns the logarithm of the sum behind it, so that ln p = logit - max - that. */
+/* p becomes the softmax of the logits. Returns the logarithm of the sum behind it, so that ln p = logit - max -
+ * that. */
 double candidates_softmax(struct candidates *c);
 
 #endif

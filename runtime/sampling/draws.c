@@ -42,7 +42,8 @@ static int32_t draw_and_learn(struct candidates *c, const struct mirostat *m, do
 	return chosen;
 }
 
-/* The exponent of Zipf's law that the first `counted` of a sorted list follow best. What has probability 0 follows none. */
+/* The exponent of Zipf's law that the first `counted` of a sorted list follow best. What has probability 0 follows
+ * none. */
 static double steepness(const struct candidates *c, int32_t counted)
 {
 	double products = 0, squares = 0;
@@ -55,12 +56,16 @@ static double steepness(const struct candidates *c, int32_t counted)
 	return squares > 0 ? products / squares : 0;
 }
 
-int32_t draw_mirostat(struct candidates *c, const struct mirostat *m, int32_t counted, int32_t vocab, double u, float *mu)
+int32_t draw_mirostat(struct candidates *c, const struct mirostat *m, int32_t counted, int32_t vocab, double u,
+                      float *mu)
 {
 	candidates_sort(c);
-	double s = steepness(c, counted), e = s - 1, ln_v = math_host_log(vocab), scale = fabs(e) > 1e-9 ? e / (1 - math_host_exp(-e * ln_v)) : 1 / ln_v;
+	double s = steepness(c, counted), e = s - 1, ln_v = math_host_log(vocab),
+	       scale = fabs(e) > 1e-9 ? e / (1 - math_host_exp(-e * ln_v)) : 1 / ln_v;
 	double base = vocab > 1 ? scale * math_host_exp((double)*mu * LN2) : 1;
-	double k = base > 1 && s > 0 ? math_host_pow(base, 1 / s) : base > 1 ? c->n : 1;    /* where all are as likely: all or one */
+	double k = base > 1 && s > 0 ? math_host_pow(base, 1 / s)
+	           : base > 1        ? c->n
+	                             : 1; /* where all are as likely: all or one */
 	candidates_keep_first(c, k < c->n ? k > 1 ? (int32_t)k : 1 : c->n);
 	return draw_and_learn(c, m, u, mu);
 }
@@ -100,7 +105,8 @@ int32_t draw_adaptive(struct candidates *c, const struct adaptive *a, double u, 
 	candidates_softmax(c);
 	float wanted = clamped(2 * target - s->sum / s->weight, 0, 1);
 	for (int32_t i = 0; i < c->n; i++) {
-		float distance = fabsf(c->p[i] - wanted) * (1 / 0.3f), logit = 5 - 10 * distance * distance / (1 + distance);
+		float distance = fabsf(c->p[i] - wanted) * (1 / 0.3f),
+		      logit = 5 - 10 * distance * distance / (1 + distance);
 		c->key[i] = c->p[i];
 		if (c->logit[i] != -INFINITY)
 			c->logit[i] = logit;

@@ -7,11 +7,17 @@
 
 /* ---- breakers */
 
-/* The text behind a token, as far as a breaker that begins in the token could reach; and which token each byte is of, the last being 0. */
-struct behind { unsigned char byte[DRY_BREAKER_BYTES]; size_t token[DRY_BREAKER_BYTES]; size_t n; };
+/* The text behind a token, as far as a breaker that begins in the token could reach; and which token each byte is of,
+ * the last being 0. */
+struct behind {
+	unsigned char byte[DRY_BREAKER_BYTES];
+	size_t token[DRY_BREAKER_BYTES];
+	size_t n;
+};
 
 /* Whether the breaker begins at byte `at` of the piece. Its last byte's token; `own` is the piece's. */
-static bool begins(const struct dry_breaker *b, const char *piece, size_t n, size_t at, size_t own, const struct behind *next, size_t *token)
+static bool begins(const struct dry_breaker *b, const char *piece, size_t n, size_t at, size_t own,
+                   const struct behind *next, size_t *token)
 {
 	size_t here = n - at < b->n ? n - at : b->n, rest = b->n - here;
 
@@ -22,7 +28,8 @@ static bool begins(const struct dry_breaker *b, const char *piece, size_t n, siz
 }
 
 /* Of the breakers that begin in the piece, the one that ends last: its last byte's token. False: none begins there. */
-static bool breaks(const struct dry *d, const char *piece, size_t n, size_t own, const struct behind *next, size_t *token)
+static bool breaks(const struct dry *d, const char *piece, size_t n, size_t own, const struct behind *next,
+                   size_t *token)
 {
 	size_t end;
 	bool any = false;
@@ -56,7 +63,7 @@ size_t dry_behind_breaker(const struct dry *d, const int32_t *text, size_t n)
 	struct behind next = { .n = 0 };
 	size_t token;
 
-	for (size_t i = 0; d->n_breakers && i < n; i++) {       /* i: tokens behind this one */
+	for (size_t i = 0; d->n_breakers && i < n; i++) { /* i: tokens behind this one */
 		size_t bytes;
 		const char *piece = d->piece(d->piece_user, text[n - 1 - i], &bytes);
 		if (breaks(d, piece, bytes, i, &next, &token))
@@ -80,10 +87,11 @@ static bool is_breaker(const struct dry *d, int32_t id)
 
 /* ---- repetitions */
 
-/* same[i], 0 < i < n: how many tokens before the last i agree with the last ones, going back (the Z function of the text read backwards). */
+/* same[i], 0 < i < n: how many tokens before the last i agree with the last ones, going back (the Z function of the
+ * text read backwards). */
 static void agree(const int32_t *text, size_t n, int32_t *same)
 {
-	size_t left = 0, right = 0;     /* the agreement that was seen to reach the farthest: [left, right) going back */
+	size_t left = 0, right = 0; /* the agreement that was seen to reach the farthest: [left, right) going back */
 
 	for (size_t i = 1; i < n; i++) {
 		size_t m = 0;

@@ -38,7 +38,8 @@ void filter_min_p(struct candidates *c, float p, int32_t min_keep)
 
 	if (!(p > 0) || !c->n)
 		return;
-	float most = candidates_max(c), ln_p = (float)math_host_log((double)p), least = (most < -FLT_MAX ? -FLT_MAX : most) + ln_p;
+	float most = candidates_max(c), ln_p = (float)math_host_log((double)p),
+	      least = (most < -FLT_MAX ? -FLT_MAX : most) + ln_p;
 	for (int32_t i = 0; i < c->n; i++)
 		n += c->logit[i] >= least;
 	if (c->sorted || n < enough)
@@ -47,7 +48,8 @@ void filter_min_p(struct candidates *c, float p, int32_t min_keep)
 		candidates_keep_from(c, least);
 }
 
-/* The entropy of the softmax that is there: each surprise is log_sum - (logit - most). What has probability 0 adds nothing. */
+/* The entropy of the softmax that is there: each surprise is log_sum - (logit - most). What has probability 0 adds
+ * nothing. */
 static double entropy(const struct candidates *c, float most, double log_sum)
 {
 	double h = 0;

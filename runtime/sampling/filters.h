@@ -26,7 +26,8 @@ void filter_xtc(struct candidates *c, float probability, float threshold, int32_
 
 /* Logits divided by t; t <= 0: all but the first of the greatest become -inf. */
 void temperature_scale(struct candidates *c, float t);
-/* Dynamic temperature: from t - range to t + range by the entropy, as a part of its most, to the power; range <= 0: t. */
+/* Dynamic temperature: from t - range to t + range by the entropy, as a part of its most, to the power; range <= 0:
+ * t. */
 void temperature_dynamic(struct candidates *c, float t, float range, float exponent);
 
 #endif

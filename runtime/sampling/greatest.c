@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-/* The greatest of a block, as many chains side by side: one would wait for each comparison in turn. NaN is not greater. */
+/* The greatest of a block, as many chains side by side: one would wait for each comparison in turn. NaN is not
+ * greater. */
 static float block_max(const float *x, int32_t n)
 {
 	enum { CHAINS = 32 };
@@ -25,7 +26,7 @@ int32_t greatest_first(const float *x, int32_t n)
 {
 	enum { BLOCK = 1024 };
 	float most = -INFINITY;
-	int32_t first = 0;                   /* of the first block that has the greatest */
+	int32_t first = 0; /* of the first block that has the greatest */
 
 	for (int32_t i = 0; i < n; i += BLOCK) {
 		float m = block_max(x + i, n - i < BLOCK ? n - i : BLOCK);
@@ -37,5 +38,5 @@ int32_t greatest_first(const float *x, int32_t n)
 	for (int32_t i = first; i < n; i++)
 		if (x[i] == most)
 			return i;
-	return 0;                            /* all NaN */
+	return 0; /* all NaN */
 }

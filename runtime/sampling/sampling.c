@@ -9,7 +9,10 @@
 
 enum { DEFAULT_WINDOW = 64 };
 
-struct sampling_candidate { float logit; int32_t id; };
+struct sampling_candidate {
+	float logit;
+	int32_t id;
+};
 
 bool sampling_open(struct sampling *s, int32_t vocab)
 {
@@ -34,7 +37,7 @@ static const float *penalise(struct sampling *s, const float *logits, const int3
 		return logits;
 	memcpy(s->work, logits, (size_t)s->vocab * sizeof *logits);
 	for (size_t i = n > window ? n - window : 0; i < n; i++) {
-		int32_t id = history[i];     /* from the untouched logits: a token seen twice is not penalised twice */
+		int32_t id = history[i]; /* from the untouched logits: a token seen twice is not penalised twice */
 		s->work[id] = logits[id] > 0 ? logits[id] / p : logits[id] * p;
 	}
 	return s->work;
@@ -65,7 +68,7 @@ static void sift(struct sampling_candidate *h, int32_t at, int32_t n)
 
 static double random_unit(uint64_t seed, uint64_t position)
 {
-	uint64_t z = seed + (position + 1) * 0x9e3779b97f4a7c15ull;       /* splitmix64 (Steele, Lea, Flood 2014) */
+	uint64_t z = seed + (position + 1) * 0x9e3779b97f4a7c15ull; /* splitmix64 (Steele, Lea, Flood 2014) */
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
 	z ^= z >> 31;
@@ -93,7 +96,8 @@ static int32_t take_best(const jit_sampling *p, struct sampling_candidate *h, in
 	return taken;
 }
 
-/* The mass of all candidates, as top-p needs it: of the top-k when both are set. A float exp is enough for a threshold, but must be the same everywhere. */
+/* The mass of all candidates, as top-p needs it: of the top-k when both are set. A float exp is enough for a threshold,
+ * but must be the same everywhere. */
 static double total_mass(const struct sampling_candidate *h, int32_t n, float top)
 {
 	double sum = 0;
@@ -116,7 +120,8 @@ int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *
 	if (!(p->temperature > 0) || p->top_k == 1)
 		return best;
 	float top = logits[best];
-	/* what lies this far below the best has no chance that a double could show, whatever the filters; without a filter the temperature widens it */
+	/* what lies this far below the best has no chance that a double could show, whatever the filters; without a
+	 * filter the temperature widens it */
 	float reach = 40.0f * (p->temperature > 1 ? p->temperature : 1);
 	for (int32_t i = 0; i < s->vocab; i++)
 		if (logits[i] >= top - reach)
@@ -126,7 +131,7 @@ int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *
 	for (int32_t i = n / 2; i-- > 0;)
 		sift(h, i, n);
 	double total = p->top_p > 0 && p->top_p < 1 ? total_mass(h, n, top) : 0;
-	if (p->top_k > 0 && p->top_k < n && total > 0) {      /* top-p counts the mass of the top-k only */
+	if (p->top_k > 0 && p->top_k < n && total > 0) { /* top-p counts the mass of the top-k only */
 		jit_sampling k_only = { .top_k = p->top_k };
 		int32_t k = take_best(&k_only, h, n, 0, top);
 		memmove(h, h + n - k, (size_t)k * sizeof *h);
@@ -135,7 +140,7 @@ int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *
 			h[i] = h[j];
 			h[j] = t;
 		}
-		n = k;                                        /* best first is a heap already */
+		n = k; /* best first is a heap already */
 		total = total_mass(h, n, top);
 	}
 	bool filtered = total > 0 || p->top_k > 0 || p->min_p > 0;

@@ -1,8 +1,8 @@
 /* runtime/sampling/sampling.h - from logits to one token.
  *
- * Owns: the order of the filters (repeat penalty, top-k, top-p, min-p, temperature, choice) and the random numbers. The random number for
- * position p is a function of (seed, p) alone: rewinding and choosing again gives the same token, however the text was computed.
- * Arithmetic is our own, so that a seed gives the same text on every machine.
+ * Owns: the order of the filters (repeat penalty, top-k, top-p, min-p, temperature, choice) and the random numbers. The
+ * random number for position p is a function of (seed, p) alone: rewinding and choosing again gives the same token,
+ * however the text was computed. Arithmetic is our own, so that a seed gives the same text on every machine.
  */
 #ifndef RUNTIME_SAMPLING_H
 #define RUNTIME_SAMPLING_H
@@ -13,7 +13,7 @@
 struct sampling {
 	jit_sampling params;
 	int32_t vocab;
-	float *work;                 /* vocab: logits after the penalty */
+	float *work; /* vocab: logits after the penalty */
 	struct sampling_candidate *candidate;
 };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs are removed in the reverse of the order they came in. So taking the newest run out of an open-addressed table leaves the table as it was
- * before that run came, and no place needs a mark for what was deleted. */
+/* Runs are removed in the reverse of the order they came in. So taking the newest run out of an open-addressed table
+ * leaves the table as it was before that run came, and no place needs a mark for what was deleted. */
 
 bool draft_open(struct draft *d, const int32_t *ids, uint32_t capacity)
 {
@@ -101,7 +101,8 @@ struct draft_match draft_find(const struct draft *d)
 		const uint32_t *earlier = d->earlier[run - DRAFT_SHORTEST];
 		uint32_t end = d->indexed - 1, at = earlier[end];
 		/* a place that is not among those of the longer run agrees in this run only: the latest will do */
-		for (int i = 0; at && i < (run == DRAFT_LONGEST ? DRAFT_PLACES : 1) && best.length < DRAFT_REACH; i++, at = earlier[at - 1]) {
+		for (int i = 0; at && i < (run == DRAFT_LONGEST ? DRAFT_PLACES : 1) && best.length < DRAFT_REACH;
+		     i++, at = earlier[at - 1]) {
 			uint32_t n = agreement(d, at, end + 1);
 			if (n > best.length)
 				best = (struct draft_match){ .length = n, .next = at };
@@ -118,7 +119,7 @@ struct draft_match draft_resume(const struct draft *d, uint32_t expected)
 	assert(expected < d->indexed);
 	for (uint32_t away = 0; away <= DRAFT_NEAR; away++)
 		for (int side = 0; side < (away ? 2 : 1); side++) {
-			uint32_t next = side ? expected - away : expected + away;      /* below 0: beyond the end */
+			uint32_t next = side ? expected - away : expected + away; /* below 0: beyond the end */
 			uint32_t n = next && next <= end ? agreement(d, next, end + 1) : 0;
 			if (n > best.length)
 				best = (struct draft_match){ .length = n, .next = next };
@@ -129,12 +130,18 @@ struct draft_match draft_resume(const struct draft *d, uint32_t expected)
 /* ---- copies */
 
 /* One that has made so many tokens: the next is ids[next], or token `within` of the change. */
-struct copier { const struct draft *d; const int32_t *out; uint32_t skip, made, next, within; const struct draft_change *change; };
+struct copier {
+	const struct draft *d;
+	const int32_t *out;
+	uint32_t skip, made, next, within;
+	const struct draft_change *change;
+};
 
 static const struct draft_change *change_at(const struct draft *d, uint32_t at)
 {
 	for (const struct draft_change *c = d->change; c < d->change + d->changes; c++)
-		if (at + c->was_n <= d->indexed && same_tokens(d, c->was, at, c->was_n) && agreement(d, c->was, at) >= c->before)
+		if (at + c->was_n <= d->indexed && same_tokens(d, c->was, at, c->was_n) &&
+		    agreement(d, c->was, at) >= c->before)
 			return c;
 	return NULL;
 }
@@ -144,13 +151,14 @@ static struct copier copy_begin(const struct draft *d, struct draft_match m, con
 	return (struct copier){ d, out, m.made, 0, m.next, 0, change_at(d, m.next) };
 }
 
-/* Behind the text lie the guesses. A copy that left much out may catch up with them: then it stays where it is. */
+/* Behind the text lie the drafts. A copy that left much out may catch up with them: then it stays where it is. */
 static int32_t copied_token(const struct copier *c)
 {
-	uint32_t at = c->change ? c->change->is + c->within : c->next, guesses = c->made > c->skip ? c->made - c->skip : 0;
+	uint32_t at = c->change ? c->change->is + c->within : c->next,
+		 drafts = c->made > c->skip ? c->made - c->skip : 0;
 
-	if (at >= c->d->indexed + guesses)
-		at = c->d->indexed + guesses - 1;
+	if (at >= c->d->indexed + drafts)
+		at = c->d->indexed + drafts - 1;
 	return at < c->d->indexed ? c->d->ids[at] : c->out[at - c->d->indexed];
 }
 
@@ -189,8 +197,9 @@ bool draft_follows(const struct draft *d, uint32_t next, uint32_t to)
 	return to + c.made == d->indexed;
 }
 
-/* A change begins where the two differ. What was only put in or left out counts with the token before it, and one more must agree: a token alone is found
- * everywhere. Seen again elsewhere, a change needs no more before it than both places have. */
+/* A change begins where the two differ. What was only put in or left out counts with the token before it, and one more
+ * must agree: a token alone is found everywhere. Seen again elsewhere, a change needs no more before it than both
+ * places have. */
 void draft_note_change(struct draft *d, uint32_t was, uint32_t was_n, uint32_t is, uint32_t is_n)
 {
 	uint32_t before = 0;
@@ -202,7 +211,8 @@ void draft_note_change(struct draft *d, uint32_t was, uint32_t was_n, uint32_t i
 	if (!was_n || !is_n || was_n > DRAFT_CHANGE_MOST || is_n > DRAFT_CHANGE_MOST)
 		return;
 	for (struct draft_change *c = d->change; c < d->change + d->changes; c++)
-		if (c->was_n == was_n && c->is_n == is_n && same_tokens(d, c->was, was, was_n) && same_tokens(d, c->is, is, is_n)) {
+		if (c->was_n == was_n && c->is_n == is_n && same_tokens(d, c->was, was, was_n) &&
+		    same_tokens(d, c->is, is, is_n)) {
 			uint32_t same = agreement(d, c->was, was);
 			if (c->before > same)
 				c->before = same;

@@ -3,29 +3,36 @@
 #include <math.h>
 #include <string.h>
 
-/* Matrices are multiplied in tiles of columns, and one column more than a tile may cost as much as a tile more: 4, 8 and 16, not one more than each. */
-const uint32_t speculate_columns[SPECULATE_WIDTHS] = { 1, 4, 8, 16 };
+/* Matrices are multiplied in tiles of tokens, and one token more than a tile may cost as much as a tile more: 4, 8 and
+ * 16, not one more than each. */
+const uint32_t speculate_tokens[SPECULATE_WIDTHS] = { 1, 4, 8, 16 };
 
-/* Agreement lengths with like chances, and what is believed of them before anything was seen: BELIEF guesses' worth. Below DRAFT_SHORTEST are copies taken up again. */
-static const struct { uint32_t from; double right; } classes[SPECULATE_CLASSES] = {
-	{ 0, 0.2 }, { 1, 0.35 },
-	{ 2, 0.2 }, { 3, 0.35 }, { 4, 0.5 }, { 5, 0.6 }, { 6, 0.65 }, { 7, 0.7 }, { 9, 0.75 }, { 12, 0.8 }, { 16, 0.85 }, { 24, 0.9 }, { DRAFT_REACH, 0.92 } };
+/* Agreement lengths with like chances, and what is believed of them before anything was seen: BELIEF drafts' worth.
+ * Below DRAFT_SHORTEST are copies taken up again. */
+static const struct {
+	uint32_t from;
+	double right;
+} classes[SPECULATE_CLASSES] = { { 0, 0.2 },   { 1, 0.35 }, { 2, 0.2 },           { 3, 0.35 }, { 4, 0.5 },
+	                         { 5, 0.6 },   { 6, 0.65 }, { 7, 0.7 },           { 9, 0.75 }, { 12, 0.8 },
+	                         { 16, 0.85 }, { 24, 0.9 }, { DRAFT_REACH, 0.92 } };
 
 #define BELIEF 4.0
-#define MEMORY (1.0 - 1.0 / 48)         /* counts fade with each guess of their class */
-#define EARLY 6                         /* passes in a plain mean; later ones move it by this part */
-#define OUTLIER 1.5                     /* a longer pass counts as this many times what it may take: somebody took the core away */
-#define HOPE 0.6                        /* of what its tokens take one by one: the most that a width not measured is taken for */
-#define STALE (1.0 - 1.0 / 256)         /* with each pass, times of other widths are believed less: sooner or later they are measured again */
-#define MARGIN 1.05                     /* gain that is worth a change */
-#define GRACE 1.0                       /* plain passes' worth of time to begin with */
-#define SAVINGS 8.0                     /* the most that is kept of what was saved, in plain passes */
-#define INCOME 0.005                    /* of each plain pass */
-enum { PASSAGE = 8 };                   /* tokens that agree make a passage that is being copied */
-enum { LOST = 64 };                     /* so many tokens later it no longer is */
+#define MEMORY (1.0 - 1.0 / 48) /* counts fade with each draft of their class */
+#define EARLY 6                 /* passes in a plain mean; later ones move it by this part */
+#define OUTLIER 1.5 /* a longer pass counts as this many times what it may take: somebody took the core away */
+#define HOPE 0.6    /* of what its tokens take one by one: the most that a width not measured is taken for */
+#define STALE \
+	(1.0 - 1.0 / 256) /* with each pass, times of other widths are believed less: sooner or later they are \
+	                     measured again */
+#define MARGIN 1.05       /* gain that is worth a change */
+#define GRACE 1.0         /* plain passes' worth of time to begin with */
+#define SAVINGS 8.0       /* the most that is kept of what was saved, in plain passes */
+#define INCOME 0.005      /* of each plain pass */
+enum { PASSAGE = 8 };     /* tokens that agree make a passage that is being copied */
+enum { LOST = 64 };       /* so many tokens later it no longer is */
 
 /* Before a width was measured: a pass in times of a plain one, when no prompt pass says more. */
-static const double guessed_ratio[SPECULATE_WIDTHS] = { 1, 1.2, 1.5, 2.2 };
+static const double draft_ratio[SPECULATE_WIDTHS] = { 1, 1.2, 1.5, 2.2 };
 
 static unsigned class_of(uint32_t agreed)
 {
@@ -36,10 +43,10 @@ static unsigned class_of(uint32_t agreed)
 	return c;
 }
 
-unsigned speculate_width(int columns)
+unsigned speculate_width(int tokens)
 {
 	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++)
-		if (columns == (int)speculate_columns[w])
+		if (tokens == (int)speculate_tokens[w])
 			return w;
 	return 0;
 }
@@ -55,7 +62,7 @@ void speculate_close(struct speculate *s)
 		draft_close(&s->draft);
 }
 
-/* ---- what became of the guesses */
+/* ---- what became of the drafts */
 
 static void learn(struct speculate *s, uint32_t agreed, bool right)
 {
@@ -70,15 +77,15 @@ bool speculate_hit(struct speculate *s, uint64_t position, int32_t id)
 	struct speculate_window *w = &s->window;
 	uint64_t row = position - w->first;
 
-	if (!w->columns || row == 0 || row > w->guesses)
+	if (!w->tokens || row == 0 || row > w->drafts)
 		return false;
 	bool right = w->ids[row] == id;
 	learn(s, w->from.length + (uint32_t)row - 1, right);
 	if (right)
 		w->right++;
 	else
-		w->guesses = 0, w->wrong = true;
-	if (!right || row >= w->columns)
+		w->drafts = 0, w->wrong = true;
+	if (!right || row >= w->tokens)
 		return false;
 	s->accepted[s->width]++;
 	s->balance += s->seconds[0];
@@ -89,26 +96,27 @@ bool speculate_hit(struct speculate *s, uint64_t position, int32_t id)
 
 /* ---- what a pass takes */
 
-/* Of widths not measured: by the passes of the prompt, but not so high that guesses that always come true would not be tried; once a narrower
- * width is known, no dearer in proportion. */
+/* Of widths not measured: by the passes of the prompt, but not so high that drafts that always come true would not be
+ * tried; once a narrower width is known, no dearer in proportion. */
 static void estimate(struct speculate *s)
 {
-	double plain = s->seconds[0], by_column = INFINITY;
+	double plain = s->seconds[0], by_token = INFINITY;
 
 	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++) {
-		double guesses = speculate_columns[w] - 1;
+		double drafts = speculate_tokens[w] - 1;
 		if (s->measured[w]) {
-			by_column = s->seconds[w] > plain ? (s->seconds[w] - plain) / guesses : 0;
+			by_token = s->seconds[w] > plain ? (s->seconds[w] - plain) / drafts : 0;
 			continue;
 		}
-		double t = fmax(guessed_ratio[w] * plain, 0.5 * plain + speculate_columns[w] * s->prompt_column);
-		s->seconds[w] = fmin(fmin(t, HOPE * speculate_columns[w] * plain), plain + guesses * by_column);
+		double t = fmax(draft_ratio[w] * plain, 0.5 * plain + speculate_tokens[w] * s->prompt_token);
+		s->seconds[w] = fmin(fmin(t, HOPE * speculate_tokens[w] * plain), plain + drafts * by_token);
 	}
 }
 
 void speculate_took(struct speculate *s, double seconds)
 {
-	double *mean = &s->seconds[s->width], plain = s->seconds[0], most = OUTLIER * speculate_columns[s->width] * plain;
+	double *mean = &s->seconds[s->width], plain = s->seconds[0],
+	       most = OUTLIER * speculate_tokens[s->width] * plain;
 	uint32_t seen = s->measured[s->width]++;
 
 	if (s->width == 0 && seen == 0)
@@ -120,7 +128,7 @@ void speculate_took(struct speculate *s, double seconds)
 	else if (s->balance < GRACE * plain)
 		s->balance += INCOME * plain;
 	if (seen == 0)
-		*mean = seconds < *mean ? seconds : *mean;              /* the first touches new memory */
+		*mean = seconds < *mean ? seconds : *mean; /* the first touches new memory */
 	else if (seen < EARLY)
 		*mean += (seconds - *mean) / seen;
 	else
@@ -130,18 +138,18 @@ void speculate_took(struct speculate *s, double seconds)
 	estimate(s);
 }
 
-void speculate_prompt_took(struct speculate *s, uint32_t columns, double seconds)
+void speculate_prompt_took(struct speculate *s, uint32_t tokens, double seconds)
 {
-	double each = seconds / columns;
+	double each = seconds / tokens;
 
-	if (columns > SPECULATE_MOST && (s->prompt_column == 0 || each < s->prompt_column))
-		s->prompt_column = each;
+	if (tokens > SPECULATE_MOST && (s->prompt_token == 0 || each < s->prompt_token))
+		s->prompt_token = each;
 }
 
 /* ---- the next pass */
 
-/* The width that makes the most tokens in a second. An agreement grows with each guess that comes true, so the chance of each further guess
- * is that of a longer agreement. */
+/* The width that makes the most tokens in a second. An agreement grows with each draft that comes true, so the chance
+ * of each further draft is that of a longer agreement. */
 static unsigned best_width(const struct speculate *s, uint32_t room)
 {
 	double all = 1, tokens = 1, plain = s->seconds[0] * s->trust[0], most = MARGIN / plain;
@@ -150,13 +158,14 @@ static unsigned best_width(const struct speculate *s, uint32_t room)
 
 	if (s->balance <= 0)
 		return 0;
-	for (unsigned w = 1; w < SPECULATE_WIDTHS && speculate_columns[w] <= room; w++) {
-		for (; n + 1 < speculate_columns[w]; n++) {
+	for (unsigned w = 1; w < SPECULATE_WIDTHS && speculate_tokens[w] <= room; w++) {
+		for (; n + 1 < speculate_tokens[w]; n++) {
 			unsigned c = class_of(s->window.from.length + n);
 			all *= (s->right[c] + BELIEF * classes[c].right) / (s->right[c] + s->wrong[c] + BELIEF);
 			tokens += all;
 		}
-		double t = s->measured[w] ? s->seconds[w] * s->trust[w] : s->seconds[w], rate = tokens / (t > plain ? t : plain);
+		double t = s->measured[w] ? s->seconds[w] * s->trust[w] : s->seconds[w],
+		       rate = tokens / (t > plain ? t : plain);
 		if (rate > most) {
 			most = rate;
 			best = w;
@@ -165,7 +174,8 @@ static unsigned best_width(const struct speculate *s, uint32_t room)
 	return best;
 }
 
-/* What lies between the passage and where the window took it up again: the copy said something else there. False: that is elsewhere, or far away. */
+/* What lies between the passage and where the window took it up again: the copy said something else there. False: that
+ * is elsewhere, or far away. */
 static bool note_change(struct speculate *s)
 {
 	const struct speculate_window *w = &s->window;
@@ -182,14 +192,14 @@ static bool note_change(struct speculate *s)
 	return true;
 }
 
-/* What became of the window says whether a passage is being copied; what is copied in between, a name that is always the same, is too short to be one, unless it lies where
- * the passage would go on. */
+/* What became of the window says whether a passage is being copied; what is copied in between, a name that is always
+ * the same, is too short to be one, unless it lies where the passage would go on. */
 static void note_passage(struct speculate *s)
 {
 	const struct speculate_window *w = &s->window;
 	uint32_t seen = w->from.length + w->right;
 
-	if (!w->columns || !(w->right || w->wrong))
+	if (!w->tokens || !(w->right || w->wrong))
 		return;
 	uint32_t made = w->from.made + w->right;
 	struct draft_standing now = draft_standing(&s->draft, w->from, made);
@@ -202,7 +212,8 @@ static void note_passage(struct speculate *s)
 	s->copied = seen - (made - now.made);
 }
 
-/* Where the passage goes on, with its changes, or would without what came since. False: there is none, or it is long ago. */
+/* Where the passage goes on, with its changes, or would without what came since. False: there is none, or it is long
+ * ago. */
 static bool resume(const struct speculate *s, uint32_t length, struct draft_match *from)
 {
 	uint32_t since = length - s->copied_to, expected = s->copied_from + since;
@@ -217,7 +228,7 @@ static bool resume(const struct speculate *s, uint32_t length, struct draft_matc
 }
 
 /* From the place that agrees in more tokens; from the passage's rather than from another. */
-static bool find_guesses(struct speculate *s, uint32_t length)
+static bool find_drafts(struct speculate *s, uint32_t length)
 {
 	struct draft_match *from = &s->window.from, again;
 
@@ -234,26 +245,26 @@ const struct speculate_window *speculate_next(struct speculate *s, uint32_t leng
 
 	note_passage(s);
 	draft_extend(&s->draft, length);
-	bool found = find_guesses(s, length);
+	bool found = find_drafts(s, length);
 	s->width = 0;
-	if (found && s->mode == SPECULATE_FIXED && speculate_columns[s->fixed] <= room)
+	if (found && s->mode == SPECULATE_FIXED && speculate_tokens[s->fixed] <= room)
 		s->width = s->fixed;
 	else if (found && s->mode == SPECULATE_AUTO && s->measured[0])
 		s->width = best_width(s, room);
-	uint32_t guesses = speculate_columns[s->width] - 1;
+	uint32_t drafts = speculate_tokens[s->width] - 1;
 	w->first = length - 1;
-	w->columns = guesses + 1;
+	w->tokens = drafts + 1;
 	w->right = 0;
 	w->wrong = false;
-	w->guesses = guesses ? guesses : found ? 1 : 0;
+	w->drafts = drafts ? drafts : found ? 1 : 0;
 	w->ids[0] = s->draft.ids[length - 1];
-	draft_copy(&s->draft, w->from, w->ids + 1, w->guesses);
+	draft_copy(&s->draft, w->from, w->ids + 1, w->drafts);
 	s->passes[s->width]++;
-	s->drafted[s->width] += guesses;
+	s->drafted[s->width] += drafts;
 	return w;
 }
 
-void speculate_drop(struct speculate *s) { s->window.columns = 0; }
+void speculate_drop(struct speculate *s) { s->window.tokens = 0; }
 
 void speculate_rewind(struct speculate *s, uint32_t n)
 {

@@ -1,12 +1,14 @@
-/* runtime/speculate/speculate.h - how many tokens to guess, and what became of the guesses.
+/* runtime/speculate/speculate.h - how many tokens to draft, and what became of the drafts.
  *
- * A pass through the model over the last token and guessed ones after it gives the logits after each of them. The session chooses from them as it always
- * does, token by token; as long as its choice equals the guess, the next logits are there already. So guesses change when logits are computed,
- * never what they are, and nothing here, timing included, can change a token.
+ * A pass through the model over the last token and guessed ones after it gives the logits after each of them. The
+ * session chooses from them as it always does, token by token; as long as its choice equals the draft, the next logits
+ * are there already. So drafts change when logits are computed, never what they are, and nothing here, timing included,
+ * can change a token.
  *
- * Owns: the window of guesses of the last pass, the choice of the next one's width, and the counts. The width is chosen from what was seen: how often a guess came
- * true after an agreement of that length (seen in plain passes too, where looking costs nothing), and the seconds a pass of each width took. A pass
- * with guesses spends only time that speculation has earned: see `balance` in struct speculate. Knows no model and runs nothing.
+ * Owns: the window of drafts of the last pass, the choice of the next one's width, and the counts. The width is chosen
+ * from what was seen: how often a draft came true after an agreement of that length (seen in plain passes too, where
+ * looking costs nothing), and the seconds a pass of each width took. A pass with drafts spends only time that
+ * speculation has earned: see `balance` in struct speculate. Knows no model and runs nothing.
  */
 #ifndef RUNTIME_SPECULATE_H
 #define RUNTIME_SPECULATE_H
@@ -14,55 +16,58 @@
 #include "runtime/speculate/draft.h"
 
 enum {
-	SPECULATE_MOST = 16,            /* columns of one pass */
-	SPECULATE_WIDTHS = 4,           /* of passes: speculate_columns, the first without guesses */
-	SPECULATE_CLASSES = 13          /* of agreement lengths */
+	SPECULATE_MOST = 16,   /* tokens of one pass */
+	SPECULATE_WIDTHS = 4,  /* of passes: speculate_tokens, the first without drafts */
+	SPECULATE_CLASSES = 13 /* of agreement lengths */
 };
-extern const uint32_t speculate_columns[SPECULATE_WIDTHS];
+extern const uint32_t speculate_tokens[SPECULATE_WIDTHS];
 
 enum speculate_mode { SPECULATE_OFF, SPECULATE_AUTO, SPECULATE_FIXED };
 
-struct speculate_window {               /* what the last pass computed: ids[0] at position `first`, and guesses after it */
+struct speculate_window { /* what the last pass computed: ids[0] at position `first`, and drafts after it */
 	uint64_t first;
-	uint32_t columns;               /* 0: no window; 1: a plain pass, its guess is only looked at */
-	uint32_t guesses, right;        /* ids[1 .. guesses] are guesses, of which so many came true so far */
-	bool wrong;                     /* one did not: then guesses is 0 */
-	struct draft_match from;        /* where they came from */
+	uint32_t tokens;         /* 0: no window; 1: a plain pass, its draft is only looked at */
+	uint32_t drafts, right;  /* ids[1 .. drafts] are drafts, of which so many came true so far */
+	bool wrong;              /* one did not: then drafts is 0 */
+	struct draft_match from; /* where they came from */
 	int32_t ids[SPECULATE_MOST];
 };
 
 struct speculate {
 	enum speculate_mode mode;
-	unsigned fixed;                 /* the width of SPECULATE_FIXED */
+	unsigned fixed; /* the width of SPECULATE_FIXED */
 	struct draft draft;
 	struct speculate_window window;
-	uint32_t copied_to, copied_from;        /* text[copied_to ...] would go on as text[copied_from ...] when a long passage was last seen copied; 0: none was */
-	uint32_t copied;                        /* tokens of it that had agreed there */
+	uint32_t copied_to, copied_from; /* text[copied_to ...] would go on as text[copied_from ...] when a long passage
+	                                    was last seen copied; 0: none was */
+	uint32_t copied;                 /* tokens of it that had agreed there */
 
-	double right[SPECULATE_CLASSES], wrong[SPECULATE_CLASSES];      /* fading counts of guesses, by agreement */
-	double seconds[SPECULATE_WIDTHS];       /* of a pass; fading mean, before the first measurement an estimate */
-	double trust[SPECULATE_WIDTHS];         /* 1 when just measured; what was not measured for long is taken for less, so that it is tried again */
+	double right[SPECULATE_CLASSES], wrong[SPECULATE_CLASSES]; /* fading counts of drafts, by agreement */
+	double seconds[SPECULATE_WIDTHS]; /* of a pass; fading mean, before the first measurement an estimate */
+	double trust[SPECULATE_WIDTHS];   /* 1 when just measured; what was not measured for long is taken for less, so
+	                                     that it is tried again */
 	uint32_t measured[SPECULATE_WIDTHS];
-	double prompt_column;                   /* seconds for each column of a wide pass, 0: none seen */
-	double balance;                         /* seconds speculation has saved and not spent again */
+	double prompt_token; /* seconds for each token of a wide pass, 0: none seen */
+	double balance;      /* seconds speculation has saved and not spent again */
 
 	uint64_t passes[SPECULATE_WIDTHS], drafted[SPECULATE_WIDTHS], accepted[SPECULATE_WIDTHS];
-	unsigned width;                         /* of the window's pass */
+	unsigned width; /* of the window's pass */
 };
 
-/* The width with so many columns; 0: there is none with guesses. */
-unsigned speculate_width(int columns);
+/* The width with so many tokens; 0: there is none with drafts. */
+unsigned speculate_width(int tokens);
 /* s: all zero but for mode and fixed. ids: the session's, up to `context` of them. False: no memory. */
 bool speculate_open(struct speculate *s, const int32_t *ids, uint32_t context);
 void speculate_close(struct speculate *s);
 
-/* The last token, ids[position], was chosen or fed. True: its logits are in the window's row position - first. Call once for each token, in order. */
+/* The last token, ids[position], was chosen or fed. True: its logits are in the window's row position - first. Call
+ * once for each token, in order. */
 bool speculate_hit(struct speculate *s, uint64_t position, int32_t id);
-/* Fills the window for a pass that starts with the last token, ids[length - 1]; room: most columns it may have. */
+/* Fills the window for a pass that starts with the last token, ids[length - 1]; room: most tokens it may have. */
 const struct speculate_window *speculate_next(struct speculate *s, uint32_t length, uint32_t room);
-/* What the window's pass took; and what a pass over n columns of a prompt took. */
+/* What the window's pass took; and what a pass over n tokens of a prompt took. */
 void speculate_took(struct speculate *s, double seconds);
-void speculate_prompt_took(struct speculate *s, uint32_t columns, double seconds);
+void speculate_prompt_took(struct speculate *s, uint32_t tokens, double seconds);
 /* The cache was written by others, or tokens from n on are forgotten: the window holds no more. */
 void speculate_drop(struct speculate *s);
 void speculate_rewind(struct speculate *s, uint32_t n);

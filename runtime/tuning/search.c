@@ -8,22 +8,42 @@
 #include "runtime/host/system.h"
 #include "runtime/tuning/tuner.h"
 
-/* share: of the time that is left, for this pass and those after it; one column is what most tokens go through. */
-static const struct { uint32_t columns; bool logits; unsigned share; } kinds[] = { { 1, true, 4 }, { 4, true, 2 }, { 8, true, 2 }, { 16, true, 2 }, { SEARCH_CONTEXT - SEARCH_CONTEXT / 4, false, 2 } };
-enum { KINDS = sizeof kinds / sizeof *kinds, SAMPLES = 8, CONFIRMED = 24 /* of each schedule, at least */, PASSES_LEAST = 8, SWEEPS = 2, WARM_UP = 2 };
+/* share: of the time that is left, for this pass and those after it; one token is what most tokens go through. */
+static const struct {
+	uint32_t tokens;
+	bool logits;
+	unsigned share;
+} kinds[] = { { 1, true, 4 },
+	      { 4, true, 2 },
+	      { 8, true, 2 },
+	      { 16, true, 2 },
+	      { SEARCH_CONTEXT - SEARCH_CONTEXT / 4, false, 2 } };
+enum {
+	KINDS = sizeof kinds / sizeof *kinds,
+	SAMPLES = 8,
+	CONFIRMED = 24 /* of each schedule, at least */,
+	PASSES_LEAST = 8,
+	SWEEPS = 2,
+	WARM_UP = 2
+};
 
-/* A kernel of the pass at work: the best schedule so far, and the fewest samples of a schedule that this was judged by; 0: no round was long enough. */
-struct kernel_state { struct key key; uint32_t samples; };
+/* A kernel of the pass at work: the best schedule so far, and the fewest samples of a schedule that this was judged by;
+ * 0: no round was long enough. */
+struct kernel_state {
+	struct key key;
+	uint32_t samples;
+};
 
 struct search {
 	jit_session *session;
 	struct tune *results;
 	const struct search_options *opt;
 	struct plan *plan;
-	double deadline;                        /* of this kind of pass; 0: none */
-	struct kernel_state *kernel; size_t n;
-	unsigned field;                         /* in this round */
-	bool confirm;                           /* it compares what came out with the usual schedule */
+	double deadline; /* of this kind of pass; 0: none */
+	struct kernel_state *kernel;
+	size_t n;
+	unsigned field; /* in this round */
+	bool confirm;   /* it compares what came out with the usual schedule */
 	bool changed;
 	struct search_progress progress;
 };
@@ -65,9 +85,11 @@ static void judge_round(void *user, const struct tuner_verdict *v)
 	struct kernel_state *k = find(s, v->key);
 
 	if (s->confirm && v->time[0] <= 0) {
-		k->key.schedule = 0;                            /* not known: a session will find out */
+		k->key.schedule = 0; /* not known: a session will find out */
 	} else if (s->confirm) {
-		struct tune_result r = { .key = plain(k->key), .gain = v->best ? v->time[0] / v->time[v->best] : 1, .samples = v->samples };
+		struct tune_result r = {
+			.key = plain(k->key), .gain = v->best ? v->time[0] / v->time[v->best] : 1, .samples = v->samples
+		};
 		r.key.schedule = v->schedule[v->best];
 		s->progress.better += v->best != 0;
 		tune_set(s->results, &r);
@@ -85,7 +107,9 @@ static bool time_is_up(const struct search *s) { return s->deadline > 0 && syste
 /* Launches use what was best so far, whatever a confirmation or an end in the middle left. */
 static bool run_round(struct search *s, struct error *err)
 {
-	struct tuner_options o = { .plan = s->plan, .passes = UINT32_MAX, .list = list_round, .judged = judge_round, .user = s };
+	struct tuner_options o = {
+		.plan = s->plan, .passes = UINT32_MAX, .list = list_round, .judged = judge_round, .user = s
+	};
 	struct tuner *t = tuner_open(&o, err);
 	bool ok = t || err->code == ERROR_NONE;
 
@@ -119,18 +143,21 @@ static bool list_kernels(struct search *s, struct error *err)
 		unsigned n = 0;
 		for (unsigned f = 0; f < TEMPLATE_SCHEDULE_FIELDS; f++)
 			n += template_schedules_near(key, f, near);
-		if (n && !tune_find(s->results, key, &ignored))        /* prompts meet kernels of guesses again */
+		if (n && !tune_find(s->results, key, &ignored)) /* prompts meet kernels of guesses again */
 			s->kernel[s->n++].key = *key;
 	}
 	return true;
 }
 
-/* Kernels that were tried and for which nothing was found are known to like the usual schedule; those that found something are confirmed. Of others nothing is known. */
+/* Kernels that were tried and for which nothing was found are known to like the usual schedule; those that found
+ * something are confirmed. Of others nothing is known. */
 static bool finish(struct search *s, struct error *err)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (!s->kernel[i].key.schedule && s->kernel[i].samples)
-			tune_set(s->results, &(struct tune_result){ .key = s->kernel[i].key, .gain = 1, .samples = s->kernel[i].samples });
+			tune_set(s->results,
+			         &(struct tune_result){
+					 .key = s->kernel[i].key, .gain = 1, .samples = s->kernel[i].samples });
 	s->confirm = true;
 	bool ok = run_round(s, err);
 	s->confirm = false;
@@ -141,8 +168,8 @@ static bool search_kind(struct search *s, unsigned kind, struct error *err)
 {
 	double start = system_seconds();
 
-	s->progress = (struct search_progress){ .columns = kinds[kind].columns, .prompt = !kinds[kind].logits };
-	if (!(s->plan = session_plan(s->session, kinds[kind].columns, kinds[kind].logits, err)) || !list_kernels(s, err))
+	s->progress = (struct search_progress){ .tokens = kinds[kind].tokens, .prompt = !kinds[kind].logits };
+	if (!(s->plan = session_plan(s->session, kinds[kind].tokens, kinds[kind].logits, err)) || !list_kernels(s, err))
 		return false;
 	bool ok = true;
 	for (int i = 0; ok && s->n && i < WARM_UP; i++)

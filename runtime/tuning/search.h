@@ -1,8 +1,10 @@
 /* runtime/tuning/search.h - the thorough search for schedules, on a model's own weights, with all threads of a session.
  *
- * Owns: the way through the schedules. For each of the passes a model makes - one column, guesses of 4, 8 and 16, a prompt's tiles - one field of the schedule is changed at a
- * time, all kernels of the pass at once: all values of the field take turns with what was best so far (runtime/tuning/tuner.h), until no field brings anything more. What came out
- * is compared with the usual schedule once again, and that is the gain. Never keeps anything: results go to the caller's table.
+ * Owns: the way through the schedules. For each of the passes a model makes - one token, guesses of 4, 8 and 16, a
+ * prompt's tiles - one field of the schedule is changed at a time, all kernels of the pass at once: all values of the
+ * field take turns with what was best so far (runtime/tuning/tuner.h), until no field brings anything more. What came
+ * out is compared with the usual schedule once again, and that is the gain. Never keeps anything: results go to the
+ * caller's table.
  */
 #ifndef RUNTIME_SEARCH_H
 #define RUNTIME_SEARCH_H
@@ -11,11 +13,18 @@
 #include "runtime/jitrun.h"
 
 /* What a kind of pass took, as it is done. */
-struct search_progress { uint32_t columns; bool prompt; unsigned kernels, rounds, passes, better; double seconds; bool cut; /* time was up */ };
+struct search_progress {
+	uint32_t tokens;
+	bool prompt;
+	unsigned kernels, rounds, passes, better;
+	double seconds;
+	bool cut; /* time was up */
+};
 
 struct search_options {
-	double seconds;                         /* about; 0: until nothing is found any more */
-	void (*progress)(void *user, const struct search_progress *p); void *user;
+	double seconds; /* about; 0: until nothing is found any more */
+	void (*progress)(void *user, const struct search_progress *p);
+	void *user;
 };
 enum { SEARCH_CONTEXT = 128 /* tokens that the session must have room for, and compute in a pass */ };
 

@@ -8,16 +8,20 @@
 
 enum { SAMPLES_MOST = 512, SAMPLES_LEAST = 4, SAMPLES_SURE = 8 };
 /* What a pass runs once, the matrix of logits, may take so many times as many passes. */
-enum { LATER = 3 };
+enum { LATE_PASS_FACTOR = 3 };
 
 /* A kernel with several schedules; number[s]: that of schedule[s] among the plan's kernels. */
 struct candidate {
-	uint32_t number[TEMPLATE_SCHEDULES_MOST], schedule[TEMPLATE_SCHEDULES_MOST], schedules, launches;
-	uint32_t *sample[TEMPLATE_SCHEDULES_MOST], n[TEMPLATE_SCHEDULES_MOST];  /* nanoseconds of a launch, of all workers */
-	bool settled;                                           /* judged: its launches have the best */
+	uint32_t number[TEMPLATE_SCHEDULES_MOST], schedule[TEMPLATE_SCHEDULES_MOST], schedules, ops;
+	uint32_t *sample[TEMPLATE_SCHEDULES_MOST],
+		n[TEMPLATE_SCHEDULES_MOST]; /* nanoseconds of an op, of all workers */
+	bool settled;                       /* judged: its ops have the best */
 };
 
-struct quick { struct tune *tune; struct registry *only; };
+struct quick {
+	struct tune *tune;
+	struct registry *only;
+};
 
 struct tuner {
 	struct tuner_options opt;
@@ -25,15 +29,17 @@ struct tuner {
 	struct plan *plan;
 	unsigned done;
 	bool over;
-	struct candidate *candidate; size_t n, capacity;
-	uint32_t *launch_candidate;                     /* by launch: 1 + candidate, 0: none */
-	uint32_t *launch_turn;                          /* by launch: which of its candidate's launches it is */
-	uint8_t *launch_schedule;                       /* in the pass that runs */
+	struct candidate *candidate;
+	size_t n, capacity;
+	uint32_t *op_candidate;   /* by op: 1 + candidate, 0: none */
+	uint32_t *op_turn;        /* by op: which of its candidate's ops it is */
+	uint8_t *launch_schedule; /* in the pass that runs */
 };
 
 /* ---- candidates */
 
-/* The number of the plan's kernel with this key, which is added where it is missing; UINT32_MAX: no memory. Launches name kernels by number, so these may move. */
+/* The number of the plan's kernel with this key, which is added where it is missing; UINT32_MAX: no memory. Launches
+ * name kernels by number, so these may move. */
 static uint32_t plan_kernel(struct plan *p, const struct key *key)
 {
 	for (size_t i = 0; i < p->n_kernels; i++)
@@ -62,15 +68,15 @@ static bool add_candidate(struct tuner *t, uint32_t kernel, const uint32_t sched
 	return true;
 }
 
-/* Of the kernels that launches have. */
+/* Of the kernels that ops have. */
 static bool find_candidates(struct tuner *t)
 {
 	uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
 	size_t kernels = t->plan->n_kernels;
-	uint32_t *number = calloc(kernels, sizeof *number);     /* by kernel: 1 + its candidate; UINT32_MAX: it is none */
+	uint32_t *number = calloc(kernels, sizeof *number); /* by kernel: 1 + its candidate; UINT32_MAX: it is none */
 
-	for (size_t i = 0; number && i < t->plan->n_launches; i++) {
-		uint32_t k = t->plan->launch[i].kernel;
+	for (size_t i = 0; number && i < t->plan->n_ops; i++) {
+		uint32_t k = t->plan->op[i].kernel;
 		const struct key key = t->plan->kernel[k].key;
 		if (!number[k]) {
 			unsigned n = t->opt.list(t->opt.user, &key, schedule);
@@ -81,8 +87,8 @@ static bool find_candidates(struct tuner *t)
 			}
 		}
 		if (number[k] != UINT32_MAX) {
-			t->launch_candidate[i] = number[k];
-			t->launch_turn[i] = t->candidate[number[k] - 1].launches++;
+			t->op_candidate[i] = number[k];
+			t->op_turn[i] = t->candidate[number[k] - 1].ops++;
 		}
 	}
 	free(number);
@@ -97,13 +103,13 @@ struct tuner *tuner_open(const struct tuner_options *o, struct error *err)
 	if (ok) {
 		*t = (struct tuner){ .opt = *o, .plan = o->plan, .capacity = o->plan->n_kernels };
 		t->candidate = calloc(t->capacity, sizeof *t->candidate);
-		t->launch_candidate = calloc(o->plan->n_launches, sizeof *t->launch_candidate);
-		t->launch_turn = calloc(o->plan->n_launches, sizeof *t->launch_turn);
-		t->launch_schedule = calloc(o->plan->n_launches, sizeof *t->launch_schedule);
-		ok = t->candidate && t->launch_candidate && t->launch_turn && t->launch_schedule && find_candidates(t);
+		t->op_candidate = calloc(o->plan->n_ops, sizeof *t->op_candidate);
+		t->op_turn = calloc(o->plan->n_ops, sizeof *t->op_turn);
+		t->launch_schedule = calloc(o->plan->n_ops, sizeof *t->launch_schedule);
+		ok = t->candidate && t->op_candidate && t->op_turn && t->launch_schedule && find_candidates(t);
 	}
 	if (ok && t->n) {
-		o->plan->took = calloc(o->plan->n_launches, sizeof *o->plan->took);
+		o->plan->took = calloc(o->plan->n_ops, sizeof *o->plan->took);
 		ok = o->plan->took != NULL;
 	}
 	if (ok && t->n)
@@ -114,23 +120,26 @@ struct tuner *tuner_open(const struct tuner_options *o, struct error *err)
 	return NULL;
 }
 
-static void launch_with(struct tuner *t, size_t i, unsigned s) { t->plan->launch[i].kernel = t->candidate[t->launch_candidate[i] - 1].number[s]; }
+static void run_with(struct tuner *t, size_t i, unsigned s)
+{
+	t->plan->op[i].kernel = t->candidate[t->op_candidate[i] - 1].number[s];
+}
 
 void tuner_close(struct tuner *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; !t->over && t->launch_candidate && i < t->plan->n_launches; i++)
-		if (t->launch_candidate[i] && !t->candidate[t->launch_candidate[i] - 1].settled)
-			launch_with(t, i, 0);
+	for (size_t i = 0; !t->over && t->op_candidate && i < t->plan->n_ops; i++)
+		if (t->op_candidate[i] && !t->candidate[t->op_candidate[i] - 1].settled)
+			run_with(t, i, 0);
 	for (size_t i = 0; i < t->n; i++)
 		for (unsigned s = 0; s < TEMPLATE_SCHEDULES_MOST; s++)
 			free(t->candidate[i].sample[s]);
 	free(t->plan->took);
 	t->plan->took = NULL;
 	free(t->candidate);
-	free(t->launch_candidate);
-	free(t->launch_turn);
+	free(t->op_candidate);
+	free(t->op_turn);
 	free(t->launch_schedule);
 	free(t);
 }
@@ -141,7 +150,7 @@ unsigned tuner_turns(const struct tuner *t)
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct candidate *c = &t->candidate[i];
-		unsigned turns = (c->schedules + c->launches - 1) / c->launches;
+		unsigned turns = (c->schedules + c->ops - 1) / c->ops;
 		most = turns > most ? turns : most;
 	}
 	return most;
@@ -162,12 +171,13 @@ unsigned tuner_judged(const struct tuner *t)
 
 void tuner_before(struct tuner *t)
 {
-	for (size_t i = 0; i < t->plan->n_launches; i++) {
+	for (size_t i = 0; i < t->plan->n_ops; i++) {
 		atomic_store_explicit(&t->plan->took[i], 0, memory_order_relaxed);
-		if (!t->launch_candidate[i] || t->candidate[t->launch_candidate[i] - 1].settled)
+		if (!t->op_candidate[i] || t->candidate[t->op_candidate[i] - 1].settled)
 			continue;
-		t->launch_schedule[i] = (uint8_t)((t->launch_turn[i] + t->done) % t->candidate[t->launch_candidate[i] - 1].schedules);
-		launch_with(t, i, t->launch_schedule[i]);
+		t->launch_schedule[i] =
+			(uint8_t)((t->op_turn[i] + t->done) % t->candidate[t->op_candidate[i] - 1].schedules);
+		run_with(t, i, t->launch_schedule[i]);
 	}
 }
 
@@ -186,9 +196,9 @@ static double typical(uint32_t *sample, uint32_t n)
 
 static void take_samples(struct tuner *t)
 {
-	for (size_t i = 0; i < t->plan->n_launches; i++)
-		if (t->launch_candidate[i] && !t->candidate[t->launch_candidate[i] - 1].settled) {
-			struct candidate *c = &t->candidate[t->launch_candidate[i] - 1];
+	for (size_t i = 0; i < t->plan->n_ops; i++)
+		if (t->op_candidate[i] && !t->candidate[t->op_candidate[i] - 1].settled) {
+			struct candidate *c = &t->candidate[t->op_candidate[i] - 1];
 			uint64_t took = atomic_load_explicit(&t->plan->took[i], memory_order_relaxed);
 			unsigned s = t->launch_schedule[i];
 			if (c->n[s] < SAMPLES_MOST)
@@ -217,7 +227,9 @@ static double lost(struct tuner *t)
 /* Returns which. */
 static unsigned judge(struct tuner *t, struct candidate *c)
 {
-	struct tuner_verdict v = { .key = &t->plan->kernel[c->number[0]].key, .n = c->schedules, .samples = UINT32_MAX };
+	struct tuner_verdict v = {
+		.key = &t->plan->kernel[c->number[0]].key, .n = c->schedules, .samples = UINT32_MAX
+	};
 
 	for (unsigned s = 0; s < c->schedules; s++) {
 		v.schedule[s] = c->schedule[s];
@@ -228,20 +240,20 @@ static unsigned judge(struct tuner *t, struct candidate *c)
 	}
 	if (v.best && v.time[0] < v.time[v.best] * TUNER_WORTH)
 		v.best = 0;
-	if (v.best && v.time[0] > v.time[v.best] * TUNER_MOST)
+	if (v.best && v.time[0] > v.time[v.best] * TUNER_MAX_PLAUSIBLE_GAIN)
 		v.time[0] = v.best = 0;
 	t->opt.judged(t->opt.user, &v);
 	return v.best;
 }
 
-static void settle(struct tuner *t, size_t c)
+static void settle_candidate(struct tuner *t, size_t c)
 {
 	unsigned best = judge(t, &t->candidate[c]);
 
 	t->candidate[c].settled = true;
-	for (size_t i = 0; i < t->plan->n_launches; i++)
-		if (t->launch_candidate[i] == c + 1)
-			launch_with(t, i, best);
+	for (size_t i = 0; i < t->plan->n_ops; i++)
+		if (t->op_candidate[i] == c + 1)
+			run_with(t, i, best);
 }
 
 static bool sure(const struct candidate *c)
@@ -257,13 +269,13 @@ bool tuner_after(struct tuner *t)
 	/* the first pass meets cold pages */
 	if (t->done++ > 0)
 		take_samples(t);
-	bool end = t->done > LATER * (uint64_t)t->opt.passes || (t->opt.cost > 0 && lost(t) >= t->opt.cost);
+	bool end = t->done > LATE_PASS_FACTOR * (uint64_t)t->opt.passes || (t->opt.cost > 0 && lost(t) >= t->opt.cost);
 	if (!end && t->done <= t->opt.passes)
 		return false;
 	t->over = true;
 	for (size_t c = 0; c < t->n; c++)
 		if (!t->candidate[c].settled && (end || sure(&t->candidate[c])))
-			settle(t, c);
+			settle_candidate(t, c);
 		else if (!t->candidate[c].settled)
 			t->over = false;
 	return t->over;
@@ -289,7 +301,9 @@ static unsigned list_quick(void *user, const struct key *key, uint32_t out[TEMPL
 static void keep_quick(void *user, const struct tuner_verdict *v)
 {
 	const struct quick *q = user;
-	struct tune_result r = { .key = *v->key, .gain = v->best ? v->time[0] / v->time[v->best] : 1, .samples = v->samples };
+	struct tune_result r = {
+		.key = *v->key, .gain = v->best ? v->time[0] / v->time[v->best] : 1, .samples = v->samples
+	};
 
 	for (unsigned s = 0; s < v->n; s++)
 		if (v->time[s] <= 0)
@@ -298,10 +312,17 @@ static void keep_quick(void *user, const struct tuner_verdict *v)
 	tune_set(q->tune, &r);
 }
 
-struct tuner *tuner_open_quick(struct tune *tune, struct plan *plan, unsigned passes, int workers, struct registry *only, struct error *err)
+struct tuner *tuner_open_quick(struct tune *tune, struct plan *plan, unsigned passes, int workers,
+                               struct registry *only, struct error *err)
 {
 	struct quick quick = { tune, only };
-	struct tuner_options o = { .plan = plan, .passes = passes, .workers = workers, .cost = 1e-3 * TUNER_COST_MS, .list = list_quick, .judged = keep_quick, .user = &quick };
+	struct tuner_options o = { .plan = plan,
+		                   .passes = passes,
+		                   .workers = workers,
+		                   .cost = 1e-3 * TUNER_COST_MS,
+		                   .list = list_quick,
+		                   .judged = keep_quick,
+		                   .user = &quick };
 	struct tuner *t = tuner_open(&o, err);
 
 	if (t) {

@@ -1,11 +1,13 @@
-/* runtime/tuning/tuner.h - finds out which schedules of its kernels this machine likes, while a plan is run again and again.
+/* runtime/tuning/tuner.h - finds out which schedules of its kernels this machine likes, while a plan is run again and
+ * again.
  *
- * The runs use several schedules of a kernel in turn, launch by launch, and time them; then each kernel has its best. As schedules compute the same bits this changes no
- * result. A session does so with its first decoding passes, which are made anyway: it costs no more than the schedules that turn out slower, which is watched, a clock
- * reading a launch, and the milliseconds that generating them takes. runtime/tuning/search.h does it for longer. What was found goes to jit/store/tune.h, where later sessions and
- * runs find it.
+ * The runs use several schedules of a kernel in turn, op by op, and time them; then each kernel has its best. As
+ * schedules compute the same bits this changes no result. A session does so with its first decoding passes, which are
+ * made anyway: it costs no more than the schedules that turn out slower, which is watched, a clock reading an op, and
+ * the milliseconds that generating them takes. runtime/tuning/search.h does it for longer. What was found goes to
+ * jit/store/tune.h, where later sessions and runs find it.
  *
- * Owns: which launch runs with which schedule in a run, and the judgement. Never runs anything itself.
+ * Owns: which op runs with which schedule in a run, and the judgement. Never runs anything itself.
  */
 #ifndef RUNTIME_TUNER_H
 #define RUNTIME_TUNER_H
@@ -18,21 +20,23 @@ enum { TUNER_QUICK = 16 /* passes */, TUNER_COST_MS = 40 /* that a session may l
 /* A schedule must be so much faster than the one before to be worth a difference between machines. */
 #define TUNER_WORTH 1.02
 /* ... and none is so much: then something else took the processor, and nothing was found out. */
-#define TUNER_MOST 1.75
+#define TUNER_MAX_PLAUSIBLE_GAIN 1.75
 
 /* What was found out about a kernel, of which key has the schedule that was first in the list. */
 struct tuner_verdict {
 	const struct key *key;
 	uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
-	double time[TEMPLATE_SCHEDULES_MOST];   /* the lower quartile of a launch, nanoseconds of all workers; 0: too few samples, or none to be believed */
-	unsigned n, best;                       /* best: the first, unless another is WORTH it */
-	uint32_t samples;                       /* of the one that has the fewest */
+	double time[TEMPLATE_SCHEDULES_MOST]; /* the lower quartile of an op, nanoseconds of all workers; 0: too few
+	                                         samples, or none to be believed */
+	unsigned n, best;                     /* best: the first, unless another is WORTH it */
+	uint32_t samples;                     /* of the one that has the fewest */
 };
 
 struct tuner_options {
-	struct plan *plan;                      /* built, and not yet prepared since: its kernels grow */
-	unsigned passes;                        /* until kernels with enough samples are judged; the others get three times as many at most */
-	int workers; double cost;               /* seconds that may be lost to slower schedules; 0: any */
+	struct plan *plan; /* built, and not yet prepared since: its kernels grow */
+	unsigned passes; /* until kernels with enough samples are judged; the others get three times as many at most */
+	int workers;
+	double cost; /* seconds that may be lost to slower schedules; 0: any */
 	/* The schedules to try of a kernel, its own first; fewer than two: none. */
 	unsigned (*list)(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST]);
 	void (*judged)(void *user, const struct tuner_verdict *v);
@@ -42,14 +46,16 @@ struct tuner_options {
 struct tuner;
 /* NULL with err->code 0: there is nothing to find out. */
 struct tuner *tuner_open(const struct tuner_options *o, struct error *err);
-/* That of a session: the few schedules worth trying in passing, of kernels that tune knows nothing of; tune is told. only: those that are there; NULL: any. */
-struct tuner *tuner_open_quick(struct tune *tune, struct plan *plan, unsigned passes, int workers, struct registry *only, struct error *err);
-/* Before the end: launches get back the schedules they had. */
+/* That of a session: the few schedules worth trying in passing, of kernels that tune knows nothing of; tune is told.
+ * only: those that are there; NULL: any. */
+struct tuner *tuner_open_quick(struct tune *tune, struct plan *plan, unsigned passes, int workers,
+                               struct registry *only, struct error *err);
+/* Before the end: ops get back the schedules they had. */
 void tuner_close(struct tuner *t);
-/* The most schedules there are for one launch of a run, rounded up: how many runs give each a sample. */
+/* The most schedules there are for one op of a run, rounded up: how many runs give each a sample. */
 unsigned tuner_turns(const struct tuner *t);
 void tuner_set_passes(struct tuner *t, unsigned passes);
-/* How many kernels are judged; their launches have the best. */
+/* How many kernels are judged; their ops have the best. */
 unsigned tuner_judged(const struct tuner *t);
 /* Before and after each run of the plan; an `after` may have verdicts passed. True: the last has been, close it. */
 void tuner_before(struct tuner *t);

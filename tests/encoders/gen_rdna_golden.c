@@ -1,4 +1,5 @@
-/* tests/encoders/gen_rdna_golden.c - prints tests/golden/rdna.txt, by asking an installed llvm-mc. Run it after a change of rdna.def. */
+/* tests/encoders/gen_rdna_golden.c - prints tests/golden/rdna.txt, by asking an installed llvm-mc. Run it after a
+ * change of rdna.def. */
 #include "tests/encoders/rdna_assembler.h"
 #include "tests/encoders/rdna_golden.h"
 

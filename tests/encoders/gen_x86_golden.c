@@ -1,4 +1,5 @@
-/* tests/encoders/gen_x86_golden.c - prints tests/golden/x86.txt, by asking an installed llvm-mc. Run it after a change of x86.def. */
+/* tests/encoders/gen_x86_golden.c - prints tests/golden/x86.txt, by asking an installed llvm-mc. Run it after a change
+ * of x86.def. */
 #include "tests/encoders/x86_golden.h"
 
 int main(void)

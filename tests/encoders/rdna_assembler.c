@@ -1,5 +1,5 @@
-/* tests/encoders/rdna_assembler.c - runs llvm-mc over a sheet of lines. Each line that is refused is named on standard error by its
- * number; the others come out in order, so that the two lists together say what became of every line. */
+/* tests/encoders/rdna_assembler.c - runs llvm-mc over a sheet of lines. Each line that is refused is named on standard
+ * error by its number; the others come out in order, so that the two lists together say what became of every line. */
 #include "tests/encoders/rdna_assembler.h"
 
 #include <stdio.h>
@@ -13,7 +13,8 @@ const char *rdna_assembler(void)
 	char command[128];
 
 	for (unsigned i = 0; i < 5; i++) {
-		snprintf(command, sizeof command, "echo s_wait_dscnt 0 | %s -arch=amdgcn -mcpu=gfx1200 >/dev/null 2>&1", names[i]);
+		snprintf(command, sizeof command, "echo s_wait_dscnt 0 | %s -arch=amdgcn -mcpu=gfx1200 >/dev/null 2>&1",
+		         names[i]);
 		if (system(command) == 0)
 			return names[i];
 	}
@@ -117,8 +118,9 @@ bool rdna_sheet_assemble(struct rdna_sheet *s, const char *assembler, const char
 		return false;
 	snprintf(path, sizeof path, "%s/in.s", dir);
 	bool ok = write_lines(s, path);
-	snprintf(command, sizeof command, "%s -arch=amdgcn -mcpu=%s -show-encoding %s/in.s >%s/out 2>%s/errors", assembler, target, dir, dir, dir);
-	int status = system(command);                    /* not 0 when a line was refused, which is an answer too */
+	snprintf(command, sizeof command, "%s -arch=amdgcn -mcpu=%s -show-encoding %s/in.s >%s/out 2>%s/errors",
+	         assembler, target, dir, dir, dir);
+	int status = system(command); /* not 0 when a line was refused, which is an answer too */
 	ok = ok && status >= 0;
 	snprintf(path, sizeof path, "%s/errors", dir);
 	ok = ok && read_refused(s, path);

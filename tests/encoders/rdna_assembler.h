@@ -8,7 +8,10 @@
 #include <stdbool.h>
 
 /* Lines of assembly and what became of each: its bytes in hex, or "-" where the assembler refused it. */
-struct rdna_sheet { char **text, **hex; unsigned n, capacity; };
+struct rdna_sheet {
+	char **text, **hex;
+	unsigned n, capacity;
+};
 
 /* The name of an llvm-mc of version 19 or later that can be run, or NULL. */
 const char *rdna_assembler(void);

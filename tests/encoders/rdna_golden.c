@@ -1,8 +1,8 @@
 /* tests/encoders/rdna_golden.c - which RDNA instructions are tried.
  *
- * Owns: the choice of operands. Every row meets, operand by operand, a few values of each class in every generation; the
- * first row of each encoding and operand list meets all of them, as the rows behind it share its code (in gfx11.5 only where
- * gfx11 lacks the row, as nothing else differs).
+ * Owns: the choice of operands. Every row meets, operand by operand, a few values of each class in every generation;
+ * the first row of each encoding and operand list meets all of them, as the rows behind it share its code (in gfx11.5
+ * only where gfx11 lacks the row, as nothing else differs).
  */
 #include "tests/encoders/rdna_golden.h"
 
@@ -18,14 +18,11 @@ struct each {
 	void *ctx;
 	struct rdna_case c;
 	struct rdna_match m;
-	unsigned turn;           /* counts up, so that the rows of a kind meet different values */
-	bool full;               /* the first row of its kind: everything */
+	unsigned turn; /* counts up, so that the rows of a kind meet different values */
+	bool full;     /* the first row of its kind: everything */
 };
 
-static void tell(struct each *e)
-{
-	e->f(e->ctx, &e->c);
-}
+static void tell(struct each *e) { e->f(e->ctx, &e->c); }
 
 /* --- operands */
 
@@ -69,10 +66,11 @@ static unsigned sgprs(struct rdna_operand *o, unsigned size, bool source, bool s
 static unsigned constants(struct rdna_operand *o, char letter, unsigned n)
 {
 	static const int64_t whole[] = { 0, 1, 64, -1, -16 };
-	static const uint32_t single[] = { 0x3f000000, 0xbf800000, 0x40800000, 0xc0800000, 0x3e22f983, 65, 0xffffffef, 0x12345678,
-	                                   0x3f800001, 0x80000000 };
+	static const uint32_t single[] = { 0x3f000000, 0xbf800000, 0x40800000, 0xc0800000, 0x3e22f983,
+		                           65,         0xffffffef, 0x12345678, 0x3f800001, 0x80000000 };
 	static const uint16_t half[] = { 0x3800, 0xbc00, 0x4400, 0xc400, 0x3118, 65, 0xffef, 0x1234, 0x3c01 };
-	bool is_half = strchr("bfu", letter), is_packed = letter == 'p' || letter == 'P', wide = letter == 'A' || letter == 'S';
+	bool is_half = strchr("bfu", letter), is_packed = letter == 'p' || letter == 'P',
+	     wide = letter == 'A' || letter == 'S';
 
 	for (unsigned i = 0; i < 5; i++)
 		o[n++] = rdna_imm(whole[i]);
@@ -183,8 +181,9 @@ static void base(struct each *e)
 	for (unsigned i = 0; i < e->m.n_src; i++) {
 		char l = e->m.src[i];
 		if (l == '@' || l == '#')
-			c->x.s[i] = enc == RDNA_E_SMEM ? rdna_sn(4, l == '#' ? 4 : 2) :
-			            enc == RDNA_E_DS || enc == RDNA_E_SCRATCH ? rdna_v(9) : rdna_vn(9, 2);
+			c->x.s[i] = enc == RDNA_E_SMEM                          ? rdna_sn(4, l == '#' ? 4 : 2)
+			            : enc == RDNA_E_DS || enc == RDNA_E_SCRATCH ? rdna_v(9)
+			                                                        : rdna_vn(9, 2);
 		else
 			c->x.s[i] = usual(e, true, i, l);
 		c->branches |= l == 'L';
@@ -223,7 +222,8 @@ static void vary_cache(struct each *e)
 	}
 	e->c.x.scope = 0;
 	for (unsigned i = 1; i < 7 && g12 && !bare && !prefetch; i++) {
-		e->c.x.scope = i == RDNA_TH_LU ? RDNA_SCOPE_SYS : RDNA_SCOPE_CU;         /* of 3, bypass is what all versions spell alike */
+		e->c.x.scope = i == RDNA_TH_LU ? RDNA_SCOPE_SYS
+		                               : RDNA_SCOPE_CU; /* of 3, bypass is what all versions spell alike */
 		if ((atomic && (i & 1 || i == 4)) || (smem && i > 3) || (!e->full && i != 1 + e->turn % 6))
 			continue;
 		e->c.x.th = (uint8_t)i;
@@ -235,10 +235,9 @@ static void vary_cache(struct each *e)
 
 static void vary_flat(struct each *e)
 {
-	static const int32_t offsets[3][2][4] = {
-		{ { -2048, -1, 1, 2047 }, { 1, 100, 2046, 2047 } }, { { -4096, -1, 1, 4095 }, { 1, 100, 4094, 4095 } },
-		{ { -8388608, -1, 1, 8388607 }, { -8388608, -1, 4095, 8388607 } }
-	};
+	static const int32_t offsets[3][2][4] = { { { -2048, -1, 1, 2047 }, { 1, 100, 2046, 2047 } },
+		                                  { { -4096, -1, 1, 4095 }, { 1, 100, 4094, 4095 } },
+		                                  { { -8388608, -1, 1, 8388607 }, { -8388608, -1, 4095, 8388607 } } };
 	enum rdna_enc enc = e->m.row->enc;
 	unsigned g = e->c.gen == RDNA_GFX10_3 ? 0 : e->c.gen == RDNA_GFX12 ? 2 : 1, n;
 	struct rdna_operand o[40], v = e->c.x.s[0];
@@ -254,12 +253,14 @@ static void vary_flat(struct each *e)
 	e->c.x.s[0] = v;
 	if (enc == RDNA_E_FLAT)
 		return;
-	n = sgprs(o, enc == RDNA_E_SCRATCH ? 1 : 2, false, false, 0) - 1;      /* without null, which says off */
+	n = sgprs(o, enc == RDNA_E_SCRATCH ? 1 : 2, false, false, 0) - 1; /* without null, which says off */
 	for (unsigned i = 0; i < n; i++) {
 		if (!e->full && i != e->turn % n)
 			continue;
 		e->c.x.saddr = o[i];
-		e->c.x.s[0] = enc == RDNA_E_SCRATCH && (e->c.gen == RDNA_GFX10_3 || i % 2) ? (struct rdna_operand){ 0 } : rdna_v(9 + i);
+		e->c.x.s[0] = enc == RDNA_E_SCRATCH && (e->c.gen == RDNA_GFX10_3 || i % 2)
+		                      ? (struct rdna_operand){ 0 }
+		                      : rdna_v(9 + i);
 		vary_offsets(e, offsets[g][0], 4);
 	}
 	e->c.x.saddr = (struct rdna_operand){ 0 };
@@ -290,7 +291,7 @@ static void vary_memory(struct each *e)
 		e->c.x.offset1 = 0;
 	} else if (enc == RDNA_E_SMEM && address) {
 		struct rdna_operand o[40];
-		const int32_t (*v)[4] = e->m.src[0] == '#' ? buffer : scalar;
+		const int32_t(*v)[4] = e->m.src[0] == '#' ? buffer : scalar;
 		vary_offsets(e, v[g12], 4);
 		vary_cache(e);
 		unsigned n = sgprs(o, 1, false, false, 0);
@@ -315,8 +316,19 @@ static void vary_memory(struct each *e)
 
 static void vary_dpp(struct each *e)
 {
-	static const uint16_t ctrl[] = { RDNA_QUAD_PERM(3, 2, 1, 0), 0, RDNA_ROW_SHL(1), RDNA_ROW_SHR(15), RDNA_ROW_ROR(8), RDNA_ROW_MIRROR,
-	                                 RDNA_ROW_HALF_MIRROR, RDNA_ROW_SHARE(0), RDNA_ROW_SHARE(15), RDNA_ROW_XMASK(1), RDNA_ROW_XMASK(15) };
+	static const uint16_t ctrl[] = {
+		RDNA_QUAD_PERM(3, 2, 1, 0),
+		0,
+		RDNA_ROW_SHL(1),
+		RDNA_ROW_SHR(15),
+		RDNA_ROW_ROR(8),
+		RDNA_ROW_MIRROR,
+		RDNA_ROW_HALF_MIRROR,
+		RDNA_ROW_SHARE(0),
+		RDNA_ROW_SHARE(15),
+		RDNA_ROW_XMASK(1),
+		RDNA_ROW_XMASK(15)
+	};
 	struct rdna_ins *x = &e->c.x;
 	enum rdna_enc enc = e->m.row->enc;
 	bool three = enc == RDNA_E_VOP3 || enc == RDNA_E_VOP3P;
@@ -345,7 +357,9 @@ static void vary_dpp(struct each *e)
 			tell(e);
 		}
 		for (unsigned i = 0; i < 2; i++) {
-			x->dpp = (struct rdna_dpp){ .kind = RDNA_DPP8, .lanes = i ? 0xfac688 : 07654321 << 3, .fetch_inactive = i };
+			x->dpp = (struct rdna_dpp){
+				.kind = RDNA_DPP8, .lanes = i ? 0xfac688 : 07654321 << 3, .fetch_inactive = i
+			};
 			x->dpp.lanes &= 0xffffff;
 			tell(e);
 		}
@@ -353,7 +367,8 @@ static void vary_dpp(struct each *e)
 		for (unsigned i = 0; i < e->m.n_src; i++) {
 			struct rdna_operand o = x->s[i];
 			for (unsigned mods = 1; mods < 4; mods++) {
-				x->s[i] = rdna_mod(o, (mods & (e->m.row->facts >> i & 1)) | (mods & (e->m.row->facts >> (2 + i) & 2)));
+				x->s[i] = rdna_mod(o, (mods & (e->m.row->facts >> i & 1)) |
+				                              (mods & (e->m.row->facts >> (2 + i) & 2)));
 				if (x->s[i].mods == mods && (e->full || mods == 1 + (e->turn + i) % 3))
 					tell(e);
 			}
@@ -369,9 +384,12 @@ static void vary_modifiers(struct each *e)
 	uint32_t f = e->m.row->facts;
 
 	for (unsigned i = 0; i < e->m.n_src; i++) {
-		static const uint8_t mods[] = { RDNA_NEG, RDNA_ABS, RDNA_HIGH, RDNA_NEG | RDNA_ABS, RDNA_FLIP, RDNA_FLIP | RDNA_HIGH };
+		static const uint8_t mods[] = {
+			RDNA_NEG, RDNA_ABS, RDNA_HIGH, RDNA_NEG | RDNA_ABS, RDNA_FLIP, RDNA_FLIP | RDNA_HIGH
+		};
 		for (unsigned k = 0; k < sizeof mods; k++) {
-			bool ok = (!(mods[k] & RDNA_NEG) || f >> i & 1) && (!(mods[k] & RDNA_ABS) || f >> (3 + i) & 1) &&
+			bool ok = (!(mods[k] & RDNA_NEG) || f >> i & 1) &&
+			          (!(mods[k] & RDNA_ABS) || f >> (3 + i) & 1) &&
 			          (!(mods[k] & (RDNA_HIGH | RDNA_FLIP)) || f >> (6 + i) & 1) &&
 			          (!(mods[k] & RDNA_FLIP) || e->m.row->enc == RDNA_E_VOP3P);
 			if (!ok || (!e->full && k == 3))
@@ -397,7 +415,8 @@ static void vary_modifiers(struct each *e)
 			tell(e);
 	}
 	x->omod = 0;
-	if (e->m.row->enc <= RDNA_E_VOPC && !(f & RDNA_F_SHORT) && (e->m.opcode < 0x100 || e->m.row->enc != RDNA_E_VOP2)) {
+	if (e->m.row->enc <= RDNA_E_VOPC && !(f & RDNA_F_SHORT) &&
+	    (e->m.opcode < 0x100 || e->m.row->enc != RDNA_E_VOP2)) {
 		x->e64 = true;
 		tell(e);
 	}
@@ -409,14 +428,17 @@ static void vary_modifiers(struct each *e)
 /* Would this value break a rule that needs the other operands (constant bus, literals beside K, matrix overlap)? */
 static bool clashes(const struct each *e)
 {
-	struct rdna_match m = { .row = e->m.row, .ins = &e->c.x, .gen = e->c.gen, .op = e->m.op, .opcode = e->m.opcode, .branch = -1 };
+	struct rdna_match m = {
+		.row = e->m.row, .ins = &e->c.x, .gen = e->c.gen, .op = e->m.op, .opcode = e->m.opcode, .branch = -1
+	};
 	const char *why = rdna_check(&m);
 
 	/* versions of the assembler disagree about the upper vector registers here */
 	if (strstr(m.row->names, "v_cvt_pk_f32_") && e->c.x.s[0].reg >= RDNA_V0 + 128)
 		return true;
-	return why && (strstr(why, "special register") || strstr(why, "constant bus") || strstr(why, "only one literal") || strstr(why, "overlap") || strstr(why, "only the short") ||
-	               strstr(why, "source 1 must"));
+	return why &&
+	       (strstr(why, "special register") || strstr(why, "constant bus") || strstr(why, "only one literal") ||
+	        strstr(why, "overlap") || strstr(why, "only the short") || strstr(why, "source 1 must"));
 }
 
 static void vary_operand(struct each *e, bool source, unsigned i, char letter)
@@ -468,7 +490,8 @@ static void vary_row(struct each *e)
 static bool first_of_kind(enum rdna_op op, enum rdna_gen gen)
 {
 	for (int i = (int)op - 1; i >= 0; i--)
-		if (rdna_has((enum rdna_op)i, gen) && rdna_rows[i].enc == rdna_rows[op].enc && strcmp(rdna_rows[i].sig, rdna_rows[op].sig) == 0)
+		if (rdna_has((enum rdna_op)i, gen) && rdna_rows[i].enc == rdna_rows[op].enc &&
+		    strcmp(rdna_rows[i].sig, rdna_rows[op].sig) == 0)
 			return false;
 	return true;
 }
@@ -488,14 +511,16 @@ static struct rdna_ins half(enum rdna_op op, unsigned d, struct rdna_operand a, 
 
 static void vary_dual(struct each *e, enum rdna_op x, enum rdna_op y)
 {
-	const struct rdna_operand o[] = { rdna_v(0), rdna_v(255), rdna_s(7), rdna_s(105), rdna_imm(0), rdna_imm(-16), rdna_float(2.0f),
-	                                  rdna_imm(0x12345678), rdna_s(RDNA_M0), rdna_s(RDNA_VCC_LO), rdna_s(RDNA_NULL) };
+	const struct rdna_operand o[] = { rdna_v(0),       rdna_v(255),         rdna_s(7),        rdna_s(105),
+		                          rdna_imm(0),     rdna_imm(-16),       rdna_float(2.0f), rdna_imm(0x12345678),
+		                          rdna_s(RDNA_M0), rdna_s(RDNA_VCC_LO), rdna_s(RDNA_NULL) };
 	unsigned n = sizeof o / sizeof o[0];
 
 	for (unsigned i = 0; i < 3; i++) {
 		unsigned k = e->turn++;
 		e->c.x = half(x, 8 + k % 2, o[k % n], 3 + k % 4);
-		e->c.y = half(y, 253 + (k + e->c.x.d[0].reg) % 2 * 0 + (e->c.x.d[0].reg % 2 ? 1 : 0), i == 1 ? o[k / 2 % n] : rdna_v(5 + k % 3 * 4), 252 + (k + 2) % 4);
+		e->c.y = half(y, 253 + (k + e->c.x.d[0].reg) % 2 * 0 + (e->c.x.d[0].reg % 2 ? 1 : 0),
+		              i == 1 ? o[k / 2 % n] : rdna_v(5 + k % 3 * 4), 252 + (k + 2) % 4);
 		struct rdna r;
 		rdna_init(&r, e->c.gen);
 		rdna_put_dual(&r, &e->c.x, &e->c.y);
@@ -543,14 +568,19 @@ void rdna_golden_each(void (*f)(void *ctx, const struct rdna_case *c), void *ctx
 		for (int op = 0; op < RDNA_OP_COUNT; op++) {
 			const struct rdna_row *row = &rdna_rows[op];
 			e.c.gen = (enum rdna_gen)gen;
-			e.m = (struct rdna_match){ .row = row, .gen = e.c.gen, .op = (enum rdna_op)op,
-			                           .opcode = row->opcode[gen == RDNA_GFX10_3 ? 0 : gen == RDNA_GFX12 ? 2 : 1] };
+			e.m = (struct rdna_match){ .row = row,
+				                   .gen = e.c.gen,
+				                   .op = (enum rdna_op)op,
+				                   .opcode = row->opcode[gen == RDNA_GFX10_3 ? 0
+				                                         : gen == RDNA_GFX12 ? 2
+				                                                             : 1] };
 			if (!rdna_has((enum rdna_op)op, e.c.gen)) {
 				each_absent(&e, (enum rdna_op)op);
 				continue;
 			}
 			rdna_letters(&e.m);
-			e.full = first_of_kind((enum rdna_op)op, e.c.gen) && !(gen == RDNA_GFX11_5 && rdna_has((enum rdna_op)op, RDNA_GFX11));
+			e.full = first_of_kind((enum rdna_op)op, e.c.gen) &&
+			         !(gen == RDNA_GFX11_5 && rdna_has((enum rdna_op)op, RDNA_GFX11));
 			vary_row(&e);
 		}
 		each_dual(&e);
@@ -559,7 +589,11 @@ void rdna_golden_each(void (*f)(void *ctx, const struct rdna_case *c), void *ctx
 
 /* --- the file */
 
-struct sheet { struct rdna_sheet *lines; enum rdna_gen gen; bool absent; };
+struct sheet {
+	struct rdna_sheet *lines;
+	enum rdna_gen gen;
+	bool absent;
+};
 
 static void sheet_line(void *ctx, const struct rdna_case *c)
 {
@@ -578,7 +612,12 @@ static void sheet_fill(struct sheet *s)
 	rdna_golden_each(sheet_line, s);
 }
 
-struct merge { FILE *out; const struct rdna_sheet *lines; unsigned at; enum rdna_gen gen; };
+struct merge {
+	FILE *out;
+	const struct rdna_sheet *lines;
+	unsigned at;
+	enum rdna_gen gen;
+};
 
 static void merge_line(void *ctx, const struct rdna_case *c)
 {
@@ -602,7 +641,9 @@ static bool sheet_judge(const struct rdna_sheet *s, const char *target, bool abs
 {
 	for (unsigned i = 0; i < s->n; i++)
 		if ((strcmp(s->hex[i], "-") == 0) != absent && !(absent && other_spelling(s->text[i])))
-			return snprintf(why, cap, "%s %s %s", target, absent ? "takes, though the table calls it absent," : "refuses", s->text[i]), false;
+			return snprintf(why, cap, "%s %s %s", target,
+			                absent ? "takes, though the table calls it absent," : "refuses", s->text[i]),
+			       false;
 	return true;
 }
 
@@ -610,7 +651,10 @@ static bool sheet_judge(const struct rdna_sheet *s, const char *target, bool abs
 static bool judge_targets(const char *assembler, const struct rdna_sheet *s, enum rdna_gen gen, char *why, unsigned cap)
 {
 	static const char *const more[RDNA_GEN_COUNT][6] = {
-		{ "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036" }, { "gfx1101", "gfx1102", "gfx1103" }, { "gfx1151" }, { "gfx1201" }
+		{ "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036" },
+		{ "gfx1101", "gfx1102", "gfx1103" },
+		{ "gfx1151" },
+		{ "gfx1201" }
 	};
 	struct rdna_sheet other = { 0 };
 	bool ok = true;
@@ -621,7 +665,8 @@ static bool judge_targets(const char *assembler, const struct rdna_sheet *s, enu
 		ok = rdna_sheet_assemble(&other, assembler, more[gen][i], why, cap);
 		for (unsigned k = 0; ok && k < s->n; k++)
 			if (strcmp(s->hex[k], other.hex[k]) != 0) {
-				snprintf(why, cap, "%s and %s disagree about %s", rdna_golden_target[gen], more[gen][i], s->text[k]);
+				snprintf(why, cap, "%s and %s disagree about %s", rdna_golden_target[gen], more[gen][i],
+				         s->text[k]);
 				ok = false;
 			}
 	}
@@ -641,8 +686,8 @@ static bool write_generation(FILE *out, const char *assembler, enum rdna_gen gen
 	if (ok) {
 		s.absent = false;
 		sheet_fill(&s);
-		ok = rdna_sheet_assemble(&lines, assembler, target, why, cap) && sheet_judge(&lines, target, false, why, cap) &&
-		     judge_targets(assembler, &lines, gen, why, cap);
+		ok = rdna_sheet_assemble(&lines, assembler, target, why, cap) &&
+		     sheet_judge(&lines, target, false, why, cap) && judge_targets(assembler, &lines, gen, why, cap);
 	}
 	if (ok)
 		rdna_golden_each(merge_line, &(struct merge){ out, &lines, 0, gen });

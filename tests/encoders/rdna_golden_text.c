@@ -8,7 +8,10 @@
 
 #include "encoders/rdna_form.h"
 
-struct text { char *p, *end; bool comma; };
+struct text {
+	char *p, *end;
+	bool comma;
+};
 
 static void say(struct text *t, const char *format, ...)
 {
@@ -29,11 +32,18 @@ static void separate(struct text *t)
 static void say_register(struct text *t, const struct rdna_operand *o)
 {
 	static const char *const special[2][8] = {
-		{ "vcc_lo", "vcc_hi", "null", "m0", "exec_lo", "exec_hi", "src_scc" }, { "vcc", "", "null", "", "exec", "" }
+		{ "vcc_lo", "vcc_hi", "null", "m0", "exec_lo", "exec_hi", "src_scc" },
+		{ "vcc", "", "null", "", "exec", "" }
 	};
 	unsigned reg = o->reg, n = o->n;
-	int which = reg == RDNA_VCC_LO ? 0 : reg == RDNA_VCC_HI ? 1 : reg == RDNA_NULL ? 2 : reg == RDNA_M0 ? 3 :
-	            reg == RDNA_EXEC_LO ? 4 : reg == RDNA_EXEC_HI ? 5 : reg == RDNA_SCC ? 6 : -1;
+	int which = reg == RDNA_VCC_LO    ? 0
+	            : reg == RDNA_VCC_HI  ? 1
+	            : reg == RDNA_NULL    ? 2
+	            : reg == RDNA_M0      ? 3
+	            : reg == RDNA_EXEC_LO ? 4
+	            : reg == RDNA_EXEC_HI ? 5
+	            : reg == RDNA_SCC     ? 6
+	                                  : -1;
 	const char *name = reg >= RDNA_V0 ? "v" : reg >= RDNA_TTMP0 ? "ttmp" : "s";
 	unsigned first = reg >= RDNA_V0 ? reg - RDNA_V0 : reg >= RDNA_TTMP0 ? reg - RDNA_TTMP0 : reg;
 
@@ -45,7 +55,8 @@ static void say_register(struct text *t, const struct rdna_operand *o)
 		say(t, "%s[%u:%u]", name, first, first + n - 1);
 }
 
-static void say_operand(struct text *t, const struct rdna_match *m, char letter, const struct rdna_operand *o, int branch)
+static void say_operand(struct text *t, const struct rdna_match *m, char letter, const struct rdna_operand *o,
+                        int branch)
 {
 	bool packed = m->row->enc == RDNA_E_VOP3P && !(m->row->facts & RDNA_F_MIX);
 	int32_t v = (int32_t)o->value;
@@ -72,7 +83,8 @@ static void say_operand(struct text *t, const struct rdna_match *m, char letter,
 }
 
 /* "name:[a,b,c]" of one modifier over the sources, with the destination behind them when it may have it. */
-static void say_list(struct text *t, const struct rdna_match *m, const char *name, unsigned mod, bool dst, unsigned usual)
+static void say_list(struct text *t, const struct rdna_match *m, const char *name, unsigned mod, bool dst,
+                     unsigned usual)
 {
 	const struct rdna_ins *ins = m->ins;
 	unsigned bits = 0;
@@ -124,7 +136,13 @@ static void say_dpp(struct text *t, const struct rdna_dpp *d)
 	else if (c == RDNA_ROW_MIRROR || c == RDNA_ROW_HALF_MIRROR)
 		say(t, " row_%smirror", n ? "half_" : "");
 	else
-		say(t, " row_%s:%u", c < 0x110 ? "shl" : c < 0x120 ? "shr" : c < 0x130 ? "ror" : c < 0x160 ? "share" : "xmask", n);
+		say(t, " row_%s:%u",
+		    c < 0x110   ? "shl"
+		    : c < 0x120 ? "shr"
+		    : c < 0x130 ? "ror"
+		    : c < 0x160 ? "share"
+		                : "xmask",
+		    n);
 	say(t, " row_mask:0x%x bank_mask:0x%x%s%s", d->row_mask, d->bank_mask, d->bound_zero ? " bound_ctrl:1" : "",
 	    d->fetch_inactive ? " fi:1" : "");
 }
@@ -220,7 +238,8 @@ static void say_instruction(struct text *t, const struct rdna_case *c, const str
 
 	rdna_letters(&m);
 	t->comma = false;
-	say(t, "%s%s%s%s", prefix, *prefix ? name + 2 : name, ins->e64 ? "_e64" : "", ins->e64 && ins->dpp.kind ? "_dpp" : "");
+	say(t, "%s%s%s%s", prefix, *prefix ? name + 2 : name, ins->e64 ? "_e64" : "",
+	    ins->e64 && ins->dpp.kind ? "_dpp" : "");
 	for (unsigned i = 0; i < m.n_dst; i++)
 		if (ins->d[i].kind)
 			say_operand(t, &m, m.dst[i], &ins->d[i], 0);

@@ -1,4 +1,5 @@
-/* tests/encoders/rdna_random.c - picks random instructions: what the encoder and the assembler must agree on, yes or no and to the bit. */
+/* tests/encoders/rdna_random.c - picks random instructions: what the encoder and the assembler must agree on, yes or no
+ * and to the bit. */
 #include "tests/encoders/rdna_random.h"
 
 #include "encoders/rdna_form.h"
@@ -11,10 +12,7 @@ static unsigned pick(uint64_t *seed, unsigned n)
 	return (unsigned)(*seed >> 20) % n;
 }
 
-static bool now_and_then(uint64_t *seed)
-{
-	return pick(seed, 12) == 0;
-}
+static bool now_and_then(uint64_t *seed) { return pick(seed, 12) == 0; }
 
 static struct rdna_operand vgpr(uint64_t *seed, unsigned size)
 {
@@ -25,7 +23,8 @@ static struct rdna_operand vgpr(uint64_t *seed, unsigned size)
 
 static struct rdna_operand sgpr(uint64_t *seed, unsigned size)
 {
-	static const uint8_t one[] = { RDNA_VCC_LO, RDNA_VCC_HI, RDNA_NULL, RDNA_M0, RDNA_EXEC_LO, RDNA_EXEC_HI, RDNA_SCC };
+	static const uint8_t one[] = { RDNA_VCC_LO,  RDNA_VCC_HI,  RDNA_NULL, RDNA_M0,
+		                       RDNA_EXEC_LO, RDNA_EXEC_HI, RDNA_SCC };
 	static const uint8_t two[] = { RDNA_VCC_LO, RDNA_NULL, RDNA_EXEC_LO };
 
 	if (size <= 2 && pick(seed, 4) == 0)
@@ -41,14 +40,15 @@ static struct rdna_operand constant(uint64_t *seed, char letter)
 
 	if (pick(seed, 2))
 		return rdna_imm((int)pick(seed, 81) - 16);
-	return rdna_imm(strchr("bfukpP", letter) ? half[letter == 'b' ? 3 + pick(seed, 3) : pick(seed, 6)] : single[pick(seed, 7)]);
+	return rdna_imm(strchr("bfukpP", letter) ? half[letter == 'b' ? 3 + pick(seed, 3) : pick(seed, 6)]
+	                                         : single[pick(seed, 7)]);
 }
 
 static struct rdna_operand random_operand(uint64_t *seed, const struct rdna_match *m, bool source, char letter)
 {
 	unsigned size = rdna_letter_size(m, letter), kind = pick(seed, 10);
 
-	if (strstr(m->row->names, "v_cvt_pk_f32_"))              /* versions of the assembler disagree about the upper ones */
+	if (strstr(m->row->names, "v_cvt_pk_f32_")) /* versions of the assembler disagree about the upper ones */
 		return rdna_vn(pick(seed, 128), size);
 	if (strchr("1234h8", letter))
 		return now_and_then(seed) ? sgpr(seed, size <= 2 ? size : 4) : vgpr(seed, size);
@@ -67,7 +67,10 @@ static struct rdna_operand random_operand(uint64_t *seed, const struct rdna_matc
 	if (letter == 'I')
 		return rdna_imm(128 + pick(seed, 4));
 	if (strchr("aAbfpP", letter))
-		return kind > 7 && strstr(m->row->names, "bf16") ? rdna_imm((int)pick(seed, 81) - 16) : kind < 5 ? vgpr(seed, size) : kind < 8 ? sgpr(seed, size) : constant(seed, letter);
+		return kind > 7 && strstr(m->row->names, "bf16") ? rdna_imm((int)pick(seed, 81) - 16)
+		       : kind < 5                                ? vgpr(seed, size)
+		       : kind < 8                                ? sgpr(seed, size)
+		                                                 : constant(seed, letter);
 	if (source && strchr("sSul", letter) && kind < 3)
 		return letter == 'l' ? rdna_imm(pick(seed, 65)) : constant(seed, letter == 'u' ? 'u' : 'a');
 	return now_and_then(seed) ? vgpr(seed, size) : sgpr(seed, size);
@@ -75,7 +78,8 @@ static struct rdna_operand random_operand(uint64_t *seed, const struct rdna_matc
 
 static int32_t random_offset(uint64_t *seed, bool is_signed)
 {
-	static const int32_t edge[] = { 255, 256, 2047, 2048, 4095, 4096, 65535, 65536, 1048575, 1048576, 8388607, 8388608 };
+	static const int32_t edge[] = { 255,   256,   2047,    2048,    4095,    4096,
+		                        65535, 65536, 1048575, 1048576, 8388607, 8388608 };
 	int32_t v = pick(seed, 3) ? (int32_t)pick(seed, 300) : edge[pick(seed, 12)];
 
 	return is_signed && pick(seed, 3) == 0 ? -v : v;
@@ -117,7 +121,8 @@ static void random_cache(uint64_t *seed, const struct rdna_match *m, struct rdna
 	if (m->gen != RDNA_GFX12)
 		x->cache = (uint8_t)(pick(seed, 8) & (atomic ? 6 : 7));
 	else
-		x->scope = (uint8_t)pick(seed, 4), x->th = (uint8_t)(atomic ? 2 * pick(seed, 2) : pick(seed, smem ? 4 : 7));
+		x->scope = (uint8_t)pick(seed, 4),
+		x->th = (uint8_t)(atomic ? 2 * pick(seed, 2) : pick(seed, smem ? 4 : 7));
 	if (x->th == RDNA_TH_LU)
 		x->scope = RDNA_SCOPE_SYS;
 }
@@ -125,8 +130,9 @@ static void random_cache(uint64_t *seed, const struct rdna_match *m, struct rdna
 static void random_modifiers(uint64_t *seed, const struct rdna_match *m, struct rdna_ins *x)
 {
 	for (unsigned i = 0; i < m->n_src; i++) {
-		unsigned allowed = (m->row->facts >> i & 1 ? RDNA_NEG : 0) | (m->row->facts >> (3 + i) & 1 ? RDNA_ABS : 0) |
-		                   (m->row->facts >> (6 + i) & 1 ? RDNA_HIGH | (m->row->enc == RDNA_E_VOP3P ? RDNA_FLIP : 0) : 0);
+		unsigned allowed =
+			(m->row->facts >> i & 1 ? RDNA_NEG : 0) | (m->row->facts >> (3 + i) & 1 ? RDNA_ABS : 0) |
+			(m->row->facts >> (6 + i) & 1 ? RDNA_HIGH | (m->row->enc == RDNA_E_VOP3P ? RDNA_FLIP : 0) : 0);
 		if (pick(seed, 4) == 0 && x->s[i].kind == RDNA_REG)
 			x->s[i].mods = (uint8_t)(pick(seed, 16) & allowed);
 	}
@@ -135,7 +141,9 @@ static void random_modifiers(uint64_t *seed, const struct rdna_match *m, struct 
 	if (!(m->row->facts & RDNA_F_DPP) || pick(seed, 5) || x->s[0].reg < RDNA_V0)
 		return;
 	if (pick(seed, 2)) {
-		x->dpp = (struct rdna_dpp){ .kind = RDNA_DPP8, .lanes = pick(seed, 1 << 24), .fetch_inactive = pick(seed, 2) };
+		x->dpp = (struct rdna_dpp){
+			.kind = RDNA_DPP8, .lanes = pick(seed, 1 << 24), .fetch_inactive = pick(seed, 2)
+		};
 		return;
 	}
 	x->dpp = rdna_dpp16(pick(seed, 2) ? pick(seed, 256) : RDNA_ROW_SHL(1 + pick(seed, 15)) + 16 * pick(seed, 3));
@@ -190,8 +198,11 @@ static struct rdna_ins random_half(uint64_t *seed, enum rdna_gen gen, bool secon
 	rdna_letters(&m);
 	x = (struct rdna_ins){ .op = op, .d = { vgpr(seed, 1) } };
 	for (unsigned i = 0; i < m.n_src; i++)
-		x.s[i] = m.src[i] == 'c' ? rdna_s(RDNA_VCC_LO) : i && m.src[i] != 'K' ? vgpr(seed, 1) :
-		         m.src[i] == 'K' ? rdna_imm(0x12345678) : m.src[i] == 'P' ? vgpr(seed, 1) : random_operand(seed, &m, true, m.src[i]);
+		x.s[i] = m.src[i] == 'c'        ? rdna_s(RDNA_VCC_LO)
+		         : i && m.src[i] != 'K' ? vgpr(seed, 1)
+		         : m.src[i] == 'K'      ? rdna_imm(0x12345678)
+		         : m.src[i] == 'P'      ? vgpr(seed, 1)
+		                                : random_operand(seed, &m, true, m.src[i]);
 	return x;
 }
 

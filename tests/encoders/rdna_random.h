@@ -4,8 +4,8 @@
 
 #include "tests/encoders/rdna_golden.h"
 
-/* An instruction of the generation: plausible operands mostly, now and then one that may break a rule. Everything about it
- * can be said in the assembler's text. */
+/* An instruction of the generation: plausible operands mostly, now and then one that may break a rule. Everything about
+ * it can be said in the assembler's text. */
 void rdna_random_case(uint64_t *seed, enum rdna_gen gen, struct rdna_case *c);
 
 #endif

@@ -1,7 +1,9 @@
-/* tests/encoders/t_amdgpu_object.c - code objects, read back by a parser of this file's own and by the tools that are installed.
+/* tests/encoders/t_amdgpu_object.c - code objects, read back by a parser of this file's own and by the tools that are
+ * installed.
  *
- * Owns: a small reader of ELF (by the dynamic table, as a loader reads it) and of the metadata; and, where an assembler, a
- * linker and a compiler for these targets are installed, the comparison of our objects with theirs, field for field.
+ * Owns: a small reader of ELF (by the dynamic table, as a loader reads it) and of the metadata; and, where an
+ * assembler, a linker and a compiler for these targets are installed, the comparison of our objects with theirs, field
+ * for field.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,17 +20,20 @@
 #include "encoders/amdgpu_object.h"
 #include "encoders/rdna.h"
 
-static const char *const targets[] = { "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx1100",
-                                       "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1200", "gfx1201" };
+static const char *const targets[] = { "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034",
+	                               "gfx1035", "gfx1036", "gfx1100", "gfx1101", "gfx1102",
+	                               "gfx1103", "gfx1150", "gfx1151", "gfx1200", "gfx1201" };
 enum { TARGETS = sizeof targets / sizeof targets[0] };
 
 /* --- reading an object */
 
 struct image {
-	const uint8_t *p; size_t size;
-	const uint8_t *symbols, *strings, *hash;         /* by the dynamic table */
+	const uint8_t *p;
+	size_t size;
+	const uint8_t *symbols, *strings, *hash; /* by the dynamic table */
 	uint32_t n_symbols;
-	const uint8_t *note; uint32_t note_size;
+	const uint8_t *note;
+	uint32_t note_size;
 };
 
 static uint64_t le(const uint8_t *p, unsigned n)
@@ -127,7 +132,10 @@ static const uint8_t *descriptor(const struct image *o, const char *kernel)
 
 /* --- reading metadata: one line "path=value" per leaf */
 
-struct reader { const uint8_t *p, *end; FILE *out; };
+struct reader {
+	const uint8_t *p, *end;
+	FILE *out;
+};
 
 static uint64_t big(struct reader *r, unsigned n)
 {
@@ -188,7 +196,11 @@ static void read_value(struct reader *r, const char *path)
 	} else if (b == 0xc2 || b == 0xc3) {
 		fprintf(r->out, "%s=%s\n", path, b == 0xc3 ? "true" : "false");
 	} else {
-		uint64_t v = b < 128 ? b : b == 0xcc ? big(r, 1) : b == 0xcd ? big(r, 2) : b == 0xce ? big(r, 4) : UINT64_MAX;
+		uint64_t v = b < 128     ? b
+		             : b == 0xcc ? big(r, 1)
+		             : b == 0xcd ? big(r, 2)
+		             : b == 0xce ? big(r, 4)
+		                         : UINT64_MAX;
 		assert_true(v != UINT64_MAX);
 		fprintf(r->out, "%s=%llu\n", path, (unsigned long long)v);
 	}
@@ -209,9 +221,10 @@ static char *metadata(const struct image *o)
 
 /* --- the kernels that are tried */
 
-static const struct amdgpu_arg some_args[] = {
-	{ "out", 0, 8, AMDGPU_ARG_BUFFER }, { "in", 8, 8, AMDGPU_ARG_BUFFER }, { "rows", 16, 4, AMDGPU_ARG_VALUE }, { NULL, 20, 4, AMDGPU_ARG_VALUE }
-};
+static const struct amdgpu_arg some_args[] = { { "out", 0, 8, AMDGPU_ARG_BUFFER },
+	                                       { "in", 8, 8, AMDGPU_ARG_BUFFER },
+	                                       { "rows", 16, 4, AMDGPU_ARG_VALUE },
+	                                       { NULL, 20, 4, AMDGPU_ARG_VALUE } };
 
 static size_t make_code(const char *target, unsigned words, uint8_t **code)
 {
@@ -233,20 +246,41 @@ enum { KERNELS = 4 };
 
 static void make_kernels(const char *target, struct amdgpu_kernel k[KERNELS])
 {
-	static const char *const names[KERNELS] = { "first", "second_kernel_with_a_name_longer_than_31_characters", "third", "lasting" };
+	static const char *const names[KERNELS] = { "first", "second_kernel_with_a_name_longer_than_31_characters",
+		                                    "third", "lasting" };
 	static const unsigned words[KERNELS] = { 1, 64, 65, 1000 };
 	bool gfx10 = strncmp(target, "gfx10", 5) == 0;
 
 	for (int i = 0; i < KERNELS; i++) {
-		k[i] = (struct amdgpu_kernel){ .name = names[i], .vgprs = 1, .workgroup = { 32, 1, 1 }, .workitem_ids = 1, .float_mode = AMDGPU_FLOAT_KEEP_DENORMALS };
+		k[i] = (struct amdgpu_kernel){ .name = names[i],
+			                       .vgprs = 1,
+			                       .workgroup = { 32, 1, 1 },
+			                       .workitem_ids = 1,
+			                       .float_mode = AMDGPU_FLOAT_KEEP_DENORMALS };
 		uint8_t *code;
 		k[i].code_size = make_code(target, words[i], &code);
 		k[i].code = code;
 	}
-	k[1] = (struct amdgpu_kernel){ .name = names[1], .code = k[1].code, .code_size = k[1].code_size, .vgprs = 256, .sgprs = 106,
-		.lds_bytes = 65536, .kernarg_bytes = 24, .args = some_args, .n_args = 4, .workgroup = { 8, 16, 2 }, .workgroup_id = { true, true, true },
-		.workitem_ids = 3, .float_mode = AMDGPU_FLOAT_FLUSH_F32 | 5, .ieee = true, .dx10_clamp = true, .fp16_overflow = true, .wgp_mode = true,
-		.forward_progress = true };
+	k[1] = (struct amdgpu_kernel){
+		.name = names[1],
+		.code = k[1].code,
+		.code_size = k[1].code_size,
+		.vgprs = 256,
+		.sgprs = 106,
+		.lds_bytes = 65536,
+		.kernarg_bytes = 24,
+		.args = some_args,
+		.n_args = 4,
+		.workgroup = { 8, 16, 2 },
+		.workgroup_id = { true, true, true },
+		.workitem_ids = 3,
+		.float_mode = AMDGPU_FLOAT_FLUSH_F32 | 5,
+		.ieee = true,
+		.dx10_clamp = true,
+		.fp16_overflow = true,
+		.wgp_mode = true,
+		.forward_progress = true
+	};
 	k[2].kernarg_bytes = 300;
 	k[2].scratch_bytes = 64;
 	k[2].vgprs = 97;
@@ -338,16 +372,19 @@ static void check_descriptor(const uint8_t *d, const char *target, const struct 
 	assert_int_equal(r1 >> 24, k->fp16_overflow * 4 + k->wgp_mode * 32 + 64 + k->forward_progress * 128);
 	unsigned user = 2 * k->dispatch_ptr + 2 * (k->kernarg_bytes > 0) + 2 * (gfx10 && k->scratch_bytes);
 	assert_int_equal(r2 & 63, (k->scratch_bytes > 0) + 2 * user);
-	assert_int_equal(r2 >> 7 & 15, gfx12 ? 7 : k->workgroup_id[0] + k->workgroup_id[1] * 2 + k->workgroup_id[2] * 4);
+	assert_int_equal(r2 >> 7 & 15,
+	                 gfx12 ? 7 : k->workgroup_id[0] + k->workgroup_id[1] * 2 + k->workgroup_id[2] * 4);
 	assert_int_equal(r2 >> 11, k->workitem_ids - 1);
-	assert_int_equal(properties, 0x400 + 2 * k->dispatch_ptr + 8 * (k->kernarg_bytes > 0) + 32 * (gfx10 && k->scratch_bytes));
+	assert_int_equal(properties,
+	                 0x400 + 2 * k->dispatch_ptr + 8 * (k->kernarg_bytes > 0) + 32 * (gfx10 && k->scratch_bytes));
 	assert_int_equal(le(d + 60, 4), 0);
 	assert_int_equal(amdgpu_first_free_sgpr(target, k), user);
 }
 
 static void test_layout(void **state)
 {
-	static const uint8_t flags[TARGETS] = { 0x36, 0x37, 0x38, 0x39, 0x3e, 0x3d, 0x45, 0x41, 0x46, 0x47, 0x44, 0x43, 0x4a, 0x48, 0x4e };
+	static const uint8_t flags[TARGETS] = { 0x36, 0x37, 0x38, 0x39, 0x3e, 0x3d, 0x45, 0x41,
+		                                0x46, 0x47, 0x44, 0x43, 0x4a, 0x48, 0x4e };
 	struct amdgpu_kernel k[KERNELS];
 	struct image o;
 
@@ -382,21 +419,30 @@ static void test_metadata(void **state)
 	struct amdgpu_object a = make("gfx1101", k + 1, 1);
 	open_image(&o, a.bytes, a.size);
 	char *text = metadata(&o);
-	assert_string_equal(text,
-		"/amdhsa.kernels[0]/.args[0]/.address_space=global\n/amdhsa.kernels[0]/.args[0]/.name=out\n/amdhsa.kernels[0]/.args[0]/.offset=0\n"
+	assert_string_equal(
+		text,
+		"/amdhsa.kernels[0]/.args[0]/.address_space=global\n/amdhsa.kernels[0]/.args[0]/.name=out\n/"
+		"amdhsa.kernels[0]/.args[0]/.offset=0\n"
 		"/amdhsa.kernels[0]/.args[0]/.size=8\n/amdhsa.kernels[0]/.args[0]/.value_kind=global_buffer\n"
-		"/amdhsa.kernels[0]/.args[1]/.address_space=global\n/amdhsa.kernels[0]/.args[1]/.name=in\n/amdhsa.kernels[0]/.args[1]/.offset=8\n"
+		"/amdhsa.kernels[0]/.args[1]/.address_space=global\n/amdhsa.kernels[0]/.args[1]/.name=in\n/"
+		"amdhsa.kernels[0]/.args[1]/.offset=8\n"
 		"/amdhsa.kernels[0]/.args[1]/.size=8\n/amdhsa.kernels[0]/.args[1]/.value_kind=global_buffer\n"
-		"/amdhsa.kernels[0]/.args[2]/.name=rows\n/amdhsa.kernels[0]/.args[2]/.offset=16\n/amdhsa.kernels[0]/.args[2]/.size=4\n"
-		"/amdhsa.kernels[0]/.args[2]/.value_kind=by_value\n/amdhsa.kernels[0]/.args[3]/.offset=20\n/amdhsa.kernels[0]/.args[3]/.size=4\n"
+		"/amdhsa.kernels[0]/.args[2]/.name=rows\n/amdhsa.kernels[0]/.args[2]/.offset=16\n/amdhsa.kernels[0]/"
+		".args[2]/.size=4\n"
+		"/amdhsa.kernels[0]/.args[2]/.value_kind=by_value\n/amdhsa.kernels[0]/.args[3]/.offset=20\n/"
+		"amdhsa.kernels[0]/.args[3]/.size=4\n"
 		"/amdhsa.kernels[0]/.args[3]/.value_kind=by_value\n/amdhsa.kernels[0]/.group_segment_fixed_size=65536\n"
 		"/amdhsa.kernels[0]/.kernarg_segment_align=8\n/amdhsa.kernels[0]/.kernarg_segment_size=24\n"
 		"/amdhsa.kernels[0]/.max_flat_workgroup_size=256\n"
-		"/amdhsa.kernels[0]/.name=second_kernel_with_a_name_longer_than_31_characters\n/amdhsa.kernels[0]/.private_segment_fixed_size=0\n"
+		"/amdhsa.kernels[0]/.name=second_kernel_with_a_name_longer_than_31_characters\n/amdhsa.kernels[0]/"
+		".private_segment_fixed_size=0\n"
 		"/amdhsa.kernels[0]/.reqd_workgroup_size[0]=8\n/amdhsa.kernels[0]/.reqd_workgroup_size[1]=16\n"
-		"/amdhsa.kernels[0]/.reqd_workgroup_size[2]=2\n/amdhsa.kernels[0]/.sgpr_count=106\n/amdhsa.kernels[0]/.sgpr_spill_count=0\n"
-		"/amdhsa.kernels[0]/.symbol=second_kernel_with_a_name_longer_than_31_characters.kd\n/amdhsa.kernels[0]/.uses_dynamic_stack=false\n"
-		"/amdhsa.kernels[0]/.vgpr_count=256\n/amdhsa.kernels[0]/.vgpr_spill_count=0\n/amdhsa.kernels[0]/.wavefront_size=32\n"
+		"/amdhsa.kernels[0]/.reqd_workgroup_size[2]=2\n/amdhsa.kernels[0]/.sgpr_count=106\n/amdhsa.kernels[0]/"
+		".sgpr_spill_count=0\n"
+		"/amdhsa.kernels[0]/.symbol=second_kernel_with_a_name_longer_than_31_characters.kd\n/amdhsa.kernels[0]/"
+		".uses_dynamic_stack=false\n"
+		"/amdhsa.kernels[0]/.vgpr_count=256\n/amdhsa.kernels[0]/.vgpr_spill_count=0\n/amdhsa.kernels[0]/"
+		".wavefront_size=32\n"
 		"/amdhsa.kernels[0]/.workgroup_processor_mode=1\n"
 		"/amdhsa.target=amdgcn-amd-amdhsa--gfx1101\n/amdhsa.version[0]=1\n/amdhsa.version[1]=2\n");
 	free(text);
@@ -404,7 +450,8 @@ static void test_metadata(void **state)
 	free_kernels(k);
 }
 
-/* Many kernels: every name is found, every array and string length has its form; and how long a layer's takes is said. */
+/* Many kernels: every name is found, every array and string length has its form; and how long a layer's takes is
+ * said. */
 static void test_many(void **state)
 {
 	enum { N = 300 };
@@ -417,8 +464,17 @@ static void test_many(void **state)
 
 	for (int i = 0; i < N; i++) {
 		snprintf(names[i], sizeof names[i], "%0*d", 1 + i % 280, i);
-		k[i] = (struct amdgpu_kernel){ .name = names[i], .code = code, .code_size = size, .vgprs = 64, .kernarg_bytes = 24, .args = some_args,
-		                               .n_args = 4, .workgroup = { 256, 1, 1 }, .workitem_ids = 1 };
+		k[i] = (struct amdgpu_kernel){
+			.name = names[i],
+			.code = code,
+			.code_size = size,
+			.vgprs = 64,
+			.kernarg_bytes = 24,
+			.args = some_args,
+			.n_args = 4,
+			.workgroup = { 256, 1, 1 },
+			.workitem_ids = 1
+		};
 	}
 	clock_gettime(CLOCK_MONOTONIC, &t0);
 	struct amdgpu_object a = make("gfx1100", k, 20);
@@ -451,15 +507,30 @@ static void refuse(struct amdgpu_kernel k, const char *target, const char *sente
 static void test_refusals(void **state)
 {
 	static const uint32_t end = 0xbfb00000;
-	static const struct amdgpu_arg overlap[] = { { "a", 0, 8, AMDGPU_ARG_BUFFER }, { "b", 4, 4, AMDGPU_ARG_VALUE } };
-	static const struct amdgpu_arg odd[] = { { "a", 4, 8, AMDGPU_ARG_BUFFER } }, far[] = { { "a", 20, 8, AMDGPU_ARG_VALUE } };
-	const struct amdgpu_kernel good = { .name = "k", .code = &end, .code_size = 4, .vgprs = 1, .workgroup = { 1, 1, 1 }, .workitem_ids = 1, .kernarg_bytes = 24 };
+	static const struct amdgpu_arg overlap[] = { { "a", 0, 8, AMDGPU_ARG_BUFFER },
+		                                     { "b", 4, 4, AMDGPU_ARG_VALUE } };
+	static const struct amdgpu_arg odd[] = { { "a", 4, 8, AMDGPU_ARG_BUFFER } },
+				       far[] = { { "a", 20, 8, AMDGPU_ARG_VALUE } };
+	const struct amdgpu_kernel good = {
+		.name = "k",
+		.code = &end,
+		.code_size = 4,
+		.vgprs = 1,
+		.workgroup = { 1, 1, 1 },
+		.workitem_ids = 1,
+		.kernarg_bytes = 24
+	};
 	struct amdgpu_kernel k, two[2] = { good, good };
 	struct amdgpu_object o;
 	struct error e = { 0 };
 
 	refuse(good, "gfx900", "the target is gfx900, expected one of gfx1030 to gfx1201");
-#define REFUSE(field, value, sentence) do { k = good; k.field = value; refuse(k, "gfx1030", sentence); } while (0)
+#define REFUSE(field, value, sentence) \
+	do { \
+		k = good; \
+		k.field = value; \
+		refuse(k, "gfx1030", sentence); \
+	} while (0)
 	REFUSE(name, "", "a kernel has a name of 0 characters, expected 1 to 1000");
 	REFUSE(code_size, 6, "kernel k: the code has 6 bytes, expected a multiple of 4");
 	REFUSE(code_size, 0, "kernel k: the size of the code is 0, expected 4 to 67108864");
@@ -481,11 +552,14 @@ static void test_refusals(void **state)
 	refuse(k, "gfx1030", "kernel k: the workgroup's size is 4096, expected 1 to 1024");
 	k = good;
 	k.n_args = 2, k.args = overlap;
-	refuse(k, "gfx1030", "kernel k: argument 1 has 4 bytes at offset 4, expected them behind offset 8 and before 24");
+	refuse(k, "gfx1030",
+	       "kernel k: argument 1 has 4 bytes at offset 4, expected them behind offset 8 and before 24");
 	k.n_args = 1, k.args = odd;
-	refuse(k, "gfx1030", "kernel k: argument 0 is a buffer of 8 bytes at offset 4, expected 8 bytes at a multiple of 8");
+	refuse(k, "gfx1030",
+	       "kernel k: argument 0 is a buffer of 8 bytes at offset 4, expected 8 bytes at a multiple of 8");
 	k.args = far;
-	refuse(k, "gfx1030", "kernel k: argument 0 has 8 bytes at offset 20, expected them behind offset 0 and before 24");
+	refuse(k, "gfx1030",
+	       "kernel k: argument 0 has 8 bytes at offset 20, expected them behind offset 0 and before 24");
 	assert_false(amdgpu_object_make(&o, "gfx1100", two, 2, &e));
 	assert_string_equal(e.text, "kernel k: kernels 0 and 1 have this name, expected one");
 	e = (struct error){ 0 };
@@ -566,44 +640,68 @@ static void write_assembly(FILE *f, const char *target, const struct amdgpu_kern
 {
 	bool gfx10 = strncmp(target, "gfx10", 5) == 0, gfx12 = strncmp(target, "gfx12", 5) == 0;
 
-	fprintf(f, ".text\n.p2align 8\n.globl %s\n.protected %s\n.type %s,@function\n%s:\n", k->name, k->name, k->name, k->name);
+	fprintf(f, ".text\n.p2align 8\n.globl %s\n.protected %s\n.type %s,@function\n%s:\n", k->name, k->name, k->name,
+	        k->name);
 	for (size_t i = 0; i < k->code_size; i += 4)
 		fprintf(f, ".long 0x%llx\n", (unsigned long long)le((const uint8_t *)k->code + i, 4));
 	fprintf(f, ".size %s, %zu\n.rodata\n.p2align 6\n.amdhsa_kernel %s\n", k->name, k->code_size, k->name);
-	fprintf(f, ".amdhsa_group_segment_fixed_size %u\n.amdhsa_private_segment_fixed_size %u\n.amdhsa_kernarg_size %u\n", k->lds_bytes,
-	        k->scratch_bytes, k->kernarg_bytes);
-	fprintf(f, ".amdhsa_user_sgpr_dispatch_ptr %d\n.amdhsa_user_sgpr_kernarg_segment_ptr %d\n", k->dispatch_ptr, k->kernarg_bytes > 0);
+	fprintf(f,
+	        ".amdhsa_group_segment_fixed_size %u\n.amdhsa_private_segment_fixed_size %u\n.amdhsa_kernarg_size %u\n",
+	        k->lds_bytes, k->scratch_bytes, k->kernarg_bytes);
+	fprintf(f, ".amdhsa_user_sgpr_dispatch_ptr %d\n.amdhsa_user_sgpr_kernarg_segment_ptr %d\n", k->dispatch_ptr,
+	        k->kernarg_bytes > 0);
 	if (gfx10)
-		fprintf(f, ".amdhsa_user_sgpr_flat_scratch_init %d\n.amdhsa_system_sgpr_private_segment_wavefront_offset %d\n", k->scratch_bytes > 0,
-		        k->scratch_bytes > 0);
+		fprintf(f,
+		        ".amdhsa_user_sgpr_flat_scratch_init %d\n.amdhsa_system_sgpr_private_segment_wavefront_offset "
+		        "%d\n",
+		        k->scratch_bytes > 0, k->scratch_bytes > 0);
 	else
 		fprintf(f, ".amdhsa_enable_private_segment %d\n", k->scratch_bytes > 0);
 	for (int i = 0; i < 3; i++)
-		fprintf(f, ".amdhsa_system_sgpr_workgroup_id_%c %d\n", "xyz"[i], k->workgroup_id[i] || gfx12);
-	fprintf(f, ".amdhsa_system_vgpr_workitem_id %d\n.amdhsa_next_free_vgpr %d\n.amdhsa_next_free_sgpr %d\n.amdhsa_reserve_vcc 0\n",
+		fprintf(f, ".amdhsa_system_sgpr_workgroup_id_%c %d\n", "xyz"[i], k -> workgroup_id[i] || gfx12);
+	fprintf(f,
+	        ".amdhsa_system_vgpr_workitem_id %d\n.amdhsa_next_free_vgpr %d\n.amdhsa_next_free_sgpr "
+	        "%d\n.amdhsa_reserve_vcc 0\n",
 	        k->workitem_ids - 1, k->vgprs, k->sgprs);
-	fprintf(f, ".amdhsa_float_round_mode_32 %d\n.amdhsa_float_round_mode_16_64 %d\n.amdhsa_float_denorm_mode_32 %d\n"
-	        ".amdhsa_float_denorm_mode_16_64 %d\n", k->float_mode & 3, k->float_mode >> 2 & 3, k->float_mode >> 4 & 3, k->float_mode >> 6);
+	fprintf(f,
+	        ".amdhsa_float_round_mode_32 %d\n.amdhsa_float_round_mode_16_64 %d\n.amdhsa_float_denorm_mode_32 %d\n"
+	        ".amdhsa_float_denorm_mode_16_64 %d\n",
+	        k->float_mode & 3, k->float_mode >> 2 & 3, k->float_mode >> 4 & 3, k->float_mode >> 6);
 	if (!gfx12)
 		fprintf(f, ".amdhsa_dx10_clamp %d\n.amdhsa_ieee_mode %d\n", k->dx10_clamp, k->ieee);
-	fprintf(f, ".amdhsa_fp16_overflow %d\n.amdhsa_workgroup_processor_mode %d\n.amdhsa_memory_ordered 1\n.amdhsa_forward_progress %d\n"
-	        ".end_amdhsa_kernel\n", k->fp16_overflow, k->wgp_mode, k->forward_progress);
+	fprintf(f,
+	        ".amdhsa_fp16_overflow %d\n.amdhsa_workgroup_processor_mode %d\n.amdhsa_memory_ordered "
+	        "1\n.amdhsa_forward_progress %d\n"
+	        ".end_amdhsa_kernel\n",
+	        k->fp16_overflow, k->wgp_mode, k->forward_progress);
 }
 
 static void write_metadata(FILE *f, const char *target, const struct amdgpu_kernel *k, int n)
 {
-	fprintf(f, ".amdgpu_metadata\n---\namdhsa.version: [ 1, 2 ]\namdhsa.target: amdgcn-amd-amdhsa--%s\namdhsa.kernels:\n", target);
+	fprintf(f,
+	        ".amdgpu_metadata\n---\namdhsa.version: [ 1, 2 ]\namdhsa.target: "
+	        "amdgcn-amd-amdhsa--%s\namdhsa.kernels:\n",
+	        target);
 	for (int i = 0; i < n; i++, k++) {
-		fprintf(f, "  - .name: %s\n    .symbol: %s.kd\n    .kernarg_segment_size: %u\n    .kernarg_segment_align: 8\n", k->name, k->name, k->kernarg_bytes);
-		fprintf(f, "    .group_segment_fixed_size: %u\n    .private_segment_fixed_size: %u\n    .wavefront_size: 32\n    .sgpr_count: %u\n"
-		        "    .vgpr_count: %u\n    .max_flat_workgroup_size: %u\n", k->lds_bytes, k->scratch_bytes, k->sgprs, k->vgprs,
+		fprintf(f,
+		        "  - .name: %s\n    .symbol: %s.kd\n    .kernarg_segment_size: %u\n    .kernarg_segment_align: "
+		        "8\n",
+		        k->name, k->name, k->kernarg_bytes);
+		fprintf(f,
+		        "    .group_segment_fixed_size: %u\n    .private_segment_fixed_size: %u\n    .wavefront_size: "
+		        "32\n    .sgpr_count: %u\n"
+		        "    .vgpr_count: %u\n    .max_flat_workgroup_size: %u\n",
+		        k->lds_bytes, k->scratch_bytes, k->sgprs, k->vgprs,
 		        k->workgroup[0] * k->workgroup[1] * k->workgroup[2]);
-		fprintf(f, "    .sgpr_spill_count: 0\n    .vgpr_spill_count: 0\n    .uses_dynamic_stack: false\n    .workgroup_processor_mode: %d\n"
-		        "    .reqd_workgroup_size: [ %u, %u, %u ]\n    .args:%s\n", k->wgp_mode, k->workgroup[0], k->workgroup[1], k->workgroup[2],
-		        k->n_args ? "" : " []");
+		fprintf(f,
+		        "    .sgpr_spill_count: 0\n    .vgpr_spill_count: 0\n    .uses_dynamic_stack: false\n    "
+		        ".workgroup_processor_mode: %d\n"
+		        "    .reqd_workgroup_size: [ %u, %u, %u ]\n    .args:%s\n",
+		        k->wgp_mode, k->workgroup[0], k->workgroup[1], k->workgroup[2], k->n_args ? "" : " []");
 		for (uint32_t a = 0; a < k->n_args; a++) {
 			const struct amdgpu_arg *g = &k->args[a];
-			fprintf(f, "      - .offset: %u\n        .size: %u\n        .value_kind: %s\n", g->offset, g->size, g->kind ? "global_buffer" : "by_value");
+			fprintf(f, "      - .offset: %u\n        .size: %u\n        .value_kind: %s\n", g->offset,
+			        g->size, g->kind ? "global_buffer" : "by_value");
 			if (g->kind)
 				fprintf(f, "        .address_space: global\n");
 			if (g->name)
@@ -623,10 +721,11 @@ static void compare(const struct image *ours, const struct image *theirs, const 
 		assert_int_equal(le(ours->p + header_fields[i], 2), le(theirs->p + header_fields[i], 2));
 	assert_int_equal(le(ours->p + 56, 2), le(theirs->p + 56, 2));
 	for (unsigned i = 0; i < le(ours->p + 56, 2); i++) {
-		assert_int_equal(le(header(ours, i), 4), le(header(theirs, i), 4));             /* type */
-		assert_int_equal(le(header(ours, i) + 4, 4), le(header(theirs, i) + 4, 4));     /* flags */
-		assert_int_equal(le(header(ours, i) + 48, 8), le(header(theirs, i) + 48, 8));   /* alignment */
-		assert_int_equal(le(header(ours, i) + 16, 8) - le(header(ours, i) + 8, 8), le(header(theirs, i) + 16, 8) - le(header(theirs, i) + 8, 8));
+		assert_int_equal(le(header(ours, i), 4), le(header(theirs, i), 4));           /* type */
+		assert_int_equal(le(header(ours, i) + 4, 4), le(header(theirs, i) + 4, 4));   /* flags */
+		assert_int_equal(le(header(ours, i) + 48, 8), le(header(theirs, i) + 48, 8)); /* alignment */
+		assert_int_equal(le(header(ours, i) + 16, 8) - le(header(ours, i) + 8, 8),
+		                 le(header(theirs, i) + 16, 8) - le(header(theirs, i) + 8, 8));
 	}
 	assert_int_equal(ours->note_size, theirs->note_size);
 	assert_memory_equal(ours->note, theirs->note, ours->note_size);
@@ -651,7 +750,7 @@ static void compare_target(const char *target, const char *dir, const char *mc, 
 	size_t n;
 
 	make_kernels(target, k);
-	k[2].prefetch_lines = 0;                         /* the older assemblers cannot say it */
+	k[2].prefetch_lines = 0; /* the older assemblers cannot say it */
 	snprintf(path, sizeof path, "%s/%s.s", dir, target);
 	FILE *f = fopen(path, "w");
 	assert_non_null(f);
@@ -660,8 +759,9 @@ static void compare_target(const char *target, const char *dir, const char *mc, 
 		write_assembly(f, target, &k[i]);
 	write_metadata(f, target, k, KERNELS);
 	fclose(f);
-	free(output_of("%s -triple=amdgcn-amd-amdhsa -mcpu=%s -filetype=obj %s -o %s.o 2>&1 && %s -shared --hash-style=both %s.o -o %s.co 2>&1", mc, target, path,
-	               path, lld, path, path));
+	free(output_of("%s -triple=amdgcn-amd-amdhsa -mcpu=%s -filetype=obj %s -o %s.o 2>&1 && %s -shared "
+	               "--hash-style=both %s.o -o %s.co 2>&1",
+	               mc, target, path, path, lld, path, path));
 	struct amdgpu_object a = make(target, k, KERNELS);
 	snprintf(path, sizeof path, "%s/%s.s.co", dir, target);
 	char *b = read_file(path, &n);
@@ -673,10 +773,7 @@ static void compare_target(const char *target, const char *dir, const char *mc, 
 	free_kernels(k);
 }
 
-static void remove_folder(const char *dir)
-{
-	free(output_of("rm -r %s", dir));
-}
+static void remove_folder(const char *dir) { free(output_of("rm -r %s", dir)); }
 
 static void test_against_linker(void **state)
 {
@@ -699,7 +796,8 @@ static void test_readers(void **state)
 	struct amdgpu_kernel k[KERNELS];
 
 	if (!tool("llvm-readelf", readelf) || !tool("llvm-objdump", objdump)) {
-		print_message("no llvm-readelf or llvm-objdump of version 19 or later: objects are not shown to them\n");
+		print_message(
+			"no llvm-readelf or llvm-objdump of version 19 or later: objects are not shown to them\n");
 		skip();
 	}
 	assert_non_null(mkdtemp(dir));
@@ -773,8 +871,10 @@ static void compare_metadata(const struct image *ours, const struct image *their
 
 static void compare_compiled(const char *target, const char *path)
 {
-	static const struct amdgpu_arg args[] = { { NULL, 0, 8, AMDGPU_ARG_BUFFER }, { NULL, 8, 8, AMDGPU_ARG_BUFFER }, { NULL, 16, 4, AMDGPU_ARG_VALUE },
-	                                          { NULL, 20, 4, AMDGPU_ARG_VALUE } };
+	static const struct amdgpu_arg args[] = { { NULL, 0, 8, AMDGPU_ARG_BUFFER },
+		                                  { NULL, 8, 8, AMDGPU_ARG_BUFFER },
+		                                  { NULL, 16, 4, AMDGPU_ARG_VALUE },
+		                                  { NULL, 20, 4, AMDGPU_ARG_VALUE } };
 	bool gfx12 = strncmp(target, "gfx12", 5) == 0;
 	struct image ours, theirs;
 	size_t n;
@@ -783,9 +883,22 @@ static void compare_compiled(const char *target, const char *path)
 	open_image(&theirs, (const uint8_t *)b, n);
 	char *text = metadata(&theirs);
 	const uint8_t *s = symbol(&theirs, "scale"), *kd = descriptor(&theirs, "scale");
-	struct amdgpu_kernel k = { .name = "scale", .code = at(&theirs, le(s + 8, 8), le(s + 16, 8)), .code_size = le(s + 16, 8), .args = args, .n_args = 4,
-		.kernarg_bytes = 24, .lds_bytes = 256, .workgroup = { 64, 1, 1 }, .workgroup_id = { true }, .workitem_ids = 1, .wgp_mode = true,
-		.float_mode = AMDGPU_FLOAT_KEEP_DENORMALS, .ieee = !gfx12, .dx10_clamp = !gfx12 };
+	struct amdgpu_kernel k = {
+		.name = "scale",
+		.code = at(&theirs, le(s + 8, 8), le(s + 16, 8)),
+		.code_size = le(s + 16, 8),
+		.args = args,
+		.n_args = 4,
+		.kernarg_bytes = 24,
+		.lds_bytes = 256,
+		.workgroup = { 64, 1, 1 },
+		.workgroup_id = { true },
+		.workitem_ids = 1,
+		.wgp_mode = true,
+		.float_mode = AMDGPU_FLOAT_KEEP_DENORMALS,
+		.ieee = !gfx12,
+		.dx10_clamp = !gfx12
+	};
 	k.vgprs = (uint16_t)number_of(text, ".vgpr_count=");
 	k.sgprs = (uint16_t)number_of(text, ".sgpr_count=");
 	struct amdgpu_object a = make(target, &k, 1);
@@ -794,8 +907,8 @@ static void compare_compiled(const char *target, const char *path)
 	const uint8_t *d = descriptor(&ours, "scale");
 	assert_memory_equal(d, kd, 16);
 	assert_memory_equal(d + 24, kd + 24, 24);
-	/* but for the scalar registers' field, which the hardware ignores, the user registers, of which the compiler takes more
-	 * than it needs, and gfx12's workgroup ids, which are always there */
+	/* but for the scalar registers' field, which the hardware ignores, the user registers, of which the compiler
+	 * takes more than it needs, and gfx12's workgroup ids, which are always there */
 	assert_int_equal(le(d + 48, 4), le(kd + 48, 4) & ~0x3c0u);
 	assert_int_equal(le(d + 52, 4) & ~0x33eu, le(kd + 52, 4) & ~0x33eu);
 	assert_int_equal(le(d + 56, 4), le(kd + 56, 4) & ~1u);
@@ -812,15 +925,18 @@ static void test_against_compiler(void **state)
 	char clang[64], lld[64], dir[] = "/tmp/amdgpu_object_XXXXXX", path[100];
 
 	if (!tool("clang", clang) || !tool("ld.lld", lld)) {
-		print_message("no clang or ld.lld of version 19 or later: objects are not compared with the compiler's\n");
+		print_message(
+			"no clang or ld.lld of version 19 or later: objects are not compared with the compiler's\n");
 		skip();
 	}
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/k.cl", dir);
 	write_file(path, source, sizeof source - 1);
 	for (unsigned i = 0; i < 4; i++) {
-		free(output_of("%s -target amdgcn-amd-amdhsa -mcpu=%s -mcode-object-version=5 -x cl -cl-std=CL2.0 -nogpulib -O2 --ld-path=`which %s` %s -o %s.co "
-		               "-Xlinker --hash-style=both 2>&1", clang, some[i], lld, path, path));
+		free(output_of("%s -target amdgcn-amd-amdhsa -mcpu=%s -mcode-object-version=5 -x cl -cl-std=CL2.0 "
+		               "-nogpulib -O2 --ld-path=`which %s` %s -o %s.co "
+		               "-Xlinker --hash-style=both 2>&1",
+		               clang, some[i], lld, path, path));
 		snprintf(path, sizeof path, "%s/k.cl.co", dir);
 		compare_compiled(some[i], path);
 		snprintf(path, sizeof path, "%s/k.cl", dir);
@@ -831,8 +947,13 @@ static void test_against_compiler(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout), cmocka_unit_test(test_metadata), cmocka_unit_test(test_many), cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_against_linker), cmocka_unit_test(test_readers), cmocka_unit_test(test_against_compiler),
+		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_metadata),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_against_linker),
+		cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_against_compiler),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

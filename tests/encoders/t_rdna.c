@@ -1,7 +1,7 @@
 /* tests/encoders/t_rdna.c - the RDNA encoder against bytes that another assembler made, and every refusal's sentence.
  *
- * Owns: comparing tests/golden/rdna.txt (made by gen_rdna_golden) line by line with what the encoder makes of the same list.
- * The rule: a row of rdna.def that meets no golden in a generation where it exists is a failure.
+ * Owns: comparing tests/golden/rdna.txt (made by gen_rdna_golden) line by line with what the encoder makes of the same
+ * list. The rule: a row of rdna.def that meets no golden in a generation where it exists is a failure.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,8 @@ static bool glance(const struct rdna_case *c, const char *text)
 	uint32_t w[4];
 	unsigned n = c->dual || !rdna_plain_of(&p, &c->x) ? 0 : rdna_encode_plain(c->x.op, c->gen, &p, w);
 
-	if (!c->dual && !n && c->x.s[0].kind == RDNA_CONST && (w[0] = rdna_encode_immediate(c->x.op, c->gen, (int32_t)c->x.s[0].value)))
+	if (!c->dual && !n && c->x.s[0].kind == RDNA_CONST &&
+	    (w[0] = rdna_encode_immediate(c->x.op, c->gen, (int32_t)c->x.s[0].value)))
 		n = 1;
 	if (!n)
 		return false;
@@ -70,13 +71,20 @@ static bool glance(const struct rdna_case *c, const char *text)
 		fail_msg("%s: %s is taken at a glance, but %s", rdna_golden_target[c->gen], text, checked.error);
 	assert_int_equal(checked.size, 4 * n);
 	for (unsigned i = 0; i < n; i++)
-		if (memcmp(&checked.code[4 * i], &(uint8_t[4]){ (uint8_t)w[i], (uint8_t)(w[i] >> 8), (uint8_t)(w[i] >> 16), (uint8_t)(w[i] >> 24) }, 4))
+		if (memcmp(&checked.code[4 * i],
+		           &(uint8_t[4]){ (uint8_t)w[i], (uint8_t)(w[i] >> 8), (uint8_t)(w[i] >> 16),
+		                          (uint8_t)(w[i] >> 24) },
+		           4))
 			fail_msg("%s: %s at a glance has word %u %08x", rdna_golden_target[c->gen], text, i, w[i]);
 	rdna_free(&checked);
 	return true;
 }
 
-struct judge { FILE *golden; unsigned cases[RDNA_GEN_COUNT], absent, plain; bool seen[RDNA_OP_COUNT][RDNA_GEN_COUNT]; };
+struct judge {
+	FILE *golden;
+	unsigned cases[RDNA_GEN_COUNT], absent, plain;
+	bool seen[RDNA_OP_COUNT][RDNA_GEN_COUNT];
+};
 
 static void judge_case(void *ctx, const struct rdna_case *c)
 {
@@ -128,12 +136,13 @@ static void test_golden(void **state)
 	for (int op = 0; op < RDNA_OP_COUNT; op++)
 		for (int gen = 0; gen < RDNA_GEN_COUNT; gen++)
 			if (!j.seen[op][gen])
-				fail_msg("no golden for %s on %s", rdna_op_name((enum rdna_op)op, (enum rdna_gen)gen), rdna_golden_target[gen]);
+				fail_msg("no golden for %s on %s", rdna_op_name((enum rdna_op)op, (enum rdna_gen)gen),
+				         rdna_golden_target[gen]);
 	for (int gen = 0; gen < RDNA_GEN_COUNT; gen++)
 		total += j.cases[gen];
 	assert_true(j.plain > total / 4);
-	print_message("%u cases of %d instructions (%u, %u, %u, %u by generation), %u of them plain; %u absences\n", total, RDNA_OP_COUNT, j.cases[0],
-	              j.cases[1], j.cases[2], j.cases[3], j.plain, j.absent);
+	print_message("%u cases of %d instructions (%u, %u, %u, %u by generation), %u of them plain; %u absences\n",
+	              total, RDNA_OP_COUNT, j.cases[0], j.cases[1], j.cases[2], j.cases[3], j.plain, j.absent);
 }
 
 /* The file is what the installed assembler says now. */
@@ -167,9 +176,11 @@ static void test_regenerate(void **state)
 static bool stricter(const char *why)
 {
 	static const char *const ours[] = {
-		"the destination of a matrix instruction must not overlap A or B", "the destination of a matrix instruction must be C or not overlap it",
+		"the destination of a matrix instruction must not overlap A or B",
+		"the destination of a matrix instruction must be C or not overlap it",
 		"a literal of a 64-bit operand must be 0 to 2^31-1, as its upper half may be either sign",
-		"the destination cannot be this special register", "scc can only be read, and as 32 bits",
+		"the destination cannot be this special register",
+		"scc can only be read, and as 32 bits",
 		"with DPP the sources of a packed instruction must be vector registers",
 		"with DPP source 0 must be a vector register and there can be no literal"
 	};
@@ -217,7 +228,8 @@ static void random_generation(const char *assembler, enum rdna_gen gen, unsigned
 		if (why && stricter(why))
 			continue;
 		if (strcmp(hex, s.hex[i]) != 0)
-			fail_msg("%s %s: assembler %s, encoder %s (%s)", rdna_golden_target[gen], s.text[i], s.hex[i], hex, why ? why : "taken");
+			fail_msg("%s %s: assembler %s, encoder %s (%s)", rdna_golden_target[gen], s.text[i], s.hex[i],
+			         hex, why ? why : "taken");
 		++*(why ? refused : taken);
 	}
 	rdna_sheet_clear(&s);
@@ -255,14 +267,14 @@ static void test_random(void **state)
 	print_message("%u random instructions, %u of them refused by both\n", taken + refused, refused);
 }
 
-/* --- refusals: the sentence for every rule. The assembler, where it is installed, must refuse the same, unless the rule is
- * ours alone or the text cannot say the mistake. */
+/* --- refusals: the sentence for every rule. The assembler, where it is installed, must refuse the same, unless the
+ * rule is ours alone or the text cannot say the mistake. */
 
 struct refusal {
 	const char *why;
 	enum rdna_gen gen;
 	bool ours;
-	struct rdna_ins x, y;        /* y.d set: a dual instruction */
+	struct rdna_ins x, y; /* y.d set: a dual instruction */
 };
 
 #define V(i) rdna_v(i)
@@ -292,7 +304,7 @@ static void refuse(const struct refusal *t, size_t n)
 		assert_string_equal(r.error, t[i].why);
 		assert_true(r.error_op == c.x.op || (c.dual && r.error_op == c.y.op));
 		assert_int_equal(r.size, 0);
-		rdna_put0(&r, RDNA_S_ENDPGM);                    /* the error sticks */
+		rdna_put0(&r, RDNA_S_ENDPGM); /* the error sticks */
 		assert_int_equal(r.size, 0);
 		assert_false(rdna_finish(&r));
 		rdna_free(&r);
@@ -315,8 +327,16 @@ static void refuse(const struct refusal *t, size_t n)
 static void test_refused_operands(void **state)
 {
 	const struct refusal t[] = {
-		{ "the generation lacks the instruction", G10, 0, { OP(V_DOT4_I32_IU8), .d = { V(0) }, .s = { V(1), V(2), V(3) } }, { 0 } },
-		{ "the generation lacks the instruction", G11, 0, { OP(S_ADD_F32), .d = { S(0) }, .s = { S(1), S(2) } }, { 0 } },
+		{ "the generation lacks the instruction",
+		  G10,
+		  0,
+		  { OP(V_DOT4_I32_IU8), .d = { V(0) }, .s = { V(1), V(2), V(3) } },
+		  { 0 } },
+		{ "the generation lacks the instruction",
+		  G11,
+		  0,
+		  { OP(S_ADD_F32), .d = { S(0) }, .s = { S(1), S(2) } },
+		  { 0 } },
 		{ "the generation lacks the instruction", G12, 0, { OP(S_BARRIER) }, { 0 } },
 		{ "the instruction is not in the table", G10, 1, { .op = RDNA_OP_COUNT }, { 0 } },
 		{ "an operand is missing", G10, 1, { OP(S_ADD_CO_U32), .d = { S(0) }, .s = { S(1) } }, { 0 } },
@@ -327,34 +347,116 @@ static void test_refused_operands(void **state)
 		{ "there are too many operands", G10, 1, { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1), V(2) } }, { 0 } },
 		{ "there are too many operands", G10, 1, { OP(V_MOV_B32), .d = { V(0), V(1) }, .s = { V(1) } }, { 0 } },
 		{ "a destination must be a register", G10, 1, { OP(V_MOV_B32), .d = { I(0) }, .s = { V(1) } }, { 0 } },
-		{ "the destination cannot be this special register", G10, 1, { OP(S_MOV_B32), .d = { S(RDNA_SCC) }, .s = { S(1) } }, { 0 } },
-		{ "the destination cannot be this special register", G11, 0, { OP(S_LOAD_B32), .d = { S(RDNA_M0) }, .s = { S2(2) } }, { 0 } },
-		{ "the destination cannot be this special register", G11, 0, { OP(S_LOAD_B64), .d = { S2(RDNA_EXEC_LO) }, .s = { S2(2) } }, { 0 } },
-		{ "the operand must be a vector register", G10, 0, { OP(V_MOV_B32), .d = { S(0) }, .s = { V(1) } }, { 0 } },
-		{ "the operand must be a vector register", G10, 0, { OP(V_READFIRSTLANE_B32), .d = { S(0) }, .s = { I(1) } }, { 0 } },
-		{ "the operand must be a scalar register", G10, 0, { OP(S_MOV_B32), .d = { V(0) }, .s = { S(1) } }, { 0 } },
-		{ "the operand must be a scalar register", G10, 0, { OP(V_CNDMASK_B32), .d = { V(0) }, .s = { V(1), V(2), I(1) } }, { 0 } },
-		{ "the vector operand has a wrong number of registers", G10, 0, { OP(V_MOV_B32), .d = { V2(0) }, .s = { V(1) } }, { 0 } },
-		{ "the vector operand has a wrong number of registers", G12, 0, { OP(V_WMMA_F32_16X16X16_F16), .d = { rdna_vn(0, 8) },
-		  .s = { rdna_vn(8, 8), rdna_vn(16, 8), rdna_vn(0, 8) } }, { 0 } },
-		{ "the scalar operand has a wrong number of registers", G10, 0, { OP(S_MOV_B64), .d = { S2(0) }, .s = { S(2) } }, { 0 } },
-		{ "a vector register must be numbered 0 to 255", G10, 0, { OP(V_MOV_B32), .d = { V(256) }, .s = { V(1) } }, { 0 } },
-		{ "a vector register must be numbered 0 to 255", G11, 0, { OP(DS_LOAD_B128), .d = { rdna_vn(253, 4) }, .s = { V(1) } }, { 0 } },
-		{ "a scalar register must be numbered 0 to 105", G11, 0, { OP(S_LOAD_B128), .d = { rdna_sn(104, 4) }, .s = { S2(2) } }, { 0 } },
-		{ "there is no such scalar register", G10, 1, { OP(S_MOV_B32), .d = { S(128) }, .s = { S(1) } }, { 0 } },
-		{ "there is no such scalar register", G10, 1, { OP(S_MOV_B64), .d = { S2(RDNA_M0) }, .s = { S2(2) } }, { 0 } },
-		{ "scc can only be read, and as 32 bits", G10, 1, { OP(S_MOV_B64), .d = { S2(0) }, .s = { S2(RDNA_SCC) } }, { 0 } },
-		{ "a scalar register pair must start at an even number, a longer tuple at a multiple of four", G10, 0,
-		  { OP(S_MOV_B64), .d = { S2(1) }, .s = { S2(2) } }, { 0 } },
-		{ "a scalar register pair must start at an even number, a longer tuple at a multiple of four", G11, 0,
-		  { OP(S_LOAD_B128), .d = { rdna_sn(2, 4) }, .s = { S2(2) } }, { 0 } },
+		{ "the destination cannot be this special register",
+		  G10,
+		  1,
+		  { OP(S_MOV_B32), .d = { S(RDNA_SCC) }, .s = { S(1) } },
+		  { 0 } },
+		{ "the destination cannot be this special register",
+		  G11,
+		  0,
+		  { OP(S_LOAD_B32), .d = { S(RDNA_M0) }, .s = { S2(2) } },
+		  { 0 } },
+		{ "the destination cannot be this special register",
+		  G11,
+		  0,
+		  { OP(S_LOAD_B64), .d = { S2(RDNA_EXEC_LO) }, .s = { S2(2) } },
+		  { 0 } },
+		{ "the operand must be a vector register",
+		  G10,
+		  0,
+		  { OP(V_MOV_B32), .d = { S(0) }, .s = { V(1) } },
+		  { 0 } },
+		{ "the operand must be a vector register",
+		  G10,
+		  0,
+		  { OP(V_READFIRSTLANE_B32), .d = { S(0) }, .s = { I(1) } },
+		  { 0 } },
+		{ "the operand must be a scalar register",
+		  G10,
+		  0,
+		  { OP(S_MOV_B32), .d = { V(0) }, .s = { S(1) } },
+		  { 0 } },
+		{ "the operand must be a scalar register",
+		  G10,
+		  0,
+		  { OP(V_CNDMASK_B32), .d = { V(0) }, .s = { V(1), V(2), I(1) } },
+		  { 0 } },
+		{ "the vector operand has a wrong number of registers",
+		  G10,
+		  0,
+		  { OP(V_MOV_B32), .d = { V2(0) }, .s = { V(1) } },
+		  { 0 } },
+		{ "the vector operand has a wrong number of registers",
+		  G12,
+		  0,
+		  { OP(V_WMMA_F32_16X16X16_F16), .d = { rdna_vn(0, 8) },
+		    .s = { rdna_vn(8, 8), rdna_vn(16, 8), rdna_vn(0, 8) } },
+		  { 0 } },
+		{ "the scalar operand has a wrong number of registers",
+		  G10,
+		  0,
+		  { OP(S_MOV_B64), .d = { S2(0) }, .s = { S(2) } },
+		  { 0 } },
+		{ "a vector register must be numbered 0 to 255",
+		  G10,
+		  0,
+		  { OP(V_MOV_B32), .d = { V(256) }, .s = { V(1) } },
+		  { 0 } },
+		{ "a vector register must be numbered 0 to 255",
+		  G11,
+		  0,
+		  { OP(DS_LOAD_B128), .d = { rdna_vn(253, 4) }, .s = { V(1) } },
+		  { 0 } },
+		{ "a scalar register must be numbered 0 to 105",
+		  G11,
+		  0,
+		  { OP(S_LOAD_B128), .d = { rdna_sn(104, 4) }, .s = { S2(2) } },
+		  { 0 } },
+		{ "there is no such scalar register",
+		  G10,
+		  1,
+		  { OP(S_MOV_B32), .d = { S(128) }, .s = { S(1) } },
+		  { 0 } },
+		{ "there is no such scalar register",
+		  G10,
+		  1,
+		  { OP(S_MOV_B64), .d = { S2(RDNA_M0) }, .s = { S2(2) } },
+		  { 0 } },
+		{ "scc can only be read, and as 32 bits",
+		  G10,
+		  1,
+		  { OP(S_MOV_B64), .d = { S2(0) }, .s = { S2(RDNA_SCC) } },
+		  { 0 } },
+		{ "a scalar register pair must start at an even number, a longer tuple at a multiple of four",
+		  G10,
+		  0,
+		  { OP(S_MOV_B64), .d = { S2(1) }, .s = { S2(2) } },
+		  { 0 } },
+		{ "a scalar register pair must start at an even number, a longer tuple at a multiple of four",
+		  G11,
+		  0,
+		  { OP(S_LOAD_B128), .d = { rdna_sn(2, 4) }, .s = { S2(2) } },
+		  { 0 } },
 		{ "the operand must be an immediate", G10, 0, { OP(S_NOP), .s = { S(0) } }, { 0 } },
-		{ "the operand must be a literal", G10, 0, { OP(V_FMAMK_F32), .d = { V(0) }, .s = { V(1), V(2), V(3) } }, { 0 } },
+		{ "the operand must be a literal",
+		  G10,
+		  0,
+		  { OP(V_FMAMK_F32), .d = { V(0) }, .s = { V(1), V(2), V(3) } },
+		  { 0 } },
 		{ "the operand must be a label", G10, 1, { OP(S_BRANCH), .s = { I(3) } }, { 0 } },
 		{ "the operand must be a label", G10, 1, { OP(S_BRANCH), .s = { rdna_distance(0, 1) } }, { 0 } },
 		{ "a label must come from rdna_label", G10, 1, { OP(S_BRANCH), .s = { rdna_to(-1) } }, { 0 } },
-		{ "a distance of labels can only be a scalar 32-bit source", G10, 1, { OP(V_MOV_B32), .d = { V(0) }, .s = { rdna_distance(0, 1) } }, { 0 } },
-		{ "a distance of labels can only be a scalar 32-bit source", G10, 1, { OP(S_MOV_B32), .d = { S(0) }, .s = { rdna_to(0) } }, { 0 } },
+		{ "a distance of labels can only be a scalar 32-bit source",
+		  G10,
+		  1,
+		  { OP(V_MOV_B32), .d = { V(0) }, .s = { rdna_distance(0, 1) } },
+		  { 0 } },
+		{ "a distance of labels can only be a scalar 32-bit source",
+		  G10,
+		  1,
+		  { OP(S_MOV_B32), .d = { S(0) }, .s = { rdna_to(0) } },
+		  { 0 } },
 		{ "a barrier is named by a constant or by m0", G12, 0, { OP(S_BARRIER_SIGNAL), .s = { S(1) } }, { 0 } },
 		{ "the wait's register must be null", G11, 0, { OP(S_WAITCNT_VSCNT), .s = { S(1), I(0) } }, { 0 } },
 	};
@@ -364,21 +466,68 @@ static void test_refused_operands(void **state)
 static void test_refused_constants(void **state)
 {
 	const struct refusal t[] = {
-		{ "a constant must fit in 32 bits", G10, 1, { OP(S_MOV_B32), .d = { S(0) }, .s = { I(0x100000000) } }, { 0 } },
-		{ "a constant of a 16-bit operand must fit in 16 bits", G10, 1, { OP(V_ADD_NC_U16), .d = { V(0) }, .s = { I(0x12345), V(1) } }, { 0 } },
-		{ "the operand can only be a register or a constant from -16 to 64", G11, 0, { OP(V_READLANE_B32), .d = { S(0) }, .s = { V(1), I(65) } }, { 0 } },
-		{ "a literal of a 64-bit operand must be 0 to 2^31-1, as its upper half may be either sign", G10, 1,
-		  { OP(S_MOV_B64), .d = { S2(0) }, .s = { I(-17) } }, { 0 } },
-		{ "an instruction can have only one literal", G10, 0, { OP(S_ADD_CO_U32), .d = { S(0) }, .s = { I(100), I(101) } }, { 0 } },
-		{ "an instruction can have only one literal", G10, 0, { OP(V_FMA_F32), .d = { V(0) }, .s = { I(100), I(101), V(2) } }, { 0 } },
-		{ "an instruction can have only one literal", G10, 0, { OP(V_FMAMK_F32), .d = { V(0) }, .s = { I(100), I(101), V(2) } }, { 0 } },
-		{ "an instruction can have only one literal", G10, 1, { OP(S_ADD_CO_U32), .d = { S(0) }, .s = { rdna_distance(0, 1), I(101) } }, { 0 } },
-		{ "an instruction can have only one literal", G10, 1, { OP(S_ADD_CO_U32), .d = { S(0) }, .s = { I(101), rdna_distance(0, 1) } }, { 0 } },
-		{ "the literal does not fit in the operand", G10, 1, { OP(V_FMAMK_F16), .d = { V(0) }, .s = { V(1), I(0x12345), V(2) } }, { 0 } },
+		{ "a constant must fit in 32 bits",
+		  G10,
+		  1,
+		  { OP(S_MOV_B32), .d = { S(0) }, .s = { I(0x100000000) } },
+		  { 0 } },
+		{ "a constant of a 16-bit operand must fit in 16 bits",
+		  G10,
+		  1,
+		  { OP(V_ADD_NC_U16), .d = { V(0) }, .s = { I(0x12345), V(1) } },
+		  { 0 } },
+		{ "the operand can only be a register or a constant from -16 to 64",
+		  G11,
+		  0,
+		  { OP(V_READLANE_B32), .d = { S(0) }, .s = { V(1), I(65) } },
+		  { 0 } },
+		{ "a literal of a 64-bit operand must be 0 to 2^31-1, as its upper half may be either sign",
+		  G10,
+		  1,
+		  { OP(S_MOV_B64), .d = { S2(0) }, .s = { I(-17) } },
+		  { 0 } },
+		{ "an instruction can have only one literal",
+		  G10,
+		  0,
+		  { OP(S_ADD_CO_U32), .d = { S(0) }, .s = { I(100), I(101) } },
+		  { 0 } },
+		{ "an instruction can have only one literal",
+		  G10,
+		  0,
+		  { OP(V_FMA_F32), .d = { V(0) }, .s = { I(100), I(101), V(2) } },
+		  { 0 } },
+		{ "an instruction can have only one literal",
+		  G10,
+		  0,
+		  { OP(V_FMAMK_F32), .d = { V(0) }, .s = { I(100), I(101), V(2) } },
+		  { 0 } },
+		{ "an instruction can have only one literal",
+		  G10,
+		  1,
+		  { OP(S_ADD_CO_U32), .d = { S(0) }, .s = { rdna_distance(0, 1), I(101) } },
+		  { 0 } },
+		{ "an instruction can have only one literal",
+		  G10,
+		  1,
+		  { OP(S_ADD_CO_U32), .d = { S(0) }, .s = { I(101), rdna_distance(0, 1) } },
+		  { 0 } },
+		{ "the literal does not fit in the operand",
+		  G10,
+		  1,
+		  { OP(V_FMAMK_F16), .d = { V(0) }, .s = { V(1), I(0x12345), V(2) } },
+		  { 0 } },
 		{ "the immediate does not fit in its field", G10, 1, { OP(S_NOP), .s = { I(65536) } }, { 0 } },
 		{ "the immediate does not fit in its field", G10, 1, { OP(S_NOP), .s = { I(-1) } }, { 0 } },
-		{ "the immediate does not fit in its field", G10, 0, { OP(S_MOVK_I32), .d = { S(0) }, .s = { I(65536) } }, { 0 } },
-		{ "the immediate does not fit in its field", G12, 1, { OP(S_PREFETCH_DATA), .s = { S2(0), I(32) } }, { 0 } },
+		{ "the immediate does not fit in its field",
+		  G10,
+		  0,
+		  { OP(S_MOVK_I32), .d = { S(0) }, .s = { I(65536) } },
+		  { 0 } },
+		{ "the immediate does not fit in its field",
+		  G12,
+		  1,
+		  { OP(S_PREFETCH_DATA), .s = { S2(0), I(32) } },
+		  { 0 } },
 		{ "a clause has 2 to 64 instructions", G10, 1, { OP(S_CLAUSE), .s = { I(0) } }, { 0 } },
 		{ "a clause has 2 to 64 instructions", G11, 1, { OP(S_CLAUSE), .s = { I(64) } }, { 0 } },
 	};
@@ -388,83 +537,299 @@ static void test_refused_constants(void **state)
 static void test_refused_memory(void **state)
 {
 	const struct refusal t[] = {
-		{ "an address must be in registers", G11, 0, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { I(1) } }, { 0 } },
+		{ "an address must be in registers",
+		  G11,
+		  0,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { I(1) } },
+		  { 0 } },
 		{ "an address must be in registers", G11, 0, { OP(DS_LOAD_B32), .d = { V(0) }, .s = { I(1) } }, { 0 } },
 		{ "an address must be in registers", G11, 1, { OP(S_LOAD_B32), .d = { S(0) }, .s = { I(1) } }, { 0 } },
-		{ "an address must be in registers", G11, 1, { OP(S_LOAD_B32), .d = { S(0) }, .s = { S2(2) }, .saddr = I(1) }, { 0 } },
-		{ "the vector operand has a wrong number of registers", G11, 0, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V(1) } }, { 0 } },
-		{ "the vector operand has a wrong number of registers", G11, 0, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .saddr = S2(2) }, { 0 } },
-		{ "the scalar part of an address must be in scalar registers", G11, 0, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .saddr = S2(RDNA_M0) }, { 0 } },
-		{ "a flat address has no scalar part", G11, 1, { OP(FLAT_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .saddr = S2(2) }, { 0 } },
-		{ "a scratch address of gfx10 has a vector or a scalar part, not both", G10, 0, { OP(SCRATCH_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .saddr = S(2) }, { 0 } },
-		{ "the offset does not fit in the instruction", G10, 0, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = 2048 }, { 0 } },
-		{ "the offset does not fit in the instruction", G10, 0, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = -2049 }, { 0 } },
-		{ "the offset does not fit in the instruction", G11, 0, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = 4096 }, { 0 } },
-		{ "the offset does not fit in the instruction", G11, 0, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = -4097 }, { 0 } },
-		{ "the offset does not fit in the instruction", G12, 0, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = 1 << 23 }, { 0 } },
-		{ "the offset does not fit in the instruction", G11, 0, { OP(FLAT_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = -1 }, { 0 } },
-		{ "the offset does not fit in the instruction", G11, 0, { OP(DS_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .offset = 65536 }, { 0 } },
-		{ "the offset does not fit in the instruction", G11, 0, { OP(DS_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .offset = -1 }, { 0 } },
-		{ "the offset does not fit in the instruction", G11, 1, { OP(DS_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .offset1 = 1 }, { 0 } },
-		{ "the offset does not fit in the instruction", G11, 0, { OP(DS_LOAD_2ADDR_B32), .d = { V2(0) }, .s = { V(1) }, .offset1 = 256 }, { 0 } },
-		{ "the offset does not fit in the instruction", G11, 0, { OP(S_LOAD_B32), .d = { S(0) }, .s = { S2(2) }, .offset = 1 << 20 }, { 0 } },
-		{ "the offset does not fit in the instruction", G11, 0, { OP(S_BUFFER_LOAD_B32), .d = { S(0) }, .s = { rdna_sn(4, 4) }, .offset = -4 }, { 0 } },
-		{ "the offset does not fit in the instruction", G12, 0, { OP(S_LOAD_B32), .d = { S(0) }, .s = { S2(2) }, .offset = 1 << 23 }, { 0 } },
-		{ "the instruction takes no offset", G11, 1, { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1) }, .offset = 4 }, { 0 } },
-		{ "the instruction takes no scalar address", G11, 1, { OP(DS_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .saddr = S2(2) }, { 0 } },
-		{ "the instruction of this generation takes no such cache bit", G12, 1, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .cache = RDNA_GLC }, { 0 } },
-		{ "the instruction of this generation takes no such cache bit", G11, 1, { OP(DS_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .cache = RDNA_GLC }, { 0 } },
-		{ "the instruction of this generation takes no such cache bit", G11, 0, { OP(GLOBAL_ATOMIC_ADD_U32), .s = { V2(1), V(3) }, .cache = RDNA_GLC }, { 0 } },
-		{ "the instruction of this generation takes no such temporal hint", G11, 1, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .th = 1 }, { 0 } },
-		{ "the instruction of this generation takes no such temporal hint", G12, 0, { OP(GLOBAL_ATOMIC_ADD_U32), .s = { V2(1), V(3) }, .th = 5 }, { 0 } },
-		{ "the instruction of this generation takes no scope", G11, 1, { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .scope = 1 }, { 0 } },
-		{ "a non-temporal atomic that returns cannot have system scope", G12, 0, { OP(GLOBAL_ATOMIC_ADD_U32), .d = { V(0) }, .s = { V2(1), V(3) }, .th = 2, .scope = 3 }, { 0 } },
+		{ "an address must be in registers",
+		  G11,
+		  1,
+		  { OP(S_LOAD_B32), .d = { S(0) }, .s = { S2(2) }, .saddr = I(1) },
+		  { 0 } },
+		{ "the vector operand has a wrong number of registers",
+		  G11,
+		  0,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V(1) } },
+		  { 0 } },
+		{ "the vector operand has a wrong number of registers",
+		  G11,
+		  0,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .saddr = S2(2) },
+		  { 0 } },
+		{ "the scalar part of an address must be in scalar registers",
+		  G11,
+		  0,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .saddr = S2(RDNA_M0) },
+		  { 0 } },
+		{ "a flat address has no scalar part",
+		  G11,
+		  1,
+		  { OP(FLAT_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .saddr = S2(2) },
+		  { 0 } },
+		{ "a scratch address of gfx10 has a vector or a scalar part, not both",
+		  G10,
+		  0,
+		  { OP(SCRATCH_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .saddr = S(2) },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G10,
+		  0,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = 2048 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G10,
+		  0,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = -2049 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G11,
+		  0,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = 4096 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G11,
+		  0,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = -4097 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G12,
+		  0,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = 1 << 23 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G11,
+		  0,
+		  { OP(FLAT_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .offset = -1 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G11,
+		  0,
+		  { OP(DS_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .offset = 65536 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G11,
+		  0,
+		  { OP(DS_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .offset = -1 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G11,
+		  1,
+		  { OP(DS_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .offset1 = 1 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G11,
+		  0,
+		  { OP(DS_LOAD_2ADDR_B32), .d = { V2(0) }, .s = { V(1) }, .offset1 = 256 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G11,
+		  0,
+		  { OP(S_LOAD_B32), .d = { S(0) }, .s = { S2(2) }, .offset = 1 << 20 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G11,
+		  0,
+		  { OP(S_BUFFER_LOAD_B32), .d = { S(0) }, .s = { rdna_sn(4, 4) }, .offset = -4 },
+		  { 0 } },
+		{ "the offset does not fit in the instruction",
+		  G12,
+		  0,
+		  { OP(S_LOAD_B32), .d = { S(0) }, .s = { S2(2) }, .offset = 1 << 23 },
+		  { 0 } },
+		{ "the instruction takes no offset",
+		  G11,
+		  1,
+		  { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1) }, .offset = 4 },
+		  { 0 } },
+		{ "the instruction takes no scalar address",
+		  G11,
+		  1,
+		  { OP(DS_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .saddr = S2(2) },
+		  { 0 } },
+		{ "the instruction of this generation takes no such cache bit",
+		  G12,
+		  1,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .cache = RDNA_GLC },
+		  { 0 } },
+		{ "the instruction of this generation takes no such cache bit",
+		  G11,
+		  1,
+		  { OP(DS_LOAD_B32), .d = { V(0) }, .s = { V(1) }, .cache = RDNA_GLC },
+		  { 0 } },
+		{ "the instruction of this generation takes no such cache bit",
+		  G11,
+		  0,
+		  { OP(GLOBAL_ATOMIC_ADD_U32), .s = { V2(1), V(3) }, .cache = RDNA_GLC },
+		  { 0 } },
+		{ "the instruction of this generation takes no such temporal hint",
+		  G11,
+		  1,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .th = 1 },
+		  { 0 } },
+		{ "the instruction of this generation takes no such temporal hint",
+		  G12,
+		  0,
+		  { OP(GLOBAL_ATOMIC_ADD_U32), .s = { V2(1), V(3) }, .th = 5 },
+		  { 0 } },
+		{ "the instruction of this generation takes no scope",
+		  G11,
+		  1,
+		  { OP(GLOBAL_LOAD_B32), .d = { V(0) }, .s = { V2(1) }, .scope = 1 },
+		  { 0 } },
+		{ "a non-temporal atomic that returns cannot have system scope",
+		  G12,
+		  0,
+		  { OP(GLOBAL_ATOMIC_ADD_U32), .d = { V(0) }, .s = { V2(1), V(3) }, .th = 2, .scope = 3 },
+		  { 0 } },
 	};
 	REFUSE(t);
 }
 
 static void test_refused_vector(void **state)
 {
-	static const char bus[] = "a vector instruction can read at most two different scalar registers or literals (constant bus)";
-	static const char shorter[] = "the instruction has only the short encoding: no modifiers, source 1 a vector register, 16-bit operands in v0 to v127";
+	static const char bus[] =
+		"a vector instruction can read at most two different scalar registers or literals (constant bus)";
+	static const char shorter[] = "the instruction has only the short encoding: no modifiers, source 1 a vector "
+				      "register, 16-bit operands in v0 to v127";
 	static const char bus_1[] = "the instruction can read one scalar register or literal (constant bus)";
-	const struct rdna_dpp dpp = rdna_dpp16(RDNA_ROW_SHL(1)), wrong = { .kind = RDNA_DPP16, .ctrl = 0x142 }, eight = { .kind = RDNA_DPP8, .row_mask = 1 };
-	const struct rdna_dpp masks = { .kind = RDNA_DPP16, .row_mask = 16 }, none = { .kind = RDNA_DPP16, .ctrl = 0x110 };
+	const struct rdna_dpp dpp = rdna_dpp16(RDNA_ROW_SHL(1)), wrong = { .kind = RDNA_DPP16, .ctrl = 0x142 },
+			      eight = { .kind = RDNA_DPP8, .row_mask = 1 };
+	const struct rdna_dpp masks = { .kind = RDNA_DPP16, .row_mask = 16 },
+			      none = { .kind = RDNA_DPP16, .ctrl = 0x110 };
 	const struct rdna_operand d8 = rdna_vn(0, 8), a8 = rdna_vn(8, 8), b8 = rdna_vn(16, 8);
 	const struct refusal t[] = {
 		{ bus, G10, 0, { OP(V_FMA_F32), .d = { V(0) }, .s = { S(1), S(2), S(3) } }, { 0 } },
 		{ bus, G12, 0, { OP(V_FMA_F32), .d = { V(0) }, .s = { S(1), S(2), I(100) } }, { 0 } },
 		{ bus, G11, 0, { OP(V_DIV_FMAS_F32), .d = { V(0) }, .s = { S(1), S(2), V(3) } }, { 0 } },
 		{ bus, G11, 0, { OP(V_CNDMASK_B32), .d = { V(0) }, .s = { S(1), I(100), S(RDNA_VCC_LO) } }, { 0 } },
-		{ bus, G11, 0, { OP(V_MAD_CO_U64_U32), .d = { V2(0), S(RDNA_NULL) }, .s = { S(7), S(6), S2(6) } }, { 0 } },
+		{ bus,
+		  G11,
+		  0,
+		  { OP(V_MAD_CO_U64_U32), .d = { V2(0), S(RDNA_NULL) }, .s = { S(7), S(6), S2(6) } },
+		  { 0 } },
 		{ bus_1, G11, 0, { OP(V_LSHLREV_B64), .d = { V2(0) }, .s = { S(2), S2(2) } }, { 0 } },
 		{ bus_1, G12, 0, { OP(V_LSHRREV_B64), .d = { V2(0) }, .s = { I(100), S2(2) } }, { 0 } },
 		{ shorter, G11, 0, { OP(V_FMAMK_F16), .d = { V(128) }, .s = { V(1), I(100), V(2) } }, { 0 } },
 		{ shorter, G10, 0, { OP(V_SWAP_B32), .d = { V(0) }, .s = { V(1) }, .e64 = true }, { 0 } },
 		{ shorter, G10, 0, { OP(V_DOT2ACC_F32_F16), .d = { V(0) }, .s = { V(1), S(2) } }, { 0 } },
-		{ "only vector instructions have a long encoding and DPP", G10, 0, { OP(S_MOV_B32), .d = { S(0) }, .s = { S(1) }, .e64 = true }, { 0 } },
-		{ "only vector instructions have a long encoding and DPP", G10, 0, { OP(S_MOV_B32), .d = { S(0) }, .s = { S(1) }, .dpp = dpp }, { 0 } },
-		{ "the operand takes no modifier", G10, 1, { OP(V_MOV_B32), .d = { rdna_neg(V(0)) }, .s = { V(1) } }, { 0 } },
-		{ "the operand takes no neg", G11, 0, { OP(V_ADD_NC_U32), .d = { V(0) }, .s = { rdna_neg(V(1)), V(2) } }, { 0 } },
-		{ "the operand takes no abs", G11, 0, { OP(V_ADD_NC_U32), .d = { V(0) }, .s = { rdna_abs(V(1)), V(2) } }, { 0 } },
-		{ "the operand takes no op_sel", G10, 0, { OP(V_ADD_F32), .d = { V(0) }, .s = { rdna_high(V(1)), V(2) } }, { 0 } },
-		{ "the operand takes no op_sel_hi", G10, 1, { OP(V_ADD_F32), .d = { V(0) }, .s = { rdna_flip(V(1)), V(2) } }, { 0 } },
-		{ "the instruction takes no clamp", G11, 0, { OP(V_AND_B32), .d = { V(0) }, .s = { V(1), V(2) }, .clamp = true }, { 0 } },
-		{ "the instruction takes no omod", G11, 0, { OP(V_ADD_NC_U32), .d = { V(0) }, .s = { V(1), V(2) }, .omod = 1 }, { 0 } },
-		{ "the instruction takes no omod", G11, 1, { OP(V_ADD_F32), .d = { V(0) }, .s = { V(1), V(2) }, .omod = 4 }, { 0 } },
-		{ "the instruction takes no DPP", G11, 0, { OP(V_MUL_LO_U32), .d = { V(0) }, .s = { V(1), V(2) }, .dpp = dpp }, { 0 } },
-		{ "gfx10 has DPP only in the short encodings of one or two sources", G10, 0, { OP(V_FMA_F32), .d = { V(0) }, .s = { V(1), V(2), V(3) }, .dpp = dpp }, { 0 } },
-		{ "gfx10 has DPP only in the short encodings of one or two sources", G10, 0, { OP(V_ADD_F32), .d = { V(0) }, .s = { V(1), V(2) }, .dpp = dpp, .clamp = true }, { 0 } },
-		{ "with DPP source 0 must be a vector register and there can be no literal", G11, 0, { OP(V_MOV_B32), .d = { V(0) }, .s = { S(1) }, .dpp = dpp }, { 0 } },
-		{ "with DPP source 1 must be a vector register before gfx11.5", G11, 0, { OP(V_ADD_F32), .d = { V(0) }, .s = { V(1), S(2) }, .dpp = dpp }, { 0 } },
-		{ "with DPP the sources of a packed instruction must be vector registers", G115, 0, { OP(V_FMA_MIX_F32), .d = { V(0) }, .s = { V(1), S(2), V(3) }, .dpp = dpp }, { 0 } },
-		{ "DPP8 takes 24 bits of lanes and nothing else", G11, 1, { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1) }, .dpp = eight }, { 0 } },
-		{ "DPP16 takes a control and masks of 4 bits", G11, 1, { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1) }, .dpp = masks }, { 0 } },
-		{ "there is no such DPP control", G11, 1, { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1) }, .dpp = wrong }, { 0 } },
-		{ "there is no such DPP control", G11, 0, { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1) }, .dpp = none }, { 0 } },
-		{ "the destination of a matrix instruction must not overlap A or B", G11, 1, { OP(V_WMMA_F32_16X16X16_F16), .d = { a8 }, .s = { a8, b8, d8 } }, { 0 } },
-		{ "the destination of a matrix instruction must not overlap A or B", G12, 1, { OP(V_WMMA_F32_16X16X16_F16), .d = { d8 }, .s = { rdna_vn(8, 4), rdna_vn(7, 4), d8 } }, { 0 } },
-		{ "the destination of a matrix instruction must be C or not overlap it", G11, 1, { OP(V_WMMA_F32_16X16X16_F16), .d = { d8 }, .s = { b8, b8, rdna_vn(4, 8) } }, { 0 } },
+		{ "only vector instructions have a long encoding and DPP",
+		  G10,
+		  0,
+		  { OP(S_MOV_B32), .d = { S(0) }, .s = { S(1) }, .e64 = true },
+		  { 0 } },
+		{ "only vector instructions have a long encoding and DPP",
+		  G10,
+		  0,
+		  { OP(S_MOV_B32), .d = { S(0) }, .s = { S(1) }, .dpp = dpp },
+		  { 0 } },
+		{ "the operand takes no modifier",
+		  G10,
+		  1,
+		  { OP(V_MOV_B32), .d = { rdna_neg(V(0)) }, .s = { V(1) } },
+		  { 0 } },
+		{ "the operand takes no neg",
+		  G11,
+		  0,
+		  { OP(V_ADD_NC_U32), .d = { V(0) }, .s = { rdna_neg(V(1)), V(2) } },
+		  { 0 } },
+		{ "the operand takes no abs",
+		  G11,
+		  0,
+		  { OP(V_ADD_NC_U32), .d = { V(0) }, .s = { rdna_abs(V(1)), V(2) } },
+		  { 0 } },
+		{ "the operand takes no op_sel",
+		  G10,
+		  0,
+		  { OP(V_ADD_F32), .d = { V(0) }, .s = { rdna_high(V(1)), V(2) } },
+		  { 0 } },
+		{ "the operand takes no op_sel_hi",
+		  G10,
+		  1,
+		  { OP(V_ADD_F32), .d = { V(0) }, .s = { rdna_flip(V(1)), V(2) } },
+		  { 0 } },
+		{ "the instruction takes no clamp",
+		  G11,
+		  0,
+		  { OP(V_AND_B32), .d = { V(0) }, .s = { V(1), V(2) }, .clamp = true },
+		  { 0 } },
+		{ "the instruction takes no omod",
+		  G11,
+		  0,
+		  { OP(V_ADD_NC_U32), .d = { V(0) }, .s = { V(1), V(2) }, .omod = 1 },
+		  { 0 } },
+		{ "the instruction takes no omod",
+		  G11,
+		  1,
+		  { OP(V_ADD_F32), .d = { V(0) }, .s = { V(1), V(2) }, .omod = 4 },
+		  { 0 } },
+		{ "the instruction takes no DPP",
+		  G11,
+		  0,
+		  { OP(V_MUL_LO_U32), .d = { V(0) }, .s = { V(1), V(2) }, .dpp = dpp },
+		  { 0 } },
+		{ "gfx10 has DPP only in the short encodings of one or two sources",
+		  G10,
+		  0,
+		  { OP(V_FMA_F32), .d = { V(0) }, .s = { V(1), V(2), V(3) }, .dpp = dpp },
+		  { 0 } },
+		{ "gfx10 has DPP only in the short encodings of one or two sources",
+		  G10,
+		  0,
+		  { OP(V_ADD_F32), .d = { V(0) }, .s = { V(1), V(2) }, .dpp = dpp, .clamp = true },
+		  { 0 } },
+		{ "with DPP source 0 must be a vector register and there can be no literal",
+		  G11,
+		  0,
+		  { OP(V_MOV_B32), .d = { V(0) }, .s = { S(1) }, .dpp = dpp },
+		  { 0 } },
+		{ "with DPP source 1 must be a vector register before gfx11.5",
+		  G11,
+		  0,
+		  { OP(V_ADD_F32), .d = { V(0) }, .s = { V(1), S(2) }, .dpp = dpp },
+		  { 0 } },
+		{ "with DPP the sources of a packed instruction must be vector registers",
+		  G115,
+		  0,
+		  { OP(V_FMA_MIX_F32), .d = { V(0) }, .s = { V(1), S(2), V(3) }, .dpp = dpp },
+		  { 0 } },
+		{ "DPP8 takes 24 bits of lanes and nothing else",
+		  G11,
+		  1,
+		  { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1) }, .dpp = eight },
+		  { 0 } },
+		{ "DPP16 takes a control and masks of 4 bits",
+		  G11,
+		  1,
+		  { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1) }, .dpp = masks },
+		  { 0 } },
+		{ "there is no such DPP control",
+		  G11,
+		  1,
+		  { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1) }, .dpp = wrong },
+		  { 0 } },
+		{ "there is no such DPP control",
+		  G11,
+		  0,
+		  { OP(V_MOV_B32), .d = { V(0) }, .s = { V(1) }, .dpp = none },
+		  { 0 } },
+		{ "the destination of a matrix instruction must not overlap A or B",
+		  G11,
+		  1,
+		  { OP(V_WMMA_F32_16X16X16_F16), .d = { a8 }, .s = { a8, b8, d8 } },
+		  { 0 } },
+		{ "the destination of a matrix instruction must not overlap A or B",
+		  G12,
+		  1,
+		  { OP(V_WMMA_F32_16X16X16_F16), .d = { d8 }, .s = { rdna_vn(8, 4), rdna_vn(7, 4), d8 } },
+		  { 0 } },
+		{ "the destination of a matrix instruction must be C or not overlap it",
+		  G11,
+		  1,
+		  { OP(V_WMMA_F32_16X16X16_F16), .d = { d8 }, .s = { b8, b8, rdna_vn(4, 8) } },
+		  { 0 } },
 	};
 	REFUSE(t);
 }
@@ -472,23 +837,55 @@ static void test_refused_vector(void **state)
 static void test_refused_dual(void **state)
 {
 	static const char bus[] = "a dual instruction can read at most two different scalar registers or literals";
-#define ADD(d_, a, b) { OP(V_ADD_F32), .d = { V(d_) }, .s = { a, b } }
-#define MOV(d_, a) { OP(V_MOV_B32), .d = { V(d_) }, .s = { a } }
-#define FMAC(d_, a, b) { OP(V_FMAC_F32), .d = { V(d_) }, .s = { a, b } }
+#define ADD(d_, a, b) \
+	{ \
+		OP(V_ADD_F32), .d = { V(d_) }, .s = { a, b } \
+	}
+#define MOV(d_, a) \
+	{ \
+		OP(V_MOV_B32), .d = { V(d_) }, .s = { a } \
+	}
+#define FMAC(d_, a, b) \
+	{ \
+		OP(V_FMAC_F32), .d = { V(d_) }, .s = { a, b } \
+	}
 	const struct refusal t[] = {
-		{ "one destination of a dual instruction must be even and the other odd", G11, 0, ADD(0, V(0), V(1)), ADD(2, V(1), V(2)) },
-		{ "source 0 of the halves of a dual instruction must be in different banks (number modulo 4)", G11, 0, ADD(0, V(0), V(1)), ADD(1, V(4), V(2)) },
-		{ "source 0 of the halves of a dual instruction must be in different banks (number modulo 4)", G11, 0, MOV(0, V(1)), MOV(1, V(5)) },
-		{ "source 1 of the halves of a dual instruction must be in different banks (number modulo 4)", G12, 0, ADD(0, V(0), V(1)), ADD(1, V(1), V(5)) },
-		{ "source 2 of the halves of a dual instruction must be in different banks (number modulo 2)", G11, 0, FMAC(0, V(0), V(1)),
+		{ "one destination of a dual instruction must be even and the other odd", G11, 0, ADD(0, V(0), V(1)),
+		  ADD(2, V(1), V(2)) },
+		{ "source 0 of the halves of a dual instruction must be in different banks (number modulo 4)", G11, 0,
+		  ADD(0, V(0), V(1)), ADD(1, V(4), V(2)) },
+		{ "source 0 of the halves of a dual instruction must be in different banks (number modulo 4)", G11, 0,
+		  MOV(0, V(1)), MOV(1, V(5)) },
+		{ "source 1 of the halves of a dual instruction must be in different banks (number modulo 4)", G12, 0,
+		  ADD(0, V(0), V(1)), ADD(1, V(1), V(5)) },
+		{ "source 2 of the halves of a dual instruction must be in different banks (number modulo 2)",
+		  G11,
+		  0,
+		  FMAC(0, V(0), V(1)),
 		  { OP(V_FMAMK_F32), .d = { V(1) }, .s = { V(1), I(100), V(2) } } },
 		{ bus, G11, 0, ADD(0, S(0), V(1)), { OP(V_FMAAK_F32), .d = { V(1) }, .s = { S(1), V(2), I(100) } } },
-		{ bus, G12, 0, { OP(V_CNDMASK_B32), .d = { V(0) }, .s = { S(1), V(1), S(RDNA_VCC_LO) } }, MOV(1, S(2)) },
+		{ bus,
+		  G12,
+		  0,
+		  { OP(V_CNDMASK_B32), .d = { V(0) }, .s = { S(1), V(1), S(RDNA_VCC_LO) } },
+		  MOV(1, S(2)) },
 		{ "a dual instruction can have only one literal", G11, 0, MOV(0, I(100)), MOV(1, I(101)) },
-		{ "half of a dual instruction must have the short encoding, without DPP", G11, 1, { OP(V_ADD_F32), .d = { V(0) }, .s = { rdna_neg(V(0)), V(1) } }, MOV(1, V(1)) },
-		{ "the instruction cannot be half of a dual instruction", G11, 0, { OP(V_OR_B32), .d = { V(0) }, .s = { V(0), V(1) } }, MOV(1, V(1)) },
+		{ "half of a dual instruction must have the short encoding, without DPP",
+		  G11,
+		  1,
+		  { OP(V_ADD_F32), .d = { V(0) }, .s = { rdna_neg(V(0)), V(1) } },
+		  MOV(1, V(1)) },
+		{ "the instruction cannot be half of a dual instruction",
+		  G11,
+		  0,
+		  { OP(V_OR_B32), .d = { V(0) }, .s = { V(0), V(1) } },
+		  MOV(1, V(1)) },
 		{ "the instruction cannot be half of a dual instruction", G10, 0, MOV(0, V(0)), MOV(1, V(1)) },
-		{ "the instruction can only be the second half of a dual instruction", G11, 0, { OP(V_AND_B32), .d = { V(0) }, .s = { V(0), V(1) } }, MOV(1, V(1)) },
+		{ "the instruction can only be the second half of a dual instruction",
+		  G11,
+		  0,
+		  { OP(V_AND_B32), .d = { V(0) }, .s = { V(0), V(1) } },
+		  MOV(1, V(1)) },
 	};
 	REFUSE(t);
 }
@@ -517,8 +914,14 @@ static void test_labels(void **state)
 	assert_true(rdna_finish(&r));
 	char hex[400];
 	hex_of(hex, r.code, r.size);
-	assert_string_equal(hex, "0600a1bf" "004784be" "04ff048038000000" "04ff8480c8ffffff" "f9ffa0bf" "0000b0bf"
-	                    "00009fbf00009fbf00009fbf00009fbf00009fbf00009fbf00009fbf00009fbf" "61626300");
+	assert_string_equal(hex, "0600a1bf"
+	                         "004784be"
+	                         "04ff048038000000"
+	                         "04ff8480c8ffffff"
+	                         "f9ffa0bf"
+	                         "0000b0bf"
+	                         "00009fbf00009fbf00009fbf00009fbf00009fbf00009fbf00009fbf00009fbf"
+	                         "61626300");
 	rdna_free(&r);
 }
 
@@ -673,10 +1076,19 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden), cmocka_unit_test(test_regenerate), cmocka_unit_test(test_plain), cmocka_unit_test(test_random),
-		cmocka_unit_test(test_refused_operands), cmocka_unit_test(test_refused_constants), cmocka_unit_test(test_refused_memory),
-		cmocka_unit_test(test_refused_vector), cmocka_unit_test(test_refused_dual), cmocka_unit_test(test_labels),
-		cmocka_unit_test(test_label_rules), cmocka_unit_test(test_many_labels), cmocka_unit_test(test_immediates),
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_regenerate),
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_refused_operands),
+		cmocka_unit_test(test_refused_constants),
+		cmocka_unit_test(test_refused_memory),
+		cmocka_unit_test(test_refused_vector),
+		cmocka_unit_test(test_refused_dual),
+		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_label_rules),
+		cmocka_unit_test(test_many_labels),
+		cmocka_unit_test(test_immediates),
 		cmocka_unit_test(test_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* tests/encoders/t_x86.c - the x86 encoder against bytes that another assembler made, and every refusal's sentence.
  *
  * Owns: reading tests/golden/x86.txt (made by gen_x86_golden) and a small parser of its assembly text, so that what is
- * compared is text against bytes. The rule: a row of x86.def without a golden is a failure, so a new row needs a new file.
+ * compared is text against bytes. The rule: a row of x86.def without a golden is a failure, so a new row needs a new
+ * file.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,9 +32,10 @@ static const char *const op_ids[X86_OP_COUNT] = {
 struct parsed {
 	enum x86_op op;
 	struct x86_operand o[4];
-	unsigned mask; bool zeroing;
-	bool rip;                /* the memory operand is rip + disp: a label at the instruction's end, plus disp */
-	char label[32];          /* the name of a label that an operand names, or "" */
+	unsigned mask;
+	bool zeroing;
+	bool rip;       /* the memory operand is rip + disp: a label at the instruction's end, plus disp */
+	char label[32]; /* the name of a label that an operand names, or "" */
 };
 
 static char *blanks(char *p)
@@ -46,8 +48,8 @@ static char *blanks(char *p)
 static int general_register(const char *name, int *bits)
 {
 	static const char *const names[8][5] = {
-		{ "rax", "eax", "ax", "al", "" }, { "rcx", "ecx", "cx", "cl", "" }, { "rdx", "edx", "dx", "dl", "" },
-		{ "rbx", "ebx", "bx", "bl", "" }, { "rsp", "esp", "sp", "spl", "" }, { "rbp", "ebp", "bp", "bpl", "" },
+		{ "rax", "eax", "ax", "al", "" },  { "rcx", "ecx", "cx", "cl", "" },  { "rdx", "edx", "dx", "dl", "" },
+		{ "rbx", "ebx", "bx", "bl", "" },  { "rsp", "esp", "sp", "spl", "" }, { "rbp", "ebp", "bp", "bpl", "" },
 		{ "rsi", "esi", "si", "sil", "" }, { "rdi", "edi", "di", "dil", "" }
 	};
 	int n, used = 0;
@@ -157,7 +159,7 @@ static void parse_text(char *p, struct parsed *out)
 	out->zeroing = out->rip = false;
 	out->label[0] = 0;
 	if (*p == '{')
-		p = strchr(p, ' ') + 1;                  /* {vex} {vex3}: what we do anyway */
+		p = strchr(p, ' ') + 1; /* {vex} {vex3}: what we do anyway */
 	p = blanks(p + strcspn(p, " "));
 	while (*p) {
 		assert_in_range(n, 0, 3);
@@ -251,7 +253,7 @@ static void test_golden(void **state)
 		parse_text(line, &in);
 		assert_string_equal(in.label, "");
 		wrong += !encodes_as(line, &in, evex, semicolon + 1);
-		if (!evex && !(x86_rows[row].facts & X86_HAS_EVEX))      /* then it is the only coding */
+		if (!evex && !(x86_rows[row].facts & X86_HAS_EVEX)) /* then it is the only coding */
 			wrong += !encodes_as(line, &in, true, semicolon + 1);
 		seen[2 * row + evex]++;
 		cases++;
@@ -262,9 +264,10 @@ static void test_golden(void **state)
 		bool mask_register = strpbrk(x86_rows[r].sig, "kK"), has_evex = x86_rows[r].facts & X86_HAS_EVEX;
 		bool vex = !mask_register && ((x86_rows[r].facts & X86_HAS_VEX) || !has_evex);
 		if (x86_rows[r].form == X86_F_REL)
-			continue;                        /* tested by the program of section LABELS */
+			continue; /* tested by the program of section LABELS */
 		if ((vex && !seen[2 * r]) || ((mask_register || has_evex) && !seen[2 * r + 1]))
-			fail_msg("row %s %s has no golden: run gen_x86_golden", op_ids[x86_rows[r].op], x86_rows[r].sig);
+			fail_msg("row %s %s has no golden: run gen_x86_golden", op_ids[x86_rows[r].op],
+			         x86_rows[r].sig);
 	}
 	free(seen);
 	print_message("%u instructions encoded\n", cases);
@@ -274,7 +277,12 @@ static void test_golden(void **state)
 
 /* --- the program of section LABELS */
 
-struct program { char name[128][16]; int label[128]; int n; bool branch[X86_OP_COUNT]; };
+struct program {
+	char name[128][16];
+	int label[128];
+	int n;
+	bool branch[X86_OP_COUNT];
+};
 
 static int program_label(struct program *p, struct x86 *x, const char *name)
 {
@@ -390,14 +398,19 @@ static void test_regenerate(void **state)
 #define T(n) x86_tmm(n)
 #define I(n) x86_imm(n)
 #define MEM x86_mem(X86_RAX, 0)
-#define NONE { .cls = X86_NONE }
+#define NONE \
+	{ \
+		.cls = X86_NONE \
+	}
 #define VSIB(n) x86_mem_index(X86_RAX, n, 4, 0)
 
 struct refusal {
 	const char *rule;
 	enum x86_op op;
 	struct x86_operand o[4];
-	bool evex; uint8_t mask; bool zeroing;
+	bool evex;
+	uint8_t mask;
+	bool zeroing;
 };
 
 static void refuse(const struct refusal *r, unsigned n)
@@ -474,22 +487,63 @@ static void test_refused_memory(void **state)
 		{ "a scale must be 1, 2, 4 or 8", X86_MOV, { R(0), x86_mem_index(0, 1, 0, 0) }, 0, 0, 0 },
 		{ "a scale must be 1, 2, 4 or 8", X86_VMOVUPS, { Y(0), x86_mem_index(0, 1, 16, 0) }, 0, 0, 0 },
 		{ "a base must be a general register numbered 0 to 15", X86_MOV, { R(0), x86_mem(16, 0) }, 0, 0, 0 },
-		{ "an index must be a general register numbered 0 to 15", X86_MOV, { R(0), x86_mem_index(0, 16, 1, 0) }, 0, 0, 0 },
-		{ "an address needs a base, an index or a label", X86_MOV, { R(0), x86_mem(X86_NO_BASE, 64) }, 0, 0, 0 },
-		{ "a gather or scatter address must have a vector index", X86_VGATHERDPS, { Y(0), MEM, Y(2) }, 0, 0, 0 },
-		{ "a gather or scatter address must have a vector index", X86_VGATHERDPS, { Y(0), x86_mem_label(0, 0), Y(2) }, 0, 0, 0 },
+		{ "an index must be a general register numbered 0 to 15",
+		  X86_MOV,
+		  { R(0), x86_mem_index(0, 16, 1, 0) },
+		  0,
+		  0,
+		  0 },
+		{ "an address needs a base, an index or a label",
+		  X86_MOV,
+		  { R(0), x86_mem(X86_NO_BASE, 64) },
+		  0,
+		  0,
+		  0 },
+		{ "a gather or scatter address must have a vector index",
+		  X86_VGATHERDPS,
+		  { Y(0), MEM, Y(2) },
+		  0,
+		  0,
+		  0 },
+		{ "a gather or scatter address must have a vector index",
+		  X86_VGATHERDPS,
+		  { Y(0), x86_mem_label(0, 0), Y(2) },
+		  0,
+		  0,
+		  0 },
 		{ "a vector register must be numbered 0 to 31", X86_VPGATHERDD, { Y(0), VSIB(32) }, 1, 1, 0 },
-		{ "the destination, index and mask of a gather must differ", X86_VGATHERDPS, { Y(0), VSIB(0), Y(2) }, 0, 0, 0 },
-		{ "the destination, index and mask of a gather must differ", X86_VGATHERDPS, { Y(0), VSIB(1), Y(0) }, 0, 0, 0 },
-		{ "the destination, index and mask of a gather must differ", X86_VGATHERDPS, { Y(0), VSIB(1), Y(1) }, 0, 0, 0 },
-		{ "the destination, index and mask of a gather must differ", X86_VPGATHERDD, { x86_zmm(5), VSIB(5) }, 1, 1, 0 },
+		{ "the destination, index and mask of a gather must differ",
+		  X86_VGATHERDPS,
+		  { Y(0), VSIB(0), Y(2) },
+		  0,
+		  0,
+		  0 },
+		{ "the destination, index and mask of a gather must differ",
+		  X86_VGATHERDPS,
+		  { Y(0), VSIB(1), Y(0) },
+		  0,
+		  0,
+		  0 },
+		{ "the destination, index and mask of a gather must differ",
+		  X86_VGATHERDPS,
+		  { Y(0), VSIB(1), Y(1) },
+		  0,
+		  0,
+		  0 },
+		{ "the destination, index and mask of a gather must differ",
+		  X86_VPGATHERDD,
+		  { x86_zmm(5), VSIB(5) },
+		  1,
+		  1,
+		  0 },
 	};
 	REFUSE(r);
 }
 
 static void test_refused_tiles(void **state)
 {
-	static const char none[] = "the instruction has no EVEX form: no zmm, no register above 15, no mask, no broadcast";
+	static const char none[] =
+		"the instruction has no EVEX form: no zmm, no register above 15, no mask, no broadcast";
 	static const char pitch[] = "the address of a tile must have an index, the pitch of its rows";
 	static const char differ[] = "the three tiles of a product must differ";
 	const struct x86_operand rows = x86_mem_index(X86_RAX, X86_RCX, 1, 0);
@@ -513,7 +567,12 @@ static void test_refused_tiles(void **state)
 		{ pitch, X86_TILESTORED, { x86_mem(X86_R12, 0), T(0) }, 1, 0, 0 },
 		{ pitch, X86_TILESTORED, { x86_mem_label(0, 0), T(0) }, 0, 0, 0 },
 		{ "rsp cannot be an index", X86_TILELOADD, { T(0), x86_mem_index(0, X86_RSP, 1, 0) }, 0, 0, 0 },
-		{ "an index must be a general register numbered 0 to 15", X86_TILELOADD, { T(0), x86_mem_index(0, 16, 1, 0) }, 1, 0, 0 },
+		{ "an index must be a general register numbered 0 to 15",
+		  X86_TILELOADD,
+		  { T(0), x86_mem_index(0, 16, 1, 0) },
+		  1,
+		  0,
+		  0 },
 		{ differ, X86_TDPBSSD, { T(1), T(1), T(2) }, 0, 0, 0 },
 		{ differ, X86_TDPBSUD, { T(1), T(2), T(1) }, 1, 0, 0 },
 		{ differ, X86_TDPBUSD, { T(2), T(1), T(1) }, 0, 0, 0 },
@@ -542,8 +601,10 @@ static void test_refused_immediates(void **state)
 
 static void test_refused_evex(void **state)
 {
-	static const char off[] = "a zmm or mask register, a vector register above 15, a broadcast or an AVX-512 instruction needs EVEX";
-	static const char none[] = "the instruction has no EVEX form: no zmm, no register above 15, no mask, no broadcast";
+	static const char off[] =
+		"a zmm or mask register, a vector register above 15, a broadcast or an AVX-512 instruction needs EVEX";
+	static const char none[] =
+		"the instruction has no EVEX form: no zmm, no register above 15, no mask, no broadcast";
 	const struct x86_operand bcst = x86_mem_broadcast(MEM), z = x86_zmm(1);
 	const struct refusal r[] = {
 		{ off, X86_VADDPS, { z, z, z }, 0, 0, 0 },
@@ -572,8 +633,18 @@ static void test_refused_evex(void **state)
 		{ "a gather or scatter needs a mask other than k0", X86_VPSCATTERDD, { VSIB(2), z }, 1, 0, 0 },
 		{ "zeroing needs a mask other than k0", X86_VADDPS, { z, z, z }, 1, 0, 1 },
 		{ "zeroing needs a vector register as destination and no gather", X86_VMOVUPS, { MEM, z }, 1, 1, 1 },
-		{ "zeroing needs a vector register as destination and no gather", X86_VPCMPEQD, { K(1), z, z }, 1, 1, 1 },
-		{ "zeroing needs a vector register as destination and no gather", X86_VPGATHERDD, { z, VSIB(2) }, 1, 1, 1 },
+		{ "zeroing needs a vector register as destination and no gather",
+		  X86_VPCMPEQD,
+		  { K(1), z, z },
+		  1,
+		  1,
+		  1 },
+		{ "zeroing needs a vector register as destination and no gather",
+		  X86_VPGATHERDD,
+		  { z, VSIB(2) },
+		  1,
+		  1,
+		  1 },
 	};
 	REFUSE(r);
 }
@@ -645,8 +716,20 @@ static void test_many_labels(void **state)
 
 static void test_align_and_bytes(void **state)
 {
-	static const char *const nops[] = { "", "90", "6690", "0f1f00", "0f1f4000", "0f1f440000", "660f1f440000", "0f1f8000000000",
-		"0f1f840000000000", "660f1f840000000000", "660f1f84000000000090", "660f1f8400000000006690" };
+	static const char *const nops[] = {
+		"",
+		"90",
+		"6690",
+		"0f1f00",
+		"0f1f4000",
+		"0f1f440000",
+		"660f1f440000",
+		"0f1f8000000000",
+		"0f1f840000000000",
+		"660f1f840000000000",
+		"660f1f84000000000090",
+		"660f1f8400000000006690"
+	};
 	uint8_t big[300];
 	char hex[64];
 
@@ -688,7 +771,11 @@ static void test_evex_choice(void **state)
 	x86_ins(&x, X86_TILERELEASE, X86_0, X86_0, X86_0, X86_0);
 	assert_true(x86_finish(&x));
 	hex_of(hex, x.code, x.size);
-	assert_string_equal(hex, "62f16cab58cb" "c5ec58cb" "62f26d2850cb" "c4e2615eca" "c4e27849c0");
+	assert_string_equal(hex, "62f16cab58cb"
+	                         "c5ec58cb"
+	                         "62f26d2850cb"
+	                         "c4e2615eca"
+	                         "c4e27849c0");
 	x86_free(&x);
 	assert_string_equal(x86_op_name(X86_VPDPBUSD), "vpdpbusd");
 	assert_string_equal(x86_op_name(X86_OP_COUNT), "none");
@@ -697,10 +784,18 @@ static void test_evex_choice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden), cmocka_unit_test(test_labels), cmocka_unit_test(test_regenerate),
-		cmocka_unit_test(test_refused_operands), cmocka_unit_test(test_refused_memory),
-		cmocka_unit_test(test_refused_tiles), cmocka_unit_test(test_refused_immediates), cmocka_unit_test(test_refused_evex), cmocka_unit_test(test_label_rules),
-		cmocka_unit_test(test_many_labels), cmocka_unit_test(test_align_and_bytes), cmocka_unit_test(test_evex_choice),
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_regenerate),
+		cmocka_unit_test(test_refused_operands),
+		cmocka_unit_test(test_refused_memory),
+		cmocka_unit_test(test_refused_tiles),
+		cmocka_unit_test(test_refused_immediates),
+		cmocka_unit_test(test_refused_evex),
+		cmocka_unit_test(test_label_rules),
+		cmocka_unit_test(test_many_labels),
+		cmocka_unit_test(test_align_and_bytes),
+		cmocka_unit_test(test_evex_choice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,15 @@
-/* tests/encoders/x86_golden.c - writes out every row of the instruction table as assembly text, and asks llvm-mc for the bytes.
+/* tests/encoders/x86_golden.c - writes out every row of the instruction table as assembly text, and asks llvm-mc for
+ * the bytes.
  *
  * Owns: the choice of operands and their spelling. It reads from the table which operands a row takes, never which
  * bytes it makes: those come from the assembler. Each row meets every register of interest in every operand position;
- * the memory operands are all tried on the first row of each form and on tiles, and in turns on the others, as they share their code.
+ * the memory operands are all tried on the first row of each form and on tiles, and in turns on the others, as they
+ * share their code.
  *
  * File format: "= OP n mode" opens the section of the op's n-th row; mode is vex or evex, what x86.evex is set to. Then
  * come lines "text;hex".
- * "= LABELS 0 vex" holds one program: label lines "name:", fill lines ".fill n", instructions, and one last line ";hex".
+ * "= LABELS 0 vex" holds one program: label lines "name:", fill lines ".fill n", instructions, and one last line
+ * ";hex".
  */
 #include "tests/encoders/x86_golden.h"
 
@@ -18,13 +21,13 @@
 #include "encoders/x86_form.h"
 
 struct golden {
-	FILE *list;              /* sections and instruction texts, in order */
-	FILE *assembly;          /* the instructions alone, for the assembler */
+	FILE *list;     /* sections and instruction texts, in order */
+	FILE *assembly; /* the instructions alone, for the assembler */
 	const struct x86_row *row;
-	unsigned index;          /* of the row */
+	unsigned index; /* of the row */
 	bool evex;
-	unsigned w, l;           /* the widths tried now */
-	unsigned turn;           /* counts up, so that immediates and memory operands alternate */
+	unsigned w, l; /* the widths tried now */
+	unsigned turn; /* counts up, so that immediates and memory operands alternate */
 };
 
 static const char *const golden_names[X86_OP_COUNT] = {
@@ -35,7 +38,7 @@ static const char *const golden_names[X86_OP_COUNT] = {
 #undef X86_ALT
 };
 
-static bool golden_seen[X86_F_REL + 1][2];   /* forms whose memory operands have all been tried */
+static bool golden_seen[X86_F_REL + 1][2]; /* forms whose memory operands have all been tried */
 
 /* --- spelling */
 
@@ -57,15 +60,24 @@ static const char *golden_register(const struct golden *g, char *out, char lette
 	unsigned l = g->l, half = l ? l - 1 : 0;
 
 	switch (letter) {
-	case 'v': case 'V': sprintf(out, "%cmm%u", "xyz"[l], reg); return out;
-	case 'h': case 'H': sprintf(out, "%cmm%u", "xyz"[half], reg); return out;
-	case 'k': case 'K': sprintf(out, "k%u", reg); return out;
+	case 'v':
+	case 'V': sprintf(out, "%cmm%u", "xyz"[l], reg); return out;
+	case 'h':
+	case 'H': sprintf(out, "%cmm%u", "xyz"[half], reg); return out;
+	case 'k':
+	case 'K': sprintf(out, "k%u", reg); return out;
 	case 't': sprintf(out, "tmm%u", reg); return out;
-	case 'w': case 'W': case 'A': return golden_gpr(out, reg, g->w ? 64 : 32);
-	case 'd': case 'D': return golden_gpr(out, reg, 32);
-	case 'g': case 'G': return golden_gpr(out, reg, 64);
-	case 'b': case 'B': return golden_gpr(out, reg, 8);
-	case 'u': case 'U': return golden_gpr(out, reg, 16);
+	case 'w':
+	case 'W':
+	case 'A': return golden_gpr(out, reg, g->w ? 64 : 32);
+	case 'd':
+	case 'D': return golden_gpr(out, reg, 32);
+	case 'g':
+	case 'G': return golden_gpr(out, reg, 64);
+	case 'b':
+	case 'B': return golden_gpr(out, reg, 8);
+	case 'u':
+	case 'U': return golden_gpr(out, reg, 16);
 	default: sprintf(out, "xmm%u", reg); return out;
 	}
 }
@@ -73,9 +85,14 @@ static const char *golden_register(const struct golden *g, char *out, char lette
 static const char *golden_memory(const struct golden *g, char *out, char letter, const struct x86_operand *o)
 {
 	bool legacy = !(g->row->facts & (X86_HAS_VEX | X86_HAS_EVEX)), store = strcmp(g->row->sig, "mJ") == 0;
-	const char *size = letter == 'W' && !legacy && g->row->op == X86_VCVTSI2SS ? "dword ptr " : !legacy ? "" :
-	                   store ? (x86_f_w(g->row->facts) == X86_W_W1 ? "qword ptr " : "dword ptr ") :
-	                   letter == 'B' ? "byte ptr " : letter == 'U' ? "word ptr " : letter == 'D' ? "dword ptr " : "";
+	const char *size =
+		letter == 'W' && !legacy && g->row->op == X86_VCVTSI2SS ? "dword ptr "
+		: !legacy                                               ? ""
+		: store         ? (x86_f_w(g->row->facts) == X86_W_W1 ? "qword ptr " : "dword ptr ")
+		: letter == 'B' ? "byte ptr "
+		: letter == 'U' ? "word ptr "
+		: letter == 'D' ? "dword ptr "
+				: "";
 	char name[16];
 	char *p = out + sprintf(out, "%s[", size);
 	const char *plus = "";
@@ -85,8 +102,9 @@ static const char *golden_memory(const struct golden *g, char *out, char letter,
 	else if (o->reg != X86_NO_BASE)
 		p += sprintf(p, "%s", golden_gpr(name, o->reg, 64)), plus = "+";
 	if (o->label < 0 && o->index != X86_NO_INDEX) {
-		p += sprintf(p, "%s%s*%u", plus, letter == 's' ? golden_register(g, name, 'v', o->index) :
-		             golden_gpr(name, o->index, 64), o->scale);
+		p += sprintf(p, "%s%s*%u", plus,
+		             letter == 's' ? golden_register(g, name, 'v', o->index) : golden_gpr(name, o->index, 64),
+		             o->scale);
 		plus = "+";
 	}
 	if (o->disp || !*plus)
@@ -102,8 +120,9 @@ static const char *golden_memory(const struct golden *g, char *out, char letter,
 static int64_t golden_imm(const struct golden *g, char letter)
 {
 	static const int64_t i[] = { 3, 0, 127, 128, 255, 85 }, j[] = { 3, -128, 127, -1, 0, 5 },
-		big[] = { 128, -129, INT32_MAX, INT32_MIN, 4096, 1000000 },
-		o[] = { 0x123456789abcdef0, INT64_MIN, 0x80000000, 0xffffffff, (int64_t)INT32_MIN - 1, INT64_MAX };
+			     big[] = { 128, -129, INT32_MAX, INT32_MIN, 4096, 1000000 },
+			     o[] = { 0x123456789abcdef0,     INT64_MIN, 0x80000000, 0xffffffff,
+		                     (int64_t)INT32_MIN - 1, INT64_MAX };
 
 	switch (letter) {
 	case 'i': return i[g->turn % 6];
@@ -118,15 +137,16 @@ static int64_t golden_imm(const struct golden *g, char letter)
 
 struct golden_line {
 	struct x86_operand o[4];
-	unsigned mask; bool zeroing;
+	unsigned mask;
+	bool zeroing;
 };
 
 /* {vex3} where a swap of the operands or the store form would save the third byte: we encode what is written. */
 static const char *golden_prefix(const struct golden *g, const struct golden_line *line)
 {
 	static const int8_t rm_slot[] = {
-		[X86_F_MR] = 0, [X86_F_RM] = 1, [X86_F_RMI] = 1, [X86_F_MRI] = 0, [X86_F_RVM] = 2, [X86_F_RVMI] = 2,
-		[X86_F_RVMR] = 2, [X86_F_RMV] = 1, [X86_F_MVR] = 0, [X86_F_VM] = 1, [X86_F_VMI] = 1, [X86_F_REL] = 0
+		[X86_F_MR] = 0,   [X86_F_RM] = 1,  [X86_F_RMI] = 1, [X86_F_MRI] = 0, [X86_F_RVM] = 2, [X86_F_RVMI] = 2,
+		[X86_F_RVMR] = 2, [X86_F_RMV] = 1, [X86_F_MVR] = 0, [X86_F_VM] = 1,  [X86_F_VMI] = 1, [X86_F_REL] = 0
 	};
 	uint32_t f = g->row->facts;
 	const struct x86_operand *rm = &line->o[rm_slot[g->row->form]];
@@ -154,8 +174,9 @@ static void golden_emit(struct golden *g, const struct golden_line *line)
 		if (o->cls == X86_IMM)
 			p += sprintf(p, "%lld", (long long)golden_imm(g, sig[i]));
 		else
-			p += sprintf(p, "%s", o->cls == X86_MEM ? golden_memory(g, part, sig[i], o) :
-			             golden_register(g, part, sig[i], o->reg));
+			p += sprintf(p, "%s",
+			             o->cls == X86_MEM ? golden_memory(g, part, sig[i], o)
+			                               : golden_register(g, part, sig[i], o->reg));
 		if (i == 0 && line->mask)
 			p += sprintf(p, " {k%u}%s", line->mask, line->zeroing ? "{z}" : "");
 	}
@@ -171,20 +192,18 @@ static bool golden_takes_memory(char letter)
 	return letter == 'm' || letter == 's' || letter == 'p' || strchr("VHQEXWDGBUK", letter);
 }
 
-static bool golden_is_imm(char letter)
-{
-	return strchr("ijJo1", letter);
-}
+static bool golden_is_imm(char letter) { return strchr("ijJo1", letter); }
 
-static bool golden_is_vector(char letter)
-{
-	return strchr("vVhHqQeExX", letter);
-}
+static bool golden_is_vector(char letter) { return strchr("vVhHqQeExX", letter); }
 
 static enum x86_class golden_class(char letter)
 {
-	return golden_is_imm(letter) ? X86_IMM : letter == 'm' || letter == 's' || letter == 'p' ? X86_MEM : letter == 'k' || letter == 'K' ?
-	       X86_KREG : letter == 't' ? X86_TMM : golden_is_vector(letter) ? X86_XMM : X86_GPR32;
+	return golden_is_imm(letter)                             ? X86_IMM
+	       : letter == 'm' || letter == 's' || letter == 'p' ? X86_MEM
+	       : letter == 'k' || letter == 'K'                  ? X86_KREG
+	       : letter == 't'                                   ? X86_TMM
+	       : golden_is_vector(letter)                        ? X86_XMM
+	                                                         : X86_GPR32;
 }
 
 /* Every operand a register of its own; in EVEX sections the first and the third vector lie above 15. */
@@ -195,7 +214,9 @@ static struct golden_line golden_default(const struct golden *g)
 
 	for (int i = 0; g->row->sig[i]; i++) {
 		char letter = g->row->sig[i];
-		line.o[i] = (struct x86_operand){ .cls = (uint8_t)golden_class(letter), .index = X86_NO_INDEX, .scale = 1, .label = -1 };
+		line.o[i] = (struct x86_operand){
+			.cls = (uint8_t)golden_class(letter), .index = X86_NO_INDEX, .scale = 1, .label = -1
+		};
 		line.o[i].reg = g->evex && golden_is_vector(letter) ? high[i] : low[i];
 		if (letter == 'A')
 			line.o[i].reg = 0;
@@ -222,7 +243,9 @@ static void golden_sweep_registers(struct golden *g)
 			unsigned reg = golden_registers[r];
 			if (golden_is_imm(letter) && r >= 6)
 				break;
-			if (reg > (golden_class(letter) == X86_KREG || letter == 't' ? 7u : golden_is_vector(letter) && g->evex ? 31u : 15u))
+			if (reg > (golden_class(letter) == X86_KREG || letter == 't' ? 7u
+			           : golden_is_vector(letter) && g->evex             ? 31u
+			                                                             : 15u))
 				continue;
 			line.o[i].reg = (uint8_t)reg;
 			golden_emit(g, &line);
@@ -236,19 +259,27 @@ static void golden_all_registers(struct golden *g, unsigned reg)
 
 	for (int i = 0; g->row->sig[i]; i++)
 		if (golden_class(g->row->sig[i]) != X86_MEM && g->row->sig[i] != 'A' && g->row->sig[i] != 's')
-			line.o[i].reg = (uint8_t)(golden_class(g->row->sig[i]) == X86_KREG ? reg & 7 : g->row->sig[i] == 't' ? (reg + (unsigned)i) & 7 :
-			                          golden_is_vector(g->row->sig[i]) ? reg + (unsigned)i : reg & 15);
+			line.o[i].reg = (uint8_t)(golden_class(g->row->sig[i]) == X86_KREG ? reg & 7
+			                          : g->row->sig[i] == 't'                  ? (reg + (unsigned)i) & 7
+			                          : golden_is_vector(g->row->sig[i])       ? reg + (unsigned)i
+			                                                                   : reg & 15);
 	golden_emit(g, &line);
 }
 
 enum { NO = 0xff };
-static const struct { uint8_t base, index, scale; bool rip; int32_t disp; } golden_memories[] = {
-	{ 0, NO, 1, 0, 0 }, { 4, NO, 1, 0, 0 }, { 5, NO, 1, 0, 0 }, { 12, NO, 1, 0, 0 }, { 13, NO, 1, 0, 0 }, { 7, NO, 1, 0, 0 },
-	{ 8, NO, 1, 0, 0 }, { 15, NO, 1, 0, 0 }, { 0, NO, 1, 0, 1 }, { 1, NO, 1, 0, -1 }, { 4, NO, 1, 0, 127 },
-	{ 5, NO, 1, 0, 128 }, { 12, NO, 1, 0, -128 }, { 13, NO, 1, 0, -129 }, { 8, NO, 1, 0, 4096 }, { 0, NO, 1, 0, INT32_MAX },
-	{ 15, NO, 1, 0, INT32_MIN }, { 0, 1, 1, 0, 0 }, { 5, 6, 2, 0, 0 }, { 13, 14, 4, 0, 8 }, { 4, 5, 8, 0, 0 },
-	{ 12, 12, 1, 0, 128 }, { 0, 15, 8, 0, -129 }, { 8, 0, 2, 0, 64 }, { NO, 1, 4, 0, 16 }, { NO, 9, 8, 0, -256 },
-	{ 13, 13, 1, 0, 0 }, { 9, 13, 2, 0, 1 }, { 0, NO, 1, 1, 0 }, { 0, NO, 1, 1, 64 }, { 0, NO, 1, 1, -8 }
+static const struct {
+	uint8_t base, index, scale;
+	bool rip;
+	int32_t disp;
+} golden_memories[] = {
+	{ 0, NO, 1, 0, 0 },          { 4, NO, 1, 0, 0 },     { 5, NO, 1, 0, 0 },    { 12, NO, 1, 0, 0 },
+	{ 13, NO, 1, 0, 0 },         { 7, NO, 1, 0, 0 },     { 8, NO, 1, 0, 0 },    { 15, NO, 1, 0, 0 },
+	{ 0, NO, 1, 0, 1 },          { 1, NO, 1, 0, -1 },    { 4, NO, 1, 0, 127 },  { 5, NO, 1, 0, 128 },
+	{ 12, NO, 1, 0, -128 },      { 13, NO, 1, 0, -129 }, { 8, NO, 1, 0, 4096 }, { 0, NO, 1, 0, INT32_MAX },
+	{ 15, NO, 1, 0, INT32_MIN }, { 0, 1, 1, 0, 0 },      { 5, 6, 2, 0, 0 },     { 13, 14, 4, 0, 8 },
+	{ 4, 5, 8, 0, 0 },           { 12, 12, 1, 0, 128 },  { 0, 15, 8, 0, -129 }, { 8, 0, 2, 0, 64 },
+	{ NO, 1, 4, 0, 16 },         { NO, 9, 8, 0, -256 },  { 13, 13, 1, 0, 0 },   { 9, 13, 2, 0, 1 },
+	{ 0, NO, 1, 1, 0 },          { 0, NO, 1, 1, 64 },    { 0, NO, 1, 1, -8 }
 };
 enum { GOLDEN_MEMORIES = sizeof golden_memories / sizeof golden_memories[0] };
 
@@ -291,8 +322,11 @@ static void golden_sweep_disp8(struct golden *g, int at, bool broadcast)
 	enum x86_tuple t = x86_f_tuple(g->row->facts);
 
 	switch (t) {
-	case X86_T_FV: case X86_T_FV64: case X86_T_FVM: unit = vector; break;
-	case X86_T_HV: case X86_T_HVM: unit = vector / 2; break;
+	case X86_T_FV:
+	case X86_T_FV64:
+	case X86_T_FVM: unit = vector; break;
+	case X86_T_HV:
+	case X86_T_HVM: unit = vector / 2; break;
 	case X86_T_QVM: unit = vector / 4; break;
 	case X86_T_OVM: unit = vector / 8; break;
 	default: unit = 1u << (t - X86_T_N1); break;
@@ -339,7 +373,8 @@ static void golden_variant(struct golden *g, bool full)
 {
 	struct golden_line line = golden_default(g);
 	enum x86_tuple t = x86_f_tuple(g->row->facts);
-	bool evex_memory = g->evex && (g->row->facts & X86_HAS_EVEX), all = full && (!golden_seen[g->row->form][g->evex] || strchr(g->row->sig, 'p'));
+	bool evex_memory = g->evex && (g->row->facts & X86_HAS_EVEX),
+	     all = full && (!golden_seen[g->row->form][g->evex] || strchr(g->row->sig, 'p'));
 	int memory_at = -1;
 
 	for (int i = 0; g->row->sig[i]; i++)
@@ -403,9 +438,16 @@ static void golden_all_rows(struct golden *g)
 static void golden_labels(FILE *out)
 {
 	static const char *const near_pool[] = {
-		"lea rcx, [rip+%s]", "mov [rip+%s], r9", "vmovups ymm9, [rip+%s]", "vpshufd ymm1, [rip+%s], 27",
-		"vcmpps ymm1, ymm2, [rip+%s], 1", "vblendvps ymm1, ymm2, [rip+%s], ymm3", "imul ecx, [rip+%s], 100000",
-		"vfmadd231ps ymm1, ymm8, [rip+%s]", "mov dword ptr [rip+%s], 5", "vpinsrd xmm1, xmm2, [rip+%s], 2"
+		"lea rcx, [rip+%s]",
+		"mov [rip+%s], r9",
+		"vmovups ymm9, [rip+%s]",
+		"vpshufd ymm1, [rip+%s], 27",
+		"vcmpps ymm1, ymm2, [rip+%s], 1",
+		"vblendvps ymm1, ymm2, [rip+%s], ymm3",
+		"imul ecx, [rip+%s], 100000",
+		"vfmadd231ps ymm1, ymm8, [rip+%s]",
+		"mov dword ptr [rip+%s], 5",
+		"vpinsrd xmm1, xmm2, [rip+%s], 2"
 	};
 	unsigned n = 0;
 
@@ -484,7 +526,8 @@ static bool golden_run(char *why, unsigned cap, const char *format, ...)
 	return false;
 }
 
-/* Section LABELS: the program's lines, then all its bytes, taken from the object file's .text as the assembler laid it out. */
+/* Section LABELS: the program's lines, then all its bytes, taken from the object file's .text as the assembler laid it
+ * out. */
 static bool golden_write_labels(FILE *out, const char *assembler, const char *dir, char *why, unsigned cap)
 {
 	char path[256], line[512];
@@ -533,7 +576,8 @@ bool x86_golden_write(FILE *out, const char *assembler, char *why, unsigned cap)
 		fclose(g.assembly);
 		g.assembly = NULL;
 		rewind(g.list);
-		ok = golden_run(why, cap, "%s " GOLDEN_OPTIONS " --show-encoding -o %s/all.lst %s", assembler, dir, path);
+		ok = golden_run(why, cap, "%s " GOLDEN_OPTIONS " --show-encoding -o %s/all.lst %s", assembler, dir,
+		                path);
 		snprintf(path, sizeof path, "%s/all.lst", dir);
 		ok = ok && (listing = fopen(path, "r")) && golden_join(g.list, listing, out, why, cap) &&
 		     golden_write_labels(out, assembler, dir, why, cap);

@@ -1,4 +1,5 @@
-/* tests/encoders/x86_golden.h - the list of instructions that the x86 encoder is judged on, and their bytes from llvm-mc.
+/* tests/encoders/x86_golden.h - the list of instructions that the x86 encoder is judged on, and their bytes from
+ * llvm-mc.
  *
  * Owns: which combinations of row, registers, memory operands and masks are tried. The bytes come from an assembler
  * that shares nothing with encoders/. The rule: the same table gives the same file, byte for byte.

@@ -1,4 +1,5 @@
-/* tests/faults/control.h - the page that a test shares with the allocation functions preloaded into a program (preload.c). */
+/* tests/faults/control.h - the page that a test shares with the allocation functions preloaded into a program
+ * (preload.c). */
 #ifndef TESTS_FAULTS_CONTROL_H
 #define TESTS_FAULTS_CONTROL_H
 
@@ -9,10 +10,10 @@
 #define FAULTS_FD "JITRUN_TEST_FAULTS_FD"
 
 struct faults_control {
-	_Atomic bool begun;             /* the program's own code runs: calls count */
-	unsigned at;                    /* the call that fails, from 1 on; 0: none */
-	bool later;                     /* and all behind it */
-	_Atomic unsigned count;         /* calls so far */
+	_Atomic bool begun;     /* the program's own code runs: calls count */
+	unsigned at;            /* the call that fails, from 1 on; 0: none */
+	bool later;             /* and all behind it */
+	_Atomic unsigned count; /* calls so far */
 };
 
 #endif

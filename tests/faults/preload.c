@@ -1,5 +1,6 @@
-/* tests/faults/preload.c - preloaded into a program: the allocation functions, of which a chosen call fails as if there were no memory.
- * It counts calls of the program, of its libraries, and of the C library on their behalf (strdup, fopen).
+/* tests/faults/preload.c - preloaded into a program: the allocation functions, of which a chosen call fails as if there
+ * were no memory. It counts calls of the program, of its libraries, and of the C library on their behalf (strdup,
+ * fopen).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,11 +14,13 @@
 
 static struct faults_control *control;
 static struct {
-	void *(*malloc)(size_t), *(*calloc)(size_t, size_t), *(*realloc)(void *, size_t), *(*aligned_alloc)(size_t, size_t);
+	void *(*malloc)(size_t), *(*calloc)(size_t, size_t), *(*realloc)(void *, size_t),
+		*(*aligned_alloc)(size_t, size_t);
 	int (*posix_memalign)(void **, size_t, size_t);
 } next;
 
-/* What dlsym() itself asks for while it looks for the next functions. Never freed: free() is not replaced, and dlsym() keeps it. */
+/* What dlsym() itself asks for while it looks for the next functions. Never freed: free() is not replaced, and dlsym()
+ * keeps it. */
 static _Alignas(64) unsigned char early[4096];
 static size_t early_used;
 

@@ -22,20 +22,41 @@
 
 #include "tests/faults/control.h"
 
-enum { MOST_CALLS = 6, NOT_POSSIBLE = 77, ERR_MOST = 4096, SECONDS = 30, SECONDS_OF_FULL = 600 /* beside others, for an hour */, CANNOT_RUN = 126 };
+enum {
+	MOST_CALLS = 6,
+	NOT_POSSIBLE = 77,
+	ERR_MOST = 4096,
+	SECONDS = 30,
+	SECONDS_OF_FULL = 600 /* beside others, for an hour */,
+	CANNOT_RUN = 126
+};
 
-const char *const fault_names[FAULT_CALLS] = { "malloc", "mmap", "mprotect", "madvise", "open", "read", "write", "fsync", "rename", "close", "stat", "lseek", "truncate",
-	"unlink", "mkdir", "getdents", "lock", "memfd", "thread" };
+const char *const fault_names[FAULT_CALLS] = {
+	"malloc", "mmap",  "mprotect", "madvise", "open",  "read",     "write", "fsync", "rename", "close",
+	"stat",   "lseek", "truncate", "unlink",  "mkdir", "getdents", "lock",  "memfd", "thread"
+};
 
 /* Numbers of system calls, with 1 added: 0 ends a row. */
 #define CALL(NAME) (SYS_##NAME + 1)
 static const uint16_t calls[FAULT_CALLS][MOST_CALLS] = {
-	[FAULT_MMAP] = { CALL(mmap), CALL(mremap) }, [FAULT_MPROTECT] = { CALL(mprotect) }, [FAULT_MADVISE] = { CALL(madvise) }, [FAULT_OPEN] = { CALL(open), CALL(openat) },
-	[FAULT_READ] = { CALL(read), CALL(pread64), CALL(readv) }, [FAULT_WRITE] = { CALL(write), CALL(pwrite64), CALL(writev) }, [FAULT_SYNC] = { CALL(fsync), CALL(fdatasync) },
-	[FAULT_RENAME] = { CALL(rename), CALL(renameat), CALL(renameat2) }, [FAULT_CLOSE] = { CALL(close) },
-	[FAULT_STAT] = { CALL(stat), CALL(fstat), CALL(lstat), CALL(newfstatat), CALL(statx) }, [FAULT_SEEK] = { CALL(lseek) },
-	[FAULT_TRUNCATE] = { CALL(ftruncate), CALL(fallocate) }, [FAULT_UNLINK] = { CALL(unlink), CALL(unlinkat) }, [FAULT_MKDIR] = { CALL(mkdir), CALL(mkdirat) },
-	[FAULT_LIST] = { CALL(getdents64) }, [FAULT_LOCK] = { CALL(flock), CALL(fcntl) }, [FAULT_MEMFD] = { CALL(memfd_create) }, [FAULT_THREAD] = { CALL(clone), CALL(clone3) },
+	[FAULT_MMAP] = { CALL(mmap), CALL(mremap) },
+	[FAULT_MPROTECT] = { CALL(mprotect) },
+	[FAULT_MADVISE] = { CALL(madvise) },
+	[FAULT_OPEN] = { CALL(open), CALL(openat) },
+	[FAULT_READ] = { CALL(read), CALL(pread64), CALL(readv) },
+	[FAULT_WRITE] = { CALL(write), CALL(pwrite64), CALL(writev) },
+	[FAULT_SYNC] = { CALL(fsync), CALL(fdatasync) },
+	[FAULT_RENAME] = { CALL(rename), CALL(renameat), CALL(renameat2) },
+	[FAULT_CLOSE] = { CALL(close) },
+	[FAULT_STAT] = { CALL(stat), CALL(fstat), CALL(lstat), CALL(newfstatat), CALL(statx) },
+	[FAULT_SEEK] = { CALL(lseek) },
+	[FAULT_TRUNCATE] = { CALL(ftruncate), CALL(fallocate) },
+	[FAULT_UNLINK] = { CALL(unlink), CALL(unlinkat) },
+	[FAULT_MKDIR] = { CALL(mkdir), CALL(mkdirat) },
+	[FAULT_LIST] = { CALL(getdents64) },
+	[FAULT_LOCK] = { CALL(flock), CALL(fcntl) },
+	[FAULT_MEMFD] = { CALL(memfd_create) },
+	[FAULT_THREAD] = { CALL(clone), CALL(clone3) },
 };
 
 bool fault_mallocs;
@@ -57,7 +78,8 @@ static bool watch(enum fault_call call)
 			f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
 		}
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &(struct sock_fprog){ n, f }, 0, 0) == 0;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &(struct sock_fprog){ n, f }, 0, 0) == 0;
 }
 
 static void become(const char *const *argv, const char *input, const struct fault *f, int out, int err)
@@ -83,11 +105,15 @@ static void become(const char *const *argv, const char *input, const struct faul
 /* ---- the tracer */
 
 static volatile sig_atomic_t late;
-static void on_alarm(int signal) { (void)signal; late = 1; }
+static void on_alarm(int signal)
+{
+	(void)signal;
+	late = 1;
+}
 
 static void limit_time(int seconds)
 {
-	struct sigaction a = { .sa_handler = on_alarm };      /* no SA_RESTART: waitpid() returns */
+	struct sigaction a = { .sa_handler = on_alarm }; /* no SA_RESTART: waitpid() returns */
 	struct itimerval t = { .it_value = { .tv_sec = seconds } };
 
 	late = 0;
@@ -112,7 +138,14 @@ static uintptr_t entry_of(pid_t pid)
 	return entry;
 }
 
-struct watched { pid_t pid; const struct fault *f; struct outcome *o; uintptr_t entry; long first_word; bool begun; };
+struct watched {
+	pid_t pid;
+	const struct fault *f;
+	struct outcome *o;
+	uintptr_t entry;
+	long first_word;
+	bool begun;
+};
 
 enum { TRAP = 0xcc };
 
@@ -149,7 +182,7 @@ static void meet(struct watched *w, pid_t pid)
 	if (!w->begun || ptrace(PTRACE_GETREGS, pid, NULL, &r))
 		return;
 	int c = call_of(r.orig_rax);
-	if (c == FAULT_CALLS || (c == FAULT_WRITE && r.rdi == STDERR_FILENO))       /* what it says must be heard */
+	if (c == FAULT_CALLS || (c == FAULT_WRITE && r.rdi == STDERR_FILENO)) /* what it says must be heard */
 		return;
 	unsigned n = ++w->o->count[c];
 	if (!w->f->at || c != (int)w->f->call || (w->f->later ? n < w->f->at : n != w->f->at))
@@ -157,7 +190,8 @@ static void meet(struct watched *w, pid_t pid)
 	if (w->f->error) {
 		r.orig_rax = (unsigned long long)-1;
 		r.rax = (unsigned long long)-w->f->error;
-	} else if (r.rdx > 1 && (r.orig_rax == SYS_read || r.orig_rax == SYS_write || r.orig_rax == SYS_pread64 || r.orig_rax == SYS_pwrite64)) {
+	} else if (r.rdx > 1 && (r.orig_rax == SYS_read || r.orig_rax == SYS_write || r.orig_rax == SYS_pread64 ||
+	                         r.orig_rax == SYS_pwrite64)) {
 		r.rdx = (r.rdx + 1) / 2;
 	}
 	ptrace(PTRACE_SETREGS, pid, NULL, &r);
@@ -173,9 +207,10 @@ static int stopped(struct watched *w, pid_t pid, int status)
 		meet(w, pid);
 	else if (event == PTRACE_EVENT_EXEC && !w->entry)
 		set_trap(w);
-	if (event || signal == SIGSTOP)         /* SIGSTOP: a new thread's first stop */
+	if (event || signal == SIGSTOP) /* SIGSTOP: a new thread's first stop */
 		return 0;
-	if (signal == SIGTRAP && !w->begun && pid == w->pid && ptrace(PTRACE_GETREGS, pid, NULL, &r) == 0 && r.rip == w->entry + 1) {
+	if (signal == SIGTRAP && !w->begun && pid == w->pid && ptrace(PTRACE_GETREGS, pid, NULL, &r) == 0 &&
+	    r.rip == w->entry + 1) {
 		begin_program(w, &r);
 		return 0;
 	}
@@ -235,7 +270,9 @@ void fault_run(const char *const *argv, const char *input, const struct fault *f
 	if (w.pid == 0)
 		become(argv, input, f, out, err);
 	if (f && waitpid(w.pid, &status, 0) == w.pid && WIFSTOPPED(status)) {
-		ptrace(PTRACE_SETOPTIONS, w.pid, NULL, PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL);
+		ptrace(PTRACE_SETOPTIONS, w.pid, NULL,
+		       PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+		               PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL);
 		ptrace(PTRACE_CONT, w.pid, NULL, 0l);
 	}
 	limit_time(full && *full && *full != '0' ? SECONDS_OF_FULL : SECONDS);
@@ -260,8 +297,9 @@ bool fault_begin(void)
 	static const char *const nothing[] = { "/bin/true", NULL };
 	struct outcome o;
 
-	control_fd = memfd_create("faults", 0);         /* a program that is run inherits it */
-	if (control_fd < 0 || ftruncate(control_fd, sizeof *control) || (control = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, control_fd, 0)) == MAP_FAILED)
+	control_fd = memfd_create("faults", 0); /* a program that is run inherits it */
+	if (control_fd < 0 || ftruncate(control_fd, sizeof *control) ||
+	    (control = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, control_fd, 0)) == MAP_FAILED)
 		abort();
 	snprintf(fd_text, sizeof fd_text, "%d", control_fd);
 	char *here = getcwd(NULL, 0);

@@ -1,6 +1,8 @@
-/* tests/fuzz/fuzz.h - the decoders of bytes from outside, each as a function that takes any bytes and aborts when something is wrong that no sanitizer sees.
+/* tests/fuzz/fuzz.h - the decoders of bytes from outside, each as a function that takes any bytes and aborts when
+ * something is wrong that no sanitizer sees.
  *
- * Two programs run them: tests/fuzz/fuzz_main.c with libFuzzer (--enable-fuzzers), tests/fuzz/t_fuzz_seeds.c without, on the seeds and on seeds changed at random.
+ * Two programs run them: tests/fuzz/fuzz_main.c with libFuzzer (--enable-fuzzers), tests/fuzz/t_fuzz_seeds.c without,
+ * on the seeds and on seeds changed at random.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -8,20 +10,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* clang-format off */
 #define FUZZ_TARGETS(X) \
-	X(gguf) X(safetensors) X(index) X(config) X(generation) X(tokenizer) X(json) \
-	X(record) X(pack) X(tune) X(key) X(ir) X(object) X(decode) X(options) X(reports) X(prompt_ids)
+	X(gguf) \
+	X(safetensors) \
+	X(index) \
+	X(config) \
+	X(generation) \
+	X(tokenizer) \
+	X(json) \
+	X(record) \
+	X(pack) \
+	X(tune) \
+	X(key) \
+	X(ir) \
+	X(object) \
+	X(decode) \
+	X(options) \
+	X(reports) \
+	X(prompt_ids)
+/* clang-format on */
 
 #define X(name) void fuzz_##name(const uint8_t *p, size_t n);
 FUZZ_TARGETS(X)
 #undef X
 
-struct fuzz_target { const char *name; void (*one)(const uint8_t *p, size_t n); };
+struct fuzz_target {
+	const char *name;
+	void (*one)(const uint8_t *p, size_t n);
+};
 enum fuzz_number {
 #define X(name) FUZZ_##name,
 	FUZZ_TARGETS(X)
 #undef X
-	FUZZ_COUNT
+		FUZZ_COUNT
 };
 extern const struct fuzz_target fuzz_target[FUZZ_COUNT];
 /* NULL: there is none of that name. */
@@ -30,7 +52,8 @@ const struct fuzz_target *fuzz_find(const char *name);
 /* Hands the inputs to begin with to take, one by one. */
 void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
-/* A path to these bytes, for decoders that open files: the same file for each number, in a directory of this process. */
+/* A path to these bytes, for decoders that open files: the same file for each number, in a directory of this
+ * process. */
 const char *fuzz_file(unsigned number, const char *name, const uint8_t *p, size_t n);
 const char *fuzz_directory(void);
 

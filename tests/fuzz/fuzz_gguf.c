@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_gguf.c - arbitrary bytes as a GGUF file: what parses must be whole, what opens as a model must be readable. */
+/* tests/fuzz/fuzz_gguf.c - arbitrary bytes as a GGUF file: what parses must be whole, what opens as a model must be
+ * readable. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_json.c - arbitrary bytes as the JSON files that lie beside weights, and the two readers of JSON against each other and against jansson. */
+/* tests/fuzz/fuzz_json.c - arbitrary bytes as the JSON files that lie beside weights, and the two readers of JSON
+ * against each other and against jansson. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@ void fuzz_index(const uint8_t *p, size_t n)
 	file_memory(&index, p, n, "index");
 	judge(model_read_index(&paths, &index, &err), &err);
 	for (uint32_t i = 0; i < paths.n_parts; i++)
-		if (paths.part[i] && (strncmp(paths.part[i], "/nowhere/", 9) != 0 || strchr(paths.part[i] + 9, '/') || strcmp(paths.part[i] + 9, "..") == 0))
+		if (paths.part[i] && (strncmp(paths.part[i], "/nowhere/", 9) != 0 || strchr(paths.part[i] + 9, '/') ||
+		                      strcmp(paths.part[i] + 9, "..") == 0))
 			abort();
 	model_paths_free(&paths);
 }
@@ -59,7 +61,9 @@ void fuzz_generation(const uint8_t *p, size_t n)
 	struct model_file f = { .format = MODEL_HF };
 	struct model m = { .file = &f };
 
-	if (n == 0 || !(m.tokenizer = tokenizer_from_json((struct tokenizer_text){ text, sizeof text - 1, "tokenizer.json" }, (struct tokenizer_text){ 0 }, 0, &err)))
+	if (n == 0 ||
+	    !(m.tokenizer = tokenizer_from_json((struct tokenizer_text){ text, sizeof text - 1, "tokenizer.json" },
+	                                        (struct tokenizer_text){ 0 }, 0, &err)))
 		return;
 	file_memory(&f.config, "{}", 2, "config.json");
 	file_memory(&f.generation_config, p, n, "generation_config.json");
@@ -74,7 +78,8 @@ static bool beyond(const json_error_t *why)
 {
 	enum json_error_code code = json_error_code(why);
 
-	return code == json_error_numeric_overflow || code == json_error_null_byte_in_key || code == json_error_stack_overflow || code == json_error_out_of_memory;
+	return code == json_error_numeric_overflow || code == json_error_null_byte_in_key ||
+	       code == json_error_stack_overflow || code == json_error_out_of_memory;
 }
 
 void fuzz_json(const uint8_t *p, size_t n)
@@ -83,7 +88,8 @@ void fuzz_json(const uint8_t *p, size_t n)
 	bool strict = json_scan_skip(&s) && json_scan_finish(&s);
 	struct error err = { 0 };
 	json_error_t why;
-	json_t *theirs = json_loadb((const char *)p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
+	json_t *theirs =
+		json_loadb((const char *)p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
 	json_t *ours = json_read(p, n, 1 << 24, "fuzz", &err);
 
 	if (s.at > n || strict != (s.problem == NULL))
@@ -96,7 +102,8 @@ void fuzz_json(const uint8_t *p, size_t n)
 	/* jansson takes a NUL behind a value for the end */
 	if (!strict && theirs && !deep && !memchr(p, 0, n))
 		abort();
-	if (theirs && ours && json_typeof(theirs) != json_typeof(ours) && !(json_is_number(theirs) && json_is_number(ours)))
+	if (theirs && ours && json_typeof(theirs) != json_typeof(ours) &&
+	    !(json_is_number(theirs) && json_is_number(ours)))
 		abort();
 	json_decref(theirs);
 	json_decref(ours);

@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_kernels.c - arbitrary bytes as what the compiler keeps and reads: a stored object, a file of schedules, the text of a key, the text of a kernel. */
+/* tests/fuzz/fuzz_kernels.c - arbitrary bytes as what the compiler keeps and reads: a stored object, a file of
+ * schedules, the text of a key, the text of a kernel. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +64,8 @@ void fuzz_tune(const uint8_t *p, size_t n)
 		for (const char *c = processor; *c; c++)
 			hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
 		snprintf(name, sizeof name, "tuned-%016" PRIx64 ".txt", hash);
-		snprintf(head, sizeof head, "jitrun schedules 2\nprocessor %s\ncodegen %016" PRIx64 "\n", processor, key_codegen_x86);
+		snprintf(head, sizeof head, "jitrun schedules 2\nprocessor %s\ncodegen %016" PRIx64 "\n", processor,
+		         key_codegen_x86);
 	}
 	size_t before = n && p[0] == 'j' ? 0 : strlen(head);
 	uint8_t *all = malloc(before + n + 1);
@@ -94,7 +96,8 @@ void fuzz_key(const uint8_t *p, size_t n)
 	if (key_parse(&k, text) && strcmp(key_text(&k, again, sizeof again), text) != 0)
 		abort();
 	memcpy(&any, p, n < sizeof any ? n : sizeof any);
-	if (strlen(key_text(&any, again, sizeof again)) >= sizeof again || strlen(key_differences(&any, &k, differences, sizeof differences)) >= sizeof differences)
+	if (strlen(key_text(&any, again, sizeof again)) >= sizeof again ||
+	    strlen(key_differences(&any, &k, differences, sizeof differences)) >= sizeof differences)
 		abort();
 	sink += key_hash(&any) + key_distance(&any, &k);
 }

@@ -1,5 +1,6 @@
-/* tests/fuzz/fuzz_pack.c - arbitrary bytes as a pack of code objects: what opens can be searched, listed, read and checked, and never reaches past its bytes. Each input is
- * tried as it is, and once more with every checksum made to fit, so that the numbers behind them are reached. */
+/* tests/fuzz/fuzz_pack.c - arbitrary bytes as a pack of code objects: what opens can be searched, listed, read and
+ * checked, and never reaches past its bytes. Each input is tried as it is, and once more with every checksum made to
+ * fit, so that the numbers behind them are reached. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,18 @@
 #include "jit/store/record.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { HEADER = 64, AT_VERSION = 8, AT_RECORD_BYTES = 12, AT_RECORDS = 16, AT_SLOTS = 20, AT_BYTES = 24, AT_INDEX_SUM = 32, AT_SUM = 56, IN_OFFSET = 48, IN_SUM = 88 };
+enum {
+	HEADER = 64,
+	AT_VERSION = 8,
+	AT_RECORD_BYTES = 12,
+	AT_RECORDS = 16,
+	AT_SLOTS = 20,
+	AT_BYTES = 24,
+	AT_INDEX_SUM = 32,
+	AT_SUM = 56,
+	IN_OFFSET = 48,
+	IN_SUM = 88
+};
 
 static volatile uint64_t sink;
 
@@ -68,7 +80,8 @@ static void seal(uint8_t *p, size_t n)
 		uint8_t *r = p + HEADER + i * RECORD_BYTES;
 		uint64_t at = record_get64(r + IN_OFFSET), bytes = record_get32(r + RECORD_AT_BODY);
 		if (at <= n && bytes <= n - at)
-			record_put64(r + IN_SUM, record_checksum(p + at, bytes, record_checksum(r, IN_SUM, RECORD_VERSION)));
+			record_put64(r + IN_SUM,
+			             record_checksum(p + at, bytes, record_checksum(r, IN_SUM, RECORD_VERSION)));
 	}
 	if (HEADER + index <= n)
 		record_put64(p + AT_INDEX_SUM, record_checksum(p + HEADER, index, RECORD_VERSION));

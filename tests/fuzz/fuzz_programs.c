@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_programs.c - arbitrary bytes as a command line, words between NULs; as two reports of jitbench suite, with a NUL between; as the list of --prompt-ids. */
+/* tests/fuzz/fuzz_programs.c - arbitrary bytes as a command line, words between NULs; as two reports of jitbench suite,
+ * with a NUL between; as the list of --prompt-ids. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static FILE *quiet(void)
 
 void fuzz_options(const uint8_t *p, size_t n)
 {
-	char *argv[40] = { (char *)(uintptr_t)"fuzz" }, *copy = malloc(n + 1);
+	char *argv[40] = { (char *)(uintptr_t) "fuzz" }, *copy = malloc(n + 1);
 	int argc = 1;
 	FILE *said = stderr;
 
@@ -53,11 +54,20 @@ void fuzz_options(const uint8_t *p, size_t n)
 	for (size_t at = 0; at < n && argc < 39; at += strlen(copy + at) + 1)
 		argv[argc++] = copy + at;
 	memset(&opt, 0, sizeof opt);
-	struct option_program program = { .name = "fuzz", .usage = "[options]", .purpose = "try", .row = rows, .n_rows = sizeof rows / sizeof *rows, .operand = opt.operand, .max_operands = 3 };
+	struct option_program program = {
+		.name = "fuzz",
+		.usage = "[options]",
+		.purpose = "try",
+		.row = rows,
+		.n_rows = sizeof rows / sizeof *rows,
+		.operand = opt.operand,
+		.max_operands = 3
+	};
 	stderr = quiet();
 	bool ok = options_parse(&program, argc, argv);
 	stderr = said;
-	if (opt.number < -5 || opt.number > 1000 || !(opt.real >= 0 && opt.real <= 2) || opt.list.n > OPTION_LIST_MOST || program.n_operands > 3)
+	if (opt.number < -5 || opt.number > 1000 || !(opt.real >= 0 && opt.real <= 2) ||
+	    opt.list.n > OPTION_LIST_MOST || program.n_operands > 3)
 		abort();
 	if (ok && opt.choice && strcmp(opt.choice, "one") && strcmp(opt.choice, "two") && strcmp(opt.choice, "three"))
 		abort();
@@ -112,9 +122,11 @@ void fuzz_prompt_ids(const uint8_t *p, size_t n)
 	text[n] = 0;
 	long ids = ids_in(text, expected);
 	bool ok = prompt_parse_ids(&prompt, text, &err);
-	if (ok != (ids >= 0) || (ok && (prompt.n_ids != (size_t)ids || memcmp(prompt.ids, expected, (size_t)ids * sizeof *expected))))
+	if (ok != (ids >= 0) ||
+	    (ok && (prompt.n_ids != (size_t)ids || memcmp(prompt.ids, expected, (size_t)ids * sizeof *expected))))
 		abort();
-	if (!ok && (err.code == JIT_OK || !strstr(err.message, "--prompt-ids") || strlen(err.message) >= sizeof err.message - 1))
+	if (!ok && (err.code == JIT_OK || !strstr(err.message, "--prompt-ids") ||
+	            strlen(err.message) >= sizeof err.message - 1))
 		abort();
 	/* a context for them, and one too short */
 	if (ok && (!prompt_fits(&prompt, (int)ids, &err) || prompt_fits(&prompt, (int)ids - 1, &err)))

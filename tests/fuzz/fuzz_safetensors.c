@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_safetensors.c - arbitrary bytes as a config.json and a safetensors file: two bytes with the length of the
- * first, the first, the second. The first is also read as a shard index. */
+/* tests/fuzz/fuzz_safetensors.c - arbitrary bytes as a config.json and a safetensors file: two bytes with the length of
+ * the first, the first, the second. The first is also read as a shard index. */
 #include <stdlib.h>
 #include <string.h>
 

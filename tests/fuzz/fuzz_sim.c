@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_sim.c - arbitrary bytes as a code object for a simulated card, run for a while, and as its instructions. */
+/* tests/fuzz/fuzz_sim.c - arbitrary bytes as a code object for a simulated card, run for a while, and as its
+ * instructions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +11,17 @@ static const char *const targets[] = { "gfx1030", "gfx1100", "gfx1200" };
 static void run(struct sim_device *dev, const struct sim_object *o)
 {
 	static const uint8_t arguments[4096];
-	const struct sim_options how = { .memory = SIM_MEMORY_RANDOM, .seed = 1, .races = true, .max_instructions = 2000, .stall_limit = 2000 };
+	const struct sim_options how = {
+		.memory = SIM_MEMORY_RANDOM, .seed = 1, .races = true, .max_instructions = 2000, .stall_limit = 2000
+	};
 
 	for (unsigned i = 0; i < o->n_kernels && i < 4; i++) {
 		struct error err = { 0 };
 		const struct sim_kernel *k = &o->kernels[i];
-		if (k->kernarg_size <= sizeof arguments && !sim_dispatch(dev, k, arguments, k->kernarg_size, (const uint32_t[3]){ 2, 1, 1 }, (const uint32_t[3]){ 64, 1, 1 }, &how, &err) && !err.text[0])
+		if (k->kernarg_size <= sizeof arguments &&
+		    !sim_dispatch(dev, k, arguments, k->kernarg_size, (const uint32_t[3]){ 2, 1, 1 },
+		                  (const uint32_t[3]){ 64, 1, 1 }, &how, &err) &&
+		    !err.text[0])
 			abort();
 	}
 }

@@ -13,9 +13,26 @@ static struct small vocab[3];
 
 static void prepare(void)
 {
-	static const char *const merges[] = { "l o", "\xc4\xa0 lo", "lo w", "e r", "a a", "aa aa", "1 2", "\xc3\x83 \xc2\xa9", "\xc4\xa0 \xc4\xa0" };
-	static const char *const pieces[] = { "\xe2\x96\x81t", "he", "\xe2\x96\x81the", "in", "\xe2\x96\x81", "t", "h", "e", "\xe2\x96\x81\xe2\x96\x81",
-		"\xc3\xa9", "ab", "b", "aa", "aaaa", "a" };
+	static const char *const merges[] = {
+		"l o", "\xc4\xa0 lo", "lo w", "e r", "a a", "aa aa", "1 2", "\xc3\x83 \xc2\xa9", "\xc4\xa0 \xc4\xa0"
+	};
+	static const char *const pieces[] = {
+		"\xe2\x96\x81t",
+		"he",
+		"\xe2\x96\x81the",
+		"in",
+		"\xe2\x96\x81",
+		"t",
+		"h",
+		"e",
+		"\xe2\x96\x81\xe2\x96\x81",
+		"\xc3\xa9",
+		"ab",
+		"b",
+		"aa",
+		"aaaa",
+		"a"
+	};
 	static const char *const rule[] = { "llama-bpe", "deepseek-llm" };
 	struct error err;
 
@@ -147,8 +164,10 @@ static void as_json(const char *p, size_t n)
 	struct error err = { 0 };
 	const char *zero = memchr(p, 0, n);
 	size_t first = zero ? (size_t)(zero - p) : n;
-	struct tokenizer *t = tokenizer_from_json((struct tokenizer_text){ p, first, "fuzz.json" },
-	                                          (struct tokenizer_text){ zero ? zero + 1 : NULL, zero ? n - first - 1 : 0, "fuzz_config.json" }, 0, &err);
+	struct tokenizer *t = tokenizer_from_json(
+		(struct tokenizer_text){ p, first, "fuzz.json" },
+		(struct tokenizer_text){ zero ? zero + 1 : NULL, zero ? n - first - 1 : 0, "fuzz_config.json" }, 0,
+		&err);
 
 	if (!t && (err.code == ERROR_NONE || !err.text[0]))
 		abort();
@@ -184,7 +203,9 @@ void fuzz_tokenizer(const uint8_t *data, size_t n)
 	switch (data[0]) {
 	case '{': as_json((const char *)data, n); break;
 	case 'G': as_gguf((const char *)data, n); break;
-	case 's': case 't': case 'u': round_trip(vocab[data[0] - 's'].t, p, n - 1, TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, 0); break;
+	case 's':
+	case 't':
+	case 'u': round_trip(vocab[data[0] - 's'].t, p, n - 1, TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, 0); break;
 	default: round_trip(vocab[data[0] % 3].t, p, n - 1, 0, 1); break;
 	}
 }

@@ -1,4 +1,5 @@
-/* tests/fuzz/seeds.c - the inputs that fuzzing begins with, made here: well-formed ones of each kind, and a few that once were wrong. */
+/* tests/fuzz/seeds.c - the inputs that fuzzing begins with, made here: well-formed ones of each kind, and a few that
+ * once were wrong. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,10 @@
 #include "tests/loaders/small_vocab.h"
 #include "tests/runtime/tiny_model.h"
 
-struct sink { void (*take)(void *, const uint8_t *, size_t); void *user; };
+struct sink {
+	void (*take)(void *, const uint8_t *, size_t);
+	void *user;
+};
 
 static void give(const struct sink *s, const void *p, size_t n) { s->take(s->user, p, n); }
 static void give_text(const struct sink *s, const char *text) { give(s, text, strlen(text)); }
@@ -56,7 +60,7 @@ static void give_safetensors(const struct sink *s)
 /* Every value type, a nested array, another alignment. */
 static void give_values(const struct sink *s)
 {
-	static const uint64_t value = 0x4045000000000000;     /* small as an integer of every width, 42.0 as a double */
+	static const uint64_t value = 0x4045000000000000; /* small as an integer of every width, 42.0 as a double */
 	struct gguf_writer w;
 	char key[8];
 	size_t n;
@@ -79,13 +83,21 @@ static void give_values(const struct sink *s)
 /* tokenizer.json with what lies beside it, metadata of GGUF files, and texts; the first byte says which. */
 static void give_tokenizers(const struct sink *s)
 {
-	static const char *const texts[] = { "s the lower<|a|>12345 \xc3\xa9\xe4\xb8\xad", "t aaaa  \n\n12 \xff\xfe", "u ab the in<|b|>", "0low er 1 2", "1\xed\xa0\x80 a", "2 the  in\xe2\x96\x81he" };
+	static const char *const texts[] = {
+		"s the lower<|a|>12345 \xc3\xa9\xe4\xb8\xad",
+		"t aaaa  \n\n12 \xff\xfe",
+		"u ab the in<|b|>",
+		"0low er 1 2",
+		"1\xed\xa0\x80 a",
+		"2 the  in\xe2\x96\x81he"
+	};
 
 	for (uint64_t seed = 0; seed < MUTANT_WHOLE; seed++) {
 		struct mutant m;
 		struct bytes all = { 0 };
 		mutant_make(&m, MUTANT_TOKENIZER, seed);
-		const struct bytes *json = file_of(&m, "tokenizer.json"), *beside = file_of(&m, "tokenizer_config.json");
+		const struct bytes *json = file_of(&m, "tokenizer.json"),
+				   *beside = file_of(&m, "tokenizer_config.json");
 		bytes_put(&all, json->p, json->n);
 		give(s, all.p, all.n);
 		bytes_put(&all, "", 1);
@@ -106,8 +118,20 @@ static void give_tokenizers(const struct sink *s)
 
 static void give_json(const struct sink *s)
 {
-	static const char *const texts[] = { "{\"a\": [1, -2.5e3, true, null, \"\\u00e9\\ud83d\\ude00\\n\"], \"b\": {}}", "[[[[]]]]", "\"\xf0\x9f\x98\x80\"", "1e5", "-0", "[NaN, Infinity]", "{\"a\":1,\"a\":2}",
-		"123456789012345678901234567890", "\"\\ud800\"", "1e999", "{\"\\u0000\":0}", "\xef\xbb\xbf{}" };
+	static const char *const texts[] = {
+		"{\"a\": [1, -2.5e3, true, null, \"\\u00e9\\ud83d\\ude00\\n\"], \"b\": {}}",
+		"[[[[]]]]",
+		"\"\xf0\x9f\x98\x80\"",
+		"1e5",
+		"-0",
+		"[NaN, Infinity]",
+		"{\"a\":1,\"a\":2}",
+		"123456789012345678901234567890",
+		"\"\\ud800\"",
+		"1e999",
+		"{\"\\u0000\":0}",
+		"\xef\xbb\xbf{}"
+	};
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		give_text(s, texts[i]);
@@ -120,7 +144,9 @@ static void give_config(const struct sink *s)
 
 	for (int i = 0; i < 2; i++) {
 		t.arch = i ? "qwen3" : "llama";
-		t.extra = i ? ",\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4}, \"layer_types\": [\"full_attention\"]" : ",\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}";
+		t.extra = i ? ",\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4}, \"layer_types\": "
+		              "[\"full_attention\"]"
+		            : ",\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}";
 		char *config = tiny_config(&t);
 		give_text(s, config);
 		free(config);
@@ -129,8 +155,16 @@ static void give_config(const struct sink *s)
 
 static void give_keys(const struct sink *s)
 {
-	static const char *const texts[] = { "matmul.q8_0.aq8_0.1024x512.c4.b2.s12f.resid.avx2", "attention.kvf16.c1.d64.h4.g2.win.avx512", "embed.q8_0.4096x256.avx2", "norm.k256.q8out.avx2",
-		"turn.aq8_0.k256.c1.b1.gfx1100", "matmul.bf16.af32.64x64.c16.mma.bounded.gfx1201", "quantise.avx2", "kvstore.kvf16.d64.g2.qknorm.avx2" };
+	static const char *const texts[] = {
+		"matmul.q8_0.aq8_0.1024x512.c4.b2.s12f.resid.avx2",
+		"attention.kvf16.c1.d64.h4.g2.win.avx512",
+		"embed.q8_0.4096x256.avx2",
+		"norm.k256.q8out.avx2",
+		"interleave.aq8_0.k256.c1.b1.gfx1100",
+		"matmul.bf16.af32.64x64.c16.mma.bounded.gfx1201",
+		"quantise.avx2",
+		"kvstore.kvf16.d64.g2.qknorm.avx2"
+	};
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		give_text(s, texts[i]);
@@ -138,7 +172,8 @@ static void give_keys(const struct sink *s)
 
 static void give_ir(const struct sink *s)
 {
-	static const char *const keys[] = { "norm.k64.avx2", "quantise.avx2", "embed.q8_0.64x64.avx2", "turn.aq8_0.k256.c1.b1.avx2" };
+	static const char *const keys[] = { "norm.k64.avx2", "quantise.avx2", "embed.q8_0.64x64.avx2",
+		                            "interleave.aq8_0.k256.c1.b1.avx2" };
 
 	give_text(s, "; a comment\nlanes 16\n%1:I = iconst #-7\n%2:I = iadd %1 %1\n");
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -161,7 +196,8 @@ static void give_ir(const struct sink *s)
 /* Code objects of the source tree; decode takes their words from some way in. */
 static void give_objects(const struct sink *s, bool words)
 {
-	static const char *const names[] = { "programs.gfx1030.co", "programs.gfx1100.co", "programs.gfx1200.co", "kernels.gfx1100.co" };
+	static const char *const names[] = { "programs.gfx1030.co", "programs.gfx1100.co", "programs.gfx1200.co",
+		                             "kernels.gfx1100.co" };
 	const char *src = getenv("srcdir");
 	char path[600];
 
@@ -184,7 +220,10 @@ static void give_objects(const struct sink *s, bool words)
 
 static void give_options(const struct sink *s)
 {
-	static const char one[] = "--text\0x\0-n\0" "12\0--real=1.5\0--choice\0two\0operand\0--list=a\0-l\0b\0--chosen\0x\0--\0-x", two[] = "-t\0--nubmer\0" "7\0-n5\0--flag\0--real\0nan\0-c\0four";
+	static const char one[] = "--text\0x\0-n\0"
+				  "12\0--real=1.5\0--choice\0two\0operand\0--list=a\0-l\0b\0--chosen\0x\0--\0-x",
+			  two[] = "-t\0--nubmer\0"
+				  "7\0-n5\0--flag\0--real\0nan\0-c\0four";
 
 	give(s, one, sizeof one - 1);
 	give(s, two, sizeof two - 1);
@@ -194,7 +233,9 @@ static void give_options(const struct sink *s)
 static void give_reports(const struct sink *s)
 {
 #define ROW "{\"test\": \"matmul q8_0\", \"microseconds\": 12.5, \"share\": 0.8, \"noisy\": \"\"}"
-#define REPORT "{\"suite\": \"1\", \"version\": \"0.1.0\", \"target\": \"avx2\", \"threads\": 2, \"rows\": [" ROW ", {\"test\": \"attention\", \"noisy\": \"share\"}]}"
+#define REPORT \
+	"{\"suite\": \"1\", \"version\": \"0.1.0\", \"target\": \"avx2\", \"threads\": 2, \"rows\": [" ROW \
+	", {\"test\": \"attention\", \"noisy\": \"share\"}]}"
 	static const char two[] = REPORT "\0" REPORT, one[] = REPORT "\0{\"suite\": \"1\", \"rows\": [1, null, {}]}";
 #undef REPORT
 #undef ROW
@@ -205,8 +246,25 @@ static void give_reports(const struct sink *s)
 
 static void give_prompt_ids(const struct sink *s)
 {
-	static const char *const texts[] = { "1,2,3", "0", "2147483647,2147483648", "00000000001,000000000012", "99999999999", "1,,2", ",1", "1,", "-1", "+1", " 1", "1 ,2", "0x10", "1e3", "1\xff,2",
-		"18446744073709551617", "4294967297" };
+	static const char *const texts[] = {
+		"1,2,3",
+		"0",
+		"2147483647,2147483648",
+		"00000000001,000000000012",
+		"99999999999",
+		"1,,2",
+		",1",
+		"1,",
+		"-1",
+		"+1",
+		" 1",
+		"1 ,2",
+		"0x10",
+		"1e3",
+		"1\xff,2",
+		"18446744073709551617",
+		"4294967297"
+	};
 	char many[400];
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -224,7 +282,8 @@ static void give_generation(const struct sink *s)
 
 static void give_schedules(const struct sink *s)
 {
-	give_text(s, "matmul.q8_0.aq8_0.128x256.c1.b1.s2.avx2 1.083 56\nmatmul.q8_0.aq8_0.256x256.c1.b1.s12.avx2 2 7\n");
+	give_text(s,
+	          "matmul.q8_0.aq8_0.128x256.c1.b1.s2.avx2 1.083 56\nmatmul.q8_0.aq8_0.256x256.c1.b1.s12.avx2 2 7\n");
 	give_files(s, MUTANT_TUNE, NULL, 0);
 }
 
@@ -233,7 +292,10 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	const struct sink s = { take, user };
 
 	switch (target) {
-	case FUZZ_gguf: give_files(&s, MUTANT_GGUF, NULL, 0); give_values(&s); break;
+	case FUZZ_gguf:
+		give_files(&s, MUTANT_GGUF, NULL, 0);
+		give_values(&s);
+		break;
 	case FUZZ_safetensors: give_safetensors(&s); break;
 	case FUZZ_index: give_files(&s, MUTANT_INDEX, "model.safetensors.index.json", 0); break;
 	case FUZZ_config: give_config(&s); break;

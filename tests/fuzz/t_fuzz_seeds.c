@@ -1,4 +1,5 @@
-/* tests/fuzz/t_fuzz_seeds.c - the fuzz targets (tests/fuzz) without libFuzzer: on their seeds, and on seeds changed at random.
+/* tests/fuzz/t_fuzz_seeds.c - the fuzz targets (tests/fuzz) without libFuzzer: on their seeds, and on seeds changed at
+ * random.
  *
  * t_fuzz_seeds TARGET FILE...            runs what a fuzzer found
  * t_fuzz_seeds TARGET --random N [SEED]  tries N changed seeds
@@ -48,7 +49,10 @@ static void listen(void)
 		signal(SIGSEGV, died);
 }
 
-struct corpus { struct bytes seed[64]; size_t n; };
+struct corpus {
+	struct bytes seed[64];
+	size_t n;
+};
 
 static void keep(void *user, const uint8_t *p, size_t n)
 {
@@ -83,7 +87,8 @@ static void try_bytes(const struct fuzz_target *t, const uint8_t *p, size_t n)
 static void change(struct dice *d, const struct corpus *c, struct bytes *b)
 {
 	const struct bytes *a = &c->seed[dice_below(d, c->n)], *z = &c->seed[dice_below(d, c->n)];
-	size_t cut = dice_one_in(d, 6) ? (size_t)dice_below(d, a->n + 1) : a->n, rest = cut == a->n ? 0 : (size_t)dice_below(d, z->n + 1);
+	size_t cut = dice_one_in(d, 6) ? (size_t)dice_below(d, a->n + 1) : a->n,
+	       rest = cut == a->n ? 0 : (size_t)dice_below(d, z->n + 1);
 
 	bytes_put(b, a->p, cut);
 	bytes_put(b, z->p + z->n - rest, rest);
@@ -112,7 +117,8 @@ static void try_random(const struct corpus *c, enum fuzz_number number, uint64_t
 		struct dice d = { i };
 		struct bytes b = { 0 };
 		change(&d, c, &b);
-		snprintf(report, sizeof report, "# with: t_fuzz_seeds %s --random 1 %" PRIu64 "\n", fuzz_target[number].name, i);
+		snprintf(report, sizeof report, "# with: t_fuzz_seeds %s --random 1 %" PRIu64 "\n",
+		         fuzz_target[number].name, i);
 		try_bytes(&fuzz_target[number], b.p, b.n);
 		bytes_free(&b);
 	}
@@ -137,7 +143,10 @@ static void all_targets(void **unused)
 	}
 }
 
-struct place { const char *dir, *name; unsigned n; };
+struct place {
+	const char *dir, *name;
+	unsigned n;
+};
 
 static void write_one(void *user, const uint8_t *p, size_t n)
 {
@@ -180,7 +189,8 @@ static int run_some(int argc, char **argv)
 	if (strcmp(argv[2], "--random") == 0) {
 		struct corpus c;
 		open_corpus(&c, (enum fuzz_number)(t - fuzz_target));
-		try_random(&c, (enum fuzz_number)(t - fuzz_target), argc > 3 ? strtoull(argv[3], NULL, 10) : 1000, argc > 4 ? strtoull(argv[4], NULL, 10) : 1);
+		try_random(&c, (enum fuzz_number)(t - fuzz_target), argc > 3 ? strtoull(argv[3], NULL, 10) : 1000,
+		           argc > 4 ? strtoull(argv[4], NULL, 10) : 1);
 		forget(&c);
 		return 0;
 	}

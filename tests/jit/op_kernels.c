@@ -67,9 +67,14 @@ void op_each_vector(unsigned lanes, void (*fn)(enum ir_op op, int64_t imm))
 
 static uint16_t operand(struct ir *b, ir_a in, uint8_t kind, enum op_form form, const uint32_t *words, int32_t at)
 {
-	ir_i w = form == OP_LANES ? ir_iload(b, in, at) : form == OP_UNIFORM ? ir_ibcast(b, in, at) : ir_iconst(b, (int32_t)words[at / 4]);
+	ir_i w = form == OP_LANES     ? ir_iload(b, in, at)
+	         : form == OP_UNIFORM ? ir_ibcast(b, in, at)
+	                              : ir_iconst(b, (int32_t)words[at / 4]);
 	switch (kind) {
-	case IR_KIND_F: return form == OP_UNIFORM ? ir_fbcast(b, in, at).r : form == OP_CONSTANT ? ir_fconst(b, bits_f32(words[at / 4])).r : ir_fbits(b, w).r;
+	case IR_KIND_F:
+		return form == OP_UNIFORM    ? ir_fbcast(b, in, at).r
+		       : form == OP_CONSTANT ? ir_fconst(b, bits_f32(words[at / 4])).r
+		                             : ir_fbits(b, w).r;
 	case IR_KIND_I: return w.r;
 	case IR_KIND_M: return ir_igt(b, w, ir_iconst(b, 0)).r;
 	default: return 0;
@@ -96,10 +101,13 @@ bool op_build_vector(struct ir *b, enum ir_op op, int64_t imm, unsigned dst_on, 
 	for (int32_t at = 0; at + vector(b) <= OP_THIRD * 4; at += vector(b)) {
 		uint16_t r[3] = { 0 };
 		for (unsigned k = 0; k < 3; k++)
-			r[k] = is_vector(kind[k]) ? operand(b, in, kind[k], forms >> 2 * k & 3, words, at + (int32_t)k * OP_THIRD * 4) : 0;
+			r[k] = is_vector(kind[k]) ? operand(b, in, kind[k], forms >> 2 * k & 3, words,
+			                                    at + (int32_t)k * OP_THIRD * 4)
+			                          : 0;
 		uint16_t dst = 0;
 		if (dst_on) {
-			dst = f->dst == IR_KIND_F ? ir_var_f(b, (ir_f){ r[dst_on - 1] }).r : ir_var_i(b, (ir_i){ r[dst_on - 1] }).r;
+			dst = f->dst == IR_KIND_F ? ir_var_f(b, (ir_f){ r[dst_on - 1] }).r
+			                          : ir_var_i(b, (ir_i){ r[dst_on - 1] }).r;
 			r[dst_on - 1] = dst;
 		}
 		dst = ir_emit(b, op, dst, r[0], r[1], r[2], imm);
@@ -115,7 +123,22 @@ void op_store_scalar(struct ir *b, ir_a out, ir_s v, int32_t *at)
 	*at += 8;
 }
 
-static const int64_t scalar_edges[] = { 0, 1, -1, 2, 5, 63, 64, 1000003, INT32_MAX, INT32_MIN, -77, UINT32_MAX, INT64_C(0x123456789abcdef0), INT64_C(-0x7edcba9876543210) };
+static const int64_t scalar_edges[] = {
+	0,
+	1,
+	-1,
+	2,
+	5,
+	63,
+	64,
+	1000003,
+	INT32_MAX,
+	INT32_MIN,
+	-77,
+	UINT32_MAX,
+	INT64_C(0x123456789abcdef0),
+	INT64_C(-0x7edcba9876543210)
+};
 enum { SCALARS = sizeof scalar_edges / sizeof *scalar_edges };
 
 /* x as a scalar of which this is known: nothing, that it lies within 32 bits unsigned, or 31; else it is a constant. */
@@ -129,7 +152,8 @@ static ir_s known(struct ir *b, ir_a in, int32_t at, unsigned how, int64_t x)
 }
 
 /* Operands of every kind, then the destination on each operand. */
-static void scalar_variants(struct ir *b, enum ir_op op, ir_a in, ir_a out, int64_t x, int64_t y, int64_t imm, int32_t *at)
+static void scalar_variants(struct ir *b, enum ir_op op, ir_a in, ir_a out, int64_t x, int64_t y, int64_t imm,
+                            int32_t *at)
 {
 	bool two = ir_facts[op].b == IR_KIND_S;
 	for (unsigned variant = 0; variant < 10; variant++) {
@@ -164,7 +188,8 @@ static bool scalar_allowed(enum ir_op op, int64_t x, int64_t y, int64_t imm)
 	}
 }
 
-void op_each_scalar(void (*begin)(struct ir *b), void (*check)(const struct ir *b, const void *in, size_t in_bytes, unsigned turn))
+void op_each_scalar(void (*begin)(struct ir *b),
+                    void (*check)(const struct ir *b, const void *in, size_t in_bytes, unsigned turn))
 {
 	for (enum ir_op op = IR_sadd; op <= IR_sdivi; op++)
 		for (unsigned p = 0; p < SCALARS; p++)
@@ -177,7 +202,8 @@ void op_each_scalar(void (*begin)(struct ir *b), void (*check)(const struct ir *
 				int32_t at = 0;
 				begin(&b);
 				ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
-				scalar_variants(&b, op, src, out, in[0], in[1], ir_facts[op].b == IR_KIND_S ? 0 : imm, &at);
+				scalar_variants(&b, op, src, out, in[0], in[1], ir_facts[op].b == IR_KIND_S ? 0 : imm,
+				                &at);
 				check(&b, in, sizeof in, p);
 				ir_free(&b);
 			}
@@ -259,7 +285,7 @@ void op_build_loops(struct ir *b, bool use_index)
 	ir_s n = ir_begin(b), m = ir_end(b), total = ir_var_s(b, ir_sconst(b, 7)), count = ir_var_s(b, n);
 	ir_i acc = ir_var_i(b, ir_iconst(b, 1));
 	ir_s i = ir_loop(b, count);
-	ir_set_s(b, count, ir_saddi(b, count, 5));            /* the count was read at the loop's head */
+	ir_set_s(b, count, ir_saddi(b, count, 5)); /* the count was read at the loop's head */
 	ir_s j = ir_loop(b, m);
 	ir_s k = ir_loop(b, ir_sconst(b, 3));
 	ir_set_s(b, total, ir_sadd(b, ir_smuli(b, total, 3), use_index ? ir_sadd(b, i, ir_ssub(b, k, j)) : n));

@@ -1,4 +1,5 @@
-/* tests/jit/pack_code.c - prints what the kernels of a pack are, a line each, without the code-generator ids: the key, the facts of the object, and a hash of its code.
+/* tests/jit/pack_code.c - prints what the kernels of a pack are, a line each, without the code-generator ids: the key,
+ * the facts of the object, and a hash of its code.
  *
  * Two builds whose packs print the same lines generate the same code. scripts/same_code.sh compares two builds so.
  */
@@ -9,7 +10,7 @@
 
 static uint64_t hash(const uint8_t *p, size_t n)
 {
-	uint64_t h = 0xcbf29ce484222325u;             /* FNV-1a */
+	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
 
 	for (size_t i = 0; i < n; i++)
 		h = (h ^ p[i]) * 0x100000001b3u;
@@ -29,12 +30,16 @@ int main(int argc, char **argv)
 		ok = pack_get(pack, i, &e) && pack_read(pack, i, &o, &err) == RECORD_FOUND;
 		if (!ok)
 			break;
-		printf("%s %u %u %u %u %u %u %u %u %016" PRIx64 "\n", key_text(&e.key, text, sizeof text), o.code_bytes, o.pool_offset, o.frame_bytes, o.shared_bytes, o.vector_regs,
-		       o.scalar_regs, o.mask_regs, o.cooperative, hash(o.code, o.code_bytes));
+		printf("%s %u %u %u %u %u %u %u %u %016" PRIx64 "\n", key_text(&e.key, text, sizeof text), o.code_bytes,
+		       o.pool_offset, o.frame_bytes, o.shared_bytes, o.vector_regs, o.scalar_regs, o.mask_regs,
+		       o.cooperative, hash(o.code, o.code_bytes));
 		object_free(&o);
 	}
 	if (!ok)
-		fprintf(stderr, "pack_code: %s\n", argc != 2 ? "give one pack" : err.text[0] ? err.text : "the pack has a damaged record");
+		fprintf(stderr, "pack_code: %s\n",
+		        argc != 2     ? "give one pack"
+		        : err.text[0] ? err.text
+		                      : "the pack has a damaged record");
 	pack_close(pack);
 	return ok ? 0 : 1;
 }

@@ -1,7 +1,8 @@
 /* tests/jit/random_ir.c - the generator behind random_ir.h.
  *
- * Owns: a pool of the values in scope with what is known of each, and one function per family of ops. It never evaluates a kernel. An op
- * of ops.def that needs no care is emitted from its row's kinds alone; an op with a precondition needs a case in random_special().
+ * Owns: a pool of the values in scope with what is known of each, and one function per family of ops. It never
+ * evaluates a kernel. An op of ops.def that needs no care is emitted from its row's kinds alone; an op with a
+ * precondition needs a case in random_special().
  */
 #include "tests/jit/random_ir.h"
 
@@ -17,13 +18,21 @@ enum region { REGION_IN, REGION_OUT, REGION_LOCAL };
 
 /* tame: a float within 2^20 in magnitude, not NaN; a scalar within 31 bits and a sign. An address lies between
  * lo and hi bytes into its region of `bytes` bytes, a multiple of 8. */
-struct value { uint16_t r; uint8_t kind; bool tame, var; uint8_t region; int32_t bytes, lo, hi; };
+struct value {
+	uint16_t r;
+	uint8_t kind;
+	bool tame, var;
+	uint8_t region;
+	int32_t bytes, lo, hi;
+};
 
 struct generator {
 	struct ir *ir;
 	uint64_t state;
-	struct value pool[POOL_MAX]; size_t n;
-	size_t mark[MAX_DEPTH]; unsigned depth;
+	struct value pool[POOL_MAX];
+	size_t n;
+	size_t mark[MAX_DEPTH];
+	unsigned depth;
 	ir_f low, high;
 	ir_a out;
 };
@@ -37,10 +46,7 @@ static uint64_t random_next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-static unsigned below(struct generator *g, unsigned n)
-{
-	return (unsigned)(random_next(&g->state) >> 32) % n;
-}
+static unsigned below(struct generator *g, unsigned n) { return (unsigned)(random_next(&g->state) >> 32) % n; }
 
 static void keep(struct generator *g, struct value v)
 {
@@ -57,7 +63,7 @@ static struct value *pick(struct generator *g, uint8_t kind, bool tame, bool var
 	for (size_t tries = 0; tries < g->n; tries++, at = at + 1 < g->n ? at + 1 : 0)
 		if (g->pool[at].kind == kind && (g->pool[at].tame || !tame) && (g->pool[at].var || !var))
 			return &g->pool[at];
-	assert(var);            /* random_begin leaves a value of each kind that is always in scope */
+	assert(var); /* random_begin leaves a value of each kind that is always in scope */
 	return NULL;
 }
 
@@ -94,19 +100,23 @@ static void result_s(struct generator *g, ir_s v)
 		result(g, IR_KIND_S, ir_sandi(g->ir, v, 0x7fffffff >> below(g, 31)).r, true);
 }
 
-/* What a kernel stores it may read back lane by lane, but not all lanes the same word: some targets have another cache for that. */
+/* What a kernel stores it may read back lane by lane, but not all lanes the same word: some targets have another cache
+ * for that. */
 enum access { ACCESS_LANES, ACCESS_UNIFORM, ACCESS_STORE };
 
-/* An address and a displacement such that n bytes from there lie inside the region, aligned to a power of two up to 8. */
+/* An address and a displacement such that n bytes from there lie inside the region, aligned to a power of two up to
+ * 8. */
 static ir_a address(struct generator *g, enum access access, int32_t n, int32_t align, int32_t *disp)
 {
 	for (;;) {
 		const struct value *v = pick(g, IR_KIND_A, false, false);
 		const int32_t most = v->bytes - n - v->hi;
 
-		if ((access == ACCESS_STORE && v->region == REGION_IN) || (access == ACCESS_UNIFORM && v->region == REGION_OUT) || most < -v->lo)
+		if ((access == ACCESS_STORE && v->region == REGION_IN) ||
+		    (access == ACCESS_UNIFORM && v->region == REGION_OUT) || most < -v->lo)
 			continue;
-		*disp = (int32_t)below(g, (unsigned)(most + v->lo) / (unsigned)align + 1) * align - v->lo / align * align;
+		*disp = (int32_t)below(g, (unsigned)(most + v->lo) / (unsigned)align + 1) * align -
+		        v->lo / align * align;
 		return (ir_a){ v->r };
 	}
 }
@@ -115,15 +125,19 @@ static void random_load(struct generator *g, enum ir_op op)
 {
 	const int32_t W = (int32_t)g->ir->lanes;
 	const bool scalar = op == IR_sload32 || op == IR_sload64;
-	int32_t element = op == IR_fload_h || op == IR_fbcast_h || op == IR_iload_u16 ? 2 : op == IR_iload_u8 || op == IR_iload_s8 ? 1
-	                : op == IR_sload64 ? 8 : 4;
+	int32_t element = op == IR_fload_h || op == IR_fbcast_h || op == IR_iload_u16 ? 2
+	                  : op == IR_iload_u8 || op == IR_iload_s8                    ? 1
+	                  : op == IR_sload64                                          ? 8
+	                                                                              : 4;
 	const unsigned n = op == IR_fload ? below(g, (unsigned)W + 1) : 0;
 	const bool uniform = op == IR_fbcast || op == IR_fbcast_h || op == IR_ibcast || scalar;
 	const int32_t lanes = uniform ? 1 : n ? (int32_t)n : W;
 	const int32_t stride = op == IR_iload_s ? 4 * (1 + (int32_t)below(g, 10)) : element;
 	int32_t disp;
 	ir_a p = address(g, uniform ? ACCESS_UNIFORM : ACCESS_LANES, (lanes - 1) * stride + element, element, &disp);
-	const uint16_t r = ir_emit(g->ir, op, 0, p.r, 0, 0, ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, op == IR_iload_s ? (unsigned)stride : 0) : disp);
+	const uint16_t r =
+		ir_emit(g->ir, op, 0, p.r, 0, 0,
+	                ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, op == IR_iload_s ? (unsigned)stride : 0) : disp);
 
 	if (ir_facts[op].dst == IR_KIND_F)
 		result_f(g, (ir_f){ r });
@@ -135,7 +149,10 @@ static void random_load(struct generator *g, enum ir_op op)
 
 static void random_store(struct generator *g, enum ir_op op)
 {
-	const int32_t W = (int32_t)g->ir->lanes, element = op == IR_fstore_h || op == IR_fstore_hs ? 2 : op == IR_istore_8 ? 1 : 4;
+	const int32_t W = (int32_t)g->ir->lanes,
+		      element = op == IR_fstore_h || op == IR_fstore_hs ? 2
+	                        : op == IR_istore_8                     ? 1
+	                                                                : 4;
 	const bool strided = op == IR_fstore_s || op == IR_fstore_hs, counted = ir_facts[op].imm == IR_IMM_x;
 	const unsigned n = counted ? below(g, (unsigned)W + 1) : 0;
 	const int32_t lanes = op == IR_fstore1 ? 1 : n ? (int32_t)n : W;
@@ -144,7 +161,7 @@ static void random_store(struct generator *g, enum ir_op op)
 	ir_a p = address(g, ACCESS_STORE, strided ? (lanes - 1) * stride + element : lanes * element, element, &disp);
 	uint16_t v;
 
-	if (op == IR_istore_8)  /* lanes in -128..127 */
+	if (op == IR_istore_8) /* lanes in -128..127 */
 		v = ir_isar(g->ir, any_i(g), 24).r;
 	else
 		v = tame_f(g).r;
@@ -169,9 +186,18 @@ static void random_address(struct generator *g, enum ir_op op)
 
 	v.var = false;
 	if (op == IR_aaddi) {
-		const int32_t by = ((int32_t)below(g, (unsigned)room + 1) - (v.lo ? (int32_t)below(g, (unsigned)v.lo / 8 + 1) : 0)) * 8;
+		const int32_t by = ((int32_t)below(g, (unsigned)room + 1) -
+		                    (v.lo ? (int32_t)below(g, (unsigned)v.lo / 8 + 1) : 0)) *
+		                   8;
 
-		v = (struct value){ ir_aaddi(g->ir, (ir_a){ v.r }, by).r, IR_KIND_A, true, false, v.region, v.bytes, v.lo + by, v.hi + by };
+		v = (struct value){ ir_aaddi(g->ir, (ir_a){ v.r }, by).r,
+			            IR_KIND_A,
+			            true,
+			            false,
+			            v.region,
+			            v.bytes,
+			            v.lo + by,
+			            v.hi + by };
 	} else if (op == IR_aadd) {
 		const int32_t mask = (63 >> below(g, 6)) * 8;
 
@@ -180,9 +206,11 @@ static void random_address(struct generator *g, enum ir_op op)
 		v.r = ir_aadd(g->ir, (ir_a){ v.r }, ir_sandi(g->ir, any_s(g), mask)).r;
 		v.hi += mask;
 	} else if (op == IR_amov) {
-		/* into a variable whose range holds it, else into a new one with a range wider than this address, so that others fit later */
+		/* into a variable whose range holds it, else into a new one with a range wider than this address, so
+		 * that others fit later */
 		var = pick(g, IR_KIND_A, false, true);
-		if (var && var->region == v.region && var->bytes == v.bytes && v.lo >= var->lo && v.hi <= var->hi && v.region != REGION_LOCAL) {
+		if (var && var->region == v.region && var->bytes == v.bytes && v.lo >= var->lo && v.hi <= var->hi &&
+		    v.region != REGION_LOCAL) {
 			ir_emit(g->ir, IR_amov, var->r, v.r, 0, 0, 0);
 			return;
 		}
@@ -200,7 +228,8 @@ static void random_address(struct generator *g, enum ir_op op)
 /* A local or shared bytes, and their first contents: whole vectors, then the rest by lanes. */
 static void random_local(struct generator *g, enum ir_op op)
 {
-	const int32_t vector = (int32_t)g->ir->lanes * 4, bytes = vector * (int32_t)(1 + below(g, 5)) + 4 * (int32_t)below(g, 16);
+	const int32_t vector = (int32_t)g->ir->lanes * 4,
+		      bytes = vector * (int32_t)(1 + below(g, 5)) + 4 * (int32_t)below(g, 16);
 	ir_a p;
 
 	if (g->depth || (op == IR_shared && g->ir->shared_bytes + ir_local_size(bytes) > IR_MAX_SHARED_BYTES))
@@ -253,10 +282,12 @@ static void random_scalar(struct generator *g, enum ir_op op)
 	case IR_sshli: result_s(g, ir_sshli(b, tame_s(g), below(g, 64))); break;
 	case IR_sshri: result_s(g, ir_sshri(b, any_s(g), below(g, 64))); break;
 	case IR_sandi: result(g, IR_KIND_S, ir_sandi(b, any_s(g), narrow & 0x7fffffff).r, true); break;
-	case IR_sdivi: result(g, IR_KIND_S, ir_sdivi(b, ir_sandi(b, any_s(g), 0x7fffffff), 1 + (0x7ffffffe >> below(g, 31))).r, true); break;
-	case IR_smin: case IR_smax:
-		result_s(g, (ir_s){ ir_emit(b, op, 0, any_s(g).r, any_s(g).r, 0, 0) });
+	case IR_sdivi:
+		result(g, IR_KIND_S, ir_sdivi(b, ir_sandi(b, any_s(g), 0x7fffffff), 1 + (0x7ffffffe >> below(g, 31))).r,
+		       true);
 		break;
+	case IR_smin:
+	case IR_smax: result_s(g, (ir_s){ ir_emit(b, op, 0, any_s(g).r, any_s(g).r, 0, 0) }); break;
 	default: result_s(g, (ir_s){ ir_emit(b, op, 0, tame_s(g).r, tame_s(g).r, 0, 0) }); break;
 	}
 }
@@ -264,52 +295,100 @@ static void random_scalar(struct generator *g, enum ir_op op)
 /* Ops with preconditions, memory and structure. False: the row's kinds are all there is to it. */
 static bool random_special(struct generator *g, enum ir_op op)
 {
-	static const float constants[] = { 0.0f, -0.0f, 1.0f, -1.5f, 0x1p-149f, -0x1p-130f, 65504.0f, 0.1f, __builtin_inff() };
+	static const float constants[] = { 0.0f,       -0.0f,    1.0f, -1.5f,           0x1p-149f,
+		                           -0x1p-130f, 65504.0f, 0.1f, __builtin_inff() };
 	struct ir *b = g->ir;
 
 	switch (op) {
-	case IR_fconst: result_f(g, ir_fconst(b, constants[below(g, sizeof constants / sizeof *constants)])); return true;
-	case IR_f2i: result_i(g, ir_f2i(b, below(g, 2) ? tame_f(g) : ir_fmul(b, tame_f(g), ir_fconst(b, 1024.0f)))); return true;
+	case IR_fconst:
+		result_f(g, ir_fconst(b, constants[below(g, sizeof constants / sizeof *constants)]));
+		return true;
+	case IR_f2i:
+		result_i(g, ir_f2i(b, below(g, 2) ? tame_f(g) : ir_fmul(b, tame_f(g), ir_fconst(b, 1024.0f))));
+		return true;
 	case IR_ibits: result_i(g, ir_ibits(b, tame_f(g))); return true;
-	case IR_dot4: result_i(g, ir_dot4(b, any_i(g), ir_ior(b, any_i(g), ir_iconst(b, 0x01010101)), any_i(g))); return true;
+	case IR_dot4:
+		result_i(g, ir_dot4(b, any_i(g), ir_ior(b, any_i(g), ir_iconst(b, 0x01010101)), any_i(g)));
+		return true;
 	case IR_dot2b: result_i(g, ir_dot2b(b, ir_iand(b, any_i(g), ir_iconst(b, 0x7f7f7f7f)), any_i(g))); return true;
-	case IR_ilut16: result_i(g, ir_ilut16(b, ir_iand(b, any_i(g), ir_iconst(b, 0x0f0f0f0f)), below(g, LANES_TABLES))); return true;
+	case IR_ilut16:
+		result_i(g, ir_ilut16(b, ir_iand(b, any_i(g), ir_iconst(b, 0x0f0f0f0f)), below(g, LANES_TABLES)));
+		return true;
 	case IR_iconst: result_i(g, ir_iconst(b, (int32_t)random_next(&g->state) >> below(g, 32))); return true;
-	case IR_ishl: case IR_ishr: case IR_isar: case IR_irotl:
-		result_i(g, (ir_i){ ir_emit(b, op, 0, any_i(g).r, 0, 0, below(g, 32)) });
+	case IR_ishl:
+	case IR_ishr:
+	case IR_isar:
+	case IR_irotl: result_i(g, (ir_i){ ir_emit(b, op, 0, any_i(g).r, 0, 0, below(g, 32)) }); return true;
+	case IR_ishlv:
+	case IR_ishrv: /* counts of 32 and more are defined, but small ones say more */
+		result_i(g,
+		         (ir_i){ ir_emit(b, op, 0, any_i(g).r,
+		                         below(g, 2) ? any_i(g).r : ir_iand(b, any_i(g), ir_iconst(b, 63)).r, 0, 0) });
 		return true;
-	case IR_ishlv: case IR_ishrv:   /* counts of 32 and more are defined, but small ones say more */
-		result_i(g, (ir_i){ ir_emit(b, op, 0, any_i(g).r, below(g, 2) ? any_i(g).r : ir_iand(b, any_i(g), ir_iconst(b, 63)).r, 0, 0) });
+	case IR_fxor:
+		result_f(g, ir_fxor(b, any_f(g),
+		                    (int64_t)(g->ir->lanes >> 1) >> below(g, g->ir->lanes == 8    ? 3
+		                                                             : g->ir->lanes == 16 ? 4
+		                                                                                  : 5)));
 		return true;
-	case IR_fxor: result_f(g, ir_fxor(b, any_f(g), (int64_t)(g->ir->lanes >> 1) >> below(g, g->ir->lanes == 8 ? 3 : g->ir->lanes == 16 ? 4 : 5))); return true;
 	case IR_fhalf: result_f(g, ir_fhalf(b, any_i(g), below(g, 2))); return true;
-	case IR_fload: case IR_fload_h: case IR_iload: case IR_iload_u8: case IR_iload_s8: case IR_iload_s: case IR_iload_u16:
-	case IR_fbcast: case IR_fbcast_h: case IR_ibcast: case IR_sload32: case IR_sload64:
-		random_load(g, op);
-		return true;
+	case IR_fload:
+	case IR_fload_h:
+	case IR_iload:
+	case IR_iload_u8:
+	case IR_iload_s8:
+	case IR_iload_s:
+	case IR_iload_u16:
+	case IR_fbcast:
+	case IR_fbcast_h:
+	case IR_ibcast:
+	case IR_sload32:
+	case IR_sload64: random_load(g, op); return true;
 	case IR_igather: random_gather(g); return true;
-	case IR_fstore: case IR_fstore_h: case IR_istore_8: case IR_fstore_s: case IR_fstore_hs: case IR_fstore1:
-		random_store(g, op);
+	case IR_fstore:
+	case IR_fstore_h:
+	case IR_istore_8:
+	case IR_fstore_s:
+	case IR_fstore_hs:
+	case IR_fstore1: random_store(g, op); return true;
+	case IR_prefetch:
+	case IR_prefetch2:
+		(op == IR_prefetch ? ir_prefetch : ir_prefetch2)(b, (ir_a){ pick(g, IR_KIND_A, false, false)->r },
+		                                                 (int32_t)random_next(&g->state));
 		return true;
-	case IR_prefetch: case IR_prefetch2:
-		(op == IR_prefetch ? ir_prefetch : ir_prefetch2)(b, (ir_a){ pick(g, IR_KIND_A, false, false)->r }, (int32_t)random_next(&g->state));
-		return true;
-	case IR_aadd: case IR_aaddi: case IR_amov: random_address(g, op); return true;
+	case IR_aadd:
+	case IR_aaddi:
+	case IR_amov: random_address(g, op); return true;
 	case IR_aload: {
 		const int32_t k = (int32_t)below(g, RANDOM_IR_POINTERS);
 
-		keep(g, (struct value){ ir_aload(b, ir_aload(b, ir_arg(b), 16), 8 * k).r, IR_KIND_A, true, false, REGION_IN, RANDOM_IR_IN_BYTES, 64 * k, 64 * k });
+		keep(g, (struct value){ ir_aload(b, ir_aload(b, ir_arg(b), 16), 8 * k).r, IR_KIND_A, true, false,
+		                        REGION_IN, RANDOM_IR_IN_BYTES, 64 * k, 64 * k });
 		return true;
 	}
-	case IR_local: case IR_shared: random_local(g, op); return true;
-	case IR_loop: case IR_endloop: random_loop(g, op); return true;
-	case IR_fmov: case IR_imov: case IR_smov: random_move(g, op); return true;
-	case IR_arg: return true;       /* aload uses it; the slots' addresses are no one's data */
-	case IR_begin: case IR_end: case IR_wave: result_s(g, (ir_s){ ir_emit(b, op, 0, 0, 0, 0, 0) }); return true;
-	case IR_sconst: case IR_sadd: case IR_ssub: case IR_smul: case IR_smin: case IR_smax:
-	case IR_saddi: case IR_smuli: case IR_sshli: case IR_sshri: case IR_sandi: case IR_sdivi:
-		random_scalar(g, op);
-		return true;
+	case IR_local:
+	case IR_shared: random_local(g, op); return true;
+	case IR_loop:
+	case IR_endloop: random_loop(g, op); return true;
+	case IR_fmov:
+	case IR_imov:
+	case IR_smov: random_move(g, op); return true;
+	case IR_arg: return true; /* aload uses it; the slots' addresses are no one's data */
+	case IR_begin:
+	case IR_end:
+	case IR_wave: result_s(g, (ir_s){ ir_emit(b, op, 0, 0, 0, 0, 0) }); return true;
+	case IR_sconst:
+	case IR_sadd:
+	case IR_ssub:
+	case IR_smul:
+	case IR_smin:
+	case IR_smax:
+	case IR_saddi:
+	case IR_smuli:
+	case IR_sshli:
+	case IR_sshri:
+	case IR_sandi:
+	case IR_sdivi: random_scalar(g, op); return true;
 	default: return false;
 	}
 }
@@ -321,7 +400,7 @@ static uint16_t operand(struct generator *g, uint8_t kind)
 
 static void random_instruction(struct generator *g)
 {
-	const enum ir_op op = below(g, IR_barrier + 1);        /* matrices, which not all targets have, come behind */
+	const enum ir_op op = below(g, IR_barrier + 1); /* matrices, which not all targets have, come behind */
 	const struct ir_facts *facts = &ir_facts[op];
 	uint16_t a, b, c, r;
 
@@ -357,7 +436,8 @@ static void random_begin(struct generator *g)
 	keep(g, (struct value){ .r = f.r, .kind = IR_KIND_F, .tame = true });
 	keep(g, (struct value){ .r = i.r, .kind = IR_KIND_I, .tame = true });
 	keep(g, (struct value){ .r = ir_igt(b, i, ir_ilane(b)).r, .kind = IR_KIND_M, .tame = true });
-	keep(g, (struct value){ .r = ir_sandi(b, ir_sload64(b, arg, 24), 0x7fffffff).r, .kind = IR_KIND_S, .tame = true });
+	keep(g,
+	     (struct value){ .r = ir_sandi(b, ir_sload64(b, arg, 24), 0x7fffffff).r, .kind = IR_KIND_S, .tame = true });
 	keep(g, (struct value){ .r = ir_var_f(b, f).r, .kind = IR_KIND_F, .tame = true, .var = true });
 	keep(g, (struct value){ .r = ir_var_i(b, i).r, .kind = IR_KIND_I, .tame = true, .var = true });
 	keep(g, (struct value){ .r = ir_var_s(b, ir_begin(b)).r, .kind = IR_KIND_S, .tame = true, .var = true });
@@ -383,7 +463,8 @@ static void random_end(struct generator *g)
 		else if (v.kind == IR_KIND_M)
 			seen = ir_fbits(b, ir_isel(b, (ir_m){ v.r }, ir_ilane(b), ir_iconst(b, -1)));
 		else if (v.kind == IR_KIND_S)
-			seen = ir_fbits(b, ir_ixor(b, ir_isplat(b, ir_sshri(b, (ir_s){ v.r }, 32)), ir_isplat(b, (ir_s){ v.r })));
+			seen = ir_fbits(b, ir_ixor(b, ir_isplat(b, ir_sshri(b, (ir_s){ v.r }, 32)),
+			                           ir_isplat(b, (ir_s){ v.r })));
 		ir_fstore(b, g->out, seen, at, 0);
 		at += vector;
 	}
@@ -398,7 +479,7 @@ void random_ir(struct ir *ir, unsigned lanes, uint64_t seed, unsigned size)
 	g->ir = ir;
 	g->state = seed;
 	random_begin(g);
-	for (size_t until = ir->n_ins + size; ir->n_ins < until && !ir->error; )
+	for (size_t until = ir->n_ins + size; ir->n_ins < until && !ir->error;)
 		random_instruction(g);
 	random_end(g);
 	free(g);
@@ -412,8 +493,9 @@ void random_ir_fill(struct random_ir_buffers *b, uint64_t seed)
 	for (size_t at = 0; at < sizeof b->in; at += 8) {
 		uint64_t word = random_next(&state);
 
-		if (at < 1024) {        /* floats of everyday size */
-			const float pair[2] = { (float)(int32_t)word * 0x1p-28f, (float)(int32_t)(word >> 32) * 0x1p-34f };
+		if (at < 1024) { /* floats of everyday size */
+			const float pair[2] = { (float)(int32_t)word * 0x1p-28f,
+				                (float)(int32_t)(word >> 32) * 0x1p-34f };
 
 			memcpy(&word, pair, 8);
 		} else if (at < 1536) { /* halves without the largest exponents */

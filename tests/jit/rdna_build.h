@@ -5,7 +5,7 @@
 #include "jit/rdna/lir.h"
 
 typedef struct rdna_lir_operand operand;
-#define NONE ((operand){0})
+#define NONE ((operand){ 0 })
 
 static inline operand v(unsigned i) { return rdna_lir_fixed(RDNA_V0 + i, 1); }
 static inline operand vn(unsigned i, unsigned n) { return rdna_lir_fixed(RDNA_V0 + i, n); }
@@ -22,25 +22,30 @@ static inline struct rdna_lir_ins *put(struct rdna_lir *l, unsigned op, operand 
 	i->s[2] = c;
 	return i;
 }
-static inline struct rdna_lir_ins *put_global(struct rdna_lir *l, unsigned op, operand data, unsigned address, unsigned base, int32_t offset)
+static inline struct rdna_lir_ins *put_global(struct rdna_lir *l, unsigned op, operand data, unsigned address,
+                                              unsigned base, int32_t offset)
 {
 	bool load = !(rdna_lir_facts(op) & RDNA_IS_STORE);
-	struct rdna_lir_ins *i = load ? put(l, op, data, v(address), NONE, NONE) : put(l, op, NONE, v(address), data, NONE);
+	struct rdna_lir_ins *i =
+		load ? put(l, op, data, v(address), NONE, NONE) : put(l, op, NONE, v(address), data, NONE);
 	i->saddr = sn(base, 2);
 	i->offset = offset;
 	return i;
 }
-static inline struct rdna_lir_ins *put_scalar(struct rdna_lir *l, unsigned op, operand d, unsigned base, int32_t offset, enum rdna_memory memory)
+static inline struct rdna_lir_ins *put_scalar(struct rdna_lir *l, unsigned op, operand d, unsigned base, int32_t offset,
+                                              enum rdna_memory memory)
 {
 	struct rdna_lir_ins *i = put(l, op, d, sn(base, 2), NONE, NONE);
 	i->offset = offset;
 	i->memory = (uint8_t)memory;
 	return i;
 }
-static inline struct rdna_lir_ins *put_lds(struct rdna_lir *l, unsigned op, operand data, unsigned address, int32_t offset)
+static inline struct rdna_lir_ins *put_lds(struct rdna_lir *l, unsigned op, operand data, unsigned address,
+                                           int32_t offset)
 {
 	bool load = !(rdna_lir_facts(op) & RDNA_IS_STORE);
-	struct rdna_lir_ins *i = load ? put(l, op, data, v(address), NONE, NONE) : put(l, op, NONE, v(address), data, NONE);
+	struct rdna_lir_ins *i =
+		load ? put(l, op, data, v(address), NONE, NONE) : put(l, op, NONE, v(address), data, NONE);
 	i->offset = offset;
 	return i;
 }

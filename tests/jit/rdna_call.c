@@ -8,14 +8,19 @@
 const char *const rdna_call_targets[RDNA_GEN_COUNT] = { "gfx1030", "gfx1100", "gfx1151", "gfx1201" };
 
 enum { FUNCTION = 4, LOADED = 16, WAVE = 22 };
-struct arguments { uint64_t arg; int64_t begin, end; };
+struct arguments {
+	uint64_t arg;
+	int64_t begin, end;
+};
 
 static void load(struct rdna *r, unsigned d, int32_t offset)
 {
-	rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_LOAD_B64, .d = { rdna_sn(d, 2) }, .s = { rdna_sn(0, 2) }, .offset = offset });
+	rdna_put(r, &(struct rdna_ins){
+			    .op = RDNA_S_LOAD_B64, .d = { rdna_sn(d, 2) }, .s = { rdna_sn(0, 2) }, .offset = offset });
 }
 
-/* As bad as it may get on gfx12: vector instructions have read every scalar register, and scalar ones wrote the function's last. */
+/* As bad as it may get on gfx12: vector instructions have read every scalar register, and scalar ones wrote the
+ * function's last. */
 static void read_all(struct rdna *r)
 {
 	for (unsigned k = RDNA_ABI_FREE_SGPR; k <= RDNA_VCC_LO; k += 2)
@@ -51,7 +56,7 @@ static void caller(struct rdna *r, unsigned vgprs)
 	for (unsigned k = 0; k < 6; k += 2)
 		rdna_put1(r, RDNA_S_MOV_B64, rdna_sn(RDNA_ABI_ARG + k, 2), rdna_sn(LOADED + k, 2));
 	rdna_put1(r, RDNA_S_SWAPPC_B64, rdna_sn(RDNA_ABI_RETURN, 2), rdna_sn(FUNCTION, 2));
-	for (unsigned k = 0; k < vgprs; k++)                         /* no load is under way */
+	for (unsigned k = 0; k < vgprs; k++) /* no load is under way */
 		rdna_put1(r, RDNA_V_MOV_B32, rdna_v(k), rdna_imm(0));
 	for (unsigned k = RDNA_ABI_FREE_SGPR; k < RDNA_ABI_SGPRS; k++)
 		rdna_put1(r, RDNA_S_MOV_B32, rdna_s(k), rdna_imm(0));
@@ -67,12 +72,23 @@ bool rdna_call_object(const struct rdna_call *c, struct amdgpu_object *out, stru
 	caller(&r, c->object->vector_regs);
 	rdna_bytes(&r, c->object->code, c->object->code_bytes);
 	bool ok = rdna_finish(&r) || error_set(err, ERROR_ARGUMENT, "the caller cannot be encoded: %s", r.error);
-	const struct amdgpu_arg args[] = { { "arg", 0, 8, AMDGPU_ARG_VALUE }, { "begin", 8, 8, AMDGPU_ARG_VALUE }, { "end", 16, 8, AMDGPU_ARG_VALUE } };
+	const struct amdgpu_arg args[] = { { "arg", 0, 8, AMDGPU_ARG_VALUE },
+		                           { "begin", 8, 8, AMDGPU_ARG_VALUE },
+		                           { "end", 16, 8, AMDGPU_ARG_VALUE } };
 	unsigned waves = c->waves ? c->waves : 1;
 	const struct amdgpu_kernel k = {
-		.name = "call", .code = r.code, .code_size = r.size, .vgprs = c->object->vector_regs > 2 ? c->object->vector_regs : 2, .sgprs = 106,
-		.lds_bytes = ((c->object->shared_bytes + 63) & ~63u) + waves * c->object->frame_bytes, .kernarg_bytes = sizeof(struct arguments), .args = args, .n_args = 3,
-		.workgroup = { (uint16_t)(32 * waves), 1, 1 }, .workitem_ids = 1, .float_mode = AMDGPU_FLOAT_KEEP_DENORMALS,
+		.name = "call",
+		.code = r.code,
+		.code_size = r.size,
+		.vgprs = c->object->vector_regs > 2 ? c->object->vector_regs : 2,
+		.sgprs = 106,
+		.lds_bytes = ((c->object->shared_bytes + 63) & ~63u) + waves * c->object->frame_bytes,
+		.kernarg_bytes = sizeof(struct arguments),
+		.args = args,
+		.n_args = 3,
+		.workgroup = { (uint16_t)(32 * waves), 1, 1 },
+		.workitem_ids = 1,
+		.float_mode = AMDGPU_FLOAT_KEEP_DENORMALS,
 	};
 	ok = ok && amdgpu_object_make(out, rdna_call_targets[c->gen], &k, 1, err);
 	rdna_free(&r);
@@ -90,7 +106,7 @@ static bool map_all(struct sim_device *dev, const struct rdna_call *c, struct er
 
 bool rdna_call(const struct rdna_call *c, const struct sim_options *o, struct error *err)
 {
-	struct amdgpu_object bytes = {0};
+	struct amdgpu_object bytes = { 0 };
 	struct sim_object *object = NULL;
 	const struct arguments args = { (uint64_t)(uintptr_t)c->arg, c->begin, c->end };
 	const uint32_t groups[3] = { 1, 1, 1 }, size[3] = { 32 * (c->waves ? c->waves : 1), 1, 1 };

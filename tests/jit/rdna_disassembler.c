@@ -67,7 +67,8 @@ void rdna_words_clear(struct rdna_words *w)
 const char *rdna_disassembler(void)
 {
 	static char tool[64];
-	const char *assembler = rdna_assembler(), *version = assembler ? strchr(assembler + strlen("llvm-"), '-') : NULL;
+	const char *assembler = rdna_assembler(),
+		   *version = assembler ? strchr(assembler + strlen("llvm-"), '-') : NULL;
 	char command[128];
 
 	snprintf(tool, sizeof tool, "llvm-objdump%s", version ? version : "");
@@ -127,6 +128,7 @@ void rdna_assemble_back(const struct rdna_words *w, const char *target)
 		fail_msg("%s", why);
 	for (size_t i = 0; i < w->n; i++)
 		if (strcmp(sheet.hex[i], w->word[i].hex) != 0)
-			fail_msg("%s: \"%s\" stands for %s and assembles to %s", target, w->word[i].text, w->word[i].hex, sheet.hex[i]);
+			fail_msg("%s: \"%s\" stands for %s and assembles to %s", target, w->word[i].text,
+			         w->word[i].hex, sheet.hex[i]);
 	rdna_sheet_clear(&sheet);
 }

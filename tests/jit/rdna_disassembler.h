@@ -1,6 +1,8 @@
-/* tests/jit/rdna_disassembler.h - what an installed llvm-objdump reads in our code objects, and what llvm-mc makes of its words.
+/* tests/jit/rdna_disassembler.h - what an installed llvm-objdump reads in our code objects, and what llvm-mc makes of
+ * its words.
  *
- * Owns: the set of different instructions met, and both ways. The rule: it shares nothing with encoders/. Failures fail the test that runs.
+ * Owns: the set of different instructions met, and both ways. The rule: it shares nothing with encoders/. Failures fail
+ * the test that runs.
  */
 #ifndef TESTS_RDNA_DISASSEMBLER_H
 #define TESTS_RDNA_DISASSEMBLER_H
@@ -9,7 +11,15 @@
 #include <stdint.h>
 
 /* Different instructions by their bytes: equal bytes are read as equal words. */
-struct rdna_words { struct rdna_word { char *text, *hex; } *word; size_t n, capacity; uint32_t *slot; size_t slots; uint64_t met; };
+struct rdna_words {
+	struct rdna_word {
+		char *text, *hex;
+	} * word;
+	size_t n, capacity;
+	uint32_t *slot;
+	size_t slots;
+	uint64_t met;
+};
 void rdna_words_clear(struct rdna_words *w);
 
 /* The name of an llvm-objdump of an llvm-mc that knows all targets; skips the test, saying so, when there is none. */

@@ -1,14 +1,30 @@
 /* tests/jit/rdna_lir_random.c - see rdna_lir_random.h.
  *
- * Registers: v0 lane * 4; v1..v23 integers; v24..v27 floats made of bytes; v28..v31 sums; v32..v35 products, reciprocals; v36..v39 wide loads.
- * s16..s31 integers; s[32:33] in, s[34:35] out; s36..s39 masks; s40..s47 wide loads; s48.. loop indices; s56.. loop counts. */
+ * Registers: v0 lane * 4; v1..v23 integers; v24..v27 floats made of bytes; v28..v31 sums; v32..v35 products,
+ * reciprocals; v36..v39 wide loads. s16..s31 integers; s[32:33] in, s[34:35] out; s36..s39 masks; s40..s47 wide loads;
+ * s48.. loop indices; s56.. loop counts. */
 #include "tests/jit/rdna_lir_random.h"
 
 #include "tests/jit/rdna_build.h"
 
-enum { INTS = 23, SGPRS = 16, IN_BASE = 32, OUT_BASE = 34, MASK = 36, WIDE_S = 40, INDEX = 48, COUNT = 56, MAX_DEPTH = 3, SCRATCH_OUT = 4096 };
+enum {
+	INTS = 23,
+	SGPRS = 16,
+	IN_BASE = 32,
+	OUT_BASE = 34,
+	MASK = 36,
+	WIDE_S = 40,
+	INDEX = 48,
+	COUNT = 56,
+	MAX_DEPTH = 3,
+	SCRATCH_OUT = 4096
+};
 
-struct maker { struct rdna_lir *l; uint64_t x; unsigned depth; };
+struct maker {
+	struct rdna_lir *l;
+	uint64_t x;
+	unsigned depth;
+};
 
 static uint32_t draw(struct maker *m, uint32_t n)
 {
@@ -18,12 +34,16 @@ static uint32_t draw(struct maker *m, uint32_t n)
 
 static operand any_int(struct maker *m) { return v(1 + draw(m, INTS)); }
 static operand any_s(struct maker *m) { return s(16 + draw(m, SGPRS)); }
-static operand any_source(struct maker *m) { return draw(m, 4) ? any_int(m) : draw(m, 2) ? any_s(m) : imm(draw(m, 3) ? draw(m, 64) : draw(m, 1u << 30)); }
+static operand any_source(struct maker *m)
+{
+	return draw(m, 4) ? any_int(m) : draw(m, 2) ? any_s(m) : imm(draw(m, 3) ? draw(m, 64) : draw(m, 1u << 30));
+}
 static operand any_float(struct maker *m) { return v(24 + draw(m, 4)); }
 
 static void integer(struct maker *m)
 {
-	static const uint16_t ops[] = { RDNA_V_ADD_NC_U32, RDNA_V_XOR_B32, RDNA_V_AND_B32, RDNA_V_SUB_NC_U32, RDNA_V_MIN_I32, RDNA_V_LSHLREV_B32, RDNA_V_OR_B32 };
+	static const uint16_t ops[] = { RDNA_V_ADD_NC_U32, RDNA_V_XOR_B32,     RDNA_V_AND_B32, RDNA_V_SUB_NC_U32,
+		                        RDNA_V_MIN_I32,    RDNA_V_LSHLREV_B32, RDNA_V_OR_B32 };
 	unsigned k = draw(m, 9);
 	if (k == 8)
 		put(m->l, RDNA_V_ADD3_U32, any_int(m), any_int(m), any_source(m), any_int(m));
@@ -48,14 +68,17 @@ static void floating(struct maker *m)
 
 static void scalar(struct maker *m)
 {
-	static const uint16_t ops[] = { RDNA_S_ADD_CO_U32, RDNA_S_XOR_B32, RDNA_S_MUL_I32, RDNA_S_ADD_CO_I32, RDNA_S_AND_B32 };
+	static const uint16_t ops[] = { RDNA_S_ADD_CO_U32, RDNA_S_XOR_B32, RDNA_S_MUL_I32, RDNA_S_ADD_CO_I32,
+		                        RDNA_S_AND_B32 };
 	operand d = any_s(m), mask = s(MASK + draw(m, 4));
 	switch (draw(m, 6)) {
 	case 0: put(m->l, RDNA_V_READFIRSTLANE_B32, d, any_int(m), NONE, NONE); break;
 	case 1: put(m->l, RDNA_V_CMP_GT_I32, mask, any_source(m), any_int(m), NONE); break;
 	case 2: put(m->l, RDNA_V_CNDMASK_B32, any_int(m), any_int(m), any_int(m), mask); break;
 	case 3: put(m->l, RDNA_S_MOV_B32, d, imm(draw(m, 100000)), NONE, NONE); break;
-	default: put(m->l, ops[draw(m, 5)], d, draw(m, 2) ? d : any_s(m), draw(m, 3) ? any_s(m) : imm(draw(m, 100000)), NONE);
+	default:
+		put(m->l, ops[draw(m, 5)], d, draw(m, 2) ? d : any_s(m), draw(m, 3) ? any_s(m) : imm(draw(m, 100000)),
+		    NONE);
 	}
 }
 
@@ -86,7 +109,8 @@ static void scalar_load(struct maker *m)
 	static const uint16_t loads[] = { RDNA_S_LOAD_B32, RDNA_S_LOAD_B64, RDNA_S_LOAD_B128 };
 	bool in = draw(m, 3);
 	unsigned k = draw(m, 3);
-	struct rdna_lir_ins *i = put(m->l, loads[k], k == 0 ? any_s(m) : sn(WIDE_S + 4 * draw(m, 2), k == 1 ? 2 : 4), sn(in ? IN_BASE : OUT_BASE, 2), NONE, NONE);
+	struct rdna_lir_ins *i = put(m->l, loads[k], k == 0 ? any_s(m) : sn(WIDE_S + 4 * draw(m, 2), k == 1 ? 2 : 4),
+	                             sn(in ? IN_BASE : OUT_BASE, 2), NONE, NONE);
 	i->offset = (int32_t)(4 * draw(m, 480));
 	i->memory = in ? RDNA_MEM_CONST : RDNA_MEM_GLOBAL;
 }
@@ -94,9 +118,11 @@ static void scalar_load(struct maker *m)
 static void lds(struct maker *m)
 {
 	unsigned k = draw(m, 3);
-	struct rdna_lir_ins *i = k == 0 ? put(m->l, RDNA_DS_STORE_B32, NONE, v(0), any_int(m), NONE) :
-	                         k == 1 ? put(m->l, RDNA_DS_LOAD_B32, any_int(m), v(0), NONE, NONE) : put(m->l, RDNA_DS_SWIZZLE_B32, any_int(m), any_int(m), NONE, NONE);
-	i->offset = k == 2 ? RDNA_SWIZZLE(31, 0, 1 << draw(m, 5)) : (int32_t)(4 * draw(m, (RDNA_LIR_RANDOM_LDS - 128) / 4));
+	struct rdna_lir_ins *i = k == 0   ? put(m->l, RDNA_DS_STORE_B32, NONE, v(0), any_int(m), NONE)
+	                         : k == 1 ? put(m->l, RDNA_DS_LOAD_B32, any_int(m), v(0), NONE, NONE)
+	                                  : put(m->l, RDNA_DS_SWIZZLE_B32, any_int(m), any_int(m), NONE, NONE);
+	i->offset =
+		k == 2 ? RDNA_SWIZZLE(31, 0, 1 << draw(m, 5)) : (int32_t)(4 * draw(m, (RDNA_LIR_RANDOM_LDS - 128) / 4));
 	i->stores = k == 0;
 	i->memory = k == 2 ? RDNA_MEM_NONE : RDNA_MEM_LDS;
 	i->exec = k == 2 ? 0 : lanes(m);
@@ -116,7 +142,7 @@ static void loop(struct maker *m, unsigned size)
 	if (index)
 		put(m->l, RDNA_V_ADD_NC_U32, any_int(m), s(INDEX + d), any_int(m), NONE);
 	some(m, size);
-	if (index && draw(m, 4) == 0)                              /* as if the index were dead, and its register another's */
+	if (index && draw(m, 4) == 0) /* as if the index were dead, and its register another's */
 		put(m->l, RDNA_S_MOV_B32, s(INDEX + d), imm(draw(m, 9)), NONE, NONE);
 	if (draw(m, 4) == 0)
 		put(m->l, RDNA_S_MOV_B32, s(COUNT + d), imm(draw(m, 9)), NONE, NONE);
@@ -128,13 +154,26 @@ static void some(struct maker *m, unsigned size)
 {
 	for (unsigned k = 0; k < size; k++)
 		switch (draw(m, 16)) {
-		case 0: case 1: case 2: global(m); break;
-		case 3: case 4: scalar_load(m); break;
-		case 5: case 6: lds(m); break;
-		case 7: if (draw(m, 4) == 0) put_barrier(m->l); break;
-		case 8: if (m->depth < MAX_DEPTH && draw(m, 3) == 0) loop(m, size / 3); break;
-		case 9: case 10: scalar(m); break;
-		case 11: case 12: case 13: floating(m); break;
+		case 0:
+		case 1:
+		case 2: global(m); break;
+		case 3:
+		case 4: scalar_load(m); break;
+		case 5:
+		case 6: lds(m); break;
+		case 7:
+			if (draw(m, 4) == 0)
+				put_barrier(m->l);
+			break;
+		case 8:
+			if (m->depth < MAX_DEPTH && draw(m, 3) == 0)
+				loop(m, size / 3);
+			break;
+		case 9:
+		case 10: scalar(m); break;
+		case 11:
+		case 12:
+		case 13: floating(m); break;
 		default: integer(m);
 		}
 }
@@ -142,7 +181,8 @@ static void some(struct maker *m, unsigned size)
 static void prologue(struct maker *m)
 {
 	for (unsigned k = 0; k < 2; k++) {
-		struct rdna_lir_ins *i = put(m->l, RDNA_S_LOAD_B64, sn(IN_BASE + 2 * k, 2), sn(RDNA_ABI_ARG, 2), NONE, NONE);
+		struct rdna_lir_ins *i =
+			put(m->l, RDNA_S_LOAD_B64, sn(IN_BASE + 2 * k, 2), sn(RDNA_ABI_ARG, 2), NONE, NONE);
 		i->offset = (int32_t)(8 * k);
 		i->memory = RDNA_MEM_CONST;
 	}

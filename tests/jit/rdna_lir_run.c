@@ -10,7 +10,7 @@ struct run {
 	const struct rdna_lir *l;
 	uint32_t *first_word;
 	uint64_t *word, machine[512], scc, memory[4], trace;
-	uint64_t sum;                /* of what the present instruction reads */
+	uint64_t sum; /* of what the present instruction reads */
 };
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -34,7 +34,7 @@ static void read_operand(void *user, const struct rdna_lir_operand *o, bool writ
 	struct run *r = user;
 	if (written)
 		return;
-	bool constant = o->kind == RDNA_LIR_CONST;      /* whether registers are virtual must not tell */
+	bool constant = o->kind == RDNA_LIR_CONST; /* whether registers are virtual must not tell */
 	r->sum = mix(r->sum, (uint64_t)constant << 32 | (uint64_t)o->mods << 8 | o->n);
 	if (constant)
 		r->sum = mix(r->sum, o->value);
@@ -121,7 +121,7 @@ static void run_from(struct run *r, size_t at)
 struct rdna_lir_outcome rdna_lir_run(const struct rdna_lir *l)
 {
 	struct run r = { .l = l, .first_word = calloc(l->n_regs + 1, sizeof *r.first_word) };
-	struct rdna_lir_outcome out = {0};
+	struct rdna_lir_outcome out = { 0 };
 	for (size_t k = 0; k < l->n_regs; k++)
 		r.first_word[k + 1] = r.first_word[k] + l->reg[k].n;
 	uint32_t words = r.first_word[l->n_regs];
@@ -152,12 +152,17 @@ void rdna_lir_copy(struct rdna_lir *to, const struct rdna_lir *from)
 
 enum { MOST = 4000 };
 
-struct value { uint32_t reg; uint8_t sub, n, cls; bool variable; };
+struct value {
+	uint32_t reg;
+	uint8_t sub, n, cls;
+	bool variable;
+};
 
 struct maker {
 	struct rdna_lir *l;
 	uint32_t random;
-	struct value value[MOST]; unsigned n_values;     /* whole registers that are written on every path to here */
+	struct value value[MOST];
+	unsigned n_values; /* whole registers that are written on every path to here */
 	unsigned scope[8], depth;
 };
 
@@ -189,7 +194,10 @@ static struct rdna_lir_operand some(struct maker *m, unsigned cls, unsigned n)
 	}
 }
 
-static struct rdna_lir_operand any(struct maker *m, unsigned cls) { return draw(m, 5) ? some(m, cls, 1) : rdna_lir_imm(draw(m, 100)); }
+static struct rdna_lir_operand any(struct maker *m, unsigned cls)
+{
+	return draw(m, 5) ? some(m, cls, 1) : rdna_lir_imm(draw(m, 100));
+}
 
 /* A destination: a new register, or a variable's words. */
 static struct rdna_lir_operand fresh(struct maker *m, unsigned cls, unsigned n)
@@ -212,8 +220,8 @@ static void done(struct maker *m, struct rdna_lir_operand d)
 	know(m, d.reg, !draw(m, 3));
 }
 
-static struct rdna_lir_ins *put(struct maker *m, unsigned op, struct rdna_lir_operand d, struct rdna_lir_operand a, struct rdna_lir_operand b,
-                                struct rdna_lir_operand c)
+static struct rdna_lir_ins *put(struct maker *m, unsigned op, struct rdna_lir_operand d, struct rdna_lir_operand a,
+                                struct rdna_lir_operand b, struct rdna_lir_operand c)
 {
 	struct rdna_lir_ins *i = rdna_lir_add(m->l, op);
 	i->d[0] = d;
@@ -227,7 +235,8 @@ static const struct rdna_lir_operand none;
 
 static void make_vector(struct maker *m)
 {
-	struct rdna_lir_operand d = fresh(m, RDNA_CLASS_VGPR, 1), a = any(m, draw(m, 3) ? RDNA_CLASS_VGPR : RDNA_CLASS_SGPR);
+	struct rdna_lir_operand d = fresh(m, RDNA_CLASS_VGPR, 1),
+				a = any(m, draw(m, 3) ? RDNA_CLASS_VGPR : RDNA_CLASS_SGPR);
 	struct rdna_lir_operand b = some(m, RDNA_CLASS_VGPR, 1), c = some(m, RDNA_CLASS_VGPR, 1);
 	switch (draw(m, 6)) {
 	case 0: put(m, RDNA_V_MOV_B32, d, a, none, none); break;
@@ -256,14 +265,16 @@ static void make_wide(struct maker *m)
 		put(m, RDNA_V_WMMA_I32_16X16X16_IU8, d, a, b, c);
 	} else {
 		for (unsigned k = 0; k < n; k++)
-			put(m, RDNA_V_MOV_B32, rdna_lir_words(m->l, d.reg, k, 1), some(m, RDNA_CLASS_VGPR, 1), none, none);
+			put(m, RDNA_V_MOV_B32, rdna_lir_words(m->l, d.reg, k, 1), some(m, RDNA_CLASS_VGPR, 1), none,
+			    none);
 	}
 	done(m, d);
 }
 
 static void make_division(struct maker *m)
 {
-	struct rdna_lir_operand d = fresh(m, RDNA_CLASS_VGPR, 1), t = rdna_lir_r(m->l, rdna_lir_new(m->l, RDNA_CLASS_VGPR, 1));
+	struct rdna_lir_operand d = fresh(m, RDNA_CLASS_VGPR, 1),
+				t = rdna_lir_r(m->l, rdna_lir_new(m->l, RDNA_CLASS_VGPR, 1));
 	struct rdna_lir_operand a = some(m, RDNA_CLASS_VGPR, 1), b = some(m, RDNA_CLASS_VGPR, 1);
 	put(m, RDNA_V_DIV_SCALE_F32, t, a, b, a)->d[1] = rdna_lir_fixed(RDNA_VCC_LO, 1);
 	put(m, RDNA_V_DIV_FMAS_F32, d, t, a, b);
@@ -284,8 +295,10 @@ static void make_scalar(struct maker *m)
 	switch (draw(m, 4)) {
 	case 0:
 		d = rdna_lir_r(m->l, rdna_lir_new(m->l, RDNA_CLASS_SGPR, 2));
-		put(m, RDNA_S_ADD_CO_U32, rdna_lir_words(m->l, d.reg, 0, 1), any(m, RDNA_CLASS_SGPR), some(m, RDNA_CLASS_SGPR, 1), none);
-		put(m, RDNA_S_ADD_CO_CI_U32, rdna_lir_words(m->l, d.reg, 1, 1), any(m, RDNA_CLASS_SGPR), some(m, RDNA_CLASS_SGPR, 1), none);
+		put(m, RDNA_S_ADD_CO_U32, rdna_lir_words(m->l, d.reg, 0, 1), any(m, RDNA_CLASS_SGPR),
+		    some(m, RDNA_CLASS_SGPR, 1), none);
+		put(m, RDNA_S_ADD_CO_CI_U32, rdna_lir_words(m->l, d.reg, 1, 1), any(m, RDNA_CLASS_SGPR),
+		    some(m, RDNA_CLASS_SGPR, 1), none);
 		break;
 	case 1:
 		d = fresh(m, RDNA_CLASS_SGPR, 1);
@@ -305,17 +318,24 @@ static void make_scalar(struct maker *m)
 
 static void make_load(struct maker *m)
 {
-	static const uint16_t scalar[] = { RDNA_S_LOAD_B32, RDNA_S_LOAD_B64, RDNA_S_LOAD_B128, RDNA_S_LOAD_B256, RDNA_S_LOAD_B512 };
+	static const uint16_t scalar[] = { RDNA_S_LOAD_B32, RDNA_S_LOAD_B64, RDNA_S_LOAD_B128, RDNA_S_LOAD_B256,
+		                           RDNA_S_LOAD_B512 };
 	static const uint16_t global[] = { RDNA_GLOBAL_LOAD_B32, RDNA_GLOBAL_LOAD_B64, RDNA_GLOBAL_LOAD_B128 };
 	static const uint16_t lds[] = { RDNA_DS_LOAD_B32, RDNA_DS_LOAD_B64, RDNA_DS_LOAD_B128 };
 	unsigned size = draw(m, 3), kind = draw(m, 3);
 	size += kind == 0 && !draw(m, 6) ? 2 : 0;
 	struct rdna_lir_operand d = fresh(m, kind ? RDNA_CLASS_VGPR : RDNA_CLASS_SGPR, 1u << size);
-	struct rdna_lir_operand address = kind ? some(m, RDNA_CLASS_VGPR, 1) : some(m, RDNA_CLASS_SGPR, 2), base = some(m, RDNA_CLASS_SGPR, 2);
+	struct rdna_lir_operand address = kind ? some(m, RDNA_CLASS_VGPR, 1) : some(m, RDNA_CLASS_SGPR, 2),
+				base = some(m, RDNA_CLASS_SGPR, 2);
 	bool known = false;
 	for (unsigned k = 0; k < m->n_values; k++)
 		known |= m->value[k].reg == d.reg;
-	struct rdna_lir_ins *i = put(m, kind == 0 ? scalar[size] : kind == 1 ? global[size] : lds[size], d, address, none, none);
+	struct rdna_lir_ins *i =
+		put(m,
+	            kind == 0   ? scalar[size]
+	            : kind == 1 ? global[size]
+	                        : lds[size],
+	            d, address, none, none);
 	i->offset = (int32_t)draw(m, 64) * 4;
 	if (kind == 1)
 		i->saddr = base;
@@ -332,7 +352,8 @@ static void make_store(struct maker *m)
 	static const uint16_t lds[] = { RDNA_DS_STORE_B32, RDNA_DS_STORE_B64, RDNA_DS_STORE_B128 };
 	unsigned size = draw(m, 3);
 	bool to_lds = draw(m, 2);
-	struct rdna_lir_operand address = some(m, RDNA_CLASS_VGPR, 1), data = some(m, RDNA_CLASS_VGPR, 1u << size), base = some(m, RDNA_CLASS_SGPR, 2);
+	struct rdna_lir_operand address = some(m, RDNA_CLASS_VGPR, 1), data = some(m, RDNA_CLASS_VGPR, 1u << size),
+				base = some(m, RDNA_CLASS_SGPR, 2);
 	struct rdna_lir_ins *i = put(m, to_lds ? lds[size] : global[size], none, address, data, none);
 	if (!to_lds)
 		i->saddr = base;

@@ -28,7 +28,7 @@ static inline void rdna_text_is(const struct rdna_lir *l, const char *want)
 
 static inline void rdna_text_read(struct rdna_lir *l, enum rdna_gen gen, const char *text)
 {
-	struct error err = {0};
+	struct error err = { 0 };
 	rdna_lir_init(l, gen);
 	if (!rdna_lir_parse(l, text, &err))
 		fail_msg("%s", err.text);

@@ -55,8 +55,14 @@ struct key stored_key(uint32_t n)
 
 struct object stored_object(uint32_t n)
 {
-	struct object o = { .code_bytes = 40 + n % 7 * 1000, .pool_offset = 30, .frame_bytes = 64 + n, .shared_bytes = 3 * n, .vector_regs = (uint16_t)(n + 1),
-		.scalar_regs = (uint16_t)(n + 2), .mask_regs = (uint16_t)(n + 3), .cooperative = n & 1 };
+	struct object o = { .code_bytes = 40 + n % 7 * 1000,
+		            .pool_offset = 30,
+		            .frame_bytes = 64 + n,
+		            .shared_bytes = 3 * n,
+		            .vector_regs = (uint16_t)(n + 1),
+		            .scalar_regs = (uint16_t)(n + 2),
+		            .mask_regs = (uint16_t)(n + 3),
+		            .cooperative = n & 1 };
 	uint32_t state = n + 1;
 
 	o.code = malloc(o.code_bytes);
@@ -70,8 +76,9 @@ struct object stored_object(uint32_t n)
 
 bool stored_same(const struct object *a, const struct object *b)
 {
-	return a->code_bytes == b->code_bytes && a->pool_offset == b->pool_offset && a->frame_bytes == b->frame_bytes && a->shared_bytes == b->shared_bytes &&
-	       a->vector_regs == b->vector_regs && a->scalar_regs == b->scalar_regs && a->mask_regs == b->mask_regs && a->cooperative == b->cooperative &&
+	return a->code_bytes == b->code_bytes && a->pool_offset == b->pool_offset && a->frame_bytes == b->frame_bytes &&
+	       a->shared_bytes == b->shared_bytes && a->vector_regs == b->vector_regs &&
+	       a->scalar_regs == b->scalar_regs && a->mask_regs == b->mask_regs && a->cooperative == b->cooperative &&
 	       memcmp(a->code, b->code, a->code_bytes) == 0;
 }
 

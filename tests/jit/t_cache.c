@@ -1,6 +1,7 @@
 /* tests/jit/t_cache.c - the disk cache against damage, other processes, sudden death and directories it must refuse.
  *
- * The layout constants below are written down a second time on purpose: a change of layout that forgets the version fails here.
+ * The layout constants below are written down a second time on purpose: a change of layout that forgets the version
+ * fails here.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -24,8 +25,20 @@
 
 #include "tests/jit/stored.h"
 
-enum { VERSION = 3, AT_VERSION = 8, AT_RECORD_BYTES = 12, AT_RECORD = 16, AT_KEY = 16, AT_OFFSET = 64, AT_BODY_BYTES = 72, AT_CODE = 76, AT_POOL = 80, AT_ZERO = 92, AT_SUM = 104,
-       AT_BODY = 112 };
+enum {
+	VERSION = 3,
+	AT_VERSION = 8,
+	AT_RECORD_BYTES = 12,
+	AT_RECORD = 16,
+	AT_KEY = 16,
+	AT_OFFSET = 64,
+	AT_BODY_BYTES = 72,
+	AT_CODE = 76,
+	AT_POOL = 80,
+	AT_ZERO = 92,
+	AT_SUM = 104,
+	AT_BODY = 112
+};
 
 /* Gives a forged entry a checksum that fits. */
 static void seal(uint8_t *p, size_t n)
@@ -102,7 +115,7 @@ static void test_default_path(void **unused)
 	assert_true(cache_default_path(out, sizeof out));
 	assert_string_equal(out, "/h/.cache/jitrun");
 	assert_false(cache_default_path(out, 8));
-	setenv("HOME", "home", 1);           /* nothing is made below the working directory */
+	setenv("HOME", "home", 1); /* nothing is made below the working directory */
 	assert_false(cache_default_path(out, sizeof out));
 	setenv("HOME", "", 1);
 	assert_false(cache_default_path(out, sizeof out));
@@ -154,7 +167,7 @@ static void test_refused_directories(void **unused)
 		refused(stored_dir, ERROR_ARGUMENT, "belongs to user 65534");
 		assert_int_equal(chown(stored_dir, 0, 0), 0);
 	} else {
-		c = cache_open("/usr", NULL, NULL);              /* root's is read */
+		c = cache_open("/usr", NULL, NULL); /* root's is read */
 		assert_non_null(c);
 		assert_null(cache_directory(c));
 		cache_close(c);
@@ -265,7 +278,8 @@ static void is_damage(struct cache *c, uint32_t n, const char *what, size_t wher
 	int got = stored_load(c, n);
 	struct cache_counters after = stored_count(c);
 
-	if (got != 0 || after.damaged != before.damaged + 1 || after.misses != before.misses + 1 || after.hits != before.hits)
+	if (got != 0 || after.damaged != before.damaged + 1 || after.misses != before.misses + 1 ||
+	    after.hits != before.hits)
 		fail_msg("%s at %zu: load gave %d", what, where, got);
 }
 
@@ -349,11 +363,35 @@ static void test_entries_of_others(void **unused)
 /* Entries whose checksum fits and whose fields lie. */
 static void test_forged_fields(void **unused)
 {
-	static const struct { size_t at; uint32_t value; } lies[] = {
-		{ 0, 0x74696a }, { AT_VERSION, 0 }, { AT_VERSION, VERSION - 1 }, { AT_VERSION, VERSION + 1 }, { AT_VERSION, UINT32_MAX }, { AT_RECORD_BYTES, 88 }, { AT_RECORD_BYTES, 0 },
-		{ AT_CODE, 0 }, { AT_CODE, 39 }, { AT_CODE, 41 }, { AT_CODE, (16 << 20) + 1 }, { AT_CODE, UINT32_MAX },
-		{ AT_POOL, 41 }, { AT_POOL, UINT32_MAX }, { AT_BODY_BYTES, 0 }, { AT_BODY_BYTES, 1 }, { AT_BODY_BYTES, UINT32_MAX }, { AT_ZERO, 1 },
-		{ AT_OFFSET, 0 }, { AT_OFFSET, 113 }, { AT_OFFSET + 4, 1 }, { AT_KEY, 1 }, { AT_KEY + 40, 43 }, { AT_BODY, 0 }, { AT_BODY + 4, UINT32_MAX },
+	static const struct {
+		size_t at;
+		uint32_t value;
+	} lies[] = {
+		{ 0, 0x74696a },
+		{ AT_VERSION, 0 },
+		{ AT_VERSION, VERSION - 1 },
+		{ AT_VERSION, VERSION + 1 },
+		{ AT_VERSION, UINT32_MAX },
+		{ AT_RECORD_BYTES, 88 },
+		{ AT_RECORD_BYTES, 0 },
+		{ AT_CODE, 0 },
+		{ AT_CODE, 39 },
+		{ AT_CODE, 41 },
+		{ AT_CODE, (16 << 20) + 1 },
+		{ AT_CODE, UINT32_MAX },
+		{ AT_POOL, 41 },
+		{ AT_POOL, UINT32_MAX },
+		{ AT_BODY_BYTES, 0 },
+		{ AT_BODY_BYTES, 1 },
+		{ AT_BODY_BYTES, UINT32_MAX },
+		{ AT_ZERO, 1 },
+		{ AT_OFFSET, 0 },
+		{ AT_OFFSET, 113 },
+		{ AT_OFFSET + 4, 1 },
+		{ AT_KEY, 1 },
+		{ AT_KEY + 40, 43 },
+		{ AT_BODY, 0 },
+		{ AT_BODY + 4, UINT32_MAX },
 	};
 	static uint8_t good[1 << 16], bad[1 << 16];
 	struct cache *c = open_cache();
@@ -378,7 +416,8 @@ static void test_forged_fields(void **unused)
 /* Sound in every other way, but the code unpacks to nothing, or to more than code may be. */
 static void test_forged_sizes(void **unused)
 {
-	static const uint32_t sizes[] = { 0, (16 << 20) + 1, 64 << 20, 1 };          /* the last one is good: the forgery is sound */
+	static const uint32_t sizes[] = { 0, (16 << 20) + 1, 64 << 20,
+		                          1 }; /* the last one is good: the forgery is sound */
 	static uint8_t header[AT_BODY], bad[1 << 16];
 	struct cache *c = open_cache();
 	struct key k = stored_key(0);
@@ -560,7 +599,7 @@ static void test_killed_writers(void **unused)
 	stored_write_file(path, (const uint8_t *)"half", 4);
 	unsigned left = stored_files(".tmp");
 	store_one();
-	assert_int_equal(stored_files(".tmp"), left);          /* young: its writer may be alive */
+	assert_int_equal(stored_files(".tmp"), left); /* young: its writer may be alive */
 	age_temporaries();
 	store_one();
 	assert_int_equal(stored_files(".tmp"), 0);
@@ -577,7 +616,8 @@ static void write_and_wait(const char *path, size_t bytes, int ready)
 		pause();
 }
 
-/* What a writer at work has written counts for the limit, and is left alone however old it is; once it was killed, its file goes. */
+/* What a writer at work has written counts for the limit, and is left alone however old it is; once it was killed, its
+ * file goes. */
 static void test_living_and_dead_writers(void **unused)
 {
 	enum { ENTRIES = 8, LIMIT = 1 << 20 };
@@ -604,7 +644,7 @@ static void test_living_and_dead_writers(void **unused)
 	c = stored_open(stored_dir, LIMIT);
 	stored_store(c, ENTRIES);
 	assert_int_equal(stored_files(".tmp"), 1);
-	assert_int_equal(stored_count(c).evicted, ENTRIES);              /* all but the one this cache holds */
+	assert_int_equal(stored_count(c).evicted, ENTRIES); /* all but the one this cache holds */
 	assert_true(cache_size(c, true, &bytes, &entries, &left, NULL));
 	assert_true(left.files == 1 && left.abandoned == 0 && left.bytes == LIMIT && entries == 1);
 	assert_int_equal(kill(child, SIGKILL), 0);
@@ -624,9 +664,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, stored_fresh)
-		T(test_store_and_load), T(test_makes_parents_for_the_owner_only), T(test_default_path), T(test_refused_directories),
-		T(test_read_only_directory), T(test_full_disk), T(test_objects_out_of_range), T(test_flipped_bits_and_cuts), T(test_entries_of_others),
-		T(test_forged_fields), T(test_forged_sizes), T(test_oversized_entry), T(test_two_processes), T(test_threads), T(test_killed_writers), T(test_living_and_dead_writers),
+		T(test_store_and_load),       T(test_makes_parents_for_the_owner_only),
+		T(test_default_path),         T(test_refused_directories),
+		T(test_read_only_directory),  T(test_full_disk),
+		T(test_objects_out_of_range), T(test_flipped_bits_and_cuts),
+		T(test_entries_of_others),    T(test_forged_fields),
+		T(test_forged_sizes),         T(test_oversized_entry),
+		T(test_two_processes),        T(test_threads),
+		T(test_killed_writers),       T(test_living_and_dead_writers),
 	};
 	return cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);
 }

@@ -1,4 +1,5 @@
-/* tests/jit/t_cache_care.c - a cache as a product: sources in order, packs among them, the limit and who goes first, what is in use, listing, checking, export and import. */
+/* tests/jit/t_cache_care.c - a cache as a product: sources in order, packs among them, the limit and who goes first,
+ * what is in use, listing, checking, export and import. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,9 +112,17 @@ static void test_sources_in_order(void **unused)
 
 static void test_paths_that_are_refused(void **unused)
 {
-	static const struct { const char *format, *words; enum error_code code; } bad[] = {
-		{ "", "empty", ERROR_ARGUMENT }, { "%s:", "empty", ERROR_ARGUMENT }, { ":%s", "empty", ERROR_ARGUMENT }, { "%s::%s", "empty", ERROR_ARGUMENT },
-		{ "%s/none.jkp", "No such file", ERROR_IO }, { "%s:%s/none.jkp", "No such file", ERROR_IO }, { "%s/junk", "pack file", ERROR_FORMAT },
+	static const struct {
+		const char *format, *words;
+		enum error_code code;
+	} bad[] = {
+		{ "", "empty", ERROR_ARGUMENT },
+		{ "%s:", "empty", ERROR_ARGUMENT },
+		{ ":%s", "empty", ERROR_ARGUMENT },
+		{ "%s::%s", "empty", ERROR_ARGUMENT },
+		{ "%s/none.jkp", "No such file", ERROR_IO },
+		{ "%s:%s/none.jkp", "No such file", ERROR_IO },
+		{ "%s/junk", "pack file", ERROR_FORMAT },
 	};
 	char path[1024], junk[200];
 
@@ -257,7 +266,7 @@ static void test_limit_holds_while_storing(void **unused)
 		}
 		stored_store(c, n);
 		assert_int_equal(stored_load(c, n), 1);
-		assert_true(size_of(other) <= limit + 8000);     /* the ten that are in use may be more */
+		assert_true(size_of(other) <= limit + 8000); /* the ten that are in use may be more */
 	}
 	cache_close(c);
 	cache_close(other);
@@ -296,7 +305,7 @@ static void test_in_use(void **unused)
 	assert_int_equal(stored_count(c).evicted, 7);
 	assert_true(cache_gc(c, 0, &gone, NULL));
 	assert_int_equal(gone.removed, 0);
-	assert_int_equal(gone.in_use, 4);                        /* the child's three, and one's own */
+	assert_int_equal(gone.in_use, 4); /* the child's three, and one's own */
 	assert_int_equal(gone.entries, 4);
 	for (uint32_t n = 0; n < 10; n++)
 		assert_int_equal(stored_load(c, n), n < 3);
@@ -330,7 +339,7 @@ static void test_in_use_at_once(void **unused)
 	cache_close(c);
 	struct cache *user = stored_open(stored_dir, 0);
 	for (uint32_t n = 0; n < LOADED; n++) {
-		key[n] = stored_key(n + n / 2);                  /* two of three */
+		key[n] = stored_key(n + n / 2); /* two of three */
 		want[n] = &key[n];
 	}
 	cache_load_all(user, want, LOADED, object, answer, source);
@@ -353,7 +362,11 @@ static void test_in_use_at_once(void **unused)
 
 /* --- looking after it */
 
-struct seen { unsigned n, troubled, last_source; struct ordered keys; uint64_t bytes; };
+struct seen {
+	unsigned n, troubled, last_source;
+	struct ordered keys;
+	uint64_t bytes;
+};
 
 static bool see(const struct cache_item *item, void *user)
 {
@@ -369,7 +382,7 @@ static bool see(const struct cache_item *item, void *user)
 		return true;
 	}
 	assert_true(item->readable);
-	assert_int_equal(s->troubled, 0);                /* those come last */
+	assert_int_equal(s->troubled, 0); /* those come last */
 	ordered_next(&s->keys, &item->key);
 	assert_int_equal(item->code_bytes, 40 + (item->key.rows - 1) % 7 * 1000);
 	assert_true((item->last_use == 0) == (item->file[0] == 0));
@@ -603,8 +616,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, stored_fresh)
-		T(test_sources_in_order), T(test_paths_that_are_refused), T(test_damage_in_one_source_is_mended_by_the_next), T(test_read_only), T(test_the_oldest_go_first),
-		T(test_limit_holds_while_storing), T(test_in_use), T(test_in_use_at_once), T(test_list_verify_remove), T(test_collect), T(test_export_and_import), T(test_forged_packs),
+		T(test_sources_in_order),
+		T(test_paths_that_are_refused),
+		T(test_damage_in_one_source_is_mended_by_the_next),
+		T(test_read_only),
+		T(test_the_oldest_go_first),
+		T(test_limit_holds_while_storing),
+		T(test_in_use),
+		T(test_in_use_at_once),
+		T(test_list_verify_remove),
+		T(test_collect),
+		T(test_export_and_import),
+		T(test_forged_packs),
 	};
 	return cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);
 }

@@ -1,5 +1,6 @@
-/* tests/jit/t_cache_faults.c - a cache when the system refuses, when its writers die, when the clock goes back, when other versions and other users are there. Nothing crashes,
- * nothing wrong is ever loaded, nothing stored is lost. JITRUN_TEST_QUICK: fewer deaths and fewer processes.
+/* tests/jit/t_cache_faults.c - a cache when the system refuses, when its writers die, when the clock goes back, when
+ * other versions and other users are there. Nothing crashes, nothing wrong is ever loaded, nothing stored is lost.
+ * JITRUN_TEST_QUICK: fewer deaths and fewer processes.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -44,7 +45,12 @@ static void needs_root(void)
 
 /* --- death at every system call */
 
-struct scene { const char *name; uint64_t limit; int (*steps)(void *); bool new_key_may_miss, others_may_go; };
+struct scene {
+	const char *name;
+	uint64_t limit;
+	int (*steps)(void *);
+	bool new_key_may_miss, others_may_go;
+};
 
 static int store_steps(void *user)
 {
@@ -92,7 +98,8 @@ static pid_t traced(const struct scene *s, int *status)
 	return child;
 }
 
-/* Kills a child at its n-th entry to or exit from a system call. 1: it died; 0: it was done before; -1: such a thing is not to be had. */
+/* Kills a child at its n-th entry to or exit from a system call. 1: it died; 0: it was done before; -1: such a thing is
+ * not to be had. */
 static int killed_at(const struct scene *s, unsigned n)
 {
 	int status = 0;
@@ -163,8 +170,12 @@ static void set_scene(const struct scene *s, bool damaged)
 static void test_death_at_every_call(void **unused)
 {
 	static const struct scene scenes[] = {
-		{ "a new entry", 0, store_steps, true, false }, { "an entry again", 0, store_steps, false, false }, { "a damaged entry", 0, store_steps, true, false },
-		{ "an entry over the limit", 1, store_steps, true, true }, { "collecting", 0, gc_steps, true, true }, { "writing a pack", 0, export_steps, false, false },
+		{ "a new entry", 0, store_steps, true, false },
+		{ "an entry again", 0, store_steps, false, false },
+		{ "a damaged entry", 0, store_steps, true, false },
+		{ "an entry over the limit", 1, store_steps, true, true },
+		{ "collecting", 0, gc_steps, true, true },
+		{ "writing a pack", 0, export_steps, false, false },
 	};
 	unsigned rounds = 0, wanted = test_quick() ? 1 : 1000;
 
@@ -219,7 +230,8 @@ static unsigned see_locked(const char *when)
 /* A death of the machine is not to be had; but a name is given to nothing that was written and not synced. */
 static void test_synced_before_named(void **unused)
 {
-	static const struct scene scenes[] = { { "a new entry", 0, store_steps, true, false }, { "writing a pack", 0, export_steps, false, false } };
+	static const struct scene scenes[] = { { "a new entry", 0, store_steps, true, false },
+		                               { "writing a pack", 0, export_steps, false, false } };
 
 	for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
 		int status = 0;
@@ -231,9 +243,11 @@ static void test_synced_before_named(void **unused)
 			struct user_regs_struct regs;
 			if (ptrace(PTRACE_GETREGS, child, NULL, &regs) == 0) {
 				long call = (long)regs.orig_rax;
-				unsynced = call == SYS_write || call == SYS_pwrite64 ? true : call == SYS_fsync || call == SYS_fdatasync ? false : unsynced;
+				unsynced = call == SYS_write || call == SYS_pwrite64    ? true
+				           : call == SYS_fsync || call == SYS_fdatasync ? false
+				                                                        : unsynced;
 				bool names = call == SYS_rename || call == SYS_renameat || call == SYS_renameat2;
-				if ((long)regs.rax == -ENOSYS && (names || call == SYS_fsync))       /* on the way in */
+				if ((long)regs.rax == -ENOSYS && (names || call == SYS_fsync)) /* on the way in */
 					locked += see_locked(names ? "rename" : "fsync");
 				named += names;
 				if (names && unsynced)
@@ -256,7 +270,12 @@ static void test_synced_before_named(void **unused)
 
 /* --- many processes */
 
-struct warming { struct key *key; size_t n; struct object *expected; unsigned number; };
+struct warming {
+	struct key *key;
+	size_t n;
+	struct object *expected;
+	unsigned number;
+};
 
 static int warm_steps(void *user)
 {
@@ -280,7 +299,10 @@ static void prepare_warming(struct warming *w)
 	struct error err = { 0 };
 	char path[1024];
 	struct model m;
-	const struct warm_options opt = { .target = &target_table[TARGET_AVX2], .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_F16, .columns = 2 };
+	const struct warm_options opt = { .target = &target_table[TARGET_AVX2],
+		                          .activations = WARM_INT8_ACTIVATIONS,
+		                          .kv = WARM_KV_F16,
+		                          .tokens = 2 };
 
 	if (!model_open(&m, source_path(path, "models/tale-q8_0.gguf"), MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err) ||
 	    !warm_keys(&m.spec, &opt, &w->key, &w->n, &err))
@@ -375,13 +397,15 @@ static int no_rights_steps(void *user)
 	stored_store(c, 0);
 	stored_store(c, 1);
 	stored_entry_path(0, path);
-	if (chmod(path, 0) || stored_load(c, 0) != 0 || stored_count(c).failed != 1 || stored_count(c).damaged != 0 || stored_load(c, 1) != 1)
+	if (chmod(path, 0) || stored_load(c, 0) != 0 || stored_count(c).failed != 1 || stored_count(c).damaged != 0 ||
+	    stored_load(c, 1) != 1)
 		return 1;
 	stored_store(c, 0);
 	if (stored_load(c, 0) != 1)
 		return 2;
 	cache_close(c);
-	if (chmod(stored_dir, 0300) || (c = cache_open(stored_dir, NULL, &err)) || !strstr(err.text, "Permission denied"))
+	if (chmod(stored_dir, 0300) || (c = cache_open(stored_dir, NULL, &err)) ||
+	    !strstr(err.text, "Permission denied"))
 		return 3;
 	return chmod(stored_dir, 0700) != 0;
 }
@@ -417,7 +441,7 @@ static int full_disk_steps(void *user)
 			return 2;
 	if (stored_load(c, 0) != 1 || stored_count(c).damaged != 0)
 		return 3;
-	stored_store(c, 0);                                  /* no room for the new one: the old one stays */
+	stored_store(c, 0); /* no room for the new one: the old one stays */
 	if (stored_load(c, 0) != 1)
 		return 4;
 	cache_close(c);
@@ -445,7 +469,8 @@ static int read_only_steps(void *user)
 	struct cache_gc gone;
 	struct error err = { 0 };
 
-	if (!may_mount() || mount(stored_dir, stored_dir, NULL, MS_BIND, NULL) || mount(NULL, stored_dir, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL))
+	if (!may_mount() || mount(stored_dir, stored_dir, NULL, MS_BIND, NULL) ||
+	    mount(NULL, stored_dir, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL))
 		return NOT_POSSIBLE;
 	struct cache *c = cache_open(stored_dir, NULL, NULL);
 	if (!c || cache_directory(c) || stored_load(c, 0) != 1 || stored_load(c, 1) != 0)
@@ -467,7 +492,7 @@ static void test_read_only_file_system(void **unused)
 	stored_store(c, 0);
 	cache_close(c);
 	stored_entry_path(0, path);
-	stored_set_age(path, 1000000);                       /* to be marked as used, which cannot be */
+	stored_set_age(path, 1000000); /* to be marked as used, which cannot be */
 	int got = stored_in_child(read_only_steps, NULL, false);
 	if (got == NOT_POSSIBLE) {
 		print_message("no file system can be mounted here: skipped\n");
@@ -492,7 +517,7 @@ static void test_clock_goes_back(void **unused)
 	}
 	cache_close(c);
 	c = stored_open(stored_dir, 0);
-	assert_int_equal(stored_load(c, 0), 1);              /* used since: it has today's time again */
+	assert_int_equal(stored_load(c, 0), 1); /* used since: it has today's time again */
 	stored_entry_path(0, path);
 	assert_int_equal(stat(path, &st), 0);
 	assert_in_range(st.st_mtime, time(NULL) - 60, time(NULL) + 60);
@@ -506,7 +531,7 @@ static void test_clock_goes_back(void **unused)
 	c = stored_open(stored_dir, 0);
 	assert_true(cache_size(c, true, &bytes, &entries, NULL, NULL));
 	assert_int_equal(entries, 4);
-	assert_true(cache_gc(c, bytes - 1, &gone, NULL));    /* one that was not used since the clock went back */
+	assert_true(cache_gc(c, bytes - 1, &gone, NULL)); /* one that was not used since the clock went back */
 	assert_int_equal(gone.removed, 1);
 	assert_int_equal(stored_files(".tmp"), 0);
 	assert_int_equal(stored_load(c, 0), 1);
@@ -568,7 +593,10 @@ static int refused_steps(void *user)
 {
 	struct error err = { 0 };
 
-	return cache_open(user, NULL, &err) ? 1 : err.code != ERROR_ARGUMENT ? 2 : !strstr(err.text, "belongs to user") ? 3 : 0;
+	return cache_open(user, NULL, &err)           ? 1
+	       : err.code != ERROR_ARGUMENT           ? 2
+	       : !strstr(err.text, "belongs to user") ? 3
+	                                              : 0;
 }
 
 static int reads_roots_steps(void *user)
@@ -596,7 +624,7 @@ static void test_other_users(void **unused)
 	snprintf(pack, sizeof pack, "%s/p.jkp", stored_dir);
 	assert_true(pack_write(pack, &item, 1, NULL));
 
-	assert_int_equal(stored_in_child(reads_roots_steps, pack, true), 1);           /* the directory is closed to others */
+	assert_int_equal(stored_in_child(reads_roots_steps, pack, true), 1); /* the directory is closed to others */
 	assert_int_equal(chmod(stored_dir, 0755), 0);
 	assert_int_equal(stored_in_child(reads_roots_steps, pack, true), 0);
 	assert_int_equal(chmod(path, 0644), 0);
@@ -622,8 +650,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, stored_fresh)
-		T(test_synced_before_named), T(test_death_at_every_call), T(test_many_processes_warm_one_model), T(test_no_file_descriptors), T(test_no_rights), T(test_full_file_system),
-		T(test_read_only_file_system), T(test_clock_goes_back), T(test_other_versions), T(test_other_users),
+		T(test_synced_before_named),   T(test_death_at_every_call), T(test_many_processes_warm_one_model),
+		T(test_no_file_descriptors),   T(test_no_rights),           T(test_full_file_system),
+		T(test_read_only_file_system), T(test_clock_goes_back),     T(test_other_versions),
+		T(test_other_users),
 	};
 	return cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);
 }

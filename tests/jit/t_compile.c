@@ -1,7 +1,8 @@
 /* tests/jit/t_compile.c - generated code against the interpreter, byte for byte.
  *
- * Every op alone on edge values with its destination on each operand; random kernels on whole and on shrunken register files with
- * scrambled choices; loops, frames, constants; the same bytes twice; the listing through the system's assembler when there is one.
+ * Every op alone on edge values with its destination on each operand; random kernels on whole and on shrunken register
+ * files with scrambled choices; loops, frames, constants; the same bytes twice; the listing through the system's
+ * assembler when there is one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,10 +26,7 @@ typedef void (*kernel_fn)(const uint64_t *arg, int64_t begin, int64_t end);
 static const struct target *isa;
 
 /* Bytes of a vector. */
-static int32_t V(void)
-{
-	return (int32_t)isa->lanes * 4;
-}
+static int32_t V(void) { return (int32_t)isa->lanes * 4; }
 
 static bool can_run(void)
 {
@@ -38,19 +36,25 @@ static bool can_run(void)
 
 /* The register files of the tests, and scrambled choices from some of them. */
 static const struct compile_options files[] = {
-	{0}, { .max_vector_regs = 8, .max_gprs = 8, .max_mask_regs = 3 }, { .max_vector_regs = 6, .max_gprs = 5, .max_mask_regs = 2 },
-	{ .max_vector_regs = 4, .max_gprs = 4, .max_mask_regs = 2 }, { .seed = 12345 }, { .max_vector_regs = 8, .max_gprs = 6, .max_mask_regs = 3, .seed = 99 },
+	{ 0 },
+	{ .max_vector_regs = 8, .max_gprs = 8, .max_mask_regs = 3 },
+	{ .max_vector_regs = 6, .max_gprs = 5, .max_mask_regs = 2 },
+	{ .max_vector_regs = 4, .max_gprs = 4, .max_mask_regs = 2 },
+	{ .seed = 12345 },
+	{ .max_vector_regs = 8, .max_gprs = 6, .max_mask_regs = 3, .seed = 99 },
 	{ .max_vector_regs = 4, .max_gprs = 4, .max_mask_regs = 2, .seed = 7 },
 };
 enum { FILES = sizeof files / sizeof *files };
 
-/* Calls the code with known values in the registers it must keep; returns whether they came back. Steps over the red zone first. */
+/* Calls the code with known values in the registers it must keep; returns whether they came back. Steps over the red
+ * zone first. */
 static bool call_checked(kernel_fn fn, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	uint64_t kept[6] = { 0 }, *to = kept;
 	__asm__ volatile(
 		"leaq -128(%%rsp), %%rsp\n\t"
-		"pushq %%rbx\n\tpushq %%rbp\n\tpushq %%r12\n\tpushq %%r13\n\tpushq %%r14\n\tpushq %%r15\n\tpushq %%rax\n\t"
+		"pushq %%rbx\n\tpushq %%rbp\n\tpushq %%r12\n\tpushq %%r13\n\tpushq %%r14\n\tpushq %%r15\n\tpushq "
+		"%%rax\n\t"
 		"movq %%rsp, %%rbx\n\tandq $-64, %%rsp\n\tpushq %%rbx\n\tpushq %%rbx\n\t"
 		"movl $0x1111, %%ebx\n\tmovl $0x2222, %%ebp\n\tmovl $0x3333, %%r12d\n\t"
 		"movl $0x4444, %%r13d\n\tmovl $0x5555, %%r14d\n\tmovl $0x6666, %%r15d\n\t"
@@ -63,14 +67,15 @@ static bool call_checked(kernel_fn fn, const uint64_t *arg, int64_t begin, int64
 		"leaq 128(%%rsp), %%rsp\n\t"
 		: "+D"(arg), "+S"(begin), "+d"(end), "+c"(fn), "+a"(to)
 		:
-		: "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
-		  "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
-	return kept[0] == 0x1111 && kept[1] == 0x2222 && kept[2] == 0x3333 && kept[3] == 0x4444 && kept[4] == 0x5555 && kept[5] == 0x6666;
+		: "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+		  "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+	return kept[0] == 0x1111 && kept[1] == 0x2222 && kept[2] == 0x3333 && kept[3] == 0x4444 && kept[4] == 0x5555 &&
+	       kept[5] == 0x6666;
 }
 
 static void run_native(const struct object *o, const uint64_t *arg, int64_t begin, int64_t end)
 {
-	struct error err = {0};
+	struct error err = { 0 };
 	void *code = execmem_map(o->code, o->code_bytes, &err);
 	assert_non_null(code);
 	kernel_fn fn;
@@ -79,9 +84,10 @@ static void run_native(const struct object *o, const uint64_t *arg, int64_t begi
 	execmem_unmap(code, o->code_bytes);
 }
 
-static void compile(struct object *o, const struct ir *ir, const struct compile_options *opt, struct compile_stats *stats)
+static void compile(struct object *o, const struct ir *ir, const struct compile_options *opt,
+                    struct compile_stats *stats)
 {
-	struct error err = {0};
+	struct error err = { 0 };
 	if (!compile_ir(o, ir, isa, opt, stats, &err)) {
 		ir_print(ir, stderr);
 		fail_msg("%s", err.text);
@@ -89,8 +95,8 @@ static void compile(struct object *o, const struct ir *ir, const struct compile_
 }
 
 /* Interpreter and generated code on the same buffers; the output must agree in every byte. */
-static void check(const struct ir *ir, const struct compile_options *opt, const void *in, size_t in_bytes, uint64_t seed,
-                  int64_t begin, int64_t end)
+static void check(const struct ir *ir, const struct compile_options *opt, const void *in, size_t in_bytes,
+                  uint64_t seed, int64_t begin, int64_t end)
 {
 	struct object o;
 	compile(&o, ir, opt, NULL);
@@ -103,8 +109,10 @@ static void check(const struct ir *ir, const struct compile_options *opt, const 
 		for (size_t k = 0; k < sizeof x->out; k++)
 			if (x->out[k] != y->out[k]) {
 				ir_print(ir, stderr);
-				fail_msg("%s, seed %llu, %u vector and %u general registers: output byte %zu is %02x, the interpreter says %02x",
-				         isa->name, (unsigned long long)seed, opt->max_vector_regs, opt->max_gprs, k, y->out[k], x->out[k]);
+				fail_msg("%s, seed %llu, %u vector and %u general registers: output byte %zu is %02x, "
+				         "the interpreter says %02x",
+				         isa->name, (unsigned long long)seed, opt->max_vector_regs, opt->max_gprs, k,
+				         y->out[k], x->out[k]);
 			}
 		free(x);
 		free(y);
@@ -199,18 +207,19 @@ static void test_folded_loads(void **state)
 		in[k] = (float)k * 0.37f - 5;
 	struct ir b;
 	ir_init(&b, isa->lanes);
-	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), p = ir_var_a(&b, src), t = ir_aaddi(&b, p, 64);
+	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), p = ir_var_a(&b, src),
+	     t = ir_aaddi(&b, p, 64);
 	ir_f one = ir_fconst(&b, 1.5f), acc = ir_var_f(&b, ir_fload(&b, src, 0, 0));
 	ir_f before = ir_fload(&b, t, 0, 0);
-	ir_set_a(&b, p, ir_aaddi(&b, p, 128));                                 /* the address changes */
+	ir_set_a(&b, p, ir_aaddi(&b, p, 128)); /* the address changes */
 	ir_fstore(&b, out, ir_fadd(&b, before, one), 0, 0);
 	ir_fstore(&b, out, ir_fload(&b, t, 32, 0), V(), 0);
 	ir_f old = ir_fload(&b, out, 0, 0);
-	ir_fstore(&b, out, one, 0, 0);                                         /* the memory changes */
+	ir_fstore(&b, out, one, 0, 0); /* the memory changes */
 	ir_fstore(&b, out, ir_fmul(&b, old, one), 2 * V(), 0);
 	ir_f outside = ir_fload(&b, p, 0, 0);
 	ir_s k = ir_loop(&b, ir_sconst(&b, 3));
-	ir_set_f(&b, acc, ir_ffma(&b, outside, one, acc));                     /* another block */
+	ir_set_f(&b, acc, ir_ffma(&b, outside, one, acc)); /* another block */
 	ir_set_a(&b, p, ir_aadd(&b, p, ir_sshli(&b, k, 5)));
 	ir_set_f(&b, acc, ir_ffma(&b, acc, one, ir_fload(&b, p, 0, 0)));
 	ir_set_f(&b, acc, ir_ffma(&b, ir_fload(&b, p, 32, 0), one, acc));
@@ -339,7 +348,8 @@ static void test_many_constants(void **state)
 	ir_f acc = ir_var_f(&b, ir_fload(&b, src, 0, 0));
 	ir_loop(&b, ir_sconst(&b, 2));
 	for (int k = 0; k < 300; k++)
-		ir_set_f(&b, acc, ir_ffma(&b, acc, ir_fconst(&b, 1.0f / (float)(k + 1)), ir_fconst(&b, (float)(k % 40))));
+		ir_set_f(&b, acc,
+		         ir_ffma(&b, acc, ir_fconst(&b, 1.0f / (float)(k + 1)), ir_fconst(&b, (float)(k % 40))));
 	ir_fstore(&b, out, ir_fabs(&b, ir_fneg(&b, acc)), 0, 0);
 	ir_endloop(&b);
 	float in[16] = { 0, 1, 2, 3, -4, 5, 6, -7, 8, 9, -10, 11, 12, 13, -14, 15 };
@@ -420,7 +430,7 @@ static void test_same_bytes(void **state)
 
 static void test_refusals(void **state)
 {
-	struct error err = {0};
+	struct error err = { 0 };
 	struct object o;
 	struct ir b;
 	ir_init(&b, 24 - isa->lanes);
@@ -428,7 +438,7 @@ static void test_refusals(void **state)
 	assert_false(compile_ir(&o, &b, isa, NULL, NULL, &err));
 	assert_non_null(strstr(err.text, isa->lanes == 8 ? "16 lanes" : "8 lanes"));
 	ir_free(&b);
-	err = (struct error){0};
+	err = (struct error){ 0 };
 	ir_init(&b, isa->lanes);
 	ir_loop(&b, ir_begin(&b));
 	assert_false(compile_ir(&o, &b, isa, NULL, NULL, &err));
@@ -440,17 +450,19 @@ static bool build_copy(struct ir *b, const struct key *key, const struct target 
 {
 	ir_a arg = ir_arg(b);
 	ir_fstore(b, ir_aload(b, arg, 8), ir_fmul(b, ir_fload(b, ir_aload(b, arg, 0), 0, 0), ir_fconst(b, 3)), 0, 0);
-	return key->kind == KEY_NORM || error_set(err, ERROR_UNSUPPORTED, "only norms are built here, the key asks for kind %u", key->kind);
+	return key->kind == KEY_NORM ||
+	       error_set(err, ERROR_UNSUPPORTED, "only norms are built here, the key asks for kind %u", key->kind);
 }
 
 static void test_keys_and_listings(void **state)
 {
 	struct key key;
-	struct error err = {0};
+	struct error err = { 0 };
 	struct object o;
 	char *ir_text = NULL, *asm_text = NULL, name[KEY_TEXT_MAX];
 	size_t ir_bytes, asm_bytes;
-	struct compile_options opt = { .dump_ir = open_memstream(&ir_text, &ir_bytes), .dump_asm = open_memstream(&asm_text, &asm_bytes) };
+	struct compile_options opt = { .dump_ir = open_memstream(&ir_text, &ir_bytes),
+		                       .dump_asm = open_memstream(&asm_text, &asm_bytes) };
 	memset(&key, 0, sizeof key);
 	key.kind = KEY_NORM;
 	key.target = (uint8_t)isa->id;
@@ -474,7 +486,8 @@ static void test_keys_and_listings(void **state)
 static void test_listing_assembles(void **state)
 {
 	char dir[] = "/tmp/t_compile.XXXXXX", command[512], path[256], line[512];
-	if (system("as --version >/dev/null 2>&1 && objdump --version >/dev/null 2>&1 && objcopy --version >/dev/null 2>&1") != 0) {
+	if (system("as --version >/dev/null 2>&1 && objdump --version >/dev/null 2>&1 && objcopy --version >/dev/null "
+	           "2>&1") != 0) {
 		print_message("no as, objdump and objcopy here: skipped\n");
 		skip();
 	}
@@ -486,8 +499,11 @@ static void test_listing_assembles(void **state)
 	struct compile_options opt = { .dump_asm = fopen(path, "w") };
 	compile(&o, &ir, &opt, NULL);
 	fclose(opt.dump_asm);
-	snprintf(command, sizeof command, "cd %s && as k.s -o k.o && objcopy -O binary -j .text k.o k.bin && objcopy -O binary -j .rodata k.o k.pool &&"
-	         " cat k.pool >>k.bin && objdump -d k.o >k.dis", dir);
+	snprintf(command, sizeof command,
+	         "cd %s && as k.s -o k.o && objcopy -O binary -j .text k.o k.bin && objcopy -O binary -j .rodata k.o "
+	         "k.pool &&"
+	         " cat k.pool >>k.bin && objdump -d k.o >k.dis",
+	         dir);
 	assert_int_equal(system(command), 0);
 	snprintf(path, sizeof path, "%s/k.bin", dir);
 	FILE *f = fopen(path, "rb");
@@ -515,12 +531,25 @@ static void test_listing_assembles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vector_ops), cmocka_unit_test(test_scalar_ops), cmocka_unit_test(test_division),
-		cmocka_unit_test(test_lane_counts), cmocka_unit_test(test_gather), cmocka_unit_test(test_folded_loads),
-		cmocka_unit_test(test_names_of_variables), cmocka_unit_test(test_early_writes), cmocka_unit_test(test_dot4_memo), cmocka_unit_test(test_loops),
-		cmocka_unit_test(test_deep_nesting), cmocka_unit_test(test_large_frames), cmocka_unit_test(test_many_constants),
-		cmocka_unit_test(test_pressure_is_counted), cmocka_unit_test(test_random), cmocka_unit_test(test_same_bytes),
-		cmocka_unit_test(test_refusals), cmocka_unit_test(test_keys_and_listings), cmocka_unit_test(test_listing_assembles),
+		cmocka_unit_test(test_vector_ops),
+		cmocka_unit_test(test_scalar_ops),
+		cmocka_unit_test(test_division),
+		cmocka_unit_test(test_lane_counts),
+		cmocka_unit_test(test_gather),
+		cmocka_unit_test(test_folded_loads),
+		cmocka_unit_test(test_names_of_variables),
+		cmocka_unit_test(test_early_writes),
+		cmocka_unit_test(test_dot4_memo),
+		cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_deep_nesting),
+		cmocka_unit_test(test_large_frames),
+		cmocka_unit_test(test_many_constants),
+		cmocka_unit_test(test_pressure_is_counted),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_same_bytes),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_keys_and_listings),
+		cmocka_unit_test(test_listing_assembles),
 	};
 	int failed = 0;
 	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++) {

@@ -1,4 +1,5 @@
-/* tests/jit/t_execmem.c - code in pages: it runs, cannot be written, and no page of the process is writable and executable. */
+/* tests/jit/t_execmem.c - code in pages: it runs, cannot be written, and no page of the process is writable and
+ * executable. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,7 +27,8 @@ static size_t write_code(uint8_t *p, uint32_t value)
 	return 6;
 }
 
-/* Permissions of the mapping that holds p ("r-xp"); asserts on the way that no mapping of the process is writable and executable. */
+/* Permissions of the mapping that holds p ("r-xp"); asserts on the way that no mapping of the process is writable and
+ * executable. */
 static void permissions(const void *p, char out[5])
 {
 	char line[1024];
@@ -60,9 +62,9 @@ static void test_runs_and_stays(void **unused)
 		assert_non_null(page[i]);
 		assert_int_equal((uintptr_t)page[i] % 4096, 0);
 	}
-	memset(code, 0xcc, sizeof code);          /* the pages hold a copy */
+	memset(code, 0xcc, sizeof code); /* the pages hold a copy */
 	for (uint32_t i = 0; i < COUNT; i++) {
-		uint32_t (*run)(void) = (uint32_t (*)(void))(uintptr_t)page[i];
+		uint32_t (*run)(void) = (uint32_t(*)(void))(uintptr_t)page[i];
 		assert_int_equal(run(), 1000 + i);
 		permissions(page[i], mode);
 		assert_string_equal(mode, "r-xp");
@@ -115,8 +117,9 @@ static void test_at_once(void **unused)
 		for (uint32_t i = 0; i < PIECES; i++) {
 			assert_int_equal((uintptr_t)piece[i].at % 64, 0);
 			assert_memory_equal(piece[i].at, code[i], piece[i].n);
-			assert_int_equal(((uint32_t (*)(void))(uintptr_t)piece[i].at)(), (uint32_t)round * 1000 + i);
-			assert_true(i == 0 || (uint8_t *)piece[i].at == (uint8_t *)piece[i - 1].at + (piece[i - 1].n + 63) / 64 * 64);
+			assert_int_equal(((uint32_t(*)(void))(uintptr_t)piece[i].at)(), (uint32_t)round * 1000 + i);
+			assert_true(i == 0 || (uint8_t *)piece[i].at ==
+			                              (uint8_t *)piece[i - 1].at + (piece[i - 1].n + 63) / 64 * 64);
 		}
 		permissions(piece[0].at, mode);
 		assert_string_equal(mode, "r-xp");
@@ -126,7 +129,12 @@ static void test_at_once(void **unused)
 	execmem_close(m);
 }
 
-struct adder { pthread_t thread; struct execmem *memory; uint32_t first; void *page[200]; };
+struct adder {
+	pthread_t thread;
+	struct execmem *memory;
+	uint32_t first;
+	void *page[200];
+};
 
 static void *add(void *user)
 {
@@ -144,7 +152,8 @@ static void *add(void *user)
 	return NULL;
 }
 
-/* Pieces from several threads, of which some need more than is had at a time: each has pages of its own, and never was one writable and executable. */
+/* Pieces from several threads, of which some need more than is had at a time: each has pages of its own, and never was
+ * one writable and executable. */
 static void test_many_together(void **unused)
 {
 	struct adder a[4] = { 0 };
@@ -163,7 +172,7 @@ static void test_many_together(void **unused)
 		for (uint32_t i = 0; i < 200; i++) {
 			assert_non_null(a[t].page[i]);
 			assert_int_equal((uintptr_t)a[t].page[i] % 4096, 0);
-			assert_int_equal(((uint32_t (*)(void))(uintptr_t)a[t].page[i])(), 1000 * t + i);
+			assert_int_equal(((uint32_t(*)(void))(uintptr_t)a[t].page[i])(), 1000 * t + i);
 			if (i % 20 == 0) {
 				permissions(a[t].page[i], mode);
 				assert_string_equal(mode, "r-xp");
@@ -258,7 +267,7 @@ static void test_perf_map_refused(void **unused)
 		assert_int_equal(chmod(path, 0600), 0);
 		assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
 		struct error why = { 0 };
-		assert_false(execmem_perf_map_open(&why));        /* the kernel itself may refuse to open it */
+		assert_false(execmem_perf_map_open(&why)); /* the kernel itself may refuse to open it */
 	}
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(symlink(other, path), 0);
@@ -278,9 +287,10 @@ static void test_perf_map_refused(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_runs_and_stays), cmocka_unit_test(test_writing_is_refused), cmocka_unit_test(test_at_once), cmocka_unit_test(test_many_together),
-		cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_perf_map), cmocka_unit_test(test_perf_map_refused),
+		cmocka_unit_test(test_runs_and_stays),   cmocka_unit_test(test_writing_is_refused),
+		cmocka_unit_test(test_at_once),          cmocka_unit_test(test_many_together),
+		cmocka_unit_test(test_no_memory),        cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_perf_map_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* tests/jit/t_interp.c - what the interpreter computes: every row with an expression against a second, independent formula on edge
- * values; every row written by hand on memory whose neighbours must stay untouched. Loops, locals and whole kernels: t_interp_kernels.c. */
+/* tests/jit/t_interp.c - what the interpreter computes: every row with an expression against a second, independent
+ * formula on edge values; every row written by hand on memory whose neighbours must stay untouched. Loops, locals and
+ * whole kernels: t_interp_kernels.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,11 +18,23 @@
 #include "jit/ir/lanes.h"
 #include "tests/jit/run_ir.h"
 
-static float as_float(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
-static uint32_t as_bits(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+static float as_float(uint32_t u)
+{
+	float f;
+	memcpy(&f, &u, 4);
+	return f;
+}
+static uint32_t as_bits(float f)
+{
+	uint32_t u;
+	memcpy(&u, &f, 4);
+	return u;
+}
 
-/* Runs a finished kernel twice, on the host's instance and the portable one; frames start as garbage. check() looks at memory after each. */
-static void run_both(struct ir *b, const uint64_t *arg, int64_t begin, int64_t end, void (*reset)(void *), void (*check)(void *, const char *), void *context)
+/* Runs a finished kernel twice, on the host's instance and the portable one; frames start as garbage. check() looks at
+ * memory after each. */
+static void run_both(struct ir *b, const uint64_t *arg, int64_t begin, int64_t end, void (*reset)(void *),
+                     void (*check)(void *, const char *), void *context)
 {
 	struct error err = { 0 };
 	struct interp_program *p;
@@ -52,7 +65,8 @@ static void run_both(struct ir *b, const uint64_t *arg, int64_t begin, int64_t e
 
 static uint32_t exact_fma(uint32_t a, uint32_t b, uint32_t c)
 {
-	/* the product is exact in double; the sum is rounded to odd there, so that the second rounding, to float, is right */
+	/* the product is exact in double; the sum is rounded to odd there, so that the second rounding, to float, is
+	 * right */
 	const double x = (double)as_float(a) * as_float(b), y = as_float(c), sum = x + y, part = sum - x;
 	const double rest = (x - (sum - part)) + (y - part);
 	uint64_t bits;
@@ -71,7 +85,8 @@ static int is_nan(uint32_t u) { return (u & 0x7fffffff) > 0x7f800000; }
 /* Order of two floats by their bits: -1, 0, 1; 2 when either is NaN. */
 static int order(uint32_t x, uint32_t y)
 {
-	const int64_t p = x & 0x80000000u ? -(int64_t)(x & 0x7fffffff) : x, q = y & 0x80000000u ? -(int64_t)(y & 0x7fffffff) : y;
+	const int64_t p = x & 0x80000000u ? -(int64_t)(x & 0x7fffffff) : x,
+		      q = y & 0x80000000u ? -(int64_t)(y & 0x7fffffff) : y;
 
 	return is_nan(x) || is_nan(y) ? 2 : p < q ? -1 : p > q;
 }
@@ -101,14 +116,12 @@ static uint32_t dot(uint32_t a, uint32_t b, uint32_t c)
 	return (uint32_t)sum;
 }
 
-static uint32_t halves(int64_t low, int64_t high)
-{
-	return (uint32_t)((low & 0xffff) | (high & 0xffff) << 16);
-}
+static uint32_t halves(int64_t low, int64_t high) { return (uint32_t)((low & 0xffff) | (high & 0xffff) << 16); }
 
 static int64_t dot_bytes(uint32_t a, uint32_t b, int at)
 {
-	return (wide(a << (24 - at)) >> 24 & 0xff) * (wide(b << (24 - at)) >> 24) + (wide(a << (16 - at)) >> 24 & 0xff) * (wide(b << (16 - at)) >> 24);
+	return (wide(a << (24 - at)) >> 24 & 0xff) * (wide(b << (24 - at)) >> 24) +
+	       (wide(a << (16 - at)) >> 24 & 0xff) * (wide(b << (16 - at)) >> 24);
 }
 
 /* Sign, exponent and mantissa apart. */
@@ -122,11 +135,13 @@ static uint32_t widened(uint32_t half)
 	return as_bits((float)(half >> 15 ? -size : size));
 }
 
-/* The tables' own rules: FP4 is a sign, two bits of exponent and one of mantissa; the levels of IQ4 as the format lists them. */
+/* The tables' own rules: FP4 is a sign, two bits of exponent and one of mantissa; the levels of IQ4 as the format lists
+ * them. */
 static int level(int entry, int64_t table)
 {
 	static const int levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
-	const int exponent = entry >> 1 & 3, mantissa = entry & 1, doubled = exponent ? (2 + mantissa) << (exponent - 1) : mantissa;
+	const int exponent = entry >> 1 & 3, mantissa = entry & 1,
+		  doubled = exponent ? (2 + mantissa) << (exponent - 1) : mantissa;
 
 	return table == LANES_TABLE_IQ4 ? levels[entry] : entry & 8 ? 12 - doubled : 12 + doubled;
 }
@@ -146,8 +161,9 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	const double x = as_float(a), y = as_float(b);
 
 	switch (op) {
-	case IR_fconst: case IR_iconst: return (uint32_t)imm;
-	case IR_fadd: return as_bits((float)(x + y));       /* 53 bits hold 2*24+2: rounding twice is harmless */
+	case IR_fconst:
+	case IR_iconst: return (uint32_t)imm;
+	case IR_fadd: return as_bits((float)(x + y)); /* 53 bits hold 2*24+2: rounding twice is harmless */
 	case IR_fsub: return as_bits((float)(x - y));
 	case IR_fmul: return as_bits((float)(x * y));
 	case IR_fdiv: return as_bits((float)(x / y));
@@ -159,9 +175,13 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_fneg: return a + 0x80000000u;
 	case IR_flt: return order(a, b) == -1;
 	case IR_fle: return order(a, b) <= 0;
-	case IR_fsel: case IR_isel: return a ? b : c;
+	case IR_fsel:
+	case IR_isel: return a ? b : c;
 	case IR_f2i: return nearest(a);
-	case IR_fbits: case IR_ibits: case IR_fmov: case IR_imov: return a;
+	case IR_fbits:
+	case IR_ibits:
+	case IR_fmov:
+	case IR_imov: return a;
 	case IR_fhalf: return widened(imm ? a / 65536 : a % 65536);
 	case IR_ilane: return lane;
 	case IR_iadd: return (uint32_t)(wide(a) + wide(b));
@@ -185,7 +205,9 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_dot4: return dot(a, b, c);
 	case IR_dot2b: return halves(dot_bytes(a, b, 0), dot_bytes(a, b, 16));
 	case IR_iadd_16: return halves((a % 65536 + b % 65536), (a / 65536 + b / 65536));
-	case IR_dot2h: return (uint32_t)(wide(c) + (wide(a << 16) >> 16) * (wide(b << 16) >> 16) + (wide(a) >> 16) * (wide(b) >> 16));
+	case IR_dot2h:
+		return (uint32_t)(wide(c) + (wide(a << 16) >> 16) * (wide(b << 16) >> 16) +
+		                  (wide(a) >> 16) * (wide(b) >> 16));
 	case IR_ilut16: return look_up(a, imm);
 	case IR_dot4u: return dot(a & 0x7f7f7f7f, b, dot(a >> 1 & 0x40404040, b, dot(a >> 1 & 0x40404040, b, c)));
 	case IR_mand: return a & b;
@@ -196,20 +218,26 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 }
 
 static const uint32_t float_edges[] = {
-	0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000, 0x80800000, 0x00800001, 0x3f800000, 0xbf800000,
-	0x3f800001, 0x3f7fffff, 0xbf7fffff, 0x3f000000, 0x3fc00000, 0x40200000, 0xc0200000, 0x40490fdb, 0x3dcccccd, 0xbdcccccd, 0x4b000000,
-	0x4b7fffff, 0x4b800000, 0xcb800001, 0x34000000, 0x33800000, 0x1fffffff, 0x20000001, 0x5f000000, 0x7f7fffff, 0xff7fffff, 0x7f800000,
-	0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0x66800000, 0x0c000001, 0x477fe000,
+	0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000, 0x80800000,
+	0x00800001, 0x3f800000, 0xbf800000, 0x3f800001, 0x3f7fffff, 0xbf7fffff, 0x3f000000, 0x3fc00000,
+	0x40200000, 0xc0200000, 0x40490fdb, 0x3dcccccd, 0xbdcccccd, 0x4b000000, 0x4b7fffff, 0x4b800000,
+	0xcb800001, 0x34000000, 0x33800000, 0x1fffffff, 0x20000001, 0x5f000000, 0x7f7fffff, 0xff7fffff,
+	0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0x66800000, 0x0c000001, 0x477fe000,
 };
 static const uint32_t integer_edges[] = {
-	0, 1, 2, 3, 0xffffffff, 0xfffffffe, 0x80000000, 0x80000001, 0x7fffffff, 0x7ffffffe, 31, 32, 33, 63, 64, 127, 128, 129, 255, 256, 0x7f, 0x80,
-	0x7f7f7f7f, 0x80808080, 0x81818181, 0x00ff00ff, 0x12345678, 0xdeadbeef, 0x01000001, 0x00ffffff, 0xff000001, 0x01000003, 0x55555555,
+	0,          1,          2,          3,          0xffffffff, 0xfffffffe, 0x80000000, 0x80000001, 0x7fffffff,
+	0x7ffffffe, 31,         32,         33,         63,         64,         127,        128,        129,
+	255,        256,        0x7f,       0x80,       0x7f7f7f7f, 0x80808080, 0x81818181, 0x00ff00ff, 0x12345678,
+	0xdeadbeef, 0x01000001, 0x00ffffff, 0xff000001, 0x01000003, 0x55555555,
 };
 
 enum { EDGES_MAX = 40, CASES_MAX = EDGES_MAX * EDGES_MAX * EDGES_MAX + 32 };
 
 struct cases {
-	enum ir_op op; unsigned lanes; int64_t imm; size_t n;
+	enum ir_op op;
+	unsigned lanes;
+	int64_t imm;
+	size_t n;
 	uint32_t a[CASES_MAX], b[CASES_MAX], c[CASES_MAX], out[CASES_MAX];
 };
 
@@ -286,7 +314,8 @@ static void build_row(struct ir *b, const struct cases *t)
 		p[k] = ir_aload(b, arg, 8 * k);
 	i = ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
 	offset = ir_smuli(b, ir_sadd(b, i, ir_begin(b)), 4 * (int)t->lanes);
-	const uint16_t x = load_operand(b, f->a, p[0], offset), y = load_operand(b, f->b, p[1], offset), z = load_operand(b, f->c, p[2], offset);
+	const uint16_t x = load_operand(b, f->a, p[0], offset), y = load_operand(b, f->b, p[1], offset),
+		       z = load_operand(b, f->c, p[2], offset);
 	const bool move = t->op == IR_fmov || t->op == IR_imov;
 	r = ir_emit(b, t->op, move ? ir_new_var(b, (enum ir_kind)f->dst) : 0, x, y, z, t->imm);
 	if (f->dst == IR_KIND_M)
@@ -305,11 +334,12 @@ static void check_row(void *context, const char *instance)
 	for (size_t k = 0; k < t->n; k++) {
 		const uint32_t want = formula(t->op, t->a[k], t->b[k], t->c[k], t->imm, (uint32_t)(k % t->lanes));
 		/* which NaN arithmetic gives is not defined; moves keep the bits */
-		const bool any_nan = f->dst == IR_KIND_F && t->op != IR_fmov && t->op != IR_fbits && t->op != IR_fsel && t->op != IR_fabs && t->op != IR_fneg;
+		const bool any_nan = f->dst == IR_KIND_F && t->op != IR_fmov && t->op != IR_fbits && t->op != IR_fsel &&
+		                     t->op != IR_fabs && t->op != IR_fneg;
 
 		if (t->out[k] != want && !(any_nan && is_nan(t->out[k]) && is_nan(want)))
-			fail_msg("%s (%u lanes, %s): a %08x b %08x c %08x imm %lld: found %08x, expected %08x", f->name, t->lanes, instance,
-			         t->a[k], t->b[k], t->c[k], (long long)t->imm, t->out[k], want);
+			fail_msg("%s (%u lanes, %s): a %08x b %08x c %08x imm %lld: found %08x, expected %08x", f->name,
+			         t->lanes, instance, t->a[k], t->b[k], t->c[k], (long long)t->imm, t->out[k], want);
 	}
 }
 
@@ -329,17 +359,26 @@ static void test_vector_rows(void **unused)
 	for (unsigned op = 0; op < IR_OP_COUNT; op++) {
 		const struct ir_facts *f = &ir_facts[op];
 		const bool shifts = op == IR_ishl || op == IR_ishr || op == IR_isar || op == IR_irotl;
-		const int immediates = f->imm == IR_IMM__ ? 1 : shifts ? 32 : op == IR_fhalf ? 2 : op == IR_ilut16 ? LANES_TABLES : (int)(sizeof constants / sizeof *constants);
+		const int immediates =
+			f->imm == IR_IMM__ ? 1
+			: shifts           ? 32
+			: op == IR_fhalf   ? 2
+			: op == IR_ilut16  ? LANES_TABLES
+					   : (int)(sizeof constants / sizeof *constants);
 
-		if (!f->expression[0] || f->dst == IR_KIND_S || f->dst == IR_KIND_A || f->dst == IR_KIND_T || op == IR_isplat)
+		if (!f->expression[0] || f->dst == IR_KIND_S || f->dst == IR_KIND_A || f->dst == IR_KIND_T ||
+		    op == IR_isplat)
 			continue;
 		for (t->lanes = 8; t->lanes <= 32; t->lanes *= 2)
 			for (int k = 0; k < immediates; k++) {
-				const uint64_t arg[] = { (uintptr_t)t->a, (uintptr_t)t->b, (uintptr_t)t->c, (uintptr_t)t->out };
+				const uint64_t arg[] = { (uintptr_t)t->a, (uintptr_t)t->b, (uintptr_t)t->c,
+					                 (uintptr_t)t->out };
 				struct ir b;
 
 				t->op = (enum ir_op)op;
-				t->imm = f->imm == IR_IMM__ ? 0 : shifts || op == IR_ilut16 || op == IR_fhalf ? k : constants[k];
+				t->imm = f->imm == IR_IMM__                            ? 0
+				         : shifts || op == IR_ilut16 || op == IR_fhalf ? k
+				                                                       : constants[k];
 				combine(t);
 				build_row(&b, t);
 				run_both(&b, arg, 0, (int64_t)(t->n / t->lanes), reset_row, check_row, t);
@@ -392,7 +431,9 @@ static int64_t scalar_formula(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 	case IR_saddi: return (int64_t)((__int128)a + imm);
 	case IR_smuli: return (int64_t)((__int128)a * imm);
 	case IR_sshli: return (int64_t)((uint64_t)a * ((uint64_t)1 << imm));
-	case IR_sshri: return (int64_t)(a < 0 ? -((-(__int128)a + (((__int128)1 << imm) - 1)) / ((__int128)1 << imm)) : (__int128)a / ((__int128)1 << imm));
+	case IR_sshri:
+		return (int64_t)(a < 0 ? -((-(__int128)a + (((__int128)1 << imm) - 1)) / ((__int128)1 << imm))
+		                       : (__int128)a / ((__int128)1 << imm));
 	case IR_sandi: return (int64_t)((uint64_t)a & (uint64_t)imm);
 	case IR_sdivi: return a / imm;
 	case IR_smov: return a;
@@ -400,7 +441,10 @@ static int64_t scalar_formula(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 	}
 }
 
-struct scalar_case { int64_t a, b; uint32_t out[2][32]; };
+struct scalar_case {
+	int64_t a, b;
+	uint32_t out[2][32];
+};
 
 /* Whether ops.def defines the row for these operands. */
 static bool scalar_defined(enum ir_op op, int64_t a, int64_t b, int64_t imm)
@@ -414,14 +458,19 @@ static bool scalar_defined(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 	case IR_saddi: return !__builtin_add_overflow(a, imm, &unused);
 	case IR_smul: return narrow;
 	case IR_smuli: return narrow && imm >= INT32_MIN && imm <= INT32_MAX;
-	case IR_sshli: case IR_sshri: return imm >= 0 && imm <= 63;
+	case IR_sshli:
+	case IR_sshri: return imm >= 0 && imm <= 63;
 	case IR_sandi: return imm >= 0 && imm <= INT32_MAX;
 	case IR_sdivi: return a >= 0 && a <= INT32_MAX && imm > 0 && imm <= INT32_MAX;
 	default: return true;
 	}
 }
 
-struct scalar_check { enum ir_op op; int64_t imm; struct scalar_case *c; };
+struct scalar_check {
+	enum ir_op op;
+	int64_t imm;
+	struct scalar_case *c;
+};
 
 static void check_scalar(void *context, const char *instance)
 {
@@ -430,8 +479,9 @@ static void check_scalar(void *context, const char *instance)
 
 	for (unsigned l = 0; l < 8; l++)
 		if (t->c->out[0][l] != (uint32_t)want || t->c->out[1][l] != (uint32_t)((uint64_t)want >> 32))
-			fail_msg("%s (%s): a %lld b %lld imm %lld: found %08x%08x, expected %016llx", ir_facts[t->op].name, instance, (long long)t->c->a,
-			         (long long)t->c->b, (long long)t->imm, t->c->out[1][l], t->c->out[0][l], (unsigned long long)want);
+			fail_msg("%s (%s): a %lld b %lld imm %lld: found %08x%08x, expected %016llx",
+			         ir_facts[t->op].name, instance, (long long)t->c->a, (long long)t->c->b,
+			         (long long)t->imm, t->c->out[1][l], t->c->out[0][l], (unsigned long long)want);
 }
 
 static void run_scalar(enum ir_op op, int64_t a, int64_t b, int64_t imm)
@@ -446,7 +496,8 @@ static void run_scalar(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 
 	ir_init(&k, 8);
 	p = ir_aload(&k, ir_arg(&k), 0);
-	r.r = ir_emit(&k, op, op == IR_smov ? ir_new_var(&k, IR_KIND_S) : 0, f->a == IR_KIND_S ? ir_sload64(&k, p, offsetof(struct scalar_case, a)).r : 0,
+	r.r = ir_emit(&k, op, op == IR_smov ? ir_new_var(&k, IR_KIND_S) : 0,
+	              f->a == IR_KIND_S ? ir_sload64(&k, p, offsetof(struct scalar_case, a)).r : 0,
 	              f->b == IR_KIND_S ? ir_sload64(&k, p, offsetof(struct scalar_case, b)).r : 0, 0, imm);
 	ir_fstore(&k, p, ir_fbits(&k, ir_isplat(&k, r)), offsetof(struct scalar_case, out[0]), 0);
 	ir_fstore(&k, p, ir_fbits(&k, ir_isplat(&k, ir_sshri(&k, r, 32))), offsetof(struct scalar_case, out[1]), 0);
@@ -456,8 +507,31 @@ static void run_scalar(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 static void test_scalar_rows(void **unused)
 {
 	static const int64_t v[] = {
-		0, 1, 2, 3, -1, -2, 7, 31, 32, 33, 63, 64, 100, 255, -1000, 65535, INT32_MAX, INT32_MIN, (int64_t)INT32_MAX + 1,
-		(int64_t)INT32_MIN - 1, UINT32_MAX, 0x123456789abcdef, -0x123456789abcdef, INT64_MAX, INT64_MIN,
+		0,
+		1,
+		2,
+		3,
+		-1,
+		-2,
+		7,
+		31,
+		32,
+		33,
+		63,
+		64,
+		100,
+		255,
+		-1000,
+		65535,
+		INT32_MAX,
+		INT32_MIN,
+		(int64_t)INT32_MAX + 1,
+		(int64_t)INT32_MIN - 1,
+		UINT32_MAX,
+		0x123456789abcdef,
+		-0x123456789abcdef,
+		INT64_MAX,
+		INT64_MIN,
 	};
 	const size_t n = sizeof v / sizeof *v;
 
@@ -480,7 +554,11 @@ static void test_scalar_rows(void **unused)
 /* ---- memory ---- */
 
 /* Two pages after which nothing may be touched, and before which neither. */
-struct guarded { char *low, *high; size_t page; char *base; };
+struct guarded {
+	char *low, *high;
+	size_t page;
+	char *base;
+};
 
 static void guard_open(struct guarded *g)
 {
@@ -492,10 +570,7 @@ static void guard_open(struct guarded *g)
 	g->high = g->base + 3 * g->page;
 }
 
-static void guard_close(struct guarded *g)
-{
-	munmap(g->base, 4 * g->page);
-}
+static void guard_close(struct guarded *g) { munmap(g->base, 4 * g->page); }
 
 static void test_load_lanes(void **unused)
 {
@@ -510,7 +585,7 @@ static void test_load_lanes(void **unused)
 			struct ir b;
 
 			for (unsigned l = 0; l < touched; l++)
-				from[l] = 0x7f800001u + l;      /* a load moves bits, also those of a signalling NaN */
+				from[l] = 0x7f800001u + l; /* a load moves bits, also those of a signalling NaN */
 			ir_init(&b, lanes);
 			ir_a p = ir_aload(&b, ir_arg(&b), 0), q = ir_aload(&b, ir_arg(&b), 8);
 			ir_fstore(&b, q, ir_fload(&b, p, 1000, n), 0, 0);
@@ -525,12 +600,18 @@ static void test_load_lanes(void **unused)
 /* The rows that load a whole vector of elements of some size, right up to the guard; and the broadcasts. */
 static void test_load_rows(void **unused)
 {
-	static const struct { enum ir_op op; unsigned size; bool one; } rows[] = {
-		{ IR_fload_h, 2, false }, { IR_iload, 4, false }, { IR_iload_u8, 1, false }, { IR_iload_s8, 1, false }, { IR_iload_u16, 2, false },
-		{ IR_fbcast, 4, true }, { IR_fbcast_h, 2, true }, { IR_ibcast, 4, true },
+	static const struct {
+		enum ir_op op;
+		unsigned size;
+		bool one;
+	} rows[] = {
+		{ IR_fload_h, 2, false },  { IR_iload, 4, false },     { IR_iload_u8, 1, false },
+		{ IR_iload_s8, 1, false }, { IR_iload_u16, 2, false }, { IR_fbcast, 4, true },
+		{ IR_fbcast_h, 2, true },  { IR_ibcast, 4, true },
 	};
 	static const uint16_t halves[] = { 0x3c00, 0xc000, 0x0001, 0x8400, 0x7bff, 0x7c00, 0x0000, 0x8000 };
-	static const uint32_t widened[] = { 0x3f800000, 0xc0000000, 0x33800000, 0xb8800000, 0x477fe000, 0x7f800000, 0, 0x80000000 };
+	static const uint32_t widened[] = { 0x3f800000, 0xc0000000, 0x33800000, 0xb8800000,
+		                            0x477fe000, 0x7f800000, 0,          0x80000000 };
 	struct guarded g;
 	uint32_t out[32];
 
@@ -544,7 +625,8 @@ static void test_load_rows(void **unused)
 			struct ir b;
 
 			for (unsigned k = 0; k < bytes; k++)
-				from[k] = half ? (unsigned char)(halves[k / 2 % 8] >> 8 * (k % 2)) : (unsigned char)(0x7d + 37 * k);
+				from[k] = half ? (unsigned char)(halves[k / 2 % 8] >> 8 * (k % 2))
+				               : (unsigned char)(0x7d + 37 * k);
 			ir_init(&b, lanes);
 			ir_a p = ir_aload(&b, ir_arg(&b), 0), q = ir_aload(&b, ir_arg(&b), 8);
 			uint16_t v = ir_emit(&b, op, 0, p.r, 0, 0, -24);
@@ -563,7 +645,8 @@ static void test_load_rows(void **unused)
 				if (op == IR_iload_s8 && want > 127)
 					want -= 256;
 				if (out[l] != want)
-					fail_msg("%s, lane %u: found %08x, expected %08x", ir_facts[op].name, l, out[l], want);
+					fail_msg("%s, lane %u: found %08x, expected %08x", ir_facts[op].name, l, out[l],
+					         want);
 			}
 		}
 	guard_close(&g);
@@ -611,7 +694,8 @@ static void test_gather(void **unused)
 		ir_init(&b, lanes);
 		ir_a p = ir_aload(&b, ir_arg(&b), 0), q = ir_aload(&b, ir_arg(&b), 8);
 		/* lane l: word 99 - 3l; the destination is the variable that holds the offsets */
-		ir_i offset = ir_var_i(&b, ir_isub(&b, ir_iconst(&b, 4 * 99), ir_imul(&b, ir_ilane(&b), ir_iconst(&b, 12))));
+		ir_i offset =
+			ir_var_i(&b, ir_isub(&b, ir_iconst(&b, 4 * 99), ir_imul(&b, ir_ilane(&b), ir_iconst(&b, 12))));
 		ir_set_i(&b, offset, ir_igather(&b, p, offset, 16));
 		ir_fstore(&b, q, ir_fbits(&b, offset), 0, 0);
 		run_here(&b, (char *)table - 16, out);
@@ -639,7 +723,8 @@ static void store_case(struct guarded *g, enum ir_op op, unsigned lanes, unsigne
 		const uint32_t v = size == 2 ? (source[l] >> 13) - (112u << 10) : source[l];
 
 		for (unsigned k = 0; k < size; k++)
-			want[sizeof want - (size_t)((unsigned char *)g->high - to) + l * step + k] = (unsigned char)(v >> 8 * k);
+			want[sizeof want - (size_t)((unsigned char *)g->high - to) + l * step + k] =
+				(unsigned char)(v >> 8 * k);
 	}
 	ir_init(&b, lanes);
 	ir_a p = ir_aload(&b, ir_arg(&b), 0), q = ir_aload(&b, ir_arg(&b), 8);
@@ -672,7 +757,8 @@ static void test_store_rows(void **unused)
 
 static void test_store_half_rounds(void **unused)
 {
-	static const uint32_t in[8] = { 0x3f801000, 0x3f803000, 0x477ff000, 0x33000000, 0x33000001, 0xff800000, 0x80000000, 0x387fffff };
+	static const uint32_t in[8] = { 0x3f801000, 0x3f803000, 0x477ff000, 0x33000000,
+		                        0x33000001, 0xff800000, 0x80000000, 0x387fffff };
 	static const uint16_t want[8] = { 0x3c00, 0x3c02, 0x7c00, 0x0000, 0x0001, 0xfc00, 0x8000, 0x0400 };
 	uint16_t out[8];
 	struct ir b;
@@ -693,7 +779,8 @@ static void test_exchange(void **unused)
 			for (unsigned l = 0; l < lanes; l++)
 				in[l] = 1000 + l;
 			ir_init(&b, lanes);
-			ir_fstore(&b, ir_aload(&b, ir_arg(&b), 8), ir_fxor(&b, ir_fload(&b, ir_aload(&b, ir_arg(&b), 0), 0, 0), by), 0, 0);
+			ir_fstore(&b, ir_aload(&b, ir_arg(&b), 8),
+			          ir_fxor(&b, ir_fload(&b, ir_aload(&b, ir_arg(&b), 0), 0, 0), by), 0, 0);
 			run_here(&b, in, out);
 			for (unsigned l = 0; l < lanes; l++)
 				assert_int_equal(out[l], 1000 + (l / by % 2 ? l - by : l + by));

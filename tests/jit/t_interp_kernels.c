@@ -1,4 +1,5 @@
-/* tests/jit/t_interp_kernels.c - the interpreter on kernels with a structure: addresses, loops, variables, locals, units; random ones: portable = native instance. */
+/* tests/jit/t_interp_kernels.c - the interpreter on kernels with a structure: addresses, loops, variables, locals,
+ * units; random ones: portable = native instance. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,11 @@ static void store_scalar(struct ir *b, ir_a to, ir_s v, int32_t disp)
 static void test_addresses(void **unused)
 {
 	uint32_t words[64], out[16] = { 0 };
-	struct { uint32_t before, word; uint64_t wide; void *pointer; } s = { 1, 0xfedcba98, 0x8000000100000002, words + 3 };
+	struct {
+		uint32_t before, word;
+		uint64_t wide;
+		void *pointer;
+	} s = { 1, 0xfedcba98, 0x8000000100000002, words + 3 };
 	struct ir b;
 
 	for (unsigned k = 0; k < 64; k++)
@@ -63,13 +68,14 @@ static void test_loops(void **unused)
 
 		ir_init(&b, 8);
 		ir_a q = ir_aload(&b, ir_arg(&b), 8);
-		ir_s zero = ir_sconst(&b, 0), times = ir_var_s(&b, zero), sum = ir_var_s(&b, zero), inner = ir_var_s(&b, zero);
+		ir_s zero = ir_sconst(&b, 0), times = ir_var_s(&b, zero), sum = ir_var_s(&b, zero),
+		     inner = ir_var_s(&b, zero);
 		ir_s count = ir_var_s(&b, ir_sconst(&b, counts[k]));
 		ir_s i = ir_loop(&b, count);
 		ir_set_s(&b, times, ir_saddi(&b, times, 1));
 		ir_set_s(&b, sum, ir_sadd(&b, sum, i));
-		ir_set_s(&b, count, ir_sconst(&b, 1));          /* read once, at entry */
-		ir_loop(&b, i);                                 /* none the first time */
+		ir_set_s(&b, count, ir_sconst(&b, 1)); /* read once, at entry */
+		ir_loop(&b, i);                        /* none the first time */
 		ir_set_s(&b, inner, ir_saddi(&b, inner, 1));
 		ir_endloop(&b);
 		ir_endloop(&b);
@@ -192,12 +198,9 @@ static void test_random_kernels(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_loops),
-		cmocka_unit_test(test_deep_loops),
-		cmocka_unit_test(test_locals),
-		cmocka_unit_test(test_units_and_arguments),
-		cmocka_unit_test(test_random_kernels),
+		cmocka_unit_test(test_addresses),           cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_deep_loops),          cmocka_unit_test(test_locals),
+		cmocka_unit_test(test_units_and_arguments), cmocka_unit_test(test_random_kernels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,7 +292,8 @@ static void test_print(void **unused)
 	ir_fstore_s(&b, p, sum, 16, 5, 64);
 	ir_fstore(&b, p, ir_fbits(&b, ir_ishl(&b, ir_ibits(&b, sum), 3)), 0, 0);
 	text = print_text(&b);
-	assert_string_equal(text,
+	assert_string_equal(
+		text,
 		"lanes 8\n"
 		"var %4:F\n"
 		"%1:A = arg\n"
@@ -360,7 +361,9 @@ static void test_parse_is_lenient_with_space(void **unused)
 
 static void test_parse_refuses(void **unused)
 {
-	static const struct { const char *text, *expected; } wrong[] = {
+	static const struct {
+		const char *text, *expected;
+	} wrong[] = {
 		{ "lanes x", "line 1: found \"x\", expected a number" },
 		{ "lanes 999", "in range" },
 		{ "lanes 8 9", "the end of the line" },
@@ -392,7 +395,7 @@ static void test_parse_refuses(void **unused)
 		assert_int_equal(err.code, ERROR_FORMAT);
 		if (!strstr(err.text, wrong[k].expected))
 			fail_msg("%s: %s", wrong[k].text, err.text);
-		ir_free(&ir);           /* harmless: a refused text leaves nothing */
+		ir_free(&ir); /* harmless: a refused text leaves nothing */
 	}
 }
 

@@ -1,4 +1,5 @@
-/* tests/jit/t_key.c - keys as text and back, equality, hash; targets and what a CPU must have; the code-generator id. */
+/* tests/jit/t_key.c - keys as text and back, equality, hash; targets and what a CPU must have; the code-generator
+ * id. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,7 @@ static struct key any_key(void)
 	k.context_class = (uint8_t)any_number();
 	k.rows = any_number();
 	k.k = any_number();
-	k.columns = any_number();
+	k.tile_n = any_number();
 	k.head_dim = any_number();
 	k.heads = any_number();
 	k.kv_heads = any_number();
@@ -76,15 +77,26 @@ static void test_documented_form(void **unused)
 	k.weight = k.activation = DTYPE_Q8_0 + 1;
 	k.rows = 1024;
 	k.k = 3072;
-	k.columns = 4;
+	k.tile_n = 4;
 	k.flags = KEY_RESIDUAL;
 	k.target = TARGET_AVX2;
 	assert_string_equal(key_text(&k, text, sizeof text), "matmul.q8_0.aq8_0.1024x3072.c4.resid.avx2");
 	k = (struct key){ .kind = KEY_NORM, .k = 2048, .target = TARGET_AVX2 };
 	assert_string_equal(key_text(&k, text, sizeof text), "norm.k2048.avx2");
-	k = (struct key){ .kind = KEY_ATTENTION, .kv = DTYPE_F16 + 1, .head_dim = 128, .heads = 16, .kv_heads = 8, .columns = 1, .context_class = 2,
-	                  .row_blocks = 3, .schedule = 0x1a4, .flags = KEY_WINDOW | KEY_QK_NORM, .numerics = NUMERICS_BOUNDED, .target = TARGET_AVX2 };
-	assert_string_equal(key_text(&k, text, sizeof text), "attention.kvf16.c1.b3.d128.h16.g8.x2.s1a4.qknorm.win.bounded.avx2");
+	k = (struct key){ .kind = KEY_ATTENTION,
+		          .kv = DTYPE_F16 + 1,
+		          .head_dim = 128,
+		          .heads = 16,
+		          .kv_heads = 8,
+		          .tile_n = 1,
+		          .context_class = 2,
+		          .row_blocks = 3,
+		          .schedule = 0x1a4,
+		          .flags = KEY_WINDOW | KEY_QK_NORM,
+		          .numerics = NUMERICS_BOUNDED,
+		          .target = TARGET_AVX2 };
+	assert_string_equal(key_text(&k, text, sizeof text),
+	                    "attention.kvf16.c1.b3.d128.h16.g8.x2.s1a4.qknorm.win.bounded.avx2");
 }
 
 static void test_longest_text_fits(void **unused)
@@ -99,7 +111,7 @@ static void test_longest_text_fits(void **unused)
 			k.kind = (uint8_t)kind;
 			k.weight = k.activation = k.kv = (uint8_t)type;
 			k.numerics = NUMERICS_BOUNDED;
-			k.target = TARGET_AVX512_VNNI;          /* none has a longer name */
+			k.target = TARGET_AVX512_VNNI; /* none has a longer name */
 			key_text(&k, text, sizeof text);
 			longest = strlen(text) > longest ? strlen(text) : longest;
 		}
@@ -111,10 +123,44 @@ static void test_longest_text_fits(void **unused)
 static void test_what_is_not_a_key(void **unused)
 {
 	static const char *const bad[] = {
-		"", ".", "matmul.", ".matmul", "norm..k8", "nothing", "matmul.q8_0.q8_0", "matmul.c4.c4", "matmul.c0", "matmul.c04", "matmul.c",
-		"matmul.c-1", "matmul.c+1", "matmul. c1", "matmul.c1 ", "matmul.c4294967296", "matmul.b256", "matmul.x256", "matmul.8x", "matmul.x8x8", "matmul.0x8",
-		"matmul.8x8x8", "matmul.8X8", "matmul.Q8_0", "matmul.avx2.c1", "matmul.c1.8x8", "matmul.none", "matmul.resid.bias", "matmul.avx3", "MATMUL",
-		"matmul.z9", "matmul.kv", "matmul.a", "matmul.kvnone", "matmul.exact", "matmul.?", "?", "matmul.8",
+		"",
+		".",
+		"matmul.",
+		".matmul",
+		"norm..k8",
+		"nothing",
+		"matmul.q8_0.q8_0",
+		"matmul.c4.c4",
+		"matmul.c0",
+		"matmul.c04",
+		"matmul.c",
+		"matmul.c-1",
+		"matmul.c+1",
+		"matmul. c1",
+		"matmul.c1 ",
+		"matmul.c4294967296",
+		"matmul.b256",
+		"matmul.x256",
+		"matmul.8x",
+		"matmul.x8x8",
+		"matmul.0x8",
+		"matmul.8x8x8",
+		"matmul.8X8",
+		"matmul.Q8_0",
+		"matmul.avx2.c1",
+		"matmul.c1.8x8",
+		"matmul.none",
+		"matmul.resid.bias",
+		"matmul.avx3",
+		"MATMUL",
+		"matmul.z9",
+		"matmul.kv",
+		"matmul.a",
+		"matmul.kvnone",
+		"matmul.exact",
+		"matmul.?",
+		"?",
+		"matmul.8",
 	};
 	char longer[4 * KEY_TEXT_MAX];
 	struct key k;
@@ -131,7 +177,8 @@ static void test_what_is_not_a_key(void **unused)
 }
 
 /* Every byte of a key is part of its identity: hash and equality see it. */
-/* Names of entries and slots of packs come from this hash: another one here is another RECORD_VERSION in jit/record.h. */
+/* Names of entries and slots of packs come from this hash: another one here is another RECORD_VERSION in
+ * jit/record.h. */
 static void test_hash_of_stored_files(void **unused)
 {
 	struct key k;
@@ -169,28 +216,39 @@ static void test_differences(void **unused)
 	assert_true(key_parse(&have, "matmul.q8_0.af32.1024x3072.c5.b1.bias.resid.avx512"));
 	assert_true(key_parse(&far, "norm.k1024.avx2"));
 	assert_string_equal(key_differences(&want, &have, text, sizeof text),
-		"target is avx512, not avx2, activation type is f32, not q8_0, columns is 5, not 4, flags is bias.resid, not resid");
+	                    "target is avx512, not avx2, activation type is f32, not q8_0, tile_n is 5, not 4, flags "
+	                    "is bias.resid, not resid");
 	assert_string_equal(key_differences(&want, &have, narrow, sizeof narrow), "target is a");
 	assert_true(key_distance(&want, &have) < key_distance(&want, &far));
-	assert_string_equal(key_differences(&far, &(struct key){ .kind = KEY_NORM, .k = 1024, .codegen = key_codegen_x86 }, text, sizeof text), "target is none, not avx2");
+	assert_string_equal(key_differences(&far,
+	                                    &(struct key){ .kind = KEY_NORM, .k = 1024, .codegen = key_codegen_x86 },
+	                                    text, sizeof text),
+	                    "target is none, not avx2");
 	have = want;
 	have.codegen = 1;
 	key_differences(&want, &have, text, sizeof text);
 	assert_memory_equal(text, "code generator is 0000000000000001, not ", 40);
 }
 
-/* A CPU with everything but tiles, less one thing at a time: what runs, what is best, and which sentence says why not. */
+/* A CPU with everything but tiles, less one thing at a time: what runs, what is best, and which sentence says why
+ * not. */
 static void test_targets(void **unused)
 {
 	const uint32_t avx = 1u << 28, fma = 1u << 12, f16c = 1u << 29, osxsave = 1u << 27, avx2 = 1u << 5;
 	const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, vnni = 1u << 11, avx_vnni = 1u << 4;
-	const struct target_cpu whole = { .leaf1_ecx = avx | fma | f16c | osxsave, .leaf7_ebx = avx2 | f | dq | bw | vl, .leaf7_ecx = vnni, .leaf7_1_eax = avx_vnni, .xcr0 = 0xe7 };
+	const struct target_cpu whole = { .leaf1_ecx = avx | fma | f16c | osxsave,
+		                          .leaf7_ebx = avx2 | f | dq | bw | vl,
+		                          .leaf7_ecx = vnni,
+		                          .leaf7_1_eax = avx_vnni,
+		                          .xcr0 = 0xe7 };
 	char names[256], three[8];
 	struct error err = { 0 };
 
 	assert_null(target_find("none"));
 	assert_null(target_find("avx"));
-	assert_string_equal(target_list(names, sizeof names, TARGETS_ALL, "", ", "), "avx2, avx2vnni, avx512, avx512vnni, avx512amx, gfx1030, gfx1031, gfx1032, gfx1033, gfx1034, gfx1035, gfx1036, gfx1100, "
+	assert_string_equal(target_list(names, sizeof names, TARGETS_ALL, "", ", "),
+	                    "avx2, avx2vnni, avx512, avx512vnni, avx512amx, gfx1030, gfx1031, gfx1032, gfx1033, "
+	                    "gfx1034, gfx1035, gfx1036, gfx1100, "
 	                    "gfx1101, gfx1102, gfx1103, gfx1150, gfx1151, gfx1200, gfx1201");
 	assert_string_equal(target_list(three, sizeof three, TARGETS_ALL, "", ", "), "avx2, a");
 	for (int i = 0; i < TARGET_COUNT; i++) {
@@ -198,22 +256,39 @@ static void test_targets(void **unused)
 		if (i != TARGET_NONE)
 			assert_ptr_equal(target_find(target_table[i].name), &target_table[i]);
 	}
-	const struct { uint32_t leaf1, leaf7b, leaf7c, leaf71; uint64_t xcr0; enum target_id best, refused; const char *word; } lacks[] = {
-		{ 0, 0, 0, 0, 0, TARGET_AVX512_VNNI, TARGET_NONE, "none" }, { 0, 0, vnni, 0, 0, TARGET_AVX512, TARGET_AVX512_VNNI, "AVX512_VNNI" },
-		{ 0, 0, 0, avx_vnni, 0, TARGET_AVX512_VNNI, TARGET_AVX2_VNNI, "AVX-VNNI" }, { 0, f, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512F" },
-		{ 0, dq, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512_VNNI, "AVX512DQ" }, { 0, bw, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512BW" },
-		{ 0, vl, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512VL" }, { 0, vl, 0, avx_vnni, 0, TARGET_AVX2, TARGET_AVX512, "AVX512VL" },
-		{ 0, 0, 0, 0, 0x20, TARGET_AVX2_VNNI, TARGET_AVX512, "operating system" }, { 0, 0, 0, 0, 0x80, TARGET_AVX2_VNNI, TARGET_AVX512_VNNI, "0xe6" },
-		{ avx, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "AVX, " }, { fma, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX512, "FMA" },
-		{ f16c, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "F16C" }, { 0, avx2, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "AVX2" },
-		{ osxsave, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "operating system" }, { 0, 0, 0, 0, 2, TARGET_NONE, TARGET_AVX2, "operating system" },
+	const struct {
+		uint32_t leaf1, leaf7b, leaf7c, leaf71;
+		uint64_t xcr0;
+		enum target_id best, refused;
+		const char *word;
+	} lacks[] = {
+		{ 0, 0, 0, 0, 0, TARGET_AVX512_VNNI, TARGET_NONE, "none" },
+		{ 0, 0, vnni, 0, 0, TARGET_AVX512, TARGET_AVX512_VNNI, "AVX512_VNNI" },
+		{ 0, 0, 0, avx_vnni, 0, TARGET_AVX512_VNNI, TARGET_AVX2_VNNI, "AVX-VNNI" },
+		{ 0, f, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512F" },
+		{ 0, dq, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512_VNNI, "AVX512DQ" },
+		{ 0, bw, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512BW" },
+		{ 0, vl, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512VL" },
+		{ 0, vl, 0, avx_vnni, 0, TARGET_AVX2, TARGET_AVX512, "AVX512VL" },
+		{ 0, 0, 0, 0, 0x20, TARGET_AVX2_VNNI, TARGET_AVX512, "operating system" },
+		{ 0, 0, 0, 0, 0x80, TARGET_AVX2_VNNI, TARGET_AVX512_VNNI, "0xe6" },
+		{ avx, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "AVX, " },
+		{ fma, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX512, "FMA" },
+		{ f16c, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "F16C" },
+		{ 0, avx2, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "AVX2" },
+		{ osxsave, 0, 0, 0, 0, TARGET_NONE, TARGET_AVX2, "operating system" },
+		{ 0, 0, 0, 0, 2, TARGET_NONE, TARGET_AVX2, "operating system" },
 		{ 0, 0, 0, 0, 4, TARGET_NONE, TARGET_AVX2_VNNI, "operating system" },
 	};
 	for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
-		const struct target_cpu cpu = { .leaf1_ecx = whole.leaf1_ecx & ~lacks[i].leaf1, .leaf7_ebx = whole.leaf7_ebx & ~lacks[i].leaf7b, .leaf7_ecx = whole.leaf7_ecx & ~lacks[i].leaf7c,
-		                                .leaf7_1_eax = whole.leaf7_1_eax & ~lacks[i].leaf71, .xcr0 = whole.xcr0 & ~lacks[i].xcr0 };
+		const struct target_cpu cpu = { .leaf1_ecx = whole.leaf1_ecx & ~lacks[i].leaf1,
+			                        .leaf7_ebx = whole.leaf7_ebx & ~lacks[i].leaf7b,
+			                        .leaf7_ecx = whole.leaf7_ecx & ~lacks[i].leaf7c,
+			                        .leaf7_1_eax = whole.leaf7_1_eax & ~lacks[i].leaf71,
+			                        .xcr0 = whole.xcr0 & ~lacks[i].xcr0 };
 		err = (struct error){ 0 };
-		assert_ptr_equal(target_judge(&cpu, &err), lacks[i].best == TARGET_NONE ? NULL : &target_table[lacks[i].best]);
+		assert_ptr_equal(target_judge(&cpu, &err),
+		                 lacks[i].best == TARGET_NONE ? NULL : &target_table[lacks[i].best]);
 		assert_int_equal(err.code, lacks[i].best == TARGET_NONE ? ERROR_DEVICE : ERROR_NONE);
 		err = (struct error){ 0 };
 		assert_false(target_runs(&cpu, &target_table[lacks[i].refused], &err));
@@ -228,19 +303,39 @@ static void test_targets(void **unused)
 static void test_targets_with_tiles(void **unused)
 {
 	const uint32_t tile = 1u << 24, int8 = 1u << 25, bf16 = 1u << 22, vnni = 1u << 11;
-	const struct target_cpu whole = { .leaf1_ecx = 0x38001000, .leaf7_ebx = 0xc0030020, .leaf7_ecx = vnni, .leaf7_edx = tile | int8 | bf16, .leaf7_1_eax = 1u << 4, .xcr0 = 0x600e7,
-	                                  .tile_permission = true };
+	const struct target_cpu whole = {
+		.leaf1_ecx = 0x38001000,
+		.leaf7_ebx = 0xc0030020,
+		.leaf7_ecx = vnni,
+		.leaf7_edx = tile | int8 | bf16,
+		.leaf7_1_eax = 1u << 4,
+		.xcr0 = 0x600e7,
+		.tile_permission = true
+	};
 	const struct target *t = &target_table[TARGET_AVX512_AMX], *like = &target_table[TARGET_AVX512_VNNI];
-	const struct { uint32_t leaf7c, leaf7d; uint64_t xcr0; bool forbidden; enum target_id best; const char *word; } lacks[] = {
-		{ 0, bf16, 0, false, TARGET_AVX512_AMX, NULL }, { 0, tile, 0, false, TARGET_AVX512_VNNI, "has no AMX-TILE, which code for avx512amx needs" },
-		{ 0, int8, 0, false, TARGET_AVX512_VNNI, "has no AMX-INT8," }, { 0, tile | int8, 0, true, TARGET_AVX512_VNNI, "AMX-TILE" },
-		{ vnni, 0, 0, false, TARGET_AVX512, "AVX512_VNNI" }, { 0, 0, 0x20000, false, TARGET_AVX512_VNNI, "(XCR0 is 0x400e7, the bits of 0x600e6 must be set)" },
-		{ 0, 0, 0x40000, false, TARGET_AVX512_VNNI, "XCR0 is 0x200e7" }, { 0, 0, 0x80, false, TARGET_AVX2_VNNI, "XCR0 is 0x60067" },
-		{ 0, 0, 0, true, TARGET_AVX512_VNNI, "does not permit this process to use tiles, which code for avx512amx does (arch_prctl(ARCH_REQ_XCOMP_PERM, 18) failed)" },
+	const struct {
+		uint32_t leaf7c, leaf7d;
+		uint64_t xcr0;
+		bool forbidden;
+		enum target_id best;
+		const char *word;
+	} lacks[] = {
+		{ 0, bf16, 0, false, TARGET_AVX512_AMX, NULL },
+		{ 0, tile, 0, false, TARGET_AVX512_VNNI, "has no AMX-TILE, which code for avx512amx needs" },
+		{ 0, int8, 0, false, TARGET_AVX512_VNNI, "has no AMX-INT8," },
+		{ 0, tile | int8, 0, true, TARGET_AVX512_VNNI, "AMX-TILE" },
+		{ vnni, 0, 0, false, TARGET_AVX512, "AVX512_VNNI" },
+		{ 0, 0, 0x20000, false, TARGET_AVX512_VNNI, "(XCR0 is 0x400e7, the bits of 0x600e6 must be set)" },
+		{ 0, 0, 0x40000, false, TARGET_AVX512_VNNI, "XCR0 is 0x200e7" },
+		{ 0, 0, 0x80, false, TARGET_AVX2_VNNI, "XCR0 is 0x60067" },
+		{ 0, 0, 0, true, TARGET_AVX512_VNNI,
+		  "does not permit this process to use tiles, which code for avx512amx does "
+		  "(arch_prctl(ARCH_REQ_XCOMP_PERM, 18) failed)" },
 	};
 
 	assert_true(t->has_tiles && t->has_vnni && !t->has_mma && !like->has_tiles);
-	assert_true(t->lanes == like->lanes && t->vector_regs == like->vector_regs && t->mask_regs == like->mask_regs && t->backend == like->backend && t->waves == like->waves);
+	assert_true(t->lanes == like->lanes && t->vector_regs == like->vector_regs && t->mask_regs == like->mask_regs &&
+	            t->backend == like->backend && t->waves == like->waves);
 	assert_ptr_equal(target_judge(&whole, NULL), t);
 	for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
 		struct error err = { 0 };
@@ -309,9 +404,11 @@ static void test_codegen_id(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_documented_form), cmocka_unit_test(test_longest_text_fits),
-		cmocka_unit_test(test_what_is_not_a_key), cmocka_unit_test(test_hash_of_stored_files), cmocka_unit_test(test_every_byte_counts), cmocka_unit_test(test_differences), cmocka_unit_test(test_targets), cmocka_unit_test(test_targets_with_tiles),
-		cmocka_unit_test(test_codegen_id),
+		cmocka_unit_test(test_round_trip),           cmocka_unit_test(test_documented_form),
+		cmocka_unit_test(test_longest_text_fits),    cmocka_unit_test(test_what_is_not_a_key),
+		cmocka_unit_test(test_hash_of_stored_files), cmocka_unit_test(test_every_byte_counts),
+		cmocka_unit_test(test_differences),          cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_targets_with_tiles),   cmocka_unit_test(test_codegen_id),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

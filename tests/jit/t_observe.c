@@ -1,4 +1,5 @@
-/* tests/jit/t_observe.c - what profilers and debuggers are told is read back: the jitdump file record by record, gdb's list through the interface it uses. */
+/* tests/jit/t_observe.c - what profilers and debuggers are told is read back: the jitdump file record by record, gdb's
+ * list through the interface it uses. */
 #include <dirent.h>
 #include <elf.h>
 #include <pthread.h>
@@ -19,8 +20,15 @@
 #include "tests/support/shared.h"
 
 /* As gdb's manual declares them. */
-struct jit_code_entry { struct jit_code_entry *next_entry, *prev_entry; const char *symfile_addr; uint64_t symfile_size; };
-struct jit_descriptor { uint32_t version, action_flag; struct jit_code_entry *relevant_entry, *first_entry; };
+struct jit_code_entry {
+	struct jit_code_entry *next_entry, *prev_entry;
+	const char *symfile_addr;
+	uint64_t symfile_size;
+};
+struct jit_descriptor {
+	uint32_t version, action_flag;
+	struct jit_code_entry *relevant_entry, *first_entry;
+};
 extern struct jit_descriptor __jit_debug_descriptor;
 
 static char dir[64], file[96];
@@ -64,7 +72,11 @@ static uint64_t number(const uint8_t *at, unsigned bytes)
 	return v;
 }
 
-struct read_back { unsigned loads, closes; uint64_t last_time, bytes; char names[8192]; };
+struct read_back {
+	unsigned loads, closes;
+	uint64_t last_time, bytes;
+	char names[8192];
+};
 
 static void read_load(struct read_back *r, const uint8_t *at, uint64_t size)
 {
@@ -73,7 +85,7 @@ static void read_load(struct read_back *r, const uint8_t *at, uint64_t size)
 
 	assert_int_equal(number(at + 16, 4), getpid());
 	assert_int_equal(number(at + 24, 8), number(at + 32, 8));
-	assert_int_equal(number(at + 48, 8), r->loads++);               /* each its own number */
+	assert_int_equal(number(at + 48, 8), r->loads++); /* each its own number */
 	assert_int_equal(size, 56 + strlen(name) + 1 + n);
 	if (n == sizeof code)
 		assert_memory_equal(name + strlen(name) + 1, code, n);
@@ -119,7 +131,7 @@ static void test_dump(void **state)
 	observe_code(o, code, sizeof code, "first");
 	observe_code(o, code, sizeof code, "second.of.two");
 	assert_null(__jit_debug_descriptor.first_entry);
-	assert_int_equal(read_dump().loads, 2);                         /* there without a close: perf may stop a process at any time */
+	assert_int_equal(read_dump().loads, 2); /* there without a close: perf may stop a process at any time */
 	observe_close(o);
 	struct read_back r = read_dump();
 	assert_int_equal(r.closes, 1);
@@ -199,7 +211,9 @@ static void test_dump_cut(void **state)
 		for (int i = 0; o && i < 10; i++)
 			observe_code(o, code, sizeof code, "a.kernel");
 		bool after = o && observe_written(o, &err);
-		_exit(before && !after && strstr(err.text, "jit-") && strstr(err.text, "could not be written whole") ? 0 : 1);
+		_exit(before && !after && strstr(err.text, "jit-") && strstr(err.text, "could not be written whole")
+		              ? 0
+		              : 1);
 	}
 	int status;
 	char path[200];
@@ -268,12 +282,14 @@ static void test_model(void **state)
 	jit_session_stats stats;
 	(void)state;
 
-	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"), &(jit_model_options){ .cache_dir = "", .jitdump = dir, .gdb = 1 }, &err);
+	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
+	                              &(jit_model_options){ .cache_dir = "", .jitdump = dir, .gdb = 1 }, &err);
 	assert_non_null(m);
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF }, &err);
+	jit_session *s = jit_session_open(
+		m, &(jit_session_options){ .context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF }, &err);
 	assert_non_null(s);
 	assert_int_equal(jit_session_feed(s, ids, 5, &err), JIT_OK);
-	free(jit_session_report(s, 0, &err));           /* waits for what is made in the background */
+	free(jit_session_report(s, 0, &err)); /* waits for what is made in the background */
 	jit_session_get_stats(s, &stats);
 	uint64_t listed = 0;
 	for (const struct jit_code_entry *e = __jit_debug_descriptor.first_entry; e; e = e->next_entry)
@@ -293,8 +309,11 @@ static void test_model(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_dump, make_dir, remove_dir), cmocka_unit_test_setup_teardown(test_dump_by_many, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_dump_refused, make_dir, remove_dir), cmocka_unit_test_setup_teardown(test_dump_cut, make_dir, remove_dir), cmocka_unit_test(test_gdb),
+		cmocka_unit_test_setup_teardown(test_dump, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_dump_by_many, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_dump_refused, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_dump_cut, make_dir, remove_dir),
+		cmocka_unit_test(test_gdb),
 		cmocka_unit_test_setup_teardown(test_model, make_dir, remove_dir),
 	};
 

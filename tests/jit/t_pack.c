@@ -1,6 +1,8 @@
-/* tests/jit/t_pack.c - pack files: what comes back, the same bytes always, damage of every byte and at every length, files that must be refused.
+/* tests/jit/t_pack.c - pack files: what comes back, the same bytes always, damage of every byte and at every length,
+ * files that must be refused.
  *
- * The layout constants below are written down a second time on purpose: a change of layout that forgets the version fails here.
+ * The layout constants below are written down a second time on purpose: a change of layout that forgets the version
+ * fails here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +22,26 @@
 #include "tests/support/ordered.h"
 #include "tests/jit/stored.h"
 
-enum { VERSION = 3, HEADER = 64, RECORD = 96, AT_VERSION = 8, AT_RECORD_BYTES = 12, AT_RECORDS = 16, AT_SLOTS = 20, AT_BYTES = 24, AT_INDEX_SUM = 32, AT_ZERO = 40, AT_SUM = 56,
-       IN_OFFSET = 48, IN_BODY = 56, IN_CODE = 60, IN_POOL = 64, IN_ZERO = 76, IN_SUM = 88, MOST = 64 };
+enum {
+	VERSION = 3,
+	HEADER = 64,
+	RECORD = 96,
+	AT_VERSION = 8,
+	AT_RECORD_BYTES = 12,
+	AT_RECORDS = 16,
+	AT_SLOTS = 20,
+	AT_BYTES = 24,
+	AT_INDEX_SUM = 32,
+	AT_ZERO = 40,
+	AT_SUM = 56,
+	IN_OFFSET = 48,
+	IN_BODY = 56,
+	IN_CODE = 60,
+	IN_POOL = 64,
+	IN_ZERO = 76,
+	IN_SUM = 88,
+	MOST = 64
+};
 
 static struct pack_item item[MOST];
 
@@ -47,8 +67,18 @@ static uint8_t *bytes_of(size_t n, size_t *bytes)
 	return p;
 }
 
-static uint32_t get32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
-static uint64_t get64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+static uint32_t get32(const uint8_t *p)
+{
+	uint32_t v;
+	memcpy(&v, p, 4);
+	return v;
+}
+static uint64_t get64(const uint8_t *p)
+{
+	uint64_t v;
+	memcpy(&v, p, 8);
+	return v;
+}
 
 /* Makes every checksum of a forged pack fit; those of bodies only where they lie within the file. */
 static void seal(uint8_t *p, size_t n, size_t records)
@@ -111,7 +141,10 @@ static void test_written_and_read(void **unused)
 	free_items(MOST);
 }
 
-struct seen { struct ordered keys; size_t stop; };
+struct seen {
+	struct ordered keys;
+	size_t stop;
+};
 
 static bool see(const struct pack_entry *e, void *user)
 {
@@ -165,7 +198,8 @@ static void test_layout(void **unused)
 		assert_int_equal(get32(r + IN_POOL + 4), 64 + i);
 		assert_int_equal(get32(r + IN_POOL + 8), 3 * i);
 		assert_int_equal(get32(r + IN_ZERO), 0);
-		assert_int_equal(get64(r + IN_ZERO + 4), (uint64_t)(i + 1) | (uint64_t)(i + 2) << 16 | (uint64_t)(i + 3) << 32 | (uint64_t)(i & 1) << 48);
+		assert_int_equal(get64(r + IN_ZERO + 4), (uint64_t)(i + 1) | (uint64_t)(i + 2) << 16 |
+		                                                 (uint64_t)(i + 3) << 32 | (uint64_t)(i & 1) << 48);
 		at += get32(r + IN_BODY);
 	}
 	assert_int_equal(at, n);
@@ -259,7 +293,8 @@ static void test_one_key_twice(void **unused)
 
 enum { FEW = 3 };
 
-/* Opens damaged bytes: refused with a sentence, or every key gives its object or a counted miss. True: the damage was seen. */
+/* Opens damaged bytes: refused with a sentence, or every key gives its object or a counted miss. True: the damage was
+ * seen. */
 static bool seen_as_damage(const uint8_t *bytes, size_t n)
 {
 	struct error err = { 0 }, why = { 0 };
@@ -297,12 +332,12 @@ static void test_flipped_bits_and_cuts(void **unused)
 			p[i] ^= (uint8_t)(1 << bit);
 			if (!seen_as_damage(p, n))
 				fail_msg("bit %d of byte %zu", bit, i);
-			if (i < bodies)                 /* before anything is looked up */
+			if (i < bodies) /* before anything is looked up */
 				assert_null(pack_open_memory(p, n, "memory", NULL));
 			p[i] ^= (uint8_t)(1 << bit);
 		}
 	for (size_t cut = 0; cut < n; cut++) {
-		uint8_t *shorter = malloc(cut ? cut : 1);        /* of its own size, for tools that watch the ends */
+		uint8_t *shorter = malloc(cut ? cut : 1); /* of its own size, for tools that watch the ends */
 		memcpy(shorter, p, cut);
 		struct error err = { 0 };
 		assert_null(pack_open_memory(shorter, cut, "memory", &err));
@@ -323,12 +358,44 @@ static void test_flipped_bits_and_cuts(void **unused)
 static void test_forged_numbers(void **unused)
 {
 	enum { R = HEADER, SLOT = HEADER + FEW * RECORD };
-	static const struct { size_t at; uint32_t value; } lies[] = {
-		{ AT_VERSION, 0 }, { AT_VERSION, VERSION - 1 }, { AT_VERSION, VERSION + 1 }, { AT_RECORD_BYTES, 0 }, { AT_RECORD_BYTES, 95 }, { AT_RECORDS, 0 }, { AT_RECORDS, 1 },
-		{ AT_RECORDS, 4 }, { AT_RECORDS, 5 }, { AT_RECORDS, 1 << 24 }, { AT_RECORDS, UINT32_MAX }, { AT_SLOTS, 0 }, { AT_SLOTS, 4 }, { AT_SLOTS, 7 }, { AT_SLOTS, 16 },
-		{ AT_SLOTS, UINT32_MAX }, { AT_BYTES, 0 }, { AT_BYTES, UINT32_MAX }, { AT_BYTES + 4, UINT32_MAX }, { R + 8, 77 }, { R + IN_OFFSET, 0 }, { R + IN_OFFSET, UINT32_MAX },
-		{ R + IN_OFFSET + 4, UINT32_MAX }, { R + IN_BODY, 0 }, { R + IN_BODY, 1 }, { R + IN_BODY, UINT32_MAX }, { R + IN_CODE, 0 }, { R + IN_CODE, 39 }, { R + IN_CODE, 41 },
-		{ R + IN_CODE, (16 << 20) + 1 }, { R + IN_CODE, UINT32_MAX }, { R + IN_POOL, 41 }, { R + IN_POOL, UINT32_MAX }, { R + IN_ZERO, 1 },
+	static const struct {
+		size_t at;
+		uint32_t value;
+	} lies[] = {
+		{ AT_VERSION, 0 },
+		{ AT_VERSION, VERSION - 1 },
+		{ AT_VERSION, VERSION + 1 },
+		{ AT_RECORD_BYTES, 0 },
+		{ AT_RECORD_BYTES, 95 },
+		{ AT_RECORDS, 0 },
+		{ AT_RECORDS, 1 },
+		{ AT_RECORDS, 4 },
+		{ AT_RECORDS, 5 },
+		{ AT_RECORDS, 1 << 24 },
+		{ AT_RECORDS, UINT32_MAX },
+		{ AT_SLOTS, 0 },
+		{ AT_SLOTS, 4 },
+		{ AT_SLOTS, 7 },
+		{ AT_SLOTS, 16 },
+		{ AT_SLOTS, UINT32_MAX },
+		{ AT_BYTES, 0 },
+		{ AT_BYTES, UINT32_MAX },
+		{ AT_BYTES + 4, UINT32_MAX },
+		{ R + 8, 77 },
+		{ R + IN_OFFSET, 0 },
+		{ R + IN_OFFSET, UINT32_MAX },
+		{ R + IN_OFFSET + 4, UINT32_MAX },
+		{ R + IN_BODY, 0 },
+		{ R + IN_BODY, 1 },
+		{ R + IN_BODY, UINT32_MAX },
+		{ R + IN_CODE, 0 },
+		{ R + IN_CODE, 39 },
+		{ R + IN_CODE, 41 },
+		{ R + IN_CODE, (16 << 20) + 1 },
+		{ R + IN_CODE, UINT32_MAX },
+		{ R + IN_POOL, 41 },
+		{ R + IN_POOL, UINT32_MAX },
+		{ R + IN_ZERO, 1 },
 	};
 	size_t n;
 
@@ -419,7 +486,8 @@ static void test_refused_files(void **unused)
 	unlink(path);
 	stored_write_file(path, (const uint8_t *)"", 0);
 	refused(path, ERROR_FORMAT, "0 bytes");
-	stored_write_file(path, (const uint8_t *)"GGUF is something else altogether, but it has more bytes than a header", 70);
+	stored_write_file(
+		path, (const uint8_t *)"GGUF is something else altogether, but it has more bytes than a header", 70);
 	refused(path, ERROR_FORMAT, "no pack file");
 	assert_true(pack_write(path, item, 1, NULL));
 	struct stat st;
@@ -498,8 +566,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, stored_fresh)
-		T(test_written_and_read), T(test_in_order_of_text), T(test_layout), T(test_same_bytes_in_any_order_place_and_time), T(test_one_key_twice),
-		T(test_flipped_bits_and_cuts), T(test_forged_numbers), T(test_cut_while_open), T(test_refused_files), T(test_places_that_cannot_be_written), T(test_full_disk),
+		T(test_written_and_read), T(test_in_order_of_text),
+		T(test_layout),           T(test_same_bytes_in_any_order_place_and_time),
+		T(test_one_key_twice),    T(test_flipped_bits_and_cuts),
+		T(test_forged_numbers),   T(test_cut_while_open),
+		T(test_refused_files),    T(test_places_that_cannot_be_written),
+		T(test_full_disk),
 	};
 	return cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);
 }

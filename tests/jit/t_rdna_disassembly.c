@@ -1,5 +1,6 @@
-/* tests/jit/t_rdna_disassembly.c - what another disassembler reads in our code objects: every instruction is one it knows, and its words for it, assembled,
- * are the same bytes. Programs of models whose sizes are real and small, of every mixture of weights, on a card of each generation. */
+/* tests/jit/t_rdna_disassembly.c - what another disassembler reads in our code objects: every instruction is one it
+ * knows, and its words for it, assembled, are the same bytes. Programs of models whose sizes are real and small, of
+ * every mixture of weights, on a card of each generation. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +41,8 @@ static void disassemble_programs(struct rdna_words *w, const char *tool, const c
 	assert_int_equal(n, 4);
 }
 
-static void add_model(struct rdna_words *w, const char *tool, const char *target, const char *shape, const char *mixture)
+static void add_model(struct rdna_words *w, const char *tool, const char *target, const char *shape,
+                      const char *mixture)
 {
 	char dir[] = "/tmp/t_rdna_disassembly.XXXXXX", model[64];
 	struct error err = { 0 };
@@ -63,9 +65,13 @@ static void add_model(struct rdna_words *w, const char *tool, const char *target
 	rmdir(dir);
 }
 
-static const struct { const char *shape, *mixture; } models[] = {
-	{ "qwen3-0.6b", "bf16" }, { "mistral-7b", "q8_0" }, { "llama-3.2-1b", "q4_k_m" }, { "tiny", "f32" }, { "tiny", "f16" }, { "tiny", "q4_0" }, { "tiny", "q4_1" }, { "tiny", "q5_0" },
-	{ "tiny", "q5_1" }, { "tiny", "q2_k" }, { "tiny", "q3_k" }, { "tiny", "q5_k_m" }, { "tiny", "iq4_nl" }, { "tiny", "iq4_xs" },
+static const struct {
+	const char *shape, *mixture;
+} models[] = {
+	{ "qwen3-0.6b", "bf16" }, { "mistral-7b", "q8_0" }, { "llama-3.2-1b", "q4_k_m" }, { "tiny", "f32" },
+	{ "tiny", "f16" },        { "tiny", "q4_0" },       { "tiny", "q4_1" },           { "tiny", "q5_0" },
+	{ "tiny", "q5_1" },       { "tiny", "q2_k" },       { "tiny", "q3_k" },           { "tiny", "q5_k_m" },
+	{ "tiny", "iq4_nl" },     { "tiny", "iq4_xs" },
 };
 enum { MODELS = sizeof models / sizeof *models, QUICK = 3 };
 
@@ -81,13 +87,30 @@ static void check_target(const char *target)
 	rdna_words_clear(&w);
 }
 
-static void test_gfx10(void **state) { (void)state; check_target("gfx1030"); }
-static void test_gfx11(void **state) { (void)state; check_target("gfx1101"); }
-static void test_gfx115(void **state) { (void)state; check_target("gfx1151"); }
-static void test_gfx12(void **state) { (void)state; check_target("gfx1201"); }
+static void test_gfx10(void **state)
+{
+	(void)state;
+	check_target("gfx1030");
+}
+static void test_gfx11(void **state)
+{
+	(void)state;
+	check_target("gfx1101");
+}
+static void test_gfx115(void **state)
+{
+	(void)state;
+	check_target("gfx1151");
+}
+static void test_gfx12(void **state)
+{
+	(void)state;
+	check_target("gfx1201");
+}
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_gfx10), cmocka_unit_test(test_gfx11), cmocka_unit_test(test_gfx115), cmocka_unit_test(test_gfx12) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_gfx10), cmocka_unit_test(test_gfx11),
+		                            cmocka_unit_test(test_gfx115), cmocka_unit_test(test_gfx12) };
 	return cmocka_run_group_tests_name("rdna_disassembly", tests, NULL, NULL);
 }

@@ -70,7 +70,9 @@ static void what_is_printed_is_read_back(void **state)
 static void names_of_the_newest_generation_are_read_too(void **state)
 {
 	struct rdna_lir l;
-	rdna_text_read(&l, RDNA_GFX10_3, "global_load_dwordx2 %v1:2, %v2, %s3:2\nglobal_load_b64 %v1:2, %v2, %s3:2 ; comment\n\n# comment\n");
+	rdna_text_read(
+		&l, RDNA_GFX10_3,
+		"global_load_dwordx2 %v1:2, %v2, %s3:2\nglobal_load_b64 %v1:2, %v2, %s3:2 ; comment\n\n# comment\n");
 	assert_int_equal(l.n_ins, 2);
 	assert_int_equal(l.ins[0].op, RDNA_GLOBAL_LOAD_B64);
 	assert_int_equal(l.ins[1].op, RDNA_GLOBAL_LOAD_B64);
@@ -83,13 +85,25 @@ static void names_of_the_newest_generation_are_read_too(void **state)
 static void broken_text_is_refused(void **state)
 {
 	static const char *const broken[] = {
-		"v_nothing %v1", "v_mov_b32 %v1", "v_mov_b32 %v1, %v2, %v3", "v_mov_b32 %v0, 1", "v_mov_b32 %v1[16], 1", "v_mov_b32 %v1, |%v2",
-		"v_mov_b32 %v1, x5", "v_mov_b32 %v1, %v2 wild", "v_mov_b32 %v1, %v2 offset:", "ds_load_b32 %v1, %v2 memory:disk",
-		"v_mov_b32 %v1, %s1", "v_mov_b32 %v1, v[3:", "global_load_b32 %v1, %v2:2", "v_mov_b32 %v1[3:2], 0", "v_mov_b32 %v1:17, 0",
+		"v_nothing %v1",
+		"v_mov_b32 %v1",
+		"v_mov_b32 %v1, %v2, %v3",
+		"v_mov_b32 %v0, 1",
+		"v_mov_b32 %v1[16], 1",
+		"v_mov_b32 %v1, |%v2",
+		"v_mov_b32 %v1, x5",
+		"v_mov_b32 %v1, %v2 wild",
+		"v_mov_b32 %v1, %v2 offset:",
+		"ds_load_b32 %v1, %v2 memory:disk",
+		"v_mov_b32 %v1, %s1",
+		"v_mov_b32 %v1, v[3:",
+		"global_load_b32 %v1, %v2:2",
+		"v_mov_b32 %v1[3:2], 0",
+		"v_mov_b32 %v1:17, 0",
 	};
 	for (size_t k = 0; k < sizeof broken / sizeof *broken; k++) {
 		struct rdna_lir l;
-		struct error err = {0};
+		struct error err = { 0 };
 		rdna_lir_init(&l, RDNA_GFX11);
 		if (rdna_lir_parse(&l, broken[k], &err))
 			fail_msg("\"%s\" was accepted", broken[k]);
@@ -116,22 +130,39 @@ static void insertion_shifts_and_zeroes(void **state)
 
 static void facts_say_what_instructions_do(void **state)
 {
-	static const struct { unsigned op, facts; } want[] = {
-		{ RDNA_S_ADD_CO_U32, RDNA_IS_SALU | RDNA_WRITES_SCC }, { RDNA_S_ADD_CO_CI_U32, RDNA_IS_SALU | RDNA_READS_SCC | RDNA_WRITES_SCC },
-		{ RDNA_S_MUL_I32, RDNA_IS_SALU }, { RDNA_S_MOV_B32, RDNA_IS_SALU }, { RDNA_S_CSELECT_B32, RDNA_IS_SALU | RDNA_READS_SCC },
-		{ RDNA_S_CMP_LT_I32, RDNA_IS_SALU | RDNA_WRITES_SCC }, { RDNA_S_LOAD_B64, RDNA_IS_SMEM }, { RDNA_V_ADD_F32, RDNA_IS_VALU },
-		{ RDNA_V_RCP_F32, RDNA_IS_VALU | RDNA_IS_TRANS }, { RDNA_V_DIV_FMAS_F32, RDNA_IS_VALU | RDNA_READS_VCC },
-		{ RDNA_V_WMMA_I32_16X16X16_IU8, RDNA_IS_VALU | RDNA_IS_WMMA }, { RDNA_GLOBAL_LOAD_B128, RDNA_IS_VMEM },
-		{ RDNA_GLOBAL_STORE_B32, RDNA_IS_VMEM | RDNA_IS_STORE }, { RDNA_GLOBAL_ATOMIC_ADD_U32, RDNA_IS_VMEM | RDNA_IS_STORE },
-		{ RDNA_DS_LOAD_B32, RDNA_IS_LDS }, { RDNA_DS_STORE_B128, RDNA_IS_LDS | RDNA_IS_STORE }, { RDNA_DS_BPERMUTE_B32, RDNA_IS_LDS },
-		{ RDNA_S_BARRIER, RDNA_IS_FIXED }, { RDNA_S_BARRIER_SIGNAL, RDNA_IS_SALU | RDNA_IS_FIXED }, { RDNA_V_CMPX_LT_F32, RDNA_IS_VALU | RDNA_IS_FIXED },
-		{ RDNA_V_CMP_LT_F32, RDNA_IS_VALU }, { RDNA_LIR_LOOP, RDNA_IS_FIXED | RDNA_WRITES_SCC }, { RDNA_LIR_DUAL, RDNA_IS_FIXED },
+	static const struct {
+		unsigned op, facts;
+	} want[] = {
+		{ RDNA_S_ADD_CO_U32, RDNA_IS_SALU | RDNA_WRITES_SCC },
+		{ RDNA_S_ADD_CO_CI_U32, RDNA_IS_SALU | RDNA_READS_SCC | RDNA_WRITES_SCC },
+		{ RDNA_S_MUL_I32, RDNA_IS_SALU },
+		{ RDNA_S_MOV_B32, RDNA_IS_SALU },
+		{ RDNA_S_CSELECT_B32, RDNA_IS_SALU | RDNA_READS_SCC },
+		{ RDNA_S_CMP_LT_I32, RDNA_IS_SALU | RDNA_WRITES_SCC },
+		{ RDNA_S_LOAD_B64, RDNA_IS_SMEM },
+		{ RDNA_V_ADD_F32, RDNA_IS_VALU },
+		{ RDNA_V_RCP_F32, RDNA_IS_VALU | RDNA_IS_TRANS },
+		{ RDNA_V_DIV_FMAS_F32, RDNA_IS_VALU | RDNA_READS_VCC },
+		{ RDNA_V_WMMA_I32_16X16X16_IU8, RDNA_IS_VALU | RDNA_IS_WMMA },
+		{ RDNA_GLOBAL_LOAD_B128, RDNA_IS_VMEM },
+		{ RDNA_GLOBAL_STORE_B32, RDNA_IS_VMEM | RDNA_IS_STORE },
+		{ RDNA_GLOBAL_ATOMIC_ADD_U32, RDNA_IS_VMEM | RDNA_IS_STORE },
+		{ RDNA_DS_LOAD_B32, RDNA_IS_LDS },
+		{ RDNA_DS_STORE_B128, RDNA_IS_LDS | RDNA_IS_STORE },
+		{ RDNA_DS_BPERMUTE_B32, RDNA_IS_LDS },
+		{ RDNA_S_BARRIER, RDNA_IS_FIXED },
+		{ RDNA_S_BARRIER_SIGNAL, RDNA_IS_SALU | RDNA_IS_FIXED },
+		{ RDNA_V_CMPX_LT_F32, RDNA_IS_VALU | RDNA_IS_FIXED },
+		{ RDNA_V_CMP_LT_F32, RDNA_IS_VALU },
+		{ RDNA_LIR_LOOP, RDNA_IS_FIXED | RDNA_WRITES_SCC },
+		{ RDNA_LIR_DUAL, RDNA_IS_FIXED },
 	};
 	for (size_t k = 0; k < sizeof want / sizeof *want; k++)
 		if (rdna_lir_facts(want[k].op) != want[k].facts)
 			fail_msg("row %zu: facts %#x, not %#x", k, rdna_lir_facts(want[k].op), want[k].facts);
 	for (unsigned op = 0; op < RDNA_OP_COUNT; op++) {
-		unsigned f = rdna_lir_facts(op), classes = f & (RDNA_IS_SALU | RDNA_IS_VALU | RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS | RDNA_IS_FIXED);
+		unsigned f = rdna_lir_facts(op), classes = f & (RDNA_IS_SALU | RDNA_IS_VALU | RDNA_IS_SMEM |
+		                                                RDNA_IS_VMEM | RDNA_IS_LDS | RDNA_IS_FIXED);
 		assert_int_not_equal(classes, 0);
 	}
 }
@@ -139,13 +170,25 @@ static void facts_say_what_instructions_do(void **state)
 static void some_destinations_are_read(void **state)
 {
 	static const char *const reads[] = {
-		"v_fmac_f32 %v1, %v2, %v3", "s_fmac_f32 %s1, %s2, %s3", "global_load_b32 %v1, %v2, %s3:2 exec:0xff", "ds_load_u16_d16_hi %v1, %v2",
-		"v_fma_f16 %v1.h, %v2, %v2, %v2", "v_mov_b32 %v1, %v2 dpp16:0x111", "v_mov_b32 %v1, %v2 dpp16:0x161 bank_mask:0x1",
-		"v_writelane_b32 %v1, %s2, 3", "s_cmov_b32 %s1, %s2",
+		"v_fmac_f32 %v1, %v2, %v3",
+		"s_fmac_f32 %s1, %s2, %s3",
+		"global_load_b32 %v1, %v2, %s3:2 exec:0xff",
+		"ds_load_u16_d16_hi %v1, %v2",
+		"v_fma_f16 %v1.h, %v2, %v2, %v2",
+		"v_mov_b32 %v1, %v2 dpp16:0x111",
+		"v_mov_b32 %v1, %v2 dpp16:0x161 bank_mask:0x1",
+		"v_writelane_b32 %v1, %s2, 3",
+		"s_cmov_b32 %s1, %s2",
 	};
 	static const char *const reads_not[] = {
-		"v_fma_f32 %v1, %v2, %v3, %v4", "global_load_b32 %v1, %v2, %s3:2", "v_mov_b32 %v1, %v2 dpp16:0x161", "v_mov_b32 %v1, %v2 dpp16:0x111 bound_ctrl",
-		"v_fma_f16 %v1, %v2, %v2, %v2.h", "ds_load_u16 %v1, %v2 exec:0xffffffff", "loop %s1, 3", "ds_store_b32 %v1, %v2 exec:0x1",
+		"v_fma_f32 %v1, %v2, %v3, %v4",
+		"global_load_b32 %v1, %v2, %s3:2",
+		"v_mov_b32 %v1, %v2 dpp16:0x161",
+		"v_mov_b32 %v1, %v2 dpp16:0x111 bound_ctrl",
+		"v_fma_f16 %v1, %v2, %v2, %v2.h",
+		"ds_load_u16 %v1, %v2 exec:0xffffffff",
+		"loop %s1, 3",
+		"ds_store_b32 %v1, %v2 exec:0x1",
 	};
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t k = 0; k < (pass ? sizeof reads_not : sizeof reads) / sizeof *reads; k++) {
@@ -171,14 +214,16 @@ static bool verify(enum rdna_gen gen, const char *text, struct error *err)
 static void the_verifier_accepts_what_is_right(void **state)
 {
 	static const char *const right[] = {
-		"v_mov_b32 %v1, 0\nloop %s2, s7\nv_add_f32 %v1, %v1, %s2\nv_mov_b32 %v3[0], 0\nendloop\nv_mov_b32 %v4, %v1\n",
-		"s_load_b64 %s1:2, s[8:9]\nv_mov_b32 %v2[0], 0\nv_mov_b32 %v2[1], %s1[1]\nglobal_store_b64 %v2[0], %v2:2, %s1:2\n",
+		"v_mov_b32 %v1, 0\nloop %s2, s7\nv_add_f32 %v1, %v1, %s2\nv_mov_b32 %v3[0], 0\nendloop\nv_mov_b32 %v4, "
+		"%v1\n",
+		"s_load_b64 %s1:2, s[8:9]\nv_mov_b32 %v2[0], 0\nv_mov_b32 %v2[1], %s1[1]\nglobal_store_b64 %v2[0], "
+		"%v2:2, %s1:2\n",
 		"s_cmp_eq_u32 s10, s12\ns_cselect_b32 %s1, s10, 0\n",
 		"v_mov_b32 %v1, 0\nv_div_scale_f32 %v2, vcc_lo, %v1, %v1, %v1\nv_div_fmas_f32 %v3, %v1, %v1, %v2\n",
 		"loop 3\nv_mov_b32 %v1, 0\nendloop\nloop 3\nv_mov_b32 %v1, 0\nv_mov_b32 %v2, %v1\nendloop\n",
 		"v_mov_b32 %v1, 0\nglobal_load_b32 %v1, %v1, s[8:9] exec:0xff\n",
 	};
-	struct error err = {0};
+	struct error err = { 0 };
 	for (size_t k = 0; k < sizeof right / sizeof *right; k++)
 		if (!verify(RDNA_GFX11, right[k], &err))
 			fail_msg("program %zu: %s", k, err.text);
@@ -186,7 +231,9 @@ static void the_verifier_accepts_what_is_right(void **state)
 
 static void the_verifier_refuses_what_is_wrong(void **state)
 {
-	static const struct { const char *text, *what; } wrong[] = {
+	static const struct {
+		const char *text, *what;
+	} wrong[] = {
 		{ "v_mov_b32 %v1, %v2\n", "before it is written" },
 		{ "loop 3\nv_mov_b32 %v1, 0\nendloop\nv_mov_b32 %v2, %v1\n", "before it is written" },
 		{ "v_mov_b32 %v1[0], 0\nv_mov_b32 %v2, %v1[1]\n", "before it is written" },
@@ -206,14 +253,15 @@ static void the_verifier_refuses_what_is_wrong(void **state)
 		{ "s_mov_b32 exec_lo, 0\n", "may not write" },
 		{ "s_mov_b32 %s1, s3\n", "register of the driver" },
 		{ "s_mov_b32 %s1, s16\n", "belongs to the allocator" },
-		{ "loop 3\n", "stays open" }, { "endloop\n", "not open" },
+		{ "loop 3\n", "stays open" },
+		{ "endloop\n", "not open" },
 		{ "v_mov_b32 %v1, 0 exec:0x1\n", "only memory" },
 		{ "v_mov_b32 %v1, 0\nv_dot4c_i32_i8 %v1, %v1, %v1\n", "generation lacks" },
 		{ "v_mov_b32 %v1, 0\nds_load_b32 %v2, 5\n", "takes none" },
 		{ "v_mov_b32 %v1, 0\nv_mov_b32 %v2, 0\nv_swap_b32 %v1, %v2\n", "writes its source" },
 	};
 	for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
-		struct error err = {0};
+		struct error err = { 0 };
 		if (verify(RDNA_GFX11, wrong[k].text, &err))
 			fail_msg("program %zu was accepted: %s", k, wrong[k].text);
 		if (!strstr(err.text, wrong[k].what))
@@ -227,7 +275,8 @@ static bool verify_assigned(const char *text, const uint8_t *number, struct erro
 	struct rdna_lir l;
 	rdna_text_read(&l, RDNA_GFX11, text);
 	for (uint32_t r = 1; r < l.n_regs; r++)
-		l.reg[r].phys = (uint16_t)((l.reg[r].cls == RDNA_CLASS_VGPR ? RDNA_V0 : RDNA_ABI_FREE_SGPR) + number[r]);
+		l.reg[r].phys =
+			(uint16_t)((l.reg[r].cls == RDNA_CLASS_VGPR ? RDNA_V0 : RDNA_ABI_FREE_SGPR) + number[r]);
 	l.allocated = true;
 	bool ok = rdna_lir_verify(&l, err);
 	rdna_lir_free(&l);
@@ -236,28 +285,44 @@ static bool verify_assigned(const char *text, const uint8_t *number, struct erro
 
 static void the_verifier_follows_machine_registers(void **state)
 {
-	static const struct { const char *text; uint8_t number[6]; bool ok; } cases[] = {
+	static const struct {
+		const char *text;
+		uint8_t number[6];
+		bool ok;
+	} cases[] = {
 		{ "v_mov_b32 %v1, 0\nv_mov_b32 %v2, 1\nv_add_f32 %v3, %v1, %v2\n", { 0, 0, 1, 0 }, true },
 		{ "v_mov_b32 %v1, 0\nv_mov_b32 %v2, 1\nv_add_f32 %v3, %v1, %v2\n", { 0, 0, 0, 1 }, false },
 		/* a word of a tuple under another register */
-		{ "v_mov_b32 %v1[0], 0\nv_mov_b32 %v1[1], 0\nv_mov_b32 %v2, %v1[1]\nv_mov_b32 %v3, %v1[0]\n", { 0, 0, 1, 2 }, true },
-		{ "v_mov_b32 %v1[0], 0\nv_mov_b32 %v1[1], 0\nv_mov_b32 %v2, %v1[1]\nv_mov_b32 %v3, %v1[0]\n", { 0, 0, 0, 2 }, false },
+		{ "v_mov_b32 %v1[0], 0\nv_mov_b32 %v1[1], 0\nv_mov_b32 %v2, %v1[1]\nv_mov_b32 %v3, %v1[0]\n",
+		  { 0, 0, 1, 2 },
+		  true },
+		{ "v_mov_b32 %v1[0], 0\nv_mov_b32 %v1[1], 0\nv_mov_b32 %v2, %v1[1]\nv_mov_b32 %v3, %v1[0]\n",
+		  { 0, 0, 0, 2 },
+		  false },
 		/* round a loop's back */
 		{ "v_mov_b32 %v1, 0\nloop 2\nv_mov_b32 %v2, %v1\nv_mov_b32 %v3, 5\nendloop\n", { 0, 0, 1, 1 }, true },
 		{ "v_mov_b32 %v1, 0\nloop 2\nv_mov_b32 %v2, %v1\nv_mov_b32 %v3, 5\nendloop\n", { 0, 0, 1, 0 }, false },
-		{ "v_mov_b32 %v1, 0\nloop 2\nloop 2\nv_mov_b32 %v2, %v1\nendloop\nv_mov_b32 %v3, 5\nendloop\n", { 0, 0, 1, 0 }, false },
+		{ "v_mov_b32 %v1, 0\nloop 2\nloop 2\nv_mov_b32 %v2, %v1\nendloop\nv_mov_b32 %v3, 5\nendloop\n",
+		  { 0, 0, 1, 0 },
+		  false },
 		/* what a loop replaces is unknown behind it, even if it was the same before */
 		{ "v_mov_b32 %v1, 0\nloop 2\nv_mov_b32 %v2, 1\nendloop\nv_mov_b32 %v3, %v1\n", { 0, 0, 0, 1 }, false },
 		{ "s_mov_b32 %s1, s7\nloop %s2, %s1\ns_mov_b32 %s3, %s1\nendloop\n", { 0, 0, 0, 2 }, false },
 		{ "s_mov_b32 %s1, s7\nloop %s2, %s1\ns_mov_b32 %s3, %s1\nendloop\n", { 0, 0, 1, 2 }, true },
 		/* written before all is read */
-		{ "v_mov_b32 %v1, 0\nv_mov_b32 %v2[0], 0\nv_mov_b32 %v2[1], 0\nv_lshlrev_b64 %v3:2, %v1, %v2:2\n", { 0, 0, 2, 4 }, true },
-		{ "v_mov_b32 %v1, 0\nv_mov_b32 %v2[0], 0\nv_mov_b32 %v2[1], 0\nv_lshlrev_b64 %v3:2, %v1, %v2:2\n", { 0, 0, 2, 3 }, false },
+		{ "v_mov_b32 %v1, 0\nv_mov_b32 %v2[0], 0\nv_mov_b32 %v2[1], 0\nv_lshlrev_b64 %v3:2, %v1, %v2:2\n",
+		  { 0, 0, 2, 4 },
+		  true },
+		{ "v_mov_b32 %v1, 0\nv_mov_b32 %v2[0], 0\nv_mov_b32 %v2[1], 0\nv_lshlrev_b64 %v3:2, %v1, %v2:2\n",
+		  { 0, 0, 2, 3 },
+		  false },
 		/* an odd pair, a number that does not exist */
-		{ "s_mov_b64 %s1:2, 0\n", { 0, 1 }, false }, { "s_mov_b64 %s1:2, 0\n", { 0, 90 }, false }, { "s_mov_b64 %s1:2, 0\n", { 0, 88 }, true },
+		{ "s_mov_b64 %s1:2, 0\n", { 0, 1 }, false },
+		{ "s_mov_b64 %s1:2, 0\n", { 0, 90 }, false },
+		{ "s_mov_b64 %s1:2, 0\n", { 0, 88 }, true },
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-		struct error err = {0};
+		struct error err = { 0 };
 		if (verify_assigned(cases[k].text, cases[k].number, &err) != cases[k].ok)
 			fail_msg("case %zu: %s", k, cases[k].ok ? err.text : "accepted");
 	}
@@ -266,10 +331,15 @@ static void the_verifier_follows_machine_registers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_printed_is_read_back), cmocka_unit_test(names_of_the_newest_generation_are_read_too),
-		cmocka_unit_test(broken_text_is_refused), cmocka_unit_test(insertion_shifts_and_zeroes), cmocka_unit_test(facts_say_what_instructions_do),
-		cmocka_unit_test(some_destinations_are_read), cmocka_unit_test(the_verifier_accepts_what_is_right),
-		cmocka_unit_test(the_verifier_refuses_what_is_wrong), cmocka_unit_test(the_verifier_follows_machine_registers),
+		cmocka_unit_test(what_is_printed_is_read_back),
+		cmocka_unit_test(names_of_the_newest_generation_are_read_too),
+		cmocka_unit_test(broken_text_is_refused),
+		cmocka_unit_test(insertion_shifts_and_zeroes),
+		cmocka_unit_test(facts_say_what_instructions_do),
+		cmocka_unit_test(some_destinations_are_read),
+		cmocka_unit_test(the_verifier_accepts_what_is_right),
+		cmocka_unit_test(the_verifier_refuses_what_is_wrong),
+		cmocka_unit_test(the_verifier_follows_machine_registers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

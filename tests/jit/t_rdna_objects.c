@@ -1,4 +1,5 @@
-/* tests/jit/t_rdna_objects.c - every code object that the tests before this one ran on simulated cards, read by another disassembler and assembled again.
+/* tests/jit/t_rdna_objects.c - every code object that the tests before this one ran on simulated cards, read by another
+ * disassembler and assembled again.
  *
  * Owns: the directory where the simulator kept them, $JITRUN_SIM_KEEP; what was read whole is removed from it.
  */
@@ -18,7 +19,10 @@
 
 enum { AT_ONCE = 200, NAME = 48 };
 
-struct kept { char (*name)[NAME]; size_t n, capacity; };
+struct kept {
+	char (*name)[NAME];
+	size_t n, capacity;
+};
 
 static void find_kept(struct kept *k, const char *dir)
 {
@@ -65,7 +69,8 @@ static size_t check_target(const struct kept *k, size_t first, const char *dir, 
 		snprintf(path, sizeof path, "%s/%s", dir, k->name[i]);
 		unlink(path);
 	}
-	printf("# %s: %zu code objects, %llu instructions, %zu different ones\n", target, end - first, (unsigned long long)w.met, w.n);
+	printf("# %s: %zu code objects, %llu instructions, %zu different ones\n", target, end - first,
+	       (unsigned long long)w.met, w.n);
 	rdna_words_clear(&w);
 	free(files);
 	return end - first;

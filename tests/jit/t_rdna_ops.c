@@ -1,8 +1,9 @@
 /* tests/jit/t_rdna_ops.c - RDNA code for every row of ops.def against the interpreter, byte for byte, in the simulator.
  *
- * Every op alone on edge values, its operands vectors, broadcasts or constants, its destination on each operand; conversions and roots on all or many
- * floats; memory of all kinds; loops; groups of waves; random kernels. Each on one card of every generation, with loads that land at once, as late as the
- * waits allow, and at random moments, and with approximations that are off by one unit.
+ * Every op alone on edge values, its operands vectors, broadcasts or constants, its destination on each operand;
+ * conversions and roots on all or many floats; memory of all kinds; loops; groups of waves; random kernels. Each on one
+ * card of every generation, with loads that land at once, as late as the waits allow, and at random moments, and with
+ * approximations that are off by one unit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +28,8 @@ static enum rdna_gen gen;
 
 enum { V = 128 /* bytes of a vector */, WAVES = 8 };
 
-/* Whether NaNs of different bits count as the same: their signs and payloads are the hardware's business where arithmetic makes them. */
+/* Whether NaNs of different bits count as the same: their signs and payloads are the hardware's business where
+ * arithmetic makes them. */
 enum nans { NANS_EXACT, NANS_ALIKE };
 
 static bool compile(struct object *o, const struct ir *ir, const struct compile_options *opt, struct error *err)
@@ -49,10 +51,21 @@ static void show(const struct ir *ir, const struct compile_options *opt)
 		object_free(&o);
 }
 
-static void call(const struct ir *ir, const struct object *o, struct random_ir_buffers *b, const struct sim_options *sim, int64_t begin, int64_t end)
+static void call(const struct ir *ir, const struct object *o, struct random_ir_buffers *b,
+                 const struct sim_options *sim, int64_t begin, int64_t end)
 {
-	const struct rdna_call c = { .object = o, .gen = gen, .waves = ir->cooperative ? ir->waves : 1, .arg = b->arg, .n_args = 4, .begin = begin, .end = end,
-		.memory = { { b->in, sizeof b->in, false }, { b->out, sizeof b->out, true }, { b->pointer, sizeof b->pointer, false } } };
+	const struct rdna_call c = {
+		.object = o,
+		.gen = gen,
+		.waves = ir->cooperative ? ir->waves : 1,
+		.arg = b->arg,
+		.n_args = 4,
+		.begin = begin,
+		.end = end,
+		.memory = { { b->in, sizeof b->in, false },
+		            { b->out, sizeof b->out, true },
+		            { b->pointer, sizeof b->pointer, false } }
+	};
 	struct error err = { 0 };
 	if (!rdna_call(&c, sim, &err)) {
 		show(ir, NULL);
@@ -61,11 +74,14 @@ static void call(const struct ir *ir, const struct object *o, struct random_ir_b
 }
 
 static const struct sim_options modes[] = {
-	{ .memory = SIM_MEMORY_NOW }, { .memory = SIM_MEMORY_AT_WAIT, .perturb = 1 }, { .memory = SIM_MEMORY_RANDOM, .seed = 1, .perturb = 77 },
+	{ .memory = SIM_MEMORY_NOW },
+	{ .memory = SIM_MEMORY_AT_WAIT, .perturb = 1 },
+	{ .memory = SIM_MEMORY_RANDOM, .seed = 1, .perturb = 77 },
 };
 enum { MODES = sizeof modes / sizeof *modes };
 
-static void compare(const struct ir *ir, const struct random_ir_buffers *want, const struct random_ir_buffers *got, enum nans nans, const char *what)
+static void compare(const struct ir *ir, const struct random_ir_buffers *want, const struct random_ir_buffers *got,
+                    enum nans nans, const char *what)
 {
 	for (size_t k = 0; k < sizeof want->out; k += 4) {
 		uint32_t w, g;
@@ -74,13 +90,14 @@ static void compare(const struct ir *ir, const struct random_ir_buffers *want, c
 		if (w == g || (nans == NANS_ALIKE && op_is_nan(w) && op_is_nan(g)))
 			continue;
 		show(ir, NULL);
-		fail_msg("%s, %s: output word %zu is %08x, the interpreter says %08x", rdna_call_targets[gen], what, k / 4, g, w);
+		fail_msg("%s, %s: output word %zu is %08x, the interpreter says %08x", rdna_call_targets[gen], what,
+		         k / 4, g, w);
 	}
 }
 
 /* Interpreter and generated code on the same buffers, in modes first..last-1. */
-static void check_modes(const struct ir *ir, const struct compile_options *opt, const void *in, size_t in_bytes, uint64_t seed, int64_t begin, int64_t end,
-                        enum nans nans, unsigned first, unsigned last)
+static void check_modes(const struct ir *ir, const struct compile_options *opt, const void *in, size_t in_bytes,
+                        uint64_t seed, int64_t begin, int64_t end, enum nans nans, unsigned first, unsigned last)
 {
 	struct object o;
 	struct error err = { 0 };
@@ -123,7 +140,11 @@ static bool makes_nans(enum ir_op op)
 static void check_vector_op(enum ir_op op, int64_t imm)
 {
 	const struct ir_facts *f = &ir_facts[op];
-	unsigned operands = (f->a != IR_KIND__) + (f->b != IR_KIND__) + (f->c != IR_KIND__), all = operands == 0 ? 1 : operands == 1 ? 4 : operands == 2 ? 16 : 64;
+	unsigned operands = (f->a != IR_KIND__) + (f->b != IR_KIND__) + (f->c != IR_KIND__),
+		 all = operands == 0   ? 1
+	               : operands == 1 ? 4
+	               : operands == 2 ? 16
+	                               : 64;
 	uint32_t in[OP_WORDS];
 	op_fill(in, op);
 	for (unsigned forms = 0; forms < all; forms++) {
@@ -133,7 +154,8 @@ static void check_vector_op(enum ir_op op, int64_t imm)
 			struct ir b;
 			begin_ir(&b);
 			if (op_build_vector(&b, op, imm, dst_on, forms, in))
-				check_modes(&b, NULL, in, sizeof in, 1, 0, 1, makes_nans(op) ? NANS_ALIKE : NANS_EXACT, forms == 0 ? 0 : 1, forms == 0 ? MODES : 2);
+				check_modes(&b, NULL, in, sizeof in, 1, 0, 1, makes_nans(op) ? NANS_ALIKE : NANS_EXACT,
+				            forms == 0 ? 0 : 1, forms == 0 ? MODES : 2);
 			ir_free(&b);
 		}
 	}
@@ -146,30 +168,63 @@ static void build_pairs(struct ir *b)
 {
 	begin_ir(b);
 	ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);
-	ir_i x = ir_iload(b, in, 0), y = ir_iload(b, in, 1284), z = ir_iload(b, in, 2568), u = ir_ibcast(b, in, 40), mask = ir_iconst(b, 0x10f0f0f0);
+	ir_i x = ir_iload(b, in, 0), y = ir_iload(b, in, 1284), z = ir_iload(b, in, 2568), u = ir_ibcast(b, in, 40),
+	     mask = ir_iconst(b, 0x10f0f0f0);
 	ir_f p = ir_fload(b, in, 0, 0), q = ir_fload(b, in, 1280, 0), acc = ir_var_f(b, q);
 	ir_i r[] = {
-		ir_iadd(b, ir_ishl(b, x, 3), y), ir_iadd(b, y, ir_ishl(b, x, 31)), ir_iadd(b, ir_iadd(b, x, y), z), ir_iadd(b, x, ir_iadd(b, u, z)),
-		ir_ior(b, ir_iand(b, x, mask), y), ir_ior(b, y, ir_ishl(b, x, 16)), ir_ior(b, ir_ior(b, x, u), z), ir_ixor(b, x, ir_ixor(b, y, mask)),
-		ir_isar(b, ir_ishl(b, x, 24), 24), ir_isar(b, ir_ishl(b, x, 8), 24), ir_isar(b, ir_ishl(b, x, 5), 9), ir_ishr(b, ir_ishl(b, x, 5), 9),
-		ir_isar(b, ir_ishl(b, x, 9), 5), ir_iand(b, ir_ishr(b, x, 4), ir_iconst(b, 15)), ir_iand(b, ir_ishr(b, x, 28), ir_iconst(b, 15)),
-		ir_iand(b, ir_ishr(b, x, 30), ir_iconst(b, 15)), ir_iand(b, ir_ishr(b, x, 0), ir_iconst(b, -1)), ir_isar(b, ir_ishl(b, x, 0), 0),
-		ir_ibits(b, ir_i2f(b, ir_iand(b, x, ir_iconst(b, 255)))), ir_ibits(b, ir_i2f(b, ir_iand(b, ir_ishr(b, x, 8), ir_iconst(b, 255)))),
-		ir_ibits(b, ir_i2f(b, ir_iand(b, ir_ishr(b, x, 16), ir_iconst(b, 255)))), ir_ibits(b, ir_i2f(b, ir_ishr(b, x, 24))),
-		ir_ibits(b, ir_i2f(b, ir_iand(b, ir_ishr(b, x, 4), ir_iconst(b, 255)))), ir_ibits(b, ir_i2f(b, ir_ishr(b, u, 24))),
-		ir_ibits(b, ir_fmul(b, ir_fhalf(b, z, 0), ir_fhalf(b, z, 1))), ir_ibits(b, ir_fmul(b, ir_fhalf(b, y, 1), ir_fbcast(b, in, 48))),
-		ir_ishr(b, ir_ishl(b, x, 0), 0), ir_ishl(b, ir_isub(b, ir_isub(b, ir_iconst(b, 0), u), ir_ibcast(b, in, 44)), 7),
+		ir_iadd(b, ir_ishl(b, x, 3), y),
+		ir_iadd(b, y, ir_ishl(b, x, 31)),
+		ir_iadd(b, ir_iadd(b, x, y), z),
+		ir_iadd(b, x, ir_iadd(b, u, z)),
+		ir_ior(b, ir_iand(b, x, mask), y),
+		ir_ior(b, y, ir_ishl(b, x, 16)),
+		ir_ior(b, ir_ior(b, x, u), z),
+		ir_ixor(b, x, ir_ixor(b, y, mask)),
+		ir_isar(b, ir_ishl(b, x, 24), 24),
+		ir_isar(b, ir_ishl(b, x, 8), 24),
+		ir_isar(b, ir_ishl(b, x, 5), 9),
+		ir_ishr(b, ir_ishl(b, x, 5), 9),
+		ir_isar(b, ir_ishl(b, x, 9), 5),
+		ir_iand(b, ir_ishr(b, x, 4), ir_iconst(b, 15)),
+		ir_iand(b, ir_ishr(b, x, 28), ir_iconst(b, 15)),
+		ir_iand(b, ir_ishr(b, x, 30), ir_iconst(b, 15)),
+		ir_iand(b, ir_ishr(b, x, 0), ir_iconst(b, -1)),
+		ir_isar(b, ir_ishl(b, x, 0), 0),
+		ir_ibits(b, ir_i2f(b, ir_iand(b, x, ir_iconst(b, 255)))),
+		ir_ibits(b, ir_i2f(b, ir_iand(b, ir_ishr(b, x, 8), ir_iconst(b, 255)))),
+		ir_ibits(b, ir_i2f(b, ir_iand(b, ir_ishr(b, x, 16), ir_iconst(b, 255)))),
+		ir_ibits(b, ir_i2f(b, ir_ishr(b, x, 24))),
+		ir_ibits(b, ir_i2f(b, ir_iand(b, ir_ishr(b, x, 4), ir_iconst(b, 255)))),
+		ir_ibits(b, ir_i2f(b, ir_ishr(b, u, 24))),
+		ir_ibits(b, ir_fmul(b, ir_fhalf(b, z, 0), ir_fhalf(b, z, 1))),
+		ir_ibits(b, ir_fmul(b, ir_fhalf(b, y, 1), ir_fbcast(b, in, 48))),
+		ir_ishr(b, ir_ishl(b, x, 0), 0),
+		ir_ishl(b, ir_isub(b, ir_isub(b, ir_iconst(b, 0), u), ir_ibcast(b, in, 44)), 7),
 	};
 	unsigned n = sizeof r / sizeof *r;
 	for (unsigned k = 0; k < n; k++)
 		ir_fstore(b, out, ir_fbits(b, r[k]), (int32_t)k * V, 0);
-	ir_f minus = ir_fneg(b, p), size = ir_fabs(b, p), both = ir_fneg(b, ir_fabs(b, q)), twice = ir_fneg(b, ir_fneg(b, p)), kept = ir_fneg(b, p);
+	ir_f minus = ir_fneg(b, p), size = ir_fabs(b, p), both = ir_fneg(b, ir_fabs(b, q)),
+	     twice = ir_fneg(b, ir_fneg(b, p)), kept = ir_fneg(b, p);
 	ir_set_f(b, acc, ir_ffma(b, minus, size, acc));
 	ir_f f[] = {
-		ir_fadd(b, minus, both), ir_fmul(b, size, both), ir_fsub(b, both, twice), ir_ffma(b, both, q, minus), acc, ir_fmin(b, minus, both), ir_fmax(b, size, both),
-		ir_fsel(b, ir_flt(b, minus, size), both, p), ir_fsel(b, ir_fle(b, both, minus), q, size), kept, ir_fabs(b, ir_fneg(b, q)), ir_fneg(b, ir_fneg(b, q)),
-		ir_fneg(b, ir_fabs(b, ir_fneg(b, q))), ir_ffma(b, ir_fhalf(b, x, 0), ir_fhalf(b, y, 1), p), ir_ffma(b, ir_fhalf(b, x, 1), minus, both),
-		ir_ffma(b, ir_fload_h(b, in, 6), ir_fconst(b, 0.1f), acc), ir_ffma(b, p, ir_fbcast(b, in, 40), ir_fhalf(b, u, 1)),
+		ir_fadd(b, minus, both),
+		ir_fmul(b, size, both),
+		ir_fsub(b, both, twice),
+		ir_ffma(b, both, q, minus),
+		acc,
+		ir_fmin(b, minus, both),
+		ir_fmax(b, size, both),
+		ir_fsel(b, ir_flt(b, minus, size), both, p),
+		ir_fsel(b, ir_fle(b, both, minus), q, size),
+		kept,
+		ir_fabs(b, ir_fneg(b, q)),
+		ir_fneg(b, ir_fneg(b, q)),
+		ir_fneg(b, ir_fabs(b, ir_fneg(b, q))),
+		ir_ffma(b, ir_fhalf(b, x, 0), ir_fhalf(b, y, 1), p),
+		ir_ffma(b, ir_fhalf(b, x, 1), minus, both),
+		ir_ffma(b, ir_fload_h(b, in, 6), ir_fconst(b, 0.1f), acc),
+		ir_ffma(b, p, ir_fbcast(b, in, 40), ir_fhalf(b, u, 1)),
 	};
 	for (unsigned k = 0; k < sizeof f / sizeof *f; k++)
 		ir_fstore(b, out, f[k], (int32_t)(n + k) * V, 0);
@@ -204,7 +259,8 @@ static size_t sweep_size(void)
 static void sweep(struct ir *b, enum ir_op op)
 {
 	begin_ir(b);
-	ir_a arg = ir_arg(b), x = ir_var_a(b, ir_aload(b, arg, 0)), y = ir_var_a(b, ir_aload(b, arg, 8)), out = ir_var_a(b, ir_aload(b, arg, 16));
+	ir_a arg = ir_arg(b), x = ir_var_a(b, ir_aload(b, arg, 0)), y = ir_var_a(b, ir_aload(b, arg, 8)),
+	     out = ir_var_a(b, ir_aload(b, arg, 16));
 	ir_loop(b, ir_end(b));
 	if (op == IR_fload_h)
 		ir_fstore(b, out, ir_fload_h(b, x, 0), 0, 0);
@@ -235,16 +291,26 @@ static void check_sweep(enum ir_op op, void *x, void *y, size_t n, enum nans nan
 		fail_msg("%s", err.text);
 	ir_interp(&b, arg, 0, (int64_t)n / 32);
 	arg[2] = (uintptr_t)got;
-	const struct rdna_call c = { .object = &o, .gen = gen, .arg = arg, .n_args = 3, .end = (int64_t)n / 32,
-		.memory = { { x, n * (op == IR_fload_h || op == IR_fhalf ? 2 : 4), false }, { got, n * 4, true }, { y != x ? y : NULL, n * 4, false } } };
+	const struct rdna_call c = {
+		.object = &o,
+		.gen = gen,
+		.arg = arg,
+		.n_args = 3,
+		.end = (int64_t)n / 32,
+		.memory = { { x, n * (op == IR_fload_h || op == IR_fhalf ? 2 : 4), false },
+		            { got, n * 4, true },
+		            { y != x ? y : NULL, n * 4, false } }
+	};
 	for (unsigned m = 1; m < MODES; m++) {
 		memset(got, 0, n * 4);
 		if (!rdna_call(&c, &modes[m], &err))
 			fail_msg("%s: %s", rdna_call_targets[gen], err.text);
 		for (size_t k = 0; k < n; k++)
 			if (want[k] != got[k] && !(nans == NANS_ALIKE && op_is_nan(want[k]) && op_is_nan(got[k])))
-				fail_msg("%s, %s of element %zu (%08x, %08x) is %08x, expected %08x", rdna_call_targets[gen], ir_facts[op].name, k,
-				         op == IR_fload_h || op == IR_fhalf ? ((uint16_t *)x)[k] : ((uint32_t *)x)[k], op == IR_fdiv ? ((uint32_t *)y)[k] : 0, got[k], want[k]);
+				fail_msg("%s, %s of element %zu (%08x, %08x) is %08x, expected %08x",
+				         rdna_call_targets[gen], ir_facts[op].name, k,
+				         op == IR_fload_h || op == IR_fhalf ? ((uint16_t *)x)[k] : ((uint32_t *)x)[k],
+				         op == IR_fdiv ? ((uint32_t *)y)[k] : 0, got[k], want[k]);
 	}
 	object_free(&o);
 	ir_free(&b);
@@ -261,9 +327,15 @@ static void test_halves(void **state)
 	check_sweep(IR_fhalf, h, h, 65536, NANS_ALIKE);
 	free(h);
 	uint32_t *f = malloc(4 * 65536);
-	for (unsigned k = 0; k < 65536; k++)            /* every half's neighbourhood: on it, on the middle to the next, beside these */
-		f[k] = f32_bits(f16_f32((uint16_t)(k * 11))) + (k % 7 == 0 ? 0 : k % 7 == 1 ? 0x1000 : k % 7 == 2 ? 0xfff : k % 7 == 3 ? 0x1001 : k * 40503u >> 3 & 0x1fff);
-	for (unsigned k = 0; k < 65536; k++)            /* the NaN of a negative sign and no payload: see nans */
+	for (unsigned k = 0; k < 65536;
+	     k++) /* every half's neighbourhood: on it, on the middle to the next, beside these */
+		f[k] = f32_bits(f16_f32((uint16_t)(k * 11))) +
+		       (k % 7 == 0   ? 0
+		        : k % 7 == 1 ? 0x1000
+		        : k % 7 == 2 ? 0xfff
+		        : k % 7 == 3 ? 0x1001
+		                     : k * 40503u >> 3 & 0x1fff);
+	for (unsigned k = 0; k < 65536; k++) /* the NaN of a negative sign and no payload: see nans */
 		f[k] &= op_is_nan(f[k]) ? 0x7fffffff : UINT32_MAX;
 	check_sweep(IR_fstore_h, f, f, 65536, NANS_EXACT);
 	free(f);
@@ -288,17 +360,20 @@ static void test_division_and_roots(void **state)
 			x[k] = op_edges[k / 8 % OP_EDGES];
 		if (k % 8 == 2)
 			y[k] = op_edges[k / 8 % OP_EDGES];
-		if (k % 8 == 3)                         /* both small */
+		if (k % 8 == 3) /* both small */
 			x[k] &= 0x80ffffff, y[k] &= 0x81ffffff;
-		if (k % 8 == 4)                         /* both large */
+		if (k % 8 == 4) /* both large */
 			x[k] |= 0x7e000000, y[k] |= 0x7d000000;
-		if (k % 8 == 5)                         /* x is a product, so that the quotient is near a float */
-			x[k] = f32_bits(bits_f32((y[k] & 0x807fffff) | 0x3f000000) * bits_f32((x[k] & 0x7fffff) | 0x3f800000)), y[k] = (y[k] & 0x807fffff) | 0x3f000000;
+		if (k % 8 == 5) /* x is a product, so that the quotient is near a float */
+			x[k] = f32_bits(
+				bits_f32((y[k] & 0x807fffff) | 0x3f000000) * bits_f32((x[k] & 0x7fffff) | 0x3f800000)),
+			y[k] = (y[k] & 0x807fffff) | 0x3f000000;
 		if (k % 8 == 6)
 			x[k] = op_edges[k / 8 % OP_EDGES], y[k] = op_edges[k / 256 % OP_EDGES];
-		if (k % 8 == 7)                         /* quotients among the denormals */
-			x[k] = (x[k] & 0x807fffff) | 0x08000000, y[k] = (y[k] & 0x807fffff) | (0x40000000 + ((uint32_t)k << 20 & 0x0f800000));
-		if (k % 16 == 0)                        /* divisors whose inverses are hardest */
+		if (k % 8 == 7) /* quotients among the denormals */
+			x[k] = (x[k] & 0x807fffff) | 0x08000000,
+			y[k] = (y[k] & 0x807fffff) | (0x40000000 + ((uint32_t)k << 20 & 0x0f800000));
+		if (k % 16 == 0) /* divisors whose inverses are hardest */
 			y[k] |= k % 32 ? 0x7fffff : 0x7ffffe;
 		if (k % 64 == 32)
 			x[k] &= 0xff80000f;
@@ -355,12 +430,25 @@ static void load_all_ways(struct ir *b, ir_a p, ir_a out, int32_t disp, int32_t 
 {
 	ir_i index = ir_iand(b, ir_iload(b, p, disp), ir_iconst(b, 0x7c));
 	ir_f f[] = {
-		ir_fload(b, p, disp, 0), ir_fload(b, p, disp + 4, 5), ir_fload_h(b, p, disp + 2), ir_fbits(b, ir_iload(b, p, disp + 8)),
-		ir_fbits(b, ir_iload_u8(b, p, disp + 3)), ir_fbits(b, ir_iload_s8(b, p, disp + 1)), ir_fbits(b, ir_iload_u16(b, p, disp + 6)),
-		ir_fbits(b, ir_iload_s(b, p, disp, 8)), ir_fbits(b, ir_iload_s(b, p, disp + 4, 8)), ir_fbits(b, ir_iload_s(b, p, disp + 4, 12)),
-		ir_fbcast(b, p, disp + 12), ir_fbcast(b, p, disp + 16), ir_fbcast(b, p, disp + 24), ir_fbcast_h(b, p, disp + 18), ir_fbits(b, ir_ibcast(b, p, disp + 20)),
-		ir_fbits(b, ir_igather(b, p, index, disp)), ir_fbits(b, ir_isplat(b, ir_sload32(b, p, disp + 8))),
-		ir_fbits(b, ir_isplat(b, ir_sload64(b, p, disp))), ir_fbits(b, ir_isplat(b, ir_sshri(b, ir_sload64(b, p, disp + 32), 32))),
+		ir_fload(b, p, disp, 0),
+		ir_fload(b, p, disp + 4, 5),
+		ir_fload_h(b, p, disp + 2),
+		ir_fbits(b, ir_iload(b, p, disp + 8)),
+		ir_fbits(b, ir_iload_u8(b, p, disp + 3)),
+		ir_fbits(b, ir_iload_s8(b, p, disp + 1)),
+		ir_fbits(b, ir_iload_u16(b, p, disp + 6)),
+		ir_fbits(b, ir_iload_s(b, p, disp, 8)),
+		ir_fbits(b, ir_iload_s(b, p, disp + 4, 8)),
+		ir_fbits(b, ir_iload_s(b, p, disp + 4, 12)),
+		ir_fbcast(b, p, disp + 12),
+		ir_fbcast(b, p, disp + 16),
+		ir_fbcast(b, p, disp + 24),
+		ir_fbcast_h(b, p, disp + 18),
+		ir_fbits(b, ir_ibcast(b, p, disp + 20)),
+		ir_fbits(b, ir_igather(b, p, index, disp)),
+		ir_fbits(b, ir_isplat(b, ir_sload32(b, p, disp + 8))),
+		ir_fbits(b, ir_isplat(b, ir_sload64(b, p, disp))),
+		ir_fbits(b, ir_isplat(b, ir_sshri(b, ir_sload64(b, p, disp + 32), 32))),
 	};
 	for (unsigned k = 0; k < sizeof f / sizeof *f; k++, *at += V)
 		ir_fstore(b, out, f[k], *at, 0);
@@ -381,14 +469,19 @@ static void test_loads(void **state)
 		struct ir b;
 		int32_t at = 0, disp = kind == 2 ? 100000000 : kind == 5 ? 70000 : 256;
 		begin_ir(&b);
-		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), local = ir_local(&b, 100), large = ir_local(&b, 2048), p;
+		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8),
+		     local = ir_local(&b, 100), large = ir_local(&b, 2048), p;
 		ir_fstore1(&b, local, ir_fload(&b, src, 0, 0), 96);
 		for (int32_t k = 0; k < 2048; k += V)
 			ir_fstore(&b, large, ir_fload(&b, src, k, 0), k, 0);
-		p = kind == 0 ? src : kind == 1 ? ir_var_a(&b, ir_aaddi(&b, src, 64)) : kind == 2 ? ir_aadd(&b, src, ir_ssub(&b, ir_begin(&b), ir_sconst(&b, disp)))
-		  : kind == 3 ? large : kind == 4 ? ir_var_a(&b, ir_aaddi(&b, large, 128)) : ir_aadd(&b, large, ir_ssub(&b, ir_begin(&b), ir_sconst(&b, disp)));
+		p = kind == 0   ? src
+		    : kind == 1 ? ir_var_a(&b, ir_aaddi(&b, src, 64))
+		    : kind == 2 ? ir_aadd(&b, src, ir_ssub(&b, ir_begin(&b), ir_sconst(&b, disp)))
+		    : kind == 3 ? large
+		    : kind == 4 ? ir_var_a(&b, ir_aaddi(&b, large, 128))
+		                : ir_aadd(&b, large, ir_ssub(&b, ir_begin(&b), ir_sconst(&b, disp)));
 		load_all_ways(&b, p, out, disp, &at);
-		if (kind < 5)           /* LDS is unsigned: no base lies before it */
+		if (kind < 5) /* LDS is unsigned: no base lies before it */
 			load_all_ways(&b, ir_aaddi(&b, p, 640), out, disp - 640, &at);
 		check(&b, in, sizeof in, 0, 1, NANS_EXACT);
 		ir_free(&b);
@@ -403,7 +496,8 @@ static void test_groups(void **state)
 		in[k] = k * 2654435761u;
 	struct ir b;
 	begin_ir(&b);
-	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), shared = ir_local(&b, 4096), p = ir_var_a(&b, src);
+	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8), shared = ir_local(&b, 4096),
+	     p = ir_var_a(&b, src);
 	ir_i sum = ir_var_i(&b, ir_ilane(&b));
 	for (int32_t k = 0; k < 4096; k += V)
 		ir_fstore(&b, shared, ir_fload(&b, src, k, 0), k, 0);
@@ -473,16 +567,18 @@ static void test_waves(void **state)
 	ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
 	ir_a own = ir_local(&b, 2 * V), first = ir_shared(&b, 100), all = ir_shared(&b, WAVES * V);
 	ir_s wave = ir_wave(&b), next = ir_sandi(&b, ir_saddi(&b, wave, 3), WAVES - 1);
-	ir_a mine = ir_aadd(&b, all, ir_smuli(&b, wave, V)), theirs = ir_aadd(&b, all, ir_smuli(&b, next, V)), to = ir_aadd(&b, out, ir_smuli(&b, wave, 4 * V));
+	ir_a mine = ir_aadd(&b, all, ir_smuli(&b, wave, V)), theirs = ir_aadd(&b, all, ir_smuli(&b, next, V)),
+	     to = ir_aadd(&b, out, ir_smuli(&b, wave, 4 * V));
 	ir_f v = ir_fload(&b, ir_aadd(&b, src, ir_sshli(&b, wave, 7)), 0, 0);
 	ir_fstore(&b, own, v, V, 0);
-	ir_loop(&b, ir_ssub(&b, ir_sconst(&b, 1), ir_smin(&b, wave, ir_sconst(&b, 1))));      /* wave 0 */
+	ir_loop(&b, ir_ssub(&b, ir_sconst(&b, 1), ir_smin(&b, wave, ir_sconst(&b, 1)))); /* wave 0 */
 	ir_fstore1(&b, first, v, 96);
 	ir_endloop(&b);
 	ir_s turn = ir_loop(&b, ir_sconst(&b, 3));
 	ir_fstore(&b, mine, ir_fadd(&b, v, ir_i2f(&b, ir_isplat(&b, turn))), 0, 0);
 	ir_barrier(&b);
-	ir_fstore(&b, ir_aadd(&b, to, ir_sshli(&b, turn, 7)), ir_fadd(&b, ir_fload(&b, theirs, 0, 0), ir_fbcast(&b, theirs, 64)), 0, 0);
+	ir_fstore(&b, ir_aadd(&b, to, ir_sshli(&b, turn, 7)),
+	          ir_fadd(&b, ir_fload(&b, theirs, 0, 0), ir_fbcast(&b, theirs, 64)), 0, 0);
 	ir_barrier(&b);
 	ir_endloop(&b);
 	ir_fstore(&b, to, ir_fadd(&b, ir_fload(&b, own, V, 0), ir_fbcast(&b, first, 96)), 3 * V, 0);
@@ -490,7 +586,8 @@ static void test_waves(void **state)
 	ir_free(&b);
 }
 
-/* --- random kernels. Some need more scalar registers than there are, for nothing is spilled: those are refused, in so many words. */
+/* --- random kernels. Some need more scalar registers than there are, for nothing is spilled: those are refused, in so
+ * many words. */
 
 static void test_random(void **state)
 {
@@ -500,7 +597,8 @@ static void test_random(void **state)
 		struct ir ir;
 		struct object o;
 		struct error err = { 0 };
-		struct compile_options opt = { .seed = seed % 3 ? 0 : (uint32_t)seed, .skip = (uint32_t)(seed % 5 ? 0 : seed & 15) };
+		struct compile_options opt = { .seed = seed % 3 ? 0 : (uint32_t)seed,
+			                       .skip = (uint32_t)(seed % 5 ? 0 : seed & 15) };
 		random_ir(&ir, 32, seed, seed % 7 == 0 ? 600 : 30 + (unsigned)(seed % 11) * 25);
 		if (!compile(&o, &ir, &opt, &err)) {
 			if (err.code != ERROR_UNSUPPORTED)
@@ -509,7 +607,8 @@ static void test_random(void **state)
 		} else {
 			struct random_ir_buffers *x = random_ir_buffers_new(seed);
 			object_free(&o);
-			check_modes(&ir, &opt, x->in, sizeof x->in, seed, (int64_t)(seed % 5) - 1, (int64_t)(seed % 9), NANS_EXACT, seed % MODES, seed % MODES + 1);
+			check_modes(&ir, &opt, x->in, sizeof x->in, seed, (int64_t)(seed % 5) - 1, (int64_t)(seed % 9),
+			            NANS_EXACT, seed % MODES, seed % MODES + 1);
 			free(x);
 		}
 		ir_free(&ir);
@@ -520,9 +619,12 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vector_ops), cmocka_unit_test(test_pairs), cmocka_unit_test(test_halves), cmocka_unit_test(test_division_and_roots),
-		cmocka_unit_test(test_scalar_ops), cmocka_unit_test(test_scalar_division), cmocka_unit_test(test_lane_counts), cmocka_unit_test(test_loads),
-		cmocka_unit_test(test_groups), cmocka_unit_test(test_names_of_variables), cmocka_unit_test(test_loops), cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_vector_ops),  cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_halves),      cmocka_unit_test(test_division_and_roots),
+		cmocka_unit_test(test_scalar_ops),  cmocka_unit_test(test_scalar_division),
+		cmocka_unit_test(test_lane_counts), cmocka_unit_test(test_loads),
+		cmocka_unit_test(test_groups),      cmocka_unit_test(test_names_of_variables),
+		cmocka_unit_test(test_loops),       cmocka_unit_test(test_waves),
 		cmocka_unit_test(test_random),
 	};
 	int failed = 0;

@@ -1,5 +1,6 @@
-/* tests/jit/t_rdna_program.c - the driver and linked programs, run in the simulator with functions assembled by hand: shares, barriers, LDS, launches of
- * some of the phases, on every generation, in every memory mode, with races watched. */
+/* tests/jit/t_rdna_program.c - the driver and linked programs, run in the simulator with functions assembled by hand:
+ * shares, barriers, LDS, launches of some of the commands, on every generation, in every memory mode, with races
+ * watched. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,8 @@
 static const char *const targets[] = { "gfx1030", "gfx1101", "gfx1150", "gfx1200" };
 enum { TARGETS = sizeof targets / sizeof *targets, WAVES = RDNA_PROGRAM_WAVES };
 
-/* ---- functions: argument slots are input, output and the number of units; a unit is 32 words, and reads the words of unit n-1-u */
+/* ---- functions: argument slots are input, output and the number of units; a unit is 32 words, and reads the words of
+ * unit n-1-u */
 
 enum { IN = 16, OUT = 18, UNITS = 20, U = 22, OTHER = 24, T = 26 };
 enum function { VECTOR, SCALAR, SHARED, LOCAL, FUNCTIONS };
@@ -76,8 +78,14 @@ static void global(struct rdna *r, enum rdna_op op, unsigned v, unsigned address
 static void enter(struct rdna *r)
 {
 	for (unsigned i = 0; i < 2; i++)
-		rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_LOAD_B64, .d = { rdna_sn(IN + 2 * i, 2) }, .s = { rdna_sn(RDNA_ABI_ARG, 2) }, .offset = (int)(8 * i) });
-	rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_LOAD_B32, .d = { rdna_s(UNITS) }, .s = { rdna_sn(RDNA_ABI_ARG, 2) }, .offset = 16 });
+		rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_LOAD_B64,
+		                                .d = { rdna_sn(IN + 2 * i, 2) },
+		                                .s = { rdna_sn(RDNA_ABI_ARG, 2) },
+		                                .offset = (int)(8 * i) });
+	rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_LOAD_B32,
+	                                .d = { rdna_s(UNITS) },
+	                                .s = { rdna_sn(RDNA_ABI_ARG, 2) },
+	                                .offset = 16 });
 	rdna_put2(r, RDNA_V_MBCNT_LO_U32_B32, rdna_v(0), rdna_imm(-1), rdna_imm(0));
 	rdna_put2(r, RDNA_V_LSHLREV_B32, rdna_v(0), rdna_imm(2), rdna_v(0));
 	wait(r, false);
@@ -144,7 +152,10 @@ static struct object assemble(enum function f, enum rdna_gen gen)
 	rdna_bind(&r, loop);
 	reversed(&r);
 	if (f == SCALAR) {
-		rdna_put(&r, &(struct rdna_ins){ .op = RDNA_S_LOAD_B32, .d = { rdna_s(T + 1) }, .s = { rdna_sn(IN, 2) }, .saddr = rdna_s(OTHER) });
+		rdna_put(&r, &(struct rdna_ins){ .op = RDNA_S_LOAD_B32,
+		                                 .d = { rdna_s(T + 1) },
+		                                 .s = { rdna_sn(IN, 2) },
+		                                 .saddr = rdna_s(OTHER) });
 		wait(&r, false);
 		rdna_put2(&r, RDNA_V_ADD_NC_U32, rdna_v(2), rdna_s(T + 1), rdna_v(0));
 	} else {
@@ -160,8 +171,13 @@ static struct object assemble(enum function f, enum rdna_gen gen)
 	leave(&r, loop, f == SHARED);
 	if (!rdna_finish(&r))
 		fail_msg("function %d: %s", (int)f, r.error);
-	struct object o = { .code = r.code, .code_bytes = (uint32_t)r.size, .vector_regs = 6, .scalar_regs = 30, .shared_bytes = f == SHARED ? 1024 : 0,
-		.frame_bytes = f == LOCAL ? 256 : 0, .cooperative = f == SHARED };
+	struct object o = { .code = r.code,
+		            .code_bytes = (uint32_t)r.size,
+		            .vector_regs = 6,
+		            .scalar_regs = 30,
+		            .shared_bytes = f == SHARED ? 1024 : 0,
+		            .frame_bytes = f == LOCAL ? 256 : 0,
+		            .cooperative = f == SHARED };
 	r.code = NULL;
 	rdna_free(&r);
 	return o;
@@ -177,7 +193,9 @@ static void expect(enum function f, const uint32_t *in, uint32_t *out, unsigned 
 				for (unsigned w = 0; w < WAVES; w++)
 					out[(u * WAVES + w) * 32 + l] = from[l] + (w + 1) % WAVES;
 			else
-				out[u * 32 + l] = f == SCALAR ? from[0] + 4 * l : f == LOCAL ? from[31 - l] : from[l] + 1;
+				out[u * 32 + l] = f == SCALAR  ? from[0] + 4 * l
+				                  : f == LOCAL ? from[31 - l]
+				                               : from[l] + 1;
 		}
 }
 
@@ -189,9 +207,9 @@ struct bench {
 	struct sim_device *dev;
 	struct sim_object *object;
 	uint64_t offset[FUNCTIONS];
-	uint32_t *data[STEPS][FUNCTIONS], *want[STEPS][FUNCTIONS], *input;     /* what each phase of each step makes */
+	uint32_t *data[STEPS][FUNCTIONS], *want[STEPS][FUNCTIONS], *input; /* what each command of each step makes */
 	uint64_t arg[STEPS][FUNCTIONS][3];
-	struct rdna_phase phase[STEPS * FUNCTIONS];
+	struct rdna_command command[STEPS * FUNCTIONS];
 	uint32_t arrivals;
 };
 
@@ -246,7 +264,7 @@ static struct bench *open_bench(const char *target)
 			assert_non_null(b->want[s][i]);
 		}
 	map(b, b->arg, sizeof b->arg, false);
-	map(b, b->phase, sizeof b->phase, false);
+	map(b, b->command, sizeof b->command, false);
 	map(b, &b->arrivals, sizeof b->arrivals, true);
 	return b;
 }
@@ -264,7 +282,8 @@ static void close_bench(struct bench *b)
 	free(b);
 }
 
-/* Every step runs all functions on what some function of the step before made, in an order that the seed chooses; only its last phase has a barrier. */
+/* Every step runs all functions on what some function of the step before made, in an order that the seed chooses; only
+ * its last command has a barrier. */
 static void build(struct bench *b, unsigned units, uint32_t workgroups, unsigned seed)
 {
 	const uint32_t *from = b->input, *want = b->input;
@@ -273,7 +292,8 @@ static void build(struct bench *b, unsigned units, uint32_t workgroups, unsigned
 		b->input[i] = i * 2654435761u + seed;
 	for (unsigned s = 0; s < STEPS; s++) {
 		for (unsigned k = 0; k < FUNCTIONS; k++) {
-			unsigned f = (k * (seed & 1 ? 3 : 1) + seed + s) % FUNCTIONS, shares = workgroups * (f == SHARED ? 1 : WAVES);
+			unsigned f = (k * (seed & 1 ? 3 : 1) + seed + s) % FUNCTIONS,
+				 shares = workgroups * (f == SHARED ? 1 : WAVES);
 			memset(b->data[s][f], 0, WORDS * sizeof(uint32_t));
 			memset(b->want[s][f], 0, WORDS * sizeof(uint32_t));
 			expect((enum function)f, want, b->want[s][f], units);
@@ -281,9 +301,15 @@ static void build(struct bench *b, unsigned units, uint32_t workgroups, unsigned
 			a[0] = (uintptr_t)from;
 			a[1] = (uintptr_t)b->data[s][f];
 			a[2] = units;
-			b->phase[s * FUNCTIONS + k] = (struct rdna_phase){ .function = b->offset[f], .arg = (uintptr_t)a, .per = units / shares, .rest = units % shares,
-				.flags = (f == SHARED ? RDNA_PHASE_COOPERATIVE : 0) | (f == SHARED || f == LOCAL ? RDNA_PHASE_WORKGROUP_BARRIER : 0) |
-				         (k == FUNCTIONS - 1 ? RDNA_PHASE_BARRIER : 0) };
+			b->command[s * FUNCTIONS + k] = (struct rdna_command){
+				.function = b->offset[f],
+				.arg = (uintptr_t)a,
+				.per = units / shares,
+				.rest = units % shares,
+				.flags = (f == SHARED ? RDNA_COMMAND_COOPERATIVE : 0) |
+				         (f == SHARED || f == LOCAL ? RDNA_COMMAND_WORKGROUP_BARRIER : 0) |
+				         (k == FUNCTIONS - 1 ? RDNA_COMMAND_BARRIER : 0)
+			};
 		}
 		unsigned next = (seed / 4 + s) % FUNCTIONS;
 		from = b->data[s][next];
@@ -291,9 +317,16 @@ static void build(struct bench *b, unsigned units, uint32_t workgroups, unsigned
 	}
 }
 
-static bool launch(struct bench *b, uint32_t first, uint32_t end, uint32_t workgroups, const struct sim_options *o, struct error *err)
+static bool launch(struct bench *b, uint32_t first, uint32_t end, uint32_t workgroups, const struct sim_options *o,
+                   struct error *err)
 {
-	const struct rdna_program_args args = { .phases = (uintptr_t)b->phase, .first = first, .end = end, .arrivals = (uintptr_t)&b->arrivals, .workgroups = workgroups };
+	const struct rdna_program_args args = {
+		.commands = (uintptr_t)b->command,
+		.first = first,
+		.end = end,
+		.arrivals = (uintptr_t)&b->arrivals,
+		.workgroups = workgroups
+	};
 	const uint32_t groups[3] = { workgroups, 1, 1 }, size[3] = { 32 * WAVES, 1, 1 };
 
 	b->arrivals = 0;
@@ -314,28 +347,35 @@ static bool right(const struct bench *b)
 
 static void test_programs(void **unused)
 {
-	static const struct { unsigned units; uint32_t workgroups; } size[] = { { 1, 8 }, { 5, 3 }, { 64, 8 }, { 133, 13 }, { 160, 1 }, { 97, 24 } };
+	static const struct {
+		unsigned units;
+		uint32_t workgroups;
+	} size[] = { { 1, 8 }, { 5, 3 }, { 64, 8 }, { 133, 13 }, { 160, 1 }, { 97, 24 } };
 	(void)unused;
 
 	for (unsigned t = 0; t < TARGETS; t++) {
 		struct bench *b = open_bench(targets[t]);
 		for (unsigned i = 0; i < 3 * sizeof size / sizeof *size; i++) {
 			struct sim_counters c = { 0 };
-			struct sim_options o = { .memory = (enum sim_memory_mode)(i % 3), .seed = 100 * t + i, .races = true, .counters = &c };
+			struct sim_options o = { .memory = (enum sim_memory_mode)(i % 3),
+				                 .seed = 100 * t + i,
+				                 .races = true,
+				                 .counters = &c };
 			struct error err;
 			uint32_t groups = size[i / 3].workgroups;
 			build(b, size[i / 3].units, groups, i);
 			if (!launch(b, 0, STEPS * FUNCTIONS, groups, &o, &err))
-				fail_msg("%s, %u units, %u workgroups, seed %u: %s", targets[t], size[i / 3].units, groups, i, err.text);
+				fail_msg("%s, %u units, %u workgroups, seed %u: %s", targets[t], size[i / 3].units,
+				         groups, i, err.text);
 			assert_true(right(b));
-			assert_int_equal(b->arrivals, (STEPS - 1) * groups);      /* none behind the last phase */
+			assert_int_equal(b->arrivals, (STEPS - 1) * groups); /* none behind the last command */
 			assert_int_equal(c.by_class[SIM_CLASS_ATOMIC], (STEPS - 1) * groups);
 		}
 		close_bench(b);
 	}
 }
 
-/* The same by more launches: a step, a phase; and none of the phases. */
+/* The same by more launches: a step, a command; and none of the commands. */
 static void test_launches(void **unused)
 {
 	(void)unused;
@@ -347,7 +387,7 @@ static void test_launches(void **unused)
 			build(b, 75, 8, t);
 			for (uint32_t i = 0; i < STEPS * FUNCTIONS; i += n)
 				if (!launch(b, i, i + n, 8, &o, &err) || !launch(b, i, i, 8, &o, &err))
-					fail_msg("%s, phases %u to %u: %s", targets[t], i, i + n, err.text);
+					fail_msg("%s, commands %u to %u: %s", targets[t], i, i + n, err.text);
 			assert_true(right(b));
 		}
 		close_bench(b);
@@ -360,12 +400,15 @@ static struct object reporter(enum rdna_gen gen)
 	struct rdna r;
 
 	rdna_init(&r, gen);
-	rdna_put(&r, &(struct rdna_ins){ .op = RDNA_S_LOAD_B64, .d = { rdna_sn(IN, 2) }, .s = { rdna_sn(RDNA_ABI_ARG, 2) } });
+	rdna_put(&r, &(struct rdna_ins){
+			     .op = RDNA_S_LOAD_B64, .d = { rdna_sn(IN, 2) }, .s = { rdna_sn(RDNA_ABI_ARG, 2) } });
 	for (unsigned i = 0; i < 4; i++)
 		rdna_put1(&r, RDNA_V_MOV_B32, rdna_v(i), rdna_s(RDNA_ABI_BEGIN + i));
 	rdna_put2(&r, RDNA_V_LSHLREV_B32, rdna_v(4), rdna_imm(4), rdna_s(RDNA_ABI_WAVE));
 	wait(&r, false);
-	rdna_put(&r, &(struct rdna_ins){ .op = RDNA_GLOBAL_STORE_B128, .s = { rdna_v(4), rdna_vn(0, 4) }, .saddr = rdna_sn(IN, 2) });
+	rdna_put(&r,
+	         &(struct rdna_ins){
+			 .op = RDNA_GLOBAL_STORE_B128, .s = { rdna_v(4), rdna_vn(0, 4) }, .saddr = rdna_sn(IN, 2) });
 	rdna_put(&r, &(struct rdna_ins){ .op = RDNA_S_SETPC_B64, .s = { rdna_sn(RDNA_ABI_RETURN, 2) } });
 	if (!rdna_finish(&r))
 		fail_msg("%s", r.error);
@@ -382,31 +425,35 @@ static void test_wide_units(void **unused)
 	for (unsigned t = 0; t < TARGETS; t++) {
 		static uint64_t arg;
 		static int64_t got[WAVES][2];
-		static struct rdna_phase phase;
+		static struct rdna_command command;
 		static uint32_t arrivals;
 		struct object f = reporter(rdna_gen_of(targets[t]));
 		const struct object *list[] = { &f };
-		const struct rdna_program_args args = { .phases = (uintptr_t)&phase, .end = 1, .arrivals = (uintptr_t)&arrivals, .workgroups = 1 };
+		const struct rdna_program_args args = {
+			.commands = (uintptr_t)&command, .end = 1, .arrivals = (uintptr_t)&arrivals, .workgroups = 1
+		};
 		struct sim_options o = { .memory = SIM_MEMORY_AT_WAIT };
 		struct bench b = { 0 };
 		struct error err = { 0 };
 		uint8_t *bytes;
 		size_t size;
 
-		phase = (struct rdna_phase){ .arg = (uintptr_t)&arg, .begin = -5000000000, .per = 4000000000u, .rest = 5 };
+		command = (struct rdna_command){
+			.arg = (uintptr_t)&arg, .begin = -5000000000, .per = 4000000000u, .rest = 5
+		};
 		arg = (uintptr_t)got;
-		if (!rdna_program_make(&bytes, &size, target_find(targets[t]), list, 1, &phase.function, &err) || !(b.dev = sim_open(targets[t], &err)) ||
-		    !(b.object = sim_load(b.dev, bytes, size, &err)))
+		if (!rdna_program_make(&bytes, &size, target_find(targets[t]), list, 1, &command.function, &err) ||
+		    !(b.dev = sim_open(targets[t], &err)) || !(b.object = sim_load(b.dev, bytes, size, &err)))
 			fail_msg("%s", err.text);
 		map(&b, got, sizeof got, true);
 		map(&b, &arg, sizeof arg, false);
-		map(&b, &phase, sizeof phase, false);
-		if (!sim_dispatch(b.dev, sim_find(b.object, RDNA_PROGRAM_KERNEL), &args, sizeof args, (const uint32_t[]){ 1, 1, 1 },
-		                  (const uint32_t[]){ 32 * WAVES, 1, 1 }, &o, &err))
+		map(&b, &command, sizeof command, false);
+		if (!sim_dispatch(b.dev, sim_find(b.object, RDNA_PROGRAM_KERNEL), &args, sizeof args,
+		                  (const uint32_t[]){ 1, 1, 1 }, (const uint32_t[]){ 32 * WAVES, 1, 1 }, &o, &err))
 			fail_msg("%s: %s", targets[t], err.text);
 		for (int64_t w = 0; w < WAVES; w++) {
-			assert_true(got[w][0] == phase.begin + w * phase.per + (w < 5 ? w : 5));
-			assert_true(got[w][1] == got[w][0] + phase.per + (w < 5));
+			assert_true(got[w][0] == command.begin + w * command.per + (w < 5 ? w : 5));
+			assert_true(got[w][1] == got[w][0] + command.per + (w < 5));
 		}
 		sim_unload(b.object);
 		sim_close(b.dev);
@@ -426,11 +473,11 @@ static void test_missing_barriers(void **unused)
 			struct sim_options o = { .memory = SIM_MEMORY_RANDOM, .seed = seed, .races = true };
 			struct error err;
 			build(b, 120, 8, seed);
-			b->phase[FUNCTIONS - 1].flags &= ~(uint32_t)RDNA_PHASE_BARRIER;
+			b->command[FUNCTIONS - 1].flags &= ~(uint32_t)RDNA_COMMAND_BARRIER;
 			raced += !launch(b, 0, STEPS * FUNCTIONS, 8, &o, &err);
 			build(b, 120, 8, seed);
 			for (int i = 0; i < STEPS * FUNCTIONS; i++)
-				b->phase[i].flags &= ~(uint32_t)RDNA_PHASE_WORKGROUP_BARRIER;
+				b->command[i].flags &= ~(uint32_t)RDNA_COMMAND_WORKGROUP_BARRIER;
 			wrong += !launch(b, 0, STEPS * FUNCTIONS, 8, &o, &err) || !right(b);
 		}
 		assert_true(raced > 0);
@@ -444,13 +491,16 @@ static void test_all_are_waited_for(void **unused)
 {
 	struct bench *b = open_bench("gfx1101");
 	struct sim_options o = { .stall_limit = 300000 };
-	struct rdna_program_args args = { .phases = (uintptr_t)b->phase, .end = STEPS * FUNCTIONS, .arrivals = (uintptr_t)&b->arrivals, .workgroups = 8 };
+	struct rdna_program_args args = { .commands = (uintptr_t)b->command,
+		                          .end = STEPS * FUNCTIONS,
+		                          .arrivals = (uintptr_t)&b->arrivals,
+		                          .workgroups = 8 };
 	struct error err = { 0 };
 	(void)unused;
 
 	build(b, 64, 8, 1);
-	assert_false(sim_dispatch(b->dev, sim_find(b->object, RDNA_PROGRAM_KERNEL), &args, sizeof args, (const uint32_t[]){ 7, 1, 1 },
-	                          (const uint32_t[]){ 32 * WAVES, 1, 1 }, &o, &err));
+	assert_false(sim_dispatch(b->dev, sim_find(b->object, RDNA_PROGRAM_KERNEL), &args, sizeof args,
+	                          (const uint32_t[]){ 7, 1, 1 }, (const uint32_t[]){ 32 * WAVES, 1, 1 }, &o, &err));
 	assert_non_null(strstr(err.text, "cannot complete"));
 	assert_int_equal(b->arrivals, 7);
 	close_bench(b);
@@ -459,27 +509,52 @@ static void test_all_are_waited_for(void **unused)
 /* How many workgroups of one compute unit are resident, for kernels of so many registers and bytes of LDS. */
 static void test_room(void **unused)
 {
-	static const struct { const char *target; unsigned vgprs, lds, groups; } cases[] = {
-		{ "gfx1030", 0, 0, 4 }, { "gfx1030", 64, 0, 4 }, { "gfx1030", 65, 0, 3 }, { "gfx1030", 128, 0, 2 }, { "gfx1030", 129, 0, 1 }, { "gfx1030", 256, 0, 1 },
-		{ "gfx1100", 96, 0, 4 }, { "gfx1100", 97, 0, 3 }, { "gfx1100", 120, 0, 3 }, { "gfx1100", 121, 0, 2 }, { "gfx1100", 192, 0, 2 }, { "gfx1100", 193, 0, 1 },
-		{ "gfx1102", 128, 0, 2 }, { "gfx1102", 129, 0, 1 }, { "gfx1201", 192, 0, 2 }, { "gfx1201", 193, 0, 1 },
-		{ "gfx1201", 8, 1, 4 }, { "gfx1201", 8, 16 << 10, 4 }, { "gfx1201", 8, (16 << 10) + 1, 3 }, { "gfx1201", 8, 21 << 10, 3 }, { "gfx1201", 8, (21 << 10) + 1, 2 },
-		{ "gfx1201", 8, (32 << 10) + 1, 1 }, { "gfx1201", 8, 64 << 10, 1 }, { "gfx1201", 193, 1024, 1 },
+	static const struct {
+		const char *target;
+		unsigned vgprs, lds, groups;
+	} cases[] = {
+		{ "gfx1030", 0, 0, 4 },
+		{ "gfx1030", 64, 0, 4 },
+		{ "gfx1030", 65, 0, 3 },
+		{ "gfx1030", 128, 0, 2 },
+		{ "gfx1030", 129, 0, 1 },
+		{ "gfx1030", 256, 0, 1 },
+		{ "gfx1100", 96, 0, 4 },
+		{ "gfx1100", 97, 0, 3 },
+		{ "gfx1100", 120, 0, 3 },
+		{ "gfx1100", 121, 0, 2 },
+		{ "gfx1100", 192, 0, 2 },
+		{ "gfx1100", 193, 0, 1 },
+		{ "gfx1102", 128, 0, 2 },
+		{ "gfx1102", 129, 0, 1 },
+		{ "gfx1201", 192, 0, 2 },
+		{ "gfx1201", 193, 0, 1 },
+		{ "gfx1201", 8, 1, 4 },
+		{ "gfx1201", 8, 16 << 10, 4 },
+		{ "gfx1201", 8, (16 << 10) + 1, 3 },
+		{ "gfx1201", 8, 21 << 10, 3 },
+		{ "gfx1201", 8, (21 << 10) + 1, 2 },
+		{ "gfx1201", 8, (32 << 10) + 1, 1 },
+		{ "gfx1201", 8, 64 << 10, 1 },
+		{ "gfx1201", 193, 1024, 1 },
 	};
 	(void)unused;
 
 	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
 		for (unsigned units = 1; units <= 60; units += 59)
-			if (backend_rdna.resident(target_find(cases[i].target), units, cases[i].vgprs, cases[i].lds) != units * cases[i].groups)
-				fail_msg("%s, %u registers, %u bytes: not %u workgroups on a unit", cases[i].target, cases[i].vgprs, cases[i].lds, cases[i].groups);
+			if (backend_rdna.resident(target_find(cases[i].target), units, cases[i].vgprs, cases[i].lds) !=
+			    units * cases[i].groups)
+				fail_msg("%s, %u registers, %u bytes: not %u workgroups on a unit", cases[i].target,
+				         cases[i].vgprs, cases[i].lds, cases[i].groups);
 }
 
-/* As many workgroups as are resident meet at a barrier; with one more, which gets no place before another ends, nobody gets through. */
+/* As many workgroups as are resident meet at a barrier; with one more, which gets no place before another ends, nobody
+ * gets through. */
 static void check_room(const char *target, uint16_t vgprs, uint32_t lds, unsigned groups)
 {
 	static uint64_t arg;
 	static int64_t got[WAVES][2];
-	static struct rdna_phase phase[2];
+	static struct rdna_command command[2];
 	static uint32_t arrivals;
 	struct object f = reporter(rdna_gen_of(target));
 	const struct object *list[] = { &f };
@@ -492,23 +567,30 @@ static void check_room(const char *target, uint16_t vgprs, uint32_t lds, unsigne
 	f.vector_regs = vgprs;
 	f.shared_bytes = lds;
 	arg = (uintptr_t)got;
-	if (!rdna_program_make(&bytes, &size, target_find(target), list, 1, &offset, &err) || !(b.dev = sim_open(target, &err)) || !(b.object = sim_load(b.dev, bytes, size, &err)))
+	if (!rdna_program_make(&bytes, &size, target_find(target), list, 1, &offset, &err) ||
+	    !(b.dev = sim_open(target, &err)) || !(b.object = sim_load(b.dev, bytes, size, &err)))
 		fail_msg("%s", err.text);
 	const struct sim_kernel *k = sim_find(b.object, RDNA_PROGRAM_KERNEL);
 	unsigned room = backend_rdna.resident(target_find(target), 2, k->vgprs, k->lds_size);
 	assert_int_equal(room, 2 * groups);
 	map(&b, got, sizeof got, true);
 	map(&b, &arg, sizeof arg, false);
-	map(&b, phase, sizeof phase, false);
+	map(&b, command, sizeof command, false);
 	map(&b, &arrivals, sizeof arrivals, true);
 	for (uint32_t n = room - 1; n <= room + 1; n++) {
-		const struct rdna_program_args args = { .phases = (uintptr_t)phase, .end = 2, .arrivals = (uintptr_t)&arrivals, .workgroups = n };
+		const struct rdna_program_args args = {
+			.commands = (uintptr_t)command, .end = 2, .arrivals = (uintptr_t)&arrivals, .workgroups = n
+		};
 		const struct sim_options o = { .seed = n, .resident = room, .stall_limit = 300000 };
-		phase[0] = phase[1] = (struct rdna_phase){ .function = offset, .arg = (uintptr_t)&arg, .rest = 1, .flags = RDNA_PHASE_BARRIER };
+		command[0] = command[1] = (struct rdna_command){
+			.function = offset, .arg = (uintptr_t)&arg, .rest = 1, .flags = RDNA_COMMAND_BARRIER
+		};
 		arrivals = 0;
-		bool ok = sim_dispatch(b.dev, k, &args, sizeof args, (const uint32_t[]){ n, 1, 1 }, (const uint32_t[]){ 32 * WAVES, 1, 1 }, &o, &err);
+		bool ok = sim_dispatch(b.dev, k, &args, sizeof args, (const uint32_t[]){ n, 1, 1 },
+		                       (const uint32_t[]){ 32 * WAVES, 1, 1 }, &o, &err);
 		if (ok != (n <= room))
-			fail_msg("%s: %u workgroups where %u are resident: %s", target, n, room, ok ? "all met" : err.text);
+			fail_msg("%s: %u workgroups where %u are resident: %s", target, n, room,
+			         ok ? "all met" : err.text);
 		assert_int_equal(arrivals, n < room ? n : room);
 	}
 	assert_non_null(strstr(err.text, "a barrier or spin loop that cannot complete"));
@@ -550,8 +632,14 @@ static void test_refusals(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_programs), cmocka_unit_test(test_launches), cmocka_unit_test(test_wide_units), cmocka_unit_test(test_missing_barriers),
-		cmocka_unit_test(test_all_are_waited_for), cmocka_unit_test(test_room), cmocka_unit_test(test_too_many_for_a_barrier), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_launches),
+		cmocka_unit_test(test_wide_units),
+		cmocka_unit_test(test_missing_barriers),
+		cmocka_unit_test(test_all_are_waited_for),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_too_many_for_a_barrier),
+		cmocka_unit_test(test_refusals),
 	};
 	return cmocka_run_group_tests_name("rdna_program", tests, NULL, NULL);
 }

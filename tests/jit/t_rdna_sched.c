@@ -1,4 +1,5 @@
-/* tests/jit/t_rdna_sched.c - RDNA scheduling: what moves where, what never changes places, how many registers it may take. */
+/* tests/jit/t_rdna_sched.c - RDNA scheduling: what moves where, what never changes places, how many registers it may
+ * take. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 static void becomes(unsigned vgprs, const char *before, const char *after)
 {
 	struct rdna_lir l;
-	struct error err = {0};
+	struct error err = { 0 };
 	rdna_text_read(&l, RDNA_GFX11, before);
 	if (!rdna_lir_verify(&l, &err) || !rdna_sched(&l, vgprs, 0, &err) || !rdna_lir_verify(&l, &err))
 		fail_msg("%s", err.text);
@@ -34,7 +35,8 @@ static void loads_go_up_together(void **state)
 	becomes(0, four_loads,
 	        "v_mov_b32 %v1, 0\n"
 	        "s_barrier\n"
-	        "global_load_b32 %v2, %v1, s[8:9]\nglobal_load_b32 %v4, %v1, s[8:9] offset:4\nglobal_load_b32 %v6, %v1, s[8:9] offset:8\n"
+	        "global_load_b32 %v2, %v1, s[8:9]\nglobal_load_b32 %v4, %v1, s[8:9] offset:4\nglobal_load_b32 %v6, "
+	        "%v1, s[8:9] offset:8\n"
 	        "v_add_f32 %v3, %v2, %v2\nv_add_f32 %v5, %v4, %v4\nds_store_b32 %v1, %v3\nv_add_f32 %v7, %v6, %v6\n"
 	        "ds_store_b32 %v1, %v5\nds_store_b32 %v1, %v7\n");
 }
@@ -44,8 +46,10 @@ static void without_registers_nothing_moves(void **state) { becomes(2, four_load
 static void barriers_and_loops_are_not_crossed(void **state)
 {
 	static const char text[] =
-		"v_mov_b32 %v1, 0\nv_add_f32 %v2, %v1, %v1\nv_add_f32 %v3, %v2, %v2\ns_barrier\nglobal_load_b32 %v4, %v1, s[8:9]\nloop 3\n"
-		"  v_add_f32 %v5, %v4, %v4\n  global_load_b32 %v6, %v1, s[8:9]\nendloop\nglobal_load_b32 %v7, %v1, s[8:9]\n";
+		"v_mov_b32 %v1, 0\nv_add_f32 %v2, %v1, %v1\nv_add_f32 %v3, %v2, "
+		"%v2\ns_barrier\nglobal_load_b32 %v4, %v1, s[8:9]\nloop 3\n"
+		"  v_add_f32 %v5, %v4, %v4\n  global_load_b32 %v6, %v1, "
+		"s[8:9]\nendloop\nglobal_load_b32 %v7, %v1, s[8:9]\n";
 	becomes(0, text, text);
 }
 
@@ -53,25 +57,35 @@ static void memory_keeps_its_order(void **state)
 {
 	/* a store between two loads of the same memory; other memory, and memory that nobody writes, goes up */
 	becomes(0,
-	        "v_mov_b32 %v1, 0\ns_barrier\nv_add_f32 %v9, %v1, %v1\nds_store_b32 %v1, %v9\nds_load_b32 %v2, %v1\nglobal_load_b32 %v3, %v1, s[8:9]\n"
-	        "v_add_f32 %v4, %v2, %v3\nglobal_store_b32 %v1, %v4, s[8:9]\ns_load_b32 %s5, s[8:9] memory:const\nv_add_f32 %v6, %v4, %s5\nds_store_b32 %v1, %v6\n",
-	        "v_mov_b32 %v1, 0\ns_barrier\nglobal_load_b32 %v3, %v1, s[8:9]\ns_load_b32 %s5, s[8:9] memory:const\nv_add_f32 %v9, %v1, %v1\nds_store_b32 %v1, %v9\n"
-	        "ds_load_b32 %v2, %v1\nv_add_f32 %v4, %v2, %v3\nv_add_f32 %v6, %v4, %s5\nglobal_store_b32 %v1, %v4, s[8:9]\nds_store_b32 %v1, %v6\n");
+	        "v_mov_b32 %v1, 0\ns_barrier\nv_add_f32 %v9, %v1, %v1\nds_store_b32 %v1, %v9\nds_load_b32 %v2, "
+	        "%v1\nglobal_load_b32 %v3, %v1, s[8:9]\n"
+	        "v_add_f32 %v4, %v2, %v3\nglobal_store_b32 %v1, %v4, s[8:9]\ns_load_b32 %s5, s[8:9] "
+	        "memory:const\nv_add_f32 %v6, %v4, %s5\nds_store_b32 %v1, %v6\n",
+	        "v_mov_b32 %v1, 0\ns_barrier\nglobal_load_b32 %v3, %v1, s[8:9]\ns_load_b32 %s5, s[8:9] "
+	        "memory:const\nv_add_f32 %v9, %v1, %v1\nds_store_b32 %v1, %v9\n"
+	        "ds_load_b32 %v2, %v1\nv_add_f32 %v4, %v2, %v3\nv_add_f32 %v6, %v4, %s5\nglobal_store_b32 %v1, %v4, "
+	        "s[8:9]\nds_store_b32 %v1, %v6\n");
 }
 
-/* The sum in the middle leaves something in scc that nobody reads: it may go up, but not between the halves of another. */
+/* The sum in the middle leaves something in scc that nobody reads: it may go up, but not between the halves of
+ * another. */
 static void scc_reaches_its_reader(void **state)
 {
 	becomes(0,
 	        "s_load_b64 %s1:2, s[8:9]\ns_barrier\n"
-	        "s_add_co_u32 %s2[0], %s1[0], 1\ns_add_co_ci_u32 %s2[1], %s1[1], 0\ns_and_b32 %s3, %s1[0], 7\ns_load_b32 %s4, %s1:2, %s3\ns_add_co_u32 %s5, %s2[0], %s4\n",
+	        "s_add_co_u32 %s2[0], %s1[0], 1\ns_add_co_ci_u32 %s2[1], %s1[1], 0\ns_and_b32 %s3, %s1[0], "
+	        "7\ns_load_b32 %s4, %s1:2, %s3\ns_add_co_u32 %s5, %s2[0], %s4\n",
 	        "s_load_b64 %s1:2, s[8:9]\ns_barrier\n"
-	        "s_add_u32 %s2[0], %s1[0], 1\ns_addc_u32 %s2[1], %s1[1], 0\ns_and_b32 %s3, %s1[0], 7\ns_load_b32 %s4, %s1:2, %s3\ns_add_u32 %s5, %s2[0], %s4\n");
+	        "s_add_u32 %s2[0], %s1[0], 1\ns_addc_u32 %s2[1], %s1[1], 0\ns_and_b32 %s3, %s1[0], 7\ns_load_b32 %s4, "
+	        "%s1:2, %s3\ns_add_u32 %s5, %s2[0], %s4\n");
 }
 
 /* --- random programs */
 
-static bool same_order(const struct rdna_lir *a, const struct rdna_lir *b) { return memcmp(a->ins, b->ins, a->n_ins * sizeof *a->ins) == 0; }
+static bool same_order(const struct rdna_lir *a, const struct rdna_lir *b)
+{
+	return memcmp(a->ins, b->ins, a->n_ins * sizeof *a->ins) == 0;
+}
 
 static void random_programs_stay_what_they_are(void **state)
 {
@@ -79,12 +93,13 @@ static void random_programs_stay_what_they_are(void **state)
 	unsigned moved = 0;
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct rdna_lir l, a;
-		struct error err = {0};
+		struct error err = { 0 };
 		rdna_lir_make(&l, gens[seed % 2], 20 + seed % 300, seed);
 		struct rdna_lir_outcome want = rdna_lir_run(&l), got;
 		for (unsigned pass = 0; pass < 6; pass++) {
 			rdna_lir_copy(&a, &l);
-			if (!rdna_sched(&a, pass ? 20 + seed * pass % 150 : 0, pass % 3 ? seed * pass : 0, &err) || !rdna_lir_verify(&a, &err))
+			if (!rdna_sched(&a, pass ? 20 + seed * pass % 150 : 0, pass % 3 ? seed * pass : 0, &err) ||
+			    !rdna_lir_verify(&a, &err))
 				fail_msg("seed %u: %s", seed, err.text);
 			got = rdna_lir_run(&a);
 			if (got.visible != want.visible || got.registers != want.registers)
@@ -110,8 +125,9 @@ static void a_broken_order_is_noticed(void **state)
 			struct rdna_lir_ins one = l.ins[k], two = l.ins[k + 1];
 			depth += one.op == RDNA_LIR_LOOP;
 			depth -= one.op == RDNA_LIR_ENDLOOP;
-			bool depends = one.d[0].kind == RDNA_LIR_VIRTUAL && two.s[0].kind == RDNA_LIR_VIRTUAL && one.d[0].reg == two.s[0].reg && one.d[0].n == 1
-			               && two.s[0].n == 1 && one.d[0].sub == two.s[0].sub && two.op < RDNA_OP_COUNT && one.op < RDNA_OP_COUNT;
+			bool depends = one.d[0].kind == RDNA_LIR_VIRTUAL && two.s[0].kind == RDNA_LIR_VIRTUAL &&
+			               one.d[0].reg == two.s[0].reg && one.d[0].n == 1 && two.s[0].n == 1 &&
+			               one.d[0].sub == two.s[0].sub && two.op < RDNA_OP_COUNT && one.op < RDNA_OP_COUNT;
 			if (!depends || depth || two.d[0].kind != RDNA_LIR_VIRTUAL)
 				continue;
 			l.ins[k] = two;
@@ -125,7 +141,7 @@ static void a_broken_order_is_noticed(void **state)
 		rdna_lir_free(&l);
 	}
 	assert_true(raw > 50);
-	assert_true(noticed * 10 > raw * 8);             /* a result may be written again before anything sees it */
+	assert_true(noticed * 10 > raw * 8); /* a result may be written again before anything sees it */
 }
 
 /* What fitted still fits, within the budget or in what it took before. */
@@ -140,7 +156,7 @@ static void the_budget_is_kept(void **state)
 		unsigned budget = 24 + seed % 100;
 		if (rdna_regalloc(&a, 0, 0, 0, &before, NULL)) {
 			assert_true(rdna_sched(&l, budget, seed % 4 == 3 ? seed : 0, NULL));
-			struct error err = {0};
+			struct error err = { 0 };
 			/* tuples may leave gaps: one more of the largest is granted */
 			unsigned most = (before.vgprs > budget ? before.vgprs : budget) + 8;
 			if (!rdna_regalloc(&l, most, 0, 0, &after, &err))
@@ -171,7 +187,7 @@ static void long_runs_are_no_trouble(void **state)
 {
 	struct rdna_lir l;
 	struct rdna_regs used;
-	struct error err = {0};
+	struct error err = { 0 };
 	enum { UNITS = 30000 };
 	rdna_lir_init(&l, RDNA_GFX11);
 	uint32_t lane = rdna_lir_new(&l, RDNA_CLASS_VGPR, 1);
@@ -208,9 +224,15 @@ static void long_runs_are_no_trouble(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loads_go_up_together), cmocka_unit_test(without_registers_nothing_moves), cmocka_unit_test(barriers_and_loops_are_not_crossed),
-		cmocka_unit_test(memory_keeps_its_order), cmocka_unit_test(scc_reaches_its_reader), cmocka_unit_test(random_programs_stay_what_they_are),
-		cmocka_unit_test(a_broken_order_is_noticed), cmocka_unit_test(the_budget_is_kept), cmocka_unit_test(the_same_input_gives_the_same_order),
+		cmocka_unit_test(loads_go_up_together),
+		cmocka_unit_test(without_registers_nothing_moves),
+		cmocka_unit_test(barriers_and_loops_are_not_crossed),
+		cmocka_unit_test(memory_keeps_its_order),
+		cmocka_unit_test(scc_reaches_its_reader),
+		cmocka_unit_test(random_programs_stay_what_they_are),
+		cmocka_unit_test(a_broken_order_is_noticed),
+		cmocka_unit_test(the_budget_is_kept),
+		cmocka_unit_test(the_same_input_gives_the_same_order),
 		cmocka_unit_test(long_runs_are_no_trouble),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* tests/jit/t_rdna_select.c - what RDNA selection makes of the IR, seen as text: loads done together, operands folded, addresses computed once. That the results are
- * right is t_rdna_ops' business; here the instructions themselves are looked at, and every kernel's are verified. */
+/* tests/jit/t_rdna_select.c - what RDNA selection makes of the IR, seen as text: loads done together, operands folded,
+ * addresses computed once. That the results are right is t_rdna_ops' business; here the instructions themselves are
+ * looked at, and every kernel's are verified. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +35,8 @@ static char *select_text(enum rdna_gen gen)
 	struct rdna_lir l;
 	struct error err = { 0 };
 	rdna_lir_init(&l, gen);
-	if (!ir_verify(&b, &err) || !rdna_select(&l, &b, target_find(targets[gen]), RDNA_SCALAR_WORDS, &err) || !rdna_lir_verify(&l, &err)) {
+	if (!ir_verify(&b, &err) || !rdna_select(&l, &b, target_find(targets[gen]), RDNA_SCALAR_WORDS, &err) ||
+	    !rdna_lir_verify(&l, &err)) {
 		ir_print(&b, stderr);
 		fail_msg("%s: %s", targets[gen], err.text);
 	}
@@ -68,10 +70,7 @@ static void expect_all(const char *what, unsigned n)
 
 static ir_i sum;
 
-static void add(ir_i v)
-{
-	sum = ir_ixor(&b, ir_imul(&b, sum, ir_iconst(&b, 3)), v);
-}
+static void add(ir_i v) { sum = ir_ixor(&b, ir_imul(&b, sum, ir_iconst(&b, 3)), v); }
 
 static void begin_sum(void)
 {
@@ -79,10 +78,7 @@ static void begin_sum(void)
 	sum = ir_ilane(&b);
 }
 
-static void end_sum(void)
-{
-	ir_fstore(&b, out, ir_fbits(&b, sum), 0, 0);
-}
+static void end_sum(void) { ir_fstore(&b, out, ir_fbits(&b, sum), 0, 0); }
 
 static void test_strided_loads(void **state)
 {
@@ -101,7 +97,7 @@ static void test_strided_loads(void **state)
 		expect(gen, "global_load_b32", 0);
 	}
 	expect(RDNA_GFX10_3, "global_load_dwordx4", 1);
-	expect_all("v_lshlrev_b32 ", 4);        /* the lanes' offsets for three strides and the store */
+	expect_all("v_lshlrev_b32 ", 4); /* the lanes' offsets for three strides and the store */
 	ir_free(&b);
 }
 
@@ -124,13 +120,13 @@ static void test_broadcasts(void **state)
 	for (int32_t k = 0; k < 16; k++)
 		add(ir_ibcast(&b, in, 64 + (k * 5 & 15) * 4));
 	ir_fstore(&b, out, ir_fbits(&b, sum), 128, 0);
-	add(ir_ibcast(&b, in, 128));            /* what the kernel stores it does not read like this: no reason to wait */
+	add(ir_ibcast(&b, in, 128)); /* what the kernel stores it does not read like this: no reason to wait */
 	add(ir_ibcast(&b, in, 132));
 	end_sum();
 	expect(RDNA_GFX11, "s_load_b512", 1);
 	expect(RDNA_GFX10_3, "s_load_dwordx16", 1);
 	expect(RDNA_GFX11, "s_load_b64", 1);
-	expect(RDNA_GFX11, "s_load_b128", 1);   /* both arguments */
+	expect(RDNA_GFX11, "s_load_b128", 1); /* both arguments */
 	expect_all("global_load", 0);
 	ir_free(&b);
 }
@@ -211,7 +207,8 @@ static void test_folded_operations(void **state)
 	ir_set_f(&b, acc, ir_ffma(&b, ir_fneg(&b, x), ir_fabs(&b, x), acc));
 	ir_set_f(&b, acc, ir_ffma(&b, ir_fhalf(&b, w, 1), x, acc));
 	ir_fstore(&b, out, acc, 0, 0);
-	ir_i byte = ir_isar(&b, ir_ishl(&b, w, 8), 24), nibbles = ir_ior(&b, ir_iand(&b, w, ir_iconst(&b, 0x0f0f0f0f)), byte);
+	ir_i byte = ir_isar(&b, ir_ishl(&b, w, 8), 24),
+	     nibbles = ir_ior(&b, ir_iand(&b, w, ir_iconst(&b, 0x0f0f0f0f)), byte);
 	ir_fstore(&b, out, ir_i2f(&b, ir_iand(&b, ir_ishr(&b, nibbles, 8), ir_iconst(&b, 255))), 128, 0);
 	expect_all("v_fmac_f32", 1);
 	expect_all("v_fma_f32", 1);
@@ -255,7 +252,8 @@ static void test_scalars_and_repetition(void **state)
 static void test_ranges(void **state)
 {
 	begin_kernel();
-	ir_s i = ir_loop(&b, ir_sload64(&b, ir_arg(&b), 16)), n = ir_sandi(&b, ir_sdivi(&b, i, 3), 255), m = ir_smuli(&b, ir_saddi(&b, n, 5), 12);
+	ir_s i = ir_loop(&b, ir_sload64(&b, ir_arg(&b), 16)), n = ir_sandi(&b, ir_sdivi(&b, i, 3), 255),
+	     m = ir_smuli(&b, ir_saddi(&b, n, 5), 12);
 	ir_fstore(&b, out, ir_fbits(&b, ir_isplat(&b, ir_smin(&b, m, ir_sshri(&b, i, 2)))), 0, 0);
 	ir_endloop(&b);
 	expect_all("addc", 0);
@@ -317,7 +315,8 @@ static void test_random(void **state)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		random_ir(&b, 32, seed, 400);
-		char *once = select_text((enum rdna_gen)(seed % RDNA_GEN_COUNT)), *twice = select_text((enum rdna_gen)(seed % RDNA_GEN_COUNT));
+		char *once = select_text((enum rdna_gen)(seed % RDNA_GEN_COUNT)),
+		     *twice = select_text((enum rdna_gen)(seed % RDNA_GEN_COUNT));
 		assert_string_equal(once, twice);
 		free(once);
 		free(twice);
@@ -328,10 +327,20 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_strided_loads), cmocka_unit_test(test_stores_keep_loads_apart), cmocka_unit_test(test_broadcasts),
-		cmocka_unit_test(test_broadcasts_within_budget), cmocka_unit_test(test_displacements), cmocka_unit_test(test_lds), cmocka_unit_test(test_folded_operations),
-		cmocka_unit_test(test_dot_products), cmocka_unit_test(test_scalars_and_repetition), cmocka_unit_test(test_ranges), cmocka_unit_test(test_loops),
-		cmocka_unit_test(test_lanes), cmocka_unit_test(test_refusals), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_strided_loads),
+		cmocka_unit_test(test_stores_keep_loads_apart),
+		cmocka_unit_test(test_broadcasts),
+		cmocka_unit_test(test_broadcasts_within_budget),
+		cmocka_unit_test(test_displacements),
+		cmocka_unit_test(test_lds),
+		cmocka_unit_test(test_folded_operations),
+		cmocka_unit_test(test_dot_products),
+		cmocka_unit_test(test_scalars_and_repetition),
+		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_lanes),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_random),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* tests/jit/t_rdna_waits.c - the passes behind register allocation, judged by the simulator.
  *
- * The judge is the simulator, which traps on a register touched too early and, in two of its three modes, lets loads and stores land late; the reference is the same
- * kernel with a full wait behind every access and no other pass. */
+ * The judge is the simulator, which traps on a register touched too early and, in two of its three modes, lets loads
+ * and stores land late; the reference is the same kernel with a full wait behind every access and no other pass. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,10 @@ enum { KERNELS = 60, SIZE = 120 };
 
 /* --- a kernel's memory */
 
-struct world { uint8_t in[RDNA_LIR_RANDOM_IN], out[RDNA_LIR_RANDOM_OUT]; uint64_t arg[2]; };
+struct world {
+	uint8_t in[RDNA_LIR_RANDOM_IN], out[RDNA_LIR_RANDOM_OUT];
+	uint64_t arg[2];
+};
 
 static struct world *world_make(uint64_t seed)
 {
@@ -37,10 +40,15 @@ static struct world *world_make(uint64_t seed)
 	return w;
 }
 
-static bool run(const struct object *o, enum rdna_gen gen, struct world *w, const struct sim_options *opt, struct error *err)
+static bool run(const struct object *o, enum rdna_gen gen, struct world *w, const struct sim_options *opt,
+                struct error *err)
 {
 	const struct rdna_call c = {
-		.object = o, .gen = gen, .arg = w->arg, .n_args = 2, .end = 7,
+		.object = o,
+		.gen = gen,
+		.arg = w->arg,
+		.n_args = 2,
+		.end = 7,
 		.memory = { { w->in, sizeof w->in, false }, { w->out, sizeof w->out, true } },
 	};
 	return rdna_call(&c, opt, err);
@@ -76,12 +84,14 @@ static void passes(struct rdna_lir *l, unsigned leave_out)
 /* Everything has arrived before the next instruction begins. */
 static void wait_for_all(struct rdna_lir *l)
 {
-	struct rdna_patch p = {0};
+	struct rdna_patch p = { 0 };
 	struct error err = { .code = ERROR_NONE };
 	for (size_t at = 0; at < l->n_ins; at++) {
-		if (!at || l->ins[at - 1].op >= RDNA_OP_COUNT || !(rdna_lir_facts(l->ins[at - 1].op) & (RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS)))
+		if (!at || l->ins[at - 1].op >= RDNA_OP_COUNT ||
+		    !(rdna_lir_facts(l->ins[at - 1].op) & (RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS)))
 			continue;
-		struct rdna_lir_ins stores = { .op = RDNA_S_WAITCNT_VSCNT, .s = { rdna_lir_fixed(RDNA_NULL, 1), rdna_lir_imm(0) } };
+		struct rdna_lir_ins stores = { .op = RDNA_S_WAITCNT_VSCNT,
+			                       .s = { rdna_lir_fixed(RDNA_NULL, 1), rdna_lir_imm(0) } };
 		if (l->gen == RDNA_GFX12) {
 			rdna_patch_op(&p, at, RDNA_S_WAIT_LOADCNT, 0);
 			rdna_patch_op(&p, at, RDNA_S_WAIT_STORECNT, 0);
@@ -123,9 +133,11 @@ static void random_kernel(enum rdna_gen gen, uint64_t seed)
 		struct world *w = world_make(seed);
 		struct error err = { .code = ERROR_NONE };
 		if (!run(&o, gen, w, &opt, &err))
-			fail_msg("%s kernel %llu, memory %u: %s", rdna_call_targets[gen], (unsigned long long)seed, mode, err.text);
+			fail_msg("%s kernel %llu, memory %u: %s", rdna_call_targets[gen], (unsigned long long)seed,
+			         mode, err.text);
 		if (memcmp(want->out, w->out, sizeof w->out))
-			fail_msg("%s kernel %llu, memory %u: another result", rdna_call_targets[gen], (unsigned long long)seed, mode);
+			fail_msg("%s kernel %llu, memory %u: another result", rdna_call_targets[gen],
+			         (unsigned long long)seed, mode);
 		free(w);
 	}
 	object_free(&o);
@@ -170,7 +182,7 @@ static void kernel_loads(struct rdna_lir *l, enum rdna_gen gen)
 	put(l, RDNA_V_ADD_NC_U32, v(8), v(8), v(6), NONE);
 	put_global(l, RDNA_GLOBAL_LOAD_B32, v(3), 0, IN, 256);
 	put(l, RDNA_V_ADD_NC_U32, v(8), v(8), v(2), NONE);
-	put(l, RDNA_V_MOV_B32, v(3), v(8), NONE, NONE);              /* overtakes a load */
+	put(l, RDNA_V_MOV_B32, v(3), v(8), NONE, NONE); /* overtakes a load */
 	put_scalar(l, RDNA_S_LOAD_B32, s(30), IN, 4, RDNA_MEM_CONST);
 	put_lds(l, RDNA_DS_STORE_B32, v(8), 0, 0);
 	put_lds(l, RDNA_DS_LOAD_B32, v(9), 0, 0);
@@ -228,14 +240,20 @@ static void kernel_waves(struct rdna_lir *l, enum rdna_gen gen)
 	put_global(l, RDNA_GLOBAL_STORE_B32, v(2), 0, OUT, 0);
 }
 
-static bool is_wait(unsigned op) { return op == RDNA_S_WAITCNT || op == RDNA_S_WAITCNT_VSCNT || (op >= RDNA_S_WAIT_LOADCNT && op <= RDNA_S_WAIT_STORECNT_DSCNT); }
+static bool is_wait(unsigned op)
+{
+	return op == RDNA_S_WAITCNT || op == RDNA_S_WAITCNT_VSCNT ||
+	       (op >= RDNA_S_WAIT_LOADCNT && op <= RDNA_S_WAIT_STORECNT_DSCNT);
+}
 
 /* The k-th way to weaken a wait by one; false: there are fewer. */
 static bool weaken(struct rdna_lir_ins *i, enum rdna_gen gen, unsigned k)
 {
 	struct rdna_lir_operand *o = &i->s[i->op == RDNA_S_WAITCNT_VSCNT];
-	bool pair = i->op == RDNA_S_WAIT_LOADCNT_DSCNT || i->op == RDNA_S_WAIT_STORECNT_DSCNT, old = i->op == RDNA_S_WAITCNT;
-	unsigned shift[2] = { old ? (gen == RDNA_GFX10_3 ? 0 : 10) : 0, old ? (gen == RDNA_GFX10_3 ? 8 : 4) : 8 }, bits[2] = { old && gen == RDNA_GFX10_3 ? 4 : 6, 6 };
+	bool pair = i->op == RDNA_S_WAIT_LOADCNT_DSCNT || i->op == RDNA_S_WAIT_STORECNT_DSCNT,
+	     old = i->op == RDNA_S_WAITCNT;
+	unsigned shift[2] = { old ? (gen == RDNA_GFX10_3 ? 0 : 10) : 0, old ? (gen == RDNA_GFX10_3 ? 8 : 4) : 8 },
+		 bits[2] = { old && gen == RDNA_GFX10_3 ? 4 : 6, 6 };
 	for (unsigned f = 0; f < (old || pair ? 2u : 1u); f++) {
 		unsigned n = o->value >> shift[f] & ((1u << bits[f]) - 1);
 		if (n == (1u << bits[f]) - 1 || k-- > 0)
@@ -252,8 +270,12 @@ static bool call(struct rdna_lir *l, unsigned waves, struct world *w, unsigned m
 	struct error err = { .code = ERROR_NONE };
 	struct object o;
 	emit(&o, l);
-	const struct rdna_call c = { .object = &o, .gen = l->gen, .waves = waves, .arg = w->arg, .n_args = 2,
-		.memory = { { w->in, sizeof w->in, false }, { w->out, sizeof w->out, true } } };
+	const struct rdna_call c = { .object = &o,
+		                     .gen = l->gen,
+		                     .waves = waves,
+		                     .arg = w->arg,
+		                     .n_args = 2,
+		                     .memory = { { w->in, sizeof w->in, false }, { w->out, sizeof w->out, true } } };
 	bool ok = rdna_call(&c, &opt, &err);
 	object_free(&o);
 	return ok;
@@ -281,10 +303,12 @@ static unsigned mutate(struct rdna_lir *l, unsigned waves, const struct world *w
 			continue;
 		l->ins[at] = (struct rdna_lir_ins){ .op = RDNA_S_NOP, .s = { rdna_lir_imm(0) } };
 		if (!missed(l, waves, want))
-			fail_msg("%s, %s: nobody misses the wait %s, instruction %zu", rdna_call_targets[l->gen], name, rdna_op_name(kept.op, l->gen), at);
+			fail_msg("%s, %s: nobody misses the wait %s, instruction %zu", rdna_call_targets[l->gen], name,
+			         rdna_op_name(kept.op, l->gen), at);
 		for (unsigned k = 0; l->ins[at] = kept, is_wait(kept.op) && weaken(&l->ins[at], l->gen, k); k++, n++)
 			if (!missed(l, waves, want))
-				fail_msg("%s, %s: the wait %s, instruction %zu, is stronger than it must be", rdna_call_targets[l->gen], name, rdna_op_name(kept.op, l->gen), at);
+				fail_msg("%s, %s: the wait %s, instruction %zu, is stronger than it must be",
+				         rdna_call_targets[l->gen], name, rdna_op_name(kept.op, l->gen), at);
 		l->ins[at] = kept;
 		n++;
 	}
@@ -293,8 +317,15 @@ static unsigned mutate(struct rdna_lir *l, unsigned waves, const struct world *w
 
 static void every_wait_is_needed(void **state)
 {
-	static const struct { const char *name; void (*make)(struct rdna_lir *l, enum rdna_gen gen); unsigned waves, least; } kernels[] = {
-		{ "loads", kernel_loads, 8, 12 }, { "loop", kernel_loop, 8, 10 }, { "order", kernel_order, 1, 8 }, { "waves", kernel_waves, 8, 4 },
+	static const struct {
+		const char *name;
+		void (*make)(struct rdna_lir *l, enum rdna_gen gen);
+		unsigned waves, least;
+	} kernels[] = {
+		{ "loads", kernel_loads, 8, 12 },
+		{ "loop", kernel_loop, 8, 10 },
+		{ "order", kernel_order, 1, 8 },
+		{ "waves", kernel_waves, 8, 4 },
 	};
 	(void)state;
 	for (unsigned gen = 0; gen < RDNA_GEN_COUNT; gen++)
@@ -307,7 +338,8 @@ static void every_wait_is_needed(void **state)
 			assert_false(missed(&l, kernels[k].waves, want));
 			unsigned n = mutate(&l, kernels[k].waves, want, kernels[k].name);
 			if (n < kernels[k].least)
-				fail_msg("%s, %s: %u mutations, expected %u at least", rdna_call_targets[gen], kernels[k].name, n, kernels[k].least);
+				fail_msg("%s, %s: %u mutations, expected %u at least", rdna_call_targets[gen],
+				         kernels[k].name, n, kernels[k].least);
 			rdna_lir_free(&l);
 			free(want);
 		}

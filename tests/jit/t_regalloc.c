@@ -1,7 +1,7 @@
 /* tests/jit/t_regalloc.c - the register allocator on machine instructions written by hand.
  *
- * What random kernels cannot single out: that nothing is spilled without need, that copies vanish, that constants cost no slot, and
- * that the checker of allocations notices a wrong one.
+ * What random kernels cannot single out: that nothing is spilled without need, that copies vanish, that constants cost
+ * no slot, and that the checker of allocations notices a wrong one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,8 @@ static const uint8_t vec_order[32] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
 static const uint8_t mask_order[3] = { 1, 2, 3 };
 static const uint8_t gpr_order[8] = { X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_RAX, X86_R8, X86_R9, X86_RBX };
 
-static struct lir_ins *add(struct lir *l, enum lir_form form, enum x86_op op, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
+static struct lir_ins *add(struct lir *l, enum lir_form form, enum x86_op op, uint32_t dst, uint32_t a, uint32_t b,
+                           uint32_t c)
 {
 	struct lir_ins *i = lir_add(l, form, op);
 	i->wd = i->ws = lir_facts[form].dst == LIR_GPR || lir_facts[form].a == LIR_GPR ? X86_GPR64 : X86_YMM;
@@ -83,9 +84,10 @@ static void endloop(struct lir *l, uint32_t n)
 
 static struct regalloc_result allocate(struct lir *l, unsigned vecs, unsigned gprs)
 {
-	struct regalloc_rules rules = { .order = { NULL, vec_order, gpr_order, mask_order }, .count = { 0, vecs, gprs, 3 } };
-	struct regalloc_result r = {0};
-	struct error err = {0};
+	struct regalloc_rules rules = { .order = { NULL, vec_order, gpr_order, mask_order },
+		                        .count = { 0, vecs, gprs, 3 } };
+	struct regalloc_result r = { 0 };
+	struct error err = { 0 };
 	if (!lir_verify(l, &err) || !regalloc(l, &rules, &r, &err) || !lir_verify(l, &err))
 		fail_msg("%s", err.text);
 	return r;
@@ -254,7 +256,7 @@ static void test_unsure_writes(void **state)
 
 static void test_checker_notices(void **state)
 {
-	struct error err = {0};
+	struct error err = { 0 };
 	struct lir l;
 	build_accumulators(&l, 6);
 	allocate(&l, 8, 4);
@@ -265,7 +267,7 @@ static void test_checker_notices(void **state)
 	lir_free(&l);
 
 	/* A value dead after its use in the first pass would be missing in the second. */
-	err = (struct error){0};
+	err = (struct error){ 0 };
 	lir_init(&l, 8);
 	uint32_t p = address(&l), before = load(&l, p, 0), c = loop(&l);
 	store(&l, p, before, 32);
@@ -278,7 +280,7 @@ static void test_checker_notices(void **state)
 	assert_false(lir_verify(&l, &err));
 	lir_free(&l);
 
-	err = (struct error){0};
+	err = (struct error){ 0 };
 	lir_init(&l, 8);
 	uint32_t q = address(&l), n = loop(&l), inside = load(&l, q, 0);
 	endloop(&l, n);
@@ -330,7 +332,7 @@ static void test_dot_registers_differ(void **state)
 		assert_int_equal(r.spills, 0);
 		assert_true(l.phys[sum] != l.phys[a] && l.phys[sum] != l.phys[b]);
 		assert_int_equal(l.phys[sum] == l.phys[c], !alive);
-		struct error err = {0};
+		struct error err = { 0 };
 		l.phys[sum] = l.phys[a];
 		assert_false(lir_verify(&l, &err));
 		assert_non_null(strstr(err.text, "must differ"));
@@ -365,10 +367,16 @@ static void test_masks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full_house_needs_no_spill), cmocka_unit_test(test_spills_leave_the_loop),
-		cmocka_unit_test(test_copies_vanish), cmocka_unit_test(test_constants_cost_no_slot),
-		cmocka_unit_test(test_gather_registers_differ), cmocka_unit_test(test_values_around_loops), cmocka_unit_test(test_unsure_writes),
-		cmocka_unit_test(test_checker_notices), cmocka_unit_test(test_general_registers), cmocka_unit_test(test_dot_registers_differ),
+		cmocka_unit_test(test_full_house_needs_no_spill),
+		cmocka_unit_test(test_spills_leave_the_loop),
+		cmocka_unit_test(test_copies_vanish),
+		cmocka_unit_test(test_constants_cost_no_slot),
+		cmocka_unit_test(test_gather_registers_differ),
+		cmocka_unit_test(test_values_around_loops),
+		cmocka_unit_test(test_unsure_writes),
+		cmocka_unit_test(test_checker_notices),
+		cmocka_unit_test(test_general_registers),
+		cmocka_unit_test(test_dot_registers_differ),
 		cmocka_unit_test(test_masks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

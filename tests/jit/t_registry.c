@@ -1,4 +1,5 @@
-/* tests/jit/t_registry.c - kernels by key: single flight, failures, the disk behind it, many threads, what a kernel does when called. */
+/* tests/jit/t_registry.c - kernels by key: single flight, failures, the disk behind it, many threads, what a kernel
+ * does when called. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,8 +23,8 @@ enum { THREADS = 8, MANY = 300 };
 
 static _Atomic unsigned builds, inside, most_inside, callers;
 static _Atomic bool fail_builds;
-static _Atomic unsigned hold_until_callers;      /* a build goes on once so many threads have begun to ask */
-static _Atomic unsigned hold_until_builds;       /* a build goes on once so many have begun, or after a long time */
+static _Atomic unsigned hold_until_callers; /* a build goes on once so many threads have begun to ask */
+static _Atomic unsigned hold_until_builds;  /* a build goes on once so many have begun, or after a long time */
 
 /* A kernel that stores the key's rows as f32 where its first argument points. */
 static bool build(struct ir *ir, const struct key *key, const struct target *target, struct error *err)
@@ -56,10 +57,7 @@ static struct key make_key(uint32_t n)
 	return k;
 }
 
-static bool native(void)
-{
-	return target_native(NULL) != NULL;
-}
+static bool native(void) { return target_native(NULL) != NULL; }
 
 static struct registry *open_registry(struct cache *cache)
 {
@@ -125,8 +123,8 @@ static void test_first_and_second_time(void **unused)
 struct asker {
 	pthread_t thread;
 	struct registry *registry;
-	uint32_t first, count;           /* keys first, first + 1, ... of MANY, going round */
-	const struct kernel *kernel;     /* the last one */
+	uint32_t first, count;       /* keys first, first + 1, ... of MANY, going round */
+	const struct kernel *kernel; /* the last one */
 	unsigned failed, wrong;
 	struct error err;
 };
@@ -359,7 +357,8 @@ static void test_pack_behind_it(void **unused)
 	if (!pack_write(pack, item, 2, &err))
 		fail_msg("%s", err.text);
 	snprintf(path, sizeof path, "%s:%s", pack, dir);
-	static const enum kernel_source expected[2][3] = { { KERNEL_FROM_PACK, KERNEL_FROM_PACK, KERNEL_GENERATED }, { KERNEL_FROM_PACK, KERNEL_FROM_PACK, KERNEL_FROM_DISK } };
+	static const enum kernel_source expected[2][3] = { { KERNEL_FROM_PACK, KERNEL_FROM_PACK, KERNEL_GENERATED },
+		                                           { KERNEL_FROM_PACK, KERNEL_FROM_PACK, KERNEL_FROM_DISK } };
 	for (int round = 0; round < 2; round++) {
 		struct cache *cache = cache_open(path, NULL, &err);
 		assert_non_null(cache);
@@ -477,8 +476,10 @@ static void test_many_sealed(void **unused)
 
 	make_keys(key, ASKED);
 	keep_some(key);
-	struct cache *cache = cache_open(dir, &(struct cache_options){ .read_only = true }, NULL), *writer = cache_open(dir, NULL, NULL);
-	struct registry *r = registry_open(&(struct registry_options){ .build = build, .cache = cache, .sealed = true }, NULL);
+	struct cache *cache = cache_open(dir, &(struct cache_options){ .read_only = true }, NULL),
+		     *writer = cache_open(dir, NULL, NULL);
+	struct registry *r =
+		registry_open(&(struct registry_options){ .build = build, .cache = cache, .sealed = true }, NULL);
 	assert_int_equal(registry_load(r, key, ASKED), KEPT);
 	assert_null(registry_get(r, &key[KEPT], NULL, &err));
 	assert_int_equal(err.code, ERROR_UNSUPPORTED);
@@ -492,7 +493,8 @@ static void test_many_sealed(void **unused)
 	cache_close(cache);
 }
 
-/* Frozen: what is in memory is given; nothing else is loaded, though it is kept, had been asked for before or comes to be kept. */
+/* Frozen: what is in memory is given; nothing else is loaded, though it is kept, had been asked for before or comes to
+ * be kept. */
 static void test_frozen(void **unused)
 {
 	struct key key[ASKED];
@@ -500,8 +502,10 @@ static void test_frozen(void **unused)
 
 	make_keys(key, ASKED);
 	keep_some(key);
-	struct cache *cache = cache_open(dir, &(struct cache_options){ .read_only = true }, NULL), *writer = cache_open(dir, NULL, NULL);
-	struct registry *r = registry_open(&(struct registry_options){ .build = build, .cache = cache, .sealed = true }, NULL);
+	struct cache *cache = cache_open(dir, &(struct cache_options){ .read_only = true }, NULL),
+		     *writer = cache_open(dir, NULL, NULL);
+	struct registry *r =
+		registry_open(&(struct registry_options){ .build = build, .cache = cache, .sealed = true }, NULL);
 	assert_int_equal(registry_load(r, key, KEPT - 1), KEPT - 1);
 	assert_null(registry_get(r, &key[KEPT], NULL, &err));
 	uint64_t loaded = count(r).from_disk;
@@ -513,9 +517,9 @@ static void test_frozen(void **unused)
 	assert_null(registry_get(r, &key[KEPT], NULL, &again));
 	assert_string_equal(again.text, err.text);
 	assert_int_equal(registry_load(r, key, ASKED), 0);
-	assert_null(registry_get(r, &key[KEPT - 1], NULL, &late));           /* nobody had asked for it */
+	assert_null(registry_get(r, &key[KEPT - 1], NULL, &late)); /* nobody had asked for it */
 	assert_int_equal(late.code, ERROR_UNSUPPORTED);
-	assert_non_null(strstr(late.text, "it is kept now"));
+	assert_non_null(strstr(late.text, "it is there now"));
 	assert_null(registry_get(r, &key[ASKED - 1], NULL, NULL));
 	for (uint32_t i = 0; i < KEPT - 1; i++)
 		assert_true(does_its_work(registry_get(r, &key[i], NULL, NULL)));
@@ -526,7 +530,14 @@ static void test_frozen(void **unused)
 	cache_close(cache);
 }
 
-struct loader { pthread_t thread; struct registry *registry; const struct key *key; uint32_t first; size_t loaded; bool good; };
+struct loader {
+	pthread_t thread;
+	struct registry *registry;
+	const struct key *key;
+	uint32_t first;
+	size_t loaded;
+	bool good;
+};
 
 static void *load_some(void *user)
 {
@@ -648,17 +659,22 @@ static void test_each_in_order(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first_and_second_time), cmocka_unit_test(test_one_key_from_many_threads),
-		cmocka_unit_test(test_different_keys_build_at_once), cmocka_unit_test(test_many_keys_from_many_threads),
-		cmocka_unit_test(test_failures_reach_everyone_and_are_not_kept), cmocka_unit_test(test_unusable_keys),
+		cmocka_unit_test(test_first_and_second_time),
+		cmocka_unit_test(test_one_key_from_many_threads),
+		cmocka_unit_test(test_different_keys_build_at_once),
+		cmocka_unit_test(test_many_keys_from_many_threads),
+		cmocka_unit_test(test_failures_reach_everyone_and_are_not_kept),
+		cmocka_unit_test(test_unusable_keys),
 		cmocka_unit_test_setup_teardown(test_disk_behind_it, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_pack_behind_it, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_dumps_come_even_from_a_full_cache, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_many_at_once, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_many_with_trouble, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_many_sealed, make_dir, remove_dir), cmocka_unit_test_setup_teardown(test_frozen, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_many_sealed, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_frozen, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_many_from_many_threads, make_dir, remove_dir),
-		cmocka_unit_test(test_perf_map), cmocka_unit_test(test_each_in_order),
+		cmocka_unit_test(test_perf_map),
+		cmocka_unit_test(test_each_in_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

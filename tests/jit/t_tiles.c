@@ -1,7 +1,8 @@
-/* tests/jit/t_tiles.c - the matrix rows of ops.def: the interpreter against plain loops, and code for cards that have them against the interpreter, byte for byte.
+/* tests/jit/t_tiles.c - the matrix rows of ops.def: the interpreter against plain loops, and code for cards that have
+ * them against the interpreter, byte for byte.
  *
- * Every row alone and with others around it, from global memory and from LDS, in variables and loops; on one card of every generation that has matrix
- * instructions, in all the simulator's memory modes. Others refuse, by a sentence.
+ * Every row alone and with others around it, from global memory and from LDS, in variables and loops; on one card of
+ * every generation that has matrix instructions, in all the simulator's memory modes. Others refuse, by a sentence.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,10 @@
 
 enum { N = IR_TILE, CELLS = N * N, TILE_BYTES = CELLS * 4, IN_BYTES = 16384, OUT_BYTES = 16384, WAVES = 8 };
 
-struct memory { _Alignas(64) uint8_t in[IN_BYTES], out[OUT_BYTES]; uint64_t arg[2]; };
+struct memory {
+	_Alignas(64) uint8_t in[IN_BYTES], out[OUT_BYTES];
+	uint64_t arg[2];
+};
 
 static struct memory *fresh(uint32_t seed)
 {
@@ -31,7 +35,8 @@ static struct memory *fresh(uint32_t seed)
 		seed = seed * 1664525 + 1013904223;
 		m->in[k] = (uint8_t)(seed >> 24);
 	}
-	for (size_t k = 1; k < IN_BYTES / 2; k += 2)      /* halves of everyday size, read as f16, bf16 or f32: no infinities, no NaN */
+	for (size_t k = 1; k < IN_BYTES / 2;
+	     k += 2) /* halves of everyday size, read as f16, bf16 or f32: no infinities, no NaN */
 		m->in[k] = (uint8_t)((m->in[k] & 0x80) | (0x2c + (m->in[k] & 0x13)));
 	memset(m->out, 0xa5, OUT_BYTES);
 	m->arg[0] = (uint64_t)(uintptr_t)m->in;
@@ -47,12 +52,25 @@ static void begin(struct ir *b, unsigned waves)
 
 static ir_a in_of(struct ir *b) { return ir_aload(b, ir_arg(b), 0); }
 static ir_a out_of(struct ir *b) { return ir_aload(b, ir_arg(b), 8); }
-static void store(struct ir *b, ir_t v, unsigned number) { ir_tstore(b, out_of(b), v, (int32_t)(number * TILE_BYTES), N * 4, 4); }
+static void store(struct ir *b, ir_t v, unsigned number)
+{
+	ir_tstore(b, out_of(b), v, (int32_t)(number * TILE_BYTES), N * 4, 4);
+}
 
 /* --- the meaning */
 
-static uint32_t get32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
-static uint16_t get16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return v; }
+static uint32_t get32(const uint8_t *p)
+{
+	uint32_t v;
+	memcpy(&v, p, 4);
+	return v;
+}
+static uint16_t get16(const uint8_t *p)
+{
+	uint16_t v;
+	memcpy(&v, p, 2);
+	return v;
+}
 
 /* Byte k of strip r of an operand. */
 static const uint8_t *strip(const uint8_t *at, unsigned stride, unsigned pieces, unsigned r, unsigned k)
@@ -60,7 +78,8 @@ static const uint8_t *strip(const uint8_t *at, unsigned stride, unsigned pieces,
 	return at + r * stride + (k < 16 ? k : pieces * 16 + k - 16);
 }
 
-static uint32_t plain_dot(enum ir_op op, const uint8_t *a, unsigned sa, unsigned pa, const uint8_t *b, unsigned sb, unsigned pb, unsigned r, unsigned c, uint32_t from)
+static uint32_t plain_dot(enum ir_op op, const uint8_t *a, unsigned sa, unsigned pa, const uint8_t *b, unsigned sb,
+                          unsigned pb, unsigned r, unsigned c, uint32_t from)
 {
 	double sum = bits_f32(from);
 	uint32_t isum = from;
@@ -77,7 +96,17 @@ static uint32_t plain_dot(enum ir_op op, const uint8_t *a, unsigned sa, unsigned
 	return op == IR_tdot_i8 ? isum : f32_bits((float)sum);
 }
 
-enum { A_AT = 32, A_STRIDE = 112, A_PIECES = 1, B_AT = 2048, B_STRIDE = 16, B_PIECES = 32, C_AT = 4096, C_STRIDE = 132, C_STEP = 8 };
+enum {
+	A_AT = 32,
+	A_STRIDE = 112,
+	A_PIECES = 1,
+	B_AT = 2048,
+	B_STRIDE = 16,
+	B_PIECES = 32,
+	C_AT = 4096,
+	C_STRIDE = 132,
+	C_STEP = 8
+};
 
 static void build_dots(struct ir *b)
 {
@@ -106,11 +135,16 @@ static void test_meaning_of_dots(void **unused)
 			const uint8_t *x = m->in + A_AT, *y = m->in + B_AT, *at = m->out + (r * N + c) * 4;
 			uint32_t from = get32(m->in + C_AT + r * C_STRIDE + c * C_STEP);
 			assert_int_equal(get32(at), plain_dot(IR_tdot_i8, x, A_STRIDE, 1, y, 16, 32, r, c, from));
-			assert_int_equal(get32(at + TILE_BYTES), plain_dot(IR_tdot_f16, x, A_STRIDE, 1, y, 16, 32, r, c, from));
-			assert_int_equal(get32(at + 2 * TILE_BYTES), plain_dot(IR_tdot_bf16, x, A_STRIDE, 1, y, 16, 32, r, c, from));
-			assert_int_equal(get32(at + 3 * TILE_BYTES), plain_dot(IR_tdot_i8, x, A_STRIDE, 1, y, 16, 32, r, c, 0));
-			assert_int_equal(get32(at + 4 * TILE_BYTES), plain_dot(IR_tdot_f16, y, 16, 32, x, A_STRIDE, 1, r, c, f32_bits(0.1f)));
-			assert_int_equal(get32(at + 5 * TILE_BYTES), plain_dot(IR_tdot_bf16, x, A_STRIDE, 1, x, A_STRIDE, 1, r, c, f32_bits(1)));
+			assert_int_equal(get32(at + TILE_BYTES),
+			                 plain_dot(IR_tdot_f16, x, A_STRIDE, 1, y, 16, 32, r, c, from));
+			assert_int_equal(get32(at + 2 * TILE_BYTES),
+			                 plain_dot(IR_tdot_bf16, x, A_STRIDE, 1, y, 16, 32, r, c, from));
+			assert_int_equal(get32(at + 3 * TILE_BYTES),
+			                 plain_dot(IR_tdot_i8, x, A_STRIDE, 1, y, 16, 32, r, c, 0));
+			assert_int_equal(get32(at + 4 * TILE_BYTES),
+			                 plain_dot(IR_tdot_f16, y, 16, 32, x, A_STRIDE, 1, r, c, f32_bits(0.1f)));
+			assert_int_equal(get32(at + 5 * TILE_BYTES),
+			                 plain_dot(IR_tdot_bf16, x, A_STRIDE, 1, x, A_STRIDE, 1, r, c, f32_bits(1)));
 		}
 	ir_free(&b);
 	free(m);
@@ -120,8 +154,10 @@ static void build_elements(struct ir *b)
 {
 	begin(b, 1);
 	ir_a in = in_of(b);
-	ir_t full = ir_tload(b, in, C_AT, C_STRIDE, C_STEP), rows = ir_tload(b, in, 100, 64, 0), columns = ir_tload_h(b, in, 8, 0, 16), halves = ir_tload_h(b, in, 2, 34, 2);
-	ir_t words = ir_tload(b, in, IN_BYTES / 2, 64, 4), acc = ir_var_t(b, full), alike = ir_tmul(b, columns, ir_tconst(b, 3));
+	ir_t full = ir_tload(b, in, C_AT, C_STRIDE, C_STEP), rows = ir_tload(b, in, 100, 64, 0),
+	     columns = ir_tload_h(b, in, 8, 0, 16), halves = ir_tload_h(b, in, 2, 34, 2);
+	ir_t words = ir_tload(b, in, IN_BYTES / 2, 64, 4), acc = ir_var_t(b, full),
+	     alike = ir_tmul(b, columns, ir_tconst(b, 3));
 	store(b, ir_tmul(b, rows, columns), 0);
 	store(b, ir_tfma(b, halves, full, rows), 1);
 	store(b, ir_ti2f(b, words), 2);
@@ -146,11 +182,14 @@ static void test_meaning_of_elements(void **unused)
 	for (unsigned r = 0; r < N; r++)
 		for (unsigned c = 0; c < N; c++) {
 			const uint8_t *at = m->out + (r * N + c) * 4;
-			float full = bits_f32(get32(m->in + C_AT + r * C_STRIDE + c * C_STEP)), row = bits_f32(get32(m->in + 100 + r * 64));
-			float column = f16_f32(get16(m->in + 8 + c * 16)), half = f16_f32(get16(m->in + 2 + r * 34 + c * 2)), alike = column * 3;
+			float full = bits_f32(get32(m->in + C_AT + r * C_STRIDE + c * C_STEP)),
+			      row = bits_f32(get32(m->in + 100 + r * 64));
+			float column = f16_f32(get16(m->in + 8 + c * 16)),
+			      half = f16_f32(get16(m->in + 2 + r * 34 + c * 2)), alike = column * 3;
 			assert_int_equal(get32(at), f32_bits(row * column));
 			assert_int_equal(get32(at + TILE_BYTES), f32_bits(fmaf(half, full, row)));
-			assert_int_equal(get32(at + 2 * TILE_BYTES), f32_bits((float)(int32_t)get32(m->in + IN_BYTES / 2 + r * 64 + c * 4)));
+			assert_int_equal(get32(at + 2 * TILE_BYTES),
+			                 f32_bits((float)(int32_t)get32(m->in + IN_BYTES / 2 + r * 64 + c * 4)));
 			assert_int_equal(get32(at + 3 * TILE_BYTES), f32_bits(fmaf(alike, row, full)));
 			assert_int_equal(get32(at + 4 * TILE_BYTES), f32_bits(alike));
 			assert_int_equal(get32(at + 5 * TILE_BYTES), f32_bits(7));
@@ -165,26 +204,39 @@ static void test_meaning_of_elements(void **unused)
 
 static const enum rdna_gen gens[] = { RDNA_GFX11, RDNA_GFX11_5, RDNA_GFX12 };
 static const struct sim_options modes[] = {
-	{ .memory = SIM_MEMORY_NOW }, { .memory = SIM_MEMORY_AT_WAIT, .perturb = 1 }, { .memory = SIM_MEMORY_RANDOM, .seed = 1, .perturb = 77 },
+	{ .memory = SIM_MEMORY_NOW },
+	{ .memory = SIM_MEMORY_AT_WAIT, .perturb = 1 },
+	{ .memory = SIM_MEMORY_RANDOM, .seed = 1, .perturb = 77 },
 };
 
 static void check_card(const struct ir *ir, enum rdna_gen gen, uint32_t seed, int64_t end)
 {
 	for (unsigned k = 0; k < sizeof modes / sizeof *modes; k++) {
 		struct memory *want = fresh(seed), *got = fresh(seed);
-		struct compile_options opt = { .seed = k == 2 ? 5 : 0, .skip = k == 1 ? COMPILE_SKIP_SCHED : 0, .verify_passes = true };
+		struct compile_options opt = {
+			.seed = k == 2 ? 5 : 0, .skip = k == 1 ? COMPILE_SKIP_SCHED : 0, .verify_passes = true
+		};
 		struct object o;
 		struct error err = { 0 };
 		ir_interp(ir, want->arg, 0, end);
 		if (!compile_ir(&o, ir, target_find(rdna_call_targets[gen]), &opt, NULL, &err))
 			fail_msg("%s: %s", rdna_call_targets[gen], err.text);
-		const struct rdna_call c = { .object = &o, .gen = gen, .waves = ir->cooperative ? ir->waves : 1, .arg = got->arg, .n_args = 2, .end = end,
-			.memory = { { got->in, IN_BYTES, false }, { got->out, OUT_BYTES, true } } };
+		const struct rdna_call c = {
+			.object = &o,
+			.gen = gen,
+			.waves = ir->cooperative ? ir->waves : 1,
+			.arg = got->arg,
+			.n_args = 2,
+			.end = end,
+			.memory = { { got->in, IN_BYTES, false }, { got->out, OUT_BYTES, true } }
+		};
 		if (!rdna_call(&c, &modes[k], &err))
 			fail_msg("%s, mode %u: %s", rdna_call_targets[gen], k, err.text);
 		for (size_t at = 0; at < OUT_BYTES; at += 4)
 			if (memcmp(want->out + at, got->out + at, 4))
-				fail_msg("%s, mode %u: word %zu is %08x, the interpreter says %08x", rdna_call_targets[gen], k, at / 4, get32(got->out + at), get32(want->out + at));
+				fail_msg("%s, mode %u: word %zu is %08x, the interpreter says %08x",
+				         rdna_call_targets[gen], k, at / 4, get32(got->out + at),
+				         get32(want->out + at));
 		object_free(&o);
 		free(want);
 		free(got);
@@ -217,17 +269,21 @@ static void test_elements_on_cards(void **unused)
 	check(&b, 1);
 }
 
-/* Sums in variables through a loop of several products, as a matmul does them; rows so far apart that one displacement does not reach them. */
+/* Sums in variables through a loop of several products, as a matmul does them; rows so far apart that one displacement
+ * does not reach them. */
 static void test_sums_in_loops(void **unused)
 {
 	struct ir b;
 	begin(&b, 1);
 	ir_a x = ir_var_a(&b, in_of(&b)), y = ir_var_a(&b, ir_aaddi(&b, in_of(&b), 512)), out = out_of(&b);
-	ir_t sum = ir_var_t(&b, ir_tconst(&b, 0)), floats = ir_var_t(&b, ir_tconst(&b, 0)), far = ir_tload(&b, in_of(&b), -4 + 8, 1000, 0);
+	ir_t sum = ir_var_t(&b, ir_tconst(&b, 0)), floats = ir_var_t(&b, ir_tconst(&b, 0)),
+	     far = ir_tload(&b, in_of(&b), -4 + 8, 1000, 0);
 	ir_loop(&b, ir_end(&b));
 	ir_o p = ir_oload(&b, x, 0, 64, 1), q = ir_oload(&b, y, 0, 16, 16), r = ir_oload(&b, y, 256, 16, 16);
 	ir_t whole = ir_tdot_i8(&b, p, q, ir_tconst(&b, 0)), second = ir_tdot_i8(&b, p, r, ir_tconst(&b, 0));
-	ir_set_t(&b, floats, ir_tfma(&b, ir_tmul(&b, ir_tload(&b, x, 0, 48, 0), ir_tload_h(&b, y, 0, 0, 2)), ir_ti2f(&b, whole), floats));
+	ir_set_t(&b, floats,
+	         ir_tfma(&b, ir_tmul(&b, ir_tload(&b, x, 0, 48, 0), ir_tload_h(&b, y, 0, 0, 2)), ir_ti2f(&b, whole),
+	                 floats));
 	ir_set_t(&b, sum, ir_tdot_bf16(&b, q, p, sum));
 	ir_set_t(&b, sum, ir_tdot_f16(&b, r, p, sum));
 	ir_tstore(&b, out, second, 2 * TILE_BYTES, 64, 4);
@@ -252,8 +308,10 @@ static void test_tiles_in_lds(void **unused)
 	ir_tstore(&b, own, v, 0, 4, 64);
 	ir_tstore(&b, ir_aadd(&b, all, ir_smuli(&b, wave, TILE_BYTES)), v, 0, 64, 4);
 	ir_barrier(&b);
-	ir_t theirs = ir_tload(&b, ir_aadd(&b, all, ir_smuli(&b, next, TILE_BYTES)), 0, 64, 4), turned = ir_tload(&b, own, 0, 64, 4);
-	ir_tstore(&b, ir_aadd(&b, out_of(&b), ir_smuli(&b, wave, TILE_BYTES)), ir_tfma(&b, theirs, turned, ir_tload_h(&b, all, 6, 0, 64)), 0, 64, 4);
+	ir_t theirs = ir_tload(&b, ir_aadd(&b, all, ir_smuli(&b, next, TILE_BYTES)), 0, 64, 4),
+	     turned = ir_tload(&b, own, 0, 64, 4);
+	ir_tstore(&b, ir_aadd(&b, out_of(&b), ir_smuli(&b, wave, TILE_BYTES)),
+	          ir_tfma(&b, theirs, turned, ir_tload_h(&b, all, 6, 0, 64)), 0, 64, 4);
 	check(&b, 1);
 }
 
@@ -330,9 +388,11 @@ static void test_text_and_back(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meaning_of_dots), cmocka_unit_test(test_meaning_of_elements), cmocka_unit_test(test_dots_on_cards),
-		cmocka_unit_test(test_elements_on_cards), cmocka_unit_test(test_sums_in_loops), cmocka_unit_test(test_tiles_in_lds), cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_verifier), cmocka_unit_test(test_text_and_back),
+		cmocka_unit_test(test_meaning_of_dots), cmocka_unit_test(test_meaning_of_elements),
+		cmocka_unit_test(test_dots_on_cards),   cmocka_unit_test(test_elements_on_cards),
+		cmocka_unit_test(test_sums_in_loops),   cmocka_unit_test(test_tiles_in_lds),
+		cmocka_unit_test(test_refusals),        cmocka_unit_test(test_verifier),
+		cmocka_unit_test(test_text_and_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ static void test_kept(void **state)
 	assert_int_equal(asked(a, 64), 0);
 	assert_false(tune_known(a, &k));
 	set(a, 64, 2);
-	set(b, 96, 1);                                      /* b has not seen what a wrote, and must not lose it */
+	set(b, 96, 1); /* b has not seen what a wrote, and must not lose it */
 	set(a, 128, 0);
 	assert_int_equal(asked(a, 64), 2);
 	tune_close(a);
@@ -127,12 +127,12 @@ static void test_kept(void **state)
 	assert_true(tune_known(a, &k));
 	k.rows = 160;
 	assert_false(tune_known(a, &k));
-	set(a, 64, 1);                                      /* the newest counts */
+	set(a, 64, 1); /* the newest counts */
 	tune_close(a);
 	a = opened(dir);
 	assert_int_equal(asked(a, 64), 1);
 	tune_close(a);
-	set(none, 64, 1);                                   /* nowhere to write is no failure */
+	set(none, 64, 1); /* nowhere to write is no failure */
 	assert_int_equal(asked(none, 64), 1);
 	tune_close(none);
 	remove_dir(dir);
@@ -156,7 +156,7 @@ static void test_many_at_once(void **state)
 			continue;
 		struct tune *t = opened(dir);
 		close(gate[1]);
-		bool ended = read(gate[0], &x, 1) == 0;          /* when the parent closes it: all at once */
+		bool ended = read(gate[0], &x, 1) == 0; /* when the parent closes it: all at once */
 		set(t, 64 + 32 * i, 1);
 		tune_close(t);
 		_exit(!ended);
@@ -181,7 +181,7 @@ static int save_unreadable(const char *dir)
 	struct error err = { 0 };
 	char path[512];
 
-	if (geteuid() == 0 && (chown(dir, 65534, 65534) || setgid(65534) || setuid(65534)))          /* root reads everything */
+	if (geteuid() == 0 && (chown(dir, 65534, 65534) || setgid(65534) || setuid(65534))) /* root reads everything */
 		return 1;
 	struct tune *t = opened(dir);
 	set(t, 64, 2);
@@ -225,7 +225,8 @@ static void check_any(const struct tune_result *r, void *user)
 	assert_true(r->gain >= 1 && r->samples > 0);
 }
 
-/* Every flipped bit and every length: results may be missing or name another schedule; nothing else happens, and what is written next is whole. */
+/* Every flipped bit and every length: results may be missing or name another schedule; nothing else happens, and what
+ * is written next is whole. */
 static void test_damage(void **state)
 {
 	char dir[64], path[512], good[2048], bad[2048];
@@ -272,16 +273,21 @@ static void test_damage(void **state)
 }
 
 enum { TOKENS = 40 };
-struct told { int32_t ids[TOKENS]; float logits[4096]; };
+struct told {
+	int32_t ids[TOKENS];
+	float logits[4096];
+};
 
 static void decode(const char *dir, int mode, struct told *out)
 {
 	static const int32_t prompt[] = { 0, 5, 9, 300 };
 	char path[1024];
 	jit_error err = { 0 };
-	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"), &(jit_model_options){ .cache_dir = dir, .tune = mode }, &err);
+	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
+	                              &(jit_model_options){ .cache_dir = dir, .tune = mode }, &err);
 	assert_non_null(m);
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .threads = 2, .speculate = JIT_SPECULATE_OFF }, &err);
+	jit_session *s =
+		jit_session_open(m, &(jit_session_options){ .threads = 2, .speculate = JIT_SPECULATE_OFF }, &err);
 	assert_non_null(s);
 	assert_int_equal(jit_session_feed(s, prompt, 4, &err), JIT_OK);
 	for (int i = 0; i < TOKENS; i++)
@@ -293,16 +299,19 @@ static void decode(const char *dir, int mode, struct told *out)
 	jit_model_close(m);
 }
 
-struct counts { unsigned n, matmuls; };
+struct counts {
+	unsigned n, matmuls;
+};
 static void count(const struct tune_result *r, void *user)
 {
 	struct counts *c = user;
 	c->n++;
-	c->matmuls += r->key.kind == KEY_MATMUL && r->key.columns == 1;
+	c->matmuls += r->key.kind == KEY_MATMUL && r->key.tile_n == 1;
 	check_any(r, NULL);
 }
 
-/* All schedules in turn, then the best: the bits of a session that never tried any. What was found is there for the next run. */
+/* All schedules in turn, then the best: the bits of a session that never tried any. What was found is there for the
+ * next run. */
 static void test_sessions(void **state)
 {
 	static struct told off, quick, cached;
@@ -327,8 +336,12 @@ static void test_sessions(void **state)
 /* A file of another form, version or processor says nothing, and is written anew. */
 static void test_forms(void **state)
 {
-	static const struct { const char *from, *to; } other[] = { { "jitrun schedules 2", "jitrun schedules 1" }, { "jitrun schedules 2", "jitrun schedules 3" },
-		{ "codegen ", "codegen 0" }, { "processor ", "processor another " } };
+	static const struct {
+		const char *from, *to;
+	} other[] = { { "jitrun schedules 2", "jitrun schedules 1" },
+		      { "jitrun schedules 2", "jitrun schedules 3" },
+		      { "codegen ", "codegen 0" },
+		      { "processor ", "processor another " } };
 	char dir[64], path[512], text[4096], bad[4200];
 	struct tune *t = opened(new_dir(dir));
 	(void)state;
@@ -340,7 +353,8 @@ static void test_forms(void **state)
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
 		const char *at = strstr(text, other[i].from);
 		assert_non_null(at);
-		int used = snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, other[i].to, at + strlen(other[i].from));
+		int used = snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, other[i].to,
+		                    at + strlen(other[i].from));
 		write_all(path, bad, (size_t)used);
 		t = opened(dir);
 		assert_int_equal(asked(t, 32), 0);
@@ -362,13 +376,13 @@ static void test_follow(void **state)
 
 	assert_true(key_parse(&one, "matmul.q8_0.aq8_0.1024x512.c1.b1.avx2"));
 	four = prompt = one;
-	four.columns = 4;
-	prompt.columns = 24;
+	four.tile_n = 4;
+	prompt.tile_n = 24;
 	four.flags = prompt.flags = KEY_WIDE;
 	struct key like = template_tuned_like(&four);
 	assert_true(key_equal(&like, &one));
 	assert_int_equal(template_schedule_follow(&four, &one), 0);
-	for (one.schedule = 2; one.schedule <= 3; one.schedule++) {       /* the second level, both */
+	for (one.schedule = 2; one.schedule <= 3; one.schedule++) { /* the second level, both */
 		four.schedule = template_schedule_follow(&four, &one);
 		assert_int_equal(four.schedule, 3);
 		assert_null(template_schedule_refusal(&four));
@@ -385,12 +399,18 @@ enum { LAUNCHES = 7, PASSES = TUNER_QUICK, SCHEDULES = 6 /* levels, nearer in tw
 
 static void make_plan(struct plan *p)
 {
-	*p = (struct plan){ .kernel = calloc(1, sizeof *p->kernel), .n_kernels = 1, .launch = calloc(LAUNCHES, sizeof *p->launch), .n_launches = LAUNCHES };
-	assert_true(p->kernel && p->launch);
+	*p = (struct plan){ .kernel = calloc(1, sizeof *p->kernel),
+		            .n_kernels = 1,
+		            .op = calloc(LAUNCHES, sizeof *p->op),
+		            .n_ops = LAUNCHES };
+	assert_true(p->kernel && p->op);
 	p->kernel[0].key = example(1024, 0);
 }
 
-static uint32_t schedule_of(const struct plan *p, size_t launch) { return p->kernel[p->launch[launch].kernel].key.schedule; }
+static uint32_t schedule_of(const struct plan *p, size_t launch)
+{
+	return p->kernel[p->op[launch].kernel].key.schedule;
+}
 
 static unsigned list_few(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST])
 {
@@ -400,7 +420,8 @@ static unsigned list_few(void *user, const struct key *key, uint32_t out[TEMPLAT
 
 static void keep_verdict(void *user, const struct tuner_verdict *v) { *(struct tuner_verdict *)user = *v; }
 
-/* Passes whose launches take as many nanoseconds as `usual`, or those of schedule 2 as `other`; every fifth of all takes ten times as long. Returns how many there were. */
+/* Passes whose launches take as many nanoseconds as `usual`, or those of schedule 2 as `other`; every fifth of all
+ * takes ten times as long. Returns how many there were. */
 static unsigned pass(struct tuner *t, struct plan *p, uint64_t usual, uint64_t other, unsigned most)
 {
 	unsigned n = 0, at = 0;
@@ -416,7 +437,12 @@ static unsigned pass(struct tuner *t, struct plan *p, uint64_t usual, uint64_t o
 
 static void test_turns(void **state)
 {
-	static const struct { uint64_t other; uint32_t best; } trials[] = { { 900000, 2 }, { 990000, 0 }, { 1000000, 0 }, { 1300000, 0 }, { 300000, 0 /* not to be believed */ } };
+	static const struct {
+		uint64_t other;
+		uint32_t best;
+	} trials[] = {
+		{ 900000, 2 }, { 990000, 0 }, { 1000000, 0 }, { 1300000, 0 }, { 300000, 0 /* not to be believed */ }
+	};
 	struct tuner_verdict v;
 	struct error err = { 0 };
 	struct plan p;
@@ -424,14 +450,19 @@ static void test_turns(void **state)
 
 	for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
 		make_plan(&p);
-		struct tuner *t = tuner_open(&(struct tuner_options){ .plan = &p, .passes = PASSES, .list = list_few, .judged = keep_verdict, .user = &v }, &err);
+		struct tuner *t = tuner_open(
+			&(struct tuner_options){
+				.plan = &p, .passes = PASSES, .list = list_few, .judged = keep_verdict, .user = &v },
+			&err);
 		assert_non_null(t);
 		assert_int_equal(tuner_turns(t), 1);
 		assert_int_equal(pass(t, &p, 1000000, trials[i].other, UINT32_MAX), PASSES + 1);
 		tuner_close(t);
 		assert_int_equal(v.n, SCHEDULES);
 		assert_int_equal(v.schedule[v.best], trials[i].best);
-		assert_true(v.time[1] == (double)trials[i].other && v.time[0] == (trials[i].other < 500000 ? 0 : 1000000) && v.samples >= LAUNCHES * PASSES / SCHEDULES - 1);
+		assert_true(v.time[1] == (double)trials[i].other &&
+		            v.time[0] == (trials[i].other < 500000 ? 0 : 1000000) &&
+		            v.samples >= LAUNCHES * PASSES / SCHEDULES - 1);
 		for (size_t n = 0; n < LAUNCHES; n++)
 			assert_int_equal(schedule_of(&p, n), trials[i].best);
 		plan_free(&p);
@@ -451,8 +482,11 @@ static void test_later(void **state)
 	assert_non_null(p.kernel);
 	p.kernel[1].key = example(2048, 0);
 	p.n_kernels = 2;
-	p.launch[LAUNCHES - 1].kernel = 1;
-	struct tuner *t = tuner_open(&(struct tuner_options){ .plan = &p, .passes = PASSES, .list = list_few, .judged = keep_verdict, .user = &v }, &err);
+	p.op[LAUNCHES - 1].kernel = 1;
+	struct tuner *t = tuner_open(
+		&(struct tuner_options){
+			.plan = &p, .passes = PASSES, .list = list_few, .judged = keep_verdict, .user = &v },
+		&err);
 	assert_non_null(t);
 	assert_int_equal(pass(t, &p, 1000000, 900000, PASSES + 1), PASSES + 1);
 	assert_int_equal(v.key->rows, 1024);
@@ -466,7 +500,8 @@ static void test_later(void **state)
 	plan_free(&p);
 }
 
-/* A session stops when what is slower has cost it too much, and has a result all the same; one that is closed before leaves everything as it was. */
+/* A session stops when what is slower has cost it too much, and has a result all the same; one that is closed before
+ * leaves everything as it was. */
 static void test_cost(void **state)
 {
 	struct error err = { 0 };
@@ -485,16 +520,19 @@ static void test_cost(void **state)
 	assert_false(tune_known(kept, &key));
 	t = tuner_open_quick(kept, &p, PASSES, 1, NULL, &err);
 	unsigned passes = pass(t, &p, 1000000, 6000000, UINT32_MAX);
-	assert_in_range(passes, 5, 9);                  /* one or two launches of a pass lose 5 ms each, and one pass more meets cold pages */
+	assert_in_range(passes, 5,
+	                9); /* one or two launches of a pass lose 5 ms each, and one pass more meets cold pages */
 	tuner_close(t);
 	assert_true(tune_known(kept, &key));
-	assert_null(tuner_open_quick(kept, &p, PASSES, 1, NULL, &err));        /* nothing is left to find out */
+	assert_null(tuner_open_quick(kept, &p, PASSES, 1, NULL, &err)); /* nothing is left to find out */
 	assert_int_equal(err.code, ERROR_NONE);
 	plan_free(&p);
 	tune_close(kept);
 }
 
-struct found { unsigned n, columns[64]; };
+struct found {
+	unsigned n, columns[64];
+};
 
 static void check_found(const struct tune_result *r, void *user)
 {
@@ -502,9 +540,9 @@ static void check_found(const struct tune_result *r, void *user)
 
 	assert_null(template_schedule_refusal(&r->key));
 	assert_true(r->gain >= 1 && r->samples > 0 && (r->gain > 1) == (r->key.schedule != 0));
-	assert_true(r->key.columns < 64);
+	assert_true(r->key.tile_n < 64);
 	f->n++;
-	f->columns[r->key.columns]++;
+	f->columns[r->key.tile_n]++;
 }
 
 /* The thorough search: results for every kind of pass, of what there was time to measure, and no bit changes. */
@@ -518,21 +556,28 @@ static void test_search(void **state)
 	(void)state;
 
 	decode(new_dir(dir), JIT_TUNE_OFF, &off);
-	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"), &(jit_model_options){ .cache_dir = "", .tune = JIT_TUNE_OFF }, &e);
+	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
+	                              &(jit_model_options){ .cache_dir = "", .tune = JIT_TUNE_OFF }, &e);
 	assert_non_null(m);
 	for (int i = 0; i < SEARCH_CONTEXT / 8; i++)
 		ids[i] = i + 1;
 	for (int whole = 0; whole < 2; whole++) {
 		struct found f = { 0 };
 		struct tune *t = opened(dir);
-		jit_session *s = jit_session_open(m, &(jit_session_options){ .threads = 1, .context = 2 * SEARCH_CONTEXT, .speculate = JIT_SPECULATE_OFF }, &e);
+		jit_session *s = jit_session_open(
+			m,
+			&(jit_session_options){
+				.threads = 1, .context = 2 * SEARCH_CONTEXT, .speculate = JIT_SPECULATE_OFF },
+			&e);
 		assert_non_null(s);
 		assert_int_equal(jit_session_feed(s, ids, SEARCH_CONTEXT / 8, &e), JIT_OK);
 		struct tune *results = whole ? t : opened(NULL);
 		if (!search_schedules(s, results, &(struct search_options){ .seconds = whole ? 0 : 1e-3 }, &err))
 			fail_msg("%s", err.text);
 		tune_each(results, check_found, &f);
-		assert_true(whole ? f.n >= 15 && f.columns[1] && f.columns[4] && f.columns[8] && f.columns[16] && f.columns[24] : f.n == 0);
+		assert_true(whole ? f.n >= 15 && f.columns[1] && f.columns[4] && f.columns[8] && f.columns[16] &&
+		                            f.columns[24]
+		                  : f.n == 0);
 		jit_session_close(s);
 		if (!whole)
 			tune_close(results);
@@ -561,7 +606,7 @@ static void test_every_schedule(void **state)
 	assert_true(schedules > 1);
 	for (unsigned f = 0; f < TEMPLATE_SCHEDULE_FIELDS; f++)
 		schedules += template_schedules_near(&k, f, list + schedules);
-	list[schedules++] = 0xf;                              /* what there is not is taken for the usual one */
+	list[schedules++] = 0xf; /* what there is not is taken for the usual one */
 	list[schedules++] = UINT32_MAX;
 	for (uint32_t s = 0; s < schedules; s++) {
 		char path[512], text[16384], out[16384];
@@ -575,7 +620,8 @@ static void test_every_schedule(void **state)
 				*space = 0;
 				assert_true(key_parse(&key, line));
 				key.schedule = list[s];
-				used += (size_t)snprintf(out + used, sizeof out - used, "%s %s\n", key_text(&key, name, sizeof name), space + 1);
+				used += (size_t)snprintf(out + used, sizeof out - used, "%s %s\n",
+				                         key_text(&key, name, sizeof name), space + 1);
 			} else {
 				used += (size_t)snprintf(out + used, sizeof out - used, "%s\n", line);
 			}
@@ -589,7 +635,13 @@ static void test_every_schedule(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_many_at_once), cmocka_unit_test(test_unreadable), cmocka_unit_test(test_damage), cmocka_unit_test(test_sessions), cmocka_unit_test(test_every_schedule),
-		cmocka_unit_test(test_forms), cmocka_unit_test(test_follow), cmocka_unit_test(test_turns), cmocka_unit_test(test_cost), cmocka_unit_test(test_later), cmocka_unit_test(test_search) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kept),       cmocka_unit_test(test_many_at_once),
+		cmocka_unit_test(test_unreadable), cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_sessions),   cmocka_unit_test(test_every_schedule),
+		cmocka_unit_test(test_forms),      cmocka_unit_test(test_follow),
+		cmocka_unit_test(test_turns),      cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_later),      cmocka_unit_test(test_search)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

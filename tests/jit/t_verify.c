@@ -55,9 +55,11 @@ static void test_lanes(void **unused)
 static void test_kinds(void **unused)
 {
 	bad("%1:I = iconst #1\n%2:F = fabs %1", "IR instruction 1 (fabs): operand a is %1 of kind I, expected kind F");
-	bad("%1:F = fconst #0x0\n%2:S = sconst #1\n%3:F = fadd %1 %2", "IR instruction 2 (fadd): operand b is %2 of kind S, expected kind F");
+	bad("%1:F = fconst #0x0\n%2:S = sconst #1\n%3:F = fadd %1 %2",
+	    "IR instruction 2 (fadd): operand b is %2 of kind S, expected kind F");
 	bad("%1:M = ieq %3 %3", "operand a is %3 of kind _, expected kind I");
-	bad("%1:F = fconst #0x0\n%2:I = ilane\n%3:M = ieq %2 %2\n%4:F = fsel %3 %1 %2", "IR instruction 3 (fsel): operand c is %2 of kind I");
+	bad("%1:F = fconst #0x0\n%2:I = ilane\n%3:M = ieq %2 %2\n%4:F = fsel %3 %1 %2",
+	    "IR instruction 3 (fsel): operand c is %2 of kind I");
 	bad("%1:F = ilane", "operand dst is %1 of kind F, expected kind I");
 	bad("%1:F = fabs %0", "operand a is missing");
 	bad("%0:F = fconst #0x0", "operand dst is missing, expected a register of kind F");
@@ -101,7 +103,8 @@ static void test_malformed_instructions(void **unused)
 
 static void test_definition_before_use(void **unused)
 {
-	bad("%2:F = fabs %1\n%1:F = fconst #0x0", "IR instruction 0 (fabs): operand a is %1, which is not defined on every path to here");
+	bad("%2:F = fabs %1\n%1:F = fconst #0x0",
+	    "IR instruction 0 (fabs): operand a is %1, which is not defined on every path to here");
 	bad("%1:I = iadd %1 %1", "operand a is %1, which is not defined");
 	bad("var %1:I\n%2:I = imov %1", "operand a is %1, which is not defined");
 	bad("var %1:I\n%1:I = iadd %1 %1", "operand a is %1, which is not defined");
@@ -110,25 +113,34 @@ static void test_definition_before_use(void **unused)
 
 static void test_definition_in_loops(void **unused)
 {
-	bad("%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\nendloop\n%4:I = iadd %3 %3", "IR instruction 4 (iadd): operand a is %3");
-	bad("%1:S = sconst #3\n%2:S = loop %1\nendloop\n%4:I = isplat %2", "IR instruction 3 (isplat): operand a is %2");
-	bad("var %3:I\n%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\nendloop\n%4:I = imov %3", "IR instruction 4 (imov): operand a is %3");
-	bad("var %3:I\n%1:S = sconst #3\n%2:S = loop %1\n%4:I = iadd %3 %3\n%3:I = ilane\nendloop", "IR instruction 2 (iadd): operand a is %3");
-	bad("var %3:I\n%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\n%5:S = loop %1\n%6:I = ilane\nendloop\n%7:I = imov %6\nendloop",
+	bad("%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\nendloop\n%4:I = iadd %3 %3",
+	    "IR instruction 4 (iadd): operand a is %3");
+	bad("%1:S = sconst #3\n%2:S = loop %1\nendloop\n%4:I = isplat %2",
+	    "IR instruction 3 (isplat): operand a is %2");
+	bad("var %3:I\n%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\nendloop\n%4:I = imov %3",
+	    "IR instruction 4 (imov): operand a is %3");
+	bad("var %3:I\n%1:S = sconst #3\n%2:S = loop %1\n%4:I = iadd %3 %3\n%3:I = ilane\nendloop",
+	    "IR instruction 2 (iadd): operand a is %3");
+	bad("var %3:I\n%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\n%5:S = loop %1\n%6:I = ilane\nendloop\n%7:I = "
+	    "imov %6\nendloop",
 	    "IR instruction 6 (imov): operand a is %6");
 	bad("%1:S = loop %1\nendloop", "operand a is %1, which is not defined");
 	good("var %3:I\n%3:I = ilane\n%1:S = sconst #3\n%2:S = loop %1\n%3:I = iadd %3 %3\nendloop\n%4:I = imov %3");
-	good("var %3:I\n%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\n%5:S = loop %2\n%6:I = imov %3\nendloop\n%7:I = imov %3\nendloop");
+	good("var %3:I\n%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\n%5:S = loop %2\n%6:I = imov %3\nendloop\n%7:I "
+	     "= imov %3\nendloop");
 	/* defined again after the loop: a variable may be */
 	good("var %3:I\n%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\nendloop\n%3:I = ilane\n%4:I = imov %3");
 }
 
 static void test_single_write(void **unused)
 {
-	bad("%1:I = ilane\n%1:I = ilane", "IR instruction 1 (ilane): operand dst is %1, which is written before and is no variable");
-	bad("%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\nendloop\n%3:I = ilane", "IR instruction 4 (ilane): operand dst is %3, which is written before");
+	bad("%1:I = ilane\n%1:I = ilane",
+	    "IR instruction 1 (ilane): operand dst is %1, which is written before and is no variable");
+	bad("%1:S = sconst #3\n%2:S = loop %1\n%3:I = ilane\nendloop\n%3:I = ilane",
+	    "IR instruction 4 (ilane): operand dst is %3, which is written before");
 	bad("%1:S = sconst #3\n%1:S = loop %1\nendloop", "operand dst is %1, which is written before");
-	bad("var %2:S\n%1:S = sconst #3\n%2:S = loop %1\nendloop", "IR instruction 1 (loop): operand dst is the variable %2, expected a plain register");
+	bad("var %2:S\n%1:S = sconst #3\n%2:S = loop %1\nendloop",
+	    "IR instruction 1 (loop): operand dst is the variable %2, expected a plain register");
 	bad("var %3:M\n%1:I = ilane\n%3:M = ieq %1 %1", "operand dst is the variable %3");
 }
 
@@ -154,10 +166,12 @@ static void test_loops(void **unused)
 static void test_locals(void **unused)
 {
 	good("%1:A = local #1048576");
-	bad("%1:S = sconst #1\n%2:S = loop %1\n%3:A = local #64\nendloop", "IR instruction 2 (local): a local stands inside a loop, expected outside");
+	bad("%1:S = sconst #1\n%2:S = loop %1\n%3:A = local #64\nendloop",
+	    "IR instruction 2 (local): a local stands inside a loop, expected outside");
 	bad("%1:A = local #0", "immediate is 0, expected 1..1048576");
 	bad("%1:A = local #-64", "immediate is -64");
-	bad("%1:A = local #100\n%2:A = local #1048449", "IR instruction 1 (local): immediate is 1048449, expected 1..1048448");
+	bad("%1:A = local #100\n%2:A = local #1048449",
+	    "IR instruction 1 (local): immediate is 1048449, expected 1..1048448");
 }
 
 static void test_shared(void **unused)
@@ -169,8 +183,10 @@ static void test_shared(void **unused)
 	bad("waves 0", "waves is 0, expected 1 to 16");
 	bad("waves 17", "waves is 17, expected 1 to 16");
 	bad("%1:A = shared #0", "immediate is 0, expected 1..32768");
-	bad("%1:A = shared #100\n%2:A = shared #32641", "IR instruction 1 (shared): immediate is 32641, expected 1..32640");
-	bad("%1:S = sconst #1\n%2:S = loop %1\n%3:A = shared #64\nendloop", "IR instruction 2 (shared): shared bytes stand inside a loop, expected outside");
+	bad("%1:A = shared #100\n%2:A = shared #32641",
+	    "IR instruction 1 (shared): immediate is 32641, expected 1..32640");
+	bad("%1:S = sconst #1\n%2:S = loop %1\n%3:A = shared #64\nendloop",
+	    "IR instruction 2 (shared): shared bytes stand inside a loop, expected outside");
 	ir_init(&b, 8);
 	ir_shared(&b, 100);
 	assert_int_equal(b.shared_bytes, 128);
@@ -186,7 +202,10 @@ static void test_shared(void **unused)
 static void test_immediates(void **unused)
 {
 	static const char I[] = "%1:I = ilane\n", S[] = "%1:S = sconst #5\n", A[] = "%1:A = arg\n";
-	static const struct { const char *before, *row; int64_t low, high; } ranges[] = {
+	static const struct {
+		const char *before, *row;
+		int64_t low, high;
+	} ranges[] = {
 		{ "", "%2:I = iconst #", INT32_MIN, UINT32_MAX },
 		{ "", "%2:F = fconst #", 0, UINT32_MAX },
 		{ I, "%2:I = ishl %1 #", 0, 31 },
@@ -250,7 +269,8 @@ static void test_lane_counts(void **unused)
 			else
 				bad(text, "lane count is ");
 		}
-	bad("%1:A = arg\n%2:F = fconst #0\nfstore %1 %2 @0/9", "IR instruction 2 (fstore): lane count is 9, expected at most 8");
+	bad("%1:A = arg\n%2:F = fconst #0\nfstore %1 %2 @0/9",
+	    "IR instruction 2 (fstore): lane count is 9, expected at most 8");
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_h %1 %2 @0/9", "lane count is 9");
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_s %1 %2 @0/9*4", "lane count is 9");
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_hs %1 %2 @0/9*4", "lane count is 9");
@@ -267,7 +287,8 @@ static void test_strides(void **unused)
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_s %1 %2 @0*3", "stride is 3, expected at least 4");
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_hs %1 %2 @0*1", "stride is 1, expected at least 2");
 	good("%1:A = arg\n%2:I = iload_s %1 @-6*16777212");
-	bad("%1:A = arg\n%2:I = iload_s %1 @0", "IR instruction 1 (iload_s): stride is 0 for 8 lanes, expected a multiple of 4 for all lanes");
+	bad("%1:A = arg\n%2:I = iload_s %1 @0",
+	    "IR instruction 1 (iload_s): stride is 0 for 8 lanes, expected a multiple of 4 for all lanes");
 	bad("%1:A = arg\n%2:I = iload_s %1 @0*6", "stride is 6");
 	bad("%1:A = arg\n%2:I = iload_s %1 @0/4*16", "stride is 16 for 4 lanes");
 }

@@ -1,7 +1,8 @@
-/* tests/kernels/kernel_card.c - templates' kernels as a card runs them: linked behind the driver, launched in the simulator (kernel_run.h).
+/* tests/kernels/kernel_card.c - templates' kernels as a card runs them: linked behind the driver, launched in the
+ * simulator (kernel_run.h).
  *
- * Owns: what memory simulated kernels may touch, and the turns that everything takes which must not change a result, or else their product; how many runs
- * that were, which is printed at the end.
+ * Owns: what memory simulated kernels may touch, and the turns that everything takes which must not change a result, or
+ * else their product; how many runs that were, which is printed at the end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,10 @@
 
 /* ---- memory */
 
-struct region { uintptr_t base; size_t size; };
+struct region {
+	uintptr_t base;
+	size_t size;
+};
 static struct region *known;
 static size_t n_known, known_capacity;
 
@@ -26,7 +30,7 @@ void kernel_know(const void *base, size_t n)
 	struct region new = { (uintptr_t)base, n };
 
 	for (size_t i = n_known; i-- > 0;)
-		if (known[i].base < new.base + n && new.base < known[i].base + known[i].size)
+		if (known[i].base < new.base + n &&new.base < known[i].base + known[i].size)
 			known[i] = known[--n_known];
 	if (n_known == known_capacity) {
 		known_capacity = 2 * known_capacity + 64;
@@ -49,7 +53,9 @@ static const struct region *find_known(uint64_t address)
 enum { CODES = 2, MEMORY_MODES = 3, SEEDS = 2 };
 
 static bool all_modes;
-static struct { unsigned kernels, calls, runs, by_mode[MEMORY_MODES]; } count;
+static struct {
+	unsigned kernels, calls, runs, by_mode[MEMORY_MODES];
+} count;
 
 void kernel_all_modes(void) { all_modes = !test_quick(); }
 
@@ -57,13 +63,19 @@ static bool everything(void) { return all_modes || test_full(); }
 
 static void say_count(void)
 {
-	printf("# on simulated cards: %u runs of %u kernels in %u calls, %u with loads at once, %u at waits, %u in between\n", count.runs, count.kernels, count.calls,
-	       count.by_mode[SIM_MEMORY_NOW], count.by_mode[SIM_MEMORY_AT_WAIT], count.by_mode[SIM_MEMORY_RANDOM]);
+	printf("# on simulated cards: %u runs of %u kernels in %u calls, %u with loads at once, %u at waits, %u in "
+	       "between\n",
+	       count.runs, count.kernels, count.calls, count.by_mode[SIM_MEMORY_NOW], count.by_mode[SIM_MEMORY_AT_WAIT],
+	       count.by_mode[SIM_MEMORY_RANDOM]);
 }
 
 /* ---- a kernel */
 
-struct code { struct sim_object *object; uint64_t function; bool cooperative; };
+struct code {
+	struct sim_object *object;
+	uint64_t function;
+	bool cooperative;
+};
 
 struct kernel_card {
 	const char *name;
@@ -84,17 +96,22 @@ static void fail_card(const struct kernel_card *c, const struct error *err) { re
 /* What a compilation must not depend on. The first code of all modes is what users get. */
 static struct compile_options next_options(bool plain)
 {
-	static const uint32_t skips[] = { 0, COMPILE_SKIP_SCHED, 0, COMPILE_SKIP_VOPD, 0, COMPILE_SKIP_CLAUSES | COMPILE_SKIP_DELAYS };
+	static const uint32_t skips[] = {
+		0, COMPILE_SKIP_SCHED, 0, COMPILE_SKIP_VOPD, 0, COMPILE_SKIP_CLAUSES | COMPILE_SKIP_DELAYS
+	};
 	static uint32_t turn;
 
 	if (plain)
 		return (struct compile_options){ .verify_passes = true };
 	uint32_t t = turn++, seed = everything() ? t + 1 : t % 4 == 0 ? 0 : t;
-	return (struct compile_options){ .seed = seed, .skip = skips[t / 2 % (sizeof skips / sizeof *skips)], .verify_passes = true };
+	return (struct compile_options){
+		.seed = seed, .skip = skips[t / 2 % (sizeof skips / sizeof *skips)], .verify_passes = true
+	};
 }
 
 /* Registers dealt at random leave gaps in which large tuples may not fit; those in order must do. */
-static bool compile(struct object *o, const struct ir *ir, const struct target *target, struct compile_options options, struct compile_stats *stats, struct error *err)
+static bool compile(struct object *o, const struct ir *ir, const struct target *target, struct compile_options options,
+                    struct compile_stats *stats, struct error *err)
 {
 	struct error scrambled = { 0 };
 
@@ -106,7 +123,8 @@ static bool compile(struct object *o, const struct ir *ir, const struct target *
 	return compile_ir(o, ir, target, &options, stats, err);
 }
 
-static void load(struct kernel_card *c, struct code *code, const struct target *target, const struct ir *ir, bool plain, struct compile_stats *stats)
+static void load(struct kernel_card *c, struct code *code, const struct target *target, const struct ir *ir, bool plain,
+                 struct compile_stats *stats)
 {
 	struct error err = { 0 };
 	struct object o = { 0 };
@@ -114,7 +132,8 @@ static void load(struct kernel_card *c, struct code *code, const struct target *
 	uint8_t *bytes = NULL;
 	size_t size = 0;
 
-	if (!compile(&o, ir, target, next_options(plain), stats, &err) || !rdna_program_make(&bytes, &size, target, functions, 1, &code->function, &err))
+	if (!compile(&o, ir, target, next_options(plain), stats, &err) ||
+	    !rdna_program_make(&bytes, &size, target, functions, 1, &code->function, &err))
 		fail_card(c, &err);
 	if (rdna_program_lds(&o) > RDNA_PROGRAM_LDS)
 		refuse(c->name, &c->key, "a workgroup has not so much LDS");
@@ -133,10 +152,13 @@ void kernel_card_open(struct kernel *k, const struct kernel_way *way, const stru
 
 	memset(k, 0, sizeof *k);
 	assert_non_null(c);
-	*c = (struct kernel_card){ .name = way->name, .key = *key, .device = sim_open(way->target.name, &err), .n_codes = everything() ? CODES : 1 };
+	*c = (struct kernel_card){ .name = way->name,
+		                   .key = *key,
+		                   .device = sim_open(way->target.name, &err),
+		                   .n_codes = everything() ? CODES : 1 };
 	if (!c->device)
 		fail_card(c, &err);
-	for (unsigned i = c->n_codes; i-- > 0;)          /* the plain one's numbers are the last */
+	for (unsigned i = c->n_codes; i-- > 0;) /* the plain one's numbers are the last */
 		load(c, &c->code[i], &way->target, ir, everything() && i == 0, &k->stats);
 	if (!count.kernels++)
 		atexit(say_count);
@@ -162,7 +184,11 @@ static void map(struct kernel_card *c, const void *base, size_t n, const char *n
 
 /* What a call's arguments point into. */
 enum { MOST_ARGS = MATMUL_ARGS + KV_STORE_ARGS };
-struct memory { const struct region *region[MOST_ARGS]; uint8_t *before[MOST_ARGS], *after[MOST_ARGS]; unsigned n; };
+struct memory {
+	const struct region *region[MOST_ARGS];
+	uint8_t *before[MOST_ARGS], *after[MOST_ARGS];
+	unsigned n;
+};
 
 /* Each region once. Slots a kernel does not use may hold anything. */
 static void map_args(struct kernel_card *c, const uint64_t *arg, struct memory *m)
@@ -195,29 +221,46 @@ static void drop(const struct memory *m, uint8_t *copy[])
 		free(copy[i]);
 }
 
-static void dispatch(struct kernel_card *c, const struct code *code, const struct rdna_program_args *args, enum sim_memory_mode mode)
+static void dispatch(struct kernel_card *c, const struct code *code, const struct rdna_program_args *args,
+                     enum sim_memory_mode mode)
 {
 	static uint64_t seed;
 	const uint32_t groups[3] = { args->workgroups, 1, 1 }, items[3] = { RDNA_PROGRAM_WAVES * 32, 1, 1 };
-	const struct sim_options o = { .memory = mode, .seed = seed, .resident = args->workgroups, .races = seed % 4 == 0, .perturb = (uint32_t)(seed % 5) };
+	const struct sim_options o = { .memory = mode,
+		                       .seed = seed,
+		                       .resident = args->workgroups,
+		                       .races = seed % 4 == 0,
+		                       .perturb = (uint32_t)(seed % 5) };
 	struct error err = { 0 };
 
 	seed++;
 	count.runs++;
 	count.by_mode[mode]++;
-	if (!sim_dispatch(c->device, sim_find(code->object, RDNA_PROGRAM_KERNEL), args, sizeof *args, groups, items, &o, &err))
+	if (!sim_dispatch(c->device, sim_find(code->object, RDNA_PROGRAM_KERNEL), args, sizeof *args, groups, items, &o,
+	                  &err))
 		fail_card(c, &err);
 }
 
-static void run(struct kernel_card *c, const struct code *code, const uint64_t *arg, int64_t begin, int64_t end, enum sim_memory_mode mode)
+static void run(struct kernel_card *c, const struct code *code, const uint64_t *arg, int64_t begin, int64_t end,
+                enum sim_memory_mode mode)
 {
 	static const uint32_t counts[] = { 1, 3, 2, 5 };
 	static unsigned turn;
 	uint32_t arrivals = 0, workgroups = counts[turn++ % 4];
-	uint64_t units = (uint64_t)(end - begin), shares = (uint64_t)workgroups * (code->cooperative ? 1 : RDNA_PROGRAM_WAVES);
-	const struct rdna_phase phase[2] = { { .function = code->function, .arg = (uint64_t)(uintptr_t)arg, .begin = begin, .per = (uint32_t)(units / shares), .rest = (uint32_t)(units % shares),
-		.flags = code->cooperative ? RDNA_PHASE_COOPERATIVE : 0 } };
-	const struct rdna_program_args args = { .phases = (uint64_t)(uintptr_t)phase, .end = 1, .arrivals = (uint64_t)(uintptr_t)&arrivals, .workgroups = workgroups };
+	uint64_t units = (uint64_t)(end - begin),
+		 shares = (uint64_t)workgroups * (code->cooperative ? 1 : RDNA_PROGRAM_WAVES);
+	const struct rdna_command phase[2] = {
+		{ .function = code->function,
+		  .arg = (uint64_t)(uintptr_t)arg,
+		  .begin = begin,
+		  .per = (uint32_t)(units / shares),
+		  .rest = (uint32_t)(units % shares),
+		  .flags = code->cooperative ? RDNA_COMMAND_COOPERATIVE : 0 }
+	};
+	const struct rdna_program_args args = { .commands = (uint64_t)(uintptr_t)phase,
+		                                .end = 1,
+		                                .arrivals = (uint64_t)(uintptr_t)&arrivals,
+		                                .workgroups = workgroups };
 
 	map(c, phase, sizeof phase, "the phases", false);
 	map(c, &arrivals, sizeof arrivals, "the arrivals", true);
@@ -245,7 +288,9 @@ static void run_all(struct kernel_card *c, struct memory *m, const uint64_t *arg
 			keep(m, m->after);
 		for (unsigned j = 0; j < m->n; j++)
 			if (memcmp((const void *)m->region[j]->base, m->after[j], m->region[j]->size) != 0)
-				refuse(c->name, &c->key, i < MEMORY_MODES * SEEDS ? "other bytes, the same code" : "other bytes, with another seed of the compiler");
+				refuse(c->name, &c->key,
+				       i < MEMORY_MODES * SEEDS ? "other bytes, the same code"
+				                                : "other bytes, with another seed of the compiler");
 	}
 	drop(m, m->before);
 	drop(m, m->after);

@@ -16,18 +16,41 @@ static unsigned without_cards(struct kernel_way way[])
 	const struct target_cpu cpu = target_this_cpu();
 	unsigned n = 0;
 
-	way[n++] = (struct kernel_way){ "interpreter 8", { .name = "interpreter8", .lanes = 8, .vector_regs = 16 }, false, false };
-	way[n++] = (struct kernel_way){ "interpreter 16", { .name = "interpreter16", .lanes = 16, .vector_regs = 32 }, false, false };
-	way[n++] = (struct kernel_way){ "interpreter 16 with vnni", { .name = "interpreter16vnni", .lanes = 16, .vector_regs = 32, .has_vnni = true, .has_bsel = true }, false, false };
-	way[n++] = (struct kernel_way){ "interpreter 16 with tiles", { .name = "interpreter16tiles", .lanes = 16, .vector_regs = 32, .has_vnni = true, .has_bsel = true, .has_tiles = true }, false, false };
-	way[n++] = (struct kernel_way){ "interpreter 32", { .name = "interpreter32", .lanes = 32, .vector_regs = 64 }, false, false };
+	way[n++] = (struct kernel_way){
+		"interpreter 8", { .name = "interpreter8", .lanes = 8, .vector_regs = 16 }, false, false
+	};
+	way[n++] = (struct kernel_way){
+		"interpreter 16", { .name = "interpreter16", .lanes = 16, .vector_regs = 32 }, false, false
+	};
+	way[n++] = (struct kernel_way){
+		"interpreter 16 with vnni",
+		{ .name = "interpreter16vnni", .lanes = 16, .vector_regs = 32, .has_vnni = true, .has_bsel = true },
+		false,
+		false
+	};
+	way[n++] = (struct kernel_way){
+		"interpreter 16 with tiles",
+		{ .name = "interpreter16tiles",
+		  .lanes = 16,
+		  .vector_regs = 32,
+		  .has_vnni = true,
+		  .has_bsel = true,
+		  .has_tiles = true },
+		false,
+		false
+	};
+	way[n++] = (struct kernel_way){
+		"interpreter 32", { .name = "interpreter32", .lanes = 32, .vector_regs = 64 }, false, false
+	};
 	way[n++] = (struct kernel_way){ "interpreter gfx1030", target_table[TARGET_GFX1030], false, false };
 	way[n++] = (struct kernel_way){ "interpreter gfx1100", target_table[TARGET_GFX1100], false, false };
 	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++)
 		if (target_runs(&cpu, &target_table[id], NULL))
 			way[n++] = (struct kernel_way){ target_table[id].name, target_table[id], true, false };
-	if (!target_runs(&cpu, &target_table[TARGET_AVX512_AMX], NULL) && target_runs(&cpu, &target_table[TARGET_AVX512_VNNI], NULL)) {
-		way[n++] = (struct kernel_way){ "avx512amx, its tiles simulated", target_table[TARGET_AVX512_AMX], true, false };
+	if (!target_runs(&cpu, &target_table[TARGET_AVX512_AMX], NULL) &&
+	    target_runs(&cpu, &target_table[TARGET_AVX512_VNNI], NULL)) {
+		way[n++] = (struct kernel_way){ "avx512amx, its tiles simulated", target_table[TARGET_AVX512_AMX], true,
+			                        false };
 	}
 	return n;
 }
@@ -43,11 +66,16 @@ unsigned kernel_ways(const struct kernel_way **ways)
 
 unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
 {
-	static const struct { const char *name; enum target_id id; } cards[KERNEL_CARDS] = { { "simulated gfx1030", TARGET_GFX1030 }, { "simulated gfx1100", TARGET_GFX1100 },
-		{ "simulated gfx1200", TARGET_GFX1200 } };
+	static const struct {
+		const char *name;
+		enum target_id id;
+	} cards[KERNEL_CARDS] = { { "simulated gfx1030", TARGET_GFX1030 },
+		                  { "simulated gfx1100", TARGET_GFX1100 },
+		                  { "simulated gfx1200", TARGET_GFX1200 } };
 	static struct kernel_way lists[KERNEL_CARDS + 1][KERNEL_MAX_WAYS];
 	static unsigned counts[KERNEL_CARDS + 1];
-	unsigned at = turn == KERNEL_ALL_CARDS || test_full() ? KERNEL_CARDS : (unsigned)turn % KERNEL_CARDS, n = counts[at];
+	unsigned at = turn == KERNEL_ALL_CARDS || test_full() ? KERNEL_CARDS : (unsigned)turn % KERNEL_CARDS,
+		 n = counts[at];
 	struct kernel_way *way = lists[at];
 
 	*ways = way;
@@ -94,7 +122,8 @@ void kernel_open_ir(struct kernel *k, const struct kernel_way *way, const struct
 }
 
 /* own: the key with the way's target. The caller frees ir. */
-static bool build(struct ir *ir, struct key *own, const struct kernel_way *way, const struct key *key, struct error *err)
+static bool build(struct ir *ir, struct key *own, const struct kernel_way *way, const struct key *key,
+                  struct error *err)
 {
 	*own = *key;
 	own->target = (uint8_t)way->target.id;

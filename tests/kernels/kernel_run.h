@@ -1,13 +1,14 @@
 /* tests/kernels/kernel_run.h - one kernel in every way it can run here, for tests that compare bytes.
  *
- * A way is the interpreter at 8, 16 or 32 lanes, also with groups of waves, machine code on this machine, or RDNA machine code in the simulator, behind the
- * driver that calls it on a card. kernel_open() fails the test when a template or the compiler refuses; a way this machine cannot run is not in the list that
- * kernel_ways() gives.
+ * A way is the interpreter at 8, 16 or 32 lanes, also with groups of waves, machine code on this machine, or RDNA
+ * machine code in the simulator, behind the driver that calls it on a card. kernel_open() fails the test when a
+ * template or the compiler refuses; a way this machine cannot run is not in the list that kernel_ways() gives.
  *
- * Simulated kernels may touch what their arguments point into, as far as it came from kernel_buffer() or was told to kernel_know(), to the byte. Each run takes
- * another number of workgroups, moment for loads to arrive and order of waves; each opening another seed for the compiler and other passes left out. After
- * kernel_all_modes(), and everywhere with JITRUN_TEST_FULL, nothing takes turns: a run is many, of two codes, in which loads arrive at all three moments, and
- * all must leave the same bytes.
+ * Simulated kernels may touch what their arguments point into, as far as it came from kernel_buffer() or was told to
+ * kernel_know(), to the byte. Each run takes another number of workgroups, moment for loads to arrive and order of
+ * waves; each opening another seed for the compiler and other passes left out. After kernel_all_modes(), and everywhere
+ * with JITRUN_TEST_FULL, nothing takes turns: a run is many, of two codes, in which loads arrive at all three moments,
+ * and all must leave the same bytes.
  */
 #ifndef TESTS_KERNEL_RUN_H
 #define TESTS_KERNEL_RUN_H
@@ -16,12 +17,17 @@
 #include "jit/ir/interp.h"
 #include "kernels-templates/templates.h"
 
-struct kernel_way { const char *name; struct target target; bool native, simulated; };
+struct kernel_way {
+	const char *name;
+	struct target target;
+	bool native, simulated;
+};
 
 /* Returns how many, KERNEL_MAX_WAYS at most; they stay valid. */
 enum { KERNEL_CARDS = 3 /* one of each generation */, KERNEL_MAX_WAYS = 7 + TARGET_COUNT + KERNEL_CARDS };
 unsigned kernel_ways(const struct kernel_way **ways);
-/* Those and simulated cards: number turn % KERNEL_CARDS of them, or KERNEL_ALL_CARDS, as any turn is with JITRUN_TEST_FULL. Only kernels of templates run on these. */
+/* Those and simulated cards: number turn % KERNEL_CARDS of them, or KERNEL_ALL_CARDS, as any turn is with
+ * JITRUN_TEST_FULL. Only kernels of templates run on these. */
 enum { KERNEL_ALL_CARDS = -1 };
 unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn);
 /* For tests that are short all the same. JITRUN_TEST_QUICK wins. */
@@ -30,9 +36,10 @@ void kernel_all_modes(void);
 struct kernel_card;
 struct kernel {
 	struct interp_program *program;
-	void *code; size_t code_bytes;
-	struct kernel_card *card;             /* simulated only */
-	struct compile_stats stats;           /* native and simulated */
+	void *code;
+	size_t code_bytes;
+	struct kernel_card *card;   /* simulated only */
+	struct compile_stats stats; /* native and simulated */
 };
 /* key->target is ignored. */
 void kernel_open(struct kernel *k, const struct kernel_way *way, const struct key *key);

@@ -13,10 +13,7 @@ uint64_t plain_row_bytes(const struct plain_matrix *m)
 	return (uint64_t)m->k / dtype_table[m->type].block * dtype_table[m->type].bytes;
 }
 
-static float half_at(const uint8_t *p)
-{
-	return plain_f16_to_f32((uint16_t)(p[0] | p[1] << 8));
-}
+static float half_at(const uint8_t *p) { return plain_f16_to_f32((uint16_t)(p[0] | p[1] << 8)); }
 
 float plain_weight(const struct plain_matrix *m, uint32_t row, uint32_t k)
 {
@@ -25,11 +22,8 @@ float plain_weight(const struct plain_matrix *m, uint32_t row, uint32_t k)
 	float f;
 
 	switch (m->type) {
-	case DTYPE_F32:
-		memcpy(&f, p + (uint64_t)k * 4, 4);
-		return f;
-	case DTYPE_F16:
-		return half_at(p + (uint64_t)k * 2);
+	case DTYPE_F32: memcpy(&f, p + (uint64_t)k * 4, 4); return f;
+	case DTYPE_F16: return half_at(p + (uint64_t)k * 2);
 	case DTYPE_BF16:
 		bits = (uint32_t)p[(uint64_t)k * 2] << 16 | (uint32_t)p[(uint64_t)k * 2 + 1] << 24;
 		memcpy(&f, &bits, 4);
@@ -66,7 +60,8 @@ static float dot_f32(const float *w, uint64_t kp, unsigned spans, const float *x
 }
 
 /* Quants first..end-1, all of one block of activations, into one chain. */
-static float add_part(float acc, const struct plain_quant *w, uint32_t first, uint32_t end, const int8_t *q, const struct activation_block *x)
+static float add_part(float acc, const struct plain_quant *w, uint32_t first, uint32_t end, const int8_t *q,
+                      const struct activation_block *x)
 {
 	int32_t sum = 0;
 

@@ -1,7 +1,8 @@
-/* tests/kernels/plain.h - matmul, quantise and embed as the contract's plain loops: what templates are compared with, byte for byte.
+/* tests/kernels/plain.h - matmul, quantise and embed as the contract's plain loops: what templates are compared with,
+ * byte for byte.
  *
- * Written from kernels-templates/numerics.h and templates.h alone: scalar, no lanes, no packing, weights as files hold them. Shares no code with
- * the templates.
+ * Written from kernels-templates/numerics.h and templates.h alone: scalar, no lanes, no packing, weights as files hold
+ * them. Shares no code with the templates.
  */
 #ifndef TESTS_PLAIN_H
 #define TESTS_PLAIN_H
@@ -11,7 +12,11 @@
 #include "kernels-templates/templates.h"
 
 /* A weight matrix as a file holds it. */
-struct plain_matrix { enum dtype type; uint32_t rows, k; const uint8_t *data; };
+struct plain_matrix {
+	enum dtype type;
+	uint32_t rows, k;
+	const uint8_t *data;
+};
 uint64_t plain_row_bytes(const struct plain_matrix *m);
 float plain_weight(const struct plain_matrix *m, uint32_t row, uint32_t k);
 
@@ -21,10 +26,13 @@ enum { PLAIN_MAX_COLUMNS = 96 };
 struct plain_matmul {
 	struct plain_matrix w, w2;
 	uint32_t flags, columns;
-	const float *x;                       /* f32 activations, or NULL: int8 in q and s */
-	const int8_t *q; const struct activation_block *s;
+	const float *x; /* f32 activations, or NULL: int8 in q and s */
+	const int8_t *q;
+	const struct activation_block *s;
 	const float *bias, *bias2;
-	float *out; int8_t *outq; struct activation_block *outs;
+	float *out;
+	int8_t *outq;
+	struct activation_block *outs;
 };
 void plain_matmul(const struct plain_matmul *m);
 

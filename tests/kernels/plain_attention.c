@@ -1,4 +1,5 @@
-/* tests/kernels/plain_attention.c - numerics.h rules 6 to 10 as scalar loops (plain_attention.h). Compile without contraction. */
+/* tests/kernels/plain_attention.c - numerics.h rules 6 to 10 as scalar loops (plain_attention.h). Compile without
+ * contraction. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,9 +44,9 @@ uint16_t plain_f32_to_f16(float x)
 		return sign | 0x7e00;
 	if (a >= 65520.0)
 		return sign | 0x7c00;
-	frexp(a, &e);                                     /* a in [2^(e-1), 2^e): eleven bits of it */
+	frexp(a, &e); /* a in [2^(e-1), 2^e): eleven bits of it */
 	int unit = a == 0.0 || e - 11 < -24 ? -24 : e - 11;
-	unsigned q = (unsigned)nearbyint(ldexp(a, -unit));    /* halves go to even */
+	unsigned q = (unsigned)nearbyint(ldexp(a, -unit)); /* halves go to even */
 	return (uint16_t)(sign | (((unsigned)(unit + 25) << 10) + q - 1024));
 }
 
@@ -70,7 +71,8 @@ static float norm_scale(const float *x, unsigned n, float eps)
 	return 1.0f / sqrtf(mean + eps);
 }
 
-void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight, unsigned k, float eps)
+void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
+                unsigned k, float eps)
 {
 	float r = norm_scale(x, k, eps);
 	unsigned padded = (k + 31) / 32 * 32;
@@ -104,16 +106,20 @@ uint64_t plain_cache_row(enum dtype type, unsigned dims)
 /* Where a head at a position begins: the block of 32 positions with its keys, and its values. */
 static uint8_t *keys_at(const struct plain_cache *c, unsigned head, uint64_t position)
 {
-	return (uint8_t *)c->k + position / 128 * c->chunk_bytes + (head * 128 + position % 128 / 32 * 32) * plain_cache_row(c->type, c->dims);
+	return (uint8_t *)c->k + position / 128 * c->chunk_bytes +
+	       (head * 128 + position % 128 / 32 * 32) * plain_cache_row(c->type, c->dims);
 }
 
 static uint8_t *values_at(const struct plain_cache *c, unsigned head, uint64_t position)
 {
-	return (uint8_t *)c->v + position / 128 * c->chunk_bytes + (head * 128 + position % 128) * plain_cache_row(c->type, c->dims);
+	return (uint8_t *)c->v + position / 128 * c->chunk_bytes +
+	       (head * 128 + position % 128) * plain_cache_row(c->type, c->dims);
 }
 
 /* The bytes of dimension d: an element; of int8 the quant, and the scale. */
-struct element { uint8_t *value, *scale; };
+struct element {
+	uint8_t *value, *scale;
+};
 
 static struct element key_element(const struct plain_cache *c, unsigned head, uint64_t position, unsigned d)
 {
@@ -162,7 +168,10 @@ static void put_int8(const struct plain_cache *c, unsigned head, uint64_t positi
 		memcpy(at(c, head, position, first).scale, &scale, 4);
 		for (unsigned d = first; d < (c->dims + 3) / 4 * 4 && d < first + 32; d++) {
 			float q = scale == 0.0f || d >= c->dims ? 0.0f : x[d] / scale;
-			*at(c, head, position, d).value = (uint8_t)(int8_t)nearbyintf(q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q);
+			*at(c, head, position, d).value = (uint8_t)(int8_t)nearbyintf(
+				q > 127.0f    ? 127.0f
+				: q < -127.0f ? -127.0f
+					      : q);
 		}
 	}
 }
@@ -200,10 +209,13 @@ void plain_spoil(const struct plain_cache *c, unsigned head, uint64_t position)
 		}
 }
 
-struct head_state { float max, sum, o[256]; };
+struct head_state {
+	float max, sum, o[256];
+};
 
 /* The positions first..last of one chunk. */
-static void attend_chunk(struct head_state *st, const float *q, const struct plain_cache *c, unsigned head, uint64_t first, uint64_t last)
+static void attend_chunk(struct head_state *st, const float *q, const struct plain_cache *c, unsigned head,
+                         uint64_t first, uint64_t last)
 {
 	float s[NUMERICS_CHUNK], partial[32] = { 0 }, m = -INFINITY;
 
@@ -231,14 +243,15 @@ static void attend_chunk(struct head_state *st, const float *q, const struct pla
 	st->max = max;
 }
 
-void plain_attention(float *out, const float *q, const struct plain_cache *c, unsigned heads, uint64_t position, uint64_t window)
+void plain_attention(float *out, const float *q, const struct plain_cache *c, unsigned heads, uint64_t position,
+                     uint64_t window)
 {
 	unsigned group = heads / c->kv_heads;
 	uint64_t first = window && position + 1 > window ? position + 1 - window : 0;
 
 	for (unsigned h = 0; h < heads; h++) {
 		struct head_state st = { .max = -INFINITY };
-		for (uint64_t j = first; j <= position; ) {
+		for (uint64_t j = first; j <= position;) {
 			uint64_t end = j / NUMERICS_CHUNK * NUMERICS_CHUNK + NUMERICS_CHUNK - 1;
 			end = end < position ? end : position;
 			attend_chunk(&st, q + h * c->dims, c, h / group, j, end);

@@ -1,6 +1,8 @@
-/* tests/kernels/plain_attention.h - norm, rotation, cache and attention as plain scalar loops, read straight off kernels-templates/numerics.h.
+/* tests/kernels/plain_attention.h - norm, rotation, cache and attention as plain scalar loops, read straight off
+ * kernels-templates/numerics.h.
  *
- * Owns: the expected values of those kernels' tests. Shares with them the contract's constants and nothing else: no layout helper, no exp.
+ * Owns: the expected values of those kernels' tests. Shares with them the contract's constants and nothing else: no
+ * layout helper, no exp.
  */
 #ifndef TESTS_PLAIN_ATTENTION_H
 #define TESTS_PLAIN_ATTENTION_H
@@ -15,15 +17,24 @@ float plain_f16_to_f32(uint16_t h);
 uint16_t plain_f32_to_f16(float x);
 
 /* out and x have pad(k) elements; outq and outs may be NULL. */
-void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight, unsigned k, float eps);
+void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
+                unsigned k, float eps);
 
 /* One head, without the attention scale; norm NULL: none. */
-struct plain_angles { const float *cos, *sin, *norm; float eps; };
+struct plain_angles {
+	const float *cos, *sin, *norm;
+	float eps;
+};
 void plain_rotate(float *out, const float *x, unsigned dims, const struct plain_angles *a);
 
 /* A cache of one layer: F32, F16 or Q8_0. */
-struct plain_cache { void *k, *v; enum dtype type; unsigned kv_heads, dims; uint64_t chunk_bytes; /* from a chunk of 128 positions to the next */
-                     bool pieces; /* laid out as template_kv_pieces() says */ };
+struct plain_cache {
+	void *k, *v;
+	enum dtype type;
+	unsigned kv_heads, dims;
+	uint64_t chunk_bytes; /* from a chunk of 128 positions to the next */
+	bool pieces;          /* laid out as template_kv_pieces() says */
+};
 /* Bytes of one head at one position. */
 uint64_t plain_cache_row(enum dtype type, unsigned dims);
 void plain_store(const struct plain_cache *c, unsigned head, uint64_t position, const float *key, const float *value);
@@ -31,6 +42,7 @@ void plain_store(const struct plain_cache *c, unsigned head, uint64_t position, 
 void plain_spoil(const struct plain_cache *c, unsigned head, uint64_t position);
 
 /* All query heads of one column at position; window 0: none. q and out: heads * dims. */
-void plain_attention(float *out, const float *q, const struct plain_cache *c, unsigned heads, uint64_t position, uint64_t window);
+void plain_attention(float *out, const float *q, const struct plain_cache *c, unsigned heads, uint64_t position,
+                     uint64_t window);
 
 #endif

@@ -5,10 +5,7 @@
 #include "tests/kernels/plain_attention.h"
 #include "tests/kernels/plain_quants.h"
 
-static float half_at(const uint8_t *p)
-{
-	return plain_f16_to_f32((uint16_t)(p[0] | p[1] << 8));
-}
+static float half_at(const uint8_t *p) { return plain_f16_to_f32((uint16_t)(p[0] | p[1] << 8)); }
 
 static int bit(const uint8_t *p, uint32_t n) { return p[n / 8] >> n % 8 & 1; }
 
@@ -63,10 +60,7 @@ static void q4_k_block(struct plain_quant *w, const uint8_t *p, uint32_t i, bool
 }
 
 /* Two bits of 256 numbers: four numbers 32 apart share a byte. */
-static int pair(const uint8_t *p, uint32_t i)
-{
-	return p[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
-}
+static int pair(const uint8_t *p, uint32_t i) { return p[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3; }
 
 static void q2_k_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
 {
@@ -119,9 +113,7 @@ struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k)
 	case DTYPE_Q5_K: q4_k_block(&w, p, i, true); break;
 	case DTYPE_Q6_K: q6_k_block(&w, p, i); break;
 	case DTYPE_IQ4_XS: iq4_xs_block(&w, p, i); break;
-	default:
-		assert(f->block == 32);
-		small_block(&w, type, p, i);
+	default: assert(f->block == 32); small_block(&w, type, p, i);
 	}
 	return w;
 }
@@ -129,10 +121,14 @@ struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k)
 uint8_t *plain_random_row(uint8_t *p, enum dtype type, uint32_t k, uint32_t (*draw)(uint32_t n))
 {
 	/* Where a block has its f16 scales: their upper bytes are kept small. */
-	static const struct { enum dtype type; uint8_t at[2]; } scales[] = {
-		{ DTYPE_Q8_0, { 1, 1 } }, { DTYPE_Q4_0, { 1, 1 } }, { DTYPE_Q4_1, { 1, 3 } }, { DTYPE_Q5_0, { 1, 1 } }, { DTYPE_Q5_1, { 1, 3 } },
-		{ DTYPE_IQ4_NL, { 1, 1 } }, { DTYPE_IQ4_XS, { 1, 1 } }, { DTYPE_Q2_K, { 81, 83 } }, { DTYPE_Q3_K, { 109, 109 } },
-		{ DTYPE_Q4_K, { 1, 3 } }, { DTYPE_Q5_K, { 1, 3 } }, { DTYPE_Q6_K, { 209, 209 } },
+	static const struct {
+		enum dtype type;
+		uint8_t at[2];
+	} scales[] = {
+		{ DTYPE_Q8_0, { 1, 1 } },   { DTYPE_Q4_0, { 1, 1 } },   { DTYPE_Q4_1, { 1, 3 } },
+		{ DTYPE_Q5_0, { 1, 1 } },   { DTYPE_Q5_1, { 1, 3 } },   { DTYPE_IQ4_NL, { 1, 1 } },
+		{ DTYPE_IQ4_XS, { 1, 1 } }, { DTYPE_Q2_K, { 81, 83 } }, { DTYPE_Q3_K, { 109, 109 } },
+		{ DTYPE_Q4_K, { 1, 3 } },   { DTYPE_Q5_K, { 1, 3 } },   { DTYPE_Q6_K, { 209, 209 } },
 	};
 	const struct dtype_facts *f = &dtype_table[type];
 	uint64_t blocks = k / f->block;

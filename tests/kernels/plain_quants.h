@@ -1,4 +1,5 @@
-/* tests/kernels/plain_quants.h - quantised weights one number at a time, read off the formats' descriptions. Shares no code with the templates. */
+/* tests/kernels/plain_quants.h - quantised weights one number at a time, read off the formats' descriptions. Shares no
+ * code with the templates. */
 #ifndef TESTS_PLAIN_QUANTS_H
 #define TESTS_PLAIN_QUANTS_H
 
@@ -7,8 +8,13 @@
 
 #include "base/dtype.h"
 
-/* The weight is scale * q + minimum. Scale and minimum are those of the 32 numbers around it, or of the 16 where halves is set. */
-struct plain_quant { int q; float scale, minimum; bool has_minimum, halves; };
+/* The weight is scale * q + minimum. Scale and minimum are those of the 32 numbers around it, or of the 16 where halves
+ * is set. */
+struct plain_quant {
+	int q;
+	float scale, minimum;
+	bool has_minimum, halves;
+};
 
 /* Element k of a row. */
 struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k);

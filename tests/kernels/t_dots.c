@@ -1,5 +1,5 @@
-/* tests/kernels/t_dots.c - products of int8 matrices in memory (idots): the interpreter and machine code against plain loops. Where the processor has no tiles their instructions are
- * simulated (tile_trap.h). */
+/* tests/kernels/t_dots.c - products of int8 matrices in memory (idots): the interpreter and machine code against plain
+ * loops. Where the processor has no tiles their instructions are simulated (tile_trap.h). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,7 +10,15 @@
 #include "jit/ir/ir_build.h"
 #include "tests/kernels/kernel_run.h"
 
-enum { MOST_ROWS = 16, K = 32, COLUMNS = 32, X_BYTES = MOST_ROWS * K, W_BYTES = K * COLUMNS, SUM_BYTES = MOST_ROWS * COLUMNS * 4, UNITS = 5 };
+enum {
+	MOST_ROWS = 16,
+	K = 32,
+	COLUMNS = 32,
+	X_BYTES = MOST_ROWS * K,
+	W_BYTES = K * COLUMNS,
+	SUM_BYTES = MOST_ROWS * COLUMNS * 4,
+	UNITS = 5
+};
 
 static uint64_t state = 1;
 
@@ -49,13 +57,15 @@ static unsigned tile_ways(const struct kernel_way *out[])
 	return found;
 }
 
-/* Sums of every unit of x with the w beside it go to out; where `local`, through memory of the kernel's own. disp: in front of what addresses say. */
+/* Sums of every unit of x with the w beside it go to out; where `local`, through memory of the kernel's own. disp: in
+ * front of what addresses say. */
 static void build(struct ir *b, unsigned rows, unsigned rest, bool local, int32_t disp)
 {
 	ir_a arg = ir_arg(b), mine = { 0 };
 	if (local)
 		mine = ir_local(b, SUM_BYTES);
-	ir_a x = ir_var_a(b, ir_aaddi(b, ir_aload(b, arg, 0), -disp)), w = ir_var_a(b, ir_aaddi(b, ir_aload(b, arg, 8), -disp)), out = ir_var_a(b, ir_aload(b, arg, 16));
+	ir_a x = ir_var_a(b, ir_aaddi(b, ir_aload(b, arg, 0), -disp)),
+	     w = ir_var_a(b, ir_aaddi(b, ir_aload(b, arg, 8), -disp)), out = ir_var_a(b, ir_aload(b, arg, 16));
 	ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
 	for (unsigned part = 0; part < (rest ? 2u : 1u); part++) {
 		unsigned n = part ? rest : rows;
@@ -80,13 +90,15 @@ static void check(const struct kernel_way *way, unsigned rows, unsigned rest, bo
 	struct ir b;
 
 	for (unsigned u = 0; u < UNITS; u++)
-		plain_dots((int32_t *)(void *)(expected + u * SUM_BYTES), x + u * X_BYTES, w + u * W_BYTES, rows + rest);
+		plain_dots((int32_t *)(void *)(expected + u * SUM_BYTES), x + u * X_BYTES, w + u * W_BYTES,
+		           rows + rest);
 	ir_init(&b, way->target.lanes);
 	build(&b, rows, rest, local, disp);
 	kernel_open_ir(&k, way, &b);
 	kernel_run(&k, arg, 0, UNITS);
 	if (memcmp(got, expected, UNITS * SUM_BYTES) != 0)
-		fail_msg("%s: %u and %u rows, %s, displaced by %d: other sums than the plain loop's", way->name, rows, rest, local ? "local" : "global", disp);
+		fail_msg("%s: %u and %u rows, %s, displaced by %d: other sums than the plain loop's", way->name, rows,
+		         rest, local ? "local" : "global", disp);
 	kernel_close(&k);
 	ir_free(&b);
 	free(x);
@@ -105,7 +117,7 @@ static void test_sums(void **unused)
 			for (unsigned rest = 0; rest <= 2 && rows + rest <= MOST_ROWS; rest++) {
 				check(ways[i], rows, rest, false, 0);
 				check(ways[i], rows, rest, true, 4096);
-				check(ways[i], rows, rest, false, -64);             /* what the form has no room for */
+				check(ways[i], rows, rest, false, -64); /* what the form has no room for */
 				check(ways[i], rows, rest, true, 1 << 25);
 			}
 }
@@ -138,7 +150,8 @@ static void test_refusals(void **unused)
 		struct object o;
 		struct ir b;
 		ir_init(&b, t->lanes);
-		ir_idots(&b, ir_aload(&b, ir_arg(&b), 0), 0, ir_aload(&b, ir_arg(&b), 8), ir_aload(&b, ir_arg(&b), 16), 4);
+		ir_idots(&b, ir_aload(&b, ir_arg(&b), 0), 0, ir_aload(&b, ir_arg(&b), 8), ir_aload(&b, ir_arg(&b), 16),
+		         4);
 		assert_false(compile_ir(&o, &b, t, NULL, NULL, &err));
 		assert_int_equal(err.code, ERROR_UNSUPPORTED);
 		assert_non_null(strstr(err.text, "matrix operation idots"));
@@ -158,6 +171,7 @@ static void test_refusals(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sums), cmocka_unit_test(test_shapes), cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sums), cmocka_unit_test(test_shapes),
+		                            cmocka_unit_test(test_refusals) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tests/kernels/t_embed.c - the embed template against the plain loop: every format, first and last rows of blocks, padded lengths. Bytes must be equal. */
+/* tests/kernels/t_embed.c - the embed template against the plain loop: every format, first and last rows of blocks,
+ * padded lengths. Bytes must be equal. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -37,7 +38,8 @@ static void check(enum dtype type, uint32_t k)
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS);
 	uint64_t kp = numerics_pad(k), row_bytes = (uint64_t)k / dtype_table[type].block * dtype_table[type].bytes;
-	uint8_t *rows = malloc(ROWS * row_bytes), *packed = malloc(weight_packed_bytes(type, WEIGHT_BY_VECTOR, ROWS, k));
+	uint8_t *rows = malloc(ROWS * row_bytes),
+		*packed = malloc(weight_packed_bytes(type, WEIGHT_BY_VECTOR, ROWS, k));
 	float *out = kernel_buffer(COLUMNS * kp * 4, 0), *expected = kernel_buffer(COLUMNS * kp * 4, 0);
 	const struct plain_matrix w = { type, ROWS, k, rows };
 	const struct key key = { .kind = KEY_EMBED, .weight = (uint8_t)(type + 1), .rows = ROWS, .k = k };
@@ -46,7 +48,8 @@ static void check(enum dtype type, uint32_t k)
 	assert_true(rows && packed);
 	kernel_know(packed, weight_packed_bytes(type, WEIGHT_BY_VECTOR, ROWS, k));
 	kernel_know(ids, sizeof ids);
-	/* Any bytes are a weight, but a NaN's payload is nobody's business: the top exponent bit of what may hold one stays clear. */
+	/* Any bytes are a weight, but a NaN's payload is nobody's business: the top exponent bit of what may hold one
+	 * stays clear. */
 	for (uint64_t i = 0; i < ROWS * row_bytes; i++)
 		rows[i] = (uint8_t)draw(256) & 0xbf;
 	if (dtype_table[type].block > 1)
@@ -72,8 +75,8 @@ static void check(enum dtype type, uint32_t k)
 static void test_rows(void **unused)
 {
 	static const enum dtype types[] = {
-		DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_1, DTYPE_Q5_0, DTYPE_Q5_1, DTYPE_IQ4_NL, DTYPE_MXFP4, DTYPE_Q2_K,
-		DTYPE_Q3_K, DTYPE_Q4_K, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_IQ4_XS,
+		DTYPE_F32,    DTYPE_F16,   DTYPE_BF16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_1, DTYPE_Q5_0, DTYPE_Q5_1,
+		DTYPE_IQ4_NL, DTYPE_MXFP4, DTYPE_Q2_K, DTYPE_Q3_K, DTYPE_Q4_K, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_IQ4_XS,
 	};
 	static const uint32_t lengths[] = { 1, 31, 32, 33, 64, 256, 300, 768, 1024 };
 

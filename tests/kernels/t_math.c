@@ -1,4 +1,5 @@
-/* tests/kernels/t_math.c - exp and the lane reductions: the contract's bits in every way of running, and exp's distance from the true one. */
+/* tests/kernels/t_math.c - exp and the lane reductions: the contract's bits in every way of running, and exp's distance
+ * from the true one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,8 @@ static void build_exp(struct ir *b)
 {
 	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
 	ir_s bytes = ir_sshli(b, ir_sadd(b, i, ir_begin(b)), 7);
-	ir_a in = ir_aadd(b, ir_aload(b, ir_arg(b), ARG_IN * 8), bytes), out = ir_aadd(b, ir_aload(b, ir_arg(b), ARG_OUT * 8), bytes);
+	ir_a in = ir_aadd(b, ir_aload(b, ir_arg(b), ARG_IN * 8), bytes),
+	     out = ir_aadd(b, ir_aload(b, ir_arg(b), ARG_OUT * 8), bytes);
 	for (unsigned v = 0; v < 32; v += b->lanes)
 		ir_fstore(b, out, math_exp(b, ir_fload(b, in, (int32_t)(v * 4), 0)), (int32_t)(v * 4), 0);
 	ir_endloop(b);
@@ -48,7 +50,10 @@ static void open_ir(struct kernel *k, const struct kernel_way *way, void (*build
 enum { BATCH = 1 << 15 };
 
 /* Every step'th float from first (as bits) while it stays at or below last. */
-struct sweep { float *in, *out, *want; double worst; };
+struct sweep {
+	float *in, *out, *want;
+	double worst;
+};
 
 static void check_batch(struct sweep *s, const struct kernel *k, unsigned ways)
 {
@@ -84,7 +89,7 @@ static void test_exp_over_floats(void **state)
 
 	for (unsigned w = 0; w < ways; w++)
 		open_ir(&k[w], &way[w], build_exp);
-	for (uint32_t bits = 0; bits < 0x7f800000u; ) {
+	for (uint32_t bits = 0; bits < 0x7f800000u;) {
 		for (unsigned i = 0; i < BATCH; i += 2) {
 			memcpy(&s.in[i], &bits, 4);
 			s.in[i + 1] = -s.in[i];
@@ -103,7 +108,8 @@ static void test_exp_over_floats(void **state)
 
 static void test_exp_at_edges(void **state)
 {
-	static const float edge[] = { 0.0f, -0.0f, 1e-45f, -1e-45f, -87.0f, -0x1.5c0002p+6f, 88.0f, 0x1.600002p+6f, INFINITY, -INFINITY, 3e38f, -3e38f };
+	static const float edge[] = { 0.0f,  -0.0f,          1e-45f,   -1e-45f,   -87.0f, -0x1.5c0002p+6f,
+		                      88.0f, 0x1.600002p+6f, INFINITY, -INFINITY, 3e38f,  -3e38f };
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways(&way);
 	_Alignas(64) float in[32] = { 0 }, out[32];
@@ -160,7 +166,9 @@ static void test_reductions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exp_at_edges), cmocka_unit_test(test_exp_over_floats), cmocka_unit_test(test_reductions),
+		cmocka_unit_test(test_exp_at_edges),
+		cmocka_unit_test(test_exp_over_floats),
+		cmocka_unit_test(test_reductions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* tests/kernels/t_mma.c - matmuls of the BOUNDED class: the rounding of activations, the error against EXACT within what numerics.h states, and code for cards equal to the
- * interpreter byte for byte. (Matmuls by integer matrix products are EXACT: t_matmul.)
+/* tests/kernels/t_mma.c - matmuls of the BOUNDED class: the rounding of activations, the error against EXACT within
+ * what numerics.h states, and code for cards equal to the interpreter byte for byte. (Matmuls by integer matrix
+ * products are EXACT: t_matmul.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,13 +33,16 @@ static unsigned all_ways(struct kernel_way way[4])
 
 	way[0] = (struct kernel_way){ .name = "interpreter gfx1100", .target = target_table[TARGET_GFX1100] };
 	for (unsigned i = 0; i < 3; i++)
-		way[i + 1] = (struct kernel_way){ .name = target_table[cards[i]].name, .target = target_table[cards[i]], .simulated = true };
+		way[i + 1] = (struct kernel_way){
+			.name = target_table[cards[i]].name, .target = target_table[cards[i]], .simulated = true
+		};
 	return 4;
 }
 
 /* ---- rounding */
 
-/* By its definition: of the two neighbours the nearer, else the even one. Finite numbers below the largest of the type. */
+/* By its definition: of the two neighbours the nearer, else the even one. Finite numbers below the largest of the
+ * type. */
 static uint16_t nearest(float x, enum dtype type)
 {
 	uint32_t bits = f32_bits(fabsf(x)), sign = signbit(x) ? 0x8000u : 0;
@@ -55,7 +59,8 @@ static uint16_t nearest(float x, enum dtype type)
 	}
 	if (type == DTYPE_BF16)
 		high = (uint16_t)(low + 1);
-	double below = (double)(type == DTYPE_F16 ? f16_f32(low) : bits_f32((uint32_t)low << 16)), above = (double)(type == DTYPE_F16 ? f16_f32(high) : bits_f32((uint32_t)high << 16));
+	double below = (double)(type == DTYPE_F16 ? f16_f32(low) : bits_f32((uint32_t)low << 16)),
+	       above = (double)(type == DTYPE_F16 ? f16_f32(high) : bits_f32((uint32_t)high << 16));
 	double down = fabs((double)x) - below, up = above - fabs((double)x);
 	return (uint16_t)((down < up || (down == up && low % 2 == 0) ? low : high) | sign);
 }
@@ -68,12 +73,17 @@ static void check_narrow(enum dtype type)
 	unsigned n = all_ways(way);
 	float *x = kernel_buffer(NARROW * 4, 0);
 	uint16_t *out = kernel_buffer(NARROW * 2, 0);
-	const struct key key = { .kind = KEY_TURN, .activation = (uint8_t)(type + 1), .numerics = NUMERICS_BOUNDED };
-	uint64_t arg[TURN_ARGS] = { [TURN_X] = address(x), [TURN_OUT] = address(out) };
+	const struct key key = {
+		.kind = KEY_INTERLEAVE, .activation = (uint8_t)(type + 1), .numerics = NUMERICS_BOUNDED
+	};
+	uint64_t arg[INTERLEAVE_ARGS] = { [INTERLEAVE_X] = address(x), [INTERLEAVE_OUT] = address(out) };
 
 	for (unsigned i = 0; i < NARROW; i++) {
 		uint32_t u = draw(1u << 16) << 15 | draw(1u << 15);
-		u = i % 4 == 0 ? u & 0xffff8000u : i % 4 == 1 ? (u & 0xffff0000u) | 0x7fffu : i % 4 == 2 ? (u & 0x83ffffffu) + 0x36000000u : u;
+		u = i % 4 == 0   ? u & 0xffff8000u
+		    : i % 4 == 1 ? (u & 0xffff0000u) | 0x7fffu
+		    : i % 4 == 2 ? (u & 0x83ffffffu) + 0x36000000u
+		                 : u;
 		x[i] = bits_f32(u << (i & 1) | (i & 2) << 30);
 		if (isnan(x[i]) || fabsf(x[i]) > 0x1.fep127f)
 			x[i] = -0.0f;
@@ -86,7 +96,9 @@ static void check_narrow(enum dtype type)
 		kernel_run(&k, arg, 0, 17);
 		kernel_close(&k);
 		for (unsigned i = 0; i < NARROW; i++) {
-			uint16_t want = type == DTYPE_F16 && fabsf(x[i]) >= NUMERICS_F16_MOST ? (signbit(x[i]) ? 0xfbff : 0x7bff) : nearest(x[i], type);
+			uint16_t want = type == DTYPE_F16 && fabsf(x[i]) >= NUMERICS_F16_MOST
+			                        ? (signbit(x[i]) ? 0xfbff : 0x7bff)
+			                        : nearest(x[i], type);
 			if (out[i] != want)
 				fail_msg("%s: %a becomes %04x, expected %04x", way[w].name, (double)x[i], out[i], want);
 		}
@@ -114,15 +126,26 @@ static void test_rounding(void **unused)
 
 /* ---- products */
 
-struct problem { struct key key; uint32_t tiles; };
-struct data { uint16_t *rows[2], *x16; uint8_t *packed; float *x, *bias[2], *out, *exact; int8_t *outq; struct activation_block *outs; uint64_t columns, kp, rp; };
+struct problem {
+	struct key key;
+	uint32_t tiles;
+};
+struct data {
+	uint16_t *rows[2], *x16;
+	uint8_t *packed;
+	float *x, *bias[2], *out, *exact;
+	int8_t *outq;
+	struct activation_block *outs;
+	uint64_t columns, kp, rp;
+};
 
 static float *floats(uint64_t columns, uint32_t n)
 {
 	float *p = kernel_buffer(columns * numerics_pad(n) * 4, 0);
 	for (uint64_t c = 0; c < columns; c++)
 		for (uint32_t i = 0; i < n; i++)
-			p[c * numerics_pad(n) + i] = ldexpf((float)(int32_t)(draw(1u << 25) - (1u << 24)), -20 - (int)draw(8));
+			p[c * numerics_pad(n) + i] =
+				ldexpf((float)(int32_t)(draw(1u << 25) - (1u << 24)), -20 - (int)draw(8));
 	return p;
 }
 
@@ -132,8 +155,11 @@ static void make(struct data *d, const struct problem *p)
 	enum dtype type = (enum dtype)(key->weight - 1);
 	unsigned matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
 
-	*d = (struct data){ .columns = (uint64_t)key->columns * p->tiles, .kp = numerics_pad(key->k), .rp = numerics_pad(key->rows) };
-	uint64_t bytes = weight_packed_bytes(type, WEIGHT_BY_PIECES, matrices * d->rp, key->k), block_bytes = weight_block_bytes(type, WEIGHT_BY_PIECES, key->k);
+	*d = (struct data){
+		.columns = (uint64_t)key->tile_n * p->tiles, .kp = numerics_pad(key->k), .rp = numerics_pad(key->rows)
+	};
+	uint64_t bytes = weight_packed_bytes(type, WEIGHT_LANE_CONTIGUOUS, matrices * d->rp, key->k),
+		 block_bytes = weight_block_bytes(type, WEIGHT_LANE_CONTIGUOUS, key->k);
 	d->packed = kernel_buffer(bytes, 0);
 	for (unsigned m = 0; m < 2; m++) {
 		d->rows[m] = malloc((uint64_t)key->rows * key->k * 2);
@@ -143,8 +169,10 @@ static void make(struct data *d, const struct problem *p)
 		for (uint32_t block = 0; m < matrices && block * 32 < key->rows; block++) {
 			const void *row[32];
 			for (uint32_t r = 0; r < 32; r++)
-				row[r] = block * 32 + r < key->rows ? d->rows[m] + (uint64_t)(block * 32 + r) * key->k : NULL;
-			weight_pack_block(type, WEIGHT_BY_PIECES, d->packed + (block * matrices + m) * block_bytes, row, key->k);
+				row[r] = block * 32 + r < key->rows ? d->rows[m] + (uint64_t)(block * 32 + r) * key->k
+				                                    : NULL;
+			weight_pack_block(type, WEIGHT_LANE_CONTIGUOUS,
+			                  d->packed + (block * matrices + m) * block_bytes, row, key->k);
 		}
 		d->bias[m] = floats(1, key->rows);
 	}
@@ -177,8 +205,10 @@ static void run(const struct kernel_way *way, const struct problem *p, struct da
 {
 	struct kernel k;
 	int64_t blocks = (int64_t)d->rp / 32;
-	uint64_t arg[MATMUL_ARGS] = { [MATMUL_W] = address(d->packed), [MATMUL_X] = address(d->x16), [MATMUL_OUT] = address(d->out), [MATMUL_TILES] = p->tiles,
-		[MATMUL_BIAS] = address(d->bias[0]), [MATMUL_BIAS2] = address(d->bias[1]), [MATMUL_OUTQ] = address(d->outq), [MATMUL_OUTS] = address(d->outs) };
+	uint64_t arg[MATMUL_ARGS] = { [MATMUL_W] = address(d->packed),     [MATMUL_X] = address(d->x16),
+		                      [MATMUL_OUT] = address(d->out),      [MATMUL_TILES] = p->tiles,
+		                      [MATMUL_BIAS] = address(d->bias[0]), [MATMUL_BIAS2] = address(d->bias[1]),
+		                      [MATMUL_OUTQ] = address(d->outq),    [MATMUL_OUTS] = address(d->outs) };
 
 	for (uint64_t i = 0; i < d->columns * d->rp; i++)
 		d->out[i] = (float)(i % 7) - 3.0f;
@@ -193,7 +223,10 @@ static void check_bound(const struct problem *p, struct data *d)
 	const struct key *key = &p->key;
 	enum dtype type = (enum dtype)(key->weight - 1);
 	const double u = type == DTYPE_F16 ? 0x1p-11 : 0x1p-8;
-	const struct plain_matmul plain = { .w = { type, key->rows, key->k, (const uint8_t *)d->rows[0] }, .columns = (uint32_t)d->columns, .x = d->x, .out = d->exact };
+	const struct plain_matmul plain = { .w = { type, key->rows, key->k, (const uint8_t *)d->rows[0] },
+		                            .columns = (uint32_t)d->columns,
+		                            .x = d->x,
+		                            .out = d->exact };
 	bool differs = false;
 
 	plain_matmul(&plain);
@@ -207,16 +240,27 @@ static void check_bound(const struct problem *p, struct data *d)
 			}
 			double bound = (u + (key->k + 16) * 0x1p-22) * sum + 0x1p-24 * weights;
 			if (!(fabs(got - want) <= bound))
-				fail_msg("row %u, column %llu: %a is %a from %a, more than %a", r, (unsigned long long)c, got, got - want, want, bound);
+				fail_msg("row %u, column %llu: %a is %a from %a, more than %a", r,
+				         (unsigned long long)c, got, got - want, want, bound);
 			differs |= got != want;
 		}
-	assert_true(differs);                /* or it was not that class */
+	assert_true(differs); /* or it was not that class */
 }
 
 static void check(enum dtype type, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles, uint32_t flags)
 {
-	const struct problem p = { .key = { .kind = KEY_MATMUL, .weight = (uint8_t)(type + 1), .activation = (uint8_t)(type + 1), .rows = rows, .k = k, .columns = columns,
-		.row_blocks = 1, .numerics = NUMERICS_BOUNDED, .flags = flags | KEY_MMA }, .tiles = tiles };
+	const struct problem p = {
+		.key = { .kind = KEY_MATMUL,
+		         .weight = (uint8_t)(type + 1),
+		         .activation = (uint8_t)(type + 1),
+		         .rows = rows,
+		         .k = k,
+		         .tile_n = columns,
+		         .row_blocks = 1,
+		         .numerics = NUMERICS_BOUNDED,
+		         .flags = flags | KEY_MMA },
+		.tiles = tiles
+	};
 	struct kernel_way way[4];
 	unsigned n = all_ways(way);
 	struct data d;
@@ -231,7 +275,8 @@ static void check(enum dtype type, uint32_t rows, uint32_t k, uint32_t columns, 
 		run(&way[i], &p, &d);
 		for (uint64_t at = 0; at < d.columns * d.rp; at++)
 			if (memcmp(&want[at], &d.out[at], 4) != 0)
-				fail_msg("%s, %u x %u: entry %llu is %a, the interpreter has %a", way[i].name, rows, k, (unsigned long long)at, (double)d.out[at], (double)want[at]);
+				fail_msg("%s, %u x %u: entry %llu is %a, the interpreter has %a", way[i].name, rows, k,
+				         (unsigned long long)at, (double)d.out[at], (double)want[at]);
 	}
 	free(want);
 	drop(&d);
@@ -243,7 +288,8 @@ static void test_bound(void **unused)
 
 	for (unsigned i = 0; i < (test_quick() ? 4 : sizeof lengths / sizeof *lengths); i++)
 		for (unsigned t = 0; t < 2; t++)
-			check(t ? DTYPE_F16 : DTYPE_BF16, 1 + draw(70), lengths[i], i % 2 ? TEMPLATE_MMA_LEAST : TEMPLATE_MMA_COLUMNS, 1 + draw(2), 0);
+			check(t ? DTYPE_F16 : DTYPE_BF16, 1 + draw(70), lengths[i],
+			      i % 2 ? TEMPLATE_MMA_LEAST : TEMPLATE_MMA_COLUMNS, 1 + draw(2), 0);
 }
 
 static void test_epilogues(void **unused)
@@ -271,8 +317,18 @@ static void refuse(struct key key, enum target_id target, const char *why)
 
 static void test_keys(void **unused)
 {
-	const struct key key = { .kind = KEY_MATMUL, .target = TARGET_GFX1100, .weight = DTYPE_BF16 + 1, .activation = DTYPE_BF16 + 1, .rows = 64, .k = 512, .columns = 16,
-		.row_blocks = 1, .numerics = NUMERICS_BOUNDED, .flags = KEY_MMA };
+	const struct key key = {
+		.kind = KEY_MATMUL,
+		.target = TARGET_GFX1100,
+		.weight = DTYPE_BF16 + 1,
+		.activation = DTYPE_BF16 + 1,
+		.rows = 64,
+		.k = 512,
+		.tile_n = 16,
+		.row_blocks = 1,
+		.numerics = NUMERICS_BOUNDED,
+		.flags = KEY_MMA
+	};
 	struct key k = key;
 	char text[KEY_TEXT_MAX];
 
@@ -289,20 +345,20 @@ static void test_keys(void **unused)
 	k.flags = 0;
 	refuse(k, TARGET_GFX1100, "only the exact numerics class is done");
 	k = key;
-	k.columns = 17;
+	k.tile_n = 17;
 	refuse(k, TARGET_GFX1100, "16 columns");
 	k = key;
 	k.weight = k.activation = DTYPE_Q8_0 + 1;
 	refuse(k, TARGET_GFX1100, "of the exact class");
 	k.weight = DTYPE_Q4_0 + 1;
 	refuse(k, TARGET_GFX1100, "not multiplied");
-	k = (struct key){ .kind = KEY_TURN, .activation = DTYPE_F16 + 1, .numerics = NUMERICS_BOUNDED };
+	k = (struct key){ .kind = KEY_INTERLEAVE, .activation = DTYPE_F16 + 1, .numerics = NUMERICS_BOUNDED };
 	refuse(k, TARGET_GFX1036, "no products of matrices");
 	k.activation = DTYPE_F32 + 1;
 	refuse(k, TARGET_GFX1200, "rounded to F16 or BF16");
 	/* totals of 32 columns of eight spans of two matrices have no room in a group's memory */
-	assert_int_equal(template_mma_columns(2048, KEY_SILU_MUL), 16);
-	assert_int_equal(template_mma_columns(2048, 0), 32);
+	assert_int_equal(template_mma_tile_n(2048, KEY_SILU_MUL), 16);
+	assert_int_equal(template_mma_tile_n(2048, 0), 32);
 	assert_false(template_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, false));
 	assert_true(template_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, true));
 	assert_false(template_mma(&target_table[TARGET_GFX1100], DTYPE_Q8_0, DTYPE_F32, true));
@@ -310,7 +366,8 @@ static void test_keys(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_rounding), cmocka_unit_test(test_bound), cmocka_unit_test(test_epilogues), cmocka_unit_test(test_keys) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_rounding), cmocka_unit_test(test_bound),
+		                            cmocka_unit_test(test_epilogues), cmocka_unit_test(test_keys) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

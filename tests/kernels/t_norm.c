@@ -40,26 +40,37 @@ static void make(struct norm_data *d, unsigned k, uint64_t seed)
 		for (unsigned i = 0; i < k; i++)
 			d->x[c * d->padded + i] = c == 3 ? 0.0f : kernel_random(&seed) * (c == 5 ? 1e-22f : 1.0f);
 	for (unsigned c = 0; c < COLUMNS; c++)
-		plain_norm(d->want + c * d->padded, d->want_q + c * d->padded, d->want_s + c * d->padded / 32, d->x + c * d->padded, d->weight, k, d->eps);
+		plain_norm(d->want + c * d->padded, d->want_q + c * d->padded, d->want_s + c * d->padded / 32,
+		           d->x + c * d->padded, d->weight, k, d->eps);
 }
 
 static void drop(struct norm_data *d)
 {
-	free(d->x); free(d->weight); free(d->want); free(d->out); free(d->want_s); free(d->out_s); free(d->want_q); free(d->out_q);
+	free(d->x);
+	free(d->weight);
+	free(d->want);
+	free(d->out);
+	free(d->want_s);
+	free(d->out_s);
+	free(d->want_q);
+	free(d->out_q);
 }
 
 static void check(struct norm_data *d, const struct kernel_way *way, bool quantised)
 {
 	struct key key = { .kind = KEY_NORM, .k = d->k, .flags = quantised ? KEY_QUANTISED_OUT : 0 };
 	size_t n = (size_t)d->padded * COLUMNS;
-	uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)d->x, [NORM_WEIGHT] = (uintptr_t)d->weight, [NORM_OUT] = (uintptr_t)d->out,
-	                            [NORM_OUTQ] = (uintptr_t)d->out_q, [NORM_OUTS] = (uintptr_t)d->out_s };
+	uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)d->x,
+		                    [NORM_WEIGHT] = (uintptr_t)d->weight,
+		                    [NORM_OUT] = (uintptr_t)d->out,
+		                    [NORM_OUTQ] = (uintptr_t)d->out_q,
+		                    [NORM_OUTS] = (uintptr_t)d->out_s };
 	struct kernel k;
 
 	memcpy(&arg[NORM_EPS], &d->eps, 4);
 	kernel_open(&k, way, &key);
 	assert_int_equal(k.stats.spills_in_inner_loops, 0);
-	for (unsigned first = 0; first <= COLUMNS; first += 4) {      /* all at once, then in two calls */
+	for (unsigned first = 0; first <= COLUMNS; first += 4) { /* all at once, then in two calls */
 		memset(d->out, 0xff, n * 4);
 		memset(d->out_q, 0x55, n);
 		memset(d->out_s, 0xff, n / 2);
@@ -106,7 +117,9 @@ static void test_pads(void **state)
 		struct kernel k;
 		static const float zero[23];
 		make(&d, 41, 3);
-		uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)(d.x + 3 * 64), [NORM_WEIGHT] = (uintptr_t)d.weight, [NORM_OUT] = (uintptr_t)d.out };
+		uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)(d.x + 3 * 64),
+			                    [NORM_WEIGHT] = (uintptr_t)d.weight,
+			                    [NORM_OUT] = (uintptr_t)d.out };
 		memset(d.out, 0xff, 64 * 4);
 		kernel_open(&k, &way[w], &key);
 		kernel_run(&k, arg, 0, 1);
@@ -126,7 +139,8 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_widths), cmocka_unit_test(test_pads), cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_widths), cmocka_unit_test(test_pads),
+		                            cmocka_unit_test(test_refusals) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

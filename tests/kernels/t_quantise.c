@@ -1,4 +1,5 @@
-/* tests/kernels/t_quantise.c - the quantise template against the plain loop, ordinary blocks and the edges of the range. Bytes must be equal. */
+/* tests/kernels/t_quantise.c - the quantise template against the plain loop, ordinary blocks and the edges of the
+ * range. Bytes must be equal. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

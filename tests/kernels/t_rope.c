@@ -1,4 +1,5 @@
-/* tests/kernels/t_rope.c - queries and keys before attention: norm per head, rotation, scale, and the cache's two layouts, against plain loops. */
+/* tests/kernels/t_rope.c - queries and keys before attention: norm per head, rotation, scale, and the cache's two
+ * layouts, against plain loops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,23 +50,33 @@ static void make(struct heads_data *d, unsigned heads, unsigned dims, uint64_t s
 
 static void drop(struct heads_data *d)
 {
-	free(d->x); free(d->v); free(d->cos); free(d->sin); free(d->norm);
+	free(d->x);
+	free(d->v);
+	free(d->cos);
+	free(d->sin);
+	free(d->norm);
 }
 
 static void plain_head(float *out, const struct heads_data *d, unsigned column, unsigned head, bool normed)
 {
-	struct plain_angles a = { d->cos + column * d->dims / 2, d->sin + column * d->dims / 2, normed ? d->norm : NULL, d->eps };
+	struct plain_angles a = { d->cos + column * d->dims / 2, d->sin + column * d->dims / 2, normed ? d->norm : NULL,
+		                  d->eps };
 	plain_rotate(out, d->x + column * d->padded + head * d->dims, d->dims, &a);
 }
 
 static void check_queries(const struct heads_data *d, const struct kernel_way *way, bool normed)
 {
-	struct key key = { .kind = KEY_ROPE, .heads = d->heads, .head_dim = d->dims, .flags = normed ? KEY_QK_NORM : 0 };
+	struct key key = {
+		.kind = KEY_ROPE, .heads = d->heads, .head_dim = d->dims, .flags = normed ? KEY_QK_NORM : 0
+	};
 	size_t bytes = (size_t)d->padded * COLUMNS * 4;
 	float *want = kernel_buffer(bytes, 0), *out = kernel_buffer(bytes, 0xff), *same = kernel_buffer(bytes, 0);
 	float scale = (float)(1.0 / sqrt(d->dims));
-	uint64_t arg[ROPE_ARGS] = { [ROPE_IN] = (uintptr_t)d->x, [ROPE_OUT] = (uintptr_t)out, [ROPE_COS] = (uintptr_t)d->cos, [ROPE_SIN] = (uintptr_t)d->sin,
-	                            [ROPE_NORM] = (uintptr_t)d->norm };
+	uint64_t arg[ROPE_ARGS] = { [ROPE_IN] = (uintptr_t)d->x,
+		                    [ROPE_OUT] = (uintptr_t)out,
+		                    [ROPE_COS] = (uintptr_t)d->cos,
+		                    [ROPE_SIN] = (uintptr_t)d->sin,
+		                    [ROPE_NORM] = (uintptr_t)d->norm };
 	int64_t units = COLUMNS * d->heads, cut = units / 3;
 	struct kernel k;
 
@@ -94,18 +105,28 @@ static void check_queries(const struct heads_data *d, const struct kernel_way *w
 	free(same);
 }
 
-static void check_store(const struct heads_data *d, const struct kernel_way *way, bool normed, enum dtype type, uint64_t pos0)
+static void check_store(const struct heads_data *d, const struct kernel_way *way, bool normed, enum dtype type,
+                        uint64_t pos0)
 {
-	struct key key = { .kind = KEY_KV_STORE, .kv_heads = d->heads, .head_dim = d->dims, .kv = (uint8_t)(type + 1),
-	                   .flags = normed ? KEY_QK_NORM : 0 };
+	struct key key = { .kind = KEY_KV_STORE,
+		           .kv_heads = d->heads,
+		           .head_dim = d->dims,
+		           .kv = (uint8_t)(type + 1),
+		           .flags = normed ? KEY_QK_NORM : 0 };
 	uint64_t chunk = d->heads * plain_cache_row(type, d->dims) * 128 + 192;
 	size_t bytes = CAPACITY / 128 * chunk;
 	bool pieces = template_kv_pieces(&way->target, type, d->dims);
-	struct plain_cache want = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces };
-	struct plain_cache out = { kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces };
-	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x, [KV_STORE_V] = (uintptr_t)d->v, [KV_STORE_KCACHE] = (uintptr_t)out.k,
-	                                [KV_STORE_VCACHE] = (uintptr_t)out.v, [KV_STORE_COS] = (uintptr_t)d->cos, [KV_STORE_SIN] = (uintptr_t)d->sin,
-	                                [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0, [KV_STORE_CHUNK_BYTES] = chunk, [KV_STORE_COLUMNS] = COLUMNS };
+	struct plain_cache want = {
+		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces
+	};
+	struct plain_cache out = {
+		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces
+	};
+	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x,       [KV_STORE_V] = (uintptr_t)d->v,
+		                        [KV_STORE_KCACHE] = (uintptr_t)out.k, [KV_STORE_VCACHE] = (uintptr_t)out.v,
+		                        [KV_STORE_COS] = (uintptr_t)d->cos,   [KV_STORE_SIN] = (uintptr_t)d->sin,
+		                        [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0,
+		                        [KV_STORE_CHUNK_BYTES] = chunk,       [KV_STORE_COLUMNS] = COLUMNS };
 	int64_t units = template_kv_store_units(&way->target, d->heads, COLUMNS), cut = units / 2;
 	struct kernel k;
 
@@ -116,15 +137,20 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 			plain_head(rotated, d, c, h, normed);
 			plain_store(&want, h, pos0 + c, rotated, d->v + c * d->padded + h * d->dims);
 		}
-	assert_int_equal(template_traffic(&key, (uint64_t)units, pos0, COLUMNS), COLUMNS * d->heads * 2 * (4 * d->dims + plain_cache_row(type, d->dims)));
+	assert_int_equal(template_traffic(&key, (uint64_t)units, pos0, COLUMNS),
+	                 COLUMNS * d->heads * 2 * (4 * d->dims + plain_cache_row(type, d->dims)));
 	kernel_open(&k, way, &key);
 	kernel_run(&k, arg, cut, units);
 	kernel_run(&k, arg, 0, cut);
 	/* The whole cache is compared: what is nobody's position stays as it was. */
 	if (memcmp(out.k, want.k, bytes) != 0 || memcmp(out.v, want.v, bytes) != 0)
-		fail_msg("%s: %s cache of %u heads of %u differs at %llu", way->name, dtype_table[type].name, d->heads, d->dims, (unsigned long long)pos0);
+		fail_msg("%s: %s cache of %u heads of %u differs at %llu", way->name, dtype_table[type].name, d->heads,
+		         d->dims, (unsigned long long)pos0);
 	kernel_close(&k);
-	free(want.k); free(want.v); free(out.k); free(out.v);
+	free(want.k);
+	free(want.v);
+	free(out.k);
+	free(out.v);
 }
 
 static void test_queries(void **state)
@@ -168,8 +194,10 @@ static void test_cache(void **state)
 static void test_refusals(void **state)
 {
 	static const struct key bad[] = {
-		{ .kind = KEY_ROPE, .heads = 0, .head_dim = 64 }, { .kind = KEY_ROPE, .heads = 2, .head_dim = 63 },
-		{ .kind = KEY_ROPE, .heads = 2, .head_dim = 258 }, { .kind = KEY_KV_STORE, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_BF16 + 1 },
+		{ .kind = KEY_ROPE, .heads = 0, .head_dim = 64 },
+		{ .kind = KEY_ROPE, .heads = 2, .head_dim = 63 },
+		{ .kind = KEY_ROPE, .heads = 2, .head_dim = 258 },
+		{ .kind = KEY_KV_STORE, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_BF16 + 1 },
 		{ .kind = KEY_KV_STORE, .kv_heads = 2, .head_dim = 64 },
 	};
 	(void)state;
@@ -180,7 +208,8 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_queries), cmocka_unit_test(test_cache), cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_queries), cmocka_unit_test(test_cache),
+		                            cmocka_unit_test(test_refusals) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tests/kernels/t_waves.c - kernels that a group of waves runs together, and the loads that give a lane its own words: interpreter and machine code. */
+/* tests/kernels/t_waves.c - kernels that a group of waves runs together, and the loads that give a lane its own words:
+ * interpreter and machine code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,17 +13,21 @@
 
 enum { ROUNDS = 4 };
 
-/* Every wave writes its place in shared memory, waits, reads its neighbour's, waits; end times. Locals stay each wave's own. */
+/* Every wave writes its place in shared memory, waits, reads its neighbour's, waits; end times. Locals stay each wave's
+ * own. */
 static void build_rounds(struct ir *b, unsigned lanes, unsigned waves)
 {
 	int32_t vector = (int32_t)lanes * 4;
 
 	ir_init(b, lanes);
 	b->waves = waves;
-	ir_a out = ir_aload(b, ir_arg(b), 0), count = ir_local(b, vector), shared = ir_shared(b, waves * (unsigned)vector);
-	ir_s wave = ir_wave(b), more = ir_sshri(b, ir_saddi(b, wave, 1 - (int64_t)waves), 63);       /* -1; 0 for the last wave */
+	ir_a out = ir_aload(b, ir_arg(b), 0), count = ir_local(b, vector),
+	     shared = ir_shared(b, waves * (unsigned)vector);
+	ir_s wave = ir_wave(b),
+	     more = ir_sshri(b, ir_saddi(b, wave, 1 - (int64_t)waves), 63); /* -1; 0 for the last wave */
 	ir_a own = ir_aadd(b, shared, ir_smuli(b, wave, vector));
-	ir_a next = ir_aadd(b, shared, ir_smuli(b, ir_ssub(b, ir_sconst(b, 0), ir_smul(b, more, ir_saddi(b, wave, 1))), vector));
+	ir_a next = ir_aadd(b, shared,
+	                    ir_smuli(b, ir_ssub(b, ir_sconst(b, 0), ir_smul(b, more, ir_saddi(b, wave, 1))), vector));
 	ir_a to = ir_aadd(b, out, ir_smuli(b, wave, 2 * vector));
 
 	ir_fstore(b, count, ir_fconst(b, 0.0f), 0, 0);

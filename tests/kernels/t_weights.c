@@ -1,4 +1,5 @@
-/* tests/kernels/t_weights.c - weight formats: floats as the reference vectors have them, packed bytes where the formats' files say they lie. */
+/* tests/kernels/t_weights.c - weight formats: floats as the reference vectors have them, packed bytes where the
+ * formats' files say they lie. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -52,22 +53,26 @@ static void test_vectors(void **unused)
 	check_vectors("mxfp4", DTYPE_MXFP4);
 }
 
-/* Where element k of row r of a packed block lies, read off the formats' descriptions: a row's byte for byte of the file. */
+/* Where element k of row r of a packed block lies, read off the formats' descriptions: a row's byte for byte of the
+ * file. */
 static const uint8_t *packed_at(enum dtype type, const uint8_t *p, unsigned r, uint64_t k)
 {
 	switch (type) {
-	case DTYPE_F32:  return p + (k * 32 + r) * 4;
-	case DTYPE_F16:  return p + (k * 32 + r) * 2;
+	case DTYPE_F32: return p + (k * 32 + r) * 4;
+	case DTYPE_F16: return p + (k * 32 + r) * 2;
 	case DTYPE_BF16: return p + (k / 2 * 32 + r) * 4 + k % 2 * 2;
-	default:         return p + k / 32 * 1088 + 64 + (k % 32 / 4 * 32 + r) * 4 + k % 4;
+	default: return p + k / 32 * 1088 + 64 + (k % 32 / 4 * 32 + r) * 4 + k % 4;
 	}
 }
 
-static void check_element(enum dtype type, const uint8_t *packed, const uint8_t *row, unsigned r, uint64_t k, uint64_t length)
+static void check_element(enum dtype type, const uint8_t *packed, const uint8_t *row, unsigned r, uint64_t k,
+                          uint64_t length)
 {
 	static const uint8_t zeros[4];
 	unsigned bytes = type == DTYPE_Q8_0 ? 1 : dtype_table[type].bytes;
-	const uint8_t *want = !row || k >= length ? zeros : type == DTYPE_Q8_0 ? row + k / 32 * 34 + 2 + k % 32 : row + k * bytes;
+	const uint8_t *want = !row || k >= length  ? zeros
+	                      : type == DTYPE_Q8_0 ? row + k / 32 * 34 + 2 + k % 32
+	                                           : row + k * bytes;
 
 	assert_memory_equal(packed_at(type, packed, r, k), want, bytes);
 	if (type == DTYPE_Q8_0)
@@ -77,7 +82,8 @@ static void check_element(enum dtype type, const uint8_t *packed, const uint8_t 
 /* Rows of exactly their bytes, at odd addresses; some missing. */
 static void check_packing(enum dtype type, uint64_t k, unsigned missing_from)
 {
-	uint64_t row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, block_bytes = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
+	uint64_t row_bytes = k / dtype_table[type].block * dtype_table[type].bytes,
+		 block_bytes = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
 	uint8_t *own[32], *packed = malloc(block_bytes + 64);
 	const void *row[32];
 
@@ -118,7 +124,7 @@ static void test_packing(void **unused)
 static uint64_t walk_pieces(uint32_t bytes, uint32_t at, unsigned lane)
 {
 	uint64_t base = 0;
-	for (uint32_t size = 16; ; size = bytes >= size ? size : size / 2)
+	for (uint32_t size = 16;; size = bytes >= size ? size : size / 2)
 		if (bytes >= size) {
 			if (at < size)
 				return base + lane * size + at;
@@ -148,23 +154,25 @@ static void check_arrays(const struct weight_format *f)
 	assert_int_equal(f->head_bytes ? f->head_units * 32 : 0, f->head_bytes ? NUMERICS_SEGMENT : 0);
 }
 
-/* By pieces, a row block has the bytes it has by vectors, but for numbers of six bits: each lane's in its own places. Lanes are told apart by packing one row
- * at a time. */
+/* By pieces, a row block has the bytes it has by vectors, but for numbers of six bits: each lane's in its own places.
+ * Lanes are told apart by packing one row at a time. */
 static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 {
 	const struct weight_format *f = weight_format_find(type);
-	uint64_t bytes = weight_block_bytes(type, WEIGHT_BY_PIECES, k), row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, count[2][256] = { 0 };
+	uint64_t bytes = weight_block_bytes(type, WEIGHT_LANE_CONTIGUOUS, k),
+		 row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, count[2][256] = { 0 };
 	uint64_t most = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
-	uint64_t units = numerics_pad(k) / 32, span_units = units / numerics_spans(k), lane_bytes = weight_pieces_lane(f);
+	uint64_t units = numerics_pad(k) / 32, span_units = units / numerics_spans(k),
+		 lane_bytes = weight_pieces_lane(f);
 	uint8_t *one = malloc(row_bytes), *packed[2] = { malloc(most + 64), malloc(most + 64) }, *none = malloc(bytes);
 	const void *row[32] = { 0 };
 
 	assert_true(one && packed[0] && packed[1] && none);
-	weight_pack_block(type, WEIGHT_BY_PIECES, none, row, k);
+	weight_pack_block(type, WEIGHT_LANE_CONTIGUOUS, none, row, k);
 	for (uint64_t i = 0; i < row_bytes; i++)
 		one[i] = (uint8_t)(i * 7 + i / 256 * 13 + 1);
 	row[lane] = one;
-	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_BY_PIECES; layout++) {
+	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_LANE_CONTIGUOUS; layout++) {
 		uint64_t n = weight_block_bytes(type, (enum weight_layout)layout, k);
 		memset(packed[layout], 0x55, most + 64);
 		weight_pack_block(type, (enum weight_layout)layout, packed[layout], row, k);
@@ -181,7 +189,8 @@ static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 	for (uint64_t u = 0; u < units; u += u % span_units + 8 < span_units ? 8 : span_units - u % span_units) {
 		uint64_t n = span_units - u % span_units < 8 ? span_units - u % span_units : 8;
 		for (uint32_t at = 0; at < n * lane_bytes; at++) {
-			uint64_t place = u * weight_pieces_unit(f) + weight_pieces_place((uint32_t)(n * lane_bytes), at, lane);
+			uint64_t place =
+				u * weight_pieces_unit(f) + weight_pieces_place((uint32_t)(n * lane_bytes), at, lane);
 			packed[1][place] = none[place];
 		}
 	}
@@ -213,14 +222,20 @@ static void test_pieces(void **unused)
 /* Of a whole period's bytes with their heads, at least these many in a hundred come 16 at a time. */
 static void test_shares(void **unused)
 {
-	static const struct { enum dtype type; unsigned least; } shares[] = {
-		{ DTYPE_F32, 100 }, { DTYPE_F16, 100 }, { DTYPE_BF16, 100 }, { DTYPE_Q8_0, 100 }, { DTYPE_Q4_0, 100 }, { DTYPE_Q4_1, 100 }, { DTYPE_Q5_0, 100 },
-		{ DTYPE_Q5_1, 100 }, { DTYPE_IQ4_NL, 100 }, { DTYPE_Q2_K, 95 }, { DTYPE_Q3_K, 100 }, { DTYPE_Q4_K, 100 }, { DTYPE_Q5_K, 100 }, { DTYPE_Q6_K, 99 },
+	static const struct {
+		enum dtype type;
+		unsigned least;
+	} shares[] = {
+		{ DTYPE_F32, 100 },    { DTYPE_F16, 100 },  { DTYPE_BF16, 100 }, { DTYPE_Q8_0, 100 },
+		{ DTYPE_Q4_0, 100 },   { DTYPE_Q4_1, 100 }, { DTYPE_Q5_0, 100 }, { DTYPE_Q5_1, 100 },
+		{ DTYPE_IQ4_NL, 100 }, { DTYPE_Q2_K, 95 },  { DTYPE_Q3_K, 100 }, { DTYPE_Q4_K, 100 },
+		{ DTYPE_Q5_K, 100 },   { DTYPE_Q6_K, 99 },
 	};
 
 	for (unsigned i = 0; i < sizeof shares / sizeof shares[0]; i++) {
 		const struct weight_format *f = weight_format_find(shares[i].type);
-		unsigned all = 8 * weight_pieces_lane(f) + weight_pieces_head(f), whole = 8 * weight_pieces_lane(f) / 16 * 16 + weight_pieces_head(f) / 16 * 16;
+		unsigned all = 8 * weight_pieces_lane(f) + weight_pieces_head(f),
+			 whole = 8 * weight_pieces_lane(f) / 16 * 16 + weight_pieces_head(f) / 16 * 16;
 		assert_true(whole * 100 >= shares[i].least * all);
 	}
 }
@@ -229,15 +244,17 @@ static void test_sizes(void **unused)
 {
 	for (unsigned t = 0; t < DTYPE_COUNT; t++)
 		if (weight_supported((enum dtype)t)) {
-			uint64_t file = 32 * 2048 / dtype_table[t].block * dtype_table[t].bytes, packed = weight_block_bytes((enum dtype)t, WEIGHT_BY_VECTOR, 2048);
+			uint64_t file = 32 * 2048 / dtype_table[t].block * dtype_table[t].bytes,
+				 packed = weight_block_bytes((enum dtype)t, WEIGHT_BY_VECTOR, 2048);
 			assert_in_range(packed, file, file * 105 / 100);
 			assert_int_equal(weight_block_bytes((enum dtype)t, WEIGHT_BY_VECTOR, 768) * 8, packed * 3);
-			packed = weight_block_bytes((enum dtype)t, WEIGHT_BY_PIECES, 2048);
+			packed = weight_block_bytes((enum dtype)t, WEIGHT_LANE_CONTIGUOUS, 2048);
 			assert_in_range(packed, file, file * 102 / 100);
-			assert_int_equal(weight_block_bytes((enum dtype)t, WEIGHT_BY_PIECES, 768) * 8, packed * 3);
+			assert_int_equal(weight_block_bytes((enum dtype)t, WEIGHT_LANE_CONTIGUOUS, 768) * 8,
+			                 packed * 3);
 		}
 	assert_int_equal(weight_block_bytes(DTYPE_Q4_K, WEIGHT_BY_VECTOR, 512), 2 * 148 * 32);
-	assert_int_equal(weight_block_bytes(DTYPE_Q4_K, WEIGHT_BY_PIECES, 512), 2 * 144 * 32);
+	assert_int_equal(weight_block_bytes(DTYPE_Q4_K, WEIGHT_LANE_CONTIGUOUS, 512), 2 * 144 * 32);
 	assert_true(weight_supported(DTYPE_Q6_K));
 	assert_false(weight_supported(DTYPE_IQ2_XS));
 	assert_int_equal(weight_default_activation(DTYPE_IQ4_NL), DTYPE_Q8_0);
@@ -254,7 +271,8 @@ static void test_sizes(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors), cmocka_unit_test(test_packing), cmocka_unit_test(test_sizes),
-	                                    cmocka_unit_test(test_places), cmocka_unit_test(test_pieces), cmocka_unit_test(test_shares) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors), cmocka_unit_test(test_packing),
+		                            cmocka_unit_test(test_sizes),   cmocka_unit_test(test_places),
+		                            cmocka_unit_test(test_pieces),  cmocka_unit_test(test_shares) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

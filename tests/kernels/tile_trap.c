@@ -17,7 +17,7 @@ enum { TILES = 8, ROWS = 16, ROW_BYTES = 64 };
 struct tile_unit {
 	bool ready;
 	uint8_t rows[TILES];
-	uint16_t bytes[TILES];               /* of a row */
+	uint16_t bytes[TILES]; /* of a row */
 	uint8_t data[TILES][ROWS][ROW_BYTES];
 };
 static _Thread_local struct tile_unit unit;
@@ -50,11 +50,17 @@ struct tile_ins {
 /* Register numbers as instructions count them. */
 static uint64_t general(const ucontext_t *c, unsigned number)
 {
-	static const uint8_t where[16] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI, REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
+	static const uint8_t where[16] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+		                           REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
 	return (uint64_t)c->uc_mcontext.gregs[where[number]];
 }
 
-static int32_t signed_32(const uint8_t *p) { int32_t v; memcpy(&v, p, 4); return v; }
+static int32_t signed_32(const uint8_t *p)
+{
+	int32_t v;
+	memcpy(&v, p, 4);
+	return v;
+}
 
 /* The bytes behind the opcode. high: X and B of the prefix. */
 static void decode_memory(struct tile_ins *i, const uint8_t *at, const ucontext_t *c, unsigned x, unsigned b)
@@ -112,7 +118,8 @@ static void load_config(const uint8_t config[64])
 	for (unsigned t = 0; t < TILES; t++) {
 		memcpy(&unit.bytes[t], config + 16 + 2 * t, 2);
 		unit.rows[t] = config[48 + t];
-		need(unit.bytes[t] <= ROW_BYTES && unit.rows[t] <= ROWS && !unit.bytes[t] == !unit.rows[t], "a tile of more than 16 rows of 64 bytes, or half a shape");
+		need(unit.bytes[t] <= ROW_BYTES && unit.rows[t] <= ROWS && !unit.bytes[t] == !unit.rows[t],
+		     "a tile of more than 16 rows of 64 bytes, or half a shape");
 	}
 	unit.ready = true;
 }
@@ -153,7 +160,9 @@ static void dot(const struct tile_ins *i)
 	check_tile(a);
 	check_tile(b);
 	need(d != a && d != b && a != b, "a product whose three tiles are not different");
-	need(unit.rows[d] == unit.rows[a] && unit.bytes[d] == unit.bytes[b] && unit.bytes[a] == unit.rows[b] * 4 && unit.bytes[d] % 4 == 0, "a product of tiles whose shapes do not fit");
+	need(unit.rows[d] == unit.rows[a] && unit.bytes[d] == unit.bytes[b] && unit.bytes[a] == unit.rows[b] * 4 &&
+	             unit.bytes[d] % 4 == 0,
+	     "a product of tiles whose shapes do not fit");
 	for (unsigned r = 0; r < unit.rows[d]; r++)
 		for (unsigned n = 0; n < unit.bytes[d] / 4u; n++) {
 			uint32_t sum;

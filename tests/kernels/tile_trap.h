@@ -1,8 +1,10 @@
-/* tests/kernels/tile_trap.h - AMX tile instructions on processors that have none: each traps, and is done in C, from its bytes.
+/* tests/kernels/tile_trap.h - AMX tile instructions on processors that have none: each traps, and is done in C, from
+ * its bytes.
  *
- * So that generated code for such a target runs, and is compared, on any machine with AVX-512. The decoder is written from Intel's manual (SDM volume 2, the
- * instructions; volume 1, chapter 18) and shares nothing with encoders/. Strict: an unknown byte, a tile not set up, a shape that does not fit or three
- * registers that are not different end the process with a sentence, as do all other illegal instructions.
+ * So that generated code for such a target runs, and is compared, on any machine with AVX-512. The decoder is written
+ * from Intel's manual (SDM volume 2, the instructions; volume 1, chapter 18) and shares nothing with encoders/. Strict:
+ * an unknown byte, a tile not set up, a shape that does not fit or three registers that are not different end the
+ * process with a sentence, as do all other illegal instructions.
  */
 #ifndef TESTS_TILE_TRAP_H
 #define TESTS_TILE_TRAP_H

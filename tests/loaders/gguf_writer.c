@@ -28,7 +28,7 @@ void bytes_free(struct bytes *b)
 
 static void field(struct gguf_writer *w, struct bytes *b, unsigned bytes, const char *what)
 {
-	if ((w->n_fields & (w->n_fields - 1)) == 0) {     /* a power of two, or 0: full */
+	if ((w->n_fields & (w->n_fields - 1)) == 0) { /* a power of two, or 0: full */
 		w->field = realloc(w->field, (w->n_fields ? 2 * w->n_fields : 1) * sizeof *w->field);
 		if (!w->field)
 			abort();
@@ -121,7 +121,8 @@ void gguf_write_strings(struct gguf_writer *w, const char *key, const char *cons
 		put_text(w, &w->kv, value[i], "array string length");
 }
 
-void gguf_write_array(struct gguf_writer *w, const char *key, enum gguf_type item, uint64_t count, const void *items, size_t bytes)
+void gguf_write_array(struct gguf_writer *w, const char *key, enum gguf_type item, uint64_t count, const void *items,
+                      size_t bytes)
 {
 	put_key(w, key, GGUF_ARRAY);
 	put_array(w, item, count);
@@ -146,7 +147,8 @@ static void pad(struct bytes *b, uint32_t alignment)
 		bytes_put(b, NULL, alignment - b->n % alignment);
 }
 
-void gguf_write_tensor(struct gguf_writer *w, const char *name, enum dtype type, unsigned n_dims, const uint64_t *ne, const void *data, size_t bytes)
+void gguf_write_tensor(struct gguf_writer *w, const char *name, enum dtype type, unsigned n_dims, const uint64_t *ne,
+                       const void *data, size_t bytes)
 {
 	if (w->n_tensors++ == 0)
 		w->first_info_field = w->n_fields;

@@ -22,9 +22,9 @@ void bytes_put(struct bytes *b, const void *p, size_t n);
 void bytes_free(struct bytes *b);
 
 struct gguf_field {
-	size_t at;                /* in the finished file */
-	unsigned bytes;           /* 4 or 8 */
-	char what[48];            /* "array length" or the like, or the key whose value it is */
+	size_t at;      /* in the finished file */
+	unsigned bytes; /* 4 or 8 */
+	char what[48];  /* "array length" or the like, or the key whose value it is */
 };
 
 struct gguf_writer {
@@ -43,10 +43,12 @@ void gguf_write_f32(struct gguf_writer *w, const char *key, float value);
 void gguf_write_bool(struct gguf_writer *w, const char *key, bool value);
 void gguf_write_string(struct gguf_writer *w, const char *key, const char *value);
 void gguf_write_strings(struct gguf_writer *w, const char *key, const char *const *value, uint64_t count);
-void gguf_write_array(struct gguf_writer *w, const char *key, enum gguf_type item, uint64_t count, const void *items, size_t bytes);
+void gguf_write_array(struct gguf_writer *w, const char *key, enum gguf_type item, uint64_t count, const void *items,
+                      size_t bytes);
 /* An array of `outer` arrays of `inner` U8 zeros, `depth` arrays deep in all. */
 void gguf_write_nested(struct gguf_writer *w, const char *key, unsigned depth, uint64_t outer, uint64_t inner);
-void gguf_write_tensor(struct gguf_writer *w, const char *name, enum dtype type, unsigned n_dims, const uint64_t *ne, const void *data, size_t bytes);
+void gguf_write_tensor(struct gguf_writer *w, const char *name, enum dtype type, unsigned n_dims, const uint64_t *ne,
+                       const void *data, size_t bytes);
 /* The whole file, malloc'ed. The writer may be freed afterwards. */
 uint8_t *gguf_writer_finish(struct gguf_writer *w, size_t *n);
 void gguf_writer_free(struct gguf_writer *w);

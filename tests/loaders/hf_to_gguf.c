@@ -1,4 +1,5 @@
-/* tests/loaders/hf_to_gguf.c - converts a safetensors model to GGUF without its tokenizer: hf_to_gguf MODEL OUT.gguf f32|f16|bf16|q8_0
+/* tests/loaders/hf_to_gguf.c - converts a safetensors model to GGUF without its tokenizer: hf_to_gguf MODEL OUT.gguf
+ * f32|f16|bf16|q8_0
  *
  * A tool for tests and comparisons: it reads through the loaders, so what it writes is what they understood.
  */

@@ -86,7 +86,7 @@ static void encode_q8_0(struct bytes *b, const float *x)
 
 	for (int i = 0; i < 32; i++)
 		most = fmaxf(most, fabsf(x[i]));
-	float scale = most / 127, inverse = scale > 0 ? 1 / scale : 0;     /* the inverse, as every writer of Q8_0 has it */
+	float scale = most / 127, inverse = scale > 0 ? 1 / scale : 0; /* the inverse, as every writer of Q8_0 has it */
 	uint16_t half = float_to_half(scale);
 	for (int i = 0; i < 32; i++)
 		q[i] = (int8_t)roundf(x[i] * inverse);
@@ -113,7 +113,8 @@ static uint64_t source_row(uint64_t r, uint32_t head_dim)
 	return head + in % 2 * (head_dim / 2) + in / 2;
 }
 
-static void put_tensor(struct gguf_writer *w, const struct model *m, const char *name, const struct model_tensor *t, enum dtype type, uint32_t pair_head_dim)
+static void put_tensor(struct gguf_writer *w, const struct model *m, const char *name, const struct model_tensor *t,
+                       enum dtype type, uint32_t pair_head_dim)
 {
 	bool vector = t->rows == 1;
 	struct bytes b = { 0 };
@@ -148,12 +149,20 @@ static void put_layer(struct gguf_writer *w, const struct model *m, uint32_t i, 
 	const struct model_spec *s = &m->spec;
 	const struct model_layer *l = &s->layer[i];
 	uint32_t pairs = pairs_in_file && !l->q.rope_pairs ? s->head_dim : 0;
-	const struct { const char *name; const struct model_tensor *t; uint32_t pairs; } list[] = {
-		{ "attn_norm.weight", &l->attn_norm, 0 }, { "attn_q.weight", &l->q, pairs }, { "attn_k.weight", &l->k, pairs }, { "attn_v.weight", &l->v, 0 },
-		{ "attn_output.weight", &l->o, 0 }, { "ffn_norm.weight", &l->ffn_norm, 0 }, { "ffn_gate.weight", &l->gate, 0 }, { "ffn_up.weight", &l->up, 0 },
-		{ "ffn_down.weight", &l->down, 0 }, { "attn_q.bias", &l->q_bias, pairs }, { "attn_k.bias", &l->k_bias, pairs }, { "attn_v.bias", &l->v_bias, 0 },
-		{ "attn_output.bias", &l->o_bias, 0 }, { "ffn_gate.bias", &l->gate_bias, 0 }, { "ffn_up.bias", &l->up_bias, 0 }, { "ffn_down.bias", &l->down_bias, 0 },
-		{ "attn_q_norm.weight", &l->q_norm, 0 }, { "attn_k_norm.weight", &l->k_norm, 0 },
+	const struct {
+		const char *name;
+		const struct model_tensor *t;
+		uint32_t pairs;
+	} list[] = {
+		{ "attn_norm.weight", &l->attn_norm, 0 }, { "attn_q.weight", &l->q, pairs },
+		{ "attn_k.weight", &l->k, pairs },        { "attn_v.weight", &l->v, 0 },
+		{ "attn_output.weight", &l->o, 0 },       { "ffn_norm.weight", &l->ffn_norm, 0 },
+		{ "ffn_gate.weight", &l->gate, 0 },       { "ffn_up.weight", &l->up, 0 },
+		{ "ffn_down.weight", &l->down, 0 },       { "attn_q.bias", &l->q_bias, pairs },
+		{ "attn_k.bias", &l->k_bias, pairs },     { "attn_v.bias", &l->v_bias, 0 },
+		{ "attn_output.bias", &l->o_bias, 0 },    { "ffn_gate.bias", &l->gate_bias, 0 },
+		{ "ffn_up.bias", &l->up_bias, 0 },        { "ffn_down.bias", &l->down_bias, 0 },
+		{ "attn_q_norm.weight", &l->q_norm, 0 },  { "attn_k_norm.weight", &l->k_norm, 0 },
 	};
 	char name[64];
 
@@ -172,12 +181,14 @@ static void put_llama3(struct gguf_writer *w, const struct model_rope *r)
 	if (!factor)
 		abort();
 	for (uint32_t i = 0; i < half; i++) {
-		double wavelength = 2 * 3.14159265358979323846 * pow(r->theta, 2.0 * i / r->dims), turns = r->original_context / wavelength;
+		double wavelength = 2 * 3.14159265358979323846 * pow(r->theta, 2.0 * i / r->dims),
+		       turns = r->original_context / wavelength;
 		double smooth = (turns - r->low_freq_factor) / (r->high_freq_factor - r->low_freq_factor);
 		smooth = smooth < 0 ? 0 : smooth > 1 ? 1 : smooth;
 		factor[i] = (float)(1 / ((1 - smooth) / r->factor + smooth));
 	}
-	gguf_write_tensor(w, "rope_freqs.weight", DTYPE_F32, 1, (const uint64_t[]){ half }, factor, half * sizeof *factor);
+	gguf_write_tensor(w, "rope_freqs.weight", DTYPE_F32, 1, (const uint64_t[]){ half }, factor,
+	                  half * sizeof *factor);
 	free(factor);
 }
 
@@ -213,7 +224,8 @@ static void put_rope(struct gguf_writer *w, const char *arch, const struct model
 	key_u32(w, arch, "rope.scaling.original_context_length", r->original_context);
 	key_f32(w, arch, "rope.scaling.yarn_beta_fast", r->beta_fast);
 	key_f32(w, arch, "rope.scaling.yarn_beta_slow", r->beta_slow);
-	key_f32(w, arch, "rope.scaling.attn_factor", r->attention_factor / (r->factor > 1 ? 0.1 * log(r->factor) + 1 : 1));
+	key_f32(w, arch, "rope.scaling.attn_factor",
+	        r->attention_factor / (r->factor > 1 ? 0.1 * log(r->factor) + 1 : 1));
 }
 
 bool model_to_gguf(struct gguf_writer *w, const struct model *m, enum dtype type, struct error *err)
@@ -224,7 +236,9 @@ bool model_to_gguf(struct gguf_writer *w, const struct model *m, enum dtype type
 	const struct arch_row *row = arch_of_gguf(arch, strlen(arch));
 
 	if (s->layer_is_sliding || (s->rope.scaling == ROPE_YARN && !s->rope.yarn_truncate))
-		return error_set(err, ERROR_UNSUPPORTED, "%s: GGUF cannot say that only some layers slide, or that YaRN does not truncate", s->name);
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: GGUF cannot say that only some layers slide, or that YaRN does not truncate",
+		                 s->name);
 	gguf_writer_start(w, 3, 32);
 	gguf_write_string(w, "general.architecture", arch);
 	gguf_write_string(w, "general.name", s->name);

@@ -1,4 +1,5 @@
-/* tests/loaders/model_to_gguf.h - writes an opened model as a GGUF file, for tests that run one model from both containers. */
+/* tests/loaders/model_to_gguf.h - writes an opened model as a GGUF file, for tests that run one model from both
+ * containers. */
 #ifndef TESTS_MODEL_TO_GGUF_H
 #define TESTS_MODEL_TO_GGUF_H
 

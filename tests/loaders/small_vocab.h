@@ -33,7 +33,11 @@ static inline void put(struct vocab_file *f, const void *p, size_t n)
 
 static inline void put_u32(struct vocab_file *f, uint32_t x) { put(f, &x, 4); }
 static inline void put_u64(struct vocab_file *f, uint64_t x) { put(f, &x, 8); }
-static inline void put_text(struct vocab_file *f, const char *p, size_t n) { put_u64(f, n); put(f, p, n); }
+static inline void put_text(struct vocab_file *f, const char *p, size_t n)
+{
+	put_u64(f, n);
+	put(f, p, n);
+}
 
 static inline void vocab_start(struct vocab_file *f)
 {
@@ -82,11 +86,14 @@ static inline void vocab_array(struct vocab_file *f, const char *key, enum gguf_
 	put_u64(f, count);
 }
 
-/* Byte-level, after the 256 bytes in order: "<|a|>" (control) 256, "<|b|>" (user defined) 257, then one token per merge. */
+/* Byte-level, after the 256 bytes in order: "<|a|>" (control) 256, "<|b|>" (user defined) 257, then one token per
+ * merge. */
 static inline void vocab_spell(unsigned byte, char out[3])
 {
 	unsigned c = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174 ? byte
-	           : byte <= 32 ? 256 + byte : byte <= 160 ? 289 + byte - 127 : 323;
+	             : byte <= 32                                                               ? 256 + byte
+	             : byte <= 160                                                              ? 289 + byte - 127
+	                                                                                        : 323;
 
 	if (c < 128) {
 		out[0] = (char)c;

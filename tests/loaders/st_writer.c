@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void text(struct bytes *b, const char *s)
-{
-	bytes_put(b, s, strlen(s));
-}
+static void text(struct bytes *b, const char *s) { bytes_put(b, s, strlen(s)); }
 
 void st_writer_start(struct st_writer *w)
 {
@@ -17,7 +14,8 @@ void st_writer_start(struct st_writer *w)
 	text(&w->header, "{\"__metadata__\":{\"format\":\"pt\"}");
 }
 
-void st_write_tensor(struct st_writer *w, const char *name, enum dtype type, unsigned rank, const uint64_t *shape, const void *data, size_t bytes)
+void st_write_tensor(struct st_writer *w, const char *name, enum dtype type, unsigned rank, const uint64_t *shape,
+                     const void *data, size_t bytes)
 {
 	char line[300];
 

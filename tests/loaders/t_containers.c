@@ -1,7 +1,9 @@
-/* tests/loaders/t_containers.c - a model computes the same logits, bit for bit, whether its weights come from safetensors or from GGUF.
+/* tests/loaders/t_containers.c - a model computes the same logits, bit for bit, whether its weights come from
+ * safetensors or from GGUF.
  *
- * What differs between the two files: names, the order of Q and K rows, the place of the settings. The type of the weights is the same
- * or an exact widening of it. The loaders' comparison of tensors is in t_model.c; here everything up to the logits is in between. */
+ * What differs between the two files: names, the order of Q and K rows, the place of the settings. The type of the
+ * weights is the same or an exact widening of it. The loaders' comparison of tensors is in t_model.c; here everything
+ * up to the logits is in between. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +24,8 @@ static const struct tiny_model models[] = {
 	{ "llama", 2, 160, 200, 4, 1, 40, 33, DTYPE_BF16, .attention_bias = true, .mlp_bias = true },
 	{ "mistral", 2, 64, 172, 8, 2, 8, 65, DTYPE_F16, .tied = true, .extra = ",\"sliding_window\": 7" },
 	{ "qwen2", 2, 56, 128, 7, 1, 8, 77, DTYPE_BF16, .tied = true },
-	{ "qwen3", 2, 64, 96, 4, 2, 32, 50, DTYPE_F32, .extra = ",\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 4}" },
+	{ "qwen3", 2, 64, 96, 4, 2, 32, 50, DTYPE_F32,
+	  .extra = ",\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 4}" },
 };
 
 static float *logits_of(const char *path, uint32_t vocab)
@@ -64,7 +67,8 @@ static void compare(const struct tiny_model *t, const char *dir, enum dtype type
 	float *got = logits_of(path, t->vocab);
 	for (uint32_t i = 0; i < t->vocab; i++)
 		if (memcmp(&got[i], &want[i], sizeof *got) != 0)
-			fail_msg("%s as %s: logit %u is %.9g from GGUF and %.9g from safetensors", t->arch, dtype_table[type].name, i, (double)got[i], (double)want[i]);
+			fail_msg("%s as %s: logit %u is %.9g from GGUF and %.9g from safetensors", t->arch,
+			         dtype_table[type].name, i, (double)got[i], (double)want[i]);
 	free(got);
 	unlink(path);
 }
@@ -84,7 +88,7 @@ static void test_same_logits(void **state)
 			least = want[k] < least ? want[k] : least;
 			most = want[k] > most ? want[k] : most;
 		}
-		assert_true(most > least);     /* a model that computes nothing would agree with itself */
+		assert_true(most > least); /* a model that computes nothing would agree with itself */
 		compare(&models[i], dir, models[i].type, want);
 		compare(&models[i], dir, DTYPE_F32, want);
 		free(want);

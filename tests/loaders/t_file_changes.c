@@ -1,8 +1,10 @@
-/* tests/loaders/t_file_changes.c - model files that are cut, written to, lengthened, replaced or removed while they are read.
+/* tests/loaders/t_file_changes.c - model files that are cut, written to, lengthened, replaced or removed while they are
+ * read.
  *
- * First at every single read: this program's own pread() changes the file that is about to be read. What is no file of the model any more gives the
- * very weights; everything else gives the sentence that says so. Then at random moments, by a process beside the jitrun program: it prints what it prints of the
- * file as it was, or one sentence, and never dies of a signal. JITRUN_PROGRAM names another program to try that on. */
+ * First at every single read: this program's own pread() changes the file that is about to be read. What is no file of
+ * the model any more gives the very weights; everything else gives the sentence that says so. Then at random moments,
+ * by a process beside the jitrun program: it prints what it prints of the file as it was, or one sentence, and never
+ * dies of a signal. JITRUN_PROGRAM names another program to try that on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -30,7 +32,7 @@
 #include "tests/loaders/st_writer.h"
 #include "tests/runtime/tiny_model.h"
 
-static char dir[300];         /* fresh for each test */
+static char dir[300]; /* fresh for each test */
 
 static int make_dir(void **state)
 {
@@ -40,15 +42,9 @@ static int make_dir(void **state)
 	return mkdtemp(dir) ? 0 : -1;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f)
-{
-	return remove(path);
-}
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) { return remove(path); }
 
-static int remove_dir(void **state)
-{
-	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
+static int remove_dir(void **state) { return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
 static const char *in_dir(const char *name)
 {
@@ -62,8 +58,10 @@ static const char *in_dir(const char *name)
 /* ---- what may happen to a file */
 
 enum change { NOTHING, CUT_HALF, CUT_ALL, CUT_ONE, LENGTHEN, OVERWRITE, TOUCH_ONE, REPLACE, REMOVE, CHANGES };
-static const char *const change_name[CHANGES] = { "nothing", "cut in half", "cut to nothing", "cut by a byte", "lengthened", "overwritten", "a byte written",
-                                                  "replaced", "removed" };
+static const char *const change_name[CHANGES] = {
+	"nothing",     "cut in half",    "cut to nothing", "cut by a byte", "lengthened",
+	"overwritten", "a byte written", "replaced",       "removed"
+};
 
 static void write_at(const char *path, off_t at, size_t n)
 {
@@ -114,7 +112,10 @@ static void change_file(const char *path, enum change c)
 
 /* ---- at every read */
 
-static struct { enum change change; unsigned at, reads; } plan;
+static struct {
+	enum change change;
+	unsigned at, reads;
+} plan;
 
 ssize_t pread(int fd, void *out, size_t n, off_t at);
 
@@ -140,7 +141,7 @@ struct quiet {
 	unsigned reads;
 };
 
-static struct device *device;      /* of all tests, for as long as the program runs */
+static struct device *device; /* of all tests, for as long as the program runs */
 
 static bool load(struct weights *w, const char *path, struct error *err)
 {
@@ -166,7 +167,8 @@ static struct quiet load_quiet(const char *path)
 	plan.change = NOTHING;
 	if (!load(&w, path, &err))
 		fail_msg("%s", err.text);
-	struct quiet q = { malloc(w.packed_bytes), malloc(w.vectors_bytes), w.packed_bytes, w.vectors_bytes, plan.reads };
+	struct quiet q = { malloc(w.packed_bytes), malloc(w.vectors_bytes), w.packed_bytes, w.vectors_bytes,
+		           plan.reads };
 	memcpy(q.arena, w.arena, q.arena_bytes);
 	memcpy(q.vectors, w.vectors, q.vectors_bytes);
 	weights_close(&w);
@@ -187,7 +189,11 @@ static void same_as(const struct quiet *q, const struct weights *w)
 }
 
 /* A file of the model, written long ago: a change shows in its time however coarse the clock is. */
-struct kept { const char *name; uint8_t *p; size_t n; };
+struct kept {
+	const char *name;
+	uint8_t *p;
+	size_t n;
+};
 
 static void put_back(const struct kept *k)
 {
@@ -206,7 +212,8 @@ static void at_every_read(const char *path, const struct kept *files, size_t n_f
 	struct quiet q = load_quiet(path);
 	assert_true(q.reads > 20);
 	for (enum change c = CUT_HALF; c < CHANGES; c++)
-		for (unsigned at = q.reads <= 3 ? 1 : 1 + (unsigned)c % step; at <= q.reads; at += at < 4 ? 1 : step, tried++) {
+		for (unsigned at = q.reads <= 3 ? 1 : 1 + (unsigned)c % step; at <= q.reads;
+		     at += at < 4 ? 1 : step, tried++) {
 			struct error err = { 0 };
 			struct weights w;
 			for (size_t i = 0; i < n_files; i++)
@@ -214,8 +221,10 @@ static void at_every_read(const char *path, const struct kept *files, size_t n_f
 			plan.change = c;
 			plan.at = at;
 			bool ok = load(&w, path, &err);
-			if (ok != (c == REPLACE || c == REMOVE) || (!ok && !strstr(err.text, "changed while it was read")))
-				fail_msg("%s before read %u of %u: %s", change_name[c], at, q.reads, ok ? "nothing was noticed" : err.text);
+			if (ok != (c == REPLACE || c == REMOVE) ||
+			    (!ok && !strstr(err.text, "changed while it was read")))
+				fail_msg("%s before read %u of %u: %s", change_name[c], at, q.reads,
+				         ok ? "nothing was noticed" : err.text);
 			if (ok) {
 				same_as(&q, &w);
 				weights_close(&w);
@@ -225,7 +234,9 @@ static void at_every_read(const char *path, const struct kept *files, size_t n_f
 	free_quiet(&q);
 }
 
-static const struct tiny_model model = { "llama", 2, 64, 96, 4, 2, 16, 700, DTYPE_F32, .tied = true, .attention_bias = true };
+static const struct tiny_model model = {
+	"llama", 2, 64, 96, 4, 2, 16, 700, DTYPE_F32, .tied = true, .attention_bias = true
+};
 
 /* A GGUF file whose header takes several reads. */
 static uint8_t *long_gguf(size_t *n)
@@ -242,7 +253,8 @@ static uint8_t *long_gguf(size_t *n)
 	memset(text, 'x', LENGTH);
 	for (int i = 0; i < WORDS; i++)
 		word[i] = text;
-	assert_true(model_open_memory(&m, hf, n_hf, config, strlen(config), 0, NULL) && model_to_gguf(&w, &m, DTYPE_BF16, NULL));
+	assert_true(model_open_memory(&m, hf, n_hf, config, strlen(config), 0, NULL) &&
+	            model_to_gguf(&w, &m, DTYPE_BF16, NULL));
 	gguf_write_strings(&w, "some.words", word, WORDS);
 	uint8_t *p = gguf_writer_finish(&w, n);
 	gguf_writer_free(&w);
@@ -264,7 +276,8 @@ static void test_gguf_at_every_read(void **state)
 static void test_safetensors_at_every_read(void **state)
 {
 	char *config = tiny_config(&model);
-	struct kept files[2] = { { .name = "model.safetensors" }, { "config.json", (uint8_t *)config, strlen(config) } };
+	struct kept files[2] = { { .name = "model.safetensors" },
+		                 { "config.json", (uint8_t *)config, strlen(config) } };
 
 	files[0].p = tiny_safetensors(&model, &files[0].n);
 	at_every_read(dir, files, 2);
@@ -414,7 +427,7 @@ static void test_header_without_end(void **state)
 
 	memcpy(head, "GGUF", n = 4);
 	memcpy(head + n, &version, 4), n += 4;
-	memcpy(head + n, parts, 24), n += 24;        /* no tensor, one key, a name of three */
+	memcpy(head + n, parts, 24), n += 24; /* no tensor, one key, a name of three */
 	memcpy(head + n, "key", 3), n += 3;
 	memcpy(head + n, &type, 4), n += 4;
 	memcpy(head + n, &length, 8), n += 8;
@@ -429,8 +442,14 @@ static void test_header_without_end(void **state)
 /* Texts of files with holes: refused by their size, before any of it is copied. */
 static void test_texts_without_end(void **state)
 {
-	static const struct { const char *name; unsigned most; } text[] = { { "generation_config.json", 1048576 }, { "tokenizer_config.json", 134217728 },
-		{ "tokenizer.json", 134217728 }, { "config.json", 1048576 }, { "model.safetensors.index.json", 33554432 } };
+	static const struct {
+		const char *name;
+		unsigned most;
+	} text[] = { { "generation_config.json", 1048576 },
+		     { "tokenizer_config.json", 134217728 },
+		     { "tokenizer.json", 134217728 },
+		     { "config.json", 1048576 },
+		     { "model.safetensors.index.json", 33554432 } };
 
 	tiny_write_hf(dir, &tiny_least);
 	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
@@ -442,12 +461,13 @@ static void test_texts_without_end(void **state)
 		tiny_write(dir, text[i].name, "{", 1);
 		assert_int_equal(truncate(in_dir(text[i].name), 200000000), 0);
 		bool ok = model_open(&m, dir, 0, &err), tokenizer = strncmp(text[i].name, "tokenizer", 9) == 0;
-		assert_int_equal(ok, tokenizer);         /* a model without its tokenizer is one all the same */
+		assert_int_equal(ok, tokenizer); /* a model without its tokenizer is one all the same */
 		if (ok) {
 			err = m.tokenizer_error;
 			model_close(&m);
 		}
-		snprintf(expected, sizeof expected, "/%s: has 200000000 bytes, expected at most %u", text[i].name, text[i].most);
+		snprintf(expected, sizeof expected, "/%s: has 200000000 bytes, expected at most %u", text[i].name,
+		         text[i].most);
 		if (!strstr(err.text, expected))
 			fail_msg("expected \"%s\", got \"%s\"", expected, err.text);
 		if (i < 3)
@@ -465,7 +485,10 @@ static uint32_t draw(uint32_t below)
 	return (uint32_t)((uint64_t)seed * below >> 32);
 }
 
-struct said { int status; char out[4096], err[4096]; };
+struct said {
+	int status;
+	char out[4096], err[4096];
+};
 
 static void read_back(const char *name, char text[4096])
 {
@@ -488,8 +511,8 @@ static pid_t start(const char *name)
 	if (child == 0) {
 		if (!freopen(in_dir("out"), "wb", stdout) || !freopen(in_dir("err"), "wb", stderr))
 			_exit(126);
-		execl(program ? program : "./jitrun", "jitrun", path, "--prompt-ids", "5,6,7", "-n", "4", "--ignore-eos", "--print-ids", "-q", "--cache", kernels,
-		      (char *)NULL);
+		execl(program ? program : "./jitrun", "jitrun", path, "--prompt-ids", "5,6,7", "-n", "4",
+		      "--ignore-eos", "--print-ids", "-q", "--cache", kernels, (char *)NULL);
 		_exit(127);
 	}
 	return child;
@@ -513,12 +536,10 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void pause_for(double seconds)
-{
-	nanosleep(&(struct timespec){ 0, (long)(seconds * 1e9) }, NULL);
-}
+static void pause_for(double seconds) { nanosleep(&(struct timespec){ 0, (long)(seconds * 1e9) }, NULL); }
 
-/* Its own words, or one sentence. What was overwritten before the program came may be refused in any words, or be a model all the same. */
+/* Its own words, or one sentence. What was overwritten before the program came may be refused in any words, or be a
+ * model all the same. */
 static void check_said(const struct said *s, const struct said *whole, enum change c, double after)
 {
 	bool exited = WIFEXITED(s->status);
@@ -527,7 +548,8 @@ static void check_said(const struct said *s, const struct said *whole, enum chan
 		fail_msg("%s after %.1f ms: %s %d: %s", change_name[c], after * 1e3, exited ? "exit status" : "signal",
 		         exited ? WEXITSTATUS(s->status) : WTERMSIG(s->status), s->err);
 	if (WEXITSTATUS(s->status) == 0 && c != OVERWRITE && c != TOUCH_ONE && strcmp(s->out, whole->out) != 0)
-		fail_msg("%s after %.1f ms: said \"%s\", expected \"%s\"", change_name[c], after * 1e3, s->out, whole->out);
+		fail_msg("%s after %.1f ms: said \"%s\", expected \"%s\"", change_name[c], after * 1e3, s->out,
+		         whole->out);
 	const char *newline = strchr(s->err, '\n');
 	if (WEXITSTATUS(s->status) == 1 && (!newline || newline[1] || strncmp(s->err, "jitrun: ", 8) != 0 || *s->out))
 		fail_msg("%s after %.1f ms: expected one sentence: \"%s\"", change_name[c], after * 1e3, s->err);
@@ -539,7 +561,7 @@ static void at_random(const char *name, uint8_t *p, size_t n, int runs)
 	unsigned right = 0, changed = 0;
 
 	put_back(&file);
-	finish(start(name));         /* fills the cache of kernels */
+	finish(start(name)); /* fills the cache of kernels */
 	double begin = now();
 	const struct said whole = finish(start(name));
 	double takes = now() - begin;
@@ -551,7 +573,7 @@ static void at_random(const char *name, uint8_t *p, size_t n, int runs)
 		put_back(&file);
 		pid_t child = start(name);
 		pause_for(after);
-		change_file(in_dir(name), c == REPLACE ? REMOVE : c);     /* what a replacement holds is another matter */
+		change_file(in_dir(name), c == REPLACE ? REMOVE : c); /* what a replacement holds is another matter */
 		struct said s = finish(child);
 		check_said(&s, &whole, c, after);
 		right += WEXITSTATUS(s.status) == 0;
@@ -560,10 +582,7 @@ static void at_random(const char *name, uint8_t *p, size_t n, int runs)
 	printf("# %s: %d runs of %.0f ms, %u right, %u saw the change\n", name, runs, takes * 1e3, right, changed);
 }
 
-static int how_many(void)
-{
-	return test_quick() ? 12 : test_full() ? 1000 : 40;
-}
+static int how_many(void) { return test_quick() ? 12 : test_full() ? 1000 : 40; }
 
 static void test_gguf_at_random(void **state)
 {
@@ -593,14 +612,10 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 	struct error err = { 0 };
 	const struct CMUnitTest tests[] = {
-		TEST(test_header_in_pieces),
-		TEST(test_header_without_end),
-		TEST(test_texts_without_end),
-		TEST(test_gguf_at_every_read),
-		TEST(test_safetensors_at_every_read),
-		TEST(test_more_files_than_descriptors),
-		TEST(test_nothing_stays_open),
-		TEST(test_gguf_at_random),
+		TEST(test_header_in_pieces),          TEST(test_header_without_end),
+		TEST(test_texts_without_end),         TEST(test_gguf_at_every_read),
+		TEST(test_safetensors_at_every_read), TEST(test_more_files_than_descriptors),
+		TEST(test_nothing_stays_open),        TEST(test_gguf_at_random),
 		TEST(test_safetensors_at_random),
 	};
 

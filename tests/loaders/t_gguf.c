@@ -1,4 +1,5 @@
-/* tests/loaders/t_gguf.c - the GGUF container: every value type, every rule, truncation at every byte, every field falsified. */
+/* tests/loaders/t_gguf.c - the GGUF container: every value type, every rule, truncation at every byte, every field
+ * falsified. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,9 +56,15 @@ static void write_sample(struct gguf_writer *w, uint32_t version, uint32_t align
 
 static void check_integers(const struct gguf *g)
 {
-	static const struct { const char *key; int64_t value; bool ok; } want[] = {
-		{ "u8", 250, true }, { "i8", -5, false }, { "u16", 65000, true }, { "i16", -300, false }, { "u32", 4000000000, true }, { "i32", -70000, false },
-		{ "u64", -1, true }, { "i64", INT64_MIN, false }, { "f32", 0, false }, { "bool", 0, false }, { "string", 0, false }, { "ints", 0, false },
+	static const struct {
+		const char *key;
+		int64_t value;
+		bool ok;
+	} want[] = {
+		{ "u8", 250, true },    { "i8", -5, false },         { "u16", 65000, true },
+		{ "i16", -300, false }, { "u32", 4000000000, true }, { "i32", -70000, false },
+		{ "u64", -1, true },    { "i64", INT64_MIN, false }, { "f32", 0, false },
+		{ "bool", 0, false },   { "string", 0, false },      { "ints", 0, false },
 	};
 
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
@@ -86,7 +93,8 @@ static void check_others(const struct gguf *g)
 	assert_true(gguf_bool(g, "bool", &flag, &found, &err) && found && flag);
 	assert_true(gguf_string(g, "string", &s, &found, &err) && found && s.n == 4 && memcmp(s.p, "text", 4) == 0);
 	assert_true(gguf_strings(g, "strings", &list, &n, &found, &err) && found && n == 3);
-	assert_true(list[0].n == 3 && memcmp(list[0].p, "one", 3) == 0 && list[1].n == 0 && list[2].n == 5 && memcmp(list[2].p, "three", 5) == 0);
+	assert_true(list[0].n == 3 && memcmp(list[0].p, "one", 3) == 0 && list[1].n == 0 && list[2].n == 5 &&
+	            memcmp(list[2].p, "three", 5) == 0);
 	free(list);
 	const struct gguf_kv *ints = gguf_find(g, "ints");
 	assert_true(ints && ints->count == 3 && gguf_item_int(ints, 1) == -2 && gguf_item_float(ints, 2) == 3.0);
@@ -102,10 +110,12 @@ static void check_others(const struct gguf *g)
 
 static void check_tensors(const struct gguf *g)
 {
-	const struct gguf_tensor *a = gguf_find_tensor(g, "a"), *b = gguf_find_tensor(g, "b"), *c = gguf_find_tensor(g, "c");
+	const struct gguf_tensor *a = gguf_find_tensor(g, "a"), *b = gguf_find_tensor(g, "b"),
+				 *c = gguf_find_tensor(g, "c");
 
 	assert_true(a && b && c && !gguf_find_tensor(g, "d"));
-	assert_true(a->type == DTYPE_F32 && a->n_dims == 2 && a->ne[0] == 32 && a->ne[1] == 3 && a->ne[2] == 1 && a->bytes == 384);
+	assert_true(a->type == DTYPE_F32 && a->n_dims == 2 && a->ne[0] == 32 && a->ne[1] == 3 && a->ne[2] == 1 &&
+	            a->bytes == 384);
 	assert_true(b->type == DTYPE_Q8_0 && b->bytes == 34 && c->type == DTYPE_BF16 && c->bytes == 192);
 	assert_int_equal(a->offset, g->data_start);
 	assert_int_equal(g->data_start % g->alignment, 0);
@@ -114,7 +124,9 @@ static void check_tensors(const struct gguf *g)
 
 static void test_reads_every_type(void **state)
 {
-	static const struct { uint32_t version, alignment; } form[] = { { 2, 32 }, { 3, 32 }, { 3, 1 }, { 3, 8 }, { 3, 64 }, { 3, 4096 } };
+	static const struct {
+		uint32_t version, alignment;
+	} form[] = { { 2, 32 }, { 3, 32 }, { 3, 1 }, { 3, 8 }, { 3, 64 }, { 3, 4096 } };
 
 	for (size_t i = 0; i < sizeof form / sizeof *form; i++) {
 		struct gguf_writer w;
@@ -180,12 +192,25 @@ static void test_refuses_truncation_at_every_byte(void **state)
 /* A field that is the value of a key may be anything; one that holds the file together may not. */
 static bool structural(const struct gguf_field *f)
 {
-	return strchr(f->what, ' ') || strcmp(f->what, "version") == 0 || strcmp(f->what, "rank") == 0 || strcmp(f->what, "dimension") == 0;
+	return strchr(f->what, ' ') || strcmp(f->what, "version") == 0 || strcmp(f->what, "rank") == 0 ||
+	       strcmp(f->what, "dimension") == 0;
 }
 
 static void test_survives_every_field_falsified(void **state)
 {
-	static const uint64_t bad[] = { 0, 1, 1ull << 31, UINT32_MAX, 1ull << 32, 1ull << 62, 1ull << 63, (1ull << 63) - 1, UINT64_MAX, UINT64_MAX - 7, UINT64_MAX / 8 + 2 };
+	static const uint64_t bad[] = {
+		0,
+		1,
+		1ull << 31,
+		UINT32_MAX,
+		1ull << 32,
+		1ull << 62,
+		1ull << 63,
+		(1ull << 63) - 1,
+		UINT64_MAX,
+		UINT64_MAX - 7,
+		UINT64_MAX / 8 + 2
+	};
 	struct guarded guard = guarded_open(8192);
 	struct gguf_writer w;
 	size_t n, refused = 0;
@@ -245,45 +270,109 @@ static void test_survives_every_byte_changed(void **state)
 
 typedef void write_fn(struct gguf_writer *w);
 
-static void same_key(struct gguf_writer *w) { gguf_write_u32(w, "k", 1); gguf_write_u32(w, "j", 1); gguf_write_u32(w, "k", 2); }
+static void same_key(struct gguf_writer *w)
+{
+	gguf_write_u32(w, "k", 1);
+	gguf_write_u32(w, "j", 1);
+	gguf_write_u32(w, "k", 2);
+}
 static void empty_key(struct gguf_writer *w) { gguf_write_u32(w, "", 1); }
 static void deep(struct gguf_writer *w) { gguf_write_nested(w, "k", 9, 1, 1); }
 static void deepest(struct gguf_writer *w) { gguf_write_nested(w, "k", 8, 1, 1); }
 static void hollow(struct gguf_writer *w) { gguf_write_nested(w, "k", 3, 1000, 0); }
-static void long_key(struct gguf_writer *w) { char k[66000]; memset(k, 'k', sizeof k); k[65999] = 0; gguf_write_u32(w, k, 1); }
-static void same_tensor(struct gguf_writer *w) { gguf_write_tensor(w, "t", DTYPE_F32, 1, shape, zeros, 128); gguf_write_tensor(w, "t", DTYPE_F32, 1, shape, zeros, 128); }
-static void overlap(struct gguf_writer *w) { gguf_write_tensor(w, "t", DTYPE_F32, 1, shape, zeros, 32); gguf_write_tensor(w, "u", DTYPE_F32, 1, shape, zeros, 128); }
+static void long_key(struct gguf_writer *w)
+{
+	char k[66000];
+	memset(k, 'k', sizeof k);
+	k[65999] = 0;
+	gguf_write_u32(w, k, 1);
+}
+static void same_tensor(struct gguf_writer *w)
+{
+	gguf_write_tensor(w, "t", DTYPE_F32, 1, shape, zeros, 128);
+	gguf_write_tensor(w, "t", DTYPE_F32, 1, shape, zeros, 128);
+}
+static void overlap(struct gguf_writer *w)
+{
+	gguf_write_tensor(w, "t", DTYPE_F32, 1, shape, zeros, 32);
+	gguf_write_tensor(w, "u", DTYPE_F32, 1, shape, zeros, 128);
+}
 static void empty_name(struct gguf_writer *w) { gguf_write_tensor(w, "", DTYPE_F32, 1, shape, zeros, 128); }
-static void name_of(struct gguf_writer *w, int n) { char k[80] = { 0 }; memset(k, 't', (size_t)n); gguf_write_tensor(w, k, DTYPE_F32, 1, shape, zeros, 128); }
+static void name_of(struct gguf_writer *w, int n)
+{
+	char k[80] = { 0 };
+	memset(k, 't', (size_t)n);
+	gguf_write_tensor(w, k, DTYPE_F32, 1, shape, zeros, 128);
+}
 static void name_64(struct gguf_writer *w) { name_of(w, 64); }
 static void name_65(struct gguf_writer *w) { name_of(w, 65); }
-static void part_block(struct gguf_writer *w) { gguf_write_tensor(w, "t", DTYPE_Q8_0, 1, (const uint64_t[]){ 33 }, zeros, 68); }
-static void no_rows(struct gguf_writer *w) { gguf_write_tensor(w, "t", DTYPE_F32, 2, (const uint64_t[]){ 32, 0 }, NULL, 0); }
-static void zero_hides(struct gguf_writer *w) { gguf_write_tensor(w, "t", DTYPE_F32, 3, (const uint64_t[]){ 1ull << 40, 1ull << 40, 0 }, NULL, 0); }
-static void wraps_to_zero(struct gguf_writer *w) { gguf_write_tensor(w, "t", DTYPE_F32, 2, (const uint64_t[]){ 1ull << 32, 1ull << 32 }, zeros, 64); }
-static void bytes_wrap(struct gguf_writer *w) { gguf_write_tensor(w, "t", DTYPE_F32, 1, (const uint64_t[]){ 1ull << 62 }, zeros, 64); }
+static void part_block(struct gguf_writer *w)
+{
+	gguf_write_tensor(w, "t", DTYPE_Q8_0, 1, (const uint64_t[]){ 33 }, zeros, 68);
+}
+static void no_rows(struct gguf_writer *w)
+{
+	gguf_write_tensor(w, "t", DTYPE_F32, 2, (const uint64_t[]){ 32, 0 }, NULL, 0);
+}
+static void zero_hides(struct gguf_writer *w)
+{
+	gguf_write_tensor(w, "t", DTYPE_F32, 3, (const uint64_t[]){ 1ull << 40, 1ull << 40, 0 }, NULL, 0);
+}
+static void wraps_to_zero(struct gguf_writer *w)
+{
+	gguf_write_tensor(w, "t", DTYPE_F32, 2, (const uint64_t[]){ 1ull << 32, 1ull << 32 }, zeros, 64);
+}
+static void bytes_wrap(struct gguf_writer *w)
+{
+	gguf_write_tensor(w, "t", DTYPE_F32, 1, (const uint64_t[]){ 1ull << 62 }, zeros, 64);
+}
 static void removed_type(struct gguf_writer *w) { gguf_write_tensor(w, "t", DTYPE_U8, 1, shape, zeros, 32); }
-static void five_dims(struct gguf_writer *w) { gguf_write_tensor(w, "t", DTYPE_F32, 5, (const uint64_t[]){ 1, 1, 1, 1, 1 }, zeros, 4); }
-static void nothing(struct gguf_writer *w) { }
+static void five_dims(struct gguf_writer *w)
+{
+	gguf_write_tensor(w, "t", DTYPE_F32, 5, (const uint64_t[]){ 1, 1, 1, 1, 1 }, zeros, 4);
+}
+static void nothing(struct gguf_writer *w) {}
 
 static void test_rules(void **state)
 {
-	static const struct { write_fn *write; uint32_t version, alignment; const char *error; } rule[] = {
-		{ nothing, 3, 32, NULL }, { nothing, 1, 32, "GGUF version is 1" }, { nothing, 4, 32, "GGUF version is 4" }, { nothing, 0x03000000, 32, "big-endian" },
-		{ nothing, 3, 0, "general.alignment is 0" }, { nothing, 3, 24, "general.alignment is 24" }, { nothing, 3, 1u << 31, "general.alignment is 2147483648" },
-		{ same_key, 3, 32, "key k occurs more than once" }, { empty_key, 3, 32, "empty name" }, { long_key, 3, 32, "length 65999, expected at most 65535" },
-		{ deep, 3, 32, "nests arrays more than 8 deep" }, { deepest, 3, 32, NULL }, { hollow, 3, 32, NULL },
-		{ same_tensor, 3, 32, "tensor t occurs more than once" }, { overlap, 3, 32, "inside tensor t" }, { empty_name, 3, 32, "empty name" },
-		{ name_64, 3, 32, NULL }, { name_65, 3, 32, "length 65, expected at most 64" }, { part_block, 3, 32, "has 33 elements, expected a multiple of 32 for type Q8_0" },
-		{ no_rows, 3, 32, NULL }, { zero_hides, 3, 32, "more than 2^63 elements" }, { wraps_to_zero, 3, 32, "more than 2^63 elements" },
-		{ bytes_wrap, 3, 32, "more than 2^64 bytes" }, { removed_type, 3, 32, "no known type" }, { five_dims, 3, 32, "5 dimensions" },
+	static const struct {
+		write_fn *write;
+		uint32_t version, alignment;
+		const char *error;
+	} rule[] = {
+		{ nothing, 3, 32, NULL },
+		{ nothing, 1, 32, "GGUF version is 1" },
+		{ nothing, 4, 32, "GGUF version is 4" },
+		{ nothing, 0x03000000, 32, "big-endian" },
+		{ nothing, 3, 0, "general.alignment is 0" },
+		{ nothing, 3, 24, "general.alignment is 24" },
+		{ nothing, 3, 1u << 31, "general.alignment is 2147483648" },
+		{ same_key, 3, 32, "key k occurs more than once" },
+		{ empty_key, 3, 32, "empty name" },
+		{ long_key, 3, 32, "length 65999, expected at most 65535" },
+		{ deep, 3, 32, "nests arrays more than 8 deep" },
+		{ deepest, 3, 32, NULL },
+		{ hollow, 3, 32, NULL },
+		{ same_tensor, 3, 32, "tensor t occurs more than once" },
+		{ overlap, 3, 32, "inside tensor t" },
+		{ empty_name, 3, 32, "empty name" },
+		{ name_64, 3, 32, NULL },
+		{ name_65, 3, 32, "length 65, expected at most 64" },
+		{ part_block, 3, 32, "has 33 elements, expected a multiple of 32 for type Q8_0" },
+		{ no_rows, 3, 32, NULL },
+		{ zero_hides, 3, 32, "more than 2^63 elements" },
+		{ wraps_to_zero, 3, 32, "more than 2^63 elements" },
+		{ bytes_wrap, 3, 32, "more than 2^64 bytes" },
+		{ removed_type, 3, 32, "no known type" },
+		{ five_dims, 3, 32, "5 dimensions" },
 	};
 
 	for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) {
 		struct gguf_writer w;
 		size_t n;
 		gguf_writer_start(&w, rule[i].version, rule[i].alignment);
-		w.alignment = w.alignment && !(w.alignment & (w.alignment - 1)) && w.alignment < 8192 ? w.alignment : 32;
+		w.alignment =
+			w.alignment && !(w.alignment & (w.alignment - 1)) && w.alignment < 8192 ? w.alignment : 32;
 		rule[i].write(&w);
 		uint8_t *p = gguf_writer_finish(&w, &n);
 		expect(p, n, false, rule[i].error);
@@ -313,7 +402,7 @@ static void test_many_tensors(void **state)
 		const struct gguf_tensor *t = gguf_find_tensor(&g, name);
 		assert_true(t && t - g.tensor == COUNT - 1 - i);
 	}
-	struct gguf moved = g;     /* a parsed file may be copied */
+	struct gguf moved = g; /* a parsed file may be copied */
 	assert_non_null(gguf_find_tensor(&moved, name));
 	gguf_free(&g);
 	free(p);
@@ -377,7 +466,8 @@ static void test_handcrafted_files(void **state)
 	assert_non_null(f);
 	while (fgets(line, sizeof line, f))
 		if (sscanf(line, "%99s %*s expected=%99s", name, answer) == 2) {
-			/* this one lacks a byte of the padding behind the last tensor; not all writers pad there, and every tensor is whole */
+			/* this one lacks a byte of the padding behind the last tensor; not all writers pad there, and
+			 * every tensor is whole */
 			bool padding_only = strcmp(name, "DATA_NOT_ENOUGH_DATA") == 0;
 			handcrafted(folder, name, padding_only || strcmp(answer, "accept") == 0);
 			cases++;

@@ -1,5 +1,5 @@
-/* tests/loaders/t_json_read.c - the JSON files of a model, judged by Python's json module: tests/golden/json_python.txt holds texts and
- * what Python 3.11 makes of them. Published files of many families must all read. */
+/* tests/loaders/t_json_read.c - the JSON files of a model, judged by Python's json module: tests/golden/json_python.txt
+ * holds texts and what Python 3.11 makes of them. Published files of many families must all read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,10 @@ enum { ANY_SIZE = 1 << 30 };
 
 /* ---- a value written as the golden file writes it */
 
-struct text { char *p; size_t n, cap; };
+struct text {
+	char *p;
+	size_t n, cap;
+};
 
 static void add(struct text *t, const char *p, size_t n)
 {
@@ -58,8 +61,7 @@ static void write_object(struct text *t, json_t *object)
 	const char **names = malloc((json_object_size(object) + 1) * sizeof *names);
 
 	assert_non_null(names);
-	json_object_foreach(object, name, v)
-		names[n++] = name;
+	json_object_foreach(object, name, v) names[n++] = name;
 	qsort(names, n, sizeof *names, by_name);
 	for (size_t i = 0; i < n; i++) {
 		add_word(t, i ? "," : "{");
@@ -76,7 +78,9 @@ static void write_value(struct text *t, json_t *v)
 	char word[40];
 
 	if (json_not_finite(v)) {
-		add_word(t, !strcmp(json_not_finite(v), "NaN") ? "rnan" : !strcmp(json_not_finite(v), "Infinity") ? "rinf" : "r-inf");
+		add_word(t, !strcmp(json_not_finite(v), "NaN")        ? "rnan"
+		            : !strcmp(json_not_finite(v), "Infinity") ? "rinf"
+		                                                      : "r-inf");
 	} else if (json_is_object(v)) {
 		write_object(t, v);
 	} else if (json_is_array(v)) {
@@ -170,7 +174,9 @@ static void check_refused(const char *text, size_t n, uint64_t most, const char 
 
 static void test_refusals(void **state)
 {
-	static const struct { const char *text, *says; } rows[] = {
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
 		{ "", "some.json: is not valid JSON in line 1, byte 1: expected a value" },
 		{ "{\n \"a\": 1,\n \"b\" 2}", "in line 3, byte 6: expected ':'" },
 		{ "{\n\"a\": [1, 2\n", "in line 3, byte 1: expected ',' or ']'" },
@@ -216,10 +222,23 @@ static void test_many_values(void **state)
 
 static void test_kinds(void **state)
 {
-	static const struct { const char *text, *kind; bool is_text; } rows[] = {
-		{ "{}", "an object", false }, { "[]", "an array", false }, { "\"\"", "a string", true }, { "\"NaN\"", "a string", true }, { "1", "an integer", false },
-		{ "1e3", "a number", false }, { "1e30", "a number", false }, { "NaN", "NaN", false }, { "1e999", "Infinity", false }, { "-1e999", "-Infinity", false }, { "null", "null", false },
-		{ "\"\\ud800\"", "a string with half a surrogate pair", false }, { "\"x\\udfffy\"", "a string with half a surrogate pair", false },
+	static const struct {
+		const char *text, *kind;
+		bool is_text;
+	} rows[] = {
+		{ "{}", "an object", false },
+		{ "[]", "an array", false },
+		{ "\"\"", "a string", true },
+		{ "\"NaN\"", "a string", true },
+		{ "1", "an integer", false },
+		{ "1e3", "a number", false },
+		{ "1e30", "a number", false },
+		{ "NaN", "NaN", false },
+		{ "1e999", "Infinity", false },
+		{ "-1e999", "-Infinity", false },
+		{ "null", "null", false },
+		{ "\"\\ud800\"", "a string with half a surrogate pair", false },
+		{ "\"x\\udfffy\"", "a string with half a surrogate pair", false },
 		{ "\"\\ud7ff\\ue000\\ud83d\\ude00\"", "a string", true },
 	};
 
@@ -256,7 +275,8 @@ static int read_one(const char *path, const struct stat *st, int kind, struct FT
 {
 	size_t n, length = strlen(path);
 
-	if (kind != FTW_F || length < 5 || strcmp(path + length - 5, ".json") || (test_quick() && st->st_size > 1 << 20))
+	if (kind != FTW_F || length < 5 || strcmp(path + length - 5, ".json") ||
+	    (test_quick() && st->st_size > 1 << 20))
 		return 0;
 	struct error err = { 0 };
 	uint8_t *text = file_bytes(path, &n);
@@ -285,8 +305,9 @@ static void test_published_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads_as_python), cmocka_unit_test(test_refusals), cmocka_unit_test(test_depth), cmocka_unit_test(test_many_values),
-		cmocka_unit_test(test_kinds), cmocka_unit_test(test_locale), cmocka_unit_test(test_published_files),
+		cmocka_unit_test(test_reads_as_python), cmocka_unit_test(test_refusals), cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_many_values),     cmocka_unit_test(test_kinds),    cmocka_unit_test(test_locale),
+		cmocka_unit_test(test_published_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

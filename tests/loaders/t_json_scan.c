@@ -1,4 +1,5 @@
-/* tests/loaders/t_json_scan.c - the in-place JSON reader, judged by jansson: both accept or both refuse, over texts and mutations of them. */
+/* tests/loaders/t_json_scan.c - the in-place JSON reader, judged by jansson: both accept or both refuse, over texts and
+ * mutations of them. */
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,17 +29,65 @@ static void compare(struct guarded *guard, const char *text, size_t n)
 	json_t *tree = json_loadb(q, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
 
 	if ((tree || comparable(&e)) && ours != (tree != NULL))
-		fail_msg("%.*s: here %s, jansson %s", (int)n, text, ours ? "accepted" : s.problem, tree ? "accepts" : e.text);
+		fail_msg("%.*s: here %s, jansson %s", (int)n, text, ours ? "accepted" : s.problem,
+		         tree ? "accepts" : e.text);
 	assert_true(ours || s.problem);
 	assert_true(s.at <= n);
 	json_decref(tree);
 }
 
 static const char *const texts[] = {
-	"null", "true", "false", "0", "-0", "-1.5e+30", "12.25", "1E5", "1.0e-7", "\"\"", "\"a\\n\\\"\\\\\\/\\u00e9\\ud83d\\ude00\"", "[]", "{}", "[1,2,[3,{}]]",
-	"{\"a\":1,\"b\":[true,null,\"x\"],\"c\":{\"d\":{}}}", " \t\r\n{ \"a\" : [ 1 , 2 ] } \n", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"",
-	"", " ", "tru", "nul", "01", "-", "+1", ".5", "1.", "1e", "1e+", "[1,]", "{\"a\":1,}", "{\"a\"}", "{a:1}", "[1 2]", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"",
-	"\"\\udc00\"", "\"\\ud800\\u0041\"", "\"\n\"", "\"", "[", "{", "]", "}", "1 1", "\xef\xbb\xbf{}", "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"\xe2\x82\"",
+	"null",
+	"true",
+	"false",
+	"0",
+	"-0",
+	"-1.5e+30",
+	"12.25",
+	"1E5",
+	"1.0e-7",
+	"\"\"",
+	"\"a\\n\\\"\\\\\\/\\u00e9\\ud83d\\ude00\"",
+	"[]",
+	"{}",
+	"[1,2,[3,{}]]",
+	"{\"a\":1,\"b\":[true,null,\"x\"],\"c\":{\"d\":{}}}",
+	" \t\r\n{ \"a\" : [ 1 , 2 ] } \n",
+	"\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"",
+	"",
+	" ",
+	"tru",
+	"nul",
+	"01",
+	"-",
+	"+1",
+	".5",
+	"1.",
+	"1e",
+	"1e+",
+	"[1,]",
+	"{\"a\":1,}",
+	"{\"a\"}",
+	"{a:1}",
+	"[1 2]",
+	"\"\\x\"",
+	"\"\\u12\"",
+	"\"\\ud800\"",
+	"\"\\udc00\"",
+	"\"\\ud800\\u0041\"",
+	"\"\n\"",
+	"\"",
+	"[",
+	"{",
+	"]",
+	"}",
+	"1 1",
+	"\xef\xbb\xbf{}",
+	"\"\xff\"",
+	"\"\xc0\x80\"",
+	"\"\xed\xa0\x80\"",
+	"\"\xf4\x90\x80\x80\"",
+	"\"\xe2\x82\"",
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
@@ -67,10 +116,11 @@ static void test_agrees_on_mutations(void **state)
 			size_t at = (seed >> 10) % n;
 			char c = spice[(seed >> 3) % (sizeof spice - 1)];
 			switch (seed >> 29) {
-			case 0: case 1: case 2:
-				text[at] = c;
-				break;
-			case 3: case 4:
+			case 0:
+			case 1:
+			case 2: text[at] = c; break;
+			case 3:
+			case 4:
 				memmove(text + at, text + at + 1, n - at - 1);
 				n--;
 				break;
@@ -107,9 +157,23 @@ static void test_unescapes(void **state)
 
 static void test_integers(void **state)
 {
-	static const struct { const char *text; uint64_t value; bool ok; } want[] = {
-		{ "0", 0, true }, { " 42", 42, true }, { "18446744073709551615", UINT64_MAX, true }, { "18446744073709551616", 0, false }, { "99999999999999999999", 0, false },
-		{ "-1", 0, false }, { "1.0", 0, false }, { "1e3", 0, false }, { "007", 0, false }, { "\"1\"", 0, false }, { "", 0, false }, { "true", 0, false },
+	static const struct {
+		const char *text;
+		uint64_t value;
+		bool ok;
+	} want[] = {
+		{ "0", 0, true },
+		{ " 42", 42, true },
+		{ "18446744073709551615", UINT64_MAX, true },
+		{ "18446744073709551616", 0, false },
+		{ "99999999999999999999", 0, false },
+		{ "-1", 0, false },
+		{ "1.0", 0, false },
+		{ "1e3", 0, false },
+		{ "007", 0, false },
+		{ "\"1\"", 0, false },
+		{ "", 0, false },
+		{ "true", 0, false },
 	};
 
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {

@@ -1,5 +1,5 @@
-/* tests/loaders/t_model_arch.c - the table of architectures: its names, the page that is made of it, and that one model's weights under another architecture's name
- * give the same logits and tokens, bit for bit. */
+/* tests/loaders/t_model_arch.c - the table of architectures: its names, the page that is made of it, and that one
+ * model's weights under another architecture's name give the same logits and tokens, bit for bit. */
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,10 +42,12 @@ static void test_names_are_found(void **state)
 		if (row[i].lacks)
 			continue;
 		/* one name each, as it begins keys; classes where there is a config.json */
-		assert_true(!(row[i].gguf && strchr(row[i].gguf, ' ')) && !(row[i].hf && strchr(row[i].hf, ' ')) && row[i].note && (row[i].hf == NULL) == (row[i].classes == NULL));
+		assert_true(!(row[i].gguf && strchr(row[i].gguf, ' ')) && !(row[i].hf && strchr(row[i].hf, ' ')) &&
+		            row[i].note && (row[i].hf == NULL) == (row[i].classes == NULL));
 		runs++;
 	}
-	assert_true(runs >= 10 && !arch_of_gguf("", 0) && !arch_of_gguf("llama ", 6) && !arch_of_gguf("llam", 4) && !arch_of_hf("") && !arch_of_hf(" "));
+	assert_true(runs >= 10 && !arch_of_gguf("", 0) && !arch_of_gguf("llama ", 6) && !arch_of_gguf("llam", 4) &&
+	            !arch_of_hf("") && !arch_of_hf(" "));
 }
 
 /* ---- the page */
@@ -66,7 +68,9 @@ static void rows_of(FILE *out, bool runs)
 	size_t n;
 	const struct arch_row *row = arch_rows(&n);
 
-	fputs(runs ? "| GGUF | `model_type` | what |\n|---|---|---|\n" : "| GGUF | `model_type` | what jitrun does not have |\n|---|---|---|\n", out);
+	fputs(runs ? "| GGUF | `model_type` | what |\n|---|---|---|\n"
+	           : "| GGUF | `model_type` | what jitrun does not have |\n|---|---|---|\n",
+	      out);
 	for (size_t i = 0; i < n; i++) {
 		if (runs != !row[i].lacks)
 			continue;
@@ -153,7 +157,8 @@ static void copy_key(struct gguf_writer *w, const struct gguf_kv *kv, const char
 	else if (kv->type == GGUF_STRING) {
 		snprintf(value, sizeof value, "%.*s", (int)kv->bytes, (const char *)kv->data);
 		gguf_write_string(w, key, value);
-	} else if (arrays && (ends(&kv->key, ".head_count") || ends(&kv->key, ".head_count_kv") || ends(&kv->key, ".feed_forward_length"))) {
+	} else if (arrays && (ends(&kv->key, ".head_count") || ends(&kv->key, ".head_count_kv") ||
+	                      ends(&kv->key, ".feed_forward_length"))) {
 		for (int i = 0; i < LAYERS; i++)
 			each[i] = (uint32_t)gguf_item_int(kv, 0);
 		gguf_write_array(w, key, GGUF_U32, LAYERS, each, sizeof each);
@@ -161,7 +166,8 @@ static void copy_key(struct gguf_writer *w, const struct gguf_kv *kv, const char
 		gguf_write_scalar(w, key, kv->type, kv->data);
 }
 
-/* Q and K with a rotation's pairs a half apart, made of rows where they are neighbours: row i of a half is row 2i, of the other 2i + 1. */
+/* Q and K with a rotation's pairs a half apart, made of rows where they are neighbours: row i of a half is row 2i, of
+ * the other 2i + 1. */
 static uint8_t *by_halves(const uint8_t *from, const struct gguf_tensor *t, uint64_t head_dim)
 {
 	uint64_t rows = t->ne[1], row_bytes = t->bytes / rows;
@@ -170,13 +176,15 @@ static uint8_t *by_halves(const uint8_t *from, const struct gguf_tensor *t, uint
 	assert_non_null(out);
 	for (uint64_t r = 0; r < rows; r++) {
 		uint64_t head = r / head_dim * head_dim, in = r % head_dim, half = head_dim / 2;
-		memcpy(out + r * row_bytes, from + (head + (in < half ? 2 * in : 2 * (in - half) + 1)) * row_bytes, row_bytes);
+		memcpy(out + r * row_bytes, from + (head + (in < half ? 2 * in : 2 * (in - half) + 1)) * row_bytes,
+		       row_bytes);
 	}
 	return out;
 }
 
 /* The model under this name. */
-static void write_as(const char *path, const struct gguf *g, const uint8_t *file, const char *arch, bool halves, bool arrays, uint64_t head_dim)
+static void write_as(const char *path, const struct gguf *g, const uint8_t *file, const char *arch, bool halves,
+                     bool arrays, uint64_t head_dim)
 {
 	struct gguf_writer w;
 	char name[100];
@@ -234,9 +242,13 @@ static struct run run_model(const char *path)
 
 static void test_same_weights_under_other_names(void **state)
 {
-	static const struct { const char *arch; bool halves, arrays; } as[] = {
-		{ "llama", false, false }, { "mistral3", false, false }, { "ernie4_5", false, false }, { "xverse", false, false }, { "internlm2", false, false }, { "deci", false, true },
-		{ "exaone", true, false }, { "qwen2", true, false },
+	static const struct {
+		const char *arch;
+		bool halves, arrays;
+	} as[] = {
+		{ "llama", false, false },  { "mistral3", false, false },  { "ernie4_5", false, false },
+		{ "xverse", false, false }, { "internlm2", false, false }, { "deci", false, true },
+		{ "exaone", true, false },  { "qwen2", true, false },
 	};
 	static const struct tiny_model t = { "llama", LAYERS, 64, 96, 4, 2, 32, 389, DTYPE_BF16, .tied = true };
 	char path[1024];
@@ -252,7 +264,8 @@ static void test_same_weights_under_other_names(void **state)
 		struct run r = run_model(path);
 		if (i == 0)
 			first = r;
-		if (r.n != first.n || memcmp(r.logits, first.logits, r.n * sizeof *r.logits) != 0 || memcmp(r.ids, first.ids, sizeof r.ids) != 0)
+		if (r.n != first.n || memcmp(r.logits, first.logits, r.n * sizeof *r.logits) != 0 ||
+		    memcmp(r.ids, first.ids, sizeof r.ids) != 0)
 			fail_msg("%s gives other logits or tokens than llama", as[i].arch);
 		if (i)
 			free(r.logits);

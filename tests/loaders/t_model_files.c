@@ -1,5 +1,5 @@
-/* tests/loaders/t_model_files.c - models opened from paths: files, directories, split and sharded sets, things that are no files, and
- * the malformed files of the reference data. */
+/* tests/loaders/t_model_files.c - models opened from paths: files, directories, split and sharded sets, things that are
+ * no files, and the malformed files of the reference data. */
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
@@ -22,7 +22,7 @@
 #include "tests/loaders/st_writer.h"
 #include "tests/runtime/tiny_model.h"
 
-static char dir[300];         /* fresh for each test */
+static char dir[300]; /* fresh for each test */
 
 static int make_dir(void **state)
 {
@@ -32,15 +32,9 @@ static int make_dir(void **state)
 	return mkdtemp(dir) ? 0 : -1;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f)
-{
-	return remove(path);
-}
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) { return remove(path); }
 
-static int remove_dir(void **state)
-{
-	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
+static int remove_dir(void **state) { return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
 static const char *in_dir(const char *name)
 {
@@ -93,7 +87,8 @@ static void test_things_that_are_no_models(void **state)
 	expect(in_dir("loop.gguf"), 0, "cannot be opened");
 	tiny_write(dir, "secret.gguf", "GGUF", 4);
 	assert_int_equal(chmod(in_dir("secret.gguf"), 0), 0);
-	expect(in_dir("secret.gguf"), 0, geteuid() == 0 ? "too few for a GGUF header" : "cannot be opened: Permission denied");
+	expect(in_dir("secret.gguf"), 0,
+	       geteuid() == 0 ? "too few for a GGUF header" : "cannot be opened: Permission denied");
 	tiny_write(dir, "a\x1b[2Jb\xff.gguf", "GGML", 4);
 	expect(in_dir("a\x1b[2Jb\xff.gguf"), 0, "a\\x1b[2Jb\\xff.gguf: begins with \"GGML\", expected \"GGUF\"");
 }
@@ -121,14 +116,14 @@ static void test_directories(void **state)
 	expect(in_dir("model.safetensors"), 0, NULL);
 	write_gguf("one.gguf");
 	write_gguf("two.gguf");
-	expect(dir, 0, NULL);                                     /* the safetensors model */
+	expect(dir, 0, NULL); /* the safetensors model */
 	expect(in_dir("one.gguf"), 0, NULL);
 	assert_int_equal(rename(in_dir("one.gguf"), in_dir("one")), 0);
-	expect(in_dir("one"), 0, NULL);                           /* by its first bytes */
+	expect(in_dir("one"), 0, NULL); /* by its first bytes */
 	assert_int_equal(unlink(in_dir("config.json")), 0);
 	expect(dir, 0, "config.json: cannot be opened");
 	assert_int_equal(rename(in_dir("model.safetensors"), in_dir("other.safetensors")), 0);
-	expect(dir, 0, NULL);                                     /* two.gguf */
+	expect(dir, 0, NULL); /* two.gguf */
 	assert_int_equal(rename(in_dir("one"), in_dir("one.gguf")), 0);
 	expect(dir, 0, "holds 2 GGUF models, expected one; name the file");
 	assert_true(unlink(in_dir("one.gguf")) == 0 && unlink(in_dir("two.gguf")) == 0);
@@ -153,7 +148,12 @@ static void test_adapters(void **state)
 
 /* ---- split GGUF: tensors dealt out to the parts in turn */
 
-struct deal { uint32_t parts, no_of_last, count_of_last, total; bool repeat, keyless; const char *key; uint32_t value; };
+struct deal {
+	uint32_t parts, no_of_last, count_of_last, total;
+	bool repeat, keyless;
+	const char *key;
+	uint32_t value;
+};
 
 static void write_split(const struct deal *d)
 {
@@ -177,8 +177,10 @@ static void write_split(const struct deal *d)
 		}
 		bool last = i + 1 == d->parts;
 		if (!d->keyless) {
-			gguf_write_scalar(&w, "split.no", GGUF_U16, &(uint16_t){ (uint16_t)(last ? d->no_of_last : i) });
-			gguf_write_scalar(&w, "split.count", GGUF_U16, &(uint16_t){ (uint16_t)(last ? d->count_of_last : d->parts) });
+			gguf_write_scalar(&w, "split.no", GGUF_U16,
+			                  &(uint16_t){ (uint16_t)(last ? d->no_of_last : i) });
+			gguf_write_scalar(&w, "split.count", GGUF_U16,
+			                  &(uint16_t){ (uint16_t)(last ? d->count_of_last : d->parts) });
 			gguf_write_scalar(&w, "split.tensors.count", GGUF_I32, &(int32_t){ (int32_t)d->total });
 		}
 		if (d->key && last)
@@ -265,7 +267,9 @@ static char *write_shards(void)
 		st_writer_start(&w);
 		for (uint32_t i = shard - 1; i < s.n_tensors; i += 2) {
 			copy_tensor(&w, p, &s, i);
-			int length = snprintf(line, sizeof line, "%s\"%.*s\": \"model-0000%u-of-00002.safetensors\"", index.n > strlen(begin) ? ", " : "", (int)s.tensor[i].name.n, s.tensor[i].name.p, shard);
+			int length = snprintf(line, sizeof line, "%s\"%.*s\": \"model-0000%u-of-00002.safetensors\"",
+			                      index.n > strlen(begin) ? ", " : "", (int)s.tensor[i].name.n,
+			                      s.tensor[i].name.p, shard);
 			bytes_put(&index, line, (size_t)length);
 		}
 		uint8_t *file = st_writer_finish(&w, 8, &m);
@@ -298,25 +302,39 @@ static char *replaced(const char *text, const char *from, const char *to)
 
 static void test_sharded_safetensors(void **state)
 {
-	static const struct { const char *from, *to, *error; } change[] = {
-		{ "model.norm.weight\": \"model-00002", "model.norm.weight\": \"model-00001", "tensor model.norm.weight is not in model-00001-of-00002.safetensors, where the index says" },
+	static const struct {
+		const char *from, *to, *error;
+	} change[] = {
+		{ "model.norm.weight\": \"model-00002", "model.norm.weight\": \"model-00001",
+		  "tensor model.norm.weight is not in model-00001-of-00002.safetensors, where the index says" },
 		{ "model.norm.weight", "model.norm.wait", "tensor model.norm.wait is not in" },
 		{ "model.norm.weight", "model\\u002enorm.weight", NULL },
-		{ "model-00001-of", "model-00003-of", "names the shard model-00003-of-00002.safetensors, which does not exist" },
+		{ "model-00001-of", "model-00003-of",
+		  "names the shard model-00003-of-00002.safetensors, which does not exist" },
 		{ "\"model-00001-of", "\"../x/model-00001-of", "expected the name of a file in the same directory" },
-		{ "\"model-00001-of-00002.safetensors\"", "\"/etc/passwd\"", "expected the name of a file in the same directory" },
-		{ "\"model-00001-of-00002.safetensors\"", "\"..\"", "expected the name of a file" }, { "\"model-00001-of-00002.safetensors\"", "\"\"", "expected the name of a file" },
-		{ "\"model-00001-of-00002.safetensors\"", "\"model\\u0000\"", "expected the name of a file" }, { "\"model-00001-of-00002.safetensors\"", "\"config.json\"", "config.json: the header's length" },
-		{ "\"model-00001-of-00002.safetensors\"", "7", "an integer, expected a string" }, { "\"weight_map\"", "\"weightmap\"", "has no weight_map" }, { "\"metadata\": {\"total_size\": 1.5e3}", "\"weight_map\": {}", NULL },
-		{ "1.5e3", "1e999", NULL }, { "1.5e3", "1000000000000000019884624838656", NULL }, { "{\"metadata\"", "{\"x\": [NaN, \"\\ud800\"], \"metadata\"", NULL },
-		{ "}}", "}}\n", NULL }, { "\"model-00001-of-00002.safetensors\"", "NaN", "NaN, expected a string" },
-		{ "}}", "}", "is not valid JSON in line" }, { "}}", "}} x", "expected nothing more" }, { "{\"metadata\"", "[{\"metadata\"", "expected ',' or ']'" },
+		{ "\"model-00001-of-00002.safetensors\"", "\"/etc/passwd\"",
+		  "expected the name of a file in the same directory" },
+		{ "\"model-00001-of-00002.safetensors\"", "\"..\"", "expected the name of a file" },
+		{ "\"model-00001-of-00002.safetensors\"", "\"\"", "expected the name of a file" },
+		{ "\"model-00001-of-00002.safetensors\"", "\"model\\u0000\"", "expected the name of a file" },
+		{ "\"model-00001-of-00002.safetensors\"", "\"config.json\"", "config.json: the header's length" },
+		{ "\"model-00001-of-00002.safetensors\"", "7", "an integer, expected a string" },
+		{ "\"weight_map\"", "\"weightmap\"", "has no weight_map" },
+		{ "\"metadata\": {\"total_size\": 1.5e3}", "\"weight_map\": {}", NULL },
+		{ "1.5e3", "1e999", NULL },
+		{ "1.5e3", "1000000000000000019884624838656", NULL },
+		{ "{\"metadata\"", "{\"x\": [NaN, \"\\ud800\"], \"metadata\"", NULL },
+		{ "}}", "}}\n", NULL },
+		{ "\"model-00001-of-00002.safetensors\"", "NaN", "NaN, expected a string" },
+		{ "}}", "}", "is not valid JSON in line" },
+		{ "}}", "}} x", "expected nothing more" },
+		{ "{\"metadata\"", "[{\"metadata\"", "expected ',' or ']'" },
 	};
 	char *index = write_shards();
 	struct model m;
 
 	with_index(index, NULL);
-	expect(in_dir("model-00002-of-00002.safetensors"), 0, NULL);      /* any shard stands for all */
+	expect(in_dir("model-00002-of-00002.safetensors"), 0, NULL); /* any shard stands for all */
 	assert_true(model_open(&m, dir, MODEL_HEADER_ONLY, NULL));
 	assert_int_equal(m.file->n_parts, 2);
 	model_close(&m);
@@ -380,11 +398,17 @@ static void test_unaligned_data(void **state)
 
 static void test_shared_models_open(void **state)
 {
-	static const struct { const char *path, *line; } want[] = {
-		{ "golden/llama-gqa4-bf16", "llama 3 layers, hidden 256, BF16" }, { "golden/llama-mha-f32", "llama 2 layers, hidden 128, F32" },
-		{ "golden/mistral-gqa4-f16", "mistral 2 layers, hidden 512, F16" }, { "golden/qwen3-gqa2-bf16", "qwen3 3 layers, hidden 256, BF16" },
-		{ "data/stories260K/hf", "llama 5 layers, hidden 64, F32" }, { "data/stories260K/stories260K.gguf", "llama 5 layers, hidden 64, F32" },
-		{ "data/stories260K/stories260K.llamacpp-f16.gguf", "llama 5 layers, hidden 64, F16" }, { "models/tale-qwen3/tale-qwen3-q8_0.gguf", "qwen3 6 layers, hidden 256, Q8_0" },
+	static const struct {
+		const char *path, *line;
+	} want[] = {
+		{ "golden/llama-gqa4-bf16", "llama 3 layers, hidden 256, BF16" },
+		{ "golden/llama-mha-f32", "llama 2 layers, hidden 128, F32" },
+		{ "golden/mistral-gqa4-f16", "mistral 2 layers, hidden 512, F16" },
+		{ "golden/qwen3-gqa2-bf16", "qwen3 3 layers, hidden 256, BF16" },
+		{ "data/stories260K/hf", "llama 5 layers, hidden 64, F32" },
+		{ "data/stories260K/stories260K.gguf", "llama 5 layers, hidden 64, F32" },
+		{ "data/stories260K/stories260K.llamacpp-f16.gguf", "llama 5 layers, hidden 64, F16" },
+		{ "models/tale-qwen3/tale-qwen3-q8_0.gguf", "qwen3 6 layers, hidden 256, Q8_0" },
 	};
 	char path[1024], line[100];
 
@@ -466,7 +490,7 @@ static void test_malformed_files(void **state)
 			continue;
 		strcat(name, ".gguf");
 		bool opened = model_open(&m, in_dir(name), 0, &err), ok = opened && !m.tokenizer_error.code;
-		if (opened && !ok) {                                          /* of use for token ids only, and says why */
+		if (opened && !ok) { /* of use for token ids only, and says why */
 			assert_null(m.tokenizer);
 			err = m.tokenizer_error;
 		}
@@ -475,7 +499,7 @@ static void test_malformed_files(void **state)
 		if (opened)
 			model_close(&m);
 		if (!ok)
-			assert_non_null(strstr(err.text, name));      /* every sentence names the file */
+			assert_non_null(strstr(err.text, name)); /* every sentence names the file */
 		cases++;
 	}
 	fclose(f);
@@ -484,11 +508,15 @@ static void test_malformed_files(void **state)
 
 static void write_text(const char *name, const char *text) { tiny_write(dir, name, text, strlen(text)); }
 
-/* What ends a generation: the ids of config.json and of generation_config.json, one or a list, beside the tokenizer's own. */
+/* What ends a generation: the ids of config.json and of generation_config.json, one or a list, beside the tokenizer's
+ * own. */
 static void test_end_tokens(void **state)
 {
-	static const char tokenizer[] = "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false}, "
-		"\"post_processor\": null, \"decoder\": {\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"c\": 2, \"d\": 3, \"e\": 4}, \"merges\": []}}";
+	static const char tokenizer[] =
+		"{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"ByteLevel\", "
+		"\"add_prefix_space\": false}, "
+		"\"post_processor\": null, \"decoder\": {\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", "
+		"\"vocab\": {\"a\": 0, \"b\": 1, \"c\": 2, \"d\": 3, \"e\": 4}, \"merges\": []}}";
 	struct tiny_model t = tiny_least;
 	struct error err = { 0 };
 	struct model m;
@@ -517,11 +545,15 @@ static void test_end_tokens(void **state)
 /* A tokenizer that cannot be read does not stop the model; the reason is kept. */
 static void test_unreadable_tokenizer(void **state)
 {
-	static const struct { const char *name, *text, *says; } rows[] = {
+	static const struct {
+		const char *name, *text, *says;
+	} rows[] = {
 		{ "tokenizer.json", "{", "tokenizer.json: is not valid JSON in line 1, byte 2" },
 		{ "tokenizer.json", "", "tokenizer.json: is empty" },
-		{ "tokenizer.json", "{\"model\": {\"type\": \"Unigram\"}}", "tokenizer.json: model.type is \"Unigram\"" },
-		{ "tokenizer_config.json", "{\"model_max_length\": 1000000000000000019884624838656,}", "tokenizer_config.json: is not valid JSON in line 1, byte 54" },
+		{ "tokenizer.json", "{\"model\": {\"type\": \"Unigram\"}}",
+		  "tokenizer.json: model.type is \"Unigram\"" },
+		{ "tokenizer_config.json", "{\"model_max_length\": 1000000000000000019884624838656,}",
+		  "tokenizer_config.json: is not valid JSON in line 1, byte 54" },
 	};
 	struct tiny_model t = tiny_least;
 	struct error err = { 0 };

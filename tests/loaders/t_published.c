@@ -1,5 +1,6 @@
-/* tests/loaders/t_published.c - configurations and metadata of published models, and small models of many kinds: those of a kind that runs open, with tensors made up to match in name and
- * shape alone; of the others each is refused by the sentence that is stated here for its kind. */
+/* tests/loaders/t_published.c - configurations and metadata of published models, and small models of many kinds: those
+ * of a kind that runs open, with tensors made up to match in name and shape alone; of the others each is refused by the
+ * sentence that is stated here for its kind. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <setjmp.h>
@@ -15,23 +16,93 @@
 #include "tests/support/shared.h"
 #include "tests/loaders/st_writer.h"
 
-static const char experts[] = "mixture of experts", latent[] = "latent attention", delta[] = "recurrent state (gated delta", scan[] = "recurrent state (selective",
-	norms_behind[] = "norms behind attention", mean[] = "subtract the mean", images[] = "a part for images", fused[] = "Q, K and V in one tensor", unknown[] = "expected llama, ";
+static const char experts[] = "mixture of experts", latent[] = "latent attention",
+		  delta[] = "recurrent state (gated delta", scan[] = "recurrent state (selective",
+		  norms_behind[] = "norms behind attention", mean[] = "subtract the mean",
+		  images[] = "a part for images", fused[] = "Q, K and V in one tensor", unknown[] = "expected llama, ";
 
 /* What the sentence says of each model_type or general.architecture that does not run. */
-static const struct { const char *type, *part; } refused[] = {
-	{ "minimax_m2", experts }, { "minimax_m3", experts }, { "qwen3_moe", experts }, { "mixtral", experts }, { "llama4", experts }, { "glm4_moe", experts }, { "granitemoe", experts },
-	{ "phimoe", experts }, { "dbrx", experts }, { "mimo_v2_flash", experts }, { "step3p7", experts }, { "glm4moe", experts }, { "qwen3moe", experts },
-	{ "gpt_oss", "mixture of experts and attention sinks" }, { "qwen3_5", delta }, { "qwen3_5_moe", delta }, { "qwen3_5_moe_text", delta }, { "qwen35", delta }, { "qwen35moe", delta }, { "kimi_k3", delta },
-	{ "nemotron_h", scan }, { "jamba", scan }, { "deepseek_v2", latent }, { "deepseek_v3", latent }, { "deepseek_v32", latent }, { "deepseek_v4", latent }, { "deepseek_ref", latent },
-	{ "kimi_k2", latent }, { "glm_moe_dsa", latent }, { "minicpm3", latent }, { "deepseek2", latent }, { "glm-dsa", latent },
-	{ "gemma", "a scaled embedding" }, { "gemma2", norms_behind }, { "gemma3", norms_behind }, { "gemma3_text", norms_behind }, { "olmo3", norms_behind }, { "exaone4", norms_behind },
-	{ "gemma4", "heads of several sizes" }, { "phi3", "longrope" }, { "phi3small", "longrope" }, { "chatglm", fused }, { "qwen", fused }, { "internlm2", fused }, { "baichuan", "ALiBi" },
-	{ "exaone", "names of tensors" }, { "nemotron-nas", "layers of different sizes" }, { "mimo", "predict several tokens" }, { "ministral3", "scale of queries by position" },
-	{ "cohere", mean }, { "command-r", mean }, { "falcon", mean }, { "stablelm", mean }, { "phi", mean }, { "gpt_neox", mean }, { "gptj", mean }, { "gpt_bigcode", mean }, { "bloom", mean }, { "codegen", mean },
-	{ "mpt", mean }, { "opt", mean }, { "qwen2_vl", images }, { "qwen2_5_vl", images }, { "qwen3_vl", images }, { "qwen3_vl_moe", images }, { "qwen3vlmoe", images }, { "mllama", images }, { "llava", images },
-	{ "phi3_v", images }, { "phi4mm", images }, { "molmo", images }, { "deepseek_vl_v2", images }, { "multi_modality", images }, { "kimi_k25", images }, { "lfm2_vl", images },
-	{ "yuan", unknown }, { "minimind", unknown }, { "bert", "do not continue it" },
+static const struct {
+	const char *type, *part;
+} refused[] = {
+	{ "minimax_m2", experts },
+	{ "minimax_m3", experts },
+	{ "qwen3_moe", experts },
+	{ "mixtral", experts },
+	{ "llama4", experts },
+	{ "glm4_moe", experts },
+	{ "granitemoe", experts },
+	{ "phimoe", experts },
+	{ "dbrx", experts },
+	{ "mimo_v2_flash", experts },
+	{ "step3p7", experts },
+	{ "glm4moe", experts },
+	{ "qwen3moe", experts },
+	{ "gpt_oss", "mixture of experts and attention sinks" },
+	{ "qwen3_5", delta },
+	{ "qwen3_5_moe", delta },
+	{ "qwen3_5_moe_text", delta },
+	{ "qwen35", delta },
+	{ "qwen35moe", delta },
+	{ "kimi_k3", delta },
+	{ "nemotron_h", scan },
+	{ "jamba", scan },
+	{ "deepseek_v2", latent },
+	{ "deepseek_v3", latent },
+	{ "deepseek_v32", latent },
+	{ "deepseek_v4", latent },
+	{ "deepseek_ref", latent },
+	{ "kimi_k2", latent },
+	{ "glm_moe_dsa", latent },
+	{ "minicpm3", latent },
+	{ "deepseek2", latent },
+	{ "glm-dsa", latent },
+	{ "gemma", "a scaled embedding" },
+	{ "gemma2", norms_behind },
+	{ "gemma3", norms_behind },
+	{ "gemma3_text", norms_behind },
+	{ "olmo3", norms_behind },
+	{ "exaone4", norms_behind },
+	{ "gemma4", "heads of several sizes" },
+	{ "phi3", "longrope" },
+	{ "phi3small", "longrope" },
+	{ "chatglm", fused },
+	{ "qwen", fused },
+	{ "internlm2", fused },
+	{ "baichuan", "ALiBi" },
+	{ "exaone", "names of tensors" },
+	{ "nemotron-nas", "layers of different sizes" },
+	{ "mimo", "predict several tokens" },
+	{ "ministral3", "scale of queries by position" },
+	{ "cohere", mean },
+	{ "command-r", mean },
+	{ "falcon", mean },
+	{ "stablelm", mean },
+	{ "phi", mean },
+	{ "gpt_neox", mean },
+	{ "gptj", mean },
+	{ "gpt_bigcode", mean },
+	{ "bloom", mean },
+	{ "codegen", mean },
+	{ "mpt", mean },
+	{ "opt", mean },
+	{ "qwen2_vl", images },
+	{ "qwen2_5_vl", images },
+	{ "qwen3_vl", images },
+	{ "qwen3_vl_moe", images },
+	{ "qwen3vlmoe", images },
+	{ "mllama", images },
+	{ "llava", images },
+	{ "phi3_v", images },
+	{ "phi4mm", images },
+	{ "molmo", images },
+	{ "deepseek_vl_v2", images },
+	{ "multi_modality", images },
+	{ "kimi_k25", images },
+	{ "lfm2_vl", images },
+	{ "yuan", unknown },
+	{ "minimind", unknown },
+	{ "bert", "do not continue it" },
 };
 
 static const char *refusal(const char *type)
@@ -75,7 +146,9 @@ static void entry(struct header *h, const char *name, uint64_t rows, uint64_t co
 	uint64_t end = h->at + 2 * (rows ? rows : 1) * cols;
 
 	snprintf(shape, sizeof shape, rows ? "%" PRIu64 ",%" PRIu64 : "%.0" PRIu64 "%" PRIu64, rows, cols);
-	snprintf(line, sizeof line, "%s\"%s\":{\"dtype\":\"BF16\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", h->at ? "," : "{", name, shape, h->at, end);
+	snprintf(line, sizeof line,
+	         "%s\"%s\":{\"dtype\":\"BF16\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
+	         h->at ? "," : "{", name, shape, h->at, end);
 	text(&h->b, line);
 	h->at = end;
 }
@@ -83,13 +156,29 @@ static void entry(struct header *h, const char *name, uint64_t rows, uint64_t co
 static void layer_entries(struct header *h, const struct sizes *s, uint64_t layer)
 {
 	uint64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
-	const struct { const char *name; uint64_t rows, cols; bool there; } list[] = {
-		{ "input_layernorm.weight", 0, s->hidden, true }, { "self_attn.q_proj.weight", q, s->hidden, true }, { "self_attn.k_proj.weight", kv, s->hidden, true },
-		{ "self_attn.v_proj.weight", kv, s->hidden, true }, { "self_attn.o_proj.weight", s->hidden, q, true }, { "post_attention_layernorm.weight", 0, s->hidden, true },
-		{ "mlp.gate_proj.weight", s->ffn, s->hidden, true }, { "mlp.up_proj.weight", s->ffn, s->hidden, true }, { "mlp.down_proj.weight", s->hidden, s->ffn, true },
-		{ "self_attn.q_proj.bias", 0, q, s->qkv_bias }, { "self_attn.k_proj.bias", 0, kv, s->qkv_bias }, { "self_attn.v_proj.bias", 0, kv, s->qkv_bias },
-		{ "self_attn.o_proj.bias", 0, s->hidden, s->o_bias }, { "mlp.gate_proj.bias", 0, s->ffn, s->mlp_bias }, { "mlp.up_proj.bias", 0, s->ffn, s->mlp_bias },
-		{ "mlp.down_proj.bias", 0, s->hidden, s->mlp_bias }, { "self_attn.q_norm.weight", 0, s->head_dim, s->qk_norm }, { "self_attn.k_norm.weight", 0, s->head_dim, s->qk_norm },
+	const struct {
+		const char *name;
+		uint64_t rows, cols;
+		bool there;
+	} list[] = {
+		{ "input_layernorm.weight", 0, s->hidden, true },
+		{ "self_attn.q_proj.weight", q, s->hidden, true },
+		{ "self_attn.k_proj.weight", kv, s->hidden, true },
+		{ "self_attn.v_proj.weight", kv, s->hidden, true },
+		{ "self_attn.o_proj.weight", s->hidden, q, true },
+		{ "post_attention_layernorm.weight", 0, s->hidden, true },
+		{ "mlp.gate_proj.weight", s->ffn, s->hidden, true },
+		{ "mlp.up_proj.weight", s->ffn, s->hidden, true },
+		{ "mlp.down_proj.weight", s->hidden, s->ffn, true },
+		{ "self_attn.q_proj.bias", 0, q, s->qkv_bias },
+		{ "self_attn.k_proj.bias", 0, kv, s->qkv_bias },
+		{ "self_attn.v_proj.bias", 0, kv, s->qkv_bias },
+		{ "self_attn.o_proj.bias", 0, s->hidden, s->o_bias },
+		{ "mlp.gate_proj.bias", 0, s->ffn, s->mlp_bias },
+		{ "mlp.up_proj.bias", 0, s->ffn, s->mlp_bias },
+		{ "mlp.down_proj.bias", 0, s->hidden, s->mlp_bias },
+		{ "self_attn.q_norm.weight", 0, s->head_dim, s->qk_norm },
+		{ "self_attn.k_norm.weight", 0, s->head_dim, s->qk_norm },
 	};
 	char name[100];
 
@@ -105,9 +194,18 @@ static uint8_t *made_up(json_t *config, const char *type, size_t *n)
 {
 	uint64_t heads = number(config, "num_attention_heads", 1), hidden = number(config, "hidden_size", 1);
 	bool bias = json_is_true(json_object_get(config, "attention_bias")), qwen2 = strcmp(type, "qwen2") == 0;
-	struct sizes s = { number(config, "num_hidden_layers", 1), hidden, number(config, "intermediate_size", 1), number(config, "vocab_size", 1), heads,
-		number(config, "num_key_value_heads", heads), number(config, "head_dim", hidden / heads), json_is_true(json_object_get(config, "tie_word_embeddings")),
-		bias || qwen2, bias, json_is_true(json_object_get(config, "mlp_bias")), strcmp(type, "qwen3") == 0 };
+	struct sizes s = { number(config, "num_hidden_layers", 1),
+		           hidden,
+		           number(config, "intermediate_size", 1),
+		           number(config, "vocab_size", 1),
+		           heads,
+		           number(config, "num_key_value_heads", heads),
+		           number(config, "head_dim", hidden / heads),
+		           json_is_true(json_object_get(config, "tie_word_embeddings")),
+		           bias || qwen2,
+		           bias,
+		           json_is_true(json_object_get(config, "mlp_bias")),
+		           strcmp(type, "qwen3") == 0 };
 	struct header h = { 0 };
 
 	entry(&h, "model.embed_tokens.weight", s.vocab, s.hidden);
@@ -148,9 +246,12 @@ static const char *expected(json_t *config, const char *type)
 	return NULL;
 }
 
-struct counts { unsigned opened, refused; };
+struct counts {
+	unsigned opened, refused;
+};
 
-static void check(const char *name, const uint8_t *weights, size_t n, const char *config, size_t n_config, const char *part, struct counts *c)
+static void check(const char *name, const uint8_t *weights, size_t n, const char *config, size_t n_config,
+                  const char *part, struct counts *c)
 {
 	struct error err = { 0 };
 	struct model m;
@@ -173,7 +274,7 @@ static void check_config(const char *file, struct counts *c)
 	if (!shared_path(path, relative))
 		fail_msg("%s is listed, but not there", file);
 	char *bytes = (char *)file_bytes(path, &n_text);
-	json_t *config = json_read(bytes, n_text, n_text, file, NULL);      /* one of them says Infinity */
+	json_t *config = json_read(bytes, n_text, n_text, file, NULL); /* one of them says Infinity */
 	const char *type = json_string_value(json_object_get(config, "model_type")), *part = expected(config, type);
 	if (type && !part && refusal(type))
 		fail_msg("%s: type %s runs and is refused", file, type);
@@ -194,7 +295,8 @@ static void test_configurations(void **state)
 	if (!shared_path(path, "data/configs/index.json"))
 		skip();
 	json_t *index = json_load_file(path, 0, NULL);
-	json_array_foreach(index, i, entry_of) {
+	json_array_foreach(index, i, entry_of)
+	{
 		const char *file = json_string_value(json_object_get(entry_of, "file")), *name = strrchr(file, '/') + 1;
 		if (strcmp(name, "config.json") == 0 || there(entry_of, "model_type"))
 			check_config(file, &c);
@@ -212,7 +314,8 @@ static const char *value_text(json_t *v, char out[64])
 
 	if (json_is_string(printed))
 		return json_string_value(printed);
-	snprintf(out, 64, "%.9g", json_is_boolean(printed) ? (double)json_is_true(printed) : json_number_value(printed));
+	snprintf(out, 64, "%.9g",
+	         json_is_boolean(printed) ? (double)json_is_true(printed) : json_number_value(printed));
 	return out;
 }
 
@@ -234,9 +337,10 @@ static const char *type_of(const char *key, json_t *one, const char *value)
 static void put_key(struct gguf_writer *w, const char *key, json_t *one)
 {
 	char number_text[64];
-	const char *value = value_text(json_is_object(one) ? json_object_get(one, "value") : one, number_text), *type = type_of(key, one, value);
+	const char *value = value_text(json_is_object(one) ? json_object_get(one, "value") : one, number_text),
+		   *type = type_of(key, one, value);
 
-	if (strncmp(key, "split.", 6) == 0 || strncmp(type, "arr", 3) == 0)      /* of one file of a set; cut in print */
+	if (strncmp(key, "split.", 6) == 0 || strncmp(type, "arr", 3) == 0) /* of one file of a set; cut in print */
 		return;
 	if (strcmp(type, "str") == 0)
 		gguf_write_string(w, key, value);
@@ -254,11 +358,13 @@ static uint64_t key_number(json_t *kv, const char *arch, const char *suffix, uin
 
 	snprintf(key, sizeof key, "%s.%s", arch, suffix);
 	json_t *one = json_object_get(kv, key);
-	return one ? strtoull(value_text(json_is_object(one) ? json_object_get(one, "value") : one, out), NULL, 10) : otherwise;
+	return one ? strtoull(value_text(json_is_object(one) ? json_object_get(one, "value") : one, out), NULL, 10)
+	           : otherwise;
 }
 
 /* A tensor of which only the description is there: the offset is that which it would have. */
-static void describe(struct gguf_writer *w, const char *name, enum dtype type, uint64_t cols, uint64_t rows, uint64_t *at)
+static void describe(struct gguf_writer *w, const char *name, enum dtype type, uint64_t cols, uint64_t rows,
+                     uint64_t *at)
 {
 	gguf_write_tensor(w, name, type, rows ? 2 : 1, (const uint64_t[]){ cols, rows }, NULL, 0);
 	memcpy(w->info.p + w->info.n - sizeof *at, at, sizeof *at);
@@ -268,15 +374,30 @@ static void describe(struct gguf_writer *w, const char *name, enum dtype type, u
 static void put_info(struct gguf_writer *w, const char *name, const struct sizes *s, uint64_t *at)
 {
 	uint64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
-	const struct { const char *part; uint64_t cols, rows; } list[] = {
-		{ "attn_q.weight", s->hidden, q }, { "attn_k.weight", s->hidden, kv }, { "attn_v.weight", s->hidden, kv }, { "attn_output.weight", q, s->hidden },
-		{ "ffn_gate.weight", s->hidden, s->ffn }, { "ffn_up.weight", s->hidden, s->ffn }, { "ffn_down.weight", s->ffn, s->hidden }, { "token_embd.weight", s->hidden, s->vocab },
-		{ "output.weight", s->hidden, s->vocab }, { "attn_q_norm.weight", s->head_dim, 0 }, { "attn_k_norm.weight", s->head_dim, 0 }, { "attn_q.bias", q, 0 }, { "attn_k.bias", kv, 0 },
-		{ "attn_v.bias", kv, 0 }, { "norm.weight", s->hidden, 0 },
+	const struct {
+		const char *part;
+		uint64_t cols, rows;
+	} list[] = {
+		{ "attn_q.weight", s->hidden, q },
+		{ "attn_k.weight", s->hidden, kv },
+		{ "attn_v.weight", s->hidden, kv },
+		{ "attn_output.weight", q, s->hidden },
+		{ "ffn_gate.weight", s->hidden, s->ffn },
+		{ "ffn_up.weight", s->hidden, s->ffn },
+		{ "ffn_down.weight", s->ffn, s->hidden },
+		{ "token_embd.weight", s->hidden, s->vocab },
+		{ "output.weight", s->hidden, s->vocab },
+		{ "attn_q_norm.weight", s->head_dim, 0 },
+		{ "attn_k_norm.weight", s->head_dim, 0 },
+		{ "attn_q.bias", q, 0 },
+		{ "attn_k.bias", kv, 0 },
+		{ "attn_v.bias", kv, 0 },
+		{ "norm.weight", s->hidden, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-		if (strlen(name) >= strlen(list[i].part) && strcmp(name + strlen(name) - strlen(list[i].part), list[i].part) == 0) {
+		if (strlen(name) >= strlen(list[i].part) &&
+		    strcmp(name + strlen(name) - strlen(list[i].part), list[i].part) == 0) {
 			describe(w, name, list[i].rows ? DTYPE_BF16 : DTYPE_F32, list[i].cols, list[i].rows, at);
 			return;
 		}
@@ -286,7 +407,9 @@ static void put_info(struct gguf_writer *w, const char *name, const struct sizes
 /* The tensors that a file names, or those of a qwen3 with its embedding tied. */
 static void put_infos(struct gguf_writer *w, json_t *names, const struct sizes *s)
 {
-	static const char *const layer[] = { "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down" };
+	static const char *const layer[] = { "attn_norm",   "attn_q",      "attn_k",      "attn_v",
+		                             "attn_output", "attn_q_norm", "attn_k_norm", "ffn_norm",
+		                             "ffn_gate",    "ffn_up",      "ffn_down" };
 	uint64_t at = 0;
 	char name[64];
 
@@ -314,21 +437,28 @@ static void check_header(const char *file, struct counts *c)
 	snprintf(relative, sizeof relative, "data/gguf-headers/%s", file);
 	if (!shared_path(path, relative))
 		fail_msg("%s is listed, but not there", file);
-	json_t *all = json_load_file(path, 0, NULL), *kv = json_object_get(all, "kv"), *name = json_object_get(kv, "general.architecture");
+	json_t *all = json_load_file(path, 0, NULL), *kv = json_object_get(all, "kv"),
+	       *name = json_object_get(kv, "general.architecture");
 	gguf_writer_start(&w, 3, 32);
 	if (!kv)
 		gguf_write_string(&w, "general.architecture", "falcon");
-	json_object_foreach(kv, key, one)
-		put_key(&w, key, one);
-	const char *arch = !kv ? "falcon" : value_text(json_is_object(name) ? json_object_get(name, "value") : name, out);
+	json_object_foreach(kv, key, one) put_key(&w, key, one);
+	const char *arch =
+		!kv ? "falcon" : value_text(json_is_object(name) ? json_object_get(name, "value") : name, out);
 	bool run = strcmp(arch, "llama") == 0 || strcmp(arch, "qwen2") == 0 || strcmp(arch, "qwen3") == 0;
-	struct sizes s = { .layers = key_number(kv, arch, "block_count", 1), .hidden = key_number(kv, arch, "embedding_length", 32), .ffn = key_number(kv, arch, "feed_forward_length", 32),
-		.heads = key_number(kv, arch, "attention.head_count", 1), .vocab = key_number(kv, arch, "vocab_size", 1000) };
+	struct sizes s = { .layers = key_number(kv, arch, "block_count", 1),
+		           .hidden = key_number(kv, arch, "embedding_length", 32),
+		           .ffn = key_number(kv, arch, "feed_forward_length", 32),
+		           .heads = key_number(kv, arch, "attention.head_count", 1),
+		           .vocab = key_number(kv, arch, "vocab_size", 1000) };
 	s.kv_heads = key_number(kv, arch, "attention.head_count_kv", s.heads);
 	s.head_dim = key_number(kv, arch, "attention.key_length", s.heads ? s.hidden / s.heads : 0);
 	if (run)
 		put_infos(&w, json_object_get(all, "tensor_names"), &s);
-	part = !run ? refusal(arch) : key_number(kv, arch, "expert_count", 0) ? "llama.expert_count is 8 (mixture of experts), which is not supported" : NULL;
+	part = !run ? refusal(arch)
+	       : key_number(kv, arch, "expert_count", 0)
+	               ? "llama.expert_count is 8 (mixture of experts), which is not supported"
+	               : NULL;
 	if (!run && !part)
 		fail_msg("%s: no expectation is stated for %s", file, arch);
 	uint8_t *p = gguf_writer_finish(&w, &n);
@@ -353,18 +483,51 @@ static void test_gguf_metadata(void **state)
 	assert_true(c.opened >= 5 && c.refused >= 30);
 }
 
-/* ---- small models of many kinds: what is said of the directory, and of a GGUF file in it. NULL: opens; GGUF "": there is none */
+/* ---- small models of many kinds: what is said of the directory, and of a GGUF file in it. NULL: opens; GGUF "": there
+ * is none */
 
-static const struct { const char *folder, *hf, *gguf; } small[] = {
-	{ "llama-a", NULL, NULL }, { "llama-gqa4-bf16", NULL, "" }, { "llama-mha-f32", NULL, "" }, { "mistral-gqa4-f16", NULL, "" }, { "qwen3-gqa2-bf16", NULL, "" }, { "ernie45-a", NULL, NULL },
-	{ "seedoss-a", NULL, NULL }, { "ministral3-a", images, "key mistral3.attention.temperature_scale is 0.100000001 (queries scaled by position)" }, { "mistral4-a", images, latent },
-	{ "mixtral-a", experts, "key llama.expert_count is 5 (mixture of experts), which is not supported" }, { "arcee-a", "without a gate", "without a gate" }, { "cohere2-a", mean, mean },
-	{ "deepseekv2-a", latent, latent }, { "deepseekv3-a", latent, latent }, { "glm4moelite-a", latent, latent }, { "exaone4-a", norms_behind, norms_behind }, { "gemma2-a", norms_behind, norms_behind },
-	{ "gemma3-a", norms_behind, norms_behind }, { "gemma4-e-a", "heads of several sizes", "heads of several sizes" }, { "glm4-a", norms_behind, norms_behind }, { "olmo2-a", norms_behind, norms_behind },
-	{ "olmo3-a", norms_behind, norms_behind }, { "glm4moe-a", experts, experts }, { "granitemoe-a", experts, "" }, { "olmoe-a", experts, experts }, { "qwen2moe-a", experts, experts },
-	{ "qwen3moe-a", experts, experts }, { "gptoss-a", "attention sinks", "attention sinks" }, { "granite-a", "scales of embedding", "" }, { "granitehybrid-a", scan, "" }, { "nemotronh-a", scan, scan },
-	{ "hunyuan-a", "behind the rotation", "behind the rotation" }, { "lfm2-a", "short convolutions", "short convolutions" }, { "lfm2moe-a", "short convolutions", "short convolutions" },
-	{ "phi3-a", "longrope", "longrope" }, { "qwen35-a", delta, delta }, { "qwen35moe-a", delta, delta }, { "qwen3next-a", delta, delta },
+static const struct {
+	const char *folder, *hf, *gguf;
+} small[] = {
+	{ "llama-a", NULL, NULL },
+	{ "llama-gqa4-bf16", NULL, "" },
+	{ "llama-mha-f32", NULL, "" },
+	{ "mistral-gqa4-f16", NULL, "" },
+	{ "qwen3-gqa2-bf16", NULL, "" },
+	{ "ernie45-a", NULL, NULL },
+	{ "seedoss-a", NULL, NULL },
+	{ "ministral3-a", images,
+	  "key mistral3.attention.temperature_scale is 0.100000001 (queries scaled by position)" },
+	{ "mistral4-a", images, latent },
+	{ "mixtral-a", experts, "key llama.expert_count is 5 (mixture of experts), which is not supported" },
+	{ "arcee-a", "without a gate", "without a gate" },
+	{ "cohere2-a", mean, mean },
+	{ "deepseekv2-a", latent, latent },
+	{ "deepseekv3-a", latent, latent },
+	{ "glm4moelite-a", latent, latent },
+	{ "exaone4-a", norms_behind, norms_behind },
+	{ "gemma2-a", norms_behind, norms_behind },
+	{ "gemma3-a", norms_behind, norms_behind },
+	{ "gemma4-e-a", "heads of several sizes", "heads of several sizes" },
+	{ "glm4-a", norms_behind, norms_behind },
+	{ "olmo2-a", norms_behind, norms_behind },
+	{ "olmo3-a", norms_behind, norms_behind },
+	{ "glm4moe-a", experts, experts },
+	{ "granitemoe-a", experts, "" },
+	{ "olmoe-a", experts, experts },
+	{ "qwen2moe-a", experts, experts },
+	{ "qwen3moe-a", experts, experts },
+	{ "gptoss-a", "attention sinks", "attention sinks" },
+	{ "granite-a", "scales of embedding", "" },
+	{ "granitehybrid-a", scan, "" },
+	{ "nemotronh-a", scan, scan },
+	{ "hunyuan-a", "behind the rotation", "behind the rotation" },
+	{ "lfm2-a", "short convolutions", "short convolutions" },
+	{ "lfm2moe-a", "short convolutions", "short convolutions" },
+	{ "phi3-a", "longrope", "longrope" },
+	{ "qwen35-a", delta, delta },
+	{ "qwen35moe-a", delta, delta },
+	{ "qwen3next-a", delta, delta },
 	{ "smollm3-a", "without a rotary embedding", "without a rotary embedding" },
 };
 
@@ -400,7 +563,8 @@ static void test_small_models(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_configurations), cmocka_unit_test(test_gguf_metadata), cmocka_unit_test(test_small_models) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_configurations), cmocka_unit_test(test_gguf_metadata),
+		                            cmocka_unit_test(test_small_models) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tests/loaders/t_safetensors.c - the safetensors container: its rules, truncation at every byte, every byte of a header changed. */
+/* tests/loaders/t_safetensors.c - the safetensors container: its rules, truncation at every byte, every byte of a
+ * header changed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@
 #include "tests/support/shared.h"
 #include "tests/loaders/st_writer.h"
 
-#define F(dtype, shape, begin, end) "{\"dtype\":\"" dtype "\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end "]}"
+#define F(dtype, shape, begin, end) \
+	"{\"dtype\":\"" dtype "\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end "]}"
 
 static void expect(const char *header, size_t header_bytes, size_t data, bool header_only, const char *part)
 {
@@ -33,13 +35,21 @@ static void expect(const char *header, size_t header_bytes, size_t data, bool he
 
 static void test_rules(void **state)
 {
-	static const struct { const char *header; size_t data; const char *error; } rule[] = {
-		{ "{}", 0, NULL }, { "  {} \n", 0, NULL }, { "{}", 1, "the tensors end at byte 10, but the file has 11 bytes" },
+	static const struct {
+		const char *header;
+		size_t data;
+		const char *error;
+	} rule[] = {
+		{ "{}", 0, NULL },
+		{ "  {} \n", 0, NULL },
+		{ "{}", 1, "the tensors end at byte 10, but the file has 11 bytes" },
 		{ "{\"a\":" F("F32", "2,3", "0", "24") "}", 24, NULL },
 		{ "{\"a\":" F("F32", "2,3", "0", "24") "}", 23, "but the file has" },
 		{ "{\"a\":" F("F32", "", "0", "4") "}", 4, NULL },
 		{ "{\"a\":" F("F32", "0,5", "0", "0") "}", 0, NULL },
-		{ "{\"b\":" F("U8", "4", "4", "8") ",\"a\":" F("I64", "0", "4", "4") ",\"c\":" F("BF16", "2", "0", "4") "}", 8, NULL },
+		{ "{\"b\":" F("U8", "4", "4",
+		              "8") ",\"a\":" F("I64", "0", "4", "4") ",\"c\":" F("BF16", "2", "0", "4") "}",
+		  8, NULL },
 		{ "{\"a\":" F("F8_E4M3", "3", "0", "3") ",\"b\":" F("F32", "1", "3", "7") "}", 7, NULL },
 		{ "{\"a\":" F("F33", "1", "0", "4") "}", 4, "dtype F33, which is no known type" },
 		{ "{\"a\":" F("Q8_0", "32", "0", "34") "}", 34, "dtype Q8_0, which is no known type" },
@@ -50,35 +60,60 @@ static void test_rules(void **state)
 		{ "{\"a\":" F("F32", "2305843009213693952", "0", "8") "}", 8, "more than 2^63 bytes" },
 		{ "{\"a\":" F("F32", "18446744073709551616", "0", "8") "}", 8, "does not fit 64 bits" },
 		{ "{\"a\":" F("F32", "-1", "0", "8") "}", 8, "expected a non-negative integer" },
-		{ "{\"a\":" F("F32", "1.0", "0", "4") "}", 4, "without fraction" }, { "{\"a\":" F("F32", "1e0", "0", "4") "}", 4, "without fraction" },
-		{ "{\"a\":" F("F32", "01", "0", "4") "}", 4, "begins with 0" }, { "{\"a\":" F("F32", "\"1\"", "0", "4") "}", 4, "expected a non-negative integer" },
-		{ "{\"a\":" F("U8", "1,1,1,1,1,1,1,1", "0", "1") "}", 1, NULL }, { "{\"a\":" F("U8", "1,1,1,1,1,1,1,1,1", "0", "1") "}", 1, "more than 8 dimensions" },
-		{ "{\"a\":" F("U8", "4", "0", "4") ",\"b\":" F("U8", "4", "2", "6") "}", 6, "neither overlap nor leave gaps" },
-		{ "{\"a\":" F("U8", "4", "0", "4") ",\"b\":" F("U8", "4", "5", "9") "}", 9, "neither overlap nor leave gaps" },
+		{ "{\"a\":" F("F32", "1.0", "0", "4") "}", 4, "without fraction" },
+		{ "{\"a\":" F("F32", "1e0", "0", "4") "}", 4, "without fraction" },
+		{ "{\"a\":" F("F32", "01", "0", "4") "}", 4, "begins with 0" },
+		{ "{\"a\":" F("F32", "\"1\"", "0", "4") "}", 4, "expected a non-negative integer" },
+		{ "{\"a\":" F("U8", "1,1,1,1,1,1,1,1", "0", "1") "}", 1, NULL },
+		{ "{\"a\":" F("U8", "1,1,1,1,1,1,1,1,1", "0", "1") "}", 1, "more than 8 dimensions" },
+		{ "{\"a\":" F("U8", "4", "0", "4") ",\"b\":" F("U8", "4", "2", "6") "}", 6,
+		  "neither overlap nor leave gaps" },
+		{ "{\"a\":" F("U8", "4", "0", "4") ",\"b\":" F("U8", "4", "5", "9") "}", 9,
+		  "neither overlap nor leave gaps" },
 		{ "{\"a\":" F("U8", "4", "1", "5") "}", 5, "neither overlap nor leave gaps" },
-		{ "{\"a\":" F("U8", "1", "0", "1") ",\"a\":" F("U8", "1", "1", "2") "}", 2, "tensor a occurs more than once" },
-		{ "{\"a\":" F("U8", "1", "0", "1") ",\"\\u0061\":" F("U8", "1", "1", "2") "}", 2, "tensor a occurs more than once" },
-		{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 0, "tensor a has no data_offsets" }, { "{\"a\":{}}", 0, "has no dtype" },
-		{ "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "dtype more than once" },
+		{ "{\"a\":" F("U8", "1", "0", "1") ",\"a\":" F("U8", "1", "1", "2") "}", 2,
+		  "tensor a occurs more than once" },
+		{ "{\"a\":" F("U8", "1", "0", "1") ",\"\\u0061\":" F("U8", "1", "1", "2") "}", 2,
+		  "tensor a occurs more than once" },
+		{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 0, "tensor a has no data_offsets" },
+		{ "{\"a\":{}}", 0, "has no dtype" },
+		{ "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+		  "dtype more than once" },
 		{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1, "expected" },
 		{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]}}", 1, "expected two data_offsets" },
-		{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"note\":[{\"x\":[null,true,-1.5e3]}]}}", 1, NULL },
-		{ "{\"__metadata__\":{\"a\":\"b\"}}", 0, NULL }, { "{\"__metadata__\":{\"a\":1}}", 0, "expected a string" },
-		{ "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "more than once" }, { "[]", 0, "expected an object" }, { "", 0, "expected an object" },
-		{ "{\"a\":1}", 0, "expected an object" }, { "{} {}", 0, "expected nothing more" }, { "{,}", 0, "expected a string" },
+		{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"note\":[{\"x\":[null,true,-1.5e3]}]}"
+		  "}",
+		  1, NULL },
+		{ "{\"__metadata__\":{\"a\":\"b\"}}", 0, NULL },
+		{ "{\"__metadata__\":{\"a\":1}}", 0, "expected a string" },
+		{ "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "more than once" },
+		{ "[]", 0, "expected an object" },
+		{ "", 0, "expected an object" },
+		{ "{\"a\":1}", 0, "expected an object" },
+		{ "{} {}", 0, "expected nothing more" },
+		{ "{,}", 0, "expected a string" },
 	};
 
 	for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)
 		expect(rule[i].header, strlen(rule[i].header), rule[i].data, false, rule[i].error);
 	expect("{}\0\0", 4, 0, false, "expected nothing more");
-	expect("{\"a\":" F("F32", "1000000", "0", "4000000") "}", strlen("{\"a\":" F("F32", "1000000", "0", "4000000") "}"), 0, true, NULL);
+	expect("{\"a\":" F("F32", "1000000", "0", "4000000") "}",
+	       strlen("{\"a\":" F("F32", "1000000", "0", "4000000") "}"), 0, true, NULL);
 }
 
 static void test_header_length(void **state)
 {
-	static const struct { uint64_t length; const char *error; } bad[] = {
-		{ 0, "expected an object" }, { 3, "but only 2 bytes follow" }, { 100000000, "but only 2 bytes follow" }, { 100000001, "expected at most 100000000" },
-		{ 1ull << 63, "expected at most" }, { UINT64_MAX, "expected at most" }, { UINT64_MAX - 7, "expected at most" },
+	static const struct {
+		uint64_t length;
+		const char *error;
+	} bad[] = {
+		{ 0, "expected an object" },
+		{ 3, "but only 2 bytes follow" },
+		{ 100000000, "but only 2 bytes follow" },
+		{ 100000001, "expected at most 100000000" },
+		{ 1ull << 63, "expected at most" },
+		{ UINT64_MAX, "expected at most" },
+		{ UINT64_MAX - 7, "expected at most" },
 	};
 	uint8_t file[10] = { 2, 0, 0, 0, 0, 0, 0, 0, '{', '}' };
 	struct safetensors s;
@@ -115,8 +150,10 @@ static void test_reads(void **state)
 	assert_true(safetensors_parse(&s, p, n, "sample", false, NULL));
 	assert_int_equal(s.n_tensors, 3);
 	const struct safetensors_tensor *t = s.tensor;
-	assert_true(t[0].type == DTYPE_F32 && t[0].rank == 2 && t[0].dim[0] == 2 && t[0].dim[1] == 3 && t[0].dim[2] == 1 && t[0].bytes == 24);
-	assert_true(t[1].type == DTYPE_F16 && t[1].rank == 1 && t[1].name.n == 7 && memcmp(t[1].name.p, "second\n", 7) == 0);
+	assert_true(t[0].type == DTYPE_F32 && t[0].rank == 2 && t[0].dim[0] == 2 && t[0].dim[1] == 3 &&
+	            t[0].dim[2] == 1 && t[0].bytes == 24);
+	assert_true(t[1].type == DTYPE_F16 && t[1].rank == 1 && t[1].name.n == 7 &&
+	            memcmp(t[1].name.p, "second\n", 7) == 0);
 	assert_true(t[2].rank == 0 && t[2].bytes == 1 && t[2].offset + 1 == n);
 	memcpy(&last, p + t[0].offset + 20, sizeof last);
 	assert_true(last == 6);
@@ -223,7 +260,8 @@ static void run_case(const char *folder, const char *name, const char *answer)
 
 static void test_malformed_files(void **state)
 {
-	static const char *const folders[] = { "data/malformed/safetensors/from-reports", "data/malformed/safetensors/hf-unit-tests" };
+	static const char *const folders[] = { "data/malformed/safetensors/from-reports",
+		                               "data/malformed/safetensors/hf-unit-tests" };
 	char folder[1024], path[1100], line[300], name[100], a[100], b[100];
 	unsigned cases = 0;
 

@@ -1,5 +1,5 @@
-/* tests/loaders/t_tokenizer.c - the tokenizer on vocabularies written here: encoding, decoding, streams, splitting rules,
- * everything tokenizer.json may ask for, every refusal, and long texts. */
+/* tests/loaders/t_tokenizer.c - the tokenizer on vocabularies written here: encoding, decoding, streams, splitting
+ * rules, everything tokenizer.json may ask for, every refusal, and long texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,8 @@
 
 /* ---- helpers */
 
-static void check_ids(const struct tokenizer *t, const char *text, size_t n, unsigned flags, const int32_t *want, size_t n_want)
+static void check_ids(const struct tokenizer *t, const char *text, size_t n, unsigned flags, const int32_t *want,
+                      size_t n_want)
 {
 	struct error err = { 0 };
 	int32_t *ids;
@@ -32,7 +33,8 @@ static void check_ids(const struct tokenizer *t, const char *text, size_t n, uns
 }
 
 #define IDS(t, text, flags, ...) \
-	check_ids(t, text, strlen(text), flags, (const int32_t[]){ __VA_ARGS__ }, sizeof (const int32_t[]){ __VA_ARGS__ } / sizeof(int32_t))
+	check_ids(t, text, strlen(text), flags, (const int32_t[]){ __VA_ARGS__ }, \
+	          sizeof(const int32_t[]){ __VA_ARGS__ } / sizeof(int32_t))
 
 static void check_text(const struct tokenizer *t, const int32_t *ids, size_t n, bool special, const char *want)
 {
@@ -47,7 +49,8 @@ static void check_text(const struct tokenizer *t, const int32_t *ids, size_t n, 
 }
 
 #define TEXT(t, special, want, ...) \
-	check_text(t, (const int32_t[]){ __VA_ARGS__ }, sizeof (const int32_t[]){ __VA_ARGS__ } / sizeof(int32_t), special, want)
+	check_text(t, (const int32_t[]){ __VA_ARGS__ }, sizeof(const int32_t[]){ __VA_ARGS__ } / sizeof(int32_t), \
+	           special, want)
 
 /* decode(encode(text)) */
 static void check_round_trip(const struct tokenizer *t, const char *text, size_t n, const char *want, size_t n_want)
@@ -70,7 +73,8 @@ static struct tokenizer *from_json(const char *json, const char *config, struct 
 {
 	memset(err, 0, sizeof *err);
 	return tokenizer_from_json((struct tokenizer_text){ json, strlen(json), "small.json" },
-	                           (struct tokenizer_text){ config, config ? strlen(config) : 0, "small_config.json" }, 0, err);
+	                           (struct tokenizer_text){ config, config ? strlen(config) : 0, "small_config.json" },
+	                           0, err);
 }
 
 static struct tokenizer *must_json(const char *json, const char *config)
@@ -104,10 +108,13 @@ static void test_byte_level(void **unused)
 	open_byte_level(&s, "gpt-2");
 	IDS(s.t, "lower", 0, 261, 262);
 	IDS(s.t, "lower lower", 0, 261, 262, 260, 262);
-	IDS(s.t, "aaaaaaa", 0, 264, 263, 'a');                 /* the leftmost of equal pairs first */
+	IDS(s.t, "aaaaaaa", 0, 264, 263, 'a'); /* the leftmost of equal pairs first */
 	IDS(s.t, "\xc3\xa9", 0, 0xc3, 0xa9);
-	IDS(s.t, "a\xff" "b", 0, 'a', 0xff, 'b');               /* a byte that is no character */
-	IDS(s.t, "lo\xe2\x82", 0, 258, 0xe2, 0x82);            /* a cut character */
+	IDS(s.t,
+	    "a\xff"
+	    "b",
+	    0, 'a', 0xff, 'b');                     /* a byte that is no character */
+	IDS(s.t, "lo\xe2\x82", 0, 258, 0xe2, 0x82); /* a cut character */
 	check_ids(s.t, "", 0, 0, NULL, 0);
 	check_ids(s.t, "a\0b", 3, 0, (int32_t[]){ 'a', 0, 'b' }, 3);
 	TEXT(s.t, false, "lower low", 261, 262, 260);
@@ -124,7 +131,8 @@ static void test_whole_words(void **unused)
 	struct small s;
 	struct error err;
 
-	/* merging makes "ab" first and never reaches the token "abc"; the rule that a word which is a token stays whole does */
+	/* merging makes "ab" first and never reaches the token "abc"; the rule that a word which is a token stays whole
+	 * does */
 	byte_level_vocab(&s.file, "gpt-2", merges, 3);
 	assert_true(small_open(&s, 0, &err));
 	IDS(s.t, "abc abc", 0, 258, 'c', ' ', 258, 'c');
@@ -141,14 +149,14 @@ static void test_specials(void **unused)
 
 	open_byte_level(&s, "llama-bpe");
 	IDS(s.t, "<|a|>x", TOKENIZE_SPECIAL, 256, 'x');
-	IDS(s.t, "<|a|>x", 0, '<', '|', 'a', '|', '>', 'x');   /* asked as plain text */
-	IDS(s.t, "<|b|>x", 0, 257, 'x');                       /* a user-defined token is always one token */
+	IDS(s.t, "<|a|>x", 0, '<', '|', 'a', '|', '>', 'x'); /* asked as plain text */
+	IDS(s.t, "<|b|>x", 0, 257, 'x');                     /* a user-defined token is always one token */
 	IDS(s.t, "<|a<|a|>", TOKENIZE_SPECIAL, '<', '|', 'a', 256);
-	IDS(s.t, "x", TOKENIZE_BOS_EOS, 256, 'x');             /* this rule begins every text with BOS */
+	IDS(s.t, "x", TOKENIZE_BOS_EOS, 256, 'x'); /* this rule begins every text with BOS */
 	check_ids(s.t, "", 0, TOKENIZE_BOS_EOS, (int32_t[]){ 256 }, 1);
 	TEXT(s.t, false, "x<|b|>", 256, 'x', 257);
 	TEXT(s.t, true, "<|a|>x<|b|>", 256, 'x', 257);
-	TEXT(s.t, false, "x", -1, 'x', 1 << 20);               /* ids outside the vocabulary add nothing */
+	TEXT(s.t, false, "x", -1, 'x', 1 << 20); /* ids outside the vocabulary add nothing */
 	assert_int_equal(tokenizer_bos(s.t), 256);
 	assert_true(tokenizer_is_eog(s.t, 256));
 	assert_false(tokenizer_is_eog(s.t, 'x'));
@@ -163,7 +171,8 @@ static void test_specials(void **unused)
 /* ---- SentencePiece style */
 
 #define M "\xe2\x96\x81"
-static const char *const some_pieces[] = { M "t", "he", M "the", "in", M, "t", "h", "e", "i", "n", M M, "\xc3\xa9", "ab", "b" };
+static const char *const some_pieces[] = { M "t", "he", M "the", "in", M,          "t",  "h",
+	                                   "e",   "i",  "n",     M M,  "\xc3\xa9", "ab", "b" };
 /* ids: ▁t 259, he 260, ▁the 261, in 262, ▁ 263, t 264, h 265, e 266, i 267, n 268, ▁▁ 269, é 270, ab 271, b 272 */
 
 static void open_spm(struct small *s, int prefix)
@@ -183,13 +192,13 @@ static void test_scores(void **unused)
 	open_spm(&s, 1);
 	IDS(s.t, "the", 0, 261);
 	IDS(s.t, "the the", TOKENIZE_BOS_EOS, 1, 261, 261);
-	IDS(s.t, "in  the", 0, 263, 262, 263, 261);            /* "▁t" beats "▁▁", and then "▁the" */
+	IDS(s.t, "in  the", 0, 263, 262, 263, 261); /* "▁t" beats "▁▁", and then "▁the" */
 	IDS(s.t, "  n", 0, 269, 263, 268);
 	IDS(s.t, "\xc3\xa9", 0, 263, 270);
-	IDS(s.t, "\xc3\xa8", 0, 263, 3 + 0xc3, 3 + 0xa8);      /* not in the vocabulary: its bytes */
+	IDS(s.t, "\xc3\xa8", 0, 263, 3 + 0xc3, 3 + 0xa8); /* not in the vocabulary: its bytes */
 	IDS(s.t, "\n", 0, 263, 3 + 10);
 	IDS(s.t, "a\xff", 0, 263, 3 + 'a', 3 + 0xff);
-	IDS(s.t, "ab", 0, 263, 271);                           /* "a" is no token, but part of one */
+	IDS(s.t, "ab", 0, 263, 271); /* "a" is no token, but part of one */
 	IDS(s.t, "<s>", TOKENIZE_SPECIAL, 1);
 	IDS(s.t, "<s>the", TOKENIZE_SPECIAL, 1, 261);
 	IDS(s.t, "<s>", 0, 263, 3 + '<', 3 + 's', 3 + '>');
@@ -197,7 +206,7 @@ static void test_scores(void **unused)
 	check_ids(s.t, "", 0, 0, NULL, 0);
 	TEXT(s.t, false, "the the", 1, 261, 261);
 	TEXT(s.t, true, "<s> the the", 1, 261, 261);
-	TEXT(s.t, false, " the", 263, 261);                    /* one space is dropped, not two */
+	TEXT(s.t, false, " the", 263, 261); /* one space is dropped, not two */
 	TEXT(s.t, false, "the\xc3\xa8", 261, 3 + 0xc3, 3 + 0xa8);
 	assert_true(tokenizer_is_eog(s.t, 2));
 	assert_int_equal(tokenizer_bos(s.t), 1);
@@ -280,10 +289,13 @@ static void test_streams(void **unused)
 	check_stream(s.t, "a\xc3\xa9z", 4, "a.\xc3\xa9z");
 	check_stream(s.t, "\xf0\x9f\xa6\x99", 4, "...\xf0\x9f\xa6\x99");
 	check_stream(s.t, "\xe2\x82", 2, ".." BAD);
-	check_stream(s.t, "\xe2\x82" "a", 3, ".." BAD "a");
+	check_stream(s.t,
+	             "\xe2\x82"
+	             "a",
+	             3, ".." BAD "a");
 	check_stream(s.t, "\xff\xfe", 2, BAD BAD);
-	check_stream(s.t, "\xc0\xaf", 2, BAD BAD);                     /* overlong */
-	check_stream(s.t, "\xed\xa0\x80", 3, "." BAD BAD BAD);         /* a surrogate: three bytes, none of a character */
+	check_stream(s.t, "\xc0\xaf", 2, BAD BAD);             /* overlong */
+	check_stream(s.t, "\xed\xa0\x80", 3, "." BAD BAD BAD); /* a surrogate: three bytes, none of a character */
 	check_stream(s.t, "\xf4\x90\x80\x80", 4, "." BAD BAD BAD BAD);
 	check_stream(s.t, "\xe2\xe2\x82\xac", 4, "." BAD ".\xe2\x82\xac");
 	small_close(&s);
@@ -334,10 +346,12 @@ static void check_words(const char *rule, const char *text, const char *want)
 	char got[400] = "";
 	bool bos;
 
-	if (!tok_pre_by_name(&t, rule, strlen(rule), "rule", &bos, &err) || !tok_append(&w.text, text, strlen(text), &err) || !tok_pretokenize(&t, &w))
+	if (!tok_pre_by_name(&t, rule, strlen(rule), "rule", &bos, &err) ||
+	    !tok_append(&w.text, text, strlen(text), &err) || !tok_pretokenize(&t, &w))
 		fail_msg("%s", err.text);
 	for (size_t i = 0; i < w.spans.n; i++)
-		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.*s", i ? "|" : "", (int)w.spans.p[i].n, w.text.p + w.spans.p[i].at);
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.*s", i ? "|" : "", (int)w.spans.p[i].n,
+		         w.text.p + w.spans.p[i].at);
 	assert_string_equal(got, want);
 	for (unsigned i = 0; i < t.n_pre; i++)
 		pcre2_code_free(t.pre[i].re);
@@ -358,12 +372,16 @@ static void test_rules(void **unused)
 	check_words("deepseek-llm", text, "I|'|ll| | pay| |12345|$!|\n|\n| Now|\xff| ok| ");
 	check_words("tekken", "iPhone HTTPServer 12/\n", "i|Phone| HTTPServer| |1|2|/\n");
 	check_words("gpt-4o", "It's HE'S 1234", "It's| HE'S| |123|4");
-	check_words("deepseek-v3", "a\xe4\xb8\xad\xe6\x96\x87" "12345!x\n", "a|\xe4\xb8\xad\xe6\x96\x87|123|45|!x|\n");
+	check_words("deepseek-v3",
+	            "a\xe4\xb8\xad\xe6\x96\x87"
+	            "12345!x\n",
+	            "a|\xe4\xb8\xad\xe6\x96\x87|123|45|!x|\n");
 	check_words("qwen35", "ne\xcc\x81 x", "ne\xcc\x81| x");
 	check_words("bloom", "a b,c", "a| b|,|c");
 	check_words("llama-bpe", "\t\n \r\n x", "\t\n \r\n| x");
 	check_words("llama-bpe", "don'T", "don|'T");
-	check_words("llama-bpe", "a\xe1\xa0\x8e b\xe3\x80\x80 c", "a|\xe1\xa0\x8e| b|\xe3\x80\x80| c");      /* U+180E is no space, U+3000 is one */
+	check_words("llama-bpe", "a\xe1\xa0\x8e b\xe3\x80\x80 c",
+	            "a|\xe1\xa0\x8e| b|\xe3\x80\x80| c"); /* U+180E is no space, U+3000 is one */
 }
 
 static void test_unknown_rule(void **unused)
@@ -381,9 +399,12 @@ static void test_unknown_rule(void **unused)
 /* ---- tokenizer.json */
 
 #define CHARS "\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"<u>\":4,\"" M "\":5,\"" M "a\":6,\" \":7"
-#define MODEL(options) "\"model\":{\"type\":\"BPE\"," options "\"vocab\":{" CHARS "},\"merges\":[\"a b\",[\"" M "\",\"a\"]]}"
-#define ADDED "\"added_tokens\":[{\"id\":8,\"content\":\"[X]\",\"special\":true}," \
-	"{\"id\":9,\"content\":\"[L]\",\"lstrip\":true,\"rstrip\":true},{\"id\":10,\"content\":\"[W]\",\"single_word\":true,\"normalized\":false}]"
+#define MODEL(options) \
+	"\"model\":{\"type\":\"BPE\"," options "\"vocab\":{" CHARS "},\"merges\":[\"a b\",[\"" M "\",\"a\"]]}"
+#define ADDED \
+	"\"added_tokens\":[{\"id\":8,\"content\":\"[X]\",\"special\":true}," \
+	"{\"id\":9,\"content\":\"[L]\",\"lstrip\":true,\"rstrip\":true},{\"id\":10,\"content\":\"[W]\",\"single_" \
+	"word\":true,\"normalized\":false}]"
 #define UNK "\"unk_token\":\"<u>\","
 
 static void test_json_model(void **unused)
@@ -397,17 +418,20 @@ static void test_json_model(void **unused)
 	IDS(t, "xxa", 0, 4, 0);
 	tokenizer_close(t);
 	t = must_json("{" MODEL() "}", NULL);
-	IDS(t, "axb", 0, 3);                                                    /* no unknown token: dropped before merging */
+	IDS(t, "axb", 0, 3); /* no unknown token: dropped before merging */
 	IDS(t, "xx\xff", 0);
 	tokenizer_close(t);
-	t = must_json("{\"model\":{\"vocab\":{\"a\":0,\"<0x62>\":1,\"b\":5},\"merges\":[],\"byte_fallback\":true}}", NULL);
+	t = must_json("{\"model\":{\"vocab\":{\"a\":0,\"<0x62>\":1,\"b\":5},\"merges\":[],\"byte_fallback\":true}}",
+	              NULL);
 	IDS(t, "ab", 0, 0, 5);
-	assert_int_equal(tokenizer_size(t), 6);                                  /* ids 2 to 4 name nothing */
+	assert_int_equal(tokenizer_size(t), 6); /* ids 2 to 4 name nothing */
 	TEXT(t, false, "abb", 0, 1, 3, 5);
 	tokenizer_close(t);
 }
 
-#define LEVEL(options) "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"model\":{" options "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2," \
+#define LEVEL(options) \
+	"{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"model\":{" options \
+	"\"vocab\":{\"a\":0,\"b\":1,\"ab\":2," \
 	"\"<u>\":3},\"merges\":[\"a b\"]}}"
 
 /* Bytes that a byte-level vocabulary lacks: nothing of them is left, or the unknown token where the model has one. */
@@ -422,11 +446,15 @@ static void test_json_missing_bytes(void **unused)
 	IDS(t, "azzb", 0, 0, 3, 3, 1);
 	tokenizer_close(t);
 	t = must_json(LEVEL(UNK "\"fuse_unk\":true,"), NULL);
-	IDS(t, "azz\xc3\xa9" "b", 0, 0, 3, 1);
+	IDS(t,
+	    "azz\xc3\xa9"
+	    "b",
+	    0, 0, 3, 1);
 	tokenizer_close(t);
 }
 
-/* In a GGUF file user-defined tokens are found in any text, control tokens only when asked for; those not asked for hide nothing. */
+/* In a GGUF file user-defined tokens are found in any text, control tokens only when asked for; those not asked for
+ * hide nothing. */
 static void test_gguf_control_and_user(void **unused)
 {
 	static const char *const tokens[] = { "[", "X", "]", "a", "[X]", "[UNK]" };
@@ -458,7 +486,8 @@ static void test_gguf_control_and_user(void **unused)
 	small_close(&s);
 }
 
-/* In a GGUF file the unknown token of a byte-level model is never used, and what is dropped still keeps its neighbours apart. */
+/* In a GGUF file the unknown token of a byte-level model is never used, and what is dropped still keeps its neighbours
+ * apart. */
 static void test_gguf_missing_bytes(void **unused)
 {
 	struct small s;
@@ -486,25 +515,32 @@ static void test_json_added(void **unused)
 
 	IDS(t, "a[X]b", TOKENIZE_SPECIAL, 0, 8, 1);
 	IDS(t, "a[X]b", 0, 0, 4, 4, 4, 1);
-	IDS(t, "a [L] b", 0, 0, 9, 1);                    /* swallows the spaces around it */
-	IDS(t, "a[W]b", 0, 0, 4, 4, 4, 1);                /* not inside a word */
+	IDS(t, "a [L] b", 0, 0, 9, 1);     /* swallows the spaces around it */
+	IDS(t, "a[W]b", 0, 0, 4, 4, 4, 1); /* not inside a word */
 	IDS(t, "a [W] b", 0, 0, 7, 10, 7, 1);
 	IDS(t, "[W]", 0, 10);
 	TEXT(t, false, "a[L]", 0, 8, 9);
 	TEXT(t, true, "a[X][L]", 0, 8, 9);
 	tokenizer_close(t);
 	/* a special token that is not asked for is text, and nothing is found inside it */
-	t = must_json("{\"added_tokens\":[{\"id\":8,\"content\":\"[X]\",\"special\":true},{\"id\":9,\"content\":\"X\",\"normalized\":false}]," MODEL(UNK) "}", NULL);
+	t = must_json("{\"added_tokens\":[{\"id\":8,\"content\":\"[X]\",\"special\":true},{\"id\":9,\"content\":\"X\","
+	              "\"normalized\":false}]," MODEL(UNK) "}",
+	              NULL);
 	IDS(t, "a[X]X", 0, 0, 4, 4, 4, 9);
 	IDS(t, "a[X]X", TOKENIZE_SPECIAL, 0, 8, 9);
 	tokenizer_close(t);
-	t = must_json("{\"added_tokens\":[{\"id\":8,\"content\":\"xx\",\"special\":true}]," MODEL(UNK "\"ignore_merges\":true,") "}", NULL);
+	t = must_json("{\"added_tokens\":[{\"id\":8,\"content\":\"xx\",\"special\":true}]," MODEL(
+			      UNK "\"ignore_merges\":true,") "}",
+	              NULL);
 	IDS(t, "xx", 0, 4, 4);
 	IDS(t, "xx", TOKENIZE_SPECIAL, 8);
 	tokenizer_close(t);
 	/* the configuration may add some, and names the ends */
-	t = must_json("{" ADDED "," MODEL(UNK) "}", "{\"model_max_length\":1000000000000000019884624838656,\"added_tokens_decoder\":{\"8\":{\"content\":\"[X]\"},\"11\":{\"content\":\"[Y]\","
-	              "\"special\":true}},\"eos_token\":{\"content\":\"[Y]\"},\"bos_token\":\"[X]\",\"add_bos_token\":true}");
+	t = must_json(
+		"{" ADDED "," MODEL(UNK) "}",
+		"{\"model_max_length\":1000000000000000019884624838656,\"added_tokens_decoder\":{\"8\":{\"content\":\"["
+		"X]\"},\"11\":{\"content\":\"[Y]\","
+		"\"special\":true}},\"eos_token\":{\"content\":\"[Y]\"},\"bos_token\":\"[X]\",\"add_bos_token\":true}");
 	IDS(t, "a[Y]", TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, 8, 0, 11);
 	assert_true(tokenizer_is_eog(t, 11));
 	assert_int_equal(tokenizer_bos(t), 8);
@@ -513,21 +549,25 @@ static void test_json_added(void **unused)
 
 static void test_json_normalizers(void **unused)
 {
-	static const struct { const char *step, *in, *out; } rows[] = {
+	static const struct {
+		const char *step, *in, *out;
+	} rows[] = {
 		{ "{\"type\":\"Lowercase\"}", "ABC\xc3\x89\xc4\xb0", "abc\xc3\xa9i\xcc\x87" },
 		{ "{\"type\":\"NFC\"}", "e\xcc\x81\xff", "\xc3\xa9\xff" },
 		{ "{\"type\":\"NFD\"}", "\xc3\xa9", "e\xcc\x81" },
 		{ "{\"type\":\"NFKC\"}", "\xef\xac\x81\xef\xbc\xa1", "fiA" },
 		{ "{\"type\":\"NFKD\"}", "\xef\xac\x81\xc3\xa9", "fie\xcc\x81" },
 		{ "{\"type\":\"NFC\"}", "e\xcc\xa3\xcc\x81", "\xe1\xba\xb9\xcc\x81" },
-		{ "{\"type\":\"NFD\"}", "e\xcc\x81\xcc\xa3", "e\xcc\xa3\xcc\x81" },                     /* marks in canonical order */
+		{ "{\"type\":\"NFD\"}", "e\xcc\x81\xcc\xa3", "e\xcc\xa3\xcc\x81" }, /* marks in canonical order */
 		{ "{\"type\":\"Replace\",\"pattern\":{\"String\":\"ab\"},\"content\":\"-\"}", "abcabab", "-c--" },
 		{ "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"b+|$\"},\"content\":\"!\"}", "abba", "a!a!" },
 		{ "{\"type\":\"Prepend\",\"prepend\":\"_\"}", "x", "_x" },
 		{ "{\"type\":\"Strip\",\"strip_right\":false}", " \xe3\x80\x80x ", "x " },
 		{ "{\"type\":\"Strip\"}", " \xe3\x80\x80x\xc2\xa0 ", "x" },
-		{ "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"A \"},{\"type\":\"Lowercase\"},{\"type\":\"Replace\","
-		  "\"pattern\":{\"String\":\" \"},\"content\":\"" M "\"}]}", "B C", "a" M "b" M "c" },
+		{ "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"A "
+		  "\"},{\"type\":\"Lowercase\"},{\"type\":\"Replace\","
+		  "\"pattern\":{\"String\":\" \"},\"content\":\"" M "\"}]}",
+		  "B C", "a" M "b" M "c" },
 		{ "null", "x", "x" },
 	};
 
@@ -549,13 +589,16 @@ static void test_json_normalizers(void **unused)
 static void test_json_pre_tokenizers(void **unused)
 {
 #define SPLIT(how) "{\"type\":\"Split\",\"pattern\":{\"String\":\"-\"},\"behavior\":\"" how "\"}"
-	static const struct { const char *step, *in, *out; } rows[] = {
+	static const struct {
+		const char *step, *in, *out;
+	} rows[] = {
 		{ SPLIT("Removed"), "-a--b-", "a|b" },
 		{ SPLIT("Isolated"), "-a--b-", "-|a|-|-|b|-" },
 		{ SPLIT("MergedWithPrevious"), "-a--b-", "-|a-|-|b-" },
 		{ SPLIT("MergedWithNext"), "-a--b-", "-a|-|-b|-" },
 		{ SPLIT("Contiguous"), "-a--b-", "-|a|--|b|-" },
-		{ "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a-z]+\"},\"behavior\":\"Removed\",\"invert\":true}", "ab1cd", "ab|cd" },
+		{ "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a-z]+\"},\"behavior\":\"Removed\",\"invert\":true}",
+		  "ab1cd", "ab|cd" },
 		{ "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"x*\"},\"behavior\":\"Isolated\"}", "axxb", "a|xx|b" },
 		{ "{\"type\":\"Digits\",\"individual_digits\":true}", "a12b", "a|1|2|b" },
 		{ "{\"type\":\"Digits\"}", "a12b", "a|12|b" },
@@ -563,14 +606,20 @@ static void test_json_pre_tokenizers(void **unused)
 		{ "{\"type\":\"WhitespaceSplit\"}", " it's \t me", "it's|me" },
 		{ "{\"type\":\"Punctuation\"}", "a+b,c", "a|+|b|,|c" },
 		{ "{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"-\"}", "a-b", "a|b" },
-		{ "{\"type\":\"Metaspace\",\"replacement\":\"" M "\",\"prepend_scheme\":\"always\"}", "a b", M "a|" M "b" },
+		{ "{\"type\":\"Metaspace\",\"replacement\":\"" M "\",\"prepend_scheme\":\"always\"}", "a b",
+		  M "a|" M "b" },
 		{ "{\"type\":\"Metaspace\",\"prepend_scheme\":\"never\"}", "a  b", "a|" M "|" M "b" },
 		{ "{\"type\":\"Metaspace\",\"prepend_scheme\":\"first\",\"split\":false}", "a b", M "a" M "b" },
 		{ "{\"type\":\"Metaspace\",\"add_prefix_space\":false,\"split\":false}", "a b", "a" M "b" },
 		{ "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}", "a b", " a| b" },
-		{ "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},{\"type\":\"ByteLevel\",\"add_prefix_space\":false}]}", "a 12", "a| |12" },
-		{ "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\s+$\"},\"behavior\":\"Isolated\"}", " a  \n  b  ", " a|  |\n  b|  " },
-		{ "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[[:alpha:]\\\\s]+|[]x]|[^]\\\\S]\"},\"behavior\":\"Isolated\"}", "a b1]", "a b|1|]" },
+		{ "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},{\"type\":\"ByteLevel\",\"add_"
+		  "prefix_space\":false}]}",
+		  "a 12", "a| |12" },
+		{ "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\s+$\"},\"behavior\":\"Isolated\"}", " a  \n  b  ",
+		  " a|  |\n  b|  " },
+		{ "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[[:alpha:]\\\\s]+|[]x]|[^]\\\\S]\"},\"behavior\":"
+		  "\"Isolated\"}",
+		  "a b1]", "a b|1|]" },
 		{ "null", "a b", "a b" },
 	};
 
@@ -583,7 +632,8 @@ static void test_json_pre_tokenizers(void **unused)
 		assert_true(tok_append(&w.text, rows[i].in, strlen(rows[i].in), &err));
 		assert_true(tok_pretokenize(t, &w));
 		for (size_t k = 0; k < w.spans.n; k++)
-			snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.*s", k ? "|" : "", (int)w.spans.p[k].n, w.text.p + w.spans.p[k].at);
+			snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.*s", k ? "|" : "",
+			         (int)w.spans.p[k].n, w.text.p + w.spans.p[k].at);
 		assert_string_equal(got, rows[i].out);
 		tok_work_free(&w);
 		tokenizer_close(t);
@@ -592,12 +642,17 @@ static void test_json_pre_tokenizers(void **unused)
 
 #define SPECIAL(name) "{\"SpecialToken\":{\"id\":\"" name "\",\"type_id\":0}}"
 #define SEQUENCE_A "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}"
-#define TEMPLATE(single) "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"ByteLevel\"},{\"type\":\"TemplateProcessing\"," \
-	"\"single\":[" single "],\"special_tokens\":{\"[X]\":{\"id\":\"[X]\",\"ids\":[8],\"tokens\":[\"[X]\"]},\"[L]\":{\"ids\":[9,10]}}}]}"
+#define TEMPLATE(single) \
+	"\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"ByteLevel\"},{\"type\":" \
+	"\"TemplateProcessing\"," \
+	"\"single\":[" single \
+	"],\"special_tokens\":{\"[X]\":{\"id\":\"[X]\",\"ids\":[8],\"tokens\":[\"[X]\"]},\"[L]\":{\"ids\":[9,10]}}}]}"
 
 static void test_json_post_processors(void **unused)
 {
-	struct tokenizer *t = must_json("{" ADDED "," TEMPLATE(SPECIAL("[X]") "," SEQUENCE_A "," SPECIAL("[L]")) "," MODEL(UNK) "}", NULL);
+	struct tokenizer *t =
+		must_json("{" ADDED "," TEMPLATE(SPECIAL("[X]") "," SEQUENCE_A "," SPECIAL("[L]")) "," MODEL(UNK) "}",
+	                  NULL);
 
 	IDS(t, "ab", TOKENIZE_BOS_EOS, 8, 3, 9, 10);
 	IDS(t, "ab", 0, 3);
@@ -605,18 +660,25 @@ static void test_json_post_processors(void **unused)
 	tokenizer_close(t);
 	t = must_json("{" ADDED "," TEMPLATE(SPECIAL("[X]") "," SEQUENCE_A) "," MODEL(UNK) "}",
 	              "{\"bos_token\":\"[X]\",\"eos_token\":\"[L]\",\"add_bos_token\":false,\"add_eos_token\":true}");
-	IDS(t, "ab", TOKENIZE_BOS_EOS, 3, 9);             /* the configuration overrules */
+	IDS(t, "ab", TOKENIZE_BOS_EOS, 3, 9); /* the configuration overrules */
 	tokenizer_close(t);
-	t = must_json("{" ADDED ",\"post_processor\":{\"type\":\"RobertaProcessing\",\"cls\":[\"[X]\",8],\"sep\":[\"[W]\",10]}," MODEL(UNK) "}", NULL);
+	t = must_json(
+		"{" ADDED
+		",\"post_processor\":{\"type\":\"RobertaProcessing\",\"cls\":[\"[X]\",8],\"sep\":[\"[W]\",10]}," MODEL(
+			UNK) "}",
+		NULL);
 	IDS(t, "ab", TOKENIZE_BOS_EOS, 8, 3, 10);
 	tokenizer_close(t);
 }
 
 static void test_json_decoders(void **unused)
 {
-	struct tokenizer *t = must_json("{\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"" M
-	                                "\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \","
-	                                "\"start\":1,\"stop\":0}]}," MODEL() "}", NULL);
+	struct tokenizer *t = must_json(
+		"{\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"" M
+		"\"},\"content\":\" "
+		"\"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \","
+		"\"start\":1,\"stop\":0}]}," MODEL() "}",
+		NULL);
 
 	TEXT(t, false, "a a", 6, 6);
 	tokenizer_close(t);
@@ -632,15 +694,20 @@ static void test_json_decoders(void **unused)
 
 static void test_json_refusals(void **unused)
 {
-	static const struct { const char *json, *config, *says; } rows[] = {
+	static const struct {
+		const char *json, *config, *says;
+	} rows[] = {
 		{ "", NULL, "small.json: is not valid JSON in line 1, byte 1: expected a value" },
 		{ "[1,2", NULL, "small.json: is not valid JSON in line 1, byte 5: expected ',' or ']'" },
 		{ "[1]", NULL, "small.json: its content is an array, expected an object" },
 		{ "{\"added_tokens\":{}," MODEL() "}", NULL, "added_tokens is {}, expected an array" },
-		{ "{\"model\":{\"vocab\":{\"a\":1000000000000000019884624838656},\"merges\":[]}}", NULL, "small.json: an id in model.vocab is 1e30" },
-		{ "{\"model\":{\"vocab\":{\"a\":NaN},\"merges\":[]}}", NULL, "small.json: an id in model.vocab is NaN" },
+		{ "{\"model\":{\"vocab\":{\"a\":1000000000000000019884624838656},\"merges\":[]}}", NULL,
+		  "small.json: an id in model.vocab is 1e30" },
+		{ "{\"model\":{\"vocab\":{\"a\":NaN},\"merges\":[]}}", NULL,
+		  "small.json: an id in model.vocab is NaN" },
 		{ "{\"model\":{\"vocab\":{\"\\ud800\":0},\"merges\":[]}}", NULL, "half of a surrogate pair" },
-		{ "{\"added_tokens\":[{\"id\":9,\"content\":\"x\\udc00\"}]," MODEL() "}", NULL, "content is a string with half a surrogate pair" },
+		{ "{\"added_tokens\":[{\"id\":9,\"content\":\"x\\udc00\"}]," MODEL() "}", NULL,
+		  "content is a string with half a surrogate pair" },
 		{ "{" MODEL("\"dropout\":Infinity,") "}", NULL, "model.dropout is Infinity" },
 		{ "{\"a\":1}", NULL, "model is absent" },
 		{ "{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", NULL, "model.type is \"Unigram\"" },
@@ -660,28 +727,42 @@ static void test_json_refusals(void **unused)
 		{ "{" MODEL("\"end_of_word_suffix\":\"</w>\",") "}", NULL, "end_of_word_suffix is \"</w>\"" },
 		{ "{" MODEL("\"unk_token\":\"none\",") "}", NULL, "model.unk_token is \"none\"" },
 		{ "{" MODEL("\"byte_fallback\":1,") "}", NULL, "byte_fallback is 1" },
-		{ "{\"normalizer\":{\"type\":\"Precompiled\"}," MODEL() "}", NULL, "normalizer.type is \"Precompiled\"" },
+		{ "{\"normalizer\":{\"type\":\"Precompiled\"}," MODEL() "}", NULL,
+		  "normalizer.type is \"Precompiled\"" },
 		{ "{\"normalizer\":7," MODEL() "}", NULL, "normalizer.type" },
-		{ "{\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}," MODEL() "}", NULL, "pre_tokenizer.type is \"BertPreTokenizer\"" },
-		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"}}," MODEL() "}", NULL, "does not compile" },
-		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a&&b]\"}}," MODEL() "}", NULL, "intersection" },
-		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a[b]]\"}}," MODEL() "}", NULL, "a set inside a set" },
-		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)\\\\1\"}}," MODEL() "}", NULL, "a reference back to a group" },
-		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a{1,30000}b\"}}," MODEL() "}", NULL, "more than 1000 repetitions" },
-		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"\"}}," MODEL() "}", NULL, "pre_tokenizer.pattern" },
-		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Odd\"}," MODEL() "}", NULL, "is \"Odd\"" },
-		{ "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"ab\"}," MODEL() "}", NULL, "pre_tokenizer.replacement is \"ab\"" },
+		{ "{\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}," MODEL() "}", NULL,
+		  "pre_tokenizer.type is \"BertPreTokenizer\"" },
+		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"}}," MODEL() "}", NULL,
+		  "does not compile" },
+		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a&&b]\"}}," MODEL() "}", NULL,
+		  "intersection" },
+		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a[b]]\"}}," MODEL() "}", NULL,
+		  "a set inside a set" },
+		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)\\\\1\"}}," MODEL() "}", NULL,
+		  "a reference back to a group" },
+		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a{1,30000}b\"}}," MODEL() "}", NULL,
+		  "more than 1000 repetitions" },
+		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"\"}}," MODEL() "}", NULL,
+		  "pre_tokenizer.pattern" },
+		{ "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Odd\"}"
+		  "," MODEL() "}",
+		  NULL, "is \"Odd\"" },
+		{ "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"ab\"}," MODEL() "}", NULL,
+		  "pre_tokenizer.replacement is \"ab\"" },
 		{ "{\"post_processor\":{\"type\":\"Odd\"}," MODEL() "}", NULL, "post_processor.type is \"Odd\"" },
 		{ "{" TEMPLATE(SPECIAL("[N]") "," SEQUENCE_A) "," MODEL() "}", NULL, "post_processor.single" },
 		{ "{" TEMPLATE(SPECIAL("[X]") "," SEQUENCE_A) "," MODEL() "}", NULL, "token id is 8" },
 		{ "{" TEMPLATE() "," MODEL() "}", NULL, "one Sequence A" },
 		{ "{\"decoder\":{\"type\":\"WordPiece\"}," MODEL() "}", NULL, "decoder.type is \"WordPiece\"" },
 		{ "{\"decoder\":{\"type\":\"ByteLevel\"}," MODEL() "}", NULL, "decoder.type is \"ByteLevel\"" },
-		{ "{\"decoder\":{\"type\":\"Strip\",\"content\":\" \",\"start\":2,\"stop\":0}," MODEL() "}", NULL, "one space off" },
+		{ "{\"decoder\":{\"type\":\"Strip\",\"content\":\" \",\"start\":2,\"stop\":0}," MODEL() "}", NULL,
+		  "one space off" },
 		{ "{\"added_tokens\":[{\"id\":99999999,\"content\":\"x\"}]," MODEL() "}", NULL, "is 99999999" },
 		{ "{\"added_tokens\":[{\"id\":9,\"content\":\"\"}]," MODEL() "}", NULL, "content is \"\"" },
-		{ "{" MODEL() "}", "{\"add_bos_token\":true,\"bos_token\":\"none\"}", "small_config.json: bos_token is \"none\"" },
-		{ "{" MODEL() "}", "{\"added_tokens_decoder\":{\"x\":{}}}", "small_config.json: added_tokens_decoder has the key \"x\"" },
+		{ "{" MODEL() "}", "{\"add_bos_token\":true,\"bos_token\":\"none\"}",
+		  "small_config.json: bos_token is \"none\"" },
+		{ "{" MODEL() "}", "{\"added_tokens_decoder\":{\"x\":{}}}",
+		  "small_config.json: added_tokens_decoder has the key \"x\"" },
 		{ "{" MODEL() "}", "nonsense", "small_config.json: is not valid JSON in line 1, byte 1" },
 		{ "{" MODEL() "}", "[]", "small_config.json: its content is an array" },
 		{ "{" MODEL() "}", "{\"add_bos_token\":-Infinity}", "small_config.json: add_bos_token is -Infinity" },
@@ -696,7 +777,8 @@ static void test_json_refusals(void **unused)
 	}
 	struct error err = { 0 };
 	static const char small[] = "{" MODEL() "}";
-	assert_null(tokenizer_from_json((struct tokenizer_text){ small, strlen(small), "small.json" }, (struct tokenizer_text){ 0 }, 7, &err));
+	assert_null(tokenizer_from_json((struct tokenizer_text){ small, strlen(small), "small.json" },
+	                                (struct tokenizer_text){ 0 }, 7, &err));
 	assert_non_null(strstr(err.text, "has 7"));
 }
 
@@ -753,8 +835,9 @@ static void test_gguf_refusals(void **unused)
 			put_u32(&s.file, 0);
 			put_u32(&s.file, 0x7fc00000);
 		}
-		static const char *const says[] = { "has 1 entries for 2 tokens", "token 0 is 7", "tokenizer.ggml.scores is missing",
-			"token 1 is not a number", "tokenizer.ggml.merges is missing" };
+		static const char *const says[] = { "has 1 entries for 2 tokens", "token 0 is 7",
+			                            "tokenizer.ggml.scores is missing", "token 1 is not a number",
+			                            "tokenizer.ggml.merges is missing" };
 		refuse_gguf(&s, 0, says[kind]);
 	}
 }
@@ -762,10 +845,21 @@ static void test_gguf_refusals(void **unused)
 /* A key that would change the tokens is refused by its name, unless it asks for nothing. */
 static void test_gguf_keys(void **unused)
 {
-	static const struct { const char *key; int value; bool refused; } rows[] = {
-		{ "add_sep_token", 1, true }, { "add_sep_token", 0, false }, { "normalizer.lowercase", 1, true }, { "normalizer.lowercase", 0, false },
-		{ "escape_whitespaces", 1, true }, { "treat_whitespace_as_suffix", 1, true }, { "treat_whitespace_as_suffix", 0, false },
-		{ "precompiled_charsmap", -1, true }, { "fim_pre_token_id", -2, false }, { "something_new", 1, true },
+	static const struct {
+		const char *key;
+		int value;
+		bool refused;
+	} rows[] = {
+		{ "add_sep_token", 1, true },
+		{ "add_sep_token", 0, false },
+		{ "normalizer.lowercase", 1, true },
+		{ "normalizer.lowercase", 0, false },
+		{ "escape_whitespaces", 1, true },
+		{ "treat_whitespace_as_suffix", 1, true },
+		{ "treat_whitespace_as_suffix", 0, false },
+		{ "precompiled_charsmap", -1, true },
+		{ "fim_pre_token_id", -2, false },
+		{ "something_new", 1, true },
 	};
 	char says[100];
 
@@ -801,7 +895,7 @@ static void test_gguf_idle_merges(void **unused)
 	byte_level_vocab(&s.file, "gpt-2", merges, 3);
 	assert_true(small_open(&s, 0, &err));
 	assert_true(tokenizer_encode(s.t, text, strlen(text), 0, &ids, &n, &err));
-	assert_int_equal(n, 5);                  /* low, space, lo, z, z */
+	assert_int_equal(n, 5); /* low, space, lo, z, z */
 	assert_int_equal(ids[0], 260);
 	assert_int_equal(ids[2], 258);
 	free(ids);
@@ -812,7 +906,8 @@ static void test_gguf_idle_merges(void **unused)
 
 static void test_long_texts(void **unused)
 {
-	static const char *const unit[] = { "a", " ", "\n", "<", "ab ", "\xe4\xb8\xad", "\xcc\x81\xcc\x96", "\t \n", "'", "1", "A", "\xff" };
+	static const char *const unit[] = { "a",     " ", "\n", "<", "ab ", "\xe4\xb8\xad", "\xcc\x81\xcc\x96",
+		                            "\t \n", "'", "1",  "A", "\xff" };
 	size_t size = 1 << 20;
 	char *text = malloc(size);
 	struct small level, spm, trailing;
@@ -827,7 +922,7 @@ static void test_long_texts(void **unused)
 		size_t n = strlen(unit[i]), at = 0;
 		for (; at + n + 1 <= size; at += n)
 			memcpy(text + at, unit[i], n);
-		text[at++] = 'x';                                /* what follows decides about a run of spaces */
+		text[at++] = 'x'; /* what follows decides about a run of spaces */
 		if (unit[i][0] == '\xff') {
 			int32_t *ids;
 			size_t count;
@@ -867,11 +962,16 @@ static void test_long_marks(void **unused)
 
 /* ---- hostile tokenizers: the steps of a text are counted, so that no clock is asked */
 
-#define SPLIT_LITERAL "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\"},\"behavior\":\"Isolated\"}"
-#define CUT(regex) "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\"}"
+#define SPLIT_LITERAL \
+	"\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":" \
+	"\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\"},\"behavior\":\"Isolated\"}"
+#define CUT(regex) \
+	"\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\"}"
 #define GROW "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aaaaaaaaaaaaaaaa\"}"
 #define GROW_ANY "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"|a\"},\"content\":\"aaaaaaaaaaaaaaaa\"}"
-#define PREFIX_AND_CUT "{\"type\":\"ByteLevel\",\"use_regex\":false},{\"type\":\"Split\",\"pattern\":{\"Regex\":\".\"},\"behavior\":\"Isolated\"}"
+#define PREFIX_AND_CUT \
+	"{\"type\":\"ByteLevel\",\"use_regex\":false},{\"type\":\"Split\",\"pattern\":{\"Regex\":\".\"},\"behavior\":" \
+	"\"Isolated\"}"
 
 /* Encodes n bytes of the unit and counts; the bound of steps is the one every text has. */
 static bool count_steps(const struct tokenizer *t, const char *unit, size_t n, uint64_t *steps, struct error *err)
@@ -885,13 +985,14 @@ static bool count_steps(const struct tokenizer *t, const char *unit, size_t n, u
 		memcpy(text + i, unit, strlen(unit));
 	bool ok = tok_encode_text(t, &w, text, n);
 	*steps = w.steps;
-	assert_true(w.steps <= (ok ? 1 : 2) * w.most_steps);       /* the last piece of work may go beyond */
+	assert_true(w.steps <= (ok ? 1 : 2) * w.most_steps); /* the last piece of work may go beyond */
 	tok_work_free(&w);
 	free(text);
 	return ok;
 }
 
-/* A step that grows faster than its text is stopped by the budget; what is honest takes twice the steps for twice the text. */
+/* A step that grows faster than its text is stopped by the budget; what is honest takes twice the steps for twice the
+ * text. */
 static void check_growth(const char *name, const struct tokenizer *t, const char *unit, bool hostile)
 {
 	struct error err;
@@ -902,7 +1003,8 @@ static void check_growth(const char *name, const struct tokenizer *t, const char
 		if (!count_steps(t, unit, n, &small, &err) || !count_steps(t, unit, 2 * n, &large, &err))
 			fail_msg("%s: %s", name, err.text);
 		if (large > 2 * small + 1000)
-			fail_msg("%s: %llu steps, %llu for twice the text", name, (unsigned long long)small, (unsigned long long)large);
+			fail_msg("%s: %llu steps, %llu for twice the text", name, (unsigned long long)small,
+			         (unsigned long long)large);
 		return;
 	}
 	if (!count_steps(t, unit, 30, &small, &err))
@@ -915,16 +1017,27 @@ static void check_growth(const char *name, const struct tokenizer *t, const char
 
 static void test_hostile_steps(void **unused)
 {
-	static const struct { const char *json, *unit; bool hostile; } rows[] = {
+	static const struct {
+		const char *json, *unit;
+		bool hostile;
+	} rows[] = {
 		{ "{" CUT("a(?=a*b)") "," MODEL(UNK) "}", "a", true },
 		{ "{" CUT("(?=[^b]*+b)a") "," MODEL(UNK) "}", "a", true },
 		{ "{" CUT("c(?<!d)|(?:a|b)*?c") "," MODEL(UNK) "}", "ab", true },
 		{ "{" CUT("(?i)q(?=.*z)|a") "," MODEL(UNK) "}", "q", true },
-		{ "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a(?=a*b)\"},\"content\":\"\"}," MODEL(UNK) "}", "a", true },
-		{ "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[" GROW "," GROW "," GROW "]}," MODEL(UNK) "}", "a", true },
-		{ "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[" GROW_ANY "," GROW_ANY "," GROW_ANY "]}," MODEL(UNK) "}", "a", true },
-		{ "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[" PREFIX_AND_CUT "," PREFIX_AND_CUT "," PREFIX_AND_CUT "," PREFIX_AND_CUT ","
-		  PREFIX_AND_CUT "," PREFIX_AND_CUT "," PREFIX_AND_CUT "]}," MODEL(UNK) "}", "a", false },
+		{ "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a(?=a*b)\"},\"content\":\"\"}," MODEL(
+			  UNK) "}",
+		  "a", true },
+		{ "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[" GROW "," GROW "," GROW
+		  "]}," MODEL(UNK) "}",
+		  "a", true },
+		{ "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[" GROW_ANY "," GROW_ANY "," GROW_ANY
+		  "]}," MODEL(UNK) "}",
+		  "a", true },
+		{ "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[" PREFIX_AND_CUT "," PREFIX_AND_CUT
+		  "," PREFIX_AND_CUT "," PREFIX_AND_CUT "," PREFIX_AND_CUT "," PREFIX_AND_CUT "," PREFIX_AND_CUT
+		  "]}," MODEL(UNK) "}",
+		  "a", false },
 		{ "{" CUT("[a-z]+|[^a-z]") "," MODEL(UNK) "}", "a b", false },
 		{ "{" CUT("\\\\s*x|\\\\s+(?!\\\\S)|\\\\S+") "," MODEL(UNK) "}", "a   ", false },
 		{ "{" SPLIT_LITERAL "," MODEL(UNK) "}", "a", false },
@@ -982,15 +1095,18 @@ static void test_hostile_scores(void **unused)
 static void test_published_steps(void **unused)
 {
 	static const char *const units[] = { "a", " ", "\n", "ab ", "\xe4\xb8\xad", "\t \n", "'", "1", "A" };
-	struct tokenizer *t = must_json("{" CUT("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?+\\\\p{L}+|\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]++[\\\\r\\\\n]*|"
-	                                "\\\\s*[\\\\r\\\\n]|\\\\s+(?!\\\\S)|\\\\s+") "," MODEL(UNK) "}", NULL);
+	struct tokenizer *t = must_json("{" CUT("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?+\\\\p{L}+|"
+	                                        "\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]++[\\\\r\\\\n]*|"
+	                                        "\\\\s*[\\\\r\\\\n]|\\\\s+(?!\\\\S)|\\\\s+") "," MODEL(UNK) "}",
+	                                NULL);
 	struct error err;
 	uint64_t steps;
 
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
 		size_t n = 6000 * strlen(units[i]);
 		if (!count_steps(t, units[i], n, &steps, &err) || steps > 64 * n)
-			fail_msg("\"%s\": %llu steps for %zu bytes %s", units[i], (unsigned long long)steps, n, err.text);
+			fail_msg("\"%s\": %llu steps for %zu bytes %s", units[i], (unsigned long long)steps, n,
+			         err.text);
 	}
 	tokenizer_close(t);
 }
@@ -998,7 +1114,9 @@ static void test_published_steps(void **unused)
 static void test_runaway_expression(void **unused)
 {
 	struct error err = { 0 };
-	struct tokenizer *t = must_json("{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)+$\"},\"behavior\":\"Isolated\"}," MODEL(UNK) "}", NULL);
+	struct tokenizer *t = must_json("{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)+$\"},"
+	                                "\"behavior\":\"Isolated\"}," MODEL(UNK) "}",
+	                                NULL);
 	char text[60];
 	int32_t *ids;
 	size_t n;
@@ -1013,16 +1131,35 @@ static void test_runaway_expression(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_byte_level), cmocka_unit_test(test_whole_words), cmocka_unit_test(test_specials),
-		cmocka_unit_test(test_scores), cmocka_unit_test(test_collapsed_spaces), cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_streams), cmocka_unit_test(test_long_tokens), cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_unknown_rule), cmocka_unit_test(test_json_model), cmocka_unit_test(test_json_missing_bytes), cmocka_unit_test(test_gguf_missing_bytes),
-		cmocka_unit_test(test_gguf_keys), cmocka_unit_test(test_gguf_control_and_user), cmocka_unit_test(test_hostile_steps),
-		cmocka_unit_test(test_hostile_added_token), cmocka_unit_test(test_hostile_scores), cmocka_unit_test(test_published_steps), cmocka_unit_test(test_json_added),
-		cmocka_unit_test(test_json_normalizers), cmocka_unit_test(test_json_pre_tokenizers),
-		cmocka_unit_test(test_json_post_processors), cmocka_unit_test(test_json_decoders), cmocka_unit_test(test_json_refusals),
+		cmocka_unit_test(test_byte_level),
+		cmocka_unit_test(test_whole_words),
+		cmocka_unit_test(test_specials),
+		cmocka_unit_test(test_scores),
+		cmocka_unit_test(test_collapsed_spaces),
+		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_streams),
+		cmocka_unit_test(test_long_tokens),
+		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_unknown_rule),
+		cmocka_unit_test(test_json_model),
+		cmocka_unit_test(test_json_missing_bytes),
+		cmocka_unit_test(test_gguf_missing_bytes),
+		cmocka_unit_test(test_gguf_keys),
+		cmocka_unit_test(test_gguf_control_and_user),
+		cmocka_unit_test(test_hostile_steps),
+		cmocka_unit_test(test_hostile_added_token),
+		cmocka_unit_test(test_hostile_scores),
+		cmocka_unit_test(test_published_steps),
+		cmocka_unit_test(test_json_added),
+		cmocka_unit_test(test_json_normalizers),
+		cmocka_unit_test(test_json_pre_tokenizers),
+		cmocka_unit_test(test_json_post_processors),
+		cmocka_unit_test(test_json_decoders),
+		cmocka_unit_test(test_json_refusals),
 		cmocka_unit_test(test_gguf_refusals),
-		cmocka_unit_test(test_gguf_idle_merges), cmocka_unit_test(test_long_texts), cmocka_unit_test(test_long_marks),
+		cmocka_unit_test(test_gguf_idle_merges),
+		cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_long_marks),
 		cmocka_unit_test(test_runaway_expression),
 	};
 

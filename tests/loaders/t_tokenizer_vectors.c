@@ -1,5 +1,5 @@
-/* tests/loaders/t_tokenizer_vectors.c - the tokenizer against the published vectors in the shared data: real vocabularies,
- * the ids other implementations give, and their texts back. Skips, saying so, what is not there. */
+/* tests/loaders/t_tokenizer_vectors.c - the tokenizer against the published vectors in the shared data: real
+ * vocabularies, the ids other implementations give, and their texts back. Skips, saying so, what is not there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,9 +62,11 @@ static struct tokenizer *open_vocab(struct opened *o, const char *relative)
 	if (is_json(path) ? !open_text(&o->file, path, &err) : !file_open(&o->file, path, &err))
 		fail_msg("%s", err.text);
 	if (is_json(path)) {
-		open_config(o, path);        /* absent: its base is NULL */
+		open_config(o, path); /* absent: its base is NULL */
 		o->t = tokenizer_from_json((struct tokenizer_text){ (const char *)o->file.base, o->file.size, path },
-		                           (struct tokenizer_text){ (const char *)o->config.base, o->config.size, "tokenizer_config.json" }, 0, &err);
+		                           (struct tokenizer_text){ (const char *)o->config.base, o->config.size,
+		                                                    "tokenizer_config.json" },
+		                           0, &err);
 	} else if (gguf_open(&o->g, &o->file, false, &err)) {
 		o->t = tokenizer_from_gguf(&o->g, 0, &err);
 	}
@@ -114,7 +116,8 @@ static json_t *load_json(const char *relative)
 
 /* ---- checks */
 
-static void check_ids(const struct tokenizer *t, const char *where, const char *text, size_t n, unsigned flags, const int32_t *want, size_t n_want)
+static void check_ids(const struct tokenizer *t, const char *where, const char *text, size_t n, unsigned flags,
+                      const int32_t *want, size_t n_want)
 {
 	struct error err = { 0 };
 	int32_t *ids;
@@ -125,12 +128,13 @@ static void check_ids(const struct tokenizer *t, const char *where, const char *
 	while (i < got && i < n_want && ids[i] == want[i])
 		i++;
 	if (i < got || i < n_want)
-		fail_msg("%s: \"%.60s\": token %zu of %zu is %d, expected %d (%zu tokens)", where, text, i, got, i < got ? ids[i] : -1,
-		         i < n_want ? want[i] : -1, n_want);
+		fail_msg("%s: \"%.60s\": token %zu of %zu is %d, expected %d (%zu tokens)", where, text, i, got,
+		         i < got ? ids[i] : -1, i < n_want ? want[i] : -1, n_want);
 	free(ids);
 }
 
-static void check_text(const struct tokenizer *t, const char *where, const int32_t *ids, size_t n, bool special, const char *want, size_t n_want)
+static void check_text(const struct tokenizer *t, const char *where, const int32_t *ids, size_t n, bool special,
+                       const char *want, size_t n_want)
 {
 	struct error err = { 0 };
 	size_t got;
@@ -152,7 +156,8 @@ static int32_t *ids_of(const json_t *array, size_t *n)
 	return ids;
 }
 
-static void check_case(const struct tokenizer *t, const char *where, const json_t *text, unsigned flags, const json_t *want)
+static void check_case(const struct tokenizer *t, const char *where, const json_t *text, unsigned flags,
+                       const json_t *want)
 {
 	size_t n;
 	int32_t *ids = ids_of(want, &n);
@@ -201,7 +206,8 @@ static void run_pair(const char *stem, const char *vocab)
 
 static void test_pairs(void **unused)
 {
-	static const char *const own[] = { "deepseek-coder", "deepseek-llm", "falcon", "gpt-2", "llama-spm", "mpt", "phi-3", "refact", "starcoder" };
+	static const char *const own[] = { "deepseek-coder", "deepseek-llm", "falcon",   "gpt-2", "llama-spm", "mpt",
+		                           "phi-3",          "refact",       "starcoder" };
 	char name[1024];
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
@@ -220,9 +226,13 @@ static void test_pairs(void **unused)
 
 static void test_browser(void **unused)
 {
-	static const struct { const char *cases, *vocab; } rows[] = {
-		{ BROWSER "qwen3-0.6b.json", QWEN3 }, { BROWSER "qwen3-0.6b.json", QWEN3_JSON },
-		{ BROWSER "llama-3.2-1b-instruct.json", LLAMA3 }, { BROWSER "llama-3.2-1b-instruct.json", LLAMA3_JSON },
+	static const struct {
+		const char *cases, *vocab;
+	} rows[] = {
+		{ BROWSER "qwen3-0.6b.json", QWEN3 },
+		{ BROWSER "qwen3-0.6b.json", QWEN3_JSON },
+		{ BROWSER "llama-3.2-1b-instruct.json", LLAMA3 },
+		{ BROWSER "llama-3.2-1b-instruct.json", LLAMA3_JSON },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -231,8 +241,8 @@ static void test_browser(void **unused)
 		const struct tokenizer *t = cases ? open_vocab(&o, rows[i].vocab) : NULL;
 		size_t k;
 		if (t) {
-			json_array_foreach(cases, k, c)
-				check_case(t, rows[i].vocab, json_object_get(c, "text"), TOKENIZE_SPECIAL, json_object_get(c, "ids"));
+			json_array_foreach(cases, k, c) check_case(t, rows[i].vocab, json_object_get(c, "text"),
+			                                           TOKENIZE_SPECIAL, json_object_get(c, "ids"));
 			close_vocab(&o);
 		}
 		json_decref(cases);
@@ -263,7 +273,8 @@ static size_t tidy(char *text, size_t n)
 	return n;
 }
 
-static void check_tidied(const struct tokenizer *t, const char *where, const json_t *array, bool special, const json_t *want)
+static void check_tidied(const struct tokenizer *t, const char *where, const json_t *array, bool special,
+                         const json_t *want)
 {
 	struct error err = { 0 };
 	size_t n, got;
@@ -281,11 +292,14 @@ static void check_tidied(const struct tokenizer *t, const char *where, const jso
 
 static void test_swift(void **unused)
 {
-	static const struct { const char *key, *encoded, *vocab; } rows[] = {
+	static const struct {
+		const char *key, *encoded, *vocab;
+	} rows[] = {
 		{ "pcuenq/Llama-3.2-1B-Instruct-tokenizer", SWIFT "llama_3.2_encoded.json", LLAMA3 },
 		{ "pcuenq/Llama-3.2-1B-Instruct-tokenizer", SWIFT "llama_3.2_encoded.json", LLAMA3_JSON },
 		{ "coreml-projects/Llama-2-7b-chat-coreml", SWIFT "llama_encoded.json", VOCAB "llama-spm.gguf" },
-		{ "coreml-projects/Llama-2-7b-chat-coreml", SWIFT "llama_encoded.json", ORT "tiny-random-llama/tokenizer.json" },
+		{ "coreml-projects/Llama-2-7b-chat-coreml", SWIFT "llama_encoded.json",
+		  ORT "tiny-random-llama/tokenizer.json" },
 		{ "distilgpt2", SWIFT "gpt2_encoded_tokens.json", VOCAB "gpt-2.gguf" },
 		{ "tiiuae/falcon-7b", SWIFT "falcon_encoded.json", VOCAB "falcon.gguf" },
 	};
@@ -299,14 +313,19 @@ static void test_swift(void **unused)
 		if (t) {
 			const json_t *cases = json_object_get(all, rows[i].key);
 			assert_true(json_array_size(cases) >= 18);
-			json_array_foreach(cases, k, c) {
+			json_array_foreach(cases, k, c)
+			{
 				const json_t *ids = json_object_get(json_object_get(c, "encoded"), "input_ids");
-				check_case(t, rows[i].vocab, json_object_get(c, "input"), TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, ids);
+				check_case(t, rows[i].vocab, json_object_get(c, "input"),
+				           TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, ids);
 				check_tidied(t, rows[i].vocab, ids, true, json_object_get(c, "decoded_with_special"));
-				check_tidied(t, rows[i].vocab, ids, false, json_object_get(c, "decoded_without_special"));
+				check_tidied(t, rows[i].vocab, ids, false,
+				             json_object_get(c, "decoded_without_special"));
 			}
-			check_case(t, rows[i].vocab, json_object_get(long_one, "text"), TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, json_object_get(long_one, "token_ids"));
-			check_tidied(t, rows[i].vocab, json_object_get(long_one, "token_ids"), true, json_object_get(long_one, "decoded_text"));
+			check_case(t, rows[i].vocab, json_object_get(long_one, "text"),
+			           TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, json_object_get(long_one, "token_ids"));
+			check_tidied(t, rows[i].vocab, json_object_get(long_one, "token_ids"), true,
+			             json_object_get(long_one, "decoded_text"));
 			close_vocab(&o);
 		}
 		json_decref(long_one);
@@ -319,8 +338,17 @@ static void test_swift(void **unused)
 /* The length of the special token at p, or 0. */
 static size_t special_here(const char *p, int version)
 {
-	static const char *const names[] = { "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]",
-		"[TOOL_RESULTS]", "[/TOOL_RESULTS]" };
+	static const char *const names[] = {
+		"<s>",
+		"</s>",
+		"[INST]",
+		"[/INST]",
+		"[AVAILABLE_TOOLS]",
+		"[/AVAILABLE_TOOLS]",
+		"[TOOL_CALLS]",
+		"[TOOL_RESULTS]",
+		"[/TOOL_RESULTS]"
+	};
 
 	for (size_t i = 0; i < (version == 1 ? 2 : sizeof names / sizeof *names); i++)
 		if (!strncmp(p, names[i], strlen(names[i])))
@@ -385,8 +413,10 @@ static void run_conversation(const char *sample, int version)
 
 static void test_conversations(void **unused)
 {
-	static const char *const samples[] = { "get_weather_full", "get_weather_no_history", "get_weather_no_system_prompt", "no_tools",
-		"parallel_calls", "several_calls" };
+	static const char *const samples[] = {
+		"get_weather_full", "get_weather_no_history", "get_weather_no_system_prompt",
+		"no_tools",         "parallel_calls",         "several_calls"
+	};
 	char path[1024], name[1200];
 
 	if (!shared_path(path, MISTRAL "samples"))
@@ -403,17 +433,41 @@ static void test_conversations(void **unused)
 
 static void test_single_cases(void **unused)
 {
-	static const struct { const char *vocab, *text; unsigned flags; int32_t ids[24]; unsigned n; } rows[] = {
-		{ VOCAB "llama-spm.gguf", "\xe0\xb8\xaa\xe0\xb8\xa7\xe0\xb8\xb1\xe0\xb8\xaa", 3, { 1, 29871, 30547, 30492, 30510, 30547 }, 6 },
+	static const struct {
+		const char *vocab, *text;
+		unsigned flags;
+		int32_t ids[24];
+		unsigned n;
+	} rows[] = {
+		{ VOCAB "llama-spm.gguf",
+		  "\xe0\xb8\xaa\xe0\xb8\xa7\xe0\xb8\xb1\xe0\xb8\xaa",
+		  3,
+		  { 1, 29871, 30547, 30492, 30510, 30547 },
+		  6 },
 		{ VOCAB "llama-spm.gguf", "Who are you?", 3, { 1, 11644, 526, 366, 29973 }, 5 },
 		{ ORT "phi3-v/tokenizer.json", " Hi", 3, { 1, 29871, 6324 }, 3 },
 		{ QWEN3_JSON, "Who are you?", 3, { 15191, 525, 498, 30 }, 4 },
-		{ LLAMA3, "This is a test sentence.<|end_of_text|>", 3, { 128000, 2028, 374, 264, 1296, 11914, 13, 128001 }, 8 },
-		{ LLAMA3, "<|start_header_id|>user<|end_header_id|>\n\nThis is a test sentence.<|eot_id|>", 2,
-		  { 128006, 882, 128007, 271, 2028, 374, 264, 1296, 11914, 13, 128009 }, 11 },
-		{ LLAMA3, "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nThis", 2, { 128000, 128006, 9125, 128007, 271, 2028 }, 6 },
+		{ LLAMA3,
+		  "This is a test sentence.<|end_of_text|>",
+		  3,
+		  { 128000, 2028, 374, 264, 1296, 11914, 13, 128001 },
+		  8 },
+		{ LLAMA3,
+		  "<|start_header_id|>user<|end_header_id|>\n\nThis is a test sentence.<|eot_id|>",
+		  2,
+		  { 128006, 882, 128007, 271, 2028, 374, 264, 1296, 11914, 13, 128009 },
+		  11 },
+		{ LLAMA3,
+		  "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nThis",
+		  2,
+		  { 128000, 128006, 9125, 128007, 271, 2028 },
+		  6 },
 		{ LLAMA3, "hello <|end_of_text|>", 2, { 15339, 220, 128001 }, 3 },
-		{ LLAMA3, "<|begin_of_text|>A<|end_of_text|>B<|begin_of_text|>!<|end_of_text|>", 2, { 128000, 32, 128001, 33, 128000, 0, 128001 }, 7 },
+		{ LLAMA3,
+		  "<|begin_of_text|>A<|end_of_text|>B<|begin_of_text|>!<|end_of_text|>",
+		  2,
+		  { 128000, 32, 128001, 33, 128000, 0, 128001 },
+		  7 },
 		{ LLAMA3, "0000", 2, { 931, 15 }, 2 },
 		{ LLAMA3, "00000000000000000", 2, { 931, 931, 931, 931, 931, 410 }, 6 },
 	};
@@ -432,7 +486,9 @@ static void test_single_cases(void **unused)
 
 static void test_models(void **unused)
 {
-	static const struct { const char *expected, *vocab; } rows[] = {
+	static const struct {
+		const char *expected, *vocab;
+	} rows[] = {
 		{ "models/tale-llama/expected.json", "models/tale-llama/tale-llama-q4_0.gguf" },
 		{ "models/tale-llama/expected.json", "models/tale-llama/tokenizer.json" },
 		{ "models/tale-qwen3/expected.json", "models/tale-qwen3/tale-qwen3-q4_0.gguf" },
@@ -445,8 +501,10 @@ static void test_models(void **unused)
 		const struct tokenizer *t = root ? open_vocab(&o, rows[i].vocab) : NULL;
 		size_t k;
 		if (t) {
-			json_array_foreach(json_object_get(root, "runs"), k, run) {
-				check_case(t, rows[i].vocab, json_object_get(run, "text"), TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, json_object_get(run, "prompt"));
+			json_array_foreach(json_object_get(root, "runs"), k, run)
+			{
+				check_case(t, rows[i].vocab, json_object_get(run, "text"),
+				           TOKENIZE_SPECIAL | TOKENIZE_BOS_EOS, json_object_get(run, "prompt"));
 				const json_t *decoded = json_object_get(run, "decoded");
 				if (decoded)
 					check_tidied(t, rows[i].vocab, json_object_get(run, "greedy"), true, decoded);
@@ -459,8 +517,9 @@ static void test_models(void **unused)
 
 static void test_stories(void **unused)
 {
-	static const char *const vocabs[] = { "data/stories260K/stories260K.gguf", "data/stories260K/stories260K.own-f32.gguf",
-		"data/stories260K/hf/tokenizer.json" };
+	static const char *const vocabs[] = { "data/stories260K/stories260K.gguf",
+		                              "data/stories260K/stories260K.own-f32.gguf",
+		                              "data/stories260K/hf/tokenizer.json" };
 	json_t *golden = load_json("data/stories260K/golden_greedy_numpy.json");
 
 	for (size_t i = 0; golden && i < sizeof vocabs / sizeof *vocabs; i++) {
@@ -469,7 +528,8 @@ static void test_stories(void **unused)
 		if (!t)
 			continue;
 		const json_t *text = json_object_get(golden, "text");
-		check_case(t, vocabs[i], json_object_get(golden, "prompt"), TOKENIZE_BOS_EOS, json_object_get(golden, "prompt_ids"));
+		check_case(t, vocabs[i], json_object_get(golden, "prompt"), TOKENIZE_BOS_EOS,
+		           json_object_get(golden, "prompt_ids"));
 		json_t *all = json_deep_copy(json_object_get(golden, "prompt_ids"));
 		json_array_extend(all, json_object_get(golden, "greedy_ids"));
 		size_t n;
@@ -511,7 +571,8 @@ static void compare_readers(const char *gguf, const char *json, const char *text
 
 static void test_readers_agree(void **unused)
 {
-	static const char *const texts[] = { "models/tale-llama/heldout.txt", "data/prompts/code_edit.json", "data/prompts/text.json" };
+	static const char *const texts[] = { "models/tale-llama/heldout.txt", "data/prompts/code_edit.json",
+		                             "data/prompts/text.json" };
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		compare_readers(LLAMA3, LLAMA3_JSON, texts[i]);
@@ -524,9 +585,14 @@ static void test_readers_agree(void **unused)
 	}
 }
 
-/* ---- a plain reference: merging by searching the word again and again, on texts instead of ids. The words are ours. */
+/* ---- a plain reference: merging by searching the word again and again, on texts instead of ids. The words are
+ * ours. */
 
-struct rank { const char *p; size_t n; uint32_t rank; };        /* a merge's line */
+struct rank {
+	const char *p;
+	size_t n;
+	uint32_t rank;
+}; /* a merge's line */
 
 static int rank_order(const void *x, const void *y)
 {
@@ -565,7 +631,8 @@ static uint32_t rank_of(const struct rank *ranks, size_t n, const char *a, const
 enum { REFERENCE_BYTES = 80 };
 
 /* A word of at most REFERENCE_BYTES bytes; what is no token in the end adds nothing. */
-static size_t reference_word(const struct tokenizer *t, const struct rank *ranks, size_t n_ranks, const char *p, size_t n, int32_t *ids)
+static size_t reference_word(const struct tokenizer *t, const struct rank *ranks, size_t n_ranks, const char *p,
+                             size_t n, int32_t *ids)
 {
 	static char symbol[REFERENCE_BYTES][2 * REFERENCE_BYTES + 1];
 	size_t made = 0, count = n;
@@ -594,7 +661,8 @@ static size_t reference_word(const struct tokenizer *t, const struct rank *ranks
 	return made;
 }
 
-static void check_reference(const struct tokenizer *t, const char *vocab, const struct rank *ranks, size_t n_ranks, const char *text, size_t n)
+static void check_reference(const struct tokenizer *t, const char *vocab, const struct rank *ranks, size_t n_ranks,
+                            const char *text, size_t n)
 {
 	struct error err = { 0 };
 	struct tok_work w = { .err = &err };
@@ -610,7 +678,8 @@ static void check_reference(const struct tokenizer *t, const char *vocab, const 
 
 static uint32_t next_random(uint32_t *seed) { return (*seed = *seed * 1664525 + 1013904223) >> 8; }
 
-/* Text k of the sweep: single bytes, characters between letters, control characters among punctuation, and any characters. */
+/* Text k of the sweep: single bytes, characters between letters, control characters among punctuation, and any
+ * characters. */
 static size_t sweep_text(unsigned k, char *out)
 {
 	uint32_t seed = k * 2654435761u;
@@ -629,7 +698,11 @@ static size_t sweep_text(unsigned k, char *out)
 	while (n < 40) {
 		unsigned c = next_random(&seed), kind = c % 4;
 		c = next_random(&seed);
-		c = kind == 0 ? c % 32 : kind == 1 ? 32 + c % 95 : kind == 2 ? c % 0x800 : k < 1500 ? 32 + c % 95 : c % 0x110000;
+		c = kind == 0   ? c % 32
+		    : kind == 1 ? 32 + c % 95
+		    : kind == 2 ? c % 0x800
+		    : k < 1500  ? 32 + c % 95
+		                : c % 0x110000;
 		if (c < 0xd800 || c > 0xdfff)
 			n += tok_encode(c, out + n);
 	}
@@ -659,7 +732,9 @@ static void test_missing_bytes(void **unused)
 /* A WordPiece vocabulary is refused by its name, and so is a merge list whose halves are not in the vocabulary. */
 static void test_refused_files(void **unused)
 {
-	static const struct { const char *file, *says; } rows[] = { { VOCAB "bert-bge.gguf", "\"bert\"" }, { SWIFT "tokenizer.json", "\"off\"" } };
+	static const struct {
+		const char *file, *says;
+	} rows[] = { { VOCAB "bert-bge.gguf", "\"bert\"" }, { SWIFT "tokenizer.json", "\"off\"" } };
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char path[1024];
@@ -670,7 +745,8 @@ static void test_refused_files(void **unused)
 			continue;
 		assert_true(is_json(path) ? open_text(&m, path, &err) : file_open(&m, path, &err));
 		if (is_json(path)) {
-			assert_null(tokenizer_from_json((struct tokenizer_text){ (const char *)m.base, m.size, path }, (struct tokenizer_text){ 0 }, 0, &err));
+			assert_null(tokenizer_from_json((struct tokenizer_text){ (const char *)m.base, m.size, path },
+			                                (struct tokenizer_text){ 0 }, 0, &err));
 		} else {
 			assert_true(gguf_open(&g, &m, true, &err));
 			assert_null(tokenizer_from_gguf(&g, 0, &err));
@@ -684,9 +760,11 @@ static void test_refused_files(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs), cmocka_unit_test(test_browser), cmocka_unit_test(test_swift),
-		cmocka_unit_test(test_conversations), cmocka_unit_test(test_single_cases), cmocka_unit_test(test_models),
-		cmocka_unit_test(test_stories), cmocka_unit_test(test_readers_agree), cmocka_unit_test(test_missing_bytes), cmocka_unit_test(test_refused_files),
+		cmocka_unit_test(test_pairs),         cmocka_unit_test(test_browser),
+		cmocka_unit_test(test_swift),         cmocka_unit_test(test_conversations),
+		cmocka_unit_test(test_single_cases),  cmocka_unit_test(test_models),
+		cmocka_unit_test(test_stories),       cmocka_unit_test(test_readers_agree),
+		cmocka_unit_test(test_missing_bytes), cmocka_unit_test(test_refused_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

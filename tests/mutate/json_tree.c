@@ -183,18 +183,66 @@ static void long_text(struct json_node *j, const char *piece, size_t times, cons
 static void set_odd(struct dice *d, struct json_node *j)
 {
 	static const char *const odd[] = {
-		"null", "true", "false", "0", "-1", "1", "-0", "0.5", "1e999", "-1e-400", "2147483647", "2147483648", "4294967295", "4294967296", "9223372036854775807",
-		"9223372036854775808", "18446744073709551615", "18446744073709551616", "99999999999999999999999999", "1e18", "\"\"", "\"x\"", "\"1\"", "[]", "{}", "[[]]", "[null]", "[-1]",
-		"{\"\":null}", "\"\\u0000\"", "\"\\ud800\"", "\"\xff\xfe\"", "\"\xc0\x80\"", "\"../x\"", "\"/etc/passwd\"", "\"\\n\\u001b[31m\"", "NaN", "Infinity", "-", "\"", "", "01", "+1", "nul", "[1,]"
+		"null",
+		"true",
+		"false",
+		"0",
+		"-1",
+		"1",
+		"-0",
+		"0.5",
+		"1e999",
+		"-1e-400",
+		"2147483647",
+		"2147483648",
+		"4294967295",
+		"4294967296",
+		"9223372036854775807",
+		"9223372036854775808",
+		"18446744073709551615",
+		"18446744073709551616",
+		"99999999999999999999999999",
+		"1e18",
+		"\"\"",
+		"\"x\"",
+		"\"1\"",
+		"[]",
+		"{}",
+		"[[]]",
+		"[null]",
+		"[-1]",
+		"{\"\":null}",
+		"\"\\u0000\"",
+		"\"\\ud800\"",
+		"\"\xff\xfe\"",
+		"\"\xc0\x80\"",
+		"\"../x\"",
+		"\"/etc/passwd\"",
+		"\"\\n\\u001b[31m\"",
+		"NaN",
+		"Infinity",
+		"-",
+		"\"",
+		"",
+		"01",
+		"+1",
+		"nul",
+		"[1,]"
 	};
 	char number[40];
 
 	switch (dice_below(d, 12)) {
 	case 0: long_text(j, "[", 1 + (size_t)dice_below(d, 3000), "", ""); break;
-	case 1: long_text(j, "[", 60 + (size_t)dice_below(d, 10), "", "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"); break;
+	case 1:
+		long_text(j, "[", 60 + (size_t)dice_below(d, 10), "",
+		          "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]");
+		break;
 	case 2: long_text(j, "a", (size_t)dice_below(d, 70000), "\"", "\""); break;
-	case 3: case 4: case 5:
-		snprintf(number, sizeof number, "%" PRId64, (int64_t)dice_odd(d, j->text ? strtoull(j->text, NULL, 10) : 1));
+	case 3:
+	case 4:
+	case 5:
+		snprintf(number, sizeof number, "%" PRId64,
+		         (int64_t)dice_odd(d, j->text ? strtoull(j->text, NULL, 10) : 1));
 		json_set(j, number);
 		break;
 	default: json_set(j, odd[dice_below(d, sizeof odd / sizeof *odd)]); break;
@@ -251,11 +299,10 @@ void json_mutate(struct mutant *m, struct json_node *root)
 	switch (dice_below(d, 10)) {
 	case 0:
 		json_tree_free(j);
-		memmove(&parent->child[index], &parent->child[index + 1], (--parent->n - index) * sizeof(struct json_node *));
+		memmove(&parent->child[index], &parent->child[index + 1],
+		        (--parent->n - index) * sizeof(struct json_node *));
 		break;
-	case 1:
-		insert(parent, index, copy_of(j));
-		break;
+	case 1: insert(parent, index, copy_of(j)); break;
 	case 2:
 		if (j->key)
 			damage_text(d, &j->key);
@@ -276,8 +323,6 @@ void json_mutate(struct mutant *m, struct json_node *root)
 		json_tree_free(j);
 		parent->child[index] = other;
 		break;
-	default:
-		set_odd(d, j);
-		break;
+	default: set_odd(d, j); break;
 	}
 }

@@ -1,12 +1,13 @@
-/* tests/mutate/json_tree.h - a JSON text as a tree of spellings: what is no object or array stays as it was written, so that a changed tree may hold what no parser takes. */
+/* tests/mutate/json_tree.h - a JSON text as a tree of spellings: what is no object or array stays as it was written, so
+ * that a changed tree may hold what no parser takes. */
 #ifndef TESTS_MUTATE_JSON_TREE_H
 #define TESTS_MUTATE_JSON_TREE_H
 
 #include "tests/mutate/mutate.h"
 
 struct json_node {
-	char type;                   /* '{', '[', or 0: text is the value */
-	char *key, *text;            /* as written, keys with their quotes; key NULL: not in an object */
+	char type;        /* '{', '[', or 0: text is the value */
+	char *key, *text; /* as written, keys with their quotes; key NULL: not in an object */
 	struct json_node **child;
 	size_t n;
 };

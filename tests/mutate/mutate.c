@@ -93,16 +93,31 @@ void mutate_bytes(struct dice *d, struct bytes *b)
 /* --- mutants */
 
 const char *const mutant_kind_name[MUTANT_KINDS] = {
-	[MUTANT_GGUF] = "gguf", [MUTANT_SPLIT] = "split", [MUTANT_SAFETENSORS] = "safetensors", [MUTANT_INDEX] = "index", [MUTANT_CONFIG] = "config",
-	[MUTANT_TOKENIZER] = "tokenizer", [MUTANT_VOCABULARY] = "vocabulary", [MUTANT_PACK] = "pack", [MUTANT_ENTRY] = "entry", [MUTANT_TUNE] = "tune",
+	[MUTANT_GGUF] = "gguf",
+	[MUTANT_SPLIT] = "split",
+	[MUTANT_SAFETENSORS] = "safetensors",
+	[MUTANT_INDEX] = "index",
+	[MUTANT_CONFIG] = "config",
+	[MUTANT_TOKENIZER] = "tokenizer",
+	[MUTANT_VOCABULARY] = "vocabulary",
+	[MUTANT_PACK] = "pack",
+	[MUTANT_ENTRY] = "entry",
+	[MUTANT_TUNE] = "tune",
 };
 
 void mutant_make(struct mutant *m, enum mutant_kind kind, uint64_t seed)
 {
 	static void (*const mutate[MUTANT_KINDS])(struct mutant *) = {
-		[MUTANT_GGUF] = mutate_gguf, [MUTANT_SPLIT] = mutate_split, [MUTANT_SAFETENSORS] = mutate_safetensors, [MUTANT_INDEX] = mutate_index,
-		[MUTANT_CONFIG] = mutate_config, [MUTANT_TOKENIZER] = mutate_tokenizer, [MUTANT_VOCABULARY] = mutate_vocabulary, [MUTANT_PACK] = mutate_pack,
-		[MUTANT_ENTRY] = mutate_entry, [MUTANT_TUNE] = mutate_tune,
+		[MUTANT_GGUF] = mutate_gguf,
+		[MUTANT_SPLIT] = mutate_split,
+		[MUTANT_SAFETENSORS] = mutate_safetensors,
+		[MUTANT_INDEX] = mutate_index,
+		[MUTANT_CONFIG] = mutate_config,
+		[MUTANT_TOKENIZER] = mutate_tokenizer,
+		[MUTANT_VOCABULARY] = mutate_vocabulary,
+		[MUTANT_PACK] = mutate_pack,
+		[MUTANT_ENTRY] = mutate_entry,
+		[MUTANT_TUNE] = mutate_tune,
 	};
 
 	memset(m, 0, sizeof *m);

@@ -1,7 +1,9 @@
-/* tests/mutate/mutate.h - files that are nearly right: a well-formed file is built as a structure, the structure is changed, and then written out.
+/* tests/mutate/mutate.h - files that are nearly right: a well-formed file is built as a structure, the structure is
+ * changed, and then written out.
  *
- * Owns: the source of random numbers, the mutators, and the models of the formats behind them, which share nothing with the readers they test: lengths, offsets
- * and checksums fit unless it is they that were changed, so the changed field is reached. A mutant is decided by its kind and its seed; the first seeds change nothing.
+ * Owns: the source of random numbers, the mutators, and the models of the formats behind them, which share nothing with
+ * the readers they test: lengths, offsets and checksums fit unless it is they that were changed, so the changed field
+ * is reached. A mutant is decided by its kind and its seed; the first seeds change nothing.
  */
 #ifndef TESTS_MUTATE_MUTATE_H
 #define TESTS_MUTATE_MUTATE_H
@@ -10,7 +12,9 @@
 
 /* --- random numbers */
 
-struct dice { uint64_t state; };
+struct dice {
+	uint64_t state;
+};
 uint64_t dice_next(struct dice *d);
 /* 0 to n - 1. */
 uint64_t dice_below(struct dice *d, uint64_t n);
@@ -22,17 +26,32 @@ uint64_t dice_odd(struct dice *d, uint64_t v);
 /* --- mutants */
 
 enum { MUTANT_FILES = 8, MUTANT_WHOLE = 8 /* seeds below this one give well-formed files */ };
-struct mutant_file { char name[160]; struct bytes b; };
+struct mutant_file {
+	char name[160];
+	struct bytes b;
+};
 struct mutant {
 	struct dice dice;
-	bool whole;                  /* nothing is to be changed */
+	bool whole; /* nothing is to be changed */
 	struct mutant_file file[MUTANT_FILES];
 	unsigned files;
-	char open[160];              /* the name to open; "": the directory that the files lie in */
-	char what[400];              /* what was changed, for whoever reads of a failure */
+	char open[160]; /* the name to open; "": the directory that the files lie in */
+	char what[400]; /* what was changed, for whoever reads of a failure */
 };
 
-enum mutant_kind { MUTANT_GGUF, MUTANT_SPLIT, MUTANT_SAFETENSORS, MUTANT_INDEX, MUTANT_CONFIG, MUTANT_TOKENIZER, MUTANT_VOCABULARY, MUTANT_PACK, MUTANT_ENTRY, MUTANT_TUNE, MUTANT_KINDS };
+enum mutant_kind {
+	MUTANT_GGUF,
+	MUTANT_SPLIT,
+	MUTANT_SAFETENSORS,
+	MUTANT_INDEX,
+	MUTANT_CONFIG,
+	MUTANT_TOKENIZER,
+	MUTANT_VOCABULARY,
+	MUTANT_PACK,
+	MUTANT_ENTRY,
+	MUTANT_TUNE,
+	MUTANT_KINDS
+};
 extern const char *const mutant_kind_name[MUTANT_KINDS];
 
 void mutant_make(struct mutant *m, enum mutant_kind kind, uint64_t seed);

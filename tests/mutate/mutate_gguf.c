@@ -1,4 +1,5 @@
-/* tests/mutate/mutate_gguf.c - GGUF files as lists of keys and tensors: changed there, then written with what else follows from it. */
+/* tests/mutate/mutate_gguf.c - GGUF files as lists of keys and tensors: changed there, then written with what else
+ * follows from it. */
 #include "tests/mutate/mutate.h"
 
 #include <inttypes.h>
@@ -13,21 +14,21 @@ enum { MOST_KEYS = 64, MOST_TENSORS = 64 };
 
 struct item {
 	char name[96];
-	size_t name_bytes;           /* as it is written; the length that is stated is another matter */
+	size_t name_bytes; /* as it is written; the length that is stated is another matter */
 	uint64_t name_length;
-	uint32_t type, element;      /* of a key; of a tensor type alone */
-	uint64_t count;              /* of an array, as stated */
-	struct bytes value;          /* of a key: as it is written, an array's from its first element; of a tensor its data */
+	uint32_t type, element; /* of a key; of a tensor type alone */
+	uint64_t count;         /* of an array, as stated */
+	struct bytes value; /* of a key: as it is written, an array's from its first element; of a tensor its data */
 	uint32_t n_dims;
 	uint64_t dim[6], offset;
 };
 
 struct image {
 	uint32_t version, alignment;
-	uint64_t n_keys_stated, n_tensors_stated;         /* added to what is there */
+	uint64_t n_keys_stated, n_tensors_stated; /* added to what is there */
 	struct item key[MOST_KEYS], tensor[MOST_TENSORS];
 	size_t keys, tensors;
-	bool keep_offsets;           /* as they were changed; else they follow from the order */
+	bool keep_offsets; /* as they were changed; else they follow from the order */
 	struct dice *dice;
 };
 
@@ -63,7 +64,10 @@ static void put_text(struct bytes *b, const void *p, uint64_t n)
 	bytes_put(b, p, n);
 }
 
-static void add_text(struct image *g, const char *name, const char *v) { put_text(&add_key(g, name, STRING, NULL, 0)->value, v, strlen(v)); }
+static void add_text(struct image *g, const char *name, const char *v)
+{
+	put_text(&add_key(g, name, STRING, NULL, 0)->value, v, strlen(v));
+}
 
 static struct item *add_array(struct image *g, const char *name, uint32_t element, uint64_t count)
 {
@@ -87,7 +91,7 @@ static void add_tensor(struct image *g, const char *name, uint32_t type, uint64_
 		float f = (float)((int)dice_below(g->dice, 128) - 64) / 64;
 		bytes_put(&t->value, &f, 4);
 	}
-	for (uint64_t i = 0; type != 0 && i < blocks; i++) {          /* Q8_0 and Q4_0: a scale of 2^-7, then quants */
+	for (uint64_t i = 0; type != 0 && i < blocks; i++) { /* Q8_0 and Q4_0: a scale of 2^-7, then quants */
 		uint8_t block[34] = { 0x00, 0x20 };
 		for (size_t k = 2; k < sizeof block; k++)
 			block[k] = (uint8_t)dice_next(g->dice);
@@ -100,10 +104,32 @@ enum { HIDDEN = 32, HEAD = 16, VOCAB = 280 };
 static void add_list_of_tokens(struct image *g, bool pieces)
 {
 	static const char *const word[2][VOCAB - 259] = {
-		{ "aa", "ab", "he", "in", "lo", "low", "er", "12", "[X]", "<|b|>", "zz", "qq", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9" },
-		{ "\xe2\x96\x81t", "he", "\xe2\x96\x81the", "in", "\xe2\x96\x81", "t", "h", "e", "\xc3\xa9", "ab", "b", "aa", "a", "lo", "low", "er", "12", "[X]", "<|b|>", "zz", "q" },
+		{ "aa", "ab", "he", "in", "lo", "low", "er", "12", "[X]", "<|b|>", "zz",
+		  "qq", "q1", "q2", "q3", "q4", "q5",  "q6", "q7", "q8",  "q9" },
+		{ "\xe2\x96\x81t",
+		  "he",
+		  "\xe2\x96\x81the",
+		  "in",
+		  "\xe2\x96\x81",
+		  "t",
+		  "h",
+		  "e",
+		  "\xc3\xa9",
+		  "ab",
+		  "b",
+		  "aa",
+		  "a",
+		  "lo",
+		  "low",
+		  "er",
+		  "12",
+		  "[X]",
+		  "<|b|>",
+		  "zz",
+		  "q" },
 	};
-	struct item *tokens = add_array(g, "tokenizer.ggml.tokens", STRING, VOCAB), *types = add_array(g, "tokenizer.ggml.token_type", I32, VOCAB);
+	struct item *tokens = add_array(g, "tokenizer.ggml.tokens", STRING, VOCAB),
+		    *types = add_array(g, "tokenizer.ggml.token_type", I32, VOCAB);
 	char text[32];
 
 	for (uint32_t i = 0; i < VOCAB; i++) {
@@ -115,7 +141,10 @@ static void add_list_of_tokens(struct image *g, bool pieces)
 		} else if (pieces) {
 			snprintf(text, sizeof text, "<0x%02X>", byte);
 		} else {
-			uint32_t c = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174 ? byte : byte <= 32 ? 256 + byte : byte <= 160 ? 162 + byte : 323;
+			uint32_t c = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174 ? byte
+			             : byte <= 32  ? 256 + byte
+			             : byte <= 160 ? 162 + byte
+			                           : 323;
 			if (c < 128)
 				snprintf(text, sizeof text, "%c", (int)c);
 			else
@@ -153,9 +182,15 @@ static void add_vocabulary(struct image *g)
 
 static void add_layer(struct image *g, unsigned layer, const char *arch, uint32_t type)
 {
-	static const struct { const char *name; uint64_t cols, rows; } list[] = {
-		{ "attn_norm", HIDDEN, 0 }, { "attn_q", HIDDEN, 2 * HEAD }, { "attn_k", HIDDEN, HEAD }, { "attn_v", HIDDEN, HEAD }, { "attn_output", 2 * HEAD, HIDDEN },
-		{ "ffn_norm", HIDDEN, 0 }, { "ffn_gate", HIDDEN, 64 }, { "ffn_up", HIDDEN, 64 }, { "ffn_down", 64, HIDDEN },
+	static const struct {
+		const char *name;
+		uint64_t cols, rows;
+	} list[] = {
+		{ "attn_norm", HIDDEN, 0 },          { "attn_q", HIDDEN, 2 * HEAD },
+		{ "attn_k", HIDDEN, HEAD },          { "attn_v", HIDDEN, HEAD },
+		{ "attn_output", 2 * HEAD, HIDDEN }, { "ffn_norm", HIDDEN, 0 },
+		{ "ffn_gate", HIDDEN, 64 },          { "ffn_up", HIDDEN, 64 },
+		{ "ffn_down", 64, HIDDEN },
 	};
 	char name[96];
 
@@ -189,9 +224,14 @@ static void build(struct image *g, struct dice *d)
 	if (g->alignment != 32)
 		add_u32(g, "general.alignment", g->alignment);
 	add_text(g, "general.name", "a mutant");
-	const struct { const char *name; uint32_t value; } sizes[] = { { "block_count", layers }, { "context_length", 64 }, { "embedding_length", HIDDEN }, { "feed_forward_length", 64 },
-		{ "attention.head_count", 2 }, { "attention.head_count_kv", 1 }, { "attention.key_length", HEAD }, { "attention.value_length", HEAD }, { "rope.dimension_count", HEAD },
-		{ "vocab_size", VOCAB } };
+	const struct {
+		const char *name;
+		uint32_t value;
+	} sizes[] = { { "block_count", layers },        { "context_length", 64 },
+		      { "embedding_length", HIDDEN },   { "feed_forward_length", 64 },
+		      { "attention.head_count", 2 },    { "attention.head_count_kv", 1 },
+		      { "attention.key_length", HEAD }, { "attention.value_length", HEAD },
+		      { "rope.dimension_count", HEAD }, { "vocab_size", VOCAB } };
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		snprintf(name, sizeof name, "%s.%s", arch, sizes[i].name);
 		add_u32(g, name, sizes[i].value);
@@ -328,10 +368,13 @@ static void retype(struct dice *d, struct item *k)
 		k->element = (uint32_t)dice_below(d, TYPES);
 		k->count = dice_below(d, 4);
 		for (uint64_t i = 0; i < k->count; i++)
-			bytes_put(&k->value, width_of[k->element] ? (const void *)&v : NULL, width_of[k->element] ? width_of[k->element] : 12);
+			bytes_put(&k->value, width_of[k->element] ? (const void *)&v : NULL,
+			          width_of[k->element] ? width_of[k->element] : 12);
 	} else if (k->type == F64 || k->type == F32) {
 		static const double odd[] = { 0, -1, 1e-45, 1e300, -1e300, 0x1p31, 0x1p63, 0.5 };
-		f = dice_one_in(d, 4) ? 0.0 / (double)(v & 0) : dice_one_in(d, 4) ? (double)v : odd[dice_below(d, sizeof odd / sizeof *odd)];
+		f = dice_one_in(d, 4)   ? 0.0 / (double)(v & 0)
+		    : dice_one_in(d, 4) ? (double)v
+		                        : odd[dice_below(d, sizeof odd / sizeof *odd)];
 		float narrow = f > 3e38 ? 3e38f : f < -3e38 ? -3e38f : (float)f;
 		bytes_put(&k->value, k->type == F64 ? (const void *)&f : (const void *)&narrow, width_of[k->type]);
 	} else {
@@ -341,7 +384,9 @@ static void retype(struct dice *d, struct item *k)
 
 static void change_value(struct dice *d, struct item *k)
 {
-	unsigned width = k->type == ARRAY ? k->element < TYPES ? width_of[k->element] : 0 : k->type < TYPES ? width_of[k->type] : 0;
+	unsigned width = k->type == ARRAY  ? k->element < TYPES ? width_of[k->element] : 0
+	                 : k->type < TYPES ? width_of[k->type]
+	                                   : 0;
 	uint64_t v = 0;
 
 	if (width && k->value.n >= width && !dice_one_in(d, 4)) {
@@ -370,7 +415,8 @@ static void change_key(struct mutant *m, struct image *g)
 	case 4: k->type = (uint32_t)(dice_one_in(d, 4) ? dice_odd(d, k->type) : dice_below(d, TYPES + 2)); break;
 	case 5: k->element = (uint32_t)(dice_one_in(d, 4) ? dice_odd(d, k->element) : dice_below(d, TYPES + 2)); break;
 	case 6: k->count = dice_odd(d, k->count); break;
-	case 7: case 8:
+	case 7:
+	case 8:
 		if (k->type != ARRAY && k->type != STRING)
 			retype(d, k);
 		else
@@ -383,17 +429,35 @@ static void change_key(struct mutant *m, struct image *g)
 /* A key that a reader may know, and another value than the one that means nothing. */
 static void add_odd_key(struct mutant *m, struct image *g)
 {
-	static const char *const known[] = { "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length", "rope.scale_linear", "rope.scaling.attn_factor",
-		"rope.scaling.yarn_beta_fast", "attention.sliding_window", "expert_count", "expert_used_count", "attn_logit_softcapping", "final_logit_softcapping", "attention.max_alibi_bias",
-		"rope.dimension_sections", "logit_scale", "attention.causal", "pooling_type", "tensor_data_layout", "leading_dense_block_count", "nextn_predict_layers" };
+	static const char *const known[] = {
+		"rope.scaling.type",
+		"rope.scaling.factor",
+		"rope.scaling.original_context_length",
+		"rope.scale_linear",
+		"rope.scaling.attn_factor",
+		"rope.scaling.yarn_beta_fast",
+		"attention.sliding_window",
+		"expert_count",
+		"expert_used_count",
+		"attn_logit_softcapping",
+		"final_logit_softcapping",
+		"attention.max_alibi_bias",
+		"rope.dimension_sections",
+		"logit_scale",
+		"attention.causal",
+		"pooling_type",
+		"tensor_data_layout",
+		"leading_dense_block_count",
+		"nextn_predict_layers"
+	};
 	static const char *const scaling[] = { "linear", "yarn", "longrope", "none", "" };
 	char name[96];
 	struct item *k;
 
 	if (g->keys == MOST_KEYS || g->key[0].value.n < 8)
 		return;
-	snprintf(name, sizeof name, "%.*s.%s", (int)(g->key[0].value.n - 8 < 20 ? g->key[0].value.n - 8 : 20), (const char *)g->key[0].value.p + 8,
-	         known[dice_below(&m->dice, sizeof known / sizeof *known)]);
+	snprintf(name, sizeof name, "%.*s.%s", (int)(g->key[0].value.n - 8 < 20 ? g->key[0].value.n - 8 : 20),
+	         (const char *)g->key[0].value.p + 8, known[dice_below(&m->dice, sizeof known / sizeof *known)]);
 	mutant_say(m, "new key %.50s", name);
 	if (strstr(name, "scaling.type")) {
 		add_text(g, name, scaling[dice_below(&m->dice, 5)]);
@@ -426,12 +490,23 @@ static void change_tensor(struct mutant *m, struct image *g)
 		break;
 	case 7: t->type = (uint32_t)(dice_one_in(d, 4) ? dice_odd(d, t->type) : dice_below(d, 44)); break;
 	case 8: bytes_resize(&t->value, (size_t)dice_below(d, 2 * t->value.n)); break;
-	case 9: t->n_dims = 4; t->dim[2] = 1 + dice_below(d, 2); t->dim[3] = 1; break;
-	case 10: for (size_t k = 0; k + 4 <= t->value.n; k += 4) { uint32_t nan = 0x7fc00000; memcpy(t->value.p + k, &nan, 4); } break;
+	case 9:
+		t->n_dims = 4;
+		t->dim[2] = 1 + dice_below(d, 2);
+		t->dim[3] = 1;
+		break;
+	case 10:
+		for (size_t k = 0; k + 4 <= t->value.n; k += 4) {
+			uint32_t nan = 0x7fc00000;
+			memcpy(t->value.p + k, &nan, 4);
+		}
+		break;
 	default:
 		lay_out(g);
 		g->keep_offsets = true;
-		t->offset = dice_one_in(d, 2) ? dice_odd(d, t->offset) : dice_one_in(d, 2) ? t->offset + g->alignment : g->tensor[dice_below(d, g->tensors)].offset;
+		t->offset = dice_one_in(d, 2)   ? dice_odd(d, t->offset)
+		            : dice_one_in(d, 2) ? t->offset + g->alignment
+		                                : g->tensor[dice_below(d, g->tensors)].offset;
 		break;
 	}
 }
@@ -455,8 +530,16 @@ static void change(struct mutant *m, struct image *g)
 	switch (dice_below(&m->dice, 8)) {
 	case 0: change_head(m, g); break;
 	case 1: add_odd_key(m, g); break;
-	case 2: case 3: case 4: if (g->tensors) change_tensor(m, g); break;
-	default: if (g->keys) change_key(m, g); break;
+	case 2:
+	case 3:
+	case 4:
+		if (g->tensors)
+			change_tensor(m, g);
+		break;
+	default:
+		if (g->keys)
+			change_key(m, g);
+		break;
 	}
 }
 
@@ -496,7 +579,9 @@ static struct item *find_key(struct image *g, const char *name)
 /* An array's texts anew, with one of them another: empty, long, no UTF-8, another's, without its space. */
 static void change_one_text(struct dice *d, struct item *k)
 {
-	static const char *const odd[] = { "", " ", "  ", "a", "a a", "x y z", "\xff\xfe", "\xed\xa0\x80", "<0x41>", "<0xZZ>", "<|im_end|>", "\x1b[31m", "the  end" };
+	static const char *const odd[] = { "",           " ",        "  ",           "a",      "a a",
+		                           "x y z",      "\xff\xfe", "\xed\xa0\x80", "<0x41>", "<0xZZ>",
+		                           "<|im_end|>", "\x1b[31m", "the  end" };
 	uint64_t which = dice_below(d, k->count), n = 0, at = 0;
 	char *text = NULL;
 
@@ -527,10 +612,18 @@ static void change_one_text(struct dice *d, struct item *k)
 
 static void change_vocabulary(struct mutant *m, struct image *g)
 {
-	static const char *const name[] = { "tokenizer.ggml.tokens", "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.merges", "tokenizer.ggml.token_type", "tokenizer.ggml.scores",
-		"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id", "tokenizer.ggml.add_bos_token", "tokenizer.ggml.model", "tokenizer.ggml.pre" };
-	static const char *const fresh[] = { "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.remove_extra_whitespaces",
-		"tokenizer.ggml.precompiled_charsmap", "tokenizer.ggml.eog_token_ids", "tokenizer.ggml.add_eos_token", "tokenizer.ggml.padding_token_id" };
+	static const char *const name[] = {
+		"tokenizer.ggml.tokens",       "tokenizer.ggml.tokens",       "tokenizer.ggml.merges",
+		"tokenizer.ggml.merges",       "tokenizer.ggml.token_type",   "tokenizer.ggml.scores",
+		"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id", "tokenizer.ggml.add_bos_token",
+		"tokenizer.ggml.model",        "tokenizer.ggml.pre"
+	};
+	static const char *const fresh[] = {
+		"tokenizer.ggml.unknown_token_id",     "tokenizer.ggml.eot_token_id",
+		"tokenizer.ggml.add_space_prefix",     "tokenizer.ggml.remove_extra_whitespaces",
+		"tokenizer.ggml.precompiled_charsmap", "tokenizer.ggml.eog_token_ids",
+		"tokenizer.ggml.add_eos_token",        "tokenizer.ggml.padding_token_id"
+	};
 	struct item *k = find_key(g, name[dice_below(&m->dice, sizeof name / sizeof *name)]);
 
 	if (dice_one_in(&m->dice, 6)) {

@@ -1,4 +1,5 @@
-/* tests/mutate/mutate_pack.c - packs, entries of a cache directory and files of schedules: fields changed, then all checksums made right again. */
+/* tests/mutate/mutate_pack.c - packs, entries of a cache directory and files of schedules: fields changed, then all
+ * checksums made right again. */
 #include "tests/mutate/mutate.h"
 
 #include <inttypes.h>
@@ -12,16 +13,39 @@
 #include "tests/jit/stored_sum.h"
 
 /* The layouts of jit/store/record.h and jit/store/pack.h, written down once more. */
-enum { LAYOUT = 3, RECORD = 96, IN_OFFSET = 48, IN_BODY = 56, IN_CODE = 60, IN_SUM = 88, HEADER = 64, MOST_OBJECTS = 6 };
+enum {
+	LAYOUT = 3,
+	RECORD = 96,
+	IN_OFFSET = 48,
+	IN_BODY = 56,
+	IN_CODE = 60,
+	IN_SUM = 88,
+	HEADER = 64,
+	MOST_OBJECTS = 6
+};
 
-struct entry { uint8_t record[RECORD]; struct bytes body; };
+struct entry {
+	uint8_t record[RECORD];
+	struct bytes body;
+};
 
 static void put32(uint8_t *p, uint32_t v) { memcpy(p, &v, 4); }
 static void put64(uint8_t *p, uint64_t v) { memcpy(p, &v, 8); }
-static uint32_t get32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
+static uint32_t get32(const uint8_t *p)
+{
+	uint32_t v;
+	memcpy(&v, p, 4);
+	return v;
+}
 
-static const char *const keys[MOST_OBJECTS] = { "embed.q8_0.4096x256.avx2", "matmul.q8_0.aq8_0.128x256.c1.b1.avx2", "norm.k256.q8out.avx2", "norm.k64.q8out.avx2", "quantise.avx2",
-	"rope.d64.h4.qknorm.avx2" };
+static const char *const keys[MOST_OBJECTS] = {
+	"embed.q8_0.4096x256.avx2",
+	"matmul.q8_0.aq8_0.128x256.c1.b1.avx2",
+	"norm.k256.q8out.avx2",
+	"norm.k64.q8out.avx2",
+	"quantise.avx2",
+	"rope.d64.h4.qknorm.avx2"
+};
 
 static void make_entry(struct dice *d, struct entry *e, unsigned number)
 {
@@ -44,7 +68,8 @@ static void make_entry(struct dice *d, struct entry *e, unsigned number)
 	e->record[80] = 12;
 }
 
-/* What follows from a body: where it lies, how long it is, the sum. A changed number that follows is written afterwards, and the sum again. */
+/* What follows from a body: where it lies, how long it is, the sum. A changed number that follows is written
+ * afterwards, and the sum again. */
 static void settle(struct entry *e, uint64_t offset)
 {
 	put64(e->record + IN_OFFSET, offset);
@@ -59,11 +84,38 @@ static void seal_entry(struct entry *e)
 /* Any of the fields behind the key, or a field of the key itself. */
 static void change_record(struct mutant *m, struct entry *e)
 {
-	static const struct { const char *name; uint8_t at, width; } field[] = {
-		{ "offset", 48, 8 }, { "body", 56, 4 }, { "code", 60, 4 }, { "pool", 64, 4 }, { "frame", 68, 4 }, { "shared", 72, 4 }, { "zero", 76, 4 }, { "vector registers", 80, 2 },
-		{ "scalar registers", 82, 2 }, { "mask registers", 84, 2 }, { "cooperative", 86, 2 }, { "kind", 0, 1 }, { "target", 1, 1 }, { "weight", 2, 1 }, { "activation", 3, 1 }, { "kv", 4, 1 },
-		{ "numerics", 5, 1 }, { "row blocks", 6, 1 }, { "context class", 7, 1 }, { "rows", 8, 4 }, { "k", 12, 4 }, { "columns", 16, 4 }, { "head size", 20, 4 }, { "heads", 24, 4 },
-		{ "kv heads", 28, 4 }, { "flags", 32, 4 }, { "schedule", 36, 4 }, { "codegen", 40, 8 },
+	static const struct {
+		const char *name;
+		uint8_t at, width;
+	} field[] = {
+		{ "offset", 48, 8 },
+		{ "body", 56, 4 },
+		{ "code", 60, 4 },
+		{ "pool", 64, 4 },
+		{ "frame", 68, 4 },
+		{ "shared", 72, 4 },
+		{ "zero", 76, 4 },
+		{ "vector registers", 80, 2 },
+		{ "scalar registers", 82, 2 },
+		{ "mask registers", 84, 2 },
+		{ "cooperative", 86, 2 },
+		{ "kind", 0, 1 },
+		{ "target", 1, 1 },
+		{ "weight", 2, 1 },
+		{ "activation", 3, 1 },
+		{ "kv", 4, 1 },
+		{ "numerics", 5, 1 },
+		{ "row blocks", 6, 1 },
+		{ "context class", 7, 1 },
+		{ "rows", 8, 4 },
+		{ "k", 12, 4 },
+		{ "columns", 16, 4 },
+		{ "head size", 20, 4 },
+		{ "heads", 24, 4 },
+		{ "kv heads", 28, 4 },
+		{ "flags", 32, 4 },
+		{ "schedule", 36, 4 },
+		{ "codegen", 40, 8 },
 	};
 	size_t i = (size_t)dice_below(&m->dice, sizeof field / sizeof *field);
 	uint64_t v = 0;
@@ -82,9 +134,13 @@ static void lie_of_size(struct mutant *m, struct entry *e)
 	uint8_t head[13] = { 0 };
 
 	memcpy(head, magic, 4);
-	head[4] = 0xe0;                  /* a single segment, eight bytes of content size, no checksum */
+	head[4] = 0xe0; /* a single segment, eight bytes of content size, no checksum */
 	put64(head + 5, size);
-	size_t old = e->body.n > 8 ? 5 + ((e->body.p[4] >> 5 & 1) ? 0 : 1) + (size_t)(e->body.p[4] >> 6 == 0 ? e->body.p[4] >> 5 & 1 : 1 << (e->body.p[4] >> 6)) : 0;
+	size_t old =
+		e->body.n > 8
+			? 5 + ((e->body.p[4] >> 5 & 1) ? 0 : 1) +
+				  (size_t)(e->body.p[4] >> 6 == 0 ? e->body.p[4] >> 5 & 1 : 1 << (e->body.p[4] >> 6))
+			: 0;
 	bytes_splice(&e->body, 0, old < e->body.n ? old : e->body.n, head, sizeof head);
 	if (dice_one_in(&m->dice, 2))
 		put32(e->record + IN_CODE, (uint32_t)size);
@@ -169,7 +225,9 @@ static void write_pack(struct mutant *m, struct bytes *out, struct entry *e, siz
 
 static void change_header(struct mutant *m, struct bytes *b)
 {
-	static const struct { uint8_t at, width; } field[] = { { 8, 4 }, { 12, 4 }, { 16, 4 }, { 20, 4 }, { 24, 8 }, { 32, 8 }, { 40, 8 } };
+	static const struct {
+		uint8_t at, width;
+	} field[] = { { 8, 4 }, { 12, 4 }, { 16, 4 }, { 20, 4 }, { 24, 8 }, { 32, 8 }, { 40, 8 } };
 	size_t i = (size_t)dice_below(&m->dice, sizeof field / sizeof *field);
 	uint64_t v = 0;
 
@@ -201,7 +259,8 @@ void mutate_pack(struct mutant *m)
 		case 1: index = true; break;
 		case 2:
 			mutant_say(m, "an object twice, or out of order");
-			memcpy(e[dice_below(&m->dice, n)].record, e[dice_below(&m->dice, n)].record, sizeof(struct key));
+			memcpy(e[dice_below(&m->dice, n)].record, e[dice_below(&m->dice, n)].record,
+			       sizeof(struct key));
 			break;
 		default: change_entry(m, &e[dice_below(&m->dice, n)]); break;
 		}
@@ -271,12 +330,15 @@ void mutate_tune(struct mutant *m)
 		hash = (hash ^ (uint8_t)*p) * 0x100000001b3u;
 	snprintf(name, sizeof name, "tuned-%016" PRIx64 ".txt", hash);
 	out = mutant_add_file(m, name);
-	snprintf(line, sizeof line, "jitrun schedules 2\nprocessor %s\ncodegen %016" PRIx64 "\n", processor, key_codegen_x86);
+	snprintf(line, sizeof line, "jitrun schedules 2\nprocessor %s\ncodegen %016" PRIx64 "\n", processor,
+	         key_codegen_x86);
 	bytes_put(out, line, strlen(line));
 	size_t head = out->n;
 	for (unsigned i = 0; i < 4; i++) {
-		static const char *const odd[] = { "nan", "inf", "-1", "0", "1e400", "99.999", "100", "0x1p1", "1.5.5", "", "1e-400" };
-		snprintf(line, sizeof line, "matmul.q8_0.aq8_0.%ux512.c1.b1.s%x.avx2 %s %u\n", 32 * (i + 1), i + 1, changes && dice_one_in(&m->dice, 4) ? odd[dice_below(&m->dice, 11)] : "1.083",
+		static const char *const odd[] = { "nan", "inf",   "-1",    "0", "1e400", "99.999",
+			                           "100", "0x1p1", "1.5.5", "",  "1e-400" };
+		snprintf(line, sizeof line, "matmul.q8_0.aq8_0.%ux512.c1.b1.s%x.avx2 %s %u\n", 32 * (i + 1), i + 1,
+		         changes && dice_one_in(&m->dice, 4) ? odd[dice_below(&m->dice, 11)] : "1.083",
 		         changes && dice_one_in(&m->dice, 4) ? (unsigned)dice_odd(&m->dice, 7) : 7);
 		bytes_put(out, line, strlen(line));
 	}

@@ -1,4 +1,5 @@
-/* tests/mutate/t_mutants.c - files that are nearly right (tests/mutate): each is of use, or refused with one sentence that names the file; in little memory and time.
+/* tests/mutate/t_mutants.c - files that are nearly right (tests/mutate): each is of use, or refused with one sentence
+ * that names the file; in little memory and time.
  *
  * t_mutants [KIND [SEED [HOW MANY]]] runs these alone: how a failure is seen again, and how a long run is made. */
 #include <setjmp.h>
@@ -72,7 +73,7 @@ static void watch(bool on)
 	const struct itimerval v = { .it_value.tv_sec = on ? SECONDS : 0 };
 
 	assert_int_equal(setitimer(ITIMER_PROF, &v, NULL), 0);
-	alarm(on ? 30 * SECONDS : 0);          /* one that waits takes no processor time */
+	alarm(on ? 30 * SECONDS : 0); /* one that waits takes no processor time */
 }
 
 /* --- memory: what is asked for while a file is opened must follow from the file's size */
@@ -102,11 +103,31 @@ static void count(size_t n)
 	}
 }
 
-void *__wrap_malloc(size_t n) { count(n); return __real_malloc(n); }
-void *__wrap_calloc(size_t n, size_t each) { count(n * each); return __real_calloc(n, each); }
-void *__wrap_realloc(void *p, size_t n) { count(n); return __real_realloc(p, n); }
-int __wrap_posix_memalign(void **out, size_t alignment, size_t n) { count(n); return __real_posix_memalign(out, alignment, n); }
-void *__wrap_aligned_alloc(size_t alignment, size_t n) { count(n); return __real_aligned_alloc(alignment, n); }
+void *__wrap_malloc(size_t n)
+{
+	count(n);
+	return __real_malloc(n);
+}
+void *__wrap_calloc(size_t n, size_t each)
+{
+	count(n * each);
+	return __real_calloc(n, each);
+}
+void *__wrap_realloc(void *p, size_t n)
+{
+	count(n);
+	return __real_realloc(p, n);
+}
+int __wrap_posix_memalign(void **out, size_t alignment, size_t n)
+{
+	count(n);
+	return __real_posix_memalign(out, alignment, n);
+}
+void *__wrap_aligned_alloc(size_t alignment, size_t n)
+{
+	count(n);
+	return __real_aligned_alloc(alignment, n);
+}
 
 static void limit_memory(uint64_t bytes)
 {
@@ -116,7 +137,13 @@ static void limit_memory(uint64_t bytes)
 
 /* --- one file's trials */
 
-struct trial { struct mutant m; enum mutant_kind kind; char path[300]; unsigned opened, refused; uint64_t bytes; };
+struct trial {
+	struct mutant m;
+	enum mutant_kind kind;
+	char path[300];
+	unsigned opened, refused;
+	uint64_t bytes;
+};
 
 /* One sentence, and about this file. */
 static void refused(struct trial *t, const char *text)
@@ -128,7 +155,8 @@ static void refused(struct trial *t, const char *text)
 
 static void tokenize(const struct tokenizer *k)
 {
-	static const char text[] = "ab  the lower\xff \xe4\xb8\xad<s>[X] 12345\n\n e\xcc\x81!<|im_end|> aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+	static const char text[] = "ab  the lower\xff \xe4\xb8\xad<s>[X] 12345\n\n e\xcc\x81!<|im_end|> "
+				   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 	for (unsigned flags = 0; flags < 4; flags++) {
 		struct error err = { 0 };
@@ -155,7 +183,8 @@ static void read_tensors(const struct model *m)
 		for (size_t k = 0; k < sizeof(struct model_layer) / sizeof(struct model_tensor); k++) {
 			const struct model_tensor *x = (const struct model_tensor *)&m->spec.layer[i] + k;
 			uint8_t *p = malloc(x->bytes + 1);
-			assert_true(p && x->bytes == x->rows * x->row_bytes && (x->bytes == 0 || model_read(m, x, 0, x->bytes, p, &err)));
+			assert_true(p && x->bytes == x->rows * x->row_bytes &&
+			            (x->bytes == 0 || model_read(m, x, 0, x->bytes, p, &err)));
 			free(p);
 		}
 	assert_true(model_read_done(m, &err));
@@ -175,10 +204,12 @@ static void run(struct trial *t)
 		return;
 	}
 	jit_model_get_info(m, &info);
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 8, .threads = 1, .speculate = JIT_SPECULATE_OFF }, &err);
+	jit_session *s = jit_session_open(
+		m, &(jit_session_options){ .context = 8, .threads = 1, .speculate = JIT_SPECULATE_OFF }, &err);
 	if (s) {
 		const int32_t ids[] = { info.vocab > 1, info.vocab - 1 };
-		bool ok = jit_session_feed(s, ids, 2, &err) == JIT_OK && jit_session_next(s, &id, &err) == JIT_OK && jit_session_next(s, &id, &err) == JIT_OK;
+		bool ok = jit_session_feed(s, ids, 2, &err) == JIT_OK && jit_session_next(s, &id, &err) == JIT_OK &&
+		          jit_session_next(s, &id, &err) == JIT_OK;
 		assert_true(ok ? id >= 0 && id < info.vocab : err.message[0] && !t->m.whole);
 		jit_session_close(s);
 	} else {
@@ -193,7 +224,8 @@ static void try_model(struct trial *t)
 	static const unsigned flags[] = { 0, MODEL_HEADER_ONLY, MODEL_NO_TOKENIZER };
 	bool whole = false;
 
-	snprintf(t->path + strlen(t->path), sizeof t->path - strlen(t->path), "%s%s", t->m.open[0] ? "/" : "", t->m.open);
+	snprintf(t->path + strlen(t->path), sizeof t->path - strlen(t->path), "%s%s", t->m.open[0] ? "/" : "",
+	         t->m.open);
 	for (size_t i = 0; i < 3; i++) {
 		struct error err = { 0 };
 		struct model m;
@@ -222,7 +254,10 @@ static void try_model(struct trial *t)
 
 /* --- kernels: everything but running them */
 
-struct seen { struct key key[64]; size_t n; };
+struct seen {
+	struct key key[64];
+	size_t n;
+};
 
 static bool see(const struct cache_item *item, void *user)
 {
@@ -277,7 +312,8 @@ static void move(struct trial *t)
 	struct cache *c = cache_open(other, NULL, &err);
 	assert_non_null(c);
 	/* compared with what is made here, which no code of a mutant is; or taken as it is */
-	bool compared = dice_one_in(&t->m.dice, 2), taken = t->kind == MUTANT_PACK && cache_import(c, t->path, compared ? template_build : NULL, &n, &err);
+	bool compared = dice_one_in(&t->m.dice, 2),
+	     taken = t->kind == MUTANT_PACK && cache_import(c, t->path, compared ? template_build : NULL, &n, &err);
 	assert_false(taken && compared && n);
 	if (t->kind == MUTANT_PACK && !taken) {
 		refused(t, err.text);
@@ -298,7 +334,7 @@ static void try_cache(struct trial *t)
 
 	if (t->m.open[0])
 		snprintf(t->path + strlen(t->path), sizeof t->path - strlen(t->path), "/%s", t->m.open);
-	limit_memory(20 * t->bytes + (80 << 20));            /* the largest code there may be is 16 MiB */
+	limit_memory(20 * t->bytes + (80 << 20)); /* the largest code there may be is 16 MiB */
 	struct cache *c = cache_open(t->path, &(struct cache_options){ .read_only = true }, &err);
 	if (!c) {
 		refused(t, err.text);
@@ -370,7 +406,8 @@ static void prepare(struct trial *t, enum mutant_kind kind, uint64_t seed)
 		t->bytes += t->m.file[i].b.n;
 	snprintf(t->path, sizeof t->path, "%s", base);
 	report_bytes = 0;
-	report_bytes = snprintf(report, sizeof report, "# with: t_mutants %s %" PRIu64 " (%s)\n", mutant_kind_name[kind], seed, t->m.what);
+	report_bytes = snprintf(report, sizeof report, "# with: t_mutants %s %" PRIu64 " (%s)\n",
+	                        mutant_kind_name[kind], seed, t->m.what);
 }
 
 static void try_one(struct trial *t, enum mutant_kind kind, uint64_t seed)
@@ -403,13 +440,21 @@ static void try_kind(enum mutant_kind kind, uint64_t first, uint64_t n)
 		opened += t.opened != 0;
 		refusals += t.refused != 0;
 	}
-	printf("# %s: %" PRIu64 " files; %" PRIu64 " were of use in some way, %" PRIu64 " refused in some way\n", mutant_kind_name[kind], n, opened, refusals);
-	/* neither all that is changed is seen, nor all refused: else the mutants would not be nearly right; a model opens without a tokenizer that cannot be read */
+	printf("# %s: %" PRIu64 " files; %" PRIu64 " were of use in some way, %" PRIu64 " refused in some way\n",
+	       mutant_kind_name[kind], n, opened, refusals);
+	/* neither all that is changed is seen, nor all refused: else the mutants would not be nearly right; a model
+	 * opens without a tokenizer that cannot be read */
 	if (first == 0 && n >= 40)
-		assert_true(opened > n / 10 && (refusals > n / 10 || kind == MUTANT_TUNE || kind == MUTANT_TOKENIZER || kind == MUTANT_VOCABULARY));
+		assert_true(opened > n / 10 && (refusals > n / 10 || kind == MUTANT_TUNE || kind == MUTANT_TOKENIZER ||
+		                                kind == MUTANT_VOCABULARY));
 }
 
-#define KIND(name, kind) static void name(void **unused) { (void)unused; try_kind(kind, 0, how_many()); }
+#define KIND(name, kind) \
+	static void name(void **unused) \
+	{ \
+		(void)unused; \
+		try_kind(kind, 0, how_many()); \
+	}
 KIND(gguf_files, MUTANT_GGUF)
 KIND(split_files, MUTANT_SPLIT)
 KIND(safetensors_files, MUTANT_SAFETENSORS)
@@ -459,7 +504,9 @@ static void judge(int status, const char *said, bool sentence)
 
 static void program_on_model(struct trial *t)
 {
-	char said[2000], path[400], *argv[] = { "./jitrun", path, "--prompt-ids", "0,1", "-n", "2", "--device", "ref", "--no-cache", "--quiet", "--threads", "1", NULL };
+	char said[2000], path[400],
+		*argv[] = { "./jitrun", path,         "--prompt-ids", "0,1",       "-n", "2", "--device",
+		            "ref",      "--no-cache", "--quiet",      "--threads", "1",  NULL };
 
 	snprintf(path, sizeof path, "%s/%s", base, t->m.open);
 	judge(run_program(argv, said, sizeof said), said, true);
@@ -468,7 +515,8 @@ static void program_on_model(struct trial *t)
 static void program_on_cache(struct trial *t)
 {
 	char said[4000], path[400], other[120];
-	char *list[] = { "./jitwarm", "list", "--cache", path, NULL }, *verify[] = { "./jitwarm", "verify", "--cache", path, NULL };
+	char *list[] = { "./jitwarm", "list", "--cache", path, NULL },
+	     *verify[] = { "./jitwarm", "verify", "--cache", path, NULL };
 	char *import[] = { "./jitwarm", "import", path, "--cache", other, NULL };
 
 	snprintf(path, sizeof path, "%s/%s", base, t->m.open);
@@ -483,7 +531,9 @@ static void program_on_cache(struct trial *t)
 
 static void programs(void **unused)
 {
-	const enum mutant_kind kinds[] = { MUTANT_GGUF, MUTANT_SPLIT, MUTANT_SAFETENSORS, MUTANT_INDEX, MUTANT_CONFIG, MUTANT_TOKENIZER, MUTANT_VOCABULARY, MUTANT_PACK, MUTANT_ENTRY };
+	const enum mutant_kind kinds[] = { MUTANT_GGUF,       MUTANT_SPLIT,  MUTANT_SAFETENSORS,
+		                           MUTANT_INDEX,      MUTANT_CONFIG, MUTANT_TOKENIZER,
+		                           MUTANT_VOCABULARY, MUTANT_PACK,   MUTANT_ENTRY };
 	uint64_t n = test_quick() ? 2 : test_full() ? 100 : 6;
 	struct trial t;
 
@@ -541,7 +591,10 @@ static int after(void **unused)
 
 static int run_some(int argc, char **argv)
 {
-	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0, n = argc > 3 ? strtoull(argv[3], NULL, 10) : argc > 2 ? 1 : how_many();
+	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0,
+		 n = argc > 3   ? strtoull(argv[3], NULL, 10)
+	             : argc > 2 ? 1
+	                        : how_many();
 
 	if (make_base(NULL))
 		return 1;
@@ -555,10 +608,12 @@ static int run_some(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(gguf_files, after), cmocka_unit_test_teardown(split_files, after), cmocka_unit_test_teardown(safetensors_files, after),
-		cmocka_unit_test_teardown(shard_indexes, after), cmocka_unit_test_teardown(configs, after), cmocka_unit_test_teardown(tokenizers, after),
-		cmocka_unit_test_teardown(vocabularies, after), cmocka_unit_test_teardown(packs, after), cmocka_unit_test_teardown(cache_entries, after),
-		cmocka_unit_test_teardown(schedules, after), cmocka_unit_test_teardown(programs, after),
+		cmocka_unit_test_teardown(gguf_files, after),        cmocka_unit_test_teardown(split_files, after),
+		cmocka_unit_test_teardown(safetensors_files, after), cmocka_unit_test_teardown(shard_indexes, after),
+		cmocka_unit_test_teardown(configs, after),           cmocka_unit_test_teardown(tokenizers, after),
+		cmocka_unit_test_teardown(vocabularies, after),      cmocka_unit_test_teardown(packs, after),
+		cmocka_unit_test_teardown(cache_entries, after),     cmocka_unit_test_teardown(schedules, after),
+		cmocka_unit_test_teardown(programs, after),
 	};
 
 	return argc > 1 ? run_some(argc, argv) : cmocka_run_group_tests(tests, make_base, remove_base);

@@ -1,4 +1,5 @@
-/* tests/programs/forge_pack.c - a pack with one byte of one kernel's code changed, and every checksum right: forge_pack IN OUT prints the kernel's key. */
+/* tests/programs/forge_pack.c - a pack with one byte of one kernel's code changed, and every checksum right: forge_pack
+ * IN OUT prints the kernel's key. */
 #include <stdio.h>
 #include <stdlib.h>
 

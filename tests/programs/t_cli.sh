@@ -105,7 +105,7 @@ cache=
 run "$model" --cache "$dir/kernels.jkp" --sealed --prompt "Once upon a time" -n 8 -q
 check "--sealed: status 0: $(cat "$dir/err")" [ "$status" = 0 ]
 check "--sealed: the same text" cmp -s "$dir/out" "$dir/text"
-refused "is not kept and none is generated; in the nearest kept, " 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --kv-type f32
+refused "is not in the cache, and --sealed forbids generating it; in the nearest one there, " 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --kv-type f32
 check "--sealed: the field is named" grep -qF 'KV type is f16, not f32' "$dir/err"
 refused "activation type is q8_0, not f32" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --activations f32
 refused "there is no cache to take kernels from" 1 "$model" --no-cache --sealed --prompt x

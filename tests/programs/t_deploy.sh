@@ -87,7 +87,7 @@ listing > "$dir/after"
 check "the directory is as it was" cmp -s "$dir/before" "$dir/after"
 image $entry --cache "$dir/kernels/layer" --prompt x -q
 check "what it lacks is refused" [ $? = 1 ]
-check "by name, with the nearest: $(cat "$dir/err")" grep -qE 'kernel [a-z0-9_.]+ is not kept and none is generated; in the nearest kept, .* is .*, not ' "$dir/err"
+check "by name, with the nearest: $(cat "$dir/err")" grep -qE 'kernel [a-z0-9_.]+ is not in the cache, and --sealed forbids generating it; in the nearest one there, .* is .*, not ' "$dir/err"
 image jitwarm explain "$dir/models/model.gguf" --cache "$dir/kernels/layer"
 check "explain says that something is missing" [ $? = 3 ]
 check "what, and what the nearest is" grep -qE '^miss  [a-z0-9_.]+  nearest [a-z0-9_.]+: [a-zA-Z ]+ is .*, not ' "$dir/got"

@@ -1,6 +1,8 @@
-/* tests/programs/t_faults.c - every program and mode while a call of it fails: an allocation, a file's, a thread's. It gives all that it gives without (a cache that cannot be
- * written is no reason not to), or ends with the status of a failure and one sentence; never a signal, never less with status 0, nothing stored is lost or damaged.
- * JITRUN_TEST_QUICK: few calls of each kind; JITRUN_TEST_FULL: every one of them, or as many of each kind as FULL_MOST says, evenly spread: it takes half an hour or so.
+/* tests/programs/t_faults.c - every program and mode while a call of it fails: an allocation, a file's, a thread's. It
+ * gives all that it gives without (a cache that cannot be written is no reason not to), or ends with the status of a
+ * failure and one sentence; never a signal, never less with status 0, nothing stored is lost or damaged.
+ * JITRUN_TEST_QUICK: few calls of each kind; JITRUN_TEST_FULL: every one of them, or as many of each kind as FULL_MOST
+ * says, evenly spread: it takes half an hour or so.
  * JITRUN_TEST_FAULTS_SCENE: this one alone; JITRUN_TEST_FAULTS_CALLS: so many of each kind.
  */
 #include <setjmp.h>
@@ -29,44 +31,61 @@
 
 /* ---- the kinds of faults */
 
-static const struct way { enum fault_call call; int error; bool later; } ways[] = {
-	{ FAULT_MALLOC, ENOMEM, false }, { FAULT_MALLOC, ENOMEM, true }, { FAULT_MMAP, ENOMEM, false }, { FAULT_MMAP, ENOMEM, true }, { FAULT_MPROTECT, EACCES, false },
-	{ FAULT_MPROTECT, ENOMEM, true }, { FAULT_MADVISE, EINVAL, true }, { FAULT_OPEN, EMFILE, false }, { FAULT_OPEN, EACCES, false }, { FAULT_OPEN, EMFILE, true },
-	{ FAULT_READ, EIO, false }, { FAULT_READ, EINTR, false }, { FAULT_READ, 0, false }, { FAULT_READ, 0, true }, { FAULT_READ, EIO, true }, { FAULT_WRITE, ENOSPC, false },
-	{ FAULT_WRITE, EINTR, false }, { FAULT_WRITE, 0, false }, { FAULT_WRITE, ENOSPC, true }, { FAULT_SYNC, EIO, false }, { FAULT_RENAME, ENOSPC, false }, { FAULT_RENAME, EACCES, true },
-	{ FAULT_CLOSE, EIO, false }, { FAULT_STAT, EIO, false }, { FAULT_STAT, EACCES, true }, { FAULT_SEEK, EIO, false }, { FAULT_TRUNCATE, ENOSPC, true }, { FAULT_UNLINK, EACCES, true },
-	{ FAULT_MKDIR, ENOSPC, false }, { FAULT_LIST, EIO, false }, { FAULT_LOCK, ENOLCK, true }, { FAULT_LOCK, EINTR, false }, { FAULT_MEMFD, EMFILE, false }, { FAULT_THREAD, EAGAIN, false },
-	{ FAULT_THREAD, EAGAIN, true },
+static const struct way {
+	enum fault_call call;
+	int error;
+	bool later;
+} ways[] = {
+	{ FAULT_MALLOC, ENOMEM, false }, { FAULT_MALLOC, ENOMEM, true },    { FAULT_MMAP, ENOMEM, false },
+	{ FAULT_MMAP, ENOMEM, true },    { FAULT_MPROTECT, EACCES, false }, { FAULT_MPROTECT, ENOMEM, true },
+	{ FAULT_MADVISE, EINVAL, true }, { FAULT_OPEN, EMFILE, false },     { FAULT_OPEN, EACCES, false },
+	{ FAULT_OPEN, EMFILE, true },    { FAULT_READ, EIO, false },        { FAULT_READ, EINTR, false },
+	{ FAULT_READ, 0, false },        { FAULT_READ, 0, true },           { FAULT_READ, EIO, true },
+	{ FAULT_WRITE, ENOSPC, false },  { FAULT_WRITE, EINTR, false },     { FAULT_WRITE, 0, false },
+	{ FAULT_WRITE, ENOSPC, true },   { FAULT_SYNC, EIO, false },        { FAULT_RENAME, ENOSPC, false },
+	{ FAULT_RENAME, EACCES, true },  { FAULT_CLOSE, EIO, false },       { FAULT_STAT, EIO, false },
+	{ FAULT_STAT, EACCES, true },    { FAULT_SEEK, EIO, false },        { FAULT_TRUNCATE, ENOSPC, true },
+	{ FAULT_UNLINK, EACCES, true },  { FAULT_MKDIR, ENOSPC, false },    { FAULT_LIST, EIO, false },
+	{ FAULT_LOCK, ENOLCK, true },    { FAULT_LOCK, EINTR, false },      { FAULT_MEMFD, EMFILE, false },
+	{ FAULT_THREAD, EAGAIN, false }, { FAULT_THREAD, EAGAIN, true },
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
 /* ---- what is run */
 
-/* What of the output is the same each time: all, all up to the timings, the number of lines and their ends, or that there is some. */
+/* What of the output is the same each time: all, all up to the timings, the number of lines and their ends, or that
+ * there is some. */
 enum said { EXACT, UP_TO_TIMINGS, LINES, ANYTHING };
 
 struct scene {
-	const char *command;            /* %m: the story model; %t: a tiny one; %c: the cache, made as `cache` says; %k: a pack for the tiny one; %K, %G: keys of its kernels, %G for a card; %d: a folder; %a, %b: reports; %_: a space */
+	const char *command; /* %m: the story model; %t: a tiny one; %c: the cache, made as `cache` says; %k: a pack for
+	                        the tiny one; %K, %G: keys of its kernels, %G for a card; %d: a folder; %a, %b: reports;
+	                        %_: a space */
 	enum said said;
-	const char *cache;              /* "empty", or what of the kept ones is copied there */
-	const char *file;               /* what it writes in %d; when it was there before, it is as it was or new, whole */
-	const char *told;               /* what it says instead of a part of its output that it could not have */
-	int answer;                     /* a status that says no, besides 0 and 1 */
-	bool file_varies, long_one, longest;     /* long_one: tried with fewer faults, and not in a quick run; longest: with fewest, and in a full run alone */
-	unsigned memory;                /* so many allocations and mappings of it are refused in every run: that was not told once */
+	const char *cache; /* "empty", or what of the kept ones is copied there */
+	const char *file;  /* what it writes in %d; when it was there before, it is as it was or new, whole */
+	const char *told;  /* what it says instead of a part of its output that it could not have */
+	int answer;        /* a status that says no, besides 0 and 1 */
+	bool file_varies, long_one, longest; /* long_one: tried with fewer faults, and not in a quick run; longest: with
+	                                        fewest, and in a full run alone */
+	unsigned memory; /* so many allocations and mappings of it are refused in every run: that was not told once */
 };
 
 #define RUN_TINY "jitrun %t --prompt-ids 1,2,3 -n 4 --print-ids -q --tune off --batch 4 --speculate off "
 static const struct scene scenes[] = {
 	{ .command = "jitrun %m --prompt Once -n 4 -q --no-cache -t 1 --tune off" },
-	{ .command = "jitrun %m --file %d/prompt -n 3 --json --no-cache -t 1 --tune off", .said = UP_TO_TIMINGS, .memory = 10 },
+	{ .command = "jitrun %m --file %d/prompt -n 3 --json --no-cache -t 1 --tune off",
+	  .said = UP_TO_TIMINGS,
+	  .memory = 10 },
 	{ .command = "jitrun %m --file - -n 3 --echo -q --no-cache -t 3 --speculate 4" },
 	{ .command = "jitrun %m --perplexity %d/text -c 8 -q --no-cache -t 1" },
 	{ .command = RUN_TINY "--no-cache -t 1" },
 	{ .command = RUN_TINY "--no-cache -t 3" },
 	{ .command = RUN_TINY "--no-cache -t 1 --device ref" },
 	{ .command = RUN_TINY "--no-cache -t 1 --device sim:gfx1100 --units 1" },
-	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 4 --report --json -q -t 1 --tune off --no-cache", .said = UP_TO_TIMINGS, .memory = 10 },
+	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 4 --report --json -q -t 1 --tune off --no-cache",
+	  .said = UP_TO_TIMINGS,
+	  .memory = 10 },
 	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 2 --report --print-ids -t 1 --tune off --no-cache" },
 	{ .command = RUN_TINY "--no-cache -t 1 --trace %d/made", .file = "made", .file_varies = true },
 	{ .command = RUN_TINY "--no-cache -t 1 --dump-ir %d/made", .file = "made" },
@@ -84,7 +103,9 @@ static const struct scene scenes[] = {
 	{ .command = "jitwarm %t --kv-type f16 --batch 4 --out %c -q", .cache = "empty" },
 	{ .command = "jitwarm %t --kv-type f16 --batch 4 --out %c -q", .cache = "some" },
 	{ .command = "jitwarm %t --kv-type f16 --batch 4 --out %d/made.jkp -q", .file = "made.jkp" },
-	{ .command = "jitwarm --shape tiny --kv-type f16 --batch 4 --out %d/made.jkp", .said = ANYTHING, .file = "made.jkp" },
+	{ .command = "jitwarm --shape tiny --kv-type f16 --batch 4 --out %d/made.jkp",
+	  .said = ANYTHING,
+	  .file = "made.jkp" },
 	{ .command = "jitwarm list %c", .cache = "warm", .told = "unreadable" },
 	{ .command = "jitwarm list %k --json", .told = "unreadable" },
 	{ .command = "jitwarm show %K --cache %c", .cache = "some", .told = "is not known", .answer = 3, .memory = 24 },
@@ -99,25 +120,45 @@ static const struct scene scenes[] = {
 	{ .command = "jitwarm export %d/made.jkp --cache %c", .cache = "warm", .said = ANYTHING, .file = "made.jkp" },
 	{ .command = "jitwarm import %k --cache %c", .cache = "some", .said = ANYTHING },
 	{ .command = "jitwarm gc %c", .cache = "warm" },
-	{ .command = "jitbench --shape tiny -p 4 -n 2 -r 1 --no-start --force -t 1 --no-cache -o json", .said = LINES, .long_one = true },
-	{ .command = "jitbench --shape tiny --write %d/made.gguf -p 0 -n 1 -r 1 --no-start --force -t 1 --no-cache", .said = LINES, .file = "made.gguf", .long_one = true },
+	{ .command = "jitbench --shape tiny -p 4 -n 2 -r 1 --no-start --force -t 1 --no-cache -o json",
+	  .said = LINES,
+	  .long_one = true },
+	{ .command = "jitbench --shape tiny --write %d/made.gguf -p 0 -n 1 -r 1 --no-start --force -t 1 --no-cache",
+	  .said = LINES,
+	  .file = "made.gguf",
+	  .long_one = true },
 	{ .command = "jitbench --shape tiny --kernels -r 1 --force -t 1", .said = LINES, .long_one = true },
 	{ .command = "jitwarm tune %t --seconds 1 --cache %c", .said = ANYTHING, .cache = "empty", .long_one = true },
 	{ .command = "docs/example %m Once" },
 	{ .command = "jitrun %s --prompt-ids 1,2,3 -n 3 --print-ids -q --no-cache -t 1 --tune off" },
-	{ .command = "jitbench suite tiny-64x64x128%_bf16%_matrix%_64x64%_c1 -r 1 --force -t 1", .said = LINES, .long_one = true },
-	{ .command = "jitbench suite tiny-64x64x128%_bf16%_matrix%_64x64%_c1 -r 1 --force -t 2 -o json", .said = LINES, .long_one = true },
+	{ .command = "jitbench suite tiny-64x64x128%_bf16%_matrix%_64x64%_c1 -r 1 --force -t 1",
+	  .said = LINES,
+	  .long_one = true },
+	{ .command = "jitbench suite tiny-64x64x128%_bf16%_matrix%_64x64%_c1 -r 1 --force -t 2 -o json",
+	  .said = LINES,
+	  .long_one = true },
 	{ .command = "jitbench compare %a %b", .memory = 12 },
 	{ .command = "jitbench compare %a %b -o json", .memory = 12 },
-	{ .command = "jitbench --shape tiny -p 0 -n 0 -r 1 --force -t 1 --cache %c -o json", .said = LINES, .cache = "empty", .long_one = true },
+	{ .command = "jitbench --shape tiny -p 0 -n 0 -r 1 --force -t 1 --cache %c -o json",
+	  .said = LINES,
+	  .cache = "empty",
+	  .long_one = true },
 	{ .command = "jitbench %m -p 0 -n 0 -r 1 --force -t 1 --no-cache -o csv", .said = LINES, .long_one = true },
 	{ .command = "jitbench --shape tiny --predict --device sim:gfx1100", .long_one = true },
-	{ .command = "jitbench --shape tiny --kernels --device sim:gfx1100 -r 1 --force -t 1", .said = LINES, .long_one = true },
+	{ .command = "jitbench --shape tiny --kernels --device sim:gfx1100 -r 1 --force -t 1",
+	  .said = LINES,
+	  .long_one = true },
 	{ .command = "jitrun --devices" },
 	{ .command = "jitbench regimes --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
 	{ .command = "jitbench schedules --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
 };
-enum { SCENES = sizeof scenes / sizeof *scenes, ARGUMENTS = 32, FULL_MOST = 200, FULL_MOST_LONG = 40, FULL_MOST_LONGEST = 4 };
+enum {
+	SCENES = sizeof scenes / sizeof *scenes,
+	ARGUMENTS = 32,
+	FULL_MOST = 200,
+	FULL_MOST_LONG = 40,
+	FULL_MOST_LONGEST = 4
+};
 
 static char base[64], kept_key[256];
 static char safetensors[1024];
@@ -145,7 +186,11 @@ static void expand(char out[1200], const char *word)
 
 	if (strchr(word, '%') == NULL) {
 		bool ours = strlen(word) > 5 && strstr(program, word);
-		snprintf(out, 1200, strcmp(word, "docs/example") ? ours ? "./%s" : "%s" : access("docs/.libs/example", X_OK) ? "%s" : "docs/.libs/example", word);
+		snprintf(out, 1200,
+		         strcmp(word, "docs/example")         ? ours ? "./%s" : "%s"
+		         : access("docs/.libs/example", X_OK) ? "%s"
+		                                              : "docs/.libs/example",
+		         word);
 		return;
 	}
 	for (const char *p = word; *p; p++) {
@@ -167,12 +212,19 @@ static void expand(char out[1200], const char *word)
 		else if (*p == 's')
 			n += (size_t)snprintf(out + n, 1200 - n, "%s", safetensors);
 		else
-			n += (size_t)snprintf(out + n, 1200 - n, "%s/%s", base, *p == 't' ? "tiny.gguf" : *p == 'c' ? "cache" : *p == 'k' ? "kept.jkp" : "made");
+			n += (size_t)snprintf(out + n, 1200 - n, "%s/%s", base,
+			                      *p == 't'   ? "tiny.gguf"
+			                      : *p == 'c' ? "cache"
+			                      : *p == 'k' ? "kept.jkp"
+			                                  : "made");
 	}
 	out[n] = 0;
 }
 
-struct command { char text[1024], word[ARGUMENTS][1200]; const char *argv[ARGUMENTS + 1]; };
+struct command {
+	char text[1024], word[ARGUMENTS][1200];
+	const char *argv[ARGUMENTS + 1];
+};
 
 static void split(struct command *c, const char *command)
 {
@@ -297,7 +349,11 @@ static const char *lost_of_cache(const struct scene *s)
 
 /* ---- judging */
 
-struct expected { struct outcome o; char *file; size_t n_file; };
+struct expected {
+	struct outcome o;
+	char *file;
+	size_t n_file;
+};
 
 static size_t lines_in(const struct outcome *o)
 {
@@ -336,9 +392,11 @@ static bool is_sentence(const struct scene *s, const struct outcome *o)
 		return false;
 	for (const char *line = o->err; *line; line = strchr(line, '\n') + 1) {
 		last = line;
-		sentences += strncmp(line, "jitrun: ", 8) == 0 || strncmp(line, "jitwarm: ", 9) == 0 || strncmp(line, "jitbench: ", 10) == 0;
+		sentences += strncmp(line, "jitrun: ", 8) == 0 || strncmp(line, "jitwarm: ", 9) == 0 ||
+		             strncmp(line, "jitbench: ", 10) == 0;
 	}
-	return strncmp(s->command, "docs/", 5) == 0 || (sentences == 1 && strncmp(last, "jit", 3) == 0 && o->err[o->n_err - 2] == '.');
+	return strncmp(s->command, "docs/", 5) == 0 ||
+	       (sentences == 1 && strncmp(last, "jit", 3) == 0 && o->err[o->n_err - 2] == '.');
 }
 
 static const char *judge_file(const struct scene *s, const struct expected *e, const struct outcome *o)
@@ -371,7 +429,9 @@ static const char *judge(const struct scene *s, const struct expected *e, const 
 	if (o->child_signal)
 		return "a process that it made ended by a signal";
 	if (o->status == 0 && e->o.status == 0)
-		wrong = same_output(s, &e->o, o) || (s->told && strstr(o->out, s->told)) ? NULL : "status 0, but other output than without the fault";
+		wrong = same_output(s, &e->o, o) || (s->told && strstr(o->out, s->told))
+		                ? NULL
+		                : "status 0, but other output than without the fault";
 	else if (s->answer && o->status == s->answer)
 		wrong = o->n_out ? NULL : "an answer that is empty";
 	else if (o->status != 1)
@@ -408,10 +468,12 @@ static void remove_map(const struct outcome *o)
 	unlink(path);
 }
 
-/* Temporary files go, whatever happens, but where files cannot be removed; folders, where they can be listed as well. */
+/* Temporary files go, whatever happens, but where files cannot be removed; folders, where they can be listed as
+ * well. */
 static const char *left_behind(const struct fault *f)
 {
-	bool unlisted = f->later || f->call == FAULT_OPEN || f->call == FAULT_LIST || f->call == FAULT_STAT || f->call == FAULT_MALLOC;
+	bool unlisted = f->later || f->call == FAULT_OPEN || f->call == FAULT_LIST || f->call == FAULT_STAT ||
+	                f->call == FAULT_MALLOC;
 	const char *wrong = NULL;
 	DIR *d = opendir(base);
 
@@ -430,7 +492,8 @@ static const char *left_behind(const struct fault *f)
 
 static unsigned runs, failures;
 
-static void try_one(const struct scene *s, const struct command *c, const struct expected *e, const struct fault *f, bool verify)
+static void try_one(const struct scene *s, const struct command *c, const struct expected *e, const struct fault *f,
+                    bool verify)
 {
 	struct outcome o;
 	char input[1200];
@@ -447,8 +510,9 @@ static void try_one(const struct scene *s, const struct command *c, const struct
 		wrong = verify_cache();
 	if (wrong) {
 		failures++;
-		print_error("%s\n  %s %u fails with %s%s: %s (status %d, signal %d, %zu bytes of output, said: %s)\n", s->command, fault_names[f->call], f->at,
-			f->error ? strerror(f->error) : "half done", f->later ? ", all later ones too" : "", wrong, o.status, o.signal, o.n_out, o.err);
+		print_error("%s\n  %s %u fails with %s%s: %s (status %d, signal %d, %zu bytes of output, said: %s)\n",
+		            s->command, fault_names[f->call], f->at, f->error ? strerror(f->error) : "half done",
+		            f->later ? ", all later ones too" : "", wrong, o.status, o.signal, o.n_out, o.err);
 	}
 	fault_free(&o);
 }
@@ -462,7 +526,8 @@ static bool expect(const struct scene *s, const struct command *c, struct expect
 	fault_run(c->argv, strstr(s->command, "--file -") ? path : NULL, &(struct fault){ .call = FAULT_CALLS }, &e->o);
 	remove_map(&e->o);
 	if (e->o.status || e->o.signal || e->o.hung) {
-		print_error("%s\n  without any fault: status %d, signal %d, said: %s\n", s->command, e->o.status, e->o.signal, e->o.err);
+		print_error("%s\n  without any fault: status %d, signal %d, said: %s\n", s->command, e->o.status,
+		            e->o.signal, e->o.err);
 		return false;
 	}
 	snprintf(path, sizeof path, "%s/made/%s", base, s->file ? s->file : "");
@@ -473,7 +538,10 @@ static bool expect(const struct scene *s, const struct command *c, struct expect
 /* Which of n calls fail: all, or some that lie elsewhere for each scene and way. */
 static void sweep(unsigned scene, const struct command *c, const struct expected *e)
 {
-	unsigned most = !test_full() ? 1 : scenes[scene].longest ? FULL_MOST_LONGEST : scenes[scene].long_one ? FULL_MOST_LONG : FULL_MOST;
+	unsigned most = !test_full()             ? 1
+	                : scenes[scene].longest  ? FULL_MOST_LONGEST
+	                : scenes[scene].long_one ? FULL_MOST_LONG
+	                                         : FULL_MOST;
 	const char *asked = getenv("JITRUN_TEST_FAULTS_CALLS");
 
 	if (asked)
@@ -487,7 +555,9 @@ static void sweep(unsigned scene, const struct command *c, const struct expected
 			continue;
 		for (unsigned i = 0; i < tries; i++) {
 			unsigned shift = (scene * 7919u + w * 104729u) % 1009u;
-			unsigned at = tries == n ? i : (unsigned)(((uint64_t)i * 1009 + shift) * n / ((uint64_t)tries * 1009));
+			unsigned at =
+				tries == n ? i
+					   : (unsigned)(((uint64_t)i * 1009 + shift) * n / ((uint64_t)tries * 1009));
 			struct fault f = { ways[w].call, at + 1, ways[w].error, ways[w].later };
 			try_one(&scenes[scene], c, e, &f, test_full() || i == 0);
 		}
@@ -503,7 +573,10 @@ static void every_scene_fails_well(void **unused)
 		const struct scene *s = &scenes[i];
 		struct command c;
 		struct expected e = { 0 };
-		if ((only ? (unsigned)atoi(only) != i : ((s->long_one && test_quick()) || s->longest) && !test_full()) || (strstr(s->command, "%s") && !safetensors[0] && !(shared_path(model, "golden/qwen3-gqa2-bf16") && strcpy(safetensors, model))))
+		if ((only ? (unsigned)atoi(only) != i
+		          : ((s->long_one && test_quick()) || s->longest) && !test_full()) ||
+		    (strstr(s->command, "%s") && !safetensors[0] &&
+		     !(shared_path(model, "golden/qwen3-gqa2-bf16") && strcpy(safetensors, model))))
 			continue;
 		unsigned before = failures, runs_before = runs;
 		split(&c, s->command);
@@ -524,9 +597,13 @@ static void every_scene_fails_well(void **unused)
 }
 
 #define ROW(test, us, share) "{\"test\": \"" test "\", \"microseconds\": " us ", \"share\": " share ", \"noisy\": \"\"}"
-#define REPORT(rows) "{\"suite\": \"jitrun kernels 1\", \"version\": \"1\", \"target\": \"avx2\", \"threads\": 2, \"rows\": [" rows "]}\n"
-static const char report_a[] = REPORT(ROW("x attention 2x32/2 c1 @512", "2.5", "0.5") ", " ROW("x bf16 matrix 64x64 c1", "0.125", "0.75") ", {\"test\": \"y\", \"noisy\": \"its limit\"}");
-static const char report_b[] = REPORT(ROW("x bf16 matrix 64x64 c1", "0.0625", "0.875") ", " ROW("x attention 2x32/2 c1 @512", "2.75", "0.5"));
+#define REPORT(rows) \
+	"{\"suite\": \"jitrun kernels 1\", \"version\": \"1\", \"target\": \"avx2\", \"threads\": 2, \"rows\": [" rows \
+	"]}\n"
+static const char report_a[] = REPORT(ROW("x attention 2x32/2 c1 @512", "2.5", "0.5") ", " ROW(
+	"x bf16 matrix 64x64 c1", "0.125", "0.75") ", {\"test\": \"y\", \"noisy\": \"its limit\"}");
+static const char report_b[] =
+	REPORT(ROW("x bf16 matrix 64x64 c1", "0.0625", "0.875") ", " ROW("x attention 2x32/2 c1 @512", "2.75", "0.5"));
 
 static int make_models(void **unused)
 {
@@ -540,10 +617,16 @@ static int make_models(void **unused)
 	setenv("JITRUN_BENCH_BYTES", "4194304", 1);
 	unsetenv("JITRUN_CACHE");
 	shell("cd '%s' && mkdir made cache warm some few card cards", base);
-	shell("./jitbench --shape tiny --write '%s/tiny.gguf' -p 0 -n 1 -r 1 --no-start --force --no-cache > /dev/null 2>&1; test -s '%s/tiny.gguf'", base, base);
-	shell("./jitwarm '%s/tiny.gguf' --kv-type f16 --batch 4 --out '%s/kept.jkp' -q && ./jitwarm '%s/tiny.gguf' --kv-type f16 --batch 4 --out '%s/warm' -q", base, base, base, base);
+	shell("./jitbench --shape tiny --write '%s/tiny.gguf' -p 0 -n 1 -r 1 --no-start --force --no-cache > /dev/null "
+	      "2>&1; test -s '%s/tiny.gguf'",
+	      base, base);
+	shell("./jitwarm '%s/tiny.gguf' --kv-type f16 --batch 4 --out '%s/kept.jkp' -q && ./jitwarm '%s/tiny.gguf' "
+	      "--kv-type f16 --batch 4 --out '%s/warm' -q",
+	      base, base, base, base);
 	shell("./jitwarm '%s/tiny.gguf' --target gfx1100 --kv-type f16 --batch 1 --out '%s/cards' -q", base, base);
-	shell("cd '%s' && cp $(ls warm/*.jko | sed -n '1~60p') few && cp $(ls cards/*.jko | sed -n '1~26p') card && rm -r cards", base);
+	shell("cd '%s' && cp $(ls warm/*.jko | sed -n '1~60p') few && cp $(ls cards/*.jko | sed -n '1~26p') card && rm "
+	      "-r cards",
+	      base);
 	shell("cd '%s' && cp warm/*[0-7].jko some && cp warm/CACHEDIR.TAG some 2>/dev/null; true", base);
 	char name[1200];
 	path_in(name, "a.json");
@@ -556,7 +639,7 @@ static int make_models(void **unused)
 	char *key = (char *)file_bytes(name, &n);
 	snprintf(kept_key, sizeof kept_key, "%.*s", n ? (int)n - 1 : 0, key);
 	free(key);
-	setenv("PATH", "/nonexistent", 1);      /* so that no disassembler has a say in predictions */
+	setenv("PATH", "/nonexistent", 1); /* so that no disassembler has a say in predictions */
 	return 0;
 }
 

@@ -1,5 +1,5 @@
-/* tests/programs/t_hardening.c - the built programs and the library are hardened as configure found possible: read off the files themselves. And what is read tells: files changed in one place are judged
- * otherwise. */
+/* tests/programs/t_hardening.c - the built programs and the library are hardened as configure found possible: read off
+ * the files themselves. And what is read tells: files changed in one place are judged otherwise. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -15,7 +15,8 @@
 
 /* What an ELF file says of itself. */
 struct facts {
-	bool relro, now, pie, stack_executable, stack_said, text_relocations, writable_code, protector, fortified, probes, branches, returns;
+	bool relro, now, pie, stack_executable, stack_said, text_relocations, writable_code, protector, fortified,
+		probes, branches, returns;
 };
 
 /* Files are the build's own: what lies outside of them fails the test. */
@@ -29,7 +30,8 @@ static void read_dynamic(struct facts *f, const Elf64_Dyn *d, size_t n)
 {
 	for (size_t i = 0; i < n && d[i].d_tag != DT_NULL; i++) {
 		uint64_t v = d[i].d_un.d_val;
-		f->now |= d[i].d_tag == DT_BIND_NOW || (d[i].d_tag == DT_FLAGS && v & DF_BIND_NOW) || (d[i].d_tag == DT_FLAGS_1 && v & DF_1_NOW);
+		f->now |= d[i].d_tag == DT_BIND_NOW || (d[i].d_tag == DT_FLAGS && v & DF_BIND_NOW) ||
+		          (d[i].d_tag == DT_FLAGS_1 && v & DF_1_NOW);
 		f->pie |= d[i].d_tag == DT_FLAGS_1 && v & DF_1_PIE;
 		f->text_relocations |= d[i].d_tag == DT_TEXTREL || (d[i].d_tag == DT_FLAGS && v & DF_TEXTREL);
 	}
@@ -45,7 +47,8 @@ static void read_properties(struct facts *f, const uint8_t *p, size_t n)
 {
 	const Elf64_Nhdr *h = (const void *)p;
 
-	if (n < sizeof *h + 4 || h->n_namesz != 4 || memcmp(p + sizeof *h, "GNU", 4) != 0 || h->n_type != PROPERTY_NOTE || h->n_descsz > n - sizeof *h - 4)
+	if (n < sizeof *h + 4 || h->n_namesz != 4 || memcmp(p + sizeof *h, "GNU", 4) != 0 ||
+	    h->n_type != PROPERTY_NOTE || h->n_descsz > n - sizeof *h - 4)
 		return;
 	p += sizeof *h + 4;
 	for (size_t i = 0; i + 8 <= h->n_descsz;) {
@@ -89,7 +92,10 @@ static void read_segments(struct facts *f, const uint8_t *file, size_t n)
 	}
 }
 
-static bool ends_with(const char *s, const char *end) { return strlen(s) >= strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0; }
+static bool ends_with(const char *s, const char *end)
+{
+	return strlen(s) >= strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
+}
 
 /* What it has others do. */
 static void read_symbols(struct facts *f, const uint8_t *file, size_t n)
@@ -133,11 +139,21 @@ static bool promised(const char *name)
 	return strstr(all, word) != NULL;
 }
 
-/* NULL, or what is missing. Kernels do not begin with endbr64, so no file that calls them may say that all it calls by address does (configure.ac). */
+/* NULL, or what is missing. Kernels do not begin with endbr64, so no file that calls them may say that all it calls by
+ * address does (configure.ac). */
 static const char *missing(const struct facts *f, bool program)
 {
-	const struct { const char *name; bool ok; } list[] = { { "relro", f->relro }, { "now", f->now }, { "noexecstack", f->stack_said && !f->stack_executable }, { "pie", f->pie || !program },
-		{ "protector", f->protector }, { "clash", f->probes }, { "fortify", f->fortified }, { "shadow", !f->branches } };
+	const struct {
+		const char *name;
+		bool ok;
+	} list[] = { { "relro", f->relro },
+		     { "now", f->now },
+		     { "noexecstack", f->stack_said && !f->stack_executable },
+		     { "pie", f->pie || !program },
+		     { "protector", f->protector },
+		     { "clash", f->probes },
+		     { "fortify", f->fortified },
+		     { "shadow", !f->branches } };
 
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
 		if (promised(list[i].name) && !list[i].ok)
@@ -206,7 +222,8 @@ static void test_objects(void **state)
 /* Compilers and C libraries that have all of it. Otherwise a mistake in configure would be seen by nobody. */
 static void test_promises(void **state)
 {
-	static const char *const usual[] = { "relro", "now", "noexecstack", "pie", "protector", "clash", "shadow", "fortify" };
+	static const char *const usual[] = { "relro",     "now",   "noexecstack", "pie",
+		                             "protector", "clash", "shadow",      "fortify" };
 	bool optimised = false, known = false;
 	(void)state;
 
@@ -225,7 +242,16 @@ static void test_promises(void **state)
 
 /* ---- a program that is changed */
 
-enum change { WITHOUT_RELRO, EXECUTABLE_STACK, NO_STACK_SAID, WRITABLE_CODE, LATE_BINDING, NO_PIE, WITH_TEXT_RELOCATIONS, CHANGES };
+enum change {
+	WITHOUT_RELRO,
+	EXECUTABLE_STACK,
+	NO_STACK_SAID,
+	WRITABLE_CODE,
+	LATE_BINDING,
+	NO_PIE,
+	WITH_TEXT_RELOCATIONS,
+	CHANGES
+};
 
 static void change_dynamic(Elf64_Dyn *d, size_t n, enum change what)
 {
@@ -248,7 +274,8 @@ static void change(uint8_t *file, enum change what)
 	Elf64_Phdr *p = (void *)(file + e->e_phoff);
 
 	for (unsigned i = 0; i < e->e_phnum; i++) {
-		if ((what == WITHOUT_RELRO && p[i].p_type == PT_GNU_RELRO) || (what == NO_STACK_SAID && p[i].p_type == PT_GNU_STACK))
+		if ((what == WITHOUT_RELRO && p[i].p_type == PT_GNU_RELRO) ||
+		    (what == NO_STACK_SAID && p[i].p_type == PT_GNU_STACK))
 			p[i].p_type = PT_NULL;
 		if (what == EXECUTABLE_STACK && p[i].p_type == PT_GNU_STACK)
 			p[i].p_flags |= PF_X;
@@ -261,7 +288,15 @@ static void change(uint8_t *file, enum change what)
 
 static void test_changes(void **state)
 {
-	static const char *const expected[CHANGES] = { "relro", "noexecstack", "noexecstack", "code that nobody writes", "now", "pie", "code without relocations" };
+	static const char *const expected[CHANGES] = {
+		"relro",
+		"noexecstack",
+		"noexecstack",
+		"code that nobody writes",
+		"now",
+		"pie",
+		"code without relocations"
+	};
 	const char *list = HARDENED_FILES;
 	char path[256];
 	size_t n;
@@ -282,7 +317,8 @@ static void test_changes(void **state)
 /* The note by itself: not every C library's start files have one, without which a linker leaves it out. */
 static void test_properties(void **state)
 {
-	uint8_t note[32] = { 4, 0, 0, 0, 16, 0, 0, 0, PROPERTY_NOTE, 0, 0, 0, 'G', 'N', 'U', 0, 2, 0, 0, 0xc0, 4, 0, 0, 0 };
+	uint8_t note[32] = { 4, 0, 0, 0,    16, 0, 0, 0, PROPERTY_NOTE, 0, 0, 0, 'G', 'N', 'U', 0,
+		             2, 0, 0, 0xc0, 4,  0, 0, 0 };
 	(void)state;
 
 	for (unsigned bits = 0; bits < 4; bits++) {
@@ -295,6 +331,8 @@ static void test_properties(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_promises), cmocka_unit_test(test_files), cmocka_unit_test(test_objects), cmocka_unit_test(test_changes), cmocka_unit_test(test_properties) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_promises), cmocka_unit_test(test_files),
+		                            cmocka_unit_test(test_objects), cmocka_unit_test(test_changes),
+		                            cmocka_unit_test(test_properties) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

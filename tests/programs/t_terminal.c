@@ -1,4 +1,5 @@
-/* tests/programs/t_terminal.c - nothing that comes out of a file can give orders to a terminal: text on a terminal, sentences about hostile files, and the rule of both.
+/* tests/programs/t_terminal.c - nothing that comes out of a file can give orders to a terminal: text on a terminal,
+ * sentences about hostile files, and the rule of both.
  *
  * The jitrun program writes to a pipe and to a pseudo-terminal; what differs is what must. */
 #include <setjmp.h>
@@ -23,8 +24,21 @@ enum { MOST = 8192 };
 static char dir[] = "/tmp/t_terminal-XXXXXX";
 
 /* Tokens are single bytes, so that characters fall apart into several: ESC, CR, BS, DEL, U+009B, U+202E among them. */
-static const struct tiny_model bytes_model = { .arch = "llama", .layers = 1, .hidden = 4, .ffn = 6, .heads = 2, .kv_heads = 1, .head_dim = 2, .vocab = 12, .type = DTYPE_F32, .tied = true };
-static const char tokenizer[] = "{\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"merges\":[],\"vocab\":{\"<0x1B>\":0,\"<0xC2>\":1,\"<0x9B>\":2,\"a\":3,\"<0x0A>\":4,\"<0x0D>\":5,"
+static const struct tiny_model bytes_model = {
+	.arch = "llama",
+	.layers = 1,
+	.hidden = 4,
+	.ffn = 6,
+	.heads = 2,
+	.kv_heads = 1,
+	.head_dim = 2,
+	.vocab = 12,
+	.type = DTYPE_F32,
+	.tied = true
+};
+static const char tokenizer[] =
+	"{\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"merges\":[],\"vocab\":{\"<0x1B>"
+	"\":0,\"<0xC2>\":1,\"<0x9B>\":2,\"a\":3,\"<0x0A>\":4,\"<0x0D>\":5,"
 	"\"<0x08>\":6,\"<0x7F>\":7,\"<0xE2>\":8,\"<0x80>\":9,\"<0xAE>\":10,\"<0x09>\":11}}}";
 
 static size_t read_all(int fd, char *out)
@@ -32,7 +46,8 @@ static size_t read_all(int fd, char *out)
 	size_t n = 0;
 	ssize_t got;
 
-	while (n < MOST && (got = read(fd, out + n, MOST - n)) > 0)      /* a terminal whose other side is closed gives an error */
+	while (n < MOST &&
+	       (got = read(fd, out + n, MOST - n)) > 0) /* a terminal whose other side is closed gives an error */
 		n += (size_t)got;
 	return n;
 }
@@ -61,7 +76,8 @@ static size_t output_of(bool terminal, char *out)
 		dup2(ends[1], 1);
 		close(ends[0]);
 		close(ends[1]);
-		execl("./jitrun", "jitrun", dir, "--prompt-ids", "3,0,1,2,5,3", "--echo", "-n", "300", "-c", "400", "--temp", "3", "--seed", "4", "--ignore-eos", "--quiet", "--no-cache", "-t", "1", (char *)NULL);
+		execl("./jitrun", "jitrun", dir, "--prompt-ids", "3,0,1,2,5,3", "--echo", "-n", "300", "-c", "400",
+		      "--temp", "3", "--seed", "4", "--ignore-eos", "--quiet", "--no-cache", "-t", "1", (char *)NULL);
 		_exit(127);
 	}
 	close(ends[1]);
@@ -111,7 +127,8 @@ static void test_program(void **state)
 	assert_memory_equal(shown, want, m);
 }
 
-/* Every character up to U+FFFF and some beyond, against the tables of what is a control and what turns the direction. */
+/* Every character up to U+FFFF and some beyond, against the tables of what is a control and what turns the
+ * direction. */
 static void test_characters(void **state)
 {
 	(void)state;
@@ -129,7 +146,8 @@ static void test_characters(void **state)
 			continue;
 		assert_int_equal(code, c);
 		bool control = c < 0x20 || (c >= 0x7f && c <= 0x9f);
-		bool turns = c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+		bool turns = c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
+		             (c >= 0x2066 && c <= 0x2069);
 		assert_int_equal(text_is_control(c), control);
 		assert_int_equal(text_misleads(c), control || turns || c == 0x2028 || c == 0x2029);
 		/* and in a sentence */
@@ -148,7 +166,18 @@ static void test_characters(void **state)
 			assert_memory_equal(err.text + 1, p, n);
 		}
 	}
-	static const char *const none[] = { "\x80", "\xc0\xaf", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80", "\xff", "\xc2\x41", "\xe2\x82\x41" };
+	static const char *const none[] = {
+		"\x80",
+		"\xc0\xaf",
+		"\xc1\xbf",
+		"\xe0\x9f\xbf",
+		"\xf0\x8f\xbf\xbf",
+		"\xf4\x90\x80\x80",
+		"\xf8\x88\x80\x80",
+		"\xff",
+		"\xc2\x41",
+		"\xe2\x82\x41"
+	};
 	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
 		uint32_t code;
 		assert_int_equal(text_char(none[i], strlen(none[i]), &code), 0);
@@ -225,7 +254,8 @@ static int leave(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_program), cmocka_unit_test(test_characters), cmocka_unit_test(test_long_sentences), cmocka_unit_test(test_messages) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_program), cmocka_unit_test(test_characters),
+		                            cmocka_unit_test(test_long_sentences), cmocka_unit_test(test_messages) };
 
 	if (!mkdtemp(dir))
 		return 1;

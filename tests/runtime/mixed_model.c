@@ -15,12 +15,15 @@
 /* Inputs of 256 are the least that all formats can have; the heads are small, so that passes are quick. */
 enum { HIDDEN = 256, FFN = 256, HEADS = 8, KV_HEADS = 2, HEAD_DIM = 32, CONTEXT = 512 };
 
-const enum dtype mixed_formats[MIXED_FORMATS] = { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_1, DTYPE_Q5_0, DTYPE_Q5_1, DTYPE_Q2_K, DTYPE_Q3_K,
-	DTYPE_Q4_K, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_IQ4_NL, DTYPE_IQ4_XS, DTYPE_MXFP4 };
+const enum dtype mixed_formats[MIXED_FORMATS] = {
+	DTYPE_F32,  DTYPE_F16,  DTYPE_BF16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_1,   DTYPE_Q5_0,   DTYPE_Q5_1,
+	DTYPE_Q2_K, DTYPE_Q3_K, DTYPE_Q4_K, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_IQ4_NL, DTYPE_IQ4_XS, DTYPE_MXFP4
+};
 
 struct mixed_types mixed_pair(enum dtype one, enum dtype other)
 {
-	return (struct mixed_types){ { { one, other, one, other, one, other, one }, { other, one, one, one, other, one, other } } };
+	return (struct mixed_types){ { { one, other, one, other, one, other, one },
+		                       { other, one, one, one, other, one, other } } };
 }
 
 /* Other numbers for every tensor of a format. */
@@ -32,7 +35,7 @@ static void put_random(struct gguf_writer *w, const char *name, enum dtype type,
 	assert_non_null(p);
 	synth_fill(type, p, blocks + skip);
 	for (uint64_t i = 0; type == DTYPE_MXFP4 && i < blocks + skip; i++)
-		p[i * size] = 120;              /* the exponent of a block's scale, 2^-7 */
+		p[i * size] = 120; /* the exponent of a block's scale, 2^-7 */
 	gguf_write_tensor(w, name, type, 2, (const uint64_t[]){ k, rows }, p + skip * size, blocks * size);
 	free(p);
 }
@@ -65,10 +68,16 @@ static void put_sizes(struct gguf_writer *w)
 
 static void put_layer(struct gguf_writer *w, unsigned layer, const enum dtype type[MIXED_MATRICES])
 {
-	static const struct { const char *name; uint64_t rows, k; } list[MIXED_MATRICES] = {
-		[MIXED_Q] = { "attn_q", HEADS * HEAD_DIM, HIDDEN }, [MIXED_K] = { "attn_k", KV_HEADS * HEAD_DIM, HIDDEN }, [MIXED_V] = { "attn_v", KV_HEADS * HEAD_DIM, HIDDEN },
-		[MIXED_O] = { "attn_output", HIDDEN, HEADS * HEAD_DIM }, [MIXED_GATE] = { "ffn_gate", FFN, HIDDEN }, [MIXED_UP] = { "ffn_up", FFN, HIDDEN },
-		[MIXED_DOWN] = { "ffn_down", HIDDEN, FFN } };
+	static const struct {
+		const char *name;
+		uint64_t rows, k;
+	} list[MIXED_MATRICES] = { [MIXED_Q] = { "attn_q", HEADS * HEAD_DIM, HIDDEN },
+		                   [MIXED_K] = { "attn_k", KV_HEADS * HEAD_DIM, HIDDEN },
+		                   [MIXED_V] = { "attn_v", KV_HEADS * HEAD_DIM, HIDDEN },
+		                   [MIXED_O] = { "attn_output", HIDDEN, HEADS * HEAD_DIM },
+		                   [MIXED_GATE] = { "ffn_gate", FFN, HIDDEN },
+		                   [MIXED_UP] = { "ffn_up", FFN, HIDDEN },
+		                   [MIXED_DOWN] = { "ffn_down", HIDDEN, FFN } };
 	char name[64];
 
 	for (int i = 0; i < MIXED_MATRICES; i++) {

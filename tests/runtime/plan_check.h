@@ -1,19 +1,24 @@
 /* tests/runtime/plan_check.h - whether a plan would compute what it should, judged from the launches alone.
  *
- * Owns: a walk over a built plan that keeps, for every byte of every buffer, what lies there: which value of the model, of which columns, laid out how. It shares nothing with
- * runtime/plan/plan.c: what a kernel reads and writes follows from its key and arguments (templates.h), how a matmul wants its inputs laid out from the templates.
+ * Owns: a walk over a built plan that keeps, for every byte of every buffer, what lies there: which value of the model,
+ * of which tokens, laid out how. It shares nothing with runtime/plan/plan.c: what a kernel reads and writes follows
+ * from its key and arguments (templates.h), how a matmul wants its inputs laid out from the templates.
  *
- * A launch must find all it reads, as its key says, written before the phase it is in; launches of one phase must not touch what one of them writes, but for the
- * steps of a chain; every layer's keys and values, and the logits, must be there in the end.
+ * A launch must find all it reads, as its key says, written before the phase it is in; launches of one phase must not
+ * touch what one of them writes, but for the steps of a chain; every layer's keys and values, and the logits, must be
+ * there in the end.
  */
 #ifndef TESTS_PLAN_CHECK_H
 #define TESTS_PLAN_CHECK_H
 
 #include "tests/runtime/plan_space.h"
 
-struct plan_check_report { char text[512]; };
+struct plan_check_report {
+	char text[512];
+};
 
 /* Both orders that devices keep: phases, and barriers alone, as cards do. False: what is wrong first. */
-bool plan_check(const struct plan *p, const struct plan_space *s, const struct plan_options *opt, struct plan_check_report *why);
+bool plan_check(const struct plan *p, const struct plan_space *s, const struct plan_options *opt,
+                struct plan_check_report *why);
 
 #endif

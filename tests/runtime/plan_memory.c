@@ -4,9 +4,25 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const value_names[] = { "nothing", "the residual stream", "attention's input", "queries", "keys", "values", "rotated queries", "cached keys", "cached values",
-	"attention's result", "the FFN's input", "the gate", "the gated FFN", "the output's input", "logits" };
-static const char *const form_names[] = { "f32", "int8", "scales of int8", "turned f32", "turned int8", "turned scales", "narrowed floats", "a cache" };
+static const char *const value_names[] = {
+	"nothing",
+	"the residual stream",
+	"attention's input",
+	"queries",
+	"keys",
+	"values",
+	"rotated queries",
+	"cached keys",
+	"cached values",
+	"attention's result",
+	"the FFN's input",
+	"the gate",
+	"the gated FFN",
+	"the output's input",
+	"logits"
+};
+static const char *const form_names[] = { "f32",         "int8",          "scales of int8",  "turned f32",
+	                                  "turned int8", "turned scales", "narrowed floats", "a cache" };
 
 
 const char *plan_form_name(enum form f) { return form_names[f]; }
@@ -16,7 +32,8 @@ const char *plan_content_text(const struct content *c, char out[PLAN_CONTENT_TEX
 	int n = snprintf(out, PLAN_CONTENT_TEXT, "%s %u as %s", value_names[c->value], c->of, form_names[c->form]);
 
 	if (c->width)
-		snprintf(out + n, PLAN_CONTENT_TEXT - (size_t)n, ", tiles of %u from column %u, panels of %u, flags %u", c->width, c->phase, c->panel, c->flags);
+		snprintf(out + n, PLAN_CONTENT_TEXT - (size_t)n, ", tiles of %u from token %u, panels of %u, flags %u",
+		         c->width, c->phase, c->panel, c->flags);
 	return out;
 }
 
@@ -32,7 +49,8 @@ static uint64_t area_of(uint64_t at) { return (at >> PLAN_AREA_BITS) - 1; }
 bool plan_memory_inside(const struct plan_memory *m, uint64_t begin, uint64_t end)
 {
 	uint64_t area = area_of(begin), offset = begin & ((1ull << PLAN_AREA_BITS) - 1);
-	return area < m->s->areas && begin <= end && end - begin <= m->s->bytes[area] && offset <= m->s->bytes[area] - (end - begin);
+	return area < m->s->areas && begin <= end && end - begin <= m->s->bytes[area] &&
+	       offset <= m->s->bytes[area] - (end - begin);
 }
 
 const struct segment *plan_memory_at(const struct plan_memory *m, uint64_t at)
@@ -47,7 +65,8 @@ const struct segment *plan_memory_at(const struct plan_memory *m, uint64_t at)
 	return NULL;
 }
 
-bool plan_memory_holds(const struct plan_memory *m, uint64_t begin, uint64_t end, const struct content *c, const struct segment **found)
+bool plan_memory_holds(const struct plan_memory *m, uint64_t begin, uint64_t end, const struct content *c,
+                       const struct segment **found)
 {
 	while (begin < end) {
 		*found = plan_memory_at(m, begin);

@@ -1,23 +1,51 @@
-/* tests/runtime/plan_memory.h - what the buffers of a plan hold, byte by byte, while its launches are walked through (plan_check.h). */
+/* tests/runtime/plan_memory.h - what the buffers of a plan hold, byte by byte, while its launches are walked through
+ * (plan_check.h). */
 #ifndef TESTS_PLAN_MEMORY_H
 #define TESTS_PLAN_MEMORY_H
 
 #include "tests/runtime/plan_space.h"
 
-/* What may lie in a buffer. Layers count from 0; the residual stream has two states a layer, before attention and behind it. */
-enum value { NOTHING, STREAM, ATTENTION_INPUT, QUERIES, KEYS, VALUES, ROTATED, CACHED_KEYS, CACHED_VALUES, ATTENDED, FFN_INPUT, GATE_ALONE, GATED, OUTPUT_INPUT, LOGITS };
+/* What may lie in a buffer. Layers count from 0; the residual stream has two states a layer, before attention and
+ * behind it. */
+enum value {
+	NOTHING,
+	STREAM,
+	ATTENTION_INPUT,
+	QUERIES,
+	KEYS,
+	VALUES,
+	ROTATED,
+	CACHED_KEYS,
+	CACHED_VALUES,
+	ATTENDED,
+	FFN_INPUT,
+	GATE_ALONE,
+	GATED,
+	OUTPUT_INPUT,
+	LOGITS
+};
 enum form { PLAIN_FLOATS, PLAIN_BYTES, PLAIN_SCALES, TURNED_FLOATS, TURNED_BYTES, TURNED_SCALES, NARROWED, CACHED };
 
-/* of: the layer, or the stream's state. stride: of a column; origin: where column 0 of the pass would lie. Turned: width, panel and flags as in the key of the launch that turned it;
- * phase: of the column at which tiles begin, modulo the width. Narrowed: flags is the type. */
-struct content { uint32_t value, of, form, width, panel, flags, phase, zero; uint64_t stride, origin; };
+/* of: the layer, or the stream's state. stride: of a token; origin: where token 0 of the pass would lie. Turned: width,
+ * panel and flags as in the key of the launch that turned it;
+ * phase: of the token at which tiles begin, modulo the width. Narrowed: flags is the type. */
+struct content {
+	uint32_t value, of, form, width, panel, flags, phase, zero;
+	uint64_t stride, origin;
+};
 _Static_assert(sizeof(struct content) == 48, "contents are compared as bytes");
 
-struct segment { uint64_t begin, end; struct content content; };
+struct segment {
+	uint64_t begin, end;
+	struct content content;
+};
 enum { PLAN_SEGMENTS_MOST = 40 };
 struct plan_memory {
 	const struct plan_space *s;
-	struct held { struct segment segment[PLAN_SEGMENTS_MOST]; unsigned n; } held[PLAN_AREAS_MOST];
+	struct held {
+		struct segment segment[PLAN_SEGMENTS_MOST];
+		unsigned n;
+	} held[PLAN_AREAS_MOST];
 };
 
 void plan_memory_clear(struct plan_memory *m, const struct plan_space *s);
@@ -26,7 +54,8 @@ bool plan_memory_inside(const struct plan_memory *m, uint64_t begin, uint64_t en
 /* What lies at an address; NULL: nothing. */
 const struct segment *plan_memory_at(const struct plan_memory *m, uint64_t at);
 /* Whether all of [begin, end) is that; if not, *found is what else lies there first. */
-bool plan_memory_holds(const struct plan_memory *m, uint64_t begin, uint64_t end, const struct content *c, const struct segment **found);
+bool plan_memory_holds(const struct plan_memory *m, uint64_t begin, uint64_t end, const struct content *c,
+                       const struct segment **found);
 /* False: the buffer is in too many pieces. */
 bool plan_memory_write(struct plan_memory *m, uint64_t begin, uint64_t end, const struct content *c);
 /* In words; returns out. */

@@ -1,10 +1,12 @@
-/* tests/runtime/plan_space.h - a model of two layers, a session's buffers and its cache, of which there are addresses alone: plans for it can be built and checked, not run. */
+/* tests/runtime/plan_space.h - a model of two layers, a session's buffers and its cache, of which there are addresses
+ * alone: plans for it can be built and checked, not run. */
 #ifndef TESTS_PLAN_SPACE_H
 #define TESTS_PLAN_SPACE_H
 
 #include "runtime/plan/plan.h"
 
-/* Every operand has an area of addresses of its own, far from all others: what number it has is in an address's upper bits. Nothing lies there. */
+/* Every operand has an area of addresses of its own, far from all others: what number it has is in an address's upper
+ * bits. Nothing lies there. */
 enum { PLAN_LAYERS = 2, PLAN_MATRICES = 7, PLAN_AREA_BITS = 32, PLAN_AREAS_MOST = 64 };
 
 struct plan_space {
@@ -14,14 +16,18 @@ struct plan_space {
 	uint8_t sliding[PLAN_LAYERS];
 	struct plan_buffers buffers;
 	struct plan_cache kv;
-	uint64_t bytes[PLAN_AREAS_MOST];        /* of each area */
+	uint64_t bytes[PLAN_AREAS_MOST]; /* of each area */
 	unsigned areas;
 };
 
 /* Formats of q, k, v, o, gate, up and down of each layer, then of the output's matrix. */
-struct plan_types { enum dtype layer[PLAN_LAYERS][PLAN_MATRICES], output; };
+struct plan_types {
+	enum dtype layer[PLAN_LAYERS][PLAN_MATRICES], output;
+};
 
-/* The first layer is plain; the second has biases, norms of heads and a window. columns, logit_columns: what the buffers hold. */
-void plan_space_open(struct plan_space *s, const struct plan_types *types, const struct target *target, enum dtype kv, uint32_t columns, uint32_t logit_columns);
+/* The first layer is plain; the second has biases, norms of heads and a window. tokens, logit_tokens: what the buffers
+ * hold. */
+void plan_space_open(struct plan_space *s, const struct plan_types *types, const struct target *target, enum dtype kv,
+                     uint32_t tokens, uint32_t logit_tokens);
 
 #endif

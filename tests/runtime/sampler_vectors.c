@@ -63,7 +63,8 @@ static float kept_p(const struct vector_list *before, int32_t id)
 	return 0;
 }
 
-void vector_stage(const json_t *stage, const float *input, int32_t n, const struct vector_list *before, struct vector_list *out)
+void vector_stage(const json_t *stage, const float *input, int32_t n, const struct vector_list *before,
+                  struct vector_list *out)
 {
 	const json_t *ids = json_object_get(stage, "ids"), *p = json_object_get(stage, "p");
 	const char *logits = json_string_value(json_object_get(stage, "logits"));

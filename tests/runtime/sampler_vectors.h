@@ -22,17 +22,21 @@ struct vector_list {
 json_t *vector_file(const char *path);
 /* f32 bit patterns, big-endian hex, 8 digits each. */
 void vector_floats(const char *hex, float *out, int32_t n);
-float vector_number(const json_t *object, const char *name);     /* "-inf" as text */
+float vector_number(const json_t *object, const char *name); /* "-inf" as text */
 int32_t vector_integer(const json_t *object, const char *name);
 /* A stage's list; input: the round's logits; before: the stage before, NULL for the first. */
-void vector_stage(const json_t *stage, const float *input, int32_t n, const struct vector_list *before, struct vector_list *out);
+void vector_stage(const json_t *stage, const float *input, int32_t n, const struct vector_list *before,
+                  struct vector_list *out);
 void vector_take(struct candidates *c, const struct vector_list *list);
 
 /* The engine's generator (MT19937 of Matsumoto and Nishimura). */
-struct mt19937 { uint32_t word[624]; unsigned at; };
+struct mt19937 {
+	uint32_t word[624];
+	unsigned at;
+};
 void mt19937_seed(struct mt19937 *g, uint32_t seed);
-double mt19937_float(struct mt19937 *g);         /* one word, rounded to a float below 1 */
-double mt19937_double(struct mt19937 *g);        /* two words, below 1 */
+double mt19937_float(struct mt19937 *g);  /* one word, rounded to a float below 1 */
+double mt19937_double(struct mt19937 *g); /* two words, below 1 */
 
 /* Pieces for token breakers: each token spells three bytes that can begin nowhere else. */
 enum { VECTOR_PIECE = 3 };

@@ -1,6 +1,8 @@
-/* tests/runtime/t_card_bytes.c - how many bytes a token moves on a card: weights and the KV cache no more often than once, by loads of 128 bits.
+/* tests/runtime/t_card_bytes.c - how many bytes a token moves on a card: weights and the KV cache no more often than
+ * once, by loads of 128 bits.
  *
- * Layers as large as real models', counted in the simulator; the vocabulary is cut, and the widest matrices are when tests are to be short. */
+ * Layers as large as real models', counted in the simulator; the vocabulary is cut, and the widest matrices are when
+ * tests are to be short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,17 +21,23 @@
 #include "runtime/session.h"
 #include "tests/support/shared.h"
 
-struct tally { uint64_t position; struct template_reads least; struct sim_counters sum; };
+struct tally {
+	uint64_t position;
+	struct template_reads least;
+	struct sim_counters sum;
+};
 
-static void watch(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first, size_t end, const struct sim_counters *c)
+static void watch(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first, size_t end,
+                  const struct sim_counters *c)
 {
 	struct tally *t = user;
 	(void)kernel;
 	(void)c;
 
 	for (size_t i = first; i < end; i++) {
-		const struct plan_launch *l = &p->launch[i];
-		struct template_reads r = template_reads(&p->kernel[l->kernel].key, (uint64_t)(l->end - l->begin), t->position, 1);
+		const struct plan_op *l = &p->op[i];
+		struct template_reads r =
+			template_reads(&p->kernel[l->kernel].key, (uint64_t)(l->end - l->begin), t->position, 1);
 		t->least.weights += r.weights;
 		t->least.cache += r.cache;
 	}
@@ -45,8 +53,15 @@ static void run_token(const char *path, const char *target, struct tally *t)
 
 	snprintf(device, sizeof device, "sim:%s", target);
 	jit_model *m = jit_model_open(path, &(jit_model_options){ .device = device, .cache_dir = "" }, &err);
-	jit_session *s = m ? jit_session_open(m, &(jit_session_options){ .context = (int)t->position + 2, .batch = 1, .speculate = JIT_SPECULATE_OFF }, &err) : NULL;
-	if (!s || !session_skip(s, t->position) || !simulator_set(session_stream(s), &sim) || jit_session_feed(s, &id, 1, &err) != JIT_OK)
+	jit_session *s =
+		m ? jit_session_open(
+			    m,
+			    &(jit_session_options){
+				    .context = (int)t->position + 2, .batch = 1, .speculate = JIT_SPECULATE_OFF },
+			    &err)
+		  : NULL;
+	if (!s || !session_skip(s, t->position) || !simulator_set(session_stream(s), &sim) ||
+	    jit_session_feed(s, &id, 1, &err) != JIT_OK)
 		fail_msg("%s on %s: %s", path, target, err.message);
 	t->sum = simulator_count(session_stream(s))->sim;
 	jit_session_close(s);
@@ -59,10 +74,14 @@ static void check(const char *path, const char *name, const char *target, uint64
 
 	run_token(path, target, &t);
 	const struct sim_tally *w = &t.sum.tally[SIMULATOR_WEIGHTS], *kv = &t.sum.tally[SIMULATOR_CACHE];
-	double weights = (double)(w->load_bytes + w->scalar_bytes), cache = (double)(kv->load_bytes + kv->scalar_bytes), least = (double)(t.least.weights + t.least.cache);
-	double wide = (double)(w->load128_bytes + kv->load128_bytes) / (double)(w->load_bytes + kv->load_bytes), all = (double)t.sum.load128_bytes / (double)t.sum.load_bytes;
-	printf("# %s on %s at %llu: weights %.4f times, cache %.4f times, together %.4f times the least; by 128 bits %.2f %%, of all vector loads %.2f %%\n", name, target, (unsigned long long)position,
-	       weights / (double)t.least.weights, cache / (double)t.least.cache, (weights + cache) / least, 100 * wide, 100 * all);
+	double weights = (double)(w->load_bytes + w->scalar_bytes), cache = (double)(kv->load_bytes + kv->scalar_bytes),
+	       least = (double)(t.least.weights + t.least.cache);
+	double wide = (double)(w->load128_bytes + kv->load128_bytes) / (double)(w->load_bytes + kv->load_bytes),
+	       all = (double)t.sum.load128_bytes / (double)t.sum.load_bytes;
+	printf("# %s on %s at %llu: weights %.4f times, cache %.4f times, together %.4f times the least; by 128 bits "
+	       "%.2f %%, of all vector loads %.2f %%\n",
+	       name, target, (unsigned long long)position, weights / (double)t.least.weights,
+	       cache / (double)t.least.cache, (weights + cache) / least, 100 * wide, 100 * all);
 	assert_true(weights >= (double)t.least.weights && cache >= (double)t.least.cache);
 	assert_true((weights + cache) <= 1.02 * least);
 	assert_true(wide >= 0.99);
@@ -90,8 +109,16 @@ static void check_shape(const char *shape, const char *weights, uint32_t short_f
 	close(fd);
 }
 
-static void test_bf16(void **state) { (void)state; check_shape("qwen3-0.6b", "bf16", 1024, 2047); }
-static void test_q8_0(void **state) { (void)state; check_shape("mistral-7b", "q8_0", 2048, 2000); }
+static void test_bf16(void **state)
+{
+	(void)state;
+	check_shape("qwen3-0.6b", "bf16", 1024, 2047);
+}
+static void test_q8_0(void **state)
+{
+	(void)state;
+	check_shape("mistral-7b", "q8_0", 2048, 2000);
+}
 
 int main(void)
 {

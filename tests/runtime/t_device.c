@@ -1,4 +1,5 @@
-/* tests/runtime/t_device.c - how host devices hand a plan's units out: each once, in order, for any number of workers and any even share; and what that follows. */
+/* tests/runtime/t_device.c - how host devices hand a plan's units out: each once, in order, for any number of workers
+ * and any even share; and what that follows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,11 +14,17 @@
 
 enum { LAUNCHES = 8, UNITS_MOST = 1200, STEPS = 6 };
 
-/* A chain of three, three side by side, of which one is too small to share and one costs more, one whose units differ, one with fewer units than workers. */
-static const struct plan_launch launches[LAUNCHES] = {
-	{ .begin = 0, .end = 2 * STEPS, .cost = 1, .chain = 2 }, { .begin = 3, .end = 3 + STEPS, .cost = 1, .chain = 1 }, { .begin = 0, .end = 3 * STEPS, .cost = 1, .chain = 3, .barrier = true },
-	{ .begin = 5, .end = 101, .cost = 7 }, { .begin = 0, .end = 3, .cost = 1, .alone = true }, { .begin = 0, .end = 33, .cost = 1, .barrier = true },
-	{ .begin = 0, .end = UNITS_MOST, .cost = 1, .dynamic = true, .barrier = true }, { .begin = 1, .end = 3, .cost = 1, .barrier = true },
+/* A chain of three, three side by side, of which one is too small to share and one costs more, one whose units differ,
+ * one with fewer units than workers. */
+static const struct plan_op launches[LAUNCHES] = {
+	{ .begin = 0, .end = 2 * STEPS, .unit_cost = 1, .fused_units = 2 },
+	{ .begin = 3, .end = 3 + STEPS, .unit_cost = 1, .fused_units = 1 },
+	{ .begin = 0, .end = 3 * STEPS, .unit_cost = 1, .fused_units = 3, .barrier = true },
+	{ .begin = 5, .end = 101, .unit_cost = 7 },
+	{ .begin = 0, .end = 3, .unit_cost = 1, .serial = true },
+	{ .begin = 0, .end = 33, .unit_cost = 1, .barrier = true },
+	{ .begin = 0, .end = UNITS_MOST, .unit_cost = 1, .uneven = true, .barrier = true },
+	{ .begin = 1, .end = 3, .unit_cost = 1, .barrier = true },
 };
 static uint32_t phase[] = { 0, 3, 6, 7, 8 };
 enum { PHASES = sizeof phase / sizeof *phase - 1 };
@@ -33,7 +40,8 @@ static bool whole(uint32_t first, uint32_t end)
 	return true;
 }
 
-/* handle: the launch's number. A phase begins when those before are done, a step's unit when the same step's of the launches before are. */
+/* handle: the launch's number. A phase begins when those before are done, a step's unit when the same step's of the
+ * launches before are. */
 static void count(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	uint32_t i = (uint32_t)(uintptr_t)handle, p = 0;
@@ -44,25 +52,30 @@ static void count(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
 	wrong += !whole(0, phase[p]) || begin < launches[i].begin || end > launches[i].end || begin > end;
 	for (int64_t u = begin; u < end; u++) {
 		atomic_fetch_add(&done[i][u], 1);
-		for (uint32_t b = phase[p]; launches[i].chain && b < i; b++) {
-			int64_t step = (u - launches[i].begin) / launches[i].chain, first = launches[b].begin + step * launches[b].chain;
-			for (int64_t v = first; v < first + launches[b].chain; v++)
+		for (uint32_t b = phase[p]; launches[i].fused_units && b < i; b++) {
+			int64_t step = (u - launches[i].begin) / launches[i].fused_units,
+				first = launches[b].begin + step * launches[b].fused_units;
+			for (int64_t v = first; v < first + launches[b].fused_units; v++)
 				wrong += atomic_load(&done[b][v]) != 1;
 		}
 	}
 }
 
-struct made { struct plan plan; struct plan_launch launch[LAUNCHES]; struct plan_kernel kernel[LAUNCHES]; };
+struct made {
+	struct plan plan;
+	struct plan_op launch[LAUNCHES];
+	struct plan_kernel kernel[LAUNCHES];
+};
 
 static void make(struct made *m)
 {
-	*m = (struct made){ .plan = { .n_kernels = LAUNCHES, .n_launches = LAUNCHES, .phase = phase, .n_phases = PHASES } };
+	*m = (struct made){ .plan = { .n_kernels = LAUNCHES, .n_ops = LAUNCHES, .stage = phase, .n_stages = PHASES } };
 	memcpy(m->launch, launches, sizeof launches);
 	for (uint32_t i = 0; i < LAUNCHES; i++) {
 		m->launch[i].kernel = i;
 		m->kernel[i].handle = (void *)(uintptr_t)i;
 	}
-	m->plan.launch = m->launch;
+	m->plan.op = m->launch;
 	m->plan.kernel = m->kernel;
 }
 
@@ -75,15 +88,19 @@ static void test_units(void **state)
 	for (int workers = 1; workers <= 7; workers++) {
 		struct pool *pool = pool_open(workers, &err);
 		assert_non_null(pool);
-		for (uint32_t even = 0; even <= HOST_SCHEDULE_WHOLE; even += even < 4 || even > HOST_SCHEDULE_WHOLE - 4 ? 1 : test_quick() ? 85 : 17) {
+		for (uint32_t even = 0; even <= HOST_SCHEDULE_SHARE_ONE;
+		     even += even < 4 || even > HOST_SCHEDULE_SHARE_ONE - 4 ? 1
+		             : test_quick()                                 ? 85
+		                                                            : 17) {
 			struct made m;
 			make(&m);
-			m.plan.even = even;
+			m.plan.static_share = even;
 			memset(done, 0, sizeof done);
 			assert_true(host_schedule_run(&d, &m.plan, pool, &err));
 			if (wrong || !whole(0, LAUNCHES))
-				fail_msg("%d workers, even shares of %u: units were left out, done twice or too early", workers, even);
-			assert_in_range(m.plan.even, 0, HOST_SCHEDULE_WHOLE);
+				fail_msg("%d workers, even shares of %u: units were left out, done twice or too early",
+				         workers, even);
+			assert_in_range(m.plan.static_share, 0, HOST_SCHEDULE_SHARE_ONE);
 		}
 		pool_close(pool);
 	}
@@ -91,10 +108,16 @@ static void test_units(void **state)
 
 /* ---- how long the pieces are */
 
-static _Thread_local bool calls;        /* of the thread that runs the plan */
-static struct { long caller, other; } pause_of;       /* of a unit, by who does it; in nanoseconds */
-/* Of the halves of a launch's units, by launch: the end of the last piece but those from the end; the longest piece; pieces from the end. */
-static struct { _Atomic int64_t next, longest; _Atomic unsigned breaks; } own[2][2];
+static _Thread_local bool calls; /* of the thread that runs the plan */
+static struct {
+	long caller, other;
+} pause_of; /* of a unit, by who does it; in nanoseconds */
+/* Of the halves of a launch's units, by launch: the end of the last piece but those from the end; the longest piece;
+ * pieces from the end. */
+static struct {
+	_Atomic int64_t next, longest;
+	_Atomic unsigned breaks;
+} own[2][2];
 
 /* handle: the launch's number. The first half of the units is the calling thread's. */
 static void rest(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
@@ -121,9 +144,11 @@ static bool comes_to(int workers, uint32_t least, uint32_t most)
 	enum { RUNS = 300 };
 	struct stream d = { .call = rest };
 	struct plan_kernel kernel = { .handle = NULL };
-	struct plan_launch launch = { .begin = 0, .end = REST_UNITS, .cost = 1, .barrier = true };
+	struct plan_op launch = { .begin = 0, .end = REST_UNITS, .unit_cost = 1, .barrier = true };
 	uint32_t phases[] = { 0, 1 };
-	struct plan p = { .kernel = &kernel, .n_kernels = 1, .launch = &launch, .n_launches = 1, .phase = phases, .n_phases = 1 };
+	struct plan p = {
+		.kernel = &kernel, .n_kernels = 1, .op = &launch, .n_ops = 1, .stage = phases, .n_stages = 1
+	};
 	struct error err = { 0 };
 	struct pool *pool = pool_open(workers, &err);
 	bool came = false;
@@ -132,7 +157,7 @@ static bool comes_to(int workers, uint32_t least, uint32_t most)
 	calls = true;
 	for (int i = 0; i < RUNS && !came; i++) {
 		assert_true(host_schedule_run(&d, &p, pool, &err));
-		came = p.even >= least && p.even <= most;
+		came = p.static_share >= least && p.static_share <= most;
 	}
 	pool_close(pool);
 	return came;
@@ -144,11 +169,12 @@ static void test_even(void **state)
 
 	/* Of workers that are alike, all less an eighth. */
 	pause_of.caller = pause_of.other = 5000;
-	assert_true(comes_to(2, HOST_SCHEDULE_WHOLE * 26 / 32, HOST_SCHEDULE_WHOLE * 28 / 32 + 1));
-	/* The slower ones do a fifth and a sixth of the whole, so two fifths and three sixths are cut evenly, less an eighth. */
+	assert_true(comes_to(2, HOST_SCHEDULE_SHARE_ONE * 26 / 32, HOST_SCHEDULE_SHARE_ONE * 28 / 32 + 1));
+	/* The slower ones do a fifth and a sixth of the whole, so two fifths and three sixths are cut evenly, less an
+	 * eighth. */
 	pause_of.other = 20000;
-	assert_true(comes_to(2, HOST_SCHEDULE_WHOLE * 3 / 10, HOST_SCHEDULE_WHOLE * 2 / 5));
-	assert_true(comes_to(3, HOST_SCHEDULE_WHOLE * 3 / 8, HOST_SCHEDULE_WHOLE / 2));
+	assert_true(comes_to(2, HOST_SCHEDULE_SHARE_ONE * 3 / 10, HOST_SCHEDULE_SHARE_ONE * 2 / 5));
+	assert_true(comes_to(3, HOST_SCHEDULE_SHARE_ONE * 3 / 8, HOST_SCHEDULE_SHARE_ONE / 2));
 }
 
 static void begin_anew(void)
@@ -160,20 +186,27 @@ static void begin_anew(void)
 /* A worker's pieces of the last launch are one after another but for a few, and most of the units. */
 static bool in_order(void)
 {
-	return own[1][0].breaks + own[1][1].breaks <= 4 && own[1][0].next + own[1][1].next > REST_UNITS + REST_UNITS / 2 * 3 / 4;
+	return own[1][0].breaks + own[1][1].breaks <= 4 &&
+	       own[1][0].next + own[1][1].next > REST_UNITS + REST_UNITS / 2 * 3 / 4;
 }
 
-/* Of two launches of a phase, whose units cost 3 and 1: the first piece is as much of their cost as was asked for, the rest is cut into eight. */
+/* Of two launches of a phase, whose units cost 3 and 1: the first piece is as much of their cost as was asked for, the
+ * rest is cut into eight. */
 static void test_pieces(void **state)
 {
 	enum { HALF = REST_UNITS / 2 };
-	static const struct { uint32_t even; int64_t longest[2]; } cases[] = {
-		{ HOST_SCHEDULE_WHOLE / 4, { HALF / 3, 3 * HALF / 8 } }, { HOST_SCHEDULE_WHOLE * 7 / 8, { HALF, HALF / 2 } }, { HOST_SCHEDULE_WHOLE, { HALF, HALF } } };
+	static const struct {
+		uint32_t even;
+		int64_t longest[2];
+	} cases[] = { { HOST_SCHEDULE_SHARE_ONE / 4, { HALF / 3, 3 * HALF / 8 } },
+		      { HOST_SCHEDULE_SHARE_ONE * 7 / 8, { HALF, HALF / 2 } },
+		      { HOST_SCHEDULE_SHARE_ONE, { HALF, HALF } } };
 	struct stream d = { .call = rest };
 	struct plan_kernel kernel[2] = { { .handle = NULL }, { .handle = (void *)(uintptr_t)1 } };
-	struct plan_launch launch[2] = { { .begin = 0, .end = REST_UNITS, .cost = 3 }, { .kernel = 1, .begin = 0, .end = REST_UNITS, .cost = 1, .barrier = true } };
+	struct plan_op launch[2] = { { .begin = 0, .end = REST_UNITS, .unit_cost = 3 },
+		                     { .kernel = 1, .begin = 0, .end = REST_UNITS, .unit_cost = 1, .barrier = true } };
 	uint32_t phases[] = { 0, 2 };
-	struct plan p = { .kernel = kernel, .n_kernels = 2, .launch = launch, .n_launches = 2, .phase = phases, .n_phases = 1 };
+	struct plan p = { .kernel = kernel, .n_kernels = 2, .op = launch, .n_ops = 2, .stage = phases, .n_stages = 1 };
 	struct error err = { 0 };
 	struct pool *pool = pool_open(2, &err);
 	(void)state;
@@ -183,17 +216,20 @@ static void test_pieces(void **state)
 	pause_of.caller = pause_of.other = 10000;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		bool came = false;
-		for (int run = 0; run < 100 && !came; run++) {         /* both workers came in time: the machine may be busy */
+		for (int run = 0; run < 100 && !came; run++) { /* both workers came in time: the machine may be busy */
 			begin_anew();
-			p.even = cases[i].even;
+			p.static_share = cases[i].even;
 			assert_true(host_schedule_run(&d, &p, pool, &err));
 			came = in_order();
 			for (int l = 0; l < 2; l++)
-				came &= own[l][0].longest == cases[i].longest[l] && own[l][1].longest == cases[i].longest[l];
+				came &= own[l][0].longest == cases[i].longest[l] &&
+				        own[l][1].longest == cases[i].longest[l];
 		}
 		if (!came)
-			fail_msg("even shares of %u: the last launch's runs of %d units ended at %d and %d, the longest pieces had %d and %d of the first launch, %d and %d of the last", cases[i].even, HALF,
-			         (int)own[1][0].next, (int)own[1][1].next, (int)own[0][0].longest, (int)own[0][1].longest, (int)own[1][0].longest, (int)own[1][1].longest);
+			fail_msg("even shares of %u: the last launch's runs of %d units ended at %d and %d, the "
+			         "longest pieces had %d and %d of the first launch, %d and %d of the last",
+			         cases[i].even, HALF, (int)own[1][0].next, (int)own[1][1].next, (int)own[0][0].longest,
+			         (int)own[0][1].longest, (int)own[1][0].longest, (int)own[1][1].longest);
 	}
 	pool_close(pool);
 }
@@ -212,7 +248,7 @@ static void note_first(void *handle, const uint64_t *arg, int64_t begin, int64_t
 		return;
 	run_seen = run_number;
 	firsts[!calls] = begin;
-	for (int i = 0; i < 1000 && firsts[calls] < 0; i++)          /* until the other has come, for a while */
+	for (int i = 0; i < 1000 && firsts[calls] < 0; i++) /* until the other has come, for a while */
 		nanosleep(&(struct timespec){ .tv_nsec = 10000 }, NULL);
 }
 
@@ -221,9 +257,11 @@ static void test_last_first(void **state)
 {
 	struct stream d = { .call = note_first };
 	struct plan_kernel kernel = { .handle = NULL };
-	struct plan_launch launch = { .begin = 0, .end = 100, .cost = 1, .dynamic = true, .barrier = true };
+	struct plan_op launch = { .begin = 0, .end = 100, .unit_cost = 1, .uneven = true, .barrier = true };
 	uint32_t phases[] = { 0, 1 };
-	struct plan p = { .kernel = &kernel, .n_kernels = 1, .launch = &launch, .n_launches = 1, .phase = phases, .n_phases = 1 };
+	struct plan p = {
+		.kernel = &kernel, .n_kernels = 1, .op = &launch, .n_ops = 1, .stage = phases, .n_stages = 1
+	};
 	struct error err = { 0 };
 	struct pool *pool = pool_open(2, &err);
 	bool came = false;
@@ -244,7 +282,8 @@ static void test_last_first(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_even), cmocka_unit_test(test_pieces), cmocka_unit_test(test_last_first) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_even),
+		                            cmocka_unit_test(test_pieces), cmocka_unit_test(test_last_first) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* tests/runtime/t_draft.c - the drafter against a search that looks at every earlier place, while the text grows, shrinks and grows otherwise; and copies with changes against
- * the changes made one by one. */
+/* tests/runtime/t_draft.c - the drafter against a search that looks at every earlier place, while the text grows,
+ * shrinks and grows otherwise; and copies with changes against the changes made one by one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -28,8 +28,8 @@ static uint32_t agree(const int32_t *ids, uint32_t a, uint32_t b)
 	return n;
 }
 
-/* Of the latest DRAFT_PLACES places that agree in DRAFT_LONGEST tokens, the one that agrees in most, the latest of equals; else the latest
- * place that agrees in fewer, as many as possible. */
+/* Of the latest DRAFT_PLACES places that agree in DRAFT_LONGEST tokens, the one that agrees in most, the latest of
+ * equals; else the latest place that agrees in fewer, as many as possible. */
 static struct draft_match search(const int32_t *ids, uint32_t n)
 {
 	struct draft_match best = { 0 };
@@ -100,7 +100,7 @@ static void test_against_search(void **state)
 	}
 	for (uint32_t i = 0; i <= DRAFT_REACH; i++)
 		if (i != 1)
-			assert_true(found[i] > 0);       /* every length was met */
+			assert_true(found[i] > 0); /* every length was met */
 	assert_int_equal(found[1], 0);
 }
 
@@ -170,8 +170,13 @@ static void test_resume(void **state)
 
 /* ---- changes */
 
-/* The copy of ids[next ...]: so many tokens, each with where the copy stood before it and by which change. A change is what agrees with it and with as much of what is before it. */
-struct plain_copy { int32_t id; uint32_t next, within; const struct draft_change *change; };
+/* The copy of ids[next ...]: so many tokens, each with where the copy stood before it and by which change. A change is
+ * what agrees with it and with as much of what is before it. */
+struct plain_copy {
+	int32_t id;
+	uint32_t next, within;
+	const struct draft_change *change;
+};
 
 static void plain_copy(const struct draft *d, uint32_t next, uint32_t n, struct plain_copy *out)
 {
@@ -179,8 +184,11 @@ static void plain_copy(const struct draft *d, uint32_t next, uint32_t n, struct 
 		const struct draft_change *by = NULL;
 		for (uint32_t i = d->changes; i-- > 0;) {
 			const struct draft_change *c = &d->change[i];
-			if (next + c->was_n <= d->indexed && memcmp(d->ids + next, d->ids + c->was, c->was_n * sizeof *d->ids) == 0
-			    && (c->before == 0 || (next >= c->before && c->was >= c->before && memcmp(d->ids + next - c->before, d->ids + c->was - c->before, c->before * sizeof *d->ids) == 0)))
+			if (next + c->was_n <= d->indexed &&
+			    memcmp(d->ids + next, d->ids + c->was, c->was_n * sizeof *d->ids) == 0 &&
+			    (c->before == 0 || (next >= c->before && c->was >= c->before &&
+			                        memcmp(d->ids + next - c->before, d->ids + c->was - c->before,
+			                               c->before * sizeof *d->ids) == 0)))
 				by = c;
 		}
 		for (uint32_t k = 0; k < (by ? by->is_n : 1) && made < n; k++, made++) {
@@ -241,7 +249,8 @@ static void test_changes(void **state)
 			draft_doubt_change(&d, first.change, next);
 			doubted++;
 			plain_copy(&d, next, 1, &first);
-			assert_false(first.change && memcmp(first.change, &doubtful, offsetof(struct draft_change, before)) == 0);
+			assert_false(first.change &&
+			             memcmp(first.change, &doubtful, offsetof(struct draft_change, before)) == 0);
 			compare_copies(&d, next, &changed);
 		}
 		draft_rewind(&d, 300);
@@ -264,11 +273,11 @@ static void test_which_changes(void **state)
 	assert_true(draft_open(&d, ids, N));
 	draft_extend(&d, N);
 	draft_note_change(&d, 2, 2, 8, 2);
-	draft_note_change(&d, 2, 2, 8, 2);                              /* the same again */
-	draft_note_change(&d, 0, 4, 6, 4);                              /* and behind what is alike */
+	draft_note_change(&d, 2, 2, 8, 2); /* the same again */
+	draft_note_change(&d, 0, 4, 6, 4); /* and behind what is alike */
 	draft_note_change(&d, 0, DRAFT_CHANGE_MOST + 1, 8, 2);
 	draft_note_change(&d, 0, 2, 8, DRAFT_CHANGE_MOST + 1);
-	draft_note_change(&d, 0, 0, 8, 2);                              /* nothing before it */
+	draft_note_change(&d, 0, 0, 8, 2); /* nothing before it */
 	assert_int_equal(d.changes, 1);
 	draft_copy(&d, (struct draft_match){ .next = 0 }, got, 6);
 	assert_memory_equal(got, ids + 6, 6 * sizeof *ids);
@@ -278,25 +287,26 @@ static void test_which_changes(void **state)
 	assert_int_equal(d.changes, 1);
 	assert_true(draft_follows(&d, 0, 6) && draft_follows(&d, 0, 9) == false);
 	draft_extend(&d, N);
-	draft_doubt_change(&d, d.change, 13);                           /* behind 7 it was not made: before it there must be what was before 3 4 */
+	draft_doubt_change(&d, d.change,
+	                   13); /* behind 7 it was not made: before it there must be what was before 3 4 */
 	assert_int_equal(d.change[0].before, 1);
 	draft_copy(&d, (struct draft_match){ .next = 13 }, got, 2);
 	assert_memory_equal(got, ids + 13, 2 * sizeof *ids);
 	draft_copy(&d, (struct draft_match){ .next = 16 }, got, 3);
 	assert_memory_equal(got, ids + 7, 3 * sizeof *ids);
-	draft_doubt_change(&d, d.change, 2);                            /* where it was made once: never again */
+	draft_doubt_change(&d, d.change, 2); /* where it was made once: never again */
 	assert_int_equal(d.changes, 0);
 
-	draft_note_change(&d, 2, 0, 8, 2);                              /* put in behind 2 */
+	draft_note_change(&d, 2, 0, 8, 2); /* put in behind 2 */
 	assert_int_equal(d.change[0].was, 1);
 	assert_int_equal(d.change[0].was_n, 1);
 	assert_int_equal(d.change[0].is, 7);
 	assert_int_equal(d.change[0].is_n, 3);
 	assert_int_equal(d.change[0].before, 1);
-	draft_note_change(&d, 2, 2, 8, 0);                              /* left out behind 2 */
+	draft_note_change(&d, 2, 2, 8, 0); /* left out behind 2 */
 	assert_int_equal(d.change[0].was_n, 3);
 	assert_int_equal(d.change[0].is_n, 1);
-	draft_rewind(&d, 9);                                            /* the first of them needs ids[9] */
+	draft_rewind(&d, 9); /* the first of them needs ids[9] */
 	assert_int_equal(d.changes, 1);
 	draft_rewind(&d, 7);
 	assert_int_equal(d.changes, 0);
@@ -360,7 +370,11 @@ static void test_loop(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_against_search), cmocka_unit_test(test_rewind_leaves_nothing), cmocka_unit_test(test_resume),
-		cmocka_unit_test(test_changes), cmocka_unit_test(test_which_changes), cmocka_unit_test(test_seen_again), cmocka_unit_test(test_copy_caught_up), cmocka_unit_test(test_loop) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_against_search), cmocka_unit_test(test_rewind_leaves_nothing),
+		cmocka_unit_test(test_resume),         cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_which_changes),  cmocka_unit_test(test_seen_again),
+		cmocka_unit_test(test_copy_caught_up), cmocka_unit_test(test_loop)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* tests/runtime/t_file_limit.c - a host that leaves SIGXFSZ alone and limits the size of files: whatever file the library writes for it, the limit is an error of that
- * call, or of jit_model_written(), and never the end of the process. Each way of writing runs in a process of its own, at limits up to the size of its file.
+/* tests/runtime/t_file_limit.c - a host that leaves SIGXFSZ alone and limits the size of files: whatever file the
+ * library writes for it, the limit is an error of that call, or of jit_model_written(), and never the end of the
+ * process. Each way of writing runs in a process of its own, at limits up to the size of its file.
  * JITRUN_TEST_QUICK: few limits; JITRUN_TEST_FULL: many.
  */
 #include <setjmp.h>
@@ -33,13 +34,19 @@ static int said(int status, const jit_error *err)
 {
 	if (status == JIT_OK)
 		return WRITTEN;
-	return strstr(err->message, "File too large") || strstr(err->message, "could not be written whole") ? REFUSED : WITHOUT_SENTENCE;
+	return strstr(err->message, "File too large") || strstr(err->message, "could not be written whole")
+	               ? REFUSED
+	               : WITHOUT_SENTENCE;
 }
 
-/* A prompt and some tokens with what the options ask for; then the trace, when one is asked for, and whether all was written. */
+/* A prompt and some tokens with what the options ask for; then the trace, when one is asked for, and whether all was
+ * written. */
 static int run_model(jit_model_options *o, const char *trace)
 {
-	const jit_session_options so = { .context = 64, .threads = 2, .speculate = JIT_SPECULATE_OFF, .profile = trace ? JIT_PROFILE_EVENTS : JIT_PROFILE_OFF };
+	const jit_session_options so = { .context = 64,
+		                         .threads = 2,
+		                         .speculate = JIT_SPECULATE_OFF,
+		                         .profile = trace ? JIT_PROFILE_EVENTS : JIT_PROFILE_OFF };
 	const int32_t ids[] = { 1, 2, 3, 4, 1 };
 	jit_error err = { 0 };
 	int32_t id;
@@ -75,7 +82,8 @@ static int objects(void)
 {
 	jit_error err = { 0 };
 
-	return said(jit_write_objects(model, &(jit_objects_options){ .target = "gfx1100", .dir = dir }, NULL, &err), &err);
+	return said(jit_write_objects(model, &(jit_objects_options){ .target = "gfx1100", .dir = dir }, NULL, &err),
+	            &err);
 }
 
 static int pack(void)
@@ -90,9 +98,15 @@ static int pack(void)
 }
 
 /* behind: how many bytes at its end a file may lack that nobody is told of. */
-static const struct way { const char *name; int (*write)(void); bool may_fail_quietly; unsigned behind; } ways[] = {
-	{ "dump_ir", dump_ir, false, 0 }, { "dump_asm", dump_asm, false, 0 }, { "jitdump", jitdump, false, 16 }, { "perf_map", perf_map, false, 0 }, { "trace", trace, false, 0 },
-	{ "cache", cache, true, 0 }, { "objects", objects, false, 0 }, { "pack", pack, false, 0 },
+static const struct way {
+	const char *name;
+	int (*write)(void);
+	bool may_fail_quietly;
+	unsigned behind;
+} ways[] = {
+	{ "dump_ir", dump_ir, false, 0 },   { "dump_asm", dump_asm, false, 0 }, { "jitdump", jitdump, false, 16 },
+	{ "perf_map", perf_map, false, 0 }, { "trace", trace, false, 0 },       { "cache", cache, true, 0 },
+	{ "objects", objects, false, 0 },   { "pack", pack, false, 0 },
 };
 
 /* ---- running it */
@@ -141,7 +155,8 @@ static int run_limited(const struct way *w, off_t limit, off_t *size)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	*size = largest_made(pid);
 	if (WIFSIGNALED(status))
-		fail_msg("%s with files of at most %ld bytes: ended by signal %d", w->name, (long)limit, WTERMSIG(status));
+		fail_msg("%s with files of at most %ld bytes: ended by signal %d", w->name, (long)limit,
+		         WTERMSIG(status));
 	return WEXITSTATUS(status);
 }
 
@@ -151,8 +166,10 @@ static void at_limit(const struct way *w, off_t limit, off_t whole)
 	int got = run_limited(w, limit, &size);
 	bool fits = limit + (off_t)w->behind >= whole;
 
-	if (size > limit || got == WITHOUT_SENTENCE || got == FAILED || (!w->may_fail_quietly && got != (fits ? WRITTEN : REFUSED)))
-		fail_msg("%s of %ld bytes with files of at most %ld: %d, and %ld bytes were written", w->name, (long)whole, (long)limit, got, (long)size);
+	if (size > limit || got == WITHOUT_SENTENCE || got == FAILED ||
+	    (!w->may_fail_quietly && got != (fits ? WRITTEN : REFUSED)))
+		fail_msg("%s of %ld bytes with files of at most %ld: %d, and %ld bytes were written", w->name,
+		         (long)whole, (long)limit, got, (long)size);
 }
 
 /* The same size each time, but for what has times and addresses in it. */

@@ -1,5 +1,6 @@
-/* tests/runtime/t_finite.c - logits that are not finite: a session names the first token that has them, gives none of them and no token from them, and is good for
- * other tokens afterwards. The weights of small models are made so that they hold such numbers, or lead to them from some point of a text on. */
+/* tests/runtime/t_finite.c - logits that are not finite: a session names the first token that has them, gives none of
+ * them and no token from them, and is good for other tokens afterwards. The weights of small models are made so that
+ * they hold such numbers, or lead to them from some point of a text on. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,7 +18,17 @@
 #include "tests/runtime/tiny_model.h"
 
 enum { VOCAB = 11, HIDDEN = 4, PROMPT = 40 };
-static const struct tiny_model shape = { .arch = "llama", .layers = 1, .hidden = HIDDEN, .ffn = 6, .heads = 2, .kv_heads = 1, .head_dim = 2, .vocab = VOCAB, .type = DTYPE_F32 };
+static const struct tiny_model shape = {
+	.arch = "llama",
+	.layers = 1,
+	.hidden = HIDDEN,
+	.ffn = 6,
+	.heads = 2,
+	.kv_heads = 1,
+	.head_dim = 2,
+	.vocab = VOCAB,
+	.type = DTYPE_F32
+};
 static char dir[] = "/tmp/t_finite-XXXXXX";
 
 /* A tensor's numbers inside a safetensors file of F32. */
@@ -46,7 +57,9 @@ static jit_model *open_changed(void (*change)(uint8_t *file), const char *device
 	tiny_write(dir, "config.json", config, strlen(config));
 	free(file);
 	free(config);
-	jit_model *m = jit_model_open(dir, &(jit_model_options){ .device = device, .cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF }, &err);
+	jit_model *m = jit_model_open(
+		dir, &(jit_model_options){ .device = device, .cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF },
+		&err);
 	if (!m)
 		fail_msg("%s", err.message);
 	return m;
@@ -55,7 +68,11 @@ static jit_model *open_changed(void (*change)(uint8_t *file), const char *device
 static jit_session *open_session(jit_model *m, int speculate)
 {
 	jit_error err = { 0 };
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 200, .threads = 1, .kv_f32 = 1, .speculate = speculate, .batch = 16 }, &err);
+	jit_session *s = jit_session_open(
+		m,
+		&(jit_session_options){
+			.context = 200, .threads = 1, .kv_f32 = 1, .speculate = speculate, .batch = 16 },
+		&err);
 
 	if (!s)
 		fail_msg("%s", err.message);
@@ -116,10 +133,11 @@ static void test_prompts(void **state)
 			expect_refusal(jit_session_feed(s, ids + from, PROMPT - from, &e), &e, (size_t)at, BAD);
 			assert_int_equal(jit_session_length(s), from);
 			e = (jit_error){ 0 };
-			expect_refusal(jit_session_score(s, ids + from, PROMPT - from, logprob, &e), &e, (size_t)at, BAD);
+			expect_refusal(jit_session_score(s, ids + from, PROMPT - from, logprob, &e), &e, (size_t)at,
+			               BAD);
 			assert_int_equal(jit_session_length(s), from);
 			e = (jit_error){ 0 };
-			if (from)        /* what was there before is there again */
+			if (from) /* what was there before is there again */
 				assert_memory_equal(jit_session_logits(s, &e), logits, sizeof logits);
 			else
 				assert_int_equal(jit_session_next(s, &id, &e), JIT_ERROR_ARGUMENT);
@@ -164,12 +182,15 @@ static void test_output(void **state)
 	}
 }
 
-/* Attention that looks at all tokens alike, and a hidden number that is too large once more than a fifth of the tokens so far are of one kind. */
+/* Attention that looks at all tokens alike, and a hidden number that is too large once more than a fifth of the tokens
+ * so far are of one kind. */
 enum { HEAVY = 9, LIGHT = 1 };
 static void overflow_later(uint8_t *file)
 {
-	float *e = numbers(file, "model.embed_tokens.weight"), *norm = numbers(file, "model.layers.0.input_layernorm.weight"),
-	      *v = numbers(file, "model.layers.0.self_attn.v_proj.weight"), *o = numbers(file, "model.layers.0.self_attn.o_proj.weight");
+	float *e = numbers(file, "model.embed_tokens.weight"),
+	      *norm = numbers(file, "model.layers.0.input_layernorm.weight"),
+	      *v = numbers(file, "model.layers.0.self_attn.v_proj.weight"),
+	      *o = numbers(file, "model.layers.0.self_attn.o_proj.weight");
 
 	memset(numbers(file, "model.layers.0.self_attn.q_proj.weight"), 0, 4 * HIDDEN * sizeof(float));
 	memset(v, 0, 2 * HIDDEN * sizeof *v);
@@ -180,7 +201,7 @@ static void overflow_later(uint8_t *file)
 		norm[i] = 1;
 		e[HEAVY * HIDDEN + i] = i == 3;
 	}
-	v[3] = 5e18f;            /* of HEAVY: 1e19 */
+	v[3] = 5e18f; /* of HEAVY: 1e19 */
 	o[0] = (float)(3.402e38 / 1e19 / 0.2);
 }
 
@@ -189,13 +210,15 @@ static int32_t pattern(size_t i) { return i < 24 ? (int32_t)(i % 7) + 1 : i % 3 
 
 static size_t first_heavy(void)
 {
-	for (size_t i = 0, heavy = 0; ; i++)
+	for (size_t i = 0, heavy = 0;; i++)
 		if ((double)(heavy += pattern(i) == HEAVY) / (double)(i + 1) > 0.2)
 			return i;
 }
 
-/* Tokens are chosen as the pattern has them, or otherwise from `leave` on; the error comes at the same token whether tokens were guessed or not. */
-static size_t run_until_error(jit_model *m, int speculate, size_t leave, jit_error *err, float last[VOCAB], uint64_t *accepted)
+/* Tokens are chosen as the pattern has them, or otherwise from `leave` on; the error comes at the same token whether
+ * tokens were guessed or not. */
+static size_t run_until_error(jit_model *m, int speculate, size_t leave, jit_error *err, float last[VOCAB],
+                              uint64_t *accepted)
 {
 	enum { MOST = 160, FED = 30 };
 	int32_t ids[MOST], id;
@@ -213,7 +236,7 @@ static size_t run_until_error(jit_model *m, int speculate, size_t leave, jit_err
 	if (status != JIT_OK) {
 		jit_error again = { 0 };
 		expect_refusal(status, err, length - 1, ids[length - 1]);
-		assert_int_equal(jit_session_next(s, &id, &again), status);      /* asked again, it says the same */
+		assert_int_equal(jit_session_next(s, &id, &again), status); /* asked again, it says the same */
 		assert_string_equal(again.message, err->message);
 	}
 	jit_session_get_stats(s, &stats);
@@ -288,10 +311,12 @@ static void test_log_probability(void **state)
 			for (uint32_t i = 0; i < n; i++)
 				sum += expl((long double)row[i] - most);
 			for (uint32_t i = 0; i < n; i += 1 + n / 7) {
-				long double want = (long double)row[i] - most - logl(sum), tolerance = fabsl(want) * 0x1p-24L + 0x1p-50L;
+				long double want = (long double)row[i] - most - logl(sum),
+					    tolerance = fabsl(want) * 0x1p-24L + 0x1p-50L;
 				float got = logits_log_probability(row, n, (int32_t)i);
 				if (want < -3.4e38L ? got > -3.4e38f : fabsl((long double)got - want) > tolerance)
-					fail_msg("row of %u, kind %d, entry %u: %.9g, expected %.9Lg", n, kind, i, (double)got, want);
+					fail_msg("row of %u, kind %d, entry %u: %.9g, expected %.9Lg", n, kind, i,
+					         (double)got, want);
 			}
 		}
 }
@@ -325,8 +350,9 @@ static void test_sound(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sound), cmocka_unit_test(test_prompts), cmocka_unit_test(test_output), cmocka_unit_test(test_guesses), cmocka_unit_test(test_scan),
-		cmocka_unit_test(test_log_probability) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sound),  cmocka_unit_test(test_prompts),
+		                            cmocka_unit_test(test_output), cmocka_unit_test(test_guesses),
+		                            cmocka_unit_test(test_scan),   cmocka_unit_test(test_log_probability) };
 
 	if (!mkdtemp(dir))
 		return 1;

@@ -1,5 +1,5 @@
-/* tests/runtime/t_formats.c - whole models in every weight format: perplexities as another engine measured them from the same files, scores against logits, and
- * layers whose matrices differ in type. */
+/* tests/runtime/t_formats.c - whole models in every weight format: perplexities as another engine measured them from
+ * the same files, scores against logits, and layers whose matrices differ in type. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -53,14 +53,21 @@ static double measure_kv(const char *path, const char *text, size_t n, size_t wi
 	return x.perplexity;
 }
 
-static double measure(const char *path, const char *text, size_t n, size_t window, bool f32) { return measure_kv(path, text, n, window, f32, JIT_KV_F16); }
+static double measure(const char *path, const char *text, size_t n, size_t window, bool f32)
+{
+	return measure_kv(path, text, n, window, f32, JIT_KV_F16);
+}
 
 /* The figures are llama-perplexity's, -c 512, from the same files. */
 static void test_perplexity(void **state)
 {
-	static const struct { const char *name; double expected; } files[] = {
-		{ "q4_k_m", 29.940 }, { "q2_k", 33.449 }, { "q8_0", 29.488 }, { "q6_k", 29.490 }, { "q5_k_m", 29.507 }, { "q5_1", 29.479 }, { "q4_0", 29.769 },
-		{ "iq4_xs", 29.549 }, { "q3_k_m", 30.533 },
+	static const struct {
+		const char *name;
+		double expected;
+	} files[] = {
+		{ "q4_k_m", 29.940 }, { "q2_k", 33.449 },   { "q8_0", 29.488 },
+		{ "q6_k", 29.490 },   { "q5_k_m", 29.507 }, { "q5_1", 29.479 },
+		{ "q4_0", 29.769 },   { "iq4_xs", 29.549 }, { "q3_k_m", 30.533 },
 	};
 	char path[1024], relative[128];
 	size_t n;
@@ -75,7 +82,8 @@ static void test_perplexity(void **state)
 			continue;
 		double got = measure(path, text, n, 512, false);
 		if (!(fabs(got - files[i].expected) < 0.005 * files[i].expected))
-			fail_msg("%s: perplexity %.4f, expected %.3f within 0.5 %%", files[i].name, got, files[i].expected);
+			fail_msg("%s: perplexity %.4f, expected %.3f within 0.5 %%", files[i].name, got,
+			         files[i].expected);
 	}
 	free(text);
 }
@@ -107,7 +115,10 @@ static float *logits_of(const char *path, const int32_t *ids, size_t n, size_t c
 static void test_same_bits(void **state)
 {
 	static const char *const files[] = { "q4_k_m", "q6_k", "q4_0", "q2_k", "iq4_xs" };
-	static const struct { size_t chunk; int threads; } ways[] = { { 53, 3 }, { 9, 2 }, { 5, 1 } };
+	static const struct {
+		size_t chunk;
+		int threads;
+	} ways[] = { { 53, 3 }, { 9, 2 }, { 5, 1 } };
 	char path[1024], relative[128];
 	int32_t ids[150];
 	size_t n;
@@ -144,8 +155,10 @@ static void test_int8_cache(void **state)
 		char *text = (char *)file_bytes(path, &n);
 		n = n < 40000 ? n : 40000;
 		if (shared_path(path, models[i])) {
-			double f16 = measure_kv(path, text, n, 512, false, JIT_KV_F16), int8 = measure_kv(path, text, n, 512, false, JIT_KV_Q8_0);
-			printf("# %s: perplexity %.4f with an f16 cache, %.4f with an int8 one\n", models[i], f16, int8);
+			double f16 = measure_kv(path, text, n, 512, false, JIT_KV_F16),
+			       int8 = measure_kv(path, text, n, 512, false, JIT_KV_Q8_0);
+			printf("# %s: perplexity %.4f with an f16 cache, %.4f with an int8 one\n", models[i], f16,
+			       int8);
 			if (!(fabs(int8 - f16) < 0.005 * f16) || int8 == f16)
 				fail_msg("%s: perplexity %.4f with an int8 cache, %.4f with f16", models[i], int8, f16);
 		}
@@ -153,9 +166,13 @@ static void test_int8_cache(void **state)
 	}
 }
 
-static const char tale[] = "Once upon a time there was a king who had three sons, and the youngest of them was called Simpleton, because he was so good. One day the king "
-	"said to his sons: Go out into the world, and he who brings me the most beautiful bird shall have my kingdom after my death. So they set out, and when they "
-	"came to a great forest the two elder brothers said to the youngest, You may go your own way, and we will go ours.";
+static const char tale[] =
+	"Once upon a time there was a king who had three sons, and the youngest of them was called Simpleton, because "
+	"he was so good. One day the king "
+	"said to his sons: Go out into the world, and he who brings me the most beautiful bird shall have my kingdom "
+	"after my death. So they set out, and when they "
+	"came to a great forest the two elder brothers said to the youngest, You may go your own way, and we will go "
+	"ours.";
 
 static void test_shipped_model(void **state)
 {
@@ -231,7 +248,8 @@ static void test_scores(void **state)
 		assert_true(fabs(-log(sum) - (double)score[i + 1]) < 1e-5);
 	}
 	assert_int_equal(jit_session_feed(fed, ids + N - 1, 1, &err), JIT_OK);
-	assert_memory_equal(jit_session_logits(scored, &err), jit_session_logits(fed, &err), (size_t)info.vocab * sizeof(float));
+	assert_memory_equal(jit_session_logits(scored, &err), jit_session_logits(fed, &err),
+	                    (size_t)info.vocab * sizeof(float));
 	assert_int_equal(jit_session_score(scored, ids, 61, score, &err), JIT_ERROR_CONTEXT);
 	ids[0] = info.vocab;
 	assert_int_equal(jit_session_score(scored, ids, 1, score, &err), JIT_ERROR_ARGUMENT);
@@ -253,13 +271,16 @@ static void to_q4_0(uint8_t *out, const float *f, uint64_t count)
 		float scale = half_to_float(d);
 		memcpy(out, &d, 2);
 		for (unsigned i = 0; i < 16; i++) {
-			float low = scale != 0 ? roundf(f[at + i] / scale) + 8 : 8, high = scale != 0 ? roundf(f[at + 16 + i] / scale) + 8 : 8;
-			out[2 + i] = (uint8_t)((unsigned)fminf(fmaxf(low, 0), 15) | (unsigned)fminf(fmaxf(high, 0), 15) << 4);
+			float low = scale != 0 ? roundf(f[at + i] / scale) + 8 : 8,
+			      high = scale != 0 ? roundf(f[at + 16 + i] / scale) + 8 : 8;
+			out[2 + i] = (uint8_t)((unsigned)fminf(fmaxf(low, 0), 15) |
+			                       (unsigned)fminf(fmaxf(high, 0), 15) << 4);
 		}
 	}
 }
 
-/* A copy of a Q8_0 model, in which every second layer's `which` matrix is of another type instead: F32, the same numbers, or Q4_0, nearly so. */
+/* A copy of a Q8_0 model, in which every second layer's `which` matrix is of another type instead: F32, the same
+ * numbers, or Q4_0, nearly so. */
 static void write_mixed(const char *from, const char *to, const char *which, enum dtype type)
 {
 	struct error err = { 0 };
@@ -284,7 +305,13 @@ static void write_mixed(const char *from, const char *to, const char *which, enu
 		uint8_t *q = change && type == DTYPE_Q4_0 ? malloc(count / 32 * 18) : NULL;
 		if (q)
 			to_q4_0(q, f, count);
-		gguf_write_tensor(&w, name, change ? type : t->type, t->n_dims, t->ne, q ? q : change ? (void *)f : file + t->offset, q ? count / 32 * 18 : change ? count * 4 : t->bytes);
+		gguf_write_tensor(&w, name, change ? type : t->type, t->n_dims, t->ne,
+		                  q        ? q
+		                  : change ? (void *)f
+		                           : file + t->offset,
+		                  q        ? count / 32 * 18
+		                  : change ? count * 4
+		                           : t->bytes);
 		free(q);
 		free(f);
 	}
@@ -309,7 +336,8 @@ static void test_mixed_layers(void **state)
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/mixed.gguf", dir);
 	source_path(shipped, "models/tale-q8_0.gguf");
-	double exact = measure(shipped, tale, sizeof tale - 1, 64, true), int8 = measure(shipped, tale, sizeof tale - 1, 64, false);
+	double exact = measure(shipped, tale, sizeof tale - 1, 64, true),
+	       int8 = measure(shipped, tale, sizeof tale - 1, 64, false);
 	for (unsigned i = 0; i < sizeof which / sizeof which[0]; i++) {
 		write_mixed(shipped, path, which[i], DTYPE_F32);
 		assert_true(measure(path, tale, sizeof tale - 1, 64, true) == exact);
@@ -320,7 +348,8 @@ static void test_mixed_layers(void **state)
 	rmdir(dir);
 }
 
-/* Matrices of one input whose formats want it turned, and prepared, each in its own way: the same bits for any number of columns. */
+/* Matrices of one input whose formats want it turned, and prepared, each in its own way: the same bits for any number
+ * of tokens. */
 static void test_mixed_inputs(void **state)
 {
 	static const char *const which[] = { "attn_k.", "attn_q.", "ffn_up" };
@@ -353,7 +382,10 @@ static void test_mixed_inputs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_windows), cmocka_unit_test(test_scores), cmocka_unit_test(test_mixed_layers), cmocka_unit_test(test_mixed_inputs), cmocka_unit_test(test_perplexity), cmocka_unit_test(test_same_bits), cmocka_unit_test(test_int8_cache),
+		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_scores),        cmocka_unit_test(test_mixed_layers),
+		cmocka_unit_test(test_mixed_inputs),  cmocka_unit_test(test_perplexity),
+		cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_int8_cache),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

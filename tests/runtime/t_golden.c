@@ -1,7 +1,9 @@
-/* tests/runtime/t_golden.c - whole models against what HF transformers computed for them: greedy ids equal, logits close.
+/* tests/runtime/t_golden.c - whole models against what HF transformers computed for them: greedy ids equal, logits
+ * close.
  *
- * Each folder of the reference data holds a model, its greedy ids with the margin of every choice, and the logits after each prompt. Where our
- * cache is f16 or activations are int8, a choice may differ only where the recorded margin is below the stated error. */
+ * Each folder of the reference data holds a model, its greedy ids with the margin of every choice, and the logits after
+ * each prompt. Where our cache is f16 or activations are int8, a choice may differ only where the recorded margin is
+ * below the stated error. */
 #include <dirent.h>
 #include <jansson.h>
 #include <math.h>
@@ -50,10 +52,12 @@ static int32_t *read_ids(json_t *list, size_t *n)
 	return ids;
 }
 
-static void check_run(jit_session *s, json_t *run, const char *folder, const char *logits_name, double tolerance, double margin_floor)
+static void check_run(jit_session *s, json_t *run, const char *folder, const char *logits_name, double tolerance,
+                      double margin_floor)
 {
 	size_t n, n_greedy, n_logits;
-	int32_t *prompt = read_ids(json_object_get(run, "prompt"), &n), *greedy = read_ids(json_object_get(run, "greedy"), &n_greedy);
+	int32_t *prompt = read_ids(json_object_get(run, "prompt"), &n),
+		*greedy = read_ids(json_object_get(run, "greedy"), &n_greedy);
 	json_t *margin = json_object_get(run, "margin");
 	char path[1100];
 	jit_error err = { 0 };
@@ -77,7 +81,8 @@ static void check_run(jit_session *s, json_t *run, const char *folder, const cha
 			continue;
 		double m = json_number_value(json_array_get(margin, i));
 		if (m > margin_floor)
-			fail_msg("%s %s: token %zu is %d, the reference has %d with margin %g", folder, logits_name, i, id, greedy[i], m);
+			fail_msg("%s %s: token %zu is %d, the reference has %d with margin %g", folder, logits_name, i,
+			         id, greedy[i], m);
 		printf("# %s %s: near tie at token %zu (margin %g), stopping there\n", folder, logits_name, i, m);
 		break;
 	}
@@ -86,8 +91,10 @@ static void check_run(jit_session *s, json_t *run, const char *folder, const cha
 	free(want);
 }
 
-/* tolerance: of the largest logit; margin_floor: absolute, below it a tie may fall the other way. model: a folder, or a file in one. */
-static void check_model(const char *model, const char *device, int kv_f32, double tolerance, double margin_floor, size_t most_runs)
+/* tolerance: of the largest logit; margin_floor: absolute, below it a tie may fall the other way. model: a folder, or a
+ * file in one. */
+static void check_model(const char *model, const char *device, int kv_f32, double tolerance, double margin_floor,
+                        size_t most_runs)
 {
 	char path[1100], folder[1024];
 	jit_error err = { 0 };
@@ -119,8 +126,11 @@ static void check_model(const char *model, const char *device, int kv_f32, doubl
 	json_decref(expected);
 }
 
-static const char *golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32", "golden/mistral-gqa4-f16", "golden/llama-a",
-	"golden/ernie45-a", "golden/ernie45-a/model-bf16.gguf", "golden/seedoss-a", "golden/seedoss-a/model-bf16.gguf" };
+static const char *golden[] = {
+	"golden/llama-gqa4-bf16",           "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32",
+	"golden/mistral-gqa4-f16",          "golden/llama-a",         "golden/ernie45-a",
+	"golden/ernie45-a/model-bf16.gguf", "golden/seedoss-a",       "golden/seedoss-a/model-bf16.gguf"
+};
 
 static void test_golden_f32_cache(void **state)
 {
@@ -158,7 +168,8 @@ static void test_tales(void **state)
 /* stories260K: the greedy text of an independent engine. */
 static void test_stories(void **state)
 {
-	static const char *file[] = { "stories260K.gguf", "stories260K.own-f32.gguf", "stories260K.llamacpp-f16.gguf", "hf" };
+	static const char *file[] = { "stories260K.gguf", "stories260K.own-f32.gguf", "stories260K.llamacpp-f16.gguf",
+		                      "hf" };
 	char path[1024], relative[128];
 	(void)state;
 
@@ -167,7 +178,8 @@ static void test_stories(void **state)
 	json_t *g = json_load_file(path, 0, NULL);
 	const char *prompt = json_string_value(json_object_get(g, "prompt"));
 	size_t n_want, n_ids;
-	int32_t *want = read_ids(json_object_get(g, "greedy_ids"), &n_want), *want_prompt = read_ids(json_object_get(g, "prompt_ids"), &n_ids);
+	int32_t *want = read_ids(json_object_get(g, "greedy_ids"), &n_want),
+		*want_prompt = read_ids(json_object_get(g, "prompt_ids"), &n_ids);
 	for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
 		jit_error err = { 0 };
 		jit_model_options mo = { .cache_dir = "" };
@@ -185,7 +197,9 @@ static void test_stories(void **state)
 		for (size_t k = 0; k < n_want; k++) {
 			int32_t id;
 			assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
-			if (id != want[k] && !strstr(file[i], "f16"))        /* f16 weights are other weights: only a long common start is asked */
+			if (id != want[k] &&
+			    !strstr(file[i],
+			            "f16")) /* f16 weights are other weights: only a long common start is asked */
 				fail_msg("%s: token %zu is %d, the reference has %d", file[i], k, id, want[k]);
 			if (id != want[k]) {
 				assert_true(k >= 20);
@@ -202,7 +216,10 @@ static void test_stories(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_golden_f32_cache), cmocka_unit_test(test_golden_f16_cache),
-		cmocka_unit_test(test_golden_reference_device), cmocka_unit_test(test_tales), cmocka_unit_test(test_stories) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_golden_f32_cache), cmocka_unit_test(test_golden_f16_cache),
+		cmocka_unit_test(test_golden_reference_device), cmocka_unit_test(test_tales),
+		cmocka_unit_test(test_stories)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* tests/runtime/t_mixed.c - models that mix weight formats: a prompt fed at once gives the logits of its tokens fed one by one, bit for bit, for every length, on every instruction set and
- * interpreted. */
+/* tests/runtime/t_mixed.c - models that mix weight formats: a prompt fed at once gives the logits of its tokens fed one
+ * by one, bit for bit, for every length, on every instruction set and interpreted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,16 +19,29 @@
 /* The longest prompt that sessions compute in one pass unless they are told otherwise. */
 enum { LONGEST = 264 };
 
-struct opened { jit_model *model; jit_session *session; };
+struct opened {
+	jit_model *model;
+	jit_session *session;
+};
 
 static struct opened open_one(const char *path, const char *device, const char *isa, int f32)
 {
 	jit_error err = { 0 };
-	struct opened o = { .model = jit_model_open(path, &(jit_model_options){ .device = device, .isa = isa, .cache_dir = "", .tune = JIT_TUNE_OFF, .f32_activations = f32 }, &err) };
+	struct opened o = { .model = jit_model_open(path,
+		                                    &(jit_model_options){ .device = device,
+		                                                          .isa = isa,
+		                                                          .cache_dir = "",
+		                                                          .tune = JIT_TUNE_OFF,
+		                                                          .f32_activations = f32 },
+		                                    &err) };
 
 	if (!o.model)
 		fail_msg("%s %s: %s", device, isa, err.message);
-	o.session = jit_session_open(o.model, &(jit_session_options){ .context = LONGEST, .batch = LONGEST, .threads = 2, .speculate = JIT_SPECULATE_OFF }, &err);
+	o.session = jit_session_open(
+		o.model,
+		&(jit_session_options){
+			.context = LONGEST, .batch = LONGEST, .threads = 2, .speculate = JIT_SPECULATE_OFF },
+		&err);
 	if (!o.session)
 		fail_msg("%s %s: %s", device, isa, err.message);
 	return o;
@@ -64,13 +77,18 @@ static const int32_t *prompt(void)
 	return ids;
 }
 
-static const enum dtype pairs[][2] = { { DTYPE_Q4_K, DTYPE_Q6_K }, { DTYPE_Q8_0, DTYPE_Q4_0 }, { DTYPE_BF16, DTYPE_F32 } };
+static const enum dtype pairs[][2] = {
+	{ DTYPE_Q4_K, DTYPE_Q6_K }, { DTYPE_Q8_0, DTYPE_Q4_0 }, { DTYPE_BF16, DTYPE_F32 }
+};
 enum { PAIRS = sizeof pairs / sizeof *pairs };
-/* For each pair a length whose tiles are not all alike, and whose last ones, on processors without VNNI, the two formats want prepared differently. */
+/* For each pair a length whose tiles are not all alike, and whose last ones, on processors without VNNI, the two
+ * formats want prepared differently. */
 static const unsigned telling[PAIRS] = { 31, 25, 36 };
 
 /* Logits behind each of the first tokens of the prompt, one fed after the other. */
-struct expected { float behind[LONGEST][MIXED_VOCAB]; };
+struct expected {
+	float behind[LONGEST][MIXED_VOCAB];
+};
 
 static void one_by_one(struct opened *o, struct expected *e, size_t n)
 {
@@ -101,7 +119,8 @@ static void check_pair(const enum dtype pair[2], bool f32, const char *isa, unsi
 	int fd = mixed_model(path, &types);
 	struct opened o = open_one(path, "cpu", isa, f32);
 
-	snprintf(what, sizeof what, "%s with %s, %s%s", dtype_table[pair[0]].name, dtype_table[pair[1]].name, isa, f32 ? ", f32 activations" : "");
+	snprintf(what, sizeof what, "%s with %s, %s%s", dtype_table[pair[0]].name, dtype_table[pair[1]].name, isa,
+	         f32 ? ", f32 activations" : "");
 	one_by_one(&o, &e, step ? LONGEST : alone);
 	for (unsigned n = 1; step && n <= LONGEST; n += step)
 		check_length(&o, &e, n, what);
@@ -111,13 +130,18 @@ static void check_pair(const enum dtype pair[2], bool f32, const char *isa, unsi
 	close(fd);
 }
 
-/* Every length where the instruction set has the most ways of preparing inputs, which is the least one; some on the others. */
+/* Every length where the instruction set has the most ways of preparing inputs, which is the least one; some on the
+ * others. */
 static void test_lengths(void **state)
 {
 	(void)state;
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
 		for (int i = 0; runs(&target_table[t]) && i < PAIRS; i++)
-			check_pair(pairs[i], false, target_table[t].name, test_quick() ? 0 : t == TARGET_AVX2 ? 1 : 7, telling[i]);
+			check_pair(pairs[i], false, target_table[t].name,
+			           test_quick()       ? 0
+			           : t == TARGET_AVX2 ? 1
+			                              : 7,
+			           telling[i]);
 }
 
 /* Two layers have a pair both ways round. */
@@ -130,7 +154,8 @@ static void test_every_pair(void **state)
 		for (int i = 0; runs(&target_table[t]) && i < MIXED_FORMATS; i++)
 			for (int j = 0; j <= i; j++)
 				for (int f32 = 0; f32 < 2; f32++)
-					check_pair((const enum dtype[]){ mixed_formats[i], mixed_formats[j] }, f32, target_table[t].name, t == TARGET_AVX2 && !f32 ? 1 : 7, 31);
+					check_pair((const enum dtype[]){ mixed_formats[i], mixed_formats[j] }, f32,
+					           target_table[t].name, t == TARGET_AVX2 && !f32 ? 1 : 7, 31);
 }
 
 /* The interpreter is held to generated code, fed one by one, of whichever instruction set. */
@@ -159,6 +184,7 @@ static void test_interpreted(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_lengths), cmocka_unit_test(test_interpreted), cmocka_unit_test(test_every_pair) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_lengths), cmocka_unit_test(test_interpreted),
+		                            cmocka_unit_test(test_every_pair) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

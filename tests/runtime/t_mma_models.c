@@ -1,5 +1,5 @@
-/* tests/runtime/t_mma_models.c - whole models whose prompts go through matrix products: in the EXACT class the CPU's bits, in the BOUNDED one logits close to them, the
- * same on every card that adds up alike, and the same tokens.
+/* tests/runtime/t_mma_models.c - whole models whose prompts go through matrix products: in the EXACT class the CPU's
+ * bits, in the BOUNDED one logits close to them, the same on every card that adds up alike, and the same tokens.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,13 +15,22 @@
 
 enum { MOST = 40, STEPS = 4 };
 
-struct how { const char *device, *isa; int bounded, prompt, batch; };
-struct run { size_t vocab; float *logits; int32_t chosen[STEPS]; };       /* logits: after the prompt */
+struct how {
+	const char *device, *isa;
+	int bounded, prompt, batch;
+};
+struct run {
+	size_t vocab;
+	float *logits;
+	int32_t chosen[STEPS];
+}; /* logits: after the prompt */
 
 static struct run run(const char *path, const struct how *h)
 {
 	jit_error err = { 0 };
-	jit_model_options mo = { .device = h->device, .isa = h->isa, .cache_dir = "", .threads = 1, .bounded_numerics = h->bounded };
+	jit_model_options mo = {
+		.device = h->device, .isa = h->isa, .cache_dir = "", .threads = 1, .bounded_numerics = h->bounded
+	};
 	jit_session_options so = { .context = 64, .threads = 1, .batch = h->batch, .speculate = JIT_SPECULATE_OFF };
 	jit_model_info info;
 	int32_t prompt[MOST];
@@ -49,22 +58,27 @@ static struct run run(const char *path, const struct how *h)
 
 static void same(const char *path, const struct how *h, const struct run *want, const struct run *got)
 {
-	if (memcmp(want->logits, got->logits, want->vocab * sizeof *want->logits) != 0 || memcmp(want->chosen, got->chosen, sizeof want->chosen) != 0)
-		fail_msg("%s on %s, %d tokens in passes of %d: other logits or tokens", path, h->device, h->prompt, h->batch);
+	if (memcmp(want->logits, got->logits, want->vocab * sizeof *want->logits) != 0 ||
+	    memcmp(want->chosen, got->chosen, sizeof want->chosen) != 0)
+		fail_msg("%s on %s, %d tokens in passes of %d: other logits or tokens", path, h->device, h->prompt,
+		         h->batch);
 }
 
-/* Prompts of every shape: tiles of 32 and of 16 columns, with and without a rest. */
+/* Prompts of every shape: tiles of 32 and of 16 tokens, with and without a rest. */
 static void test_exact(void **unused)
 {
 	static const struct how hows[] = {
-		{ "sim:gfx1100", NULL, 0, 16, 64 }, { "sim:gfx1201", NULL, 0, 17, 64 }, { "sim:gfx1150", NULL, 0, 32, 64 }, { "sim:gfx1200", NULL, 0, 40, 64 },
-		{ "sim:gfx1101", NULL, 0, 39, 18 }, { "ref", "gfx1100", 0, 31, 64 }, { "sim:gfx1100", NULL, 1, 33, 64 }, { "sim:gfx1030", NULL, 1, 16, 64 },
+		{ "sim:gfx1100", NULL, 0, 16, 64 }, { "sim:gfx1201", NULL, 0, 17, 64 },
+		{ "sim:gfx1150", NULL, 0, 32, 64 }, { "sim:gfx1200", NULL, 0, 40, 64 },
+		{ "sim:gfx1101", NULL, 0, 39, 18 }, { "ref", "gfx1100", 0, 31, 64 },
+		{ "sim:gfx1100", NULL, 1, 33, 64 }, { "sim:gfx1030", NULL, 1, 16, 64 },
 	};
 	char path[1024];
 
 	source_path(path, "models/tale-q8_0.gguf");
 	for (unsigned i = 0; i < (test_quick() ? 3 : sizeof hows / sizeof *hows); i++) {
-		struct run want = run(path, &(struct how){ .device = "cpu", .prompt = hows[i].prompt, .batch = 64 }), got = run(path, &hows[i]);
+		struct run want = run(path, &(struct how){ .device = "cpu", .prompt = hows[i].prompt, .batch = 64 }),
+			   got = run(path, &hows[i]);
 		same(path, &hows[i], &want, &got);
 		free(want.logits);
 		free(got.logits);
@@ -88,15 +102,19 @@ static double distance(const struct run *a, const struct run *b)
 static void check_bounded(const char *path, double close)
 {
 	static const char *const cards[] = { "sim:gfx1100", "sim:gfx1151", "sim:gfx1200" };
-	struct how cpu = { .device = "cpu", .bounded = 1, .prompt = MOST, .batch = 64 }, ref = { "ref", "gfx1100", 1, MOST, 64 }, plain = ref;
+	struct how cpu = { .device = "cpu", .bounded = 1, .prompt = MOST, .batch = 64 },
+		   ref = { "ref", "gfx1100", 1, MOST, 64 }, plain = ref;
 
 	plain.bounded = 0;
-	struct run exact = run(path, &(struct how){ .device = "cpu", .prompt = MOST, .batch = 64 }), on_cpu = run(path, &cpu), unasked = run(path, &plain), bounded = run(path, &ref);
-	same(path, &cpu, &exact, &on_cpu);           /* no CPU has anything but EXACT */
-	same(path, &plain, &exact, &unasked);        /* never silently */
+	struct run exact = run(path, &(struct how){ .device = "cpu", .prompt = MOST, .batch = 64 }),
+		   on_cpu = run(path, &cpu), unasked = run(path, &plain), bounded = run(path, &ref);
+	same(path, &cpu, &exact, &on_cpu);    /* no CPU has anything but EXACT */
+	same(path, &plain, &exact, &unasked); /* never silently */
 	double far = distance(&exact, &bounded);
 	if (far == 0 || !(far <= close))
-		fail_msg("%s: logits of the bounded class are %g of their spread away, expected more than nothing and at most %g", path, far, close);
+		fail_msg("%s: logits of the bounded class are %g of their spread away, expected more than nothing and "
+		         "at most %g",
+		         path, far, close);
 	assert_memory_equal(exact.chosen, bounded.chosen, sizeof exact.chosen);
 	for (unsigned i = 0; i < sizeof cards / sizeof *cards; i++) {
 		struct how h = { cards[i], NULL, 1, MOST, 64 };
@@ -110,7 +128,7 @@ static void check_bounded(const char *path, double close)
 	free(bounded.logits);
 }
 
-/* The logits of all columns, by which guesses are judged, are EXACT in either class. */
+/* The logits of all tokens, by which guesses are judged, are EXACT in either class. */
 static void check_scores(const char *path)
 {
 	float logprob[2][MOST];
@@ -118,8 +136,16 @@ static void check_scores(const char *path)
 
 	for (int bounded = 0; bounded < 2; bounded++) {
 		jit_error err = { 0 };
-		jit_model *m = jit_model_open(path, &(jit_model_options){ .device = "ref", .isa = "gfx1100", .cache_dir = "", .threads = 1, .bounded_numerics = bounded }, &err);
-		jit_session *s = m ? jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1 }, &err) : NULL;
+		jit_model *m = jit_model_open(
+			path,
+			&(jit_model_options){ .device = "ref",
+		                              .isa = "gfx1100",
+		                              .cache_dir = "",
+		                              .threads = 1,
+		                              .bounded_numerics = bounded },
+			&err);
+		jit_session *s =
+			m ? jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1 }, &err) : NULL;
 		if (!s)
 			fail_msg("%s: %s", path, err.message);
 		for (int i = 0; i < MOST; i++)
@@ -133,7 +159,12 @@ static void check_scores(const char *path)
 
 static void test_bounded(void **unused)
 {
-	static const struct { const char *model; double close; } models[] = { { "golden/llama-gqa4-bf16", 0.02 }, { "golden/qwen3-gqa2-bf16", 0.02 }, { "golden/mistral-gqa4-f16", 0.002 } };
+	static const struct {
+		const char *model;
+		double close;
+	} models[] = { { "golden/llama-gqa4-bf16", 0.02 },
+		       { "golden/qwen3-gqa2-bf16", 0.02 },
+		       { "golden/mistral-gqa4-f16", 0.002 } };
 	char path[1024];
 
 	for (unsigned i = 0; i < (test_quick() ? 1 : sizeof models / sizeof *models); i++)

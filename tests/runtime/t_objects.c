@@ -1,5 +1,5 @@
-/* tests/runtime/t_objects.c - code objects written for a card from a model's header alone: which files there are, that they are the same each time, and that each
- * is a program a simulated card takes. */
+/* tests/runtime/t_objects.c - code objects written for a card from a model's header alone: which files there are, that
+ * they are the same each time, and that each is a program a simulated card takes. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,8 +78,8 @@ static bool is_pass(const char *name, const char *target)
 	struct key key;
 
 	snprintf(stem, sizeof stem, "%.*s", (int)(strlen(name) - strlen(".co")), name);
-	for (int columns = 1; columns <= 16; columns++) {
-		snprintf(pass, sizeof pass, "pass-c%d.%s", columns, target);
+	for (int tokens = 1; tokens <= 16; tokens++) {
+		snprintf(pass, sizeof pass, "pass-c%d.%s", tokens, target);
 		if (strcmp(stem, pass) == 0)
 			return true;
 	}
@@ -167,26 +167,29 @@ static void test_refusals(void **state)
 	refused("avx2", model, &(jit_objects_options){ .target = "avx2", .dir = dir });
 	refused("gfx1200", model, &(jit_objects_options){ .target = "gfx906", .dir = dir });
 	refused("directory", model, &(jit_objects_options){ .target = "gfx1100" });
-	refused("header.gguf/x", model, &(jit_objects_options){ .target = "gfx1100", .dir = in_dir(there, "header.gguf/x") });
-	refused("nothing.gguf", in_dir(there, "nothing.gguf"), &(jit_objects_options){ .target = "gfx1100", .dir = dir });
+	refused("header.gguf/x", model,
+	        &(jit_objects_options){ .target = "gfx1100", .dir = in_dir(there, "header.gguf/x") });
+	refused("nothing.gguf", in_dir(there, "nothing.gguf"),
+	        &(jit_objects_options){ .target = "gfx1100", .dir = dir });
 }
 
-/* From one phase that uses LDS to the next, the waves of a workgroup have met: in one of the phases from the first on. Returns how many met there alone. */
-static unsigned check_apart(const struct plan *p, const struct program *program, struct registry *r)
+/* From one phase that uses LDS to the next, the waves of a workgroup have met: in one of the phases from the first on.
+ * Returns how many met there alone. */
+static unsigned check_early_clobber(const struct plan *p, const struct program *program, struct registry *r)
 {
 	unsigned alone = 0;
 	bool used = false, met = true, all_met = true;
 
-	for (size_t i = 0; i < program->n_phases; i++) {
-		const struct object *o = &registry_get(r, &p->kernel[p->launch[i].kernel].key, NULL, NULL)->object;
+	for (size_t i = 0; i < program->n_commands; i++) {
+		const struct object *o = &registry_get(r, &p->kernel[p->op[i].kernel].key, NULL, NULL)->object;
 		if (o->frame_bytes || o->shared_bytes) {
 			assert_true(!used || met);
 			alone += used && !all_met;
 			used = true;
 			met = all_met = false;
 		}
-		met |= (program->phase[i].flags & (RDNA_PHASE_BARRIER | RDNA_PHASE_WORKGROUP_BARRIER)) != 0;
-		all_met |= (program->phase[i].flags & RDNA_PHASE_BARRIER) != 0;
+		met |= (program->command[i].flags & (RDNA_COMMAND_BARRIER | RDNA_COMMAND_WORKGROUP_BARRIER)) != 0;
+		all_met |= (program->command[i].flags & RDNA_COMMAND_BARRIER) != 0;
 	}
 	return alone;
 }
@@ -204,26 +207,29 @@ static void test_lds_is_kept_apart(void **state)
 	write_header(path);
 	assert_true(model_open(&model, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
 	assert_true(weights_describe(&weights, &model.spec, &err));
-	for (uint32_t columns = 1; columns <= 16; columns *= 4) {
+	for (uint32_t tokens = 1; tokens <= 16; tokens *= 4) {
 		const struct plan_options o = { .target = &target_table[TARGET_GFX1100] };
 		struct registry *r = registry_open(&options, &err);
 		struct program program;
 		struct plan p;
-		assert_true(plan_outline(&p, &model.spec, &weights, DTYPE_F16, columns, PLAN_ALL_LOGITS, &o, &err));
+		assert_true(plan_outline(&p, &model.spec, &weights, DTYPE_F16, tokens, PLAN_ALL_LOGITS, &o, &err));
 		assert_true(program_make(&program, &p, p.args, r, o.target, &err));
-		alone += check_apart(&p, &program, r);
+		alone += check_early_clobber(&p, &program, r);
 		program_free(&program);
 		plan_free(&p);
 		registry_close(r);
 	}
-	assert_true(alone > 0);                      /* or nothing was shown */
+	assert_true(alone > 0); /* or nothing was shown */
 	weights_close(&weights);
 	model_close(&model);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test_setup_teardown(test_files, make_dir, remove_dir), cmocka_unit_test_setup_teardown(test_refusals, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_lds_is_kept_apart, make_dir, remove_dir) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_files, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_refusals, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_lds_is_kept_apart, make_dir, remove_dir)
+	};
 	return cmocka_run_group_tests_name("objects", tests, NULL, NULL);
 }

@@ -15,7 +15,11 @@
 
 enum { PROMPT = 7, TOKENS = 20, THREADS = 3 };
 
-struct told { int32_t ids[TOKENS]; json_t *report, *trace; char *text; };
+struct told {
+	int32_t ids[TOKENS];
+	json_t *report, *trace;
+	char *text;
+};
 
 static json_t *read_trace(jit_session *s, jit_error *err)
 {
@@ -38,9 +42,12 @@ static void run(int profile, const char *device, struct told *out)
 	static const int32_t prompt[PROMPT] = { 0, 5, 9, 300, 7, 12, 80 };
 	char path[1024];
 	jit_error err = { 0 };
-	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"), &(jit_model_options){ .cache_dir = "", .device = device }, &err);
+	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
+	                              &(jit_model_options){ .cache_dir = "", .device = device }, &err);
 	assert_non_null(m);
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .threads = THREADS, .profile = profile, .speculate = JIT_SPECULATE_OFF }, &err);
+	jit_session *s = jit_session_open(
+		m, &(jit_session_options){ .threads = THREADS, .profile = profile, .speculate = JIT_SPECULATE_OFF },
+		&err);
 	assert_non_null(s);
 
 	assert_int_equal(jit_session_feed(s, prompt, PROMPT, &err), JIT_OK);
@@ -95,7 +102,8 @@ static void test_watching_changes_nothing(void **state)
 	forget(&events);
 }
 
-/* Weights are read once for a token: what the report expects of one-column matmuls is the packed size of the model's matrices, and little more. */
+/* Weights are read once for a token: what the report expects of one-token matmuls is the packed size of the model's
+ * matrices, and little more. */
 static void test_report_adds_up(void **state)
 {
 	struct told t = { 0 };
@@ -108,15 +116,17 @@ static void test_report_adds_up(void **state)
 	run(JIT_PROFILE_SUMS, "cpu", &t);
 	decode = whole(json_object_get(t.report, "decode"), "passes");
 	assert_int_equal(decode, TOKENS - 1);
-	assert_int_equal(whole(json_object_get(t.report, "prompt"), "columns"), PROMPT);
-	json_array_foreach(json_object_get(t.report, "kernels"), i, k) {
+	assert_int_equal(whole(json_object_get(t.report, "prompt"), "tokens"), PROMPT);
+	json_array_foreach(json_object_get(t.report, "kernels"), i, k)
+	{
 		const char *key = json_string_value(json_object_get(k, "key"));
 		struct key parsed;
 		assert_true(key_parse(&parsed, key));
 		assert_string_equal(json_string_value(json_object_get(k, "source")), "generated");
-		assert_true(whole(k, "code_bytes") > 0 && whole(k, "vector_registers") > 0 && whole(k, "calls") > 0 && whole(k, "bytes_expected") > 0);
+		assert_true(whole(k, "code_bytes") > 0 && whole(k, "vector_registers") > 0 && whole(k, "calls") > 0 &&
+		            whole(k, "bytes_expected") > 0);
 		share += json_real_value(json_object_get(k, "time_share"));
-		if (parsed.kind == KEY_MATMUL && parsed.columns == 1 && parsed.rows != 4096)
+		if (parsed.kind == KEY_MATMUL && parsed.tile_n == 1 && parsed.rows != 4096)
 			weights += whole(k, "bytes_expected") / decode;
 		assert_non_null(strstr(t.text, key));
 	}
@@ -137,31 +147,34 @@ static void test_trace(void **state)
 	(void)state;
 
 	run(JIT_PROFILE_EVENTS, "cpu", &t);
-	json_array_foreach(json_object_get(t.trace, "traceEvents"), i, e) {
+	json_array_foreach(json_object_get(t.trace, "traceEvents"), i, e)
+	{
 		if (strcmp(json_string_value(json_object_get(e, "ph")), "X") != 0)
 			continue;
 		json_int_t track = whole(e, "tid");
-		double ts = json_number_value(json_object_get(e, "ts")), took = json_number_value(json_object_get(e, "dur"));
+		double ts = json_number_value(json_object_get(e, "ts")),
+		       took = json_number_value(json_object_get(e, "dur"));
 		assert_in_range(track, 0, 2047);
-		assert_true(ts >= end[track] - 0.002 && took >= 0);           /* one after the other; three digits are written */
+		assert_true(ts >= end[track] - 0.002 && took >= 0); /* one after the other; three digits are written */
 		end[track] = ts + took;
 		spans[track]++;
-		prompts += strcmp(json_string_value(json_object_get(e, "name")), "5 to 8 columns") == 0;
-		ones += strcmp(json_string_value(json_object_get(e, "name")), "1 column") == 0;
+		prompts += strcmp(json_string_value(json_object_get(e, "name")), "5 to 8 tokens") == 0;
+		ones += strcmp(json_string_value(json_object_get(e, "name")), "1 token") == 0;
 		if (json_object_get(e, "args")) {
 			passes++;
 			passes_end = end[track];
 		}
 	}
 	assert_int_equal(passes, 1 + TOKENS - 1);
-	assert_int_equal(prompts, 1);                          /* the prompt of seven, then tokens one by one: two regimes, one switch */
+	assert_int_equal(prompts, 1); /* the prompt of seven, then tokens one by one: two regimes, one switch */
 	assert_int_equal(ones, 1);
 	int shares = 0;
 	for (int w = 0; w < THREADS; w++) {
 		assert_true(end[w] <= passes_end);
 		shares += spans[w];
 	}
-	assert_true(shares >= passes * 6 * 10);                /* six layers of ten launches and more, each at least one share of somebody's */
+	assert_true(shares >=
+	            passes * 6 * 10); /* six layers of ten launches and more, each at least one share of somebody's */
 	forget(&t);
 }
 
@@ -191,7 +204,9 @@ static void test_every_kind_has_a_row(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_kind_has_a_row), cmocka_unit_test(test_watching_changes_nothing), cmocka_unit_test(test_report_adds_up), cmocka_unit_test(test_trace), cmocka_unit_test(test_reference_device),
+		cmocka_unit_test(test_every_kind_has_a_row), cmocka_unit_test(test_watching_changes_nothing),
+		cmocka_unit_test(test_report_adds_up),       cmocka_unit_test(test_trace),
+		cmocka_unit_test(test_reference_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,9 +22,14 @@
 #include "runtime/host/wait.h"
 #include "tests/support/shared.h"
 
-/* Of each phase, how many shares are done: a phase that opens early, or a share that is handed out twice or not at all, is seen. Every third phase has none. */
+/* Of each phase, how many shares are done: a phase that opens early, or a share that is handed out twice or not at all,
+ * is seen. Every third phase has none. */
 enum { PHASES = 60, SHARES_MOST = 40 };
-struct phases { struct pool *pool; _Atomic int taken[PHASES][SHARES_MOST], done[PHASES]; _Atomic int wrong, calls; };
+struct phases {
+	struct pool *pool;
+	_Atomic int taken[PHASES][SHARES_MOST], done[PHASES];
+	_Atomic int wrong, calls;
+};
 
 static uint32_t phase_shares(uint32_t phase) { return phase % 3 == 2 ? 0 : 1 + phase * 7 % SHARES_MOST; }
 
@@ -43,7 +48,8 @@ static void do_share(void *user, int worker, uint32_t phase, uint32_t share)
 	struct phases *p = user;
 	bool before = phase == 0 || (uint32_t)p->done[phase - 1] == phase_shares(phase - 1);
 
-	if (!before || worker < 0 || worker >= pool_threads(p->pool) || share >= phase_shares(phase) || p->taken[phase][share]++)
+	if (!before || worker < 0 || worker >= pool_threads(p->pool) || share >= phase_shares(phase) ||
+	    p->taken[phase][share]++)
 		p->wrong++;
 	p->done[phase]++;
 }
@@ -56,7 +62,7 @@ static void count_call(void *user, int worker, int workers)
 	p->calls++;
 }
 
-static void check_phases(int threads, int times)
+static void check_stages(int threads, int times)
 {
 	struct error e = { 0 };
 	struct phases *p = test_calloc(1, sizeof *p);
@@ -66,7 +72,8 @@ static void check_phases(int threads, int times)
 	for (int i = 0; i < times; i++) {
 		memset(p->taken, 0, sizeof p->taken);
 		memset(p->done, 0, sizeof p->done);
-		pool_work(p->pool, &(struct pool_work){ .phases = PHASES, .open = open_phase, .share = do_share, .user = p });
+		pool_work(p->pool,
+		          &(struct pool_work){ .stages = PHASES, .open = open_phase, .share = do_share, .user = p });
 		for (uint32_t phase = 0; phase < PHASES; phase++)
 			assert_int_equal(p->done[phase], phase_shares(phase));
 		pool_run(p->pool, count_call, p);
@@ -81,7 +88,7 @@ static void test_pool(void **state)
 {
 	(void)state;
 	for (int threads = 1; threads <= 9; threads += 2)
-		check_phases(threads, 10);
+		check_stages(threads, 10);
 	struct error e = { 0 };
 	assert_null(pool_open(0, &e));
 	assert_int_equal(e.code, ERROR_ARGUMENT);
@@ -112,12 +119,16 @@ static void test_pool_one_core(void **state)
 
 	if (!stay_on_one_core(&old))
 		skip();
-	check_phases(16, 50);
+	check_stages(16, 50);
 	assert_int_equal(sched_setaffinity(0, sizeof old, &old), 0);
 }
 
 /* One worker holds the only share of a phase until the other sleeps; the system says whether a thread does. */
-struct holding { struct pool *pool; _Atomic pid_t holder, waiter; _Atomic bool slept; };
+struct holding {
+	struct pool *pool;
+	_Atomic pid_t holder, waiter;
+	_Atomic bool slept;
+};
 
 static bool thread_sleeps(pid_t id)
 {
@@ -142,7 +153,7 @@ static void hold(void *user, int worker, uint32_t phase, uint32_t share)
 	pid_t self = (pid_t)syscall(SYS_gettid);
 	(void)worker, (void)share;
 
-	if (phase == 0) {                        /* each worker has one of the two: neither goes on before both have come */
+	if (phase == 0) { /* each worker has one of the two: neither goes on before both have come */
 		pid_t nobody = 0;
 		if (!atomic_compare_exchange_strong(&h->holder, &nobody, self))
 			h->waiter = self;
@@ -165,15 +176,20 @@ static void test_pool_sleeps(void **state)
 
 	assert_non_null(h.pool);
 	uint64_t before = pool_sleeps(h.pool);
-	pool_work(h.pool, &(struct pool_work){ .phases = 2, .open = open_holding, .share = hold, .user = &h });
+	pool_work(h.pool, &(struct pool_work){ .stages = 2, .open = open_holding, .share = hold, .user = &h });
 	assert_true(h.slept);
 	assert_true(pool_sleeps(h.pool) > before);
 	pool_close(h.pool);
 }
 
-/* Of two workers, the second is held up in the first share of its run until the first has done all others: its own run from first to last, then the other's from the end. */
+/* Of two workers, the second is held up in the first share of its run until the first has done all others: its own run
+ * from first to last, then the other's from the end. */
 enum { RUN = 4 };
-struct held { _Atomic bool begun; _Atomic uint32_t done; uint32_t order[2 * RUN]; };
+struct held {
+	_Atomic bool begun;
+	_Atomic uint32_t done;
+	uint32_t order[2 * RUN];
+};
 
 static uint32_t open_two_runs(void *user, int worker, uint32_t phase)
 {
@@ -205,7 +221,7 @@ static void test_pool_runs(void **state)
 	(void)state;
 
 	assert_non_null(p);
-	pool_work(p, &(struct pool_work){ .phases = 1, .open = open_two_runs, .share = note_order, .user = &h });
+	pool_work(p, &(struct pool_work){ .stages = 1, .open = open_two_runs, .share = note_order, .user = &h });
 	assert_memory_equal(h.order, order, sizeof order);
 	pool_close(p);
 	for (uint32_t workers = 1; workers < 9; workers++)
@@ -213,12 +229,16 @@ static void test_pool_runs(void **state)
 			assert_int_equal(pool_run_begin(n, 0, workers), 0);
 			assert_int_equal(pool_run_begin(n, workers, workers), n);
 			for (uint32_t i = 0; i < workers; i++)
-				assert_in_range(pool_run_begin(n, i + 1, workers) - pool_run_begin(n, i, workers), n / workers, (n + workers - 1) / workers);
+				assert_in_range(pool_run_begin(n, i + 1, workers) - pool_run_begin(n, i, workers),
+				                n / workers, (n + workers - 1) / workers);
 		}
 }
 
-/* Waits that looking does not shorten get shorter looks, and end all the same. The word changes only when the one who waits for it sleeps. */
-struct changing { _Atomic uint32_t word, sleepers, round; };
+/* Waits that looking does not shorten get shorter looks, and end all the same. The word changes only when the one who
+ * waits for it sleeps. */
+struct changing {
+	_Atomic uint32_t word, sleepers, round;
+};
 
 enum { ROUNDS = 100 };
 
@@ -251,7 +271,7 @@ static void test_wait(void **state)
 	assert_int_equal(pthread_join(other, NULL), 0);
 	assert_int_equal(habit.sleeps, ROUNDS);
 	assert_true(habit.failed > 0);
-	wait_while(&c.word, &c.sleepers, 0, &habit);        /* changed long ago */
+	wait_while(&c.word, &c.sleepers, 0, &habit); /* changed long ago */
 	assert_int_equal(habit.sleeps, ROUNDS);
 	assert_int_equal(habit.failed, 0);
 }
@@ -273,7 +293,11 @@ static void test_math_bounds(void **state)
 
 	for (int i = 0; i < most; i++) {
 		r = r * 6364136223846793005ull + 1442695040888963407ull;
-		double u = (double)(r >> 11) * 0x1p-53, x = (u - 0.5) * (i % 3 == 0 ? 1400 : i % 3 == 1 ? 2 : 0.01), y = (double)expl((long double)((u - 0.5) * (i % 3 ? 1 : 1400)));
+		double u = (double)(r >> 11) * 0x1p-53,
+		       x = (u - 0.5) * (i % 3 == 0   ? 1400
+		                        : i % 3 == 1 ? 2
+		                                     : 0.01),
+		       y = (double)expl((long double)((u - 0.5) * (i % 3 ? 1 : 1400)));
 		exp_off = fmax(exp_off, units_off(math_host_exp(x), expl(x)));
 		log_off = fmax(log_off, units_off(math_host_log(y), logl(y)));
 		const float d = (float)(-600 * u * u * u);
@@ -302,7 +326,8 @@ static void test_math(void **state)
 		math_host_sincos(-z, &s, &c);
 		assert_true(fabs(s + sin(z)) < 1e-15 && fabs(c - cos(z)) < 1e-15);
 	}
-	assert_true(math_host_exp(0) == 1 && math_host_exp(-800) == 0 && isinf(math_host_exp(710)) && isnan(math_host_exp(NAN)));
+	assert_true(math_host_exp(0) == 1 && math_host_exp(-800) == 0 && isinf(math_host_exp(710)) &&
+	            isnan(math_host_exp(NAN)));
 	assert_true(fabs(math_host_pow(500000, 0.25) / pow(500000, 0.25) - 1) < 1e-14);
 }
 
@@ -317,32 +342,53 @@ static void test_rope(void **state)
 	r.factor = 4;
 	rope_frequencies(g, &r);
 	assert_true(g[10] == f[10] / 4);
-	r = (struct model_rope){ .dims = 128, .theta = 500000, .scaling = ROPE_LLAMA3, .factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 8192 };
+	r = (struct model_rope){ .dims = 128,
+		                 .theta = 500000,
+		                 .scaling = ROPE_LLAMA3,
+		                 .factor = 8,
+		                 .low_freq_factor = 1,
+		                 .high_freq_factor = 4,
+		                 .original_context = 8192 };
 	rope_frequencies(g, &r);
 	r.scaling = ROPE_NONE;
 	rope_frequencies(f, &r);
-	assert_true(g[0] == f[0] && g[63] == f[63] / 8);      /* short waves kept, long ones divided, between them in between */
+	assert_true(g[0] == f[0] &&
+	            g[63] == f[63] / 8); /* short waves kept, long ones divided, between them in between */
 	assert_true(g[32] < f[32] && g[32] > f[32] / 8);
 	for (int i = 0; i < 64; i++)
 		factors[i] = (float)(i + 1);
 	r.freq_factors = factors;
 	rope_frequencies(g, &r);
 	assert_true(g[7] == f[7] / 8);
-	r = (struct model_rope){ .dims = 128, .theta = 10000, .scaling = ROPE_YARN, .factor = 4, .original_context = 4096, .beta_fast = 32, .beta_slow = 1, .attention_factor = 1.138, .yarn_truncate = true };
+	r = (struct model_rope){
+		.dims = 128,
+		.theta = 10000,
+		.scaling = ROPE_YARN,
+		.factor = 4,
+		.original_context = 4096,
+		.beta_fast = 32,
+		.beta_slow = 1,
+		.attention_factor = 1.138,
+		.yarn_truncate = true
+	};
 	assert_true(rope_frequencies(g, &r) == (float)1.138);
 	r.scaling = ROPE_NONE;
 	rope_frequencies(f, &r);
 	assert_true(g[0] == f[0] && g[63] == f[63] / 4);
-	/* pairs turn 32 times in the original context at 20.94 and once at 45.03; truncated, the blend goes from 20 to 46 */
+	/* pairs turn 32 times in the original context at 20.94 and once at 45.03; truncated, the blend goes from 20 to
+	 * 46 */
 	r.scaling = ROPE_YARN;
 	rope_frequencies(g, &r);
-	assert_true(g[20] == f[20] && g[46] == f[46] / 4 && fabsf(g[21] / f[21] - (1 - 0.75f / 26)) < 1e-6f && fabsf(g[33] / f[33] - 0.625f) < 1e-6f);
+	assert_true(g[20] == f[20] && g[46] == f[46] / 4 && fabsf(g[21] / f[21] - (1 - 0.75f / 26)) < 1e-6f &&
+	            fabsf(g[33] / f[33] - 0.625f) < 1e-6f);
 	r.yarn_truncate = false;
 	rope_frequencies(g, &r);
-	assert_true(g[20] == f[20] && g[46] == f[46] / 4 && g[21] / f[21] > 0.99f && g[33] / f[33] > 0.6240f && g[33] / f[33] < 0.6249f);
+	assert_true(g[20] == f[20] && g[46] == f[46] / 4 && g[21] / f[21] > 0.99f && g[33] / f[33] > 0.6240f &&
+	            g[33] / f[33] < 0.6249f);
 	float cs[2][4], sn[2][4], inv[4] = { 1, 0.5f, 0.25f, 0 };
 	rope_rows(cs[0], sn[0], inv, 4, 2, 7, 2);
-	assert_true(cs[1][1] == (float)(2 * cos(4)) && sn[0][0] == (float)(2 * sin(7)) && cs[1][3] == 2 && sn[1][3] == 0);
+	assert_true(cs[1][1] == (float)(2 * cos(4)) && sn[0][0] == (float)(2 * sin(7)) && cs[1][3] == 2 &&
+	            sn[1][3] == 0);
 }
 
 static void test_sampling(void **state)
@@ -358,20 +404,29 @@ static void test_sampling(void **state)
 	logits[7] = logf(0.6f);
 	logits[100] = logf(0.3f);
 	logits[3] = logf(0.1f);
-	assert_int_equal(sampling_choose(&s, logits, NULL, 0), 7);         /* greedy */
+	assert_int_equal(sampling_choose(&s, logits, NULL, 0), 7); /* greedy */
 	s.params = (jit_sampling){ .temperature = 1, .seed = 5 };
 	for (size_t i = 0; i < DRAWS; i++)
 		count[sampling_choose(&s, logits, NULL, i)]++;
-	assert_true(fabs(count[7] / (double)DRAWS - 0.6) < 0.02 && fabs(count[100] / (double)DRAWS - 0.3) < 0.02 && fabs(count[3] / (double)DRAWS - 0.1) < 0.02);
-	struct { jit_sampling p; double want[3]; } filters[] = {
-		{ { .temperature = 1, .top_k = 2 }, { 2.0 / 3, 1.0 / 3, 0 } }, { { .temperature = 1, .top_p = 0.85f }, { 2.0 / 3, 1.0 / 3, 0 } },
-		{ { .temperature = 1, .top_p = 0.95f }, { 0.6, 0.3, 0.1 } }, { { .temperature = 1, .min_p = 0.4f }, { 2.0 / 3, 1.0 / 3, 0 } },
-		{ { .temperature = 0.5f }, { 0.36 / 0.46, 0.09 / 0.46, 0.01 / 0.46 } }, { { .temperature = 1, .top_k = 2, .top_p = 0.6f }, { 1, 0, 0 } },
-		{ { .temperature = 1, .top_k = 1 }, { 1, 0, 0 } },
-		/* either side of where a filter takes one token more */
-		{ { .temperature = 1, .top_p = 0.599f }, { 1, 0, 0 } }, { { .temperature = 1, .top_p = 0.601f }, { 2.0 / 3, 1.0 / 3, 0 } },
-		{ { .temperature = 1, .top_p = 0.899f }, { 2.0 / 3, 1.0 / 3, 0 } }, { { .temperature = 1, .top_p = 0.901f }, { 0.6, 0.3, 0.1 } },
-		{ { .temperature = 1, .min_p = 0.499f }, { 2.0 / 3, 1.0 / 3, 0 } }, { { .temperature = 1, .min_p = 0.501f }, { 1, 0, 0 } } };
+	assert_true(fabs(count[7] / (double)DRAWS - 0.6) < 0.02 && fabs(count[100] / (double)DRAWS - 0.3) < 0.02 &&
+	            fabs(count[3] / (double)DRAWS - 0.1) < 0.02);
+	struct {
+		jit_sampling p;
+		double want[3];
+	} filters[] = { { { .temperature = 1, .top_k = 2 }, { 2.0 / 3, 1.0 / 3, 0 } },
+		        { { .temperature = 1, .top_p = 0.85f }, { 2.0 / 3, 1.0 / 3, 0 } },
+		        { { .temperature = 1, .top_p = 0.95f }, { 0.6, 0.3, 0.1 } },
+		        { { .temperature = 1, .min_p = 0.4f }, { 2.0 / 3, 1.0 / 3, 0 } },
+		        { { .temperature = 0.5f }, { 0.36 / 0.46, 0.09 / 0.46, 0.01 / 0.46 } },
+		        { { .temperature = 1, .top_k = 2, .top_p = 0.6f }, { 1, 0, 0 } },
+		        { { .temperature = 1, .top_k = 1 }, { 1, 0, 0 } },
+		        /* either side of where a filter takes one token more */
+		        { { .temperature = 1, .top_p = 0.599f }, { 1, 0, 0 } },
+		        { { .temperature = 1, .top_p = 0.601f }, { 2.0 / 3, 1.0 / 3, 0 } },
+		        { { .temperature = 1, .top_p = 0.899f }, { 2.0 / 3, 1.0 / 3, 0 } },
+		        { { .temperature = 1, .top_p = 0.901f }, { 0.6, 0.3, 0.1 } },
+		        { { .temperature = 1, .min_p = 0.499f }, { 2.0 / 3, 1.0 / 3, 0 } },
+		        { { .temperature = 1, .min_p = 0.501f }, { 1, 0, 0 } } };
 	for (size_t f = 0; f < sizeof filters / sizeof *filters; f++) {
 		memset(count, 0, sizeof count);
 		s.params = filters[f].p;
@@ -383,7 +438,8 @@ static void test_sampling(void **state)
 			if (fabs(count[id[k]] / (double)DRAWS - filters[f].want[k]) > 0.02)
 				fail_msg("filter %zu: token %d drawn %d of %d", f, id[k], count[id[k]], DRAWS);
 	}
-	/* ties go to the lowest id; the penalty moves a seen token down, once however often it was seen, and only one of the last so many */
+	/* ties go to the lowest id; the penalty moves a seen token down, once however often it was seen, and only one
+	 * of the last so many */
 	float flat[N] = { 0 };
 	s.params = (jit_sampling){ 0 };
 	assert_int_equal(sampling_choose(&s, flat, NULL, 0), 0);
@@ -421,7 +477,10 @@ static void test_greatest(void **state)
 			int32_t first = 0;
 			for (int i = 0; i < n; i++) {
 				r = r * 1664525u + 1013904223u;
-				x[i] = kind == 0 ? NAN : kind == 1 ? -INFINITY : kind == 2 ? (r >> 31 ? 0.0f : -0.0f) : (float)(r >> 28) - 20;
+				x[i] = kind == 0   ? NAN
+				       : kind == 1 ? -INFINITY
+				       : kind == 2 ? (r >> 31 ? 0.0f : -0.0f)
+				                   : (float)(r >> 28) - 20;
 				if (kind > 3 && r >> 30 == 0)
 					x[i] = NAN;
 			}
@@ -438,6 +497,10 @@ static void test_greatest(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pool), cmocka_unit_test(test_pool_one_core), cmocka_unit_test(test_pool_sleeps), cmocka_unit_test(test_pool_runs), cmocka_unit_test(test_wait), cmocka_unit_test(test_math), cmocka_unit_test(test_math_bounds), cmocka_unit_test(test_rope), cmocka_unit_test(test_sampling), cmocka_unit_test(test_greatest) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pool),        cmocka_unit_test(test_pool_one_core),
+		                            cmocka_unit_test(test_pool_sleeps), cmocka_unit_test(test_pool_runs),
+		                            cmocka_unit_test(test_wait),        cmocka_unit_test(test_math),
+		                            cmocka_unit_test(test_math_bounds), cmocka_unit_test(test_rope),
+		                            cmocka_unit_test(test_sampling),    cmocka_unit_test(test_greatest) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,13 @@
 #include "tests/support/shared.h"
 
 /* One sampler of a case, and what it keeps between rounds. */
-struct stage { const json_t *about; const char *kind; struct mt19937 draws; float mu; struct adaptive_state adaptive; };
+struct stage {
+	const json_t *about;
+	const char *kind;
+	struct mt19937 draws;
+	float mu;
+	struct adaptive_state adaptive;
+};
 
 enum { STAGES = 12 };
 static struct {
@@ -34,7 +40,7 @@ static struct {
 	size_t n_stages;
 	const float *input;
 	int32_t n_input;
-	double xtc_u;           /* drawn in this round, -1: not */
+	double xtc_u; /* drawn in this round, -1: not */
 } run;
 
 static float number(const struct stage *s, const char *name) { return vector_number(s->about, name); }
@@ -60,8 +66,13 @@ static void apply_bias(const struct stage *s)
 static void apply_dry(const struct stage *s)
 {
 	static struct dry_breaker breaker[8];
-	struct dry d = { .multiplier = number(s, "multiplier"), .base = number(s, "base"), .allowed = integer(s, "allowed_length"), .window = integer(s, "last_n"),
-		.breaker = breaker, .piece = vector_piece, .same = run.same };
+	struct dry d = { .multiplier = number(s, "multiplier"),
+		         .base = number(s, "base"),
+		         .allowed = integer(s, "allowed_length"),
+		         .window = integer(s, "last_n"),
+		         .breaker = breaker,
+		         .piece = vector_piece,
+		         .same = run.same };
 	const json_t *all = json_object_get(s->about, "breaker_tokens");
 
 	d.n_breakers = (uint32_t)json_array_size(all);
@@ -70,7 +81,9 @@ static void apply_dry(const struct stage *s)
 		const json_t *tokens = json_array_get(all, b);
 		breaker[b].n = VECTOR_PIECE * (uint32_t)json_array_size(tokens);
 		for (size_t i = 0, n; i < json_array_size(tokens); i++)
-			memcpy(breaker[b].bytes + VECTOR_PIECE * i, vector_piece(NULL, (int32_t)json_integer_value(json_array_get(tokens, i)), &n), VECTOR_PIECE);
+			memcpy(breaker[b].bytes + VECTOR_PIECE * i,
+			       vector_piece(NULL, (int32_t)json_integer_value(json_array_get(tokens, i)), &n),
+			       VECTOR_PIECE);
 	}
 	dry_apply(&run.c, &d, run.text, run.n_text, run.tally);
 }
@@ -88,7 +101,9 @@ static void apply_xtc(struct stage *s)
 static int32_t apply_draw(struct stage *s)
 {
 	struct mt19937 before = s->draws;
-	const struct mirostat m = strncmp(s->kind, "mirostat", 8) ? (struct mirostat){ 0, 0 } : (struct mirostat){ number(s, "tau"), number(s, "eta") };
+	const struct mirostat m =
+		strncmp(s->kind, "mirostat", 8) ? (struct mirostat){ 0, 0 }
+						: (struct mirostat){ number(s, "tau"), number(s, "eta") };
 	double u = mt19937_double(&s->draws);
 	int32_t chosen;
 
@@ -97,7 +112,8 @@ static int32_t apply_draw(struct stage *s)
 	else if (strcmp(s->kind, "mirostat_v2") == 0)
 		chosen = draw_mirostat_v2(&run.c, &m, u, &s->mu);
 	else if (strcmp(s->kind, "adaptive_p") == 0)
-		chosen = draw_adaptive(&run.c, &(struct adaptive){ number(s, "target"), number(s, "decay") }, u, &s->adaptive);
+		chosen = draw_adaptive(&run.c, &(struct adaptive){ number(s, "target"), number(s, "decay") }, u,
+		                       &s->adaptive);
 	else
 		chosen = draw_token(&run.c, u);
 	if (run.c.n == 1)
@@ -128,7 +144,10 @@ static int32_t apply(struct stage *s)
 	else if (strcmp(k, "xtc") == 0)
 		apply_xtc(s);
 	else if (strcmp(k, "penalties") == 0)
-		penalties_apply(c, &(struct penalties){ number(s, "repeat"), number(s, "freq"), number(s, "present"), integer(s, "last_n") }, run.text, run.n_text, run.tally);
+		penalties_apply(c,
+		                &(struct penalties){ number(s, "repeat"), number(s, "freq"), number(s, "present"),
+		                                     integer(s, "last_n") },
+		                run.text, run.n_text, run.tally);
 	else if (strcmp(k, "dry") == 0)
 		apply_dry(s);
 	else if (strcmp(k, "logit_bias") == 0)
@@ -144,19 +163,27 @@ enum reason {
 	ALIKE,
 	/* Head of a mass: the engine's float sum and ours lie on both sides of the threshold, within 1e-5 of it. */
 	ON_THE_EDGE,
-	/* Typical: a token of probability 0 makes the engine's entropy and all its scores NaN, and what stays is what its
-	 * sort makes of that. Here such tokens add nothing to the entropy and come last. */
+	/* Typical: a token of probability 0 makes the engine's entropy and all its scores NaN, and what stays is what
+	 * its sort makes of that. Here such tokens add nothing to the entropy and come last. */
 	TYPICAL_OF_NAN,
 	/* Top-k: the engine puts logits from 3.4e8 on into its lowest bucket, and so cuts off the greatest. */
 	TOP_K_OVERFLOW,
-	/* Mirostat 1: equal logits, or -inf among the first 100, end in a conversion of NaN or infinity that leaves one. */
+	/* Mirostat 1: equal logits, or -inf among the first 100, end in a conversion of NaN or infinity that leaves
+	 * one. */
 	MIROSTAT_OF_NAN,
-	/* Logit bias: the second entry for a token is lost where it does not lie at its own place; here biases add up. */
+	/* Logit bias: the second entry for a token is lost where it does not lie at its own place; here biases add
+	 * up. */
 	BIAS_LOST,
 	REASONS
 };
-static const char *const reasons[REASONS] = { "alike", "on the edge of a threshold", "typical with probabilities of 0", "top-k of huge logits", "mirostat 1 of equal or infinite logits",
-	"repeated biases" };
+static const char *const reasons[REASONS] = {
+	"alike",
+	"on the edge of a threshold",
+	"typical with probabilities of 0",
+	"top-k of huge logits",
+	"mirostat 1 of equal or infinite logits",
+	"repeated biases"
+};
 static const unsigned expected[REASONS] = { 10855, 60, 69, 10, 100, 15 };
 
 static bool has_infinite(const float *x, int32_t n)
@@ -181,8 +208,12 @@ static enum reason accident(const struct stage *s)
 		return TOP_K_OVERFLOW;
 	if (strcmp(s->kind, "mirostat") == 0 && (least == most || has_infinite(c->logit, c->n)))
 		return MIROSTAT_OF_NAN;
-	return strcmp(s->kind, "logit_bias") == 0 && !candidates_all(c) && json_array_size(json_object_get(s->about, "bias")) == 2 &&
-	       json_equal(json_array_get(json_array_get(json_object_get(s->about, "bias"), 0), 0), json_array_get(json_array_get(json_object_get(s->about, "bias"), 1), 0)) ? BIAS_LOST : ALIKE;
+	return strcmp(s->kind, "logit_bias") == 0 && !candidates_all(c) &&
+	                       json_array_size(json_object_get(s->about, "bias")) == 2 &&
+	                       json_equal(json_array_get(json_array_get(json_object_get(s->about, "bias"), 0), 0),
+	                                  json_array_get(json_array_get(json_object_get(s->about, "bias"), 1), 0))
+	               ? BIAS_LOST
+	               : ALIKE;
 }
 
 /* ---- comparing */
@@ -209,17 +240,22 @@ static float logit_before(const struct vector_list *before, int32_t id)
 	return 0;
 }
 
-struct tolerance { double logit, logit_absolute, p, p_by_surprise; };
+struct tolerance {
+	double logit, logit_absolute, p, p_by_surprise;
+};
 
-/* Dynamic temperature: the engine's entropy is a sum of floats, whose errors count most where there is little of it. Ours may give another temperature, by 2e-5 of the range. */
-static struct tolerance tolerance_of(const struct stage *s, const struct vector_list *before, const struct vector_list *want)
+/* Dynamic temperature: the engine's entropy is a sum of floats, whose errors count most where there is little of it.
+ * Ours may give another temperature, by 2e-5 of the range. */
+static struct tolerance tolerance_of(const struct stage *s, const struct vector_list *before,
+                                     const struct vector_list *want)
 {
 	struct tolerance t = { 2e-6, 0, 1.5e-5, 0 };
 
 	if (strcmp(s->kind, "adaptive_p") == 0)
 		t = (struct tolerance){ 2e-6, 5e-6, 4e-5, 0 };
 	if (strcmp(s->kind, "temp_ext") == 0 && number(s, "delta") > 0 && before->n > 1) {
-		double now = 0, low = fmax(0, (double)(number(s, "t") - number(s, "delta"))), range = (double)(number(s, "t") + number(s, "delta")) - low;
+		double now = 0, low = fmax(0, (double)(number(s, "t") - number(s, "delta"))),
+		       range = (double)(number(s, "t") + number(s, "delta")) - low;
 		for (int32_t i = 0; i < want->n && now == 0; i++)
 			if (want->logit[i] != 0 && isfinite(want->logit[i]))
 				now = (double)logit_before(before, want->id[i]) / (double)want->logit[i];
@@ -243,7 +279,8 @@ static bool on_the_edge(const struct stage *s, const struct vector_list *want)
 }
 
 /* Ours may hold another token with the logit that theirs had. */
-static bool same_list(const struct stage *s, const struct vector_list *before, const struct vector_list *want, int32_t chosen, enum reason *reason)
+static bool same_list(const struct stage *s, const struct vector_list *before, const struct vector_list *want,
+                      int32_t chosen, enum reason *reason)
 {
 	const struct candidates *c = &run.c;
 	const struct tolerance t = tolerance_of(s, before, want);
@@ -292,10 +329,12 @@ static void accept_token(int32_t id)
 	run.text[run.n_text++] = id;
 	for (size_t i = 0; i < run.n_stages; i++)
 		if (strcmp(run.stage[i].kind, "adaptive_p") == 0)
-			adaptive_accept(&(struct adaptive){ number(&run.stage[i], "target"), number(&run.stage[i], "decay") }, &run.stage[i].adaptive, id);
+			adaptive_accept(&(struct adaptive){ number(&run.stage[i], "target"),
+			                                    number(&run.stage[i], "decay") },
+			                &run.stage[i].adaptive, id);
 }
 
-static unsigned differing[REASONS];       /* stages, by reason */
+static unsigned differing[REASONS]; /* stages, by reason */
 
 static bool run_round(const json_t *stages)
 {
@@ -369,7 +408,8 @@ static void test_vectors(void **state)
 	run.input = input;
 	for (size_t i = 0; i < json_array_size(cases); i++) {
 		const json_t *c = json_array_get(cases, i);
-		const char *logits = json_string_value(json_object_get(c, "logits")), *group = json_string_value(json_object_get(c, "group"));
+		const char *logits = json_string_value(json_object_get(c, "logits")),
+			   *group = json_string_value(json_object_get(c, "group"));
 		const json_t *in = json_object_get(json_object_get(all, "logits"), logits);
 		run.n_input = vector_integer(in, "n");
 		vector_floats(json_string_value(json_object_get(in, "f32")), input, run.n_input);

@@ -1,5 +1,6 @@
-/* tests/runtime/t_sealed.c - sealed models: the same logits from kernels that were made before, nothing generated, what is missing named; and all of it where the system
- * forbids executable memory from the moment the model is open (a seccomp filter of our own). */
+/* tests/runtime/t_sealed.c - sealed models: the same logits from kernels that were made before, nothing generated, what
+ * is missing named; and all of it where the system forbids executable memory from the moment the model is open (a
+ * seccomp filter of our own). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -33,7 +34,9 @@ static void make_pack(const char *path, const struct target *t, const char *left
 	size_t n, made = 0;
 
 	assert_true(model_open(&m, model_path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
-	assert_true(warm_keys(&m.spec, &(struct warm_options){ .target = t, .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY }, &keys, &n, &err));
+	assert_true(warm_keys(
+		&m.spec, &(struct warm_options){ .target = t, .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY },
+		&keys, &n, &err));
 	struct pack_item *item = calloc(n, sizeof *item);
 	assert_non_null(item);
 	for (size_t i = 0; i < n; i++) {
@@ -59,25 +62,33 @@ static void make_pack(const char *path, const struct target *t, const char *left
 static jit_model *open_model(const char *cache, int sealed)
 {
 	jit_error err = { 0 };
-	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = cache, .sealed = sealed, .threads = 1 }, &err);
+	jit_model *m = jit_model_open(model_path,
+	                              &(jit_model_options){ .cache_dir = cache, .sealed = sealed, .threads = 1 }, &err);
 	if (!m)
 		fail_msg("%s", err.message);
 	return m;
 }
 
 /* Chosen tokens of a text that repeats itself, the logits at its end, and what was scored. */
-struct result { int32_t ids[STEPS]; float logits[4096], score[PROMPT]; };
+struct result {
+	int32_t ids[STEPS];
+	float logits[4096], score[PROMPT];
+};
 
 static bool run(jit_model *m, int kv, int speculate, struct result *out, jit_error *err)
 {
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 2 * PROMPT + STEPS, .kv = kv, .speculate = speculate, .threads = 2 }, err);
+	jit_session *s = jit_session_open(
+		m,
+		&(jit_session_options){ .context = 2 * PROMPT + STEPS, .kv = kv, .speculate = speculate, .threads = 2 },
+		err);
 	int32_t prompt[PROMPT];
 	bool ok = s != NULL;
 
 	memset(out, 0, sizeof *out);
 	for (int i = 0; i < PROMPT; i++)
 		prompt[i] = 300 + i % 7 * 11;
-	ok = ok && jit_session_score(s, prompt, PROMPT, out->score, err) == JIT_OK && jit_session_feed(s, prompt, PROMPT, err) == JIT_OK;
+	ok = ok && jit_session_score(s, prompt, PROMPT, out->score, err) == JIT_OK &&
+	     jit_session_feed(s, prompt, PROMPT, err) == JIT_OK;
 	for (int i = 0; ok && i < STEPS; i++)
 		ok = jit_session_next(s, &out->ids[i], err) == JIT_OK;
 	const float *l = ok ? jit_session_logits(s, err) : NULL;
@@ -120,12 +131,13 @@ static void test_a_missing_kernel(void **state)
 
 	const struct target *t = target_native(NULL);
 	snprintf(path, sizeof path, "%s/gap.jkp", dir);
-	snprintf(key, sizeof key, "turn.aq8_0.k256.c5.b%u.%s", template_wide_panel(t, DTYPE_Q8_0, DTYPE_Q8_0, 5), t->name);
+	snprintf(key, sizeof key, "interleave.aq8_0.k256.c5.b%u.%s", template_wide_panel(t, DTYPE_Q8_0, DTYPE_Q8_0, 5),
+	         t->name);
 	make_pack(path, t, key);
 	jit_model *m = open_model(path, 1);
 	assert_null(jit_session_open(m, NULL, &err));
 	assert_int_equal(err.code, JIT_ERROR_UNSUPPORTED);
-	if (!strstr(err.message, key) || !strstr(err.message, "columns is "))
+	if (!strstr(err.message, key) || !strstr(err.message, "tile_n is "))
 		fail_msg("%s", err.message);
 	jit_model_close(m);
 }
@@ -145,7 +157,8 @@ static void test_nothing_to_run(void **state)
 	char path[128], empty[128];
 	(void)state;
 
-	const struct target *t = target_native(NULL), *other = &target_table[t->id == TARGET_AVX2 ? TARGET_AVX512 : TARGET_AVX2];
+	const struct target *t = target_native(NULL),
+			    *other = &target_table[t->id == TARGET_AVX2 ? TARGET_AVX512 : TARGET_AVX2];
 	snprintf(path, sizeof path, "%s/other.jkp", dir);
 	make_pack(path, other, NULL);
 	char says[64];
@@ -153,19 +166,23 @@ static void test_nothing_to_run(void **state)
 	refused(&(jit_model_options){ .cache_dir = path, .sealed = 1 }, JIT_ERROR_UNSUPPORTED, says);
 	snprintf(empty, sizeof empty, "%s/empty", dir);
 	assert_int_equal(mkdir(empty, 0700), 0);
-	refused(&(jit_model_options){ .cache_dir = empty, .sealed = 1 }, JIT_ERROR_UNSUPPORTED, "no kernel at all is kept");
+	refused(&(jit_model_options){ .cache_dir = empty, .sealed = 1 }, JIT_ERROR_UNSUPPORTED,
+	        "the cache has no kernels at all");
 	assert_int_equal(rmdir(empty), 0);
 	refused(&(jit_model_options){ .cache_dir = empty, .sealed = 1 }, JIT_ERROR_IO, "empty");
 	assert_int_equal(access(empty, F_OK), -1);
 	refused(&(jit_model_options){ .cache_dir = "", .sealed = 1 }, JIT_ERROR_ARGUMENT, "there is no cache");
-	refused(&(jit_model_options){ .cache_dir = pack, .sealed = 1, .device = "ref" }, JIT_ERROR_ARGUMENT, "only the device cpu");
-	refused(&(jit_model_options){ .cache_dir = pack, .sealed = 1, .dump_ir = "/dev/null" }, JIT_ERROR_ARGUMENT, "could be dumped");
+	refused(&(jit_model_options){ .cache_dir = pack, .sealed = 1, .device = "ref" }, JIT_ERROR_ARGUMENT,
+	        "only the device cpu");
+	refused(&(jit_model_options){ .cache_dir = pack, .sealed = 1, .dump_ir = "/dev/null" }, JIT_ERROR_ARGUMENT,
+	        "could be dumped");
 	assert_int_equal(unlink(path), 0);
 }
 
 /* ---- schedules that this machine is said to like */
 
-/* All kernels of one column get a schedule that packs do not have; of the directory's code there is only that for `kept`, if not NULL. */
+/* All kernels of one token get a schedule that packs do not have; of the directory's code there is only that for
+ * `kept`, if not NULL. */
 static void tell(const char *path, const char *kept)
 {
 	struct error err = { 0 };
@@ -177,13 +194,18 @@ static void tell(const char *path, const char *kept)
 
 	assert_true(t && c);
 	assert_true(model_open(&m, model_path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
-	assert_true(warm_keys(&m.spec, &(struct warm_options){ .target = target_native(NULL), .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY, .usual = true }, &keys, &n, &err));
+	assert_true(warm_keys(&m.spec,
+	                      &(struct warm_options){ .target = target_native(NULL),
+	                                              .activations = WARM_INT8_ACTIVATIONS,
+	                                              .kv = WARM_KV_ANY,
+	                                              .usual = true },
+	                      &keys, &n, &err));
 	for (size_t i = 0; i < n; i++) {
 		struct object o = { 0 };
 		char text[KEY_TEXT_MAX];
-		if (keys[i].kind != KEY_MATMUL || keys[i].columns != 1 || keys[i].flags & KEY_WIDE)
+		if (keys[i].kind != KEY_MATMUL || keys[i].tile_n != 1 || keys[i].flags & KEY_WIDE)
 			continue;
-		keys[i].schedule = 0x50;                /* asked for 16 KiB ahead */
+		keys[i].schedule = 0x50; /* asked for 16 KiB ahead */
 		tune_set(t, &(struct tune_result){ .key = keys[i], .gain = 1.5, .samples = 9 });
 		if (!kept || !strstr(key_text(&keys[i], text, sizeof text), kept))
 			continue;
@@ -243,7 +265,7 @@ static int run_filtered(const struct result want[KV_TYPES])
 		return SKIPPED;
 	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED || errno != EPERM)
 		return FILTERED + 1;
-	if (run(open, 0, JIT_SPECULATE_AUTO, &got, &err))      /* the filter bites: what has to be generated cannot run */
+	if (run(open, 0, JIT_SPECULATE_AUTO, &got, &err)) /* the filter bites: what has to be generated cannot run */
 		return FILTERED + 2;
 	for (int kv = 0; kv < KV_TYPES; kv++) {
 		if (!run(sealed, kv, 4, &got, &err)) {
@@ -282,7 +304,8 @@ static void test_without_executable_memory(void **state)
 	assert_int_equal(WEXITSTATUS(status), FILTERED);
 }
 
-/* One kernel is missing when the model is opened, and is stored before a session is: the session is refused by name, as its code would have to be mapped. */
+/* One kernel is missing when the model is opened, and is stored before a session is: the session is refused by name, as
+ * its code would have to be mapped. */
 static int open_too_early(const char *gap, const char *late, const char *missing)
 {
 	char search[300];
@@ -294,7 +317,8 @@ static int open_too_early(const char *gap, const char *late, const char *missing
 	snprintf(search, sizeof search, "%s:%s", late, gap);
 	struct cache *writer = cache_open(late, NULL, &why);
 	jit_model *m = open_model(search, 1);
-	if (!writer || !key_parse(&key, missing) || !compile_key(&o, &key, template_build, NULL, NULL, &why) || !cache_store(writer, &key, &o, &why))
+	if (!writer || !key_parse(&key, missing) || !compile_key(&o, &key, template_build, NULL, NULL, &why) ||
+	    !cache_store(writer, &key, &o, &why))
 		return FILTERED + 1;
 	if (!no_executable_memory(SECCOMP_RET_KILL_PROCESS))
 		return SKIPPED;
@@ -318,7 +342,8 @@ static void test_kernels_that_come_too_late(void **state)
 	const struct target *t = target_native(NULL);
 	snprintf(gap, sizeof gap, "%s/gap.jkp", dir);
 	snprintf(late, sizeof late, "%s/late", dir);
-	snprintf(missing, sizeof missing, "turn.aq8_0.k256.c5.b%u.%s", template_wide_panel(t, DTYPE_Q8_0, DTYPE_Q8_0, 5), t->name);
+	snprintf(missing, sizeof missing, "interleave.aq8_0.k256.c5.b%u.%s",
+	         template_wide_panel(t, DTYPE_Q8_0, DTYPE_Q8_0, 5), t->name);
 	make_pack(gap, t, missing);
 	assert_int_equal(mkdir(late, 0700), 0);
 	pid_t child = fork();
@@ -360,7 +385,13 @@ int main(void)
 		printf("# skipped: no code is generated for this CPU\n");
 		return SKIPPED;
 	}
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_the_same_without_generating), cmocka_unit_test(test_a_missing_kernel), cmocka_unit_test(test_nothing_to_run), cmocka_unit_test(test_schedules_that_are_not_there),
-		cmocka_unit_test(test_without_executable_memory), cmocka_unit_test(test_kernels_that_come_too_late) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_same_without_generating),
+		cmocka_unit_test(test_a_missing_kernel),
+		cmocka_unit_test(test_nothing_to_run),
+		cmocka_unit_test(test_schedules_that_are_not_there),
+		cmocka_unit_test(test_without_executable_memory),
+		cmocka_unit_test(test_kernels_that_come_too_late)
+	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,8 +1,10 @@
-/* tests/runtime/t_sealed_faults.c - a sealed model while the system refuses: every single read, opening, allocation, mapping and protection that jit_model_open asks for fails
- * once, in a process of its own, or it and all later ones fail. Then a filter comes down that kills whoever maps executable memory. There is one sentence, or the
- * text is the right one; nobody is killed and nothing crashes.
+/* tests/runtime/t_sealed_faults.c - a sealed model while the system refuses: every single read, opening, allocation,
+ * mapping and protection that jit_model_open asks for fails once, in a process of its own, or it and all later ones
+ * fail. Then a filter comes down that kills whoever maps executable memory. There is one sentence, or the text is the
+ * right one; nobody is killed and nothing crashes.
  *
- * The linker leads the library's calls through here (--wrap in Makefile.am). JITRUN_TEST_QUICK: fewer of them fail; JITRUN_TEST_FULL: each. */
+ * The linker leads the library's calls through here (--wrap in Makefile.am). JITRUN_TEST_QUICK: fewer of them fail;
+ * JITRUN_TEST_FULL: each. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,7 +33,11 @@ enum kind { READ, OPEN, MEMORY, MAP, PROTECT, THREAD, KINDS };
 static const char *const kind_name[KINDS] = { "read", "opening", "allocation", "mapping", "protection", "thread" };
 static const int kind_errno[KINDS] = { EIO, EMFILE, ENOMEM, ENOMEM, EACCES, EAGAIN };
 
-static struct { bool armed, on; enum kind kind; _Atomic long left; } fault;
+static struct {
+	bool armed, on;
+	enum kind kind;
+	_Atomic long left;
+} fault;
 
 static bool fails(enum kind kind)
 {
@@ -63,10 +69,13 @@ WRAPPED(void *, calloc, MEMORY, NULL, (size_t n, size_t each), (n, each))
 WRAPPED(void *, realloc, MEMORY, NULL, (void *p, size_t n), (p, n))
 WRAPPED(char *, strdup, MEMORY, NULL, (const char *text), (text))
 WRAPPED(char *, strndup, MEMORY, NULL, (const char *text, size_t n), (text, n))
-WRAPPED(void *, mmap, MAP, MAP_FAILED, (void *p, size_t n, int protection, int flags, int fd, off_t at), (p, n, protection, flags, fd, at))
-WRAPPED(void *, mmap64, MAP, MAP_FAILED, (void *p, size_t n, int protection, int flags, int fd, off_t at), (p, n, protection, flags, fd, at))
+WRAPPED(void *, mmap, MAP, MAP_FAILED, (void *p, size_t n, int protection, int flags, int fd, off_t at),
+        (p, n, protection, flags, fd, at))
+WRAPPED(void *, mmap64, MAP, MAP_FAILED, (void *p, size_t n, int protection, int flags, int fd, off_t at),
+        (p, n, protection, flags, fd, at))
 WRAPPED(int, mprotect, PROTECT, -1, (void *p, size_t n, int protection), (p, n, protection))
-WRAPPED(int, pthread_create, THREAD, EAGAIN, (pthread_t *t, const pthread_attr_t *a, void *(*main)(void *), void *user), (t, a, main, user))
+WRAPPED(int, pthread_create, THREAD, EAGAIN,
+        (pthread_t * t, const pthread_attr_t *a, void *(*main)(void *), void *user), (t, a, main, user))
 
 /* ---- the model and what it says */
 
@@ -112,7 +121,12 @@ static enum outcome judge_model(jit_model *m)
 	return RIGHT;
 }
 
-struct run { const char *cache; enum kind kind; bool on; long at; };
+struct run {
+	const char *cache;
+	enum kind kind;
+	bool on;
+	long at;
+};
 
 static int open_under_fault(const struct run *r)
 {
@@ -122,13 +136,15 @@ static int open_under_fault(const struct run *r)
 	fault.on = r->on;
 	fault.left = r->at;
 	fault.armed = true;
-	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = r->cache, .sealed = 1, .threads = 1 }, &err);
+	jit_model *m = jit_model_open(model_path,
+	                              &(jit_model_options){ .cache_dir = r->cache, .sealed = 1, .threads = 1 }, &err);
 	fault.armed = false;
 	if (m && fault.left > 0)
 		return NOT_REACHED;
 	if (!m) {
 		if (getenv("JITRUN_TEST_SAY"))
-			printf("%s %s %ld: %s\n", kind_name[r->kind], r->on ? "and all later" : "once", r->at, err.message);
+			printf("%s %s %ld: %s\n", kind_name[r->kind], r->on ? "and all later" : "once", r->at,
+			       err.message);
 		return is_sentence(&err) ? REFUSED : NO_SENTENCE;
 	}
 	if (!no_executable_memory(SECCOMP_RET_KILL_PROCESS))
@@ -138,7 +154,9 @@ static int open_under_fault(const struct run *r)
 
 /* ---- all of them */
 
-struct tally { unsigned outcome[OUTCOMES], killed, bad; };
+struct tally {
+	unsigned outcome[OUTCOMES], killed, bad;
+};
 
 static enum outcome run_once(const struct run *r, struct tally *t)
 {
@@ -159,7 +177,9 @@ static enum outcome run_once(const struct run *r, struct tally *t)
 	if (outcome >= 0 && outcome < OUTCOMES)
 		t->outcome[outcome]++;
 	if (outcome != RIGHT && outcome != REFUSED && outcome != NOT_REACHED) {
-		printf("%s: %s %ld fails%s: %s %d\n", r->cache, kind_name[r->kind], r->at, r->on ? ", as do all later" : "", outcome < 0 ? "signal" : "outcome", outcome < 0 ? WTERMSIG(status) : outcome);
+		printf("%s: %s %ld fails%s: %s %d\n", r->cache, kind_name[r->kind], r->at,
+		       r->on ? ", as do all later" : "", outcome < 0 ? "signal" : "outcome",
+		       outcome < 0 ? WTERMSIG(status) : outcome);
 		t->bad++;
 	}
 	return outcome < 0 ? WRONG : (enum outcome)outcome;
@@ -183,8 +203,9 @@ static void every_fault(const char *cache)
 			struct run r = { cache, kind, on, 1 };
 			while (run_once(&r, &t) != NOT_REACHED)
 				r.at = next_at(r.at);
-			printf("# %s: %s %s: %u right, %u refused when opened, %u by a session; %u killed\n", cache, kind_name[kind], on ? "and all later" : "once", t.outcome[RIGHT],
-			       t.outcome[REFUSED], t.outcome[SESSION_REFUSED], t.killed);
+			printf("# %s: %s %s: %u right, %u refused when opened, %u by a session; %u killed\n", cache,
+			       kind_name[kind], on ? "and all later" : "once", t.outcome[RIGHT], t.outcome[REFUSED],
+			       t.outcome[SESSION_REFUSED], t.killed);
 			assert_true(t.outcome[RIGHT] + t.outcome[REFUSED] + t.bad > 0);
 			bad += t.bad;
 		}
@@ -206,7 +227,11 @@ static void make_kernels(void)
 	struct cache *c = cache_open(layer, NULL, &err);
 
 	assert_true(c && model_open(&m, model_path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
-	assert_true(warm_keys(&m.spec, &(struct warm_options){ .target = target_native(NULL), .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY }, &keys, &n, &err));
+	assert_true(warm_keys(
+		&m.spec,
+		&(struct warm_options){
+			.target = target_native(NULL), .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY },
+		&keys, &n, &err));
 	for (size_t i = 0; i < n; i++) {
 		struct object o;
 		if (!compile_key(&o, &keys[i], template_build, NULL, NULL, &err))
@@ -224,7 +249,18 @@ static void make_kernels(void)
 
 static int set_up(void **unused)
 {
-	const struct tiny_model tiny = { .arch = "llama", .layers = 1, .hidden = 64, .ffn = 64, .heads = 2, .kv_heads = 1, .head_dim = 32, .vocab = 32, .type = DTYPE_F32, .tied = true };
+	const struct tiny_model tiny = {
+		.arch = "llama",
+		.layers = 1,
+		.hidden = 64,
+		.ffn = 64,
+		.heads = 2,
+		.kv_heads = 1,
+		.head_dim = 32,
+		.vocab = 32,
+		.type = DTYPE_F32,
+		.tied = true
+	};
 	struct error err = { 0 };
 	jit_error e = { 0 };
 	size_t n;
@@ -261,6 +297,7 @@ int main(void)
 		printf("# skipped: no code is generated for this CPU\n");
 		return SKIPPED;
 	}
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_from_a_pack), cmocka_unit_test(test_from_a_directory) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_from_a_pack),
+		                            cmocka_unit_test(test_from_a_directory) };
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,6 @@
-/* tests/runtime/t_session.c - the public interface on the shipped model: the same bits however a prompt is fed, on however many threads, on either
- * device, with a cold or a warm cache; and what it says when asked for the impossible. */
+/* tests/runtime/t_session.c - the public interface on the shipped model: the same bits however a prompt is fed, on
+ * however many threads, on either device, with a cold or a warm cache; and what it says when asked for the
+ * impossible. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,18 +13,27 @@
 #include "tests/support/shared.h"
 
 static char model_path[1024];
-static const int32_t prompt[] = { 0, 3177, 626, 260, 538, 453, 310, 260, 701, 429, 346, 824, 2649, 13, 271, 373, 398, 498, 913, 13, 271, 346, 443, 938, 13, 376, 373, 346, 443, 938, 13, 271, 443,
-	417, 346, 537, 938, 15, 387, 701, 310 };
+static const int32_t prompt[] = { 0,   3177, 626, 260, 538, 453, 310, 260, 701, 429, 346, 824, 2649, 13,
+	                          271, 373,  398, 498, 913, 13,  271, 346, 443, 938, 13,  376, 373,  346,
+	                          443, 938,  13,  271, 443, 417, 346, 537, 938, 15,  387, 701, 310 };
 enum { N_PROMPT = sizeof prompt / sizeof *prompt, VOCAB = 4096, STEPS = 6 };
 
-struct how { const char *device, *isa, *cache; int threads, chunk, batch, f32_activations, kv_f32, kv; };
+struct how {
+	const char *device, *isa, *cache;
+	int threads, chunk, batch, f32_activations, kv_f32, kv;
+};
 
 /* Feeds the prompt as `how` says, then takes STEPS greedy tokens; out gets the logits after every step. */
 static void run(const struct how *h, float out[STEPS + 1][VOCAB])
 {
 	jit_error err = { 0 };
-	jit_model_options mo = { .device = h->device, .isa = h->isa, .cache_dir = h->cache ? h->cache : "", .f32_activations = h->f32_activations };
-	jit_session_options so = { .context = 128, .threads = h->threads, .batch = h->batch, .kv_f32 = h->kv_f32, .kv = h->kv };
+	jit_model_options mo = { .device = h->device,
+		                 .isa = h->isa,
+		                 .cache_dir = h->cache ? h->cache : "",
+		                 .f32_activations = h->f32_activations };
+	jit_session_options so = {
+		.context = 128, .threads = h->threads, .batch = h->batch, .kv_f32 = h->kv_f32, .kv = h->kv
+	};
 	jit_model *m = jit_model_open(model_path, &mo, &err);
 	if (!m)
 		fail_msg("%s", err.message);
@@ -50,8 +60,14 @@ static float want[STEPS + 1][VOCAB], got[STEPS + 1][VOCAB];
 static void test_same_bits(void **state)
 {
 	static const struct how how[] = {
-		{ .threads = 2, .chunk = N_PROMPT }, { .threads = 7, .chunk = N_PROMPT }, { .threads = 1, .chunk = 1 }, { .threads = 2, .chunk = 5 },
-		{ .threads = 3, .chunk = N_PROMPT, .batch = 7 }, { .threads = 7, .chunk = 2 }, { .threads = 1, .chunk = 3 } };
+		{ .threads = 2, .chunk = N_PROMPT },
+		{ .threads = 7, .chunk = N_PROMPT },
+		{ .threads = 1, .chunk = 1 },
+		{ .threads = 2, .chunk = 5 },
+		{ .threads = 3, .chunk = N_PROMPT, .batch = 7 },
+		{ .threads = 7, .chunk = 2 },
+		{ .threads = 1, .chunk = 3 }
+	};
 	(void)state;
 	run(&(struct how){ .threads = 1, .chunk = N_PROMPT }, want);
 	for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
@@ -67,13 +83,17 @@ static void test_same_bits_f32(void **state)
 	run(&(struct how){ .threads = 2, .chunk = 3, .f32_activations = 1, .kv_f32 = 1 }, got);
 	assert_memory_equal(got, want, sizeof want);
 	run(&(struct how){ .threads = 2, .chunk = 3 }, got);
-	assert_true(memcmp(got, want, sizeof want) != 0);     /* int8 activations are other numbers: the comparison can fail */
+	assert_true(memcmp(got, want, sizeof want) !=
+	            0); /* int8 activations are other numbers: the comparison can fail */
 }
 
 static void test_same_bits_int8_cache(void **state)
 {
-	static const struct how how[] = { { .threads = 2, .chunk = 1 }, { .threads = 2, .chunk = 5 }, { .threads = 3, .chunk = N_PROMPT, .batch = 7 },
-		{ .isa = "avx2", .threads = 2, .chunk = 3 }, { .device = "ref", .threads = 2, .chunk = N_PROMPT } };
+	static const struct how how[] = { { .threads = 2, .chunk = 1 },
+		                          { .threads = 2, .chunk = 5 },
+		                          { .threads = 3, .chunk = N_PROMPT, .batch = 7 },
+		                          { .isa = "avx2", .threads = 2, .chunk = 3 },
+		                          { .device = "ref", .threads = 2, .chunk = N_PROMPT } };
 	struct how h = { .threads = 1, .chunk = N_PROMPT, .kv = JIT_KV_Q8_0 };
 	(void)state;
 	run(&h, want);
@@ -84,7 +104,7 @@ static void test_same_bits_int8_cache(void **state)
 		assert_memory_equal(got, want, sizeof want);
 	}
 	run(&(struct how){ .threads = 1, .chunk = N_PROMPT }, got);
-	assert_true(memcmp(got, want, sizeof want) != 0);     /* and are other numbers than with f16 */
+	assert_true(memcmp(got, want, sizeof want) != 0); /* and are other numbers than with f16 */
 }
 
 static void test_reference_device(void **state)
@@ -97,7 +117,8 @@ static void test_reference_device(void **state)
 		return;
 	run(&(struct how){ .device = "ref", .isa = "avx2", .threads = 2, .chunk = 5 }, got);
 	assert_memory_equal(got, want, sizeof want);
-	run(&(struct how){ .device = "ref", .isa = "avx512vnni", .threads = 2, .chunk = 5 }, got);      /* interpreted: no CPU lacks it */
+	run(&(struct how){ .device = "ref", .isa = "avx512vnni", .threads = 2, .chunk = 5 },
+	    got); /* interpreted: no CPU lacks it */
 	assert_memory_equal(got, want, sizeof want);
 	run(&(struct how){ .threads = 1, .chunk = N_PROMPT, .f32_activations = 1, .kv_f32 = 1 }, want);
 	run(&(struct how){ .device = "ref", .threads = 2, .chunk = 9, .f32_activations = 1, .kv_f32 = 1 }, got);
@@ -112,19 +133,33 @@ static void test_every_isa(void **state)
 	unsigned ran = 0;
 	(void)state;
 	for (int f32 = 0; f32 < 2; f32++) {
-		run(&(struct how){ .isa = "avx2", .threads = 1, .chunk = N_PROMPT, .f32_activations = f32, .kv_f32 = f32 }, want);
+		run(
+			&(struct how){
+				.isa = "avx2", .threads = 1, .chunk = N_PROMPT, .f32_activations = f32, .kv_f32 = f32 },
+			want);
 		for (size_t i = 1; i < sizeof isa / sizeof *isa; i++) {
 			jit_error err = { 0 };
-			jit_model *m = jit_model_open(model_path, &(jit_model_options){ .isa = isa[i], .cache_dir = "" }, &err);
+			jit_model *m = jit_model_open(model_path,
+			                              &(jit_model_options){ .isa = isa[i], .cache_dir = "" }, &err);
 			if (!m) {
 				assert_non_null(strstr(err.message, isa[i]));
 				assert_int_equal(err.code, JIT_ERROR_DEVICE);
 				continue;
 			}
 			jit_model_close(m);
-			run(&(struct how){ .isa = isa[i], .threads = 1, .chunk = N_PROMPT, .f32_activations = f32, .kv_f32 = f32 }, got);
+			run(&(struct how){ .isa = isa[i],
+			                   .threads = 1,
+			                   .chunk = N_PROMPT,
+			                   .f32_activations = f32,
+			                   .kv_f32 = f32 },
+			    got);
 			assert_memory_equal(got, want, sizeof want);
-			run(&(struct how){ .isa = isa[i], .threads = 3, .chunk = 5, .f32_activations = f32, .kv_f32 = f32 }, got);
+			run(&(struct how){ .isa = isa[i],
+			                   .threads = 3,
+			                   .chunk = 5,
+			                   .f32_activations = f32,
+			                   .kv_f32 = f32 },
+			    got);
 			assert_memory_equal(got, want, sizeof want);
 			ran++;
 		}
@@ -200,7 +235,8 @@ static void test_refusals(void **state)
 	assert_non_null(strstr(err.message, "toaster"));
 	err = (jit_error){ 0 };
 	assert_null(jit_model_open(model_path, &(jit_model_options){ .isa = "sse2" }, &err));
-	assert_non_null(strstr(err.message, "\"sse2\" is unknown; known: avx2, avx2vnni, avx512, avx512vnni, avx512amx"));
+	assert_non_null(
+		strstr(err.message, "\"sse2\" is unknown; known: avx2, avx2vnni, avx512, avx512vnni, avx512amx"));
 	err = (jit_error){ 0 };
 	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = "" }, &err);
 	assert_non_null(m);
@@ -224,13 +260,14 @@ static void test_refusals(void **state)
 	assert_int_equal(jit_session_length(s), 0);
 	err = (jit_error){ 0 };
 	assert_int_equal(jit_session_feed(s, many, 100, &err), JIT_OK);
-	assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);        /* chosen from the last logits */
+	assert_int_equal(jit_session_next(s, &id, &err), JIT_OK); /* chosen from the last logits */
 	assert_int_equal(jit_session_next(s, &id, &err), JIT_ERROR_CONTEXT);
 	jit_session_close(s);
 	jit_model_close(m);
 }
 
-/* Every position of a context is good for a token, however it was filled; behind the last one a token is chosen that cannot be computed. */
+/* Every position of a context is good for a token, however it was filled; behind the last one a token is chosen that
+ * cannot be computed. */
 static void test_last_position(void **state)
 {
 	enum { CONTEXT = 20, DRAWN = 8 };
@@ -240,17 +277,21 @@ static void test_last_position(void **state)
 	(void)state;
 	jit_error err = { 0 };
 	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = "", .threads = 2 }, &err);
-	jit_session *wide = jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF }, &err);
+	jit_session *wide = jit_session_open(
+		m, &(jit_session_options){ .context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF }, &err);
 	for (int fed = CONTEXT - DRAWN; fed <= CONTEXT; fed += fed < CONTEXT - 2 ? 3 : 1) {
 		/* what a session with room to spare chooses */
 		assert_int_equal(jit_session_rewind(wide, 0, &err), JIT_OK);
 		for (int i = 0; i < fed; i++)
-			want[i] = prompt[i % 3];          /* repeats itself: there are guesses */
+			want[i] = prompt[i % 3]; /* repeats itself: there are guesses */
 		assert_int_equal(jit_session_feed(wide, want, (size_t)fed, &err), JIT_OK);
 		for (int i = fed; i <= CONTEXT; i++)
 			assert_int_equal(jit_session_next(wide, &want[i], &err), JIT_OK);
 		for (size_t k = 0; k < sizeof speculate / sizeof *speculate; k++) {
-			jit_session *s = jit_session_open(m, &(jit_session_options){ .context = CONTEXT, .threads = 1, .speculate = speculate[k] }, &err);
+			jit_session *s = jit_session_open(
+				m,
+				&(jit_session_options){ .context = CONTEXT, .threads = 1, .speculate = speculate[k] },
+				&err);
 			assert_int_equal(jit_session_feed(s, want, (size_t)fed, &err), JIT_OK);
 			for (int i = fed; i <= CONTEXT; i++) {
 				assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
@@ -265,7 +306,8 @@ static void test_last_position(void **state)
 			assert_int_equal(jit_session_feed(s, prompt, 1, &full), JIT_ERROR_CONTEXT);
 			assert_int_equal(jit_session_score(s, prompt, 1, logprob, &full), JIT_ERROR_CONTEXT);
 			assert_int_equal(jit_session_length(s), CONTEXT + 1);
-			/* back by the token that has no position: the same is chosen once more; back by more: room again */
+			/* back by the token that has no position: the same is chosen once more; back by more: room
+			 * again */
 			assert_int_equal(jit_session_rewind(s, CONTEXT, &err), JIT_OK);
 			assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
 			assert_int_equal(id, want[CONTEXT]);
@@ -285,7 +327,16 @@ static void test_last_position(void **state)
 int main(void)
 {
 	source_path(model_path, "models/tale-q8_0.gguf");
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_same_bits), cmocka_unit_test(test_same_bits_f32), cmocka_unit_test(test_same_bits_int8_cache), cmocka_unit_test(test_reference_device), cmocka_unit_test(test_every_isa),
-		cmocka_unit_test(test_cold_and_warm_cache), cmocka_unit_test(test_rewind_and_two_sessions), cmocka_unit_test(test_refusals), cmocka_unit_test(test_last_position) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_bits),
+		cmocka_unit_test(test_same_bits_f32),
+		cmocka_unit_test(test_same_bits_int8_cache),
+		cmocka_unit_test(test_reference_device),
+		cmocka_unit_test(test_every_isa),
+		cmocka_unit_test(test_cold_and_warm_cache),
+		cmocka_unit_test(test_rewind_and_two_sessions),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_last_position)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
-/* tests/runtime/t_sim_models.c - whole models on simulated cards: the logits, scores and tokens of the CPU, bit for bit.
+/* tests/runtime/t_sim_models.c - whole models on simulated cards: the logits, scores and tokens of the CPU, bit for
+ * bit.
  *
- * Each model runs token by token on the CPU once. A card must give the same however many columns a pass has, however much goes into one launch, when loads
- * arrive and in which order waves run. Few tokens: a simulated instruction takes as long as thousands of real ones. Here the ways take turns; with JITRUN_TEST_FULL
- * every model goes through every card, number of columns and cut into launches. */
+ * Each model runs token by token on the CPU once. A card must give the same however many tokens a pass has, however
+ * much goes into one launch, when loads arrive and in which order waves run. Few tokens: a simulated instruction takes
+ * as long as thousands of real ones. Here the ways take turns; with JITRUN_TEST_FULL every model goes through every
+ * card, number of tokens and cut into launches. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -25,23 +27,32 @@ struct truth {
 	char path[1024];
 	int kv_f32, f32_activations;
 	size_t vocab;
-	int32_t prompt[TOKENS], chosen[GENERATED];   /* chosen after the whole prompt */
-	float *logits;                               /* [TOKENS][vocab], after each token of the prompt */
+	int32_t prompt[TOKENS], chosen[GENERATED]; /* chosen after the whole prompt */
+	float *logits;                             /* [TOKENS][vocab], after each token of the prompt */
 	float logprob[TOKENS];
 };
 
-struct how { const char *target; int columns, launch; struct simulator_options sim; };
+struct how {
+	const char *target;
+	int tokens, launch;
+	struct simulator_options sim;
+};
 
 static void failed(const struct truth *t, const struct how *h, const char *what, const char *why)
 {
-	fail_msg("%s on %s, %d columns, launch %d, %u workgroups, memory %d, seed %llu: %s: %s", t->path, h->target, h->columns, h->launch, h->sim.workgroups, (int)h->sim.memory,
-	         (unsigned long long)h->sim.seed, what, why);
+	fail_msg("%s on %s, %d tokens, launch %d, %u workgroups, memory %d, seed %llu: %s: %s", t->path, h->target,
+	         h->tokens, h->launch, h->sim.workgroups, (int)h->sim.memory, (unsigned long long)h->sim.seed, what,
+	         why);
 }
 
 static jit_model *open_model(const struct truth *t, const char *device)
 {
 	jit_error err = { 0 };
-	jit_model *m = jit_model_open(t->path, &(jit_model_options){ .device = device, .cache_dir = "", .threads = 1, .f32_activations = t->f32_activations }, &err);
+	jit_model *m = jit_model_open(
+		t->path,
+		&(jit_model_options){
+			.device = device, .cache_dir = "", .threads = 1, .f32_activations = t->f32_activations },
+		&err);
 	if (!m)
 		fail_msg("%s on %s: %s", t->path, device, err.message);
 	return m;
@@ -50,7 +61,14 @@ static jit_model *open_model(const struct truth *t, const char *device)
 static jit_session *open_session(jit_model *m, const struct truth *t, int batch)
 {
 	jit_error err = { 0 };
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1, .kv_f32 = t->kv_f32, .batch = batch, .speculate = JIT_SPECULATE_OFF }, &err);
+	jit_session *s = jit_session_open(
+		m,
+		&(jit_session_options){ .context = 64,
+	                                .threads = 1,
+	                                .kv_f32 = t->kv_f32,
+	                                .batch = batch,
+	                                .speculate = JIT_SPECULATE_OFF },
+		&err);
 	if (!s)
 		fail_msg("%s: %s", t->path, err.message);
 	return s;
@@ -89,7 +107,8 @@ static void same_logits(const struct truth *t, const struct how *h, jit_session 
 
 	for (size_t i = 0; i < t->vocab; i++)
 		if (!got || memcmp(&got[i], &want[i], sizeof *got) != 0) {
-			snprintf(why, sizeof why, "entry %zu is %.9g, the CPU has %.9g", i, got ? (double)got[i] : 0, (double)want[i]);
+			snprintf(why, sizeof why, "entry %zu is %.9g, the CPU has %.9g", i, got ? (double)got[i] : 0,
+			         (double)want[i]);
 			failed(t, h, "the logits differ", why);
 		}
 }
@@ -137,20 +156,20 @@ static void decode(const struct truth *t, const struct how *h, jit_session *s)
 	choose(t, h, s);
 }
 
-/* A pass over columns with the last one's logits, and one with the logits of all. */
+/* A pass over tokens with the last one's logits, and one with the logits of all. */
 static void passes(const struct truth *t, const struct how *h, jit_session *s)
 {
-	feed(t, h, s, 0, h->columns);
-	score(t, h, s, h->columns, h->columns < TOKENS - h->columns ? h->columns : TOKENS - h->columns);
+	feed(t, h, s, 0, h->tokens);
+	score(t, h, s, h->tokens, h->tokens < TOKENS - h->tokens ? h->tokens : TOKENS - h->tokens);
 }
 
-/* The prompt by so many columns, choices, and the prompt again with the logits of all columns. */
+/* The prompt by so many tokens, choices, and the prompt again with the logits of all tokens. */
 static void everything(const struct truth *t, const struct how *h, jit_session *s)
 {
 	jit_error err = { 0 };
 
-	for (int at = 0; at < TOKENS; at += h->columns)
-		feed(t, h, s, at, h->columns < TOKENS - at ? h->columns : TOKENS - at);
+	for (int at = 0; at < TOKENS; at += h->tokens)
+		feed(t, h, s, at, h->tokens < TOKENS - at ? h->tokens : TOKENS - at);
 	choose(t, h, s);
 	assert_int_equal(jit_session_rewind(s, 0, &err), JIT_OK);
 	score(t, h, s, 0, TOKENS);
@@ -160,17 +179,18 @@ static unsigned combinations;
 
 static void check(const struct truth *t, jit_model *m, const struct how *h)
 {
-	jit_session *s = open_session(m, t, h->columns > 1 || test_full() ? h->columns : TOKENS);
+	jit_session *s = open_session(m, t, h->tokens > 1 || test_full() ? h->tokens : TOKENS);
 	struct simulator_options sim = h->sim;
 
 	sim.launch = (enum stream_launch)h->launch;
-	sim.units = 24;                              /* room for any of the ways' workgroups, and for more */
+	sim.units = 24; /* room for any of the ways' workgroups, and for more */
 	assert_true(simulator_set(session_stream(s), &sim));
-	(test_full() ? everything : h->columns > 1 ? passes : decode)(t, h, s);
+	(test_full() ? everything : h->tokens > 1 ? passes : decode)(t, h, s);
 	const struct simulator_counters *c = simulator_count(session_stream(s));
-	assert_true(c->passes > 1 && c->launches >= c->passes && c->phases > c->launches - 1 && c->sim.load_bytes > 0);
+	assert_true(c->passes > 1 && c->launches >= c->passes && c->commands > c->launches - 1 &&
+	            c->sim.load_bytes > 0);
 	assert_true(h->launch != JIT_LAUNCH_TOKEN || c->launches == c->passes);
-	assert_true(h->launch != JIT_LAUNCH_OP || (c->launches == c->phases && c->barriers == 0));
+	assert_true(h->launch != JIT_LAUNCH_OP || (c->launches == c->commands && c->barriers == 0));
 	jit_session_close(s);
 	combinations++;
 }
@@ -181,15 +201,19 @@ enum { TARGETS = sizeof targets / sizeof *targets };
 static void check_ways(const struct truth *t, jit_model *m, const char *target, bool some, unsigned n)
 {
 	static const struct how ways[] = {
-		{ .columns = 1, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8 } },
-		{ .columns = 4, .launch = JIT_LAUNCH_LAYER, .sim = { .memory = SIM_MEMORY_AT_WAIT, .workgroups = 3 } },
-		{ .columns = 8, .launch = JIT_LAUNCH_OP, .sim = { .memory = SIM_MEMORY_NOW, .workgroups = 5 } },
-		{ .columns = 16, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_AT_WAIT, .workgroups = 13 } },
-		{ .columns = 1, .launch = JIT_LAUNCH_OP, .sim = { .memory = SIM_MEMORY_AT_WAIT, .workgroups = 8 } },
-		{ .columns = 1, .launch = JIT_LAUNCH_LAYER, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 1 } },
-		{ .columns = 4, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8, .races = true } },
-		{ .columns = 8, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 24 } },
-		{ .columns = 1, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8, .races = true } },
+		{ .tokens = 1, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8 } },
+		{ .tokens = 4, .launch = JIT_LAUNCH_LAYER, .sim = { .memory = SIM_MEMORY_AT_WAIT, .workgroups = 3 } },
+		{ .tokens = 8, .launch = JIT_LAUNCH_OP, .sim = { .memory = SIM_MEMORY_NOW, .workgroups = 5 } },
+		{ .tokens = 16, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_AT_WAIT, .workgroups = 13 } },
+		{ .tokens = 1, .launch = JIT_LAUNCH_OP, .sim = { .memory = SIM_MEMORY_AT_WAIT, .workgroups = 8 } },
+		{ .tokens = 1, .launch = JIT_LAUNCH_LAYER, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 1 } },
+		{ .tokens = 4,
+		  .launch = JIT_LAUNCH_TOKEN,
+		  .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8, .races = true } },
+		{ .tokens = 8, .launch = JIT_LAUNCH_TOKEN, .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 24 } },
+		{ .tokens = 1,
+		  .launch = JIT_LAUNCH_TOKEN,
+		  .sim = { .memory = SIM_MEMORY_RANDOM, .workgroups = 8, .races = true } },
 	};
 
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -203,13 +227,19 @@ static void check_ways(const struct truth *t, jit_model *m, const char *target, 
 
 static void check_product(const struct truth *t, jit_model *m, const char *target, unsigned n)
 {
-	static const int columns[] = { 1, 4, 8, 16 };
+	static const int tokens[] = { 1, 4, 8, 16 };
 	static const uint32_t workgroups[] = { 8, 3, 13, 1, 24 };
 
 	for (unsigned i = 0; i < 4; i++)
 		for (int launch = JIT_LAUNCH_TOKEN; launch <= JIT_LAUNCH_OP; launch++) {
 			unsigned at = 12 * n + 3 * i + (unsigned)launch;
-			struct how h = { target, columns[i], launch, { .memory = (enum sim_memory_mode)((at + n) % 3), .seed = at, .races = at % 5 == 0, .workgroups = workgroups[at % 5] } };
+			struct how h = { target,
+				         tokens[i],
+				         launch,
+				         { .memory = (enum sim_memory_mode)((at + n) % 3),
+				           .seed = at,
+				           .races = at % 5 == 0,
+				           .workgroups = workgroups[at % 5] } };
 			check(t, m, &h);
 		}
 }
@@ -239,7 +269,7 @@ static void check_model(const char *path, bool some, int kv_f32, int f32_activat
 	learn(&t, path, kv_f32, f32_activations);
 	for (int i = 0; i < TARGETS; i++)
 		check_card(&t, targets[i], some || test_quick(), n++);
-	n++;                                         /* another third of the ways for the next model's first card */
+	n++; /* another third of the ways for the next model's first card */
 	free(t.logits);
 }
 
@@ -256,7 +286,8 @@ static void check_shared(const char *const *list, size_t n, bool some, int kv_f3
 
 static void test_golden_models(void **state)
 {
-	static const char *const golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32", "golden/mistral-gqa4-f16" };
+	static const char *const golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16",
+		                              "golden/llama-mha-f32", "golden/mistral-gqa4-f16" };
 	(void)state;
 	check_shared(golden, sizeof golden / sizeof *golden, true, 0);
 }
@@ -270,8 +301,10 @@ static void test_tales(void **state)
 
 static void test_stories(void **state)
 {
-	static const char *const stories[] = { "data/stories260K/stories260K.gguf" }, *const others[] = { "data/stories260K/stories260K.own-f32.gguf",
-		"data/stories260K/stories260K.llamacpp-f16.gguf", "data/stories260K/hf" };
+	static const char *const stories[] = { "data/stories260K/stories260K.gguf" }, *const others[] = {
+		"data/stories260K/stories260K.own-f32.gguf", "data/stories260K/stories260K.llamacpp-f16.gguf",
+		"data/stories260K/hf"
+	};
 	(void)state;
 	check_shared(stories, 1, false, 0);
 	check_shared(others, test_quick() ? 0 : 3, true, 1);
@@ -289,19 +322,27 @@ static void test_int8(void **state)
 /* The other formats of weights. */
 static void test_formats(void **state)
 {
-	static const char *const file[] = { "models/tale-llama/tale-llama-q4_0.gguf", "models/tale-llama/tale-llama-q4_k_m.gguf", "models/tale-llama/tale-llama-q5_1.gguf",
-		"models/tale-llama/tale-llama-q5_k_m.gguf", "models/tale-llama/tale-llama-q6_k.gguf", "models/tale-llama/tale-llama-q2_k.gguf", "models/tale-llama/tale-llama-q3_k_m.gguf",
-		"models/tale-llama/tale-llama-iq4_xs.gguf", "models/tale-llama/tale-llama-q8_0.gguf", "models/tale-qwen3/tale-qwen3-q4_k_m.gguf", "models/tale-qwen3/tale-qwen3-q4_0.gguf",
-		"models/tale-qwen3/tale-qwen3-q6_k.gguf", "models/tale-qwen3/tale-qwen3-q8_0.gguf" };
+	static const char *const file[] = {
+		"models/tale-llama/tale-llama-q4_0.gguf",   "models/tale-llama/tale-llama-q4_k_m.gguf",
+		"models/tale-llama/tale-llama-q5_1.gguf",   "models/tale-llama/tale-llama-q5_k_m.gguf",
+		"models/tale-llama/tale-llama-q6_k.gguf",   "models/tale-llama/tale-llama-q2_k.gguf",
+		"models/tale-llama/tale-llama-q3_k_m.gguf", "models/tale-llama/tale-llama-iq4_xs.gguf",
+		"models/tale-llama/tale-llama-q8_0.gguf",   "models/tale-qwen3/tale-qwen3-q4_k_m.gguf",
+		"models/tale-qwen3/tale-qwen3-q4_0.gguf",   "models/tale-qwen3/tale-qwen3-q6_k.gguf",
+		"models/tale-qwen3/tale-qwen3-q8_0.gguf"
+	};
 	(void)state;
 	check_shared(file, test_quick() ? 0 : sizeof file / sizeof *file, true, 0);
 }
 
 /* ---- how many workgroups */
 
-struct seen { uint32_t workgroups, vgprs, lds; };
+struct seen {
+	uint32_t workgroups, vgprs, lds;
+};
 
-static void see(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first, size_t end, const struct sim_counters *c)
+static void see(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first, size_t end,
+                const struct sim_counters *c)
 {
 	(void)p;
 	(void)first;
@@ -309,23 +350,27 @@ static void see(void *user, const struct plan *p, const struct sim_kernel *kerne
 	*(struct seen *)user = (struct seen){ (uint32_t)c->workgroups, kernel->vgprs, kernel->lds_size };
 }
 
-/* One pass over `columns` tokens and its logits, on a card of so many units. */
-static bool try_card(const struct truth *t, jit_model *m, int columns, uint32_t units, uint32_t workgroups, struct seen *seen, jit_error *err)
+/* One pass over `tokens` tokens and its logits, on a card of so many units. */
+static bool try_card(const struct truth *t, jit_model *m, int tokens, uint32_t units, uint32_t workgroups,
+                     struct seen *seen, jit_error *err)
 {
-	const struct how h = { .target = "a card", .columns = columns, .sim = { .units = units, .workgroups = workgroups, .watch = see, .user = seen } };
-	jit_session *s = open_session(m, t, columns);
+	const struct how h = { .target = "a card",
+		               .tokens = tokens,
+		               .sim = { .units = units, .workgroups = workgroups, .watch = see, .user = seen } };
+	jit_session *s = open_session(m, t, tokens);
 
 	*seen = (struct seen){ 0 };
 	assert_true(simulator_set(session_stream(s), &h.sim));
-	bool ok = jit_session_feed(s, t->prompt, (size_t)columns, err) == JIT_OK;
+	bool ok = jit_session_feed(s, t->prompt, (size_t)tokens, err) == JIT_OK;
 	if (ok)
-		same_logits(t, &h, s, (size_t)columns - 1);
+		same_logits(t, &h, s, (size_t)tokens - 1);
 	jit_session_close(s);
 	return ok;
 }
 
-/* As many as the card has room for, which the program's registers decide; or as many as one asks for, but no more. Always the same logits. */
-static void check_room(const struct truth *t, const char *target, int columns)
+/* As many as the card has room for, which the program's registers decide; or as many as one asks for, but no more.
+ * Always the same logits. */
+static void check_room(const struct truth *t, const char *target, int tokens)
 {
 	struct seen seen;
 	jit_error err = { 0 };
@@ -334,14 +379,14 @@ static void check_room(const struct truth *t, const char *target, int columns)
 	snprintf(device, sizeof device, "sim:%s", target);
 	jit_model *m = open_model(t, device);
 	for (uint32_t units = 1; units <= 3; units += 2) {
-		assert_true(try_card(t, m, columns, units, 0, &seen, &err));
+		assert_true(try_card(t, m, tokens, units, 0, &seen, &err));
 		uint32_t room = backend_rdna.resident(target_find(target), units, seen.vgprs, seen.lds);
 		assert_int_equal(seen.workgroups, room);
 		for (uint32_t n = 1; n <= room; n += 2 * units - 1) {
-			assert_true(try_card(t, m, columns, units, n, &seen, &err));
+			assert_true(try_card(t, m, tokens, units, n, &seen, &err));
 			assert_int_equal(seen.workgroups, n);
 		}
-		assert_false(try_card(t, m, columns, units, room + 1, &seen, &err));
+		assert_false(try_card(t, m, tokens, units, room + 1, &seen, &err));
 		assert_non_null(strstr(err.message, "workgroups are to run at once"));
 		assert_non_null(strstr(err.message, target));
 		assert_int_equal(seen.workgroups, 0);
@@ -357,8 +402,8 @@ static void test_room(void **state)
 
 	learn(&t, source_path(path, "models/tale-q8_0.gguf"), 0, 0);
 	for (int i = 0; i < TARGETS; i++)
-		for (int columns = 1; columns <= 16; columns += 15)
-			check_room(&t, targets[i], columns);
+		for (int tokens = 1; tokens <= 16; tokens += 15)
+			check_room(&t, targets[i], tokens);
 	free(t.logits);
 }
 
@@ -417,9 +462,12 @@ static void test_errors(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_room), cmocka_unit_test(test_stories), cmocka_unit_test(test_golden_models), cmocka_unit_test(test_tales),
-		cmocka_unit_test(test_int8), cmocka_unit_test(test_formats) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_errors),  cmocka_unit_test(test_two_sessions),  cmocka_unit_test(test_room),
+		cmocka_unit_test(test_stories), cmocka_unit_test(test_golden_models), cmocka_unit_test(test_tales),
+		cmocka_unit_test(test_int8),    cmocka_unit_test(test_formats)
+	};
 	int failures = cmocka_run_group_tests_name("sim_models", tests, NULL, NULL);
-	printf("# %u combinations of model, card, columns, launch and order\n", combinations);
+	printf("# %u combinations of model, card, tokens, launch and order\n", combinations);
 	return failures;
 }

@@ -1,5 +1,6 @@
-/* tests/runtime/t_speculate.c - guessing ahead changes no token and no logit: texts and logits with every number of guesses against plain decoding, with
- * sampling, penalty, rewinding and a full context. And the choice of that number, on a clock of its own: what guessing costs when it does not pay. */
+/* tests/runtime/t_speculate.c - guessing ahead changes no token and no logit: texts and logits with every number of
+ * guesses against plain decoding, with sampling, penalty, rewinding and a full context. And the choice of that number,
+ * on a clock of its own: what guessing costs when it does not pay. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,18 +23,21 @@ static const jit_sampling samplings[] = {
 	{ 0 },
 	{ .repeat_penalty = 1.1f, .repeat_window = 24 },
 	{ .temperature = 0.7f, .top_p = 0.95f, .seed = 11 },
-	{ .temperature = 0.5f, .top_k = 40, .min_p = 0.05f, .repeat_penalty = 1.02f, .seed = 12 } };
+	{ .temperature = 0.5f, .top_k = 40, .min_p = 0.05f, .repeat_penalty = 1.02f, .seed = 12 }
+};
 
 struct text {
 	int32_t ids[PROMPT_MOST + STEPS + 1];
 	size_t n;
 	int last_status;
-	float *logits;                  /* every CHECK steps */
+	float *logits; /* every CHECK steps */
 	jit_session_stats stats;
 };
 
-/* The text for a prompt until the context is full; on the way, some tokens are taken back and others fed in their place. */
-static void write_text(jit_model *m, const int32_t *prompt, size_t n_prompt, const jit_session_options *so, struct text *out)
+/* The text for a prompt until the context is full; on the way, some tokens are taken back and others fed in their
+ * place. */
+static void write_text(jit_model *m, const int32_t *prompt, size_t n_prompt, const jit_session_options *so,
+                       struct text *out)
 {
 	jit_error err = { 0 };
 	jit_model_info info;
@@ -48,12 +52,13 @@ static void write_text(jit_model *m, const int32_t *prompt, size_t n_prompt, con
 		if (i % CHECK == 0 && i / CHECK < CHECKS) {
 			const float *l = jit_session_logits(s, &err);
 			if (l)
-				memcpy(out->logits + (size_t)(i / CHECK) * (size_t)info.vocab, l, (size_t)info.vocab * sizeof *l);
+				memcpy(out->logits + (size_t)(i / CHECK) * (size_t)info.vocab, l,
+				       (size_t)info.vocab * sizeof *l);
 		}
 		out->last_status = jit_session_next(s, &id, &err);
 		if (out->last_status != JIT_OK)
 			break;
-		if (i == 100 || i == 131 || i == 132) {         /* into a window, most likely; then the same again */
+		if (i == 100 || i == 131 || i == 132) { /* into a window, most likely; then the same again */
 			size_t to = jit_session_length(s) - (i == 100 ? 30 : i == 131 ? 3 : 1);
 			assert_int_equal(jit_session_rewind(s, to, &err), JIT_OK);
 			assert_int_equal(jit_session_feed(s, prompt + (size_t)i % (n_prompt - 2), 2, &err), JIT_OK);
@@ -78,7 +83,10 @@ static void compare_texts(const char *name, jit_model *m, const int32_t *prompt,
 	got.logits = calloc(1, bytes);
 	assert_true(want.logits && got.logits);
 	for (size_t k = 0; k < sizeof samplings / sizeof *samplings; k += threads == 1 ? 1 : 3) {
-		jit_session_options so = { .context = (int)n_prompt + STEPS, .threads = threads, .sampling = samplings[k], .speculate = JIT_SPECULATE_OFF };
+		jit_session_options so = { .context = (int)n_prompt + STEPS,
+			                   .threads = threads,
+			                   .sampling = samplings[k],
+			                   .speculate = JIT_SPECULATE_OFF };
 		write_text(m, prompt, n_prompt, &so, &want);
 		assert_int_equal(want.last_status, JIT_ERROR_CONTEXT);
 		assert_int_equal(want.n, n_prompt + STEPS + 1);
@@ -90,9 +98,9 @@ static void compare_texts(const char *name, jit_model *m, const int32_t *prompt,
 			assert_int_equal(got.last_status, JIT_ERROR_CONTEXT);
 			assert_int_equal(got.n, want.n);
 			if (memcmp(got.ids, want.ids, want.n * sizeof *want.ids) != 0)
-				fail_msg("%s, sampling %zu, %d columns: another text", name, k, widths[g]);
+				fail_msg("%s, sampling %zu, %d tokens: another text", name, k, widths[g]);
 			if (memcmp(got.logits, want.logits, bytes) != 0)
-				fail_msg("%s, sampling %zu, %d columns: other logits", name, k, widths[g]);
+				fail_msg("%s, sampling %zu, %d tokens: other logits", name, k, widths[g]);
 			assert_int_equal(got.stats.decode_tokens, want.stats.decode_tokens);
 			assert_int_equal(got.stats.decode_passes, got.stats.decode_tokens - got.stats.accepted);
 			assert_true(got.stats.accepted <= got.stats.drafted);
@@ -125,7 +133,8 @@ static void compare_on_text(const char *path, const char *text, int threads)
 	jit_model_close(m);
 }
 
-static const char cat[] = "The cat sat on the mat. The dog sat on the mat. The cat sat on the mat and looked at the dog. The dog sat on the mat and looked at the cat. The cat sat";
+static const char cat[] = "The cat sat on the mat. The dog sat on the mat. The cat sat on the mat and looked at the "
+			  "dog. The dog sat on the mat and looked at the cat. The cat sat";
 
 static void test_shipped_model(void **state)
 {
@@ -134,7 +143,7 @@ static void test_shipped_model(void **state)
 	source_path(path, "models/tale-q8_0.gguf");
 	accepted_in_all = 0;
 	compare_on_text(path, cat, 1);
-	assert_true(accepted_in_all > 500);      /* something was guessed right, so something was compared */
+	assert_true(accepted_in_all > 500); /* something was guessed right, so something was compared */
 	if (!test_quick())
 		compare_on_text(path, cat, 2);
 }
@@ -142,7 +151,9 @@ static void test_shipped_model(void **state)
 /* Prompts that ask for a copy: code to be edited, a text to be repeated. */
 static void test_copied_prompts(void **state)
 {
-	static const char *const models[] = { "models/tale-llama", "models/tale-qwen3" }, *const files[] = { "data/prompts/code_edit.json", "data/prompts/text.json" };
+	static const char *const models[] = { "models/tale-llama", "models/tale-qwen3" }, *const files[] = {
+		"data/prompts/code_edit.json", "data/prompts/text.json"
+	};
 	char model[1024], path[1024];
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
@@ -150,7 +161,8 @@ static void test_copied_prompts(void **state)
 			skip();
 		json_t *all = json_load_file(path, 0, NULL);
 		assert_non_null(all);
-		const char *prompt = json_string_value(json_object_get(json_array_get(all, json_array_size(all) - 1), "prompt"));
+		const char *prompt =
+			json_string_value(json_object_get(json_array_get(all, json_array_size(all) - 1), "prompt"));
 		assert_non_null(prompt);
 		compare_on_text(model, prompt, 1 + (int)i);
 		json_decref(all);
@@ -162,7 +174,8 @@ static void test_copied_prompts(void **state)
 /* Every shape of attention and type of weight among the small random models: these soon repeat themselves. */
 static void test_random_models(void **state)
 {
-	static const char *const models[] = { "golden/llama-mha-f32", "golden/llama-gqa4-bf16", "golden/mistral-gqa4-f16", "golden/qwen3-gqa2-bf16" };
+	static const char *const models[] = { "golden/llama-mha-f32", "golden/llama-gqa4-bf16",
+		                              "golden/mistral-gqa4-f16", "golden/qwen3-gqa2-bf16" };
 	static const int32_t prompt[] = { 5, 6, 7, 8, 9, 10, 5, 6, 7, 8, 9, 11, 5, 6, 7 };
 	char path[1024];
 	(void)state;
@@ -186,7 +199,11 @@ static void test_interface(void **state)
 	(void)state;
 	jit_model *m = open_model(source_path(path, "models/tale-q8_0.gguf"));
 	for (int pass = 0; pass < 2; pass++) {
-		jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 300, .threads = 1, .batch = 3, .speculate = pass ? 8 : JIT_SPECULATE_OFF }, &err);
+		jit_session *s = jit_session_open(
+			m,
+			&(jit_session_options){
+				.context = 300, .threads = 1, .batch = 3, .speculate = pass ? 8 : JIT_SPECULATE_OFF },
+			&err);
 		assert_non_null(s);
 		assert_int_equal(jit_session_feed_text(s, cat, strlen(cat), 1, &err), JIT_OK);
 		for (int i = 0; i < 60; i++) {
@@ -239,7 +256,8 @@ static void make_text(int32_t *ids, uint32_t vocab, uint32_t spans, uint32_t fre
 	}
 }
 
-/* A passage, and then again and again with up to two tokens in each `edit` or so left out, and up to two others in their place. Returns where the first copy begins. */
+/* A passage, and then again and again with up to two tokens in each `edit` or so left out, and up to two others in
+ * their place. Returns where the first copy begins. */
 static uint32_t make_edited(int32_t *ids, uint32_t vocab, uint32_t edit)
 {
 	enum { PASSAGE = 700 };
@@ -255,8 +273,8 @@ static uint32_t make_edited(int32_t *ids, uint32_t vocab, uint32_t edit)
 	return PASSAGE;
 }
 
-/* Seconds for the text from `from` on; cost: of a column beyond the first, in plain passes. noise: passes take up to so much longer, and one in
- * fifty five times as long. */
+/* Seconds for the text from `from` on; cost: of a token beyond the first, in plain passes. noise: passes take up to so
+ * much longer, and one in fifty five times as long. */
 static double simulate(const int32_t *ids, uint32_t from, enum speculate_mode mode, double cost, double noise)
 {
 	struct speculate s = { .mode = mode };
@@ -266,8 +284,9 @@ static double simulate(const int32_t *ids, uint32_t from, enum speculate_mode mo
 	for (uint32_t i = from; i < TEXT; i++) {
 		if (mode != SPECULATE_OFF && speculate_hit(&s, i, ids[i]))
 			continue;
-		uint32_t columns = mode == SPECULATE_OFF ? 1 : speculate_next(&s, i + 1, TEXT - i)->columns;
-		double plain = 1e-2 * (1 + noise * draw(1000) / 1000) * (noise > 0 && draw(50) == 0 ? 5 : 1), t = plain * (1 + cost * (columns - 1));
+		uint32_t tokens = mode == SPECULATE_OFF ? 1 : speculate_next(&s, i + 1, TEXT - i)->tokens;
+		double plain = 1e-2 * (1 + noise * draw(1000) / 1000) * (noise > 0 && draw(50) == 0 ? 5 : 1),
+		       t = plain * (1 + cost * (tokens - 1));
 		clock += t;
 		if (mode != SPECULATE_OFF)
 			speculate_took(&s, t);
@@ -292,15 +311,18 @@ static double gain(uint32_t vocab, uint32_t spans, uint32_t fresh, double cost, 
 static void test_never_loses(void **state)
 {
 	static const double costs[] = { 0.01, 0.06, 0.15, 0.4, 1 }, noises[] = { 0, 0.3 };
-	static const struct { uint32_t vocab, spans, fresh; } texts[] = {
-		{ 100000, 0, 0 }, { 30, 0, 0 }, { 5, 0, 0 }, { 1000, 3, 4 }, { 1000, 5, 4 }, { 1000, 8, 8 }, { 50, 6, 3 }, { 1000, 20, 20 }, { 1000, 60, 6 } };
+	static const struct {
+		uint32_t vocab, spans, fresh;
+	} texts[] = { { 100000, 0, 0 }, { 30, 0, 0 }, { 5, 0, 0 },      { 1000, 3, 4 }, { 1000, 5, 4 },
+		      { 1000, 8, 8 },   { 50, 6, 3 }, { 1000, 20, 20 }, { 1000, 60, 6 } };
 	(void)state;
 	for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
 		for (size_t c = 0; c < sizeof costs / sizeof *costs; c++)
 			for (size_t n = 0; n < 2; n++) {
 				double g = gain(texts[t].vocab, texts[t].spans, texts[t].fresh, costs[c], noises[n]);
-				if (g < (noises[n] > 0 ? 0.975 : 0.99))         /* noise falls on either clock as it comes */
-					fail_msg("text %zu, %g a column, noise %g: gain %.3f", t, costs[c], noises[n], g);
+				if (g < (noises[n] > 0 ? 0.975 : 0.99)) /* noise falls on either clock as it comes */
+					fail_msg("text %zu, %g a token, noise %g: gain %.3f", t, costs[c], noises[n],
+					         g);
 			}
 }
 
@@ -312,7 +334,8 @@ static void test_gains_where_it_pays(void **state)
 	assert_true(gain(1000, 40, 4, 0.1, 0) > 1.5);
 }
 
-/* A passage, every `name` tokens or so a name of one to three tokens out of five, and then the same with every name another. Returns where the copy begins; the text ends with it. */
+/* A passage, every `name` tokens or so a name of one to three tokens out of five, and then the same with every name
+ * another. Returns where the copy begins; the text ends with it. */
 static uint32_t make_renamed(int32_t *ids, uint32_t vocab, uint32_t name)
 {
 	enum { NAMES = 5, LONGEST = 3 };
@@ -337,15 +360,19 @@ static uint32_t make_renamed(int32_t *ids, uint32_t vocab, uint32_t name)
 }
 
 /* Texts that end with a copy which changes something in so many tokens, and what guessing is to gain on it. */
-struct copies { uint32_t every; double least; };
+struct copies {
+	uint32_t every;
+	double least;
+};
 
-static void check_copies(uint32_t (*make)(int32_t *ids, uint32_t vocab, uint32_t every), const struct copies *texts, size_t n)
+static void check_copies(uint32_t (*make)(int32_t *ids, uint32_t vocab, uint32_t every), const struct copies *texts,
+                         size_t n)
 {
 	static int32_t ids[TEXT];
 
 	for (size_t i = 0; i < n; i++) {
 		double plain = 0, guessing = 0;
-		seed = 1;                       /* the same texts whatever the tests before drew */
+		seed = 1; /* the same texts whatever the tests before drew */
 		for (int k = 0; k < 8; k++) {
 			uint32_t from = make(ids, 300, texts[i].every);
 			plain += simulate(ids, from, SPECULATE_OFF, 0.06, 0);
@@ -353,11 +380,13 @@ static void check_copies(uint32_t (*make)(int32_t *ids, uint32_t vocab, uint32_t
 		}
 		double g = plain / guessing;
 		if (g < texts[i].least)
-			fail_msg("gain %.3f with a change in %u tokens, expected %.2f", g, texts[i].every, texts[i].least);
+			fail_msg("gain %.3f with a change in %u tokens, expected %.2f", g, texts[i].every,
+			         texts[i].least);
 	}
 }
 
-/* A copy with changes is taken up again behind each of them. Who waits there for two tokens that agree gains 1.81, 2.74 and 4.09; who expects no change again, 2.19, 3.36 and 4.87. */
+/* A copy with changes is taken up again behind each of them. Who waits there for two tokens that agree gains 1.81, 2.74
+ * and 4.09; who expects no change again, 2.19, 3.36 and 4.87. */
 static void test_edited_copies(void **state)
 {
 	static const struct copies texts[] = { { 6, 2.25 }, { 12, 3.3 }, { 25, 4.65 } };
@@ -393,7 +422,7 @@ static void test_taken_up_again(void **state)
 			speculate_took(&s, 1e-2);
 		}
 	assert_int_equal(s.window.first, PASSAGE + COPIED);
-	assert_int_equal(s.window.columns, 4);
+	assert_int_equal(s.window.tokens, 4);
 	for (int32_t i = 1; i < 4; i++)
 		assert_int_equal(s.window.ids[i], COPIED + i);
 	speculate_close(&s);
@@ -415,7 +444,7 @@ static void test_doubted_change(void **state)
 	assert_true(speculate_open(&s, ids, 2 * PASSAGE));
 	for (uint32_t i = PASSAGE; i < 2 * PASSAGE; i++) {
 		uint32_t at = i - PASSAGE, row = i - (uint32_t)s.window.first;
-		if (at && at % PART == 0 && s.window.columns && row <= s.window.guesses)
+		if (at && at % PART == 0 && s.window.tokens && row <= s.window.drafts)
 			guessed[at / PART - 1] = s.window.ids[row];
 		if (!speculate_hit(&s, i, ids[i])) {
 			speculate_next(&s, i + 1, 4);
@@ -430,8 +459,12 @@ static void test_doubted_change(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_copied_prompts), cmocka_unit_test(test_random_models),
-		cmocka_unit_test(test_interface), cmocka_unit_test(test_never_loses), cmocka_unit_test(test_gains_where_it_pays), cmocka_unit_test(test_edited_copies), cmocka_unit_test(test_renamed_copies),
-		cmocka_unit_test(test_taken_up_again), cmocka_unit_test(test_doubted_change) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shipped_model),  cmocka_unit_test(test_copied_prompts),
+		cmocka_unit_test(test_random_models),  cmocka_unit_test(test_interface),
+		cmocka_unit_test(test_never_loses),    cmocka_unit_test(test_gains_where_it_pays),
+		cmocka_unit_test(test_edited_copies),  cmocka_unit_test(test_renamed_copies),
+		cmocka_unit_test(test_taken_up_again), cmocka_unit_test(test_doubted_change)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tests/runtime/t_text.c - text out of a session when memory is short: it is said, and no byte is lost. Allocations fail on demand: the program is linked with --wrap. */
+/* tests/runtime/t_text.c - text out of a session when memory is short: it is said, and no byte is lost. Allocations
+ * fail on demand: the program is linked with --wrap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -31,7 +32,8 @@ static void test_session_text(void **state)
 	size_t n, at = 0;
 	(void)state;
 
-	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"), &(jit_model_options){ .cache_dir = "", .threads = 1 }, &err);
+	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
+	                              &(jit_model_options){ .cache_dir = "", .threads = 1 }, &err);
 	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1 }, &err);
 	assert_non_null(s);
 	assert_int_equal(jit_model_tokenize(m, text, sizeof text - 1, 0, 0, &ids, &n, &err), JIT_OK);
@@ -92,7 +94,8 @@ static void test_stream(void **state)
 	small_close(&v);
 }
 
-/* A stream to memory that once could not grow gives nothing, though all later writes would fit. Without that it is what was written, also in places gone back to. */
+/* A stream to memory that once could not grow gives nothing, though all later writes would fit. Without that it is what
+ * was written, also in places gone back to. */
 static void test_memory_stream(void **state)
 {
 	char expected[6001];
@@ -103,7 +106,7 @@ static void test_memory_stream(void **state)
 		struct memfile f;
 		assert_true(memfile_open(&f));
 		for (size_t i = 0; i < 1000; i++) {
-			none_left = fails && i >= 500 && i < 700;        /* it must grow in between */
+			none_left = fails && i >= 500 && i < 700; /* it must grow in between */
 			fprintf(f.out, "%05zu ", i);
 			fflush(f.out);
 			snprintf(expected + 6 * i, 7, "%05zu ", i);
@@ -122,6 +125,7 @@ static void test_memory_stream(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_session_text), cmocka_unit_test(test_stream), cmocka_unit_test(test_memory_stream) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_session_text), cmocka_unit_test(test_stream),
+		                            cmocka_unit_test(test_memory_stream) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* tests/runtime/t_warm.c - the list of kernels a model can need: every kernel that sessions ask for is in it, whatever they are asked to do; every plan of the whole model
- * finds its kernels there; it is the same from a header alone. */
+/* tests/runtime/t_warm.c - the list of kernels a model can need: every kernel that sessions ask for is in it, whatever
+ * they are asked to do; every plan of the whole model finds its kernels there; it is the same from a header alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,10 +18,14 @@
 #include "runtime/plan/key_list.h"
 #include "tests/support/shared.h"
 
-static const char *const golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32", "golden/mistral-gqa4-f16" };
+static const char *const golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32",
+	                              "golden/mistral-gqa4-f16" };
 enum { GOLDEN = sizeof golden / sizeof *golden, CONTEXT = 1100 };
 
-struct list { struct key *key; size_t n; };
+struct list {
+	struct key *key;
+	size_t n;
+};
 
 static struct list list_of(const struct model_spec *spec, const struct warm_options *o)
 {
@@ -69,7 +73,14 @@ static void use_model(jit_model *m, int kv)
 	int32_t id;
 
 	for (size_t g = 0; g < sizeof guesses / sizeof *guesses; g++) {
-		jit_session *s = jit_session_open(m, &(jit_session_options){ .context = CONTEXT, .kv = kv, .batch = g ? 0 : SESSION_MAX_COLUMNS, .speculate = guesses[g], .threads = 2 }, &err);
+		jit_session *s = jit_session_open(
+			m,
+			&(jit_session_options){ .context = CONTEXT,
+		                                .kv = kv,
+		                                .batch = g ? 0 : SESSION_MAX_TOKENS,
+		                                .speculate = guesses[g],
+		                                .threads = 2 },
+			&err);
 		if (!s)
 			fail_msg("%s", err.message);
 		fill(ids, CONTEXT, 31);
@@ -95,11 +106,19 @@ static void check_sessions(const char *path)
 {
 	for (int f32 = 0; f32 < 2; f32++) {
 		jit_error err = { 0 };
-		jit_model *m = jit_model_open(path, &(jit_model_options){ .cache_dir = "", .f32_activations = f32, .threads = 2 }, &err);
+		jit_model *m = jit_model_open(
+			path, &(jit_model_options){ .cache_dir = "", .f32_activations = f32, .threads = 2 }, &err);
 		if (!m)
 			fail_msg("%s", err.message);
-		struct list l = list_of(&m->file.spec, &(struct warm_options){ .target = m->target, .activations = f32 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY });
-		struct list all = list_of(&m->file.spec, &(struct warm_options){ .target = m->target, .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_ANY });
+		struct list l = list_of(
+			&m->file.spec,
+			&(struct warm_options){ .target = m->target,
+		                                .activations = f32 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
+		                                .kv = WARM_KV_ANY });
+		struct list all =
+			list_of(&m->file.spec,
+		                &(struct warm_options){
+					.target = m->target, .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_ANY });
 		for (size_t i = 0; i < l.n; i++)
 			require(&all, &l.key[i]);
 		for (int kv = JIT_KV_F16; kv <= JIT_KV_Q8_0; kv++)
@@ -150,9 +169,31 @@ static void check_plans(const char *path)
 {
 	static struct activation_block b;
 	float *f = &b.d;
-	const struct plan_buffers buf = { .columns = UINT32_MAX, .logit_columns = UINT32_MAX, .ids = b.sum, .cos = f, .sin = f, .x = f, .xn = f, .q = f, .qr = f,
-		.k = f, .v = f, .ao = f, .h = f, .logits = f, .xnq = (int8_t *)f, .aoq = (int8_t *)f, .hq = (int8_t *)f, .xns = &b, .aos = &b, .hs = &b,
-		.turned = f, .turned_q = (int8_t *)f, .turned_s = &b };
+	const struct plan_buffers buf = {
+		.tokens = UINT32_MAX,
+		.logit_tokens = UINT32_MAX,
+		.ids = b.sum,
+		.cos = f,
+		.sin = f,
+		.x = f,
+		.xn = f,
+		.q = f,
+		.qr = f,
+		.k = f,
+		.v = f,
+		.ao = f,
+		.h = f,
+		.logits = f,
+		.xnq = (int8_t *)f,
+		.aoq = (int8_t *)f,
+		.hq = (int8_t *)f,
+		.xns = &b,
+		.aos = &b,
+		.hs = &b,
+		.turned = f,
+		.turned_q = (int8_t *)f,
+		.turned_s = &b
+	};
 	struct error err = { 0 };
 	struct weights w;
 	struct model m;
@@ -161,15 +202,24 @@ static void check_plans(const char *path)
 		fail_msg("%s", err.text);
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++) {
 		const uint32_t most = test_quick() ? 100 : 300;
-		const struct warm_options any = { .target = &target_table[t], .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_ANY, .columns = most, .numerics = WARM_ANY_NUMERICS };
+		const struct warm_options any = { .target = &target_table[t],
+			                          .activations = WARM_ANY_ACTIVATIONS,
+			                          .kv = WARM_KV_ANY,
+			                          .tokens = most,
+			                          .numerics = WARM_ANY_NUMERICS };
 		struct list l = list_of(&m.spec, &any);
 		check_kv_types(&m.spec, &l, any);
 		for (uint32_t n = 1; n <= most; n += t < TARGET_GFX1030 ? 1 : 7)
 			for (int way = 0; way < (target_table[t].has_mma ? 8 : 4); way++) {
 				struct plan p;
 				const struct plan_cache kv = { .type = kv_types[n % KV_TYPES], .base = (uint8_t *)f };
-				const struct plan_options o = { .target = &target_table[t], .f32_activations = way & 1, .bounded = way & 4 };
-				assert_true(plan_build(&p, &m.spec, &w, &buf, &kv, n, way & 2 && n <= SESSION_ALL_LOGITS ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &o, &err));
+				const struct plan_options o = {
+					.target = &target_table[t], .f32_activations = way & 1, .bounded = way & 4
+				};
+				assert_true(plan_build(
+					&p, &m.spec, &w, &buf, &kv, n,
+					way & 2 && n <= SESSION_ALL_LOGITS ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &o,
+					&err));
 				for (size_t i = 0; i < p.n_kernels; i++)
 					require(&l, &p.kernel[i].key);
 				plan_free(&p);
@@ -183,7 +233,8 @@ static void check_plans(const char *path)
 static void test_plans_of_all_layers(void **state)
 {
 	/* formats of weights that are cut into tiles of their own, in one model */
-	static const char *const mixed[] = { "models/tale-llama/tale-llama-q4_k_m.gguf", "models/tale-llama/tale-llama-q3_k_m.gguf" };
+	static const char *const mixed[] = { "models/tale-llama/tale-llama-q4_k_m.gguf",
+		                             "models/tale-llama/tale-llama-q3_k_m.gguf" };
 	char path[1024];
 	(void)state;
 
@@ -201,7 +252,11 @@ static void test_plans_of_all_layers(void **state)
 
 static size_t count_bounded(const struct model_spec *spec, enum target_id target, unsigned numerics)
 {
-	struct list l = list_of(spec, &(struct warm_options){ .target = &target_table[target], .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_F16, .columns = 48, .numerics = numerics });
+	struct list l = list_of(spec, &(struct warm_options){ .target = &target_table[target],
+	                                                      .activations = WARM_ANY_ACTIVATIONS,
+	                                                      .kv = WARM_KV_F16,
+	                                                      .tokens = 48,
+	                                                      .numerics = numerics });
 	size_t n = 0;
 
 	for (size_t i = 0; i < l.n; i++)
@@ -269,8 +324,12 @@ static void test_a_header_will_do(void **state)
 /* What is asked for decides what is listed; the number of layers and the sizes of prompts do not make it long. */
 static void test_shapes(void **state)
 {
-	static const char *const shapes[] = { "qwen3-0.6b", "arch=qwen2,hidden=1024,layers=28,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,tied=1",
-		"arch=llama,hidden=1024,layers=2,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,tied=1,window=512" };
+	static const char *const shapes[] = {
+		"qwen3-0.6b",
+		"arch=qwen2,hidden=1024,layers=28,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,tied=1",
+		"arch=llama,hidden=1024,layers=2,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,tied=1,window="
+		"512"
+	};
 	struct error err = { 0 };
 	struct list l[3];
 	(void)state;
@@ -332,9 +391,16 @@ static void test_made_up_vocabulary(void **state)
 
 static void test_refused_shapes(void **state)
 {
-	static const struct { const char *text, *says; } bad[] = { { "foo", "neither a known shape nor a size" }, { "hidden=12", "does not say layers=" },
-		{ "hidden=1x,layers=2", "hidden=1x" }, { "arch=foo,hidden=3", "\"foo\", expected llama" }, { "depth=3", "names no size" }, { "", "does not say hidden=" },
-		{ "hidden=64,layers=100000,heads=2,ffn=64,vocab=64", "100000 layers" }, { "hidden=64,layers=1,heads=0,ffn=64,vocab=64", "of 0 heads" } };
+	static const struct {
+		const char *text, *says;
+	} bad[] = { { "foo", "neither a known shape nor a size" },
+		    { "hidden=12", "does not say layers=" },
+		    { "hidden=1x,layers=2", "hidden=1x" },
+		    { "arch=foo,hidden=3", "\"foo\", expected llama" },
+		    { "depth=3", "names no size" },
+		    { "", "does not say hidden=" },
+		    { "hidden=64,layers=100000,heads=2,ffn=64,vocab=64", "100000 layers" },
+		    { "hidden=64,layers=1,heads=0,ffn=64,vocab=64", "of 0 heads" } };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -348,7 +414,14 @@ static void test_refused_shapes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_what_sessions_ask_for), cmocka_unit_test(test_plans_of_all_layers), cmocka_unit_test(test_numerics), cmocka_unit_test(test_a_header_will_do),
-		cmocka_unit_test(test_shapes), cmocka_unit_test(test_made_up_vocabulary), cmocka_unit_test(test_refused_shapes) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_sessions_ask_for),
+		cmocka_unit_test(test_plans_of_all_layers),
+		cmocka_unit_test(test_numerics),
+		cmocka_unit_test(test_a_header_will_do),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_made_up_vocabulary),
+		cmocka_unit_test(test_refused_shapes)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tests/runtime/t_wave_models.c - whole models interpreted as groups of waves, or a CPU with tiles, would run them: the CPU's bits. */
+/* tests/runtime/t_wave_models.c - whole models interpreted as groups of waves, or a CPU with tiles, would run them: the
+ * CPU's bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,13 +13,18 @@
 
 enum { PROMPT = 37, STEPS = 2 };
 
-struct how { const char *device, *isa; int f32_activations, kv; };
+struct how {
+	const char *device, *isa;
+	int f32_activations, kv;
+};
 
 /* The logits after a prompt, fed as one piece and then another, and after each of some steps; malloc'ed. */
 static float *run(const char *path, const struct how *h, size_t *n)
 {
 	jit_error err = { 0 };
-	jit_model_options mo = { .device = h->device, .isa = h->isa, .cache_dir = "", .f32_activations = h->f32_activations };
+	jit_model_options mo = {
+		.device = h->device, .isa = h->isa, .cache_dir = "", .f32_activations = h->f32_activations
+	};
 	jit_session_options so = { .context = 256, .threads = 2, .batch = 21, .kv = h->kv };
 	int32_t prompt[PROMPT];
 
@@ -56,7 +62,8 @@ static void check(const char *relative, const struct how *h)
 
 	if (!shared_path(path, relative))
 		return;
-	float *want = run(path, &(struct how){ .f32_activations = h->f32_activations, .kv = h->kv }, &n), *got = run(path, h, &m);
+	float *want = run(path, &(struct how){ .f32_activations = h->f32_activations, .kv = h->kv }, &n),
+	      *got = run(path, h, &m);
 	assert_int_equal(n, m);
 	if (memcmp(got, want, n * sizeof *got) != 0)
 		fail_msg("%s on %s differs from the CPU", relative, h->isa);
@@ -66,25 +73,34 @@ static void check(const char *relative, const struct how *h)
 
 static void test_floats(void **unused)
 {
-	static const char *const model[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32", "golden/mistral-gqa4-f16" };
+	static const char *const model[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32",
+		                             "golden/mistral-gqa4-f16" };
 
 	for (unsigned i = 0; i < sizeof model / sizeof model[0]; i++)
-		check(model[i], &(struct how){ .device = "ref", .isa = i % 2 ? "gfx1030" : "gfx1201", .kv = i % 2 ? JIT_KV_Q8_0 : 0 });
+		check(model[i],
+		      &(struct how){
+			      .device = "ref", .isa = i % 2 ? "gfx1030" : "gfx1201", .kv = i % 2 ? JIT_KV_Q8_0 : 0 });
 }
 
 static void test_quantised(void **unused)
 {
-	static const char *const model[] = { "models/tale-qwen3/tale-qwen3-q4_k_m.gguf", "models/tale-qwen3/tale-qwen3-q8_0.gguf", "models/tale-qwen3/tale-qwen3-q6_k.gguf",
-		"models/tale-qwen3/tale-qwen3-q4_0.gguf" };
+	static const char *const model[] = {
+		"models/tale-qwen3/tale-qwen3-q4_k_m.gguf", "models/tale-qwen3/tale-qwen3-q8_0.gguf",
+		"models/tale-qwen3/tale-qwen3-q6_k.gguf", "models/tale-qwen3/tale-qwen3-q4_0.gguf"
+	};
 
 	for (unsigned i = 0; i < (test_quick() ? 1 : sizeof model / sizeof model[0]); i++)
-		check(model[i], &(struct how){ .device = "ref", .isa = i % 2 ? "gfx1100" : "gfx1030", .f32_activations = i == 3 });
+		check(model[i],
+		      &(struct how){
+			      .device = "ref", .isa = i % 2 ? "gfx1100" : "gfx1030", .f32_activations = i == 3 });
 }
 
 /* Formats multiplied by tiles, and beside them, of the same inputs, some that are not. */
 static void test_tiles(void **unused)
 {
-	static const char *const model[] = { "models/tale-qwen3/tale-qwen3-q4_k_m.gguf", "models/tale-llama/tale-llama-q8_0.gguf", "models/tale-llama/tale-llama-iq4_xs.gguf" };
+	static const char *const model[] = { "models/tale-qwen3/tale-qwen3-q4_k_m.gguf",
+		                             "models/tale-llama/tale-llama-q8_0.gguf",
+		                             "models/tale-llama/tale-llama-iq4_xs.gguf" };
 
 	for (unsigned i = 0; i < (test_quick() ? 1 : sizeof model / sizeof model[0]); i++)
 		check(model[i], &(struct how){ .device = "ref", .isa = "avx512amx" });
@@ -92,6 +108,7 @@ static void test_tiles(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_floats), cmocka_unit_test(test_quantised), cmocka_unit_test(test_tiles) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_floats), cmocka_unit_test(test_quantised),
+		                            cmocka_unit_test(test_tiles) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,17 +10,33 @@
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/loaders/st_writer.h"
 
-const struct tiny_model tiny_least = { .arch = "llama", .layers = 1, .hidden = 4, .ffn = 6, .heads = 2, .kv_heads = 1, .head_dim = 2, .vocab = 5, .type = DTYPE_F32, .tied = true };
+const struct tiny_model tiny_least = {
+	.arch = "llama",
+	.layers = 1,
+	.hidden = 4,
+	.ffn = 6,
+	.heads = 2,
+	.kv_heads = 1,
+	.head_dim = 2,
+	.vocab = 5,
+	.type = DTYPE_F32,
+	.tied = true
+};
 
 char *tiny_config(const struct tiny_model *t)
 {
 	char *out = NULL;
 
-	if (asprintf(&out, "{\"model_type\": \"%s\", \"num_hidden_layers\": %u, \"hidden_size\": %u, \"intermediate_size\": %u, \"num_attention_heads\": %u, "
-	             "\"num_key_value_heads\": %u, \"head_dim\": %u, \"vocab_size\": %u, \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-05, "
-	             "\"max_position_embeddings\": 512, \"tie_word_embeddings\": %s, \"attention_bias\": %s, \"mlp_bias\": %s%s}",
-	             t->arch, t->layers, t->hidden, t->ffn, t->heads, t->kv_heads, t->head_dim, t->vocab, t->tied ? "true" : "false",
-	             t->attention_bias ? "true" : "false", t->mlp_bias ? "true" : "false", t->extra ? t->extra : "") < 0)
+	if (asprintf(&out,
+	             "{\"model_type\": \"%s\", \"num_hidden_layers\": %u, \"hidden_size\": %u, \"intermediate_size\": "
+	             "%u, \"num_attention_heads\": %u, "
+	             "\"num_key_value_heads\": %u, \"head_dim\": %u, \"vocab_size\": %u, \"hidden_act\": \"silu\", "
+	             "\"rms_norm_eps\": 1e-05, "
+	             "\"max_position_embeddings\": 512, \"tie_word_embeddings\": %s, \"attention_bias\": %s, "
+	             "\"mlp_bias\": %s%s}",
+	             t->arch, t->layers, t->hidden, t->ffn, t->heads, t->kv_heads, t->head_dim, t->vocab,
+	             t->tied ? "true" : "false", t->attention_bias ? "true" : "false", t->mlp_bias ? "true" : "false",
+	             t->extra ? t->extra : "") < 0)
 		abort();
 	return out;
 }
@@ -63,15 +79,33 @@ static void put(struct build *b, const char *name, uint64_t rows, uint64_t cols)
 static void put_layer(struct build *b, uint32_t i)
 {
 	const struct tiny_model *t = b->t;
-	uint64_t q = (uint64_t)t->heads * t->head_dim, kv = (uint64_t)t->kv_heads * t->head_dim, h = t->hidden, f = t->ffn;
-	bool qwen2 = strcmp(t->arch, "qwen2") == 0, qwen3 = strcmp(t->arch, "qwen3") == 0, bias = qwen2 || t->attention_bias;
-	const struct { const char *name; uint64_t rows, cols; bool there; } list[] = {
-		{ "input_layernorm.weight", 0, h, true }, { "self_attn.q_proj.weight", q, h, true }, { "self_attn.k_proj.weight", kv, h, true },
-		{ "self_attn.v_proj.weight", kv, h, true }, { "self_attn.o_proj.weight", h, q, true }, { "post_attention_layernorm.weight", 0, h, true },
-		{ "mlp.gate_proj.weight", f, h, true }, { "mlp.up_proj.weight", f, h, true }, { "mlp.down_proj.weight", h, f, true },
-		{ "self_attn.q_proj.bias", 0, q, bias }, { "self_attn.k_proj.bias", 0, kv, bias }, { "self_attn.v_proj.bias", 0, kv, bias },
-		{ "self_attn.o_proj.bias", 0, h, t->attention_bias && !qwen2 }, { "mlp.gate_proj.bias", 0, f, t->mlp_bias }, { "mlp.up_proj.bias", 0, f, t->mlp_bias },
-		{ "mlp.down_proj.bias", 0, h, t->mlp_bias }, { "self_attn.q_norm.weight", 0, t->head_dim, qwen3 }, { "self_attn.k_norm.weight", 0, t->head_dim, qwen3 },
+	uint64_t q = (uint64_t)t->heads * t->head_dim, kv = (uint64_t)t->kv_heads * t->head_dim, h = t->hidden,
+		 f = t->ffn;
+	bool qwen2 = strcmp(t->arch, "qwen2") == 0, qwen3 = strcmp(t->arch, "qwen3") == 0,
+	     bias = qwen2 || t->attention_bias;
+	const struct {
+		const char *name;
+		uint64_t rows, cols;
+		bool there;
+	} list[] = {
+		{ "input_layernorm.weight", 0, h, true },
+		{ "self_attn.q_proj.weight", q, h, true },
+		{ "self_attn.k_proj.weight", kv, h, true },
+		{ "self_attn.v_proj.weight", kv, h, true },
+		{ "self_attn.o_proj.weight", h, q, true },
+		{ "post_attention_layernorm.weight", 0, h, true },
+		{ "mlp.gate_proj.weight", f, h, true },
+		{ "mlp.up_proj.weight", f, h, true },
+		{ "mlp.down_proj.weight", h, f, true },
+		{ "self_attn.q_proj.bias", 0, q, bias },
+		{ "self_attn.k_proj.bias", 0, kv, bias },
+		{ "self_attn.v_proj.bias", 0, kv, bias },
+		{ "self_attn.o_proj.bias", 0, h, t->attention_bias && !qwen2 },
+		{ "mlp.gate_proj.bias", 0, f, t->mlp_bias },
+		{ "mlp.up_proj.bias", 0, f, t->mlp_bias },
+		{ "mlp.down_proj.bias", 0, h, t->mlp_bias },
+		{ "self_attn.q_norm.weight", 0, t->head_dim, qwen3 },
+		{ "self_attn.k_norm.weight", 0, t->head_dim, qwen3 },
 	};
 	char name[100];
 

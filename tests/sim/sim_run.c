@@ -25,9 +25,11 @@ struct sim_bench sim_bench_open(const char *name, const char *target)
 	struct sim_bench b = { .dev = sim_open(target, &err) };
 	size_t size;
 	uint8_t *p = sim_bench_read(name, target, &size);
-	if (b.dev) b.object = sim_load(b.dev, p, size, &err);
+	if (b.dev)
+		b.object = sim_load(b.dev, p, size, &err);
 	free(p);
-	if (!b.object) fail_msg("%s", err.text);
+	if (!b.object)
+		fail_msg("%s", err.text);
 	return b;
 }
 
@@ -37,13 +39,14 @@ void sim_bench_close(struct sim_bench *b)
 	sim_close(b->dev);
 }
 
-bool sim_bench_run(struct sim_bench *b, const char *kernel, const uint64_t *args, unsigned n, uint32_t groups, uint32_t size,
-	const struct sim_options *options, struct error *err)
+bool sim_bench_run(struct sim_bench *b, const char *kernel, const uint64_t *args, unsigned n, uint32_t groups,
+                   uint32_t size, const struct sim_options *options, struct error *err)
 {
 	const struct sim_kernel *k = sim_find(b->object, kernel);
 	uint64_t block[64] = { 0 };
 	const uint32_t g[3] = { groups, 1, 1 }, s[3] = { size, 1, 1 };
-	if (!k) fail_msg("no kernel %s", kernel);
+	if (!k)
+		fail_msg("no kernel %s", kernel);
 	memcpy(block, args, n * sizeof *args);
 	return sim_dispatch(b->dev, k, block, sizeof block, g, s, options, err);
 }

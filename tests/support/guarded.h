@@ -1,4 +1,5 @@
-/* tests/support/guarded.h - a copy of bytes whose end is the end of readable memory: reading one byte further ends the test. */
+/* tests/support/guarded.h - a copy of bytes whose end is the end of readable memory: reading one byte further ends the
+ * test. */
 #ifndef TESTS_GUARDED_H
 #define TESTS_GUARDED_H
 
@@ -10,7 +11,7 @@
 
 struct guarded {
 	uint8_t *region;
-	size_t size;              /* readable bytes; a page without access follows */
+	size_t size; /* readable bytes; a page without access follows */
 };
 
 static inline struct guarded guarded_open(size_t most)
@@ -32,9 +33,6 @@ static inline const uint8_t *guarded_copy(struct guarded *g, const void *p, size
 	return n ? memcpy(g->region + g->size - n, p, n) : g->region + g->size;
 }
 
-static inline void guarded_close(struct guarded *g)
-{
-	munmap(g->region, g->size + (size_t)sysconf(_SC_PAGESIZE));
-}
+static inline void guarded_close(struct guarded *g) { munmap(g->region, g->size + (size_t)sysconf(_SC_PAGESIZE)); }
 
 #endif

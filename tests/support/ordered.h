@@ -6,7 +6,10 @@
 
 #include "jit/key.h"
 
-struct ordered { size_t n; char last[KEY_TEXT_MAX]; };
+struct ordered {
+	size_t n;
+	char last[KEY_TEXT_MAX];
+};
 
 /* The next key; fails the test when it does not come after the one before. */
 static inline void ordered_next(struct ordered *o, const struct key *key)

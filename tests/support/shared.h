@@ -1,4 +1,5 @@
-/* tests/support/shared.h - where tests find files, and their bytes; behind cmocka.h: the source tree's own, and the shared reference data when it is there. */
+/* tests/support/shared.h - where tests find files, and their bytes; behind cmocka.h: the source tree's own, and the
+ * shared reference data when it is there. */
 #ifndef TESTS_SHARED_H
 #define TESTS_SHARED_H
 
@@ -39,7 +40,8 @@ static inline uint8_t *file_bytes(const char *path, size_t *n)
 	return p;
 }
 
-/* A file of the shared data: $JITRUN_SHARED, else ../shared beside the source tree. NULL, said on stdout, when it is not there: the test skips. */
+/* A file of the shared data: $JITRUN_SHARED, else ../shared beside the source tree. NULL, said on stdout, when it is
+ * not there: the test skips. */
 static inline const char *shared_path(char out[1024], const char *relative)
 {
 	const char *shared = getenv("JITRUN_SHARED"), *src = getenv("srcdir");
@@ -53,7 +55,11 @@ static inline const char *shared_path(char out[1024], const char *relative)
 	return NULL;
 }
 
-static inline int test_asked(const char *variable) { const char *v = getenv(variable); return v && *v && *v != '0'; }
+static inline int test_asked(const char *variable)
+{
+	const char *v = getenv(variable);
+	return v && *v && *v != '0';
+}
 static inline int test_quick(void) { return test_asked("JITRUN_TEST_QUICK"); }
 /* Whole products where tests otherwise take turns: many minutes. */
 static inline int test_full(void) { return test_asked("JITRUN_TEST_FULL"); }

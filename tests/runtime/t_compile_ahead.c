@@ -1,5 +1,5 @@
-/* tests/runtime/t_regime.c - kernels are made before they are needed, beside the session's thread: counted, not timed. And whichever kernels a pass goes through, those of
- * one column again and again give the same bits. */
+/* tests/runtime/t_compile_ahead.c - kernels are made before they are needed, beside the session's thread: counted, not
+ * timed. And whichever kernels a pass goes through, those of one token again and again give the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -82,7 +82,9 @@ enum { GUESSES = sizeof guesses / sizeof *guesses };
 static void cross(int guess, size_t position, int prompt, int batch)
 {
 	jit_model *m = open_model(&(jit_model_options){ .cache_dir = "" });
-	jit_session *s = open_session(m, &(jit_session_options){ .context = (int)position + 1024, .threads = 2, .batch = batch, .speculate = guess });
+	jit_session *s = open_session(
+		m, &(jit_session_options){
+			   .context = (int)position + 1024, .threads = 2, .batch = batch, .speculate = guess });
 
 	if (position)
 		assert_true(session_skip(s, position));
@@ -94,11 +96,12 @@ static void cross(int guess, size_t position, int prompt, int batch)
 		assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
 	session_rest(s);
 	after = stats_of(s);
-	assert_int_equal(after.kernels_awaited, 0);
+	assert_int_equal(after.kernel_stalls, 0);
 	assert_int_equal(after.kernels_from_cache, 0);
 	assert_true(after.kernels_background > 0);
 	assert_true(after.kernels_background >= before.kernels_background);
-	/* all that came after the prompt came from the background; one in flight is counted in one place a moment before the other */
+	/* all that came after the prompt came from the background; one in flight is counted in one place a moment
+	 * before the other */
 	assert_true(after.kernels - after.kernels_background <= before.kernels - before.kernels_background);
 	jit_session_close(s);
 	jit_model_close(m);
@@ -118,14 +121,14 @@ static void test_none_between_tokens(void **state)
 }
 
 /* The comparison can fail: a dump is of kernels in the order of their use, so nothing is made ahead then. */
-static void test_counts_what_is_awaited(void **state)
+static void test_counts_stalls(void **state)
 {
 	jit_model *m = open_model(&(jit_model_options){ .cache_dir = "", .dump_ir = "/dev/null" });
 	jit_session *s = open_session(m, &(jit_session_options){ .context = 256, .threads = 1 });
 	(void)state;
 
 	write_tokens(s, PROMPT, 4, NULL);
-	assert_true(stats_of(s).kernels_awaited > 0);
+	assert_true(stats_of(s).kernel_stalls > 0);
 	assert_int_equal(stats_of(s).kernels_background, 0);
 	jit_session_close(s);
 	jit_model_close(m);
@@ -141,13 +144,14 @@ static void test_nothing_to_do(void **state)
 		write_tokens(s, PROMPT, 4, NULL);
 		session_rest(s);
 		assert_true(i == 0 ? stats_of(s).kernels_background > 0 : stats_of(s).kernels_background == 0);
-		assert_int_equal(stats_of(s).kernels_awaited, 0);
+		assert_int_equal(stats_of(s).kernel_stalls, 0);
 		jit_session_close(s);
 	}
 	jit_model_close(m);
 }
 
-/* A session that is closed at once has still made for the next one, which finds it in the cache, what it expected to need. */
+/* A session that is closed at once has still made for the next one, which finds it in the cache, what it expected to
+ * need. */
 static void test_closed_at_once(void **state)
 {
 	char dir[] = "/tmp/jitrun-test-XXXXXX", command[64];
@@ -170,7 +174,7 @@ static void test_closed_at_once(void **state)
 	}
 	snprintf(command, sizeof command, "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);
-	for (int i = 0; i < 20; i++) {          /* and without a cache drops it */
+	for (int i = 0; i < 20; i++) { /* and without a cache drops it */
 		jit_model *m = open_model(&(jit_model_options){ .cache_dir = "" });
 		jit_session *s = open_session(m, &(jit_session_options){ .context = 256, .threads = 1 + i % 2 });
 		if (i % 4 == 3)
@@ -210,8 +214,10 @@ static void test_general_kernels(void **state)
 	for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
 		compare(&(jit_model_options){ .cache_dir = "" }, (jit_session_options){ .threads = 2 }, prompts[i]);
 	compare(&(jit_model_options){ .cache_dir = "", .isa = "avx2" }, (jit_session_options){ .threads = 1 }, 77);
-	compare(&(jit_model_options){ .cache_dir = "", .f32_activations = 1 }, (jit_session_options){ .threads = 2, .kv = JIT_KV_F32 }, 77);
-	compare(&(jit_model_options){ .cache_dir = "" }, (jit_session_options){ .threads = 2, .kv = JIT_KV_Q8_0, .batch = 33 }, 77);
+	compare(&(jit_model_options){ .cache_dir = "", .f32_activations = 1 },
+	        (jit_session_options){ .threads = 2, .kv = JIT_KV_F32 }, 77);
+	compare(&(jit_model_options){ .cache_dir = "" },
+	        (jit_session_options){ .threads = 2, .kv = JIT_KV_Q8_0, .batch = 33 }, 77);
 }
 
 /* They are other kernels, and few. */
@@ -222,7 +228,8 @@ static void test_general_kernels_are_few(void **state)
 
 	for (int general = 0; general < 2; general++) {
 		jit_model *m = open_model(&(jit_model_options){ .cache_dir = "", .tune = JIT_TUNE_OFF });
-		jit_session *s = open_session(m, &(jit_session_options){ .context = 512, .threads = 1, .speculate = JIT_SPECULATE_OFF });
+		jit_session *s = open_session(
+			m, &(jit_session_options){ .context = 512, .threads = 1, .speculate = JIT_SPECULATE_OFF });
 		if (general)
 			session_pin_general(s);
 		write_tokens(s, 17, 1, NULL);
@@ -246,21 +253,26 @@ static void test_seen(void **state)
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/trace", dir);
 	jit_model *m = open_model(&(jit_model_options){ .cache_dir = "" });
-	jit_session *s = open_session(m, &(jit_session_options){ .context = 256, .threads = 1, .speculate = JIT_SPECULATE_OFF, .profile = JIT_PROFILE_EVENTS });
+	jit_session *s = open_session(
+		m,
+		&(jit_session_options){
+			.context = 256, .threads = 1, .speculate = JIT_SPECULATE_OFF, .profile = JIT_PROFILE_EVENTS });
 	write_tokens(s, PROMPT, STEPS, NULL);
 	char *report = jit_session_report(s, 0, &err), line[80];
 	assert_non_null(report);
-	snprintf(line, sizeof line, "%d kernels were generated or loaded in the background in ", (int)stats_of(s).kernels_background);
+	snprintf(line, sizeof line, "%d kernels were generated or loaded in the background in ",
+	         (int)stats_of(s).kernels_background);
 	assert_non_null(strstr(report, line));
 	assert_non_null(strstr(report, " ms, 0 when decoding needed them\n"));
-	assert_non_null(strstr(report, "tuned matmul."));         /* the first passes have found out which schedules they like */
+	assert_non_null(
+		strstr(report, "tuned matmul.")); /* the first passes have found out which schedules they like */
 	assert_non_null(strstr(report, ": weights "));
 	free(report);
 	report = jit_session_report(s, 1, &err);
 	assert_non_null(report);
 	assert_non_null(strstr(report, "\"schedule\":\"weights "));
 	assert_non_null(strstr(report, "\"tuned_gain\":"));
-	assert_non_null(strstr(report, "\"awaited\":0"));
+	assert_non_null(strstr(report, "\"stalls\":0"));
 	free(report);
 	assert_int_equal(jit_session_trace(s, path, &err), JIT_OK);
 	jit_session_close(s);
@@ -274,8 +286,13 @@ static void test_seen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_none_between_tokens), cmocka_unit_test(test_counts_what_is_awaited), cmocka_unit_test(test_nothing_to_do),
-		cmocka_unit_test(test_closed_at_once), cmocka_unit_test(test_general_kernels), cmocka_unit_test(test_general_kernels_are_few), cmocka_unit_test(test_seen),
+		cmocka_unit_test(test_none_between_tokens),
+		cmocka_unit_test(test_counts_stalls),
+		cmocka_unit_test(test_nothing_to_do),
+		cmocka_unit_test(test_closed_at_once),
+		cmocka_unit_test(test_general_kernels),
+		cmocka_unit_test(test_general_kernels_are_few),
+		cmocka_unit_test(test_seen),
 	};
 
 	source_path(model_path, "models/tale-q8_0.gguf");

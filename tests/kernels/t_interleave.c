@@ -1,4 +1,4 @@
-/* tests/kernels/t_turn.c - turning activations for wide matmuls against the plain loop. Bytes must be equal. */
+/* tests/kernels/t_interleave.c - turning activations for wide matmuls against the plain loop. Bytes must be equal. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,13 +21,16 @@ static uint8_t *random_bytes(uint64_t n, uint64_t *state)
 }
 
 /* Items of `size` bytes, [tile][column][n], as [tile][panel][n][column]. */
-static uint8_t *plain_turn(const uint8_t *from, uint32_t columns, uint32_t panel, uint64_t n, size_t size)
+static uint8_t *plain_interleave(const uint8_t *from, uint32_t columns, uint32_t panel, uint64_t n, size_t size)
 {
 	uint8_t *to = kernel_buffer(TILES * columns * n * size, 0);
 	for (uint64_t tile = 0; tile < TILES; tile++)
 		for (uint64_t c = 0; c < columns; c++)
-			for (uint64_t i = 0, first = c / panel * panel, width = first + panel > columns ? columns - first : panel; i < n; i++)
-				memcpy(to + ((tile * columns + first) * n + i * width + c - first) * size, from + ((tile * columns + c) * n + i) * size, size);
+			for (uint64_t i = 0, first = c / panel * panel,
+			              width = first + panel > columns ? columns - first : panel;
+			     i < n; i++)
+				memcpy(to + ((tile * columns + first) * n + i * width + c - first) * size,
+				       from + ((tile * columns + c) * n + i) * size, size);
 	return to;
 }
 
@@ -35,14 +38,23 @@ static void check(uint32_t k, uint32_t columns, uint32_t panel, bool int8, uint3
 {
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS);
-	uint64_t kp = numerics_pad(k), words = int8 ? kp / 4 : kp, bytes = TILES * columns * words * 4, s_bytes = TILES * columns * kp / 2, state = k + columns;
-	uint8_t *x = random_bytes(bytes, &state), *s = random_bytes(s_bytes, &state), *out = kernel_buffer(bytes, 0), *outs = kernel_buffer(s_bytes, 0);
-	uint8_t *expected = flags & KEY_STRIPS ? plain_turn(x, columns, panel, kp / 32, 32) : plain_turn(x, columns, panel, words, 4), *expected_s = plain_turn(s, columns, panel, kp / 32, 16);
-	const struct key key = { .kind = KEY_TURN, .k = k, .columns = columns, .row_blocks = (uint8_t)panel, .activation = (int8 ? DTYPE_Q8_0 : DTYPE_F32) + 1, .flags = flags };
-	const uint64_t arg[TURN_ARGS] = { (uintptr_t)x, (uintptr_t)s, (uintptr_t)out, (uintptr_t)outs };
+	uint64_t kp = numerics_pad(k), words = int8 ? kp / 4 : kp, bytes = TILES * columns * words * 4,
+		 s_bytes = TILES * columns * kp / 2, state = k + columns;
+	uint8_t *x = random_bytes(bytes, &state), *s = random_bytes(s_bytes, &state), *out = kernel_buffer(bytes, 0),
+		*outs = kernel_buffer(s_bytes, 0);
+	uint8_t *expected = flags & KEY_BLOCK_MAJOR ? plain_interleave(x, columns, panel, kp / 32, 32)
+	                                            : plain_interleave(x, columns, panel, words, 4),
+		*expected_s = plain_interleave(s, columns, panel, kp / 32, 16);
+	const struct key key = { .kind = KEY_INTERLEAVE,
+		                 .k = k,
+		                 .tile_n = columns,
+		                 .row_blocks = (uint8_t)panel,
+		                 .activation = (int8 ? DTYPE_Q8_0 : DTYPE_F32) + 1,
+		                 .flags = flags };
+	const uint64_t arg[INTERLEAVE_ARGS] = { (uintptr_t)x, (uintptr_t)s, (uintptr_t)out, (uintptr_t)outs };
 	int64_t units = (int64_t)(TILES * kp / 32);
 	for (uint64_t i = 0; flags & KEY_UNSIGNED && i < bytes; i++)
-		expected[i] ^= 0x80;        /* 128 more, as unsigned bytes */
+		expected[i] ^= 0x80; /* 128 more, as unsigned bytes */
 
 	for (unsigned i = 0; i < n; i++) {
 		struct kernel kernel;
@@ -72,19 +84,25 @@ static void test_turn(void **unused)
 			check(lengths[i], columns, columns, false, 0);
 			check(lengths[i], columns, (columns + 2) / 3, true, 0);
 			check(lengths[i], columns, columns < 6 ? columns : 6, true, KEY_UNSIGNED);
-			check(lengths[i], columns, columns < 12 ? columns : 12, true, KEY_STRIPS);
+			check(lengths[i], columns, columns < 12 ? columns : 12, true, KEY_BLOCK_MAJOR);
 		}
 }
 
 static void test_refusals(void **unused)
 {
-	const struct key bad[] = { { .k = 32, .columns = 1, .row_blocks = 1 }, { .columns = 1, .row_blocks = 1, .activation = DTYPE_F32 + 1 }, { .k = 32, .row_blocks = 1, .activation = DTYPE_F32 + 1 },
-		{ .k = 32, .columns = TEMPLATE_MAX_WIDE + 1, .row_blocks = 1, .activation = DTYPE_F32 + 1 }, { .k = 32, .columns = 1, .row_blocks = 1, .activation = DTYPE_F16 + 1 },
-		{ .k = 32, .columns = 1, .activation = DTYPE_F32 + 1 }, { .k = 32, .columns = 2, .row_blocks = 3, .activation = DTYPE_F32 + 1 } };
+	const struct key bad[] = {
+		{ .k = 32, .tile_n = 1, .row_blocks = 1 },
+		{ .tile_n = 1, .row_blocks = 1, .activation = DTYPE_F32 + 1 },
+		{ .k = 32, .row_blocks = 1, .activation = DTYPE_F32 + 1 },
+		{ .k = 32, .tile_n = TEMPLATE_MAX_WIDE + 1, .row_blocks = 1, .activation = DTYPE_F32 + 1 },
+		{ .k = 32, .tile_n = 1, .row_blocks = 1, .activation = DTYPE_F16 + 1 },
+		{ .k = 32, .tile_n = 1, .activation = DTYPE_F32 + 1 },
+		{ .k = 32, .tile_n = 2, .row_blocks = 3, .activation = DTYPE_F32 + 1 }
+	};
 
 	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct key key = bad[i];
-		key.kind = KEY_TURN;
+		key.kind = KEY_INTERLEAVE;
 		kernel_refused(&key);
 	}
 }
