@@ -1,6 +1,8 @@
 #!/bin/sh
-# check.sh - builds jitrun three ways and runs all its tests: gcc; clang with every warning an error; gcc with AddressSanitizer and UBSan.
-# The last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed. The two later ways run the tests at reduced size.
+# check.sh - builds jitrun three ways and runs all its tests: gcc; clang with every warning an error; gcc with
+# AddressSanitizer and UBSan. First come checks of the sources themselves: layout, sizes, tables. The last line is
+# "N passed, N failed, N skipped"; the exit status is 0 when nothing failed. The two later ways run the tests at reduced
+# size.
 set -u
 cd "$(dirname "$0")" || exit 1
 . scripts/setup.sh
@@ -19,8 +21,8 @@ broken() {
 	failed=$((failed + 1))
 }
 
-# Adds up what the test programs of a build directory said: every test inside them, or the program where it lists none. A test that says
-# "# skipped: ..." on the way has left something out, and counts as skipped.
+# Adds up what the test programs of a build directory said: every test inside them, or the program where it lists none.
+# A test that says "# skipped: ..." on the way has left something out, and counts as skipped.
 count_tests() {
 	for trs in "$1"/*.trs "$1"/tests/*.trs "$1"/tests/*/*.trs; do
 		[ -f "$trs" ] || continue
@@ -78,13 +80,20 @@ find_clang() {
 }
 
 need_packages $packages || { broken "packages"; finish; }
+need_packages $check_packages || say "(the checks that need $check_packages are left out)"
 clang=$(find_clang)
 if [ -z "$clang" ]; then
 	need_packages clang || { broken "packages"; finish; }
 	clang=$(find_clang)
 fi
 
-if scripts/performance_tables.sh --check; then passed=$((passed + 1)); else broken "docs/performance: tables that differ from their numbers"; fi
+# check_sources SCRIPT ARGUMENT...: one of the checks that look at the sources alone.
+check_sources() {
+	if "$@"; then passed=$((passed + 1)); else broken "$*"; fi
+}
+check_sources scripts/performance_tables.sh --check
+check_sources scripts/format.sh --check
+check_sources scripts/sizes.sh
 check_build "gcc" build --
 export JITRUN_TEST_QUICK=1
 if [ -n "$clang" ]; then
@@ -95,11 +104,17 @@ else
 fi
 # Whatever compiled jitrun, it generates the same code.
 if [ -x build/jitwarm ] && [ -x build-clang/jitwarm ]; then
+	targets="--target x86 --target gfx1030 --target gfx1100 --target gfx1201"
 	for weights in q8_0 q4_k_m bf16; do
 		for of in build build-clang; do
-			$of/jitwarm --shape tiny --weights $weights --activations any --numerics any --target x86 --target gfx1030 --target gfx1100 --target gfx1201 --out $of/check.jkp -q || broken "$of: jitwarm"
+			$of/jitwarm --shape tiny --weights $weights --activations any --numerics any $targets \
+				--out $of/check.jkp -q || broken "$of: jitwarm"
 		done
-		if cmp -s build/check.jkp build-clang/check.jkp; then passed=$((passed + 1)); else broken "gcc and clang: packs of $weights differ"; fi
+		if cmp -s build/check.jkp build-clang/check.jkp; then
+			passed=$((passed + 1))
+		else
+			broken "gcc and clang: packs of $weights differ"
+		fi
 	done
 fi
 # Each file once (libtool would compile for two libraries), and here -O1: checks make the compiler slow.

@@ -1,5 +1,6 @@
 #!/bin/sh
-# try.sh [PROMPT [JITRUN-OPTION...]] - builds jitrun when need be and lets the model that comes with it go on with the prompt.
+# try.sh [PROMPT [JITRUN-OPTION...]] - builds jitrun when need be, and lets the model that comes with it go on with the
+# prompt.
 set -eu
 cd "$(dirname "$0")"
 . scripts/setup.sh
@@ -13,4 +14,5 @@ if ! make -C build -q jitrun >/dev/null 2>&1; then
 	say "Building"
 	run_logged make.log make -C build -j"$jobs" jitrun || { show_log make.log; exit 1; }
 fi
-build/jitrun models/tale-q8_0.gguf --prompt "$prompt" --echo -n 220 --temp 0.8 --top-p 0.9 --repeat-penalty 1.1 --seed 1 "$@"
+build/jitrun models/tale-q8_0.gguf --prompt "$prompt" --echo -n 220 \
+	--temp 0.8 --top-p 0.9 --repeat-penalty 1.1 --seed 1 "$@"

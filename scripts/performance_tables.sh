@@ -9,8 +9,9 @@
 #   <!-- results/NAME.csv threads=2 isa=avx2 -->
 #   <!-- end -->
 #
-# Conditions such as threads=2 choose rows and may be left out. A file with a column "test" gives a row of the table for each model and number of threads, and a column for each
-# test; repeated measurements stand side by side in a cell. Any other file becomes a table as it is, but for what the page says in words: date, commit, machine, cpu and note.
+# Conditions such as threads=2 choose rows and may be left out. A file with a column "test" gives a row of the table for
+# each model and number of threads, and a column for each test; repeated measurements stand side by side in a cell. Any
+# other file becomes a table as it is, but for what the page says in words: date, commit, machine, cpu and note.
 # Fields have no commas and no quotes. A column NAME_low and one NAME_high are the least and the most of NAME.
 set -eu
 
@@ -129,6 +130,11 @@ function pivot(    line, row, test, rows, tests, i, j, text, name, names, known,
 	}
 }
 
+function one_field(i)
+{
+	return quantity(field[i], get(heading[i] "_low"), get(heading[i] "_high"), "")
+}
+
 function plain(    line, i, text, rule, low)
 {
 	text = rule = "|"
@@ -152,7 +158,7 @@ function plain(    line, i, text, rule, low)
 		text = "|"
 		for (i = 1; i <= columns; i++)
 			if (shown[i])
-				text = text " " quantity(field[i], get(heading[i] "_low"), get(heading[i] "_high"), "") " |"
+				text = text " " one_field(i) " |"
 		print text
 	}
 }

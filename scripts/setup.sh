@@ -1,19 +1,23 @@
 # scripts/setup.sh - read by try.sh and check.sh: the packages a build needs, and configuring a build directory.
 #
-# Owns: the list of packages, how they are installed, when configure runs. Speaks on standard error only, and only when there is
-# something to do. Sourced with the working directory at the top of the source tree; sets `jobs`.
+# Owns: the list of packages, how they are installed, when configure runs. Speaks on standard error only, and only when
+# there is something to do. Sourced with the working directory at the top of the source tree; sets `jobs`.
 
-packages="autoconf automake libtool pkg-config make gcc libc6-dev xz-utils libzstd-dev libjemalloc-dev libcmocka-dev libpcre2-dev libjansson-dev libutf8proc-dev"
+packages="autoconf automake libtool pkg-config make gcc libc6-dev xz-utils libzstd-dev libjemalloc-dev libcmocka-dev
+	libpcre2-dev libjansson-dev libutf8proc-dev"
+check_packages="clang-format universal-ctags" # for check.sh alone: layout, and lengths of functions
 jobs=$(nproc 2>/dev/null || echo 2)
 
 say() { echo "$*" >&2; }
 
-# need_packages PACKAGE...: installs those that are missing, where apt is there to do it; elsewhere configure says what it lacks.
+# need_packages PACKAGE...: installs those that are missing, where apt is there to do it; elsewhere configure says what
+# it lacks.
 need_packages() {
 	command -v apt-get >/dev/null 2>&1 || return 0
 	missing=
 	for package in "$@"; do
-		[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing="$missing $package"
+		state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+		[ "$state" = installed ] || missing="$missing $package"
 	done
 	[ -n "$missing" ] || return 0
 	sudo=
@@ -22,8 +26,10 @@ need_packages() {
 		command -v sudo >/dev/null 2>&1 || { say "Please install:$missing"; return 1; }
 	fi
 	say "Installing:$missing"
-	run_logged install.log $sudo apt-get -qq update || say "(the package lists could not be refreshed; going on with those here)"
-	run_logged install.log $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $missing || { show_log install.log; return 1; }
+	run_logged install.log $sudo apt-get -qq update ||
+		say "(the package lists could not be refreshed; going on with those here)"
+	run_logged install.log $sudo env DEBIAN_FRONTEND=noninteractive \
+		apt-get -qq -y --no-install-recommends install $missing || { show_log install.log; return 1; }
 }
 
 # run_logged NAME COMMAND...: the command's output goes to a log, shown only when something fails.
@@ -36,7 +42,8 @@ run_logged() {
 show_log() { cat "$logs/$1" >&2; }
 trap 'rm -rf "$logs"' EXIT
 
-# configure_into DIR ARGUMENT...: makes ./configure when there is none, and DIR/Makefile when these arguments have not made one.
+# configure_into DIR ARGUMENT...: makes ./configure when there is none, and DIR/Makefile when these arguments have not
+# made one.
 configure_into() {
 	dir=$1
 	shift

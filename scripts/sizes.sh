@@ -1,0 +1,197 @@
+#!/bin/sh
+# scripts/sizes.sh - whether the sources keep their limits: lines of 120 columns, C files of 500 lines, functions of 60.
+#
+# Prints what is over a limit, one finding a line; the exit status is 1 when there is a finding. A tab ends at the next
+# multiple of 8 columns. Functions are measured with universal-ctags; without it, that part is left out and says so.
+set -eu
+LC_ALL=C
+export LC_ALL
+cd "$(dirname "$0")/.."
+if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+	echo "sizes.sh: this is no git checkout: sizes not looked at"
+	exit 0
+fi
+
+# Files that may have more than 500 lines: tables and golden files.
+tables="
+tests/encoders/rdna_golden.c
+tests/encoders/x86_golden.c
+"
+
+# What is over a limit and still to be mended. Only take lines away; one that is no longer needed is a finding, too.
+to_do="
+columns encoders/rdna.def
+columns encoders/rdna_vector.def
+columns jit/codegen_id.sh
+columns jit/codegen_tokens.awk
+columns jit/ir/ops.def
+columns jit/x86/lir.h
+columns sim/salu.def
+columns sim/valu.def
+columns tests/fuzz/run.sh
+columns tests/jit/t_codegen_id.sh
+columns tests/programs/t_bench.sh
+columns tests/programs/t_cli.sh
+columns tests/programs/t_deploy.sh
+columns tests/programs/t_example.sh
+columns tests/programs/t_jitwarm.sh
+columns tests/programs/t_memory.sh
+columns tests/programs/t_output.sh
+columns tests/programs/t_prompt.sh
+columns tests/programs/t_shortage.sh
+columns tests/sim/build.sh
+columns tests/support/prelude.sh
+function bench/jitbench_main.c run_program
+function jit/ir/interp.c interp_go
+function jit/rdna/lir.c scalar_extra
+function runtime/plan/weights.c pack_matrices
+function sim/decode.c decode_src
+function sim/decode_memory.c decode_flat
+function sim/decode_vector.c one_source
+function tests/encoders/rdna_golden.c vary_dpp
+function tests/encoders/t_amdgpu_object.c test_refusals
+function tests/encoders/t_rdna.c test_refused_constants
+function tests/encoders/t_rdna.c test_refused_memory
+function tests/encoders/t_rdna.c test_refused_operands
+function tests/encoders/t_rdna.c test_refused_vector
+function tests/jit/random_ir.c random_special
+function tests/jit/t_key.c test_targets
+function tests/jit/t_pack.c test_forged_numbers
+function tests/jit/t_rdna_ops.c build_pairs
+function tests/loaders/t_model.c test_config_values
+function tests/loaders/t_safetensors.c test_rules
+function tests/loaders/t_tokenizer.c test_json_refusals
+function tests/mutate/json_tree.c set_odd
+function tests/runtime/t_runtime.c test_sampling
+function tests/runtime/t_warm.c check_plans
+lines bench/jitbench_main.c
+lines encoders/amdgpu_object.c
+lines encoders/rdna_check.c
+lines encoders/x86.c
+lines jit/ir/interp.c
+lines jit/rdna/hazard.c
+lines jit/rdna/lir_text.c
+lines jit/rdna/lir_verify.c
+lines jit/rdna/sched.c
+lines jit/rdna/select.c
+lines jit/rdna/select_math.c
+lines jit/rdna/select_scalar.c
+lines jit/store/cache.c
+lines jit/store/cache_dir.c
+lines jit/store/registry.c
+lines jit/x86/emit.c
+lines jit/x86/regalloc.c
+lines jit/x86/select_vector.c
+lines kernels-templates/attention/attention.c
+lines kernels-templates/attention/attention_wave.c
+lines kernels-templates/formats/weight_pieces.c
+lines kernels-templates/matmul/matmul.c
+lines kernels-templates/matmul/matmul_wide.c
+lines loaders/model_hf.c
+lines loaders/tokenizer_vocab.c
+lines programs/jitrun_main.c
+lines runtime/plan/plan.c
+lines runtime/session.c
+lines sim/exec_memory.c
+lines tests/encoders/t_amdgpu_object.c
+lines tests/encoders/t_rdna.c
+lines tests/encoders/t_x86.c
+lines tests/jit/random_ir.c
+lines tests/jit/t_cache.c
+lines tests/jit/t_cache_care.c
+lines tests/jit/t_cache_faults.c
+lines tests/jit/t_compile.c
+lines tests/jit/t_interp.c
+lines tests/jit/t_pack.c
+lines tests/jit/t_rdna_ops.c
+lines tests/jit/t_rdna_passes.c
+lines tests/jit/t_rdna_program.c
+lines tests/jit/t_registry.c
+lines tests/jit/t_tune.c
+lines tests/kernels/t_attention.c
+lines tests/kernels/t_matmul.c
+lines tests/loaders/t_file_changes.c
+lines tests/loaders/t_model.c
+lines tests/loaders/t_model_files.c
+lines tests/loaders/t_model_gguf.c
+lines tests/loaders/t_published.c
+lines tests/loaders/t_tokenizer.c
+lines tests/loaders/t_tokenizer_vectors.c
+lines tests/mutate/mutate_gguf.c
+lines tests/mutate/t_mutants.c
+lines tests/programs/t_faults.c
+lines tests/runtime/plan_check.c
+lines tests/runtime/t_runtime.c
+lines tests/sim/t_sim.c
+lines tests/sim/t_sim_ops.c
+"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Findings begin with what the list above names: "columns FILE", "lines FILE" or "function FILE NAME"; then a tab.
+find_long_lines() {
+	awk '{
+		gsub(/[\200-\277]/, "") # of a character in UTF-8, the first byte counts
+		column = 0
+		n = split($0, part, "\t")
+		for (i = 1; i < n; i++)
+			column += length(part[i]) + 8 - (column + length(part[i])) % 8
+		column += length(part[n])
+		if (column > 120)
+			print "columns " FILENAME "\tline " FNR " has " column " columns, at most 120 are expected"
+	}' "$@"
+}
+
+find_long_files() {
+	awk -v tables="$tables" 'BEGIN { n = split(tables, name, " "); for (i = 1; i <= n; i++) table[name[i]] = 1 }
+		{ lines[FILENAME] = FNR }
+		END {
+			for (file in lines)
+				if (lines[file] > 500 && !(file in table))
+					print "lines " file "\t" lines[file] " lines, at most 500 are expected"
+		}' "$@" | sort
+}
+
+find_long_functions() {
+	if ! ctags --version 2>/dev/null | grep -q Universal; then
+		echo "sizes.sh: universal-ctags is not here: lengths of functions not looked at" >&2
+		return
+	fi
+	ctags -x --langmap=C:.c.h --kinds-C=f --fields=+ne --_xformat='%{end} %n %F %N' "$@" >"$work/functions"
+	touch "$work/functions-seen"
+	awk '$1 - $2 + 1 > 60 {
+		print "function " $3 " " $4 "\t" $1 - $2 + 1 " lines, at most 60 are expected"
+	}' "$work/functions"
+}
+
+c_files=$(git ls-files '*.c' '*.h')
+{
+	find_long_lines $c_files $(git ls-files '*.def' '*.sh' '*.awk' Makefile.am configure.ac)
+	find_long_files $c_files
+	find_long_functions $c_files
+} >"$work/found"
+
+printf '%s\n' "$to_do" | awk -v functions="$(test -e "$work/functions-seen" && echo yes)" '
+	FNR == NR {
+		if ($0 != "")
+			listed[$0] = 1
+		next
+	}
+	{
+		split($0, part, "\t")
+		if (part[1] in listed) {
+			found[part[1]] = 1
+		} else {
+			failed = 1
+			print part[1] ": " part[2]
+		}
+	}
+	END {
+		for (one in listed)
+			if (!(one in found) && (functions || one !~ /^function /)) {
+				failed = 1
+				print one ": not over its limit; take it off the list in scripts/sizes.sh"
+			}
+		exit failed
+	}' - "$work/found"
