@@ -169,24 +169,17 @@ static void place_matrix(struct lab *l, struct weights_matrix *m, uint64_t *at)
 
 static void place_layer(struct lab *l, struct weights_layer *w)
 {
-	const float **const vectors[] = { &w->attn_norm, &w->ffn_norm, &w->q_norm,   &w->k_norm,
-		                          &w->q_bias,    &w->k_bias,   &w->v_bias,   &w->o_bias,
-		                          &w->gate_bias, &w->up_bias,  &w->down_bias };
 	uint64_t at = 0;
 
-	place_matrix(l, &w->q, &at);
-	place_matrix(l, &w->k, &at);
-	place_matrix(l, &w->v, &at);
-	place_matrix(l, &w->o, &at);
-	place_matrix(l, &w->gate, &at);
-	place_matrix(l, &w->up, &at);
-	place_matrix(l, &w->down, &at);
+	for (int i = 0; i < MATRIX_SLOTS; i++)
+		if (w->matrix[i].packed)
+			place_matrix(l, &w->matrix[i], &at);
 	if (weights_gate_up_interleaved(w->gate.type, w->up.type))
 		w->up.packed =
 			w->gate.packed + weight_block_bytes(w->gate.type, weight_layout_of(l->target), w->gate.k);
-	for (unsigned i = 0; i < sizeof vectors / sizeof *vectors; i++)
-		if (*vectors[i])
-			*vectors[i] = buffer(l, BUFFER_VECTORS);
+	for (int i = 0; i < VECTOR_SLOTS; i++)
+		if (w->vector[i])
+			w->vector[i] = buffer(l, BUFFER_VECTORS);
 	l->layer_bytes = at;
 	l->weights.final_norm = buffer(l, BUFFER_VECTORS);
 	l->weights.lm_head.packed = l->weights.embed.packed = l->stretch;

@@ -15,11 +15,9 @@ static double elements(const struct model_tensor *t) { return (double)t->rows * 
 static double layer_parameters(const struct model_spec *s)
 {
 	double sum = 0;
-	for (uint32_t i = 0; i < s->layers; i++) {
-		const struct model_layer *l = &s->layer[i];
-		sum += elements(&l->q) + elements(&l->k) + elements(&l->v) + elements(&l->o) + elements(&l->gate) +
-		       elements(&l->up) + elements(&l->down);
-	}
+	for (uint32_t i = 0; i < s->layers; i++)
+		for (int k = 0; k < MATRIX_SLOTS; k++)
+			sum += elements(&s->layer[i].matrix[k]);
 	return sum;
 }
 

@@ -371,9 +371,8 @@ void model_describe(const struct model *m, char *out, size_t cap)
 
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
-		const struct model_tensor *const t[] = { &l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down };
-		for (size_t k = 0; k < sizeof t / sizeof *t; k++)
-			bytes[t[k]->type] += t[k]->bytes;
+		for (int k = 0; k < MATRIX_SLOTS; k++)
+			bytes[l->matrix[k].type] += l->matrix[k].bytes;
 	}
 	for (int t = 0; t < DTYPE_COUNT; t++)
 		if (bytes[t] > bytes[most])

@@ -22,6 +22,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "loaders/tensor_slots.h"
 
 enum model_arch {
 	MODEL_LLAMA,
@@ -66,11 +67,26 @@ struct model_tensor {
 	                  * back to i and head_dim/2 + i; no kernel knows of the other order. */
 };
 
+/* Each tensor by its name in tensor_slots.h, and by its place among those of its sort. */
 struct model_layer {
-	struct model_tensor attn_norm, q, k, v, o, ffn_norm, gate, up, down;
-	struct model_tensor q_bias, k_bias, v_bias, o_bias, gate_bias, up_bias, down_bias;
-	struct model_tensor q_norm, k_norm;
+	union {
+		struct {
+#define X(name, ...) struct model_tensor name;
+			MATRIX_SLOTS_EACH(X)
+#undef X
+		};
+		struct model_tensor matrix[MATRIX_SLOTS];
+	};
+	union {
+		struct {
+#define X(name, ...) struct model_tensor name;
+			VECTOR_SLOTS_EACH(X)
+#undef X
+		};
+		struct model_tensor vector[VECTOR_SLOTS];
+	};
 };
+_Static_assert(sizeof(struct model_layer) == TENSOR_SLOTS * sizeof(struct model_tensor), "a layer is its tensors");
 
 struct model_spec {
 	enum model_arch arch;

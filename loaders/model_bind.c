@@ -39,41 +39,30 @@ static bool weight_type_ok(enum dtype t, bool vector)
 	}
 }
 
-enum dim { ONE, HIDDEN, Q_ROWS, KV_ROWS, FFN, HEAD_DIM };
-
-/* Which of the needs governs a slot. */
-enum group { WEIGHT, QKV_BIAS, O_BIAS, MLP_BIAS, QK_NORM };
-
 struct slot {
 	size_t at;           /* in struct model_layer */
 	const char *name[2]; /* indexed by enum model_format */
-	enum dim rows, cols; /* rows ONE: a vector */
-	enum group group;
-	bool rotated; /* Q and K: rows in rotation order */
+	enum tensor_width rows, cols;
+	bool vector;
+	enum tensor_group group;
+	enum tensor_order order;
 };
 
-#define AT(field) offsetof(struct model_layer, field)
-static const struct slot slots[] = {
-	{ AT(attn_norm), { "attn_norm.weight", "input_layernorm.weight" }, ONE, HIDDEN, WEIGHT, false },
-	{ AT(q), { "attn_q.weight", "self_attn.q_proj.weight" }, Q_ROWS, HIDDEN, WEIGHT, true },
-	{ AT(k), { "attn_k.weight", "self_attn.k_proj.weight" }, KV_ROWS, HIDDEN, WEIGHT, true },
-	{ AT(v), { "attn_v.weight", "self_attn.v_proj.weight" }, KV_ROWS, HIDDEN, WEIGHT, false },
-	{ AT(o), { "attn_output.weight", "self_attn.o_proj.weight" }, HIDDEN, Q_ROWS, WEIGHT, false },
-	{ AT(ffn_norm), { "ffn_norm.weight", "post_attention_layernorm.weight" }, ONE, HIDDEN, WEIGHT, false },
-	{ AT(gate), { "ffn_gate.weight", "mlp.gate_proj.weight" }, FFN, HIDDEN, WEIGHT, false },
-	{ AT(up), { "ffn_up.weight", "mlp.up_proj.weight" }, FFN, HIDDEN, WEIGHT, false },
-	{ AT(down), { "ffn_down.weight", "mlp.down_proj.weight" }, HIDDEN, FFN, WEIGHT, false },
-	{ AT(q_bias), { "attn_q.bias", "self_attn.q_proj.bias" }, ONE, Q_ROWS, QKV_BIAS, true },
-	{ AT(k_bias), { "attn_k.bias", "self_attn.k_proj.bias" }, ONE, KV_ROWS, QKV_BIAS, true },
-	{ AT(v_bias), { "attn_v.bias", "self_attn.v_proj.bias" }, ONE, KV_ROWS, QKV_BIAS, false },
-	{ AT(o_bias), { "attn_output.bias", "self_attn.o_proj.bias" }, ONE, HIDDEN, O_BIAS, false },
-	{ AT(gate_bias), { "ffn_gate.bias", "mlp.gate_proj.bias" }, ONE, FFN, MLP_BIAS, false },
-	{ AT(up_bias), { "ffn_up.bias", "mlp.up_proj.bias" }, ONE, FFN, MLP_BIAS, false },
-	{ AT(down_bias), { "ffn_down.bias", "mlp.down_proj.bias" }, ONE, HIDDEN, MLP_BIAS, false },
-	{ AT(q_norm), { "attn_q_norm.weight", "self_attn.q_norm.weight" }, ONE, HEAD_DIM, QK_NORM, false },
-	{ AT(k_norm), { "attn_k_norm.weight", "self_attn.k_norm.weight" }, ONE, HEAD_DIM, QK_NORM, false },
+/* clang-format off */
+static const struct slot slots[TENSOR_SLOTS] = {
+#define MATRIX(name, gguf, hf, rows, cols, group, order) \
+	{ offsetof(struct model_layer, name), { gguf, hf }, WIDTH_##rows, WIDTH_##cols, \
+	  false, GROUP_##group, ORDER_##order },
+#define VECTOR(name, gguf, hf, cols, group, order) \
+	{ offsetof(struct model_layer, name), { gguf, hf }, WIDTH_ONE, WIDTH_##cols, \
+	  true, GROUP_##group, ORDER_##order },
+	TENSOR_SLOTS_EACH(MATRIX, VECTOR)
+#undef MATRIX
+#undef VECTOR
 };
-enum { SLOTS = sizeof slots / sizeof *slots, REQUIRED_PER_LAYER = 9, NAME_CAP = 64 };
+/* clang-format on */
+
+enum { NAME_CAP = 64 };
 
 static const char *const layer_prefix[2] = { "blk.", "model.layers." };
 static const char *const embed_name[2] = { "token_embd.weight", "model.embed_tokens.weight" };
@@ -149,9 +138,20 @@ static bool check_rope(struct binder *b)
 	       hparam_range(l, "the YaRN attention factor", r->attention_factor, 1e-6, 1e6, err);
 }
 
+/* So many tensors every layer has. */
+static uint32_t required_per_layer(void)
+{
+	uint32_t sum = 0;
+
+	for (int k = 0; k < TENSOR_SLOTS; k++)
+		sum += slots[k].group == GROUP_WEIGHT;
+	return sum;
+}
+
 static bool check_hparams(struct binder *b)
 {
 	const struct model_spec *s = &b->m->spec;
+	uint32_t required = required_per_layer();
 	const struct {
 		const char *key;
 		double value, most;
@@ -172,11 +172,11 @@ static bool check_hparams(struct binder *b)
 	if (!hparam_range(b->label, "the norms' epsilon", (double)s->norm_eps, 1e-30, 1, b->err) ||
 	    !check_attention(b) || !check_rope(b))
 		return false;
-	if (s->layers > b->f->n_entries / REQUIRED_PER_LAYER)
+	if (s->layers > b->f->n_entries / required)
 		return error_set(b->err, ERROR_FORMAT,
 		                 "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32
-		                 " tensors, expected at least %d in a layer",
-		                 b->label, s->layers, b->f->n_entries, REQUIRED_PER_LAYER);
+		                 " tensors, expected at least %" PRIu32 " in a layer",
+		                 b->label, s->layers, b->f->n_entries, required);
 	/* what describes a layer here is less than the layer takes in the file, but for a few tiny ones, or a file cut
 	 * on purpose */
 	if (s->layers > 16 && !(b->f->flags & MODEL_HEADER_ONLY) &&
@@ -187,14 +187,14 @@ static bool check_hparams(struct binder *b)
 	return true;
 }
 
-static uint64_t extent(const struct model_spec *s, enum dim d)
+static uint64_t extent(const struct model_spec *s, enum tensor_width w)
 {
-	switch (d) {
-	case HIDDEN: return s->hidden;
-	case Q_ROWS: return (uint64_t)s->heads * s->head_dim;
-	case KV_ROWS: return (uint64_t)s->kv_heads * s->head_dim;
-	case FFN: return s->ffn;
-	case HEAD_DIM: return s->head_dim;
+	switch (w) {
+	case WIDTH_HIDDEN: return s->hidden;
+	case WIDTH_QUERIES: return (uint64_t)s->heads * s->head_dim;
+	case WIDTH_KEYS: return (uint64_t)s->kv_heads * s->head_dim;
+	case WIDTH_FFN: return s->ffn;
+	case WIDTH_HEAD_DIM: return s->head_dim;
 	default: return 1;
 	}
 }
@@ -265,32 +265,21 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	return true;
 }
 
-static enum model_need need_of(const struct model_needs *n, enum group group)
-{
-	switch (group) {
-	case QKV_BIAS: return n->qkv_bias;
-	case O_BIAS: return n->o_bias;
-	case MLP_BIAS: return n->mlp_bias;
-	case QK_NORM: return n->qk_norm;
-	default: return NEED_ALWAYS;
-	}
-}
-
 static bool bind_layer(struct binder *b, uint32_t i)
 {
 	const struct model_spec *s = &b->m->spec;
 	char name[NAME_CAP];
 
-	for (size_t k = 0; k < SLOTS; k++) {
+	for (int k = 0; k < TENSOR_SLOTS; k++) {
 		const struct slot *slot = &slots[k];
 		struct model_tensor *t = (struct model_tensor *)((char *)&s->layer[i] + slot->at);
-		const char *own = slot->at == AT(ffn_norm) && b->f->format == MODEL_GGUF ? b->f->arch->ffn_norm : NULL;
+		const char *own = k == SLOT_ffn_norm && b->f->format == MODEL_GGUF ? b->f->arch->ffn_norm : NULL;
 		snprintf(name, sizeof name, "%s%" PRIu32 ".%s", layer_prefix[b->f->format], i,
 		         own ? own : slot->name[b->f->format]);
-		if (!bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->rows == ONE,
-		          need_of(&b->f->needs, slot->group), t))
+		if (!bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->vector,
+		          b->f->needs.group[slot->group], t))
 			return false;
-		t->rope_pairs = slot->rotated && b->f->needs.rope_pairs && t->bytes;
+		t->rope_pairs = slot->order == ORDER_ROTATED && b->f->needs.rope_pairs && t->bytes;
 	}
 	return true;
 }
@@ -360,7 +349,7 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	if (!check_hparams(&b))
 		return false;
 	s->layer = calloc(s->layers, sizeof *s->layer);
-	f->strings_size = ((size_t)s->layers * SLOTS + 3) * NAME_CAP;
+	f->strings_size = ((size_t)s->layers * TENSOR_SLOTS + 3) * NAME_CAP;
 	f->strings = malloc(f->strings_size);
 	if (!s->layer || !f->strings)
 		return error_set(err, ERROR_MEMORY, "%s: no memory to describe %" PRIu32 " layers", label, s->layers);

@@ -125,11 +125,14 @@ static bool read_arch(struct reader *r)
 	struct model_file *f = r->m->file;
 	r->m->spec.arch = row->arch;
 	f->arch = row;
-	f->needs = (struct model_needs){ .qkv_bias = NEED_IF_PRESENT,
-		                         .o_bias = NEED_IF_PRESENT,
-		                         .mlp_bias = NEED_IF_PRESENT,
-		                         .qk_norm = row->qk_norm ? NEED_ALWAYS : NEED_NOT,
-		                         .rope_pairs = row->gguf_pairs };
+	f->needs = (struct model_needs){
+		.group = { [GROUP_WEIGHT] = NEED_ALWAYS,
+		           [GROUP_QKV_BIAS] = NEED_IF_PRESENT,
+		           [GROUP_O_BIAS] = NEED_IF_PRESENT,
+		           [GROUP_MLP_BIAS] = NEED_IF_PRESENT,
+		           [GROUP_QK_NORM] = row->qk_norm ? NEED_ALWAYS : NEED_NOT },
+		.rope_pairs = row->gguf_pairs
+	};
 	f->arch_name = copy_text(&name);
 	return f->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
 }

@@ -249,17 +249,19 @@ static bool read_needs(struct reader *r)
 	const struct arch_row *row = r->row;
 	bool bias = false, o_bias = false, mlp_bias = false;
 
-	*n = (struct model_needs){ .qk_norm = row->qk_norm ? NEED_ALWAYS : NEED_NOT,
-		                   .tied_by_config = row->tied,
-		                   .rope_pairs = row->hf_pairs };
+	*n = (struct model_needs){
+		.group = { [GROUP_WEIGHT] = NEED_ALWAYS, [GROUP_QK_NORM] = row->qk_norm ? NEED_ALWAYS : NEED_NOT },
+		.tied_by_config = row->tied,
+		.rope_pairs = row->hf_pairs
+	};
 	if ((row->bias && !get_bool(r, r->root, row->bias, &bias)) ||
 	    (row->o_bias && !get_bool(r, r->root, row->o_bias, &o_bias)) ||
 	    (row->mlp_bias && !get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||
 	    !get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
 		return false;
-	n->qkv_bias = bias || row->qkv_bias ? NEED_ALWAYS : NEED_NOT;
-	n->o_bias = o_bias ? NEED_ALWAYS : NEED_NOT;
-	n->mlp_bias = mlp_bias ? NEED_ALWAYS : NEED_NOT;
+	n->group[GROUP_QKV_BIAS] = bias || row->qkv_bias ? NEED_ALWAYS : NEED_NOT;
+	n->group[GROUP_O_BIAS] = o_bias ? NEED_ALWAYS : NEED_NOT;
+	n->group[GROUP_MLP_BIAS] = mlp_bias ? NEED_ALWAYS : NEED_NOT;
 	return true;
 }
 

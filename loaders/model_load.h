@@ -38,11 +38,11 @@ struct catalog_entry {
 	uint32_t part, tensor;
 };
 
-/* What the tensors must be, beyond the hyperparameters: who has biases, who has norms of Q and K. */
+/* What the tensors must be, beyond the hyperparameters: which groups of them there are. */
 enum model_need { NEED_NOT, NEED_IF_PRESENT, NEED_ALWAYS };
 
 struct model_needs {
-	enum model_need qkv_bias, o_bias, mlp_bias, qk_norm;
+	enum model_need group[TENSOR_GROUPS];
 	bool tied_by_config; /* HF: tie_word_embeddings; GGUF: tied when output.weight is missing */
 	bool rope_pairs;     /* Q and K rows: rotation pairs adjacent */
 };

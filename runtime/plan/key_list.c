@@ -53,27 +53,23 @@ static bool set_add(struct key_set *s, const struct key *key)
 
 /* ---- layers that are alike need the same kernels: one of each sort is planned */
 
-enum { MATRICES = 7, VECTORS = 9 };
 struct sort {
-	enum dtype type[MATRICES];
-	bool vector[VECTORS], sliding;
+	enum dtype type[MATRIX_SLOTS];
+	bool matrix[MATRIX_SLOTS], vector[VECTOR_SLOTS], sliding;
 };
 
 static struct sort sort_of(const struct model_spec *s, uint32_t layer)
 {
 	const struct model_layer *l = &s->layer[layer];
-	const struct model_tensor *const matrix[MATRICES] = { &l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down };
-	const struct model_tensor *const vector[VECTORS] = {
-		&l->q_norm, &l->k_norm,    &l->q_bias,  &l->k_bias,   &l->v_bias,
-		&l->o_bias, &l->gate_bias, &l->up_bias, &l->down_bias
-	};
 	struct sort sort;
 
 	memset(&sort, 0, sizeof sort);
-	for (int i = 0; i < MATRICES; i++)
-		sort.type[i] = matrix[i]->type;
-	for (int i = 0; i < VECTORS; i++)
-		sort.vector[i] = vector[i]->bytes != 0;
+	for (int i = 0; i < MATRIX_SLOTS; i++) {
+		sort.type[i] = l->matrix[i].type;
+		sort.matrix[i] = l->matrix[i].bytes != 0;
+	}
+	for (int i = 0; i < VECTOR_SLOTS; i++)
+		sort.vector[i] = l->vector[i].bytes != 0;
 	sort.sliding = s->layer_is_sliding && s->layer_is_sliding[layer];
 	return sort;
 }

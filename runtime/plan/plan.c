@@ -662,14 +662,11 @@ bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec
 		return true;
 	for (uint32_t i = 0; i < spec->layers; i++) {
 		const struct weights_layer *l = &w->layer[i];
-		const struct weights_matrix *const matrix[] = {
-			&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down
-		};
-		for (size_t m = 0; m < sizeof matrix / sizeof *matrix; m++) {
-			if (done[matrix[m]->type])
+		for (int m = 0; m < MATRIX_SLOTS; m++) {
+			if (!l->matrix[m].packed || done[l->matrix[m].type])
 				continue;
-			done[matrix[m]->type] = true;
-			is_new |= note_matmul(seen, matrix[m], tokens, opt);
+			done[l->matrix[m].type] = true;
+			is_new |= note_matmul(seen, &l->matrix[m], tokens, opt);
 		}
 	}
 	return note(&seen->attention,

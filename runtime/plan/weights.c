@@ -11,7 +11,7 @@
 #include "runtime/host/system.h"
 
 /* Slack behind the packed weights: kernels prefetch past the end and may load whole vectors there. */
-enum { ARENA_SLACK = 4096, ARENA_ALIGN = 4096, SLICE_BYTES = 4 << 20, READ_BYTES = 256 << 10, MATRICES_PER_LAYER = 7 };
+enum { ARENA_SLACK = 4096, ARENA_ALIGN = 4096, SLICE_BYTES = 4 << 20, READ_BYTES = 256 << 10 };
 
 /* One matrix to pack: where from, where to. */
 struct job {
@@ -174,8 +174,15 @@ static void pack_worker(void *user, int worker, int workers)
 struct entry {
 	const struct model_tensor *tensor;
 	struct weights_matrix *matrix;
-	enum { ALONE, FIRST_OF_TWO, SECOND_OF_TWO } place;
+	enum place { ALONE, FIRST_OF_TWO, SECOND_OF_TWO } place;
 };
+
+static enum place place_of(const struct model_layer *l, const struct model_tensor *t)
+{
+	if (!weights_gate_up_interleaved(l->gate.type, l->up.type))
+		return ALONE;
+	return t == &l->gate ? FIRST_OF_TWO : t == &l->up ? SECOND_OF_TWO : ALONE;
+}
 
 static size_t list_matrices(struct entry *e, const struct model_spec *s, struct weights *w)
 {
@@ -186,18 +193,9 @@ static size_t list_matrices(struct entry *e, const struct model_spec *s, struct 
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
 		struct weights_layer *wl = &w->layer[i];
-		bool alike = weights_gate_up_interleaved(l->gate.type, l->up.type);
-		const struct entry seven[MATRICES_PER_LAYER] = {
-			{ &l->q, &wl->q, ALONE },
-			{ &l->k, &wl->k, ALONE },
-			{ &l->v, &wl->v, ALONE },
-			{ &l->o, &wl->o, ALONE },
-			{ &l->gate, &wl->gate, alike ? FIRST_OF_TWO : ALONE },
-			{ &l->up, &wl->up, alike ? SECOND_OF_TWO : ALONE },
-			{ &l->down, &wl->down, ALONE }
-		};
-		memcpy(e + n, seven, sizeof seven);
-		n += MATRICES_PER_LAYER;
+		for (int k = 0; k < MATRIX_SLOTS; k++)
+			if (l->matrix[k].bytes)
+				e[n++] = (struct entry){ &l->matrix[k], &wl->matrix[k], place_of(l, &l->matrix[k]) };
 	}
 	e[n++] = (struct entry){ s->tied ? &s->embed : &s->lm_head, &w->lm_head, ALONE };
 	return n;
@@ -230,10 +228,10 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
                           struct error *err)
 {
 	const struct model_spec *s = &m->spec;
-	struct entry *e = calloc((size_t)s->layers * MATRICES_PER_LAYER + 2, sizeof *e);
+	struct entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e);
 	uint64_t at = 0;
 
-	p->job = calloc((size_t)s->layers * MATRICES_PER_LAYER + 2, sizeof *p->job);
+	p->job = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *p->job);
 	if (!e || !p->job) {
 		free(e);
 		return error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
@@ -328,38 +326,17 @@ static bool convert_vector(const float **place, struct vectors *v, const struct 
 	return true;
 }
 
-enum { VECTORS_PER_LAYER = 11 };
-
-static void layer_vectors(const struct model_layer *l, const struct model_tensor *t[VECTORS_PER_LAYER])
-{
-	const struct model_tensor *all[VECTORS_PER_LAYER] = {
-		&l->attn_norm, &l->ffn_norm, &l->q_norm,    &l->k_norm,  &l->q_bias,   &l->k_bias,
-		&l->v_bias,    &l->o_bias,   &l->gate_bias, &l->up_bias, &l->down_bias
-	};
-	memcpy(t, all, sizeof all);
-}
-
-/* In the order of layer_vectors(). */
-static void layer_places(struct weights_layer *l, const float **out[VECTORS_PER_LAYER])
-{
-	const float **all[VECTORS_PER_LAYER] = { &l->attn_norm, &l->ffn_norm, &l->q_norm,   &l->k_norm,
-		                                 &l->q_bias,    &l->k_bias,   &l->v_bias,   &l->o_bias,
-		                                 &l->gate_bias, &l->up_bias,  &l->down_bias };
-	memcpy(out, all, sizeof all);
-}
-
 /* How many floats the vectors take together, and how many bytes the longest takes in its file. */
 static uint64_t measure_vectors(const struct model_spec *s, size_t *longest)
 {
-	const struct model_tensor *t[VECTORS_PER_LAYER];
 	uint64_t floats = numerics_pad(s->final_norm.cols);
 
 	*longest = s->final_norm.bytes;
 	for (uint32_t i = 0; i < s->layers; i++) {
-		layer_vectors(&s->layer[i], t);
-		for (int v = 0; v < VECTORS_PER_LAYER; v++) {
-			floats += t[v]->bytes ? numerics_pad(t[v]->cols) : 0;
-			*longest = t[v]->bytes > *longest ? t[v]->bytes : *longest;
+		for (int v = 0; v < VECTOR_SLOTS; v++) {
+			const struct model_tensor *t = &s->layer[i].vector[v];
+			floats += t->bytes ? numerics_pad(t->cols) : 0;
+			*longest = t->bytes > *longest ? t->bytes : *longest;
 		}
 	}
 	return floats;
@@ -367,16 +344,11 @@ static uint64_t measure_vectors(const struct model_spec *s, size_t *longest)
 
 static bool convert_all(struct weights *w, struct vectors *to, const struct model *m, struct error *err)
 {
-	const struct model_tensor *t[VECTORS_PER_LAYER];
 	bool ok = convert_vector(&w->final_norm, to, m, &m->spec.final_norm, err);
 
-	for (uint32_t i = 0; i < m->spec.layers; i++) {
-		const float **out[VECTORS_PER_LAYER];
-		layer_vectors(&m->spec.layer[i], t);
-		layer_places(&w->layer[i], out);
-		for (int v = 0; v < VECTORS_PER_LAYER && ok; v++)
-			ok = convert_vector(out[v], to, m, t[v], err);
-	}
+	for (uint32_t i = 0; i < m->spec.layers; i++)
+		for (int v = 0; v < VECTOR_SLOTS && ok; v++)
+			ok = convert_vector(&w->layer[i].vector[v], to, m, &m->spec.layer[i].vector[v], err);
 	return ok;
 }
 
@@ -413,22 +385,16 @@ static const float somewhere[1];
 
 static void describe_vectors(struct weights *w, const struct model_spec *s)
 {
-	const struct model_tensor *t[VECTORS_PER_LAYER];
-
 	w->final_norm = somewhere;
-	for (uint32_t i = 0; i < s->layers; i++) {
-		const float **out[VECTORS_PER_LAYER];
-		layer_vectors(&s->layer[i], t);
-		layer_places(&w->layer[i], out);
-		for (int v = 0; v < VECTORS_PER_LAYER; v++)
-			*out[v] = t[v]->bytes ? somewhere : NULL;
-	}
+	for (uint32_t i = 0; i < s->layers; i++)
+		for (int v = 0; v < VECTOR_SLOTS; v++)
+			w->layer[i].vector[v] = s->layer[i].vector[v].bytes ? somewhere : NULL;
 }
 
 bool weights_describe(struct weights *w, const struct model_spec *s, struct error *err)
 {
 	bool ok = allocate_layers(w, s, err);
-	struct entry *e = ok ? calloc((size_t)s->layers * MATRICES_PER_LAYER + 2, sizeof *e) : NULL;
+	struct entry *e = ok ? calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e) : NULL;
 
 	if (ok && !e)
 		ok = error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);

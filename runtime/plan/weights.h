@@ -20,10 +20,24 @@ struct weights_matrix {
 	                          weights_gate_up_interleaved() */
 };
 
+/* Each as in struct model_layer. Vectors are padded to 32 with zeros; NULL: none. */
 struct weights_layer {
-	struct weights_matrix q, k, v, o, gate, up, down;
-	const float *attn_norm, *ffn_norm, *q_norm, *k_norm; /* padded to 32 with zeros; NULL: none */
-	const float *q_bias, *k_bias, *v_bias, *o_bias, *gate_bias, *up_bias, *down_bias;
+	union {
+		struct {
+#define X(name, ...) struct weights_matrix name;
+			MATRIX_SLOTS_EACH(X)
+#undef X
+		};
+		struct weights_matrix matrix[MATRIX_SLOTS];
+	};
+	union {
+		struct {
+#define X(name, ...) const float *name;
+			VECTOR_SLOTS_EACH(X)
+#undef X
+		};
+		const float *vector[VECTOR_SLOTS];
+	};
 };
 
 struct weights {

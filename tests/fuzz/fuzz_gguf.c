@@ -84,7 +84,7 @@ static void read_model(const uint8_t *p, size_t n)
 	touch_tensor(&m, &m.spec.embed);
 	touch_tensor(&m, &m.spec.lm_head);
 	for (uint32_t i = 0; i < m.spec.layers; i++)
-		for (size_t k = 0; k < sizeof(struct model_layer) / sizeof(struct model_tensor); k++)
+		for (int k = 0; k < TENSOR_SLOTS; k++)
 			touch_tensor(&m, (const struct model_tensor *)&m.spec.layer[i] + k);
 	model_describe(&m, line, sizeof line);
 	model_close(&m);

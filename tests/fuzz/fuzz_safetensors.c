@@ -75,7 +75,7 @@ void fuzz_safetensors(const uint8_t *p, size_t n)
 	read_index(p, config);
 	if (model_open_memory(&m, p + config, n - config, p, config, 0, &err)) {
 		for (uint32_t i = 0; i < m.spec.layers; i++)
-			for (size_t k = 0; k < sizeof(struct model_layer) / sizeof(struct model_tensor); k++)
+			for (int k = 0; k < TENSOR_SLOTS; k++)
 				touch_tensor(&m, (const struct model_tensor *)&m.spec.layer[i] + k);
 		model_close(&m);
 	} else if (!err.text[0])

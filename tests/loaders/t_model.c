@@ -117,7 +117,7 @@ static void same_models(const struct model *ma, const struct model *mb)
 	same_tensor(ma, &a->final_norm, mb, &b->final_norm);
 	same_tensor(ma, &a->lm_head, mb, &b->lm_head);
 	for (uint32_t i = 0; i < a->layers; i++)
-		for (size_t k = 0; k < sizeof(struct model_layer) / sizeof(struct model_tensor); k++)
+		for (int k = 0; k < TENSOR_SLOTS; k++)
 			same_tensor(ma, (const struct model_tensor *)&a->layer[i] + k, mb,
 			            (const struct model_tensor *)&b->layer[i] + k);
 }

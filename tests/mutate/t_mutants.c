@@ -180,7 +180,7 @@ static void read_tensors(const struct model *m)
 	struct error err = { 0 };
 
 	for (uint32_t i = 0; i < m->spec.layers; i++)
-		for (size_t k = 0; k < sizeof(struct model_layer) / sizeof(struct model_tensor); k++) {
+		for (int k = 0; k < TENSOR_SLOTS; k++) {
 			const struct model_tensor *x = (const struct model_tensor *)&m->spec.layer[i] + k;
 			uint8_t *p = malloc(x->bytes + 1);
 			assert_true(p && x->bytes == x->rows * x->row_bytes &&

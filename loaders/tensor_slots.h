@@ -1,0 +1,71 @@
+/* loaders/tensor_slots.h - the tensors that a layer may have: one table, and whoever walks over a layer expands it.
+ *
+ * Owns: each tensor's name in code, its names in files, its size, and the group that decides whether a model has it.
+ * A row makes the tensor known to the loaders, to the packing of weights and to the lists of kernels; what computes
+ * with it is an architecture's layer (runtime/plan/arch_*.c).
+ *
+ * Matrices stand in the order in which a token reads them, which is their order in memory, too.
+ */
+#ifndef LOADERS_TENSOR_SLOTS_H
+#define LOADERS_TENSOR_SLOTS_H
+
+/* How many rows or columns. */
+enum tensor_width { WIDTH_ONE, WIDTH_HIDDEN, WIDTH_QUERIES, WIDTH_KEYS, WIDTH_FFN, WIDTH_HEAD_DIM };
+
+/* Tensors that a model has together or not at all. */
+enum tensor_group { GROUP_WEIGHT, GROUP_QKV_BIAS, GROUP_O_BIAS, GROUP_MLP_BIAS, GROUP_QK_NORM, TENSOR_GROUPS };
+
+/* Whether the elements are those of queries or keys, in the order of their rotation (model_tensor.rope_pairs). */
+enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
+
+/* MATRIX(name, name in GGUF, name in safetensors, rows, columns, group, order)
+ * VECTOR(name, name in GGUF, name in safetensors, elements, group, order) */
+/* clang-format off */
+#define TENSOR_SLOTS_EACH(MATRIX, VECTOR) \
+	VECTOR(attn_norm, "attn_norm.weight", "input_layernorm.weight", HIDDEN, WEIGHT, PLAIN) \
+	MATRIX(q, "attn_q.weight", "self_attn.q_proj.weight", QUERIES, HIDDEN, WEIGHT, ROTATED) \
+	MATRIX(k, "attn_k.weight", "self_attn.k_proj.weight", KEYS, HIDDEN, WEIGHT, ROTATED) \
+	MATRIX(v, "attn_v.weight", "self_attn.v_proj.weight", KEYS, HIDDEN, WEIGHT, PLAIN) \
+	MATRIX(o, "attn_output.weight", "self_attn.o_proj.weight", HIDDEN, QUERIES, WEIGHT, PLAIN) \
+	VECTOR(ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight", HIDDEN, WEIGHT, PLAIN) \
+	MATRIX(gate, "ffn_gate.weight", "mlp.gate_proj.weight", FFN, HIDDEN, WEIGHT, PLAIN) \
+	MATRIX(up, "ffn_up.weight", "mlp.up_proj.weight", FFN, HIDDEN, WEIGHT, PLAIN) \
+	MATRIX(down, "ffn_down.weight", "mlp.down_proj.weight", HIDDEN, FFN, WEIGHT, PLAIN) \
+	VECTOR(q_bias, "attn_q.bias", "self_attn.q_proj.bias", QUERIES, QKV_BIAS, ROTATED) \
+	VECTOR(k_bias, "attn_k.bias", "self_attn.k_proj.bias", KEYS, QKV_BIAS, ROTATED) \
+	VECTOR(v_bias, "attn_v.bias", "self_attn.v_proj.bias", KEYS, QKV_BIAS, PLAIN) \
+	VECTOR(o_bias, "attn_output.bias", "self_attn.o_proj.bias", HIDDEN, O_BIAS, PLAIN) \
+	VECTOR(gate_bias, "ffn_gate.bias", "mlp.gate_proj.bias", FFN, MLP_BIAS, PLAIN) \
+	VECTOR(up_bias, "ffn_up.bias", "mlp.up_proj.bias", FFN, MLP_BIAS, PLAIN) \
+	VECTOR(down_bias, "ffn_down.bias", "mlp.down_proj.bias", HIDDEN, MLP_BIAS, PLAIN) \
+	VECTOR(q_norm, "attn_q_norm.weight", "self_attn.q_norm.weight", HEAD_DIM, QK_NORM, PLAIN) \
+	VECTOR(k_norm, "attn_k_norm.weight", "self_attn.k_norm.weight", HEAD_DIM, QK_NORM, PLAIN)
+/* clang-format on */
+
+#define TENSOR_SLOTS_NONE(...)
+/* Those of one sort: X(name, ...) as above. */
+#define MATRIX_SLOTS_EACH(X) TENSOR_SLOTS_EACH(X, TENSOR_SLOTS_NONE)
+#define VECTOR_SLOTS_EACH(X) TENSOR_SLOTS_EACH(TENSOR_SLOTS_NONE, X)
+
+enum tensor_slot {
+#define X(name, ...) SLOT_##name,
+	TENSOR_SLOTS_EACH(X, X)
+#undef X
+		TENSOR_SLOTS
+};
+
+/* The places in arrays of matrices or vectors alone. */
+enum matrix_slot {
+#define X(name, ...) MATRIX_##name,
+	MATRIX_SLOTS_EACH(X)
+#undef X
+		MATRIX_SLOTS
+};
+enum vector_slot {
+#define X(name, ...) VECTOR_##name,
+	VECTOR_SLOTS_EACH(X)
+#undef X
+		VECTOR_SLOTS
+};
+
+#endif
