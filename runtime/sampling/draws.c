@@ -73,12 +73,13 @@ int32_t draw_mirostat(struct candidates *c, const struct mirostat *m, int32_t co
 int32_t draw_mirostat_v2(struct candidates *c, const struct mirostat *m, double u, float *mu)
 {
 	float most = candidates_max(c);
-	double log_sum = math_host_log(candidates_exp(c)), least = most + log_sum - (double)*mu * LN2;
+	double above = math_host_log(candidates_exp(c)) - (double)*mu * LN2, least = (double)most + above;
+	float bound = (double)(float)least < least ? nextafterf((float)least, INFINITY) : (float)least;
 
-	if (least > most)
+	if (above > 0) /* even the likeliest is too surprising */
 		candidates_keep_first(c, 1);
 	else if (isfinite(most))
-		candidates_keep_from(c, (float)least);
+		candidates_keep_from(c, bound);
 	candidates_sort(c);
 	return draw_and_learn(c, m, u, mu);
 }

@@ -26,7 +26,83 @@ void sampling_close(struct sampling *s)
 {
 	free(s->work);
 	free(s->candidate);
+	chain_close(s->chain);
+	free(s->after);
 }
+
+/* ---- random numbers */
+
+static double random_unit(uint64_t seed, uint64_t position)
+{
+	uint64_t z = seed + (position + 1) * 0x9e3779b97f4a7c15ull; /* splitmix64 (Steele, Lea, Flood 2014) */
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	z ^= z >> 31;
+	return (double)(z >> 11) * 0x1p-53;
+}
+
+/* ---- with a chain */
+
+bool sampling_use(struct sampling *s, const struct chain_options *o, size_t context, struct chain_pieces pieces,
+                  struct error *err)
+{
+	struct chain *chain = o ? chain_open(o, s->vocab, context, pieces, err) : NULL;
+	struct chain_state *after = NULL;
+
+	if (o && !chain)
+		return false;
+	if (chain && chain_has_state(chain)) {
+		after = malloc((context + 2) * sizeof *after);
+		if (!after) {
+			chain_close(chain);
+			return error_set(err, ERROR_MEMORY, "no memory for the samplers' state at %zu positions",
+			                 context);
+		}
+		after[0] = chain_begin(chain);
+	}
+	chain_close(s->chain);
+	free(s->after);
+	s->chain = chain;
+	s->after = after;
+	s->known = 0;
+	return true;
+}
+
+void sampling_rewind(struct sampling *s, size_t n)
+{
+	if (s->known > n)
+		s->known = n;
+}
+
+/* The state before the draw at a position as far as states are known. */
+static struct chain_state state_before(const struct sampling *s, const int32_t *history, size_t position)
+{
+	struct chain_state state = s->after[position];
+
+	if (position)
+		chain_accept(s->chain, &state, history[position - 1]);
+	return state;
+}
+
+static int32_t choose_by_chain(struct sampling *s, const float *logits, const int32_t *history, size_t position)
+{
+	static const uint64_t other_numbers = 0x9b05688c2b3e6c1full; /* XTC's are not the draw's */
+	const struct chain_draws u = { random_unit(s->params.seed ^ other_numbers, position),
+		                       random_unit(s->params.seed, position) };
+	struct chain_state state = { 0 };
+
+	if (!s->after)
+		return chain_choose(s->chain, logits, history, position, u, &state);
+	for (; s->known < position; s->known++) /* tokens that were fed: nothing was drawn */
+		s->after[s->known + 1] = state_before(s, history, s->known);
+	state = state_before(s, history, position);
+	int32_t id = chain_choose(s->chain, logits, history, position, u, &state);
+	s->after[position + 1] = state;
+	s->known = position + 1;
+	return id;
+}
+
+/* ---- without */
 
 static const float *penalise(struct sampling *s, const float *logits, const int32_t *history, size_t n)
 {
@@ -64,15 +140,6 @@ static void sift(struct sampling_candidate *h, int32_t at, int32_t n)
 		at = kid;
 	}
 	h[at] = c;
-}
-
-static double random_unit(uint64_t seed, uint64_t position)
-{
-	uint64_t z = seed + (position + 1) * 0x9e3779b97f4a7c15ull; /* splitmix64 (Steele, Lea, Flood 2014) */
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	z ^= z >> 31;
-	return (double)(z >> 11) * 0x1p-53;
 }
 
 /* Takes candidates from the heap, best first, into the array's end (heap sort), until the filters are satisfied.
@@ -115,6 +182,8 @@ int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *
 	struct sampling_candidate *h = s->candidate;
 	int32_t n = 0;
 
+	if (s->chain)
+		return choose_by_chain(s, logits, history, position);
 	logits = penalise(s, logits, history, position);
 	int32_t best = greatest_first(logits, s->vocab);
 	if (!(p->temperature > 0) || p->top_k == 1)

@@ -1,24 +1,39 @@
-/* runtime/sampling/sampling.h - from logits to one token.
+/* runtime/sampling/sampling.h - a session's choice of tokens.
  *
- * Owns: the order of the filters (repeat penalty, top-k, top-p, min-p, temperature, choice) and the random numbers. The
- * random number for position p is a function of (seed, p) alone: rewinding and choosing again gives the same token,
- * however the text was computed. Arithmetic is our own, so that a seed gives the same text on every machine.
+ * Owns: the random numbers, and the samplers' state by position. The random number for position p is a function of
+ * (seed, p) alone, and the state before a position is kept: rewinding and choosing again gives the same token, however
+ * the text was computed. Arithmetic is our own, so that a seed gives the same text on every machine.
+ *
+ * Where nothing but temperature, top-k, top-p, min-p and the repeat penalty is asked for, this file does it all
+ * (filters in the order penalty, top-k, top-p, min-p, temperature, draw), and a seed gives the text that it always
+ * gave. Everything else is a chain (chain.h).
  */
 #ifndef RUNTIME_SAMPLING_H
 #define RUNTIME_SAMPLING_H
 
 #include <stdbool.h>
 #include "runtime/jitrun.h"
+#include "runtime/sampling/chain.h"
 
 struct sampling {
 	jit_sampling params;
 	int32_t vocab;
 	float *work; /* vocab: logits after the penalty */
 	struct sampling_candidate *candidate;
+	struct chain *chain;       /* NULL: none is used */
+	struct chain_state *after; /* [context + 2]: [p + 1] is the state when position p was drawn and its token not
+	                              accepted yet; NULL: the chain has none */
+	size_t known;              /* after[] is, up to here */
 };
 
 bool sampling_open(struct sampling *s, int32_t vocab);
 void sampling_close(struct sampling *s);
+/* From now on tokens are chosen by this chain; o NULL: by params. Texts are of at most `context` tokens. False: err,
+ * and all is as it was. */
+bool sampling_use(struct sampling *s, const struct chain_options *o, size_t context, struct chain_pieces pieces,
+                  struct error *err);
+/* Tokens from position n on are forgotten. */
+void sampling_rewind(struct sampling *s, size_t n);
 /* history: the tokens before this position (position of them). Allocates nothing. */
 int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *history, size_t position);
 

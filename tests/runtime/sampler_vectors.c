@@ -142,8 +142,8 @@ const char *vector_piece(void *user, int32_t id, size_t *n)
 	(void)user;
 
 	piece[0] = (char)0xff;
-	piece[1] = (char)(id / 250);
-	piece[2] = (char)(id % 250);
+	piece[1] = (char)(1 + id / 250);
+	piece[2] = (char)(1 + id % 250);
 	*n = sizeof piece;
 	return piece;
 }

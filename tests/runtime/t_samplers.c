@@ -15,147 +15,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "runtime/sampling/draws.h"
-#include "runtime/sampling/dry.h"
-#include "runtime/sampling/filters.h"
-#include "runtime/sampling/penalties.h"
-#include "tests/runtime/sampler_vectors.h"
+#include "runtime/sampling/chain.h"
+#include "tests/runtime/sampler_stages.h"
 #include "tests/support/shared.h"
-
-/* One sampler of a case, and what it keeps between rounds. */
-struct stage {
-	const json_t *about;
-	const char *kind;
-	struct mt19937 draws;
-	float mu;
-	struct adaptive_state adaptive;
-};
-
-enum { STAGES = 12 };
-static struct {
-	struct candidates c;
-	int32_t text[VECTOR_HISTORY], tally[VECTOR_TOKENS], same[VECTOR_HISTORY];
-	size_t n_text;
-	struct stage stage[STAGES];
-	size_t n_stages;
-	const float *input;
-	int32_t n_input;
-	double xtc_u; /* drawn in this round, -1: not */
-} run;
-
-static float number(const struct stage *s, const char *name) { return vector_number(s->about, name); }
-static int32_t integer(const struct stage *s, const char *name) { return vector_integer(s->about, name); }
-
-/* ---- the samplers */
-
-static void apply_bias(const struct stage *s)
-{
-	struct logit_bias bias[8];
-	const json_t *all = json_object_get(s->about, "bias");
-	size_t n = json_array_size(all);
-
-	assert_true(n <= 8);
-	for (size_t i = 0; i < n; i++) {
-		const json_t *pair = json_array_get(all, i), *value = json_array_get(pair, 1);
-		bias[i].id = (int32_t)json_integer_value(json_array_get(pair, 0));
-		bias[i].bias = json_is_string(value) ? -INFINITY : (float)json_number_value(value);
-	}
-	penalties_bias(&run.c, bias, n);
-}
-
-static void apply_dry(const struct stage *s)
-{
-	static struct dry_breaker breaker[8];
-	struct dry d = { .multiplier = number(s, "multiplier"),
-		         .base = number(s, "base"),
-		         .allowed = integer(s, "allowed_length"),
-		         .window = integer(s, "last_n"),
-		         .breaker = breaker,
-		         .piece = vector_piece,
-		         .same = run.same };
-	const json_t *all = json_object_get(s->about, "breaker_tokens");
-
-	d.n_breakers = (uint32_t)json_array_size(all);
-	assert_true(d.n_breakers <= 8);
-	for (size_t b = 0; b < d.n_breakers; b++) {
-		const json_t *tokens = json_array_get(all, b);
-		breaker[b].n = VECTOR_PIECE * (uint32_t)json_array_size(tokens);
-		for (size_t i = 0, n; i < json_array_size(tokens); i++)
-			memcpy(breaker[b].bytes + VECTOR_PIECE * i,
-			       vector_piece(NULL, (int32_t)json_integer_value(json_array_get(tokens, i)), &n),
-			       VECTOR_PIECE);
-	}
-	dry_apply(&run.c, &d, run.text, run.n_text, run.tally);
-}
-
-static void apply_xtc(struct stage *s)
-{
-	float p = number(s, "p"), t = number(s, "t");
-	bool draws = p > 0 && !(t > 0.5f) && run.c.n > 1;
-
-	run.xtc_u = draws ? mt19937_float(&s->draws) : -1;
-	filter_xtc(&run.c, p, t, integer(s, "min_keep"), draws ? run.xtc_u : 0);
-}
-
-/* The engine draws no number when one candidate is left. */
-static int32_t apply_draw(struct stage *s)
-{
-	struct mt19937 before = s->draws;
-	const struct mirostat m =
-		strncmp(s->kind, "mirostat", 8) ? (struct mirostat){ 0, 0 }
-						: (struct mirostat){ number(s, "tau"), number(s, "eta") };
-	double u = mt19937_double(&s->draws);
-	int32_t chosen;
-
-	if (strcmp(s->kind, "mirostat") == 0)
-		chosen = draw_mirostat(&run.c, &m, integer(s, "m"), integer(s, "n_vocab"), u, &s->mu);
-	else if (strcmp(s->kind, "mirostat_v2") == 0)
-		chosen = draw_mirostat_v2(&run.c, &m, u, &s->mu);
-	else if (strcmp(s->kind, "adaptive_p") == 0)
-		chosen = draw_adaptive(&run.c, &(struct adaptive){ number(s, "target"), number(s, "decay") }, u,
-		                       &s->adaptive);
-	else
-		chosen = draw_token(&run.c, u);
-	if (run.c.n == 1)
-		s->draws = before;
-	return chosen;
-}
-
-/* Returns the place that was chosen, -1 from samplers that do not choose. */
-static int32_t apply(struct stage *s)
-{
-	struct candidates *c = &run.c;
-	const char *k = s->kind;
-
-	if (strcmp(k, "temp") == 0)
-		temperature_scale(c, number(s, "t"));
-	else if (strcmp(k, "temp_ext") == 0)
-		temperature_dynamic(c, number(s, "t"), number(s, "delta"), number(s, "exponent"));
-	else if (strcmp(k, "top_k") == 0)
-		filter_top_k(c, integer(s, "k"));
-	else if (strcmp(k, "top_p") == 0)
-		filter_top_p(c, number(s, "p"), integer(s, "min_keep"));
-	else if (strcmp(k, "min_p") == 0)
-		filter_min_p(c, number(s, "p"), integer(s, "min_keep"));
-	else if (strcmp(k, "typical") == 0)
-		filter_typical(c, number(s, "p"), integer(s, "min_keep"));
-	else if (strcmp(k, "top_n_sigma") == 0)
-		filter_top_n_sigma(c, number(s, "n"));
-	else if (strcmp(k, "xtc") == 0)
-		apply_xtc(s);
-	else if (strcmp(k, "penalties") == 0)
-		penalties_apply(c,
-		                &(struct penalties){ number(s, "repeat"), number(s, "freq"), number(s, "present"),
-		                                     integer(s, "last_n") },
-		                run.text, run.n_text, run.tally);
-	else if (strcmp(k, "dry") == 0)
-		apply_dry(s);
-	else if (strcmp(k, "logit_bias") == 0)
-		apply_bias(s);
-	else
-		return strcmp(k, "greedy") == 0 ? draw_greedy(c) : apply_draw(s);
-	return -1;
-}
 
 /* ---- what may differ */
 
@@ -202,9 +64,9 @@ static enum reason accident(const struct stage *s)
 
 	for (int32_t i = 0; i < c->n; i++)
 		least = c->logit[i] < least ? c->logit[i] : least;
-	if (strcmp(s->kind, "typical") == 0 && number(s, "p") < 1 && expf(least - most) == 0)
+	if (strcmp(s->kind, "typical") == 0 && stage_number(s, "p") < 1 && expf(least - most) == 0)
 		return TYPICAL_OF_NAN;
-	if (strcmp(s->kind, "top_k") == 0 && c->n > 128 && integer(s, "k") > 128 && most > 3e8f)
+	if (strcmp(s->kind, "top_k") == 0 && c->n > 128 && stage_integer(s, "k") > 128 && most > 3e8f)
 		return TOP_K_OVERFLOW;
 	if (strcmp(s->kind, "mirostat") == 0 && (least == most || has_infinite(c->logit, c->n)))
 		return MIROSTAT_OF_NAN;
@@ -253,9 +115,9 @@ static struct tolerance tolerance_of(const struct stage *s, const struct vector_
 
 	if (strcmp(s->kind, "adaptive_p") == 0)
 		t = (struct tolerance){ 2e-6, 5e-6, 4e-5, 0 };
-	if (strcmp(s->kind, "temp_ext") == 0 && number(s, "delta") > 0 && before->n > 1) {
-		double now = 0, low = fmax(0, (double)(number(s, "t") - number(s, "delta"))),
-		       range = (double)(number(s, "t") + number(s, "delta")) - low;
+	if (strcmp(s->kind, "temp_ext") == 0 && stage_number(s, "delta") > 0 && before->n > 1) {
+		double now = 0, low = fmax(0, (double)(stage_number(s, "t") - stage_number(s, "delta"))),
+		       range = (double)(stage_number(s, "t") + stage_number(s, "delta")) - low;
 		for (int32_t i = 0; i < want->n && now == 0; i++)
 			if (want->logit[i] != 0 && isfinite(want->logit[i]))
 				now = (double)logit_before(before, want->id[i]) / (double)want->logit[i];
@@ -275,7 +137,7 @@ static bool on_the_edge(const struct stage *s, const struct vector_list *want)
 		return false;
 	for (int32_t i = 0; i < n; i++)
 		sum += (double)want->p[i];
-	return fabs(sum - (double)number(s, "p")) < 1e-5;
+	return fabs(sum - (double)stage_number(s, "p")) < 1e-5;
 }
 
 /* Ours may hold another token with the logit that theirs had. */
@@ -304,36 +166,6 @@ static bool same_list(const struct stage *s, const struct vector_list *before, c
 
 /* ---- cases */
 
-static void begin(const json_t *c)
-{
-	const json_t *samplers = json_object_get(c, "samplers");
-
-	run.n_stages = json_array_size(samplers);
-	assert_true(run.n_stages <= STAGES);
-	for (size_t i = 0; i < run.n_stages; i++) {
-		struct stage *s = &run.stage[i];
-		s->about = json_array_get(samplers, i);
-		s->kind = json_string_value(json_object_get(s->about, "sampler"));
-		if (json_object_get(s->about, "seed"))
-			mt19937_seed(&s->draws, (uint32_t)json_integer_value(json_object_get(s->about, "seed")));
-		if (strncmp(s->kind, "mirostat", 8) == 0)
-			s->mu = mirostat_begin(&(struct mirostat){ number(s, "tau"), number(s, "eta") });
-		if (strcmp(s->kind, "adaptive_p") == 0)
-			s->adaptive = adaptive_begin(&(struct adaptive){ number(s, "target"), number(s, "decay") });
-	}
-}
-
-static void accept_token(int32_t id)
-{
-	assert_true(run.n_text < VECTOR_HISTORY);
-	run.text[run.n_text++] = id;
-	for (size_t i = 0; i < run.n_stages; i++)
-		if (strcmp(run.stage[i].kind, "adaptive_p") == 0)
-			adaptive_accept(&(struct adaptive){ number(&run.stage[i], "target"),
-			                                    number(&run.stage[i], "decay") },
-			                &run.stage[i].adaptive, id);
-}
-
 static unsigned differing[REASONS]; /* stages, by reason */
 
 static bool run_round(const json_t *stages)
@@ -352,7 +184,7 @@ static bool run_round(const json_t *stages)
 		struct vector_list *want = &list[i % 2];
 		enum reason reason = accident(&run.stage[i]);
 		vector_stage(json_array_get(stages, i), run.input, run.n_input, before, want);
-		int32_t chosen = apply(&run.stage[i]);
+		int32_t chosen = stage_apply(&run.stage[i]);
 		if (chosen < 0 && before)
 			chosen = before->selected;
 		if (reason == ALIKE && !same_list(&run.stage[i], before ? before : &input, want, chosen, &reason)) {
@@ -365,7 +197,7 @@ static bool run_round(const json_t *stages)
 		before = want;
 	}
 	if (before->selected >= 0)
-		accept_token(before->id[before->selected]);
+		stages_accept(before->id[before->selected]);
 	return true;
 }
 
@@ -373,7 +205,7 @@ static bool run_case(const json_t *c)
 {
 	const json_t *rounds = json_object_get(c, "rounds"), *draws = json_object_get(c, "draws");
 
-	begin(c);
+	stages_begin(c);
 	for (size_t r = 0; r < json_array_size(rounds); r++) {
 		if (!run_round(json_array_get(rounds, r)))
 			return false;
@@ -383,14 +215,209 @@ static bool run_case(const json_t *c)
 	return true;
 }
 
-static void read_history(const json_t *histories, const json_t *name)
+/* By name, or a list. */
+static void read_history(const json_t *histories, const json_t *history)
 {
-	const json_t *all = json_is_string(name) ? json_object_get(histories, json_string_value(name)) : NULL;
+	const json_t *all = json_is_string(history) ? json_object_get(histories, json_string_value(history)) : history;
 
 	run.n_text = json_array_size(all);
 	assert_true(run.n_text + 16 < VECTOR_HISTORY);
 	for (size_t i = 0; i < run.n_text; i++)
 		run.text[i] = (int32_t)json_integer_value(json_array_get(all, i));
+}
+
+/* ---- whole chains */
+
+static struct chain_options read_options(void)
+{
+	static const char *const breakers[] = { "\xff\x01\x04" }; /* the only one there is: token 3 */
+	const struct stage *s = run.stage;
+	struct chain_options o = chain_usual;
+
+	o.repeat_penalty = stage_number(&s[0], "repeat");
+	o.frequency_penalty = stage_number(&s[0], "freq");
+	o.presence_penalty = stage_number(&s[0], "present");
+	o.repeat_window = stage_integer(&s[0], "last_n");
+	o.dry_multiplier = stage_number(&s[1], "multiplier");
+	o.dry_base = stage_number(&s[1], "base");
+	o.dry_allowed_length = stage_integer(&s[1], "allowed_length");
+	o.dry_window = stage_integer(&s[1], "last_n");
+	o.dry_breakers = breakers;
+	o.n_dry_breakers = json_array_size(json_object_get(s[1].about, "breaker_tokens")) == 1;
+	o.top_n_sigma = stage_number(&s[2], "n");
+	o.top_k = stage_integer(&s[3], "k");
+	o.typical_p = stage_number(&s[4], "p");
+	o.min_keep = stage_integer(&s[4], "min_keep");
+	o.top_p = stage_number(&s[5], "p");
+	o.min_p = stage_number(&s[6], "p");
+	o.xtc_probability = stage_number(&s[7], "p");
+	o.xtc_threshold = stage_number(&s[7], "t");
+	o.temperature = stage_number(&s[8], "t");
+	o.dynatemp_range = stage_number(&s[8], "delta");
+	o.dynatemp_exponent = stage_number(&s[8], "exponent");
+	return o;
+}
+
+/* The probability of a token in the last list; -1: it is not there. */
+static float last_p(const struct vector_list *last, int32_t id)
+{
+	for (int32_t i = 0; i < last->n; i++)
+		if (last->id[i] == id)
+			return last->p[i];
+	return -1;
+}
+
+static unsigned chains; /* that were compared */
+
+/* The engine's chain and ours choose the same token, or one that was as likely. */
+static void run_chain(const json_t *c, size_t number_of_case)
+{
+	static struct vector_list last;
+	const json_t *rounds = json_object_get(c, "rounds");
+	const struct chain_options o = read_options();
+	struct error err = { 0 };
+	struct chain *chain =
+		chain_open(&o, run.n_input, VECTOR_HISTORY, (struct chain_pieces){ vector_piece, NULL }, &err);
+
+	assert_non_null(chain);
+	struct chain_state state = chain_begin(chain);
+	for (size_t r = 0; r < json_array_size(rounds); r++) {
+		const json_t *stages = json_array_get(rounds, r), *before_xtc = json_array_get(stages, 6);
+		struct chain_draws u = { 0 };
+		vector_stage(json_array_get(stages, run.n_stages - 1), run.input, run.n_input, NULL, &last);
+		if (o.xtc_probability > 0 && vector_integer(before_xtc, "n") > 1)
+			u.xtc = mt19937_float(&run.stage[7].draws);
+		if (last.n > 1)
+			u.token = mt19937_double(&run.stage[9].draws);
+		int32_t want = last.id[last.selected],
+			id = chain_choose(chain, run.input, run.text, run.n_text, u, &state);
+		if (id != want && last_p(&last, id) != last_p(&last, want) && run.input[id] != run.input[want])
+			fail_msg("case %zu, round %zu: token %d, not %d", number_of_case, r, id, want);
+		run.text[run.n_text++] = want;
+	}
+	chain_close(chain);
+}
+
+/* The case by stages, and by our chain when all its stages were compared. */
+static bool run_both(const json_t *histories, const json_t *c, size_t number_of_case)
+{
+	unsigned alike = differing[ALIKE];
+
+	read_history(histories, json_object_get(c, "history"));
+	if (!run_case(c))
+		return false;
+	if (strcmp(json_string_value(json_object_get(c, "group")), "chain") != 0 ||
+	    differing[ALIKE] - alike < json_array_size(json_object_get(c, "rounds")) * run.n_stages)
+		return true;
+	read_history(histories, json_object_get(c, "history"));
+	stages_begin(c);
+	run_chain(c, number_of_case);
+	chains++;
+	return true;
+}
+
+/* ---- DRY with breakers as texts, over the vocabulary of a small model */
+
+enum { PIECES = 512, PIECE_BYTES = 64 };
+static struct {
+	char bytes[PIECE_BYTES];
+	size_t n;
+} piece_of[PIECES];
+
+static const char *real_piece(void *user, int32_t id, size_t *n)
+{
+	(void)user;
+	*n = piece_of[id].n;
+	return piece_of[id].bytes;
+}
+
+static void read_pieces(const json_t *pieces)
+{
+	assert_int_equal(json_array_size(pieces), PIECES);
+	for (size_t i = 0; i < PIECES; i++) {
+		const char *hex = json_string_value(json_array_get(pieces, i));
+		piece_of[i].n = strlen(hex) / 2;
+		assert_true(piece_of[i].n <= PIECE_BYTES);
+		for (size_t b = 0; b < piece_of[i].n; b++) {
+			char two[3] = { hex[2 * b], hex[2 * b + 1], 0 };
+			piece_of[i].bytes[b] = (char)strtol(two, NULL, 16);
+		}
+	}
+}
+
+/* The logits, 0 before, that the engine changed, and by how much. */
+static void penalised_there(const json_t *c, float logit[PIECES])
+{
+	const json_t *all = json_object_get(c, "penalised");
+
+	memset(logit, 0, PIECES * sizeof *logit);
+	for (size_t i = 0; i < json_array_size(all); i++) {
+		const json_t *pair = json_array_get(all, i);
+		vector_floats(json_string_value(json_array_get(pair, 1)),
+		              &logit[json_integer_value(json_array_get(pair, 0))], 1);
+	}
+}
+
+static void penalised_here(const json_t *c)
+{
+	static struct dry_breaker breaker[8];
+	static int32_t tally[PIECES], same[VECTOR_HISTORY];
+	static const float zero[PIECES];
+	const json_t *params = json_object_get(c, "params"), *breakers = json_object_get(params, "breakers");
+	struct dry d = { .multiplier = vector_number(params, "multiplier"),
+		         .base = vector_number(params, "base"),
+		         .allowed = vector_integer(params, "allowed_length"),
+		         .window = vector_integer(params, "last_n"),
+		         .breaker = breaker,
+		         .piece = real_piece,
+		         .same = same };
+
+	for (size_t i = 0; i < json_array_size(breakers); i++) {
+		const char *text = json_string_value(json_array_get(breakers, i));
+		if (!*text)
+			continue;
+		breaker[d.n_breakers].n = (uint32_t)strlen(text);
+		memcpy(breaker[d.n_breakers++].bytes, text, strlen(text));
+	}
+	read_history(c, json_object_get(c, "history"));
+	candidates_load(&run.c, zero, PIECES);
+	dry_apply(&run.c, &d, run.text, run.n_text, tally);
+}
+
+/* The engine spells tokens as if each began a text, so that one loses its space, and finds a breaker that reaches over
+ * tokens by how its rest would be cut at the beginning of a text. It therefore misses breakers with a space and most
+ * that are longer than a token, which here are found wherever the text has them. All else is alike.
+ */
+static void test_dry_vocabulary(void **state)
+{
+	char path[1024];
+	unsigned alike = 0, other = 0;
+	(void)state;
+
+	if (!shared_path(path, "data/samplers/grammar.json.gz"))
+		skip();
+	json_t *all = vector_file(path), *cases = json_object_get(all, "dry_vocab");
+	assert_true(candidates_open(&run.c, VECTOR_TOKENS));
+	read_pieces(json_object_get(all, "pieces"));
+	for (size_t i = 0; i < json_array_size(cases); i++) {
+		const json_t *c = json_array_get(cases, i);
+		float want[PIECES];
+		bool same = true;
+		penalised_there(c, want);
+		penalised_here(c);
+		for (int32_t t = 0; t < PIECES; t++)
+			same &= near_enough((double)run.c.logit[t], (double)want[t], 2e-6, 0);
+		const char *breaker =
+			json_string_value(json_array_get(json_object_get(json_object_get(c, "params"), "breakers"), 0));
+		if (!same && !strchr(breaker, ' ') && strlen(breaker) < 2)
+			fail_msg("case %zu: other tokens are penalised", i);
+		alike += same;
+		other += !same;
+	}
+	candidates_close(&run.c);
+	json_decref(all);
+	assert_int_equal(alike, 56);
+	assert_int_equal(other, 14);
 }
 
 static void test_vectors(void **state)
@@ -413,8 +440,7 @@ static void test_vectors(void **state)
 		const json_t *in = json_object_get(json_object_get(all, "logits"), logits);
 		run.n_input = vector_integer(in, "n");
 		vector_floats(json_string_value(json_object_get(in, "f32")), input, run.n_input);
-		read_history(json_object_get(all, "histories"), json_object_get(c, "history"));
-		if (!run_case(c)) {
+		if (!run_both(json_object_get(all, "histories"), c, i)) {
 			char *about = json_dumps(json_object_get(c, "samplers"), JSON_COMPACT | JSON_REAL_PRECISION(6));
 			printf("# case %zu, %s of %s: %s; %.400s\n", i, group, logits, why, about);
 			free(about);
@@ -427,10 +453,11 @@ static void test_vectors(void **state)
 	for (int r = 0; r < REASONS; r++)
 		if (differing[r] != expected[r])
 			fail_msg("%u stages, not %u: %s", differing[r], expected[r], reasons[r]);
+	assert_int_equal(chains, 282);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors), cmocka_unit_test(test_dry_vocabulary) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,189 @@
+#include "runtime/sampling/chain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/sampling/filters.h"
+
+enum { MIROSTAT_COUNTED = 100 };
+
+struct chain {
+	struct chain_options o; /* without what it points to */
+	struct sampler_order order;
+	struct penalties penalties;
+	struct dry dry;
+	struct logit_bias *bias;
+	struct candidates list;
+	int32_t *tally; /* for each token: 0, between samplers */
+};
+
+/* ---- opening */
+
+/* -1: all. */
+static int32_t window_of(int32_t asked, size_t context)
+{
+	int32_t all = context < INT32_MAX ? (int32_t)context : INT32_MAX;
+
+	return asked < 0 || asked > all ? all : asked;
+}
+
+static bool open_dry(struct chain *c, const struct chain_options *o, size_t context, struct chain_pieces pieces)
+{
+	struct dry *d = &c->dry;
+
+	*d = (struct dry){ .multiplier = o->dry_multiplier,
+		           .base = o->dry_base,
+		           .allowed = o->dry_allowed_length,
+		           .window = window_of(o->dry_window, context),
+		           .piece = pieces.fn,
+		           .piece_user = pieces.user };
+	if (d->multiplier == 0 || d->window == 0)
+		return true;
+	d->same = malloc((size_t)d->window * sizeof *d->same);
+	if (!d->same)
+		return false;
+	if (!pieces.fn || o->n_dry_breakers == 0)
+		return true;
+	d->breaker = malloc((size_t)o->n_dry_breakers * sizeof *d->breaker);
+	if (!d->breaker)
+		return false;
+	d->n_breakers = (uint32_t)o->n_dry_breakers;
+	for (uint32_t i = 0; i < d->n_breakers; i++) {
+		d->breaker[i].n = (uint32_t)strlen(o->dry_breakers[i]);
+		memcpy(d->breaker[i].bytes, o->dry_breakers[i], d->breaker[i].n);
+	}
+	return true;
+}
+
+static bool open_memory(struct chain *c, const struct chain_options *o, int32_t vocab, size_t context,
+                        struct chain_pieces pieces)
+{
+	c->tally = calloc((size_t)vocab, sizeof *c->tally);
+	if (!c->tally || !candidates_open(&c->list, vocab) || !open_dry(c, o, context, pieces))
+		return false;
+	if (o->n_bias == 0)
+		return true;
+	c->bias = malloc((size_t)o->n_bias * sizeof *c->bias);
+	if (c->bias)
+		memcpy(c->bias, o->bias, (size_t)o->n_bias * sizeof *c->bias);
+	return c->bias != NULL;
+}
+
+struct chain *chain_open(const struct chain_options *o, int32_t vocab, size_t context, struct chain_pieces pieces,
+                         struct error *err)
+{
+	struct sampler_order order;
+
+	if (!chain_options_check(o, vocab, err) ||
+	    !sampler_order_parse(&order, o->samplers ? o->samplers : sampler_order_usual, err))
+		return NULL;
+	struct chain *c = calloc(1, sizeof *c);
+	if (!c || !open_memory(c, o, vocab, context, pieces)) {
+		chain_close(c);
+		error_set(err, ERROR_MEMORY, "no memory for the samplers of %d tokens", vocab);
+		return NULL;
+	}
+	c->o = *o;
+	c->o.samplers = NULL;
+	c->o.dry_breakers = NULL;
+	c->o.bias = NULL;
+	c->order = order;
+	c->penalties = (struct penalties){ o->repeat_penalty, o->frequency_penalty, o->presence_penalty,
+		                           window_of(o->repeat_window, context) };
+	return c;
+}
+
+void chain_close(struct chain *c)
+{
+	if (!c)
+		return;
+	candidates_close(&c->list);
+	free(c->dry.same);
+	free(c->dry.breaker);
+	free(c->bias);
+	free(c->tally);
+	free(c);
+}
+
+/* ---- state */
+
+static struct mirostat mirostat_of(const struct chain *c)
+{
+	return (struct mirostat){ c->o.mirostat_tau, c->o.mirostat_eta };
+}
+static struct adaptive adaptive_of(const struct chain *c)
+{
+	return (struct adaptive){ c->o.adaptive_target, c->o.adaptive_decay };
+}
+
+bool chain_has_state(const struct chain *c) { return c->o.mirostat || c->o.adaptive_target >= 0; }
+
+struct chain_state chain_begin(const struct chain *c)
+{
+	struct mirostat m = mirostat_of(c);
+	struct adaptive a = adaptive_of(c);
+
+	return (struct chain_state){ .mu = mirostat_begin(&m), .adaptive = adaptive_begin(&a) };
+}
+
+void chain_accept(const struct chain *c, struct chain_state *s, int32_t id)
+{
+	struct adaptive a = adaptive_of(c);
+
+	adaptive_accept(&a, &s->adaptive, id);
+}
+
+/* ---- choosing */
+
+static void apply_temperature(struct chain *c)
+{
+	if (c->o.temperature > 0) /* else the choice is greedy */
+		temperature_dynamic(&c->list, c->o.temperature, c->o.dynatemp_range, c->o.dynatemp_exponent);
+}
+
+static void apply(struct chain *c, enum sampler sampler, const int32_t *text, size_t n, double xtc)
+{
+	const struct chain_options *o = &c->o;
+	struct candidates *list = &c->list;
+
+	switch (sampler) {
+	case SAMPLER_PENALTIES: penalties_apply(list, &c->penalties, text, n, c->tally); break;
+	case SAMPLER_DRY: dry_apply(list, &c->dry, text, n, c->tally); break;
+	case SAMPLER_TOP_N_SIGMA: filter_top_n_sigma(list, o->top_n_sigma); break;
+	case SAMPLER_TOP_K: filter_top_k(list, o->top_k); break;
+	case SAMPLER_TYPICAL: filter_typical(list, o->typical_p, o->min_keep); break;
+	case SAMPLER_TOP_P: filter_top_p(list, o->top_p, o->min_keep); break;
+	case SAMPLER_MIN_P: filter_min_p(list, o->min_p, o->min_keep); break;
+	case SAMPLER_XTC: filter_xtc(list, o->xtc_probability, o->xtc_threshold, o->min_keep, xtc); break;
+	case SAMPLER_TEMPERATURE: apply_temperature(c); break;
+	case SAMPLERS: break;
+	}
+}
+
+static int32_t draw_by_mirostat(struct chain *c, double u, struct chain_state *s)
+{
+	const struct mirostat m = mirostat_of(c);
+
+	temperature_scale(&c->list, c->o.temperature);
+	return c->o.mirostat == 1 ? draw_mirostat(&c->list, &m, MIROSTAT_COUNTED, c->list.room, u, &s->mu)
+	                          : draw_mirostat_v2(&c->list, &m, u, &s->mu);
+}
+
+int32_t chain_choose(struct chain *c, const float *logits, const int32_t *text, size_t n, struct chain_draws u,
+                     struct chain_state *s)
+{
+	const struct adaptive a = adaptive_of(c);
+	int32_t chosen;
+
+	candidates_load(&c->list, logits, c->list.room);
+	penalties_bias(&c->list, c->bias, (size_t)c->o.n_bias);
+	for (int i = 0; !c->o.mirostat && i < c->order.n; i++)
+		apply(c, c->order.sampler[i], text, n, u.xtc);
+	if (!(c->o.temperature > 0))
+		chosen = draw_greedy(&c->list);
+	else if (c->o.mirostat)
+		chosen = draw_by_mirostat(c, u.token, s);
+	else
+		chosen = draw_adaptive(&c->list, &a, u.token, &s->adaptive);
+	return c->list.id[chosen];
+}

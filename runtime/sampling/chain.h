@@ -1,0 +1,107 @@
+/* runtime/sampling/chain.h - samplers one after another, from logits to a token.
+ *
+ * Owns: the options and what they may be, the order of the samplers, and the state that some keep between tokens. A
+ * chain is logit biases, then the samplers in their order, then the draw: of a token by its probability, by adaptive-p
+ * where that has a target, or of the likeliest one where the temperature is 0 or less. Mirostat takes the place of all
+ * samplers but the biases and the temperature, as in llama.cpp.
+ *
+ * The choice is a function of the logits, the text before, the state and the numbers drawn. What penalties and DRY look
+ * at is the text itself; the rest is in struct chain_state, a value: a copy of it saves it, and putting that back
+ * restores it.
+ */
+#ifndef RUNTIME_SAMPLING_CHAIN_H
+#define RUNTIME_SAMPLING_CHAIN_H
+
+#include "base/error.h"
+#include "runtime/sampling/draws.h"
+#include "runtime/sampling/dry.h"
+#include "runtime/sampling/penalties.h"
+
+enum sampler {
+	SAMPLER_PENALTIES,
+	SAMPLER_DRY,
+	SAMPLER_TOP_N_SIGMA,
+	SAMPLER_TOP_K,
+	SAMPLER_TYPICAL,
+	SAMPLER_TOP_P,
+	SAMPLER_MIN_P,
+	SAMPLER_XTC,
+	SAMPLER_TEMPERATURE,
+	SAMPLERS
+};
+
+struct sampler_order {
+	enum sampler sampler[SAMPLERS];
+	int n;
+};
+
+/* The usual one, which is llama.cpp's. */
+extern const char sampler_order_usual[];
+/* Names with semicolons between; each at most once. Those left out are not used. */
+bool sampler_order_parse(struct sampler_order *o, const char *text, struct error *err);
+
+struct chain_options {
+	const char *samplers; /* their order; NULL: the usual one */
+	float temperature;    /* 0 or less: the likeliest token of those left */
+	float dynatemp_range; /* 0: the temperature is the same everywhere */
+	float dynatemp_exponent;
+	int32_t top_k;                             /* 0 or less: off */
+	float top_p, typical_p;                    /* 1: off */
+	float min_p;                               /* 0: off */
+	float top_n_sigma;                         /* 0 or less: off */
+	float xtc_probability;                     /* 0: off */
+	float xtc_threshold;                       /* more than 0.5: off */
+	float repeat_penalty;                      /* 1: off */
+	float frequency_penalty, presence_penalty; /* 0: off */
+	int32_t repeat_window;                     /* -1: all of the text; 0: the penalties are off */
+	float dry_multiplier;                      /* 0: off */
+	float dry_base;
+	int32_t dry_allowed_length;
+	int32_t dry_window; /* -1: all of the text; 0: off */
+	const char *const *dry_breakers;
+	int32_t n_dry_breakers;
+	int32_t mirostat; /* 0: off, 1, 2 */
+	float mirostat_tau, mirostat_eta;
+	float adaptive_target; /* less than 0: off */
+	float adaptive_decay;
+	int32_t min_keep; /* what top-p, min-p, typical and XTC leave at least */
+	const struct logit_bias *bias;
+	int32_t n_bias;
+};
+/* Everything is off; numbers behind what is off have their usual values. */
+extern const struct chain_options chain_usual;
+/* Whether every field is a number that it may be. */
+bool chain_options_check(const struct chain_options *o, int32_t vocab, struct error *err);
+
+/* What tokens spell, for DRY's breakers; fn NULL: no token spells anything. */
+struct chain_pieces {
+	const char *(*fn)(void *user, int32_t id, size_t *n);
+	void *user;
+};
+
+/* Between tokens. */
+struct chain_state {
+	float mu;
+	struct adaptive_state adaptive;
+};
+/* Numbers from [0, 1), for this token. */
+struct chain_draws {
+	double xtc, token;
+};
+
+struct chain;
+/* Texts are of at most `context` tokens, all of them in the vocabulary. What the options point to is copied. */
+struct chain *chain_open(const struct chain_options *o, int32_t vocab, size_t context, struct chain_pieces pieces,
+                         struct error *err);
+void chain_close(struct chain *c);
+
+struct chain_state chain_begin(const struct chain *c);
+/* Whether the state ever changes. */
+bool chain_has_state(const struct chain *c);
+/* The token after text[0 .. n-1]. Allocates nothing. */
+int32_t chain_choose(struct chain *c, const float *logits, const int32_t *text, size_t n, struct chain_draws u,
+                     struct chain_state *s);
+/* The text went on with this token, be it the one that was chosen or not. */
+void chain_accept(const struct chain *c, struct chain_state *s, int32_t id);
+
+#endif

@@ -1,0 +1,197 @@
+/* runtime/sampling/chain_options.c - what options of a chain may be, and the text of an order. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "runtime/sampling/chain.h"
+
+/* ---- the order */
+
+const char sampler_order_usual[] = "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature";
+
+static const char *const names[SAMPLERS] = { "penalties", "dry",   "top_n_sigma", "top_k",      "typ_p",
+	                                     "top_p",     "min_p", "xtc",         "temperature" };
+
+static int find_sampler(const char *name, size_t n)
+{
+	for (int i = 0; i < SAMPLERS; i++)
+		if (strlen(names[i]) == n && memcmp(names[i], name, n) == 0)
+			return i;
+	return -1;
+}
+
+static bool has_sampler(const struct sampler_order *o, int sampler)
+{
+	for (int i = 0; i < o->n; i++)
+		if ((int)o->sampler[i] == sampler)
+			return true;
+	return false;
+}
+
+bool sampler_order_parse(struct sampler_order *o, const char *text, struct error *err)
+{
+	char quoted[80];
+
+	o->n = 0;
+	for (const char *at = text;; at++) {
+		size_t n = strcspn(at, ";");
+		int sampler = find_sampler(at, n);
+		if (n == 0)
+			return error_set(err, ERROR_ARGUMENT,
+			                 "samplers: name %d is empty; names with ; between are expected, such as %s",
+			                 o->n + 1, sampler_order_usual);
+		if (sampler < 0)
+			return error_set(err, ERROR_ARGUMENT, "samplers: \"%s\" is none of %s",
+			                 error_quote(quoted, sizeof quoted, at, n), sampler_order_usual);
+		if (has_sampler(o, sampler))
+			return error_set(err, ERROR_ARGUMENT, "samplers: %s stands there twice", names[sampler]);
+		o->sampler[o->n++] = (enum sampler)sampler;
+		at += n;
+		if (!*at)
+			return true;
+	}
+}
+
+/* ---- the numbers */
+
+const struct chain_options chain_usual = {
+	.dynatemp_exponent = 1,
+	.top_p = 1,
+	.typical_p = 1,
+	.xtc_threshold = 0.1f,
+	.repeat_penalty = 1,
+	.repeat_window = 64,
+	.dry_base = 1.75f,
+	.dry_allowed_length = 2,
+	.dry_window = 64,
+	.mirostat_tau = 5,
+	.mirostat_eta = 0.1f,
+	.adaptive_target = -1,
+	.adaptive_decay = 0.9f
+};
+
+static const struct {
+	const char *name;
+	size_t offset;
+	float low, high;
+} reals[] = {
+#define REAL(field, low, high) \
+	{ \
+#field, offsetof(struct chain_options, field), low, high \
+	}
+	REAL(temperature, -FLT_MAX, FLT_MAX),
+	REAL(dynatemp_range, 0, FLT_MAX),
+	REAL(dynatemp_exponent, 0, FLT_MAX),
+	REAL(top_p, 0, 1),
+	REAL(typical_p, 0, 1),
+	REAL(min_p, 0, 1),
+	REAL(top_n_sigma, -FLT_MAX, FLT_MAX),
+	REAL(xtc_probability, 0, 1),
+	REAL(xtc_threshold, 0, 1),
+	REAL(repeat_penalty, FLT_MIN, FLT_MAX),
+	REAL(frequency_penalty, -FLT_MAX, FLT_MAX),
+	REAL(presence_penalty, -FLT_MAX, FLT_MAX),
+	REAL(dry_multiplier, 0, FLT_MAX),
+	REAL(dry_base, 1, FLT_MAX),
+	REAL(mirostat_tau, 0, FLT_MAX),
+	REAL(mirostat_eta, 0, FLT_MAX),
+	REAL(adaptive_target, -FLT_MAX, 1),
+	REAL(adaptive_decay, 0, 0.99f),
+#undef REAL
+};
+
+static const struct {
+	const char *name;
+	size_t offset;
+	int32_t low, high;
+} integers[] = {
+#define INTEGER(field, low, high) \
+	{ \
+#field, offsetof(struct chain_options, field), low, high \
+	}
+	INTEGER(top_k, INT32_MIN, INT32_MAX),      INTEGER(repeat_window, -1, INT32_MAX),
+	INTEGER(dry_allowed_length, 0, INT32_MAX), INTEGER(dry_window, -1, INT32_MAX),
+	INTEGER(n_dry_breakers, 0, DRY_BREAKERS),  INTEGER(mirostat, 0, 2),
+	INTEGER(min_keep, 0, INT32_MAX),           INTEGER(n_bias, 0, INT32_MAX),
+#undef INTEGER
+};
+
+/* Ends of a range that only keep infinity and NaN out. */
+static bool refuse_real(const char *name, float value, float low, float high, struct error *err)
+{
+	if (low == -FLT_MAX && high == FLT_MAX)
+		return error_set(err, ERROR_ARGUMENT, "%s: %g is not a finite number", name, (double)value);
+	if (low == -FLT_MAX)
+		return error_set(err, ERROR_ARGUMENT, "%s: %g is not a finite number of at most %g", name,
+		                 (double)value, (double)high);
+	if (high == FLT_MAX)
+		return error_set(err, ERROR_ARGUMENT, "%s: %g is not a finite number %s %g", name, (double)value,
+		                 low == FLT_MIN ? "above" : "of at least", low == FLT_MIN ? 0 : (double)low);
+	return error_set(err, ERROR_ARGUMENT, "%s: %g is not in %g..%g", name, (double)value, (double)low,
+	                 (double)high);
+}
+
+static bool check_numbers(const struct chain_options *o, struct error *err)
+{
+	for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+		float x;
+		memcpy(&x, (const char *)o + reals[i].offset, sizeof x);
+		if (!(x >= reals[i].low && x <= reals[i].high))
+			return refuse_real(reals[i].name, x, reals[i].low, reals[i].high, err);
+	}
+	for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
+		int32_t x;
+		memcpy(&x, (const char *)o + integers[i].offset, sizeof x);
+		if (x < integers[i].low || x > integers[i].high)
+			return error_set(err, ERROR_ARGUMENT, "%s: %d is not in %d..%d", integers[i].name, x,
+			                 integers[i].low, integers[i].high);
+	}
+	return true;
+}
+
+/* ---- what they point to */
+
+static bool check_breakers(const struct chain_options *o, struct error *err)
+{
+	for (int32_t i = 0; i < o->n_dry_breakers; i++) {
+		if (!o->dry_breakers[i])
+			return error_set(err, ERROR_ARGUMENT, "dry_breakers: text %d is NULL", i);
+		size_t n = strlen(o->dry_breakers[i]);
+		if (n == 0 || n > DRY_BREAKER_BYTES)
+			return error_set(err, ERROR_ARGUMENT, "dry_breakers: text %d has %zu bytes, not 1..%d", i, n,
+			                 DRY_BREAKER_BYTES);
+	}
+	return true;
+}
+
+static bool check_biases(const struct chain_options *o, int32_t vocab, struct error *err)
+{
+	for (int32_t i = 0; i < o->n_bias; i++) {
+		struct logit_bias b = o->bias[i];
+		if (b.id < 0 || b.id >= vocab)
+			return error_set(err, ERROR_ARGUMENT,
+			                 "logit_bias: entry %d is for token %d, which is not in 0..%d", i, b.id,
+			                 vocab - 1);
+		if (!isfinite(b.bias) && b.bias != -INFINITY)
+			return error_set(err, ERROR_ARGUMENT,
+			                 "logit_bias: entry %d, for token %d, is %g, neither a finite number nor -inf",
+			                 i, b.id, (double)b.bias);
+	}
+	return true;
+}
+
+bool chain_options_check(const struct chain_options *o, int32_t vocab, struct error *err)
+{
+	if (!check_numbers(o, err))
+		return false;
+	if (o->mirostat && o->adaptive_target >= 0)
+		return error_set(
+			err, ERROR_ARGUMENT,
+			"adaptive_target: %g cannot be aimed at with mirostat: %d, which draws tokens its own way",
+			(double)o->adaptive_target, o->mirostat);
+	if (o->n_dry_breakers && !o->dry_breakers)
+		return error_set(err, ERROR_ARGUMENT, "dry_breakers: NULL is no list of %d texts", o->n_dry_breakers);
+	if (o->n_bias && !o->bias)
+		return error_set(err, ERROR_ARGUMENT, "logit_bias: NULL is no list of %d entries", o->n_bias);
+	return check_breakers(o, err) && check_biases(o, vocab, err);
+}
