@@ -89,7 +89,6 @@ lines kernels-templates/matmul/matmul.c
 lines kernels-templates/matmul/matmul_wide.c
 lines loaders/model_hf.c
 lines loaders/tokenizer_vocab.c
-lines programs/jitrun_main.c
 lines runtime/plan/plan.c
 lines runtime/session.c
 lines sim/exec_memory.c

@@ -63,16 +63,16 @@ check "--json: the same ids" [ "$(sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/; s/,/ /g'
 repeated="The cat sat on the mat. The dog sat on the mat. The cat sat on the mat. The dog sat on the mat. The cat sat on the"
 for t in 0 0.8; do
 	run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 --speculate off
-	check "--speculate off says nothing of guesses" [ "$(grep -c guessed "$dir/err")" = 0 ]
+	check "--speculate off says nothing of draft tokens" [ "$(grep -c drafted "$dir/err")" = 0 ]
 	cp "$dir/out" "$dir/plain"
 	for k in auto 4 8 16; do
 		run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 --speculate "$k"
 		check "--speculate $k --temp $t: the same ids" cmp -s "$dir/out" "$dir/plain"
 	done
-	check "summary has the guesses" grep -qE '^guessed +[0-9]+ tokens, [0-9]+ came true' "$dir/err"
+	check "summary counts draft tokens" grep -qE '^drafted +[0-9]+ tokens, [0-9]+ accepted' "$dir/err"
 done
 run "$model" --prompt "$repeated" -n 120 --ignore-eos --json -q --speculate 4
-check "--json counts the guesses" grep -qE '"drafted":[1-9][0-9]*,"accepted":[0-9]+,"speculation":\{"4":\{"passes":[1-9][0-9]*,"drafted":[1-9].*"16":\{"passes":0,"drafted":0,"accepted":0\}\}' "$dir/out"
+check "--json counts draft tokens" grep -qE '"drafted":[1-9][0-9]*,"accepted":[0-9]+,"speculation":\{"4":\{"passes":[1-9][0-9]*,"drafted":[1-9].*"16":\{"passes":0,"drafted":0,"accepted":0\}\}' "$dir/out"
 
 run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 3
 cp "$dir/out" "$dir/a"

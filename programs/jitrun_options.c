@@ -1,0 +1,402 @@
+/* programs/jitrun_options.c - jitrun's command line: the table of options, and what they mean for the library. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/target.h"
+#include "programs/jitrun_parts.h"
+#include "programs/options.h"
+
+struct jitrun_options opt = {
+	.device = "cpu",
+	.kv_type = "f16",
+	.activations = "auto",
+	.numerics = "exact",
+	.speculate = "auto",
+	.tune = "quick",
+	.launch = "token",
+	.n = 256,
+	.top_p = 1,
+	.repeat_penalty = 1,
+};
+
+/* Read off the table of targets before the command line is. */
+static char isa_choices[TARGET_LIST_MAX], card_choices[TARGET_LIST_MAX], device_choices[TARGET_LIST_MAX] = "cpu|ref|";
+
+static void list_targets(void)
+{
+	size_t n = strlen(device_choices);
+
+	target_list(isa_choices, sizeof isa_choices, TARGETS_OF_CPUS, "", "|");
+	target_list(card_choices, sizeof card_choices, TARGETS_OF_CARDS, "", "|");
+	target_list(device_choices + n, sizeof device_choices - n, TARGETS_OF_CARDS, "sim:", "|");
+}
+
+static const struct option_row rows[] = {
+	{ .name = "Prompt", .kind = OPTION_GROUP },
+	{ .name = "prompt",
+	  .letter = 'p',
+	  .kind = OPTION_TEXT,
+	  .value = "TEXT",
+	  .help = "the text to continue; without it and without --file, standard input is read",
+	  .target = &opt.prompt },
+	{ .name = "file",
+	  .letter = 'f',
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "read the prompt from FILE, - for standard input",
+	  .target = &opt.file },
+	{ .name = "prompt-ids",
+	  .kind = OPTION_TEXT,
+	  .value = "IDS",
+	  .help = "the prompt as token ids: digits with commas between, 1,2,3",
+	  .target = &opt.prompt_ids },
+	{ .name = "special",
+	  .kind = OPTION_FLAG,
+	  .help = "read names of control tokens, such as <|im_start|>, in the prompt or in the text of --perplexity as "
+	          "these tokens; without it they are plain text",
+	  .target = &opt.special },
+	{ .name = "echo",
+	  .kind = OPTION_FLAG,
+	  .help = "print the prompt before the generated text",
+	  .target = &opt.echo },
+	{ .name = "Generation", .kind = OPTION_GROUP },
+	{ .name = "n-predict",
+	  .letter = 'n',
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "tokens to generate; -1: until the end of the text or until the context is full (256)",
+	  .low = -1,
+	  .high = INT_MAX,
+	  .target = &opt.n },
+	{ .name = "context",
+	  .letter = 'c',
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "size of the context in tokens; 0: what the model was trained for, at most 4096 (0)",
+	  .high = INT_MAX,
+	  .target = &opt.context },
+	{ .name = "ignore-eos",
+	  .kind = OPTION_FLAG,
+	  .help = "do not stop at an end-of-text token",
+	  .target = &opt.ignore_eos },
+	{ .name = "temp",
+	  .kind = OPTION_FLOAT,
+	  .value = "T",
+	  .help = "temperature; 0 always takes the likeliest token (0)",
+	  .high = 100,
+	  .target = &opt.temp },
+	{ .name = "top-k",
+	  .kind = OPTION_INT,
+	  .value = "K",
+	  .help = "choose among the K likeliest tokens, 0: all (0)",
+	  .high = INT_MAX,
+	  .target = &opt.top_k },
+	{ .name = "top-p",
+	  .kind = OPTION_FLOAT,
+	  .value = "P",
+	  .help = "choose among the likeliest tokens that together have probability P (1)",
+	  .high = 1,
+	  .target = &opt.top_p },
+	{ .name = "min-p",
+	  .kind = OPTION_FLOAT,
+	  .value = "P",
+	  .help = "leave out tokens less likely than P times the likeliest (0)",
+	  .high = 1,
+	  .target = &opt.min_p },
+	{ .name = "repeat-penalty",
+	  .kind = OPTION_FLOAT,
+	  .value = "X",
+	  .help = "make tokens of the last --repeat-last-n less likely; 1: off (1)",
+	  .low = 0.01,
+	  .high = 100,
+	  .target = &opt.repeat_penalty },
+	{ .name = "repeat-last-n",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "how many of the last tokens --repeat-penalty looks at; 0: 64 (0)",
+	  .high = INT_MAX,
+	  .target = &opt.repeat_window },
+	{ .name = "seed",
+	  .letter = 's',
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "seed of the sampler; the same seed gives the same text (0)",
+	  .high = (double)LONG_MAX,
+	  .target = &opt.seed },
+	{ .name = "perplexity",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "generate nothing; print the perplexity of the model on the text of FILE, in windows of --context "
+	          "tokens (512) whose second halves are scored",
+	  .target = &opt.perplexity },
+	{ .name = "Output", .kind = OPTION_GROUP },
+	{ .name = "print-ids",
+	  .kind = OPTION_FLAG,
+	  .help = "print the generated token ids on one line instead of text",
+	  .target = &opt.print_ids },
+	{ .name = "json",
+	  .kind = OPTION_FLAG,
+	  .help = "print one JSON line at the end, with ids, text, timings and counters, instead of text",
+	  .target = &opt.json },
+	{ .name = "quiet",
+	  .letter = 'q',
+	  .kind = OPTION_FLAG,
+	  .help = "no progress bar and no summary",
+	  .target = &opt.quiet },
+	{ .name = "report",
+	  .kind = OPTION_FLAG,
+	  .help = "at the end, list every kernel with its key, source, size, registers, expected bytes and share of "
+	          "the time; with --json as its member \"report\"",
+	  .target = &opt.report },
+	{ .name = "trace",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "write a timeline of all threads to FILE, in Chrome's trace format, which Perfetto opens",
+	  .target = &opt.trace },
+	{ .name = "Machine", .kind = OPTION_GROUP },
+	{ .name = "device",
+	  .kind = OPTION_CHOICE,
+	  .value = device_choices,
+	  .help = "cpu runs the generated code; ref interprets it, slowly; sim:NAME runs code for that card in a "
+	          "simulator, very slowly (cpu)",
+	  .target = &opt.device },
+	{ .name = "devices",
+	  .kind = OPTION_FLAG,
+	  .help = "list the devices that --device takes here, with what each is, or why it cannot be used, and exit",
+	  .target = &opt.devices },
+	{ .name = "isa",
+	  .kind = OPTION_CHOICE,
+	  .value = isa_choices,
+	  .help = "instruction set to generate for (the best this CPU has)",
+	  .target = &opt.isa },
+	{ .name = "threads",
+	  .letter = 't',
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "worker threads; 0: one per core this process may use (0)",
+	  .high = 1024,
+	  .target = &opt.threads },
+	{ .name = "batch",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "most prompt tokens computed in one pass; 0: 264 (0)",
+	  .high = 1024,
+	  .target = &opt.batch },
+	{ .name = "speculate",
+	  .kind = OPTION_CHOICE,
+	  .value = "off|auto|4|8|16",
+	  .help = "speculative decoding by prompt lookup: where the text has occurred before, draft tokens are copied "
+	          "from there and checked in passes of 4, 8 or 16 tokens; auto: when and as many as measurements say "
+	          "it pays; the text stays the same (auto)",
+	  .target = &opt.speculate },
+	{ .name = "launch",
+	  .kind = OPTION_CHOICE,
+	  .value = "op|layer|token",
+	  .help = "how much of a pass goes to a card in one launch (token)",
+	  .target = &opt.launch },
+	{ .name = "workgroups",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "workgroups of a launch on a card, all of them at once; 0: as many as it has room for (0)",
+	  .high = 1024,
+	  .target = &opt.workgroups },
+	{ .name = "units",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "compute units of a simulated card; 0: 2 (0)",
+	  .high = 256,
+	  .target = &opt.units },
+	{ .name = "kv-type",
+	  .kind = OPTION_CHOICE,
+	  .value = "f16|f32|q8_0",
+	  .help = "type of the KV cache; q8_0: int8, half the memory (f16)",
+	  .target = &opt.kv_type },
+	{ .name = "activations",
+	  .kind = OPTION_CHOICE,
+	  .value = "auto|f32",
+	  .help = "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)",
+	  .target = &opt.activations },
+	{ .name = "numerics",
+	  .kind = OPTION_CHOICE,
+	  .value = "exact|bounded",
+	  .help = "exact: the same bits on every device; bounded: prompts may use float matrix products, within a "
+	          "stated error (exact)",
+	  .target = &opt.numerics },
+	{ .name = "tune",
+	  .kind = OPTION_CHOICE,
+	  .value = "off|cached|quick",
+	  .help = "most kernels have several schedules (prefetch, unrolling, blocking) with the same results; quick: "
+	          "measure during the first tokens which are fastest on this processor, and keep that in the cache; "
+	          "cached: only use what is in the cache; off: use the defaults (quick)",
+	  .target = &opt.tune },
+	{ .name = "cache",
+	  .kind = OPTION_FILE,
+	  .value = "PATH",
+	  .help = "directories and pack files (.jkp) of generated code, separated by colons and searched in order; new "
+	          "code goes to the first directory that can be written. This code is executed as it is: the checksums "
+	          "detect damage, not forgery, so what counts is who may write the files. Files of anybody but you and "
+	          "root, and files that others may write, are refused ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)",
+	  .target = &opt.cache },
+	{ .name = "cache-limit",
+	  .kind = OPTION_INT,
+	  .value = "MIB",
+	  .help = "size limit of such a directory; the least recently used entries are removed first (256)",
+	  .low = 1,
+	  .high = 1 << 20,
+	  .target = &opt.cache_limit },
+	{ .name = "sealed",
+	  .kind = OPTION_FLAG,
+	  .help = "generate no code: use only kernels that jitwarm compiled ahead of time. The cache is only read; a "
+	          "missing kernel is an error that names it",
+	  .target = &opt.sealed },
+	{ .name = "no-cache",
+	  .kind = OPTION_FLAG,
+	  .help = "neither read nor write a cache of generated code",
+	  .target = &opt.no_cache },
+	{ .name = "Looking inside", .kind = OPTION_GROUP },
+	{ .name = "dump-ir",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "write the IR of every kernel generated, - for standard output",
+	  .target = &opt.dump_ir },
+	{ .name = "dump-asm",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "write every kernel generated as bytes that an assembler accepts",
+	  .target = &opt.dump_asm },
+	{ .name = "target",
+	  .kind = OPTION_CHOICE,
+	  .value = card_choices,
+	  .help = "the card that --dump-objects is for",
+	  .target = &opt.target },
+	{ .name = "dump-objects",
+	  .kind = OPTION_FILE,
+	  .value = "DIR",
+	  .help = "generate no text; write the code objects of every kernel, and of passes over 1, 4, 8 and 16 tokens, "
+	          "for the card of --target; needs no card, and only the header of the model",
+	  .target = &opt.dump_objects },
+	{ .name = "perf-map",
+	  .kind = OPTION_FLAG,
+	  .help = "write /tmp/perf-PID.map, so that perf shows kernels by name",
+	  .target = &opt.perf_map },
+	{ .name = "jitdump",
+	  .kind = OPTION_FILE,
+	  .value = "DIR",
+	  .help = "write DIR/jit-PID.dump; perf inject --jit makes of it kernels that perf annotate can show; record "
+	          "with -k mono",
+	  .target = &opt.jitdump },
+	{ .name = "gdb", .kind = OPTION_FLAG, .help = "tell gdb the names of kernels", .target = &opt.gdb },
+	OPTION_ABOUT(opt.about),
+};
+
+static struct option_program program = {
+	.name = "jitrun",
+	.usage = "MODEL [options]",
+	.purpose = "run a large language model with machine code generated for it",
+	.description =
+		"jitrun reads a GGUF or safetensors model (a file, or a directory with config.json), "
+		"generates machine code for exactly its shapes, and continues the prompt on standard output. "
+		"Statistics go to standard error. A prompt may be as long as the context; then one token is generated. "
+		"On a terminal, control characters "
+		"in the text other than newline and tab are shown as U+FFFD; files and pipes get every byte as it is.",
+	.examples = "jitrun model.gguf --prompt \"Once upon a time\" -n 100\njitrun model-directory --file "
+		    "question.txt --temp 0.8 --top-p 0.9 --seed 7\njitrun model.gguf --prompt-ids 1,15043 "
+		    "--print-ids --quiet",
+	.row = rows,
+	.n_rows = sizeof rows / sizeof rows[0],
+	.operand = &opt.model,
+	.max_operands = 1
+};
+
+bool jitrun_parse_options(int argc, char **argv, int *status)
+{
+	list_targets();
+	if (options_parse(&program, argc, argv))
+		return !options_about(&program, &opt.about, jit_version(), status);
+	*status = EXIT_USAGE;
+	return false;
+}
+
+/* ---- what they mean for the library */
+
+static int tune_option(void)
+{
+	return strcmp(opt.tune, "off") == 0      ? JIT_TUNE_OFF
+	       : strcmp(opt.tune, "cached") == 0 ? JIT_TUNE_CACHED
+	                                         : JIT_TUNE_QUICK;
+}
+
+static int speculate_option(void)
+{
+	return strcmp(opt.speculate, "off") == 0    ? JIT_SPECULATE_OFF
+	       : strcmp(opt.speculate, "auto") == 0 ? JIT_SPECULATE_AUTO
+	                                            : atoi(opt.speculate);
+}
+
+static int kv_option(void)
+{
+	return strcmp(opt.kv_type, "f32") == 0    ? JIT_KV_F32
+	       : strcmp(opt.kv_type, "q8_0") == 0 ? JIT_KV_Q8_0
+	                                          : JIT_KV_F16;
+}
+
+static int launch_option(void)
+{
+	return strcmp(opt.launch, "op") == 0      ? JIT_LAUNCH_OP
+	       : strcmp(opt.launch, "layer") == 0 ? JIT_LAUNCH_LAYER
+	                                          : JIT_LAUNCH_TOKEN;
+}
+
+jit_model_options jitrun_model_options(void)
+{
+	return (jit_model_options){
+		.device = opt.device,
+		.isa = opt.isa,
+		.threads = (int)opt.threads,
+		.cache_dir = opt.no_cache ? "" : opt.cache,
+		.cache_limit = (uint64_t)opt.cache_limit << 20,
+		.f32_activations = strcmp(opt.activations, "f32") == 0,
+		.bounded_numerics = strcmp(opt.numerics, "bounded") == 0,
+		.perf_map = opt.perf_map,
+		.jitdump = opt.jitdump,
+		.gdb = opt.gdb,
+		.sealed = opt.sealed,
+		.tune = tune_option(),
+		.dump_ir = opt.dump_ir,
+		.dump_asm = opt.dump_asm
+	};
+}
+
+jit_session_options jitrun_session_options(void)
+{
+	return (jit_session_options){
+		.context = (int)opt.context,
+		.threads = (int)opt.threads,
+		.kv = kv_option(),
+		.batch = (int)opt.batch,
+		.speculate = speculate_option(),
+		.launch = launch_option(),
+		.workgroups = (int)opt.workgroups,
+		.units = (int)opt.units,
+		.profile = opt.trace    ? JIT_PROFILE_EVENTS
+		           : opt.report ? JIT_PROFILE_SUMS
+		                        : JIT_PROFILE_OFF,
+		.sampling = { .temperature = (float)opt.temp,
+		              .top_k = (int)opt.top_k,
+		              .top_p = (float)opt.top_p,
+		              .min_p = (float)opt.min_p,
+		              .repeat_penalty = (float)opt.repeat_penalty,
+		              .repeat_window = (int)opt.repeat_window,
+		              .seed = (uint64_t)opt.seed }
+	};
+}
+
+jit_objects_options jitrun_objects_options(void)
+{
+	return (jit_objects_options){ .target = opt.target,
+		                      .dir = opt.dump_objects,
+		                      .kv = kv_option(),
+		                      .f32_activations = strcmp(opt.activations, "f32") == 0,
+		                      .bounded_numerics = strcmp(opt.numerics, "bounded") == 0 };
+}

@@ -1,0 +1,76 @@
+/* programs/jitrun_parts.h - what the parts of the jitrun program share.
+ *
+ *   jitrun_main.c      opens the model and the session, and runs what was asked for
+ *   jitrun_options.c   the command line
+ *   jitrun_text.c      the prompt in, generated text out
+ *   jitrun_summary.c   what is said at the end: statistics, the JSON line, the report
+ *
+ * stdout carries what was asked for (text, ids or one JSON line) and nothing else; everything said to a person goes to
+ * stderr. Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 130 interrupted.
+ */
+#ifndef PROGRAMS_JITRUN_PARTS_H
+#define PROGRAMS_JITRUN_PARTS_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "programs/options.h"
+#include "programs/prompt.h"
+#include "runtime/jitrun.h"
+
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+/* ---- jitrun_options.c */
+
+struct jitrun_options {
+	const char *model, *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type,
+		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
+	bool special, echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, devices, perf_map, gdb, report;
+	struct option_about about;
+	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, units, cache_limit;
+	double temp, top_p, min_p, repeat_penalty;
+};
+extern struct jitrun_options opt;
+
+/* Fills opt. False: the program ends with *status, and all that there is to say was said. */
+bool jitrun_parse_options(int argc, char **argv, int *status);
+jit_model_options jitrun_model_options(void);
+jit_session_options jitrun_session_options(void);
+jit_objects_options jitrun_objects_options(void);
+
+/* ---- jitrun_main.c: one sentence on stderr; the exit status */
+
+int jitrun_fail(const jit_error *e);
+int jitrun_usage(const char *text);
+extern volatile sig_atomic_t interrupted; /* by Ctrl-C */
+double jitrun_seconds(void);              /* of a clock that only goes forward */
+
+/* One run of a model over a prompt. */
+struct run {
+	jit_model *model;
+	jit_session *session;
+	size_t n_prompt, n_generated;
+	bool ended, full, terminal; /* standard output is a terminal */
+	double start, first_token;  /* seconds from the program's start */
+	char *text;
+	size_t n_text; /* kept for --json */
+};
+
+/* ---- jitrun_text.c */
+
+/* Reads the prompt, or the text of --perplexity. 0: it is there; otherwise the exit status. */
+int jitrun_get_prompt(struct prompt *p);
+/* Prints the prompt as it was given, or what its ids stand for. */
+bool jitrun_echo(const struct run *r, const struct prompt *p, jit_error *err);
+/* Both return JIT_OK or an error code, and stop early when interrupted. */
+int jitrun_feed(struct run *r, const struct prompt *p, jit_error *err);
+int jitrun_generate(struct run *r, jit_error *err);
+
+/* ---- jitrun_summary.c: exit statuses */
+
+void jitrun_print_summary(const struct run *r);
+int jitrun_print_json(const struct run *r);
+/* What --report and --trace ask for. */
+int jitrun_report(const struct run *r);
+
+#endif

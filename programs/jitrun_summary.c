@@ -1,0 +1,205 @@
+/* programs/jitrun_summary.c - what jitrun says at the end: statistics, the JSON line, the report. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs/jitrun_parts.h"
+#include "programs/output.h"
+
+static double rate(uint64_t n, double seconds) { return seconds > 0 ? (double)n / seconds : 0; }
+
+static const char *why_stopped(const struct run *r)
+{
+	return interrupted ? "interrupted" : r->ended ? "end of text" : r->full ? "context full" : "length";
+}
+
+void jitrun_print_summary(const struct run *r)
+{
+	jit_model_info info;
+	jit_session_stats s;
+
+	jit_model_get_info(r->model, &info);
+	jit_session_get_stats(r->session, &s);
+	fprintf(stderr, "\n%s\n", info.description);
+	fprintf(stderr, "load    %8.3f s   %.1f MiB of weights, %d thread%s\n", info.load_seconds,
+	        (double)info.weight_bytes / 0x1p20, s.threads, s.threads == 1 ? "" : "s");
+	fprintf(stderr,
+	        "kernels %8llu     %llu generated in %.2f ms, %llu from the cache (%llu from a pack), %.1f KiB of "
+	        "code\n",
+	        (unsigned long long)s.kernels, (unsigned long long)s.kernels_generated, 1e3 * s.generate_seconds,
+	        (unsigned long long)s.kernels_from_cache, (unsigned long long)s.kernels_from_pack,
+	        (double)s.code_bytes / 1024);
+	if (s.cache_damaged || s.cache_store_failed)
+		fprintf(stderr, "cache   %8llu damaged, %llu not stored\n", (unsigned long long)s.cache_damaged,
+		        (unsigned long long)s.cache_store_failed);
+	fprintf(stderr, "prompt  %8llu tokens in %.3f s, %.1f tokens/s\n", (unsigned long long)s.prompt_tokens,
+	        s.prompt_seconds, rate(s.prompt_tokens, s.prompt_seconds));
+	double tps = rate(s.decode_tokens, s.decode_seconds);
+	fprintf(stderr, "decode  %8llu tokens in %.3f s, %.2f tokens/s, %.2f GB/s of weights\n",
+	        (unsigned long long)s.decode_tokens, s.decode_seconds, tps,
+	        rate(s.decode_passes, s.decode_seconds) * (double)info.token_bytes / 1e9);
+	if (s.drafted)
+		fprintf(stderr, "drafted %8llu tokens, %llu accepted (%.1f %%); %.2f tokens a pass\n",
+		        (unsigned long long)s.drafted, (unsigned long long)s.accepted,
+		        100 * (double)s.accepted / (double)s.drafted,
+		        (double)s.decode_tokens / (double)s.decode_passes);
+	if (s.card.launches)
+		fprintf(stderr,
+		        "card    %8llu launches, %llu barriers, %.1f MiB loaded (%.0f %% by 128 bits; %.1f MiB of "
+		        "weights, %.1f of the KV cache), %.1f MiB of scalars, %llu instructions\n",
+		        (unsigned long long)s.card.launches, (unsigned long long)s.card.barriers,
+		        (double)s.card.load_bytes / 0x1p20, 100 * rate(s.card.load128_bytes, (double)s.card.load_bytes),
+		        (double)s.card.weight_bytes / 0x1p20, (double)s.card.cache_bytes / 0x1p20,
+		        (double)s.card.scalar_bytes / 0x1p20, (unsigned long long)s.card.instructions);
+	fprintf(stderr, "first token after %.3f s; stopped: %s\n", r->first_token, why_stopped(r));
+}
+
+/* ---- the JSON line: every step says whether there was memory for it */
+
+struct number {
+	const char *name;
+	uint64_t value;
+};
+
+static bool set(json_t *object, const char *name, json_t *value)
+{
+	return json_object_set_new(object, name, value) == 0;
+}
+
+static bool set_numbers(json_t *object, const struct number *row, size_t n)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < n; i++)
+		ok = ok && set(object, row[i].name, json_integer((json_int_t)row[i].value));
+	return ok;
+}
+
+static bool set_ids(json_t *object, const char *name, const int32_t *id, size_t n)
+{
+	json_t *list = json_array();
+	bool ok = list != NULL;
+
+	for (size_t i = 0; ok && i < n; i++)
+		ok = json_array_append_new(list, json_integer(id[i])) == 0;
+	return set(object, name, list) && ok;
+}
+
+static bool set_timings(json_t *object, const jit_model_info *info, const jit_session_stats *s, const struct run *r)
+{
+	const struct {
+		const char *name;
+		double value;
+	} row[] = {
+		{ "load_seconds", info->load_seconds },
+		{ "first_token_seconds", r->first_token },
+		{ "prompt_seconds", s->prompt_seconds },
+		{ "decode_seconds", s->decode_seconds },
+		{ "generate_seconds", s->generate_seconds },
+		{ "prompt_tokens_per_second", rate(s->prompt_tokens, s->prompt_seconds) },
+		{ "decode_tokens_per_second", rate(s->decode_tokens, s->decode_seconds) },
+	};
+	json_t *timings = json_object();
+	bool ok = timings != NULL;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		ok = ok && set(timings, row[i].name, json_real(row[i].value));
+	return set(object, "timings", timings) && ok;
+}
+
+/* For each width of a pass: how many there were, and what became of their draft tokens. */
+static bool set_speculation(json_t *counters, const jit_session_stats *s)
+{
+	json_t *widths = json_object();
+	bool ok = widths != NULL;
+
+	for (size_t i = 0; i < sizeof s->speculation / sizeof *s->speculation; i++) {
+		const struct number row[] = { { "passes", s->speculation[i].passes },
+			                      { "drafted", s->speculation[i].drafted },
+			                      { "accepted", s->speculation[i].accepted } };
+		json_t *width = json_object();
+		char name[16];
+		snprintf(name, sizeof name, "%d", s->speculation[i].tokens);
+		ok = set_numbers(width, row, sizeof row / sizeof *row) && ok;
+		ok = set(widths, name, width) && ok;
+	}
+	return set(counters, "speculation", widths) && ok;
+}
+
+static bool set_counters(json_t *object, const jit_model_info *info, const jit_session_stats *s)
+{
+	const struct number work[] = {
+		{ "kernels", s->kernels },
+		{ "kernels_generated", s->kernels_generated },
+		{ "kernels_from_cache", s->kernels_from_cache },
+		{ "code_bytes", s->code_bytes },
+		{ "weight_bytes", info->weight_bytes },
+		{ "token_bytes", info->token_bytes },
+		{ "kv_bytes", s->kv_bytes },
+		{ "threads", (uint64_t)s->threads },
+		{ "context", (uint64_t)s->context },
+		{ "prompt_tokens", s->prompt_tokens },
+		{ "decode_tokens", s->decode_tokens },
+		{ "decode_passes", s->decode_passes },
+		{ "drafted", s->drafted },
+		{ "accepted", s->accepted },
+	};
+	const struct number cache[] = {
+		{ "kernels_from_pack", s->kernels_from_pack },   { "kernels_background", s->kernels_background },
+		{ "kernel_stalls", s->kernel_stalls },           { "cache_damaged", s->cache_damaged },
+		{ "cache_store_failed", s->cache_store_failed }, { "cache_evicted", s->cache_evicted },
+	};
+	json_t *counters = json_object();
+	bool ok = set_numbers(counters, work, sizeof work / sizeof *work) && set_speculation(counters, s) &&
+	          set_numbers(counters, cache, sizeof cache / sizeof *cache);
+
+	return set(object, "counters", counters) && ok;
+}
+
+static bool set_report(json_t *object, const struct run *r)
+{
+	char *report = jit_session_report(r->session, 1, NULL);
+	bool ok = report && set(object, "report", json_loads(report, 0, NULL));
+
+	free(report);
+	return ok;
+}
+
+int jitrun_print_json(const struct run *r)
+{
+	jit_model_info info;
+	jit_session_stats s;
+	json_t *o = json_object();
+	const int32_t *ids = jit_session_ids(r->session);
+
+	jit_model_get_info(r->model, &info);
+	jit_session_get_stats(r->session, &s);
+	bool ok = set(o, "model", json_string(info.description)) && set_ids(o, "prompt_ids", ids, r->n_prompt) &&
+	          set_ids(o, "ids", ids + r->n_prompt, r->n_generated) &&
+	          set(o, "text", json_stringn(r->text ? r->text : "", r->n_text)) &&
+	          set(o, "stopped", json_string(why_stopped(r))) && set_timings(o, &info, &s, r) &&
+	          set_counters(o, &info, &s) && (!opt.report || set_report(o, r));
+	char *text = ok ? json_dumps(o, output_json_flags(stdout)) : NULL;
+	json_decref(o);
+	if (!text)
+		return jitrun_fail(&(jit_error){ .message = "the JSON line could not be made: no memory" });
+	puts(text);
+	free(text);
+	return 0;
+}
+
+int jitrun_report(const struct run *r)
+{
+	jit_error err = { 0 };
+
+	if (opt.report && !opt.json) {
+		char *text = jit_session_report(r->session, 0, &err);
+		if (!text)
+			return jitrun_fail(&err);
+		bool written = fputs(text, stderr) >= 0 && fflush(stderr) == 0;
+		free(text);
+		if (!written)
+			return 1;
+	}
+	return opt.trace && jit_session_trace(r->session, opt.trace, &err) != JIT_OK ? jitrun_fail(&err) : 0;
+}
