@@ -1,12 +1,13 @@
 /* kernels-templates/numerics.h - the numerics contract: which float operations, in which order, make a result.
  *
  * Owns: the constants and rules that every template, every backend and the plain C loops of the tests obey, so that the
- * same prompt gives the same logits, bit for bit, for every thread count, column count, prompt chunking, cache state
- * and regime, on every device. Changing anything here changes results: it is a new contract, not an optimisation.
+ * same prompt gives the same logits, bit for bit, for every thread count, number of tokens in a pass, cut of the prompt
+ * and state of the cache, on every device. Changing anything here changes results: it is a new contract, not an
+ * optimisation.
  *
  *  1. f32, IEEE, round to nearest even, denormals kept. No contraction but fma written as such.
  *  2. Padding: the inner dimension K counts as numerics_pad(K), a multiple of 32; the extra elements are +0 in weights
- *  and activations.
+ *     and activations.
  *  3. Float dot of a row: K (padded) is cut into numerics_spans(K) equal spans; a span into segments of 256 (the last
  *     may be shorter); a segment is ONE ascending chain acc = fma(w, x, acc) from +0; segment sums are added in order
  *     to the span total, which starts at +0 (total = total + acc); span totals combine in a balanced binary tree
@@ -14,12 +15,12 @@
  *  4. Activations as int8: blocks of 32; d = amax / 127 (IEEE division); q = round-to-nearest-even(x / d, cut to
  *     -127..127) (IEEE division; only a denormal d needs the cut), all 0 when d == 0. With each block go the exact sums
  *     of its first and second 16 q, and d_sum = d * (float)(sum of all 32).
- *     Quantised dot: a part is the 32 weights that meet a block of activations, or 16 of them where the format gives 16
- *     a scale of their own (Q2_K, Q3_K, Q6_K; the lower k first). A weight of a part is dw * q, or dw * q + mw, q a
- *     whole number (its offset taken off), so that per part isum = exact integer sum of q times the activations' quants
- *     (below 2^24: the conversion is exact), acc = fma(dw * dx, (float)isum, acc), and, with a minimum, acc = fma(mw,
- *     sx, acc), where sx is d_sum of the block, or d * (float)(sum of these 16) when the part is 16. Parts ascending;
- *     one chain per span from +0 (no segments); spans combine as in 3.
+ *     Quantised dot: a sub-block is the 32 weights that meet a block of activations, or 16 of them where the format
+ *     gives 16 a scale of their own (Q2_K, Q3_K, Q6_K; the lower k first). A weight of a sub-block is dw * q, or dw * q
+ *     + mw, q a whole number (its offset taken off), so that per sub-block isum = exact integer sum of q times the
+ *     activations' quants (below 2^24: the conversion is exact), acc = fma(dw * dx, (float)isum, acc), and, with a
+ *     minimum, acc = fma(mw, sx, acc), where sx is d_sum of the block, or d * (float)(sum of these 16) when it is 16.
+ *     Sub-blocks ascending; one chain per span from +0 (no segments); spans combine as in 3.
  *     dw: d of Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL; d * (float)scale (exact) of Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_XS;
  *     2^(e - 128) of MXFP4, whose q are doubled. mw: m of Q4_1 and Q5_1; -(dmin * (float)minimum) (exact) of Q2_K,
  *     Q4_K, Q5_K. All f16 widened.
@@ -49,14 +50,14 @@
  * 11. cos/sin tables are made by runtime/ from its own double-precision code, never libm, rounded once to f32.
  *
  * The rules so far are the EXACT class. A user may choose the other one:
- * 12. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the columns of a prompt's
+ * 12. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the tokens of a prompt's
  *     pass that fill tiles of 16 with activations rounded to the weights' type, to nearest even (f16: cut to
  *     NUMERICS_F16_MOST first). Each span of rule 3 is one chain of matrix products of 16 k's each, ascending, from +0:
  *     products are exact, their sum with what came before is the card's, no worse than additions one by one with an
  *     error of one unit in the last place of f32. Spans combine and epilogues follow as in 3 and 5. Every other kernel,
- *     weight type and column stays EXACT; which columns fill tiles depends on the pass, so that results depend on how a
- *     prompt is cut, and are the same again for the same cuts. Passes that give the logits of all their columns are
- *     EXACT: guesses change nothing here either. A dot of K terms that is finite, of activations within the type's
+ *     weight type and token stays EXACT; which tokens fill tiles depends on the pass, so that results depend on how a
+ *     prompt is cut, and are the same again for the same cuts. Passes that give the logits of all their tokens are
+ *     EXACT: draft tokens change nothing here either. A dot of K terms that is finite, of activations within the type's
  *     range, differs from the EXACT one by at most (u + (K + 16) * 2^-22) * sum |w * x| + 2^-24 * sum |w|, where u is
  *     2^-11 for F16 and 2^-8 for BF16.
  */
