@@ -57,6 +57,11 @@ static void arch_other(struct gguf_writer *w)
 	hide(w, "general.architecture");
 	gguf_write_string(w, "general.architecture", "falcon");
 }
+static void arch_encoder(struct gguf_writer *w)
+{
+	hide(w, "general.architecture");
+	gguf_write_string(w, "general.architecture", "bert");
+}
 static void arch_unknown(struct gguf_writer *w)
 {
 	hide(w, "general.architecture");
@@ -202,14 +207,18 @@ static void extra(struct gguf_writer *w, const char *name, uint64_t n)
 	gguf_write_tensor(w, name, DTYPE_F32, 1, &n, zeros, n * 4);
 }
 static void extra_q_norm(struct gguf_writer *w) { extra(w, "blk.0.attn_q_norm.weight", 4); }
+static void extra_k_norm(struct gguf_writer *w) { extra(w, "blk.1.attn_k_norm.weight", 4); }
 static void extra_post_norm(struct gguf_writer *w) { extra(w, "blk.1.post_attention_norm.weight", 16); }
 static void extra_sinks(struct gguf_writer *w) { extra(w, "blk.0.attn_sinks.weight", 4); }
 static void extra_router(struct gguf_writer *w) { extra(w, "blk.0.ffn_gate_inp.weight", 16); }
 static void extra_sub_norm(struct gguf_writer *w) { extra(w, "blk.0.attn_sub_norm.weight", 16); }
 static void extra_long(struct gguf_writer *w) { extra(w, "rope_factors_long.weight", 2); }
+static void extra_short(struct gguf_writer *w) { extra(w, "rope_factors_short.weight", 2); }
 static void extra_output_bias(struct gguf_writer *w) { extra(w, "output.bias", 9); }
 static void extra_norm_bias(struct gguf_writer *w) { extra(w, "blk.0.attn_norm.bias", 16); }
 static void extra_scale(struct gguf_writer *w) { extra(w, "blk.0.attn_q.scale", 1); }
+static void extra_down_scale(struct gguf_writer *w) { extra(w, "blk.1.ffn_down.scale", 1); }
+static void extra_input_scale(struct gguf_writer *w) { extra(w, "blk.0.attn_q.input_scale", 1); }
 static void extra_layer(struct gguf_writer *w) { extra(w, "blk.2.attn_norm.weight", 16); }
 static void extra_rotation(struct gguf_writer *w)
 {
@@ -345,6 +354,9 @@ static const struct {
 	{ arch_other,
 	  "general.architecture is \"falcon\", which needs what jitrun does not have: norms that subtract the mean", 0,
 	  0, 0, 0 },
+	{ arch_encoder,
+	  "general.architecture is \"bert\", which needs what jitrun does not have: a use for models that encode", 0, 0,
+	  0, 0 },
 	{ arch_unknown,
 	  "general.architecture is \"llamb\", expected llama, qwen2, qwen3, mistral3, ernie4_5, xverse, seed_oss, "
 	  "internlm2, deci or exaone",
@@ -428,14 +440,18 @@ static const struct {
 	{ kind_imatrix, "is an importance matrix", 0, 0, 0, 0 },
 	{ kind_vocab, "general.type is \"vocab\", expected model", 0, 0, 0, 0 },
 	{ extra_q_norm, "the tensor blk.0.attn_q_norm.weight is none that", 0, 0, 0, 0 },
+	{ extra_k_norm, "the tensor blk.1.attn_k_norm.weight is none that", 0, 0, 0, 0 },
 	{ extra_post_norm, "the tensor blk.1.post_attention_norm.weight is none that", 0, 0, 0, 0 },
 	{ extra_sinks, "the tensor blk.0.attn_sinks.weight is none that", 0, 0, 0, 0 },
 	{ extra_router, "the tensor blk.0.ffn_gate_inp.weight is none that", 0, 0, 0, 0 },
 	{ extra_sub_norm, "the tensor blk.0.attn_sub_norm.weight is none that", 0, 0, 0, 0 },
 	{ extra_long, "the tensor rope_factors_long.weight is none that", 0, 0, 0, 0 },
+	{ extra_short, "the tensor rope_factors_short.weight is none that", 0, 0, 0, 0 },
 	{ extra_output_bias, "the tensor output.bias is none that", 0, 0, 0, 0 },
 	{ extra_norm_bias, "the tensor blk.0.attn_norm.bias is none that", 0, 0, 0, 0 },
 	{ extra_scale, "the tensor blk.0.attn_q.scale is none that", 0, 0, 0, 0 },
+	{ extra_down_scale, "the tensor blk.1.ffn_down.scale is none that", 0, 0, 0, 0 },
+	{ extra_input_scale, "the tensor blk.0.attn_q.input_scale is none that", 0, 0, 0, 0 },
 	{ extra_layer, "the tensor blk.2.attn_norm.weight is none that", 0, 0, 0, 0 },
 	{ extra_rotation, NULL, ROPE_NONE, 1, 1, 0 },
 	{ extra_nearly, "the tensor blk..attn_rot_embd.weight is none that", 0, 0, 0, 0 },
