@@ -213,10 +213,6 @@ static void bind_rest(struct run *r, const struct macro *m, const struct argumen
 		run_fail(r, "macro '%.*s' takes not more than %zu argument(s)", len, n->name.p, parameters);
 	if (r->failed || used == args->n_keywords)
 		return;
-	if (!uses_name(n->first, "kwargs")) {
-		run_fail(r, "macro '%.*s' takes no keyword argument it has no name for", len, n->name.p);
-		return;
-	}
 	struct value rest = dict_new(r, 0);
 	for (size_t k = 0; k < args->n_keywords && !r->failed; k++) {
 		const struct node *p = n->other ? n->other->first : NULL;
@@ -225,8 +221,13 @@ static void bind_rest(struct run *r, const struct macro *m, const struct argumen
 		if (!p)
 			dict_append(r, rest.dict, args->keyword[k].key, args->keyword[k].value);
 	}
-	if (!r->failed && dict_finish(r, rest.dict))
+	if (r->failed || !dict_finish(r, rest.dict))
+		return;
+	const struct text *name = rest.dict->pair[0].key.text;
+	if (uses_name(n->first, "kwargs"))
 		scope_set(r, "kwargs", 6, rest);
+	else
+		run_fail(r, "macro '%.*s' takes no keyword argument '%.*s'", len, n->name.p, (int)name->n, name->p);
 }
 
 struct value call_macro(struct run *r, const struct macro *m, const struct arguments *args, struct value caller)

@@ -172,13 +172,13 @@ static struct value do_truncate(struct run *r, struct value v, const struct argu
 {
 	static const char *const names[] = { "length", "killwords", "end", "leeway" };
 	static const struct text dots = { .p = "...", .n = 3 }, space = { .p = " ", .n = 1 };
-	const struct text *t = to_text(r, v), *end = &dots;
+	const struct text *t = NULL, *end = &dots;
 	struct build b = { .r = r };
 	struct value a[4];
 	int64_t length = 255, leeway = 5;
 
-	if (!bind(r, "truncate", args, names, 4, 0, a) || !want_int(r, "truncate", a[0], &length) ||
-	    !want_text(r, "truncate", a[2], &end) ||
+	if (!bind(r, "truncate", args, names, 4, 0, a) || !want_text(r, "truncate", v, &t) ||
+	    !want_int(r, "truncate", a[0], &length) || !want_text(r, "truncate", a[2], &end) ||
 	    (a[3].kind != KIND_NONE && !want_int(r, "truncate", a[3], &leeway)))
 		return value_of(KIND_ABSENT);
 	int64_t kept = length - (int64_t)text_characters(r, end);

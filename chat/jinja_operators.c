@@ -68,7 +68,9 @@ static struct value integers(struct run *r, int op, int64_t a, int64_t b)
 	default: break;
 	}
 	if (b == 0)
-		return run_fail(r, op == '/' ? "division by zero" : "integer division or modulo by zero");
+		return run_fail(r, op == '/'   ? "division by zero"
+		                   : op == '%' ? "integer modulo by zero"
+		                               : "integer division or modulo by zero");
 	if (op == '/')
 		return value_float((double)a / (double)b);
 	if (a == INT64_MIN && b == -1)
@@ -197,7 +199,7 @@ struct value operate(struct run *r, int op, struct value a, struct value b)
 	if (op == '+')
 		return add(r, a, b);
 	if (op == '%' && a.kind == KIND_TEXT)
-		return b.kind == KIND_UNDEFINED ? unsupported(r, op, a, b) : string_percent(r, a.text, b);
+		return string_percent(r, a.text, b);
 	if (op == '*' && repeats(a) && (b.kind == KIND_INT || b.kind == KIND_BOOL))
 		return repeat(r, a, integer_of(b));
 	if (op == '*' && repeats(b) && (a.kind == KIND_INT || a.kind == KIND_BOOL))

@@ -140,6 +140,9 @@ static struct node *parse_for(struct parser *p)
 	if (!n || !(n->a = parse_target(p, false, false)) || !parse_expect_name(p, "in") ||
 	    !(n->b = parse_tuple(p, false, "recursive")))
 		return NULL;
+	for (const struct node *name = n->a->type == NODE_TUPLE ? n->a->first : n->a; name; name = name->next)
+		if (text_is(&name->name, "loop"))
+			return parse_fail(p, "another name than 'loop' for a loop's items");
 	if (parse_take_name(p, "if") && !(n->c = parse_expression(p)))
 		return NULL;
 	if (parse_is_name(p, "recursive"))

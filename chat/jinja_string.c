@@ -342,8 +342,8 @@ static void convert_number(struct build *b, struct value v, const struct convers
 	const char *flags[] = { c->left ? "-" : "", c->zero ? "0" : "", c->sign ? "+" : "", c->space ? " " : "" };
 
 	if (!is_number(v) || (c->what == 'x' && v.kind == KIND_FLOAT)) {
-		run_fail(b->r, "%%%c format: a %s is required, not %s", c->what, real ? "real number" : "number",
-		         value_type(v));
+		run_fail(b->r, "%%%c format: a %s is required, not %s", c->what,
+		         c->what == 'x' ? "integer" : "real number", value_type(v));
 		return;
 	}
 	if (real) {
@@ -457,7 +457,9 @@ struct value string_percent(struct run *r, const struct text *t, struct value ar
 		}
 		convert(&b, v, &c);
 	}
-	if (!named && used < given && args.kind != KIND_DICT && args.kind != KIND_LIST && !r->failed)
+	/* what has items by name may have more of them than are asked for */
+	bool open = args.kind == KIND_DICT || args.kind == KIND_LIST || args.kind == KIND_UNDEFINED;
+	if (!named && used < given && !open && !r->failed)
 		return run_fail(r, "not all arguments converted during string formatting");
 	return value_text(build_done(&b));
 }

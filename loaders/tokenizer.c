@@ -55,24 +55,41 @@ static bool stands_alone(const char *p, size_t n, size_t from, size_t to)
 	return to >= n || !is_word_char(p + to, n - to);
 }
 
+/* The special token that begins a text, or NULL; *skip: the bytes of a hidden one that may not be, and keeps others
+ * from being found inside it. plain: which of the bytes are, or NULL. */
+static const struct tok_special *special_here(const struct tok_special_set *set, const char *p, size_t n,
+                                              const char *plain, struct tok_work *w, size_t *skip)
+{
+	bool asked = w->flags & TOKENIZE_SPECIAL;
+	const struct tok_special *s = tok_special_at(set, p, n, asked || set->covers ? SIZE_MAX : 0, &w->steps),
+				 *shorter;
+	const char *hit = s && s->hidden && asked && plain ? memchr(plain, 1, s->n) : NULL;
+
+	*skip = 1;
+	if (!s || !s->hidden || (asked && !hit))
+		return s;
+	/* in front of the first plain byte there may be one all the same */
+	shorter = hit ? tok_special_at(set, p, n, (size_t)(hit - plain), &w->steps) : NULL;
+	if (shorter && (shorter->hidden || !set->covers))
+		return shorter;
+	if (set->covers)
+		*skip = s->n;
+	return NULL;
+}
+
 /* The first special token at or after `from`, with the spaces it swallows: [*begin, *end). NULL: none is left, or no
  * steps are. */
 static const struct tok_special *next_special(const struct tok_special_set *set, const char *p, size_t n, size_t from,
-                                              struct tok_work *w, size_t *begin, size_t *end)
+                                              const char *plain, struct tok_work *w, size_t *begin, size_t *end)
 {
-	bool hidden_too = w->flags & TOKENIZE_SPECIAL;
-
 	for (size_t i = from; set->n && i < n && (!w->most_steps || w->steps <= w->most_steps);) {
 		const struct tok_special *s = NULL;
+		size_t skip = 1;
 		unsigned len;
 		if (set->first[(unsigned char)p[i]])
-			s = tok_special_at(set, p + i, n - i, hidden_too || set->covers, &w->steps);
+			s = special_here(set, p + i, n - i, plain ? plain + i : NULL, w, &skip);
 		if (!s) {
-			i++;
-			continue;
-		}
-		if (s->hidden && !hidden_too) {
-			i += s->n;
+			i += skip;
 			continue;
 		}
 		if (s->single_word && !stands_alone(p, n, i, i + s->n)) {
@@ -107,30 +124,41 @@ static bool encode_words(const struct tokenizer *t, struct tok_work *w)
 	return true;
 }
 
-/* One part between special tokens of the raw text. */
-static bool encode_part(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n, bool at_start)
+/* What is normalised, and which of it is plain, for special tokens are looked for in it. */
+static bool take_part(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n, size_t at)
+{
+	w->text.n = w->text_plain.n = 0;
+	w->plain = w->raw_plain && t->special[1].n;
+	return tok_append(&w->text, p + at, n, w->err) &&
+	       (!w->plain || tok_append(&w->text_plain, w->raw_plain + at, n, w->err)) && tok_normalise(t, w);
+}
+
+/* One part between special tokens of the raw text: n bytes at p + at. */
+static bool encode_part(const struct tokenizer *t, struct tok_work *w, const char *p, size_t at, size_t n)
 {
 	const struct tok_special_set *set = &t->special[1];
 	size_t from = 0, begin, end;
 
 	if (n == 0)
 		return true;
-	w->text.n = 0;
-	w->at_start = at_start;
-	if (!tok_append(&w->text, p, n, w->err) || !tok_normalise(t, w))
+	w->at_start = at == 0;
+	if (!take_part(t, w, p, n, at))
 		return false;
 	if (set->n == 0)
 		return encode_words(t, w);
-	struct tok_buf normal = w->text;
+	struct tok_buf normal = w->text, plain = w->text_plain;
 	w->text = w->normal;
 	w->normal = normal;
+	w->text_plain = w->normal_plain;
+	w->normal_plain = plain;
 	while (from < normal.n) {
-		const struct tok_special *s = next_special(set, normal.p, normal.n, from, w, &begin, &end);
+		const struct tok_special *s =
+			next_special(set, normal.p, normal.n, from, w->plain ? plain.p : NULL, w, &begin, &end);
 		size_t stop = s ? begin : normal.n;
 		if (!tok_spend(w, 1))
 			return false;
 		w->text.n = 0;
-		w->at_start = at_start && from == 0;
+		w->at_start = at == 0 && from == 0;
 		if (!tok_append(&w->text, normal.p + from, stop - from, w->err) || !encode_words(t, w) ||
 		    (s && !tok_emit(w, s->id)))
 			return false;
@@ -141,22 +169,27 @@ static bool encode_part(const struct tokenizer *t, struct tok_work *w, const cha
 
 bool tok_encode_text(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n)
 {
-	bool around = w->flags & TOKENIZE_BOS_EOS;
+	bool around = w->flags & TOKENIZE_BOS_EOS, before = around || (w->flags & TOKENIZE_BEGIN);
 	size_t from = 0, begin, end;
 
 	if (n > INT32_MAX)
 		return error_set(w->err, ERROR_ARGUMENT, "the text is %zu bytes long, at most %d are expected", n,
 		                 INT32_MAX);
-	for (unsigned i = 0; around && i < t->n_head; i++)
+	for (unsigned i = 0; before && i < t->n_head; i++)
 		if (!tok_emit(w, t->head[i]))
 			return false;
 	while (from < n) {
-		const struct tok_special *s = next_special(&t->special[0], text, n, from, w, &begin, &end);
+		const struct tok_special *s =
+			next_special(&t->special[0], text, n, from, (const char *)w->raw_plain, w, &begin, &end);
 		size_t stop = s ? begin : n;
-		if (!tok_spend(w, 1) || !encode_part(t, w, text + from, stop - from, from == 0) ||
-		    (s && !tok_emit(w, s->id)))
+		if (!tok_spend(w, 1) || !encode_part(t, w, text, from, stop - from) || (s && !tok_emit(w, s->id)))
 			return false;
 		from = s ? end : stop;
+	}
+	/* the text has begun with it by itself */
+	if (before && !around && t->n_head && w->n_id > t->n_head && w->id[t->n_head] == t->head[0]) {
+		w->n_id -= t->n_head;
+		memmove(w->id, w->id + t->n_head, w->n_id * sizeof *w->id);
 	}
 	for (unsigned i = 0; around && i < t->n_tail; i++)
 		if (!tok_emit(w, t->tail[i]))
@@ -170,6 +203,9 @@ void tok_work_free(struct tok_work *w)
 	free(w->text.p);
 	free(w->other.p);
 	free(w->normal.p);
+	free(w->text_plain.p);
+	free(w->other_plain.p);
+	free(w->normal_plain.p);
 	free(w->spans.p);
 	free(w->next.p);
 	free(w->symbol);
@@ -178,25 +214,39 @@ void tok_work_free(struct tok_work *w)
 	pcre2_match_context_free(w->limits);
 }
 
-bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags, int32_t **ids,
-                      size_t *n_ids, struct error *err)
+static bool encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n, int32_t **ids,
+                   size_t *n_ids)
 {
-	struct tok_work w = {
-		.flags = flags, .most_steps = TOK_STEPS_MORE + (uint64_t)TOK_STEPS_A_BYTE * n, .err = err
-	};
-	bool ok = tok_encode_text(t, &w, text, n);
+	w->most_steps = TOK_STEPS_MORE + (uint64_t)TOK_STEPS_A_BYTE * n;
+	bool ok = tok_encode_text(t, w, text, n);
 
 	*ids = NULL;
 	*n_ids = 0;
-	if (ok && !w.id)
-		ok = tok_grow((void **)&w.id, &w.id_cap, 1, sizeof *w.id, err);
+	if (ok && !w->id)
+		ok = tok_grow((void **)&w->id, &w->id_cap, 1, sizeof *w->id, w->err);
 	if (ok) {
-		*ids = w.id;
-		*n_ids = w.n_id;
-		w.id = NULL;
+		*ids = w->id;
+		*n_ids = w->n_id;
+		w->id = NULL;
 	}
-	tok_work_free(&w);
+	tok_work_free(w);
 	return ok;
+}
+
+bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags, int32_t **ids,
+                      size_t *n_ids, struct error *err)
+{
+	struct tok_work w = { .flags = flags, .err = err };
+
+	return encode(t, &w, text, n, ids, n_ids);
+}
+
+bool tokenizer_encode_marked(const struct tokenizer *t, const char *text, size_t n, const uint8_t *plain,
+                             unsigned flags, int32_t **ids, size_t *n_ids, struct error *err)
+{
+	struct tok_work w = { .flags = flags, .raw_plain = plain, .err = err };
+
+	return encode(t, &w, text, n, ids, n_ids);
 }
 
 /* ---- decode */

@@ -37,14 +37,21 @@ void tokenizer_close(struct tokenizer *t);
 
 enum {
 	TOKENIZE_BOS_EOS = 1, /* add BOS / EOS as the model's own rules say */
-	TOKENIZE_SPECIAL = 2
-}; /* text like "<|im_start|>" becomes its special token; without it, plain text */
+	TOKENIZE_SPECIAL = 2, /* text like "<|im_start|>" becomes its special token; without it, plain text */
+	TOKENIZE_BEGIN = 4    /* add BOS as the rules say, unless the text begins with that token; add no EOS */
+};
 
 /* Encodes n bytes. On success *ids is malloc'ed (the caller frees), *n_ids its length. False only on lack of
  * memory, when the text is 2 GiB or longer, when it holds a character that a vocabulary with scores cannot
  * express and it has no unknown token, or when the tokenizer exceeds its budget of steps on it. */
 bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, unsigned flags, int32_t **ids,
                       size_t *n_ids, struct error *err);
+
+/* The same with TOKENIZE_SPECIAL, but for bytes that are marked: plain holds 1 for a byte that is text whatever it
+ * looks like, 0 for one that is not. A control token is made only of a text of which no byte is plain; all else is as
+ * if none were, words across the border included. */
+bool tokenizer_encode_marked(const struct tokenizer *t, const char *text, size_t n, const uint8_t *plain,
+                             unsigned flags, int32_t **ids, size_t *n_ids, struct error *err);
 
 /* The bytes one token adds to the text, in the position where `first` says whether it begins the text
  * (SentencePiece drops one leading space there). Borrowed or written to scratch (at least 256 bytes, used for

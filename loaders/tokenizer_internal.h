@@ -181,6 +181,10 @@ struct tok_pair {
 struct tok_work {
 	struct tok_buf text, other; /* the part being worked on, and where a step writes its result */
 	struct tok_buf normal;      /* the normalised part, while special tokens are looked for in it */
+	const uint8_t
+		*raw_plain; /* of the whole text: 1 for a byte of which no hidden token is made; NULL: none is plain */
+	bool plain;         /* the same is kept of the part: a byte for each of theirs */
+	struct tok_buf text_plain, other_plain, normal_plain;
 	struct tok_spans spans, next;
 	struct tok_symbol *symbol;
 	size_t symbol_cap;
@@ -247,8 +251,9 @@ void tok_merges_end(struct tok_merger *m);
 const struct tok_merge *tok_merge_find(const struct tokenizer *t, int32_t left, int32_t right);
 /* Special tokens: any order in, then sorted. Texts are borrowed. */
 bool tok_special_sort(struct tok_special_set *s, const char *where, struct error *err);
-/* The longest special token at p, or NULL; adds what the search took to *steps. */
-const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, bool hidden_too,
+/* The longest special token at p, or NULL, of hidden ones those of up to `hidden` bytes; adds what the search took to
+ * *steps. */
+const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, size_t hidden,
                                          uint64_t *steps);
 /* Last step of both readers: long pieces, well-known end tokens, cut_at_marks. */
 bool tok_finish(struct tokenizer *t, struct error *err);

@@ -10,6 +10,32 @@
 #include <string.h>
 #include <utf8proc.h>
 
+/* What a step writes, or some of the text. Where it is known which bytes are plain, those of the text bring that along,
+ * and others are plain when fill is set: some of what they stand for was. */
+static bool put(struct tok_work *w, const char *p, size_t n, bool fill)
+{
+	size_t at = w->other_plain.n;
+
+	if (!tok_append(&w->other, p, n, w->err))
+		return false;
+	if (!w->plain)
+		return true;
+	if (!tok_grow((void **)&w->other_plain.p, &w->other_plain.cap, at + n + 1, 1, w->err))
+		return false;
+	if (p >= w->text.p && p < w->text.p + w->text.n)
+		memcpy(w->other_plain.p + at, w->text_plain.p + (p - w->text.p), n);
+	else
+		memset(w->other_plain.p + at, fill, n);
+	w->other_plain.n = at + n;
+	return true;
+}
+
+/* Whether some of n bytes of the text are plain. */
+static bool some_plain(const struct tok_work *w, const char *p, size_t n)
+{
+	return w->plain && n && memchr(w->text_plain.p + (p - w->text.p), 1, n);
+}
+
 struct points {
 	utf8proc_int32_t *p;
 	size_t n, cap;
@@ -62,9 +88,8 @@ static bool order_marks(struct points *c, struct error *err)
 	return true;
 }
 
-/* Appends the normal form of n bytes of valid characters to out. */
-static bool unicode_run(enum tok_norm_kind kind, const char *p, size_t n, struct points *c, struct tok_buf *out,
-                        struct error *err)
+/* Appends the normal form of n bytes of valid characters. */
+static bool unicode_run(enum tok_norm_kind kind, const char *p, size_t n, struct points *c, struct tok_work *w)
 {
 	int options = UTF8PROC_DECOMPOSE | (kind == TOK_NORM_NFKC || kind == TOK_NORM_NFKD ? UTF8PROC_COMPAT : 0);
 
@@ -80,22 +105,23 @@ static bool unicode_run(enum tok_norm_kind kind, const char *p, size_t n, struct
 			parts[0] = (utf8proc_int32_t)point;
 			got = 1;
 		}
-		if (!add_point(c, parts, (size_t)got, err))
+		if (!add_point(c, parts, (size_t)got, w->err))
 			return false;
 		i += len;
 	}
-	if (!order_marks(c, err))
+	if (!order_marks(c, w->err))
 		return false;
 	if ((kind == TOK_NORM_NFC || kind == TOK_NORM_NFKC) && c->n) {
 		utf8proc_ssize_t m =
 			utf8proc_normalize_utf32(c->p, (utf8proc_ssize_t)c->n, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
 		if (m < 0)
-			return error_set(err, ERROR_ARGUMENT, "the text cannot be composed: %s", utf8proc_errmsg(m));
+			return error_set(w->err, ERROR_ARGUMENT, "the text cannot be composed: %s", utf8proc_errmsg(m));
 		c->n = (size_t)m;
 	}
+	bool plain = some_plain(w, p, n);
 	for (size_t i = 0; i < c->n; i++) {
 		char bytes[4];
-		if (!tok_append(out, bytes, tok_encode((unsigned)c->p[i], bytes), err))
+		if (!put(w, bytes, tok_encode((unsigned)c->p[i], bytes), plain))
 			return false;
 	}
 	return true;
@@ -124,15 +150,17 @@ static bool unicode_form(enum tok_norm_kind kind, struct tok_work *w)
 	bool ok = true;
 
 	if (kind == TOK_NORM_NFC ? already_composed(&w->text) : all_ascii(&w->text))
-		return tok_append(&w->other, w->text.p, w->text.n, w->err);
+		return put(w, w->text.p, w->text.n, false);
 	for (size_t i = 0; ok && i < w->text.n;) {
 		size_t end = i;
-		int len;
-		while (end < w->text.n && (len = tok_char(w->text.p + end, w->text.n - end)) > 0)
+		int len = 0;
+		/* nothing composes across the beginning of an ASCII character: plain bytes are told apart there */
+		while (end < w->text.n && (len = tok_char(w->text.p + end, w->text.n - end)) > 0 &&
+		       !(w->plain && len == 1 && end > i))
 			end += (size_t)len;
-		ok = unicode_run(kind, w->text.p + i, end - i, &c, &w->other, w->err);
-		if (ok && end < w->text.n)
-			ok = tok_append(&w->other, w->text.p + end++, 1, w->err);
+		ok = unicode_run(kind, w->text.p + i, end - i, &c, w);
+		if (ok && end < w->text.n && len <= 0)
+			ok = put(w, w->text.p + end++, 1, false);
 		i = end;
 	}
 	free(c.p);
@@ -145,17 +173,17 @@ static bool lower_case(struct tok_work *w)
 		int len = tok_char(w->text.p + i, w->text.n - i);
 		char bytes[4];
 		if (len <= 0) {
-			if (!tok_append(&w->other, w->text.p + i++, 1, w->err))
+			if (!put(w, w->text.p + i++, 1, false))
 				return false;
 			continue;
 		}
 		unsigned c = tok_decode((const unsigned char *)w->text.p + i, (unsigned)len);
+		bool plain = some_plain(w, w->text.p + i, (size_t)len);
 		i += (unsigned)len;
 		/* the one character whose lower case is two (U+0130: i and a dot above) */
 		if (c == 0x130
-		            ? !tok_append(&w->other, "i\xcc\x87", 3, w->err)
-		            : !tok_append(&w->other, bytes,
-		                          tok_encode((unsigned)utf8proc_tolower((utf8proc_int32_t)c), bytes), w->err))
+		            ? !put(w, "i\xcc\x87", 3, plain)
+		            : !put(w, bytes, tok_encode((unsigned)utf8proc_tolower((utf8proc_int32_t)c), bytes), plain))
 			return false;
 	}
 	return true;
@@ -168,9 +196,9 @@ static bool replace_text(const struct tok_norm_step *s, struct tok_work *w)
 	while (p < end) {
 		const char *hit = memmem(p, (size_t)(end - p), s->from, s->n_from);
 		if (!hit)
-			return tok_append(&w->other, p, (size_t)(end - p), w->err);
-		if (!tok_spend(w, 1 + s->n_to) || !tok_append(&w->other, p, (size_t)(hit - p), w->err) ||
-		    !tok_append(&w->other, s->to, s->n_to, w->err))
+			return put(w, p, (size_t)(end - p), false);
+		if (!tok_spend(w, 1 + s->n_to) || !put(w, p, (size_t)(hit - p), false) ||
+		    !put(w, s->to, s->n_to, some_plain(w, hit, s->n_from)))
 			return false;
 		p = hit + s->n_from;
 	}
@@ -189,8 +217,8 @@ static bool replace_run(const struct tok_norm_step *s, struct tok_work *w, const
 			return false;
 		if (got == 0)
 			break;
-		if (!tok_spend(w, 1 + s->n_to) || !tok_append(&w->other, p + done, at - done, w->err) ||
-		    !tok_append(&w->other, s->to, s->n_to, w->err))
+		if (!tok_spend(w, 1 + s->n_to) || !put(w, p + done, at - done, false) ||
+		    !put(w, s->to, s->n_to, some_plain(w, p + at, n)))
 			return false;
 		done = from = at + n;
 		if (n == 0) { /* an empty match: the next search starts one character on */
@@ -198,7 +226,7 @@ static bool replace_run(const struct tok_norm_step *s, struct tok_work *w, const
 			from += (size_t)len;
 		}
 	}
-	return tok_append(&w->other, p + done, size - done, w->err);
+	return put(w, p + done, size - done, false);
 }
 
 static bool replace_pattern(const struct tok_norm_step *s, struct tok_work *w)
@@ -210,7 +238,7 @@ static bool replace_pattern(const struct tok_norm_step *s, struct tok_work *w)
 			end += (size_t)len;
 		if (!replace_run(s, w, w->text.p + i, end - i))
 			return false;
-		if (end < w->text.n && !tok_append(&w->other, w->text.p + end++, 1, w->err))
+		if (end < w->text.n && !put(w, w->text.p + end++, 1, false))
 			return false;
 		i = end;
 	}
@@ -226,7 +254,7 @@ static bool strip_spaces(const struct tok_norm_step *s, struct tok_work *w)
 		from += len;
 	while (s->right && (len = tok_space_before(w->text.p + from, to - from)) > 0)
 		to -= len;
-	return tok_append(&w->other, w->text.p + from, to - from, w->err);
+	return put(w, w->text.p + from, to - from, false);
 }
 
 /* Runs of spaces become one; none is left at either end. */
@@ -239,8 +267,7 @@ static bool collapse_spaces(struct tok_work *w)
 			pending = w->other.n > 0;
 			continue;
 		}
-		if ((pending && !tok_append(&w->other, " ", 1, w->err)) ||
-		    !tok_append(&w->other, w->text.p + i, 1, w->err))
+		if ((pending && !put(w, w->text.p + i - 1, 1, false)) || !put(w, w->text.p + i, 1, false))
 			return false;
 		pending = false;
 	}
@@ -256,9 +283,7 @@ static bool apply(const struct tok_norm_step *s, struct tok_work *w)
 	case TOK_NORM_NFKD: return unicode_form(s->kind, w);
 	case TOK_NORM_LOWER: return lower_case(w);
 	case TOK_NORM_REPLACE: return s->from_re ? replace_pattern(s, w) : replace_text(s, w);
-	case TOK_NORM_PREPEND:
-		return tok_append(&w->other, s->to, s->n_to, w->err) &&
-		       tok_append(&w->other, w->text.p, w->text.n, w->err);
+	case TOK_NORM_PREPEND: return put(w, s->to, s->n_to, false) && put(w, w->text.p, w->text.n, false);
 	case TOK_NORM_STRIP: return strip_spaces(s, w);
 	default: return collapse_spaces(w);
 	}
@@ -268,12 +293,15 @@ bool tok_normalise(const struct tokenizer *t, struct tok_work *w)
 {
 	for (unsigned i = 0; i < t->n_norm && w->text.n; i++) {
 		struct tok_buf done;
-		w->other.n = 0;
+		w->other.n = w->other_plain.n = 0;
 		if (!apply(&t->norm[i], w) || !tok_spend(w, 1 + w->other.n))
 			return false;
 		done = w->other;
 		w->other = w->text;
 		w->text = done;
+		done = w->other_plain;
+		w->other_plain = w->text_plain;
+		w->text_plain = done;
 		if (w->text.n > INT32_MAX)
 			return error_set(w->err, ERROR_ARGUMENT,
 			                 "the text grows to %zu bytes by normalising it, at most %d are expected",

@@ -461,7 +461,7 @@ static size_t special_bound(const struct tok_special_set *s, size_t lo, size_t h
 	return lo;
 }
 
-const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, bool hidden_too,
+const struct tok_special *tok_special_at(const struct tok_special_set *s, const char *p, size_t n, size_t hidden,
                                          uint64_t *steps)
 {
 	const struct tok_special *best = NULL;
@@ -474,7 +474,7 @@ const struct tok_special *tok_special_at(const struct tok_special_set *s, const 
 		depth++;
 		++*steps;
 		for (size_t i = lo; i < hi && s->row[i].n == depth; i++, ++*steps)
-			if (hidden_too || !s->row[i].hidden) {
+			if (depth <= hidden || !s->row[i].hidden) {
 				best = &s->row[i];
 				break;
 			}
