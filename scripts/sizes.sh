@@ -41,7 +41,6 @@ columns tests/programs/t_prompt.sh
 columns tests/programs/t_shortage.sh
 columns tests/sim/build.sh
 columns tests/support/prelude.sh
-function bench/jitbench_main.c run_program
 function jit/ir/interp.c interp_go
 function jit/rdna/lir.c scalar_extra
 function runtime/plan/weights.c pack_matrices
@@ -64,7 +63,6 @@ function tests/loaders/t_tokenizer.c test_json_refusals
 function tests/mutate/json_tree.c set_odd
 function tests/runtime/t_runtime.c test_sampling
 function tests/runtime/t_warm.c check_plans
-lines bench/jitbench_main.c
 lines encoders/amdgpu_object.c
 lines encoders/rdna_check.c
 lines encoders/x86.c

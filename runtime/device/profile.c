@@ -40,7 +40,7 @@ struct profile {
 	struct profile_totals totals;
 	struct note *note;
 	size_t n_notes;
-	struct note regime; /* the one passes are in: from the first of them to the last so far */
+	struct note width; /* of the passes now: from the first of this width to the last so far */
 	pthread_mutex_t notes;
 	uint64_t opened;
 };
@@ -146,8 +146,8 @@ static void add_note(struct profile *p, const struct note *n)
 	pthread_mutex_unlock(&p->notes);
 }
 
-/* The kernels that passes of so many tokens share (regime.h). */
-static const char *regime_of(uint32_t tokens)
+/* Passes of these widths share their kernels (runtime/plan/compile_ahead.h). */
+static const char *width_of(uint32_t tokens)
 {
 	return tokens == 1    ? "1 token"
 	       : tokens <= 4  ? "2 to 4 tokens"
@@ -156,16 +156,16 @@ static const char *regime_of(uint32_t tokens)
 	                      : "prompt tiles";
 }
 
-static void follow_regime(struct profile *p, const struct plan *plan, uint64_t start, uint64_t end)
+static void follow_width(struct profile *p, const struct plan *plan, uint64_t start, uint64_t end)
 {
-	const char *now = regime_of(plan->tokens);
+	const char *now = width_of(plan->tokens);
 
-	if (p->regime.name != now) {
-		if (p->regime.name)
-			add_note(p, &p->regime);
-		p->regime = (struct note){ .start = start, .track = "regimes", .name = now };
+	if (p->width.name != now) {
+		if (p->width.name)
+			add_note(p, &p->width);
+		p->width = (struct note){ .start = start, .track = "pass widths", .name = now };
 	}
-	p->regime.end = end;
+	p->width.end = end;
 }
 
 void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *plan, uint64_t position, uint64_t start,
@@ -185,7 +185,7 @@ void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *p
 		k->bytes += template_traffic(&k->key, (uint64_t)(l->end - l->begin), position, tokens);
 	}
 	add_note(p, &(struct note){ start, end, "passes", name[kind], plan->tokens, position });
-	follow_regime(p, plan, start, end);
+	follow_width(p, plan, start, end);
 }
 
 void profile_note(struct profile *p, const char *track, const char *name, uint64_t start, uint64_t end)
@@ -259,8 +259,8 @@ static void write_notes(const struct profile *p, FILE *out)
 	const char *track[64];
 	int tracks = 0;
 
-	for (size_t i = 0; i < p->n_notes + (p->regime.name != NULL); i++) {
-		const struct note *n = i < p->n_notes ? &p->note[i] : &p->regime;
+	for (size_t i = 0; i < p->n_notes + (p->width.name != NULL); i++) {
+		const struct note *n = i < p->n_notes ? &p->note[i] : &p->width;
 		int t = 0;
 		while (t < tracks && strcmp(track[t], n->track) != 0)
 			t++;

@@ -49,10 +49,10 @@ refused "is no report of jitbench suite" 1 compare "$dir/a.json" "$dir/none.json
 refused "cannot be read" 1 compare "$dir/a.json" "$dir/missing.json"
 refused "compare takes two reports" 2 compare "$dir/a.json"
 refused "more than one model" 2 "$model" "$model"
-run regimes --shape tiny --weights q8_0 -r 1 -t 1
-check "regimes: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
-check "regimes: every number of guesses" [ "$(grep -cE '^\| [0-9]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$dir/out")" = 16 ]
-check "regimes: every depth three times" [ "$(grep -cE '^\| [0-9]+ \| -?[0-9.]+ \| -?[0-9.]+ % \| -?[0-9.]+ % \|$' "$dir/out")" = 21 ]
+run passes --shape tiny --weights q8_0 -r 1 -t 1
+check "passes: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "passes: every number of draft tokens" [ "$(grep -cE '^\| [0-9]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$dir/out")" = 16 ]
+check "passes: every depth three times" [ "$(grep -cE '^\| [0-9]+ \| -?[0-9.]+ \| -?[0-9.]+ % \| -?[0-9.]+ % \|$' "$dir/out")" = 21 ]
 
 run schedules --shape tiny --weights q8_0 -r 1 -t 1
 check "schedules: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]

@@ -149,7 +149,7 @@ static const struct scene scenes[] = {
 	  .said = LINES,
 	  .long_one = true },
 	{ .command = "jitrun --devices" },
-	{ .command = "jitbench regimes --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
+	{ .command = "jitbench passes --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
 	{ .command = "jitbench schedules --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
 };
 enum {

@@ -174,7 +174,7 @@ cache=few said=lines; mode 2 ./jitwarm import "$dir/kept.jkp" --unverified --cac
 cache=few; mode 2 ./jitwarm gc "$dir/cache"
 said=lines cache=empty; mode 1 ./jitwarm tune "$tiny" --seconds 1 -q --cache "$dir/cache"
 
-# ---- jitbench; what it measures suites, regimes and schedules with is more than these limits
+# ---- jitbench; what it measures suites, passes and schedules with is more than these limits
 
 said=lines; mode 2 ./jitbench --shape tiny -p 4 -n 2 -r 1 --no-start --force -t 1 --no-cache -o json
 said=lines wrote=same; mode 1 ./jitbench --shape tiny --write "$dir/made/x.gguf" -p 0 -n 1 -r 1 --no-start --force -t 1 --no-cache
@@ -186,6 +186,6 @@ mode 1 env PATH=/nonexistent ./jitbench --shape tiny --predict --device sim:gfx1
 said=lines; mode 2 ./jitbench suite tiny-64x64x128 -r 1 --force -t 1 -o json
 mode 2 ./jitbench compare "$dir/a.json" "$dir/a.json"
 mode 2 ./jitbench compare "$dir/a.json" "$dir/a.json" -o json
-said=lines; mode 1 ./jitbench regimes --shape tiny -r 1 -t 1
+said=lines; mode 1 ./jitbench passes --shape tiny -r 1 -t 1
 said=lines; mode 1 ./jitbench schedules --shape tiny -r 1 -t 1
 finish

@@ -166,7 +166,7 @@ static void test_trace(void **state)
 		}
 	}
 	assert_int_equal(passes, 1 + TOKENS - 1);
-	assert_int_equal(prompts, 1); /* the prompt of seven, then tokens one by one: two regimes, one switch */
+	assert_int_equal(prompts, 1); /* the prompt of seven, then tokens one by one: two widths, one switch */
 	assert_int_equal(ones, 1);
 	int shares = 0;
 	for (int w = 0; w < THREADS; w++) {

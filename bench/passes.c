@@ -1,4 +1,4 @@
-#include "bench/regimes.h"
+#include "bench/passes.h"
 
 #include "bench/layer_bench.h"
 #include "runtime/speculate/speculate.h"
@@ -129,7 +129,7 @@ static bool contexts_table(struct lab *l, uint32_t tokens, long rounds, FILE *ou
 	return true;
 }
 
-bool regimes_run(const struct regimes_options *o, FILE *out, struct error *err)
+bool passes_run(const struct passes_options *o, FILE *out, struct error *err)
 {
 	static const char *const formats[] = { "bf16", "q8_0", "q4_k" };
 	struct lab *l = lab_open(o->target, o->threads, err);
