@@ -4,10 +4,10 @@
  * code, the dynamic table, each in pages of its own; then what only tools read. The rule: a byte's place follows from
  * the kernels alone.
  */
-#include "encoders/amdgpu_object.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "encoders/amdgpu_parts.h"
 
 enum {
 	SECTION_NOTE = 1,
@@ -55,201 +55,10 @@ unsigned amdgpu_first_free_sgpr(const char *target, const struct amdgpu_kernel *
 
 /* --- a growing buffer, little-endian */
 
-struct buffer {
-	uint8_t *p;
-	size_t size, capacity;
-	bool failed;
-};
-
-static void put(struct buffer *b, const void *p, size_t n)
-{
-	if (b->failed || !n)
-		return;
-	if (b->capacity - b->size < n) {
-		size_t capacity = 2 * b->capacity + n + 4096;
-		uint8_t *grown = realloc(b->p, capacity);
-		if (!grown) {
-			b->failed = true;
-			return;
-		}
-		b->p = grown;
-		b->capacity = capacity;
-	}
-	memcpy(b->p + b->size, p, n);
-	b->size += n;
-}
-
-static void put_le(struct buffer *b, uint64_t v, unsigned bytes)
-{
-	uint8_t t[8];
-
-	for (unsigned i = 0; i < bytes; i++)
-		t[i] = (uint8_t)(v >> 8 * i);
-	put(b, t, bytes);
-}
-
-static void put_be(struct buffer *b, uint64_t v, unsigned bytes)
-{
-	while (bytes--)
-		put_le(b, v >> 8 * bytes & 0xff, 1);
-}
-
-static void put_zeros(struct buffer *b, size_t to)
-{
-	static const uint8_t zeros[64];
-
-	while (!b->failed && b->size < to)
-		put(b, zeros, to - b->size < sizeof zeros ? to - b->size : sizeof zeros);
-}
-
-static void align_to(struct buffer *b, size_t n) { put_zeros(b, (b->size + n - 1) / n * n); }
-
 static void put_code_end(struct buffer *b, size_t to)
 {
 	while (!b->failed && b->size < to)
-		put_le(b, code_end, 4);
-}
-
-/* Replaces bytes already written. */
-static void patch_le(struct buffer *b, size_t at, uint64_t v, unsigned bytes)
-{
-	for (unsigned i = 0; i < bytes && !b->failed; i++)
-		b->p[at + i] = (uint8_t)(v >> 8 * i);
-}
-
-/* --- the metadata, in MessagePack; the keys of a map in alphabetical order, as the tools write them */
-
-static void pack_joined(struct buffer *b, const char *s, const char *suffix)
-{
-	size_t n = strlen(s) + strlen(suffix);
-
-	if (n < 32)
-		put_le(b, 0xa0 | n, 1);
-	else if (n < 256)
-		put_be(b, 0xd900 | n, 2);
-	else
-		put_be(b, 0xda0000 | n, 3);
-	put(b, s, strlen(s));
-	put(b, suffix, strlen(suffix));
-}
-
-static void pack_string(struct buffer *b, const char *s) { pack_joined(b, s, ""); }
-
-static void pack_uint(struct buffer *b, uint64_t v)
-{
-	if (v < 128)
-		put_be(b, v, 1);
-	else if (v < 256)
-		put_be(b, 0xcc00 | v, 2);
-	else if (v < 65536)
-		put_be(b, 0xcd0000 | v, 3);
-	else
-		put_be(b, (uint64_t)0xce << 32 | v, 5);
-}
-
-static void pack_array(struct buffer *b, size_t n)
-{
-	if (n < 16)
-		put_be(b, 0x90 | n, 1);
-	else if (n < 65536)
-		put_be(b, 0xdc0000 | n, 3);
-	else
-		put_be(b, (uint64_t)0xdd << 32 | n, 5);
-}
-
-static void pack_map(struct buffer *b, unsigned n)
-{
-	if (n < 16)
-		put_be(b, 0x80 | n, 1);
-	else
-		put_be(b, 0xde0000 | n, 3);
-}
-
-static void pack_entry(struct buffer *b, const char *key, uint64_t v)
-{
-	pack_string(b, key);
-	pack_uint(b, v);
-}
-
-static void pack_arg(struct buffer *b, const struct amdgpu_arg *a)
-{
-	bool buffer = a->kind == AMDGPU_ARG_BUFFER;
-
-	pack_map(b, 3 + (unsigned)buffer + (a->name != NULL));
-	if (buffer) {
-		pack_string(b, ".address_space");
-		pack_string(b, "global");
-	}
-	if (a->name) {
-		pack_string(b, ".name");
-		pack_string(b, a->name);
-	}
-	pack_entry(b, ".offset", a->offset);
-	pack_entry(b, ".size", a->size);
-	pack_string(b, ".value_kind");
-	pack_string(b, buffer ? "global_buffer" : "by_value");
-}
-
-static void pack_bool(struct buffer *b, const char *key, bool v)
-{
-	pack_string(b, key);
-	put_le(b, v ? 0xc3 : 0xc2, 1);
-}
-
-static void pack_kernel(struct buffer *b, const struct amdgpu_kernel *k)
-{
-	pack_map(b, 16);
-	pack_string(b, ".args");
-	pack_array(b, k->n_args);
-	for (uint32_t i = 0; i < k->n_args; i++)
-		pack_arg(b, &k->args[i]);
-	pack_entry(b, ".group_segment_fixed_size", k->lds_bytes);
-	pack_entry(b, ".kernarg_segment_align", 8);
-	pack_entry(b, ".kernarg_segment_size", k->kernarg_bytes);
-	pack_entry(b, ".max_flat_workgroup_size", (uint64_t)k->workgroup[0] * k->workgroup[1] * k->workgroup[2]);
-	pack_string(b, ".name");
-	pack_string(b, k->name);
-	pack_entry(b, ".private_segment_fixed_size", k->scratch_bytes);
-	pack_string(b, ".reqd_workgroup_size");
-	pack_array(b, 3);
-	for (int i = 0; i < 3; i++)
-		pack_uint(b, k->workgroup[i]);
-	pack_entry(b, ".sgpr_count", k->sgprs);
-	pack_entry(b, ".sgpr_spill_count", 0);
-	pack_string(b, ".symbol");
-	pack_joined(b, k->name, ".kd");
-	pack_bool(b, ".uses_dynamic_stack", false);
-	pack_entry(b, ".vgpr_count", k->vgprs);
-	pack_entry(b, ".vgpr_spill_count", 0);
-	pack_entry(b, ".wavefront_size", 32);
-	pack_entry(b, ".workgroup_processor_mode", k->wgp_mode);
-}
-
-static void put_note(struct buffer *b, const char *target, const struct amdgpu_kernel *k, size_t n)
-{
-	static const char prefix[] = "amdgcn-amd-amdhsa--";
-	char name[32];
-	size_t at = b->size;
-
-	put_le(b, 7, 4);
-	put_le(b, 0, 4);
-	put_le(b, 32, 4); /* NT_AMDGPU_METADATA */
-	put(b, "AMDGPU\0", 8);
-	pack_map(b, 3);
-	pack_string(b, "amdhsa.kernels");
-	pack_array(b, n);
-	for (size_t i = 0; i < n; i++)
-		pack_kernel(b, &k[i]);
-	pack_string(b, "amdhsa.target");
-	memcpy(name, prefix, sizeof prefix - 1);
-	memcpy(name + sizeof prefix - 1, target, strlen(target) + 1);
-	pack_string(b, name);
-	pack_string(b, "amdhsa.version");
-	pack_array(b, 2);
-	pack_uint(b, 1);
-	pack_uint(b, 2);
-	patch_le(b, at + 4, b->size - at - 20, 4);
-	align_to(b, 4);
+		amdgpu_put_le(b, code_end, 4);
 }
 
 /* --- the kernel descriptor: what the command processor sets a wave up with */
@@ -283,17 +92,17 @@ static void put_descriptor(struct buffer *b, const char *target, const struct am
 
 	if (gen == 10 && k->scratch_bytes)
 		properties |= 1u << 5;
-	put_le(b, k->lds_bytes, 4);
-	put_le(b, k->scratch_bytes, 4);
-	put_le(b, k->kernarg_bytes, 4);
-	put_zeros(b, at + 16);
-	put_le(b, (uint64_t)to_code, 8);
-	put_zeros(b, at + 44);
-	put_le(b, gen >= 11 ? (uint32_t)k->prefetch_lines << 4 : 0, 4);
-	put_le(b, descriptor_rsrc1(gen, k), 4);
-	put_le(b, descriptor_rsrc2(gen, target, k), 4);
-	put_le(b, properties, 4);
-	put_zeros(b, at + AMDGPU_DESCRIPTOR_SIZE);
+	amdgpu_put_le(b, k->lds_bytes, 4);
+	amdgpu_put_le(b, k->scratch_bytes, 4);
+	amdgpu_put_le(b, k->kernarg_bytes, 4);
+	amdgpu_put_zeros(b, at + 16);
+	amdgpu_put_le(b, (uint64_t)to_code, 8);
+	amdgpu_put_zeros(b, at + 44);
+	amdgpu_put_le(b, gen >= 11 ? (uint32_t)k->prefetch_lines << 4 : 0, 4);
+	amdgpu_put_le(b, descriptor_rsrc1(gen, k), 4);
+	amdgpu_put_le(b, descriptor_rsrc2(gen, target, k), 4);
+	amdgpu_put_le(b, properties, 4);
+	amdgpu_put_zeros(b, at + AMDGPU_DESCRIPTOR_SIZE);
 }
 
 /* --- what can be described */
@@ -394,7 +203,7 @@ static uint64_t address(const struct layout *l, unsigned section)
 
 static void begin(struct layout *l, unsigned section, size_t align)
 {
-	align_to(&l->b, align);
+	amdgpu_align(&l->b, align);
 	l->at[section] = l->b.size;
 }
 
@@ -403,12 +212,12 @@ static void end(struct layout *l, unsigned section) { l->size[section] = l->b.si
 static void put_symbol(struct buffer *b, uint32_t name, unsigned info, unsigned other, unsigned section, uint64_t value,
                        uint64_t size)
 {
-	put_le(b, name, 4);
-	put_le(b, info, 1);
-	put_le(b, other, 1);
-	put_le(b, section, 2);
-	put_le(b, value, 8);
-	put_le(b, size, 8);
+	amdgpu_put_le(b, name, 4);
+	amdgpu_put_le(b, info, 1);
+	amdgpu_put_le(b, other, 1);
+	amdgpu_put_le(b, section, 2);
+	amdgpu_put_le(b, value, 8);
+	amdgpu_put_le(b, size, 8);
 }
 
 /* Each kernel has two: NAME, a function, and NAME.kd, an object; global and protected. Their addresses come later. */
@@ -432,12 +241,12 @@ static void put_symbols(struct layout *l, unsigned section)
 static void put_strings(struct layout *l, unsigned section)
 {
 	begin(l, section, 1);
-	put_le(&l->b, 0, 1);
+	amdgpu_put_le(&l->b, 0, 1);
 	for (size_t i = 0; i < l->n; i++) {
 		size_t length = strlen(l->k[i].name);
-		put(&l->b, l->k[i].name, length + 1);
-		put(&l->b, l->k[i].name, length);
-		put(&l->b, ".kd", 4);
+		amdgpu_put(&l->b, l->k[i].name, length + 1);
+		amdgpu_put(&l->b, l->k[i].name, length);
+		amdgpu_put(&l->b, ".kd", 4);
 	}
 	end(l, section);
 }
@@ -462,14 +271,14 @@ static void put_hash(struct layout *l)
 
 	begin(l, SECTION_HASH, 4);
 	size_t heads = l->b.size + 8, chain = heads + 4 * (size_t)count;
-	put_le(&l->b, count, 4);
-	put_le(&l->b, count, 4);
-	put_zeros(&l->b, l->b.size + 8 * (size_t)count);
+	amdgpu_put_le(&l->b, count, 4);
+	amdgpu_put_le(&l->b, count, 4);
+	amdgpu_put_zeros(&l->b, l->b.size + 8 * (size_t)count);
 	for (uint32_t i = 1; i < count && !l->b.failed; i++) {
 		const char *name = l->k[(i - 1) / 2].name;
 		size_t head = heads + 4 * (size_t)(symbol_hash(name, i % 2 ? "" : ".kd") % count);
 		memcpy(l->b.p + chain + 4 * (size_t)i, l->b.p + head, 4);
-		patch_le(&l->b, head, i, 4);
+		amdgpu_patch_le(&l->b, head, i, 4);
 	}
 	end(l, SECTION_HASH);
 }
@@ -482,7 +291,7 @@ static void put_code(struct layout *l)
 	for (size_t i = 0; i < l->n; i++) {
 		put_code_end(&l->b, (l->b.size + AMDGPU_KERNEL_ALIGN - 1) / AMDGPU_KERNEL_ALIGN * AMDGPU_KERNEL_ALIGN);
 		l->code[i] = l->b.size + PAGE;
-		put(&l->b, l->k[i].code, l->k[i].code_size);
+		amdgpu_put(&l->b, l->k[i].code, l->k[i].code_size);
 	}
 	put_code_end(&l->b, (l->b.size + CODE_LINE - 1) / CODE_LINE * CODE_LINE + CODE_TAIL);
 	end(l, SECTION_TEXT);
@@ -496,8 +305,8 @@ static void put_dynamic(struct layout *l)
 
 	begin(l, SECTION_DYNAMIC, 8);
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-		put_le(&l->b, table[i][0], 8);
-		put_le(&l->b, table[i][1], 8);
+		amdgpu_put_le(&l->b, table[i][0], 8);
+		amdgpu_put_le(&l->b, table[i][1], 8);
 	}
 	end(l, SECTION_DYNAMIC);
 }
@@ -512,8 +321,8 @@ static void fill_in(struct layout *l)
 		uint64_t here = address(l, SECTION_RODATA) + i * AMDGPU_DESCRIPTOR_SIZE;
 		size_t symbol = l->at[SECTION_DYNSYM] + 24 * (1 + 2 * i);
 		put_descriptor(&d, l->target, &l->k[i], (int64_t)(l->code[i] - here));
-		patch_le(&l->b, symbol + 8, l->code[i], 8);
-		patch_le(&l->b, symbol + 24 + 8, here, 8);
+		amdgpu_patch_le(&l->b, symbol + 8, l->code[i], 8);
+		amdgpu_patch_le(&l->b, symbol + 24 + 8, here, 8);
 	}
 	if (d.failed)
 		l->b.failed = true;
@@ -529,10 +338,10 @@ static void put_program_header(struct buffer *b, uint32_t type, uint32_t flags, 
 {
 	const uint64_t v[] = { offset, at, at, size, memory, align };
 
-	put_le(b, type, 4);
-	put_le(b, flags, 4);
+	amdgpu_put_le(b, type, 4);
+	amdgpu_put_le(b, flags, 4);
 	for (int i = 0; i < 6; i++)
-		put_le(b, v[i], 8);
+		amdgpu_put_le(b, v[i], 8);
 }
 
 static void put_program_headers(struct layout *l, struct buffer *b)
@@ -576,18 +385,18 @@ static void put_section_headers(struct layout *l)
 	};
 	const char *name = section_names;
 
-	put_zeros(&l->b, l->b.size + 64);
+	amdgpu_put_zeros(&l->b, l->b.size + 64);
 	for (unsigned i = 1; i < SECTION_COUNT; i++) {
 		name += strlen(name) + 1;
 		const uint64_t v[] = { s[i].flags, address(l, i), l->at[i], l->size[i] };
-		put_le(&l->b, (uint64_t)(name - section_names), 4);
-		put_le(&l->b, s[i].type, 4);
+		amdgpu_put_le(&l->b, (uint64_t)(name - section_names), 4);
+		amdgpu_put_le(&l->b, s[i].type, 4);
 		for (int j = 0; j < 4; j++)
-			put_le(&l->b, v[j], 8);
-		put_le(&l->b, s[i].link, 4);
-		put_le(&l->b, s[i].info, 4);
-		put_le(&l->b, 1u << s[i].align_log2, 8);
-		put_le(&l->b, s[i].entry, 8);
+			amdgpu_put_le(&l->b, v[j], 8);
+		amdgpu_put_le(&l->b, s[i].link, 4);
+		amdgpu_put_le(&l->b, s[i].info, 4);
+		amdgpu_put_le(&l->b, 1u << s[i].align_log2, 8);
+		amdgpu_put_le(&l->b, s[i].entry, 8);
 	}
 }
 
@@ -597,45 +406,45 @@ static void put_elf_header(struct buffer *b, uint32_t flags, uint64_t section_he
 		0x7f, 'E', 'L', 'F', 2, 1, 1, 64, 3
 	}; /* 64 bits, little-endian, AMDGPU HSA, ABI version 3 */
 
-	put(b, ident, 16);
-	put_le(b, 3, 2);   /* a shared object */
-	put_le(b, 224, 2); /* EM_AMDGPU */
-	put_le(b, 1, 4);
-	put_le(b, 0, 8);
-	put_le(b, 64, 8);
-	put_le(b, section_headers, 8);
-	put_le(b, flags, 4);
-	put_le(b, 64, 2);
-	put_le(b, 56, 2);
-	put_le(b, HEADERS, 2);
-	put_le(b, 64, 2);
-	put_le(b, SECTION_COUNT, 2);
-	put_le(b, SECTION_SHSTRTAB, 2);
+	amdgpu_put(b, ident, 16);
+	amdgpu_put_le(b, 3, 2);   /* a shared object */
+	amdgpu_put_le(b, 224, 2); /* EM_AMDGPU */
+	amdgpu_put_le(b, 1, 4);
+	amdgpu_put_le(b, 0, 8);
+	amdgpu_put_le(b, 64, 8);
+	amdgpu_put_le(b, section_headers, 8);
+	amdgpu_put_le(b, flags, 4);
+	amdgpu_put_le(b, 64, 2);
+	amdgpu_put_le(b, 56, 2);
+	amdgpu_put_le(b, HEADERS, 2);
+	amdgpu_put_le(b, 64, 2);
+	amdgpu_put_le(b, SECTION_COUNT, 2);
+	amdgpu_put_le(b, SECTION_SHSTRTAB, 2);
 }
 
 static void put_all(struct layout *l)
 {
 	struct buffer head = { 0 };
 
-	put_zeros(&l->b, 64 + HEADERS * 56);
+	amdgpu_put_zeros(&l->b, 64 + HEADERS * 56);
 	begin(l, SECTION_NOTE, 4);
-	put_note(&l->b, l->target, l->k, l->n);
+	amdgpu_put_note(&l->b, l->target, l->k, l->n);
 	end(l, SECTION_NOTE);
 	put_symbols(l, SECTION_DYNSYM);
 	put_hash(l);
 	put_strings(l, SECTION_DYNSTR);
 	begin(l, SECTION_RODATA, AMDGPU_DESCRIPTOR_SIZE);
-	put_zeros(&l->b, l->b.size + l->n * AMDGPU_DESCRIPTOR_SIZE);
+	amdgpu_put_zeros(&l->b, l->b.size + l->n * AMDGPU_DESCRIPTOR_SIZE);
 	end(l, SECTION_RODATA);
 	put_code(l);
 	put_dynamic(l);
 	fill_in(l);
 	put_symbols(l, SECTION_SYMTAB);
 	begin(l, SECTION_SHSTRTAB, 1);
-	put(&l->b, section_names, sizeof section_names);
+	amdgpu_put(&l->b, section_names, sizeof section_names);
 	end(l, SECTION_SHSTRTAB);
 	put_strings(l, SECTION_STRTAB);
-	align_to(&l->b, 8);
+	amdgpu_align(&l->b, 8);
 	put_elf_header(&head, amdgpu_elf_flags(l->target), l->b.size);
 	put_section_headers(l);
 	put_program_headers(l, &head);

@@ -114,4 +114,29 @@ static inline bool rdna_is_flat(enum rdna_enc e) { return e >= RDNA_E_GLOBAL && 
 /* The number of 32-bit registers a letter stands for. */
 unsigned rdna_letter_size(const struct rdna_match *m, char letter);
 
+/* What stands for a letter in a row: how many 32-bit registers (0: as many as the destination has), and what else
+ * may. */
+enum {
+	LETTER_IMMEDIATE = 1,
+	LETTER_LITERAL = 2,
+	LETTER_CONSTANT = 4,
+	LETTER_SCALAR = 8 /* and nothing else */,
+	LETTER_LOW = 16 /* short encodings reach v0-v127 from gfx11 on */,
+	LETTER_PLAIN_V = 32,
+	LETTER_PLAIN_S = 64,
+	LETTER_PLAIN_CONSTANT = 128 /* any vector register, any of s0-s105, -16 to 64 will do: rdna_plain */
+};
+
+/* --- rdna_operand.c */
+
+bool rdna_letter_is(char letter, unsigned what);
+/* NULL and *field when a register may stand for the letter. */
+const char *rdna_take_register(const struct rdna_match *m, char letter, const struct rdna_operand *o, uint16_t *field);
+/* Most operands: a register that any may be, an integer that needs no literal. False says nothing: rdna_take knows; a
+ * field that no operand fills stays 0. */
+bool rdna_plain(char letter, const struct rdna_operand *o, uint16_t *field);
+const char *rdna_take(struct rdna_match *m, char letter, const struct rdna_operand *o, uint16_t *field);
+const char *rdna_check_range(int32_t offset, int32_t low, int32_t high);
+const char *rdna_take_address(struct rdna_match *m, char letter);
+
 #endif

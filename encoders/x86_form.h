@@ -107,4 +107,8 @@ struct x86_code {
 
 void x86_form_encode(const struct x86_match *m, struct x86_code *out);
 
+/* --- x86_match.c */
+
+const char *x86_match(const struct x86 *x, enum x86_op op, const struct x86_operand *o, struct x86_match *m);
+
 #endif

@@ -1,11 +1,11 @@
 /* jit/rdna/select.h - what the files of RDNA instruction selection share. Nobody outside them includes it but tests.
  *
- * rdna_same.c finds what is computed twice. rdna_scan.c looks at the IR once: what is dead, which values need no
- * instruction of their own; rdna_group.c: which loads are done together. rdna_select.c owns operands, loops and the
- * pass; rdna_select_scalar.c scalars and addresses, rdna_select_memory.c loads and stores, rdna_select_math.c vector
- * arithmetic, rdna_select_matrix.c matrices. Rule for editors: an operand's own instructions must be appended before
- * the instruction that uses it is, and a destination that is a variable may be an operand as well: sequences write it
- * last.
+ * value_numbering.c finds what is computed twice. scan.c looks at the IR once: what is dead, which values need no
+ * instruction of their own; merge_loads.c: which loads are done together. select.c owns operands, loops and the pass,
+ * select_entry.c what is made once at the entry; select_scalar.c selects scalars, select_address.c addresses,
+ * select_memory.c loads and stores, select_math.c vector arithmetic, select_integer.c integers and dot products,
+ * select_matrix.c matrices. Rule for editors: an operand's own instructions must be appended before the instruction
+ * that uses it is, and a destination that is a variable may be an operand as well: sequences write it last.
  */
 #ifndef JIT_RDNA_SELECT_H
 #define JIT_RDNA_SELECT_H
@@ -230,5 +230,66 @@ rsel_op rsel_lds_sum(struct rsel *s, const struct rsel_place *p);
 /* What is known of this base and offset in this block; 0: nothing. */
 uint32_t rsel_remembered(const struct rsel *s, const struct rsel_place *p, uint32_t stride, int64_t offset);
 void rsel_remember(struct rsel *s, const struct rsel_place *p, uint32_t stride, int64_t offset, uint32_t reg);
+
+/* --- select_entry.c */
+
+void rsel_put_first(struct rsel *s);
+
+/* --- values */
+
+static inline rsel_op rsel_low_half(int64_t v) { return rdna_lir_imm((uint32_t)(uint64_t)v); }
+static inline rsel_op rsel_high_half(int64_t v) { return rdna_lir_imm((uint32_t)((uint64_t)v >> 32)); }
+
+/* --- select_address.c */
+
+/* aadd and, where it is not folded, aaddi */
+void rsel_address_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* amov, and what is otherwise folded, written into a variable. */
+void rsel_address_move(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+
+/* --- select_scalar.c */
+
+struct rsel_value rsel_whole(rsel_op o, rsel_op high);
+struct rsel_value rsel_constant(int64_t v);
+void rsel_sum_of(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a,
+                 const struct rsel_value *b);
+
+static inline bool rsel_in_vgpr(struct rsel *s, rsel_op o) { return rsel_is_vgpr(s, &o); }
+
+/* --- select_integer.c */
+
+/* op, or turned with the sources exchanged. */
+void rsel_integer(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* Shifts by a constant. The instructions take the count first. */
+void rsel_shift(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* Counts of 32 and more give 0; the instructions take them modulo 32. */
+void rsel_shift_lanes(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+void rsel_i2f(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* Conversion cuts, so the rounding comes first. */
+void rsel_f2i(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* Where those who use a half do not widen it themselves. */
+void rsel_fhalf(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+void rsel_choose_bits(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* The lower half of the word twice, moved to the right. */
+void rsel_rotate(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+void rsel_dot4(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* A byte without sign is one with a sign plus 128, and what that makes is 128 times the sum of b. */
+void rsel_dot4u(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* Two products at a time are all there is of four when the other bytes are 0. a's bytes need no sign bit. */
+void rsel_dot2b(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+void rsel_dot2h(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+void rsel_iadd_16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* The table's halves of eight bytes each are looked up by three bits; the fourth then says which result counts, byte by
+ * byte. */
+void rsel_ilut16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+
+/* --- select_math.c */
+
+/* One source: op. */
+void rsel_unary(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* Two sources. The short encoding wants its second in a vector register: then they change places. */
+void rsel_binary(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* yes where the mask is set. */
+void rsel_choose(struct rsel *s, rsel_op d, rsel_op mask, rsel_op yes, rsel_op no);
 
 #endif

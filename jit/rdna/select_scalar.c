@@ -1,36 +1,33 @@
-/* jit/rdna/select_scalar.c - 64-bit scalars and addresses in scalar registers.
+/* jit/rdna/select_scalar.c - 64-bit scalars in scalar registers.
  *
  * Owns: the rows for S and A. A scalar is two halves; one that is known to lie in 0..2^32-1 has the constant 0 as its
- * upper half and takes one register. Addresses of LDS have 32 bits. Rule for editors: what is known of a value's range
- * must hold for every operand that ops.def allows; where the destination may be an operand, its lower half is written
- * when nothing reads the operand's any more.
+ * upper half and takes one register. Rule for editors: what is known of a value's range must hold for every operand
+ * that ops.def allows; where the destination may be an operand, its lower half is written when nothing reads the
+ * operand's any more.
  */
 #include "jit/rdna/select.h"
 
-/* --- values */
-
-static rsel_op low_half(int64_t v) { return rdna_lir_imm((uint32_t)(uint64_t)v); }
-static rsel_op high_half(int64_t v) { return rdna_lir_imm((uint32_t)((uint64_t)v >> 32)); }
-
-static struct rsel_value whole(rsel_op o, rsel_op high)
+struct rsel_value rsel_whole(rsel_op o, rsel_op high)
 {
 	return (struct rsel_value){ .kind = RSEL_SCALAR, .o = o, .high = high, .low = INT64_MIN, .top = INT64_MAX };
 }
 
-static struct rsel_value constant(int64_t v)
+struct rsel_value rsel_constant(int64_t v)
 {
-	return (struct rsel_value){ .kind = RSEL_SCALAR, .o = low_half(v), .high = high_half(v), .low = v, .top = v };
+	return (struct rsel_value){
+		.kind = RSEL_SCALAR, .o = rsel_low_half(v), .high = rsel_high_half(v), .low = v, .top = v
+	};
 }
 
 /* What sconst, begin, end, wave stand for. */
 static struct rsel_value given(const struct ir_ins *i)
 {
-	struct rsel_value v = constant(i->imm);
+	struct rsel_value v = rsel_constant(i->imm);
 
 	if (i->op == IR_begin)
-		v = whole(rdna_lir_fixed(RDNA_ABI_BEGIN, 1), rdna_lir_fixed(RDNA_ABI_BEGIN + 1, 1));
+		v = rsel_whole(rdna_lir_fixed(RDNA_ABI_BEGIN, 1), rdna_lir_fixed(RDNA_ABI_BEGIN + 1, 1));
 	else if (i->op == IR_end)
-		v = whole(rdna_lir_fixed(RDNA_ABI_END, 1), rdna_lir_fixed(RDNA_ABI_END + 1, 1));
+		v = rsel_whole(rdna_lir_fixed(RDNA_ABI_END, 1), rdna_lir_fixed(RDNA_ABI_END + 1, 1));
 	else if (i->op == IR_wave)
 		v = (struct rsel_value){ .kind = RSEL_SCALAR,
 			                 .o = rdna_lir_fixed(RDNA_ABI_WAVE, 1),
@@ -123,7 +120,7 @@ void rsel_give_loaded(struct rsel *s, const struct ir_ins *i, rsel_op words)
 	}
 	o.n = high.n = 1;
 	high.sub++;
-	v = words.n == 2 ? whole(o, high)
+	v = words.n == 2 ? rsel_whole(o, high)
 	                 : (struct rsel_value){
 				   .kind = RSEL_SCALAR, .o = o, .high = rdna_lir_imm(0), .low = 0, .top = UINT32_MAX
 			   };
@@ -151,8 +148,8 @@ static bool sum_64(struct rsel *s, bool minus, const struct rsel_value *d, const
 	return true;
 }
 
-static void sum(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a,
-                const struct rsel_value *b)
+void rsel_sum_of(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a,
+                 const struct rsel_value *b)
 {
 	if (sum_64(s, minus, d, a, b))
 		return;
@@ -163,7 +160,7 @@ static void sum(struct rsel *s, bool minus, const struct rsel_value *d, const st
 
 static void rsel_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_value a = rsel_scalar(s, i->a), b = i->b ? rsel_scalar(s, i->b) : constant(i->imm);
+	struct rsel_value a = rsel_scalar(s, i->a), b = i->b ? rsel_scalar(s, i->b) : rsel_constant(i->imm);
 	bool minus = r->extra;
 	int64_t low, top;
 
@@ -178,7 +175,7 @@ static void rsel_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_r
 		b = t;
 	}
 	struct rsel_value d = result(s, i, low, top, false);
-	sum(s, minus, &d, &a, &b);
+	rsel_sum_of(s, minus, &d, &a, &b);
 }
 
 /* --- products, shifts */
@@ -217,7 +214,7 @@ static void rsel_sshli(struct rsel *s, const struct ir_ins *i, const struct rsel
 
 	(void)r;
 	if (is_constant(&a)) {
-		a = constant((int64_t)((uint64_t)a.low << i->imm));
+		a = rsel_constant((int64_t)((uint64_t)a.low << i->imm));
 		give(s, i, &a, false);
 	} else {
 		shift_left(s, i, &a, (unsigned)i->imm);
@@ -232,7 +229,7 @@ static void rsel_sshri(struct rsel *s, const struct ir_ins *i, const struct rsel
 
 	(void)r;
 	if (is_constant(&a)) {
-		a = constant(a.low >> n);
+		a = rsel_constant(a.low >> n);
 		give(s, i, &a, false);
 		return;
 	}
@@ -282,7 +279,7 @@ static void times(struct rsel *s, const struct ir_ins *i, const struct rsel_valu
 
 static void multiply(struct rsel *s, const struct ir_ins *i, const struct rsel_value *a, int64_t by)
 {
-	struct rsel_value v = constant((int64_t)((uint64_t)a->low * (uint64_t)by));
+	struct rsel_value v = rsel_constant((int64_t)((uint64_t)a->low * (uint64_t)by));
 
 	if (is_constant(a) || by == 0)
 		give(s, i, &v, false);
@@ -406,134 +403,6 @@ static void rsel_smove(struct rsel *s, const struct ir_ins *i, const struct rsel
 
 	(void)r;
 	give(s, i, &v, i->op == IR_smov && s->ir->is_var[i->a]);
-}
-
-/* --- addresses */
-
-struct rsel_place rsel_place(struct rsel *s, uint16_t r, int64_t disp)
-{
-	struct rsel_place p = { .lds = s->scan.reg[r].lds, .disp = disp };
-	uint16_t root = rscan_root(&s->scan, s->ir, r, &p.disp);
-	const struct ir_ins *i = rsel_definition(s, root);
-	uint8_t fold = s->ir->is_var[root] ? RSCAN_NO : s->scan.reg[root].fold;
-
-	p.of = root;
-	p.version = s->version[root];
-	if (fold == RSCAN_ADDRESS) {
-		p.locals = i->op == IR_local;
-		p.disp += s->scan.reg[root].offset;
-	} else if (fold == RSCAN_CONST) {
-		p.base = rdna_lir_fixed(RDNA_ABI_ARG, 2);
-	} else {
-		p.base = rsel_home(s, root)->o;
-	}
-	return p;
-}
-
-/* The halves of a pair, as a scalar that may be anything. */
-static struct rsel_value halves(rsel_op pair)
-{
-	struct rsel_value v = whole(pair, pair);
-
-	v.o.n = v.high.n = 1;
-	if (pair.kind == RDNA_LIR_FIXED)
-		v.high.reg++;
-	else
-		v.high.sub++;
-	return v;
-}
-
-rsel_op rsel_base(struct rsel *s, const struct rsel_place *p, int64_t low, int64_t high, int32_t *offset)
-{
-	int64_t span = high - low + 1, above = p->disp - low, far = above - (above % span + span) % span;
-
-	*offset = (int32_t)(p->disp - far);
-	if (!far)
-		return p->base;
-	uint32_t known = rsel_remembered(s, p, 0, far);
-	if (!known) {
-		known = rdna_lir_new(s->l, RDNA_CLASS_SGPR, 2);
-		struct rsel_value d = halves(rdna_lir_r(s->l, known)), a = halves(p->base), b = constant(far);
-		sum(s, false, &d, &a, &b);
-		rsel_remember(s, p, 0, far, known);
-	}
-	return rdna_lir_r(s->l, known);
-}
-
-static rsel_op lds_base(struct rsel *s, const struct rsel_place *p)
-{
-	return p->locals ? rsel_at_entry(s, RSEL_LOCALS, 0) : p->base;
-}
-
-rsel_op rsel_lds_sum(struct rsel *s, const struct rsel_place *p)
-{
-	rsel_op base = lds_base(s, p), d;
-
-	if (base.kind == RDNA_LIR_NONE)
-		return low_half(p->disp);
-	if (!p->disp)
-		return base;
-	d = rsel_new_sgpr(s);
-	rsel_salu(s, RDNA_S_ADD_CO_U32, d, base, low_half(p->disp));
-	return d;
-}
-
-static rsel_op address_result(struct rsel *s, const struct ir_ins *i)
-{
-	if (s->ir->is_var[i->dst])
-		return rsel_home(s, i->dst)->o;
-	rsel_op o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_SGPR, s->scan.reg[i->dst].lds ? 1 : 2));
-	s->value[i->dst] = (struct rsel_value){ .kind = RSEL_ADDRESS, .o = o };
-	return o;
-}
-
-static void lds_address_sum(struct rsel *s, const struct ir_ins *i, struct rsel_place *p, rsel_op more)
-{
-	rsel_op base = lds_base(s, p);
-	bool constant = more.kind == RDNA_LIR_CONST;
-
-	if (constant)
-		p->disp += (int32_t)more.value;
-	if (base.kind == RDNA_LIR_NONE && !p->disp && !constant && !s->ir->is_var[i->dst] && !s->ir->is_var[i->b])
-		s->value[i->dst] = (struct rsel_value){ .kind = RSEL_ADDRESS, .o = more }; /* LDS begins at 0 */
-	else if (constant)
-		rsel_salu(s, RDNA_S_ADD_CO_U32, address_result(s, i), base.kind == RDNA_LIR_NONE ? low_half(0) : base,
-		          low_half(p->disp));
-	else
-		rsel_salu(s, RDNA_S_ADD_CO_U32, address_result(s, i), rsel_lds_sum(s, p), more);
-}
-
-/* aadd and, where it is not folded, aaddi */
-static void rsel_address_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
-{
-	struct rsel_place p = rsel_place(s, i->a, i->op == IR_aaddi ? i->imm : 0);
-	struct rsel_value b = i->b ? rsel_scalar(s, i->b) : constant(0);
-
-	(void)r;
-	if (p.lds) {
-		lds_address_sum(s, i, &p, i->b ? b.o : low_half(0));
-		return;
-	}
-	/* only aaddi has a displacement here: it is not folded into aadd */
-	struct rsel_value a = halves(p.base), d = halves(address_result(s, i)), disp = constant(p.disp);
-	sum(s, false, &d, &a, i->b ? &b : &disp);
-}
-
-/* amov, and what is otherwise folded, written into a variable. */
-static void rsel_address_move(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
-{
-	bool lds = s->scan.reg[i->dst].lds;
-	struct rsel_place p = { .lds = lds, .locals = i->op == IR_local, .disp = s->scan.reg[i->dst].offset };
-
-	(void)r;
-	if (i->op == IR_arg)
-		p = (struct rsel_place){ .base = rdna_lir_fixed(RDNA_ABI_ARG, 2) };
-	else if (i->op == IR_amov)
-		p = rsel_place(s, i->a, 0);
-	if (lds)
-		rsel_mov(s, address_result(s, i), rsel_lds_sum(s, &p));
-	else
-		rsel_salu(s, RDNA_S_MOV_B64, address_result(s, i), p.base, rsel_none());
 }
 
 const struct rsel_rule rsel_scalar_rules[IR_OP_COUNT] = {

@@ -2,11 +2,12 @@
  *
  * Owns: the layout. Numbers are little-endian:
  *
- *   header   0 magic (8)  8 version  12 record bytes  16 records  20 slots  24 file bytes (8)  32 checksum of records
- *   and slots (8)  40 zero (16)  56 checksum of it (8) records  one for each object, jit/store/record.h, sorted by the
- *   text of the key, then by the key's bytes slots    a power of two of them, at least twice the records: 0 or 1 + the
- *   number of a record, at the hash of its key or the next free one bodies   zstd, in the order of the records, without
- *   gaps; a record's checksum covers its body
+ *   header   0 magic (8)  8 version  12 record bytes  16 records  20 slots  24 file bytes (8)
+ *            32 checksum of records and slots (8)  40 zero (16)  56 checksum of the header (8)
+ *   records  one for each object, jit/store/record.h, sorted by the text of the key, then by the key's bytes
+ *   slots    a power of two of them, at least twice the records: 0 or 1 + the number of a record,
+ *            at the hash of its key or the next free one
+ *   bodies   zstd, in the order of the records, without gaps; a record's checksum covers its body
  *
  * The same objects give the same file, byte for byte, wherever and whenever it is written (by one version of zstd): no
  * time, no path, no name is in it.

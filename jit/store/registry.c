@@ -5,53 +5,14 @@
  * table while others add to it. The kernel in an entry is written by the one thread that set BUILDING and read by
  * others after READY only.
  */
-#include "jit/store/registry.h"
-
 #include <assert.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "jit/store/execmem.h"
 #include "jit/store/perf_gdb.h"
+#include "jit/store/registry_state.h"
 
-enum entry_state { ENTRY_IDLE, ENTRY_BUILDING, ENTRY_READY };
-
-struct entry {
-	struct kernel kernel;     /* .key is set before the entry is in a table */
-	_Atomic int state;        /* enum entry_state; changed with the lock held */
-	enum record_answer known; /* ABSENT, DAMAGED: registry_load saw that, and the next attempt need not look;
-	                             FAILED: nothing is known */
-	uint64_t attempts;        /* finished ones; with the lock */
-	struct error failure;     /* of the last failed attempt; with the lock */
-	pthread_cond_t done;
-};
-
-struct table {
-	struct table *older; /* readers may still be probing it: kept to the end */
-	size_t mask;
-	_Atomic(struct entry *) slot[];
-};
-
-struct registry {
-	struct registry_options opt;
-	struct target_cpu cpu;
-	struct execmem *pages;
-	pthread_mutex_t lock; /* adding to the table, entry states, attempts, failures, frozen */
-	bool frozen;
-	pthread_mutex_t dump_lock; /* one kernel's dump at a time */
-	pthread_mutex_t kept_lock; /* the three below */
-	struct key *kept;
-	size_t n_kept;
-	bool kept_listed; /* sealed: what the cache has, listed for the first refusal */
-	_Atomic(struct table *) table;
-	size_t entries;
-	_Atomic uint64_t count[KERNEL_SOURCE_COUNT], generated_ns, from_disk_ns, code_bytes;
-};
-
-static uint64_t now_ns(void)
+uint64_t registry_now_ns(void)
 {
 	struct timespec t;
 
@@ -90,8 +51,7 @@ static void table_put(struct table *t, struct entry *e)
 	atomic_store_explicit(&t->slot[i], e, memory_order_release);
 }
 
-/* With the lock: the entry of key, made when there is none. NULL: no memory. */
-static struct entry *entry_claim(struct registry *r, const struct key *key, uint64_t hash)
+struct entry *registry_entry_claim(struct registry *r, const struct key *key, uint64_t hash)
 {
 	struct table *t = r->table;
 	struct entry *e = table_find(t, key, hash);
@@ -193,10 +153,9 @@ const char *kernel_source_name(enum kernel_source source)
 	return name[source];
 }
 
-/* Code that is there is no code that can be dumped. */
-static bool can_load(const struct registry *r) { return r->opt.cache && (r->opt.sealed || !registry_in_order(r)); }
+bool registry_can_load(const struct registry *r) { return r->opt.cache && (r->opt.sealed || !registry_in_order(r)); }
 
-static enum kernel_source source_of(const struct registry *r, unsigned number)
+enum kernel_source registry_source_of(const struct registry *r, unsigned number)
 {
 	struct cache_source s;
 
@@ -208,10 +167,10 @@ static enum record_answer load(struct registry *r, struct kernel *k, struct erro
 {
 	unsigned from;
 	enum record_answer answer =
-		can_load(r) ? cache_load(r->opt.cache, &k->key, &k->object, &from, err) : RECORD_ABSENT;
+		registry_can_load(r) ? cache_load(r->opt.cache, &k->key, &k->object, &from, err) : RECORD_ABSENT;
 
 	if (answer == RECORD_FOUND)
-		k->source = source_of(r, from);
+		k->source = registry_source_of(r, from);
 	return answer;
 }
 
@@ -280,8 +239,7 @@ void registry_freeze(struct registry *r)
 
 /* --- making */
 
-/* Where its code is in memory now; NULL for targets this machine cannot run. */
-static void place(struct registry *r, struct kernel *k, void *code)
+void registry_place(struct registry *r, struct kernel *k, void *code)
 {
 	char name[KEY_TEXT_MAX];
 
@@ -292,12 +250,12 @@ static void place(struct registry *r, struct kernel *k, void *code)
 		observe_code(r->opt.observe, code, k->object.code_bytes, key_text(&k->key, name, sizeof name));
 }
 
-static bool runs_here(const struct registry *r, const struct kernel *k)
+bool registry_runs_here(const struct registry *r, const struct kernel *k)
 {
 	return target_runs(&r->cpu, &target_table[k->key.target], NULL);
 }
 
-static void count_kernel(struct registry *r, struct kernel *k, uint64_t nanoseconds)
+void registry_count_kernel(struct registry *r, struct kernel *k, uint64_t nanoseconds)
 {
 	k->nanoseconds = nanoseconds;
 	r->count[k->source]++;
@@ -309,7 +267,7 @@ static void count_kernel(struct registry *r, struct kernel *k, uint64_t nanoseco
 static bool build_kernel(struct registry *r, struct entry *e, struct error *err)
 {
 	struct kernel *k = &e->kernel;
-	uint64_t start = now_ns();
+	uint64_t start = registry_now_ns();
 	void *code = NULL;
 
 	k->object = (struct object){ 0 };
@@ -319,12 +277,12 @@ static bool build_kernel(struct registry *r, struct entry *e, struct error *err)
 		if (r->opt.sealed ? answer == RECORD_FAILED || !refuse(r, &k->key, answer, err) : !generate(r, k, err))
 			return false;
 	}
-	if (runs_here(r, k) && !(code = execmem_put(r->pages, k->object.code, k->object.code_bytes, err))) {
+	if (registry_runs_here(r, k) && !(code = execmem_put(r->pages, k->object.code, k->object.code_bytes, err))) {
 		object_free(&k->object);
 		return false;
 	}
-	place(r, k, code);
-	count_kernel(r, k, now_ns() - start);
+	registry_place(r, k, code);
+	registry_count_kernel(r, k, registry_now_ns() - start);
 	return true;
 }
 
@@ -366,7 +324,7 @@ static bool finish_entry(struct registry *r, struct entry *e, bool *built, struc
 	return r->frozen ? false : (*built = build_entry(r, e, err));
 }
 
-static bool key_is_usable(const struct key *key, struct error *err)
+bool registry_key_is_usable(const struct key *key, struct error *err)
 {
 	char name[KEY_TEXT_MAX];
 
@@ -391,7 +349,7 @@ static struct entry *finished_entry(struct registry *r, const struct key *key, u
 
 	pthread_mutex_lock(&r->lock);
 	bool frozen = r->frozen;
-	struct entry *e = frozen ? table_find(r->table, key, hash) : entry_claim(r, key, hash);
+	struct entry *e = frozen ? table_find(r->table, key, hash) : registry_entry_claim(r, key, hash);
 	if (e)
 		good = finish_entry(r, e, built, &why);
 	else if (!frozen)
@@ -413,7 +371,7 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 	bool good = e && atomic_load_explicit(&e->state, memory_order_acquire) == ENTRY_READY, built = false;
 
 	if (!good) {
-		if (!key_is_usable(key, err))
+		if (!registry_key_is_usable(key, err))
 			return NULL;
 		if (!(e = finished_entry(r, key, hash, &built, err)))
 			return NULL;
@@ -429,112 +387,6 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 	if (from)
 		*from = source;
 	return &e->kernel;
-}
-
-/* --- many from the cache */
-
-/* Entries this thread set BUILDING, and what was found of them. */
-struct batch {
-	struct entry **entry;
-	const struct key **key;
-	struct object *object;
-	enum record_answer *answer;
-	unsigned *source;
-	struct execmem_piece *piece;
-	size_t n;
-};
-
-static bool batch_open(struct batch *b, size_t n)
-{
-	*b = (struct batch){ .entry = malloc(n * sizeof *b->entry),
-		             .key = malloc(n * sizeof *b->key),
-		             .object = malloc(n * sizeof *b->object),
-		             .answer = malloc(n * sizeof *b->answer),
-		             .source = malloc(n * sizeof *b->source),
-		             .piece = malloc(n * sizeof *b->piece) };
-	return b->entry && b->key && b->object && b->answer && b->source && b->piece;
-}
-
-static void batch_close(struct batch *b)
-{
-	free(b->entry);
-	free(b->key);
-	free(b->object);
-	free(b->answer);
-	free(b->source);
-	free(b->piece);
-}
-
-static void batch_claim(struct batch *b, struct registry *r, const struct key *key, size_t n)
-{
-	pthread_mutex_lock(&r->lock);
-	for (size_t i = 0; i < n && !r->frozen; i++) {
-		struct entry *e = key_is_usable(&key[i], NULL) ? entry_claim(r, &key[i], key_hash(&key[i])) : NULL;
-		if (!e || e->state != ENTRY_IDLE)
-			continue;
-		atomic_store_explicit(&e->state, ENTRY_BUILDING, memory_order_relaxed);
-		b->key[b->n] = &e->kernel.key;
-		b->entry[b->n++] = e;
-	}
-	pthread_mutex_unlock(&r->lock);
-}
-
-/* Loads, and makes executable in one go. Returns the number loaded; when pages are not to be had, none is, and whoever
- * asks for a kernel is told. */
-static size_t batch_load(struct batch *b, struct registry *r)
-{
-	uint64_t start = now_ns();
-	size_t pieces = 0, found = 0, at = 0;
-
-	cache_load_all(r->opt.cache, b->key, b->n, b->object, b->answer, b->source);
-	for (size_t i = 0; i < b->n; i++) {
-		found += b->object[i].code != NULL;
-		if (b->object[i].code && runs_here(r, &b->entry[i]->kernel))
-			b->piece[pieces++] =
-				(struct execmem_piece){ .code = b->object[i].code, .n = b->object[i].code_bytes };
-	}
-	bool mapped = execmem_put_all(r->pages, b->piece, pieces, NULL);
-	uint64_t each = found ? (now_ns() - start) / found : 0;
-	for (size_t i = 0; i < b->n; i++) {
-		struct kernel *k = &b->entry[i]->kernel;
-		b->entry[i]->known = b->object[i].code ? RECORD_FAILED : b->answer[i];
-		if (!mapped)
-			object_free(&b->object[i]);
-		if (!b->object[i].code)
-			continue;
-		k->object = b->object[i];
-		k->source = source_of(r, b->source[i]);
-		place(r, k, runs_here(r, k) ? b->piece[at++].at : NULL);
-		count_kernel(r, k, each);
-	}
-	return mapped ? found : 0;
-}
-
-static void batch_publish(struct batch *b, struct registry *r)
-{
-	pthread_mutex_lock(&r->lock);
-	for (size_t i = 0; i < b->n; i++) {
-		atomic_store_explicit(&b->entry[i]->state, b->object[i].code ? ENTRY_READY : ENTRY_IDLE,
-		                      memory_order_release);
-		pthread_cond_broadcast(&b->entry[i]->done);
-	}
-	pthread_mutex_unlock(&r->lock);
-}
-
-size_t registry_load(struct registry *r, const struct key *key, size_t n)
-{
-	struct batch b;
-	size_t loaded = 0;
-
-	if (!can_load(r) || n == 0)
-		return 0;
-	if (batch_open(&b, n)) {
-		batch_claim(&b, r, key, n);
-		loaded = batch_load(&b, r);
-		batch_publish(&b, r);
-	}
-	batch_close(&b);
-	return loaded;
 }
 
 bool registry_in_order(const struct registry *r) { return r->opt.dump_ir || r->opt.dump_asm; }

@@ -1,79 +1,17 @@
 /* jit/x86/emit.c - machine instructions with registers assigned, to bytes.
  *
- * Owns: the frame, the choice of the two-operand and FMA encodings once it is known which registers coincide, the
- * layout of code and constant pool, the listing. Decides no register and no order. Rule for editors: a sequence written
- * here must not write its destination before the last read of every other operand, unless the case excludes that they
- * coincide.
+ * Owns: the choice of the two-operand and FMA encodings once it is known which registers coincide, the layout of code
+ * and constant pool. Decides no register and no order. Rule for editors: a sequence written here must not write its
+ * destination before the last read of every other operand, unless the case excludes that they coincide.
  *
  * The frame, from rsp upwards: locals (64-byte aligned), vector slots, general slots, the caller's rsp.
  */
-#include "jit/x86/select.h"
-
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/array.h"
+#include "jit/x86/emit.h"
 
 const uint8_t x86_gpr_order[15] = {
 	X86_RDI, X86_RSI, X86_RDX, X86_RCX, X86_RAX, X86_R8,  X86_R9,  X86_R10,
 	X86_R11, X86_RBX, X86_RBP, X86_R12, X86_R13, X86_R14, X86_R15,
 };
-
-enum { MAX_DEPTH = 64, PAGE = 4096 };
-
-struct note {
-	uint32_t offset;
-	uint32_t ins;
-}; /* listing: where an instruction's bytes begin, what they are for */
-
-struct emitter {
-	struct x86 x;
-	const struct lir *l;
-	const struct emit_options *opt;
-	struct {
-		int head, exit;
-	} loop[MAX_DEPTH];
-	unsigned depth;
-	int pool;
-	uint32_t vec_slots_at, gpr_slots_at, frame;
-	uint32_t saved;           /* callee-saved registers pushed, bit by number */
-	uint32_t count, at, dots; /* instructions; the one at work; products of matrices so far */
-	bool flags_of_counter;    /* the last instruction was the loop counter's addition: flags tell zero */
-	struct note *note;
-	size_t n_notes, notes_capacity;
-	bool failed;
-};
-
-/* --- operands */
-
-static void take_note(struct emitter *e)
-{
-	if (!e->opt->dump_asm)
-		return;
-	e->failed |= !array_grow((void **)&e->note, &e->notes_capacity, e->n_notes + 1, sizeof *e->note);
-	if (!e->failed)
-		e->note[e->n_notes++] = (struct note){ (uint32_t)e->x.size, e->at };
-}
-
-static void emit4(struct emitter *e, unsigned op, struct x86_operand a, struct x86_operand b, struct x86_operand c,
-                  struct x86_operand d)
-{
-	take_note(e);
-	x86_ins(&e->x, (enum x86_op)op, a, b, c, d);
-	e->count++;
-}
-
-static void emit0(struct emitter *e, unsigned op) { emit4(e, op, X86_0, X86_0, X86_0, X86_0); }
-static void emit1(struct emitter *e, unsigned op, struct x86_operand a) { emit4(e, op, a, X86_0, X86_0, X86_0); }
-static void emit2(struct emitter *e, unsigned op, struct x86_operand a, struct x86_operand b)
-{
-	emit4(e, op, a, b, X86_0, X86_0);
-}
-static void emit3(struct emitter *e, unsigned op, struct x86_operand a, struct x86_operand b, struct x86_operand c)
-{
-	emit4(e, op, a, b, c, X86_0);
-}
 
 static struct x86_operand machine(uint8_t cls, unsigned number)
 {
@@ -119,13 +57,7 @@ static struct x86_operand target_of(const struct emitter *e, const struct lir_in
 	return machine(i->wd, e->l->phys[i->dst]);
 }
 
-static bool same(const struct emitter *e, uint32_t x, uint32_t y)
-{
-	return x >= LIR_FIRST && y >= LIR_FIRST && e->l->phys[x] == e->l->phys[y];
-}
-
-static struct x86_operand g(const struct emitter *e, uint32_t r) { return x86_r64(e->l->phys[r]); }
-static struct x86_operand g_or_mem(const struct emitter *e, const struct lir_ins *i, uint32_t r)
+struct x86_operand x86_emit_g_or_mem(const struct emitter *e, const struct lir_ins *i, uint32_t r)
 {
 	return r == LIR_MEM ? memory(e, i) : g(e, r);
 }
@@ -334,7 +266,7 @@ static void emit_sop(struct emitter *e, const struct lir_ins *i)
 		emit2(e, X86_LEA, d, x86_mem_index(e->l->phys[a], e->l->phys[b], 1, 0));
 	} else {
 		move_gpr(e, d, g(e, a));
-		emit2(e, i->op, d, g_or_mem(e, i, b));
+		emit2(e, i->op, d, x86_emit_g_or_mem(e, i, b));
 	}
 }
 
@@ -347,8 +279,8 @@ static void emit_minmax(struct emitter *e, const struct lir_ins *i)
 		b = i->a;
 	}
 	move_gpr(e, g(e, i->dst), g(e, a));
-	emit2(e, X86_CMP, g(e, i->dst), g_or_mem(e, i, b));
-	emit2(e, i->op, g(e, i->dst), g_or_mem(e, i, b));
+	emit2(e, X86_CMP, g(e, i->dst), x86_emit_g_or_mem(e, i, b));
+	emit2(e, i->op, g(e, i->dst), x86_emit_g_or_mem(e, i, b));
 }
 
 static void emit_sopi(struct emitter *e, const struct lir_ins *i)
@@ -373,7 +305,7 @@ static void emit_scalar(struct emitter *e, const struct lir_ins *i)
 {
 	switch (i->form) {
 	case LIR_SCONST: emit_sconst(e, i); break;
-	case LIR_SMOV: move_gpr(e, g(e, i->dst), g_or_mem(e, i, i->a)); break;
+	case LIR_SMOV: move_gpr(e, g(e, i->dst), x86_emit_g_or_mem(e, i, i->a)); break;
 	case LIR_SLOAD32:
 		emit2(e, X86_MOV, x86_r32(e->l->phys[i->dst]),
 		      i->a == LIR_MEM ? memory(e, i) : x86_r32(e->l->phys[i->a]));
@@ -388,160 +320,6 @@ static void emit_scalar(struct emitter *e, const struct lir_ins *i)
 	}
 }
 
-/* --- loops and the frame */
-
-static bool innermost(const struct emitter *e, uint32_t at)
-{
-	const struct lir_ins *i = &e->l->ins[at + 1];
-	while (i->form != LIR_LOOP && i->form != LIR_ENDLOOP)
-		i++;
-	return i->form == LIR_ENDLOOP;
-}
-
-static void emit_loop(struct emitter *e, const struct lir_ins *i)
-{
-	assert(e->depth < MAX_DEPTH);
-	int head = x86_label(&e->x), out = x86_label(&e->x);
-	if (i->a) {
-		emit2(e, X86_TEST, g(e, i->a), g(e, i->a));
-		emit1(e, X86_JLE, x86_mem_label(out, 0));
-	}
-	if (innermost(e, e->at)) {
-		take_note(e);
-		x86_align(&e->x, 32);
-	}
-	x86_bind(&e->x, head);
-	e->loop[e->depth].head = head;
-	e->loop[e->depth++].exit = out;
-}
-
-static void emit_endloop(struct emitter *e, const struct lir_ins *i, bool flags)
-{
-	e->depth--;
-	if (i->b)
-		emit2(e, X86_CMP, g(e, i->a), g_or_mem(e, i, i->b));
-	else if (i->imm)
-		emit2(e, X86_CMP, g(e, i->a), x86_imm(i->imm));
-	else if (!(flags && same(e, e->l->ins[e->at - 1].dst, i->a)))
-		emit2(e, X86_TEST, g(e, i->a), g(e, i->a));
-	emit1(e, i->op, x86_mem_label(e->loop[e->depth].head, 0));
-	x86_bind(&e->x, e->loop[e->depth].exit);
-}
-
-static uint32_t used_gprs(const struct lir *l)
-{
-	uint32_t used = 0;
-	for (size_t k = 0; k < l->n_ins; k++)
-		if (l->ins[k].dst && l->cls[l->ins[k].dst] == LIR_GPR)
-			used |= UINT32_C(1) << l->phys[l->ins[k].dst];
-	return used;
-}
-
-/* Every page of a large frame is touched in order, so that the stack's guard page is met and not jumped. */
-static void emit_probe(struct emitter *e, uint32_t bytes)
-{
-	int again = x86_label(&e->x);
-	emit2(e, X86_LEA, x86_r64(X86_R11), x86_mem(X86_RSP, -(int32_t)bytes));
-	x86_bind(&e->x, again);
-	emit2(e, X86_SUB, x86_r64(X86_RSP), x86_imm(PAGE));
-	emit2(e, X86_MOV, x86_mem(X86_RSP, 0), x86_r64(X86_RAX));
-	emit2(e, X86_CMP, x86_r64(X86_RSP), x86_r64(X86_R11));
-	emit1(e, X86_JA, x86_mem_label(again, 0));
-	emit2(e, X86_MOV, x86_r64(X86_RSP), x86_r64(X86_R11));
-}
-
-static void emit_prologue(struct emitter *e)
-{
-	static const uint32_t callee_saved = 1u << X86_RBX | 1u << X86_RBP | 0xfu << X86_R12;
-	const struct lir *l = e->l;
-	e->saved = used_gprs(l) & callee_saved;
-	for (int r = 0; r < 16; r++)
-		if (e->saved >> r & 1)
-			emit1(e, X86_PUSH, x86_r64(r));
-	e->vec_slots_at = l->local_bytes;
-	e->gpr_slots_at = e->vec_slots_at + l->vec_slots * l->lanes * 4;
-	e->frame = e->gpr_slots_at + l->gpr_slots * 8;
-	if (!e->frame)
-		return;
-	e->frame += 8;
-	if (l->local_bytes)
-		e->frame = (e->frame + 63) & ~63u;
-	if (l->local_bytes || e->frame > PAGE)
-		emit2(e, X86_MOV, x86_r64(X86_RAX), x86_r64(X86_RSP));
-	if (e->frame > PAGE)
-		emit_probe(e, e->frame);
-	else
-		emit2(e, X86_SUB, x86_r64(X86_RSP), x86_imm(e->frame));
-	if (l->local_bytes) {
-		emit2(e, X86_AND, x86_r64(X86_RSP), x86_imm(-64));
-		emit2(e, X86_MOV, x86_mem(X86_RSP, (int32_t)e->frame - 8), x86_r64(X86_RAX));
-	}
-}
-
-static void emit_epilogue(struct emitter *e)
-{
-	if (e->frame && e->l->local_bytes)
-		emit2(e, X86_MOV, x86_r64(X86_RSP), x86_mem(X86_RSP, (int32_t)e->frame - 8));
-	else if (e->frame)
-		emit2(e, X86_ADD, x86_r64(X86_RSP), x86_imm(e->frame));
-	for (int r = 15; r >= 0; r--)
-		if (e->saved >> r & 1)
-			emit1(e, X86_POP, x86_r64(r));
-	emit0(e, X86_VZEROUPPER);
-	emit0(e, X86_RET);
-}
-
-/* --- the listing */
-
-static void list_bytes(const struct emitter *e, size_t from, size_t to, FILE *out)
-{
-	fprintf(out, "\t.byte ");
-	for (size_t k = from; k < to; k++)
-		fprintf(out, "%s0x%02x", k > from ? "," : "", e->x.code[k]);
-}
-
-static void list_origin(const struct emitter *e, const struct lir_ins *i, FILE *out)
-{
-	if (i->ir != UINT32_MAX && e->opt->ir && i->ir < e->opt->ir->n_ins) {
-		const struct ir_ins *o = &e->opt->ir->ins[i->ir];
-		fprintf(out, "\t# ");
-		if (o->dst)
-			fprintf(out, "%%%u = ", o->dst);
-		fprintf(out, "%s", ir_facts[o->op].name);
-		if (o->a)
-			fprintf(out, " %%%u", o->a);
-		if (o->b)
-			fprintf(out, " %%%u", o->b);
-		if (o->c)
-			fprintf(out, " %%%u", o->c);
-	} else {
-		fprintf(out, "\t# constant");
-	}
-}
-
-static void list(const struct emitter *e, uint32_t code_end)
-{
-	FILE *out = e->opt->dump_asm;
-	const char *title = e->opt->title ? e->opt->title : "kernel";
-	fprintf(out, "# %s\n\t.text\n%s:\n", title,
-	        title); /* a key's text is a symbol, so one file may hold many kernels */
-	for (size_t k = 0; k < e->n_notes; k++) {
-		const struct note *n = &e->note[k];
-		size_t to = k + 1 < e->n_notes ? e->note[k + 1].offset : code_end;
-		if (to == n->offset)
-			continue;
-		list_bytes(e, n->offset, to, out);
-		if (n->ins < e->l->n_ins)
-			list_origin(e, &e->l->ins[n->ins], out);
-		fprintf(out, "\n");
-	}
-	fprintf(out, "\t.section .rodata\n%s.constants:\n", title);
-	for (size_t k = code_end; k < e->x.size; k += 16) {
-		list_bytes(e, k, k + 16 < e->x.size ? k + 16 : e->x.size, out);
-		fprintf(out, "\n");
-	}
-}
-
 /* --- the pass */
 
 static void emit_body(struct emitter *e)
@@ -552,9 +330,9 @@ static void emit_body(struct emitter *e)
 		bool flags = e->flags_of_counter;
 		e->flags_of_counter = false;
 		if (i->form == LIR_LOOP)
-			emit_loop(e, i);
+			x86_emit_loop(e, i);
 		else if (i->form == LIR_ENDLOOP)
-			emit_endloop(e, i, flags);
+			x86_emit_endloop(e, i, flags);
 		else if (i->form == LIR_DOTS)
 			emit_dots(e, i);
 		else if (i->form < LIR_DOTS)
@@ -581,7 +359,7 @@ static bool emit_object(struct emitter *e, struct object *out, struct error *err
 		                 "cannot encode %s: %s",
 		                 e->x.error_op == X86_OP_COUNT ? "a kernel" : x86_op_name(e->x.error_op), e->x.error);
 	if (e->opt->dump_asm)
-		list(e, code_end);
+		x86_list(e, code_end);
 	*out = (struct object){
 		.code = e->x.code, .code_bytes = (uint32_t)e->x.size, .pool_offset = pool, .frame_bytes = e->frame
 	};
@@ -597,13 +375,13 @@ bool x86_emit(struct object *out, const struct lir *l, const struct emit_options
 	x86_init(&e.x);
 	e.x.evex = l->lanes == 16; /* else VNNI, too, is said with VEX */
 	e.pool = x86_label(&e.x);
-	emit_prologue(&e);
+	x86_emit_prologue(&e);
 	if (l->tiles.rows[0])
 		emit1(&e, X86_LDTILECFG, x86_mem_label(e.pool, (int32_t)l->tiles.config));
 	emit_body(&e);
 	if (l->tiles.rows[0])
 		emit0(&e, X86_TILERELEASE); /* tiles in use would be saved at every change of threads */
-	emit_epilogue(&e);
+	x86_emit_epilogue(&e);
 	bool ok = e.failed ? error_set(err, ERROR_MEMORY, "no memory to list a kernel") : emit_object(&e, out, err);
 	*instructions = e.count;
 	x86_free(&e.x);

@@ -1,89 +1,16 @@
 /* jit/x86/regalloc.c - linear scan with whole-value spilling over structured loops.
  *
- * Owns: the intervals, the choice of registers, the choice and the code of spills. Knows of an instruction only what
- * the table of forms says. Rule for editors: the result must depend on nothing but the input (no addresses, no hash
- * order); and a register made by a spill (RA_TINY) lives for one instruction and is never spilled again, which is why
- * the rounds end.
+ * Owns: the intervals, the choice of registers, the choice of spills; spill.c writes their code. Knows of an
+ * instruction only what the table of forms says. Rule for editors: the result must depend on nothing but the input (no
+ * addresses, no hash order); and a register made by a spill (RA_TINY) lives for one instruction and is never spilled
+ * again, which is why the rounds end.
  */
-#include "jit/x86/regalloc.h"
-
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
-
-/* How a class of registers goes to memory and back. A mask's slot is a general one. */
-static const struct {
-	uint8_t load, save, slot;
-	uint16_t load_op, save_op;
-} ra_class[LIR_CLASSES] = {
-	[LIR_VEC] = { LIR_MOV, LIR_STORE, LIR_AT_VEC_SLOT, X86_VMOVUPS, X86_VMOVUPS },
-	[LIR_GPR] = { LIR_SMOV, LIR_SSTORE, LIR_AT_GPR_SLOT, X86_MOV, X86_MOV },
-	[LIR_MASK] = { LIR_MMOV, LIR_MSAVE, LIR_AT_GPR_SLOT, X86_KMOVQ, X86_KMOVQ },
-};
-
-enum { RA_TINY = 1, RA_SPILLED = 2, RA_MANY_DEFS = 4, MAX_DEPTH = 64, MAX_OPERANDS = 5 };
-#define RA_NONE UINT32_MAX
-
-struct ra_reg {
-	uint32_t start, end; /* instructions: first definition, last use */
-	uint32_t next;       /* chain of those that end at the same instruction */
-	uint32_t dominating; /* while scanning: the latest definition on every path to here */
-	uint32_t slot;
-	uint8_t flags;
-	float weight; /* uses and definitions, weighted by loop depth */
-};
-
-struct ra {
-	struct lir *l;
-	const struct regalloc_rules *rules;
-	struct regalloc_result *result;
-	struct ra_reg *reg;
-	size_t reg_capacity, n_reg;
-	uint32_t *ends;
-	size_t ends_capacity; /* by instruction: first register whose interval ends there */
-	uint32_t *loop_end;
-	size_t loop_end_capacity; /* by instruction: for LOOP, its ENDLOOP */
-	struct {
-		uint32_t reg, dominating;
-	} * undo;
-	size_t n_undo, undo_capacity;
-	struct {
-		uint32_t start, end, undo;
-	} loop[MAX_DEPTH];
-	unsigned depth;
-	uint32_t holder[LIR_CLASSES][32]; /* by place in the order: the register's owner, 0: free */
-	uint32_t free[LIR_CLASSES];
-	uint8_t place[LIR_CLASSES][32]; /* by machine register: place in the order */
-	bool spilled, inner;            /* inner: rewriting a loop that has none inside */
-	uint32_t random;
-	struct lir_ins *out;
-	size_t n_out, out_capacity;
-};
-
-static bool ra_no_memory(struct ra *ra)
-{
-	ra->l->failed = true;
-	return false;
-}
-
-/* The registers an instruction reads, each once. */
-static unsigned ra_reads(const struct lir_ins *i, uint32_t reads[MAX_OPERANDS])
-{
-	const uint32_t all[MAX_OPERANDS] = { i->a, i->b, i->c, i->base, i->index };
-	unsigned n = 0;
-	for (unsigned k = 0; k < MAX_OPERANDS; k++) {
-		if (all[k] < LIR_FIRST)
-			continue;
-		bool seen = false;
-		for (unsigned j = 0; j < n; j++)
-			seen |= reads[j] == all[k];
-		if (!seen)
-			reads[n++] = all[k];
-	}
-	return n;
-}
+#include "jit/x86/regalloc_state.h"
 
 /* --- intervals */
 
@@ -217,7 +144,7 @@ static void ra_release(struct ra *ra, uint32_t v)
 	ra->free[cls] |= UINT32_C(1) << place;
 }
 
-static bool ra_made_again(const struct ra *ra, uint32_t v)
+bool ra_made_again(const struct ra *ra, uint32_t v)
 {
 	const struct ra_reg *r = &ra->reg[v];
 	uint8_t form = ra->l->ins[r->start].form;
@@ -329,165 +256,6 @@ static void ra_scan(struct ra *ra)
 		if (i->dst && ra->reg[i->dst].end == k)
 			ra_release(ra, i->dst);
 	}
-}
-
-/* --- spills */
-
-static struct lir_ins *ra_out(struct ra *ra, const struct lir_ins *i)
-{
-	if (!array_grow((void **)&ra->out, &ra->out_capacity, ra->n_out + 1, sizeof *ra->out)) {
-		ra_no_memory(ra);
-		return NULL;
-	}
-	ra->out[ra->n_out] = *i;
-	return &ra->out[ra->n_out++];
-}
-
-static void ra_count(struct ra *ra)
-{
-	ra->result->spills++;
-	ra->result->spills_in_inner_loops += ra->inner;
-}
-
-static uint32_t ra_tiny(struct ra *ra, uint32_t like)
-{
-	uint32_t v = lir_reg(ra->l, (enum lir_class)ra->l->cls[like]);
-	if (!array_grow((void **)&ra->reg, &ra->reg_capacity, ra->l->n_regs, sizeof *ra->reg)) {
-		ra_no_memory(ra);
-		return like;
-	}
-	ra->reg[v] = (struct ra_reg){ .flags = RA_TINY, .slot = RA_NONE };
-	return v;
-}
-
-static void ra_at_slot(struct ra *ra, struct lir_ins *i, uint32_t v)
-{
-	struct ra_reg *r = &ra->reg[v];
-	i->mem = ra_class[ra->l->cls[v]].slot;
-	if (r->slot == RA_NONE)
-		r->slot = i->mem == LIR_AT_VEC_SLOT ? ra->l->vec_slots++ : ra->l->gpr_slots++;
-	i->disp = (int32_t)r->slot;
-	ra_count(ra);
-}
-
-static uint8_t ra_width(const struct ra *ra, uint32_t v)
-{
-	uint8_t cls = ra->l->cls[v];
-	return cls == LIR_GPR ? X86_GPR64 : cls == LIR_MASK ? X86_KREG : ra->l->lanes == 16 ? X86_ZMM : X86_YMM;
-}
-
-/* The instruction that brings v's value into the register `to`. */
-static void ra_reload(struct ra *ra, uint32_t v, uint32_t to, uint32_t ir)
-{
-	uint8_t cls = ra->l->cls[v];
-	struct lir_ins n = { .form = ra_class[cls].load, .op = ra_class[cls].load_op, .a = LIR_MEM };
-	if (ra_made_again(ra, v)) {
-		n = ra->l->ins[ra->reg[v].start];
-	} else {
-		n.wd = n.ws = ra_width(ra, v);
-		ra_at_slot(ra, &n, v);
-	}
-	n.dst = to;
-	n.ir = ir;
-	ra_out(ra, &n);
-}
-
-/* Lets the instruction read v from memory itself, if its form can and nothing else in it reads v or memory. */
-static bool ra_fold(struct ra *ra, struct lir_ins *i, uint32_t v)
-{
-	uint8_t fold = lir_facts[i->form].fold;
-	uint32_t *const operand[3] = { &i->b, &i->c, &i->a };
-	static const uint8_t bit[3] = { LIR_B, LIR_C, LIR_A };
-	bool again = ra_made_again(ra, v);
-	const struct lir_ins *def = &ra->l->ins[ra->reg[v].start];
-	if (i->mem || (again && def->form != LIR_CONST) || (i->a == v) + (i->b == v) + (i->c == v) != 1)
-		return false;
-	for (unsigned k = 0; k < 3; k++) {
-		if (*operand[k] != v || !(fold & bit[k]))
-			continue;
-		*operand[k] = LIR_MEM;
-		if (again) {
-			i->mem = LIR_AT_POOL;
-			i->disp = def->disp;
-		} else {
-			ra_at_slot(ra, i, v);
-		}
-		return true;
-	}
-	return false;
-}
-
-static void ra_replace(struct lir_ins *i, uint32_t from, uint32_t to)
-{
-	uint32_t *const operand[MAX_OPERANDS] = { &i->a, &i->b, &i->c, &i->base, &i->index };
-	for (unsigned k = 0; k < MAX_OPERANDS; k++)
-		if (*operand[k] == from)
-			*operand[k] = to;
-}
-
-static void ra_rewrite_one(struct ra *ra, struct lir_ins i)
-{
-	uint32_t reads[MAX_OPERANDS];
-	unsigned n = ra_reads(&i, reads);
-	for (unsigned k = 0; k < n; k++) {
-		uint32_t v = reads[k];
-		if (!(ra->reg[v].flags & RA_SPILLED) || ra_fold(ra, &i, v))
-			continue;
-		uint32_t t = ra_tiny(ra, v);
-		ra_reload(ra, v, t, i.ir);
-		ra_replace(&i, v, t);
-	}
-	uint32_t v = i.dst;
-	if (!v || !(ra->reg[v].flags & RA_SPILLED)) {
-		ra_out(ra, &i);
-		return;
-	}
-	if (ra_made_again(ra, v))
-		return;
-	uint8_t cls = ra->l->cls[v];
-	struct lir_ins s = { .form = ra_class[cls].save, .op = ra_class[cls].save_op, .ir = i.ir };
-	s.wd = s.ws = ra_width(ra, v);
-	bool copy = i.form == ra_class[cls].load && i.a != LIR_MEM;
-	if (copy) {
-		s.a = i.a;
-	} else {
-		s.a = i.dst = ra_tiny(ra, v);
-		ra_out(ra, &i);
-	}
-	ra_at_slot(ra, &s, v);
-	ra_out(ra, &s);
-}
-
-static bool ra_is_inner(const struct lir *l, size_t loop)
-{
-	size_t k = loop + 1;
-	while (l->ins[k].form != LIR_LOOP && l->ins[k].form != LIR_ENDLOOP)
-		k++;
-	return l->ins[k].form == LIR_ENDLOOP;
-}
-
-static bool ra_rewrite(struct ra *ra)
-{
-	struct lir *l = ra->l;
-	ra->n_out = 0;
-	ra->inner = false;
-	for (size_t k = 0; !l->failed && k < l->n_ins; k++) {
-		struct lir_ins i = l->ins[k];
-		/* A loop's own reloads: those of its entry test happen outside it, those of its end inside. */
-		ra_rewrite_one(ra, i);
-		if (i.form == LIR_LOOP || i.form == LIR_ENDLOOP)
-			ra->inner = i.form == LIR_LOOP && ra_is_inner(l, k);
-	}
-	if (l->failed)
-		return false;
-	struct lir_ins *ins = l->ins;
-	size_t capacity = l->ins_capacity;
-	l->ins = ra->out;
-	l->ins_capacity = ra->out_capacity;
-	l->n_ins = ra->n_out;
-	ra->out = ins;
-	ra->out_capacity = capacity;
-	return true;
 }
 
 /* --- the pass */

@@ -1,9 +1,9 @@
 /* jit/x86/select_state.h - what the files of instruction selection share: the state of the pass and the operands of
  * instructions.
  *
- * x86_select.c owns all of it and the scalars; x86_vector.c selects vectors and masks. Nobody else includes this. Rule
- * for editors: an operand's own instructions (a constant, a sum of addresses) must be appended before the instruction
- * that uses it is.
+ * select.c owns all of it and the scalars; select_vector.c selects vectors and masks, select_vector_memory.c what goes
+ * to and from memory; vector_rules.c has the tables. Nobody else includes this. Rule for editors: an operand's own
+ * instructions (a constant, a sum of addresses) must be appended before the instruction that uses it is.
  */
 #ifndef JIT_X86_SEL_H
 #define JIT_X86_SEL_H
@@ -84,5 +84,56 @@ struct lir_ins *sel_ins(struct sel *s, enum lir_form form, unsigned op, uint32_t
 
 /* Fills in the rows that say how s->target does what is no scalar. */
 void sel_vector_rules(struct sel *s);
+
+/* --- select_vector_memory.c */
+
+void sel_load(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_fload(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_fbcast_h(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_gather(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_strided(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_fstore(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_fstore1(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_fstore_h(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_fstore_s(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_fstore_hs(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_istore_8(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_istore_8_wide(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_prefetch(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_dots(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+
+/* --- select_vector.c */
+
+void sel_unary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_binary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* A constant whose complement is in a register already needs none of its own. */
+void sel_and(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* a and the constant of the row */
+void sel_with_constant(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_fma(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* Where masks are vectors, the blend takes its second source where the mask's sign bit is set. */
+void sel_select(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_move(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* A constant written into a variable; others are made where they are used. */
+void sel_vector_constant(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_splat(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* |a| times b with a's sign. Without VNNI: u8 times s8 pairs to 16 bits (32512 at most), pairs of those to 32 bits. */
+void sel_dot4(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* The bytes of even and of odd number apart, widened to words: products and their sums of two are exact in 32 bits. */
+void sel_dot4u(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_dot_vnni(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_dot2h(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* a has the bits that choose. Without the instruction for it: both parts, and what is chosen of them. */
+void sel_choose_bits(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* The register of an operand that nobody else wants becomes the destination's. In the immediate's table dst, a and b
+ * are bits 2, 1 and 0 of the index. */
+void sel_ternary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_rotate(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_table(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* The half as a signed number in 32 bits, so that packing with saturation changes nothing; then as f16. Packing 256
+ * bits takes the halves in turns of 64, which a permutation puts right. */
+void sel_fhalf(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* Within 128 bits by one permutation; parts of 128 bits by another. */
+void sel_fxor(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 
 #endif

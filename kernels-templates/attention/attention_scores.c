@@ -1,0 +1,256 @@
+/* kernels-templates/attention/attention_scores.c - scores of a chunk, and their softmax: a position in every lane. */
+#include <math.h>
+
+#include "kernels-templates/attention/attention_parts.h"
+
+/* ---- scores */
+
+/* `steps` dimensions that lie at keys, `bytes` long. */
+static void score_steps(const struct attention *t, struct tile *s, ir_a keys, ir_a scalars, unsigned steps,
+                        unsigned bytes)
+{
+	struct ir *b = t->b;
+
+	ahead_ask(t, &s->ahead, bytes);
+	for (unsigned d = 0; d < steps; d++)
+		attention_tile_step(t, s, keys, t->int8 ? 0 : d * 32 * t->element, scalars, (int32_t)(d * 4), d);
+	ir_set_a(b, keys, ir_aaddi(b, keys, bytes));
+	ir_set_a(b, scalars, ir_aaddi(b, scalars, steps * 4));
+}
+
+/* int8: up to 32 dimensions, which share scales. */
+static void score_block(const struct attention *t, struct tile *s, ir_a keys, ir_a scalars, unsigned dims)
+{
+	struct ir *b = t->b;
+	enum { WORDS = 32 * 4 };
+
+	for (unsigned v = 0; v < s->n; v++)
+		s->scale[v] = ir_fload(b, keys, (int32_t)s->at[v], 0);
+	score_steps(t, s, keys, scalars, 0, WORDS);
+	ir_loop(b, ir_sconst(b, dims / 4));
+	score_steps(t, s, keys, scalars, 4, WORDS);
+	ir_endloop(b);
+	if (dims % 4)
+		score_steps(t, s, keys, scalars, dims % 4, WORDS);
+}
+
+/* One tile of heads against one group of `blocks` blocks, or part of a block; keys moves behind the group's first
+ * block. */
+static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_a q, ir_a scores, unsigned first)
+{
+	struct ir *b = t->b;
+	unsigned unroll = t->dims % UNROLL ? 2 : UNROLL;
+	ir_a scalars = ir_var_a(b, q);
+
+	s->keys = true;
+	for (unsigned v = 0; v < s->n; v++)
+		s->at[v] = (first + v) / t->parts * 32 * t->row_bytes +
+		           (first + v) % t->parts * t->w * (t->int8 ? 4 : t->element);
+	attention_tile_clear(t, s);
+	if (t->int8) {
+		if (t->streams)
+			s->ahead = ahead_stream(t, &(struct strip){ keys, s->block, s->blocks, 32 * t->row_bytes });
+		ir_loop(b, ir_sconst(b, t->dims / 32));
+		score_block(t, s, keys, scalars, 32);
+		ir_endloop(b);
+		if (t->dims % 32)
+			score_block(t, s, keys, scalars, t->dims % 32);
+	} else {
+		unsigned strips = t->streams ? ahead_key_strips(t, unroll) : 1;
+		ir_s strip = strips > 1 ? ir_loop(b, ir_sconst(b, strips)) : ir_sconst(b, 0);
+		if (t->streams)
+			s->ahead = ahead_stream(
+				t, &(struct strip){ keys, ir_sadd(b, ir_smuli(b, s->block, strips), strip),
+			                            ir_smuli(b, s->blocks, strips), 32 * t->row_bytes / strips });
+		ir_loop(b, ir_sconst(b, t->dims / unroll / strips));
+		score_steps(t, s, keys, scalars, unroll, unroll * 32 * t->element);
+		ir_endloop(b);
+		if (strips > 1)
+			ir_endloop(b);
+	}
+	for (unsigned h = 0; h < s->heads; h++)
+		for (unsigned v = 0; v < s->n; v++)
+			ir_fstore(b, scores, s->sum[h * s->n + v],
+			          (int32_t)(h * SCORE_BYTES) + attention_lanes_bytes(t, first + v), 0);
+}
+
+void attention_score_heads(const struct attention *t, const struct place *heads, const void *context)
+{
+	struct ir *b = t->b;
+	unsigned n = attention_tile_vectors(t, heads->size), blocks, block_bytes = 32 * t->row_bytes, shift = 5;
+	while (n & (n - 1))
+		n &= n - 1;
+	blocks = n > t->parts ? n / t->parts : 1;
+	blocks = t->streams || heads->size * t->parts >= ENOUGH_SUMS || blocks == 1 ? 1 : 2;
+	n = n > blocks * t->parts ? blocks * t->parts : n;
+	(void)context;
+	shift += blocks == 2;
+	ir_s end = ir_sshri(b, ir_saddi(b, attention_chunk_end(t), blocks * 32 - 1), shift),
+	     to_values = attention_cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE);
+	ir_a keys = ir_var_a(b, t->keys), to = ir_var_a(b, attention_place_at(t, t->scores, heads, SCORE_BYTES));
+
+	if (t->window) {
+		ir_s skip = ir_sshri(b, attention_chunk_begin(t), shift);
+		end = ir_ssub(b, end, skip);
+		ir_set_a(b, keys, ir_aadd(b, keys, ir_smuli(b, skip, blocks * block_bytes)));
+		ir_set_a(b, to, ir_aadd(b, to, ir_smuli(b, skip, blocks * 128)));
+	}
+	ir_s group = ir_loop(b, end);
+	for (unsigned first = 0; first < blocks * t->parts; first += n) {
+		struct tile s = { .heads = heads->size, .n = n, .head_bytes = t->dims * 4 };
+		bool last = first + n >= blocks * t->parts;
+		if (t->streams) {
+			s.block = group;
+			s.blocks = end;
+		} else if (first == 0)
+			s.ahead = ahead_from(t, ir_aadd(b, keys, to_values), (n + t->parts - 1) / t->parts);
+		score_tile(t, &s, keys,
+		           attention_place_at(t, attention_of_head(t, t->q, attention_q_bytes(t)), heads, t->dims * 4),
+		           to, first);
+		if (!last)
+			ir_set_a(b, keys, ir_aaddi(b, keys, -(int64_t)block_bytes));
+		else if (blocks > 1)
+			ir_set_a(b, keys, ir_aaddi(b, keys, (blocks - 1) * block_bytes));
+	}
+	ir_set_a(b, to, ir_aaddi(b, to, blocks * 128));
+	ir_endloop(b);
+}
+
+/* ---- softmax */
+
+/* Opens a loop over the chunk's blocks with a visible position; returns a variable that is to walk through their
+ * scores. */
+static ir_a each_block(const struct attention *t, ir_a scores)
+{
+	struct ir *b = t->b;
+	ir_s end = ir_sshri(b, ir_saddi(b, attention_chunk_end(t), 31), 5);
+	if (t->window) {
+		ir_s skip = ir_sshri(b, attention_chunk_begin(t), 5);
+		end = ir_ssub(b, end, skip);
+		scores = ir_aadd(b, scores, ir_sshli(b, skip, 7));
+	}
+	scores = ir_var_a(b, scores);
+	ir_loop(b, end);
+	return scores;
+}
+
+/* Of row r, vector v of a block. */
+static int32_t score_at(const struct attention *t, unsigned r, unsigned v)
+{
+	return (int32_t)(r * SCORE_BYTES) + attention_lanes_bytes(t, v);
+}
+
+/* Scores of invisible positions become -inf, in `rows` rows of one column; max: the chunk's maxima. */
+static void mask_scores(const struct attention *t, ir_a scores, ir_s column, unsigned rows, ir_f max[])
+{
+	struct ir *b = t->b;
+	ir_f hidden = ir_fconst(b, -INFINITY), part[SOFTMAX_ROWS][MATH_MAX_PARTS];
+	ir_i end = ir_isplat(b, attention_column_end(t, column)), begin = { 0 };
+
+	if (t->window) {
+		ir_i before = ir_isplat(b, ir_sshli(b, ir_sshri(b, attention_chunk_begin(t), 5), 5));
+		end = ir_isub(b, end, before);
+		begin = ir_var_i(b,
+		                 ir_isub(b, ir_isplat(b, ir_saddi(b, attention_column_begin(t, column), -1)), before));
+	}
+	end = ir_var_i(b, end);
+	for (unsigned i = 0; i < rows * t->parts; i++)
+		part[i / t->parts][i % t->parts] = ir_var_f(b, hidden);
+	ir_a s = each_block(t, scores);
+	for (unsigned v = 0; v < t->parts; v++) {
+		ir_i at = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(v * t->w)));
+		ir_m seen = ir_igt(b, end, at);
+		if (t->window)
+			seen = ir_mand(b, seen, ir_igt(b, at, begin));
+		for (unsigned r = 0; r < rows; r++) {
+			ir_f x = ir_fsel(b, seen, ir_fload(b, s, score_at(t, r, v), 0), hidden);
+			ir_fstore(b, s, x, score_at(t, r, v), 0);
+			ir_set_f(b, part[r][v], ir_fmax(b, x, part[r][v]));
+		}
+	}
+	ir_set_a(b, s, ir_aaddi(b, s, 128));
+	ir_set_i(b, end, ir_isub(b, end, ir_iconst(b, 32)));
+	if (t->window)
+		ir_set_i(b, begin, ir_isub(b, begin, ir_iconst(b, 32)));
+	ir_endloop(b);
+	for (unsigned r = 0; r < rows; r++)
+		max[r] = math_lane_max(b, part[r]);
+}
+
+/* Scores become p; sum: of each row. */
+static void exp_scores(const struct attention *t, ir_a scores, unsigned rows, const ir_f max[], ir_f sum[])
+{
+	struct ir *b = t->b;
+	ir_f part[SOFTMAX_ROWS][MATH_MAX_PARTS];
+
+	for (unsigned i = 0; i < rows * t->parts; i++)
+		part[i / t->parts][i % t->parts] = ir_var_f(b, ir_fconst(b, 0.0f));
+	ir_a s = each_block(t, scores);
+	for (unsigned r = 0; r < rows; r++)
+		for (unsigned v = 0; v < t->parts; v++) {
+			ir_f p = math_exp(b, ir_fsub(b, ir_fload(b, s, score_at(t, r, v), 0), max[r]));
+			ir_fstore(b, s, p, score_at(t, r, v), 0);
+			ir_set_f(b, part[r][v], ir_fadd(b, part[r][v], p));
+		}
+	ir_set_a(b, s, ir_aaddi(b, s, 128));
+	ir_endloop(b);
+	for (unsigned r = 0; r < rows; r++)
+		sum[r] = math_lane_sum(b, part[r]);
+}
+
+/* What a row is after the chunk, from what it was. */
+static void merge_state(const struct attention *t, ir_a state, ir_f max, ir_f sum)
+{
+	struct ir *b = t->b;
+	ir_f old_max = ir_fload(b, state, attention_state_at(t, STATE_MAX), 0);
+	ir_f new_max = ir_fmax(b, old_max, max);
+	ir_f keep = math_exp(b, ir_fsub(b, old_max, new_max));
+	ir_f join = math_exp(b, ir_fsub(b, max, new_max));
+	ir_f total = ir_ffma(b, ir_fload(b, state, attention_state_at(t, STATE_SUM), 0), keep, ir_fmul(b, sum, join));
+
+	ir_fstore(b, state, new_max, attention_state_at(t, STATE_MAX), 0);
+	ir_fstore(b, state, total, attention_state_at(t, STATE_SUM), 0);
+	ir_fstore(b, state, keep, attention_state_at(t, STATE_OLD), 0);
+	ir_fstore(b, state, join, attention_state_at(t, STATE_NEW), 0);
+}
+
+/* Rows of one column side by side: a row by itself is a long chain of operations. */
+static void softmax_rows(const struct attention *t, ir_a scores, ir_a state, ir_s column, unsigned rows)
+{
+	ir_f max[SOFTMAX_ROWS], sum[SOFTMAX_ROWS];
+
+	mask_scores(t, scores, column, rows, max);
+	exp_scores(t, scores, rows, max, sum);
+	for (unsigned r = 0; r < rows; r++)
+		merge_state(t, ir_aaddi(t->b, state, (int64_t)r * attention_lanes_bytes(t, STATE_VECTORS)), max[r],
+		            sum[r]);
+}
+
+/* How many columns, from the first on, see some of the chunk. A later one may not see it yet: its state is then the
+ * initial one. */
+static ir_s columns_that_see(const struct attention *t)
+{
+	struct ir *b = t->b;
+	ir_s all = ir_sconst(b, t->columns);
+	return t->window ? ir_smin(b, ir_ssub(b, ir_sconst(b, NUMERICS_CHUNK), attention_first_begin(t)), all) : all;
+}
+
+void attention_softmax_chunk(const struct attention *t)
+{
+	struct ir *b = t->b;
+	ir_a scores = ir_var_a(b, t->scores),
+	     state = ir_var_a(b, attention_of_head(t, t->state, attention_state_bytes(t)));
+	ir_s column = { 0 };
+	if (t->columns > 1)
+		column = ir_loop(b, columns_that_see(t));
+	unsigned rows = t->regs < 32 ? 1 : SOFTMAX_ROWS;
+	while (t->group % rows)
+		rows--;
+	ir_loop(b, ir_sconst(b, t->group / rows));
+	softmax_rows(t, scores, state, column, rows);
+	ir_set_a(b, scores, ir_aaddi(b, scores, rows * SCORE_BYTES));
+	ir_set_a(b, state, ir_aaddi(b, state, rows * attention_lanes_bytes(t, STATE_VECTORS)));
+	ir_endloop(b);
+	if (t->columns > 1)
+		ir_endloop(b);
+}

@@ -1,0 +1,68 @@
+/* kernels-templates/attention/attention_wave.h - what the files of attention for groups of waves share. */
+#ifndef KERNELS_ATTENTION_WAVE_H
+#define KERNELS_ATTENTION_WAVE_H
+
+#include "kernels-templates/emit/heads.h"
+
+enum {
+	LANES = 32,
+	CHUNK = NUMERICS_CHUNK,
+	BLOCKS = CHUNK / LANES,
+	SCORE_BYTES = CHUNK * 4,
+	MARK_BYTES = 8,
+	MOST_ROWS = 8,
+	MOST_VECTORS = HEADS_MAX_DIM / LANES,
+	UNROLL = 4,
+	PIECE = 8 /* numbers */,
+	PIECE_BYTES = 16,
+	LANES_BYTES = LANES * PIECE_BYTES
+};
+
+struct spread {
+	struct ir *b;
+	unsigned waves, dims, vectors, group, columns, rows, kv_heads;
+	unsigned element, row_bytes; /* of the cache: a number; a head at a position */
+	bool int8, pieces, window;   /* pieces: templates.h */
+	unsigned tile, tiles, slot;  /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
+	ir_a arg, shared, marks;     /* [wave][row][slot], [wave][row] max and sum */
+	ir_s wave;
+
+	/* The unit's, and the tile's. */
+	ir_s head, position, first_row; /* position: of the first column */
+	ir_a own;                       /* this wave's share */
+};
+
+/* Row `row` of the tile: its number in the unit, its column (where there are several) and its position. Rows past the
+ * last are the last one again. */
+struct row {
+	ir_s number, column, position;
+};
+
+/* --- wave_scores.c */
+
+/* All scores of the chunk at `keys`, visible or not, into this wave's share. */
+void attention_wave_score_chunk(const struct spread *t, ir_a keys);
+/* Scores become p, row by row; maximum and sum are left among the marks. Where a row sees nothing of the chunk they
+ * mean nothing. */
+void attention_wave_softmax_rows(const struct spread *t, ir_s start);
+
+/* --- wave_values.c */
+
+/* The o of every row of the tile, over the positions that it sees, into this wave's share. Rows of a tile are in the
+ * order of their columns, so the first row is where visible positions begin and end earliest, the last row where they
+ * do so latest. */
+void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start);
+
+/* --- attention_wave.c */
+
+struct row attention_wave_find_row(const struct spread *t, ir_s row);
+/* What a row sees of the chunk that begins at `start`: from..to - 1, counted from there, cut to the chunk; nothing when
+ * from is CHUNK or to is 0. */
+ir_s attention_wave_row_end(const struct spread *t, const struct row *r, ir_s start);
+ir_s attention_wave_row_begin(const struct spread *t, const struct row *r, ir_s start);
+/* The row in a buffer of queries or results; column: of the launch. */
+ir_a attention_wave_row_at(const struct spread *t, unsigned slot, const struct row *r, ir_s column);
+/* The launch's column at a position; columns that it does not have stand for the nearest one. */
+ir_s attention_wave_launch_column(const struct spread *t, ir_s position);
+
+#endif

@@ -1,0 +1,194 @@
+/* kernels-templates/attention/wave_scores.c - scores and softmax of a chunk, for groups of waves. */
+#include <math.h>
+
+#include "kernels-templates/attention/attention_wave.h"
+
+/* ---- scores */
+
+/* sum[row][block], and what brings them on: addresses that walk along the dimensions. Rows of one column lie side by
+ * side and share one. */
+struct scores {
+	ir_f sum[MOST_ROWS][BLOCKS];
+	ir_a query[MOST_ROWS], key[BLOCKS];
+	unsigned queries;
+};
+
+/* Adds `dims` dimensions, whose keys are k[dimension][block]. */
+static void add_scores(const struct spread *t, struct scores *s, unsigned dims, ir_f k[][BLOCKS])
+{
+	struct ir *b = t->b;
+	ir_f q[8];
+
+	for (unsigned r = 0; r < t->tile; r++) {
+		unsigned behind = r - r % s->queries;
+		for (unsigned d = 0; d < dims; d++)
+			q[d] = ir_fbcast(b, s->query[r % s->queries], (int32_t)((behind * t->dims + d) * 4));
+		for (unsigned d = 0; d < dims; d++)
+			for (unsigned i = 0; i < BLOCKS; i++)
+				ir_set_f(b, s->sum[r][i], ir_ffma(b, k[d][i], q[d], s->sum[r][i]));
+	}
+	for (unsigned r = 0; r < s->queries; r++)
+		ir_set_a(b, s->query[r], ir_aaddi(b, s->query[r], dims * 4));
+}
+
+static void walk_keys(const struct spread *t, struct scores *s, unsigned bytes)
+{
+	for (unsigned i = 0; i < BLOCKS; i++)
+		ir_set_a(t->b, s->key[i], ir_aaddi(t->b, s->key[i], bytes));
+}
+
+static void score_floats(const struct spread *t, struct scores *s)
+{
+	struct ir *b = t->b;
+	unsigned step = t->dims % 8 == 0 ? 8 : t->dims % 4 == 0 ? 4 : 2;
+	ir_f k[8][BLOCKS];
+
+	ir_loop(b, ir_sconst(b, t->dims / step));
+	for (unsigned d = 0; d < step; d++)
+		for (unsigned i = 0; i < BLOCKS; i++) {
+			int32_t at = (int32_t)(d * LANES * t->element);
+			k[d][i] = t->element == 2 ? ir_fload_h(b, s->key[i], at) : ir_fload(b, s->key[i], at, 0);
+		}
+	add_scores(t, s, step, k);
+	walk_keys(t, s, step * LANES * t->element);
+	ir_endloop(b);
+}
+
+/* Eight dimensions are one load of 16 bytes a lane. */
+static void score_pieces(const struct spread *t, struct scores *s)
+{
+	struct ir *b = t->b;
+	unsigned step = t->tile * BLOCKS <= 16 ? 2 : 1;
+	ir_i word[2][BLOCKS][4];
+	ir_f k[PIECE][BLOCKS];
+
+	ir_loop(b, ir_sconst(b, t->dims / PIECE / step));
+	for (unsigned piece = 0; piece < step; piece++)
+		for (unsigned i = 0; i < BLOCKS; i++)
+			for (unsigned n = 0; n < 4; n++)
+				word[piece][i][n] =
+					ir_iload_s(b, s->key[i], (int32_t)(piece * LANES_BYTES + n * 4), PIECE_BYTES);
+	walk_keys(t, s, step * LANES_BYTES);
+	for (unsigned piece = 0; piece < step; piece++) {
+		for (unsigned d = 0; d < PIECE; d++)
+			for (unsigned i = 0; i < BLOCKS; i++)
+				k[d][i] = ir_fhalf(b, word[piece][i][d / 2], d % 2);
+		add_scores(t, s, PIECE, k);
+	}
+	ir_endloop(b);
+}
+
+/* A word of up to four dimensions in every lane. */
+static void score_word(const struct spread *t, struct scores *s, const ir_f scale[BLOCKS], unsigned dims)
+{
+	struct ir *b = t->b;
+	ir_f k[4][BLOCKS];
+
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		ir_i word = ir_iload(b, s->key[i], 0);
+		for (unsigned d = 0; d < dims; d++)
+			k[d][i] = ir_fmul(b, scale[i],
+			                  ir_i2f(b, ir_isar(b, d < 3 ? ir_ishl(b, word, 24 - 8 * d) : word, 24)));
+	}
+	add_scores(t, s, dims, k);
+	walk_keys(t, s, LANES * 4);
+}
+
+/* Up to 32 dimensions, which share scales. */
+static void score_int8(const struct spread *t, struct scores *s, unsigned dims)
+{
+	struct ir *b = t->b;
+	ir_f scale[BLOCKS];
+
+	for (unsigned i = 0; i < BLOCKS; i++)
+		scale[i] = ir_fload(b, s->key[i], 0, 0);
+	walk_keys(t, s, LANES * 4);
+	ir_loop(b, ir_sconst(b, dims / 4));
+	score_word(t, s, scale, 4);
+	ir_endloop(b);
+	if (dims % 4)
+		score_word(t, s, scale, dims % 4);
+}
+
+void attention_wave_score_chunk(const struct spread *t, ir_a keys)
+{
+	struct ir *b = t->b;
+	struct scores s = { .queries = t->columns == 1 && t->tile * t->tiles == t->rows ? 1 : t->tile };
+
+	for (unsigned r = 0; r < s.queries; r++) {
+		struct row row = attention_wave_find_row(t, ir_sconst(b, r));
+		s.query[r] = ir_var_a(b, attention_wave_row_at(t, ATTENTION_Q, &row,
+		                                               attention_wave_launch_column(t, row.position)));
+	}
+	for (unsigned r = 0; r < t->tile; r++)
+		for (unsigned i = 0; i < BLOCKS; i++)
+			s.sum[r][i] = ir_var_f(b, ir_fconst(b, 0.0f));
+	for (unsigned i = 0; i < BLOCKS; i++)
+		s.key[i] = ir_var_a(b, ir_aaddi(b, keys, i * LANES * t->row_bytes));
+	if (t->pieces) {
+		score_pieces(t, &s);
+	} else if (!t->int8) {
+		score_floats(t, &s);
+	} else {
+		ir_loop(b, ir_sconst(b, t->dims / 32));
+		score_int8(t, &s, 32);
+		ir_endloop(b);
+		if (t->dims % 32)
+			score_int8(t, &s, t->dims % 32);
+	}
+	for (unsigned r = 0; r < t->tile; r++)
+		for (unsigned i = 0; i < BLOCKS; i++)
+			ir_fstore(b, t->own, s.sum[r][i], (int32_t)(r * t->slot + i * LANES * 4), 0);
+}
+
+/* ---- softmax */
+
+/* Writes p of a row's scores s; returns its sums, lane by lane. Two blocks hide a little of what each waits for. */
+static ir_f weigh_scores(const struct spread *t, ir_a to, const ir_f s[BLOCKS], ir_f max)
+{
+	enum { AT_ONCE = 2 };
+	struct ir *b = t->b;
+	ir_f sum = ir_var_f(b, ir_fconst(b, 0.0f)), left[BLOCKS], p[AT_ONCE];
+
+	for (unsigned k = 0; k < BLOCKS; k++)
+		left[k] = ir_var_f(b, s[k]);
+	ir_loop(b, ir_sconst(b, BLOCKS / AT_ONCE));
+	for (unsigned k = 0; k < AT_ONCE; k++)
+		p[k] = math_exp(b, ir_fsub(b, left[k], max));
+	for (unsigned k = 0; k < AT_ONCE; k++) {
+		ir_fstore(b, to, p[k], (int32_t)(k * LANES * 4), 0);
+		ir_set_f(b, sum, ir_fadd(b, sum, p[k]));
+	}
+	for (unsigned k = AT_ONCE; k < BLOCKS; k++)
+		ir_set_f(b, left[k - AT_ONCE], left[k]);
+	ir_set_a(b, to, ir_aaddi(b, to, AT_ONCE * LANES * 4));
+	ir_endloop(b);
+	return sum;
+}
+
+void attention_wave_softmax_rows(const struct spread *t, ir_s start)
+{
+	struct ir *b = t->b;
+	ir_s i = ir_loop(b, ir_sconst(b, t->tile));
+	struct row row = attention_wave_find_row(t, i);
+	ir_a scores = ir_aadd(b, t->own, ir_smuli(b, i, t->slot));
+	ir_a mark = ir_aadd(b, t->marks, ir_smuli(b, ir_sadd(b, ir_smuli(b, t->wave, t->tile), i), MARK_BYTES));
+	ir_i end = ir_isplat(b, attention_wave_row_end(t, &row, start)), before = { 0 };
+	ir_f s[BLOCKS], max = { 0 }, sum = { 0 };
+
+	if (t->window)
+		before = ir_isplat(b, ir_saddi(b, attention_wave_row_begin(t, &row, start), -1));
+	for (unsigned k = 0; k < BLOCKS; k++) {
+		ir_i at = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(k * LANES)));
+		ir_m seen = ir_igt(b, end, at);
+		if (t->window)
+			seen = ir_mand(b, seen, ir_igt(b, at, before));
+		s[k] = ir_fsel(b, seen, ir_fload(b, scores, (int32_t)(k * LANES * 4), 0), ir_fconst(b, -INFINITY));
+		max = k ? ir_fmax(b, s[k], max) : s[k];
+	}
+	max = math_lane_max(b, &max);
+	ir_fstore1(b, mark, max, 0);
+	sum = weigh_scores(t, ir_var_a(b, scores), s, max);
+	ir_fstore1(b, mark, math_lane_sum(b, &sum), 4);
+	ir_endloop(b);
+}

@@ -1,0 +1,151 @@
+/* kernels-templates/attention/wave_values.c - the values of a chunk, weighted and summed, for groups of waves. */
+#include "kernels-templates/attention/attention_wave.h"
+
+/* ---- values */
+
+/* values: of the chunk. */
+struct values {
+	ir_f o[MOST_ROWS][MOST_VECTORS];
+	ir_a values;
+};
+
+/* The position n behind the one at `at`. */
+static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MOST_VECTORS])
+{
+	struct ir *b = t->b;
+	int32_t row = (int32_t)(n * t->row_bytes);
+
+	for (unsigned i = 0; i < t->vectors; i++)
+		if (t->int8) {
+			ir_f scale = ir_fbcast(b, at, row + (int32_t)(i * 4));
+			out[i] = ir_fmul(b, scale,
+			                 ir_i2f(b, ir_iload_s8(b, at, row + (int32_t)(t->vectors * 4 + i * LANES))));
+		} else if (t->element == 2) {
+			out[i] = ir_fload_h(b, at, row + (int32_t)(i * LANES * 2));
+		} else {
+			out[i] = ir_fload(b, at, row + (int32_t)(i * LANES * 4), 0);
+		}
+}
+
+/* By pieces: the eight positions at `at`; one position, of a number known only when the kernel runs. */
+static void load_piece(const struct spread *t, ir_a at, ir_f out[PIECE][MOST_VECTORS])
+{
+	struct ir *b = t->b;
+	ir_i word[MOST_VECTORS][PIECE / 2];
+
+	for (unsigned i = 0; i < t->vectors; i++)
+		for (unsigned n = 0; n < PIECE / 2; n++)
+			word[i][n] = ir_iload_s(b, at, (int32_t)(i * LANES_BYTES + n * 4), PIECE_BYTES);
+	for (unsigned n = 0; n < PIECE; n++)
+		for (unsigned i = 0; i < t->vectors; i++)
+			out[n][i] = ir_fhalf(b, word[i][n / 2], n % 2);
+}
+
+static void load_of_piece(const struct spread *t, const struct values *v, ir_s position, ir_f out[MOST_VECTORS])
+{
+	struct ir *b = t->b;
+	ir_s in_piece = ir_sandi(b, position, PIECE - 1), even = ir_sshli(b, ir_sshri(b, in_piece, 1), 2);
+	ir_a at = ir_aadd(b, ir_aadd(b, v->values, ir_smuli(b, ir_ssub(b, position, in_piece), t->row_bytes)), even);
+	ir_i shift = ir_isplat(b, ir_sshli(b, ir_sandi(b, in_piece, 1), 4));
+
+	for (unsigned i = 0; i < t->vectors; i++)
+		out[i] = ir_fhalf(b, ir_ishrv(b, ir_iload_s(b, at, (int32_t)(i * LANES_BYTES), PIECE_BYTES), shift), 0);
+}
+
+/* `count` turns of n positions each, from position `from` on; by pieces, n is 1, or PIECE and from a multiple of it. */
+static void add_values(const struct spread *t, struct values *v, ir_s from, ir_s count, unsigned n)
+{
+	struct ir *b = t->b;
+	ir_f value[PIECE][MOST_VECTORS], p[PIECE];
+	ir_a at = ir_var_a(b, ir_aadd(b, v->values, ir_smuli(b, from, t->row_bytes))),
+	     scores = ir_var_a(b, ir_aadd(b, t->own, ir_sshli(b, from, 2)));
+
+	ir_s turn = ir_loop(b, count);
+	if (t->pieces && n == 1)
+		load_of_piece(t, v, ir_sadd(b, from, turn), value[0]);
+	else if (t->pieces)
+		load_piece(t, at, value);
+	for (unsigned j = 0; !t->pieces && j < n; j++)
+		load_value(t, at, j, value[j]);
+	for (unsigned r = 0; r < t->tile; r++) {
+		for (unsigned j = 0; j < n; j++)
+			p[j] = ir_fbcast(b, scores, (int32_t)(r * t->slot + j * 4));
+		for (unsigned j = 0; j < n; j++)
+			for (unsigned i = 0; i < t->vectors; i++)
+				ir_set_f(b, v->o[r][i], ir_ffma(b, p[j], value[j][i], v->o[r][i]));
+	}
+	ir_set_a(b, at, ir_aaddi(b, at, n * t->row_bytes));
+	ir_set_a(b, scores, ir_aaddi(b, scores, n * 4));
+	ir_endloop(b);
+}
+
+/* Positions from..to - 1, which only some rows see: the others keep what they have. */
+static void add_some(const struct spread *t, struct values *v, ir_s start, ir_s from, ir_s to)
+{
+	struct ir *b = t->b;
+	ir_f value[MOST_VECTORS];
+
+	ir_s n = ir_loop(b, ir_ssub(b, to, from)), position = ir_sadd(b, from, n);
+	ir_a p = ir_aadd(b, t->own, ir_sshli(b, position, 2));
+	ir_i at = ir_isplat(b, position);
+	if (t->pieces)
+		load_of_piece(t, v, position, value);
+	else
+		load_value(t, ir_aadd(b, v->values, ir_smuli(b, position, t->row_bytes)), 0, value);
+	for (unsigned r = 0; r < t->tile; r++) {
+		struct row row = attention_wave_find_row(t, ir_sconst(b, r));
+		ir_m seen = ir_igt(b, ir_isplat(b, attention_wave_row_end(t, &row, start)), at);
+		if (t->window)
+			seen = ir_mand(b, seen,
+			               ir_igt(b, at,
+			                      ir_isplat(b, ir_saddi(b, attention_wave_row_begin(t, &row, start), -1))));
+		ir_f weight = ir_fbcast(b, p, (int32_t)(r * t->slot));
+		for (unsigned i = 0; i < t->vectors; i++)
+			ir_set_f(b, v->o[r][i], ir_fsel(b, seen, ir_ffma(b, weight, value[i], v->o[r][i]), v->o[r][i]));
+	}
+	ir_endloop(b);
+}
+
+/* Positions from..to - 1, which all rows see. */
+static void add_whole(const struct spread *t, struct values *v, ir_s from, ir_s to)
+{
+	struct ir *b = t->b;
+	unsigned shift = t->pieces ? 3 : 2;
+
+	if (t->pieces && t->window) { /* else from is 0 */
+		ir_s whole = ir_smin(b, ir_sshli(b, ir_sshri(b, ir_saddi(b, from, PIECE - 1), shift), shift), to);
+		add_values(t, v, from, ir_ssub(b, whole, from), 1);
+		from = whole;
+	}
+	ir_s count = ir_ssub(b, to, from), turns = ir_sshri(b, count, shift);
+	add_values(t, v, from, turns, 1u << shift);
+	ir_s rest = ir_sandi(b, count, (1 << shift) - 1);
+	add_values(t, v, ir_sadd(b, from, ir_sshli(b, turns, shift)), rest, 1);
+}
+
+void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start)
+{
+	struct ir *b = t->b;
+	struct row first = attention_wave_find_row(t, ir_sconst(b, 0)),
+		   last = attention_wave_find_row(t, ir_sconst(b, t->tile - 1));
+	ir_s begin = attention_wave_row_begin(t, &first, start), end = attention_wave_row_end(t, &last, start);
+	struct values v;
+
+	for (unsigned r = 0; r < t->tile; r++)
+		for (unsigned i = 0; i < t->vectors; i++)
+			v.o[r][i] = ir_var_f(b, ir_fconst(b, 0.0f));
+	v.values = values;
+	if (t->columns == 1) {
+		add_whole(t, &v, begin, end);
+	} else {
+		ir_s all = t->window ? ir_smin(b, attention_wave_row_begin(t, &last, start), end) : begin,
+		     no_more = ir_smax(b, attention_wave_row_end(t, &first, start), all);
+		if (t->window)
+			add_some(t, &v, start, begin, all);
+		add_whole(t, &v, all, no_more);
+		add_some(t, &v, start, no_more, end);
+	}
+	for (unsigned r = 0; r < t->tile; r++)
+		for (unsigned i = 0; i < t->vectors; i++)
+			ir_fstore(b, t->own, v.o[r][i], (int32_t)(r * t->slot + i * LANES * 4), 0);
+}
