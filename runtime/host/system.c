@@ -1,5 +1,6 @@
 #include "runtime/host/system.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -10,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HUGE_PAGE = 2 << 20 };
+enum { HUGE_PAGE = 2 << 20, CPUS_MOST = 1 << 16 };
 
 void system_file_limit_is_error(void) { signal(SIGXFSZ, SIG_IGN); }
 
@@ -21,33 +22,39 @@ double system_seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Without a stream, which takes memory: how many threads there are must not depend on whether there is some. */
+static bool read_text(const char *path, char *out, size_t cap)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, cap - 1);
+
+	if (fd >= 0)
+		close(fd);
+	out[n > 0 ? n : 0] = 0;
+	return n > 0;
+}
+
+/* Its first line. */
 static bool read_line(const char *path, char *out, size_t cap)
 {
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	bool ok = fgets(out, (int)cap, f) != NULL;
-	fclose(f);
+	bool ok = read_text(path, out, cap);
+
+	out[strcspn(out, "\n")] = 0;
 	return ok;
 }
 
 /* This process's own cgroup (version 2): the path after "0::" . */
 static bool cgroup_path(char *out, size_t cap)
 {
-	char line[512];
-	FILE *f = fopen("/proc/self/cgroup", "re");
-	bool found = false;
+	char text[4096];
 
-	if (!f)
+	if (!read_text("/proc/self/cgroup", text, sizeof text))
 		return false;
-	while (!found && fgets(line, sizeof line, f)) {
-		if (strncmp(line, "0::", 3) != 0)
-			continue;
-		line[strcspn(line, "\n")] = 0;
-		found = snprintf(out, cap, "/sys/fs/cgroup%s", line + 3) < (int)cap;
-	}
-	fclose(f);
-	return found;
+	const char *at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+	if (!at)
+		return false;
+	at = strstr(at, "0::") + 3;
+	return snprintf(out, cap, "/sys/fs/cgroup%.*s", (int)strcspn(at, "\n"), at) < (int)cap;
 }
 
 /* Walks from the own cgroup up to the root, giving each directory's file to `see`; limits of parents bind too. */
@@ -85,34 +92,36 @@ static int core_of(int cpu)
 	return read_line(path, line, sizeof line) && sscanf(line, "%d", &first) == 1 ? first : cpu;
 }
 
+/* The kernel's mask may be larger than a cpu_set_t. */
+struct cpus {
+	unsigned long bit[CPUS_MOST / (8 * sizeof(unsigned long))];
+};
+
+static bool take(struct cpus *set, int cpu)
+{
+	unsigned long *word = &set->bit[(size_t)cpu / (8 * sizeof *word)],
+		      bit = 1ul << (size_t)cpu % (8 * sizeof *word);
+	bool was = *word & bit;
+
+	*word |= bit;
+	return !was;
+}
+
+/* Nothing is allocated for it, for the same reason as in read_line(). */
 int system_default_threads(void)
 {
-	cpu_set_t *set = NULL;
-	int cpus = 1024, cores = 0;
+	struct cpus own = { { 0 } }, seen = { { 0 } };
 	double quota = 1e9;
+	int cores = 0;
 
-	for (; cpus <= 1 << 16; cpus *= 2) { /* the kernel's mask may be larger than cpu_set_t */
-		set = CPU_ALLOC((size_t)cpus);
-		if (!set)
-			return 1;
-		if (sched_getaffinity(0, CPU_ALLOC_SIZE(cpus), set) == 0)
-			break;
-		CPU_FREE(set);
-		set = NULL;
-	}
-	if (!set)
+	if (sched_getaffinity(0, sizeof own, (cpu_set_t *)own.bit) != 0)
 		return 1;
-	unsigned char *seen = calloc((size_t)cpus, 1);
-	for (int i = 0; i < cpus; i++) {
-		if (!CPU_ISSET_S(i, CPU_ALLOC_SIZE(cpus), set))
+	for (int i = 0; i < CPUS_MOST; i++) {
+		if (!CPU_ISSET_S(i, sizeof own, (cpu_set_t *)own.bit))
 			continue;
 		int core = core_of(i);
-		if (seen && core >= 0 && core < cpus && seen[core]++)
-			continue;
-		cores++;
+		cores += core < 0 || core >= CPUS_MOST || take(&seen, core);
 	}
-	free(seen);
-	CPU_FREE(set);
 	cgroup_walk("cpu.max", see_quota, &quota);
 	char a[64], b[64];
 	if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", a, sizeof a) &&

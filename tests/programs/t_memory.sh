@@ -71,7 +71,8 @@ give_all() {
 }
 
 number=0
-# mode TRIES COMMAND...: TRIES of a normal run. Before it: said (exact), wrote (nothing), cache (none), answer (a status that says no, besides 0 and 1).
+# mode TRIES COMMAND...: TRIES of a normal run. Before it: said (exact), wrote (nothing), cache (none), answer (a status
+# that says no, besides 0 and 1), told (what it says instead of a part of its output that it could not have).
 mode() {
 	tries=$1; shift
 	number=$((number + 1)) done=0 refused=0
@@ -84,7 +85,7 @@ mode() {
 	for limit in $(some $number $tries); do
 		prepare
 		limited "$limit" "$@"
-		if [ "$status" = 0 ] && give_all "$@"; then
+		if [ "$status" = 0 ] && { { [ -n "$told" ] && grep -q "$told" "$dir/out"; } || give_all "$@"; }; then
 			done=$((done + 1))
 		elif [ -n "$answer" ] && [ "$status" = "$answer" ] && [ -s "$dir/out" ]; then
 			ok
@@ -96,9 +97,9 @@ mode() {
 	done
 	passed=$((passed + done + refused))
 	[ $size != 2 ] || echo "# $*: $done of $tries limits are enough, $refused are not"
-	said=exact wrote=nothing cache=none answer=
+	said=exact wrote=nothing cache=none answer= told=
 }
-said=exact wrote=nothing cache=none answer=
+said=exact wrote=nothing cache=none answer= told=
 # enough: of the mode before, some limits were enough, and some were not
 enough() {
 	check "mode $number: some limits are enough" [ $done -gt 0 ]
@@ -159,11 +160,11 @@ mode 6 ./jitwarm "$model" --out "$dir/made/kernels.jkp" -q; [ $size = 0 ] || eno
 wrote=same; mode 2 ./jitwarm "$tiny" --kv-type f16 --batch 1 --out "$dir/made/kernels.jkp" -q
 wrote=count; mode 2 ./jitwarm "$tiny" --kv-type f16 --batch 1 --out "$dir/made" -q
 wrote=same said=lines; mode 2 ./jitwarm --shape tiny --target gfx1100 --kv-type f16 --batch 1 --out "$dir/made/cards.jkp"
-cache=warm; mode 2 ./jitwarm list "$dir/cache"
-mode 2 ./jitwarm list "$dir/kept.jkp" --json
-cache=few answer=3; mode 2 ./jitwarm show "$key" --cache "$dir/cache"
+cache=warm told=unreadable; mode 2 ./jitwarm list "$dir/cache"
+told=unreadable; mode 2 ./jitwarm list "$dir/kept.jkp" --json
+cache=few answer=3 told="is not known"; mode 2 ./jitwarm show "$key" --cache "$dir/cache"
 said=lines answer=3; mode 2 ./jitwarm show "$key" --json --cache "$dir/kept.jkp"
-answer=3; mode 2 ./jitwarm show matmul.q8_0.aq8_0.128x256.c4.b1.gfx1100 --cache "$dir/cards.jkp"
+answer=3 told="is not known"; mode 2 ./jitwarm show matmul.q8_0.aq8_0.128x256.c4.b1.gfx1100 --cache "$dir/cards.jkp"
 cache=few answer=3; mode 2 ./jitwarm verify "$dir/cache"
 cache=few answer=3; mode 2 ./jitwarm verify "$dir/cache" --remove
 answer=3; mode 2 ./jitwarm verify "$dir/cards.jkp"
