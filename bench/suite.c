@@ -71,7 +71,7 @@ static void describe_matrix(struct operation *op, const struct suite *s, const c
 {
 	const struct plan_op *l = &op->run.plan->op[op->run.first];
 	const struct key *k = &op->run.plan->kernel[l->kernel].key;
-	unsigned matrices = k->flags & KEY_SILU_MUL ? 2 : 1;
+	unsigned matrices = k->flags & KEY_PAIR ? 2 : 1;
 
 	op->run.n = matrix_launches(op->run.plan, op->run.first);
 	for (size_t i = op->run.first; i < op->run.first + op->run.n; i++) {
@@ -83,10 +83,10 @@ static void describe_matrix(struct operation *op, const struct suite *s, const c
 		if (i > op->run.first) /* weights once */
 			op->bytes -= (double)template_traffic(key, units, 0, 0);
 	}
-	op->peak = peak_of(s->o->target->name, k->activation == DTYPE_Q8_0 + 1);
-	snprintf(op->name, sizeof op->name, "%s %s matrix %ux%u%s%s c%.0f", model, format, k->rows, k->k,
-	         matrices == 2 ? " silu" : "", k->flags & KEY_RESIDUAL ? " resid" : "",
-	         op->flops / (2.0 * k->rows * k->k * matrices));
+	op->peak = peak_of(s->o->target->name, k->activation == key_type(DTYPE_Q8_0));
+	snprintf(op->name, sizeof op->name, "%s %s matrix %ux%u%s%s%s c%.0f", model, format, k->rows, k->k,
+	         matrices == 2 ? " " : "", matrices == 2 ? key_act_name(k->act) : "",
+	         k->flags & KEY_RESIDUAL ? " resid" : "", op->flops / (2.0 * k->rows * k->k * matrices));
 }
 
 static void describe_attention(struct operation *op, const struct suite *s, uint32_t tokens, const char *model)

@@ -22,14 +22,19 @@ static const char *const kind_text[KEY_KIND_COUNT] = { NULL,
 #undef X
 };
 
+static const char *const act_text[KEY_ACT_COUNT] = { "",
+#define X(id, text) text,
+	                                             KEY_ACTS(X)
+#undef X
+};
+
 static const struct {
 	uint32_t bit;
 	const char *text;
 } flag_text[] = {
-	{ KEY_BIAS, "bias" },           { KEY_RESIDUAL, "resid" }, { KEY_SILU_MUL, "silu" },
-	{ KEY_QUANTISED_OUT, "q8out" }, { KEY_QK_NORM, "qknorm" }, { KEY_WINDOW, "win" },
-	{ KEY_BIAS2, "bias2" },         { KEY_GATED, "gated" },    { KEY_WIDE, "wide" },
-	{ KEY_UNSIGNED, "uns" },        { KEY_MMA, "mma" },        { KEY_BLOCK_MAJOR, "blockmajor" },
+	{ KEY_BIAS, "bias" },      { KEY_RESIDUAL, "resid" }, { KEY_PAIR, "pair" },   { KEY_QUANTISED_OUT, "q8out" },
+	{ KEY_QK_NORM, "qknorm" }, { KEY_WINDOW, "win" },     { KEY_BIAS2, "bias2" }, { KEY_GATED, "gated" },
+	{ KEY_WIDE, "wide" },      { KEY_UNSIGNED, "uns" },   { KEY_MMA, "mma" },     { KEY_BLOCK_MAJOR, "blockmajor" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 
@@ -43,8 +48,8 @@ static const struct {
 	{ \
 		letter, sizeof((struct key *)0)->name, offsetof(struct key, name) \
 	}
-	FIELD('c', tile_n),   FIELD('b', row_blocks),    FIELD('d', head_dim), FIELD('h', heads),
-	FIELD('g', kv_heads), FIELD('x', context_class), FIELD('s', schedule),
+	FIELD('c', tile_n), FIELD('b', row_blocks), FIELD('d', head_dim),
+	FIELD('h', heads),  FIELD('g', kv_heads),   FIELD('s', schedule),
 #undef FIELD
 };
 enum { NUMBER_COUNT = sizeof number_fields / sizeof number_fields[0], SCHEDULE = 's' };
@@ -78,6 +83,8 @@ uint64_t key_codegen(unsigned target)
 
 	return b ? *b->codegen : 0;
 }
+
+const char *key_act_name(unsigned act) { return act < KEY_ACT_COUNT ? act_text[act] : "?"; }
 
 static uint64_t mix(uint64_t h, uint64_t word)
 {
@@ -113,14 +120,14 @@ static void write_token(struct key_writer *w, const char *prefix, const char *te
 			w->out[w->at++] = *s;
 }
 
-static void write_dtype(struct key_writer *w, const char *prefix, uint8_t type_plus_1)
+static void write_dtype(struct key_writer *w, const char *prefix, uint8_t type)
 {
 	char low[16] = "?";
 
-	if (!type_plus_1)
+	if (!type)
 		return;
-	if (type_plus_1 <= DTYPE_COUNT) {
-		const char *name = dtype_table[type_plus_1 - 1].name;
+	if (type <= DTYPE_COUNT) {
+		const char *name = dtype_table[key_dtype(type)].name;
 		size_t n = strlen(name);
 		assert(n < sizeof low);
 		for (size_t i = 0; i <= n; i++)
@@ -160,6 +167,8 @@ char *key_text(const struct key *k, char *out, size_t cap)
 		if (v)
 			write_token(&w, "", number);
 	}
+	if (k->act)
+		write_token(&w, "", key_act_name(k->act));
 	for (int i = 0; i < FLAG_COUNT; i++)
 		if (k->flags & flag_text[i].bit)
 			write_token(&w, "", flag_text[i].text);
@@ -173,7 +182,17 @@ char *key_text(const struct key *k, char *out, size_t cap)
 
 /* --- what tells two keys apart */
 
-enum field_form { FORM_NUMBER, FORM_DIGITS, FORM_KIND, FORM_TARGET, FORM_DTYPE, FORM_FLAGS, FORM_NUMERICS, FORM_HASH };
+enum field_form {
+	FORM_NUMBER,
+	FORM_DIGITS,
+	FORM_KIND,
+	FORM_TARGET,
+	FORM_DTYPE,
+	FORM_ACT,
+	FORM_FLAGS,
+	FORM_NUMERICS,
+	FORM_HASH
+};
 
 /* Every field, by name; what it weighs in a distance is how much else usually differs with it. */
 static const struct {
@@ -198,8 +217,8 @@ static const struct {
 	FIELD("head size", FORM_NUMBER, head_dim, 64),
 	FIELD("heads", FORM_NUMBER, heads, 64),
 	FIELD("KV heads", FORM_NUMBER, kv_heads, 64),
-	FIELD("context class", FORM_NUMBER, context_class, 4),
 	FIELD("schedule", FORM_DIGITS, schedule, 1),
+	FIELD("activation function", FORM_ACT, act, 16),
 	FIELD("flags", FORM_FLAGS, flags, 16),
 	FIELD("numerics", FORM_NUMERICS, numerics, 32),
 #undef FIELD
@@ -254,6 +273,7 @@ static void field_text(int i, uint64_t v, char *out, size_t cap)
 	case FORM_KIND: write_token(&w, "", v > KEY_NONE && v < KEY_KIND_COUNT ? kind_text[v] : "none"); break;
 	case FORM_TARGET: write_token(&w, "", v < TARGET_COUNT ? target_table[v].name : "?"); break;
 	case FORM_DTYPE: write_dtype(&w, "", (uint8_t)v); break;
+	case FORM_ACT: write_token(&w, "", key_act_name((unsigned)v)); break;
 	case FORM_FLAGS:
 		for (int f = 0; f < FLAG_COUNT; f++)
 			if (v & flag_text[f].bit)
@@ -320,7 +340,7 @@ static uint8_t read_dtype(const char *s)
 {
 	for (int i = 0; i < DTYPE_COUNT; i++)
 		if (strcasecmp(dtype_table[i].name, s) == 0)
-			return (uint8_t)(i + 1);
+			return key_type((enum dtype)i);
 	return 0;
 }
 
@@ -357,6 +377,11 @@ static bool read_token(struct key *k, const char *t)
 	for (int i = 0; i < FLAG_COUNT; i++)
 		if (strcmp(t, flag_text[i].text) == 0) {
 			k->flags |= flag_text[i].bit;
+			return true;
+		}
+	for (int i = ACT_NONE + 1; i < KEY_ACT_COUNT; i++)
+		if (strcmp(t, act_text[i]) == 0) {
+			k->act = (uint8_t)i;
 			return true;
 		}
 	if ((type = read_dtype(t)))

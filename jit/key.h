@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
+
 /*     id, text */
 #define KEY_KINDS(X) \
 	X(MATMUL, "matmul") \
@@ -28,12 +30,12 @@ enum key_kind {
 enum key_flags {                         /* epilogues and variants; text in parentheses */
 	         KEY_BIAS = 1,           /* (bias) add a vector per row */
 	         KEY_RESIDUAL = 2,       /* (resid) add into the destination */
-	         KEY_SILU_MUL = 4,       /* (silu) two weight matrices: silu(first) * second */
+	         KEY_PAIR = 4,           /* (pair) two weight matrices: act(first) * second */
 	         KEY_QUANTISED_OUT = 8,  /* (q8out) also writes the result as int8 blocks */
 	         KEY_QK_NORM = 16,       /* (qknorm) RMS norm per head before rotation */
 	         KEY_WINDOW = 32,        /* (win) sliding window */
-	         KEY_BIAS2 = 64,         /* (bias2) bias of the second matrix of SILU_MUL */
-	         KEY_GATED = 128,        /* (gated) the result becomes silu(old destination) * result */
+	         KEY_BIAS2 = 64,         /* (bias2) bias of the second matrix of a pair */
+	         KEY_GATED = 128,        /* (gated) the result becomes act(old destination) * result */
 	         KEY_WIDE = 256,         /* (wide) many tokens, whose activations are interleaved */
 	         KEY_UNSIGNED = 512,     /* (uns) int8 come out as unsigned bytes, 128 larger */
 	         KEY_MMA = 1024,         /* (mma) by products of matrices */
@@ -41,27 +43,39 @@ enum key_flags {                         /* epilogues and variants; text in pare
 	                                    instructions read them */
 };
 
+/* The activation function of a feed-forward layer: id, text */
+#define KEY_ACTS(X) X(SILU, "silu")
+enum key_act {
+	ACT_NONE,
+#define X(id, text) ACT_##id,
+	KEY_ACTS(X)
+#undef X
+		KEY_ACT_COUNT
+};
+
 enum key_numerics { NUMERICS_EXACT, NUMERICS_BOUNDED };
 
 struct key {
 	uint8_t kind;       /* enum key_kind */
 	uint8_t target;     /* enum target_id */
-	uint8_t weight;     /* enum dtype + 1 of the weights, 0: none */
-	uint8_t activation; /* enum dtype + 1 of the input: F32, or Q8_0 for int8 blocks of 32 with f32 scales; 0: none
-	                     */
-	uint8_t kv;         /* enum dtype + 1 of the KV cache */
+	uint8_t weight;     /* key_type() of the weights, 0: none */
+	uint8_t activation; /* key_type() of the input: F32, or Q8_0 for int8 blocks of 32 with f32 scales; 0: none */
+	uint8_t kv;         /* key_type() of the KV cache */
 	uint8_t numerics;   /* enum key_numerics */
 	uint8_t row_blocks; /* blocks of 32 rows in one work unit; interleave: tokens of a panel */
-	uint8_t context_class; /* 0, the only one: none of its own gains anything (docs/performance/lessons/kv-cache.md)
-	                        */
-	uint32_t rows, k;      /* outputs and inputs (norm: hidden in k) */
-	uint32_t tile_n;       /* tokens that one call of the inner tile computes */
+	uint8_t act;        /* enum key_act, of what KEY_PAIR and KEY_GATED do */
+	uint32_t rows, k;   /* outputs and inputs (norm: hidden in k) */
+	uint32_t tile_n;    /* tokens that one call of the inner tile computes */
 	uint32_t head_dim, heads, kv_heads;
 	uint32_t flags;
 	uint32_t schedule; /* which way of doing the same computation, a hexadecimal digit a choice
 	                      (kernels-templates/matmul/matmul_schedule.h); 0: the usual one */
 	uint64_t codegen;  /* code-generator id */
 };
+/* How a type stands in a key, where 0 is none; and back, of a field that is not 0. */
+static inline uint8_t key_type(enum dtype type) { return (uint8_t)(type + 1); }
+static inline enum dtype key_dtype(uint8_t field) { return (enum dtype)(field - 1); }
+
 _Static_assert(sizeof(struct key) == 48, "a key has no padding: it is compared and stored as bytes");
 
 /* The code-generator ids, one for each backend: one changes when and only when the bytes that backend generates can
@@ -69,6 +83,8 @@ _Static_assert(sizeof(struct key) == 48, "a key has no padding: it is compared a
 extern const uint64_t key_codegen_x86, key_codegen_rdna;
 /* That of a target's backend; 0 for what is no target. */
 uint64_t key_codegen(unsigned target);
+/* "silu"; "" for none. */
+const char *key_act_name(unsigned act);
 
 /* Indexes tables, and names and slots in stored files too: another function is another RECORD_VERSION
  * (jit/store/record.h). */
@@ -77,7 +93,7 @@ bool key_equal(const struct key *a, const struct key *b);
 /* Text form without the code-generator id; returns out. KEY_TEXT_MAX bytes always suffice.
  *
  *   kind [weight] [aACTIVATION] [kvCACHE] [ROWSxK | rROWS | kK] [cTILE_N] [bROW_BLOCKS] [dHEAD_DIM] [hHEADS]
- *   [gKV_HEADS] [xCONTEXT_CLASS] [sSCHEDULE, hexadecimal] [flags...] [bounded] [target]
+ *   [gKV_HEADS] [sSCHEDULE, hexadecimal] [ACT] [flags...] [bounded] [target]
  *
  * in this order, joined by dots; a field that is 0 is left out. */
 enum { KEY_TEXT_MAX = 224 };

@@ -117,7 +117,7 @@ static void copy_row(struct ir *b, const struct weight_format *f, const struct t
 
 bool embed_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	const struct weight_format *f = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
+	const struct weight_format *f = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
 	uint32_t kp = (uint32_t)numerics_pad(key->k);
 
 	if (!f)

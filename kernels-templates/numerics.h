@@ -26,8 +26,8 @@
  *     Q4_K, Q5_K. All f16 widened.
  *     With f32 activations a quantised weight is the float dw * (float)q, or fma(dw, (float)q, mw) (the products are
  *     exact: one rounding), and rule 3 holds.
- *  5. Epilogue of a row, in this order: + bias; then silu(first) * second (first: of the first of two matrices, or the
- *     destination), or destination + value. silu(g) = g / (1 + exp(-g)) with IEEE division.
+ *  5. Epilogue of a row, in this order: + bias; then act(first) * second (first: of the first of two matrices, or the
+ *     destination), or destination + value. The one act there is: silu(g) = g / (1 + exp(-g)) with IEEE division.
  *  6. Cross-lane sums (norms, softmax): 32 partial sums, element i into partial i mod 32 in ascending order, by fma for
  *     sums of squares (partial = fma(x, x, partial)) and by add otherwise, from +0; then partial[l] += partial[l ^ 16],
  *     ^ 8, ^ 4, ^ 2, ^ 1 (all lanes at once).

@@ -109,8 +109,8 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 		return build_refuse(key, err, "vectors must have 8, 16 or 32 lanes");
 	if (key->numerics != NUMERICS_EXACT && (key->numerics != NUMERICS_BOUNDED || !has_bounded(key)))
 		return build_refuse(key, err, "only the exact numerics class is done");
-	if (key->context_class)
-		return build_refuse(key, err, "there are no classes of contexts");
+	if (key->act && key->kind != KEY_MATMUL)
+		return build_refuse(key, err, "kernels of this kind have no activation function");
 	if (key->schedule && key->kind != KEY_MATMUL)
 		return build_refuse(key, err, "kernels of this kind have one schedule");
 	return key->kind > KEY_NONE && key->kind < KEY_KIND_COUNT
@@ -127,7 +127,7 @@ static const struct template_kind *kind_of(const struct key *key)
 }
 
 unsigned template_args(const struct key *key) { return kind_of(key)->args; }
-unsigned template_effort(const struct key *key) { return kind_of(key)->effort + !!(key->flags & KEY_SILU_MUL); }
+unsigned template_effort(const struct key *key) { return kind_of(key)->effort + !!(key->flags & KEY_PAIR); }
 uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
 	return kind_of(k)->traffic(k, units, position, columns);

@@ -9,19 +9,19 @@
 static uint64_t activation_bytes(uint8_t activation, uint64_t width)
 {
 	uint64_t padded = numerics_pad(width);
-	return activation == DTYPE_Q8_0 + 1 ? padded + padded / 32 * sizeof(struct activation_block) : padded * 4;
+	return activation == key_type(DTYPE_Q8_0) ? padded + padded / 32 * sizeof(struct activation_block) : padded * 4;
 }
 
 /* One head at one position, keys or values. */
 static uint64_t cached_bytes(const struct key *k)
 {
-	return k->kv ? template_kv_row_bytes((enum dtype)(k->kv - 1), k->head_dim) : 0;
+	return k->kv ? template_kv_row_bytes(key_dtype(k->kv), k->head_dim) : 0;
 }
 
 /* Of one row block's weights. */
 static uint64_t block_bytes(const struct key *k)
 {
-	return weight_block_bytes((enum dtype)(k->weight - 1), weight_layout_of(&target_table[k->target]), k->k);
+	return weight_block_bytes(key_dtype(k->weight), weight_layout_of(&target_table[k->target]), k->k);
 }
 
 /* Of row blocks. */
@@ -33,7 +33,7 @@ static uint64_t matmul_blocks(const struct key *k, uint64_t units)
 
 static uint64_t matmul_weights(const struct key *k, uint64_t units)
 {
-	return (k->flags & KEY_SILU_MUL ? 2 : 1) * matmul_blocks(k, units) * block_bytes(k);
+	return (k->flags & KEY_PAIR ? 2 : 1) * matmul_blocks(k, units) * block_bytes(k);
 }
 
 uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
@@ -42,7 +42,7 @@ uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, 
 	uint64_t out = rows * 4 * (k->flags & (KEY_RESIDUAL | KEY_GATED) ? 2 : 1);
 
 	if (k->flags & KEY_QUANTISED_OUT)
-		out += activation_bytes(DTYPE_Q8_0 + 1, rows);
+		out += activation_bytes(key_type(DTYPE_Q8_0), rows);
 	return matmul_weights(k, units) + columns * (activation_bytes(k->activation, k->k) + out);
 }
 
@@ -64,13 +64,13 @@ struct template_reads reads_matmul(const struct key *k, uint64_t units, uint64_t
 uint64_t traffic_interleave(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
 	return units * k->tile_n * 2 *
-	       (k->activation == DTYPE_Q8_0 + 1 ? 32 + sizeof(struct activation_block) : 32 * 4);
+	       (k->activation == key_type(DTYPE_Q8_0) ? 32 + sizeof(struct activation_block) : 32 * 4);
 }
 
 uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
 	return units * (8 * numerics_pad(k->k) +
-	                (k->flags & KEY_QUANTISED_OUT ? activation_bytes(DTYPE_Q8_0 + 1, k->k) : 0)) +
+	                (k->flags & KEY_QUANTISED_OUT ? activation_bytes(key_type(DTYPE_Q8_0), k->k) : 0)) +
 	       4 * numerics_pad(k->k);
 }
 

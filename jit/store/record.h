@@ -16,7 +16,7 @@
 #include "jit/compile.h"
 
 enum {
-	RECORD_VERSION = 3, /* of the layout, of directories' entries and of packs */
+	RECORD_VERSION = 4, /* of the layout, of directories' entries and of packs */
 	RECORD_BYTES = 96,
 	RECORD_MAX_CODE = 16 << 20,
 	RECORD_MAX_BODY = 17 << 20,

@@ -266,7 +266,7 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 		            .element = heads_kv_bytes(key),
 		            .row_bytes = heads_kv_row_bytes(key),
 		            .int8 = heads_kv_bytes(key) == 1,
-		            .pieces = template_kv_pieces(target, (enum dtype)(key->kv - 1), key->head_dim),
+		            .pieces = template_kv_pieces(target, key_dtype(key->kv), key->head_dim),
 		            .window = key->flags & KEY_WINDOW };
 
 	t.rows = t.columns * t.group;

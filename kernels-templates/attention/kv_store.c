@@ -176,7 +176,7 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 	if (!s.element)
 		return build_refuse(key, err, "the cache must be F16, F32 or Q8_0");
 	s.int8 = s.element == 1;
-	s.pieces = template_kv_pieces(target, (enum dtype)(key->kv - 1), key->head_dim);
+	s.pieces = template_kv_pieces(target, key_dtype(key->kv), key->head_dim);
 	s.row_bytes = heads_kv_row_bytes(key);
 	s.column_bytes = (uint32_t)numerics_pad((uint64_t)key->kv_heads * key->head_dim) * 4;
 	s.arg = ir_arg(b);

@@ -16,7 +16,10 @@ const char *heads_refusal(uint32_t heads, uint32_t head_dim)
 
 unsigned heads_kv_bytes(const struct key *key)
 {
-	return key->kv == DTYPE_F16 + 1 ? 2 : key->kv == DTYPE_F32 + 1 ? 4 : key->kv == DTYPE_Q8_0 + 1 ? 1 : 0;
+	return key->kv == key_type(DTYPE_F16)    ? 2
+	       : key->kv == key_type(DTYPE_F32)  ? 4
+	       : key->kv == key_type(DTYPE_Q8_0) ? 1
+	                                         : 0;
 }
 
 uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim)
@@ -31,7 +34,7 @@ uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim)
 
 uint32_t heads_kv_row_bytes(const struct key *key)
 {
-	return key->kv ? template_kv_row_bytes((enum dtype)(key->kv - 1), key->head_dim) : 0;
+	return key->kv ? template_kv_row_bytes(key_dtype(key->kv), key->head_dim) : 0;
 }
 
 struct heads_unit heads_unit(struct ir *b, ir_s unit, uint32_t heads)

@@ -24,6 +24,22 @@ ir_f math_exp(struct ir *b, ir_f x)
 	return ir_fsel(b, tiny, ir_fconst(b, 0.0f), ir_fmul(b, p, power));
 }
 
+static ir_f silu(struct ir *b, ir_f x)
+{
+	return ir_fdiv(b, x, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, x))));
+}
+
+ir_f math_act(struct ir *b, enum key_act act, ir_f x)
+{
+	switch (act) {
+	case ACT_SILU: return silu(b, x);
+	case ACT_NONE:
+	case KEY_ACT_COUNT: break;
+	}
+	assert(!"an activation function");
+	return x;
+}
+
 /* Rule 6 adds at strides 16, 8, 4, 2, 1 in all lanes at once. Strides of W and more join whole vectors: both ends of a
  * pair get the same value (the operation commutes), so one of them is enough. */
 static ir_f lane_reduce(struct ir *b, const ir_f part[], ir_f (*op)(struct ir *, ir_f, ir_f))

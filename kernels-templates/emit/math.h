@@ -1,13 +1,14 @@
 /* kernels-templates/emit/math.h - the small arithmetic that several templates share, as IR.
  *
- * Owns: exp (numerics.h rule 10), the cross-lane sum and maximum over 32 partials (rule 6), the scale of a norm (rule
- * 7). Holds no state and touches no memory. Every float operation here is one of the contract's, in the contract's
- * order.
+ * Owns: exp (numerics.h rule 10), the activation functions (rule 5), the cross-lane sum and maximum over 32 partials
+ * (rule 6), the scale of a norm (rule 7). Holds no state and touches no memory. Every float operation here is one of
+ * the contract's, in the contract's order.
  */
 #ifndef KERNELS_MATH_H
 #define KERNELS_MATH_H
 
 #include "jit/ir/ir_build.h"
+#include "jit/key.h"
 #include "kernels-templates/numerics.h"
 
 /* Vectors that hold the 32 partials: 32 / W of them, partial i in lane i % W of vector i / W. */
@@ -16,6 +17,8 @@ static inline unsigned math_parts(const struct ir *b) { return 32 / b->lanes; }
 
 /* Any x but NaN, infinities included. */
 ir_f math_exp(struct ir *b, ir_f x);
+/* The activation function of x; act is not ACT_NONE. */
+ir_f math_act(struct ir *b, enum key_act act, ir_f x);
 
 /* The result in every lane. The partials are read only. */
 ir_f math_lane_sum(struct ir *b, const ir_f part[]);

@@ -100,14 +100,14 @@ bool interleave_build(struct ir *b, const struct key *key, const struct target *
 {
 	uint32_t kp = (uint32_t)numerics_pad(key->k), columns = key->tile_n;
 	struct turn t = { .b = b,
-		          .int8 = key->activation == DTYPE_Q8_0 + 1,
+		          .int8 = key->activation == key_type(DTYPE_Q8_0),
 		          .is_unsigned = key->flags & KEY_UNSIGNED,
 		          .strips = key->flags & KEY_BLOCK_MAJOR,
 		          .blocks = kp / 32,
 		          .panel = key->row_blocks };
 
 	(void)target;
-	if (!t.int8 && key->activation != DTYPE_F32 + 1)
+	if (!t.int8 && key->activation != key_type(DTYPE_F32))
 		return build_refuse(key, err, "activations are F32 or Q8_0");
 	if (key->k == 0 || columns == 0 || columns > TEMPLATE_MAX_WIDE || (int64_t)kp * 4 * columns > INT32_MAX / 2)
 		return build_refuse(key, err, "k must be positive and fit, a wide tile has 1 to 24 columns");

@@ -450,11 +450,11 @@ static void emit_blocks(struct matmul *m)
 const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes,
                           unsigned columns, unsigned row_blocks)
 {
-	bool int8 = key->activation == DTYPE_Q8_0 + 1;
+	bool int8 = key->activation == key_type(DTYPE_Q8_0);
 
 	if (!format)
 		return "this weight format is not computed with";
-	if (key->activation != DTYPE_F32 + 1 && !(int8 && weight_has_int8(format)))
+	if (key->activation != key_type(DTYPE_F32) && !(int8 && weight_has_int8(format)))
 		return "this activation format is not computed with";
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
@@ -466,7 +466,7 @@ const char *matmul_refuse(const struct key *key, const struct weight_format *for
 		return "k is too large";
 	if (numerics_pad(key->rows) * 4 * columns > INT32_MAX)
 		return "there are too many rows";
-	return matmul_refuse_flags(key->flags);
+	return matmul_refuse_epilogue(key);
 }
 
 unsigned template_tile_n(const struct target *target)
@@ -490,8 +490,8 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 		            .has_bsel = target->has_bsel,
 		            .row_vectors = math_parts(b) };
 
-	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
-	m.int8 = key->activation == DTYPE_Q8_0 + 1;
+	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
+	m.int8 = key->activation == key_type(DTYPE_Q8_0);
 	m.kp = (uint32_t)numerics_pad(key->k);
 	m.rows_padded = (uint32_t)numerics_pad(key->rows);
 	m.blocks = m.rows_padded / 32;

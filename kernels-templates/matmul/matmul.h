@@ -58,8 +58,8 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* Kernels for many columns (KEY_WIDE); matmul_build() hands them over. */
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
-/* NULL, or what is wrong with the flags of a matmul. */
-const char *matmul_refuse_flags(uint32_t flags);
+/* NULL, or what is wrong with the flags and the activation function of a matmul. */
+const char *matmul_refuse_epilogue(const struct key *key);
 /* The same for all that the kernels of a lane for each row ask of a key: formats, shape, and sizes that 32-bit
  * displacements hold with as many columns and row blocks as the kernel does. block_bytes: of 32 packed rows, when there
  * is a format. */

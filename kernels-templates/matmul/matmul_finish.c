@@ -17,11 +17,6 @@ static ir_f combine_spans(const struct matmul_results *m, ir_a sum, int32_t disp
 	return t[0];
 }
 
-static ir_f emit_silu(struct ir *b, ir_f g)
-{
-	return ir_fdiv(b, g, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, g))));
-}
-
 /* Where a column's results go and what joins them, all at the row block's first row. */
 struct epilogue {
 	ir_a sum, out, outq, outs, bias, bias2;
@@ -35,14 +30,14 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 
 	if (flags & KEY_BIAS)
 		y = ir_fadd(b, y, ir_fload(b, e->bias, row, 0));
-	if (flags & KEY_SILU_MUL) {
+	if (flags & KEY_PAIR) {
 		ir_f second = combine_spans(m, e->sum, (int32_t)(m->columns * 128) + row);
 		if (flags & KEY_BIAS2)
 			second = ir_fadd(b, second, ir_fload(b, e->bias2, row, 0));
-		y = ir_fmul(b, emit_silu(b, y), second);
+		y = ir_fmul(b, math_act(b, (enum key_act)m->key->act, y), second);
 	}
 	if (flags & KEY_GATED)
-		y = ir_fmul(b, emit_silu(b, ir_fload(b, e->out, row, 0)), y);
+		y = ir_fmul(b, math_act(b, (enum key_act)m->key->act, ir_fload(b, e->out, row, 0)), y);
 	if (flags & KEY_RESIDUAL)
 		y = ir_fadd(b, ir_fload(b, e->out, row, 0), y);
 	ir_fstore(b, e->out, y, row, 0);
@@ -124,13 +119,16 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 	}
 }
 
-const char *matmul_refuse_flags(uint32_t flags)
+const char *matmul_refuse_epilogue(const struct key *key)
 {
+	uint32_t flags = key->flags;
 	uint32_t known =
-		KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE | KEY_MMA;
+		KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE | KEY_MMA;
 
-	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_SILU_MUL)) ||
-	    !!(flags & KEY_SILU_MUL) + !!(flags & KEY_RESIDUAL) + !!(flags & KEY_GATED) > 1)
+	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_PAIR)) ||
+	    !!(flags & KEY_PAIR) + !!(flags & KEY_RESIDUAL) + !!(flags & KEY_GATED) > 1)
 		return "these flags do not go together";
+	if (key->act >= KEY_ACT_COUNT || !key->act != !(flags & (KEY_PAIR | KEY_GATED)))
+		return "gates, and they alone, have an activation function";
 	return NULL;
 }

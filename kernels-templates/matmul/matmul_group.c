@@ -103,7 +103,7 @@ void matmul_group_build(struct matmul_group *g)
 	struct ir *b = g->b;
 
 	g->spans = numerics_spans(g->key->k);
-	g->matrices = g->key->flags & KEY_SILU_MUL ? 2 : 1;
+	g->matrices = g->key->flags & KEY_PAIR ? 2 : 1;
 	g->jobs = g->spans * g->matrices;
 	g->together = g->jobs < g->waves ? g->waves / g->jobs : 1;
 	g->arg = ir_arg(b);

@@ -196,7 +196,7 @@ bool template_mma(const struct target *target, enum dtype weight, enum dtype act
 /* Totals of all columns lie in shared bytes. */
 unsigned template_mma_tile_n(uint64_t k, uint32_t flags)
 {
-	unsigned jobs = numerics_spans(k) * (flags & KEY_SILU_MUL ? 2 : 1), columns = TEMPLATE_MMA_COLUMNS;
+	unsigned jobs = numerics_spans(k) * (flags & KEY_PAIR ? 2 : 1), columns = TEMPLATE_MMA_COLUMNS;
 	while (columns > IR_TILE && jobs * columns * MMA_ROWS * 4 > IR_MAX_SHARED_BYTES)
 		columns /= 2;
 	return columns;
@@ -205,11 +205,12 @@ unsigned template_mma_tile_n(uint64_t k, uint32_t flags)
 static const char *refusal(const struct mma *m, const struct target *target)
 {
 	const struct key *key = m->group.key;
-	bool floats = key->weight == key->activation && (key->weight == DTYPE_F16 + 1 || key->weight == DTYPE_BF16 + 1);
+	bool floats = key->weight == key->activation &&
+	              (key->weight == key_type(DTYPE_F16) || key->weight == key_type(DTYPE_BF16));
 
 	if (!target->has_mma || !target->lane_bytes)
 		return "this target has no products of matrices";
-	if (!(key->weight == DTYPE_Q8_0 + 1 && key->activation == DTYPE_Q8_0 + 1) && !floats)
+	if (!(key->weight == key_type(DTYPE_Q8_0) && key->activation == key_type(DTYPE_Q8_0)) && !floats)
 		return "matrices of these formats are not multiplied";
 	if (floats != (key->numerics == NUMERICS_BOUNDED))
 		return floats ? "products of float matrices are of the bounded class"
@@ -226,7 +227,7 @@ static const char *refusal(const struct mma *m, const struct target *target)
 		return "k is too large";
 	if ((int64_t)numerics_pad(key->rows) * 4 * TEMPLATE_MMA_COLUMNS > INT32_MAX)
 		return "there are too many rows";
-	return matmul_refuse_flags(key->flags);
+	return matmul_refuse_epilogue(key);
 }
 
 bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
@@ -235,11 +236,11 @@ bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *
 		         .b = b,
 		         .parts = key->tile_n / IR_TILE };
 
-	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
+	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
 	m.kp = (uint32_t)numerics_pad(key->k);
 	if (!m.format || !key->activation)
 		return build_refuse(key, err, "this weight format is not computed with");
-	m.activation = (enum dtype)(key->activation - 1);
+	m.activation = key_dtype(key->activation);
 	m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
 	const char *why = refusal(&m, target);
 	if (why)

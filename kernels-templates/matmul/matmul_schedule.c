@@ -58,14 +58,14 @@ static uint32_t with_digit(uint32_t schedule, unsigned field, unsigned n)
 struct matmul_shape matmul_shape(const struct key *key, const struct target *target)
 {
 	struct matmul_shape s = {
-		.format = weight_format_find((enum dtype)(key->weight - 1)),
-		.int8 = key->activation == DTYPE_Q8_0 + 1,
+		.format = weight_format_find(key_dtype(key->weight)),
+		.int8 = key->activation == key_type(DTYPE_Q8_0),
 		.wide = key->flags & KEY_WIDE,
 		.regs = target->vector_regs,
 		.row_vectors = 32 / target->lanes,
 		.columns = key->tile_n,
 		.spans = numerics_spans(key->k),
-		.matrices = key->flags & KEY_SILU_MUL ? 2 : 1,
+		.matrices = key->flags & KEY_PAIR ? 2 : 1,
 		.blocks = (uint32_t)(numerics_pad(key->rows) / 32)
 	};
 
@@ -241,7 +241,7 @@ static const char *refuse_parts(const struct key *key, const struct target *targ
 static bool has_none(const struct key *key, const struct target *target)
 {
 	return target->lane_bytes || !target->vector_regs || key->flags & KEY_MMA || !key->weight ||
-	       !weight_format_find((enum dtype)(key->weight - 1)) || !key->rows || !key->k || !key->tile_n ||
+	       !weight_format_find(key_dtype(key->weight)) || !key->rows || !key->k || !key->tile_n ||
 	       key->tile_n > TEMPLATE_MAX_WIDE;
 }
 
@@ -295,8 +295,8 @@ static unsigned add_if_legal(const struct key *key, uint32_t schedule, uint32_t 
 /* Of keys that matmul_shape() knows: weights are little but loaded. */
 static bool as_they_lie(const struct key *key)
 {
-	const struct weight_format *f = weight_format_find((enum dtype)(key->weight - 1));
-	return key->activation != DTYPE_Q8_0 + 1 || (f->quants && f->quants->as_they_lie);
+	const struct weight_format *f = weight_format_find(key_dtype(key->weight));
+	return key->activation != key_type(DTYPE_Q8_0) || (f->quants && f->quants->as_they_lie);
 }
 
 unsigned matmul_schedules(const struct key *key, uint32_t out[])
@@ -312,8 +312,9 @@ unsigned matmul_schedules(const struct key *key, uint32_t out[])
 		return n;
 	/* Where memory answers soon, nearer weights: floats are through with them sooner. Where the processor fetches
 	 * ahead well by itself, what it has fetched already. */
-	n = add_if_legal(key, with_digit(0, DISTANCE, key->activation == DTYPE_Q8_0 + 1 ? NEAR_INT8 : NEAR_FLOATS), out,
-	                 n);
+	n = add_if_legal(key,
+	                 with_digit(0, DISTANCE, key->activation == key_type(DTYPE_Q8_0) ? NEAR_INT8 : NEAR_FLOATS),
+	                 out, n);
 	n = add_if_legal(key, with_digit(0, DISTANCE, NEAREST), out, n);
 	/* Where it does so best for two streams, and told nothing. Formats that are unpacked gain hardly more by that
 	 * than from 1 KiB. */

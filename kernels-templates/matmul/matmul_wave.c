@@ -178,8 +178,8 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 		          .b = b,
 		          .columns = key->tile_n };
 
-	m.format = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
-	m.int8 = key->activation == DTYPE_Q8_0 + 1;
+	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
+	m.int8 = key->activation == key_type(DTYPE_Q8_0);
 	m.kp = (uint32_t)numerics_pad(key->k);
 	if (m.format)
 		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);

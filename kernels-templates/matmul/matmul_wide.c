@@ -584,10 +584,10 @@ unsigned template_wide_panel(const struct target *target, enum dtype weight, enu
 /* All but the IR, of a key that is done. */
 static void shape_key(struct wide *m, const struct key *key, const struct target *target, uint32_t stretch)
 {
-	*m = (struct wide){ .packed = weight_format_find((enum dtype)(key->weight - 1)),
+	*m = (struct wide){ .packed = weight_format_find(key_dtype(key->weight)),
 		            .kp = (uint32_t)numerics_pad(key->k) };
 	m->block_bytes = (int64_t)weight_run_bytes(m->packed, m->kp);
-	shape(m, target, key->activation == DTYPE_Q8_0 + 1, key->tile_n);
+	shape(m, target, key->activation == key_type(DTYPE_Q8_0), key->tile_n);
 	m->spans = numerics_spans(key->k);
 	m->span_k = m->kp / m->spans;
 	m->turn_k = m->format->unit_k > 8 ? m->format->unit_k : 8;
@@ -595,7 +595,7 @@ static void shape_key(struct wide *m, const struct key *key, const struct target
 	if (m->tiles && !m->format->quants->minimum && m->span_k % (2 * m->turn_k) == 0)
 		m->turn_k *= 2;
 	m->segment = segment_k(m, stretch);
-	m->matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
+	m->matrices = key->flags & KEY_PAIR ? 2 : 1;
 	m->whole = unpacks(m) && m->int8 && block_unpacked(m) <= WIDE_BLOCK_BYTES;
 }
 
@@ -609,7 +609,7 @@ struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct t
 
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	const struct weight_format *packed = key->weight ? weight_format_find((enum dtype)(key->weight - 1)) : NULL;
+	const struct weight_format *packed = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
 	int64_t block_bytes = packed ? (int64_t)weight_run_bytes(packed, numerics_pad(key->k)) : 0;
 	const char *why = target->lane_bytes ? "this target has no wide tiles"
 	                                     : matmul_refuse(key, packed, block_bytes, TEMPLATE_MAX_WIDE, 1);

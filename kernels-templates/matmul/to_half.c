@@ -33,11 +33,11 @@ static void narrow_f16(struct ir *b, ir_a from, ir_a to)
 
 bool narrow_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	bool f16 = key->activation == DTYPE_F16 + 1;
+	bool f16 = key->activation == key_type(DTYPE_F16);
 
 	if (!target->has_mma || b->lanes != NUMERICS_BLOCK)
 		return build_refuse(key, err, "this target has no products of matrices");
-	if ((!f16 && key->activation != DTYPE_BF16 + 1) || key->numerics != NUMERICS_BOUNDED)
+	if ((!f16 && key->activation != key_type(DTYPE_BF16)) || key->numerics != NUMERICS_BOUNDED)
 		return build_refuse(key, err, "activations are rounded to F16 or BF16, in the bounded class");
 	ir_a arg = ir_arg(b);
 	ir_s unit = ir_begin(b);

@@ -259,10 +259,10 @@ static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct e
 
 	for (size_t i = from, n = set->n; i < n; i++) {
 		struct key key = set->key[i];
-		if (key.kv != kv_types[first] + 1)
+		if (key.kv != key_type(kv_types[first]))
 			continue;
 		for (unsigned t = first + 1; t < KV_TYPES; t++) {
-			key.kv = (uint8_t)(kv_types[t] + 1);
+			key.kv = key_type(kv_types[t]);
 			if (kv >> t & 1 && !set_add(set, &key))
 				return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
 		}

@@ -152,6 +152,7 @@ struct matmul {
 	int8_t *outq;
 	struct activation_block *outs;
 	uint32_t flags, tokens;
+	enum key_act act;
 };
 
 /* Columns first, first + 1, ... as `tiles` tiles. flags: KEY_MMA, KEY_WIDE, or neither. */
@@ -165,7 +166,7 @@ static struct turn turn_of(const struct builder *b, const struct matmul *m, enum
 	struct turn turn = { .key = new_key(b, KEY_INTERLEAVE), .units = (int64_t)(t.tiles * (kp / 32)) };
 
 	turn.key.k = (uint32_t)m->w->k;
-	turn.key.activation = (uint8_t)(act + 1);
+	turn.key.activation = key_type(act);
 	turn.key.tile_n = t.width;
 	turn.key.row_blocks = (uint8_t)template_wide_panel(b->opt->target, m->w->type, act, t.width);
 	turn.key.flags = template_wide_interleave(b->opt->target, m->w->type, act, t.width);
@@ -188,13 +189,14 @@ static void matmul_launch(struct builder *b, const struct matmul *m, const struc
 	struct key key = new_key(b, KEY_MATMUL);
 	uint64_t kp = numerics_pad(m->w->k), rp = numerics_pad(m->w->rows);
 
-	key.weight = (uint8_t)(m->w->type + 1);
-	key.activation = (uint8_t)(act + 1);
+	key.weight = key_type(m->w->type);
+	key.activation = key_type(act);
 	key.rows = (uint32_t)m->w->rows;
 	key.k = (uint32_t)m->w->k;
 	key.tile_n = t.width;
 	key.row_blocks = 1;
 	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
+	key.act = (uint8_t)m->act;
 	key.flags = t.flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
 	uint64_t *a = op(b, &key, 0, (int64_t)(rp / 32));
 	last_op(b)->unit_cost = t.width * t.tiles;
@@ -274,7 +276,7 @@ static void narrow(struct builder *b, const struct matmul *m, uint32_t tokens)
 	struct turn turn = { .key = new_key(b, KEY_INTERLEAVE),
 		             .units = (int64_t)(tokens * (numerics_pad(m->w->k) / 32)) };
 
-	turn.key.activation = (uint8_t)(m->w->type + 1);
+	turn.key.activation = key_type(m->w->type);
 	turn.key.numerics = NUMERICS_BOUNDED;
 	turn.arg[INTERLEAVE_X] = address(m->in.x);
 	turn.arg[INTERLEAVE_OUT] = address(b->buf->turned);
@@ -375,7 +377,7 @@ static void quantise(struct builder *b, const float *x, int8_t *q, struct activa
 static void embed(struct builder *b, const struct weights *w)
 {
 	struct key key = new_key(b, KEY_EMBED);
-	key.weight = (uint8_t)(w->embed.type + 1);
+	key.weight = key_type(w->embed.type);
 	key.rows = (uint32_t)w->embed.rows;
 	key.k = (uint32_t)w->embed.k;
 	uint64_t *a = op(b, &key, 0, b->n);
@@ -410,7 +412,7 @@ static void rotate_and_store(struct builder *b, const struct weights_layer *l, c
 	key = new_key(b, KEY_KV_STORE);
 	key.kv_heads = s->kv_heads;
 	key.head_dim = s->head_dim;
-	key.kv = (uint8_t)(b->kv->type + 1);
+	key.kv = key_type(b->kv->type);
 	key.flags = l->k_norm ? KEY_QK_NORM : 0;
 	a = op(b, &key, 0, template_kv_store_units(b->opt->target, s->kv_heads, b->n));
 	a[KV_STORE_K] = address(buf->k);
@@ -438,7 +440,7 @@ static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, 
 	key.heads = s->heads;
 	key.kv_heads = s->kv_heads;
 	key.head_dim = s->head_dim;
-	key.kv = (uint8_t)(b->kv->type + 1);
+	key.kv = key_type(b->kv->type);
 	key.flags = window ? KEY_WINDOW : 0;
 	key.tile_n = template_attention_tile_n(b->opt->target, s->heads, s->kv_heads, s->head_dim,
 	                                       b->opt->general ? 1 : b->n);
@@ -460,8 +462,8 @@ static void attention(struct builder *b, uint32_t layer, const uint8_t *kcache, 
 	barrier(b);
 }
 
-/* silu(gate) * up into h, in one op when the matrices are alike. */
-static void gate_and_up(struct builder *b, const struct weights_layer *l)
+/* act(gate) * up into h, in one op when the matrices are alike. */
+static void gate_and_up(struct builder *b, const struct weights_layer *l, enum key_act act)
 {
 	const struct plan_buffers *f = b->buf;
 	uint32_t out = wants_int8(b, l->down.type) ? KEY_QUANTISED_OUT : 0;
@@ -476,13 +478,15 @@ static void gate_and_up(struct builder *b, const struct weights_layer *l)
 	if (weights_gate_up_interleaved(l->gate.type, l->up.type)) {
 		m.w2 = &l->up;
 		m.bias2 = l->up_bias;
-		m.flags = KEY_SILU_MUL | out;
+		m.act = act;
+		m.flags = KEY_PAIR | out;
 		matmul(b, &m);
 	} else {
 		matmul(b, &m);
 		wait_here(b); /* for the gate; the input stays, turned as it is */
 		m.w = &l->up;
 		m.bias = l->up_bias;
+		m.act = act;
 		m.flags = KEY_GATED | out;
 		matmul(b, &m);
 	}
@@ -511,7 +515,7 @@ static void layer(struct builder *b, const struct weights *w, uint32_t i)
 			  .w = &l->o, .bias = l->o_bias, .in = ao, .out = f->x, .flags = KEY_RESIDUAL, .tokens = n });
 	barrier(b);
 	norm(b, f->x, l->ffn_norm, wants_int8(b, l->gate.type) || wants_int8(b, l->up.type), n, f->xn, f->xnq, f->xns);
-	gate_and_up(b, l);
+	gate_and_up(b, l, ACT_SILU);
 	matmul(b,
 	       &(struct matmul){
 		       .w = &l->down, .bias = l->down_bias, .in = h, .out = f->x, .flags = KEY_RESIDUAL, .tokens = n });

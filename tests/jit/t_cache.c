@@ -26,7 +26,7 @@
 #include "tests/jit/stored.h"
 
 enum {
-	VERSION = 3,
+	VERSION = 4,
 	AT_VERSION = 8,
 	AT_RECORD_BYTES = 12,
 	AT_RECORD = 16,

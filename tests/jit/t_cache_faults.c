@@ -33,7 +33,7 @@
 #include "tests/support/shared.h"
 #include "tests/jit/stored.h"
 
-enum { AT_VERSION = 8, VERSION = 3, NOT_POSSIBLE = 77 };
+enum { AT_VERSION = 8, VERSION = 4, NOT_POSSIBLE = 77 };
 
 static void needs_root(void)
 {
@@ -553,7 +553,7 @@ static bool see_trouble(const struct cache_item *item, void *user)
 static void test_other_versions(void **unused)
 {
 	static uint8_t good[1 << 16], other[1 << 16];
-	const uint32_t versions[] = { 0, 1, 2, VERSION + 1, 1000, UINT32_MAX };
+	const uint32_t versions[] = { 0, 1, 2, 3, VERSION + 1, 1000, UINT32_MAX };
 	char path[256], pack[300];
 	uint64_t n;
 

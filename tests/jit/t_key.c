@@ -41,7 +41,7 @@ static struct key any_key(void)
 	k.kv = (uint8_t)any(DTYPE_COUNT + 1);
 	k.numerics = (uint8_t)any(2);
 	k.row_blocks = (uint8_t)any_number();
-	k.context_class = (uint8_t)any_number();
+	k.act = (uint8_t)any(KEY_ACT_COUNT);
 	k.rows = any_number();
 	k.k = any_number();
 	k.tile_n = any_number();
@@ -81,6 +81,9 @@ static void test_documented_form(void **unused)
 	k.flags = KEY_RESIDUAL;
 	k.target = TARGET_AVX2;
 	assert_string_equal(key_text(&k, text, sizeof text), "matmul.q8_0.aq8_0.1024x3072.c4.resid.avx2");
+	k.act = ACT_SILU;
+	k.flags = KEY_PAIR | KEY_QUANTISED_OUT;
+	assert_string_equal(key_text(&k, text, sizeof text), "matmul.q8_0.aq8_0.1024x3072.c4.silu.pair.q8out.avx2");
 	k = (struct key){ .kind = KEY_NORM, .k = 2048, .target = TARGET_AVX2 };
 	assert_string_equal(key_text(&k, text, sizeof text), "norm.k2048.avx2");
 	k = (struct key){ .kind = KEY_ATTENTION,
@@ -89,14 +92,13 @@ static void test_documented_form(void **unused)
 		          .heads = 16,
 		          .kv_heads = 8,
 		          .tile_n = 1,
-		          .context_class = 2,
 		          .row_blocks = 3,
 		          .schedule = 0x1a4,
 		          .flags = KEY_WINDOW | KEY_QK_NORM,
 		          .numerics = NUMERICS_BOUNDED,
 		          .target = TARGET_AVX2 };
 	assert_string_equal(key_text(&k, text, sizeof text),
-	                    "attention.kvf16.c1.b3.d128.h16.g8.x2.s1a4.qknorm.win.bounded.avx2");
+	                    "attention.kvf16.c1.b3.d128.h16.g8.s1a4.qknorm.win.bounded.avx2");
 }
 
 static void test_longest_text_fits(void **unused)
@@ -111,6 +113,7 @@ static void test_longest_text_fits(void **unused)
 			k.kind = (uint8_t)kind;
 			k.weight = k.activation = k.kv = (uint8_t)type;
 			k.numerics = NUMERICS_BOUNDED;
+			k.act = KEY_ACT_COUNT - 1;
 			k.target = TARGET_AVX512_VNNI; /* none has a longer name */
 			key_text(&k, text, sizeof text);
 			longest = strlen(text) > longest ? strlen(text) : longest;
@@ -140,7 +143,10 @@ static void test_what_is_not_a_key(void **unused)
 		"matmul.c1 ",
 		"matmul.c4294967296",
 		"matmul.b256",
-		"matmul.x256",
+		"matmul.x2",
+		"matmul.none.pair",
+		"matmul.pair.silu",
+		"matmul.silu.silu",
 		"matmul.8x",
 		"matmul.x8x8",
 		"matmul.0x8",
@@ -225,6 +231,9 @@ static void test_differences(void **unused)
 	                                    text, sizeof text),
 	                    "target is none, not avx2");
 	have = want;
+	have.act = ACT_SILU;
+	assert_string_equal(key_differences(&want, &have, text, sizeof text), "activation function is silu, not none");
+	have.act = 0;
 	have.codegen = 1;
 	key_differences(&want, &have, text, sizeof text);
 	assert_memory_equal(text, "code generator is 0000000000000001, not ", 40);

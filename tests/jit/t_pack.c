@@ -23,7 +23,7 @@
 #include "tests/jit/stored.h"
 
 enum {
-	VERSION = 3,
+	VERSION = 4,
 	HEADER = 64,
 	RECORD = 96,
 	AT_VERSION = 8,

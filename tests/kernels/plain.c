@@ -1,5 +1,6 @@
 /* tests/kernels/plain.c - plain loops for matmul, quantise and embed (plain.h). Compile without contraction. */
 #include <math.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,21 +117,26 @@ static void dots(const struct plain_matmul *m, const struct plain_matrix *w, uin
 	free(quants);
 }
 
+static float activate(enum key_act act, float x)
+{
+	float denominator = 1.0f + plain_exp(-x);
+
+	assert(act == ACT_SILU);
+	return x / denominator;
+}
+
 static float finish(const struct plain_matmul *m, uint32_t row, float y, float second, float old)
 {
 	if (m->flags & KEY_BIAS)
 		y = y + m->bias[row];
 	if (m->flags & KEY_BIAS2)
 		second = second + m->bias2[row];
-	if (m->flags & KEY_SILU_MUL) {
-		float denominator = 1.0f + plain_exp(-y);
-		y = y / denominator;
+	if (m->flags & KEY_PAIR) {
+		y = activate(m->act, y);
 		y = y * second;
 	}
-	if (m->flags & KEY_GATED) {
-		float denominator = 1.0f + plain_exp(-old);
-		y = (old / denominator) * y;
-	}
+	if (m->flags & KEY_GATED)
+		y = activate(m->act, old) * y;
 	return m->flags & KEY_RESIDUAL ? old + y : y;
 }
 
@@ -141,7 +147,7 @@ void plain_matmul(const struct plain_matmul *m)
 
 	for (uint32_t row = 0; row < rp; row++) {
 		dots(m, &m->w, row, first);
-		if (m->flags & KEY_SILU_MUL)
+		if (m->flags & KEY_PAIR)
 			dots(m, &m->w2, row, second);
 		for (uint32_t c = 0; c < m->columns; c++) {
 			float *out = m->out + c * rp + row;

@@ -25,6 +25,7 @@ enum { PLAIN_MAX_COLUMNS = 96 };
 /* Buffers have the layouts of templates.h; flags are a key's. Bias vectors are padded to 32. */
 struct plain_matmul {
 	struct plain_matrix w, w2;
+	enum key_act act;
 	uint32_t flags, columns;
 	const float *x; /* f32 activations, or NULL: int8 in q and s */
 	const int8_t *q;

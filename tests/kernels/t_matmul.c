@@ -105,7 +105,7 @@ static void make_data(struct data *d, const struct problem *p)
 		d->bias[i] = make_columns(1, key->rows);
 	}
 	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_LANE_CONTIGUOUS; layout++) {
-		unsigned matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
+		unsigned matrices = key->flags & KEY_PAIR ? 2 : 1;
 		uint64_t bytes =
 			weight_packed_bytes(weight_type(key), (enum weight_layout)layout, matrices * rp, key->k);
 		d->packed[layout] = malloc(bytes);
@@ -151,6 +151,7 @@ static void expect(struct data *d, const struct key *key)
 		.w = { weight_type(key), key->rows, key->k, d->rows[0] },
 		.w2 = { weight_type(key), key->rows, key->k, d->rows[1] },
 		.flags = key->flags,
+		.act = (enum key_act)key->act,
 		.columns = (uint32_t)d->columns,
 		.q = d->q,
 		.s = d->s,
@@ -318,6 +319,13 @@ static const struct mix mixes[] = {
 };
 enum { MIXES = sizeof mixes / sizeof mixes[0] };
 
+/* Gates have an activation function. */
+static void set_flags(struct key *key, uint32_t flags)
+{
+	key->flags = flags;
+	key->act = flags & (KEY_PAIR | KEY_GATED) ? ACT_SILU : ACT_NONE;
+}
+
 static struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles,
                               unsigned row_blocks, uint32_t flags)
 {
@@ -330,7 +338,7 @@ static struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t 
 	p.key.k = (k + block - 1) / block * block;
 	p.key.tile_n = columns;
 	p.key.row_blocks = (uint8_t)row_blocks;
-	p.key.flags = flags;
+	set_flags(&p.key, flags);
 	return p;
 }
 
@@ -346,18 +354,18 @@ static const uint32_t flag_sets[] = {
 	KEY_BIAS | KEY_RESIDUAL | KEY_QUANTISED_OUT,
 	KEY_GATED | KEY_BIAS,
 	KEY_GATED | KEY_QUANTISED_OUT,
-	KEY_SILU_MUL,
-	KEY_SILU_MUL | KEY_BIAS,
-	KEY_SILU_MUL | KEY_BIAS2,
-	KEY_SILU_MUL | KEY_BIAS | KEY_BIAS2,
-	KEY_SILU_MUL | KEY_QUANTISED_OUT,
-	KEY_SILU_MUL | KEY_BIAS | KEY_QUANTISED_OUT,
-	KEY_SILU_MUL | KEY_BIAS2 | KEY_QUANTISED_OUT,
-	KEY_SILU_MUL | KEY_BIAS | KEY_BIAS2 | KEY_QUANTISED_OUT,
+	KEY_PAIR,
+	KEY_PAIR | KEY_BIAS,
+	KEY_PAIR | KEY_BIAS2,
+	KEY_PAIR | KEY_BIAS | KEY_BIAS2,
+	KEY_PAIR | KEY_QUANTISED_OUT,
+	KEY_PAIR | KEY_BIAS | KEY_QUANTISED_OUT,
+	KEY_PAIR | KEY_BIAS2 | KEY_QUANTISED_OUT,
+	KEY_PAIR | KEY_BIAS | KEY_BIAS2 | KEY_QUANTISED_OUT,
 };
 enum {
 	FLAG_SETS = sizeof flag_sets / sizeof flag_sets[0],
-	ONE_MATRIX = 10 /* the sets before the first with SILU_MUL */
+	ONE_MATRIX = 10 /* the sets before the first with a pair */
 };
 
 static const uint32_t row_counts[] = { 1, 31, 33, 64, 97 };
@@ -546,7 +554,7 @@ static void test_schedules(void **unused)
 				problem(mix, 97, ks[at++ % 3], schedule_tile_n[c].columns, 1, 1 + draw(2), 0);
 			if (schedule_tile_n[c].wide)
 				p.key.row_blocks = 1;
-			p.key.flags = schedule_tile_n[c].wide | flag_sets[draw(FLAG_SETS)];
+			set_flags(&p.key, schedule_tile_n[c].wide | flag_sets[draw(FLAG_SETS)]);
 			struct data d;
 			float *old = expect_data(&d, &p);
 			for (unsigned i = 0; i < n; i++) {
@@ -668,23 +676,23 @@ static void test_no_spills(void **unused)
 	} shapes[] = {
 		{ 2048, 1024, 0 },
 		{ 1024, 2048, KEY_RESIDUAL },
-		{ 3072, 1024, KEY_SILU_MUL },
-		{ 3072, 1024, KEY_SILU_MUL | KEY_QUANTISED_OUT },
+		{ 3072, 1024, KEY_PAIR },
+		{ 3072, 1024, KEY_PAIR | KEY_QUANTISED_OUT },
 		{ 1024, 3072, KEY_RESIDUAL },
 		{ 151936, 1024, 0 },
 		{ 2048, 2048, KEY_RESIDUAL },
 		{ 512, 2048, 0 },
-		{ 8192, 2048, KEY_SILU_MUL | KEY_QUANTISED_OUT },
+		{ 8192, 2048, KEY_PAIR | KEY_QUANTISED_OUT },
 		{ 2048, 8192, KEY_RESIDUAL },
 		{ 128256, 2048, 0 },
 		{ 4096, 4096, KEY_RESIDUAL },
-		{ 14336, 4096, KEY_SILU_MUL | KEY_QUANTISED_OUT },
+		{ 14336, 4096, KEY_PAIR | KEY_QUANTISED_OUT },
 		{ 4096, 14336, KEY_RESIDUAL },
 		{ 896, 896, KEY_BIAS },
-		{ 4864, 896, KEY_SILU_MUL | KEY_QUANTISED_OUT },
+		{ 4864, 896, KEY_PAIR | KEY_QUANTISED_OUT },
 		{ 896, 4864, KEY_RESIDUAL },
 		{ 32000, 4096, 0 },
-		{ 11008, 4096, KEY_SILU_MUL | KEY_QUANTISED_OUT },
+		{ 11008, 4096, KEY_PAIR | KEY_QUANTISED_OUT },
 	};
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways(&ways), bad = 0;
@@ -722,7 +730,7 @@ static void test_cards_registers(void **unused)
 {
 	static const char *const cards[] = { "gfx1030", "gfx1100", "gfx1200" };
 	static const uint32_t columns[] = { 1, 2, 3, 4, 8, 16 }, flags[] = {
-		KEY_GATED | KEY_QUANTISED_OUT, KEY_SILU_MUL | KEY_BIAS | KEY_BIAS2, KEY_BIAS | KEY_RESIDUAL
+		KEY_GATED | KEY_QUANTISED_OUT, KEY_PAIR | KEY_BIAS | KEY_BIAS2, KEY_BIAS | KEY_RESIDUAL
 	};
 	enum { WIDTHS = sizeof columns / sizeof *columns, SETS = sizeof flags / sizeof *flags };
 	unsigned kernels = 0;
@@ -751,10 +759,10 @@ static void test_cards_registers(void **unused)
 static void test_refusals(void **unused)
 {
 	static const struct target target = { .name = "test", .lanes = 8, .vector_regs = 16 };
-	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[20];
+	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[24];
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < 20; i++)
+	for (unsigned i = 0; i < 24; i++)
 		bad[i] = good;
 	bad[n++].key.weight = DTYPE_I64 + 1;
 	bad[n++].key.weight = 0;
@@ -765,15 +773,20 @@ static void test_refusals(void **unused)
 	bad[n++].key.rows = 0;
 	bad[n++].key.tile_n = 9;
 	bad[n++].key.row_blocks = 3;
-	bad[n++].key.flags = KEY_BIAS2;
-	bad[n++].key.flags = KEY_SILU_MUL | KEY_RESIDUAL;
-	bad[n++].key.flags = KEY_SILU_MUL | KEY_GATED;
-	bad[n++].key.flags = KEY_GATED | KEY_RESIDUAL;
+	set_flags(&bad[n++].key, KEY_BIAS2);
+	set_flags(&bad[n++].key, KEY_PAIR | KEY_RESIDUAL);
+	set_flags(&bad[n++].key, KEY_PAIR | KEY_GATED);
+	set_flags(&bad[n++].key, KEY_GATED | KEY_RESIDUAL);
 	bad[n].key.flags = KEY_WIDE;
 	bad[n++].key.tile_n = TEMPLATE_MAX_WIDE + 1;
 	bad[n].key.flags = KEY_WIDE;
 	bad[n++].key.row_blocks = 2;
-	bad[n++].key.flags = KEY_WIDE | KEY_SILU_MUL | KEY_RESIDUAL;
+	set_flags(&bad[n++].key, KEY_WIDE | KEY_PAIR | KEY_RESIDUAL);
+	bad[n++].key.flags = KEY_PAIR; /* no activation function */
+	bad[n++].key.flags = KEY_GATED;
+	bad[n++].key.act = ACT_SILU; /* no gate */
+	set_flags(&bad[n].key, KEY_PAIR);
+	bad[n++].key.act = KEY_ACT_COUNT;
 	bad[n++].key.schedule = 1; /* the usual level, written out */
 	bad[n++].key.schedule = 0xf;
 	bad[n++].key.schedule = 0x2000;  /* two row blocks of one */

@@ -153,7 +153,7 @@ static void make(struct data *d, const struct problem *p)
 {
 	const struct key *key = &p->key;
 	enum dtype type = (enum dtype)(key->weight - 1);
-	unsigned matrices = key->flags & KEY_SILU_MUL ? 2 : 1;
+	unsigned matrices = key->flags & KEY_PAIR ? 2 : 1;
 
 	*d = (struct data){
 		.columns = (uint64_t)key->tile_n * p->tiles, .kp = numerics_pad(key->k), .rp = numerics_pad(key->rows)
@@ -258,6 +258,7 @@ static void check(enum dtype type, uint32_t rows, uint32_t k, uint32_t columns, 
 		         .tile_n = columns,
 		         .row_blocks = 1,
 		         .numerics = NUMERICS_BOUNDED,
+		         .act = flags & (KEY_PAIR | KEY_GATED) ? ACT_SILU : ACT_NONE,
 		         .flags = flags | KEY_MMA },
 		.tiles = tiles
 	};
@@ -294,9 +295,9 @@ static void test_bound(void **unused)
 
 static void test_epilogues(void **unused)
 {
-	check(DTYPE_F16, 40, 64, 16, 2, KEY_SILU_MUL | KEY_BIAS | KEY_BIAS2);
+	check(DTYPE_F16, 40, 64, 16, 2, KEY_PAIR | KEY_BIAS | KEY_BIAS2);
 	check(DTYPE_BF16, 33, 96, 32, 1, KEY_RESIDUAL | KEY_BIAS);
-	check(DTYPE_BF16, 64, 2048, 16, 1, KEY_SILU_MUL | KEY_QUANTISED_OUT);
+	check(DTYPE_BF16, 64, 2048, 16, 1, KEY_PAIR | KEY_QUANTISED_OUT);
 	check(DTYPE_F16, 32, 288, 32, 1, KEY_GATED);
 }
 
@@ -357,7 +358,7 @@ static void test_keys(void **unused)
 	k.activation = DTYPE_F32 + 1;
 	refuse(k, TARGET_GFX1200, "rounded to F16 or BF16");
 	/* totals of 32 columns of eight spans of two matrices have no room in a group's memory */
-	assert_int_equal(template_mma_tile_n(2048, KEY_SILU_MUL), 16);
+	assert_int_equal(template_mma_tile_n(2048, KEY_PAIR), 16);
 	assert_int_equal(template_mma_tile_n(2048, 0), 32);
 	assert_false(template_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, false));
 	assert_true(template_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, true));

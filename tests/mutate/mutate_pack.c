@@ -106,7 +106,7 @@ static void change_record(struct mutant *m, struct entry *e)
 		{ "kv", 4, 1 },
 		{ "numerics", 5, 1 },
 		{ "row blocks", 6, 1 },
-		{ "context class", 7, 1 },
+		{ "activation function", 7, 1 },
 		{ "rows", 8, 4 },
 		{ "k", 12, 4 },
 		{ "columns", 16, 4 },

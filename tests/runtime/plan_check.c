@@ -152,7 +152,7 @@ static bool product_of_layer(const struct plan_space *s, uint32_t i, uint64_t w,
 		{ &l->v, NULL, l->v_bias, NULL, b->v, ATTENTION_INPUT, NOTHING, VALUES, i, 0, i, 0 },
 		{ &l->o, NULL, l->o_bias, NULL, b->x, ATTENDED, STREAM, STREAM, i, 2 * i, 2 * i + 1, KEY_RESIDUAL },
 		{ &l->gate, one ? &l->up : NULL, l->gate_bias, one ? l->up_bias : NULL, b->h, FFN_INPUT, NOTHING,
-		  one ? GATED : GATE_ALONE, i, 0, i, one ? KEY_SILU_MUL : 0 },
+		  one ? GATED : GATE_ALONE, i, 0, i, one ? KEY_PAIR : 0 },
 		{ &l->up, NULL, l->up_bias, NULL, b->h, FFN_INPUT, GATE_ALONE, GATED, i, i, i, KEY_GATED },
 		{ &l->down, NULL, l->down_bias, NULL, b->x, GATED, STREAM, STREAM, i, 2 * i + 1, 2 * i + 2,
 		  KEY_RESIDUAL }
@@ -202,6 +202,7 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	require(c, k->weight == m->w->type + 1 && k->rows == m->w->rows && k->k == m->w->k && k->row_blocks == 1,
 	        "format or sizes");
 	require(c, (k->flags & ~(allowed | KEY_WIDE | KEY_MMA)) == epilogue, "epilogue");
+	require(c, k->act == (m->epilogue & (KEY_PAIR | KEY_GATED) ? ACT_SILU : ACT_NONE), "activation function");
 	require(c, k->activation == (narrowed ? m->w->type : act) + 1, "format of activations");
 	require(c, k->numerics == (narrowed ? NUMERICS_BOUNDED : NUMERICS_EXACT), "numerics");
 	require(c, !mma || template_mma(o->target, m->w->type, act, o->bounded && c->p->logits != PLAN_ALL_LOGITS),

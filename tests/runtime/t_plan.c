@@ -379,6 +379,7 @@ static void spoil_fields(struct spoiled *x, struct key *k, uint32_t launch)
 		      { "head_dim", &k->head_dim, 4, false },
 		      { "heads", &k->heads, 4, false },
 		      { "kv_heads", &k->kv_heads, 4, false },
+		      { "act", &k->act, 1, false },
 		      { "target", &k->target, 1, false },
 		      { "kind", &k->kind, 1, false } };
 	const struct key was = *k;
@@ -398,7 +399,7 @@ static void spoil_fields(struct spoiled *x, struct key *k, uint32_t launch)
 static void spoil_keys(struct spoiled *x, const struct plan *p)
 {
 	static const uint32_t flags[KEY_KIND_COUNT] = {
-		[KEY_MATMUL] = KEY_BIAS | KEY_RESIDUAL | KEY_SILU_MUL | KEY_GATED | KEY_BIAS2 | KEY_WIDE,
+		[KEY_MATMUL] = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_GATED | KEY_BIAS2 | KEY_WIDE,
 		[KEY_INTERLEAVE] = KEY_UNSIGNED | KEY_BLOCK_MAJOR,
 		[KEY_ROPE] = KEY_QK_NORM,
 		[KEY_KV_STORE] = KEY_QK_NORM,
