@@ -139,18 +139,17 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 	most = greatest(&opt.list.small) > most ? greatest(&opt.list.small) : most;
 	if (most == 0)
 		return true;
-	jit_session_options so = { .context = (int)(greatest(&opt.list.depth) + most + 2),
-		                   .threads = (int)threads,
-		                   .batch = (int)opt.batch,
-		                   .kv = kv_option() };
+	jit_session_options so =
+		JIT_SESSION_OPTIONS(.context = (int)(greatest(&opt.list.depth) + most + 2), .threads = (int)threads,
+	                            .batch = (int)opt.batch, .kv = kv_option());
 	struct test_machine t = {
 		.model = m, .repetitions = opt.repetitions, .noise = opt.force ? 0 : opt.noise / 100
 	};
-	jit_session_stats stats;
+	jit_session_stats stats = JIT_SESSION_STATS();
 	bool ok = (t.session = jit_session_open(m, &so, err)) != NULL;
 
 	if (ok) {
-		jit_session_get_stats(t.session, &stats);
+		jit_session_get_stats(t.session, &stats, NULL);
 		t.bandwidth = bandwidth_open(stats.threads);
 		t.peak = peak_open(stats.threads);
 		t.peak_kind = peak_of(m->target->name, test_uses_int8(m));
@@ -172,14 +171,13 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 
 static bool run(const char *path, const char *name, jit_error *err)
 {
-	jit_model_options mo = { .isa = opt.isa,
-		                 .threads = (int)opt.list.threads.value[0],
-		                 .f32_activations = strcmp(opt.activations, "f32") == 0,
-		                 .cache_dir = opt.no_cache ? "" : opt.cache };
-	jit_session_options so = { .threads = mo.threads, .batch = (int)opt.batch, .kv = kv_option() };
+	jit_model_options mo = JIT_MODEL_OPTIONS(.isa = opt.isa, .threads = (int)opt.list.threads.value[0],
+	                                         .f32_activations = strcmp(opt.activations, "f32") == 0,
+	                                         .cache_dir = opt.no_cache ? "" : opt.cache);
+	jit_session_options so = JIT_SESSION_OPTIONS(.threads = mo.threads, .batch = (int)opt.batch, .kv = kv_option());
 	struct printer p = { .filename = name, .isa = "", .type_kv = opt.kv_type, .format = print_format() };
 	struct row start[START_ROWS];
-	jit_model_info info;
+	jit_model_info info = JIT_MODEL_INFO();
 
 	if (!opt.no_start && !start_measure(path, &mo, &so, opt.repetitions < START_MOST ? opt.repetitions : START_MOST,
 	                                    opt.force ? 0 : opt.noise / 100, start, err))
@@ -187,7 +185,7 @@ static bool run(const char *path, const char *name, jit_error *err)
 	jit_model *m = jit_model_open(path, &mo, err);
 	if (!m)
 		return false;
-	jit_model_get_info(m, &info);
+	jit_model_get_info(m, &info, NULL);
 	p.type = info.description;
 	p.size = info.weight_bytes;
 	p.parameters = test_parameters(m);
@@ -281,7 +279,7 @@ static int run_predict(const char *operand)
 		.path = operand ? operand : opt.model,
 		.depth = (uint32_t)opt.list.depth.value[0],
 		.tokens = opt.list.small.n && opt.list.small.value[0] ? (uint32_t)opt.list.small.value[0] : 1,
-		.kv_f32 = strcmp(opt.kv_type, "f32") == 0,
+		.kv = kv_option(),
 		.f32_activations = strcmp(opt.activations, "f32") == 0,
 		.mixture = mixture_find(opt.weights ? opt.weights : "q8_0")
 	};

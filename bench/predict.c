@@ -10,6 +10,7 @@
 #include "programs/synth.h"
 #include "jit/rdna/program.h"
 #include "runtime/model.h"
+#include "runtime/options.h"
 #include "runtime/device/simulator.h"
 #include "runtime/session.h"
 
@@ -107,15 +108,13 @@ static bool count_token(struct prediction *p, const char *path, struct error *er
 	snprintf(device, sizeof device, "sim:%s", o->target);
 	p->n = 0;
 	jit_model *m = jit_model_open(
-		path, &(jit_model_options){ .device = device, .cache_dir = "", .f32_activations = o->f32_activations },
-		&e);
+		path, &JIT_MODEL_OPTIONS(.device = device, .cache_dir = "", .f32_activations = o->f32_activations), &e);
 	jit_session *s =
-		m ? jit_session_open(m,
-	                             &(jit_session_options){ .context = (int)(o->depth + o->tokens + 1),
-	                                                     .batch = (int)o->tokens,
-	                                                     .kv_f32 = o->kv_f32,
-	                                                     .speculate = JIT_SPECULATE_OFF },
-	                             &e)
+		m ? jit_session_open(
+			    m,
+			    &JIT_SESSION_OPTIONS(.context = (int)(o->depth + o->tokens + 1), .batch = (int)o->tokens,
+	                                         .kv = o->kv, .speculate = JIT_SPECULATE_OFF),
+			    &e)
 		  : NULL;
 	bool ok = s && session_skip(s, o->depth) && simulator_set(session_stream(s), &sim) &&
 	          (o->tokens > 1 ? jit_session_score(s, ids, o->tokens, NULL, &e) : jit_session_feed(s, ids, 1, &e)) ==
@@ -189,7 +188,7 @@ static bool open_plan(struct prediction *p, struct error *err)
 		                         .f32_activations = p->o->f32_activations };
 
 	return open_header(p, err) && weights_describe(&p->weights, &p->file.spec, err) &&
-	       plan_outline(&p->plan, &p->file.spec, &p->weights, p->o->kv_f32 ? DTYPE_F32 : DTYPE_F16, p->o->tokens,
+	       plan_outline(&p->plan, &p->file.spec, &p->weights, options_kv_type(p->o->kv), p->o->tokens,
 	                    p->o->tokens > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &po, err);
 }
 

@@ -21,7 +21,7 @@ struct predict_options {
 	uint32_t depth;  /* positions in the context already */
 	uint32_t tokens; /* of the pass, with logits for each when they are several, as passes over guesses have; 16 at
 	                    most */
-	int kv_f32, f32_activations;
+	int kv, f32_activations;
 };
 
 /* Prints the prediction as markdown. */

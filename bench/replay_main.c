@@ -107,13 +107,12 @@ static bool replay_text(jit_model *m, const struct replay_options *o, const stru
 {
 	double ratio[REPETITIONS_MOST], plain[REPETITIONS_MOST], guessing[REPETITIONS_MOST], first = 0;
 	jit_session *s[2] = { NULL, NULL };
-	jit_session_stats stats;
+	jit_session_stats stats = JIT_SESSION_STATS();
 	bool ok = true;
 
 	for (int i = 0; ok && i < 2; i++) {
-		jit_session_options so = { .context = (int)t->n + 1,
-			                   .threads = o->threads,
-			                   .speculate = i ? JIT_SPECULATE_AUTO : JIT_SPECULATE_OFF };
+		jit_session_options so = JIT_SESSION_OPTIONS(.context = (int)t->n + 1, .threads = o->threads,
+		                                             .speculate = i ? JIT_SPECULATE_AUTO : JIT_SPECULATE_OFF);
 		s[i] = jit_session_open(m, &so, err);
 		ok = s[i] && jit_session_feed(s[i], t->ids, t->n_prompt, err) == JIT_OK;
 	}
@@ -127,7 +126,7 @@ static bool replay_text(jit_model *m, const struct replay_options *o, const stru
 		first = r ? first : ratio[r];
 	}
 	if (ok) {
-		jit_session_get_stats(s[1], &stats);
+		jit_session_get_stats(s[1], &stats, NULL);
 		qsort(ratio, (size_t)o->repetitions, sizeof *ratio, compare);
 		qsort(plain, (size_t)o->repetitions, sizeof *plain, compare);
 		qsort(guessing, (size_t)o->repetitions, sizeof *guessing, compare);

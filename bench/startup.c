@@ -33,18 +33,18 @@ static void start_once(const char *path, const jit_model_options *mo, const jit_
 	int32_t ids[PROMPT], id;
 	jit_model *m = jit_model_open(path, mo, &r->err);
 	jit_session *s = m ? jit_session_open(m, so, &r->err) : NULL;
-	jit_model_info info;
-	jit_session_stats stats;
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_session_stats stats = JIT_SESSION_STATS();
 
 	if (s) {
-		jit_model_get_info(m, &info);
+		jit_model_get_info(m, &info, NULL);
 		for (int i = 0; i < PROMPT; i++)
 			ids[i] = (i + 1) % info.vocab;
 		r->ok = jit_session_feed(s, ids, PROMPT, &r->err) == JIT_OK &&
 		        jit_session_next(s, &id, &r->err) == JIT_OK;
 		r->first_token = system_seconds() - start;
 		session_rest(s); /* so that what is counted does not depend on who was faster */
-		jit_session_get_stats(s, &stats);
+		jit_session_get_stats(s, &stats, NULL);
 		r->load = info.load_seconds;
 		r->codegen = stats.generate_seconds;
 		r->generated = (long)stats.kernels_generated;

@@ -118,14 +118,14 @@ static bool repeat(const struct test_machine *t, const struct plan_of_test *p, s
 static double work_of(const struct test_machine *t, enum test_kind kind, long n, long depth)
 {
 	const struct model_spec *s = &t->model->file.spec;
-	jit_session_stats stats;
-	jit_model_info info;
+	jit_session_stats stats = JIT_SESSION_STATS();
+	jit_model_info info = JIT_MODEL_INFO();
 	double kv;
 
 	if (kind == TEST_PROMPT)
 		return 2 * (layer_parameters(s) + elements(s->tied ? &s->embed : &s->lm_head) / (double)n);
-	jit_model_get_info(t->model, &info);
-	jit_session_get_stats(t->session, &stats);
+	jit_model_get_info(t->model, &info, NULL);
+	jit_session_get_stats(t->session, &stats, NULL);
 	kv = (double)stats.kv_bytes / stats.context;
 	if (kind == TEST_GENERATE)
 		return (double)info.token_bytes + (depth ? kv * ((double)depth + (double)n / 2) : 0);
@@ -157,13 +157,13 @@ bool test_run(const struct test_machine *t, enum test_kind kind, long n, long de
 	struct plan_of_test p = { kind, n, kind == TEST_GENERATE && !depth ? 1 : depth,
 		                  (int)t->model->file.spec.vocab };
 	struct series s = { 0 };
-	jit_session_stats stats;
+	jit_session_stats stats = JIT_SESSION_STATS();
 
 	describe(t, kind, n, depth, out);
 	if (jit_session_rewind(t->session, 0, err) != JIT_OK || !feed(t, p.base, p.vocab, STEP, err) ||
 	    !repeat(t, &p, &s, err))
 		return false;
-	jit_session_get_stats(t->session, &stats);
+	jit_session_get_stats(t->session, &stats, NULL);
 	out->threads = stats.threads;
 	row_fill(out, &s, t->noise);
 	return true;

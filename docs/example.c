@@ -20,9 +20,8 @@ int main(int argc, char **argv)
 	jit_model *model = jit_model_open(argv[1], NULL, &err);
 	if (!model)
 		return fail(&err);
-	jit_session_options options = {
-		.context = 512, .sampling = { .temperature = 0.8f, .top_p = 0.9f, .repeat_penalty = 1.1f, .seed = 1 }
-	};
+	jit_sampling sampling = JIT_SAMPLING(.temperature = 0.8f, .top_p = 0.9f, .repeat_penalty = 1.1f, .seed = 1);
+	jit_session_options options = JIT_SESSION_OPTIONS(.context = 512, .sampling = &sampling);
 	jit_session *session = jit_session_open(model, &options, &err);
 	int status = session ? jit_session_feed_text(session, prompt, strlen(prompt), 0, &err) : err.code;
 
@@ -32,11 +31,12 @@ int main(int argc, char **argv)
 		status = jit_session_next(session, &id, &err);
 		if (status != JIT_OK || jit_model_is_end(model, id))
 			break;
-		const char *text = jit_session_text(session, id, &n);
-		if (!text || fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0) {
+		const char *text = jit_session_text(session, id, &n, &err);
+		if (!text) {
+			status = err.code;
+		} else if (fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0) {
 			snprintf(err.message, sizeof err.message, "the text could not be written");
 			status = JIT_ERROR_IO;
-			break;
 		}
 	}
 	putchar('\n');

@@ -88,16 +88,18 @@ static jit_model *open_model(jit_error *err)
 
 static jit_session *open_session(jit_model *m, jit_error *err)
 {
-	const jit_session_options o = jitrun_session_options();
+	jit_sampling sampling;
+	jit_card_options card;
+	const jit_session_options o = jitrun_session_options(&sampling, &card);
 
 	return jit_session_open(m, &o, err);
 }
 
 static int context_of(const jit_session *session)
 {
-	jit_session_stats s;
+	jit_session_stats s = JIT_SESSION_STATS();
 
-	jit_session_get_stats(session, &s);
+	jit_session_get_stats(session, &s, NULL);
 	return s.context;
 }
 
@@ -166,7 +168,7 @@ static int run_perplexity(struct run *r, const struct prompt *p)
 static int dump_objects(void)
 {
 	const jit_objects_options o = jitrun_objects_options();
-	jit_objects made;
+	jit_objects made = JIT_OBJECTS();
 	jit_error err = { 0 };
 
 	if (!opt.target)
@@ -181,15 +183,16 @@ static int dump_objects(void)
 
 static int list_devices(void)
 {
-	size_t n = jit_devices(NULL, 0);
-	jit_device_info *d = calloc(n, sizeof *d);
+	size_t n = jit_device_count();
+	jit_error err = { 0 };
 
-	n = d ? jit_devices(d, n) : 0;
-	for (size_t i = 0; i < n; i++)
-		printf("%-12s %s%s%s\n", d[i].name, d[i].about, *d[i].why_not ? "; cannot be used: " : "",
-		       d[i].why_not);
-	free(d);
-	return n ? 0 : jitrun_fail(&(jit_error){ .message = "the devices could not be listed: no memory" });
+	for (size_t i = 0; i < n; i++) {
+		jit_device_info d = JIT_DEVICE_INFO();
+		if (jit_device_get_info(i, &d, &err) != JIT_OK)
+			return jitrun_fail(&err);
+		printf("%-12s %s%s%s\n", d.name, d.about, *d.why_not ? "; cannot be used: " : "", d.why_not);
+	}
+	return 0;
 }
 
 static int run(int argc, char **argv)

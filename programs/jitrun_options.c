@@ -350,53 +350,32 @@ static int launch_option(void)
 
 jit_model_options jitrun_model_options(void)
 {
-	return (jit_model_options){
-		.device = opt.device,
-		.isa = opt.isa,
-		.threads = (int)opt.threads,
-		.cache_dir = opt.no_cache ? "" : opt.cache,
-		.cache_limit = (uint64_t)opt.cache_limit << 20,
-		.f32_activations = strcmp(opt.activations, "f32") == 0,
-		.bounded_numerics = strcmp(opt.numerics, "bounded") == 0,
-		.perf_map = opt.perf_map,
-		.jitdump = opt.jitdump,
-		.gdb = opt.gdb,
-		.sealed = opt.sealed,
-		.tune = tune_option(),
-		.dump_ir = opt.dump_ir,
-		.dump_asm = opt.dump_asm
-	};
+	return JIT_MODEL_OPTIONS(.device = opt.device, .isa = opt.isa, .threads = (int)opt.threads,
+	                         .cache_dir = opt.no_cache ? "" : opt.cache,
+	                         .cache_limit = (uint64_t)opt.cache_limit << 20,
+	                         .f32_activations = strcmp(opt.activations, "f32") == 0,
+	                         .bounded_numerics = strcmp(opt.numerics, "bounded") == 0, .perf_map = opt.perf_map,
+	                         .jitdump = opt.jitdump, .gdb = opt.gdb, .sealed = opt.sealed, .tune = tune_option(),
+	                         .dump_ir = opt.dump_ir, .dump_asm = opt.dump_asm);
 }
 
-jit_session_options jitrun_session_options(void)
+jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card)
 {
-	return (jit_session_options){
-		.context = (int)opt.context,
-		.threads = (int)opt.threads,
-		.kv = kv_option(),
-		.batch = (int)opt.batch,
-		.speculate = speculate_option(),
-		.launch = launch_option(),
-		.workgroups = (int)opt.workgroups,
-		.units = (int)opt.units,
-		.profile = opt.trace    ? JIT_PROFILE_EVENTS
-		           : opt.report ? JIT_PROFILE_SUMS
-		                        : JIT_PROFILE_OFF,
-		.sampling = { .temperature = (float)opt.temp,
-		              .top_k = (int)opt.top_k,
-		              .top_p = (float)opt.top_p,
-		              .min_p = (float)opt.min_p,
-		              .repeat_penalty = (float)opt.repeat_penalty,
-		              .repeat_window = (int)opt.repeat_window,
-		              .seed = (uint64_t)opt.seed }
-	};
+	*sampling = JIT_SAMPLING(.temperature = (float)opt.temp, .top_k = (int)opt.top_k, .top_p = (float)opt.top_p,
+	                         .min_p = (float)opt.min_p, .repeat_penalty = (float)opt.repeat_penalty,
+	                         .repeat_window = (int)opt.repeat_window, .seed = (uint64_t)opt.seed);
+	*card = JIT_CARD_OPTIONS(.launch = launch_option(), .workgroups = (int)opt.workgroups, .units = (int)opt.units);
+	return JIT_SESSION_OPTIONS(.context = (int)opt.context, .threads = (int)opt.threads, .kv = kv_option(),
+	                           .batch = (int)opt.batch, .speculate = speculate_option(),
+	                           .profile = opt.trace    ? JIT_PROFILE_EVENTS
+	                                      : opt.report ? JIT_PROFILE_SUMS
+	                                                   : JIT_PROFILE_OFF,
+	                           .sampling = sampling, .card = card);
 }
 
 jit_objects_options jitrun_objects_options(void)
 {
-	return (jit_objects_options){ .target = opt.target,
-		                      .dir = opt.dump_objects,
-		                      .kv = kv_option(),
-		                      .f32_activations = strcmp(opt.activations, "f32") == 0,
-		                      .bounded_numerics = strcmp(opt.numerics, "bounded") == 0 };
+	return JIT_OBJECTS_OPTIONS(.target = opt.target, .dir = opt.dump_objects, .kv = kv_option(),
+	                           .f32_activations = strcmp(opt.activations, "f32") == 0,
+	                           .bounded_numerics = strcmp(opt.numerics, "bounded") == 0);
 }

@@ -16,7 +16,7 @@
 
 #include "programs/options.h"
 #include "programs/prompt.h"
-#include "runtime/jitrun.h"
+#include "runtime/jitrun_cards.h"
 
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
@@ -35,7 +35,8 @@ extern struct jitrun_options opt;
 /* Fills opt. False: the program ends with *status, and all that there is to say was said. */
 bool jitrun_parse_options(int argc, char **argv, int *status);
 jit_model_options jitrun_model_options(void);
-jit_session_options jitrun_session_options(void);
+/* The options point at the other two, which it fills. */
+jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card);
 jit_objects_options jitrun_objects_options(void);
 
 /* ---- jitrun_main.c: one sentence on stderr; the exit status */

@@ -13,13 +13,28 @@ static const char *why_stopped(const struct run *r)
 	return interrupted ? "interrupted" : r->ended ? "end of text" : r->full ? "context full" : "length";
 }
 
+/* What a simulated card did; of others nothing is known. */
+static void print_card(const struct run *r)
+{
+	jit_card_stats c = JIT_CARD_STATS();
+
+	if (jit_session_get_card_stats(r->session, &c, NULL) != JIT_OK || !c.launches)
+		return;
+	fprintf(stderr,
+	        "card    %8llu launches, %llu barriers, %.1f MiB loaded (%.0f %% by 128 bits; %.1f MiB of weights, "
+	        "%.1f of the KV cache), %.1f MiB of scalars, %llu instructions\n",
+	        (unsigned long long)c.launches, (unsigned long long)c.barriers, (double)c.load_bytes / 0x1p20,
+	        100 * rate(c.load128_bytes, (double)c.load_bytes), (double)c.weight_bytes / 0x1p20,
+	        (double)c.cache_bytes / 0x1p20, (double)c.scalar_bytes / 0x1p20, (unsigned long long)c.instructions);
+}
+
 void jitrun_print_summary(const struct run *r)
 {
-	jit_model_info info;
-	jit_session_stats s;
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_session_stats s = JIT_SESSION_STATS();
 
-	jit_model_get_info(r->model, &info);
-	jit_session_get_stats(r->session, &s);
+	jit_model_get_info(r->model, &info, NULL);
+	jit_session_get_stats(r->session, &s, NULL);
 	fprintf(stderr, "\n%s\n", info.description);
 	fprintf(stderr, "load    %8.3f s   %.1f MiB of weights, %d thread%s\n", info.load_seconds,
 	        (double)info.weight_bytes / 0x1p20, s.threads, s.threads == 1 ? "" : "s");
@@ -43,14 +58,7 @@ void jitrun_print_summary(const struct run *r)
 		        (unsigned long long)s.drafted, (unsigned long long)s.accepted,
 		        100 * (double)s.accepted / (double)s.drafted,
 		        (double)s.decode_tokens / (double)s.decode_passes);
-	if (s.card.launches)
-		fprintf(stderr,
-		        "card    %8llu launches, %llu barriers, %.1f MiB loaded (%.0f %% by 128 bits; %.1f MiB of "
-		        "weights, %.1f of the KV cache), %.1f MiB of scalars, %llu instructions\n",
-		        (unsigned long long)s.card.launches, (unsigned long long)s.card.barriers,
-		        (double)s.card.load_bytes / 0x1p20, 100 * rate(s.card.load128_bytes, (double)s.card.load_bytes),
-		        (double)s.card.weight_bytes / 0x1p20, (double)s.card.cache_bytes / 0x1p20,
-		        (double)s.card.scalar_bytes / 0x1p20, (unsigned long long)s.card.instructions);
+	print_card(r);
 	fprintf(stderr, "first token after %.3f s; stopped: %s\n", r->first_token, why_stopped(r));
 }
 
@@ -167,13 +175,13 @@ static bool set_report(json_t *object, const struct run *r)
 
 int jitrun_print_json(const struct run *r)
 {
-	jit_model_info info;
-	jit_session_stats s;
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_session_stats s = JIT_SESSION_STATS();
 	json_t *o = json_object();
 	const int32_t *ids = jit_session_ids(r->session);
 
-	jit_model_get_info(r->model, &info);
-	jit_session_get_stats(r->session, &s);
+	jit_model_get_info(r->model, &info, NULL);
+	jit_session_get_stats(r->session, &s, NULL);
 	bool ok = set(o, "model", json_string(info.description)) && set_ids(o, "prompt_ids", ids, r->n_prompt) &&
 	          set_ids(o, "ids", ids + r->n_prompt, r->n_generated) &&
 	          set(o, "text", json_stringn(r->text ? r->text : "", r->n_text)) &&

@@ -47,10 +47,10 @@ static bool emit_failed(jit_error *err, int code, const char *what, const char *
 static bool emit(struct run *r, int32_t id, jit_error *err)
 {
 	size_t n;
-	const char *text = jit_session_text(r->session, id, &n);
+	const char *text = jit_session_text(r->session, id, &n, err);
 
 	if (!text)
-		return emit_failed(err, JIT_ERROR_MEMORY, "the text of a token", "no memory");
+		return false;
 	if (opt.json) {
 		char *more = realloc(r->text, r->n_text + n + 1);
 		if (!more)

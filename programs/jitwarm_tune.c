@@ -62,14 +62,11 @@ static void show_progress(void *user, const struct search_progress *p)
 /* Finds out everything anew, in memory. */
 static bool search(jit_model *m, struct error *err)
 {
-	const jit_session_options so = {
-		.context = PROMPT + SEARCH_CONTEXT + 1,
-		.speculate = JIT_SPECULATE_OFF,
-		.kv_f32 = strcmp(warm.kv_type, "f32") == 0,
-		.kv = strcmp(warm.kv_type, "q8_0") == 0  ? JIT_KV_Q8_0
-		      : strcmp(warm.kv_type, "f32") == 0 ? JIT_KV_F32
-		                                         : JIT_KV_F16
-	};
+	const jit_session_options so =
+		JIT_SESSION_OPTIONS(.context = PROMPT + SEARCH_CONTEXT + 1, .speculate = JIT_SPECULATE_OFF,
+	                            .kv = strcmp(warm.kv_type, "q8_0") == 0  ? JIT_KV_Q8_0
+	                                  : strcmp(warm.kv_type, "f32") == 0 ? JIT_KV_F32
+	                                                                     : JIT_KV_F16);
 	const struct search_options o = { .seconds = (double)warm.seconds,
 		                          .progress = warm.quiet ? NULL : show_progress };
 	int32_t ids[PROMPT];
@@ -114,10 +111,9 @@ static void keep_result(const struct tune_result *r, void *user)
 
 static bool tune_model(const char *path, const char *isa, struct tune *kept, struct error *err)
 {
-	const jit_model_options o = { .isa = isa,
-		                      .cache_dir = warm.cache,
-		                      .f32_activations = strcmp(warm.activations, "f32") == 0,
-		                      .tune = JIT_TUNE_OFF };
+	const jit_model_options o =
+		JIT_MODEL_OPTIONS(.isa = isa, .cache_dir = warm.cache,
+	                          .f32_activations = strcmp(warm.activations, "f32") == 0, .tune = JIT_TUNE_OFF);
 	struct table t = { .kept = kept, .rows = json_array() };
 	jit_error e = { 0 };
 	jit_model *m = jit_model_open(path, &o, &e);

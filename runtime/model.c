@@ -13,7 +13,8 @@
 #include "kernels-templates/templates.h"
 #include "runtime/device/objects.h"
 #include "runtime/host/pool.h"
-#include "runtime/session.h"
+#include "runtime/options.h"
+#include "runtime/sized.h"
 #include "runtime/host/system.h"
 #include "runtime/tuning/tuner.h"
 #include "runtime/plan/key_list.h"
@@ -32,7 +33,7 @@ int model_report(jit_error *out, const struct error *e)
 		[ERROR_DEVICE] = JIT_ERROR_DEVICE
 	};
 	if (out) {
-		out->code = status[e->code];
+		*out = (jit_error){ .code = status[e->code] };
 		memcpy(out->message, e->text, sizeof out->message);
 	}
 	return status[e->code];
@@ -166,8 +167,6 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 {
 	struct cache_source source = { 0 };
 
-	if (mode < JIT_TUNE_QUICK || mode > JIT_TUNE_OFF)
-		return error_set(err, ERROR_ARGUMENT, "tune: %d is not 0, 1 or 2", mode);
 	if (mode == JIT_TUNE_OFF || !m->device->facts.tunes)
 		return true;
 	for (unsigned i = 0;
@@ -209,19 +208,17 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 
 jit_model *jit_model_open(const char *path, const jit_model_options *options, jit_error *err)
 {
-	static const jit_model_options defaults;
 	struct error e = { 0 };
 	double start = system_seconds();
 	jit_model *m = calloc(1, sizeof *m);
+	jit_model_options own;
 
 	if (!m)
 		error_set(&e, ERROR_MEMORY, "no memory for a model");
 	else if (!path || !*path)
 		error_set(&e, ERROR_ARGUMENT, "the model's path is empty");
-	else if (options && options->threads < 0)
-		error_set(&e, ERROR_ARGUMENT, "threads: %d is less than 0", options->threads);
-	else
-		open_parts(m, path, options ? options : &defaults, &e);
+	else if (options_model(&own, options, &e))
+		open_parts(m, path, &own, &e);
 	if (e.code != ERROR_NONE) {
 		model_report(err, &e);
 		jit_model_close(m);
@@ -274,10 +271,10 @@ void jit_model_close(jit_model *m)
 	free(m);
 }
 
-void jit_model_get_info(const jit_model *m, jit_model_info *out)
+int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
 {
 	const struct model_spec *s = &m->file.spec;
-	*out = (jit_model_info){
+	const jit_model_info info = {
 		.description = m->description,
 		.vocab = (int)s->vocab,
 		.layers = (int)s->layers,
@@ -289,33 +286,49 @@ void jit_model_get_info(const jit_model *m, jit_model_info *out)
 		.token_bytes = m->weights.token_bytes,
 		.load_seconds = m->load_seconds
 	};
+	struct error e = { 0 };
+
+	SIZED_WRITE(jit_model_info, out, &info, &e);
+	return model_report(err, &e);
 }
 
 struct devices {
-	jit_device_info *out;
-	size_t room, n;
+	jit_device_info *out; /* NULL: they are counted */
+	size_t wanted, n;
 };
 
 static void note_device(void *user, const struct device_entry *e)
 {
 	struct devices *d = user;
 
-	if (d->n < d->room) {
-		jit_device_info *i = &d->out[d->n];
-		*i = (jit_device_info){ 0 };
-		snprintf(i->name, sizeof i->name, "%s", e->name);
-		snprintf(i->about, sizeof i->about, "%s", e->about);
-		snprintf(i->why_not, sizeof i->why_not, "%s", e->why_not.text);
+	if (d->out && d->n == d->wanted) {
+		snprintf(d->out->name, sizeof d->out->name, "%s", e->name);
+		snprintf(d->out->about, sizeof d->out->about, "%s", e->about);
+		snprintf(d->out->why_not, sizeof d->out->why_not, "%s", e->why_not.text);
 	}
 	d->n++;
 }
 
-size_t jit_devices(jit_device_info *out, size_t n)
+size_t jit_device_count(void)
 {
-	struct devices d = { .out = out, .room = n };
+	struct devices d = { 0 };
 
 	device_each(note_device, &d);
 	return d.n;
+}
+
+int jit_device_get_info(size_t number, jit_device_info *out, jit_error *err)
+{
+	jit_device_info info = { 0 };
+	struct devices d = { .out = &info, .wanted = number };
+	struct error e = { 0 };
+
+	device_each(note_device, &d);
+	if (number >= d.n)
+		error_set(&e, ERROR_ARGUMENT, "there is no device %zu; expected a number less than %zu", number, d.n);
+	else
+		SIZED_WRITE(jit_device_info, out, &info, &e);
+	return model_report(err, &e);
 }
 
 static bool write_objects(const char *path, const jit_objects_options *o, jit_objects *out, struct error *err)
@@ -325,31 +338,31 @@ static bool write_objects(const char *path, const jit_objects_options *o, jit_ob
 		                         .bounded = o->bounded_numerics != 0 };
 	struct objects_count count;
 	struct model file;
-	enum dtype kv;
 	char names[256];
 
 	if (!po.target || po.target->backend->host_runs)
 		return error_set(err, ERROR_ARGUMENT, "target \"%.32s\" is no card; known: %s",
 		                 o->target ? o->target : "",
 		                 target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
-	if (!session_kv_type(o->kv, o->kv_f32, &kv, err) ||
-	    !model_open(&file, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
+	if (!model_open(&file, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
 		return false;
-	bool ok = objects_write(&file.spec, &po, kv, o->dir, &count, err);
+	bool ok = objects_write(&file.spec, &po, options_kv_type(o->kv), o->dir, &count, err);
 	model_close(&file);
-	if (ok && out)
-		*out = (jit_objects){ .kernels = count.kernels, .programs = count.programs, .bytes = count.bytes };
-	return ok;
+	const jit_objects made = { .kernels = count.kernels, .programs = count.programs, .bytes = count.bytes };
+	return ok && (!out || SIZED_WRITE(jit_objects, out, &made, err));
 }
 
 int jit_write_objects(const char *path, const jit_objects_options *options, jit_objects *out, jit_error *err)
 {
 	struct error e = { 0 };
+	jit_objects_options own;
 
-	if (!path || !*path || !options || !options->dir || !*options->dir)
-		error_set(&e, ERROR_ARGUMENT, "code objects need a model's path and a directory to write to");
-	else
-		write_objects(path, options, out, &e);
+	if (options_objects(&own, options, &e) && (!out || SIZED_WRITE(jit_objects, out, &(jit_objects){ 0 }, &e))) {
+		if (!path || !*path || !own.dir || !*own.dir)
+			error_set(&e, ERROR_ARGUMENT, "code objects need a model's path and a directory to write to");
+		else
+			write_objects(path, &own, out, &e);
+	}
 	return model_report(err, &e);
 }
 
@@ -376,12 +389,22 @@ int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_s
 	return model_report(err, &e);
 }
 
+static bool check_ids(const jit_model *m, const int32_t *ids, size_t n, struct error *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] < 0 || (uint32_t)ids[i] >= m->file.spec.vocab)
+			return error_set(e, ERROR_ARGUMENT, "token %zu is %d, which is not in 0..%u", i, ids[i],
+			                 m->file.spec.vocab - 1);
+	return true;
+}
+
 char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, size_t *n_text, jit_error *err)
 {
 	struct error e = { 0 };
 	char *text = NULL;
 
-	if (need_tokenizer(m, &e))
+	*n_text = 0;
+	if (need_tokenizer(m, &e) && check_ids(m, ids, n, &e))
 		text = tokenizer_decode(m->file.tokenizer, ids, n, false, n_text, &e);
 	model_report(err, &e);
 	return text;

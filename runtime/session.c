@@ -17,6 +17,8 @@
 #include "runtime/jitrun.h"
 #include "runtime/logits.h"
 #include "runtime/model.h"
+#include "runtime/options.h"
+#include "runtime/sized.h"
 #include "runtime/device/profile.h"
 #include "runtime/plan/compile_ahead.h"
 #include "runtime/report.h"
@@ -82,49 +84,13 @@ static bool open_memory(jit_session *s, struct error *err)
 	return true;
 }
 
-bool session_kv_type(int kv, int kv_f32, enum dtype *out, struct error *err)
-{
-	static const enum dtype types[] = {
-		[JIT_KV_F16] = DTYPE_F16, [JIT_KV_F32] = DTYPE_F32, [JIT_KV_Q8_0] = DTYPE_Q8_0
-	};
-
-	if (kv < JIT_KV_F16 || kv > JIT_KV_Q8_0)
-		return error_set(err, ERROR_ARGUMENT, "kv: %d is not 0, 1 or 2", kv);
-	if (kv_f32 && kv == JIT_KV_Q8_0)
-		return error_set(err, ERROR_ARGUMENT, "kv: 2 asks for another KV cache than kv_f32: %d", kv_f32);
-	*out = kv_f32 ? DTYPE_F32 : types[kv];
-	return true;
-}
-
-static bool check_options(const jit_session_options *o, struct error *err)
-{
-	if (o->context < 0)
-		return error_set(err, ERROR_ARGUMENT, "context: %d is less than 0", o->context);
-	if (o->threads < 0)
-		return error_set(err, ERROR_ARGUMENT, "threads: %d is less than 0", o->threads);
-	if (o->batch < 0 || o->batch > SESSION_MAX_TOKENS)
-		return error_set(err, ERROR_ARGUMENT, "batch: %d is not in 1..%d", o->batch, SESSION_MAX_TOKENS);
-	if (o->launch < JIT_LAUNCH_TOKEN || o->launch > JIT_LAUNCH_OP)
-		return error_set(err, ERROR_ARGUMENT, "launch: %d is not 0, 1 or 2", o->launch);
-	if (o->workgroups < 0 || o->workgroups > STREAM_MAX_WORKGROUPS)
-		return error_set(err, ERROR_ARGUMENT, "workgroups: %d is not in 0..%d", o->workgroups,
-		                 STREAM_MAX_WORKGROUPS);
-	if (o->units < 0 || o->units > STREAM_MAX_UNITS)
-		return error_set(err, ERROR_ARGUMENT, "units: %d is not in 0..%d", o->units, STREAM_MAX_UNITS);
-	if (o->profile < JIT_PROFILE_OFF || o->profile > JIT_PROFILE_EVENTS)
-		return error_set(err, ERROR_ARGUMENT, "profile: %d is not 0, 1 or 2", o->profile);
-	if (o->speculate != JIT_SPECULATE_OFF && o->speculate != JIT_SPECULATE_AUTO && !speculate_width(o->speculate))
-		return error_set(err, ERROR_ARGUMENT, "speculate: %d is not -1, 0, 4, 8 or 16", o->speculate);
-	return true;
-}
-
-static bool open_stream(jit_session *s, const jit_session_options *o, struct error *err)
+static bool open_stream(jit_session *s, const jit_card_options *card, struct error *err)
 {
 	struct device *d = s->model->device;
 	const struct stream_options so = { .registry = s->model->registry,
-		                           .launch = (enum stream_launch)o->launch,
-		                           .units = (uint32_t)o->units,
-		                           .workgroups = (uint32_t)o->workgroups };
+		                           .launch = (enum stream_launch)card->launch,
+		                           .units = (uint32_t)card->units,
+		                           .workgroups = (uint32_t)card->workgroups };
 
 	return (s->device_stream = d->stream(d, &so, err)) != NULL;
 }
@@ -197,13 +163,11 @@ static bool open_regime(jit_session *s, struct error *err)
 	return true;
 }
 
-static bool session_open(jit_session *s, jit_model *m, const jit_session_options *o, struct error *err)
+/* What is asked for, as numbers of the session. */
+static void take_options(jit_session *s, const jit_session_options *o)
 {
-	uint32_t trained = m->file.spec.context_train;
+	uint32_t trained = s->model->file.spec.context_train;
 
-	s->model = m;
-	if (!check_options(o, err))
-		return false;
 	s->context = o->context                             ? (uint32_t)o->context
 	             : trained && trained < DEFAULT_CONTEXT ? trained
 	                                                    : DEFAULT_CONTEXT;
@@ -214,33 +178,48 @@ static bool session_open(jit_session *s, jit_model *m, const jit_session_options
 	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF
 	                    : s->speculate.fixed              ? SPECULATE_FIXED
 	                                                      : SPECULATE_AUTO;
-	if (!session_kv_type(o->kv, o->kv_f32, &s->memory.kv.type, err) ||
-	    (m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err))
+	s->memory.kv.type = options_kv_type(o->kv);
+}
+
+static bool open_profile(jit_session *s, int mode, struct error *err)
+{
+	if (mode == JIT_PROFILE_OFF)
+		return true;
+	s->profile = profile_open(pool_threads(s->pool), mode == JIT_PROFILE_EVENTS, err);
+	s->device_stream->profile = s->profile;
+	return s->profile != NULL;
+}
+
+static bool session_open(jit_session *s, const jit_session_options *options, struct error *err)
+{
+	const jit_model *m = s->model;
+	jit_session_options o;
+	jit_card_options card;
+
+	if (!options_session(&o, options, err) || !options_sampling(&s->sampling.params, o.sampling, err) ||
+	    !options_card(&card, o.card, err))
 		return false;
-	s->sampling.params = o->sampling;
-	s->pool = pool_open(o->threads ? o->threads : system_default_threads(), err);
-	if (!s->pool)
-		return false;
-	if (!open_stream(s, o, err))
+	take_options(s, &o);
+	if ((m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err) ||
+	    !(s->pool = pool_open(o.threads ? o.threads : system_default_threads(), err)) ||
+	    !open_stream(s, &card, err))
 		return false;
 	s->tune_passes = m->tune_passes;
-	if (o->profile != JIT_PROFILE_OFF) {
-		s->profile = profile_open(pool_threads(s->pool), o->profile == JIT_PROFILE_EVENTS, err);
-		s->device_stream->profile = s->profile;
-	}
-	return (s->profile || o->profile == JIT_PROFILE_OFF) && open_regime(s, err);
+	return open_profile(s, o.profile, err) && open_regime(s, err);
 }
 
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err)
 {
-	static const jit_session_options defaults;
 	struct error e = { 0 };
 	jit_session *s = calloc(1, sizeof *s);
 
-	if (!s)
+	if (!s) {
 		error_set(&e, ERROR_MEMORY, "no memory for a session");
-	if (s && session_open(s, m, options ? options : &defaults, &e))
-		return s;
+	} else {
+		s->model = m;
+		if (session_open(s, options, &e))
+			return s;
+	}
 	model_report(err, &e);
 	jit_session_close(s);
 	return NULL;
@@ -679,25 +658,34 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 
 /* ---- the rest */
 
-const char *jit_session_text(jit_session *s, int32_t id, size_t *n)
+/* The bytes a token completes, in s->text. False: no memory, and the token was not taken. */
+static bool spell(jit_session *s, int32_t id, size_t *n)
 {
-	const struct tokenizer *t = s->model->file.tokenizer;
+	enum { LEAST = 64 };
 
-	*n = 0;
 	if (!s->text) {
-		if (!(s->text = malloc(64)))
-			return NULL;
-		s->text_capacity = 64;
+		if (!(s->text = malloc(LEAST)))
+			return false;
+		s->text_capacity = LEAST;
 	}
-	if (id < 0)
-		*n = tokenizer_stream_end(&s->stream, s->text);
-	else if (t) {
-		size_t got = tokenizer_stream(t, &s->stream, id, false, &s->text, &s->text_capacity);
-		if (got == SIZE_MAX)
-			return NULL;
-		*n = got;
-	}
-	return s->text;
+	*n = id < 0 ? tokenizer_stream_end(&s->stream, s->text)
+	     : s->model->file.tokenizer
+	             ? tokenizer_stream(s->model->file.tokenizer, &s->stream, id, false, &s->text, &s->text_capacity)
+	             : 0;
+	return *n != SIZE_MAX;
+}
+
+const char *jit_session_text(jit_session *s, int32_t id, size_t *n, jit_error *err)
+{
+	struct error e = { 0 };
+	size_t bytes = 0;
+
+	if (id < -1 || (id >= 0 && (uint32_t)id >= s->model->file.spec.vocab))
+		error_set(&e, ERROR_ARGUMENT, "the token %d is not in -1..%u", id, s->model->file.spec.vocab - 1);
+	else if (!spell(s, id, &bytes))
+		error_set(&e, ERROR_MEMORY, "no memory for the text of token %d", id);
+	*n = e.code == ERROR_NONE ? bytes : 0;
+	return model_report(err, &e) == JIT_OK ? s->text : NULL;
 }
 
 size_t jit_session_length(const jit_session *s) { return s->length; }
@@ -791,9 +779,17 @@ void session_force(jit_session *s, const int32_t *ids, size_t n)
 	s->n_forced = n;
 }
 
-void jit_session_set_sampling(jit_session *s, const jit_sampling *p) { s->sampling.params = *p; }
+int jit_session_set_sampling(jit_session *s, const jit_sampling *p, jit_error *err)
+{
+	struct error e = { 0 };
+	jit_sampling params;
 
-void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
+	if (options_sampling(&params, p, &e))
+		s->sampling.params = params;
+	return model_report(err, &e);
+}
+
+static void count_kernels(const jit_session *s, jit_session_stats *out)
 {
 	struct registry_counters c = { 0 };
 	struct cache_counters disk = { 0 };
@@ -801,48 +797,81 @@ void jit_session_get_stats(const jit_session *s, jit_session_stats *out)
 	registry_count(s->model->registry, &c);
 	if (s->model->cache)
 		cache_count(s->model->cache, &disk);
-	*out = (jit_session_stats){
-		.prompt_tokens = s->prompt_tokens,
-		.decode_tokens = s->decode_tokens,
-		.prompt_seconds = s->prompt_seconds,
-		.decode_seconds = s->decode_seconds,
-		.kernels = c.generated + c.from_disk + c.from_pack,
-		.kernels_generated = c.generated,
-		.kernels_from_cache = c.from_disk + c.from_pack,
-		.kernels_from_pack = c.from_pack,
-		.cache_damaged = disk.damaged + disk.failed,
-		.cache_store_failed = disk.store_failed,
-		.cache_evicted = disk.evicted,
-		.generate_seconds = 1e-9 * (double)c.generated_ns,
-		.code_bytes = c.code_bytes,
-		.kv_bytes = s->memory.kv_bytes,
-		.threads = pool_threads(s->pool),
-		.context = (int)s->context,
-		.decode_passes = s->decode_passes
-	};
+	out->kernels = c.generated + c.from_disk + c.from_pack;
+	out->kernels_generated = c.generated;
+	out->kernels_from_cache = c.from_disk + c.from_pack;
+	out->kernels_from_pack = c.from_pack;
+	out->cache_damaged = disk.damaged + disk.failed;
+	out->cache_store_failed = disk.store_failed;
+	out->cache_evicted = disk.evicted;
+	out->generate_seconds = 1e-9 * (double)c.generated_ns;
+	out->code_bytes = c.code_bytes;
 	out->kernel_stalls = s->stalls;
 	if (s->compile_ahead) {
 		struct compile_ahead_counters background;
 		compile_ahead_count(s->compile_ahead, &background);
 		out->kernels_background = background.made;
 	}
-	if (s->device_stream->count) {
-		struct stream_counters card;
-		s->device_stream->count(s->device_stream, &card);
-		out->card.launches = card.launches;
-		out->card.barriers = card.barriers;
-		out->card.instructions = card.instructions;
-		out->card.load_bytes = card.load_bytes;
-		out->card.load128_bytes = card.load128_bytes;
-		out->card.weight_bytes = card.weight_bytes;
-		out->card.cache_bytes = card.cache_bytes;
-		out->card.store_bytes = card.store_bytes;
-		out->card.scalar_bytes = card.scalar_bytes;
-	}
+}
+
+static void count_drafts(const jit_session *s, jit_session_stats *out)
+{
 	for (unsigned w = 1; w < SPECULATE_WIDTHS; w++) {
 		out->speculation[w - 1].tokens = (int)speculate_tokens[w];
 		out->speculation[w - 1].passes = s->speculate.passes[w];
 		out->drafted += out->speculation[w - 1].drafted = s->speculate.drafted[w];
 		out->accepted += out->speculation[w - 1].accepted = s->speculate.accepted[w];
 	}
+}
+
+int jit_session_get_stats(const jit_session *s, jit_session_stats *out, jit_error *err)
+{
+	struct error e = { 0 };
+	jit_session_stats stats = {
+		.prompt_tokens = s->prompt_tokens,
+		.decode_tokens = s->decode_tokens,
+		.prompt_seconds = s->prompt_seconds,
+		.decode_seconds = s->decode_seconds,
+		.kv_bytes = s->memory.kv_bytes,
+		.threads = pool_threads(s->pool),
+		.context = (int)s->context,
+		.decode_passes = s->decode_passes
+	};
+
+	count_kernels(s, &stats);
+	count_drafts(s, &stats);
+	SIZED_WRITE(jit_session_stats, out, &stats, &e);
+	return model_report(err, &e);
+}
+
+static jit_card_stats card_stats(const struct stream *stream)
+{
+	struct stream_counters c;
+
+	stream->count(stream, &c);
+	return (jit_card_stats){
+		.launches = c.launches,
+		.barriers = c.barriers,
+		.instructions = c.instructions,
+		.load_bytes = c.load_bytes,
+		.load128_bytes = c.load128_bytes,
+		.store_bytes = c.store_bytes,
+		.scalar_bytes = c.scalar_bytes,
+		.weight_bytes = c.weight_bytes,
+		.cache_bytes = c.cache_bytes
+	};
+}
+
+int jit_session_get_card_stats(const jit_session *s, jit_card_stats *out, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (!s->device_stream->count) {
+		error_set(&e, ERROR_UNSUPPORTED, "the device %s counts nothing; simulated cards do",
+		          s->model->device->facts.name);
+	} else {
+		const jit_card_stats stats = card_stats(s->device_stream);
+		SIZED_WRITE(jit_card_stats, out, &stats, &e);
+	}
+	return model_report(err, &e);
 }

@@ -2,16 +2,12 @@
 #ifndef RUNTIME_SESSION_H
 #define RUNTIME_SESSION_H
 
-#include "base/dtype.h"
 #include "base/error.h"
 #include "runtime/jitrun.h"
 
 /* The passes a session makes: of 1 to SESSION_MAX_TOKENS tokens, with the logits of none or of the last; of up to
  * SESSION_ALL_LOGITS, with the logits of all. */
 enum { SESSION_MAX_TOKENS = 1024, SESSION_ALL_LOGITS = 32 };
-
-/* The type of the KV cache that options ask for. */
-bool session_kv_type(int kv, int kv_f32, enum dtype *out, struct error *err);
 
 /* From now on the token chosen at position p is ids[p] while p < n, whatever the logits say, so that the decoding of a
  * known text can be timed; everything is computed as if it had been chosen. ids: borrowed until replaced. NULL, 0:

@@ -279,18 +279,18 @@ static void test_model(void **state)
 	char path[1024];
 	jit_error err = { 0 };
 	const int32_t ids[] = { 0, 300, 400, 500, 600 };
-	jit_session_stats stats;
+	jit_session_stats stats = JIT_SESSION_STATS();
 	(void)state;
 
 	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
-	                              &(jit_model_options){ .cache_dir = "", .jitdump = dir, .gdb = 1 }, &err);
+	                              &JIT_MODEL_OPTIONS(.cache_dir = "", .jitdump = dir, .gdb = 1), &err);
 	assert_non_null(m);
 	jit_session *s = jit_session_open(
-		m, &(jit_session_options){ .context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF }, &err);
+		m, &JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF), &err);
 	assert_non_null(s);
 	assert_int_equal(jit_session_feed(s, ids, 5, &err), JIT_OK);
 	free(jit_session_report(s, 0, &err)); /* waits for what is made in the background */
-	jit_session_get_stats(s, &stats);
+	jit_session_get_stats(s, &stats, NULL);
 	uint64_t listed = 0;
 	for (const struct jit_code_entry *e = __jit_debug_descriptor.first_entry; e; e = e->next_entry)
 		listed++;
@@ -302,7 +302,7 @@ static void test_model(void **state)
 	assert_int_equal(r.loads, stats.kernels);
 	assert_int_equal(r.bytes, stats.code_bytes);
 	assert_non_null(strstr(r.names, "matmul.q8_0.aq8_0."));
-	assert_null(jit_model_open(path, &(jit_model_options){ .jitdump = "/none/at/all" }, &err));
+	assert_null(jit_model_open(path, &JIT_MODEL_OPTIONS(.jitdump = "/none/at/all"), &err));
 	assert_int_equal(err.code, JIT_ERROR_IO);
 }
 

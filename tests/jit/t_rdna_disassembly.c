@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "programs/synth.h"
-#include "runtime/jitrun.h"
+#include "runtime/jitrun_cards.h"
 #include "tests/jit/rdna_disassembler.h"
 #include "tests/support/shared.h"
 
@@ -58,7 +58,7 @@ static void add_model(struct rdna_words *w, const char *tool, const char *target
 	assert_int_equal(fwrite(bytes, 1, n, f), n);
 	assert_int_equal(fclose(f), 0);
 	free(bytes);
-	if (jit_write_objects(model, &(jit_objects_options){ .target = target, .dir = dir }, NULL, &e) != JIT_OK)
+	if (jit_write_objects(model, &JIT_OBJECTS_OPTIONS(.target = target, .dir = dir), NULL, &e) != JIT_OK)
 		fail_msg("%s", e.message);
 	disassemble_programs(w, tool, dir);
 	unlink(model);

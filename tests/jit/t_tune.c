@@ -284,10 +284,9 @@ static void decode(const char *dir, int mode, struct told *out)
 	char path[1024];
 	jit_error err = { 0 };
 	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
-	                              &(jit_model_options){ .cache_dir = dir, .tune = mode }, &err);
+	                              &JIT_MODEL_OPTIONS(.cache_dir = dir, .tune = mode), &err);
 	assert_non_null(m);
-	jit_session *s =
-		jit_session_open(m, &(jit_session_options){ .threads = 2, .speculate = JIT_SPECULATE_OFF }, &err);
+	jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.threads = 2, .speculate = JIT_SPECULATE_OFF), &err);
 	assert_non_null(s);
 	assert_int_equal(jit_session_feed(s, prompt, 4, &err), JIT_OK);
 	for (int i = 0; i < TOKENS; i++)
@@ -557,18 +556,17 @@ static void test_search(void **state)
 
 	decode(new_dir(dir), JIT_TUNE_OFF, &off);
 	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
-	                              &(jit_model_options){ .cache_dir = "", .tune = JIT_TUNE_OFF }, &e);
+	                              &JIT_MODEL_OPTIONS(.cache_dir = "", .tune = JIT_TUNE_OFF), &e);
 	assert_non_null(m);
 	for (int i = 0; i < SEARCH_CONTEXT / 8; i++)
 		ids[i] = i + 1;
 	for (int whole = 0; whole < 2; whole++) {
 		struct found f = { 0 };
 		struct tune *t = opened(dir);
-		jit_session *s = jit_session_open(
-			m,
-			&(jit_session_options){
-				.threads = 1, .context = 2 * SEARCH_CONTEXT, .speculate = JIT_SPECULATE_OFF },
-			&e);
+		jit_session *s = jit_session_open(m,
+		                                  &JIT_SESSION_OPTIONS(.threads = 1, .context = 2 * SEARCH_CONTEXT,
+		                                                       .speculate = JIT_SPECULATE_OFF),
+		                                  &e);
 		assert_non_null(s);
 		assert_int_equal(jit_session_feed(s, ids, SEARCH_CONTEXT / 8, &e), JIT_OK);
 		struct tune *results = whole ? t : opened(NULL);

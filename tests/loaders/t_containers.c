@@ -31,8 +31,8 @@ static const struct tiny_model models[] = {
 static float *logits_of(const char *path, uint32_t vocab)
 {
 	jit_error err = { 0 };
-	jit_model_options mo = { .cache_dir = "", .threads = 1 };
-	jit_session_options so = { .context = 64, .threads = 1 };
+	jit_model_options mo = JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 1);
+	jit_session_options so = JIT_SESSION_OPTIONS(.context = 64, .threads = 1);
 	int32_t ids[PROMPT];
 	float *out = malloc(vocab * sizeof *out);
 

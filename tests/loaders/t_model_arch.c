@@ -221,15 +221,15 @@ static struct run run_model(const char *path)
 	static const int32_t prompt[] = { 1, 300, 17, 312, 40, 41, 300, 17, 99 };
 	jit_error err = { 0 };
 	struct run r = { 0 };
-	jit_model *m = jit_model_open(path, &(jit_model_options){ .cache_dir = "" }, &err);
+	jit_model *m = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = ""), &err);
 
 	if (!m)
 		fail_msg("%s: %s", path, err.message);
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 64 }, &err);
+	jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 64), &err);
 	assert_non_null(s);
 	assert_int_equal(jit_session_feed(s, prompt, sizeof prompt / sizeof *prompt, &err), JIT_OK);
-	jit_model_info info;
-	jit_model_get_info(m, &info);
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_model_get_info(m, &info, NULL);
 	r.n = (size_t)info.vocab;
 	r.logits = malloc(r.n * sizeof *r.logits);
 	memcpy(r.logits, jit_session_logits(s, &err), r.n * sizeof *r.logits);

@@ -193,9 +193,10 @@ static void read_tensors(const struct model *m)
 /* Two tokens by the interpreter. */
 static void run(struct trial *t)
 {
-	const jit_model_options how = { .device = "ref", .cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF };
+	const jit_model_options how =
+		JIT_MODEL_OPTIONS(.device = "ref", .cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF);
 	jit_error err = { 0 };
-	jit_model_info info;
+	jit_model_info info = JIT_MODEL_INFO();
 	int32_t id;
 	jit_model *m = jit_model_open(t->path, &how, &err);
 
@@ -203,9 +204,9 @@ static void run(struct trial *t)
 		refused(t, err.message);
 		return;
 	}
-	jit_model_get_info(m, &info);
+	jit_model_get_info(m, &info, NULL);
 	jit_session *s = jit_session_open(
-		m, &(jit_session_options){ .context = 8, .threads = 1, .speculate = JIT_SPECULATE_OFF }, &err);
+		m, &JIT_SESSION_OPTIONS(.context = 8, .threads = 1, .speculate = JIT_SPECULATE_OFF), &err);
 	if (s) {
 		const int32_t ids[] = { info.vocab > 1, info.vocab - 1 };
 		bool ok = jit_session_feed(s, ids, 2, &err) == JIT_OK && jit_session_next(s, &id, &err) == JIT_OK &&

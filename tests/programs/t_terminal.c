@@ -228,7 +228,7 @@ static void test_messages(void **state)
 		tiny_write(dir, "config.json", config, strlen(config));
 		free(config);
 		err = (jit_error){ 0 };
-		assert_null(jit_model_open(dir, &(jit_model_options){ .cache_dir = "" }, &err));
+		assert_null(jit_model_open(dir, &JIT_MODEL_OPTIONS(.cache_dir = ""), &err));
 		assert_non_null(strstr(err.message, "\\x"));
 		for (size_t at = 0, n = strlen(err.message); at < n;) {
 			uint32_t code = 0x1b;

@@ -52,14 +52,12 @@ static void run_token(const char *path, const char *target, struct tally *t)
 	jit_error err = { 0 };
 
 	snprintf(device, sizeof device, "sim:%s", target);
-	jit_model *m = jit_model_open(path, &(jit_model_options){ .device = device, .cache_dir = "" }, &err);
-	jit_session *s =
-		m ? jit_session_open(
-			    m,
-			    &(jit_session_options){
-				    .context = (int)t->position + 2, .batch = 1, .speculate = JIT_SPECULATE_OFF },
-			    &err)
-		  : NULL;
+	jit_model *m = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = device, .cache_dir = ""), &err);
+	jit_session *s = m ? jit_session_open(m,
+	                                      &JIT_SESSION_OPTIONS(.context = (int)t->position + 2, .batch = 1,
+	                                                           .speculate = JIT_SPECULATE_OFF),
+	                                      &err)
+	                   : NULL;
 	if (!s || !session_skip(s, t->position) || !simulator_set(session_stream(s), &sim) ||
 	    jit_session_feed(s, &id, 1, &err) != JIT_OK)
 		fail_msg("%s on %s: %s", path, target, err.message);

@@ -50,9 +50,9 @@ static void feed(jit_session *s, int n)
 
 static jit_session_stats stats_of(const jit_session *s)
 {
-	jit_session_stats stats;
+	jit_session_stats stats = JIT_SESSION_STATS();
 
-	jit_session_get_stats(s, &stats);
+	jit_session_get_stats(s, &stats, NULL);
 	return stats;
 }
 
@@ -81,10 +81,9 @@ enum { GUESSES = sizeof guesses / sizeof *guesses };
 /* A new model with nothing on disk: after the prompt the session's thread makes none. */
 static void cross(int guess, size_t position, int prompt, int batch)
 {
-	jit_model *m = open_model(&(jit_model_options){ .cache_dir = "" });
-	jit_session *s = open_session(
-		m, &(jit_session_options){
-			   .context = (int)position + 1024, .threads = 2, .batch = batch, .speculate = guess });
+	jit_model *m = open_model(&JIT_MODEL_OPTIONS(.cache_dir = ""));
+	jit_session *s = open_session(m, &JIT_SESSION_OPTIONS(.context = (int)position + 1024, .threads = 2,
+	                                                      .batch = batch, .speculate = guess));
 
 	if (position)
 		assert_true(session_skip(s, position));
@@ -123,8 +122,8 @@ static void test_none_between_tokens(void **state)
 /* The comparison can fail: a dump is of kernels in the order of their use, so nothing is made ahead then. */
 static void test_counts_stalls(void **state)
 {
-	jit_model *m = open_model(&(jit_model_options){ .cache_dir = "", .dump_ir = "/dev/null" });
-	jit_session *s = open_session(m, &(jit_session_options){ .context = 256, .threads = 1 });
+	jit_model *m = open_model(&JIT_MODEL_OPTIONS(.cache_dir = "", .dump_ir = "/dev/null"));
+	jit_session *s = open_session(m, &JIT_SESSION_OPTIONS(.context = 256, .threads = 1));
 	(void)state;
 
 	write_tokens(s, PROMPT, 4, NULL);
@@ -136,11 +135,11 @@ static void test_counts_stalls(void **state)
 
 static void test_nothing_to_do(void **state)
 {
-	jit_model *m = open_model(&(jit_model_options){ .cache_dir = "", .tune = JIT_TUNE_OFF });
+	jit_model *m = open_model(&JIT_MODEL_OPTIONS(.cache_dir = "", .tune = JIT_TUNE_OFF));
 	(void)state;
 
 	for (int i = 0; i < 3; i++) {
-		jit_session *s = open_session(m, &(jit_session_options){ .context = 256, .threads = 1 });
+		jit_session *s = open_session(m, &JIT_SESSION_OPTIONS(.context = 256, .threads = 1));
 		write_tokens(s, PROMPT, 4, NULL);
 		session_rest(s);
 		assert_true(i == 0 ? stats_of(s).kernels_background > 0 : stats_of(s).kernels_background == 0);
@@ -160,8 +159,8 @@ static void test_closed_at_once(void **state)
 
 	assert_non_null(mkdtemp(dir));
 	for (int i = 0; i < 3; i++) {
-		jit_model *m = open_model(&(jit_model_options){ .cache_dir = dir });
-		jit_session *s = open_session(m, &(jit_session_options){ .context = 256, .threads = 1 });
+		jit_model *m = open_model(&JIT_MODEL_OPTIONS(.cache_dir = dir));
+		jit_session *s = open_session(m, &JIT_SESSION_OPTIONS(.context = 256, .threads = 1));
 		if (i > 0) {
 			session_rest(s);
 			made = stats_of(s).kernels_background;
@@ -175,8 +174,8 @@ static void test_closed_at_once(void **state)
 	snprintf(command, sizeof command, "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);
 	for (int i = 0; i < 20; i++) { /* and without a cache drops it */
-		jit_model *m = open_model(&(jit_model_options){ .cache_dir = "" });
-		jit_session *s = open_session(m, &(jit_session_options){ .context = 256, .threads = 1 + i % 2 });
+		jit_model *m = open_model(&JIT_MODEL_OPTIONS(.cache_dir = ""));
+		jit_session *s = open_session(m, &JIT_SESSION_OPTIONS(.context = 256, .threads = 1 + i % 2));
 		if (i % 4 == 3)
 			feed(s, i);
 		jit_session_close(s);
@@ -212,12 +211,12 @@ static void test_general_kernels(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
-		compare(&(jit_model_options){ .cache_dir = "" }, (jit_session_options){ .threads = 2 }, prompts[i]);
-	compare(&(jit_model_options){ .cache_dir = "", .isa = "avx2" }, (jit_session_options){ .threads = 1 }, 77);
-	compare(&(jit_model_options){ .cache_dir = "", .f32_activations = 1 },
-	        (jit_session_options){ .threads = 2, .kv = JIT_KV_F32 }, 77);
-	compare(&(jit_model_options){ .cache_dir = "" },
-	        (jit_session_options){ .threads = 2, .kv = JIT_KV_Q8_0, .batch = 33 }, 77);
+		compare(&JIT_MODEL_OPTIONS(.cache_dir = ""), JIT_SESSION_OPTIONS(.threads = 2), prompts[i]);
+	compare(&JIT_MODEL_OPTIONS(.cache_dir = "", .isa = "avx2"), JIT_SESSION_OPTIONS(.threads = 1), 77);
+	compare(&JIT_MODEL_OPTIONS(.cache_dir = "", .f32_activations = 1),
+	        JIT_SESSION_OPTIONS(.threads = 2, .kv = JIT_KV_F32), 77);
+	compare(&JIT_MODEL_OPTIONS(.cache_dir = ""), JIT_SESSION_OPTIONS(.threads = 2, .kv = JIT_KV_Q8_0, .batch = 33),
+	        77);
 }
 
 /* They are other kernels, and few. */
@@ -227,9 +226,9 @@ static void test_general_kernels_are_few(void **state)
 	(void)state;
 
 	for (int general = 0; general < 2; general++) {
-		jit_model *m = open_model(&(jit_model_options){ .cache_dir = "", .tune = JIT_TUNE_OFF });
+		jit_model *m = open_model(&JIT_MODEL_OPTIONS(.cache_dir = "", .tune = JIT_TUNE_OFF));
 		jit_session *s = open_session(
-			m, &(jit_session_options){ .context = 512, .threads = 1, .speculate = JIT_SPECULATE_OFF });
+			m, &JIT_SESSION_OPTIONS(.context = 512, .threads = 1, .speculate = JIT_SPECULATE_OFF));
 		if (general)
 			session_pin_general(s);
 		write_tokens(s, 17, 1, NULL);
@@ -252,11 +251,10 @@ static void test_seen(void **state)
 
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/trace", dir);
-	jit_model *m = open_model(&(jit_model_options){ .cache_dir = "" });
-	jit_session *s = open_session(
-		m,
-		&(jit_session_options){
-			.context = 256, .threads = 1, .speculate = JIT_SPECULATE_OFF, .profile = JIT_PROFILE_EVENTS });
+	jit_model *m = open_model(&JIT_MODEL_OPTIONS(.cache_dir = ""));
+	jit_session *s =
+		open_session(m, &JIT_SESSION_OPTIONS(.context = 256, .threads = 1, .speculate = JIT_SPECULATE_OFF,
+	                                             .profile = JIT_PROFILE_EVENTS));
 	write_tokens(s, PROMPT, STEPS, NULL);
 	char *report = jit_session_report(s, 0, &err), line[80];
 	assert_non_null(report);

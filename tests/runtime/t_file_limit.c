@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "jit/store/cache.h"
-#include "runtime/jitrun.h"
+#include "runtime/jitrun_cards.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 
@@ -43,10 +43,8 @@ static int said(int status, const jit_error *err)
  * written. */
 static int run_model(jit_model_options *o, const char *trace)
 {
-	const jit_session_options so = { .context = 64,
-		                         .threads = 2,
-		                         .speculate = JIT_SPECULATE_OFF,
-		                         .profile = trace ? JIT_PROFILE_EVENTS : JIT_PROFILE_OFF };
+	const jit_session_options so = JIT_SESSION_OPTIONS(.context = 64, .threads = 2, .speculate = JIT_SPECULATE_OFF,
+	                                                   .profile = trace ? JIT_PROFILE_EVENTS : JIT_PROFILE_OFF);
 	const int32_t ids[] = { 1, 2, 3, 4, 1 };
 	jit_error err = { 0 };
 	int32_t id;
@@ -70,20 +68,19 @@ static int run_model(jit_model_options *o, const char *trace)
 	return result;
 }
 
-static int dump_ir(void) { return run_model(&(jit_model_options){ .dump_ir = made, .tune = JIT_TUNE_OFF }, NULL); }
-static int dump_asm(void) { return run_model(&(jit_model_options){ .dump_asm = made, .tune = JIT_TUNE_OFF }, NULL); }
-static int jitdump(void) { return run_model(&(jit_model_options){ .jitdump = dir, .tune = JIT_TUNE_OFF }, NULL); }
-static int perf_map(void) { return run_model(&(jit_model_options){ .perf_map = 1, .tune = JIT_TUNE_OFF }, NULL); }
-static int trace(void) { return run_model(&(jit_model_options){ .tune = JIT_TUNE_OFF }, made); }
+static int dump_ir(void) { return run_model(&JIT_MODEL_OPTIONS(.dump_ir = made, .tune = JIT_TUNE_OFF), NULL); }
+static int dump_asm(void) { return run_model(&JIT_MODEL_OPTIONS(.dump_asm = made, .tune = JIT_TUNE_OFF), NULL); }
+static int jitdump(void) { return run_model(&JIT_MODEL_OPTIONS(.jitdump = dir, .tune = JIT_TUNE_OFF), NULL); }
+static int perf_map(void) { return run_model(&JIT_MODEL_OPTIONS(.perf_map = 1, .tune = JIT_TUNE_OFF), NULL); }
+static int trace(void) { return run_model(&JIT_MODEL_OPTIONS(.tune = JIT_TUNE_OFF), made); }
 /* A cache that cannot be written is no failure. */
-static int cache(void) { return run_model(&(jit_model_options){ .cache_dir = dir }, NULL); }
+static int cache(void) { return run_model(&JIT_MODEL_OPTIONS(.cache_dir = dir), NULL); }
 
 static int objects(void)
 {
 	jit_error err = { 0 };
 
-	return said(jit_write_objects(model, &(jit_objects_options){ .target = "gfx1100", .dir = dir }, NULL, &err),
-	            &err);
+	return said(jit_write_objects(model, &JIT_OBJECTS_OPTIONS(.target = "gfx1100", .dir = dir), NULL, &err), &err);
 }
 
 static int pack(void)
@@ -205,7 +202,7 @@ static int make_model(void **unused)
 	if (mkdir(model, 0700) || mkdir(kept, 0700))
 		return -1;
 	tiny_write_hf(model, &tiny_least);
-	return run_model(&(jit_model_options){ .cache_dir = kept }, NULL) == WRITTEN ? 0 : -1;
+	return run_model(&JIT_MODEL_OPTIONS(.cache_dir = kept), NULL) == WRITTEN ? 0 : -1;
 }
 
 static int remove_model(void **unused)

@@ -58,8 +58,7 @@ static jit_model *open_changed(void (*change)(uint8_t *file), const char *device
 	free(file);
 	free(config);
 	jit_model *m = jit_model_open(
-		dir, &(jit_model_options){ .device = device, .cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF },
-		&err);
+		dir, &JIT_MODEL_OPTIONS(.device = device, .cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF), &err);
 	if (!m)
 		fail_msg("%s", err.message);
 	return m;
@@ -68,11 +67,10 @@ static jit_model *open_changed(void (*change)(uint8_t *file), const char *device
 static jit_session *open_session(jit_model *m, int speculate)
 {
 	jit_error err = { 0 };
-	jit_session *s = jit_session_open(
-		m,
-		&(jit_session_options){
-			.context = 200, .threads = 1, .kv_f32 = 1, .speculate = speculate, .batch = 16 },
-		&err);
+	jit_session *s = jit_session_open(m,
+	                                  &JIT_SESSION_OPTIONS(.context = 200, .threads = 1, .kv = JIT_KV_F32,
+	                                                       .speculate = speculate, .batch = 16),
+	                                  &err);
 
 	if (!s)
 		fail_msg("%s", err.message);
@@ -223,7 +221,7 @@ static size_t run_until_error(jit_model *m, int speculate, size_t leave, jit_err
 	enum { MOST = 160, FED = 30 };
 	int32_t ids[MOST], id;
 	jit_session *s = open_session(m, speculate);
-	jit_session_stats stats;
+	jit_session_stats stats = JIT_SESSION_STATS();
 	int status;
 
 	for (size_t i = 0; i < MOST; i++)
@@ -239,7 +237,7 @@ static size_t run_until_error(jit_model *m, int speculate, size_t leave, jit_err
 		assert_int_equal(jit_session_next(s, &id, &again), status); /* asked again, it says the same */
 		assert_string_equal(again.message, err->message);
 	}
-	jit_session_get_stats(s, &stats);
+	jit_session_get_stats(s, &stats, NULL);
 	*accepted = stats.accepted;
 	jit_session_close(s);
 	return length;

@@ -20,7 +20,7 @@ static const volatile sig_atomic_t never;
 static jit_model *open_model(const char *path, bool f32)
 {
 	jit_error err = { 0 };
-	jit_model *m = jit_model_open(path, &(jit_model_options){ .cache_dir = "", .f32_activations = f32 }, &err);
+	jit_model *m = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = "", .f32_activations = f32), &err);
 	if (!m)
 		fail_msg("%s", err.message);
 	return m;
@@ -29,7 +29,7 @@ static jit_model *open_model(const char *path, bool f32)
 static jit_session *open_session_kv(jit_model *m, int context, int kv)
 {
 	jit_error err = { 0 };
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = context, .kv = kv }, &err);
+	jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = context, .kv = kv), &err);
 	if (!s)
 		fail_msg("%s", err.message);
 	return s;
@@ -93,11 +93,11 @@ static float *logits_of(const char *path, const int32_t *ids, size_t n, size_t c
 {
 	jit_error err = { 0 };
 	jit_model *m = open_model(path, false);
-	jit_model_info info;
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 512, .threads = threads }, &err);
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 512, .threads = threads), &err);
 
 	assert_non_null(s);
-	jit_model_get_info(m, &info);
+	jit_model_get_info(m, &info, NULL);
 	for (size_t i = 0; i < n; i += chunk)
 		assert_int_equal(jit_session_feed(s, ids + i, n - i < chunk ? n - i : chunk, &err), JIT_OK);
 	const float *l = jit_session_logits(s, &err);
@@ -226,13 +226,13 @@ static void test_scores(void **state)
 	jit_error err = { 0 };
 	jit_model *m = open_model(source_path(path, "models/tale-q8_0.gguf"), false);
 	jit_session *fed = open_session(m, 100), *scored = open_session(m, 100);
-	jit_model_info info;
+	jit_model_info info = JIT_MODEL_INFO();
 	float score[N];
 	int32_t *ids;
 	size_t n;
 	(void)state;
 
-	jit_model_get_info(m, &info);
+	jit_model_get_info(m, &info, NULL);
 	assert_int_equal(jit_model_tokenize(m, tale, sizeof tale - 1, 1, 0, &ids, &n, &err), JIT_OK);
 	assert_true(n > N);
 	assert_int_equal(jit_session_score(scored, ids, 5, score, &err), JIT_OK);

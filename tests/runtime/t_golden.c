@@ -93,13 +93,13 @@ static void check_run(jit_session *s, json_t *run, const char *folder, const cha
 
 /* tolerance: of the largest logit; margin_floor: absolute, below it a tie may fall the other way. model: a folder, or a
  * file in one. */
-static void check_model(const char *model, const char *device, int kv_f32, double tolerance, double margin_floor,
+static void check_model(const char *model, const char *device, int kv, double tolerance, double margin_floor,
                         size_t most_runs)
 {
 	char path[1100], folder[1024];
 	jit_error err = { 0 };
-	jit_model_options mo = { .device = device, .cache_dir = "" };
-	jit_session_options so = { .context = 512, .kv_f32 = kv_f32 };
+	jit_model_options mo = JIT_MODEL_OPTIONS(.device = device, .cache_dir = "");
+	jit_session_options so = JIT_SESSION_OPTIONS(.context = 512, .kv = kv);
 
 	const char *file = strstr(model, ".gguf") ? strrchr(model, '/') : NULL;
 	snprintf(folder, sizeof folder, "%.*s", file ? (int)(file - model) : (int)strlen(model), model);
@@ -137,7 +137,7 @@ static void test_golden_f32_cache(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof golden / sizeof *golden; i++)
 		if (shared_path(model_folder, golden[i]))
-			check_model(model_folder, "cpu", 1, 2e-4, 0, SIZE_MAX);
+			check_model(model_folder, "cpu", JIT_KV_F32, 2e-4, 0, SIZE_MAX);
 }
 
 static void test_golden_f16_cache(void **state)
@@ -145,7 +145,7 @@ static void test_golden_f16_cache(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof golden / sizeof *golden; i++)
 		if (shared_path(model_folder, golden[i]))
-			check_model(model_folder, "cpu", 0, 2e-3, 0, SIZE_MAX);
+			check_model(model_folder, "cpu", JIT_KV_F16, 2e-3, 0, SIZE_MAX);
 }
 
 static void test_golden_reference_device(void **state)
@@ -153,7 +153,7 @@ static void test_golden_reference_device(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof golden / sizeof *golden && !test_quick(); i++)
 		if (shared_path(model_folder, golden[i]))
-			check_model(model_folder, "ref", 1, 2e-4, 0, 2);
+			check_model(model_folder, "ref", JIT_KV_F32, 2e-4, 0, 2);
 }
 
 static void test_tales(void **state)
@@ -162,7 +162,7 @@ static void test_tales(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof tale / sizeof *tale; i++)
 		if (shared_path(model_folder, tale[i]))
-			check_model(model_folder, "cpu", 1, 2e-4, 0, SIZE_MAX);
+			check_model(model_folder, "cpu", JIT_KV_F32, 2e-4, 0, SIZE_MAX);
 }
 
 /* stories260K: the greedy text of an independent engine. */
@@ -182,8 +182,8 @@ static void test_stories(void **state)
 		*want_prompt = read_ids(json_object_get(g, "prompt_ids"), &n_ids);
 	for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
 		jit_error err = { 0 };
-		jit_model_options mo = { .cache_dir = "" };
-		jit_session_options so = { .context = 512, .kv_f32 = 1 };
+		jit_model_options mo = JIT_MODEL_OPTIONS(.cache_dir = "");
+		jit_session_options so = JIT_SESSION_OPTIONS(.context = 512, .kv = JIT_KV_F32);
 		snprintf(relative, sizeof relative, "data/stories260K/%s", file[i]);
 		if (!shared_path(path, relative))
 			continue;

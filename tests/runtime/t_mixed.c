@@ -28,20 +28,16 @@ static struct opened open_one(const char *path, const char *device, const char *
 {
 	jit_error err = { 0 };
 	struct opened o = { .model = jit_model_open(path,
-		                                    &(jit_model_options){ .device = device,
-		                                                          .isa = isa,
-		                                                          .cache_dir = "",
-		                                                          .tune = JIT_TUNE_OFF,
-		                                                          .f32_activations = f32 },
+		                                    &JIT_MODEL_OPTIONS(.device = device, .isa = isa, .cache_dir = "",
+		                                                       .tune = JIT_TUNE_OFF, .f32_activations = f32),
 		                                    &err) };
 
 	if (!o.model)
 		fail_msg("%s %s: %s", device, isa, err.message);
-	o.session = jit_session_open(
-		o.model,
-		&(jit_session_options){
-			.context = LONGEST, .batch = LONGEST, .threads = 2, .speculate = JIT_SPECULATE_OFF },
-		&err);
+	o.session = jit_session_open(o.model,
+	                             &JIT_SESSION_OPTIONS(.context = LONGEST, .batch = LONGEST, .threads = 2,
+	                                                  .speculate = JIT_SPECULATE_OFF),
+	                             &err);
 	if (!o.session)
 		fail_msg("%s %s: %s", device, isa, err.message);
 	return o;

@@ -28,11 +28,11 @@ struct run {
 static struct run run(const char *path, const struct how *h)
 {
 	jit_error err = { 0 };
-	jit_model_options mo = {
-		.device = h->device, .isa = h->isa, .cache_dir = "", .threads = 1, .bounded_numerics = h->bounded
-	};
-	jit_session_options so = { .context = 64, .threads = 1, .batch = h->batch, .speculate = JIT_SPECULATE_OFF };
-	jit_model_info info;
+	jit_model_options mo = JIT_MODEL_OPTIONS(.device = h->device, .isa = h->isa, .cache_dir = "", .threads = 1,
+	                                         .bounded_numerics = h->bounded);
+	jit_session_options so =
+		JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .batch = h->batch, .speculate = JIT_SPECULATE_OFF);
+	jit_model_info info = JIT_MODEL_INFO();
 	int32_t prompt[MOST];
 	struct run r;
 
@@ -40,7 +40,7 @@ static struct run run(const char *path, const struct how *h)
 	jit_session *s = m ? jit_session_open(m, &so, &err) : NULL;
 	if (!s)
 		fail_msg("%s: %s", path, err.message);
-	jit_model_get_info(m, &info);
+	jit_model_get_info(m, &info, NULL);
 	r.vocab = (size_t)info.vocab;
 	for (int i = 0; i < h->prompt; i++)
 		prompt[i] = (int32_t)((unsigned)(i * 37 + 11) % (unsigned)info.vocab);
@@ -136,16 +136,12 @@ static void check_scores(const char *path)
 
 	for (int bounded = 0; bounded < 2; bounded++) {
 		jit_error err = { 0 };
-		jit_model *m = jit_model_open(
-			path,
-			&(jit_model_options){ .device = "ref",
-		                              .isa = "gfx1100",
-		                              .cache_dir = "",
-		                              .threads = 1,
-		                              .bounded_numerics = bounded },
-			&err);
+		jit_model *m = jit_model_open(path,
+		                              &JIT_MODEL_OPTIONS(.device = "ref", .isa = "gfx1100", .cache_dir = "",
+		                                                 .threads = 1, .bounded_numerics = bounded),
+		                              &err);
 		jit_session *s =
-			m ? jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1 }, &err) : NULL;
+			m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 64, .threads = 1), &err) : NULL;
 		if (!s)
 			fail_msg("%s: %s", path, err.message);
 		for (int i = 0; i < MOST; i++)

@@ -17,7 +17,7 @@
 #include "jit/key.h"
 #include "jit/rdna/program.h"
 #include "kernels-templates/templates.h"
-#include "runtime/jitrun.h"
+#include "runtime/jitrun_cards.h"
 #include "runtime/device/program.h"
 #include "sim/sim.h"
 
@@ -114,7 +114,7 @@ static void write_objects(const char *model, const char *folder, const char *tar
 {
 	jit_error err = { 0 };
 
-	if (jit_write_objects(model, &(jit_objects_options){ .target = target, .dir = folder }, made, &err) != JIT_OK)
+	if (jit_write_objects(model, &JIT_OBJECTS_OPTIONS(.target = target, .dir = folder), made, &err) != JIT_OK)
 		fail_msg("%s", err.message);
 }
 
@@ -128,7 +128,7 @@ static void test_files(void **state)
 	for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
 		char name[64];
 		size_t kernels = 0, passes = 0;
-		jit_objects made, again;
+		jit_objects made = JIT_OBJECTS(), again = JIT_OBJECTS();
 		snprintf(name, sizeof name, "a-%s", targets[t]);
 		write_objects(model, in_dir(first, name), targets[t], &made);
 		name[0] = 'b';
@@ -164,13 +164,12 @@ static void test_refusals(void **state)
 	(void)state;
 
 	write_header(model);
-	refused("avx2", model, &(jit_objects_options){ .target = "avx2", .dir = dir });
-	refused("gfx1200", model, &(jit_objects_options){ .target = "gfx906", .dir = dir });
-	refused("directory", model, &(jit_objects_options){ .target = "gfx1100" });
+	refused("avx2", model, &JIT_OBJECTS_OPTIONS(.target = "avx2", .dir = dir));
+	refused("gfx1200", model, &JIT_OBJECTS_OPTIONS(.target = "gfx906", .dir = dir));
+	refused("directory", model, &JIT_OBJECTS_OPTIONS(.target = "gfx1100"));
 	refused("header.gguf/x", model,
-	        &(jit_objects_options){ .target = "gfx1100", .dir = in_dir(there, "header.gguf/x") });
-	refused("nothing.gguf", in_dir(there, "nothing.gguf"),
-	        &(jit_objects_options){ .target = "gfx1100", .dir = dir });
+	        &JIT_OBJECTS_OPTIONS(.target = "gfx1100", .dir = in_dir(there, "header.gguf/x")));
+	refused("nothing.gguf", in_dir(there, "nothing.gguf"), &JIT_OBJECTS_OPTIONS(.target = "gfx1100", .dir = dir));
 }
 
 /* From one phase that uses LDS to the next, the waves of a workgroup have met: in one of the phases from the first on.

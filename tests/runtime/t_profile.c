@@ -43,11 +43,10 @@ static void run(int profile, const char *device, struct told *out)
 	char path[1024];
 	jit_error err = { 0 };
 	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
-	                              &(jit_model_options){ .cache_dir = "", .device = device }, &err);
+	                              &JIT_MODEL_OPTIONS(.cache_dir = "", .device = device), &err);
 	assert_non_null(m);
 	jit_session *s = jit_session_open(
-		m, &(jit_session_options){ .threads = THREADS, .profile = profile, .speculate = JIT_SPECULATE_OFF },
-		&err);
+		m, &JIT_SESSION_OPTIONS(.threads = THREADS, .profile = profile, .speculate = JIT_SPECULATE_OFF), &err);
 	assert_non_null(s);
 
 	assert_int_equal(jit_session_feed(s, prompt, PROMPT, &err), JIT_OK);

@@ -405,7 +405,7 @@ static void test_sampling(void **state)
 	logits[100] = logf(0.3f);
 	logits[3] = logf(0.1f);
 	assert_int_equal(sampling_choose(&s, logits, NULL, 0), 7); /* greedy */
-	s.params = (jit_sampling){ .temperature = 1, .seed = 5 };
+	s.params = JIT_SAMPLING(.temperature = 1, .seed = 5);
 	for (size_t i = 0; i < DRAWS; i++)
 		count[sampling_choose(&s, logits, NULL, i)]++;
 	assert_true(fabs(count[7] / (double)DRAWS - 0.6) < 0.02 && fabs(count[100] / (double)DRAWS - 0.3) < 0.02 &&
@@ -441,10 +441,10 @@ static void test_sampling(void **state)
 	/* ties go to the lowest id; the penalty moves a seen token down, once however often it was seen, and only one
 	 * of the last so many */
 	float flat[N] = { 0 };
-	s.params = (jit_sampling){ 0 };
+	s.params = JIT_SAMPLING();
 	assert_int_equal(sampling_choose(&s, flat, NULL, 0), 0);
 	int32_t history[] = { 7, 7, 7 };
-	s.params = (jit_sampling){ .repeat_penalty = 3 };
+	s.params = JIT_SAMPLING(.repeat_penalty = 3);
 	for (int i = 0; i < N; i++)
 		flat[i] = 1;
 	flat[7] = 2;

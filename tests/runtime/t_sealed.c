@@ -63,7 +63,7 @@ static jit_model *open_model(const char *cache, int sealed)
 {
 	jit_error err = { 0 };
 	jit_model *m = jit_model_open(model_path,
-	                              &(jit_model_options){ .cache_dir = cache, .sealed = sealed, .threads = 1 }, &err);
+	                              &JIT_MODEL_OPTIONS(.cache_dir = cache, .sealed = sealed, .threads = 1), &err);
 	if (!m)
 		fail_msg("%s", err.message);
 	return m;
@@ -78,8 +78,7 @@ struct result {
 static bool run(jit_model *m, int kv, int speculate, struct result *out, jit_error *err)
 {
 	jit_session *s = jit_session_open(
-		m,
-		&(jit_session_options){ .context = 2 * PROMPT + STEPS, .kv = kv, .speculate = speculate, .threads = 2 },
+		m, &JIT_SESSION_OPTIONS(.context = 2 * PROMPT + STEPS, .kv = kv, .speculate = speculate, .threads = 2),
 		err);
 	int32_t prompt[PROMPT];
 	bool ok = s != NULL;
@@ -163,18 +162,18 @@ static void test_nothing_to_run(void **state)
 	make_pack(path, other, NULL);
 	char says[64];
 	snprintf(says, sizeof says, "target is %s, not %s", other->name, t->name);
-	refused(&(jit_model_options){ .cache_dir = path, .sealed = 1 }, JIT_ERROR_UNSUPPORTED, says);
+	refused(&JIT_MODEL_OPTIONS(.cache_dir = path, .sealed = 1), JIT_ERROR_UNSUPPORTED, says);
 	snprintf(empty, sizeof empty, "%s/empty", dir);
 	assert_int_equal(mkdir(empty, 0700), 0);
-	refused(&(jit_model_options){ .cache_dir = empty, .sealed = 1 }, JIT_ERROR_UNSUPPORTED,
+	refused(&JIT_MODEL_OPTIONS(.cache_dir = empty, .sealed = 1), JIT_ERROR_UNSUPPORTED,
 	        "the cache has no kernels at all");
 	assert_int_equal(rmdir(empty), 0);
-	refused(&(jit_model_options){ .cache_dir = empty, .sealed = 1 }, JIT_ERROR_IO, "empty");
+	refused(&JIT_MODEL_OPTIONS(.cache_dir = empty, .sealed = 1), JIT_ERROR_IO, "empty");
 	assert_int_equal(access(empty, F_OK), -1);
-	refused(&(jit_model_options){ .cache_dir = "", .sealed = 1 }, JIT_ERROR_ARGUMENT, "there is no cache");
-	refused(&(jit_model_options){ .cache_dir = pack, .sealed = 1, .device = "ref" }, JIT_ERROR_ARGUMENT,
+	refused(&JIT_MODEL_OPTIONS(.cache_dir = "", .sealed = 1), JIT_ERROR_ARGUMENT, "there is no cache");
+	refused(&JIT_MODEL_OPTIONS(.cache_dir = pack, .sealed = 1, .device = "ref"), JIT_ERROR_ARGUMENT,
 	        "only the device cpu");
-	refused(&(jit_model_options){ .cache_dir = pack, .sealed = 1, .dump_ir = "/dev/null" }, JIT_ERROR_ARGUMENT,
+	refused(&JIT_MODEL_OPTIONS(.cache_dir = pack, .sealed = 1, .dump_ir = "/dev/null"), JIT_ERROR_ARGUMENT,
 	        "could be dumped");
 	assert_int_equal(unlink(path), 0);
 }

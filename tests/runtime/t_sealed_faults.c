@@ -89,7 +89,7 @@ static int32_t expected[STEPS];
 static bool write_text(jit_model *m, int kv, int32_t out[STEPS], jit_error *err)
 {
 	static const int32_t prompt[PROMPT] = { 1, 5, 2, 9, 11 };
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 64, .kv = kv, .threads = 1 }, err);
+	jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 64, .kv = kv, .threads = 1), err);
 	bool ok = s && jit_session_feed(s, prompt, PROMPT, err) == JIT_OK;
 
 	for (int i = 0; ok && i < STEPS; i++)
@@ -136,8 +136,8 @@ static int open_under_fault(const struct run *r)
 	fault.on = r->on;
 	fault.left = r->at;
 	fault.armed = true;
-	jit_model *m = jit_model_open(model_path,
-	                              &(jit_model_options){ .cache_dir = r->cache, .sealed = 1, .threads = 1 }, &err);
+	jit_model *m =
+		jit_model_open(model_path, &JIT_MODEL_OPTIONS(.cache_dir = r->cache, .sealed = 1, .threads = 1), &err);
 	fault.armed = false;
 	if (m && fault.left > 0)
 		return NOT_REACHED;
@@ -276,7 +276,7 @@ static int set_up(void **unused)
 	tiny_write(dir, "tiny.gguf", gguf, n);
 	free(gguf);
 	make_kernels();
-	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = "", .threads = 1 }, &e);
+	jit_model *m = jit_model_open(model_path, &JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 1), &e);
 	if (!m || !write_text(m, JIT_KV_F16, expected, &e))
 		fail_msg("%s", e.message);
 	jit_model_close(m);

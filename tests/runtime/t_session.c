@@ -20,20 +20,18 @@ enum { N_PROMPT = sizeof prompt / sizeof *prompt, VOCAB = 4096, STEPS = 6 };
 
 struct how {
 	const char *device, *isa, *cache;
-	int threads, chunk, batch, f32_activations, kv_f32, kv;
+	int threads, chunk, batch, f32_activations, kv;
 };
 
 /* Feeds the prompt as `how` says, then takes STEPS greedy tokens; out gets the logits after every step. */
 static void run(const struct how *h, float out[STEPS + 1][VOCAB])
 {
 	jit_error err = { 0 };
-	jit_model_options mo = { .device = h->device,
-		                 .isa = h->isa,
-		                 .cache_dir = h->cache ? h->cache : "",
-		                 .f32_activations = h->f32_activations };
-	jit_session_options so = {
-		.context = 128, .threads = h->threads, .batch = h->batch, .kv_f32 = h->kv_f32, .kv = h->kv
-	};
+	jit_model_options mo =
+		JIT_MODEL_OPTIONS(.device = h->device, .isa = h->isa, .cache_dir = h->cache ? h->cache : "",
+	                          .f32_activations = h->f32_activations);
+	jit_session_options so =
+		JIT_SESSION_OPTIONS(.context = 128, .threads = h->threads, .batch = h->batch, .kv = h->kv);
 	jit_model *m = jit_model_open(model_path, &mo, &err);
 	if (!m)
 		fail_msg("%s", err.message);
@@ -79,8 +77,8 @@ static void test_same_bits(void **state)
 static void test_same_bits_f32(void **state)
 {
 	(void)state;
-	run(&(struct how){ .threads = 1, .chunk = N_PROMPT, .f32_activations = 1, .kv_f32 = 1 }, want);
-	run(&(struct how){ .threads = 2, .chunk = 3, .f32_activations = 1, .kv_f32 = 1 }, got);
+	run(&(struct how){ .threads = 1, .chunk = N_PROMPT, .f32_activations = 1, .kv = JIT_KV_F32 }, want);
+	run(&(struct how){ .threads = 2, .chunk = 3, .f32_activations = 1, .kv = JIT_KV_F32 }, got);
 	assert_memory_equal(got, want, sizeof want);
 	run(&(struct how){ .threads = 2, .chunk = 3 }, got);
 	assert_true(memcmp(got, want, sizeof want) !=
@@ -120,8 +118,8 @@ static void test_reference_device(void **state)
 	run(&(struct how){ .device = "ref", .isa = "avx512vnni", .threads = 2, .chunk = 5 },
 	    got); /* interpreted: no CPU lacks it */
 	assert_memory_equal(got, want, sizeof want);
-	run(&(struct how){ .threads = 1, .chunk = N_PROMPT, .f32_activations = 1, .kv_f32 = 1 }, want);
-	run(&(struct how){ .device = "ref", .threads = 2, .chunk = 9, .f32_activations = 1, .kv_f32 = 1 }, got);
+	run(&(struct how){ .threads = 1, .chunk = N_PROMPT, .f32_activations = 1, .kv = JIT_KV_F32 }, want);
+	run(&(struct how){ .device = "ref", .threads = 2, .chunk = 9, .f32_activations = 1, .kv = JIT_KV_F32 }, got);
 	assert_memory_equal(got, want, sizeof want);
 }
 
@@ -133,14 +131,16 @@ static void test_every_isa(void **state)
 	unsigned ran = 0;
 	(void)state;
 	for (int f32 = 0; f32 < 2; f32++) {
-		run(
-			&(struct how){
-				.isa = "avx2", .threads = 1, .chunk = N_PROMPT, .f32_activations = f32, .kv_f32 = f32 },
-			want);
+		run(&(struct how){ .isa = "avx2",
+		                   .threads = 1,
+		                   .chunk = N_PROMPT,
+		                   .f32_activations = f32,
+		                   .kv = f32 ? JIT_KV_F32 : JIT_KV_F16 },
+		    want);
 		for (size_t i = 1; i < sizeof isa / sizeof *isa; i++) {
 			jit_error err = { 0 };
-			jit_model *m = jit_model_open(model_path,
-			                              &(jit_model_options){ .isa = isa[i], .cache_dir = "" }, &err);
+			jit_model *m =
+				jit_model_open(model_path, &JIT_MODEL_OPTIONS(.isa = isa[i], .cache_dir = ""), &err);
 			if (!m) {
 				assert_non_null(strstr(err.message, isa[i]));
 				assert_int_equal(err.code, JIT_ERROR_DEVICE);
@@ -151,14 +151,14 @@ static void test_every_isa(void **state)
 			                   .threads = 1,
 			                   .chunk = N_PROMPT,
 			                   .f32_activations = f32,
-			                   .kv_f32 = f32 },
+			                   .kv = f32 ? JIT_KV_F32 : JIT_KV_F16 },
 			    got);
 			assert_memory_equal(got, want, sizeof want);
 			run(&(struct how){ .isa = isa[i],
 			                   .threads = 3,
 			                   .chunk = 5,
 			                   .f32_activations = f32,
-			                   .kv_f32 = f32 },
+			                   .kv = f32 ? JIT_KV_F32 : JIT_KV_F16 },
 			    got);
 			assert_memory_equal(got, want, sizeof want);
 			ran++;
@@ -179,11 +179,11 @@ static void test_cold_and_warm_cache(void **state)
 	run(&(struct how){ .threads = 2, .chunk = 5, .cache = dir }, got);
 	assert_memory_equal(got, want, sizeof want);
 	jit_error err = { 0 };
-	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = dir }, &err);
+	jit_model *m = jit_model_open(model_path, &JIT_MODEL_OPTIONS(.cache_dir = dir), &err);
 	jit_session *s = jit_session_open(m, NULL, &err);
-	jit_session_stats stats;
+	jit_session_stats stats = JIT_SESSION_STATS();
 	assert_int_equal(jit_session_feed(s, prompt, 5, &err), JIT_OK);
-	jit_session_get_stats(s, &stats);
+	jit_session_get_stats(s, &stats, NULL);
 	assert_int_equal(stats.kernels_generated, 0);
 	assert_true(stats.kernels_from_cache > 5);
 	jit_session_close(s);
@@ -197,8 +197,10 @@ static void test_rewind_and_two_sessions(void **state)
 	jit_error err = { 0 };
 	int32_t a[20], b[20];
 	(void)state;
-	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = "" }, &err);
-	jit_session_options so = { .context = 100, .sampling = { .temperature = 0.9f, .top_p = 0.95f, .seed = 42 } };
+	jit_model *m = jit_model_open(model_path, &JIT_MODEL_OPTIONS(.cache_dir = ""), &err);
+	jit_session_options so =
+		JIT_SESSION_OPTIONS(.context = 100,
+	                            .sampling = &JIT_SAMPLING(.temperature = 0.9f, .top_p = 0.95f, .seed = 42));
 	jit_session *s = jit_session_open(m, &so, &err), *t = jit_session_open(m, &so, &err);
 	assert_int_equal(jit_session_feed(s, prompt, 10, &err), JIT_OK);
 	assert_int_equal(jit_session_feed(t, prompt, 10, &err), JIT_OK);
@@ -231,26 +233,23 @@ static void test_refusals(void **state)
 	assert_int_equal(err.code, JIT_ERROR_IO);
 	assert_non_null(strstr(err.message, "/nonexistent/model.gguf"));
 	err = (jit_error){ 0 };
-	assert_null(jit_model_open(model_path, &(jit_model_options){ .device = "toaster" }, &err));
+	assert_null(jit_model_open(model_path, &JIT_MODEL_OPTIONS(.device = "toaster"), &err));
 	assert_non_null(strstr(err.message, "toaster"));
 	err = (jit_error){ 0 };
-	assert_null(jit_model_open(model_path, &(jit_model_options){ .isa = "sse2" }, &err));
+	assert_null(jit_model_open(model_path, &JIT_MODEL_OPTIONS(.isa = "sse2"), &err));
 	assert_non_null(
 		strstr(err.message, "\"sse2\" is unknown; known: avx2, avx2vnni, avx512, avx512vnni, avx512amx"));
 	err = (jit_error){ 0 };
-	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = "" }, &err);
+	jit_model *m = jit_model_open(model_path, &JIT_MODEL_OPTIONS(.cache_dir = ""), &err);
 	assert_non_null(m);
-	assert_null(jit_session_open(m, &(jit_session_options){ .context = 2000000000 }, &err));
+	assert_null(jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 2000000000), &err));
 	assert_int_equal(err.code, JIT_ERROR_MEMORY);
 	assert_non_null(strstr(err.message, "available"));
 	err = (jit_error){ 0 };
-	assert_null(jit_session_open(m, &(jit_session_options){ .kv = 3 }, &err));
+	assert_null(jit_session_open(m, &JIT_SESSION_OPTIONS(.kv = 3), &err));
 	assert_non_null(strstr(err.message, "kv: 3"));
 	err = (jit_error){ 0 };
-	assert_null(jit_session_open(m, &(jit_session_options){ .kv = JIT_KV_Q8_0, .kv_f32 = 1 }, &err));
-	assert_int_equal(err.code, JIT_ERROR_ARGUMENT);
-	err = (jit_error){ 0 };
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 100 }, &err);
+	jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 100), &err);
 	assert_int_equal(jit_session_next(s, &id, &err), JIT_ERROR_ARGUMENT);
 	err = (jit_error){ 0 };
 	assert_int_equal(jit_session_feed(s, &bad, 1, &err), JIT_ERROR_ARGUMENT);
@@ -276,9 +275,9 @@ static void test_last_position(void **state)
 	float logprob[2];
 	(void)state;
 	jit_error err = { 0 };
-	jit_model *m = jit_model_open(model_path, &(jit_model_options){ .cache_dir = "", .threads = 2 }, &err);
+	jit_model *m = jit_model_open(model_path, &JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 2), &err);
 	jit_session *wide = jit_session_open(
-		m, &(jit_session_options){ .context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF }, &err);
+		m, &JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF), &err);
 	for (int fed = CONTEXT - DRAWN; fed <= CONTEXT; fed += fed < CONTEXT - 2 ? 3 : 1) {
 		/* what a session with room to spare chooses */
 		assert_int_equal(jit_session_rewind(wide, 0, &err), JIT_OK);
@@ -289,8 +288,7 @@ static void test_last_position(void **state)
 			assert_int_equal(jit_session_next(wide, &want[i], &err), JIT_OK);
 		for (size_t k = 0; k < sizeof speculate / sizeof *speculate; k++) {
 			jit_session *s = jit_session_open(
-				m,
-				&(jit_session_options){ .context = CONTEXT, .threads = 1, .speculate = speculate[k] },
+				m, &JIT_SESSION_OPTIONS(.context = CONTEXT, .threads = 1, .speculate = speculate[k]),
 				&err);
 			assert_int_equal(jit_session_feed(s, want, (size_t)fed, &err), JIT_OK);
 			for (int i = fed; i <= CONTEXT; i++) {

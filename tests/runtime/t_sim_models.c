@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "runtime/jitrun.h"
+#include "runtime/jitrun_cards.h"
 #include "runtime/device/simulator.h"
 #include "runtime/session.h"
 #include "tests/support/shared.h"
@@ -25,7 +26,7 @@ enum { TOKENS = 24, MOST_COLUMNS = 16, GENERATED = 2 };
 /* What the CPU says of a model. */
 struct truth {
 	char path[1024];
-	int kv_f32, f32_activations;
+	int kv, f32_activations;
 	size_t vocab;
 	int32_t prompt[TOKENS], chosen[GENERATED]; /* chosen after the whole prompt */
 	float *logits;                             /* [TOKENS][vocab], after each token of the prompt */
@@ -48,11 +49,10 @@ static void failed(const struct truth *t, const struct how *h, const char *what,
 static jit_model *open_model(const struct truth *t, const char *device)
 {
 	jit_error err = { 0 };
-	jit_model *m = jit_model_open(
-		t->path,
-		&(jit_model_options){
-			.device = device, .cache_dir = "", .threads = 1, .f32_activations = t->f32_activations },
-		&err);
+	jit_model *m = jit_model_open(t->path,
+	                              &JIT_MODEL_OPTIONS(.device = device, .cache_dir = "", .threads = 1,
+	                                                 .f32_activations = t->f32_activations),
+	                              &err);
 	if (!m)
 		fail_msg("%s on %s: %s", t->path, device, err.message);
 	return m;
@@ -61,29 +61,25 @@ static jit_model *open_model(const struct truth *t, const char *device)
 static jit_session *open_session(jit_model *m, const struct truth *t, int batch)
 {
 	jit_error err = { 0 };
-	jit_session *s = jit_session_open(
-		m,
-		&(jit_session_options){ .context = 64,
-	                                .threads = 1,
-	                                .kv_f32 = t->kv_f32,
-	                                .batch = batch,
-	                                .speculate = JIT_SPECULATE_OFF },
-		&err);
+	jit_session *s = jit_session_open(m,
+	                                  &JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .kv = t->kv, .batch = batch,
+	                                                       .speculate = JIT_SPECULATE_OFF),
+	                                  &err);
 	if (!s)
 		fail_msg("%s: %s", t->path, err.message);
 	return s;
 }
 
-static void learn(struct truth *t, const char *path, int kv_f32, int f32_activations)
+static void learn(struct truth *t, const char *path, int kv, int f32_activations)
 {
 	jit_error err = { 0 };
-	jit_model_info info;
+	jit_model_info info = JIT_MODEL_INFO();
 
-	*t = (struct truth){ .kv_f32 = kv_f32, .f32_activations = f32_activations };
+	*t = (struct truth){ .kv = kv, .f32_activations = f32_activations };
 	snprintf(t->path, sizeof t->path, "%s", path);
 	jit_model *m = open_model(t, "cpu");
 	jit_session *s = open_session(m, t, 1);
-	jit_model_get_info(m, &info);
+	jit_model_get_info(m, &info, NULL);
 	t->vocab = (size_t)info.vocab;
 	t->logits = malloc(TOKENS * t->vocab * sizeof *t->logits);
 	assert_non_null(t->logits);
@@ -261,25 +257,25 @@ static void check_card(const struct truth *t, const char *target, bool some, uns
 	jit_model_close(m);
 }
 
-static void check_model(const char *path, bool some, int kv_f32, int f32_activations)
+static void check_model(const char *path, bool some, int kv, int f32_activations)
 {
 	static unsigned n;
 	struct truth t;
 
-	learn(&t, path, kv_f32, f32_activations);
+	learn(&t, path, kv, f32_activations);
 	for (int i = 0; i < TARGETS; i++)
 		check_card(&t, targets[i], some || test_quick(), n++);
 	n++; /* another third of the ways for the next model's first card */
 	free(t.logits);
 }
 
-static void check_shared(const char *const *list, size_t n, bool some, int kv_f32)
+static void check_shared(const char *const *list, size_t n, bool some, int kv)
 {
 	char path[1024];
 
 	for (size_t i = 0; i < n; i++)
 		if (shared_path(path, list[i]))
-			check_model(path, some, kv_f32, 0);
+			check_model(path, some, kv, 0);
 }
 
 /* ---- tests */
@@ -289,14 +285,14 @@ static void test_golden_models(void **state)
 	static const char *const golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16",
 		                              "golden/llama-mha-f32", "golden/mistral-gqa4-f16" };
 	(void)state;
-	check_shared(golden, sizeof golden / sizeof *golden, true, 0);
+	check_shared(golden, sizeof golden / sizeof *golden, true, JIT_KV_F16);
 }
 
 static void test_tales(void **state)
 {
 	static const char *const tale[] = { "models/tale-llama", "models/tale-qwen3" };
 	(void)state;
-	check_shared(tale, test_quick() ? 1 : 2, true, 1);
+	check_shared(tale, test_quick() ? 1 : 2, true, JIT_KV_F32);
 }
 
 static void test_stories(void **state)
@@ -306,17 +302,17 @@ static void test_stories(void **state)
 		"data/stories260K/hf"
 	};
 	(void)state;
-	check_shared(stories, 1, false, 0);
-	check_shared(others, test_quick() ? 0 : 3, true, 1);
+	check_shared(stories, 1, false, JIT_KV_F16);
+	check_shared(others, test_quick() ? 0 : 3, true, JIT_KV_F32);
 }
 
 static void test_int8(void **state)
 {
 	char path[1024];
 	(void)state;
-	check_model(source_path(path, "models/tale-q8_0.gguf"), true, 0, 0);
+	check_model(source_path(path, "models/tale-q8_0.gguf"), true, JIT_KV_F16, 0);
 	if (!test_quick())
-		check_model(path, true, 0, 1);
+		check_model(path, true, JIT_KV_F16, 1);
 }
 
 /* The other formats of weights. */
@@ -332,7 +328,7 @@ static void test_formats(void **state)
 		"models/tale-qwen3/tale-qwen3-q8_0.gguf"
 	};
 	(void)state;
-	check_shared(file, test_quick() ? 0 : sizeof file / sizeof *file, true, 0);
+	check_shared(file, test_quick() ? 0 : sizeof file / sizeof *file, true, JIT_KV_F16);
 }
 
 /* ---- how many workgroups */
@@ -438,21 +434,21 @@ static void test_errors(void **state)
 	(void)state;
 
 	source_path(path, "models/tale-q8_0.gguf");
-	assert_null(jit_model_open(path, &(jit_model_options){ .device = "sim:gfx900" }, &err));
+	assert_null(jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:gfx900"), &err));
 	assert_non_null(strstr(err.message, "gfx900"));
 	assert_non_null(strstr(err.message, "gfx1201"));
-	assert_null(jit_model_open(path, &(jit_model_options){ .device = "sim:avx2" }, &err));
-	assert_null(jit_model_open(path, &(jit_model_options){ .device = "sim:gfx1100", .isa = "avx2" }, &err));
-	jit_model *m = jit_model_open(path, &(jit_model_options){ .device = "sim:gfx1100", .cache_dir = "" }, &err);
+	assert_null(jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:avx2"), &err));
+	assert_null(jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:gfx1100", .isa = "avx2"), &err));
+	jit_model *m = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:gfx1100", .cache_dir = ""), &err);
 	assert_non_null(m);
-	assert_null(jit_session_open(m, &(jit_session_options){ .workgroups = 5000 }, &err));
+	assert_null(jit_session_open(m, &JIT_SESSION_OPTIONS(.card = &JIT_CARD_OPTIONS(.workgroups = 5000)), &err));
 	assert_non_null(strstr(err.message, "5000"));
-	assert_null(jit_session_open(m, &(jit_session_options){ .units = 257 }, &err));
+	assert_null(jit_session_open(m, &JIT_SESSION_OPTIONS(.card = &JIT_CARD_OPTIONS(.units = 257)), &err));
 	assert_non_null(strstr(err.message, "257"));
-	assert_null(jit_session_open(m, &(jit_session_options){ .launch = 3 }, &err));
+	assert_null(jit_session_open(m, &JIT_SESSION_OPTIONS(.card = &JIT_CARD_OPTIONS(.launch = 3)), &err));
 	assert_non_null(strstr(err.message, "launch: 3"));
 	jit_model_close(m);
-	m = jit_model_open(path, &(jit_model_options){ .cache_dir = "" }, &err);
+	m = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = ""), &err);
 	jit_session *s = jit_session_open(m, NULL, &err);
 	assert_false(simulator_set(session_stream(s), &(struct simulator_options){ 0 }));
 	assert_null(simulator_count(session_stream(s)));

@@ -20,10 +20,9 @@ enum { PROMPT_MOST = 300, STEPS = 220, CHECK = 13, CHECKS = STEPS / CHECK + 1, W
 
 static const int widths[WIDTHS] = { 4, 8, 16, JIT_SPECULATE_AUTO };
 static const jit_sampling samplings[] = {
-	{ 0 },
-	{ .repeat_penalty = 1.1f, .repeat_window = 24 },
-	{ .temperature = 0.7f, .top_p = 0.95f, .seed = 11 },
-	{ .temperature = 0.5f, .top_k = 40, .min_p = 0.05f, .repeat_penalty = 1.02f, .seed = 12 }
+	JIT_SAMPLING(), JIT_SAMPLING(.repeat_penalty = 1.1f, .repeat_window = 24),
+	JIT_SAMPLING(.temperature = 0.7f, .top_p = 0.95f, .seed = 11),
+	JIT_SAMPLING(.temperature = 0.5f, .top_k = 40, .min_p = 0.05f, .repeat_penalty = 1.02f, .seed = 12)
 };
 
 struct text {
@@ -40,13 +39,13 @@ static void write_text(jit_model *m, const int32_t *prompt, size_t n_prompt, con
                        struct text *out)
 {
 	jit_error err = { 0 };
-	jit_model_info info;
+	jit_model_info info = JIT_MODEL_INFO();
 	int32_t id;
 	jit_session *s = jit_session_open(m, so, &err);
 
 	if (!s)
 		fail_msg("%s", err.message);
-	jit_model_get_info(m, &info);
+	jit_model_get_info(m, &info, NULL);
 	assert_int_equal(jit_session_feed(s, prompt, n_prompt, &err), JIT_OK);
 	for (int i = 0;; i++) {
 		if (i % CHECK == 0 && i / CHECK < CHECKS) {
@@ -66,7 +65,8 @@ static void write_text(jit_model *m, const int32_t *prompt, size_t n_prompt, con
 	}
 	out->n = jit_session_length(s);
 	memcpy(out->ids, jit_session_ids(s), out->n * sizeof *out->ids);
-	jit_session_get_stats(s, &out->stats);
+	out->stats = JIT_SESSION_STATS();
+	assert_int_equal(jit_session_get_stats(s, &out->stats, &err), JIT_OK);
 	jit_session_close(s);
 }
 
@@ -75,18 +75,16 @@ static uint64_t accepted_in_all;
 static void compare_texts(const char *name, jit_model *m, const int32_t *prompt, size_t n_prompt, int threads)
 {
 	static struct text want, got;
-	jit_model_info info;
+	jit_model_info info = JIT_MODEL_INFO();
 
-	jit_model_get_info(m, &info);
+	jit_model_get_info(m, &info, NULL);
 	size_t bytes = (size_t)CHECKS * (size_t)info.vocab * sizeof(float);
 	want.logits = calloc(1, bytes);
 	got.logits = calloc(1, bytes);
 	assert_true(want.logits && got.logits);
 	for (size_t k = 0; k < sizeof samplings / sizeof *samplings; k += threads == 1 ? 1 : 3) {
-		jit_session_options so = { .context = (int)n_prompt + STEPS,
-			                   .threads = threads,
-			                   .sampling = samplings[k],
-			                   .speculate = JIT_SPECULATE_OFF };
+		jit_session_options so = JIT_SESSION_OPTIONS(.context = (int)n_prompt + STEPS, .threads = threads,
+		                                             .sampling = &samplings[k], .speculate = JIT_SPECULATE_OFF);
 		write_text(m, prompt, n_prompt, &so, &want);
 		assert_int_equal(want.last_status, JIT_ERROR_CONTEXT);
 		assert_int_equal(want.n, n_prompt + STEPS + 1);
@@ -114,7 +112,7 @@ static void compare_texts(const char *name, jit_model *m, const int32_t *prompt,
 static jit_model *open_model(const char *path)
 {
 	jit_error err = { 0 };
-	jit_model *m = jit_model_open(path, &(jit_model_options){ .cache_dir = "" }, &err);
+	jit_model *m = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = ""), &err);
 	if (!m)
 		fail_msg("%s", err.message);
 	return m;
@@ -199,11 +197,10 @@ static void test_interface(void **state)
 	(void)state;
 	jit_model *m = open_model(source_path(path, "models/tale-q8_0.gguf"));
 	for (int pass = 0; pass < 2; pass++) {
-		jit_session *s = jit_session_open(
-			m,
-			&(jit_session_options){
-				.context = 300, .threads = 1, .batch = 3, .speculate = pass ? 8 : JIT_SPECULATE_OFF },
-			&err);
+		jit_session *s = jit_session_open(m,
+		                                  &JIT_SESSION_OPTIONS(.context = 300, .threads = 1, .batch = 3,
+		                                                       .speculate = pass ? 8 : JIT_SPECULATE_OFF),
+		                                  &err);
 		assert_non_null(s);
 		assert_int_equal(jit_session_feed_text(s, cat, strlen(cat), 1, &err), JIT_OK);
 		for (int i = 0; i < 60; i++) {
@@ -213,7 +210,9 @@ static void test_interface(void **state)
 			if (i == 21)
 				assert_int_equal(jit_session_score(s, ids[pass] + 10, 6, expected[pass], &err), JIT_OK);
 			if (i == 30)
-				jit_session_set_sampling(s, &(jit_sampling){ .temperature = 0.6f, .seed = 3 });
+				assert_int_equal(jit_session_set_sampling(
+							 s, &JIT_SAMPLING(.temperature = 0.6f, .seed = 3), &err),
+				                 JIT_OK);
 			if (i % 8 == 5 || i % 8 == 3) {
 				const float *l = jit_session_logits(s, &err);
 				assert_non_null(l);
@@ -229,7 +228,7 @@ static void test_interface(void **state)
 	assert_memory_equal(ids[0], ids[1], sizeof ids[0]);
 	assert_memory_equal(expected[0], expected[1], sizeof expected[0]);
 	assert_true(expected[0][5] < 0);
-	assert_null(jit_session_open(m, &(jit_session_options){ .speculate = 5 }, &err));
+	assert_null(jit_session_open(m, &JIT_SESSION_OPTIONS(.speculate = 5), &err));
 	assert_non_null(strstr(err.message, "speculate: 5 is not"));
 	jit_model_close(m);
 }

@@ -33,8 +33,8 @@ static void test_session_text(void **state)
 	(void)state;
 
 	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
-	                              &(jit_model_options){ .cache_dir = "", .threads = 1 }, &err);
-	jit_session *s = jit_session_open(m, &(jit_session_options){ .context = 64, .threads = 1 }, &err);
+	                              &JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 1), &err);
+	jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 64, .threads = 1), &err);
 	assert_non_null(s);
 	assert_int_equal(jit_model_tokenize(m, text, sizeof text - 1, 0, 0, &ids, &n, &err), JIT_OK);
 	refused = 0;
@@ -42,11 +42,12 @@ static void test_session_text(void **state)
 		int32_t id = i < n ? ids[i] : -1;
 		size_t bytes;
 		none_left = true;
-		const char *piece = jit_session_text(s, id, &bytes);
+		const char *piece = jit_session_text(s, id, &bytes, &err);
 		none_left = false;
 		if (!piece) {
 			assert_int_equal(bytes, 0);
-			piece = jit_session_text(s, id, &bytes);
+			assert_int_equal(err.code, JIT_ERROR_MEMORY);
+			piece = jit_session_text(s, id, &bytes, &err);
 			assert_non_null(piece);
 		}
 		memcpy(got + at, piece, bytes);

@@ -75,11 +75,8 @@ static void use_model(jit_model *m, int kv)
 	for (size_t g = 0; g < sizeof guesses / sizeof *guesses; g++) {
 		jit_session *s = jit_session_open(
 			m,
-			&(jit_session_options){ .context = CONTEXT,
-		                                .kv = kv,
-		                                .batch = g ? 0 : SESSION_MAX_TOKENS,
-		                                .speculate = guesses[g],
-		                                .threads = 2 },
+			&JIT_SESSION_OPTIONS(.context = CONTEXT, .kv = kv, .batch = g ? 0 : SESSION_MAX_TOKENS,
+		                             .speculate = guesses[g], .threads = 2),
 			&err);
 		if (!s)
 			fail_msg("%s", err.message);
@@ -107,7 +104,7 @@ static void check_sessions(const char *path)
 	for (int f32 = 0; f32 < 2; f32++) {
 		jit_error err = { 0 };
 		jit_model *m = jit_model_open(
-			path, &(jit_model_options){ .cache_dir = "", .f32_activations = f32, .threads = 2 }, &err);
+			path, &JIT_MODEL_OPTIONS(.cache_dir = "", .f32_activations = f32, .threads = 2), &err);
 		if (!m)
 			fail_msg("%s", err.message);
 		struct list l = list_of(

@@ -22,10 +22,9 @@ struct how {
 static float *run(const char *path, const struct how *h, size_t *n)
 {
 	jit_error err = { 0 };
-	jit_model_options mo = {
-		.device = h->device, .isa = h->isa, .cache_dir = "", .f32_activations = h->f32_activations
-	};
-	jit_session_options so = { .context = 256, .threads = 2, .batch = 21, .kv = h->kv };
+	jit_model_options mo = JIT_MODEL_OPTIONS(.device = h->device, .isa = h->isa, .cache_dir = "",
+	                                         .f32_activations = h->f32_activations);
+	jit_session_options so = JIT_SESSION_OPTIONS(.context = 256, .threads = 2, .batch = 21, .kv = h->kv);
 	int32_t prompt[PROMPT];
 
 	jit_model *m = jit_model_open(path, &mo, &err);
@@ -34,8 +33,8 @@ static float *run(const char *path, const struct how *h, size_t *n)
 	jit_session *s = jit_session_open(m, &so, &err);
 	if (!s)
 		fail_msg("%s: %s", path, err.message);
-	jit_model_info info;
-	jit_model_get_info(m, &info);
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_model_get_info(m, &info, NULL);
 	size_t vocab = (size_t)info.vocab;
 	float *out = malloc((STEPS + 1) * vocab * sizeof *out);
 	assert_non_null(out);
