@@ -35,7 +35,6 @@ columns tests/programs/t_cli.sh
 columns tests/programs/t_deploy.sh
 columns tests/programs/t_example.sh
 columns tests/programs/t_jitwarm.sh
-columns tests/programs/t_memory.sh
 columns tests/programs/t_output.sh
 columns tests/programs/t_prompt.sh
 columns tests/programs/t_shortage.sh

@@ -1,6 +1,8 @@
 #!/bin/sh
-# tests/programs/t_memory.sh - every program and mode where memory is short: whatever the limit of their address space, they give all that they give without one, or one sentence.
-# A normal run tries a few limits for each mode, other ones for each. JITRUN_TEST_QUICK: fewer; JITRUN_TEST_FULL: a few hundred, up to 400 MB.
+# tests/programs/t_memory.sh - every program and mode where memory is short: whatever the limit of their address space,
+# they give all that they give without one, or one sentence.
+# A normal run tries a few limits for each mode, other ones for each. JITRUN_TEST_QUICK: fewer; JITRUN_TEST_FULL: a few
+# hundred, up to 400 MB.
 [ ! -w /dev/shm ] || TMPDIR=/dev/shm      # many small files, which are synced elsewhere
 export TMPDIR
 . "${srcdir:-.}/tests/support/prelude.sh"
@@ -16,7 +18,8 @@ printf 'Once upon a time there was a cat who sat on a mat.' > "$dir/text"
 # limited KIB COMMAND...: its status is 124 when it does not end
 limited() {
 	kib=$1; shift
-	timeout -k 1 $hang sh -c 'echo $$ > "$TMPDIR/pid"; ulimit -v "$0" && exec "$@"' "$kib" "$@" > "$dir/out" 2> "$dir/err" < "$dir/text"
+	timeout -k 1 $hang sh -c 'echo $$ > "$TMPDIR/pid"; ulimit -v "$0" && exec "$@"' "$kib" "$@" \
+		> "$dir/out" 2> "$dir/err" < "$dir/text"
 	status=$?
 	read -r pid < "$dir/pid"
 	[ ! -e "/tmp/perf-$pid.map" ] || rm -f "/tmp/perf-$pid.map"
@@ -27,11 +30,22 @@ if [ "$status" != 0 ]; then
 	exit 77
 fi
 
-# All limits there are lie a hundredth apart, and not less than 130 KiB. A mode gets `tries` of them, one of each part, and where in the part goes by its number.
-limits=$(awk -v at=$least -v most=$most 'BEGIN { for (; at < most; at += at > 13000 ? int(at / 100) : 130) printf "%d ", at }')
+# All limits there are lie a hundredth apart, and not less than 130 KiB. A mode gets `tries` of them, one of each part,
+# and where in the part goes by its number.
+limits=$(awk -v at=$least -v most=$most 'BEGIN {
+	for (; at < most; at += at > 13000 ? int(at / 100) : 130)
+		printf "%d ", at
+}')
 # some NUMBER TRIES
 some() {
-	echo "$limits" | awk -v number="$1" -v tries="$2" '{ n = tries < NF ? tries : NF; for (k = 0; k < n; k++) { from = int(k * NF / n); part = int((k + 1) * NF / n) - from; print $(from + (number * 7919 + k * 104729) % part + 1) } }'
+	echo "$limits" | awk -v number="$1" -v tries="$2" '{
+		n = tries < NF ? tries : NF
+		for (k = 0; k < n; k++) {
+			from = int(k * NF / n)
+			part = int((k + 1) * NF / n) - from
+			print $(from + (number * 7919 + k * 104729) % part + 1)
+		}
+	}'
 }
 
 # ---- judging: what a mode gives without a limit is asked for when it first succeeds with one
@@ -56,7 +70,8 @@ prepare() {
 }
 # 127: the program could not even be loaded, which is the loader's business.
 refused_in_a_sentence() {
-	[ "$status" = 127 ] || { [ "$status" = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] && grep -q "^$name: .\{16\}.*[^ :]\.$" "$dir/err"; }
+	[ "$status" = 127 ] && return 0
+	[ "$status" = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] && grep -q "^$name: .\{16\}.*[^ :]\.$" "$dir/err"
 }
 give_all() {
 	essence > "$dir/got"
@@ -92,7 +107,8 @@ mode() {
 		elif refused_in_a_sentence; then
 			refused=$((refused + 1))
 		else
-			bad "$* in $limit KiB: status $status, $(wc -c < "$dir/out") bytes written, and said: $(head -c 300 "$dir/err")"
+			bad "$* in $limit KiB: status $status, $(wc -c < "$dir/out") bytes written," \
+				"and said: $(head -c 300 "$dir/err")"
 		fi
 	done
 	passed=$((passed + done + refused))
@@ -111,11 +127,15 @@ enough() {
 tiny=$dir/tiny.gguf few=$dir/few
 mkdir "$few"
 ./jitbench --shape tiny --write "$tiny" -p 0 -n 0 --no-start > "$dir/out" 2>&1 || { cat "$dir/out"; exit 1; }
-./jitwarm "$tiny" --kv-type f16 --batch 1 --out "$dir/kept.jkp" -q && ./jitwarm "$tiny" --kv-type f16 --batch 1 --out "$dir/warm" -q && ./jitwarm "$tiny" --target gfx1100 --kv-type f16 --batch 1 --out "$dir/cards.jkp" -q || exit 1
+warm() { ./jitwarm "$tiny" --kv-type f16 --batch 1 -q --out "$@" || exit 1; }
+warm "$dir/kept.jkp"
+warm "$dir/warm"
+warm "$dir/cards.jkp" --target gfx1100
 cp $(ls "$dir"/warm/*.jko | sed -n '1~9p') "$few"
 key=$(./jitwarm list "$dir/kept.jkp" 2> "$dir/err" | grep -o 'matmul[^ ]*' | head -n 1)
 row='{"test": "x bf16 matrix 64x64 c1", "microseconds": 0.125, "share": 0.75, "noisy": ""}'
-echo "{\"suite\": \"jitrun kernels 1\", \"version\": \"1\", \"target\": \"avx2\", \"threads\": 2, \"rows\": [$row]}" > "$dir/a.json"
+about='"suite": "jitrun kernels 1", "version": "1", "target": "avx2", "threads": 2'
+echo "{$about, \"rows\": [$row]}" > "$dir/a.json"
 
 # ---- jitrun
 
@@ -159,7 +179,8 @@ done
 mode 6 ./jitwarm "$model" --out "$dir/made/kernels.jkp" -q; [ $size = 0 ] || enough
 wrote=same; mode 2 ./jitwarm "$tiny" --kv-type f16 --batch 1 --out "$dir/made/kernels.jkp" -q
 wrote=count; mode 2 ./jitwarm "$tiny" --kv-type f16 --batch 1 --out "$dir/made" -q
-wrote=same said=lines; mode 2 ./jitwarm --shape tiny --target gfx1100 --kv-type f16 --batch 1 --out "$dir/made/cards.jkp"
+wrote=same said=lines
+mode 2 ./jitwarm --shape tiny --target gfx1100 --kv-type f16 --batch 1 --out "$dir/made/cards.jkp"
 cache=warm told=unreadable; mode 2 ./jitwarm list "$dir/cache"
 told=unreadable; mode 2 ./jitwarm list "$dir/kept.jkp" --json
 cache=few answer=3 told="is not known"; mode 2 ./jitwarm show "$key" --cache "$dir/cache"
@@ -178,7 +199,8 @@ said=lines cache=empty; mode 1 ./jitwarm tune "$tiny" --seconds 1 -q --cache "$d
 # ---- jitbench; what it measures suites, passes and schedules with is more than these limits
 
 said=lines; mode 2 ./jitbench --shape tiny -p 4 -n 2 -r 1 --no-start --force -t 1 --no-cache -o json
-said=lines wrote=same; mode 1 ./jitbench --shape tiny --write "$dir/made/x.gguf" -p 0 -n 1 -r 1 --no-start --force -t 1 --no-cache
+said=lines wrote=same
+mode 1 ./jitbench --shape tiny --write "$dir/made/x.gguf" -p 0 -n 1 -r 1 --no-start --force -t 1 --no-cache
 said=lines; mode 2 ./jitbench "$model" -p 0 -n 0 -r 1 --force -t 1 --no-cache -o csv
 said=lines cache=empty; mode 2 ./jitbench --shape tiny -p 0 -n 0 -r 1 --force -t 1 --cache "$dir/cache"
 said=lines; mode 1 ./jitbench --shape tiny --kernels -r 1 --force -t 1
