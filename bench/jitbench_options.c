@@ -205,11 +205,11 @@ static struct option_program program = {
 	.purpose = "measure how fast a model runs, as a share of what the machine can do",
 	.description =
 		"jitbench times prompts, generation, small batches and starts. Before and after every repetition it "
-	        "measures, in the same process, how fast memory is read and how fast the cores multiply. A test is "
-	        "printed as a share of that limit: of the arithmetic peak for prompts (pp), of the memory bandwidth "
-	        "for generation (tg) and small batches. A number whose repetitions differ too much is printed as "
-	        "\"noisy\", and the exit status is 3; a single repetition is never noisy. The exit status of compare "
-	        "is 4 when something is slower: its share of the limit fell by more than --threshold.",
+		"measures, in the same process, how fast memory is read and how fast the cores multiply. A test is "
+		"printed as a share of that limit: of the arithmetic peak for prompts (pp), of the memory bandwidth "
+		"for generation (tg) and small batches. A number whose repetitions differ too much is printed as "
+		"\"noisy\", and the exit status is 3; a single repetition is never noisy. The exit status of compare "
+		"is 4 when something is slower: its share of the limit fell by more than --threshold.",
 	.examples = "jitbench model.gguf\njitbench model.gguf -p 128,512 -n 64 -d 0,2048 -t 1,2 -o "
 		    "csv\njitbench --shape qwen3-0.6b --weights q4_k_m --write random.gguf\n"
 		    "jitbench suite -o json > before.json\njitbench compare before.json after.json",

@@ -156,7 +156,7 @@ static const struct option_row rows[] = {
 	  .target = &opt.trace },
 	{ .name = "Machine", .kind = OPTION_GROUP },
 	{ .name = "device",
-	  .kind = OPTION_CHOICE,
+	  .kind = OPTION_OPEN_CHOICE,
 	  .value = device_choices,
 	  .help = "cpu runs the generated code; ref interprets it, slowly; sim:NAME runs code for that card in a "
 	          "simulator, very slowly (cpu)",

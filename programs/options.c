@@ -105,7 +105,8 @@ static bool store_number(const struct option_program *p, const struct option_row
 
 static bool has_choices(const struct option_row *o)
 {
-	return o->kind == OPTION_CHOICE || (o->kind == OPTION_LIST && strchr(o->value, '|'));
+	return o->kind == OPTION_CHOICE || o->kind == OPTION_OPEN_CHOICE ||
+	       (o->kind == OPTION_LIST && strchr(o->value, '|'));
 }
 
 static bool store_in_list(const struct option_program *p, const struct option_row *o, const char *v)
@@ -120,7 +121,7 @@ static bool store_in_list(const struct option_program *p, const struct option_ro
 
 static bool store(const struct option_program *p, const struct option_row *o, const char *v)
 {
-	if (has_choices(o) && !is_choice(o->value, v)) {
+	if (has_choices(o) && o->kind != OPTION_OPEN_CHOICE && !is_choice(o->value, v)) {
 		char text[400];
 		snprintf(text, sizeof text, "--%s: \"%.40s\" is not one of %s", o->name, v, o->value);
 		return complain(p, "%s%s", text, "");

@@ -118,8 +118,8 @@ refused "no prompt.gguf: " 1 "$dir/no prompt.gguf" --prompt x
 refused "did you mean --prompt" 2 "$model" --promt x
 refused "needs a value" 2 "$model" --prompt
 refused "not a whole number" 2 "$model" --prompt x -n many
-refused "is not one of" 2 "$model" --prompt x --device gpu
-refused "is not one of" 2 "$model" --prompt x --device sim:gfx900
+refused "device \"gpu\" is unknown; known: cpu, ref, sim:" 1 "$model" --prompt x --device gpu
+refused "gfx900" 1 "$model" --prompt x --device sim:gfx900
 refused "is not one of op|layer|token" 2 "$model" --prompt x --device sim:gfx1100 --launch twice
 refused "Give --target" 2 "$model" --dump-objects "$dir/none"
 refused "cannot be opened" 1 "$dir/none.gguf" --target gfx1100 --dump-objects "$dir/none"
