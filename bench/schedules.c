@@ -119,7 +119,7 @@ static bool pass_table(struct lab *l, struct table *t, const char *format, uint3
 	fprintf(out, "\n| %s, %u token%s | times as fast |\n| --- | ---: |\n", format, tokens, tokens > 1 ? "s" : "");
 	for (unsigned i = 0; i < t->n; i++)
 		fprintf(out, "| %s%s | %.3f |\n", t->row[i].name,
-		        t->row[i].schedule ? "" : " (the usual way, beside itself)",
+		        t->row[i].schedule ? "" : " (the default, against itself)",
 		        quartile(t->row[i].usual, rounds) / quartile(t->row[i].other, rounds));
 	fflush(out);
 	return true;

@@ -1,16 +1,17 @@
 /* programs/jitwarm.h - what the parts of the jitwarm program share.
  *
- *   jitwarm_main.c    options, models and targets
- *   jitwarm_make.c    makes code objects
- *   jitwarm_cache.c   looks after those that are kept
- *   jitwarm_look.c    looks at one of them, or at all that a model needs
- *   jitwarm_tune.c    finds out which schedules this processor likes
+ *   jitwarm_main.c     models, targets and the cache of an invocation
+ *   jitwarm_options.c  the command line
+ *   jitwarm_make.c     generates kernels into a pack or a directory
+ *   jitwarm_cache.c    list, verify, gc, export, import: commands about a whole cache
+ *   jitwarm_look.c     show, explain: one kernel, or all that a model needs
+ *   jitwarm_tune.c     measures which schedules are fastest on this processor
  *
  * stdout carries what was asked for (tables, listings, one JSON line) and nothing else; everything said to a person on
  * the way goes to stderr.
  */
-#ifndef RUNTIME_JITWARM_H
-#define RUNTIME_JITWARM_H
+#ifndef PROGRAMS_JITWARM_H
+#define PROGRAMS_JITWARM_H
 
 #include "jit/store/cache.h"
 #include "jit/store/tune.h"
@@ -19,8 +20,8 @@
 #include "programs/output.h"
 #include "runtime/plan/key_list.h"
 
-/* Exit status: what was asked for is done, failed, was asked for wrongly; or the answer is no: something is missing,
- * damaged or differs. */
+/* Exit status: done; failed; a wrong command line; or the answer is no, because something is missing, damaged or
+ * differs. */
 enum { WARM_DONE, WARM_FAILED, WARM_USAGE, WARM_NO };
 
 enum { WARM_MAX_OPERANDS = 256 };
@@ -34,6 +35,9 @@ struct warm_arguments {
 	bool json, quiet, remove, tuned, unverified;
 };
 extern struct warm_arguments warm;
+
+/* Fills warm and runs the command; the exit status. */
+int warm_run(int argc, char **argv);
 
 /* One sentence on stderr. */
 int warm_fail(const struct error *e);

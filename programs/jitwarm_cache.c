@@ -1,4 +1,4 @@
-/* programs/jitwarm_cache.c - list, verify, gc, export, import: the commands about a cache as a whole. */
+/* programs/jitwarm_cache.c - list, verify, gc, export, import: the commands about a whole cache. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -26,13 +26,13 @@ static const char *state_of(const struct cache_item *i)
 	return i->trouble ? i->trouble : this_version(i) ? "good" : "of another version";
 }
 
-/* Of the writers' temporary files. Nothing where there are none. */
+/* Temporary files that writers left, if there are any. */
 static void say_leftovers(const struct cache_leftovers *left)
 {
 	if (left->abandoned)
-		fprintf(stderr, "%" PRIu64 " files of writers that died, which gc removes\n", left->abandoned);
+		fprintf(stderr, "%" PRIu64 " temporary files of dead processes, which gc removes\n", left->abandoned);
 	if (left->files > left->abandoned)
-		fprintf(stderr, "%" PRIu64 " files of writers that are at work, or were a moment ago\n",
+		fprintf(stderr, "%" PRIu64 " temporary files of other processes, in use now or a moment ago\n",
 		        left->files - left->abandoned);
 }
 
@@ -53,7 +53,7 @@ static bool list_item(const struct cache_item *i, void *user)
 	if (i->key.kind)
 		key_text(&i->key, text, sizeof text);
 	if (found > 0)
-		snprintf(gain, sizeof gain, "; here %.2f times as fast as the usual way", found);
+		snprintf(gain, sizeof gain, "; measured here: %.2f times as fast as the default", found);
 	l->n++;
 	l->good += this_version(i);
 	l->bad += !i->readable;
@@ -131,24 +131,24 @@ static void say_wrong(struct verification *v, const struct cache_item *i, const 
 		       *text || *i->file ? " " : "", what);
 }
 
-/* NULL: an object is what is made for its key now, or err: what could not be made could not be compared, which says
- * nothing of what is stored. */
+/* NULL: the stored object is the same as the one generated now. Also NULL, with err set: that one could not be
+ * generated, so nothing is known of the stored one. */
 static const char *differs(const struct cache_item *i, const struct object *stored, struct error *err)
 {
 	struct object fresh = { 0 };
 	struct error why = { 0 };
 
 	if (!compile_key(&fresh, &i->key, template_build, NULL, NULL, &why)) {
-		error_set(err, why.code, "%s%s%s cannot be made anew to be compared: %s", i->path, *i->file ? "/" : "",
-		          i->file, why.text);
+		error_set(err, why.code, "%s%s%s cannot be generated again to compare: %s", i->path,
+		          *i->file ? "/" : "", i->file, why.text);
 		return NULL;
 	}
 	bool same = record_same(stored, &fresh);
 	object_free(&fresh);
-	return same ? NULL : "differs from what is made now";
+	return same ? NULL : "differs from the code generated now";
 }
 
-/* The same for what is stored; *damaged: that is not of its code. False: it cannot be read now. */
+/* *wrong: what is wrong with a stored object, or NULL; *damaged: it is not intact. False: it cannot be read now. */
 static bool judge_item(struct verification *v, const struct cache_item *i, const char **wrong, bool *damaged,
                        char *room, size_t cap)
 {
@@ -222,8 +222,8 @@ int warm_verify(void)
 		                     (json_int_t)left.abandoned, "wrong", v.wrong));
 	else if (ok && !warm.quiet) {
 		fprintf(stderr,
-		        "%" PRIu64 " are what is made now, %" PRIu64 " differ, %" PRIu64 " are damaged, %" PRIu64
-		        " are of another version; %" PRIu64 " removed\n",
+		        "%" PRIu64 " the same, %" PRIu64 " different, %" PRIu64 " damaged, %" PRIu64
+		        " of another version; %" PRIu64 " removed\n",
 		        v.same, v.different, v.damaged, v.other_version, v.removed);
 		say_leftovers(&left);
 	}

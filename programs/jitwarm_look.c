@@ -1,4 +1,5 @@
-/* programs/jitwarm_look.c - show a kernel, and explain which of a model's kernels are kept. */
+/* programs/jitwarm_look.c - jitwarm show prints a kernel; jitwarm explain lists which of a model's kernels the cache
+ * has. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ static void print_shown(const struct shown *s, bool same)
 
 	printf("# %s\n# %s", s->text, template_schedule_name(&s->key, name, sizeof name));
 	if (s->gain > 0)
-		printf("; here %.2f times as fast as the usual way", s->gain);
+		printf("; measured here: %.2f times as fast as the default", s->gain);
 	printf("\n# %" PRIu32 " bytes, %" PRIu32 " of them constants; frame %" PRIu32 " bytes", o->code_bytes,
 	       o->code_bytes - o->pool_offset, o->frame_bytes);
 	if (o->shared_bytes)
@@ -82,12 +83,12 @@ static void print_shown(const struct shown *s, bool same)
 	printf("# %" PRIu32 " IR instructions, %" PRIu32 " machine instructions\n", s->stats.ir_instructions,
 	       s->stats.machine_instructions);
 	if (s->kept)
-		printf("# kept in %s: %s\n", error_quote(path, sizeof path, s->path, strlen(s->path)),
+		printf("# in the cache, %s: %s\n", error_quote(path, sizeof path, s->path, strlen(s->path)),
 		       same ? "the same code" : "NOT the same code");
 	else if (s->answer == RECORD_FAILED)
-		printf("# whether it is kept is not known: %s\n", s->why.text);
+		printf("# whether it is in the cache is not known: %s\n", s->why.text);
 	else
-		printf("# %s\n", s->answer == RECORD_DAMAGED ? "kept, but damaged" : "not kept");
+		printf("# %s\n", s->answer == RECORD_DAMAGED ? "in the cache, but damaged" : "not in the cache");
 	printf("#\n");
 	print_comments(s->ir);
 	fwrite(s->listing, 1, s->listing_bytes, stdout);
@@ -155,7 +156,7 @@ struct found {
 	size_t hits, missing, damaged;
 };
 
-/* What to say of a key that could not be had. */
+/* Why a key is not served from the cache. */
 static void say_why(const struct explanation *x, const struct key *key, enum record_answer answer, char *why,
                     size_t cap)
 {
@@ -163,9 +164,9 @@ static void say_why(const struct explanation *x, const struct key *key, enum rec
 	char text[KEY_TEXT_MAX], differences[KEY_DIFFERENCES_MAX];
 
 	if (answer == RECORD_DAMAGED)
-		snprintf(why, cap, "kept, but not to be used: 'jitwarm verify' says why");
+		snprintf(why, cap, "'jitwarm verify' says how");
 	else if (!nearest || key_equal(nearest, key))
-		snprintf(why, cap, "nothing is kept");
+		snprintf(why, cap, "the cache has no kernels");
 	else
 		snprintf(why, cap, "nearest %s: %s", key_text(nearest, text, sizeof text),
 		         key_differences(key, nearest, differences, sizeof differences));
@@ -215,7 +216,8 @@ static bool explain_keys(struct explanation *x, const struct key *keys, size_t n
 
 static void say_found(const char *name, const char *target, size_t n, const struct found *found)
 {
-	fprintf(stderr, "%s for %s: %zu kernels, %zu kept, %zu missing", name, target, n, found->hits, found->missing);
+	fprintf(stderr, "%s for %s: %zu kernels, %zu in the cache, %zu missing", name, target, n, found->hits,
+	        found->missing);
 	if (found->damaged)
 		fprintf(stderr, ", %zu damaged", found->damaged);
 	fprintf(stderr, "\n");

@@ -1,7 +1,7 @@
-/* programs/jitwarm_make.c - code objects for models and targets, into a pack or a directory.
+/* programs/jitwarm_make.c - generates the kernels of models for targets, into a pack or a directory.
  *
- * Owns: the list of what to make, each key once though many models share it; making; writing. A target whose code
- * cannot be made is refused by name before anything is written.
+ * Owns: the list of kernels, where those that several models share stand once; generating them on all cores; writing.
+ * A target that no code can be generated for is refused by name before anything is written.
  */
 #include <jansson.h>
 #include <pthread.h>
@@ -232,7 +232,7 @@ static void report(const struct wanted *w, const struct made *made, double secon
 		fprintf(stderr, "%s: %zu kernels for", warm.out, made->n);
 		for (int t = 0; t < w->n_targets; t++)
 			fprintf(stderr, "%s %s", t ? "," : "", w->target[t]->name);
-		fprintf(stderr, "; %zu generated, %zu there already; %.2f MiB of code in %.2f MiB; %.2f s\n",
+		fprintf(stderr, "; %zu generated, %zu already in the cache; %.2f MiB of code in %.2f MiB; %.2f s\n",
 		        made->generated, made->n - made->generated, (double)made->code_bytes / 0x1p20,
 		        (double)made->file_bytes / 0x1p20, seconds);
 	}

@@ -1,8 +1,8 @@
-/* programs/jitwarm_tune.c - the thorough search for schedules: what a session's first tokens find out in passing, with
- * more passes and everything anew.
+/* programs/jitwarm_tune.c - jitwarm tune: the thorough search for the fastest schedules. A session tries a few during
+ * its first tokens; this command tries many, with more passes, and ignores earlier results.
  *
- * Owns: the table of results. Trying and judging are runtime/tuning/search.c's, in a session as any other; keeping is
- * jit/store/tune.c's.
+ * Owns: the table of results. runtime/tuning/search.c runs and judges the schedules in an ordinary session;
+ * jit/store/tune.c stores the results.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static void show_progress(void *user, const struct search_progress *p)
 	(void)user;
 	fprintf(stderr, "%s%u tokens: %u kernels, %u of them have better schedules; %u passes in %.1f s%s\n",
 	        p->prompt ? "prompt of " : "", p->tokens, p->kernels, p->better, p->passes, p->seconds,
-	        p->cut ? ", time was up" : "");
+	        p->cut ? ", stopped by the time limit" : "");
 }
 
 /* Finds out everything anew, in memory. */

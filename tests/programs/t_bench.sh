@@ -56,7 +56,7 @@ check "passes: every depth three times" [ "$(grep -cE '^\| [0-9]+ \| -?[0-9.]+ \
 
 run schedules --shape tiny --weights q8_0 -r 1 -t 1
 check "schedules: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
-check "schedules: the usual way beside itself, for each kind of pass" [ "$(grep -cE '^\| weights .*\(the usual way, beside itself\) \| [0-9.]+ \|$' "$dir/out")" = 5 ]
+check "schedules: the default against itself, for each kind of pass" [ "$(grep -cE '^\| weights .*\(the default, against itself\) \| [0-9.]+ \|$' "$dir/out")" = 5 ]
 check "schedules: other ways" [ "$(grep -cE '^\| weights .*(KiB ahead|a turn|side by side|KiB) \| [0-9.]+ \|$' "$dir/out")" -ge 12 ]
 
 run --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -d 5

@@ -76,7 +76,7 @@ chmod u+w "$dir/kernels"
 jitwarm "$dir/models/model.gguf" --out "$dir/kernels/layer" --batch 16 --kv-type f16 --activations auto 2> "$dir/err"
 check "a directory is warmed: $(cat "$dir/err")" [ $? = 0 ]
 jitwarm "$dir/models/model.gguf" --out "$dir/kernels/layer" --batch 16 --kv-type f16 --activations auto 2> "$dir/err"
-check "a second time, nothing is generated: $(cat "$dir/err")" grep -q '; 0 generated, [1-9][0-9]* there already' "$dir/err"
+check "a second time, nothing is generated: $(cat "$dir/err")" grep -q '; 0 generated, [1-9][0-9]* already in the cache' "$dir/err"
 chmod -R a+rX,a-w "$dir/kernels"
 listing() { ls -lR --time-style=full-iso "$dir/kernels/layer" | sort; }
 listing > "$dir/before"

@@ -11,7 +11,7 @@ err() { grep -qE -e "$1" "$dir/err"; }
 # ---- making
 is 0 --shape tiny --out "$dir/a.jkp" --target avx2
 check "a summary on stderr alone" [ ! -s "$dir/out" -a -s "$dir/err" ]
-check "which counts: $(cat "$dir/err")" err '^.*/a\.jkp: [0-9]+ kernels for avx2; [0-9]+ generated, 0 there already; [0-9.]+ MiB of code in [0-9.]+ MiB; '
+check "which counts: $(cat "$dir/err")" err '^.*/a\.jkp: [0-9]+ kernels for avx2; [0-9]+ generated, 0 already in the cache; [0-9.]+ MiB of code in [0-9.]+ MiB; '
 is 0 --shape tiny --out "$dir/b.jkp" --target avx2 -q
 check "--quiet says nothing" [ ! -s "$dir/out" -a ! -s "$dir/err" ]
 check "the same pack twice" cmp -s "$dir/a.jkp" "$dir/b.jkp"
@@ -42,7 +42,7 @@ n=$(wc -l < "$dir/out")
 is 0 list --cache "$dir/a.jkp" --json
 check "--json: as many" out "^\\{\"entries\":$n,\"good\":$n,.*\"list\":\\[\\{\"key\":\"[a-z0-9_.]+\",\"state\":\"good\",\"code_bytes\":[0-9]+,\"stored_bytes\":[0-9]+,\"path\":\".*a.jkp\"\\}"
 is 0 show norm.k256.q8out.avx2 --cache "$dir/a.jkp"
-check "show: kept, the same" out '^# kept in .*/a\.jkp: the same code$'
+check "show: in the cache, the same" out '^# in the cache, .*/a\.jkp: the same code$'
 check "show: sizes, registers, instructions" [ "$(grep -cE '^# [0-9]+ bytes, [0-9]+ of them constants; frame [0-9]+ bytes|^# registers: [0-9]+ vector, [0-9]+ scalar, [0-9]+ mask; [0-9]+ spills|^# [0-9]+ IR instructions, [0-9]+ machine' "$dir/out")" = 3 ]
 check "show: IR as comments" out '^# .*load'
 check "show: bytes" out '\.byte'
@@ -51,20 +51,20 @@ if command -v as > /dev/null && command -v objdump > /dev/null; then
 	check "a disassembler knows every instruction" [ "$(objdump -d "$dir/o" | grep -c '(bad)')" = 0 ]
 fi
 is 0 show norm.k256.q8out.avx512 --cache "$dir/a.jkp"
-check "show: not kept" out '^# not kept$'
+check "show: not in the cache" out '^# not in the cache$'
 is 0 show norm.k256.q8out.avx2 --cache "$dir/a.jkp" --json
 check "--json: $(head -c 200 "$dir/out")" out '^\{"key":"norm\.k256\.q8out\.avx2","code_bytes":[0-9]+,.*"registers":\{"vector":[0-9]+,"scalar":[0-9]+,"mask":0\},.*"path":".*a\.jkp","same":true,"ir":".*","listing":".*"\}$'
 is 0 explain --shape tiny --target avx2 --cache "$dir/a.jkp"
 check "explain: all hits" [ "$(grep -c '^hit   ' "$dir/out")" = "$n" -a "$(wc -l < "$dir/out")" = "$n" ]
 is 3 explain --shape tiny --target avx512 --cache "$dir/a.jkp"
 check "explain: all miss, for the target" [ "$(grep -cE '^miss  [a-z0-9_.]+  nearest [a-z0-9_.]+: target is avx2, not avx512(, blocks of rows is [0-9]+, not [0-9]+)?$' "$dir/out")" = "$n" ]
-check "explain: a summary" err "^tiny for avx512: $n kernels, 0 kept, $n missing$"
+check "explain: a summary" err "^tiny for avx512: $n kernels, 0 in the cache, $n missing$"
 is 3 explain --shape tiny --target avx2 --cache "$dir/small.jkp" --json
 check "--json: $(head -c 200 "$dir/out")" out '^\[\{"model":"tiny","target":"avx2","kernels":[0-9]+,"hits":[1-9][0-9]*,"misses":[1-9][0-9]*,"damaged":0,"list":\[\{"key":"[a-z0-9_.]+","hit":(true|false),'
 
 # ---- verifying, moving, removing
 is 0 verify "$dir/a.jkp"
-check "verify: all the same: $(cat "$dir/err")" err "^$n are what is made now, 0 differ, 0 are damaged, "
+check "verify: all the same: $(cat "$dir/err")" err "^$n the same, 0 different, 0 damaged, "
 is 0 import "$dir/a.jkp"
 check "import counts: $(cat "$dir/err")" err "^$n entries imported$"
 is 0 import "$dir/x.jkp" -q
@@ -130,14 +130,14 @@ run "$model" --target avx2 --cache "$dir/tuned" --out "$dir/usual.jkp"
 run "$model" --target avx2 --cache "$dir/none" --out "$dir/usual2.jkp"
 check "a tuned machine makes the same pack" cmp "$dir/usual.jkp" "$dir/usual2.jkp"
 run list "$dir/usual.jkp"
-check "which does not have what it likes ($liked)" sh -c "! grep -q ' $liked ' '$dir/out'"
+check "which does not have the fastest schedule ($liked)" sh -c "! grep -q ' $liked ' '$dir/out'"
 run "$model" --target avx2 --cache "$dir/tuned" --tuned --out "$dir/liked.jkp"
 check "--tuned: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
 run list "$dir/liked.jkp"
 check "but --tuned does" grep -q " $liked " "$dir/out"
 check "in words" grep -q "$liked .*KiB ahead" "$dir/out"
 run show "$liked" --cache "$dir/tuned"
-check "show: the schedule and its gain" grep -qE '^# weights .* KiB ahead; here 1\.50 times as fast as the usual way$' "$dir/out"
+check "show: the schedule and its gain" grep -qE '^# weights .* KiB ahead; measured here: 1\.50 times as fast as the default$' "$dir/out"
 run show "$liked" --cache "$dir/tuned" --json
 check "show --json: the schedule" grep -q '"schedule_fields":{"prefetch_level":' "$dir/out"
 

@@ -47,7 +47,7 @@ few() {
 	status=$?
 }
 "$jitwarm" verify "$dir/layer:$dir/good.jkp" > "$dir/want" 2> "$dir/want.err"
-check "verify: two sources: $(cat "$dir/want.err")" grep -q "^$((2 * all)) are what is made now, 0 differ, 0 are damaged" "$dir/want.err"
+check "verify: two sources: $(cat "$dir/want.err")" grep -q "^$((2 * all)) the same, 0 different, 0 damaged" "$dir/want.err"
 for n in 16 8 7 6 5 4 3; do
 	for command in "verify --remove" list gc; do
 		few $n "$jitwarm" $command "$dir/layer:$dir/good.jkp"
@@ -67,9 +67,9 @@ done
 # ---- writers that were killed
 touch -d '1 minute ago' "$dir/layer/.0123456789abcdef.jko-4194305-0-000000001.tmp" "$dir/.again.jkp-4194305-0-000000001.tmp" "$dir/.again.jkp.tmp"
 run list "$dir/layer"
-check "list tells of them: $(cat "$dir/err")" grep -q '^1 files of writers that died, which gc removes$' "$dir/err"
+check "list tells of them: $(cat "$dir/err")" grep -q '^1 temporary files of dead processes, which gc removes$' "$dir/err"
 run verify "$dir/layer"
-check "verify too" grep -q '^1 files of writers that died, which gc removes$' "$dir/err"
+check "verify too" grep -q '^1 temporary files of dead processes, which gc removes$' "$dir/err"
 run verify "$dir/layer" --json
 check "and for programs" grep -q '"abandoned_files":1,' "$dir/out"
 run gc "$dir/layer"
@@ -82,13 +82,13 @@ file=$(ls "$dir"/layer/*.jko | head -n 1)
 printf 'X' | dd of="$file" bs=1 seek=200 conv=notrunc 2> /dev/null
 run explain --shape tiny --target avx2 --kv-type f16 --batch 16 --cache "$dir/layer"
 check "explain: status 3 (got $status)" [ "$status" = 3 ]
-check "explain: one is damaged, none missing: $(cat "$dir/err")" grep -q ", $((all - 1)) kept, 0 missing, 1 damaged\$" "$dir/err"
-check "explain: its line" [ "$(grep -c '^damaged  [a-z0-9_.]*  kept, but' "$dir/out")" = 1 ]
+check "explain: one is damaged, none missing: $(cat "$dir/err")" grep -q ", $((all - 1)) in the cache, 0 missing, 1 damaged\$" "$dir/err"
+check "explain: its line" [ "$(grep -c '^damaged  [a-z0-9_.]*  .jitwarm verify. says how' "$dir/out")" = 1 ]
 key=$(sed -n 's/^damaged  \([a-z0-9_.]*\) .*/\1/p' "$dir/out")
 run show "$key" --cache "$dir/layer"
-check "show: kept, but damaged (status $status)" sh -c "[ $status = 3 ] && grep -q '^# kept, but damaged$' '$dir/out'"
+check "show: damaged (status $status)" sh -c "[ $status = 3 ] && grep -q '^# in the cache, but damaged$' '$dir/out'"
 run show "$key" --cache "$dir/nowhere"
-check "show: a cache that is not there" grep -q '^# whether it is kept is not known: .*nowhere' "$dir/out"
+check "show: a cache that is not there" grep -q '^# whether it is in the cache is not known: .*nowhere' "$dir/out"
 run list "$dir/layer"
 check "list: damaged: $(cat "$dir/err")" sh -c "grep -q '? (damaged)' '$dir/out' && grep -q ' 1 that cannot be used' '$dir/err'"
 
@@ -98,7 +98,7 @@ refused "is not what is made for this key" 1 import "$dir/forged.jkp"
 check "import names the kernel: $(cat "$dir/err")" grep -qF " $key " "$dir/err"
 check "nothing of a forged pack is imported" [ "$(count "$dir/cache")" = 0 ]
 is 3 verify "$dir/forged.jkp"
-check "verify names it as well" grep -qF "$key differs from what is made now" "$dir/out"
+check "verify names it as well" grep -qF "$key differs from the code generated now" "$dir/out"
 is 0 import "$dir/forged.jkp" --unverified
 check "--unverified takes it and says so: $(cat "$dir/err")" grep -q "^$all entries imported unverified$" "$dir/err"
 is 0 import "$dir/good.jkp"
