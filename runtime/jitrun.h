@@ -189,6 +189,14 @@ int jit_device_get_info(size_t number, jit_device_info *out, jit_error *err);
 
 /* ---- session */
 
+/* Added to the logit of a token: a finite number, or -infinity, after which the token is never chosen. */
+typedef struct jit_logit_bias {
+	int32_t id;
+	float bias;
+} jit_logit_bias;
+
+/* What the fields point to is copied. Samplers beyond temperature, top_k, top_p, min_p and repeat_penalty are those of
+ * llama.cpp, by its rules; see SAMPLERS. */
 typedef struct jit_sampling {
 	size_t size;
 	float temperature;    /* 0 or less: greedy (the largest logit, the lowest id among equals) */
@@ -197,7 +205,27 @@ typedef struct jit_sampling {
 	float min_p;          /* 0 to 1; 0: all */
 	float repeat_penalty; /* 1 or 0: none */
 	int repeat_window;    /* last tokens the penalty looks at; 0: 64 */
-	uint64_t seed;        /* the same seed and tokens give the same choice */
+	uint64_t seed;        /* the same seed, options and tokens give the same choice */
+	const char *samplers; /* their names with semicolons between, in the order of their use; NULL: the usual one */
+	const char *const *dry_breakers;  /* n_dry_breakers texts; NULL: newline, colon, quotation mark, asterisk */
+	const jit_logit_bias *logit_bias; /* n_logit_bias entries */
+	int n_dry_breakers, n_logit_bias;
+	float typical_p;                           /* 0 to 1; 1 or 0: off */
+	float top_n_sigma;                         /* 0 or less: off */
+	float frequency_penalty, presence_penalty; /* 0: off; over repeat_window tokens */
+	float dynatemp_range;                      /* temperature from less to more by this, by the entropy; 0: off */
+	float dynatemp_exponent;                   /* 0: 1 */
+	float xtc_probability;                     /* 0 to 1; 0: off */
+	float xtc_threshold;                       /* 0 to 1, more than 0.5 is off; 0: 0.1 */
+	float dry_multiplier;                      /* 0: off */
+	float dry_base;                            /* at least 1; 0: 1.75 */
+	int dry_allowed_length;                    /* 0: 2 */
+	int dry_window;                            /* last tokens DRY looks at; 0: 64; -1: all */
+	int mirostat;                              /* 0: off; 1, 2: that version */
+	int min_keep;                              /* tokens that top_p, min_p, typical_p and XTC leave at least */
+	float mirostat_tau, mirostat_eta;          /* 0: 5, 0.1 */
+	float adaptive_target;                     /* 0 to 1; 0: off */
+	float adaptive_decay;                      /* 0 to 0.99; 0: 0.9 */
 } jit_sampling;
 #define JIT_SAMPLING(...) JIT_STRUCT(jit_sampling, __VA_ARGS__)
 
@@ -266,6 +294,24 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err);
 
 /* From the next choice on. NULL: all defaults. After an error the parameters are what they were. */
 int jit_session_set_sampling(jit_session *s, const jit_sampling *p, jit_error *err);
+
+/* SAMPLERS. First logit_bias is added. Then the samplers have their turn, as a rule in the order
+ *
+ *     penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature
+ *
+ * and `samplers` may name some of them in another order; those it leaves out are not used. Each works on the tokens
+ * that the one before left. At last a token is drawn by its probability, by adaptive-p where adaptive_target is set, or
+ * the likeliest one is taken where the temperature is 0 or less. mirostat takes the place of all samplers but
+ * logit_bias and temperature. Penalties and DRY look at the prompt, too. The state of mirostat and adaptive-p follows
+ * the tokens that are chosen; those that are fed leave it as it is, a rewind takes it back to what it was there, and
+ * setting the sampling anew begins it anew. */
+
+/* STOP TEXTS. From now on jit_session_text gives none of n texts, nor anything behind the first that is complete: what
+ * could still become one is held back until it is known, and id -1 gives what is held at the end. They are copied, at
+ * most 256 of 1 to 4096 bytes. n 0: none. Set them anew for another answer, or after a rewind. */
+int jit_session_set_stop(jit_session *s, const char *const *texts, size_t n, jit_error *err);
+/* The number, from 0, of the text that was found; -1: none was so far. */
+int jit_session_stopped(const jit_session *s);
 
 typedef struct jit_session_stats {
 	size_t size;

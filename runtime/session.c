@@ -24,6 +24,7 @@
 #include "runtime/report.h"
 #include "runtime/plan/rope.h"
 #include "runtime/sampling/sampling.h"
+#include "runtime/sampling/stop.h"
 #include "runtime/session.h"
 #include "runtime/session_memory.h"
 #include "runtime/speculate/speculate.h"
@@ -61,6 +62,7 @@ struct jit_session {
 	const int32_t *forced;
 	size_t n_forced; /* choices made elsewhere, by position */
 	struct utf8_stream stream;
+	struct stop *stop; /* NULL: no text ends a generation */
 	char *text;
 	size_t text_capacity;
 	uint64_t prompt_tokens, decode_tokens, decode_passes;
@@ -78,6 +80,7 @@ static bool open_memory(jit_session *s, struct error *err)
 		return false;
 	s->ids = malloc(((size_t)s->context + 1) * sizeof *s->ids);
 	s->plan = calloc(((size_t)s->tokens + 1) * LOGIT_KINDS, sizeof *s->plan);
+	s->sampling.tokenizer = s->model->file.tokenizer;
 	if (!s->ids || !s->plan || !sampling_open(&s->sampling, (int32_t)spec->vocab) ||
 	    !speculate_open(&s->speculate, s->ids, s->context))
 		return error_set(err, ERROR_MEMORY, "no memory for a session of %u tokens", s->context);
@@ -194,13 +197,15 @@ static bool session_open(jit_session *s, const jit_session_options *options, str
 {
 	const jit_model *m = s->model;
 	jit_session_options o;
+	jit_sampling sampling;
 	jit_card_options card;
 
-	if (!options_session(&o, options, err) || !options_sampling(&s->sampling.params, o.sampling, err) ||
+	if (!options_session(&o, options, err) || !options_sampling(&sampling, o.sampling, err) ||
 	    !options_card(&card, o.card, err))
 		return false;
 	take_options(s, &o);
 	if ((m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err) ||
+	    !sampling_set(&s->sampling, &sampling, s->context, err) ||
 	    !(s->pool = pool_open(o.threads ? o.threads : system_default_threads(), err)) ||
 	    !open_stream(s, &card, err))
 		return false;
@@ -244,6 +249,7 @@ void jit_session_close(jit_session *s)
 		}
 	free(s->plan);
 	sampling_close(&s->sampling);
+	stop_close(s->stop);
 	speculate_close(&s->speculate);
 	session_memory_close(&s->memory);
 	free(s->ids);
@@ -675,18 +681,43 @@ static bool spell(jit_session *s, int32_t id, size_t *n)
 	return *n != SIZE_MAX;
 }
 
+/* What of the n bytes in s->text may be given out, *n of them. NULL: no memory. */
+static const char *without_stops(jit_session *s, int32_t id, size_t *n)
+{
+	return !s->stop ? s->text : id < 0 ? stop_rest(s->stop, s->text, *n, n) : stop_take(s->stop, s->text, *n, n);
+}
+
 const char *jit_session_text(jit_session *s, int32_t id, size_t *n, jit_error *err)
 {
+	const struct utf8_stream before = s->stream;
 	struct error e = { 0 };
-	size_t bytes = 0;
+	const char *text = NULL;
 
-	if (id < -1 || (id >= 0 && (uint32_t)id >= s->model->file.spec.vocab))
+	*n = 0;
+	if (id < -1 || (id >= 0 && (uint32_t)id >= s->model->file.spec.vocab)) {
 		error_set(&e, ERROR_ARGUMENT, "the token %d is not in -1..%u", id, s->model->file.spec.vocab - 1);
-	else if (!spell(s, id, &bytes))
+	} else if (!spell(s, id, n) || !(text = without_stops(s, id, n))) {
+		s->stream = before;
+		*n = 0;
 		error_set(&e, ERROR_MEMORY, "no memory for the text of token %d", id);
-	*n = e.code == ERROR_NONE ? bytes : 0;
-	return model_report(err, &e) == JIT_OK ? s->text : NULL;
+	}
+	model_report(err, &e);
+	return text;
 }
+
+int jit_session_set_stop(jit_session *s, const char *const *texts, size_t n, jit_error *err)
+{
+	struct error e = { 0 };
+	struct stop *stop = n ? stop_open(texts, n, &e) : NULL;
+
+	if (stop || n == 0) {
+		stop_close(s->stop);
+		s->stop = stop;
+	}
+	return model_report(err, &e);
+}
+
+int jit_session_stopped(const jit_session *s) { return s->stop ? stop_found(s->stop) : -1; }
 
 size_t jit_session_length(const jit_session *s) { return s->length; }
 const int32_t *jit_session_ids(const jit_session *s) { return s->ids; }
@@ -705,6 +736,7 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 	}
 	if (n < s->length)
 		speculate_rewind(&s->speculate, (uint32_t)n);
+	sampling_rewind(&s->sampling, n);
 	s->length = n;
 	return JIT_OK;
 }
@@ -785,7 +817,7 @@ int jit_session_set_sampling(jit_session *s, const jit_sampling *p, jit_error *e
 	jit_sampling params;
 
 	if (options_sampling(&params, p, &e))
-		s->sampling.params = params;
+		sampling_set(&s->sampling, &params, s->context, &e);
 	return model_report(err, &e);
 }
 

@@ -12,7 +12,7 @@ struct chain {
 	struct sampler_order order;
 	struct penalties penalties;
 	struct dry dry;
-	struct logit_bias *bias;
+	jit_logit_bias *bias;
 	struct candidates list;
 	int32_t *tally; /* for each token: 0, between samplers */
 };
@@ -61,11 +61,11 @@ static bool open_memory(struct chain *c, const struct chain_options *o, int32_t 
 	c->tally = calloc((size_t)vocab, sizeof *c->tally);
 	if (!c->tally || !candidates_open(&c->list, vocab) || !open_dry(c, o, context, pieces))
 		return false;
-	if (o->n_bias == 0)
+	if (o->n_logit_bias == 0)
 		return true;
-	c->bias = malloc((size_t)o->n_bias * sizeof *c->bias);
+	c->bias = malloc((size_t)o->n_logit_bias * sizeof *c->bias);
 	if (c->bias)
-		memcpy(c->bias, o->bias, (size_t)o->n_bias * sizeof *c->bias);
+		memcpy(c->bias, o->logit_bias, (size_t)o->n_logit_bias * sizeof *c->bias);
 	return c->bias != NULL;
 }
 
@@ -86,7 +86,7 @@ struct chain *chain_open(const struct chain_options *o, int32_t vocab, size_t co
 	c->o = *o;
 	c->o.samplers = NULL;
 	c->o.dry_breakers = NULL;
-	c->o.bias = NULL;
+	c->o.logit_bias = NULL;
 	c->order = order;
 	c->penalties = (struct penalties){ o->repeat_penalty, o->frequency_penalty, o->presence_penalty,
 		                           window_of(o->repeat_window, context) };
@@ -176,7 +176,7 @@ int32_t chain_choose(struct chain *c, const float *logits, const int32_t *text, 
 	int32_t chosen;
 
 	candidates_load(&c->list, logits, c->list.room);
-	penalties_bias(&c->list, c->bias, (size_t)c->o.n_bias);
+	penalties_bias(&c->list, c->bias, (size_t)c->o.n_logit_bias);
 	for (int i = 0; !c->o.mirostat && i < c->order.n; i++)
 		apply(c, c->order.sampler[i], text, n, u.xtc);
 	if (!(c->o.temperature > 0))

@@ -65,8 +65,8 @@ struct chain_options {
 	float adaptive_target; /* less than 0: off */
 	float adaptive_decay;
 	int32_t min_keep; /* what top-p, min-p, typical and XTC leave at least */
-	const struct logit_bias *bias;
-	int32_t n_bias;
+	const jit_logit_bias *logit_bias;
+	int32_t n_logit_bias;
 };
 /* Everything is off; numbers behind what is off have their usual values. */
 extern const struct chain_options chain_usual;

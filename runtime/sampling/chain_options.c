@@ -112,7 +112,7 @@ static const struct {
 	INTEGER(top_k, INT32_MIN, INT32_MAX),      INTEGER(repeat_window, -1, INT32_MAX),
 	INTEGER(dry_allowed_length, 0, INT32_MAX), INTEGER(dry_window, -1, INT32_MAX),
 	INTEGER(n_dry_breakers, 0, DRY_BREAKERS),  INTEGER(mirostat, 0, 2),
-	INTEGER(min_keep, 0, INT32_MAX),           INTEGER(n_bias, 0, INT32_MAX),
+	INTEGER(min_keep, 0, INT32_MAX),           INTEGER(n_logit_bias, 0, INT32_MAX),
 #undef INTEGER
 };
 
@@ -120,14 +120,14 @@ static const struct {
 static bool refuse_real(const char *name, float value, float low, float high, struct error *err)
 {
 	if (low == -FLT_MAX && high == FLT_MAX)
-		return error_set(err, ERROR_ARGUMENT, "%s: %g is not a finite number", name, (double)value);
+		return error_set(err, ERROR_ARGUMENT, "%s: %.9g is not a finite number", name, (double)value);
 	if (low == -FLT_MAX)
-		return error_set(err, ERROR_ARGUMENT, "%s: %g is not a finite number of at most %g", name,
+		return error_set(err, ERROR_ARGUMENT, "%s: %.9g is not a finite number of at most %.9g", name,
 		                 (double)value, (double)high);
 	if (high == FLT_MAX)
-		return error_set(err, ERROR_ARGUMENT, "%s: %g is not a finite number %s %g", name, (double)value,
+		return error_set(err, ERROR_ARGUMENT, "%s: %.9g is not a finite number %s %.9g", name, (double)value,
 		                 low == FLT_MIN ? "above" : "of at least", low == FLT_MIN ? 0 : (double)low);
-	return error_set(err, ERROR_ARGUMENT, "%s: %g is not in %g..%g", name, (double)value, (double)low,
+	return error_set(err, ERROR_ARGUMENT, "%s: %.9g is not in %.9g..%.9g", name, (double)value, (double)low,
 	                 (double)high);
 }
 
@@ -166,8 +166,8 @@ static bool check_breakers(const struct chain_options *o, struct error *err)
 
 static bool check_biases(const struct chain_options *o, int32_t vocab, struct error *err)
 {
-	for (int32_t i = 0; i < o->n_bias; i++) {
-		struct logit_bias b = o->bias[i];
+	for (int32_t i = 0; i < o->n_logit_bias; i++) {
+		jit_logit_bias b = o->logit_bias[i];
 		if (b.id < 0 || b.id >= vocab)
 			return error_set(err, ERROR_ARGUMENT,
 			                 "logit_bias: entry %d is for token %d, which is not in 0..%d", i, b.id,
@@ -190,8 +190,10 @@ bool chain_options_check(const struct chain_options *o, int32_t vocab, struct er
 			"adaptive_target: %g cannot be aimed at with mirostat: %d, which draws tokens its own way",
 			(double)o->adaptive_target, o->mirostat);
 	if (o->n_dry_breakers && !o->dry_breakers)
-		return error_set(err, ERROR_ARGUMENT, "dry_breakers: NULL is no list of %d texts", o->n_dry_breakers);
-	if (o->n_bias && !o->bias)
-		return error_set(err, ERROR_ARGUMENT, "logit_bias: NULL is no list of %d entries", o->n_bias);
+		return error_set(err, ERROR_ARGUMENT, "n_dry_breakers: there are %d, but dry_breakers is NULL",
+		                 o->n_dry_breakers);
+	if (o->n_logit_bias && !o->logit_bias)
+		return error_set(err, ERROR_ARGUMENT, "n_logit_bias: there are %d, but logit_bias is NULL",
+		                 o->n_logit_bias);
 	return check_breakers(o, err) && check_biases(o, vocab, err);
 }

@@ -1,6 +1,6 @@
 #include "runtime/sampling/penalties.h"
 
-void penalties_bias(struct candidates *c, const struct logit_bias *bias, size_t n)
+void penalties_bias(struct candidates *c, const jit_logit_bias *bias, size_t n)
 {
 	bool all = candidates_all(c);
 

@@ -3,16 +3,12 @@
 #ifndef RUNTIME_SAMPLING_PENALTIES_H
 #define RUNTIME_SAMPLING_PENALTIES_H
 
+#include "runtime/jitrun.h"
 #include "runtime/sampling/candidates.h"
-
-struct logit_bias {
-	int32_t id;
-	float bias;
-};
 
 /* Each is added to the logit of its token; several for one token add up. Those of tokens that are not in the list do
  * nothing. */
-void penalties_bias(struct candidates *c, const struct logit_bias *bias, size_t n);
+void penalties_bias(struct candidates *c, const jit_logit_bias *bias, size_t n);
 
 struct penalties {
 	float repeat;    /* 1: none */

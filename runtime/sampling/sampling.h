@@ -18,7 +18,9 @@
 struct sampling {
 	jit_sampling params;
 	int32_t vocab;
-	float *work; /* vocab: logits after the penalty */
+	const struct tokenizer *tokenizer; /* for what tokens spell; NULL: they spell nothing */
+	char scratch[256];                 /* its */
+	float *work;                       /* vocab: logits after the penalty */
 	struct sampling_candidate *candidate;
 	struct chain *chain;       /* NULL: none is used */
 	struct chain_state *after; /* [context + 2]: [p + 1] is the state when position p was drawn and its token not
@@ -28,6 +30,9 @@ struct sampling {
 
 bool sampling_open(struct sampling *s, int32_t vocab);
 void sampling_close(struct sampling *s);
+/* From now on tokens are chosen as this says, which options.h has read. What it points to is copied. False: err, and
+ * all is as it was. */
+bool sampling_set(struct sampling *s, const jit_sampling *p, size_t context, struct error *err);
 /* From now on tokens are chosen by this chain; o NULL: by params. Texts are of at most `context` tokens. False: err,
  * and all is as it was. */
 bool sampling_use(struct sampling *s, const struct chain_options *o, size_t context, struct chain_pieces pieces,

@@ -169,11 +169,12 @@ const char *stop_take(struct stop *s, const char *bytes, size_t n, size_t *out)
 	return give(s, s->n - most, out);
 }
 
-const char *stop_rest(struct stop *s, size_t *out)
+const char *stop_rest(struct stop *s, const char *bytes, size_t n, size_t *out)
 {
-	if (s->found >= 0)
-		return give(s, 0, out);
-	forget_given(s);
+	const char *given = stop_take(s, bytes, n, out);
+
+	if (!given || s->found >= 0)
+		return given;
 	for (size_t i = 0; i < s->n_texts; i++)
 		s->text[i].seen = 0;
 	return give(s, s->n, out);

@@ -21,8 +21,8 @@ void stop_close(struct stop *s);
 /* The next n bytes. Returns those that may be printed now, *out of them, valid until the next call; none any more once
  * a stop text was found. NULL: no memory; the bytes were not taken. */
 const char *stop_take(struct stop *s, const char *bytes, size_t n, size_t *out);
-/* Nothing comes any more: what was held back. */
-const char *stop_rest(struct stop *s, size_t *out);
+/* The last n bytes; what is still held back then is given as well. */
+const char *stop_rest(struct stop *s, const char *bytes, size_t n, size_t *out);
 /* The number of the text that was found; -1: none yet. */
 int stop_found(const struct stop *s);
 /* As new. */

@@ -20,7 +20,7 @@ int32_t stage_integer(const struct stage *s, const char *name) { return vector_i
 
 static void apply_bias(const struct stage *s)
 {
-	struct logit_bias bias[8];
+	jit_logit_bias bias[8];
 	const json_t *all = json_object_get(s->about, "bias");
 	size_t n = json_array_size(all);
 

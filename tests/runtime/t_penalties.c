@@ -163,8 +163,9 @@ static void test_dry(void **state)
 
 static void test_bias(void **state)
 {
-	static const struct logit_bias bias[] = { { 3, 5 },    { 7, -INFINITY }, { 3, 1 },
-		                                  { MOST, 1 }, { -1, 2 },        { 9, -2 } };
+	static const jit_logit_bias bias[] = {
+		{ 3, 5 }, { 7, -INFINITY }, { 3, 1 }, { MOST, 1 }, { -1, 2 }, { 9, -2 }
+	};
 	(void)state;
 	for (int run = 0; run < 100; run++) {
 		make(run % 2 ? MOST : 40, 0, run % 2 == 0);

@@ -57,7 +57,7 @@ static const struct chain_pieces pieces = { spell, &spelled };
 static struct chain_options random_options(void)
 {
 	static const char *const breakers[] = { "a", "bc" };
-	static const struct logit_bias bias[] = { { 5, 2 }, { 9, -INFINITY } };
+	static const jit_logit_bias bias[] = { { 5, 2 }, { 9, -INFINITY } };
 	struct chain_options o = chain_usual;
 
 	o.temperature = draw(6) ? (float)(0.2 + unit()) : 0;
@@ -77,8 +77,8 @@ static struct chain_options random_options(void)
 	o.n_dry_breakers = (int32_t)draw(3);
 	o.mirostat = draw(4) ? 0 : 1 + (int32_t)draw(2);
 	o.adaptive_target = o.mirostat || draw(2) ? -1 : 0.3f;
-	o.bias = bias;
-	o.n_bias = (int32_t)draw(3);
+	o.logit_bias = bias;
+	o.n_logit_bias = (int32_t)draw(3);
 	return o;
 }
 
@@ -91,7 +91,7 @@ static int32_t by_hand(const struct chain_options *o, struct candidates *l, cons
 		                     o->repeat_window < 0 ? CONTEXT : o->repeat_window };
 
 	candidates_load(l, logits, VOCAB);
-	penalties_bias(l, o->bias, (size_t)o->n_bias);
+	penalties_bias(l, o->logit_bias, (size_t)o->n_logit_bias);
 	penalties_apply(l, &p, text, n, tally);
 	filter_top_n_sigma(l, o->top_n_sigma);
 	filter_top_k(l, o->top_k);
@@ -126,7 +126,7 @@ static void test_by_hand(void **state)
 			const float *logits = logits_after(text, n);
 			text[n] = chain_choose(c, logits, text, n, u, &s);
 			assert_int_equal(text[n], by_hand(&o, &list, logits, text, n, u));
-			assert_false(o.n_bias > 1 && text[n] == 9);
+			assert_false(o.n_logit_bias > 1 && text[n] == 9);
 		}
 		chain_close(c);
 	}
@@ -329,7 +329,7 @@ static void test_memory(void **state)
 		o.adaptive_target = -1;
 		o.dry_multiplier = 1;
 		o.dry_window = 50;
-		o.n_dry_breakers = o.n_bias = 2;
+		o.n_dry_breakers = o.n_logit_bias = 2;
 		err = (struct error){ 0 };
 		memory_fail(fails);
 		bool ok = sampling_use(&s, &o, CONTEXT, pieces, &err);

@@ -127,7 +127,7 @@ static const struct field {
 	INTEGER(n_dry_breakers, -1, DRY_BREAKERS + 1),
 	INTEGER(mirostat, -1, 3),
 	INTEGER(min_keep, -1, 0),
-	INTEGER(n_bias, -1, 0),
+	INTEGER(n_logit_bias, -1, 0),
 };
 
 static void refuse(const struct field *f, double value)
@@ -140,7 +140,7 @@ static void refuse(const struct field *f, double value)
 		memcpy((char *)&o + f->offset, &(float){ (float)value }, sizeof(float));
 	else
 		memcpy((char *)&o + f->offset, &(int32_t){ (int32_t)value }, sizeof(int32_t));
-	snprintf(number, sizeof number, ": %g is not ", (double)(float)value);
+	snprintf(number, sizeof number, ": %.9g is not ", (double)(float)value);
 	assert_null(chain_open(&o, VOCAB, CONTEXT, (struct chain_pieces){ 0 }, &err));
 	if (strncmp(err.text, f->name, strlen(f->name)) != 0 || !strstr(err.text, number) || err.code != ERROR_ARGUMENT)
 		fail_msg("%s = %g: %s", f->name, value, err.text);
@@ -179,25 +179,25 @@ static void test_lists(void **state)
 	struct chain_options o = chain_usual;
 	char longest[DRY_BREAKER_BYTES + 2];
 	const char *breakers[] = { "a", longest };
-	struct logit_bias bias[] = { { 0, 1 }, { 499, -INFINITY } };
+	jit_logit_bias bias[] = { { 0, 1 }, { 499, -INFINITY } };
 	struct error err = { 0 };
 	(void)state;
 
 	memset(longest, 'x', sizeof longest - 1);
 	longest[sizeof longest - 1] = 0;
-	o.n_bias = 2;
-	refuse_options(&o, "logit_bias: NULL is no list of 2 entries");
-	o.bias = bias;
+	o.n_logit_bias = 2;
+	refuse_options(&o, "n_logit_bias: there are 2, but logit_bias is NULL");
+	o.logit_bias = bias;
 	assert_true(chain_options_check(&o, VOCAB, &err));
 	bias[1].id = 500;
 	refuse_options(&o, "logit_bias: entry 1 is for token 500, which is not in 0..499");
-	bias[1] = (struct logit_bias){ 3, INFINITY };
+	bias[1] = (jit_logit_bias){ 3, INFINITY };
 	refuse_options(&o, "logit_bias: entry 1, for token 3, is inf, neither a finite number nor -inf");
 	bias[1].bias = NAN;
 	refuse_options(&o, "logit_bias: entry 1, for token 3, is nan, neither a finite number nor -inf");
 	o = chain_usual;
 	o.n_dry_breakers = 2;
-	refuse_options(&o, "dry_breakers: NULL is no list of 2 texts");
+	refuse_options(&o, "n_dry_breakers: there are 2, but dry_breakers is NULL");
 	o.dry_breakers = breakers;
 	refuse_options(&o, "dry_breakers: text 1 has 65 bytes, not 1..64");
 	longest[0] = 0;

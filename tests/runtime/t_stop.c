@@ -93,10 +93,10 @@ static void try_cut(struct stop *s, const struct set *set, const char *text, uin
 			assert_int_equal(printed, judge_now(set, text, to));
 	}
 	assert_int_equal(stop_found(s), want_found);
-	const char *out = stop_rest(s, &got);
+	const char *out = stop_rest(s, "", 0, &got);
 	assert_memory_equal(out, text + printed, got);
 	assert_int_equal(printed + got, want);
-	stop_rest(s, &got);
+	stop_rest(s, "", 0, &got);
 	assert_int_equal(got, 0);
 }
 
@@ -217,7 +217,7 @@ static void test_memory(void **state)
 			memcpy(all + printed, out, got);
 			printed += got;
 		}
-		const char *rest = stop_rest(s, &got);
+		const char *rest = stop_rest(s, "", 0, &got);
 		memcpy(all + printed, rest, got);
 		assert_true(printed + got == sizeof text - 1 && memcmp(all, text, printed + got) == 0);
 		stop_close(s);

@@ -1,0 +1,83 @@
+/* runtime/sampling/sampling_set.c - jit_sampling as options of a chain: which value stands for a field that is 0, and
+ * when a chain is needed at all.
+ */
+#include "loaders/tokenizer.h"
+#include "runtime/sampling/sampling.h"
+
+static const char *const usual_breakers[] = { "\n", ":", "\"", "*" };
+
+static float or_usual(float x, float usual) { return x == 0 ? usual : x; }
+static int32_t or_usual_number(int32_t x, int32_t usual) { return x == 0 ? usual : x; }
+
+static struct chain_options chain_of(const jit_sampling *p)
+{
+	const struct chain_options *u = &chain_usual;
+	bool breakers = p->dry_breakers || p->n_dry_breakers;
+
+	return (struct chain_options){
+		.samplers = p->samplers,
+		.temperature = p->temperature,
+		.dynatemp_range = p->dynatemp_range,
+		.dynatemp_exponent = or_usual(p->dynatemp_exponent, u->dynatemp_exponent),
+		.top_k = p->top_k,
+		.top_p = or_usual(p->top_p, u->top_p),
+		.typical_p = or_usual(p->typical_p, u->typical_p),
+		.min_p = p->min_p,
+		.top_n_sigma = p->top_n_sigma,
+		.xtc_probability = p->xtc_probability,
+		.xtc_threshold = or_usual(p->xtc_threshold, u->xtc_threshold),
+		.repeat_penalty = or_usual(p->repeat_penalty, u->repeat_penalty),
+		.frequency_penalty = p->frequency_penalty,
+		.presence_penalty = p->presence_penalty,
+		.repeat_window = or_usual_number(p->repeat_window, u->repeat_window),
+		.dry_multiplier = p->dry_multiplier,
+		.dry_base = or_usual(p->dry_base, u->dry_base),
+		.dry_allowed_length = or_usual_number(p->dry_allowed_length, u->dry_allowed_length),
+		.dry_window = or_usual_number(p->dry_window, u->dry_window),
+		.dry_breakers = breakers ? p->dry_breakers : usual_breakers,
+		.n_dry_breakers =
+			breakers ? p->n_dry_breakers : (int32_t)(sizeof usual_breakers / sizeof *usual_breakers),
+		.mirostat = p->mirostat,
+		.mirostat_tau = or_usual(p->mirostat_tau, u->mirostat_tau),
+		.mirostat_eta = or_usual(p->mirostat_eta, u->mirostat_eta),
+		.adaptive_target = p->adaptive_target == 0 ? u->adaptive_target : p->adaptive_target,
+		.adaptive_decay = or_usual(p->adaptive_decay, u->adaptive_decay),
+		.min_keep = p->min_keep,
+		.logit_bias = p->logit_bias,
+		.n_logit_bias = p->n_logit_bias,
+	};
+}
+
+/* Whether anything is asked for that sampling.c does not do by itself, as it did before there were chains. */
+static bool needs_chain(const jit_sampling *p)
+{
+	return p->samplers || (p->typical_p > 0 && p->typical_p < 1) || p->top_n_sigma > 0 ||
+	       p->frequency_penalty != 0 || p->presence_penalty != 0 || p->dynatemp_range > 0 ||
+	       p->xtc_probability > 0 || p->dry_multiplier > 0 || p->mirostat || p->adaptive_target > 0 ||
+	       p->min_keep > 0 || p->n_logit_bias;
+}
+
+static const char *spell(void *user, int32_t id, size_t *n)
+{
+	struct sampling *s = user;
+
+	return tokenizer_piece(s->tokenizer, id, false, true, s->scratch, n);
+}
+
+bool sampling_set(struct sampling *s, const jit_sampling *p, size_t context, struct error *err)
+{
+	const struct chain_options o = chain_of(p);
+	const struct chain_pieces pieces = { s->tokenizer ? spell : NULL, s };
+
+	if (p->adaptive_target < 0) /* which is off for a chain */
+		return error_set(err, ERROR_ARGUMENT, "adaptive_target: %.9g is not in 0..1",
+		                 (double)p->adaptive_target);
+	if (!chain_options_check(&o, s->vocab, err) ||
+	    !sampling_use(s, needs_chain(p) ? &o : NULL, context, pieces, err))
+		return false;
+	s->params = *p;
+	s->params.samplers = NULL;
+	s->params.dry_breakers = NULL;
+	s->params.logit_bias = NULL;
+	return true;
+}
