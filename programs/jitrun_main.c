@@ -92,7 +92,13 @@ static jit_session *open_session(jit_model *m, jit_error *err)
 	jit_card_options card;
 	const jit_session_options o = jitrun_session_options(&sampling, &card);
 
-	return jit_session_open(m, &o, err);
+	jit_session *s = jit_session_open(m, &o, err);
+
+	if (s && jit_session_set_stop(s, opt.stop.value, (size_t)opt.stop.n, err) != JIT_OK) {
+		jit_session_close(s);
+		return NULL;
+	}
+	return s;
 }
 
 static int context_of(const jit_session *session)

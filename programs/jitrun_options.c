@@ -16,8 +16,7 @@ struct jitrun_options opt = {
 	.tune = "quick",
 	.launch = "token",
 	.n = 256,
-	.top_p = 1,
-	.repeat_penalty = 1,
+	.sampling = SAMPLING_ARGS_USUAL,
 };
 
 /* Read off the table of targets before the command line is. */
@@ -80,56 +79,20 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_FLAG,
 	  .help = "do not stop at an end-of-text token",
 	  .target = &opt.ignore_eos },
-	{ .name = "temp",
-	  .kind = OPTION_FLOAT,
-	  .value = "T",
-	  .help = "temperature; 0 always takes the likeliest token (0)",
-	  .high = 100,
-	  .target = &opt.temp },
-	{ .name = "top-k",
-	  .kind = OPTION_INT,
-	  .value = "K",
-	  .help = "choose among the K likeliest tokens, 0: all (0)",
-	  .high = INT_MAX,
-	  .target = &opt.top_k },
-	{ .name = "top-p",
-	  .kind = OPTION_FLOAT,
-	  .value = "P",
-	  .help = "choose among the likeliest tokens that together have probability P (1)",
-	  .high = 1,
-	  .target = &opt.top_p },
-	{ .name = "min-p",
-	  .kind = OPTION_FLOAT,
-	  .value = "P",
-	  .help = "leave out tokens less likely than P times the likeliest (0)",
-	  .high = 1,
-	  .target = &opt.min_p },
-	{ .name = "repeat-penalty",
-	  .kind = OPTION_FLOAT,
-	  .value = "X",
-	  .help = "make tokens of the last --repeat-last-n less likely; 1: off (1)",
-	  .low = 0.01,
-	  .high = 100,
-	  .target = &opt.repeat_penalty },
-	{ .name = "repeat-last-n",
-	  .kind = OPTION_INT,
-	  .value = "N",
-	  .help = "how many of the last tokens --repeat-penalty looks at; 0: 64 (0)",
-	  .high = INT_MAX,
-	  .target = &opt.repeat_window },
-	{ .name = "seed",
-	  .letter = 's',
-	  .kind = OPTION_INT,
-	  .value = "N",
-	  .help = "seed of the sampler; the same seed gives the same text (0)",
-	  .high = (double)LONG_MAX,
-	  .target = &opt.seed },
+	{ .name = "stop",
+	  .letter = 'r',
+	  .kind = OPTION_LIST,
+	  .value = "TEXT",
+	  .help = "end before this text, which is not printed; several times: before any of these",
+	  .target = &opt.stop },
 	{ .name = "perplexity",
 	  .kind = OPTION_FILE,
 	  .value = "FILE",
 	  .help = "generate nothing; print the perplexity of the model on the text of FILE, in windows of --context "
 	          "tokens (512) whose second halves are scored",
 	  .target = &opt.perplexity },
+#define SAMPLING opt.sampling
+#include "programs/sampling_rows.def"
 	{ .name = "Output", .kind = OPTION_GROUP },
 	{ .name = "print-ids",
 	  .kind = OPTION_FLAG,
@@ -311,10 +274,15 @@ static struct option_program program = {
 
 bool jitrun_parse_options(int argc, char **argv, int *status)
 {
+	char why[400];
+
 	list_targets();
-	if (options_parse(&program, argc, argv))
-		return !options_about(&program, &opt.about, jit_version(), status);
 	*status = EXIT_USAGE;
+	if (!options_parse(&program, argc, argv) || options_about(&program, &opt.about, jit_version(), status))
+		return false;
+	if (sampling_args_check(&opt.sampling, why))
+		return true;
+	*status = jitrun_usage(why);
 	return false;
 }
 
@@ -361,9 +329,7 @@ jit_model_options jitrun_model_options(void)
 
 jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card)
 {
-	*sampling = JIT_SAMPLING(.temperature = (float)opt.temp, .top_k = (int)opt.top_k, .top_p = (float)opt.top_p,
-	                         .min_p = (float)opt.min_p, .repeat_penalty = (float)opt.repeat_penalty,
-	                         .repeat_window = (int)opt.repeat_window, .seed = (uint64_t)opt.seed);
+	*sampling = sampling_args_make(&opt.sampling);
 	*card = JIT_CARD_OPTIONS(.launch = launch_option(), .workgroups = (int)opt.workgroups, .units = (int)opt.units);
 	return JIT_SESSION_OPTIONS(.context = (int)opt.context, .threads = (int)opt.threads, .kv = kv_option(),
 	                           .batch = (int)opt.batch, .speculate = speculate_option(),

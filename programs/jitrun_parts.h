@@ -16,6 +16,7 @@
 
 #include "programs/options.h"
 #include "programs/prompt.h"
+#include "programs/sampling_args.h"
 #include "runtime/jitrun_cards.h"
 
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
@@ -27,8 +28,9 @@ struct jitrun_options {
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
 	bool special, echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, devices, perf_map, gdb, report;
 	struct option_about about;
-	long n, context, threads, top_k, seed, batch, repeat_window, workgroups, units, cache_limit;
-	double temp, top_p, min_p, repeat_penalty;
+	struct sampling_args sampling;
+	struct option_list stop;
+	long n, context, threads, batch, workgroups, units, cache_limit;
 };
 extern struct jitrun_options opt;
 
@@ -51,8 +53,8 @@ struct run {
 	jit_model *model;
 	jit_session *session;
 	size_t n_prompt, n_generated;
-	bool ended, full, terminal; /* standard output is a terminal */
-	double start, first_token;  /* seconds from the program's start */
+	bool ended, stopped, full, terminal; /* standard output is a terminal */
+	double start, first_token;           /* seconds from the program's start */
 	char *text;
 	size_t n_text; /* kept for --json */
 };

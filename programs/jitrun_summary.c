@@ -10,7 +10,11 @@ static double rate(uint64_t n, double seconds) { return seconds > 0 ? (double)n 
 
 static const char *why_stopped(const struct run *r)
 {
-	return interrupted ? "interrupted" : r->ended ? "end of text" : r->full ? "context full" : "length";
+	return interrupted  ? "interrupted"
+	       : r->ended   ? "end of text"
+	       : r->stopped ? "stop text"
+	       : r->full    ? "context full"
+	                    : "length";
 }
 
 /* What a simulated card did; of others nothing is known. */

@@ -101,6 +101,10 @@ int jitrun_generate(struct run *r, jit_error *err)
 		if (!emit(r, id, err))
 			return err->code;
 		r->n_generated++;
+		if (jit_session_stopped(r->session) >= 0) {
+			r->stopped = true;
+			break;
+		}
 	}
 	return emit(r, -1, err) ? JIT_OK : err->code;
 }

@@ -1,0 +1,84 @@
+#include "programs/sampling_args.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "runtime/sampling/chain.h"
+
+/* "15043+1.5", "15043-inf". */
+static bool read_bias(const char *text, jit_logit_bias *out)
+{
+	char *end;
+
+	errno = 0;
+	long id = strtol(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || errno || id > INT32_MAX || (*end != '+' && *end != '-'))
+		return false;
+	const char *number = end;
+	float bias = strtof(number, &end);
+	if (end == number || *end || (!isfinite(bias) && bias != -INFINITY))
+		return false;
+	*out = (jit_logit_bias){ (int32_t)id, bias };
+	return true;
+}
+
+static bool read_biases(struct sampling_args *a, char why[400])
+{
+	for (int i = 0; i < a->logit_bias.n; i++)
+		if (!read_bias(a->logit_bias.value[i], &a->bias[i])) {
+			snprintf(why, 400,
+			         "--logit-bias: \"%.40s\" is not an id and a number, such as 15043+1 or 15043-inf",
+			         a->logit_bias.value[i]);
+			return false;
+		}
+	return true;
+}
+
+/* Before a model is loaded for nothing. */
+static bool check_samplers(const struct sampling_args *a, char why[400])
+{
+	struct error err = { 0 };
+	struct sampler_order order;
+
+	if (!a->samplers || sampler_order_parse(&order, a->samplers, &err))
+		return true;
+	snprintf(why, 400, "--%.390s", err.text);
+	return false;
+}
+
+bool sampling_args_check(struct sampling_args *a, char why[400])
+{
+	return read_biases(a, why) && check_samplers(a, why);
+}
+
+jit_sampling sampling_args_make(const struct sampling_args *a)
+{
+	static const char *const no_breakers[1] = { NULL };
+	const struct option_list *breakers = &a->dry_breakers;
+	bool none = breakers->n == 1 && strcmp(breakers->value[0], "none") == 0;
+
+	return JIT_SAMPLING(.temperature = (float)a->temp, .top_k = (int)a->top_k, .top_p = (float)a->top_p,
+	                    .min_p = (float)a->min_p, .repeat_penalty = (float)a->repeat_penalty,
+	                    .repeat_window = (int)a->repeat_last_n, .seed = (uint64_t)a->seed, .samplers = a->samplers,
+	                    .dry_breakers = none          ? no_breakers
+	                                    : breakers->n ? breakers->value
+	                                                  : NULL,
+	                    .logit_bias = a->bias, .n_dry_breakers = none ? 0 : breakers->n,
+	                    .n_logit_bias = a->logit_bias.n, .typical_p = (float)a->typical,
+	                    .top_n_sigma = (float)a->top_nsigma, .frequency_penalty = (float)a->frequency_penalty,
+	                    .presence_penalty = (float)a->presence_penalty, .dynatemp_range = (float)a->dynatemp_range,
+	                    .dynatemp_exponent = (float)a->dynatemp_exp, .xtc_probability = (float)a->xtc_probability,
+	                    .xtc_threshold = (float)a->xtc_threshold, .dry_multiplier = (float)a->dry_multiplier,
+	                    .dry_base = (float)a->dry_base, .dry_allowed_length = (int)a->dry_allowed_length,
+	                    .dry_window = (int)a->dry_penalty_last_n, .mirostat = (int)a->mirostat,
+	                    .min_keep = (int)a->min_keep, .mirostat_tau = (float)a->mirostat_ent,
+	                    .mirostat_eta = (float)a->mirostat_lr, .adaptive_target = (float)a->adaptive_target,
+	                    .adaptive_decay = (float)a->adaptive_decay);
+}
