@@ -28,6 +28,8 @@
 	X(decode) \
 	X(options) \
 	X(reports) \
+	X(samplers) \
+	X(stop) \
 	X(prompt_ids)
 /* clang-format on */
 

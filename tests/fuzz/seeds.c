@@ -274,6 +274,24 @@ static void give_prompt_ids(const struct sink *s)
 	give(s, many, sizeof many - 1);
 }
 
+static void give_samplers(const struct sink *s)
+{
+	give_text(s, "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature");
+	give_text(s, "temperature;top_k;");
+	give_text(s, "15043+1.5");
+	give_text(s, "3-inf");
+}
+
+static void give_stops(const struct sink *s)
+{
+	static const char one[] = "2ab\0aab and b", two[] = "7<|im_end|>\0\nUser:\0Hello <|im_<|im_end|>",
+			  many[] = "1abab\0ba\0bb\0a\0cdcdabbaabab";
+
+	give(s, one, sizeof one - 1);
+	give(s, two, sizeof two - 1);
+	give(s, many, sizeof many - 1);
+}
+
 static void give_generation(const struct sink *s)
 {
 	give_text(s, "{\"eos_token_id\": [0, 2], \"bos_token_id\": 1, \"temperature\": 0.6}");
@@ -311,6 +329,8 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_decode: give_objects(&s, true); break;
 	case FUZZ_options: give_options(&s); break;
 	case FUZZ_reports: give_reports(&s); break;
+	case FUZZ_samplers: give_samplers(&s); break;
+	case FUZZ_stop: give_stops(&s); break;
 	case FUZZ_prompt_ids: give_prompt_ids(&s); break;
 	case FUZZ_COUNT: break;
 	}
