@@ -19,13 +19,14 @@ bool sampling_open(struct sampling *s, int32_t vocab)
 	s->vocab = vocab;
 	s->work = malloc((size_t)vocab * sizeof *s->work);
 	s->candidate = malloc((size_t)vocab * sizeof *s->candidate);
-	return s->work && s->candidate;
+	return candidates_open(&s->first, vocab) && s->work && s->candidate;
 }
 
 void sampling_close(struct sampling *s)
 {
 	free(s->work);
 	free(s->candidate);
+	candidates_close(&s->first);
 	chain_close(s->chain);
 	free(s->after);
 }
@@ -176,11 +177,58 @@ static double total_mass(const struct sampling_candidate *h, int32_t n, float to
 	return sum;
 }
 
+static int32_t count_from(const float *x, int32_t n, float least)
+{
+	int32_t count = 0;
+
+	for (int32_t i = 0; i < n; i++)
+		count += x[i] >= least;
+	return count;
+}
+
+/* The k first of all, best first, which is a heap. */
+static void fill_first(struct sampling *s, const float *logits, int32_t k)
+{
+	candidates_load(&s->first, logits, s->vocab);
+	candidates_keep_first(&s->first, k);
+	for (int32_t i = 0; i < k; i++)
+		s->candidate[i] = (struct sampling_candidate){ s->first.logit[i], s->first.id[i] };
+}
+
+/* All from `least` on, as a heap. */
+static void fill_from(struct sampling *s, const float *logits, float least)
+{
+	struct sampling_candidate *h = s->candidate;
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < s->vocab; i++)
+		if (logits[i] >= least)
+			h[n++] = (struct sampling_candidate){ logits[i], i };
+	for (int32_t i = n / 2; i-- > 0;)
+		sift(h, i, n);
+}
+
+/* One of h[n - 1], h[n - 2], ..., so many of them. */
+static int32_t draw(const struct sampling_candidate *h, int32_t n, int32_t taken, float top, float temperature,
+                    double u)
+{
+	double sum = 0;
+
+	for (int32_t i = 0; i < taken; i++)
+		sum += math_host_exp(((double)h[n - 1 - i].logit - top) / temperature);
+	double at = u * sum;
+	sum = 0;
+	for (int32_t i = 0; i < taken; i++) {
+		sum += math_host_exp(((double)h[n - 1 - i].logit - top) / temperature);
+		if (at < sum)
+			return h[n - 1 - i].id;
+	}
+	return h[n - taken].id;
+}
+
 int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *history, size_t position)
 {
 	const jit_sampling *p = &s->params;
-	struct sampling_candidate *h = s->candidate;
-	int32_t n = 0;
 
 	if (s->chain)
 		return choose_by_chain(s, logits, history, position);
@@ -188,41 +236,18 @@ int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *
 	int32_t best = greatest_first(logits, s->vocab);
 	if (!(p->temperature > 0) || p->top_k == 1)
 		return best;
-	float top = logits[best];
 	/* what lies this far below the best has no chance that a double could show, whatever the filters; without a
 	 * filter the temperature widens it */
-	float reach = 40.0f * (p->temperature > 1 ? p->temperature : 1);
-	for (int32_t i = 0; i < s->vocab; i++)
-		if (logits[i] >= top - reach)
-			h[n++] = (struct sampling_candidate){ logits[i], i };
+	float top = logits[best], least = top - 40.0f * (p->temperature > 1 ? p->temperature : 1);
+	int32_t n = count_from(logits, s->vocab, least);
 	if (n == 0)
 		return best;
-	for (int32_t i = n / 2; i-- > 0;)
-		sift(h, i, n);
-	double total = p->top_p > 0 && p->top_p < 1 ? total_mass(h, n, top) : 0;
-	if (p->top_k > 0 && p->top_k < n && total > 0) { /* top-p counts the mass of the top-k only */
-		jit_sampling k_only = { .top_k = p->top_k };
-		int32_t k = take_best(&k_only, h, n, 0, top);
-		memmove(h, h + n - k, (size_t)k * sizeof *h);
-		for (int32_t i = 0, j = k - 1; i < j; i++, j--) {
-			struct sampling_candidate t = h[i];
-			h[i] = h[j];
-			h[j] = t;
-		}
-		n = k; /* best first is a heap already */
-		total = total_mass(h, n, top);
-	}
+	if (p->top_k > 0 && p->top_k < n)
+		fill_first(s, logits, n = p->top_k); /* top-p counts the mass of the top-k only */
+	else
+		fill_from(s, logits, least);
+	double total = p->top_p > 0 && p->top_p < 1 ? total_mass(s->candidate, n, top) : 0;
 	bool filtered = total > 0 || p->top_k > 0 || p->min_p > 0;
-	int32_t taken = filtered ? take_best(p, h, n, total, top) : n;
-	double sum = 0, u = random_unit(p->seed, position);
-	for (int32_t i = 0; i < taken; i++)
-		sum += math_host_exp(((double)h[n - 1 - i].logit - top) / p->temperature);
-	double at = u * sum;
-	sum = 0;
-	for (int32_t i = 0; i < taken; i++) {
-		sum += math_host_exp(((double)h[n - 1 - i].logit - top) / p->temperature);
-		if (at < sum)
-			return h[n - 1 - i].id;
-	}
-	return h[n - taken].id;
+	int32_t taken = filtered ? take_best(p, s->candidate, n, total, top) : n;
+	return draw(s->candidate, n, taken, top, p->temperature, random_unit(p->seed, position));
 }
