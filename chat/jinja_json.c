@@ -136,8 +136,12 @@ static struct value read_scalar(struct reader *d, char c)
 	case 't': json_scan_word(&d->scan, "true"); return value_bool(true);
 	case 'f': json_scan_word(&d->scan, "false"); return value_bool(false);
 	case 'n': json_scan_word(&d->scan, "null"); return value_none();
-	default: return read_number(d);
+	default: break;
 	}
+	if (c == '-' || (c >= '0' && c <= '9'))
+		return read_number(d);
+	json_scan_fail(&d->scan, "expected a value");
+	return value_of(KIND_ABSENT);
 }
 
 static struct value read_value(struct reader *d, unsigned depth, bool message)
