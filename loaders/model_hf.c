@@ -4,10 +4,10 @@
  * Owns: the meaning of its fields and their defaults, which are those of the transformers classes. null counts as
  * absent.
  * Never: accepts a number of the wrong kind or out of range, or a field that might change the computation and that
- * nothing here asks for (check_unread).
+ * nothing here asks for (hf_check_unread).
  */
 #include "loaders/json_read.h"
-#include "loaders/model_load.h"
+#include "loaders/model_hf_fields.h"
 #include "loaders/tokenizer.h"
 
 #include <inttypes.h>
@@ -16,114 +16,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tree takes some forty times the text; a real config.json has a few kilobytes. */
-
-struct reader {
-	struct model *m;
-	const char *label;
-	json_t *root;
-	json_t *read,
-		*read_within; /* names of fields that were asked for, of root and of the objects in it, as members */
-	const struct arch_row *row;
-	struct error *err;
-};
-
-enum presence { OPTIONAL, REQUIRED };
-
-static json_t *get(struct reader *r, const json_t *object, const char *key)
-{
-	json_t *v = json_object_get(object, key);
-
-	if (v && r->read)
-		json_object_set_new(object == r->root ? r->read : r->read_within, key, json_true());
-	return json_is_null(v) ? NULL : v;
-}
-
-static bool wrong_kind(struct reader *r, const char *key, const json_t *v, const char *expected)
-{
-	return error_set(r->err, ERROR_FORMAT, "%s: %s is %s, expected %s", r->label, key, json_kind(v), expected);
-}
-
-static bool get_f64(struct reader *r, const json_t *object, const char *key, double *out)
-{
-	const json_t *v = get(r, object, key);
-
-	if (!v)
-		return true;
-	if (!json_is_number(v))
-		return wrong_kind(r, key, v, "a number");
-	*out = json_number_value(v);
-	return isfinite(*out) ||
-	       error_set(r->err, ERROR_FORMAT, "%s: %s is %g, expected a finite number", r->label, key, *out);
-}
-
-static bool get_u32(struct reader *r, const json_t *object, const char *key, enum presence presence, uint32_t most,
-                    uint32_t *out)
-{
-	const json_t *v = get(r, object, key);
-	double value = 0;
-
-	if (!v)
-		return presence == OPTIONAL || error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label, key);
-	if (!json_is_number(v))
-		return wrong_kind(r, key, v, "an integer");
-	value = json_number_value(v);
-	if (!hparam_range(r->label, key, value, 0, most, r->err))
-		return false;
-	if (value != floor(value))
-		return error_set(r->err, ERROR_FORMAT, "%s: %s is %.9g, expected an integer", r->label, key, value);
-	*out = (uint32_t)value;
-	return true;
-}
-
-static bool get_bool(struct reader *r, const json_t *object, const char *key, bool *out)
-{
-	const json_t *v = get(r, object, key);
-
-	if (!v)
-		return true;
-	if (!json_is_boolean(v))
-		return wrong_kind(r, key, v, "true or false");
-	*out = json_is_true(v);
-	return true;
-}
-
-/* *out stays NULL when absent. */
-static bool get_string(struct reader *r, const json_t *object, const char *key, const char **out)
-{
-	const json_t *v = get(r, object, key);
-
-	if (!v)
-		return true;
-	if (!json_is_text(v))
-		return wrong_kind(r, key, v, "a string");
-	*out = json_string_value(v);
-	return true;
-}
-
-static bool unsupported(struct reader *r, const char *key, const char *value, const char *expected)
-{
-	char text[60];
-
-	return error_set(r->err, ERROR_UNSUPPORTED, "%s: %s is \"%s\", expected %s", r->label, key,
-	                 error_quote(text, sizeof text, value, strlen(value)), expected);
-}
-
 /* architectures names the class the weights were saved from: the same layers end in other things in other classes. */
-static bool check_classes(struct reader *r)
+static bool check_classes(struct hf_reader *r)
 {
-	const json_t *list = get(r, r->root, "architectures"), *one;
+	const json_t *list = hf_get(r, r->root, "architectures"), *one;
 	char text[60];
 	size_t i;
 
 	if (!list)
 		return true;
 	if (!json_is_array(list))
-		return wrong_kind(r, "architectures", list, "an array");
+		return hf_wrong_kind(r, "architectures", list, "an array");
 	json_array_foreach(list, i, one)
 	{
 		if (!json_is_text(one))
-			return wrong_kind(r, "an element of architectures", one, "a string");
+			return hf_wrong_kind(r, "an element of architectures", one, "a string");
 		const char *name = json_string_value(one);
 		if (!arch_word_in(r->row->classes, name))
 			return error_set(
@@ -135,17 +42,17 @@ static bool check_classes(struct reader *r)
 	return true;
 }
 
-static bool check_quantised(struct reader *r)
+static bool check_quantised(struct hf_reader *r)
 {
 	static const char *const fields[] = { "quantization_config", "quantization" };
 	const char *method = NULL;
 	char text[60];
 
 	for (int i = 0; i < 2; i++) {
-		const json_t *o = get(r, r->root, fields[i]);
+		const json_t *o = hf_get(r, r->root, fields[i]);
 		if (!o)
 			continue;
-		if (json_is_object(o) && !get_string(r, o, "quant_method", &method))
+		if (json_is_object(o) && !hf_get_string(r, o, "quant_method", &method))
 			return false;
 		return error_set(
 			r->err, ERROR_UNSUPPORTED,
@@ -156,18 +63,18 @@ static bool check_quantised(struct reader *r)
 	return true;
 }
 
-static bool read_row(struct reader *r)
+static bool read_row(struct hf_reader *r)
 {
 	const char *type = NULL;
 	char text[60], names[200];
 
-	if (!get_string(r, r->root, "model_type", &type))
+	if (!hf_get_string(r, r->root, "model_type", &type))
 		return false;
 	if (!type)
 		return error_set(r->err, ERROR_FORMAT, "%s: model_type is missing", r->label);
 	r->row = arch_of_hf(type);
 	if (!r->row)
-		return unsupported(r, "model_type", type, arch_names(false, names, sizeof names));
+		return hf_unsupported(r, "model_type", type, arch_names(false, names, sizeof names));
 	if (r->row->lacks)
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: model_type is \"%s\", which needs what jitrun does not have: %s", r->label,
@@ -179,19 +86,19 @@ static bool read_row(struct reader *r)
 	       error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
 }
 
-static bool read_arch(struct reader *r)
+static bool read_arch(struct hf_reader *r)
 {
 	const char *act = NULL, *gate = NULL;
 	double partial = 1;
 
-	if (!read_row(r) || !check_classes(r) || !get_string(r, r->root, "hidden_act", &act) ||
-	    !get_string(r, r->root, "activation", &gate))
+	if (!read_row(r) || !check_classes(r) || !hf_get_string(r, r->root, "hidden_act", &act) ||
+	    !hf_get_string(r, r->root, "activation", &gate))
 		return false;
 	if (gate && strcmp(gate, "swiglu") != 0) /* Falcon 3 says it beside hidden_act */
-		return unsupported(r, "activation", gate, "swiglu");
+		return hf_unsupported(r, "activation", gate, "swiglu");
 	if (act && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
-		return unsupported(r, "hidden_act", act, "silu");
-	if (!check_quantised(r) || !get_f64(r, r->root, "partial_rotary_factor", &partial))
+		return hf_unsupported(r, "hidden_act", act, "silu");
+	if (!check_quantised(r) || !hf_get_f64(r, r->root, "partial_rotary_factor", &partial))
 		return false;
 	return partial == 1 ||
 	       error_set(r->err, ERROR_UNSUPPORTED,
@@ -199,34 +106,34 @@ static bool read_arch(struct reader *r)
 	                 partial);
 }
 
-static bool check_stated(struct reader *r)
+static bool check_stated(struct hf_reader *r)
 {
 	char name[60];
 	int n;
 
 	for (const char *p = r->row->stated ? r->row->stated : ""; sscanf(p, " %59s%n", name, &n) == 1; p += n)
-		if (!get(r, r->root, name))
+		if (!hf_get(r, r->root, name))
 			return error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label, name);
 	return true;
 }
 
-static bool read_sizes(struct reader *r)
+static bool read_sizes(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	const json_t *c = r->root;
 	double eps = 1e-6;
 
-	if (!get_u32(r, c, "num_hidden_layers", REQUIRED, MODEL_MAX_LAYERS, &s->layers) ||
-	    !get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
-	    !get_u32(r, c, "intermediate_size", REQUIRED, MODEL_MAX_WIDTH, &s->ffn) ||
-	    !get_u32(r, c, "vocab_size", REQUIRED, INT32_MAX, &s->vocab) ||
-	    !get_u32(r, c, "num_attention_heads", REQUIRED, MODEL_MAX_HEADS, &s->heads))
+	if (!hf_get_u32(r, c, "num_hidden_layers", REQUIRED, MODEL_MAX_LAYERS, &s->layers) ||
+	    !hf_get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
+	    !hf_get_u32(r, c, "intermediate_size", REQUIRED, MODEL_MAX_WIDTH, &s->ffn) ||
+	    !hf_get_u32(r, c, "vocab_size", REQUIRED, INT32_MAX, &s->vocab) ||
+	    !hf_get_u32(r, c, "num_attention_heads", REQUIRED, MODEL_MAX_HEADS, &s->heads))
 		return false;
 	s->kv_heads = s->heads;
 	s->context_train = 2048;
-	if (!get_u32(r, c, "num_key_value_heads", OPTIONAL, MODEL_MAX_HEADS, &s->kv_heads) ||
-	    !get_u32(r, c, "max_position_embeddings", OPTIONAL, UINT32_MAX, &s->context_train) ||
-	    !get_f64(r, c, "rms_norm_eps", &eps))
+	if (!hf_get_u32(r, c, "num_key_value_heads", OPTIONAL, MODEL_MAX_HEADS, &s->kv_heads) ||
+	    !hf_get_u32(r, c, "max_position_embeddings", OPTIONAL, UINT32_MAX, &s->context_train) ||
+	    !hf_get_f64(r, c, "rms_norm_eps", &eps))
 		return false;
 	if (!hparam_range(r->label, "num_attention_heads", s->heads, 1, MODEL_MAX_HEADS, r->err) ||
 	    !hparam_range(r->label, "rms_norm_eps", eps, 1e-30, 1, r->err))
@@ -234,16 +141,16 @@ static bool read_sizes(struct reader *r)
 	s->norm_eps = (float)eps;
 	if (!check_stated(r))
 		return false;
-	bool given = get(r, c, "head_dim") != NULL;
+	bool given = hf_get(r, c, "head_dim") != NULL;
 	s->head_dim = r->row->head_dim ? r->row->head_dim : s->hidden / s->heads;
 	if (!given && !r->row->head_dim && s->hidden % s->heads)
 		return error_set(r->err, ERROR_FORMAT,
 		                 "%s: hidden_size is %" PRIu32 ", expected a multiple of num_attention_heads %" PRIu32,
 		                 r->label, s->hidden, s->heads);
-	return get_u32(r, c, "head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &s->head_dim);
+	return hf_get_u32(r, c, "head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &s->head_dim);
 }
 
-static bool read_needs(struct reader *r)
+static bool read_needs(struct hf_reader *r)
 {
 	struct model_needs *n = &r->m->file->needs;
 	const struct arch_row *row = r->row;
@@ -254,10 +161,10 @@ static bool read_needs(struct reader *r)
 		.tied_by_config = row->tied,
 		.rope_pairs = row->hf_pairs
 	};
-	if ((row->bias && !get_bool(r, r->root, row->bias, &bias)) ||
-	    (row->o_bias && !get_bool(r, r->root, row->o_bias, &o_bias)) ||
-	    (row->mlp_bias && !get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||
-	    !get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
+	if ((row->bias && !hf_get_bool(r, r->root, row->bias, &bias)) ||
+	    (row->o_bias && !hf_get_bool(r, r->root, row->o_bias, &o_bias)) ||
+	    (row->mlp_bias && !hf_get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||
+	    !hf_get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
 		return false;
 	n->group[GROUP_QKV_BIAS] = bias || row->qkv_bias ? NEED_ALWAYS : NEED_NOT;
 	n->group[GROUP_O_BIAS] = o_bias ? NEED_ALWAYS : NEED_NOT;
@@ -266,9 +173,9 @@ static bool read_needs(struct reader *r)
 }
 
 /* layer_types, or what transformers derives when it is absent: layers from max_window_layers on slide. */
-static bool layer_slides(struct reader *r, uint32_t layer, uint32_t max_window_layers, bool *out)
+static bool layer_slides(struct hf_reader *r, uint32_t layer, uint32_t max_window_layers, bool *out)
 {
-	const json_t *types = get(r, r->root, "layer_types");
+	const json_t *types = hf_get(r, r->root, "layer_types");
 
 	if (!types) {
 		*out = layer >= max_window_layers;
@@ -280,19 +187,19 @@ static bool layer_slides(struct reader *r, uint32_t layer, uint32_t max_window_l
 		                 json_kind(types), json_array_size(types), r->m->spec.layers);
 	const json_t *type = json_array_get(types, layer);
 	if (!json_is_text(type))
-		return wrong_kind(r, "an element of layer_types", type, "a string");
+		return hf_wrong_kind(r, "an element of layer_types", type, "a string");
 	*out = strcmp(json_string_value(type), "sliding_attention") == 0;
 	return *out || strcmp(json_string_value(type), "full_attention") == 0 ||
-	       unsupported(r, "an element of layer_types", json_string_value(type),
-	                   "full_attention or sliding_attention");
+	       hf_unsupported(r, "an element of layer_types", json_string_value(type),
+	                      "full_attention or sliding_attention");
 }
 
-static bool read_window_per_layer(struct reader *r, uint32_t window)
+static bool read_window_per_layer(struct hf_reader *r, uint32_t window)
 {
 	struct model_spec *s = &r->m->spec;
 	uint32_t max_window_layers = 28, sliding = 0;
 
-	if (!get_u32(r, r->root, "max_window_layers", OPTIONAL, UINT32_MAX, &max_window_layers))
+	if (!hf_get_u32(r, r->root, "max_window_layers", OPTIONAL, UINT32_MAX, &max_window_layers))
 		return false;
 	uint8_t *slides = r->m->file->layer_is_sliding = calloc(s->layers ? s->layers : 1, 1);
 	if (!slides)
@@ -311,7 +218,7 @@ static bool read_window_per_layer(struct reader *r, uint32_t window)
 	return true;
 }
 
-static bool read_window(struct reader *r)
+static bool read_window(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	uint32_t window = json_object_get(r->root, "sliding_window")
@@ -321,77 +228,35 @@ static bool read_window(struct reader *r)
 
 	if (r->row->window == WINDOW_IGNORED)
 		return true;
-	if (!get_u32(r, r->root, "sliding_window", OPTIONAL, UINT32_MAX, &window))
+	if (!hf_get_u32(r, r->root, "sliding_window", OPTIONAL, UINT32_MAX, &window))
 		return false;
-	if (get(r, r->root, "sliding_window") && window == 0)
+	if (hf_get(r, r->root, "sliding_window") && window == 0)
 		return error_set(r->err, ERROR_FORMAT, "%s: sliding_window is 0, expected at least 1 or null",
 		                 r->label);
 	if (r->row->window == WINDOW_ALL_LAYERS) {
 		s->sliding_window = window;
 		return true;
 	}
-	if (!get_bool(r, r->root, "use_sliding_window", &use))
+	if (!hf_get_bool(r, r->root, "use_sliding_window", &use))
 		return false;
 	return read_window_per_layer(r, use ? window : 0);
 }
 
-/* Whether a value says that nothing is to be done. */
-static bool is_neutral(const json_t *v)
-{
-	return json_is_null(v) || json_is_false(v) || (json_is_number(v) && json_number_value(v) == 0) ||
-	       (json_is_string(v) && !*json_string_value(v)) ||
-	       ((json_is_array(v) || json_is_object(v)) && json_array_size(v) + json_object_size(v) == 0);
-}
-
-static bool field_passes(struct reader *r, const char *key, const json_t *v)
-{
-	const struct arch_off *off = arch_hf_off(key);
-
-	if (off)
-		return json_is_null(v) ||
-		       (json_is_number(v) ? json_number_value(v) == off->off
-		                          : json_is_boolean(v) && (double)json_is_true(v) == off->off);
-	return arch_hf_field_harmless(r->row, key) || is_neutral(v);
-}
-
-/* Every field has been read, is on a list of model_arch.c, or says nothing. */
-static bool check_unread(struct reader *r, json_t *object, const json_t *read, const char *within, const char *dot)
-{
-	char text[100], shown[60];
-	const char *key;
-	json_t *v;
-
-	json_object_foreach(object, key, v)
-	{
-		if (json_object_get(read, key) || field_passes(r, key, v))
-			continue;
-		char *value = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
-		error_quote(text, sizeof text, key, strlen(key));
-		const char *found = value ? value : json_kind(v);
-		error_quote(shown, sizeof shown, found, strlen(found));
-		free(value);
-		return error_set(r->err, ERROR_UNSUPPORTED,
-		                 "%s: the field %s%s%s is %s; it is not known and might change what the model computes",
-		                 r->label, within, dot, text, shown);
-	}
-	return true;
-}
-
-static bool read_llama3(struct reader *r, const json_t *o)
+static bool read_llama3(struct hf_reader *r, const json_t *o)
 {
 	struct model_rope *rope = &r->m->spec.rope;
 	const char *const needed[] = { "factor", "low_freq_factor", "high_freq_factor" };
 
 	for (int i = 0; i < 3; i++)
-		if (!get(r, o, needed[i]))
+		if (!hf_get(r, o, needed[i]))
 			return error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling llama3 has no %s", r->label,
 			                 needed[i]);
 	rope->scaling = ROPE_LLAMA3;
-	return get_f64(r, o, "low_freq_factor", &rope->low_freq_factor) &&
-	       get_f64(r, o, "high_freq_factor", &rope->high_freq_factor);
+	return hf_get_f64(r, o, "low_freq_factor", &rope->low_freq_factor) &&
+	       hf_get_f64(r, o, "high_freq_factor", &rope->high_freq_factor);
 }
 
-static bool read_yarn(struct reader *r, const json_t *o)
+static bool read_yarn(struct hf_reader *r, const json_t *o)
 {
 	struct model_rope *rope = &r->m->spec.rope;
 	double mscale = 0, mscale_all = 0;
@@ -400,31 +265,31 @@ static bool read_yarn(struct reader *r, const json_t *o)
 	rope->beta_fast = 32;
 	rope->beta_slow = 1;
 	rope->yarn_truncate = true;
-	if (!get(r, o, "factor")) {
+	if (!hf_get(r, o, "factor")) {
 		if (rope->original_context == 0)
 			return error_set(r->err, ERROR_FORMAT,
 			                 "%s: original_max_position_embeddings is 0, expected at least 1", r->label);
 		rope->factor = (double)r->m->spec.context_train / rope->original_context;
 	}
-	if (!get_f64(r, o, "beta_fast", &rope->beta_fast) || !get_f64(r, o, "beta_slow", &rope->beta_slow) ||
-	    !get_bool(r, o, "truncate", &rope->yarn_truncate) || !get_f64(r, o, "mscale", &mscale) ||
-	    !get_f64(r, o, "mscale_all_dim", &mscale_all))
+	if (!hf_get_f64(r, o, "beta_fast", &rope->beta_fast) || !hf_get_f64(r, o, "beta_slow", &rope->beta_slow) ||
+	    !hf_get_bool(r, o, "truncate", &rope->yarn_truncate) || !hf_get_f64(r, o, "mscale", &mscale) ||
+	    !hf_get_f64(r, o, "mscale_all_dim", &mscale_all))
 		return false;
 	rope->attention_factor =
 		mscale && mscale_all
 			? model_yarn_attention(rope->factor, mscale) / model_yarn_attention(rope->factor, mscale_all)
 			: model_yarn_attention(rope->factor, 1.0);
-	return get_f64(r, o, "attention_factor", &rope->attention_factor);
+	return hf_get_f64(r, o, "attention_factor", &rope->attention_factor);
 }
 
-static bool read_scaling(struct reader *r, const json_t *o)
+static bool read_scaling(struct hf_reader *r, const json_t *o)
 {
 	struct model_rope *rope = &r->m->spec.rope;
 	const char *type = NULL;
 	double partial = 1;
 
-	if (!get_string(r, o, "type", &type) || !get_string(r, o, "rope_type", &type) ||
-	    !get_f64(r, o, "partial_rotary_factor", &partial))
+	if (!hf_get_string(r, o, "type", &type) || !hf_get_string(r, o, "rope_type", &type) ||
+	    !hf_get_f64(r, o, "partial_rotary_factor", &partial))
 		return false;
 	if (partial != 1)
 		return error_set(r->err, ERROR_UNSUPPORTED,
@@ -433,58 +298,58 @@ static bool read_scaling(struct reader *r, const json_t *o)
 	if (!type || strcmp(type, "default") == 0)
 		return true;
 	rope->original_context = r->m->spec.context_train;
-	if (!get_f64(r, o, "factor", &rope->factor) ||
-	    !get_u32(r, o, "original_max_position_embeddings", OPTIONAL, UINT32_MAX, &rope->original_context))
+	if (!hf_get_f64(r, o, "factor", &rope->factor) ||
+	    !hf_get_u32(r, o, "original_max_position_embeddings", OPTIONAL, UINT32_MAX, &rope->original_context))
 		return false;
 	if (strcmp(type, "linear") == 0) {
 		rope->scaling = ROPE_LINEAR;
-		return get(r, o, "factor") ||
+		return hf_get(r, o, "factor") ||
 		       error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling linear has no factor", r->label);
 	}
 	if (strcmp(type, "llama3") == 0)
 		return read_llama3(r, o);
 	if (strcmp(type, "yarn") == 0)
 		return read_yarn(r, o);
-	return unsupported(r, "the rotary scaling type", type, "default, linear, llama3 or yarn");
+	return hf_unsupported(r, "the rotary scaling type", type, "default, linear, llama3 or yarn");
 }
 
-static bool read_rope(struct reader *r)
+static bool read_rope(struct hf_reader *r)
 {
 	struct model_rope *rope = &r->m->spec.rope;
-	const char *key = get(r, r->root, "rope_parameters") ? "rope_parameters" : "rope_scaling";
-	json_t *o = get(r, r->root, key);
+	const char *key = hf_get(r, r->root, "rope_parameters") ? "rope_parameters" : "rope_scaling";
+	json_t *o = hf_get(r, r->root, key);
 
 	rope->dims = r->m->spec.head_dim;
 	rope->theta = 10000;
 	rope->factor = 1;
 	rope->attention_factor = 1;
-	if (!get_f64(r, r->root, "rope_theta", &rope->theta))
+	if (!hf_get_f64(r, r->root, "rope_theta", &rope->theta))
 		return false;
 	if (!o)
 		return true;
 	if (!json_is_object(o))
-		return wrong_kind(r, key, o, "an object");
-	if (get(r, o, "full_attention") || get(r, o, "sliding_attention"))
+		return hf_wrong_kind(r, key, o, "an object");
+	if (hf_get(r, o, "full_attention") || hf_get(r, o, "sliding_attention"))
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: %s differs between kinds of layers, expected one for all", r->label, key);
-	return get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o) &&
-	       check_unread(r, o, r->read_within, key, ".");
+	return hf_get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o) &&
+	       hf_check_unread(r, o, r->read_within, key, ".");
 }
 
-static bool read_fields(struct reader *r)
+static bool read_fields(struct hf_reader *r)
 {
 	const char *name = NULL;
 	char text[128];
 
 	if (!json_is_object(r->root))
-		return wrong_kind(r, "its content", r->root, "an object");
-	if (!get_string(r, r->root, "_name_or_path", &name))
+		return hf_wrong_kind(r, "its content", r->root, "an object");
+	if (!hf_get_string(r, r->root, "_name_or_path", &name))
 		return false;
 	r->m->file->model_name = strdup(error_quote(text, sizeof text, name ? name : "", name ? strlen(name) : 0));
 	if (!r->m->file->model_name)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
 	return read_arch(r) && read_sizes(r) && read_needs(r) && read_window(r) && read_rope(r) &&
-	       check_unread(r, r->root, r->read, "", "");
+	       hf_check_unread(r, r->root, r->read, "", "");
 }
 
 static json_t *load_object(const struct file *file, struct error *err)
@@ -493,15 +358,15 @@ static json_t *load_object(const struct file *file, struct error *err)
 }
 
 /* eos_token_id: absent, null, one id, or a list of ids. */
-static bool read_end_tokens(struct reader *r)
+static bool read_end_tokens(struct hf_reader *r)
 {
-	const json_t *v = get(r, r->root, "eos_token_id");
+	const json_t *v = hf_get(r, r->root, "eos_token_id");
 	size_t n = !v ? 0 : json_is_array(v) ? json_array_size(v) : 1;
 
 	for (size_t i = 0; i < n; i++) {
 		const json_t *id = json_is_array(v) ? json_array_get(v, i) : v;
 		if (!json_is_integer(id))
-			return wrong_kind(r, "eos_token_id", id, "a token id or a list of them");
+			return hf_wrong_kind(r, "eos_token_id", id, "a token id or a list of them");
 		json_int_t value = json_integer_value(id);
 		if (value < 0 || (uint64_t)value >= tokenizer_size(r->m->tokenizer))
 			return error_set(r->err, ERROR_FORMAT,
@@ -521,8 +386,10 @@ bool model_read_end_tokens(struct model *m, struct error *err)
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		if (!files[i]->base)
 			continue;
-		struct reader r = { .m = m, .label = files[i]->label, .root = load_object(files[i], err), .err = err };
-		bool ok = r.root && (!json_is_object(r.root) ? wrong_kind(&r, "its content", r.root, "an object")
+		struct hf_reader r = {
+			.m = m, .label = files[i]->label, .root = load_object(files[i], err), .err = err
+		};
+		bool ok = r.root && (!json_is_object(r.root) ? hf_wrong_kind(&r, "its content", r.root, "an object")
 		                                             : read_end_tokens(&r));
 		json_decref(r.root);
 		if (!ok)
@@ -534,7 +401,7 @@ bool model_read_end_tokens(struct model *m, struct error *err)
 bool model_read_config(struct model *m, struct error *err)
 {
 	const struct file *config = &m->file->config;
-	struct reader r = { .m = m, .label = config->label, .err = err };
+	struct hf_reader r = { .m = m, .label = config->label, .err = err };
 
 	r.root = load_object(config, err);
 	if (!r.root)

@@ -4,7 +4,7 @@
  *   model_path.c  which files a path means
  *   model.c       opens and parses them, owns and releases everything, reads tensors
  *   model_gguf.c  GGUF metadata -> hyperparameters
- *   model_hf.c    config.json   -> hyperparameters
+ *   model_hf.c    config.json   -> hyperparameters; model_hf_fields.c reads its fields
  *   model_bind.c  ranges of the hyperparameters, then every tensor: found, shape, type; and that none is left over
  *   model_arch.c  the table of architectures, and what may be left over
  *

@@ -210,7 +210,7 @@ enum { TOK_STEPS_A_BYTE = 512, TOK_STEPS_MORE = 1 << 20 };
 bool tok_spend(struct tok_work *w, uint64_t steps);
 void tok_work_free(struct tok_work *w);
 
-/* ---- bytes and characters */
+/* ---- bytes and characters (tokenizer_chars.c) */
 
 /* Length of the character at p (1..4); 0: the bytes are no character; -1: they are the beginning of one, cut off. */
 int tok_char(const void *p, size_t n);

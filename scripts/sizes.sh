@@ -62,33 +62,11 @@ function tests/loaders/t_tokenizer.c test_json_refusals
 function tests/mutate/json_tree.c set_odd
 function tests/runtime/t_runtime.c test_sampling
 function tests/runtime/t_warm.c check_plans
-lines encoders/amdgpu_object.c
-lines encoders/rdna_check.c
-lines encoders/x86.c
 lines jit/ir/interp.c
-lines jit/rdna/hazard.c
-lines jit/rdna/lir_text.c
-lines jit/rdna/lir_verify.c
-lines jit/rdna/sched.c
-lines jit/rdna/select.c
-lines jit/rdna/select_math.c
-lines jit/rdna/select_scalar.c
-lines jit/store/cache.c
-lines jit/store/cache_dir.c
-lines jit/store/registry.c
-lines jit/x86/emit.c
-lines jit/x86/regalloc.c
-lines jit/x86/select_vector.c
-lines kernels-templates/attention/attention.c
-lines kernels-templates/attention/attention_wave.c
-lines kernels-templates/formats/weight_pieces.c
 lines kernels-templates/matmul/matmul.c
 lines kernels-templates/matmul/matmul_wide.c
-lines loaders/model_hf.c
-lines loaders/tokenizer_vocab.c
 lines runtime/plan/plan.c
 lines runtime/session.c
-lines sim/exec_memory.c
 lines tests/encoders/t_amdgpu_object.c
 lines tests/encoders/t_rdna.c
 lines tests/encoders/t_x86.c
