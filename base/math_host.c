@@ -112,6 +112,43 @@ void math_host_exp_below(float *e, const float *x, size_t n, float most)
 	}
 }
 
+/* Lane by lane what math_host_exp() does, for -700 <= x <= 0, where scaling once is as exact as twice. */
+static inline void exp_exact_lanes(double e[LANES], const double x[LANES])
+{
+	static const double magic = 6755399441055744.0;
+	double t[LANES], r[LANES];
+
+	for (int l = 0; l < LANES; l++) {
+		t[l] = x[l] * 1.44269504088896338700 + magic;
+		double n = t[l] - magic;
+		r[l] = (x[l] - n * ln2_hi) - n * ln2_lo;
+		e[l] = 1.0;
+	}
+	for (int k = 14; k >= 1; k--)
+		for (int l = 0; l < LANES; l++)
+			e[l] = 1.0 + r[l] * e[l] / k;
+	for (int l = 0; l < LANES; l++)
+		e[l] *= from_bits((to_bits(t[l]) << 52) + 0x3ff0000000000000ull);
+}
+
+void math_host_exps(double *x, size_t n)
+{
+	double e[LANES];
+	size_t i = 0;
+
+	for (; i + LANES <= n; i += LANES) {
+		int within = 1;
+		for (size_t l = 0; l < LANES; l++)
+			within &= x[i + l] >= -700 && x[i + l] <= 0;
+		if (within)
+			exp_exact_lanes(e, x + i);
+		for (size_t l = 0; l < LANES; l++)
+			x[i + l] = within ? e[l] : math_host_exp(x[i + l]);
+	}
+	for (; i < n; i++)
+		x[i] = math_host_exp(x[i]);
+}
+
 double math_host_log(double x)
 {
 	uint64_t u = to_bits(x);

@@ -17,6 +17,8 @@ double math_host_sum_exp(const float *x, size_t n, float most);
 /* e[i] = exp(x[i] - most) as a float, most being the greatest; what equals it gives 1, infinite or not, and what lies
  * far below it gives 0. */
 void math_host_exp_below(float *e, const float *x, size_t n, float most);
+/* Each x becomes math_host_exp(x), bit by bit; several are computed side by side. */
+void math_host_exps(double *x, size_t n);
 double math_host_log(double x);                        /* x > 0, finite, normal */
 double math_host_pow(double x, double y);              /* x > 0: exp(y log x) */
 double math_host_sqrt(double x);                       /* IEEE */

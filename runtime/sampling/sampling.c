@@ -19,13 +19,15 @@ bool sampling_open(struct sampling *s, int32_t vocab)
 	s->vocab = vocab;
 	s->work = malloc((size_t)vocab * sizeof *s->work);
 	s->candidate = malloc((size_t)vocab * sizeof *s->candidate);
-	return candidates_open(&s->first, vocab) && s->work && s->candidate;
+	s->weight = malloc((size_t)vocab * sizeof *s->weight);
+	return candidates_open(&s->first, vocab) && s->work && s->candidate && s->weight;
 }
 
 void sampling_close(struct sampling *s)
 {
 	free(s->work);
 	free(s->candidate);
+	free(s->weight);
 	candidates_close(&s->first);
 	chain_close(s->chain);
 	free(s->after);
@@ -166,14 +168,19 @@ static int32_t take_best(const jit_sampling *p, struct sampling_candidate *h, in
 
 /* The mass of all candidates, as top-p needs it: of the top-k when both are set. A float exp is enough for a threshold,
  * but must be the same everywhere. */
-static double total_mass(const struct sampling_candidate *h, int32_t n, float top)
+static double total_mass(struct sampling *s, int32_t n, float top)
 {
 	double sum = 0;
+	size_t near = 0;
+
 	for (int32_t i = 0; i < n; i++) {
-		float x = h[i].logit - top;
+		float x = s->candidate[i].logit - top;
 		if (x > -30)
-			sum += math_host_exp((double)x);
+			s->weight[near++] = (double)x;
 	}
+	math_host_exps(s->weight, near);
+	for (size_t i = 0; i < near; i++)
+		sum += s->weight[i];
 	return sum;
 }
 
@@ -209,17 +216,20 @@ static void fill_from(struct sampling *s, const float *logits, float least)
 }
 
 /* One of h[n - 1], h[n - 2], ..., so many of them. */
-static int32_t draw(const struct sampling_candidate *h, int32_t n, int32_t taken, float top, float temperature,
-                    double u)
+static int32_t draw(struct sampling *s, int32_t n, int32_t taken, float top, double u)
 {
+	const struct sampling_candidate *h = s->candidate;
 	double sum = 0;
 
 	for (int32_t i = 0; i < taken; i++)
-		sum += math_host_exp(((double)h[n - 1 - i].logit - top) / temperature);
+		s->weight[i] = ((double)h[n - 1 - i].logit - top) / s->params.temperature;
+	math_host_exps(s->weight, (size_t)taken);
+	for (int32_t i = 0; i < taken; i++)
+		sum += s->weight[i];
 	double at = u * sum;
 	sum = 0;
 	for (int32_t i = 0; i < taken; i++) {
-		sum += math_host_exp(((double)h[n - 1 - i].logit - top) / temperature);
+		sum += s->weight[i];
 		if (at < sum)
 			return h[n - 1 - i].id;
 	}
@@ -246,8 +256,8 @@ int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *
 		fill_first(s, logits, n = p->top_k); /* top-p counts the mass of the top-k only */
 	else
 		fill_from(s, logits, least);
-	double total = p->top_p > 0 && p->top_p < 1 ? total_mass(s->candidate, n, top) : 0;
+	double total = p->top_p > 0 && p->top_p < 1 ? total_mass(s, n, top) : 0;
 	bool filtered = total > 0 || p->top_k > 0 || p->min_p > 0;
 	int32_t taken = filtered ? take_best(p, s->candidate, n, total, top) : n;
-	return draw(s->candidate, n, taken, top, p->temperature, random_unit(p->seed, position));
+	return draw(s, n, taken, top, random_unit(p->seed, position));
 }

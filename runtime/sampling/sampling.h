@@ -22,6 +22,7 @@ struct sampling {
 	char scratch[256];                 /* its */
 	float *work;                       /* vocab: logits after the penalty */
 	struct sampling_candidate *candidate;
+	double *weight;            /* vocab: while one is drawn */
 	struct candidates first;   /* for the first of many */
 	struct chain *chain;       /* NULL: none is used */
 	struct chain_state *after; /* [context + 2]: [p + 1] is the state when position p was drawn and its token not

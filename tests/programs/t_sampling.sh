@@ -14,7 +14,8 @@ other() { check "$1: another text" sh -c "! cmp -s '$dir/text' '$dir/$2'"; }
 text --temp 0.8 --seed 3
 cp "$dir/text" "$dir/plain"
 for o in "--typical 0.5" "--top-nsigma 0.7" "--xtc-probability 1" "--repeat-penalty 1.5" "--presence-penalty 3" \
-	"--frequency-penalty 3" "--dry-multiplier 5 --dry-allowed-length 1" "--dynatemp-range 0.7" "--mirostat 1 --mirostat-ent 2" \
+	"--frequency-penalty 3" "--dry-multiplier 5 --dry-allowed-length 1" "--dynatemp-range 0.7" \
+	"--mirostat 1 --mirostat-ent 2" \
 	"--mirostat 2 --mirostat-ent 2" "--adaptive-target 0.2" "--logit-bias 300+20" "--samplers top_k --top-k 2"; do
 	text --temp 0.8 --seed 3 $o
 	other "$o" plain
@@ -47,7 +48,8 @@ text --stop "never there"
 same "a text that does not come" whole
 
 # ---- what is refused
-refused "--samplers: \"top-k\" is none of penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature" 2 --samplers top-k
+names="penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature"
+refused "--samplers: \"top-k\" is none of $names" 2 --samplers top-k
 refused "--samplers: xtc stands there twice" 2 --samplers "xtc;xtc"
 for bias in x 5 5+ +5 5+x 5+nan 5+inf "5 6" 99999999999+1; do
 	refused "--logit-bias: \"$bias\" is not an id and a number, such as 15043+1 or 15043-inf" 2 --logit-bias "$bias"

@@ -284,6 +284,27 @@ static double units_off(double got, long double want)
 }
 
 /* The bounds that math_host.h states, against long doubles. */
+/* Many at once give the bits of each, wherever they stand among others, in and out of what is done side by side. */
+static void test_math_many(void **state)
+{
+	enum { N = 4003 };
+	static double x[N], want[N];
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		x[i] = i % 1000 < 500 ? -700.0 * (i % 1000) / 500 : -exp(i % 97 - 60.0);
+		if (i > 3000)
+			x[i] = i % 3 ? x[i] : i % 2 ? 3.5 : -744.5;
+	}
+	x[7] = x[1600] = 0;
+	x[1601] = -0.0;
+	x[1602] = -700;
+	x[2017] = -1e300;
+	for (int i = 0; i < N; i++)
+		want[i] = math_host_exp(x[i]);
+	math_host_exps(x, N);
+	assert_memory_equal(x, want, sizeof x);
+}
+
 static void test_math_bounds(void **state)
 {
 	int most = test_quick() ? 100000 : 1000000;
@@ -497,10 +518,13 @@ static void test_greatest(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pool),        cmocka_unit_test(test_pool_one_core),
-		                            cmocka_unit_test(test_pool_sleeps), cmocka_unit_test(test_pool_runs),
-		                            cmocka_unit_test(test_wait),        cmocka_unit_test(test_math),
-		                            cmocka_unit_test(test_math_bounds), cmocka_unit_test(test_rope),
-		                            cmocka_unit_test(test_sampling),    cmocka_unit_test(test_greatest) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pool),        cmocka_unit_test(test_pool_one_core),
+		cmocka_unit_test(test_pool_sleeps), cmocka_unit_test(test_pool_runs),
+		cmocka_unit_test(test_wait),        cmocka_unit_test(test_math),
+		cmocka_unit_test(test_math_bounds), cmocka_unit_test(test_math_many),
+		cmocka_unit_test(test_rope),        cmocka_unit_test(test_sampling),
+		cmocka_unit_test(test_greatest)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
