@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_read.h"
 #include "programs/jitrun_parts.h"
 #include "programs/output.h"
 
@@ -171,7 +172,7 @@ static bool set_counters(json_t *object, const jit_model_info *info, const jit_s
 static bool set_report(json_t *object, const struct run *r)
 {
 	char *report = jit_session_report(r->session, 1, NULL);
-	bool ok = report && set(object, "report", json_loads(report, 0, NULL));
+	bool ok = report && set(object, "report", json_read(report, strlen(report), UINT64_MAX, "the report", NULL));
 
 	free(report);
 	return ok;
