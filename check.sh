@@ -95,6 +95,14 @@ check_sources scripts/performance_tables.sh --check
 check_sources scripts/format.sh --check
 check_sources scripts/sizes.sh
 check_build "gcc" build --
+if [ -f build/.libs/libjitrun.so ]; then
+	scripts/abi.sh check build/.libs/libjitrun.so tests/abi/libjitrun-0.2.abi runtime/jitrun.h runtime/jitrun_cards.h
+	case $? in
+	0) passed=$((passed + 1)) ;;
+	77) skipped=$((skipped + 1)) ;;
+	*) broken "gcc: the binary interface" ;;
+	esac
+fi
 export JITRUN_TEST_QUICK=1
 if [ -n "$clang" ]; then
 	check_build "clang" build-clang WERROR=-Werror -- --disable-static CC="$clang"

@@ -39,7 +39,8 @@
  * MEMORY. Everything opened is closed by its own function. Strings and arrays returned as `const` are borrowed and live
  * as long as stated.
  *
- * STRUCTS AND VERSIONS. Every struct but jit_error begins with its own size, which the macro of the same name sets:
+ * STRUCTS AND VERSIONS. Every struct begins with its own size, which the macro of the same name sets; jit_error and
+ * entries of lists have none, and stay as they are.
  *
  *     jit_session_options o = JIT_SESSION_OPTIONS(.context = 512, .threads = 4);
  *     jit_session_stats stats = JIT_SESSION_STATS();
@@ -76,7 +77,7 @@ enum jit_status {
 	JIT_ERROR_CONTEXT      /* the session's context is full */
 };
 
-/* The one struct without a size: it stays as it is. */
+/* It has no size and stays as it is. */
 typedef struct jit_error {
 	int code;          /* enum jit_status */
 	int reserved[3];   /* 0 */
@@ -189,7 +190,8 @@ int jit_device_get_info(size_t number, jit_device_info *out, jit_error *err);
 
 /* ---- session */
 
-/* Added to the logit of a token: a finite number, or -infinity, after which the token is never chosen. */
+/* Added to the logit of a token: a finite number, or -infinity, after which the token is never chosen. An entry of a
+ * list, it has no size and stays as it is. */
 typedef struct jit_logit_bias {
 	int32_t id;
 	float bias;

@@ -1,0 +1,307 @@
+/* jitrun.h - run a large language model from C.
+ *
+ * jitrun reads a GGUF or safetensors model, writes machine code for exactly that model's shapes, and streams tokens at
+ * the speed of the machine's memory. This header is the whole interface; jitrun_cards.h adds what only graphics cards
+ * have.
+ *
+ * MODEL AND SESSION. A jit_model is a file made ready: weights in memory (packed for this CPU), tokenizer, generated
+ * kernels. It never changes after jit_model_open() returns. A jit_session is one conversation on it: a KV cache,
+ * a position, sampling state. Many sessions may live on one model, and each must be closed before the model is.
+ *
+ *     jit_model *m = jit_model_open("model.gguf", NULL, &err);
+ *     jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 512), &err);
+ *     jit_session_feed_text(s, "Once upon a time", 16, 0, &err);
+ *     for (int32_t id; jit_session_next(s, &id, &err) == JIT_OK && !jit_model_is_end(m, id); )
+ *         ... jit_session_text(s, id, &n, &err) gives the bytes to print ...
+ *
+ * (docs/example.c is this program, whole.)
+ *
+ * TOKENS. Token ids are int32_t, 0 <= id < vocab. Positions count from 0; a session computes at most `context` of them.
+ * All can be fed: then one token is chosen from the last one's logits, which is in no position and has no successor
+ * (JIT_ERROR_CONTEXT).
+ *
+ * LOGITS. One float per vocabulary entry, unscaled. The same tokens give the same logits, bit for bit, whatever the
+ * number of threads, however the prompt was cut into feeds, and on every instruction set (the order of float operations
+ * is fixed by contract). They are finite: where a model's weights hold or lead to others, whoever asks for logits, a
+ * token or a score gets JIT_ERROR_FORMAT instead, a sentence that names the first token fed or chosen with such logits,
+ * counted from 0, and asked again gets it again.
+ *
+ * THREADS. A jit_model may be used from any number of threads. A jit_session belongs to one thread at a time; different
+ * sessions may run at once. Each session owns its worker threads.
+ *
+ * ERRORS. Functions return JIT_OK or an error code (or NULL) and fill the caller's jit_error, which may be NULL, with
+ * one sentence that names the object, the value found and the value expected. The library never prints and never exits.
+ * After a failed feed the session is where it was before it.
+ *
+ * Every number given is checked: one that is out of range, infinite or NaN is JIT_ERROR_ARGUMENT, and the sentence
+ * names the field, the value and what is expected.
+ *
+ * MEMORY. Everything opened is closed by its own function. Strings and arrays returned as `const` are borrowed and live
+ * as long as stated.
+ *
+ * STRUCTS AND VERSIONS. Every struct but jit_error begins with its own size, which the macro of the same name sets:
+ *
+ *     jit_session_options o = JIT_SESSION_OPTIONS(.context = 512, .threads = 4);
+ *     jit_session_stats stats = JIT_SESSION_STATS();
+ *
+ * Fields not named are 0, which is each field's default. Later versions of the library only add fields, at the end, so
+ * that a program compiled against an older jitrun.h runs with a newer library, and the other way round as far as it
+ * asks for nothing new. The library reads and writes no more than the size says. What a shorter struct of options lacks
+ * has its default; of a longer one the bytes that the library does not know must be 0, and of a longer struct of
+ * results they become 0. A size of 0, which was forgotten, one above 4096 or no multiple of 8 is JIT_ERROR_ARGUMENT.
+ */
+#ifndef JITRUN_H
+#define JITRUN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define JITRUN_VERSION "0.2.0"
+
+typedef struct jit_model jit_model;
+typedef struct jit_session jit_session;
+
+enum jit_status {
+	JIT_OK = 0,
+	JIT_ERROR_IO,          /* a file could not be opened or read */
+	JIT_ERROR_FORMAT,      /* a file breaks its format's rules, or its weights lead to logits that are not finite */
+	JIT_ERROR_UNSUPPORTED, /* well formed, but jitrun does not do it */
+	JIT_ERROR_MEMORY,      /* not enough memory */
+	JIT_ERROR_ARGUMENT,    /* a value of the caller's is out of range */
+	JIT_ERROR_DEVICE,      /* the device cannot run this */
+	JIT_ERROR_CONTEXT      /* the session's context is full */
+};
+
+/* The one struct without a size: it stays as it is. */
+typedef struct jit_error {
+	int code;          /* enum jit_status */
+	int reserved[3];   /* 0 */
+	char message[512]; /* one sentence, no newline */
+} jit_error;
+
+/* A struct with its size and the fields given, as JIT_STRUCT(jit_sampling, .top_k = 40). In C++20 as well. */
+#ifdef __cplusplus
+#define JIT_STRUCT(type, ...) \
+	type { .size = sizeof(type), __VA_ARGS__ }
+#else
+#define JIT_STRUCT(type, ...) \
+	(type) { .size = sizeof(type), __VA_ARGS__ }
+#endif
+
+/* JITRUN_VERSION of the library, which may be newer or older than this header. */
+const char *jit_version(void);
+
+/* ---- model */
+
+/* Called now and then while a model loads, from the opening thread: done of total bytes. Return non-zero to give up
+ * (JIT_ERROR_ARGUMENT). */
+typedef int (*jit_progress_fn)(void *user, uint64_t done, uint64_t total);
+
+enum { JIT_TUNE_QUICK, JIT_TUNE_CACHED, JIT_TUNE_OFF };
+
+typedef struct jit_model_options {
+	size_t size;
+	const char *device; /* "cpu" (default); "ref": interprets every kernel, slow and exact; "sim:gfx1100" and so on:
+	                       code for that card, in a simulator */
+	const char *isa; /* NULL: the best this CPU has; or "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512amx" */
+	int threads;     /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
+	int sealed;      /* non-zero: no code is generated, see below */
+	/* Generated code is kept here: directories and pack files (.jkp), separated by ':' and asked in this order; the
+	 * first directory that can be written receives what is new. NULL: $JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun; "":
+	 * nowhere. Refused when others than this user and root may write it. */
+	const char *cache_dir;
+	uint64_t cache_limit; /* bytes a directory may hold; beyond, what was used longest ago goes; 0: 256 MiB */
+	int f32_activations;  /* non-zero: quantised weights multiply f32 activations instead of int8 blocks (slower,
+	                         closer to f32) */
+	/* Non-zero: prompts may be computed by float matrix products where the device has them (gfx11 and later; F16
+	 * and BF16 weights), within an error bound that kernels-templates/numerics.h states; jit_session_score() is
+	 * not. Zero: every device, prompt length and cut gives the same bits. */
+	int bounded_numerics;
+	int tune; /* JIT_TUNE_QUICK: the first session to decode tries schedules of kernels, in passes it makes anyway,
+	             and keeps in the cache which are fastest on this processor; JIT_TUNE_CACHED: only what is known
+	             already; JIT_TUNE_OFF. Never changes a bit of a result */
+	int perf_map;        /* non-zero: write /tmp/perf-PID.map for Linux perf; refused when that is a link, a FIFO or
+	                        another user's */
+	const char *dump_ir; /* file that receives the IR of every kernel generated, or NULL */
+	const char *dump_asm; /* the same as machine code, .byte lines an assembler accepts */
+	jit_progress_fn progress;
+	void *progress_user;
+	const char *jitdump; /* directory for jit-PID.dump, which perf inject --jit reads: kernels by name, with their
+	                        code; or NULL */
+	int gdb;             /* non-zero: kernels are entered into the list gdb reads, so that it shows their names */
+	int reserved;        /* 0 */
+} jit_model_options;
+#define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)
+
+/* SEALED. All kernels come from cache_dir, which is only read; jitwarm fills it. jit_model_open loads every one the
+ * model can need that is there, and fails when there is none, or when the system does not let one be read;
+ * jit_session_open fails when one that the session can need is missing or damaged, with its key and what the nearest
+ * one has instead. After jit_model_open no kernel is loaded and no page made executable any more, so that a process may
+ * give up the right to. */
+
+/* path: a .gguf file, a .safetensors file with config.json beside it, or a directory holding either. options NULL: all
+ * defaults; fields left zero are defaults. */
+jit_model *jit_model_open(const char *path, const jit_model_options *options, jit_error *err);
+/* Whether all that was to be in the files of perf_map, dump_ir, dump_asm and jitdump so far got there; what is held
+ * back is written first. For the end, before the model is closed. */
+int jit_model_written(jit_model *m, jit_error *err);
+void jit_model_close(jit_model *m);
+
+typedef struct jit_model_info {
+	size_t size;
+	const char *description; /* "qwen3, 28 layers, hidden 1024, Q8_0"; lives as long as the model */
+	int vocab, layers, hidden, context_trained, has_tokenizer;
+	uint64_t file_bytes;   /* of the weight files */
+	uint64_t weight_bytes; /* of packed weights, in memory */
+	uint64_t token_bytes;  /* of weights read to make one token */
+	double load_seconds;   /* open to ready */
+} jit_model_info;
+#define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
+int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);
+
+/* Text to ids, by the model's own rules. add_special: add BOS / EOS as the model wants. parse_special: text such as
+ * "<|im_start|>" becomes that token; without it, no text becomes a control token. On JIT_OK *ids is malloc'ed: free()
+ * it. */
+int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,
+                       int32_t **ids, size_t *n_ids, jit_error *err);
+/* Ids to text, malloc'ed and 0-terminated: free() it. NULL: err. */
+char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, size_t *n_text, jit_error *err);
+/* Non-zero when the token ends a generation; 0 also for what is no token. */
+int jit_model_is_end(const jit_model *m, int32_t id);
+
+/* ---- devices */
+
+typedef struct jit_device_info {
+	size_t size;
+	char name[32];     /* for jit_model_options.device: "cpu", "sim:gfx1100" */
+	char about[200];   /* what it is, one line */
+	char why_not[512]; /* empty: models can be opened on it; else one sentence */
+} jit_device_info;
+#define JIT_DEVICE_INFO() JIT_STRUCT(jit_device_info, )
+
+/* How many devices this machine has, and what each of them is, by number from 0. */
+size_t jit_device_count(void);
+int jit_device_get_info(size_t number, jit_device_info *out, jit_error *err);
+
+/* ---- session */
+
+typedef struct jit_sampling {
+	size_t size;
+	float temperature;    /* 0 or less: greedy (the largest logit, the lowest id among equals) */
+	int top_k;            /* 0: all */
+	float top_p;          /* 0 to 1; 1 or 0: all */
+	float min_p;          /* 0 to 1; 0: all */
+	float repeat_penalty; /* 1 or 0: none */
+	int repeat_window;    /* last tokens the penalty looks at; 0: 64 */
+	uint64_t seed;        /* the same seed and tokens give the same choice */
+} jit_sampling;
+#define JIT_SAMPLING(...) JIT_STRUCT(jit_sampling, __VA_ARGS__)
+
+enum { JIT_SPECULATE_OFF = -1, JIT_SPECULATE_AUTO = 0 };
+enum { JIT_KV_F16, JIT_KV_F32, JIT_KV_Q8_0 };
+enum { JIT_PROFILE_OFF, JIT_PROFILE_SUMS, JIT_PROFILE_EVENTS };
+
+typedef struct jit_card_options jit_card_options; /* jitrun_cards.h */
+
+typedef struct jit_session_options {
+	size_t size;
+	int context;   /* positions; 0: what the model was trained for, at most 4096 */
+	int threads;   /* 0: one per core this process may use */
+	int batch;     /* most prompt tokens computed in one pass, at most 1024; 0: 264 */
+	int kv;        /* KV cache: JIT_KV_F16; JIT_KV_F32; JIT_KV_Q8_0 takes 9 bits a number instead of 16 and rounds
+	                  them more */
+	int speculate; /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: tokens of a pass with guesses, see below
+	                */
+	int profile;   /* JIT_PROFILE_OFF, JIT_PROFILE_SUMS for jit_session_report, JIT_PROFILE_EVENTS for
+	                  jit_session_trace as well */
+	const jit_sampling *sampling; /* NULL: all defaults, which is greedy; copied */
+	const jit_card_options *card; /* for cards; NULL: all defaults; copied */
+} jit_session_options;
+#define JIT_SESSION_OPTIONS(...) JIT_STRUCT(jit_session_options, __VA_ARGS__)
+
+/* SPECULATION. Where the end of the text was seen before in it, jit_session_next computes the tokens that followed
+ * there along with the last one, in one pass of 4, 8 or 16 tokens. As long as its choices equal these guesses, their
+ * logits are there already: a text that repeats itself or its prompt takes fewer passes. Neither tokens nor logits
+ * change, with sampling or without. AUTO makes such passes only when, from what was measured in this session, they gain
+ * time, and spends on trying no more than it saved before and one two-hundredth of the time. */
+
+jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err);
+void jit_session_close(jit_session *s);
+
+/* Appends tokens and computes them; afterwards the logits are those after the last one. */
+int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err);
+/* The same for text, with BOS added when the session is empty and the model wants it. parse_special as in
+ * jit_model_tokenize: 0 for text that others wrote, in which "<|im_end|>" is nothing but these characters. */
+int jit_session_feed_text(jit_session *s, const char *text, size_t n, int parse_special, jit_error *err);
+
+/* Chooses the next token from the logits with the session's sampling parameters. The token is computed by the following
+ * call of jit_session_next (or feed, or logits), so the last token of a generation costs nothing. */
+int jit_session_next(jit_session *s, int32_t *id, jit_error *err);
+
+/* The logits after the last token: vocab finite floats, valid until the next call on the session. NULL: nothing was
+ * fed, or err. */
+const float *jit_session_logits(jit_session *s, jit_error *err);
+
+/* Appends tokens as jit_session_feed does and says how much the model expected them: logprob[i] becomes the natural
+ * logarithm of the probability of ids[i] after everything before it (0 for the first token of an empty session, which
+ * nothing was expected of); the same on every machine. Slower than a feed, since it computes the logits of every token.
+ * logprob NULL: computes all the same, to be timed, and says nothing. */
+int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err);
+
+/* The text this token completes: whole UTF-8 characters only (0 bytes while inside one), valid until the next call on
+ * the session. Call it once for each token, in order. id -1 flushes what is left at the end. NULL: err; the token was
+ * not taken, and may be given again. */
+const char *jit_session_text(jit_session *s, int32_t id, size_t *n, jit_error *err);
+
+/* Tokens so far, those chosen but not yet computed included; and the ids themselves. */
+size_t jit_session_length(const jit_session *s);
+const int32_t *jit_session_ids(const jit_session *s);
+
+/* Forgets every token from position n on (n <= length). Then feed at least one token before asking for logits. */
+int jit_session_rewind(jit_session *s, size_t n, jit_error *err);
+
+/* From the next choice on. NULL: all defaults. After an error the parameters are what they were. */
+int jit_session_set_sampling(jit_session *s, const jit_sampling *p, jit_error *err);
+
+typedef struct jit_session_stats {
+	size_t size;
+	uint64_t prompt_tokens, decode_tokens; /* computed by feeds; computed one at a time by next */
+	double prompt_seconds, decode_seconds;
+	uint64_t kernels, kernels_generated, kernels_from_cache; /* distinct kernels of this model so far, and where
+	                                                            they came from; packs count as cache */
+	uint64_t kernels_from_pack;
+	uint64_t cache_damaged, cache_store_failed, cache_evicted; /* entries found and unusable; kernels that could not
+	                                                              be stored; entries removed to keep the limit */
+	double generate_seconds; /* spent generating code, all kernels of the model so far */
+	uint64_t code_bytes, kv_bytes;
+	int threads, context;
+	uint64_t decode_passes;     /* through the model, to compute decode_tokens: fewer, where guesses came true */
+	uint64_t drafted, accepted; /* tokens guessed and computed; of them, those the choice equalled */
+	struct {
+		int tokens, reserved;
+		uint64_t passes, drafted, accepted;
+	} speculation[3]; /* the same by tokens of the pass: 4, 8, 16 */
+	/* Kernels that the session's thread in the background generated or loaded; and those that decoding had to wait
+	 * for, which is none as a rule. */
+	uint64_t kernels_background, kernel_stalls;
+} jit_session_stats;
+#define JIT_SESSION_STATS() JIT_STRUCT(jit_session_stats, )
+int jit_session_get_stats(const jit_session *s, jit_session_stats *out, jit_error *err);
+
+/* Every kernel the session has used: its key, where it came from (generated, disk), its size and registers, the bytes a
+ * call is expected to move, and its share of the time of all workers; and what was refused, and why. A table for
+ * people, or one JSON object. malloc'ed and 0-terminated: free() it. NULL: err. Without a profile (jit_session_options)
+ * all kernels of the model are listed, without times. */
+char *jit_session_report(jit_session *s, int json, jit_error *err);
+/* Writes what every worker did when, in Chrome's trace format (Perfetto opens it). The session must have been opened
+ * with JIT_PROFILE_EVENTS. */
+int jit_session_trace(jit_session *s, const char *path, jit_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
