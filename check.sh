@@ -94,6 +94,7 @@ check_sources() {
 check_sources scripts/performance_tables.sh --check
 check_sources scripts/format.sh --check
 check_sources scripts/sizes.sh
+check_sources scripts/rooms.sh
 check_build "gcc" build --
 if [ -f build/.libs/libjitrun.so ]; then
 	scripts/abi.sh check build/.libs/libjitrun.so tests/abi/libjitrun-0.2.abi runtime/jitrun.h runtime/jitrun_cards.h

@@ -1,7 +1,8 @@
 # jit/codegen_tokens.awk - the tokens of C sources, one a line: what the code-generator ids are hashes of.
 #
-# Owns: what counts as a change of a source. Comments, white space and the folders of included files do not count; every token does.
-# Each file's tokens go through the command HASH, which is run anew for each file, in the order of the files. POSIX awk, in the C locale.
+# Owns: what counts as a change of a source. Comments, white space and the folders of included files do not count;
+# every token does. Each file's tokens go through the command HASH, which is run anew for each file, in the order of
+# the files. POSIX awk, in the C locale.
 function emit(token) { print token | HASH }
 
 function next_file() {
@@ -12,7 +13,8 @@ function next_file() {
 	joined = held = ""
 }
 
-# What ends a directive is the end of its line, so that is a token, too. A macro's name that is followed at once by "(" takes arguments.
+# What ends a directive is the end of its line, so that is a token, too. A macro's name that is followed at once by
+# "(" takes arguments.
 function directive(line) {
 	emit("#")
 	sub(/^[ \t]*#[ \t]*/, "", line)
@@ -37,8 +39,9 @@ function tokens(line) {
 			line = substr(line, RLENGTH + 1)
 			continue
 		}
-		if (!match(line, /^(L|u8|u|U)?"([^"\\]|\\.)*"/) && !match(line, /^(L|u|U)?'([^'\\]|\\.)*'/) && !match(line, /^[A-Za-z_][A-Za-z_0-9]*/) &&
-		    !match(line, /^\.?[0-9]([eEpP][-+]|[A-Za-z_0-9.])*/) && !match(line, /^(\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-*\/%+&^|]=|##)/))
+		if (!match(line, /^(L|u8|u|U)?"([^"\\]|\\.)*"/) && !match(line, /^(L|u|U)?'([^'\\]|\\.)*'/) &&
+		    !match(line, /^[A-Za-z_][A-Za-z_0-9]*/) && !match(line, /^\.?[0-9]([eEpP][-+]|[A-Za-z_0-9.])*/) &&
+		    !match(line, /^(\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-*\/%+&^|]=|##)/))
 			RLENGTH = 1
 		emit(substr(line, 1, RLENGTH))
 		line = substr(line, RLENGTH + 1)

@@ -94,43 +94,20 @@ static void inline_constant(unsigned enc, char type, struct sim_src *out)
 		out->lo = f32[k];
 }
 
-bool decode_src(struct decode *d, unsigned enc, char type, struct sim_src *out)
+/* A source that is neither a register nor an inline constant. */
+static bool special_source(struct decode *d, unsigned enc, char type, struct sim_src *out)
 {
-	unsigned words = type_words(type);
-	*out = (struct sim_src){ .type = type, .words = (uint8_t)words };
-	if (enc >= 256) {
-		out->kind = SRC_VGPR;
-		out->reg = (uint16_t)enc;
-		return true;
-	}
-	if (enc <= 127) {
-		if (enc == null_code(d)) {
-			out->kind = SRC_CONST;
-			return true;
-		}
-		if (words == 2 && (enc & 1))
-			return decode_fail(d, "a 64-bit scalar operand begins at an odd register");
-		out->kind = SRC_SGPR;
-		out->reg = (uint16_t)enc;
-		if (d->dev->gen == 0 && enc == 124)
-			out->reg = 125; /* M0 is kept in s[125] on every generation */
-		return true;
-	}
-	if (enc <= 208 || (enc >= 240 && enc <= 248)) {
-		inline_constant(enc, type, out);
-		return true;
-	}
 	switch (enc) {
 	case 235:
 		out->kind = SRC_CONST;
 		out->hi = (uint32_t)(SHARED_APERTURE >> 32);
-		if (words == 1)
+		if (out->words == 1)
 			out->lo = out->hi;
 		return true;
 	case 237:
 		out->kind = SRC_CONST;
 		out->hi = (uint32_t)(PRIVATE_APERTURE >> 32);
-		if (words == 1)
+		if (out->words == 1)
 			out->lo = out->hi;
 		return true;
 	case 236:
@@ -159,6 +136,35 @@ bool decode_src(struct decode *d, unsigned enc, char type, struct sim_src *out)
 		return true;
 	}
 	return decode_fail(d, "an operand field names nothing");
+}
+
+bool decode_src(struct decode *d, unsigned enc, char type, struct sim_src *out)
+{
+	unsigned words = type_words(type);
+	*out = (struct sim_src){ .type = type, .words = (uint8_t)words };
+	if (enc >= 256) {
+		out->kind = SRC_VGPR;
+		out->reg = (uint16_t)enc;
+		return true;
+	}
+	if (enc <= 127) {
+		if (enc == null_code(d)) {
+			out->kind = SRC_CONST;
+			return true;
+		}
+		if (words == 2 && (enc & 1))
+			return decode_fail(d, "a 64-bit scalar operand begins at an odd register");
+		out->kind = SRC_SGPR;
+		out->reg = (uint16_t)enc;
+		if (d->dev->gen == 0 && enc == 124)
+			out->reg = 125; /* M0 is kept in s[125] on every generation */
+		return true;
+	}
+	if (enc <= 208 || (enc >= 240 && enc <= 248)) {
+		inline_constant(enc, type, out);
+		return true;
+	}
+	return special_source(d, enc, type, out);
 }
 
 bool decode_sdst(struct decode *d, unsigned enc, unsigned n, uint16_t *out)

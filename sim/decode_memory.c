@@ -78,68 +78,90 @@ static bool flat_address(struct decode *d, unsigned seg, unsigned saddr, unsigne
 	return true;
 }
 
+struct flat_fields {
+	unsigned seg /* 0: flat, 1: global, 2: scratch */, code, saddr, vaddr, vdst, data;
+	bool sve;
+};
+
+static bool flat_fields_12(struct decode *d, struct flat_fields *f)
+{
+	struct sim_inst *in = d->in;
+	uint32_t w = d->w[0], x = d->w[1];
+	unsigned top = w >> 24;
+	if (top != 0xec && top != 0xed && top != 0xee)
+		return decode_fail(d, "its format is not one that the simulator knows");
+	*f = (struct flat_fields){
+		.seg = top == 0xec   ? 0
+		       : top == 0xed ? 2
+		                     : 1,
+		.code = w >> 14 & 0xff,
+		.saddr = w & 0x7f,
+		.vdst = x & 0xff,
+		.sve = x >> 17 & 1,
+		.data = x >> 23 & 0xff,
+		.vaddr = d->w[2] & 0xff
+	};
+	in->imm = (int32_t)d->w[2] >> 8;
+	in->glc = (x >> 20 & 7) == 1;
+	in->coherent = (x >> 18 & 3) >= 2;
+	return true;
+}
+
+static bool flat_fields_10(struct decode *d, struct flat_fields *f)
+{
+	struct sim_inst *in = d->in;
+	uint32_t w = d->w[0], x = d->w[1];
+	unsigned gen = d->dev->gen, s = gen ? w >> 16 & 3 : w >> 14 & 3;
+	if (s == 3)
+		return decode_fail(d, "its segment field names none");
+	*f = (struct flat_fields){
+		.seg = s == 1   ? 2
+		       : s == 2 ? 1
+		                : 0,
+		.code = w >> 18 & 0x7f,
+		.saddr = x >> 16 & 0x7f,
+		.vdst = x >> 24,
+		.data = x >> 8 & 0xff,
+		.vaddr = x & 0xff,
+		.sve = gen && (x >> 23 & 1)
+	};
+	in->imm = gen ? (int32_t)(w << 19) >> 19 : (int32_t)(w << 20) >> 20;
+	in->glc = gen ? w >> 14 & 1 : w >> 16 & 1;
+	in->coherent = in->glc && (gen || (w >> 12 & 1));
+	if (gen == 0 && (w >> 13 & 1))
+		return decode_fail(d, "it loads into LDS");
+	if (f->seg == 0 && in->imm < 0)
+		return decode_fail(d, "a FLAT instruction has a negative offset");
+	return true;
+}
+
 static bool decode_flat(struct decode *d)
 {
 	struct sim_inst *in = d->in;
-	unsigned gen = d->dev->gen, need = gen == 2 ? 3u : 2u, seg, code, saddr, vaddr, vdst, data;
-	bool sve = false;
+	struct flat_fields f = { 0 };
+	unsigned gen = d->dev->gen, need = gen == 2 ? 3u : 2u;
 	if (d->n < need)
 		return decode_fail(d, "its last word lies beyond the end of the code");
-	uint32_t w = d->w[0], x = d->w[1];
 	d->words = need;
-	if (gen == 2) {
-		unsigned top = w >> 24;
-		if (top != 0xec && top != 0xed && top != 0xee)
-			return decode_fail(d, "its format is not one that the simulator knows");
-		seg = top == 0xec ? 0 : top == 0xed ? 2 : 1;
-		code = w >> 14 & 0xff;
-		saddr = w & 0x7f;
-		vdst = x & 0xff;
-		sve = x >> 17 & 1;
-		data = x >> 23 & 0xff;
-		vaddr = d->w[2] & 0xff;
-		in->imm = (int32_t)d->w[2] >> 8;
-		in->glc = (x >> 20 & 7) == 1;
-		in->coherent = (x >> 18 & 3) >= 2;
-	} else {
-		unsigned s = gen ? w >> 16 & 3 : w >> 14 & 3;
-		if (s == 3)
-			return decode_fail(d, "its segment field names none");
-		seg = s == 1 ? 2 : s == 2 ? 1 : 0;
-		code = w >> 18 & 0x7f;
-		saddr = x >> 16 & 0x7f;
-		vdst = x >> 24;
-		data = x >> 8 & 0xff;
-		vaddr = x & 0xff;
-		sve = gen && (x >> 23 & 1);
-		in->imm = gen ? (int32_t)(w << 19) >> 19 : (int32_t)(w << 20) >> 20;
-		in->glc = gen ? w >> 14 & 1 : w >> 16 & 1;
-		in->coherent = in->glc && (gen || (w >> 12 & 1));
-		if (gen == 0 && (w >> 13 & 1))
-			return decode_fail(d, "it loads into LDS");
-		if (seg == 0 && in->imm < 0)
-			return decode_fail(d, "a FLAT instruction has a negative offset");
-	}
-	if (seg == 1 && d->dev->table[FMT_GLOBAL][code]) {
-		if (!decode_op(d, FMT_GLOBAL, code))
-			return false;
-		return true;
-	}
-	if (!decode_op(d, FMT_FLAT, code))
+	if (!(gen == 2 ? flat_fields_12(d, &f) : flat_fields_10(d, &f)))
+		return false;
+	if (f.seg == 1 && d->dev->table[FMT_GLOBAL][f.code])
+		return decode_op(d, FMT_GLOBAL, f.code);
+	if (!decode_op(d, FMT_FLAT, f.code))
 		return false;
 	const struct sim_op *op = in->op;
-	if (seg == 2 && op->kind == MK_ATOMIC)
+	if (f.seg == 2 && op->kind == MK_ATOMIC)
 		return decode_fail(d, "an atomic addresses scratch");
-	if (!flat_address(d, seg, saddr, vaddr, sve))
+	if (!flat_address(d, f.seg, f.saddr, f.vaddr, f.sve))
 		return false;
 	if (op->kind != MK_LOAD) {
-		in->src[1] = vector_src(data, op->words);
+		in->src[1] = vector_src(f.data, op->words);
 		decode_use_src(d, &in->src[1]);
 	}
 	in->rtn = op->kind == MK_ATOMIC && in->glc;
 	unsigned result = op->kind == MK_ATOMIC ? op->size / 4u : op->words;
 	if (op->kind == MK_LOAD || in->rtn)
-		load_destination(d, vdst, result);
+		load_destination(d, f.vdst, result);
 	return true;
 }
 

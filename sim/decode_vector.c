@@ -114,6 +114,50 @@ static bool check_bus(struct decode *d)
 	       decode_fail(d, "it reads more scalar values than the constant bus carries");
 }
 
+/* The modifiers of a source of a packed instruction; t: its type. */
+static bool packed_modifiers(struct decode *d, const struct vector_fields *f, unsigned k, char t, unsigned enc)
+{
+	struct sim_src *s = &d->in->src[k];
+	bool packed = t == 'P' || t == 'Q', mix = strchr(d->in->op->flags, 'X') != NULL;
+	if (packed || mix) {
+		if (f->op_sel >> k & 1)
+			s->mods |= MOD_LO_HI;
+		if (f->op_sel_hi >> k & 1)
+			s->mods |= MOD_HI_HI;
+		if (mix && (f->op_sel_hi >> k & 1))
+			s->type = 'X';
+		if (mix && s->kind == SRC_CONST && (f->op_sel_hi >> k & 1) && !decode_src(d, enc, 'h', s))
+			return false;
+		if (mix && (f->op_sel_hi >> k & 1)) {
+			s->type = 'X';
+			s->mods |= f->op_sel >> k & 1 ? MOD_LO_HI : 0;
+		}
+	}
+	if (f->neg >> k & 1 && (packed || is_float(t)))
+		s->mods |= MOD_NEG;
+	if (f->neg_hi >> k & 1)
+		s->mods |= mix ? MOD_ABS : packed ? MOD_NEG_HI : 0;
+	return true;
+}
+
+/* The same of another; upper: it names the upper half of a register. */
+static bool plain_modifiers(struct decode *d, const struct vector_fields *f, unsigned k, char t, bool upper)
+{
+	struct sim_src *s = &d->in->src[k];
+	if (upper && is_16(t))
+		s->mods |= MOD_LO_HI;
+	bool masked = t == 'u' && d->in->id == OP_V_cndmask_b32;
+	if (masked && ((f->neg | f->abs) >> k & 1))
+		s->type = 'f';
+	else if (((f->neg | f->abs) >> k & 1) && !is_float(t))
+		return decode_fail(d, "it negates an integer operand");
+	if (f->neg >> k & 1)
+		s->mods |= MOD_NEG;
+	if (f->abs >> k & 1)
+		s->mods |= MOD_ABS;
+	return true;
+}
+
 static bool one_source(struct decode *d, struct vector_fields *f, unsigned k, char t, bool true16)
 {
 	struct sim_inst *in = d->in;
@@ -139,39 +183,8 @@ static bool one_source(struct decode *d, struct vector_fields *f, unsigned k, ch
 	struct sim_src *s = &in->src[k];
 	s->sdwa = sdwa == 7 ? 0 : sdwa;
 	s->mods = mods;
-	if (f->vop3p) {
-		bool packed = t == 'P' || t == 'Q', mix = strchr(in->op->flags, 'X') != NULL;
-		if (packed || mix) {
-			if (f->op_sel >> k & 1)
-				s->mods |= MOD_LO_HI;
-			if (f->op_sel_hi >> k & 1)
-				s->mods |= MOD_HI_HI;
-			if (mix && (f->op_sel_hi >> k & 1))
-				s->type = 'X';
-			if (mix && s->kind == SRC_CONST && (f->op_sel_hi >> k & 1) && !decode_src(d, enc, 'h', s))
-				return false;
-			if (mix && (f->op_sel_hi >> k & 1)) {
-				s->type = 'X';
-				s->mods |= f->op_sel >> k & 1 ? MOD_LO_HI : 0;
-			}
-		}
-		if (f->neg >> k & 1 && (packed || is_float(t)))
-			s->mods |= MOD_NEG;
-		if (f->neg_hi >> k & 1)
-			s->mods |= mix ? MOD_ABS : packed ? MOD_NEG_HI : 0;
-	} else {
-		if (hi && is_16(t))
-			s->mods |= MOD_LO_HI;
-		bool masked = t == 'u' && in->id == OP_V_cndmask_b32;
-		if (masked && ((f->neg | f->abs) >> k & 1))
-			s->type = 'f';
-		else if (((f->neg | f->abs) >> k & 1) && !is_float(t))
-			return decode_fail(d, "it negates an integer operand");
-		if (f->neg >> k & 1)
-			s->mods |= MOD_NEG;
-		if (f->abs >> k & 1)
-			s->mods |= MOD_ABS;
-	}
+	if (!(f->vop3p ? packed_modifiers(d, f, k, t, enc) : plain_modifiers(d, f, k, t, hi)))
+		return false;
 	decode_use(d, 0, 0, false);
 	d->in->n_use--;
 	if (s->kind == SRC_VGPR && k == 0 && (in->dpp == DPP_8 || in->dpp == DPP_16))

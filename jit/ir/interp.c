@@ -15,124 +15,12 @@
 #pragma GCC optimize("O3", "fp-contract=off")
 #endif
 
-#include "jit/ir/interp.h"
-
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/ir/interp_program.h"
 #include "jit/ir/lanes.h"
-
-/* One decoded instruction. dst, a, b, c are byte offsets into the frame. */
-struct interp_ins {
-	uint16_t op;
-	uint16_t lanes; /* x rows: lanes touched; t rows: the step */
-	uint32_t dst, a, b, c;
-	uint32_t stride;
-	int64_t imm; /* or: the displacement; the offset of a local; the instruction a loop or endloop goes to */
-};
-
-struct interp_call {
-	const uint64_t *arg;
-	int64_t begin, end;
-	unsigned wave;
-	char *shared;
-};
-
-/* Where a wave goes on: in is NULL when it has ended. */
-struct interp_wave {
-	const struct interp_ins *in;
-	int64_t count[IR_MAX_LOOP_DEPTH]; /* of every open loop, read once at its entry */
-};
-
-struct interp_program {
-	void (*go)(const struct interp_program *p, char *frame, const struct interp_call *call,
-	           struct interp_wave *wave);
-	size_t n_ins;
-	unsigned lanes, waves; /* waves: that run together, 1 unless the kernel is cooperative */
-	size_t frame_bytes, shared_bytes;
-	uint32_t locals; /* where they begin in the frame */
-	struct interp_ins ins[];
-};
-
-/* The frame: the vector registers, the tiles and operands, then the scalars, then room for a whole vector (an absent
- * operand reads somewhere), then the locals. */
-struct interp_layout {
-	uint32_t *offset;
-	size_t locals, bytes;
-};
-
-static bool interp_lay_out(struct interp_layout *l, const struct ir *ir)
-{
-	const size_t vector = ir->lanes * 4;
-	size_t at = vector; /* register 0's own slot */
-
-	l->offset = calloc(ir->n_regs, sizeof *l->offset);
-	if (!l->offset)
-		return false;
-	for (size_t r = 1; r < ir->n_regs; r++)
-		if (ir->kind[r] == IR_KIND_F || ir->kind[r] == IR_KIND_I || ir->kind[r] == IR_KIND_M) {
-			l->offset[r] = (uint32_t)at;
-			at += vector;
-		}
-	for (size_t r = 1; r < ir->n_regs; r++)
-		if (ir->kind[r] == IR_KIND_T || ir->kind[r] == IR_KIND_O) {
-			l->offset[r] = (uint32_t)at;
-			at += ir->kind[r] == IR_KIND_T ? IR_TILE * IR_TILE * 4 : IR_TILE * IR_STRIP_BYTES;
-		}
-	for (size_t r = 1; r < ir->n_regs; r++)
-		if (ir->kind[r] == IR_KIND_S || ir->kind[r] == IR_KIND_A) {
-			l->offset[r] = (uint32_t)at;
-			at += 8;
-		}
-	l->locals = (at + vector + 63) & ~(size_t)63;
-	l->bytes = l->locals + ir->local_bytes;
-	return true;
-}
-
-static void interp_decode(struct interp_program *p, const struct ir *ir, const struct interp_layout *l)
-{
-	size_t open[IR_MAX_LOOP_DEPTH], depth = 0;
-	uint32_t local = 0, shared = 0;
-
-	for (size_t n = 0; n < ir->n_ins; n++) {
-		const struct ir_ins *in = &ir->ins[n];
-		struct interp_ins *out = &p->ins[n];
-
-		*out = (struct interp_ins){ .op = in->op,
-			                    .dst = l->offset[in->dst],
-			                    .a = l->offset[in->a],
-			                    .b = l->offset[in->b],
-			                    .c = l->offset[in->c],
-			                    .imm = in->imm };
-		if (ir_facts[in->op].imm == IR_IMM_x) {
-			out->lanes = (uint16_t)ir_x_lanes(in->imm, ir->lanes);
-			out->stride = ir_x_stride(in->imm);
-			out->imm = ir_x_disp(in->imm);
-		} else if (ir_facts[in->op].imm == IR_IMM_t) {
-			out->lanes = (uint16_t)ir_t_step(in->imm);
-			out->stride = ir_x_stride(in->imm);
-			out->imm = ir_x_disp(in->imm);
-		} else if (in->op == IR_local) {
-			out->imm = local;
-			local += ir_local_size(in->imm);
-		} else if (in->op == IR_shared) {
-			out->imm = shared;
-			shared += ir_local_size(in->imm);
-		} else if (in->op == IR_loop) {
-			assert(depth < IR_MAX_LOOP_DEPTH);
-			out->c = (uint32_t)depth;
-			open[depth++] = n;
-		} else if (in->op == IR_endloop) {
-			assert(depth > 0);
-			p->ins[open[--depth]].imm = (int64_t)n + 1;
-			out->dst = p->ins[open[depth]].dst;
-			out->c = (uint32_t)depth;
-			out->imm = (int64_t)open[depth] + 1;
-		}
-	}
-	assert(depth == 0);
-}
 
 void interp_free(struct interp_program *p) { free(p); }
 
@@ -170,6 +58,8 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 
 #define REG(offset) ((void *)(frame + (offset)))
 #define SCALAR(offset) (*(int64_t *)(void *)(frame + (offset)))
+#define POINTER(offset) ((void *)(intptr_t)SCALAR(offset))
+#define ADDRESS(offset) ((char *)POINTER(offset) + in->imm)
 #define UNUSED __attribute__((unused))
 
 #define BITS_F(x) f32_bits(x)
@@ -222,21 +112,21 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 #define LOAD(expression) \
 	{ \
 		uint32_t *d = REG(in->dst); \
-		const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm; \
+		const char *at = ADDRESS(in->a); \
 		EACH_LANE d[l] = (expression); \
 		break; \
 	}
 #define BROADCAST(expression) \
 	{ \
 		uint32_t *d = REG(in->dst); \
-		const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm; \
+		const char *at = ADDRESS(in->a); \
 		const uint32_t v = (expression); \
 		EACH_LANE d[l] = v; \
 		break; \
 	}
 #define STORE(lanes, statement) \
 	{ \
-		char *at = (char *)(intptr_t)SCALAR(in->a) + in->imm; \
+		char *at = ADDRESS(in->a); \
 		const uint32_t *v = REG(in->b); \
 		for (size_t l = 0; l < (lanes); l++) \
 			statement; \
@@ -316,9 +206,51 @@ static void dot_rows(char *at, const int8_t *x, const int8_t *w, unsigned rows)
 		}
 }
 
-static inline __attribute__((always_inline)) void interp_go(const struct interp_program *p, char *frame,
-                                                            const struct interp_call *call, struct interp_wave *wave,
-                                                            const unsigned W)
+/* --- rows that take more than an expression. Each is a part of the dispatcher, where the number of lanes is a
+ * constant. */
+
+#define PART static inline __attribute__((always_inline))
+
+/* dst may be a: a lane's partner must be read before it is written. */
+PART void exchange_lanes(uint32_t *d, const uint32_t *a, unsigned mask, const unsigned W)
+{
+	uint32_t old[32];
+
+	memcpy(old, a, W * 4);
+	for (unsigned l = 0; l < W; l++)
+		d[l] = old[l ^ mask];
+}
+
+PART void load_lanes(char *d, const char *at, unsigned lanes, const unsigned W)
+{
+	memset(d, 0, W * 4);
+	memcpy(d, at, lanes * 4u);
+}
+
+/* dst may be b: each lane reads its own offset only. */
+PART void gather(uint32_t *d, const char *at, const int32_t *b, const unsigned W)
+{
+	for (unsigned l = 0; l < W; l++)
+		d[l] = get32(at + b[l]);
+}
+
+/* Both return the instruction in front of the next one. */
+PART const struct interp_ins *enter_loop(const struct interp_program *p, const struct interp_ins *in, char *frame,
+                                         int64_t *count)
+{
+	count[in->c] = SCALAR(in->a);
+	SCALAR(in->dst) = 0;
+	return count[in->c] <= 0 ? p->ins + in->imm - 1 : in;
+}
+
+PART const struct interp_ins *end_loop(const struct interp_program *p, const struct interp_ins *in, char *frame,
+                                       const int64_t *count)
+{
+	return ++SCALAR(in->dst) < count[in->c] ? p->ins + in->imm - 1 : in;
+}
+
+PART void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call,
+                    struct interp_wave *wave, const unsigned W)
 {
 	const struct interp_ins *in = wave->in, *const stop = p->ins + p->n_ins;
 	int64_t *const count = wave->count;
@@ -332,23 +264,9 @@ static inline __attribute__((always_inline)) void interp_go(const struct interp_
 #define OP_BY_HAND(name, ...)
 #include "jit/ir/ops.def"
 #undef OP
-		case IR_fxor: {
-			/* dst may be a: a lane's partner must be read before it is written */
-			uint32_t a[32], *d = REG(in->dst);
-
-			memcpy(a, REG(in->a), W * 4);
-			for (unsigned l = 0; l < W; l++)
-				d[l] = a[l ^ (unsigned)in->imm];
-			break;
-		}
-		case IR_fload: {
-			char *d = REG(in->dst);
-
-			memset(d, 0, W * 4);
-			memcpy(d, (const char *)(intptr_t)SCALAR(in->a) + in->imm, in->lanes * 4u);
-			break;
-		}
-		case IR_iload: memcpy(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, W * 4); break;
+		case IR_fxor: exchange_lanes(REG(in->dst), REG(in->a), (unsigned)in->imm, W); break;
+		case IR_fload: load_lanes(REG(in->dst), ADDRESS(in->a), in->lanes, W); break;
+		case IR_iload: memcpy(REG(in->dst), ADDRESS(in->a), W * 4); break;
 		case IR_fload_h: LOAD(f32_bits(f16_f32(get16(at + 2 * l))))
 		case IR_iload_u8: LOAD((uint8_t)at[l])
 		case IR_iload_s8: LOAD((uint32_t)(int32_t)(int8_t)at[l])
@@ -357,15 +275,7 @@ static inline __attribute__((always_inline)) void interp_go(const struct interp_
 		case IR_fbcast:
 		case IR_ibcast: BROADCAST(get32(at))
 		case IR_fbcast_h: BROADCAST(f32_bits(f16_f32(get16(at))))
-		case IR_igather: {
-			uint32_t *d = REG(in->dst);
-			const int32_t *b = REG(in->b);
-			const char *at = (const char *)(intptr_t)SCALAR(in->a) + in->imm;
-
-			for (unsigned l = 0; l < W; l++) /* dst may be b: each lane reads its own offset only */
-				d[l] = get32(at + b[l]);
-			break;
-		}
+		case IR_igather: gather(REG(in->dst), ADDRESS(in->a), REG(in->b), W); break;
 		case IR_fstore: STORE(in->lanes, put32(at + 4 * l, v[l]))
 		case IR_fstore_h: STORE(in->lanes, put16(at + 2 * l, f32_f16(bits_f32(v[l]))))
 		case IR_istore_8: STORE(W, at[l] = (char)(v[l] & 0xff))
@@ -374,19 +284,11 @@ static inline __attribute__((always_inline)) void interp_go(const struct interp_
 		case IR_fstore1: STORE(1, put32(at + 4 * l, v[l]))
 		case IR_prefetch:
 		case IR_prefetch2: break;
-		case IR_sload32: SCALAR(in->dst) = get32((const char *)(intptr_t)SCALAR(in->a) + in->imm); break;
+		case IR_sload32: SCALAR(in->dst) = get32(ADDRESS(in->a)); break;
 		case IR_sload64:
-		case IR_aload: SCALAR(in->dst) = (int64_t)get64((const char *)(intptr_t)SCALAR(in->a) + in->imm); break;
-		case IR_loop:
-			count[in->c] = SCALAR(in->a);
-			SCALAR(in->dst) = 0;
-			if (count[in->c] <= 0)
-				in = p->ins + in->imm - 1;
-			break;
-		case IR_endloop:
-			if (++SCALAR(in->dst) < count[in->c])
-				in = p->ins + in->imm - 1;
-			break;
+		case IR_aload: SCALAR(in->dst) = (int64_t)get64(ADDRESS(in->a)); break;
+		case IR_loop: in = enter_loop(p, in, frame, count); break;
+		case IR_endloop: in = end_loop(p, in, frame, count); break;
 		case IR_local: SCALAR(in->dst) = (intptr_t)(frame + p->locals + in->imm); break;
 		case IR_arg: SCALAR(in->dst) = (intptr_t)call->arg; break;
 		case IR_begin: SCALAR(in->dst) = call->begin; break;
@@ -395,16 +297,13 @@ static inline __attribute__((always_inline)) void interp_go(const struct interp_
 		case IR_shared: SCALAR(in->dst) = (intptr_t)(call->shared + in->imm); break;
 		case IR_barrier: wave->in = in + 1; return;
 		case IR_tload:
-		case IR_tload_h: load_tile(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, in); break;
-		case IR_tstore: store_tile((char *)(intptr_t)SCALAR(in->a) + in->imm, REG(in->b), in); break;
-		case IR_oload: load_operand(REG(in->dst), (const char *)(intptr_t)SCALAR(in->a) + in->imm, in); break;
+		case IR_tload_h: load_tile(REG(in->dst), ADDRESS(in->a), in); break;
+		case IR_tstore: store_tile(ADDRESS(in->a), REG(in->b), in); break;
+		case IR_oload: load_operand(REG(in->dst), ADDRESS(in->a), in); break;
 		case IR_tdot_i8:
 		case IR_tdot_f16:
 		case IR_tdot_bf16: dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op); break;
-		case IR_idots:
-			dot_rows((char *)(intptr_t)SCALAR(in->a) + in->imm, (const int8_t *)(intptr_t)SCALAR(in->b),
-			         (const int8_t *)(intptr_t)SCALAR(in->c), in->lanes);
-			break;
+		case IR_idots: dot_rows(ADDRESS(in->a), POINTER(in->b), POINTER(in->c), in->lanes); break;
 		case IR_OP_COUNT: assert(!"an op of ops.def");
 		}
 }

@@ -54,7 +54,7 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(STOREI,   NONE, VEC,  NONE, NONE, 0,            "",    "op memory, a, imm") \
 	X(STOREM,   NONE, VEC,  VEC,  NONE, 0,            "",    "op memory, a (mask), b") \
 	X(PREFETCH, NONE, NONE, NONE, NONE, 0,            "",    "op memory") \
-	X(DOTS,     NONE, GPR,  GPR,  GPR,  0,            "",    "memory = products of matrices a and b; c: IR_DOTS_STRIP") \
+	X(DOTS,     NONE, GPR,  GPR,  GPR,  0,            "",    "memory = products of matrices a, b; c: stride") \
 	X(MIDIOM,   MASK, NONE, NONE, NONE, 0,            "",    "op dst, dst, dst: ones") \
 	X(MCONST,   MASK, NONE, NONE, NONE, 0,            "",    "dst = the pool's constant") \
 	X(MMOV,     MASK, MASK, NONE, NONE, LIR_A,        "a",   "copy, load or reload") \

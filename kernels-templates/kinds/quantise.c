@@ -1,4 +1,4 @@
-/* kernels-templates/quantise.c - f32 activations to int8 blocks of 32, alone or at the end of another kernel.
+/* kernels-templates/kinds/quantise.c - f32 activations to int8 blocks of 32, alone or at the end of another kernel.
  *
  * Owns: numerics.h rule 4 as IR, written once. The result of any finite input lies in -127..127, which dot4 and
  * istore_8 rely on.

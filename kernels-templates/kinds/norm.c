@@ -1,4 +1,4 @@
-/* kernels-templates/norm.c - RMS norm of whole columns, alone or followed by their int8 blocks.
+/* kernels-templates/kinds/norm.c - RMS norm of whole columns, alone or followed by their int8 blocks.
  *
  * Owns: KEY_NORM. The pads of a column come out +0 whatever the scale, so that the int8 blocks behind it are exact.
  *

@@ -1,4 +1,4 @@
-/* kernels-templates/traffic.c - how many bytes a launch is expected to move between memory and the processor.
+/* kernels-templates/kinds/traffic.c - how many bytes a launch is expected to move between memory and the processor.
  *
  * Owns: the count that reports and predictions hold measurements against: every weight once, every cached position that
  * is looked at once, inputs and results once. What caches save or cost beside that is for the measurement to show.

@@ -1,4 +1,4 @@
-/* kernels-templates/rope.c - queries: optional norm per head, rotation, the attention scale.
+/* kernels-templates/kinds/rope.c - queries: optional norm per head, rotation, the attention scale.
  *
  * Owns: KEY_ROPE. A unit touches its own head only (the last head also the pad behind it), so in and out may be the
  * same buffer.

@@ -1,4 +1,4 @@
-/* kernels-templates/templates.c - the table of the kinds of kernels: builder, argument slots, effort, traffic.
+/* kernels-templates/kinds/templates.c - the table of the kinds of kernels: builder, argument slots, effort, traffic.
  *
  * Owns: the table and what every key must satisfy. Knows nothing of what a kernel computes. A new kind is a row in
  * key.h, its argument slots in templates.h, a builder, what it moves in traffic.c, and a row here.

@@ -1,4 +1,4 @@
-/* kernels-templates/embed.c - rows of packed weights as f32: the token embedding.
+/* kernels-templates/kinds/embed.c - rows of packed weights as f32: the token embedding.
  *
  * Owns: reading one lane of a row block. It uses each format's own f32 loads, started at the wanted row, and keeps lane
  * 0; the other lanes hold neighbours and are dropped (after the last row they are the buffer's slack). Where weights

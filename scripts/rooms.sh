@@ -1,0 +1,49 @@
+#!/bin/sh
+# scripts/rooms.sh - fails when two rooms include each other. A room is a folder with C files; those of tests do not
+# count. For each such pair it lists the includes of both directions.
+set -eu
+cd "$(dirname "$0")/.."
+if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+	echo "rooms.sh: this is no git checkout: includes not looked at"
+	exit 0
+fi
+# Pairs that are still to be dissolved, "A B" with A before B in the alphabet, one a line. Only take lines away.
+not_yet='
+runtime runtime/plan
+runtime runtime/sampling
+runtime runtime/tuning
+runtime/device runtime/plan
+'
+git ls-files '*.c' '*.h' '*.def' | grep -v '^tests/' | xargs awk -v not_yet="$not_yet" '
+	function folder(path) { return match(path, /\/[^\/]*$/) ? substr(path, 1, RSTART - 1) : "." }
+	BEGIN {
+		n = split(not_yet, line, "\n")
+		for (k = 1; k <= n; k++)
+			known[line[k]] = 1
+	}
+	/^[ \t]*#[ \t]*include[ \t]*"/ {
+		split($0, part, "\"")
+		from = folder(FILENAME); to = folder(part[2])
+		if (part[2] ~ /\// && from != to)
+			edges[from, to] = edges[from, to] "\t" FILENAME ":" FNR ": " part[2] "\n"
+	}
+	END {
+		for (edge in edges) {
+			split(edge, end, SUBSEP)
+			if (end[1] > end[2] || !((end[2], end[1]) in edges))
+				continue
+			pair = end[1] " " end[2]
+			if (pair in known) {
+				met[pair] = 1
+				continue
+			}
+			printf "%s and %s include each other:\n", end[1], end[2]
+			printf "%s%s", edges[edge], edges[end[2], end[1]]
+			bad = 1
+		}
+		for (pair in known)
+			if (pair != "" && !(pair in met)) {
+				print pair ": no circle any more; take it off the list in scripts/rooms.sh"
+			}
+		exit bad
+	}'
