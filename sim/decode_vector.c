@@ -36,7 +36,7 @@ static bool take_dpp16(struct decode *d, struct vector_fields *f)
 	in->fetch_inactive = x >> 18 & 1;
 	in->bound_ctrl = x >> 19 & 1;
 	in->bank_mask = x >> 24 & 15;
-	in->row_mask = x >> 28;
+	in->row_mask = (uint8_t)(x >> 28);
 	if (!f->vop3) {
 		f->neg |= (x >> 20 & 1) | (x >> 22 & 1) << 1;
 		f->abs |= (x >> 21 & 1) | (x >> 23 & 1) << 1;

@@ -31,6 +31,8 @@ void sim_trap(struct sim_wave *w, const char *format, ...)
 			at += (unsigned)snprintf(bytes + at, sizeof bytes - at, " %08x", r->words[in->index + i]);
 	}
 	uint64_t offset = in ? (uint64_t)in->index * 4 - (r->kernel->entry - (uint64_t)(uintptr_t)r->words) : 0;
+	if (r->opt.trap)
+		*r->opt.trap = (struct sim_trap){ true, offset, w->group->linear, w->id };
 	error_set(r->err, ERROR_DEVICE, "kernel %s trapped at +0x%llx (%s:%s), workgroup %u wave %u: %s",
 	          r->kernel->name, (unsigned long long)offset, name ? name : "?", bytes, w->group->linear, w->id, why);
 }
@@ -392,6 +394,8 @@ bool sim_dispatch(struct sim_device *dev, const struct sim_kernel *kernel, const
 	uint64_t items = (uint64_t)group_size[0] * group_size[1] * group_size[2],
 		 n = (uint64_t)groups[0] * groups[1] * groups[2];
 	struct error inner = { .code = ERROR_NONE };
+	if (options->trap)
+		*options->trap = (struct sim_trap){ 0 };
 	if (kernel->object->dev != dev)
 		return error_set(err, ERROR_ARGUMENT, "kernel %s was loaded on another device", kernel->name);
 	if (!items || items > 1024)
@@ -410,7 +414,7 @@ bool sim_dispatch(struct sim_device *dev, const struct sim_kernel *kernel, const
 		                 kernel->name, kernel->kernarg_size, kernarg_size);
 	if (!n)
 		return true;
-	struct sim_object *o = (struct sim_object *)kernel->object;
+	struct sim_object *o = kernel->object;
 	struct sim_run *r = calloc(1, sizeof *r);
 	if (!r)
 		return error_set(err, ERROR_MEMORY, "no memory for a launch");

@@ -324,10 +324,10 @@ const sim_lane_fn LANES_TABLE[OP_COUNT] = {
 #include "sim/vcmp.def"
 };
 
-static struct sim_span span(uint64_t base, const uint32_t *v, bool wide, uint32_t exec, uint64_t *addr)
+static struct sim_span span(uint64_t base, const uint32_t *v, bool pairs, uint32_t exec, uint64_t *addr)
 {
 	uint32_t first = exec ? (uint32_t)__builtin_ctz(exec) : 0;
-	if (wide)
+	if (pairs)
 		for (unsigned l = 0; l < LANES; l++)
 			addr[l] = base + ((uint64_t)v[l + LANES] << 32 | v[l]);
 	else

@@ -85,6 +85,13 @@ struct sim_counters {
 };
 void sim_counters_add(struct sim_counters *to, const struct sim_counters *from);
 
+/* Where a kernel trapped; the sentence says why. */
+struct sim_trap {
+	bool trapped;             /* else the dispatch did not fail, or not in the kernel */
+	uint64_t offset;          /* of the instruction, from the kernel's entry */
+	uint32_t workgroup, wave; /* the workgroup's number, and the wave's in it */
+};
+
 struct sim_options {
 	enum sim_memory_mode memory;
 	uint64_t seed;        /* of the scheduler and of SIM_MEMORY_RANDOM */
@@ -97,6 +104,7 @@ struct sim_options {
 	                         million */
 	uint64_t max_instructions;     /* 0: no limit */
 	struct sim_counters *counters; /* added to, when not NULL */
+	struct sim_trap *trap;         /* filled in, when not NULL */
 };
 
 struct sim_kernel {
@@ -104,7 +112,7 @@ struct sim_kernel {
 	uint32_t kernarg_size, lds_size, scratch_size; /* bytes; scratch per lane */
 	uint32_t vgprs;                                /* allocated to each lane of a wave */
 	uint64_t entry;                                /* address of its first instruction */
-	const struct sim_object *object;
+	struct sim_object *object;
 	uint32_t rsrc1, rsrc2, rsrc3, properties;
 };
 

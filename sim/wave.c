@@ -10,7 +10,7 @@
 static bool decode_here(struct sim_run *r, struct sim_wave *w, struct sim_inst *in)
 {
 	uint32_t at = (uint32_t)(in - r->code);
-	struct sim_object *o = (struct sim_object *)r->object;
+	struct sim_object *o = r->object;
 	struct sim_inst *half = &o->halves[at];
 	in->index = at;
 	(void)w;

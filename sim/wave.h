@@ -207,7 +207,7 @@ struct sim_span {
 }; /* least and greatest address of the active lanes, and all their bits */
 struct sim_kit {
 	uint32_t (*pack)(const uint32_t *m); /* 32 words, all ones or zero, to a mask */
-	struct sim_span (*span)(uint64_t base, const uint32_t *v, bool wide, uint32_t exec,
+	struct sim_span (*span)(uint64_t base, const uint32_t *v, bool pairs, uint32_t exec,
 	                        uint64_t *addr); /* base + v, 32 or 64 bits each */
 };
 extern const struct sim_kit sim_kit_base, sim_kit_avx2;
@@ -244,7 +244,7 @@ struct sim_object {
 /* One dispatch. */
 struct sim_run {
 	struct sim_device *dev;
-	const struct sim_object *object;
+	struct sim_object *object;
 	const struct sim_kernel *kernel;
 	struct sim_inst *code;
 	uint32_t n_code;

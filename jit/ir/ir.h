@@ -111,6 +111,9 @@ void ir_free(struct ir *ir);
 
 /* The generic emitter behind the typed wrappers of ir_build.h. dst 0 asks for a fresh register. Returns dst. */
 uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm);
+/* Writes value into the variable: retargets the instruction just emitted when value is its fresh result (and no loop's
+ * index, which the loop itself writes), else emits a move. */
+void ir_set(struct ir *ir, uint16_t var, uint16_t value);
 
 /* A variable: a register that may be written again. */
 uint16_t ir_new_var(struct ir *ir, enum ir_kind kind);

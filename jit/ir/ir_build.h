@@ -143,9 +143,6 @@ static inline void ir_fstore_hs(struct ir *b, ir_a p, ir_f v, int32_t disp, unsi
 	ir_emit(b, IR_fstore_hs, 0, p.r, v.r, 0, ir_x(disp, n, stride));
 }
 
-/* Writes value into the variable: retargets the instruction just emitted when value is its fresh result (and no loop's
- * index, which the loop itself writes), else emits a move. */
-void ir_set(struct ir *b, uint16_t var, uint16_t value);
 static inline void ir_set_f(struct ir *b, ir_f var, ir_f v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_i(struct ir *b, ir_i var, ir_i v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_s(struct ir *b, ir_s var, ir_s v) { ir_set(b, var.r, v.r); }
@@ -186,24 +183,31 @@ static inline ir_t ir_var_t(struct ir *b, ir_t v)
 /* Operands are often calls that emit instructions themselves, and C leaves it to the compiler which argument it
  * evaluates first. Code objects must be the same whatever compiled jitrun, so the wrappers with several operands fix an
  * order: the last operand first. (Calls of other functions must not have two arguments that emit.) */
-#define IR_LAST_FIRST_2(f, b, x, y) \
+#define IR_LAST_FIRST_2(f, b, x, y) IR_ORDER_2(f, b, x, y, __COUNTER__)
+#define IR_LAST_FIRST_3(f, b, x, y, z) IR_ORDER_3(f, b, x, y, z, __COUNTER__)
+#define IR_LAST_FIRST_MORE(f, b, x, y, ...) IR_ORDER_MORE(f, b, x, y, __COUNTER__, __VA_ARGS__)
+/* n: a number of its own for each use, as operands may be such uses themselves. */
+#define IR_ORDER_2(f, b, x, y, n) IR_ORDERED_2(f, b, x, y, ir_x_##n, ir_y_##n)
+#define IR_ORDER_3(f, b, x, y, z, n) IR_ORDERED_3(f, b, x, y, z, ir_x_##n, ir_y_##n, ir_z_##n)
+#define IR_ORDER_MORE(f, b, x, y, n, ...) IR_ORDERED_MORE(f, b, x, y, ir_x_##n, ir_y_##n, __VA_ARGS__)
+#define IR_ORDERED_2(f, b, x, y, x_, y_) \
 	__extension__({ \
-		__auto_type ir_y_ = (y); \
-		__auto_type ir_x_ = (x); \
-		(f)(b, ir_x_, ir_y_); \
+		__auto_type y_ = (y); \
+		__auto_type x_ = (x); \
+		(f)(b, x_, y_); \
 	})
-#define IR_LAST_FIRST_3(f, b, x, y, z) \
+#define IR_ORDERED_3(f, b, x, y, z, x_, y_, z_) \
 	__extension__({ \
-		__auto_type ir_z_ = (z); \
-		__auto_type ir_y_ = (y); \
-		__auto_type ir_x_ = (x); \
-		(f)(b, ir_x_, ir_y_, ir_z_); \
+		__auto_type z_ = (z); \
+		__auto_type y_ = (y); \
+		__auto_type x_ = (x); \
+		(f)(b, x_, y_, z_); \
 	})
-#define IR_LAST_FIRST_MORE(f, b, x, y, ...) \
+#define IR_ORDERED_MORE(f, b, x, y, x_, y_, ...) \
 	__extension__({ \
-		__auto_type ir_y_ = (y); \
-		__auto_type ir_x_ = (x); \
-		(f)(b, ir_x_, ir_y_, __VA_ARGS__); \
+		__auto_type y_ = (y); \
+		__auto_type x_ = (x); \
+		(f)(b, x_, y_, __VA_ARGS__); \
 	})
 #define ir_fadd(b, x, y) IR_LAST_FIRST_2(ir_fadd, b, x, y)
 #define ir_fsub(b, x, y) IR_LAST_FIRST_2(ir_fsub, b, x, y)

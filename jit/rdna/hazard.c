@@ -98,14 +98,16 @@ static bool trans_hit(const struct state *s, const struct rdna_touch *t)
 	return false;
 }
 
+static uint8_t one_less(uint8_t n) { return (uint8_t)(n > 0 ? n - 1 : 0); }
+
 /* One instruction less. */
 static void trans_passes(struct state *s, bool trans)
 {
 	for (unsigned r = 0; s->trans && r < 256; r++)
-		s->trans_valus[r] -= s->trans_valus[r] > 0;
+		s->trans_valus[r] = one_less(s->trans_valus[r]);
 	for (unsigned r = 0; trans && r < 256; r++)
-		s->trans_trans[r] -= s->trans_trans[r] > 0;
-	s->trans -= s->trans > 0;
+		s->trans_trans[r] = one_less(s->trans_trans[r]);
+	s->trans = one_less(s->trans);
 }
 
 static void rule_trans(struct state *s, const struct rdna_touch *t, unsigned facts, unsigned op, uint32_t imm,

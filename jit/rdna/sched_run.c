@@ -143,7 +143,7 @@ static uint32_t any_at_all(struct sched *s)
 {
 	bool loads = set_first(&s->may[LOADS]) < s->n, others = set_first(&s->may[OTHERS]) < s->n;
 	struct set *t = &s->may[others && (!loads || draw(s) & 1) ? OTHERS : LOADS];
-	uint32_t rank = set_next(t, draw(s) % s->n);
+	uint32_t rank = set_next(t, (uint32_t)(draw(s) % s->n));
 	if (rank == s->n)
 		rank = set_first(t);
 	return rank < s->n && fits(s, s->by_rank[rank], t == &s->may[LOADS] ? spare_of_loads(s) : 0) ? rank : NONE;

@@ -249,7 +249,7 @@ void attention_softmax_chunk(const struct attention *t)
 	ir_loop(b, ir_sconst(b, t->group / rows));
 	softmax_rows(t, scores, state, column, rows);
 	ir_set_a(b, scores, ir_aaddi(b, scores, rows * SCORE_BYTES));
-	ir_set_a(b, state, ir_aaddi(b, state, rows * attention_lanes_bytes(t, STATE_VECTORS)));
+	ir_set_a(b, state, ir_aaddi(b, state, (int32_t)rows * attention_lanes_bytes(t, STATE_VECTORS)));
 	ir_endloop(b);
 	if (t->columns > 1)
 		ir_endloop(b);

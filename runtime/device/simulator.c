@@ -220,10 +220,10 @@ static bool sim_prepare(struct stream *stream, struct plan *p, struct pool *pool
 /* ---- running */
 
 /* The simulator knows one kernel; which function of it the trap is in, its offset says. */
-static bool report_trap(const struct sim_plan *s, const struct error *trap, struct error *err)
+static bool report_trap(const struct sim_plan *s, const struct sim_trap *trap, const struct error *why,
+                        struct error *err)
 {
-	const char *at = strstr(trap->text, " trapped at +0x");
-	uint64_t offset = at ? strtoull(at + strlen(" trapped at +0x"), NULL, 16) : 0, best = 0;
+	uint64_t offset = trap->offset, best = 0;
 	const struct key *in = NULL;
 	char text[KEY_TEXT_MAX];
 
@@ -232,9 +232,9 @@ static bool report_trap(const struct sim_plan *s, const struct error *trap, stru
 			best = s->program.offset[i];
 			in = &s->plan->kernel[i].key;
 		}
-	if (!at || !in)
-		return error_set(err, trap->code, "%s%s", trap->text, at ? ", in the driver" : "");
-	return error_set(err, trap->code, "%s, +0x%llx in %s", trap->text, (unsigned long long)(offset - best),
+	if (!trap->trapped || !in)
+		return error_set(err, why->code, "%s%s", why->text, trap->trapped ? ", in the driver" : "");
+	return error_set(err, why->code, "%s, +0x%llx in %s", why->text, (unsigned long long)(offset - best),
 	                 key_text(in, text, sizeof text));
 }
 
@@ -250,17 +250,19 @@ static bool dispatch(struct sim_stream *c, const struct sim_plan *s, size_t firs
 		.arrivals = (uint64_t)(uintptr_t)&c->arrivals,
 		.workgroups = s->program.workgroups
 	};
+	struct sim_trap trap;
 	struct sim_options o = { .memory = c->options.memory,
 		                 .seed = c->options.seed + c->counters.launches,
 		                 .races = c->options.races,
 		                 .resident = s->room,
-		                 .counters = count };
+		                 .counters = count,
+		                 .trap = &trap };
 	const struct sim_kernel *kernel = sim_find(s->object, RDNA_PROGRAM_KERNEL);
-	struct error trap = { 0 };
+	struct error why = { 0 };
 
 	c->arrivals = 0;
-	if (!sim_dispatch(simulator_of(&c->stream)->sim, kernel, &args, sizeof args, groups, items, &o, &trap))
-		return report_trap(s, &trap, err);
+	if (!sim_dispatch(simulator_of(&c->stream)->sim, kernel, &args, sizeof args, groups, items, &o, &why))
+		return report_trap(s, &trap, &why, err);
 	if (c->options.watch)
 		c->options.watch(c->options.user, s->plan, kernel, first,
 		                 end == s->program.n_commands + 1 ? first : end, count);

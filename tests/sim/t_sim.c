@@ -81,6 +81,17 @@ static const struct {
 	{ "trap_denorm", "float atomic" },
 };
 
+/* The sentence says where the kernel trapped, and so does the struct. */
+static void check_trap_place(const struct error *err, const struct sim_trap *trap, const char *kernel)
+{
+	char at[128], in[64];
+	snprintf(at, sizeof at, "kernel %s trapped at +0x%llx (", kernel, (unsigned long long)trap->offset);
+	snprintf(in, sizeof in, "), workgroup %u wave %u: ", trap->workgroup, trap->wave);
+	assert_true(trap->trapped);
+	if (strncmp(err->text, at, strlen(at)) != 0 || !strstr(err->text, in))
+		fail_msg("\"%s...%s\" is not in: %s", at, in, err->text);
+}
+
 static void test_traps(void **unused)
 {
 	(void)unused;
@@ -89,7 +100,10 @@ static void test_traps(void **unused)
 		struct sim_bench b = open_programs(t);
 		for (size_t i = 0; i < sizeof traps / sizeof traps[0]; i++)
 			for (int mode = 0; mode < 3; mode++) {
-				struct sim_options opt = { .memory = (enum sim_memory_mode)mode, .stall_limit = 10000 };
+				struct sim_trap trap;
+				struct sim_options opt = {
+					.memory = (enum sim_memory_mode)mode, .stall_limit = 10000, .trap = &trap
+				};
 				struct error err;
 				if (!sim_find(b.object, traps[i].kernel))
 					continue;
@@ -97,7 +111,7 @@ static void test_traps(void **unused)
 					fail_msg("%s %s did not trap", sim_bench_targets[t], traps[i].kernel);
 				if (!strstr(err.text, traps[i].says))
 					fail_msg("%s: %s", traps[i].kernel, err.text);
-				assert_non_null(strstr(err.text, traps[i].kernel));
+				check_trap_place(&err, &trap, traps[i].kernel);
 				hit++;
 			}
 		sim_bench_close(&b);
@@ -568,7 +582,8 @@ static void test_arguments(void **unused)
 	(void)unused;
 	struct sim_bench b = open_programs(0);
 	const struct sim_kernel *k = sim_find(b.object, "lds");
-	struct sim_options opt = { .seed = 0 };
+	struct sim_trap trap = { .trapped = true };
+	struct sim_options opt = { .seed = 0, .trap = &trap };
 	const uint32_t one[3] = { 1, 1, 1 }, many[3] = { 1025, 1, 1 };
 	uint64_t block[8] = { 0 };
 	struct error err = { .code = ERROR_NONE };
@@ -578,6 +593,7 @@ static void test_arguments(void **unused)
 	assert_null(sim_find(b.object, "nothing"));
 	assert_false(sim_dispatch(b.dev, k, block, 8, one, one, &opt, &err));
 	assert_non_null(strstr(err.text, "64 bytes"));
+	assert_false(trap.trapped);
 	err = (struct error){ .code = ERROR_NONE };
 	assert_false(sim_dispatch(b.dev, k, block, 64, one, many, &opt, &err));
 	err = (struct error){ .code = ERROR_NONE };
