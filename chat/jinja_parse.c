@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "chat/jinja.h"
 
 /* ---- tokens */
@@ -189,6 +190,22 @@ static char *plain_lines(struct memory *m, const char *text, size_t n, size_t *o
 	return p;
 }
 
+/* Texts are cut between characters, so that all of it must be made of them. */
+static bool check_characters(const struct lexer *l)
+{
+	uint32_t c, line = 1;
+	unsigned n;
+
+	for (size_t at = 0; at < l->n; at += n) {
+		n = text_char(l->p + at, l->n - at, &c);
+		if (!n)
+			return error_set(l->err, ERROR_FORMAT, "%s, line %u: the template is not valid UTF-8", l->label,
+			                 line);
+		line += c == '\n';
+	}
+	return true;
+}
+
 static bool parse_all(struct chat_template *t, const char *text, size_t n, struct error *err)
 {
 	struct parser p = { .lex = { .line = 1, .memory = &t->memory, .label = t->label, .err = err },
@@ -197,6 +214,8 @@ static bool parse_all(struct chat_template *t, const char *text, size_t n, struc
 	p.lex.p = plain_lines(&t->memory, text, n, &p.lex.n);
 	if (!p.lex.p)
 		return parse_fail(&p, NULL) != NULL;
+	if (!check_characters(&p.lex))
+		return false;
 	p.now.type = p.then.type = TOKEN_DATA;
 	parse_advance(&p);
 	parse_advance(&p);

@@ -187,11 +187,26 @@ static struct node *bound(struct parser *p)
 	return parse_expression(p);
 }
 
+/* Subscripts with commas between are a tuple, which a dictionary may have as a key. */
+static struct node *several(struct parser *p, struct node *first)
+{
+	struct node *n = parse_node(p, NODE_TUPLE, p->now.line), **tail = n ? &n->first : NULL;
+
+	while (first) {
+		if (!parse_add(p, n, &tail, first) || !parse_take_op(p, ',') || parse_is_op(p, ']'))
+			break;
+		first = parse_expression(p);
+	}
+	return p->failed ? NULL : n;
+}
+
 static struct node *parse_subscript(struct parser *p, struct node *of)
 {
 	uint32_t line = p->now.line;
 	struct node *from = parse_is_op(p, ':') ? constant(p, line, value_none()) : parse_expression(p), *n, **tail;
 
+	if (from && parse_is_op(p, ','))
+		return parse_pair(p, NODE_ITEM, line, of, several(p, from));
 	if (!from || !parse_is_op(p, ':'))
 		return from ? parse_pair(p, NODE_ITEM, line, of, from) : NULL;
 	n = parse_pair(p, NODE_SLICE, line, of, NULL);
@@ -228,7 +243,9 @@ static struct node *parse_postfix(struct parser *p, struct node *n)
 			n = parse_attribute(p, n);
 		} else if (parse_is_op(p, '[')) {
 			parse_advance(p);
-			n = parse_subscript(p, n);
+			n = parse_is_op(p, ']')
+			            ? parse_pair(p, NODE_ITEM, p->now.line, n, parse_node(p, NODE_TUPLE, p->now.line))
+			            : parse_subscript(p, n);
 			if (n && !parse_expect_op(p, ']'))
 				return NULL;
 		} else if (parse_is_op(p, '(')) {

@@ -150,6 +150,8 @@ static bool open_files(struct model *m, struct model_paths *paths, struct error 
 		                   &m->tokenizer_error) &&
 		       open_beside(&f->tokenizer_config, paths->dir, "tokenizer_config.json", false, JSON_MAX_TOKENIZER,
 		                   &m->tokenizer_error));
+		open_beside(&f->chat_jinja, paths->dir, "chat_template.jinja", false, MODEL_MAX_CHAT_TEMPLATE,
+		            &m->chat_template_error);
 		if (!open_beside(&f->generation_config, paths->dir, "generation_config.json", false, JSON_MAX_CONFIG,
 		                 err))
 			return false;
@@ -210,11 +212,13 @@ static void make_tokenizer(struct model *m)
  * texts would be empty. */
 static bool open_tokenizer(struct model *m, struct error *err)
 {
-	const struct error *why = &m->tokenizer_error;
+	const struct error *why[] = { &m->tokenizer_error, &m->chat_template_error };
 
 	make_tokenizer(m);
-	if (why->code == ERROR_MEMORY || why->code == ERROR_IO)
-		return error_set(err, why->code, "%s", why->text);
+	model_read_chat_templates(m);
+	for (size_t i = 0; i < sizeof why / sizeof *why; i++)
+		if (why[i]->code == ERROR_MEMORY || why[i]->code == ERROR_IO)
+			return error_set(err, why[i]->code, "%s", why[i]->text);
 	return !m->tokenizer || m->file->format == MODEL_GGUF || model_read_end_tokens(m, err);
 }
 
@@ -234,6 +238,7 @@ static void close_texts(struct model_file *f)
 	file_close(&f->tokenizer_json);
 	file_close(&f->tokenizer_config);
 	file_close(&f->generation_config);
+	file_close(&f->chat_jinja);
 }
 
 /* The model is open: what is parsed is not needed again, and a header was all there was to read. */
@@ -300,6 +305,7 @@ void model_close(struct model *m)
 
 	if (m->tokenizer)
 		tokenizer_close(m->tokenizer);
+	model_free_chat_templates(m);
 	free(m->spec.layer);
 	if (f) {
 		for (uint32_t i = 0; i < f->n_parts; i++)

@@ -105,13 +105,23 @@ struct model_spec {
 struct tokenizer;
 struct model_file; /* private: files, parsed metadata, strings */
 
+/* How the model's conversations are written (chat/chat.h): a text of the files, with a 0 behind it, by its name. */
+struct model_chat_template {
+	const char *name; /* "default" for the usual one; others are for what they are called, as "tool_use" */
+	const char *text;
+	size_t n;
+};
+
 struct model {
 	struct model_spec spec;
 	struct tokenizer *tokenizer;  /* NULL when the model has none that can be read; owned by the model */
 	struct error tokenizer_error; /* why not, when the files hold one: token ids can be used without it, text
 	                                 cannot. Never that memory or the system failed: then no model is opened */
-	uint64_t tensor_bytes;        /* sum over the tensors used */
-	uint64_t file_bytes;          /* sum of the sizes of all weight files */
+	struct model_chat_template *chat_template; /* what the files hold, nothing of it parsed; there may be none */
+	uint32_t n_chat_templates;
+	struct error chat_template_error; /* why some cannot be read, as above */
+	uint64_t tensor_bytes;            /* sum over the tensors used */
+	uint64_t file_bytes;              /* sum of the sizes of all weight files */
 	struct model_file *file;
 };
 
@@ -120,8 +130,14 @@ enum {
 	MODEL_NO_TOKENIZER = 2
 }; /* flags: HEADER_ONLY accepts files whose tensor data is missing or cut; no tensor can be read then */
 
+/* Bytes of a chat template; chat/ takes no more. */
+enum { MODEL_MAX_CHAT_TEMPLATE = 1 << 20 };
+
 /* Opens and checks. On failure returns false, *out is all zero, err holds one sentence. */
 bool model_open(struct model *out, const char *path, unsigned flags, struct error *err);
+
+/* The chat template of a name, NULL for the usual one; NULL: there is none. */
+const struct model_chat_template *model_find_chat_template(const struct model *m, const char *name);
 
 /* Copies some of a tensor's bytes, which must be within it. From any thread. */
 bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,

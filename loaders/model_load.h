@@ -6,6 +6,7 @@
  *   model_gguf.c  GGUF metadata -> hyperparameters
  *   model_hf.c    config.json   -> hyperparameters; model_hf_fields.c reads its fields
  *   model_bind.c  ranges of the hyperparameters, then every tensor: found, shape, type; and that none is left over
+ *   model_chat.c  chat templates
  *   model_arch.c  the table of architectures, and what may be left over
  *
  * Rule: a number from a file enters model_spec through hparam_u32/hparam_f64 or a check of its own, and model_bind()
@@ -56,9 +57,10 @@ struct model_file {
 	bool *used; /* entries */
 	uint32_t n_entries;
 	struct names names;
-	struct file config, generation_config, tokenizer_json,
-		tokenizer_config; /* texts, closed when the model is open */
-	char *strings;            /* tensor names, 0-terminated, one after the other */
+	struct file config, generation_config, tokenizer_json, tokenizer_config,
+		chat_jinja;     /* texts, closed when the model is open */
+	const char *chat_label; /* the file that chat templates come from, for messages, while it is open */
+	char *strings;          /* tensor names, 0-terminated, one after the other */
 	size_t strings_used, strings_size;
 	char *model_name, *arch_name;
 	float *freq_factors;
@@ -115,6 +117,10 @@ bool model_check_split(const struct model_file *f, struct error *err);
 
 /* model_hf.c: reads f->config */
 bool model_read_config(struct model *m, struct error *err);
+/* model_chat.c: the chat templates of the files, or why not, in m->chat_template_error */
+void model_read_chat_templates(struct model *m);
+void model_free_chat_templates(struct model *m);
+
 /* Adds the end-of-generation tokens that config.json and generation_config.json name to the tokenizer. */
 bool model_read_end_tokens(struct model *m, struct error *err);
 

@@ -139,13 +139,13 @@ static void test_malformed(void **state)
 	refused("{{ 'a }}", NULL, "test, line 1: a string has no end, expected '");
 	refused("{{ a $ }}", NULL, "test, line 1: unexpected \"$\"");
 	refused("{{ a \xc3\xa9 }}", NULL, "test, line 1: unexpected \"\xc3\xa9\"");
-	refused("{{ a \xff }}", NULL, "test, line 1: unexpected \"\\xff\"");
+	refused("a\n{{ '\xff' }}", NULL, "test, line 2: the template is not valid UTF-8");
 	refused("a{# b\n", NULL, "test, line 1: the comment has no end, expected '#}'");
 	refused("{% raw %}\nb", NULL, "test, line 1: {% raw %} has no {% endraw %}");
 	refused("{{ a|nothing }}", NULL, "test, line 1: No filter named 'nothing'");
 	refused("{{ a is\nnothing }}", NULL, "test, line 2: No test named 'nothing'");
 	refused("{{ a. }}", NULL, "test, line 1: expected a name or a number behind '.', found '}}'");
-	refused("{{ a[1, 2] }}", NULL, "test, line 1: expected ']', found ','");
+	refused("{{ a[1, 2:3] }}", NULL, "test, line 1: expected ']', found ':'");
 	refused("{{ f(a=1, 2) }}", NULL,
 	        "test, line 1: expected arguments without names first, then those with names, found ')'");
 	refused("{% set 1 = 2 %}", NULL, "test, line 1: expected a name, found a number");
@@ -182,6 +182,7 @@ static void test_runtime(void **state)
 	expect("{{ x % -1 }}{{ x + 1 - 1 }}", "-9223372036854775808", "0-9223372036854775808");
 	expect("{{ -9223372036854775807 - 1 }}", NULL, "-9223372036854775808");
 	expect("{{ x is defined }}", NULL, "False");
+	expect("{{ {(1, 2): 3}[1, 2] }}{{ {(1,): 4}[1,] }}{{ x[] is defined }}", "{}", "34False");
 }
 
 /* ---- variables */

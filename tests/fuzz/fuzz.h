@@ -18,6 +18,7 @@
 	X(config) \
 	X(generation) \
 	X(tokenizer) \
+	X(chat) \
 	X(json) \
 	X(record) \
 	X(pack) \

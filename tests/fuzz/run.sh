@@ -5,7 +5,7 @@ set -u
 seconds=${1:-}
 seconds=${seconds:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- gguf safetensors index config generation tokenizer json record pack tune key ir object decode options reports prompt_ids
+[ $# -gt 0 ] || set -- gguf safetensors index config generation tokenizer chat json record pack tune key ir object decode options reports prompt_ids
 tests/t_fuzz_seeds --write fuzz-corpus || exit 1
 mkdir -p fuzz-found
 failed=

@@ -116,6 +116,39 @@ static void give_tokenizers(const struct sink *s)
 		give_text(s, texts[i]);
 }
 
+/* Templates of the forms that are published, some with the messages behind a NUL. */
+static void give_chats(const struct sink *s)
+{
+	static const char *const texts[] = {
+		"{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + "
+		"'<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% "
+		"endif %}",
+		"{{- bos_token }}\n{%- set ns = namespace(system='', n=0) -%}\n{%- for m in messages if m.role != 'x' "
+		"%}\n    {%- if m.content is string and loop.first %}{% set ns.system = m.content | trim %}"
+		"{%- elif m.content is iterable %}{% for part in m.content | selectattr('type', 'equalto', 'text') "
+		"%}{{ part.text[::-1] | upper ~ part['text'].split('b')[-1] }}{% endfor %}"
+		"{%- else %}{% for c in m.tool_calls %}{{ c.function | tojson(indent=2) | indent(4) }}{{ loop.index0 * "
+		"2 - 1 }}{% if not loop.last %},{% endif %}{% endfor %}{% endif %}\n{%- endfor %}{{ ns.system }}",
+		"{% macro show(x, name='y', depth=0) %}{% if x is mapping %}{% for k, v in x | dictsort %}{{ ' ' * "
+		"depth }}{{ k }}: {{ show(v, depth=depth + 1) }}{% endfor %}{% else %}{{ x | default('none', true) }}"
+		"{% endif %}{% endmacro %}{{ show(tools[0]) }}{% set t %}{{ messages | map(attribute='role') | join(', "
+		"') }}{% endset %}{{ t | replace('u', 'U') | title }}{# c #}{% raw %}{{ }}{% endraw %}",
+		"{% if messages|length % 2 == 0 %}{{ raise_exception('Roles must alternate') }}{% endif %}{{ "
+		"strftime_now('%d %b %Y') }}{% generation %}{{ '%s|%5.2f' % ('a', 1.5) }}{% endgeneration %}"
+		"{% filter upper %}{{ {'a': [1, (2,), none], 'b': 1 // 2 ** 2}['a'] }}{% endfilter %}{% with a = 1 "
+		"%}{{ a if a > 0 and a in [1] else 'b' }}{% endwith %}{% for x in range(3) %}{% break %}{% endfor %}",
+		"{% macro m() %}[{{ caller(1) }}]{% endmacro %}{% call(x) m() %}{{ x }}{% endcall %}{{ "
+		"'a,b'.split(',') | sort(reverse=true) | unique | list }}{{ '{} {a}'.format(1, a=2) }}{{ [3, 1] | min "
+		"~ 2.5 | round ~ '7' | int }}",
+	};
+	static const char with[] =
+		"{{ messages | tojson }}{{ messages }}\0[1, -2.5e3, {\"a\": [null, \"\\u00e9\\n\"]}, true]";
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		give_text(s, texts[i]);
+	give(s, with, sizeof with - 1);
+}
+
 static void give_json(const struct sink *s)
 {
 	static const char *const texts[] = {
@@ -319,6 +352,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_config: give_config(&s); break;
 	case FUZZ_generation: give_generation(&s); break;
 	case FUZZ_tokenizer: give_tokenizers(&s); break;
+	case FUZZ_chat: give_chats(&s); break;
 	case FUZZ_json: give_json(&s); break;
 	case FUZZ_record: give_files(&s, MUTANT_ENTRY, NULL, 16); break;
 	case FUZZ_pack: give_files(&s, MUTANT_PACK, NULL, 0); break;
