@@ -22,7 +22,12 @@ enum {
 	SECTION_STRTAB,
 	SECTION_COUNT
 };
-enum { HEADERS = 8, PAGE = 4096, CODE_TAIL = 384, CODE_LINE = 128 };
+enum {
+	HEADERS = 8, /* program headers */
+	PAGE = 4096,
+	CODE_TAIL = 384, /* bytes of s_code_end behind a kernel, for the instruction prefetcher */
+	CODE_LINE = 128  /* a cache line of instructions */
+};
 static const uint32_t code_end = 0xbf9f0000; /* s_code_end, the same in every generation */
 
 static const struct {

@@ -28,6 +28,7 @@
 
 #include "jit/rdna/hazard.h"
 
+/* The rules of the table above. */
 enum { TRANS = 1, CMPX = 2, MATRIX = 4, SGPR = 8, DENORM = 16 };
 static const uint8_t rules_of[RDNA_GEN_COUNT] = {
 	[RDNA_GFX10_3] = DENORM,
@@ -36,7 +37,12 @@ static const uint8_t rules_of[RDNA_GEN_COUNT] = {
 	[RDNA_GFX12] = CMPX | MATRIX | SGPR,
 };
 
-enum { TRANS_VALUS = 6, TRANS_TRANS = 2, DENORM_STATES = 3, ANY_MATRIX = 255 };
+enum {
+	TRANS_VALUS = 6,   /* vector instructions until a transcendental result may be read */
+	TRANS_TRANS = 2,   /* the same of transcendental ones */
+	DENORM_STATES = 3, /* wait states from a float atomic to s_denorm_mode */
+	ANY_MATRIX = 255   /* of several matrix products, on paths that join */
+};
 
 struct state {
 	uint8_t trans_valus[256],

@@ -32,7 +32,15 @@ static size_t clause_at(const struct rdna_lir *l, size_t at)
 
 /* Who made a register: a kind in the lower bits, above them that kind's count when it was issued. Long ago is whatever
  * is further back than its kind's reach. */
-enum { LONG_AGO, BY_VECTOR, BY_TRANS, BY_SCALAR, MAKERS, MAKER_BITS = 2, DELAY_SKIP = 5 };
+enum {
+	LONG_AGO,
+	BY_VECTOR,
+	BY_TRANS,
+	BY_SCALAR,
+	MAKERS,
+	MAKER_BITS = 2, /* that hold one of them */
+	DELAY_SKIP = 5  /* the most instructions between the two that one s_delay_alu is for */
+};
 static const uint8_t reach[MAKERS] = { [BY_VECTOR] = 4, [BY_TRANS] = 3, [BY_SCALAR] = 1 };
 static const uint8_t nearest[MAKERS] = { RDNA_DELAY_NONE, RDNA_DELAY_VALU_1, RDNA_DELAY_TRANS_1, RDNA_DELAY_SALU_1 };
 struct delays {

@@ -10,16 +10,17 @@
  * (`exec`); all else runs with all 32.
  *
  * The passes, in their order; each takes and leaves a whole kernel, those marked * may be left out
- *   (compile_options.skip): rdna_select    IR -> instructions on virtual registers
+ * (compile_options.skip):
+ *   rdna_select    IR -> instructions on virtual registers
  *   rdna_sched *   loads up and together, within a budget of registers; inside straight runs of instructions
  *   rdna_regalloc  virtual -> machine registers; nothing is ever spilled: a kernel that does not fit is refused
- *   rdna_tidy      machine registers into operands; rdna_shorten: short forms (rdna_machine.h)
+ *   rdna_tidy      machine registers into operands; rdna_shorten: short forms (machine.h)
  *   rdna_vopd *    pairs of vector instructions into dual ones (gfx11 and later)
  *   rdna_wait      waits for the counters of loads and stores
  *   rdna_hazard    what the generations need between instructions; * clauses, delay hints
  *   rdna_emit      loops, lane restrictions and everything else into bytes
  *
- * The kernel's function: called by the driver (rdna_program.h) with s_swappc_b64, all lanes on, nothing outstanding. It
+ * The kernel's function: called by the driver (program.h) with s_swappc_b64, all lanes on, nothing outstanding. It
  * returns the same way; its loads have arrived, stores may be under way.
  */
 #ifndef JIT_RDNA_LIR_H
@@ -162,7 +163,7 @@ static inline struct rdna_lir_operand rdna_lir_imm(uint32_t value)
 	return (struct rdna_lir_operand){ .kind = RDNA_LIR_CONST, .n = 1, .value = value };
 }
 
-/* --- facts of an instruction, asked by every pass; one table, in rdna_lir.c */
+/* --- facts of an instruction, asked by every pass; one table, in lir.c */
 
 enum {
 	RDNA_READS_SCC = 1,

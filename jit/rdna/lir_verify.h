@@ -5,7 +5,12 @@
 #include "base/memfile.h"
 #include "jit/rdna/live.h"
 
-enum { MAX_DEPTH = 64, MACHINE = 512, SPECIALS = 4, OUTSIDE = 1 };
+enum {
+	MAX_DEPTH = 64, /* of loops */
+	MACHINE = 512,  /* machine registers, scalar and vector */
+	SPECIALS = 4,   /* machine registers whose definition is followed like a word's */
+	OUTSIDE = 1     /* the serial number of what is in no loop */
+};
 
 struct check {
 	const struct rdna_lir *l;

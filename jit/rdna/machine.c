@@ -1,5 +1,5 @@
 /* jit/rdna/machine.c - allocated instructions as the encoder sees them, insertion, the walk over loops: see
- * rdna_machine.h.
+ * machine.h.
  *
  * Rule for editors: a short form must mean the same for every input; one that does so only when the allocator was lucky
  * checks that here.

@@ -1,14 +1,14 @@
 /* jit/rdna/sched.c - list scheduling of straight runs: loads early and together, within a budget of registers.
  *
  * Owns: the order between instructions that are FIXED, and nothing else: no instruction is changed, none leaves its
- * run. Rules for editors: an order is legal when it keeps every edge of depend(); the heuristics only choose among
- * legal ones. An order that needs more registers than the budget and than the order it replaces is thrown away, so that
- * a kernel that could be allocated still can. Everything is linear in the run: runs have thousands.
+ * run. Rules for editors: an order is legal when it keeps every edge of rsched_depend(); the heuristics only choose
+ * among legal ones. An order that needs more registers than the budget and than the order it replaces is thrown away,
+ * so that a kernel that could be allocated still can. Everything is linear in the run: runs have thousands.
  *
- * The instructions stay where they are until the allocator has agreed; what is made is a list of their numbers,
- * `order`. What they name is not read from them but from the lists of rdna_live, once for all runs. Lives of the new
- * order differ from the old ones inside runs alone, for what begins or ends in a run does so in any order of it, and
- * what goes around a loop does in any: so going through a run's order sets them.
+ * The instructions stay where they are until the allocator has agreed; the pass makes a list of their numbers, `order`.
+ * Which registers they name comes from the lists of live.h, made once for all runs. The live ranges of the new order
+ * differ from the old ones inside runs alone: what begins or ends in a run does so in every order of it, and what
+ * crosses a loop's back edge does in every order, too. So walking a run's order sets the live ranges.
  */
 #include <stdlib.h>
 

@@ -61,7 +61,7 @@ static inline counts less(counts n, unsigned by)
 /* A register while orders are walked, from the first run to the last. */
 struct held {
 	counts named;  /* words that something names */
-	uint32_t left; /* uses to come; one more where its life goes on to the end of a loop, or to what is no run's */
+	uint32_t left; /* uses to come; one more where its live range goes on to a loop's end, or to what is no run's */
 	bool claimed;  /* it has been written */
 	bool tuple;
 };
@@ -183,18 +183,20 @@ static inline struct set *set_of(struct sched *s, const struct node *n) { return
 /* --- sched_graph.c */
 
 bool rsched_room(struct sched *s, void **array, size_t *capacity, size_t n, size_t size);
+/* The nodes and edges of the run at hand. False: no memory. */
 bool rsched_depend(struct sched *s);
+/* Heights, and ranks by them. */
 void rsched_find_ranks(struct sched *s);
 
 /* --- sched_run.c */
 
-/* At the beginning of the first run. What goes on to an instruction of no run never dies in one: the end of a loop
- * comes behind all that goes around its back. */
+/* To be called before the first run. A live range that goes on to an instruction outside of runs ends in none: the end
+ * of a loop comes behind every live range that crosses its back edge. */
 void rsched_begin_registers(struct sched *s);
 /* An instruction that stays where it is, in no run. */
 void rsched_pass_over(struct sched *s, uint32_t at);
-/* What the order that came in needs is allowed, too, where that is more than the budget; nobody asks how much that is
- * while orders keep to the budget. */
+/* Schedules the run at hand. The new order may need as many registers as the old one where that is more than the
+ * budget; the old one's number is only computed when the first new order exceeds the budget. */
 void rsched_schedule_run(struct sched *s);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "jit/rdna/sched.h"
 
-/* --- registers: a tuple counts as a whole until its last word dies, for what is free in the middle of it helps no
- * other tuple */
+/* --- register pressure: a tuple counts as a whole until its last word's live range ends, for what is free in the
+ * middle of it helps no other tuple */
 
 void rsched_begin_registers(struct sched *s)
 {
@@ -28,7 +28,7 @@ void rsched_pass_over(struct sched *s, uint32_t at)
 	}
 }
 
-/* The run was gone through and is to be so again. */
+/* Undoes a walk over the run, so that it can be walked again. */
 static void restore_registers(struct sched *s)
 {
 	const struct rdna_live *v = &s->live;
@@ -39,14 +39,14 @@ static void restore_registers(struct sched *s)
 	}
 }
 
-/* A tuple's words die one by one. */
+/* The live ranges of a tuple's words end one by one. */
 static void end_words(struct sched *s, const struct rdna_use *u, uint32_t at)
 {
 	for (struct rdna_word *word = &s->live.word[u->word], *end = word + u->n; word < end; word++)
 		word->end = word->end - s->first < s->n ? at : word->end;
 }
 
-/* A node stands at this position: what it takes and gives back, and where lives begin and end. */
+/* Puts a node at this position: what it takes and gives back, and where live ranges begin and end. */
 static inline void place_registers(struct sched *s, const struct node *n, uint32_t at)
 {
 	struct held *const reg = s->reg;
@@ -282,8 +282,7 @@ static unsigned excess(const struct sched *s, counts allowed)
 	return most;
 }
 
-/* Goes through the order that came in, or the one that was made, for the lives it makes. Returns the most registers
- * that it needs. */
+/* Walks the old order, or the new one, and sets its live ranges. Returns the register pressure. */
 static counts go_through(struct sched *s, bool made)
 {
 	restore_registers(s);

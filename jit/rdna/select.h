@@ -14,8 +14,8 @@
 #include "jit/rdna/lir.h"
 #include "jit/target.h"
 
-/* rdna_same.c: the instructions of ir, in which operands name the first of equal results of a straight run. NULL: no
- * memory; else the caller frees. */
+/* value_numbering.c: the instructions of ir, in which operands name the first of equal results of a straight run. NULL:
+ * no memory; else the caller frees. */
 struct ir_ins *rsame_instructions(const struct ir *ir);
 
 /* What the looks at the IR ask of an operation, in one word. */
@@ -80,7 +80,7 @@ struct rscan {
 };
 bool rscan_ir(struct rscan *s, const struct ir *ir, enum rdna_gen gen, unsigned scalar_words, struct error *err);
 void rscan_free(struct rscan *s);
-/* rdna_group.c: fills group, word and groups. False: no memory. */
+/* merge_loads.c: fills group, word and groups. False: no memory. */
 bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen, unsigned scalar_words);
 
 /* The address that r is made of: *disp is increased by what was added to it. */

@@ -2,7 +2,7 @@
  *
  * Owns: the instruction record, the table of forms (which operands a form has, of which class, which one may be the
  * memory operand), the constant pool, and the verifier of both stages. Three-address everywhere: a form whose machine
- * instruction overwrites an operand is resolved by x86_emit.c once registers are known, so no pass before it knows tied
+ * instruction overwrites an operand is resolved by emit.c once registers are known, so no pass before it knows tied
  * operands. Nothing here knows the IR's meaning.
  *
  * A value has one register for its whole life; control flow is counted loops only. Rule for editors: every operand a

@@ -14,7 +14,13 @@ static const struct {
 	[LIR_MASK] = { LIR_MMOV, LIR_MSAVE, LIR_AT_GPR_SLOT, X86_KMOVQ, X86_KMOVQ },
 };
 
-enum { RA_TINY = 1, RA_SPILLED = 2, RA_MANY_DEFS = 4, MAX_DEPTH = 64, MAX_OPERANDS = 5 };
+/* Flags of a register. */
+enum {
+	RA_TINY = 1,     /* made by a spill: lives for one instruction */
+	RA_SPILLED = 2,  /* lives in memory */
+	RA_MANY_DEFS = 4 /* written in several places */
+};
+enum { MAX_DEPTH = 64 /* of loops */, MAX_OPERANDS = 5 /* that an instruction reads */ };
 #define RA_NONE UINT32_MAX
 
 struct ra_reg {

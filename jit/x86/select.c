@@ -1,7 +1,7 @@
 /* jit/x86/select.c - IR operations to x86 instructions on virtual registers: operands, scalars, loops, constants, the
  * pass.
  *
- * Owns: what x86_sel.h declares, the rows for scalars and the loops' shape. Decides no registers and no order:
+ * Owns: operands of select_state.h, the rows for scalars and the loops' shape. Decides no registers and no order:
  * instructions come out in the IR's order. Rule for editors: a row of the table first, a function only for what a row
  * cannot say.
  */

@@ -1,8 +1,8 @@
 /* jit/x86/select.h - what the parts of the x86 back end tell each other. Nobody outside includes it but compile.c and
  * tests.
  *
- * x86_scan.c looks at the IR once and notes which values need no instruction of their own; x86_select.c and
- * x86_vector.c write machine instructions; x86_tiles.c says which tiles products of matrices use; x86_emit.c turns them
+ * scan.c looks at the IR once and notes which values need no instruction of their own; select.c and
+ * select_vector.c write machine instructions; tiles.c says which tiles products of matrices use; emit.c turns them
  * into bytes.
  */
 #ifndef JIT_X86_SELECT_H

@@ -1,7 +1,7 @@
 /* jit/x86/tiles.c - which of the eight tile registers a kernel's products of matrices use, and how they are set up.
  *
  * Owns: the layout that ldtilecfg reads (Intel SDM, volume 1, chapter 18) and the roles of the registers. A tile's rows
- * and bytes a row are set once for a kernel, so a kernel has products of few shapes. Writes no instruction: x86_emit.c
+ * and bytes a row are set once for a kernel, so a kernel has products of few shapes. Writes no instruction: emit.c
  * does.
  */
 #include "jit/x86/select.h"

@@ -6,13 +6,14 @@
  * target's registers and never changes a bit of the result.
  *
  * A chunk has the keys of all heads side by side, and their values. Neighbouring units of one column therefore go
- * through the chunks together, a head after the other in each (a run), so that memory is read in long pieces: what is
- * asked for ahead, by us or by the processor, would be in vain at the end of each short one.
+ * through the chunks together, a head after the other in each (a run), so that memory is read in long pieces: a
+ * prefetch, ours or the processor's, would be in vain at the end of each short one.
  *
  * Columns of a tile begin at a position that is a multiple of their number, so that a chunk has something visible for
  * all of them or for none; the last ones of a chunk may be visible to some only, and are done column by column; so are
  * the first ones that a window leaves to some only, in chunks that some columns may not see at all. What rows begin
- * with and where they end up is attention_rows.c's, what memory is asked for ahead attention_ahead.c's. An editor keeps
+ * with and where they end up is attention_rows.c's, what is prefetched attention_prefetch.c's. Tiles are
+ * attention_tile.c's, scores and softmax attention_scores.c's, values attention_values.c's. An editor keeps
  * this: positions that are not visible may be read, in whole groups of blocks, but what was read is replaced before it
  * is used (keys), and not read at all (values): the cache holds anything there.
  */
@@ -107,7 +108,7 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 		attention_value_rests(t, false);
 		attention_merge_rows(t);
 	}
-	ir_set_a(b, t->keys, ir_aadd(b, t->keys, ahead_next(t)));
+	ir_set_a(b, t->keys, ir_aadd(b, t->keys, prefetch_next(t)));
 	end_head(t);
 	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
 	ir_endloop(b);

@@ -2,7 +2,7 @@
  * heads keeps in local memory.
  *
  * Owns: where a head's queries, state and o lie. attention.c goes through the cache; attention_rows.c fills these
- * before and writes results after; attention_ahead.c asks for memory in time. No other file includes this.
+ * before and writes results after; attention_prefetch.c prefetches. No other file includes this.
  */
 #ifndef KERNELS_ATTENTION_H
 #define KERNELS_ATTENTION_H
@@ -22,9 +22,9 @@ struct attention {
 	unsigned regs, head_tile;
 	bool window;
 	unsigned kv_heads, run; /* run: the most heads that go through the chunks together */
-	bool streams; /* keys and values are each asked for a little ahead of where they are read; else values while
+	bool streams; /* keys and values are each prefetched a little ahead of where they are read; else values while
 	                 keys are read, and the other way round */
-	bool second_level;        /* streams: further ahead also into the second cache level */
+	bool second_level;        /* streams: prefetched into the second cache level too, from further ahead */
 	ir_s n, at;               /* this run has n heads; at: which of them, where the run may have several */
 	ir_a q, scores, state, o; /* local: [rows][dims], [rows][128], [rows][STATE_VECTORS][w], [rows][vectors * w];
 	                             but for scores each head of a run has its own */
@@ -65,18 +65,18 @@ static inline ir_s attention_chunk_bytes(const struct attention *t)
 	return ir_sload64(t->b, t->arg, ATTENTION_CHUNK_BYTES * 8);
 }
 
-/* What is asked for while something else is read: variables that walk along, one for each cache level; times: so many
- * bytes for each that is read. */
-struct ahead {
+/* A stream of prefetches beside what is read: the next addresses, variables, one for each cache level; times: so many
+ * bytes are prefetched for each that is read. */
+struct prefetch {
 	unsigned levels, times;
 	ir_a at[2];
 };
 
 /* From a head's chunk to what is read next: the same chunk of the run's next head, behind the last one the first one's
  * next chunk. */
-ir_s ahead_next(const struct attention *t);
-/* From there on, in the order it lies in. */
-struct ahead ahead_from(const struct attention *t, ir_a at, unsigned times);
+ir_s prefetch_next(const struct attention *t);
+/* Prefetches from `at` on, in the order of addresses. */
+struct prefetch prefetch_from(const struct attention *t, ir_a at, unsigned times);
 /* A strip of a head's chunk of keys or values, which has `count` strips that are read, of `bytes` bytes each; it begins
  * at `at`. */
 struct strip {
@@ -84,14 +84,14 @@ struct strip {
 	ir_s number, count;
 	unsigned bytes;
 };
-/* Before it: strips of the same stream some way ahead of it. */
-struct ahead ahead_stream(const struct attention *t, const struct strip *s);
-/* Emits the asking, for the next `bytes` bytes that are read. */
-void ahead_ask(const struct attention *t, const struct ahead *a, unsigned bytes);
+/* To be called before the strip is read: prefetches strips of the same stream some way ahead of it. */
+struct prefetch prefetch_stream(const struct attention *t, const struct strip *s);
+/* Emits the prefetches that go with reading the next `bytes` bytes. */
+void prefetch_emit(const struct attention *t, const struct prefetch *a, unsigned bytes);
 /* How long strips are: a block of keys has so many, whose loops have steps of `unroll` dimensions; a strip of values so
  * many rows, a power of two. */
-unsigned ahead_key_strips(const struct attention *t, unsigned unroll);
-unsigned ahead_value_rows(const struct attention *t);
+unsigned prefetch_key_strips(const struct attention *t, unsigned unroll);
+unsigned prefetch_value_rows(const struct attention *t);
 
 /* Of the head at hand of the run (t->at), u: its tile and number. The queries into local memory, state and o as before
  * any chunk; the results to where the launch wants them. */

@@ -37,7 +37,7 @@ struct tile {
 	uint32_t head_bytes;
 	bool keys;
 	ir_f scale[8];
-	struct ahead ahead;
+	struct prefetch prefetch;
 	ir_s block, blocks; /* keys, t->streams: which block this is of its head's chunk, of how many that are read */
 };
 

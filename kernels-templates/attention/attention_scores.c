@@ -11,7 +11,7 @@ static void score_steps(const struct attention *t, struct tile *s, ir_a keys, ir
 {
 	struct ir *b = t->b;
 
-	ahead_ask(t, &s->ahead, bytes);
+	prefetch_emit(t, &s->prefetch, bytes);
 	for (unsigned d = 0; d < steps; d++)
 		attention_tile_step(t, s, keys, t->int8 ? 0 : d * 32 * t->element, scalars, (int32_t)(d * 4), d);
 	ir_set_a(b, keys, ir_aaddi(b, keys, bytes));
@@ -49,17 +49,18 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 	attention_tile_clear(t, s);
 	if (t->int8) {
 		if (t->streams)
-			s->ahead = ahead_stream(t, &(struct strip){ keys, s->block, s->blocks, 32 * t->row_bytes });
+			s->prefetch =
+				prefetch_stream(t, &(struct strip){ keys, s->block, s->blocks, 32 * t->row_bytes });
 		ir_loop(b, ir_sconst(b, t->dims / 32));
 		score_block(t, s, keys, scalars, 32);
 		ir_endloop(b);
 		if (t->dims % 32)
 			score_block(t, s, keys, scalars, t->dims % 32);
 	} else {
-		unsigned strips = t->streams ? ahead_key_strips(t, unroll) : 1;
+		unsigned strips = t->streams ? prefetch_key_strips(t, unroll) : 1;
 		ir_s strip = strips > 1 ? ir_loop(b, ir_sconst(b, strips)) : ir_sconst(b, 0);
 		if (t->streams)
-			s->ahead = ahead_stream(
+			s->prefetch = prefetch_stream(
 				t, &(struct strip){ keys, ir_sadd(b, ir_smuli(b, s->block, strips), strip),
 			                            ir_smuli(b, s->blocks, strips), 32 * t->row_bytes / strips });
 		ir_loop(b, ir_sconst(b, t->dims / unroll / strips));
@@ -103,7 +104,7 @@ void attention_score_heads(const struct attention *t, const struct place *heads,
 			s.block = group;
 			s.blocks = end;
 		} else if (first == 0)
-			s.ahead = ahead_from(t, ir_aadd(b, keys, to_values), (n + t->parts - 1) / t->parts);
+			s.prefetch = prefetch_from(t, ir_aadd(b, keys, to_values), (n + t->parts - 1) / t->parts);
 		score_tile(t, &s, keys,
 		           attention_place_at(t, attention_of_head(t, t->q, attention_q_bytes(t)), heads, t->dims * 4),
 		           to, first);

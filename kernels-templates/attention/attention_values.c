@@ -98,23 +98,23 @@ static void value_fours(const struct attention *t, struct tile *s, ir_a v, ir_a 
 	struct ir *b = t->b;
 
 	if (t->streams) {
-		unsigned rows = ahead_value_rows(t);
+		unsigned rows = prefetch_value_rows(t);
 		ir_s strips = ir_sshri(b, ir_saddi(b, fours, rows / 4 - 1), (unsigned)__builtin_ctz(rows / 4)),
 		     strip = ir_loop(b, strips);
-		s->ahead = ahead_stream(t, &(struct strip){ v, strip, strips, rows * t->row_bytes });
+		s->prefetch = prefetch_stream(t, &(struct strip){ v, strip, strips, rows * t->row_bytes });
 		fours = ir_smin(b, ir_ssub(b, fours, ir_smuli(b, strip, rows / 4)), ir_sconst(b, rows / 4));
 	} else {
-		ir_a next = ir_aadd(b, t->keys, ahead_next(t));
-		s->ahead =
-			ahead_from(t,
-		                   t->int8 ? ir_aaddi(b, next, NUMERICS_CHUNK * t->row_bytes / t->vectors * dims->first)
-		                           : attention_place_at(t, next, dims, NUMERICS_CHUNK * t->w * t->element),
-		                   1);
+		ir_a next = ir_aadd(b, t->keys, prefetch_next(t));
+		s->prefetch = prefetch_from(
+			t,
+			t->int8 ? ir_aaddi(b, next, NUMERICS_CHUNK * t->row_bytes / t->vectors * dims->first)
+				: attention_place_at(t, next, dims, NUMERICS_CHUNK * t->w * t->element),
+			1);
 	}
 	ir_loop(b, fours);
-	ahead_ask(t, &s->ahead,
-	          4 * (t->int8 ? (dims->size * t->row_bytes + t->vectors - 1) / t->vectors
-	                       : dims->size * t->w * t->element));
+	prefetch_emit(t, &s->prefetch,
+	              4 * (t->int8 ? (dims->size * t->row_bytes + t->vectors - 1) / t->vectors
+	                           : dims->size * t->w * t->element));
 	value_rows(t, s, v, p, 4);
 	ir_endloop(b);
 	if (t->streams)

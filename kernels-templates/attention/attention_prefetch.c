@@ -1,18 +1,23 @@
-/* kernels-templates/attention/attention_ahead.c - what attention asks memory for before it reads it.
+/* kernels-templates/attention/attention_prefetch.c - what attention prefetches.
  *
  * Owns: how far ahead, into which cache level, and where a run's pieces of memory go on. Nothing here changes a result:
- * what is asked for may be anything, or not be there.
+ * a prefetched address may hold anything, or not be mapped.
  *
  * Keys and values are two streams, read in turns of a head's chunk. Where each is read once, from the first byte to the
- * last, each is asked for some strips ahead of itself, as a plain read would be. Where registers do not hold the sums
- * for whole rows of values, a chunk's values are gone through several times, and memory would have to bring all of them
- * during the first: there, values are asked for while keys are read, and the next keys while values are.
+ * last, each is prefetched some strips ahead of itself, as a plain read would be. Where registers do not hold the sums
+ * for whole rows of values, a chunk's values are read several times, and memory would have to bring all of them during
+ * the first: there, values are prefetched while keys are read, and the next keys while values are.
  */
 #include "kernels-templates/attention/attention.h"
 
-enum { STRIP_BYTES = 2 << 10, FIRST_AHEAD = 6 << 10, SECOND_AHEAD = 16 << 10, ROWS_LEAST = 4 };
+enum {
+	STRIP_BYTES = 2 << 10,   /* the most of a strip */
+	FIRST_AHEAD = 6 << 10,   /* prefetch distance into the first cache level */
+	SECOND_AHEAD = 16 << 10, /* the same into the second */
+	ROWS_LEAST = 4           /* of a strip of values */
+};
 
-ir_s ahead_next(const struct attention *t)
+ir_s prefetch_next(const struct attention *t)
 {
 	struct ir *b = t->b;
 	unsigned bytes = NUMERICS_CHUNK * t->row_bytes;
@@ -22,9 +27,9 @@ ir_s ahead_next(const struct attention *t)
 	return ir_saddi(b, ir_smul(b, last, ir_ssub(b, attention_chunk_bytes(t), ir_smuli(b, t->n, bytes))), bytes);
 }
 
-struct ahead ahead_from(const struct attention *t, ir_a at, unsigned times)
+struct prefetch prefetch_from(const struct attention *t, ir_a at, unsigned times)
 {
-	return (struct ahead){ .levels = 1, .times = times, .at = { ir_var_a(t->b, at) } };
+	return (struct prefetch){ .levels = 1, .times = times, .at = { ir_var_a(t->b, at) } };
 }
 
 /* What is `ahead` strips behind the strip at hand, of those that are read: behind a head's last one the next head's
@@ -34,15 +39,15 @@ static ir_a strip_ahead(const struct attention *t, const struct strip *s, unsign
 	struct ir *b = t->b;
 	ir_s past = ir_saddi(b, ir_ssub(b, s->number, s->count), (int64_t)ahead + 1);
 	ir_s over = ir_smin(b, ir_smax(b, past, ir_sconst(b, 0)), ir_sconst(b, 1));
-	ir_s step = ir_ssub(b, ahead_next(t), ir_smuli(b, s->count, s->bytes));
+	ir_s step = ir_ssub(b, prefetch_next(t), ir_smuli(b, s->count, s->bytes));
 	return ir_aaddi(b, ir_aadd(b, s->at, ir_smul(b, over, step)), (int64_t)ahead * s->bytes);
 }
 
 static unsigned strips_of(unsigned ahead, unsigned bytes) { return ahead > bytes ? (ahead + bytes / 2) / bytes : 1; }
 
-struct ahead ahead_stream(const struct attention *t, const struct strip *s)
+struct prefetch prefetch_stream(const struct attention *t, const struct strip *s)
 {
-	struct ahead a = { .levels = t->second_level ? 2 : 1, .times = 1 };
+	struct prefetch a = { .levels = t->second_level ? 2 : 1, .times = 1 };
 	const unsigned ahead[2] = { FIRST_AHEAD, SECOND_AHEAD };
 
 	for (unsigned i = 0; i < a.levels; i++)
@@ -50,7 +55,7 @@ struct ahead ahead_stream(const struct attention *t, const struct strip *s)
 	return a;
 }
 
-void ahead_ask(const struct attention *t, const struct ahead *a, unsigned bytes)
+void prefetch_emit(const struct attention *t, const struct prefetch *a, unsigned bytes)
 {
 	struct ir *b = t->b;
 
@@ -61,7 +66,7 @@ void ahead_ask(const struct attention *t, const struct ahead *a, unsigned bytes)
 	}
 }
 
-unsigned ahead_key_strips(const struct attention *t, unsigned unroll)
+unsigned prefetch_key_strips(const struct attention *t, unsigned unroll)
 {
 	unsigned n = 1;
 
@@ -70,7 +75,7 @@ unsigned ahead_key_strips(const struct attention *t, unsigned unroll)
 	return n;
 }
 
-unsigned ahead_value_rows(const struct attention *t)
+unsigned prefetch_value_rows(const struct attention *t)
 {
 	unsigned rows = ROWS_LEAST;
 
