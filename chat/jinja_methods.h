@@ -14,9 +14,13 @@
 	X(isalpha) \
 	X(isascii) \
 	X(isdecimal) \
-	X(isdigit) X(islower) X(isnumeric) X(isspace) X(isupper) X(join) X(ljust) X(lower) X(lstrip) X(partition) \
-		X(removeprefix) X(removesuffix) X(replace) X(rfind) X(rindex) X(rjust) X(rpartition) X(rsplit) \
-			X(rstrip) X(split) X(splitlines) X(startswith) X(strip) X(swapcase) X(title) X(upper) X(zfill)
+	X(isdigit) \
+	X(islower) \
+	X(isnumeric) \
+	X(isspace) \
+	X(isupper) X(join) X(ljust) X(lower) X(lstrip) X(partition) X(removeprefix) X(removesuffix) X(replace) \
+		X(rfind) X(rindex) X(rjust) X(rpartition) X(rsplit) X(rstrip) X(split) X(splitlines) X(startswith) \
+			X(strip) X(swapcase) X(title) X(upper) X(zfill)
 
 enum {
 #define X(name) STRING_##name,

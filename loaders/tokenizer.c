@@ -391,6 +391,7 @@ no_memory:
 
 size_t tokenizer_size(const struct tokenizer *t) { return t->n_token; }
 int32_t tokenizer_bos(const struct tokenizer *t) { return t->bos; }
+int32_t tokenizer_eos(const struct tokenizer *t) { return t->eos; }
 int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t n) { return tok_find(t, text, n); }
 
 bool tokenizer_is_eog(const struct tokenizer *t, int32_t id)

@@ -77,6 +77,7 @@ char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, 
 
 size_t tokenizer_size(const struct tokenizer *t);
 int32_t tokenizer_bos(const struct tokenizer *t);             /* -1: none */
+int32_t tokenizer_eos(const struct tokenizer *t);             /* -1: none */
 bool tokenizer_is_eog(const struct tokenizer *t, int32_t id); /* ends a generation: EOS, EOT, <|im_end|>, ... */
 /* One more end token (generation_config.json may name some). Only before the tokenizer is shared between threads. */
 bool tokenizer_add_eog(struct tokenizer *t, int32_t id, struct error *err);

@@ -143,6 +143,39 @@ static int run_session(struct run *r, struct prompt *p)
 	return rc ? rc : interrupted ? EXIT_INTERRUPTED : 0;
 }
 
+/* Without a prompt, a person at a terminal wants to talk. */
+static bool wants_chat(void)
+{
+	bool prompt = opt.prompt || opt.file || opt.prompt_ids || opt.perplexity;
+
+	return opt.chat || opt.single_turn || opt.system || (!prompt && !opt.no_chat && isatty(STDIN_FILENO));
+}
+
+static int check_chat(void)
+{
+	if (opt.file || opt.prompt_ids || opt.perplexity || opt.json || opt.print_ids || opt.no_chat)
+		return jitrun_usage(
+			"a conversation goes without --file, --prompt-ids, --perplexity, --json, --print-ids "
+			"and --no-chat");
+	return 0;
+}
+
+static int run_chat(struct run *r)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+	struct sigaction on_int = { .sa_handler = on_interrupt };
+
+	jit_model_get_info(r->model, &info, NULL);
+	if (!info.has_chat_template && !opt.template_file)
+		return jitrun_usage(
+			"this model's files have no chat template: give --prompt TEXT to continue a text, or "
+			"--template FILE to talk");
+	sigaction(SIGINT, &on_int, NULL);
+	r->context = context_of(r->session);
+	int rc = jitrun_converse(r);
+	return rc || !output_ok() ? 1 : jitrun_report(r);
+}
+
 static int run_perplexity(struct run *r, const struct prompt *p)
 {
 	struct perplexity x = { 0 };
@@ -220,12 +253,17 @@ static int run(int argc, char **argv)
 		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
 	if (opt.dump_objects)
 		return dump_objects();
-	rc = jitrun_get_prompt(&p);
+	bool chat = wants_chat();
+	rc = chat ? check_chat() : jitrun_get_prompt(&p);
+	if (opt.n == N_DEFAULT)
+		opt.n = chat ? -1 : 256;
 	if (rc == 0) {
 		sigaction(SIGINT, &on_int, NULL);
 		r.model = open_model(&err);
 		r.session = r.model ? open_session(r.model, &err) : NULL;
-		rc = r.session     ? (opt.perplexity ? run_perplexity(&r, &p) : run_session(&r, &p))
+		rc = r.session     ? (chat             ? run_chat(&r)
+		                      : opt.perplexity ? run_perplexity(&r, &p)
+		                                       : run_session(&r, &p))
 		     : interrupted ? EXIT_INTERRUPTED
 		                   : jitrun_fail(&err);
 		if (r.session && (rc == 0 || rc == EXIT_INTERRUPTED) && jit_model_written(r.model, &err) != JIT_OK)

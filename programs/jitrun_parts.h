@@ -3,6 +3,7 @@
  *   jitrun_main.c      opens the model and the session, and runs what was asked for
  *   jitrun_options.c   the command line
  *   jitrun_text.c      the prompt in, generated text out
+ *   jitrun_chat.c      a conversation: lines in, answers out
  *   jitrun_summary.c   what is said at the end: statistics, the JSON line, the report
  *
  * stdout carries what was asked for (text, ids or one JSON line) and nothing else; everything said to a person goes to
@@ -19,11 +20,14 @@
 #include "programs/sampling_args.h"
 #include "runtime/jitrun_cards.h"
 
+enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 /* ---- jitrun_options.c */
 
 struct jitrun_options {
+	const char *system, *template_file; /* conversations */
+	bool chat, no_chat, single_turn, show_prompt;
 	const char *model, *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type,
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
 	bool special, echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, devices, perf_map, gdb, report;
@@ -55,8 +59,10 @@ struct run {
 	size_t n_prompt, n_generated;
 	bool ended, stopped, full, terminal; /* standard output is a terminal */
 	double start, first_token;           /* seconds from the program's start */
+	int context;                         /* positions */
+	bool keeps_text;                     /* text is kept as well as printed */
 	char *text;
-	size_t n_text; /* kept for --json */
+	size_t n_text; /* kept for --json, and for conversations */
 };
 
 /* ---- jitrun_text.c */
@@ -68,6 +74,11 @@ bool jitrun_echo(const struct run *r, const struct prompt *p, jit_error *err);
 /* Both return JIT_OK or an error code, and stop early when interrupted. */
 int jitrun_feed(struct run *r, const struct prompt *p, jit_error *err);
 int jitrun_generate(struct run *r, jit_error *err);
+
+/* ---- jitrun_chat.c: the exit status */
+
+/* A conversation over standard input, until its end. */
+int jitrun_converse(struct run *r);
 
 /* ---- jitrun_summary.c: exit statuses */
 

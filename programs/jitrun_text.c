@@ -51,13 +51,16 @@ static bool emit(struct run *r, int32_t id, jit_error *err)
 
 	if (!text)
 		return false;
-	if (opt.json) {
+	if (opt.json || r->keeps_text) {
 		char *more = realloc(r->text, r->n_text + n + 1);
 		if (!more)
 			return emit_failed(err, JIT_ERROR_MEMORY, "the text for --json", "no memory");
 		memcpy(more + r->n_text, text, n);
 		r->text = more;
 		r->n_text += n;
+	}
+	if (opt.json) {
+		return true;
 	} else if (opt.print_ids) {
 		if (id >= 0)
 			printf(r->n_generated ? " %d" : "%d", id);

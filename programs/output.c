@@ -85,12 +85,14 @@ bool output_text(FILE *out, const char *text, size_t n, bool terminal)
 
 json_t *output_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-json_t *output_string(const char *bytes)
+json_t *output_string(const char *bytes) { return output_string_n(bytes, strlen(bytes)); }
+
+json_t *output_string_n(const char *bytes, size_t n)
 {
 	char quoted[4096];
-	json_t *o = json_string(bytes);
+	json_t *o = json_stringn(bytes, n);
 
-	return o ? o : json_string(error_quote(quoted, sizeof quoted, bytes, strlen(bytes)));
+	return o ? o : json_string(error_quote(quoted, sizeof quoted, bytes, n));
 }
 
 size_t output_json_flags(FILE *out)

@@ -29,6 +29,7 @@ bool output_text(FILE *out, const char *text, size_t n, bool terminal);
 json_t *output_real(double value);
 /* A JSON string; of bytes that are no UTF-8, which JSON has no word for either, as sentences show them. */
 json_t *output_string(const char *bytes);
+json_t *output_string_n(const char *bytes, size_t n);
 /* How JSON is printed: on a terminal in ASCII. */
 size_t output_json_flags(FILE *out);
 

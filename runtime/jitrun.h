@@ -160,6 +160,7 @@ typedef struct jit_model_info {
 	uint64_t weight_bytes; /* of packed weights, in memory */
 	uint64_t token_bytes;  /* of weights read to make one token */
 	double load_seconds;   /* open to ready */
+	int has_chat_template, reserved;
 } jit_model_info;
 #define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);
@@ -173,6 +174,38 @@ int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_s
 char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, size_t *n_text, jit_error *err);
 /* Non-zero when the token ends a generation; 0 also for what is no token. */
 int jit_model_is_end(const jit_model *m, int32_t id);
+
+/* ---- conversations */
+
+/* CHAT TEMPLATES. Model files carry a program that writes a conversation as the model saw it in training. Every byte
+ * that comes from messages and tools counts as text, whatever it spells: it never becomes a special token, so that
+ * nobody can end a turn, or begin another one, by what they write. */
+typedef struct jit_chat_options {
+	size_t size;
+	const char *messages;  /* JSON array of objects: "role" ("system", "user", "assistant", "tool"), "content" */
+	const char *tools;     /* JSON array of what the model may call; NULL: none */
+	const char *variables; /* JSON object of what else this template knows, {"enable_thinking":false}; NULL: none */
+	const char *template_text; /* instead of the model's own; NULL */
+	int no_generation_prompt;  /* non-zero: the text ends with the last message, instead of beginning the answer */
+	int has_now;               /* non-zero: templates that write the date find it in */
+	int64_t now;               /* seconds since 1970, UTC */
+} jit_chat_options;
+#define JIT_CHAT_OPTIONS(...) JIT_STRUCT(jit_chat_options, __VA_ARGS__)
+
+typedef struct jit_chat {
+	size_t size;
+	char *text; /* n bytes and a 0 */
+	size_t n;
+	int32_t *ids; /* of the whole conversation, BOS included where the model wants it; NULL without a tokenizer */
+	size_t n_ids;
+} jit_chat;
+#define JIT_CHAT() JIT_STRUCT(jit_chat, )
+
+/* Feed the ids to a session; of a longer conversation, those that it does not have yet. JIT_ERROR_UNSUPPORTED: the
+ * model's files have no template. A template may refuse a conversation: the sentence has its words. Give what is in
+ * out back with jit_chat_free. From any thread. */
+int jit_chat_render(const jit_model *m, const jit_chat_options *options, jit_chat *out, jit_error *err);
+void jit_chat_free(jit_chat *out);
 
 /* ---- devices */
 

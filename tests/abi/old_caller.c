@@ -11,12 +11,12 @@
 enum { STEPS = 24, VOCAB = 4096 };
 static jit_error err;
 
-#define WANT(condition)                                                                     \
-	do {                                                                                \
-		if (!(condition)) {                                                         \
+#define WANT(condition) \
+	do { \
+		if (!(condition)) { \
 			fprintf(stderr, "line %d: " #condition ": %s\n", __LINE__, err.message); \
-			exit(1);                                                            \
-		}                                                                           \
+			exit(1); \
+		} \
 	} while (0)
 
 static int loaded(void *user, uint64_t done, uint64_t total)

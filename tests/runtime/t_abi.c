@@ -67,7 +67,8 @@ static int fill_card_stats(void *p, jit_error *err) { return jit_session_get_car
 
 static int fill_objects(void *p, jit_error *err)
 {
-	int status = jit_write_objects("/nonexistent/model.gguf", &JIT_OBJECTS_OPTIONS(.target = "gfx1100", .dir = "/tmp"), p, err);
+	int status = jit_write_objects("/nonexistent/model.gguf",
+	                               &JIT_OBJECTS_OPTIONS(.target = "gfx1100", .dir = "/tmp"), p, err);
 
 	return status == JIT_ERROR_IO ? JIT_OK : status; /* so far it got with the struct */
 }
@@ -83,7 +84,10 @@ struct field {
 };
 
 #define AT(type, name) #name, offsetof(type, name), sizeof((type){ 0 }.name)
-#define FREE(type, name) { AT(type, name), ANY, { 0 }, { 0 } }
+#define FREE(type, name) \
+	{ \
+		AT(type, name), ANY, { 0 }, { 0 } \
+	}
 
 static const struct field model_fields[] = {
 	FREE(jit_model_options, device),
@@ -168,8 +172,14 @@ static const struct sized {
 	const struct field *field; /* of options; NULL: results */
 	size_t n_fields;
 } structs[] = {
-#define OPTIONS(type, call, fields) { #type, sizeof(type), call, fields, sizeof fields / sizeof *fields }
-#define RESULTS(type, call) { #type, sizeof(type), call, NULL, 0 }
+#define OPTIONS(type, call, fields) \
+	{ \
+#type, sizeof(type), call, fields, sizeof fields / sizeof *fields \
+	}
+#define RESULTS(type, call) \
+	{ \
+#type, sizeof(type), call, NULL, 0 \
+	}
 	OPTIONS(jit_model_options, with_model, model_fields),
 	OPTIONS(jit_session_options, with_session, session_fields),
 	OPTIONS(jit_sampling, with_sampling, sampling_fields),

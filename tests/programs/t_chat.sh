@@ -1,0 +1,82 @@
+#!/bin/sh
+# tests/programs/t_chat.sh - conversations of the jitrun program, with a chat template given in a file.
+. "${srcdir:-.}/tests/support/prelude.sh"
+cat > "$dir/t.jinja" <<'END'
+{% for m in messages %}[{{ m.role }}|{{ m.content }}]{% endfor %}{% if add_generation_prompt %}[answer|{% endif %}
+END
+talk() {
+	timeout 60 ./jitrun "$model" --no-cache --chat --template "$dir/t.jinja" -n 12 --temp 0 --ignore-eos "$@" \
+		< "$dir/in" > "$dir/out" 2> "$dir/err"
+	status=$?
+}
+
+printf 'one\n/save %s/a.json\ntwo\n/stats\n/exit\nnever\n' "$dir" > "$dir/in"
+talk --show-prompt --system 'be brief' -q
+check "a conversation ends well ($status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "the first turn: $(head -c 200 "$dir/out")" grep -qF '[system|be brief][user|one][answer|' "$dir/out"
+check "the second holds the first answer" grep -qE '^\[system\|be brief\]\[user\|one\]\[assistant\|' "$dir/out"
+check "... and its own message" grep -qF '[user|two][answer|' "$dir/out"
+check "nothing behind /exit is read" sh -c "! grep -q never '$dir/out'"
+check "saved: $(tr -d '\n ' < "$dir/a.json")" grep -q '"content": "be brief"' "$dir/a.json"
+check "three messages by then" [ "$(grep -c '"role"' "$dir/a.json")" = 3 ]
+# What is the same as before is not computed again: the second prompt is longer than what it fed
+fed=$(sed -n 's/^prompt *\([0-9]*\) tokens.*/\1/p' "$dir/err" | tail -1)
+printf 'one\n/regen\n/regen\n/stats\n' > "$dir/in"
+talk -q
+again=$(sed -n 's/^prompt *\([0-9]*\) tokens.*/\1/p' "$dir/err" | tail -1)
+printf 'one\n/stats\n' > "$dir/in"
+talk -q
+once=$(sed -n 's/^prompt *\([0-9]*\) tokens.*/\1/p' "$dir/err" | tail -1)
+check "asking again feeds one token each ($once, then $again; two turns $fed)" [ "$again" = $((once + 2)) ]
+
+# The same answers whatever was kept: a conversation read back says what the whole one said
+printf 'one\ntwo\n' > "$dir/in"
+talk -q && tail -n 2 "$dir/out" > "$dir/whole"
+printf 'one\n/save %s/b.json\n' "$dir" > "$dir/in"
+talk -q
+printf '/load %s/b.json\ntwo\n' "$dir" > "$dir/in"
+talk -q
+check "a conversation read back goes on the same: $(cat "$dir/out")" [ "$(tail -n 1 "$dir/out")" = "$(tail -n 1 "$dir/whole")" ]
+check "said: $(cat "$dir/err")" grep -q '2 messages loaded' "$dir/err"
+
+# Messages over several lines, commands that are none, files that are not what they should be
+printf 'a \\\nb\\\nc\n' > "$dir/in"
+talk -q --show-prompt
+check "lines joined: $(cat "$dir/out")" grep -q '^\[user|a $' "$dir/out"
+printf '[1, 2]' > "$dir/bad.json"
+printf '/nothing\n/load\n/load %s/none\n/load %s/bad.json\n/load %s/t.jinja\n/save\n/save %s/none/x\n/regen\n/help\n' \
+	"$dir" "$dir" "$dir" "$dir" > "$dir/in"
+talk -q
+check "all of it is said and nothing ends ($status)" [ "$status" = 0 ]
+for sentence in '/nothing is no command' 'Which file? /load' 'No such file' 'a message has no role' 't.jinja was not loaded' \
+	'Which file? /save' 'none/x could not be written' 'no message to answer' '/regen           answer'; do
+	check "said: $sentence" grep -qF "$sentence" "$dir/err"
+done
+printf '/system you are a cat\nhi\n/clear\nho\n/system\nhe\n' > "$dir/in"
+talk -q --show-prompt
+check "the system message is set: $(cat "$dir/out")" grep -qF '[system|you are a cat][user|hi]' "$dir/out"
+check "... stays when the rest is forgotten" grep -qF '[system|you are a cat][user|ho]' "$dir/out"
+check "... and goes" grep -q '^\[user|he\]' "$dir/out"
+
+# One turn; a template that refuses, one that is wrong; a context that is full
+: > "$dir/in"
+talk --single-turn --prompt hello -q --show-prompt
+check "one turn ($status): $(cat "$dir/out")" grep -qF '[user|hello][answer|' "$dir/out"
+printf '{%% if x %%}' > "$dir/wrong.jinja"
+printf 'hi\n' > "$dir/in"
+talk -q --template "$dir/wrong.jinja"
+check "a template with a mistake is told by its line: $(cat "$dir/err")" grep -q 'line 1' "$dir/err"
+printf '{{ raise_exception("no, thank you") }}' > "$dir/no.jinja"
+printf 'hi\n' > "$dir/in"
+talk -q --template "$dir/no.jinja"
+check "a template's refusal: $(cat "$dir/err")" grep -q 'no, thank you' "$dir/err"
+printf 'hi\n' > "$dir/in"
+talk -q -c 8 --system 'a long, long, long, long, long, long, long system message'
+check "more than the context holds: $(cat "$dir/err")" grep -q 'the context holds 8' "$dir/err"
+run() { timeout 60 ./jitrun --no-cache -q "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+refused 'have no chat template: give --prompt TEXT' 2 "$model" --chat
+refused 'a conversation goes without' 2 "$model" --chat --json
+refused 'a conversation goes without' 2 "$model" --chat --file x
+refused "$dir/none: " 1 "$model" --chat --template "$dir/none"
+
+finish
