@@ -11,24 +11,10 @@
  * "= LABELS 0 vex" holds one program: label lines "name:", fill lines ".fill n", instructions, and one last line
  * ";hex".
  */
-#include "tests/encoders/x86_golden.h"
-
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "encoders/x86_form.h"
-
-struct golden {
-	FILE *list;     /* sections and instruction texts, in order */
-	FILE *assembly; /* the instructions alone, for the assembler */
-	const struct x86_row *row;
-	unsigned index; /* of the row */
-	bool evex;
-	unsigned w, l; /* the widths tried now */
-	unsigned turn; /* counts up, so that immediates and memory operands alternate */
-};
+#include "tests/encoders/x86_golden_lines.h"
 
 static const char *const golden_names[X86_OP_COUNT] = {
 #define X86(id, ...) #id,
@@ -38,7 +24,7 @@ static const char *const golden_names[X86_OP_COUNT] = {
 #undef X86_ALT
 };
 
-static bool golden_seen[X86_F_REL + 1][2]; /* forms whose memory operands have all been tried */
+bool golden_seen[X86_F_REL + 1][2]; /* forms whose memory operands have all been tried */
 
 /* --- spelling */
 
@@ -417,8 +403,7 @@ static void golden_row(struct golden *g)
 			golden_variant(g, g->l - first == g->index % variants);
 }
 
-/* Every row but the branches, which need a program around them. */
-static void golden_all_rows(struct golden *g)
+void golden_all_rows(struct golden *g)
 {
 	for (g->index = 0; g->index < x86_row_count; g->index++) {
 		g->row = &x86_rows[g->index];
@@ -434,8 +419,7 @@ static void golden_all_rows(struct golden *g)
 	}
 }
 
-/* Branches and RIP-relative operands with labels before and behind them, far enough apart for 32-bit distances. */
-static void golden_labels(FILE *out)
+void golden_labels(FILE *out)
 {
 	static const char *const near_pool[] = {
 		"lea rcx, [rip+%s]",
@@ -466,128 +450,4 @@ static void golden_labels(FILE *out)
 		fprintf(out, "\n");
 	}
 	fprintf(out, ".fill 130\nend:\n");
-}
-
-/* --- the assembler */
-
-const char *x86_golden_assembler(void)
-{
-	static const char *const names[] = { "llvm-mc-19", "llvm-mc" };
-	char command[64];
-
-	for (unsigned i = 0; i < 2; i++) {
-		snprintf(command, sizeof command, "command -v %s objcopy >/dev/null 2>&1", names[i]);
-		if (system(command) == 0)
-			return names[i];
-	}
-	return NULL;
-}
-
-#define GOLDEN_OPTIONS "--triple=x86_64 --x86-asm-syntax=intel -mcpu=sapphirerapids"
-
-/* The bytes of every line, as "encoding: [0x..,..]" comments, behind the lines of the list. */
-static bool golden_join(FILE *list, FILE *listing, FILE *out, char *why, unsigned cap)
-{
-	char line[512], answer[512];
-
-	while (fgets(line, sizeof line, list)) {
-		line[strcspn(line, "\n")] = 0;
-		if (line[0] == '=') {
-			fprintf(out, "%s\n", line);
-			continue;
-		}
-		char *p = NULL;
-		while (!p && fgets(answer, sizeof answer, listing))
-			p = strstr(answer, "encoding: [");
-		if (!p) {
-			snprintf(why, cap, "the assembler said nothing about: %s", line);
-			return false;
-		}
-		fprintf(out, "%s;", line);
-		for (p = strchr(p, '['); *p && *p != ']'; p++)
-			if (strncmp(p, "0x", 2) == 0)
-				fprintf(out, "%.2s", p + 2);
-		fprintf(out, "\n");
-	}
-	return true;
-}
-
-static bool golden_run(char *why, unsigned cap, const char *format, ...)
-{
-	char command[1024];
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(command, sizeof command, format, ap);
-	va_end(ap);
-	if (system(command) == 0)
-		return true;
-	snprintf(why, cap, "this command failed: %s", command);
-	return false;
-}
-
-/* Section LABELS: the program's lines, then all its bytes, taken from the object file's .text as the assembler laid it
- * out. */
-static bool golden_write_labels(FILE *out, const char *assembler, const char *dir, char *why, unsigned cap)
-{
-	char path[256], line[512];
-
-	snprintf(path, sizeof path, "%s/labels.s", dir);
-	FILE *f = fopen(path, "w+");
-	if (!f)
-		return false;
-	golden_labels(f);
-	fprintf(out, "= LABELS 0 vex\n");
-	rewind(f);
-	while (fgets(line, sizeof line, f))
-		fputs(line, out);
-	fclose(f);
-	if (!golden_run(why, cap, "%s " GOLDEN_OPTIONS " --filetype=obj -o %s/labels.o %s", assembler, dir, path) ||
-	    !golden_run(why, cap, "objcopy -O binary -j .text %s/labels.o %s/labels.bin", dir, dir))
-		return false;
-	snprintf(path, sizeof path, "%s/labels.bin", dir);
-	f = fopen(path, "r");
-	if (!f)
-		return false;
-	fprintf(out, ";");
-	for (int c; (c = fgetc(f)) != EOF;)
-		fprintf(out, "%02x", c);
-	fprintf(out, "\n");
-	fclose(f);
-	return true;
-}
-
-bool x86_golden_write(FILE *out, const char *assembler, char *why, unsigned cap)
-{
-	char dir[] = "/tmp/x86-golden-XXXXXX", path[64];
-	struct golden g = { .turn = 0 };
-	FILE *listing = NULL;
-	bool ok = false;
-
-	snprintf(why, cap, "a temporary file cannot be written");
-	memset(golden_seen, 0, sizeof golden_seen);
-	if (!mkdtemp(dir))
-		return false;
-	snprintf(path, sizeof path, "%s/all.s", dir);
-	g.assembly = fopen(path, "w");
-	g.list = tmpfile();
-	if (g.list && g.assembly) {
-		golden_all_rows(&g);
-		fclose(g.assembly);
-		g.assembly = NULL;
-		rewind(g.list);
-		ok = golden_run(why, cap, "%s " GOLDEN_OPTIONS " --show-encoding -o %s/all.lst %s", assembler, dir,
-		                path);
-		snprintf(path, sizeof path, "%s/all.lst", dir);
-		ok = ok && (listing = fopen(path, "r")) && golden_join(g.list, listing, out, why, cap) &&
-		     golden_write_labels(out, assembler, dir, why, cap);
-	}
-	if (g.assembly)
-		fclose(g.assembly);
-	if (g.list)
-		fclose(g.list);
-	if (listing)
-		fclose(listing);
-	snprintf(path, sizeof path, "rm -rf %s", dir);
-	return system(path) == 0 && ok;
 }

@@ -12,30 +12,7 @@
 
 #include "jit/ir/ir_build.h"
 #include "jit/ir/lanes.h"
-
-enum { POOL_MAX = 8192, MAX_DEPTH = 4 };
-enum region { REGION_IN, REGION_OUT, REGION_LOCAL };
-
-/* tame: a float within 2^20 in magnitude, not NaN; a scalar within 31 bits and a sign. An address lies between
- * lo and hi bytes into its region of `bytes` bytes, a multiple of 8. */
-struct value {
-	uint16_t r;
-	uint8_t kind;
-	bool tame, var;
-	uint8_t region;
-	int32_t bytes, lo, hi;
-};
-
-struct generator {
-	struct ir *ir;
-	uint64_t state;
-	struct value pool[POOL_MAX];
-	size_t n;
-	size_t mark[MAX_DEPTH];
-	unsigned depth;
-	ir_f low, high;
-	ir_a out;
-};
+#include "tests/jit/random_ir_parts.h"
 
 static uint64_t random_next(uint64_t *state)
 {
@@ -46,19 +23,18 @@ static uint64_t random_next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-static unsigned below(struct generator *g, unsigned n) { return (unsigned)(random_next(&g->state) >> 32) % n; }
+unsigned random_below(struct generator *g, unsigned n) { return (unsigned)(random_next(&g->state) >> 32) % n; }
 
-static void keep(struct generator *g, struct value v)
+void random_keep(struct generator *g, struct value v)
 {
 	if (v.r && g->n < POOL_MAX)
 		g->pool[g->n++] = v;
 }
 
-/* A value in scope: half of the time a recent one, else any, so that some live long. */
-static struct value *pick(struct generator *g, uint8_t kind, bool tame, bool var)
+struct value *random_pick(struct generator *g, uint8_t kind, bool tame, bool var)
 {
-	const size_t from = below(g, 2) && g->n > 24 ? g->n - 24 : 0;
-	size_t at = from + below(g, (unsigned)(g->n - from));
+	const size_t from = random_below(g, 2) && g->n > 24 ? g->n - 24 : 0;
+	size_t at = from + random_below(g, (unsigned)(g->n - from));
 
 	for (size_t tries = 0; tries < g->n; tries++, at = at + 1 < g->n ? at + 1 : 0)
 		if (g->pool[at].kind == kind && (g->pool[at].tame || !tame) && (g->pool[at].var || !var))
@@ -67,177 +43,38 @@ static struct value *pick(struct generator *g, uint8_t kind, bool tame, bool var
 	return NULL;
 }
 
-static ir_f any_f(struct generator *g) { return (ir_f){ pick(g, IR_KIND_F, false, false)->r }; }
-static ir_f tame_f(struct generator *g) { return (ir_f){ pick(g, IR_KIND_F, true, false)->r }; }
-static ir_i any_i(struct generator *g) { return (ir_i){ pick(g, IR_KIND_I, false, false)->r }; }
-static ir_s any_s(struct generator *g) { return (ir_s){ pick(g, IR_KIND_S, false, false)->r }; }
-static ir_s tame_s(struct generator *g) { return (ir_s){ pick(g, IR_KIND_S, true, false)->r }; }
+static ir_f any_f(struct generator *g) { return (ir_f){ random_pick(g, IR_KIND_F, false, false)->r }; }
+ir_f random_tame_f(struct generator *g) { return (ir_f){ random_pick(g, IR_KIND_F, true, false)->r }; }
+ir_i random_any_i(struct generator *g) { return (ir_i){ random_pick(g, IR_KIND_I, false, false)->r }; }
+ir_s random_any_s(struct generator *g) { return (ir_s){ random_pick(g, IR_KIND_S, false, false)->r }; }
+static ir_s tame_s(struct generator *g) { return (ir_s){ random_pick(g, IR_KIND_S, true, false)->r }; }
 
 /* A result: into a variable now and then, else into the pool. Only tame floats and scalars go into variables. */
 static void result(struct generator *g, uint8_t kind, uint16_t r, bool tame)
 {
-	const struct value *var = tame && kind != IR_KIND_A && below(g, 4) == 0 ? pick(g, kind, true, true) : NULL;
+	const struct value *var =
+		tame && kind != IR_KIND_A && random_below(g, 4) == 0 ? random_pick(g, kind, true, true) : NULL;
 
 	if (var)
 		ir_set(g->ir, var->r, r);
 	else
-		keep(g, (struct value){ .r = r, .kind = kind, .tame = tame });
+		random_keep(g, (struct value){ .r = r, .kind = kind, .tame = tame });
 }
 
-static void result_f(struct generator *g, ir_f v)
+void random_result_f(struct generator *g, ir_f v)
 {
-	if (below(g, 3) == 0)
+	if (random_below(g, 3) == 0)
 		result(g, IR_KIND_F, v.r, false);
 	else
 		result(g, IR_KIND_F, ir_fmin(g->ir, ir_fmax(g->ir, v, g->low), g->high).r, true);
 }
-static void result_i(struct generator *g, ir_i v) { result(g, IR_KIND_I, v.r, true); }
-static void result_s(struct generator *g, ir_s v)
+void random_result_i(struct generator *g, ir_i v) { result(g, IR_KIND_I, v.r, true); }
+void random_result_s(struct generator *g, ir_s v)
 {
-	if (below(g, 3) == 0)
+	if (random_below(g, 3) == 0)
 		result(g, IR_KIND_S, v.r, false);
 	else
-		result(g, IR_KIND_S, ir_sandi(g->ir, v, 0x7fffffff >> below(g, 31)).r, true);
-}
-
-/* What a kernel stores it may read back lane by lane, but not all lanes the same word: some targets have another cache
- * for that. */
-enum access { ACCESS_LANES, ACCESS_UNIFORM, ACCESS_STORE };
-
-/* An address and a displacement such that n bytes from there lie inside the region, aligned to a power of two up to
- * 8. */
-static ir_a address(struct generator *g, enum access access, int32_t n, int32_t align, int32_t *disp)
-{
-	for (;;) {
-		const struct value *v = pick(g, IR_KIND_A, false, false);
-		const int32_t most = v->bytes - n - v->hi;
-
-		if ((access == ACCESS_STORE && v->region == REGION_IN) ||
-		    (access == ACCESS_UNIFORM && v->region == REGION_OUT) || most < -v->lo)
-			continue;
-		*disp = (int32_t)below(g, (unsigned)(most + v->lo) / (unsigned)align + 1) * align -
-		        v->lo / align * align;
-		return (ir_a){ v->r };
-	}
-}
-
-static void random_load(struct generator *g, enum ir_op op)
-{
-	const int32_t W = (int32_t)g->ir->lanes;
-	const bool scalar = op == IR_sload32 || op == IR_sload64;
-	int32_t element = op == IR_fload_h || op == IR_fbcast_h || op == IR_iload_u16 ? 2
-	                  : op == IR_iload_u8 || op == IR_iload_s8                    ? 1
-	                  : op == IR_sload64                                          ? 8
-	                                                                              : 4;
-	const unsigned n = op == IR_fload ? below(g, (unsigned)W + 1) : 0;
-	const bool uniform = op == IR_fbcast || op == IR_fbcast_h || op == IR_ibcast || scalar;
-	const int32_t lanes = uniform ? 1 : n ? (int32_t)n : W;
-	const int32_t stride = op == IR_iload_s ? 4 * (1 + (int32_t)below(g, 10)) : element;
-	int32_t disp;
-	ir_a p = address(g, uniform ? ACCESS_UNIFORM : ACCESS_LANES, (lanes - 1) * stride + element, element, &disp);
-	const uint16_t r =
-		ir_emit(g->ir, op, 0, p.r, 0, 0,
-	                ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, op == IR_iload_s ? (unsigned)stride : 0) : disp);
-
-	if (ir_facts[op].dst == IR_KIND_F)
-		result_f(g, (ir_f){ r });
-	else if (ir_facts[op].dst == IR_KIND_I)
-		result_i(g, (ir_i){ r });
-	else
-		result_s(g, (ir_s){ r });
-}
-
-static void random_store(struct generator *g, enum ir_op op)
-{
-	const int32_t W = (int32_t)g->ir->lanes,
-		      element = op == IR_fstore_h || op == IR_fstore_hs ? 2
-	                        : op == IR_istore_8                     ? 1
-	                                                                : 4;
-	const bool strided = op == IR_fstore_s || op == IR_fstore_hs, counted = ir_facts[op].imm == IR_IMM_x;
-	const unsigned n = counted ? below(g, (unsigned)W + 1) : 0;
-	const int32_t lanes = op == IR_fstore1 ? 1 : n ? (int32_t)n : W;
-	const int32_t stride = strided ? element * (1 + (int32_t)below(g, 40)) : 0;
-	int32_t disp;
-	ir_a p = address(g, ACCESS_STORE, strided ? (lanes - 1) * stride + element : lanes * element, element, &disp);
-	uint16_t v;
-
-	if (op == IR_istore_8) /* lanes in -128..127 */
-		v = ir_isar(g->ir, any_i(g), 24).r;
-	else
-		v = tame_f(g).r;
-	ir_emit(g->ir, op, 0, p.r, v, 0, counted ? ir_x(disp, n, (unsigned)stride) : disp);
-}
-
-static void random_gather(struct generator *g)
-{
-	int32_t disp;
-	ir_a p = address(g, ACCESS_LANES, 256, 4, &disp);
-	ir_i offset = ir_iand(g->ir, any_i(g), ir_iconst(g->ir, 0xfc));
-
-	result_i(g, ir_igather(g->ir, p, offset, disp));
-}
-
-/* A new address from one in scope: moved by a constant or by a masked scalar. */
-static void random_address(struct generator *g, enum ir_op op)
-{
-	struct value v = *pick(g, IR_KIND_A, false, false);
-	const int32_t room = (v.bytes - v.hi) / 8;
-	const struct value *var;
-
-	v.var = false;
-	if (op == IR_aaddi) {
-		const int32_t by = ((int32_t)below(g, (unsigned)room + 1) -
-		                    (v.lo ? (int32_t)below(g, (unsigned)v.lo / 8 + 1) : 0)) *
-		                   8;
-
-		v = (struct value){ ir_aaddi(g->ir, (ir_a){ v.r }, by).r,
-			            IR_KIND_A,
-			            true,
-			            false,
-			            v.region,
-			            v.bytes,
-			            v.lo + by,
-			            v.hi + by };
-	} else if (op == IR_aadd) {
-		const int32_t mask = (63 >> below(g, 6)) * 8;
-
-		if (mask > room * 8)
-			return;
-		v.r = ir_aadd(g->ir, (ir_a){ v.r }, ir_sandi(g->ir, any_s(g), mask)).r;
-		v.hi += mask;
-	} else if (op == IR_amov) {
-		/* into a variable whose range holds it, else into a new one with a range wider than this address, so
-		 * that others fit later */
-		var = pick(g, IR_KIND_A, false, true);
-		if (var && var->region == v.region && var->bytes == v.bytes && v.lo >= var->lo && v.hi <= var->hi &&
-		    v.region != REGION_LOCAL) {
-			ir_emit(g->ir, IR_amov, var->r, v.r, 0, 0, 0);
-			return;
-		}
-		v.r = ir_var_a(g->ir, (ir_a){ v.r }).r;
-		v.var = true;
-		if (v.region != REGION_LOCAL) {
-			v.lo = 0;
-			v.hi = v.hi > 1024 ? v.hi : 1024;
-		}
-	}
-	v.tame = true;
-	keep(g, v);
-}
-
-/* A local or shared bytes, and their first contents: whole vectors, then the rest by lanes. */
-static void random_local(struct generator *g, enum ir_op op)
-{
-	const int32_t vector = (int32_t)g->ir->lanes * 4,
-		      bytes = vector * (int32_t)(1 + below(g, 5)) + 4 * (int32_t)below(g, 16);
-	ir_a p;
-
-	if (g->depth || (op == IR_shared && g->ir->shared_bytes + ir_local_size(bytes) > IR_MAX_SHARED_BYTES))
-		return;
-	p = op == IR_shared ? ir_shared(g->ir, bytes) : ir_local(g->ir, bytes);
-	for (int32_t at = 0; at < bytes; at += vector)
-		ir_fstore(g->ir, p, tame_f(g), at, at + vector <= bytes ? 0 : (unsigned)(bytes - at) / 4);
-	keep(g, (struct value){ p.r, IR_KIND_A, true, false, REGION_LOCAL, bytes, 0, 0 });
+		result(g, IR_KIND_S, ir_sandi(g->ir, v, 0x7fffffff >> random_below(g, 31)).r, true);
 }
 
 static void random_loop(struct generator *g, enum ir_op op)
@@ -253,21 +90,23 @@ static void random_loop(struct generator *g, enum ir_op op)
 	}
 	if (g->depth == MAX_DEPTH || g->n > POOL_MAX - 64)
 		return;
-	count = below(g, 2) ? ir_sandi(g->ir, any_s(g), 3) : ir_sconst(g->ir, (int64_t)below(g, 5) - 1);
+	count = random_below(g, 2) ? ir_sandi(g->ir, random_any_s(g), 3)
+	                           : ir_sconst(g->ir, (int64_t)random_below(g, 5) - 1);
 	g->mark[g->depth++] = g->n;
-	keep(g, (struct value){ .r = ir_loop(g->ir, count).r, .kind = IR_KIND_S, .tame = true });
+	random_keep(g, (struct value){ .r = ir_loop(g->ir, count).r, .kind = IR_KIND_S, .tame = true });
 }
 
 /* A write of a variable, or a new one. */
 static void random_move(struct generator *g, enum ir_op op)
 {
 	const uint8_t kind = ir_facts[op].dst;
-	const struct value *from = pick(g, kind, true, false), *var = below(g, 3) ? pick(g, kind, true, true) : NULL;
+	const struct value *from = random_pick(g, kind, true, false),
+			   *var = random_below(g, 3) ? random_pick(g, kind, true, true) : NULL;
 	const uint16_t r = var ? var->r : ir_new_var(g->ir, kind);
 
 	ir_emit(g->ir, op, r, from->r, 0, 0, 0);
 	if (!var)
-		keep(g, (struct value){ .r = r, .kind = kind, .tame = true, .var = true });
+		random_keep(g, (struct value){ .r = r, .kind = kind, .tame = true, .var = true });
 }
 
 static void random_scalar(struct generator *g, enum ir_op op)
@@ -277,61 +116,28 @@ static void random_scalar(struct generator *g, enum ir_op op)
 
 	switch (op) {
 	case IR_sconst: result(g, IR_KIND_S, ir_sconst(b, wide).r, false); break;
-	case IR_saddi: result_s(g, ir_saddi(b, tame_s(g), below(g, 2) ? narrow : wide >> 2)); break;
-	case IR_smuli: result_s(g, ir_smuli(b, tame_s(g), narrow)); break;
-	case IR_sshli: result_s(g, ir_sshli(b, tame_s(g), below(g, 64))); break;
-	case IR_sshri: result_s(g, ir_sshri(b, any_s(g), below(g, 64))); break;
-	case IR_sandi: result(g, IR_KIND_S, ir_sandi(b, any_s(g), narrow & 0x7fffffff).r, true); break;
+	case IR_saddi: random_result_s(g, ir_saddi(b, tame_s(g), random_below(g, 2) ? narrow : wide >> 2)); break;
+	case IR_smuli: random_result_s(g, ir_smuli(b, tame_s(g), narrow)); break;
+	case IR_sshli: random_result_s(g, ir_sshli(b, tame_s(g), random_below(g, 64))); break;
+	case IR_sshri: random_result_s(g, ir_sshri(b, random_any_s(g), random_below(g, 64))); break;
+	case IR_sandi: result(g, IR_KIND_S, ir_sandi(b, random_any_s(g), narrow & 0x7fffffff).r, true); break;
 	case IR_sdivi:
-		result(g, IR_KIND_S, ir_sdivi(b, ir_sandi(b, any_s(g), 0x7fffffff), 1 + (0x7ffffffe >> below(g, 31))).r,
+		result(g, IR_KIND_S,
+		       ir_sdivi(b, ir_sandi(b, random_any_s(g), 0x7fffffff), 1 + (0x7ffffffe >> random_below(g, 31))).r,
 		       true);
 		break;
 	case IR_smin:
-	case IR_smax: result_s(g, (ir_s){ ir_emit(b, op, 0, any_s(g).r, any_s(g).r, 0, 0) }); break;
-	default: result_s(g, (ir_s){ ir_emit(b, op, 0, tame_s(g).r, tame_s(g).r, 0, 0) }); break;
+	case IR_smax:
+		random_result_s(g, (ir_s){ ir_emit(b, op, 0, random_any_s(g).r, random_any_s(g).r, 0, 0) });
+		break;
+	default: random_result_s(g, (ir_s){ ir_emit(b, op, 0, tame_s(g).r, tame_s(g).r, 0, 0) }); break;
 	}
 }
 
-/* Ops with preconditions, memory and structure. False: the row's kinds are all there is to it. */
-static bool random_special(struct generator *g, enum ir_op op)
+/* Operations whose kind says more than their row: memory, addresses, loops, moves, scalars. */
+static bool random_structure(struct generator *g, enum ir_op op)
 {
-	static const float constants[] = { 0.0f,       -0.0f,    1.0f, -1.5f,           0x1p-149f,
-		                           -0x1p-130f, 65504.0f, 0.1f, __builtin_inff() };
-	struct ir *b = g->ir;
-
 	switch (op) {
-	case IR_fconst:
-		result_f(g, ir_fconst(b, constants[below(g, sizeof constants / sizeof *constants)]));
-		return true;
-	case IR_f2i:
-		result_i(g, ir_f2i(b, below(g, 2) ? tame_f(g) : ir_fmul(b, tame_f(g), ir_fconst(b, 1024.0f))));
-		return true;
-	case IR_ibits: result_i(g, ir_ibits(b, tame_f(g))); return true;
-	case IR_dot4:
-		result_i(g, ir_dot4(b, any_i(g), ir_ior(b, any_i(g), ir_iconst(b, 0x01010101)), any_i(g)));
-		return true;
-	case IR_dot2b: result_i(g, ir_dot2b(b, ir_iand(b, any_i(g), ir_iconst(b, 0x7f7f7f7f)), any_i(g))); return true;
-	case IR_ilut16:
-		result_i(g, ir_ilut16(b, ir_iand(b, any_i(g), ir_iconst(b, 0x0f0f0f0f)), below(g, LANES_TABLES)));
-		return true;
-	case IR_iconst: result_i(g, ir_iconst(b, (int32_t)random_next(&g->state) >> below(g, 32))); return true;
-	case IR_ishl:
-	case IR_ishr:
-	case IR_isar:
-	case IR_irotl: result_i(g, (ir_i){ ir_emit(b, op, 0, any_i(g).r, 0, 0, below(g, 32)) }); return true;
-	case IR_ishlv:
-	case IR_ishrv: /* counts of 32 and more are defined, but small ones say more */
-		result_i(g,
-		         (ir_i){ ir_emit(b, op, 0, any_i(g).r,
-		                         below(g, 2) ? any_i(g).r : ir_iand(b, any_i(g), ir_iconst(b, 63)).r, 0, 0) });
-		return true;
-	case IR_fxor:
-		result_f(g, ir_fxor(b, any_f(g),
-		                    (int64_t)(g->ir->lanes >> 1) >> below(g, g->ir->lanes == 8    ? 3
-		                                                             : g->ir->lanes == 16 ? 4
-		                                                                                  : 5)));
-		return true;
-	case IR_fhalf: result_f(g, ir_fhalf(b, any_i(g), below(g, 2))); return true;
 	case IR_fload:
 	case IR_fload_h:
 	case IR_iload:
@@ -353,19 +159,12 @@ static bool random_special(struct generator *g, enum ir_op op)
 	case IR_fstore1: random_store(g, op); return true;
 	case IR_prefetch:
 	case IR_prefetch2:
-		(op == IR_prefetch ? ir_prefetch : ir_prefetch2)(b, (ir_a){ pick(g, IR_KIND_A, false, false)->r },
-		                                                 (int32_t)random_next(&g->state));
+		(op == IR_prefetch ? ir_prefetch : ir_prefetch2)(
+			g->ir, (ir_a){ random_pick(g, IR_KIND_A, false, false)->r }, (int32_t)random_next(&g->state));
 		return true;
 	case IR_aadd:
 	case IR_aaddi:
 	case IR_amov: random_address(g, op); return true;
-	case IR_aload: {
-		const int32_t k = (int32_t)below(g, RANDOM_IR_POINTERS);
-
-		keep(g, (struct value){ ir_aload(b, ir_aload(b, ir_arg(b), 16), 8 * k).r, IR_KIND_A, true, false,
-		                        REGION_IN, RANDOM_IR_IN_BYTES, 64 * k, 64 * k });
-		return true;
-	}
 	case IR_local:
 	case IR_shared: random_local(g, op); return true;
 	case IR_loop:
@@ -373,10 +172,6 @@ static bool random_special(struct generator *g, enum ir_op op)
 	case IR_fmov:
 	case IR_imov:
 	case IR_smov: random_move(g, op); return true;
-	case IR_arg: return true; /* aload uses it; the slots' addresses are no one's data */
-	case IR_begin:
-	case IR_end:
-	case IR_wave: result_s(g, (ir_s){ ir_emit(b, op, 0, 0, 0, 0, 0) }); return true;
 	case IR_sconst:
 	case IR_sadd:
 	case IR_ssub:
@@ -393,14 +188,81 @@ static bool random_special(struct generator *g, enum ir_op op)
 	}
 }
 
+static void random_pointer(struct generator *g)
+{
+	const int32_t k = (int32_t)random_below(g, RANDOM_IR_POINTERS);
+
+	random_keep(g, (struct value){ ir_aload(g->ir, ir_aload(g->ir, ir_arg(g->ir), 16), 8 * k).r, IR_KIND_A, true,
+	                               false, REGION_IN, RANDOM_IR_IN_BYTES, 64 * k, 64 * k });
+}
+
+/* Operations with preconditions, memory and structure. False: the row's kinds are all there is to it. */
+static bool random_special(struct generator *g, enum ir_op op)
+{
+	static const float constants[] = { 0.0f,       -0.0f,    1.0f, -1.5f,           0x1p-149f,
+		                           -0x1p-130f, 65504.0f, 0.1f, __builtin_inff() };
+	struct ir *b = g->ir;
+
+	switch (op) {
+	case IR_fconst:
+		random_result_f(g, ir_fconst(b, constants[random_below(g, sizeof constants / sizeof *constants)]));
+		return true;
+	case IR_f2i:
+		random_result_i(g, ir_f2i(b, random_below(g, 2) ? random_tame_f(g)
+		                                                : ir_fmul(b, random_tame_f(g), ir_fconst(b, 1024.0f))));
+		return true;
+	case IR_ibits: random_result_i(g, ir_ibits(b, random_tame_f(g))); return true;
+	case IR_dot4:
+		random_result_i(g, ir_dot4(b, random_any_i(g), ir_ior(b, random_any_i(g), ir_iconst(b, 0x01010101)),
+		                           random_any_i(g)));
+		return true;
+	case IR_dot2b:
+		random_result_i(g, ir_dot2b(b, ir_iand(b, random_any_i(g), ir_iconst(b, 0x7f7f7f7f)), random_any_i(g)));
+		return true;
+	case IR_ilut16:
+		random_result_i(g, ir_ilut16(b, ir_iand(b, random_any_i(g), ir_iconst(b, 0x0f0f0f0f)),
+		                             random_below(g, LANES_TABLES)));
+		return true;
+	case IR_iconst:
+		random_result_i(g, ir_iconst(b, (int32_t)random_next(&g->state) >> random_below(g, 32)));
+		return true;
+	case IR_ishl:
+	case IR_ishr:
+	case IR_isar:
+	case IR_irotl:
+		random_result_i(g, (ir_i){ ir_emit(b, op, 0, random_any_i(g).r, 0, 0, random_below(g, 32)) });
+		return true;
+	case IR_ishlv:
+	case IR_ishrv: /* counts of 32 and more are defined, but small ones say more */
+		random_result_i(g, (ir_i){ ir_emit(b, op, 0, random_any_i(g).r,
+		                                   random_below(g, 2) ? random_any_i(g).r
+		                                                      : ir_iand(b, random_any_i(g), ir_iconst(b, 63)).r,
+		                                   0, 0) });
+		return true;
+	case IR_fxor:
+		random_result_f(g, ir_fxor(b, any_f(g),
+		                           (int64_t)(g->ir->lanes >> 1) >> random_below(g, g->ir->lanes == 8    ? 3
+		                                                                           : g->ir->lanes == 16 ? 4
+		                                                                                                : 5)));
+		return true;
+	case IR_fhalf: random_result_f(g, ir_fhalf(b, random_any_i(g), random_below(g, 2))); return true;
+	case IR_aload: random_pointer(g); return true;
+	case IR_begin:
+	case IR_end:
+	case IR_wave: random_result_s(g, (ir_s){ ir_emit(b, op, 0, 0, 0, 0, 0) }); return true;
+	case IR_arg: return true; /* aload uses it; the slots' addresses are no one's data */
+	default: return random_structure(g, op);
+	}
+}
+
 static uint16_t operand(struct generator *g, uint8_t kind)
 {
-	return kind == IR_KIND__ ? 0 : pick(g, kind, false, false)->r;
+	return kind == IR_KIND__ ? 0 : random_pick(g, kind, false, false)->r;
 }
 
 static void random_instruction(struct generator *g)
 {
-	const enum ir_op op = below(g, IR_barrier + 1); /* matrices, which not all targets have, come behind */
+	const enum ir_op op = random_below(g, IR_barrier + 1); /* matrices, which not all targets have, come behind */
 	const struct ir_facts *facts = &ir_facts[op];
 	uint16_t a, b, c, r;
 
@@ -411,9 +273,9 @@ static void random_instruction(struct generator *g)
 	c = operand(g, facts->c);
 	r = ir_emit(g->ir, op, 0, a, b, c, 0);
 	if (facts->dst == IR_KIND_F)
-		result_f(g, (ir_f){ r });
+		random_result_f(g, (ir_f){ r });
 	else if (facts->dst == IR_KIND_M)
-		keep(g, (struct value){ .r = r, .kind = IR_KIND_M, .tame = true });
+		random_keep(g, (struct value){ .r = r, .kind = IR_KIND_M, .tame = true });
 	else
 		result(g, facts->dst, r, true);
 }
@@ -429,18 +291,19 @@ static void random_begin(struct generator *g)
 	g->out = ir_aload(b, arg, 8);
 	g->low = ir_fconst(b, -0x1p20f);
 	g->high = ir_fconst(b, 0x1p20f);
-	keep(g, (struct value){ in.r, IR_KIND_A, true, false, REGION_IN, RANDOM_IR_IN_BYTES, 0, 0 });
-	keep(g, (struct value){ g->out.r, IR_KIND_A, true, false, REGION_OUT, RANDOM_IR_OUT_BYTES, 0, 0 });
+	random_keep(g, (struct value){ in.r, IR_KIND_A, true, false, REGION_IN, RANDOM_IR_IN_BYTES, 0, 0 });
+	random_keep(g, (struct value){ g->out.r, IR_KIND_A, true, false, REGION_OUT, RANDOM_IR_OUT_BYTES, 0, 0 });
 	f = ir_fmin(b, ir_fmax(b, ir_fload(b, in, 0, 0), g->low), g->high);
 	i = ir_iload(b, in, 2048);
-	keep(g, (struct value){ .r = f.r, .kind = IR_KIND_F, .tame = true });
-	keep(g, (struct value){ .r = i.r, .kind = IR_KIND_I, .tame = true });
-	keep(g, (struct value){ .r = ir_igt(b, i, ir_ilane(b)).r, .kind = IR_KIND_M, .tame = true });
-	keep(g,
-	     (struct value){ .r = ir_sandi(b, ir_sload64(b, arg, 24), 0x7fffffff).r, .kind = IR_KIND_S, .tame = true });
-	keep(g, (struct value){ .r = ir_var_f(b, f).r, .kind = IR_KIND_F, .tame = true, .var = true });
-	keep(g, (struct value){ .r = ir_var_i(b, i).r, .kind = IR_KIND_I, .tame = true, .var = true });
-	keep(g, (struct value){ .r = ir_var_s(b, ir_begin(b)).r, .kind = IR_KIND_S, .tame = true, .var = true });
+	random_keep(g, (struct value){ .r = f.r, .kind = IR_KIND_F, .tame = true });
+	random_keep(g, (struct value){ .r = i.r, .kind = IR_KIND_I, .tame = true });
+	random_keep(g, (struct value){ .r = ir_igt(b, i, ir_ilane(b)).r, .kind = IR_KIND_M, .tame = true });
+	random_keep(g,
+	            (struct value){
+			    .r = ir_sandi(b, ir_sload64(b, arg, 24), 0x7fffffff).r, .kind = IR_KIND_S, .tame = true });
+	random_keep(g, (struct value){ .r = ir_var_f(b, f).r, .kind = IR_KIND_F, .tame = true, .var = true });
+	random_keep(g, (struct value){ .r = ir_var_i(b, i).r, .kind = IR_KIND_I, .tame = true, .var = true });
+	random_keep(g, (struct value){ .r = ir_var_s(b, ir_begin(b)).r, .kind = IR_KIND_S, .tame = true, .var = true });
 }
 
 /* Makes values visible: every variable, and as many others as fit the front of the output. */
@@ -456,7 +319,7 @@ static void random_end(struct generator *g)
 		const struct value v = g->pool[k];
 		ir_f seen = { v.r };
 
-		if (v.kind == IR_KIND_A || (v.kind == IR_KIND_F && !v.tame) || (!v.var && below(g, 3) == 0))
+		if (v.kind == IR_KIND_A || (v.kind == IR_KIND_F && !v.tame) || (!v.var && random_below(g, 3) == 0))
 			continue;
 		if (v.kind == IR_KIND_I)
 			seen = ir_fbits(b, (ir_i){ v.r });

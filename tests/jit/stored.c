@@ -20,6 +20,7 @@ static char base[] = "/tmp/t_stored-XXXXXX";
 
 int stored_make_base(void **unused)
 {
+	strcpy(base + strlen(base) - 6, "XXXXXX");
 	/* others may pass through: some tests give up their rights */
 	return mkdtemp(base) && chmod(base, 0755) == 0 ? 0 : -1;
 }

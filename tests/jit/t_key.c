@@ -239,19 +239,9 @@ static void test_differences(void **unused)
 	assert_memory_equal(text, "code generator is 0000000000000001, not ", 40);
 }
 
-/* A CPU with everything but tiles, less one thing at a time: what runs, what is best, and which sentence says why
- * not. */
 static void test_targets(void **unused)
 {
-	const uint32_t avx = 1u << 28, fma = 1u << 12, f16c = 1u << 29, osxsave = 1u << 27, avx2 = 1u << 5;
-	const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, vnni = 1u << 11, avx_vnni = 1u << 4;
-	const struct target_cpu whole = { .leaf1_ecx = avx | fma | f16c | osxsave,
-		                          .leaf7_ebx = avx2 | f | dq | bw | vl,
-		                          .leaf7_ecx = vnni,
-		                          .leaf7_1_eax = avx_vnni,
-		                          .xcr0 = 0xe7 };
 	char names[256], three[8];
-	struct error err = { 0 };
 
 	assert_null(target_find("none"));
 	assert_null(target_find("avx"));
@@ -265,6 +255,21 @@ static void test_targets(void **unused)
 		if (i != TARGET_NONE)
 			assert_ptr_equal(target_find(target_table[i].name), &target_table[i]);
 	}
+}
+
+/* A CPU with everything but tiles, less one thing at a time: what runs, what is best, and which sentence says why
+ * not. */
+static void test_cpus(void **unused)
+{
+	const uint32_t avx = 1u << 28, fma = 1u << 12, f16c = 1u << 29, osxsave = 1u << 27, avx2 = 1u << 5;
+	const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, vnni = 1u << 11, avx_vnni = 1u << 4;
+	const struct target_cpu whole = { .leaf1_ecx = avx | fma | f16c | osxsave,
+		                          .leaf7_ebx = avx2 | f | dq | bw | vl,
+		                          .leaf7_ecx = vnni,
+		                          .leaf7_1_eax = avx_vnni,
+		                          .xcr0 = 0xe7 };
+	struct error err = { 0 };
+
 	const struct {
 		uint32_t leaf1, leaf7b, leaf7c, leaf71;
 		uint64_t xcr0;
@@ -413,11 +418,17 @@ static void test_codegen_id(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),           cmocka_unit_test(test_documented_form),
-		cmocka_unit_test(test_longest_text_fits),    cmocka_unit_test(test_what_is_not_a_key),
-		cmocka_unit_test(test_hash_of_stored_files), cmocka_unit_test(test_every_byte_counts),
-		cmocka_unit_test(test_differences),          cmocka_unit_test(test_targets),
-		cmocka_unit_test(test_targets_with_tiles),   cmocka_unit_test(test_codegen_id),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_documented_form),
+		cmocka_unit_test(test_longest_text_fits),
+		cmocka_unit_test(test_what_is_not_a_key),
+		cmocka_unit_test(test_hash_of_stored_files),
+		cmocka_unit_test(test_every_byte_counts),
+		cmocka_unit_test(test_differences),
+		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_cpus),
+		cmocka_unit_test(test_targets_with_tiles),
+		cmocka_unit_test(test_codegen_id),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,28 +16,22 @@
 #include <string.h>
 
 #include "jit/compile.h"
-#include "jit/ir/interp.h"
 #include "jit/ir/ir_build.h"
 #include "jit/ir/lanes.h"
 #include "jit/target.h"
 #include "tests/jit/op_kernels.h"
 #include "tests/jit/rdna_call.h"
+#include "tests/jit/rdna_sweep_tests.h"
 
 /* The generation under test: every test runs once for each. */
-static enum rdna_gen gen;
+enum rdna_gen card_gen;
 
-enum { V = 128 /* bytes of a vector */, WAVES = 8 };
-
-/* Whether NaNs of different bits count as the same: their signs and payloads are the hardware's business where
- * arithmetic makes them. */
-enum nans { NANS_EXACT, NANS_ALIKE };
-
-static bool compile(struct object *o, const struct ir *ir, const struct compile_options *opt, struct error *err)
+bool compile_card(struct object *o, const struct ir *ir, const struct compile_options *opt, struct error *err)
 {
 	struct compile_options all = opt ? *opt : (struct compile_options){ 0 };
 
 	all.verify_passes = true;
-	return compile_ir(o, ir, target_find(rdna_call_targets[gen]), &all, NULL, err);
+	return compile_ir(o, ir, target_find(rdna_call_targets[card_gen]), &all, NULL, err);
 }
 
 static void show(const struct ir *ir, const struct compile_options *opt)
@@ -47,7 +41,7 @@ static void show(const struct ir *ir, const struct compile_options *opt)
 	struct error err;
 	ir_print(ir, stderr);
 	again.dump_asm = stderr;
-	if (getenv("JITRUN_SHOW") && compile(&o, ir, &again, &err))
+	if (getenv("JITRUN_SHOW") && compile_card(&o, ir, &again, &err))
 		object_free(&o);
 }
 
@@ -56,7 +50,7 @@ static void call(const struct ir *ir, const struct object *o, struct random_ir_b
 {
 	const struct rdna_call c = {
 		.object = o,
-		.gen = gen,
+		.gen = card_gen,
 		.waves = ir->cooperative ? ir->waves : 1,
 		.arg = b->arg,
 		.n_args = 4,
@@ -69,16 +63,9 @@ static void call(const struct ir *ir, const struct object *o, struct random_ir_b
 	struct error err = { 0 };
 	if (!rdna_call(&c, sim, &err)) {
 		show(ir, NULL);
-		fail_msg("%s: %s", rdna_call_targets[gen], err.text);
+		fail_msg("%s: %s", rdna_call_targets[card_gen], err.text);
 	}
 }
-
-static const struct sim_options modes[] = {
-	{ .memory = SIM_MEMORY_NOW },
-	{ .memory = SIM_MEMORY_AT_WAIT, .perturb = 1 },
-	{ .memory = SIM_MEMORY_RANDOM, .seed = 1, .perturb = 77 },
-};
-enum { MODES = sizeof modes / sizeof *modes };
 
 static void compare(const struct ir *ir, const struct random_ir_buffers *want, const struct random_ir_buffers *got,
                     enum nans nans, const char *what)
@@ -90,20 +77,19 @@ static void compare(const struct ir *ir, const struct random_ir_buffers *want, c
 		if (w == g || (nans == NANS_ALIKE && op_is_nan(w) && op_is_nan(g)))
 			continue;
 		show(ir, NULL);
-		fail_msg("%s, %s: output word %zu is %08x, the interpreter says %08x", rdna_call_targets[gen], what,
-		         k / 4, g, w);
+		fail_msg("%s, %s: output word %zu is %08x, the interpreter says %08x", rdna_call_targets[card_gen],
+		         what, k / 4, g, w);
 	}
 }
 
-/* Interpreter and generated code on the same buffers, in modes first..last-1. */
-static void check_modes(const struct ir *ir, const struct compile_options *opt, const void *in, size_t in_bytes,
-                        uint64_t seed, int64_t begin, int64_t end, enum nans nans, unsigned first, unsigned last)
+void check_modes(const struct ir *ir, const struct compile_options *opt, const void *in, size_t in_bytes, uint64_t seed,
+                 int64_t begin, int64_t end, enum nans nans, unsigned first, unsigned last)
 {
 	struct object o;
 	struct error err = { 0 };
-	if (!compile(&o, ir, opt, &err)) {
+	if (!compile_card(&o, ir, opt, &err)) {
 		ir_print(ir, stderr);
-		fail_msg("%s: %s", rdna_call_targets[gen], err.text);
+		fail_msg("%s: %s", rdna_call_targets[card_gen], err.text);
 	}
 	struct random_ir_buffers *want = random_ir_buffers_new(seed);
 	memcpy(want->in, in, in_bytes);
@@ -124,7 +110,7 @@ static void check(const struct ir *ir, const void *in, size_t in_bytes, int64_t 
 	check_modes(ir, NULL, in, in_bytes, 1, begin, end, nans, 0, MODES);
 }
 
-static void begin_ir(struct ir *b)
+void begin_ir(struct ir *b)
 {
 	ir_init(b, 32);
 	b->waves = WAVES;
@@ -163,14 +149,17 @@ static void check_vector_op(enum ir_op op, int64_t imm)
 
 static void test_vector_ops(void **state) { op_each_vector(32, check_vector_op); }
 
-/* Two operations that one instruction does, signs that become modifiers, halves that sums of products widen. */
-static void build_pairs(struct ir *b)
+struct pairs {
+	ir_a in, out;
+	ir_i x, y, z, u, mask;
+	ir_f p, q, acc;
+};
+
+/* Returns how many vectors are stored. */
+static unsigned integer_pairs(struct ir *b, const struct pairs *v)
 {
-	begin_ir(b);
-	ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);
-	ir_i x = ir_iload(b, in, 0), y = ir_iload(b, in, 1284), z = ir_iload(b, in, 2568), u = ir_ibcast(b, in, 40),
-	     mask = ir_iconst(b, 0x10f0f0f0);
-	ir_f p = ir_fload(b, in, 0, 0), q = ir_fload(b, in, 1280, 0), acc = ir_var_f(b, q);
+	ir_a in = v->in;
+	ir_i x = v->x, y = v->y, z = v->z, u = v->u, mask = v->mask;
 	ir_i r[] = {
 		ir_iadd(b, ir_ishl(b, x, 3), y),
 		ir_iadd(b, y, ir_ishl(b, x, 31)),
@@ -203,7 +192,15 @@ static void build_pairs(struct ir *b)
 	};
 	unsigned n = sizeof r / sizeof *r;
 	for (unsigned k = 0; k < n; k++)
-		ir_fstore(b, out, ir_fbits(b, r[k]), (int32_t)k * V, 0);
+		ir_fstore(b, v->out, ir_fbits(b, r[k]), (int32_t)k * V, 0);
+	return n;
+}
+
+static void float_pairs(struct ir *b, const struct pairs *v, unsigned n)
+{
+	ir_a in = v->in;
+	ir_i x = v->x, y = v->y, u = v->u;
+	ir_f p = v->p, q = v->q, acc = v->acc;
 	ir_f minus = ir_fneg(b, p), size = ir_fabs(b, p), both = ir_fneg(b, ir_fabs(b, q)),
 	     twice = ir_fneg(b, ir_fneg(b, p)), kept = ir_fneg(b, p);
 	ir_set_f(b, acc, ir_ffma(b, minus, size, acc));
@@ -227,7 +224,21 @@ static void build_pairs(struct ir *b)
 		ir_ffma(b, p, ir_fbcast(b, in, 40), ir_fhalf(b, u, 1)),
 	};
 	for (unsigned k = 0; k < sizeof f / sizeof *f; k++)
-		ir_fstore(b, out, f[k], (int32_t)(n + k) * V, 0);
+		ir_fstore(b, v->out, f[k], (int32_t)(n + k) * V, 0);
+}
+
+/* Two operations that one instruction does, signs that become modifiers, halves that sums of products widen. */
+static void build_pairs(struct ir *b)
+{
+	struct pairs v;
+
+	begin_ir(b);
+	ir_a arg = ir_arg(b);
+	v.in = ir_aload(b, arg, 0), v.out = ir_aload(b, arg, 8);
+	v.x = ir_iload(b, v.in, 0), v.y = ir_iload(b, v.in, 1284), v.z = ir_iload(b, v.in, 2568);
+	v.u = ir_ibcast(b, v.in, 40), v.mask = ir_iconst(b, 0x10f0f0f0);
+	v.p = ir_fload(b, v.in, 0, 0), v.q = ir_fload(b, v.in, 1280, 0), v.acc = ir_var_f(b, v.q);
+	float_pairs(b, &v, integer_pairs(b, &v));
 }
 
 static void test_pairs(void **state)
@@ -244,170 +255,6 @@ static void test_pairs(void **state)
 	build_pairs(&b);
 	check(&b, in, sizeof in, 0, 1, NANS_ALIKE);
 	ir_free(&b);
-}
-
-/* --- division, roots, conversions: many values through one kernel */
-
-/* Elements of a sweep through random floats; JITRUN_SWEEP: more of them. */
-static size_t sweep_size(void)
-{
-	const char *more = getenv("JITRUN_SWEEP");
-	return more ? strtoul(more, NULL, 10) / 32 * 32 : 1 << 14;
-}
-
-/* Where an f32 or f16 from a, and b, goes for each of n elements, 32 at a time. */
-static void sweep(struct ir *b, enum ir_op op)
-{
-	begin_ir(b);
-	ir_a arg = ir_arg(b), x = ir_var_a(b, ir_aload(b, arg, 0)), y = ir_var_a(b, ir_aload(b, arg, 8)),
-	     out = ir_var_a(b, ir_aload(b, arg, 16));
-	ir_loop(b, ir_end(b));
-	if (op == IR_fload_h)
-		ir_fstore(b, out, ir_fload_h(b, x, 0), 0, 0);
-	else if (op == IR_fhalf)
-		ir_fstore(b, out, ir_fhalf(b, ir_ishl(b, ir_iload_u16(b, x, 0), 16), 1), 0, 0);
-	else if (op == IR_fstore_h)
-		ir_fstore_h(b, out, ir_fload(b, x, 0, 0), 0, 0);
-	else if (op == IR_fsqrt)
-		ir_fstore(b, out, ir_fsqrt(b, ir_fload(b, x, 0, 0)), 0, 0);
-	else
-		ir_fstore(b, out, ir_fdiv(b, ir_fload(b, x, 0, 0), ir_fload(b, y, 0, 0)), 0, 0);
-	ir_set_a(b, x, ir_aaddi(b, x, op == IR_fload_h || op == IR_fhalf ? 64 : V));
-	ir_set_a(b, y, ir_aaddi(b, y, V));
-	ir_set_a(b, out, ir_aaddi(b, out, op == IR_fstore_h ? 64 : V));
-	ir_endloop(b);
-}
-
-static void check_sweep(enum ir_op op, void *x, void *y, size_t n, enum nans nans)
-{
-	struct ir b;
-	struct object o;
-	struct error err = { 0 };
-	uint32_t *want = calloc(n, 4), *got = calloc(n, 4);
-	assert_true(want && got);
-	uint64_t arg[3] = { (uintptr_t)x, (uintptr_t)y, (uintptr_t)want };
-	sweep(&b, op);
-	if (!compile(&o, &b, NULL, &err))
-		fail_msg("%s", err.text);
-	ir_interp(&b, arg, 0, (int64_t)n / 32);
-	arg[2] = (uintptr_t)got;
-	const struct rdna_call c = {
-		.object = &o,
-		.gen = gen,
-		.arg = arg,
-		.n_args = 3,
-		.end = (int64_t)n / 32,
-		.memory = { { x, n * (op == IR_fload_h || op == IR_fhalf ? 2 : 4), false },
-		            { got, n * 4, true },
-		            { y != x ? y : NULL, n * 4, false } }
-	};
-	for (unsigned m = 1; m < MODES; m++) {
-		memset(got, 0, n * 4);
-		if (!rdna_call(&c, &modes[m], &err))
-			fail_msg("%s: %s", rdna_call_targets[gen], err.text);
-		for (size_t k = 0; k < n; k++)
-			if (want[k] != got[k] && !(nans == NANS_ALIKE && op_is_nan(want[k]) && op_is_nan(got[k])))
-				fail_msg("%s, %s of element %zu (%08x, %08x) is %08x, expected %08x",
-				         rdna_call_targets[gen], ir_facts[op].name, k,
-				         op == IR_fload_h || op == IR_fhalf ? ((uint16_t *)x)[k] : ((uint32_t *)x)[k],
-				         op == IR_fdiv ? ((uint32_t *)y)[k] : 0, got[k], want[k]);
-	}
-	object_free(&o);
-	ir_free(&b);
-	free(want);
-	free(got);
-}
-
-static void test_halves(void **state)
-{
-	uint16_t *h = malloc(65536 * 2);
-	for (unsigned k = 0; k < 65536; k++)
-		h[k] = (uint16_t)k;
-	check_sweep(IR_fload_h, h, h, 65536, NANS_ALIKE);
-	check_sweep(IR_fhalf, h, h, 65536, NANS_ALIKE);
-	free(h);
-	uint32_t *f = malloc(4 * 65536);
-	for (unsigned k = 0; k < 65536;
-	     k++) /* every half's neighbourhood: on it, on the middle to the next, beside these */
-		f[k] = f32_bits(f16_f32((uint16_t)(k * 11))) +
-		       (k % 7 == 0   ? 0
-		        : k % 7 == 1 ? 0x1000
-		        : k % 7 == 2 ? 0xfff
-		        : k % 7 == 3 ? 0x1001
-		                     : k * 40503u >> 3 & 0x1fff);
-	for (unsigned k = 0; k < 65536; k++) /* the NaN of a negative sign and no payload: see nans */
-		f[k] &= op_is_nan(f[k]) ? 0x7fffffff : UINT32_MAX;
-	check_sweep(IR_fstore_h, f, f, 65536, NANS_EXACT);
-	free(f);
-}
-
-static uint32_t next_random(uint64_t *state)
-{
-	*state = *state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(*state >> 32) ^ (uint32_t)(*state >> 15);
-}
-
-/* Floats of every size: random bits, edges, quotients that are nearly representable, squares and their neighbours. */
-static void test_division_and_roots(void **state)
-{
-	size_t n = sweep_size();
-	uint32_t *x = malloc(4 * n), *y = malloc(4 * n);
-	uint64_t seed = 99 + n;
-	for (size_t k = 0; k < n; k++) {
-		x[k] = next_random(&seed);
-		y[k] = next_random(&seed);
-		if (k % 8 == 1)
-			x[k] = op_edges[k / 8 % OP_EDGES];
-		if (k % 8 == 2)
-			y[k] = op_edges[k / 8 % OP_EDGES];
-		if (k % 8 == 3) /* both small */
-			x[k] &= 0x80ffffff, y[k] &= 0x81ffffff;
-		if (k % 8 == 4) /* both large */
-			x[k] |= 0x7e000000, y[k] |= 0x7d000000;
-		if (k % 8 == 5) /* x is a product, so that the quotient is near a float */
-			x[k] = f32_bits(
-				bits_f32((y[k] & 0x807fffff) | 0x3f000000) * bits_f32((x[k] & 0x7fffff) | 0x3f800000)),
-			y[k] = (y[k] & 0x807fffff) | 0x3f000000;
-		if (k % 8 == 6)
-			x[k] = op_edges[k / 8 % OP_EDGES], y[k] = op_edges[k / 256 % OP_EDGES];
-		if (k % 8 == 7) /* quotients among the denormals */
-			x[k] = (x[k] & 0x807fffff) | 0x08000000,
-			y[k] = (y[k] & 0x807fffff) | (0x40000000 + ((uint32_t)k << 20 & 0x0f800000));
-		if (k % 16 == 0) /* divisors whose inverses are hardest */
-			y[k] |= k % 32 ? 0x7fffff : 0x7ffffe;
-		if (k % 64 == 32)
-			x[k] &= 0xff80000f;
-	}
-	check_sweep(IR_fdiv, x, y, n, NANS_ALIKE);
-	for (size_t k = 0; k < n; k += 2) {
-		float root = bits_f32((x[k] & 0x7fffff) | ((x[k] >> 23 & 127) + 64) << 23);
-		x[k] = k % 4 ? x[k] & 0x7fffffff : f32_bits(root * root) + (uint32_t)(k >> 2) % 3 - 1;
-	}
-	check_sweep(IR_fsqrt, x, x, n, NANS_ALIKE);
-	free(x);
-	free(y);
-}
-
-/* --- scalars */
-
-static void check_scalar(const struct ir *ir, const void *in, size_t in_bytes, unsigned turn)
-{
-	check_modes(ir, NULL, in, in_bytes, 1, 0, 1, NANS_EXACT, 1, 2);
-}
-
-static void test_scalar_ops(void **state) { op_each_scalar(begin_ir, check_scalar); }
-
-/* Every quotient is right near its steps, for divisors of every size. */
-static void test_scalar_division(void **state)
-{
-	for (int64_t d = 1; d < INT32_MAX; d = d < 40 ? d + 1 : d * 3 + 1) {
-		struct ir b;
-		uint64_t in[OP_DIVIDENDS];
-		begin_ir(&b);
-		op_build_division(&b, d, in);
-		check_modes(&b, NULL, in, sizeof in, 1, 0, 1, NANS_EXACT, 1, 2);
-		ir_free(&b);
-	}
 }
 
 /* --- memory */
@@ -600,7 +447,7 @@ static void test_random(void **state)
 		struct compile_options opt = { .seed = seed % 3 ? 0 : (uint32_t)seed,
 			                       .skip = (uint32_t)(seed % 5 ? 0 : seed & 15) };
 		random_ir(&ir, 32, seed, seed % 7 == 0 ? 600 : 30 + (unsigned)(seed % 11) * 25);
-		if (!compile(&o, &ir, &opt, &err)) {
+		if (!compile_card(&o, &ir, &opt, &err)) {
 			if (err.code != ERROR_UNSUPPORTED)
 				fail_msg("seed %llu: %s", (unsigned long long)seed, err.text);
 			refused++;
@@ -620,15 +467,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vector_ops),  cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_halves),      cmocka_unit_test(test_division_and_roots),
-		cmocka_unit_test(test_scalar_ops),  cmocka_unit_test(test_scalar_division),
 		cmocka_unit_test(test_lane_counts), cmocka_unit_test(test_loads),
 		cmocka_unit_test(test_groups),      cmocka_unit_test(test_names_of_variables),
 		cmocka_unit_test(test_loops),       cmocka_unit_test(test_waves),
 		cmocka_unit_test(test_random),
 	};
 	int failed = 0;
-	for (gen = 0; gen < RDNA_GEN_COUNT; gen++)
-		failed += cmocka_run_group_tests_name(rdna_call_targets[gen], tests, NULL, NULL);
+	for (card_gen = 0; card_gen < RDNA_GEN_COUNT; card_gen++) {
+		failed += cmocka_run_group_tests_name(rdna_call_targets[card_gen], tests, NULL, NULL);
+		failed += rdna_sweep_tests();
+	}
 	return failed;
 }

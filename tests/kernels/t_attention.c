@@ -4,110 +4,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "jit/ir/ir_build.h"
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain_attention.h"
 #include "tests/support/shared.h"
-
-struct shape {
-	unsigned kv_heads, group, dims;
-	enum dtype type; /* of the cache */
-};
-
-struct scene {
-	struct shape s;
-	unsigned heads, width, padded;
-	unsigned tile;                    /* columns that a unit does, 0: one */
-	struct plain_cache cache, pieces; /* the same numbers, where there are targets that lay them out by pieces */
-	uint64_t filled;                  /* positions from here on hold NaN bytes */
-	uint64_t seed;
-};
-
-static void open_scene(struct scene *c, struct shape s, uint64_t capacity)
-{
-	uint64_t chunk = s.kv_heads * plain_cache_row(s.type, s.dims) * 128 + 320; /* chunks need not touch */
-	size_t bytes = (capacity + 127) / 128 * chunk;
-	*c = (struct scene){ .s = s, .heads = s.kv_heads * s.group, .seed = s.dims + s.group };
-	c->width = c->heads * s.dims;
-	c->padded = (c->width + 31) / 32 * 32;
-	c->cache = (struct plain_cache){
-		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, false
-	};
-	c->pieces = c->cache;
-	if (template_kv_pieces(&target_table[TARGET_GFX1100], s.type, s.dims))
-		c->pieces = (struct plain_cache){
-			kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, true
-		};
-}
-
-static void close_scene(struct scene *c)
-{
-	if (c->pieces.pieces) {
-		free(c->pieces.k);
-		free(c->pieces.v);
-	}
-	free(c->cache.k);
-	free(c->cache.v);
-}
-
-static void store(const struct scene *c, unsigned head, uint64_t position, const float *key, const float *value)
-{
-	plain_store(&c->cache, head, position, key, value);
-	plain_store(&c->pieces, head, position, key, value);
-}
-
-static void fill(struct scene *c, uint64_t end)
-{
-	float k[256], v[256];
-	for (; c->filled < end; c->filled++)
-		for (unsigned h = 0; h < c->s.kv_heads; h++) {
-			for (unsigned i = 0; i < c->s.dims; i++) {
-				k[i] = kernel_random(&c->seed);
-				v[i] = kernel_random(&c->seed);
-			}
-			store(c, h, c->filled, k, v);
-		}
-}
-
-/* Queries of `columns` columns at pos0 on, and what plain loops make of them. */
-struct work {
-	unsigned columns;
-	uint64_t pos0, window;
-	float *q, *want;
-};
-
-static void make_work(struct work *w, struct scene *c, unsigned columns, uint64_t pos0, uint64_t window)
-{
-	size_t bytes = (size_t)c->padded * columns * 4;
-	*w = (struct work){ columns, pos0, window, kernel_buffer(bytes, 0), kernel_buffer(bytes, 0) };
-	fill(c, pos0 + columns);
-	for (unsigned i = 0; i < columns; i++) {
-		for (unsigned j = 0; j < c->width; j++)
-			w->q[i * c->padded + j] = kernel_random(&c->seed) * 0.25f;
-		plain_attention(w->want + i * c->padded, w->q + i * c->padded, &c->cache, c->heads, pos0 + i, window);
-	}
-}
-
-static void drop_work(struct work *w)
-{
-	free(w->q);
-	free(w->want);
-}
-
-static struct key scene_key(const struct scene *c, bool window)
-{
-	return (struct key){ .kind = KEY_ATTENTION,
-		             .heads = c->heads,
-		             .kv_heads = c->s.kv_heads,
-		             .head_dim = c->s.dims,
-		             .tile_n = c->tile,
-		             .kv = (uint8_t)(c->s.type + 1),
-		             .flags = window ? KEY_WINDOW : 0 };
-}
+#include "tests/kernels/attention_check.h"
 
 /* cut: units are done as cut..end, then 0..cut. */
 static void check(const struct scene *c, const struct work *w, const struct kernel *k, const struct kernel_way *way,
@@ -412,13 +315,13 @@ static void test_wide_scores(void **state)
 	(void)state;
 
 	open_scene(&c, (struct shape){ 1, 2, 32, DTYPE_F32 }, 512);
-	fill(&c, 500);
+	fill_columns(&c, 500);
 	for (uint64_t p = 0; p < 500; p++) {
 		float key[32] = { 0 }, value[32];
 		key[0] = p == 200 ? 150.0f : p == 450 ? 145.0f : p < 128 ? -90.0f : (float)(p % 7);
 		for (unsigned i = 0; i < 32; i++)
 			value[i] = kernel_random(&c.seed);
-		store(&c, 0, p, key, value);
+		store_cache(&c, 0, p, key, value);
 	}
 	open_ways(k, &c, false);
 	for (uint64_t p = 100; p < 500; p += 57) {
@@ -433,185 +336,7 @@ static void test_wide_scores(void **state)
 	close_scene(&c);
 }
 
-/* The shapes of real models keep every value of their inner loops in registers. */
-static void test_no_spills(void **state)
-{
-	static const struct shape shapes[] = {
-		{ 3, 3, 64, DTYPE_F16 },  { 8, 4, 64, DTYPE_F16 },  { 8, 4, 128, DTYPE_F16 }, { 8, 2, 128, DTYPE_F16 },
-		{ 2, 7, 64, DTYPE_F16 },  { 4, 7, 128, DTYPE_F16 }, { 4, 8, 64, DTYPE_F16 },  { 32, 1, 128, DTYPE_F16 },
-		{ 32, 1, 96, DTYPE_F16 }, { 32, 1, 80, DTYPE_F16 }, { 16, 1, 64, DTYPE_F16 }, { 2, 6, 128, DTYPE_F16 },
-		{ 8, 5, 128, DTYPE_F16 }, { 1, 4, 256, DTYPE_F16 }, { 8, 4, 128, DTYPE_F32 }, { 3, 3, 64, DTYPE_F32 },
-	};
-	const struct kernel_way *way;
-	unsigned ways = kernel_ways(&way);
-	(void)state;
-
-	for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-		for (unsigned w = 0; w < 8 * ways; w++) {
-			struct scene c = { .s = shapes[i], .heads = shapes[i].kv_heads * shapes[i].group };
-			if (w & 4)
-				c.s.type = DTYPE_Q8_0;
-			if (w & 2)
-				c.tile = template_attention_tile_n(&way[w / 8].target, c.heads, c.s.kv_heads, c.s.dims,
-				                                   240);
-			struct key key = scene_key(&c, w & 1);
-			struct kernel k;
-			char text[KEY_TEXT_MAX];
-			if (!way[w / 8].native)
-				continue;
-			kernel_open(&k, &way[w / 8], &key);
-			if (k.stats.spills_in_inner_loops)
-				fail_msg("%s: %u spills in inner loops", key_text(&key, text, sizeof text),
-				         k.stats.spills_in_inner_loops);
-			kernel_close(&k);
-		}
-}
-
 /* ---- what memory is asked for ahead */
-
-enum { LINE = 64 };
-
-/* Keys, values, and for each level of the cache what of them was asked for: all at the same distance from each other,
- * with room between. */
-struct asked {
-	uint8_t *memory;
-	size_t apart;
-};
-
-/* Asking leaves a mark where the level's copy has the line. */
-static void mark_what_is_asked(struct ir *ir, ir_f mark, size_t apart)
-{
-	for (size_t i = 0; i < ir->n_ins; i++) {
-		struct ir_ins *ins = &ir->ins[i];
-		if (ins->op != IR_prefetch && ins->op != IR_prefetch2)
-			continue;
-		ins->imm += (int64_t)(ins->op == IR_prefetch ? 2 : 4) * (int64_t)apart;
-		ins->op = IR_fstore1;
-		ins->b = mark.r;
-	}
-}
-
-static bool marked(const struct asked *a, unsigned level, size_t line)
-{
-	const uint8_t *at = a->memory + 2 * level * a->apart + line * LINE;
-	for (unsigned i = 0; i < LINE; i++)
-		if (at[i])
-			return true;
-	return false;
-}
-
-/* Bytes of keys (0) or values (1) that are read but not asked for into this level, and the other way round. */
-struct unlike {
-	size_t missing, idle;
-};
-
-static struct unlike compare_asked(const struct asked *a, const struct plain_cache *cache, unsigned level,
-                                   unsigned what, unsigned first, unsigned end, uint64_t positions)
-{
-	struct unlike u = { 0 };
-	size_t row = plain_cache_row(cache->type, cache->dims), head = 128 * row;
-
-	for (size_t line = 0; line < a->apart / LINE; line++) {
-		uint64_t chunk = line * LINE / cache->chunk_bytes, at = line * LINE % cache->chunk_bytes,
-			 left = positions - chunk * 128;
-		uint64_t seen = positions <= chunk * 128 ? 0 : left > 128 ? 128 : what ? left : (left + 31) / 32 * 32;
-		bool reads = at / head >= first && at / head < end && at % head < seen * row,
-		     asks = marked(a, level, what * a->apart / LINE + line);
-		u.missing += reads && !asks ? LINE : 0;
-		u.idle += asks && !reads ? LINE : 0;
-	}
-	return u;
-}
-
-/* Marks of one launch of units first..end - 1, of one column that sees so many positions. */
-static struct asked ask(struct scene *c, enum target_id target, unsigned first, unsigned end, uint64_t positions)
-{
-	struct work w;
-	struct ir ir;
-	struct error err = { 0 };
-	struct key key = scene_key(c, false);
-	size_t bytes = (positions + 127) / 128 * c->cache.chunk_bytes;
-	struct asked a = { .apart = (bytes + 2 * c->cache.chunk_bytes) / LINE * LINE };
-
-	make_work(&w, c, 1, positions - 1, 0);
-	key.target = (uint8_t)target;
-	ir_init(&ir, target_table[target].lanes);
-	ir_f mark = ir_fconst(&ir, 1.0f);
-	if (!template_build(&ir, &key, &target_table[target], &err))
-		fail_msg("%s", err.text);
-	mark_what_is_asked(&ir, mark, a.apart);
-	a.memory = kernel_buffer(6 * a.apart, 0);
-	memcpy(a.memory, c->cache.k, bytes);
-	memcpy(a.memory + a.apart, c->cache.v, bytes);
-	float *out = kernel_buffer((size_t)c->padded * 4, 0);
-	uint64_t arg[ATTENTION_ARGS] = {
-		[ATTENTION_Q] = (uintptr_t)w.q,
-		[ATTENTION_KCACHE] = (uintptr_t)a.memory,
-		[ATTENTION_VCACHE] = (uintptr_t)(a.memory + a.apart),
-		[ATTENTION_OUT] = (uintptr_t)out,
-		[ATTENTION_POS0] = w.pos0,
-		[ATTENTION_CHUNK_BYTES] = c->cache.chunk_bytes,
-		[ATTENTION_COLUMNS] = 1
-	};
-	ir_interp(&ir, arg, first, end);
-	free(out);
-	ir_free(&ir);
-	drop_work(&w);
-	return a;
-}
-
-/* streams: each stream is asked for a little ahead of itself, with so many lanes; else a head's chunk ahead, keys and
- * values in turn. */
-struct asking {
-	struct shape s;
-	bool streams_8, streams_16;
-};
-
-/* Over whole chunks, what lies between reading and asking is all that is missing at the beginning, and as much is idle
- * at the end. In a chunk that is read in part it is that for a few heads. */
-static void check_asked(const struct asking *as, enum target_id id, unsigned first, unsigned end, uint64_t positions)
-{
-	const struct target *target = &target_table[id];
-	bool streams = target->lanes == 8 ? as->streams_8 : as->streams_16, whole = positions % 128 == 0;
-	struct scene c;
-	open_scene(&c, as->s, positions);
-	size_t head = 128 * plain_cache_row(as->s.type, as->s.dims),
-	       all = (end - first) * head * ((positions + 127) / 128),
-	       between[3] = { 0, streams ? 8 << 10 : head, 18 << 10 };
-	struct asked a = ask(&c, id, first, end, positions);
-
-	for (unsigned level = 1; level <= 2; level++)
-		for (unsigned what = 0; what < 2; what++) {
-			struct unlike u = compare_asked(&a, &c.cache, level, what, first, end, positions);
-			size_t most = whole ? between[level] : all / 8;
-			bool none = level == 2 && !(streams && target->prefetch_to_l2);
-			if (none ? u.idle || u.missing < all / 2 : u.missing > most || u.idle > most)
-				fail_msg("%s: attention of %u x %u heads of %u asks level %u for the %s of heads %u to "
-				         "%u too late or in vain: %zu bytes and %zu, expected at most %zu",
-				         target->name, as->s.kv_heads, as->s.group, as->s.dims, level,
-				         what ? "values" : "keys", first, end - 1, u.missing, u.idle, none ? 0 : most);
-		}
-	free(a.memory);
-	close_scene(&c);
-}
-
-static void test_asks(void **state)
-{
-	static const struct asking shapes[] = {
-		{ { 8, 2, 128, DTYPE_F16 }, false, true },  { { 8, 4, 64, DTYPE_F16 }, false, true },
-		{ { 8, 4, 128, DTYPE_F16 }, false, false }, { { 4, 1, 128, DTYPE_F16 }, false, true },
-		{ { 6, 2, 128, DTYPE_Q8_0 }, false, true }, { { 3, 1, 64, DTYPE_F32 }, true, true }
-	};
-	static const enum target_id targets[] = { TARGET_AVX2, TARGET_AVX512_VNNI, TARGET_AVX512_AMX };
-	(void)state;
-
-	for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-		for (unsigned t = 0; t < 3; t++) {
-			check_asked(&shapes[i], targets[t], 0, shapes[i].s.kv_heads, 5 * 128);
-			check_asked(&shapes[i], targets[t], 1, shapes[i].s.kv_heads - 1, 5 * 128);
-			check_asked(&shapes[i], targets[t], 1, shapes[i].s.kv_heads, 4 * 128 + 72);
-		}
-}
 
 static void test_refusals(void **state)
 {
@@ -642,7 +367,10 @@ int main(void)
 		cmocka_unit_test(test_head_dims),    cmocka_unit_test(test_groups), cmocka_unit_test(test_runs),
 		cmocka_unit_test(test_columns),      cmocka_unit_test(test_tiles),  cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_window_tiles), cmocka_unit_test(test_depth),  cmocka_unit_test(test_wide_scores),
-		cmocka_unit_test(test_no_spills),    cmocka_unit_test(test_asks),   cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_refusals),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	failed += attention_code_tests();
+	return failed;
 }

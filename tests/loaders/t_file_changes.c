@@ -5,11 +5,8 @@
  * the model any more gives the very weights; everything else gives the sentence that says so. Then at random moments,
  * by a process beside the jitrun program: it prints what it prints of the file as it was, or one sentence, and never
  * dies of a signal. JITRUN_PROGRAM names another program to try that on. */
-#include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,11 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include "loaders/model_load.h"
@@ -31,84 +24,7 @@
 #include "tests/support/shared.h"
 #include "tests/loaders/st_writer.h"
 #include "tests/runtime/tiny_model.h"
-
-static char dir[300]; /* fresh for each test */
-
-static int make_dir(void **state)
-{
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(dir, sizeof dir, "%s/jitrun-changes-XXXXXX", tmp ? tmp : "/tmp");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) { return remove(path); }
-
-static int remove_dir(void **state) { return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
-
-static const char *in_dir(const char *name)
-{
-	static char path[2][700];
-	static int turn;
-
-	snprintf(path[turn ^= 1], sizeof path[0], "%s/%s", dir, name);
-	return path[turn];
-}
-
-/* ---- what may happen to a file */
-
-enum change { NOTHING, CUT_HALF, CUT_ALL, CUT_ONE, LENGTHEN, OVERWRITE, TOUCH_ONE, REPLACE, REMOVE, CHANGES };
-static const char *const change_name[CHANGES] = {
-	"nothing",     "cut in half",    "cut to nothing", "cut by a byte", "lengthened",
-	"overwritten", "a byte written", "replaced",       "removed"
-};
-
-static void write_at(const char *path, off_t at, size_t n)
-{
-	static const char noise[4096] = { 1, 2, 3, -1, -1, -1 };
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	for (size_t k; fd >= 0 && n; n -= k, at += (off_t)k) {
-		k = n < sizeof noise ? n : sizeof noise;
-		if (pwrite(fd, noise, k, at) != (ssize_t)k)
-			abort();
-	}
-	if (fd >= 0)
-		close(fd);
-}
-
-/* Another file of that size takes the name. */
-static void replace(const char *path, off_t size)
-{
-	char other[1200];
-
-	snprintf(other, sizeof other, "%s.new", path);
-	int fd = open(other, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || ftruncate(fd, size) != 0 || close(fd) != 0 || rename(other, path) != 0)
-		abort();
-}
-
-static void change_file(const char *path, enum change c)
-{
-	struct stat st;
-	int ok = 0;
-
-	if (stat(path, &st) != 0)
-		return;
-	switch (c) {
-	case CUT_HALF: ok = truncate(path, st.st_size / 2); break;
-	case CUT_ALL: ok = truncate(path, 0); break;
-	case CUT_ONE: ok = truncate(path, st.st_size - 1); break;
-	case LENGTHEN: write_at(path, st.st_size, 1000); break;
-	case OVERWRITE: write_at(path, 0, (size_t)st.st_size); break;
-	case TOUCH_ONE: write_at(path, st.st_size / 3, 1); break;
-	case REPLACE: replace(path, st.st_size); break;
-	case REMOVE: ok = unlink(path); break;
-	default: break;
-	}
-	if (ok != 0)
-		abort();
-}
+#include "tests/loaders/file_changes.h"
 
 /* ---- at every read */
 
@@ -119,7 +35,7 @@ static struct {
 
 ssize_t pread(int fd, void *out, size_t n, off_t at);
 
-/* In place of libc's: before read number plan.at of a file in dir, the file changes. */
+/* In place of libc's: before read number plan.at of a file in change_dir, the file changes. */
 ssize_t pread(int fd, void *out, size_t n, off_t at)
 {
 	char link[64], path[1024];
@@ -128,7 +44,7 @@ ssize_t pread(int fd, void *out, size_t n, off_t at)
 	ssize_t length = readlink(link, path, sizeof path - 1);
 	if (length > 0) {
 		path[length] = 0;
-		if (*dir && strncmp(path, dir, strlen(dir)) == 0 && ++plan.reads == plan.at)
+		if (*change_dir && strncmp(path, change_dir, strlen(change_dir)) == 0 && ++plan.reads == plan.at)
 			change_file(path, plan.change);
 	}
 	return syscall(SYS_pread64, fd, out, n, at);
@@ -186,21 +102,6 @@ static void same_as(const struct quiet *q, const struct weights *w)
 	assert_int_equal(q->arena_bytes, w->packed_bytes);
 	assert_memory_equal(q->arena, w->arena, q->arena_bytes);
 	assert_memory_equal(q->vectors, w->vectors, q->vectors_bytes);
-}
-
-/* A file of the model, written long ago: a change shows in its time however coarse the clock is. */
-struct kept {
-	const char *name;
-	uint8_t *p;
-	size_t n;
-};
-
-static void put_back(const struct kept *k)
-{
-	const struct timespec long_ago[2] = { { 1000000000, 0 }, { 1000000000, 0 } };
-
-	tiny_write(dir, k->name, k->p, k->n);
-	assert_int_equal(utimensat(AT_FDCWD, in_dir(k->name), long_ago, 0), 0);
 }
 
 static void at_every_read(const char *path, const struct kept *files, size_t n_files)
@@ -280,7 +181,7 @@ static void test_safetensors_at_every_read(void **state)
 		                 { "config.json", (uint8_t *)config, strlen(config) } };
 
 	files[0].p = tiny_safetensors(&model, &files[0].n);
-	at_every_read(dir, files, 2);
+	at_every_read(change_dir, files, 2);
 	free(files[0].p);
 	free(config);
 }
@@ -297,7 +198,7 @@ static unsigned write_shards(const struct tiny_model *t)
 	struct safetensors s;
 
 	assert_true(safetensors_parse(&s, p, n, "whole", false, NULL));
-	tiny_write(dir, "config.json", config, strlen(config));
+	tiny_write(change_dir, "config.json", config, strlen(config));
 	bytes_put(&index, "{\"weight_map\": {", 16);
 	for (uint32_t i = 0; i < s.n_tensors; i++) {
 		const struct safetensors_tensor *tensor = &s.tensor[i];
@@ -309,11 +210,11 @@ static unsigned write_shards(const struct tiny_model *t)
 		bytes_put(&index, line, (size_t)length);
 		uint8_t *file = st_writer_finish(&w, 8, &m);
 		snprintf(line, sizeof line, "s%u.safetensors", i);
-		tiny_write(dir, line, file, m);
+		tiny_write(change_dir, line, file, m);
 		free(file);
 	}
 	bytes_put(&index, "}}\n", 3);
-	tiny_write(dir, "model.safetensors.index.json", index.p, index.n);
+	tiny_write(change_dir, "model.safetensors.index.json", index.p, index.n);
 	unsigned shards = s.n_tensors;
 	bytes_free(&index);
 	safetensors_free(&s);
@@ -339,15 +240,15 @@ static void test_more_files_than_descriptors(void **state)
 	struct error err = { 0 };
 	struct weights w;
 
-	tiny_write_hf(dir, &t);
-	struct quiet q = load_quiet(dir);
+	tiny_write_hf(change_dir, &t);
+	struct quiet q = load_quiet(change_dir);
 	assert_int_equal(unlink(in_dir("model.safetensors")), 0);
 	assert_int_equal(write_shards(&t), 6 * 9 + 2);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
 	few = all;
 	few.rlim_cur = before + 8;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	bool ok = load(&w, dir, &err);
+	bool ok = load(&w, change_dir, &err);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
 	if (!ok)
 		fail_msg("%s", err.text);
@@ -357,7 +258,7 @@ static void test_more_files_than_descriptors(void **state)
 	/* such a file is opened anew for what is read of it, and must be the same one still */
 	plan.change = REPLACE;
 	plan.at = plan.reads - 20;
-	assert_false(load(&w, dir, &err));
+	assert_false(load(&w, change_dir, &err));
 	assert_non_null(strstr(err.text, "was replaced by another file while it was read"));
 	free_quiet(&q);
 }
@@ -371,14 +272,14 @@ static void test_nothing_stays_open(void **state)
 	struct pool *pool = pool_open(1, NULL);
 
 	plan.change = NOTHING;
-	tiny_write_hf(dir, &model);
-	assert_true(pool && model_open(&m, dir, 0, NULL));
+	tiny_write_hf(change_dir, &model);
+	assert_true(pool && model_open(&m, change_dir, 0, NULL));
 	assert_int_equal(open_files(), before + 1);
 	assert_true(weights_open(&w, &m, device, pool, NULL, NULL, NULL));
 	assert_int_equal(open_files(), before);
 	weights_close(&w);
 	model_close(&m);
-	assert_true(model_open(&m, dir, MODEL_HEADER_ONLY, NULL));
+	assert_true(model_open(&m, change_dir, MODEL_HEADER_ONLY, NULL));
 	assert_int_equal(open_files(), before);
 	model_close(&m);
 	pool_close(pool);
@@ -395,7 +296,7 @@ static void test_header_in_pieces(void **state)
 
 	for (int i = 0; i < N; i++)
 		p[i] = (uint8_t)(i * 2654435761u >> 24);
-	tiny_write(dir, "f", p, N);
+	tiny_write(change_dir, "f", p, N);
 	assert_true(file_open(&f, in_dir("f"), &err) && f.size == N && f.have == 0);
 	assert_true(file_reach(&f, 1, &err));
 	const uint8_t *base = f.base;
@@ -431,7 +332,7 @@ static void test_header_without_end(void **state)
 	memcpy(head + n, "key", 3), n += 3;
 	memcpy(head + n, &type, 4), n += 4;
 	memcpy(head + n, &length, 8), n += 8;
-	tiny_write(dir, "m.gguf", head, n);
+	tiny_write(change_dir, "m.gguf", head, n);
 	assert_int_equal(truncate(in_dir("m.gguf"), 400000000), 0);
 	struct error err = { 0 };
 	struct model m;
@@ -451,16 +352,16 @@ static void test_texts_without_end(void **state)
 		     { "config.json", 1048576 },
 		     { "model.safetensors.index.json", 33554432 } };
 
-	tiny_write_hf(dir, &tiny_least);
+	tiny_write_hf(change_dir, &tiny_least);
 	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
 		struct error err = { 0 };
 		struct model m;
 		char expected[200];
 		if (i == 4)
-			tiny_write_hf(dir, &tiny_least);
-		tiny_write(dir, text[i].name, "{", 1);
+			tiny_write_hf(change_dir, &tiny_least);
+		tiny_write(change_dir, text[i].name, "{", 1);
 		assert_int_equal(truncate(in_dir(text[i].name), 200000000), 0);
-		bool ok = model_open(&m, dir, 0, &err), tokenizer = strncmp(text[i].name, "tokenizer", 9) == 0;
+		bool ok = model_open(&m, change_dir, 0, &err), tokenizer = strncmp(text[i].name, "tokenizer", 9) == 0;
 		assert_int_equal(ok, tokenizer); /* a model without its tokenizer is one all the same */
 		if (ok) {
 			err = m.tokenizer_error;
@@ -475,148 +376,15 @@ static void test_texts_without_end(void **state)
 	}
 }
 
-/* ---- at random moments */
-
-static uint32_t seed = 1;
-
-static uint32_t draw(uint32_t below)
-{
-	seed = seed * 1664525u + 1013904223u;
-	return (uint32_t)((uint64_t)seed * below >> 32);
-}
-
-struct said {
-	int status;
-	char out[4096], err[4096];
-};
-
-static void read_back(const char *name, char text[4096])
-{
-	FILE *f = fopen(in_dir(name), "rb");
-
-	text[f ? fread(text, 1, 4095, f) : 0] = 0;
-	if (f)
-		fclose(f);
-}
-
-static pid_t start(const char *name)
-{
-	const char *program = getenv("JITRUN_PROGRAM");
-	char path[700], kernels[700];
-
-	snprintf(path, sizeof path, "%s/%s", dir, name);
-	snprintf(kernels, sizeof kernels, "%s/kernels", dir);
-	pid_t child = fork();
-
-	if (child == 0) {
-		if (!freopen(in_dir("out"), "wb", stdout) || !freopen(in_dir("err"), "wb", stderr))
-			_exit(126);
-		execl(program ? program : "./jitrun", "jitrun", path, "--prompt-ids", "5,6,7", "-n", "4",
-		      "--ignore-eos", "--print-ids", "-q", "--cache", kernels, (char *)NULL);
-		_exit(127);
-	}
-	return child;
-}
-
-static struct said finish(pid_t child)
-{
-	struct said s;
-
-	assert_int_equal(waitpid(child, &s.status, 0), child);
-	read_back("out", s.out);
-	read_back("err", s.err);
-	return s;
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void pause_for(double seconds) { nanosleep(&(struct timespec){ 0, (long)(seconds * 1e9) }, NULL); }
-
-/* Its own words, or one sentence. What was overwritten before the program came may be refused in any words, or be a
- * model all the same. */
-static void check_said(const struct said *s, const struct said *whole, enum change c, double after)
-{
-	bool exited = WIFEXITED(s->status);
-
-	if (!exited || (WEXITSTATUS(s->status) != 0 && WEXITSTATUS(s->status) != 1))
-		fail_msg("%s after %.1f ms: %s %d: %s", change_name[c], after * 1e3, exited ? "exit status" : "signal",
-		         exited ? WEXITSTATUS(s->status) : WTERMSIG(s->status), s->err);
-	if (WEXITSTATUS(s->status) == 0 && c != OVERWRITE && c != TOUCH_ONE && strcmp(s->out, whole->out) != 0)
-		fail_msg("%s after %.1f ms: said \"%s\", expected \"%s\"", change_name[c], after * 1e3, s->out,
-		         whole->out);
-	const char *newline = strchr(s->err, '\n');
-	if (WEXITSTATUS(s->status) == 1 && (!newline || newline[1] || strncmp(s->err, "jitrun: ", 8) != 0 || *s->out))
-		fail_msg("%s after %.1f ms: expected one sentence: \"%s\"", change_name[c], after * 1e3, s->err);
-}
-
-static void at_random(const char *name, uint8_t *p, size_t n, int runs)
-{
-	const struct kept file = { name, p, n };
-	unsigned right = 0, changed = 0;
-
-	put_back(&file);
-	finish(start(name)); /* fills the cache of kernels */
-	double begin = now();
-	const struct said whole = finish(start(name));
-	double takes = now() - begin;
-	if (!WIFEXITED(whole.status) || WEXITSTATUS(whole.status) != 0 || !*whole.out)
-		fail_msg("%s", whole.err);
-	for (int i = 0; i < runs; i++) {
-		enum change c = CUT_HALF + draw(CHANGES - CUT_HALF);
-		double after = takes * draw(1000) / 1000;
-		put_back(&file);
-		pid_t child = start(name);
-		pause_for(after);
-		change_file(in_dir(name), c == REPLACE ? REMOVE : c); /* what a replacement holds is another matter */
-		struct said s = finish(child);
-		check_said(&s, &whole, c, after);
-		right += WEXITSTATUS(s.status) == 0;
-		changed += strstr(s.err, "changed while it was read") != NULL;
-	}
-	printf("# %s: %d runs of %.0f ms, %u right, %u saw the change\n", name, runs, takes * 1e3, right, changed);
-}
-
-static int how_many(void) { return test_quick() ? 12 : test_full() ? 1000 : 40; }
-
-static void test_gguf_at_random(void **state)
-{
-	char path[1024];
-	size_t n;
-	uint8_t *p = file_bytes(source_path(path, "models/tale-q8_0.gguf"), &n);
-
-	at_random("m.gguf", p, n, how_many());
-	free(p);
-}
-
-static void test_safetensors_at_random(void **state)
-{
-	const struct tiny_model t = { "llama", 4, 256, 768, 4, 2, 64, 1000, DTYPE_BF16, .tied = true };
-	char *config = tiny_config(&t);
-	size_t n;
-	uint8_t *p = tiny_safetensors(&t, &n);
-
-	tiny_write(dir, "config.json", config, strlen(config));
-	at_random("model.safetensors", p, n, how_many());
-	free(p);
-	free(config);
-}
-
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 	struct error err = { 0 };
 	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 		TEST(test_header_in_pieces),          TEST(test_header_without_end),
 		TEST(test_texts_without_end),         TEST(test_gguf_at_every_read),
 		TEST(test_safetensors_at_every_read), TEST(test_more_files_than_descriptors),
-		TEST(test_nothing_stays_open),        TEST(test_gguf_at_random),
-		TEST(test_safetensors_at_random),
+		TEST(test_nothing_stays_open),
 	};
 
 	device = device_open("cpu", NULL, &err);

@@ -33,69 +33,65 @@ static void expect(const char *header, size_t header_bytes, size_t data, bool he
 		fail_msg("%.200s: expected \"%s\", got \"%s\"", header, part ? part : "ok", ok ? "ok" : err.text);
 }
 
+static const struct {
+	const char *header;
+	size_t data;
+	const char *error;
+} rules[] = {
+	{ "{}", 0, NULL },
+	{ "  {} \n", 0, NULL },
+	{ "{}", 1, "the tensors end at byte 10, but the file has 11 bytes" },
+	{ "{\"a\":" F("F32", "2,3", "0", "24") "}", 24, NULL },
+	{ "{\"a\":" F("F32", "2,3", "0", "24") "}", 23, "but the file has" },
+	{ "{\"a\":" F("F32", "", "0", "4") "}", 4, NULL },
+	{ "{\"a\":" F("F32", "0,5", "0", "0") "}", 0, NULL },
+	{ "{\"b\":" F("U8", "4", "4", "8") ",\"a\":" F("I64", "0", "4", "4") ",\"c\":" F("BF16", "2", "0", "4") "}", 8,
+	  NULL },
+	{ "{\"a\":" F("F8_E4M3", "3", "0", "3") ",\"b\":" F("F32", "1", "3", "7") "}", 7, NULL },
+	{ "{\"a\":" F("F33", "1", "0", "4") "}", 4, "dtype F33, which is no known type" },
+	{ "{\"a\":" F("Q8_0", "32", "0", "34") "}", 34, "dtype Q8_0, which is no known type" },
+	{ "{\"a\":" F("F32", "1", "4", "0") "}", 4, "before it begins" },
+	{ "{\"a\":" F("F32", "1", "0", "8") "}", 8, "spans 8 bytes, but its shape and dtype F32 take 4" },
+	{ "{\"a\":" F("F32", "4294967296,4294967296", "0", "0") "}", 0, "more than 2^63 bytes" },
+	{ "{\"a\":" F("F32", "0,4294967296,4294967296", "0", "0") "}", 0, "more than 2^63 bytes" },
+	{ "{\"a\":" F("F32", "2305843009213693952", "0", "8") "}", 8, "more than 2^63 bytes" },
+	{ "{\"a\":" F("F32", "18446744073709551616", "0", "8") "}", 8, "does not fit 64 bits" },
+	{ "{\"a\":" F("F32", "-1", "0", "8") "}", 8, "expected a non-negative integer" },
+	{ "{\"a\":" F("F32", "1.0", "0", "4") "}", 4, "without fraction" },
+	{ "{\"a\":" F("F32", "1e0", "0", "4") "}", 4, "without fraction" },
+	{ "{\"a\":" F("F32", "01", "0", "4") "}", 4, "begins with 0" },
+	{ "{\"a\":" F("F32", "\"1\"", "0", "4") "}", 4, "expected a non-negative integer" },
+	{ "{\"a\":" F("U8", "1,1,1,1,1,1,1,1", "0", "1") "}", 1, NULL },
+	{ "{\"a\":" F("U8", "1,1,1,1,1,1,1,1,1", "0", "1") "}", 1, "more than 8 dimensions" },
+	{ "{\"a\":" F("U8", "4", "0", "4") ",\"b\":" F("U8", "4", "2", "6") "}", 6, "neither overlap nor leave gaps" },
+	{ "{\"a\":" F("U8", "4", "0", "4") ",\"b\":" F("U8", "4", "5", "9") "}", 9, "neither overlap nor leave gaps" },
+	{ "{\"a\":" F("U8", "4", "1", "5") "}", 5, "neither overlap nor leave gaps" },
+	{ "{\"a\":" F("U8", "1", "0", "1") ",\"a\":" F("U8", "1", "1", "2") "}", 2, "tensor a occurs more than once" },
+	{ "{\"a\":" F("U8", "1", "0", "1") ",\"\\u0061\":" F("U8", "1", "1", "2") "}", 2,
+	  "tensor a occurs more than once" },
+	{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 0, "tensor a has no data_offsets" },
+	{ "{\"a\":{}}", 0, "has no dtype" },
+	{ "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+	  "dtype more than once" },
+	{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1, "expected" },
+	{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]}}", 1, "expected two data_offsets" },
+	{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"note\":[{\"x\":[null,true,-1.5e3]}]}"
+	  "}",
+	  1, NULL },
+	{ "{\"__metadata__\":{\"a\":\"b\"}}", 0, NULL },
+	{ "{\"__metadata__\":{\"a\":1}}", 0, "expected a string" },
+	{ "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "more than once" },
+	{ "[]", 0, "expected an object" },
+	{ "", 0, "expected an object" },
+	{ "{\"a\":1}", 0, "expected an object" },
+	{ "{} {}", 0, "expected nothing more" },
+	{ "{,}", 0, "expected a string" },
+};
+
 static void test_rules(void **state)
 {
-	static const struct {
-		const char *header;
-		size_t data;
-		const char *error;
-	} rule[] = {
-		{ "{}", 0, NULL },
-		{ "  {} \n", 0, NULL },
-		{ "{}", 1, "the tensors end at byte 10, but the file has 11 bytes" },
-		{ "{\"a\":" F("F32", "2,3", "0", "24") "}", 24, NULL },
-		{ "{\"a\":" F("F32", "2,3", "0", "24") "}", 23, "but the file has" },
-		{ "{\"a\":" F("F32", "", "0", "4") "}", 4, NULL },
-		{ "{\"a\":" F("F32", "0,5", "0", "0") "}", 0, NULL },
-		{ "{\"b\":" F("U8", "4", "4",
-		              "8") ",\"a\":" F("I64", "0", "4", "4") ",\"c\":" F("BF16", "2", "0", "4") "}",
-		  8, NULL },
-		{ "{\"a\":" F("F8_E4M3", "3", "0", "3") ",\"b\":" F("F32", "1", "3", "7") "}", 7, NULL },
-		{ "{\"a\":" F("F33", "1", "0", "4") "}", 4, "dtype F33, which is no known type" },
-		{ "{\"a\":" F("Q8_0", "32", "0", "34") "}", 34, "dtype Q8_0, which is no known type" },
-		{ "{\"a\":" F("F32", "1", "4", "0") "}", 4, "before it begins" },
-		{ "{\"a\":" F("F32", "1", "0", "8") "}", 8, "spans 8 bytes, but its shape and dtype F32 take 4" },
-		{ "{\"a\":" F("F32", "4294967296,4294967296", "0", "0") "}", 0, "more than 2^63 bytes" },
-		{ "{\"a\":" F("F32", "0,4294967296,4294967296", "0", "0") "}", 0, "more than 2^63 bytes" },
-		{ "{\"a\":" F("F32", "2305843009213693952", "0", "8") "}", 8, "more than 2^63 bytes" },
-		{ "{\"a\":" F("F32", "18446744073709551616", "0", "8") "}", 8, "does not fit 64 bits" },
-		{ "{\"a\":" F("F32", "-1", "0", "8") "}", 8, "expected a non-negative integer" },
-		{ "{\"a\":" F("F32", "1.0", "0", "4") "}", 4, "without fraction" },
-		{ "{\"a\":" F("F32", "1e0", "0", "4") "}", 4, "without fraction" },
-		{ "{\"a\":" F("F32", "01", "0", "4") "}", 4, "begins with 0" },
-		{ "{\"a\":" F("F32", "\"1\"", "0", "4") "}", 4, "expected a non-negative integer" },
-		{ "{\"a\":" F("U8", "1,1,1,1,1,1,1,1", "0", "1") "}", 1, NULL },
-		{ "{\"a\":" F("U8", "1,1,1,1,1,1,1,1,1", "0", "1") "}", 1, "more than 8 dimensions" },
-		{ "{\"a\":" F("U8", "4", "0", "4") ",\"b\":" F("U8", "4", "2", "6") "}", 6,
-		  "neither overlap nor leave gaps" },
-		{ "{\"a\":" F("U8", "4", "0", "4") ",\"b\":" F("U8", "4", "5", "9") "}", 9,
-		  "neither overlap nor leave gaps" },
-		{ "{\"a\":" F("U8", "4", "1", "5") "}", 5, "neither overlap nor leave gaps" },
-		{ "{\"a\":" F("U8", "1", "0", "1") ",\"a\":" F("U8", "1", "1", "2") "}", 2,
-		  "tensor a occurs more than once" },
-		{ "{\"a\":" F("U8", "1", "0", "1") ",\"\\u0061\":" F("U8", "1", "1", "2") "}", 2,
-		  "tensor a occurs more than once" },
-		{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 0, "tensor a has no data_offsets" },
-		{ "{\"a\":{}}", 0, "has no dtype" },
-		{ "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
-		  "dtype more than once" },
-		{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1, "expected" },
-		{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]}}", 1, "expected two data_offsets" },
-		{ "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"note\":[{\"x\":[null,true,-1.5e3]}]}"
-		  "}",
-		  1, NULL },
-		{ "{\"__metadata__\":{\"a\":\"b\"}}", 0, NULL },
-		{ "{\"__metadata__\":{\"a\":1}}", 0, "expected a string" },
-		{ "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "more than once" },
-		{ "[]", 0, "expected an object" },
-		{ "", 0, "expected an object" },
-		{ "{\"a\":1}", 0, "expected an object" },
-		{ "{} {}", 0, "expected nothing more" },
-		{ "{,}", 0, "expected a string" },
-	};
-
-	for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)
-		expect(rule[i].header, strlen(rule[i].header), rule[i].data, false, rule[i].error);
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+		expect(rules[i].header, strlen(rules[i].header), rules[i].data, false, rules[i].error);
 	expect("{}\0\0", 4, 0, false, "expected nothing more");
 	expect("{\"a\":" F("F32", "1000000", "0", "4000000") "}",
 	       strlen("{\"a\":" F("F32", "1000000", "0", "4000000") "}"), 0, true, NULL);

@@ -162,11 +162,12 @@ static void check_kv_types(const struct model_spec *spec, const struct list *all
 	}
 }
 
-static void check_plans(const char *path)
+/* Buffers that nothing runs on. */
+static struct plan_buffers some_buffers(void)
 {
 	static struct activation_block b;
 	float *f = &b.d;
-	const struct plan_buffers buf = {
+	return (struct plan_buffers){
 		.tokens = UINT32_MAX,
 		.logit_tokens = UINT32_MAX,
 		.ids = b.sum,
@@ -191,6 +192,11 @@ static void check_plans(const char *path)
 		.turned_q = (int8_t *)f,
 		.turned_s = &b
 	};
+}
+
+static void check_plans(const char *path)
+{
+	const struct plan_buffers buf = some_buffers();
 	struct error err = { 0 };
 	struct weights w;
 	struct model m;
@@ -209,7 +215,8 @@ static void check_plans(const char *path)
 		for (uint32_t n = 1; n <= most; n += t < TARGET_GFX1030 ? 1 : 7)
 			for (int way = 0; way < (target_table[t].has_mma ? 8 : 4); way++) {
 				struct plan p;
-				const struct plan_cache kv = { .type = kv_types[n % KV_TYPES], .base = (uint8_t *)f };
+				const struct plan_cache kv = { .type = kv_types[n % KV_TYPES],
+					                       .base = (uint8_t *)buf.x };
 				const struct plan_options o = {
 					.target = &target_table[t], .f32_activations = way & 1, .bounded = way & 4
 				};

@@ -1,0 +1,142 @@
+/* tests/jit/random_ir_memory.c - random loads, stores, gathers and addresses. */
+#include "jit/ir/ir_build.h"
+#include "jit/ir/lanes.h"
+#include "tests/jit/random_ir_parts.h"
+
+/* What a kernel stores it may read back lane by lane, but not all lanes the same word: some targets have another cache
+ * for that. */
+enum access { ACCESS_LANES, ACCESS_UNIFORM, ACCESS_STORE };
+
+/* An address and a displacement such that n bytes from there lie inside the region, aligned to a power of two up to
+ * 8. */
+static ir_a address(struct generator *g, enum access access, int32_t n, int32_t align, int32_t *disp)
+{
+	for (;;) {
+		const struct value *v = random_pick(g, IR_KIND_A, false, false);
+		const int32_t most = v->bytes - n - v->hi;
+
+		if ((access == ACCESS_STORE && v->region == REGION_IN) ||
+		    (access == ACCESS_UNIFORM && v->region == REGION_OUT) || most < -v->lo)
+			continue;
+		*disp = (int32_t)random_below(g, (unsigned)(most + v->lo) / (unsigned)align + 1) * align -
+		        v->lo / align * align;
+		return (ir_a){ v->r };
+	}
+}
+
+void random_load(struct generator *g, enum ir_op op)
+{
+	const int32_t W = (int32_t)g->ir->lanes;
+	const bool scalar = op == IR_sload32 || op == IR_sload64;
+	int32_t element = op == IR_fload_h || op == IR_fbcast_h || op == IR_iload_u16 ? 2
+	                  : op == IR_iload_u8 || op == IR_iload_s8                    ? 1
+	                  : op == IR_sload64                                          ? 8
+	                                                                              : 4;
+	const unsigned n = op == IR_fload ? random_below(g, (unsigned)W + 1) : 0;
+	const bool uniform = op == IR_fbcast || op == IR_fbcast_h || op == IR_ibcast || scalar;
+	const int32_t lanes = uniform ? 1 : n ? (int32_t)n : W;
+	const int32_t stride = op == IR_iload_s ? 4 * (1 + (int32_t)random_below(g, 10)) : element;
+	int32_t disp;
+	ir_a p = address(g, uniform ? ACCESS_UNIFORM : ACCESS_LANES, (lanes - 1) * stride + element, element, &disp);
+	const uint16_t r =
+		ir_emit(g->ir, op, 0, p.r, 0, 0,
+	                ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, op == IR_iload_s ? (unsigned)stride : 0) : disp);
+
+	if (ir_facts[op].dst == IR_KIND_F)
+		random_result_f(g, (ir_f){ r });
+	else if (ir_facts[op].dst == IR_KIND_I)
+		random_result_i(g, (ir_i){ r });
+	else
+		random_result_s(g, (ir_s){ r });
+}
+
+void random_store(struct generator *g, enum ir_op op)
+{
+	const int32_t W = (int32_t)g->ir->lanes,
+		      element = op == IR_fstore_h || op == IR_fstore_hs ? 2
+	                        : op == IR_istore_8                     ? 1
+	                                                                : 4;
+	const bool strided = op == IR_fstore_s || op == IR_fstore_hs, counted = ir_facts[op].imm == IR_IMM_x;
+	const unsigned n = counted ? random_below(g, (unsigned)W + 1) : 0;
+	const int32_t lanes = op == IR_fstore1 ? 1 : n ? (int32_t)n : W;
+	const int32_t stride = strided ? element * (1 + (int32_t)random_below(g, 40)) : 0;
+	int32_t disp;
+	ir_a p = address(g, ACCESS_STORE, strided ? (lanes - 1) * stride + element : lanes * element, element, &disp);
+	uint16_t v;
+
+	if (op == IR_istore_8) /* lanes in -128..127 */
+		v = ir_isar(g->ir, random_any_i(g), 24).r;
+	else
+		v = random_tame_f(g).r;
+	ir_emit(g->ir, op, 0, p.r, v, 0, counted ? ir_x(disp, n, (unsigned)stride) : disp);
+}
+
+void random_gather(struct generator *g)
+{
+	int32_t disp;
+	ir_a p = address(g, ACCESS_LANES, 256, 4, &disp);
+	ir_i offset = ir_iand(g->ir, random_any_i(g), ir_iconst(g->ir, 0xfc));
+
+	random_result_i(g, ir_igather(g->ir, p, offset, disp));
+}
+
+void random_address(struct generator *g, enum ir_op op)
+{
+	struct value v = *random_pick(g, IR_KIND_A, false, false);
+	const int32_t room = (v.bytes - v.hi) / 8;
+	const struct value *var;
+
+	v.var = false;
+	if (op == IR_aaddi) {
+		const int32_t by = ((int32_t)random_below(g, (unsigned)room + 1) -
+		                    (v.lo ? (int32_t)random_below(g, (unsigned)v.lo / 8 + 1) : 0)) *
+		                   8;
+
+		v = (struct value){ ir_aaddi(g->ir, (ir_a){ v.r }, by).r,
+			            IR_KIND_A,
+			            true,
+			            false,
+			            v.region,
+			            v.bytes,
+			            v.lo + by,
+			            v.hi + by };
+	} else if (op == IR_aadd) {
+		const int32_t mask = (63 >> random_below(g, 6)) * 8;
+
+		if (mask > room * 8)
+			return;
+		v.r = ir_aadd(g->ir, (ir_a){ v.r }, ir_sandi(g->ir, random_any_s(g), mask)).r;
+		v.hi += mask;
+	} else if (op == IR_amov) {
+		/* into a variable whose range holds it, else into a new one with a range wider than this address, so
+		 * that others fit later */
+		var = random_pick(g, IR_KIND_A, false, true);
+		if (var && var->region == v.region && var->bytes == v.bytes && v.lo >= var->lo && v.hi <= var->hi &&
+		    v.region != REGION_LOCAL) {
+			ir_emit(g->ir, IR_amov, var->r, v.r, 0, 0, 0);
+			return;
+		}
+		v.r = ir_var_a(g->ir, (ir_a){ v.r }).r;
+		v.var = true;
+		if (v.region != REGION_LOCAL) {
+			v.lo = 0;
+			v.hi = v.hi > 1024 ? v.hi : 1024;
+		}
+	}
+	v.tame = true;
+	random_keep(g, v);
+}
+
+void random_local(struct generator *g, enum ir_op op)
+{
+	const int32_t vector = (int32_t)g->ir->lanes * 4,
+		      bytes = vector * (int32_t)(1 + random_below(g, 5)) + 4 * (int32_t)random_below(g, 16);
+	ir_a p;
+
+	if (g->depth || (op == IR_shared && g->ir->shared_bytes + ir_local_size(bytes) > IR_MAX_SHARED_BYTES))
+		return;
+	p = op == IR_shared ? ir_shared(g->ir, bytes) : ir_local(g->ir, bytes);
+	for (int32_t at = 0; at < bytes; at += vector)
+		ir_fstore(g->ir, p, random_tame_f(g), at, at + vector <= bytes ? 0 : (unsigned)(bytes - at) / 4);
+	random_keep(g, (struct value){ p.r, IR_KIND_A, true, false, REGION_LOCAL, bytes, 0, 0 });
+}

@@ -1,0 +1,82 @@
+/* tests/kernels/attention_check.c - see attention_check.h. */
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain_attention.h"
+#include "tests/kernels/attention_check.h"
+
+void open_scene(struct scene *c, struct shape s, uint64_t capacity)
+{
+	uint64_t chunk = s.kv_heads * plain_cache_row(s.type, s.dims) * 128 + 320; /* chunks need not touch */
+	size_t bytes = (capacity + 127) / 128 * chunk;
+	*c = (struct scene){ .s = s, .heads = s.kv_heads * s.group, .seed = s.dims + s.group };
+	c->width = c->heads * s.dims;
+	c->padded = (c->width + 31) / 32 * 32;
+	c->cache = (struct plain_cache){
+		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, false
+	};
+	c->pieces = c->cache;
+	if (template_kv_pieces(&target_table[TARGET_GFX1100], s.type, s.dims))
+		c->pieces = (struct plain_cache){
+			kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, true
+		};
+}
+
+void close_scene(struct scene *c)
+{
+	if (c->pieces.pieces) {
+		free(c->pieces.k);
+		free(c->pieces.v);
+	}
+	free(c->cache.k);
+	free(c->cache.v);
+}
+
+void store_cache(const struct scene *c, unsigned head, uint64_t position, const float *key, const float *value)
+{
+	plain_store(&c->cache, head, position, key, value);
+	plain_store(&c->pieces, head, position, key, value);
+}
+
+void fill_columns(struct scene *c, uint64_t end)
+{
+	float k[256], v[256];
+	for (; c->filled < end; c->filled++)
+		for (unsigned h = 0; h < c->s.kv_heads; h++) {
+			for (unsigned i = 0; i < c->s.dims; i++) {
+				k[i] = kernel_random(&c->seed);
+				v[i] = kernel_random(&c->seed);
+			}
+			store_cache(c, h, c->filled, k, v);
+		}
+}
+
+void make_work(struct work *w, struct scene *c, unsigned columns, uint64_t pos0, uint64_t window)
+{
+	size_t bytes = (size_t)c->padded * columns * 4;
+	*w = (struct work){ columns, pos0, window, kernel_buffer(bytes, 0), kernel_buffer(bytes, 0) };
+	fill_columns(c, pos0 + columns);
+	for (unsigned i = 0; i < columns; i++) {
+		for (unsigned j = 0; j < c->width; j++)
+			w->q[i * c->padded + j] = kernel_random(&c->seed) * 0.25f;
+		plain_attention(w->want + i * c->padded, w->q + i * c->padded, &c->cache, c->heads, pos0 + i, window);
+	}
+}
+
+void drop_work(struct work *w)
+{
+	free(w->q);
+	free(w->want);
+}
+
+struct key scene_key(const struct scene *c, bool window)
+{
+	return (struct key){ .kind = KEY_ATTENTION,
+		             .heads = c->heads,
+		             .kv_heads = c->s.kv_heads,
+		             .head_dim = c->s.dims,
+		             .tile_n = c->tile,
+		             .kv = (uint8_t)(c->s.type + 1),
+		             .flags = window ? KEY_WINDOW : 0 };
+}

@@ -1,0 +1,39 @@
+/* tests/kernels/attention_check.h - caches and queries for the tests of attention. */
+#ifndef TESTS_KERNELS_ATTENTION_CHECK_H
+#define TESTS_KERNELS_ATTENTION_CHECK_H
+
+#include "tests/kernels/plain_attention.h"
+
+struct shape {
+	unsigned kv_heads, group, dims;
+	enum dtype type; /* of the cache */
+};
+
+struct scene {
+	struct shape s;
+	unsigned heads, width, padded;
+	unsigned tile;                    /* columns that a unit does, 0: one */
+	struct plain_cache cache, pieces; /* the same numbers, where there are targets that lay them out by pieces */
+	uint64_t filled;                  /* positions from here on hold NaN bytes */
+	uint64_t seed;
+};
+
+/* Queries of `columns` columns at pos0 on, and what plain loops make of them. */
+struct work {
+	unsigned columns;
+	uint64_t pos0, window;
+	float *q, *want;
+};
+
+void open_scene(struct scene *c, struct shape s, uint64_t capacity);
+void close_scene(struct scene *c);
+void store_cache(const struct scene *c, unsigned head, uint64_t position, const float *key, const float *value);
+void fill_columns(struct scene *c, uint64_t end);
+void make_work(struct work *w, struct scene *c, unsigned columns, uint64_t pos0, uint64_t window);
+void drop_work(struct work *w);
+struct key scene_key(const struct scene *c, bool window);
+
+/* The tests of the other files of the program: the number that failed. */
+int attention_code_tests(void);
+
+#endif

@@ -1,0 +1,285 @@
+/* tests/kernels/matmul_check.c - see matmul_check.h. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain.h"
+#include "tests/kernels/plain_quants.h"
+#include "tests/kernels/matmul_check.h"
+
+static uint64_t state = 1;
+
+uint32_t draw_number(uint32_t n)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state >> 40) % n;
+}
+
+static enum dtype weight_type(const struct key *key) { return (enum dtype)(key->weight - 1); }
+
+/* A random row of any format: halves stay finite, block scales are small. */
+static uint8_t *make_rows(const struct key *key)
+{
+	enum dtype type = weight_type(key);
+	uint64_t bytes = (uint64_t)key->k / dtype_table[type].block * dtype_table[type].bytes * key->rows;
+	uint8_t *p = malloc(bytes ? bytes : 1);
+
+	assert_non_null(p);
+	for (uint64_t i = 0; i < bytes; i++)
+		p[i] = (uint8_t)draw_number(256);
+	for (uint64_t i = 0; type == DTYPE_F32 && i < bytes; i += 4) {
+		float f = kernel_random(&state);
+		memcpy(p + i, &f, 4);
+	}
+	for (uint64_t i = 1; type == DTYPE_F16 && i < bytes; i += 2)
+		p[i] = (uint8_t)(draw_number(2) << 7 | draw_number(0x40));
+	for (uint64_t i = 1; type == DTYPE_BF16 && i < bytes; i += 2)
+		p[i] = (uint8_t)(draw_number(2) << 7 | (draw_number(8) ? 0x3a + draw_number(7) : draw_number(0x20)));
+	return dtype_table[type].block > 1 ? plain_random_row(p, type, key->k * key->rows, draw_number) : p;
+}
+
+/* Into every `stride`-th block of dst from `first` on. */
+static void pack_rows(const struct key *key, enum weight_layout layout, const uint8_t *rows, uint8_t *dst,
+                      unsigned first, unsigned stride)
+{
+	enum dtype type = weight_type(key);
+	uint64_t row_bytes = (uint64_t)key->k / dtype_table[type].block * dtype_table[type].bytes;
+
+	for (uint32_t block = 0; block * 32 < key->rows; block++) {
+		const void *row[32];
+		for (uint32_t r = 0; r < 32; r++)
+			row[r] = block * 32 + r < key->rows ? rows + (block * 32 + r) * row_bytes : NULL;
+		weight_pack_block(type, layout,
+		                  dst + (block * stride + first) * weight_block_bytes(type, layout, key->k), row,
+		                  key->k);
+	}
+}
+
+/* [columns][pad(n)] with +0 pads. */
+static float *make_columns(uint64_t columns, uint32_t n)
+{
+	uint64_t np = numerics_pad(n);
+	float *p = kernel_buffer(columns * np * 4, 0);
+	for (uint64_t c = 0; c < columns; c++)
+		for (uint32_t i = 0; i < n; i++)
+			p[c * np + i] = kernel_random(&state);
+	return p;
+}
+
+void make_data(struct data *d, const struct problem *p)
+{
+	const struct key *key = &p->key;
+	uint64_t rp = numerics_pad(key->rows), kp = numerics_pad(key->k);
+
+	memset(d, 0, sizeof *d);
+	d->columns = (uint64_t)key->tile_n * p->tiles;
+	d->out_n = d->columns * rp;
+	for (int i = 0; i < 2; i++) {
+		d->rows[i] = make_rows(key);
+		d->bias[i] = make_columns(1, key->rows);
+	}
+	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_LANE_CONTIGUOUS; layout++) {
+		unsigned matrices = key->flags & KEY_PAIR ? 2 : 1;
+		uint64_t bytes =
+			weight_packed_bytes(weight_type(key), (enum weight_layout)layout, matrices * rp, key->k);
+		d->packed[layout] = malloc(bytes);
+		assert_non_null(d->packed[layout]);
+		kernel_know(d->packed[layout], bytes);
+		for (unsigned i = 0; i < matrices; i++)
+			pack_rows(key, (enum weight_layout)layout, d->rows[i], d->packed[layout], i, matrices);
+	}
+	d->x = make_columns(d->columns, key->k);
+	d->q = kernel_buffer(d->columns * kp, 0);
+	d->s = kernel_buffer(d->columns * kp / 2, 0);
+	plain_quantise(d->x, d->columns * kp / 32, d->q, d->s);
+	d->got.out = make_columns(d->columns, key->rows);
+	d->expected.out = kernel_buffer(d->out_n * 4, 0);
+	memcpy(d->expected.out, d->got.out, d->out_n * 4);
+	d->got.outq = kernel_buffer(d->out_n, 0x55);
+	d->expected.outq = kernel_buffer(d->out_n, 0x55);
+	d->got.outs = kernel_buffer(d->out_n / 2, 0x55);
+	d->expected.outs = kernel_buffer(d->out_n / 2, 0x55);
+}
+
+void free_data(struct data *d)
+{
+	for (int i = 0; i < 2; i++) {
+		free(d->rows[i]);
+		free(d->packed[i]);
+		free(d->bias[i]);
+	}
+	free(d->x);
+	free(d->q);
+	free(d->s);
+	free(d->got.out);
+	free(d->got.outq);
+	free(d->got.outs);
+	free(d->expected.out);
+	free(d->expected.outq);
+	free(d->expected.outs);
+}
+
+static void expect(struct data *d, const struct key *key)
+{
+	struct plain_matmul m = {
+		.w = { weight_type(key), key->rows, key->k, d->rows[0] },
+		.w2 = { weight_type(key), key->rows, key->k, d->rows[1] },
+		.flags = key->flags,
+		.act = (enum key_act)key->act,
+		.columns = (uint32_t)d->columns,
+		.q = d->q,
+		.s = d->s,
+		.bias = d->bias[0],
+		.bias2 = d->bias[1],
+		.out = d->expected.out,
+		.outq = d->expected.outq,
+		.outs = d->expected.outs,
+	};
+	if (key->activation == DTYPE_F32 + 1)
+		m.x = d->x;
+	plain_matmul(&m);
+}
+
+static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
+
+/* Items of item_bytes, [tile][column][n], as [tile][panel][n][column], into a buffer of their own. */
+static void *turned(const struct target *target, const void *from, const struct problem *p, uint64_t n,
+                    size_t item_bytes)
+{
+	uint64_t columns = p->key.tile_n,
+		 panel = template_wide_panel(target, weight_type(&p->key), (enum dtype)(p->key.activation - 1),
+	                                     (unsigned)columns);
+	uint8_t *to = kernel_buffer(columns * p->tiles * n * item_bytes, 0x55);
+
+	for (uint64_t c = 0; c < p->tiles * columns; c++) {
+		uint64_t first = c - c % columns % panel, end = c - c % columns + columns,
+			 width = end - first < panel ? end - first : panel;
+		for (uint64_t i = 0; i < n; i++)
+			memcpy(to + (first * n + i * width + c - first) * item_bytes,
+			       (const uint8_t *)from + (c * n + i) * item_bytes, item_bytes);
+	}
+	return to;
+}
+
+static void *turned_input(const struct target *target, const struct data *d, const struct problem *p)
+{
+	uint64_t kp = numerics_pad(p->key.k);
+	bool floats = p->key.activation == DTYPE_F32 + 1;
+	unsigned item = d->turn & KEY_BLOCK_MAJOR ? 32 : 4;
+	uint8_t *x = turned(target, floats ? (const void *)d->x : d->q, p, floats ? kp : kp / item, item);
+	for (uint64_t i = 0; d->turn & KEY_UNSIGNED && i < d->columns * kp; i++)
+		x[i] ^= 0x80;
+	return x;
+}
+
+void launch(const struct kernel_way *way, const struct kernel *k, struct data *d, const struct problem *p)
+{
+	const struct key *key = &p->key;
+	const uint8_t *packed = d->packed[weight_layout_of(&way->target)];
+	uint64_t arg[MATMUL_ARGS] = {
+		[MATMUL_W] = address(packed),
+		[MATMUL_X] = key->activation == DTYPE_F32 + 1 ? address(d->x) : address(d->q),
+		[MATMUL_XS] = address(d->s),
+		[MATMUL_OUT] = address(d->got.out),
+		[MATMUL_TILES] = p->tiles,
+		[MATMUL_BIAS] = address(d->bias[0]),
+		[MATMUL_W2] =
+			address(packed + weight_block_bytes(weight_type(key), weight_layout_of(&way->target), key->k)),
+		[MATMUL_BIAS2] = address(d->bias[1]),
+		[MATMUL_OUTQ] = address(d->got.outq),
+		[MATMUL_OUTS] = address(d->got.outs),
+	};
+	uint32_t blocks = (key->rows + 31) / 32, units = (blocks + key->row_blocks - 1) / key->row_blocks,
+		 cut = draw_number(units + 1);
+	void *x = NULL, *s = NULL;
+	if (key->flags & KEY_WIDE) {
+		x = turned_input(&way->target, d, p);
+		s = turned(&way->target, d->s, p, numerics_pad(key->k) / 32, sizeof *d->s);
+		arg[MATMUL_X] = address(x);
+		arg[MATMUL_XS] = address(s);
+	}
+	kernel_run(k, arg, cut, units);
+	kernel_run(k, arg, 0, cut);
+	free(x);
+	free(s);
+}
+
+void same_output(const char *what, const struct kernel_way *way, const struct problem *p, const void *got,
+                 const void *expected, uint64_t n)
+{
+	char text[KEY_TEXT_MAX];
+	if (memcmp(got, expected, n) == 0)
+		return;
+	for (uint64_t i = 0; i + 4 <= n; i += 4)
+		if (memcmp((const char *)got + i, (const char *)expected + i, 4) != 0) {
+			float g, e;
+			memcpy(&g, (const char *)got + i, 4);
+			memcpy(&e, (const char *)expected + i, 4);
+			fail_msg("%s, %s, %u tiles: %s differs first at byte %llu: %a, expected %a", way->name,
+			         key_text(&p->key, text, sizeof text), p->tiles, what, (unsigned long long)i, (double)g,
+			         (double)e);
+		}
+}
+
+bool takes_way(const struct target *target, const struct key *key)
+{
+	if (key->flags & KEY_MMA)
+		return template_mma(target, weight_type(key), (enum dtype)(key->activation - 1), false);
+	return key->flags & KEY_WIDE ? template_wide_weights(target, weight_type(key))
+	                             : key->tile_n <= template_tile_n(target);
+}
+
+void check_way(const struct kernel_way *way, const struct problem *p, struct data *d, const float *old)
+{
+	struct kernel k;
+
+	if (!takes_way(&way->target, &p->key))
+		return;
+	memcpy(d->got.out, old, d->out_n * 4);
+	d->turn = p->key.flags & KEY_WIDE ? template_wide_interleave(&way->target, weight_type(&p->key),
+	                                                             (enum dtype)(p->key.activation - 1), p->key.tile_n)
+	                                  : 0;
+	memset(d->got.outq, 0x55, d->out_n);
+	memset(d->got.outs, 0x55, d->out_n / 2);
+	kernel_open(&k, way, &p->key);
+	launch(way, &k, d, p);
+	kernel_close(&k);
+	same_output("out", way, p, d->got.out, d->expected.out, d->out_n * 4);
+	same_output("outq", way, p, d->got.outq, d->expected.outq, d->out_n);
+	same_output("outs", way, p, d->got.outs, d->expected.outs, d->out_n / 2);
+}
+
+float *expect_data(struct data *d, const struct problem *p)
+{
+	make_data(d, p);
+	float *old = kernel_buffer(d->out_n * 4, 0);
+	memcpy(old, d->got.out, d->out_n * 4);
+	expect(d, &p->key);
+	return old;
+}
+
+void set_flags(struct key *key, uint32_t flags)
+{
+	key->flags = flags;
+	key->act = flags & (KEY_PAIR | KEY_GATED) ? ACT_SILU : ACT_NONE;
+}
+
+struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles, unsigned row_blocks,
+                       uint32_t flags)
+{
+	struct problem p = { .tiles = tiles };
+	uint32_t block = dtype_table[mixes[mix].weight].block;
+	p.key.kind = KEY_MATMUL;
+	p.key.weight = (uint8_t)(mixes[mix].weight + 1);
+	p.key.activation = (uint8_t)(mixes[mix].activation + 1);
+	p.key.rows = rows;
+	p.key.k = (k + block - 1) / block * block;
+	p.key.tile_n = columns;
+	p.key.row_blocks = (uint8_t)row_blocks;
+	set_flags(&p.key, flags);
+	return p;
+}

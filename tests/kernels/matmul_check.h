@@ -1,0 +1,91 @@
+/* tests/kernels/matmul_check.h - matrices for the tests of matmul, run by a kernel and by plain C. */
+#ifndef TESTS_KERNELS_MATMUL_CHECK_H
+#define TESTS_KERNELS_MATMUL_CHECK_H
+
+#include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain_quants.h"
+
+struct problem {
+	struct key key;
+	uint32_t tiles;
+};
+
+/* Everything a launch touches, twice where it is written: `got` by the kernel, `expected` by the plain loop. */
+struct data {
+	uint8_t *rows[2], *packed[2]; /* packed: by layout */
+	float *x, *bias[2];
+	struct activation_block *s;
+	int8_t *q;
+	struct {
+		float *out;
+		struct activation_block *outs;
+		int8_t *outq;
+	} got, expected;
+	uint64_t out_n, columns;
+	uint32_t turn; /* flags that int8 inputs are turned with */
+};
+
+struct mix {
+	enum dtype weight, activation;
+};
+static const struct mix mixes[] = {
+	{ DTYPE_F32, DTYPE_F32 },    { DTYPE_F16, DTYPE_F32 },     { DTYPE_BF16, DTYPE_F32 },
+	{ DTYPE_Q8_0, DTYPE_F32 },   { DTYPE_Q8_0, DTYPE_Q8_0 },   { DTYPE_Q4_0, DTYPE_F32 },
+	{ DTYPE_Q4_0, DTYPE_Q8_0 },  { DTYPE_Q4_1, DTYPE_F32 },    { DTYPE_Q4_1, DTYPE_Q8_0 },
+	{ DTYPE_Q5_0, DTYPE_F32 },   { DTYPE_Q5_0, DTYPE_Q8_0 },   { DTYPE_Q5_1, DTYPE_F32 },
+	{ DTYPE_Q5_1, DTYPE_Q8_0 },  { DTYPE_IQ4_NL, DTYPE_F32 },  { DTYPE_IQ4_NL, DTYPE_Q8_0 },
+	{ DTYPE_MXFP4, DTYPE_F32 },  { DTYPE_MXFP4, DTYPE_Q8_0 },  { DTYPE_Q2_K, DTYPE_F32 },
+	{ DTYPE_Q2_K, DTYPE_Q8_0 },  { DTYPE_Q3_K, DTYPE_F32 },    { DTYPE_Q3_K, DTYPE_Q8_0 },
+	{ DTYPE_Q4_K, DTYPE_F32 },   { DTYPE_Q4_K, DTYPE_Q8_0 },   { DTYPE_Q5_K, DTYPE_F32 },
+	{ DTYPE_Q5_K, DTYPE_Q8_0 },  { DTYPE_Q6_K, DTYPE_F32 },    { DTYPE_Q6_K, DTYPE_Q8_0 },
+	{ DTYPE_IQ4_XS, DTYPE_F32 }, { DTYPE_IQ4_XS, DTYPE_Q8_0 },
+};
+enum { MIXES = sizeof mixes / sizeof mixes[0] };
+
+/* Every flag combination that matmul takes. */
+static const uint32_t flag_sets[] = {
+	0,
+	KEY_BIAS,
+	KEY_RESIDUAL,
+	KEY_BIAS | KEY_RESIDUAL,
+	KEY_QUANTISED_OUT,
+	KEY_BIAS | KEY_QUANTISED_OUT,
+	KEY_RESIDUAL | KEY_QUANTISED_OUT,
+	KEY_BIAS | KEY_RESIDUAL | KEY_QUANTISED_OUT,
+	KEY_GATED | KEY_BIAS,
+	KEY_GATED | KEY_QUANTISED_OUT,
+	KEY_PAIR,
+	KEY_PAIR | KEY_BIAS,
+	KEY_PAIR | KEY_BIAS2,
+	KEY_PAIR | KEY_BIAS | KEY_BIAS2,
+	KEY_PAIR | KEY_QUANTISED_OUT,
+	KEY_PAIR | KEY_BIAS | KEY_QUANTISED_OUT,
+	KEY_PAIR | KEY_BIAS2 | KEY_QUANTISED_OUT,
+	KEY_PAIR | KEY_BIAS | KEY_BIAS2 | KEY_QUANTISED_OUT,
+};
+enum {
+	FLAG_SETS = sizeof flag_sets / sizeof flag_sets[0],
+	ONE_MATRIX = 10 /* the sets before the first with a pair */
+};
+
+uint32_t draw_number(uint32_t n);
+void make_data(struct data *d, const struct problem *p);
+void free_data(struct data *d);
+/* The launch in two calls, cut at a random unit. */
+void launch(const struct kernel_way *way, const struct kernel *k, struct data *d, const struct problem *p);
+void same_output(const char *what, const struct kernel_way *way, const struct problem *p, const void *got,
+                 const void *expected, uint64_t n);
+/* CPUs have wide tiles where there are more than eight columns, others have none. */
+bool takes_way(const struct target *target, const struct key *key);
+/* One way; old: what out held before. */
+void check_way(const struct kernel_way *way, const struct problem *p, struct data *d, const float *old);
+float *expect_data(struct data *d, const struct problem *p);
+/* Gates have an activation function. */
+void set_flags(struct key *key, uint32_t flags);
+struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles, unsigned row_blocks,
+                       uint32_t flags);
+
+/* The tests of the other files of the program: the number that failed. */
+int matmul_schedule_tests(void);
+
+#endif

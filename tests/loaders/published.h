@@ -1,0 +1,119 @@
+/* tests/loaders/published.h - what the tests of published models share. */
+#ifndef TESTS_LOADERS_PUBLISHED_H
+#define TESTS_LOADERS_PUBLISHED_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loaders/model_load.h"
+
+static const char experts[] = "mixture of experts", latent[] = "latent attention",
+		  delta[] = "recurrent state (gated delta", scan[] = "recurrent state (selective",
+		  norms_behind[] = "norms behind attention", mean[] = "subtract the mean",
+		  images[] = "a part for images", fused[] = "Q, K and V in one tensor", unknown[] = "expected llama, ";
+
+/* What the sentence says of each model_type or general.architecture that does not run. */
+static const struct {
+	const char *type, *part;
+} refused[] = {
+	{ "minimax_m2", experts },
+	{ "minimax_m3", experts },
+	{ "qwen3_moe", experts },
+	{ "mixtral", experts },
+	{ "llama4", experts },
+	{ "glm4_moe", experts },
+	{ "granitemoe", experts },
+	{ "phimoe", experts },
+	{ "dbrx", experts },
+	{ "mimo_v2_flash", experts },
+	{ "step3p7", experts },
+	{ "glm4moe", experts },
+	{ "qwen3moe", experts },
+	{ "gpt_oss", "mixture of experts and attention sinks" },
+	{ "qwen3_5", delta },
+	{ "qwen3_5_moe", delta },
+	{ "qwen3_5_moe_text", delta },
+	{ "qwen35", delta },
+	{ "qwen35moe", delta },
+	{ "kimi_k3", delta },
+	{ "nemotron_h", scan },
+	{ "jamba", scan },
+	{ "deepseek_v2", latent },
+	{ "deepseek_v3", latent },
+	{ "deepseek_v32", latent },
+	{ "deepseek_v4", latent },
+	{ "deepseek_ref", latent },
+	{ "kimi_k2", latent },
+	{ "glm_moe_dsa", latent },
+	{ "minicpm3", latent },
+	{ "deepseek2", latent },
+	{ "glm-dsa", latent },
+	{ "gemma", "a scaled embedding" },
+	{ "gemma2", norms_behind },
+	{ "gemma3", norms_behind },
+	{ "gemma3_text", norms_behind },
+	{ "olmo3", norms_behind },
+	{ "exaone4", norms_behind },
+	{ "gemma4", "heads of several sizes" },
+	{ "phi3", "longrope" },
+	{ "phi3small", "longrope" },
+	{ "chatglm", fused },
+	{ "qwen", fused },
+	{ "internlm2", fused },
+	{ "baichuan", "ALiBi" },
+	{ "exaone", "names of tensors" },
+	{ "nemotron-nas", "layers of different sizes" },
+	{ "mimo", "predict several tokens" },
+	{ "ministral3", "scale of queries by position" },
+	{ "cohere", mean },
+	{ "command-r", mean },
+	{ "falcon", mean },
+	{ "stablelm", mean },
+	{ "phi", mean },
+	{ "gpt_neox", mean },
+	{ "gptj", mean },
+	{ "gpt_bigcode", mean },
+	{ "bloom", mean },
+	{ "codegen", mean },
+	{ "mpt", mean },
+	{ "opt", mean },
+	{ "qwen2_vl", images },
+	{ "qwen2_5_vl", images },
+	{ "qwen3_vl", images },
+	{ "qwen3_vl_moe", images },
+	{ "qwen3vlmoe", images },
+	{ "mllama", images },
+	{ "llava", images },
+	{ "phi3_v", images },
+	{ "phi4mm", images },
+	{ "molmo", images },
+	{ "deepseek_vl_v2", images },
+	{ "multi_modality", images },
+	{ "kimi_k25", images },
+	{ "lfm2_vl", images },
+	{ "yuan", unknown },
+	{ "minimind", unknown },
+	{ "bert", "do not continue it" },
+};
+
+/* The sizes that tensors follow from. */
+struct sizes {
+	uint64_t layers, hidden, ffn, vocab, heads, kv_heads, head_dim;
+	bool tied, qkv_bias, o_bias, mlp_bias, qk_norm;
+};
+
+struct counts {
+	unsigned opened, refused;
+};
+
+const char *refusal(const char *type);
+void text_of(struct bytes *b, const char *s);
+void check_said(const char *name, const uint8_t *weights, size_t n, const char *config, size_t n_config,
+                const char *part, struct counts *c);
+
+/* The tests of the other files of the program: the number that failed. */
+int published_gguf_tests(void);
+
+#endif

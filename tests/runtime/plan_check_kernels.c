@@ -1,0 +1,468 @@
+/* tests/runtime/plan_check_kernels.c - what each kernel of a plan reads and writes, and whether that is there. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "tests/runtime/plan_memory.h"
+#include "tests/runtime/plan_checker.h"
+
+/* ---- what is touched */
+
+static void check_read(struct checker *c, const struct access *a)
+{
+	const struct segment *s = NULL;
+	char want[PLAN_CONTENT_TEXT], found[PLAN_CONTENT_TEXT];
+
+	if (plan_memory_holds(&c->memory, a->begin, a->end, &a->content, &s))
+		return;
+	plan_complain(c, "reads %s and finds %s%s", plan_content_text(&a->content, want),
+	              s ? plan_content_text(&s->content, found) : "nothing",
+	              s && s->content.origin != a->content.origin ? ", of other tokens" : "");
+}
+
+static void touch(struct checker *c, bool write, uint64_t at, uint64_t bytes, struct content content)
+{
+	struct access a = { at, at + bytes, content, write, c->launch, c->group };
+
+	if (c->accesses == ACCESSES_MOST)
+		plan_complain(c, "a phase touches more than expected");
+	if (!plan_memory_inside(&c->memory, at, at + bytes))
+		plan_complain(c, "0x%" PRIx64 " and the %" PRIu64 " bytes from there on lie outside of every buffer",
+		              at, bytes);
+	if (!write && !c->wrong)
+		check_read(c, &a);
+	if (!c->wrong)
+		c->access[c->accesses++] = a;
+}
+
+/* `tokens` tokens that begin at `at`, the first of which is token `first` of the pass. */
+static struct content columns_at(uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
+                                 uint64_t first)
+{
+	return (struct content){
+		.value = value, .of = of, .form = form, .stride = stride, .origin = at - first * stride
+	};
+}
+
+void read_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
+                uint64_t first, uint64_t tokens)
+{
+	touch(c, false, at, tokens * stride, columns_at(value, of, form, stride, at, first));
+}
+
+static void write_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
+                        uint64_t first, uint64_t tokens)
+{
+	touch(c, true, at, tokens * stride, columns_at(value, of, form, stride, at, first));
+}
+
+/* What a launch that asks for nothing in particular finds: its first byte's content, and which token begins there. */
+struct found {
+	struct content content;
+	uint64_t token;
+};
+
+static struct found find(struct checker *c, uint64_t at, enum form form)
+{
+	const struct segment *s = plan_memory_at(&c->memory, at);
+	struct found f = { .content = { .stride = 1 } };
+
+	if (!s || s->content.form != form || !s->content.stride || (at - s->content.origin) % s->content.stride) {
+		plan_complain(c, "its input is not %s, or does not begin with a token", plan_form_name(form));
+		return f;
+	}
+	f.content = s->content;
+	f.token = (at - s->content.origin) / s->content.stride;
+	return f;
+}
+
+/* ---- what the kernels do: templates.h */
+
+/* A product's part in the model. old: what of its destination it reads. */
+struct product {
+	const struct weights_matrix *w, *w2;
+	const float *bias, *bias2, *out;
+	enum value in, old, value;
+	uint32_t in_of, old_of, of, epilogue;
+};
+
+static bool is_gated(const struct weights_layer *l) { return weights_gate_up_interleaved(l->gate.type, l->up.type); }
+
+static bool product_of_layer(const struct plan_space *s, uint32_t i, uint64_t w, struct product *out)
+{
+	const struct weights_layer *l = &s->layer[i];
+	const struct plan_buffers *b = &s->buffers;
+	bool one = is_gated(l);
+	const struct product list[] = {
+		{ &l->q, NULL, l->q_bias, NULL, b->q, ATTENTION_INPUT, NOTHING, QUERIES, i, 0, i, 0 },
+		{ &l->k, NULL, l->k_bias, NULL, b->k, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0 },
+		{ &l->v, NULL, l->v_bias, NULL, b->v, ATTENTION_INPUT, NOTHING, VALUES, i, 0, i, 0 },
+		{ &l->o, NULL, l->o_bias, NULL, b->x, ATTENDED, STREAM, STREAM, i, 2 * i, 2 * i + 1, KEY_RESIDUAL },
+		{ &l->gate, one ? &l->up : NULL, l->gate_bias, one ? l->up_bias : NULL, b->h, FFN_INPUT, NOTHING,
+		  one ? GATED : GATE_ALONE, i, 0, i, one ? KEY_PAIR : 0 },
+		{ &l->up, NULL, l->up_bias, NULL, b->h, FFN_INPUT, GATE_ALONE, GATED, i, i, i, KEY_GATED },
+		{ &l->down, NULL, l->down_bias, NULL, b->x, GATED, STREAM, STREAM, i, 2 * i + 1, 2 * i + 2,
+		  KEY_RESIDUAL }
+	};
+
+	for (size_t m = 0; m < sizeof list / sizeof *list; m++)
+		if (plan_address(list[m].w->packed) == w && !(one && list[m].w == &l->up)) {
+			*out = list[m];
+			return true;
+		}
+	return false;
+}
+
+static bool find_product(const struct plan_space *s, uint64_t w, struct product *out)
+{
+	const struct weights *all = &s->weights;
+
+	for (uint32_t i = 0; i < PLAN_LAYERS; i++)
+		if (product_of_layer(s, i, w, out))
+			return true;
+	*out = (struct product){ .w = &all->lm_head, .out = s->buffers.logits, .in = OUTPUT_INPUT, .value = LOGITS };
+	return plan_address(all->lm_head.packed) == w;
+}
+
+/* What a target's templates say of inputs; asking takes them long. */
+static struct content turned_for(const struct target *t, enum dtype weight, enum dtype act, uint32_t tokens)
+{
+	static struct content known[TARGET_COUNT][DTYPE_COUNT][2][TEMPLATE_MAX_WIDE + 1];
+	struct content *k = &known[t->id][weight][act == DTYPE_Q8_0][tokens];
+
+	if (!k->width)
+		*k = (struct content){ .width = tokens,
+			               .panel = template_wide_panel(t, weight, act, tokens),
+			               .flags = template_wide_interleave(t, weight, act, tokens) };
+	return *k;
+}
+
+/* Which kernels a matmul may use for these weights and with these options. */
+static void check_matmul_key(struct checker *c, const struct key *k, const struct product *m, enum dtype act,
+                             bool narrowed)
+{
+	const struct plan_options *o = c->opt;
+	uint32_t epilogue = m->epilogue | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0),
+		 allowed = m->value == GATED ? KEY_QUANTISED_OUT : 0;
+	bool mma = k->flags & KEY_MMA, wide = k->flags & KEY_WIDE;
+
+	plan_require(c, k->weight == m->w->type + 1 && k->rows == m->w->rows && k->k == m->w->k && k->row_blocks == 1,
+	             "format or sizes");
+	plan_require(c, (k->flags & ~(allowed | KEY_WIDE | KEY_MMA)) == epilogue, "epilogue");
+	plan_require(c, k->act == (m->epilogue & (KEY_PAIR | KEY_GATED) ? ACT_SILU : ACT_NONE), "activation function");
+	plan_require(c, k->activation == (narrowed ? m->w->type : act) + 1, "format of activations");
+	plan_require(c, k->numerics == (narrowed ? NUMERICS_BOUNDED : NUMERICS_EXACT), "numerics");
+	plan_require(c, !mma || template_mma(o->target, m->w->type, act, o->bounded && c->p->logits != PLAN_ALL_LOGITS),
+	             "products of matrices");
+	plan_require(c,
+	             !mma || k->tile_n == TEMPLATE_MMA_LEAST || k->tile_n == template_mma_tile_n(m->w->k, m->epilogue),
+	             "tokens of matrices");
+	plan_require(c, !wide || (!mma && template_wide_weights(o->target, m->w->type)), "kind of tiles");
+	plan_require(c, mma || (k->tile_n >= 1 && k->tile_n <= (wide ? TEMPLATE_MAX_WIDE : template_tile_n(o->target))),
+	             "tokens");
+	plan_require(c, !o->general || (!mma && !wide && k->tile_n == 1), "kernel for a pass of general ones");
+}
+
+static void read_product_input(struct checker *c, const struct key *k, const struct product *m, enum dtype act,
+                               bool narrowed, const uint64_t *arg, uint64_t first, uint64_t tokens)
+{
+	uint64_t kp = numerics_pad(m->w->k), stride = narrowed ? kp * 2 : act == DTYPE_F32 ? kp * 4 : kp;
+	bool wide = k->flags & KEY_WIDE, int8 = act == DTYPE_Q8_0;
+	struct content like = wide ? turned_for(c->opt->target, m->w->type, act, k->tile_n)
+	                           : (struct content){ .flags = narrowed ? m->w->type : 0 };
+
+	like.value = m->in;
+	like.of = m->in_of;
+	like.phase = wide ? (uint32_t)(first % k->tile_n) : 0;
+	like.form = narrowed ? NARROWED
+	            : wide   ? (int8 ? TURNED_BYTES : TURNED_FLOATS)
+	            : int8   ? PLAIN_BYTES
+	                     : PLAIN_FLOATS;
+	like.stride = stride;
+	like.origin = arg[MATMUL_X] - first * stride;
+	touch(c, false, arg[MATMUL_X], tokens * stride, like);
+	plan_require(c, int8 == (arg[MATMUL_XS] != 0), "scales");
+	if (!int8)
+		return;
+	like.form = wide ? TURNED_SCALES : PLAIN_SCALES;
+	like.stride = kp / 2;
+	like.origin = arg[MATMUL_XS] - first * like.stride;
+	touch(c, false, arg[MATMUL_XS], tokens * like.stride, like);
+}
+
+uint32_t logit_rows(const struct plan *p)
+{
+	return p->logits == PLAN_ALL_LOGITS ? p->tokens : p->logits == PLAN_LAST_LOGITS;
+}
+
+static void do_matmul(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	struct product m;
+
+	if (!find_product(c->s, arg[MATMUL_W], &m)) {
+		plan_complain(c, "multiplies by no matrix of the model");
+		return;
+	}
+	enum dtype act = c->opt->f32_activations ? DTYPE_F32 : weight_default_activation(m.w->type);
+	bool narrowed = k->flags & KEY_MMA && act == DTYPE_F32;
+	uint64_t rp = numerics_pad(m.w->rows), tokens = arg[MATMUL_TILES] * k->tile_n,
+		 at = arg[MATMUL_OUT] - plan_address(m.out);
+	uint64_t row = at / (rp * 4), first = row + (m.value == LOGITS ? c->p->tokens - logit_rows(c->p) : 0);
+
+	check_matmul_key(c, k, &m, act, narrowed);
+	plan_require(c, begin == 0 && end == (int64_t)(rp / 32), "units");
+	plan_require(c, tokens > 0 && at % (rp * 4) == 0 && first + tokens <= c->p->tokens, "tokens of results");
+	plan_require(c,
+	             arg[MATMUL_BIAS] == plan_address(m.bias) && arg[MATMUL_BIAS2] == plan_address(m.bias2) &&
+	                     arg[MATMUL_W2] == (m.w2 ? plan_address(m.w2->packed) : 0),
+	             "bias or second matrix");
+	if (c->wrong)
+		return;
+	read_product_input(c, k, &m, act, narrowed, arg, first, tokens);
+	if (m.old)
+		read_plain(c, m.old, m.old_of, PLAIN_FLOATS, rp * 4, arg[MATMUL_OUT], first, tokens);
+	write_plain(c, m.value, m.of, PLAIN_FLOATS, rp * 4, arg[MATMUL_OUT], first, tokens);
+	if (k->flags & KEY_QUANTISED_OUT) {
+		write_plain(c, m.value, m.of, PLAIN_BYTES, rp, arg[MATMUL_OUTQ], first, tokens);
+		write_plain(c, m.value, m.of, PLAIN_SCALES, rp / 2, arg[MATMUL_OUTS], first, tokens);
+	}
+}
+
+static void do_turn(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	bool int8 = k->activation == DTYPE_Q8_0 + 1, narrow = k->numerics == NUMERICS_BOUNDED;
+	struct found in = find(c, arg[INTERLEAVE_X], int8 ? PLAIN_BYTES : PLAIN_FLOATS);
+	uint64_t kp = in.content.stride / (int8 ? 1 : 4),
+		 tokens = kp ? (uint64_t)end / (kp / 32 ? kp / 32 : 1) * (narrow ? 1 : k->tile_n) : 0;
+	struct content out = in.content;
+
+	plan_require(c,
+	             narrow ? !k->k && !k->tile_n && !k->row_blocks && !k->flags &&
+	                              (k->activation == DTYPE_F16 + 1 || k->activation == DTYPE_BF16 + 1)
+	                    : kp == numerics_pad(k->k),
+	             "length");
+	plan_require(c, begin == 0 && tokens > 0 && tokens * (kp / 32) == (uint64_t)end * (narrow ? 1 : k->tile_n),
+	             "units");
+	plan_require(c,
+	             narrow || (k->tile_n <= TEMPLATE_MAX_WIDE && k->row_blocks > 0 &&
+	                        (int8 || k->activation == DTYPE_F32 + 1)),
+	             "tiles");
+	if (c->wrong)
+		return;
+	touch(c, false, arg[INTERLEAVE_X], tokens * in.content.stride, in.content);
+	out.form = narrow ? NARROWED : int8 ? TURNED_BYTES : TURNED_FLOATS;
+	out.flags = narrow ? k->activation - 1u : k->flags;
+	out.width = narrow ? 0 : k->tile_n;
+	out.panel = narrow ? 0 : k->row_blocks;
+	out.phase = narrow ? 0 : (uint32_t)(in.token % k->tile_n);
+	out.stride = narrow ? kp * 2 : in.content.stride;
+	out.origin = arg[INTERLEAVE_OUT] - in.token * out.stride;
+	touch(c, true, arg[INTERLEAVE_OUT], tokens * out.stride, out);
+	if (!int8)
+		return;
+	read_plain(c, in.content.value, in.content.of, PLAIN_SCALES, kp / 2, arg[INTERLEAVE_XS], in.token, tokens);
+	out.form = TURNED_SCALES;
+	out.stride = kp / 2;
+	out.origin = arg[INTERLEAVE_OUTS] - in.token * out.stride;
+	touch(c, true, arg[INTERLEAVE_OUTS], tokens * out.stride, out);
+}
+
+static void do_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	struct found in = find(c, arg[NORM_X], PLAIN_FLOATS);
+	uint64_t hp = numerics_pad(c->s->spec.hidden), n = (uint64_t)end;
+	enum value value = arg[NORM_WEIGHT] == plan_address(c->s->weights.final_norm) ? OUTPUT_INPUT : NOTHING;
+	uint32_t of = 0, state = 2 * PLAN_LAYERS;
+
+	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
+		bool ffn = arg[NORM_WEIGHT] == plan_address(c->s->layer[i].ffn_norm);
+		if (!ffn && arg[NORM_WEIGHT] != plan_address(c->s->layer[i].attn_norm))
+			continue;
+		value = ffn ? FFN_INPUT : ATTENTION_INPUT;
+		of = i;
+		state = 2 * i + ffn;
+	}
+	plan_require(c,
+	             value != NOTHING && k->k == c->s->spec.hidden &&
+	                     (uint32_t)arg[NORM_EPS] == plan_bits_of(c->s->spec.norm_eps),
+	             "norm");
+	plan_require(c, (k->flags & ~(uint32_t)KEY_QUANTISED_OUT) == 0 && begin == 0 && end > 0, "flags or units");
+	plan_require(c, arg[NORM_OUT] == plan_address(c->s->buffers.xn), "destination");
+	read_plain(c, STREAM, state, PLAIN_FLOATS, hp * 4, arg[NORM_X], in.token, n);
+	write_plain(c, value, of, PLAIN_FLOATS, hp * 4, arg[NORM_OUT], in.token, n);
+	if (k->flags & KEY_QUANTISED_OUT) {
+		write_plain(c, value, of, PLAIN_BYTES, hp, arg[NORM_OUTQ], in.token, n);
+		write_plain(c, value, of, PLAIN_SCALES, hp / 2, arg[NORM_OUTS], in.token, n);
+	}
+}
+
+static void do_quantise(struct checker *c, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	struct found in = find(c, arg[QUANTISE_X], PLAIN_FLOATS);
+	uint64_t kp = in.content.stride / 4, tokens = kp ? (uint64_t)end * 32 / kp : 0;
+
+	plan_require(c, begin == 0 && tokens > 0 && tokens * kp == (uint64_t)end * 32, "units");
+	read_plain(c, in.content.value, in.content.of, PLAIN_FLOATS, kp * 4, arg[QUANTISE_X], in.token, tokens);
+	write_plain(c, in.content.value, in.content.of, PLAIN_BYTES, kp, arg[QUANTISE_OUTQ], in.token, tokens);
+	write_plain(c, in.content.value, in.content.of, PLAIN_SCALES, kp / 2, arg[QUANTISE_OUTS], in.token, tokens);
+}
+
+static void do_embed(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct weights_matrix *w = &c->s->weights.embed;
+
+	plan_require(c,
+	             k->weight == w->type + 1 && k->rows == w->rows && k->k == w->k &&
+	                     arg[EMBED_W] == plan_address(w->packed),
+	             "matrix");
+	plan_require(c, arg[EMBED_IDS] == plan_address(c->s->buffers.ids) && begin == 0, "tokens");
+	write_plain(c, STREAM, 0, PLAIN_FLOATS, numerics_pad(w->k) * 4, arg[EMBED_OUT], 0, (uint64_t)end);
+}
+
+/* ---- heads: units are heads of tokens; the steps of a chain are some heads of the only token */
+
+/* The bytes of units [begin, end) where a token has so many heads; the last head takes the padding along. */
+struct part {
+	uint64_t at, bytes;
+};
+static struct part part_of(struct checker *c, uint64_t base, uint64_t heads, uint64_t head_bytes, uint64_t stride,
+                           uint64_t tokens, uint64_t begin, uint64_t end)
+{
+	if (begin == 0 && end == heads * tokens)
+		return (struct part){ base, stride * tokens };
+	plan_require(c, tokens == 1 && begin < end && end <= heads, "units");
+	return (struct part){ base + begin * head_bytes,
+		              (end == heads ? stride : end * head_bytes) - begin * head_bytes };
+}
+
+static void touch_heads(struct checker *c, bool write, uint32_t value, uint32_t of, uint64_t base, uint64_t heads,
+                        uint64_t begin, uint64_t end)
+{
+	uint64_t head_bytes = c->s->spec.head_dim * 4, stride = numerics_pad(heads * c->s->spec.head_dim) * 4;
+	struct part part = part_of(c, base, heads, head_bytes, stride, c->p->tokens, begin, end);
+
+	touch(c, write, part.at, part.bytes, columns_at(value, of, PLAIN_FLOATS, stride, base, 0));
+}
+
+static void check_rotation(struct checker *c, const struct key *k, uint64_t cos, uint64_t sin, uint64_t norm,
+                           uint64_t eps, const float *weight)
+{
+	plan_require(c, cos == plan_address(c->s->buffers.cos) && sin == plan_address(c->s->buffers.sin), "angles");
+	plan_require(c,
+	             norm == plan_address(weight) && !(k->flags & KEY_QK_NORM) == !weight &&
+	                     (uint32_t)eps == plan_bits_of(c->s->spec.norm_eps),
+	             "norm of heads");
+	plan_require(c, k->head_dim == c->s->spec.head_dim, "head size");
+}
+
+static uint32_t layer_of(struct checker *c, uint64_t at, uint32_t value)
+{
+	struct found f = find(c, at, PLAIN_FLOATS);
+
+	plan_require(c, f.content.value == value, "input");
+	return f.content.of < PLAN_LAYERS ? f.content.of : 0;
+}
+
+static void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	uint32_t i = layer_of(c, arg[ROPE_IN], QUERIES);
+
+	check_rotation(c, k, arg[ROPE_COS], arg[ROPE_SIN], arg[ROPE_NORM], arg[ROPE_EPS], c->s->layer[i].q_norm);
+	float scale;
+	memcpy(&scale, &arg[ROPE_SCALE], sizeof scale);
+	double one = (double)scale * (double)scale * s->head_dim;
+	plan_require(c, k->heads == s->heads && scale > 0 && one > 0.999999 && one < 1.000001, "heads or scale");
+	touch_heads(c, false, QUERIES, i, arg[ROPE_IN], s->heads, (uint64_t)begin, (uint64_t)end);
+	touch_heads(c, true, ROTATED, i, arg[ROPE_OUT], s->heads, (uint64_t)begin, (uint64_t)end);
+}
+
+static void check_position(struct checker *c, const uint64_t *slot)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < c->p->n_positions; i++)
+		n += c->p->position[i] == slot;
+	plan_require(c, n == 1, "position: its slot is not filled in, or twice");
+}
+
+void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t chunk,
+                 uint64_t begin, uint64_t end)
+{
+	const struct plan_cache *kv = &c->s->kv;
+	uint64_t base = plan_address(kv->base) + layer * kv->layer_bytes, head = kv->k_bytes / c->s->spec.kv_heads;
+
+	plan_require(c, keys == base && values == base + kv->k_bytes && chunk == kv->chunk_bytes, "cache");
+	touch(c, write, keys + begin * head, (end - begin) * head,
+	      (struct content){ .value = CACHED_KEYS, .of = layer, .form = CACHED, .origin = keys });
+	touch(c, write, values + begin * head, (end - begin) * head,
+	      (struct content){ .value = CACHED_VALUES, .of = layer, .form = CACHED, .origin = values });
+}
+
+static void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	uint32_t i = layer_of(c, arg[KV_STORE_K], KEYS), group = template_kv_store_tokens(c->opt->target),
+		 n = c->p->tokens;
+	uint64_t units = (uint64_t)(n + group - 1) / group * s->kv_heads, all = (uint64_t)n * s->kv_heads;
+	bool whole = begin == 0 && (uint64_t)end == units;
+
+	plan_require(c, whole || n == 1, "units");
+	uint64_t first = whole ? 0 : (uint64_t)begin, last = whole ? all : (uint64_t)end;
+	check_rotation(c, k, arg[KV_STORE_COS], arg[KV_STORE_SIN], arg[KV_STORE_NORM], arg[KV_STORE_EPS],
+	               c->s->layer[i].k_norm);
+	plan_require(c, k->kv_heads == s->kv_heads && k->kv == c->s->kv.type + 1 && arg[KV_STORE_COLUMNS] == n,
+	             "heads, cache or tokens");
+	check_position(c, &arg[KV_STORE_POS0]);
+	touch_heads(c, false, KEYS, i, arg[KV_STORE_K], s->kv_heads, first, last);
+	touch_heads(c, false, VALUES, i, arg[KV_STORE_V], s->kv_heads, first, last);
+	touch_cache(c, true, i, arg[KV_STORE_KCACHE], arg[KV_STORE_VCACHE], arg[KV_STORE_CHUNK_BYTES],
+	            whole ? 0 : first, whole ? s->kv_heads : last);
+}
+
+static void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	uint32_t i = layer_of(c, arg[ATTENTION_Q], ROTATED), n = c->p->tokens, each = s->heads / s->kv_heads;
+	/* Wherever the pass begins, the last of them covers the last token. */
+	uint64_t tiles = k->tile_n > 1 ? (k->tile_n - 1 + n + k->tile_n - 1) / k->tile_n : n;
+	bool whole = begin == 0 && (uint64_t)end >= tiles * s->kv_heads;
+
+	plan_require(c, whole || n == 1, "units");
+	uint64_t first = whole ? 0 : (uint64_t)begin, last = whole ? s->kv_heads : (uint64_t)end;
+	plan_require(c,
+	             k->heads == s->heads && k->kv_heads == s->kv_heads && k->head_dim == s->head_dim &&
+	                     k->kv == c->s->kv.type + 1,
+	             "heads or cache");
+	plan_require(c, k->tile_n && !(k->tile_n & (k->tile_n - 1)) && (!c->opt->general || k->tile_n == 1),
+	             "tokens of tiles");
+	plan_require(c, !(k->flags & KEY_WINDOW) == !c->s->sliding[i] && arg[ATTENTION_SLIDING] == s->sliding_window,
+	             "window");
+	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");
+	check_position(c, &arg[ATTENTION_POS0]);
+	touch_heads(c, false, ROTATED, i, arg[ATTENTION_Q], s->heads, first * each,
+	            whole ? (uint64_t)n * s->heads : last * each);
+	touch_cache(c, false, i, arg[ATTENTION_KCACHE], arg[ATTENTION_VCACHE], arg[ATTENTION_CHUNK_BYTES], first, last);
+	touch_heads(c, true, ATTENDED, i, arg[ATTENTION_OUT], s->heads, first * each,
+	            whole ? (uint64_t)n * s->heads : last * each);
+}
+
+void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin, int64_t end)
+{
+	const struct plan_op *l = &c->p->op[launch];
+	const struct key *k = &c->p->kernel[l->kernel].key;
+
+	c->launch = launch;
+	c->group = group;
+	plan_require(c, k->target == c->opt->target->id && k->codegen == key_codegen(k->target), "target");
+	switch (k->kind) {
+	case KEY_MATMUL: do_matmul(c, k, l->arg, begin, end); break;
+	case KEY_INTERLEAVE: do_turn(c, k, l->arg, begin, end); break;
+	case KEY_NORM: do_norm(c, k, l->arg, begin, end); break;
+	case KEY_QUANTISE: do_quantise(c, l->arg, begin, end); break;
+	case KEY_EMBED: do_embed(c, k, l->arg, begin, end); break;
+	case KEY_ROPE: do_rope(c, k, l->arg, begin, end); break;
+	case KEY_KV_STORE: do_kv_store(c, k, l->arg, begin, end); break;
+	case KEY_ATTENTION: do_attention(c, k, l->arg, begin, end); break;
+	default: plan_complain(c, "no kernel of a forward pass");
+	}
+}

@@ -1,0 +1,41 @@
+/* tests/runtime/plan_checker.h - the state of the checker of plans. */
+#ifndef TESTS_RUNTIME_PLAN_CHECKER_H
+#define TESTS_RUNTIME_PLAN_CHECKER_H
+
+#include "tests/runtime/plan_check.h"
+#include "tests/runtime/plan_memory.h"
+
+enum { ACCESSES_MOST = 400 };
+struct access {
+	uint64_t begin, end;
+	struct content content;
+	bool write;
+	uint32_t launch, group;
+};
+
+struct checker {
+	const struct plan *p;
+	const struct plan_space *s;
+	const struct plan_options *opt;
+	struct plan_check_report *why;
+	struct plan_memory memory;
+	struct access access[ACCESSES_MOST];
+	unsigned accesses;
+	uint32_t launch, group; /* the one that is looked at */
+	bool wrong;
+};
+
+uint64_t plan_address(const void *p);
+uint32_t plan_bits_of(float f);
+/* Says what is wrong, and where; the first of all stays. */
+__attribute__((format(printf, 2, 3))) void plan_complain(struct checker *c, const char *format, ...);
+void plan_require(struct checker *c, bool ok, const char *what);
+void read_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
+                uint64_t first, uint64_t tokens);
+uint32_t logit_rows(const struct plan *p);
+/* The first chunk stands for all: others lie chunk_bytes further on. */
+void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t chunk,
+                 uint64_t begin, uint64_t end);
+void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin, int64_t end);
+
+#endif
