@@ -80,10 +80,11 @@ static void test_runs_and_stays(void **unused)
 static void test_writing_is_refused(void **unused)
 {
 	uint8_t code[8];
-	volatile uint8_t *p = execmem_map(code, write_code(code, 7), NULL);
+	void *mapped = execmem_map(code, write_code(code, 7), NULL);
+	volatile uint8_t *p = mapped;
 	int status;
 
-	assert_non_null((void *)p);
+	assert_non_null(mapped);
 	pid_t child = fork();
 	if (child == 0) {
 		struct rlimit none = { 0, 0 };
@@ -95,7 +96,7 @@ static void test_writing_is_refused(void **unused)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGSEGV);
-	execmem_unmap((void *)p, 6);
+	execmem_unmap(mapped, 6);
 }
 
 /* Pieces that were put at once lie side by side in pages nobody can write, and what is put later is elsewhere. */

@@ -17,6 +17,7 @@
 #include "runtime/jitrun_cards.h"
 #include "tests/jit/rdna_disassembler.h"
 #include "tests/support/shared.h"
+#include "tests/support/weight_types.h"
 
 /* Programs hold the functions of all kernels, beside the driver. */
 static void disassemble_programs(struct rdna_words *w, const char *tool, const char *dir)
@@ -65,23 +66,47 @@ static void add_model(struct rdna_words *w, const char *tool, const char *target
 	rmdir(dir);
 }
 
+/* Models as people have them; small ones then add the types that these lack. */
 static const struct {
 	const char *shape, *mixture;
 } models[] = {
-	{ "qwen3-0.6b", "bf16" }, { "mistral-7b", "q8_0" }, { "llama-3.2-1b", "q4_k_m" }, { "tiny", "f32" },
-	{ "tiny", "f16" },        { "tiny", "q4_0" },       { "tiny", "q4_1" },           { "tiny", "q5_0" },
-	{ "tiny", "q5_1" },       { "tiny", "q2_k" },       { "tiny", "q3_k" },           { "tiny", "q5_k_m" },
-	{ "tiny", "iq4_nl" },     { "tiny", "iq4_xs" },
+	{ "qwen3-0.6b", "bf16" },
+	{ "mistral-7b", "q8_0" },
+	{ "llama-3.2-1b", "q4_k_m" },
 };
-enum { MODELS = sizeof models / sizeof *models, QUICK = 3 };
+enum { MODELS = sizeof models / sizeof *models };
+
+static bool seen_in_models(enum dtype type)
+{
+	bool seen = false;
+
+	for (int i = 0; i < MODELS; i++) {
+		const struct mixture *m = mixture_find(models[i].mixture);
+		seen |= m->matrices == type || m->better == type || m->output == type;
+	}
+	return seen;
+}
+
+static void add_small_models(struct rdna_words *w, const char *tool, const char *target)
+{
+	enum dtype types[DTYPE_COUNT];
+	unsigned n = weight_types(types);
+	char name[32];
+
+	for (unsigned i = 0; i < n; i++)
+		if (!seen_in_models(types[i]) && mixture_find(weight_type_name(name, types[i])))
+			add_model(w, tool, target, "tiny", name);
+}
 
 static void check_target(const char *target)
 {
 	const char *tool = rdna_disassembler();
 	struct rdna_words w = { 0 };
 
-	for (int i = 0; i < (test_quick() ? QUICK : MODELS); i++)
+	for (int i = 0; i < MODELS; i++)
 		add_model(&w, tool, target, models[i].shape, models[i].mixture);
+	if (!test_quick())
+		add_small_models(&w, tool, target);
 	printf("# %s: %zu different instructions\n", target, w.n);
 	rdna_assemble_back(&w, target);
 	rdna_words_clear(&w);

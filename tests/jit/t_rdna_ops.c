@@ -126,7 +126,7 @@ static bool makes_nans(enum ir_op op)
 static void check_vector_op(enum ir_op op, int64_t imm)
 {
 	const struct ir_facts *f = &ir_facts[op];
-	unsigned operands = (f->a != IR_KIND__) + (f->b != IR_KIND__) + (f->c != IR_KIND__),
+	unsigned operands = 0u + (f->a != IR_KIND__) + (f->b != IR_KIND__) + (f->c != IR_KIND__),
 		 all = operands == 0   ? 1
 	               : operands == 1 ? 4
 	               : operands == 2 ? 16
@@ -455,7 +455,7 @@ static void test_random(void **state)
 			struct random_ir_buffers *x = random_ir_buffers_new(seed);
 			object_free(&o);
 			check_modes(&ir, &opt, x->in, sizeof x->in, seed, (int64_t)(seed % 5) - 1, (int64_t)(seed % 9),
-			            NANS_EXACT, seed % MODES, seed % MODES + 1);
+			            NANS_EXACT, (unsigned)(seed % MODES), (unsigned)(seed % MODES) + 1);
 			free(x);
 		}
 		ir_free(&ir);

@@ -10,6 +10,23 @@
 #include "tests/kernels/plain.h"
 #include "tests/kernels/plain_quants.h"
 #include "tests/kernels/matmul_check.h"
+#include "tests/support/weight_types.h"
+
+struct mix mixes[2 * DTYPE_COUNT];
+unsigned n_mixes;
+
+void make_mixes(void)
+{
+	enum dtype types[DTYPE_COUNT];
+	unsigned n = weight_types(types);
+
+	n_mixes = 0;
+	for (unsigned i = 0; i < n; i++) {
+		mixes[n_mixes++] = (struct mix){ types[i], DTYPE_F32 };
+		if (weight_default_activation(types[i]) != DTYPE_F32)
+			mixes[n_mixes++] = (struct mix){ types[i], weight_default_activation(types[i]) };
+	}
+}
 
 static uint64_t state = 1;
 

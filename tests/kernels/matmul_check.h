@@ -28,19 +28,10 @@ struct data {
 struct mix {
 	enum dtype weight, activation;
 };
-static const struct mix mixes[] = {
-	{ DTYPE_F32, DTYPE_F32 },    { DTYPE_F16, DTYPE_F32 },     { DTYPE_BF16, DTYPE_F32 },
-	{ DTYPE_Q8_0, DTYPE_F32 },   { DTYPE_Q8_0, DTYPE_Q8_0 },   { DTYPE_Q4_0, DTYPE_F32 },
-	{ DTYPE_Q4_0, DTYPE_Q8_0 },  { DTYPE_Q4_1, DTYPE_F32 },    { DTYPE_Q4_1, DTYPE_Q8_0 },
-	{ DTYPE_Q5_0, DTYPE_F32 },   { DTYPE_Q5_0, DTYPE_Q8_0 },   { DTYPE_Q5_1, DTYPE_F32 },
-	{ DTYPE_Q5_1, DTYPE_Q8_0 },  { DTYPE_IQ4_NL, DTYPE_F32 },  { DTYPE_IQ4_NL, DTYPE_Q8_0 },
-	{ DTYPE_MXFP4, DTYPE_F32 },  { DTYPE_MXFP4, DTYPE_Q8_0 },  { DTYPE_Q2_K, DTYPE_F32 },
-	{ DTYPE_Q2_K, DTYPE_Q8_0 },  { DTYPE_Q3_K, DTYPE_F32 },    { DTYPE_Q3_K, DTYPE_Q8_0 },
-	{ DTYPE_Q4_K, DTYPE_F32 },   { DTYPE_Q4_K, DTYPE_Q8_0 },   { DTYPE_Q5_K, DTYPE_F32 },
-	{ DTYPE_Q5_K, DTYPE_Q8_0 },  { DTYPE_Q6_K, DTYPE_F32 },    { DTYPE_Q6_K, DTYPE_Q8_0 },
-	{ DTYPE_IQ4_XS, DTYPE_F32 }, { DTYPE_IQ4_XS, DTYPE_Q8_0 },
-};
-enum { MIXES = sizeof mixes / sizeof mixes[0] };
+/* Every type of weights with each kind of inputs that it is multiplied with; main() makes the list. */
+extern struct mix mixes[2 * DTYPE_COUNT];
+extern unsigned n_mixes;
+void make_mixes(void);
 
 /* Every flag combination that matmul takes. */
 static const uint32_t flag_sets[] = {

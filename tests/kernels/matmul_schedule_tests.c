@@ -69,7 +69,7 @@ static void test_schedules(void **unused)
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways(&ways), tried[MATMUL_SCHEDULE_FIELDS] = { 0 }, at = 0, drawn = test_quick() ? 1 : 3;
 
-	for (unsigned mix = 0; mix < MIXES; mix++)
+	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned c = 0; c < SCHEDULE_COLUMNS; c++) {
 			struct problem p =
 				problem(mix, 97, ks[at++ % 3], schedule_tile_n[c].columns, 1, 1 + draw_number(2), 0);
@@ -106,7 +106,7 @@ static void test_schedule_lists(void **unused)
 {
 	unsigned all = 0;
 
-	for (unsigned mix = 0; mix < MIXES; mix++)
+	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned c = 0; c < SCHEDULE_COLUMNS; c++)
 			for (unsigned target = TARGET_NONE + 1; target < TARGET_COUNT; target++) {
 				struct problem p = problem(mix, 97, 2048, schedule_tile_n[c].columns, 1, 1,
@@ -170,7 +170,7 @@ static void test_usual_levels(void **unused)
 {
 	static const uint32_t columns[] = { 1, 4, 8, 16, 24 };
 
-	for (unsigned mix = 0; mix < MIXES; mix++)
+	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned c = 0; c < sizeof columns / sizeof *columns; c++)
 			for (unsigned wide = columns[c] > 16; wide <= (columns[c] > 1); wide++) {
 				struct problem p = problem(mix, 97, 2048, columns[c], 1, 1, wide ? KEY_WIDE : 0);
@@ -221,7 +221,7 @@ static void test_no_spills(void **unused)
 
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned shape = 0; ways[i].native && shape < sizeof shapes / sizeof shapes[0]; shape++)
-			for (unsigned mix = 0; mix < MIXES; mix++)
+			for (unsigned mix = 0; mix < n_mixes; mix++)
 				for (uint32_t columns = 1; columns <= 8; columns++) {
 					struct problem p = problem(mix, shapes[shape].rows, shapes[shape].k, columns, 1,
 					                           1, shapes[shape].flags);
@@ -231,7 +231,7 @@ static void test_no_spills(void **unused)
 				}
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned shape = 2; ways[i].native && shape < 5; shape++)
-			for (unsigned mix = 0; mix < MIXES; mix++)
+			for (unsigned mix = 0; mix < n_mixes; mix++)
 				/* From 3 on: plans have no narrower ones. */
 				for (uint32_t columns = 3;
 				     template_wide_weights(&target_table[TARGET_AVX2], mixes[mix].weight) &&
@@ -257,7 +257,7 @@ static void test_cards_registers(void **unused)
 	enum { WIDTHS = sizeof columns / sizeof *columns, SETS = sizeof flags / sizeof *flags };
 	unsigned kernels = 0;
 
-	for (unsigned mix = 0; mix < MIXES; mix++)
+	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned card = 0; card < 3; card++)
 			for (unsigned i = 0; i < 2 * WIDTHS * SETS; i++) {
 				const struct compile_options options = {
@@ -275,7 +275,7 @@ static void test_cards_registers(void **unused)
 				object_free(&o);
 				kernels++;
 			}
-	assert_int_equal(kernels, MIXES * 3 * 2 * WIDTHS * SETS);
+	assert_int_equal(kernels, n_mixes * 3 * 2 * WIDTHS * SETS);
 }
 
 int matmul_schedule_tests(void)

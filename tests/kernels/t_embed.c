@@ -10,6 +10,7 @@
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain.h"
 #include "tests/kernels/plain_quants.h"
+#include "tests/support/weight_types.h"
 
 enum { ROWS = 77, COLUMNS = 9 };
 static const int32_t ids[COLUMNS] = { 0, 31, 32, 63, 64, 76, 5, 5, 40 };
@@ -74,13 +75,11 @@ static void check(enum dtype type, uint32_t k)
 
 static void test_rows(void **unused)
 {
-	static const enum dtype types[] = {
-		DTYPE_F32,    DTYPE_F16,   DTYPE_BF16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_1, DTYPE_Q5_0, DTYPE_Q5_1,
-		DTYPE_IQ4_NL, DTYPE_MXFP4, DTYPE_Q2_K, DTYPE_Q3_K, DTYPE_Q4_K, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_IQ4_XS,
-	};
 	static const uint32_t lengths[] = { 1, 31, 32, 33, 64, 256, 300, 768, 1024 };
+	enum dtype types[DTYPE_COUNT];
+	unsigned n = weight_types(types);
 
-	for (unsigned i = 0; i < sizeof types / sizeof types[0]; i++)
+	for (unsigned i = 0; i < n; i++)
 		for (unsigned j = 0; j < sizeof lengths / sizeof lengths[0]; j++)
 			if (lengths[j] % dtype_table[types[i]].block == 0)
 				check(types[i], lengths[j]);

@@ -38,7 +38,7 @@ enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 static void test_shapes(void **unused)
 {
 	unsigned step = test_full() ? 1 : test_quick() ? 11 : 4, at = 0;
-	for (unsigned mix = 0; mix < MIXES; mix++)
+	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (uint32_t columns = 1; columns <= TEMPLATE_MAX_COLUMNS; columns++)
 			for (unsigned i = 0; i < LENGTHS; i++, at++) {
 				uint32_t rows = row_counts[draw_number(5)],
@@ -56,7 +56,7 @@ static void test_wide(void **unused)
 	static const uint32_t widths[] = { 24, 12, 10, 1, 2, 3, 5, 7, 9, 13, 14, 16, 17, 20, 21, 23 };
 	unsigned n = sizeof widths / sizeof widths[0], at = 0;
 
-	for (unsigned mix = 0; mix < MIXES; mix++)
+	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned i = 0;
 		     template_wide_weights(&target_table[TARGET_AVX2], mixes[mix].weight) && i < (test_quick() ? 3 : n);
 		     i++, at++) {
@@ -90,7 +90,7 @@ static void test_matrices(void **unused)
 
 static void test_one_column(void **unused)
 {
-	for (unsigned mix = 0; mix < MIXES; mix++)
+	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned i = 0; i < 5; i++)
 			for (unsigned j = 0; j < (test_quick() ? 3 : LENGTHS); j++) {
 				struct problem pair = problem(mix, row_counts[i], lengths[j], 1, 1 + draw_number(2), 2,
@@ -104,7 +104,7 @@ static void test_one_column(void **unused)
 
 static void test_flags(void **unused)
 {
-	for (unsigned mix = 0; mix < MIXES; mix++)
+	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned i = 0; i < FLAG_SETS; i++)
 			for (unsigned row_blocks = 1; row_blocks <= 2; row_blocks++) {
 				struct problem p = problem(mix, 65 + draw_number(32), 64, 1 + draw_number(8),
@@ -130,7 +130,7 @@ static void test_columns_do_not_matter(void **unused)
 {
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS);
-	for (unsigned mix = 0; mix < MIXES; mix++)
+	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned i = 0; i < n; i++) {
 			struct problem wide = problem(mix, 97, 768, 7, 1, 2, 0), narrow = wide;
 			struct data d;
@@ -208,6 +208,7 @@ int main(void)
 		cmocka_unit_test(test_shapes),   cmocka_unit_test(test_matrices),
 		cmocka_unit_test(test_wide),     cmocka_unit_test(test_columns_do_not_matter),
 	};
+	make_mixes();
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
 	failed += matmul_schedule_tests();

@@ -295,7 +295,7 @@ static void test_header_in_pieces(void **state)
 	struct file f;
 
 	for (int i = 0; i < N; i++)
-		p[i] = (uint8_t)(i * 2654435761u >> 24);
+		p[i] = (uint8_t)((unsigned)i * 2654435761u >> 24);
 	tiny_write(change_dir, "f", p, N);
 	assert_true(file_open(&f, in_dir("f"), &err) && f.size == N && f.have == 0);
 	assert_true(file_reach(&f, 1, &err));

@@ -170,7 +170,7 @@ static void test_refuses_truncation_at_every_byte(void **state)
 	write_sample(&w, 3, 32);
 	uint8_t *p = gguf_writer_finish(&w, &n);
 	assert_true(gguf_parse(&whole, p, n, "sample", false, NULL));
-	uint64_t header = whole.tensor[2].name.p - (const char *)p + 1 + 4 + 2 * 8 + 4 + 8;
+	uint64_t header = (uint64_t)(whole.tensor[2].name.p - (const char *)p) + 1 + 4 + 2 * 8 + 4 + 8;
 	for (size_t cut = 0; cut <= n; cut++) {
 		const uint8_t *q = guarded_copy(&guard, p, cut);
 		struct gguf g;

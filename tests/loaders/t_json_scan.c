@@ -111,7 +111,7 @@ static void test_agrees_on_mutations(void **state)
 		const char *from = texts[(seed >> 8) % TEXTS];
 		size_t n = strlen(from);
 		memcpy(text, from, n);
-		for (unsigned edits = 1 + round % 3; edits && n; edits--) {
+		for (unsigned edits = 1 + (unsigned)round % 3; edits && n; edits--) {
 			seed = seed * 1664525 + 1013904223;
 			size_t at = (seed >> 10) % n;
 			char c = spice[(seed >> 3) % (sizeof spice - 1)];

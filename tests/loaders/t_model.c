@@ -229,7 +229,7 @@ static void test_tensors_left_over(void **state)
 /* An output matrix that is said to be the embedding, and is in the file all the same. */
 static void test_head_beside_tied_embedding(void **state)
 {
-	for (int head = HEAD_AS_TIED; head <= HEAD_OTHER; head++) {
+	for (unsigned head = HEAD_AS_TIED; head <= HEAD_OTHER; head++) {
 		struct tiny_model t = { "llama", 2, 16, 24, 4, 2, 4, 9, DTYPE_BF16, .tied = true, .head = head };
 		struct opened o = open_hf(&t);
 		assert_int_equal(o.ok, head != HEAD_OTHER);

@@ -215,7 +215,7 @@ static void test_many_tensors(void **state)
 	st_writer_start(&w);
 	for (int i = COUNT; i-- > 0;) {
 		snprintf(name, sizeof name, "a.rather.long.common.beginning.of.a.name.%08d", i);
-		st_write_tensor(&w, name, DTYPE_U8, 1, (const uint64_t[]){ i % 2 }, NULL, i % 2);
+		st_write_tensor(&w, name, DTYPE_U8, 1, (const uint64_t[]){ (uint64_t)i % 2 }, NULL, (size_t)i % 2);
 	}
 	uint8_t *p = st_writer_finish(&w, 8, &n);
 	assert_true(safetensors_parse(&s, p, n, "many", false, NULL));

@@ -138,7 +138,7 @@ static void lie_of_size(struct mutant *m, struct entry *e)
 	put64(head + 5, size);
 	size_t old =
 		e->body.n > 8
-			? 5 + ((e->body.p[4] >> 5 & 1) ? 0 : 1) +
+			? 5 + ((e->body.p[4] >> 5 & 1) ? 0u : 1u) +
 				  (size_t)(e->body.p[4] >> 6 == 0 ? e->body.p[4] >> 5 & 1 : 1 << (e->body.p[4] >> 6))
 			: 0;
 	bytes_splice(&e->body, 0, old < e->body.n ? old : e->body.n, head, sizeof head);

@@ -121,7 +121,9 @@ check "and why is said" grep -qE '^jitbench: tg2 is noisy: .* spread [0-9]+ % ' 
 run "$model" -p 0 -n 2 -r 3 -t 1 --no-start --noise 0.001 -o jsonl --force
 check "--force prints it, status 0 (got $status)" [ "$status" = 0 ]
 
-for weights in f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q4_k_m q5_k q5_k_m q6_k iq4_nl iq4_xs; do
+formats=$(./jitbench --help | sed -n 's/^ *--weights //p' | tr '|' ' ')
+check "the help lists the formats of weights: $formats" [ "$(echo $formats | wc -w)" -ge 17 ]
+for weights in $formats; do
 	quick --shape tiny --weights $weights --write "$dir/$weights.gguf" -p 0 -n 0 --no-start
 	check "--weights $weights: $(cat "$dir/err")" [ "$status" = 0 ]
 	./jitrun "$dir/$weights.gguf" --prompt "the end" -n 3 -q --print-ids --ignore-eos -t 1 > "$dir/out" 2> "$dir/err"

@@ -15,11 +15,6 @@
 /* Inputs of 256 are the least that all formats can have; the heads are small, so that passes are quick. */
 enum { HIDDEN = 256, FFN = 256, HEADS = 8, KV_HEADS = 2, HEAD_DIM = 32, CONTEXT = 512 };
 
-const enum dtype mixed_formats[MIXED_FORMATS] = {
-	DTYPE_F32,  DTYPE_F16,  DTYPE_BF16, DTYPE_Q8_0, DTYPE_Q4_0, DTYPE_Q4_1,   DTYPE_Q5_0,   DTYPE_Q5_1,
-	DTYPE_Q2_K, DTYPE_Q3_K, DTYPE_Q4_K, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_IQ4_NL, DTYPE_IQ4_XS, DTYPE_MXFP4
-};
-
 struct mixed_types mixed_pair(enum dtype one, enum dtype other)
 {
 	return (struct mixed_types){ { { one, other, one, other, one, other, one },

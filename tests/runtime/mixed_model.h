@@ -14,10 +14,6 @@ struct mixed_types {
 	enum dtype layer[MIXED_LAYERS][MIXED_MATRICES];
 };
 
-/* All formats that matrices may have. */
-enum { MIXED_FORMATS = 16 };
-extern const enum dtype mixed_formats[MIXED_FORMATS];
-
 /* Two formats side by side wherever matrices share an input; the second layer has them the other way round. */
 struct mixed_types mixed_pair(enum dtype one, enum dtype other);
 /* Writes the model to a file that goes away with its descriptor, which it returns; path names it. Fails the test when

@@ -15,6 +15,7 @@
 #include "runtime/jitrun.h"
 #include "tests/runtime/mixed_model.h"
 #include "tests/support/shared.h"
+#include "tests/support/weight_types.h"
 
 /* The longest prompt that sessions compute in one pass unless they are told otherwise. */
 enum { LONGEST = 264 };
@@ -144,13 +145,15 @@ static void test_lengths(void **state)
 static void test_every_pair(void **state)
 {
 	(void)state;
+	enum dtype types[DTYPE_COUNT];
+	unsigned n = weight_types(types);
 	if (!test_full())
 		skip();
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
-		for (int i = 0; runs(&target_table[t]) && i < MIXED_FORMATS; i++)
-			for (int j = 0; j <= i; j++)
+		for (unsigned i = 0; runs(&target_table[t]) && i < n; i++)
+			for (unsigned j = 0; j <= i; j++)
 				for (int f32 = 0; f32 < 2; f32++)
-					check_pair((const enum dtype[]){ mixed_formats[i], mixed_formats[j] }, f32,
+					check_pair((const enum dtype[]){ types[i], types[j] }, f32,
 					           target_table[t].name, t == TARGET_AVX2 && !f32 ? 1 : 7, 31);
 }
 

@@ -15,6 +15,7 @@
 #include "tests/runtime/mixed_model.h"
 #include "tests/runtime/plan_check.h"
 #include "tests/support/shared.h"
+#include "tests/support/weight_types.h"
 
 enum { USUAL_COLUMNS = 264 /* the most of a session's pass unless it is told otherwise */, KV_TYPES = 3 };
 static const enum dtype kv_types[KV_TYPES] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 };
@@ -46,26 +47,30 @@ static struct format_answers answers_for(const struct target *t, enum dtype weig
 }
 
 /* At most `alike` formats of which the target's templates say the same. Returns how many. */
-static unsigned formats_of(const struct target *t, unsigned alike, enum dtype out[MIXED_FORMATS])
+static unsigned formats_of(const struct target *t, unsigned alike, enum dtype out[DTYPE_COUNT])
 {
-	struct format_answers said[MIXED_FORMATS];
-	unsigned n = 0;
+	struct format_answers said[DTYPE_COUNT];
+	enum dtype types[DTYPE_COUNT];
+	unsigned n = 0, all = weight_types(types);
 
-	for (int i = 0; i < MIXED_FORMATS; i++) {
+	for (unsigned i = 0; i < all; i++) {
 		unsigned same = 0;
-		said[n] = answers_for(t, mixed_formats[i]);
+		said[n] = answers_for(t, types[i]);
 		for (unsigned j = 0; j < n; j++)
 			same += memcmp(&said[j], &said[n], sizeof said[n]) == 0;
 		if (same < alike)
-			out[n++] = mixed_formats[i];
+			out[n++] = types[i];
 	}
 	return n;
 }
 
 static bool alike(const struct target *a, const struct target *b)
 {
-	for (int i = 0; i < MIXED_FORMATS; i++) {
-		const struct format_answers x = answers_for(a, mixed_formats[i]), y = answers_for(b, mixed_formats[i]);
+	enum dtype types[DTYPE_COUNT];
+	unsigned n = weight_types(types);
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct format_answers x = answers_for(a, types[i]), y = answers_for(b, types[i]);
 		if (memcmp(&x, &y, sizeof x) != 0)
 			return false;
 	}
@@ -205,7 +210,7 @@ static void check_range(const struct target *t, const enum dtype one, const enum
 
 static void check_pairs(const struct target *t, unsigned alike, struct range r)
 {
-	enum dtype format[MIXED_FORMATS];
+	enum dtype format[DTYPE_COUNT];
 	unsigned n = formats_of(t, alike, format);
 
 	for (unsigned i = 0; i < n * n; i++)
@@ -219,7 +224,7 @@ static void test_pairs(void **state)
 	(void)state;
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
 		check_pairs(&target_table[t],
-		            test_full()    ? MIXED_FORMATS
+		            test_full()    ? DTYPE_COUNT
 		            : test_quick() ? 1
 		                           : 2,
 		            (struct range){ 1, USUAL_COLUMNS,
@@ -231,7 +236,7 @@ static void test_triples(void **state)
 {
 	(void)state;
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++) {
-		enum dtype format[MIXED_FORMATS];
+		enum dtype format[DTYPE_COUNT];
 		unsigned n = formats_of(&target_table[t], 1, format);
 		for (unsigned i = 0; (!seen_before(t) || test_full()) && i < n * n * n; i++)
 			check_range(&target_table[t], format[i / n / n], format[i / n % n], format[i % n],

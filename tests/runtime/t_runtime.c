@@ -98,7 +98,7 @@ static bool stay_on_one_core(cpu_set_t *old)
 	CPU_ZERO(&one);
 	if (sched_getaffinity(0, sizeof *old, old) != 0)
 		return false;
-	for (int i = 0; i < CPU_SETSIZE; i++)
+	for (size_t i = 0; i < CPU_SETSIZE; i++)
 		if (CPU_ISSET(i, old)) {
 			CPU_SET(i, &one);
 			return sched_setaffinity(0, sizeof one, &one) == 0;

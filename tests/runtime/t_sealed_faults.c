@@ -149,7 +149,7 @@ static int open_under_fault(const struct run *r)
 	}
 	if (!no_executable_memory(SECCOMP_RET_KILL_PROCESS))
 		return SKIPPED;
-	return judge_model(m);
+	return (int)judge_model(m);
 }
 
 /* ---- all of them */

@@ -271,7 +271,7 @@ static void test_last_position(void **state)
 {
 	enum { CONTEXT = 20, DRAWN = 8 };
 	static const int speculate[] = { JIT_SPECULATE_OFF, 4, 16, JIT_SPECULATE_AUTO };
-	int32_t want[CONTEXT + 1], id;
+	int32_t chosen[CONTEXT + 1], id;
 	float logprob[2];
 	(void)state;
 	jit_error err = { 0 };
@@ -282,18 +282,18 @@ static void test_last_position(void **state)
 		/* what a session with room to spare chooses */
 		assert_int_equal(jit_session_rewind(wide, 0, &err), JIT_OK);
 		for (int i = 0; i < fed; i++)
-			want[i] = prompt[i % 3]; /* repeats itself: there are guesses */
-		assert_int_equal(jit_session_feed(wide, want, (size_t)fed, &err), JIT_OK);
+			chosen[i] = prompt[i % 3]; /* repeats itself: there are guesses */
+		assert_int_equal(jit_session_feed(wide, chosen, (size_t)fed, &err), JIT_OK);
 		for (int i = fed; i <= CONTEXT; i++)
-			assert_int_equal(jit_session_next(wide, &want[i], &err), JIT_OK);
+			assert_int_equal(jit_session_next(wide, &chosen[i], &err), JIT_OK);
 		for (size_t k = 0; k < sizeof speculate / sizeof *speculate; k++) {
 			jit_session *s = jit_session_open(
 				m, &JIT_SESSION_OPTIONS(.context = CONTEXT, .threads = 1, .speculate = speculate[k]),
 				&err);
-			assert_int_equal(jit_session_feed(s, want, (size_t)fed, &err), JIT_OK);
+			assert_int_equal(jit_session_feed(s, chosen, (size_t)fed, &err), JIT_OK);
 			for (int i = fed; i <= CONTEXT; i++) {
 				assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
-				assert_int_equal(id, want[i]);
+				assert_int_equal(id, chosen[i]);
 			}
 			assert_int_equal(jit_session_length(s), CONTEXT + 1);
 			/* full: refused in every way, and nothing is lost */
@@ -308,13 +308,13 @@ static void test_last_position(void **state)
 			 * again */
 			assert_int_equal(jit_session_rewind(s, CONTEXT, &err), JIT_OK);
 			assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
-			assert_int_equal(id, want[CONTEXT]);
+			assert_int_equal(id, chosen[CONTEXT]);
 			assert_int_equal(jit_session_rewind(s, CONTEXT - 2, &err), JIT_OK);
-			assert_int_equal(jit_session_feed(s, want + CONTEXT - 2, 3, &full), JIT_ERROR_CONTEXT);
-			assert_int_equal(jit_session_feed(s, want + CONTEXT - 2, 1, &err), JIT_OK);
-			assert_int_equal(jit_session_score(s, want + CONTEXT - 1, 1, logprob, &err), JIT_OK);
+			assert_int_equal(jit_session_feed(s, chosen + CONTEXT - 2, 3, &full), JIT_ERROR_CONTEXT);
+			assert_int_equal(jit_session_feed(s, chosen + CONTEXT - 2, 1, &err), JIT_OK);
+			assert_int_equal(jit_session_score(s, chosen + CONTEXT - 1, 1, logprob, &err), JIT_OK);
 			assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
-			assert_int_equal(id, want[CONTEXT]);
+			assert_int_equal(id, chosen[CONTEXT]);
 			jit_session_close(s);
 		}
 	}

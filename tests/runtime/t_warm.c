@@ -328,11 +328,12 @@ static void test_a_header_will_do(void **state)
 /* What is asked for decides what is listed; the number of layers and the sizes of prompts do not make it long. */
 static void test_shapes(void **state)
 {
+	static const char windowed[] = "arch=llama,hidden=1024,layers=2,heads=16,kv_heads=8,head_dim=128,ffn=3072,"
+				       "vocab=151936,tied=1,window=512";
 	static const char *const shapes[] = {
 		"qwen3-0.6b",
 		"arch=qwen2,hidden=1024,layers=28,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,tied=1",
-		"arch=llama,hidden=1024,layers=2,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,tied=1,window="
-		"512"
+		windowed
 	};
 	struct error err = { 0 };
 	struct list l[3];

@@ -63,13 +63,13 @@ static uint32_t mixed(int32_t b, int32_t c)
 	return r;
 }
 
-/* y lies among the finite ones. The powers of two that scale it round nothing. */
-static float nearest_half(float y)
+/* The value lies among the finite ones. The powers of two that scale it round nothing. */
+static float nearest_half(float value)
 {
 	int e;
-	(void)frexpf(y, &e);
+	(void)frexpf(value, &e);
 	e = e - 11 < -24 ? -24 : e - 11;
-	return ldexpf(nearbyintf(ldexpf(y, -e)), e);
+	return ldexpf(nearbyintf(ldexpf(value, -e)), e);
 }
 
 static bool same(float a, float b) { return !memcmp(&a, &b, 4) || (isnan(a) && isnan(b)); }
