@@ -24,18 +24,13 @@
 #include "base/error.h"
 #include "loaders/tensor_slots.h"
 
-enum model_arch {
-	MODEL_LLAMA,
-	MODEL_MISTRAL,
-	MODEL_QWEN2,
-	MODEL_QWEN3,
-	MODEL_MISTRAL3,
-	MODEL_ERNIE4_5,
-	MODEL_XVERSE,
-	MODEL_INTERNLM2,
-	MODEL_DECI,
-	MODEL_EXAONE,
-	MODEL_SEED_OSS
+/* The forms that layers have, each the sequence of steps in runtime/plan/arch_NAME.c: id, name. Architectures of one
+ * form differ in which tensors they have. */
+#define MODEL_FORMS(X) X(LLAMA, llama)
+enum model_form {
+#define X(id, name) FORM_##id,
+	MODEL_FORMS(X)
+#undef X
 };
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN };
@@ -89,7 +84,7 @@ struct model_layer {
 _Static_assert(sizeof(struct model_layer) == TENSOR_SLOTS * sizeof(struct model_tensor), "a layer is its tensors");
 
 struct model_spec {
-	enum model_arch arch;
+	enum model_form form;
 	const char *arch_name, *name; /* as in the file */
 	uint32_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab;
 	uint32_t context_train;          /* positions the model was made for */

@@ -10,7 +10,7 @@ static const struct arch_row rows[] = {
 	/* ---- what runs */
 	{ .gguf = "llama",
 	  .hf = "llama",
-	  .arch = MODEL_LLAMA,
+	  .form = FORM_LLAMA,
 	  .classes = "LlamaForCausalLM LLaMAForCausalLM",
 	  .gguf_pairs = true,
 	  .bias = "attention_bias",
@@ -19,14 +19,14 @@ static const struct arch_row rows[] = {
 	  .fields = "sliding_window " ATTENTION_ONLY,
 	  .note = "Llama 1 to 3.3, Yi, SmolLM2 and others of this form; GGUF files of Mistral models say llama too" },
 	{ .hf = "mistral",
-	  .arch = MODEL_MISTRAL,
+	  .form = FORM_LLAMA,
 	  .classes = "MistralForCausalLM",
 	  .window = WINDOW_ALL_LAYERS,
 	  .fields = ATTENTION_ONLY " attention_bias mlp_bias",
 	  .note = "Mistral 7B, Nemo, Small (text only)" },
 	{ .gguf = "qwen2",
 	  .hf = "qwen2",
-	  .arch = MODEL_QWEN2,
+	  .form = FORM_LLAMA,
 	  .classes = "Qwen2ForCausalLM",
 	  .qkv_bias = true,
 	  .window = WINDOW_SOME_LAYERS,
@@ -34,9 +34,9 @@ static const struct arch_row rows[] = {
 	  .note = "Qwen 1.5, 2 and 2.5, and models distilled into them" },
 	{ .gguf = "qwen3",
 	  .hf = "qwen3",
-	  .arch = MODEL_QWEN3,
+	  .form = FORM_LLAMA,
 	  .classes = "Qwen3ForCausalLM",
-	  .qk_norm = true,
+	  .groups = 1u << GROUP_QK_NORM,
 	  .bias = "attention_bias",
 	  .o_bias = "attention_bias",
 	  .head_dim = 128,
@@ -44,12 +44,12 @@ static const struct arch_row rows[] = {
 	  .fields = "mlp_bias",
 	  .note = "Qwen 3, dense" },
 	{ .gguf = "mistral3",
-	  .arch = MODEL_MISTRAL3,
+	  .form = FORM_LLAMA,
 	  .gguf_pairs = true,
 	  .note = "without the scale of queries by position that Ministral 3 has (`attention.temperature_scale`)" },
 	{ .gguf = "ernie4_5",
 	  .hf = "ernie4_5",
-	  .arch = MODEL_ERNIE4_5,
+	  .form = FORM_LLAMA,
 	  .classes = "Ernie4_5ForCausalLM Ernie4_5_ForCausalLM",
 	  .gguf_pairs = true,
 	  .hf_pairs = true,
@@ -61,29 +61,29 @@ static const struct arch_row rows[] = {
 	  .note = "ERNIE 4.5, dense" },
 	{ .gguf = "xverse",
 	  .hf = "xverse",
-	  .arch = MODEL_XVERSE,
+	  .form = FORM_LLAMA,
 	  .classes = "XverseForCausalLM",
 	  .gguf_pairs = true,
 	  .note = "XVERSE, dense" },
 	{ .gguf = "seed_oss",
 	  .hf = "seed_oss",
-	  .arch = MODEL_SEED_OSS,
+	  .form = FORM_LLAMA,
 	  .classes = "SeedOssForCausalLM",
 	  .bias = "attention_bias",
 	  .o_bias = "attention_out_bias",
 	  .mlp_bias = "mlp_bias",
-	  .ffn_norm = "post_attention_norm.weight",
+	  .renamed = { { SLOT_ffn_norm, "post_attention_norm.weight", NULL } },
 	  .stated = "head_dim num_key_value_heads attention_bias",
 	  .note = "Seed-OSS" },
 	{ .gguf = "internlm2",
-	  .arch = MODEL_INTERNLM2,
+	  .form = FORM_LLAMA,
 	  .gguf_pairs = true,
 	  .note = "InternLM 2 and 2.5; InternLM 3 says llama" },
 	{ .gguf = "deci",
-	  .arch = MODEL_DECI,
+	  .form = FORM_LLAMA,
 	  .gguf_pairs = true,
 	  .note = "DeciLM and Nemotron models whose layers are all of one size" },
-	{ .gguf = "exaone", .arch = MODEL_EXAONE, .note = "EXAONE 3 and 3.5" },
+	{ .gguf = "exaone", .form = FORM_LLAMA, .note = "EXAONE 3 and 3.5" },
 
 	/* ---- what is refused */
 	{ .gguf = "qwen2moe qwen3moe olmoe granitemoe phimoe ernie4_5-moe dbrx arctic grok bailingmoe bailingmoe2 "
@@ -242,6 +242,15 @@ static const char hf_fields[] =
 
 static const char gguf_tensors[] = "blk.*.attn_rot_embd.weight";
 static const char hf_tensors[] = "model.layers.*.self_attn.rotary_emb.inv_freq model.rotary_emb.inv_freq";
+
+struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs)
+{
+	struct model_needs n = { .rope_pairs = rope_pairs };
+
+	for (int g = 0; g < TENSOR_GROUPS; g++)
+		n.group[g] = g == GROUP_WEIGHT || row->groups >> g & 1 ? NEED_ALWAYS : NEED_NOT;
+	return n;
+}
 
 const struct arch_row *arch_rows(size_t *n)
 {

@@ -18,6 +18,13 @@
 
 enum arch_window { WINDOW_IGNORED, WINDOW_ALL_LAYERS, WINDOW_SOME_LAYERS };
 
+/* Another name for a tensor of a layer. */
+struct arch_name {
+	enum tensor_slot slot;
+	const char *gguf, *hf; /* NULL: the usual one; both: no entry */
+};
+enum { ARCH_NAMES_MOST = 8 };
+
 /* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty
  * list. */
 struct arch_row {
@@ -27,19 +34,19 @@ struct arch_row {
 	const char *note;  /* for docs/models.md */
 
 	/* of those that run */
-	enum model_arch arch;
+	enum model_form form;
 	const char *classes;       /* what `architectures` of config.json may say */
 	bool gguf_pairs, hf_pairs; /* Q and K rows: rotation pairs adjacent in the file, else halves of a head */
-	bool qk_norm;              /* a norm of each head of Q and K before the rotation */
+	uint32_t groups;           /* of tensors that every layer has beside the weights: bits 1 << enum tensor_group */
 	const char *bias, *o_bias, *mlp_bias; /* the fields of config.json that say there are biases: of Q, K and V, of
 	                                         attention's output, of the feed-forward layer; NULL: never */
 	bool qkv_bias;                        /* Q, K and V always have one, whatever config.json says */
 	uint32_t head_dim;                    /* where config.json leaves it out; 0: hidden size / heads */
-	const char *ffn_norm;    /* GGUF's name of the norm before the feed-forward layer, where it is not ffn_norm */
-	bool tied;               /* tie_word_embeddings where config.json leaves it out */
-	enum arch_window window; /* what sliding_window of config.json means */
-	const char *stated;      /* of config.json, which must be there: their defaults are not taken for granted */
-	const char *fields;      /* of config.json, which its class does not use */
+	struct arch_name renamed[ARCH_NAMES_MOST]; /* tensors under other names than tensor_slots.h says */
+	bool tied;                                 /* tie_word_embeddings where config.json leaves it out */
+	enum arch_window window;                   /* what sliding_window of config.json means */
+	const char *stated; /* of config.json, which must be there: their defaults are not taken for granted */
+	const char *fields; /* of config.json, which its class does not use */
 };
 
 /* The row of such a name, or NULL. */
@@ -47,6 +54,18 @@ const struct arch_row *arch_of_gguf(const char *name, size_t n);
 const struct arch_row *arch_of_hf(const char *name);
 /* The names that run: "llama, qwen2 or qwen3". Returns out. */
 const char *arch_names(bool gguf, char *out, size_t cap);
+
+/* What the tensors must be, beyond the hyperparameters: which groups of them there are. */
+enum model_need { NEED_NOT, NEED_IF_PRESENT, NEED_ALWAYS };
+
+struct model_needs {
+	enum model_need group[TENSOR_GROUPS];
+	bool tied_by_config; /* HF: tie_word_embeddings; GGUF: tied when output.weight is missing */
+	bool rope_pairs;     /* Q and K rows: rotation pairs adjacent */
+};
+
+/* What a row alone says of them: no biases, and not tied. */
+struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs);
 
 /* All rows, and the names that change nothing of any of them. */
 const struct arch_row *arch_rows(size_t *n);

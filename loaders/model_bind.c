@@ -265,6 +265,18 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	return true;
 }
 
+/* Behind the layer's number. */
+static const char *name_of(const struct model_file *f, enum tensor_slot slot)
+{
+	for (int i = 0; i < ARCH_NAMES_MOST; i++) {
+		const struct arch_name *own = &f->arch->renamed[i];
+		const char *name = f->format == MODEL_GGUF ? own->gguf : own->hf;
+		if (own->slot == slot && name)
+			return name;
+	}
+	return slots[slot].name[f->format];
+}
+
 static bool bind_layer(struct binder *b, uint32_t i)
 {
 	const struct model_spec *s = &b->m->spec;
@@ -273,9 +285,8 @@ static bool bind_layer(struct binder *b, uint32_t i)
 	for (int k = 0; k < TENSOR_SLOTS; k++) {
 		const struct slot *slot = &slots[k];
 		struct model_tensor *t = (struct model_tensor *)((char *)&s->layer[i] + slot->at);
-		const char *own = k == SLOT_ffn_norm && b->f->format == MODEL_GGUF ? b->f->arch->ffn_norm : NULL;
 		snprintf(name, sizeof name, "%s%" PRIu32 ".%s", layer_prefix[b->f->format], i,
-		         own ? own : slot->name[b->f->format]);
+		         name_of(b->f, (enum tensor_slot)k));
 		if (!bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->vector,
 		          b->f->needs.group[slot->group], t))
 			return false;

@@ -123,16 +123,11 @@ static bool read_arch(struct reader *r)
 		                 "%s: general.architecture is \"%s\", which needs what jitrun does not have: %s",
 		                 r->g->path, text, row->lacks);
 	struct model_file *f = r->m->file;
-	r->m->spec.arch = row->arch;
+	r->m->spec.form = row->form;
 	f->arch = row;
-	f->needs = (struct model_needs){
-		.group = { [GROUP_WEIGHT] = NEED_ALWAYS,
-		           [GROUP_QKV_BIAS] = NEED_IF_PRESENT,
-		           [GROUP_O_BIAS] = NEED_IF_PRESENT,
-		           [GROUP_MLP_BIAS] = NEED_IF_PRESENT,
-		           [GROUP_QK_NORM] = row->qk_norm ? NEED_ALWAYS : NEED_NOT },
-		.rope_pairs = row->gguf_pairs
-	};
+	f->needs = arch_needs(row, row->gguf_pairs);
+	f->needs.group[GROUP_QKV_BIAS] = f->needs.group[GROUP_O_BIAS] = f->needs.group[GROUP_MLP_BIAS] =
+		NEED_IF_PRESENT;
 	f->arch_name = copy_text(&name);
 	return f->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
 }

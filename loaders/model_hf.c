@@ -80,7 +80,7 @@ static bool read_row(struct hf_reader *r)
 		                 "%s: model_type is \"%s\", which needs what jitrun does not have: %s", r->label,
 		                 error_quote(text, sizeof text, type, strlen(type)), r->row->lacks);
 	r->m->file->arch = r->row;
-	r->m->spec.arch = r->row->arch;
+	r->m->spec.form = r->row->form;
 	r->m->file->arch_name = strdup(type);
 	return r->m->file->arch_name ||
 	       error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
@@ -156,11 +156,8 @@ static bool read_needs(struct hf_reader *r)
 	const struct arch_row *row = r->row;
 	bool bias = false, o_bias = false, mlp_bias = false;
 
-	*n = (struct model_needs){
-		.group = { [GROUP_WEIGHT] = NEED_ALWAYS, [GROUP_QK_NORM] = row->qk_norm ? NEED_ALWAYS : NEED_NOT },
-		.tied_by_config = row->tied,
-		.rope_pairs = row->hf_pairs
-	};
+	*n = arch_needs(row, row->hf_pairs);
+	n->tied_by_config = row->tied;
 	if ((row->bias && !hf_get_bool(r, r->root, row->bias, &bias)) ||
 	    (row->o_bias && !hf_get_bool(r, r->root, row->o_bias, &o_bias)) ||
 	    (row->mlp_bias && !hf_get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||

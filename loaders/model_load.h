@@ -39,15 +39,6 @@ struct catalog_entry {
 	uint32_t part, tensor;
 };
 
-/* What the tensors must be, beyond the hyperparameters: which groups of them there are. */
-enum model_need { NEED_NOT, NEED_IF_PRESENT, NEED_ALWAYS };
-
-struct model_needs {
-	enum model_need group[TENSOR_GROUPS];
-	bool tied_by_config; /* HF: tie_word_embeddings; GGUF: tied when output.weight is missing */
-	bool rope_pairs;     /* Q and K rows: rotation pairs adjacent */
-};
-
 struct model_file {
 	enum model_format format;
 	unsigned flags;

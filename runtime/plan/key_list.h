@@ -2,7 +2,7 @@
  *
  * Owns: the list of keys. It is found by building the very plans a session builds, for every number of tokens and every
  * kind of logits a session can ask for, on weights that have types and sizes but no numbers; so it is right because it
- * is the same code, and an editor of plan.c has nothing to do here unless plan_options grows. Never compiles, never
+ * is the same code, and an editor of plans has nothing to do here unless plan_options grows. Never compiles, never
  * reads tensor data, never looks at this machine.
  */
 #ifndef RUNTIME_WARM_H

@@ -73,7 +73,8 @@ enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_LOGITS };
 
 struct tune;
 struct registry;
-/* What decides the keys of a plan besides model, tokens, logits and KV type: warm.c goes through every value of it. */
+/* What decides the keys of a plan besides model, tokens, logits and KV type: key_list.c goes through every value of it.
+ */
 struct plan_options {
 	const struct target *target;
 	struct tune *tune;     /* which schedules kernels have; NULL: the usual ones */

@@ -1,0 +1,127 @@
+/* runtime/plan/plan_build.h - what the files that build plans share: the builder, its steps, and the forms of a layer.
+ *
+ *   plan.c         the lists of a plan: ops, stages, sections
+ *   plan_tiles.c   how the tokens of a matmul are cut into tiles, and which widths that gives
+ *   plan_matmul.c  the step matmul: its tiles' ops, and what prepares their inputs
+ *   plan_steps.c   every other step of a pass
+ *   arch_NAME.c    a form of layer: its steps, in their order
+ *
+ * Owns: the names of the steps. A step adds one op or a few. It reads and writes activation buffers (PLAN_BUFFERS), and
+ * says by plan_barrier() where what follows reads what it wrote. A step that only one form has may stand in its file.
+ */
+#ifndef RUNTIME_PLAN_BUILD_H
+#define RUNTIME_PLAN_BUILD_H
+
+#include "runtime/plan/plan.h"
+
+enum {
+	PLAN_ARGS_MOST = 11, /* of an op */
+	PLAN_CUTS_MOST = 4   /* sorts of tiles that a matmul's tokens are cut into */
+};
+
+/* An op that turns inputs, whole: two that are the same write the same bytes. */
+struct plan_turn {
+	struct key key;
+	int64_t units;
+	uint64_t arg[INTERLEAVE_ARGS];
+};
+_Static_assert(sizeof(struct plan_turn) == sizeof(struct key) + 8 + 8 * INTERLEAVE_ARGS, "turns are compared as bytes");
+
+struct plan_builder {
+	struct plan *p;
+	const struct model_spec *spec;
+	const struct plan_buffers *buf;
+	const struct plan_cache *kv;
+	const struct plan_options *opt;
+	size_t launch_capacity, args_used, position_capacity;
+	uint32_t n; /* tokens */
+	/* The ops since the last barrier that wrote what the buffers of turned inputs hold. */
+	struct plan_turn turned[PLAN_CUTS_MOST];
+	unsigned n_turned;
+};
+
+/* ---- ops (plan.c) */
+
+static inline uint64_t plan_address(const void *p) { return (uint64_t)(uintptr_t)p; }
+/* An f32 as an argument. */
+uint64_t plan_f32_slot(float f);
+/* A key of that kind, for the plan's target. */
+struct key plan_key(const struct plan_builder *b, enum key_kind kind);
+/* Adds an op of units [begin, end). Returns its argument slots, all zero. */
+uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t begin, int64_t end);
+struct plan_op *plan_last_op(struct plan_builder *b);
+/* The slot is to hold the first token's position. */
+void plan_position_slot(struct plan_builder *b, uint64_t *slot);
+/* What follows waits for all before it. plan_barrier(): also the end of a stage, where inputs may change. */
+void plan_wait(struct plan_builder *b);
+void plan_barrier(struct plan_builder *b);
+
+/* ---- tiles (plan_tiles.c) */
+
+/* Columns first, first + 1, ... as `tiles` tiles. flags: KEY_MMA, KEY_WIDE, or neither. */
+struct plan_tiles {
+	uint32_t first, width, tiles, flags;
+};
+static inline uint32_t plan_tiles_end(const struct plan_tiles *t) { return t->first + t->width * t->tiles; }
+
+/* What a matmul with such weights reads: f32, or int8 blocks. */
+enum dtype plan_activation(const struct plan_options *opt, enum dtype weight);
+/* How a matrix times so many tokens is done; returns how many sorts of tiles: those by matrices first. */
+unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
+                         uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST]);
+
+/* ---- steps */
+
+/* An activation in both of its forms, of which a step uses those that it needs. */
+struct activations {
+	float *x;
+	int8_t *q;
+	struct activation_block *s;
+};
+/* Those of the buffers: behind a norm, behind attention, inside the feed-forward layer. */
+struct activations plan_normed(const struct plan_builder *b);
+struct activations plan_attended(const struct plan_builder *b);
+struct activations plan_gated(const struct plan_builder *b);
+
+struct matmul {
+	const struct weights_matrix *w, *w2; /* w2: with KEY_PAIR */
+	const float *bias, *bias2;           /* NULL: none */
+	struct activations in;
+	float *out;
+	int8_t *outq; /* and outs: with KEY_QUANTISED_OUT */
+	struct activation_block *outs;
+	uint32_t flags, tokens; /* flags: KEY_PAIR, KEY_GATED, KEY_RESIDUAL, KEY_QUANTISED_OUT */
+	enum key_act act;       /* with KEY_PAIR and KEY_GATED */
+};
+/* No barrier: matrices that share their input stand side by side. */
+void step_matmul(struct plan_builder *b, const struct matmul *m);
+
+/* Whether a matmul with these weights reads its input as int8. */
+bool plan_wants_int8(const struct plan_builder *b, const struct weights_matrix *w);
+
+/* The norm of tokens of x; int8: its blocks, too. */
+void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
+               struct activations out);
+/* The int8 blocks of what is there as f32, k of each token. */
+void step_quantise(struct plan_builder *b, struct activations a, uint64_t k);
+void step_embed(struct plan_builder *b, const struct weights *w);
+/* Q, K and V of the normed tokens. */
+void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l);
+/* Rotates queries and keys, behind their norms where there are any; stores keys and values. */
+void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
+void step_attention(struct plan_builder *b, uint32_t layer);
+/* Attention's output, added to the stream. */
+void step_attention_output(struct plan_builder *b, const struct weights_layer *l);
+/* act(gate) * up of the normed tokens, in one op when the matrices are alike. */
+void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, enum key_act act);
+/* The feed-forward layer's output, added to the stream. */
+void step_down(struct plan_builder *b, const struct weights_layer *l);
+void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which);
+
+/* ---- forms of a layer */
+
+#define X(id, name) void arch_##name##_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
+MODEL_FORMS(X)
+#undef X
+
+#endif

@@ -1,0 +1,138 @@
+/* runtime/plan/plan_matmul.c - the step matmul: an op for each sort of tiles, behind those that prepare its inputs.
+ *
+ * Owns: what the buffers of turned inputs hold (plan_builder.turned), so that matrices with one input share it.
+ */
+#include <string.h>
+
+#include "runtime/plan/plan_build.h"
+
+static struct plan_turn turn_of(const struct plan_builder *b, const struct matmul *m, enum dtype act,
+                                struct plan_tiles t)
+{
+	uint64_t kp = numerics_pad(m->w->k);
+	struct plan_turn turn = { .key = plan_key(b, KEY_INTERLEAVE), .units = (int64_t)(t.tiles * (kp / 32)) };
+
+	turn.key.k = (uint32_t)m->w->k;
+	turn.key.activation = key_type(act);
+	turn.key.tile_n = t.width;
+	turn.key.row_blocks = (uint8_t)template_wide_panel(b->opt->target, m->w->type, act, t.width);
+	turn.key.flags = template_wide_interleave(b->opt->target, m->w->type, act, t.width);
+	if (act == DTYPE_Q8_0) {
+		turn.arg[INTERLEAVE_X] = plan_address(m->in.q + t.first * kp);
+		turn.arg[INTERLEAVE_XS] = plan_address(m->in.s + t.first * (kp / 32));
+		turn.arg[INTERLEAVE_OUT] = plan_address(b->buf->turned_q + t.first * kp);
+		turn.arg[INTERLEAVE_OUTS] = plan_address(b->buf->turned_s + t.first * (kp / 32));
+	} else {
+		turn.arg[INTERLEAVE_X] = plan_address(m->in.x + t.first * kp);
+		turn.arg[INTERLEAVE_OUT] = plan_address(b->buf->turned + t.first * kp);
+	}
+	return turn;
+}
+
+/* act: what in holds. F16 and BF16 lie where f32 else does, in half the bytes. */
+static void matmul_launch(struct plan_builder *b, const struct matmul *m, const struct activations *in, enum dtype act,
+                          struct plan_tiles t)
+{
+	struct key key = plan_key(b, KEY_MATMUL);
+	uint64_t kp = numerics_pad(m->w->k), rp = numerics_pad(m->w->rows);
+
+	key.weight = key_type(m->w->type);
+	key.activation = key_type(act);
+	key.rows = (uint32_t)m->w->rows;
+	key.k = (uint32_t)m->w->k;
+	key.tile_n = t.width;
+	key.row_blocks = 1;
+	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
+	key.act = (uint8_t)m->act;
+	key.flags = t.flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(rp / 32));
+	plan_last_op(b)->unit_cost = t.width * t.tiles;
+	a[MATMUL_W] = plan_address(m->w->packed);
+	if (act == DTYPE_Q8_0) {
+		a[MATMUL_X] = plan_address(in->q + t.first * kp);
+		a[MATMUL_XS] = plan_address(in->s + t.first * (kp / 32));
+	} else {
+		a[MATMUL_X] = plan_address(in->x) + t.first * kp * (act == DTYPE_F32 ? 4 : 2);
+	}
+	a[MATMUL_OUT] = plan_address(m->out + t.first * rp);
+	a[MATMUL_TILES] = t.tiles;
+	a[MATMUL_BIAS] = plan_address(m->bias);
+	a[MATMUL_W2] = m->w2 ? plan_address(m->w2->packed) : 0;
+	a[MATMUL_BIAS2] = plan_address(m->bias2);
+	if (m->flags & KEY_QUANTISED_OUT) {
+		a[MATMUL_OUTQ] = plan_address(m->outq + t.first * rp);
+		a[MATMUL_OUTS] = plan_address(m->outs + t.first * (rp / 32));
+	}
+}
+
+static bool is_there(const struct plan_builder *b, const struct plan_turn *turn, unsigned i)
+{
+	return i < b->n_turned && memcmp(turn, &b->turned[i], sizeof *turn) == 0;
+}
+
+/* Makes sure that the buffers of turned inputs hold what these ops write, which are of all tokens. Formats of weights
+ * differ in what they want, and any tile may be the one by which they do: so ops are compared whole. One that was made
+ * before has written the tokens it was to write then, and those before and behind it write others. */
+static void prepare(struct plan_builder *b, const struct plan_turn turn[], unsigned n)
+{
+	unsigned missing = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		missing += !is_there(b, &turn[i], i);
+	if (!missing)
+		return;
+	if (b->n_turned) /* somebody may be reading it still */
+		plan_wait(b);
+	for (unsigned i = 0; i < n; i++)
+		if (!is_there(b, &turn[i], i))
+			memcpy(plan_add_op(b, &turn[i].key, 0, turn[i].units), turn[i].arg, sizeof turn[i].arg);
+	memcpy(b->turned, turn, n * sizeof *turn);
+	b->n_turned = n;
+	plan_wait(b);
+}
+
+/* What `m` reads, tile by tile. */
+static void turn(struct plan_builder *b, const struct matmul *m, enum dtype act, const struct plan_tiles t[],
+                 unsigned n)
+{
+	struct plan_turn turn[PLAN_CUTS_MOST];
+
+	for (unsigned i = 0; i < n; i++)
+		turn[i] = turn_of(b, m, act, t[i]);
+	prepare(b, turn, n);
+}
+
+/* The same of f32 inputs rounded to the weights' type. */
+static void narrow(struct plan_builder *b, const struct matmul *m, uint32_t tokens)
+{
+	struct plan_turn turn = { .key = plan_key(b, KEY_INTERLEAVE),
+		                  .units = (int64_t)(tokens * (numerics_pad(m->w->k) / 32)) };
+
+	turn.key.activation = key_type(m->w->type);
+	turn.key.numerics = NUMERICS_BOUNDED;
+	turn.arg[INTERLEAVE_X] = plan_address(m->in.x);
+	turn.arg[INTERLEAVE_OUT] = plan_address(b->buf->turned);
+	prepare(b, &turn, 1);
+}
+
+void step_matmul(struct plan_builder *b, const struct matmul *m)
+{
+	enum dtype act = plan_activation(b->opt, m->w->type);
+	const struct activations turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s },
+				 narrowed = { .x = b->buf->turned };
+	bool floats = act == DTYPE_F32;
+	struct plan_tiles t[PLAN_CUTS_MOST];
+	unsigned n = plan_cut_matmul(b->opt, b->p->logits, m->w, m->flags, m->tokens, t), i = 0, by_matrices = 0;
+
+	while (by_matrices < n && t[by_matrices].flags == KEY_MMA)
+		by_matrices++;
+	if (by_matrices && floats)
+		narrow(b, m, plan_tiles_end(&t[by_matrices - 1]));
+	for (; i < by_matrices; i++)
+		matmul_launch(b, m, floats ? &narrowed : &m->in, floats ? m->w->type : act, t[i]);
+	bool wide = i < n && t[i].flags == KEY_WIDE;
+	if (wide)
+		turn(b, m, act, t + i, n - i);
+	for (; i < n; i++)
+		matmul_launch(b, m, wide ? &turned : &m->in, act, t[i]);
+}

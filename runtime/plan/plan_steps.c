@@ -1,0 +1,242 @@
+/* runtime/plan/plan_steps.c - the steps of a pass, but for matmul: each an op or a few, with their operands.
+ *
+ * Owns: which kernel a step is, and where it finds and leaves what it works on (PLAN_BUFFERS).
+ */
+#include <assert.h>
+
+#include "base/math_host.h"
+#include "runtime/plan/plan_build.h"
+
+struct activations plan_normed(const struct plan_builder *b)
+{
+	return (struct activations){ b->buf->xn, b->buf->xnq, b->buf->xns };
+}
+
+struct activations plan_attended(const struct plan_builder *b)
+{
+	return (struct activations){ b->buf->ao, b->buf->aoq, b->buf->aos };
+}
+
+struct activations plan_gated(const struct plan_builder *b)
+{
+	return (struct activations){ b->buf->h, b->buf->hq, b->buf->hs };
+}
+
+bool plan_wants_int8(const struct plan_builder *b, const struct weights_matrix *w)
+{
+	return plan_activation(b->opt, w->type) == DTYPE_Q8_0;
+}
+
+void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
+               struct activations out)
+{
+	struct key key = plan_key(b, KEY_NORM);
+	key.k = b->spec->hidden;
+	key.flags = int8 ? KEY_QUANTISED_OUT : 0;
+	uint64_t *a = plan_add_op(b, &key, 0, tokens);
+	a[NORM_X] = plan_address(x);
+	a[NORM_WEIGHT] = plan_address(weight);
+	a[NORM_OUT] = plan_address(out.x);
+	a[NORM_EPS] = plan_f32_slot(b->spec->norm_eps);
+	a[NORM_OUTQ] = plan_address(out.q);
+	a[NORM_OUTS] = plan_address(out.s);
+	plan_last_op(b)->serial = tokens == 1;
+	plan_barrier(b);
+}
+
+void step_quantise(struct plan_builder *b, struct activations a, uint64_t k)
+{
+	struct key key = plan_key(b, KEY_QUANTISE);
+	uint64_t *arg = plan_add_op(b, &key, 0, (int64_t)(b->n * (numerics_pad(k) / 32)));
+	arg[QUANTISE_X] = plan_address(a.x);
+	arg[QUANTISE_OUTQ] = plan_address(a.q);
+	arg[QUANTISE_OUTS] = plan_address(a.s);
+	plan_last_op(b)->serial = b->n == 1;
+	plan_barrier(b);
+}
+
+void step_embed(struct plan_builder *b, const struct weights *w)
+{
+	struct key key = plan_key(b, KEY_EMBED);
+	key.weight = key_type(w->embed.type);
+	key.rows = (uint32_t)w->embed.rows;
+	key.k = (uint32_t)w->embed.k;
+	uint64_t *a = plan_add_op(b, &key, 0, b->n);
+	a[EMBED_W] = plan_address(w->embed.packed);
+	a[EMBED_IDS] = plan_address(b->buf->ids);
+	a[EMBED_OUT] = plan_address(b->buf->x);
+	plan_last_op(b)->serial = b->n == 1;
+	plan_barrier(b);
+}
+
+void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l)
+{
+	const struct plan_buffers *f = b->buf;
+	struct activations in = plan_normed(b);
+	uint32_t n = b->n;
+
+	step_matmul(b, &(struct matmul){ .w = &l->q, .bias = l->q_bias, .in = in, .out = f->q, .tokens = n });
+	step_matmul(b, &(struct matmul){ .w = &l->k, .bias = l->k_bias, .in = in, .out = f->k, .tokens = n });
+	step_matmul(b, &(struct matmul){ .w = &l->v, .bias = l->v_bias, .in = in, .out = f->v, .tokens = n });
+	plan_barrier(b);
+}
+
+/* Where a layer's keys begin, and its values. */
+static const uint8_t *keys_of(const struct plan_builder *b, uint32_t layer)
+{
+	return b->kv->base + layer * b->kv->layer_bytes;
+}
+
+static const uint8_t *values_of(const struct plan_builder *b, uint32_t layer)
+{
+	return keys_of(b, layer) + b->kv->k_bytes;
+}
+
+static void rotate(struct plan_builder *b, const struct weights_layer *l)
+{
+	const struct model_spec *s = b->spec;
+	const struct plan_buffers *buf = b->buf;
+	struct key key = plan_key(b, KEY_ROPE);
+
+	key.heads = s->heads;
+	key.head_dim = s->head_dim;
+	key.flags = l->q_norm ? KEY_QK_NORM : 0;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * s->heads);
+	a[ROPE_IN] = plan_address(buf->q);
+	a[ROPE_OUT] = plan_address(buf->qr);
+	a[ROPE_COS] = plan_address(buf->cos);
+	a[ROPE_SIN] = plan_address(buf->sin);
+	a[ROPE_NORM] = plan_address(l->q_norm);
+	a[ROPE_EPS] = plan_f32_slot(s->norm_eps);
+	a[ROPE_SCALE] = plan_f32_slot((float)(1.0 / math_host_sqrt((double)s->head_dim)));
+	plan_last_op(b)->fused_units = b->n == 1 ? s->heads / s->kv_heads : 0;
+}
+
+static void store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	const struct model_spec *s = b->spec;
+	const struct plan_buffers *buf = b->buf;
+	uint32_t group = template_kv_store_tokens(b->opt->target);
+	struct key key = plan_key(b, KEY_KV_STORE);
+
+	key.kv_heads = s->kv_heads;
+	key.head_dim = s->head_dim;
+	key.kv = key_type(b->kv->type);
+	key.flags = l->k_norm ? KEY_QK_NORM : 0;
+	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, s->kv_heads, b->n));
+	a[KV_STORE_K] = plan_address(buf->k);
+	a[KV_STORE_V] = plan_address(buf->v);
+	a[KV_STORE_KCACHE] = plan_address(keys_of(b, layer));
+	a[KV_STORE_VCACHE] = plan_address(values_of(b, layer));
+	a[KV_STORE_COS] = plan_address(buf->cos);
+	a[KV_STORE_SIN] = plan_address(buf->sin);
+	a[KV_STORE_NORM] = plan_address(l->k_norm);
+	a[KV_STORE_EPS] = plan_f32_slot(s->norm_eps);
+	a[KV_STORE_CHUNK_BYTES] = b->kv->chunk_bytes;
+	a[KV_STORE_COLUMNS] = b->n;
+	plan_position_slot(b, &a[KV_STORE_POS0]);
+	plan_last_op(b)->fused_units = b->n == 1;
+	plan_last_op(b)->unit_cost = b->n < group ? b->n : group;
+}
+
+void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	rotate(b, l);
+	store(b, l, layer);
+	plan_barrier(b);
+}
+
+void step_attention(struct plan_builder *b, uint32_t layer)
+{
+	const struct model_spec *s = b->spec;
+	struct key key = plan_key(b, KEY_ATTENTION);
+	bool window = s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);
+
+	key.heads = s->heads;
+	key.kv_heads = s->kv_heads;
+	key.head_dim = s->head_dim;
+	key.kv = key_type(b->kv->type);
+	key.flags = window ? KEY_WINDOW : 0;
+	key.tile_n = template_attention_tile_n(b->opt->target, s->heads, s->kv_heads, s->head_dim,
+	                                       b->opt->general ? 1 : b->n);
+	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
+	 * fill. */
+	uint32_t tiles = key.tile_n > 1 ? (b->n + 2 * key.tile_n - 2) / key.tile_n : b->n;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles * s->kv_heads);
+	a[ATTENTION_Q] = plan_address(b->buf->qr);
+	a[ATTENTION_KCACHE] = plan_address(keys_of(b, layer));
+	a[ATTENTION_VCACHE] = plan_address(values_of(b, layer));
+	a[ATTENTION_OUT] = plan_address(b->buf->ao);
+	a[ATTENTION_CHUNK_BYTES] = b->kv->chunk_bytes;
+	a[ATTENTION_SLIDING] = s->sliding_window;
+	a[ATTENTION_COLUMNS] = b->n;
+	plan_position_slot(b, &a[ATTENTION_POS0]);
+	plan_last_op(b)->uneven = b->n > 1;
+	plan_last_op(b)->fused_units =
+		b->n == 1; /* a head of the cache, with its queries: written, then read by the same worker */
+	plan_barrier(b);
+}
+
+/* A matrix whose results are added to the stream. */
+static void add_product(struct plan_builder *b, const struct weights_matrix *w, const float *bias,
+                        struct activations in)
+{
+	step_matmul(b,
+	            &(struct matmul){
+			    .w = w, .bias = bias, .in = in, .out = b->buf->x, .flags = KEY_RESIDUAL, .tokens = b->n });
+	plan_barrier(b);
+}
+
+void step_attention_output(struct plan_builder *b, const struct weights_layer *l)
+{
+	if (plan_wants_int8(b, &l->o))
+		step_quantise(b, plan_attended(b), l->o.k);
+	add_product(b, &l->o, l->o_bias, plan_attended(b));
+}
+
+void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, enum key_act act)
+{
+	struct activations h = plan_gated(b);
+	uint32_t out = plan_wants_int8(b, &l->down) ? KEY_QUANTISED_OUT : 0;
+	struct matmul m = { .w = &l->gate,
+		            .bias = l->gate_bias,
+		            .in = plan_normed(b),
+		            .out = h.x,
+		            .outq = h.q,
+		            .outs = h.s,
+		            .tokens = b->n };
+
+	if (weights_gate_up_interleaved(l->gate.type, l->up.type)) {
+		m.w2 = &l->up;
+		m.bias2 = l->up_bias;
+		m.act = act;
+		m.flags = KEY_PAIR | out;
+		step_matmul(b, &m);
+	} else {
+		step_matmul(b, &m);
+		plan_wait(b); /* for the gate; the input stays, turned as it is */
+		m.w = &l->up;
+		m.bias = l->up_bias;
+		m.act = act;
+		m.flags = KEY_GATED | out;
+		step_matmul(b, &m);
+	}
+	plan_barrier(b);
+}
+
+void step_down(struct plan_builder *b, const struct weights_layer *l)
+{
+	add_product(b, &l->down, l->down_bias, plan_gated(b));
+}
+
+void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which)
+{
+	const struct plan_buffers *f = b->buf;
+	uint32_t n = which == PLAN_ALL_LOGITS ? b->n : 1, first = b->n - n;
+
+	assert(n <= f->logit_tokens);
+	step_norm(b, f->x + first * numerics_pad(b->spec->hidden), w->final_norm, plan_wants_int8(b, &w->lm_head), n,
+	          plan_normed(b));
+	step_matmul(b, &(struct matmul){ .w = &w->lm_head, .in = plan_normed(b), .out = f->logits, .tokens = n });
+	plan_barrier(b);
+}

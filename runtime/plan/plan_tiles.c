@@ -1,0 +1,116 @@
+/* runtime/plan/plan_tiles.c - how the tokens of a matmul are cut into tiles, and which widths that gives.
+ *
+ * Owns: the choice between products of matrices, wide tiles and narrow ones. Which widths are good is for the templates
+ * to say (kernels-templates/templates.h).
+ */
+#include <assert.h>
+
+#include "runtime/plan/plan_build.h"
+
+/* Up to so many tokens weights are read once, by a wide tile, whatever is best for more. */
+enum { WIDE_ONCE = 24 };
+
+enum dtype plan_activation(const struct plan_options *opt, enum dtype weight)
+{
+	return opt->f32_activations ? DTYPE_F32 : weight_default_activation(weight);
+}
+
+/* Columns from `first` on: tiles of a width, and a narrower one for the rest. Returns how many. */
+static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uint32_t flags, struct plan_tiles out[2])
+{
+	uint32_t tiles = tokens / width, rest = tokens % width;
+
+	/* A rest of few tokens costs little less than a whole tile: then all are alike. */
+	if (tiles && rest && rest < width / 3)
+		width = (tokens + tiles) / (tiles + 1);
+	if (width > tokens)
+		width = tokens;
+	tiles = tokens / width;
+	out[0] = (struct plan_tiles){ first, width, tiles, flags };
+	out[1] = (struct plan_tiles){ first + tiles * width, tokens % width, 1, flags };
+	return tokens % width ? 2 : 1;
+}
+
+/* The tokens that fill tiles of matrix products. Passes that give the logits of all tokens stay exact: that is how
+ * guesses are judged, which must not change what is said. */
+static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logits logits,
+                                 const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
+                                 struct plan_tiles out[2])
+{
+	uint32_t all = tokens / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST, width = template_mma_tile_n(w->k, flags),
+		 wide = all / width;
+	unsigned n = 0;
+
+	if (!all || opt->general ||
+	    !template_mma(opt->target, w->type, plan_activation(opt, w->type),
+	                  opt->bounded && logits != PLAN_ALL_LOGITS))
+		return 0;
+	if (wide)
+		out[n++] = (struct plan_tiles){ 0, width, wide, KEY_MMA };
+	if (all > wide * width)
+		out[n++] = (struct plan_tiles){ wide * width, TEMPLATE_MMA_LEAST, 1, KEY_MMA };
+	return n;
+}
+
+/* Few tokens share one tile, so that weights are read once; a prompt's go through the widest there are. */
+unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
+                         uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST])
+{
+	enum dtype act = plan_activation(opt, w->type);
+	unsigned wide_from = template_wide_from(opt->target, w->type, act),
+		 n = cut_for_matrices(opt, logits, w, flags, tokens, out);
+	bool wide = wide_from && tokens >= wide_from && !opt->general;
+	uint32_t width = opt->general ? 1
+	                 : wide       ? template_wide_tile_n(opt->target, w->type, act)
+	                              : template_tile_n(opt->target),
+		 done = n ? plan_tiles_end(&out[n - 1]) : 0;
+
+	if (wide && tokens <= WIDE_ONCE)
+		width = tokens;
+	return done < tokens ? n + cut_columns(done, tokens - done, width, wide ? KEY_WIDE : 0, out + n) : n;
+}
+
+/* ---- what does not depend on how many tokens there are need not be looked at again */
+
+/* Notes a width in a set; whether it was not there. */
+static bool note(uint64_t *set, uint32_t width)
+{
+	uint64_t bit = 1ull << width;
+	bool is_new = !(*set & bit);
+
+	assert(width < 64);
+	*set |= bit;
+	return is_new;
+}
+
+static bool note_matmul(struct plan_widths *seen, const struct weights_matrix *w, uint32_t tokens,
+                        const struct plan_options *opt)
+{
+	struct plan_tiles t[PLAN_CUTS_MOST];
+	bool is_new = false;
+
+	for (unsigned n = plan_cut_matmul(opt, PLAN_LAST_LOGITS, w, 0, tokens, t), i = 0; i < n; i++)
+		is_new |= note(&seen->matmul[w->type][t[i].flags == KEY_WIDE], t[i].width);
+	return is_new;
+}
+
+bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,
+                         uint32_t tokens, const struct plan_options *opt)
+{
+	bool is_new = false, done[DTYPE_COUNT] = { false };
+
+	if (opt->target->has_mma) /* those ask for a matrix's size, too */
+		return true;
+	for (uint32_t i = 0; i < spec->layers; i++) {
+		const struct weights_layer *l = &w->layer[i];
+		for (int m = 0; m < MATRIX_SLOTS; m++) {
+			if (!l->matrix[m].packed || done[l->matrix[m].type])
+				continue;
+			done[l->matrix[m].type] = true;
+			is_new |= note_matmul(seen, &l->matrix[m], tokens, opt);
+		}
+	}
+	return note(&seen->attention,
+	            template_attention_tile_n(opt->target, spec->heads, spec->kv_heads, spec->head_dim, tokens)) ||
+	       is_new;
+}
