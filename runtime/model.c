@@ -11,6 +11,7 @@
 #include "jit/store/execmem.h"
 #include "jit/store/safefile.h"
 #include "kernels-templates/templates.h"
+#include "runtime/device/load_weights.h"
 #include "runtime/device/objects.h"
 #include "runtime/host/pool.h"
 #include "runtime/options.h"

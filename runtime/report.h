@@ -8,7 +8,7 @@
 
 #include "runtime/model.h"
 #include "runtime/device/profile.h"
-#include "runtime/plan/compile_ahead.h"
+#include "runtime/compile_ahead.h"
 
 /* What was made beside the passes; and what passes of decoding found missing. */
 struct report_background {

@@ -20,7 +20,7 @@
 #include "runtime/options.h"
 #include "runtime/sized.h"
 #include "runtime/device/profile.h"
-#include "runtime/plan/compile_ahead.h"
+#include "runtime/compile_ahead.h"
 #include "runtime/report.h"
 #include "runtime/plan/rope.h"
 #include "runtime/sampling/sampling.h"

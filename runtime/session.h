@@ -4,10 +4,11 @@
 
 #include "base/error.h"
 #include "runtime/jitrun.h"
+#include "runtime/plan/plan.h"
 
 /* The passes a session makes: of 1 to SESSION_MAX_TOKENS tokens, with the logits of none or of the last; of up to
  * SESSION_ALL_LOGITS, with the logits of all. */
-enum { SESSION_MAX_TOKENS = 1024, SESSION_ALL_LOGITS = 32 };
+enum { SESSION_MAX_TOKENS = PLAN_TOKENS_MOST, SESSION_ALL_LOGITS = PLAN_ALL_LOGITS_MOST };
 
 /* From now on the token chosen at position p is ids[p] while p < n, whatever the logits say, so that the decoding of a
  * known text can be timed; everything is computed as if it had been chosen. ids: borrowed until replaced. NULL, 0:

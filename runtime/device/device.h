@@ -11,20 +11,12 @@
 #define RUNTIME_DEVICE_H
 
 #include "jit/store/registry.h"
+#include "runtime/plan/memory.h"
 #include "runtime/plan/plan.h"
 #include "runtime/host/pool.h"
 
 struct profile;
 struct stream;
-
-enum device_memory {
-	DEVICE_WEIGHTS,
-	DEVICE_VECTORS, /* written by upload() before the first plan runs; kernels read them. VECTORS: norms and biases
-	                 */
-	DEVICE_CACHE,
-	DEVICE_BUFFERS, /* KV cache, activations: kernels alone */
-	DEVICE_SHARED   /* ids, angles, logits: the host writes and reads them in place, between runs */
-};
 
 struct device_facts {
 	char name[32];               /* as it was asked for: "cpu", "sim:gfx1100" */

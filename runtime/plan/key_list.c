@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "jit/store/tune.h"
-#include "runtime/session.h"
 #include "runtime/speculate/speculate.h"
 
 /* A set of keys, open addressing; slots hold 1 + an index into key. */
@@ -155,7 +154,7 @@ static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtyp
 	return ok;
 }
 
-/* Every pass that session.c makes: of any width without logits or with the last ones, and narrow ones with all. */
+/* Every pass that a session makes: of any width without logits or with the last ones, and narrow ones with all. */
 static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                        const struct plan_options *opt, bool schedules, struct error *err)
 {
@@ -164,7 +163,7 @@ static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dt
 	for (uint32_t n = 1; n <= tokens; n++)
 		if ((plan_has_new_widths(&seen, &m->spec, &m->weights, n, opt) &&
 		     !add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err)) ||
-		    (n <= SESSION_ALL_LOGITS && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
+		    (n <= PLAN_ALL_LOGITS_MOST && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
 			return false;
 	return true;
 }
@@ -273,7 +272,7 @@ static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct e
 bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
                struct error *err)
 {
-	uint32_t tokens = !opt->tokens                   ? SESSION_MAX_TOKENS
+	uint32_t tokens = !opt->tokens                   ? PLAN_TOKENS_MOST
 	                  : opt->tokens < SPECULATE_MOST ? SPECULATE_MOST
 	                                                 : opt->tokens; /* guesses do not ask how long prompts are */
 	struct key_set set = { 0 };

@@ -13,6 +13,7 @@
 #include "jit/target.h"
 #include "kernels-templates/templates.h"
 #include "loaders/model.h"
+#include "runtime/plan/memory.h"
 #include "runtime/plan/weights.h"
 
 /* Activation buffers of one session, sized for `tokens` tokens; layouts in templates.h. q and s pairs are int8 blocks
@@ -69,6 +70,9 @@ struct plan_cache { /* KV of one session */
 	uint8_t *base;
 };
 
+/* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with the logits of none or of the last; of up to
+ * PLAN_ALL_LOGITS_MOST, with the logits of all. */
+enum { PLAN_TOKENS_MOST = 1024, PLAN_ALL_LOGITS_MOST = 32 };
 enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_LOGITS };
 
 struct tune;

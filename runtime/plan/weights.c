@@ -1,220 +1,38 @@
+/* runtime/plan/weights.c - weights as a plan knows them: types, sizes, and which there are. */
 #include "runtime/plan/weights.h"
 
-#include <assert.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels-templates/templates.h"
-#include "runtime/device/device.h"
-#include "runtime/plan/rope.h"
-#include "runtime/host/system.h"
 
-/* Slack behind the packed weights: kernels prefetch past the end and may load whole vectors there. */
-enum { ARENA_SLACK = 4096, ARENA_ALIGN = 4096, SLICE_BYTES = 4 << 20, READ_BYTES = 256 << 10 };
-
-/* One matrix to pack: where from, where to. */
-struct job {
-	const struct model_tensor *tensor;
-	uint8_t *out;
-	uint64_t blocks, block_bytes, stride;       /* stride: bytes from a block to the next */
-	uint64_t read_blocks;                       /* so many are read and packed at a time */
-	uint64_t slice_blocks, slices, first_slice; /* work is handed out in slices */
-	uint32_t head_dim;
-};
-
-struct packing {
-	const struct model *model;
-	struct device *device;
-	enum weight_layout layout;
-	struct job *job;
-	size_t n_jobs;
-	uint64_t slices;
-	_Atomic uint64_t next, bytes_done;
-	_Atomic int stop;
-	atomic_flag failed; /* the first who fails writes err */
-	struct error err;
-	size_t buffer_bytes, block_bytes; /* of each worker: rows as they are read; behind them a packed block, where
-	                                     the device takes only copies */
-	uint64_t bytes_total;
-	int (*progress)(void *, uint64_t, uint64_t);
-	void *user;
-};
-
-/* Row r of the packed matrix is which row of the file? GGUF llama files hold the halves of each head interleaved. */
-static uint64_t source_row(const struct job *j, uint64_t r)
-{
-	if (!j->tensor->rope_pairs)
-		return r;
-	uint64_t in_head = r % j->head_dim, half = j->head_dim / 2;
-	return r - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
-}
-
-/* The rows of the file that blocks b0 to b1 are made of; whole heads where their rows change places. */
-static void source_rows(const struct job *j, uint64_t b0, uint64_t b1, uint64_t *first, uint64_t *end)
-{
-	uint64_t rows = j->tensor->rows, together = j->tensor->rope_pairs ? j->head_dim : 1;
-
-	*first = b0 * 32 / together * together;
-	*end = (b1 * 32 + together - 1) / together * together;
-	if (*end > rows)
-		*end = rows;
-}
-
-/* So many blocks that their rows fill the buffer, and that no head is read twice if that can be. */
-static void plan_reads(struct job *j, size_t *buffer_bytes)
-{
-	const struct model_tensor *t = j->tensor;
-	uint64_t unit = t->rope_pairs ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);
-	uint64_t heads =
-		t->rope_pairs && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0; /* of which a part may be wanted */
-
-	j->read_blocks = unit * (fit ? fit : 1);
-	uint64_t rows = j->read_blocks * 32 + heads, bytes = (rows < t->rows ? rows : t->rows) * t->row_bytes;
-	if (bytes > *buffer_bytes)
-		*buffer_bytes = bytes;
-}
-
-static bool pack_blocks(const struct packing *p, const struct job *j, uint64_t b0, uint64_t b1, uint8_t *buffer,
-                        struct error *err)
-{
-	const struct model_tensor *t = j->tensor;
-	uint64_t first, end;
-
-	source_rows(j, b0, b1, &first, &end);
-	if (!model_read(p->model, t, first * t->row_bytes, (end - first) * t->row_bytes, buffer, err))
-		return false;
-	bool in_place = p->device->facts.host_reaches;
-	for (uint64_t b = b0; b < b1; b++) {
-		const void *row[32];
-		uint8_t *to = j->out + b * j->stride, *packed = in_place ? to : buffer + p->buffer_bytes;
-		for (unsigned i = 0; i < 32; i++) {
-			uint64_t r = b * 32 + i;
-			row[i] = r < t->rows ? buffer + (source_row(j, r) - first) * t->row_bytes : NULL;
-		}
-		weight_pack_block(t->type, p->layout, packed, row, t->cols);
-		if (!in_place && !p->device->upload(p->device, to, packed, j->block_bytes, err))
-			return false;
-	}
-	return true;
-}
-
-static bool pack_slice(const struct packing *p, const struct job *j, uint64_t slice, uint8_t *buffer, struct error *err)
-{
-	uint64_t b0 = slice * j->slice_blocks,
-		 end = b0 + j->slice_blocks < j->blocks ? b0 + j->slice_blocks : j->blocks;
-
-	for (uint64_t b = b0; b < end; b += j->read_blocks)
-		if (!pack_blocks(p, j, b, b + j->read_blocks < end ? b + j->read_blocks : end, buffer, err))
-			return false;
-	return true;
-}
-
-/* The job a slice belongs to: the last one whose first slice is not behind it. */
-static const struct job *job_of(const struct packing *p, uint64_t slice)
-{
-	size_t lo = 0, hi = p->n_jobs;
-
-	while (hi - lo > 1) {
-		size_t mid = (lo + hi) / 2;
-		if (p->job[mid].first_slice <= slice)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return &p->job[lo];
-}
-
-static void pack_failed(struct packing *p, const struct error *why)
-{
-	if (!atomic_flag_test_and_set(&p->failed))
-		p->err = *why;
-	atomic_store(&p->stop, 1);
-}
-
-static void pack_with(struct packing *p, uint8_t *buffer, int worker)
-{
-	struct error err = { 0 };
-
-	while (!atomic_load(&p->stop)) {
-		uint64_t s = atomic_fetch_add(&p->next, 1);
-		if (s >= p->slices)
-			return;
-		const struct job *j = job_of(p, s);
-		if (!pack_slice(p, j, s - j->first_slice, buffer, &err)) {
-			pack_failed(p, &err);
-			return;
-		}
-		uint64_t done = atomic_fetch_add(&p->bytes_done, j->slice_blocks * j->block_bytes) +
-		                j->slice_blocks * j->block_bytes;
-		if (worker == 0 && p->progress &&
-		    p->progress(p->user, done < p->bytes_total ? done : p->bytes_total, p->bytes_total))
-			atomic_store(&p->stop, 1);
-	}
-}
-
-static void pack_worker(void *user, int worker, int workers)
-{
-	struct packing *p = user;
-	uint8_t *buffer = malloc(p->buffer_bytes + p->block_bytes);
-	struct error err = { 0 };
-	(void)workers;
-
-	if (buffer)
-		pack_with(p, buffer, worker);
-	else {
-		error_set(&err, ERROR_MEMORY, "no memory for %zu bytes of weights on their way",
-		          p->buffer_bytes + p->block_bytes);
-		pack_failed(p, &err);
-	}
-	free(buffer);
-}
-
-/* Collects the matrices in the order a token reads them, so that one token streams the arena from front to back. */
-struct entry {
-	const struct model_tensor *tensor;
-	struct weights_matrix *matrix;
-	enum place { ALONE, FIRST_OF_TWO, SECOND_OF_TWO } place;
-};
-
-static enum place place_of(const struct model_layer *l, const struct model_tensor *t)
+static enum weights_place place_of(const struct model_layer *l, const struct model_tensor *t)
 {
 	if (!weights_gate_up_interleaved(l->gate.type, l->up.type))
-		return ALONE;
-	return t == &l->gate ? FIRST_OF_TWO : t == &l->up ? SECOND_OF_TWO : ALONE;
+		return WEIGHTS_ALONE;
+	return t == &l->gate ? WEIGHTS_FIRST_OF_TWO : t == &l->up ? WEIGHTS_SECOND_OF_TWO : WEIGHTS_ALONE;
 }
 
-static size_t list_matrices(struct entry *e, const struct model_spec *s, struct weights *w)
+size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct weights *w)
 {
 	size_t n = 0;
 
 	if (!s->tied)
-		e[n++] = (struct entry){ &s->embed, &w->embed, ALONE };
+		e[n++] = (struct weights_entry){ &s->embed, &w->embed, WEIGHTS_ALONE };
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
 		struct weights_layer *wl = &w->layer[i];
 		for (int k = 0; k < MATRIX_SLOTS; k++)
 			if (l->matrix[k].bytes)
-				e[n++] = (struct entry){ &l->matrix[k], &wl->matrix[k], place_of(l, &l->matrix[k]) };
+				e[n++] = (struct weights_entry){ &l->matrix[k], &wl->matrix[k],
+					                         place_of(l, &l->matrix[k]) };
 	}
-	e[n++] = (struct entry){ s->tied ? &s->embed : &s->lm_head, &w->lm_head, ALONE };
+	e[n++] = (struct weights_entry){ s->tied ? &s->embed : &s->lm_head, &w->lm_head, WEIGHTS_ALONE };
 	return n;
 }
 
-/* Where the job's matrix goes, `at` bytes into the arena; returns where the next one goes. Two matrices of one kernel
- * alternate block by block. */
-static uint64_t place_job(struct job *j, const struct entry *e, uint8_t *arena, uint64_t at)
-{
-	bool two = e->place != ALONE;
-	j->stride = j->block_bytes * (two ? 2 : 1);
-	j->out = arena ? arena + at + (e->place == SECOND_OF_TWO ? j->block_bytes : 0) : NULL;
-	if (e->place == FIRST_OF_TWO)
-		return at;
-	return at + (j->blocks * j->stride + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-}
-
 /* The loaders let through what is computed with; this is where the two would be seen to differ. */
-static bool check_types(const struct entry *e, size_t n, struct error *err)
+bool weights_check_types(const struct weights_entry *e, size_t n, struct error *err)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!weight_supported(e[i].tensor->type))
@@ -224,155 +42,7 @@ static bool check_types(const struct entry *e, size_t n, struct error *err)
 	return true;
 }
 
-static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p,
-                          struct error *err)
-{
-	const struct model_spec *s = &m->spec;
-	struct entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e);
-	uint64_t at = 0;
-
-	p->job = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *p->job);
-	if (!e || !p->job) {
-		free(e);
-		return error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
-	}
-	p->n_jobs = list_matrices(e, s, w);
-	if (!check_types(e, p->n_jobs, err)) {
-		free(e);
-		return false;
-	}
-	for (int pass = 0; pass < 2; pass++) {
-		at = 0;
-		for (size_t i = 0; i < p->n_jobs; i++) {
-			const struct model_tensor *t = e[i].tensor;
-			struct job *j = &p->job[i];
-			*j = (struct job){ .tensor = t,
-				           .blocks = (t->rows + 31) / 32,
-				           .block_bytes = weight_block_bytes(t->type, p->layout, t->cols),
-				           .head_dim = s->head_dim };
-			at = place_job(j, &e[i], w->arena, at);
-			plan_reads(j, &p->buffer_bytes);
-			p->block_bytes = j->block_bytes > p->block_bytes ? j->block_bytes : p->block_bytes;
-			j->slice_blocks = (SLICE_BYTES / j->block_bytes / j->read_blocks + 1) * j->read_blocks;
-			j->slices = (j->blocks + j->slice_blocks - 1) / j->slice_blocks;
-			j->first_slice = i ? p->job[i - 1].first_slice + p->job[i - 1].slices : 0;
-			p->slices = j->first_slice + j->slices;
-			*e[i].matrix = (struct weights_matrix){
-				.type = t->type, .rows = t->rows, .k = t->cols, .packed = j->out
-			};
-			if (pass == 0 && e[i].tensor != &s->embed)
-				w->token_bytes += j->blocks * j->block_bytes;
-			else if (pass == 0 && s->tied)
-				w->token_bytes += j->blocks * j->block_bytes;
-		}
-		if (pass == 0) {
-			w->packed_bytes = at;
-			w->arena_bytes = at + ARENA_SLACK;
-			if (!(w->arena = w->device->alloc(w->device, w->arena_bytes, DEVICE_WEIGHTS, err))) {
-				free(e);
-				return false;
-			}
-		}
-	}
-	free(e);
-	if (s->tied)
-		w->embed = w->lm_head;
-	p->bytes_total = at;
-	pool_run(pool, pack_worker, p);
-	if (p->err.code != ERROR_NONE)
-		return error_set(err, p->err.code, "%s", p->err.text);
-	if (atomic_load(&p->stop))
-		return error_set(err, ERROR_ARGUMENT, "loading was stopped by the progress function");
-	if (p->progress)
-		p->progress(p->user, p->bytes_total, p->bytes_total);
-	return true;
-}
-
-/* The vectors on their way: raw has room for the longest as it is read; converted, one after the other, they are copied
- * to the device together. */
-struct vectors {
-	void *raw;
-	float *converted;
-	const float *there;
-	uint64_t used;
-};
-
-/* *place NULL: the model has none. */
-static bool convert_vector(const float **place, struct vectors *v, const struct model *m, const struct model_tensor *t,
-                           struct error *err)
-{
-	const uint32_t head_dim = m->spec.head_dim;
-	float *out = v->converted + v->used;
-
-	*place = NULL;
-	if (!t->bytes)
-		return true;
-	if (!model_read(m, t, 0, t->bytes, v->raw, err))
-		return false;
-	weight_to_f32(t->type, out, v->raw, t->cols);
-	if (t->rope_pairs) { /* as source_row: halves apart */
-		float head[4096];
-		assert(head_dim <= 4096);
-		for (uint64_t h = 0; h < t->cols; h += head_dim) {
-			memcpy(head, out + h, head_dim * sizeof *head);
-			for (uint32_t i = 0; i < head_dim / 2; i++) {
-				out[h + i] = head[2 * i];
-				out[h + head_dim / 2 + i] = head[2 * i + 1];
-			}
-		}
-	}
-	*place = v->there + v->used;
-	v->used += numerics_pad(t->cols);
-	return true;
-}
-
-/* How many floats the vectors take together, and how many bytes the longest takes in its file. */
-static uint64_t measure_vectors(const struct model_spec *s, size_t *longest)
-{
-	uint64_t floats = numerics_pad(s->final_norm.cols);
-
-	*longest = s->final_norm.bytes;
-	for (uint32_t i = 0; i < s->layers; i++) {
-		for (int v = 0; v < VECTOR_SLOTS; v++) {
-			const struct model_tensor *t = &s->layer[i].vector[v];
-			floats += t->bytes ? numerics_pad(t->cols) : 0;
-			*longest = t->bytes > *longest ? t->bytes : *longest;
-		}
-	}
-	return floats;
-}
-
-static bool convert_all(struct weights *w, struct vectors *to, const struct model *m, struct error *err)
-{
-	bool ok = convert_vector(&w->final_norm, to, m, &m->spec.final_norm, err);
-
-	for (uint32_t i = 0; i < m->spec.layers; i++)
-		for (int v = 0; v < VECTOR_SLOTS && ok; v++)
-			ok = convert_vector(&w->layer[i].vector[v], to, m, &m->spec.layer[i].vector[v], err);
-	return ok;
-}
-
-static bool convert_vectors(struct weights *w, const struct model *m, struct error *err)
-{
-	struct device *d = w->device;
-	size_t longest;
-	uint64_t floats = measure_vectors(&m->spec, &longest);
-
-	w->vectors_bytes = floats * sizeof(float) + 256;
-	if (!(w->vectors = d->alloc(d, w->vectors_bytes, DEVICE_VECTORS, err)))
-		return false;
-	struct vectors v = {
-		.raw = malloc(longest), .converted = calloc(floats, sizeof *v.converted), .there = w->vectors
-	};
-	bool ok = (v.raw && v.converted) || error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases",
-	                                              (unsigned long long)(floats * sizeof(float)));
-	ok = ok && convert_all(w, &v, m, err) && d->upload(d, w->vectors, v.converted, floats * sizeof(float), err);
-	free(v.raw);
-	free(v.converted);
-	return ok;
-}
-
-static bool allocate_layers(struct weights *w, const struct model_spec *s, struct error *err)
+bool weights_allocate(struct weights *w, const struct model_spec *s, struct error *err)
 {
 	memset(w, 0, sizeof *w);
 	w->layer = calloc(s->layers, sizeof *w->layer);
@@ -393,14 +63,14 @@ static void describe_vectors(struct weights *w, const struct model_spec *s)
 
 bool weights_describe(struct weights *w, const struct model_spec *s, struct error *err)
 {
-	bool ok = allocate_layers(w, s, err);
-	struct entry *e = ok ? calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e) : NULL;
+	bool ok = weights_allocate(w, s, err);
+	struct weights_entry *e = ok ? calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e) : NULL;
 
 	if (ok && !e)
 		ok = error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
 	if (ok) {
-		size_t n = list_matrices(e, s, w);
-		ok = check_types(e, n, err);
+		size_t n = weights_list(e, s, w);
+		ok = weights_check_types(e, n, err);
 		for (size_t i = 0; i < n; i++)
 			*e[i].matrix = (struct weights_matrix){ .type = e[i].tensor->type,
 				                                .rows = e[i].tensor->rows,
@@ -416,33 +86,10 @@ bool weights_describe(struct weights *w, const struct model_spec *s, struct erro
 	return ok;
 }
 
-bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,
-                  int (*progress)(void *, uint64_t, uint64_t), void *user, struct error *err)
-{
-	struct packing p = { .model = m,
-		             .device = device,
-		             .layout = weight_layout_of(device->facts.target),
-		             .progress = progress,
-		             .user = user,
-		             .failed = ATOMIC_FLAG_INIT };
-
-	bool ok = allocate_layers(w, &m->spec, err);
-	w->device = device;
-	if (ok)
-		w->rope_factor = rope_frequencies(w->inv_freq, &m->spec.rope);
-	ok = ok && convert_vectors(w, m, err) && pack_matrices(w, m, pool, &p, err) && model_read_done(m, err);
-	free(p.job);
-	if (!ok)
-		weights_close(w);
-	return ok;
-}
-
 void weights_close(struct weights *w)
 {
-	if (w->device) {
-		w->device->release(w->device, w->arena, w->arena_bytes);
-		w->device->release(w->device, w->vectors, w->vectors_bytes);
-	}
+	if (w->release)
+		w->release(w);
 	free(w->inv_freq);
 	free(w->layer);
 	memset(w, 0, sizeof *w);

@@ -1,15 +1,13 @@
 /* runtime/plan/weights.h - a model's weights as kernels want them.
  *
- * Owns: the packed matrices in one large mapping, the small f32 vectors (norms, biases, rotation frequencies), and the
- * packing itself: tensor by tensor in parallel, each thread reading some rows at a time into a buffer that stays in its
- * cache, so that peak memory is little more than the packed weights. Never reads the model's files afterwards.
+ * Owns: the list of a model's matrices and vectors, and what is known of them without reading any. What fills them is
+ * the device's (runtime/device/load_weights.h).
  */
 #ifndef RUNTIME_WEIGHTS_H
 #define RUNTIME_WEIGHTS_H
 
 #include "jit/target.h"
 #include "loaders/model.h"
-#include "runtime/host/pool.h"
 
 struct device;
 
@@ -48,21 +46,32 @@ struct weights {
 	float rope_factor;                  /* multiplies cos and sin */
 	uint64_t packed_bytes, token_bytes; /* token_bytes: matrix bytes read for one token */
 	struct device *device;              /* whose memory holds all but inv_freq; NULL after weights_describe() */
+	void (*release)(struct weights *w); /* gives that memory back; NULL: there is none */
 	uint8_t *arena;
 	size_t arena_bytes;
 	float *vectors;
 	size_t vectors_bytes;
 };
 
-/* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. Files that changed since the model was opened are
- * an error. */
-bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,
-                  int (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err);
-/* The same without numbers: types, sizes and which vectors there are, enough to build a plan that is never run. Needs
- * no tensor data. */
+/* Without numbers: types, sizes and which vectors there are, enough to build a plan that is never run. Needs no tensor
+ * data. */
 bool weights_describe(struct weights *w, const struct model_spec *s, struct error *err);
 /* Gate and up go through one kernel, block by block in turn, when their types are the same. */
 static inline bool weights_gate_up_interleaved(enum dtype gate, enum dtype up) { return gate == up; }
 void weights_close(struct weights *w);
+
+/* ---- for whoever fills them */
+
+/* The matrices in the order a token reads them, so that one token streams memory from front to back. */
+struct weights_entry {
+	const struct model_tensor *tensor;
+	struct weights_matrix *matrix;
+	enum weights_place { WEIGHTS_ALONE, WEIGHTS_FIRST_OF_TWO, WEIGHTS_SECOND_OF_TWO } place; /* in one kernel */
+};
+/* e: layers * MATRIX_SLOTS + 2. Returns how many. */
+size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct weights *w);
+bool weights_check_types(const struct weights_entry *e, size_t n, struct error *err);
+/* An empty layer for each of the model's. */
+bool weights_allocate(struct weights *w, const struct model_spec *s, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* runtime/plan/compile_ahead.h - the kernels of the passes to come, made before those passes are.
+/* runtime/compile_ahead.h - the kernels of the passes to come, made before those passes are.
  *
  * What a session needs changes with what it does: a prompt goes through tiles of many tokens and a narrower rest,
  * decoding through passes of one token, and where the text repeats itself through passes of 4, 8 or 16; the first

@@ -1,5 +1,5 @@
-/* runtime/plan/compile_ahead.c - a list that one thread adds to and another works off. */
-#include "runtime/plan/compile_ahead.h"
+/* runtime/compile_ahead.c - a list that one thread adds to and another works off. */
+#include "runtime/compile_ahead.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,0 +1,19 @@
+/* runtime/device/load_weights.h - a model's weights, packed as kernels want them, in the memory of a device.
+ *
+ * Owns: the packed matrices in one large mapping, the small f32 vectors (norms, biases, rotation frequencies), and the
+ * packing itself: tensor by tensor in parallel, each thread reading some rows at a time into a buffer that stays in its
+ * cache, so that peak memory is little more than the packed weights. Never reads the model's files afterwards.
+ */
+#ifndef RUNTIME_LOAD_WEIGHTS_H
+#define RUNTIME_LOAD_WEIGHTS_H
+
+#include "runtime/device/device.h"
+#include "runtime/host/pool.h"
+#include "runtime/plan/weights.h"
+
+/* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. Files that changed since the model was opened are
+ * an error. */
+bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,
+                  int (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err);
+
+#endif
