@@ -13,95 +13,10 @@
  * and read from there by all tiles; for a segment and its parts where that is too much for the second-level cache, or
  * where they become f32.
  */
-#include "kernels-templates/matmul/matmul.h"
-#include "kernels-templates/emit/math.h"
-#include "kernels-templates/matmul/matmul_schedule.h"
-#include "kernels-templates/formats/weight_unpack.h"
+#include "kernels-templates/matmul/matmul_wide.h"
 
-/* A row block's unpacked weights, to be met again by every tile. */
-enum { WIDE_BLOCK_BYTES = 640 << 10, WIDE_LINE = 64 };
-/* Columns of a tile where there are many; how many such tiles, a power of two, ask for the next row block's weights. */
-enum { WIDE_MANY = 24, WIDE_ASKING = 4 };
-/* Wider tiles take Q8_0 as signed bytes with what corrects their sums; narrower ones wait for memory. */
-enum { WIDE_PLAIN_MOST = 16 };
-
-struct wide {
-	struct ir *b;
-	const struct weight_format *format; /* of what is multiplied */
-	const struct weight_format *packed; /* of what is in memory */
-	struct weight_unpacked unpacked;    /* in use when they differ */
-	bool whole;   /* a row block is unpacked before its first tile, instead of a segment for each tile */
-	ir_a scratch; /* local: a segment's, or a row block's */
-	ir_s block, tile, matrix, segment_number; /* at work */
-	bool int8, has_vnni;
-	bool tiles; /* int8 products come from tiles, through `products`: local, int32 [unit of a turn][column][32] */
-	ir_a products;
-	uint32_t kp;
-	int64_t block_bytes;
-	unsigned spans, span_k; /* span_k, segment: k's */
-	unsigned segment;
-	unsigned turn_k; /* k's in one turn of the inner loop */
-	unsigned columns, part_columns, row_vectors, part_vectors, matrices;
-	struct matmul_schedule schedule;
-	struct matmul_results results;
-	ir_a w, x, xs, sum; /* walking */
-	ir_a beside;        /* the same, through what is unpacked beside weights that are read in place */
-	ir_a ahead;         /* walks through the next segment's weights, which every part asks for a share of */
-	unsigned lines;     /* ... in a turn */
-	ir_s turns;         /* of this segment; in use when segments differ */
-};
-
-/* ---- shape */
-
-/* Registers beside sums and weights. */
-static unsigned beside_int8(const struct wide *m)
-{
-	if (!m->has_vnni)
-		return weight_int8_registers(m->format) - 1;
-	return m->format->quants && m->format->quants->halves && m->format->quants->minimum ? 4 : 2;
-}
-
-static bool part_fits(const struct wide *m, unsigned regs, unsigned vectors, unsigned columns)
-{
-	unsigned n = vectors * columns;
-	if (n > (regs < 32 ? 12 : 24) / (m->int8 && !m->tiles ? 2 : 1))
-		return false;
-	if (m->tiles)
-		return n + vectors * (m->format->quants->minimum ? 2 : 1) + 4 <= regs;
-	if (m->int8)
-		return 2 * n + vectors + beside_int8(m) <= regs;
-	return n + vectors * m->format->step + (m->format->step > 1 ? 2 : 1) <= regs;
-}
-
-/* Two row vectors share an input, which is one load; beyond that, as many columns as fit. int8 without VNNI makes more
- * of a weight than of an input, so there one vector has all columns. */
-static void shape_part(struct wide *m, unsigned regs)
-{
-	m->part_vectors = (m->int8 && !m->has_vnni) || m->row_vectors == 1 ? 1 : 2;
-	if (!part_fits(m, regs, m->part_vectors, m->columns < 3 ? m->columns : 3))
-		m->part_vectors = 1;
-	m->part_columns = m->columns;
-	while (m->part_columns > 1 && !part_fits(m, regs, m->part_vectors, m->part_columns))
-		m->part_columns--;
-	unsigned passes = (m->columns + m->part_columns - 1) / m->part_columns;
-	m->part_columns = (m->columns + passes - 1) / passes;
-}
-
-/* A float chain ends with its segment; an int8 chain may be cut anywhere. */
-static unsigned segment_k(const struct wide *m, uint32_t stretch)
-{
-	if (!m->int8)
-		return NUMERICS_SEGMENT < m->span_k ? NUMERICS_SEGMENT : m->span_k;
-	unsigned most = stretch / m->format->unit_bytes * m->format->unit_k;
-	for (unsigned n = most - most % m->turn_k; n > m->turn_k; n -= m->turn_k)
-		if (m->span_k % n == 0)
-			return n;
-	return m->turn_k;
-}
-
-static bool unpacks(const struct wide *m) { return m->format != m->packed; }
-static bool unpacks_segments(const struct wide *m) { return unpacks(m) && !m->whole; }
-static bool in_place(const struct wide *m) { return unpacks(m) && m->unpacked.in_place; }
+/* How many tiles, a power of two, ask for the next row block's weights, where tiles have many columns. */
+enum { WIDE_LINE = 64, WIDE_ASKING = 4 };
 
 /* ---- walking */
 
@@ -146,7 +61,7 @@ static void walk_turns(const struct wide *m, ir_a var, int64_t bytes)
 static void walk_weights(const struct wide *m, int direction)
 {
 	walk_turns(m, m->w, direction * turn_w(m));
-	if (in_place(m))
+	if (wide_in_place(m))
 		walk_turns(m, m->beside, direction * turn_beside(m));
 }
 
@@ -201,7 +116,7 @@ static void dot_turn(const struct wide *m, const struct weight_tile *t)
 		return;
 	}
 	for (unsigned k = 0; k < m->turn_k; k += m->int8 ? f->unit_k : f->step)
-		if (m->int8 && unpacks(m))
+		if (m->int8 && wide_unpacks(m))
 			weight_unpacked_dot(&m->unpacked, m->b, t, 0, 0);
 		else if (m->int8)
 			weight_dot_int8(f, m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
@@ -249,7 +164,7 @@ static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 	walk(m, m->ahead, m->lines * WIDE_LINE);
 	dot_turn(m, &t);
 	walk(m, m->w, turn_w(m));
-	if (in_place(m))
+	if (wide_in_place(m))
 		walk(m, m->beside, turn_beside(m));
 	walk(m, m->x, turn_x(m, columns));
 	if (m->int8)
@@ -346,8 +261,8 @@ static void unpack_segment(struct wide *m)
 	unpack_units(m, unit, units, ir_var_a(b, m->scratch));
 	m->ahead = ir_var_a(b, packed_unit(m, unit, &head));
 	ir_s before = first_unit(m);
-	m->w = ir_var_a(b, in_place(m) ? packed_unit(m, before, &head) : m->scratch);
-	if (in_place(m))
+	m->w = ir_var_a(b, wide_in_place(m) ? packed_unit(m, before, &head) : m->scratch);
+	if (wide_in_place(m))
 		m->beside = ir_var_a(b, m->scratch);
 	m->x = ir_var_a(b, ir_aadd(b, tile_at(m, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)),
 	                           ir_smuli(b, before, (int64_t)NUMERICS_BLOCK * m->part_columns * (m->int8 ? 1 : 4))));
@@ -390,10 +305,10 @@ static void find_block(struct wide *m)
 	ir_a packed = ir_aadd(b, ir_aload(b, m->results.arg, MATMUL_W * 8),
 	                      ir_smuli(b, m->block, m->block_bytes * m->matrices));
 
-	m->w = ir_var_a(b, m->whole && !in_place(m) ? m->scratch : packed);
+	m->w = ir_var_a(b, m->whole && !wide_in_place(m) ? m->scratch : packed);
 	if (!m->whole)
 		return;
-	if (in_place(m))
+	if (wide_in_place(m))
 		m->beside = ir_var_a(b, m->scratch);
 	bool many = m->columns >= WIDE_MANY;
 	unsigned share = WIDE_LINE * parts_of_tile(m) * (many ? WIDE_ASKING - 1 : 1);
@@ -426,7 +341,7 @@ static void dot_segment(struct wide *m)
 
 	if (!m->whole)
 		m->lines = (turn_packed(m) + WIDE_LINE * parts - 1) / (WIDE_LINE * parts);
-	if (unpacks_segments(m))
+	if (wide_unpacks_segments(m))
 		unpack_segment(m);
 	else if (!m->whole)
 		m->ahead = ir_var_a(m->b, ir_aaddi(m->b, m->w, m->segment / m->turn_k * turn_w(m)));
@@ -434,9 +349,9 @@ static void dot_segment(struct wide *m)
 	if (m->matrices > 1)
 		sums = ir_aadd(m->b, sums, ir_smuli(m->b, m->matrix, m->columns * 128));
 	m->sum = ir_var_a(m->b, ir_aadd(m->b, sums, ir_smuli(m->b, span_number(m), matmul_span_bytes(&m->results))));
-	bool loop =
-		full > 1 ||
-		unpacks_segments(m); /* in a loop of its own, what unpacking keeps in registers is in nobody's way */
+	bool loop = full > 1 ||
+	            wide_unpacks_segments(
+			    m); /* in a loop of its own, what unpacking keeps in registers is in nobody's way */
 	if (loop)
 		ir_loop(m->b, ir_sconst(m->b, full));
 	dot_vectors(m, m->part_columns);
@@ -445,7 +360,7 @@ static void dot_segment(struct wide *m)
 		ir_endloop(m->b);
 	if (rest)
 		dot_rest(m, rest);
-	if (unpacks_segments(m))
+	if (wide_unpacks_segments(m))
 		return;
 	walk_panels(m, -(int)full);
 	walk_weights(m, 1);
@@ -491,13 +406,13 @@ static void emit_blocks(struct wide *m)
 	m->tile = ir_loop(b, ir_sload64(b, m->results.arg, MATMUL_TILES * 8));
 	if (segments_of_span(m) > 1)
 		clear_sums(m);
-	if (!unpacks_segments(m))
+	if (!wide_unpacks_segments(m))
 		find_block(m);
 	if (m->matrices > 1)
 		m->matrix = ir_loop(b, ir_sconst(b, m->matrices));
-	if (!unpacks_segments(m))
+	if (!wide_unpacks_segments(m))
 		m->x = ir_var_a(b, tile_at(m, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)));
-	if (!unpacks_segments(m) && m->int8)
+	if (!wide_unpacks_segments(m) && m->int8)
 		m->xs = ir_var_a(b, tile_at(m, MATMUL_XS, m->kp / 2));
 	dot_spans(m);
 	if (m->matrices > 1)
@@ -506,105 +421,6 @@ static void emit_blocks(struct wide *m)
 	ir_endloop(b);
 	ir_set_s(b, block, ir_saddi(b, block, 1));
 	ir_endloop(b);
-}
-
-/* ---- keys */
-
-/* Weights that are not read as they lie: all formats that say bytes and scales. Of Q8_0, which is as good as unpacked,
- * VNNI would like to have what corrects its sums, and scales as floats. */
-static bool copies_format(const struct weight_format *f, bool int8) { return int8 ? !f->dot_int8 : !f->load; }
-
-static bool unpacks_format(const struct weight_format *f, bool int8, const struct target *target, unsigned columns)
-{
-	return copies_format(f, int8) ||
-	       (int8 && columns > WIDE_PLAIN_MOST && target->has_vnni && f->quants && f->quants->as_they_lie);
-}
-
-bool template_wide_weights(const struct target *target, enum dtype weight)
-{
-	return weight_format_find(weight) && !target->lane_bytes;
-}
-
-/* Unpacking pays where narrow tiles would have to unpack twice; turning the inputs pays sooner. */
-unsigned template_wide_from(const struct target *target, enum dtype weight, enum dtype activation)
-{
-	if (!template_wide_weights(target, weight))
-		return 0;
-	return copies_format(weight_format_find(weight), activation == DTYPE_Q8_0) ? template_tile_n(target) + 1 : 3;
-}
-
-/* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of
- * them: a part or two. */
-unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation)
-{
-	if (activation == DTYPE_Q8_0)
-		return WIDE_MANY;
-	return target->vector_regs < 32 ? 10 : 12;
-}
-
-uint32_t template_wide_interleave(const struct target *target, enum dtype weight, enum dtype activation,
-                                  unsigned columns)
-{
-	if (!target->has_vnni || activation != DTYPE_Q8_0 ||
-	    !unpacks_format(weight_format_find(weight), true, target, columns))
-		return 0;
-	return weight_by_tiles(weight_format_find(weight), target) ? KEY_BLOCK_MAJOR : KEY_UNSIGNED;
-}
-
-/* Bytes that a row block takes unpacked. */
-static int64_t block_unpacked(const struct wide *m)
-{
-	return (int64_t)m->kp / NUMERICS_BLOCK * m->unpacked.unit_bytes * m->matrices;
-}
-
-/* What the weights in m->packed are multiplied as, and by how many columns at once. m stays where it is from now on. */
-static void shape(struct wide *m, const struct target *target, bool int8, unsigned columns)
-{
-	m->int8 = int8;
-	m->has_vnni = target->has_vnni;
-	m->row_vectors = 32 / target->lanes;
-	m->columns = columns;
-	m->format = m->packed;
-	if (unpacks_format(m->packed, int8, target, columns)) {
-		weight_unpacked_init(&m->unpacked, m->packed, int8, target);
-		m->format = &m->unpacked.format;
-		m->tiles = m->unpacked.tiles;
-	}
-	shape_part(m, target->vector_regs);
-}
-
-unsigned template_wide_panel(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
-{
-	struct wide m = { .packed = weight_format_find(weight) };
-
-	shape(&m, target, activation == DTYPE_Q8_0, columns);
-	return m.part_columns;
-}
-
-/* All but the IR, of a key that is done. */
-static void shape_key(struct wide *m, const struct key *key, const struct target *target, uint32_t stretch)
-{
-	*m = (struct wide){ .packed = weight_format_find(key_dtype(key->weight)),
-		            .kp = (uint32_t)numerics_pad(key->k) };
-	m->block_bytes = (int64_t)weight_run_bytes(m->packed, m->kp);
-	shape(m, target, key->activation == key_type(DTYPE_Q8_0), key->tile_n);
-	m->spans = numerics_spans(key->k);
-	m->span_k = m->kp / m->spans;
-	m->turn_k = m->format->unit_k > 8 ? m->format->unit_k : 8;
-	/* Two products under way at once; what minima take of the registers leaves no time for it. */
-	if (m->tiles && !m->format->quants->minimum && m->span_k % (2 * m->turn_k) == 0)
-		m->turn_k *= 2;
-	m->segment = segment_k(m, stretch);
-	m->matrices = key->flags & KEY_PAIR ? 2 : 1;
-	m->whole = unpacks(m) && m->int8 && block_unpacked(m) <= WIDE_BLOCK_BYTES;
-}
-
-struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct target *target, uint32_t stretch)
-{
-	struct wide m;
-
-	shape_key(&m, key, target, stretch);
-	return (struct matmul_wide_shape){ m.part_columns, m.segment, m.whole };
 }
 
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
@@ -618,15 +434,15 @@ bool matmul_wide_build(struct ir *b, const struct key *key, const struct target 
 
 	if (why || (why = matmul_schedule(key, target, &schedule)))
 		return build_refuse(key, err, why);
-	shape_key(&m, key, target, schedule.k_block_bytes);
+	wide_shape_key(&m, key, target, schedule.k_block_bytes);
 	m.b = b;
 	m.schedule = schedule;
 	m.results = (struct matmul_results){
 		.b = b, .key = key, .arg = ir_arg(b), .spans = m.spans, .matrices = m.matrices, .columns = m.columns
 	};
 	m.results.sums = ir_local(b, m.spans * matmul_span_bytes(&m.results));
-	if (unpacks(&m))
-		m.scratch = ir_local(b, m.whole ? block_unpacked(&m)
+	if (wide_unpacks(&m))
+		m.scratch = ir_local(b, m.whole ? wide_block_unpacked(&m)
 		                                : (int64_t)m.segment / NUMERICS_BLOCK * m.unpacked.unit_bytes);
 	if (m.tiles)
 		m.products = ir_local(b, (int64_t)m.turn_k / NUMERICS_BLOCK * m.part_columns * 128);

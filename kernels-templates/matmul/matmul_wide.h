@@ -1,0 +1,53 @@
+/* kernels-templates/matmul/matmul_wide.h - a wide matmul at work: what its shape (matmul_wide_shape.c) and its loops
+ * (matmul_wide.c) share. Internal to these two.
+ */
+#ifndef KERNELS_MATMUL_WIDE_H
+#define KERNELS_MATMUL_WIDE_H
+
+#include "kernels-templates/formats/weight_unpack.h"
+#include "kernels-templates/matmul/matmul.h"
+#include "kernels-templates/matmul/matmul_schedule.h"
+
+/* Columns of a tile where there are many. */
+enum { WIDE_MANY = 24 };
+
+struct wide {
+	struct ir *b;
+	const struct weight_format *format; /* of what is multiplied */
+	const struct weight_format *packed; /* of what is in memory */
+	struct weight_unpacked unpacked;    /* in use when they differ */
+	bool whole;   /* a row block is unpacked before its first tile, instead of a segment for each tile */
+	ir_a scratch; /* local: a segment's, or a row block's */
+	ir_s block, tile, matrix, segment_number; /* at work */
+	bool int8, has_vnni;
+	bool tiles; /* int8 products come from tiles, through `products`: local, int32 [unit of a turn][column][32] */
+	ir_a products;
+	uint32_t kp;
+	int64_t block_bytes;
+	unsigned spans, span_k; /* span_k, segment: k's */
+	unsigned segment;
+	unsigned turn_k; /* k's in one turn of the inner loop */
+	unsigned columns, part_columns, row_vectors, part_vectors, matrices;
+	struct matmul_schedule schedule;
+	struct matmul_results results;
+	ir_a w, x, xs, sum; /* walking */
+	ir_a beside;        /* the same, through what is unpacked beside weights that are read in place */
+	ir_a ahead;         /* walks through the next segment's weights, which every part asks for a share of */
+	unsigned lines;     /* ... in a turn */
+	ir_s turns;         /* of this segment; in use when segments differ */
+};
+
+static inline bool wide_unpacks(const struct wide *m) { return m->format != m->packed; }
+static inline bool wide_unpacks_segments(const struct wide *m) { return wide_unpacks(m) && !m->whole; }
+static inline bool wide_in_place(const struct wide *m) { return wide_unpacks(m) && m->unpacked.in_place; }
+
+/* Bytes that a row block takes unpacked. */
+static inline int64_t wide_block_unpacked(const struct wide *m)
+{
+	return (int64_t)m->kp / NUMERICS_BLOCK * m->unpacked.unit_bytes * m->matrices;
+}
+
+/* All but the IR, of a key that is done. m stays where it is from now on. */
+void wide_shape_key(struct wide *m, const struct key *key, const struct target *target, uint32_t stretch);
+
+#endif

@@ -1,0 +1,147 @@
+/* kernels-templates/matmul/matmul_wide_shape.c - how a wide matmul is cut: tiles, parts, segments, and what is
+ * unpacked.
+ *
+ * Owns: these choices, of a key and of those who build plans (template_wide_*). Writes no IR.
+ */
+#include "kernels-templates/matmul/matmul_wide.h"
+
+/* A row block's unpacked weights, to be met again by every tile. */
+enum { WIDE_BLOCK_BYTES = 640 << 10 };
+/* Wider tiles take Q8_0 as signed bytes with what corrects their sums; narrower ones wait for memory. */
+enum { WIDE_PLAIN_MOST = 16 };
+
+/* Registers beside sums and weights. */
+static unsigned beside_int8(const struct wide *m)
+{
+	if (!m->has_vnni)
+		return weight_int8_registers(m->format) - 1;
+	return m->format->quants && m->format->quants->halves && m->format->quants->minimum ? 4 : 2;
+}
+
+static bool part_fits(const struct wide *m, unsigned regs, unsigned vectors, unsigned columns)
+{
+	unsigned n = vectors * columns;
+	if (n > (regs < 32 ? 12 : 24) / (m->int8 && !m->tiles ? 2 : 1))
+		return false;
+	if (m->tiles)
+		return n + vectors * (m->format->quants->minimum ? 2 : 1) + 4 <= regs;
+	if (m->int8)
+		return 2 * n + vectors + beside_int8(m) <= regs;
+	return n + vectors * m->format->step + (m->format->step > 1 ? 2 : 1) <= regs;
+}
+
+/* Two row vectors share an input, which is one load; beyond that, as many columns as fit. int8 without VNNI makes more
+ * of a weight than of an input, so there one vector has all columns. */
+static void shape_part(struct wide *m, unsigned regs)
+{
+	m->part_vectors = (m->int8 && !m->has_vnni) || m->row_vectors == 1 ? 1 : 2;
+	if (!part_fits(m, regs, m->part_vectors, m->columns < 3 ? m->columns : 3))
+		m->part_vectors = 1;
+	m->part_columns = m->columns;
+	while (m->part_columns > 1 && !part_fits(m, regs, m->part_vectors, m->part_columns))
+		m->part_columns--;
+	unsigned passes = (m->columns + m->part_columns - 1) / m->part_columns;
+	m->part_columns = (m->columns + passes - 1) / passes;
+}
+
+/* A float chain ends with its segment; an int8 chain may be cut anywhere. */
+static unsigned segment_k(const struct wide *m, uint32_t stretch)
+{
+	if (!m->int8)
+		return NUMERICS_SEGMENT < m->span_k ? NUMERICS_SEGMENT : m->span_k;
+	unsigned most = stretch / m->format->unit_bytes * m->format->unit_k;
+	for (unsigned n = most - most % m->turn_k; n > m->turn_k; n -= m->turn_k)
+		if (m->span_k % n == 0)
+			return n;
+	return m->turn_k;
+}
+
+/* Weights that are not read as they lie: all formats that say bytes and scales. Of Q8_0, which is as good as unpacked,
+ * VNNI would like to have what corrects its sums, and scales as floats. */
+static bool copies_format(const struct weight_format *f, bool int8) { return int8 ? !f->dot_int8 : !f->load; }
+
+static bool unpacks_format(const struct weight_format *f, bool int8, const struct target *target, unsigned columns)
+{
+	return copies_format(f, int8) ||
+	       (int8 && columns > WIDE_PLAIN_MOST && target->has_vnni && f->quants && f->quants->as_they_lie);
+}
+
+bool template_wide_weights(const struct target *target, enum dtype weight)
+{
+	return weight_format_find(weight) && !target->lane_bytes;
+}
+
+/* Unpacking pays where narrow tiles would have to unpack twice; turning the inputs pays sooner. */
+unsigned template_wide_from(const struct target *target, enum dtype weight, enum dtype activation)
+{
+	if (!template_wide_weights(target, weight))
+		return 0;
+	return copies_format(weight_format_find(weight), activation == DTYPE_Q8_0) ? template_tile_n(target) + 1 : 3;
+}
+
+/* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of
+ * them: a part or two. */
+unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation)
+{
+	if (activation == DTYPE_Q8_0)
+		return WIDE_MANY;
+	return target->vector_regs < 32 ? 10 : 12;
+}
+
+uint32_t template_wide_interleave(const struct target *target, enum dtype weight, enum dtype activation,
+                                  unsigned columns)
+{
+	if (!target->has_vnni || activation != DTYPE_Q8_0 ||
+	    !unpacks_format(weight_format_find(weight), true, target, columns))
+		return 0;
+	return weight_by_tiles(weight_format_find(weight), target) ? KEY_BLOCK_MAJOR : KEY_UNSIGNED;
+}
+
+/* What the weights in m->packed are multiplied as, and by how many columns at once. m stays where it is from now on. */
+static void shape(struct wide *m, const struct target *target, bool int8, unsigned columns)
+{
+	m->int8 = int8;
+	m->has_vnni = target->has_vnni;
+	m->row_vectors = 32 / target->lanes;
+	m->columns = columns;
+	m->format = m->packed;
+	if (unpacks_format(m->packed, int8, target, columns)) {
+		weight_unpacked_init(&m->unpacked, m->packed, int8, target);
+		m->format = &m->unpacked.format;
+		m->tiles = m->unpacked.tiles;
+	}
+	shape_part(m, target->vector_regs);
+}
+
+unsigned template_wide_panel(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
+{
+	struct wide m = { .packed = weight_format_find(weight) };
+
+	shape(&m, target, activation == DTYPE_Q8_0, columns);
+	return m.part_columns;
+}
+
+void wide_shape_key(struct wide *m, const struct key *key, const struct target *target, uint32_t stretch)
+{
+	*m = (struct wide){ .packed = weight_format_find(key_dtype(key->weight)),
+		            .kp = (uint32_t)numerics_pad(key->k) };
+	m->block_bytes = (int64_t)weight_run_bytes(m->packed, m->kp);
+	shape(m, target, key->activation == key_type(DTYPE_Q8_0), key->tile_n);
+	m->spans = numerics_spans(key->k);
+	m->span_k = m->kp / m->spans;
+	m->turn_k = m->format->unit_k > 8 ? m->format->unit_k : 8;
+	/* Two products under way at once; what minima take of the registers leaves no time for it. */
+	if (m->tiles && !m->format->quants->minimum && m->span_k % (2 * m->turn_k) == 0)
+		m->turn_k *= 2;
+	m->segment = segment_k(m, stretch);
+	m->matrices = key->flags & KEY_PAIR ? 2 : 1;
+	m->whole = wide_unpacks(m) && m->int8 && wide_block_unpacked(m) <= WIDE_BLOCK_BYTES;
+}
+
+struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct target *target, uint32_t stretch)
+{
+	struct wide m;
+
+	wide_shape_key(&m, key, target, stretch);
+	return (struct matmul_wide_shape){ m.part_columns, m.segment, m.whole };
+}
