@@ -79,7 +79,6 @@ lines tests/loaders/t_tokenizer.c
 lines tests/loaders/t_tokenizer_vectors.c
 lines tests/mutate/mutate_gguf.c
 lines tests/mutate/t_mutants.c
-lines tests/programs/t_faults.c
 lines tests/runtime/plan_check.c
 lines tests/runtime/t_runtime.c
 lines tests/sim/t_sim.c
