@@ -10,6 +10,14 @@ static int fail(const jit_error *e)
 	return 1;
 }
 
+static int write_text(const char *text, size_t n, jit_error *e)
+{
+	if (fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0)
+		return JIT_OK;
+	snprintf(e->message, sizeof e->message, "the text could not be written");
+	return JIT_ERROR_IO;
+}
+
 int main(int argc, char **argv)
 {
 	jit_error err = { 0 };
@@ -32,14 +40,12 @@ int main(int argc, char **argv)
 		if (status != JIT_OK || jit_model_is_end(model, id))
 			break;
 		const char *text = jit_session_text(session, id, &n, &err);
-		if (!text) {
-			status = err.code;
-		} else if (fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0) {
-			snprintf(err.message, sizeof err.message, "the text could not be written");
-			status = JIT_ERROR_IO;
-		}
+		status = text ? write_text(text, n, &err) : err.code;
 	}
-	putchar('\n');
+	if (status == JIT_OK)
+		status = write_text("\n", 1, &err);
+	else
+		putchar('\n');
 	jit_session_close(session);
 	jit_model_close(model);
 	return status == JIT_OK ? 0 : fail(&err);
