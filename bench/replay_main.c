@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/json_file.h"
+#include "loaders/json_read.h"
 #include "programs/options.h"
 #include "runtime/session.h"
 #include "runtime/host/system.h"
@@ -34,22 +36,30 @@ static bool fail(jit_error *err, const char *path, const char *what)
 	return false;
 }
 
+/* The string of that name, with n bytes; NULL: there is none, or one that is no text. */
+static const char *text_of(const json_t *o, const char *name, size_t *n)
+{
+	const json_t *v = json_object_get(o, name);
+
+	*n = json_string_length(v);
+	return json_is_text(v) ? json_string_value(v) : NULL;
+}
+
 /* Prompt and answer as tokens; cut so that the prompt ends at n_prompt and at most `tokens` follow. */
 static bool read_text(jit_model *m, json_t *o, long tokens, struct text *t, jit_error *err)
 {
-	const char *prompt = json_string_value(json_object_get(o, "prompt")),
-		   *output = json_string_value(json_object_get(o, "output"));
+	size_t n_prompt, n_output, n_name, n_answer = 0;
+	const char *prompt = text_of(o, "prompt", &n_prompt), *output = text_of(o, "output", &n_output);
 	int32_t *answer = NULL;
-	size_t n_answer = 0;
 
-	t->name = json_string_value(json_object_get(o, "name"));
+	t->name = text_of(o, "name", &n_name);
 	if (!prompt || !t->name) {
 		snprintf(err->message, sizeof err->message, "an entry lacks \"name\" or \"prompt\"");
 		return false;
 	}
-	if (jit_model_tokenize(m, prompt, strlen(prompt), 1, 1, &t->ids, &t->n_prompt, err) != JIT_OK)
+	if (jit_model_tokenize(m, prompt, n_prompt, 1, 1, &t->ids, &t->n_prompt, err) != JIT_OK)
 		return false;
-	if (output && jit_model_tokenize(m, output, strlen(output), 0, 0, &answer, &n_answer, err) != JIT_OK)
+	if (output && jit_model_tokenize(m, output, n_output, 0, 0, &answer, &n_answer, err) != JIT_OK)
 		return false;
 	if (!output)
 		t->n = t->n_prompt, t->n_prompt /= 2;
@@ -144,13 +154,15 @@ static bool replay_text(jit_model *m, const struct replay_options *o, const stru
 
 static bool replay_run(jit_model *m, const struct replay_options *o, jit_error *err)
 {
-	json_error_t e;
-	json_t *all = json_load_file(o->path, 0, &e), *entry;
+	struct error e = { 0 };
+	json_t *all = json_file_read(o->path, JSON_MAX_INDEX, &e), *entry;
 	bool ok = json_is_array(all);
 	size_t i;
 
-	if (!ok)
-		fail(err, o->path, all ? "not a JSON array" : e.text);
+	if (!ok && all)
+		fail(err, o->path, "not a JSON array");
+	else if (!ok)
+		snprintf(err->message, sizeof err->message, "%s", e.text);
 	else
 		printf("%-20s %6s %6s  %8s %8s  %6s %6s %6s %6s  %6s  %7s\n", "text", "prompt", "answer", "plain/s",
 		       "guess/s", "ratio", "least", "most", "first", "t/pass", "true");

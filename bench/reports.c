@@ -1,58 +1,24 @@
 /* bench/reports.c - two reports of jitbench suite, row by row. See reports.h. */
 #include "bench/reports.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
+#include "bench/json_file.h"
 #include "programs/output.h"
 
 enum { REPORT_MOST = 1 << 24 };
 
-/* All bytes of a file or a pipe, which may be one more than a report has; NULL: err. */
-static char *read_bytes(const char *path, const char *label, size_t *n, struct error *err)
-{
-	FILE *f = fopen(path, "rbe");
-	char *bytes = NULL, *more;
-	size_t capacity = 0;
-	bool ok = f != NULL;
-
-	for (*n = 0; ok && !feof(f) && *n <= REPORT_MOST; ok = !ferror(f)) {
-		if (*n == capacity) {
-			capacity = capacity ? 2 * capacity : 1 << 16;
-			if (!(more = realloc(bytes, capacity))) {
-				ok = error_set(err, ERROR_MEMORY, "%s: no memory for its bytes", label);
-				break;
-			}
-			bytes = more;
-		}
-		*n += fread(bytes + *n, 1, capacity - *n, f);
-	}
-	if (!ok)
-		error_set(err, ERROR_IO, "%s: cannot be read: %s", label, strerror(errno));
-	if (f)
-		fclose(f);
-	if (ok)
-		return bytes;
-	free(bytes);
-	return NULL;
-}
-
-/* Not by jansson's own reader, which writes beyond a block when there is no memory for the end of a string. */
 static json_t *read_report(const char *path, struct error *err)
 {
 	char label[200];
-	size_t n;
+	json_t *o = json_file_read(path, REPORT_MOST, err);
 
-	error_quote(label, sizeof label, path, strlen(path));
-	char *bytes = read_bytes(path, label, &n, err);
-	json_t *o = bytes ? json_read(bytes, n, REPORT_MOST, label, err) : NULL;
-	free(bytes);
 	if (!o || (json_is_string(json_object_get(o, "suite")) && json_is_array(json_object_get(o, "rows"))))
 		return o;
-	error_set(err, ERROR_FORMAT, "%s: is no report of jitbench suite -o json", label);
+	error_set(err, ERROR_FORMAT, "%s: is no report of jitbench suite -o json",
+	          error_quote(label, sizeof label, path, strlen(path)));
 	json_decref(o);
 	return NULL;
 }
