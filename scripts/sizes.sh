@@ -25,7 +25,6 @@ columns tests/jit/t_codegen_id.sh
 columns tests/programs/t_bench.sh
 columns tests/programs/t_cli.sh
 columns tests/programs/t_deploy.sh
-columns tests/programs/t_example.sh
 columns tests/programs/t_jitwarm.sh
 columns tests/programs/t_output.sh
 columns tests/programs/t_prompt.sh
