@@ -222,7 +222,6 @@ enum node_type {
  * arguments compare: a, then operands (op, a)      choice: a test, b then, c else or NULL      dict: pairs (a, b) */
 struct node {
 	uint8_t type; /* enum node_type */
-	bool flag;    /* slice with a step; parameter: varargs or kwargs are used */
 	uint16_t depth;
 	uint32_t line;
 	int op;
@@ -233,6 +232,7 @@ struct node {
 };
 
 enum { NO_NUMBER = ~0u };
+enum { MACRO_VARARGS = 1, MACRO_KWARGS = 2 }; /* op of a macro: what its body asks for */
 
 struct parser {
 	struct lexer lex;
@@ -344,7 +344,7 @@ size_t text_offset(const struct text *t, size_t i);
 unsigned text_at(const struct text *t, size_t at, uint32_t *c);
 size_t text_before(const struct text *t, size_t at); /* where the character before a byte begins */
 size_t text_find(const struct text *t, const struct text *what, size_t from, size_t to); /* SIZE_MAX: not there */
-size_t text_find_last(const struct text *t, const struct text *what, size_t to);
+size_t text_find_last(struct run *r, const struct text *t, const struct text *what, size_t to);
 bool text_user_at(const struct text *t, size_t at);
 bool character_is_space(uint32_t c);
 bool character_is_line_end(uint32_t c);

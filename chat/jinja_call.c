@@ -189,24 +189,13 @@ static void bind_parameters(struct run *r, const struct node *first, const struc
 	}
 }
 
-/* Whether the tree uses the name; for varargs, kwargs and caller, which a macro takes only when it does. */
-static bool uses_name(const struct node *n, const char *name)
-{
-	for (; n; n = n->next)
-		if ((n->type == NODE_NAME && text_is(&n->name, name)) || uses_name(n->a, name) ||
-		    uses_name(n->b, name) || uses_name(n->c, name) || uses_name(n->first, name) ||
-		    uses_name(n->other, name))
-			return true;
-	return false;
-}
-
 static void bind_rest(struct run *r, const struct macro *m, const struct arguments *args, size_t parameters,
                       size_t used)
 {
 	const struct node *n = m->node;
 	int len = (int)n->name.n;
 
-	if (uses_name(n->first, "varargs"))
+	if (n->op & MACRO_VARARGS)
 		scope_set(r, "varargs", 7,
 		          tuple_of(r, args->v + parameters, args->n > parameters ? args->n - parameters : 0));
 	else if (args->n > parameters)
@@ -224,7 +213,7 @@ static void bind_rest(struct run *r, const struct macro *m, const struct argumen
 	if (r->failed || !dict_finish(r, rest.dict))
 		return;
 	const struct text *name = rest.dict->pair[0].key.text;
-	if (uses_name(n->first, "kwargs"))
+	if (n->op & MACRO_KWARGS)
 		scope_set(r, "kwargs", 6, rest);
 	else
 		run_fail(r, "macro '%.*s' takes no keyword argument '%.*s'", len, n->name.p, (int)name->n, name->p);

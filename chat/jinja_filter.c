@@ -188,7 +188,8 @@ static struct value do_truncate(struct run *r, struct value v, const struct argu
 			"the filter 'truncate' takes a length of at least that of the end, and a leeway of at least 0");
 	if ((int64_t)text_characters(r, t) <= length + leeway)
 		return value_text(t);
-	size_t n = text_offset(t, (size_t)kept), word = value_truth(r, a[1]) ? SIZE_MAX : text_find_last(t, &space, n);
+	size_t n = text_offset(t, (size_t)kept),
+	       word = value_truth(r, a[1]) ? SIZE_MAX : text_find_last(r, t, &space, n);
 	build_part(&b, t, 0, word == SIZE_MAX ? n : word);
 	build_text(&b, end);
 	return value_text(build_done(&b));

@@ -2,25 +2,16 @@
 #ifndef CHAT_JINJA_METHODS_H
 #define CHAT_JINJA_METHODS_H
 
+/* clang-format off */
 #define STRING_METHODS(X) \
-	X(capitalize) \
-	X(center) \
-	X(count) \
-	X(endswith) \
-	X(find) \
-	X(format) \
-	X(index) \
-	X(isalnum) \
-	X(isalpha) \
-	X(isascii) \
-	X(isdecimal) \
-	X(isdigit) \
-	X(islower) \
-	X(isnumeric) \
-	X(isspace) \
-	X(isupper) X(join) X(ljust) X(lower) X(lstrip) X(partition) X(removeprefix) X(removesuffix) X(replace) \
-		X(rfind) X(rindex) X(rjust) X(rpartition) X(rsplit) X(rstrip) X(split) X(splitlines) X(startswith) \
-			X(strip) X(swapcase) X(title) X(upper) X(zfill)
+	X(capitalize) X(center) X(count) X(endswith) X(find) X(format) \
+	X(index) X(isalnum) X(isalpha) X(isascii) X(isdecimal) X(isdigit) \
+	X(islower) X(isnumeric) X(isspace) X(isupper) X(join) X(ljust) \
+	X(lower) X(lstrip) X(partition) X(removeprefix) X(removesuffix) X(replace) \
+	X(rfind) X(rindex) X(rjust) X(rpartition) X(rsplit) X(rstrip) \
+	X(split) X(splitlines) X(startswith) X(strip) X(swapcase) X(title) \
+	X(upper) X(zfill)
+/* clang-format on */
 
 enum {
 #define X(name) STRING_##name,

@@ -186,13 +186,34 @@ static bool macro_body(struct parser *p, struct node *n, const char *end)
 	return ok;
 }
 
+/* Whether the tree uses the name. */
+static bool uses_name(const struct node *n, const char *name)
+{
+	for (; n; n = n->next)
+		if ((n->type == NODE_NAME && text_is(&n->name, name)) || uses_name(n->a, name) ||
+		    uses_name(n->b, name) || uses_name(n->c, name) || uses_name(n->first, name) ||
+		    uses_name(n->other, name))
+			return true;
+	return false;
+}
+
+/* A macro takes more arguments than it has parameters when it asks for them. */
+static void note_rest(struct node *n)
+{
+	n->op = (uses_name(n->first, "varargs") ? MACRO_VARARGS : 0) |
+	        (uses_name(n->first, "kwargs") ? MACRO_KWARGS : 0);
+}
+
 static struct node *parse_macro(struct parser *p)
 {
 	parse_advance(p);
 	struct node *n = name_node(p, NODE_MACRO);
 	if (!n || !(n->other = parse_parameters(p)))
 		return NULL;
-	return macro_body(p, n, "endmacro") ? n : NULL;
+	if (!macro_body(p, n, "endmacro"))
+		return NULL;
+	note_rest(n);
+	return n;
 }
 
 static struct node *parse_call_block(struct parser *p)
@@ -210,7 +231,10 @@ static struct node *parse_call_block(struct parser *p)
 		return NULL;
 	}
 	n->name = (struct text){ .p = "caller", .n = 6 };
-	return n->a && macro_body(p, n, "endcall") ? n : NULL;
+	if (!n->a || !macro_body(p, n, "endcall"))
+		return NULL;
+	note_rest(n);
+	return n;
 }
 
 static struct node *parse_filter_block(struct parser *p)

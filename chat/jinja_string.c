@@ -112,7 +112,7 @@ struct value string_split(struct run *r, const struct text *t, const struct text
 	if (!by->n)
 		return run_fail(r, "empty separator");
 	while (!r->failed && (most < 0 || (int64_t)p.n < most)) {
-		at = from_right ? text_find_last(t, by, to) : text_find(t, by, from, t->n);
+		at = from_right ? text_find_last(r, t, by, to) : text_find(t, by, from, t->n);
 		if (at == SIZE_MAX)
 			break;
 		if (from_right) {

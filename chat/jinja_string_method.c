@@ -127,7 +127,7 @@ static struct value do_find(struct run *r, const struct text *t, const struct ar
 			from = at + what->n;
 		return value_int((int64_t)n);
 	}
-	at = !there ? SIZE_MAX : how == SEARCH_FIND ? text_find(t, what, from, to) : text_find_last(t, what, to);
+	at = !there ? SIZE_MAX : how == SEARCH_FIND ? text_find(t, what, from, to) : text_find_last(r, t, what, to);
 	if (at != SIZE_MAX && at < from)
 		at = SIZE_MAX;
 	if (at == SIZE_MAX)
@@ -161,7 +161,7 @@ static struct value do_partition(struct run *r, const struct text *t, const stru
 		return value_of(KIND_ABSENT);
 	if (!by->n)
 		return run_fail(r, "empty separator");
-	size_t at = from_right ? text_find_last(t, by, t->n) : text_find(t, by, 0, t->n);
+	size_t at = from_right ? text_find_last(r, t, by, t->n) : text_find(t, by, 0, t->n);
 	out = value_list(r, KIND_TUPLE, 3);
 	if (out.kind == KIND_ABSENT)
 		return out;

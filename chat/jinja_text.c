@@ -141,11 +141,20 @@ size_t text_find(const struct text *t, const struct text *what, size_t from, siz
 	return hit ? (size_t)(hit - t->p) : SIZE_MAX;
 }
 
-size_t text_find_last(const struct text *t, const struct text *what, size_t to)
+size_t text_find_last(struct run *r, const struct text *t, const struct text *what, size_t to)
 {
-	for (size_t at = to < what->n ? 0 : to - what->n + 1; at-- > 0;)
-		if (memcmp(t->p + at, what->p, what->n) == 0)
+	size_t n = what->n;
+
+	if (to < n || n == 0)
+		return to < n ? SIZE_MAX : to;
+	for (size_t at = to - n + 1; at-- > 0;) {
+		if (t->p[at] != what->p[0] || t->p[at + n - 1] != what->p[n - 1])
+			continue;
+		if (!run_bytes(r, n))
+			break;
+		if (memcmp(t->p + at, what->p, n) == 0)
 			return at;
+	}
 	return SIZE_MAX;
 }
 

@@ -303,6 +303,11 @@ static void test_amounts(void **state)
 	refused("{% set a = [1] * 100000000 %}", NULL, "test, line 1: a list has more items than there is memory for");
 	refused("{% set a = range(100000)|list %}{% for b in range(1000) %}{% set c = a + a %}{% endfor %}", NULL,
 	        "test, line 1: the template takes more than 268435456 bytes of memory");
+	refused("{% set t = 'a' * 2000000 %}{{ t.rfind('a' * 500000 ~ 'ba') }}{{ t.rfind('ab' ~ 'a' * 500000) }}", NULL,
+	        "test, line 1: the template takes more than 33554432 steps");
+	refused("{% macro m(n) %}{% if 0 %}{{ [1, 2, 3, 4, 5, 6, 7, 8, 9] }}{% endif %}{% endmacro %}{% for i in "
+	        "range(100000) %}{% for j in range(100000) %}{{ m(1) }}{% endfor %}{% endfor %}",
+	        NULL, "test, line 1: the template takes more than 268435456 bytes of memory");
 	/* a large text goes through what templates do with it in time */
 	text = repeated("\"", "<think> \\u00e9 a </think>\\n ", 40000, "\"");
 	struct variables vars = { .v = { { "x", text, strlen(text), CHAT_USER } }, .n = 1 };
@@ -366,12 +371,49 @@ static void test_no_memory(void **state)
 	chat_text_free(&whole);
 }
 
+/* The same for token ids: of the marks, and of the tokenizer's own work. */
+static void test_no_memory_for_tokens(void **state)
+{
+	static const char *const merges[] = { "l o", "aa aa" };
+	static char text[] = "a loaa <|a|> b";
+	struct chat_span span[] = { { 0, 4, false }, { 4, sizeof text - 1, true } };
+	const struct chat_text t = { text, sizeof text - 1, span, 2 };
+	struct error err = { 0 };
+	struct small v = { 0 };
+	int32_t *want, *ids;
+	size_t n_want, n;
+	long failed = 0;
+	(void)state;
+
+	byte_level_vocab(&v.file, "llama-bpe", merges, 2);
+	assert_true(small_open(&v, 0, &err));
+	assert_true(chat_tokenize(v.t, &t, true, &want, &n_want, &err));
+	for (bool done = false; !done; failed++) {
+		struct error why = { 0 };
+		until_failure = failed;
+		done = chat_tokenize(v.t, &t, true, &ids, &n, &why);
+		until_failure = -1;
+		assert_int_equal(why.code, done ? ERROR_NONE : ERROR_MEMORY);
+		assert_true(done || !ids);
+	}
+	assert_true(failed > 3 && n == n_want && memcmp(ids, want, n * sizeof *ids) == 0);
+	free(ids);
+	free(want);
+	small_close(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_python),    cmocka_unit_test(test_malformed), cmocka_unit_test(test_runtime),
-		cmocka_unit_test(test_variables), cmocka_unit_test(test_time),      cmocka_unit_test(test_nesting),
-		cmocka_unit_test(test_amounts),   cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_python),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_runtime),
+		cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_time),
+		cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_amounts),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_no_memory_for_tokens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
