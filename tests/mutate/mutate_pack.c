@@ -14,7 +14,7 @@
 
 /* The layouts of jit/store/record.h and jit/store/pack.h, written down once more. */
 enum {
-	LAYOUT = 3,
+	LAYOUT = 4,
 	RECORD = 96,
 	IN_OFFSET = 48,
 	IN_BODY = 56,
