@@ -183,31 +183,31 @@ static inline ir_t ir_var_t(struct ir *b, ir_t v)
 /* Operands are often calls that emit instructions themselves, and C leaves it to the compiler which argument it
  * evaluates first. Code objects must be the same whatever compiled jitrun, so the wrappers with several operands fix an
  * order: the last operand first. (Calls of other functions must not have two arguments that emit.) */
-#define IR_LAST_FIRST_2(f, b, x, y) IR_ORDER_2(f, b, x, y, __COUNTER__)
-#define IR_LAST_FIRST_3(f, b, x, y, z) IR_ORDER_3(f, b, x, y, z, __COUNTER__)
-#define IR_LAST_FIRST_MORE(f, b, x, y, ...) IR_ORDER_MORE(f, b, x, y, __COUNTER__, __VA_ARGS__)
-/* n: a number of its own for each use, as operands may be such uses themselves. */
-#define IR_ORDER_2(f, b, x, y, n) IR_ORDERED_2(f, b, x, y, ir_x_##n, ir_y_##n)
-#define IR_ORDER_3(f, b, x, y, z, n) IR_ORDERED_3(f, b, x, y, z, ir_x_##n, ir_y_##n, ir_z_##n)
-#define IR_ORDER_MORE(f, b, x, y, n, ...) IR_ORDERED_MORE(f, b, x, y, ir_x_##n, ir_y_##n, __VA_ARGS__)
-#define IR_ORDERED_2(f, b, x, y, x_, y_) \
+#define IR_LAST_FIRST_2(f, b, x, y) IR_NUMBERED_2(f, b, x, y, __COUNTER__)
+#define IR_LAST_FIRST_3(f, b, x, y, z) IR_NUMBERED_3(f, b, x, y, z, __COUNTER__)
+#define IR_LAST_FIRST_MORE(f, b, x, y, ...) IR_NUMBERED_MORE(f, b, x, y, __COUNTER__, __VA_ARGS__)
+/* n: a number of its own for each use, as operands may be such uses themselves. It is expanded here. */
+#define IR_NUMBERED_2(f, b, x, y, n) IR_ORDERED_2(f, b, x, y, n)
+#define IR_NUMBERED_3(f, b, x, y, z, n) IR_ORDERED_3(f, b, x, y, z, n)
+#define IR_NUMBERED_MORE(f, b, x, y, n, ...) IR_ORDERED_MORE(f, b, x, y, n, __VA_ARGS__)
+#define IR_ORDERED_2(f, b, x, y, n) \
 	__extension__({ \
-		__auto_type y_ = (y); \
-		__auto_type x_ = (x); \
-		(f)(b, x_, y_); \
+		__auto_type ir_y_##n = (y); \
+		__auto_type ir_x_##n = (x); \
+		(f)(b, ir_x_##n, ir_y_##n); \
 	})
-#define IR_ORDERED_3(f, b, x, y, z, x_, y_, z_) \
+#define IR_ORDERED_3(f, b, x, y, z, n) \
 	__extension__({ \
-		__auto_type z_ = (z); \
-		__auto_type y_ = (y); \
-		__auto_type x_ = (x); \
-		(f)(b, x_, y_, z_); \
+		__auto_type ir_z_##n = (z); \
+		__auto_type ir_y_##n = (y); \
+		__auto_type ir_x_##n = (x); \
+		(f)(b, ir_x_##n, ir_y_##n, ir_z_##n); \
 	})
-#define IR_ORDERED_MORE(f, b, x, y, x_, y_, ...) \
+#define IR_ORDERED_MORE(f, b, x, y, n, ...) \
 	__extension__({ \
-		__auto_type y_ = (y); \
-		__auto_type x_ = (x); \
-		(f)(b, x_, y_, __VA_ARGS__); \
+		__auto_type ir_y_##n = (y); \
+		__auto_type ir_x_##n = (x); \
+		(f)(b, ir_x_##n, ir_y_##n, __VA_ARGS__); \
 	})
 #define ir_fadd(b, x, y) IR_LAST_FIRST_2(ir_fadd, b, x, y)
 #define ir_fsub(b, x, y) IR_LAST_FIRST_2(ir_fsub, b, x, y)
