@@ -333,7 +333,6 @@ static void do_share(void *user, int worker, int workers)
 	const struct lab *l = s->lab;
 	int64_t mine = s->next++;
 
-	(void)worker;
 	for (size_t i = 0; i < s->steps; i++) {
 		const struct step *at = &l->step[i];
 		int64_t units = at->end - at->begin, begin = at->begin + units * mine / workers,

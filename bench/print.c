@@ -78,14 +78,14 @@ static json_t *fields(const struct printer *p, const struct row *r)
 	return o;
 }
 
-static void csv_line(const json_t *o, bool names, bool noisy)
+static void csv_line(json_t *o, bool names, bool noisy)
 {
 	size_t left = json_object_size(o);
 	const char *key;
 	json_t *value;
 	char number[40];
 
-	json_object_foreach((json_t *)o, key, value)
+	json_object_foreach(o, key, value)
 	{
 		snprintf(number, sizeof number, json_is_integer(value) ? "%.0f" : "%.9g", json_number_value(value));
 		csv_text(names                   ? key

@@ -363,7 +363,7 @@ static bool check_off(struct reader *r, const struct gguf_kv *kv, const struct a
 	if (kv->type == GGUF_BOOL)
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: key %s is %s%s, which is not supported, expected %s or no such key", r->g->path,
-		                 r->key, value ? "true" : "false", means, known->off ? "true" : "false");
+		                 r->key, value != 0 ? "true" : "false", means, known->off != 0 ? "true" : "false");
 	return error_set(r->err, ERROR_UNSUPPORTED,
 	                 "%s: key %s is %.9g%s, which is not supported, expected %.9g or no such key", r->g->path,
 	                 r->key, value, means, known->off);

@@ -273,7 +273,7 @@ static bool read_yarn(struct hf_reader *r, const json_t *o)
 	    !hf_get_f64(r, o, "mscale_all_dim", &mscale_all))
 		return false;
 	rope->attention_factor =
-		mscale && mscale_all
+		mscale != 0 && mscale_all != 0
 			? model_yarn_attention(rope->factor, mscale) / model_yarn_attention(rope->factor, mscale_all)
 			: model_yarn_attention(rope->factor, 1.0);
 	return hf_get_f64(r, o, "attention_factor", &rope->attention_factor);

@@ -137,14 +137,14 @@ static bool read_added(struct tok_reader *r, const json_t *added, size_t limit)
 }
 
 /* The configuration mostly repeats the added tokens; what it adds counts too. */
-static bool read_decoder(struct tok_reader *r, const json_t *decoder, size_t limit)
+static bool read_decoder(struct tok_reader *r, json_t *decoder, size_t limit)
 {
 	struct tokenizer *t = r->t;
 	const json_t *value;
 	const char *key;
 	char quoted[80];
 
-	json_object_foreach((json_t *)decoder, key, value)
+	json_object_foreach(decoder, key, value)
 	{
 		const json_t *content = json_object_get(value, "content");
 		char *end;
@@ -272,7 +272,7 @@ static int32_t config_token(const struct tokenizer *t, const json_t *config, con
 }
 
 /* add_bos_token and add_eos_token, when given, overrule the post_processor. */
-static bool read_config(struct tok_reader *r, const json_t *config, size_t unused)
+static bool read_config(struct tok_reader *r, json_t *config, size_t unused)
 {
 	struct tokenizer *t = r->t;
 	bool has_head = t->n_head > 0, has_tail = t->n_tail > 0;
@@ -332,8 +332,8 @@ static bool allocate(struct tok_reader *r, size_t capacity, size_t n_added, size
 }
 
 /* Reads a part of the configuration; messages name its file. */
-static bool in_config(struct tok_reader *r, bool (*read)(struct tok_reader *, const json_t *, size_t),
-                      const json_t *part, size_t limit)
+static bool in_config(struct tok_reader *r, bool (*read)(struct tok_reader *, json_t *, size_t), json_t *part,
+                      size_t limit)
 {
 	const char *path = r->path;
 
@@ -343,13 +343,12 @@ static bool in_config(struct tok_reader *r, bool (*read)(struct tok_reader *, co
 	return ok;
 }
 
-static bool read_vocabulary(struct tok_reader *r, const json_t *root, const json_t *config, size_t bytes,
-                            uint64_t n_vocab)
+static bool read_vocabulary(struct tok_reader *r, const json_t *root, json_t *config, size_t bytes, uint64_t n_vocab)
 {
 	struct tokenizer *t = r->t;
-	const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab"),
-		     *added = json_object_get(root, "added_tokens");
-	const json_t *decoder = json_object_get(config, "added_tokens_decoder");
+	json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+	const json_t *added = json_object_get(root, "added_tokens");
+	json_t *decoder = json_object_get(config, "added_tokens_decoder");
 	size_t n_added = json_array_size(added) + json_object_size(decoder),
 	       limit = json_object_size(vocab) + n_added + MAX_HOLES;
 
@@ -363,8 +362,7 @@ static bool read_vocabulary(struct tok_reader *r, const json_t *root, const json
 		return error_set(r->err, ERROR_FORMAT, "%s: %zu tokens are too many", r->path, limit);
 	if (!allocate(r, limit, n_added, 2 * bytes + 3 * n_added + 4 * TOK_MAX_STEPS + 1))
 		return false;
-	if (!read_vocab(r, (json_t *)vocab, limit) || !read_added(r, added, limit) ||
-	    !in_config(r, read_decoder, decoder, limit))
+	if (!read_vocab(r, vocab, limit) || !read_added(r, added, limit) || !in_config(r, read_decoder, decoder, limit))
 		return false;
 	if (t->n_token == 0)
 		return error_set(r->err, ERROR_FORMAT, "%s: model.vocab is empty", r->path);
@@ -375,7 +373,7 @@ static bool read_vocabulary(struct tok_reader *r, const json_t *root, const json
 	return true;
 }
 
-static bool fill(struct tok_reader *r, const json_t *root, const json_t *config, size_t bytes, uint64_t n_vocab)
+static bool fill(struct tok_reader *r, const json_t *root, json_t *config, size_t bytes, uint64_t n_vocab)
 {
 	struct tokenizer *t = r->t;
 	const json_t *model = json_object_get(root, "model"), *unknown = json_object_get(model, "unk_token");

@@ -17,7 +17,6 @@
 volatile sig_atomic_t interrupted;
 static void on_interrupt(int sig)
 {
-	(void)sig;
 	interrupted = 1;
 }
 
@@ -61,7 +60,6 @@ static int show_progress(void *user, uint64_t done, uint64_t total)
 {
 	static int last = -1;
 	int percent = total ? (int)(done * 100 / total) : 100;
-	(void)user;
 
 	if (percent != last) {
 		char bar[41];

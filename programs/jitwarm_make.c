@@ -121,7 +121,6 @@ static bool make_one(struct making *m, struct pack_item *it, struct error *why)
 static void make_some(void *user, int worker, int workers)
 {
 	struct making *m = user;
-	(void)workers;
 
 	for (size_t i; (i = atomic_fetch_add(&m->next, 1)) < m->wanted->n;) {
 		struct error why = { 0 };

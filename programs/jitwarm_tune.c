@@ -53,7 +53,6 @@ static bool failed(const jit_error *e, struct error *err) { return error_set(err
 
 static void show_progress(void *user, const struct search_progress *p)
 {
-	(void)user;
 	fprintf(stderr, "%s%u tokens: %u kernels, %u of them have better schedules; %u passes in %.1f s%s\n",
 	        p->prompt ? "prompt of " : "", p->tokens, p->kernels, p->better, p->passes, p->seconds,
 	        p->cut ? ", stopped by the time limit" : "");

@@ -72,8 +72,6 @@ struct making {
 static void make_some(void *user, int worker, int workers)
 {
 	struct making *m = user;
-	(void)worker;
-	(void)workers;
 
 	for (size_t i; (i = atomic_fetch_add_explicit(&m->next, 1, memory_order_relaxed)) < m->n;)
 		registry_get(m->registry, m->task[i].key, NULL, NULL);
@@ -277,7 +275,6 @@ static void do_share(void *user, int worker, uint32_t stage, uint32_t share)
 bool host_schedule_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err)
 {
 	struct region r;
-	(void)err;
 
 	r.stream = s;
 	r.plan = p;

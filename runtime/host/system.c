@@ -78,7 +78,6 @@ static void cgroup_walk(const char *file, void (*see)(const char *line, const ch
 static void see_quota(const char *line, const char *dir, void *user)
 {
 	double quota, period, *best = user;
-	(void)dir;
 	if (sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0 && quota / period < *best)
 		*best = quota / period;
 }
