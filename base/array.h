@@ -1,7 +1,7 @@
 /* base/array.h - arrays that grow.
  *
- * Owns: how they grow, by doubling, so that appending n elements copies less than 2n. What failed is for the caller to
- * remember.
+ * Owns: how they grow, by doubling, so that appending n elements copies less than 2n. The caller remembers what
+ * failed.
  */
 #ifndef JIT_ARRAY_H
 #define JIT_ARRAY_H

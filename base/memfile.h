@@ -1,7 +1,7 @@
-/* base/memfile.h - a stream that writes to memory and tells when there was not enough of it.
+/* base/memfile.h - a stream that writes to memory and reports when memory ran out.
  *
- * Owns: the bytes until they are taken. A stream of open_memstream() drops what it had no memory for, and neither its
- * error flag nor fclose() tells: a later, smaller write may fit again, and the text has a gap.
+ * Owns: the bytes until they are taken. A stream of open_memstream() drops what it has no memory for, and neither its
+ * error flag nor fclose() says so: a later, smaller write may fit again, and the text has a gap.
  */
 #ifndef BASE_MEMFILE_H
 #define BASE_MEMFILE_H

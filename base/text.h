@@ -1,6 +1,7 @@
-/* base/text.h - characters in bytes that nobody vouches for.
+/* base/text.h - text that nobody has checked, as bytes.
  *
- * Owns: what is UTF-8, which characters are orders to a terminal, and which make a line look other than it is.
+ * Owns: what is valid UTF-8, which characters control a terminal, and which make a line look different from what it
+ * is.
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H

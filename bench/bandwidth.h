@@ -1,7 +1,8 @@
-/* bench/bandwidth.h - how fast this machine's memory can be read, measured here and now.
+/* bench/bandwidth.h - how fast this machine's memory can be read, measured when asked.
  *
- * Owns: the measurement that every share of bandwidth is quoted against: several read patterns (one and four streams,
- * with software prefetch, AVX2 and AVX-512 where there), huge pages, each thread its own part; the best pattern counts.
+ * Owns: the measurement that every share of bandwidth refers to. It tries several read patterns (one and four streams,
+ * with software prefetch, AVX2 and AVX-512 where available) on huge pages, each thread on its own part. The best
+ * pattern counts.
  */
 #ifndef BENCH_BANDWIDTH_H
 #define BENCH_BANDWIDTH_H

@@ -1,7 +1,7 @@
 /* bench/cards.h - graphics cards as their makers describe them, for predictions.
  *
- * Owns: the table, of what cards of one target differ in; what they have in common is in jit/target.h. Every number is
- * from the card's public data sheet; nothing here was measured.
+ * Owns: the table of what differs between cards of one target; what they have in common is in jit/target.h. Every
+ * number is from the card's public data sheet; nothing was measured.
  */
 #ifndef BENCH_CARDS_H
 #define BENCH_CARDS_H

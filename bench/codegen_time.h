@@ -1,8 +1,9 @@
-/* bench/codegen_time.h - what a model's kernels cost before they run: generated, opened from a directory of the cache,
- * opened from a pack, looked up; as shares of what generating them takes. For cards also linked.
+/* bench/codegen_time.h - what a model's kernels cost before they run: generating them, opening them from a cache
+ * directory or from a pack, looking one up. Each is also shown as a share of generating. For cards, linking is timed
+ * too.
  *
- * Owns: the temporary cache this is measured in. Needs no weights, only a header. Opening is all of it: the file or
- * directory, the index, checksums, decompression, pages that execute; what is in the system's file cache already.
+ * Owns: the temporary cache that is measured. Needs no weights, only a header. Opening includes the file or directory,
+ * the index, checksums, decompression and executable pages, with the files in the system's page cache.
  */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H

@@ -1,10 +1,10 @@
-/* bench/layer_bench.h - operations of a model by themselves, on made-up data.
+/* bench/layer_bench.h - single operations of a model, timed on random data.
  *
- * Owns: the memory they work on. A lab holds one layer of a shape, its plans and a stretch of memory that stands for
- * weights and caches; launches are repeated, each time on another part of the stretch, so that big matrices come from
- * memory as they do when a model runs, and small ones, whose model fits in a cache, do not. What is computed means
- * nothing, so every thread does its share of each launch without waiting for the others: it is kernels that are
- * measured here, and sessions in tests.h.
+ * Owns: the memory that they work on. A lab holds one layer of a shape, its plans, and a stretch of memory in place of
+ * weights and caches. Each repetition of an op uses another part of the stretch. So large matrices come from memory,
+ * as they do when a model runs; small ones, whose model fits in the processor's cache, do not. Results mean nothing,
+ * so every thread does its share of each op without waiting for the others. This measures kernels; bench/throughput.h
+ * measures sessions.
  */
 #ifndef BENCH_LAB_H
 #define BENCH_LAB_H

@@ -1,7 +1,7 @@
 /* bench/mca.h - what llvm-mca says of the inner loops of a plan's kernels, where it and llvm-objdump are installed.
  *
- * Owns: running both and reading what they print. A second opinion beside a prediction: it knows the order of
- * instructions and none of what the other waves do.
+ * Owns: running both and reading their output. It is a second opinion beside a prediction: llvm-mca knows the order of
+ * instructions, and nothing of the other waves.
  */
 #ifndef BENCH_LOOPS_H
 #define BENCH_LOOPS_H

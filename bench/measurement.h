@@ -1,7 +1,7 @@
-/* bench/measurement.h - one line of results: what was measured, against which limit, and whether it may be believed.
+/* bench/measurement.h - one row of results: what was measured, against which limit, and whether it is reliable.
  *
- * Owns: the statistics over repetitions, and the rule that refuses a number. A repetition stands between two readings
- * of the limit (memory bandwidth or arithmetic peak) and is compared with the faster of them, so that a neighbour who
+ * Owns: the statistics over repetitions, and the rule that calls a number noisy. The limit (memory bandwidth or
+ * arithmetic peak) is read before and after each repetition, and the faster reading counts. So another process that
  * slows the machine slows both.
  */
 #ifndef BENCH_ROW_H

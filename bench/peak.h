@@ -1,8 +1,7 @@
-/* bench/peak.h - how many multiplications this machine's cores can do a second, measured here and now.
+/* bench/peak.h - how many multiplications a second this machine's cores can do, measured when asked.
  *
- * Owns: the loops that the share of a prompt's arithmetic is quoted against: chains of one instruction each,
- * independent of one another and in registers, on every thread at once. A multiplication and its addition count as two
- * operations.
+ * Owns: the loops that prompts are compared with. Each is a set of independent chains of one instruction, in
+ * registers, on every thread at once. A multiplication with its addition counts as two operations.
  */
 #ifndef BENCH_PEAK_H
 #define BENCH_PEAK_H

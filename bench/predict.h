@@ -1,9 +1,9 @@
-/* bench/predict.h - how long a token would take on a card that is not here: what its simulator counted, held against
- * what the card's data sheet says.
+/* bench/predict.h - predicts how long a token would take on a card that is not here, from what its simulator counts
+ * and what the card's data sheet says.
  *
  * Owns: the model of time, which is a few lines of arithmetic, and its assumptions, which are printed with every
- * prediction. It measures nothing. The kernels are counted one by one in a model of a few layers; how many of each a
- * whole pass has, the plan says.
+ * prediction. Nothing is measured. The kernels are counted one by one in a model of a few layers; the plan says how
+ * many of each a whole pass has.
  */
 #ifndef BENCH_PREDICT_H
 #define BENCH_PREDICT_H
@@ -19,8 +19,7 @@ struct predict_options {
 	const struct shape *shape;
 	const struct mixture *mixture;
 	uint32_t depth;  /* positions in the context already */
-	uint32_t tokens; /* of the pass, with logits for each when they are several, as passes over guesses have; 16 at
-	                    most */
+	uint32_t tokens; /* of the pass, 16 at most; logits for each, as in passes over draft tokens */
 	int kv, f32_activations;
 };
 

@@ -1,8 +1,8 @@
 /* bench/print.h - rows of results as a markdown table, CSV, JSON or JSON lines.
  *
- * Owns: the names and the order of the fields. Those that llama-bench has too bear its names (model_filename,
- * n_threads, n_prompt, n_gen, n_depth, avg_ts, stddev_ts), so that one --field picks the same number from both. A
- * number that is not believed prints as "noisy", in JSON as null.
+ * Owns: the names and the order of the fields. Fields that llama-bench has too bear its names (model_filename,
+ * n_threads, n_prompt, n_gen, n_depth, avg_ts, stddev_ts), so that bench/compare --field picks the same number from
+ * both. A noisy number prints as "noisy", in JSON as null.
  */
 #ifndef BENCH_PRINT_H
 #define BENCH_PRINT_H

@@ -1,10 +1,10 @@
-/* bench/replay_main.c - known answers to known prompts, decoded with guessing and without, in alternation.
+/* bench/replay_main.c - decodes known answers to known prompts with speculation and without, in alternation.
  *
- * What a model answers decides how often guesses come true, and a model with random weights answers nothing like a
- * text. So the answer is given: each token is forced as if the model had chosen it, and everything else is done as
- * always. The two sessions take turns of a few tokens, so that a machine that slows down for a while slows both. Both
- * keep the prompt and what they learn from repetition to repetition; the first is the one that starts cold. Built with
- * everything, not installed.
+ * How many draft tokens are accepted depends on what a model answers, and a model with random weights answers nothing
+ * like a text. So the answer is given: each token is forced as if the model had chosen it, and everything else is done
+ * as always. The two sessions alternate every few tokens, so that a slow phase of the machine slows both. Both keep
+ * the prompt, and what they learn, from repetition to repetition; the first repetition is the cold one. Built with the
+ * rest, not installed.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ static int compare(const void *a, const void *b)
 
 static bool replay_text(jit_model *m, const struct replay_options *o, const struct text *t, jit_error *err)
 {
-	double ratio[REPETITIONS_MOST], plain[REPETITIONS_MOST], guessing[REPETITIONS_MOST], first = 0;
+	double ratio[REPETITIONS_MOST], plain[REPETITIONS_MOST], drafting[REPETITIONS_MOST], first = 0;
 	jit_session *s[2] = { NULL, NULL };
 	jit_session_stats stats = JIT_SESSION_STATS();
 	bool ok = true;
@@ -131,7 +131,7 @@ static bool replay_text(jit_model *m, const struct replay_options *o, const stru
 		if (!(ok = decode(s, t, seconds, err)))
 			break;
 		plain[r] = (double)(t->n - t->n_prompt) / seconds[0];
-		guessing[r] = (double)(t->n - t->n_prompt) / seconds[1];
+		drafting[r] = (double)(t->n - t->n_prompt) / seconds[1];
 		ratio[r] = seconds[0] / seconds[1];
 		first = r ? first : ratio[r];
 	}
@@ -139,9 +139,9 @@ static bool replay_text(jit_model *m, const struct replay_options *o, const stru
 		jit_session_get_stats(s[1], &stats, NULL);
 		qsort(ratio, (size_t)o->repetitions, sizeof *ratio, compare);
 		qsort(plain, (size_t)o->repetitions, sizeof *plain, compare);
-		qsort(guessing, (size_t)o->repetitions, sizeof *guessing, compare);
-		printf("%-20.20s %6zu %6zu  %8.2f %8.2f  %6.3f %6.3f %6.3f %6.3f  %6.2f  %5.1f %%\n", t->name,
-		       t->n_prompt, t->n - t->n_prompt, plain[o->repetitions / 2], guessing[o->repetitions / 2],
+		qsort(drafting, (size_t)o->repetitions, sizeof *drafting, compare);
+		printf("%-20.20s %6zu %6zu  %8.2f %8.2f  %6.3f %6.3f %6.3f %6.3f  %6.2f  %6.1f %%\n", t->name,
+		       t->n_prompt, t->n - t->n_prompt, plain[o->repetitions / 2], drafting[o->repetitions / 2],
 		       ratio[o->repetitions / 2], ratio[0], ratio[o->repetitions - 1], first,
 		       (double)stats.decode_tokens / (double)stats.decode_passes,
 		       stats.drafted ? 100 * (double)stats.accepted / (double)stats.drafted : 0);
@@ -164,8 +164,8 @@ static bool replay_run(jit_model *m, const struct replay_options *o, jit_error *
 	else if (!ok)
 		snprintf(err->message, sizeof err->message, "%s", e.text);
 	else
-		printf("%-20s %6s %6s  %8s %8s  %6s %6s %6s %6s  %6s  %7s\n", "text", "prompt", "answer", "plain/s",
-		       "guess/s", "ratio", "least", "most", "first", "t/pass", "true");
+		printf("%-20s %6s %6s  %8s %8s  %6s %6s %6s %6s  %6s  %8s\n", "text", "prompt", "answer", "plain/s",
+		       "draft/s", "ratio", "least", "most", "first", "t/pass", "accepted");
 	json_array_foreach(all, i, entry)
 	{
 		struct text t = { 0 };
@@ -189,12 +189,30 @@ static struct {
 } opt = { .tokens = 128, .repetitions = 3 };
 
 static const struct option_row rows[] = {
-	{ "tokens", 'n', OPTION_INT, "N", "most tokens of an answer (128)", 1, 1 << 20, &opt.tokens },
-	{ "repetitions", 'r', OPTION_INT, "N", "repeat each answer N times (3)", 1, REPETITIONS_MOST,
-	  &opt.repetitions },
-	{ "threads", 't', OPTION_INT, "N", "worker threads; 0: one per core this process may use (0)", 0, 1024,
-	  &opt.threads },
-	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &opt.help },
+	{ .name = "tokens",
+	  .letter = 'n',
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "most tokens of an answer (128)",
+	  .low = 1,
+	  .high = 1 << 20,
+	  .target = &opt.tokens },
+	{ .name = "repetitions",
+	  .letter = 'r',
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "repeat each answer N times (3)",
+	  .low = 1,
+	  .high = REPETITIONS_MOST,
+	  .target = &opt.repetitions },
+	{ .name = "threads",
+	  .letter = 't',
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "worker threads; 0: one per core this process may use (0)",
+	  .high = 1024,
+	  .target = &opt.threads },
+	{ .name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "print this help", .target = &opt.help },
 };
 
 int main(int argc, char **argv)
@@ -203,7 +221,7 @@ int main(int argc, char **argv)
 	struct option_program program = {
 		.name = "replay",
 		.usage = "MODEL TEXTS [options]",
-		.purpose = "decode known answers with guessing and without; TEXTS is a JSON array of objects with "
+		.purpose = "decode known answers with speculation and without; TEXTS is a JSON array of objects with "
 			   "\"name\", \"prompt\" and \"output\", and a prompt without output is cut in two",
 		.row = rows,
 		.n_rows = sizeof rows / sizeof rows[0],

@@ -1,6 +1,7 @@
-/* bench/reports.h - two reports of jitbench suite (bench/suite.h), row by row.
+/* bench/reports.h - compares two reports of jitbench suite (bench/suite.h), row by row.
  *
- * Owns: reading them, and when a row is slower. A report is a file like any other: what stands in it is not trusted.
+ * Owns: reading reports, and the rule for when a row is slower. A report is a file from outside, and nothing in it is
+ * trusted.
  */
 #ifndef BENCH_REPORTS_H
 #define BENCH_REPORTS_H

@@ -1,4 +1,4 @@
-/* bench/schedules.c - turns of the usual way and another. */
+/* bench/schedules.c - times the default schedule and another in alternation. See schedules.h. */
 #include "bench/schedules.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void add(struct table *t, struct key key, uint32_t schedule)
 	template_schedule_name(&key, t->row[t->n++].name, sizeof t->row->name);
 }
 
-/* What differs in a field from the usual way, or in the distance from what first tokens try. */
+/* Schedules that differ from the default in one setting, or in distance from those that sessions try. */
 static void list_kernel(struct table *t, const struct key *usual)
 {
 	uint32_t near[TEMPLATE_SCHEDULES_MOST - 1], quick[TEMPLATE_SCHEDULES_MOST];

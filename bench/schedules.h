@@ -1,9 +1,9 @@
-/* bench/schedules.h - what each field of a schedule gains on this machine, one at a time.
+/* bench/schedules.h - what each setting of a kernel schedule gains on this machine, one at a time.
  *
- * Owns: the measurement behind the tables of schedules in docs/performance/log/: a layer with all its matmuls going in
- * one other way, beside the usual one, in turns; and the usual way beside itself, which says what such ratios are
- * worth. Times are of the processor, lower quartiles. jitwarm tune looks for the best of all fields together, kernel by
- * kernel, on a model's own weights.
+ * Owns: the measurement behind the tables of schedules in docs/performance/log/. A layer whose matmuls all use another
+ * schedule is timed in alternation with the default. The default is also timed against itself, which shows how much
+ * such ratios vary. Times are of the processor, lower quartiles. jitwarm tune searches for the best combination of
+ * settings, kernel by kernel, with a model's own weights.
  */
 #ifndef BENCH_SCHEDULES_H
 #define BENCH_SCHEDULES_H

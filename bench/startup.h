@@ -1,9 +1,9 @@
-/* bench/startup.h - what starting costs: loading, the first token with the kernels in the cache, from a pack and
- * generated, the code, memory.
+/* bench/startup.h - what a start costs: loading; the first token with kernels from the cache, from a pack, or
+ * generated; code generation; memory.
  *
- * Owns: the processes this is measured in. Each repetition is a process of its own, forked before this one holds
- * anything, so that a start is a start and the peak of memory is the model's alone. The files are read once before, so
- * that the page cache is warm.
+ * Owns: the processes that are measured. Each repetition is a process of its own, forked before this one holds
+ * anything, so that the peak of memory is the model's alone. The files are read once before, so that the page cache is
+ * warm.
  */
 #ifndef BENCH_START_H
 #define BENCH_START_H

@@ -28,7 +28,7 @@ enum {
 	SHAPES = TINY_SHAPES + sizeof known / sizeof *known,
 	WEIGHTS = sizeof weights / sizeof *weights
 };
-/* Passes: one token early and late, guesses, a prompt. Matrices do not ask for the position: a second one is for
+/* Passes: one token early and late, draft tokens, a prompt. Matrices do not ask for the position: a second one is for
  * attention alone. */
 static const struct {
 	uint32_t tokens, position;

@@ -1,9 +1,9 @@
 /* bench/suite.h - a fixed set of matrices and attentions, one kernel at a time. bench/reports.h compares two of its
  * reports.
  *
- * Owns: the set, the report and its rows' names, which do not depend on how an operation is done: reports of two
- * versions have the same rows. A row says how long an operation takes, what that is in operations and bytes a second,
- * and what share of the peak that is which limits it, measured in the same run right before and after.
+ * Owns: the set, the report and the names of its rows. The names do not depend on how an operation is done, so reports
+ * of two versions have the same rows. A row says how long an operation takes, how many operations and bytes a second
+ * that is, and what share of the limiting peak. The peak is measured in the same run, right before and after.
  */
 #ifndef BENCH_SUITE_H
 #define BENCH_SUITE_H

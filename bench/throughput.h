@@ -1,8 +1,8 @@
 /* bench/throughput.h - the tests of an open session: prompts, generation, small batches.
  *
- * Owns: what is timed and what it is compared with. A prompt reads each weight once for many tokens and is compared
- * with the arithmetic peak; generation and small batches read all weights each time and are compared with the
- * bandwidth. Tokens are forced, not chosen, so that every run computes the same.
+ * Owns: what is timed, and which limit it is compared with. A prompt reads each weight once for many tokens and is
+ * compared with the arithmetic peak. Generation and small batches read all weights each time and are compared with the
+ * bandwidth. The test sets the tokens, not the sampler, so that every run computes the same.
  */
 #ifndef BENCH_TESTS_H
 #define BENCH_TESTS_H

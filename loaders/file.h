@@ -1,14 +1,13 @@
-/* loaders/file.h - a file that is read, never mapped, and a cursor that cannot leave it.
+/* loaders/file.h - a regular file that is read, never mapped, and a cursor that cannot leave it.
  *
- * Owns: the descriptor of one regular file, a copy of its first bytes (a header, or a whole text), and the name by
- * which messages call it. Parsers look at the copy alone, so what was checked is what is used, whatever happens to the
- * file meanwhile. What follows a header is read piece by piece into the caller's memory.
+ * Owns: the descriptor, a copy of the file's first bytes (a header, or a whole text), and the name that messages use.
+ * Parsers look at the copy alone, so what was checked is what is used, whatever happens to the file meanwhile. What
+ * follows a header is read piece by piece into the caller's memory.
  *
- * A file that changes is noticed by its size and its time of change: whoever has read all he wants asks file_same(),
- * and a read that comes out short asks by itself. A file replaced by renaming another to its name is none that changed:
- * the old one stays readable through the descriptor. Not noticed is a write that leaves both as they were: one within
- * the same tick of the file system's clock as the write before it (some milliseconds), or one whose author sets the
- * time back.
+ * A file that changes is noticed by its size and its time of change: callers ask file_same() after their last read,
+ * and a short read asks by itself. A file that is replaced, by renaming another to its name, stays readable through
+ * the descriptor. Two changes go unnoticed: one within the same tick of the file system's clock as the write before it
+ * (some milliseconds), and one whose author sets the time back.
  *
  * Never: writes, blocks on a FIFO, or hands out an address that was not first compared with the bytes that are there.
  */

@@ -157,7 +157,7 @@ static const struct arch_row rows[] = {
 	{ .gguf = "dream llada llada-moe rnd1", .hf = "Dream llada", .lacks = "diffusion over text" },
 	{ .gguf = "wavtokenizer-dec qwen3tts", .hf = "whisper qwen3_tts", .lacks = "sound" },
 	{ .gguf = "eagle3 dflash gemma4-assistant",
-	  .lacks = "guesses by a second model; this one only guesses for another" },
+	  .lacks = "draft tokens from a second model; this one only drafts for another" },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

@@ -15,10 +15,7 @@
 #include "runtime/host/system.h"
 
 volatile sig_atomic_t interrupted;
-static void on_interrupt(int sig)
-{
-	interrupted = 1;
-}
+static void on_interrupt(int sig) { interrupted = 1; }
 
 double jitrun_seconds(void)
 {

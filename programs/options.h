@@ -1,8 +1,8 @@
 /* programs/options.h - command lines from one table: parsing, --help, the man page and the bash completion.
  *
- * Owns: the four readings of a program's option table. A program owns its table (an array of struct option_row) and
- * gets each option by a callback; a wrong command line is one sentence and a hint on standard error, exit status 2 is
- * the program's to give.
+ * Owns: what is made of a program's option table (an array of struct option_row), which the program owns. Values are
+ * stored through each row's target. A wrong command line gives one sentence and a hint on standard error; the program
+ * then exits with status 2.
  */
 #ifndef RUNTIME_OPTIONS_H
 #define RUNTIME_OPTIONS_H

@@ -1,7 +1,7 @@
-/* programs/output.h - what the programs put on standard output: all of it or a sentence that says so, and nothing that
- * a terminal obeys.
+/* programs/output.h - what the programs put on standard output: everything, or a sentence that says what was lost, and
+ * no control characters on a terminal.
  *
- * Owns: the check at a program's end, text made by a model on a terminal, and numbers of JSON.
+ * Owns: the check at a program's end, generated text on a terminal, and numbers in JSON.
  */
 #ifndef RUNTIME_OUTPUT_H
 #define RUNTIME_OUTPUT_H

@@ -1,7 +1,7 @@
-/* programs/prompt.h - where the jitrun program gets a prompt from: a file, standard input, a list of token ids. Uses
- * nothing but jitrun.h of the library.
+/* programs/prompt.h - where jitrun gets its prompt from: a file, standard input, or a list of token ids. Of the
+ * library it uses jitrun.h alone.
  *
- * Owns: how much is read, so that an endless file ends, and the rule of a list of ids.
+ * Owns: how much is read, so that an endless file ends, and the syntax of a list of ids.
  */
 #ifndef RUNTIME_PROMPT_H
 #define RUNTIME_PROMPT_H

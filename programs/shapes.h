@@ -1,7 +1,6 @@
-/* programs/shapes.h - the sizes of well-known models and the mixtures of weight formats they come in.
+/* programs/shapes.h - the sizes of well-known models, and mixtures of weight formats.
  *
- * Owns: both tables. A shape with a mixture says everything about a model's file but the numbers in it; synth.h makes
- * up those.
+ * Owns: both tables. A shape and a mixture say everything about a model file except its numbers; synth.h makes those.
  */
 #ifndef BENCH_SHAPES_H
 #define BENCH_SHAPES_H

@@ -1,6 +1,7 @@
-/* runtime/device/objects.h - code objects of a model's kernels as files, for a card that this machine need not have.
+/* runtime/device/objects.h - writes code objects of a model's kernels to files, for a card that this machine need not
+ * have.
  *
- * Owns: which files there are and their names. Reads the model's header alone. The same model gives the same files
+ * Owns: which files there are, and their names. Reads only the model's header. The same model gives the same files
  * everywhere.
  */
 #ifndef RUNTIME_OBJECTS_H

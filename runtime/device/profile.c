@@ -1,4 +1,4 @@
-/* runtime/device/profile.c - sums and events: where each is kept, and the trace as text. */
+/* runtime/device/profile.c - records sums and events, and writes the trace. See profile.h. */
 #include "runtime/device/profile.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* runtime/device/profile.h - where a session's time went: per kernel for --report, moment by moment for --trace.
  *
- * Owns: the sums and the events, each worker's in memory of its own, so that recording takes a clock reading and a few
- * stores. What the kernels are called and where they came from is the registry's. Never changes what is computed or in
- * which order; a session that nobody asked to profile has no profile.
+ * Owns: the sums and the events. Each worker writes to memory of its own, so that recording costs a clock reading and
+ * a few stores. The names of kernels and where they came from are the registry's. A profile never changes what is
+ * computed or in which order; a session that is not profiled has none.
  */
 #ifndef RUNTIME_PROFILE_H
 #define RUNTIME_PROFILE_H

@@ -1,8 +1,7 @@
-/* runtime/device/simulator.h - an RDNA card that is not there: what the simulated device can be told and asked beyond
- * device.h.
+/* runtime/device/simulator.h - a simulated RDNA card as a device: what it can be told and asked beyond device.h.
  *
- * Owns: how large the card is, and what is counted. Results are those of every other device, bit for bit; time means
- * nothing here, counts do.
+ * Owns: how large the card is, and what is counted. Its results equal those of every other device, bit for bit. Its
+ * times mean nothing; its counts do.
  */
 #ifndef RUNTIME_SIMULATOR_H
 #define RUNTIME_SIMULATOR_H

@@ -1,9 +1,10 @@
-/* runtime/host/pool.h - worker threads that do work in stages, whoever is there.
+/* runtime/host/pool.h - worker threads that do work in stages.
  *
- * Owns: threads, and who does which share. The calling thread is worker 0. Each worker has a run of neighbouring shares
- * of a stage, which it takes from first to last; who has none left takes the last of another's. A stage is over when
- * its shares are done, not when every worker has come: one whose core was taken away holds up the others by the share
- * in its hands and by nothing else, and with fewer cores than threads the work is done by those who run.
+ * Owns: the threads, and which worker does which share. The calling thread is worker 0. Each worker has a run of
+ * neighbouring shares of a stage and takes them from first to last; a worker that has none left takes the last share
+ * of another. A stage ends when its shares are done, not when every worker has come. So a worker whose core was taken
+ * away delays the others by the one share that it holds, and with fewer cores than threads the running threads do the
+ * work.
  */
 #ifndef RUNTIME_POOL_H
 #define RUNTIME_POOL_H

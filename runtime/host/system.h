@@ -1,6 +1,6 @@
-/* runtime/host/system.h - what this machine lets the process have: cores, memory, large buffers.
+/* runtime/host/system.h - what this machine lets the process use: cores, memory, large buffers.
  *
- * Owns: the answers (affinity, cgroup quota, free memory) and big zero-filled mappings. No policy.
+ * Owns: the answers (affinity, cgroup quota, free memory) and large zero-filled mappings. No policy.
  */
 #ifndef RUNTIME_SYSTEM_H
 #define RUNTIME_SYSTEM_H

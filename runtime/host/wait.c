@@ -1,4 +1,4 @@
-/* runtime/host/wait.c - looking, sleeping, waking. */
+/* runtime/host/wait.c - spinning, sleeping, waking. See wait.h. */
 #include "runtime/host/wait.h"
 
 #include <linux/futex.h>

@@ -1,10 +1,11 @@
-/* runtime/speculate/draft.h - speculation the next tokens of a text from the text itself.
+/* runtime/speculate/draft.h - draft tokens from the text itself (prompt lookup).
  *
  * Owns: an index of a token sequence by its runs of 2, 3 and 4 tokens. The draft is what followed the earlier place
- * that agrees with the end of the text the longest; or, where a long passage was being copied and something else came,
- * what follows near where the copy was. What copies changed, a name, say, is kept, and later copies make the same
- * change. Knows no model and nothing of how often a draft is right. The index grows token by token and shrinks the same
- * way; each step costs a few memory accesses, and nothing is allocated after draft_open().
+ * that agrees with the end of the text the longest. Where a long passage was being copied and another token came, the
+ * draft is what follows near the place in the original. A change that a copy made, such as another name, is
+ * remembered, and drafts of later copies make the same change. Knows no model, and nothing of how often a draft is
+ * accepted. The index grows and shrinks token by token; each step costs a few memory accesses, and nothing is
+ * allocated after draft_open().
  */
 #ifndef RUNTIME_DRAFT_H
 #define RUNTIME_DRAFT_H

@@ -1,14 +1,14 @@
-/* runtime/speculate/speculate.h - how many tokens to draft, and what became of the drafts.
+/* runtime/speculate/speculate.h - how many tokens to draft, and how many drafts were accepted.
  *
- * A pass through the model over the last token and guessed ones after it gives the logits after each of them. The
- * session chooses from them as it always does, token by token; as long as its choice equals the draft, the next logits
- * are there already. So drafts change when logits are computed, never what they are, and nothing here, timing included,
- * can change a token.
+ * A pass through the model over the last token and the draft tokens after it gives the logits after each of them. The
+ * session chooses from these as it always does, token by token. As long as its choice equals the draft token, the next
+ * logits are already there. So drafts change when logits are computed, never what they are, and nothing here, timing
+ * included, can change a token.
  *
- * Owns: the window of drafts of the last pass, the choice of the next one's width, and the counts. The width is chosen
- * from what was seen: how often a draft came true after an agreement of that length (seen in plain passes too, where
- * looking costs nothing), and the seconds a pass of each width took. A pass with drafts spends only time that
- * speculation has earned: see `balance` in struct speculate. Knows no model and runs nothing.
+ * Owns: the draft tokens of the last pass, the choice of the next pass's width, and the counts. The width is chosen
+ * from measurements: how often a draft was accepted after an agreement of that length (counted in plain passes too,
+ * where it costs nothing), and the seconds that a pass of each width took. A pass with drafts spends only time that
+ * speculation has saved before: see `balance` in struct speculate. Knows no model and runs nothing.
  */
 #ifndef RUNTIME_SPECULATE_H
 #define RUNTIME_SPECULATE_H
@@ -26,9 +26,9 @@ enum speculate_mode { SPECULATE_OFF, SPECULATE_AUTO, SPECULATE_FIXED };
 
 struct speculate_window { /* what the last pass computed: ids[0] at position `first`, and drafts after it */
 	uint64_t first;
-	uint32_t tokens;         /* 0: no window; 1: a plain pass, its draft is only looked at */
-	uint32_t drafts, right;  /* ids[1 .. drafts] are drafts, of which so many came true so far */
-	bool wrong;              /* one did not: then drafts is 0 */
+	uint32_t tokens;         /* 0: no window; 1: a plain pass, whose draft is only compared */
+	uint32_t drafts, right;  /* ids[1 .. drafts] are drafts, of which so many were accepted so far */
+	bool wrong;              /* one was rejected: then drafts is 0 */
 	struct draft_match from; /* where they came from */
 	int32_t ids[SPECULATE_MOST];
 };

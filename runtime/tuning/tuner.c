@@ -1,4 +1,4 @@
-/* runtime/tuning/tuner.c - turns, samples, judgement. */
+/* runtime/tuning/tuner.c - which schedule runs when, samples of time, and the judgement. See tuner.h. */
 #include "runtime/tuning/tuner.h"
 
 #include <stdlib.h>
@@ -281,7 +281,7 @@ bool tuner_after(struct tuner *t)
 	return t->over;
 }
 
-/* ---- in passing */
+/* ---- during a session's first passes */
 
 static unsigned list_quick(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST])
 {

@@ -1,13 +1,13 @@
-/* runtime/tuning/tuner.h - finds out which schedules of its kernels this machine likes, while a plan is run again and
+/* runtime/tuning/tuner.h - finds the fastest schedules of kernels on this machine, while a plan is run again and
  * again.
  *
- * The runs use several schedules of a kernel in turn, op by op, and time them; then each kernel has its best. As
- * schedules compute the same bits this changes no result. A session does so with its first decoding passes, which are
- * made anyway: it costs no more than the schedules that turn out slower, which is watched, a clock reading an op, and
- * the milliseconds that generating them takes. runtime/tuning/search.h does it for longer. What was found goes to
- * jit/store/tune.h, where later sessions and runs find it.
+ * The runs use several schedules of a kernel in turn, op by op, and time them; then each kernel has its best. All
+ * schedules compute the same bits, so no result changes. A session does so in its first decoding passes, which it
+ * makes anyway. That costs what slower schedules lose, which is limited, a clock reading for each op, and the
+ * milliseconds to generate the schedules. The thorough search of jitwarm tune does the same for longer. Results go to
+ * jit/store/tune.h, where later sessions and processes find them.
  *
- * Owns: which op runs with which schedule in a run, and the judgement. Never runs anything itself.
+ * Owns: which op uses which schedule in a run, and the judgement. Never runs anything itself.
  */
 #ifndef RUNTIME_TUNER_H
 #define RUNTIME_TUNER_H
@@ -44,10 +44,10 @@ struct tuner_options {
 };
 
 struct tuner;
-/* NULL with err->code 0: there is nothing to find out. */
+/* NULL with err->code 0: there is nothing to measure. */
 struct tuner *tuner_open(const struct tuner_options *o, struct error *err);
-/* That of a session: the few schedules worth trying in passing, of kernels that tune knows nothing of; tune is told.
- * only: those that are there; NULL: any. */
+/* The tuner of a session: it tries the few most promising schedules of kernels that tune has no result for, and stores
+ * its results there. only: kernels that this registry has already; NULL: any. */
 struct tuner *tuner_open_quick(struct tune *tune, struct plan *plan, unsigned passes, int workers,
                                struct registry *only, struct error *err);
 /* Before the end: ops get back the schedules they had. */
