@@ -20,7 +20,8 @@ mkdir "$dir/headers"
 cp "$@" "$dir/headers" || exit 1
 
 write() {
-	abidw --headers-dir "$dir/headers" --drop-private-types --exported-interfaces-only --drop-undefined-syms --no-show-locs \
+	abidw --headers-dir "$dir/headers" --drop-private-types --exported-interfaces-only \
+		--drop-undefined-syms --no-show-locs \
 		--no-corpus-path --no-comp-dir-path --no-elf-needed --no-parameter-names --out-file "$1" "$library"
 }
 
@@ -35,16 +36,23 @@ status=$?
 # 4: something changed, perhaps for the good; any other bit: it did not work, or something is gone.
 if [ "$status" = 4 ]; then
 	awk '
-		/^$/ || /^Functions changes summary: 0 Removed/ || /^Variables changes summary: 0 Removed, 0 Changed/ { next }
+		/^$/ || /^Functions changes summary: 0 Removed/ { next }
+		/^Variables changes summary: 0 Removed, 0 Changed/ { next }
 		/^[0-9]+ functions? with some indirect sub-type change/ { next }
 		/^ +\[C\] .function .* has some indirect sub-type changes:$/ { next }
 		/^ +(parameter [0-9]+ of type|return type) .*:$/ && /(has sub-type changes|changed):$/ { next }
 		/^ +in (pointed to|unqualified underlying) type / { next }
 		/^ +type of .*\* .* changed:$/ || /^ +[0-9]+ data member (insertions?|changes?):$/ { next }
-		/as (being )?reported( earlier)?/ || /details were reported earlier/ || /^ +type size hasn.t changed$/ { next }
+		/as (being )?reported( earlier)?/ || /details were reported earlier/ { next }
+		/^ +type size hasn.t changed$/ { next }
 		/^ +underlying type .struct jit_error. changed/ { bad = 1 }
 		/^ +underlying type .struct jit_[a-z_]*. changed(:|, as)/ { size = -1; next }
-		/^ +type size changed from [0-9]+ to [0-9]+ \(in bits\)$/ { for (i = 1; i < NF; i++) if ($i == "from") size = $(i + 1); next }
+		/^ +type size changed from [0-9]+ to [0-9]+ \(in bits\)$/ {
+			for (i = 1; i < NF; i++)
+				if ($i == "from")
+					size = $(i + 1)
+			next
+		}
 		/^ +.*, at offset [0-9]+ \(in bits\)$/ {
 			for (i = 1; i < NF; i++) if ($i == "offset") at = $(i + 1)
 			if (size < 0 || at + 0 < size + 0) { print "in the middle of a struct: " $0; bad = 1 }

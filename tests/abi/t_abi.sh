@@ -1,9 +1,11 @@
 #!/bin/sh
-# tests/abi/t_abi.sh - the shared library from outside: it exports what the headers declare, and runs a program of another version's time.
+# tests/abi/t_abi.sh - the shared library from outside: it exports what the headers declare, and runs a program of
+# another version's time.
 . "${srcdir:-.}/tests/support/prelude.sh"
 lib=.libs/libjitrun.so
 
-sed -n 's/^[a-z].*[ *]\(jit_[a-z_]*\)(.*/\1/p' "$srcdir/runtime/jitrun.h" "$srcdir/runtime/jitrun_cards.h" | sort > "$dir/declared"
+sed -n 's/^[a-z].*[ *]\(jit_[a-z_]*\)(.*/\1/p' "$srcdir/runtime/jitrun.h" \
+	"$srcdir/runtime/jitrun_cards.h" | sort > "$dir/declared"
 check "the headers declare functions" [ "$(wc -l < "$dir/declared")" -ge 27 ]
 if [ -f $lib ] && command -v nm > /dev/null; then
 	nm -D --defined-only $lib | sed 's/.* //; s/@.*//' | sort > "$dir/exported"

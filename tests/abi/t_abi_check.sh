@@ -1,5 +1,6 @@
 #!/bin/sh
-# tests/abi/t_abi_check.sh - scripts/abi.sh tells additions from changes: on libraries of a few lines that differ in one thing each.
+# tests/abi/t_abi_check.sh - scripts/abi.sh tells additions from changes: on libraries of a few lines that differ in one
+# thing each.
 . "${srcdir:-.}/tests/support/prelude.sh"
 command -v abidiff > /dev/null && command -v cc > /dev/null || { echo "# skipped: no abidiff or no cc"; exit 77; }
 

@@ -36,7 +36,8 @@ printf 'one\n/save %s/b.json\n' "$dir" > "$dir/in"
 talk -q
 printf '/load %s/b.json\ntwo\n' "$dir" > "$dir/in"
 talk -q
-check "a conversation read back goes on the same: $(cat "$dir/out")" [ "$(tail -n 1 "$dir/out")" = "$(tail -n 1 "$dir/whole")" ]
+check "a conversation read back goes on the same: $(cat "$dir/out")" \
+	[ "$(tail -n 1 "$dir/out")" = "$(tail -n 1 "$dir/whole")" ]
 check "said: $(cat "$dir/err")" grep -q '2 messages loaded' "$dir/err"
 
 # Messages over several lines, commands that are none, files that are not what they should be
@@ -48,7 +49,8 @@ printf '/nothing\n/load\n/load %s/none\n/load %s/bad.json\n/load %s/t.jinja\n/sa
 	"$dir" "$dir" "$dir" "$dir" > "$dir/in"
 talk -q
 check "all of it is said and nothing ends ($status)" [ "$status" = 0 ]
-for sentence in '/nothing is no command' 'Which file? /load' 'No such file' 'a message has no role' 't.jinja was not loaded' \
+for sentence in '/nothing is no command' 'Which file? /load' 'No such file' 'a message has no role' \
+	't.jinja was not loaded' \
 	'Which file? /save' 'none/x could not be written' 'no message to answer' '/regen           answer'; do
 	check "said: $sentence" grep -qF "$sentence" "$dir/err"
 done
