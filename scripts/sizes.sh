@@ -29,10 +29,7 @@ columns tests/programs/t_prompt.sh
 columns tests/programs/t_shortage.sh
 columns tests/sim/build.sh
 columns tests/support/prelude.sh
-function runtime/plan/weights.c pack_matrices
-lines kernels-templates/matmul/matmul.c
-lines kernels-templates/matmul/matmul_wide.c
-lines runtime/plan/plan.c
+function runtime/device/load_weights.c pack_matrices
 lines runtime/session.c
 "
 
