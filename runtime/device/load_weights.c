@@ -180,60 +180,65 @@ static uint64_t place_job(struct job *j, const struct weights_entry *e, uint8_t 
 	return at + (j->blocks * j->stride + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
+/* What packing each matrix takes, and where it goes. Returns how many bytes they are together. */
+static uint64_t place_jobs(struct weights *w, const struct model_spec *s, struct packing *p,
+                           const struct weights_entry *e)
+{
+	uint64_t at = 0;
+
+	w->token_bytes = 0;
+	for (size_t i = 0; i < p->n_jobs; i++) {
+		const struct model_tensor *t = e[i].tensor;
+		struct job *j = &p->job[i];
+		*j = (struct job){ .tensor = t,
+			           .blocks = (t->rows + 31) / 32,
+			           .block_bytes = weight_block_bytes(t->type, p->layout, t->cols),
+			           .head_dim = s->head_dim };
+		at = place_job(j, &e[i], w->arena, at);
+		plan_reads(j, &p->buffer_bytes);
+		p->block_bytes = j->block_bytes > p->block_bytes ? j->block_bytes : p->block_bytes;
+		j->slice_blocks = (SLICE_BYTES / j->block_bytes / j->read_blocks + 1) * j->read_blocks;
+		j->slices = (j->blocks + j->slice_blocks - 1) / j->slice_blocks;
+		j->first_slice = i ? p->job[i - 1].first_slice + p->job[i - 1].slices : 0;
+		p->slices = j->first_slice + j->slices;
+		*e[i].matrix =
+			(struct weights_matrix){ .type = t->type, .rows = t->rows, .k = t->cols, .packed = j->out };
+		if (t != &s->embed || s->tied)
+			w->token_bytes += j->blocks * j->block_bytes;
+	}
+	return at;
+}
+
+/* Once to learn how much memory it takes, and once more when that is there. */
+static bool place_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
+                           struct error *err)
+{
+	p->n_jobs = weights_list(e, s, w);
+	if (!weights_check_types(e, p->n_jobs, err))
+		return false;
+	w->packed_bytes = place_jobs(w, s, p, e);
+	w->arena_bytes = w->packed_bytes + ARENA_SLACK;
+	if (!(w->arena = w->device->alloc(w->device, w->arena_bytes, DEVICE_WEIGHTS, err)))
+		return false;
+	p->bytes_total = place_jobs(w, s, p, e);
+	if (s->tied)
+		w->embed = w->lm_head;
+	return true;
+}
+
 static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p,
                           struct error *err)
 {
 	const struct model_spec *s = &m->spec;
 	struct weights_entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e);
-	uint64_t at = 0;
 
 	p->job = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *p->job);
-	if (!e || !p->job) {
-		free(e);
-		return error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
-	}
-	p->n_jobs = weights_list(e, s, w);
-	if (!weights_check_types(e, p->n_jobs, err)) {
-		free(e);
-		return false;
-	}
-	for (int pass = 0; pass < 2; pass++) {
-		at = 0;
-		for (size_t i = 0; i < p->n_jobs; i++) {
-			const struct model_tensor *t = e[i].tensor;
-			struct job *j = &p->job[i];
-			*j = (struct job){ .tensor = t,
-				           .blocks = (t->rows + 31) / 32,
-				           .block_bytes = weight_block_bytes(t->type, p->layout, t->cols),
-				           .head_dim = s->head_dim };
-			at = place_job(j, &e[i], w->arena, at);
-			plan_reads(j, &p->buffer_bytes);
-			p->block_bytes = j->block_bytes > p->block_bytes ? j->block_bytes : p->block_bytes;
-			j->slice_blocks = (SLICE_BYTES / j->block_bytes / j->read_blocks + 1) * j->read_blocks;
-			j->slices = (j->blocks + j->slice_blocks - 1) / j->slice_blocks;
-			j->first_slice = i ? p->job[i - 1].first_slice + p->job[i - 1].slices : 0;
-			p->slices = j->first_slice + j->slices;
-			*e[i].matrix = (struct weights_matrix){
-				.type = t->type, .rows = t->rows, .k = t->cols, .packed = j->out
-			};
-			if (pass == 0 && e[i].tensor != &s->embed)
-				w->token_bytes += j->blocks * j->block_bytes;
-			else if (pass == 0 && s->tied)
-				w->token_bytes += j->blocks * j->block_bytes;
-		}
-		if (pass == 0) {
-			w->packed_bytes = at;
-			w->arena_bytes = at + ARENA_SLACK;
-			if (!(w->arena = w->device->alloc(w->device, w->arena_bytes, DEVICE_WEIGHTS, err))) {
-				free(e);
-				return false;
-			}
-		}
-	}
+	bool placed =
+		e && p->job ? place_matrices(w, s, p, e, err)
+			    : error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
 	free(e);
-	if (s->tied)
-		w->embed = w->lm_head;
-	p->bytes_total = at;
+	if (!placed)
+		return false;
 	pool_run(pool, pack_worker, p);
 	if (p->err.code != ERROR_NONE)
 		return error_set(err, p->err.code, "%s", p->err.text);
