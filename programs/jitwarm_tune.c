@@ -1,7 +1,7 @@
 /* programs/jitwarm_tune.c - jitwarm tune: the thorough search for the fastest schedules. A session tries a few during
  * its first tokens; this command tries many, with more passes, and ignores earlier results.
  *
- * Owns: the table of results. runtime/tuning/search.c runs and judges the schedules in an ordinary session;
+ * Owns: the table of results. programs/search.c runs and judges the schedules in an ordinary session;
  * jit/store/tune.c stores the results.
  */
 #include <jansson.h>
@@ -12,7 +12,7 @@
 #include "programs/jitwarm.h"
 #include "runtime/model.h"
 #include "runtime/report.h"
-#include "runtime/tuning/search.h"
+#include "programs/search.h"
 
 enum { PROMPT = SEARCH_CONTEXT / 8 };
 

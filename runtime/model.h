@@ -1,4 +1,4 @@
-/* runtime/model.h - the inside of a jit_model, shared by model.c and session.c. */
+/* runtime/model.h - the inside of a jit_model, shared by model.c and the session*.c. */
 #ifndef RUNTIME_MODEL_H
 #define RUNTIME_MODEL_H
 

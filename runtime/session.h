@@ -23,11 +23,11 @@ bool session_skip(jit_session *s, size_t n);
  * after the other, with the usual schedules, which every other kernel must agree with to the bit. */
 void session_pin_general(jit_session *s);
 /* For finding out what passes take: the plan of a pass; its kernels once more, of which there may be others now; and
- * such a pass over tokens 0 at the position where the session is, of which nothing is kept but time. logits: of all
- * tokens. False, NULL, less than 0: err. */
+ * such a pass over tokens 0 at the position where the session is, of which nothing is kept. logits: of all
+ * tokens. False, NULL: err. */
 struct plan *session_plan(jit_session *s, uint32_t tokens, bool logits, struct error *err);
 bool session_prepare(jit_session *s, struct plan *p, struct error *err);
-double session_pass(jit_session *s, const struct plan *p, struct error *err);
+bool session_pass(jit_session *s, const struct plan *p, struct error *err);
 /* Waits until nothing is made in the background. */
 void session_rest(jit_session *s);
 

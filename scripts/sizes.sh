@@ -30,7 +30,6 @@ columns tests/programs/t_shortage.sh
 columns tests/sim/build.sh
 columns tests/support/prelude.sh
 function runtime/device/load_weights.c pack_matrices
-lines runtime/session.c
 "
 
 work=$(mktemp -d)

@@ -29,7 +29,7 @@ static struct guarded memory;
 
 static int with_model(void *p, jit_error *err)
 {
-	jit_model *m = jit_model_open("/nonexistent/model.gguf", p, err);
+	jit_model *m = jit_model_open("/dev/null/model.gguf", p, err);
 
 	assert_null(m);
 	return err->code;
@@ -58,7 +58,7 @@ static int with_card(void *p, jit_error *err)
 	return with_session(&JIT_SESSION_OPTIONS(.context = 8, .threads = 1, .card = p), err);
 }
 
-static int with_objects(void *p, jit_error *err) { return jit_write_objects("/nonexistent/model.gguf", p, NULL, err); }
+static int with_objects(void *p, jit_error *err) { return jit_write_objects("/dev/null/model.gguf", p, NULL, err); }
 
 static int fill_info(void *p, jit_error *err) { return jit_model_get_info(model, p, err); }
 static int fill_device(void *p, jit_error *err) { return jit_device_get_info(0, p, err); }
@@ -67,8 +67,8 @@ static int fill_card_stats(void *p, jit_error *err) { return jit_session_get_car
 
 static int fill_objects(void *p, jit_error *err)
 {
-	int status = jit_write_objects("/nonexistent/model.gguf",
-	                               &JIT_OBJECTS_OPTIONS(.target = "gfx1100", .dir = "/tmp"), p, err);
+	int status = jit_write_objects("/dev/null/model.gguf", &JIT_OBJECTS_OPTIONS(.target = "gfx1100", .dir = "/tmp"),
+	                               p, err);
 
 	return status == JIT_ERROR_IO ? JIT_OK : status; /* so far it got with the struct */
 }
@@ -334,7 +334,7 @@ static uint8_t *with_value(const struct sized *t, const struct field *f, double 
 	int whole = f->kind == WHOLE ? (int)v : 0;
 
 	if (t->call == with_objects) {
-		static const char *const target = "gfx1100", *const dir = "/nonexistent/objects";
+		static const char *const target = "gfx1100", *const dir = "/dev/null/objects";
 		memcpy(p + offsetof(jit_objects_options, target), &target, sizeof target);
 		memcpy(p + offsetof(jit_objects_options, dir), &dir, sizeof dir);
 	}
@@ -458,7 +458,7 @@ static int open_all(void **state)
 	jit_error err = { 0 };
 	(void)state;
 
-	setenv("JITRUN_CACHE", "/nonexistent/cache", 1); /* what options cut short would have forgotten to turn off */
+	setenv("JITRUN_CACHE", "/dev/null/cache", 1); /* what options cut short would have forgotten to turn off */
 	memory = guarded_open(4096);
 	source_path(path, "models/tale-q8_0.gguf");
 	model = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF), &err);

@@ -1,5 +1,5 @@
-/* runtime/tuning/search.c - rounds over fields, for each kind of pass. */
-#include "runtime/tuning/search.h"
+/* programs/search.c - rounds over fields, for each kind of pass. */
+#include "programs/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +120,7 @@ static bool run_round(struct search *s, struct error *err)
 	ok = session_prepare(s->session, s->plan, err);
 	for (bool over = false; ok && !over && (!time_is_up(s) || s->confirm); s->progress.passes++) {
 		tuner_before(t);
-		ok = session_pass(s->session, s->plan, err) >= 0;
+		ok = session_pass(s->session, s->plan, err);
 		over = ok && tuner_after(t);
 	}
 	tuner_close(t);
@@ -173,7 +173,7 @@ static bool search_kind(struct search *s, unsigned kind, struct error *err)
 		return false;
 	bool ok = true;
 	for (int i = 0; ok && s->n && i < WARM_UP; i++)
-		ok = session_pass(s->session, s->plan, err) >= 0;
+		ok = session_pass(s->session, s->plan, err);
 	s->changed = ok && s->n;
 	for (unsigned sweep = 0; ok && sweep < SWEEPS && s->changed; sweep++) {
 		s->changed = false;

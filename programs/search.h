@@ -1,4 +1,4 @@
-/* runtime/tuning/search.h - the thorough search for schedules, on a model's own weights, with all threads of a session.
+/* programs/search.h - the thorough search for schedules, on a model's own weights, with all threads of a session.
  *
  * Owns: the way through the schedules. For each of the passes a model makes - one token, guesses of 4, 8 and 16, a
  * prompt's tiles - one field of the schedule is changed at a time, all kernels of the pass at once: all values of the
@@ -6,8 +6,8 @@
  * out is compared with the usual schedule once again, and that is the gain. Never keeps anything: results go to the
  * caller's table.
  */
-#ifndef RUNTIME_SEARCH_H
-#define RUNTIME_SEARCH_H
+#ifndef PROGRAMS_SEARCH_H
+#define PROGRAMS_SEARCH_H
 
 #include "jit/store/tune.h"
 #include "runtime/jitrun.h"

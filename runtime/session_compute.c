@@ -1,0 +1,125 @@
+/* runtime/session_compute.c - which passes compute the tokens that are due, and whether their logits may be given out.
+ *
+ * A decoding pass may go on over draft tokens (speculate.h). The cache then holds positions beyond `computed`; they
+ * count for nothing until a chosen token equals the draft, and are overwritten otherwise.
+ */
+#include "kernels-templates/numerics.h"
+#include "runtime/logits.h"
+#include "runtime/session_state.h"
+
+static bool refuse_logits(const jit_session *s, size_t position, uint32_t bad, float value, struct error *err)
+{
+	return error_set(err, ERROR_FORMAT,
+	                 "the logits after token %zu (id %d) are not finite: that of id %u is %s; the model's weights "
+	                 "hold, or lead to, numbers that are none",
+	                 position, s->ids[position], bad,
+	                 value != value ? "nan"
+	                 : value > 0    ? "inf"
+	                                : "-inf");
+}
+
+/* Of the token at this position, in the row. */
+static bool check_logits(const jit_session *s, size_t position, const float *row, struct error *err)
+{
+	uint32_t vocab = s->model->file.spec.vocab, bad = logits_first_bad(row, vocab);
+
+	return bad == vocab || refuse_logits(s, position, bad, row[bad], err);
+}
+
+bool session_check_rows(const jit_session *s, uint32_t tokens, struct error *err)
+{
+	uint64_t stride = numerics_pad(s->model->file.spec.vocab);
+
+	for (uint32_t c = 0; c < tokens; c++)
+		if (!check_logits(s, s->computed + c, s->memory.all_logits + c * stride, err))
+			return false;
+	return true;
+}
+
+/* The last token's logits are not finite: which is the first of the tokens from `from` on of which that is true? Those
+ * before the last had none computed. */
+static bool refuse_prompt(jit_session *s, size_t from, struct error *err)
+{
+	const struct error last = *err;
+	struct error first = { 0 };
+	double seconds;
+	uint32_t most = s->batch < SESSION_ALL_LOGITS ? s->batch : SESSION_ALL_LOGITS, n;
+
+	for (s->computed = from; s->computed < s->length; s->computed += n) {
+		n = s->length - s->computed < most ? (uint32_t)(s->length - s->computed) : most;
+		if (!session_compute_pass(s, s->ids + s->computed, n, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds, &first) ||
+		    !session_check_rows(s, n, &first))
+			break;
+	}
+	*err = first.code == last.code ? first : last;
+	s->logits_valid = false;
+	return false;
+}
+
+bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
+{
+	size_t rest = (s->length - s->computed) % s->batch, from = s->computed;
+
+	speculate_drop(&s->speculate);
+	if (s->compile_ahead && rest && rest < s->length - s->computed)
+		compile_ahead_request(s->compile_ahead, (uint32_t)rest, PLAN_LAST_LOGITS, false);
+	while (s->computed < s->length) {
+		size_t left = s->length - s->computed;
+		uint32_t n = left < s->batch ? (uint32_t)left : s->batch;
+		double seconds;
+		if (!session_compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS, kind, &seconds, err))
+			return false;
+		speculate_prompt_took(&s->speculate, n, seconds);
+		s->computed += n;
+	}
+	if (from < s->computed && !check_logits(s, s->computed - 1, s->logits, err)) {
+		refuse_prompt(s, from, err);
+		s->computed = from;
+		return false;
+	}
+	s->logits_valid = s->computed > 0;
+	return true;
+}
+
+void session_prompt_done(jit_session *s)
+{
+	if (!s->compile_ahead)
+		return;
+	compile_ahead_wait(s->compile_ahead, 1, PLAN_LAST_LOGITS);
+	if (s->speculate.mode == SPECULATE_FIXED)
+		compile_ahead_wait(s->compile_ahead, speculate_tokens[s->speculate.fixed], PLAN_ALL_LOGITS);
+}
+
+/* The most tokens the next pass may have: drafts wait for their kernels, tokens do not wait for drafts. */
+static uint32_t widest_pass(const jit_session *s)
+{
+	uint32_t room = (uint32_t)(s->context - s->computed), most = 1;
+
+	for (unsigned w = 1; s->compile_ahead && w < SPECULATE_WIDTHS; w++)
+		if (s->plan[speculate_tokens[w] * SESSION_LOGIT_KINDS + PLAN_ALL_LOGITS] ||
+		    compile_ahead_ready(s->compile_ahead, speculate_tokens[w], PLAN_ALL_LOGITS))
+			most = speculate_tokens[w];
+	return s->compile_ahead && most < room ? most : room;
+}
+
+bool session_compute_chosen(jit_session *s, struct error *err)
+{
+	if (speculate_hit(&s->speculate, s->computed, s->ids[s->computed])) {
+		s->logits += numerics_pad(s->model->file.spec.vocab);
+	} else {
+		const struct speculate_window *w = speculate_next(&s->speculate, (uint32_t)s->length, widest_pass(s));
+		double seconds;
+		if (!session_compute_pass(s, w->ids, w->tokens, w->tokens > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, PROFILE_DECODE, &seconds, err))
+			return false;
+		speculate_took(&s->speculate, seconds);
+		s->decode_passes++;
+	}
+	if (!check_logits(s, s->computed, s->logits, err)) {
+		speculate_drop(&s->speculate);
+		s->logits_valid = false;
+		return false;
+	}
+	s->computed++;
+	s->logits_valid = true;
+	return true;
+}

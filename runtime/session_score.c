@@ -1,0 +1,58 @@
+/* runtime/session_score.c - how likely a model holds the tokens of a known text. */
+#include <string.h>
+
+#include "kernels-templates/numerics.h"
+#include "runtime/host/system.h"
+#include "runtime/logits.h"
+#include "runtime/session_state.h"
+
+/* The n tokens from `computed` on, whose ids stand in s->ids: logprob, if wanted, of all but the first, which the
+ * caller knows. Leaves the logits of the last. */
+static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error *err)
+{
+	uint32_t vocab = s->model->file.spec.vocab, most = s->batch < SESSION_ALL_LOGITS ? s->batch : SESSION_ALL_LOGITS;
+	uint64_t stride = numerics_pad(vocab);
+
+	speculate_drop(&s->speculate);
+	for (size_t done = 0; done < n;) {
+		uint32_t tokens = n - done < most ? (uint32_t)(n - done) : most;
+		const int32_t *next = s->ids + s->computed + 1;
+		double seconds;
+		if (!session_compute_pass(s, s->ids + s->computed, tokens, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds, err) ||
+		    !session_check_rows(s, tokens, err))
+			return false;
+		for (uint32_t c = 0; logprob && c < tokens && done + c + 1 < n; c++)
+			logprob[done + c + 1] =
+				logits_log_probability(s->memory.all_logits + c * stride, vocab, next[c]);
+		done += tokens;
+		s->computed += tokens;
+		s->logits = s->memory.all_logits + (tokens - 1) * stride;
+	}
+	s->logits_valid = true;
+	return true;
+}
+
+int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err)
+{
+	struct error e = { 0 };
+	size_t length = s->length;
+	int status = n ? session_check_tokens(s, ids, n, err) : JIT_OK;
+
+	if (n == 0 || status != JIT_OK ||
+	    (length && (logprob || s->computed < length) && (status = session_ensure_logits(s, err)) != JIT_OK))
+		return status;
+	bool had_logits = s->logits_valid;
+	double start = system_seconds();
+	if (logprob)
+		logprob[0] = length ? logits_log_probability(s->logits, s->model->file.spec.vocab, ids[0]) : 0;
+	memcpy(s->ids + length, ids, n * sizeof *ids);
+	s->length += n;
+	if (!score_tokens(s, n, logprob, &e)) {
+		session_take_back(s, length, length, had_logits);
+		return model_report(err, &e);
+	}
+	session_prompt_done(s);
+	s->prompt_tokens += n;
+	s->prompt_seconds += system_seconds() - start;
+	return JIT_OK;
+}

@@ -1,0 +1,60 @@
+/* runtime/session_text.c - the text of the tokens, as it becomes whole, up to the text that ends it. */
+#include <stdlib.h>
+
+#include "runtime/sampling/stop.h"
+#include "runtime/session_state.h"
+
+/* The bytes a token completes, in s->text. False: no memory, and the token was not taken. */
+static bool spell(jit_session *s, int32_t id, size_t *n)
+{
+	enum { LEAST = 64 };
+
+	if (!s->text) {
+		if (!(s->text = malloc(LEAST)))
+			return false;
+		s->text_capacity = LEAST;
+	}
+	*n = id < 0 ? tokenizer_stream_end(&s->stream, s->text)
+	     : s->model->file.tokenizer
+	             ? tokenizer_stream(s->model->file.tokenizer, &s->stream, id, false, &s->text, &s->text_capacity)
+	             : 0;
+	return *n != SIZE_MAX;
+}
+
+/* What of the n bytes in s->text may be given out, *n of them. NULL: no memory. */
+static const char *without_stops(jit_session *s, int32_t id, size_t *n)
+{
+	return !s->stop ? s->text : id < 0 ? stop_rest(s->stop, s->text, *n, n) : stop_take(s->stop, s->text, *n, n);
+}
+
+const char *jit_session_text(jit_session *s, int32_t id, size_t *n, jit_error *err)
+{
+	const struct utf8_stream before = s->stream;
+	struct error e = { 0 };
+	const char *text = NULL;
+
+	*n = 0;
+	if (id < -1 || (id >= 0 && (uint32_t)id >= s->model->file.spec.vocab)) {
+		error_set(&e, ERROR_ARGUMENT, "the token %d is not in -1..%u", id, s->model->file.spec.vocab - 1);
+	} else if (!spell(s, id, n) || !(text = without_stops(s, id, n))) {
+		s->stream = before;
+		*n = 0;
+		error_set(&e, ERROR_MEMORY, "no memory for the text of token %d", id);
+	}
+	model_report(err, &e);
+	return text;
+}
+
+int jit_session_set_stop(jit_session *s, const char *const *texts, size_t n, jit_error *err)
+{
+	struct error e = { 0 };
+	struct stop *stop = n ? stop_open(texts, n, &e) : NULL;
+
+	if (stop || n == 0) {
+		stop_close(s->stop);
+		s->stop = stop;
+	}
+	return model_report(err, &e);
+}
+
+int jit_session_stopped(const jit_session *s) { return s->stop ? stop_found(s->stop) : -1; }
