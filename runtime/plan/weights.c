@@ -47,7 +47,9 @@ bool weights_allocate(struct weights *w, const struct model_spec *s, struct erro
 	memset(w, 0, sizeof *w);
 	w->layer = calloc(s->layers, sizeof *w->layer);
 	w->inv_freq = calloc(s->head_dim / 2, sizeof *w->inv_freq);
-	return w->layer && w->inv_freq ? true : error_set(err, ERROR_MEMORY, "no memory for %u layers", s->layers);
+	return w->layer && w->inv_freq
+	               ? true
+	               : error_set(err, ERROR_MEMORY, "no memory for the weights of %u layers", s->layers);
 }
 
 /* What stands where a vector would: an address to tell from NULL. */
