@@ -1,5 +1,6 @@
 #!/bin/sh
-# tests/jit/t_codegen_id.sh - the code-generator ids: each changes with every token of the files that decide the bytes of its backend, and with nothing else: not with other
+# tests/jit/t_codegen_id.sh - the code-generator ids: each changes with every token of the files that decide the bytes
+# of its backend, and with nothing else: not with other
 # files, comments, white space or folders. And the lists are whole: what a listed file includes is listed.
 #
 # The lists come from the Makefile: CODEGEN_X86, CODEGEN_RDNA, CODEGEN_SOURCES (all of the library).
@@ -13,7 +14,8 @@ trap 'rm -rf "$dir"' EXIT
 failed=0
 fail() { echo "FAILED: $*"; failed=1; }
 has() { case " $1 " in *" $2 "*) return 0;; esac; return 1; }
-id() { (cd "$dir" && if test "$1" = x86; then sh "$src/jit/codegen_id.sh" x86 $CODEGEN_X86; else sh "$src/jit/codegen_id.sh" rdna $CODEGEN_RDNA; fi); }
+id() { (cd "$dir" && if test "$1" = x86; then sh "$src/jit/codegen_id.sh" x86 $CODEGEN_X86; else sh \
+	"$src/jit/codegen_id.sh" rdna $CODEGEN_RDNA; fi); }
 
 for f in $CODEGEN_SOURCES; do
 	mkdir -p "$dir/$(dirname "$f")" && cp "$src/$f" "$dir/$f" && chmod u+w "$dir/$f" || exit 1
@@ -23,20 +25,23 @@ test "$(id x86)" = "$x86" || fail "the id of x86 is not the same twice"
 grep -qF "$x86" jit/codegen_id.c || fail "jit/codegen_id.c does not say $x86"
 grep -qF "$rdna" jit/codegen_id.c || fail "jit/codegen_id.c does not say $rdna"
 
-# Of every listed file each token counts, and comments and white space do not: the files' hashes, which the ids are made of, as they are, with a token more, and with comments.
+# Of every listed file each token counts, and comments and white space do not: the files' hashes, which the ids are made
+# of, as they are, with a token more, and with comments.
 hashes() { (cd "$dir/$1" && LC_ALL=C awk -v HASH=sha256sum -f "$src/jit/codegen_tokens.awk" $listed); }
 for f in $CODEGEN_SOURCES; do
 	has "$CODEGEN_X86" "$f" || has "$CODEGEN_RDNA" "$f" || { others="$others $f"; continue; }
 	listed="$listed $f"
 	mkdir -p "$dir/more/$(dirname "$f")" "$dir/comments/$(dirname "$f")"
 	{ cat "$dir/$f"; echo ";"; } > "$dir/more/$f"
-	{ echo "/* one"; echo "line */ // and more"; sed 's/^#include/#  include/; s/^\t\t*/    /; s/[ \t]*$//' "$dir/$f"; echo "// end"; } > "$dir/comments/$f"
+	{ echo "/* one"; echo "line */ // and more"; sed 's/^#include/#  include/; s/^\t\t*/    /; s/[ \t]*$//' \
+		"$dir/$f"; echo "// end"; } > "$dir/comments/$f"
 done
 count=$(echo $listed | wc -w)
 test $count -gt 40 || fail "only $count files are listed"
 hashes . > "$dir/as_is" && hashes more > "$dir/with_more" && hashes comments > "$dir/with_comments"
 test "$(wc -l < "$dir/as_is")" = $count || fail "$count files have $(wc -l < "$dir/as_is") hashes"
-cmp -s "$dir/as_is" "$dir/with_comments" || fail "comments and white space change a hash: $(diff "$dir/as_is" "$dir/with_comments" | head -3)"
+cmp -s "$dir/as_is" "$dir/with_comments" || fail \
+	"comments and white space change a hash: $(diff "$dir/as_is" "$dir/with_comments" | head -3)"
 same=$(paste "$dir/as_is" "$dir/with_more" | awk '$1 == $3' | wc -l)
 test $same = 0 || fail "a token more does not change the hashes of $same files"
 
@@ -58,10 +63,13 @@ with ";" stays changes encoders/rdna.def
 with ";" stays stays $others
 with "/* a comment */" stays stays $CODEGEN_SOURCES
 
-# Tokens: what must differ from the line before it, and what must not. The first of each group is what the others are held to.
+# Tokens: what must differ from the line before it, and what must not. The first of each group is what the others are
+# held to.
 text() { printf "$1\n" > "$dir/text.c"; (cd "$dir" && sh "$src/jit/codegen_id.sh" text text.c); }
-differs() { first=$(text "$1"); shift; for t in "$@"; do test "$(text "$t")" != "$first" || fail "\"$t\" has the hash of another text"; done; }
-same() { first=$(text "$1"); shift; for t in "$@"; do test "$(text "$t")" = "$first" || fail "\"$t\" has another hash"; done; }
+differs() { first=$(text "$1"); shift; for t in "$@"; do test "$(text "$t")" != "$first" || fail \
+	"\"$t\" has the hash of another text"; done; }
+same() { first=$(text "$1"); shift; for t in "$@"; do test "$(text "$t")" = "$first" || fail \
+	"\"$t\" has another hash"; done; }
 differs 'a+ ++b' 'a++ +b' 'a+++b' 'a+b' 'a + + + b'
 differs '#define A (x)' '#define A(x)' '#define A x' '#define A (x) /* */ y' '#define A\n(x)' 'define A (x)'
 differs '#include "x/a.h"' '#include "x/b.h"' '#include "a.h.h"' 'include "a.h"'
@@ -77,10 +85,12 @@ same "c = '\"'; d = '\\\\''; e;" "c = '\"' ; /* ' */ d = '\\\\'';e;"
 mkdir "$dir/elsewhere"
 for f in $CODEGEN_X86; do cp "$dir/$f" "$dir/elsewhere/$(basename "$f")"; list="$(basename "$f") $list"; done
 sh "$src/jit/codegen_id.sh" x86 "$dir/nowhere.c" 2>/dev/null && fail "a file that is missing is no error"
-test "$(cd "$dir/elsewhere" && sh "$src/jit/codegen_id.sh" x86 $list)" = "$x86" || fail "the id of x86 changes with folders, or with the order of the list"
+test "$(cd "$dir/elsewhere" && sh "$src/jit/codegen_id.sh" x86 $list)" = "$x86" || fail \
+	"the id of x86 changes with folders, or with the order of the list"
 
 # The sorts of files that must be on a list, and those that must not.
-for f in base/dtype.c jit/ir/ir.c jit/ir/ops.def jit/target.c jit/compile.c kernels-templates/matmul/matmul.c kernels-templates/emit/math.h; do
+for f in base/dtype.c jit/ir/ir.c jit/ir/ops.def jit/target.c jit/compile.c kernels-templates/matmul/matmul.c \
+	kernels-templates/emit/math.h; do
 	has "$CODEGEN_X86" $f && has "$CODEGEN_RDNA" $f || fail "$f is not on both lists"
 done
 for f in jit/x86/emit.c jit/x86/regalloc.c jit/x86/lir.h encoders/x86.def encoders/x86.c; do
@@ -93,13 +103,15 @@ for f in jit/store/cache.c jit/store/pack.h jit/store/registry.c jit/ir/print.c 
 	has "$CODEGEN_X86 $CODEGEN_RDNA" $f && fail "$f is listed, and decides no byte"
 done
 
-# What a listed file includes decides bytes as well, for the same backend. (Declarations of the parts that only look at a kernel do not.)
+# What a listed file includes decides bytes as well, for the same backend. (Declarations of the parts that only look at
+# a kernel do not.)
 harmless="base/error.h base/memfile.h jit/ir/interp.h config.h"
 check_includes()
 {
 	for f in $2; do
 		for h in $(sed -n 's/^#[ \t]*include[ \t]*"\([^"]*\)".*/\1/p' "$src/$f"); do
-			has "$2 $harmless" "$h" || fail "$f decides bytes of $1 and includes $h, which is not listed for it"
+			has "$2 $harmless" "$h" || fail \
+				"$f decides bytes of $1 and includes $h, which is not listed for it"
 		done
 	done
 }

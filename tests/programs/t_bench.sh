@@ -1,5 +1,6 @@
 #!/bin/sh
-# tests/programs/t_bench.sh - the jitbench program and bench/compare from outside: rows, formats, models made up, refusals. No time is judged.
+# tests/programs/t_bench.sh - the jitbench program and bench/compare from outside: rows, formats, models made up,
+# refusals. No time is judged.
 . "${srcdir:-.}/tests/support/prelude.sh"
 XDG_CACHE_HOME=$dir/cache; export XDG_CACHE_HOME
 unset TMPDIR
@@ -10,7 +11,8 @@ count() { grep -c -e "$1" "$dir/out"; }
 
 quick "$model" -p 8,16 -n 2 -d 0,32 -b 2,32
 check "markdown: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
-for row in load ttft 'ttft sealed' 'ttft cold' codegen rss pp8 pp16 tg2 'pp8 @ d32' 'pp16 @ d32' 'tg2 @ d32' 'pp2, all logits' 'pp32, all logits' 'pp2, all logits @ d32'; do
+for row in load ttft 'ttft sealed' 'ttft cold' codegen rss pp8 pp16 tg2 'pp8 @ d32' 'pp16 @ d32' 'tg2 @ d32' \
+	'pp2, all logits' 'pp32, all logits' 'pp2, all logits @ d32'; do
 	check "markdown: a row $row" grep -qE "^\| $row[ ,]" "$dir/out"
 done
 check "markdown: kernels are counted" grep -qE '^\| codegen, [0-9]+ kernels ' "$dir/out"
@@ -21,8 +23,11 @@ check "the limits are named" grep -qE '^read bandwidth .*GB/s .*fma 256 .*maddub
 
 run suite 128x192 -r 2 -t 1 --force
 check "suite: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
-for row in 'bf16 matrix 192x128 c1' 'q8_0 matrix 192x128 c8' 'q8_0 matrix 192x128 silu c256' 'q8_0 matrix 128x192 resid c1' 'attention 6x32/6 c1 @512' 'attention 6x32/6 c256 @512'; do
-	check "suite: a row $row" grep -qE "^\| tiny-128x192x192 $row +\| +[0-9.]+ \| +[0-9.]+ \| +[0-9.]+ \| (fma|vpdpbusd|maddubs|read bandwidth)[ 0-9]* +\| +[0-9.]+ % \|$" "$dir/out"
+for row in 'bf16 matrix 192x128 c1' 'q8_0 matrix 192x128 c8' 'q8_0 matrix 192x128 silu c256' \
+	'q8_0 matrix 128x192 resid c1' 'attention 6x32/6 c1 @512' 'attention 6x32/6 c256 @512'; do
+	check "suite: a row $row" grep -qE \
+		"^\| tiny-128x192x192 $row +\| +[0-9.]+ \| +[0-9.]+ \| +[0-9.]+ \| (fma|vpdpbusd|maddubs|read bandwid"\
+"th)[ 0-9]* +\| +[0-9.]+ % \|$" "$dir/out"
 done
 run suite 128x192 -r 2 -t 1 --force -o json
 cp "$dir/out" "$dir/a.json"
@@ -51,13 +56,17 @@ refused "compare takes two reports" 2 compare "$dir/a.json"
 refused "more than one model" 2 "$model" "$model"
 run passes --shape tiny --weights q8_0 -r 1 -t 1
 check "passes: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
-check "passes: every number of draft tokens" [ "$(grep -cE '^\| [0-9]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$dir/out")" = 16 ]
-check "passes: every depth three times" [ "$(grep -cE '^\| [0-9]+ \| -?[0-9.]+ \| -?[0-9.]+ % \| -?[0-9.]+ % \|$' "$dir/out")" = 21 ]
+check "passes: every number of draft tokens" [ \
+	"$(grep -cE '^\| [0-9]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$dir/out")" = 16 ]
+check "passes: every depth three times" [ \
+	"$(grep -cE '^\| [0-9]+ \| -?[0-9.]+ \| -?[0-9.]+ % \| -?[0-9.]+ % \|$' "$dir/out")" = 21 ]
 
 run schedules --shape tiny --weights q8_0 -r 1 -t 1
 check "schedules: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
-check "schedules: the default against itself, for each kind of pass" [ "$(grep -cE '^\| weights .*\(the default, against itself\) \| [0-9.]+ \|$' "$dir/out")" = 5 ]
-check "schedules: other ways" [ "$(grep -cE '^\| weights .*(KiB ahead|a turn|side by side|KiB) \| [0-9.]+ \|$' "$dir/out")" -ge 12 ]
+check "schedules: the default against itself, for each kind of pass" [ \
+	"$(grep -cE '^\| weights .*\(the default, against itself\) \| [0-9.]+ \|$' "$dir/out")" = 5 ]
+check "schedules: other ways" [ \
+	"$(grep -cE '^\| weights .*(KiB ahead|a turn|side by side|KiB) \| [0-9.]+ \|$' "$dir/out")" -ge 12 ]
 
 run --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -d 5
 check "a prediction: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
@@ -67,7 +76,8 @@ check "it has the kernels" grep -qE '^\| matmul\.q4_k\..*gfx1100 \|' "$dir/out"
 for each in token layer operation; do
 	check "it has launches for each $each" grep -qE "^\| $each \| [0-9]+ \| [0-9]+ \|" "$dir/out"
 done
-check "it compares with the least" grep -qE '^read of weights [0-9.]+ MiB, 1\.0[0-9]+ times the least; of the KV cache [0-9.]+ MiB' "$dir/out"
+check "it compares with the least" grep -qE \
+	'^read of weights [0-9.]+ MiB, 1\.0[0-9]+ times the least; of the KV cache [0-9.]+ MiB' "$dir/out"
 run --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -b 16
 check "of a pass over guesses" grep -qE '^# Predicted: a pass over 16 tokens' "$dir/out"
 refused "of passes over 1 to 16 tokens" 1 --shape tiny --predict --device sim:gfx1100 -b 17
@@ -84,7 +94,8 @@ check "--small: five rows and the names" [ "$(wc -l < "$dir/out")" = 6 ]
 check "csv: all lines have as many fields" [ "$(awk -F'","' '{ print NF }' "$dir/out" | sort -u | wc -l)" = 1 ]
 quick "$model" --kernels --force
 check "--kernels: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
-for row in generate 'open directory' 'open pack' 'token generate' 'token directory' 'token pack' lookup 'pass generate' 'pass together' 'layer together'; do
+for row in generate 'open directory' 'open pack' 'token generate' 'token directory' 'token pack' lookup \
+	'pass generate' 'pass together' 'layer together'; do
 	check "--kernels: a row $row" grep -qE "^\| $row, [0-9]+ kernels " "$dir/out"
 done
 check "--kernels: shares of generating" [ "$(grep -c 'generating.* % |$' "$dir/out")" = 7 ]
@@ -94,7 +105,8 @@ quick --shape tiny --kernels --force --device sim:gfx1101
 check "--kernels of a card: a row pass link" grep -qE "^\| pass link, [0-9]+ kernels " "$dir/out"
 refused "names the target" 2 --shape tiny --kernels --device sim:gfx1101 --isa avx2
 quick "$model" -p 8 -n 2 --no-start -o jsonl
-check "jsonl: a line each" [ "$(grep -cE '^\{"model_filename":.*"test":"(pp8|tg2)".*"avg_ts":[0-9.]+.*\}$' "$dir/out")" = 2 ]
+check "jsonl: a line each" [ \
+	"$(grep -cE '^\{"model_filename":.*"test":"(pp8|tg2)".*"avg_ts":[0-9.]+.*\}$' "$dir/out")" = 2 ]
 cp "$dir/out" "$dir/jsonl"
 quick "$model" -p 8 -n 2 -o json
 check "json: begins and ends" [ "$(head -n 1 "$dir/out"; tail -n 1 "$dir/out")" = "[
@@ -126,8 +138,10 @@ check "the help lists the formats of weights: $formats" [ "$(echo $formats | wc 
 for weights in $formats; do
 	quick --shape tiny --weights $weights --write "$dir/$weights.gguf" -p 0 -n 0 --no-start
 	check "--weights $weights: $(cat "$dir/err")" [ "$status" = 0 ]
-	./jitrun "$dir/$weights.gguf" --prompt "the end" -n 3 -q --print-ids --ignore-eos -t 1 > "$dir/out" 2> "$dir/err"
-	check "$weights: jitrun reads the file: $(cat "$dir/err" "$dir/out")" grep -qxE '[0-9]+ [0-9]+ [0-9]+' "$dir/out"
+	./jitrun "$dir/$weights.gguf" --prompt "the end" -n 3 -q --print-ids --ignore-eos -t 1 > "$dir/out" 2> \
+		"$dir/err"
+	check "$weights: jitrun reads the file: $(cat "$dir/err" "$dir/out")" grep -qxE '[0-9]+ [0-9]+ [0-9]+' \
+		"$dir/out"
 done
 quick --shape tiny --weights q6_k --write "$dir/again.gguf" -p 0 -n 0 --no-start
 check "the same shape and weights give the same file" cmp -s "$dir/again.gguf" "$dir/q6_k.gguf"
@@ -170,7 +184,8 @@ check "compare: JSON over many lines" has "A/B: median 2.000"
 sh "$top/bench/compare" -r 1 "echo 3 tokens, 8.0 a second" "echo 4" > "$dir/out"
 check "compare: the last number of the last line" has "A/B: median 2.000"
 printf '%s\n' '{"avg_ts":null}' > "$dir/n.jsonl"
-check "compare: a number that is not there is an error" sh -c '! sh "$1" -r 1 --field avg_ts "cat $2" "cat $2" 2> "$3"' - "$top/bench/compare" "$dir/n.jsonl" "$dir/err"
+check "compare: a number that is not there is an error" sh -c \
+	'! sh "$1" -r 1 --field avg_ts "cat $2" "cat $2" 2> "$3"' - "$top/bench/compare" "$dir/n.jsonl" "$dir/err"
 check "compare: and is named" grep -qF 'no number called avg_ts' "$dir/err"
 check "pressure: a model is missing" sh -c '! sh "$1" jitrun 2> "$2"' - "$top/bench/pressure" "$dir/err"
 check "pressure: says how it is called" grep -qF 'usage: bench/pressure' "$dir/err"

@@ -43,7 +43,8 @@ for launch in op layer token; do
 	check "what the card did is told" grep -q '^card .*launches.*by 128 bits' "$dir/err"
 done
 is 1 "$model" --prompt "Once upon a time" --print-ids -n 8 --device sim:gfx1100 --units 1 --workgroups 100
-check "more workgroups than there is room for" grep -q "100 workgroups .* room for [1-9][0-9]* on 1 compute unit of gfx1100" "$dir/err"
+check "more workgroups than there is room for" grep -q \
+	"100 workgroups .* room for [1-9][0-9]* on 1 compute unit of gfx1100" "$dir/err"
 dd if="$model" of="$dir/header.gguf" bs=1024 count=600 2>/dev/null
 run "$dir/header.gguf" --target gfx1101 --dump-objects "$dir/objects"
 check "code objects from a header: $(cat "$dir/err")" [ "$status" = 0 ]
@@ -56,11 +57,14 @@ done
 
 run "$model" --prompt "Once upon a time" -n 8 --json -q
 check "--json: one line" [ "$(wc -l < "$dir/out")" = 1 ]
-check "--json: an object with ids, text, timings, counters" grep -qE '^\{.*"ids":\[.*"text":".*"timings":\{.*"counters":\{.*\}\}$' "$dir/out"
-check "--json: the same ids" [ "$(sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/; s/,/ /g' "$dir/out" | sed 's/.*"ids"//')" = "$(cat "$dir/ids")" ]
+check "--json: an object with ids, text, timings, counters" grep -qE \
+	'^\{.*"ids":\[.*"text":".*"timings":\{.*"counters":\{.*\}\}$' "$dir/out"
+check "--json: the same ids" [ "$(sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/; s/,/ /g' "$dir/out" | sed 's/.*"ids"//')" = \
+	"$(cat "$dir/ids")" ]
 
 # Guessing ahead never changes the text, and is counted
-repeated="The cat sat on the mat. The dog sat on the mat. The cat sat on the mat. The dog sat on the mat. The cat sat on the"
+repeated="The cat sat on the mat. The dog sat on the mat. The cat sat on the mat. The dog sat on the mat. The cat sat"\
+" on the"
 for t in 0 0.8; do
 	run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 --speculate off
 	check "--speculate off says nothing of draft tokens" [ "$(grep -c drafted "$dir/err")" = 0 ]
@@ -72,7 +76,9 @@ for t in 0 0.8; do
 	check "summary counts draft tokens" grep -qE '^drafted +[0-9]+ tokens, [0-9]+ accepted' "$dir/err"
 done
 run "$model" --prompt "$repeated" -n 120 --ignore-eos --json -q --speculate 4
-check "--json counts draft tokens" grep -qE '"drafted":[1-9][0-9]*,"accepted":[0-9]+,"speculation":\{"4":\{"passes":[1-9][0-9]*,"drafted":[1-9].*"16":\{"passes":0,"drafted":0,"accepted":0\}\}' "$dir/out"
+check "--json counts draft tokens" grep -qE \
+	'"drafted":[1-9][0-9]*,"accepted":[0-9]+,"speculation":\{"4":\{"passes":[1-9][0-9]*,"drafted":[1-9].*"16":\{"'\
+'passes":0,"drafted":0,"accepted":0\}\}' "$dir/out"
 
 run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 3
 cp "$dir/out" "$dir/a"
@@ -105,7 +111,8 @@ cache=
 run "$model" --cache "$dir/kernels.jkp" --sealed --prompt "Once upon a time" -n 8 -q
 check "--sealed: status 0: $(cat "$dir/err")" [ "$status" = 0 ]
 check "--sealed: the same text" cmp -s "$dir/out" "$dir/text"
-refused "is not in the cache, and --sealed forbids generating it; in the nearest one there, " 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --kv-type f32
+refused "is not in the cache, and --sealed forbids generating it; in the nearest one there, " 1 "$model" --cache \
+	"$dir/kernels.jkp" --sealed --prompt x --kv-type f32
 check "--sealed: the field is named" grep -qF 'KV type is f16, not f32' "$dir/err"
 refused "activation type is q8_0, not f32" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --activations f32
 refused "there is no cache to take kernels from" 1 "$model" --no-cache --sealed --prompt x
@@ -140,7 +147,8 @@ check "an empty prompt starts from BOS" [ "$status" = 0 ]
 
 rm -f "$dir/out"
 # Ctrl-C: ends cleanly with the summary
-"$jitrun" "$model" --prompt "Once upon a time" -n -1 -c 100000 --ignore-eos --no-cache > "$dir/out" 2> "$dir/err" < /dev/null &
+"$jitrun" "$model" --prompt "Once upon a time" -n -1 -c 100000 --ignore-eos --no-cache > "$dir/out" 2> "$dir/err" < \
+	/dev/null &
 pid=$!
 for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s "$dir/out" ] && break; sleep 0.2; done
 kill -INT "$pid"
@@ -154,7 +162,8 @@ mkdir "$dir/xdg" && XDG_CACHE_HOME=$dir/xdg && export XDG_CACHE_HOME
 run "$model" --prompt Once -n 2 -q
 check "the default cache is $XDG_CACHE_HOME/jitrun" [ "$(ls "$dir/xdg/jitrun" | grep -c '\.jko$')" -gt 5 ]
 run "$model" --prompt Once -n 2 --json
-check "the second start generates nothing: $(grep -o '"kernels_[^,]*' "$dir/out")" grep -q '"kernels_generated": *0,' "$dir/out"
+check "the second start generates nothing: $(grep -o '"kernels_[^,]*' "$dir/out")" grep -q '"kernels_generated": \
+	*0,' "$dir/out"
 check "json says what the cache did" grep -q '"cache_damaged": *0' "$dir/out"
 JITRUN_CACHE=$dir/one:$dir/two; export JITRUN_CACHE
 run "$model" --prompt Once -n 2
@@ -189,9 +198,11 @@ check "--help that cannot be written fails" sh -c "! [ -w /dev/full ] || ! '$jit
 check "--version" grep -q '^jitrun [0-9]' <<V
 $("$jitrun" --version)
 V
-check "the man page has every option of --help" [ "$(grep -cE '^  (-.,|   ) --' "$dir/help")" = "$("$jitrun" --print-man | grep -c '^\.TP')" ]
+check "the man page has every option of --help" [ "$(grep -cE '^  (-.,|   ) \
+	--' "$dir/help")" = "$("$jitrun" --print-man | grep -c '^\.TP')" ]
 "$jitrun" --print-completion > "$dir/completion"
 check "bash accepts the completion" bash -n "$dir/completion"
-check "man page is well formed" sh -c "! command -v man > /dev/null || [ -z \"\$('$jitrun' --print-man | man --warnings -l - 2>&1 > /dev/null)\" ]"
+check "man page is well formed" sh -c "! command -v man > /dev/null || [ -z \"\$('$jitrun' --print-man | man \
+	--warnings -l - 2>&1 > /dev/null)\" ]"
 
 finish

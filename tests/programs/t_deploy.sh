@@ -1,5 +1,6 @@
 #!/bin/sh
-# tests/programs/t_deploy.sh - docs/DEPLOYMENT.md, followed: its Containerfile's steps in plain directories that are then only read, by another user where this is root.
+# tests/programs/t_deploy.sh - docs/DEPLOYMENT.md, followed: its Containerfile's steps in plain directories that are
+# then only read, by another user where this is root.
 . "${srcdir:-.}/tests/support/prelude.sh"
 here=$(pwd)
 doc=$top/docs/DEPLOYMENT.md
@@ -11,7 +12,8 @@ warm=$(line 'RUN jitwarm ')
 cache=$(line 'ENV JITRUN_CACHE=')
 entry=$(line 'ENTRYPOINT ' | tr -d '[],"')
 user=$(line 'USER ')
-check "the Containerfile warms, names the cache, a user and an entry" [ -n "$warm" -a -n "$cache" -a -n "$user" -a -n "$entry" ]
+check "the Containerfile warms, names the cache, a user and an entry" [ -n "$warm" -a -n "$cache" -a -n "$user" -a -n \
+	"$entry" ]
 for from in /models/ /kernels/; do
 	check "the image gets $from from the build" grep -q "^COPY --from=build $from $from\$" "$dir/Containerfile"
 done
@@ -36,7 +38,8 @@ check "nothing else was written" [ -z "$(ls -A "$dir/home")" ]
 
 # the same file again: from the header alone, elsewhere, later, with another umask and environment
 head -c 200000 "$dir/models/model.gguf" > "$dir/header.gguf"
-(cd /; umask 077; env -i PATH="$PATH" TZ=Asia/Tokyo LC_ALL=C jitwarm "$dir/header.gguf" --target avx512vnni --target avx2 --target avx512amx --target avx512 --target avx2vnni --out "$dir/again.jkp" -q)
+(cd /; umask 077; env -i PATH="$PATH" TZ=Asia/Tokyo LC_ALL=C jitwarm "$dir/header.gguf" --target avx512vnni --target \
+	avx2 --target avx512amx --target avx512 --target avx2vnni --out "$dir/again.jkp" -q)
 check "the pack is the same from the header alone" cmp -s "$cache" "$dir/again.jkp"
 jitwarm verify "$cache" 2> "$dir/err"
 check "verify: every code object is what is made now: $(cat "$dir/err")" [ $? = 0 ]
@@ -47,7 +50,8 @@ chmod -R a+rX,a-w "$dir/models" "$dir/kernels" "$dir/home" "$dir/bin"
 chmod 755 "$dir"
 as_user() { "$@"; }
 if [ "$(id -u)" = 0 ]; then
-	if setpriv --reuid="${user%:*}" --regid="${user#*:}" --clear-groups "$dir/bin/jitrun" --version > /dev/null 2>&1; then
+	if setpriv --reuid="${user%:*}" --regid="${user#*:}" --clear-groups "$dir/bin/jitrun" --version > /dev/null \
+		2>&1; then
 		as_user() { setpriv --reuid="${user%:*}" --regid="${user#*:}" --clear-groups "$@"; }
 	elif chroot --userspec="$user" --groups= / "$dir/bin/jitrun" --version > /dev/null 2>&1; then
 		as_user() { chroot --userspec="$user" --groups= / "$@"; }
@@ -55,7 +59,8 @@ if [ "$(id -u)" = 0 ]; then
 		echo "# skipped: running as another user"
 	fi
 fi
-image() { as_user env -i PATH="$PATH" HOME="$dir/home" JITRUN_CACHE="$cache" "$@" > "$dir/got" 2> "$dir/err" < /dev/null; }
+image() { as_user env -i PATH="$PATH" HOME="$dir/home" JITRUN_CACHE="$cache" "$@" > "$dir/got" 2> "$dir/err" < \
+	/dev/null; }
 
 image $entry --prompt "Once upon a time" -n 24 -q
 check "the image runs: $(cat "$dir/err")" [ $? = 0 ]
@@ -76,7 +81,8 @@ chmod u+w "$dir/kernels"
 jitwarm "$dir/models/model.gguf" --out "$dir/kernels/layer" --batch 16 --kv-type f16 --activations auto 2> "$dir/err"
 check "a directory is warmed: $(cat "$dir/err")" [ $? = 0 ]
 jitwarm "$dir/models/model.gguf" --out "$dir/kernels/layer" --batch 16 --kv-type f16 --activations auto 2> "$dir/err"
-check "a second time, nothing is generated: $(cat "$dir/err")" grep -q '; 0 generated, [1-9][0-9]* already in the cache' "$dir/err"
+check "a second time, nothing is generated: $(cat "$dir/err")" grep -q \
+	'; 0 generated, [1-9][0-9]* already in the cache' "$dir/err"
 chmod -R a+rX,a-w "$dir/kernels"
 listing() { ls -lR --time-style=full-iso "$dir/kernels/layer" | sort; }
 listing > "$dir/before"
@@ -87,10 +93,13 @@ listing > "$dir/after"
 check "the directory is as it was" cmp -s "$dir/before" "$dir/after"
 image $entry --cache "$dir/kernels/layer" --prompt x -q
 check "what it lacks is refused" [ $? = 1 ]
-check "by name, with the nearest: $(cat "$dir/err")" grep -qE 'kernel [a-z0-9_.]+ is not in the cache, and --sealed forbids generating it; in the nearest one there, .* is .*, not ' "$dir/err"
+check "by name, with the nearest: $(cat "$dir/err")" grep -qE \
+	'kernel [a-z0-9_.]+ is not in the cache, and --sealed forbids generating it; in the nearest one there, .* is '\
+'.*, not ' "$dir/err"
 image jitwarm explain "$dir/models/model.gguf" --cache "$dir/kernels/layer"
 check "explain says that something is missing" [ $? = 3 ]
-check "what, and what the nearest is" grep -qE '^miss  [a-z0-9_.]+  nearest [a-z0-9_.]+: [a-zA-Z ]+ is .*, not ' "$dir/got"
+check "what, and what the nearest is" grep -qE '^miss  [a-z0-9_.]+  nearest [a-z0-9_.]+: [a-zA-Z ]+ is .*, not ' \
+	"$dir/got"
 image jitwarm explain "$dir/models/model.gguf" --target avx2
 check "explain finds all in the pack" [ $? = 0 ]
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# tests/programs/t_output.sh - output that gets nowhere: every program says so in one sentence and fails, whatever it was to print and wherever to.
+# tests/programs/t_output.sh - output that gets nowhere: every program says so in one sentence and fails, whatever it
+# was to print and wherever to.
 . "${srcdir:-.}/tests/support/prelude.sh"
 [ -w /dev/full ] || { echo "skipped: there is no /dev/full here"; exit 77; }
 XDG_CACHE_HOME=$dir/cache; export XDG_CACHE_HOME
@@ -8,7 +9,8 @@ XDG_CACHE_HOME=$dir/cache; export XDG_CACHE_HOME
 full() {
 	"$@" > /dev/full 2> "$dir/err" < /dev/null; status=$?
 	check "$* > /dev/full -> status 1 (got $status)" [ "$status" = 1 ]
-	check "$* > /dev/full -> a sentence: $(head -c 300 "$dir/err")" [ "$(grep -c 'standard output could not be written' "$dir/err")" = 1 ]
+	check "$* > /dev/full -> a sentence: $(head -c 300 "$dir/err")" [ \
+		"$(grep -c 'standard output could not be written' "$dir/err")" = 1 ]
 }
 # lost TEXT PROGRAM ARGS...: a file is full
 lost() {
@@ -37,7 +39,8 @@ full ./jitrun "$model" --perplexity "$top/configure.ac" -c 64 -q --no-cache --js
 check "--report that gets nowhere (status $status)" [ "$status" = 1 ]
 "./jitrun" $short >&- 2> "$dir/err" < /dev/null; status=$?
 check "standard output is closed: status 1 (got $status)" [ "$status" = 1 ]
-check "standard output is closed: a sentence: $(cat "$dir/err")" grep -q 'standard output could not be written' "$dir/err"
+check "standard output is closed: a sentence: $(cat "$dir/err")" grep -q 'standard output could not be written' \
+	"$dir/err"
 
 lost "dump of IR could not be written" ./jitrun $short --dump-ir /dev/full
 lost "dump of machine code could not be written" ./jitrun $short --dump-asm /dev/full
@@ -46,7 +49,8 @@ mkdir "$dir/objects" && ln -s /dev/full "$dir/objects/pass-c4.gfx1101.co"
 lost "pass-c4.gfx1101.co: could not be written" ./jitrun "$model" --target gfx1101 --dump-objects "$dir/objects"
 # a limit on the size of files is a disk that is full soon
 lost "jit-.*dump: could not be written whole" sh -c "trap '' XFSZ; ulimit -f 8; exec ./jitrun $short --jitdump '$dir'"
-lost "perf-.*map: could not be written whole" sh -c "echo \$\$ > '$dir/pid'; trap '' XFSZ; ulimit -f 1; exec ./jitrun $short --perf-map"
+lost "perf-.*map: could not be written whole" sh -c \
+	"echo \$\$ > '$dir/pid'; trap '' XFSZ; ulimit -f 1; exec ./jitrun $short --perf-map"
 rm -f "/tmp/perf-$(cat "$dir/pid").map"
 
 full ./jitwarm "$model" --out "$dir/kernels.jkp" --json -q
@@ -67,11 +71,13 @@ unset XDG_CACHE_HOME JITRUN_CACHE
 here=$(pwd)
 mkdir "$dir/work"
 for home in home . ./home ""; do
-	(cd "$dir/work" && HOME=$home "$here/jitrun" "$(cd "$here" && realpath "$model")" --prompt Once -n 2 -q > "$dir/out" 2> "$dir/err" < /dev/null); status=$?
+	(cd "$dir/work" && HOME=$home "$here/jitrun" "$(cd "$here" && realpath "$model")" --prompt Once -n 2 -q > \
+		"$dir/out" 2> "$dir/err" < /dev/null); status=$?
 	check "HOME=$home: it runs (status $status): $(head -c 200 "$dir/err")" [ "$status" = 0 ]
 	check "HOME=$home: nothing is made: $(ls -A "$dir/work")" [ -z "$(ls -A "$dir/work")" ]
 done
 HOME=home ./jitrun "$model" --prompt Once -n 2 -q --sealed > "$dir/out" 2> "$dir/err" < /dev/null; status=$?
-check "--sealed says that HOME is no absolute path (status $status): $(cat "$dir/err")" grep -q 'nor is XDG_CACHE_HOME or HOME an absolute path' "$dir/err"
+check "--sealed says that HOME is no absolute path (status $status): $(cat "$dir/err")" grep -q \
+	'nor is XDG_CACHE_HOME or HOME an absolute path' "$dir/err"
 
 finish

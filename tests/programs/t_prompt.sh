@@ -1,38 +1,48 @@
 #!/bin/sh
-# tests/programs/t_prompt.sh - prompts of the jitrun program: where they end, what of a context they may fill, and that their text is text.
+# tests/programs/t_prompt.sh - prompts of the jitrun program: where they end, what of a context they may fill, and that
+# their text is text.
 . "${srcdir:-.}/tests/support/prelude.sh"
 run() { timeout 60 ./jitrun --no-cache -q "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
 count() { wc -w < "$dir/out" | tr -d ' '; }
 
-# The last position of a context: a prompt of so many tokens gives its next token, one more is refused before anything is computed
+# The last position of a context: a prompt of so many tokens gives its next token, one more is refused before anything
+# is computed
 ids() { seq -s, 10 $((9 + $1)); }
 for context in 5 16 17 33; do
 	for speculate in off 4 16; do
 		for less in 3 1 0; do
-			run "$model" --prompt-ids "$(ids $((context - less)))" -c "$context" -n -1 --ignore-eos --print-ids --speculate $speculate
-			check "context $context, prompt $((context - less)), --speculate $speculate: $((less + 1)) tokens (got $(count), $status): $(cat "$dir/err")" [ "$status $(count)" = "0 $((less + 1))" ]
+			run "$model" --prompt-ids "$(ids $((context - less)))" -c "$context" -n -1 --ignore-eos \
+				--print-ids --speculate $speculate
+			check "context $context, prompt $((context - less)), --speculate $speculate: $((less + 1)) tokens" \
+				[ "$status $(count)" = "0 $((less + 1))" ]
 			for n in 0 1 $less $((less + 1)) $((less + 5)); do
-				run "$model" --prompt-ids "$(ids $((context - less)))" -c "$context" -n $n --ignore-eos --print-ids --speculate $speculate
+				run "$model" --prompt-ids "$(ids $((context - less)))" -c "$context" -n $n \
+					--ignore-eos --print-ids --speculate $speculate
 				want=$((n < less + 1 ? n : less + 1))
-				check "context $context, prompt $((context - less)), -n $n: $want tokens (got $(count))" [ "$status $(count)" = "0 $want" ]
+				check "context $context, prompt $((context - less)), -n $n: $want tokens (got $(count))" \
+					[ "$status $(count)" = "0 $want" ]
 			done
 			[ -n "${JITRUN_TEST_QUICK:-}" ] && [ "$context" != 17 ] && break
 		done
-		refused "the prompt has $((context + 1)) tokens and the context holds $context; give a shorter one, or a larger context with -c" 1 "$model" --prompt-ids "$(ids $((context + 1)))" -c "$context" --speculate $speculate
+		more=$((context + 1))
+		refused "the prompt has $more tokens and the context holds $context; give a shorter one, or a larger context" \
+			1 "$model" --prompt-ids "$(ids $more)" -c "$context" --speculate $speculate
 	done
 done
 run "$model" --prompt-ids "$(ids 30)" -c 30 -n 5 --json
 check "a full context is said: $(cat "$dir/out")" grep -q '"stopped":"context full"' "$dir/out"
 # so many tokens that to compute them first would be noticed
 yes 'Once upon a time there was a little cat who sat on a mat.' | head -c 400000 > "$dir/long"
-refused "tokens and the context holds 4000; give a shorter one, or a larger context with -c" 1 "$model" --file "$dir/long" -c 4000
+refused "tokens and the context holds 4000; give a shorter one, or a larger context with -c" 1 "$model" --file \
+	"$dir/long" -c 4000
 refused "tokens and the context holds 40; give a shorter one" 1 "$model" -c 40 --prompt "$(head -c 4000 "$dir/long")"
 
 # A file that never ends does
 refused "/dev/zero: the text goes on after 20480 bytes" 1 "$model" --file /dev/zero -c 20
 refused "/dev/zero: the text goes on after " 1 "$model" --file /dev/zero
 yes | timeout 60 ./jitrun "$model" --no-cache -q -c 20 > "$dir/out" 2> "$dir/err"; status=$?
-check "standard input that never ends (status $status): $(cat "$dir/err")" grep -q 'standard input: the text goes on after 20480 bytes' "$dir/err"
+check "standard input that never ends (status $status): $(cat "$dir/err")" grep -q \
+	'standard input: the text goes on after 20480 bytes' "$dir/err"
 check "its status is 1" [ "$status" = 1 ]
 refused "the prompt could not be read: Is a directory" 1 "$model" --file "$dir"
 refused "none: the prompt could not be read: No such file" 1 "$model" --file "$dir/none"
@@ -53,6 +63,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do printf '%s one two' "$end"; done > "$dir/text"
 run "$model" --perplexity "$dir/text" -c 8 --json
 tokens=$(sed 's/.*"tokens":\([0-9]*\).*/\1/' "$dir/out")
 run "$model" --perplexity "$dir/text" -c 8 --json --special
-check "--perplexity reads text as text ($tokens tokens), with --special otherwise" [ "$tokens" -gt "$(sed 's/.*"tokens":\([0-9]*\).*/\1/' "$dir/out")" ]
+check "--perplexity reads text as text ($tokens tokens), with --special otherwise" [ "$tokens" -gt \
+	"$(sed 's/.*"tokens":\([0-9]*\).*/\1/' "$dir/out")" ]
 
 finish

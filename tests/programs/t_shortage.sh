@@ -1,5 +1,6 @@
 #!/bin/sh
-# tests/programs/t_shortage.sh - the programs where something of the system's is short: files may not grow, descriptors are few, writers were killed; and packs that were forged.
+# tests/programs/t_shortage.sh - the programs where something of the system's is short: files may not grow, descriptors
+# are few, writers were killed; and packs that were forged.
 # Whatever happens there is one sentence or all is done, and nothing that was kept is lost.
 . "${srcdir:-.}/tests/support/prelude.sh"
 jitwarm=./jitwarm
@@ -38,7 +39,8 @@ check "and says so" grep -qE '^cache +0 damaged, [1-9][0-9]* not stored$' "$dir/
 limited_status 1 ./jitrun "$model" --cache "$dir/frun" --prompt "Once upon a time" -n 400 --ignore-eos --jitdump "$dir"
 check "jitrun and jitdump end by themselves (status $status)" [ "$status" -lt 2 ]
 limited_status 1 ./jitbench --shape tiny --write "$dir/f.gguf" -p 1 -n 1 --no-start
-check "jitbench ends by itself (status $status): $(head -c 300 "$dir/err")" [ "$status" = 1 -a "$(wc -l < "$dir/err")" = 1 ]
+check "jitbench ends by itself (status $status): $(head -c 300 "$dir/err")" [ "$status" = 1 -a "$(wc -l < "$dir/err")" \
+	= 1 ]
 
 # ---- few descriptors
 few() {
@@ -47,7 +49,8 @@ few() {
 	status=$?
 }
 "$jitwarm" verify "$dir/layer:$dir/good.jkp" > "$dir/want" 2> "$dir/want.err"
-check "verify: two sources: $(cat "$dir/want.err")" grep -q "^$((2 * all)) the same, 0 different, 0 damaged" "$dir/want.err"
+check "verify: two sources: $(cat "$dir/want.err")" grep -q "^$((2 * all)) the same, 0 different, 0 damaged" \
+	"$dir/want.err"
 for n in 16 8 7 6 5 4 3; do
 	for command in "verify --remove" list gc; do
 		few $n "$jitwarm" $command "$dir/layer:$dir/good.jkp"
@@ -58,16 +61,20 @@ for n in 16 8 7 6 5 4 3; do
 		*) done="status $status" ;;
 		esac
 		check "$command with $n descriptors ($status): $(head -c 300 "$dir/err")" [ "$done" = yes ]
-		check "$command with $n descriptors calls nothing damaged" sh -c "! grep -qE 'is damaged|unreadable|[1-9][0-9]* are damaged' '$dir/out' '$dir/err'"
-		[ $n -lt 8 ] || check "$n descriptors are enough for $command: $(head -c 200 "$dir/err")" [ "$status" = 0 ]
+		check "$command with $n descriptors calls nothing damaged" sh -c \
+			"! grep -qE 'is damaged|unreadable|[1-9][0-9]* are damaged' '$dir/out' '$dir/err'"
+		[ $n -lt 8 ] || check "$n descriptors are enough for $command: $(head -c 200 "$dir/err")" [ "$status" \
+			= 0 ]
 	done
 	check "nothing was lost with $n descriptors" [ "$(count "$dir/layer")" = "$all" ]
 done
 
 # ---- writers that were killed
-touch -d '1 minute ago' "$dir/layer/.0123456789abcdef.jko-4194305-0-000000001.tmp" "$dir/.again.jkp-4194305-0-000000001.tmp" "$dir/.again.jkp.tmp"
+touch -d '1 minute ago' "$dir/layer/.0123456789abcdef.jko-4194305-0-000000001.tmp" \
+	"$dir/.again.jkp-4194305-0-000000001.tmp" "$dir/.again.jkp.tmp"
 run list "$dir/layer"
-check "list tells of them: $(cat "$dir/err")" grep -q '^1 temporary files of dead processes, which gc removes$' "$dir/err"
+check "list tells of them: $(cat "$dir/err")" grep -q '^1 temporary files of dead processes, which gc removes$' \
+	"$dir/err"
 run verify "$dir/layer"
 check "verify too" grep -q '^1 temporary files of dead processes, which gc removes$' "$dir/err"
 run verify "$dir/layer" --json
@@ -75,14 +82,16 @@ check "and for programs" grep -q '"abandoned_files":1,' "$dir/out"
 run gc "$dir/layer"
 check "gc removes them and nothing else" [ -z "$(find "$dir/layer" -name '*.tmp')" -a "$(count "$dir/layer")" = "$all" ]
 warm --out "$dir/again.jkp"
-check "a pack's go when it is written again; other files stay" [ "$(ls -A "$dir" | grep -c 'again\.jkp')" = 2 -a -e "$dir/.again.jkp.tmp" ]
+check "a pack's go when it is written again; other files stay" [ "$(ls -A "$dir" | grep -c 'again\.jkp')" = 2 -a -e \
+	"$dir/.again.jkp.tmp" ]
 
 # ---- damage is called so
 file=$(ls "$dir"/layer/*.jko | head -n 1)
 printf 'X' | dd of="$file" bs=1 seek=200 conv=notrunc 2> /dev/null
 run explain --shape tiny --target avx2 --kv-type f16 --batch 16 --cache "$dir/layer"
 check "explain: status 3 (got $status)" [ "$status" = 3 ]
-check "explain: one is damaged, none missing: $(cat "$dir/err")" grep -q ", $((all - 1)) in the cache, 0 missing, 1 damaged\$" "$dir/err"
+check "explain: one is damaged, none missing: $(cat "$dir/err")" grep -q \
+	", $((all - 1)) in the cache, 0 missing, 1 damaged\$" "$dir/err"
 check "explain: its line" [ "$(grep -c '^damaged  [a-z0-9_.]*  .jitwarm verify. says how' "$dir/out")" = 1 ]
 key=$(sed -n 's/^damaged  \([a-z0-9_.]*\) .*/\1/p' "$dir/out")
 run show "$key" --cache "$dir/layer"
@@ -90,7 +99,8 @@ check "show: damaged (status $status)" sh -c "[ $status = 3 ] && grep -q '^# in 
 run show "$key" --cache "$dir/nowhere"
 check "show: a cache that is not there" grep -q '^# whether it is in the cache is not known: .*nowhere' "$dir/out"
 run list "$dir/layer"
-check "list: damaged: $(cat "$dir/err")" sh -c "grep -q '? (damaged)' '$dir/out' && grep -q ' 1 that cannot be used' '$dir/err'"
+check "list: damaged: $(cat "$dir/err")" sh -c \
+	"grep -q '? (damaged)' '$dir/out' && grep -q ' 1 that cannot be used' '$dir/err'"
 
 # ---- forged packs
 key=$(tests/forge_pack "$dir/good.jkp" "$dir/forged.jkp") || exit 1

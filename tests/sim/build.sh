@@ -8,7 +8,8 @@ what=${2:-all}
 for target in gfx1030 gfx1100 gfx1200; do
 	case $target in gfx1030) gen=10 ;; gfx1100) gen=11 ;; *) gen=12 ;; esac
 	for name in ops programs; do
-		llvm-mc-19 -triple=amdgcn-amd-amdhsa -mcpu=$target -defsym GEN=$gen -filetype=obj -I "$here" "$here/$name.s" -o "$out/$name.tmp"
+		llvm-mc-19 -triple=amdgcn-amd-amdhsa -mcpu=$target -defsym GEN=$gen -filetype=obj -I "$here" \
+			"$here/$name.s" -o "$out/$name.tmp"
 		ld.lld-19 -shared -s "$out/$name.tmp" -o "$out/$name.$target.co"
 		rm -f "$out/$name.tmp"
 	done

@@ -1,6 +1,7 @@
 # tests/support/prelude.sh - what the tests of programs from outside begin with; they source it.
 #
-# top: the sources; model: the one that comes with them; dir: a folder of this test's own, gone when it ends. A test defines run, which leaves what was said in
+# top: the sources; model: the one that comes with them; dir: a folder of this test's own, gone when it ends. A test
+# defines run, which leaves what was said in
 # $dir/out and $dir/err, and its status in $status; its last line is finish.
 set -u
 top=${srcdir:-.}
