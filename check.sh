@@ -107,7 +107,7 @@ if [ -f build/.libs/libjitrun.so ]; then
 fi
 export JITRUN_TEST_QUICK=1
 if [ -n "$clang" ]; then
-	check_build "clang" build-clang WERROR=-Werror -- --disable-static CC="$clang"
+	check_build "clang" build-clang 'WERROR=$(STRICT)' -- --disable-static CC="$clang"
 else
 	say "clang: not there, left out"
 	skipped=$((skipped + 1))

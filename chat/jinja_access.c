@@ -216,7 +216,7 @@ struct value get_slice(struct run *r, struct value of, struct value from, struct
 	if (of.kind == KIND_TEXT) {
 		struct value v = slice_text(r, of.text, at, by, n);
 		if (v.kind == KIND_TEXT && of.text->safe)
-			((struct text *)v.text)->safe = true;
+			text_change(v.text)->safe = true;
 		return v;
 	}
 	struct value v = value_list(r, (enum kind)of.kind, n);

@@ -12,7 +12,7 @@
 static struct value with_safe(const struct text *t, bool safe)
 {
 	if (t && t->n && t->safe != safe)
-		((struct text *)t)->safe = safe;
+		text_change(t)->safe = safe;
 	return value_text(t);
 }
 

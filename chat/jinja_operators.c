@@ -121,7 +121,7 @@ static struct value join_texts(struct run *r, const struct text *a, const struct
 		build_escaped(&out, b);
 	else
 		build_text(&out, b);
-	struct text *t = (struct text *)build_done(&out);
+	struct text *t = text_change(build_done(&out));
 	if (t)
 		t->safe = safe;
 	return value_text(t);
@@ -167,7 +167,7 @@ static struct value repeat(struct run *r, struct value v, int64_t times)
 			return v;
 		for (int64_t i = 0; i < times && !r->failed; i++)
 			build_text(&b, v.text);
-		struct text *t = (struct text *)build_done(&b);
+		struct text *t = text_change(build_done(&b));
 		if (t)
 			t->safe = v.text->safe;
 		return value_text(t);

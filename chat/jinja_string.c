@@ -310,7 +310,7 @@ const struct text *string_case(struct run *r, const struct text *t, char how)
 		inside = how == 'c' || is_cased(c);
 		at += n;
 	}
-	struct text *out = (struct text *)build_done(&b);
+	struct text *out = text_change(build_done(&b));
 	if (out)
 		out->safe = t->safe;
 	return out;

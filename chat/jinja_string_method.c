@@ -11,7 +11,7 @@
 static struct value keep_safe(const struct text *from, const struct text *t)
 {
 	if (t && from->safe && !t->safe)
-		((struct text *)t)->safe = true;
+		text_change(t)->safe = true;
 	return value_text(t);
 }
 

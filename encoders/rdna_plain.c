@@ -217,7 +217,7 @@ static void rdna_make_recipe(struct rdna_recipe *q, enum rdna_op op, enum rdna_g
 		return;
 	rdna_letters(&m);
 	m.opcode = rdna_opcode(op, gen);
-	q->enc = e;
+	q->enc = (uint8_t)e;
 	int half = rdna_dual_opcode(op, gen, &q->second_only);
 	q->is_half = half >= 0;
 	q->half = (uint8_t)half;

@@ -108,7 +108,7 @@ static void x86_put_modrm(struct x86_code *out, const struct x86_match *m)
 static void x86_put_tail(struct x86_code *out, const struct x86_match *m)
 {
 	if (m->is4)
-		x86_put(out, m->is4->reg << 4 & 0xf0u);
+		x86_put(out, (unsigned)m->is4->reg << 4 & 0xf0u);
 	switch (m->imm_letter) {
 	case 'i':
 	case 'j': x86_put(out, (unsigned)(m->imm->imm & 0xff)); break;

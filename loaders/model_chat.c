@@ -133,6 +133,6 @@ const struct model_chat_template *model_find_chat_template(const struct model *m
 void model_free_chat_templates(struct model *m)
 {
 	for (uint32_t i = 0; i < m->n_chat_templates; i++)
-		free((char *)m->chat_template[i].name);
+		free((void *)(uintptr_t)m->chat_template[i].name);
 	free(m->chat_template);
 }

@@ -47,7 +47,8 @@ static bool refuse_prompt(jit_session *s, size_t from, struct error *err)
 
 	for (s->computed = from; s->computed < s->length; s->computed += n) {
 		n = s->length - s->computed < most ? (uint32_t)(s->length - s->computed) : most;
-		if (!session_compute_pass(s, s->ids + s->computed, n, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds, &first) ||
+		if (!session_compute_pass(s, s->ids + s->computed, n, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds,
+		                          &first) ||
 		    !session_check_rows(s, n, &first))
 			break;
 	}
@@ -67,7 +68,8 @@ bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
 		size_t left = s->length - s->computed;
 		uint32_t n = left < s->batch ? (uint32_t)left : s->batch;
 		double seconds;
-		if (!session_compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS, kind, &seconds, err))
+		if (!session_compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS,
+		                          kind, &seconds, err))
 			return false;
 		speculate_prompt_took(&s->speculate, n, seconds);
 		s->computed += n;
@@ -109,7 +111,8 @@ bool session_compute_chosen(jit_session *s, struct error *err)
 	} else {
 		const struct speculate_window *w = speculate_next(&s->speculate, (uint32_t)s->length, widest_pass(s));
 		double seconds;
-		if (!session_compute_pass(s, w->ids, w->tokens, w->tokens > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, PROFILE_DECODE, &seconds, err))
+		if (!session_compute_pass(s, w->ids, w->tokens, w->tokens > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS,
+		                          PROFILE_DECODE, &seconds, err))
 			return false;
 		speculate_took(&s->speculate, seconds);
 		s->decode_passes++;

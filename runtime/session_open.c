@@ -1,5 +1,5 @@
-/* runtime/session_open.c - a session from its options to its end: what is asked for, what of it there is, and all that it
- * owns. */
+/* runtime/session_open.c - a session from its options to its end: what is asked for, what of it there is, and all that
+ * it owns. */
 #include <stdlib.h>
 
 #include "runtime/host/system.h"

@@ -36,7 +36,7 @@ static uint64_t count_missing(const jit_session *s, const struct plan *p)
 }
 
 struct plan *session_find_plan(jit_session *s, uint32_t tokens, enum plan_logits logits, enum profile_pass kind,
-                              struct error *err)
+                               struct error *err)
 {
 	struct plan **slot = &s->plan[(size_t)tokens * SESSION_LOGIT_KINDS + logits];
 	struct plan_options opt = session_plan_options(s);
@@ -136,10 +136,10 @@ struct plan *session_plan(jit_session *s, uint32_t tokens, bool logits, struct e
 	if (tokens > 1 && logits && !session_map_all_logits(s, err))
 		return NULL;
 	return session_find_plan(s, tokens,
-	                 !logits      ? PLAN_NO_LOGITS
-	                 : tokens > 1 ? PLAN_ALL_LOGITS
-	                              : PLAN_LAST_LOGITS,
-	                 PROFILE_PROMPT, err);
+	                         !logits      ? PLAN_NO_LOGITS
+	                         : tokens > 1 ? PLAN_ALL_LOGITS
+	                                      : PLAN_LAST_LOGITS,
+	                         PROFILE_PROMPT, err);
 }
 
 bool session_prepare(jit_session *s, struct plan *p, struct error *err)

@@ -10,7 +10,8 @@
  * caller knows. Leaves the logits of the last. */
 static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error *err)
 {
-	uint32_t vocab = s->model->file.spec.vocab, most = s->batch < SESSION_ALL_LOGITS ? s->batch : SESSION_ALL_LOGITS;
+	uint32_t vocab = s->model->file.spec.vocab,
+		 most = s->batch < SESSION_ALL_LOGITS ? s->batch : SESSION_ALL_LOGITS;
 	uint64_t stride = numerics_pad(vocab);
 
 	speculate_drop(&s->speculate);
@@ -18,7 +19,8 @@ static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error 
 		uint32_t tokens = n - done < most ? (uint32_t)(n - done) : most;
 		const int32_t *next = s->ids + s->computed + 1;
 		double seconds;
-		if (!session_compute_pass(s, s->ids + s->computed, tokens, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds, err) ||
+		if (!session_compute_pass(s, s->ids + s->computed, tokens, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds,
+		                          err) ||
 		    !session_check_rows(s, tokens, err))
 			return false;
 		for (uint32_t c = 0; logprob && c < tokens && done + c + 1 < n; c++)

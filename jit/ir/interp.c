@@ -304,7 +304,7 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 		case IR_tdot_f16:
 		case IR_tdot_bf16: dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op); break;
 		case IR_idots: dot_rows(ADDRESS(in->a), POINTER(in->b), POINTER(in->c), in->lanes); break;
-		case IR_OP_COUNT: assert(!"an op of ops.def");
+		case IR_OP_COUNT: assert(false && "an op of ops.def");
 		}
 }
 

@@ -92,7 +92,7 @@ uint16_t ir_new_var(struct ir *ir, enum ir_kind kind)
 		return 0;
 	if (kind != IR_KIND_F && kind != IR_KIND_I && kind != IR_KIND_S && kind != IR_KIND_A && kind != IR_KIND_T)
 		return ir_fail(ir, "a variable is asked for that is no F, I, S, A or T");
-	return ir_new_reg(ir, kind, true);
+	return ir_new_reg(ir, (uint8_t)kind, true);
 }
 
 /* Register 0 is of kind none, and alone in that. */

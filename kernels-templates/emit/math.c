@@ -36,7 +36,7 @@ ir_f math_act(struct ir *b, enum key_act act, ir_f x)
 	case ACT_NONE:
 	case KEY_ACT_COUNT: break;
 	}
-	assert(!"an activation function");
+	assert(false && "an activation function");
 	return x;
 }
 

@@ -21,7 +21,7 @@ static unsigned find_array(const struct weight_format *f, int32_t disp, unsigned
 			return i;
 		}
 	}
-	assert(!"an array of the format");
+	assert(false && "an array of the format");
 	return 0;
 }
 

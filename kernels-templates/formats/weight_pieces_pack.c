@@ -18,7 +18,7 @@ uint64_t weight_pieces_place(uint32_t bytes, uint32_t at, unsigned lane)
 			at -= size;
 			base += size * LANES;
 		}
-	assert(!"a byte of the stream");
+	assert(false && "a byte of the stream");
 	return 0;
 }
 

@@ -111,7 +111,7 @@ static inline void variables_of(struct variables *vars, json_t *row, json_t *mes
 static inline void variables_free(struct variables *vars)
 {
 	for (size_t i = 0; i < vars->n; i++)
-		free((char *)vars->v[i].json);
+		free((void *)(uintptr_t)vars->v[i].json);
 	vars->n = 0;
 }
 

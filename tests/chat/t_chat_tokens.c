@@ -266,7 +266,7 @@ static void run_small(const char *json, const struct small_case *c, size_t n)
 		fail_msg("%s", err.text);
 	for (; n--; c++) {
 		struct chat_span span[40];
-		struct chat_text text = { (char *)c->text, strlen(c->text), span, 0 };
+		struct chat_text text = { (char *)(uintptr_t)c->text, strlen(c->text), span, 0 };
 		int32_t *ids;
 		size_t got;
 		assert_int_equal(strlen(c->mark), text.n);

@@ -13,19 +13,19 @@ for context in 5 16 17 33; do
 		for less in 3 1 0; do
 			run "$model" --prompt-ids "$(ids $((context - less)))" -c "$context" -n -1 --ignore-eos \
 				--print-ids --speculate $speculate
-			check "context $context, prompt $((context - less)), --speculate $speculate: $((less + 1)) tokens" \
+			check "context $context, prompt less $less, --speculate $speculate: $((less + 1)) tokens" \
 				[ "$status $(count)" = "0 $((less + 1))" ]
 			for n in 0 1 $less $((less + 1)) $((less + 5)); do
 				run "$model" --prompt-ids "$(ids $((context - less)))" -c "$context" -n $n \
 					--ignore-eos --print-ids --speculate $speculate
 				want=$((n < less + 1 ? n : less + 1))
-				check "context $context, prompt $((context - less)), -n $n: $want tokens (got $(count))" \
+				check "context $context, prompt less $less, -n $n: $want tokens (got $(count))" \
 					[ "$status $(count)" = "0 $want" ]
 			done
 			[ -n "${JITRUN_TEST_QUICK:-}" ] && [ "$context" != 17 ] && break
 		done
 		more=$((context + 1))
-		refused "the prompt has $more tokens and the context holds $context; give a shorter one, or a larger context" \
+		refused "the prompt has $more tokens and the context holds $context; give a shorter one, or a larger" \
 			1 "$model" --prompt-ids "$(ids $more)" -c "$context" --speculate $speculate
 	done
 done
