@@ -162,8 +162,8 @@ mkdir "$dir/xdg" && XDG_CACHE_HOME=$dir/xdg && export XDG_CACHE_HOME
 run "$model" --prompt Once -n 2 -q
 check "the default cache is $XDG_CACHE_HOME/jitrun" [ "$(ls "$dir/xdg/jitrun" | grep -c '\.jko$')" -gt 5 ]
 run "$model" --prompt Once -n 2 --json
-check "the second start generates nothing: $(grep -o '"kernels_[^,]*' "$dir/out")" grep -q '"kernels_generated": \
-	*0,' "$dir/out"
+check "the second start generates nothing: $(grep -o '"kernels_[^,]*' "$dir/out")" \
+	grep -q '"kernels_generated": *0,' "$dir/out"
 check "json says what the cache did" grep -q '"cache_damaged": *0' "$dir/out"
 JITRUN_CACHE=$dir/one:$dir/two; export JITRUN_CACHE
 run "$model" --prompt Once -n 2
@@ -198,8 +198,8 @@ check "--help that cannot be written fails" sh -c "! [ -w /dev/full ] || ! '$jit
 check "--version" grep -q '^jitrun [0-9]' <<V
 $("$jitrun" --version)
 V
-check "the man page has every option of --help" [ "$(grep -cE '^  (-.,|   ) \
-	--' "$dir/help")" = "$("$jitrun" --print-man | grep -c '^\.TP')" ]
+check "the man page has every option of --help" \
+	[ "$(grep -cE '^  (-.,|   ) --' "$dir/help")" = "$("$jitrun" --print-man | grep -c '^\.TP')" ]
 "$jitrun" --print-completion > "$dir/completion"
 check "bash accepts the completion" bash -n "$dir/completion"
 check "man page is well formed" sh -c "! command -v man > /dev/null || [ -z \"\$('$jitrun' --print-man | man \
