@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -76,7 +77,7 @@ static size_t must_see(struct talk *t, size_t from, const char *what)
 
 static void type(const struct talk *t, const char *keys)
 {
-	assert_int_equal(write(t->fd, keys, strlen(keys)), (ssize_t)strlen(keys));
+	assert_true(write(t->fd, keys, strlen(keys)) == (ssize_t)strlen(keys) || errno == EIO); /* it has ended */
 }
 
 static int end(struct talk *t)
@@ -131,7 +132,13 @@ static void test_end_of_input(void **state)
 	write_template(path);
 	start(&t, path);
 	must_see(&t, 0, "> ");
-	type(&t, "\x04");
+	/* The line editor takes the terminal over behind its prompt, and a key before that may get lost. */
+	siginfo_t ended = { 0 };
+	for (int i = 0; i < 200 && !ended.si_pid; i++) {
+		type(&t, "\x04");
+		usleep(50000);
+		waitid(P_PID, (id_t)t.pid, &ended, WEXITED | WNOHANG | WNOWAIT);
+	}
 	int status = end(&t);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
