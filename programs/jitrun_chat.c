@@ -311,7 +311,10 @@ static bool begin(struct chat *c)
 	if (opt.template_file) {
 		if (!prompt_read(&p, opt.template_file, CHAT_TEMPLATE_MOST, &err))
 			return chat_fail(&err);
-		c->template_text = p.text;
+		c->template_text = strndup(p.text ? p.text : "", p.n);
+		prompt_free(&p);
+		if (!c->template_text)
+			return chat_no_memory();
 	}
 	return !opt.system || add_message(c, "system", opt.system, strlen(opt.system));
 }
