@@ -143,7 +143,7 @@ static bool list_kernels(struct search *s, struct error *err)
 		unsigned n = 0;
 		for (unsigned f = 0; f < TEMPLATE_SCHEDULE_FIELDS; f++)
 			n += template_schedules_near(key, f, near);
-		if (n && !tune_find(s->results, key, &ignored)) /* prompts meet kernels of guesses again */
+		if (n && !tune_find(s->results, key, &ignored)) /* prompts meet kernels of draft tokens again */
 			s->kernel[s->n++].key = *key;
 	}
 	return true;

@@ -1,10 +1,10 @@
 /* programs/search.h - the thorough search for schedules, on a model's own weights, with all threads of a session.
  *
- * Owns: the way through the schedules. For each of the passes a model makes - one token, guesses of 4, 8 and 16, a
- * prompt's tiles - one field of the schedule is changed at a time, all kernels of the pass at once: all values of the
- * field take turns with what was best so far (runtime/tuning/tuner.h), until no field brings anything more. What came
- * out is compared with the usual schedule once again, and that is the gain. Never keeps anything: results go to the
- * caller's table.
+ * Owns: the way through the schedules. For each of the passes a model makes - one token, draft tokens in passes of 4, 8
+ * and 16, a prompt's tiles - one field of the schedule is changed at a time, all kernels of the pass at once: all
+ * values of the field take turns with what was best so far (runtime/tuning/tuner.h), until no field brings anything
+ * more. What came out is compared with the usual schedule once again, and that is the gain. Never keeps anything:
+ * results go to the caller's table.
  */
 #ifndef PROGRAMS_SEARCH_H
 #define PROGRAMS_SEARCH_H

@@ -2,10 +2,10 @@
  *
  * What a session needs changes with what it does: a prompt goes through tiles of many tokens and a narrower rest,
  * decoding through passes of one token, and where the text repeats itself through passes of 4, 8 or 16; the first
- * session on a processor also tries schedules. Each of these is a regime: a set of kernels of its own. The session says
- * which passes it expects; a thread of the session has the registry generate or load what is missing while the session
- * computes, and the session goes over to a pass with guesses only once its kernels are there. So no kernel is ever made
- * between two tokens, and as every regime computes the same bits (numerics.h), when it changes is seen in time alone.
+ * session on a processor also tries schedules. Each of these has a set of kernels of its own. The session says which
+ * passes it expects; a thread of the session has the registry generate or load what is missing while the session
+ * computes, and the session goes over to a pass with draft tokens only once its kernels are there. So no kernel is ever
+ * made between two tokens, and as all of them compute the same bits (numerics.h), a change is seen in time alone.
  *
  * Owns: the list of what is expected, and the thread, which begins with the first kernel that is missing: where all are
  * known there is none. Never runs a kernel. A kernel that cannot be made is no error here: whoever runs it asks the

@@ -277,7 +277,8 @@ typedef struct jit_session_options {
 	int batch;     /* most prompt tokens computed in one pass, at most 1024; 0: 264 */
 	int kv;        /* KV cache: JIT_KV_F16; JIT_KV_F32; JIT_KV_Q8_0 takes 9 bits a number instead of 16 and rounds
 	                  them more */
-	int speculate; /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: tokens of a pass with guesses, see below
+	int speculate; /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: tokens of a pass with draft tokens, see
+	                * below
 	                */
 	int profile;   /* JIT_PROFILE_OFF, JIT_PROFILE_SUMS for jit_session_report, JIT_PROFILE_EVENTS for
 	                  jit_session_trace as well */
@@ -287,10 +288,10 @@ typedef struct jit_session_options {
 #define JIT_SESSION_OPTIONS(...) JIT_STRUCT(jit_session_options, __VA_ARGS__)
 
 /* SPECULATION. Where the end of the text was seen before in it, jit_session_next computes the tokens that followed
- * there along with the last one, in one pass of 4, 8 or 16 tokens. As long as its choices equal these guesses, their
- * logits are there already: a text that repeats itself or its prompt takes fewer passes. Neither tokens nor logits
- * change, with sampling or without. AUTO makes such passes only when, from what was measured in this session, they gain
- * time, and spends on trying no more than it saved before and one two-hundredth of the time. */
+ * there along with the last one, in one pass of 4, 8 or 16 tokens. As long as its choices equal these draft tokens,
+ * their logits are there already: a text that repeats itself or its prompt takes fewer passes. Neither tokens nor
+ * logits change, with sampling or without. AUTO makes such passes only when, from what was measured in this session,
+ * they gain time, and spends on trying no more than it saved before and one two-hundredth of the time. */
 
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err);
 void jit_session_close(jit_session *s);
@@ -360,8 +361,9 @@ typedef struct jit_session_stats {
 	double generate_seconds; /* spent generating code, all kernels of the model so far */
 	uint64_t code_bytes, kv_bytes;
 	int threads, context;
-	uint64_t decode_passes;     /* through the model, to compute decode_tokens: fewer, where guesses came true */
-	uint64_t drafted, accepted; /* tokens guessed and computed; of them, those the choice equalled */
+	uint64_t decode_passes; /* through the model, to compute decode_tokens: fewer, where draft tokens were accepted
+	                         */
+	uint64_t drafted, accepted; /* draft tokens computed; of them, those the choice equalled */
 	struct {
 		int tokens, reserved;
 		uint64_t passes, drafted, accepted;

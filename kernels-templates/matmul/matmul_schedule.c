@@ -133,8 +133,8 @@ bool matmul_accumulators_in_memory(const struct matmul_shape *s)
 
 /* ---- what is usual, what is refused */
 
-/* Passes with guesses come with 4, 8 and 16 columns; others are prompts, of which the short ones are rare and the long
- * ones wait for arithmetic. */
+/* Passes with draft tokens come with 4, 8 and 16 columns; others are prompts, of which the short ones are rare and the
+ * long ones wait for arithmetic. */
 static bool guesses(const struct key *key) { return key->tile_n == 4 || key->tile_n == 8 || key->tile_n == 16; }
 
 static struct matmul_schedule usual_schedule(const struct key *key, const struct target *target,
@@ -154,7 +154,7 @@ static struct matmul_schedule usual_schedule(const struct key *key, const struct
 		                                                                : SCHEDULE_FIRST_LEVEL;
 	} else {
 		usual.tile_n = matmul_parts(s, s->columns).columns;
-		/* The fewest columns of guesses still wait for memory, and all of them where one column needs the
+		/* The fewest columns of draft tokens still wait for memory, and all of them where one column needs the
 		 * second level to hide it. */
 		bool both =
 			target->prefetch_to_l2 ? s->columns == 1 || guesses(key) : s->int8 && s->columns == FEW_COLUMNS;

@@ -272,9 +272,10 @@ static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct e
 bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
                struct error *err)
 {
-	uint32_t tokens = !opt->tokens                   ? PLAN_TOKENS_MOST
-	                  : opt->tokens < SPECULATE_MOST ? SPECULATE_MOST
-	                                                 : opt->tokens; /* guesses do not ask how long prompts are */
+	uint32_t tokens =
+		!opt->tokens                   ? PLAN_TOKENS_MOST
+		: opt->tokens < SPECULATE_MOST ? SPECULATE_MOST
+					       : opt->tokens; /* draft tokens do not depend on how long prompts are */
 	struct key_set set = { 0 };
 	struct tune *tune = opt->tune && tune_any(opt->tune) ? opt->tune : NULL;
 	struct warm_passes m;

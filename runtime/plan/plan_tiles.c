@@ -32,7 +32,7 @@ static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uin
 }
 
 /* The tokens that fill tiles of matrix products. Passes that give the logits of all tokens stay exact: that is how
- * guesses are judged, which must not change what is said. */
+ * draft tokens are judged, which must not change what is said. */
 static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logits logits,
                                  const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
                                  struct plan_tiles out[2])
