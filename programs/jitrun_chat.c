@@ -25,6 +25,7 @@ struct chat {
 	json_t *messages;
 	char *template_text; /* of --template; NULL: the model's own */
 	bool over;
+	bool failed; /* a message could not be read; it was said */
 };
 
 static const char help_text[] =
@@ -245,12 +246,15 @@ static void do_command(struct chat *c, const char *line)
 
 /* ---- lines */
 
-/* A line without its end, malloc'ed; NULL: there is no more. */
+/* A line without its end, malloc'ed; NULL: there is no more, or errno says what failed. */
 static char *read_line(const char *prompt)
 {
 #ifdef HAVE_LIBEDIT
 	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
+		errno = 0;
 		char *line = readline(prompt);
+		if (!line)
+			errno = 0; /* the end: libedit does not tell of failures */
 		if (line && *line)
 			add_history(line);
 		return line;
@@ -263,9 +267,10 @@ static char *read_line(const char *prompt)
 		fputs(prompt, stderr);
 		fflush(stderr);
 	}
+	errno = 0;
 	ssize_t n = getline(&line, &room, stdin);
 	if (n < 0) {
-		free(line);
+		free(line); /* which keeps errno */
 		return NULL;
 	}
 	if (n && line[n - 1] == '\n')
@@ -274,11 +279,15 @@ static char *read_line(const char *prompt)
 }
 
 /* A message: a line, and those after it while they end with a backslash. NULL: there is no more. */
-static char *read_message(void)
+static char *read_message(struct chat *c)
 {
 	char *all = read_line("> ");
 	size_t n = all ? strlen(all) : 0;
 
+	if (!all && errno) {
+		fprintf(stderr, "jitrun: standard input could not be read: %s.\n", strerror(errno));
+		c->failed = true;
+	}
 	while (n && all[n - 1] == '\\' && n < TURN_MOST) {
 		char *more = read_line(". "), *joined;
 		size_t n_more = more ? strlen(more) : 0;
@@ -287,7 +296,7 @@ static char *read_message(void)
 		if (!joined) {
 			free(more);
 			free(all);
-			chat_no_memory();
+			c->failed = !chat_no_memory();
 			return NULL;
 		}
 		all = joined;
@@ -328,7 +337,7 @@ int jitrun_converse(struct run *r)
 	if (ok && opt.prompt)
 		ok = add_message(&c, "user", opt.prompt, strlen(opt.prompt)) && answer(&c);
 	while (ok && !c.over && !(opt.single_turn && opt.prompt)) {
-		char *message = read_message();
+		char *message = read_message(&c);
 		if (!message)
 			break;
 		if (*message == '/')
@@ -343,5 +352,5 @@ int jitrun_converse(struct run *r)
 		jitrun_print_summary(r);
 	json_decref(c.messages);
 	free(c.template_text);
-	return ok ? 0 : 1;
+	return ok && !c.failed ? 0 : 1;
 }
