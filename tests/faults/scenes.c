@@ -7,6 +7,7 @@ const struct scene scenes[] = {
 	  .said = UP_TO_TIMINGS,
 	  .memory = 10 },
 	{ .command = "jitrun %m --file - -n 3 --echo -q --no-cache -t 3 --speculate 4" },
+	{ .command = "jitrun %m --single-turn --prompt Once --template %d/prompt -n 3 -q --no-cache -t 1 --tune off" },
 	{ .command = "jitrun %m --perplexity %d/text -c 8 -q --no-cache -t 1" },
 	{ .command = RUN_TINY "--no-cache -t 1" },
 	{ .command = RUN_TINY "--no-cache -t 3" },
