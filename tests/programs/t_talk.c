@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -75,17 +76,41 @@ static size_t must_see(struct talk *t, size_t from, const char *what)
 	return at;
 }
 
+/* Before the line editor has taken the terminal over, the kernel would edit the line, and keys would mean other things.
+ */
+static size_t must_see_prompt(struct talk *t, size_t from)
+{
+	size_t at = must_see(t, from, "> ");
+	struct termios now;
+
+	for (int ms = 0; ms < PATIENCE; ms += 10) {
+		assert_int_equal(tcgetattr(t->fd, &now), 0);
+		if (!(now.c_lflag & ICANON))
+			break;
+		usleep(10000);
+	}
+	return at;
+}
+
 static void type(const struct talk *t, const char *keys)
 {
 	assert_true(write(t->fd, keys, strlen(keys)) == (ssize_t)strlen(keys) || errno == EIO); /* it has ended */
 }
 
+/* Its exit status. A program that does not end is killed: the test fails instead of waiting for ever. */
 static int end(struct talk *t)
 {
 	int status;
 
 	wait_for(t, t->n, "\x01"); /* never: reads what is left */
-	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
+	pid_t ended = 0;
+	for (int ms = 0; ms < PATIENCE && (ended = waitpid(t->pid, &status, WNOHANG)) == 0; ms += 10)
+		usleep(10000);
+	if (ended != t->pid) {
+		kill(t->pid, SIGKILL);
+		waitpid(t->pid, &status, 0);
+		fail_msg("the program did not end; its last text: %s", t->text + (t->n > 300 ? t->n - 300 : 0));
+	}
 	close(t->fd);
 	free(t->text);
 	return status;
@@ -107,16 +132,16 @@ static void test_interrupt(void **state)
 
 	write_template(path);
 	start(&t, path);
-	size_t at = must_see(&t, 0, "> ");
+	size_t at = must_see_prompt(&t, 0);
 	type(&t, "Once upon a time\r");
 	at = must_see(&t, at, "\n");
 	while (t.n < at + 200) /* an answer is under way; the context is far from full */
 		assert_true(wait_for(&t, t.n, "e") > 0);
 	type(&t, "\x03");
 	at = must_see(&t, at, "(stopped)");
-	at = must_see(&t, at, "> ");
+	at = must_see_prompt(&t, at);
 	type(&t, "/save /dev/null\r");
-	at = must_see(&t, at, "> ");
+	at = must_see_prompt(&t, at);
 	type(&t, "/exit\r");
 	int status = end(&t);
 	assert_true(WIFEXITED(status));
@@ -131,14 +156,8 @@ static void test_end_of_input(void **state)
 
 	write_template(path);
 	start(&t, path);
-	must_see(&t, 0, "> ");
-	/* The line editor takes the terminal over behind its prompt, and a key before that may get lost. */
-	siginfo_t ended = { 0 };
-	for (int i = 0; i < 200 && !ended.si_pid; i++) {
-		type(&t, "\x04");
-		usleep(50000);
-		waitid(P_PID, (id_t)t.pid, &ended, WEXITED | WNOHANG | WNOWAIT);
-	}
+	must_see_prompt(&t, 0);
+	type(&t, "\x04");
 	int status = end(&t);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
