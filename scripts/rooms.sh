@@ -1,6 +1,6 @@
 #!/bin/sh
-# scripts/rooms.sh - fails when two rooms include each other. A room is a folder with C files; those of tests do not
-# count. For each such pair it lists the includes of both directions.
+# scripts/rooms.sh - fails when two rooms include each other, or when a top-level room includes one that it may not know.
+# A room is a folder with C files; those of tests do not count. It lists the includes that are too many.
 set -eu
 cd "$(dirname "$0")/.."
 if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
@@ -12,16 +12,41 @@ fi
 not_yet='
 runtime runtime/sampling
 '
-git ls-files '*.c' '*.h' '*.def' | grep -v '^tests/' | xargs awk -v not_yet="$not_yet" '
+# Which top-level rooms a room may include, beside itself.
+may='
+base:
+encoders: base
+sim: base
+jit: base encoders
+kernels-templates: base jit
+loaders: base
+chat: base loaders
+runtime: base jit kernels-templates loaders chat sim
+programs: base jit kernels-templates loaders runtime
+bench: base jit kernels-templates loaders runtime programs
+docs: runtime
+'
+git ls-files '*.c' '*.h' '*.def' | grep -v '^tests/' | xargs awk -v not_yet="$not_yet" -v may="$may" '
+	function top(path) { sub(/\/.*/, "", path); return path }
 	function folder(path) { return match(path, /\/[^\/]*$/) ? substr(path, 1, RSTART - 1) : "." }
 	BEGIN {
 		n = split(not_yet, line, "\n")
 		for (k = 1; k <= n; k++)
 			known[line[k]] = 1
+		n = split(may, line, "\n")
+		for (k = 1; k <= n; k++) {
+			m = split(line[k], word, "[: ]+")
+			for (j = 1; j <= m; j++)
+				allowed[word[1], word[j]] = 1
+		}
 	}
 	/^[ \t]*#[ \t]*include[ \t]*"/ {
 		split($0, part, "\"")
 		from = folder(FILENAME); to = folder(part[2])
+		if (!((top(from), top(to)) in allowed) && part[2] ~ /\//) {
+			printf "%s:%d: %s may not include %s\n", FILENAME, FNR, top(from), part[2]
+			bad = 1
+		}
 		if (part[2] ~ /\// && from != to)
 			edges[from, to] = edges[from, to] "\t" FILENAME ":" FNR ": " part[2] "\n"
 	}
