@@ -36,9 +36,9 @@
 #include "encoders/rdna.h"
 
 /* Scalar registers that have a role. A function reads RDNA_ABI_WAVE..RDNA_ABI_RETURN+1, writes none below
- * RDNA_ABI_FREE_SGPR, and may use all vector registers, s16..s105, vcc, m0, scc. 64-bit ones take two. */
+ * RDNA_ABI_FREE_SGPR, and may use all vector registers, s16..s105, vcc, scc. 64-bit ones take two. */
 enum {
-	RDNA_ABI_DRIVER = 0, /* s0..s6 are the driver's */
+	RDNA_ABI_DRIVER = 0, /* s0..s6 are the driver's, and m0 */
 	RDNA_ABI_WAVE = 7,   /* this wave's number in its group */
 	RDNA_ABI_ARG = 8,
 	RDNA_ABI_BEGIN = 10,

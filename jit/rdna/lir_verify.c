@@ -27,13 +27,12 @@ bool rdna_verify_fail(struct check *c, const char *what)
 
 /* --- definition on every path, contents of machine registers */
 
-/* vcc_lo, vcc_hi, m0 and scc are words too, behind the registers'. */
+/* vcc_lo, vcc_hi and scc are words too, behind the registers'. */
 static uint32_t special(const struct check *c, unsigned reg)
 {
 	switch (reg) {
 	case RDNA_VCC_LO:
 	case RDNA_VCC_HI: return c->n_words + reg - RDNA_VCC_LO;
-	case RDNA_M0: return c->n_words + 2;
 	case RDNA_SCC: return c->n_words + 3;
 	default: return UINT32_MAX;
 	}
@@ -60,7 +59,7 @@ static void read_fixed(struct check *c, const struct rdna_lir_operand *o)
 {
 	for (unsigned k = 0; k < o->n; k++)
 		if (special(c, o->reg + k) != UINT32_MAX && !is_open(c, special(c, o->reg + k)))
-			rdna_verify_fail(c, "vcc, m0 or scc is read before it is written on every path");
+			rdna_verify_fail(c, "vcc or scc is read before it is written on every path");
 }
 
 static inline void read_operand(struct check *c, const struct rdna_lir_operand *o)
@@ -81,7 +80,7 @@ static inline void read_operand(struct check *c, const struct rdna_lir_operand *
 
 static void write_fixed(struct check *c, const struct rdna_lir_operand *o)
 {
-	bool role = o->reg == RDNA_VCC_LO || o->reg == RDNA_VCC_HI || o->reg == RDNA_M0 || o->reg == RDNA_NULL;
+	bool role = o->reg == RDNA_VCC_LO || o->reg == RDNA_VCC_HI || o->reg == RDNA_NULL;
 	bool allocatable = (o->reg >= RDNA_ABI_FREE_SGPR && o->reg < RDNA_ABI_SGPRS) || o->reg >= RDNA_V0;
 	if (!role && !allocatable)
 		rdna_verify_fail(c, "a kernel may not write this register");

@@ -105,7 +105,7 @@ static bool check_fixed(struct check *c, const struct rdna_lir_operand *o)
 	bool allocatable = (o->reg >= RDNA_ABI_FREE_SGPR && o->reg < RDNA_ABI_SGPRS) || o->reg >= RDNA_V0;
 	if (o->reg + o->n > MACHINE || (allocatable && !c->l->allocated))
 		return rdna_verify_fail(c, "an operand fixes a machine register that belongs to the allocator");
-	if (o->reg < RDNA_ABI_WAVE)
+	if (o->reg < RDNA_ABI_WAVE || o->reg == RDNA_M0)
 		return rdna_verify_fail(c, "an operand is a register of the driver");
 	return true;
 }

@@ -19,8 +19,9 @@ enum {
 	RECORD = 0,  /* address of this command's record */
 	LEFT = 2,    /* commands to come in bits 0..23, this command's flags from FLAGS_AT on */
 	ARRIVED = 3, /* what the counter shows once all are at the last barrier begun */
-	COUNTER = 4, /* its address */
+	SYNC = 4,    /* address of struct rdna_program_sync */
 	PLACE = 6,   /* this workgroup's number in the low half, their count in the high one */
+	/* m0: polls at a barrier; 0 once this workgroup has given up. Functions do not use it. */
 	/* Free outside calls; loaded ones first. A record is struct rdna_command. */
 	FUNCTION = 16,
 	ARG = 18,
@@ -28,15 +29,19 @@ enum {
 	PER = 22,
 	REST = 23,
 	FLAGS = 24,
-	TEMP = 26 /* and 27 */,
-	DRIVER_SGPRS = 28,
-	DRIVER_VGPRS = 3
+	TEMP = 26, /* and 27 */
+	POLLS = 28,
+	DRIVER_SGPRS = 29,
+	DRIVER_VGPRS = 6
 };
 enum { FLAGS_AT = 24, LINE = 128 /* of instruction cache */, WORKGROUP_ITEMS = RDNA_PROGRAM_WAVES * 32 };
 
 _Static_assert(sizeof(struct rdna_command) == 40 && offsetof(struct rdna_command, flags) == 32,
                "a record is loaded as 8 words and 2");
-_Static_assert(sizeof(struct rdna_program_args) == 32, "the arguments are loaded as 8 words");
+_Static_assert(sizeof(struct rdna_program_args) == 40 && offsetof(struct rdna_program_args, arrivals) == 32,
+               "the arguments are loaded as 8 words and 1");
+_Static_assert(offsetof(struct rdna_program_sync, left) == 4 && offsetof(struct rdna_program_sync, missing) == 12,
+               "the counter and the word of who gave up are polled as 2 words, what it leaves stored as 2");
 
 /* ---- instructions in threes */
 
@@ -100,7 +105,8 @@ static void workgroup_barrier(struct rdna *r)
 /* The arguments into the registers that stay. */
 static void start(struct rdna *r, int end)
 {
-	load(r, RDNA_S_LOAD_B256, 16, 8, 0, 0); /* struct rdna_program_args in s16..s23 */
+	load(r, RDNA_S_LOAD_B256, 16, 8, 0, 0); /* struct rdna_program_args in s16..s23, s24 */
+	load(r, RDNA_S_LOAD_B32, 24, 1, 0, offsetof(struct rdna_program_args, arrivals));
 	rdna_put1(r, RDNA_V_READFIRSTLANE_B32, rdna_s(RDNA_ABI_WAVE), rdna_v(0));
 	s2(r, RDNA_S_LSHR_B32, RDNA_ABI_WAVE, rdna_s(RDNA_ABI_WAVE), rdna_imm(5));
 	wait_scalar(r);
@@ -109,8 +115,9 @@ static void start(struct rdna *r, int end)
 	s2(r, RDNA_S_SUB_CO_U32, LEFT, rdna_s(19), rdna_s(18));
 	compare(r, RDNA_S_CMP_LE_U32, rdna_s(19), rdna_s(18));
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, end);
-	rdna_put1(r, RDNA_S_MOV_B32, rdna_s(ARRIVED), rdna_imm(0));
-	rdna_put1(r, RDNA_S_MOV_B64, rdna_sn(COUNTER, 2), rdna_sn(20, 2));
+	rdna_put1(r, RDNA_S_MOV_B32, rdna_s(ARRIVED), rdna_s(24));
+	rdna_put1(r, RDNA_S_MOV_B64, rdna_sn(SYNC, 2), rdna_sn(20, 2));
+	rdna_put2(r, RDNA_S_MAX_U32, rdna_reg(RDNA_M0, 1), rdna_s(23), rdna_imm(1));
 	s2(r, RDNA_S_MUL_I32, TEMP, rdna_s(18), rdna_imm(sizeof(struct rdna_command)));
 	s2(r, RDNA_S_MUL_HI_U32, TEMP + 1, rdna_s(18), rdna_imm(sizeof(struct rdna_command)));
 	s2(r, RDNA_S_ADD_CO_U32, RECORD, rdna_s(16), rdna_s(TEMP));
@@ -209,33 +216,75 @@ static void acquire(struct rdna *r)
 	rdna_put0(r, RDNA_S_DCACHE_INV);
 }
 
+/* Lane 0's access to struct rdna_program_sync, where every workgroup finds what the others wrote. */
+static void sync_access(struct rdna *r, enum rdna_op op, struct rdna_operand d, struct rdna_operand data,
+                        int32_t offset)
+{
+	const bool load = op == RDNA_GLOBAL_LOAD_B64;
+	struct rdna_ins i = { .op = op, .d = { d }, .s = { rdna_v(0), data }, .saddr = rdna_sn(SYNC, 2) };
+
+	i.offset = offset;
+	if (r->gen == RDNA_GFX12)
+		i.scope = RDNA_SCOPE_DEV;
+	else if (load)
+		i.cache = r->gen == RDNA_GFX10_3 ? RDNA_GLC | RDNA_DLC : RDNA_GLC;
+	rdna_put(r, &i);
+}
+
+/* The first workgroup that gives up says where; TEMP: how many have come, less those that were to come. */
+static void give_up(struct rdna *r)
+{
+	const struct rdna_operand none = { 0 };
+	int second = rdna_label(r);
+
+	s2(r, RDNA_S_SUB_CO_U32, TEMP, rdna_imm(0), rdna_s(TEMP));
+	s2(r, RDNA_S_AND_B32, POLLS, rdna_s(PLACE), rdna_imm(0xffff));
+	rdna_put1(r, RDNA_S_MOV_B32, rdna_s(TEMP + 1), rdna_s(LEFT)); /* no vector instruction reads the driver's own */
+	wait_scalar_write(r);
+	rdna_put1(r, RDNA_V_MOV_B32, rdna_v(1), rdna_s(TEMP + 1)); /* cmpswap: the new value, the old one */
+	rdna_put1(r, RDNA_V_MOV_B32, rdna_v(2), rdna_imm(0));
+	rdna_put1(r, RDNA_V_MOV_B32, rdna_v(4), rdna_s(POLLS));
+	rdna_put1(r, RDNA_V_MOV_B32, rdna_v(5), rdna_s(TEMP));
+	sync_access(r, RDNA_GLOBAL_ATOMIC_CMPSWAP_B32, rdna_v(3), rdna_vn(1, 2),
+	            offsetof(struct rdna_program_sync, left));
+	wait_load(r);
+	rdna_put1(r, RDNA_V_READFIRSTLANE_B32, rdna_s(TEMP), rdna_v(3));
+	compare(r, RDNA_S_CMP_LG_U32, rdna_s(TEMP), rdna_imm(0));
+	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, second);
+	sync_access(r, RDNA_GLOBAL_STORE_B64, none, rdna_vn(4, 2), offsetof(struct rdna_program_sync, workgroup));
+	rdna_bind(r, second);
+}
+
 /* The first wave of a workgroup says that all of it is here, and waits until every workgroup has said so. */
 static void meet(struct rdna *r)
 {
-	const uint8_t cache = r->gen == RDNA_GFX10_3 ? RDNA_GLC | RDNA_DLC : r->gen == RDNA_GFX12 ? 0 : RDNA_GLC;
-	const uint8_t scope = r->gen == RDNA_GFX12 ? RDNA_SCOPE_DEV : 0;
-	int again = rdna_label(r), met = rdna_label(r);
+	const struct rdna_operand none = { 0 }, m0 = rdna_reg(RDNA_M0, 1);
+	int again = rdna_label(r), met = rdna_label(r), given_up = rdna_label(r);
 
 	rdna_put1(r, RDNA_S_MOV_B32, rdna_reg(RDNA_EXEC_LO, 1), rdna_imm(1));
 	rdna_put1(r, RDNA_V_MOV_B32, rdna_v(0), rdna_imm(0));
 	rdna_put1(r, RDNA_V_MOV_B32, rdna_v(1), rdna_imm(1));
-	rdna_put(r, &(struct rdna_ins){ .op = RDNA_GLOBAL_ATOMIC_ADD_U32,
-	                                .s = { rdna_v(0), rdna_v(1) },
-	                                .saddr = rdna_sn(COUNTER, 2),
-	                                .scope = scope });
+	rdna_put1(r, RDNA_S_MOV_B32, rdna_s(POLLS), m0);
+	sync_access(r, RDNA_GLOBAL_ATOMIC_ADD_U32, none, rdna_v(1), 0);
 	rdna_bind(r, again);
-	rdna_put(r, &(struct rdna_ins){ .op = RDNA_GLOBAL_LOAD_B32,
-	                                .d = { rdna_v(2) },
-	                                .s = { rdna_v(0) },
-	                                .saddr = rdna_sn(COUNTER, 2),
-	                                .cache = cache,
-	                                .scope = scope });
+	sync_access(r, RDNA_GLOBAL_LOAD_B64, rdna_vn(2, 2), none, 0);
 	wait_load(r);
 	rdna_put1(r, RDNA_V_READFIRSTLANE_B32, rdna_s(TEMP), rdna_v(2));
-	compare(r, RDNA_S_CMP_GE_U32, rdna_s(TEMP), rdna_s(ARRIVED));
+	rdna_put1(r, RDNA_V_READFIRSTLANE_B32, rdna_s(TEMP + 1), rdna_v(3));
+	s2(r, RDNA_S_SUB_CO_U32, TEMP, rdna_s(TEMP), rdna_s(ARRIVED));
+	wait_scalar_write(r);
+	compare(r, RDNA_S_CMP_GE_I32, rdna_s(TEMP), rdna_imm(0));
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, met);
+	compare(r, RDNA_S_CMP_LG_U32, rdna_s(TEMP + 1), rdna_imm(0));
+	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, given_up);
+	s2(r, RDNA_S_SUB_CO_U32, POLLS, rdna_s(POLLS), rdna_imm(1));
+	wait_scalar_write(r);
+	compare(r, RDNA_S_CMP_EQ_U32, rdna_s(POLLS), rdna_imm(0));
 	rdna_put_imm(r, RDNA_S_SLEEP, 1);
-	rdna_put_branch(r, RDNA_S_BRANCH, again);
+	rdna_put_branch(r, RDNA_S_CBRANCH_SCC0, again);
+	give_up(r);
+	rdna_bind(r, given_up);
+	rdna_put1(r, RDNA_S_MOV_B32, m0, rdna_imm(0));
 	rdna_bind(r, met);
 	rdna_put1(r, RDNA_S_MOV_B32, rdna_reg(RDNA_EXEC_LO, 1), rdna_imm(-1));
 }
@@ -253,6 +302,8 @@ static void grid_barrier(struct rdna *r)
 	s2(r, RDNA_S_ADD_CO_U32, ARRIVED, rdna_s(ARRIVED), rdna_s(TEMP));
 	compare(r, RDNA_S_CMP_LG_U32, rdna_s(RDNA_ABI_WAVE), rdna_imm(0));
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, other);
+	compare(r, RDNA_S_CMP_EQ_U32, rdna_reg(RDNA_M0, 1), rdna_imm(0));
+	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, other); /* it has given up */
 	meet(r);
 	rdna_bind(r, other);
 	workgroup_barrier(r);
@@ -313,8 +364,10 @@ static bool describe(struct amdgpu_object *out, const struct rdna *r, const stru
 		{ "commands", offsetof(struct rdna_program_args, commands), 8, AMDGPU_ARG_BUFFER },
 		{ "first", offsetof(struct rdna_program_args, first), 4, AMDGPU_ARG_VALUE },
 		{ "end", offsetof(struct rdna_program_args, end), 4, AMDGPU_ARG_VALUE },
-		{ "arrivals", offsetof(struct rdna_program_args, arrivals), 8, AMDGPU_ARG_BUFFER },
+		{ "sync", offsetof(struct rdna_program_args, sync), 8, AMDGPU_ARG_BUFFER },
 		{ "workgroups", offsetof(struct rdna_program_args, workgroups), 4, AMDGPU_ARG_VALUE },
+		{ "polls", offsetof(struct rdna_program_args, polls), 4, AMDGPU_ARG_VALUE },
+		{ "arrivals", offsetof(struct rdna_program_args, arrivals), 4, AMDGPU_ARG_VALUE },
 		{ "reserved", offsetof(struct rdna_program_args, reserved), 4, AMDGPU_ARG_VALUE },
 	};
 	uint32_t lds = 0, vgprs = DRIVER_VGPRS, sgprs = DRIVER_SGPRS;

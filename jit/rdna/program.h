@@ -38,13 +38,28 @@ struct rdna_command {
 	uint32_t reserved; /* 0 */
 };
 
-/* The kernel's arguments. */
+/* Where the workgroups of a launch meet: memory of the card that the host can read, aligned to 16 bytes. All 0 before
+ * the first launch and after one that was given up; else it is the launches' alone. */
+struct rdna_program_sync {
+	uint32_t arrivals; /* of workgroups at barriers: counts on from launch to launch, modulo 2^32 */
+	/* Left by the first workgroup that gives up: */
+	uint32_t left; /* commands of the launch behind the one whose barrier did not complete; 0: nobody gave up */
+	uint32_t workgroup; /* which workgroup it was */
+	uint32_t missing;   /* workgroups that had not come when it looked last */
+};
+
+/* The kernel's arguments, aligned to 16 bytes. A workgroup looks `polls` times at one barrier whether all have come, an
+ * L2 round trip and 64 cycles apart. Then it gives up: it leaves word in *sync and waits at no barrier of this launch
+ * any more, and nor does any other workgroup that finds the word. So the launch ends, and what it computed is void. */
 struct rdna_program_args {
 	uint64_t commands;   /* address of struct rdna_command[] */
 	uint32_t first, end; /* commands first .. end - 1 */
-	uint64_t arrivals;   /* address of a 32-bit counter, 0 before the launch and of no one else's use */
+	uint64_t sync;       /* address of struct rdna_program_sync, which no other launch uses at the same time */
 	uint32_t workgroups;
-	uint32_t reserved;
+	uint32_t polls;    /* at least 1 */
+	uint32_t arrivals; /* what sync->arrivals shows before the launch. After it, it shows workgroups times the
+	                      barriers inside more: a command's own barrier counts unless it is the launch's last */
+	uint32_t reserved; /* 0 */
 };
 
 enum { RDNA_PROGRAM_LDS = TARGET_UNIT_LDS /* that a workgroup can have */ };

@@ -40,13 +40,17 @@ struct sim_plan {
 	uint32_t room; /* workgroups that live at once */
 };
 
+/* At a barrier. In vain, the simulator notices sooner that nothing happens any more. */
+enum { POLLS = 1 << 30 };
+
 struct sim_stream {
 	struct stream stream;
 	struct registry *registry;
 	struct simulator_options options;
 	struct simulator_counters counters;
 	struct sim_plan *plans;
-	uint32_t arrivals;
+	struct rdna_program_sync sync;
+	uint32_t arrivals; /* what sync shows */
 };
 
 static struct simulator *simulator_of(const struct stream *s) { return (struct simulator *)s->device; }
@@ -238,6 +242,32 @@ static bool report_trap(const struct sim_plan *s, const struct sim_trap *trap, c
 	                 key_text(in, text, sizeof text));
 }
 
+/* After a launch that did not end well. */
+static void start_anew(struct sim_stream *c)
+{
+	c->sync = (struct rdna_program_sync){ 0 };
+	c->arrivals = 0;
+}
+
+/* What the driver left: every barrier completed, and nothing else counted there. */
+static bool check_sync(struct sim_stream *c, const struct sim_plan *s, size_t first, size_t end, struct error *err)
+{
+	const struct rdna_program_sync at = c->sync;
+	uint32_t expected = c->arrivals + s->program.workgroups * (uint32_t)program_barriers(&s->program, first, end);
+
+	c->arrivals = at.arrivals;
+	if (!at.left && at.arrivals == expected)
+		return true;
+	start_anew(c);
+	if (!at.left)
+		return error_set(err, ERROR_DEVICE, "%u arrivals at barriers were counted, expected %u", at.arrivals,
+		                 expected);
+	return error_set(
+		err, ERROR_DEVICE,
+		"a launch was given up: at the barrier of command %zu workgroup %u waited for %u others in vain",
+		end - 1 - at.left, at.workgroup, at.missing);
+}
+
 static bool dispatch(struct sim_stream *c, const struct sim_plan *s, size_t first, size_t end,
                      struct sim_counters *count, struct error *err)
 {
@@ -247,8 +277,10 @@ static bool dispatch(struct sim_stream *c, const struct sim_plan *s, size_t firs
 		.commands = (uint64_t)(uintptr_t)s->program.command,
 		.first = (uint32_t)first,
 		.end = (uint32_t)end,
-		.arrivals = (uint64_t)(uintptr_t)&c->arrivals,
-		.workgroups = s->program.workgroups
+		.sync = (uint64_t)(uintptr_t)&c->sync,
+		.workgroups = s->program.workgroups,
+		.polls = POLLS,
+		.arrivals = c->arrivals
 	};
 	struct sim_trap trap;
 	struct sim_options o = { .memory = c->options.memory,
@@ -260,9 +292,12 @@ static bool dispatch(struct sim_stream *c, const struct sim_plan *s, size_t firs
 	const struct sim_kernel *kernel = sim_find(s->object, RDNA_PROGRAM_KERNEL);
 	struct error why = { 0 };
 
-	c->arrivals = 0;
-	if (!sim_dispatch(simulator_of(&c->stream)->sim, kernel, &args, sizeof args, groups, items, &o, &why))
+	if (!sim_dispatch(simulator_of(&c->stream)->sim, kernel, &args, sizeof args, groups, items, &o, &why)) {
+		start_anew(c);
 		return report_trap(s, &trap, &why, err);
+	}
+	if (!check_sync(c, s, first, end, err))
+		return false;
 	if (c->options.watch)
 		c->options.watch(c->options.user, s->plan, kernel, first,
 		                 end == s->program.n_commands + 1 ? first : end, count);
@@ -355,7 +390,7 @@ static void sim_close_stream(struct stream *stream)
 		next = s->next;
 		forget(d, s);
 	}
-	sim_unmap(d->sim, &c->arrivals);
+	sim_unmap(d->sim, &c->sync);
 	end(d);
 	free(c);
 }
@@ -376,7 +411,7 @@ static struct stream *sim_stream(struct device *device, const struct stream_opti
 	simulator_set(&c->stream, &(struct simulator_options){
 					  .launch = o->launch, .units = o->units, .workgroups = o->workgroups });
 	begin(d);
-	bool ok = sim_map(d->sim, &c->arrivals, sizeof c->arrivals, "the counter of arrivals", true, err);
+	bool ok = sim_map(d->sim, &c->sync, sizeof c->sync, "the counter of arrivals", true, err);
 	end(d);
 	if (ok)
 		return &c->stream;

@@ -245,7 +245,7 @@ struct bench *open_bench(const char *target)
 		}
 	map_memory(b, b->arg, sizeof b->arg, false);
 	map_memory(b, b->command, sizeof b->command, false);
-	map_memory(b, &b->arrivals, sizeof b->arrivals, true);
+	map_memory(b, &b->sync, sizeof b->sync, true);
 	return b;
 }
 
@@ -302,12 +302,13 @@ bool launch_program(struct bench *b, uint32_t first, uint32_t end, uint32_t work
 		.commands = (uintptr_t)b->command,
 		.first = first,
 		.end = end,
-		.arrivals = (uintptr_t)&b->arrivals,
-		.workgroups = workgroups
+		.sync = (uintptr_t)&b->sync,
+		.workgroups = workgroups,
+		.polls = BENCH_POLLS,
+		.arrivals = b->sync.arrivals
 	};
 	const uint32_t groups[3] = { workgroups, 1, 1 }, size[3] = { 32 * WAVES, 1, 1 };
 
-	b->arrivals = 0;
 	*err = (struct error){ 0 };
 	return sim_dispatch(b->dev, sim_find(b->object, RDNA_PROGRAM_KERNEL), &args, sizeof args, groups, size, o, err);
 }

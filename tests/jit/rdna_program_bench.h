@@ -16,6 +16,7 @@ enum { TARGETS = sizeof program_targets / sizeof *program_targets, WAVES = RDNA_
 enum { IN = 16, OUT = 18, UNITS = 20, U = 22, OTHER = 24, T = 26 };
 enum function { VECTOR, SCALAR, SHARED, LOCAL, FUNCTIONS };
 
+enum { BENCH_POLLS = 1 << 30 }; /* never in vain: the simulator sees sooner that nothing happens */
 enum { MOST_UNITS = 160, STEPS = 9, WORDS = MOST_UNITS * 32 * WAVES };
 
 struct bench {
@@ -25,7 +26,7 @@ struct bench {
 	uint32_t *data[STEPS][FUNCTIONS], *want[STEPS][FUNCTIONS], *input; /* what each command of each step makes */
 	uint64_t arg[STEPS][FUNCTIONS][3];
 	struct rdna_command command[STEPS * FUNCTIONS];
-	uint32_t arrivals;
+	struct rdna_program_sync sync;
 };
 
 void put_wait(struct rdna *r, bool loads);

@@ -32,13 +32,14 @@ static void test_programs(void **unused)
 				                 .races = true,
 				                 .counters = &c };
 			struct error err;
-			uint32_t groups = size[i / 3].workgroups;
+			uint32_t groups = size[i / 3].workgroups, before = b->sync.arrivals;
 			build_program(b, size[i / 3].units, groups, i);
 			if (!launch_program(b, 0, STEPS * FUNCTIONS, groups, &o, &err))
 				fail_msg("%s, %u units, %u workgroups, seed %u: %s", program_targets[t],
 				         size[i / 3].units, groups, i, err.text);
 			assert_true(is_right(b));
-			assert_int_equal(b->arrivals, (STEPS - 1) * groups); /* none behind the last command */
+			assert_true(b->sync.arrivals - before ==
+			            (STEPS - 1) * groups); /* none behind the last command */
 			assert_int_equal(c.by_class[SIM_CLASS_ATOMIC], (STEPS - 1) * groups);
 		}
 		close_bench(b);
@@ -96,11 +97,11 @@ static void test_wide_units(void **unused)
 		static uint64_t arg;
 		static int64_t got[WAVES][2];
 		static struct rdna_command command;
-		static uint32_t arrivals;
+		static struct rdna_program_sync sync;
 		struct object f = reporter(rdna_gen_of(program_targets[t]));
 		const struct object *list[] = { &f };
 		const struct rdna_program_args args = {
-			.commands = (uintptr_t)&command, .end = 1, .arrivals = (uintptr_t)&arrivals, .workgroups = 1
+			.commands = (uintptr_t)&command, .end = 1, .sync = (uintptr_t)&sync, .workgroups = 1, .polls = 1
 		};
 		struct sim_options o = { .memory = SIM_MEMORY_AT_WAIT };
 		struct bench b = { 0 };
@@ -164,8 +165,9 @@ static void test_all_are_waited_for(void **unused)
 	struct sim_options o = { .stall_limit = 300000 };
 	struct rdna_program_args args = { .commands = (uintptr_t)b->command,
 		                          .end = STEPS * FUNCTIONS,
-		                          .arrivals = (uintptr_t)&b->arrivals,
-		                          .workgroups = 8 };
+		                          .sync = (uintptr_t)&b->sync,
+		                          .workgroups = 8,
+		                          .polls = BENCH_POLLS };
 	struct error err = { 0 };
 	(void)unused;
 
@@ -173,8 +175,78 @@ static void test_all_are_waited_for(void **unused)
 	assert_false(sim_dispatch(b->dev, sim_find(b->object, RDNA_PROGRAM_KERNEL), &args, sizeof args,
 	                          (const uint32_t[]){ 7, 1, 1 }, (const uint32_t[]){ 32 * WAVES, 1, 1 }, &o, &err));
 	assert_non_null(strstr(err.text, "cannot complete"));
-	assert_int_equal(b->arrivals, 7);
+	assert_int_equal(b->sync.arrivals, 7);
 	close_bench(b);
+}
+
+/* A barrier that cannot complete: the launch ends all the same, and the first workgroup that gives up says where. The
+ * commands from `first` on, with one workgroup fewer than the arguments say, or with one that gets no place. */
+static void give_up(struct bench *b, uint32_t first, uint32_t groups, uint32_t polls, const struct sim_options *o)
+{
+	const struct rdna_program_args args = {
+		.commands = (uintptr_t)b->command,
+		.first = first,
+		.end = STEPS * FUNCTIONS,
+		.sync = (uintptr_t)&b->sync,
+		.workgroups = 8,
+		.polls = polls,
+		.arrivals = b->sync.arrivals
+	};
+	struct error err = { 0 };
+
+	if (!sim_dispatch(b->dev, sim_find(b->object, RDNA_PROGRAM_KERNEL), &args, sizeof args,
+	                  (const uint32_t[]){ groups, 1, 1 }, (const uint32_t[]){ 32 * WAVES, 1, 1 }, o, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(b->sync.left, STEPS * FUNCTIONS - first - FUNCTIONS);
+	assert_true(b->sync.workgroup < groups);
+	assert_in_range(b->sync.missing, 1, 7);
+	b->sync = (struct rdna_program_sync){ 0 };
+}
+
+static void test_gives_up(void **unused)
+{
+	(void)unused;
+	for (unsigned t = 0; t < TARGETS; t++) {
+		struct bench *b = open_bench(program_targets[t]);
+		for (unsigned i = 0; i < 6; i++) {
+			struct sim_counters c = { 0 };
+			struct sim_options o = { .memory = (enum sim_memory_mode)(i % 3),
+				                 .seed = i,
+				                 .resident = i < 3 ? 0 : 7,
+				                 .counters = &c };
+			struct error err;
+			uint32_t polls = 1 + 40 * i;
+			build_program(b, 50, 8, i);
+			give_up(b, FUNCTIONS * i, i < 3 ? 7 : 8, i ? polls : 0, &o);
+			/* Who has given up arrives at no other barrier: one arrival each, and one word of it. */
+			assert_in_range(c.by_class[SIM_CLASS_ATOMIC], 2, 2 * 8);
+			build_program(b, 50, 8, i);
+			if (!launch_program(b, 0, STEPS * FUNCTIONS, 8, &(struct sim_options){ .seed = i }, &err))
+				fail_msg("%s", err.text);
+			assert_true(is_right(b) && !b->sync.left);
+		}
+		close_bench(b);
+	}
+}
+
+/* The counter goes on from launch to launch, beyond 32 bits too. */
+static void test_counter_wraps(void **unused)
+{
+	(void)unused;
+	for (unsigned t = 0; t < TARGETS; t++) {
+		struct bench *b = open_bench(program_targets[t]);
+		b->sync.arrivals = -(uint32_t)(STEPS * 3);
+		for (unsigned i = 0; i < 2; i++) {
+			struct sim_options o = { .memory = SIM_MEMORY_RANDOM, .seed = i, .races = true };
+			struct error err;
+			build_program(b, 30, 5, i);
+			if (!launch_program(b, 0, STEPS * FUNCTIONS, 5, &o, &err))
+				fail_msg("%s", err.text);
+			assert_true(is_right(b));
+		}
+		assert_int_equal(b->sync.arrivals, 2 * (STEPS - 1) * 5 - STEPS * 3);
+		close_bench(b);
+	}
 }
 
 /* How many workgroups of one compute unit are resident, for kernels of so many registers and bytes of LDS. */
@@ -226,7 +298,7 @@ static void check_room(const char *target, uint16_t vgprs, uint32_t lds, unsigne
 	static uint64_t arg;
 	static int64_t got[WAVES][2];
 	static struct rdna_command command[2];
-	static uint32_t arrivals;
+	static struct rdna_program_sync sync;
 	struct object f = reporter(rdna_gen_of(target));
 	const struct object *list[] = { &f };
 	struct bench b = { 0 };
@@ -247,22 +319,26 @@ static void check_room(const char *target, uint16_t vgprs, uint32_t lds, unsigne
 	map_memory(&b, got, sizeof got, true);
 	map_memory(&b, &arg, sizeof arg, false);
 	map_memory(&b, command, sizeof command, false);
-	map_memory(&b, &arrivals, sizeof arrivals, true);
+	map_memory(&b, &sync, sizeof sync, true);
 	for (uint32_t n = room - 1; n <= room + 1; n++) {
 		const struct rdna_program_args args = {
-			.commands = (uintptr_t)command, .end = 2, .arrivals = (uintptr_t)&arrivals, .workgroups = n
+			.commands = (uintptr_t)command,
+			.end = 2,
+			.sync = (uintptr_t)&sync,
+			.workgroups = n,
+			.polls = BENCH_POLLS
 		};
 		const struct sim_options o = { .seed = n, .resident = room, .stall_limit = 300000 };
 		command[0] = command[1] = (struct rdna_command){
 			.function = offset, .arg = (uintptr_t)&arg, .rest = 1, .flags = RDNA_COMMAND_BARRIER
 		};
-		arrivals = 0;
+		sync.arrivals = 0;
 		bool ok = sim_dispatch(b.dev, k, &args, sizeof args, (const uint32_t[]){ n, 1, 1 },
 		                       (const uint32_t[]){ 32 * WAVES, 1, 1 }, &o, &err);
 		if (ok != (n <= room))
 			fail_msg("%s: %u workgroups where %u are resident: %s", target, n, room,
 			         ok ? "all met" : err.text);
-		assert_int_equal(arrivals, n < room ? n : room);
+		assert_int_equal(sync.arrivals, n < room ? n : room);
 	}
 	assert_non_null(strstr(err.text, "a barrier or spin loop that cannot complete"));
 	sim_unload(b.object);
@@ -308,6 +384,8 @@ int main(void)
 		cmocka_unit_test(test_wide_units),
 		cmocka_unit_test(test_missing_barriers),
 		cmocka_unit_test(test_all_are_waited_for),
+		cmocka_unit_test(test_gives_up),
+		cmocka_unit_test(test_counter_wraps),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_too_many_for_a_barrier),
 		cmocka_unit_test(test_refusals),

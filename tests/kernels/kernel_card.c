@@ -246,7 +246,8 @@ static void run(struct kernel_card *c, const struct code *code, const uint64_t *
 {
 	static const uint32_t counts[] = { 1, 3, 2, 5 };
 	static unsigned turn;
-	uint32_t arrivals = 0, workgroups = counts[turn++ % 4];
+	struct rdna_program_sync sync = { 0 };
+	uint32_t workgroups = counts[turn++ % 4];
 	uint64_t units = (uint64_t)(end - begin),
 		 shares = (uint64_t)workgroups * (code->cooperative ? 1 : RDNA_PROGRAM_WAVES);
 	const struct rdna_command phase[2] = {
@@ -257,15 +258,18 @@ static void run(struct kernel_card *c, const struct code *code, const uint64_t *
 		  .rest = (uint32_t)(units % shares),
 		  .flags = code->cooperative ? RDNA_COMMAND_COOPERATIVE : 0 }
 	};
-	const struct rdna_program_args args = { .commands = (uint64_t)(uintptr_t)phase,
-		                                .end = 1,
-		                                .arrivals = (uint64_t)(uintptr_t)&arrivals,
-		                                .workgroups = workgroups };
+	const struct rdna_program_args args = {
+		.commands = (uint64_t)(uintptr_t)phase,
+		.end = 1,
+		.sync = (uint64_t)(uintptr_t)&sync,
+		.workgroups = workgroups,
+		.polls = 1
+	};
 
 	map(c, phase, sizeof phase, "the phases", false);
-	map(c, &arrivals, sizeof arrivals, "the arrivals", true);
+	map(c, &sync, sizeof sync, "the arrivals", true);
 	dispatch(c, code, &args, mode);
-	sim_unmap(c->device, &arrivals);
+	sim_unmap(c->device, &sync);
 	sim_unmap(c->device, (void *)(uintptr_t)phase);
 }
 
