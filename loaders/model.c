@@ -219,7 +219,8 @@ static bool open_tokenizer(struct model *m, struct error *err)
 	for (size_t i = 0; i < sizeof why / sizeof *why; i++)
 		if (why[i]->code == ERROR_MEMORY || why[i]->code == ERROR_IO)
 			return error_set(err, why[i]->code, "%s", why[i]->text);
-	return !m->tokenizer || m->file->format == MODEL_GGUF || model_read_end_tokens(m, err);
+	return (!m->tokenizer || m->file->format == MODEL_GGUF || model_read_end_tokens(m, err)) &&
+	       model_read_sampling(m, err);
 }
 
 static bool begin(struct model *m, unsigned flags, struct error *err)
@@ -306,6 +307,7 @@ void model_close(struct model *m)
 	if (m->tokenizer)
 		tokenizer_close(m->tokenizer);
 	model_free_chat_templates(m);
+	free(m->sampling.samplers);
 	free(m->spec.layer);
 	if (f) {
 		for (uint32_t i = 0; i < f->n_parts; i++)

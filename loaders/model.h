@@ -107,6 +107,30 @@ struct model_chat_template {
 	size_t n;
 };
 
+/* How the model's makers say that tokens are to be chosen: what the files name of it, and nothing else. */
+enum model_sampling_field {
+	SAMPLING_TEMPERATURE, /* 0: the likeliest token, always */
+	SAMPLING_TOP_K,       /* 0 and -1: all */
+	SAMPLING_TOP_P,
+	SAMPLING_MIN_P,
+	SAMPLING_TYPICAL_P,
+	SAMPLING_REPEAT_PENALTY,
+	SAMPLING_PRESENCE_PENALTY,
+	SAMPLING_FREQUENCY_PENALTY,
+	SAMPLING_REPEAT_WINDOW, /* 0: no penalties; -1: all tokens */
+	SAMPLING_XTC_PROBABILITY,
+	SAMPLING_XTC_THRESHOLD,
+	SAMPLING_MIROSTAT,
+	SAMPLING_MIROSTAT_TAU,
+	SAMPLING_MIROSTAT_ETA,
+	MODEL_SAMPLING_FIELDS
+};
+struct model_sampling {
+	unsigned given; /* bit i: value[i] is in the files */
+	double value[MODEL_SAMPLING_FIELDS];
+	char *samplers; /* their names in order, as the file has them; NULL */
+};
+
 struct model {
 	struct model_spec spec;
 	struct tokenizer *tokenizer;  /* NULL when the model has none that can be read; owned by the model */
@@ -115,8 +139,9 @@ struct model {
 	struct model_chat_template *chat_template; /* what the files hold, nothing of it parsed; there may be none */
 	uint32_t n_chat_templates;
 	struct error chat_template_error; /* why some cannot be read, as above */
-	uint64_t tensor_bytes;            /* sum over the tensors used */
-	uint64_t file_bytes;              /* sum of the sizes of all weight files */
+	struct model_sampling sampling;
+	uint64_t tensor_bytes; /* sum over the tensors used */
+	uint64_t file_bytes;   /* sum of the sizes of all weight files */
 	struct model_file *file;
 };
 

@@ -7,6 +7,7 @@
  *   model_hf.c    config.json   -> hyperparameters; model_hf_fields.c reads its fields
  *   model_bind.c  ranges of the hyperparameters, then every tensor: found, shape, type; and that none is left over
  *   model_chat.c  chat templates
+ *   model_sampling.c  how tokens are to be chosen
  *   model_arch.c  the table of architectures, and what may be left over
  *
  * Rule: a number from a file enters model_spec through hparam_u32/hparam_f64 or a check of its own, and model_bind()
@@ -111,6 +112,9 @@ bool model_read_config(struct model *m, struct error *err);
 /* model_chat.c: the chat templates of the files, or why not, in m->chat_template_error */
 void model_read_chat_templates(struct model *m);
 void model_free_chat_templates(struct model *m);
+
+/* model_sampling.c */
+bool model_read_sampling(struct model *m, struct error *err);
 
 /* Adds the end-of-generation tokens that config.json and generation_config.json name to the tokenizer. */
 bool model_read_end_tokens(struct model *m, struct error *err);

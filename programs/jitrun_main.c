@@ -1,5 +1,5 @@
 /* programs/jitrun_main.c - the jitrun program: opens the model and the session, and runs what was asked for. Uses
- * nothing but jitrun.h of the library, and the names of targets.
+ * nothing but jitrun.h of the library, and the names of targets and samplers.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "programs/output.h"
 #include "programs/perplexity.h"
 #include "runtime/host/system.h"
+#include "runtime/sampling/chain.h"
 
 volatile sig_atomic_t interrupted;
 static void on_interrupt(int sig) { interrupted = 1; }
@@ -81,10 +82,32 @@ static jit_model *open_model(jit_error *err)
 	return jit_model_open(opt.model, &o, err);
 }
 
+/* The samplers of a model are its files' words, and the sentence about them names these files. */
+static bool fill_sampling(const jit_model *m, jit_error *err)
+{
+	jit_sampling own = JIT_SAMPLING();
+	struct sampler_order order;
+	struct error e = { 0 };
+
+	if (jit_model_sampling_defaults(m, &own, err) != JIT_OK)
+		return false;
+	if (own.samplers && !opt.sampling.samplers && !sampler_order_parse(&order, own.samplers, &e)) {
+		*err = (jit_error){ .code = JIT_ERROR_UNSUPPORTED };
+		snprintf(err->message, sizeof err->message, "%.200s: the model's own %.250s; --samplers names others",
+		         opt.model, e.text);
+		return false;
+	}
+	sampling_args_fill(&opt.sampling, &own);
+	return true;
+}
+
 static jit_session *open_session(jit_model *m, jit_error *err)
 {
 	jit_sampling sampling;
 	jit_card_options card;
+
+	if (!fill_sampling(m, err))
+		return NULL;
 	const jit_session_options o = jitrun_session_options(&sampling, &card);
 
 	jit_session *s = jit_session_open(m, &o, err);

@@ -33,6 +33,18 @@ static void print_card(const struct run *r)
 	        (double)c.cache_bytes / 0x1p20, (double)c.scalar_bytes / 0x1p20, (unsigned long long)c.instructions);
 }
 
+/* The seed is told, so that a text can be had again. */
+static void print_sampling(const jit_model_info *info)
+{
+	char how[400];
+
+	if (opt.perplexity)
+		return;
+	sampling_args_describe(&opt.sampling, how, sizeof how);
+	fprintf(stderr, "sampling %s (%s)\n", how,
+	        info->has_sampling ? "defaults: the model's own" : "defaults: jitrun's");
+}
+
 void jitrun_print_summary(const struct run *r)
 {
 	jit_model_info info = JIT_MODEL_INFO();
@@ -64,6 +76,7 @@ void jitrun_print_summary(const struct run *r)
 		        100 * (double)s.accepted / (double)s.drafted,
 		        (double)s.decode_tokens / (double)s.decode_passes);
 	print_card(r);
+	print_sampling(&info);
 	fprintf(stderr, "first token after %.3f s; stopped: %s\n", r->first_token, why_stopped(r));
 }
 
@@ -169,6 +182,28 @@ static bool set_counters(json_t *object, const jit_model_info *info, const jit_s
 	return set(object, "counters", counters) && ok;
 }
 
+/* A number as it was typed, not as it is in a float. */
+static json_t *short_real(double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "%.7g", value);
+	return json_real(strtod(text, NULL));
+}
+
+static bool set_sampling(json_t *object, const jit_model_info *info)
+{
+	const struct sampling_args *a = &opt.sampling;
+	json_t *sampling = json_object();
+	bool ok = set(sampling, "temperature", short_real(a->temp)) && set(sampling, "top_k", json_integer(a->top_k)) &&
+	          set(sampling, "top_p", short_real(a->top_p)) && set(sampling, "min_p", short_real(a->min_p)) &&
+	          set(sampling, "repeat_penalty", short_real(a->repeat_penalty)) &&
+	          set(sampling, "seed", json_integer(a->seed)) &&
+	          set(sampling, "defaults", json_string(info->has_sampling ? "model" : "jitrun"));
+
+	return set(object, "sampling", sampling) && ok;
+}
+
 static bool set_report(json_t *object, const struct run *r)
 {
 	char *report = jit_session_report(r->session, 1, NULL);
@@ -191,8 +226,8 @@ int jitrun_print_json(const struct run *r)
 	          set_ids(o, "ids", ids + r->n_prompt, r->n_generated) &&
 	          set(o, "text", json_stringn(r->text ? r->text : "", r->n_text)) &&
 	          set(o, "stopped", json_string(why_stopped(r))) && set_timings(o, &info, &s, r) &&
-	          set_counters(o, &info, &s) && (!opt.report || set_report(o, r));
-	char *text = ok ? json_dumps(o, output_json_flags(stdout)) : NULL;
+	          set_sampling(o, &info) && set_counters(o, &info, &s) && (!opt.report || set_report(o, r));
+	char *text = ok ? json_dumps(o, output_json_flags(stdout) | JSON_REAL_PRECISION(15)) : NULL;
 	json_decref(o);
 	if (!text)
 		return jitrun_fail(&(jit_error){ .message = "the JSON line could not be made: no memory" });

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "runtime/sampling/chain.h"
@@ -56,6 +59,82 @@ static bool check_samplers(const struct sampling_args *a, char why[400])
 bool sampling_args_check(struct sampling_args *a, char why[400])
 {
 	return read_biases(a, why) && check_samplers(a, why);
+}
+
+static void fill(double *value, float otherwise)
+{
+	if (isnan(*value))
+		*value = (double)otherwise;
+}
+
+static void fill_whole(long *value, int otherwise)
+{
+	if (*value == SAMPLING_NOT_GIVEN)
+		*value = otherwise;
+}
+
+/* Short enough to be typed again. Where the system has no random numbers, the time will do: nothing secret hangs on it.
+ */
+static long random_seed(void)
+{
+	struct timespec now;
+	uint32_t seed;
+
+	if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		seed = (uint32_t)now.tv_nsec ^ (uint32_t)now.tv_sec << 8 ^ (uint32_t)getpid() << 16;
+	}
+	return (long)seed;
+}
+
+void sampling_args_fill(struct sampling_args *a, const jit_sampling *d)
+{
+	fill(&a->temp, d->temperature);
+	fill_whole(&a->top_k, d->top_k);
+	fill(&a->top_p, d->top_p);
+	fill(&a->min_p, d->min_p);
+	fill(&a->typical, d->typical_p);
+	fill(&a->repeat_penalty, d->repeat_penalty);
+	fill(&a->presence_penalty, d->presence_penalty);
+	fill(&a->frequency_penalty, d->frequency_penalty);
+	fill_whole(&a->repeat_last_n, d->repeat_window);
+	fill(&a->xtc_probability, d->xtc_probability);
+	fill(&a->xtc_threshold, d->xtc_threshold);
+	fill_whole(&a->mirostat, d->mirostat);
+	fill(&a->mirostat_lr, d->mirostat_eta);
+	fill(&a->mirostat_ent, d->mirostat_tau);
+	a->samplers = a->samplers ? a->samplers : d->samplers;
+	a->seed = a->seed < 0 ? random_seed() : a->seed;
+}
+
+void sampling_args_describe(const struct sampling_args *a, char *out, size_t cap)
+{
+	const struct {
+		const char *name;
+		double value, off;
+	} row[] = {
+		{ "temp", a->temp, -1 },
+		{ "top-k", (double)a->top_k, 0 },
+		{ "top-p", a->top_p, 1 },
+		{ "min-p", a->min_p, 0 },
+		{ "typical", a->typical, 1 },
+		{ "top-nsigma", a->top_nsigma, 0 },
+		{ "repeat-penalty", a->repeat_penalty, 1 },
+		{ "presence-penalty", a->presence_penalty, 0 },
+		{ "frequency-penalty", a->frequency_penalty, 0 },
+		{ "dry-multiplier", a->dry_multiplier, 0 },
+		{ "dynatemp-range", a->dynatemp_range, 0 },
+		{ "xtc-probability", a->xtc_probability, 0 },
+		{ "mirostat", (double)a->mirostat, 0 },
+		{ "adaptive-target", a->adaptive_target, 0 },
+	};
+	size_t at = 0;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row && at < cap; i++)
+		if (row[i].value != row[i].off)
+			at += (size_t)snprintf(out + at, cap - at, "%s %.7g, ", row[i].name, row[i].value);
+	if (at < cap)
+		snprintf(out + at, cap - at, "seed %ld", a->seed);
 }
 
 jit_sampling sampling_args_make(const struct sampling_args *a)

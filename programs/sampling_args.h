@@ -1,12 +1,15 @@
 /* programs/sampling_args.h - the options of a command line that say how tokens are chosen, for any program that
  * generates text.
  *
- * Owns: the values they begin with, and how they become a jit_sampling. Their rows for the program's table (options.h)
- * are programs/sampling_rows.def, which is included there and wants the struct to be called SAMPLING.
+ * Owns: the values they begin with, what stands for those that are not given, and how they become a jit_sampling. Their
+ * rows for the program's table (options.h) are programs/sampling_rows.def, which is included there and wants the struct
+ * to be called SAMPLING.
  */
 #ifndef PROGRAMS_SAMPLING_ARGS_H
 #define PROGRAMS_SAMPLING_ARGS_H
 
+#include <limits.h>
+#include <math.h>
 #include <stdbool.h>
 
 #include "programs/options.h"
@@ -22,17 +25,27 @@ struct sampling_args {
 	jit_logit_bias bias[OPTION_LIST_MOST];
 };
 
-/* Before the command line is read. */
+/* Before the command line is read. What a model may have a default for is told from what was given by a value that no
+ * option can have. */
+#define SAMPLING_NOT_GIVEN LONG_MIN
 #define SAMPLING_ARGS_USUAL \
 	{ \
-		.top_p = 1, .typical = 1, .repeat_penalty = 1, .dynatemp_exp = 1, .xtc_threshold = 0.1, \
-		.dry_base = 1.75, .dry_allowed_length = 2, .mirostat_lr = 0.1, .mirostat_ent = 5, \
-		.adaptive_decay = 0.9 \
+		.temp = NAN, .top_k = SAMPLING_NOT_GIVEN, .top_p = NAN, .min_p = NAN, .typical = NAN, \
+		.repeat_penalty = NAN, .presence_penalty = NAN, .frequency_penalty = NAN, \
+		.repeat_last_n = SAMPLING_NOT_GIVEN, .xtc_probability = NAN, .xtc_threshold = NAN, \
+		.mirostat = SAMPLING_NOT_GIVEN, .mirostat_lr = NAN, .mirostat_ent = NAN, .dynatemp_exp = 1, \
+		.dry_base = 1.75, .dry_allowed_length = 2, .adaptive_decay = 0.9, .seed = -1 \
 	}
 
 /* After it was read: whether what are texts in it say something. False: why not, one sentence without its end. */
 bool sampling_args_check(struct sampling_args *a, char why[400]);
+/* Then: what was not given becomes the model's default (jit_model_sampling_defaults), and a seed of -1 a random one.
+ * What defaults points to must outlive *a. */
+void sampling_args_fill(struct sampling_args *a, const jit_sampling *defaults);
 /* Then: what they are for the library. What that points to is in *a. */
 jit_sampling sampling_args_make(const struct sampling_args *a);
+
+/* A line for people: "temp 0.8, top-k 40, seed 7", of what is not off. */
+void sampling_args_describe(const struct sampling_args *a, char *out, size_t cap);
 
 #endif

@@ -156,6 +156,15 @@ static bool render(const jit_model *m, const jit_chat_options *o, jit_chat *out,
 	return ok;
 }
 
+/* What a caller's struct has no room for is nobody's. */
+static void drop_unseen(const jit_chat *own, size_t size)
+{
+	if (size < offsetof(jit_chat, text) + sizeof own->text)
+		free(own->text);
+	if (size < offsetof(jit_chat, ids) + sizeof own->ids)
+		free(own->ids);
+}
+
 int jit_chat_render(const jit_model *m, const jit_chat_options *options, jit_chat *out, jit_error *err)
 {
 	struct error e = { 0 };
@@ -163,8 +172,10 @@ int jit_chat_render(const jit_model *m, const jit_chat_options *options, jit_cha
 	jit_chat own = { 0 };
 
 	if (SIZED_READ(jit_chat_options, &o, options, &e) && SIZED_WRITE(jit_chat, out, &own, &e) &&
-	    render(m, &o, &own, &e))
+	    render(m, &o, &own, &e)) {
 		SIZED_WRITE(jit_chat, out, &own, &e);
+		drop_unseen(&own, out->size);
+	}
 	return model_report(err, &e);
 }
 

@@ -160,7 +160,8 @@ typedef struct jit_model_info {
 	uint64_t weight_bytes; /* of packed weights, in memory */
 	uint64_t token_bytes;  /* of weights read to make one token */
 	double load_seconds;   /* open to ready */
-	int has_chat_template, reserved;
+	int has_chat_template;
+	int has_sampling; /* non-zero: its files say how its tokens are to be chosen, some of it at least */
 } jit_model_info;
 #define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);
@@ -263,6 +264,18 @@ typedef struct jit_sampling {
 	float adaptive_decay;                      /* 0 to 0.99; 0: 0.9 */
 } jit_sampling;
 #define JIT_SAMPLING(...) JIT_STRUCT(jit_sampling, __VA_ARGS__)
+
+/* How the model's makers say that its tokens are to be chosen (generation_config.json, general.sampling of GGUF files),
+ * with what stands for the rest (docs/sampling.md): temperature 0.8, top_k 40, top_p 0.95 and min_p 0.05 where they
+ * name none of these. The seed is 0. What it points to lives as long as the model. A session does not take these by
+ * itself:
+ *
+ *     jit_sampling p = JIT_SAMPLING();
+ *     jit_model_sampling_defaults(m, &p, &err);
+ *     p.seed = ...
+ *     jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.sampling = &p), &err);
+ */
+int jit_model_sampling_defaults(const jit_model *m, jit_sampling *out, jit_error *err);
 
 enum { JIT_SPECULATE_OFF = -1, JIT_SPECULATE_AUTO = 0 };
 enum { JIT_KV_F16, JIT_KV_F32, JIT_KV_Q8_0 };

@@ -286,7 +286,8 @@ int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
 		.weight_bytes = m->weights.packed_bytes,
 		.token_bytes = m->weights.token_bytes,
 		.load_seconds = m->load_seconds,
-		.has_chat_template = model_find_chat_template(&m->file, NULL) != NULL
+		.has_chat_template = model_find_chat_template(&m->file, NULL) != NULL,
+		.has_sampling = m->file.sampling.given || m->file.sampling.samplers
 	};
 	struct error e = { 0 };
 

@@ -1,22 +1,23 @@
 #include "tests/faults/scenes.h"
 
-#define RUN_TINY "jitrun %t --prompt-ids 1,2,3 -n 4 --print-ids -q --tune off --batch 4 --speculate off "
+#define RUN_TINY "jitrun %t --temp 0 --prompt-ids 1,2,3 -n 4 --print-ids -q --tune off --batch 4 --speculate off "
 const struct scene scenes[] = {
-	{ .command = "jitrun %m --prompt Once -n 4 -q --no-cache -t 1 --tune off" },
-	{ .command = "jitrun %m --file %d/prompt -n 3 --json --no-cache -t 1 --tune off",
+	{ .command = "jitrun %m --temp 0 --prompt Once -n 4 -q --no-cache -t 1 --tune off" },
+	{ .command = "jitrun %m --temp 0 --file %d/prompt -n 3 --json --no-cache -t 1 --tune off",
 	  .said = UP_TO_TIMINGS,
 	  .memory = 10 },
-	{ .command = "jitrun %m --file - -n 3 --echo -q --no-cache -t 3 --speculate 4" },
-	{ .command = "jitrun %m --single-turn --prompt Once --template %d/prompt -n 3 -q --no-cache -t 1 --tune off" },
+	{ .command = "jitrun %m --temp 0 --file - -n 3 --echo -q --no-cache -t 3 --speculate 4" },
+	{ .command = "jitrun %m --temp 0 --single-turn --prompt Once --template %d/prompt -n 3 -q --no-cache -t 1 "
+	             "--tune off" },
 	{ .command = "jitrun %m --perplexity %d/text -c 8 -q --no-cache -t 1" },
 	{ .command = RUN_TINY "--no-cache -t 1" },
 	{ .command = RUN_TINY "--no-cache -t 3" },
 	{ .command = RUN_TINY "--no-cache -t 1 --device ref" },
 	{ .command = RUN_TINY "--no-cache -t 1 --device sim:gfx1100 --units 1" },
-	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 4 --report --json -q -t 1 --tune off --no-cache",
+	{ .command = "jitrun %t --temp 0 --prompt-ids 1,2,3 -n 4 --report --json -q -t 1 --tune off --no-cache",
 	  .said = UP_TO_TIMINGS,
 	  .memory = 10 },
-	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 2 --report --print-ids -t 1 --tune off --no-cache" },
+	{ .command = "jitrun %t --temp 0 --prompt-ids 1,2,3 -n 2 --report --print-ids -t 1 --tune off --no-cache" },
 	{ .command = RUN_TINY "--no-cache -t 1 --trace %d/made", .file = "made", .file_varies = true },
 	{ .command = RUN_TINY "--no-cache -t 1 --dump-ir %d/made", .file = "made" },
 	{ .command = RUN_TINY "--no-cache -t 1 --dump-asm %d/made", .file = "made" },
@@ -26,7 +27,7 @@ const struct scene scenes[] = {
 	{ .command = RUN_TINY "-t 1 --cache %c", .cache = "empty" },
 	{ .command = RUN_TINY "-t 1 --cache %c", .cache = "warm" },
 	{ .command = RUN_TINY "-t 3 --cache %c", .cache = "some" },
-	{ .command = "jitrun %t --prompt-ids 1,2,3 -n 40 --print-ids -q -t 1 --cache %c", .cache = "empty" },
+	{ .command = "jitrun %t --temp 0 --prompt-ids 1,2,3 -n 40 --print-ids -q -t 1 --cache %c", .cache = "empty" },
 	{ .command = RUN_TINY "-t 1 --sealed --cache %k" },
 	{ .command = RUN_TINY "-t 1 --sealed --cache %c", .cache = "warm" },
 	{ .command = "jitrun %t --target gfx1100 --dump-objects %d/objects -q" },
@@ -60,7 +61,7 @@ const struct scene scenes[] = {
 	{ .command = "jitbench --shape tiny --kernels -r 1 --force -t 1", .said = LINES, .long_one = true },
 	{ .command = "jitwarm tune %t --seconds 1 --cache %c", .said = ANYTHING, .cache = "empty", .long_one = true },
 	{ .command = "docs/example %m Once" },
-	{ .command = "jitrun %s --prompt-ids 1,2,3 -n 3 --print-ids -q --no-cache -t 1 --tune off" },
+	{ .command = "jitrun %s --temp 0 --prompt-ids 1,2,3 -n 3 --print-ids -q --no-cache -t 1 --tune off" },
 	{ .command = "jitbench suite tiny-64x64x128%_bf16%_matrix%_64x64%_c1 -r 1 --force -t 1",
 	  .said = LINES,
 	  .long_one = true },

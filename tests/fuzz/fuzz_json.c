@@ -53,7 +53,7 @@ void fuzz_config(const uint8_t *p, size_t n)
 	}
 }
 
-/* Both files that may name end tokens: these bytes, and an empty object. */
+/* Both files that may name end tokens: these bytes, and an empty object. The first names samplers, too. */
 void fuzz_generation(const uint8_t *p, size_t n)
 {
 	static const char text[] = "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2},\"merges\":[]}}";
@@ -68,6 +68,9 @@ void fuzz_generation(const uint8_t *p, size_t n)
 	file_memory(&f.config, "{}", 2, "config.json");
 	file_memory(&f.generation_config, p, n, "generation_config.json");
 	judge(model_read_end_tokens(&m, &err), &err);
+	err = (struct error){ 0 };
+	judge(model_read_sampling(&m, &err), &err);
+	free(m.sampling.samplers);
 	for (int32_t id = -1; id < 4; id++)
 		tokenizer_is_eog(m.tokenizer, id);
 	tokenizer_close(m.tokenizer);

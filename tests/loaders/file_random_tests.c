@@ -103,7 +103,7 @@ static pid_t start(const char *name)
 		if (!freopen(in_dir("out"), "wb", stdout) || !freopen(in_dir("err"), "wb", stderr))
 			_exit(126);
 		execl(program ? program : "./jitrun", "jitrun", path, "--prompt-ids", "5,6,7", "-n", "4",
-		      "--ignore-eos", "--print-ids", "-q", "--cache", kernels, (char *)NULL);
+		      "--ignore-eos", "--temp", "0", "--print-ids", "-q", "--cache", kernels, (char *)NULL);
 		_exit(127);
 	}
 	return child;

@@ -73,7 +73,9 @@ static const char tokenizer_config[] =
 	"s>\",\"lstrip\":false},"
 	"\"added_tokens_decoder\":{\"18\":{\"content\":\"[X]\",\"special\":false}},\"clean_up_tokenization_spaces\":"
 	"false,\"tokenizer_class\":\"LlamaTokenizer\"}";
-static const char generation_config[] = "{\"bos_token_id\":1,\"eos_token_id\":[2,18],\"temperature\":0.6}";
+static const char generation_config[] =
+	"{\"bos_token_id\":1,\"eos_token_id\":[2,18],\"temperature\":0.6,"
+	"\"do_sample\":true,\"top_k\":20,\"top_p\":0.95}";
 
 static const struct tiny_model *choose(struct mutant *m)
 {

@@ -3,7 +3,7 @@
 . "${srcdir:-.}/tests/support/prelude.sh"
 jitrun=./jitrun
 cache=--no-cache
-run() { "$jitrun" $cache "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+run() { "$jitrun" $cache --temp 0 "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
 
 run "$model" --prompt "Once upon a time" -n 8
 check "status 0" [ "$status" = 0 ]
@@ -18,9 +18,9 @@ check "the same text again" cmp -s "$dir/out" "$dir/text"
 printf 'Once upon a time' > "$dir/prompt"
 run "$model" --file "$dir/prompt" -n 8 -q
 check "--file gives the same" cmp -s "$dir/out" "$dir/text"
-"$jitrun" "$model" -n 8 -q --no-cache < "$dir/prompt" > "$dir/out"
+"$jitrun" "$model" -n 8 -q --no-cache --temp 0 < "$dir/prompt" > "$dir/out"
 check "standard input gives the same" cmp -s "$dir/out" "$dir/text"
-"$jitrun" "$model" --file - -n 8 -q --no-cache < "$dir/prompt" > "$dir/out"
+"$jitrun" "$model" --file - -n 8 -q --no-cache --temp 0 < "$dir/prompt" > "$dir/out"
 check "--file - gives the same" cmp -s "$dir/out" "$dir/text"
 run "$model" --prompt "Once upon a time" -n 8 -q --echo
 check "--echo prints the prompt first" grep -q '^Once upon a time' "$dir/out"

@@ -45,7 +45,7 @@ jitwarm verify "$cache" 2> "$dir/err"
 check "verify: every code object is what is made now: $(cat "$dir/err")" [ $? = 0 ]
 
 # ---- the image: only read, by somebody else
-HOME=$dir/home jitrun "$dir/models/model.gguf" --no-cache --prompt "Once upon a time" -n 24 -q > "$dir/want"
+HOME=$dir/home jitrun "$dir/models/model.gguf" --no-cache --prompt "Once upon a time" -n 24 --temp 0 -q > "$dir/want"
 chmod -R a+rX,a-w "$dir/models" "$dir/kernels" "$dir/home" "$dir/bin"
 chmod 755 "$dir"
 as_user() { "$@"; }
@@ -62,15 +62,15 @@ fi
 image() { as_user env -i PATH="$PATH" HOME="$dir/home" JITRUN_CACHE="$cache" "$@" > "$dir/got" 2> "$dir/err" < \
 	/dev/null; }
 
-image $entry --prompt "Once upon a time" -n 24 -q
+image $entry --prompt "Once upon a time" -n 24 --temp 0 -q
 check "the image runs: $(cat "$dir/err")" [ $? = 0 ]
 check "and tells the same story" cmp -s "$dir/got" "$dir/want"
-image $entry --prompt "Once upon a time" -n 24 --json -q --kv-type q8_0 --speculate 8
+image $entry --prompt "Once upon a time" -n 24 --temp 0 --json -q --kv-type q8_0 --speculate 8
 check "with other options too: $(cat "$dir/err")" [ $? = 0 ]
 check "nothing is generated" grep -q '"kernels_generated":0,' "$dir/got"
 check "all comes from the pack" grep -qE '"kernels_from_cache":[1-9]' "$dir/got"
 check "nothing was written" [ -z "$(ls -A "$dir/home")" -a "$(ls "$dir/kernels")" = kernels.jkp ]
-image jitrun "$dir/models/model.gguf" --prompt "Once upon a time" -n 24 --json -q
+image jitrun "$dir/models/model.gguf" --prompt "Once upon a time" -n 24 --temp 0 --json -q
 check "not sealed: the pack serves as well" grep -q '"kernels_generated":0,' "$dir/got"
 image $entry --cache "$dir/kernels/none.jkp" --prompt x
 check "a cache that is not there is an error" [ $? = 1 ]
@@ -86,7 +86,7 @@ check "a second time, nothing is generated: $(cat "$dir/err")" grep -q \
 chmod -R a+rX,a-w "$dir/kernels"
 listing() { ls -lR --time-style=full-iso "$dir/kernels/layer" | sort; }
 listing > "$dir/before"
-image $entry --cache "$dir/kernels/layer" --batch 16 --prompt "Once upon a time" -n 24 -q
+image $entry --cache "$dir/kernels/layer" --batch 16 --prompt "Once upon a time" -n 24 --temp 0 -q
 check "the image runs from a directory: $(cat "$dir/err")" [ $? = 0 ]
 check "and tells the same story" cmp -s "$dir/got" "$dir/want"
 listing > "$dir/after"

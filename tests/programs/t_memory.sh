@@ -139,22 +139,22 @@ echo "{$about, \"rows\": [$row]}" > "$dir/a.json"
 
 # ---- jitrun
 
-mode 12 ./jitrun "$model" --prompt Once -n 4 -q --no-cache -t 1; [ $size = 0 ] || enough
-mode 12 ./jitrun "$model" --prompt Once -n 4 -q --no-cache -t 3; [ $size = 0 ] || enough
-mode 2 ./jitrun "$model" --file - -n 3 --echo -q --no-cache -t 3 --speculate 4
+mode 12 ./jitrun "$model" --temp 0 --prompt Once -n 4 -q --no-cache -t 1; [ $size = 0 ] || enough
+mode 12 ./jitrun "$model" --temp 0 --prompt Once -n 4 -q --no-cache -t 3; [ $size = 0 ] || enough
+mode 2 ./jitrun "$model" --temp 0 --file - -n 3 --echo -q --no-cache -t 3 --speculate 4
 mode 2 ./jitrun "$model" --perplexity "$dir/text" -c 8 -q --no-cache -t 1
-said=timings; mode 2 ./jitrun "$model" --file "$dir/text" -n 3 --json --no-cache -t 1
+said=timings; mode 2 ./jitrun "$model" --temp 0 --file "$dir/text" -n 3 --json --no-cache -t 1
 run_tiny() {
 	tries=$1; shift
-	mode "$tries" ./jitrun "$tiny" --prompt-ids 1,2,3 -n 4 --print-ids -q -t 1 --speculate off "$@"
+	mode "$tries" ./jitrun "$tiny" --temp 0 --prompt-ids 1,2,3 -n 4 --print-ids -q -t 1 --speculate off "$@"
 }
 run_tiny 2 --no-cache --device ref
 run_tiny 2 --no-cache --device sim:gfx1100 --units 1
 run_tiny 2 --no-cache --device sim:gfx1200 --numerics bounded
 run_tiny 2 --no-cache --kv-type q8_0 --isa avx2 --tune off
 run_tiny 2 --no-cache --activations f32 --kv-type f32 --gdb
-said=lines; mode 2 ./jitrun "$tiny" --prompt-ids 1,2,3 -n 4 --json --report -q -t 1 --no-cache
-said=lines; mode 2 ./jitrun "$tiny" --prompt-ids 1,2,3 -n 4 --print-ids --report -q -t 1 --tune off --no-cache
+said=lines; mode 2 ./jitrun "$tiny" --temp 0 --prompt-ids 1,2,3 -n 4 --json --report -q -t 1 --no-cache
+said=lines; mode 2 ./jitrun "$tiny" --temp 0 --prompt-ids 1,2,3 -n 4 --print-ids --report -q -t 1 --tune off --no-cache
 wrote=some; run_tiny 2 --no-cache --trace "$dir/made/trace"
 wrote=same; run_tiny 2 --no-cache --tune off --dump-ir "$dir/made/ir"
 wrote=same; run_tiny 2 --no-cache --tune off --dump-asm "$dir/made/asm"
@@ -165,7 +165,7 @@ cache=warm; run_tiny 2 --cache "$dir/cache" --batch 1
 cache=few; run_tiny 2 --cache "$dir/cache" --batch 1 --tune off
 run_tiny 2 --sealed --cache "$dir/kept.jkp" --batch 1
 cache=warm; run_tiny 2 --sealed --cache "$dir/cache" --batch 1
-cache=empty; mode 2 ./jitrun "$tiny" --prompt-ids 1,2,3 -n 40 --print-ids -q -t 1 --cache "$dir/cache"
+cache=empty; mode 2 ./jitrun "$tiny" --temp 0 --prompt-ids 1,2,3 -n 40 --print-ids -q -t 1 --cache "$dir/cache"
 wrote=same; mode 2 ./jitrun "$tiny" --target gfx1100 --dump-objects "$dir/made" -q
 mode 2 ./jitrun --devices
 for program in jitrun jitwarm jitbench; do

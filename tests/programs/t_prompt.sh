@@ -2,7 +2,7 @@
 # tests/programs/t_prompt.sh - prompts of the jitrun program: where they end, what of a context they may fill, and that
 # their text is text.
 . "${srcdir:-.}/tests/support/prelude.sh"
-run() { timeout 60 ./jitrun --no-cache -q "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+run() { timeout 60 ./jitrun --no-cache -q --temp 0 "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
 count() { wc -w < "$dir/out" | tr -d ' '; }
 
 # The last position of a context: a prompt of so many tokens gives its next token, one more is refused before anything

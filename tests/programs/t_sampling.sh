@@ -32,19 +32,67 @@ cp "$dir/text" "$dir/want"
 text --temp 0.8 --seed 3 --top-k 30 --top-p 0.8 --samplers "penalties;top_k;top_p;temperature"
 same "samplers that are off may have a place" want
 
+# ---- what stands for options that are not given
+text --seed 3
+cp "$dir/text" "$dir/usual"
+text --seed 3 --temp 0.8 --top-k 40 --top-p 0.95 --min-p 0.05
+same "the usual options are these" usual
+text --seed 4
+other "another seed" usual
+text --temp 0 --seed 3
+other "--temp 0" usual
+cp "$dir/text" "$dir/likeliest"
+text --temp 0
+same "--temp 0 needs no seed" likeliest
+told() { timeout 60 ./jitrun "$model" --no-cache -t 1 --tune off --prompt Once -n 40 "$@" 2>&1 > "$dir/out" < /dev/null |
+	sed -n 's/^sampling //p'; }
+check "the summary tells them: $(told --seed 5)" [ "$(told --seed 5 -n 1)" = \
+	"temp 0.8, top-k 40, top-p 0.95, min-p 0.05, seed 5 (defaults: jitrun's)" ]
+check "and those that are given" [ "$(told --temp 0.35 --top-k 0 --min-p 0 --repeat-penalty 1.2 -s 7 -n 1)" = \
+	"temp 0.35, top-p 0.95, repeat-penalty 1.2, seed 7 (defaults: jitrun's)" ]
+seed=$(told | sed 's/.*seed \([0-9]*\) .*/\1/')
+cp "$dir/out" "$dir/random"
+check "a random seed is told, and gives the text again: $seed" [ "$(told --seed "$seed" | wc -l)" = 1 ]
+check "the same text" cmp -s "$dir/out" "$dir/random"
+check "-1 is a random one, too" [ "$(told --seed -1 -n 1)" != "$(told --seed -1 -n 1)" ]
+is 0 -n 1 --json --seed 9
+check "the JSON line has them: $(cat "$dir/out")" grep -qF \
+	'"sampling":{"temperature":0.8,"top_k":40,"top_p":0.95,"min_p":0.05,"repeat_penalty":1.0,"seed":9,"defaults":"jitrun"}' \
+	"$dir/out"
+refused '--seed: "-2" is not a whole number between -1 and' 2 --seed -2
+
+# ---- a model that has its own
+tiny=$dir/tiny
+mkdir "$tiny"
+if cp "${JITRUN_SHARED:-$top/../shared}"/models/tale-llama/*.json "${JITRUN_SHARED:-$top/../shared}"/models/tale-llama/*.safetensors \
+	"$tiny" 2> /dev/null; then
+	echo '{"temperature": 0.5, "top_p": 0.75, "sequence": "top_k;top_p;temperature"}' > "$tiny/generation_config.json"
+	model=$tiny
+	check "the model's own: $(told -n 1)" [ "$(told -s 1 -n 1)" = \
+		"temp 0.5, top-k 40, top-p 0.75, seed 1 (defaults: the model's own)" ]
+	check "an explicit option wins" [ "$(told -s 1 -n 1 --temp 1.5 --top-p 1)" = \
+		"temp 1.5, top-k 40, seed 1 (defaults: the model's own)" ]
+	echo '{"sequence": "top_k;infill"}' > "$tiny/generation_config.json"
+	refused "the model's own samplers: \"infill\" is none of" 1
+	is 0 -n 1 --samplers top_k
+	echo '{"top_k": 20 "top_p": 0.9}' > "$tiny/generation_config.json"
+	refused "generation_config.json: is not valid JSON in line 1, byte 14" 1
+	model=$top/models/tale-q8_0.gguf
+fi
+
 # ---- where a text ends
-text
+text --temp 0
 cp "$dir/text" "$dir/whole"
 for stop in king daughter "ing wh" "a" " "; do
-	text -r "never there" --stop "$stop"
+	text --temp 0 -r "never there" --stop "$stop"
 	whole=$(cat "$dir/whole"; echo .)
 	printf '%s' "${whole%%"$stop"*}" > "$dir/want"
 	same "--stop '$stop'" want
 done
-is 0 -n 24 --stop king --json
+is 0 -n 24 --temp 0 --stop king --json
 check "the JSON line says why it ended: $(cat "$dir/out")" grep -q '"stopped":"stop text"' "$dir/out"
 check "its text ends before" sh -c "! grep -q '\"text\":\"[^\"]*king' '$dir/out'"
-text --stop "never there"
+text --temp 0 --stop "never there"
 same "a text that does not come" whole
 
 # ---- what is refused

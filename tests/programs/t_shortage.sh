@@ -32,8 +32,8 @@ too_large "export"
 limited_status 1 "$jitwarm" import "$dir/good.jkp" --cache "$dir/fimport"
 too_large "import"
 check "no temporary files are left" [ -z "$(find "$dir" -name '*.tmp')" ]
-./jitrun "$model" --no-cache --prompt "Once upon a time" -n 12 -q > "$dir/want" 2> /dev/null
-limited ./jitrun "$model" --cache "$dir/frun" --prompt "Once upon a time" -n 12
+./jitrun "$model" --no-cache --prompt "Once upon a time" -n 12 --temp 0 -q > "$dir/want" 2> /dev/null
+limited ./jitrun "$model" --cache "$dir/frun" --prompt "Once upon a time" -n 12 --temp 0
 check "jitrun tells its story though it can store little: $(tail -n 1 "$dir/err")" cmp -s "$dir/want" "$dir/out"
 check "and says so" grep -qE '^cache +0 damaged, [1-9][0-9]* not stored$' "$dir/err"
 limited_status 1 ./jitrun "$model" --cache "$dir/frun" --prompt "Once upon a time" -n 400 --ignore-eos --jitdump "$dir"

@@ -77,7 +77,8 @@ static size_t output_of(bool terminal, char *out)
 		close(ends[0]);
 		close(ends[1]);
 		execl("./jitrun", "jitrun", dir, "--prompt-ids", "3,0,1,2,5,3", "--echo", "-n", "300", "-c", "400",
-		      "--temp", "3", "--seed", "4", "--ignore-eos", "--quiet", "--no-cache", "-t", "1", (char *)NULL);
+		      "--temp", "3", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--seed", "4", "--ignore-eos",
+		      "--quiet", "--no-cache", "-t", "1", (char *)NULL);
 		_exit(127);
 	}
 	close(ends[1]);

@@ -61,6 +61,52 @@ static int with_card(void *p, jit_error *err)
 static int with_objects(void *p, jit_error *err) { return jit_write_objects("/dev/null/model.gguf", p, NULL, err); }
 
 static int fill_info(void *p, jit_error *err) { return jit_model_get_info(model, p, err); }
+static int fill_defaults(void *p, jit_error *err) { return jit_model_sampling_defaults(model, p, err); }
+
+static const char chat_template[] = "{% for m in messages %}{{ m.content }}{% endfor %}", chat_messages[] = "[]";
+
+/* Messages have to be there, where the caller's struct reaches that far. */
+static int with_chat(void *p, jit_error *err)
+{
+	const struct {
+		size_t at;
+		const char *text;
+	} must[] = { { offsetof(jit_chat_options, messages), chat_messages },
+		     { offsetof(jit_chat_options, template_text), chat_template } };
+	jit_chat out = JIT_CHAT();
+	size_t size;
+
+	memcpy(&size, p, sizeof size);
+	for (size_t i = 0; i < 2; i++)
+		if (size <= 4096 && must[i].at + sizeof must[i].text <= size)
+			memcpy((uint8_t *)p + must[i].at, &must[i].text, sizeof must[i].text);
+	int status = jit_chat_render(model, p, &out, err);
+	jit_chat_free(&out);
+	if (status == JIT_ERROR_ARGUMENT && size < must[0].at + sizeof must[0].text && size >= sizeof size &&
+	    strstr(err->message, "messages is NULL"))
+		*err = (jit_error){ 0 };
+	return err->code;
+}
+
+/* What is to be given back lies elsewhere each time, and is taken out. */
+static int fill_chat(void *p, jit_error *err)
+{
+	const jit_chat_options o = JIT_CHAT_OPTIONS(.messages = chat_messages, .template_text = chat_template);
+	jit_chat own = JIT_CHAT(), zero = { 0 };
+	size_t size;
+	int status = jit_chat_render(model, &o, p, err);
+
+	if (status != JIT_OK)
+		return status;
+	memcpy(&size, p, sizeof size);
+	memcpy(&own, p, size < sizeof own ? size : sizeof own);
+	jit_chat_free(&own);
+	for (size_t at = sizeof size; at < sizeof own && at < size; at += sizeof size)
+		if (at == offsetof(jit_chat, text) || at == offsetof(jit_chat, ids))
+			memcpy((uint8_t *)p + at, &zero.text, sizeof zero.text);
+	return JIT_OK;
+}
+
 static int fill_device(void *p, jit_error *err) { return jit_device_get_info(0, p, err); }
 static int fill_stats(void *p, jit_error *err) { return jit_session_get_stats(session, p, err); }
 static int fill_card_stats(void *p, jit_error *err) { return jit_session_get_card_stats(on_card, p, err); }
@@ -156,6 +202,15 @@ static const struct field card_fields[] = {
 	{ AT(jit_card_options, units), WHOLE, { 1, 256 }, { -1, 257, INT_MIN, INT_MAX } },
 	{ AT(jit_card_options, reserved), WHOLE, { 0 }, { -1, 1 } },
 };
+static const struct field chat_fields[] = {
+	FREE(jit_chat_options, messages),
+	FREE(jit_chat_options, tools),
+	FREE(jit_chat_options, variables),
+	FREE(jit_chat_options, template_text),
+	FREE(jit_chat_options, no_generation_prompt),
+	FREE(jit_chat_options, has_now),
+	FREE(jit_chat_options, now),
+};
 static const struct field objects_fields[] = {
 	FREE(jit_objects_options, target),
 	FREE(jit_objects_options, dir),
@@ -185,6 +240,9 @@ static const struct sized {
 	OPTIONS(jit_sampling, with_sampling, sampling_fields),
 	OPTIONS(jit_card_options, with_card, card_fields),
 	OPTIONS(jit_objects_options, with_objects, objects_fields),
+	OPTIONS(jit_chat_options, with_chat, chat_fields),
+	RESULTS(jit_sampling, fill_defaults),
+	RESULTS(jit_chat, fill_chat),
 	RESULTS(jit_model_info, fill_info),
 	RESULTS(jit_device_info, fill_device),
 	RESULTS(jit_session_stats, fill_stats),
