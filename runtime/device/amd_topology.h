@@ -13,7 +13,7 @@ enum { AMD_CARDS = 32 };
 struct amd_card {
 	struct error why_not; /* code 0: it can be opened; else what is filled in below is what could be read */
 	uint32_t node, gpu_id;
-	uint32_t gfx_version; /* gfx_target_version: 110001 is gfx1101 */
+	uint32_t gfx_version;        /* gfx_target_version: 110001 is gfx1101 */
 	const struct target *target; /* NULL: jitrun makes no code for it */
 	char name[64];               /* of the product, "Radeon RX 7800 XT"; else its target's, "gfx1101" */
 	char pci[16];                /* "0000:03:00.0" */
@@ -24,8 +24,8 @@ struct amd_card {
 	uint32_t clock_mhz; /* of the compute units, at most; 0: the driver tells none */
 	bool integrated;    /* an APU: what it calls VRAM is carved out of the machine's memory */
 	uint64_t vram_bytes;
-	uint64_t visible_bytes; /* of it, that the CPU can map: all of them (large BAR), or 0 */
-	uint64_t bandwidth;     /* of its memory, bytes a second; 0: the driver tells none */
+	uint64_t visible_bytes;               /* of it, that the CPU can map: all of them (large BAR), or 0 */
+	uint64_t bandwidth;                   /* of its memory, bytes a second; 0: the driver tells none */
 	uint32_t cwsr_bytes, ctl_stack_bytes; /* of a compute queue's save area; 0: the driver is too old to tell */
 };
 

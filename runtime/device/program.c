@@ -33,22 +33,56 @@ static void fill_commands(struct program *out, const struct plan *p, const uint6
 			.flags = (l->barrier ? RDNA_COMMAND_BARRIER : 0) |
 			         (object[l->kernel]->cooperative ? RDNA_COMMAND_COOPERATIVE : 0)
 		};
+		out->of_op[i] = i;
 	}
-	out->n_commands = p->n_ops;
+	out->of_op[p->n_ops] = out->n_commands = p->n_ops;
 	keep_lds_apart(out->command, p, object);
+}
+
+/* Where part k of n of an op's units begins. */
+static int64_t part_begin(const struct plan_op *l, uint64_t k, uint64_t n)
+{
+	uint64_t units = (uint64_t)(l->end - l->begin);
+
+	return l->begin + (int64_t)(units / n * k + (k < units % n ? k : units % n));
 }
 
 void program_partition(struct program *program, const struct plan *p, uint32_t workgroups)
 {
 	program->workgroups = workgroups;
 	for (size_t i = 0; i < p->n_ops; i++) {
-		struct rdna_command *command = &program->command[i];
-		uint64_t units = (uint64_t)(p->op[i].end - p->op[i].begin),
-			 shares = (uint64_t)workgroups *
-		                  (command->flags & RDNA_COMMAND_COOPERATIVE ? 1 : RDNA_PROGRAM_WAVES);
-		command->per = (uint32_t)(units / shares);
-		command->rest = (uint32_t)(units % shares);
+		size_t first = program->of_op[i], n = program->of_op[i + 1] - first;
+		for (size_t k = 0; k < n; k++) {
+			struct rdna_command *command = &program->command[first + k];
+			uint64_t shares = (uint64_t)workgroups *
+			                  (command->flags & RDNA_COMMAND_COOPERATIVE ? 1 : RDNA_PROGRAM_WAVES);
+			command->begin = part_begin(&p->op[i], k, n);
+			uint64_t units = (uint64_t)(part_begin(&p->op[i], k + 1, n) - command->begin);
+			command->per = (uint32_t)(units / shares);
+			command->rest = (uint32_t)(units % shares);
+		}
 	}
+}
+
+bool program_split(struct program *program, const struct plan *p, const uint32_t *parts)
+{
+	struct rdna_command *command, *to;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_ops; i++)
+		n += parts[i];
+	if (!(command = calloc(n + 1, sizeof *command)))
+		return false;
+	to = command;
+	for (size_t i = 0; i < p->n_ops; i++) {
+		program->of_op[i] = (size_t)(to - command);
+		for (uint32_t k = 0; k < parts[i]; k++)
+			*to++ = program->command[i];
+	}
+	program->of_op[p->n_ops] = program->n_commands = n;
+	free(program->command);
+	program->command = command;
+	return true;
 }
 
 const struct kernel *program_function(struct registry *r, const struct key *key, enum kernel_source *from,
@@ -74,8 +108,9 @@ bool program_make(struct program *out, const struct plan *p, const uint64_t *arg
 	bool ok = true;
 
 	*out = (struct program){ .offset = calloc(p->n_kernels, sizeof *out->offset),
-		                 .command = calloc(p->n_ops + 1, sizeof *out->command) };
-	if (!object || !out->offset || !out->command)
+		                 .command = calloc(p->n_ops + 1, sizeof *out->command),
+		                 .of_op = calloc(p->n_ops + 1, sizeof *out->of_op) };
+	if (!object || !out->offset || !out->command || !out->of_op)
 		ok = error_set(err, ERROR_MEMORY, "no memory for a program of %zu commands", p->n_ops);
 	for (size_t i = 0; ok && i < p->n_kernels; i++) {
 		const struct kernel *k = program_function(r, &p->kernel[i].key, NULL, err);
@@ -96,6 +131,7 @@ void program_free(struct program *p)
 	free(p->bytes);
 	free(p->offset);
 	free(p->command);
+	free(p->of_op);
 	*p = (struct program){ 0 };
 }
 

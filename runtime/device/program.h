@@ -17,8 +17,9 @@ struct program {
 	uint64_t *offset;    /* of the function of plan->kernel[i] */
 	uint32_t workgroups; /* of a launch */
 	struct rdna_command *command;
-	size_t n_commands; /* one for each launch of the plan, in its order; behind them one without units, to see what
-	                      a command costs */
+	size_t n_commands; /* one for each op of the plan, in its order, until it is split; behind them one without
+	                      units, to see what a command costs */
+	size_t *of_op;     /* commands of_op[i] .. of_op[i + 1] - 1 are op i */
 };
 
 /* One function, which the registry makes if it does not have it. NULL: err. */
@@ -28,6 +29,9 @@ const struct kernel *program_function(struct registry *r, const struct key *key,
  * commands point there. False: err, and nothing to free. */
 bool program_make(struct program *out, const struct plan *p, const uint64_t *args, struct registry *r,
                   const struct target *target, struct error *err);
+/* Cuts op i into parts[i] commands of its units, at most as many as it has, which must not go into one launch; before
+ * program_partition(). False: no memory, and nothing has changed. */
+bool program_split(struct program *p, const struct plan *plan, const uint32_t *parts);
 /* Before the first launch: deals the units of all commands to so many workgroups. How many can be is known when the
  * code is: the backend's resident(). */
 void program_partition(struct program *program, const struct plan *p, uint32_t workgroups);

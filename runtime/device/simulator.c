@@ -13,8 +13,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/device/program.h"
-#include "runtime/device/profile.h"
 #include "runtime/host/system.h"
 
 struct region {
@@ -31,29 +29,17 @@ struct simulator {
 	struct region *hidden;
 };
 
-struct sim_plan {
-	struct sim_plan *next;
-	const struct plan *plan;
-	uint64_t *args; /* a copy of the plan's, for the card; positions are copied before each run */
-	struct program program;
-	struct sim_object *object;
-	uint32_t room; /* workgroups that live at once */
-};
-
 /* At a barrier. In vain, the simulator notices sooner that nothing happens any more. */
 enum { POLLS = 1 << 30 };
 
 struct sim_stream {
-	struct stream stream;
-	struct registry *registry;
+	struct card_stream card;
 	struct simulator_options options;
-	struct simulator_counters counters;
-	struct sim_plan *plans;
+	struct simulator_counters counters; /* those of the card are copied here after each run */
 	struct rdna_program_sync sync;
-	uint32_t arrivals; /* what sync shows */
 };
 
-static struct simulator *simulator_of(const struct stream *s) { return (struct simulator *)s->device; }
+static struct simulator *simulator_of(const struct card_stream *c) { return (struct simulator *)c->stream.device; }
 
 /* ---- memory */
 
@@ -152,93 +138,56 @@ static bool sim_copy(struct device *d, void *to, const void *from, size_t bytes,
 	return true;
 }
 
-/* ---- plans */
+/* ---- what card.h asks of a driver */
 
-static void forget(struct simulator *c, struct sim_plan *s)
+static void begin_stream(struct card_stream *c) { begin(simulator_of(c)); }
+static void end_stream(struct card_stream *c) { end(simulator_of(c)); }
+
+static void *map_block(struct card_stream *c, size_t bytes, const char *name, struct error *err)
 {
-	if (s->args)
-		sim_unmap(c->sim, s->args);
-	if (s->program.command)
-		sim_unmap(c->sim, s->program.command);
-	if (s->object)
-		sim_unload(s->object);
-	program_free(&s->program);
-	free(s->args);
-	free(s);
+	void *p = calloc(1, bytes);
+
+	if (!p)
+		error_set(err, ERROR_MEMORY, "no memory for %zu bytes of %s", bytes, name);
+	else if (!sim_map(simulator_of(c)->sim, p, bytes, name, false, err)) {
+		free(p);
+		return NULL;
+	}
+	return p;
 }
 
-/* Barriers wait for all workgroups of a launch: those beyond what lives at once would never arrive. */
-static bool deal(struct sim_stream *c, struct sim_plan *s, struct error *err)
+static void unmap_block(struct card_stream *c, void *p, size_t bytes)
 {
-	const struct target *t = c->stream.device->facts.target;
-	const struct sim_kernel *k = sim_find(s->object, RDNA_PROGRAM_KERNEL);
-	uint32_t wanted = c->options.workgroups;
-
-	s->room = t->backend->resident(t, c->options.units, k->vgprs, k->lds_size);
-	if (!s->room || wanted > s->room)
-		return error_set(err, ERROR_DEVICE,
-		                 "%u workgroups are to run at once, but there is room for %u on %u compute unit%s of "
-		                 "%s: each needs %u vector registers a lane and %u bytes of LDS",
-		                 wanted, s->room, c->options.units, c->options.units == 1 ? "" : "s", t->name, k->vgprs,
-		                 k->lds_size);
-	program_partition(&s->program, s->plan, wanted ? wanted : s->room);
-	return true;
+	sim_unmap(simulator_of(c)->sim, p);
+	free(p);
 }
 
-static bool load(struct sim_stream *c, struct sim_plan *s, const struct plan *p, struct error *err)
+static bool load_code(struct card_stream *c, struct card_plan *p, struct error *err)
 {
-	struct sim_device *sim = simulator_of(&c->stream)->sim;
+	struct sim_object *o = sim_load(simulator_of(c)->sim, p->program.bytes, p->program.size, err);
 
-	if (!(s->args = malloc(p->n_args * sizeof *s->args)))
-		return error_set(err, ERROR_MEMORY, "no memory for the arguments of a plan of %zu launches", p->n_ops);
-	memcpy(s->args, p->args, p->n_args * sizeof *s->args);
-	return program_make(&s->program, p, s->args, c->registry, c->stream.device->facts.target, err) &&
-	       (s->object = sim_load(sim, s->program.bytes, s->program.size, err)) && deal(c, s, err) &&
-	       sim_map(sim, s->args, p->n_args * sizeof *s->args, "a plan's arguments", false, err) &&
-	       sim_map(sim, s->program.command, (s->program.n_commands + 1) * sizeof *s->program.command,
-	               "a plan's commands", false, err);
-}
-
-static bool sim_prepare(struct stream *stream, struct plan *p, struct pool *pool, struct error *err)
-{
-	struct sim_stream *c = (struct sim_stream *)stream;
-	struct sim_plan *s = calloc(1, sizeof *s);
-
-	if (!s)
-		return error_set(err, ERROR_MEMORY, "no memory for a plan of the simulated card");
-	s->plan = p;
-	bool ok = device_make_plan(c->registry, p, pool, err);
-	begin(simulator_of(stream));
-	ok = ok && load(c, s, p, err);
-	if (!ok)
-		forget(simulator_of(stream), s);
-	end(simulator_of(stream));
-	if (!ok)
+	if (!o)
 		return false;
-	s->next = c->plans;
-	c->plans = s;
-	p->prepared = s;
+	const struct sim_kernel *k = sim_find(o, RDNA_PROGRAM_KERNEL);
+	p->code = o;
+	p->vgprs = k->vgprs;
+	p->lds = k->lds_size;
 	return true;
 }
 
-/* ---- running */
+static void unload_code(struct card_stream *c, struct card_plan *p) { sim_unload(p->code); }
 
 /* The simulator knows one kernel; which function of it the trap is in, its offset says. */
-static bool report_trap(const struct sim_plan *s, const struct sim_trap *trap, const struct error *why,
+static bool report_trap(const struct card_plan *p, const struct sim_trap *trap, const struct error *why,
                         struct error *err)
 {
-	uint64_t offset = trap->offset, best = 0;
-	const struct key *in = NULL;
 	char text[KEY_TEXT_MAX];
+	uint64_t from;
+	const struct key *in = card_function_at(p, trap->offset, &from);
 
-	for (size_t i = 0; i < s->plan->n_kernels; i++)
-		if (s->program.offset[i] <= offset && s->program.offset[i] >= best) {
-			best = s->program.offset[i];
-			in = &s->plan->kernel[i].key;
-		}
 	if (!trap->trapped || !in)
 		return error_set(err, why->code, "%s%s", why->text, trap->trapped ? ", in the driver" : "");
-	return error_set(err, why->code, "%s, +0x%llx in %s", why->text, (unsigned long long)(offset - best),
+	return error_set(err, why->code, "%s, +0x%llx in %s", why->text, (unsigned long long)(trap->offset - from),
 	                 key_text(in, text, sizeof text));
 }
 
@@ -246,117 +195,79 @@ static bool report_trap(const struct sim_plan *s, const struct sim_trap *trap, c
 static void start_anew(struct sim_stream *c)
 {
 	c->sync = (struct rdna_program_sync){ 0 };
-	c->arrivals = 0;
+	c->card.arrivals = 0;
 }
 
-/* What the driver left: every barrier completed, and nothing else counted there. */
-static bool check_sync(struct sim_stream *c, const struct sim_plan *s, size_t first, size_t end, struct error *err)
-{
-	const struct rdna_program_sync at = c->sync;
-	uint32_t expected = c->arrivals + s->program.workgroups * (uint32_t)program_barriers(&s->program, first, end);
-
-	c->arrivals = at.arrivals;
-	if (!at.left && at.arrivals == expected)
-		return true;
-	start_anew(c);
-	if (!at.left)
-		return error_set(err, ERROR_DEVICE, "%u arrivals at barriers were counted, expected %u", at.arrivals,
-		                 expected);
-	return error_set(
-		err, ERROR_DEVICE,
-		"a launch was given up: at the barrier of command %zu workgroup %u waited for %u others in vain",
-		end - 1 - at.left, at.workgroup, at.missing);
-}
-
-static bool dispatch(struct sim_stream *c, const struct sim_plan *s, size_t first, size_t end,
+static bool dispatch(struct sim_stream *c, const struct card_plan *p, size_t first, size_t end,
                      struct sim_counters *count, struct error *err)
 {
-	const uint32_t groups[3] = { s->program.workgroups, 1, 1 },
-		       items[3] = { RDNA_PROGRAM_WAVES * c->stream.device->facts.target->lanes, 1, 1 };
-	const struct rdna_program_args args = {
-		.commands = (uint64_t)(uintptr_t)s->program.command,
-		.first = (uint32_t)first,
-		.end = (uint32_t)end,
-		.sync = (uint64_t)(uintptr_t)&c->sync,
-		.workgroups = s->program.workgroups,
-		.polls = POLLS,
-		.arrivals = c->arrivals
-	};
+	const uint32_t groups[3] = { p->program.workgroups, 1, 1 },
+		       items[3] = { RDNA_PROGRAM_WAVES * c->card.stream.device->facts.target->lanes, 1, 1 };
+	struct rdna_program_args args = card_launch_args(&c->card, p, first, end);
 	struct sim_trap trap;
 	struct sim_options o = { .memory = c->options.memory,
-		                 .seed = c->options.seed + c->counters.launches,
+		                 .seed = c->options.seed + c->card.counters.launches,
 		                 .races = c->options.races,
-		                 .resident = s->room,
+		                 .resident = p->room,
 		                 .counters = count,
 		                 .trap = &trap };
-	const struct sim_kernel *kernel = sim_find(s->object, RDNA_PROGRAM_KERNEL);
+	const struct sim_kernel *kernel = sim_find(p->code, RDNA_PROGRAM_KERNEL);
 	struct error why = { 0 };
 
-	if (!sim_dispatch(simulator_of(&c->stream)->sim, kernel, &args, sizeof args, groups, items, &o, &why)) {
+	args.sync = (uint64_t)(uintptr_t)&c->sync;
+	args.polls = POLLS;
+	if (!sim_dispatch(simulator_of(&c->card)->sim, kernel, &args, sizeof args, groups, items, &o, &why)) {
 		start_anew(c);
-		return report_trap(s, &trap, &why, err);
+		return report_trap(p, &trap, &why, err);
 	}
-	if (!check_sync(c, s, first, end, err))
+	if (!card_check_sync(&c->card, p, first, end, &c->sync, err)) {
+		start_anew(c);
 		return false;
+	}
 	if (c->options.watch)
-		c->options.watch(c->options.user, s->plan, kernel, first,
-		                 end == s->program.n_commands + 1 ? first : end, count);
+		c->options.watch(c->options.user, p->plan, kernel, first,
+		                 end == p->program.n_commands + 1 ? first : end, count);
 	return true;
 }
 
-static bool launch(struct sim_stream *c, const struct sim_plan *s, size_t first, size_t end, struct error *err)
+static bool dispatch_counted(struct card_stream *card, const struct card_plan *p, size_t first, size_t end,
+                             struct error *err)
 {
+	struct sim_stream *c = (struct sim_stream *)card;
 	struct sim_counters count = { 0 };
-	bool ok = dispatch(c, s, first, end, &count, err);
+	bool ok = dispatch(c, p, first, end, &count, err);
 
 	sim_counters_add(&c->counters.sim, &count);
-	c->counters.launches++;
-	c->counters.commands += end - first;
-	c->counters.barriers += program_barriers(&s->program, first, end);
 	return ok;
 }
 
-/* Positions are the only arguments that differ from run to run. */
-static void copy_positions(const struct sim_plan *s)
+/* Who watches learns what a command without units costs. */
+static bool begin_pass(struct card_stream *card, const struct card_plan *p, struct error *err)
 {
-	for (size_t i = 0; i < s->plan->n_positions; i++)
-		s->args[s->plan->position[i] - s->plan->args] = *s->plan->position[i];
+	struct sim_stream *c = (struct sim_stream *)card;
+	const size_t idle = p->program.n_commands;
+
+	return !c->options.watch || dispatch(c, p, idle, idle + 1, &(struct sim_counters){ 0 }, err);
 }
 
-static bool launch_all(struct sim_stream *c, const struct sim_plan *s, const struct plan *p, struct error *err)
+static const struct card_driver simulated = {
+	.begin = begin_stream,
+	.end = end_stream,
+	.map = map_block,
+	.unmap = unmap_block,
+	.load = load_code,
+	.unload = unload_code,
+	.dispatch = dispatch_counted,
+	.pass = begin_pass,
+	.name = "the simulated card"
+};
+
+static bool sim_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err)
 {
-	struct profile *profile = c->stream.profile;
-	bool ok = true;
+	struct sim_stream *c = (struct sim_stream *)s;
+	bool ok = card_run(s, p, pool, err);
 
-	if (c->options.launch == STREAM_LAUNCH_TOKEN)
-		return launch(c, s, 0, p->n_ops, err);
-	if (c->options.launch == STREAM_LAUNCH_LAYER) {
-		for (size_t i = 0; ok && i < p->n_sections; i++)
-			ok = launch(c, s, p->section[i], p->section[i + 1], err);
-		return ok;
-	}
-	for (size_t i = 0; ok && i < p->n_ops; i++) {
-		uint64_t start = profile ? profile_now() : 0;
-		ok = launch(c, s, i, i + 1, err);
-		if (profile)
-			profile_launch(profile, 0, p, i, start, profile_now());
-	}
-	return ok;
-}
-
-static bool sim_run(struct stream *stream, struct plan *p, struct pool *pool, struct error *err)
-{
-	struct sim_stream *c = (struct sim_stream *)stream;
-	const struct sim_plan *s = p->prepared;
-
-	begin(simulator_of(stream));
-	c->counters.passes++;
-	copy_positions(s);
-	bool ok =
-		(!c->options.watch ||
-	         dispatch(c, s, s->program.n_commands, s->program.n_commands + 1, &(struct sim_counters){ 0 }, err)) &&
-		launch_all(c, s, p, err);
-	end(simulator_of(stream));
+	c->counters.card = c->card.counters;
 	return ok;
 }
 
@@ -366,8 +277,8 @@ static void sim_count(const struct stream *s, struct stream_counters *out)
 	const struct sim_tally *weights = &c->sim.tally[SIMULATOR_WEIGHTS], *cache = &c->sim.tally[SIMULATOR_CACHE];
 
 	*out = (struct stream_counters){
-		.launches = c->launches,
-		.barriers = c->barriers,
+		.launches = c->card.launches,
+		.barriers = c->card.barriers,
 		.instructions = c->sim.instructions,
 		.load_bytes = c->sim.load_bytes,
 		.load128_bytes = c->sim.load128_bytes,
@@ -383,13 +294,10 @@ static void sim_count(const struct stream *s, struct stream_counters *out)
 static void sim_close_stream(struct stream *stream)
 {
 	struct sim_stream *c = (struct sim_stream *)stream;
-	struct simulator *d = simulator_of(stream);
+	struct simulator *d = simulator_of(&c->card);
 
+	card_forget(&c->card);
 	begin(d);
-	for (struct sim_plan *s = c->plans, *next; s; s = next) {
-		next = s->next;
-		forget(d, s);
-	}
 	sim_unmap(d->sim, &c->sync);
 	end(d);
 	free(c);
@@ -404,17 +312,22 @@ static struct stream *sim_stream(struct device *device, const struct stream_opti
 		error_set(err, ERROR_MEMORY, "no memory for a session on the simulated card");
 		return NULL;
 	}
-	c->stream = (struct stream){
-		.device = device, .prepare = sim_prepare, .run = sim_run, .count = sim_count, .close = sim_close_stream
+	c->card = (struct card_stream){
+		.stream = { .device = device,
+		            .prepare = card_prepare,
+		            .run = sim_run,
+		            .count = sim_count,
+		            .close = sim_close_stream },
+		.driver = &simulated,
+		.registry = o->registry
 	};
-	c->registry = o->registry;
-	simulator_set(&c->stream, &(struct simulator_options){
-					  .launch = o->launch, .units = o->units, .workgroups = o->workgroups });
+	simulator_set(&c->card.stream, &(struct simulator_options){
+					       .launch = o->launch, .units = o->units, .workgroups = o->workgroups });
 	begin(d);
 	bool ok = sim_map(d->sim, &c->sync, sizeof c->sync, "the counter of arrivals", true, err);
 	end(d);
 	if (ok)
-		return &c->stream;
+		return &c->card.stream;
 	free(c);
 	return NULL;
 }
@@ -489,8 +402,9 @@ bool simulator_set(struct stream *s, const struct simulator_options *o)
 	if (s->run != sim_run)
 		return false;
 	c->options = *o;
-	if (!c->options.units)
-		c->options.units = SIMULATOR_UNITS;
+	c->card.launch = o->launch;
+	c->card.units = o->units ? o->units : SIMULATOR_UNITS;
+	c->card.workgroups = o->workgroups;
 	return true;
 }
 

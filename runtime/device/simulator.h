@@ -6,7 +6,7 @@
 #ifndef RUNTIME_SIMULATOR_H
 #define RUNTIME_SIMULATOR_H
 
-#include "runtime/device/device.h"
+#include "runtime/device/card.h"
 #include "sim/sim.h"
 
 /* What sim_counters.tally is of: activations, norms, biases and the launch's own data; weights; the KV cache. */
@@ -34,7 +34,7 @@ struct simulator_options {
 
 struct simulator_counters {
 	struct sim_counters sim;
-	uint64_t passes, launches, commands, barriers; /* barriers: of all workgroups, inside launches */
+	struct card_counters card;
 };
 
 /* Before the first plan is prepared. False: not a simulated card's stream. */
