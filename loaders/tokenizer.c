@@ -389,6 +389,14 @@ no_memory:
 
 /* ---- the rest */
 
+const char *tokenizer_kind(const struct tokenizer *t)
+{
+	static const char *const kind[] = { [TOK_BYTE_LEVEL] = "byte-level BPE",
+		                            [TOK_CHAR_RANKS] = "BPE of characters, by ranks",
+		                            [TOK_CHAR_SCORES] = "SentencePiece BPE, by scores" };
+	return kind[t->model];
+}
+
 size_t tokenizer_size(const struct tokenizer *t) { return t->n_token; }
 int32_t tokenizer_bos(const struct tokenizer *t) { return t->bos; }
 int32_t tokenizer_eos(const struct tokenizer *t) { return t->eos; }

@@ -75,6 +75,8 @@ size_t tokenizer_stream_end(struct utf8_stream *s, char out[8]);
 char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, bool special, size_t *n_out,
                        struct error *err);
 
+/* How it makes tokens, in words: "byte-level BPE". */
+const char *tokenizer_kind(const struct tokenizer *t);
 size_t tokenizer_size(const struct tokenizer *t);
 int32_t tokenizer_bos(const struct tokenizer *t);             /* -1: none */
 int32_t tokenizer_eos(const struct tokenizer *t);             /* -1: none */

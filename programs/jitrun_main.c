@@ -39,6 +39,12 @@ int jitrun_fail(const jit_error *e)
 	return 1;
 }
 
+int jitrun_fail_with(const struct error *e)
+{
+	say(e->text, ".\n");
+	return 1;
+}
+
 static bool output_ok(void)
 {
 	const char *why;
@@ -252,6 +258,22 @@ static int list_devices(void)
 	return 0;
 }
 
+/* A word is a command unless there is a file of that name. */
+static bool run_command(int argc, char **argv, int *status)
+{
+	static const struct {
+		const char *name;
+		int (*run)(int argc, char **argv);
+	} commands[] = { { "info", jitrun_info } };
+
+	for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
+		if (strcmp(argv[1], commands[i].name) == 0 && access(argv[1], F_OK) != 0) {
+			*status = commands[i].run(argc - 1, argv + 1);
+			return true;
+		}
+	return false;
+}
+
 static int run(int argc, char **argv)
 {
 	struct run r = { .start = jitrun_seconds(), .terminal = isatty(STDOUT_FILENO) != 0 };
@@ -263,7 +285,7 @@ static int run(int argc, char **argv)
 	allocator_begin();
 	system_file_limit_is_error();
 	int rc;
-	if (!jitrun_parse_options(argc, argv, &rc))
+	if (run_command(argc, argv, &rc) || !jitrun_parse_options(argc, argv, &rc))
 		return rc;
 	if (opt.devices)
 		return list_devices();

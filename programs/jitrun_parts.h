@@ -5,9 +5,11 @@
  *   jitrun_text.c      the prompt in, generated text out
  *   jitrun_chat.c      a conversation: lines in, answers out
  *   jitrun_summary.c   what is said at the end: statistics, the JSON line, the report
+ *   jitrun_info.c      jitrun info: what a model is
  *
  * stdout carries what was asked for (text, ids or one JSON line) and nothing else; everything said to a person goes to
- * stderr. Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 130 interrupted.
+ * stderr. Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 3 the
+ * answer of a command is no, 130 interrupted.
  */
 #ifndef PROGRAMS_JITRUN_PARTS_H
 #define PROGRAMS_JITRUN_PARTS_H
@@ -15,13 +17,14 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "base/error.h"
 #include "programs/options.h"
 #include "programs/prompt.h"
 #include "programs/sampling_args.h"
 #include "runtime/jitrun_cards.h"
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };
-enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+enum { EXIT_USAGE = 2, EXIT_NO = 3, EXIT_INTERRUPTED = 130 };
 
 /* ---- jitrun_options.c */
 
@@ -48,6 +51,7 @@ jit_objects_options jitrun_objects_options(void);
 /* ---- jitrun_main.c: one sentence on stderr; the exit status */
 
 int jitrun_fail(const jit_error *e);
+int jitrun_fail_with(const struct error *e);
 int jitrun_usage(const char *text);
 extern volatile sig_atomic_t interrupted; /* by Ctrl-C */
 double jitrun_seconds(void);              /* of a clock that only goes forward */
@@ -79,6 +83,11 @@ int jitrun_generate(struct run *r, jit_error *err);
 
 /* A conversation over standard input, until its end. */
 int jitrun_converse(struct run *r);
+
+/* ---- commands: words that may stand where the model does. Each has a command line of its own, whose name is argv[0],
+ * and returns the exit status. */
+
+int jitrun_info(int argc, char **argv);
 
 /* ---- jitrun_summary.c: exit statuses */
 

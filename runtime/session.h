@@ -10,6 +10,10 @@
  * SESSION_ALL_LOGITS, with the logits of all. */
 enum { SESSION_MAX_TOKENS = PLAN_TOKENS_MOST, SESSION_ALL_LOGITS = PLAN_ALL_LOGITS_MOST };
 
+/* What a session has that nobody asked for another size: the context, in tokens, and the tokens of a pass. */
+uint32_t session_usual_context(const struct model_spec *s);
+uint32_t session_usual_batch(uint32_t context);
+
 /* From now on the token chosen at position p is ids[p] while p < n, whatever the logits say, so that the decoding of a
  * known text can be timed; everything is computed as if it had been chosen. ids: borrowed until replaced. NULL, 0:
  * choices are free again. */

@@ -52,18 +52,26 @@ static bool check_room(const struct session_memory *m, uint32_t context, struct 
 	                 context, (double)needed / 0x1p30, (double)m->kv_bytes / 0x1p30, (double)available / 0x1p30);
 }
 
-bool session_memory_open(struct session_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
-                         uint32_t context, struct error *err)
+/* Where the buffers lie, but for where they begin. */
+void session_memory_measure(struct session_memory *m, const struct model_spec *s, uint32_t tokens, uint32_t context)
 {
 	struct place to[DEVICE_SHARED + 1] = { { 0 } };
 
-	m->device = d;
 	m->buf.tokens = tokens;
 	m->buf.logit_tokens = 1;
 	place_buffers(to, &m->buf, s);
 	m->buffers_bytes = to[DEVICE_BUFFERS].at;
 	m->shared_bytes = to[DEVICE_SHARED].at;
 	m->kv_bytes = kv_layout(&m->kv, s, context);
+}
+
+bool session_memory_open(struct session_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
+                         uint32_t context, struct error *err)
+{
+	struct place to[DEVICE_SHARED + 1] = { { 0 } };
+
+	m->device = d;
+	session_memory_measure(m, s, tokens, context);
 	if (!check_room(m, context, err) || !(m->buffers = d->alloc(d, m->buffers_bytes, DEVICE_BUFFERS, err)) ||
 	    !(m->shared = d->alloc(d, m->shared_bytes, DEVICE_SHARED, err)) ||
 	    !(m->kv.base = d->alloc(d, m->kv_bytes, DEVICE_CACHE, err)))

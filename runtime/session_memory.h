@@ -17,6 +17,8 @@ struct session_memory {
 	uint8_t *buffers, *shared;
 };
 
+/* How much that takes, without taking any: kv_bytes, buffers_bytes and shared_bytes. kv.type is set by the caller. */
+void session_memory_measure(struct session_memory *m, const struct model_spec *s, uint32_t tokens, uint32_t context);
 /* For passes over at most `tokens` tokens, in a context of so many. kv.type is set by the caller. False: err, and
  * session_memory_close() is still due. */
 bool session_memory_open(struct session_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,

@@ -10,6 +10,13 @@
 
 enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 tokens */ };
 
+uint32_t session_usual_context(const struct model_spec *s)
+{
+	return s->context_train && s->context_train < DEFAULT_CONTEXT ? s->context_train : DEFAULT_CONTEXT;
+}
+
+uint32_t session_usual_batch(uint32_t context) { return DEFAULT_BATCH < context ? DEFAULT_BATCH : context; }
+
 static bool open_memory(jit_session *s, struct error *err)
 {
 	const struct model_spec *spec = &s->model->file.spec;
@@ -89,12 +96,8 @@ static bool open_regime(jit_session *s, struct error *err)
 /* What is asked for, as numbers of the session. */
 static void take_options(jit_session *s, const jit_session_options *o)
 {
-	uint32_t trained = s->model->file.spec.context_train;
-
-	s->context = o->context                             ? (uint32_t)o->context
-	             : trained && trained < DEFAULT_CONTEXT ? trained
-	                                                    : DEFAULT_CONTEXT;
-	s->batch = o->batch ? (uint32_t)o->batch : DEFAULT_BATCH;
+	s->context = o->context ? (uint32_t)o->context : session_usual_context(&s->model->file.spec);
+	s->batch = o->batch ? (uint32_t)o->batch : session_usual_batch(s->context);
 	if (s->batch > s->context)
 		s->batch = s->context;
 	s->speculate.fixed = speculate_width(o->speculate);

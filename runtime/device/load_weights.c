@@ -209,15 +209,24 @@ static uint64_t place_jobs(struct weights *w, const struct model_spec *s, struct
 	return at;
 }
 
-/* Once to learn how much memory it takes, and once more when that is there. */
-static bool place_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
-                           struct error *err)
+/* The matrices' list, and how much memory they take. */
+static bool measure_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
+                             struct error *err)
 {
 	p->n_jobs = weights_list(e, s, w);
 	if (!weights_check_types(e, p->n_jobs, err))
 		return false;
 	w->packed_bytes = place_jobs(w, s, p, e);
 	w->arena_bytes = w->packed_bytes + ARENA_SLACK;
+	return true;
+}
+
+/* Once to learn how much memory it takes, and once more when that is there. */
+static bool place_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
+                           struct error *err)
+{
+	if (!measure_matrices(w, s, p, e, err))
+		return false;
 	if (!(w->arena = w->device->alloc(w->device, w->arena_bytes, DEVICE_WEIGHTS, err)))
 		return false;
 	p->bytes_total = place_jobs(w, s, p, e);
@@ -226,18 +235,26 @@ static bool place_matrices(struct weights *w, const struct model_spec *s, struct
 	return true;
 }
 
-static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p,
+/* place: measure_matrices or place_matrices. */
+static bool list_matrices(struct weights *w, const struct model_spec *s, struct packing *p,
+                          bool (*place)(struct weights *, const struct model_spec *, struct packing *,
+                                        struct weights_entry *, struct error *),
                           struct error *err)
 {
-	const struct model_spec *s = &m->spec;
 	struct weights_entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e);
 
 	p->job = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *p->job);
 	bool placed =
-		e && p->job ? place_matrices(w, s, p, e, err)
+		e && p->job ? place(w, s, p, e, err)
 			    : error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
 	free(e);
-	if (!placed)
+	return placed;
+}
+
+static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p,
+                          struct error *err)
+{
+	if (!list_matrices(w, &m->spec, p, place_matrices, err))
 		return false;
 	pool_run(pool, pack_worker, p);
 	if (p->err.code != ERROR_NONE)
@@ -303,6 +320,8 @@ static uint64_t measure_vectors(const struct model_spec *s, size_t *longest)
 	return floats;
 }
 
+static size_t vectors_bytes(uint64_t floats) { return floats * sizeof(float) + 256; }
+
 static bool convert_all(struct weights *w, struct vectors *to, const struct model *m, struct error *err)
 {
 	bool ok = convert_vector(&w->final_norm, to, m, &m->spec.final_norm, err);
@@ -319,7 +338,7 @@ static bool convert_vectors(struct weights *w, const struct model *m, struct err
 	size_t longest;
 	uint64_t floats = measure_vectors(&m->spec, &longest);
 
-	w->vectors_bytes = floats * sizeof(float) + 256;
+	w->vectors_bytes = vectors_bytes(floats);
 	if (!(w->vectors = d->alloc(d, w->vectors_bytes, DEVICE_VECTORS, err)))
 		return false;
 	struct vectors v = {
@@ -330,6 +349,20 @@ static bool convert_vectors(struct weights *w, const struct model *m, struct err
 	ok = ok && convert_all(w, &v, m, err) && d->upload(d, w->vectors, v.converted, floats * sizeof(float), err);
 	free(v.raw);
 	free(v.converted);
+	return ok;
+}
+
+bool weights_measure(struct weights *w, const struct model_spec *s, const struct target *t, struct error *err)
+{
+	struct packing p = { .layout = weight_layout_of(t) };
+	size_t longest;
+
+	bool ok = weights_allocate(w, s, err) && list_matrices(w, s, &p, measure_matrices, err);
+	free(p.job);
+	if (ok)
+		w->vectors_bytes = vectors_bytes(measure_vectors(s, &longest));
+	else
+		weights_close(w);
 	return ok;
 }
 

@@ -11,6 +11,9 @@
 #include "runtime/host/pool.h"
 #include "runtime/plan/weights.h"
 
+/* What they would take on such a target, without reading any: fills arena_bytes, packed_bytes, token_bytes and
+ * vectors_bytes, and the types and sizes of the matrices. weights_close() is due when it is true. */
+bool weights_measure(struct weights *w, const struct model_spec *s, const struct target *t, struct error *err);
 /* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. Files that changed since the model was opened are
  * an error. */
 bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,

@@ -1,0 +1,351 @@
+/* programs/jitrun_info.c - jitrun info: what a model is, whether it runs here, in how much memory, and on what.
+ *
+ * Only headers are read. What the files say of themselves comes from programs/model_facts.h, so that a model that does
+ * not run is described as well; all else comes from the loaders and from what sizes a model's memory.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loaders/model.h"
+#include "loaders/tokenizer.h"
+#include "programs/facts.h"
+#include "programs/jitrun_parts.h"
+#include "programs/model_facts.h"
+#include "programs/output.h"
+#include "runtime/device/load_weights.h"
+#include "runtime/host/system.h"
+#include "runtime/session.h"
+#include "runtime/session_memory.h"
+#include "runtime/speculate/speculate.h"
+
+static struct {
+	const char *model;
+	bool json;
+	struct option_about about;
+} arg;
+
+static const struct option_row rows[] = {
+	{ .name = "json", .kind = OPTION_FLAG, .help = "print one JSON line instead of a table", .target = &arg.json },
+	OPTION_ABOUT(arg.about),
+};
+
+static struct option_program program = {
+	.name = "jitrun info",
+	.usage = "MODEL [--json]",
+	.purpose = "say what a model is, whether it runs here, and in how much memory",
+	.description = "Only the header of the model is read. Exit status: 0 it runs "
+		       "here, 1 there is no model or it cannot be read, 2 a wrong "
+		       "command line, 3 it does not run here.",
+	.row = rows,
+	.n_rows = sizeof rows / sizeof rows[0],
+	.operand = &arg.model,
+	.max_operands = 1
+};
+
+/* The memory of a session with so many positions. */
+struct session_size {
+	uint32_t context;
+	uint64_t kv, kv_q8_0, activations;
+};
+
+struct info {
+	struct model_facts facts;
+	struct model model;
+	bool opened; /* what is in `model` is known */
+	struct weights weights;
+	bool measured;                      /* what is in these two is known */
+	struct session_size usual, trained; /* trained.context 0: the same, or not known */
+	uint64_t available;                 /* UINT64_MAX: not known */
+	struct error why_not;               /* code 0: it runs */
+};
+
+/* ---- finding out */
+
+static void measure_session(struct session_size *size, const struct model_spec *s, uint32_t context)
+{
+	uint32_t tokens = session_usual_batch(context);
+	struct session_memory m = { .kv.type = DTYPE_F16 };
+
+	session_memory_measure(&m, s, tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens, context);
+	*size = (struct session_size){
+		.context = context, .kv = m.kv_bytes, .activations = m.buffers_bytes + m.shared_bytes
+	};
+	m.kv.type = DTYPE_Q8_0;
+	session_memory_measure(&m, s, tokens, context);
+	size->kv_q8_0 = m.kv_bytes;
+}
+
+static uint64_t weight_memory(const struct info *i) { return i->weights.arena_bytes + i->weights.vectors_bytes; }
+
+static bool measure(struct info *i, struct error *err)
+{
+	const struct model_spec *s = &i->model.spec;
+	const struct target *t = device_host_target(NULL, true, err);
+	uint32_t usual = session_usual_context(s);
+
+	if (!t || !weights_measure(&i->weights, s, t, err))
+		return false;
+	i->measured = true;
+	measure_session(&i->usual, s, usual);
+	if (s->context_train > usual)
+		measure_session(&i->trained, s, s->context_train);
+	i->available = system_available_memory();
+	uint64_t needed = weight_memory(i) + i->usual.kv + i->usual.activations;
+	char a[FACTS_SIZE], b[FACTS_SIZE];
+	return needed <= i->available ||
+	       error_set(err, ERROR_MEMORY, "with a context of %u tokens it needs %s of memory, and %s are available",
+	                 usual, facts_size(a, needed), facts_size(b, i->available));
+}
+
+/* False: there is nothing to say of such a path but err. */
+static bool look(struct info *i, struct error *err)
+{
+	struct error ignored = { 0 };
+
+	if (!model_facts_read(&i->facts, arg.model, err))
+		return false;
+	i->opened = model_open(&i->model, arg.model, 0, &i->why_not) ||
+	            model_open(&i->model, arg.model, MODEL_HEADER_ONLY, &ignored);
+	if (i->opened)
+		measure(i, &i->why_not);
+	return true;
+}
+
+/* ---- for people */
+
+static void print_shape(const struct info *i)
+{
+	const struct model_spec *s = &i->model.spec;
+
+	if (!i->opened) {
+		if (i->facts.layers)
+			facts_row(stdout, "layers", "%" PRIu64, i->facts.layers);
+		if (i->facts.context)
+			facts_row(stdout, "context", "%" PRIu64 " tokens in training", i->facts.context);
+		return;
+	}
+	facts_row(stdout, "layers", "%u, hidden size %u, feed-forward size %u", s->layers, s->hidden, s->ffn);
+	facts_row(stdout, "attention", "%u heads of %u, %u of keys and values%s", s->heads, s->head_dim, s->kv_heads,
+	          s->sliding_window ? ", a sliding window" : "");
+	facts_row(stdout, "context", "%u tokens in training", s->context_train);
+}
+
+static void print_texts(const struct info *i)
+{
+	const struct model *m = &i->model;
+
+	if (!i->opened)
+		return;
+	if (m->tokenizer)
+		facts_row(stdout, "tokenizer", "%s, %zu tokens", tokenizer_kind(m->tokenizer),
+		          tokenizer_size(m->tokenizer));
+	else
+		facts_row(stdout, "tokenizer", "%s%s",
+		          m->tokenizer_error.code ? "cannot be used: " : "none; token ids can be used",
+		          m->tokenizer_error.text);
+	if (m->chat_template_error.code)
+		facts_row(stdout, "chat template", "cannot be used: %s", m->chat_template_error.text);
+	else
+		facts_row(stdout, "chat template", "%s", model_find_chat_template(m, NULL) ? "yes" : "none");
+}
+
+static void print_types(const struct model_facts *f)
+{
+	const char *name = "weights";
+	char parameters[FACTS_SIZE], bytes[FACTS_SIZE];
+
+	for (int t = 0; t < DTYPE_COUNT; t++)
+		if (f->type[t].tensors) {
+			facts_row(stdout, name, "%s: %" PRIu64 " tensor%s, %s parameters, %s", dtype_table[t].name,
+			          f->type[t].tensors, f->type[t].tensors == 1 ? "" : "s",
+			          facts_count(parameters, f->type[t].parameters), facts_size(bytes, f->type[t].bytes));
+			name = "";
+		}
+}
+
+static void print_session(const char *what, const struct session_size *s)
+{
+	char kv[FACTS_SIZE], small[FACTS_SIZE], activations[FACTS_SIZE];
+
+	facts_row(stdout, "", "context of %u tokens (%s): KV cache %s (%s with --kv-type q8_0), activations %s",
+	          s->context, what, facts_size(kv, s->kv), facts_size(small, s->kv_q8_0),
+	          facts_size(activations, s->activations));
+}
+
+static void print_memory(const struct info *i)
+{
+	char a[FACTS_SIZE], b[FACTS_SIZE];
+
+	if (!i->measured)
+		return;
+	facts_row(stdout, "memory", "weights %s, of which a token reads %s", facts_size(a, weight_memory(i)),
+	          facts_size(b, i->weights.token_bytes));
+	print_session("the default", &i->usual);
+	if (i->trained.context)
+		print_session("as in training", &i->trained);
+	if (i->available != UINT64_MAX)
+		facts_row(stdout, "", "%s are available", facts_size(a, i->available));
+}
+
+static void print_devices(void)
+{
+	size_t n = jit_device_count(), simulated = 0;
+	const char *name = "devices";
+
+	for (size_t d = 0; d < n; d++) {
+		jit_device_info e = JIT_DEVICE_INFO();
+		if (jit_device_get_info(d, &e, NULL) != JIT_OK)
+			continue;
+		if (strncmp(e.name, "sim:", 4) == 0) {
+			simulated++;
+			continue;
+		}
+		facts_row(stdout, name, "%s%s%s", e.name, *e.why_not ? " cannot be used: " : "", e.why_not);
+		name = "";
+	}
+	facts_row(stdout, name, "%zu simulated cards, for tests (jitrun --devices)", simulated);
+}
+
+static void print_info(const struct info *i)
+{
+	const struct model_facts *f = &i->facts;
+	char size[FACTS_SIZE], parameters[FACTS_SIZE];
+
+	facts_row(stdout, "model", "%s", arg.model);
+	if (*f->name)
+		facts_row(stdout, "name", "%s", f->name);
+	facts_row(stdout, "files", "%" PRIu32 " %s file%s, %s", f->files, f->format, f->files == 1 ? "" : "s",
+	          facts_size(size, f->file_bytes));
+	facts_row(stdout, "architecture", "%s", *f->architecture ? f->architecture : "not named");
+	facts_row(stdout, "parameters", "%s", facts_count(parameters, f->parameters));
+	print_shape(i);
+	print_texts(i);
+	print_types(f);
+	print_memory(i);
+	if (i->why_not.code == ERROR_NONE)
+		print_devices();
+	facts_row(stdout, "runs here", "%s%s", i->why_not.code ? "no: " : "yes", i->why_not.text);
+}
+
+/* ---- for machines */
+
+static void set(json_t *o, const char *name, json_t *value) { json_object_set_new(o, name, value); }
+static void set_number(json_t *o, const char *name, uint64_t n) { set(o, name, json_integer((json_int_t)n)); }
+
+static json_t *json_types(const struct model_facts *f)
+{
+	json_t *list = json_array();
+
+	for (int t = 0; t < DTYPE_COUNT; t++)
+		if (f->type[t].tensors)
+			json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I}", "type", dtype_table[t].name,
+			                                      "tensors", (json_int_t)f->type[t].tensors, "parameters",
+			                                      (json_int_t)f->type[t].parameters, "bytes",
+			                                      (json_int_t)f->type[t].bytes));
+	return list;
+}
+
+static void set_shape(json_t *o, const struct info *i)
+{
+	const struct model_spec *s = &i->model.spec;
+
+	if (!i->opened) {
+		set_number(o, "layers", i->facts.layers);
+		set_number(o, "context_trained", i->facts.context);
+		return;
+	}
+	set_number(o, "layers", s->layers);
+	set_number(o, "hidden", s->hidden);
+	set_number(o, "ffn", s->ffn);
+	set_number(o, "heads", s->heads);
+	set_number(o, "kv_heads", s->kv_heads);
+	set_number(o, "head_dim", s->head_dim);
+	set_number(o, "vocab", s->vocab);
+	set_number(o, "context_trained", s->context_train);
+	set_number(o, "sliding_window", s->sliding_window);
+	set(o, "tokenizer",
+	    i->model.tokenizer ? json_pack("{s:s, s:I}", "kind", tokenizer_kind(i->model.tokenizer), "tokens",
+	                                   (json_int_t)tokenizer_size(i->model.tokenizer))
+	                       : json_null());
+	set(o, "tokenizer_why_not",
+	    i->model.tokenizer_error.code ? output_string(i->model.tokenizer_error.text) : json_null());
+	set(o, "chat_template", json_boolean(model_find_chat_template(&i->model, NULL) != NULL));
+}
+
+static json_t *json_session(const struct session_size *s)
+{
+	return !s->context ? json_null()
+	                   : json_pack("{s:I, s:I, s:I, s:I}", "context", (json_int_t)s->context, "kv_bytes",
+	                               (json_int_t)s->kv, "kv_q8_0_bytes", (json_int_t)s->kv_q8_0, "activation_bytes",
+	                               (json_int_t)s->activations);
+}
+
+static json_t *json_memory(const struct info *i)
+{
+	if (!i->measured)
+		return json_null();
+	return json_pack("{s:I, s:I, s:o, s:o, s:o}", "weight_bytes", (json_int_t)weight_memory(i), "token_bytes",
+	                 (json_int_t)i->weights.token_bytes, "default", json_session(&i->usual), "trained",
+	                 json_session(&i->trained), "available_bytes",
+	                 i->available == UINT64_MAX ? json_null() : json_integer((json_int_t)i->available));
+}
+
+static json_t *json_devices(void)
+{
+	json_t *list = json_array();
+	size_t n = jit_device_count();
+
+	for (size_t d = 0; d < n; d++) {
+		jit_device_info e = JIT_DEVICE_INFO();
+		if (jit_device_get_info(d, &e, NULL) == JIT_OK)
+			json_array_append_new(list, json_pack("{s:o, s:o}", "name", output_string(e.name), "why_not",
+			                                      *e.why_not ? output_string(e.why_not) : json_null()));
+	}
+	return list;
+}
+
+static void print_json(const struct info *i)
+{
+	const struct model_facts *f = &i->facts;
+	json_t *o = json_object();
+
+	set(o, "model", output_string(arg.model));
+	set(o, "name", *f->name ? output_string(f->name) : json_null());
+	set(o, "format", json_string(f->format));
+	set_number(o, "files", f->files);
+	set_number(o, "file_bytes", f->file_bytes);
+	set(o, "architecture", output_string(f->architecture));
+	set_number(o, "parameters", f->parameters);
+	set_number(o, "tensors", f->tensors);
+	set_shape(o, i);
+	set(o, "types", json_types(f));
+	set(o, "memory", json_memory(i));
+	set(o, "devices", json_devices());
+	set(o, "runs", json_boolean(i->why_not.code == ERROR_NONE));
+	set(o, "why_not", i->why_not.code ? output_string(i->why_not.text) : json_null());
+	json_dumpf(o, stdout, output_json_flags(stdout));
+	putchar('\n');
+	json_decref(o);
+}
+
+int jitrun_info(int argc, char **argv)
+{
+	static struct info i;
+	struct error err = { 0 };
+	int status = EXIT_USAGE;
+
+	if (!options_parse(&program, argc, argv) || options_about(&program, &arg.about, jit_version(), &status))
+		return status;
+	if (!arg.model)
+		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
+	if (!look(&i, &err))
+		return jitrun_fail_with(&err);
+	(arg.json ? print_json : print_info)(&i);
+	if (i.measured)
+		weights_close(&i.weights);
+	if (i.opened)
+		model_close(&i.model);
+	return i.why_not.code ? EXIT_NO : 0;
+}
