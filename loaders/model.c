@@ -219,8 +219,13 @@ static bool open_tokenizer(struct model *m, struct error *err)
 	for (size_t i = 0; i < sizeof why / sizeof *why; i++)
 		if (why[i]->code == ERROR_MEMORY || why[i]->code == ERROR_IO)
 			return error_set(err, why[i]->code, "%s", why[i]->text);
-	return (!m->tokenizer || m->file->format == MODEL_GGUF || model_read_end_tokens(m, err)) &&
-	       model_read_sampling(m, err);
+	return !m->tokenizer || m->file->format == MODEL_GGUF || model_read_end_tokens(m, err);
+}
+
+static bool read_all(struct model *m, struct error *err)
+{
+	return read_model(m, err) && open_tokenizer(m, err) && model_read_sampling(m, err) &&
+	       model_read_metadata(m, err);
 }
 
 static bool begin(struct model *m, unsigned flags, struct error *err)
@@ -258,7 +263,7 @@ bool model_open(struct model *out, const char *path, unsigned flags, struct erro
 		return false;
 	bool ok = model_locate(&paths, path, err);
 	if (ok) {
-		ok = open_files(out, &paths, err) && read_model(out, err) && open_tokenizer(out, err);
+		ok = open_files(out, &paths, err) && read_all(out, err);
 		model_paths_free(&paths);
 	}
 	if (ok)
@@ -282,7 +287,7 @@ bool model_open_memory(struct model *out, const void *weights, uint64_t n, const
 		file_memory(&f->part[0].file, weights, n, "weights");
 		file_memory(&f->config, config, n_config, "config.json");
 		ok = parse_part(f, &f->part[0], err) && (f->format == MODEL_HF || model_check_split(f, err)) &&
-		     build_catalog(f, err) && read_model(out, err) && open_tokenizer(out, err);
+		     build_catalog(f, err) && read_all(out, err);
 	}
 	if (ok)
 		let_go(out->file);
@@ -307,6 +312,7 @@ void model_close(struct model *m)
 	if (m->tokenizer)
 		tokenizer_close(m->tokenizer);
 	model_free_chat_templates(m);
+	model_free_metadata(m);
 	free(m->sampling.samplers);
 	free(m->spec.layer);
 	if (f) {

@@ -131,6 +131,25 @@ struct model_sampling {
 	char *samplers; /* their names in order, as the file has them; NULL */
 };
 
+/* What the files say of themselves: a key, and a value of one of these kinds. */
+enum metadata_kind {
+	METADATA_STRING,
+	METADATA_INTEGER,
+	METADATA_REAL, /* and integers beyond int64_t */
+	METADATA_BOOL,
+	METADATA_ARRAY,
+	METADATA_NULL,
+	METADATA_OTHER /* of items: of several kinds, arrays, objects, or there are none */
+};
+struct model_metadata {
+	const char *key;               /* with a 0 behind it */
+	enum metadata_kind kind, item; /* item: of an array */
+	int64_t integer;               /* INTEGER, BOOL */
+	double real;
+	const char *text; /* STRING: n bytes as they are in the file, and a 0; of the other kinds NULL */
+	size_t n;         /* of an array: its items */
+};
+
 struct model {
 	struct model_spec spec;
 	struct tokenizer *tokenizer;  /* NULL when the model has none that can be read; owned by the model */
@@ -140,6 +159,8 @@ struct model {
 	uint32_t n_chat_templates;
 	struct error chat_template_error; /* why some cannot be read, as above */
 	struct model_sampling sampling;
+	struct model_metadata *metadata; /* in the order of the files */
+	size_t n_metadata;
 	uint64_t tensor_bytes; /* sum over the tensors used */
 	uint64_t file_bytes;   /* sum of the sizes of all weight files */
 	struct model_file *file;

@@ -8,6 +8,7 @@
  *   model_bind.c  ranges of the hyperparameters, then every tensor: found, shape, type; and that none is left over
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
+ *   model_metadata.c  all that the files say of themselves, as a list
  *   model_arch.c  the table of architectures, and what may be left over
  *
  * Rule: a number from a file enters model_spec through hparam_u32/hparam_f64 or a check of its own, and model_bind()
@@ -115,6 +116,9 @@ void model_free_chat_templates(struct model *m);
 
 /* model_sampling.c */
 bool model_read_sampling(struct model *m, struct error *err);
+/* model_metadata.c */
+bool model_read_metadata(struct model *m, struct error *err);
+void model_free_metadata(struct model *m);
 
 /* Adds the end-of-generation tokens that config.json and generation_config.json name to the tokenizer. */
 bool model_read_end_tokens(struct model *m, struct error *err);

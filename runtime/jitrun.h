@@ -176,6 +176,32 @@ char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, siz
 /* Non-zero when the token ends a generation; 0 also for what is no token. */
 int jit_model_is_end(const jit_model *m, int32_t id);
 
+/* METADATA. What the model's files say of themselves: each key of a GGUF file; of a directory each member of
+ * config.json and, behind "generation_config.", of generation_config.json, those of objects in them behind the object's
+ * name and a dot ("rope_scaling.factor"). Nothing of it is checked beyond what the model needed. */
+enum {
+	JIT_METADATA_STRING,
+	JIT_METADATA_INTEGER,
+	JIT_METADATA_REAL, /* and integers beyond int64_t */
+	JIT_METADATA_BOOL,
+	JIT_METADATA_ARRAY,
+	JIT_METADATA_NULL,
+	JIT_METADATA_OTHER /* of the items of an array: of several kinds, arrays, objects, or there are none */
+};
+typedef struct jit_metadata {
+	size_t size;
+	const char *key;     /* this and text live as long as the model */
+	int kind, item_kind; /* item_kind: of an array */
+	int64_t integer;     /* INTEGER; BOOL: 0 or 1 */
+	double real;
+	const char *text; /* STRING: n bytes as they are in the file, and a 0 behind them; else NULL */
+	size_t n;         /* ARRAY: how many items */
+} jit_metadata;
+#define JIT_METADATA() JIT_STRUCT(jit_metadata, )
+size_t jit_model_metadata_count(const jit_model *m);
+/* By number from 0, in the order of the files. */
+int jit_model_metadata(const jit_model *m, size_t number, jit_metadata *out, jit_error *err);
+
 /* ---- conversations */
 
 /* CHAT TEMPLATES. Model files carry a program that writes a conversation as the model saw it in training. Every byte

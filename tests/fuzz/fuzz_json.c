@@ -53,7 +53,8 @@ void fuzz_config(const uint8_t *p, size_t n)
 	}
 }
 
-/* Both files that may name end tokens: these bytes, and an empty object. The first names samplers, too. */
+/* Both files that may name end tokens: these bytes, and an empty object. The first names samplers, too, and is listed.
+ */
 void fuzz_generation(const uint8_t *p, size_t n)
 {
 	static const char text[] = "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2},\"merges\":[]}}";
@@ -71,6 +72,9 @@ void fuzz_generation(const uint8_t *p, size_t n)
 	err = (struct error){ 0 };
 	judge(model_read_sampling(&m, &err), &err);
 	free(m.sampling.samplers);
+	err = (struct error){ 0 };
+	judge(model_read_metadata(&m, &err), &err);
+	model_free_metadata(&m);
 	for (int32_t id = -1; id < 4; id++)
 		tokenizer_is_eog(m.tokenizer, id);
 	tokenizer_close(m.tokenizer);

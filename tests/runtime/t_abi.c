@@ -61,6 +61,7 @@ static int with_card(void *p, jit_error *err)
 static int with_objects(void *p, jit_error *err) { return jit_write_objects("/dev/null/model.gguf", p, NULL, err); }
 
 static int fill_info(void *p, jit_error *err) { return jit_model_get_info(model, p, err); }
+static int fill_metadata(void *p, jit_error *err) { return jit_model_metadata(model, 0, p, err); }
 static int fill_defaults(void *p, jit_error *err) { return jit_model_sampling_defaults(model, p, err); }
 
 static const char chat_template[] = "{% for m in messages %}{{ m.content }}{% endfor %}", chat_messages[] = "[]";
@@ -242,6 +243,7 @@ static const struct sized {
 	OPTIONS(jit_objects_options, with_objects, objects_fields),
 	OPTIONS(jit_chat_options, with_chat, chat_fields),
 	RESULTS(jit_sampling, fill_defaults),
+	RESULTS(jit_metadata, fill_metadata),
 	RESULTS(jit_chat, fill_chat),
 	RESULTS(jit_model_info, fill_info),
 	RESULTS(jit_device_info, fill_device),

@@ -1,0 +1,208 @@
+/* loaders/model_metadata.c - what a model's files say of themselves, as a list of keys and values.
+ *
+ * Owns: the list. Of a GGUF file it has every key. Of a directory it has the members of config.json and, behind
+ * "generation_config.", those of generation_config.json; members of an object in it are behind its name and a dot.
+ *
+ * Never: refuses a model for what it finds, or grows out of proportion to the files: a path of names longer than
+ * MOST_PATH is left out, since each member below it would repeat it.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loaders/json_read.h"
+#include "loaders/model_load.h"
+
+enum { MOST_PATH = 255 };
+
+struct list {
+	struct model *m;
+	size_t room;
+	struct error *err;
+};
+
+static bool add(struct list *l, struct model_metadata value, const char *key, size_t n_key, const char *text)
+{
+	struct model *m = l->m;
+
+	if (m->n_metadata == l->room) {
+		size_t room = l->room ? 2 * l->room : 64;
+		struct model_metadata *all = realloc(m->metadata, room * sizeof *all);
+		if (!all)
+			return error_set(l->err, ERROR_MEMORY, "no memory for the model's metadata");
+		m->metadata = all;
+		l->room = room;
+	}
+	size_t n_text = text ? value.n : 0;
+	char *copy = malloc(n_key + n_text + 2);
+	if (!copy)
+		return error_set(l->err, ERROR_MEMORY, "no memory for the model's metadata");
+	memcpy(copy, key, n_key);
+	copy[n_key] = 0;
+	value.key = copy;
+	value.text = text ? copy + n_key + 1 : NULL;
+	if (text)
+		memcpy(copy + n_key + 1, text, n_text);
+	copy[n_key + 1 + n_text] = 0;
+	m->metadata[m->n_metadata++] = value;
+	return true;
+}
+
+/* ---- GGUF */
+
+static enum metadata_kind kind_of_gguf(enum gguf_type t)
+{
+	return t == GGUF_STRING                     ? METADATA_STRING
+	       : t == GGUF_BOOL                     ? METADATA_BOOL
+	       : t == GGUF_F32 || t == GGUF_F64     ? METADATA_REAL
+	       : t == GGUF_ARRAY                    ? METADATA_ARRAY
+	                                            : METADATA_INTEGER;
+}
+
+static struct model_metadata value_of_gguf(const struct gguf_kv *kv)
+{
+	struct model_metadata v = { .kind = kind_of_gguf(kv->type), .item = METADATA_OTHER };
+
+	if (v.kind == METADATA_STRING) {
+		v.n = kv->bytes;
+	} else if (v.kind == METADATA_ARRAY) {
+		v.item = kv->item == GGUF_ARRAY ? METADATA_OTHER : kind_of_gguf(kv->item);
+		v.n = kv->count;
+	} else if (v.kind == METADATA_BOOL) {
+		v.integer = kv->data[0] != 0;
+	} else if (v.kind == METADATA_REAL) {
+		v.real = gguf_item_float(kv, 0);
+	} else {
+		uint64_t bits = (uint64_t)gguf_item_int(kv, 0);
+		if (kv->type == GGUF_U64)
+			memcpy(&bits, kv->data, sizeof bits);
+		bool beyond = kv->type == GGUF_U64 && bits > INT64_MAX;
+		v.kind = beyond ? METADATA_REAL : METADATA_INTEGER;
+		v.integer = beyond ? 0 : (int64_t)bits;
+		v.real = beyond ? (double)bits : 0;
+	}
+	return v;
+}
+
+static bool from_gguf(struct list *l, const struct gguf *g)
+{
+	for (uint64_t i = 0; i < g->n_kv; i++) {
+		const struct gguf_kv *kv = &g->kv[i];
+		if (!add(l, value_of_gguf(kv), kv->key.p, kv->key.n,
+		         kv->type == GGUF_STRING ? (const char *)kv->data : NULL))
+			return false;
+	}
+	return true;
+}
+
+/* ---- JSON */
+
+static enum metadata_kind kind_of_json(const json_t *v)
+{
+	return json_not_finite(v) ? METADATA_REAL
+	       : json_is_string(v)  ? METADATA_STRING
+	       : json_is_integer(v) ? METADATA_INTEGER
+	       : json_is_real(v)    ? METADATA_REAL
+	       : json_is_boolean(v) ? METADATA_BOOL
+	       : json_is_array(v)   ? METADATA_ARRAY
+	       : json_is_null(v)    ? METADATA_NULL
+	                            : METADATA_OTHER;
+}
+
+static enum metadata_kind kind_of_items(const json_t *list)
+{
+	enum metadata_kind kind = METADATA_OTHER;
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		if (i && kind_of_json(one) != kind)
+			return METADATA_OTHER;
+		kind = kind_of_json(one);
+	}
+	return kind == METADATA_ARRAY ? METADATA_OTHER : kind;
+}
+
+static double real_of(const json_t *v)
+{
+	const char *word = json_not_finite(v);
+
+	return !word             ? json_real_value(v)
+	       : *word == 'N'    ? (double)NAN
+	       : *word == '-'    ? -(double)INFINITY
+	                         : (double)INFINITY;
+}
+
+static bool from_value(struct list *l, char path[MOST_PATH + 1], size_t n, json_t *v);
+
+static bool from_object(struct list *l, char path[MOST_PATH + 1], size_t n, json_t *object)
+{
+	const char *name;
+	json_t *v;
+	bool ok = true;
+
+	json_object_foreach(object, name, v)
+	{
+		size_t more = strlen(name);
+		if (n + (n > 0) + more > MOST_PATH)
+			continue;
+		if (n)
+			path[n] = '.';
+		memcpy(path + n + (n > 0), name, more);
+		ok = ok && from_value(l, path, n + (n > 0) + more, v);
+	}
+	return ok;
+}
+
+static bool from_value(struct list *l, char path[MOST_PATH + 1], size_t n, json_t *v)
+{
+	struct model_metadata out = { .kind = kind_of_json(v), .item = METADATA_OTHER };
+
+	switch (out.kind) {
+	case METADATA_STRING: out.n = json_string_length(v); break;
+	case METADATA_INTEGER: out.integer = json_integer_value(v); break;
+	case METADATA_REAL: out.real = real_of(v); break;
+	case METADATA_BOOL: out.integer = json_is_true(v); break;
+	case METADATA_ARRAY:
+		out.item = kind_of_items(v);
+		out.n = json_array_size(v);
+		break;
+	case METADATA_OTHER: return from_object(l, path, n, v);
+	case METADATA_NULL: break;
+	}
+	return add(l, out, path, n, out.kind == METADATA_STRING ? json_string_value(v) : NULL);
+}
+
+static bool from_file(struct list *l, const struct file *f, const char *before)
+{
+	char path[MOST_PATH + 1];
+	struct error unused = { 0 };
+	json_t *root = f->base ? json_read(f->base, f->size, JSON_MAX_CONFIG, f->label, &unused) : NULL;
+	bool ok = true;
+
+	if (f->base && !root && unused.code == ERROR_MEMORY)
+		ok = error_set(l->err, unused.code, "%s", unused.text);
+	memcpy(path, before, strlen(before));
+	if (json_is_object(root))
+		ok = from_object(l, path, strlen(before), root);
+	json_decref(root);
+	return ok;
+}
+
+bool model_read_metadata(struct model *m, struct error *err)
+{
+	const struct model_file *f = m->file;
+	struct list l = { .m = m, .err = err };
+
+	if (f->format == MODEL_GGUF)
+		return from_gguf(&l, &f->part[0].gguf);
+	return from_file(&l, &f->config, "") && from_file(&l, &f->generation_config, "generation_config");
+}
+
+void model_free_metadata(struct model *m)
+{
+	for (size_t i = 0; i < m->n_metadata; i++)
+		free((void *)(uintptr_t)m->metadata[i].key);
+	free(m->metadata);
+}
