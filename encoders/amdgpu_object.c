@@ -30,21 +30,28 @@ enum {
 };
 static const uint32_t code_end = 0xbf9f0000; /* s_code_end, the same in every generation */
 
-static const struct {
+/* least_sgprs: a wave of 32 lanes must start with so many user and system registers, or the hardware does not set them
+ * up rightly. */
+static const struct target {
 	char name[8];
-	uint8_t flags;
-} targets[] = {
-	{ "gfx1030", 0x36 }, { "gfx1031", 0x37 }, { "gfx1032", 0x38 }, { "gfx1033", 0x39 }, { "gfx1034", 0x3e },
-	{ "gfx1035", 0x3d }, { "gfx1036", 0x45 }, { "gfx1100", 0x41 }, { "gfx1101", 0x46 }, { "gfx1102", 0x47 },
-	{ "gfx1103", 0x44 }, { "gfx1150", 0x43 }, { "gfx1151", 0x4a }, { "gfx1200", 0x48 }, { "gfx1201", 0x4e }
-};
+	uint8_t flags, least_sgprs;
+} targets[] = { { "gfx1030", 0x36, 0 }, { "gfx1031", 0x37, 0 },  { "gfx1032", 0x38, 0 }, { "gfx1033", 0x39, 0 },
+	        { "gfx1034", 0x3e, 0 }, { "gfx1035", 0x3d, 0 },  { "gfx1036", 0x45, 0 }, { "gfx1100", 0x41, 16 },
+	        { "gfx1101", 0x46, 0 }, { "gfx1102", 0x47, 16 }, { "gfx1103", 0x44, 0 }, { "gfx1150", 0x43, 0 },
+	        { "gfx1151", 0x4a, 0 }, { "gfx1200", 0x48, 0 },  { "gfx1201", 0x4e, 0 } };
+
+static const struct target *find_target(const char *name)
+{
+	for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
+		if (strcmp(targets[i].name, name) == 0)
+			return &targets[i];
+	return NULL;
+}
 
 uint32_t amdgpu_elf_flags(const char *target)
 {
-	for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
-		if (strcmp(targets[i].name, target) == 0)
-			return targets[i].flags;
-	return 0;
+	const struct target *t = find_target(target);
+	return t ? t->flags : 0;
 }
 
 /* 10, 11 or 12 */
@@ -55,7 +62,12 @@ static unsigned generation(const char *target)
 
 unsigned amdgpu_first_free_sgpr(const char *target, const struct amdgpu_kernel *k)
 {
-	return 2u * k->dispatch_ptr + 2u * (k->kernarg_bytes > 0) + 2u * (generation(target) == 10 && k->scratch_bytes);
+	const struct target *t = find_target(target);
+	unsigned system = (unsigned)k->workgroup_id[0] + k->workgroup_id[1] + k->workgroup_id[2],
+		 user = 2u * k->dispatch_ptr + 2u * (k->kernarg_bytes > 0) +
+	                2u * (generation(target) == 10 && k->scratch_bytes);
+
+	return t && user + system < t->least_sgprs ? t->least_sgprs - system : user;
 }
 
 /* --- a growing buffer, little-endian */

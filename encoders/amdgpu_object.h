@@ -6,7 +6,8 @@
  *
  * A kernel starts with: the dispatch packet's address in two scalar registers if asked for, then the kernel arguments'
  * address in two (if there are any), then on gfx10 with scratch the flat-scratch base in two; gfx10 and gfx11 put the
- * workgroup ids asked for right behind them (amdgpu_first_free_sgpr); gfx12 has x in ttmp9, y in ttmp7[15:0], z in
+ * workgroup ids asked for right behind them (amdgpu_first_free_sgpr; gfx1100 and gfx1102 leave a gap, so that ids and
+ * what is before them are 16 registers); gfx12 has x in ttmp9, y in ttmp7[15:0], z in
  * ttmp7[31:16]. Work-item ids: v0..v2 on gfx10, 10 bits each in v0 from gfx11 on.
  */
 #ifndef ENCODERS_AMDGPU_OBJECT_H
@@ -64,7 +65,7 @@ bool amdgpu_object_make(struct amdgpu_object *out, const char *target, const str
                         struct error *e);
 void amdgpu_object_free(struct amdgpu_object *o);
 
-/* The first scalar register behind the user registers that the fields above ask for. */
+/* The first scalar register behind the user registers that the fields above ask for: of the workgroup ids, if any. */
 unsigned amdgpu_first_free_sgpr(const char *target, const struct amdgpu_kernel *k);
 
 /* The ELF machine flags of a target ("gfx1100"), or 0 when it is not known. */

@@ -29,11 +29,13 @@ static const struct {
 	const char *name;
 	uint8_t gen, sub;
 	uint32_t mach;
+	uint8_t least_sgprs;
 } targets[] = {
-	{ "gfx1030", 0, 0, 0x36 }, { "gfx1031", 0, 0, 0x37 }, { "gfx1032", 0, 0, 0x38 }, { "gfx1033", 0, 0, 0x39 },
-	{ "gfx1034", 0, 0, 0x3e }, { "gfx1035", 0, 0, 0x3d }, { "gfx1036", 0, 0, 0x45 }, { "gfx1100", 1, 0, 0x41 },
-	{ "gfx1101", 1, 0, 0x46 }, { "gfx1102", 1, 0, 0x47 }, { "gfx1103", 1, 0, 0x44 }, { "gfx1150", 1, 5, 0x43 },
-	{ "gfx1151", 1, 5, 0x4a }, { "gfx1200", 2, 0, 0x48 }, { "gfx1201", 2, 0, 0x4e },
+	{ "gfx1030", 0, 0, 0x36, 0 },  { "gfx1031", 0, 0, 0x37, 0 },  { "gfx1032", 0, 0, 0x38, 0 },
+	{ "gfx1033", 0, 0, 0x39, 0 },  { "gfx1034", 0, 0, 0x3e, 0 },  { "gfx1035", 0, 0, 0x3d, 0 },
+	{ "gfx1036", 0, 0, 0x45, 0 },  { "gfx1100", 1, 0, 0x41, 16 }, { "gfx1101", 1, 0, 0x46, 0 },
+	{ "gfx1102", 1, 0, 0x47, 16 }, { "gfx1103", 1, 0, 0x44, 0 },  { "gfx1150", 1, 5, 0x43, 0 },
+	{ "gfx1151", 1, 5, 0x4a, 0 },  { "gfx1200", 2, 0, 0x48, 0 },  { "gfx1201", 2, 0, 0x4e, 0 },
 };
 
 struct sim_device *sim_open(const char *target, struct error *err)
@@ -58,6 +60,7 @@ struct sim_device *sim_open(const char *target, struct error *err)
 	dev->gen = targets[i].gen;
 	dev->sub = targets[i].sub;
 	dev->mach = targets[i].mach;
+	dev->least_sgprs = targets[i].least_sgprs;
 	bool avx2 = sim_have_avx2();
 	dev->lanes = avx2 ? sim_lanes_avx2 : sim_lanes_base;
 	dev->kit = avx2 ? &sim_kit_avx2 : &sim_kit_base;
@@ -167,6 +170,11 @@ static bool make_kernel(struct sim_object *o, const char *name, uint64_t kd, str
 	if (!(k.properties >> 10 & 1))
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "kernel %s is for waves of 64 lanes, and the simulator runs 32", name);
+	unsigned sgprs = (k.rsrc2 >> 1 & 31) + (unsigned)__builtin_popcount(k.rsrc2 >> 7 & 15);
+	if (sgprs < o->dev->least_sgprs)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "kernel %s starts with %u user and system registers, and %s needs at least %u", name,
+		                 sgprs, o->dev->target, o->dev->least_sgprs);
 	if (k.lds_size > 65536)
 		return error_set(err, ERROR_FORMAT, "kernel %s has %u bytes of LDS, expected at most 65536", name,
 		                 k.lds_size);

@@ -102,16 +102,32 @@ static void workgroup_barrier(struct rdna *r)
 
 /* ---- the parts of the driver */
 
+/* What the launch's hardware is told; the rest follows from the functions. */
+static const struct amdgpu_kernel driver_kernel = {
+	.name = RDNA_PROGRAM_KERNEL,
+	.kernarg_bytes = sizeof(struct rdna_program_args),
+	.workgroup = { WORKGROUP_ITEMS, 1, 1 },
+	.workgroup_id = { true },
+	.workitem_ids = 1,
+	.float_mode = AMDGPU_FLOAT_KEEP_DENORMALS,
+	.ieee = true,
+	.dx10_clamp = true,
+	.forward_progress = true
+};
+
 /* The arguments into the registers that stay. */
-static void start(struct rdna *r, int end)
+static void start(struct rdna *r, const struct target *target, int end)
 {
+	const struct rdna_operand id =
+		r->gen == RDNA_GFX12 ? rdna_reg(RDNA_TTMP0 + 9, 1)
+				     : rdna_s(amdgpu_first_free_sgpr(target->name, &driver_kernel));
+
 	load(r, RDNA_S_LOAD_B256, 16, 8, 0, 0); /* struct rdna_program_args in s16..s23, s24 */
 	load(r, RDNA_S_LOAD_B32, 24, 1, 0, offsetof(struct rdna_program_args, arrivals));
 	rdna_put1(r, RDNA_V_READFIRSTLANE_B32, rdna_s(RDNA_ABI_WAVE), rdna_v(0));
 	s2(r, RDNA_S_LSHR_B32, RDNA_ABI_WAVE, rdna_s(RDNA_ABI_WAVE), rdna_imm(5));
 	wait_scalar(r);
-	s2(r, RDNA_S_PACK_LL_B32_B16, PLACE, r->gen == RDNA_GFX12 ? rdna_reg(RDNA_TTMP0 + 9, 1) : rdna_s(2),
-	   rdna_s(22));
+	s2(r, RDNA_S_PACK_LL_B32_B16, PLACE, id, rdna_s(22));
 	s2(r, RDNA_S_SUB_CO_U32, LEFT, rdna_s(19), rdna_s(18));
 	compare(r, RDNA_S_CMP_LE_U32, rdna_s(19), rdna_s(18));
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, end);
@@ -311,13 +327,13 @@ static void grid_barrier(struct rdna *r)
 }
 
 /* Its entry is its first byte. */
-static void write_driver(struct rdna *r)
+static void write_driver(struct rdna *r, const struct target *target)
 {
 	int entry = rdna_label(r), command = rdna_label(r), next = rdna_label(r), everyone = rdna_label(r),
 	    workgroup = rdna_label(r), end = rdna_label(r);
 
 	rdna_bind(r, entry);
-	start(r, end);
+	start(r, target, end);
 	load_record(r);
 	rdna_bind(r, command);
 	take_record(r);
@@ -377,24 +393,14 @@ static bool describe(struct amdgpu_object *out, const struct rdna *r, const stru
 		vgprs = most(vgprs, f[i]->vector_regs);
 		sgprs = most(sgprs, f[i]->scalar_regs);
 	}
-	struct amdgpu_kernel k = {
-		.name = RDNA_PROGRAM_KERNEL,
-		.code = r->code,
-		.code_size = r->size,
-		.vgprs = (uint16_t)vgprs,
-		.sgprs = (uint16_t)sgprs,
-		.lds_bytes = lds,
-		.kernarg_bytes = sizeof(struct rdna_program_args),
-		.args = args,
-		.n_args = sizeof args / sizeof args[0],
-		.workgroup = { WORKGROUP_ITEMS, 1, 1 },
-		.workgroup_id = { true },
-		.workitem_ids = 1,
-		.float_mode = AMDGPU_FLOAT_KEEP_DENORMALS,
-		.ieee = true,
-		.dx10_clamp = true,
-		.forward_progress = true
-	};
+	struct amdgpu_kernel k = driver_kernel;
+	k.code = r->code;
+	k.code_size = r->size;
+	k.vgprs = (uint16_t)vgprs;
+	k.sgprs = (uint16_t)sgprs;
+	k.lds_bytes = lds;
+	k.args = args;
+	k.n_args = sizeof args / sizeof args[0];
 	return amdgpu_object_make(out, target->name, &k, 1, err);
 }
 
@@ -410,7 +416,7 @@ bool rdna_program_make(uint8_t **bytes, size_t *size, const struct target *targe
 		return error_set(err, ERROR_UNSUPPORTED, "target %s takes no program of functions: RDNA targets do",
 		                 target->name);
 	rdna_init(&r, rdna_gen_of(target->name));
-	write_driver(&r);
+	write_driver(&r, target);
 	for (size_t i = 0; i < n; i++) {
 		rdna_align(&r, LINE);
 		offset[i] = r.size;

@@ -103,6 +103,7 @@ static void write_assembly(FILE *f, const char *target, const struct amdgpu_kern
 		        k->scratch_bytes > 0, k->scratch_bytes > 0);
 	else
 		fprintf(f, ".amdhsa_enable_private_segment %d\n", k->scratch_bytes > 0);
+	fprintf(f, ".amdhsa_user_sgpr_count %u\n", amdgpu_first_free_sgpr(target, k));
 	for (int i = 0; i < 3; i++)
 		fprintf(f, ".amdhsa_system_sgpr_workgroup_id_%c %d\n", "xyz"[i], k -> workgroup_id[i] || gfx12);
 	fprintf(f,
@@ -396,12 +397,117 @@ static void test_against_compiler(void **state)
 	remove_folder(dir);
 }
 
+/* --- by the compiler: the registers that a wave starts with */
+
+/* Kernels that take an address, a number and one, two or three of the workgroup's ids. */
+static void write_starters(const char *path)
+{
+	static const char *const without[] = { "yz", "z", "" };
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	for (const char *c = "xyz"; *c; c++)
+		fprintf(f, "declare i32 @llvm.amdgcn.workgroup.id.%c()\n", *c);
+	for (int i = 0; i < 3; i++) {
+		fprintf(f,
+		        "define protected amdgpu_kernel void @k%d(ptr addrspace(1) %%p, i32 %%n0) #%d {\n%%q0 = "
+		        "getelementptr "
+		        "i32, "
+		        "ptr addrspace(1) %%p, i32 0\n",
+		        i, i);
+		int n = 0;
+		for (const char *c = "xyz"; *c; c++)
+			if (!strchr(without[i], *c)) {
+				fprintf(f,
+				        "%%i%c = call i32 @llvm.amdgcn.workgroup.id.%c()\n%%q%d = getelementptr i32, "
+				        "ptr "
+				        "addrspace(1) %%q%d, i32 %%i%c\n",
+				        *c, *c, n + 1, n, *c);
+				n++;
+			}
+		fprintf(f, "store i32 %%n0, ptr addrspace(1) %%q%d\nret void\n}\n", n);
+		fprintf(f, "attributes #%d = { \"amdgpu-flat-work-group-size\"=\"64,64\"", i);
+		for (const char *c = without[i]; *c; c++)
+			fprintf(f, " \"amdgpu-no-workgroup-id-%c\"", *c);
+		fprintf(f, " \"amdgpu-no-workitem-id-x\" \"amdgpu-no-workitem-id-y\" \"amdgpu-no-workitem-id-z\""
+		           " \"amdgpu-no-dispatch-ptr\" \"amdgpu-no-queue-ptr\" \"amdgpu-no-dispatch-id\""
+		           " \"amdgpu-no-implicitarg-ptr\" \"amdgpu-no-flat-scratch-init\" }\n");
+	}
+	fclose(f);
+}
+
+static void compare_start(const char *target, const struct image *theirs, int i)
+{
+	bool gfx10 = strncmp(target, "gfx10", 5) == 0, gfx12 = strncmp(target, "gfx12", 5) == 0;
+	char name[8];
+	struct image ours;
+
+	snprintf(name, sizeof name, "k%d", i);
+	const uint8_t *s = object_symbol(theirs, name), *kd = object_descriptor(theirs, name);
+	struct amdgpu_kernel k = {
+		.name = name,
+		.code = object_at(theirs, little_endian(s + 8, 8), little_endian(s + 16, 8)),
+		.code_size = little_endian(s + 16, 8),
+		.kernarg_bytes = 12,
+		.vgprs = 8 * (1 + (little_endian(kd + 48, 4) & 63)),
+		.workgroup = { 64, 1, 1 },
+		.workgroup_id = { true, i > 0, i > 1 },
+		.workitem_ids = 1,
+		.float_mode = AMDGPU_FLOAT_KEEP_DENORMALS,
+		.ieee = true,
+		.dx10_clamp = true,
+		.prefetch_lines = little_endian(kd + 44, 4) >> 4 & 63
+	};
+	struct amdgpu_object a = make_object(target, &k, 1);
+	open_image(&ours, a.bytes, a.size);
+	const uint8_t *d = object_descriptor(&ours, name);
+	/* gfx10's compiler asks for a buffer for scratch that it does not use: its user registers are more. gfx12 has
+	 * all ids always. The field of scalar registers is one that the hardware ignores. */
+	uint64_t ignored = gfx10 ? 0x3e : gfx12 ? 0x380 : 0;
+	assert_int_equal(little_endian(d + 44, 4), little_endian(kd + 44, 4));
+	assert_int_equal(little_endian(d + 48, 4), little_endian(kd + 48, 4) & ~0x3c0u);
+	assert_int_equal(little_endian(d + 52, 4) & ~ignored, little_endian(kd + 52, 4) & ~ignored);
+	assert_int_equal(little_endian(d + 56, 4), little_endian(kd + 56, 4) & ~(uint64_t)gfx10);
+	if (!gfx10)
+		assert_int_equal(amdgpu_first_free_sgpr(target, &k), little_endian(kd + 52, 4) >> 1 & 31);
+	amdgpu_object_free(&a);
+}
+
+static void test_start_against_compiler(void **state)
+{
+	char clang[64], lld[64], dir[] = "/tmp/amdgpu_object_XXXXXX", path[100];
+	size_t n;
+
+	if (!tool("clang", clang) || !tool("ld.lld", lld)) {
+		print_message("no clang or ld.lld of version 19 or later: first registers are not compared\n");
+		skip();
+	}
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/k.ll", dir);
+	write_starters(path);
+	for (int t = 0; t < TARGETS; t++) {
+		struct image theirs;
+		free(output_of(
+			"%s -w -target amdgcn-amd-amdhsa -mcumode -mcpu=%s -mcode-object-version=5 -x ir -nogpulib "
+			"-O2 --ld-path=`which %s` %s/k.ll -o %s/k.co -Xlinker --hash-style=both 2>&1",
+			clang, targets[t], lld, dir, dir));
+		snprintf(path, sizeof path, "%s/k.co", dir);
+		char *b = read_file(path, &n);
+		open_image(&theirs, (const uint8_t *)b, n);
+		for (int i = 0; i < 3; i++)
+			compare_start(targets[t], &theirs, i);
+		free(b);
+	}
+	remove_folder(dir);
+}
+
 int object_tool_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_linker),
 		cmocka_unit_test(test_readers),
 		cmocka_unit_test(test_against_compiler),
+		cmocka_unit_test(test_start_against_compiler),
 	};
 
 	return cmocka_run_group_tests_name("object_tool_tests", tests, NULL, NULL);

@@ -56,7 +56,10 @@ static void check_descriptor(const uint8_t *d, const char *target, const struct 
 	assert_int_equal(r1 >> 12 & 255, k->float_mode);
 	assert_int_equal(r1 >> 20 & 15, gfx12 ? 0 : k->dx10_clamp * 2 + k->ieee * 8);
 	assert_int_equal(r1 >> 24, k->fp16_overflow * 4 + k->wgp_mode * 32 + 64 + k->forward_progress * 128);
-	unsigned user = 2u * k->dispatch_ptr + 2u * (k->kernarg_bytes > 0) + 2u * (gfx10 && k->scratch_bytes);
+	unsigned user = 2u * k->dispatch_ptr + 2u * (k->kernarg_bytes > 0) + 2u * (gfx10 && k->scratch_bytes),
+		 ids = (unsigned)k->workgroup_id[0] + k->workgroup_id[1] + k->workgroup_id[2];
+	if ((!strcmp(target, "gfx1100") || !strcmp(target, "gfx1102")) && user + ids < 16)
+		user = 16 - ids;
 	assert_int_equal(r2 & 63, (k->scratch_bytes > 0) + 2 * user);
 	assert_int_equal(r2 >> 7 & 15,
 	                 gfx12 ? 7 : k->workgroup_id[0] + k->workgroup_id[1] * 2 + k->workgroup_id[2] * 4);

@@ -10,7 +10,7 @@
 #include "jit/rdna/program.h"
 #include "sim/sim.h"
 
-static const char *const program_targets[] = { "gfx1030", "gfx1101", "gfx1150", "gfx1200" };
+static const char *const program_targets[] = { "gfx1030", "gfx1100", "gfx1150", "gfx1200" };
 enum { TARGETS = sizeof program_targets / sizeof *program_targets, WAVES = RDNA_PROGRAM_WAVES };
 
 enum { IN = 16, OUT = 18, UNITS = 20, U = 22, OTHER = 24, T = 26 };

@@ -46,6 +46,24 @@ static void test_programs(void **unused)
 	}
 }
 
+/* Each target has registers of its own to start with. */
+static void test_targets(void **unused)
+{
+	(void)unused;
+	for (int t = 0; t < TARGET_COUNT; t++) {
+		if (target_table[t].backend != &backend_rdna)
+			continue;
+		struct bench *b = open_bench(target_table[t].name);
+		struct sim_options o = { .memory = SIM_MEMORY_RANDOM, .races = true };
+		struct error err;
+		build_program(b, 20, 3, (unsigned)t);
+		if (!launch_program(b, 0, STEPS * FUNCTIONS, 3, &o, &err))
+			fail_msg("%s: %s", target_table[t].name, err.text);
+		assert_true(is_right(b));
+		close_bench(b);
+	}
+}
+
 /* The same by more launches: a step, a command; and none of the commands. */
 static void test_launches(void **unused)
 {
@@ -380,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_targets),
 		cmocka_unit_test(test_launches),
 		cmocka_unit_test(test_wide_units),
 		cmocka_unit_test(test_missing_barriers),

@@ -218,6 +218,43 @@ static void test_damaged_objects(void **unused)
 	assert_non_null(strstr(err.text, "gfx900"));
 }
 
+/* gfx1100 and gfx1102 set up waves wrongly that start with fewer than 16 registers; the field is at 52 in the
+ * descriptor. */
+static void test_first_registers(void **unused)
+{
+	(void)unused;
+	static const struct {
+		const char *target;
+		uint8_t mach;
+		bool picky;
+	} cases[] = { { "gfx1100", 0x41, true },
+		      { "gfx1101", 0x46, false },
+		      { "gfx1102", 0x47, true },
+		      { "gfx1103", 0x44, false } };
+	size_t n;
+	uint8_t *p = sim_bench_read("programs", "gfx1100", &n), *kd;
+
+	for (kd = p; kd + 64 <= p + n && memcmp(kd + 52, "\x9e\0\0\0\x08\4", 6) != 0;)
+		kd++;
+	assert_true(kd + 64 <= p + n);
+	for (unsigned i = 0; i < 4; i++) {
+		struct error err = { .code = ERROR_NONE };
+		struct sim_device *dev = sim_open(cases[i].target, &err);
+		p[48] = cases[i].mach;
+		for (uint8_t user = 2; user <= 16; user++) {
+			err = (struct error){ .code = ERROR_NONE };
+			kd[52] = (uint8_t)(0x80 | user << 1);
+			struct sim_object *o = sim_load(dev, p, n, &err);
+			assert_int_equal(o != NULL, !cases[i].picky || user >= 15);
+			if (!o)
+				assert_non_null(strstr(err.text, "needs at least 16"));
+			sim_unload(o);
+		}
+		sim_close(dev);
+	}
+	free(p);
+}
+
 static void test_arguments(void **unused)
 {
 	(void)unused;
@@ -352,10 +389,15 @@ static void test_programs_are_current(void **unused)
 int sim_object_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clang),     cmocka_unit_test(test_damaged_objects),
-		cmocka_unit_test(test_arguments), cmocka_unit_test(test_random_words),
-		cmocka_unit_test(test_decode),    cmocka_unit_test(test_register_rules),
-		cmocka_unit_test(test_targets),   cmocka_unit_test(test_programs_are_current),
+		cmocka_unit_test(test_clang),
+		cmocka_unit_test(test_damaged_objects),
+		cmocka_unit_test(test_first_registers),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_random_words),
+		cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_register_rules),
+		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_programs_are_current),
 	};
 
 	return cmocka_run_group_tests_name("sim_object_tests", tests, NULL, NULL);
