@@ -213,6 +213,14 @@ static struct option_program program = {
 	.examples = "jitbench model.gguf\njitbench model.gguf -p 128,512 -n 64 -d 0,2048 -t 1,2 -o "
 		    "csv\njitbench --shape qwen3-0.6b --weights q4_k_m --write random.gguf\n"
 		    "jitbench suite -o json > before.json\njitbench compare before.json after.json",
+	.exit_status = ".TP\n0\nDone.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong.\n"
+		       ".TP\n3\nA number was too noisy to be printed.\n.TP\n4\ncompare: something is slower.",
+	.environment = ".TP\n.B JITRUN_CACHE\nThe cache of generated code, as \\fB\\-\\-cache\\fR.\n"
+		       ".TP\n.B TMPDIR\nWhere models with random weights are kept while they are measured.",
+	.see_also = ".BR jitrun (1),\n.BR jitwarm (1)",
+	.everyday = "model shape weights write prompt generate depth small repetitions force output threads isa help "
+		    "help-all version",
+	.foreign = option_foreign_table,
 	.row = rows,
 	.n_rows = sizeof rows / sizeof rows[0],
 	.command = commands,
@@ -262,6 +270,7 @@ static bool parse_lists(void)
 bool jitbench_parse_options(int argc, char **argv, int *status)
 {
 	list_targets();
+	program.n_foreign = option_foreign_count;
 	*status = EXIT_USAGE;
 	if (!options_parse(&program, argc, argv) || options_about(&program, &opt.about, jit_version(), status))
 		return false;

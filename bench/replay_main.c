@@ -13,6 +13,7 @@
 #include "bench/json_file.h"
 #include "loaders/json_read.h"
 #include "programs/options.h"
+#include "programs/output.h"
 #include "runtime/session.h"
 #include "runtime/host/system.h"
 
@@ -233,7 +234,7 @@ int main(int argc, char **argv)
 	if (!options_parse(&program, argc, argv))
 		return 2;
 	if (opt.help) {
-		options_help(&program, stdout);
+		options_help(&program, true, output_columns(stdout), stdout);
 		return 0;
 	}
 	if (!operand[1]) {

@@ -33,6 +33,12 @@ static void list_targets(void)
 
 static const struct option_row rows[] = {
 	{ .name = "Prompt", .kind = OPTION_GROUP },
+	{ .name = "model",
+	  .letter = 'm',
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "the model, in the place of MODEL",
+	  .target = &opt.model },
 	{ .name = "prompt",
 	  .letter = 'p',
 	  .kind = OPTION_TEXT,
@@ -50,6 +56,11 @@ static const struct option_row rows[] = {
 	  .value = "IDS",
 	  .help = "the prompt as token ids: digits with commas between, 1,2,3",
 	  .target = &opt.prompt_ids },
+	{ .name = "escape",
+	  .kind = OPTION_FLAG,
+	  .help = "read \\n, \\t, \\r, \\\", \\', \\\\ and \\xHH in --prompt, --system and --stop as the characters "
+	          "they stand for",
+	  .target = &opt.escape },
 	{ .name = "special",
 	  .kind = OPTION_FLAG,
 	  .help = "read names of control tokens, such as <|im_start|>, in the prompt or in the text of --perplexity as "
@@ -134,6 +145,11 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_FLAG,
 	  .help = "no progress bar and no summary",
 	  .target = &opt.quiet },
+	{ .name = "verbose",
+	  .letter = 'v',
+	  .kind = OPTION_FLAG,
+	  .help = "a longer summary: the model, kernels, the cache, memory bandwidth",
+	  .target = &opt.verbose },
 	{ .name = "report",
 	  .kind = OPTION_FLAG,
 	  .help = "at the end, list every kernel with its key, source, size, registers, expected bytes and share of "
@@ -293,10 +309,22 @@ static struct option_program program = {
 	.examples = "jitrun model.gguf --prompt \"Once upon a time\" -n 100\njitrun model-directory --file "
 		    "question.txt --temp 0.8 --top-p 0.9 --seed 7\njitrun model.gguf --prompt-ids 1,15043 "
 		    "--print-ids --quiet",
+	.exit_status = ".TP\n0\nDone.\n.TP\n1\nSomething failed; one sentence on standard error says what.\n"
+		       ".TP\n2\nThe command line is wrong.\n.TP\n130\nInterrupted by Ctrl\\-C.",
+	.environment = ".TP\n.B JITRUN_CACHE\nThe cache of generated code, as \\fB\\-\\-cache\\fR.\n"
+		       ".TP\n.B XDG_CACHE_HOME\nWhere the cache is otherwise: \\fI$XDG_CACHE_HOME/jitrun\\fR, or "
+		       "\\fI~/.cache/jitrun\\fR.\n.TP\n.B COLUMNS\nColumns of the terminal, for help and tables.",
+	.files = ".TP\n.I ~/.cache/jitrun\nGenerated code, and which schedules of it were found to be fastest. "
+		 "It may be removed at any time.",
+	.see_also = ".BR jitwarm (1),\n.BR jitbench (1)",
 	.row = rows,
 	.n_rows = sizeof rows / sizeof rows[0],
-	.operand = &opt.model,
-	.max_operands = 1
+	.everyday = "prompt file system single-turn n-predict context stop temp top-k top-p seed threads json quiet "
+		    "verbose help help-all version",
+	.foreign = option_foreign_table,
+	.operand = opt.operand,
+	.max_operands = OPERANDS_MOST,
+	.quiet = &opt.quiet
 };
 
 bool jitrun_parse_options(int argc, char **argv, int *status)
@@ -304,13 +332,17 @@ bool jitrun_parse_options(int argc, char **argv, int *status)
 	char why[400];
 
 	list_targets();
+	program.n_foreign = option_foreign_count;
 	*status = EXIT_USAGE;
 	if (!options_parse(&program, argc, argv) || options_about(&program, &opt.about, jit_version(), status))
 		return false;
-	if (sampling_args_check(&opt.sampling, why))
-		return true;
-	*status = jitrun_usage(why);
-	return false;
+	if (!sampling_args_check(&opt.sampling, why)) {
+		*status = jitrun_usage(why);
+		return false;
+	}
+	if (!(*status = jitrun_take_words(opt.operand, program.n_operands)))
+		*status = jitrun_unescape();
+	return *status == 0;
 }
 
 /* ---- what they mean for the library */

@@ -2,6 +2,7 @@
  *
  *   jitrun_main.c      opens the model and the session, and runs what was asked for
  *   jitrun_options.c   the command line
+ *   jitrun_words.c     what of it has no dashes
  *   jitrun_text.c      the prompt in, generated text out
  *   jitrun_chat.c      a conversation: lines in, answers out
  *   jitrun_summary.c   what is said at the end: statistics, the JSON line, the report
@@ -24,6 +25,7 @@
 #include "runtime/jitrun_cards.h"
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };
+enum { OPERANDS_MOST = 4 /* run MODEL PROMPT, and one too many */ };
 enum { EXIT_USAGE = 2, EXIT_NO = 3, EXIT_INTERRUPTED = 130 };
 
 /* ---- jitrun_options.c */
@@ -33,6 +35,8 @@ struct jitrun_options {
 	bool chat, no_chat, single_turn, show_prompt;
 	const char *model, *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type,
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
+	const char *operand[OPERANDS_MOST];
+	bool verbose, escape;
 	bool special, echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, devices, perf_map, gdb, report;
 	struct option_about about;
 	struct sampling_args sampling;
@@ -47,6 +51,13 @@ jit_model_options jitrun_model_options(void);
 /* The options point at the other two, which it fills. */
 jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card);
 jit_objects_options jitrun_objects_options(void);
+
+/* ---- jitrun_words.c: 0, or the exit status after a sentence */
+
+/* What was given without dashes: the model, as a rule. */
+int jitrun_take_words(const char *const *word, int n);
+/* What --escape asks for. */
+int jitrun_unescape(void);
 
 /* ---- jitrun_main.c: one sentence on stderr; the exit status */
 

@@ -163,11 +163,17 @@ static struct option_program program = {
 		"executes the code that it finds in a cache or a pack. The checksums detect damage, not forgery, so "
 		"what counts is who may write the files: files of anybody but you and root, and files that others may "
 		"write, are refused. verify, and import unless told otherwise, generate every kernel again and "
-		"compare, which detects forgery as well. Exit status: 0 done, 1 something failed, 2 a wrong command "
-		"line, 3 the answer is no: something is missing, damaged or differs.",
+		"compare, which detects forgery as well.",
 	.examples = "jitwarm model.gguf --target x86 --out kernels.jkp\njitrun model.gguf --cache kernels.jkp --sealed "
 		    "--prompt \"Once upon a time\"\njitwarm --shape qwen3-0.6b --weights q4_k_m --out "
 		    "kernels.jkp\njitwarm explain model.gguf --cache kernels.jkp\njitwarm verify kernels.jkp",
+	.exit_status = ".TP\n0\nDone.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong.\n"
+		       ".TP\n3\nThe answer is no: something is missing, damaged or differs.",
+	.environment = ".TP\n.B JITRUN_CACHE\nThe cache to work on, as \\fB\\-\\-cache\\fR.\n"
+		       ".TP\n.B XDG_CACHE_HOME\nWhere it is otherwise: \\fI$XDG_CACHE_HOME/jitrun\\fR, or "
+		       "\\fI~/.cache/jitrun\\fR.",
+	.see_also = ".BR jitrun (1),\n.BR jitbench (1)",
+	.everyday = "shape weights target out cache tuned json quiet help help-all version",
 	.row = rows,
 	.n_rows = sizeof rows / sizeof rows[0],
 	.command = commands,

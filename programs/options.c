@@ -1,24 +1,45 @@
 #include "programs/options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 
-static bool complain(const struct option_program *p, const char *format, const char *a, const char *b)
-{
-	char text[512], quoted[1024];
+enum { NOTES = 16 /* told at most */ };
 
-	snprintf(text, sizeof text, format, a, b);
+/* The arguments that are still to be read, and what is to be said of those that were. */
+struct reading {
+	struct option_program *program;
+	int argc, at, n_notes;
+	char **argv;
+	struct {
+		const char *typed, *answer;
+	} note[NOTES];
+};
+
+/* What one of them gives: an option with its name as it was typed, and a value attached to it or NULL. */
+struct given {
+	const char *typed, *name, *value;
+	size_t n; /* of name */
+};
+
+bool options_complain(const struct option_program *p, const char *format, ...)
+{
+	char text[700], quoted[1400];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof text, format, ap);
+	va_end(ap);
 	fprintf(stderr, "%s: %s\nTry '%s --help'.\n", p->name, error_quote(quoted, sizeof quoted, text, strlen(text)),
 	        p->name);
 	return false;
 }
 
-static const struct option_row *find_long(const struct option_program *p, const char *name, size_t n)
+const struct option_row *options_find(const struct option_program *p, const char *name, size_t n)
 {
 	for (int i = 0; i < p->n_rows; i++)
 		if (p->row[i].kind != OPTION_GROUP && strlen(p->row[i].name) == n &&
@@ -35,45 +56,6 @@ static const struct option_row *find_letter(const struct option_program *p, char
 	return NULL;
 }
 
-/* Edit distance, for "did you mean"; names are short. */
-static int distance(const char *a, const char *b)
-{
-	int prev[64], m = (int)strlen(b);
-	if (m > 60)
-		return 99;
-	for (int j = 0; j <= m; j++)
-		prev[j] = j;
-	for (int i = 1; a[i - 1]; i++) {
-		int diagonal = prev[0];
-		prev[0] = i;
-		for (int j = 1; j <= m; j++) {
-			int cost = diagonal + (a[i - 1] != b[j - 1]);
-			diagonal = prev[j];
-			if (prev[j] + 1 < cost)
-				cost = prev[j] + 1;
-			if (prev[j - 1] + 1 < cost)
-				cost = prev[j - 1] + 1;
-			prev[j] = cost;
-		}
-	}
-	return prev[m];
-}
-
-static bool unknown(const struct option_program *p, const char *text, const char *name)
-{
-	const char *best = NULL;
-	int least = 3;
-	for (int i = 0; i < p->n_rows; i++) {
-		int d = p->row[i].kind == OPTION_GROUP || strlen(name) > 60 ? 99 : distance(name, p->row[i].name);
-		if (d < least) {
-			least = d;
-			best = p->row[i].name;
-		}
-	}
-	return best ? complain(p, "unknown option %s; did you mean --%s?", text, best)
-	            : complain(p, "unknown option %s", text, "");
-}
-
 static bool is_choice(const char *choices, const char *v)
 {
 	size_t n = strlen(v);
@@ -83,19 +65,29 @@ static bool is_choice(const char *choices, const char *v)
 	return false;
 }
 
+static bool is_whole(double d) { return fabs(d) < 1e15 && d == floor(d); }
+
+/* A bound is told unless it is that of the number's type. */
+static bool complain_of_number(const struct option_program *p, const struct option_row *o, const char *v)
+{
+	const char *what = o->kind == OPTION_INT ? "whole number" : "number";
+
+	if (o->high >= 2147483647 && is_whole(o->low))
+		return options_complain(p, "--%s: \"%.40s\" is not a %s from %.0f up", o->name, v, what, o->low);
+	return options_complain(p, "--%s: \"%.40s\" is not a %s between %.10g and %.10g", o->name, v, what, o->low,
+	                        o->high);
+}
+
 static bool store_number(const struct option_program *p, const struct option_row *o, const char *v)
 {
-	char *end, range[128];
+	char *end;
 	double d;
 
 	errno = 0;
 	long n = o->kind == OPTION_INT ? strtol(v, &end, 10) : 0;
 	d = o->kind == OPTION_INT ? (double)n : strtod(v, &end);
-	if (end == v || *end || errno || !(d >= o->low && d <= o->high)) {
-		snprintf(range, sizeof range, "--%s: \"%.40s\" is not a%s between %.10g and %.10g", o->name, v,
-		         o->kind == OPTION_INT ? " whole number" : " number", o->low, o->high);
-		return complain(p, "%s%s", range, "");
-	}
+	if (end == v || *end || errno || !(d >= o->low && d <= o->high))
+		return complain_of_number(p, o, v);
 	if (o->kind == OPTION_INT)
 		*(long *)o->target = n;
 	else
@@ -103,7 +95,7 @@ static bool store_number(const struct option_program *p, const struct option_row
 	return true;
 }
 
-static bool has_choices(const struct option_row *o)
+bool options_has_choices(const struct option_row *o)
 {
 	return o->kind == OPTION_CHOICE || o->kind == OPTION_OPEN_CHOICE ||
 	       (o->kind == OPTION_LIST && strchr(o->value, '|'));
@@ -114,18 +106,15 @@ static bool store_in_list(const struct option_program *p, const struct option_ro
 	struct option_list *l = o->target;
 
 	if (l->n == OPTION_LIST_MOST)
-		return complain(p, "--%s is given too often: \"%s\" is one too many", o->name, v);
+		return options_complain(p, "--%s is given too often: \"%s\" is one too many", o->name, v);
 	l->value[l->n++] = v;
 	return true;
 }
 
 static bool store(const struct option_program *p, const struct option_row *o, const char *v)
 {
-	if (has_choices(o) && o->kind != OPTION_OPEN_CHOICE && !is_choice(o->value, v)) {
-		char text[400];
-		snprintf(text, sizeof text, "--%s: \"%.40s\" is not one of %s", o->name, v, o->value);
-		return complain(p, "%s%s", text, "");
-	}
+	if (options_has_choices(o) && o->kind != OPTION_OPEN_CHOICE && !is_choice(o->value, v))
+		return options_complain(p, "--%s: \"%.40s\" is not one of %s", o->name, v, o->value);
 	switch (o->kind) {
 	case OPTION_FLAG: *(bool *)o->target = true; return true;
 	case OPTION_LIST: return store_in_list(p, o, v);
@@ -135,230 +124,117 @@ static bool store(const struct option_program *p, const struct option_row *o, co
 	}
 }
 
-bool options_parse(struct option_program *p, int argc, char **argv)
+/* An option of the table, however it was named. */
+static bool take_row(struct reading *r, const struct option_row *o, const struct given *g)
 {
-	bool only_operands = false;
+	const char *value = g->value;
 
-	for (int i = 1; i < argc; i++) {
-		const char *a = argv[i], *value = NULL;
-		const struct option_row *o;
-		if (only_operands || a[0] != '-' || a[1] == 0) {
-			if (p->n_operands == p->max_operands)
-				return complain(p, "\"%s\" is one argument too many", a, "");
-			p->operand[p->n_operands++] = a;
-			continue;
-		}
-		if (strcmp(a, "--") == 0) {
-			only_operands = true;
-			continue;
-		}
-		if (a[1] == '-') {
-			size_t n = strcspn(a + 2, "=");
-			o = find_long(p, a + 2, n);
-			if (!o)
-				return unknown(p, a, a + 2);
-			if (a[2 + n] == '=')
-				value = a + 3 + n;
-			if (value && o->kind == OPTION_FLAG)
-				return complain(p, "--%s takes no value", o->name, "");
-		} else {
-			o = find_letter(p, a[1]);
-			if (!o)
-				return unknown(p, a, a + 1);
-			if (a[2] && o->kind == OPTION_FLAG)
-				return complain(p, "-%.1s takes no value, and short options are given one by one",
-				                a + 1, "");
-			value = a[2] ? a + 2 : NULL;
-		}
-		if (o->kind != OPTION_FLAG && !value) {
-			if (i + 1 >= argc)
-				return complain(p, "%s needs a value: %s", a, o->value);
-			value = argv[++i];
-		}
-		if (!store(p, o, value))
-			return false;
+	if (value && o->kind == OPTION_FLAG)
+		return options_complain(r->program, "%.*s takes no value", (int)strcspn(g->typed, "="), g->typed);
+	if (o->kind != OPTION_FLAG && !value) {
+		if (r->at >= r->argc)
+			return options_complain(r->program, "%s needs a value: %s", g->typed, o->value);
+		value = r->argv[r->at++];
+	}
+	return store(r->program, o, value);
+}
+
+static bool is_switch(const char *text) { return is_choice("on|off|auto|0|1|true|false", text); }
+
+static bool skip_foreign(struct reading *r, const struct option_foreign *f, const struct given *g)
+{
+	if (r->n_notes < NOTES) {
+		r->note[r->n_notes].typed = g->typed;
+		r->note[r->n_notes++].answer = f->answer;
+	}
+	if (f->kind == OPTION_UNUSED_VALUE && !g->value) {
+		if (r->at >= r->argc)
+			return options_complain(r->program, "%s needs a value", g->typed);
+		r->at++;
+	} else if (f->kind == OPTION_UNUSED_SWITCH && !g->value && r->at < r->argc && is_switch(r->argv[r->at])) {
+		r->at++;
 	}
 	return true;
 }
 
-static void wrap(FILE *out, const char *text, int indent, int width)
+static bool take_foreign(struct reading *r, const struct option_foreign *f, const struct given *g)
 {
-	int at = indent;
-	while (*text) {
-		int n = (int)strcspn(text, " ");
-		if (at > indent && at + 1 + n > width) {
-			fprintf(out, "\n%*s", indent, "");
-			at = indent;
-		} else if (at > indent) {
-			fputc(' ', out);
-			at++;
-		}
-		fwrite(text, 1, (size_t)n, out);
-		at += n;
-		text += n + (text[n] == ' ');
-	}
-	fputc('\n', out);
+	const struct option_row *o = f->row ? options_find(r->program, f->row, strlen(f->row)) : NULL;
+
+	if (o)
+		return take_row(r, o, g);
+	if (f->kind == OPTION_REFUSED)
+		return options_complain(r->program, "%.*s: %s", (int)strcspn(g->typed, "="), g->typed, f->answer);
+	return skip_foreign(r, f, g);
 }
 
-/* What is explained on the left, its help beside or below it on the right. */
-static void explain(FILE *out, const char *left, const char *help)
+/* A number may follow its letter at once, and so may a text, unless that makes a name that is nearly one of a table. */
+static bool may_be_attached(const struct option_program *p, const struct option_row *o, const char *a)
 {
-	int n = fprintf(out, "%s", left);
-
-	if (n > 28)
-		fprintf(out, "\n%*s", 30, "");
-	else
-		fprintf(out, "%*s", 30 - n, "");
-	wrap(out, help, 30, 100);
+	if (o->kind == OPTION_INT || o->kind == OPTION_FLOAT)
+		return strchr("0123456789+-.", a[2]) != NULL;
+	return !options_is_near(p, a + 1, strcspn(a + 1, "="));
 }
 
-void options_help(const struct option_program *p, FILE *out)
+static bool take_option(struct reading *r, const char *a)
 {
-	char left[512];
+	const struct option_program *p = r->program;
+	const char *name = a + 1 + (a[1] == '-');
+	struct given g = { .typed = a, .name = name, .n = strcspn(name, "=") };
+	const struct option_row *o = a[1] == '-' || g.n > 1 ? options_find(p, name, g.n) : find_letter(p, a[1]);
+	const struct option_foreign *f = o ? NULL : options_foreign(p, name, g.n);
 
-	fprintf(out, "Usage: %s %s\n%s.\n", p->name, p->usage, p->purpose);
-	if (p->n_commands)
-		fprintf(out, "\nCommands:\n");
-	for (int i = 0; i < p->n_commands; i++) {
-		const struct option_command *c = &p->command[i];
-		snprintf(left, sizeof left, "  %s %s%s%s", p->name, c->name, *c->name && *c->operands ? " " : "",
-		         c->operands);
-		explain(out, left, c->help);
-	}
-	for (int i = 0; i < p->n_rows; i++) {
-		const struct option_row *o = &p->row[i];
-		if (o->kind == OPTION_GROUP) {
-			fprintf(out, "\n%s:\n", o->name);
-			continue;
-		}
-		snprintf(left, sizeof left, "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-		         o->letter ? "," : " ", o->name, o->kind == OPTION_FLAG ? "" : " ",
-		         o->kind == OPTION_FLAG ? "" : o->value);
-		explain(out, left, o->help);
-	}
+	g.value = name[g.n] == '=' ? name + g.n + 1 : NULL;
+	if (o)
+		return take_row(r, o, &g);
+	if (f)
+		return take_foreign(r, f, &g);
+	o = a[1] == '-' ? NULL : find_letter(p, a[1]);
+	if (!o || (o->kind != OPTION_FLAG && !may_be_attached(p, o, a)))
+		return options_unknown(p, a, name, g.n);
+	if (o->kind == OPTION_FLAG)
+		return options_is_near(p, name, g.n)
+		               ? options_unknown(p, a, name, g.n)
+		               : options_complain(p, "-%.1s takes no value, and short options are given one by one",
+		                                  name);
+	g.value = a + 2;
+	return take_row(r, o, &g);
 }
 
-/* roff: a leading dot or quote would be a request, a backslash an escape, a plain minus a hyphen; lists without spaces
- * may break. */
-static void roff(FILE *out, const char *s)
+static bool take_operand(struct option_program *p, const char *a)
 {
-	bool line_start = true;
-	for (; *s; s++) {
-		if (line_start && (*s == '.' || *s == '\''))
-			fputs("\\&", out);
-		if (*s == '\\')
-			fputs("\\e", out);
-		else if (*s == '-')
-			fputs("\\-", out);
-		else
-			fputc(*s, out);
-		if ((*s == '|' || *s == ',') && s[1] > ' ')
-			fputs("\\:", out);
-		line_start = *s == '\n';
-	}
+	if (p->n_operands == p->max_operands)
+		return options_complain(p, "unexpected argument \"%s\"", a);
+	p->operand[p->n_operands++] = a;
+	return true;
 }
 
-void options_man(const struct option_program *p, FILE *out)
+/* Once all is read and understood. */
+static void print_notes(const struct reading *r)
 {
-	char upper[64];
-	size_t n = 0;
-	for (; p->name[n] && n + 1 < sizeof upper; n++)
-		upper[n] = (char)toupper((unsigned char)p->name[n]);
-	upper[n] = 0;
-	fprintf(out, ".TH %s 1\n.ad l\n.SH NAME\n%s \\- ", upper, p->name);
-	roff(out, p->purpose);
-	fprintf(out, "\n.SH SYNOPSIS\n.B %s\n", p->name);
-	roff(out, p->usage);
-	fputs("\n.SH DESCRIPTION\n", out);
-	roff(out, p->description);
-	fputs(p->n_commands ? "\n.SH COMMANDS\n" : "\n", out);
-	for (int i = 0; i < p->n_commands; i++) {
-		const struct option_command *c = &p->command[i];
-		fprintf(out, ".TP\n\\fB%s%s%s\\fR \\fI", p->name, *c->name ? " " : "", c->name);
-		roff(out, c->operands);
-		fputs("\\fR\n", out);
-		roff(out, c->help);
-		fputs(".\n", out);
-	}
-	fputs(".SH OPTIONS\n", out);
-	for (int i = 0; i < p->n_rows; i++) {
-		const struct option_row *o = &p->row[i];
-		if (o->kind == OPTION_GROUP) {
-			fprintf(out, ".SS %s\n", o->name);
-			continue;
-		}
-		fputs(".TP\n", out);
-		if (o->letter)
-			fprintf(out, "\\fB\\-%c\\fR, ", o->letter);
-		fputs("\\fB\\-\\-", out);
-		roff(out, o->name);
-		fputs("\\fR", out);
-		if (o->kind != OPTION_FLAG) {
-			fputs(" \\fI", out);
-			roff(out, o->value);
-			fputs("\\fR", out);
-		}
-		fputc('\n', out);
-		roff(out, o->help);
-		fputs(".\n", out);
-	}
-	if (p->examples) {
-		fputs(".SH EXAMPLES\n.nf\n", out);
-		roff(out, p->examples);
-		fputs("\n.fi\n", out);
-	}
+	const struct option_program *p = r->program;
+
+	for (int i = 0; i < r->n_notes && !(p->quiet && *p->quiet); i++)
+		fprintf(stderr, "%s: %.*s is not used: %s.\n", p->name, (int)strcspn(r->note[i].typed, "="),
+		        r->note[i].typed, r->note[i].answer);
 }
 
-void options_completion(const struct option_program *p, FILE *out)
+bool options_parse(struct option_program *p, int argc, char **argv)
 {
-	fprintf(out,
-	        "# bash completion for %s; made from its option table\n_%s()\n{\n\tlocal "
-	        "cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n\tcase \"$prev\" in\n",
-	        p->name, p->name);
-	for (int i = 0; i < p->n_rows; i++) {
-		const struct option_row *o = &p->row[i];
-		if (o->kind == OPTION_GROUP || o->kind == OPTION_FLAG)
-			continue;
-		fprintf(out, "\t--%s", o->name);
-		if (o->letter)
-			fprintf(out, "|-%c", o->letter);
-		if (has_choices(o)) {
-			fputs(") COMPREPLY=($(compgen -W \"", out);
-			for (const char *c = o->value; *c; c++)
-				fputc(*c == '|' ? ' ' : *c, out);
-			fputs("\" -- \"$cur\")); return;;\n", out);
-		} else if (o->kind == OPTION_FILE) {
-			fputs(") COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n", out);
-		} else {
-			fputs(") COMPREPLY=(); return;;\n", out);
+	struct reading r = { .program = p, .argc = argc, .at = 1, .argv = argv };
+	bool only_operands = false;
+
+	while (r.at < argc) {
+		const char *a = argv[r.at++];
+		if (only_operands || a[0] != '-' || a[1] == 0) {
+			if (!take_operand(p, a))
+				return false;
+		} else if (strcmp(a, "--") == 0) {
+			only_operands = true;
+		} else if (!take_option(&r, a)) {
+			return false;
 		}
 	}
-	fputs("\tesac\n\tif [[ \"$cur\" == -* ]]; then\n\t\tCOMPREPLY=($(compgen -W \"", out);
-	for (int i = 0; i < p->n_rows; i++)
-		if (p->row[i].kind != OPTION_GROUP)
-			fprintf(out, "--%s ", p->row[i].name);
-	fprintf(out, "\" -- \"$cur\"))\n\telse\n\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n\tfi\n");
-	if (p->n_commands) {
-		fputs("\t((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W \"", out);
-		for (int i = 0; i < p->n_commands; i++)
-			fprintf(out, *p->command[i].name ? "%s " : "%s", p->command[i].name);
-		fputs("\" -- \"$cur\"))\n", out);
-	}
-	fprintf(out, "}\ncomplete -o filenames -F _%s %s\n", p->name, p->name);
-}
-
-bool options_about(const struct option_program *p, const struct option_about *about, const char *version, int *status)
-{
-	if (about->version)
-		printf("%s %s\n", p->name, version);
-	else if (about->help)
-		options_help(p, stdout);
-	else if (about->man)
-		options_man(p, stdout);
-	else if (about->completion)
-		options_completion(p, stdout);
-	else
-		return false;
-	*status = 0;
+	print_notes(&r);
 	return true;
 }

@@ -1,8 +1,15 @@
-/* programs/options.h - command lines from one table: parsing, --help, the man page and the bash completion.
+/* programs/options.h - command lines from one table: parsing, --help, the man page, and completion in bash, zsh and
+ * fish.
  *
  * Owns: what is made of a program's option table (an array of struct option_row), which the program owns. Values are
  * stored through each row's target. A wrong command line gives one sentence and a hint on standard error; the program
  * then exits with status 2.
+ *
+ *   options.c             parsing
+ *   options_names.c       names that are no rows: those of other programs, and what is likely meant by a wrong one
+ *   options_foreign.c     the names of other programs
+ *   options_help.c        --help, --help-all, --version, the man page
+ *   options_completion.c  the completions
  */
 #ifndef RUNTIME_OPTIONS_H
 #define RUNTIME_OPTIONS_H
@@ -39,6 +46,24 @@ struct option_row {
 	void *target; /* bool *, const char **, long *, double *; CHOICE: const char **; LIST: struct option_list * */
 };
 
+/* What other programs call an option, so that their command lines are understood, or answered. */
+enum option_foreign_kind {
+	OPTION_SAME,          /* another name of the row `row` */
+	OPTION_UNUSED,        /* a flag that changes nothing here; `answer` is told as a note */
+	OPTION_UNUSED_VALUE,  /* the same with a value */
+	OPTION_UNUSED_SWITCH, /* the same, with on, off, auto, 0 or 1 behind it or not */
+	OPTION_REFUSED        /* it would change what is done: `answer` says what to do instead */
+};
+struct option_foreign {
+	const char *names; /* without dashes, spaces between: "ngl gpu-layers"; one dash or two, as they are typed */
+	enum option_foreign_kind kind;
+	const char *row;    /* of SAME */
+	const char *answer; /* of the others: a sentence without its end */
+};
+/* options_foreign.c: those of programs that run models. */
+extern const struct option_foreign option_foreign_table[];
+extern const int option_foreign_count;
+
 /* A first operand that says what to do; the program looks for it itself. */
 struct option_command {
 	const char *name, *operands; /* name "": without a command */
@@ -48,33 +73,60 @@ struct option_command {
 struct option_program {
 	const char *name, *usage, *purpose; /* usage without the name: "MODEL [options]" */
 	const char *description, *examples; /* for the man page; paragraphs */
+	/* More of its sections, in roff; NULL: none. */
+	const char *exit_status, *environment, *files, *see_also;
+	const char *everyday; /* long names of the options that --help shows, spaces between; NULL: all */
 	const struct option_row *row;
 	int n_rows;
 	const struct option_command *command;
 	int n_commands; /* none: 0 */
+	const struct option_foreign *foreign;
+	int n_foreign;
+	const char *operand_name; /* what its operands are, for completion: "MODEL"; NULL: files */
+	const bool *quiet;        /* when it points to true at the end, no notes are printed; NULL: they are */
 	const char **operand;
 	int max_operands, n_operands; /* filled by options_parse */
 };
 
-/* Fills targets and operands. False: one sentence and a hint were printed on stderr. */
+/* Fills targets and operands. False: one sentence and a hint were printed on stderr. Notes about options that are not
+ * used are printed there, too. */
 bool options_parse(struct option_program *p, int argc, char **argv);
-void options_help(const struct option_program *p, FILE *out);
-void options_man(const struct option_program *p, FILE *out);        /* roff, section 1 */
-void options_completion(const struct option_program *p, FILE *out); /* bash */
+/* To lines of so many columns; all: of all options, otherwise of those for every day. */
+void options_help(const struct option_program *p, bool all, int columns, FILE *out);
+void options_man(const struct option_program *p, const char *version, FILE *out); /* roff, section 1 */
+/* shell: "bash", "zsh" or "fish". */
+void options_completion(const struct option_program *p, const char *shell, FILE *out);
 
-/* What every program says of itself: four rows of its table, and the answer. */
+/* What every program says of itself: rows of its table, and the answer. */
 struct option_about {
-	bool help, version, man, completion;
+	bool help, help_all, version, man;
+	const char *completion;
 };
 #define OPTION_ABOUT(about) \
-	{ "help", 'h', OPTION_FLAG, 0, "print this help", 0, 0, &(about).help }, \
-		{ "version", 0, OPTION_FLAG, 0, "print the version", 0, 0, &(about).version }, \
+	{ "help", 'h', OPTION_FLAG, 0, "print the options for every day", 0, 0, &(about).help }, \
+		{ "help-all", 0, OPTION_FLAG, 0, "print all options", 0, 0, &(about).help_all }, \
+		{ "version", 0, OPTION_FLAG,     0, "print the version, its commit, and the target for this CPU", \
+		  0,         0, &(about).version }, \
 		{ "print-man", 0, OPTION_FLAG, 0, "print the man page", 0, 0, &(about).man }, \
 	{ \
-		"print-completion", 0, OPTION_FLAG, 0, "print the bash completion", 0, 0, &(about).completion \
+		"print-completion", 0, OPTION_CHOICE, "bash|zsh|fish", "print the completion for a shell", 0, 0, \
+			&(about).completion \
 	}
 /* Whether something was asked; then it was printed on standard output, whose end (output.h) says whether it got there,
  * and *status is the program's exit status. */
 bool options_about(const struct option_program *p, const struct option_about *about, const char *version, int *status);
+
+/* ---- between the parts */
+
+bool options_complain(const struct option_program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const struct option_row *options_find(const struct option_program *p, const char *name, size_t n);
+/* name: n bytes without dashes. */
+const struct option_foreign *options_foreign(const struct option_program *p, const char *name, size_t n);
+/* Says what is likely meant by it; false. typed: with its dashes. */
+bool options_unknown(const struct option_program *p, const char *typed, const char *name, size_t n);
+/* Whether there is a name that one wrong letter, or two letters in the wrong order, could have made of this one. */
+bool options_is_near(const struct option_program *p, const char *name, size_t n);
+/* Whether its values are the choices that `value` lists. */
+bool options_has_choices(const struct option_row *o);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -81,6 +82,19 @@ bool output_text(FILE *out, const char *text, size_t n, bool terminal)
 			return false;
 	}
 	return true;
+}
+
+int output_columns(FILE *out)
+{
+	enum { USUAL = 80, LEAST = 40, MOST = 1000 };
+	const char *given = getenv("COLUMNS");
+	char *end;
+	long n = given ? strtol(given, &end, 10) : 0;
+	struct winsize size;
+
+	if (n <= 0 || *end)
+		n = isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+	return n <= 0 ? USUAL : n < LEAST ? LEAST : n > MOST ? MOST : (int)n;
 }
 
 json_t *output_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }

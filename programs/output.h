@@ -1,7 +1,7 @@
 /* programs/output.h - what the programs put on standard output: everything, or a sentence that says what was lost, and
  * no control characters on a terminal.
  *
- * Owns: the check at a program's end, generated text on a terminal, and numbers in JSON.
+ * Owns: the check at a program's end, generated text on a terminal, how wide that is, and numbers in JSON.
  */
 #ifndef RUNTIME_OUTPUT_H
 #define RUNTIME_OUTPUT_H
@@ -24,6 +24,9 @@ int output_end(const char *program, int status, int failed);
  * tab, and each byte that is no character, is shown as U+FFFD; elsewhere bytes are written as they are. False: it could
  * not be written. */
 bool output_text(FILE *out, const char *text, size_t n, bool terminal);
+
+/* Columns of a line: $COLUMNS, else the terminal's that `out` is, else 80; 40 at least. */
+int output_columns(FILE *out);
 
 /* A JSON number; null when it is not finite, for which JSON has no word. */
 json_t *output_real(double value);

@@ -133,8 +133,8 @@ check "and why is said" grep -qE '^jitbench: tg2 is noisy: .* spread [0-9]+ % ' 
 run "$model" -p 0 -n 2 -r 3 -t 1 --no-start --noise 0.001 -o jsonl --force
 check "--force prints it, status 0 (got $status)" [ "$status" = 0 ]
 
-formats=$(./jitbench --help | sed -n 's/^ *--weights //p' | tr '|' ' ')
-check "the help lists the formats of weights: $formats" [ "$(echo $formats | wc -w)" -ge 17 ]
+formats=$(./jitbench --print-completion bash | sed -n "s/^\t--weights) reply='\(.*\)' ;;/\1/p")
+check "the completion lists the formats of weights: $formats" [ "$(echo $formats | wc -w)" -ge 17 ]
 for weights in $formats; do
 	quick --shape tiny --weights $weights --write "$dir/$weights.gguf" -p 0 -n 0 --no-start
 	check "--weights $weights: $(cat "$dir/err")" [ "$status" = 0 ]
@@ -169,7 +169,7 @@ refused "unknown option" 2 "$model" --frobnicate
 refused "$dir/none.gguf" 1 "$dir/none.gguf"
 refused "$dir/none/x.gguf" 1 --shape tiny --write "$dir/none/x.gguf"
 
-for what in help version print-man print-completion; do
+for what in help help-all version print-man print-completion=bash print-completion=zsh print-completion=fish; do
 	run --$what
 	check "--$what" [ "$status" = 0 -a -s "$dir/out" ]
 done

@@ -136,7 +136,7 @@ for ids in 1,two "+1" " 1" "1 " "1,,2" "1," "," "" 0x1 -1 1e3 999999999999999999
 	refused "does not begin with a token id" 2 "$model" --prompt-ids "$ids"
 done
 refused "which is not in 0..4095" 1 "$model" --prompt-ids 5000
-refused "one argument too many" 2 "$model" again --prompt x
+refused 'unexpected argument "again"' 2 "$model" again --prompt x
 refused "available" 1 "$model" --prompt x -c 2000000000
 printf 'GGUF' > "$dir/cut.gguf"
 refused "cut.gguf" 1 "$dir/cut.gguf" --prompt x
@@ -191,18 +191,5 @@ run "$model" --prompt Once -n 2
 check "damage is said" grep -qE '^cache +[0-9]+ damaged' "$dir/err"
 run "$model" --prompt Once -n 2 --cache-limit 1
 check "--cache-limit" [ "$status" = 0 ]
-
-"$jitrun" --help > "$dir/help"
-check "--help lists --prompt-ids" grep -q -- '--prompt-ids' "$dir/help"
-check "--help that cannot be written fails" sh -c "! [ -w /dev/full ] || ! '$jitrun' --help > /dev/full"
-check "--version" grep -q '^jitrun [0-9]' <<V
-$("$jitrun" --version)
-V
-check "the man page has every option of --help" \
-	[ "$(grep -cE '^  (-.,|   ) --' "$dir/help")" = "$("$jitrun" --print-man | grep -c '^\.TP')" ]
-"$jitrun" --print-completion > "$dir/completion"
-check "bash accepts the completion" bash -n "$dir/completion"
-check "man page is well formed" sh -c "! command -v man > /dev/null || [ -z \"\$('$jitrun' --print-man | man \
-	--warnings -l - 2>&1 > /dev/null)\" ]"
 
 finish

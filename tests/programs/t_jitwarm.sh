@@ -176,14 +176,7 @@ check "show --json: the schedule" grep -q '"schedule_fields":{"prefetch_level":'
 "$jitwarm" --help > "$dir/help"
 check "--help lists the commands" [ \
 	"$(grep -cE '^  jitwarm (MODEL|list|show|verify|gc|export|import|explain|tune)' "$dir/help")" = 9 ]
-check "the man page has every command and option of --help" [ "$(grep -cE '^  ((-.,|   ) --|jitwarm )' "$dir/help")" = \
-	"$("$jitwarm" --print-man | grep -c '^\.TP')" ]
-"$jitwarm" --print-completion > "$dir/completion"
-check "bash accepts the completion" bash -n "$dir/completion"
-check "which knows commands and targets" bash -c \
-	'. "$1"; COMP_WORDS=(jitwarm ex) COMP_CWORD=1; _jitwarm; [[ " ${COMPREPLY[*]} " == *" explain "* ]] || exit 1'\
-'; COMP_WORDS=(jitwarm --target av) COMP_CWORD=2; _jitwarm; [[ " ${COMPREPLY[*]} " == *" avx512 "* ]]' - \
-	"$dir/completion"
+check "the man page has every command" [ "$("$jitwarm" --print-man | grep -c '^\\fBjitwarm')" = 9 ]
 check "man page is well formed" sh -c \
 	"! command -v man > /dev/null || [ -z \"\$('$jitwarm' --print-man | man --warnings -l - 2>&1 > /dev/null)\" ]"
 check "--version" grep -q '^jitwarm [0-9]' <<V

@@ -169,7 +169,7 @@ cache=empty; mode 2 ./jitrun "$tiny" --temp 0 --prompt-ids 1,2,3 -n 40 --print-i
 wrote=same; mode 2 ./jitrun "$tiny" --target gfx1100 --dump-objects "$dir/made" -q
 mode 2 ./jitrun --devices
 for program in jitrun jitwarm jitbench; do
-	for what in help version print-man print-completion; do
+	for what in help help-all version print-man print-completion=bash print-completion=zsh; do
 		mode 1 ./$program --$what
 	done
 done

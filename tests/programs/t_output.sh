@@ -21,7 +21,7 @@ lost() {
 }
 
 for program in jitrun jitwarm jitbench; do
-	for what in --help --version --print-man --print-completion; do
+	for what in --help --version --help-all --print-man --print-completion=bash --print-completion=fish; do
 		full ./$program $what
 	done
 done

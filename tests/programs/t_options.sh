@@ -1,0 +1,118 @@
+#!/bin/sh
+# tests/programs/t_options.sh - command lines: wrong ones and their exact answers, names that other programs use, and
+# what --help, --version and the man pages say.
+. "${srcdir:-.}/tests/support/prelude.sh"
+run() { "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+# answered SENTENCE PROGRAM ARGS...: exactly this sentence and the hint, nothing else, status 2
+answered() {
+	sentence=$1; shift
+	run "$@"
+	printf '%s\n' "$1: $sentence" "Try '$1 --help'." > "$dir/want"
+	sed "s|^\./||; s|'\./|'|" "$dir/want" > "$dir/wanted"
+	check "$*: $(cat "$dir/err")" cmp -s "$dir/err" "$dir/wanted"
+	check "$*: status 2 (got $status), nothing on stdout" [ "$status" = 2 -a ! -s "$dir/out" ]
+}
+j=./jitrun
+
+# Names that do not exist, and what is likely meant
+answered "unknown option --promt; did you mean --prompt?" $j "$model" --promt x
+answered "unknown option --tmep; did you mean --temp?" $j --tmep 0.5
+answered "unknown option --temperat; did you mean --temp?" $j --temperat=0.5
+answered "unknown option --ctx-sizes; did you mean --context?" $j --ctx-sizes 512
+answered "unknown option -promtp; did you mean --prompt?" $j "$model" -promtp x
+answered "unknown option -tempp; did you mean --temp?" $j "$model" -tempp 3
+answered "unknown option -quite; did you mean --quiet?" $j "$model" -quite
+answered "unknown option --gpu-layer; did you mean --gpu-layers?" $j --gpu-layer 99
+answered "unknown option -x" $j -x
+answered "unknown option --frobnicate" $j --frobnicate
+answered "unknown option -nabc" $j "$model" -nabc
+answered "unknown option --" $j --=3
+# Values
+answered "-t needs a value: N" $j "$model" -t
+answered "-sys needs a value: TEXT" $j -sys
+answered "-ngl needs a value" $j "$model" -ngl
+answered '--n-predict: "abc" is not a whole number from -1 up' $j -n abc
+answered '--context: "-1" is not a whole number from 0 up' $j "$model" -c -1
+answered '--threads: "1025" is not a whole number between 0 and 1024' $j -t 1025
+answered '--top-p: "2" is not a number between 0 and 1' $j --top-p 2
+answered '--top-p: "nan" is not a number between 0 and 1' $j --top-p nan
+answered '--kv-type: "q4_0" is not one of f16|f32|q8_0' $j -ctk q4_0
+answered "--quiet takes no value" $j --quiet=1
+answered "-cnv takes no value" $j -cnv=1
+answered "-q takes no value, and short options are given one by one" $j -qv
+answered '--batch: "2048" is not a whole number between 0 and 1024' $j -ub 2048
+# What jitrun cannot do
+answered "-hf: jitrun downloads nothing; download a GGUF file and give its path" $j -hf ggml-org/gemma-3-1b-it-GGUF
+answered "--grammar: jitrun does not follow grammars or schemas" $j "$model" --grammar 'root ::= "x"'
+answered "-j: jitrun does not follow grammars or schemas" $j "$model" -j '{}'
+answered "--lora: jitrun runs a model as it is; merge it into the model's file" $j "$model" --lora a.gguf
+answered "--image: jitrun reads text only" $j "$model" --image a.png
+answered "-md: jitrun takes draft tokens from the text itself; see --speculate" $j "$model" -md small.gguf
+answered "--rope-freq-base: positions are computed as the model's file says" $j "$model" --rope-freq-base 10000
+answered "--chat-template: give the template as a file, with --template FILE" $j "$model" --chat-template chatml
+answered "--port: jitrun has no server" $j -m "$model" --port 8080
+answered "--keep: a text ends when its context is full; --context makes it larger" $j "$model" --keep 4
+# Words
+answered "which model? Give a .gguf or .safetensors file or a model directory" $j
+answered "run what? Give a model: jitrun run MODEL" $j run
+answered "pull: jitrun downloads nothing: download a GGUF file and give its path" $j pull llama3.2
+answered "serve: jitrun has no server" $j serve
+answered 'unexpected argument "Once upon"; a prompt is given with --prompt TEXT' $j "$model" "Once upon"
+answered "two models: $model and that of --model, $model" $j "$model" -m "$model"
+answered 'two prompts: "Hi" and that of --prompt' $j run "$model" Hi -p x
+answered 'unexpected argument "more"' $j run "$model" Hi more
+answered "unknown option --promt; did you mean --prompt?" ./jitbench "$model" --promt 4
+answered "-pg: give -p and -n; prompt and generation are timed apart" ./jitbench "$model" -pg 64,16
+answered "unknown option --ouput; did you mean --out?" ./jitwarm "$model" --ouput x
+
+# llama.cpp's words for the same thing give the same text
+plain() { run $j "$model" --no-cache --quiet --prompt "Once upon a time" -n 6 --temp 0.8 --seed 4 -c 64 "$@"; }
+plain --echo --kv-type q8_0 --batch 8
+cp "$dir/out" "$dir/text"
+run $j -m "$model" --no-cache -q -p "Once upon a time" --predict 6 --temperature 0.8 -s 4 --ctx-size 64 -ctk q8_0 -ctv \
+	q8_0 -ub 8 -no-cnv --display-prompt -ngl 99 -fa on -fa --no-mmap --jinja -t 1 -tb=2 -b 2048 --color auto --no-warmup
+check "a command line of llama.cpp's: $(cat "$dir/err")" cmp -s "$dir/out" "$dir/text"
+check "--quiet: no notes" [ ! -s "$dir/err" ]
+run $j -m "$model" --no-cache -p "Once upon a time" -n=1 -ngl 99 -fa --mlock
+check "what is not used is told: $(cat "$dir/err")" [ "$(grep -c ' is not used: ' "$dir/err")" = 3 ]
+check "by the name it was given" grep -qx 'jitrun: -ngl is not used: jitrun computes on the CPU.' "$dir/err"
+plain -n 3; cp "$dir/out" "$dir/text"
+plain -n=3; check "-n=3" cmp -s "$dir/out" "$dir/text"
+plain -n3; check "-n3" cmp -s "$dir/out" "$dir/text"
+plain -predict 3; check "one dash before a long name" cmp -s "$dir/out" "$dir/text"
+cp "$model" "$dir/pull" && here=$(pwd) && (cd "$dir" && run "$here/jitrun" pull --no-cache -p Once -n 1 -q; exit $status)
+check "a file called pull is a model" [ $? = 0 ]
+
+# --escape
+run $j "$model" --no-cache -q -n 0 --echo -e -p 'a\nb\x41\\\q\x0'
+check "--escape: $(cat "$dir/out")" [ "$(cat "$dir/out")" = "$(printf 'a\nbA\\\\q\\x0')" ]
+run $j "$model" --no-cache -q -n 0 --echo -p 'a\nb'
+check "without it a backslash is one" [ "$(cat "$dir/out")" = 'a\nb' ]
+
+# --help, the man page, --version
+for program in jitrun jitwarm jitbench; do
+	for columns in 40 60 80 132; do
+		for what in help help-all; do
+			COLUMNS=$columns ./$program --$what > "$dir/help"
+			check "$program --$what in $columns columns: $(awk -v n=$columns 'length > n' "$dir/help")" \
+				[ -z "$(awk -v n=$columns 'length > n' "$dir/help")" ]
+		done
+	done
+	./$program --help-all > "$dir/help"
+	./$program --print-man > "$dir/man"
+	check "$program: the man page has every option of --help-all" [ "$(grep -cE '^  (-.,|   ) --' "$dir/help")" = \
+		"$(sed -n '/^\.SH OPTIONS/,/^\.SH NAMES\|^\.SH EXIT/p' "$dir/man" | grep -c '^\.TP')" ]
+	check "$program: the man page says what statuses mean" grep -q '^\.SH EXIT STATUS' "$dir/man"
+	check "$program: the man page is well formed" sh -c \
+		"! command -v man > /dev/null || [ -z \"\$(man --warnings -l '$dir/man' 2>&1 > /dev/null)\" ]"
+	./$program --version > "$dir/version"
+	check "$program --version: $(cat "$dir/version")" grep -qE \
+		"^$program [0-9]+\.[0-9]+\.[0-9]+( \(commit [0-9a-f]{12}(-dirty)?\))?$" "$dir/version"
+	check "$program --version names the target" grep -qE '^x86-64, (code for this CPU: avx|no code)' "$dir/version"
+done
+check "jitrun --help shows some twenty options: $(./jitrun --help | wc -l) lines" [ "$(./jitrun --help | wc -l)" -lt 45 ]
+check "--help names --prompt, --help-all the rest" sh -c \
+	'./jitrun --help | grep -q -- --prompt && ! ./jitrun --help | grep -q -- --jitdump && ./jitrun --help-all | grep -q -- --jitdump'
+check "--help that cannot be written fails" sh -c "! [ -w /dev/full ] || ! ./jitrun --help > /dev/full 2> /dev/null"
+
+finish
