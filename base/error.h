@@ -18,7 +18,8 @@ enum error_code {
 	ERROR_UNSUPPORTED, /* well formed, but this program does not do it */
 	ERROR_MEMORY,      /* not enough memory, or a size beyond what may be asked for */
 	ERROR_ARGUMENT,    /* the caller's value is out of range */
-	ERROR_DEVICE       /* the device cannot run this, and why */
+	ERROR_DEVICE,      /* the device cannot run this, and why */
+	ERROR_CANCELLED    /* the caller asked for it */
 };
 
 struct error {

@@ -52,11 +52,11 @@ static bool add(struct list *l, struct model_metadata value, const char *key, si
 
 static enum metadata_kind kind_of_gguf(enum gguf_type t)
 {
-	return t == GGUF_STRING                     ? METADATA_STRING
-	       : t == GGUF_BOOL                     ? METADATA_BOOL
-	       : t == GGUF_F32 || t == GGUF_F64     ? METADATA_REAL
-	       : t == GGUF_ARRAY                    ? METADATA_ARRAY
-	                                            : METADATA_INTEGER;
+	return t == GGUF_STRING                 ? METADATA_STRING
+	       : t == GGUF_BOOL                 ? METADATA_BOOL
+	       : t == GGUF_F32 || t == GGUF_F64 ? METADATA_REAL
+	       : t == GGUF_ARRAY                ? METADATA_ARRAY
+	                                        : METADATA_INTEGER;
 }
 
 static struct model_metadata value_of_gguf(const struct gguf_kv *kv)
@@ -99,7 +99,7 @@ static bool from_gguf(struct list *l, const struct gguf *g)
 
 static enum metadata_kind kind_of_json(const json_t *v)
 {
-	return json_not_finite(v) ? METADATA_REAL
+	return json_not_finite(v)   ? METADATA_REAL
 	       : json_is_string(v)  ? METADATA_STRING
 	       : json_is_integer(v) ? METADATA_INTEGER
 	       : json_is_real(v)    ? METADATA_REAL
@@ -128,10 +128,10 @@ static double real_of(const json_t *v)
 {
 	const char *word = json_not_finite(v);
 
-	return !word             ? json_real_value(v)
-	       : *word == 'N'    ? (double)NAN
-	       : *word == '-'    ? -(double)INFINITY
-	                         : (double)INFINITY;
+	return !word          ? json_real_value(v)
+	       : *word == 'N' ? (double)NAN
+	       : *word == '-' ? -(double)INFINITY
+	                      : (double)INFINITY;
 }
 
 static bool from_value(struct list *l, char path[MOST_PATH + 1], size_t n, json_t *v);

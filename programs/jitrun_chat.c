@@ -109,7 +109,7 @@ static bool answer(struct chat *c)
 	jit_chat text = JIT_CHAT();
 	jit_error err = { 0 };
 
-	interrupted = 0;
+	jitrun_busy(true);
 	r->n_generated = r->n_text = 0;
 	r->ended = r->stopped = r->full = false;
 	bool ok = render(c, &text, &err);
@@ -120,6 +120,7 @@ static bool answer(struct chat *c)
 	if (ok && !interrupted)
 		ok = jit_session_set_stop(r->session, opt.stop.value, (size_t)opt.stop.n, &err) == JIT_OK &&
 		     jitrun_generate(r, &err) == JIT_OK;
+	jitrun_busy(false);
 	putchar('\n');
 	fflush(stdout);
 	if (interrupted)

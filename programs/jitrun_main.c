@@ -16,7 +16,40 @@
 #include "runtime/sampling/chain.h"
 
 volatile sig_atomic_t interrupted;
-static void on_interrupt(int sig) { interrupted = 1; }
+static volatile sig_atomic_t busy = 1, unanswered;
+static jit_cancel *cancel;
+
+void jitrun_busy(bool now)
+{
+	busy = now;
+	unanswered = 0;
+	if (now) {
+		interrupted = 0;
+		jit_cancel_set(cancel, 0);
+	}
+}
+
+/* The second one before the first was answered ends the program at once. */
+static void on_interrupt(int sig)
+{
+	if (unanswered) {
+		signal(sig, SIG_DFL);
+		raise(sig);
+	}
+	unanswered = busy;
+	interrupted = 1;
+	jit_cancel_set(cancel, 1);
+}
+
+static bool listen(jit_error *err)
+{
+	struct sigaction on_int = { .sa_handler = on_interrupt };
+
+	if (!(cancel = jit_cancel_open(err)))
+		return false;
+	sigaction(SIGINT, &on_int, NULL);
+	return true;
+}
 
 double jitrun_seconds(void)
 {
@@ -83,6 +116,7 @@ static jit_model *open_model(jit_error *err)
 {
 	jit_model_options o = jitrun_model_options();
 
+	o.cancel = cancel;
 	if (!opt.quiet && isatty(STDERR_FILENO))
 		o.progress = show_progress;
 	return jit_model_open(opt.model, &o, err);
@@ -114,8 +148,9 @@ static jit_session *open_session(jit_model *m, jit_error *err)
 
 	if (!fill_sampling(m, err))
 		return NULL;
-	const jit_session_options o = jitrun_session_options(&sampling, &card);
+	jit_session_options o = jitrun_session_options(&sampling, &card);
 
+	o.cancel = cancel;
 	jit_session *s = jit_session_open(m, &o, err);
 
 	if (s && jit_session_set_stop(s, opt.stop.value, (size_t)opt.stop.n, err) != JIT_OK) {
@@ -187,14 +222,15 @@ static int check_chat(void)
 static int run_chat(struct run *r)
 {
 	jit_model_info info = JIT_MODEL_INFO();
-	struct sigaction on_int = { .sa_handler = on_interrupt };
 
 	jit_model_get_info(r->model, &info, NULL);
 	if (!info.has_chat_template && !opt.template_file)
 		return jitrun_usage(
 			"this model's files have no chat template: give --prompt TEXT to continue a text, or "
 			"--template FILE to talk");
-	sigaction(SIGINT, &on_int, NULL);
+	if (interrupted)
+		return EXIT_INTERRUPTED;
+	jitrun_busy(false);
 	r->context = context_of(r->session);
 	int rc = jitrun_converse(r);
 	return rc || !output_ok() ? 1 : jitrun_report(r);
@@ -206,7 +242,8 @@ static int run_perplexity(struct run *r, const struct prompt *p)
 	jit_error err = { 0 };
 
 	if (perplexity_measure(r->model, r->session, p->text, p->n, opt.special, (size_t)opt.context, &interrupted, &x,
-	                       &err) != JIT_OK)
+	                       &err) != JIT_OK &&
+	    !(interrupted && err.code == JIT_ERROR_CANCELLED))
 		return jitrun_fail(&err);
 	if (!opt.json) {
 		printf("perplexity %.4f\n", x.perplexity);
@@ -279,8 +316,6 @@ static int run(int argc, char **argv)
 	struct run r = { .start = jitrun_seconds(), .terminal = isatty(STDOUT_FILENO) != 0 };
 	struct prompt p = { 0 };
 	jit_error err = { 0 };
-	struct sigaction on_int = { .sa_handler = on_interrupt,
-		                    .sa_flags = (int)SA_RESETHAND }; /* a second Ctrl-C ends at once */
 
 	allocator_begin();
 	system_file_limit_is_error();
@@ -297,8 +332,9 @@ static int run(int argc, char **argv)
 	rc = chat ? check_chat() : jitrun_get_prompt(&p);
 	if (opt.n == N_DEFAULT)
 		opt.n = chat ? -1 : 256;
+	if (rc == 0 && !listen(&err))
+		rc = jitrun_fail(&err);
 	if (rc == 0) {
-		sigaction(SIGINT, &on_int, NULL);
 		r.model = open_model(&err);
 		r.session = r.model ? open_session(r.model, &err) : NULL;
 		rc = r.session     ? (chat             ? run_chat(&r)

@@ -64,8 +64,10 @@ int jitrun_unescape(void);
 int jitrun_fail(const jit_error *e);
 int jitrun_fail_with(const struct error *e);
 int jitrun_usage(const char *text);
-extern volatile sig_atomic_t interrupted; /* by Ctrl-C */
-double jitrun_seconds(void);              /* of a clock that only goes forward */
+extern volatile sig_atomic_t interrupted; /* by Ctrl-C, which cancels what the library does as well */
+/* true: something begins that Ctrl-C stops, and twice ends the program with it; false: it is over. */
+void jitrun_busy(bool now);
+double jitrun_seconds(void); /* of a clock that only goes forward */
 
 /* One run of a model over a prompt. */
 struct run {

@@ -7,7 +7,7 @@
 #include "programs/jitrun_parts.h"
 #include "programs/output.h"
 
-enum { FEED_STEP = 256, PERPLEXITY_WINDOW = 512 };
+enum { PERPLEXITY_WINDOW = 512 };
 
 int jitrun_get_prompt(struct prompt *p)
 {
@@ -71,16 +71,12 @@ static bool emit(struct run *r, int32_t id, jit_error *err)
 	       emit_failed(err, JIT_ERROR_IO, "standard output could not be written", strerror(errno));
 }
 
-/* The prompt in steps, so that an interrupt is heard between them. */
+/* Ctrl-C is no failure. */
+static int unless_interrupted(int status) { return interrupted && status == JIT_ERROR_CANCELLED ? JIT_OK : status; }
+
 int jitrun_feed(struct run *r, const struct prompt *p, jit_error *err)
 {
-	for (size_t i = 0; i < p->n_ids && !interrupted; i += FEED_STEP) {
-		size_t n = p->n_ids - i < FEED_STEP ? p->n_ids - i : FEED_STEP;
-		int status = jit_session_feed(r->session, p->ids + i, n, err);
-		if (status != JIT_OK)
-			return status;
-	}
-	return JIT_OK;
+	return unless_interrupted(jit_session_feed(r->session, p->ids, p->n_ids, err));
 }
 
 int jitrun_generate(struct run *r, jit_error *err)
@@ -93,6 +89,8 @@ int jitrun_generate(struct run *r, jit_error *err)
 			r->full = true;
 			break;
 		}
+		if (unless_interrupted(status) != status)
+			break;
 		if (status != JIT_OK)
 			return status;
 		if (r->n_generated == 0)

@@ -26,12 +26,12 @@
  * token or a score gets JIT_ERROR_FORMAT instead, a sentence that names the first token fed or chosen with such logits,
  * counted from 0, and asked again gets it again.
  *
- * THREADS. A jit_model may be used from any number of threads. A jit_session belongs to one thread at a time; different
- * sessions may run at once. Each session owns its worker threads.
+ * THREADS. A jit_model may be used from any number of threads. A jit_session belongs to one thread at a time, but for
+ * jit_session_cancel(); different sessions may run at once. Each session owns its worker threads.
  *
  * ERRORS. Functions return JIT_OK or an error code (or NULL) and fill the caller's jit_error, which may be NULL, with
  * one sentence that names the object, the value found and the value expected. The library never prints and never exits.
- * After a failed feed the session is where it was before it.
+ * After a failed feed the session is where it was before it, unless it was cancelled.
  *
  * Every number given is checked: one that is out of range, infinite or NaN is JIT_ERROR_ARGUMENT, and the sentence
  * names the field, the value and what is expected.
@@ -74,7 +74,8 @@ enum jit_status {
 	JIT_ERROR_MEMORY,      /* not enough memory */
 	JIT_ERROR_ARGUMENT,    /* a value of the caller's is out of range */
 	JIT_ERROR_DEVICE,      /* the device cannot run this */
-	JIT_ERROR_CONTEXT      /* the session's context is full */
+	JIT_ERROR_CONTEXT,     /* the session's context is full */
+	JIT_ERROR_CANCELLED    /* jit_cancel_set() or jit_session_cancel() asked for it */
 };
 
 /* It has no size and stays as it is. */
@@ -95,6 +96,25 @@ typedef struct jit_error {
 
 /* JITRUN_VERSION of the library, which may be newer or older than this header. */
 const char *jit_version(void);
+
+/* ---- cancelling */
+
+/* CANCELLING. A jit_cancel is a request that a program shares between threads, and with its signal handlers. Models and
+ * sessions opened with one look at it while they load or compute. Once it is set, the call that runs returns
+ * JIT_ERROR_CANCELLED, and so does every later one that would compute, until it is set to 0 again. Loading ends within
+ * a few MiB of weights; a session within a stage of the pass that runs (a few operations of a layer), on cards within
+ * the pass. jit_session_cancel() asks the same of one session.
+ *
+ * The session then is where its last finished pass left it: of a long prompt, jit_session_length() says how many tokens
+ * were taken. Whatever is computed next equals, bit for bit, what a session gives that was never cancelled. */
+typedef struct jit_cancel jit_cancel;
+
+jit_cancel *jit_cancel_open(jit_error *err);
+/* When no model loads and no session is open that was given it. */
+void jit_cancel_close(jit_cancel *c);
+/* asked: non-zero to stop, 0 to go on. From any thread, and from signal handlers. */
+void jit_cancel_set(jit_cancel *c, int asked);
+int jit_cancel_get(const jit_cancel *c);
 
 /* ---- model */
 
@@ -135,6 +155,7 @@ typedef struct jit_model_options {
 	                        code; or NULL */
 	int gdb;             /* non-zero: kernels are entered into the list gdb reads, so that it shows their names */
 	int reserved;        /* 0 */
+	jit_cancel *cancel;  /* ends jit_model_open when it is set; NULL: nothing does */
 } jit_model_options;
 #define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)
 
@@ -323,6 +344,8 @@ typedef struct jit_session_options {
 	                  jit_session_trace as well */
 	const jit_sampling *sampling; /* NULL: all defaults, which is greedy; copied */
 	const jit_card_options *card; /* for cards; NULL: all defaults; copied */
+	jit_cancel
+		*cancel; /* ends jit_session_open, and what the session computes; borrowed until it is closed; NULL */
 } jit_session_options;
 #define JIT_SESSION_OPTIONS(...) JIT_STRUCT(jit_session_options, __VA_ARGS__)
 
@@ -334,6 +357,10 @@ typedef struct jit_session_options {
 
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err);
 void jit_session_close(jit_session *s);
+
+/* From any thread: the call that computes on the session, or else the next one that will, returns JIT_ERROR_CANCELLED,
+ * which answers all requests made until then. */
+void jit_session_cancel(jit_session *s);
 
 /* Appends tokens and computes them; afterwards the logits are those after the last one. */
 int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err);

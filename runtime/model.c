@@ -11,6 +11,7 @@
 #include "jit/store/execmem.h"
 #include "jit/store/safefile.h"
 #include "kernels-templates/templates.h"
+#include "runtime/cancel.h"
 #include "runtime/device/load_weights.h"
 #include "runtime/device/objects.h"
 #include "runtime/host/pool.h"
@@ -31,7 +32,8 @@ int model_report(jit_error *out, const struct error *e)
 		[ERROR_UNSUPPORTED] = JIT_ERROR_UNSUPPORTED,
 		[ERROR_MEMORY] = JIT_ERROR_MEMORY,
 		[ERROR_ARGUMENT] = JIT_ERROR_ARGUMENT,
-		[ERROR_DEVICE] = JIT_ERROR_DEVICE
+		[ERROR_DEVICE] = JIT_ERROR_DEVICE,
+		[ERROR_CANCELLED] = JIT_ERROR_CANCELLED
 	};
 	if (out) {
 		*out = (jit_error){ .code = status[e->code] };
@@ -71,7 +73,7 @@ static bool open_sealed_cache(jit_model *m, const jit_model_options *o, struct e
 
 /* Every kernel the model can need that is kept, once and for all: a session says which ones it misses. That one cannot
  * be read is no such miss, and an error here. */
-static bool load_kept(jit_model *m, struct error *err)
+static bool load_kept(jit_model *m, const jit_cancel *cancel, struct error *err)
 {
 	const struct warm_options o = {
 		.target = m->target,
@@ -89,6 +91,11 @@ static bool load_kept(jit_model *m, struct error *err)
 	registry_load(m->registry, keys, n);
 	for (size_t i = 0; i < n && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED); i++) {
 		struct error missing = { 0 };
+		if (cancel_asked(cancel)) {
+			cancel_error(&missing);
+			why = missing;
+			break;
+		}
 		if (registry_get(m->registry, &keys[i], NULL, &missing))
 			loaded++;
 		else if (why.code == ERROR_NONE || missing.code != ERROR_UNSUPPORTED)
@@ -104,6 +111,7 @@ static bool load_kept(jit_model *m, struct error *err)
 
 struct kept {
 	jit_model *model;
+	const jit_cancel *cancel;
 	bool ok;
 	struct error err;
 };
@@ -113,17 +121,34 @@ static void *load_kept_main(void *user)
 	struct kept *k = user;
 
 	system_thread_began();
-	k->ok = load_kept(k->model, &k->err);
+	k->ok = load_kept(k->model, k->cancel, &k->err);
 	return NULL;
+}
+
+/* Of the weights: whoever listens to how far they are, and whoever may cancel. */
+struct loading {
+	const jit_model_options *options;
+	struct error *err;
+};
+
+static int load_progress(void *user, uint64_t done, uint64_t total)
+{
+	const struct loading *l = user;
+	const jit_model_options *o = l->options;
+
+	if (cancel_asked(o->cancel))
+		return !cancel_error(l->err);
+	return o->progress ? o->progress(o->progress_user, done, total) : 0;
 }
 
 static bool load_weights(jit_model *m, const jit_model_options *o, struct error *err)
 {
+	struct loading l = { o, err };
 	struct pool *pool = pool_open(o->threads > 0 ? o->threads : system_default_threads(), err);
 
 	if (!pool)
 		return false;
-	bool ok = weights_open(&m->weights, &m->file, m->device, pool, o->progress, o->progress_user, err);
+	bool ok = weights_open(&m->weights, &m->file, m->device, pool, load_progress, &l, err);
 	pool_close(pool);
 	return ok;
 }
@@ -132,12 +157,12 @@ static bool load_weights(jit_model *m, const jit_model_options *o, struct error 
  * later on must not be faster. */
 static bool load_kept_and_weights(jit_model *m, const jit_model_options *o, struct error *err)
 {
-	struct kept kept = { .model = m };
+	struct kept kept = { .model = m, .cancel = o->cancel };
 	pthread_t thread;
 	bool beside = pthread_create(&thread, NULL, load_kept_main, &kept) == 0;
 
 	if (!beside)
-		kept.ok = load_kept(m, &kept.err);
+		kept.ok = load_kept(m, o->cancel, &kept.err);
 	bool ok = (beside || kept.ok) && load_weights(m, o, err);
 	if (beside)
 		pthread_join(thread, NULL);
@@ -186,7 +211,8 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	m->target = m->device->facts.target;
 	if ((o->perf_map && !execmem_perf_map_open(err)) || !open_dump(&m->dump_ir, o->dump_ir, err) ||
 	    !open_dump(&m->dump_asm, o->dump_asm, err) || !(m->sealed ? open_sealed_cache : open_cache)(m, o, err) ||
-	    !open_tune(m, o->tune, err) || !model_open(&m->file, path, 0, err))
+	    !open_tune(m, o->tune, err) || (cancel_asked(o->cancel) && !cancel_error(err)) ||
+	    !model_open(&m->file, path, 0, err))
 		return false;
 	m->perf_map = o->perf_map != 0;
 	m->f32_activations = o->f32_activations != 0;
@@ -204,6 +230,8 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 		.sealed = m->sealed
 	};
 	m->registry = registry_open(&ro, err);
+	if (cancel_asked(o->cancel))
+		return cancel_error(err);
 	return m->registry && (m->sealed ? load_kept_and_weights : load_weights)(m, o, err);
 }
 

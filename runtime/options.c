@@ -34,14 +34,14 @@ struct field {
 #define NO_PADDING(type, last) \
 	static_assert(offsetof(type, last) + sizeof((type){ 0 }.last) == sizeof(type), #type " ends with " #last)
 
-NO_PADDING(jit_model_options, reserved);
+NO_PADDING(jit_model_options, cancel);
 static const struct field model_fields[] = {
 	INT(jit_model_options, threads, 0, POOL_MOST_THREADS, NULL),
 	INT(jit_model_options, tune, JIT_TUNE_QUICK, JIT_TUNE_OFF, "0, 1 or 2"),
 	INT(jit_model_options, reserved, 0, 0, "0"),
 };
 
-NO_PADDING(jit_session_options, card);
+NO_PADDING(jit_session_options, cancel);
 static const struct field session_fields[] = {
 	INT(jit_session_options, context, 0, INT_MAX, NULL),
 	INT(jit_session_options, threads, 0, POOL_MOST_THREADS, NULL),

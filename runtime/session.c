@@ -40,18 +40,37 @@ int session_check_tokens(const jit_session *s, const int32_t *ids, size_t n, jit
 	return check_room(s, n, err);
 }
 
-void session_take_back(jit_session *s, size_t length, size_t computed, bool had_logits)
+struct session_mark session_mark(const jit_session *s)
 {
-	s->length = length;
-	s->computed = had_logits && computed == length ? computed - 1 : computed;
-	s->logits_valid = false;
+	return (struct session_mark){ s->length, s->computed, s->logits_valid };
 }
+
+int session_take_back(jit_session *s, struct session_mark before, const struct error *e, jit_error *err)
+{
+	bool went_on = e->code == ERROR_CANCELLED && s->computed > before.computed;
+
+	if (!went_on)
+		s->computed = before.computed;
+	s->length = s->computed > before.length ? s->computed : before.length;
+	if ((went_on || before.had_logits) && s->computed == s->length)
+		s->computed--;
+	s->logits_valid = false;
+	return session_report(s, err, e);
+}
+
+int session_report(jit_session *s, jit_error *err, const struct error *e)
+{
+	if (e->code == ERROR_CANCELLED)
+		atomic_store(&s->cancel.own.asked, 0);
+	return model_report(err, e);
+}
+
+void jit_session_cancel(jit_session *s) { atomic_store(&s->cancel.own.asked, 1); }
 
 int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err)
 {
 	struct error e = { 0 };
-	size_t length = s->length, computed = s->computed;
-	bool had_logits = s->logits_valid;
+	const struct session_mark before = session_mark(s);
 	double start = system_seconds();
 	int status = n ? session_check_tokens(s, ids, n, err) : JIT_OK;
 
@@ -59,12 +78,10 @@ int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *er
 		return status;
 	memcpy(s->ids + s->length, ids, n * sizeof *ids);
 	s->length += n;
-	if (!session_compute(s, PROFILE_PROMPT, &e)) {
-		session_take_back(s, length, computed, had_logits);
-		return model_report(err, &e);
-	}
+	if (!session_compute(s, PROFILE_PROMPT, &e))
+		return session_take_back(s, before, &e, err);
 	session_prompt_done(s);
-	s->prompt_tokens += s->computed - computed;
+	s->prompt_tokens += s->computed - before.computed;
 	s->prompt_seconds += system_seconds() - start;
 	return JIT_OK;
 }
@@ -92,7 +109,7 @@ int session_ensure_logits(jit_session *s, jit_error *err)
 	if (s->computed < s->length) {
 		bool draft = s->speculate.mode != SPECULATE_OFF && s->length - s->computed == 1;
 		if (!(draft ? session_compute_chosen(s, &e) : session_compute(s, PROFILE_DECODE, &e)))
-			return model_report(err, &e);
+			return session_report(s, err, &e);
 		s->decode_passes += !draft;
 		s->decode_tokens += s->computed - before;
 		s->decode_seconds += system_seconds() - start;

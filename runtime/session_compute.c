@@ -106,14 +106,18 @@ static uint32_t widest_pass(const jit_session *s)
 
 bool session_compute_chosen(jit_session *s, struct error *err)
 {
+	if (cancel_any(&s->cancel))
+		return cancel_error(err);
 	if (speculate_hit(&s->speculate, s->computed, s->ids[s->computed])) {
 		s->logits += numerics_pad(s->model->file.spec.vocab);
 	} else {
 		const struct speculate_window *w = speculate_next(&s->speculate, (uint32_t)s->length, widest_pass(s));
 		double seconds;
 		if (!session_compute_pass(s, w->ids, w->tokens, w->tokens > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS,
-		                          PROFILE_DECODE, &seconds, err))
+		                          PROFILE_DECODE, &seconds, err)) {
+			speculate_drop(&s->speculate);
 			return false;
+		}
 		speculate_took(&s->speculate, seconds);
 		s->decode_passes++;
 	}

@@ -41,7 +41,10 @@ static bool open_stream(jit_session *s, const jit_card_options *card, struct err
 		                           .units = (uint32_t)card->units,
 		                           .workgroups = (uint32_t)card->workgroups };
 
-	return (s->device_stream = d->stream(d, &so, err)) != NULL;
+	if (!(s->device_stream = d->stream(d, &so, err)))
+		return false;
+	s->device_stream->cancel = &s->cancel;
+	return true;
 }
 
 /* Nothing can be generated later on: better refused now than in the middle of a text. Where schedules are missing that
@@ -64,7 +67,8 @@ static bool need_kernels(const jit_session *s, struct error *err)
 		return false;
 	bool ok = true;
 	for (size_t i = 0; ok && i < n; i++)
-		ok = registry_get(m->registry, &keys[i], NULL, err) != NULL;
+		ok = (!cancel_any(&s->cancel) || cancel_error(err)) &&
+		     registry_get(m->registry, &keys[i], NULL, err) != NULL;
 	free(keys);
 	return ok;
 }
@@ -105,6 +109,7 @@ static void take_options(jit_session *s, const jit_session_options *o)
 	                    : s->speculate.fixed              ? SPECULATE_FIXED
 	                                                      : SPECULATE_AUTO;
 	s->memory.kv.type = options_kv_type(o->kv);
+	s->cancel.from = o->cancel;
 }
 
 static bool open_profile(jit_session *s, int mode, struct error *err)
@@ -127,6 +132,8 @@ static bool session_open(jit_session *s, const jit_session_options *options, str
 	    !options_card(&card, o.card, err))
 		return false;
 	take_options(s, &o);
+	if (cancel_any(&s->cancel))
+		return cancel_error(err);
 	if ((m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err) ||
 	    !sampling_set(&s->sampling, &sampling, s->context, err) ||
 	    !(s->pool = pool_open(o.threads ? o.threads : system_default_threads(), err)) ||

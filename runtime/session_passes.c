@@ -111,6 +111,8 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 {
 	const struct weights *w = &s->model->weights;
 
+	if (cancel_any(&s->cancel))
+		return cancel_error(err);
 	if (logits == PLAN_ALL_LOGITS && !session_map_all_logits(s, err))
 		return false;
 	struct plan *p = session_find_plan(s, n, logits, kind, err);

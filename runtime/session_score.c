@@ -37,22 +37,20 @@ static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error 
 int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err)
 {
 	struct error e = { 0 };
-	size_t length = s->length;
+	const size_t length = s->length;
 	int status = n ? session_check_tokens(s, ids, n, err) : JIT_OK;
 
 	if (n == 0 || status != JIT_OK ||
 	    (length && (logprob || s->computed < length) && (status = session_ensure_logits(s, err)) != JIT_OK))
 		return status;
-	bool had_logits = s->logits_valid;
+	const struct session_mark before = session_mark(s);
 	double start = system_seconds();
 	if (logprob)
 		logprob[0] = length ? logits_log_probability(s->logits, s->model->file.spec.vocab, ids[0]) : 0;
 	memcpy(s->ids + length, ids, n * sizeof *ids);
 	s->length += n;
-	if (!score_tokens(s, n, logprob, &e)) {
-		session_take_back(s, length, length, had_logits);
-		return model_report(err, &e);
-	}
+	if (!score_tokens(s, n, logprob, &e))
+		return session_take_back(s, before, &e, err);
 	session_prompt_done(s);
 	s->prompt_tokens += n;
 	s->prompt_seconds += system_seconds() - start;

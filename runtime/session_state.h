@@ -17,6 +17,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/device/profile.h"
+#include "runtime/cancel.h"
 #include "runtime/model.h"
 #include "runtime/compile_ahead.h"
 #include "runtime/sampling/sampling.h"
@@ -47,6 +48,7 @@ struct jit_session {
 	const float *logits; /* where they are */
 	struct speculate speculate;
 	struct sampling sampling;
+	struct cancel cancel;
 	const int32_t *forced;
 	size_t n_forced; /* choices made elsewhere, by position */
 	struct utf8_stream stream;
@@ -88,8 +90,16 @@ void session_prompt_done(jit_session *s);
 int session_check_tokens(const jit_session *s, const int32_t *ids, size_t n, jit_error *err);
 /* Computes what is pending and makes sure there are logits. */
 int session_ensure_logits(jit_session *s, jit_error *err);
-/* After a feed that failed: the tokens there were, and their logits, which are computed once more when somebody
- * asks. */
-void session_take_back(jit_session *s, size_t length, size_t computed, bool had_logits);
+/* What a session was before tokens were appended. */
+struct session_mark {
+	size_t length, computed;
+	bool had_logits;
+};
+struct session_mark session_mark(const jit_session *s);
+/* After a feed that failed: the tokens there were, and their logits, which are computed once more when somebody asks.
+ * After one that was cancelled, those of the passes that were finished as well. Returns the status. */
+int session_take_back(jit_session *s, struct session_mark before, const struct error *e, jit_error *err);
+/* As model_report(); a request that was answered is over. */
+int session_report(jit_session *s, jit_error *err, const struct error *e);
 
 #endif

@@ -69,7 +69,8 @@ static bool predict(const struct card_stream *c, struct card_plan *s, struct err
 		double n = ceil(seconds[i] / CARD_LAUNCH_SECONDS);
 		parts[i] = n < 1 ? 1 : n < (double)units ? (uint32_t)n : (uint32_t)units;
 	}
-	ok = ok && program_split(&s->program, p, parts) && (s->seconds = calloc(s->program.n_commands + 1, sizeof(double)));
+	ok = ok && program_split(&s->program, p, parts) &&
+	     (s->seconds = calloc(s->program.n_commands + 1, sizeof(double)));
 	for (size_t i = 0; ok && i < p->n_ops; i++)
 		for (size_t k = s->program.of_op[i]; k < s->program.of_op[i + 1]; k++)
 			s->seconds[k] = seconds[i] / parts[i];

@@ -1,5 +1,5 @@
-/* runtime/device/card.h - what simulated and real cards have in common: how a plan becomes a program in a card's memory,
- * and a pass becomes launches of it.
+/* runtime/device/card.h - what simulated and real cards have in common: how a plan becomes a program in a card's
+ * memory, and a pass becomes launches of it.
  *
  * Owns: preparing plans, dealing units to workgroups, the three ways to launch, cutting long launches, and what is
  * counted and said of launches. Never touches a card: that is the driver's, a few functions below.
@@ -43,7 +43,8 @@ struct card_driver {
 	void (*unload)(struct card_stream *c, struct card_plan *p); /* what load() set, if it was called */
 	/* Launches commands first .. end-1 and waits for their end. */
 	bool (*dispatch)(struct card_stream *c, const struct card_plan *p, size_t first, size_t end, struct error *err);
-	/* NULL where there is nothing to do: before a plan's first pass, when all of it lies in place; before each pass.
+	/* NULL where there is nothing to do: before a plan's first pass, when all of it lies in place; before each
+	 * pass.
 	 */
 	bool (*ready)(struct card_stream *c, struct card_plan *p, struct error *err);
 	bool (*pass)(struct card_stream *c, const struct card_plan *p, struct error *err);

@@ -15,6 +15,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/host/pool.h"
 
+struct cancel;
 struct profile;
 struct stream;
 
@@ -62,10 +63,12 @@ struct stream_counters {
 
 struct stream {
 	struct device *device;
-	struct profile *profile; /* borrowed; NULL: nobody asks where time goes */
+	struct profile *profile;     /* borrowed; NULL: nobody asks where time goes */
+	const struct cancel *cancel; /* borrowed; NULL: nobody can stop a run */
 	/* Sets the handle of every kernel of the plan; those to be generated, on the pool's threads. */
 	bool (*prepare)(struct stream *s, struct plan *p, struct pool *pool, struct error *err);
-	/* Runs the plan, on all of the pool's threads where it is the host that computes. */
+	/* Runs the plan, on all of the pool's threads where it is the host that computes. A run that is cancelled is an
+	 * error, too: some of it was done. */
 	bool (*run)(struct stream *s, struct plan *p, struct pool *pool, struct error *err);
 	/* Where the host runs: units begin..end-1 of one launch; called from many threads. */
 	void (*call)(void *handle, const uint64_t *arg, int64_t begin, int64_t end);

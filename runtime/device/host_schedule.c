@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernels-templates/templates.h"
+#include "runtime/cancel.h"
 #include "runtime/device/profile.h"
 
 /* Long chunks that a worker did in this run, and how long they took. */
@@ -24,6 +25,7 @@ struct region {
 	struct stream *stream;
 	struct plan *plan;
 	uint32_t workers, even;
+	bool cancelled; /* what is left is not done */
 	uint64_t cost;
 	uint32_t chunks; /* of the stage that is open: the first worker's run, than which none is longer; the short
 	                    chunks of each */
@@ -193,6 +195,10 @@ static uint32_t open_stage(void *user, int worker, uint32_t stage)
 	struct plan *p = r->plan;
 	uint32_t first = p->stage[stage];
 
+	if (r->cancelled || cancel_any(r->stream->cancel)) {
+		r->cancelled = true;
+		return 0;
+	}
 	if (p->op[first].uneven)
 		return dynamic_shares(r, &p->op[first]);
 	for (uint32_t i = first; i < stage_end(p, stage); i++)
@@ -272,22 +278,35 @@ static void do_share(void *user, int worker, uint32_t stage, uint32_t share)
 		do_chunk(r, worker, stage, share);
 }
 
+/* Without a look at what each took: a lone thread does all of it. */
+static bool run_alone(struct region *r, struct error *err)
+{
+	const struct plan *p = r->plan;
+
+	for (size_t i = 0; i < p->n_ops; i++) {
+		if (cancel_any(r->stream->cancel))
+			return cancel_error(err);
+		call(r, 0, i, p->op[i].begin, p->op[i].end);
+	}
+	return true;
+}
+
 bool host_schedule_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err)
 {
 	struct region r;
 
 	r.stream = s;
 	r.plan = p;
+	r.cancelled = false;
 	r.workers = (uint32_t)pool_threads(pool);
 	r.even = p->static_share ? p->static_share : STATIC_SHARE_USUAL;
-	if (r.workers == 1) {
-		for (size_t i = 0; i < p->n_ops; i++)
-			call(&r, 0, i, p->op[i].begin, p->op[i].end);
-		return true;
-	}
+	if (r.workers == 1)
+		return run_alone(&r, err);
 	memset(r.lane, 0, sizeof *r.lane * (r.workers < LANES_MOST ? r.workers : LANES_MOST));
 	pool_work(pool, &(struct pool_work){
 				.stages = (uint32_t)p->n_stages, .open = open_stage, .share = do_share, .user = &r });
+	if (r.cancelled)
+		return cancel_error(err);
 	p->static_share = static_share_next(&r);
 	return true;
 }

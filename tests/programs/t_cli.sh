@@ -155,6 +155,25 @@ kill -INT "$pid"
 wait "$pid"
 check "interrupted: status 130" [ "$?" = 130 ]
 check "interrupted: summary" grep -q 'stopped: interrupted' "$dir/err"
+# Inside a prompt, which is one pass, and takes the interpreter far longer than the pauses here.
+words=$(yes 'Once upon a time' | head -n 200 | tr '\n' ' ')
+"$jitrun" "$model" --device ref --prompt "$words" -c 2048 --batch 1024 -n 1 > "$dir/out" 2> "$dir/err" < /dev/null &
+pid=$!
+sleep 1
+kill -INT "$pid"
+wait "$pid"
+check "interrupted inside a prompt: status 130" [ "$?" = 130 ]
+check "interrupted inside a prompt: nothing of it was taken" grep -q '^prompt *0 ' "$dir/err"
+# What does not look at the first Ctrl-C in time ends with the second.
+"$jitrun" "$model" --device sim:gfx1100 --prompt "$words" -c 2048 -n 1 --no-cache > "$dir/out" 2> "$dir/err" < /dev/null &
+pid=$!
+sleep 1
+kill -INT "$pid"
+sleep 0.2
+kill -INT "$pid"
+wait "$pid"
+check "interrupted twice: ended by the signal" [ "$?" = 130 ]
+check "interrupted twice: no summary" [ ! -s "$dir/err" ]
 
 # The cache: where it is, what it says, what is refused.
 cache=

@@ -154,6 +154,7 @@ static const struct field model_fields[] = {
 	FREE(jit_model_options, jitdump),
 	FREE(jit_model_options, gdb),
 	{ AT(jit_model_options, reserved), WHOLE, { 0 }, { -1, 1 } },
+	FREE(jit_model_options, cancel),
 };
 static const struct field session_fields[] = {
 	{ AT(jit_session_options, context), WHOLE, { 1, 100 }, { -1, INT_MIN } },
@@ -164,6 +165,7 @@ static const struct field session_fields[] = {
 	{ AT(jit_session_options, profile), WHOLE, { 1, 2 }, { -1, 3, INT_MIN, INT_MAX } },
 	FREE(jit_session_options, sampling),
 	FREE(jit_session_options, card),
+	FREE(jit_session_options, cancel),
 };
 static const struct field sampling_fields[] = {
 	{ AT(jit_sampling, temperature), REAL, { 0.7, -1, FLT_MAX }, { NAN, INFINITY, -INFINITY } },

@@ -183,8 +183,8 @@ static void check(const struct truth *t, jit_model *m, const struct how *h)
 	assert_true(simulator_set(session_stream(s), &sim));
 	(test_full() ? everything : h->tokens > 1 ? passes : decode)(t, h, s);
 	const struct simulator_counters *c = simulator_count(session_stream(s));
-	assert_true(c->card.passes > 1 && c->card.launches >= c->card.passes && c->card.commands > c->card.launches - 1 &&
-	            c->sim.load_bytes > 0);
+	assert_true(c->card.passes > 1 && c->card.launches >= c->card.passes &&
+	            c->card.commands > c->card.launches - 1 && c->sim.load_bytes > 0);
 	assert_true(h->launch != JIT_LAUNCH_TOKEN || c->card.launches == c->card.passes);
 	assert_true(h->launch != JIT_LAUNCH_OP || (c->card.launches == c->card.commands && c->card.barriers == 0));
 	jit_session_close(s);
