@@ -37,6 +37,8 @@ struct amd_topology {
 /* False: err says why there is nothing to list (no driver, no right to read it, or text that breaks its form). No card
  * at all is no error: n is 0. */
 bool amd_topology_read(struct amd_topology *out, struct error *err);
+/* The same of a folder that stands for /. */
+bool amd_topology_read_below(struct amd_topology *out, const char *root, struct error *err);
 
 /* The card that `which` names: "" the first that can be opened, "1" the second of the list, "gfx1101" the first of that
  * target that can be opened. NULL: err says which there are, or why the one that is meant cannot be used. */
