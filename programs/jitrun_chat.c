@@ -222,7 +222,7 @@ static void command_load(struct chat *c, const char *path)
 
 static void command_clear(struct chat *c, const char *unused) { clear(c); }
 static void command_help(struct chat *c, const char *unused) { fputs(help_text, stderr); }
-static void command_stats(struct chat *c, const char *unused) { jitrun_print_summary(c->run); }
+static void command_stats(struct chat *c, const char *unused) { jitrun_print_summary(c->run, true); }
 static void command_exit(struct chat *c, const char *unused) { c->over = true; }
 
 static const struct {
@@ -350,7 +350,7 @@ int jitrun_converse(struct run *r)
 			break;
 	}
 	if (ok && !opt.quiet)
-		jitrun_print_summary(r);
+		jitrun_print_summary(r, opt.verbose);
 	json_decref(c.messages);
 	free(c.template_text);
 	return ok && !c.failed ? 0 : 1;

@@ -197,7 +197,7 @@ static int run_session(struct run *r, struct prompt *p)
 	if ((opt.json && jitrun_print_json(r) != 0) || !output_ok())
 		return 1;
 	if (!opt.quiet)
-		jitrun_print_summary(r);
+		jitrun_print_summary(r, opt.verbose);
 	int rc = jitrun_report(r);
 	return rc ? rc : interrupted ? EXIT_INTERRUPTED : 0;
 }

@@ -296,9 +296,16 @@ static const struct option_row rows[] = {
 	OPTION_ABOUT(opt.about),
 };
 
+static const struct option_command commands[] = {
+	{ "", "MODEL", "continue a text, or talk where there is none and the model has a chat template" },
+	{ "info", "MODEL", "say what a model is, whether it runs here, and in how much memory" },
+};
+
 static struct option_program program = {
 	.name = "jitrun",
 	.usage = "MODEL [options]",
+	.command = commands,
+	.n_commands = sizeof commands / sizeof *commands,
 	.purpose = "run a large language model with machine code generated for it",
 	.description =
 		"jitrun reads a GGUF or safetensors model (a file, or a directory with config.json), "

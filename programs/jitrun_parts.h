@@ -104,7 +104,8 @@ int jitrun_info(int argc, char **argv);
 
 /* ---- jitrun_summary.c: exit statuses */
 
-void jitrun_print_summary(const struct run *r);
+/* Two lines; verbose: several more before them. */
+void jitrun_print_summary(const struct run *r, bool verbose);
 int jitrun_print_json(const struct run *r);
 /* What --report and --trace ask for. */
 int jitrun_report(const struct run *r);

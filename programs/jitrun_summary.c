@@ -45,39 +45,91 @@ static void print_sampling(const jit_model_info *info)
 	        info->has_sampling ? "defaults: the model's own" : "defaults: jitrun's");
 }
 
-void jitrun_print_summary(const struct run *r)
+static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
+
+static void print_speculation(const jit_session_stats *s)
+{
+	if (s->drafted)
+		fprintf(stderr, "drafted %8llu token%s, %llu accepted (%.1f %%); %.2f tokens a pass\n",
+		        (unsigned long long)s->drafted, plural(s->drafted), (unsigned long long)s->accepted,
+		        100 * (double)s->accepted / (double)s->drafted,
+		        (double)s->decode_tokens / (double)s->decode_passes);
+}
+
+/* What --verbose adds, before the lines that everybody sees. */
+static void print_details(const struct run *r, const jit_model_info *info, const jit_session_stats *s)
+{
+	fprintf(stderr, "%s\n", info->description);
+	fprintf(stderr, "load    %8.3f s   %.1f MiB of weights, %d thread%s\n", info->load_seconds,
+	        (double)info->weight_bytes / 0x1p20, s->threads, plural((uint64_t)s->threads));
+	fprintf(stderr, "kernels %8llu; %llu generated in %.1f ms; %llu cached, %llu of them packed; %.1f KiB\n",
+	        (unsigned long long)s->kernels, (unsigned long long)s->kernels_generated, 1e3 * s->generate_seconds,
+	        (unsigned long long)s->kernels_from_cache, (unsigned long long)s->kernels_from_pack,
+	        (double)s->code_bytes / 1024);
+	if (s->prompt_tokens)
+		fprintf(stderr, "prompt  %8llu token%s in %.3f s, %.1f tokens/s\n",
+		        (unsigned long long)s->prompt_tokens, plural(s->prompt_tokens), s->prompt_seconds,
+		        rate(s->prompt_tokens, s->prompt_seconds));
+	if (s->decode_tokens)
+		fprintf(stderr, "decode  %8llu token%s in %.3f s, %.2f tokens/s, %.2f GB/s of weights\n",
+		        (unsigned long long)s->decode_tokens, plural(s->decode_tokens), s->decode_seconds,
+		        rate(s->decode_tokens, s->decode_seconds),
+		        rate(s->decode_passes, s->decode_seconds) * (double)info->token_bytes / 1e9);
+	print_speculation(s);
+	print_card(r);
+	print_sampling(info);
+}
+
+static void print_short(const char *before, double value, const char *unit)
+{
+	fprintf(stderr, "%s%.*f%s", before, value < 10 ? 2 : value < 100 ? 1 : 0, value, unit);
+}
+
+/* What was computed and how fast; of what was not, nothing is said. */
+static void print_speed(const struct run *r, const jit_session_stats *s)
+{
+	fprintf(stderr, "%llu + %zu token%s", (unsigned long long)s->prompt_tokens, r->n_generated,
+	        plural(r->n_generated));
+	if (s->prompt_tokens)
+		print_short("; prompt ", rate(s->prompt_tokens, s->prompt_seconds), " tokens/s");
+	if (s->decode_tokens)
+		print_short(", decode ", rate(s->decode_tokens, s->decode_seconds), " tokens/s");
+	if (r->first_token > 0)
+		print_short("; first after ", r->first_token, " s");
+	fputc('\n', stderr);
+}
+
+/* Why it stopped, what would let it go on, and the seed with which it can be had again. */
+static void print_end(const struct run *r, const jit_model_info *info, const jit_session_stats *s)
+{
+	fprintf(stderr, "stopped: %s", why_stopped(r));
+	if (r->full && !interrupted)
+		fprintf(stderr,
+		        info->context_trained > s->context ? " (%d tokens; --context: up to %d)" : " (%d tokens)",
+		        s->context, info->context_trained);
+	else if (!interrupted && !r->ended && !r->stopped)
+		fprintf(stderr, " (-n %ld)", opt.n);
+	if (opt.sampling.temp > 0)
+		fprintf(stderr, "; seed %ld", opt.sampling.seed);
+	fputc('\n', stderr);
+}
+
+void jitrun_print_summary(const struct run *r, bool verbose)
 {
 	jit_model_info info = JIT_MODEL_INFO();
 	jit_session_stats s = JIT_SESSION_STATS();
 
 	jit_model_get_info(r->model, &info, NULL);
 	jit_session_get_stats(r->session, &s, NULL);
-	fprintf(stderr, "\n%s\n", info.description);
-	fprintf(stderr, "load    %8.3f s   %.1f MiB of weights, %d thread%s\n", info.load_seconds,
-	        (double)info.weight_bytes / 0x1p20, s.threads, s.threads == 1 ? "" : "s");
-	fprintf(stderr,
-	        "kernels %8llu     %llu generated in %.2f ms, %llu from the cache (%llu from a pack), %.1f KiB of "
-	        "code\n",
-	        (unsigned long long)s.kernels, (unsigned long long)s.kernels_generated, 1e3 * s.generate_seconds,
-	        (unsigned long long)s.kernels_from_cache, (unsigned long long)s.kernels_from_pack,
-	        (double)s.code_bytes / 1024);
+	fputc('\n', stderr);
+	if (verbose)
+		print_details(r, &info, &s);
+	print_speed(r, &s);
+	print_end(r, &info, &s);
 	if (s.cache_damaged || s.cache_store_failed)
-		fprintf(stderr, "cache   %8llu damaged, %llu not stored\n", (unsigned long long)s.cache_damaged,
-		        (unsigned long long)s.cache_store_failed);
-	fprintf(stderr, "prompt  %8llu tokens in %.3f s, %.1f tokens/s\n", (unsigned long long)s.prompt_tokens,
-	        s.prompt_seconds, rate(s.prompt_tokens, s.prompt_seconds));
-	double tps = rate(s.decode_tokens, s.decode_seconds);
-	fprintf(stderr, "decode  %8llu tokens in %.3f s, %.2f tokens/s, %.2f GB/s of weights\n",
-	        (unsigned long long)s.decode_tokens, s.decode_seconds, tps,
-	        rate(s.decode_passes, s.decode_seconds) * (double)info.token_bytes / 1e9);
-	if (s.drafted)
-		fprintf(stderr, "drafted %8llu tokens, %llu accepted (%.1f %%); %.2f tokens a pass\n",
-		        (unsigned long long)s.drafted, (unsigned long long)s.accepted,
-		        100 * (double)s.accepted / (double)s.drafted,
-		        (double)s.decode_tokens / (double)s.decode_passes);
-	print_card(r);
-	print_sampling(&info);
-	fprintf(stderr, "first token after %.3f s; stopped: %s\n", r->first_token, why_stopped(r));
+		fprintf(stderr, "cache: %llu kernel%s damaged, %llu not stored%s\n",
+		        (unsigned long long)s.cache_damaged, plural(s.cache_damaged),
+		        (unsigned long long)s.cache_store_failed, opt.report ? "" : " (--report says why)");
 }
 
 /* ---- the JSON line: every step says whether there was memory for it */

@@ -168,8 +168,9 @@ static void zsh(const struct option_program *p, FILE *out)
 			zsh_text(p->command[i].help, out);
 			fputs("'\n", out);
 		}
-		fprintf(out, "\t)\n\t_alternative 'files:file:_files' \"commands:command:{_describe command commands}\"\n"
-		             "}\n");
+		fprintf(out,
+		        "\t)\n\t_alternative 'files:file:_files' \"commands:command:{_describe command commands}\"\n"
+		        "}\n");
 	}
 	fprintf(out, "_%s()\n{\n\t_arguments -s -S \\\n", p->name);
 	for (int i = 0; i < p->n_rows; i++)

@@ -1,5 +1,5 @@
-/* programs/options_names.c - names of options that are not rows of the table: what other programs call them, and what is
- * likely meant by a wrong one. */
+/* programs/options_names.c - names of options that are not rows of the table: what other programs call them, and what
+ * is likely meant by a wrong one. */
 #include <string.h>
 
 #include "programs/options.h"
@@ -67,7 +67,9 @@ static int nearest(const struct option_program *p, const char *name, size_t n, c
 	for (int i = 0; i < p->n_foreign; i++)
 		for (const char *at = p->foreign[i].names; *at; at += strcspn(at, " "), at += *at == ' ') {
 			size_t m = strcspn(at, " ");
-			int d = m > 2 && m <= NAME_MOST && is_there(p, &p->foreign[i]) ? distance_to(name, n, at, m) : FAR;
+			int d = m > 2 && m <= NAME_MOST && is_there(p, &p->foreign[i])
+			                ? distance_to(name, n, at, m)
+			                : FAR;
 			if (d < best) {
 				best = d;
 				memcpy(out, at, m);

@@ -8,6 +8,19 @@ run() { "$jitrun" $cache --temp 0 "$@" > "$dir/out" 2> "$dir/err" < /dev/null; s
 run "$model" --prompt "Once upon a time" -n 8
 check "status 0" [ "$status" = 0 ]
 check "text on stdout" [ -s "$dir/out" ]
+check "the summary has two lines of 80 columns: $(cat "$dir/err")" [ "$(grep -c . "$dir/err") $(awk 'length > 79' \
+	"$dir/err")" = "2 " ]
+check "the first has sizes and speeds" grep -qxE \
+	'[0-9]+ \+ 8 tokens; prompt [0-9.]+ tokens/s, decode [0-9.]+ tokens/s; first after [0-9.]+ s' "$dir/err"
+check "the second says why it ended" grep -qxE 'stopped: length \(-n 8\)' "$dir/err"
+run "$model" --prompt "Once upon a time" -n 8 --temp 0.5
+check "and the seed" grep -qxE 'stopped: length \(-n 8\); seed [0-9]+' "$dir/err"
+run "$model" --prompt "Once upon a time" -n 0
+check "what was not computed is not told: $(cat "$dir/err")" sh -c '! grep -qE "decode|first| 0.0" "$1"' - "$dir/err"
+run "$model" --prompt "Once upon a time" -n -1 -c 20 --ignore-eos
+check "a full context says what would make room: $(cat "$dir/err")" grep -qE \
+	'^stopped: context full \(20 tokens; --context: up to [0-9]+\)' "$dir/err"
+run "$model" --prompt "Once upon a time" -n 8 --verbose
 check "summary has the decode rate" grep -q 'decode .*tokens/s' "$dir/err"
 check "summary has the kernels" grep -q 'kernels .*generated in' "$dir/err"
 cp "$dir/out" "$dir/text"
@@ -38,7 +51,7 @@ check "text and ids prompts agree" cmp -s "$dir/out" "$dir/ids"
 run "$model" --prompt "Once upon a time" --print-ids -n 8 -q --device ref
 check "the reference device agrees" cmp -s "$dir/out" "$dir/ids"
 for launch in op layer token; do
-	run "$model" --prompt "Once upon a time" --print-ids -n 8 --device sim:gfx1100 --launch $launch --workgroups 3
+	run "$model" --prompt "Once upon a time" --print-ids -n 8 --verbose --device sim:gfx1100 --launch $launch --workgroups 3
 	check "a simulated card agrees, launched by $launch: $(cat "$dir/err")" cmp -s "$dir/out" "$dir/ids"
 	check "what the card did is told" grep -q '^card .*launches.*by 128 bits' "$dir/err"
 done
@@ -70,7 +83,7 @@ for t in 0 0.8; do
 	check "--speculate off says nothing of draft tokens" [ "$(grep -c drafted "$dir/err")" = 0 ]
 	cp "$dir/out" "$dir/plain"
 	for k in auto 4 8 16; do
-		run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 --speculate "$k"
+		run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 -v --speculate "$k"
 		check "--speculate $k --temp $t: the same ids" cmp -s "$dir/out" "$dir/plain"
 	done
 	check "summary counts draft tokens" grep -qE '^drafted +[0-9]+ tokens, [0-9]+ accepted' "$dir/err"
@@ -163,7 +176,7 @@ sleep 1
 kill -INT "$pid"
 wait "$pid"
 check "interrupted inside a prompt: status 130" [ "$?" = 130 ]
-check "interrupted inside a prompt: nothing of it was taken" grep -q '^prompt *0 ' "$dir/err"
+check "interrupted inside a prompt: nothing of it was taken" grep -q '^0 + 0 tokens$' "$dir/err"
 # What does not look at the first Ctrl-C in time ends with the second.
 "$jitrun" "$model" --device sim:gfx1100 --prompt "$words" -c 2048 -n 1 --no-cache > "$dir/out" 2> "$dir/err" < /dev/null &
 pid=$!
@@ -207,7 +220,7 @@ refused 'lets others write it' 1 "$model" --prompt Once -n 2
 chmod 700 "$dir/xdg/jitrun"
 for f in "$dir/xdg/jitrun"/*.jko; do : > "$f"; done
 run "$model" --prompt Once -n 2
-check "damage is said" grep -qE '^cache +[0-9]+ damaged' "$dir/err"
+check "damage is said" grep -qE '^cache: [0-9]+ kernels? damaged' "$dir/err"
 run "$model" --prompt Once -n 2 --cache-limit 1
 check "--cache-limit" [ "$status" = 0 ]
 
