@@ -7,6 +7,7 @@
  *   jitrun_chat.c      a conversation: lines in, answers out
  *   jitrun_summary.c   what is said at the end: statistics, the JSON line, the report
  *   jitrun_info.c      jitrun info: what a model is
+ *   jitrun_list.c      jitrun list: which models there are
  *
  * stdout carries what was asked for (text, ids or one JSON line) and nothing else; everything said to a person goes to
  * stderr. Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 3 the
@@ -101,6 +102,7 @@ int jitrun_converse(struct run *r);
  * and returns the exit status. */
 
 int jitrun_info(int argc, char **argv);
+int jitrun_list(int argc, char **argv);
 
 /* ---- jitrun_summary.c: exit statuses */
 

@@ -1,0 +1,35 @@
+/* programs/model_search.h - the models that other programs have put on this machine.
+ *
+ * Owns: where ollama, Hugging Face's libraries, llama.cpp and LM Studio keep models, and what their folders look like.
+ * Names of files and manifests are anybody's: a broken one is an entry with a reason, or is passed over, and links are
+ * followed no deeper than folders are. Nothing is written.
+ */
+#ifndef PROGRAMS_MODEL_SEARCH_H
+#define PROGRAMS_MODEL_SEARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct model_place {
+	const char *source; /* "ollama" */
+	char *name, *path;  /* path: as jitrun takes it; NULL: there is none, and trouble says why */
+	char *trouble;      /* NULL, or why it cannot be used as it is */
+};
+
+struct model_search {
+	struct model_place *found; /* by source, then by name */
+	size_t n, room;
+	char **note; /* what could not be looked at, in sentences; and the folders that were */
+	size_t n_notes, notes_room;
+	char **looked;
+	size_t n_looked, looked_room;
+	size_t folders; /* read so far */
+};
+
+/* False: err, no memory. model_search_free() is due in any case. */
+bool model_search_all(struct model_search *s, struct error *err);
+void model_search_free(struct model_search *s);
+
+#endif
