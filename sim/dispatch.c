@@ -32,7 +32,9 @@ void sim_trap(struct sim_wave *w, const char *format, ...)
 	}
 	uint64_t offset = in ? (uint64_t)in->index * 4 - (r->kernel->entry - (uint64_t)(uintptr_t)r->words) : 0;
 	if (r->opt.trap)
-		*r->opt.trap = (struct sim_trap){ true, offset, w->group->linear, w->id };
+		*r->opt.trap = (struct sim_trap){
+			.trapped = true, .offset = offset, .workgroup = w->group->linear, .wave = w->id
+		};
 	error_set(r->err, ERROR_DEVICE, "kernel %s trapped at +0x%llx (%s:%s), workgroup %u wave %u: %s",
 	          r->kernel->name, (unsigned long long)offset, name ? name : "?", bytes, w->group->linear, w->id, why);
 }

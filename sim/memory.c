@@ -68,6 +68,17 @@ static struct sim_region *region_below(struct sim_device *dev, uint64_t addr)
 	return lo ? &dev->regions[lo - 1] : NULL;
 }
 
+static void fault_at(struct sim_wave *w, uint64_t addr, bool write)
+{
+	struct sim_trap *t = w->run->opt.trap;
+
+	if (!t || t->fault)
+		return;
+	t->fault = true;
+	t->write = write;
+	t->address = addr;
+}
+
 uint8_t *sim_address(struct sim_wave *w, uint64_t addr, uint64_t size, bool write)
 {
 	struct sim_run *r = w->run;
@@ -82,10 +93,12 @@ uint8_t *sim_address(struct sim_wave *w, uint64_t addr, uint64_t size, bool writ
 		else
 			sim_trap(w, "it %s %llu bytes at 0x%llx, which lies in no region", write ? "writes" : "reads",
 			         (unsigned long long)size, (unsigned long long)addr);
+		fault_at(w, addr, write);
 		return NULL;
 	}
 	if (write && !g->writable) {
 		sim_trap(w, "it writes region %s, which is read-only", g->name);
+		fault_at(w, addr, write);
 		return NULL;
 	}
 	r->last_region = g;

@@ -256,6 +256,16 @@ static void keep_copy(const struct sim_device *dev, const void *bytes, size_t si
 	fclose(f);
 }
 
+/* For the decoded instructions, one a word. */
+static bool make_room(struct sim_object *o, struct error *err)
+{
+	size_t words = o->text_size / 4;
+
+	o->code = calloc(words + 1, sizeof *o->code);
+	o->halves = o->dev->gen ? calloc(words + 1, sizeof *o->halves) : o->code;
+	return (o->code && o->halves) || error_set(err, ERROR_MEMORY, "no memory for %zu decoded words", words);
+}
+
 struct sim_object *sim_load(struct sim_device *dev, const void *bytes, size_t size, struct error *err)
 {
 	struct file f = { .p = NULL };
@@ -269,15 +279,7 @@ struct sim_object *sim_load(struct sim_device *dev, const void *bytes, size_t si
 		sim_unload(o);
 		return NULL;
 	}
-	size_t words = o->text_size / 4;
-	o->code = calloc(words + 1, sizeof *o->code);
-	o->halves = dev->gen ? calloc(words + 1, sizeof *o->halves) : o->code;
-	if (!o->code || !o->halves) {
-		error_set(err, ERROR_MEMORY, "no memory for %zu decoded words", words);
-		sim_unload(o);
-		return NULL;
-	}
-	if (!sim_map(dev, o->image, o->image_size, "the code object", false, err)) {
+	if (!make_room(o, err) || !sim_map(dev, o->image, o->image_size, "the code object", false, err)) {
 		sim_unload(o);
 		return NULL;
 	}
@@ -285,13 +287,38 @@ struct sim_object *sim_load(struct sim_device *dev, const void *bytes, size_t si
 	return o;
 }
 
+struct sim_object *sim_adopt(struct sim_device *dev, void *base, size_t size, const void *descriptor, struct error *err)
+{
+	struct sim_object *o = calloc(1, sizeof *o);
+	uint64_t at = (uint64_t)((uintptr_t)descriptor - (uintptr_t)base);
+	char name[32];
+
+	if (!o) {
+		error_set(err, ERROR_MEMORY, "no memory for a code object");
+		return NULL;
+	}
+	*o = (struct sim_object){
+		.dev = dev, .image = base, .image_size = size, .text_size = size & ~3ull, .borrowed = true
+	};
+	snprintf(name, sizeof name, "at 0x%llx", (unsigned long long)(uintptr_t)descriptor);
+	o->names = strdup(name);
+	o->kernels = calloc(1, sizeof *o->kernels);
+	if (!o->names || !o->kernels)
+		error_set(err, ERROR_MEMORY, "no memory for a kernel");
+	else if (make_kernel(o, o->names, at, err) && make_room(o, err))
+		return o;
+	sim_unload(o);
+	return NULL;
+}
+
 void sim_unload(struct sim_object *o)
 {
 	if (!o)
 		return;
-	if (o->image)
+	if (o->image && !o->borrowed) {
 		sim_unmap(o->dev, o->image);
-	free(o->image);
+		free(o->image);
+	}
 	if (o->halves != o->code)
 		free(o->halves);
 	free(o->code);

@@ -90,6 +90,8 @@ struct sim_trap {
 	bool trapped;             /* else the dispatch did not fail, or not in the kernel */
 	uint64_t offset;          /* of the instruction, from the kernel's entry */
 	uint32_t workgroup, wave; /* the workgroup's number, and the wave's in it */
+	bool fault, write;        /* it touched memory that is not registered, or wrote what is read-only, */
+	uint64_t address;         /* here */
 };
 
 struct sim_options {
@@ -131,6 +133,10 @@ void sim_count_as(struct sim_device *dev, const void *base, unsigned tally);
  * variable JITRUN_SIM_KEEP names a directory, they are kept there too, as TARGET-HASH.co: for other disassemblers to
  * read. */
 struct sim_object *sim_load(struct sim_device *dev, const void *bytes, size_t size, struct error *err);
+/* One kernel whose code a host has put into registered memory itself, as real cards are given theirs: size bytes at
+ * base hold descriptor and code. They are borrowed, and must not change before sim_unload(). */
+struct sim_object *sim_adopt(struct sim_device *dev, void *base, size_t size, const void *descriptor,
+                             struct error *err);
 void sim_unload(struct sim_object *object);
 const struct sim_kernel *sim_find(const struct sim_object *object, const char *kernel); /* NULL: no such kernel */
 

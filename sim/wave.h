@@ -240,6 +240,7 @@ struct sim_object {
 	struct sim_kernel *kernels;
 	unsigned n_kernels;
 	char *names;
+	bool borrowed; /* the image */
 };
 
 /* One dispatch. */
