@@ -103,7 +103,8 @@ static bool flat_fields_12(struct decode *d, struct flat_fields *f)
 	};
 	in->imm = (int32_t)d->w[2] >> 8;
 	in->glc = (x >> 20 & 7) == 1;
-	in->coherent = (x >> 18 & 3) >= 2;
+	static const uint8_t reach[] = { REACH_L0, REACH_GL1, REACH_L2, REACH_L2 }; /* scopes: CU, SE, device, system */
+	in->reach = reach[x >> 18 & 3];
 	return true;
 }
 
@@ -127,7 +128,8 @@ static bool flat_fields_10(struct decode *d, struct flat_fields *f)
 	};
 	in->imm = gen ? (int32_t)(w << 19) >> 19 : (int32_t)(w << 20) >> 20;
 	in->glc = gen ? w >> 14 & 1 : w >> 16 & 1;
-	in->coherent = in->glc && (gen || (w >> 12 & 1));
+	bool dlc = w >> 12 & 1;
+	in->reach = !in->glc ? REACH_L0 : gen || dlc ? REACH_L2 : REACH_GL1;
 	if (gen == 0 && (w >> 13 & 1))
 		return decode_fail(d, "it loads into LDS");
 	if (f->seg == 0 && in->imm < 0)

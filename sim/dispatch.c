@@ -197,6 +197,7 @@ static void launch_wave(struct sim_group *g, unsigned id, uint32_t items)
 	struct sim_run *r = w->run;
 	uint32_t *v = w->v, *vdef = w->vdef;
 	uint8_t *scratch = w->scratch;
+	uint32_t *pending_clocks = w->pending_clocks;
 	struct sim_queue q[COUNT_KINDS];
 	memcpy(q, w->q, sizeof q);
 	memset(w, 0, sizeof *w);
@@ -207,6 +208,7 @@ static void launch_wave(struct sim_group *g, unsigned id, uint32_t items)
 	w->v = v;
 	w->vdef = vdef;
 	w->scratch = scratch;
+	w->pending_clocks = pending_clocks;
 	w->scratch_stride = r->kernel->scratch_size;
 	w->n_vgprs = r->kernel->vgprs;
 	w->group = g;
@@ -240,7 +242,7 @@ static bool launch_group(struct sim_run *r, struct sim_group *g, uint64_t linear
 		((uint32_t *)(void *)g->lds)[i] = POISON;
 	memset(g->lds_def, 0, (g->lds_size / 128 + 1) * 4);
 	g->lds_undefined = (g->lds_size + 3) / 4;
-	if (r->race && !sim_race_group(r, g))
+	if (r->race && !sim_caches_group(g, r->n_groups))
 		return error_set(err, ERROR_MEMORY, "no memory for the clocks of %llu workgroups",
 		                 (unsigned long long)r->n_groups);
 	r->live_groups++;
@@ -281,6 +283,7 @@ static void free_group(struct sim_group *g)
 		free(g->waves[i].v);
 		free(g->waves[i].vdef);
 		free(g->waves[i].scratch);
+		free(g->waves[i].pending_clocks);
 		sim_queue_free(&g->waves[i]);
 	}
 	free(g->waves);

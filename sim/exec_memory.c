@@ -303,10 +303,16 @@ void exec_smem(struct sim_wave *w, const struct sim_inst *in)
 	sim_issued(w, COUNT_SMEM, a);
 }
 
+/* Invalidations are waited for as loads are, but those of gfx10 and gfx11, which nothing counts. */
 void exec_cache(struct sim_wave *w, const struct sim_inst *in)
 {
-	if (!w->run->race)
+	bool counted = in->id != OP_M_buffer_gl0_inv && in->id != OP_M_buffer_gl1_inv;
+	unsigned kind = in->op->format == FMT_SMEM ? COUNT_SMEM : in->id == OP_M_global_inv ? COUNT_LOAD : COUNT_STORE;
+	struct sim_access *a = NULL;
+	if (counted && !(a = sim_issue(w, kind, in)))
 		return;
-	bool all = in->id == OP_M_global_inv || in->id == OP_M_global_wbinv;
-	sim_race_invalidate(w, all || in->id == OP_M_buffer_gl0_inv, all || in->id == OP_M_s_dcache_inv);
+	if (w->run->race)
+		sim_caches_invalidate(w, in, a ? a->seq : w->seq);
+	if (a)
+		sim_issued(w, kind, a);
 }

@@ -53,7 +53,7 @@ static bool before_load(struct sim_wave *w, struct sim_access *a, const uint64_t
 	for (uint32_t m = a->exec; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
 		if (race)
-			sim_race_read(w, addr[l], bytes, a->in->coherent ? RACE_COHERENT : RACE_LOAD);
+			sim_race_read(w, addr[l], bytes, a->in->reach);
 		if (lds && !sim_lds_defined(w, addr[l], bytes))
 			return false;
 	}
@@ -130,7 +130,7 @@ static void land_atomic(struct sim_wave *w, struct sim_access *a)
 			continue;
 		uint8_t *p = at(where, a->addr[l], l);
 		if (w->run->race && a->space == SPACE_MEMORY)
-			sim_race_atomic(w, a->addr[l]);
+			sim_race_atomic(w, a->addr[l], in->reach);
 		if (a->space == SPACE_LDS && !sim_lds_defined(w, a->addr[l], size))
 			return;
 		uint64_t old = 0, data = a->data[0][l], other = 0;
@@ -189,7 +189,7 @@ static void land_scalar(struct sim_wave *w, struct sim_access *a)
 	const struct sim_op *op = a->in->op;
 	const uint8_t *p = (const uint8_t *)(uintptr_t)a->addr[0];
 	if (w->run->race)
-		sim_race_read(w, a->addr[0], access_bytes(op), RACE_SCALAR);
+		sim_race_read(w, a->addr[0], access_bytes(op), REACH_SCALAR);
 	uint32_t v = 0;
 	if (op->size < 4) {
 		memcpy(&v, p, op->size);
@@ -205,6 +205,8 @@ static void land_scalar(struct sim_wave *w, struct sim_access *a)
 void sim_access_do(struct sim_wave *w, unsigned kind, struct sim_access *a)
 {
 	const struct sim_op *op = a->in->op;
+	if (op->kind == MK_CACHE)
+		return;
 	if (kind == COUNT_SMEM) {
 		land_scalar(w, a);
 		return;

@@ -193,6 +193,8 @@ static void retire(struct sim_wave *w, unsigned kind)
 	struct sim_queue *q = &w->q[kind];
 	struct sim_access *a = entry(q, 0);
 	land(w, kind, a);
+	if (w->run->race)
+		sim_caches_retired(w, kind, a);
 	if (kind != COUNT_STORE && a->in->n_def)
 		for (unsigned k = 0; k < a->in->def[0].n; k++)
 			w->pend[a->in->def[0].reg + k]--;

@@ -1,10 +1,11 @@
-/* sim/race.c - unordered accesses of different workgroups to the same word, and stale caches.
+/* sim/race.c - unordered accesses of different workgroups to the same word, and loads that find stale caches.
  *
  * Owns: vector clocks. Every workgroup has one; an atomic joins it with the clock kept at the atomic's address and
- * leaves it there, and so do plain loads and stores of an address that atomics use. A word remembers its last writer
+ * leaves it there, and so do loads from L2 and stores of an address that atomics use. A word remembers its last writer
  * and the writer's time. A write or read of a word whose last write, by another workgroup, is not yet in the accessor's
- * clock traps. A plain load must also come after an invalidation of the cache it goes through, later than the moment
- * its workgroup learnt of the write. Workgroups are the unit: waves of one workgroup are not compared.
+ * clock traps. A load from a cache must also come after an invalidation of it (caches.c), later than the moment its
+ * workgroup learnt of the write; so must one of an address that atomics use. Atomics of different workgroups must meet
+ * in L2. Workgroups are the unit: waves of one workgroup are not compared.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ struct word {
 struct sync {
 	uint64_t key;
 	uint32_t *clock;
+	uint32_t alone; /* the workgroup, plus one, whose atomics did not reach L2 */
 };
 struct sim_race {
 	struct word *words;
@@ -54,20 +56,6 @@ void sim_race_close(struct sim_run *r)
 	free(x->syncs);
 	free(x);
 	r->race = NULL;
-}
-
-bool sim_race_group(struct sim_run *r, struct sim_group *g)
-{
-	size_t n = (size_t)r->n_groups;
-	uint32_t *c = realloc(g->clock, 3 * n * sizeof *c);
-	if (!c)
-		return false;
-	memset(c, 0, 3 * n * sizeof *c);
-	g->clock = c;
-	g->fresh = c + n;
-	g->scalar_fresh = c + 2 * n;
-	g->clock[g->linear] = 1;
-	return true;
 }
 
 static bool grow_words(struct sim_race *x)
@@ -136,7 +124,7 @@ static struct sync *find_sync(struct sim_race *x, uint64_t key, bool make)
 	uint32_t *clock = calloc(x->groups, sizeof *clock);
 	if (!clock)
 		return NULL;
-	x->syncs[h] = (struct sync){ key, clock };
+	x->syncs[h] = (struct sync){ key, clock, 0 };
 	x->n_syncs++;
 	return &x->syncs[h];
 }
@@ -154,13 +142,34 @@ static void release(struct sim_race *x, struct sim_group *g, struct sync *s)
 	g->clock[g->linear]++;
 }
 
-void sim_race_atomic(struct sim_wave *w, uint64_t addr)
+/* The atomics of one workgroup stay in its compute unit, and another one has come. */
+static bool apart(struct sim_wave *w, const struct sync *s, uint64_t addr)
+{
+	if (!s->alone || s->alone == w->group->linear + 1)
+		return false;
+	sim_trap(w, "an access to 0x%llx, where an atomic of workgroup %u had a scope that leaves others out",
+	         (unsigned long long)addr, s->alone - 1);
+	return true;
+}
+
+void sim_race_atomic(struct sim_wave *w, uint64_t addr, unsigned reach)
 {
 	struct sim_race *x = w->run->race;
 	struct sync *s = find_sync(x, addr >> 2, true);
 	if (!s) {
 		sim_trap(w, "no memory to watch races");
 		return;
+	}
+	if (apart(w, s, addr))
+		return;
+	if (w->run->dev->gen == 2 && reach != REACH_L2) {
+		for (uint64_t i = 0; i < x->groups; i++)
+			if (s->clock[i] && i != w->group->linear) {
+				sim_trap(w, "an atomic's scope leaves out workgroup %llu, which has used 0x%llx too",
+				         (unsigned long long)i, (unsigned long long)addr);
+				return;
+			}
+		s->alone = w->group->linear + 1;
 	}
 	join(w->group->clock, s->clock, x->groups);
 	release(x, w->group, s);
@@ -196,39 +205,58 @@ void sim_race_write(struct sim_wave *w, uint64_t addr, uint64_t size)
 	}
 }
 
-void sim_race_read(struct sim_wave *w, uint64_t addr, uint64_t size, int how)
+static const char *const reach_names[] = { "plain", "GL1", "L2", "scalar" };
+
+/* What the cache that a load looks at first knows of; NULL: it looks into L2. */
+static const uint32_t *freshness(const struct sim_group *g, unsigned reach)
+{
+	return reach == REACH_L0 ? g->l0 : reach == REACH_GL1 ? g->gl1 : reach == REACH_SCALAR ? g->scalar : NULL;
+}
+
+/* A load of a word that atomics use. In L2 it sees the last of them. */
+static bool read_sync(struct sim_wave *w, const struct sync *s, uint64_t addr, unsigned reach)
 {
 	struct sim_race *x = w->run->race;
 	struct sim_group *g = w->group;
-	for (uint64_t a = addr & ~3ull; a < addr + size; a += 4) {
-		struct sync *s = find_sync(x, a >> 2, false);
-		if (s) {
-			join(g->clock, s->clock, x->groups);
-			continue;
-		}
-		const struct word *d = find_word(x, a >> 2, false);
-		if (!d || !d->time || (d->writer == g->linear && how != RACE_SCALAR))
-			continue;
-		if (d->writer != g->linear && d->time > g->clock[d->writer]) {
-			report(w, "a read", a, d);
-			return;
-		}
-		const uint32_t *fresh = how == RACE_SCALAR ? g->scalar_fresh : g->fresh;
-		if (how != RACE_COHERENT && d->time > fresh[d->writer]) {
+	const uint32_t *fresh = freshness(g, reach);
+	if (apart(w, s, addr))
+		return false;
+	for (uint64_t i = 0; fresh && i < x->groups; i++)
+		if (i != g->linear && s->clock[i] > fresh[i]) {
 			sim_trap(w,
-			         "a %s load of 0x%llx, which workgroup %u wrote after this workgroup last invalidated "
-			         "the cache",
-			         how == RACE_SCALAR ? "scalar" : "plain", (unsigned long long)a, d->writer);
-			return;
+			         "a %s load of 0x%llx, which an atomic of workgroup %llu may have changed since this "
+			         "workgroup last invalidated the cache: it may see the old value for ever",
+			         reach_names[reach], (unsigned long long)addr, (unsigned long long)i);
+			return false;
 		}
-	}
+	if (!fresh)
+		join(g->clock, s->clock, x->groups);
+	return true;
 }
 
-void sim_race_invalidate(struct sim_wave *w, bool vector, bool scalar)
+static bool read_word(struct sim_wave *w, const struct word *d, uint64_t addr, unsigned reach)
 {
-	size_t n = (size_t)w->run->race->groups * sizeof(uint32_t);
-	if (vector)
-		memcpy(w->group->fresh, w->group->clock, n);
-	if (scalar)
-		memcpy(w->group->scalar_fresh, w->group->clock, n);
+	const struct sim_group *g = w->group;
+	const uint32_t *fresh = freshness(g, reach);
+	if (!d || !d->time || (d->writer == g->linear && reach != REACH_SCALAR))
+		return true;
+	if (d->writer != g->linear && d->time > g->clock[d->writer]) {
+		report(w, "a read", addr, d);
+		return false;
+	}
+	if (!fresh || d->time <= fresh[d->writer])
+		return true;
+	sim_trap(w, "a %s load of 0x%llx, which workgroup %u wrote after this workgroup last invalidated the cache",
+	         reach_names[reach], (unsigned long long)addr, d->writer);
+	return false;
+}
+
+void sim_race_read(struct sim_wave *w, uint64_t addr, uint64_t size, unsigned reach)
+{
+	struct sim_race *x = w->run->race;
+	for (uint64_t a = addr & ~3ull; a < addr + size; a += 4) {
+		const struct sync *s = find_sync(x, a >> 2, false);
+		if (s ? !read_sync(w, s, a, reach) : !read_word(w, find_word(x, a >> 2, false), a, reach))
+			return;
+	}
 }

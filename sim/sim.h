@@ -98,7 +98,8 @@ struct sim_options {
 	enum sim_memory_mode memory;
 	uint64_t seed;        /* of the scheduler and of SIM_MEMORY_RANDOM */
 	uint32_t perturb;     /* 0: transcendental results are correctly rounded */
-	bool races;           /* trap on unordered accesses of different workgroups to the same word */
+	bool races;           /* trap on unordered accesses of different workgroups to the same word, and on loads from
+	                         caches that were not invalidated since */
 	bool allow_undefined; /* do not trap on reads of registers never written */
 	bool allow_hazards;   /* do not trap on missing hazard padding */
 	unsigned resident;    /* workgroups resident at once; 0: 256 */

@@ -6,7 +6,7 @@
  *   memory.c   regions, loads and stores, when they land                 hazard.c    padding that the hardware needs
  *   wave.c     the run loop, undefined registers, missing waits
  *   race.c     unordered accesses of workgroups                          object.c    code objects
- *   dispatch.c launch state, scheduler, barriers
+ *   caches.c   which caches of a workgroup are fresh                     dispatch.c  launch state, scheduler, barriers
  */
 #ifndef SIM_WAVE_H
 #define SIM_WAVE_H
@@ -116,12 +116,15 @@ struct sim_inst {
 	uint16_t id, dst, sdst; /* registers: SGPRs from 0, VGPRs from REG_VGPR */
 	uint16_t par;
 	uint8_t words, class, dpp, row_mask, bank_mask, bound_ctrl, fetch_inactive;
-	uint8_t clamp, omod, dst_hi, dst_sel, dst_unused, saddr, slow, glc, coherent, rtn, n_use, n_def, vmax;
+	uint8_t clamp, omod, dst_hi, dst_sel, dst_unused, saddr, slow, glc, reach, rtn, n_use, n_def, vmax;
 	char dtype;
 	struct sim_src src[3];
 	struct sim_use use[6], def[3];
 	uint8_t hazard, n_vuse, n_suse, vuse[28], suse[10]; /* single registers that must be defined; VGPRs from 0 */
 };
+
+/* reach of a memory instruction: the first place where it looks, or as far as it invalidates. */
+enum { REACH_L0, REACH_GL1, REACH_L2 };
 
 /* An outstanding memory operation. */
 enum { SPACE_MEMORY, SPACE_LDS, SPACE_SCRATCH };
@@ -179,6 +182,9 @@ struct sim_wave {
 	unsigned n_pending;
 	struct sim_queue q[COUNT_KINDS];
 	uint64_t seq, vector_seq;
+	uint32_t *pending_clocks; /* caches.c: of invalidations that were not waited for; it stays with the place */
+	uint64_t gl1_seq;
+	bool gl1_pending;
 	struct sim_hazard hz;
 	struct sim_group *group;
 	unsigned id;
@@ -196,7 +202,8 @@ struct sim_group {
 	uint32_t *lds_def;
 	uint32_t lds_undefined; /* bit per dword written; how many are not */
 	struct sim_wave *waves;
-	uint32_t *clock, *fresh, *scalar_fresh; /* race.c: vector clock; its value at the last cache invalidation */
+	uint32_t *clock;                       /* race.c: vector clock */
+	uint32_t *l0, *gl1, *settled, *scalar; /* caches.c: its value at the last invalidation that counts */
 	uint32_t slot;
 	bool used;
 };
@@ -365,11 +372,16 @@ void sim_hazards(struct sim_wave *w, const struct sim_inst *in);
 /* race.c */
 bool sim_race_open(struct sim_run *r); /* false: out of memory */
 void sim_race_close(struct sim_run *r);
-enum { RACE_LOAD, RACE_COHERENT, RACE_SCALAR };
-bool sim_race_group(struct sim_run *r, struct sim_group *g); /* a group begins; false: out of memory */
 void sim_race_write(struct sim_wave *w, uint64_t addr, uint64_t size);
-void sim_race_read(struct sim_wave *w, uint64_t addr, uint64_t size, int how);
-void sim_race_atomic(struct sim_wave *w, uint64_t addr);
-void sim_race_invalidate(struct sim_wave *w, bool vector, bool scalar);
+/* reach: one of an instruction, or REACH_SCALAR */
+enum { REACH_SCALAR = REACH_L2 + 1 };
+void sim_race_read(struct sim_wave *w, uint64_t addr, uint64_t size, unsigned reach);
+void sim_race_atomic(struct sim_wave *w, uint64_t addr, unsigned reach);
+
+/* caches.c */
+bool sim_caches_group(struct sim_group *g, uint64_t groups); /* a group begins; false: out of memory */
+/* seq: of the access that is this invalidation, or of the next one where it is none */
+void sim_caches_invalidate(struct sim_wave *w, const struct sim_inst *in, uint64_t seq);
+void sim_caches_retired(struct sim_wave *w, unsigned kind, const struct sim_access *a);
 
 #endif

@@ -207,29 +207,14 @@ static void call(struct rdna *r, int entry)
 	rdna_put1(r, RDNA_S_SWAPPC_B64, rdna_sn(RDNA_ABI_RETURN, 2), rdna_sn(RDNA_ABI_RETURN, 2));
 }
 
-/* What this wave stored is where every workgroup finds it. */
+/* What this wave stored is where every workgroup finds it: stores go through to L2. */
 static void release(struct rdna *r)
 {
-	if (r->gen == RDNA_GFX12) {
-		rdna_put(r, &(struct rdna_ins){ .op = RDNA_GLOBAL_WB, .scope = RDNA_SCOPE_DEV });
+	if (r->gen == RDNA_GFX12)
 		rdna_put_imm(r, RDNA_S_WAIT_STORECNT, 0);
-	} else {
+	else
 		rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_WAITCNT_VSCNT,
 		                                .s = { rdna_reg(RDNA_NULL, 1), rdna_imm(0) } });
-	}
-}
-
-/* Nothing is read from a cache that was filled before; kernels read activations by scalar loads too. */
-static void acquire(struct rdna *r)
-{
-	if (r->gen == RDNA_GFX12) {
-		rdna_put(r, &(struct rdna_ins){ .op = RDNA_GLOBAL_INV, .scope = RDNA_SCOPE_DEV });
-		wait_load(r);
-	} else {
-		rdna_put0(r, RDNA_BUFFER_GL1_INV);
-		rdna_put0(r, RDNA_BUFFER_GL0_INV);
-	}
-	rdna_put0(r, RDNA_S_DCACHE_INV);
 }
 
 /* Lane 0's access to struct rdna_program_sync, where every workgroup finds what the others wrote. */
@@ -245,6 +230,26 @@ static void sync_access(struct rdna *r, enum rdna_op op, struct rdna_operand d, 
 	else if (load)
 		i.cache = r->gen == RDNA_GFX10_3 ? RDNA_GLC | RDNA_DLC : RDNA_GLC;
 	rdna_put(r, &i);
+}
+
+/* Nothing is read from a cache that was filled before. One wave does it for its workgroup, which has one compute unit's
+ * caches (no workgroup runs in WGP mode). Kernels read activations by scalar loads too, and the scalar cache is filled
+ * from GL1: it is invalidated last, when GL1 surely has been. Loads return in order, so one behind the invalidations
+ * says so even if they are not counted themselves. */
+static void acquire(struct rdna *r)
+{
+	const struct rdna_operand none = { 0 };
+
+	if (r->gen == RDNA_GFX12) {
+		rdna_put(r, &(struct rdna_ins){ .op = RDNA_GLOBAL_INV, .scope = RDNA_SCOPE_DEV });
+	} else {
+		rdna_put0(r, RDNA_BUFFER_GL1_INV);
+		rdna_put0(r, RDNA_BUFFER_GL0_INV);
+		sync_access(r, RDNA_GLOBAL_LOAD_B64, rdna_vn(2, 2), none, 0);
+	}
+	wait_load(r);
+	rdna_put0(r, RDNA_S_DCACHE_INV);
+	wait_scalar(r);
 }
 
 /* The first workgroup that gives up says where; TEMP: how many have come, less those that were to come. */
@@ -271,7 +276,8 @@ static void give_up(struct rdna *r)
 	rdna_bind(r, second);
 }
 
-/* The first wave of a workgroup says that all of it is here, and waits until every workgroup has said so. */
+/* The first wave of a workgroup says that all of it is here, waits until every workgroup has said so, and lets its own
+ * see what they stored. */
 static void meet(struct rdna *r)
 {
 	const struct rdna_operand none = { 0 }, m0 = rdna_reg(RDNA_M0, 1);
@@ -302,6 +308,7 @@ static void meet(struct rdna *r)
 	rdna_bind(r, given_up);
 	rdna_put1(r, RDNA_S_MOV_B32, m0, rdna_imm(0));
 	rdna_bind(r, met);
+	acquire(r);
 	rdna_put1(r, RDNA_S_MOV_B32, rdna_reg(RDNA_EXEC_LO, 1), rdna_imm(-1));
 }
 
@@ -323,7 +330,6 @@ static void grid_barrier(struct rdna *r)
 	meet(r);
 	rdna_bind(r, other);
 	workgroup_barrier(r);
-	acquire(r);
 }
 
 /* Its entry is its first byte. */
@@ -373,7 +379,7 @@ uint32_t rdna_program_lds(const struct object *o)
 
 static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-static bool describe(struct amdgpu_object *out, const struct rdna *r, const struct target *target,
+static bool describe(struct amdgpu_object *out, const struct rdna *r, size_t driver, const struct target *target,
                      const struct object *const f[], size_t n, struct error *err)
 {
 	static const struct amdgpu_arg args[] = {
@@ -399,6 +405,7 @@ static bool describe(struct amdgpu_object *out, const struct rdna *r, const stru
 	k.vgprs = (uint16_t)vgprs;
 	k.sgprs = (uint16_t)sgprs;
 	k.lds_bytes = lds;
+	k.prefetch_lines = r->gen == RDNA_GFX10_3 ? 0 : (uint8_t)((driver + LINE - 1) / LINE);
 	k.args = args;
 	k.n_args = sizeof args / sizeof args[0];
 	return amdgpu_object_make(out, target->name, &k, 1, err);
@@ -417,13 +424,14 @@ bool rdna_program_make(uint8_t **bytes, size_t *size, const struct target *targe
 		                 target->name);
 	rdna_init(&r, rdna_gen_of(target->name));
 	write_driver(&r, target);
+	size_t driver = r.size;
 	for (size_t i = 0; i < n; i++) {
 		rdna_align(&r, LINE);
 		offset[i] = r.size;
 		rdna_bytes(&r, functions[i]->code, functions[i]->code_bytes);
 	}
 	bool ok = rdna_finish(&r);
-	ok = ok ? describe(&made, &r, target, functions, n, err)
+	ok = ok ? describe(&made, &r, driver, target, functions, n, err)
 	        : error_set(err, ERROR_MEMORY, "a program of %zu functions cannot be written: %s", n, r.error);
 	rdna_free(&r);
 	*bytes = made.bytes;

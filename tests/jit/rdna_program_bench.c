@@ -231,8 +231,10 @@ struct bench *open_bench(const char *target)
 	const struct sim_kernel *k = sim_find(b->object, RDNA_PROGRAM_KERNEL);
 	assert_non_null(k);
 	assert_int_equal(k->lds_size, WAVES * 256);
+	assert_int_equal(k->rsrc3 >> 4, rdna_gen_of(target) == RDNA_GFX10_3 ? 0 : b->offset[0] / 128);
 	assert_int_equal(k->kernarg_size, sizeof(struct rdna_program_args));
-	free(bytes);
+	b->bytes = bytes;
+	b->size = size;
 	free(again);
 	for (int i = 0; i < FUNCTIONS; i++)
 		object_free(&f[i]);
@@ -249,10 +251,20 @@ struct bench *open_bench(const char *target)
 	return b;
 }
 
+void reload_bench(struct bench *b, const uint8_t *bytes, size_t size)
+{
+	struct error err = { 0 };
+
+	sim_unload(b->object);
+	if (!(b->object = sim_load(b->dev, bytes, size, &err)))
+		fail_msg("%s", err.text);
+}
+
 void close_bench(struct bench *b)
 {
 	sim_unload(b->object);
 	sim_close(b->dev);
+	free(b->bytes);
 	free(b->input);
 	for (int s = 0; s < STEPS; s++)
 		for (int i = 0; i < FUNCTIONS; i++) {

@@ -22,6 +22,8 @@ enum { MOST_UNITS = 160, STEPS = 9, WORDS = MOST_UNITS * 32 * WAVES };
 struct bench {
 	struct sim_device *dev;
 	struct sim_object *object;
+	uint8_t *bytes; /* it came from these */
+	size_t size;
 	uint64_t offset[FUNCTIONS];
 	uint32_t *data[STEPS][FUNCTIONS], *want[STEPS][FUNCTIONS], *input; /* what each command of each step makes */
 	uint64_t arg[STEPS][FUNCTIONS][3];
@@ -34,6 +36,8 @@ void put_lds(struct rdna *r, enum rdna_op op, unsigned v, unsigned address);
 void map_memory(struct bench *b, void *p, size_t size, bool writable);
 struct bench *open_bench(const char *target);
 void close_bench(struct bench *b);
+/* Runs other code from now on. */
+void reload_bench(struct bench *b, const uint8_t *bytes, size_t size);
 /* Every step runs all functions on what some function of the step before made, in an order that the seed chooses; only
  * its last command has a barrier. */
 void build_program(struct bench *b, unsigned units, uint32_t workgroups, unsigned seed);

@@ -13,6 +13,7 @@
 #include "jit/rdna/lir.h"
 #include "jit/rdna/program.h"
 #include "sim/sim.h"
+#include "tests/jit/rdna_mutant_tests.h"
 #include "tests/jit/rdna_program_bench.h"
 
 static void test_programs(void **unused)
@@ -405,6 +406,7 @@ int main(void)
 		cmocka_unit_test(test_all_are_waited_for),
 		cmocka_unit_test(test_gives_up),
 		cmocka_unit_test(test_counter_wraps),
+		cmocka_unit_test(test_driver_mutants),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_too_many_for_a_barrier),
 		cmocka_unit_test(test_refusals),

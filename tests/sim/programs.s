@@ -173,7 +173,11 @@ BEGIN grid
 	v_mov_b32 v3, 0
 	v_mov_b32 v4, 1
 	s_and_saveexec_b32 s22, vcc_lo
+.if GEN == 12
+	global_atomic_add_u32 v3, v4, s[4:5] scope:SCOPE_DEV
+.else
 	global_atomic_add v3, v4, s[4:5]
+.endif
 	WAIT_STORE
 	s_mov_b32 exec_lo, s22
 	WAIT_SCALAR
