@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bandwidth.h"
+#include "programs/bandwidth.h"
 #include "bench/layer_bench.h"
 #include "bench/peak.h"
 #include "bench/measurement.h"

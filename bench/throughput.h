@@ -7,7 +7,7 @@
 #ifndef BENCH_TESTS_H
 #define BENCH_TESTS_H
 
-#include "bench/bandwidth.h"
+#include "programs/bandwidth.h"
 #include "bench/peak.h"
 #include "bench/measurement.h"
 #include "runtime/jitrun.h"

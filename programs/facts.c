@@ -55,13 +55,10 @@ void facts_row(FILE *out, const char *name, const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	int n = vsnprintf(text, sizeof text, format, ap);
+	vsnprintf(text, sizeof text, format, ap);
 	va_end(ap);
 	fprintf(out, "%-*s", FACTS_NAME, name);
-	wrap(out, error_quote(quoted, sizeof quoted, text,
-	                      n < 0                     ? 0
-	                      : (size_t)n < sizeof text ? (size_t)n
-	                                                : sizeof text - 1));
+	wrap(out, error_quote(quoted, sizeof quoted, text, strlen(text)));
 }
 
 const char *facts_cell(char *out, size_t cap, const char *text, unsigned columns)

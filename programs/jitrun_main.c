@@ -301,7 +301,7 @@ static bool run_command(int argc, char **argv, int *status)
 	static const struct {
 		const char *name;
 		int (*run)(int argc, char **argv);
-	} commands[] = { { "info", jitrun_info }, { "list", jitrun_list } };
+	} commands[] = { { "info", jitrun_info }, { "list", jitrun_list }, { "doctor", jitrun_doctor } };
 
 	for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(argv[1], commands[i].name) == 0 && access(argv[1], F_OK) != 0) {

@@ -8,6 +8,7 @@
  *   jitrun_summary.c   what is said at the end: statistics, the JSON line, the report
  *   jitrun_info.c      jitrun info: what a model is
  *   jitrun_list.c      jitrun list: which models there are
+ *   jitrun_doctor.c    jitrun doctor: what this machine offers (jitrun_doctor.h)
  *
  * stdout carries what was asked for (text, ids or one JSON line) and nothing else; everything said to a person goes to
  * stderr. Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 3 the
@@ -103,6 +104,7 @@ int jitrun_converse(struct run *r);
 
 int jitrun_info(int argc, char **argv);
 int jitrun_list(int argc, char **argv);
+int jitrun_doctor(int argc, char **argv);
 
 /* ---- jitrun_summary.c: exit statuses */
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { HUGE_PAGE = 2 << 20, CPUS_MOST = 1 << 16 };
+#define NO_QUOTA 1e9
 
 void system_file_limit_is_error(void) { signal(SIGXFSZ, SIG_IGN); }
 
@@ -106,30 +107,46 @@ static bool take(struct cpus *set, int cpu)
 	return !was;
 }
 
-/* Nothing is allocated for it, for the same reason as in read_line(). */
-int system_default_threads(void)
+/* Without bounds: more than any machine has. */
+static double cgroup_quota(void)
 {
-	struct cpus own = { { 0 } }, seen = { { 0 } };
-	double quota = 1e9;
-	int cores = 0;
-
-	if (sched_getaffinity(0, sizeof own, (cpu_set_t *)own.bit) != 0)
-		return 1;
-	for (int i = 0; i < CPUS_MOST; i++) {
-		if (!CPU_ISSET_S(i, sizeof own, (cpu_set_t *)own.bit))
-			continue;
-		int core = core_of(i);
-		cores += core < 0 || core >= CPUS_MOST || take(&seen, core);
-	}
-	cgroup_walk("cpu.max", see_quota, &quota);
+	double quota = NO_QUOTA;
 	char a[64], b[64];
+
+	cgroup_walk("cpu.max", see_quota, &quota);
 	if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", a, sizeof a) &&
 	    read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", b, sizeof b) && atof(a) > 0 && atof(b) > 0 &&
 	    atof(a) / atof(b) < quota)
 		quota = atof(a) / atof(b);
-	if (quota < cores)
-		cores = (int)quota + (quota > (int)quota);
-	return cores < 1 ? 1 : cores;
+	return quota;
+}
+
+/* Nothing is allocated for it, for the same reason as in read_line(). */
+struct system_cores system_cores(void)
+{
+	struct cpus own = { { 0 } }, seen = { { 0 } };
+	struct system_cores c = { 0 };
+	double quota = cgroup_quota();
+
+	c.quota = quota < NO_QUOTA ? quota : 0;
+	if (sched_getaffinity(0, sizeof own, (cpu_set_t *)own.bit) != 0)
+		return c;
+	for (int i = 0; i < CPUS_MOST; i++) {
+		if (!CPU_ISSET_S(i, sizeof own, (cpu_set_t *)own.bit))
+			continue;
+		int core = core_of(i);
+		c.cores += core < 0 || core >= CPUS_MOST || take(&seen, core);
+		c.cpus++;
+	}
+	return c;
+}
+
+int system_default_threads(void)
+{
+	const struct system_cores c = system_cores();
+	int n = c.quota > 0 && c.quota < c.cores ? (int)c.quota + (c.quota > (int)c.quota) : c.cores;
+
+	return n < 1 ? 1 : n;
 }
 
 static void see_memory(const char *line, const char *dir, void *user)
@@ -144,6 +161,23 @@ static void see_memory(const char *line, const char *dir, void *user)
 	uint64_t left = used < max ? max - used : 0;
 	if (left < *best)
 		*best = left;
+}
+
+static void see_limit(const char *line, const char *dir, void *user)
+{
+	uint64_t *best = user, max;
+
+	(void)dir;
+	if (sscanf(line, "%lu", &max) == 1 && max < *best)
+		*best = max;
+}
+
+uint64_t system_memory_limit(void)
+{
+	uint64_t best = UINT64_MAX;
+
+	cgroup_walk("memory.max", see_limit, &best);
+	return best;
 }
 
 uint64_t system_available_memory(void)

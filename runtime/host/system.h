@@ -12,6 +12,17 @@
  * CPU quota rounded up. */
 int system_default_threads(void);
 
+/* What that is made of. */
+struct system_cores {
+	int cores;    /* physical ones in the affinity mask; 0: the system does not say */
+	int cpus;     /* hardware threads in it */
+	double quota; /* of the cgroup, in CPUs; 0: none */
+};
+struct system_cores system_cores(void);
+
+/* What the cgroup's memory limit is, whatever of it is used; UINT64_MAX: none. */
+uint64_t system_memory_limit(void);
+
 /* Bytes that can still be had: the smaller of MemAvailable and what the cgroup's memory limit leaves. UINT64_MAX when
  * unknown. */
 uint64_t system_available_memory(void);

@@ -1,4 +1,4 @@
-#include "bench/bandwidth.h"
+#include "programs/bandwidth.h"
 
 #include <immintrin.h>
 #include <stdint.h>
@@ -141,7 +141,7 @@ static size_t bytes_to_read(void)
 	return bytes < LEAST ? LEAST : bytes > BYTES ? BYTES : (size_t)bytes;
 }
 
-struct bandwidth *bandwidth_open(int threads)
+static struct bandwidth *open_with(int threads, int calibration)
 {
 	static const struct pattern patterns[] = {
 		{ "avx2, 1 stream", plain_avx2 },
@@ -151,7 +151,7 @@ struct bandwidth *bandwidth_open(int threads)
 		{ "avx512, 4 streams, prefetch", streams_avx512 },
 		{ "avx512, 1 stream, prefetch into two levels", levels_avx512 }
 	};
-	int n = __builtin_cpu_supports("avx512f") ? 6 : 4, calibration = 5;
+	int n = __builtin_cpu_supports("avx512f") ? 6 : 4;
 	struct bandwidth *b = calloc(1, sizeof *b);
 	double best = 0;
 
@@ -177,6 +177,9 @@ struct bandwidth *bandwidth_open(int threads)
 	b->pattern = fastest;
 	return b;
 }
+
+struct bandwidth *bandwidth_open(int threads) { return open_with(threads, 5); }
+struct bandwidth *bandwidth_open_quickly(int threads) { return open_with(threads, 1); }
 
 void bandwidth_close(struct bandwidth *b)
 {

@@ -1,11 +1,11 @@
-/* bench/bandwidth.h - how fast this machine's memory can be read, measured when asked.
+/* programs/bandwidth.h - how fast this machine's memory can be read, measured when asked.
  *
  * Owns: the measurement that every share of bandwidth refers to. It tries several read patterns (one and four streams,
  * with software prefetch, AVX2 and AVX-512 where available) on huge pages, each thread on its own part. The best
  * pattern counts.
  */
-#ifndef BENCH_BANDWIDTH_H
-#define BENCH_BANDWIDTH_H
+#ifndef PROGRAMS_BANDWIDTH_H
+#define PROGRAMS_BANDWIDTH_H
 
 struct bandwidth;
 
@@ -13,6 +13,8 @@ struct bandwidth;
  * memory. JITRUN_BENCH_BYTES in the environment says how many there are instead of 256 MiB: for tests that run jitbench
  * often and ask nothing of its numbers. */
 struct bandwidth *bandwidth_open(int threads);
+/* The same for an estimate: each pattern is tried once. */
+struct bandwidth *bandwidth_open_quickly(int threads);
 void bandwidth_close(struct bandwidth *b);
 const char *bandwidth_pattern(const struct bandwidth *b);
 
