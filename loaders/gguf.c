@@ -437,6 +437,7 @@ static bool parse(struct gguf *g, struct file *f, const char *path, bool header_
 	if (!g->private)
 		return no_memory(&p, "tensors", 0);
 	if (read_header(&p) && read_keys(&p) && read_alignment(&p) && read_tensors(&p) && place_tensors(&p)) {
+		g->header_bytes = p.c.at;
 		file_trim(f, p.c.at);
 		return true;
 	}

@@ -60,6 +60,7 @@ struct gguf {
 	uint32_t version;
 	uint64_t alignment;
 	uint64_t n_kv, n_tensors, data_start;
+	uint64_t header_bytes; /* all that was parsed */
 	struct gguf_kv *kv;
 	struct gguf_tensor *tensor;
 	void *private; /* hash indexes */

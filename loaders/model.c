@@ -89,7 +89,7 @@ static bool build_catalog(struct model_file *f, struct error *err)
 	                 f->part[f->entry[twice].part].file.label, error_quote(text, sizeof text, n.p, n.n));
 }
 
-static bool parse_part(const struct model_file *f, struct model_part *p, struct error *err)
+bool model_parse_part(const struct model_file *f, struct model_part *p, struct error *err)
 {
 	bool header_only = f->flags & MODEL_HEADER_ONLY;
 
@@ -106,7 +106,7 @@ static bool open_parts(struct model_file *f, const struct model_paths *paths, st
 		return error_set(err, ERROR_MEMORY, "no memory for a model of %" PRIu32 " files", paths->n_parts);
 	for (uint32_t i = 0; i < paths->n_parts; i++) {
 		struct model_part *p = &f->part[f->n_parts++];
-		if (!file_open(&p->file, paths->part[i], err) || !parse_part(f, p, err))
+		if (!file_open(&p->file, paths->part[i], err) || !model_parse_part(f, p, err))
 			return false;
 		if (paths->n_parts > MAX_KEPT_OPEN)
 			file_rest(&p->file);
@@ -228,7 +228,7 @@ static bool read_all(struct model *m, struct error *err)
 	       model_read_metadata(m, err);
 }
 
-static bool begin(struct model *m, unsigned flags, struct error *err)
+bool model_begin(struct model *m, unsigned flags, struct error *err)
 {
 	memset(m, 0, sizeof *m);
 	m->file = calloc(1, sizeof *m->file);
@@ -245,21 +245,25 @@ static void close_texts(struct model_file *f)
 	file_close(&f->tokenizer_config);
 	file_close(&f->generation_config);
 	file_close(&f->chat_jinja);
+	file_close(&f->rope_factors);
 }
 
 /* The model is open: what is parsed is not needed again, and a header was all there was to read. */
 static void let_go(struct model_file *f)
 {
-	close_texts(f);
+	if (!(f->flags & MODEL_KEEP_SOURCES))
+		close_texts(f);
 	for (uint32_t i = 0; f->flags & MODEL_HEADER_ONLY && i < f->n_parts; i++)
 		file_rest(&f->part[i].file);
 }
+
+bool model_finish(struct model *m, struct error *err) { return build_catalog(m->file, err) && read_all(m, err); }
 
 bool model_open(struct model *out, const char *path, unsigned flags, struct error *err)
 {
 	struct model_paths paths;
 
-	if (!begin(out, flags, err))
+	if (!model_begin(out, flags, err))
 		return false;
 	bool ok = model_locate(&paths, path, err);
 	if (ok) {
@@ -276,7 +280,7 @@ bool model_open(struct model *out, const char *path, unsigned flags, struct erro
 bool model_open_memory(struct model *out, const void *weights, uint64_t n, const void *config, uint64_t n_config,
                        unsigned flags, struct error *err)
 {
-	if (!begin(out, flags, err))
+	if (!model_begin(out, flags, err))
 		return false;
 	struct model_file *f = out->file;
 	f->format = config ? MODEL_HF : MODEL_GGUF;
@@ -286,8 +290,8 @@ bool model_open_memory(struct model *out, const void *weights, uint64_t n, const
 		f->n_parts = 1;
 		file_memory(&f->part[0].file, weights, n, "weights");
 		file_memory(&f->config, config, n_config, "config.json");
-		ok = parse_part(f, &f->part[0], err) && (f->format == MODEL_HF || model_check_split(f, err)) &&
-		     build_catalog(f, err) && read_all(out, err);
+		ok = model_parse_part(f, &f->part[0], err) && (f->format == MODEL_HF || model_check_split(f, err)) &&
+		     model_finish(out, err);
 	}
 	if (ok)
 		let_go(out->file);

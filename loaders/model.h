@@ -168,14 +168,42 @@ struct model {
 
 enum {
 	MODEL_HEADER_ONLY = 1,
-	MODEL_NO_TOKENIZER = 2
-}; /* flags: HEADER_ONLY accepts files whose tensor data is missing or cut; no tensor can be read then */
+	MODEL_NO_TOKENIZER = 2,
+	MODEL_KEEP_SOURCES = 4
+}; /* flags: HEADER_ONLY accepts files whose tensor data is missing or cut; no tensor can be read then. KEEP_SOURCES:
+      model_sources() will be asked */
 
 /* Bytes of a chat template; chat/ takes no more. */
 enum { MODEL_MAX_CHAT_TEMPLATE = 1 << 20 };
 
 /* Opens and checks. On failure returns false, *out is all zero, err holds one sentence. */
 bool model_open(struct model *out, const char *path, unsigned flags, struct error *err);
+
+/* What a model is opened from but its weights: the headers of its weight files in their order, texts, and what else the
+ * loader reads of tensors. A packed model (runtime/packed.h) holds these. */
+enum model_source_role {
+	MODEL_SOURCE_GGUF, /* the header of a weight file */
+	MODEL_SOURCE_SAFETENSORS,
+	MODEL_SOURCE_CONFIG,
+	MODEL_SOURCE_GENERATION_CONFIG,
+	MODEL_SOURCE_TOKENIZER,
+	MODEL_SOURCE_TOKENIZER_CONFIG,
+	MODEL_SOURCE_CHAT_TEMPLATE,
+	MODEL_SOURCE_ROPE_FACTORS, /* of a GGUF file, f32 */
+	MODEL_SOURCE_ROLES
+};
+struct model_source {
+	enum model_source_role role;
+	const void *bytes;
+	uint64_t n;
+};
+const char *model_source_name(enum model_source_role role);
+/* Of a model that was opened with MODEL_KEEP_SOURCES; malloc'ed, their bytes are the model's. NULL: err. */
+struct model_source *model_sources(const struct model *m, size_t *n, struct error *err);
+/* As model_open() with MODEL_HEADER_ONLY, from those, which must outlive the model and are as hostile as files; path
+ * names them in messages. */
+bool model_open_sources(struct model *out, const struct model_source *s, size_t n, const char *path, unsigned flags,
+                        struct error *err);
 
 /* The chat template of a name, NULL for the usual one; NULL: there is none. */
 const struct model_chat_template *model_find_chat_template(const struct model *m, const char *name);

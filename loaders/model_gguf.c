@@ -312,12 +312,18 @@ static bool read_freq_factors(struct reader *r)
 	if (rope->scaling == ROPE_YARN)
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: has both YaRN scaling and rope_freqs.weight, expected one of them", t.label);
-	if (f->flags & MODEL_HEADER_ONLY)
+	if (f->flags & MODEL_HEADER_ONLY && !f->from_sources)
 		return true;
-	f->freq_factors = malloc(n * sizeof *f->freq_factors);
+	size_t bytes = n * sizeof *f->freq_factors;
+	if (f->from_sources && f->rope_factors.size != bytes)
+		return error_set(r->err, ERROR_FORMAT, "%s: holds %" PRIu64 " bytes of rope_freqs.weight, expected %zu",
+		                 t.label, f->rope_factors.size, bytes);
+	f->freq_factors = malloc(bytes);
 	if (!f->freq_factors)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " rotary factors", t.label, n);
-	if (!model_read_found(f, &t, n * sizeof *f->freq_factors, f->freq_factors, r->err))
+	if (f->from_sources)
+		memcpy(f->freq_factors, f->rope_factors.base, bytes);
+	else if (!model_read_found(f, &t, bytes, f->freq_factors, r->err))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		if (!hparam_range(t.label, "a value of rope_freqs.weight", (double)f->freq_factors[i], 1e-30, 1e30,

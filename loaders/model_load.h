@@ -3,6 +3,7 @@
  *
  *   model_path.c  which files a path means
  *   model.c       opens and parses them, owns and releases everything, reads tensors
+ *   model_sources.c  what a model is opened from, given as bytes and asked back
  *   model_gguf.c  GGUF metadata -> hyperparameters
  *   model_hf.c    config.json   -> hyperparameters; model_hf_fields.c reads its fields
  *   model_bind.c  ranges of the hyperparameters, then every tensor: found, shape, type; and that none is left over
@@ -51,7 +52,9 @@ struct model_file {
 	uint32_t n_entries;
 	struct names names;
 	struct file config, generation_config, tokenizer_json, tokenizer_config,
-		chat_jinja;     /* texts, closed when the model is open */
+		chat_jinja;       /* texts, closed when the model is open, but with MODEL_KEEP_SOURCES */
+	struct file rope_factors; /* from model_open_sources() alone */
+	bool from_sources;
 	const char *chat_label; /* the file that chat templates come from, for messages, while it is open */
 	char *strings;          /* tensor names, 0-terminated, one after the other */
 	size_t strings_used, strings_size;
@@ -93,6 +96,10 @@ bool model_check_index(const struct model_file *f, const struct model_paths *pat
                        struct error *err);
 
 /* model.c */
+bool model_begin(struct model *m, unsigned flags, struct error *err);
+bool model_parse_part(const struct model_file *f, struct model_part *p, struct error *err);
+/* When the files are opened and parsed. */
+bool model_finish(struct model *m, struct error *err);
 struct name_ref model_entry_name(const void *file, uint32_t entry);
 bool model_find_tensor(const struct model_file *f, const char *name, struct found_tensor *out);
 /* Not with MODEL_HEADER_ONLY: copies a tensor's first n bytes; says whether two tensors of one size hold the same. */

@@ -251,6 +251,11 @@ static const struct option_row rows[] = {
 	  .low = 1,
 	  .high = 1 << 20,
 	  .target = &opt.cache_limit },
+	{ .name = "copy-weights",
+	  .kind = OPTION_FLAG,
+	  .help = "copy the weights of a packed model (.jkm) into memory of this process, in huge pages and with their "
+	          "checksums compared, instead of mapping the file: slower to start, and other processes share nothing",
+	  .target = &opt.copy_weights },
 	{ .name = "sealed",
 	  .kind = OPTION_FLAG,
 	  .help = "generate no code: use only kernels that jitwarm compiled ahead of time. The cache is only read; a "
@@ -308,7 +313,8 @@ static struct option_program program = {
 	.n_commands = sizeof commands / sizeof *commands,
 	.purpose = "run a large language model with machine code generated for it",
 	.description =
-		"jitrun reads a GGUF or safetensors model (a file, or a directory with config.json), "
+		"jitrun reads a GGUF or safetensors model (a file, or a directory with config.json), or one that "
+		"jitwarm pack-model packed (.jkm), "
 		"generates machine code for exactly its shapes, and continues the prompt on standard output. "
 		"Statistics go to standard error. A prompt may be as long as the context; then one token is generated. "
 		"On a terminal, control characters "
@@ -389,8 +395,9 @@ jit_model_options jitrun_model_options(void)
 	                         .cache_limit = (uint64_t)opt.cache_limit << 20,
 	                         .f32_activations = strcmp(opt.activations, "f32") == 0,
 	                         .bounded_numerics = strcmp(opt.numerics, "bounded") == 0, .perf_map = opt.perf_map,
-	                         .jitdump = opt.jitdump, .gdb = opt.gdb, .sealed = opt.sealed, .tune = tune_option(),
-	                         .dump_ir = opt.dump_ir, .dump_asm = opt.dump_asm);
+	                         .jitdump = opt.jitdump, .gdb = opt.gdb, .sealed = opt.sealed,
+	                         .copy_weights = opt.copy_weights, .tune = tune_option(), .dump_ir = opt.dump_ir,
+	                         .dump_asm = opt.dump_asm);
 }
 
 jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card)

@@ -39,7 +39,8 @@ struct jitrun_options {
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
 	const char *operand[OPERANDS_MOST];
 	bool verbose, escape;
-	bool special, echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, devices, perf_map, gdb, report;
+	bool special, echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, copy_weights, devices, perf_map, gdb,
+		report;
 	struct option_about about;
 	struct sampling_args sampling;
 	struct option_list stop;

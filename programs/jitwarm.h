@@ -4,6 +4,7 @@
  *   jitwarm_options.c  the command line
  *   jitwarm_make.c     generates kernels into a pack or a directory
  *   jitwarm_cache.c    list, verify, gc, export, import: commands about a whole cache
+ *   jitwarm_pack.c     packed models: pack-model, and what there is to see in them
  *   jitwarm_look.c     show, explain: one kernel, or all that a model needs
  *   jitwarm_tune.c     measures which schedules are fastest on this processor
  *
@@ -12,6 +13,8 @@
  */
 #ifndef PROGRAMS_JITWARM_H
 #define PROGRAMS_JITWARM_H
+
+#include <jansson.h>
 
 #include "jit/store/cache.h"
 #include "jit/store/tune.h"
@@ -59,7 +62,16 @@ struct tune *warm_open_tune(bool read_only, struct error *err);
  * schedule. */
 double warm_tuned_gain(const struct key *key);
 
+/* The bytes of a pack of all kernels that a model can need on these targets, malloc'ed. NULL: err. */
+uint8_t *warm_model_pack(const struct model *m, const struct target *const *target, int n_targets, size_t *kernels,
+                         size_t *bytes, struct error *err);
+/* Of a packed model: its sections on stdout, or in o; whether all of them fit their checksums, *wrong says which does
+ * not. False: err. */
+bool warm_list_packed(const char *path, json_t *o, struct error *err);
+bool warm_verify_packed(const char *path, char *wrong, size_t cap, struct error *err);
+
 int warm_make(void);
+int warm_pack_model(void);
 int warm_list(void);
 int warm_verify(void);
 int warm_gc(void);

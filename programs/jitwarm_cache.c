@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/store/container.h"
 #include "jit/store/pack.h"
 #include "kernels-templates/templates.h"
 #include "programs/jitwarm.h"
@@ -85,15 +86,18 @@ int warm_list(void)
 	struct listing l = { .entries = warm.json ? json_array() : NULL };
 	struct cache_leftovers left;
 	uint64_t bytes, entries;
-	struct cache *c = warm_open_cache(true, &e);
+	bool packed = warm.cache && container_is(warm.cache);
+	json_t *sections = packed && warm.json ? json_array() : NULL;
+	struct cache *c = packed && !warm_list_packed(warm.cache, sections, &e) ? NULL : warm_open_cache(true, &e);
 	bool ok = c && cache_each(c, list_item, &l, &e) && cache_size(c, false, &bytes, &entries, &left, &e);
 
 	cache_close(c);
 	if (ok && warm.json)
-		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "entries", (json_int_t)l.n, "good",
+		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:o*}", "entries", (json_int_t)l.n, "good",
 		                     (json_int_t)l.good, "unusable", (json_int_t)l.bad, "code_bytes",
 		                     (json_int_t)l.code_bytes, "stored_bytes", (json_int_t)l.stored_bytes,
-		                     "abandoned_files", (json_int_t)left.abandoned, "list", l.entries));
+		                     "abandoned_files", (json_int_t)left.abandoned, "list", l.entries, "sections",
+		                     sections));
 	else if (ok && !warm.quiet) {
 		fprintf(stderr, "%" PRIu64 " entries, %" PRIu64 " of this version", l.n, l.good);
 		if (l.bad)
@@ -210,7 +214,16 @@ int warm_verify(void)
 	struct error e = { 0 };
 	struct cache_leftovers left;
 	uint64_t bytes, entries;
-	struct verification v = { .cache = open_verified(&e), .wrong = warm.json ? json_array() : NULL, .err = &e };
+	struct verification v = { .wrong = warm.json ? json_array() : NULL, .err = &e };
+	char wrong[512] = "";
+
+	if (warm.cache && container_is(warm.cache) && !warm_verify_packed(warm.cache, wrong, sizeof wrong, &e))
+		return warm_fail(&e);
+	if (*wrong) {
+		fprintf(stderr, "jitwarm: %s.\n", wrong);
+		return WARM_NO;
+	}
+	v.cache = open_verified(&e);
 	bool ok = v.cache && cache_each(v.cache, verify_item, &v, &e) && !v.failed &&
 	          cache_size(v.cache, false, &bytes, &entries, &left, &e);
 

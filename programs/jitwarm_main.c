@@ -12,6 +12,7 @@
 #include "programs/jitwarm.h"
 #include "programs/synth.h"
 #include "runtime/host/system.h"
+#include "runtime/packed.h"
 
 int warm_fail(const struct error *e)
 {
@@ -60,12 +61,14 @@ int warm_targets(const struct target *out[TARGET_COUNT], struct error *err)
 static bool visit_file(const char *path, bool (*visit)(const struct model *, const char *, void *, struct error *),
                        void *user, struct error *err)
 {
+	struct packed *packed;
 	struct model m;
 
-	if (!model_open(&m, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
+	if (!packed_or_files(&m, &packed, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
 		return false;
 	bool ok = visit(&m, path, user, err);
 	model_close(&m);
+	packed_close(packed);
 	return ok;
 }
 

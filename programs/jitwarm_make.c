@@ -165,6 +165,13 @@ static bool make_all(const struct wanted *w, struct cache *cache, struct made *m
 	return m.failed == SIZE_MAX || error_set(err, m.failure.code, "%s", m.failure.text);
 }
 
+static void free_made(struct made *made)
+{
+	for (size_t i = 0; made->item && i < made->n; i++)
+		object_free(&made->item[i].object);
+	free(made->item);
+}
+
 static bool is_pack(const char *path)
 {
 	size_t n = strlen(path);
@@ -217,6 +224,26 @@ static bool make_pack(const struct wanted *w, struct made *made, struct error *e
 	return p && pack_write(warm.out, made->item, made->n, err);
 }
 
+uint8_t *warm_model_pack(const struct model *m, const struct target *const *target, int n_targets, size_t *kernels,
+                         size_t *bytes, struct error *err)
+{
+	struct wanted w = { .n_targets = n_targets, .models = json_array() };
+	struct made made = { 0 };
+	uint8_t *p = NULL;
+
+	memcpy(w.target, target, (size_t)n_targets * sizeof *target);
+	if (add_model(m, "", &w, err)) {
+		drop_repeated(&w);
+		if (make_all(&w, NULL, &made, err))
+			p = pack_bytes(made.item, made.n, bytes, err);
+	}
+	*kernels = made.n;
+	free_made(&made);
+	free(w.key);
+	json_decref(w.models);
+	return p;
+}
+
 static void report(const struct wanted *w, const struct made *made, double seconds)
 {
 	if (warm.json) {
@@ -254,9 +281,7 @@ int warm_make(void)
 	ok = ok && (is_pack(warm.out) ? make_pack : make_directory)(&w, &made, &e);
 	if (ok)
 		report(&w, &made, system_seconds() - start);
-	for (size_t i = 0; made.item && i < made.n; i++)
-		object_free(&made.item[i].object);
-	free(made.item);
+	free_made(&made);
 	free(w.key);
 	json_decref(w.models);
 	return ok ? WARM_DONE : warm_fail(&e);

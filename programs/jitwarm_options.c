@@ -112,11 +112,17 @@ static const struct option_command commands[] = {
 	{ "", "MODEL... --out PATH",
 	  "generate every kernel that the models can need, for the targets asked for; of the models, only the headers "
 	  "are read" },
-	{ "list", "[CACHE]", "list the kernels in a cache: keys, sizes, files" },
+	{ "pack-model", "MODEL --out FILE.jkm",
+	  "write the model as one file that jitrun maps into memory: weights packed for the targets asked for, their "
+	  "kernels, tokenizer and chat templates. Processes share its pages, and nothing is packed at start" },
+	{ "list", "[CACHE]",
+	  "list the kernels in a cache: keys, sizes, files; of a packed model (.jkm) its sections too" },
 	{ "show", "KEY",
 	  "print a kernel: sizes, registers, its IR as comments, and its bytes as an assembler accepts them; says "
 	  "whether the cache holds the same code" },
-	{ "verify", "[CACHE]", "generate every kernel of a cache again and compare the bytes" },
+	{ "verify", "[CACHE]",
+	  "generate every kernel of a cache again and compare the bytes; of a packed model (.jkm) every checksum "
+	  "first" },
 	{ "gc", "[CACHE]", "remove what this version cannot use, and the least recently used entries beyond --limit" },
 	{ "export", "FILE.jkp", "write the kernels of a cache to a pack, for the targets asked for (all)" },
 	{ "import", "FILE.jkp",
@@ -139,6 +145,7 @@ static const struct {
 	bool of_cache; /* its operand is a cache */
 } running[] = {
 	{ warm_make, 0, WARM_MAX_OPERANDS, "", false },
+	{ warm_pack_model, 1, 1, "pack-model takes one model", false },
 	{ warm_list, 0, 1, "list takes one cache at most", true },
 	{ warm_show, 1, 1, "show takes one key", false },
 	{ warm_verify, 0, 1, "verify takes one cache at most", true },

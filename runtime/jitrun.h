@@ -154,8 +154,9 @@ typedef struct jit_model_options {
 	const char *jitdump; /* directory for jit-PID.dump, which perf inject --jit reads: kernels by name, with their
 	                        code; or NULL */
 	int gdb;             /* non-zero: kernels are entered into the list gdb reads, so that it shows their names */
-	int reserved;        /* 0 */
-	jit_cancel *cancel;  /* ends jit_model_open when it is set; NULL: nothing does */
+	int copy_weights;   /* non-zero: a packed model's weights are copied into huge pages of this process, with their
+	                       checksums compared, instead of mapped: slower to open, and other processes share nothing */
+	jit_cancel *cancel; /* ends jit_model_open when it is set; NULL: nothing does */
 } jit_model_options;
 #define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)
 

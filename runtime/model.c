@@ -12,6 +12,7 @@
 #include "jit/store/safefile.h"
 #include "kernels-templates/templates.h"
 #include "runtime/cancel.h"
+#include "runtime/device/load_packed.h"
 #include "runtime/device/load_weights.h"
 #include "runtime/device/objects.h"
 #include "runtime/host/pool.h"
@@ -50,10 +51,17 @@ static bool open_dump(FILE **out, const char *path, struct error *err)
 	return *out ? true : error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-/* A sealed model has nothing but its cache. */
-static bool open_sealed_cache(jit_model *m, const jit_model_options *o, struct error *err)
+/* The kernels that a packed model brings along. */
+static const char *own_kernels(const jit_model *m, const char *path)
 {
-	char path[4096];
+	return m->packed && packed_has_kernels(m->packed) && !m->device->facts.interprets ? path : NULL;
+}
+
+/* A sealed model has nothing but its cache. */
+static bool open_sealed_cache(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
+{
+	const struct cache_options co = { .read_only = true, .first = own_kernels(m, path) };
+	char dir[4096];
 
 	if (!m->device->facts.keeps_code)
 		return error_set(
@@ -62,13 +70,15 @@ static bool open_sealed_cache(jit_model *m, const jit_model_options *o, struct e
 			o->device);
 	if (o->dump_ir || o->dump_asm)
 		return error_set(err, ERROR_ARGUMENT, "sealed: no kernel is generated that could be dumped");
-	if (o->cache_dir ? !*o->cache_dir : !cache_default_path(path, sizeof path))
+	const char *asked = co.first ? NULL : cache_default_path(dir, sizeof dir) ? dir : NULL;
+	if (o->cache_dir)
+		asked = *o->cache_dir ? o->cache_dir : NULL;
+	if (!asked && !co.first)
 		return error_set(
 			err, ERROR_ARGUMENT, "sealed: there is no cache to take kernels from%s",
 			o->cache_dir ? ""
 				     : ": neither JITRUN_CACHE is set, nor is XDG_CACHE_HOME or HOME an absolute path");
-	return (m->cache = cache_open(o->cache_dir ? o->cache_dir : path, &(struct cache_options){ .read_only = true },
-	                              err)) != NULL;
+	return (m->cache = cache_open(asked, &co, err)) != NULL;
 }
 
 /* Every kernel the model can need that is kept, once and for all: a session says which ones it misses. That one cannot
@@ -148,7 +158,9 @@ static bool load_weights(jit_model *m, const jit_model_options *o, struct error 
 
 	if (!pool)
 		return false;
-	bool ok = weights_open(&m->weights, &m->file, m->device, pool, load_progress, &l, err);
+	bool ok = m->packed ? weights_open_packed(&m->weights, &m->file, packed_container(m->packed), m->device,
+	                                          o->copy_weights != 0, pool, load_progress, &l, err)
+	                    : weights_open(&m->weights, &m->file, m->device, pool, load_progress, &l, err);
 	pool_close(pool);
 	return ok;
 }
@@ -170,21 +182,22 @@ static bool load_kept_and_weights(jit_model *m, const jit_model_options *o, stru
 }
 
 /* A cache nobody asked for that is not to be had is no reason to refuse to run; one that is dangerous is. */
-static bool open_cache(jit_model *m, const jit_model_options *o, struct error *err)
+static bool open_cache(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
 {
-	const struct cache_options co = { .limit_bytes = o->cache_limit };
-	const char *asked = o->cache_dir ? o->cache_dir : getenv("JITRUN_CACHE");
+	struct cache_options co = { .limit_bytes = o->cache_limit, .first = own_kernels(m, path) };
+	const char *asked = o->cache_dir ? o->cache_dir : getenv("JITRUN_CACHE"), *sources = o->cache_dir;
 	struct error why = { 0 };
-	char path[4096];
+	char usual[4096];
 
-	if (m->device->facts.interprets || (o->cache_dir && !*o->cache_dir))
+	if (m->device->facts.interprets)
 		return true;
-	if (!o->cache_dir && !cache_default_path(path, sizeof path))
+	if (!sources)
+		sources = cache_default_path(usual, sizeof usual) ? usual : "";
+	if (*sources && (m->cache = cache_open(sources, &co, &why)))
 		return true;
-	m->cache = cache_open(o->cache_dir ? o->cache_dir : path, &co, &why);
-	if (m->cache || ((!asked || !*asked) && why.code != ERROR_ARGUMENT))
-		return true;
-	return error_set(err, why.code, "%s", why.text);
+	if (*sources && ((asked && *asked) || why.code == ERROR_ARGUMENT))
+		return error_set(err, why.code, "%s", why.text);
+	return !co.first || (m->cache = cache_open(NULL, &co, err)) != NULL;
 }
 
 /* What is known of this processor lies in the cache's first directory; what is found out goes there when it can be
@@ -206,13 +219,17 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 static bool open_parts(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
 {
 	m->sealed = o->sealed != 0;
+	if (container_is(path) &&
+	    (!(m->packed = packed_open(path, err)) || !container_trusted(packed_container(m->packed), err)))
+		return false;
 	if (!(m->device = device_open(o->device ? o->device : "cpu", o->isa, err)))
 		return false;
 	m->target = m->device->facts.target;
 	if ((o->perf_map && !execmem_perf_map_open(err)) || !open_dump(&m->dump_ir, o->dump_ir, err) ||
-	    !open_dump(&m->dump_asm, o->dump_asm, err) || !(m->sealed ? open_sealed_cache : open_cache)(m, o, err) ||
-	    !open_tune(m, o->tune, err) || (cancel_asked(o->cancel) && !cancel_error(err)) ||
-	    !model_open(&m->file, path, 0, err))
+	    !open_dump(&m->dump_asm, o->dump_asm, err) ||
+	    !(m->sealed ? open_sealed_cache : open_cache)(m, path, o, err) || !open_tune(m, o->tune, err) ||
+	    (cancel_asked(o->cancel) && !cancel_error(err)) ||
+	    !(m->packed ? packed_model(m->packed, &m->file, 0, err) : model_open(&m->file, path, 0, err)))
 		return false;
 	m->perf_map = o->perf_map != 0;
 	m->f32_activations = o->f32_activations != 0;
@@ -293,6 +310,7 @@ void jit_model_close(jit_model *m)
 	device_close(m->device);
 	if (m->file.file)
 		model_close(&m->file);
+	packed_close(m->packed);
 	if (m->dump_ir && m->dump_ir != stdout)
 		fclose(m->dump_ir);
 	if (m->dump_asm && m->dump_asm != stdout)
@@ -368,6 +386,7 @@ static bool write_objects(const char *path, const jit_objects_options *o, jit_ob
 		                         .f32_activations = o->f32_activations != 0,
 		                         .bounded = o->bounded_numerics != 0 };
 	struct objects_count count;
+	struct packed *packed;
 	struct model file;
 	char names[256];
 
@@ -375,10 +394,11 @@ static bool write_objects(const char *path, const jit_objects_options *o, jit_ob
 		return error_set(err, ERROR_ARGUMENT, "target \"%.32s\" is no card; known: %s",
 		                 o->target ? o->target : "",
 		                 target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
-	if (!model_open(&file, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
+	if (!packed_or_files(&file, &packed, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
 		return false;
 	bool ok = objects_write(&file.spec, &po, options_kv_type(o->kv), o->dir, &count, err);
 	model_close(&file);
+	packed_close(packed);
 	const jit_objects made = { .kernels = count.kernels, .programs = count.programs, .bytes = count.bytes };
 	return ok && (!out || SIZED_WRITE(jit_objects, out, &made, err));
 }

@@ -9,10 +9,12 @@
 #include "loaders/tokenizer.h"
 #include "runtime/device/device.h"
 #include "runtime/jitrun.h"
+#include "runtime/packed.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/weights.h"
 
 struct jit_model {
+	struct packed *packed; /* NULL: the model is no packed one */
 	struct model file;
 	struct weights weights;
 	struct cache *cache;

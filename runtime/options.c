@@ -38,7 +38,6 @@ NO_PADDING(jit_model_options, cancel);
 static const struct field model_fields[] = {
 	INT(jit_model_options, threads, 0, POOL_MOST_THREADS, NULL),
 	INT(jit_model_options, tune, JIT_TUNE_QUICK, JIT_TUNE_OFF, "0, 1 or 2"),
-	INT(jit_model_options, reserved, 0, 0, "0"),
 };
 
 NO_PADDING(jit_session_options, cancel);

@@ -134,7 +134,8 @@ static bool session_open(jit_session *s, const jit_session_options *options, str
 	take_options(s, &o);
 	if (cancel_any(&s->cancel))
 		return cancel_error(err);
-	if ((m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err) ||
+	if ((m->packed && !container_same(packed_container(m->packed), err)) ||
+	    (m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err) ||
 	    !sampling_set(&s->sampling, &sampling, s->context, err) ||
 	    !(s->pool = pool_open(o.threads ? o.threads : system_default_threads(), err)) ||
 	    !open_stream(s, &card, err))

@@ -70,7 +70,9 @@ struct cache *cache_open(const char *path, const struct cache_options *opt, stru
 
 	if (!c)
 		error_set(err, ERROR_MEMORY, "no memory for the cache");
-	for (const char *s = path, *end; good; s = end + 1) {
+	if (good && opt && opt->first)
+		good = open_source(c, opt->first, strlen(opt->first), opt, err);
+	for (const char *s = path, *end; good && s; s = end + 1) {
 		end = strchrnul(s, ':');
 		good = open_source(c, s, (size_t)(end - s), opt ? opt : &defaults, err);
 		if (!*end)

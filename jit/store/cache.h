@@ -32,14 +32,16 @@ struct cache_counters {
 
 enum { CACHE_DEFAULT_LIMIT_MIB = 256, CACHE_MAX_SOURCES = 32 };
 struct cache_options {
+	const char
+		*first; /* a pack or a packed model that is asked before all others; its name may hold ':'; or NULL */
 	uint64_t limit_bytes; /* of each directory; 0: CACHE_DEFAULT_LIMIT_MIB */
 	bool read_only;       /* no directory is made or written, nothing is locked or marked as used */
 };
 
 /* Opens "SOURCE:SOURCE:...", asked in this order. A source is a pack file when it is a regular file or its name ends in
  * ".jkp", else a directory, which is made (mode 0700, its parents too). The first directory that can be written
- * receives what is new. opt may be NULL. NULL and err: ERROR_ARGUMENT when a source cannot be trusted, ERROR_IO when it
- * cannot be opened, ERROR_FORMAT when a pack is none. */
+ * receives what is new. opt may be NULL; path too, when opt->first is not. NULL and err: ERROR_ARGUMENT when a source
+ * cannot be trusted, ERROR_IO when it cannot be opened, ERROR_FORMAT when a pack is none. */
 struct cache *cache_open(const char *path, const struct cache_options *opt, struct error *err);
 void cache_close(struct cache *c);
 /* $JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun, or ~/.cache/jitrun into out; false when none is set. */

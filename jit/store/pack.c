@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jit/store/container.h"
 #include "jit/store/record.h"
 #include "jit/store/safefile.h"
 
@@ -160,22 +161,13 @@ uint8_t *pack_bytes(const struct pack_item *item, size_t n, size_t *bytes, struc
 
 bool pack_write(const char *path, const struct pack_item *item, size_t n, struct error *err)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name;
 	char quoted[256];
 	size_t bytes;
+	int dir = safefile_directory(path, "the pack file", &name, quoted, err);
 
-	error_quote(quoted, sizeof quoted, path, strlen(path));
-	if (!*name || strlen(name) > 200)
-		return error_set(
-			err, ERROR_ARGUMENT,
-			"%s is no name for a pack file: it has %zu bytes after its last slash, expected 1 to 200",
-			quoted, strlen(name));
-	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-	int dir = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, why = errno;
-	free(folder);
 	if (dir < 0)
-		return error_set(err, ERROR_IO, "cannot open the directory of the pack file %s: %s", quoted,
-		                 strerror(why));
+		return false;
 	uint8_t *p = pack_bytes(item, n, &bytes, err);
 	bool good = p != NULL;
 	if (good) {
@@ -193,6 +185,7 @@ bool pack_write(const char *path, const struct pack_item *item, size_t n, struct
 struct pack {
 	int fd; /* -1: in memory */
 	const uint8_t *memory;
+	uint64_t base; /* where it begins in the file */
 	uint64_t bytes;
 	uint8_t *owned; /* records and slots read from the file */
 	const uint8_t *record, *slot;
@@ -240,7 +233,7 @@ static bool read_bytes(const struct pack *p, void *out, size_t n, uint64_t at)
 	if (at > p->bytes || n > p->bytes - at)
 		return false;
 	if (p->fd >= 0)
-		return safefile_read(p->fd, out, n, (off_t)at);
+		return safefile_read(p->fd, out, n, (off_t)(p->base + at));
 	memcpy(out, p->memory + at, n);
 	return true;
 }
@@ -285,6 +278,23 @@ static struct pack *pack_new(const char *name, struct error *err)
 	return p;
 }
 
+/* A packed model's kernels are a pack within it. */
+static bool locate(struct pack *p, const char *path, uint64_t size, struct error *err)
+{
+	p->bytes = size;
+	if (!container_is_fd(p->fd))
+		return true;
+	struct container *c = container_open_fd(p->fd, path, err);
+	const struct container_section *s = c ? container_find(c, CONTAINER_KERNELS, 0) : NULL;
+	bool good = s || (c && error_set(err, ERROR_FORMAT, "the packed model %s holds no kernels", p->name));
+	if (s) {
+		p->base = s->offset;
+		p->bytes = s->bytes;
+	}
+	container_close(c);
+	return good;
+}
+
 struct pack *pack_open(const char *path, struct error *err)
 {
 	struct pack *p = pack_new(path, err);
@@ -301,10 +311,7 @@ struct pack *pack_open(const char *path, struct error *err)
 		good = error_set(err, ERROR_FORMAT, "%s is no pack file: it is no regular file", p->name);
 	else
 		good = safefile_trusted(&st, "the pack file", p->name, err);
-	if (good) {
-		p->bytes = (uint64_t)st.st_size;
-		good = read_index(p, err);
-	}
+	good = good && locate(p, path, (uint64_t)st.st_size, err) && read_index(p, err);
 	if (!good) {
 		pack_close(p);
 		return NULL;

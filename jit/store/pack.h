@@ -39,7 +39,8 @@ bool pack_write(const char *path, const struct pack_item *item, size_t n, struct
 /* ---- reading; thread-safe */
 
 struct pack;
-/* Refused (ERROR_ARGUMENT): a file that belongs neither to the effective user nor to root, or that others may write. */
+/* A pack, or the one within a packed model (jit/store/container.h). Refused (ERROR_ARGUMENT): a file that belongs
+ * neither to the effective user nor to root, or that others may write. */
 struct pack *pack_open(const char *path, struct error *err);
 /* Bytes in memory, borrowed; name is for sentences. */
 struct pack *pack_open_memory(const void *bytes, size_t n, const char *name, struct error *err);

@@ -177,39 +177,77 @@ FILE *safefile_stream(const char *path)
 	return NULL;
 }
 
-static enum safefile_step write_and_rename(int fd, int dir, const char *name, const char *temporary,
-                                           const struct safefile_part *part, int n_parts)
+enum safefile_step safefile_begin(struct safefile *f, int dir, const char *name, mode_t mode)
 {
-	for (int i = 0; i < n_parts; i++)
-		if (!write_all(fd, part[i].bytes, part[i].n))
-			return SAFEFILE_WRITE;
-	if (fsync(fd))
-		return SAFEFILE_SYNC;
-	return renameat(dir, temporary, dir, name) ? SAFEFILE_RENAME : SAFEFILE_DONE;
+	*f = (struct safefile){ .dir = dir, .name = name };
+	temporary_name(f->temporary, name);
+	f->fd = openat(dir, f->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (f->fd < 0)
+		return SAFEFILE_CREATE;
+	flock(f->fd, LOCK_EX | LOCK_NB); /* where there are no locks, its age protects it */
+	return SAFEFILE_DONE;
+}
+
+void safefile_abandon(struct safefile *f)
+{
+	int why = errno;
+
+	unlinkat(f->dir, f->temporary, 0);
+	close(f->fd);
+	errno = why;
+}
+
+enum safefile_step safefile_commit(struct safefile *f)
+{
+	enum safefile_step failed = fsync(f->fd)                                      ? SAFEFILE_SYNC
+	                            : renameat(f->dir, f->temporary, f->dir, f->name) ? SAFEFILE_RENAME
+	                                                                              : SAFEFILE_DONE;
+	if (failed)
+		safefile_abandon(f);
+	else
+		close(f->fd); /* synced: what this would say was said */
+	return failed;
 }
 
 enum safefile_step safefile_replace(int dir, const char *name, mode_t mode, const struct safefile_part *part,
                                     int n_parts)
 {
-	char temporary[NAME_MAX + 1];
+	struct safefile f;
 	uint64_t bytes = 0;
 
 	for (int i = 0; i < n_parts; i++)
 		bytes += part[i].n;
 	if (!safefile_may_grow_to(bytes))
 		return SAFEFILE_WRITE;
-	temporary_name(temporary, name);
-	int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-	if (fd < 0)
-		return SAFEFILE_CREATE;
-	flock(fd, LOCK_EX | LOCK_NB); /* where there are no locks, its age protects it */
-	enum safefile_step failed = write_and_rename(fd, dir, name, temporary, part, n_parts);
-	int why = errno;
+	enum safefile_step failed = safefile_begin(&f, dir, name, mode);
 	if (failed)
-		unlinkat(dir, temporary, 0);
-	close(fd); /* synced: what this would say was said */
-	errno = why;
-	return failed;
+		return failed;
+	for (int i = 0; i < n_parts; i++)
+		if (!write_all(f.fd, part[i].bytes, part[i].n)) {
+			safefile_abandon(&f);
+			return SAFEFILE_WRITE;
+		}
+	return safefile_commit(&f);
+}
+
+int safefile_directory(const char *path, const char *what, const char **name, char quoted[256], struct error *err)
+{
+	const char *slash = strrchr(path, '/');
+
+	*name = slash ? slash + 1 : path;
+	error_quote(quoted, 256, path, strlen(path));
+	if (!**name || strlen(*name) > NAME_MOST) {
+		error_set(err, ERROR_ARGUMENT,
+		          "%s is no name for %s: it has %zu bytes after its last slash, expected 1 to %d", quoted, what,
+		          strlen(*name), NAME_MOST);
+		return -1;
+	}
+	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+	int dir = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, why = errno;
+	free(folder);
+	if (dir < 0)
+		error_set(err, ERROR_IO, "cannot open the directory of %s %s: %s", what, quoted, strerror(why));
+	return dir;
 }
 
 bool safefile_failed(enum safefile_step step, const char *what, const char *name, struct error *err)

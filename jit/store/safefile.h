@@ -34,6 +34,19 @@ enum safefile_step { SAFEFILE_DONE, SAFEFILE_CREATE, SAFEFILE_WRITE, SAFEFILE_SY
  * also be a signal. What failed, errno kept. */
 enum safefile_step safefile_replace(int dir, const char *name, mode_t mode, const struct safefile_part *part,
                                     int n_parts);
+/* The same of a file that is too large for that, or written in no order: begin, write to fd, then commit or abandon.
+ * dir and name must live as long; a failed commit has abandoned. */
+struct safefile {
+	int dir, fd;
+	const char *name;
+	char temporary[256];
+};
+enum safefile_step safefile_begin(struct safefile *f, int dir, const char *name, mode_t mode);
+enum safefile_step safefile_commit(struct safefile *f);
+void safefile_abandon(struct safefile *f);
+/* The directory that a path is in, as a descriptor; *name is the rest of the path, of 1 to 200 bytes; quoted: the path
+ * for sentences. -1: err, with what, as "the pack file". */
+int safefile_directory(const char *path, const char *what, const char **name, char quoted[256], struct error *err);
 /* The sentence for it: "cannot sync the pack file "x.jkp": ...". Returns false. */
 bool safefile_failed(enum safefile_step step, const char *what, const char *name, struct error *err);
 /* Whether so many bytes are within this process's limit on the size of files; otherwise errno is EFBIG. */

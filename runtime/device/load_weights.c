@@ -8,8 +8,7 @@
 #include "kernels-templates/templates.h"
 #include "runtime/plan/rope.h"
 
-/* Slack behind the packed weights: kernels prefetch past the end and may load whole vectors there. */
-enum { ARENA_SLACK = 4096, ARENA_ALIGN = 4096, SLICE_BYTES = 4 << 20, READ_BYTES = 256 << 10 };
+enum { SLICE_BYTES = 4 << 20, READ_BYTES = 256 << 10 };
 
 /* One matrix to pack: where from, where to. */
 struct job {
@@ -168,93 +167,54 @@ static void pack_worker(void *user, int worker, int workers)
 	free(buffer);
 }
 
-/* Where the job's matrix goes, `at` bytes into the arena; returns where the next one goes. Two matrices of one kernel
- * alternate block by block. */
-static uint64_t place_job(struct job *j, const struct weights_entry *e, uint8_t *arena, uint64_t at)
+/* What packing each matrix takes, and where it goes. */
+static void place_jobs(const struct weights *w, const struct model_spec *s, struct packing *p,
+                       const struct weights_entry *e)
 {
-	bool two = e->place != WEIGHTS_ALONE;
-	j->stride = j->block_bytes * (two ? 2 : 1);
-	j->out = arena ? arena + at + (e->place == WEIGHTS_SECOND_OF_TWO ? j->block_bytes : 0) : NULL;
-	if (e->place == WEIGHTS_FIRST_OF_TWO)
-		return at;
-	return at + (j->blocks * j->stride + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-}
-
-/* What packing each matrix takes, and where it goes. Returns how many bytes they are together. */
-static uint64_t place_jobs(struct weights *w, const struct model_spec *s, struct packing *p,
-                           const struct weights_entry *e)
-{
-	uint64_t at = 0;
-
-	w->token_bytes = 0;
 	for (size_t i = 0; i < p->n_jobs; i++) {
-		const struct model_tensor *t = e[i].tensor;
 		struct job *j = &p->job[i];
-		*j = (struct job){ .tensor = t,
-			           .blocks = (t->rows + 31) / 32,
-			           .block_bytes = weight_block_bytes(t->type, p->layout, t->cols),
+		*j = (struct job){ .tensor = e[i].tensor,
+			           .out = w->arena + e[i].at,
+			           .blocks = e[i].blocks,
+			           .block_bytes = e[i].block_bytes,
+			           .stride = e[i].stride,
 			           .head_dim = s->head_dim };
-		at = place_job(j, &e[i], w->arena, at);
 		plan_reads(j, &p->buffer_bytes);
 		p->block_bytes = j->block_bytes > p->block_bytes ? j->block_bytes : p->block_bytes;
 		j->slice_blocks = (SLICE_BYTES / j->block_bytes / j->read_blocks + 1) * j->read_blocks;
 		j->slices = (j->blocks + j->slice_blocks - 1) / j->slice_blocks;
 		j->first_slice = i ? p->job[i - 1].first_slice + p->job[i - 1].slices : 0;
 		p->slices = j->first_slice + j->slices;
-		*e[i].matrix =
-			(struct weights_matrix){ .type = t->type, .rows = t->rows, .k = t->cols, .packed = j->out };
-		if (t != &s->embed || s->tied)
-			w->token_bytes += j->blocks * j->block_bytes;
 	}
-	return at;
 }
 
-/* The matrices' list, and how much memory they take. */
-static bool measure_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
-                             struct error *err)
+static bool place_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
+                           struct error *err)
 {
 	p->n_jobs = weights_list(e, s, w);
 	if (!weights_check_types(e, p->n_jobs, err))
 		return false;
-	w->packed_bytes = place_jobs(w, s, p, e);
-	w->arena_bytes = w->packed_bytes + ARENA_SLACK;
-	return true;
-}
-
-/* Once to learn how much memory it takes, and once more when that is there. */
-static bool place_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
-                           struct error *err)
-{
-	if (!measure_matrices(w, s, p, e, err))
-		return false;
+	p->bytes_total = w->packed_bytes = weights_place(e, p->n_jobs, p->layout);
+	w->arena_bytes = w->packed_bytes + WEIGHTS_SLACK;
 	if (!(w->arena = w->device->alloc(w->device, w->arena_bytes, DEVICE_WEIGHTS, err)))
 		return false;
-	p->bytes_total = place_jobs(w, s, p, e);
-	if (s->tied)
-		w->embed = w->lm_head;
+	weights_point(w, s, e, p->n_jobs, w->arena);
+	place_jobs(w, s, p, e);
 	return true;
-}
-
-/* place: measure_matrices or place_matrices. */
-static bool list_matrices(struct weights *w, const struct model_spec *s, struct packing *p,
-                          bool (*place)(struct weights *, const struct model_spec *, struct packing *,
-                                        struct weights_entry *, struct error *),
-                          struct error *err)
-{
-	struct weights_entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e);
-
-	p->job = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *p->job);
-	bool placed =
-		e && p->job ? place(w, s, p, e, err)
-			    : error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
-	free(e);
-	return placed;
 }
 
 static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p,
                           struct error *err)
 {
-	if (!list_matrices(w, &m->spec, p, place_matrices, err))
+	const struct model_spec *s = &m->spec;
+	struct weights_entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e);
+
+	p->job = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *p->job);
+	bool placed =
+		e && p->job ? place_matrices(w, s, p, e, err)
+			    : error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
+	free(e);
+	if (!placed)
 		return false;
 	pool_run(pool, pack_worker, p);
 	if (p->err.code != ERROR_NONE)
@@ -266,28 +226,17 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 	return true;
 }
 
-/* The vectors on their way: raw has room for the longest as it is read; converted, one after the other, they are copied
- * to the device together. */
-struct vectors {
-	void *raw;
-	float *converted;
-	const float *there;
-	uint64_t used;
-};
-
-/* *place NULL: the model has none. */
-static bool convert_vector(const float **place, struct vectors *v, const struct model *m, const struct model_tensor *t,
+/* One vector, from its file to where it goes; raw has room for the longest. */
+static bool convert_vector(float *out, void *raw, const struct model *m, const struct model_tensor *t,
                            struct error *err)
 {
 	const uint32_t head_dim = m->spec.head_dim;
-	float *out = v->converted + v->used;
 
-	*place = NULL;
 	if (!t->bytes)
 		return true;
-	if (!model_read(m, t, 0, t->bytes, v->raw, err))
+	if (!model_read(m, t, 0, t->bytes, raw, err))
 		return false;
-	weight_to_f32(t->type, out, v->raw, t->cols);
+	weight_to_f32(t->type, out, raw, t->cols);
 	if (t->rope_pairs) { /* as source_row: halves apart */
 		float head[4096];
 		assert(head_dim <= 4096);
@@ -299,71 +248,69 @@ static bool convert_vector(const float **place, struct vectors *v, const struct 
 			}
 		}
 	}
-	*place = v->there + v->used;
-	v->used += numerics_pad(t->cols);
 	return true;
 }
 
-/* How many floats the vectors take together, and how many bytes the longest takes in its file. */
-static uint64_t measure_vectors(const struct model_spec *s, size_t *longest)
+/* How many bytes the longest takes in its file. */
+static size_t longest_vector(const struct model_spec *s)
 {
-	uint64_t floats = numerics_pad(s->final_norm.cols);
+	size_t longest = s->final_norm.bytes;
 
-	*longest = s->final_norm.bytes;
-	for (uint32_t i = 0; i < s->layers; i++) {
-		for (int v = 0; v < VECTOR_SLOTS; v++) {
-			const struct model_tensor *t = &s->layer[i].vector[v];
-			floats += t->bytes ? numerics_pad(t->cols) : 0;
-			*longest = t->bytes > *longest ? t->bytes : *longest;
-		}
-	}
-	return floats;
+	for (uint32_t i = 0; i < s->layers; i++)
+		for (int v = 0; v < VECTOR_SLOTS; v++)
+			longest = s->layer[i].vector[v].bytes > longest ? s->layer[i].vector[v].bytes : longest;
+	return longest;
 }
 
-static size_t vectors_bytes(uint64_t floats) { return floats * sizeof(float) + 256; }
-
-static bool convert_all(struct weights *w, struct vectors *to, const struct model *m, struct error *err)
+/* Where in `converted` a vector goes that is at p in the device's memory. */
+static float *twin(float *converted, const struct weights *w, const float *p)
 {
-	bool ok = convert_vector(&w->final_norm, to, m, &m->spec.final_norm, err);
+	return p ? converted + (p - w->vectors) : NULL;
+}
+
+static bool convert_all(const struct weights *w, float *converted, void *raw, const struct model *m, struct error *err)
+{
+	bool ok = convert_vector(twin(converted, w, w->final_norm), raw, m, &m->spec.final_norm, err);
 
 	for (uint32_t i = 0; i < m->spec.layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS && ok; v++)
-			ok = convert_vector(&w->layer[i].vector[v], to, m, &m->spec.layer[i].vector[v], err);
+			ok = convert_vector(twin(converted, w, w->layer[i].vector[v]), raw, m,
+			                    &m->spec.layer[i].vector[v], err);
 	return ok;
 }
 
+/* Converted one after the other, they are copied to the device together. */
 static bool convert_vectors(struct weights *w, const struct model *m, struct error *err)
 {
 	struct device *d = w->device;
-	size_t longest;
-	uint64_t floats = measure_vectors(&m->spec, &longest);
+	uint64_t floats = weights_point_vectors(w, &m->spec, NULL);
 
-	w->vectors_bytes = vectors_bytes(floats);
+	w->vectors_bytes = floats * sizeof(float) + WEIGHTS_VECTORS_SLACK;
 	if (!(w->vectors = d->alloc(d, w->vectors_bytes, DEVICE_VECTORS, err)))
 		return false;
-	struct vectors v = {
-		.raw = malloc(longest), .converted = calloc(floats, sizeof *v.converted), .there = w->vectors
-	};
-	bool ok = (v.raw && v.converted) || error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases",
-	                                              (unsigned long long)(floats * sizeof(float)));
-	ok = ok && convert_all(w, &v, m, err) && d->upload(d, w->vectors, v.converted, floats * sizeof(float), err);
-	free(v.raw);
-	free(v.converted);
+	weights_point_vectors(w, &m->spec, w->vectors);
+	void *raw = malloc(longest_vector(&m->spec));
+	float *converted = calloc(floats, sizeof *converted);
+	bool ok = (raw && converted) || error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases",
+	                                          (unsigned long long)(floats * sizeof(float)));
+	ok = ok && convert_all(w, converted, raw, m, err) &&
+	     d->upload(d, w->vectors, converted, floats * sizeof(float), err);
+	free(raw);
+	free(converted);
 	return ok;
 }
 
 bool weights_measure(struct weights *w, const struct model_spec *s, const struct target *t, struct error *err)
 {
-	struct packing p = { .layout = weight_layout_of(t) };
-	size_t longest;
+	struct weights_layout l;
 
-	bool ok = weights_allocate(w, s, err) && list_matrices(w, s, &p, measure_matrices, err);
-	free(p.job);
-	if (ok)
-		w->vectors_bytes = vectors_bytes(measure_vectors(s, &longest));
-	else
-		weights_close(w);
-	return ok;
+	if (!weights_layout(s, weight_layout_of(t), &l, err) || !weights_describe(w, s, err))
+		return false;
+	w->packed_bytes = l.matrix_bytes;
+	w->token_bytes = l.token_bytes;
+	w->arena_bytes = w->packed_bytes + WEIGHTS_SLACK;
+	w->vectors_bytes = (size_t)l.vector_bytes + WEIGHTS_VECTORS_SLACK;
+	return true;
 }
 
 static void release(struct weights *w)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels-templates/templates.h"
 
 static enum weights_place place_of(const struct model_layer *l, const struct model_tensor *t)
 {
@@ -18,17 +17,76 @@ size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct 
 	size_t n = 0;
 
 	if (!s->tied)
-		e[n++] = (struct weights_entry){ &s->embed, &w->embed, WEIGHTS_ALONE };
+		e[n++] = (struct weights_entry){ .tensor = &s->embed, .matrix = &w->embed };
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
 		struct weights_layer *wl = &w->layer[i];
 		for (int k = 0; k < MATRIX_SLOTS; k++)
 			if (l->matrix[k].bytes)
-				e[n++] = (struct weights_entry){ &l->matrix[k], &wl->matrix[k],
-					                         place_of(l, &l->matrix[k]) };
+				e[n++] = (struct weights_entry){ .tensor = &l->matrix[k],
+					                         .matrix = &wl->matrix[k],
+					                         .place = place_of(l, &l->matrix[k]) };
 	}
-	e[n++] = (struct weights_entry){ s->tied ? &s->embed : &s->lm_head, &w->lm_head, WEIGHTS_ALONE };
+	e[n++] = (struct weights_entry){ .tensor = s->tied ? &s->embed : &s->lm_head, .matrix = &w->lm_head };
 	return n;
+}
+
+/* Each begins at a page. Two matrices of one kernel alternate block by block. */
+uint64_t weights_place(struct weights_entry *e, size_t n, enum weight_layout layout)
+{
+	enum { ALIGN = 4096 };
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct model_tensor *t = e[i].tensor;
+		uint64_t bytes;
+		e[i].blocks = t->rows / 32 + (t->rows % 32 != 0);
+		e[i].block_bytes = weight_block_bytes(t->type, layout, t->cols);
+		e[i].stride = e[i].block_bytes * (e[i].place == WEIGHTS_ALONE ? 1 : 2);
+		e[i].at = at + (e[i].place == WEIGHTS_SECOND_OF_TWO ? e[i].block_bytes : 0);
+		if (e[i].place == WEIGHTS_FIRST_OF_TWO)
+			continue;
+		if (__builtin_mul_overflow(e[i].blocks, e[i].stride, &bytes) || bytes > INT64_MAX - ALIGN ||
+		    at > INT64_MAX - ALIGN - bytes) /* a header alone can say so */
+			return INT64_MAX;
+		at += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+	}
+	return at;
+}
+
+static const float *point_vector(uint64_t *used, const struct model_tensor *t, const float *there)
+{
+	const float *here = t->bytes && there ? there + *used : NULL;
+
+	*used += t->bytes ? numerics_pad(t->cols) : 0;
+	return here;
+}
+
+uint64_t weights_point_vectors(struct weights *w, const struct model_spec *s, const float *there)
+{
+	uint64_t used = 0;
+
+	w->final_norm = point_vector(&used, &s->final_norm, there);
+	for (uint32_t i = 0; i < s->layers; i++)
+		for (int v = 0; v < VECTOR_SLOTS; v++)
+			w->layer[i].vector[v] = point_vector(&used, &s->layer[i].vector[v], there);
+	return used;
+}
+
+void weights_point(struct weights *w, const struct model_spec *s, const struct weights_entry *e, size_t n,
+                   const uint8_t *arena)
+{
+	w->token_bytes = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct model_tensor *t = e[i].tensor;
+		*e[i].matrix = (struct weights_matrix){
+			.type = t->type, .rows = t->rows, .k = t->cols, .packed = arena ? arena + e[i].at : NULL
+		};
+		if (t != &s->embed || s->tied)
+			w->token_bytes += e[i].blocks * e[i].block_bytes;
+	}
+	if (s->tied)
+		w->embed = w->lm_head;
 }
 
 /* The loaders let through what is computed with; this is where the two would be seen to differ. */

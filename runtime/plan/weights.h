@@ -7,6 +7,7 @@
 #define RUNTIME_WEIGHTS_H
 
 #include "jit/target.h"
+#include "kernels-templates/templates.h"
 #include "loaders/model.h"
 
 struct device;
@@ -67,9 +68,31 @@ struct weights_entry {
 	const struct model_tensor *tensor;
 	struct weights_matrix *matrix;
 	enum weights_place { WEIGHTS_ALONE, WEIGHTS_FIRST_OF_TWO, WEIGHTS_SECOND_OF_TWO } place; /* in one kernel */
+	/* Where it lies among them, as weights_place() says: its first block, and bytes from a block to the next. */
+	uint64_t at, stride, blocks, block_bytes;
 };
 /* e: layers * MATRIX_SLOTS + 2. Returns how many. */
 size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct weights *w);
+/* Where each matrix lies, one behind the other. Returns how many bytes they take together; INT64_MAX when that is more
+ * than can be. */
+uint64_t weights_place(struct weights_entry *e, size_t n, enum weight_layout layout);
+/* What a kernel sees of them when they lie at `arena`, NULL when nobody knows where yet. */
+void weights_point(struct weights *w, const struct model_spec *s, const struct weights_entry *e, size_t n,
+                   const uint8_t *arena);
+/* The same of the vectors at `there`, each with its padding; NULL: only how many floats they take together is wanted.
+ */
+uint64_t weights_point_vectors(struct weights *w, const struct model_spec *s, const float *there);
+/* Names the way all of them lie, for what is kept packed; and how many bytes they are. */
+struct weights_layout {
+	uint64_t id, matrix_bytes, vector_bytes, token_bytes;
+};
+bool weights_layout(const struct model_spec *s, enum weight_layout layout, struct weights_layout *out,
+                    struct error *err);
+/* The same of one format alone: what packing makes of certain rows. */
+bool weights_format_id(enum dtype t, enum weight_layout layout, uint64_t *id, struct error *err);
+/* Bytes behind the last matrix or vector that are there too: kernels prefetch past the end and may load whole vectors
+ * there. */
+enum { WEIGHTS_SLACK = 4096, WEIGHTS_VECTORS_SLACK = 256 };
 bool weights_check_types(const struct weights_entry *e, size_t n, struct error *err);
 /* An empty layer for each of the model's. */
 bool weights_allocate(struct weights *w, const struct model_spec *s, struct error *err);

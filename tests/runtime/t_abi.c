@@ -153,7 +153,7 @@ static const struct field model_fields[] = {
 	FREE(jit_model_options, progress_user),
 	FREE(jit_model_options, jitdump),
 	FREE(jit_model_options, gdb),
-	{ AT(jit_model_options, reserved), WHOLE, { 0 }, { -1, 1 } },
+	FREE(jit_model_options, copy_weights),
 	FREE(jit_model_options, cancel),
 };
 static const struct field session_fields[] = {

@@ -97,7 +97,7 @@ static void of_directory(void **state)
 	read_texts(
 		&m, &f,
 		"{\"a\": \"x\", \"rope\": {\"f\": 2.5, \"deep\": {\"n\": -3}}, \"list\": [1, 2], \"mixed\": [1, "
-	        "\"2\"], "
+		"\"2\"], "
 		"\"none\": [], \"lists\": [[1]], \"yes\": true, \"no\": false, \"nothing\": null, \"odd\": [NaN, 1.5], "
 		"\"inf\": -Infinity, \"empty\": {}}",
 		"{\"top_k\": 20}");
