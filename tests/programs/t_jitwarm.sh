@@ -175,8 +175,8 @@ check "show --json: the schedule" grep -q '"schedule_fields":{"prefetch_level":'
 
 "$jitwarm" --help > "$dir/help"
 check "--help lists the commands" [ \
-	"$(grep -cE '^  jitwarm (MODEL|list|show|verify|gc|export|import|explain|tune)' "$dir/help")" = 9 ]
-check "the man page has every command" [ "$("$jitwarm" --print-man | grep -c '^\\fBjitwarm')" = 9 ]
+	"$(grep -cE '^  jitwarm (MODEL|pack-model|list|show|verify|gc|export|import|explain|tune)' "$dir/help")" = 10 ]
+check "the man page has every command" [ "$("$jitwarm" --print-man | grep -c '^\\fBjitwarm')" = 10 ]
 check "man page is well formed" sh -c \
 	"! command -v man > /dev/null || [ -z \"\$('$jitwarm' --print-man | man --warnings -l - 2>&1 > /dev/null)\" ]"
 check "--version" grep -q '^jitwarm [0-9]' <<V
