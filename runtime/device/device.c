@@ -6,25 +6,33 @@
 
 #include "runtime/host/system.h"
 
-static const struct device_driver *const drivers[] = { &device_cpu, &device_reference, &device_simulator };
+static const struct device_driver *const drivers[] = { &device_cpu, &device_reference, &device_simulator, &device_amd };
 enum { DRIVERS = sizeof drivers / sizeof *drivers };
+
+/* What stands behind a driver's name, if it is that driver's: "gfx1100" in "sim:gfx1100". NULL: it is not. */
+static const char *which_of(const char *name, const char *driver)
+{
+	size_t n = strlen(driver);
+
+	if (strncmp(name, driver, n) != 0)
+		return NULL;
+	return driver[n - 1] == ':' || !name[n] ? name + n : name[n] == ':' && name[n + 1] ? name + n + 1 : NULL;
+}
 
 struct device *device_open(const char *name, const char *isa, struct error *err)
 {
 	char known[160] = "";
 
 	for (size_t i = 0, at = 0; i < DRIVERS; i++) {
-		const char *driver = drivers[i]->name;
-		size_t n = strlen(driver);
-		bool family = driver[n - 1] == ':';
-		if (family ? strncmp(name, driver, n) == 0 : strcmp(name, driver) == 0) {
-			struct device *d = drivers[i]->open(name + n, isa, err);
+		const char *driver = drivers[i]->name, *which = which_of(name, driver);
+		if (which) {
+			struct device *d = drivers[i]->open(which, isa, err);
 			if (d)
 				snprintf(d->facts.name, sizeof d->facts.name, "%s", name);
 			return d;
 		}
 		at += (size_t)snprintf(known + at, sizeof known - at, "%s%s%s", i ? ", " : "", driver,
-		                       family ? "..." : "");
+		                       driver[strlen(driver) - 1] == ':' ? "..." : "");
 	}
 	error_set(err, ERROR_ARGUMENT, "device \"%.32s\" is unknown; known: %s; jitrun --devices lists them", name,
 	          known);

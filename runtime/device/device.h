@@ -90,11 +90,11 @@ void device_each(device_visit_fn visit, void *user);
 
 /* A row of the table in device.c. */
 struct device_driver {
-	const char *name; /* "cpu"; with a colon at the end, which one follows it: "sim:" */
+	const char *name; /* "cpu"; with a colon at the end, which one follows it: "sim:"; or one may: "amd", "amd:1" */
 	struct device *(*open)(const char *which, const char *isa, struct error *err);
 	void (*each)(device_visit_fn visit, void *user);
 };
-extern const struct device_driver device_cpu, device_reference, device_simulator;
+extern const struct device_driver device_cpu, device_reference, device_simulator, device_amd;
 
 /* ---- for drivers */
 

@@ -250,6 +250,13 @@ static bool begin_pass(struct card_stream *card, const struct card_plan *p, stru
 	return !c->options.watch || dispatch(c, p, idle, idle + 1, &(struct sim_counters){ 0 }, err);
 }
 
+static double predict(const struct card_stream *card, const struct card_plan *p, size_t op)
+{
+	const struct sim_stream *c = (const struct sim_stream *)card;
+
+	return c->options.predict ? c->options.predict(c->options.user, p->plan, op) : 0;
+}
+
 static const struct card_driver simulated = {
 	.begin = begin_stream,
 	.end = end_stream,
@@ -259,6 +266,7 @@ static const struct card_driver simulated = {
 	.unload = unload_code,
 	.dispatch = dispatch_counted,
 	.pass = begin_pass,
+	.predict = predict,
 	.name = "the simulated card"
 };
 

@@ -20,6 +20,9 @@ enum { SIMULATOR_UNITS = 2 };
 typedef void (*simulator_watch_fn)(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first,
                                    size_t end, const struct sim_counters *c);
 
+/* Told of a plan before it is dealt out: seconds that an op is to be thought to take, by which launches are cut. */
+typedef double (*simulator_predict_fn)(void *user, const struct plan *p, size_t op);
+
 struct simulator_options {
 	enum stream_launch launch;
 	uint32_t units;      /* compute units; 0: SIMULATOR_UNITS */
@@ -28,8 +31,9 @@ struct simulator_options {
 	enum sim_memory_mode memory;
 	uint64_t seed;
 	bool races;
-	simulator_watch_fn watch;
-	void *user; /* NULL: nobody watches */
+	simulator_watch_fn watch;     /* NULL: nobody watches */
+	simulator_predict_fn predict; /* NULL: no launch is long */
+	void *user;
 };
 
 struct simulator_counters {

@@ -101,7 +101,8 @@ static void test_zsh(void **state)
 		skip();
 	assert_non_null(getcwd(here, sizeof here));
 	snprintf(begin, sizeof begin,
-	         "unsetopt zle_bracketed_paste; unset zle_bracketed_paste; PS1='$ '; cd %s; fpath=(%s/completion $fpath); "
+	         "unsetopt zle_bracketed_paste; unset zle_bracketed_paste; PS1='$ '; cd %s; fpath=(%s/completion "
+	         "$fpath); "
 	         "autoload -Uz compinit; compinit -u -D; for p in jitrun jitwarm jitbench; do eval \"$p() { printf "
 	         "'<%%s>' \\\"\\$@\\\"; echo '<''END>'; }\"; done; echo READY''.\r",
 	         dir, here);
@@ -112,10 +113,14 @@ static void test_zsh(void **state)
 static void test_fish(void **state)
 {
 	static const struct line asked[] = {
-		{ "jitrun --device sim:gfx110", "sim:gfx1101" }, { "jitrun --device=sim:gfx1036", "--device=sim:gfx1036" },
-		{ "jitrun --kv-type q", "q8_0" },                { "jitrun --n-pr", "--n-predict" },
-		{ "jitrun -", "--temp" },                        { "jitrun spaced\\ folder/a", "model.gguf" },
-		{ "jitrun --file spa", "spaced" },               { "jitrun inf", "info" },
+		{ "jitrun --device sim:gfx110", "sim:gfx1101" },
+		{ "jitrun --device=sim:gfx1036", "--device=sim:gfx1036" },
+		{ "jitrun --kv-type q", "q8_0" },
+		{ "jitrun --n-pr", "--n-predict" },
+		{ "jitrun -", "--temp" },
+		{ "jitrun spaced\\ folder/a", "model.gguf" },
+		{ "jitrun --file spa", "spaced" },
+		{ "jitrun inf", "info" },
 		{ "jitwarm expl", "explain" },
 	};
 	static char answer[1 << 16];
