@@ -1,7 +1,6 @@
 /* programs/jitrun_main.c - the jitrun program: opens the model and the session, and runs what was asked for. Uses
  * nothing but jitrun.h of the library, and the names of targets and samplers.
  */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -245,20 +244,10 @@ static int run_perplexity(struct run *r, const struct prompt *p)
 	                       &err) != JIT_OK &&
 	    !(interrupted && err.code == JIT_ERROR_CANCELLED))
 		return jitrun_fail(&err);
-	if (!opt.json) {
+	if (opt.json && jitrun_print_perplexity(&x) != 0)
+		return 1;
+	if (!opt.json)
 		printf("perplexity %.4f\n", x.perplexity);
-	} else {
-		json_t *o = json_pack("{s:o, s:I, s:I, s:I, s:I}", "perplexity",
-		                      x.scored ? output_real(x.perplexity) : json_null(), "tokens",
-		                      (json_int_t)x.tokens, "windows", (json_int_t)x.windows, "scored",
-		                      (json_int_t)x.scored, "context", (json_int_t)opt.context);
-		char *text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
-		json_decref(o);
-		if (!text)
-			return jitrun_fail(&(jit_error){ .message = "the JSON line could not be made: no memory" });
-		puts(text);
-		free(text);
-	}
 	if (!opt.quiet)
 		fprintf(stderr, "%zu of %zu tokens scored, in %zu windows of %ld\n", x.scored, x.tokens, x.windows,
 		        opt.context);
@@ -348,6 +337,7 @@ static int run(int argc, char **argv)
 	jit_session_close(r.session);
 	jit_model_close(r.model);
 	free(r.text);
+	json_decref(r.logprobs);
 	prompt_free(&p);
 	return rc;
 }

@@ -16,6 +16,7 @@ struct jitrun_options opt = {
 	.tune = "quick",
 	.launch = "token",
 	.n = N_DEFAULT,
+	.logprobs = -1,
 	.sampling = SAMPLING_ARGS_USUAL,
 };
 
@@ -140,6 +141,19 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_FLAG,
 	  .help = "print one JSON line at the end, with ids, text, timings and counters, instead of text",
 	  .target = &opt.json },
+	{ .name = "json-stream",
+	  .kind = OPTION_FLAG,
+	  .help = "print a JSON line for each token as it comes, with id, text and log probability, and at the end the "
+	          "line "
+	          "of --json",
+	  .target = &opt.json_stream },
+	{ .name = "logprobs",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "with --json or --json-stream: the log probability of each token and of the N likeliest ones in its "
+	          "place",
+	  .high = JIT_LOGPROBS_MOST,
+	  .target = &opt.logprobs },
 	{ .name = "quiet",
 	  .letter = 'q',
 	  .kind = OPTION_FLAG,
@@ -340,6 +354,15 @@ static struct option_program program = {
 	.quiet = &opt.quiet
 };
 
+static const char *check_json(void)
+{
+	return opt.json_stream && (opt.perplexity || opt.print_ids)
+	               ? "--json-stream goes without --perplexity and --print-ids"
+	       : opt.logprobs >= 0 && !opt.json && !opt.json_stream
+	               ? "--logprobs goes with --json or --json-stream"
+	               : NULL;
+}
+
 bool jitrun_parse_options(int argc, char **argv, int *status)
 {
 	char why[400];
@@ -349,8 +372,10 @@ bool jitrun_parse_options(int argc, char **argv, int *status)
 	*status = EXIT_USAGE;
 	if (!options_parse(&program, argc, argv) || options_about(&program, &opt.about, jit_version(), status))
 		return false;
-	if (!sampling_args_check(&opt.sampling, why)) {
-		*status = jitrun_usage(why);
+	const char *wrong = sampling_args_check(&opt.sampling, why) ? check_json() : why;
+	opt.json = opt.json || opt.json_stream;
+	if (wrong) {
+		*status = jitrun_usage(wrong);
 		return false;
 	}
 	if (!(*status = jitrun_take_words(opt.operand, program.n_operands)))

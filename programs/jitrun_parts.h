@@ -5,23 +5,26 @@
  *   jitrun_words.c     what of it has no dashes
  *   jitrun_text.c      the prompt in, generated text out
  *   jitrun_chat.c      a conversation: lines in, answers out
- *   jitrun_summary.c   what is said at the end: statistics, the JSON line, the report
+ *   jitrun_json.c      the same as JSON, at the end or token by token
+ *   jitrun_summary.c   what is said at the end: statistics, the report
  *   jitrun_info.c      jitrun info: what a model is
  *   jitrun_list.c      jitrun list: which models there are
  *   jitrun_doctor.c    jitrun doctor: what this machine offers (jitrun_doctor.h)
  *
- * stdout carries what was asked for (text, ids or one JSON line) and nothing else; everything said to a person goes to
+ * stdout carries what was asked for (text, ids or JSON lines) and nothing else; everything said to a person goes to
  * stderr. Exit status: 0 done, 1 something failed (one sentence on stderr), 2 a wrong command line, 3 the
  * answer of a command is no, 130 interrupted.
  */
 #ifndef PROGRAMS_JITRUN_PARTS_H
 #define PROGRAMS_JITRUN_PARTS_H
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
 
 #include "base/error.h"
 #include "programs/options.h"
+#include "programs/perplexity.h"
 #include "programs/prompt.h"
 #include "programs/sampling_args.h"
 #include "runtime/jitrun_cards.h"
@@ -39,12 +42,13 @@ struct jitrun_options {
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
 	const char *operand[OPERANDS_MOST];
 	bool verbose, escape;
-	bool special, echo, print_ids, json, quiet, ignore_eos, no_cache, sealed, copy_weights, devices, perf_map, gdb,
-		report;
+	bool special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights, devices,
+		perf_map, gdb, report;
 	struct option_about about;
 	struct sampling_args sampling;
 	struct option_list stop;
 	long n, context, threads, batch, workgroups, units, cache_limit;
+	long logprobs; /* tokens; -1: none are asked for */
 };
 extern struct jitrun_options opt;
 
@@ -82,7 +86,8 @@ struct run {
 	int context;                         /* positions */
 	bool keeps_text;                     /* text is kept as well as printed */
 	char *text;
-	size_t n_text; /* kept for --json, and for conversations */
+	size_t n_text;    /* kept for --json, and for conversations */
+	json_t *logprobs; /* of each token, for --json; NULL: none so far */
 };
 
 /* ---- jitrun_text.c */
@@ -107,11 +112,20 @@ int jitrun_info(int argc, char **argv);
 int jitrun_list(int argc, char **argv);
 int jitrun_doctor(int argc, char **argv);
 
+/* ---- jitrun_json.c: exit statuses */
+
+int jitrun_print_json(const struct run *r);
+int jitrun_print_perplexity(const struct perplexity *x);
+/* A token that jit_session_next chose just now, and the text it completes; with id -1 the rest of the text. False: err.
+ */
+bool jitrun_json_token(struct run *r, int32_t id, const char *text, size_t n, jit_error *err);
+
 /* ---- jitrun_summary.c: exit statuses */
 
 /* Two lines; verbose: several more before them. */
 void jitrun_print_summary(const struct run *r, bool verbose);
-int jitrun_print_json(const struct run *r);
+const char *jitrun_why_stopped(const struct run *r);
+double jitrun_rate(uint64_t n, double seconds); /* 0 for no time */
 /* What --report and --trace ask for. */
 int jitrun_report(const struct run *r);
 

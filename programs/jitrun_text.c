@@ -43,6 +43,12 @@ static bool emit_failed(jit_error *err, int code, const char *what, const char *
 	return false;
 }
 
+static bool written(jit_error *err)
+{
+	return (!ferror(stdout) && fflush(stdout) == 0) ||
+	       emit_failed(err, JIT_ERROR_IO, "standard output could not be written", strerror(errno));
+}
+
 /* What a token adds to the text, or with id -1 what is left of it at the end. */
 static bool emit(struct run *r, int32_t id, jit_error *err)
 {
@@ -60,15 +66,14 @@ static bool emit(struct run *r, int32_t id, jit_error *err)
 		r->n_text += n;
 	}
 	if (opt.json) {
-		return true;
+		return jitrun_json_token(r, id, text, n, err) && (!opt.json_stream || written(err));
 	} else if (opt.print_ids) {
 		if (id >= 0)
 			printf(r->n_generated ? " %d" : "%d", id);
 	} else {
 		output_text(stdout, text, n, r->terminal);
 	}
-	return (!ferror(stdout) && fflush(stdout) == 0) ||
-	       emit_failed(err, JIT_ERROR_IO, "standard output could not be written", strerror(errno));
+	return written(err);
 }
 
 /* Ctrl-C is no failure. */
@@ -119,6 +124,5 @@ bool jitrun_echo(const struct run *r, const struct prompt *p, jit_error *err)
 		return false;
 	output_text(stdout, p->text ? p->text : spelled, n, r->terminal);
 	free(spelled);
-	return (!ferror(stdout) && fflush(stdout) == 0) ||
-	       emit_failed(err, JIT_ERROR_IO, "standard output could not be written", strerror(errno));
+	return written(err);
 }

@@ -383,6 +383,19 @@ const float *jit_session_logits(jit_session *s, jit_error *err);
  * logprob NULL: computes all the same, to be timed, and says nothing. */
 int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err);
 
+/* A token and the natural logarithm of its probability. An entry of a list, it has no size and stays as it is. */
+typedef struct jit_logprob {
+	int32_t id;
+	float logprob;
+} jit_logprob;
+enum { JIT_LOGPROBS_MOST = 256 };
+
+/* Right after jit_session_next: how likely the model held the token it chose (*chosen, unless NULL), and the n
+ * likeliest tokens there, the likeliest first and the lower id first among equals (top, of n entries; at most
+ * JIT_LOGPROBS_MOST, and at most the vocabulary). As the model says, before anything of jit_sampling; the same bits on
+ * every machine. */
+int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, jit_error *err);
+
 /* The text this token completes: whole UTF-8 characters only (0 bytes while inside one), valid until the next call on
  * the session. Call it once for each token, in order. id -1 flushes what is left at the end. NULL: err; the token was
  * not taken, and may be given again. */

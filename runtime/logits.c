@@ -40,11 +40,43 @@ uint32_t logits_first_bad(const float *logits, uint32_t n)
 	return at;
 }
 
-float logits_log_probability(const float *logits, uint32_t n, int32_t id)
+/* What a log probability is a logit less of. */
+struct norm {
+	float most;
+	double log_sum;
+};
+
+static struct norm norm_of(const float *logits, uint32_t n)
 {
 	float most = logits[0];
 
 	for (uint32_t i = 1; i < n; i++)
 		most = logits[i] > most ? logits[i] : most;
-	return (float)((double)logits[id] - most - math_host_log(math_host_sum_exp(logits, n, most)));
+	return (struct norm){ most, math_host_log(math_host_sum_exp(logits, n, most)) };
+}
+
+static float below(float logit, struct norm norm) { return (float)((double)logit - norm.most - norm.log_sum); }
+
+float logits_log_probability(const float *logits, uint32_t n, int32_t id)
+{
+	return below(logits[id], norm_of(logits, n));
+}
+
+void logits_top(const float *logits, uint32_t n, int32_t id, float *chosen, jit_logprob *top, size_t n_top)
+{
+	const struct norm norm = norm_of(logits, n);
+	size_t have = 0;
+
+	if (chosen)
+		*chosen = below(logits[id], norm);
+	for (uint32_t i = 0; n_top && i < n; i++) {
+		if (have == n_top && !(logits[i] > top[have - 1].logprob))
+			continue;
+		size_t at = have < n_top ? have++ : have - 1;
+		for (; at > 0 && logits[i] > top[at - 1].logprob; at--)
+			top[at] = top[at - 1];
+		top[at] = (jit_logprob){ (int32_t)i, logits[i] };
+	}
+	for (size_t i = 0; i < have; i++)
+		top[i].logprob = below(top[i].logprob, norm);
 }

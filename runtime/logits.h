@@ -5,11 +5,16 @@
 #ifndef RUNTIME_LOGITS_H
 #define RUNTIME_LOGITS_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "runtime/jitrun.h"
 
 /* The first that is infinite or NaN; n: all are finite. */
 uint32_t logits_first_bad(const float *logits, uint32_t n);
 /* ln of the softmax of one entry. All are finite. */
 float logits_log_probability(const float *logits, uint32_t n, int32_t id);
+/* The same of one entry (chosen NULL: of none) and of the n_top greatest, the lower id first among equals. */
+void logits_top(const float *logits, uint32_t n, int32_t id, float *chosen, jit_logprob *top, size_t n_top);
 
 #endif

@@ -56,3 +56,19 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 	s->prompt_seconds += system_seconds() - start;
 	return JIT_OK;
 }
+
+int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, jit_error *err)
+{
+	uint32_t vocab = s->model->file.spec.vocab, most = vocab < JIT_LOGPROBS_MOST ? vocab : JIT_LOGPROBS_MOST;
+	struct error e = { 0 };
+
+	if (!s->logits_valid || s->length != s->computed + 1)
+		error_set(&e, ERROR_ARGUMENT,
+		          "no token was chosen last: jit_session_logprobs is for the choice of jit_session_next");
+	else if (n > most)
+		error_set(&e, ERROR_ARGUMENT, "log probabilities of %zu tokens were asked for; expected 0..%u", n,
+		          most);
+	else
+		logits_top(s->logits, vocab, s->ids[s->length - 1], chosen, top, n);
+	return model_report(err, &e);
+}

@@ -6,6 +6,9 @@ const struct scene scenes[] = {
 	{ .command = "jitrun %m --temp 0 --file %d/prompt -n 3 --json --no-cache -t 1 --tune off",
 	  .said = UP_TO_TIMINGS,
 	  .memory = 10 },
+	{ .command = "jitrun %m --temp 0 --prompt Once -n 3 --json-stream --logprobs 2 --no-cache -t 1 --tune off",
+	  .said = UP_TO_TIMINGS,
+	  .memory = 10 },
 	{ .command = "jitrun %m --temp 0 --file - -n 3 --echo -q --no-cache -t 3 --speculate 4" },
 	{ .command = "jitrun %m --temp 0 --single-turn --prompt Once --template %d/prompt -n 3 -q --no-cache -t 1 "
 	             "--tune off" },

@@ -44,7 +44,7 @@ other "--temp 0" usual
 cp "$dir/text" "$dir/likeliest"
 text --temp 0
 same "--temp 0 needs no seed" likeliest
-told() { timeout 60 ./jitrun "$model" --no-cache -t 1 --tune off --prompt Once -n 40 "$@" 2>&1 > "$dir/out" < /dev/null |
+told() { timeout 60 ./jitrun "$model" --verbose --no-cache -t 1 --tune off --prompt Once -n 40 "$@" 2>&1 > "$dir/out" < /dev/null |
 	sed -n 's/^sampling //p'; }
 check "the summary tells them: $(told --seed 5)" [ "$(told --seed 5 -n 1)" = \
 	"temp 0.8, top-k 40, top-p 0.95, min-p 0.05, seed 5 (defaults: jitrun's)" ]
@@ -59,7 +59,7 @@ is 0 -n 1 --json --seed 9
 check "the JSON line has them: $(cat "$dir/out")" grep -qF \
 	'"sampling":{"temperature":0.8,"top_k":40,"top_p":0.95,"min_p":0.05,"repeat_penalty":1.0,"seed":9,"defaults":"jitrun"}' \
 	"$dir/out"
-refused '--seed: "-2" is not a whole number between -1 and' 2 --seed -2
+refused '--seed: "-2" is not a whole number from -1' 2 --seed -2
 
 # ---- a model that has its own
 tiny=$dir/tiny

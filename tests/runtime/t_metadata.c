@@ -89,18 +89,17 @@ static void read_texts(struct model *m, struct model_file *f, const char *config
 
 static void of_directory(void **state)
 {
+	static const char config[] =
+		"{\"a\": \"x\", \"rope\": {\"f\": 2.5, \"deep\": {\"n\": -3}}, \"list\": [1, 2], \"mixed\": [1, "
+		"\"2\"], "
+		"\"none\": [], \"lists\": [[1]], \"yes\": true, \"no\": false, \"nothing\": null, \"odd\": [NaN, 1.5], "
+		"\"inf\": -Infinity, \"empty\": {}}";
 	struct model_file f;
 	struct model m;
 	char found[4096];
 	(void)state;
 
-	read_texts(
-		&m, &f,
-		"{\"a\": \"x\", \"rope\": {\"f\": 2.5, \"deep\": {\"n\": -3}}, \"list\": [1, 2], \"mixed\": [1, "
-		"\"2\"], "
-		"\"none\": [], \"lists\": [[1]], \"yes\": true, \"no\": false, \"nothing\": null, \"odd\": [NaN, 1.5], "
-		"\"inf\": -Infinity, \"empty\": {}}",
-		"{\"top_k\": 20}");
+	read_texts(&m, &f, config, "{\"top_k\": 20}");
 	spell(&m, found, sizeof found);
 	assert_string_equal(found, "a 0 0 0 1 6 x\nrope.f 2 0 2.5 0 6 -\nrope.deep.n 1 -3 0 0 6 -\nlist 4 0 0 2 1 -\n"
 	                           "mixed 4 0 0 2 6 -\nnone 4 0 0 0 6 -\nlists 4 0 0 1 6 -\nyes 3 1 0 0 6 -\n"
