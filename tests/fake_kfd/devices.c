@@ -121,9 +121,9 @@ static int mmap_kfd(void *at, size_t bytes, int protection, int flags, uint64_t 
 		          kind ? DOORBELLS : PAGE);
 		return EINVAL;
 	}
-	uint64_t place = kind ? 0 : DOORBELLS; /* queues.c puts the doorbells first in the card's memory */
-	if (!c->doorbells) {
-		object_to("mmap of /dev/kfd: doorbells before there is a queue");
+	uint64_t place = kind ? 0 : DOORBELLS; /* ACQUIRE_VM puts them first in the card's memory */
+	if (!c->acquired) {
+		object_to("mmap of /dev/kfd: before ACQUIRE_VM");
 		return EINVAL;
 	}
 	*out = (void *)syscall(SYS_mmap, at, bytes, protection, flags, c->memory, place);

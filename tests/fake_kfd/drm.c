@@ -32,17 +32,23 @@ struct heap {
 	uint64_t total, usable, used, largest;
 };
 
+static void give_text(char *to, size_t *size, const char *from)
+{
+	size_t n = strlen(from);
+
+	if (to)
+		memcpy(to, from, *size < n ? *size : n);
+	*size = n;
+}
+
 static int version(struct io_drm_version *v)
 {
-	static const char name[] = "amdgpu";
-
-	if (v->name && v->name_size)
-		memcpy(v->name, name, v->name_size < 6 ? v->name_size : 6);
 	v->major = 3;
 	v->minor = 57;
 	v->patch = 0;
-	v->name_size = 6;
-	v->date_size = v->text_size = 0;
+	give_text(v->name, &v->name_size, "amdgpu");
+	give_text(v->date, &v->date_size, "20150101");
+	give_text(v->text, &v->text_size, "AMD GPU");
 	return 0;
 }
 
