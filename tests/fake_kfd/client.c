@@ -17,11 +17,26 @@ static uint32_t done_event, fault_event;
 
 /* ---- buffers, queue, events */
 
+/* The register that brings what the host wrote to VRAM. */
+static void flush(void)
+{
+	struct buffer b = reserve(4096, MEM_MMIO_REMAP | MEM_WRITABLE);
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, kfd, (off_t)b.offset);
+	struct io_free a = { b.handle };
+
+	if (p == MAP_FAILED)
+		refused("mmap of registers");
+	atomic_thread_fence(memory_order_seq_cst);
+	*(_Atomic uint32_t *)p = 1;
+	CALL_IN(NR_FREE_MEMORY, &a);
+}
+
 static void fill(void)
 {
 	float *x;
 
-	arguments = get(4096, IS(ARGUMENTS_IN_VRAM) ? CARD | MEM_PUBLIC | MEM_WRITABLE : HOST | MEM_WRITABLE);
+	arguments = get(4096, IS(ARGUMENTS_IN_VRAM) || IS(ARGUMENTS_IN_VRAM_FLUSHED) ? CARD | MEM_PUBLIC | MEM_WRITABLE
+	                                                                             : HOST | MEM_WRITABLE);
 	input = get(8192, HOST | MEM_WRITABLE);
 	if (IS(MEMORY_NOT_CLEARED)) {
 		give(&input);
@@ -42,6 +57,8 @@ static void fill(void)
 		unmap(&input);
 	if (IS(ARGUMENTS_NOT_MAPPED))
 		unmap(&arguments);
+	if (IS(ARGUMENTS_IN_VRAM_FLUSHED))
+		flush();
 }
 
 static void memory_mistakes(void)

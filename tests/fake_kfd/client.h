@@ -16,5 +16,7 @@ enum ending { RIGHT = 0, REFUSED = 10, TIMEOUT = 11, FAULT = 12, WRONG = 13, NOT
 
 /* Adds numbers up on the last card that there is. Never returns. */
 _Noreturn void client(enum mistake mistake);
+/* Makes a queue through AMD's library. NOT_MADE: it is not installed. */
+_Noreturn void hsakmt_client(void);
 
 #endif

@@ -24,6 +24,7 @@ enum {
 	INFO_VRAM_USED = 0x10,
 	INFO_GTT_USED = 0x11,
 	INFO_VRAM_GTT = 0x14,
+	INFO_REGISTERS = 0x15,
 	INFO_DEVICE = 0x16,
 	INFO_VISIBLE_USED = 0x17,
 	INFO_MEMORY = 0x19
@@ -68,7 +69,7 @@ static int info(const struct card *c, const struct io_drm_info *q)
 		                 { c->bar, c->bar, 0, c->bar / 4 * 3 },
 		                 { c->gtt, c->gtt, 0, c->gtt / 4 * 3 } };
 	uint64_t sizes[3] = { c->vram, c->bar, c->gtt };
-	uint32_t device[84], works = 1;
+	uint32_t device[84], works = 1, registers[64] = { 0 };
 	uint64_t used = account_used(c);
 	const void *from = NULL;
 	size_t n = 0;
@@ -88,6 +89,10 @@ static int info(const struct card *c, const struct io_drm_info *q)
 	case INFO_VRAM_GTT:
 		from = sizes;
 		n = sizeof sizes;
+		break;
+	case INFO_REGISTERS:
+		from = registers;
+		n = sizeof registers;
 		break;
 	case INFO_DEVICE:
 		from = device;

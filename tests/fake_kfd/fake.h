@@ -42,6 +42,7 @@ struct bo {
 	atomic_bool placed; /* its memory lies at its address in the process */
 	int protection;     /* what the program may do there */
 	unsigned queues;    /* that use it */
+	uint64_t left;      /* the sum of what the last packet left there, where the host can write it too */
 	struct sim_object *code;
 	const void *descriptor; /* that code was adopted for */
 	uint64_t sum;           /* of the code's bytes then */
@@ -138,6 +139,7 @@ uint64_t memory_available(const struct card *c);
 struct bo *memory_at(struct card *c, uint64_t address, uint64_t bytes); /* that the card has mapped; NULL */
 struct bo *memory_by_handle(struct card *c, uint64_t handle);
 void memory_reach(struct card *c, bool reach);           /* the card may touch its memory */
+void memory_look_for_flush(struct card *c, bool before); /* before a packet, and behind it */
 uint64_t memory_reserve(struct card *c, uint64_t bytes); /* offset in its file */
 void memory_left(void);                                  /* objects to what was not given back */
 

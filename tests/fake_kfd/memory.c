@@ -18,7 +18,9 @@
 /* What the driver and the firmware keep for themselves. */
 #define RESERVED (64ull << 20)
 #define OFFSETS (1ull << 32)
-enum { POISONED_MOST = 16 << 20 };
+enum { POISONED_MOST = 16 << 20, FLUSHED_MOST = 4 << 20 };
+/* Memory of the program's, and registers: not in the card's file. */
+enum { REGISTERS = MEM_DOORBELL | MEM_MMIO_REMAP, ELSEWHERE = MEM_USERPTR | REGISTERS };
 
 /* The list of buffers, for those who ask from anywhere; what changes it holds the fake's lock too. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -178,7 +180,7 @@ static bool place(struct card *c, struct bo *b)
 	uint64_t at = b->mmap_offset - OFFSETS;
 	int flags = MAP_SHARED | MAP_NORESERVE;
 
-	if (b->placed || (b->flags & MEM_USERPTR))
+	if (b->placed || (b->flags & ELSEWHERE))
 		return true;
 	void *p = raw_mmap(b->address, b->size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, c->memory, at);
 	if (p == MAP_FAILED && reserved_only(b->address, b->size))
@@ -204,10 +206,44 @@ void memory_unmapped(void *at, size_t bytes)
 	pthread_mutex_unlock(&list_lock);
 }
 
+/* What the host writes into VRAM through the BAR may wait on its way until a write to a register flushes it. Who wrote
+ * cannot be seen, so what is there is compared with what the last packet left. */
+static bool looked_at(const struct bo *b)
+{
+	return (b->flags & MEM_VRAM) && (b->flags & MEM_PUBLIC) && b->mapped && b->placed && b->size <= FLUSHED_MOST;
+}
+
+static uint64_t sum_of(const struct bo *b)
+{
+	const uint64_t *p = (const uint64_t *)(uintptr_t)b->address;
+	uint64_t s = b->size;
+
+	for (uint64_t i = 0; i < b->size / 8; i++)
+		s = (s ^ p[i]) * 0x9e3779b97f4a7c15;
+	return s;
+}
+
+void memory_look_for_flush(struct card *c, bool before)
+{
+	_Atomic uint32_t *flush = (_Atomic uint32_t *)(void *)(c->doorbells + DOORBELLS);
+	bool flushed = atomic_exchange(flush, 0) != 0;
+
+	for (struct bo *b = c->bos; b; b = b->next) {
+		if (!looked_at(b))
+			continue;
+		uint64_t sum = sum_of(b);
+		if (before && sum != b->left && !flushed && !c->apu)
+			object_to("the host wrote VRAM at 0x%" PRIx64 " (%" PRIu64 " bytes), and nothing flushed it on "
+			          "its way to the card",
+			          b->address, b->size);
+		b->left = sum;
+	}
+}
+
 void memory_reach(struct card *c, bool reach)
 {
 	for (struct bo *b = c->bos; b; b = b->next) {
-		if (!b->mapped || (b->flags & MEM_USERPTR) || !place(c, b))
+		if (!b->mapped || (b->flags & ELSEWHERE) || !place(c, b))
 			continue;
 		if (b->protection != (PROT_READ | PROT_WRITE))
 			syscall(SYS_mprotect, b->address, b->size, reach ? PROT_READ | PROT_WRITE : b->protection);
@@ -218,17 +254,19 @@ int memory_mmap(struct card *c, void *at, size_t bytes, int protection, int flag
 {
 	struct bo *b = c->bos;
 
-	while (b && (b->mmap_offset != offset || (b->flags & (MEM_USERPTR | MEM_MMIO_REMAP))))
+	while (b && (b->mmap_offset != offset || (b->flags & ELSEWHERE)))
 		b = b->next;
 	if (!b || bytes > b->size) {
 		object_to("mmap: %zu bytes at offset 0x%" PRIx64 " of a render node, where %s", bytes, offset,
 		          b ? "a buffer is smaller" : "no buffer begins");
 		return EINVAL;
 	}
-	if ((b->flags & MEM_VRAM) && !c->apu && !(b->flags & MEM_PUBLIC)) {
+	if ((b->flags & MEM_VRAM) && !c->apu && !(b->flags & MEM_PUBLIC) && protection != PROT_NONE) {
 		object_to("mmap: VRAM that was not allocated for the host to map");
 		return EPERM;
 	}
+	if ((flags & MAP_TYPE) == MAP_PRIVATE && protection == PROT_NONE) /* as debuggers are shown it */
+		flags = (flags & ~MAP_TYPE) | MAP_SHARED;
 	if ((flags & MAP_TYPE) == MAP_PRIVATE) {
 		object_to("mmap: a buffer mapped MAP_PRIVATE");
 		return EINVAL;
@@ -295,11 +333,13 @@ int memory_map(struct io_map *a)
 	if (!place(c, b))
 		return EINVAL;
 	snprintf(name, sizeof name, "the buffer 0x%llx", (unsigned long long)b->handle);
-	if (!sim_map(c->sim, (void *)(uintptr_t)b->address, b->size, name, (b->flags & MEM_WRITABLE) != 0, &err)) {
+	if (!(b->flags & REGISTERS) &&
+	    !sim_map(c->sim, (void *)(uintptr_t)b->address, b->size, name, (b->flags & MEM_WRITABLE) != 0, &err)) {
 		object_to("MAP_MEMORY: %s", err.text);
 		return EINVAL;
 	}
 	b->mapped = true;
+	b->left = looked_at(b) && (b->protection & PROT_READ) ? sum_of(b) : 0;
 	a->done = a->n;
 	return 0;
 }
@@ -323,7 +363,7 @@ int memory_unmap(struct io_map *a)
 		object_to("UNMAP_MEMORY: a queue uses the buffer at 0x%" PRIx64, b->address);
 		return EBUSY;
 	}
-	if (b->mapped) {
+	if (b->mapped && !(b->flags & REGISTERS)) {
 		forget_code(b);
 		sim_unmap(c->sim, (void *)(uintptr_t)b->address);
 	}

@@ -92,7 +92,7 @@ static void look_at_buffers(const struct io_create_queue *a, const struct queue 
 	for (unsigned i = 0; i < 5; i++) {
 		if (!(q->bo[i]->flags & MEM_WRITABLE))
 			object_to("CREATE_QUEUE: the card cannot write the %s", names[i]);
-		if (i < 3 && !(q->bo[i]->flags & MEM_GTT))
+		if (i < 3 && !(q->bo[i]->flags & (MEM_GTT | MEM_USERPTR)))
 			object_to("CREATE_QUEUE: the %s is not GTT memory: what the host writes there, the card sees "
 			          "late",
 			          names[i]);
@@ -125,7 +125,7 @@ static int map_doorbells(struct card *c)
 {
 	if (c->doorbells)
 		return 0;
-	void *p = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, c->memory, 0);
+	void *p = mmap(NULL, DOORBELLS + PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, c->memory, 0);
 	if (p == MAP_FAILED)
 		return ENOMEM;
 	c->doorbells = p;
