@@ -11,7 +11,7 @@
 #include "tests/fake_kfd/fake.h"
 
 /* A launch that changes no memory for so many instructions is a barrier that cannot complete. */
-enum { STALLED = 20000000, OLD_CODE = 256 };
+enum { STALLED = 200000000, OLD_CODE = 256 };
 
 /* Code that ran at an address which has been given away since: the card may still have it in a cache. */
 static struct old_code {

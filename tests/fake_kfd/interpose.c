@@ -52,17 +52,10 @@ __attribute__((destructor)) static void finish(void)
 
 static const char *led(const char *path, char out[1200])
 {
-	static const char *const ours[] = {
-		"/sys/class/kfd",
-		"/sys/devices/virtual/kfd",
-		"/sys/class/drm",
-		"/sys/dev/char/226:",
-		"/sys/module/amdgpu",
-		"/sys/bus/pci",
-		"/sys/devices/pci0000",
-		"/dev/dri",
-		"/dev/kfd"
-	};
+	static const char *const ours[] = { "/run/lock/jitrun", "/sys/class/kfd",       "/sys/devices/virtual/kfd",
+		                            "/sys/class/drm",   "/sys/dev/char/226:",   "/sys/module/amdgpu",
+		                            "/sys/bus/pci",     "/sys/devices/pci0000", "/dev/dri",
+		                            "/dev/kfd" };
 
 	if (!active || !path)
 		return path;

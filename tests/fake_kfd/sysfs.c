@@ -192,9 +192,10 @@ static void everything(void)
 	file("sys/module/amdgpu/version", "6.8.0\n");
 	file("sys/module/amdgpu/initstate", "live\n");
 	file("sys/bus/pci/drivers/amdgpu/bind", "%s", "");
-	file("dev/kfd", "%s", "");
+	file("run/lock/here", "%s", ""); /* programs that take turns on a card, each on its own */
 	SYMLINK("../../devices/virtual/kfd/kfd", "sys/class/kfd/kfd");
 	cpu_node();
+	file("dev/kfd", "%s", "");
 	for (unsigned i = 0; i < fake.n_cards; i++) {
 		gpu_node(&fake.card[i], i + 1);
 		drm_files(&fake.card[i]);
