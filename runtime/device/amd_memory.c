@@ -126,7 +126,7 @@ static bool clear(struct amd *d, const struct kfd_buffer *b, struct error *err)
 {
 	uint64_t at = (uint64_t)(uintptr_t)b->address, done = b->bytes < STAGING_BYTES ? b->bytes : STAGING_BYTES;
 
-	if (!send(d, err) || !amd_is_alive(d, err) || !amd_lock_take(d, err))
+	if (!amd_flush(d, err) || !amd_is_alive(d, err) || !amd_lock_take(d, err))
 		return false;
 	memset(d->staging.buffer.address, 0, done);
 	amd_put_copy(d, at, (uint64_t)(uintptr_t)d->staging.buffer.address, done, done == b->bytes);

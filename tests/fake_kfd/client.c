@@ -289,7 +289,7 @@ static void again(_Atomic uint64_t *doorbell)
 
 static void end(void)
 {
-	struct buffer *all[] = { &code, &input, &output, &arguments, &signals, &ring, &pointers, &eop, &save, &page };
+	struct buffer *all[] = { &page, &code, &input, &output, &arguments, &signals, &ring, &pointers, &eop, &save };
 
 	if (!IS(QUEUE_LEFT)) {
 		CALL_BOTH(NR_DESTROY_QUEUE, &(struct io_queue_id){ .queue_id = queue.queue_id });

@@ -418,6 +418,8 @@ void memory_left(void)
 		uint64_t bytes = 0;
 		unsigned n = 0;
 		for (const struct bo *b = fake.card[i].bos; b; b = b->next) {
+			if (event_page_has(b)) /* which stays the process's */
+				continue;
 			bytes += b->size;
 			n++;
 		}
