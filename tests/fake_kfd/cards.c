@@ -125,7 +125,8 @@ static void read_injection(const char *word)
 
 	if (!strcmp(word, "denied"))
 		i->denied = true;
-	else if (sscanf(word, "fail=%llu:%15s", &n, error) == 2) {
+	else if (sscanf(word, "fail=%31[A-Za-z_-]#%llu:%15s", i->fail_name, &n, error) == 3 ||
+	         sscanf(word, "fail=%llu:%15s", &n, error) == 2) {
 		i->fail_at = (unsigned)n;
 		i->fail_errno = error_number(error);
 		i->fail_on = strchr(error, '+') != NULL;

@@ -57,7 +57,7 @@ int device_open(const char *path, int flags)
 
 	if (kind == FILE_NONE)
 		return -2;
-	int error = inject_call(kind == FILE_KFD ? "open /dev/kfd" : "open a render node");
+	int error = inject_call(kind == FILE_KFD ? "open-kfd" : "open-render");
 	if (!error && fake.inject.denied)
 		error = EACCES;
 	if (!error && card && card->gone)
@@ -79,7 +79,7 @@ int device_open(const char *path, int flags)
 	n_files = i + 1;
 	if (kind == FILE_KFD)
 		fake.pid = getpid();
-	trace_call(fake.calls, kind == FILE_KFD ? "open /dev/kfd" : "open a render node", 0);
+	trace_call(fake.calls, kind == FILE_KFD ? "open-kfd" : "open-render", 0);
 	return fd;
 }
 
@@ -134,7 +134,7 @@ void *device_mmap(int kind, struct card *c, void *at, size_t bytes, int protecti
                   int *err)
 {
 	void *p = MAP_FAILED;
-	const char *name = kind == FILE_KFD ? "mmap /dev/kfd" : "mmap a render node";
+	const char *name = kind == FILE_KFD ? "mmap-kfd" : "mmap-render";
 
 	*err = inject_call(name);
 	if (*err)

@@ -112,7 +112,7 @@ static int info(const struct card *c, const struct io_drm_info *q)
 
 int drm_ioctl(struct card *c, unsigned long request, void *argument)
 {
-	int error = inject_call("ioctl of a render node");
+	int error = inject_call("ioctl-render");
 	unsigned at = fake.calls;
 
 	if (!error && c->gone)
@@ -125,6 +125,6 @@ int drm_ioctl(struct card *c, unsigned long request, void *argument)
 		case DRM_INFO: error = info(c, argument); break;
 		default: error = EINVAL;
 		}
-	trace_call(at, "ioctl of a render node", error);
+	trace_call(at, "ioctl-render", error);
 	return error;
 }

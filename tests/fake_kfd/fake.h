@@ -77,6 +77,7 @@ struct card {
 };
 
 struct inject {
+	char fail_name[32]; /* "": any */
 	unsigned fail_at;
 	bool fail_on;
 	int fail_errno;

@@ -53,6 +53,8 @@ int inject_call(const char *name)
 {
 	unsigned n = atomic_fetch_add(&fake.calls, 1) + 1;
 	const struct inject *i = &fake.inject;
+	static _Atomic unsigned of_name;
+	unsigned at = n;
 
 	if (i->unplug_call && n >= i->unplug_call && !fake.card[0].gone) {
 		for (unsigned k = 0; k < fake.n_cards; k++) {
@@ -61,7 +63,11 @@ int inject_call(const char *name)
 		}
 		event_gone();
 	}
-	if (!i->fail_at || (i->fail_on ? n < i->fail_at : n != i->fail_at))
+	if (*i->fail_name && strcmp(i->fail_name, name))
+		return 0;
+	if (*i->fail_name)
+		at = atomic_fetch_add(&of_name, 1) + 1;
+	if (!i->fail_at || (i->fail_on ? at < i->fail_at : at != i->fail_at))
 		return 0;
 	trace_call(n, name, i->fail_errno);
 	return i->fail_errno;

@@ -174,6 +174,7 @@ bool packet_run(struct queue *q, uint64_t index, bool first, bool last)
 	memcpy(&p, at, sizeof p);
 	memcpy(&b, at, sizeof b);
 	fake.packets++;
+	trace_call((unsigned)fake.packets, "packet", 0);
 	if (mishap(q))
 		return false;
 	if (!header_is_right(p.header, index, first, last, p.signal != 0))

@@ -181,9 +181,215 @@ static void test_models(void **state)
 		skip();
 }
 
+/* ---- what goes wrong */
+
+/* The errors that the real driver has for each of its calls, the most likely first. `keeps`: what it was to give back
+ * may stay. */
+static const struct call {
+	const char *name, *errors[4];
+	bool keeps;
+} calls[] = { { "open-kfd", { "EACCES", "ENOENT", "ENODEV" }, false },
+	      { "open-render", { "EACCES", "ENOENT", "ENODEV" }, false },
+	      { "GET_VERSION", { "ENOTTY", "ENODEV" }, false },
+	      { "ACQUIRE_VM", { "EBUSY", "EINVAL", "ENOMEM" }, false },
+	      { "AVAILABLE_MEMORY", { "EINVAL", "ENODEV" }, false },
+	      { "ALLOC_MEMORY", { "ENOMEM", "EINVAL", "ENODEV" }, false },
+	      { "mmap-render", { "EPERM", "EINVAL", "ENOMEM" }, false },
+	      { "mmap-kfd", { "EINVAL", "ENOMEM", "ENODEV" }, false },
+	      { "MAP_MEMORY", { "ENOMEM", "EINVAL", "EINTR" }, false },
+	      { "CREATE_EVENT", { "ENOSPC", "ENOMEM", "EINVAL" }, false },
+	      { "CREATE_QUEUE", { "ENOMEM", "EINVAL", "EBUSY" }, false },
+	      { "WAIT_EVENTS", { "ENOMEM", "EIO", "EINVAL" }, false },
+	      { "UNMAP_MEMORY", { "ENOMEM", "EINVAL", "EBUSY" }, true },
+	      { "FREE_MEMORY", { "EBUSY", "EINVAL" }, true },
+	      { "DESTROY_EVENT", { "EINVAL" }, true },
+	      { "DESTROY_QUEUE", { "ETIME", "EINVAL" }, true } };
+enum { CALLS = sizeof calls / sizeof *calls };
+
+static const struct job small = { "models/tale-q8_0.gguf", "1", JIT_LAUNCH_TOKEN };
+
+static bool one_sentence(const char *out)
+{
+	const char *e = strstr(out, "error: ");
+
+	return e && strchr(e, '\n') && strchr(e, '\n')[1] == 0 && strlen(e) > 20;
+}
+
+/* Right all the same, or refused in one sentence. `left`: what the driver objects to, where it may. */
+static bool ended_well(const struct faked *f, const struct faked *truth, const char *says, bool left)
+{
+	bool right = f->status == 0 && !strcmp(f->out, truth->out), refused = f->status == 1 && one_sentence(f->out);
+
+	return !f->signal && (says ? refused && strstr(f->out, says) : right || refused) &&
+	       (!*f->log || (left && !strncmp(f->log, "fake kfd: the program ended and left", 36))) && !*f->err;
+}
+
+static unsigned count(const char *trace, const char *name)
+{
+	unsigned n = 0;
+	char word[40];
+
+	snprintf(word, sizeof word, " %s ", name);
+	for (const char *p = trace; (p = strstr(p, word)); p++)
+		n++;
+	return n;
+}
+
+/* What a run asks of the driver when nothing goes wrong; false: skip. */
+static bool learn(struct faked *truth, const char *card)
+{
+	*truth = (struct faked){ .cards = card, .traced = true };
+	if (!faked_there() || !do_job(truth, &small, "amd"))
+		return false;
+	if (truth->status || *truth->log)
+		describe(truth, "without anything wrong");
+	assert_true(truth->status == 0 && !*truth->log);
+	return true;
+}
+
+static unsigned check_call(const struct call *c, unsigned at, const char *error, const struct faked *truth)
+{
+	static struct faked f;
+	char inject[64];
+
+	snprintf(inject, sizeof inject, "fail=%s#%u:%s", c->name, at, error);
+	f = (struct faked){ .cards = truth->cards, .inject = inject, .limit_ms = 30000 };
+	assert_true(do_job(&f, &small, "amd"));
+	if (ended_well(&f, truth, NULL, c->keeps))
+		return 0;
+	describe(&f, c->name);
+	return 1;
+}
+
+/* Every call fails in turn, with every error: the first and the last of a name, or all with JITRUN_TEST_FULL. */
+static void test_calls_fail(void **state)
+{
+	static struct faked truth;
+	unsigned wrong = 0, turn = 0;
+	(void)state;
+
+	if (!learn(&truth, "gfx1030"))
+		skip();
+	for (unsigned i = 0; i < CALLS; i++) {
+		const struct call *c = &calls[i];
+		unsigned n = count(truth.trace, c->name), step = test_full() ? 1 : test_quick() || n < 2 ? n : n - 1;
+		if (!n && strcmp(c->name, "WAIT_EVENTS"))
+			print_message("# %s is not called\n", c->name);
+		for (unsigned at = 1 + (test_quick() ? i % (n ? n : 1) : 0); n && at <= n; at += step)
+			for (unsigned e = 0; e < 4 && c->errors[e]; e++)
+				if (test_full() || e == turn++ % 3)
+					wrong += check_call(c, at, c->errors[e], &truth);
+	}
+	assert_int_equal(wrong, 0);
+}
+
+/* `%u` in a row is a packet: the first, one in the middle and the last. */
+static const struct mishap {
+	const char *inject, *says; /* NULL: nothing comes of it */
+	bool impatient;
+} mishaps[] = { { "wedge=%u", "has worked on", true },
+	        { "wedge=%u:100", "has worked on", true },
+	        { "fault=%u", "memory fault at 0xdead0000", false },
+	        { "reset=%u", "was reset", false },
+	        { "unplug=%u", "not there any more", false },
+	        { "lost=%u", NULL, false },
+	        { "slow=3", NULL, false } };
+enum { MISHAPS = sizeof mishaps / sizeof *mishaps, WATCHDOG_MS = 1000, AFTER_MS = 2000, RUN_MS = 8000 };
+
+static unsigned check_mishap(const struct mishap *m, unsigned packet, const struct faked *truth)
+{
+	static struct faked f;
+	char inject[64];
+
+	snprintf(inject, sizeof inject, m->inject, packet);
+	f = (struct faked){ .cards = truth->cards, .inject = inject, .limit_ms = WATCHDOG_MS + AFTER_MS + RUN_MS };
+	setenv("JITRUN_AMD_PATIENCE", m->impatient ? "1" : "60", 1);
+	assert_true(do_job(&f, &small, "amd"));
+	setenv("JITRUN_AMD_PATIENCE", "60", 1);
+	if (ended_well(&f, truth, m->says, true) && (m->says || f.status == 0))
+		return 0;
+	describe(&f, m->inject);
+	return 1;
+}
+
+static void test_mishaps(void **state)
+{
+	static struct faked truth;
+	static const char *const on[] = { "gfx1201", "gfx1101 bar=small", "gfx1151" };
+	unsigned wrong = 0;
+	(void)state;
+
+	for (unsigned c = 0; c < 3; c++) {
+		if (!learn(&truth, on[c]))
+			skip();
+		unsigned n = count(truth.trace, "packet");
+		for (unsigned i = 0; i < MISHAPS; i++)
+			for (unsigned k = 0; k < 3; k++)
+				if (test_full() || (test_quick() ? (i + 2 * k) % 9 == c : (i + k) % 3 == c))
+					wrong += check_mishap(&mishaps[i],
+					                      k == 0   ? 1
+					                      : k == 1 ? (n + 1) / 2
+					                               : n,
+					                      &truth);
+	}
+	assert_int_equal(wrong, 0);
+}
+
+/* ---- with others, and with too little memory */
+
+static void test_two_processes(void **state)
+{
+	static struct faked truth, one, two;
+	struct faked_process p, q;
+	char dir[] = "/tmp/faked.XXXXXX", command[64];
+	(void)state;
+
+	if (!learn(&truth, "gfx1030") || !mkdtemp(dir))
+		skip();
+	one = two = (struct faked){ .cards = "gfx1030", .dir = dir };
+	assert_true(start_job(&one, &small, "amd", &p) && start_job(&two, &small, "amd", &q));
+	faked_end(&one, &p);
+	faked_end(&two, &q);
+	snprintf(command, sizeof command, "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+	if (!ended_well(&one, &truth, NULL, false) || !ended_well(&two, &truth, NULL, false) || one.status ||
+	    two.status) {
+		describe(&one, "one");
+		describe(&two, "the other");
+		fail();
+	}
+}
+
+/* From what is surely too little to what is enough: refused, then right, and never refused again. */
+static void test_memory(void **state)
+{
+	static struct faked truth, f;
+	const unsigned first = 64, last = test_quick() ? 96 : 92, step = test_full() ? 1 : test_quick() ? 16 : 4;
+	bool fitted = false;
+	(void)state;
+
+	if (!learn(&truth, "gfx1101"))
+		skip();
+	for (unsigned mib = first; mib <= last; mib += step) {
+		char card[64];
+		snprintf(card, sizeof card, "gfx1101 vram=%u", mib);
+		f = (struct faked){ .cards = card };
+		assert_true(do_job(&f, &small, "amd"));
+		if (!ended_well(&f, &truth, fitted || f.status == 0 ? NULL : "bytes", false) || (fitted && f.status)) {
+			describe(&f, "too little memory");
+			fail();
+		}
+		fitted |= f.status == 0;
+		assert_false(mib == first && fitted);
+	}
+	assert_true(fitted);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_models) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_models), cmocka_unit_test(test_calls_fail),
+		                            cmocka_unit_test(test_mishaps), cmocka_unit_test(test_two_processes),
+		                            cmocka_unit_test(test_memory) };
 
 	if (argc == 6 && !strcmp(argv[1], "run"))
 		return run(argv[2], argv[3], argv[4], atoi(argv[5]));
