@@ -5,10 +5,13 @@
  *   gfx1100..1103  a transcendental result read within 5 vector or 1 transcendental instructions, unless memory or
  *                  s_waitcnt_depctr va_vdst(0) came between
  *   gfx11, gfx12   a matrix product whose A or B overlaps the D of the one just before it
- *   gfx12          an SGPR read by vector instructions, later written, then read without s_wait_alu
+ *   gfx12          an SGPR read by vector instructions, later written, then read without s_wait_alu, unless a scalar
+ *                  or vector memory instruction came between
  *   gfx10          s_denorm_mode within 3 wait states of a float atomic
  *   all            s_clause followed by an instruction of another kind
  */
+#include <string.h>
+
 #include "sim/wave.h"
 
 static bool overlap(unsigned a, unsigned n, unsigned b, unsigned m) { return a < b + m && b < a + n; }
@@ -22,6 +25,11 @@ static bool is_memory(const struct sim_inst *in)
 {
 	return in->class == SIM_CLASS_LDS || in->class == SIM_CLASS_LOAD || in->class == SIM_CLASS_STORE ||
 	       in->class == SIM_CLASS_ATOMIC;
+}
+
+static bool reaches_memory(const struct sim_inst *in)
+{
+	return in->class == SIM_CLASS_SMEM || (is_memory(in) && in->class != SIM_CLASS_LDS);
 }
 
 static bool reads(const struct sim_inst *in, unsigned reg, unsigned n)
@@ -105,11 +113,15 @@ static void check_sgprs(struct sim_wave *w, const struct sim_inst *in)
 {
 	struct sim_hazard *z = &w->hz;
 	bool vector = is_vector(in), scalar = in->class == SIM_CLASS_SALU;
+	if (reaches_memory(in)) {
+		memset(z->sgpr_late, 0, sizeof z->sgpr_late);
+		return;
+	}
 	if (in->id == OP_X_wait_alu) {
 		sgpr_fields(w, (unsigned)in->imm);
 		return;
 	}
-	if (!vector && !scalar && in->class != SIM_CLASS_SMEM)
+	if (!vector && !scalar)
 		return;
 	for (unsigned i = 0; i < in->n_use; i++)
 		for (unsigned r = in->use[i].reg; r < in->use[i].reg + in->use[i].n && r < 124u; r++) {
@@ -124,7 +136,7 @@ static void check_sgprs(struct sim_wave *w, const struct sim_inst *in)
 		}
 	for (unsigned i = 0; i < in->n_def; i++)
 		for (unsigned r = in->def[i].reg; r < in->def[i].reg + in->def[i].n && r < 124u; r++)
-			z->sgpr_late[r / 2] = !z->sgpr_read[r / 2] || !(vector || scalar) ? 0 : vector ? 2 : 1;
+			z->sgpr_late[r / 2] = !z->sgpr_read[r / 2] ? 0 : vector ? 2 : 1;
 }
 
 static void check_denorm(struct sim_wave *w, const struct sim_inst *in)

@@ -15,7 +15,7 @@
  *                          not:    another one whose A or B is its D
  *                          remedy: v_nop
  *   SGPR     gfx12         after:  a write of a scalar register that vector instructions have read at any time
- *                          not:    a read of it
+ *                          not:    a read of it; a scalar load and vector memory in between cure it
  *                          remedy: s_wait_alu sa_sdst(0), va_sdst(0), va_vcc(0)
  *   DENORM   gfx10         after:  a float atomic
  *                          not:    s_denorm_mode within 3 states
@@ -211,6 +211,8 @@ static void rule_sgpr(struct state *s, const struct rdna_lir_ins *i, const struc
 	bool vector = is_vector(u->facts);
 	if (i->op == RDNA_S_WAIT_ALU)
 		forget_waited(s, i->s[0].value);
+	if (u->facts & (RDNA_IS_SMEM | RDNA_IS_VMEM))
+		s->by_salu = s->by_valu = 0;
 	if (!vector && !(u->facts & RDNA_IS_SALU))
 		return;
 	late_read(s, u->read, vector, f);
@@ -267,7 +269,7 @@ static bool is_quiet(const struct guard *g, const struct rdna_lir_ins *i, const 
 {
 	if (i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP || i->op == RDNA_S_WAIT_ALU)
 		return false;
-	return g->rules == SGPR ? !(u->read | u->written)
+	return g->rules == SGPR ? !(u->read | u->written) && !(u->facts & (RDNA_IS_SMEM | RDNA_IS_VMEM))
 	                        : g->rules == TRANS && !is_vector(u->facts) && !is_memory(u->facts);
 }
 
