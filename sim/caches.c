@@ -81,6 +81,8 @@ void sim_caches_invalidate(struct sim_wave *w, const struct sim_inst *in, uint64
 		break;
 	case OP_M_s_dcache_inv:
 		copy(w, pending(w, true), g->settled);
+		if (w->pending_clocks) /* its own stores have dropped their lines of GL1 */
+			pending(w, true)[g->linear] = g->clock[g->linear];
 		next_moment(g);
 		break;
 	case OP_M_s_gl1_inv: sim_trap(w, "it is not modelled where races are watched"); break;

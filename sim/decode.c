@@ -247,7 +247,7 @@ static void digest(const struct decode *d)
 	in->hazard = in->class == SIM_CLASS_TRANS || in->class == SIM_CLASS_WMMA || in->class == SIM_CLASS_ATOMIC ||
 	             in->id == OP_X_clause || (in->dtype == 'm' && in->sdst == REG_EXEC) ||
 	             (d->dev->gen == 2 && (sgprs || in->id == OP_X_wait_alu || in->class == SIM_CLASS_SMEM ||
-	                               in->class == SIM_CLASS_LOAD || in->class == SIM_CLASS_STORE));
+	                                   in->class == SIM_CLASS_LOAD || in->class == SIM_CLASS_STORE));
 	bool one_word = in->dtype == 'f' || in->dtype == 'u' || in->dtype == 'i' || in->dtype == 'x';
 	if (in->fn == exec_valu && one_word && !in->slow && in->class != SIM_CLASS_TRANS && in->id != OP_V_div_fmas_f32)
 		in->fn = exec_valu_plain;

@@ -286,8 +286,22 @@ void exec_lds(struct sim_wave *w, const struct sim_inst *in)
 
 /* --- SMEM */
 
+/* Scalar instructions end in any order: such a load may find what was to be thrown away. */
+static bool invalidates(const struct sim_wave *w)
+{
+	const struct sim_queue *q = &w->q[COUNT_SMEM];
+	for (unsigned i = 0; i < q->n; i++)
+		if (q->item[(q->head + i) % q->cap].in->id == OP_M_s_dcache_inv)
+			return true;
+	return false;
+}
+
 void exec_smem(struct sim_wave *w, const struct sim_inst *in)
 {
+	if (invalidates(w)) {
+		sim_trap(w, "a scalar load while an invalidation of the scalar cache is outstanding");
+		return;
+	}
 	struct sim_access *a = sim_issue(w, COUNT_SMEM, in);
 	if (!a)
 		return;

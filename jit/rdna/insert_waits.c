@@ -7,8 +7,9 @@
  * Waited for, in front of an instruction:
  *   - every register it reads or writes that a load still has to fill (a load into it may not be overtaken by another
  *   write);
- *   - scalar and vector memory accesses go different ways: a scalar load waits for stores to global memory, such a
- *     store for scalar loads, unless they are of constant memory. Accesses that go one way keep their order by
+ *   - scalar and vector memory accesses go different ways: a scalar load waits for stores to global memory, and then
+ *     invalidates the scalar cache, which sees no store; such a store waits for scalar loads. Not so where they are of
+ *     constant memory, as all are that selection makes. Accesses that go one way keep their order by
  *     themselves, in LDS as well as in global memory;
  *   - a barrier: all accesses to LDS, loads too, whose bytes others may now overwrite. Not stores to global memory: the
  *     IR's barrier speaks of shared bytes alone, and what other waves may see of the rest is the driver's to arrange
@@ -393,13 +394,26 @@ static void put_vscnt(struct rdna_patch *p, size_t at, int n)
 	rdna_patch_add(p, at, &i);
 }
 
+/* What was stored has left GL1 by itself, but not the scalar cache. */
+static void put_invalidation(struct rdna_patch *p, enum rdna_gen gen, size_t at)
+{
+	struct rdna_lir_ins i = { .op = RDNA_S_DCACHE_INV, .ir = UINT32_MAX };
+	rdna_patch_add(p, at, &i);
+	if (gen == RDNA_GFX12)
+		rdna_patch_op(p, at, RDNA_S_WAIT_KMCNT, 0);
+	else
+		rdna_patch_op(p, at, RDNA_S_WAITCNT, rdna_waitcnt(gen, -1, -1, 0));
+}
+
 static void put_old(struct rdna_patch *p, enum rdna_gen gen, size_t at, const struct need *n)
 {
 	int lgkm = left(n, SMEM) >= 0 ? 0 : left(n, LDS);
 	if (left(n, LOAD) >= 0 || lgkm >= 0)
 		rdna_patch_op(p, at, RDNA_S_WAITCNT, rdna_waitcnt(gen, left(n, LOAD), -1, lgkm));
-	if (left(n, STORE) >= 0)
-		put_vscnt(p, at, left(n, STORE));
+	if (left(n, STORE) < 0)
+		return;
+	put_vscnt(p, at, left(n, STORE));
+	put_invalidation(p, gen, at);
 }
 
 static void put_new(struct rdna_patch *p, size_t at, const struct need *n)
@@ -418,7 +432,9 @@ static void put_new(struct rdna_patch *p, size_t at, const struct need *n)
 		rdna_patch_op(p, at, RDNA_S_WAIT_STORECNT, (uint32_t)store);
 	if (ds >= 0)
 		rdna_patch_op(p, at, RDNA_S_WAIT_DSCNT, (uint32_t)ds);
-	if (left(n, SMEM) >= 0)
+	if (left(n, STORE) >= 0)
+		put_invalidation(p, RDNA_GFX12, at);
+	else if (left(n, SMEM) >= 0)
 		rdna_patch_op(p, at, RDNA_S_WAIT_KMCNT, 0);
 }
 

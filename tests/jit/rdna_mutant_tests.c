@@ -17,6 +17,7 @@
 enum change {
 	CLEAR,    /* bits of one of its words */
 	REMOVE,   /* becomes s_nop */
+	RUSH,     /* the instruction behind, a wait, becomes s_nop */
 	EXCHANGE, /* with the instruction behind, which is as long */
 };
 
@@ -38,6 +39,7 @@ static const struct mutant mutants[] = {
 	{ OLD, "L0 is invalidated before GL1", "buffer_gl1_inv", 0, EXCHANGE, 0, 0, "a plain load" },
 	{ OLD, "the scalar cache is not invalidated", "s_dcache_inv", 0, REMOVE, 0, 0, "a scalar load" },
 	{ OLD, "no load stands behind the invalidations", "global_load_b64", 1, REMOVE, 0, 0, "a scalar load" },
+	{ OLD, "the invalidation is not waited for", "s_dcache_inv", 0, RUSH, 0, 0, "a scalar load" },
 	{ OLD, "stores are not waited for", "s_waitcnt_vscnt", 0, REMOVE, 0, 0, "nothing ordered before" },
 	{ "gfx1030", "the poll has no glc", "global_load_b64", 0, CLEAR, 0, 1 << 16, "old value for ever" },
 	{ "gfx1030", "the poll has no dlc", "global_load_b64", 0, CLEAR, 0, 1 << 12, "old value for ever" },
@@ -48,6 +50,8 @@ static const struct mutant mutants[] = {
 	{ NEW, "the invalidation has the CU's scope", "global_inv", 0, CLEAR, 1, 3 << 18, "last invalidated" },
 	{ NEW, "there is no invalidation", "global_inv", 0, REMOVE, 0, 0, "last invalidated" },
 	{ NEW, "stores are not waited for", "s_wait_storecnt", 0, REMOVE, 0, 0, "nothing ordered before" },
+	{ NEW, "GL1's invalidation is not waited for", "global_inv", 0, RUSH, 0, 0, "a scalar load" },
+	{ NEW, "the scalar cache's is not waited for", "s_dcache_inv", 0, RUSH, 0, 0, "a scalar load" },
 	{ NEW, "the scalar cache is not invalidated", "s_dcache_inv", 0, REMOVE, 0, 0, "a scalar load" },
 };
 
@@ -86,9 +90,14 @@ static uint32_t *find(const struct sim_device *dev, uint32_t *w, const char *nam
 	return NULL;
 }
 
+static void erase(uint32_t *w, unsigned length)
+{
+	for (unsigned i = 0; i < length; i++)
+		w[i] = 0xbf800000; /* s_nop 0 */
+}
+
 static void change(const struct sim_device *dev, uint32_t *driver, const struct mutant *m)
 {
-	const uint32_t nop = 0xbf800000;
 	unsigned length, other;
 	uint32_t *w = find(dev, driver, m->name, m->which, &length), kept[4];
 
@@ -97,10 +106,12 @@ static void change(const struct sim_device *dev, uint32_t *driver, const struct 
 		assert_true(m->word < length && (w[m->word] & m->bits));
 		w[m->word] &= ~m->bits;
 		break;
-	case REMOVE:
-		for (unsigned i = 0; i < length; i++)
-			w[i] = nop;
+	case RUSH:
+		w += length;
+		(void)is(dev, w, "", &length);
+		erase(w, length);
 		break;
+	case REMOVE: erase(w, length); break;
 	case EXCHANGE:
 		(void)is(dev, w + length, "", &other);
 		assert_int_equal(other, length);

@@ -93,18 +93,19 @@ static const struct text waits[] = {
 	{ G10, "global_load_b32 v1, v0, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\nv_mov_b32 v1, 0\n",
 	  "global_load_b32 v1, v0, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\ns_waitcnt 16241\nv_mov_b32 v1, "
 	  "0\ns_waitcnt 16240\n" },
-	/* stores by themselves wait for nothing; only scalar loads of the same memory for them */
+	/* stores by themselves wait for nothing; only scalar loads of the same memory for them, and the scalar cache
+	 * must not have it any more */
 	{ G12,
 	  "global_store_b32 v0, v1, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\ns_load_b32 s16, s[10:11] "
 	  "memory:const\nv_mov_b32 v0, v1\ns_load_b32 s17, s[10:11]\ns_mov_b32 s18, s17\nv_mov_b32 v3, v2\n",
 	  "global_store_b32 v0, v1, s[10:11]\nglobal_load_b32 v2, v0, s[10:11]\ns_load_b32 s16, s[10:11] "
-	  "memory:const\nv_mov_b32 v0, v1\ns_wait_storecnt 0\ns_load_b32 s17, s[10:11]\n"
+	  "memory:const\nv_mov_b32 v0, v1\ns_wait_storecnt 0\ns_dcache_inv\ns_wait_kmcnt 0\ns_load_b32 s17, s[10:11]\n"
 	  "s_wait_kmcnt 0\ns_mov_b32 s18, s17\ns_wait_loadcnt 0\nv_mov_b32 v3, v2\n" },
 	{ G11,
 	  "s_load_b32 s16, s[10:11]\nglobal_store_b32 v0, v1, s[10:11]\ns_barrier\ns_load_b32 s16, s[10:11]\ns_mov_b32 "
 	  "s17, s16\n",
 	  "s_load_b32 s16, s[10:11]\ns_waitcnt 64519\nglobal_store_b32 v0, v1, s[10:11]\ns_barrier\ns_waitcnt_vscnt "
-	  "null, 0\ns_load_b32 s16, s[10:11]\ns_waitcnt 64519\ns_mov_b32 s17, s16\n" },
+	  "null, 0\ns_dcache_inv\ns_waitcnt 64519\ns_load_b32 s16, s[10:11]\ns_waitcnt 64519\ns_mov_b32 s17, s16\n" },
 	{ G12, "ds_store_b32 v0, v1\nds_load_b32 v2, v0\ns_barrier_signal -1\ns_barrier_wait 0xffff\n",
 	  "ds_store_b32 v0, v1\nds_load_b32 v2, v0\ns_wait_dscnt 0\ns_barrier_signal -1\ns_barrier_wait 0xffff\n" },
 	/* a loop that may run no time; what comes around its back; a scalar load is waited for in front of it, not in
