@@ -11,6 +11,7 @@
 #include "programs/jitrun_parts.h"
 #include "programs/output.h"
 #include "programs/perplexity.h"
+#include "programs/progress.h"
 #include "runtime/host/system.h"
 #include "runtime/sampling/chain.h"
 
@@ -94,31 +95,22 @@ int jitrun_usage(const char *text)
 
 static int show_progress(void *user, uint64_t done, uint64_t total)
 {
-	static int last = -1;
-	int percent = total ? (int)(done * 100 / total) : 100;
-
-	if (percent != last) {
-		char bar[41];
-		for (int i = 0; i < 40; i++)
-			bar[i] = i < percent * 40 / 100 ? '#' : '.';
-		bar[40] = 0;
-		fprintf(stderr, "\rloading [%s] %3d%%", bar, percent);
-		if (percent == 100)
-			fprintf(stderr, "\r%60s\r", "");
-		fflush(stderr);
-		last = percent;
-	}
+	progress_show(user, done, total);
 	return interrupted;
 }
 
 static jit_model *open_model(jit_error *err)
 {
+	struct progress bar;
 	jit_model_options o = jitrun_model_options();
 
+	progress_begin(&bar, "loading", NULL, !opt.quiet);
 	o.cancel = cancel;
-	if (!opt.quiet && isatty(STDERR_FILENO))
-		o.progress = show_progress;
-	return jit_model_open(opt.model, &o, err);
+	o.progress = show_progress;
+	o.progress_user = &bar;
+	jit_model *m = jit_model_open(opt.model, &o, err);
+	progress_end(&bar);
+	return m;
 }
 
 /* The samplers of a model are its files' words, and the sentence about them names these files. */
@@ -238,10 +230,12 @@ static int run_chat(struct run *r)
 static int run_perplexity(struct run *r, const struct prompt *p)
 {
 	struct perplexity x = { 0 };
+	struct progress bar;
 	jit_error err = { 0 };
 
-	if (perplexity_measure(r->model, r->session, p->text, p->n, opt.special, (size_t)opt.context, &interrupted, &x,
-	                       &err) != JIT_OK &&
+	progress_begin(&bar, "scored", "tokens", !opt.quiet);
+	if (perplexity_measure(r->model, r->session, p->text, p->n, opt.special, (size_t)opt.context, &interrupted,
+	                       &bar, &x, &err) != JIT_OK &&
 	    !(interrupted && err.code == JIT_ERROR_CANCELLED))
 		return jitrun_fail(&err);
 	if (opt.json && jitrun_print_perplexity(&x) != 0)
@@ -300,11 +294,31 @@ static bool run_command(int argc, char **argv, int *status)
 	return false;
 }
 
+static int fail_to_write(const char *path, const char *why)
+{
+	jit_error e = { .code = JIT_ERROR_IO };
+
+	snprintf(e.message, sizeof e.message, "%.400s: cannot be written: %s", path, why);
+	return jitrun_fail(&e);
+}
+
+static int open_failed(const jit_error *err)
+{
+	if (!interrupted) {
+		jitrun_fail(err);
+		jitrun_hint();
+		return 1;
+	}
+	fprintf(stderr, "jitrun: interrupted while loading.\n");
+	return EXIT_INTERRUPTED;
+}
+
 static int run(int argc, char **argv)
 {
 	struct run r = { .start = jitrun_seconds(), .terminal = isatty(STDOUT_FILENO) != 0 };
 	struct prompt p = { 0 };
 	jit_error err = { 0 };
+	const char *why;
 
 	allocator_begin();
 	system_file_limit_is_error();
@@ -315,10 +329,14 @@ static int run(int argc, char **argv)
 		return list_devices();
 	if (!opt.model)
 		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
+	if (jitrun_refuse_name())
+		return 1;
 	if (opt.dump_objects)
 		return dump_objects();
 	bool chat = wants_chat();
 	rc = chat ? check_chat() : jitrun_get_prompt(&p);
+	if (rc == 0 && opt.trace && !output_can_write(opt.trace, &why))
+		rc = fail_to_write(opt.trace, why);
 	if (opt.n == N_DEFAULT)
 		opt.n = chat ? -1 : 256;
 	if (rc == 0 && !listen(&err))
@@ -326,11 +344,12 @@ static int run(int argc, char **argv)
 	if (rc == 0) {
 		r.model = open_model(&err);
 		r.session = r.model ? open_session(r.model, &err) : NULL;
-		rc = r.session     ? (chat             ? run_chat(&r)
-		                      : opt.perplexity ? run_perplexity(&r, &p)
-		                                       : run_session(&r, &p))
-		     : interrupted ? EXIT_INTERRUPTED
-		                   : jitrun_fail(&err);
+		if (r.session)
+			jitrun_warn(&r);
+		rc = r.session ? (chat             ? run_chat(&r)
+		                  : opt.perplexity ? run_perplexity(&r, &p)
+		                                   : run_session(&r, &p))
+		               : open_failed(&err);
 		if (r.session && (rc == 0 || rc == EXIT_INTERRUPTED) && jit_model_written(r.model, &err) != JIT_OK)
 			rc = jitrun_fail(&err);
 	}

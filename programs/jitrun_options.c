@@ -378,7 +378,10 @@ bool jitrun_parse_options(int argc, char **argv, int *status)
 		*status = jitrun_usage(wrong);
 		return false;
 	}
-	if (!(*status = jitrun_take_words(opt.operand, program.n_operands)))
+	if (!(*status = jitrun_take_words(opt.operand, program.n_operands)) && opt.model &&
+	    options_refuse_word(&program, opt.model))
+		*status = EXIT_USAGE;
+	if (*status == 0)
 		*status = jitrun_unescape();
 	return *status == 0;
 }

@@ -3,6 +3,7 @@
  *   jitrun_main.c      opens the model and the session, and runs what was asked for
  *   jitrun_options.c   the command line
  *   jitrun_words.c     what of it has no dashes
+ *   jitrun_notes.c     what else is worth knowing
  *   jitrun_text.c      the prompt in, generated text out
  *   jitrun_chat.c      a conversation: lines in, answers out
  *   jitrun_json.c      the same as JSON, at the end or token by token
@@ -89,6 +90,15 @@ struct run {
 	size_t n_text;    /* kept for --json, and for conversations */
 	json_t *logprobs; /* of each token, for --json; NULL: none so far */
 };
+
+/* ---- jitrun_notes.c: what is worth knowing, one line each on stderr */
+
+/* That options which are taken will not help. */
+void jitrun_warn(const struct run *r);
+/* Whether the model's name is one that other programs download; that was said. */
+bool jitrun_refuse_name(void);
+/* What to try after the model could not be opened. */
+void jitrun_hint(void);
 
 /* ---- jitrun_text.c */
 

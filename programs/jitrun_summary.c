@@ -85,7 +85,7 @@ static void print_short(const char *before, double value, const char *unit)
 static void print_speed(const struct run *r, const jit_session_stats *s)
 {
 	fprintf(stderr, "%llu + %zu token%s", (unsigned long long)s->prompt_tokens, r->n_generated,
-	        plural(r->n_generated));
+	        plural(s->prompt_tokens + r->n_generated));
 	if (s->prompt_tokens)
 		print_short("; prompt ", jitrun_rate(s->prompt_tokens, s->prompt_seconds), " tokens/s");
 	if (s->decode_tokens)
@@ -122,10 +122,12 @@ void jitrun_print_summary(const struct run *r, bool verbose)
 		print_details(r, &info, &s);
 	print_speed(r, &s);
 	print_end(r, &info, &s);
-	if (s.cache_damaged || s.cache_store_failed)
-		fprintf(stderr, "cache: %llu kernel%s damaged, %llu not stored%s\n",
-		        (unsigned long long)s.cache_damaged, plural(s.cache_damaged),
-		        (unsigned long long)s.cache_store_failed, opt.report ? "" : " (--report says why)");
+	if (s.cache_damaged)
+		fprintf(stderr, "cache: %llu kernel%s damaged\n", (unsigned long long)s.cache_damaged,
+		        plural(s.cache_damaged));
+	if (s.cache_store_failed)
+		fprintf(stderr, "cache: %llu kernel%s not stored; --report says why\n",
+		        (unsigned long long)s.cache_store_failed, plural(s.cache_store_failed));
 }
 
 int jitrun_report(const struct run *r)

@@ -6,8 +6,9 @@
 
 #include "programs/jitrun_parts.h"
 #include "programs/output.h"
+#include "programs/progress.h"
 
-enum { PERPLEXITY_WINDOW = 512 };
+enum { PERPLEXITY_WINDOW = 512, USUAL_BATCH = 264 /* of jit_session_options.batch */ };
 
 int jitrun_get_prompt(struct prompt *p)
 {
@@ -79,9 +80,21 @@ static bool emit(struct run *r, int32_t id, jit_error *err)
 /* Ctrl-C is no failure. */
 static int unless_interrupted(int status) { return interrupted && status == JIT_ERROR_CANCELLED ? JIT_OK : status; }
 
+/* In steps of a pass, so that it can be shown how far it is; without somebody to see it, at once. */
 int jitrun_feed(struct run *r, const struct prompt *p, jit_error *err)
 {
-	return unless_interrupted(jit_session_feed(r->session, p->ids, p->n_ids, err));
+	size_t pass = opt.batch ? (size_t)opt.batch : USUAL_BATCH;
+	struct progress bar;
+	int status = JIT_OK;
+
+	progress_begin(&bar, "prompt", "tokens", !opt.quiet && !opt.echo && !opt.show_prompt);
+	for (size_t at = 0, n; status == JIT_OK && at < p->n_ids && !interrupted; at += n) {
+		n = bar.wanted && p->n_ids - at > pass ? pass : p->n_ids - at;
+		progress_show(&bar, at, p->n_ids);
+		status = jit_session_feed(r->session, p->ids + at, n, err);
+	}
+	progress_end(&bar);
+	return unless_interrupted(status);
 }
 
 int jitrun_generate(struct run *r, jit_error *err)

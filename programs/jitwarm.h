@@ -35,7 +35,7 @@ struct warm_arguments {
 	struct option_list targets, shapes;
 	const char *out, *weights, *activations, *numerics, *kv_type, *cache;
 	long batch, limit, seconds;
-	bool json, quiet, remove, tuned, unverified;
+	bool json, quiet, remove, replace, tuned, unverified;
 };
 extern struct warm_arguments warm;
 
@@ -46,6 +46,8 @@ int warm_run(int argc, char **argv);
 int warm_fail(const struct error *e);
 int warm_usage(const char *text);
 
+/* Before anything is computed for it. */
+bool warm_can_write(const char *path, struct error *err);
 /* The targets asked for, in that order and each once; native when none is. Returns how many; 0: err. */
 int warm_targets(const struct target *out[TARGET_COUNT], struct error *err);
 /* Opens the headers of all models asked for, files and shapes, one after the other. visit returns false to stop, with

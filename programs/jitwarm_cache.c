@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "jit/store/container.h"
 #include "jit/store/pack.h"
@@ -299,7 +300,10 @@ int warm_export(void)
 	struct error e = { 0 };
 	struct choice choice = { .n = 0 };
 	uint64_t n = 0;
-	bool ok = warm.targets.n == 0 || (choice.n = warm_targets(choice.target, &e)) > 0;
+	bool ok = (warm.replace || access(warm.operand[0], F_OK) != 0 ||
+	           error_set(&e, ERROR_ARGUMENT, "%s: is there already; --replace writes it anew", warm.operand[0])) &&
+	          warm_can_write(warm.operand[0], &e) &&
+	          (warm.targets.n == 0 || (choice.n = warm_targets(choice.target, &e)) > 0);
 	struct cache *c = ok ? warm_open_cache(true, &e) : NULL;
 
 	ok = c && cache_export(c, warm.operand[0], choice.n ? is_chosen : NULL, &choice, &n, &e);

@@ -26,6 +26,13 @@ int warm_usage(const char *text)
 	return WARM_USAGE;
 }
 
+bool warm_can_write(const char *path, struct error *err)
+{
+	const char *why;
+
+	return output_can_write(path, &why) || error_set(err, ERROR_IO, "%s: cannot be written: %s", path, why);
+}
+
 /* ---- targets */
 
 static void add_target(const struct target *out[TARGET_COUNT], int *n, const struct target *t)

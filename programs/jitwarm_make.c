@@ -20,7 +20,7 @@ struct wanted {
 	const struct target *target[TARGET_COUNT];
 	int n_targets;
 	struct key *key;
-	size_t n;
+	size_t n, kept; /* kept: of them, only a pack that is there already wants so many */
 	json_t *models;
 };
 
@@ -67,6 +67,34 @@ static void drop_repeated(struct wanted *w)
 		if (n == 0 || !key_equal(&w->key[n - 1], &w->key[i]))
 			w->key[n++] = w->key[i];
 	w->n = n;
+}
+
+static int find_by_bytes(const void *a, const void *b) { return by_bytes(a, b); }
+
+/* A pack that is there belongs to other models too: what is in it is made again, so that the file depends on its keys
+ * alone and not on who wrote it before. */
+static bool keep_pack(struct wanted *w, struct error *err)
+{
+	struct error e = { 0 };
+	struct pack *p = pack_open(warm.out, &e);
+	size_t wanted = w->n, n = p ? pack_count(p) : 0;
+	struct key *all = p ? realloc(w->key, (w->n + n + 1) * sizeof *all) : NULL;
+	struct pack_entry entry;
+
+	w->key = all ? all : w->key;
+	for (size_t i = 0; all && i < n && pack_get(p, i, &entry); i++) {
+		if (entry.key.codegen != key_codegen(entry.key.target)) {
+			error_set(&e, ERROR_ARGUMENT, "%s: was made by another version of jitrun", warm.out);
+			break;
+		}
+		if (!bsearch(&entry.key, w->key, wanted, sizeof *w->key, find_by_bytes))
+			w->key[w->n++] = entry.key;
+	}
+	if (p && !all)
+		error_set(&e, ERROR_MEMORY, "no memory for a list of %zu kernels", w->n + n);
+	pack_close(p);
+	w->kept = w->n - wanted;
+	return !e.code || error_set(err, e.code, "%s; --replace makes it anew", e.text);
 }
 
 static void show_progress(size_t done, size_t total)
@@ -247,10 +275,11 @@ uint8_t *warm_model_pack(const struct model *m, const struct target *const *targ
 static void report(const struct wanted *w, const struct made *made, double seconds)
 {
 	if (warm.json) {
-		json_t *o = json_pack("{s:o, s:O, s:I, s:I, s:I, s:I, s:f}", "out", output_string(warm.out), "models",
-		                      w->models, "kernels", (json_int_t)made->n, "generated",
-		                      (json_int_t)made->generated, "code_bytes", (json_int_t)made->code_bytes, "bytes",
-		                      (json_int_t)made->file_bytes, "seconds", seconds);
+		json_t *o =
+			json_pack("{s:o, s:O, s:I, s:I, s:I, s:I, s:I, s:f}", "out", output_string(warm.out), "models",
+		                  w->models, "kernels", (json_int_t)made->n, "kept", (json_int_t)w->kept, "generated",
+		                  (json_int_t)made->generated, "code_bytes", (json_int_t)made->code_bytes, "bytes",
+		                  (json_int_t)made->file_bytes, "seconds", seconds);
 		json_dumpf(o, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 		putchar('\n');
 		json_decref(o);
@@ -258,6 +287,8 @@ static void report(const struct wanted *w, const struct made *made, double secon
 		fprintf(stderr, "%s: %zu kernels for", warm.out, made->n);
 		for (int t = 0; t < w->n_targets; t++)
 			fprintf(stderr, "%s %s", t ? "," : "", w->target[t]->name);
+		if (w->kept)
+			fprintf(stderr, "; %zu of them were there before", w->kept);
 		fprintf(stderr, "; %zu generated, %zu already in the cache; %.2f MiB of code in %.2f MiB; %.2f s\n",
 		        made->generated, made->n - made->generated, (double)made->code_bytes / 0x1p20,
 		        (double)made->file_bytes / 0x1p20, seconds);
@@ -278,6 +309,10 @@ int warm_make(void)
 	w.models = json_array();
 	bool ok = (w.n_targets = warm_targets(w.target, &e)) > 0 && warm_each_model(add_model, &w, &e);
 	drop_repeated(&w);
+	if (ok && is_pack(warm.out)) {
+		ok = warm_can_write(warm.out, &e) && (warm.replace || access(warm.out, F_OK) != 0 || keep_pack(&w, &e));
+		drop_repeated(&w);
+	}
 	ok = ok && (is_pack(warm.out) ? make_pack : make_directory)(&w, &made, &e);
 	if (ok)
 		report(&w, &made, system_seconds() - start);

@@ -68,9 +68,13 @@ static const struct option_row rows[] = {
 	  .letter = 'o',
 	  .kind = OPTION_FILE,
 	  .value = "PATH",
-	  .help = "when PATH ends in .jkp, write a pack: one file, the same wherever and whenever it is made; "
-	          "otherwise add to the cache directory PATH",
+	  .help = "when PATH ends in .jkp, write a pack: one file, the same wherever and whenever it is made; what a "
+	          "pack of that name holds stays in it; otherwise add to the cache directory PATH",
 	  .target = &warm.out },
+	{ .name = "replace",
+	  .kind = OPTION_FLAG,
+	  .help = "let --out and export replace a pack that is there, instead of adding to it or refusing",
+	  .target = &warm.replace },
 	{ .name = "cache",
 	  .kind = OPTION_FILE,
 	  .value = "PATH",
@@ -206,6 +210,9 @@ static int run_command(void)
 	for (int i = 1; i < N_COMMANDS && warm.n_operands; i++)
 		if (strcmp(warm.operand[0], commands[i].name) == 0)
 			c = i;
+	for (int i = 0; i < warm.n_operands && !c; i++)
+		if (options_refuse_word(&program, warm.operand[i]))
+			return WARM_USAGE;
 	if (c) {
 		warm.n_operands--;
 		memmove(warm.operand, warm.operand + 1, (size_t)warm.n_operands * sizeof *warm.operand);

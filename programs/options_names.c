@@ -1,6 +1,7 @@
 /* programs/options_names.c - names of options that are not rows of the table: what other programs call them, and what
  * is likely meant by a wrong one. */
 #include <string.h>
+#include <unistd.h>
 
 #include "programs/options.h"
 
@@ -95,4 +96,27 @@ bool options_unknown(const struct option_program *p, const char *typed, const ch
 		return options_complain(p, "unknown option %.*s", k, typed);
 	const struct option_foreign *f = options_foreign(p, found, strlen(found));
 	return options_complain(p, "unknown option %.*s; did you mean --%s?", k, typed, f && f->row ? f->row : found);
+}
+
+bool options_refuse_word(const struct option_program *p, const char *word)
+{
+	const char *best = NULL;
+	size_t n = strlen(word);
+	int least_far = FAR;
+
+	if (strpbrk(word, "./:") || access(word, F_OK) == 0)
+		return false;
+	for (int i = 0; i < p->n_commands; i++) {
+		const char *name = p->command[i].name;
+		int d = *name ? distance_to(word, n, name, strlen(name)) : FAR;
+		if (d < least_far) {
+			least_far = d;
+			best = name;
+		}
+	}
+	if (least_far > most_for(n))
+		best = NULL;
+	options_complain(p, "\"%.200s\" is neither a command nor a file%s%s%s", word, best ? "; did you mean " : "",
+	                 best ? best : "", best ? "?" : "");
+	return true;
 }

@@ -84,6 +84,23 @@ bool output_text(FILE *out, const char *text, size_t n, bool terminal)
 	return true;
 }
 
+bool output_can_write(const char *path, const char **why)
+{
+	bool there = access(path, F_OK) == 0;
+	/* A pipe that nobody reads yet is no failure, and must not be waited for. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+
+	if (fd < 0 && errno != ENXIO) {
+		*why = strerror(errno);
+		return false;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!there)
+		unlink(path);
+	return true;
+}
+
 int output_columns(FILE *out)
 {
 	enum { USUAL = 80, LEAST = 40, MOST = 1000 };

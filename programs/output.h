@@ -25,6 +25,9 @@ int output_end(const char *program, int status, int failed);
  * not be written. */
 bool output_text(FILE *out, const char *text, size_t n, bool terminal);
 
+/* Whether a file can be written there, without changing it, so that nobody computes for nothing. False: *why. */
+bool output_can_write(const char *path, const char **why);
+
 /* Columns of a line: $COLUMNS, else the terminal's that `out` is, else 80; 40 at least. */
 int output_columns(FILE *out);
 

@@ -22,7 +22,7 @@ static int32_t first_token(const jit_model *m, const int32_t *ids, size_t n)
 }
 
 int perplexity_measure(const jit_model *m, jit_session *s, const char *text, size_t n_text, bool special, size_t window,
-                       const volatile sig_atomic_t *stop, struct perplexity *out, jit_error *err)
+                       const volatile sig_atomic_t *stop, struct progress *bar, struct perplexity *out, jit_error *err)
 {
 	float *logprob = malloc(window * sizeof *logprob);
 	int32_t *ids = NULL;
@@ -50,7 +50,9 @@ int perplexity_measure(const jit_model *m, jit_session *s, const char *text, siz
 		for (size_t i = window / 2 + 1; status == JIT_OK && i < window; i++, out->scored++)
 			sum -= (double)logprob[i];
 		out->windows++;
+		progress_show(bar, at + window, out->tokens);
 	}
+	progress_end(bar);
 	out->perplexity = out->scored ? math_host_exp(sum / (double)out->scored) : 0;
 	free(ids);
 	free(logprob);

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "programs/progress.h"
 #include "runtime/jitrun.h"
 
 struct perplexity {
@@ -19,8 +20,9 @@ struct perplexity {
 };
 
 /* special: names of control tokens in the text become these. The session must have room for a window. Stops early,
- * after a whole window, when *stop becomes non-zero. Returns a jit_status. */
+ * after a whole window, when *stop becomes non-zero. bar, which has begun, shows how far it is. Returns a jit_status.
+ */
 int perplexity_measure(const jit_model *m, jit_session *s, const char *text, size_t n_text, bool special, size_t window,
-                       const volatile sig_atomic_t *stop, struct perplexity *out, jit_error *err);
+                       const volatile sig_atomic_t *stop, struct progress *bar, struct perplexity *out, jit_error *err);
 
 #endif

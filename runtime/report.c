@@ -131,6 +131,12 @@ static void text_schedules(const struct report *r, FILE *out)
 	}
 }
 
+/* Why a kernel could not be kept; NULL: all could. */
+static const char *store_trouble(const struct report *r)
+{
+	return r->m->cache ? cache_store_trouble(r->m->cache) : NULL;
+}
+
 static void text_totals(const struct report *r, FILE *out)
 {
 	static const char *const pass[] = { "prompt", "decode" };
@@ -157,6 +163,8 @@ static void text_totals(const struct report *r, FILE *out)
 	for (int i = TARGET_NONE + 1; i < TARGET_COUNT; i++)
 		if (refusal(&target_table[i], &err))
 			fprintf(out, "refused %s: %s\n", target_table[i].name, err.text);
+	if (store_trouble(r))
+		fprintf(out, "not stored in the cache: %s\n", store_trouble(r));
 }
 
 static char *make_text(const struct report *r)
@@ -233,6 +241,8 @@ static char *make_json(const struct report *r)
 	                      (json_int_t)r->background->compile_ahead.made, "nanoseconds",
 	                      (json_int_t)r->background->compile_ahead.nanoseconds, "stalls",
 	                      (json_int_t)r->background->stalls);
+	if (store_trouble(r))
+		json_object_set_new(o, "not_stored", json_string(store_trouble(r)));
 	if (r->p)
 		json_object_update_new(
 			o,

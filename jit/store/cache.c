@@ -173,7 +173,7 @@ enum record_answer cache_load(struct cache *c, const struct key *key, struct obj
 	return answer;
 }
 
-bool cache_store(struct cache *c, const struct key *key, const struct object *o, struct error *err)
+static bool store(struct cache *c, const struct key *key, const struct object *o, struct error *err)
 {
 	struct source *s = c->sink;
 	uint64_t evicted = 0;
@@ -187,6 +187,21 @@ bool cache_store(struct cache *c, const struct key *key, const struct object *o,
 	s->evicted += evicted;
 	return good;
 }
+
+bool cache_store(struct cache *c, const struct key *key, const struct object *o, struct error *err)
+{
+	struct error why = { 0 };
+
+	if (store(c, key, o, &why))
+		return true;
+	if (!atomic_flag_test_and_set(&c->store_failing)) {
+		c->store_trouble = why;
+		c->has_trouble = true;
+	}
+	return error_set(err, why.code, "%s", why.text);
+}
+
+const char *cache_store_trouble(const struct cache *c) { return c->has_trouble ? c->store_trouble.text : NULL; }
 
 const char *cache_directory(const struct cache *c) { return c->sink ? c->sink->path : NULL; }
 

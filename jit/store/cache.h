@@ -71,6 +71,8 @@ void cache_load_all(struct cache *c, const struct key *const *key, size_t n, str
                     enum record_answer *answer, unsigned *source);
 /* Into the first writable directory. A failure, or that there is none, is counted; err may be NULL. */
 bool cache_store(struct cache *c, const struct key *key, const struct object *o, struct error *err);
+/* Why the first store that failed did; NULL: none did. */
+const char *cache_store_trouble(const struct cache *c);
 /* Of the cache as a whole: a miss is a key that no source had. */
 void cache_count(const struct cache *c, struct cache_counters *out);
 

@@ -19,6 +19,9 @@ struct cache {
 	unsigned n;
 	struct source *sink; /* receives what is new; NULL: none */
 	_Atomic uint64_t hits, misses, unstored;
+	atomic_flag store_failing;  /* taken by the first store that fails, */
+	struct error store_trouble; /* which says why, */
+	_Atomic bool has_trouble;   /* before this is set */
 };
 
 #endif

@@ -103,6 +103,19 @@ check "another seed another text" [ "$(cmp -s "$dir/out" "$dir/a"; echo $?)" = 1
 run "$model" --prompt "Once" -n 200 -c 40 -q --ignore-eos --print-ids
 check "a full context ends cleanly" [ "$status" = 0 ]
 
+run "$model" --prompt x -n 1 --threads 1000 -c 100000
+check "too many threads are told: $(cat "$dir/err")" grep -qE '^jitrun: 1000 threads share [0-9]+ cores?; ' "$dir/err"
+check "so is a context beyond the training" grep -qF 'trained for 1024 tokens; beyond them' "$dir/err"
+run "$model" --prompt x -n 1 --threads 1 -c 1024
+check "what is usual is not" [ "$(grep -c '^jitrun' "$dir/err")" = 0 ]
+refused "none/trace: cannot be written: No such file or directory" 1 "$model" --prompt x --trace "$dir/none/trace"
+run "$model" --prompt x -n 1 -q --trace "$dir/trace"
+check "--trace to where one can write" grep -q traceEvents "$dir/trace"
+for name in qwen3:0.6b Qwen/Qwen3-0.6B hf:Qwen/Qwen3-0.6B https://huggingface.co/x/y.gguf; do
+	refused "$name: there is no such file, and jitrun downloads nothing." 1 "$name" --prompt x
+	check "$name: where to look" grep -q "^Try 'jitrun list'" "$dir/err"
+done
+
 run "$model" --prompt x -n 1 -q --dump-ir "$dir/ir" --dump-asm "$dir/asm"
 check "--dump-ir names kernels" grep -q matmul "$dir/ir"
 check "--dump-asm has bytes" grep -q '\.byte' "$dir/asm"
@@ -127,6 +140,11 @@ check "--sealed: the same text" cmp -s "$dir/out" "$dir/text"
 refused "is not in the cache, and --sealed forbids generating it; in the nearest one there, " 1 "$model" --cache \
 	"$dir/kernels.jkp" --sealed --prompt x --kv-type f32
 check "--sealed: the field is named" grep -qF 'KV type is f16, not f32' "$dir/err"
+check "--sealed: what makes the kernels is named: $(cat "$dir/err")" grep -qF \
+	"Try 'jitwarm $model --out $dir/kernels.jkp', which makes" "$dir/err"
+run "$model" --cache "$dir/kernels.jkp" --prompt x --kv-type f32 -n 1 --report
+check "kernels that are not stored are told" grep -qE '^cache: [1-9][0-9]* kernels not stored; --report' "$dir/err"
+check "and why" grep -q '^not stored in the cache: the cache has no directory that can be written' "$dir/err"
 refused "activation type is q8_0, not f32" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --activations f32
 refused "there is no cache to take kernels from" 1 "$model" --no-cache --sealed --prompt x
 refused "only the device cpu can run sealed" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --device ref
@@ -186,7 +204,7 @@ sleep 0.2
 kill -INT "$pid"
 wait "$pid"
 check "interrupted twice: ended by the signal" [ "$?" = 130 ]
-check "interrupted twice: no summary" [ ! -s "$dir/err" ]
+check "interrupted twice: no summary" sh -c '! grep -q stopped "$1"' - "$dir/err"
 
 # The cache: where it is, what it says, what is refused.
 cache=

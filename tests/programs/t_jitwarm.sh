@@ -18,12 +18,12 @@ is 0 --shape tiny --out "$dir/b.jkp" --target avx2 -q
 check "--quiet says nothing" [ ! -s "$dir/out" -a ! -s "$dir/err" ]
 check "the same pack twice" cmp -s "$dir/a.jkp" "$dir/b.jkp"
 is 0 --shape arch=llama,hidden=256,layers=1,heads=4,kv_heads=2,head_dim=64,ffn=512,vocab=512,tied=1 --out "$dir/b.jkp" \
-	--target avx2 -q
+	--replace --target avx2 -q
 check "the same from its sizes; layers that are alike count once" cmp -s "$dir/a.jkp" "$dir/b.jkp"
-is 0 --shape tiny --out "$dir/b.jkp" --target avx512 --target avx2 --target avx512 --json
+is 0 --shape tiny --out "$dir/b.jkp" --replace --target avx512 --target avx2 --target avx512 --json
 check "--json: $(cat "$dir/out")" out \
 	'^\{"out":".*b\.jkp","models":\[\{"model":"tiny","target":"avx512","kernels":[0-9]+\},\{"model":"tiny","targe'\
-'t":"avx2","kernels":[0-9]+\}\],"kernels":[0-9]+,"generated":[0-9]+,"code_bytes":[0-9]+,"bytes":[0-9]+,"seconds":[0-9'\
+'t":"avx2","kernels":[0-9]+\}\],"kernels":[0-9]+,"kept":0,"generated":[0-9]+,"code_bytes":[0-9]+,"bytes":[0-9]+,"seconds":[0-9'\
 '.e-]+\}$'
 check "--json: bytes are the file's" grep -q "\"bytes\":$(wc -c < "$dir/b.jkp")," "$dir/out"
 is 0 --shape tiny --out "$dir/x.jkp" --target x86 --json
@@ -32,7 +32,7 @@ check "x86 is all of that family" out \
 is 0 --shape tiny --out "$dir/r.jkp" --target gfx1030 --target gfx1100 --target gfx1200
 check "for cards that are not here: $(cat "$dir/err")" err 'kernels for gfx1030, gfx1100, gfx1200; '
 is 0 verify "$dir/r.jkp"
-is 0 --shape tiny --shape qwen3-0.6b "$model" --weights q4_k_m --out "$dir/b.jkp" --target avx512vnni
+is 0 --shape tiny --shape qwen3-0.6b "$model" --weights q4_k_m --out "$dir/b.jkp" --replace --target avx512vnni
 is 0 --shape qwen3-0.6b --weights q8_0 --out "$dir/q.jkp" --target avx2 -q
 check "28 layers take less than a MiB: $(wc -c < "$dir/q.jkp")" [ "$(wc -c < "$dir/q.jkp")" -lt 1048576 ]
 is 0 --shape tiny --out "$dir/small.jkp" --target avx2 --activations auto --kv-type f16 --batch 16 --json
@@ -41,6 +41,29 @@ check "less is made where less is asked for" [ "$(wc -c < "$dir/small.jkp")" -lt
 is 0 "$model" --out "$dir/store" --target avx2
 is 0 "$model" --out "$dir/store" --target avx2
 check "what is there already stays: $(cat "$dir/err")" err '; 0 generated, [1-9]'
+
+# ---- a pack that is there
+is 0 --shape tiny --shape qwen3-0.6b --weights q4_k_m --out "$dir/both.jkp" --target avx2 -q
+is 0 --shape tiny --weights q4_k_m --out "$dir/first.jkp" --target avx2 -q
+is 0 --shape qwen3-0.6b --weights q4_k_m --out "$dir/second.jkp" --target avx2 -q
+is 0 --shape qwen3-0.6b --weights q4_k_m --out "$dir/first.jkp" --target avx2
+check "a second model is added: $(cat "$dir/err")" err '; [1-9][0-9]* of them were there before'
+check "in whatever order, the same bytes" cmp -s "$dir/first.jkp" "$dir/both.jkp"
+is 0 --shape tiny --weights q4_k_m --out "$dir/second.jkp" --target avx2 -q
+check "in the other order too" cmp -s "$dir/second.jkp" "$dir/both.jkp"
+is 0 --shape tiny --weights q4_k_m --out "$dir/second.jkp" --target avx2 -q
+check "adding what is there changes nothing" cmp -s "$dir/second.jkp" "$dir/both.jkp"
+is 0 --shape qwen3-0.6b --weights q4_k_m --out "$dir/second.jkp" --target avx2 --json
+check "--json says how many stay" out '"kernels":[0-9]*,"kept":[1-9]'
+is 0 --shape tiny --weights q4_k_m --out "$dir/second.jkp" --target avx2 --replace -q
+is 0 --shape tiny --weights q4_k_m --out "$dir/third.jkp" --target avx2 -q
+check "--replace begins anew" cmp -s "$dir/second.jkp" "$dir/third.jkp"
+echo 'no pack' > "$dir/bad.jkp"
+refused "--replace makes it anew" 1 --shape tiny --out "$dir/bad.jkp" --target avx2
+check "what is no pack is left as it is" grep -q 'no pack' "$dir/bad.jkp"
+is 0 --shape tiny --out "$dir/bad.jkp" --target avx2 --replace -q
+refused "none/x.jkp: cannot be written: No such file" 1 --shape tiny --out "$dir/none/x.jkp" --target avx2
+refused "a.jkp: is there already; --replace writes it anew" 1 export "$dir/a.jkp" --cache "$dir/b.jkp"
 
 # ---- looking
 is 0 list "$dir/a.jkp"

@@ -1,5 +1,6 @@
-/* tests/programs/t_talk.c - a conversation on a real (pseudo-)terminal: Ctrl-C stops an answer and not the program,
- * Ctrl-C before a message does no harm, and the end of the input ends it well. */
+/* tests/programs/t_talk.c - jitrun on a real (pseudo-)terminal. A long prompt shows how far it is. In a conversation,
+ * Ctrl-C stops an answer and not the program, Ctrl-C before a message does no harm, and the end of the input ends it
+ * well. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -105,9 +106,36 @@ static void test_end_of_input(void **state)
 	unlink(path);
 }
 
+/* A long prompt says how far it is, in lines no wider than the terminal, and Ctrl-C ends it between two passes. */
+static void test_progress(void **state)
+{
+	enum { COLUMNS = 60 };
+	char model[4096], ids[1200] = "1";
+	char *argv[] = { "./jitrun", model, "--device", "ref", "--prompt-ids", ids,  "-n",  "1",
+		         "--batch",  "8",   "-t",       "1",   "--no-cache",   "-c", "600", NULL };
+	struct pty t;
+
+	source_path(model, "models/tale-q8_0.gguf");
+	for (size_t i = 0; i < 499; i++)
+		strcat(ids, ",2");
+	assert_true(pty_start(&t, COLUMNS, argv));
+	size_t at = pty_must_see(&t, 0, " of 500 tokens [");
+	at = pty_must_see(&t, at, "\rprompt ");
+	pty_type(&t, "\x03");
+	at = pty_must_see(&t, at, "stopped: interrupted");
+	for (size_t i = 0, column = 0; i < at; i++) {
+		column = t.text[i] == '\r' || t.text[i] == '\n' ? 0 : column + 1;
+		assert_in_range(column, 0, COLUMNS);
+	}
+	int status = pty_end(&t);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 130);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_interrupt), cmocka_unit_test(test_end_of_input) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_interrupt), cmocka_unit_test(test_end_of_input),
+		                            cmocka_unit_test(test_progress) };
 
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);

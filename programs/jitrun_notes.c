@@ -1,0 +1,75 @@
+/* programs/jitrun_notes.c - what a person should know besides the answer: that an option will not help, or what to do
+ * after a failure. One line each on standard error. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "programs/jitrun_parts.h"
+#include "runtime/host/system.h"
+
+void jitrun_warn(const struct run *r)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_session_stats s = JIT_SESSION_STATS();
+	int cores = system_default_threads();
+
+	if (opt.quiet)
+		return;
+	jit_model_get_info(r->model, &info, NULL);
+	jit_session_get_stats(r->session, &s, NULL);
+	if (opt.threads > cores)
+		fprintf(stderr, "jitrun: %ld threads share %d core%s; more than one for each is slower.\n", opt.threads,
+		        cores, cores == 1 ? "" : "s");
+	if (!opt.perplexity && opt.context && info.context_trained && opt.context > info.context_trained)
+		fprintf(stderr, "jitrun: the model was trained for %d tokens; beyond them, the text may be poor.\n",
+		        info.context_trained);
+}
+
+/* owner/name, name:tag, hf:owner/name, https://...: what other programs take in the place of a file. */
+static bool is_name(const char *model)
+{
+	const char *slash = strchr(model, '/');
+	struct stat st;
+
+	if (stat(model, &st) == 0 || *model == '/' || *model == '.' || strlen(model) > 200)
+		return false;
+	size_t n = strlen(model);
+	if (n > 5 && (strcmp(model + n - 5, ".gguf") == 0 || (n > 12 && strcmp(model + n - 12, ".safetensors") == 0)))
+		return strstr(model, "://") != NULL;
+	if (strchr(model, ':'))
+		return true;
+	if (!slash || strchr(slash + 1, '/') || !slash[1])
+		return false;
+	char owner[256];
+	snprintf(owner, sizeof owner, "%.*s", (int)(slash - model), model);
+	return stat(owner, &st) != 0;
+}
+
+bool jitrun_refuse_name(void)
+{
+	char quoted[900];
+
+	if (!is_name(opt.model))
+		return false;
+	fprintf(stderr,
+	        "jitrun: %s: there is no such file, and jitrun downloads nothing.\n"
+	        "Try 'jitrun list', which lists the models that are on this machine.\n",
+	        error_quote(quoted, sizeof quoted, opt.model, strlen(opt.model)));
+	return true;
+}
+
+/* What to do about a failure, where the sentence of the library cannot know it. */
+void jitrun_hint(void)
+{
+	char quoted[900];
+	bool pack = opt.cache && strlen(opt.cache) > 4 && !strchr(opt.cache, ':') &&
+	            strcmp(opt.cache + strlen(opt.cache) - 4, ".jkp") == 0;
+
+	if (!opt.sealed || !opt.model)
+		return;
+	fprintf(stderr, "Try 'jitwarm %s", error_quote(quoted, sizeof quoted, opt.model, strlen(opt.model)));
+	fprintf(stderr, " --out %s', which makes the kernels of this model.\n",
+	        pack ? error_quote(quoted, sizeof quoted, opt.cache, strlen(opt.cache)) : "kernels.jkp");
+}
