@@ -318,6 +318,8 @@ static const struct option_row rows[] = {
 static const struct option_command commands[] = {
 	{ "", "MODEL", "continue a text, or talk where there is none and the model has a chat template" },
 	{ "info", "MODEL", "say what a model is, whether it runs here, and in how much memory" },
+	{ "list", "", "list the models that ollama, Hugging Face's libraries and others have put here" },
+	{ "doctor", "", "say what this machine is, and what of it jitrun uses" },
 };
 
 static struct option_program program = {
