@@ -50,9 +50,11 @@ int perplexity_measure(const jit_model *m, jit_session *s, const char *text, siz
 		for (size_t i = window / 2 + 1; status == JIT_OK && i < window; i++, out->scored++)
 			sum -= (double)logprob[i];
 		out->windows++;
-		progress_show(bar, at + window, out->tokens);
+		if (bar)
+			progress_show(bar, at + window, out->tokens);
 	}
-	progress_end(bar);
+	if (bar)
+		progress_end(bar);
 	out->perplexity = out->scored ? math_host_exp(sum / (double)out->scored) : 0;
 	free(ids);
 	free(logprob);

@@ -20,7 +20,8 @@ struct perplexity {
 };
 
 /* special: names of control tokens in the text become these. The session must have room for a window. Stops early,
- * after a whole window, when *stop becomes non-zero. bar, which has begun, shows how far it is. Returns a jit_status.
+ * after a whole window, when *stop becomes non-zero. bar, which has begun, shows how far it is; or
+ * NULL. Returns a jit_status.
  */
 int perplexity_measure(const jit_model *m, jit_session *s, const char *text, size_t n_text, bool special, size_t window,
                        const volatile sig_atomic_t *stop, struct progress *bar, struct perplexity *out, jit_error *err);

@@ -44,7 +44,7 @@ static double measure_kv(const char *path, const char *text, size_t n, size_t wi
 	jit_model *m = open_model(path, f32);
 	jit_session *s = open_session_kv(m, (int)window, kv);
 
-	if (perplexity_measure(m, s, text, n, false, window, &never, &x, &err) != JIT_OK)
+	if (perplexity_measure(m, s, text, n, false, window, &never, NULL, &x, &err) != JIT_OK)
 		fail_msg("%s: %s", path, err.message);
 	assert_int_equal(x.windows, x.tokens / window);
 	assert_int_equal(x.scored, x.windows * (window - window / 2 - 1));
