@@ -38,15 +38,20 @@ static void wrap(FILE *out, const char *text, int indent, int columns)
 	fputc('\n', out);
 }
 
-/* What is explained on the left, its help beside or below it on the right. */
+/* What is explained on the left, behind two spaces, and its help beside or below it on the right. */
 static void explain(FILE *out, const char *left, const char *help, int columns)
 {
-	int n = fprintf(out, "%s", left), indent = columns < NARROW ? 8 : LEFT;
+	int n = (int)strlen(left), indent = columns < NARROW ? 8 : LEFT;
 
-	if (n > indent - 2)
-		fprintf(out, "\n%*s", indent, "");
-	else
-		fprintf(out, "%*s", indent - n, "");
+	if (n > columns) {
+		fputs("  ", out);
+		wrap(out, left + 2, 4, columns);
+		fprintf(out, "%*s", indent, "");
+	} else if (n > indent - 2) {
+		fprintf(out, "%s\n%*s", left, indent, "");
+	} else {
+		fprintf(out, "%s%*s", left, indent - n, "");
+	}
 	wrap(out, help, indent, columns);
 }
 

@@ -113,7 +113,7 @@ for program in jitrun jitwarm jitbench; do
 		"^$program [0-9]+\.[0-9]+\.[0-9]+( \(commit [0-9a-f]{12}(-dirty)?\))?$" "$dir/version"
 	check "$program --version names the target" grep -qE '^x86-64, (code for this CPU: avx|no code)' "$dir/version"
 done
-check "jitrun --help shows some twenty options: $(./jitrun --help | wc -l) lines" [ "$(./jitrun --help | wc -l)" -lt 45 ]
+check "jitrun --help shows some twenty options: $(./jitrun --help | wc -l) lines" [ "$(./jitrun --help | wc -l)" -lt 50 ]
 check "--help names --prompt, --help-all the rest" sh -c \
 	'./jitrun --help | grep -q -- --prompt && ! ./jitrun --help | grep -q -- --jitdump && ./jitrun --help-all | grep -q -- --jitdump'
 check "--help that cannot be written fails" sh -c "! [ -w /dev/full ] || ! ./jitrun --help > /dev/full 2> /dev/null"
