@@ -218,12 +218,12 @@ static int choose_model(const char *operand, char *path, size_t size, int *fd)
 }
 
 /* *header is borrowed by the model, and to be freed after it. */
-static bool open_header(struct model *m, const char *path, uint8_t **header, struct error *err)
+static bool open_header(struct model *m, struct packed **packed, const char *path, uint8_t **header, struct error *err)
 {
 	size_t n;
 
 	if (!opt.shape)
-		return model_open(m, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
+		return packed_or_files(m, packed, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
 	*header = synth_header(&n, shape_find(opt.shape), mixture_find(opt.weights ? opt.weights : "q8_0"), err);
 	return *header && model_open_memory(m, *header, n, NULL, 0, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
 }
@@ -237,6 +237,7 @@ static int run_kernels(const char *operand)
 	const char *path = operand ? operand : opt.model;
 	struct printer p = { .filename = path ? path : opt.shape, .format = print_format(), .type_kv = opt.kv_type };
 	struct row row[KERNEL_ROWS];
+	struct packed *packed = NULL;
 	uint8_t *header = NULL;
 	struct error err = { 0 };
 	char text[256];
@@ -254,7 +255,7 @@ static int run_kernels(const char *operand)
 		.kv = warm_kv(kv[kv_option()]),
 		.activations = strcmp(opt.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS
 	};
-	if (!o.target || !open_header(&m, path, &header, &err))
+	if (!o.target || !open_header(&m, &packed, path, &header, &err))
 		return fail(err.text);
 	model_describe(&m, text, sizeof text);
 	p.type = text;
@@ -262,6 +263,7 @@ static int run_kernels(const char *operand)
 	bool ok = kernels_measure(&m.spec, &o, kv[kv_option()], opt.repetitions, opt.force ? 0 : opt.noise / 100, row,
 	                          &n_rows, &err);
 	model_close(&m);
+	packed_close(packed);
 	free(header);
 	if (!ok)
 		return fail(err.text);
@@ -393,6 +395,7 @@ static int run_program(int argc, char **argv)
 
 	allocator_begin();
 	system_file_limit_is_error();
+	system_lost_pages_are_error("jitbench");
 	if (!jitbench_parse_options(argc, argv, &rc))
 		return rc;
 	if (run_command(opt.operand, opt.n_operands, &rc))

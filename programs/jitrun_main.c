@@ -322,6 +322,7 @@ static int run(int argc, char **argv)
 
 	allocator_begin();
 	system_file_limit_is_error();
+	system_lost_pages_are_error("jitrun");
 	int rc;
 	if (run_command(argc, argv, &rc) || !jitrun_parse_options(argc, argv, &rc))
 		return rc;

@@ -157,5 +157,6 @@ int main(int argc, char **argv)
 	output_begin();
 	allocator_begin();
 	system_file_limit_is_error();
+	system_lost_pages_are_error("jitwarm");
 	return output_end("jitwarm", warm_run(argc, argv), WARM_FAILED);
 }

@@ -16,6 +16,29 @@ enum { HUGE_PAGE = 2 << 20, CPUS_MOST = 1 << 16 };
 
 void system_file_limit_is_error(void) { signal(SIGXFSZ, SIG_IGN); }
 
+static char lost_pages[160];
+
+static void on_lost_pages(int sig, siginfo_t *info, void *context)
+{
+	if (info->si_code != BUS_ADRERR && info->si_code != BUS_OBJERR) {
+		signal(sig, SIG_DFL);
+		raise(sig);
+		return;
+	}
+	if (write(STDERR_FILENO, lost_pages, strlen(lost_pages)) < 0)
+		_exit(2);
+	_exit(1);
+}
+
+void system_lost_pages_are_error(const char *program)
+{
+	struct sigaction on_bus = { .sa_sigaction = on_lost_pages, .sa_flags = SA_SIGINFO };
+
+	snprintf(lost_pages, sizeof lost_pages,
+	         "%s: a packed model in use was cut short, or cannot be read from its disk.\n", program);
+	sigaction(SIGBUS, &on_bus, NULL);
+}
+
 double system_seconds(void)
 {
 	struct timespec t;

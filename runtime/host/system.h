@@ -35,6 +35,9 @@ void system_unmap(void *p, size_t bytes);
 /* For programs, not for the library, whose host's signals are not its own: writing beyond the limit on the size of
  * files (ulimit -f) is an error from now on, and not the end. */
 void system_file_limit_is_error(void);
+/* The same of pages of a mapped file that are gone, because it was cut or its disk fails: one sentence and status 1
+ * instead of a signal. program: its name, kept. */
+void system_lost_pages_are_error(const char *program);
 
 double system_seconds(void); /* monotonic */
 

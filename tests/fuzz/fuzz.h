@@ -22,6 +22,7 @@
 	X(json) \
 	X(record) \
 	X(pack) \
+	X(packed) \
 	X(tune) \
 	X(key) \
 	X(ir) \

@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "jit/ir/ir.h"
 #include "jit/target.h"
 #include "kernels-templates/templates.h"
+#include "loaders/model_load.h"
+#include "runtime/packed.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/mutate/mutate.h"
 #include "tests/loaders/small_vocab.h"
@@ -338,6 +341,54 @@ static void give_schedules(const struct sink *s)
 	give_files(s, MUTANT_TUNE, NULL, 0);
 }
 
+static void give_file(const struct sink *s, const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	struct bytes all = { 0 };
+	uint8_t part[4096];
+
+	for (size_t n; f && (n = fread(part, 1, sizeof part, f)) > 0;)
+		bytes_put(&all, part, n);
+	if (!f || fclose(f))
+		abort();
+	unlink(path);
+	give(s, all.p, all.n);
+	bytes_free(&all);
+}
+
+/* A packed model with weights for cards and none, and one of sections alone. */
+static void give_packed(const struct sink *s)
+{
+	const struct target *cpu = target_find("avx2");
+	struct container_section odd = { .kind = CONTAINER_SOURCE, .bytes = 3, .name = "three" };
+	char path[200];
+	size_t n;
+	uint64_t bytes;
+	struct model m;
+	struct pool *pool = pool_open(1, NULL);
+	uint8_t *gguf = tiny_gguf(&tiny_least, DTYPE_F32, &n, NULL);
+
+	snprintf(path, sizeof path, "%s/seed.jkm", fuzz_directory());
+	if (!gguf || !pool || !model_open_memory(&m, gguf, n, NULL, 0, MODEL_KEEP_SOURCES, NULL))
+		abort();
+	for (int targets = 0; targets < 2; targets++) {
+		struct packed_options o = { .target = &cpu, .n_targets = targets, .mode = 0600 };
+		if (!packed_write(path, &m, &o, pool, &bytes, NULL))
+			abort();
+		give_file(s, path);
+	}
+	struct container_writer *w = container_begin(path, 0600, NULL);
+	for (uint32_t i = 0; w && i < 3; i++, odd.number++)
+		if (!container_add(w, &odd, "abc", NULL))
+			abort();
+	if (!w || !container_commit(w, &bytes, NULL))
+		abort();
+	give_file(s, path);
+	model_close(&m);
+	pool_close(pool);
+	free(gguf);
+}
+
 void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t *p, size_t n), void *user)
 {
 	const struct sink s = { take, user };
@@ -356,6 +407,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_json: give_json(&s); break;
 	case FUZZ_record: give_files(&s, MUTANT_ENTRY, NULL, 16); break;
 	case FUZZ_pack: give_files(&s, MUTANT_PACK, NULL, 0); break;
+	case FUZZ_packed: give_packed(&s); break;
 	case FUZZ_tune: give_schedules(&s); break;
 	case FUZZ_key: give_keys(&s); break;
 	case FUZZ_ir: give_ir(&s); break;
