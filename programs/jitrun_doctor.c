@@ -19,18 +19,31 @@
 #include "runtime/host/system.h"
 
 static struct {
+	const char *device, *report;
 	bool json;
 	struct option_about about;
 } arg;
 
 static const struct option_row rows[] = {
 	{ .name = "json", .kind = OPTION_FLAG, .help = "print one JSON line instead of a table", .target = &arg.json },
+	{ .name = "device",
+	  .kind = OPTION_TEXT,
+	  .value = "NAME",
+	  .help = "the device that --report tries: amd, amd:1, sim:gfx1100, cpu and so on",
+	  .target = &arg.device },
+	{ .name = "report",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "try a device's memory, launches and kernels beside the CPU's, say in some lines what is right, and "
+	          "write "
+	          "all of it to FILE, as JSON without a path or a name of yours",
+	  .target = &arg.report },
 	OPTION_ABOUT(arg.about),
 };
 
 static struct option_program program = {
 	.name = "jitrun doctor",
-	.usage = "[--json]",
+	.usage = "[--json | --device NAME --report FILE]",
 	.purpose = "say what this machine offers jitrun, what of it is used, and what would help",
 	.description =
 		"Reads what the system tells of processors, memory and cards, and measures for a moment how fast "
@@ -297,6 +310,10 @@ int jitrun_doctor(int argc, char **argv)
 
 	if (!options_parse(&program, argc, argv) || options_about(&program, &arg.about, jit_version(), &status))
 		return status;
+	if (!arg.device != !arg.report || (arg.report && arg.json))
+		return jitrun_usage("a report needs --device and --report, and no --json");
+	if (arg.report)
+		return doctor_report(arg.device, arg.report);
 	struct doctor d = { .json = arg.json, .object = json_object(), .advice = json_array() };
 	doctor_tell(&d, "jitrun", "version", json_string(jit_version()), "%s", jit_version());
 	tell_processor(&d);

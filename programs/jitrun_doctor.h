@@ -2,6 +2,7 @@
  *
  *   jitrun_doctor.c         the command line, and what the processor, the memory and the folders are
  *   jitrun_doctor_cards.c   graphics cards: which there are, what they say of themselves, why they cannot be used
+ *   doctor_report.h         --report: trials of a device
  *
  * A finding is told once and comes out as a row for people or as a member of the JSON object.
  */
@@ -26,5 +27,7 @@ void doctor_tell(struct doctor *d, const char *name, const char *member, json_t 
 void doctor_advise(struct doctor *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void doctor_cards(struct doctor *d);
+/* Tries a device and writes the findings to a file; the exit status. */
+int doctor_report(const char *device, const char *path);
 
 #endif

@@ -31,9 +31,17 @@ static json_t *card_member(const struct amd_card *c, const struct card_drm *drm)
 	                 c->why_not.code ? output_string(c->why_not.text) : json_null());
 }
 
+static const char *clocks(char *out, size_t cap, const struct card_drm *drm)
+{
+	*out = 0;
+	if (drm->core_mhz)
+		snprintf(out, cap, "; now at %u MHz, memory at %u MHz", drm->core_mhz, drm->memory_mhz);
+	return out;
+}
+
 static void tell_card(struct doctor *d, const struct amd_card *c, json_t *list)
 {
-	char size[FACTS_SIZE], used[FACTS_SIZE];
+	char size[FACTS_SIZE], used[FACTS_SIZE], now[64];
 	struct card_drm drm;
 
 	card_drm_read(&drm, c->render_minor);
@@ -44,8 +52,7 @@ static void tell_card(struct doctor *d, const struct amd_card *c, json_t *list)
 		doctor_tell(d, "", NULL, NULL, "%u compute units, up to %u MHz%s", c->units, c->clock_mhz,
 		            *drm.driver ? "" : "; the display driver says nothing");
 	if (*drm.driver)
-		doctor_tell(d, "", NULL, NULL, "driver %s; now at %u MHz, memory at %u MHz (%s)", drm.driver,
-		            drm.core_mhz, drm.memory_mhz, drm.from);
+		doctor_tell(d, "", NULL, NULL, "driver %s%s", drm.driver, clocks(now, sizeof now, &drm));
 	if (c->vram_bytes)
 		doctor_tell(d, "", NULL, NULL, "%s of memory, %s of it in use%s", facts_size(size, c->vram_bytes),
 		            facts_size(used, drm.vram_used), c->integrated ? ", part of the machine's own" : "");
@@ -55,9 +62,6 @@ static void tell_card(struct doctor *d, const struct amd_card *c, json_t *list)
 		              "the processor sees only a part of the memory of %s; switch on Resizable BAR (Above 4G "
 		              "Decoding) in the firmware's setup",
 		              c->name);
-	if (strstr(c->why_not.text, "/dev/"))
-		doctor_advise(d, "docs/amd.md says how to get the right to open /dev/kfd and /dev/dri/renderD%d",
-		              c->render_minor);
 }
 
 /* A number of a card's folder below /sys/class/drm; -1: it is not there. */
@@ -106,8 +110,13 @@ static void tell_amd(struct doctor *d)
 	} else if (!t.n) {
 		doctor_tell(d, "AMD cards", NULL, NULL, "none");
 	}
-	for (size_t i = 0; i < t.n; i++)
+	bool denied = false;
+	for (size_t i = 0; i < t.n; i++) {
 		tell_card(d, &t.card[i], list);
+		denied |= strstr(t.card[i].why_not.text, "/dev/") != NULL;
+	}
+	if (denied)
+		doctor_advise(d, "docs/amd.md says how to get the right to open /dev/kfd and the cards' files");
 	tell_left_out(d, &t, list);
 	json_object_set_new(d->object, "amd_cards", list);
 }

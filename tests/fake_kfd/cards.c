@@ -145,6 +145,8 @@ static void read_injection(const char *word)
 		i->unplug = n;
 	else if (!strcmp(name, "lost"))
 		i->lost = n;
+	else if (!strcmp(name, "wrong"))
+		i->wrong = n;
 	else if (!strcmp(name, "slow"))
 		i->slow_ms = (unsigned)n;
 	else if (!strcmp(name, "destroy"))

@@ -128,6 +128,7 @@ bool dispatch_run(struct queue *q, uint64_t index, const struct aql_dispatch *p)
 	memory_look_for_flush(c, true);
 	atomic_store(&fake.running, true);
 	const struct sim_kernel *k = find_kernel(c, index, p->kernel);
+	uint8_t *before = wrong_before(c);
 	bool ok = k && arguments_are_right(c, index, p, k);
 	if (ok && account_begin(c))
 		wrong(index, "another process has a launch on this card: each may wait for room that the other has");
@@ -144,6 +145,7 @@ bool dispatch_run(struct queue *q, uint64_t index, const struct aql_dispatch *p)
 	                        &err))
 		ok = failed(q, index, &trap, &err, wedged && !trap.fault);
 	account_end(c);
+	wrong_after(c, before);
 	atomic_store(&fake.running, false);
 	memory_look_for_flush(c, false);
 	memory_reach(c, false);

@@ -14,7 +14,8 @@
  * call goes: its number, its name, what it returned FAKE_KFD_INJECT  words: fail=N:ERRNO[+] the Nth call fails (+: and
  * all after it); wedge=N[:I] the queue stops at the Nth packet, after I instructions; fault=N; reset=N; unplug=N (at
  * the Nth packet), unplug=callN; slow=MS before every completion; destroy=MS that the end of a stopped queue takes;
- * denied; lost=N: the interrupt of the Nth packet is lost
+ * denied; lost=N: the interrupt of the Nth packet is lost; wrong=N: of the first packet from the Nth on that writes
+ * into the card's memory, one bit is wrong
  *
  * GPU addresses are the process's own: memory that only the card may touch lies at its address without access, but
  * while the card works. One lock guards all; the thread of the cards holds it while a packet runs.
@@ -81,7 +82,7 @@ struct inject {
 	unsigned fail_at;
 	bool fail_on;
 	int fail_errno;
-	uint64_t wedge, wedge_after, fault, reset, unplug, lost;
+	uint64_t wedge, wedge_after, fault, reset, unplug, lost, wrong;
 	unsigned unplug_call, slow_ms, destroy_ms;
 	bool denied;
 };
@@ -172,6 +173,10 @@ void queues_left(void);
 
 /* packets.c: false: the queue stands still. */
 bool packet_run(struct queue *q, uint64_t index, bool first, bool last);
+
+/* wrong.c: around a packet; what the first returns is the second's. */
+uint8_t *wrong_before(const struct card *c);
+void wrong_after(const struct card *c, uint8_t *copy);
 
 /* dispatch.c */
 bool dispatch_run(struct queue *q, uint64_t index, const struct aql_dispatch *p);

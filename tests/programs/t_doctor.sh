@@ -55,7 +55,8 @@ check "kernels are counted: $(member cache_bytes)" [ "$(member cache_bytes)" -gt
 check "it can be written" [ "$(member cache_writable)" = true ]
 chmod 777 "$HOME/.cache/jitrun"
 is 0 doctor
-check "a cache that others may write is refused: $(grep -A2 ^cache "$dir/out")" grep -q '^cache  *cannot be used: ' "$dir/out"
+check "a cache that others may write is refused: $(grep -A2 ^cache "$dir/out")" grep -q \
+	'^cache  *cannot be used: ' "$dir/out"
 check "and what helps is said" grep -q '^what helps .*cache' "$dir/out"
 wrap="env -u HOME"
 is 0 doctor

@@ -28,7 +28,8 @@ layer() { printf '{"mediaType":"application/vnd.ollama.image.%s","digest":"%s","
 mkdir -p "$home/.ollama/models/blobs"
 cp "$model" "$home/.ollama/models/blobs/sha256-$(digest 1)"
 head -c 1000000 "$model" > "$home/.ollama/models/blobs/sha256-$(digest 2)"
-manifest registry.ollama.ai/library/tale/small "$(layer license "sha256:$(digest 5)"),$(layer model "sha256:$(digest 1)")"
+manifest registry.ollama.ai/library/tale/small \
+	"$(layer license "sha256:$(digest 5)"),$(layer model "sha256:$(digest 1)")"
 manifest registry.ollama.ai/me/tale/latest "$(layer model "sha256:$(digest 1)")"
 manifest hf.co/some/where/q8 "$(layer model "sha256:$(digest 2)")"
 manifest registry.ollama.ai/library/lost/latest "$(layer model "sha256:$(digest 3)")"
@@ -96,7 +97,8 @@ count=$(grep -c '^  /' "$dir/out")
 is 0 list --json
 check "--json is a line" [ "$(wc -l < "$dir/out")" = 1 ]
 check "--json: as many paths: $count" [ "$(grep -o '"path":"' "$dir/out" | wc -l)" = "$count" ]
-check "--json: it runs" said '"name":"tale:small","source":"ollama","path":"'"$home/.ollama/models/blobs/sha256-$(digest 1)"'"'
+blob=$home/.ollama/models/blobs/sha256-$(digest 1)
+check "--json: its path" said '"name":"tale:small","source":"ollama","path":"'"$blob"'"'
 check "--json: its type" said '"format":"GGUF","architecture":"qwen3","type":"Q8_0","parameters":5771264,"files":1,'
 check "--json: every broken one has a reason" [ "$(grep -o '"runs":false,"why_not":"' "$dir/out" | wc -l)" = \
 	"$(grep -o '"runs":false' "$dir/out" | wc -l)" ]
@@ -120,7 +122,8 @@ check "another folder" grep -q '^there.gguf .* llama.cpp$' "$dir/out"
 if [ "$(id -u)" != 0 ]; then
 	chmod 0 "$dir/elsewhere"
 	is 0 list
-	check "a folder that may not be read is said: $(cat "$dir/err")" grep -q 'elsewhere cannot be looked into' "$dir/err"
+	check "a folder that may not be read is said: $(cat "$dir/err")" grep -q 'elsewhere cannot be looked into' \
+		"$dir/err"
 	chmod 700 "$dir/elsewhere"
 fi
 refused "unexpected argument" 2 list this

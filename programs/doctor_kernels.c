@@ -1,0 +1,332 @@
+/* programs/doctor_kernels.c - jitrun doctor --report: every kernel of small models, beside the CPU's.
+ *
+ * A pass is run step by step on both. A step is an op, or a few where the plans of the two differ: what rearranges its
+ * inputs for wide kernels belongs to the op behind it, and what fills the KV cache, whose layout is each target's own,
+ * to the attention that reads it. Before each step both have the same activations, so that a difference is the step's.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/key.h"
+#include "programs/doctor_report.h"
+#include "runtime/model.h"
+#include "runtime/session_state.h"
+
+/* Hidden sizes that are no powers of two, heads that share keys, several blocks of rows. */
+#define SHAPE "arch=qwen3,hidden=256,layers=2,heads=4,kv_heads=2,head_dim=64,ffn=512,vocab=320,tied=1"
+
+/* Where a pass begins, and with how many tokens. */
+static const struct pass {
+	uint32_t before, tokens;
+} passes[] = { { 0, 1 }, { 37, 1 }, { 37, 4 }, { 0, 8 }, { 37, 16 }, { 5, 24 } };
+
+enum { STEPS_MOST = 256, TEXT = 200 };
+
+struct side {
+	struct trial_model trial;
+	jit_session *session;
+	struct plan *plan;
+	size_t begin[STEPS_MOST + 1], n; /* of steps: their first ops */
+	struct plan part[STEPS_MOST];    /* kept until the session is closed */
+	size_t n_parts;
+};
+
+struct comparison {
+	struct report *report;
+	const char *mixture, *kv;
+	struct side card, cpu;
+	uint8_t *read; /* what the device's buffer holds */
+	json_t *differ;
+	uint64_t steps, kernels, passes;
+	struct error err;
+};
+
+/* ---- steps */
+
+static enum key_kind kind_of(const struct plan *p, size_t op) { return p->kernel[p->op[op].kernel].key.kind; }
+
+/* Ops until one whose result both sides have. */
+static void cut(struct side *s, bool by_kind)
+{
+	const struct plan *p = s->plan;
+
+	s->n = 0;
+	for (size_t i = 0; i < p->n_ops && s->n < STEPS_MOST; s->n++) {
+		s->begin[s->n] = i;
+		while (i < p->n_ops && (kind_of(p, i) == KEY_INTERLEAVE || kind_of(p, i) == KEY_KV_STORE))
+			i++;
+		enum key_kind kind = i < p->n_ops ? kind_of(p, i) : KEY_NONE;
+		for (i++; by_kind && i < p->n_ops; i++) {
+			size_t next = i;
+			while (next < p->n_ops && kind_of(p, next) == KEY_INTERLEAVE)
+				next++;
+			if (next == p->n_ops || kind_of(p, next) != kind)
+				break;
+			i = next;
+		}
+	}
+	s->begin[s->n] = p->n_ops;
+}
+
+static enum key_kind step_kind(const struct side *s, size_t step)
+{
+	return kind_of(s->plan, s->begin[step + 1] <= s->plan->n_ops ? s->begin[step + 1] - 1 : 0);
+}
+
+static bool same_steps(const struct comparison *c)
+{
+	bool same = c->card.n == c->cpu.n;
+
+	for (size_t i = 0; same && i < c->card.n; i++)
+		same = step_kind(&c->card, i) == step_kind(&c->cpu, i);
+	return same;
+}
+
+/* A step as a plan of its own, with a barrier behind each op. */
+static bool make_part(struct side *s, size_t step, struct plan **out, struct error *err)
+{
+	size_t first = s->begin[step], n = s->begin[step + 1] - first;
+	struct plan *p = &s->part[s->n_parts];
+
+	*p = *s->plan;
+	p->op = malloc(n * sizeof *p->op);
+	p->stage = malloc((n + 1) * sizeof *p->stage);
+	p->section = malloc(2 * sizeof *p->section);
+	s->n_parts++;
+	if (!p->op || !p->stage || !p->section)
+		return error_set(err, ERROR_MEMORY, "no memory for a step of %zu ops", n);
+	for (size_t i = 0; i < n; i++) {
+		p->op[i] = s->plan->op[first + i];
+		p->op[i].barrier = true;
+		p->op[i].fused_units = 0;
+		p->stage[i] = (uint32_t)i;
+	}
+	p->stage[n] = p->section[1] = (uint32_t)n;
+	p->section[0] = 0;
+	p->n_ops = p->n_stages = n;
+	p->n_sections = 1;
+	p->prepared = NULL;
+	*out = p;
+	return true;
+}
+
+static bool run_step(struct side *s, size_t step, struct error *err)
+{
+	struct stream *stream = s->session->device_stream;
+	struct plan *p = NULL;
+
+	return make_part(s, step, &p, err) && session_prepare(s->session, p, err) &&
+	       stream->run(stream, p, s->session->pool, err);
+}
+
+/* ---- comparing */
+
+static void name_step(const struct side *s, size_t step, char *out, size_t cap)
+{
+	char text[KEY_TEXT_MAX], last[KEY_TEXT_MAX] = "";
+	size_t at = 0;
+
+	*out = 0;
+	for (size_t i = s->begin[step]; i < s->begin[step + 1] && at < cap; i++) {
+		key_text(&s->plan->kernel[s->plan->op[i].kernel].key, text, sizeof text);
+		if (strcmp(text, last) != 0)
+			at += (size_t)snprintf(out + at, cap - at, "%s%s", *last ? " or " : "", text);
+		memcpy(last, text, sizeof last);
+	}
+}
+
+/* The element in words: floats and integers as bits. */
+static uint64_t element(const uint8_t *p, size_t size)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, p, size < sizeof v ? size : sizeof v);
+	return v;
+}
+
+static void differs(struct comparison *c, const struct pass *pass, size_t step, const char *buffer, size_t index,
+                    uint64_t found, uint64_t expected)
+{
+	char name[4 * KEY_TEXT_MAX];
+
+	name_step(&c->card, step, name, sizeof name);
+	if (!c->report->differences++)
+		report_line("differs", "%s: element %zu of %s is 0x%" PRIx64 ", expected 0x%" PRIx64, name, index,
+		            buffer, found, expected);
+	json_array_append_new(c->differ,
+	                      json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "kernel", name, "weights",
+	                                c->mixture, "kv", c->kv, "buffer", buffer, "position", (json_int_t)pass->before,
+	                                "tokens", (json_int_t)pass->tokens, "element", (json_int_t)index, "found",
+	                                (json_int_t)found, "expected", (json_int_t)expected));
+}
+
+/* One buffer after a step; where it differs the device gets the CPU's. */
+static bool compare_buffer(struct comparison *c, const struct pass *pass, size_t step, const char *name, void *card,
+                           const void *cpu, size_t size, uint64_t bytes, bool shared)
+{
+	struct device *d = c->card.trial.model->device;
+	const uint8_t *want = cpu, *found = c->read;
+
+	if (shared)
+		found = card;
+	else if (!d->read(d, c->read, card, bytes, &c->err))
+		return false;
+	if (memcmp(found, want, bytes) == 0)
+		return true;
+	size_t i = 0;
+	while (memcmp(found + i * size, want + i * size, size) == 0)
+		i++;
+	differs(c, pass, step, name, i, element(found + i * size, size), element(want + i * size, size));
+	if (shared)
+		memcpy(card, cpu, bytes);
+	return shared || d->upload(d, card, cpu, bytes, &c->err);
+}
+
+/* What kernels write that has the same layout everywhere. */
+static bool is_common(const char *name) { return strncmp(name, "turned", 6) != 0; }
+
+static bool compare_step(struct comparison *c, const struct pass *pass, size_t step)
+{
+	const struct plan_buffers *a = &c->card.session->memory.buf, *b = &c->cpu.session->memory.buf;
+	const struct model_spec *s = &c->cpu.trial.model->file.spec;
+
+#define X(type, name, width, memory) \
+	if (is_common(#name) && \
+	    !compare_buffer(c, pass, step, #name, a->name, b->name, sizeof(type), \
+	                    plan_buffer_bytes(s, width, sizeof(type), pass->tokens), memory == DEVICE_SHARED)) \
+		return false;
+	PLAN_BUFFERS(X)
+#undef X
+	return step + 1 < c->card.n || compare_buffer(c, pass, step, "logits", a->logits, b->logits, sizeof(float),
+	                                              s->vocab * sizeof(float), true);
+}
+
+/* The device's activations become the CPU's. */
+static bool level(struct comparison *c)
+{
+	struct device *d = c->card.trial.model->device;
+	const struct plan_buffers *a = &c->card.session->memory.buf, *b = &c->cpu.session->memory.buf;
+	const struct model_spec *s = &c->cpu.trial.model->file.spec;
+
+#define X(type, name, width, memory) \
+	if (memory != DEVICE_SHARED && is_common(#name) && \
+	    !d->upload(d, a->name, b->name, plan_buffer_bytes(s, width, sizeof(type), b->tokens), &c->err)) \
+		return false;
+	PLAN_BUFFERS(X)
+#undef X
+	memcpy(a->logits, b->logits, s->vocab * sizeof(float));
+	return true;
+}
+
+/* ---- passes */
+
+/* Computes what is before the pass, and the pass as a whole, so that its inputs are in place. */
+static bool begin_pass(struct side *s, const struct pass *pass, struct error *err)
+{
+	int32_t ids[TRIAL_CONTEXT];
+	jit_error e = { 0 };
+	double ignored;
+
+	for (int i = 0; i < TRIAL_CONTEXT; i++)
+		ids[i] = (i * 37 + 11) % 320;
+	if (jit_session_rewind(s->session, 0, &e) != JIT_OK ||
+	    (pass->before && jit_session_feed(s->session, ids, pass->before, &e) != JIT_OK))
+		return error_set(err, ERROR_DEVICE, "%s", e.message);
+	session_rest(s->session);
+	return session_compute_pass(s->session, ids + pass->before, pass->tokens, PLAN_LAST_LOGITS, PROFILE_PROMPT,
+	                            &ignored, err) &&
+	       (s->plan = session_find_plan(s->session, pass->tokens, PLAN_LAST_LOGITS, PROFILE_PROMPT, err));
+}
+
+static void drop_parts(struct side *s)
+{
+	for (size_t i = 0; i < s->n_parts; i++) {
+		free(s->part[i].op);
+		free(s->part[i].stage);
+		free(s->part[i].section);
+	}
+	s->n_parts = 0;
+}
+
+static void close_side(struct side *s)
+{
+	jit_session_close(s->session);
+	trial_close(&s->trial);
+	drop_parts(s);
+}
+
+static bool open_side(struct side *s, const char *mixture, const char *device, const char *isa, int kv,
+                      struct error *err)
+{
+	jit_error e = { 0 };
+
+	*s = (struct side){ .trial.fd = -1 };
+	return (trial_open(&s->trial, SHAPE, mixture, device, isa, &e) &&
+	        (s->session = trial_session(&s->trial, kv, &e))) ||
+	       error_set(err, ERROR_DEVICE, "%s", e.message);
+}
+
+static bool compare_pass(struct comparison *c, const struct pass *pass)
+{
+	if (!begin_pass(&c->card, pass, &c->err) || !begin_pass(&c->cpu, pass, &c->err))
+		return false;
+	for (int by_kind = 0; by_kind < 2; by_kind++) {
+		cut(&c->card, by_kind);
+		cut(&c->cpu, by_kind);
+		if (same_steps(c))
+			break;
+	}
+	c->kernels += c->card.plan->n_kernels;
+	if (!same_steps(c))
+		return error_set(&c->err, ERROR_UNSUPPORTED, "the plans of a pass over %u tokens cannot be compared",
+		                 pass->tokens);
+	bool ok = level(c);
+	for (size_t i = 0; ok && i < c->card.n; i++, c->steps++)
+		ok = run_step(&c->cpu, i, &c->err) && run_step(&c->card, i, &c->err) && compare_step(c, pass, i);
+	return ok;
+}
+
+static bool compare_model(struct comparison *c, const char *mixture, int kv)
+{
+	size_t n = report_is_quick() ? 2 : sizeof passes / sizeof *passes;
+	bool ok = true;
+
+	c->mixture = mixture;
+	c->kv = kv == JIT_KV_Q8_0 ? "q8_0" : "f16";
+	for (size_t i = 0; ok && i < n; i++) {
+		ok = open_side(&c->card, mixture, c->report->device, NULL, kv, &c->err) &&
+		     open_side(&c->cpu, mixture, "cpu", "avx2", kv, &c->err) && compare_pass(c, &passes[i]);
+		close_side(&c->card);
+		close_side(&c->cpu);
+		c->passes++;
+	}
+	return ok;
+}
+
+bool report_kernels(struct report *r)
+{
+	static const struct {
+		const char *mixture;
+		int kv;
+	} models[] = { { "q8_0", JIT_KV_F16 }, { "q4_k_m", JIT_KV_Q8_0 }, { "bf16", JIT_KV_F16 } };
+	static struct comparison c;
+	unsigned before = r->differences;
+	size_t n = report_is_quick() ? 1 : sizeof models / sizeof *models;
+	bool ok;
+
+	c = (struct comparison){ .report = r, .read = malloc(1 << 24), .differ = json_array() };
+	c.card.trial.fd = c.cpu.trial.fd = -1;
+	ok = c.read || error_set(&c.err, ERROR_MEMORY, "no memory to compare kernels");
+	for (size_t i = 0; ok && i < n; i++)
+		ok = compare_model(&c, models[i].mixture, models[i].kv);
+	if (ok)
+		report_line("kernels", "%" PRIu64 " steps of %" PRIu64 " passes, %u differ from the CPU", c.steps,
+		            c.passes, r->differences - before);
+	json_object_set_new(r->object, "kernels",
+	                    json_pack("{s:b, s:I, s:I, s:O}", "done", ok, "steps", (json_int_t)c.steps, "kernels",
+	                              (json_int_t)c.kernels, "differ", c.differ));
+	json_decref(c.differ);
+	free(c.read);
+	return ok || report_stop(r, "kernels were compared", &c.err);
+}

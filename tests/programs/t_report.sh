@@ -1,0 +1,103 @@
+#!/bin/sh
+# tests/programs/t_report.sh - jitrun doctor and its --report on the CPU and on a fake driver's cards: right ones, one
+# that computes wrongly, one that stops, one that may not be opened.
+. "${srcdir:-.}/tests/support/prelude.sh"
+JITRUN_REPORT_QUICK=1 JITRUN_BENCH_BYTES=4194304
+export JITRUN_REPORT_QUICK JITRUN_BENCH_BYTES
+HOME=$dir/somebody
+export HOME
+mkdir "$HOME"
+file=$dir/report.json
+fake=$(pwd)/tests/fake_kfd/.libs/fake_kfd.so
+cards= inject=
+run() {
+	if [ -n "$cards" ]; then
+		env ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" FAKE_KFD="$cards" \
+			FAKE_KFD_INJECT="$inject" FAKE_KFD_LOG="$dir/log" LD_PRELOAD="$fake" \
+			./jitrun "$@" > "$dir/out" 2> "$dir/err" < /dev/null
+	else
+		./jitrun "$@" > "$dir/out" 2> "$dir/err" < /dev/null
+	fi
+	status=$?
+}
+# In what is printed, with the lines of a row as one
+said() {
+	awk '{ sub(/^ +/, " ", $0); printf "%s%s", (/^ / || NR == 1) ? "" : "\n", $0 } END { print "" }' \
+		"$dir/out" > "$dir/rows"
+	check "$1: $(cat "$dir/out" "$dir/err")" grep -qE "$2" "$dir/rows"
+}
+written() { check "the file has $1" grep -qE "$1" "$file"; }
+# Nothing of whoever runs it: no path, no names, whatever happened. /dev and /proc are everybody's.
+impersonal() {
+	for word in "$dir" "$HOME" somebody "$(hostname)" "$(pwd)"; do
+		[ -n "$word" ] || continue
+		check "$1: the file does not hold $word" [ "$(grep -cF -e "$word" "$file")" = 0 ]
+	done
+	check "$1: at most ten sentences" [ "$(grep -c '^[a-z]' "$dir/out")" -le 12 ]
+}
+
+is 0 doctor --device cpu --report "$file"
+said "all of the CPU's kernels" '^kernels +[1-9][0-9]* steps of 2 passes, 0 differ'
+said "a model on the CPU" "^model +the logits of all 9 tokens are the CPU's"
+said "a verdict" "^verdict +the device gives the CPU's bits"
+written '"differences": 0'
+written '"stopped": null'
+impersonal "the CPU"
+if [ -z "${JITRUN_TEST_QUICK:-}" ]; then
+	is 0 doctor --device sim:gfx1200 --report "$file"
+	said "a simulated card" '^kernels +[1-9][0-9]* steps of 2 passes, 0 differ'
+fi
+refused "cannot be written" 1 doctor --device cpu --report "$dir/none/report.json"
+refused "needs --device and --report" 2 doctor --report "$file"
+refused "needs --device and --report" 2 doctor --device cpu
+is 1 doctor --device gpu --report "$file"
+said "a device that there is not" '^stopped .*device "gpu" is unknown'
+written '"stopped": ".*unknown'
+
+if [ ! -e "$fake" ]; then
+	echo "# skipped: $fake is not there"
+	finish
+	exit
+fi
+cards="gfx1101 cus=2,gfx1030 bar=small cus=2,gfx1036"
+is 0 doctor
+said "a card is listed" '^AMD card .*0000:03:00.0, gfx1101'
+said "so are its units and memory" ' 2 compute units, up to 2200 MHz'
+said "it can be opened" ' can be opened'
+said "a small window is told of" 'Resizable BAR'
+said "an integrated one has the machine's memory" "part of the machine's own"
+is 0 doctor --json
+check "--json has three cards" [ "$(grep -o '"pci":"' "$dir/out" | wc -l)" = 3 ]
+inject=denied
+is 0 doctor
+said "no right to open it" '/dev/kfd cannot be opened: Permission denied; add this user to the group'
+is 1 doctor --device amd --report "$file"
+said "a report of it" '^stopped .*Permission denied'
+said "what to do about that" '^what to do +docs/amd.md'
+
+cards="gfx1101 cus=2"
+if [ -z "${JITRUN_TEST_QUICK:-}" ]; then
+	inject=
+	is 0 doctor --device amd --report "$file"
+	said "the memory of a card" '^memory +every kind of it holds what is written'
+	said "its kernels" '^kernels +[1-9][0-9]* steps of 2 passes, 0 differ'
+	said "launches" '^launch +[0-9.]+ us'
+	impersonal "a card"
+	inject=wedge=120
+	is 1 doctor --device amd --report "$file"
+	said "a card that stops" '^stopped +while kernels were compared: gfx1101'
+	said "what to do about a stop" '^what to do +send the file as it is'
+	written '"stopped": "while kernels were compared: '
+	impersonal "a card that stops"
+fi
+# One bit of what the kernels of a step wrote
+inject=wrong=102
+is 3 doctor --device amd --report "$file"
+said "a wrong bit, its kernel and both values" \
+	'^differs +[a-z]+\.[a-z0-9._]*gfx1101: element [0-9]+ of [a-z]+ is 0x[0-9a-f]+,'
+said "the verdict" '^verdict +.*not all bits are right'
+written '"buffer": "[a-z]+"'
+written '"found": [0-9]+'
+check "one step is blamed, since the next begin with what is right" [ "$(grep -c '"buffer":' "$file")" = 1 ]
+impersonal "a wrong card"
+finish
