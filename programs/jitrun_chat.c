@@ -59,6 +59,16 @@ static bool add_message(struct chat *c, const char *role, const char *text, size
 	       chat_no_memory();
 }
 
+/* Where templates look for it; most leave it out of all answers but the last. */
+static bool add_reasoning(struct chat *c, const struct run *r)
+{
+	json_t *last = json_array_get(c->messages, json_array_size(c->messages) - 1);
+
+	return r->n_reasoning == 0 ||
+	       json_object_set_new(last, "reasoning_content", output_string_n(r->reasoning, r->n_reasoning)) == 0 ||
+	       chat_no_memory();
+}
+
 static const char *role_of(const struct chat *c, size_t i)
 {
 	const char *role = json_string_value(json_object_get(json_array_get(c->messages, i), "role"));
@@ -110,11 +120,12 @@ static bool answer(struct chat *c)
 	jit_error err = { 0 };
 
 	jitrun_busy(true);
-	r->n_generated = r->n_text = 0;
+	r->n_generated = r->n_text = r->n_reasoning = 0;
 	r->ended = r->stopped = r->full = false;
 	bool ok = render(c, &text, &err);
 	if (ok && opt.show_prompt)
 		output_text(stdout, text.text, text.n, r->terminal);
+	think_begin(&r->think, text.text, text.text ? text.n : 0);
 	ok = ok && feed(c, &text, &err);
 	jit_chat_free(&text);
 	if (ok && !interrupted)
@@ -130,7 +141,7 @@ static bool answer(struct chat *c)
 		        r->context);
 	if (!ok)
 		return chat_fail(&err);
-	return add_message(c, "assistant", r->text ? r->text : "", r->n_text);
+	return add_message(c, "assistant", r->text ? r->text : "", r->n_text) && add_reasoning(c, r);
 }
 
 static void drop_last(struct chat *c, const char *role)

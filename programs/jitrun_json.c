@@ -203,11 +203,19 @@ static bool set_logprobs(json_t *object, const struct run *r, jit_error *err)
 
 /* ---- tokens, as they come */
 
-static bool print_token(const struct run *r, int32_t id, const char *text, size_t n, jit_error *err)
+/* Of reasoning there is nothing as a rule, and then nothing is said. */
+static bool set_reasoning(json_t *object, const char *text, size_t n)
+{
+	return n == 0 || strcmp(opt.think, "hide") == 0 || set(object, "reasoning", json_stringn(text, n));
+}
+
+static bool print_token(const struct run *r, int32_t id, const struct think_parts *text, jit_error *err)
 {
 	json_t *o = json_object();
 	bool ok = set(o, "type", json_string(id < 0 ? "rest" : "token")) &&
-	          (id < 0 || set(o, "id", json_integer(id))) && set(o, "text", json_stringn(text, n));
+	          (id < 0 || set(o, "id", json_integer(id))) &&
+	          set(o, "text", json_stringn(text->answer ? text->answer : "", text->n_answer)) &&
+	          set_reasoning(o, text->reasoning, text->n_reasoning);
 
 	if (ok && id >= 0 && !set_logprobs(o, r, err)) {
 		json_decref(o);
@@ -232,10 +240,10 @@ static bool keep_logprobs(struct run *r, int32_t id, jit_error *err)
 	return json_array_append_new(r->logprobs, o) == 0 || failed(err);
 }
 
-bool jitrun_json_token(struct run *r, int32_t id, const char *text, size_t n, jit_error *err)
+bool jitrun_json_token(struct run *r, int32_t id, const struct think_parts *text, jit_error *err)
 {
 	if (opt.json_stream)
-		return (id < 0 && n == 0) || print_token(r, id, text, n, err);
+		return (id < 0 && text->n_answer + text->n_reasoning == 0) || print_token(r, id, text, err);
 	return id < 0 || opt.logprobs < 0 || keep_logprobs(r, id, err);
 }
 
@@ -255,6 +263,7 @@ int jitrun_print_json(const struct run *r)
 	          set(o, "model", json_string(info.description)) && set_ids(o, "prompt_ids", ids, r->n_prompt) &&
 	          set_ids(o, "ids", ids + r->n_prompt, r->n_generated) &&
 	          set(o, "text", json_stringn(r->text ? r->text : "", r->n_text)) &&
+	          set_reasoning(o, r->reasoning, r->n_reasoning) &&
 	          (!r->logprobs || json_object_set(o, "logprobs", r->logprobs) == 0) &&
 	          set(o, "stopped", json_string(jitrun_why_stopped(r))) && set_timings(o, &info, &s, r) &&
 	          set_sampling(o, &info) && set_counters(o, &info, &s) && (!opt.report || set_report(o, r));

@@ -174,6 +174,7 @@ static int run_session(struct run *r, struct prompt *p)
 	if (!prompt_fits(p, context_of(r->session), &err))
 		return jitrun_fail(&err);
 	r->n_prompt = p->n_ids;
+	think_begin(&r->think, p->text, p->text ? p->n : 0);
 	if (opt.echo && !opt.json && !opt.print_ids && !jitrun_echo(r, p, &err))
 		return jitrun_fail(&err);
 	status = jitrun_feed(r, p, &err);
@@ -344,6 +345,8 @@ static int run(int argc, char **argv)
 		rc = jitrun_fail(&err);
 	if (rc == 0) {
 		r.model = open_model(&err);
+		if (r.model)
+			jitrun_find_marks(&r);
 		r.session = r.model ? open_session(r.model, &err) : NULL;
 		if (r.session)
 			jitrun_warn(&r);
@@ -357,6 +360,8 @@ static int run(int argc, char **argv)
 	jit_session_close(r.session);
 	jit_model_close(r.model);
 	free(r.text);
+	free(r.reasoning);
+	think_end(&r.think);
 	json_decref(r.logprobs);
 	prompt_free(&p);
 	return rc;

@@ -17,6 +17,7 @@ struct jitrun_options opt = {
 	.launch = "token",
 	.n = N_DEFAULT,
 	.logprobs = -1,
+	.think = "dim",
 	.sampling = SAMPLING_ARGS_USUAL,
 };
 
@@ -94,6 +95,12 @@ static const struct option_row rows[] = {
 	  .value = "FILE",
 	  .help = "read the chat template from FILE instead of from the model",
 	  .target = &opt.template_file },
+	{ .name = "think",
+	  .kind = OPTION_CHOICE,
+	  .value = "show|dim|hide",
+	  .help = "the model's reasoning before an answer: dim: shown, and dimmed on a terminal; hide: left out; with "
+	          "--json, dim puts it into the member \"reasoning\" and show into the text (dim)",
+	  .target = &opt.think },
 	{ .name = "show-prompt",
 	  .kind = OPTION_FLAG,
 	  .help = "show what the chat template makes of the conversation before each answer",

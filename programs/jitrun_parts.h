@@ -28,6 +28,7 @@
 #include "programs/perplexity.h"
 #include "programs/prompt.h"
 #include "programs/sampling_args.h"
+#include "programs/think.h"
 #include "runtime/jitrun_cards.h"
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };
@@ -41,7 +42,7 @@ struct jitrun_options {
 	bool chat, no_chat, single_turn, show_prompt;
 	const char *model, *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type,
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
-	const char *operand[OPERANDS_MOST];
+	const char *operand[OPERANDS_MOST], *think;
 	bool verbose, escape;
 	bool special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights, devices,
 		perf_map, gdb, report;
@@ -87,8 +88,12 @@ struct run {
 	int context;                         /* positions */
 	bool keeps_text;                     /* text is kept as well as printed */
 	char *text;
-	size_t n_text;    /* kept for --json, and for conversations */
-	json_t *logprobs; /* of each token, for --json; NULL: none so far */
+	size_t n_text; /* kept for --json, and for conversations */
+	struct think think;
+	char *reasoning; /* kept likewise: what is not in the text */
+	size_t n_reasoning;
+	int32_t mark_id[THINK_MARKS]; /* of marks that are one token; else -1 */
+	json_t *logprobs;             /* of each token, for --json; NULL: none so far */
 };
 
 /* ---- jitrun_notes.c: what is worth knowing, one line each on stderr */
@@ -109,6 +114,8 @@ bool jitrun_echo(const struct run *r, const struct prompt *p, jit_error *err);
 /* Both return JIT_OK or an error code, and stop early when interrupted. */
 int jitrun_feed(struct run *r, const struct prompt *p, jit_error *err);
 int jitrun_generate(struct run *r, jit_error *err);
+/* Once, when the model is open. */
+void jitrun_find_marks(struct run *r);
 
 /* ---- jitrun_chat.c: the exit status */
 
@@ -128,7 +135,7 @@ int jitrun_print_json(const struct run *r);
 int jitrun_print_perplexity(const struct perplexity *x);
 /* A token that jit_session_next chose just now, and the text it completes; with id -1 the rest of the text. False: err.
  */
-bool jitrun_json_token(struct run *r, int32_t id, const char *text, size_t n, jit_error *err);
+bool jitrun_json_token(struct run *r, int32_t id, const struct think_parts *text, jit_error *err);
 
 /* ---- jitrun_summary.c: exit statuses */
 

@@ -50,31 +50,109 @@ static bool written(jit_error *err)
 	       emit_failed(err, JIT_ERROR_IO, "standard output could not be written", strerror(errno));
 }
 
-/* What a token adds to the text, or with id -1 what is left of it at the end. */
-static bool emit(struct run *r, int32_t id, jit_error *err)
+/* ---- the text of tokens */
+
+void jitrun_find_marks(struct run *r)
+{
+	for (size_t i = 0; i < THINK_MARKS; i++) {
+		const char *mark = think_mark(i);
+		int32_t *ids = NULL;
+		size_t n = 0;
+		bool one = jit_model_tokenize(r->model, mark, strlen(mark), 0, 1, &ids, &n, NULL) == JIT_OK && n == 1;
+		r->mark_id[i] = one ? ids[0] : -1;
+		free(ids);
+	}
+}
+
+/* What a token adds to the text. Marks that are control tokens have no text, and are wanted all the same. */
+static const char *text_of(struct run *r, int32_t id, size_t *n, jit_error *err)
+{
+	const char *text = jit_session_text(r->session, id, n, err);
+
+	for (size_t i = 0; text && *n == 0 && id >= 0 && i < THINK_MARKS; i++)
+		if (r->mark_id[i] == id) {
+			*n = strlen(think_mark(i));
+			return think_mark(i);
+		}
+	return text;
+}
+
+static bool keep(char **all, size_t *n_all, const char *text, size_t n, jit_error *err)
+{
+	char *more = realloc(*all, *n_all + n + 1);
+
+	if (!more)
+		return emit_failed(err, JIT_ERROR_MEMORY, "the text that is kept", "no memory");
+	if (n)
+		memcpy(more + *n_all, text, n);
+	*all = more;
+	*n_all += n;
+	return true;
+}
+
+static void print_reasoning(const struct run *r, const char *text, size_t n)
+{
+	const char *no_color = getenv("NO_COLOR");
+	bool dim = r->terminal && strcmp(opt.think, "dim") == 0 && !(no_color && *no_color);
+
+	if (n == 0 || strcmp(opt.think, "hide") == 0)
+		return;
+	fputs(dim ? "\33[2m" : "", stdout);
+	output_text(stdout, text, n, r->terminal);
+	fputs(dim ? "\33[0m" : "", stdout);
+}
+
+/* In JSON, reasoning is part of the text only for those who ask for it. */
+static bool take_text(struct run *r, int32_t id, struct think_parts *out, jit_error *err)
 {
 	size_t n;
-	const char *text = jit_session_text(r->session, id, &n, err);
+	const char *text = text_of(r, id, &n, err);
 
 	if (!text)
 		return false;
-	if (opt.json || r->keeps_text) {
-		char *more = realloc(r->text, r->n_text + n + 1);
-		if (!more)
-			return emit_failed(err, JIT_ERROR_MEMORY, "the text for --json", "no memory");
-		memcpy(more + r->n_text, text, n);
-		r->text = more;
-		r->n_text += n;
+	if (opt.json && strcmp(opt.think, "show") == 0) {
+		*out = (struct think_parts){ .reasoning = text, .answer = text, .n_answer = n };
+		return true;
 	}
-	if (opt.json) {
-		return jitrun_json_token(r, id, text, n, err) && (!opt.json_stream || written(err));
-	} else if (opt.print_ids) {
+	if (n && !think_take(&r->think, text, n, out))
+		return emit_failed(err, JIT_ERROR_MEMORY, "the text", "no memory");
+	return true;
+}
+
+static bool emit_parts(struct run *r, int32_t id, const struct think_parts *t, jit_error *err)
+{
+	if ((opt.json || r->keeps_text) && !(keep(&r->text, &r->n_text, t->answer, t->n_answer, err) &&
+	                                     keep(&r->reasoning, &r->n_reasoning, t->reasoning, t->n_reasoning, err)))
+		return false;
+	if (opt.json)
+		return jitrun_json_token(r, id, t, err) && (!opt.json_stream || written(err));
+	if (opt.print_ids) {
 		if (id >= 0)
 			printf(r->n_generated ? " %d" : "%d", id);
 	} else {
-		output_text(stdout, text, n, r->terminal);
+		print_reasoning(r, t->reasoning, t->n_reasoning);
+		output_text(stdout, t->answer, t->n_answer, r->terminal);
 	}
 	return written(err);
+}
+
+static bool emit(struct run *r, int32_t id, jit_error *err)
+{
+	struct think_parts parts = { 0 };
+
+	return take_text(r, id, &parts, err) && emit_parts(r, id, &parts, err);
+}
+
+/* What is held back at the end, here and in the session. */
+static bool emit_rest(struct run *r, jit_error *err)
+{
+	struct think_parts parts = { 0 };
+
+	if (!emit(r, -1, err))
+		return false;
+	if (!think_take(&r->think, NULL, 0, &parts))
+		return emit_failed(err, JIT_ERROR_MEMORY, "the text", "no memory");
+	return parts.n_answer + parts.n_reasoning == 0 || emit_parts(r, -1, &parts, err);
 }
 
 /* Ctrl-C is no failure. */
@@ -125,7 +203,7 @@ int jitrun_generate(struct run *r, jit_error *err)
 			break;
 		}
 	}
-	return emit(r, -1, err) ? JIT_OK : err->code;
+	return emit_rest(r, err) ? JIT_OK : err->code;
 }
 
 bool jitrun_echo(const struct run *r, const struct prompt *p, jit_error *err)

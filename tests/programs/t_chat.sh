@@ -19,6 +19,13 @@ check "... and its own message" grep -qF '[user|two][answer|' "$dir/out"
 check "nothing behind /exit is read" sh -c "! grep -q never '$dir/out'"
 check "saved: $(tr -d '\n ' < "$dir/a.json")" grep -q '"content": "be brief"' "$dir/a.json"
 check "three messages by then" [ "$(grep -c '"role"' "$dir/a.json")" = 3 ]
+# Reasoning is no part of the answer that is kept
+printf '%s' '{% for m in messages %}[{{ m.role }}|{{ m.content }}]{% endfor %}[answer|<think>' > "$dir/think.jinja"
+printf 'one\n/save %s/r.json\n' "$dir" > "$dir/in"
+talk -q --template "$dir/think.jinja" --think hide
+check "reasoning is hidden: $(cat "$dir/out")" [ "$(tr -d '\n' < "$dir/out")" = "" ]
+check "the answer is saved without it" grep -q '"content": ""' "$dir/r.json"
+check "and it is saved apart" grep -q '"reasoning_content": "..*"' "$dir/r.json"
 # What is the same as before is not computed again: the second prompt is longer than what it fed
 fed=$(sed -n 's/^prompt *\([0-9]*\) tokens.*/\1/p' "$dir/err" | tail -1)
 printf 'one\n/regen\n/regen\n/stats\n' > "$dir/in"

@@ -78,7 +78,7 @@ static void must_fail(json_t *line, const char *what, const char *name)
 
 static bool is_optional(const char *name)
 {
-	static const char *const names[] = { "top", "logprobs", "report" };
+	static const char *const names[] = { "top", "logprobs", "report", "reasoning" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(names[i], name) == 0)
@@ -208,6 +208,7 @@ static void streams_fit(void **state)
 		"--json-stream -p 'Once upon a time' -n 40 --temp 0 -r 'king and a' -r 'the end and'",
 		"--json-stream -p 'Once upon a time' -n 3 --temp 0 -r ' was a king and'",
 		"--json-stream -p Once -n 0",
+		"--json-stream -p 'Once <think>' -n 5",
 	};
 	(void)state;
 

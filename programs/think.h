@@ -1,0 +1,39 @@
+/* programs/think.h - which part of an answer is the model's reasoning, as the text comes in pieces.
+ *
+ * Owns: the marks that model families put around it ("<think>" and "</think>" and their kin). Reasoning stands at the
+ * beginning of an answer, behind white space at most, or the prompt ends with the mark that opens it. A mark elsewhere
+ * is text. The marks belong to the reasoning, and white space behind the last one does.
+ */
+#ifndef PROGRAMS_THINK_H
+#define PROGRAMS_THINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum think_state { THINK_BEFORE, THINK_INSIDE, THINK_SPACE, THINK_BEHIND };
+
+struct think {
+	enum think_state state;
+	unsigned marks; /* inside: which pair */
+	char *text;     /* what was given out last, and behind it what is held back */
+	size_t n, given, room;
+};
+
+/* Pieces of text, one behind the other; either may be empty. They hold until the next call. */
+struct think_parts {
+	const char *reasoning, *answer;
+	size_t n_reasoning, n_answer;
+};
+
+/* Before an answer: t is all zero, or of an answer before. Of the prompt its end counts. */
+void think_begin(struct think *t, const char *prompt, size_t n);
+/* The next n bytes. What may become a mark is held back; NULL is the end, and gives all that is left. False: no memory.
+ */
+bool think_take(struct think *t, const char *text, size_t n, struct think_parts *out);
+void think_end(struct think *t);
+
+/* The marks, by number from 0, the opening one of a pair before the closing one. */
+enum { THINK_MARKS = 18 };
+const char *think_mark(size_t number);
+
+#endif
