@@ -1,8 +1,9 @@
 /* runtime/cancel.c - jit_cancel: a request to stop that a program may make from any thread. */
-#include "runtime/cancel.h"
+#include "runtime/host/cancel.h"
 
 #include <stdlib.h>
 
+#include "runtime/jitrun.h"
 #include "runtime/model.h"
 
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may ask");

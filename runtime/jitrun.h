@@ -155,7 +155,8 @@ typedef struct jit_model_options {
 	                        code; or NULL */
 	int gdb;             /* non-zero: kernels are entered into the list gdb reads, so that it shows their names */
 	int copy_weights;   /* non-zero: a packed model's weights are copied into huge pages of this process, with their
-	                       checksums compared, instead of mapped: slower to open, and other processes share nothing */
+	                       checksums compared, instead of mapped: slower to open, and other processes share
+	                       nothing */
 	jit_cancel *cancel; /* ends jit_model_open when it is set; NULL: nothing does */
 } jit_model_options;
 #define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)
@@ -405,8 +406,21 @@ const char *jit_session_text(jit_session *s, int32_t id, size_t *n, jit_error *e
 size_t jit_session_length(const jit_session *s);
 const int32_t *jit_session_ids(const jit_session *s);
 
-/* Forgets every token from position n on (n <= length). Then feed at least one token before asking for logits. */
+/* Forgets every token from position n on (n <= length). Then feed at least one token before asking for logits. Layers
+ * with a window keep little more than it where the context is larger: going back further than some hundred tokens then
+ * has the rest computed anew, by what is asked for next. */
 int jit_session_rewind(jit_session *s, size_t n, jit_error *err);
+
+/* SAVED SESSIONS. A file holds a session's tokens and its KV cache, and nothing of sampling or stop texts. A session
+ * that is restored from it computes the same logits, bit for bit, as one that was fed the tokens. The file is replaced
+ * whole or not at all, and readable by its owner alone. It belongs to one model, KV type, numerics and version of the
+ * library: anything else is refused by name, and so is a damaged file. Restoring asks for a session that has no tokens,
+ * and leaves it so when it fails. */
+int jit_session_save(jit_session *s, const char *path, jit_error *err);
+int jit_session_restore(jit_session *s, const char *path, jit_error *err);
+/* A new session on the same model that has the tokens of s and a copy of what the KV cache holds of them. All else,
+ * sampling included, is as the options say, whose kv must be that of s. NULL: err. */
+jit_session *jit_session_fork(const jit_session *s, const jit_session_options *options, jit_error *err);
 
 /* From the next choice on. NULL: all defaults. After an error the parameters are what they were. */
 int jit_session_set_sampling(jit_session *s, const jit_sampling *p, jit_error *err);

@@ -11,7 +11,7 @@
 #include "jit/store/execmem.h"
 #include "jit/store/safefile.h"
 #include "kernels-templates/templates.h"
-#include "runtime/cancel.h"
+#include "runtime/host/cancel.h"
 #include "runtime/device/load_packed.h"
 #include "runtime/device/load_weights.h"
 #include "runtime/device/objects.h"

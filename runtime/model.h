@@ -32,6 +32,7 @@ struct jit_model {
 	char description[256];
 	double load_seconds;
 	uint64_t token_bytes;
+	_Atomic uint64_t fingerprint; /* 0: nobody asked (fingerprint.h) */
 };
 
 /* Fills the public error from the internal one; returns the status. */

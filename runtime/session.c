@@ -49,13 +49,21 @@ int session_take_back(jit_session *s, struct session_mark before, const struct e
 {
 	bool went_on = e->code == ERROR_CANCELLED && s->computed > before.computed;
 
-	if (!went_on)
-		s->computed = before.computed;
-	s->length = s->computed > before.length ? s->computed : before.length;
-	if ((went_on || before.had_logits) && s->computed == s->length)
-		s->computed--;
-	s->logits_valid = false;
+	size_t computed = went_on ? s->computed : before.computed;
+
+	s->length = computed > before.length ? computed : before.length;
+	session_go_back(s, computed - ((went_on || before.had_logits) && computed == s->length));
 	return session_report(s, err, e);
+}
+
+void session_go_back(jit_session *s, size_t n)
+{
+	if (!session_memory_serves(&s->model->file.spec, n, s->memory.window_first)) {
+		session_memory_begin_window(&s->memory, &s->model->file.spec, 0, 0);
+		n = 0;
+	}
+	s->computed = n;
+	s->logits_valid = false;
 }
 
 int session_report(jit_session *s, jit_error *err, const struct error *e)
@@ -153,10 +161,8 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 		error_set(&e, ERROR_ARGUMENT, "rewind to %zu: the session has %zu tokens", n, s->length);
 		return model_report(err, &e);
 	}
-	if (n < s->computed) {
-		s->computed = n;
-		s->logits_valid = false;
-	}
+	if (n < s->computed)
+		session_go_back(s, n);
 	if (n < s->length)
 		speculate_rewind(&s->speculate, (uint32_t)n);
 	sampling_rewind(&s->sampling, n);
@@ -180,6 +186,7 @@ bool session_skip(jit_session *s, size_t n)
 		return false;
 	memset(s->ids, 0, n * sizeof *s->ids);
 	s->length = s->computed = n;
+	session_memory_begin_window(&s->memory, &s->model->file.spec, n, 0);
 	return true;
 }
 

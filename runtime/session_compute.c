@@ -45,7 +45,8 @@ static bool refuse_prompt(jit_session *s, size_t from, struct error *err)
 	double seconds;
 	uint32_t most = s->batch < SESSION_ALL_LOGITS ? s->batch : SESSION_ALL_LOGITS, n;
 
-	for (s->computed = from; s->computed < s->length; s->computed += n) {
+	session_go_back(s, from);
+	for (; s->computed < s->length; s->computed += n) {
 		n = s->length - s->computed < most ? (uint32_t)(s->length - s->computed) : most;
 		if (!session_compute_pass(s, s->ids + s->computed, n, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds,
 		                          &first) ||
@@ -76,7 +77,7 @@ bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
 	}
 	if (from < s->computed && !check_logits(s, s->computed - 1, s->logits, err)) {
 		refuse_prompt(s, from, err);
-		s->computed = from;
+		session_go_back(s, from);
 		return false;
 	}
 	s->logits_valid = s->computed > 0;

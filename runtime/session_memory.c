@@ -1,10 +1,15 @@
 #include "runtime/session_memory.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "kernels-templates/numerics.h"
 #include "runtime/host/system.h"
 
 /* Between buffers: what kernels may read behind one of them. */
 enum { ALIGN = 64, SLACK = 256 };
+/* Positions behind a window that stay all the same: short rewinds need not compute the text anew. */
+enum { KEEP = NUMERICS_CHUNK };
 
 static uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
 
@@ -29,13 +34,28 @@ static void place_buffers(struct place to[DEVICE_SHARED + 1], struct plan_buffer
 	b->logits = place(&to[DEVICE_SHARED], numerics_pad(s->vocab) * sizeof *b->logits);
 }
 
-static uint64_t kv_layout(struct plan_cache *kv, const struct model_spec *s, uint32_t context)
+/* What a window and the widest pass can need together, wherever in their chunks they begin. */
+static uint32_t window_chunks(const struct model_spec *s, uint32_t tokens)
 {
+	return (uint32_t)(((uint64_t)s->sliding_window + KEEP + tokens + 2 * NUMERICS_CHUNK - 2) / NUMERICS_CHUNK);
+}
+
+static uint64_t kv_layout(struct session_memory *m, const struct model_spec *s, uint32_t tokens, uint32_t context)
+{
+	struct plan_cache *kv = &m->kv;
+	uint64_t chunks = round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK, sliding = 0;
+
 	kv->k_bytes =
 		round_up((uint64_t)s->kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(kv->type, s->head_dim), ALIGN);
 	kv->layer_bytes = 2 * kv->k_bytes;
-	kv->chunk_bytes = kv->layer_bytes * s->layers;
-	return kv->chunk_bytes * (round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK) + SLACK;
+	for (uint32_t layer = 0; layer < s->layers; layer++)
+		sliding += plan_layer_slides(s, layer);
+	m->window_chunks = window_chunks(s, tokens);
+	if (!sliding || m->window_chunks >= chunks)
+		m->window_chunks = sliding = 0;
+	kv->chunk_bytes = kv->layer_bytes * (s->layers - sliding);
+	kv->window_chunk_bytes = kv->layer_bytes * sliding;
+	return kv->chunk_bytes * chunks + kv->window_chunk_bytes * m->window_chunks + SLACK;
 }
 
 /* What is the host's memory can be asked for beforehand, so that a machine does not run out of it in the middle of a
@@ -62,7 +82,7 @@ void session_memory_measure(struct session_memory *m, const struct model_spec *s
 	place_buffers(to, &m->buf, s);
 	m->buffers_bytes = to[DEVICE_BUFFERS].at;
 	m->shared_bytes = to[DEVICE_SHARED].at;
-	m->kv_bytes = kv_layout(&m->kv, s, context);
+	m->kv_bytes = kv_layout(m, s, tokens, context);
 }
 
 bool session_memory_open(struct session_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
@@ -76,6 +96,9 @@ bool session_memory_open(struct session_memory *m, struct device *d, const struc
 	    !(m->shared = d->alloc(d, m->shared_bytes, DEVICE_SHARED, err)) ||
 	    !(m->kv.base = d->alloc(d, m->kv_bytes, DEVICE_CACHE, err)))
 		return false;
+	if (m->window_chunks)
+		m->kv.window_base =
+			m->kv.base + m->kv.chunk_bytes * (round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK);
 	to[DEVICE_BUFFERS] = (struct place){ .base = m->buffers };
 	to[DEVICE_SHARED] = (struct place){ .base = m->shared };
 	place_buffers(to, &m->buf, s);
@@ -88,6 +111,78 @@ bool session_memory_logits(struct session_memory *m, const struct model_spec *s,
 		return true;
 	m->all_logits_bytes = tokens * numerics_pad(s->vocab) * sizeof *m->all_logits + SLACK;
 	return (m->all_logits = m->device->alloc(m->device, m->all_logits_bytes, DEVICE_SHARED, err)) != NULL;
+}
+
+/* The first chunk that a pass at a position wants to keep of layers with a window. */
+static uint32_t first_kept(const struct model_spec *s, uint64_t position)
+{
+	uint64_t kept = (uint64_t)s->sliding_window + KEEP;
+
+	return position < kept ? 0 : (uint32_t)((position - kept) / NUMERICS_CHUNK);
+}
+
+/* Chunks move to the front, the first one first. */
+static bool move_chunks(struct session_memory *m, uint32_t by, uint32_t n, struct error *err)
+{
+	struct device *d = m->device;
+	uint64_t bytes = m->kv.window_chunk_bytes;
+	uint8_t *base = m->kv.window_base, *copy;
+	bool ok = true;
+
+	if (d->facts.host_reaches) {
+		memmove(base, base + by * bytes, n * bytes);
+		return true;
+	}
+	if (!(copy = malloc(bytes)))
+		return error_set(err, ERROR_MEMORY, "no memory to move a chunk of the KV cache");
+	for (uint32_t i = 0; ok && i < n; i++)
+		ok = d->read(d, copy, base + (i + by) * bytes, bytes, err) &&
+		     d->upload(d, base + i * bytes, copy, bytes, err);
+	free(copy);
+	return ok;
+}
+
+bool session_memory_slide(struct session_memory *m, const struct model_spec *s, uint64_t position, uint32_t tokens,
+                          struct error *err)
+{
+	uint64_t begin = m->window_first * (uint64_t)NUMERICS_CHUNK, used = position - begin;
+
+	if (!m->kv.window_base || used + tokens <= m->window_chunks * (uint64_t)NUMERICS_CHUNK)
+		return true;
+	uint32_t first = first_kept(s, position), by = first - m->window_first;
+	uint32_t kept = (uint32_t)((used + NUMERICS_CHUNK - 1) / NUMERICS_CHUNK) - by;
+	if (!move_chunks(m, by, kept, err))
+		return false;
+	m->window_first = first;
+	return true;
+}
+
+bool session_memory_serves(const struct model_spec *s, uint64_t position, uint32_t first)
+{
+	return first == 0 ||
+	       (s->sliding_window && position + 1 >= first * (uint64_t)NUMERICS_CHUNK + s->sliding_window);
+}
+
+void session_memory_begin_window(struct session_memory *m, const struct model_spec *s, uint64_t positions,
+                                 uint32_t first)
+{
+	uint32_t kept = m->kv.window_base ? first_kept(s, positions) : 0;
+
+	m->window_first = kept > first ? kept : first;
+}
+
+uint8_t *session_memory_place(const struct session_memory *m, const struct model_spec *s, uint32_t layer,
+                              uint32_t chunk)
+{
+	const struct plan_cache *kv = &m->kv;
+	uint64_t at = plan_cache_layer(kv, s, layer) * kv->layer_bytes;
+
+	if (!plan_layer_slides(s, layer))
+		return kv->base + at + chunk * kv->chunk_bytes;
+	if (chunk < m->window_first || (kv->window_base && chunk - m->window_first >= m->window_chunks))
+		return NULL;
+	return kv->window_base ? kv->window_base + at + (chunk - m->window_first) * kv->window_chunk_bytes
+	                       : kv->base + at + chunk * kv->chunk_bytes;
 }
 
 void session_memory_close(struct session_memory *m)

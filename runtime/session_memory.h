@@ -13,6 +13,9 @@ struct session_memory {
 	struct plan_buffers buf; /* its logits are those of one token */
 	struct plan_cache kv;
 	float *all_logits; /* of session_memory_logits() tokens; NULL until then */
+	/* Layers with a window: the first chunk that they have, since earlier positions were given up; and for how many
+	 * chunks they have memory, where that is less than the context (kv.window_base). */
+	uint32_t window_first, window_chunks;
 	size_t kv_bytes, buffers_bytes, shared_bytes, all_logits_bytes;
 	uint8_t *buffers, *shared;
 };
@@ -25,6 +28,18 @@ bool session_memory_open(struct session_memory *m, struct device *d, const struc
                          uint32_t context, struct error *err);
 /* Makes room for the logits of so many tokens, if there is none yet; always the same number. */
 bool session_memory_logits(struct session_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err);
+/* Before a pass of so many tokens at a position: where layers keep a window, what it does not reach makes room. False:
+ * err. */
+bool session_memory_slide(struct session_memory *m, const struct model_spec *s, uint64_t position, uint32_t tokens,
+                          struct error *err);
+/* Whether a pass at a position finds all that its windows reach, where layers with one have chunks from `first` on. */
+bool session_memory_serves(const struct model_spec *s, uint64_t position, uint32_t first);
+/* Of an empty cache: layers with a window will get so many positions, from no earlier chunk than `first` on. */
+void session_memory_begin_window(struct session_memory *m, const struct model_spec *s, uint64_t positions,
+                                 uint32_t first);
+/* Where a layer keeps a chunk; NULL: it does not. */
+uint8_t *session_memory_place(const struct session_memory *m, const struct model_spec *s, uint32_t layer,
+                              uint32_t chunk);
 void session_memory_close(struct session_memory *m);
 
 #endif

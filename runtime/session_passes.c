@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels-templates/numerics.h"
 #include "runtime/host/system.h"
 #include "runtime/plan/rope.h"
 #include "runtime/session_state.h"
@@ -123,7 +124,10 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 	memcpy(s->memory.buf.ids, ids, n * sizeof *ids);
 	rope_rows(s->memory.buf.cos, s->memory.buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor,
 	          s->computed, n);
-	plan_set_position(p, s->computed);
+	if (!session_memory_slide(&s->memory, &s->model->file.spec, s->computed, n, err))
+		return false;
+	plan_set_position(p, s->computed,
+	                  s->memory.kv.window_base ? s->memory.window_first * (uint64_t)NUMERICS_CHUNK : 0);
 	if (!run_plan(s, p, kind, err))
 		return false;
 	s->logits = logits == PLAN_ALL_LOGITS ? s->memory.all_logits : s->memory.buf.logits;

@@ -17,7 +17,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/device/profile.h"
-#include "runtime/cancel.h"
+#include "runtime/host/cancel.h"
 #include "runtime/model.h"
 #include "runtime/compile_ahead.h"
 #include "runtime/sampling/sampling.h"
@@ -99,6 +99,8 @@ struct session_mark session_mark(const jit_session *s);
 /* After a feed that failed: the tokens there were, and their logits, which are computed once more when somebody asks.
  * After one that was cancelled, those of the passes that were finished as well. Returns the status. */
 int session_take_back(jit_session *s, struct session_mark before, const struct error *e, jit_error *err);
+/* Where the next pass begins: at position n, or at 0 where layers with a window have no longer what that needs. */
+void session_go_back(jit_session *s, size_t n);
 /* As model_report(); a request that was answered is over. */
 int session_report(jit_session *s, jit_error *err, const struct error *e);
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "kernels-templates/templates.h"
-#include "runtime/cancel.h"
+#include "runtime/host/cancel.h"
 #include "runtime/device/profile.h"
 
 /* Long chunks that a worker did in this run, and how long they took. */

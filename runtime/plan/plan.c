@@ -81,6 +81,17 @@ uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t beg
 	return l->arg;
 }
 
+uint32_t plan_cache_layer(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer)
+{
+	uint32_t number = 0;
+
+	if (!kv->window_base)
+		return layer;
+	for (uint32_t i = 0; i < layer; i++)
+		number += plan_layer_slides(s, i) == plan_layer_slides(s, layer);
+	return number;
+}
+
 /* What comes next is another part of the model. */
 static void next_part(struct plan_builder *b) { b->p->section[b->p->n_sections++] = (uint32_t)b->p->n_ops; }
 
@@ -94,9 +105,10 @@ void plan_barrier(struct plan_builder *b)
 	b->n_turned = 0;
 }
 
-void plan_position_slot(struct plan_builder *b, uint64_t *slot)
+void plan_position_slot(struct plan_builder *b, uint64_t *slot, bool in_window)
 {
 	assert(b->p->n_positions < b->position_capacity);
+	b->p->in_window[b->p->n_positions] = in_window;
 	b->p->position[b->p->n_positions++] = slot;
 }
 
@@ -122,13 +134,14 @@ static bool make_room(struct plan_builder *b)
 	p->kernel = malloc(n * sizeof *p->kernel);
 	p->op = malloc(n * (sizeof *p->op + PLAN_ARGS_MOST * sizeof *p->args) +
 	               b->position_capacity * sizeof *p->position + (layers + 3) * sizeof *p->section +
-	               (n + 1) * sizeof *p->stage);
+	               (n + 1) * sizeof *p->stage + b->position_capacity * sizeof *p->in_window);
 	if (!p->kernel || !p->op)
 		return false;
 	p->args = (uint64_t *)(p->op + n);
 	p->position = (uint64_t **)(p->args + n * PLAN_ARGS_MOST);
 	p->section = (uint32_t *)(p->position + b->position_capacity);
 	p->stage = p->section + layers + 3;
+	p->in_window = (bool *)(p->stage + n + 1);
 	return true;
 }
 
@@ -206,10 +219,10 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 	return plan_build(p, spec, w, &buffers, &cache, tokens, logits, opt, err);
 }
 
-void plan_set_position(struct plan *p, uint64_t position)
+void plan_set_position(struct plan *p, uint64_t position, uint64_t window)
 {
 	for (size_t i = 0; i < p->n_positions; i++)
-		*p->position[i] = position;
+		*p->position[i] = p->in_window[i] ? position - window : position;
 }
 
 void plan_free(struct plan *p)

@@ -68,7 +68,18 @@ struct plan_cache { /* KV of one session */
 	uint64_t k_bytes, layer_bytes; /* of one layer in one chunk: the K part; both */
 	uint64_t chunk_bytes; /* all layers; chunk after chunk, so that memory is touched as positions fill up */
 	uint8_t *base;
+	/* Layers with a window may have memory of their own, for the last positions alone: the others are then numbered
+	 * without them in `base`. NULL: all are there. */
+	uint64_t window_chunk_bytes;
+	uint8_t *window_base;
 };
+/* Whether the layer attends to a window of positions. */
+static inline bool plan_layer_slides(const struct model_spec *s, uint32_t layer)
+{
+	return s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);
+}
+/* The layer's number among those whose chunks lie side by side. */
+uint32_t plan_cache_layer(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
 
 /* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with the logits of none or of the last; of up to
  * PLAN_ALL_LOGITS_MOST, with the logits of all. */
@@ -128,6 +139,7 @@ struct plan {
 	uint32_t profile_at;    /* profile.h's number of the first kernel, where there is a profile */
 	uint64_t **position;
 	size_t n_positions; /* argument slots that hold the first token's position */
+	bool *in_window;    /* [n_positions]: counted from where the memory of layers with a window begins */
 };
 
 /* False: err. The plan borrows everything. */
@@ -146,7 +158,9 @@ struct plan_widths {
 };
 bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,
                          uint32_t tokens, const struct plan_options *opt);
-void plan_set_position(struct plan *p, uint64_t position);
+/* Where the pass begins; window: the position at which the memory of layers with a window begins, a multiple of
+ * NUMERICS_CHUNK. */
+void plan_set_position(struct plan *p, uint64_t position, uint64_t window);
 void plan_free(struct plan *p);
 
 #endif

@@ -50,8 +50,8 @@ struct key plan_key(const struct plan_builder *b, enum key_kind kind);
 /* Adds an op of units [begin, end). Returns its argument slots, all zero. */
 uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t begin, int64_t end);
 struct plan_op *plan_last_op(struct plan_builder *b);
-/* The slot is to hold the first token's position. */
-void plan_position_slot(struct plan_builder *b, uint64_t *slot);
+/* The slot is to hold the first token's position, as plan.h's in_window says. */
+void plan_position_slot(struct plan_builder *b, uint64_t *slot, bool in_window);
 /* What follows waits for all before it. plan_barrier(): also the end of a stage, where inputs may change. */
 void plan_wait(struct plan_builder *b);
 void plan_barrier(struct plan_builder *b);

@@ -81,15 +81,26 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
 	plan_barrier(b);
 }
 
-/* Where a layer's keys begin, and its values. */
-static const uint8_t *keys_of(const struct plan_builder *b, uint32_t layer)
-{
-	return b->kv->base + layer * b->kv->layer_bytes;
-}
+/* Where a layer's keys begin, and its values, and how far apart its chunks lie. */
+struct layer_cache {
+	const uint8_t *keys, *values;
+	uint64_t chunk_bytes;
+	bool in_window;
+};
 
-static const uint8_t *values_of(const struct plan_builder *b, uint32_t layer)
+static struct layer_cache cache_of(const struct plan_builder *b, uint32_t layer)
 {
-	return keys_of(b, layer) + b->kv->k_bytes;
+	const struct plan_cache *kv = b->kv;
+	struct layer_cache c = { kv->base, NULL, kv->chunk_bytes,
+		                 kv->window_base && plan_layer_slides(b->spec, layer) };
+
+	if (c.in_window) {
+		c.keys = kv->window_base;
+		c.chunk_bytes = kv->window_chunk_bytes;
+	}
+	c.keys += plan_cache_layer(kv, b->spec, layer) * kv->layer_bytes;
+	c.values = c.keys + kv->k_bytes;
+	return c;
 }
 
 static void rotate(struct plan_builder *b, const struct weights_layer *l)
@@ -117,6 +128,7 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	const struct model_spec *s = b->spec;
 	const struct plan_buffers *buf = b->buf;
 	uint32_t group = template_kv_store_tokens(b->opt->target);
+	const struct layer_cache cache = cache_of(b, layer);
 	struct key key = plan_key(b, KEY_KV_STORE);
 
 	key.kv_heads = s->kv_heads;
@@ -126,15 +138,15 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, s->kv_heads, b->n));
 	a[KV_STORE_K] = plan_address(buf->k);
 	a[KV_STORE_V] = plan_address(buf->v);
-	a[KV_STORE_KCACHE] = plan_address(keys_of(b, layer));
-	a[KV_STORE_VCACHE] = plan_address(values_of(b, layer));
+	a[KV_STORE_KCACHE] = plan_address(cache.keys);
+	a[KV_STORE_VCACHE] = plan_address(cache.values);
 	a[KV_STORE_COS] = plan_address(buf->cos);
 	a[KV_STORE_SIN] = plan_address(buf->sin);
 	a[KV_STORE_NORM] = plan_address(l->k_norm);
 	a[KV_STORE_EPS] = plan_f32_slot(s->norm_eps);
-	a[KV_STORE_CHUNK_BYTES] = b->kv->chunk_bytes;
+	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
 	a[KV_STORE_COLUMNS] = b->n;
-	plan_position_slot(b, &a[KV_STORE_POS0]);
+	plan_position_slot(b, &a[KV_STORE_POS0], cache.in_window);
 	plan_last_op(b)->fused_units = b->n == 1;
 	plan_last_op(b)->unit_cost = b->n < group ? b->n : group;
 }
@@ -149,14 +161,14 @@ void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l
 void step_attention(struct plan_builder *b, uint32_t layer)
 {
 	const struct model_spec *s = b->spec;
+	const struct layer_cache cache = cache_of(b, layer);
 	struct key key = plan_key(b, KEY_ATTENTION);
-	bool window = s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);
 
 	key.heads = s->heads;
 	key.kv_heads = s->kv_heads;
 	key.head_dim = s->head_dim;
 	key.kv = key_type(b->kv->type);
-	key.flags = window ? KEY_WINDOW : 0;
+	key.flags = plan_layer_slides(s, layer) ? KEY_WINDOW : 0;
 	key.tile_n = template_attention_tile_n(b->opt->target, s->heads, s->kv_heads, s->head_dim,
 	                                       b->opt->general ? 1 : b->n);
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
@@ -164,13 +176,13 @@ void step_attention(struct plan_builder *b, uint32_t layer)
 	uint32_t tiles = key.tile_n > 1 ? (b->n + 2 * key.tile_n - 2) / key.tile_n : b->n;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles * s->kv_heads);
 	a[ATTENTION_Q] = plan_address(b->buf->qr);
-	a[ATTENTION_KCACHE] = plan_address(keys_of(b, layer));
-	a[ATTENTION_VCACHE] = plan_address(values_of(b, layer));
+	a[ATTENTION_KCACHE] = plan_address(cache.keys);
+	a[ATTENTION_VCACHE] = plan_address(cache.values);
 	a[ATTENTION_OUT] = plan_address(b->buf->ao);
-	a[ATTENTION_CHUNK_BYTES] = b->kv->chunk_bytes;
+	a[ATTENTION_CHUNK_BYTES] = cache.chunk_bytes;
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	a[ATTENTION_COLUMNS] = b->n;
-	plan_position_slot(b, &a[ATTENTION_POS0]);
+	plan_position_slot(b, &a[ATTENTION_POS0], cache.in_window);
 	plan_last_op(b)->uneven = b->n > 1;
 	plan_last_op(b)->fused_units =
 		b->n == 1; /* a head of the cache, with its queries: written, then read by the same worker */

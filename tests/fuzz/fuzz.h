@@ -24,6 +24,7 @@
 	X(pack) \
 	X(packed) \
 	X(tune) \
+	X(state) \
 	X(key) \
 	X(ir) \
 	X(object) \
@@ -55,6 +56,9 @@ const struct fuzz_target *fuzz_find(const char *name);
 
 /* Hands the inputs to begin with to take, one by one. */
 void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+
+/* The seeds of `state`, which are of a model that its file makes. */
+void fuzz_state_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 /* A path to these bytes, for decoders that open files: the same file for each number, in a directory of this
  * process. */

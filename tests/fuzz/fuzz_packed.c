@@ -1,6 +1,6 @@
-/* tests/fuzz/fuzz_packed.c - arbitrary bytes as a packed model: what opens can be searched, loaded, checked and opened as
- * a model with its weights mapped and copied. Each input is tried as it is, and once more with the checksums of header,
- * index and sections made to fit, so that the numbers behind them are reached. */
+/* tests/fuzz/fuzz_packed.c - arbitrary bytes as a packed model: what opens can be searched, loaded, checked and opened
+ * as a model with its weights mapped and copied. Each input is tried as it is, and once more with the checksums of
+ * header, index and sections made to fit, so that the numbers behind them are reached. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,16 @@
 #include "runtime/packed.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { HEADER = 64, RECORD = 64, AT_VERSION = 8, AT_SECTIONS = 12, AT_BYTES = 16, AT_INDEX = 24, AT_INDEX_SUM = 32,
-       AT_SUM = 56 };
+enum {
+	HEADER = 64,
+	RECORD = 64,
+	AT_VERSION = 8,
+	AT_SECTIONS = 12,
+	AT_BYTES = 16,
+	AT_INDEX = 24,
+	AT_INDEX_SUM = 32,
+	AT_SUM = 56
+};
 
 static volatile uint64_t sink;
 

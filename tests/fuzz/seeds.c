@@ -409,6 +409,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_pack: give_files(&s, MUTANT_PACK, NULL, 0); break;
 	case FUZZ_packed: give_packed(&s); break;
 	case FUZZ_tune: give_schedules(&s); break;
+	case FUZZ_state: fuzz_state_seeds(take, user); break;
 	case FUZZ_key: give_keys(&s); break;
 	case FUZZ_ir: give_ir(&s); break;
 	case FUZZ_object: give_objects(&s, false); break;

@@ -1,16 +1,15 @@
-/* runtime/cancel.h - requests to stop, from any thread: who asks, and who looks whether somebody did.
+/* runtime/host/cancel.h - requests to stop, from any thread: who asks, and who looks whether somebody did.
  *
  * Owns: the flags. A caller's stays until the caller takes it back; a session's own is answered by the call that it
  * stopped.
  */
-#ifndef RUNTIME_CANCEL_H
-#define RUNTIME_CANCEL_H
+#ifndef RUNTIME_HOST_CANCEL_H
+#define RUNTIME_HOST_CANCEL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "runtime/jitrun.h"
 
 struct jit_cancel {
 	_Atomic int asked; /* lock-free, and so for signal handlers as well */

@@ -1,0 +1,97 @@
+/* runtime/fingerprint.c - see fingerprint.h. */
+#include "runtime/fingerprint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/store/record.h"
+
+enum { BLOCK = 1 << 20 };
+
+struct reading {
+	struct device *device;
+	const uint8_t *from;
+	uint64_t bytes;
+	uint64_t *sum; /* of each block */
+	_Atomic uint64_t next;
+	atomic_flag failed; /* the first who fails writes err */
+	struct error err;
+};
+
+static uint64_t blocks_of(const struct reading *r) { return (r->bytes + BLOCK - 1) / BLOCK; }
+
+static void read_failed(struct reading *r, const struct error *why)
+{
+	if (!atomic_flag_test_and_set(&r->failed))
+		r->err = *why;
+}
+
+static void read_some(void *user, int worker, int workers)
+{
+	struct reading *r = user;
+	bool in_place = r->device->facts.host_reaches;
+	uint8_t *copy = in_place ? NULL : malloc(BLOCK);
+	struct error err = { 0 };
+
+	(void)worker, (void)workers;
+	if (!in_place && !copy && !error_set(&err, ERROR_MEMORY, "no memory for %d bytes of weights", BLOCK))
+		read_failed(r, &err);
+	for (uint64_t i; err.code == ERROR_NONE && (i = atomic_fetch_add(&r->next, 1)) < blocks_of(r);) {
+		uint64_t at = i * BLOCK, n = r->bytes - at < BLOCK ? r->bytes - at : BLOCK;
+		if (in_place || r->device->read(r->device, copy, r->from + at, n, &err))
+			r->sum[i] = record_checksum(in_place ? r->from + at : copy, n, i);
+		else
+			read_failed(r, &err);
+	}
+	free(copy);
+}
+
+/* Of memory of the device: the checksum of its blocks' checksums. */
+static bool sum_memory(struct device *d, struct pool *pool, const void *from, uint64_t bytes, uint64_t *sum,
+                       struct error *err)
+{
+	struct reading r = { .device = d, .from = from, .bytes = bytes, .failed = ATOMIC_FLAG_INIT };
+
+	if (!(r.sum = calloc(blocks_of(&r) + 1, sizeof *r.sum)))
+		return error_set(err, ERROR_MEMORY, "no memory for %llu checksums", (unsigned long long)blocks_of(&r));
+	pool_run(pool, read_some, &r);
+	*sum = record_checksum(r.sum, blocks_of(&r) * sizeof *r.sum, *sum);
+	free(r.sum);
+	return r.err.code == ERROR_NONE || error_set(err, r.err.code, "%s", r.err.text);
+}
+
+/* The numbers of a model beside its weights. */
+static uint64_t sum_spec(const jit_model *m, uint64_t sum)
+{
+	const struct model_spec *s = &m->file.spec;
+	const uint32_t numbers[] = { (uint32_t)s->form, s->layers, s->hidden,         s->ffn, s->heads, s->kv_heads,
+		                     s->head_dim,       s->vocab,  s->sliding_window, s->tied };
+	const float reals[] = { s->norm_eps, m->weights.rope_factor };
+
+	sum = record_checksum(numbers, sizeof numbers, sum);
+	sum = record_checksum(reals, sizeof reals, sum);
+	sum = record_checksum(m->weights.inv_freq, s->head_dim / 2 * sizeof *m->weights.inv_freq, sum);
+	for (uint32_t layer = 0; layer < s->layers; layer++) {
+		uint32_t types[MATRIX_SLOTS + 1] = { plan_layer_slides(s, layer) };
+		for (int i = 0; i < MATRIX_SLOTS; i++)
+			types[i + 1] = (uint32_t)m->weights.layer[layer].matrix[i].type;
+		sum = record_checksum(types, sizeof types, sum);
+	}
+	return sum;
+}
+
+bool model_fingerprint(jit_model *m, struct pool *pool, uint64_t *out, struct error *err)
+{
+	const struct weights *w = &m->weights;
+	uint64_t sum = sum_spec(m, weight_layout_of(m->target));
+
+	*out = atomic_load(&m->fingerprint);
+	if (*out)
+		return true;
+	if (!sum_memory(w->device, pool, w->arena, w->packed_bytes, &sum, err) ||
+	    !sum_memory(w->device, pool, w->vectors, w->vectors_bytes, &sum, err))
+		return false;
+	*out = sum ? sum : 1;
+	atomic_store(&m->fingerprint, *out);
+	return true;
+}

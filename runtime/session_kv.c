@@ -1,0 +1,57 @@
+/* runtime/session_kv.c - see session_kv.h. */
+#include "runtime/session_kv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels-templates/numerics.h"
+#include "kernels-templates/templates.h"
+
+uint64_t kv_pieces_count(const struct model_spec *s, size_t positions, uint32_t first)
+{
+	uint64_t chunks = kv_chunks(positions), n = 0;
+
+	for (uint32_t layer = 0; layer < s->layers; layer++)
+		n += plan_layer_slides(s, layer) ? chunks - (first < chunks ? first : chunks) : chunks;
+	return n;
+}
+
+struct kv_piece *kv_pieces(const struct session_memory *m, const struct model_spec *s, size_t positions, uint32_t first,
+                           struct error *err)
+{
+	uint64_t n = kv_pieces_count(s, positions, first), at = 0;
+	struct kv_piece *out = malloc((n + 1) * sizeof *out);
+
+	if (!out)
+		error_set(err, ERROR_MEMORY, "no memory for a list of %llu pieces of the KV cache",
+		          (unsigned long long)n);
+	for (uint32_t c = 0; out && c < kv_chunks(positions); c++)
+		for (uint32_t layer = 0; layer < s->layers; layer++)
+			if (c >= first || !plan_layer_slides(s, layer))
+				out[at++] = (struct kv_piece){ session_memory_place(m, s, layer, c), c };
+	return out;
+}
+
+/* Of `groups` groups of positions, `wide` positions each, which alternate by `element` bytes: all but the first `used`
+ * positions of a head. */
+static void clean(uint8_t *p, unsigned wide, size_t element, size_t row_bytes, uint32_t used)
+{
+	for (unsigned first = 0; first < NUMERICS_CHUNK; first += wide, p += wide * row_bytes) {
+		unsigned keep = used <= first ? 0 : used - first < wide ? used - first : wide;
+		for (size_t row = 0; row < row_bytes / element; row++)
+			memset(p + (row * wide + keep) * element, 0, (wide - keep) * element);
+	}
+}
+
+void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, uint8_t *piece, uint32_t used)
+{
+	const struct plan_cache *kv = &m->kv;
+	size_t row_bytes = template_kv_row_bytes(kv->type, s->head_dim), head = row_bytes * NUMERICS_CHUNK;
+	bool pieces = template_kv_pieces(m->device->facts.target, kv->type, s->head_dim);
+	size_t key = pieces ? 16 : kv->type == DTYPE_F16 ? 2 : 4;
+
+	for (uint32_t h = 0; h < s->kv_heads; h++) { /* layouts: kernels-templates/templates.h */
+		clean(piece + h * head, 32, key, row_bytes, used);
+		clean(piece + kv->k_bytes + h * head, pieces ? 8 : 1, pieces ? 2 : row_bytes, row_bytes, used);
+	}
+}

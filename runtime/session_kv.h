@@ -1,0 +1,27 @@
+/* runtime/session_kv.h - the used part of a session's KV cache, piece by piece, for those who copy it.
+ *
+ * Owns: the order of the pieces, which is that of files (session_file.c) and of forks: chunk by chunk, in each the
+ * layers one after the other. A piece is one layer's keys and values in one chunk, wherever the session keeps them.
+ */
+#ifndef RUNTIME_SESSION_KV_H
+#define RUNTIME_SESSION_KV_H
+
+#include "runtime/session_memory.h"
+
+struct kv_piece {
+	uint8_t *at; /* NULL: this session does not keep it */
+	uint32_t chunk;
+};
+
+/* Chunks that so many positions lie in. */
+static inline uint32_t kv_chunks(size_t positions) { return (uint32_t)((positions + 127) / 128); }
+/* How many pieces, of kv.layer_bytes each, so many positions are; layers with a window from chunk `first` on. */
+uint64_t kv_pieces_count(const struct model_spec *s, size_t positions, uint32_t first);
+/* The pieces, malloc'ed. NULL: err. */
+struct kv_piece *kv_pieces(const struct session_memory *m, const struct model_spec *s, size_t positions, uint32_t first,
+                           struct error *err);
+/* A copy of a piece of the last chunk becomes 0 where it holds no position below `used` (1 to 128): there is what was
+ * forgotten, and draft tokens. */
+void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, uint8_t *piece, uint32_t used);
+
+#endif
