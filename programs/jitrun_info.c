@@ -16,6 +16,7 @@
 #include "programs/output.h"
 #include "runtime/device/load_weights.h"
 #include "runtime/host/system.h"
+#include "runtime/packed.h"
 #include "runtime/session.h"
 #include "runtime/session_memory.h"
 #include "runtime/speculate/speculate.h"
@@ -53,7 +54,8 @@ struct session_size {
 struct info {
 	struct model_facts facts;
 	struct model model;
-	bool opened; /* what is in `model` is known */
+	struct packed *packed; /* NULL: it is none */
+	bool opened;           /* what is in `model` is known */
 	struct weights weights;
 	bool measured;                      /* what is in these two is known */
 	struct session_size usual, trained; /* trained.context 0: the same, or not known */
@@ -104,6 +106,15 @@ static bool look(struct info *i, struct error *err)
 {
 	struct error ignored = { 0 };
 
+	if (container_is(arg.model)) {
+		i->opened = packed_or_files(&i->model, &i->packed, arg.model, 0, err);
+		if (!i->opened)
+			return false;
+		model_facts_of(&i->facts, &i->model, "packed");
+		if (container_trusted(packed_container(i->packed), &i->why_not))
+			measure(i, &i->why_not);
+		return true;
+	}
 	if (!model_facts_read(&i->facts, arg.model, err))
 		return false;
 	i->opened = model_open(&i->model, arg.model, 0, &i->why_not) ||
@@ -347,5 +358,6 @@ int jitrun_info(int argc, char **argv)
 		weights_close(&i.weights);
 	if (i.opened)
 		model_close(&i.model);
+	packed_close(i.packed);
 	return i.why_not.code ? EXIT_NO : 0;
 }

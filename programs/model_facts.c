@@ -166,6 +166,35 @@ bool model_facts_read(struct model_facts *f, const char *path, struct error *err
 	return ok;
 }
 
+static void add_used(struct model_facts *f, const struct model_tensor *t)
+{
+	if (t->bytes)
+		add_tensor(f, t->type, t->bytes);
+}
+
+void model_facts_of(struct model_facts *f, const struct model *m, const char *format)
+{
+	const struct model_spec *s = &m->spec;
+
+	*f = (struct model_facts){ .format = format,
+		                   .files = 1,
+		                   .file_bytes = m->file_bytes,
+		                   .layers = s->layers,
+		                   .context = s->context_train };
+	take_text(f->architecture, sizeof f->architecture, s->arch_name, strlen(s->arch_name));
+	take_text(f->name, sizeof f->name, s->name ? s->name : "", s->name ? strlen(s->name) : 0);
+	add_used(f, &s->embed);
+	add_used(f, &s->final_norm);
+	if (!s->tied)
+		add_used(f, &s->lm_head);
+	for (uint32_t i = 0; i < s->layers; i++) {
+		for (int k = 0; k < MATRIX_SLOTS; k++)
+			add_used(f, &s->layer[i].matrix[k]);
+		for (int k = 0; k < VECTOR_SLOTS; k++)
+			add_used(f, &s->layer[i].vector[k]);
+	}
+}
+
 enum dtype model_facts_main_type(const struct model_facts *f)
 {
 	int most = DTYPE_COUNT;

@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "loaders/model.h"
 
 struct model_facts {
 	const char *format; /* "GGUF", "safetensors" */
@@ -26,6 +27,9 @@ struct model_facts {
 
 /* Of a path as model_open() takes it. False: err. */
 bool model_facts_read(struct model_facts *f, const char *path, struct error *err);
+/* The same of a model that is open already, for formats that hold it in another way: of the tensors that it uses.
+ * format: its name. */
+void model_facts_of(struct model_facts *f, const struct model *m, const char *format);
 /* The type that most bytes are of; DTYPE_COUNT: there are no tensors. */
 enum dtype model_facts_main_type(const struct model_facts *f);
 /* Why jitrun does not run such an architecture, in words; NULL: it does. */

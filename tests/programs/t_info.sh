@@ -52,6 +52,16 @@ check "it is shown as bytes" grep -qF 'ta\x1b]0;x\x07qw' "$dir/out"
 is 0 info "$dir/hostile.gguf" --json
 check "--json has it escaped" grep -qiF 'ta\u001b]0;x\u0007qw' "$dir/out"
 
+./jitwarm pack-model "$model" --out "$dir/packed.jkm" -q 2> "$dir/err"
+check "a model can be packed: $(cat "$dir/err")" [ -s "$dir/packed.jkm" ]
+is 0 info "$dir/packed.jkm"
+check "a packed model: $(cat "$dir/out")" grep -q '^files  *1 packed file, ' "$dir/out"
+check "its formats are those of the file it was made of" grep -q 'Q8_0: 43 tensors' "$dir/out"
+chmod 666 "$dir/packed.jkm"
+is 3 info "$dir/packed.jkm"
+check "others may change it, so it does not run: $(cat "$dir/out")" grep -q '^runs here  *no: ' "$dir/out"
+head -c 5000 "$dir/packed.jkm" > "$dir/short.jkm"
+refused "short.jkm" 1 info "$dir/short.jkm"
 printf 'GGUF' > "$dir/four.gguf"
 head -c 5000 /dev/zero > "$dir/zero.gguf"
 refused "four.gguf" 1 info "$dir/four.gguf"
