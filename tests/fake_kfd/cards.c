@@ -40,6 +40,7 @@ static void save_sizes(struct card *c)
 		control = 0x7000;
 	c->control_size = control;
 	c->save_size = control + aligned(c->cus * (c->vgpr * 1024ull + 0x4000 + 0x10000 + 0x1000), PAGE);
+	c->other_save_size = control + aligned(c->cus * ((640 - c->vgpr) * 1024ull + 0x15000), PAGE);
 	c->save_total = aligned(c->save_size + aligned(waves * 32, 64), PAGE);
 }
 

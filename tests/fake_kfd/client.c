@@ -151,7 +151,8 @@ static void fill_queue(uint64_t control, uint64_t all)
 	case M_EOP_SIZE: queue.eop_size = 8192; break;
 	case M_EOP_IN_OTHER_BUFFER: queue.eop = save.address + 4096; break;
 	case M_CONTROL_STACK_SIZE: queue.control_size += 4096; break;
-	case M_SAVE_AREA_SIZE: queue.save_size -= (uint32_t)units * 0x20000; break;
+	case M_SAVE_AREA_OF_OTHER_CARDS: queue.save_size -= (uint32_t)units * 0x20000; break;
+	case M_SAVE_AREA_SIZE: queue.save_size -= 4096; break;
 	case M_PRIORITY: queue.priority = 16; break;
 	case M_PERCENTAGE: queue.percentage = 101; break;
 	case M_QUEUE_OF_OTHER_TYPE: queue.type = QUEUE_COMPUTE; break;

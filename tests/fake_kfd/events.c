@@ -245,8 +245,10 @@ static void tell(uint32_t type, const struct io_event_data *data)
 		          type == EVENT_MEMORY ? "a memory fault" : "a reset");
 }
 
-void event_fault(const struct card *c, uint64_t address, bool write, bool present, bool execute)
+void event_fault(struct card *c, uint64_t address, bool write, bool present, bool execute)
 {
+	for (unsigned i = 0; i < QUEUES_MOST; i++)
+		c->queue[i].stopped = c->queue[i].evicted = c->queue[i].used;
 	tell(EVENT_MEMORY, &(struct io_event_data){ .memory = { .not_present = !present,
 	                                                        .read_only = present && write,
 	                                                        .no_execute = execute,

@@ -50,7 +50,7 @@ struct bo {
 };
 
 struct queue {
-	bool used, stopped;
+	bool used, stopped, evicted; /* evicted: the driver has taken it off the card, after a fault */
 	uint32_t id, ring_size;
 	uint64_t ring, write_at, read_at, read, seen; /* read: the next packet; seen: the doorbell's last value */
 	struct card *card;
@@ -64,7 +64,7 @@ struct card {
 	uint32_t version, gpu_id, render, cus, vgpr, device_id;
 	uint64_t vram, gtt, bar;
 	bool apu;
-	uint64_t control_size, save_size, save_total;
+	uint64_t control_size, save_size, save_total, other_save_size;
 	bool acquired;
 	uint64_t drm_inode, drm_device;
 	struct sim_device *sim;
@@ -160,7 +160,7 @@ int event_set(const struct io_event_id *a);
 int event_reset(const struct io_event_id *a);
 int event_wait(struct io_wait_events *a);
 void event_interrupt(uint32_t id);
-void event_fault(const struct card *c, uint64_t address, bool write, bool present, bool execute);
+void event_fault(struct card *c, uint64_t address, bool write, bool present, bool execute);
 void event_hw_reset(const struct card *c);
 void event_gone(void);
 bool event_page_has(const struct bo *b);

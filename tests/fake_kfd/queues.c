@@ -73,6 +73,9 @@ static int find_buffers(struct card *c, const struct io_create_queue *a, struct 
 	}
 	if (!error)
 		error = whole(c, a->eop, EOP_BYTES, "end-of-pipe buffer", &q->bo[3]);
+	if (!error && (a->control_size != c->control_size || a->save_size != c->save_size) &&
+	    a->save_size == c->other_save_size)
+		error = EINVAL; /* what another version of the driver asks for: who is refused may try both */
 	if (!error && (a->control_size != c->control_size || a->save_size != c->save_size)) {
 		object_to("CREATE_QUEUE: control stack 0x%x and save area 0x%x, expected 0x%" PRIx64 " and 0x%" PRIx64,
 		          a->control_size, a->save_size, c->control_size, c->save_size);
@@ -188,7 +191,7 @@ int queue_destroy(const struct io_queue_id *a)
 {
 	pthread_mutex_lock(&fake.lock);
 	struct queue *q = find(a->queue_id);
-	bool stopped = q && q->stopped && !q->card->gone;
+	bool stopped = q && q->stopped && !q->evicted && !q->card->gone;
 	pthread_mutex_unlock(&fake.lock);
 	if (!q) {
 		object_to("DESTROY_QUEUE: there is no queue %u", a->queue_id);
@@ -198,7 +201,7 @@ int queue_destroy(const struct io_queue_id *a)
 		pause_ms(fake.inject.destroy_ms); /* the scheduler of a stuck card does not answer */
 	pthread_mutex_lock(&fake.lock);
 	uint64_t written = *(const uint64_t *)(uintptr_t)q->write_at;
-	if (!stopped && q->read < written && !q->card->gone)
+	if (!q->stopped && q->read < written && !q->card->gone)
 		object_to("DESTROY_QUEUE: packets %" PRIu64 " to %" PRIu64 " were written and did not run", q->read,
 		          written - 1);
 	for (unsigned i = 0; i < 5; i++)
