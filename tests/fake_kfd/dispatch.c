@@ -116,7 +116,7 @@ static bool failed(struct queue *q, uint64_t index, const struct sim_trap *trap,
 	return false;
 }
 
-bool dispatch_run(struct queue *q, uint64_t index, const struct aql_dispatch *p)
+bool dispatch_run(struct queue *q, uint64_t index, const struct aql_dispatch *p, bool more)
 {
 	struct card *c = q->card;
 	uint32_t groups[3], size[3];
@@ -124,8 +124,10 @@ bool dispatch_run(struct queue *q, uint64_t index, const struct aql_dispatch *p)
 	struct error err = { .code = ERROR_NONE };
 	bool wedged = fake.packets == fake.inject.wedge;
 
-	memory_reach(c, true);
-	memory_look_for_flush(c, true);
+	if (!c->reached) {
+		memory_reach(c, true);
+		memory_look_for_flush(c, true);
+	}
 	atomic_store(&fake.running, true);
 	const struct sim_kernel *k = find_kernel(c, index, p->kernel);
 	uint8_t *before = wrong_before(c);
@@ -147,7 +149,9 @@ bool dispatch_run(struct queue *q, uint64_t index, const struct aql_dispatch *p)
 	account_end(c);
 	wrong_after(c, before);
 	atomic_store(&fake.running, false);
-	memory_look_for_flush(c, false);
-	memory_reach(c, false);
+	if (!ok || !more) {
+		memory_look_for_flush(c, false);
+		memory_reach(c, false);
+	}
 	return ok;
 }

@@ -74,7 +74,7 @@ struct card {
 	uint64_t memory_used;
 	uint8_t *doorbells;
 	struct queue queue[QUEUES_MOST];
-	bool gone;
+	bool gone, reached; /* reached: its memory is there for packets, not only for the host */
 };
 
 struct inject {
@@ -178,7 +178,7 @@ bool packet_run(struct queue *q, uint64_t index, bool first, bool last);
 uint8_t *wrong_before(const struct card *c);
 void wrong_after(const struct card *c, uint8_t *copy);
 
-/* dispatch.c */
-bool dispatch_run(struct queue *q, uint64_t index, const struct aql_dispatch *p);
+/* dispatch.c: more: another packet follows at once, and nobody is told of this one. */
+bool dispatch_run(struct queue *q, uint64_t index, const struct aql_dispatch *p, bool more);
 
 #endif

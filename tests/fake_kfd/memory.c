@@ -242,6 +242,7 @@ void memory_look_for_flush(struct card *c, bool before)
 
 void memory_reach(struct card *c, bool reach)
 {
+	c->reached = reach;
 	for (struct bo *b = c->bos; b; b = b->next) {
 		if (!b->mapped || (b->flags & ELSEWHERE) || !place(c, b))
 			continue;

@@ -181,7 +181,7 @@ bool packet_run(struct queue *q, uint64_t index, bool first, bool last)
 		return false;
 	if (p.signal && !signal_is_right(q, p.signal, index))
 		return false;
-	bool ok = type == PACKET_DISPATCH ? grid_is_right(&p, index) && dispatch_run(q, index, &p)
+	bool ok = type == PACKET_DISPATCH ? grid_is_right(&p, index) && dispatch_run(q, index, &p, !last && !p.signal)
 	                                  : barrier(q, &b, index, type);
 	*(uint16_t *)(uintptr_t)at = PACKET_INVALID;
 	if (ok && p.signal)

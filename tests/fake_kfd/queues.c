@@ -259,6 +259,8 @@ static bool answer(struct queue *q)
 		bool going = packet_run(q, q->read, q->read == first, q->read == ring);
 		if (!going && !q->stopped)
 			queue_stop(q, "a packet");
+		if (!going && q->card->reached)
+			memory_reach(q->card, false);
 		if (!going)
 			break;
 		q->read++;
