@@ -65,7 +65,16 @@ static int compute(jit_session *s, size_t vocab, const char *passes)
 	return 0;
 }
 
-static int run(const char *device, const char *path, const char *passes, int launch)
+static jit_session *open_session(jit_model *m, int launch, jit_error *err)
+{
+	return jit_session_open(m,
+	                        &JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF,
+	                                             .card = &JIT_CARD_OPTIONS(.launch = launch)),
+	                        err);
+}
+
+/* `beside`: another model is open at the same time, and a session on it that has worked. */
+static int run(const char *device, const char *path, const char *passes, int launch, bool beside)
 {
 	jit_error err = { 0 };
 	jit_model_info info = JIT_MODEL_INFO();
@@ -75,11 +84,10 @@ static int run(const char *device, const char *path, const char *passes, int lau
 	if (!m)
 		return failed("open", &err);
 	jit_model_get_info(m, &info, NULL);
-	s = jit_session_open(m,
-	                     &JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF,
-	                                          .card = &JIT_CARD_OPTIONS(.launch = launch)),
-	                     &err);
+	s = open_session(m, launch, &err);
 	int status = s ? compute(s, (size_t)info.vocab, passes) : failed("session", &err);
+	if (!status && beside)
+		status = run(device, path, passes, launch, false) || compute(s, (size_t)info.vocab, passes);
 	if (s)
 		jit_session_close(s);
 	jit_model_close(m);
@@ -98,12 +106,13 @@ static bool model_path(char path[1024], const char *name)
 struct job {
 	const char *model, *passes;
 	int launch;
+	const char *how; /* "once"; "twice", one after the other; "beside" */
 };
 
 static bool start_job(struct faked *f, const struct job *j, const char *device, struct faked_process *p)
 {
 	char path[1024], launch[8];
-	const char *argv[] = { self, "run", device, path, j->passes, launch, NULL };
+	const char *argv[] = { self, "run", device, path, j->passes, launch, j->how, NULL };
 
 	snprintf(launch, sizeof launch, "%d", j->launch);
 	return model_path(path, j->model) && faked_start(f, argv, p);
@@ -139,11 +148,15 @@ static const char *const cards[] = {
 	"gfx1036 cus=2",
 	"gfx1200"
 };
-static const struct job jobs[] = { { "golden/llama-gqa4-bf16", "311", JIT_LAUNCH_TOKEN },
-	                           { "golden/qwen3-gqa2-bf16", "12", JIT_LAUNCH_LAYER },
-	                           { "golden/llama-mha-f32", "9", JIT_LAUNCH_TOKEN },
-	                           { "golden/mistral-gqa4-f16", "21", JIT_LAUNCH_OP },
-	                           { "models/tale-q8_0.gguf", "g1", JIT_LAUNCH_LAYER } };
+static const struct job jobs[] = {
+	{ "golden/llama-gqa4-bf16", "311", JIT_LAUNCH_TOKEN, "once" },
+	{ "golden/qwen3-gqa2-bf16", "12", JIT_LAUNCH_LAYER, "once" },
+	{ "golden/llama-mha-f32", "9", JIT_LAUNCH_TOKEN, "once" },
+	{ "golden/mistral-gqa4-f16", "21", JIT_LAUNCH_OP, "once" },
+	{ "models/tale-q8_0.gguf", "g1", JIT_LAUNCH_LAYER, "once" },
+	{ "models/tale-q8_0.gguf", "1", JIT_LAUNCH_TOKEN, "twice" },
+	{ "golden/llama-gqa4-bf16", "3", JIT_LAUNCH_TOKEN, "beside" }
+};
 enum { CARDS = sizeof cards / sizeof *cards, JOBS = sizeof jobs / sizeof *jobs };
 
 static unsigned check_job(const struct job *j, const char *card, const struct faked *truth)
@@ -172,7 +185,7 @@ static void test_models(void **state)
 			continue;
 		if (truth.status || *truth.log)
 			describe(&truth, "the CPU"), wrong++;
-		unsigned step = test_full() ? 1 : test_quick() ? 5 : 2;
+		unsigned step = test_full() ? 1 : test_quick() ? CARDS : 3;
 		for (unsigned k = i % step; k < CARDS; k += step, done++)
 			wrong += check_job(&jobs[i], cards[k], &truth);
 	}
@@ -206,7 +219,7 @@ static const struct call {
 	      { "DESTROY_QUEUE", { "ETIME", "EINVAL" }, true } };
 enum { CALLS = sizeof calls / sizeof *calls };
 
-static const struct job small = { "models/tale-q8_0.gguf", "1", JIT_LAUNCH_TOKEN };
+static const struct job small = { "models/tale-q8_0.gguf", "1", JIT_LAUNCH_TOKEN, "once" };
 
 static bool one_sentence(const char *out)
 {
@@ -279,6 +292,38 @@ static void test_calls_fail(void **state)
 			for (unsigned e = 0; e < 4 && c->errors[e]; e++)
 				if (test_full() || e == turn++ % 3)
 					wrong += check_call(c, at, c->errors[e], &truth);
+	}
+	assert_int_equal(wrong, 0);
+}
+
+/* Calls that fail from then on, and a card that is pulled out between two calls. */
+static void test_lasting(void **state)
+{
+	static const char *const all[] = {
+		"unplug=call20",
+		"fail=WAIT_EVENTS#1:EIO+",
+		"unplug=call70",
+		"fail=ALLOC_MEMORY#12:ENOMEM+",
+		"fail=UNMAP_MEMORY#1:EBUSY+",
+		"fail=FREE_MEMORY#1:EBUSY+",
+		"denied",
+		"fail=CREATE_EVENT#2:ENOSPC+",
+		"unplug=call5",
+		"fail=MAP_MEMORY#9:ENOMEM+",
+		"unplug=call40",
+		"unplug=call80"
+	};
+	static struct faked truth, f;
+	unsigned wrong = 0;
+	(void)state;
+
+	if (!learn(&truth, "gfx1201"))
+		skip();
+	for (unsigned i = 0; i < (test_quick() ? 4 : sizeof all / sizeof *all); i++) {
+		f = (struct faked){ .cards = truth.cards, .inject = all[i], .limit_ms = 30000 };
+		assert_true(do_job(&f, &small, "amd"));
+		if (!ended_well(&f, &truth, NULL, strstr(all[i], "UNMAP") || strstr(all[i], "FREE")))
+			describe(&f, "lasting"), wrong++;
 	}
 	assert_int_equal(wrong, 0);
 }
@@ -387,12 +432,15 @@ static void test_memory(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_models), cmocka_unit_test(test_calls_fail),
-		                            cmocka_unit_test(test_mishaps), cmocka_unit_test(test_two_processes),
-		                            cmocka_unit_test(test_memory) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_models),        cmocka_unit_test(test_calls_fail),
+		                            cmocka_unit_test(test_mishaps),       cmocka_unit_test(test_lasting),
+		                            cmocka_unit_test(test_two_processes), cmocka_unit_test(test_memory) };
 
-	if (argc == 6 && !strcmp(argv[1], "run"))
-		return run(argv[2], argv[3], argv[4], atoi(argv[5]));
+	if (argc == 7 && !strcmp(argv[1], "run")) {
+		int status = run(argv[2], argv[3], argv[4], atoi(argv[5]), !strcmp(argv[6], "beside"));
+		return status || strcmp(argv[6], "twice") ? status
+		                                          : run(argv[2], argv[3], argv[4], atoi(argv[5]), false);
+	}
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	self[n > 0 ? n : 0] = 0;
 	setenv("JITRUN_AMD_PATIENCE", "60", 1); /* simulated launches take long */
