@@ -318,7 +318,7 @@ _Noreturn void client(enum mistake wanted)
 	if (e == TIMEOUT && IS(DOORBELL_NOT_RUNG))
 		CALL_BOTH(NR_DESTROY_QUEUE, &(struct io_queue_id){ .queue_id = queue.queue_id });
 	if (e != RIGHT)
-		_exit(e);
+		_exit((int)e);
 	if (!sums_are_right())
 		_exit(WRONG);
 	again(doorbell);
