@@ -151,16 +151,20 @@ static void take_named(struct emitter *e)
 	e->scalar_regs = (uint16_t)(scalars > RDNA_ABI_FREE_SGPR ? scalars : RDNA_ABI_FREE_SGPR);
 }
 
-/* A pair of scalar registers that the kernel does not use. Never half a pair: gfx12 minds what is written to its other
- * half, which rdna_hazard does not see. */
+/* A pair of scalar registers that the kernel does not use, on gfx12 one that stands apart if there is any. Never half a
+ * pair: gfx12 minds what is written to its other half, which rdna_hazard does not see. */
 static unsigned spare(struct emitter *e)
 {
-	for (unsigned k = RDNA_ABI_FREE_SGPR; k + 2 <= RDNA_ABI_SGPRS; k += 2)
-		if (!(e->taken.w[k / 64] >> k % 64 & 3)) {
-			rdna_map_add(&e->taken, (struct rdna_range){ (uint16_t)k, 2 });
-			e->scalar_regs = k + 2 > e->scalar_regs ? (uint16_t)(k + 2) : e->scalar_regs;
-			return k;
-		}
+	const unsigned all = RDNA_ABI_SGPRS - RDNA_ABI_FREE_SGPR,
+		       first = e->l->gen == RDNA_GFX12 ? RDNA_ABI_APART - RDNA_ABI_FREE_SGPR : 0;
+	for (unsigned i = 0; i < all; i += 2) {
+		unsigned k = RDNA_ABI_FREE_SGPR + (first + i) % all;
+		if (e->taken.w[k / 64] >> k % 64 & 3)
+			continue;
+		rdna_map_add(&e->taken, (struct rdna_range){ (uint16_t)k, 2 });
+		e->scalar_regs = k + 2 > e->scalar_regs ? (uint16_t)(k + 2) : e->scalar_regs;
+		return k;
+	}
 	e->why = "no scalar register is left to count a loop";
 	return RDNA_ABI_FREE_SGPR;
 }
@@ -282,7 +286,8 @@ static void emit_endloop(struct emitter *e)
 		if (p->spare || p->limit.reg != count.reg)
 			wait_scalar_write(e);
 		put2(e, RDNA_S_ADD_CO_I32, rdna_s(p->counter), rdna_s(p->counter), rdna_imm(1));
-		wait_scalar_write(e);
+		if (p->counter < RDNA_ABI_APART || (p->spare && rdna_is_register(&e->l->ins[p->at].d[0])))
+			wait_scalar_write(e);
 		compare(e, RDNA_S_CMP_LT_I32, rdna_s(p->counter), p->limit);
 		branch(e, RDNA_S_CBRANCH_SCC1, p->head, e->is[p->at] & IS_FAR, false);
 	}

@@ -21,8 +21,9 @@
  *                          not:    s_denorm_mode within 3 states
  *                          remedy: s_nop 2
  *
- * SGPR: vector instructions of other functions count, so every register counts as read by one. What the driver wrote in
- * front of the call is new, too.
+ * SGPR: vector instructions of other functions count, so every register counts as read by one, but those that stand
+ * apart (RDNA_ABI_APART), which none may read. The call's own write, the return address, is new; what the driver wrote
+ * in front of it is settled.
  */
 #include <stdlib.h>
 
@@ -74,6 +75,7 @@ struct guard {
 	struct use *use;
 	uint32_t *next;        /* it or the next that bears on a rule, find_uses */
 	const uint32_t *loops; /* rdna_machine_loops */
+	size_t wrong;          /* 1 + an instruction that reads what it may not; 0: none */
 };
 
 static bool is_memory(unsigned facts) { return facts & (RDNA_IS_VMEM | RDNA_IS_LDS); }
@@ -160,6 +162,8 @@ static void rule_matrix(struct state *s, const struct rdna_touch *t, unsigned fa
 	s->matrix_n = t->writes[0].n;
 }
 
+/* The pairs that no vector instruction reads. */
+static const uint64_t apart = (UINT64_C(1) << RDNA_ABI_SGPRS / 2) - (UINT64_C(1) << RDNA_ABI_APART / 2);
 static const uint64_t vcc_pair = UINT64_C(1) << RDNA_VCC_LO / 2;
 
 /* The pairs of scalar registers among an operand's. */
@@ -182,6 +186,7 @@ static void find_pairs(struct use *u, const struct rdna_lir_ins *i)
 		u->read |= vcc_pair;
 	if (u->facts & RDNA_WRITES_VCC)
 		u->written |= vcc_pair;
+	u->written &= ~apart;
 }
 
 static void forget_waited(struct state *s, unsigned imm)
@@ -221,14 +226,15 @@ static void rule_sgpr(struct state *s, const struct rdna_lir_ins *i, const struc
 }
 
 /* rdna_emit counts in the index and compares it with the count; between the two it waits for what scalar instructions
- * wrote. */
+ * wrote, if the index does not stand apart. */
 static void rule_sgpr_endloop(struct state *s, const struct rdna_lir_ins *loop, struct fix *f)
 {
 	bool counts = loop->s[0].kind != RDNA_LIR_CONST || (int32_t)loop->s[0].value > 1;
 	if (!counts)
 		return;
 	late_read(s, pairs_of(&loop->d[0]) | pairs_of(&loop->s[0]), false, f);
-	forget_waited(s, RDNA_DEPCTR_SA_SDST(0));
+	if (rdna_is_register(&loop->d[0]) && !(pairs_of(&loop->d[0]) & apart))
+		forget_waited(s, RDNA_DEPCTR_SA_SDST(0));
 }
 
 static void rule_denorm(struct state *s, unsigned facts, unsigned op, uint32_t imm, struct fix *f)
@@ -291,6 +297,8 @@ static void find_uses(struct guard *g)
 				find_pairs(u, i + 2);
 			g->next[at + 1] = g->next[at + 2] = g->next[at + 3];
 		}
+		if (is_vector(u->facts) && u->read & apart)
+			g->wrong = at + 1;
 		g->next[at] = is_quiet(g, i, u) ? g->next[at + 1] : (uint32_t)at;
 	}
 }
@@ -385,7 +393,7 @@ static void at_return(const struct guard *g, struct state *s, struct fix *f)
 /* The generation's rules that something in the kernel can break. */
 static unsigned rules_for(const struct rdna_lir *l)
 {
-	unsigned rules = SGPR; /* what the driver wrote is new to all */
+	unsigned rules = SGPR; /* the return address is new to all */
 	for (size_t at = 0; at < l->n_ins; at++) {
 		unsigned op = l->ins[at].op, facts = rdna_lir_facts(op);
 		if (!(facts & (RDNA_IS_TRANS | RDNA_IS_WMMA | RDNA_IS_FIXED | RDNA_IS_STORE)))
@@ -412,8 +420,12 @@ static bool find_fixes(struct guard *g, struct error *err)
 	if (!g->fix || !g->use || !g->next || !g->loops)
 		return error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", l->n_ins);
 	find_uses(g);
-	for (unsigned k = RDNA_ABI_WAVE / 2; k < RDNA_ABI_FREE_SGPR / 2; k++)
-		s.by_salu |= UINT64_C(1) << k;
+	if (g->wrong)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "machine instruction %zu of the kernel reads, as a vector one, a scalar register that "
+		                 "stands apart",
+		                 g->wrong - 1);
+	s.by_salu = UINT64_C(1) << RDNA_ABI_RETURN / 2;
 	if (!rdna_flow_run(&flow, &s, err))
 		return false;
 	at_return(g, &s, &g->fix[l->n_ins]);

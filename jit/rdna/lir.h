@@ -20,7 +20,8 @@
  *   rdna_hazard    what the generations need between instructions; * clauses, delay hints
  *   rdna_emit      loops, lane restrictions and everything else into bytes
  *
- * The kernel's function: called by the driver (program.h) with s_swappc_b64, all lanes on, nothing outstanding. It
+ * The kernel's function: called by the driver (program.h) with s_swappc_b64, all lanes on, nothing outstanding, and on
+ * gfx12 all scalar registers but the return address's settled (s_wait_alu). It
  * returns the same way; its loads have arrived, stores may be under way.
  */
 #ifndef JIT_RDNA_LIR_H
@@ -45,6 +46,7 @@ enum {
 	RDNA_ABI_END = 12,
 	RDNA_ABI_RETURN = 14,
 	RDNA_ABI_FREE_SGPR = 16,
+	RDNA_ABI_APART = 84, /* gfx12: from here on no vector instruction of any function reads scalar registers */
 	RDNA_ABI_SGPRS = 106,
 	RDNA_ABI_VGPRS = 256
 };
@@ -117,6 +119,7 @@ struct rdna_lir {
 	               seed */
 	struct rdna_regs {
 		uint16_t vgprs, sgprs; /* highest used + 1 */
+		uint16_t sgprs_needed; /* as if none stood apart (RDNA_ABI_APART) */
 	} used;
 	uint32_t local_bytes, shared_bytes; /* LDS: shared ones at 0, then each wave's own */
 	bool failed;                        /* memory ran out */

@@ -4,6 +4,9 @@
  * after its last use. Low numbers go first, for how many waves live at once hangs on the highest one. Rule for editors:
  * the result depends on the input alone (no addresses).
  *
+ * gfx12: a write of a scalar register that vector instructions of any function read must be waited for (hazard.c). So
+ * tuples that none reads stand apart while there is room, and all others never stand there.
+ *
  * A kernel that does not fit is tried once more with tuples at the other end of the file, where single registers do not
  * break up the room; then refused.
  */
@@ -11,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/rdna/hazard.h"
 #include "jit/rdna/live.h"
 
 enum { NOWHERE = UINT32_MAX };
@@ -31,6 +35,8 @@ struct ra {
 	uint64_t busy[PLACES / 64 + 1]; /* a bit for each place, those below first_place being busy; behind them none */
 	unsigned limit[RDNA_CLASSES];   /* places below */
 	unsigned used[RDNA_CLASSES];    /* highest + 1 */
+	unsigned used_below;            /* the same of scalar ones that do not stand apart */
+	bool *vector_reads;             /* by register: some vector instruction reads it; NULL: it does not matter */
 	bool tuples_high;
 	uint32_t random;
 	uint32_t at;
@@ -61,17 +67,30 @@ static inline bool is_free(const struct ra *ra, unsigned place, uint16_t words)
 	return !(here & words);
 }
 
+/* Places below which a register may stand. */
+static inline unsigned limit_for(const struct ra *ra, uint32_t r)
+{
+	unsigned cls = ra->l->reg[r].cls, limit = ra->limit[cls];
+	bool mixed = cls == RDNA_CLASS_SGPR && ra->vector_reads && ra->vector_reads[r];
+	return mixed && limit > RDNA_ABI_APART ? RDNA_ABI_APART : limit;
+}
+static inline bool may_stand_apart(const struct ra *ra, uint32_t r)
+{
+	return ra->l->reg[r].cls == RDNA_CLASS_SGPR && ra->vector_reads && !ra->vector_reads[r];
+}
+
 static inline bool fits(const struct ra *ra, uint32_t r, unsigned place)
 {
 	const struct rdna_lir_reg *g = &ra->l->reg[r];
-	return place >= first_place[g->cls] && place + g->n <= ra->limit[g->cls] && place % g->align == 0 &&
+	return place >= first_place[g->cls] && place + g->n <= limit_for(ra, r) && place % g->align == 0 &&
 	       is_free(ra, place, ra->live->named[r]);
 }
 
-static uint32_t lowest_tuple(const struct ra *ra, const struct rdna_lir_reg *g, uint16_t named)
+/* place: the first to look at, aligned for all. */
+static uint32_t lowest_tuple(const struct ra *ra, const struct rdna_lir_reg *g, uint16_t named, unsigned place,
+                             unsigned limit)
 {
-	unsigned place = first_place[g->cls]; /* aligned for all */
-	while (place + g->n <= ra->limit[g->cls]) {
+	while (place + g->n <= limit) {
 		uint64_t here = ra->busy[place / 64] >> place % 64;
 		if (g->align == 1 && here & 1 && named & 1)
 			place += here == UINT64_MAX ? 64 : (unsigned)__builtin_ctzll(~here);
@@ -83,19 +102,19 @@ static uint32_t lowest_tuple(const struct ra *ra, const struct rdna_lir_reg *g, 
 	return NOWHERE;
 }
 
-static inline uint32_t lowest_single(const struct ra *ra, enum rdna_class cls)
+static inline uint32_t lowest_single(const struct ra *ra, enum rdna_class cls, unsigned limit)
 {
 	unsigned k = first_busy[cls];
 	while (ra->busy[k] == UINT64_MAX)
 		k++;
 	unsigned place = 64 * k + (unsigned)__builtin_ctzll(~ra->busy[k]);
-	return place < ra->limit[cls] ? place : NOWHERE;
+	return place < limit ? place : NOWHERE;
 }
 
 static uint32_t any_place(struct ra *ra, uint32_t r, bool down)
 {
 	const struct rdna_lir_reg *g = &ra->l->reg[r];
-	unsigned low = first_place[g->cls], high = ra->limit[g->cls];
+	unsigned low = first_place[g->cls], high = limit_for(ra, r);
 	if (low + g->n > high)
 		return NOWHERE;
 	unsigned choices = high - g->n - low + 1, skip = ra->random ? draw(ra) % choices : 0;
@@ -113,13 +132,21 @@ static inline uint32_t find_place(struct ra *ra, uint32_t r)
 	bool down = ra->tuples_high && g->n > 1;
 	if (ra->random || down)
 		return any_place(ra, r, down);
-	return g->n == 1 ? lowest_single(ra, (enum rdna_class)g->cls) : lowest_tuple(ra, g, ra->live->named[r]);
+	unsigned limit = limit_for(ra, r);
+	uint32_t place =
+		may_stand_apart(ra, r) ? lowest_tuple(ra, g, ra->live->named[r], RDNA_ABI_APART, limit) : NOWHERE;
+	if (place != NOWHERE)
+		return place;
+	return g->n == 1 ? lowest_single(ra, (enum rdna_class)g->cls, limit)
+	                 : lowest_tuple(ra, g, ra->live->named[r], first_place[g->cls], limit);
 }
 
 static inline void use_up_to(struct ra *ra, uint8_t cls, unsigned top)
 {
 	if (ra->used[cls] < top)
 		ra->used[cls] = top;
+	if (cls == RDNA_CLASS_SGPR && top <= RDNA_ABI_APART && ra->used_below < top)
+		ra->used_below = top;
 }
 
 static void take_tuple(struct ra *ra, uint32_t r, unsigned place)
@@ -301,8 +328,33 @@ static void step_early_clobber(struct ra *ra, const struct rdna_lir_ins *i)
 
 /* --- the pass */
 
+static bool find_vector_reads(struct ra *ra)
+{
+	const struct rdna_lir *l = ra->l;
+	if (l->gen != RDNA_GFX12)
+		return true;
+	if (!(ra->vector_reads = calloc(l->n_regs, sizeof *ra->vector_reads)))
+		return false;
+	for (size_t k = 0; k < l->n_ins; k++)
+		for (unsigned s = 0; s < 4 && is_vector(facts_of(&l->ins[k])); s++)
+			if (l->ins[k].s[s].kind == RDNA_LIR_VIRTUAL)
+				ra->vector_reads[l->ins[k].s[s].reg] = true;
+	return true;
+}
+
+/* Those that stand apart would have gone on top of the others. */
+static unsigned scalars_needed(const struct ra *ra)
+{
+	unsigned used = ra->used[RDNA_CLASS_SGPR];
+	if (!ra->vector_reads || used <= RDNA_ABI_APART)
+		return used;
+	return ra->used_below + used - RDNA_ABI_APART;
+}
+
 static bool prepare(struct ra *ra)
 {
+	if (!find_vector_reads(ra))
+		return false;
 	const struct rdna_live *v = ra->live;
 	size_t n_ins = ra->l->n_ins;
 	ra->word = malloc((v->n_words + 1) * sizeof *ra->word + (n_ins + 1) * sizeof *ra->ends);
@@ -327,6 +379,7 @@ static void scan(struct ra *ra)
 		ra->busy[first_place[c] / 64] = (UINT64_C(1) << first_place[c] % 64) - 1;
 		ra->used[c] = first_place[c];
 	}
+	ra->used_below = first_place[RDNA_CLASS_SGPR];
 	ra->failed = 0;
 	const struct rdna_lir_ins *i = ra->l->ins;
 	for (ra->at = 0; ra->at < ra->l->n_ins && !ra->failed; ra->at++, i++)
@@ -370,7 +423,9 @@ static bool place_all(struct ra *ra, struct rdna_regs *used, struct error *err)
 		ok = refuse(ra, err);
 	l->allocated = ok;
 	*used = (struct rdna_regs){ .vgprs = (uint16_t)(ra->used[RDNA_CLASS_VGPR] - RDNA_V0),
-		                    .sgprs = (uint16_t)ra->used[RDNA_CLASS_SGPR] };
+		                    .sgprs = (uint16_t)ra->used[RDNA_CLASS_SGPR],
+		                    .sgprs_needed = (uint16_t)scalars_needed(ra) };
+	free(ra->vector_reads);
 	free(ra->word);
 	return ok;
 }

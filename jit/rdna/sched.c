@@ -169,16 +169,16 @@ static bool schedule(struct sched *s, unsigned vgprs)
 		reorder(s, other);
 		exchange(l, &other);
 		bool fitted = latest = try_allocation(s, &s->live, &after);
-		if (!attempt && !(fitted && after.vgprs <= allowed && after.sgprs <= scalar)) {
+		if (!attempt && !(fitted && after.vgprs <= allowed && after.sgprs_needed <= scalar)) {
 			exchange(l, &other);
 			if (try_allocation(s, NULL, &before)) {
 				latest = false;
 				allowed = before.vgprs > allowed ? before.vgprs : allowed;
-				scalar = before.sgprs > scalar ? before.sgprs : scalar;
+				scalar = before.sgprs_needed > scalar ? before.sgprs_needed : scalar;
 			}
 			exchange(l, &other);
 		}
-		fits = fitted && after.vgprs <= allowed && after.sgprs <= scalar;
+		fits = fitted && after.vgprs <= allowed && after.sgprs_needed <= scalar;
 		s->budget = less(s->budget, after.vgprs > allowed ? after.vgprs - allowed + 4 : 8);
 	}
 	if (!fits && !s->failed)

@@ -19,8 +19,7 @@ static void load(struct rdna *r, unsigned d, int32_t offset)
 			    .op = RDNA_S_LOAD_B64, .d = { rdna_sn(d, 2) }, .s = { rdna_sn(0, 2) }, .offset = offset });
 }
 
-/* As bad as it may get on gfx12: vector instructions have read every scalar register, and scalar ones wrote the
- * function's last. */
+/* As bad as it may get on gfx12: vector instructions have read every scalar register that they may read. */
 static void read_all(struct rdna *r)
 {
 	for (unsigned k = RDNA_ABI_FREE_SGPR; k <= RDNA_VCC_LO; k += 2)
@@ -28,7 +27,8 @@ static void read_all(struct rdna *r)
 	for (unsigned k = RDNA_ABI_WAVE; k < RDNA_ABI_RETURN + 2; k++)
 		rdna_put1(r, RDNA_S_MOV_B32, rdna_s(k), rdna_imm(0));
 	for (unsigned k = RDNA_ABI_WAVE; k <= RDNA_VCC_LO; k += k < RDNA_ABI_FREE_SGPR ? 1 : 2)
-		rdna_put1(r, RDNA_V_MOV_B32, rdna_v(1), rdna_s(k));
+		if (k < RDNA_ABI_APART || k == RDNA_VCC_LO)
+			rdna_put1(r, RDNA_V_MOV_B32, rdna_v(1), rdna_s(k));
 	rdna_put_imm(r, RDNA_S_WAIT_ALU, RDNA_DEPCTR_SA_SDST(0));
 }
 
@@ -55,6 +55,8 @@ static void caller(struct rdna *r, unsigned vgprs)
 	rdna_put2(r, RDNA_S_BFE_U32, rdna_s(RDNA_ABI_WAVE), rdna_s(WAVE), rdna_imm(5 | 5 << 16));
 	for (unsigned k = 0; k < 6; k += 2)
 		rdna_put1(r, RDNA_S_MOV_B64, rdna_sn(RDNA_ABI_ARG + k, 2), rdna_sn(LOADED + k, 2));
+	if (r->gen == RDNA_GFX12)
+		rdna_put_imm(r, RDNA_S_WAIT_ALU, RDNA_DEPCTR_SA_SDST(0));
 	rdna_put1(r, RDNA_S_SWAPPC_B64, rdna_sn(RDNA_ABI_RETURN, 2), rdna_sn(FUNCTION, 2));
 	for (unsigned k = 0; k < vgprs; k++) /* no load is under way */
 		rdna_put1(r, RDNA_V_MOV_B32, rdna_v(k), rdna_imm(0));

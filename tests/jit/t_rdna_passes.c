@@ -192,9 +192,36 @@ static const struct text hazards[] = {
 	  "61951\nv_cndmask_b32 v3, v1, v2, s20\ns_mov_b32 s21, s20\n" },
 	{ G12, "v_cmp_lt_f32 vcc_lo, v1, v2\nv_cndmask_b32 v3, v1, v2, vcc_lo\n",
 	  "v_cmp_lt_f32 vcc_lo, v1, v2\ns_wait_alu 65533\nv_cndmask_b32 v3, v1, v2, vcc_lo\ns_wait_alu 65534\n" },
+	/* but those that stand apart; and memory cures it, vectors' and scalar loads, not LDS */
+	{ G12, "s_mov_b32 s84, 0\ns_add_co_u32 s105, s84, 1\ns_mov_b32 s82, s105\ns_mov_b32 s86, s82\n",
+	  "s_mov_b32 s84, 0\ns_add_co_u32 s105, s84, 1\ns_mov_b32 s82, s105\ns_wait_alu 65534\ns_mov_b32 s86, s82\n" },
+	{ G12,
+	  "s_mov_b32 s16, 0\nglobal_load_b32 v0, v1, s[10:11]\ns_mov_b32 s18, s16\ns_load_b32 s17, s[10:11]\n"
+	  "s_mov_b32 s20, s18\nds_load_b32 v2, v1\ns_mov_b32 s22, s20\n",
+	  "s_mov_b32 s16, 0\nglobal_load_b32 v0, v1, s[10:11]\ns_mov_b32 s18, s16\ns_load_b32 s17, s[10:11]\n"
+	  "s_mov_b32 s20, s18\nds_load_b32 v2, v1\ns_wait_alu 65534\ns_mov_b32 s22, s20\n" },
 	{ G12, "loop s20, 4\n  v_mov_b32 v1, s20\nendloop\n",
 	  "loop s20, 4\n  s_wait_alu 65534\n  v_mov_b32 v1, s20\nendloop\n" },
 };
+/* One vector read would make every function's scalar writes of the pair late. */
+static void none_is_read_that_stands_apart(void **state)
+{
+	static const char *const wrong[] = { "v_mov_b32 v1, s84\n", "v_cndmask_b32 v3, v1, v2, s105\n",
+		                             "dual\nv_mov_b32 v2, 0\nv_mov_b32 v3, s90\n" };
+	(void)state;
+	for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+		struct error err = { .code = ERROR_NONE };
+		struct rdna_lir l;
+		parse_rdna(&l, RDNA_GFX12, wrong[k]);
+		assert_false(hazard_pass(&l, &err));
+		assert_non_null(strstr(err.text, "stands apart"));
+		rdna_lir_free(&l);
+		parse_rdna(&l, RDNA_GFX11, wrong[k]);
+		assert_true(hazard_pass(&l, &err));
+		rdna_lir_free(&l);
+	}
+}
+
 static void hazards_are_padded(void **state)
 {
 	(void)state;
@@ -326,10 +353,10 @@ static void instructions_are_shortened(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waits_stand_where_needed),   cmocka_unit_test(hazards_are_padded),
-		cmocka_unit_test(loads_in_a_row_are_clauses), cmocka_unit_test(delays_are_announced),
-		cmocka_unit_test(neighbours_are_paired),      cmocka_unit_test(idle_moves_are_dropped),
-		cmocka_unit_test(instructions_are_shortened),
+		cmocka_unit_test(waits_stand_where_needed),       cmocka_unit_test(hazards_are_padded),
+		cmocka_unit_test(none_is_read_that_stands_apart), cmocka_unit_test(loads_in_a_row_are_clauses),
+		cmocka_unit_test(delays_are_announced),           cmocka_unit_test(neighbours_are_paired),
+		cmocka_unit_test(idle_moves_are_dropped),         cmocka_unit_test(instructions_are_shortened),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
