@@ -159,6 +159,16 @@ static int context_of(const jit_session *session)
 	return s.context;
 }
 
+/* What of the prompt is not there yet. */
+static int feed_rest(struct run *r, const struct prompt *p, jit_error *err)
+{
+	size_t same;
+
+	if (!jitrun_cache_begin(r, err) || !jitrun_cache_use(r, p, &same, err))
+		return err->code;
+	return jitrun_feed(r, &(struct prompt){ .ids = p->ids + same, .n_ids = p->n_ids - same }, err);
+}
+
 static int run_session(struct run *r, struct prompt *p)
 {
 	jit_error err = { 0 };
@@ -177,9 +187,13 @@ static int run_session(struct run *r, struct prompt *p)
 	think_begin(&r->think, p->text, p->text ? p->n : 0);
 	if (opt.echo && !opt.json && !opt.print_ids && !jitrun_echo(r, p, &err))
 		return jitrun_fail(&err);
-	status = jitrun_feed(r, p, &err);
+	status = feed_rest(r, p, &err);
+	if (status == JIT_OK && !jitrun_cache_end(r, false, &err))
+		status = err.code;
 	if (status == JIT_OK && !interrupted)
 		status = jitrun_generate(r, &err);
+	if (status == JIT_OK && !jitrun_cache_end(r, true, &err))
+		status = err.code;
 	if (interrupted && r->n_prompt > jit_session_length(r->session))
 		r->n_prompt = jit_session_length(r->session);
 	if (!opt.json && (opt.print_ids || isatty(STDOUT_FILENO) || opt.echo))
@@ -224,7 +238,13 @@ static int run_chat(struct run *r)
 		return EXIT_INTERRUPTED;
 	jitrun_busy(false);
 	r->context = context_of(r->session);
+	jit_error err = { 0 };
+	opt.prompt_cache_all = true;
+	if (!jitrun_cache_begin(r, &err))
+		return jitrun_fail(&err);
 	int rc = jitrun_converse(r);
+	if (rc == 0 && !jitrun_cache_end(r, true, &err))
+		return jitrun_fail(&err);
 	return rc || !output_ok() ? 1 : jitrun_report(r);
 }
 

@@ -68,6 +68,20 @@ static const struct option_row rows[] = {
 	  .help = "read names of control tokens, such as <|im_start|>, in the prompt or in the text of --perplexity as "
 	          "these tokens; without it they are plain text",
 	  .target = &opt.special },
+	{ .name = "prompt-cache",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "keep in FILE what was computed of the prompt, and begin with as much of it as this prompt has in "
+	          "common; for one model, KV type and version of jitrun",
+	  .target = &opt.prompt_cache },
+	{ .name = "prompt-cache-all",
+	  .kind = OPTION_FLAG,
+	  .help = "keep the generated text there, too; conversations always do",
+	  .target = &opt.prompt_cache_all },
+	{ .name = "prompt-cache-ro",
+	  .kind = OPTION_FLAG,
+	  .help = "use that file, and never write it",
+	  .target = &opt.prompt_cache_ro },
 	{ .name = "echo",
 	  .kind = OPTION_FLAG,
 	  .help = "print the prompt before the generated text",
@@ -363,12 +377,14 @@ static struct option_program program = {
 	.quiet = &opt.quiet
 };
 
-static const char *check_json(void)
+static const char *check_together(void)
 {
 	return opt.json_stream && (opt.perplexity || opt.print_ids)
 	               ? "--json-stream goes without --perplexity and --print-ids"
-	       : opt.logprobs >= 0 && !opt.json && !opt.json_stream
-	               ? "--logprobs goes with --json or --json-stream"
+	       : opt.logprobs >= 0 && !opt.json && !opt.json_stream ? "--logprobs goes with --json or --json-stream"
+	       : opt.prompt_cache && opt.perplexity                 ? "--prompt-cache goes without --perplexity"
+	       : !opt.prompt_cache && (opt.prompt_cache_all || opt.prompt_cache_ro)
+	               ? "--prompt-cache-all and --prompt-cache-ro go with --prompt-cache FILE"
 	               : NULL;
 }
 
@@ -381,7 +397,7 @@ bool jitrun_parse_options(int argc, char **argv, int *status)
 	*status = EXIT_USAGE;
 	if (!options_parse(&program, argc, argv) || options_about(&program, &opt.about, jit_version(), status))
 		return false;
-	const char *wrong = sampling_args_check(&opt.sampling, why) ? check_json() : why;
+	const char *wrong = sampling_args_check(&opt.sampling, why) ? check_together() : why;
 	opt.json = opt.json || opt.json_stream;
 	if (wrong) {
 		*status = jitrun_usage(wrong);

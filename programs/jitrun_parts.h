@@ -42,6 +42,8 @@ struct jitrun_options {
 	bool chat, no_chat, single_turn, show_prompt;
 	const char *model, *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type,
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
+	const char *prompt_cache;
+	bool prompt_cache_all, prompt_cache_ro;
 	const char *operand[OPERANDS_MOST], *think;
 	bool verbose, escape;
 	bool special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights, devices,
@@ -86,6 +88,7 @@ struct run {
 	bool ended, stopped, full, terminal; /* standard output is a terminal */
 	double start, first_token;           /* seconds from the program's start */
 	int context;                         /* positions */
+	bool cache_is_old;                   /* the prompt has tokens that the file of --prompt-cache has not */
 	bool keeps_text;                     /* text is kept as well as printed */
 	char *text;
 	size_t n_text; /* kept for --json, and for conversations */
@@ -104,6 +107,15 @@ void jitrun_warn(const struct run *r);
 bool jitrun_refuse_name(void);
 /* What to try after the model could not be opened. */
 void jitrun_hint(void);
+
+/* ---- jitrun_cache.c: --prompt-cache; false: err */
+
+/* Of a new session: what the file holds. */
+bool jitrun_cache_begin(struct run *r, jit_error *err);
+/* *same: so many tokens of the prompt the session has then, and no others; at least one is left. */
+bool jitrun_cache_use(struct run *r, const struct prompt *p, size_t *same, jit_error *err);
+/* Writes the file where that is due: when the prompt was computed, or with `whole` at the end. */
+bool jitrun_cache_end(struct run *r, bool whole, jit_error *err);
 
 /* ---- jitrun_text.c */
 

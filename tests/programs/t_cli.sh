@@ -51,7 +51,8 @@ check "text and ids prompts agree" cmp -s "$dir/out" "$dir/ids"
 run "$model" --prompt "Once upon a time" --print-ids -n 8 -q --device ref
 check "the reference device agrees" cmp -s "$dir/out" "$dir/ids"
 for launch in op layer token; do
-	run "$model" --prompt "Once upon a time" --print-ids -n 8 --verbose --device sim:gfx1100 --launch $launch --workgroups 3
+	run "$model" --prompt "Once upon a time" --print-ids -n 8 --verbose --device sim:gfx1100 --launch $launch \
+		--workgroups 3
 	check "a simulated card agrees, launched by $launch: $(cat "$dir/err")" cmp -s "$dir/out" "$dir/ids"
 	check "what the card did is told" grep -q '^card .*launches.*by 128 bits' "$dir/err"
 done
@@ -83,7 +84,8 @@ for t in 0 0.8; do
 	check "--speculate off says nothing of draft tokens" [ "$(grep -c drafted "$dir/err")" = 0 ]
 	cp "$dir/out" "$dir/plain"
 	for k in auto 4 8 16; do
-		run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 -v --speculate "$k"
+		run "$model" --prompt "$repeated" -n 120 --ignore-eos --print-ids --temp "$t" --seed 5 -v \
+			--speculate "$k"
 		check "--speculate $k --temp $t: the same ids" cmp -s "$dir/out" "$dir/plain"
 	done
 	check "summary counts draft tokens" grep -qE '^drafted +[0-9]+ tokens, [0-9]+ accepted' "$dir/err"
@@ -196,7 +198,8 @@ wait "$pid"
 check "interrupted inside a prompt: status 130" [ "$?" = 130 ]
 check "interrupted inside a prompt: nothing of it was taken" grep -q '^0 + 0 tokens$' "$dir/err"
 # What does not look at the first Ctrl-C in time ends with the second.
-"$jitrun" "$model" --device sim:gfx1100 --prompt "$words" -c 2048 -n 1 --no-cache > "$dir/out" 2> "$dir/err" < /dev/null &
+"$jitrun" "$model" --device sim:gfx1100 --prompt "$words" -c 2048 -n 1 --no-cache > "$dir/out" 2> "$dir/err" < \
+	/dev/null &
 pid=$!
 sleep 1
 kill -INT "$pid"
@@ -205,6 +208,27 @@ kill -INT "$pid"
 wait "$pid"
 check "interrupted twice: ended by the signal" [ "$?" = 130 ]
 check "interrupted twice: no summary" sh -c '! grep -q stopped "$1"' - "$dir/err"
+
+# --prompt-cache: the same text from less work; another prompt uses what it has in common
+kept=$dir/kept
+run "$model" --prompt "Once upon a time there was a girl" -n 12 --temp 0 --print-ids
+cp "$dir/out" "$dir/plain"
+for way in "" "" "--prompt-cache-ro" "--prompt-cache-all" "--prompt-cache-all"; do
+	run "$model" --prompt "Once upon a time there was a girl" -n 12 --temp 0 --print-ids --prompt-cache "$kept" $way
+	check "prompt cache $way: status" [ "$status" = 0 ]
+	check "prompt cache $way: the same tokens" cmp "$dir/out" "$dir/plain"
+done
+check "prompt cache: of a prompt that is there all but its last token" grep -q 'cache: 8 of 9 tokens' "$dir/err"
+run "$model" --prompt "Once upon a time there was a boy" -n 12 --prompt-cache "$kept" --prompt-cache-ro
+check "prompt cache: what two prompts have in common" grep -q 'cache: 8 of 9 tokens are there' "$dir/err"
+cp "$kept" "$dir/was"
+refused "has a KV cache of F16" 1 "$model" --prompt x --prompt-cache "$kept" --kv-type f32
+check "prompt cache: what is refused stays" cmp "$kept" "$dir/was"
+head -c 1000 "$dir/was" > "$kept"
+refused "damaged" 1 "$model" --prompt x --prompt-cache "$kept"
+refused "go with --prompt-cache" 2 "$model" --prompt x --prompt-cache-ro
+refused "without --perplexity" 2 "$model" --perplexity "$dir/err" --prompt-cache "$kept"
+rm -f "$dir/out"
 
 # The cache: where it is, what it says, what is refused.
 cache=
