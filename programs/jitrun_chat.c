@@ -88,8 +88,9 @@ static void clear(struct chat *c)
 static bool render(struct chat *c, jit_chat *out, jit_error *err)
 {
 	char *text = json_dumps(c->messages, JSON_COMPACT);
-	jit_chat_options o = JIT_CHAT_OPTIONS(.messages = text, .template_text = c->template_text, .has_now = 1,
-	                                      .now = (int64_t)time(NULL));
+	jit_chat_options o = JIT_CHAT_OPTIONS(.messages = text, .template_text = c->template_text,
+	                                      .template_name = c->template_text ? NULL : opt.template_file,
+	                                      .has_now = 1, .now = (int64_t)time(NULL));
 	bool ok = text ? jit_chat_render(c->run->model, &o, out, err) == JIT_OK : chat_no_memory();
 
 	free(text);
@@ -329,7 +330,7 @@ static bool begin(struct chat *c)
 	c->messages = json_array();
 	if (!c->messages)
 		return chat_no_memory();
-	if (opt.template_file) {
+	if (opt.template_file && (strpbrk(opt.template_file, "./") || access(opt.template_file, F_OK) == 0)) {
 		if (!prompt_read(&p, opt.template_file, CHAT_TEMPLATE_MOST, &err))
 			return chat_fail(&err);
 		c->template_text = strndup(p.text ? p.text : "", p.n);

@@ -106,8 +106,10 @@ static const struct option_row rows[] = {
 	  .target = &opt.no_chat },
 	{ .name = "template",
 	  .kind = OPTION_FILE,
-	  .value = "FILE",
-	  .help = "read the chat template from FILE instead of from the model",
+	  .value = "FILE|NAME",
+	  .help = "read the chat template from FILE instead of from the model, or take the one that the model's files "
+	          "call "
+	          "NAME",
 	  .target = &opt.template_file },
 	{ .name = "think",
 	  .kind = OPTION_CHOICE,

@@ -106,12 +106,38 @@ static bool collect(struct variables *v, const jit_model *m, const jit_chat_opti
 	       add_more(v, o->variables, err);
 }
 
+static void refuse_name(const struct model *m, const char *name, struct error *err)
+{
+	char names[200] = "none", quoted[80], one[40];
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < m->n_chat_templates && at < sizeof names; i++) {
+		const char *its = m->chat_template[i].name;
+		at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
+		                       error_quote(one, sizeof one, its, strlen(its)));
+	}
+	error_set(err, ERROR_ARGUMENT, "the model's files have no chat template named \"%s\"; they have: %s",
+	          error_quote(quoted, sizeof quoted, name, strlen(name)), names);
+}
+
 static struct chat_template *find_template(const jit_model *m, const jit_chat_options *o, struct error *err)
 {
 	const struct model_chat_template *t = NULL;
 
+	if (o->template_text && o->template_name) {
+		error_set(err, ERROR_ARGUMENT,
+		          "jit_chat_options.template_name is \"%.60s\", expected NULL beside template_text",
+		          o->template_name);
+		return NULL;
+	}
 	if (o->template_text)
 		return chat_template_parse(o->template_text, strlen(o->template_text), "the chat template given", err);
+	if (o->template_name) {
+		t = model_find_chat_template(&m->file, o->template_name);
+		if (!t)
+			refuse_name(&m->file, o->template_name, err);
+		return t ? chat_template_parse(t->text, t->n, "the model's chat template", err) : NULL;
+	}
 	if (o->tools)
 		t = model_find_chat_template(&m->file, "tool_use");
 	if (!t)

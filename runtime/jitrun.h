@@ -239,6 +239,9 @@ typedef struct jit_chat_options {
 	int no_generation_prompt;  /* non-zero: the text ends with the last message, instead of beginning the answer */
 	int has_now;               /* non-zero: templates that write the date find it in */
 	int64_t now;               /* seconds since 1970, UTC */
+	/* Which of the model's templates, "tool_use" or what its files call others; NULL: the usual one, and with tools
+	 * "tool_use" where there is one. Not together with template_text. */
+	const char *template_name;
 } jit_chat_options;
 #define JIT_CHAT_OPTIONS(...) JIT_STRUCT(jit_chat_options, __VA_ARGS__)
 

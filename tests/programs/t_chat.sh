@@ -26,6 +26,25 @@ talk -q --template "$dir/think.jinja" --think hide
 check "reasoning is hidden: $(cat "$dir/out")" [ "$(tr -d '\n' < "$dir/out")" = "" ]
 check "the answer is saved without it" grep -q '"content": ""' "$dir/r.json"
 check "and it is saved apart" grep -q '"reasoning_content": "..*"' "$dir/r.json"
+# A template by its name, of a directory that has several
+shared=${JITRUN_SHARED:-$top/../shared}/models/tale-llama
+if [ -r "$shared/tokenizer.json" ]; then
+	mkdir "$dir/named"
+	cp "$shared/config.json" "$shared/model.safetensors" "$shared/tokenizer.json" "$dir/named"
+	printf '%s' '{"chat_template": [{"name": "default", "template": "[usual]"},' \
+		' {"name": "rag", "template": "[rag]{{ messages[0].content }}"}]}' > "$dir/named/tokenizer_config.json"
+	named() {
+		timeout 60 ./jitrun "$dir/named" --no-cache -q --single-turn -p hi -n 1 --temp 0 --show-prompt "$@" \
+			< /dev/null > "$dir/out" 2> "$dir/err"
+	}
+	named
+	check "the usual template" grep -qF '[usual]' "$dir/out"
+	named --template rag
+	check "a template by its name: $(cat "$dir/err")" grep -qF '[rag]hi' "$dir/out"
+	named --template none
+	check "no such name: $(cat "$dir/err")" grep -qF \
+		'no chat template named "none"; they have: default, rag.' "$dir/err"
+fi
 # What is the same as before is not computed again: the second prompt is longer than what it fed
 fed=$(sed -n 's/^prompt *\([0-9]*\) tokens.*/\1/p' "$dir/err" | tail -1)
 printf 'one\n/regen\n/regen\n/stats\n' > "$dir/in"

@@ -18,6 +18,7 @@
 
 #include "runtime/jitrun_cards.h"
 #include "runtime/session.h"
+#include "tests/runtime/abi_fields.h"
 #include "tests/support/guarded.h"
 #include "tests/support/shared.h"
 
@@ -119,109 +120,6 @@ static int fill_objects(void *p, jit_error *err)
 
 	return status == JIT_ERROR_IO ? JIT_OK : status; /* so far it got with the struct */
 }
-
-/* ---- every field */
-
-enum kind { WHOLE, REAL, ANY /* flags, pointers, results: any bytes will do */ };
-struct field {
-	const char *name;
-	size_t offset, bytes;
-	enum kind kind;
-	double good[4], bad[4]; /* 0 ends a list: it is good everywhere */
-};
-
-#define AT(type, name) #name, offsetof(type, name), sizeof((type){ 0 }.name)
-#define FREE(type, name) \
-	{ \
-		AT(type, name), ANY, { 0 }, { 0 } \
-	}
-
-static const struct field model_fields[] = {
-	FREE(jit_model_options, device),
-	FREE(jit_model_options, isa),
-	{ AT(jit_model_options, threads), WHOLE, { 1, 1024 }, { -1, 1025, INT_MIN, INT_MAX } },
-	FREE(jit_model_options, sealed),
-	FREE(jit_model_options, cache_dir),
-	FREE(jit_model_options, cache_limit),
-	FREE(jit_model_options, f32_activations),
-	FREE(jit_model_options, bounded_numerics),
-	{ AT(jit_model_options, tune), WHOLE, { 1, 2 }, { -1, 3, INT_MIN, INT_MAX } },
-	FREE(jit_model_options, perf_map),
-	FREE(jit_model_options, dump_ir),
-	FREE(jit_model_options, dump_asm),
-	FREE(jit_model_options, progress),
-	FREE(jit_model_options, progress_user),
-	FREE(jit_model_options, jitdump),
-	FREE(jit_model_options, gdb),
-	FREE(jit_model_options, copy_weights),
-	FREE(jit_model_options, cancel),
-};
-static const struct field session_fields[] = {
-	{ AT(jit_session_options, context), WHOLE, { 1, 100 }, { -1, INT_MIN } },
-	{ AT(jit_session_options, threads), WHOLE, { 1, 2 }, { -1, 1025, INT_MIN, INT_MAX } },
-	{ AT(jit_session_options, batch), WHOLE, { 1, 1024 }, { -1, 1025, INT_MIN, INT_MAX } },
-	{ AT(jit_session_options, kv), WHOLE, { 1, 2 }, { -1, 3, INT_MIN, INT_MAX } },
-	{ AT(jit_session_options, speculate), WHOLE, { -1, 4, 8, 16 }, { -2, 1, 5, 17 } },
-	{ AT(jit_session_options, profile), WHOLE, { 1, 2 }, { -1, 3, INT_MIN, INT_MAX } },
-	FREE(jit_session_options, sampling),
-	FREE(jit_session_options, card),
-	FREE(jit_session_options, cancel),
-};
-static const struct field sampling_fields[] = {
-	{ AT(jit_sampling, temperature), REAL, { 0.7, -1, FLT_MAX }, { NAN, INFINITY, -INFINITY } },
-	{ AT(jit_sampling, top_k), WHOLE, { 1, INT_MAX }, { -1, INT_MIN } },
-	{ AT(jit_sampling, top_p), REAL, { 0.5, 1, FLT_MIN }, { NAN, INFINITY, -0.25, 1.5 } },
-	{ AT(jit_sampling, min_p), REAL, { 0.5, 1, FLT_MIN }, { NAN, -INFINITY, -0.25, 1.5 } },
-	{ AT(jit_sampling, repeat_penalty), REAL, { 0.5, 2, FLT_MAX }, { NAN, INFINITY, -INFINITY, -0.25 } },
-	{ AT(jit_sampling, repeat_window), WHOLE, { 1, INT_MAX }, { -1, INT_MIN } },
-	FREE(jit_sampling, seed),
-	FREE(jit_sampling, samplers),
-	FREE(jit_sampling, dry_breakers),
-	FREE(jit_sampling, logit_bias),
-	{ AT(jit_sampling, n_dry_breakers), WHOLE, { 0 }, { -1, INT_MIN, INT_MAX } },
-	{ AT(jit_sampling, n_logit_bias), WHOLE, { 0 }, { -1, INT_MIN } },
-	{ AT(jit_sampling, typical_p), REAL, { 0.5, 1 }, { NAN, INFINITY, -0.25, 1.5 } },
-	{ AT(jit_sampling, top_n_sigma), REAL, { 1, -1, FLT_MAX }, { NAN, INFINITY, -INFINITY } },
-	{ AT(jit_sampling, frequency_penalty), REAL, { 1, -1, FLT_MAX }, { NAN, INFINITY, -INFINITY } },
-	{ AT(jit_sampling, presence_penalty), REAL, { 1, -1, FLT_MAX }, { NAN, INFINITY, -INFINITY } },
-	{ AT(jit_sampling, dynatemp_range), REAL, { 1, FLT_MAX }, { NAN, INFINITY, -INFINITY, -1 } },
-	{ AT(jit_sampling, dynatemp_exponent), REAL, { 1, FLT_MAX }, { NAN, INFINITY, -INFINITY, -1 } },
-	{ AT(jit_sampling, xtc_probability), REAL, { 0.5, 1 }, { NAN, INFINITY, -0.25, 1.5 } },
-	{ AT(jit_sampling, xtc_threshold), REAL, { 0.5, 1 }, { NAN, INFINITY, -0.25, 1.5 } },
-	{ AT(jit_sampling, dry_multiplier), REAL, { 1, FLT_MAX }, { NAN, INFINITY, -INFINITY, -1 } },
-	{ AT(jit_sampling, dry_base), REAL, { 1, FLT_MAX }, { NAN, INFINITY, -INFINITY, 0.5 } },
-	{ AT(jit_sampling, dry_allowed_length), WHOLE, { 1, INT_MAX }, { -1, INT_MIN } },
-	{ AT(jit_sampling, dry_window), WHOLE, { -1, 1, INT_MAX }, { -2, INT_MIN } },
-	{ AT(jit_sampling, mirostat), WHOLE, { 1, 2 }, { -1, 3, INT_MIN, INT_MAX } },
-	{ AT(jit_sampling, min_keep), WHOLE, { 1, INT_MAX }, { -1, INT_MIN } },
-	{ AT(jit_sampling, mirostat_tau), REAL, { 1, FLT_MAX }, { NAN, INFINITY, -INFINITY, -1 } },
-	{ AT(jit_sampling, mirostat_eta), REAL, { 1, FLT_MAX }, { NAN, INFINITY, -INFINITY, -1 } },
-	{ AT(jit_sampling, adaptive_target), REAL, { 0.5, 1 }, { NAN, INFINITY, -INFINITY, 1.5 } },
-	{ AT(jit_sampling, adaptive_decay), REAL, { 0.5 }, { NAN, INFINITY, -0.25, 1.5 } },
-};
-static const struct field card_fields[] = {
-	{ AT(jit_card_options, launch), WHOLE, { 1, 2 }, { -1, 3, INT_MIN, INT_MAX } },
-	{ AT(jit_card_options, workgroups), WHOLE, { 1, 1024 }, { -1, 1025, INT_MIN, INT_MAX } },
-	{ AT(jit_card_options, units), WHOLE, { 1, 256 }, { -1, 257, INT_MIN, INT_MAX } },
-	{ AT(jit_card_options, reserved), WHOLE, { 0 }, { -1, 1 } },
-};
-static const struct field chat_fields[] = {
-	FREE(jit_chat_options, messages),
-	FREE(jit_chat_options, tools),
-	FREE(jit_chat_options, variables),
-	FREE(jit_chat_options, template_text),
-	FREE(jit_chat_options, no_generation_prompt),
-	FREE(jit_chat_options, has_now),
-	FREE(jit_chat_options, now),
-};
-static const struct field objects_fields[] = {
-	FREE(jit_objects_options, target),
-	FREE(jit_objects_options, dir),
-	{ AT(jit_objects_options, kv), WHOLE, { 1, 2 }, { -1, 3, INT_MIN, INT_MAX } },
-	FREE(jit_objects_options, f32_activations),
-	FREE(jit_objects_options, bounded_numerics),
-	{ AT(jit_objects_options, reserved), WHOLE, { 0 }, { -1, 1 } },
-};
 
 static const struct sized {
 	const char *type;

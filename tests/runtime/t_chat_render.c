@@ -67,6 +67,21 @@ static void test_variables(void **state)
 	assert_null(c.text);
 }
 
+static void test_names(void **state)
+{
+	jit_chat c;
+	jit_error err;
+	jit_chat_options o = JIT_CHAT_OPTIONS(.messages = "[]", .template_name = "tool_use");
+	(void)state;
+
+	assert_int_equal(rendered(o, &c, &err), JIT_ERROR_ARGUMENT);
+	assert_string_equal(err.message, "the model's files have no chat template named \"tool_use\"; they have: none");
+	o.template_text = plain;
+	assert_int_equal(rendered(o, &c, &err), JIT_ERROR_ARGUMENT);
+	assert_string_equal(err.message, "jit_chat_options.template_name is \"tool_use\", expected NULL beside "
+	                                 "template_text");
+}
+
 static void test_time(void **state)
 {
 	jit_chat c;
@@ -156,10 +171,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variables),
-		cmocka_unit_test(test_time),
-		cmocka_unit_test(test_messages_are_text),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_variables),         cmocka_unit_test(test_names),   cmocka_unit_test(test_time),
+		cmocka_unit_test(test_messages_are_text), cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, open_model, close_model);
 }
