@@ -2,9 +2,11 @@
  * driver and among the display driver's devices, since a card that lacks something is only among the latter.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "programs/card_drm.h"
@@ -12,6 +14,7 @@
 #include "programs/jitrun_doctor.h"
 #include "programs/output.h"
 #include "runtime/device/amd_topology.h"
+#include "runtime/device/kfd_abi.h"
 #include "runtime/jitrun.h"
 
 enum { RENDER_FIRST = 128, RENDER_END = 192, VENDOR_AMD = 0x1002 };
@@ -98,6 +101,28 @@ static void tell_left_out(struct doctor *d, const struct amd_topology *t, json_t
 	}
 }
 
+/* Which version of its interface the compute driver has. */
+static void tell_driver(struct doctor *d)
+{
+	struct kfd_version v = { 0 };
+	int fd = open(KFD_PATH, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return; /* the cards say why not */
+	bool ok = ioctl(fd, KFD_GET_VERSION, &v) == 0;
+	close(fd);
+	if (!ok)
+		return;
+	doctor_tell(d, "AMD driver", "amd_driver", json_sprintf("%u.%u", v.major, v.minor), "amdkfd %u.%u", v.major,
+	            v.minor);
+	if (v.major != KFD_MAJOR || v.minor < KFD_MINOR_LEAST)
+		doctor_advise(
+			d,
+			"the compute driver's interface is %u.%u, expected %d.%d or a later %d.x: Linux 5.19 or a "
+			"later one has it",
+			v.major, v.minor, KFD_MAJOR, KFD_MINOR_LEAST, KFD_MAJOR);
+}
+
 static void tell_amd(struct doctor *d)
 {
 	static struct amd_topology t;
@@ -111,6 +136,7 @@ static void tell_amd(struct doctor *d)
 		doctor_tell(d, "AMD cards", NULL, NULL, "none");
 	}
 	bool denied = false;
+	tell_driver(d);
 	for (size_t i = 0; i < t.n; i++) {
 		tell_card(d, &t.card[i], list);
 		denied |= strstr(t.card[i].why_not.text, "/dev/") != NULL;

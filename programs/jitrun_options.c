@@ -361,8 +361,10 @@ static struct option_program program = {
 	.examples = "jitrun model.gguf --prompt \"Once upon a time\" -n 100\njitrun model-directory --file "
 		    "question.txt --temp 0.8 --top-p 0.9 --seed 7\njitrun model.gguf --prompt-ids 1,15043 "
 		    "--print-ids --quiet",
-	.exit_status = ".TP\n0\nDone.\n.TP\n1\nSomething failed; one sentence on standard error says what.\n"
-		       ".TP\n2\nThe command line is wrong.\n.TP\n130\nInterrupted by Ctrl\\-C.",
+	.exit_status =
+		".TP\n0\nDone.\n.TP\n1\nSomething failed; one sentence on standard error says what.\n"
+		".TP\n2\nThe command line is wrong.\n.TP\n3\nThe answer of a command is no: this model "
+		"does not run here, no model does, or a device computes wrongly.\n.TP\n130\nInterrupted by Ctrl\\-C.",
 	.environment = ".TP\n.B JITRUN_CACHE\nThe cache of generated code, as \\fB\\-\\-cache\\fR.\n"
 		       ".TP\n.B XDG_CACHE_HOME\nWhere the cache is otherwise: \\fI$XDG_CACHE_HOME/jitrun\\fR, or "
 		       "\\fI~/.cache/jitrun\\fR.\n.TP\n.B COLUMNS\nColumns of the terminal, for help and tables.",

@@ -61,6 +61,7 @@ if [ ! -e "$fake" ]; then
 fi
 cards="gfx1101 cus=2,gfx1030 bar=small cus=2,gfx1036"
 is 0 doctor
+said "the driver's version" '^AMD driver +amdkfd 1.1[0-9]'
 said "a card is listed" '^AMD card .*0000:03:00.0, gfx1101'
 said "so are its units and memory" ' 2 compute units, up to 2200 MHz'
 said "it can be opened" ' can be opened'
