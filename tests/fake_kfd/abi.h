@@ -169,7 +169,8 @@ enum {
 	QUEUE_MAX_CU_AT = 0x48,
 	QUEUE_READ_AT = 0x80,
 	QUEUE_READ_OFFSET_AT = 0x88,
-	QUEUE_PROPERTIES_AT = 0xb4
+	QUEUE_PROPERTIES_AT = 0xb4,
+	QUEUE_POINTERS_64 = 1 << 1
 };
 
 _Static_assert(sizeof(struct io_create_queue) == 96, "with what 1.17 added");

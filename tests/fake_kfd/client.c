@@ -160,6 +160,21 @@ static void fill_queue(uint64_t control, uint64_t all)
 	}
 }
 
+/* What the packet processor wants to know. */
+static void fill_struct(void)
+{
+	unsigned char *s = (unsigned char *)(uintptr_t)pointers.address;
+	const uint32_t offset = QUEUE_READ_AT, last_unit = (uint32_t)units - 1, properties = QUEUE_POINTERS_64;
+
+	memset(s, 0, 256);
+	if (!IS(STRUCT_WITHOUT_READ_OFFSET))
+		memcpy(s + QUEUE_READ_OFFSET_AT, &offset, 4);
+	if (!IS(STRUCT_WITHOUT_UNITS))
+		memcpy(s + QUEUE_MAX_CU_AT, &last_unit, 4);
+	if (!IS(STRUCT_WITHOUT_PROPERTIES))
+		memcpy(s + QUEUE_PROPERTIES_AT, &properties, 4);
+}
+
 static _Atomic uint64_t *create_queue(void)
 {
 	uint64_t control, all, buffer;
@@ -176,6 +191,8 @@ static _Atomic uint64_t *create_queue(void)
 		unmap(&ring);
 	for (unsigned i = 0; !IS(RING_NOT_MAPPED) && i < RING / 64; i++)
 		*(uint16_t *)(uintptr_t)(ring.address + i * 64) = PACKET_INVALID;
+	if (!IS(RING_NOT_MAPPED))
+		fill_struct();
 	fill_queue(control, all);
 	call(NR_CREATE_QUEUE, _IOC_READ | _IOC_WRITE, &queue, 88);
 	uint64_t in = queue.doorbell_offset & (DOORBELLS - 1);

@@ -227,10 +227,29 @@ void queues_left(void)
 
 /* ---- running */
 
+/* What the packet processor's firmware reads of the queue's struct, which begins before the write index. */
+static void look_at_struct(const struct queue *q)
+{
+	const uint8_t *s = (const uint8_t *)(uintptr_t)(q->write_at - QUEUE_WRITE_AT);
+	uint32_t offset, units, properties;
+
+	memcpy(&offset, s + QUEUE_READ_OFFSET_AT, 4);
+	memcpy(&units, s + QUEUE_MAX_CU_AT, 4);
+	memcpy(&properties, s + QUEUE_PROPERTIES_AT, 4);
+	if (offset != q->read_at - (q->write_at - QUEUE_WRITE_AT))
+		object_to("the queue's struct says that its read index is at byte %u of it", offset);
+	if (units != q->card->cus - 1)
+		object_to("the queue's struct names %u as the last compute unit, expected %u", units, q->card->cus - 1);
+	if (!(properties & QUEUE_POINTERS_64))
+		object_to("the queue's struct does not say that pointers have 64 bits");
+}
+
 static bool ring_is_right(struct queue *q, uint64_t ring)
 {
 	uint64_t written = *(const _Atomic uint64_t *)(uintptr_t)q->write_at, packets = q->ring_size / 64;
 
+	if (q->seen == NEVER)
+		look_at_struct(q);
 	if (q->seen != NEVER && ring < q->seen)
 		object_to("the doorbell went back from %" PRIu64 " to %" PRIu64, q->seen, ring);
 	else if (ring >= written)
