@@ -35,6 +35,7 @@ static const struct {
 	{ KEY_BIAS, "bias" },      { KEY_RESIDUAL, "resid" }, { KEY_PAIR, "pair" },   { KEY_QUANTISED_OUT, "q8out" },
 	{ KEY_QK_NORM, "qknorm" }, { KEY_WINDOW, "win" },     { KEY_BIAS2, "bias2" }, { KEY_GATED, "gated" },
 	{ KEY_WIDE, "wide" },      { KEY_UNSIGNED, "uns" },   { KEY_MMA, "mma" },     { KEY_BLOCK_MAJOR, "blockmajor" },
+	{ KEY_CAP, "cap" },        { KEY_NORM_LAST, "last" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

@@ -18,7 +18,11 @@
 	X(NORM, "norm") \
 	X(ROPE, "rope") \
 	X(ATTENTION, "attention") \
-	X(QUANTISE, "quantise") X(EMBED, "embed") X(KV_STORE, "kvstore") X(INTERLEAVE, "interleave")
+	X(QUANTISE, "quantise") \
+	X(EMBED, "embed") \
+	X(KV_STORE, "kvstore") \
+	X(INTERLEAVE, "interleave") \
+	X(SCALE, "scale")
 enum key_kind {
 	KEY_NONE,
 #define X(id, text) KEY_##id,
@@ -41,10 +45,12 @@ enum key_flags {                         /* epilogues and variants; text in pare
 	         KEY_MMA = 1024,         /* (mma) by products of matrices */
 	         KEY_BLOCK_MAJOR = 2048, /* (blockmajor) int8 come out with the 32 of a block together, as matrix
 	                                    instructions read them */
+	         KEY_CAP = 4096,         /* (cap) bounded by a tanh */
+	         KEY_NORM_LAST = 8192,   /* (last) with QK_NORM: behind the rotation */
 };
 
 /* The activation function of a feed-forward layer: id, text */
-#define KEY_ACTS(X) X(SILU, "silu")
+#define KEY_ACTS(X) X(SILU, "silu") X(GELU, "gelu") X(RELU2, "relu2")
 enum key_act {
 	ACT_NONE,
 #define X(id, text) ACT_##id,
@@ -63,7 +69,7 @@ struct key {
 	uint8_t kv;         /* key_type() of the KV cache */
 	uint8_t numerics;   /* enum key_numerics */
 	uint8_t row_blocks; /* blocks of 32 rows in one work unit; interleave: tokens of a panel */
-	uint8_t act;        /* enum key_act, of what KEY_PAIR and KEY_GATED do */
+	uint8_t act;        /* enum key_act, of what KEY_PAIR and KEY_GATED do; without them, of the result */
 	uint32_t rows, k;   /* outputs and inputs (norm: hidden in k) */
 	uint32_t tile_n;    /* tokens that one call of the inner tile computes */
 	uint32_t head_dim, heads, kv_heads;
@@ -96,7 +102,7 @@ bool key_equal(const struct key *a, const struct key *b);
  *   [gKV_HEADS] [sSCHEDULE, hexadecimal] [ACT] [flags...] [bounded] [target]
  *
  * in this order, joined by dots; a field that is 0 is left out. */
-enum { KEY_TEXT_MAX = 224 };
+enum { KEY_TEXT_MAX = 240 };
 char *key_text(const struct key *k, char *out, size_t cap);
 /* How far apart two keys are, for finding the nearest: 0 when equal, less when fewer and lesser fields differ; the kind
  * of kernel outweighs all others. */

@@ -27,14 +27,19 @@
  *     With f32 activations a quantised weight is the float dw * (float)q, or fma(dw, (float)q, mw) (the products are
  *     exact: one rounding), and rule 3 holds.
  *  5. Epilogue of a row, in this order: + bias; then act(first) * second (first: of the first of two matrices, or the
- *     destination), or destination + value. The one act there is: silu(g) = g / (1 + exp(-g)) with IEEE division.
+ *     destination), or act(value), or destination + value. silu(g) = g / (1 + exp(-g)); gelu(g) = g / (1 + exp(-z)), z
+ *     = (g * fma(g * g, NUMERICS_GELU_CUBE, 1)) * NUMERICS_GELU_SLOPE; relu2(g) = max(g, +0) squared. IEEE division.
  *  6. Cross-lane sums (norms, softmax): 32 partial sums, element i into partial i mod 32 in ascending order, by fma for
  *     sums of squares (partial = fma(x, x, partial)) and by add otherwise, from +0; then partial[l] += partial[l ^ 16],
  *     ^ 8, ^ 4, ^ 2, ^ 1 (all lanes at once).
- *  7. RMS norm: ss as in 6; r = 1 / sqrt(ss / n + eps) (IEEE, n the true length); y = (x * r) * weight.
+ *  7. RMS norm: ss as in 6; r = 1 / sqrt(ss / n + eps) (IEEE, n the true length); y = (x * r) * weight. Where a norm
+ *     stands behind a layer, the stream becomes stream + y.
  *  8. Rotation of pair (a, b) = (x[i], x[i + dims/2]): a' = fma(a, cos, -(b * sin)), b' = fma(b, cos, a * sin),
- *     products rounded once. Queries are then multiplied by the attention scale 1/sqrt(head_dim) (computed in double,
- *     rounded to f32).
+ *     products rounded once. Queries are then multiplied by the attention scale, which is 1/sqrt(head_dim) (computed in
+ *     double, rounded to f32) unless the model says another. Dimensions that do not rotate are pairs with cos 1 and sin
+ *     0, behind the pairs that do; a layer that does not rotate has nothing else. A norm of heads stands before the
+ *     rotation; where it stands behind, r of rule 7 is still that of x, and the rotated numbers are (x * r) * weight. A
+ * model that scales queries by position has that factor in the queries' cos and sin.
  *  9. Attention: positions are cut into chunks of NUMERICS_CHUNK at absolute positions. Per chunk and head: s_j = one
  *     ascending chain fma(k, q, acc) over the dimensions from +0; m = max over the chunk's visible positions; p_j =
  *     exp(s_j - m); l = cross-lane sum (rule 6) of p over the chunk, element j in partial j mod 32, invisible positions
@@ -47,10 +52,12 @@
  * 10. exp(x): 0 when x < -87; else x is cut to 88 at most, n = round-to-nearest-even(x * log2 e), r = fma(n, -ln2_hi,
  *     x), r = fma(n, -ln2_lo, r), a Horner chain of fma with NUMERICS_EXP_C*, times 2^n (built in the exponent bits).
  *     exp(0) == 1 exactly.
- * 11. cos/sin tables are made by runtime/ from its own double-precision code, never libm, rounded once to f32.
+ * 11. Scales of embeddings, of what layers add to the stream, and of logits: x * s, and stream + x * s (the product
+ *     rounded first). A bound c of logits: c * (1 - 2 / (1 + exp(t + t))), t = x / c.
+ * 12. cos/sin tables are made by runtime/ from its own double-precision code, never libm, rounded once to f32.
  *
  * The rules so far are the EXACT class. A user may choose the other one:
- * 12. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the tokens of a prompt's
+ * 13. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the tokens of a prompt's
  *     pass that fill tiles of 16 with activations rounded to the weights' type, to nearest even (f16: cut to
  *     NUMERICS_F16_MOST first). Each span of rule 3 is one chain of matrix products of 16 k's each, ascending, from +0:
  *     products are exact, their sum with what came before is the card's, no worse than additions one by one with an
@@ -93,5 +100,9 @@ static inline unsigned numerics_spans(uint64_t k)
 #define NUMERICS_EXP_C4 0.0416684188f
 #define NUMERICS_EXP_C5 0.00836933777f
 #define NUMERICS_EXP_C6 0.00138145394f
+
+/* 0.044715 and sqrt(8 / pi), of rule 5's gelu. */
+#define NUMERICS_GELU_CUBE 0.044715f
+#define NUMERICS_GELU_SLOPE 1.5957691216057308f
 
 #endif

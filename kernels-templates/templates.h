@@ -91,7 +91,8 @@ unsigned template_mma_tile_n(uint64_t k, uint32_t flags);
  * Unit: 32 k's, numbered column * kp(k)/32 + block. key: no k. */
 enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_ARGS };
 
-/* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs. */
+/* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs;
+ * RESIDUAL adds to OUT. */
 enum {
 	NORM_X,
 	NORM_WEIGHT /* f32 [kp(k)] */,
@@ -105,6 +106,10 @@ enum {
 /* KEY_QUANTISE: f32 to int8 blocks. Unit: one block of 32, numbered column * kp(k)/32 + block (the layouts make that
  * contiguous). key: nothing but kind, target. */
 enum { QUANTISE_X, QUANTISE_OUTQ, QUANTISE_OUTS, QUANTISE_ARGS };
+
+/* KEY_SCALE: f32 times a number, to OUT, which may be IN; RESIDUAL: added to OUT; CAP: bounded by the number instead.
+ * Unit: 32 elements in a row of memory. key: nothing but kind, target and flags. */
+enum { SCALE_IN, SCALE_OUT, SCALE_BY /* f32 bits */, SCALE_ARGS };
 
 /* KEY_ROPE: queries: optional norm per head (QK_NORM), rotation, scale. key: heads, head_dim. In and out are
  * [column][kp(heads*head_dim)]; heads lie head_dim apart. Unit: column*heads + head. cos/sin: f32

@@ -246,6 +246,7 @@ static void close_texts(struct model_file *f)
 	file_close(&f->generation_config);
 	file_close(&f->chat_jinja);
 	file_close(&f->rope_factors);
+	file_close(&f->rope_long_factors);
 }
 
 /* The model is open: what is parsed is not needed again, and a header was all there was to read. */
@@ -331,7 +332,9 @@ void model_close(struct model *m)
 		free(f->model_name);
 		free(f->arch_name);
 		free(f->freq_factors);
+		free(f->long_factors);
 		free(f->layer_is_sliding);
+		free(f->layer_rotation);
 		free(f);
 	}
 	memset(m, 0, sizeof *m);

@@ -33,20 +33,33 @@ enum model_form {
 #undef X
 };
 
-enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN };
+/* The activation function of the feed-forward layer. */
+enum model_act { MODEL_SILU, MODEL_GELU /* its approximation by tanh */, MODEL_RELU2 };
+
+/* What a layer rotates queries and keys by. */
+enum model_rotation {
+	ROTATION_MAIN,   /* model_spec.rope */
+	ROTATION_WINDOW, /* model_spec.window_rope */
+	ROTATION_NONE,   /* nothing */
+	MODEL_ROTATIONS
+};
+
+enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_LONG };
 
 /* Rotary embedding. The angle of pair i of dims/2 at position p is (float)p * (float)inv_freq[i]. */
 struct model_rope {
-	uint32_t dims; /* rotated dimensions per head; equals head_dim in every model accepted */
+	uint32_t dims; /* rotated dimensions of a head: the first ones */
 	double theta;
 	enum rope_scaling scaling;
 	double factor;                            /* linear, llama3, yarn */
 	double low_freq_factor, high_freq_factor; /* llama3 */
-	uint32_t original_context;                /* llama3, yarn */
+	uint32_t original_context;                /* llama3, yarn, long */
 	double beta_fast, beta_slow,
-		attention_factor;  /* yarn; attention_factor multiplies cos and sin, already resolved */
+		attention_factor;  /* yarn, long; attention_factor multiplies cos and sin, already resolved */
 	bool yarn_truncate;        /* yarn: correction range rounded outwards (HF `truncate`, default true) */
-	const float *freq_factors; /* GGUF rope_freqs.weight: dims/2 divisors of inv_freq, or NULL; replaces llama3 */
+	const float *freq_factors; /* dims/2 divisors of inv_freq, or NULL: GGUF's rope_freqs.weight, which replaces
+	                              llama3; of long, those of sessions of up to original_context positions */
+	const float *long_factors; /* long: those of longer sessions; NULL with MODEL_HEADER_ONLY, as freq_factors */
 };
 
 /* One tensor, in its file. rows x cols, row after row; a vector has rows == 1. */
@@ -57,9 +70,12 @@ struct model_tensor {
 	uint32_t part;           /* of the model's files */
 	uint64_t offset;         /* there */
 	size_t bytes, row_bytes; /* bytes 0: the model has no such tensor (an absent bias) */
-	bool rope_pairs; /* Q or K rows (or bias) of a file whose row says so (model_arch.h): in each head, row 2i
-	                  * and 2i+1 are the halves' element i (rotation pairs adjacent). Whoever packs puts them
-	                  * back to i and head_dim/2 + i; no kernel knows of the other order. */
+	/* Rows of Q or K (or elements of their bias or norm) whose order in the file is not the kernels': the first
+	 * rope_dims of a head rotate, as pairs (2i, 2i + 1) with rope_pairs, else as (i, i + rope_dims/2). Whoever
+	 * packs asks model_source_row(); no kernel knows of the other order. 0: rows stay as they lie. */
+	uint32_t rope_dims;
+	bool rope_pairs;
+	bool plus_one; /* a norm's weights, to each of which 1 is added */
 };
 
 /* Each tensor by its name in tensor_slots.h, and by its place among those of its sort. */
@@ -90,9 +106,17 @@ struct model_spec {
 	uint32_t context_train;          /* positions the model was made for */
 	uint32_t sliding_window;         /* 0: none */
 	const uint8_t *layer_is_sliding; /* layers entries, or NULL when all layers share sliding_window */
+	const uint8_t *layer_rotation;   /* layers entries of enum model_rotation, or NULL: all as rope says */
 	float norm_eps;
-	bool tied; /* logits use the embedding matrix */
-	struct model_rope rope;
+	bool tied;          /* logits use the embedding matrix */
+	bool norms_rotated; /* norms of Q's and K's heads stand behind the rotation */
+	enum model_act act;
+	float attention_scale;                                     /* of the scores; 0: 1/sqrt(head_dim) */
+	float embed_scale, residual_scale, logit_scale, logit_cap; /* 0: none */
+	/* Queries at position p are multiplied by 1 + query_scale * ln(1 + floor(p / query_scale_length)); 0: none */
+	double query_scale;
+	uint32_t query_scale_length;
+	struct model_rope rope, window_rope;
 	struct model_tensor embed, final_norm, lm_head; /* lm_head is embed when tied */
 	struct model_layer *layer;                      /* layers entries */
 };
@@ -189,7 +213,8 @@ enum model_source_role {
 	MODEL_SOURCE_TOKENIZER,
 	MODEL_SOURCE_TOKENIZER_CONFIG,
 	MODEL_SOURCE_CHAT_TEMPLATE,
-	MODEL_SOURCE_ROPE_FACTORS, /* of a GGUF file, f32 */
+	MODEL_SOURCE_ROPE_FACTORS, /* of a GGUF file, f32: model_rope.freq_factors */
+	MODEL_SOURCE_LONG_FACTORS, /* and long_factors */
 	MODEL_SOURCE_ROLES
 };
 struct model_source {
@@ -207,6 +232,9 @@ bool model_open_sources(struct model *out, const struct model_source *s, size_t 
 
 /* The chat template of a name, NULL for the usual one; NULL: there is none. */
 const struct model_chat_template *model_find_chat_template(const struct model *m, const char *name);
+
+/* Which row of the file row r of the packed matrix is, or element of a vector (rope_dims above). */
+uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint64_t r);
 
 /* Copies some of a tensor's bytes, which must be within it. From any thread. */
 bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,

@@ -16,7 +16,8 @@
 
 #include "loaders/model.h"
 
-enum arch_window { WINDOW_IGNORED, WINDOW_ALL_LAYERS, WINDOW_SOME_LAYERS };
+/* WINDOW_SOME_LAYERS: by use_sliding_window; WINDOW_BY_TYPE: by layer_types or sliding_window_pattern. */
+enum arch_window { WINDOW_IGNORED, WINDOW_ALL_LAYERS, WINDOW_SOME_LAYERS, WINDOW_BY_TYPE };
 
 /* Another name for a tensor of a layer. */
 struct arch_name {
@@ -24,6 +25,25 @@ struct arch_name {
 	const char *gguf, *hf; /* NULL: the usual one; both: no entry */
 };
 enum { ARCH_NAMES_MOST = 8 };
+
+/* Matrices that one tensor of the file holds, row after row. */
+enum arch_fused { FUSED_QKV = 1, FUSED_GATE_UP = 2 };
+
+/* What a family has beyond llama, where tensors alone do not show it. */
+enum arch_switch {
+	SWITCH_SCALES = 1,           /* of embeddings, of what is added to the stream, of scores and logits */
+	SWITCH_QUERY_SCALE = 2,      /* of queries, by position */
+	SWITCH_PARTIAL = 4,          /* a part of a head may rotate */
+	SWITCH_LONG = 8,             /* rotary factors for short and for long contexts */
+	SWITCH_NO_ROPE_LAYERS = 16,  /* one layer of four does not rotate, or as no_rope_layers says */
+	SWITCH_WINDOWS_ROTATE = 32,  /* where some layers have a window, the others do not rotate */
+	SWITCH_WINDOW_ROPE = 64,     /* layers with a window rotate without scaling, perhaps by a base of their own */
+	SWITCH_EMBED_ROOT = 128,     /* embeddings are scaled by sqrt(hidden) */
+	SWITCH_PLUS_ONE = 256,       /* safetensors hold norms' weights less 1 */
+	SWITCH_QUERY_SCALAR = 512,   /* the scores' scale is 1/sqrt(query_pre_attn_scalar) */
+	SWITCH_YARN_FACTOR = 1024,   /* GGUF's yarn_attn_factor is the whole attention factor */
+	SWITCH_NORMS_ROTATED = 2048, /* norms of Q's and K's heads stand behind the rotation */
+};
 
 /* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty
  * list. */
@@ -37,7 +57,13 @@ struct arch_row {
 	enum model_form form;
 	const char *classes;       /* what `architectures` of config.json may say */
 	bool gguf_pairs, hf_pairs; /* Q and K rows: rotation pairs adjacent in the file, else halves of a head */
-	uint32_t groups;           /* of tensors that every layer has beside the weights: bits 1 << enum tensor_group */
+	uint32_t groups;   /* of tensors that every layer has beside the usual ones: bits 1 << enum tensor_group */
+	uint32_t without;  /* usual ones that no layer has */
+	uint32_t switches; /* enum arch_switch */
+	uint32_t gguf_fused, hf_fused; /* enum arch_fused */
+	enum model_act act;
+	uint32_t window_period; /* with WINDOW_BY_TYPE: every so many layers one has no window, the last of them */
+	double window_theta;    /* with SWITCH_WINDOW_ROPE: the windows' rotary base where none is said; 0: as others */
 	const char *bias, *o_bias, *mlp_bias; /* the fields of config.json that say there are biases: of Q, K and V, of
 	                                         attention's output, of the feed-forward layer; NULL: never */
 	bool qkv_bias;                        /* Q, K and V always have one, whatever config.json says */
@@ -45,8 +71,12 @@ struct arch_row {
 	struct arch_name renamed[ARCH_NAMES_MOST]; /* tensors under other names than tensor_slots.h says */
 	bool tied;                                 /* tie_word_embeddings where config.json leaves it out */
 	enum arch_window window;                   /* what sliding_window of config.json means */
-	const char *stated; /* of config.json, which must be there: their defaults are not taken for granted */
-	const char *fields; /* of config.json, which its class does not use */
+	const char *stated;   /* of config.json, which must be there: their defaults are not taken for granted */
+	const char *fields;   /* of config.json, which its class does not use */
+	const char *defaults; /* of config.json: "NAME=INTEGER" words for what published files leave out */
+	const char *keys;     /* of GGUF's, that mean something here and elsewhere must be off */
+	const char *wrapped, *wrapped_classes; /* model_type and architectures of a config.json that holds this one as
+	                                          its text_config, beside parts for images or sound */
 };
 
 /* The row of such a name, or NULL. */

@@ -1,4 +1,4 @@
-/* loaders/model_bind.c - the last gate before a model is called open: hyperparameters within their ranges, every tensor
+/* loaders/model_bind.c - the last gate before a model is called open: every tensor
  * present, of the right shape and of a type that is computed with, and no tensor left over that might mean something.
  * Serves GGUF and safetensors alike; the two differ only in the tensors' names.
  *
@@ -62,116 +62,71 @@ static const struct slot slots[TENSOR_SLOTS] = {
 };
 /* clang-format on */
 
-enum { NAME_CAP = 64 };
+enum { NAME_CAP = 96 };
 
-static const char *const layer_prefix[2] = { "blk.", "model.layers." };
-static const char *const embed_name[2] = { "token_embd.weight", "model.embed_tokens.weight" };
-static const char *const final_norm_name[2] = { "output_norm.weight", "model.norm.weight" };
+static const char *const layer_prefix[2] = { "blk.", "layers." };
+static const char *const embed_name[2] = { "token_embd.weight", "embed_tokens.weight" };
+static const char *const final_norm_name[2] = { "output_norm.weight", "norm.weight" };
 static const char *const lm_head_name[2] = { "output.weight", "lm_head.weight" };
+
+/* What names of safetensors begin with: those of the layers, and that of the output matrix. The others are those of
+ * text models inside models for images. */
+static const struct {
+	const char *base, *head;
+} hf_prefixes[] = { { "model.", "" }, { "language_model.model.", "language_model." }, { "model.language_model.", "" } };
+enum { HF_PREFIXES = sizeof hf_prefixes / sizeof *hf_prefixes };
+/* And those of the parts beside such a text model. */
+static const char *const other_parts[] = { "vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+	                                   "model.multi_modal_projector." };
+
+/* Matrices in one tensor, in the order of their slots. */
+static const struct {
+	enum arch_fused fused;
+	enum tensor_slot first, last;
+	const char *name[2];
+} fusions[] = { { FUSED_QKV, SLOT_q, SLOT_v, { "attn_qkv.weight", "self_attn.qkv_proj.weight" } },
+	        { FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } } };
 
 struct binder {
 	struct model *m;
 	struct model_file *f;
 	const char *label; /* what held the hyperparameters */
 	struct error *err;
+	const char *base, *head; /* what names begin with */
 };
 
-bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err)
+/* The tensor that holds this one's rows among others'; NULL: it is one by itself. */
+static const char *fused_name(const struct model_file *f, enum tensor_slot slot, enum tensor_slot *first,
+                              enum tensor_slot *last)
 {
-	if (value >= least && value <= most) /* false for NaN */
-		return true;
-	return error_set(err, ERROR_FORMAT, "%s: %s is %.10g, expected %.10g to %.10g", label, key, value, least, most);
-}
+	uint32_t fused = f->format == MODEL_GGUF ? f->arch->gguf_fused : f->arch->hf_fused;
 
-double model_yarn_attention(double factor, double mscale)
-{
-	return factor <= 1.0 ? 1.0 : 0.1 * mscale * math_host_log(factor) + 1.0;
-}
-
-static bool check_attention(struct binder *b)
-{
-	const struct model_spec *s = &b->m->spec;
-
-	if (s->heads % s->kv_heads)
-		return error_set(b->err, ERROR_FORMAT,
-		                 "%s: the number of attention heads is %" PRIu32 ", expected a multiple of the %" PRIu32
-		                 " key-value heads",
-		                 b->label, s->heads, s->kv_heads);
-	if (s->head_dim % 2)
-		return error_set(b->err, ERROR_FORMAT, "%s: the head dimension is %" PRIu32 ", expected an even number",
-		                 b->label, s->head_dim);
-	if (s->rope.dims != s->head_dim)
-		return error_set(b->err, ERROR_UNSUPPORTED,
-		                 "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32
-		                 " dimensions of a head, expected all (partial rotation is not supported)",
-		                 b->label, s->rope.dims, s->head_dim);
-	return true;
-}
-
-static bool check_rope(struct binder *b)
-{
-	const struct model_rope *r = &b->m->spec.rope;
-	const char *l = b->label;
-	struct error *err = b->err;
-
-	if (!hparam_range(l, "the rotary base (theta)", r->theta, 1.0 + 1e-6, 1e30, err))
-		return false;
-	if (r->scaling == ROPE_NONE)
-		return true;
-	if (!hparam_range(l, "the rotary scaling factor", r->factor, 1e-6, 1e6, err))
-		return false;
-	if (r->scaling == ROPE_LINEAR)
-		return true;
-	if (!hparam_range(l, "the rotary scaling's original context", r->original_context, 1, 4294967295.0, err))
-		return false;
-	if (r->scaling == ROPE_LLAMA3) {
-		if (!hparam_range(l, "low_freq_factor", r->low_freq_factor, 1e-6, 1e6, err) ||
-		    !hparam_range(l, "high_freq_factor", r->high_freq_factor, 1e-6, 1e6, err))
-			return false;
-		return r->high_freq_factor > r->low_freq_factor ||
-		       error_set(err, ERROR_FORMAT,
-		                 "%s: high_freq_factor is %.9g, expected more than low_freq_factor %.9g", l,
-		                 r->high_freq_factor, r->low_freq_factor);
-	}
-	return hparam_range(l, "beta_fast", r->beta_fast, 1e-6, 1e6, err) &&
-	       hparam_range(l, "beta_slow", r->beta_slow, 1e-6, 1e6, err) &&
-	       hparam_range(l, "the YaRN attention factor", r->attention_factor, 1e-6, 1e6, err);
+	for (size_t i = 0; i < sizeof fusions / sizeof *fusions; i++)
+		if (fused & fusions[i].fused && slot >= fusions[i].first && slot <= fusions[i].last) {
+			*first = fusions[i].first;
+			*last = fusions[i].last;
+			return fusions[i].name[f->format];
+		}
+	return NULL;
 }
 
 /* So many tensors every layer has. */
-static uint32_t required_per_layer(void)
+static uint32_t required_per_layer(const struct model_file *f)
 {
 	uint32_t sum = 0;
+	enum tensor_slot first, last;
 
 	for (int k = 0; k < TENSOR_SLOTS; k++)
-		sum += slots[k].group == GROUP_WEIGHT;
+		sum += f->needs.group[slots[k].group] == NEED_ALWAYS &&
+		       (!fused_name(f, (enum tensor_slot)k, &first, &last) || (int)first == k);
 	return sum;
 }
 
-static bool check_hparams(struct binder *b)
+static bool check_layers(struct binder *b)
 {
 	const struct model_spec *s = &b->m->spec;
-	uint32_t required = required_per_layer();
-	const struct {
-		const char *key;
-		double value, most;
-	} range[] = {
-		{ "the number of layers", s->layers, MODEL_MAX_LAYERS },
-		{ "the hidden size", s->hidden, MODEL_MAX_WIDTH },
-		{ "the feed-forward size", s->ffn, MODEL_MAX_WIDTH },
-		{ "the number of attention heads", s->heads, MODEL_MAX_HEADS },
-		{ "the number of key-value heads", s->kv_heads, MODEL_MAX_HEADS },
-		{ "the head dimension", s->head_dim, MODEL_MAX_HEAD_DIM },
-		{ "the vocabulary size", s->vocab, INT32_MAX },
-		{ "the context length", s->context_train, 4294967295.0 },
-	};
+	uint32_t required = required_per_layer(b->f);
 
-	for (size_t i = 0; i < sizeof range / sizeof *range; i++)
-		if (!hparam_range(b->label, range[i].key, range[i].value, 1, range[i].most, b->err))
-			return false;
-	if (!hparam_range(b->label, "the norms' epsilon", (double)s->norm_eps, 1e-30, 1, b->err) ||
-	    !check_attention(b) || !check_rope(b))
-		return false;
 	if (s->layers > b->f->n_entries / required)
 		return error_set(b->err, ERROR_FORMAT,
 		                 "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32
@@ -229,8 +184,13 @@ static const char *keep_name(struct model_file *f, const char *name)
 	return out;
 }
 
+/* The rows of a tensor that are meant: all of them, but where it holds several matrices. */
+struct part_rows {
+	uint64_t first, all;
+};
+
 static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
-                 struct model_tensor *out)
+                 const struct part_rows *part, struct model_tensor *out)
 {
 	struct found_tensor t;
 
@@ -241,7 +201,7 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 			return true;
 		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
 	}
-	if (!check_shape(b, name, &t, rows, cols, vector))
+	if (!check_shape(b, name, &t, part ? part->all : rows, cols, vector))
 		return false;
 	const struct dtype_facts *type = &dtype_table[t.type];
 	if (!weight_type_ok(t.type, vector))
@@ -249,19 +209,19 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 		                 t.label, name, type->name, vector ? "for a vector" : "for weights");
 	assert(cols % type->block == 0); /* the parse has refused part blocks */
 	size_t row_bytes = (size_t)(cols / type->block * type->bytes);
-	assert(row_bytes * rows == t.bytes);
+	assert(row_bytes * (part ? part->all : rows) == t.bytes);
 	*out = (struct model_tensor){
 		.name = keep_name(b->f, name),
 		.type = t.type,
 		.rows = rows,
 		.cols = cols,
 		.part = t.part,
-		.offset = t.offset,
-		.bytes = (size_t)t.bytes,
+		.offset = t.offset + (part ? part->first * row_bytes : 0),
+		.bytes = row_bytes * (size_t)rows,
 		.row_bytes = row_bytes
 	};
 	b->f->used[t.entry] = true;
-	b->m->tensor_bytes += t.bytes;
+	b->m->tensor_bytes += out->bytes;
 	return true;
 }
 
@@ -277,21 +237,59 @@ static const char *name_of(const struct model_file *f, enum tensor_slot slot)
 	return slots[slot].name[f->format];
 }
 
-static bool bind_layer(struct binder *b, uint32_t i)
+static bool is_norm(enum tensor_group group)
+{
+	return group == GROUP_PRE_NORM || group == GROUP_POST_NORM || group == GROUP_QK_NORM ||
+	       group == GROUP_QK_ROW_NORM;
+}
+
+static bool plus_one(const struct binder *b)
+{
+	return b->f->format == MODEL_HF && b->f->arch->switches & SWITCH_PLUS_ONE;
+}
+
+/* What of the slot's own is not in the order of the kernels, or not the numbers that they take. */
+static void note_order(const struct binder *b, const struct slot *slot, struct model_tensor *t)
 {
 	const struct model_spec *s = &b->m->spec;
-	char name[NAME_CAP];
 
-	for (int k = 0; k < TENSOR_SLOTS; k++) {
-		const struct slot *slot = &slots[k];
-		struct model_tensor *t = (struct model_tensor *)((char *)&s->layer[i] + slot->at);
-		snprintf(name, sizeof name, "%s%" PRIu32 ".%s", layer_prefix[b->f->format], i,
-		         name_of(b->f, (enum tensor_slot)k));
-		if (!bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->vector,
-		          b->f->needs.group[slot->group], t))
-			return false;
-		t->rope_pairs = slot->order == ORDER_ROTATED && b->f->needs.rope_pairs && t->bytes;
+	t->rope_pairs = slot->order == ORDER_ROTATED && b->f->needs.rope_pairs && t->bytes;
+	if (slot->order == ORDER_ROTATED && t->bytes && (t->rope_pairs || s->rope.dims != s->head_dim))
+		t->rope_dims = s->rope.dims;
+	t->plus_one = is_norm(slot->group) && plus_one(b) && t->bytes;
+}
+
+static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
+{
+	const struct model_spec *s = &b->m->spec;
+	const struct slot *slot = &slots[k];
+	struct model_tensor *t = (struct model_tensor *)((char *)&s->layer[layer] + slot->at);
+	struct part_rows part = { 0 };
+	enum tensor_slot first = k, last = k;
+	char name[NAME_CAP];
+	const char *fused = fused_name(b->f, k, &first, &last);
+	enum model_need need = b->f->needs.group[slot->group];
+
+	if (k == SLOT_gate_bias && b->f->needs.group[GROUP_GATE] == NEED_NOT)
+		need = NEED_NOT;
+	for (enum tensor_slot i = first; i <= last; i++) {
+		uint64_t rows = slots[i].vector ? 0 : extent(s, slots[i].rows);
+		part.first += i < k ? rows : 0;
+		part.all += rows;
 	}
+	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
+	         fused ? fused : name_of(b->f, k));
+	if (!bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->vector, need, fused ? &part : NULL, t))
+		return false;
+	note_order(b, slot, t);
+	return true;
+}
+
+static bool bind_layer(struct binder *b, uint32_t i)
+{
+	for (int k = 0; k < TENSOR_SLOTS; k++)
+		if (!bind_slot(b, i, (enum tensor_slot)k))
+			return false;
 	return true;
 }
 
@@ -301,14 +299,20 @@ static bool bind_outer(struct binder *b)
 	enum model_format form = b->f->format;
 	bool tied = b->f->needs.tied_by_config;
 
-	if (!bind(b, embed_name[form], s->vocab, s->hidden, false, NEED_ALWAYS, &s->embed) ||
-	    !bind(b, final_norm_name[form], 1, s->hidden, true, NEED_ALWAYS, &s->final_norm) ||
-	    !bind(b, lm_head_name[form], s->vocab, s->hidden, false,
+	char name[3][NAME_CAP];
+
+	snprintf(name[0], NAME_CAP, "%s%s", b->base, embed_name[form]);
+	snprintf(name[1], NAME_CAP, "%s%s", b->base, final_norm_name[form]);
+	snprintf(name[2], NAME_CAP, "%s%s", b->head, lm_head_name[form]);
+	if (!bind(b, name[0], s->vocab, s->hidden, false, NEED_ALWAYS, NULL, &s->embed) ||
+	    !bind(b, name[1], 1, s->hidden, true, NEED_ALWAYS, NULL, &s->final_norm) ||
+	    !bind(b, name[2], s->vocab, s->hidden, false,
 	          tied                 ? NEED_NOT
 	          : form == MODEL_GGUF ? NEED_IF_PRESENT
 	                               : NEED_ALWAYS,
-	          &s->lm_head))
+	          NULL, &s->lm_head))
 		return false;
+	s->final_norm.plus_one = plus_one(b);
 	s->tied = s->lm_head.bytes == 0;
 	if (s->tied)
 		s->lm_head = s->embed;
@@ -320,18 +324,29 @@ static bool bind_outer(struct binder *b)
 static bool check_tied_head(struct binder *b)
 {
 	struct found_tensor head, embed;
+	char head_name[NAME_CAP], name[NAME_CAP];
 
-	if (!b->f->needs.tied_by_config || !model_find_tensor(b->f, lm_head_name[b->f->format], &head))
+	snprintf(head_name, sizeof head_name, "%s%s", b->head, lm_head_name[b->f->format]);
+	snprintf(name, sizeof name, "%s%s", b->base, embed_name[b->f->format]);
+	if (!b->f->needs.tied_by_config || !model_find_tensor(b->f, head_name, &head))
 		return true;
-	bool same = model_find_tensor(b->f, embed_name[b->f->format], &embed) && head.type == embed.type &&
-	            head.bytes == embed.bytes && memcmp(head.dim, embed.dim, sizeof head.dim) == 0;
+	bool same = model_find_tensor(b->f, name, &embed) && head.type == embed.type && head.bytes == embed.bytes &&
+	            memcmp(head.dim, embed.dim, sizeof head.dim) == 0;
 	if (same && !(b->f->flags & MODEL_HEADER_ONLY) && !model_same_found(b->f, &head, &embed, &same, b->err))
 		return false;
 	b->f->used[head.entry] = same;
 	return same ||
 	       error_set(b->err, ERROR_UNSUPPORTED,
 	                 "%s: the tensor %s differs from %s, but tie_word_embeddings says that they are the same",
-	                 head.label, lm_head_name[b->f->format], embed_name[b->f->format]);
+	                 head.label, head_name, name);
+}
+
+static bool of_other_part(struct name_ref name)
+{
+	for (size_t i = 0; i < sizeof other_parts / sizeof *other_parts; i++)
+		if (name.n > strlen(other_parts[i]) && memcmp(name.p, other_parts[i], strlen(other_parts[i])) == 0)
+			return true;
+	return false;
 }
 
 static bool check_left_over(struct binder *b)
@@ -341,7 +356,8 @@ static bool check_left_over(struct binder *b)
 
 	for (uint32_t i = 0; i < f->n_entries; i++) {
 		struct name_ref n = model_entry_name(f, i);
-		if (!f->used[i] && !arch_tensor_harmless(f->format == MODEL_GGUF, n.p, n.n))
+		if (!f->used[i] && !arch_tensor_harmless(f->format == MODEL_GGUF, n.p, n.n) &&
+		    !(f->wrapped && of_other_part(n)))
 			return error_set(b->err, ERROR_UNSUPPORTED,
 			                 "%s: the tensor %s is none that jitrun computes with in a %s model, and "
 			                 "without it the results might be wrong",
@@ -351,13 +367,44 @@ static bool check_left_over(struct binder *b)
 	return true;
 }
 
+/* Of the names there are. */
+static void find_prefix(struct binder *b)
+{
+	struct found_tensor t;
+	char name[NAME_CAP];
+
+	if (b->f->format == MODEL_GGUF)
+		return;
+	for (int i = HF_PREFIXES - 1; i >= 0; i--) {
+		snprintf(name, sizeof name, "%s%s", hf_prefixes[i].base, embed_name[MODEL_HF]);
+		b->base = hf_prefixes[i].base;
+		b->head = hf_prefixes[i].head;
+		if (b->f->wrapped && model_find_tensor(b->f, name, &t))
+			return;
+	}
+}
+
+uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint64_t r)
+{
+	if (!t->rope_dims)
+		return r;
+	uint64_t half = head_dim / 2, turned = t->rope_dims / 2, i = r % head_dim, head = r - i;
+	bool second = i >= half;
+
+	i -= second ? half : 0;
+	if (i >= turned) /* behind those that rotate: the first half's, then the second's */
+		return head + 2 * turned + (second ? half - turned : 0) + i - turned;
+	return head + (t->rope_pairs ? 2 * i + second : second ? turned + i : i);
+}
+
 bool model_bind(struct model *m, const char *label, struct error *err)
 {
-	struct binder b = { m, m->file, label, err };
+	struct binder b = { m, m->file, label, err, "", "" };
 	struct model_spec *s = &m->spec;
 	struct model_file *f = m->file;
 
-	if (!check_hparams(&b))
+	find_prefix(&b);
+	if (!model_check_hparams(m, label, err) || !check_layers(&b))
 		return false;
 	s->layer = calloc(s->layers, sizeof *s->layer);
 	f->strings_size = ((size_t)s->layers * TENSOR_SLOTS + 3) * NAME_CAP;

@@ -17,9 +17,9 @@
 #include <string.h>
 
 /* architectures names the class the weights were saved from: the same layers end in other things in other classes. */
-static bool check_classes(struct hf_reader *r)
+static bool check_classes(struct hf_reader *r, json_t *root, const char *classes)
 {
-	const json_t *list = hf_get(r, r->root, "architectures"), *one;
+	const json_t *list = hf_get(r, root, "architectures"), *one;
 	char text[60];
 	size_t i;
 
@@ -32,24 +32,24 @@ static bool check_classes(struct hf_reader *r)
 		if (!json_is_text(one))
 			return hf_wrong_kind(r, "an element of architectures", one, "a string");
 		const char *name = json_string_value(one);
-		if (!arch_word_in(r->row->classes, name))
+		if (!arch_word_in(classes, name))
 			return error_set(
 				r->err, ERROR_UNSUPPORTED,
 				"%s: architectures names %s, which is no model that continues a text as %.*s does",
 				r->label, error_quote(text, sizeof text, name, strlen(name)),
-				(int)strcspn(r->row->classes, " "), r->row->classes);
+				(int)strcspn(classes, " "), classes);
 	}
 	return true;
 }
 
-static bool check_quantised(struct hf_reader *r)
+static bool check_quantised(struct hf_reader *r, json_t *root)
 {
 	static const char *const fields[] = { "quantization_config", "quantization" };
 	const char *method = NULL;
 	char text[60];
 
 	for (int i = 0; i < 2; i++) {
-		const json_t *o = hf_get(r, r->root, fields[i]);
+		const json_t *o = hf_get(r, root, fields[i]);
 		if (!o)
 			continue;
 		if (json_is_object(o) && !hf_get_string(r, o, "quant_method", &method))
@@ -80,30 +80,51 @@ static bool read_row(struct hf_reader *r)
 		                 "%s: model_type is \"%s\", which needs what jitrun does not have: %s", r->label,
 		                 error_quote(text, sizeof text, type, strlen(type)), r->row->lacks);
 	r->m->file->arch = r->row;
-	r->m->spec.form = r->row->form;
+	model_take_row(&r->m->spec, r->row);
 	r->m->file->arch_name = strdup(type);
 	return r->m->file->arch_name ||
 	       error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
 }
 
+static const char *const act_names[] = {
+	[MODEL_SILU] = "silu", [MODEL_GELU] = "gelu_pytorch_tanh", [MODEL_RELU2] = "relu2"
+};
+
+static bool act_is(enum model_act act, const char *name)
+{
+	return strcmp(name, act_names[act]) == 0 || (act == MODEL_SILU && strcmp(name, "swish") == 0);
+}
+
+/* What the class takes where the file leaves it out. */
+static bool put_defaults(struct hf_reader *r)
+{
+	char name[60];
+	long long value;
+	int n;
+
+	for (const char *p = r->row->defaults ? r->row->defaults : "";
+	     sscanf(p, " %59[^=]=%lld%n", name, &value, &n) == 2; p += n)
+		if (!json_object_get(r->root, name) && json_object_set_new(r->root, name, json_integer(value)) != 0)
+			return error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
+	return true;
+}
+
 static bool read_arch(struct hf_reader *r)
 {
 	const char *act = NULL, *gate = NULL;
-	double partial = 1;
 
-	if (!read_row(r) || !check_classes(r) || !hf_get_string(r, r->root, "hidden_act", &act) ||
-	    !hf_get_string(r, r->root, "activation", &gate))
+	if (!read_row(r) || !put_defaults(r) || !check_classes(r, r->root, r->row->classes) ||
+	    !hf_get_string(r, r->root, "hidden_act", &act) || !hf_get_string(r, r->root, "activation", &gate))
+		return false;
+	/* Where hidden_act names the exact GELU, Gemma's classes take the approximation all the same. */
+	act = r->row->act == MODEL_GELU ? NULL : act;
+	if (r->row->act == MODEL_GELU && !hf_get_string(r, r->root, "hidden_activation", &act))
 		return false;
 	if (gate && strcmp(gate, "swiglu") != 0) /* Falcon 3 says it beside hidden_act */
 		return hf_unsupported(r, "activation", gate, "swiglu");
-	if (act && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
-		return hf_unsupported(r, "hidden_act", act, "silu");
-	if (!check_quantised(r) || !hf_get_f64(r, r->root, "partial_rotary_factor", &partial))
-		return false;
-	return partial == 1 ||
-	       error_set(r->err, ERROR_UNSUPPORTED,
-	                 "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)", r->label,
-	                 partial);
+	if (act && !act_is(r->row->act, act))
+		return hf_unsupported(r, "hidden_act", act, act_names[r->row->act]);
+	return check_quantised(r, r->root);
 }
 
 static bool check_stated(struct hf_reader *r)
@@ -169,168 +190,54 @@ static bool read_needs(struct hf_reader *r)
 	return true;
 }
 
-/* layer_types, or what transformers derives when it is absent: layers from max_window_layers on slide. */
-static bool layer_slides(struct hf_reader *r, uint32_t layer, uint32_t max_window_layers, bool *out)
-{
-	const json_t *types = hf_get(r, r->root, "layer_types");
+/* ---- text models inside others */
 
-	if (!types) {
-		*out = layer >= max_window_layers;
-		return true;
+/* Of a configuration around the text model's: about its other parts, or said again within. */
+static const char outer_fields[] =
+	"architectures model_type text_config vision_config tie_word_embeddings image_token_index image_token_id "
+	"multimodal_projector_bias projector_hidden_act spatial_merge_size vision_feature_layer boi_token_index "
+	"eoi_token_index mm_tokens_per_image";
+
+static bool check_outer_fields(struct hf_reader *r, json_t *outer)
+{
+	json_t *known = json_object();
+	const char *key;
+	json_t *v;
+	bool ok = known != NULL;
+
+	json_object_foreach(outer, key, v)
+	{
+		if (ok && arch_word_in(outer_fields, key))
+			ok = json_object_set_new(known, key, json_null()) == 0;
 	}
-	if (!json_is_array(types) || json_array_size(types) != r->m->spec.layers)
-		return error_set(r->err, ERROR_FORMAT,
-		                 "%s: layer_types is %s of %zu elements, expected an array of %" PRIu32, r->label,
-		                 json_kind(types), json_array_size(types), r->m->spec.layers);
-	const json_t *type = json_array_get(types, layer);
-	if (!json_is_text(type))
-		return hf_wrong_kind(r, "an element of layer_types", type, "a string");
-	*out = strcmp(json_string_value(type), "sliding_attention") == 0;
-	return *out || strcmp(json_string_value(type), "full_attention") == 0 ||
-	       hf_unsupported(r, "an element of layer_types", json_string_value(type),
-	                      "full_attention or sliding_attention");
+	if (!ok)
+		error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
+	ok = ok && hf_check_unread(r, outer, known, "", "");
+	json_decref(known);
+	return ok;
 }
 
-static bool read_window_per_layer(struct hf_reader *r, uint32_t window)
+/* The text model's own configuration becomes the root, where it is one that runs inside such a model. */
+static bool unwrap(struct hf_reader *r)
 {
-	struct model_spec *s = &r->m->spec;
-	uint32_t max_window_layers = 28, sliding = 0;
+	json_t *outer = r->root, *text = json_object_get(outer, "text_config");
+	const json_t *type = json_object_get(outer, "model_type"), *inner = json_object_get(text, "model_type");
 
-	if (!hf_get_u32(r, r->root, "max_window_layers", OPTIONAL, UINT32_MAX, &max_window_layers))
+	if (!json_is_text(type) || !json_is_text(inner))
+		return true;
+	const struct arch_row *row = arch_of_hf(json_string_value(inner));
+	if (!row || row->lacks || !arch_word_in(row->wrapped, json_string_value(type)))
+		return true;
+	r->row = row;
+	r->m->file->wrapped = true;
+	if (!check_classes(r, outer, row->wrapped_classes) || !check_quantised(r, outer) ||
+	    !check_outer_fields(r, outer))
 		return false;
-	uint8_t *slides = r->m->file->layer_is_sliding = calloc(s->layers ? s->layers : 1, 1);
-	if (!slides)
-		return error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", r->label, s->layers);
-	for (uint32_t i = 0; i < s->layers; i++) {
-		bool one = false;
-		if (!layer_slides(r, i, max_window_layers, &one))
-			return false;
-		slides[i] = one;
-		sliding += one;
-	}
-	if (window && sliding) {
-		s->sliding_window = window;
-		s->layer_is_sliding = sliding < s->layers ? slides : NULL;
-	}
+	json_t *tied = json_object_get(outer, "tie_word_embeddings");
+	if (tied && json_object_set(text, "tie_word_embeddings", tied) != 0)
+		return error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
+	r->root = text;
 	return true;
-}
-
-static bool read_window(struct hf_reader *r)
-{
-	struct model_spec *s = &r->m->spec;
-	uint32_t window = json_object_get(r->root, "sliding_window")
-	                          ? 0
-	                          : 4096; /* the classes' default; an explicit null means none */
-	bool use = false;
-
-	if (r->row->window == WINDOW_IGNORED)
-		return true;
-	if (!hf_get_u32(r, r->root, "sliding_window", OPTIONAL, UINT32_MAX, &window))
-		return false;
-	if (hf_get(r, r->root, "sliding_window") && window == 0)
-		return error_set(r->err, ERROR_FORMAT, "%s: sliding_window is 0, expected at least 1 or null",
-		                 r->label);
-	if (r->row->window == WINDOW_ALL_LAYERS) {
-		s->sliding_window = window;
-		return true;
-	}
-	if (!hf_get_bool(r, r->root, "use_sliding_window", &use))
-		return false;
-	return read_window_per_layer(r, use ? window : 0);
-}
-
-static bool read_llama3(struct hf_reader *r, const json_t *o)
-{
-	struct model_rope *rope = &r->m->spec.rope;
-	const char *const needed[] = { "factor", "low_freq_factor", "high_freq_factor" };
-
-	for (int i = 0; i < 3; i++)
-		if (!hf_get(r, o, needed[i]))
-			return error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling llama3 has no %s", r->label,
-			                 needed[i]);
-	rope->scaling = ROPE_LLAMA3;
-	return hf_get_f64(r, o, "low_freq_factor", &rope->low_freq_factor) &&
-	       hf_get_f64(r, o, "high_freq_factor", &rope->high_freq_factor);
-}
-
-static bool read_yarn(struct hf_reader *r, const json_t *o)
-{
-	struct model_rope *rope = &r->m->spec.rope;
-	double mscale = 0, mscale_all = 0;
-
-	rope->scaling = ROPE_YARN;
-	rope->beta_fast = 32;
-	rope->beta_slow = 1;
-	rope->yarn_truncate = true;
-	if (!hf_get(r, o, "factor")) {
-		if (rope->original_context == 0)
-			return error_set(r->err, ERROR_FORMAT,
-			                 "%s: original_max_position_embeddings is 0, expected at least 1", r->label);
-		rope->factor = (double)r->m->spec.context_train / rope->original_context;
-	}
-	if (!hf_get_f64(r, o, "beta_fast", &rope->beta_fast) || !hf_get_f64(r, o, "beta_slow", &rope->beta_slow) ||
-	    !hf_get_bool(r, o, "truncate", &rope->yarn_truncate) || !hf_get_f64(r, o, "mscale", &mscale) ||
-	    !hf_get_f64(r, o, "mscale_all_dim", &mscale_all))
-		return false;
-	rope->attention_factor =
-		mscale != 0 && mscale_all != 0
-			? model_yarn_attention(rope->factor, mscale) / model_yarn_attention(rope->factor, mscale_all)
-			: model_yarn_attention(rope->factor, 1.0);
-	return hf_get_f64(r, o, "attention_factor", &rope->attention_factor);
-}
-
-static bool read_scaling(struct hf_reader *r, const json_t *o)
-{
-	struct model_rope *rope = &r->m->spec.rope;
-	const char *type = NULL;
-	double partial = 1;
-
-	if (!hf_get_string(r, o, "type", &type) || !hf_get_string(r, o, "rope_type", &type) ||
-	    !hf_get_f64(r, o, "partial_rotary_factor", &partial))
-		return false;
-	if (partial != 1)
-		return error_set(r->err, ERROR_UNSUPPORTED,
-		                 "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)",
-		                 r->label, partial);
-	if (!type || strcmp(type, "default") == 0)
-		return true;
-	rope->original_context = r->m->spec.context_train;
-	if (!hf_get_f64(r, o, "factor", &rope->factor) ||
-	    !hf_get_u32(r, o, "original_max_position_embeddings", OPTIONAL, UINT32_MAX, &rope->original_context))
-		return false;
-	if (strcmp(type, "linear") == 0) {
-		rope->scaling = ROPE_LINEAR;
-		return hf_get(r, o, "factor") ||
-		       error_set(r->err, ERROR_FORMAT, "%s: the rotary scaling linear has no factor", r->label);
-	}
-	if (strcmp(type, "llama3") == 0)
-		return read_llama3(r, o);
-	if (strcmp(type, "yarn") == 0)
-		return read_yarn(r, o);
-	return hf_unsupported(r, "the rotary scaling type", type, "default, linear, llama3 or yarn");
-}
-
-static bool read_rope(struct hf_reader *r)
-{
-	struct model_rope *rope = &r->m->spec.rope;
-	const char *key = hf_get(r, r->root, "rope_parameters") ? "rope_parameters" : "rope_scaling";
-	json_t *o = hf_get(r, r->root, key);
-
-	rope->dims = r->m->spec.head_dim;
-	rope->theta = 10000;
-	rope->factor = 1;
-	rope->attention_factor = 1;
-	if (!hf_get_f64(r, r->root, "rope_theta", &rope->theta))
-		return false;
-	if (!o)
-		return true;
-	if (!json_is_object(o))
-		return hf_wrong_kind(r, key, o, "an object");
-	if (hf_get(r, o, "full_attention") || hf_get(r, o, "sliding_attention"))
-		return error_set(r->err, ERROR_UNSUPPORTED,
-		                 "%s: %s differs between kinds of layers, expected one for all", r->label, key);
-	return hf_get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o) &&
-	       hf_check_unread(r, o, r->read_within, key, ".");
 }
 
 static bool read_fields(struct hf_reader *r)
@@ -340,13 +247,13 @@ static bool read_fields(struct hf_reader *r)
 
 	if (!json_is_object(r->root))
 		return hf_wrong_kind(r, "its content", r->root, "an object");
-	if (!hf_get_string(r, r->root, "_name_or_path", &name))
+	if (!unwrap(r) || !hf_get_string(r, r->root, "_name_or_path", &name))
 		return false;
 	r->m->file->model_name = strdup(error_quote(text, sizeof text, name ? name : "", name ? strlen(name) : 0));
 	if (!r->m->file->model_name)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
-	return read_arch(r) && read_sizes(r) && read_needs(r) && read_window(r) && read_rope(r) &&
-	       hf_check_unread(r, r->root, r->read, "", "");
+	return read_arch(r) && read_sizes(r) && read_needs(r) && hf_read_window(r) && hf_read_rope(r) &&
+	       hf_read_switches(r) && hf_check_unread(r, r->root, r->read, "", "");
 }
 
 static json_t *load_object(const struct file *file, struct error *err)
@@ -355,9 +262,9 @@ static json_t *load_object(const struct file *file, struct error *err)
 }
 
 /* eos_token_id: absent, null, one id, or a list of ids. */
-static bool read_end_tokens(struct hf_reader *r)
+static bool read_end_tokens(struct hf_reader *r, const json_t *root)
 {
-	const json_t *v = hf_get(r, r->root, "eos_token_id");
+	const json_t *v = hf_get(r, root, "eos_token_id");
 	size_t n = !v ? 0 : json_is_array(v) ? json_array_size(v) : 1;
 
 	for (size_t i = 0; i < n; i++) {
@@ -386,8 +293,11 @@ bool model_read_end_tokens(struct model *m, struct error *err)
 		struct hf_reader r = {
 			.m = m, .label = files[i]->label, .root = load_object(files[i], err), .err = err
 		};
-		bool ok = r.root && (!json_is_object(r.root) ? hf_wrong_kind(&r, "its content", r.root, "an object")
-		                                             : read_end_tokens(&r));
+		bool ok = r.root && (!json_is_object(r.root)
+		                             ? hf_wrong_kind(&r, "its content", r.root, "an object")
+		                             : read_end_tokens(&r, r.root) &&
+		                                       (!m->file->wrapped || files[i] != &m->file->config ||
+		                                        read_end_tokens(&r, json_object_get(r.root, "text_config"))));
 		json_decref(r.root);
 		if (!ok)
 			return false;
@@ -400,8 +310,8 @@ bool model_read_config(struct model *m, struct error *err)
 	const struct file *config = &m->file->config;
 	struct hf_reader r = { .m = m, .label = config->label, .err = err };
 
-	r.root = load_object(config, err);
-	if (!r.root)
+	json_t *document = r.root = load_object(config, err);
+	if (!document)
 		return false;
 	r.read = json_object();
 	r.read_within = json_object();
@@ -409,6 +319,6 @@ bool model_read_config(struct model *m, struct error *err)
 	                                  : error_set(err, ERROR_MEMORY, "%s: no memory for its fields", r.label);
 	json_decref(r.read);
 	json_decref(r.read_within);
-	json_decref(r.root);
+	json_decref(document);
 	return ok;
 }

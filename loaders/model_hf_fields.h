@@ -36,4 +36,10 @@ bool hf_unsupported(struct hf_reader *r, const char *key, const char *value, con
 /* Every field of the object has been read, is on a list of model_arch.c, or has a value that turns nothing on. */
 bool hf_check_unread(struct hf_reader *r, json_t *object, const json_t *read, const char *within, const char *dot);
 
+/* ---- model_hf_rope.c: what depends on the position */
+
+bool hf_read_window(struct hf_reader *r);
+bool hf_read_rope(struct hf_reader *r);
+bool hf_read_switches(struct hf_reader *r);
+
 #endif

@@ -4,9 +4,13 @@
  *   model_path.c  which files a path means
  *   model.c       opens and parses them, owns and releases everything, reads tensors
  *   model_sources.c  what a model is opened from, given as bytes and asked back
- *   model_gguf.c  GGUF metadata -> hyperparameters
- *   model_hf.c    config.json   -> hyperparameters; model_hf_fields.c reads its fields
- *   model_bind.c  ranges of the hyperparameters, then every tensor: found, shape, type; and that none is left over
+ *   model_gguf.c  GGUF metadata -> hyperparameters; model_gguf_rope.c those of positions and scales;
+ *                 model_gguf_fields.c reads keys
+ *   model_hf.c    config.json   -> hyperparameters; model_hf_rope.c those of positions and scales;
+ *                 model_hf_fields.c reads fields
+ *   model_switches.c  what the row of an architecture says for both
+ *   model_check.c  ranges of the hyperparameters
+ *   model_bind.c  every tensor: found, shape, type; and that none is left over
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
  *   model_metadata.c  all that the files say of themselves, as a list
@@ -52,17 +56,18 @@ struct model_file {
 	uint32_t n_entries;
 	struct names names;
 	struct file config, generation_config, tokenizer_json, tokenizer_config,
-		chat_jinja;       /* texts, closed when the model is open, but with MODEL_KEEP_SOURCES */
-	struct file rope_factors; /* from model_open_sources() alone */
+		chat_jinja; /* texts, closed when the model is open, but with MODEL_KEEP_SOURCES */
+	struct file rope_factors, rope_long_factors; /* from model_open_sources() alone */
 	bool from_sources;
 	const char *chat_label; /* the file that chat templates come from, for messages, while it is open */
 	char *strings;          /* tensor names, 0-terminated, one after the other */
 	size_t strings_used, strings_size;
 	char *model_name, *arch_name;
-	float *freq_factors;
-	uint8_t *layer_is_sliding;
+	float *freq_factors, *long_factors;
+	uint8_t *layer_is_sliding, *layer_rotation;
 	const struct arch_row *arch;
 	struct model_needs needs;
+	bool wrapped; /* config.json holds this model as its text_config */
 };
 
 struct found_tensor {
@@ -115,6 +120,13 @@ bool model_open_memory(struct model *out, const void *weights, uint64_t n, const
 bool model_read_gguf(struct model *m, struct error *err);
 bool model_check_split(const struct model_file *f, struct error *err);
 
+/* model_switches.c. rotates: which layers do, where the files say so; NULL: as usual. */
+void model_take_row(struct model_spec *s, const struct arch_row *row);
+void model_plain_rope(struct model_rope *rope, double theta); /* of as many dimensions, without scaling */
+bool model_slides_make(struct model *m, const char *label, struct error *err);
+bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *label, struct error *err);
+bool model_check_factors(const char *label, const char *name, const float *factor, uint32_t n, struct error *err);
+
 /* model_hf.c: reads f->config */
 bool model_read_config(struct model *m, struct error *err);
 /* model_chat.c: the chat templates of the files, or why not, in m->chat_template_error */
@@ -130,6 +142,8 @@ void model_free_metadata(struct model *m);
 /* Adds the end-of-generation tokens that config.json and generation_config.json name to the tokenizer. */
 bool model_read_end_tokens(struct model *m, struct error *err);
 
+/* model_check.c */
+bool model_check_hparams(const struct model *m, const char *label, struct error *err);
 /* model_bind.c */
 bool model_bind(struct model *m, const char *label, struct error *err);
 bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err);

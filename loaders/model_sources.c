@@ -14,7 +14,8 @@ static const char *const role_name[MODEL_SOURCE_ROLES] = {
 	[MODEL_SOURCE_TOKENIZER] = "tokenizer.json",
 	[MODEL_SOURCE_TOKENIZER_CONFIG] = "tokenizer_config.json",
 	[MODEL_SOURCE_CHAT_TEMPLATE] = "chat_template.jinja",
-	[MODEL_SOURCE_ROPE_FACTORS] = "rope_freqs.weight"
+	[MODEL_SOURCE_ROPE_FACTORS] = "rotary-factors",
+	[MODEL_SOURCE_LONG_FACTORS] = "long-rotary-factors"
 };
 
 const char *model_source_name(enum model_source_role role) { return role_name[role]; }
@@ -28,6 +29,7 @@ static struct file *place_of(struct model_file *f, enum model_source_role role)
 	case MODEL_SOURCE_TOKENIZER_CONFIG: return &f->tokenizer_config;
 	case MODEL_SOURCE_CHAT_TEMPLATE: return &f->chat_jinja;
 	case MODEL_SOURCE_ROPE_FACTORS: return &f->rope_factors;
+	case MODEL_SOURCE_LONG_FACTORS: return &f->rope_long_factors;
 	default: return NULL;
 	}
 }
@@ -59,9 +61,13 @@ struct model_source *model_sources(const struct model *m, size_t *n, struct erro
 		if (text->base)
 			out[(*n)++] = (struct model_source){ (enum model_source_role)role, text->base, text->size };
 	}
-	if (f->freq_factors)
-		out[(*n)++] = (struct model_source){ MODEL_SOURCE_ROPE_FACTORS, f->freq_factors,
-			                             m->spec.rope.dims / 2 * sizeof *f->freq_factors };
+	const struct model_source factors[] = { { MODEL_SOURCE_ROPE_FACTORS, f->freq_factors, 0 },
+		                                { MODEL_SOURCE_LONG_FACTORS, f->long_factors, 0 } };
+	for (size_t i = 0; i < sizeof factors / sizeof *factors && f->format == MODEL_GGUF; i++)
+		if (factors[i].bytes) {
+			out[*n] = factors[i];
+			out[(*n)++].n = m->spec.rope.dims / 2 * sizeof(float);
+		}
 	return out;
 }
 

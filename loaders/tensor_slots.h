@@ -13,7 +13,18 @@
 enum tensor_width { WIDTH_ONE, WIDTH_HIDDEN, WIDTH_QUERIES, WIDTH_KEYS, WIDTH_FFN, WIDTH_HEAD_DIM };
 
 /* Tensors that a model has together or not at all. */
-enum tensor_group { GROUP_WEIGHT, GROUP_QKV_BIAS, GROUP_O_BIAS, GROUP_MLP_BIAS, GROUP_QK_NORM, TENSOR_GROUPS };
+enum tensor_group {
+	GROUP_WEIGHT,
+	GROUP_PRE_NORM, /* before attention and before the feed-forward layer */
+	GROUP_GATE,     /* of the feed-forward layer */
+	GROUP_QKV_BIAS,
+	GROUP_O_BIAS,
+	GROUP_MLP_BIAS,
+	GROUP_QK_NORM,     /* of each head */
+	GROUP_QK_ROW_NORM, /* of all heads together */
+	GROUP_POST_NORM,   /* behind attention and behind the feed-forward layer, before they are added to the stream */
+	TENSOR_GROUPS
+};
 
 /* Whether the elements are those of queries or keys, in the order of their rotation (model_tensor.rope_pairs). */
 enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
@@ -22,13 +33,13 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
  * VECTOR(name, name in GGUF, name in safetensors, elements, group, order) */
 /* clang-format off */
 #define TENSOR_SLOTS_EACH(MATRIX, VECTOR) \
-	VECTOR(attn_norm, "attn_norm.weight", "input_layernorm.weight", HIDDEN, WEIGHT, PLAIN) \
+	VECTOR(attn_norm, "attn_norm.weight", "input_layernorm.weight", HIDDEN, PRE_NORM, PLAIN) \
 	MATRIX(q, "attn_q.weight", "self_attn.q_proj.weight", QUERIES, HIDDEN, WEIGHT, ROTATED) \
 	MATRIX(k, "attn_k.weight", "self_attn.k_proj.weight", KEYS, HIDDEN, WEIGHT, ROTATED) \
 	MATRIX(v, "attn_v.weight", "self_attn.v_proj.weight", KEYS, HIDDEN, WEIGHT, PLAIN) \
 	MATRIX(o, "attn_output.weight", "self_attn.o_proj.weight", HIDDEN, QUERIES, WEIGHT, PLAIN) \
-	VECTOR(ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight", HIDDEN, WEIGHT, PLAIN) \
-	MATRIX(gate, "ffn_gate.weight", "mlp.gate_proj.weight", FFN, HIDDEN, WEIGHT, PLAIN) \
+	VECTOR(ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight", HIDDEN, PRE_NORM, PLAIN) \
+	MATRIX(gate, "ffn_gate.weight", "mlp.gate_proj.weight", FFN, HIDDEN, GATE, PLAIN) \
 	MATRIX(up, "ffn_up.weight", "mlp.up_proj.weight", FFN, HIDDEN, WEIGHT, PLAIN) \
 	MATRIX(down, "ffn_down.weight", "mlp.down_proj.weight", HIDDEN, FFN, WEIGHT, PLAIN) \
 	VECTOR(q_bias, "attn_q.bias", "self_attn.q_proj.bias", QUERIES, QKV_BIAS, ROTATED) \
@@ -38,8 +49,13 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	VECTOR(gate_bias, "ffn_gate.bias", "mlp.gate_proj.bias", FFN, MLP_BIAS, PLAIN) \
 	VECTOR(up_bias, "ffn_up.bias", "mlp.up_proj.bias", FFN, MLP_BIAS, PLAIN) \
 	VECTOR(down_bias, "ffn_down.bias", "mlp.down_proj.bias", HIDDEN, MLP_BIAS, PLAIN) \
-	VECTOR(q_norm, "attn_q_norm.weight", "self_attn.q_norm.weight", HEAD_DIM, QK_NORM, PLAIN) \
-	VECTOR(k_norm, "attn_k_norm.weight", "self_attn.k_norm.weight", HEAD_DIM, QK_NORM, PLAIN)
+	VECTOR(q_norm, "attn_q_norm.weight", "self_attn.q_norm.weight", HEAD_DIM, QK_NORM, ROTATED) \
+	VECTOR(k_norm, "attn_k_norm.weight", "self_attn.k_norm.weight", HEAD_DIM, QK_NORM, ROTATED) \
+	VECTOR(q_row_norm, "attn_q_norm.weight", "self_attn.q_norm.weight", QUERIES, QK_ROW_NORM, ROTATED) \
+	VECTOR(k_row_norm, "attn_k_norm.weight", "self_attn.k_norm.weight", KEYS, QK_ROW_NORM, ROTATED) \
+	VECTOR(attn_post_norm, "post_attention_norm.weight", "post_attention_layernorm.weight", \
+	       HIDDEN, POST_NORM, PLAIN) \
+	VECTOR(ffn_post_norm, "post_ffw_norm.weight", "post_feedforward_layernorm.weight", HIDDEN, POST_NORM, PLAIN)
 /* clang-format on */
 
 #define TENSOR_SLOTS_NONE(...)

@@ -66,11 +66,15 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 	const struct model_spec *s = &m->file.spec;
 	const uint32_t numbers[] = { (uint32_t)s->form, s->layers, s->hidden,         s->ffn, s->heads, s->kv_heads,
 		                     s->head_dim,       s->vocab,  s->sliding_window, s->tied };
-	const float reals[] = { s->norm_eps, m->weights.rope_factor };
+	const float reals[] = { s->norm_eps,    s->attention_scale, s->embed_scale,       s->residual_scale,
+		                s->logit_scale, s->logit_cap,       (float)s->query_scale };
+	const uint32_t more[] = { s->norms_rotated, (uint32_t)s->act, s->query_scale_length };
 
 	sum = record_checksum(numbers, sizeof numbers, sum);
 	sum = record_checksum(reals, sizeof reals, sum);
-	sum = record_checksum(m->weights.inv_freq, s->head_dim / 2 * sizeof *m->weights.inv_freq, sum);
+	sum = record_checksum(more, sizeof more, sum);
+	if (s->layer_rotation)
+		sum = record_checksum(s->layer_rotation, s->layers, sum);
 	for (uint32_t layer = 0; layer < s->layers; layer++) {
 		uint32_t types[MATRIX_SLOTS + 1] = { plan_layer_slides(s, layer) };
 		for (int i = 0; i < MATRIX_SLOTS; i++)

@@ -61,7 +61,7 @@ static bool put_header(uint8_t p[HEADER], jit_session *s, struct error *err)
 	record_put32(p + AT_VERSION, STATE_VERSION);
 	record_put32(p + AT_LAYOUT, weight_layout_of(s->model->target));
 	memcpy(p + AT_LIBRARY, JITRUN_VERSION, sizeof JITRUN_VERSION);
-	record_put64(p + AT_MODEL, model);
+	record_put64(p + AT_MODEL, rope_checksum(&s->rope, model));
 	record_put32(p + AT_KV, s->memory.kv.type);
 	record_put32(p + AT_NUMERICS, (uint32_t)s->model->f32_activations | (uint32_t)s->model->bounded << 1);
 	record_put32(p + AT_LAYERS, spec->layers);

@@ -136,6 +136,7 @@ static bool session_open(jit_session *s, const jit_session_options *options, str
 		return cancel_error(err);
 	if ((m->packed && !container_same(packed_container(m->packed), err)) ||
 	    (m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err) ||
+	    !rope_open(&s->rope, &m->file.spec, s->context, err) ||
 	    !sampling_set(&s->sampling, &sampling, s->context, err) ||
 	    !(s->pool = pool_open(o.threads ? o.threads : system_default_threads(), err)) ||
 	    !open_stream(s, &card, err))
@@ -183,6 +184,7 @@ void jit_session_close(jit_session *s)
 	stop_close(s->stop);
 	speculate_close(&s->speculate);
 	session_memory_close(&s->memory);
+	rope_close(&s->rope);
 	free(s->ids);
 	free(s->text);
 	free(s);

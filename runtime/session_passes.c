@@ -110,8 +110,6 @@ static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, str
 bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits,
                           enum profile_pass kind, double *seconds, struct error *err)
 {
-	const struct weights *w = &s->model->weights;
-
 	if (cancel_any(&s->cancel))
 		return cancel_error(err);
 	if (logits == PLAN_ALL_LOGITS && !session_map_all_logits(s, err))
@@ -122,8 +120,7 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 	s->logits_valid = false;
 	double start = system_seconds();
 	memcpy(s->memory.buf.ids, ids, n * sizeof *ids);
-	rope_rows(s->memory.buf.cos, s->memory.buf.sin, w->inv_freq, s->model->file.spec.head_dim / 2, w->rope_factor,
-	          s->computed, n);
+	rope_fill(&s->rope, s->memory.buf.cos, s->memory.buf.sin, s->memory.buf.tokens, s->computed, n);
 	if (!session_memory_slide(&s->memory, &s->model->file.spec, s->computed, n, err))
 		return false;
 	plan_set_position(p, s->computed,

@@ -19,6 +19,7 @@
 #include "runtime/device/profile.h"
 #include "runtime/host/cancel.h"
 #include "runtime/model.h"
+#include "runtime/plan/rope.h"
 #include "runtime/compile_ahead.h"
 #include "runtime/sampling/sampling.h"
 #include "runtime/session.h"
@@ -39,6 +40,7 @@ struct jit_session {
 	bool general;                        /* session_pin_general() */
 	struct profile *profile;             /* NULL: not asked for */
 	struct session_memory memory;
+	struct rope rope;
 	struct plan **plan; /* [tokens + 1][SESSION_LOGIT_KINDS], built when first needed */
 	uint32_t batch, context;
 	uint32_t tokens; /* of the widest pass: a batch, or drafts */

@@ -115,7 +115,9 @@ struct kv_store {
 static void store_column(struct ir *b, const struct kv_store *s, struct heads_unit u)
 {
 	uint32_t dims = s->key->head_dim;
-	struct heads_rotation r = { .dims = dims, .normed = s->key->flags & KEY_QK_NORM };
+	struct heads_rotation r = {
+		.dims = dims, .normed = s->key->flags & KEY_QK_NORM, .last = s->key->flags & KEY_NORM_LAST
+	};
 	struct kv_out out = { .element = s->element };
 	ir_s position = ir_sadd(b, ir_sload64(b, s->arg, KV_STORE_POS0 * 8), u.column);
 	ir_s chunk = ir_smul(b, ir_sshri(b, position, 7), ir_sload64(b, s->arg, KV_STORE_CHUNK_BYTES * 8));

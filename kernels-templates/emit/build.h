@@ -26,6 +26,7 @@ bool narrow_build(struct ir *b, const struct key *key, const struct target *targ
 bool interleave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool quantise_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool scale_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool rope_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
@@ -36,6 +37,7 @@ uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, 
 uint64_t traffic_interleave(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_quantise(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_scale(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

@@ -90,13 +90,17 @@ static void rotate_pair(struct ir *b, const struct heads_rotation *r, ir_f scale
 	int32_t low = (int32_t)(i * 4), high = (int32_t)((i + half) * 4);
 	ir_f a = ir_fload(b, r->x, low, n), c = ir_fload(b, r->x, high, n);
 
-	if (r->normed) {
+	if (r->normed && !r->last) {
 		a = ir_fmul(b, ir_fmul(b, a, scale), ir_fload(b, r->norm, low, n));
 		c = ir_fmul(b, ir_fmul(b, c, scale), ir_fload(b, r->norm, high, n));
 	}
 	ir_f cos = ir_fload(b, r->cos, low, n), sin = ir_fload(b, r->sin, low, n);
 	out[0] = ir_ffma(b, a, cos, ir_fneg(b, ir_fmul(b, c, sin)));
 	out[1] = ir_ffma(b, c, cos, ir_fmul(b, a, sin));
+	if (r->last) {
+		out[0] = ir_fmul(b, ir_fmul(b, out[0], scale), ir_fload(b, r->norm, low, n));
+		out[1] = ir_fmul(b, ir_fmul(b, out[1], scale), ir_fload(b, r->norm, high, n));
+	}
 }
 
 static void sink_pair(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context, unsigned i,

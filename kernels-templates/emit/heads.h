@@ -35,8 +35,8 @@ void heads_zero_pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32
 struct heads_rotation {
 	ir_a x, cos, sin;
 	uint32_t dims;
-	bool normed;
-	ir_a norm; /* weights; read when normed */
+	bool normed, last; /* last: the norm stands behind the rotation; its scale comes from before */
+	ir_a norm;         /* weights; read when normed */
 	ir_f eps;
 };
 typedef void (*heads_sink)(struct ir *b, void *context, ir_f v, unsigned i, unsigned n);

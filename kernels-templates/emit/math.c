@@ -29,10 +29,23 @@ static ir_f silu(struct ir *b, ir_f x)
 	return ir_fdiv(b, x, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, x))));
 }
 
+/* The usual approximation by tanh, for which 0.5 * (1 + tanh(z / 2)) is 1 / (1 + exp(-z)). */
+static ir_f gelu(struct ir *b, ir_f x)
+{
+	ir_f curve = ir_ffma(b, ir_fmul(b, x, x), ir_fconst(b, NUMERICS_GELU_CUBE), ir_fconst(b, 1.0f));
+	ir_f z = ir_fmul(b, ir_fmul(b, x, curve), ir_fconst(b, NUMERICS_GELU_SLOPE));
+	return ir_fdiv(b, x, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, z))));
+}
+
 ir_f math_act(struct ir *b, enum key_act act, ir_f x)
 {
 	switch (act) {
 	case ACT_SILU: return silu(b, x);
+	case ACT_GELU: return gelu(b, x);
+	case ACT_RELU2: {
+		ir_f positive = ir_fmax(b, x, ir_fconst(b, 0.0f));
+		return ir_fmul(b, positive, positive);
+	}
 	case ACT_NONE:
 	case KEY_ACT_COUNT: break;
 	}

@@ -13,8 +13,8 @@ enum { AT_ONCE = 16, SCALED_AT_ONCE = 4 };
 
 struct norm {
 	struct ir *b;
-	uint32_t k, blocks; /* blocks of 32, the last one perhaps partly pad */
-	bool quantised;
+	uint32_t k, blocks;              /* blocks of 32, the last one perhaps partly pad */
+	bool quantised, adds;            /* adds: the result, to what is there */
 	unsigned waves;                  /* of a group; 1: each does columns of its own */
 	unsigned at_once;                /* blocks whose loads of the sum stand side by side */
 	ir_a x, weight, out, outq, outs; /* this column's */
@@ -80,6 +80,8 @@ static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, i
 		ir_f e = ir_fmul(b, ir_fload(b, x, part_bytes(b, v), 0), scale);
 		y[v] = keep_lanes(b, ir_fmul(b, e, ir_fload(b, weight, part_bytes(b, v), 0)),
 		                  (int)left - (int)(v * b->lanes));
+		if (t->adds)
+			y[v] = ir_fadd(b, ir_fload(b, out, part_bytes(b, v), 0), y[v]);
 		ir_fstore(b, out, y[v], part_bytes(b, v), 0);
 	}
 	if (t->quantised)
@@ -118,7 +120,7 @@ static void store_next(const struct norm *t, const struct norm *at, const ir_f y
 	struct ir *b = t->b;
 	int64_t step = t->waves;
 
-	ir_fstore(b, at->out, y[0], 0, 0);
+	ir_fstore(b, at->out, t->adds ? ir_fadd(b, ir_fload(b, at->out, 0, 0), y[0]) : y[0], 0, 0);
 	ir_set_a(b, at->out, ir_aaddi(b, at->out, step * 128));
 	if (t->quantised) {
 		quantise_emit_block(b, y, at->outq, 0, at->outs, 0);
@@ -216,10 +218,13 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 {
 	if (key->k == 0 || key->k > 1u << 24)
 		return build_refuse(key, err, "the width of a norm must lie in 1..16777216");
+	if (key->flags & KEY_RESIDUAL && key->flags & KEY_QUANTISED_OUT)
+		return build_refuse(key, err, "these flags do not go together");
 	struct norm t = { .b = b,
 		          .k = key->k,
 		          .blocks = (uint32_t)numerics_pad(key->k) / 32,
 		          .quantised = key->flags & KEY_QUANTISED_OUT,
+		          .adds = key->flags & KEY_RESIDUAL,
 		          .waves = target->waves ? target->waves : 1,
 		          .at_once = target->waves > 1 ? AT_ONCE : 1 };
 	ir_a arg = ir_arg(b);

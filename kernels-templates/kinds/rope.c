@@ -27,7 +27,9 @@ bool rope_build(struct ir *b, const struct key *key, const struct target *target
 	ir_s begin = ir_begin(b);
 	ir_a in = ir_aload(b, arg, ROPE_IN * 8), to = ir_aload(b, arg, ROPE_OUT * 8);
 	ir_a cos = ir_aload(b, arg, ROPE_COS * 8), sin = ir_aload(b, arg, ROPE_SIN * 8);
-	struct heads_rotation r = { .dims = key->head_dim, .normed = key->flags & KEY_QK_NORM };
+	struct heads_rotation r = {
+		.dims = key->head_dim, .normed = key->flags & KEY_QK_NORM, .last = key->flags & KEY_NORM_LAST
+	};
 	struct rope_out out;
 
 	if (r.normed)

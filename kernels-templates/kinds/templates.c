@@ -83,6 +83,7 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 	                     .traffic = traffic_interleave },
 	[KEY_NORM] = { .build = norm_build, .args = NORM_ARGS, .effort = 2, .traffic = traffic_norm },
 	[KEY_QUANTISE] = { .build = quantise_build, .args = QUANTISE_ARGS, .effort = 1, .traffic = traffic_quantise },
+	[KEY_SCALE] = { .build = scale_build, .args = SCALE_ARGS, .effort = 1, .traffic = traffic_scale },
 	[KEY_ROPE] = { .build = rope_build, .args = ROPE_ARGS, .effort = 1, .traffic = traffic_rope },
 	[KEY_KV_STORE] = { .build = kv_store_build, .args = KV_STORE_ARGS, .effort = 2, .traffic = traffic_kv_store },
 	[KEY_ATTENTION] = { .build = attention_build,

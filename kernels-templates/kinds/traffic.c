@@ -69,7 +69,7 @@ uint64_t traffic_interleave(const struct key *k, uint64_t units, uint64_t positi
 
 uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return units * (8 * numerics_pad(k->k) +
+	return units * ((k->flags & KEY_RESIDUAL ? 12 : 8) * numerics_pad(k->k) +
 	                (k->flags & KEY_QUANTISED_OUT ? activation_bytes(key_type(DTYPE_Q8_0), k->k) : 0)) +
 	       4 * numerics_pad(k->k);
 }
@@ -77,6 +77,11 @@ uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, ui
 uint64_t traffic_quantise(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
 	return units * (32 * 4 + 32 + sizeof(struct activation_block));
+}
+
+uint64_t traffic_scale(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * 128 * (k->flags & KEY_RESIDUAL ? 3 : 2);
 }
 
 uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

@@ -38,6 +38,8 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 	}
 	if (flags & KEY_GATED)
 		y = ir_fmul(b, math_act(b, (enum key_act)m->key->act, ir_fload(b, e->out, row, 0)), y);
+	if (m->key->act && !(flags & (KEY_PAIR | KEY_GATED)))
+		y = math_act(b, (enum key_act)m->key->act, y);
 	if (flags & KEY_RESIDUAL)
 		y = ir_fadd(b, ir_fload(b, e->out, row, 0), y);
 	ir_fstore(b, e->out, y, row, 0);
@@ -128,7 +130,9 @@ const char *matmul_refuse_epilogue(const struct key *key)
 	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_PAIR)) ||
 	    !!(flags & KEY_PAIR) + !!(flags & KEY_RESIDUAL) + !!(flags & KEY_GATED) > 1)
 		return "these flags do not go together";
-	if (key->act >= KEY_ACT_COUNT || !key->act != !(flags & (KEY_PAIR | KEY_GATED)))
-		return "gates, and they alone, have an activation function";
+	if (key->act >= KEY_ACT_COUNT || (!key->act && flags & (KEY_PAIR | KEY_GATED)))
+		return "gates have an activation function";
+	if (key->act && flags & KEY_RESIDUAL)
+		return "what is added has no activation function";
 	return NULL;
 }

@@ -6,7 +6,7 @@
  *
  * Q8_0 with int8 activations: the integer sums of a block come from two products, then one sum of products of floats
  * per block, in block order: numerics.h rule 4 to the bit. F16 and BF16 with activations rounded to that type are of
- * the BOUNDED class, rule 12. Weights are met once by all columns of a tile.
+ * the BOUNDED class, rule 13. Weights are met once by all columns of a tile.
  */
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* kernels-templates/matmul/to_half.c - activations rounded to f16 or bf16, for products of matrices of the BOUNDED
  * class.
  *
- * Owns: the rounding (numerics.h rule 12). The result is [column][kp] of 16 bits, the inputs' layout otherwise. A unit
+ * Owns: the rounding (numerics.h rule 13). The result is [column][kp] of 16 bits, the inputs' layout otherwise. A unit
  * is read and written by nobody else.
  */
 #include "jit/ir/lanes.h"

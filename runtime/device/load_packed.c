@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "runtime/host/system.h"
-#include "runtime/plan/rope.h"
 
 struct copying {
 	const struct container *container;
@@ -182,8 +181,6 @@ bool weights_open_packed(struct weights *w, const struct model *m, const struct 
 		return false;
 	bool ok = weights_allocate(w, &m->spec, err);
 	w->device = device;
-	if (ok)
-		w->rope_factor = rope_frequencies(w->inv_freq, &m->spec.rope);
 	ok = ok && reach_matrices(w, copy || !device->facts.host_runs, &copying, pool, err) &&
 	     load_vectors(w, m, c, vectors, err) && point(w, m, weight_layout_of(t), err) && container_same(c, err);
 	if (!ok)

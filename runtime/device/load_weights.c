@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kernels-templates/templates.h"
-#include "runtime/plan/rope.h"
 
 enum { SLICE_BYTES = 4 << 20, READ_BYTES = 256 << 10 };
 
@@ -38,19 +37,10 @@ struct packing {
 	void *user;
 };
 
-/* Row r of the packed matrix is which row of the file? GGUF llama files hold the halves of each head interleaved. */
-static uint64_t source_row(const struct job *j, uint64_t r)
-{
-	if (!j->tensor->rope_pairs)
-		return r;
-	uint64_t in_head = r % j->head_dim, half = j->head_dim / 2;
-	return r - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
-}
-
 /* The rows of the file that blocks b0 to b1 are made of; whole heads where their rows change places. */
 static void source_rows(const struct job *j, uint64_t b0, uint64_t b1, uint64_t *first, uint64_t *end)
 {
-	uint64_t rows = j->tensor->rows, together = j->tensor->rope_pairs ? j->head_dim : 1;
+	uint64_t rows = j->tensor->rows, together = j->tensor->rope_dims ? j->head_dim : 1;
 
 	*first = b0 * 32 / together * together;
 	*end = (b1 * 32 + together - 1) / together * together;
@@ -62,9 +52,9 @@ static void source_rows(const struct job *j, uint64_t b0, uint64_t b1, uint64_t 
 static void plan_reads(struct job *j, size_t *buffer_bytes)
 {
 	const struct model_tensor *t = j->tensor;
-	uint64_t unit = t->rope_pairs ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);
+	uint64_t unit = t->rope_dims ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);
 	uint64_t heads =
-		t->rope_pairs && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0; /* of which a part may be wanted */
+		t->rope_dims && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0; /* of which a part may be wanted */
 
 	j->read_blocks = unit * (fit ? fit : 1);
 	uint64_t rows = j->read_blocks * 32 + heads, bytes = (rows < t->rows ? rows : t->rows) * t->row_bytes;
@@ -87,7 +77,8 @@ static bool pack_blocks(const struct packing *p, const struct job *j, uint64_t b
 		uint8_t *to = j->out + b * j->stride, *packed = in_place ? to : buffer + p->buffer_bytes;
 		for (unsigned i = 0; i < 32; i++) {
 			uint64_t r = b * 32 + i;
-			row[i] = r < t->rows ? buffer + (source_row(j, r) - first) * t->row_bytes : NULL;
+			row[i] = r < t->rows ? buffer + (model_source_row(t, j->head_dim, r) - first) * t->row_bytes
+			                     : NULL;
 		}
 		weight_pack_block(t->type, p->layout, packed, row, t->cols);
 		if (!in_place && !p->device->upload(p->device, to, packed, j->block_bytes, err))
@@ -237,17 +228,15 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 	if (!model_read(m, t, 0, t->bytes, raw, err))
 		return false;
 	weight_to_f32(t->type, out, raw, t->cols);
-	if (t->rope_pairs) { /* as source_row: halves apart */
+	for (uint64_t h = 0; t->rope_dims && h < t->cols; h += head_dim) {
 		float head[4096];
 		assert(head_dim <= 4096);
-		for (uint64_t h = 0; h < t->cols; h += head_dim) {
-			memcpy(head, out + h, head_dim * sizeof *head);
-			for (uint32_t i = 0; i < head_dim / 2; i++) {
-				out[h + i] = head[2 * i];
-				out[h + head_dim / 2 + i] = head[2 * i + 1];
-			}
-		}
+		memcpy(head, out + h, head_dim * sizeof *head);
+		for (uint32_t i = 0; i < head_dim; i++)
+			out[h + i] = head[model_source_row(t, head_dim, i)];
 	}
+	for (uint64_t i = 0; t->plus_one && i < t->cols; i++)
+		out[i] += 1.0f;
 	return true;
 }
 
@@ -332,8 +321,6 @@ bool weights_open(struct weights *w, const struct model *m, struct device *devic
 	bool ok = weights_allocate(w, &m->spec, err);
 	w->device = device;
 	w->release = release;
-	if (ok)
-		w->rope_factor = rope_frequencies(w->inv_freq, &m->spec.rope);
 	ok = ok && convert_vectors(w, m, err) && pack_matrices(w, m, pool, &p, err) && model_read_done(m, err);
 	free(p.job);
 	if (!ok)

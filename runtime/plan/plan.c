@@ -12,6 +12,7 @@
 #include "jit/store/registry.h"
 #include "jit/store/tune.h"
 #include "runtime/plan/plan_build.h"
+#include "runtime/plan/rope.h"
 
 enum { LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16 };
 
@@ -152,7 +153,7 @@ uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, si
 		 widest = hidden > queries ? hidden : queries;
 	const uint64_t elements[] = {
 		[PLAN_ONE] = 1,
-		[PLAN_ANGLES] = s->head_dim / 2,
+		[PLAN_ANGLES] = (uint64_t)rope_tables(s) * (s->head_dim / 2),
 		[PLAN_HIDDEN] = hidden,
 		[PLAN_QUERIES] = queries,
 		[PLAN_KEYS] = keys,

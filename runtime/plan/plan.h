@@ -45,7 +45,7 @@
 /* clang-format on */
 enum plan_width {
 	PLAN_ONE,
-	PLAN_ANGLES /* head_dim/2 */,
+	PLAN_ANGLES /* head_dim/2, of each table (rope.h) */,
 	PLAN_HIDDEN,
 	PLAN_QUERIES /* heads * head_dim */,
 	PLAN_KEYS /* kv_heads * head_dim */,

@@ -105,16 +105,18 @@ void step_norm(struct plan_builder *b, const float *x, const float *weight, bool
 /* The int8 blocks of what is there as f32, k of each token. */
 void step_quantise(struct plan_builder *b, struct activations a, uint64_t k);
 void step_embed(struct plan_builder *b, const struct weights *w);
-/* Q, K and V of the normed tokens. */
-void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l);
+/* What a layer's matrices read: the stream's tokens behind a norm, or as they are (weight NULL). */
+struct activations step_input(struct plan_builder *b, const float *weight, bool int8);
+/* Q, K and V of these tokens; with norms over all heads together where there are any. Keys are left in plan_keys(). */
+void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in);
 /* Rotates queries and keys, behind their norms where there are any; stores keys and values. */
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 void step_attention(struct plan_builder *b, uint32_t layer);
-/* Attention's output, added to the stream. */
+/* Attention's output, added to the stream: as it is, scaled, or behind a norm. */
 void step_attention_output(struct plan_builder *b, const struct weights_layer *l);
-/* act(gate) * up of the normed tokens, in one op when the matrices are alike. */
-void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, enum key_act act);
-/* The feed-forward layer's output, added to the stream. */
+/* act(gate) * up of these tokens, in one op when the matrices are alike; act(up) where there is no gate. */
+void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, struct activations in);
+/* The feed-forward layer's output, added to the stream as attention's. */
 void step_down(struct plan_builder *b, const struct weights_layer *l);
 void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which);
 

@@ -6,6 +6,7 @@
 
 #include "base/math_host.h"
 #include "runtime/plan/plan_build.h"
+#include "runtime/plan/rope.h"
 
 struct activations plan_normed(const struct plan_builder *b)
 {
@@ -27,20 +28,44 @@ bool plan_wants_int8(const struct plan_builder *b, const struct weights_matrix *
 	return plan_activation(b->opt, w->type) == DTYPE_Q8_0;
 }
 
-void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
-               struct activations out)
+/* The op of a norm of so many tokens of width k, with another vector as its result, or added to it. */
+static uint64_t *add_norm(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
+                          uint32_t flags, uint32_t tokens)
 {
 	struct key key = plan_key(b, KEY_NORM);
-	key.k = b->spec->hidden;
-	key.flags = int8 ? KEY_QUANTISED_OUT : 0;
+
+	key.k = k;
+	key.flags = flags;
 	uint64_t *a = plan_add_op(b, &key, 0, tokens);
 	a[NORM_X] = plan_address(x);
 	a[NORM_WEIGHT] = plan_address(weight);
-	a[NORM_OUT] = plan_address(out.x);
+	a[NORM_OUT] = plan_address(out);
 	a[NORM_EPS] = plan_f32_slot(b->spec->norm_eps);
+	plan_last_op(b)->serial = tokens == 1;
+	return a;
+}
+
+void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
+               struct activations out)
+{
+	uint64_t *a = add_norm(b, x, weight, out.x, b->spec->hidden, int8 ? KEY_QUANTISED_OUT : 0, tokens);
+
 	a[NORM_OUTQ] = plan_address(out.q);
 	a[NORM_OUTS] = plan_address(out.s);
-	plan_last_op(b)->serial = tokens == 1;
+	plan_barrier(b);
+}
+
+/* n tokens of width k times a number; flags as KEY_SCALE has them. */
+static void scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, float by, uint32_t flags)
+{
+	struct key key = plan_key(b, KEY_SCALE);
+
+	key.flags = flags;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(n * (numerics_pad(k) / 32)));
+	a[SCALE_IN] = plan_address(in);
+	a[SCALE_OUT] = plan_address(out);
+	a[SCALE_BY] = plan_f32_slot(by);
+	plan_last_op(b)->serial = n * k <= 1 << 14;
 	plan_barrier(b);
 }
 
@@ -67,18 +92,71 @@ void step_embed(struct plan_builder *b, const struct weights *w)
 	a[EMBED_OUT] = plan_address(b->buf->x);
 	plan_last_op(b)->serial = b->n == 1;
 	plan_barrier(b);
+	if (b->spec->embed_scale != 0)
+		scale(b, b->buf->x, b->buf->x, b->n, b->spec->hidden, b->spec->embed_scale, 0);
 }
 
-void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l)
+struct activations step_input(struct plan_builder *b, const float *weight, bool int8)
+{
+	struct activations stream = { b->buf->x, b->buf->xnq, b->buf->xns };
+
+	if (weight) {
+		step_norm(b, b->buf->x, weight, int8, b->n, plan_normed(b));
+		return plan_normed(b);
+	}
+	if (int8)
+		step_quantise(b, stream, b->spec->hidden);
+	return stream;
+}
+
+/* Queries as they are rotated, and keys: behind a norm over all heads, they are in memory that is free by then. */
+static float *queries(const struct plan_builder *b, const struct weights_layer *l)
+{
+	return l->q_row_norm ? b->buf->qr : b->buf->q;
+}
+
+static float *keys(const struct plan_builder *b, const struct weights_layer *l)
+{
+	return l->k_row_norm ? b->buf->ao : b->buf->k;
+}
+
+static void norm_rows(struct plan_builder *b, const struct weights_layer *l)
+{
+	const struct model_spec *s = b->spec;
+
+	add_norm(b, b->buf->q, l->q_row_norm, queries(b, l), s->heads * s->head_dim, 0, b->n);
+	add_norm(b, b->buf->k, l->k_row_norm, keys(b, l), s->kv_heads * s->head_dim, 0, b->n);
+	plan_barrier(b);
+}
+
+void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in)
 {
 	const struct plan_buffers *f = b->buf;
-	struct activations in = plan_normed(b);
 	uint32_t n = b->n;
 
 	step_matmul(b, &(struct matmul){ .w = &l->q, .bias = l->q_bias, .in = in, .out = f->q, .tokens = n });
 	step_matmul(b, &(struct matmul){ .w = &l->k, .bias = l->k_bias, .in = in, .out = f->k, .tokens = n });
 	step_matmul(b, &(struct matmul){ .w = &l->v, .bias = l->v_bias, .in = in, .out = f->v, .tokens = n });
 	plan_barrier(b);
+	if (l->q_row_norm && l->k_row_norm)
+		norm_rows(b, l);
+}
+
+/* The flags of a norm of each head. */
+static uint32_t head_norm(const struct plan_builder *b, const float *weight)
+{
+	return !weight ? 0 : b->spec->norms_rotated ? KEY_QK_NORM | KEY_NORM_LAST : KEY_QK_NORM;
+}
+
+/* Where a table of cosines or sines begins (rope.h). */
+static uint64_t angles(const struct plan_builder *b, const float *tables, uint32_t table)
+{
+	return plan_address(tables) + (uint64_t)table * b->buf->tokens * (b->spec->head_dim / 2) * sizeof *tables;
+}
+
+static uint32_t rotation(const struct plan_builder *b, uint32_t layer)
+{
+	return b->spec->layer_rotation ? b->spec->layer_rotation[layer] : (uint32_t)ROTATION_MAIN;
 }
 
 /* Where a layer's keys begin, and its values, and how far apart its chunks lie. */
@@ -103,23 +181,25 @@ static struct layer_cache cache_of(const struct plan_builder *b, uint32_t layer)
 	return c;
 }
 
-static void rotate(struct plan_builder *b, const struct weights_layer *l)
+static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
 	const struct model_spec *s = b->spec;
 	const struct plan_buffers *buf = b->buf;
 	struct key key = plan_key(b, KEY_ROPE);
+	uint32_t table = s->query_scale != 0 ? (uint32_t)ROPE_TABLE_QUERIES : rotation(b, layer);
+	double usual = 1.0 / math_host_sqrt((double)s->head_dim);
 
 	key.heads = s->heads;
 	key.head_dim = s->head_dim;
-	key.flags = l->q_norm ? KEY_QK_NORM : 0;
+	key.flags = head_norm(b, l->q_norm);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * s->heads);
-	a[ROPE_IN] = plan_address(buf->q);
+	a[ROPE_IN] = plan_address(queries(b, l));
 	a[ROPE_OUT] = plan_address(buf->qr);
-	a[ROPE_COS] = plan_address(buf->cos);
-	a[ROPE_SIN] = plan_address(buf->sin);
+	a[ROPE_COS] = angles(b, buf->cos, table);
+	a[ROPE_SIN] = angles(b, buf->sin, table);
 	a[ROPE_NORM] = plan_address(l->q_norm);
 	a[ROPE_EPS] = plan_f32_slot(s->norm_eps);
-	a[ROPE_SCALE] = plan_f32_slot((float)(1.0 / math_host_sqrt((double)s->head_dim)));
+	a[ROPE_SCALE] = plan_f32_slot(s->attention_scale != 0 ? s->attention_scale : (float)usual);
 	plan_last_op(b)->fused_units = b->n == 1 ? s->heads / s->kv_heads : 0;
 }
 
@@ -134,14 +214,14 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	key.kv_heads = s->kv_heads;
 	key.head_dim = s->head_dim;
 	key.kv = key_type(b->kv->type);
-	key.flags = l->k_norm ? KEY_QK_NORM : 0;
+	key.flags = head_norm(b, l->k_norm);
 	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, s->kv_heads, b->n));
-	a[KV_STORE_K] = plan_address(buf->k);
+	a[KV_STORE_K] = plan_address(keys(b, l));
 	a[KV_STORE_V] = plan_address(buf->v);
 	a[KV_STORE_KCACHE] = plan_address(cache.keys);
 	a[KV_STORE_VCACHE] = plan_address(cache.values);
-	a[KV_STORE_COS] = plan_address(buf->cos);
-	a[KV_STORE_SIN] = plan_address(buf->sin);
+	a[KV_STORE_COS] = angles(b, buf->cos, rotation(b, layer));
+	a[KV_STORE_SIN] = angles(b, buf->sin, rotation(b, layer));
 	a[KV_STORE_NORM] = plan_address(l->k_norm);
 	a[KV_STORE_EPS] = plan_f32_slot(s->norm_eps);
 	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
@@ -153,7 +233,7 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
-	rotate(b, l);
+	rotate(b, l, layer);
 	store(b, l, layer);
 	plan_barrier(b);
 }
@@ -189,36 +269,59 @@ void step_attention(struct plan_builder *b, uint32_t layer)
 	plan_barrier(b);
 }
 
-/* A matrix whose results are added to the stream. */
+/* A matrix whose results are added to the stream; on the way there, a norm or a scale. */
 static void add_product(struct plan_builder *b, const struct weights_matrix *w, const float *bias,
-                        struct activations in)
+                        struct activations in, const float *norm)
 {
-	step_matmul(b,
-	            &(struct matmul){
-			    .w = w, .bias = bias, .in = in, .out = b->buf->x, .flags = KEY_RESIDUAL, .tokens = b->n });
+	const struct model_spec *s = b->spec;
+	bool direct = !norm && s->residual_scale == 0;
+
+	step_matmul(b, &(struct matmul){ .w = w,
+	                                 .bias = bias,
+	                                 .in = in,
+	                                 .out = direct ? b->buf->x : b->buf->xn,
+	                                 .flags = direct ? KEY_RESIDUAL : 0,
+	                                 .tokens = b->n });
 	plan_barrier(b);
+	if (norm) {
+		add_norm(b, b->buf->xn, norm, b->buf->x, s->hidden, KEY_RESIDUAL, b->n);
+		plan_barrier(b);
+	} else if (!direct) {
+		scale(b, b->buf->xn, b->buf->x, b->n, s->hidden, s->residual_scale, KEY_RESIDUAL);
+	}
 }
 
 void step_attention_output(struct plan_builder *b, const struct weights_layer *l)
 {
 	if (plan_wants_int8(b, &l->o))
 		step_quantise(b, plan_attended(b), l->o.k);
-	add_product(b, &l->o, l->o_bias, plan_attended(b));
+	add_product(b, &l->o, l->o_bias, plan_attended(b), l->attn_post_norm);
 }
 
-void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, enum key_act act)
+static enum key_act act_of(enum model_act act)
 {
+	static const enum key_act acts[] = {
+		[MODEL_SILU] = ACT_SILU, [MODEL_GELU] = ACT_GELU, [MODEL_RELU2] = ACT_RELU2
+	};
+	return acts[act];
+}
+
+void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, struct activations in)
+{
+	enum key_act act = act_of(b->spec->act);
 	struct activations h = plan_gated(b);
 	uint32_t out = plan_wants_int8(b, &l->down) ? KEY_QUANTISED_OUT : 0;
-	struct matmul m = { .w = &l->gate,
-		            .bias = l->gate_bias,
-		            .in = plan_normed(b),
-		            .out = h.x,
-		            .outq = h.q,
-		            .outs = h.s,
-		            .tokens = b->n };
+	struct matmul m = {
+		.w = &l->gate, .bias = l->gate_bias, .in = in, .out = h.x, .outq = h.q, .outs = h.s, .tokens = b->n
+	};
 
-	if (weights_gate_up_interleaved(l->gate.type, l->up.type)) {
+	if (!l->gate.packed) {
+		m.w = &l->up;
+		m.bias = l->up_bias;
+		m.act = act;
+		m.flags = out;
+		step_matmul(b, &m);
+	} else if (weights_gate_up_interleaved(l->gate.type, l->up.type)) {
 		m.w2 = &l->up;
 		m.bias2 = l->up_bias;
 		m.act = act;
@@ -238,7 +341,7 @@ void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, enu
 
 void step_down(struct plan_builder *b, const struct weights_layer *l)
 {
-	add_product(b, &l->down, l->down_bias, plan_gated(b));
+	add_product(b, &l->down, l->down_bias, plan_gated(b), l->ffn_post_norm);
 }
 
 void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which)
@@ -251,4 +354,8 @@ void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logi
 	          plan_normed(b));
 	step_matmul(b, &(struct matmul){ .w = &w->lm_head, .in = plan_normed(b), .out = f->logits, .tokens = n });
 	plan_barrier(b);
+	if (b->spec->logit_scale != 0)
+		scale(b, f->logits, f->logits, n, b->spec->vocab, b->spec->logit_scale, 0);
+	if (b->spec->logit_cap != 0)
+		scale(b, f->logits, f->logits, n, b->spec->vocab, b->spec->logit_cap, KEY_CAP);
 }

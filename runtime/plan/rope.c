@@ -1,7 +1,10 @@
 #include "runtime/plan/rope.h"
 
-#include "base/math_host.h"
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/math_host.h"
+#include "jit/store/record.h"
 
 static const double pi = 3.14159265358979323846;
 
@@ -55,24 +58,100 @@ float rope_frequencies(float *inv_freq, const struct model_rope *r)
 		if (r->freq_factors)
 			f /= (double)r->freq_factors[i];
 		switch (r->scaling) {
-		case ROPE_NONE: break;
+		case ROPE_NONE:
+		case ROPE_LONG: break;
 		case ROPE_LINEAR: f /= r->factor; break;
 		case ROPE_LLAMA3: f = r->freq_factors ? f : scale_llama3(f, r); break;
 		case ROPE_YARN: f = scale_yarn(f, i, r); break;
 		}
 		inv_freq[i] = (float)f;
 	}
-	return r->scaling == ROPE_YARN ? (float)r->attention_factor : 1.0f;
+	return r->scaling == ROPE_YARN || r->scaling == ROPE_LONG ? (float)r->attention_factor : 1.0f;
 }
 
-void rope_rows(float *cos, float *sin, const float *inv_freq, uint32_t half, float factor, uint64_t pos0, uint32_t n)
+void rope_rows(float *cos, float *sin, const float *inv_freq, uint32_t half, uint32_t turned, float factor,
+               uint64_t pos0, uint32_t n)
 {
 	for (uint32_t c = 0; c < n; c++)
 		for (uint32_t i = 0; i < half; i++) {
-			float angle = (float)(pos0 + c) * inv_freq[i];
-			double s, k;
-			math_host_sincos(angle, &s, &k);
-			cos[(uint64_t)c * half + i] = (float)k * factor;
-			sin[(uint64_t)c * half + i] = (float)s * factor;
+			double s = 0, k = 1;
+			bool turns = i < turned;
+			if (turns)
+				math_host_sincos((float)(pos0 + c) * inv_freq[i], &s, &k);
+			cos[(uint64_t)c * half + i] = (float)k * (turns ? factor : 1.0f);
+			sin[(uint64_t)c * half + i] = (float)s * (turns ? factor : 1.0f);
 		}
+}
+
+uint32_t rope_tables(const struct model_spec *s)
+{
+	return s->layer_rotation || s->query_scale != 0 ? (uint32_t)ROPE_TABLES : 1;
+}
+
+static bool open_one(struct rope *r, enum model_rotation which, const struct model_rope *of, uint64_t context,
+                     struct error *err)
+{
+	struct model_rope rope = *of;
+
+	r->turned[which] = of->dims / 2;
+	r->inv_freq[which] = calloc(of->dims / 2 + 1, sizeof *r->inv_freq[which]);
+	if (!r->inv_freq[which])
+		return error_set(err, ERROR_MEMORY, "no memory for %u rotary frequencies", of->dims / 2);
+	if (rope.scaling == ROPE_LONG && context > rope.original_context)
+		rope.freq_factors = rope.long_factors;
+	r->factor[which] = rope_frequencies(r->inv_freq[which], &rope);
+	return true;
+}
+
+bool rope_open(struct rope *r, const struct model_spec *s, uint64_t context, struct error *err)
+{
+	*r = (struct rope){ .half = s->head_dim / 2,
+		            .tables = rope_tables(s),
+		            .query_scale = s->query_scale,
+		            .query_scale_length = s->query_scale_length };
+	return open_one(r, ROTATION_MAIN, &s->rope, context, err) &&
+	       (r->tables == 1 || open_one(r, ROTATION_WINDOW, &s->window_rope, context, err));
+}
+
+void rope_close(struct rope *r)
+{
+	for (int i = 0; i < ROTATION_NONE; i++)
+		free(r->inv_freq[i]);
+	memset(r, 0, sizeof *r);
+}
+
+uint64_t rope_checksum(const struct rope *r, uint64_t sum)
+{
+	for (int i = 0; i < ROTATION_NONE; i++)
+		if (r->inv_freq[i]) {
+			sum = record_checksum(r->inv_freq[i], r->turned[i] * sizeof *r->inv_freq[i], sum);
+			sum = record_checksum(&r->factor[i], sizeof r->factor[i], sum);
+		}
+	return sum;
+}
+
+/* Rows times 1 + query_scale * ln(1 + floor(position / query_scale_length)). */
+static void scale_queries(const struct rope *r, float *to, const float *from, uint64_t pos0, uint32_t n)
+{
+	for (uint32_t c = 0; c < n; c++) {
+		double steps = r->query_scale != 0 ? (double)((pos0 + c) / r->query_scale_length) : 0;
+		float by = (float)(1 + r->query_scale * math_host_log(1 + steps));
+		for (uint32_t i = 0; i < r->half; i++)
+			to[(uint64_t)c * r->half + i] = from[(uint64_t)c * r->half + i] * by;
+	}
+}
+
+void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, uint64_t pos0, uint32_t n)
+{
+	uint64_t table = (uint64_t)capacity * r->half;
+
+	rope_rows(cos, sin, r->inv_freq[ROTATION_MAIN], r->half, r->turned[ROTATION_MAIN], r->factor[ROTATION_MAIN],
+	          pos0, n);
+	if (r->tables == 1)
+		return;
+	rope_rows(cos + ROTATION_WINDOW * table, sin + ROTATION_WINDOW * table, r->inv_freq[ROTATION_WINDOW], r->half,
+	          r->turned[ROTATION_WINDOW], r->factor[ROTATION_WINDOW], pos0, n);
+	rope_rows(cos + ROTATION_NONE * table, sin + ROTATION_NONE * table, NULL, r->half, 0, 1, pos0, n);
+	scale_queries(r, cos + ROPE_TABLE_QUERIES * table, cos, pos0, n);
+	scale_queries(r, sin + ROPE_TABLE_QUERIES * table, sin, pos0, n);
 }

@@ -7,7 +7,7 @@
 
 static enum weights_place place_of(const struct model_layer *l, const struct model_tensor *t)
 {
-	if (!weights_gate_up_interleaved(l->gate.type, l->up.type))
+	if (!l->gate.bytes || !weights_gate_up_interleaved(l->gate.type, l->up.type))
 		return WEIGHTS_ALONE;
 	return t == &l->gate ? WEIGHTS_FIRST_OF_TWO : t == &l->up ? WEIGHTS_SECOND_OF_TWO : WEIGHTS_ALONE;
 }
@@ -104,10 +104,7 @@ bool weights_allocate(struct weights *w, const struct model_spec *s, struct erro
 {
 	memset(w, 0, sizeof *w);
 	w->layer = calloc(s->layers, sizeof *w->layer);
-	w->inv_freq = calloc(s->head_dim / 2, sizeof *w->inv_freq);
-	return w->layer && w->inv_freq
-	               ? true
-	               : error_set(err, ERROR_MEMORY, "no memory for the weights of %u layers", s->layers);
+	return w->layer ? true : error_set(err, ERROR_MEMORY, "no memory for the weights of %u layers", s->layers);
 }
 
 /* What stands where a vector would: an address to tell from NULL. */
@@ -150,7 +147,6 @@ void weights_close(struct weights *w)
 {
 	if (w->release)
 		w->release(w);
-	free(w->inv_freq);
 	free(w->layer);
 	memset(w, 0, sizeof *w);
 }

@@ -43,10 +43,8 @@ struct weights {
 	struct weights_matrix embed, lm_head; /* lm_head.packed == embed.packed when tied */
 	const float *final_norm;
 	struct weights_layer *layer;
-	float *inv_freq;                    /* head_dim/2, scaling included */
-	float rope_factor;                  /* multiplies cos and sin */
 	uint64_t packed_bytes, token_bytes; /* token_bytes: matrix bytes read for one token */
-	struct device *device;              /* whose memory holds all but inv_freq; NULL after weights_describe() */
+	struct device *device;              /* whose memory holds them; NULL after weights_describe() */
 	void (*release)(struct weights *w); /* gives that memory back; NULL: there is none */
 	uint8_t *arena;
 	size_t arena_bytes;

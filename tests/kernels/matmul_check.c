@@ -281,8 +281,13 @@ float *expect_data(struct data *d, const struct problem *p)
 
 void set_flags(struct key *key, uint32_t flags)
 {
+	static unsigned turn; /* each activation function in turn, and none */
+
+	turn++;
 	key->flags = flags;
-	key->act = flags & (KEY_PAIR | KEY_GATED) ? ACT_SILU : ACT_NONE;
+	key->act = flags & (KEY_PAIR | KEY_GATED)         ? (uint8_t)(1 + turn % (KEY_ACT_COUNT - 1))
+	           : flags & KEY_RESIDUAL || turn % 4 < 3 ? ACT_NONE
+	                                                  : (uint8_t)(1 + turn / 4 % (KEY_ACT_COUNT - 1));
 }
 
 struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles, unsigned row_blocks,

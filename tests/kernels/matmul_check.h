@@ -71,7 +71,7 @@ bool takes_way(const struct target *target, const struct key *key);
 /* One way; old: what out held before. */
 void check_way(const struct kernel_way *way, const struct problem *p, struct data *d, const float *old);
 float *expect_data(struct data *d, const struct problem *p);
-/* Gates have an activation function. */
+/* Gates have an activation function; what is not added may have one. */
 void set_flags(struct key *key, uint32_t flags);
 struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles, unsigned row_blocks,
                        uint32_t flags);

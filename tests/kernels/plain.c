@@ -119,10 +119,18 @@ static void dots(const struct plain_matmul *m, const struct plain_matrix *w, uin
 
 static float activate(enum key_act act, float x)
 {
-	float denominator = 1.0f + plain_exp(-x);
+	float positive = x > 0.0f ? x : 0.0f;
 
-	assert(act == ACT_SILU);
-	return x / denominator;
+	switch (act) {
+	case ACT_SILU: return x / (1.0f + plain_exp(-x));
+	case ACT_GELU: {
+		float square = x * x, z = x * fmaf(square, 0.044715f, 1.0f);
+		z = z * 1.5957691216057308f;
+		return x / (1.0f + plain_exp(-z));
+	}
+	case ACT_RELU2: return positive * positive;
+	default: assert(false && "an activation function"); return 0;
+	}
 }
 
 static float finish(const struct plain_matmul *m, uint32_t row, float y, float second, float old)
@@ -137,6 +145,8 @@ static float finish(const struct plain_matmul *m, uint32_t row, float y, float s
 	}
 	if (m->flags & KEY_GATED)
 		y = activate(m->act, old) * y;
+	if (m->act && !(m->flags & (KEY_PAIR | KEY_GATED)))
+		y = activate(m->act, y);
 	return m->flags & KEY_RESIDUAL ? old + y : y;
 }
 

@@ -181,7 +181,8 @@ static void test_refusals(void **unused)
 	set_flags(&bad[n++].key, KEY_WIDE | KEY_PAIR | KEY_RESIDUAL);
 	bad[n++].key.flags = KEY_PAIR; /* no activation function */
 	bad[n++].key.flags = KEY_GATED;
-	bad[n++].key.act = ACT_SILU; /* no gate */
+	set_flags(&bad[n].key, KEY_RESIDUAL);
+	bad[n++].key.act = ACT_SILU;
 	set_flags(&bad[n].key, KEY_PAIR);
 	bad[n++].key.act = KEY_ACT_COUNT;
 	bad[n++].key.schedule = 1; /* the usual level, written out */

@@ -217,7 +217,7 @@ static void run(const struct kernel_way *way, const struct problem *p, struct da
 	kernel_close(&k);
 }
 
-/* What numerics.h rule 12 states. */
+/* What numerics.h rule 13 states. */
 static void check_bound(const struct problem *p, struct data *d)
 {
 	const struct key *key = &p->key;

@@ -56,6 +56,32 @@ static void drop(struct norm_data *d)
 	free(d->out_q);
 }
 
+/* Added to what is there. */
+static void check_added(struct norm_data *d, const struct kernel_way *way)
+{
+	struct key key = { .kind = KEY_NORM, .k = d->k, .flags = KEY_RESIDUAL };
+	size_t n = (size_t)d->padded * COLUMNS;
+	float *want = kernel_buffer(n * 4, 0);
+	uint64_t arg[NORM_ARGS] = {
+		[NORM_X] = (uintptr_t)d->x, [NORM_WEIGHT] = (uintptr_t)d->weight, [NORM_OUT] = (uintptr_t)d->out
+	};
+	uint64_t seed = 77;
+	struct kernel k;
+
+	memcpy(&arg[NORM_EPS], &d->eps, 4);
+	for (size_t i = 0; i < n; i++) {
+		d->out[i] = i % d->padded < d->k ? kernel_random(&seed) : 0.0f;
+		want[i] = d->out[i] + d->want[i];
+	}
+	kernel_open(&k, way, &key);
+	kernel_run(&k, arg, 4, COLUMNS);
+	kernel_run(&k, arg, 0, 4);
+	kernel_close(&k);
+	if (memcmp(d->out, want, n * 4) != 0)
+		fail_msg("%s: norm over %u, added, differs", way->name, d->k);
+	free(want);
+}
+
 static void check(struct norm_data *d, const struct kernel_way *way, bool quantised)
 {
 	struct key key = { .kind = KEY_NORM, .k = d->k, .flags = quantised ? KEY_QUANTISED_OUT : 0 };
@@ -99,6 +125,7 @@ static void test_widths(void **state)
 		for (unsigned w = 0; w < ways; w++) {
 			check(&d, &way[w], false);
 			check(&d, &way[w], true);
+			check_added(&d, &way[w]);
 		}
 		drop(&d);
 	}
@@ -135,6 +162,7 @@ static void test_refusals(void **state)
 	(void)state;
 
 	kernel_refused(&(struct key){ .kind = KEY_NORM });
+	kernel_refused(&(struct key){ .kind = KEY_NORM, .k = 32, .flags = KEY_RESIDUAL | KEY_QUANTISED_OUT });
 }
 
 int main(void)

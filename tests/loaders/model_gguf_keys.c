@@ -347,7 +347,7 @@ const struct gguf_key_change gguf_key_changes[] = {
 	  0, 0 },
 	{ arch_unknown,
 	  "general.architecture is \"llamb\", expected llama, qwen2, qwen3, mistral3, ernie4_5, xverse, seed_oss, "
-	  "internlm2, deci or exaone",
+	  "internlm2, deci, exaone, ",
 	  0, 0, 0, 0 },
 	{ arch_two, "is \"gemma2 gemma3\", expected llama", 0, 0, 0, 0 },
 	{ arch_long, "\"llama\\x1b[31mllama", 0, 0, 0, 0 },

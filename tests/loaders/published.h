@@ -11,8 +11,8 @@
 
 static const char experts[] = "mixture of experts", latent[] = "latent attention",
 		  delta[] = "recurrent state (gated delta", scan[] = "recurrent state (selective",
-		  norms_behind[] = "norms behind attention", mean[] = "subtract the mean",
-		  images[] = "a part for images", fused[] = "Q, K and V in one tensor", unknown[] = "expected llama, ";
+		  bounded[] = "scores bounded by a tanh", mean[] = "subtract the mean", images[] = "a part for images",
+		  fused[] = "Q, K and V in one tensor", unknown[] = "expected llama, ";
 
 /* What the sentence says of each model_type or general.architecture that does not run. */
 static const struct {
@@ -50,15 +50,9 @@ static const struct {
 	{ "minicpm3", latent },
 	{ "deepseek2", latent },
 	{ "glm-dsa", latent },
-	{ "gemma", "a scaled embedding" },
-	{ "gemma2", norms_behind },
-	{ "gemma3", norms_behind },
-	{ "gemma3_text", norms_behind },
-	{ "olmo3", norms_behind },
-	{ "exaone4", norms_behind },
+	{ "gemma2", bounded },
 	{ "gemma4", "heads of several sizes" },
-	{ "phi3", "longrope" },
-	{ "phi3small", "longrope" },
+	{ "phi3small", "block-sparse" },
 	{ "chatglm", fused },
 	{ "qwen", fused },
 	{ "internlm2", fused },
@@ -66,7 +60,6 @@ static const struct {
 	{ "exaone", "names of tensors" },
 	{ "nemotron-nas", "layers of different sizes" },
 	{ "mimo", "predict several tokens" },
-	{ "ministral3", "scale of queries by position" },
 	{ "cohere", mean },
 	{ "command-r", mean },
 	{ "falcon", mean },
@@ -101,7 +94,7 @@ static const struct {
 /* The sizes that tensors follow from. */
 struct sizes {
 	uint64_t layers, hidden, ffn, vocab, heads, kv_heads, head_dim;
-	bool tied, qkv_bias, o_bias, mlp_bias, qk_norm;
+	bool tied, qkv_bias, o_bias, mlp_bias, qk_norm, fused; /* fused: gate and up in one */
 };
 
 struct counts {

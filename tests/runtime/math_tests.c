@@ -146,7 +146,7 @@ static void test_rope(void **state)
 	assert_true(g[20] == f[20] && g[46] == f[46] / 4 && g[21] / f[21] > 0.99f && g[33] / f[33] > 0.6240f &&
 	            g[33] / f[33] < 0.6249f);
 	float cs[2][4], sn[2][4], inv[4] = { 1, 0.5f, 0.25f, 0 };
-	rope_rows(cs[0], sn[0], inv, 4, 2, 7, 2);
+	rope_rows(cs[0], sn[0], inv, 4, 4, 2, 7, 2);
 	assert_true(cs[1][1] == (float)(2 * cos(4)) && sn[0][0] == (float)(2 * sin(7)) && cs[1][3] == 2 &&
 	            sn[1][3] == 0);
 }

@@ -1,0 +1,40 @@
+/* kernels-templates/kinds/scale.c - f32 times a number, or bounded by one: embeddings, what is added to the stream,
+ * logits.
+ *
+ * Owns: KEY_SCALE, which is numerics.h rule 11. Pads of +0 stay +0: every element is computed by itself.
+ */
+#include "kernels-templates/emit/build.h"
+#include "kernels-templates/emit/math.h"
+
+/* c * tanh(x / c) */
+static ir_f cap(struct ir *b, ir_f x, ir_f c)
+{
+	ir_f one = ir_fconst(b, 1.0f), t = ir_fdiv(b, x, c);
+	ir_f part = ir_fdiv(b, ir_fconst(b, 2.0f), ir_fadd(b, one, math_exp(b, ir_fadd(b, t, t))));
+	return ir_fmul(b, c, ir_fadd(b, one, ir_fneg(b, part)));
+}
+
+bool scale_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	if (key->flags & ~(uint32_t)(KEY_RESIDUAL | KEY_CAP) || key->flags == (KEY_RESIDUAL | KEY_CAP))
+		return build_refuse(key, err, "these flags do not go together");
+	ir_a arg = ir_arg(b);
+	ir_s begin = ir_begin(b), bytes = ir_sshli(b, begin, 7);
+	ir_s count = ir_ssub(b, ir_end(b), begin);
+	ir_a in = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, SCALE_IN * 8), bytes));
+	ir_a out = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, SCALE_OUT * 8), bytes));
+	ir_f by = ir_fbcast(b, arg, SCALE_BY * 8);
+
+	ir_loop(b, count);
+	for (unsigned v = 0; v < math_parts(b); v++) {
+		int32_t at = (int32_t)(v * b->lanes * 4);
+		ir_f x = ir_fload(b, in, at, 0), y = key->flags & KEY_CAP ? cap(b, x, by) : ir_fmul(b, x, by);
+		if (key->flags & KEY_RESIDUAL)
+			y = ir_fadd(b, ir_fload(b, out, at, 0), y);
+		ir_fstore(b, out, y, at, 0);
+	}
+	ir_set_a(b, in, ir_aaddi(b, in, 128));
+	ir_set_a(b, out, ir_aaddi(b, out, 128));
+	ir_endloop(b);
+	return true;
+}

@@ -1,0 +1,134 @@
+/* loaders/model_check.c - the ranges of hyperparameters, for GGUF and config.json alike. */
+#include "loaders/model_load.h"
+
+#include <inttypes.h>
+
+#include "base/math_host.h"
+
+struct checked {
+	const struct model *m;
+	const char *label; /* what held the hyperparameters */
+	struct error *err;
+};
+
+bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err)
+{
+	if (value >= least && value <= most) /* false for NaN */
+		return true;
+	return error_set(err, ERROR_FORMAT, "%s: %s is %.10g, expected %.10g to %.10g", label, key, value, least, most);
+}
+
+double model_yarn_attention(double factor, double mscale)
+{
+	return factor <= 1.0 ? 1.0 : 0.1 * mscale * math_host_log(factor) + 1.0;
+}
+
+static bool check_attention(const struct checked *b)
+{
+	const struct model_spec *s = &b->m->spec;
+
+	if (s->heads % s->kv_heads)
+		return error_set(b->err, ERROR_FORMAT,
+		                 "%s: the number of attention heads is %" PRIu32 ", expected a multiple of the %" PRIu32
+		                 " key-value heads",
+		                 b->label, s->heads, s->kv_heads);
+	if (s->head_dim % 2)
+		return error_set(b->err, ERROR_FORMAT, "%s: the head dimension is %" PRIu32 ", expected an even number",
+		                 b->label, s->head_dim);
+	if (s->rope.dims != s->head_dim && b->m->file->arch->switches & SWITCH_PARTIAL)
+		return (s->rope.dims >= 2 && s->rope.dims < s->head_dim && s->rope.dims % 2 == 0) ||
+		       error_set(b->err, ERROR_FORMAT,
+		                 "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32
+		                 " dimensions of a head, expected an even number of them",
+		                 b->label, s->rope.dims, s->head_dim);
+	if (s->rope.dims != s->head_dim)
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32
+		                 " dimensions of a head, expected all (partial rotation is not supported)",
+		                 b->label, s->rope.dims, s->head_dim);
+	return true;
+}
+
+static bool check_rope(const struct checked *b, const struct model_rope *r)
+{
+	const char *l = b->label;
+	struct error *err = b->err;
+
+	if (!hparam_range(l, "the rotary base (theta)", r->theta, 1.0 + 1e-6, 1e30, err))
+		return false;
+	if (r->scaling == ROPE_NONE)
+		return true;
+	if (r->scaling == ROPE_LONG)
+		return hparam_range(l, "the rotary scaling's original context", r->original_context, 1, 4294967295.0,
+		                    err) &&
+		       hparam_range(l, "the rotary scaling's attention factor", r->attention_factor, 1e-6, 1e6, err);
+	if (!hparam_range(l, "the rotary scaling factor", r->factor, 1e-6, 1e6, err))
+		return false;
+	if (r->scaling == ROPE_LINEAR)
+		return true;
+	if (!hparam_range(l, "the rotary scaling's original context", r->original_context, 1, 4294967295.0, err))
+		return false;
+	if (r->scaling == ROPE_LLAMA3) {
+		if (!hparam_range(l, "low_freq_factor", r->low_freq_factor, 1e-6, 1e6, err) ||
+		    !hparam_range(l, "high_freq_factor", r->high_freq_factor, 1e-6, 1e6, err))
+			return false;
+		return r->high_freq_factor > r->low_freq_factor ||
+		       error_set(err, ERROR_FORMAT,
+		                 "%s: high_freq_factor is %.9g, expected more than low_freq_factor %.9g", l,
+		                 r->high_freq_factor, r->low_freq_factor);
+	}
+	return hparam_range(l, "beta_fast", r->beta_fast, 1e-6, 1e6, err) &&
+	       hparam_range(l, "beta_slow", r->beta_slow, 1e-6, 1e6, err) &&
+	       hparam_range(l, "the YaRN attention factor", r->attention_factor, 1e-6, 1e6, err);
+}
+
+static bool check_scales(const struct checked *b)
+{
+	const struct model_spec *s = &b->m->spec;
+	const struct {
+		const char *what;
+		double value;
+	} scale[] = {
+		{ "the embeddings' scale", (double)s->embed_scale },
+		{ "the residual scale", (double)s->residual_scale },
+		{ "the logits' scale", (double)s->logit_scale },
+		{ "the attention scale", (double)s->attention_scale },
+		{ "the logits' bound", (double)s->logit_cap },
+		{ "the queries' scale by position", s->query_scale },
+	};
+
+	for (size_t i = 0; i < sizeof scale / sizeof *scale; i++)
+		if (scale[i].value != 0 && /* none */
+		    !hparam_range(b->label, scale[i].what, scale[i].value, 1e-6, 1e6, b->err))
+			return false;
+	return s->query_scale == 0 || hparam_range(b->label, "the length of the queries' scale", s->query_scale_length,
+	                                           1, 4294967295.0, b->err);
+}
+
+bool model_check_hparams(const struct model *m, const char *label, struct error *err)
+{
+	const struct checked c = { m, label, err }, *b = &c;
+	const struct model_spec *s = &m->spec;
+	const struct {
+		const char *key;
+		double value, most;
+	} range[] = {
+		{ "the number of layers", s->layers, MODEL_MAX_LAYERS },
+		{ "the hidden size", s->hidden, MODEL_MAX_WIDTH },
+		{ "the feed-forward size", s->ffn, MODEL_MAX_WIDTH },
+		{ "the number of attention heads", s->heads, MODEL_MAX_HEADS },
+		{ "the number of key-value heads", s->kv_heads, MODEL_MAX_HEADS },
+		{ "the head dimension", s->head_dim, MODEL_MAX_HEAD_DIM },
+		{ "the vocabulary size", s->vocab, INT32_MAX },
+		{ "the context length", s->context_train, 4294967295.0 },
+	};
+
+	for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+		if (!hparam_range(b->label, range[i].key, range[i].value, 1, range[i].most, b->err))
+			return false;
+	if (!hparam_range(b->label, "the norms' epsilon", (double)s->norm_eps, 1e-30, 1, b->err) ||
+	    !check_attention(b) || !check_rope(b, &s->rope) || (s->layer_rotation && !check_rope(b, &s->window_rope)) ||
+	    !check_scales(b))
+		return false;
+	return true;
+}

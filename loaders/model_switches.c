@@ -1,0 +1,76 @@
+/* loaders/model_switches.c - what an architecture's row says of a model beyond its tensors, for both kinds of files:
+ * activation function, which layers rotate by what, checks of rotary factors. */
+#include "loaders/model_load.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/math_host.h"
+
+void model_take_row(struct model_spec *s, const struct arch_row *row)
+{
+	s->form = row->form;
+	s->act = row->act;
+	s->norms_rotated = row->switches & SWITCH_NORMS_ROTATED;
+	if (row->switches & SWITCH_EMBED_ROOT)
+		s->embed_scale = 1; /* of a size that is not known yet */
+}
+
+void model_plain_rope(struct model_rope *rope, double theta)
+{
+	*rope = (struct model_rope){ .dims = rope->dims, .theta = theta, .factor = 1, .attention_factor = 1 };
+}
+
+bool model_slides_make(struct model *m, const char *label, struct error *err)
+{
+	uint32_t layers = m->spec.layers;
+
+	if (!m->file->layer_is_sliding && layers <= MODEL_MAX_LAYERS)
+		m->file->layer_is_sliding = calloc(layers ? layers : 1, 1);
+	m->spec.layer_is_sliding = m->file->layer_is_sliding;
+	return m->file->layer_is_sliding ||
+	       error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", label, layers);
+}
+
+static bool slides(const struct model_spec *s, uint32_t layer)
+{
+	return s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);
+}
+
+static enum model_rotation rotation_of(const struct model_spec *s, uint32_t switches, const uint8_t *rotates,
+                                       uint32_t layer)
+{
+	if (switches & SWITCH_NO_ROPE_LAYERS)
+		return (rotates ? rotates[layer] : (layer + 1) % 4 != 0) ? ROTATION_MAIN : ROTATION_NONE;
+	if (switches & SWITCH_WINDOWS_ROTATE)
+		return slides(s, layer) || !s->sliding_window ? ROTATION_MAIN : ROTATION_NONE;
+	return slides(s, layer) ? ROTATION_WINDOW : ROTATION_MAIN;
+}
+
+bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *label, struct error *err)
+{
+	struct model_spec *s = &m->spec;
+	uint32_t switches = m->file->arch->switches;
+
+	if (switches & SWITCH_EMBED_ROOT)
+		s->embed_scale = (float)math_host_sqrt((double)s->hidden);
+	if (!(switches & (SWITCH_NO_ROPE_LAYERS | SWITCH_WINDOWS_ROTATE | SWITCH_WINDOW_ROPE)) ||
+	    s->layers > MODEL_MAX_LAYERS)
+		return true;
+	m->file->layer_rotation = calloc(s->layers ? s->layers : 1, 1);
+	if (!m->file->layer_rotation)
+		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", label, s->layers);
+	for (uint32_t i = 0; i < s->layers; i++)
+		m->file->layer_rotation[i] = (uint8_t)rotation_of(s, switches, rotates, i);
+	s->layer_rotation = m->file->layer_rotation;
+	return true;
+}
+
+bool model_check_factors(const char *label, const char *name, const float *factor, uint32_t n, struct error *err)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!(factor[i] >= 1e-30f && factor[i] <= 1e30f))
+			return error_set(err, ERROR_FORMAT, "%s: a value of %s is %.10g, expected 1e-30 to 1e+30",
+			                 label, name, (double)factor[i]);
+	return true;
+}

@@ -1,0 +1,133 @@
+/* tests/runtime/t_families.c - one small model of each family: the same logits, bit for bit, on every device and
+ * instruction set, for every cut of the prompt, and when the text is taken back and computed again.
+ *
+ * What the logits must be close to is t_golden's affair. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "jit/target.h"
+#include "runtime/jitrun.h"
+#include "tests/support/shared.h"
+
+static const char *const families[] = { "phi3-a",    "smollm3-a", "granite-a",      "olmo2-a",   "olmo3-a",
+	                                "exaone4-a", "glm4-a",    "arcee-a",        "hunyuan-a", "ministral3-a",
+	                                "gemma3-a",  "llama-a",   "qwen3-gqa2-bf16" };
+enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
+
+struct run {
+	const char *device, *isa;
+	int batch, threads, tokens;
+};
+
+/* The logits behind so many tokens, malloc'ed. */
+static float *logits_of(const char *path, const struct run *r, size_t *n)
+{
+	jit_error err = { 0 };
+	jit_model_options mo = JIT_MODEL_OPTIONS(.device = r->device, .isa = r->isa, .cache_dir = "");
+	jit_session_options so =
+		JIT_SESSION_OPTIONS(.context = 96, .kv = JIT_KV_F32, .batch = r->batch, .threads = r->threads);
+	int32_t ids[TOKENS];
+
+	jit_model *m = jit_model_open(path, &mo, &err);
+	if (!m)
+		fail_msg("%s on %s: %s", path, r->device, err.message);
+	jit_model_info info = JIT_MODEL_INFO();
+	assert_int_equal(jit_model_get_info(m, &info, &err), JIT_OK);
+	*n = (size_t)info.vocab;
+	for (int i = 0; i < TOKENS; i++)
+		ids[i] = (i * 29 + 3) % (int)*n;
+	jit_session *s = jit_session_open(m, &so, &err);
+	if (!s)
+		fail_msg("%s on %s: %s", path, r->device, err.message);
+	if (jit_session_feed(s, ids, (size_t)r->tokens, &err) != JIT_OK)
+		fail_msg("%s on %s: %s", path, r->device, err.message);
+	if (r->tokens > 20) { /* taken back across windows' borders, and computed again */
+		assert_int_equal(jit_session_rewind(s, 12, &err), JIT_OK);
+		assert_int_equal(jit_session_feed(s, ids + 12, (size_t)r->tokens - 12, &err), JIT_OK);
+	}
+	const float *logits = jit_session_logits(s, &err);
+	assert_non_null(logits);
+	float *out = malloc(*n * sizeof *out);
+	memcpy(out, logits, *n * sizeof *out);
+	jit_session_close(s);
+	jit_model_close(m);
+	return out;
+}
+
+static void check_runs(const char *path, const struct run *runs, size_t n_runs)
+{
+	size_t n, n_one;
+	float *want = logits_of(path, &runs[0], &n);
+
+	for (size_t i = 1; i < n_runs; i++) {
+		float *got = logits_of(path, &runs[i], &n_one);
+		if (n != n_one || memcmp(got, want, n * sizeof *want) != 0)
+			fail_msg("%s: %s %s, %d tokens a pass, differs from %s", path, runs[i].device,
+			         runs[i].isa ? runs[i].isa : "", runs[i].batch, runs[0].device);
+		free(got);
+	}
+	free(want);
+}
+
+static bool find(char path[1024], size_t i)
+{
+	char relative[60];
+
+	snprintf(relative, sizeof relative, "golden/%s", families[i]);
+	return shared_path(path, relative);
+}
+
+/* Every instruction set that this processor has, and every cut. */
+static void test_cpu(void **state)
+{
+	struct run runs[32] = { { "cpu", NULL, 0, 0, TOKENS },
+		                { "cpu", NULL, 1, 1, TOKENS },
+		                { "cpu", NULL, 7, 2, TOKENS },
+		                { "cpu", NULL, 16, 3, TOKENS },
+		                { "cpu", NULL, 33, 2, TOKENS } };
+	size_t n = 5;
+	char path[1024];
+
+	struct target_cpu cpu = target_this_cpu();
+	for (int t = TARGET_AVX2; t <= TARGET_AVX512_AMX; t++)
+		if (target_runs(&cpu, &target_table[t], NULL))
+			runs[n++] = (struct run){ "cpu", target_table[t].name, 0, 0, TOKENS };
+	for (size_t i = 0; i < FAMILIES; i++)
+		if (find(path, i))
+			check_runs(path, runs, n);
+}
+
+static void test_interpreted(void **state)
+{
+	static const struct run runs[] = { { "cpu", NULL, 0, 0, 18 }, { "ref", NULL, 0, 0, 18 } };
+	char path[1024];
+
+	for (size_t i = 0; i < FAMILIES; i++)
+		if (find(path, i))
+			check_runs(path, runs, 2);
+}
+
+static void test_cards(void **state)
+{
+	static const struct run runs[] = { { "cpu", NULL, 0, 0, 19 },
+		                           { "sim:gfx1030", NULL, 0, 0, 19 },
+		                           { "sim:gfx1201", NULL, 0, 0, 19 },
+		                           { "sim:gfx1100", NULL, 0, 0, 19 } };
+	char path[1024];
+
+	for (size_t i = 0; i < FAMILIES; i++)
+		if (find(path, i) && (!test_quick() || i % 4 == 0))
+			check_runs(path, runs, test_full() ? 4 : test_quick() ? 2 : 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_cpu), cmocka_unit_test(test_interpreted),
+		                            cmocka_unit_test(test_cards) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
