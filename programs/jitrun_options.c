@@ -202,7 +202,8 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_OPEN_CHOICE,
 	  .value = device_choices,
 	  .help = "cpu runs the generated code; ref interprets it, slowly; sim:NAME runs code for that card in a "
-	          "simulator, very slowly (cpu)",
+	          "simulator, very slowly; amd, amd:NUMBER or amd:TARGET is a Radeon card, by the kernel's driver "
+	          "(run on a fake driver so far, not yet on a card) (cpu)",
 	  .target = &opt.device },
 	{ .name = "devices",
 	  .kind = OPTION_FLAG,

@@ -14,19 +14,25 @@ const char *jitrun_why_stopped(const struct run *r)
 	                    : "length";
 }
 
-/* What a simulated card did; of others nothing is known. */
+/* What a card did; of a real one only the launches are known. */
 static void print_card(const struct run *r)
 {
 	jit_card_stats c = JIT_CARD_STATS();
 
 	if (jit_session_get_card_stats(r->session, &c, NULL) != JIT_OK || !c.launches)
 		return;
+	fprintf(stderr, "card    %8llu launches, %llu barriers", (unsigned long long)c.launches,
+	        (unsigned long long)c.barriers);
+	if (!c.instructions) {
+		fprintf(stderr, "\n");
+		return;
+	}
 	fprintf(stderr,
-	        "card    %8llu launches, %llu barriers, %.1f MiB loaded (%.0f %% by 128 bits; %.1f MiB of weights, "
+	        ", %.1f MiB loaded (%.0f %% by 128 bits; %.1f MiB of weights, "
 	        "%.1f of the KV cache), %.1f MiB of scalars, %llu instructions\n",
-	        (unsigned long long)c.launches, (unsigned long long)c.barriers, (double)c.load_bytes / 0x1p20,
-	        100 * jitrun_rate(c.load128_bytes, (double)c.load_bytes), (double)c.weight_bytes / 0x1p20,
-	        (double)c.cache_bytes / 0x1p20, (double)c.scalar_bytes / 0x1p20, (unsigned long long)c.instructions);
+	        (double)c.load_bytes / 0x1p20, 100 * jitrun_rate(c.load128_bytes, (double)c.load_bytes),
+	        (double)c.weight_bytes / 0x1p20, (double)c.cache_bytes / 0x1p20, (double)c.scalar_bytes / 0x1p20,
+	        (unsigned long long)c.instructions);
 }
 
 /* The seed is told, so that a text can be had again. */

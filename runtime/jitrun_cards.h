@@ -28,8 +28,9 @@ struct jit_card_options {
 };
 #define JIT_CARD_OPTIONS(...) JIT_STRUCT(jit_card_options, __VA_ARGS__)
 
-/* What a session launched and moved on a simulated card. load128_bytes: the part of load_bytes that each lane loaded 16
- * bytes at a time. weight_bytes, cache_bytes: what was loaded of weights and of the KV cache, by whatever loads. */
+/* What a session launched and moved on a card; on a real one all but launches and barriers are 0. load128_bytes: the
+ * part of load_bytes that each lane loaded 16 bytes at a time. weight_bytes, cache_bytes: what was loaded of weights
+ * and of the KV cache, by whatever loads. */
 typedef struct jit_card_stats {
 	size_t size;
 	uint64_t launches, barriers, instructions, load_bytes, load128_bytes, store_bytes, scalar_bytes, weight_bytes,

@@ -376,4 +376,4 @@ static void each_card(device_visit_fn visit, void *user)
 	free(t);
 }
 
-const struct device_driver device_amd = { .name = "amd", .open = open_card, .each = each_card };
+const struct device_driver device_amd = { .name = "amd", .has_several = true, .open = open_card, .each = each_card };

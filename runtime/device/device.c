@@ -10,13 +10,15 @@ static const struct device_driver *const drivers[] = { &device_cpu, &device_refe
 enum { DRIVERS = sizeof drivers / sizeof *drivers };
 
 /* What stands behind a driver's name, if it is that driver's: "gfx1100" in "sim:gfx1100". NULL: it is not. */
-static const char *which_of(const char *name, const char *driver)
+static const char *which_of(const char *name, const struct device_driver *driver)
 {
-	size_t n = strlen(driver);
+	size_t n = strlen(driver->name);
 
-	if (strncmp(name, driver, n) != 0)
+	if (strncmp(name, driver->name, n) != 0)
 		return NULL;
-	return driver[n - 1] == ':' || !name[n] ? name + n : name[n] == ':' && name[n + 1] ? name + n + 1 : NULL;
+	if (driver->name[n - 1] == ':' || !name[n])
+		return name + n;
+	return driver->has_several && name[n] == ':' && name[n + 1] ? name + n + 1 : NULL;
 }
 
 struct device *device_open(const char *name, const char *isa, struct error *err)
@@ -24,7 +26,7 @@ struct device *device_open(const char *name, const char *isa, struct error *err)
 	char known[160] = "";
 
 	for (size_t i = 0, at = 0; i < DRIVERS; i++) {
-		const char *driver = drivers[i]->name, *which = which_of(name, driver);
+		const char *driver = drivers[i]->name, *which = which_of(name, drivers[i]);
 		if (which) {
 			struct device *d = drivers[i]->open(which, isa, err);
 			if (d)

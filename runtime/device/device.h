@@ -90,7 +90,8 @@ void device_each(device_visit_fn visit, void *user);
 
 /* A row of the table in device.c. */
 struct device_driver {
-	const char *name; /* "cpu"; with a colon at the end, which one follows it: "sim:"; or one may: "amd", "amd:1" */
+	const char *name; /* "cpu"; with a colon at the end, which one follows it: "sim:" */
+	bool has_several; /* which one may follow behind a colon: "amd", "amd:1" */
 	struct device *(*open)(const char *which, const char *isa, struct error *err);
 	void (*each)(device_visit_fn visit, void *user);
 };
