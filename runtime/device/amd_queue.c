@@ -88,6 +88,8 @@ static void fill_shared(struct amd *d)
 	q->shared->read_dispatch_id_offset = offsetof(struct aql_queue, read_dispatch_id);
 	q->shared->properties = AQL_QUEUE_PTR64 | AQL_QUEUE_PROFILING;
 	q->signal->kind = AQL_SIGNAL_USER;
+	if (!d->kfd.event_slots)
+		return;
 	q->signal->mailbox = (uint64_t)(uintptr_t)&d->kfd.event_slots[q->completed.slot];
 	q->signal->event_id = q->completed.trigger;
 }
@@ -176,8 +178,10 @@ void amd_queue_close(struct amd *d)
 {
 	struct amd_queue *q = &d->queue;
 
-	/* one that cannot be destroyed goes on using its buffers */
-	d->silent = q->exists && kfd_call(KFD_DESTROY_QUEUE, &(struct kfd_destroy_queue){ .queue_id = q->id });
+	int e = q->exists ? kfd_call(KFD_DESTROY_QUEUE, &(struct kfd_destroy_queue){ .queue_id = q->id }) : 0;
+
+	/* one that did not answer is gone all the same; any other that is still there goes on using its buffers */
+	d->silent = e && e != ETIME && e != EIO;
 	if (d->silent)
 		return;
 	if (q->doorbells)

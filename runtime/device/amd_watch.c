@@ -15,7 +15,7 @@
 #include "runtime/host/system.h"
 
 enum { COMPLETED, FAULT, EXCEPTION, EVENTS };
-enum { SLICE_MS = 100 };
+enum { SLICE_MS = 100, DEAF_SLICE_MS = 1 /* where the signal interrupts nobody */ };
 #define POLL_SECONDS 50e-6
 #define TIMES_PREDICTED 20
 
@@ -142,7 +142,9 @@ static bool poll_signal(const struct amd *d)
 static int wait_slice(const struct amd *d, struct kfd_event_data data[EVENTS])
 {
 	const struct amd_queue *q = &d->queue;
-	struct kfd_wait_events a = { .events = (uint64_t)(uintptr_t)data, .n_events = EVENTS, .timeout_ms = SLICE_MS };
+	struct kfd_wait_events a = { .events = (uint64_t)(uintptr_t)data,
+		                     .n_events = EVENTS,
+		                     .timeout_ms = d->kfd.event_slots ? SLICE_MS : DEAF_SLICE_MS };
 
 	memset(data, 0, EVENTS * sizeof *data);
 	data[COMPLETED].event_id = q->completed.id;

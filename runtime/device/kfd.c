@@ -20,6 +20,7 @@ static struct {
 		int render;
 	} card[AMD_CARDS];
 	struct kfd_buffer events;
+	uint32_t events_of; /* the card whose driver made them */
 } process = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 int kfd_file(void) { return process.file; }
@@ -102,6 +103,13 @@ static bool open_render(const struct amd_card *card, struct kfd_card *out, struc
 	                 e == EBUSY ? "; another library of this process uses the card" : "");
 }
 
+static int map_to_card(const struct kfd_card *c, const struct kfd_buffer *b, unsigned long request)
+{
+	struct kfd_map_memory a = { .handle = b->handle, .gpu_ids = (uint64_t)(uintptr_t)&c->gpu_id, .n_gpus = 1 };
+
+	return kfd_call(request, &a);
+}
+
 /* Events are made with the page on which signals name them. */
 static bool name_event_page(const struct kfd_card *c, struct error *err)
 {
@@ -114,6 +122,7 @@ static bool name_event_page(const struct kfd_card *c, struct error *err)
 		return false;
 	struct kfd_create_event a = { .event_page = process.events.handle, .type = KFD_EVENT_SIGNAL, .auto_reset = 1 };
 	int e = kfd_call(KFD_CREATE_EVENT, &a);
+	process.events_of = c->gpu_id;
 	if (!e) {
 		kfd_event_destroy(&(struct kfd_event){ .id = a.event_id });
 		return true;
@@ -122,12 +131,20 @@ static bool name_event_page(const struct kfd_card *c, struct error *err)
 	return error_set(err, ERROR_DEVICE, KFD_PATH " takes no page of events: %s", strerror(e));
 }
 
+/* Of several cards the first one's memory holds the page: the others have to reach it too. */
+static uint64_t *slots_for(const struct kfd_card *c)
+{
+	return process.events_of == c->gpu_id || map_to_card(c, &process.events, KFD_MAP_MEMORY) == 0
+	               ? process.events.address
+	               : NULL;
+}
+
 bool kfd_open_card(const struct amd_card *card, struct kfd_card *out, struct error *err)
 {
 	*out = (struct kfd_card){ .gpu_id = card->gpu_id };
 	pthread_mutex_lock(&process.lock);
 	bool ok = open_driver(err) && open_render(card, out, err) && name_event_page(out, err);
-	out->event_slots = process.events.address;
+	out->event_slots = ok ? slots_for(out) : NULL;
 	pthread_mutex_unlock(&process.lock);
 	return ok;
 }
@@ -148,13 +165,6 @@ static void *reserve(size_t bytes)
 	if (behind)
 		munmap(p + before + bytes, behind);
 	return p + before;
-}
-
-static int map_to_card(const struct kfd_card *c, const struct kfd_buffer *b, unsigned long request)
-{
-	struct kfd_map_memory a = { .handle = b->handle, .gpu_ids = (uint64_t)(uintptr_t)&c->gpu_id, .n_gpus = 1 };
-
-	return kfd_call(request, &a);
 }
 
 /* The registers of MMIO_REMAP are the driver's to map, all else is the card's. */

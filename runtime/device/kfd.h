@@ -14,8 +14,8 @@
 /* A card whose address space is this process's. */
 struct kfd_card {
 	uint32_t gpu_id;
-	int render; /* its node's file */
-	uint64_t *event_slots;
+	int render;            /* its node's file */
+	uint64_t *event_slots; /* NULL: the driver does not let this card write them, so its signals wake nobody */
 };
 
 /* Opens the driver and the card's render node, once. False: err says what is missing. */
