@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/cancel.h"
 #include "runtime/device/profile.h"
 
 /* ---- plans */
@@ -124,8 +123,6 @@ bool card_prepare(struct stream *stream, struct plan *p, struct pool *pool, stru
 
 static bool launch(struct card_stream *c, const struct card_plan *s, size_t first, size_t end, struct error *err)
 {
-	if (cancel_any(c->stream.cancel))
-		return cancel_error(err);
 	bool ok = c->driver->dispatch(c, s, first, end, err);
 
 	c->counters.launches++;

@@ -403,85 +403,6 @@ static void test_room(void **state)
 	free(t.logits);
 }
 
-/* ---- long launches */
-
-struct cuts {
-	double seconds[8]; /* of an op, by its number */
-	size_t ops, commands, launches;
-	bool failed;
-};
-
-static double long_op(void *user, const struct plan *p, size_t op)
-{
-	struct cuts *c = user;
-
-	c->ops = p->n_ops;
-	return c->seconds[op % 8];
-}
-
-/* Every launch, and every command once. Those that one launch has are not predicted to take longer than a launch may.
- */
-static void see_cut(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first, size_t end,
-                    const struct sim_counters *c)
-{
-	struct cuts *cuts = user;
-	(void)p;
-	(void)kernel;
-	(void)c;
-
-	if (first == end)
-		cuts->commands = cuts->launches = 0;
-	else
-		cuts->failed |= first != cuts->commands || end <= first;
-	cuts->commands += end - first;
-	cuts->launches += first < end;
-}
-
-/* However a pass is cut, inside ops too, its logits are the same. */
-static void check_cuts(const struct truth *t, const char *target, int launch, const double seconds[8], size_t least)
-{
-	struct cuts cuts = { .failed = false };
-	const struct how h = { .target = target, .tokens = 4, .launch = launch };
-	char device[32];
-
-	memcpy(cuts.seconds, seconds, sizeof cuts.seconds);
-	snprintf(device, sizeof device, "sim:%s", target);
-	jit_model *m = open_model(t, device);
-	jit_session *s = open_session(m, t, 4);
-	assert_true(simulator_set(session_stream(s), &(struct simulator_options){ .launch = (enum stream_launch)launch,
-	                                                                          .watch = see_cut,
-	                                                                          .predict = long_op,
-	                                                                          .races = true,
-	                                                                          .user = &cuts }));
-	feed(t, &h, s, 0, 4);
-	assert_false(cuts.failed);
-	if (cuts.launches < least)
-		fail_msg("%s: %zu launches of %zu commands of %zu ops, expected at least %zu launches", target,
-		         cuts.launches, cuts.commands, cuts.ops, least);
-	assert_true(cuts.commands >= cuts.ops);
-	jit_session_close(s);
-	jit_model_close(m);
-}
-
-static void test_cuts(void **state)
-{
-	static const double one = CARD_LAUNCH_SECONDS;
-	struct truth t;
-	char path[1024];
-	(void)state;
-
-	learn(&t, source_path(path, "models/tale-q8_0.gguf"), 0, 0);
-	for (int i = 0; i < (test_quick() ? 1 : TARGETS); i++) {
-		check_cuts(&t, targets[i], JIT_LAUNCH_TOKEN, (double[8]){ 0 }, 1);
-		check_cuts(&t, targets[i], JIT_LAUNCH_TOKEN, (double[8]){ one, one, one, one, one, one, one, one }, 20);
-		check_cuts(&t, targets[i], JIT_LAUNCH_TOKEN,
-		           (double[8]){ 0, one / 2, 3 * one, 2.5 * one, 0, 1e9, 0, one }, 40);
-		check_cuts(&t, targets[i], JIT_LAUNCH_LAYER, (double[8]){ 0, 0, 7.01 * one }, 20);
-		check_cuts(&t, targets[i], JIT_LAUNCH_OP, (double[8]){ 4 * one }, 20);
-	}
-	free(t.logits);
-}
-
 /* Sessions on one card take turns, and each keeps its own memory. */
 static void test_two_sessions(void **state)
 {
@@ -538,9 +459,9 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errors), cmocka_unit_test(test_cuts),    cmocka_unit_test(test_two_sessions),
-		cmocka_unit_test(test_room),   cmocka_unit_test(test_stories), cmocka_unit_test(test_golden_models),
-		cmocka_unit_test(test_tales),  cmocka_unit_test(test_int8),    cmocka_unit_test(test_formats)
+		cmocka_unit_test(test_errors),  cmocka_unit_test(test_two_sessions),  cmocka_unit_test(test_room),
+		cmocka_unit_test(test_stories), cmocka_unit_test(test_golden_models), cmocka_unit_test(test_tales),
+		cmocka_unit_test(test_int8),    cmocka_unit_test(test_formats)
 	};
 	int failures = cmocka_run_group_tests_name("sim_models", tests, NULL, NULL);
 	printf("# %u combinations of model, card, tokens, launch and order\n", combinations);
