@@ -16,3 +16,9 @@ if ! make -C build -q jitrun >/dev/null 2>&1; then
 fi
 build/jitrun models/tale-q8_0.gguf --prompt "$prompt" --echo -n 220 \
 	--temp 0.8 --top-p 0.9 --repeat-penalty 1.1 --seed 1 "$@"
+
+if [ -t 2 ]; then
+	say
+	say "This was build/jitrun with models/tale-q8_0.gguf. build/jitrun MODEL runs yours; build/jitrun --help"
+	say "says what else it does. To install: make -C build install-strip"
+fi

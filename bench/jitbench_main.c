@@ -72,7 +72,11 @@ static bool make_model(char *path, size_t size, int *fd, struct error *err)
 	} else if ((*fd = synth_temporary(path, size, err)) < 0) {
 		return false;
 	}
-	return synth_write(*fd, opt.write ? opt.write : "the temporary file", s, m, err);
+	if (!synth_write(*fd, opt.write ? opt.write : "the temporary file", s, m, err))
+		return false;
+	if (opt.write)
+		fprintf(stderr, "jitbench: %s is written, %.1f MiB\n", opt.write, (double)bytes / 0x1p20);
+	return true;
 }
 
 /* ---- the tests */

@@ -375,7 +375,9 @@ static bool place_tensor(struct parser *p, struct gguf_tensor *t)
 		return FORMAT_ERROR(p, "%s: tensor %s with offset %" PRIu64 " and %" PRIu64 " bytes ends beyond 2^63",
 		                    g->path, name, t->offset, t->bytes);
 	if (end > g->size && t->bytes && !p->header_only)
-		return FORMAT_ERROR(p, "%s: tensor %s ends at byte %" PRIu64 ", but the file has %" PRIu64 " bytes",
+		return FORMAT_ERROR(p,
+		                    "%s: tensor %s ends at byte %" PRIu64 ", but the file has %" PRIu64
+		                    " bytes (is it complete?)",
 		                    g->path, name, end, g->size);
 	t->offset += g->data_start;
 	return true;

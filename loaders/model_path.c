@@ -130,8 +130,8 @@ static bool locate_safetensors(struct model_paths *out, const char *path, struct
 
 /* What a directory holds: how many of each, and one of them. */
 struct listing {
-	unsigned gguf, safetensors;
-	char *one_gguf, *one_safetensors;
+	unsigned gguf, safetensors, other;
+	char *one_gguf, *one_safetensors, *one_other; /* other: weights that jitrun does not read */
 };
 
 static void note(unsigned *count, char **one, const char *name)
@@ -157,6 +157,9 @@ static bool list(struct listing *l, const char *dir, struct error *err)
 			note(&l->gguf, &l->one_gguf, e->d_name);
 		else if (ends_with(e->d_name, ".safetensors"))
 			note(&l->safetensors, &l->one_safetensors, e->d_name);
+		else if (ends_with(e->d_name, ".bin") || ends_with(e->d_name, ".pth") || ends_with(e->d_name, ".pt") ||
+		         ends_with(e->d_name, ".onnx"))
+			note(&l->other, &l->one_other, e->d_name);
 	}
 	closedir(d);
 	return true;
@@ -194,7 +197,9 @@ static bool choose(struct model_paths *out, const char *dir, const struct listin
 	if (l->safetensors > 1)
 		return error_set(err, ERROR_ARGUMENT, "%s: holds %u .safetensors files and neither %s nor %s", label,
 		                 l->safetensors, single_name, index_name);
-	return error_set(err, ERROR_ARGUMENT, "%s: holds no model, expected a .gguf or .safetensors file", label);
+	return error_set(err, ERROR_ARGUMENT, "%s: holds no model, expected a .gguf or .safetensors file%s%.80s%s",
+	                 label, l->one_other ? " (there is " : "", l->one_other ? l->one_other : "",
+	                 l->one_other ? ")" : "");
 }
 
 static bool locate_directory(struct model_paths *out, const char *path, struct error *err)
@@ -205,6 +210,7 @@ static bool locate_directory(struct model_paths *out, const char *path, struct e
 
 	free(l.one_gguf);
 	free(l.one_safetensors);
+	free(l.one_other);
 	free(dir);
 	return ok;
 }
@@ -235,8 +241,7 @@ static bool locate_unnamed(struct model_paths *out, const char *path, struct err
 	bool gguf = memcmp(magic, "GGUF", 4) == 0;
 	file_label(label, path);
 	return gguf ? locate_gguf(out, path, err)
-	            : error_set(err, ERROR_FORMAT,
-	                        "%s: is no GGUF file and is not named .safetensors, expected one of them", label);
+	            : error_set(err, ERROR_FORMAT, "%s: is neither a GGUF file nor named .safetensors", label);
 }
 
 bool model_locate(struct model_paths *out, const char *path, struct error *err)

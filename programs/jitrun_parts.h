@@ -121,6 +121,7 @@ bool jitrun_cache_end(struct run *r, bool whole, jit_error *err);
 
 /* Reads the prompt, or the text of --perplexity. 0: it is there; otherwise the exit status. */
 int jitrun_get_prompt(struct prompt *p);
+static inline bool jitrun_is_stdout(const char *path) { return path && path[0] == '-' && !path[1]; }
 /* Prints the prompt as it was given, or what its ids stand for. */
 bool jitrun_echo(const struct run *r, const struct prompt *p, jit_error *err);
 /* Both return JIT_OK or an error code, and stop early when interrupted. */

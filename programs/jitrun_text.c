@@ -126,6 +126,8 @@ static bool emit_parts(struct run *r, int32_t id, const struct think_parts *t, j
 		return false;
 	if (opt.json)
 		return jitrun_json_token(r, id, t, err) && (!opt.json_stream || written(err));
+	if (jitrun_is_stdout(opt.dump_ir) || jitrun_is_stdout(opt.dump_asm))
+		return true; /* which has standard output to itself */
 	if (opt.print_ids) {
 		if (id >= 0)
 			printf(r->n_generated ? " %d" : "%d", id);

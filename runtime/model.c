@@ -425,8 +425,10 @@ static bool need_tokenizer(const jit_model *m, struct error *e)
 		return true;
 	if (why->code)
 		return error_set(e, why->code, "%s", why->text);
-	return error_set(e, ERROR_UNSUPPORTED,
-	                 "this model has no tokenizer, so text cannot be used with it; token ids can");
+	return error_set(
+		e, ERROR_UNSUPPORTED,
+		"this model has no tokenizer (of a directory, tokenizer.json), so text cannot be used with it; token "
+		"ids can (--prompt-ids)");
 }
 
 int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,

@@ -93,8 +93,9 @@ static void text_kernels(const struct report *r, FILE *out)
 {
 	char key[KEY_TEXT_MAX];
 
-	fprintf(out, "%-58s %-11s %7s %11s %8s %10s %6s %7s\n", "kernel", "from", "bytes", "registers", "calls",
-	        "bytes/call", "time", "GB/s");
+	/* of two lines, so that a row is no wider than 80 columns */
+	fprintf(out, "kernel\n  %-11s %7s %11s %8s %10s %6s %7s\n", "from", "bytes", "registers", "calls", "bytes/call",
+	        "time", "GB/s");
 	for (size_t i = 0; i < r->n; i++) {
 		const struct profile_kernel *k = &r->kernel[i];
 		const struct kernel *made = find(r->m, &k->key);
@@ -102,7 +103,7 @@ static void text_kernels(const struct report *r, FILE *out)
 		if (made)
 			snprintf(registers, sizeof registers, "%u+%u%s%.0u", made->object.vector_regs,
 			         made->object.scalar_regs, made->object.mask_regs ? "+" : "", made->object.mask_regs);
-		fprintf(out, "%-58s %-11s %7u %11s %8" PRIu64 " %10.0f %5.1f%% %7.2f\n",
+		fprintf(out, "%s\n  %-11s %7u %11s %8" PRIu64 " %10.0f %5.1f%% %7.2f\n",
 		        key_text(&k->key, key, sizeof key), source_name(made), made ? made->object.code_bytes : 0,
 		        registers, k->calls, per((double)k->bytes, (double)k->calls),
 		        100 * per((double)k->nanoseconds, all_nanoseconds(r)),
@@ -126,8 +127,8 @@ static void text_schedules(const struct report *r, FILE *out)
 		const struct key *k = &r->kernel[i].key;
 		double gain = tuned_gain(r, k);
 		if (gain > 0)
-			fprintf(out, "tuned %s: %s; %.2f times as fast as the usual way\n",
-			        key_text(k, key, sizeof key), template_schedule_name(k, name, sizeof name), gain);
+			fprintf(out, "tuned %s:\n  %s; %.2f times as fast\n", key_text(k, key, sizeof key),
+			        template_schedule_name(k, name, sizeof name), gain);
 	}
 }
 
@@ -144,17 +145,18 @@ static void text_totals(const struct report *r, FILE *out)
 
 	for (int i = 0; i < 2; i++)
 		if (r->totals.passes[i])
-			fprintf(out, "%s: %" PRIu64 " passes over %" PRIu64 " tokens in %.3f s\n", pass[i],
-			        r->totals.passes[i], r->totals.tokens[i], 1e-9 * (double)r->totals.nanoseconds[i]);
+			fprintf(out, "%s: %" PRIu64 " pass%s over %" PRIu64 " token%s in %.3f s\n", pass[i],
+			        r->totals.passes[i], r->totals.passes[i] == 1 ? "" : "es", r->totals.tokens[i],
+			        r->totals.tokens[i] == 1 ? "" : "s", 1e-9 * (double)r->totals.nanoseconds[i]);
 	if (r->p)
 		fprintf(out,
-		        "%d workers were in kernels for %.1f %% of the time of passes; the rest went between kernels, "
-		        "to waiting for one another\n",
+		        "%d workers were in kernels for %.1f %% of the time of passes; the rest went\n"
+		        "between kernels, to waiting for one another\n",
 		        r->totals.workers, 100 * per(working_nanoseconds(r), all_nanoseconds(r)));
-	fprintf(out, "registers: vector+general+mask; bytes/call: expected to be read and written; GB/s: these bytes "
-	             "by the time of a worker\n");
+	fprintf(out, "bytes: of code; registers: vector+general+mask; bytes/call: expected to be read\n"
+	             "and written; GB/s: these bytes by the time of a worker\n");
 	fprintf(out,
-	        "%" PRIu64 " kernels were generated or loaded in the background in %.2f ms, %" PRIu64
+	        "%" PRIu64 " kernels were generated or loaded in the background in %.2f ms,\n%" PRIu64
 	        " when decoding needed them\n",
 	        r->background->compile_ahead.made, 1e-6 * (double)r->background->compile_ahead.nanoseconds,
 	        r->background->stalls);

@@ -30,8 +30,9 @@ bool safefile_trusted(const struct stat *st, const char *what, const char *name,
 			err, ERROR_ARGUMENT,
 			"%s %s belongs to user %lu, and code is taken only from user %lu who runs this, or root", what,
 			name, (unsigned long)st->st_uid, (unsigned long)user);
-	return error_set(err, ERROR_ARGUMENT, "%s %s has mode %04o, which lets others write it; expected none of 0022",
-	                 what, name, (unsigned)st->st_mode & 07777);
+	return error_set(err, ERROR_ARGUMENT,
+	                 "%s %s has mode %04o, which lets others write it; expected none of 0022 (chmod go-w)", what,
+	                 name, (unsigned)st->st_mode & 07777);
 }
 
 bool safefile_read(int fd, void *out, size_t n, off_t at)

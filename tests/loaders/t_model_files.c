@@ -22,10 +22,12 @@ static void test_things_that_are_no_models(void **state)
 	expect_open(in_dir("absent.gguf"), 0, "cannot be opened: No such file");
 	expect_open("", 0, "cannot be opened");
 	expect_open(model_dir, 0, "holds no model, expected a .gguf or .safetensors file");
+	tiny_write(model_dir, "pytorch_model.bin", "x", 1);
+	expect_open(model_dir, 0, "holds no model, expected a .gguf or .safetensors file (there is pytorch_model.bin)");
 	tiny_write(model_dir, "empty.gguf", "", 0);
 	expect_open(in_dir("empty.gguf"), 0, "is empty (0 bytes)");
 	tiny_write(model_dir, "text.txt", "hello", 5);
-	expect_open(in_dir("text.txt"), 0, "is no GGUF file and is not named .safetensors");
+	expect_open(in_dir("text.txt"), 0, "is neither a GGUF file nor named .safetensors");
 	assert_int_equal(mkfifo(in_dir("fifo.gguf"), 0600), 0);
 	expect_open(in_dir("fifo.gguf"), 0, "is a FIFO, expected a regular file");
 	assert_int_equal(mkdir(in_dir("d.gguf"), 0700), 0);

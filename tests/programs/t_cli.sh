@@ -120,6 +120,8 @@ done
 
 run "$model" --prompt x -n 1 -q --dump-ir "$dir/ir" --dump-asm "$dir/asm"
 check "--dump-ir names kernels" grep -q matmul "$dir/ir"
+run "$model" --prompt "Once upon a time" -n 3 -q --dump-ir -
+check "--dump-ir -: standard output is the IR's alone" sh -c 'grep -q matmul "$1" && ! grep -q there "$1"' - "$dir/out"
 check "--dump-asm has bytes" grep -q '\.byte' "$dir/asm"
 if command -v as > /dev/null && command -v objdump > /dev/null; then
 	check "an assembler accepts the dump" as "$dir/asm" -o "$dir/o"
@@ -265,5 +267,9 @@ run "$model" --prompt Once -n 2
 check "damage is said" grep -qE '^cache: [0-9]+ kernels? damaged' "$dir/err"
 run "$model" --prompt Once -n 2 --cache-limit 1
 check "--cache-limit" [ "$status" = 0 ]
+
+run "$model" --prompt "Once upon a time" -n 8 --verbose --report
+check "summary and report are no wider than 80 columns: $(awk 'length > 80' "$dir/err")" [ -z "$(grep -v \
+	'^  weights\|^refused\|^sampling' "$dir/err" | awk 'length > 80')" ]
 
 finish
