@@ -6,7 +6,7 @@
  */
 #include "programs/options.h"
 
-#define CARDS "jitrun computes on the CPU"
+#define CARDS "jitrun computes on the CPU, unless --device names a card"
 #define FETCH "jitrun downloads nothing; download a GGUF file and give its path"
 #define SERVER "jitrun has no server"
 #define DRAFTS "jitrun takes draft tokens from the text itself; see --speculate"

@@ -73,12 +73,13 @@ plain() { run $j "$model" --no-cache --quiet --prompt "Once upon a time" -n 6 --
 plain --echo --kv-type q8_0 --batch 8
 cp "$dir/out" "$dir/text"
 run $j -m "$model" --no-cache -q -p "Once upon a time" --predict 6 --temperature 0.8 -s 4 --ctx-size 64 -ctk q8_0 -ctv \
-	q8_0 -ub 8 -no-cnv --display-prompt -ngl 99 -fa on -fa --no-mmap --jinja -t 1 -tb=2 -b 2048 --color auto --no-warmup
+	q8_0 -ub 8 -no-cnv --display-prompt -ngl 99 -fa on -fa --no-mmap --jinja -t 1 -tb=2 -b 2048 --color auto \
+	--no-warmup
 check "a command line of llama.cpp's: $(cat "$dir/err")" cmp -s "$dir/out" "$dir/text"
 check "--quiet: no notes" [ ! -s "$dir/err" ]
 run $j -m "$model" --no-cache -p "Once upon a time" -n=1 -ngl 99 -fa --mlock
 check "what is not used is told: $(cat "$dir/err")" [ "$(grep -c ' is not used: ' "$dir/err")" = 3 ]
-check "by the name it was given" grep -qx 'jitrun: -ngl is not used: jitrun computes on the CPU.' "$dir/err"
+check "by the name it was given" grep -qx 'jitrun: -ngl is not used: jitrun computes on the CPU, unless --device names a card.' "$dir/err"
 plain -n 3; cp "$dir/out" "$dir/text"
 plain -n=3; check "-n=3" cmp -s "$dir/out" "$dir/text"
 plain -n3; check "-n3" cmp -s "$dir/out" "$dir/text"
@@ -115,7 +116,18 @@ for program in jitrun jitwarm jitbench; do
 done
 check "jitrun --help shows some twenty options: $(./jitrun --help | wc -l) lines" [ "$(./jitrun --help | wc -l)" -lt 50 ]
 check "--help names --prompt, --help-all the rest" sh -c \
-	'./jitrun --help | grep -q -- --prompt && ! ./jitrun --help | grep -q -- --jitdump && ./jitrun --help-all | grep -q -- --jitdump'
+	'./jitrun --help | grep -q -e --prompt && ! ./jitrun --help | grep -q -e --jitdump && ./jitrun --help-all | \
+	grep -q -e --jitdump'
 check "--help that cannot be written fails" sh -c "! [ -w /dev/full ] || ! ./jitrun --help > /dev/full 2> /dev/null"
+
+# The recorded session: made again, it says the same but for numbers, the CPU and the commit
+plain_session() { tr -s '\n ' '  ' | sed 's/ (commit [^)]*)//g; s/[0-9][0-9.]*/N/g; s/avx[a-z0-9]*/CPU/g'; }
+if [ -z "$(./jitrun --version | grep 'no code')" ]; then
+	sh "$top/scripts/first_session.sh" . | plain_session > "$dir/session"
+	plain_session < "$top/docs/first-session.md" > "$dir/recorded"
+	check "docs/first-session.md is what is said today: $(cmp "$dir/session" "$dir/recorded"; tr '.' '\n' < \
+		"$dir/session" > "$dir/a"; tr '.' '\n' < "$dir/recorded" | diff - "$dir/a" | head -c 1500)" \
+		cmp -s "$dir/session" "$dir/recorded"
+fi
 
 finish
