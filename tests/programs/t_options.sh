@@ -79,12 +79,14 @@ check "a command line of llama.cpp's: $(cat "$dir/err")" cmp -s "$dir/out" "$dir
 check "--quiet: no notes" [ ! -s "$dir/err" ]
 run $j -m "$model" --no-cache -p "Once upon a time" -n=1 -ngl 99 -fa --mlock
 check "what is not used is told: $(cat "$dir/err")" [ "$(grep -c ' is not used: ' "$dir/err")" = 3 ]
-check "by the name it was given" grep -qx 'jitrun: -ngl is not used: jitrun computes on the CPU, unless --device names a card.' "$dir/err"
+check "by the name it was given" grep -qx \
+	'jitrun: -ngl is not used: jitrun computes on the CPU, unless --device names a card.' "$dir/err"
 plain -n 3; cp "$dir/out" "$dir/text"
 plain -n=3; check "-n=3" cmp -s "$dir/out" "$dir/text"
 plain -n3; check "-n3" cmp -s "$dir/out" "$dir/text"
 plain -predict 3; check "one dash before a long name" cmp -s "$dir/out" "$dir/text"
-cp "$model" "$dir/pull" && here=$(pwd) && (cd "$dir" && run "$here/jitrun" pull --no-cache -p Once -n 1 -q; exit $status)
+cp "$model" "$dir/pull" && here=$(pwd) && (cd "$dir" && run "$here/jitrun" pull --no-cache -p Once -n 1 -q; \
+	exit $status)
 check "a file called pull is a model" [ $? = 0 ]
 
 # --escape
@@ -114,7 +116,8 @@ for program in jitrun jitwarm jitbench; do
 		"^$program [0-9]+\.[0-9]+\.[0-9]+( \(commit [0-9a-f]{12}(-dirty)?\))?$" "$dir/version"
 	check "$program --version names the target" grep -qE '^x86-64, (code for this CPU: avx|no code)' "$dir/version"
 done
-check "jitrun --help shows some twenty options: $(./jitrun --help | wc -l) lines" [ "$(./jitrun --help | wc -l)" -lt 50 ]
+check "jitrun --help shows some twenty options: $(./jitrun --help | wc -l) lines" [ \
+	"$(./jitrun --help | wc -l)" -lt 50 ]
 check "--help names --prompt, --help-all the rest" sh -c \
 	'./jitrun --help | grep -q -e --prompt && ! ./jitrun --help | grep -q -e --jitdump && ./jitrun --help-all | \
 	grep -q -e --jitdump'
