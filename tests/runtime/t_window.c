@@ -17,7 +17,7 @@
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 
-enum { CONTEXT = 1024, VOCAB = 96, MOST = 1000 };
+enum { CONTEXT = 1024, VOCAB = 96, MOST = CONTEXT };
 
 static char dir[] = "/tmp/t_window-XXXXXX";
 static int32_t ids[MOST + 1];
