@@ -24,6 +24,7 @@ const struct scene scenes[] = {
 	{ .command = RUN_TINY "--no-cache -t 1 --trace %d/made", .file = "made", .file_varies = true },
 	{ .command = RUN_TINY "--no-cache -t 1 --dump-ir %d/made", .file = "made" },
 	{ .command = RUN_TINY "--no-cache -t 1 --dump-asm %d/made", .file = "made" },
+	{ .command = RUN_TINY "--no-cache -t 1 --prompt-cache %d/state --prompt-cache-all" },
 	{ .command = RUN_TINY "--no-cache -t 1 --jitdump %d" },
 	{ .command = RUN_TINY "--no-cache -t 1 --gdb" },
 	{ .command = RUN_TINY "--no-cache -t 1 --perf-map" },
