@@ -1,0 +1,64 @@
+# man3.awk - the library's page of section 3, out of the comments and declarations of its headers:
+#
+#   awk -f scripts/man3.awk runtime/jitrun.h runtime/jitrun_cards.h > jitrun.3
+#
+# Comments that begin a line become text, "/* ---- name */" a section, and everything else an example in fixed pitch.
+# What only compilers need is left out.
+function roff(s) {
+	gsub(/\\/, "\\e", s)
+	gsub(/-/, "\\-", s)
+	if (s ~ /^[.']/)
+		s = "\\&" s
+	return s
+}
+function mode(m) {
+	if (m == now)
+		return
+	if (now == "code")
+		print ".EE"
+	if (m == "code")
+		print ".PP\n.EX"
+	if (m == "text")
+		print ".PP"
+	now = m
+}
+function code(s) {
+	gsub(/\t/, "    ", s)
+	if (s == "" && now != "code")
+		return
+	mode("code")
+	print s == "" ? "" : roff(s)
+}
+function text(s) {
+	sub(/^ ?\* ?/, "", s)
+	if (s ~ /^    /)
+		code(s)
+	else if (s == "") {
+		mode("")
+	} else {
+		mode("text")
+		print roff(s)
+	}
+}
+BEGIN {
+	print ".TH JITRUN 3\n.ad l\n.SH NAME\njitrun \\- run a large language model from C\n.SH SYNOPSIS"
+	print ".EX\n#include <jitrun.h>\n#include <jitrun_cards.h>\n"
+	print "cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs jitrun)\n.EE"
+	print ".SH DESCRIPTION"
+}
+FNR == 1 { mode(""); if (NR > 1) print ".SH GRAPHICS CARDS" }
+skip { skip = /\\$/; next }
+/^#/ { skip = /\\$/; next }
+/^extern "C"/ || /^}$/ { next }
+/^\/\* ---- / { mode(""); sub(/^\/\* ---- /, ""); sub(/ \*\/$/, ""); print ".SH " toupper($0); next }
+/^\/\*/ { inside = 1; sub(/^\/\*/, " *") }
+inside {
+	if (sub(/ ?\*\/ *$/, ""))
+		inside = 0
+	text($0)
+	if (!inside)
+		mode("")
+	next
+}
+{ code($0) }
+END { mode(""); print ".SH SEE ALSO\n.BR jitrun (1),\n.BR jitwarm (1)" }

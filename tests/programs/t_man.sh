@@ -1,0 +1,27 @@
+#!/bin/sh
+# tests/programs/t_man.sh - the man pages: groff has nothing to warn of, section 3 has every function and struct of the
+# headers, and section 1 what every page has.
+. "${srcdir:-.}/tests/support/prelude.sh"
+headers="$top/runtime/jitrun.h $top/runtime/jitrun_cards.h"
+functions=$(sed -n 's/^[a-z].*[ *]\(jit_[a-z_]*\)(.*/\1/p' $headers)
+structs=$(sed -n 's/^} \(jit_[a-z_]*\);$/\1/p' $headers)
+check "the headers declare functions" [ "$(echo "$functions" | wc -l)" -ge 30 ]
+for name in $functions $structs; do
+	check "jitrun.3 has $name" grep -q "$name" jitrun.3
+done
+for section in MODEL SESSION CONVERSATIONS "GRAPHICS CARDS"; do
+	check "jitrun.3 has a section $section" grep -qx "\.SH $section" jitrun.3
+done
+check "nothing of comments is left in jitrun.3" sh -c '! grep -n "^ \* \|^\*/" jitrun.3'
+for page in jitrun jitwarm jitbench; do
+	for section in NAME SYNOPSIS DESCRIPTION OPTIONS; do
+		check "$page.1 has $section" grep -qx "\.SH $section" $page.1
+	done
+done
+if command -v groff > /dev/null; then
+	for page in jitrun.3 jitrun.1 jitwarm.1 jitbench.1; do
+		said=$(groff -ww -man -z $page 2>&1)
+		check "groff reads $page: $(echo "$said" | head -c 300)" [ -z "$said" ]
+	done
+fi
+finish
