@@ -2,23 +2,14 @@
  *
  * Owns: what each instruction adds to which counter, what each must find arrived, and the wait instructions of every
  * generation. Moves nothing. Rule for editors: a wait may only be left out where it holds on every path; when in doubt
- * the state says "outstanding".
- *
- * Waited for, in front of an instruction:
- *   - every register it reads or writes that a load still has to fill (a load into it may not be overtaken by another
- *   write);
- *   - scalar and vector memory accesses go different ways: a scalar load waits for stores to global memory, and then
- *     invalidates the scalar cache, which sees no store; such a store waits for scalar loads. Not so where they are of
- *     constant memory, as all are that selection makes. Accesses that go one way keep their order by
- *     themselves, in LDS as well as in global memory;
- *   - a barrier: all accesses to LDS, loads too, whose bytes others may now overwrite. Not stores to global memory: the
- *     IR's barrier speaks of shared bytes alone, and what other waves may see of the rest is the driver's to arrange
- *     between phases;
- *   - the return: all loads.
- *
- * The counters count instructions in order, so an older load is waited for by allowing as many to be outstanding as
- * were issued since. Scalar loads arrive in any order: only 0 says anything; gfx10 and gfx11 count them together with
- * LDS, which then has to be waited for as strictly.
+ * the state says "outstanding". Waited for, in front of an instruction:
+ *   - every register it reads or writes that a load still has to fill (no other write may overtake that one);
+ *   - scalar and vector memory go different ways: a scalar load waits for stores to global memory, then invalidates the
+ *     scalar cache, which sees no store; such a store waits for scalar loads. Not so with constant memory, of which
+ *     all are that selection makes. Accesses that go one way keep their order by themselves;
+ *   - a barrier: all accesses to LDS, loads too (stores to global memory the driver orders); the return: all loads.
+ * The counters count in order, so an older load is waited for by allowing as many to be outstanding as were issued
+ * since. Scalar loads arrive in any order: only 0 says anything; gfx10 and gfx11 count them together with LDS.
  */
 #include "jit/rdna/machine.h"
 
@@ -45,8 +36,8 @@ struct state {
 	uint16_t score[COUNTERS][SLOTS];
 };
 struct need {
-	uint8_t left[COUNTERS];
-}; /* how many may be outstanding; NO_WAIT: any number */
+	uint8_t left[COUNTERS]; /* how many may be outstanding; NO_WAIT: any number */
+};
 static const struct need nothing = { { NO_WAIT, NO_WAIT, NO_WAIT, NO_WAIT } };
 
 /* What is looked up of an instruction again and again while loops settle; a dual one's are those of both halves. */
