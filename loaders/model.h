@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -229,6 +230,16 @@ struct model_source *model_sources(const struct model *m, size_t *n, struct erro
  * names them in messages. */
 bool model_open_sources(struct model *out, const struct model_source *s, size_t n, const char *path, unsigned flags,
                         struct error *err);
+
+/* The weight files, for who remembers which they were; header: what was parsed, the model's. */
+struct model_part_facts {
+	uint64_t bytes, device, inode;
+	struct timespec written;
+	const uint8_t *header;
+	uint64_t header_bytes;
+};
+uint32_t model_part_count(const struct model *m);
+struct model_part_facts model_part_facts(const struct model *m, uint32_t part);
 
 /* The chat template of a name, NULL for the usual one; NULL: there is none. */
 const struct model_chat_template *model_find_chat_template(const struct model *m, const char *name);

@@ -39,6 +39,23 @@ static bool is_part(enum model_source_role role)
 	return role == MODEL_SOURCE_GGUF || role == MODEL_SOURCE_SAFETENSORS;
 }
 
+uint32_t model_part_count(const struct model *m) { return m->file->n_parts; }
+
+struct model_part_facts model_part_facts(const struct model *m, uint32_t part)
+{
+	const struct model_part *p = &m->file->part[part];
+	const struct file *f = &p->file;
+
+	return (struct model_part_facts){
+		.bytes = f->size,
+		.device = f->device,
+		.inode = f->inode,
+		.written = f->written,
+		.header = f->base,
+		.header_bytes = p->format == MODEL_GGUF ? p->gguf.header_bytes : p->st.data_start
+	};
+}
+
 struct model_source *model_sources(const struct model *m, size_t *n, struct error *err)
 {
 	struct model_file *f = m->file;
@@ -50,11 +67,11 @@ struct model_source *model_sources(const struct model *m, size_t *n, struct erro
 		return NULL;
 	}
 	for (uint32_t i = 0; i < f->n_parts; i++) {
-		const struct model_part *p = &f->part[i];
-		bool gguf = p->format == MODEL_GGUF;
+		const struct model_part_facts p = model_part_facts(m, i);
+		bool gguf = f->format == MODEL_GGUF;
 		out[(*n)++] = (struct model_source){ .role = gguf ? MODEL_SOURCE_GGUF : MODEL_SOURCE_SAFETENSORS,
-			                             .bytes = p->file.base,
-			                             .n = gguf ? p->gguf.header_bytes : p->st.data_start };
+			                             .bytes = p.header,
+			                             .n = p.header_bytes };
 	}
 	for (int role = MODEL_SOURCE_CONFIG; role < MODEL_SOURCE_ROPE_FACTORS; role++) {
 		const struct file *text = place_of(f, (enum model_source_role)role);

@@ -99,6 +99,18 @@ static int show_progress(void *user, uint64_t done, uint64_t total)
 	return interrupted;
 }
 
+/* Weights that cannot be kept are no reason not to run, but whoever asked for it wants to know. */
+static void say_unkept(const jit_model *m)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+	char text[700];
+
+	if (opt.quiet || jit_model_get_info(m, &info, NULL) != JIT_OK || !info.weight_cache_trouble)
+		return;
+	snprintf(text, sizeof text, "packed weights are not kept: %s", info.weight_cache_trouble);
+	say(text, ".\n");
+}
+
 static jit_model *open_model(jit_error *err)
 {
 	struct progress bar;
@@ -110,6 +122,8 @@ static jit_model *open_model(jit_error *err)
 	o.progress_user = &bar;
 	jit_model *m = jit_model_open(opt.model, &o, err);
 	progress_end(&bar);
+	if (m)
+		say_unkept(m);
 	return m;
 }
 

@@ -289,6 +289,19 @@ static const struct option_row rows[] = {
 	  .low = 1,
 	  .high = 1 << 20,
 	  .target = &opt.cache_limit },
+	{ .name = "cache-weights",
+	  .kind = OPTION_FLAG,
+	  .help = "keep the packed weights of this model on disk, and map them the next time: about as large as the "
+	          "model's "
+	          "files ($JITRUN_WEIGHT_CACHE, which alone does the same, or $XDG_CACHE_HOME/jitrun-weights)",
+	  .target = &opt.cache_weights },
+	{ .name = "cache-weights-limit",
+	  .kind = OPTION_INT,
+	  .value = "GIB",
+	  .help = "size limit of that directory; the least recently used weights are removed first (64)",
+	  .low = 1,
+	  .high = 1 << 20,
+	  .target = &opt.cache_weights_limit },
 	{ .name = "copy-weights",
 	  .kind = OPTION_FLAG,
 	  .help = "copy the weights of a packed model (.jkm) into memory of this process, in huge pages and with their "
@@ -451,6 +464,8 @@ jit_model_options jitrun_model_options(void)
 	return JIT_MODEL_OPTIONS(.device = opt.device, .isa = opt.isa, .threads = (int)opt.threads,
 	                         .cache_dir = opt.no_cache ? "" : opt.cache,
 	                         .cache_limit = (uint64_t)opt.cache_limit << 20,
+	                         .weight_cache = opt.cache_weights ? "" : NULL,
+	                         .weight_cache_limit = (uint64_t)opt.cache_weights_limit << 30,
 	                         .f32_activations = strcmp(opt.activations, "f32") == 0,
 	                         .bounded_numerics = strcmp(opt.numerics, "bounded") == 0, .perf_map = opt.perf_map,
 	                         .jitdump = opt.jitdump, .gdb = opt.gdb, .sealed = opt.sealed,

@@ -46,12 +46,12 @@ struct jitrun_options {
 	bool prompt_cache_all, prompt_cache_ro;
 	const char *operand[OPERANDS_MOST], *think;
 	bool verbose, escape;
-	bool special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights, devices,
-		perf_map, gdb, report;
+	bool special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights,
+		cache_weights, devices, perf_map, gdb, report;
 	struct option_about about;
 	struct sampling_args sampling;
 	struct option_list stop;
-	long n, context, threads, batch, workgroups, units, cache_limit;
+	long n, context, threads, batch, workgroups, units, cache_limit, cache_weights_limit;
 	long logprobs; /* tokens; -1: none are asked for */
 };
 extern struct jitrun_options opt;

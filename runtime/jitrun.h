@@ -159,6 +159,12 @@ typedef struct jit_model_options {
 	                       checksums compared, instead of mapped: slower to open, and other processes share
 	                       nothing */
 	jit_cancel *cancel; /* ends jit_model_open when it is set; NULL: nothing does */
+	/* Packed weights of GGUF and safetensors files are kept in this directory, and mapped by the next process that
+	 * opens the same files. NULL: $JITRUN_WEIGHT_CACHE, and nowhere when it is not set; "": that, or
+	 * $XDG_CACHE_HOME/jitrun-weights, or ~/.cache/jitrun-weights. A sealed model only looks there. */
+	const char *weight_cache;
+	uint64_t weight_cache_limit; /* bytes that directory may hold; beyond, what was used longest ago goes; 0: 64 GiB
+	                              */
 } jit_model_options;
 #define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)
 
@@ -186,6 +192,8 @@ typedef struct jit_model_info {
 	double load_seconds;   /* open to ready */
 	int has_chat_template;
 	int has_sampling; /* non-zero: its files say how its tokens are to be chosen, some of it at least */
+	const char *weight_cache_trouble; /* why its packed weights could not be kept, as long as the model lives; NULL:
+	                                     they were, or nobody asked for it */
 } jit_model_info;
 #define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);

@@ -21,6 +21,7 @@
 #include "runtime/host/system.h"
 #include "runtime/tuning/tuner.h"
 #include "runtime/plan/key_list.h"
+#include "runtime/weight_cache.h"
 
 const char *jit_version(void) { return JITRUN_VERSION; }
 
@@ -151,6 +152,28 @@ static int load_progress(void *user, uint64_t done, uint64_t total)
 	return o->progress ? o->progress(o->progress_user, done, total) : 0;
 }
 
+/* The weights of these files, packed by an earlier run or by this one. NULL without an error: they are packed into
+ * memory. */
+static struct container *find_kept(jit_model *m, const jit_model_options *o, struct pool *pool, struct loading *l)
+{
+	const char *asked = o->weight_cache ? o->weight_cache : getenv("JITRUN_WEIGHT_CACHE");
+	struct weight_cache_options wo = {
+		.limit_bytes = o->weight_cache_limit, .read_only = m->sealed, .progress = load_progress, .user = l
+	};
+	char usual[4096];
+
+	if (m->packed || !m->device->facts.host_runs || !asked || (!*asked && !o->weight_cache))
+		return NULL;
+	if (!*asked && !weight_cache_default(usual, sizeof usual)) {
+		error_set(&m->kept_trouble, ERROR_ARGUMENT,
+		          "there is no directory for packed weights: neither JITRUN_WEIGHT_CACHE is set, nor is "
+		          "XDG_CACHE_HOME or HOME an absolute path");
+		return NULL;
+	}
+	wo.dir = *asked ? asked : usual;
+	return weight_cache_get(&wo, &m->file, m->target, pool, &m->kept_trouble, l->err);
+}
+
 static bool load_weights(jit_model *m, const jit_model_options *o, struct error *err)
 {
 	struct loading l = { o, err };
@@ -158,9 +181,13 @@ static bool load_weights(jit_model *m, const jit_model_options *o, struct error 
 
 	if (!pool)
 		return false;
-	bool ok = m->packed ? weights_open_packed(&m->weights, &m->file, packed_container(m->packed), m->device,
-	                                          o->copy_weights != 0, pool, load_progress, &l, err)
+	const struct container *c =
+		m->packed ? packed_container(m->packed) : (m->kept_weights = find_kept(m, o, pool, &l));
+	bool ok = err->code ? false
+	          : c       ? weights_open_packed(&m->weights, &m->file, c, m->device, o->copy_weights != 0, pool,
+	                                          load_progress, &l, err)
 	                    : weights_open(&m->weights, &m->file, m->device, pool, load_progress, &l, err);
+	ok = ok && (!m->kept_weights || model_read_done(&m->file, err));
 	pool_close(pool);
 	return ok;
 }
@@ -311,6 +338,7 @@ void jit_model_close(jit_model *m)
 	if (m->file.file)
 		model_close(&m->file);
 	packed_close(m->packed);
+	container_close(m->kept_weights);
 	if (m->dump_ir && m->dump_ir != stdout)
 		fclose(m->dump_ir);
 	if (m->dump_asm && m->dump_asm != stdout)
@@ -333,6 +361,7 @@ int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
 		.token_bytes = m->weights.token_bytes,
 		.load_seconds = m->load_seconds,
 		.has_chat_template = model_find_chat_template(&m->file, NULL) != NULL,
+		.weight_cache_trouble = m->kept_trouble.code ? m->kept_trouble.text : NULL,
 		.has_sampling = m->file.sampling.given || m->file.sampling.samplers
 	};
 	struct error e = { 0 };

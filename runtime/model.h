@@ -14,7 +14,9 @@
 #include "runtime/plan/weights.h"
 
 struct jit_model {
-	struct packed *packed; /* NULL: the model is no packed one */
+	struct packed *packed;          /* NULL: the model is no packed one */
+	struct container *kept_weights; /* in the cache of weights; NULL: not there */
+	struct error kept_trouble;      /* why not */
 	struct model file;
 	struct weights weights;
 	struct cache *cache;

@@ -32,6 +32,7 @@ struct packed_options {
 	int n_targets;
 	const void *kernels; /* a pack's bytes; NULL: none */
 	size_t kernel_bytes;
+	bool weights_only;  /* no texts: whoever opens it has the model's files */
 	const void *origin; /* what names the files it is made from, in a cache; NULL: none */
 	size_t origin_bytes;
 	unsigned mode; /* of the file, less the umask */
@@ -39,7 +40,7 @@ struct packed_options {
 	void *user;
 };
 /* Writes a model that was opened with MODEL_KEEP_SOURCES: beside path, synced and renamed. The same bytes wherever it
- * is done. *bytes: of the file. */
+ * is done. *bytes: of the file. weights_only: how it was opened does not matter. */
 bool packed_write(const char *path, const struct model *m, const struct packed_options *o, struct pool *pool,
                   uint64_t *bytes, struct error *err);
 

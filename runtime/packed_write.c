@@ -126,7 +126,7 @@ static bool write_sections(struct container_writer *w, const struct model *m, co
 {
 	bool done[WEIGHT_LANE_CONTIGUOUS + 1] = { false }, first = true;
 
-	if (!write_sources(w, m, err) ||
+	if ((!o->weights_only && !write_sources(w, m, err)) ||
 	    (o->origin && !add(w, CONTAINER_ORIGIN, 0, 0, o->origin_bytes, "origin", o->origin, err)))
 		return false;
 	/* in the order of layouts, whatever the targets' is */

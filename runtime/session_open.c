@@ -135,6 +135,7 @@ static bool session_open(jit_session *s, const jit_session_options *options, str
 	if (cancel_any(&s->cancel))
 		return cancel_error(err);
 	if ((m->packed && !container_same(packed_container(m->packed), err)) ||
+	    (m->kept_weights && !container_same(m->kept_weights, err)) ||
 	    (m->sealed && !m->has_all && !need_kernels(s, err)) || !open_memory(s, err) ||
 	    !rope_open(&s->rope, &m->file.spec, s->context, err) ||
 	    !sampling_set(&s->sampling, &sampling, s->context, err) ||

@@ -35,16 +35,16 @@ is 0 explain "$dir/m2.jkm" --cache "$dir/m2.jkm"
 check "its kernels are what it needs" grep -q ', 0 missing' "$dir/err"
 
 # ---- running
-want=$(say "$model" --no-cache)
-check "the model says something" [ -n "$want" ]
-check "packed, it says the same" [ "$(say "$dir/m.jkm")" = "$want" ]
-check "copied" [ "$(say "$dir/m.jkm" --copy-weights)" = "$want" ]
-check "interpreted" [ "$(say "$dir/m.jkm" --device ref)" = "$want" ]
-check "sealed, with nothing else" [ "$(say "$dir/m.jkm" --sealed --no-cache)" = "$want" ]
-check "sealed, from what is only read" [ "$(chmod 444 "$dir/m.jkm"; HOME=/ say "$dir/m.jkm" --sealed)" = "$want" ]
+text=$(say "$model" --no-cache)
+check "the model says something" [ -n "$text" ]
+check "packed, it says the same" [ "$(say "$dir/m.jkm")" = "$text" ]
+check "copied" [ "$(say "$dir/m.jkm" --copy-weights)" = "$text" ]
+check "interpreted" [ "$(say "$dir/m.jkm" --device ref)" = "$text" ]
+check "sealed, with nothing else" [ "$(say "$dir/m.jkm" --sealed --no-cache)" = "$text" ]
+check "sealed, from what is only read" [ "$(chmod 444 "$dir/m.jkm"; HOME=/ say "$dir/m.jkm" --sealed)" = "$text" ]
 cp "$dir/m.jkm" "$dir/a:b.jkm"
-check "a name with a colon" [ "$(say "$dir/a:b.jkm" --sealed --no-cache)" = "$want" ]
-check "as a cache of the model it is made from" [ "$(say "$model" --sealed --cache "$dir/m.jkm")" = "$want" ]
+check "a name with a colon" [ "$(say "$dir/a:b.jkm" --sealed --no-cache)" = "$text" ]
+check "as a cache of the model it is made from" [ "$(say "$model" --sealed --cache "$dir/m.jkm")" = "$text" ]
 ./jitrun "$dir/m.jkm" --prompt x -n 1 --json -q > "$dir/out" 2> "$dir/err"
 check "no kernel was generated" grep -q '"kernels_generated":0' "$dir/out"
 
@@ -65,10 +65,28 @@ chmod 666 "$dir/bad.jkm"
 refused 'which lets others write it' 1 "$dir/bad.jkm" --prompt x
 chmod 600 "$dir/bad.jkm"
 
+# ---- weights kept by jitrun itself
+XDG_CACHE_HOME=$dir/xdg
+export XDG_CACHE_HOME
+check "kept" [ "$(say "$model" --no-cache --cache-weights)" = "$text" ]
+kept=$(ls "$dir/xdg/jitrun-weights/"*.jkm)
+check "one entry: $kept" [ -s "$kept" ]
+check "found" [ "$(say "$model" --no-cache --cache-weights)" = "$text" ]
+check "still one" [ "$(ls "$dir/xdg/jitrun-weights/"*.jkm)" = "$kept" ]
+is 0 "$model" --no-cache --prompt x -n 1 --cache-weights --cache-weights-limit 1
+check "nothing to complain of" [ ! "$(grep 'not kept' "$dir/err")" ]
+: > "$dir/in-the-way"
+JITRUN_WEIGHT_CACHE=$dir/in-the-way/x
+export JITRUN_WEIGHT_CACHE
+is 0 "$model" --no-cache --prompt x -n 1
+check "where weights cannot be kept, it is said" grep -q 'packed weights are not kept: .* cannot be opened' "$dir/err"
+unset JITRUN_WEIGHT_CACHE
+
 # ---- shared: the pages are the file's; cut while in use: a sentence, and no signal
 printf '%s' '{% for m in messages %}{{ m.content }}{% endfor %}' > "$dir/t.jinja"
 cp "$dir/m2.jkm" "$dir/cut.jkm"
 mkfifo "$dir/turns"
+: > "$dir/out"
 ./jitrun "$dir/cut.jkm" --chat --template "$dir/t.jinja" -n 8 --temp 0 -q < "$dir/turns" > "$dir/out" 2> "$dir/err" &
 talking=$!
 exec 3> "$dir/turns"

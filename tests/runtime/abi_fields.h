@@ -43,6 +43,8 @@ static const struct field model_fields[] = {
 	FREE(jit_model_options, gdb),
 	FREE(jit_model_options, copy_weights),
 	FREE(jit_model_options, cancel),
+	FREE(jit_model_options, weight_cache),
+	FREE(jit_model_options, weight_cache_limit),
 };
 static const struct field session_fields[] = {
 	{ AT(jit_session_options, context), WHOLE, { 1, 100 }, { -1, INT_MIN } },
