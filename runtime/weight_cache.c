@@ -292,14 +292,16 @@ static bool make_entry(const struct weight_cache_options *o, int dir, const char
                        struct error *err)
 {
 	struct making making = { .options = o };
-	const struct packed_options po = { .target = &t,
-		                           .n_targets = 1,
-		                           .weights_only = true,
-		                           .origin = origin->bytes,
-		                           .origin_bytes = origin->n,
-		                           .mode = 0600,
-		                           .progress = note_stop,
-		                           .user = &making };
+	const struct packed_options po = {
+		.target = &t,
+		.n_targets = 1,
+		.weights_only = true,
+		.origin = origin->bytes,
+		.origin_bytes = origin->n,
+		.mode = 0600,
+		.progress = note_stop,
+		.user = &making
+	};
 	uint64_t limit = o->limit_bytes ? o->limit_bytes : (uint64_t)WEIGHT_CACHE_DEFAULT_GIB << 30, bytes;
 	struct weights_layout layout;
 
@@ -313,8 +315,8 @@ static bool make_entry(const struct weight_cache_options *o, int dir, const char
 }
 
 static struct container *get(const struct weight_cache_options *o, int dir, const struct model *m,
-                             const struct target *t, struct pool *pool, const struct origin *origin,
-                             struct error *why, struct error *err)
+                             const struct target *t, struct pool *pool, const struct origin *origin, struct error *why,
+                             struct error *err)
 {
 	char path[PATH_MAX];
 

@@ -6,6 +6,9 @@
 
 #include "runtime/host/system.h"
 
+/* A worker copies so many chunks in a row: two that write to one huge page at the same time would both clear it. */
+enum { TOGETHER = 8 };
+
 struct copying {
 	const struct container *container;
 	const struct container_section *section;
@@ -54,13 +57,17 @@ static void copy_worker(void *user, int worker, int workers)
 		copy_failed(c, &err);
 	}
 	while (!atomic_load(&c->stop)) {
-		uint64_t i = atomic_fetch_add(&c->next, 1), total = chunk_count(c);
+		uint64_t i = atomic_fetch_add(&c->next, TOGETHER), total = chunk_count(c);
+		uint64_t end = i + TOGETHER < total ? i + TOGETHER : total;
 		if (i >= total)
 			break;
-		if (!copy_chunk(c, i, buffer, &err))
+		for (; i < end && copy_chunk(c, i, buffer, &err); i++)
+			continue;
+		if (i < end)
 			copy_failed(c, &err);
-		uint64_t done = atomic_fetch_add(&c->done, 1) + 1;
-		if (worker == 0 && c->progress && c->progress(c->user, done * CONTAINER_CHUNK, total * CONTAINER_CHUNK))
+		uint64_t done = atomic_fetch_add(&c->done, TOGETHER) + TOGETHER;
+		if (worker == 0 && c->progress &&
+		    c->progress(c->user, (done < total ? done : total) * CONTAINER_CHUNK, total * CONTAINER_CHUNK))
 			atomic_store(&c->stop, 1);
 	}
 	free(buffer);

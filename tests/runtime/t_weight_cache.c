@@ -1,5 +1,5 @@
-/* tests/runtime/t_weight_cache.c - weights kept packed between runs: the same bits, a changed file noticed, a limit kept,
- * and what happens when the directory, its entries or the disk are not as they should be. */
+/* tests/runtime/t_weight_cache.c - weights kept packed between runs: the same bits, a changed file noticed, a limit
+ * kept, and what happens when the directory, its entries or the disk are not as they should be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,16 +19,18 @@
 
 static char dir[64], cache[80], model[2][96];
 
-static const struct tiny_model shape = { .arch = "llama",
-	                                 .layers = 2,
-	                                 .hidden = 256,
-	                                 .ffn = 512,
-	                                 .heads = 4,
-	                                 .kv_heads = 2,
-	                                 .head_dim = 64,
-	                                 .vocab = 96,
-	                                 .type = DTYPE_F32,
-	                                 .tied = true };
+static const struct tiny_model shape = {
+	.arch = "llama",
+	.layers = 2,
+	.hidden = 256,
+	.ffn = 512,
+	.heads = 4,
+	.kv_heads = 2,
+	.head_dim = 64,
+	.vocab = 96,
+	.type = DTYPE_F32,
+	.tied = true
+};
 
 static int make_dir(void **state)
 {
@@ -92,8 +94,8 @@ struct answer {
 
 static jit_model *open_with(const char *path, const char *where, uint64_t limit, jit_error *err)
 {
-	jit_model_options mo = JIT_MODEL_OPTIONS(.cache_dir = "", .weight_cache = where, .weight_cache_limit = limit,
-	                                         .device = "ref");
+	jit_model_options mo =
+		JIT_MODEL_OPTIONS(.cache_dir = "", .weight_cache = where, .weight_cache_limit = limit, .device = "ref");
 
 	return jit_model_open(path, &mo, err);
 }
