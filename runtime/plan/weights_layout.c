@@ -66,7 +66,9 @@ static void put_tensor(uint64_t *sum, const struct model_tensor *t, uint64_t at)
 	put_number(sum, t->type);
 	put_number(sum, t->rows);
 	put_number(sum, t->cols);
+	put_number(sum, t->rope_dims);
 	put_number(sum, t->rope_pairs);
+	put_number(sum, t->plus_one);
 	put_number(sum, at);
 }
 
