@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/programs/t_pack_model.sh - packed models from outside: made, looked into, run, shared, refused, and cut while they
-# are in use.
+# tests/programs/t_pack_model.sh - packed models from outside: made, looked into, run, shared, refused, and cut while
+# they are in use.
 . "${srcdir:-.}/tests/support/prelude.sh"
 jitwarm=./jitwarm
 JITRUN_CACHE=$dir/cache
