@@ -41,14 +41,14 @@
  *     rotation; where it stands behind, r of rule 7 is still that of x, and the rotated numbers are (x * r) * weight. A
  * model that scales queries by position has that factor in the queries' cos and sin.
  *  9. Attention: positions are cut into chunks of NUMERICS_CHUNK at absolute positions. Per chunk and head: s_j = one
- *     ascending chain fma(k, q, acc) over the dimensions from +0; m = max over the chunk's visible positions; p_j =
- *     exp(s_j - m); l = cross-lane sum (rule 6) of p over the chunk, element j in partial j mod 32, invisible positions
- *     count as +0; o_d = one ascending chain fma(p_j, v_jd, acc) over visible j from +0. Running state M = -inf, L = 0,
- *     O = 0; each chunk with a visible position merges in order: M' = max(M, m), a = exp(M - M'), b = exp(m - M'), L =
- *     fma(L, a, l * b), O = fma(O, a, o * b). Result O / L.
- *     A cache of int8 (Q8_0) holds, per position and head, keys after rotation and values in blocks of 32 along the
- *     dimensions, the last one shorter: d = amax / 127 and q as in rule 4. A key or value then is the float d *
- *     (float)q (one rounding), and all else is the same.
+ *     ascending chain fma(k, q, acc) over the dimensions from +0, bounded as in rule 11 where the model says so; m =
+ * max over the chunk's visible positions; p_j = exp(s_j - m); l = cross-lane sum (rule 6) of p over the chunk, element
+ * j in partial j mod 32, invisible positions count as +0; o_d = one ascending chain fma(p_j, v_jd, acc) over visible j
+ * from +0. Running state M = -inf, L = 0, O = 0; each chunk with a visible position merges in order: M' = max(M, m), a
+ * = exp(M - M'), b = exp(m - M'), L = fma(L, a, l * b), O = fma(O, a, o * b). Result O / L. A cache of int8 (Q8_0)
+ * holds, per position and head, keys after rotation and values in blocks of 32 along the dimensions, the last one
+ * shorter: d = amax / 127 and q as in rule 4. A key or value then is the float d * (float)q (one rounding), and all
+ * else is the same.
  * 10. exp(x): 0 when x < -87; else x is cut to 88 at most, n = round-to-nearest-even(x * log2 e), r = fma(n, -ln2_hi,
  *     x), r = fma(n, -ln2_lo, r), a Horner chain of fma with NUMERICS_EXP_C*, times 2^n (built in the exponent bits).
  *     exp(0) == 1 exactly.

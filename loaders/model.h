@@ -112,8 +112,8 @@ struct model_spec {
 	bool tied;          /* logits use the embedding matrix */
 	bool norms_rotated; /* norms of Q's and K's heads stand behind the rotation */
 	enum model_act act;
-	float attention_scale;                                     /* of the scores; 0: 1/sqrt(head_dim) */
-	float embed_scale, residual_scale, logit_scale, logit_cap; /* 0: none */
+	float attention_scale;                                                /* of the scores; 0: 1/sqrt(head_dim) */
+	float embed_scale, residual_scale, logit_scale, logit_cap, score_cap; /* 0: none */
 	/* Queries at position p are multiplied by 1 + query_scale * ln(1 + floor(p / query_scale_length)); 0: none */
 	double query_scale;
 	uint32_t query_scale_length;

@@ -42,6 +42,7 @@ enum arch_switch {
 	SWITCH_PLUS_ONE = 256,       /* safetensors hold norms' weights less 1 */
 	SWITCH_QUERY_SCALAR = 512,   /* the scores' scale is 1/sqrt(query_pre_attn_scalar) */
 	SWITCH_YARN_FACTOR = 1024,   /* GGUF's yarn_attn_factor is the whole attention factor */
+	SWITCH_CAPS = 4096,          /* scores and logits are bounded */
 	SWITCH_NORMS_ROTATED = 2048, /* norms of Q's and K's heads stand behind the rotation */
 };
 

@@ -94,6 +94,7 @@ static bool check_scales(const struct checked *b)
 		{ "the logits' scale", (double)s->logit_scale },
 		{ "the attention scale", (double)s->attention_scale },
 		{ "the logits' bound", (double)s->logit_cap },
+		{ "the scores' bound", (double)s->score_cap },
 		{ "the queries' scale by position", s->query_scale },
 	};
 

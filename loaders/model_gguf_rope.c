@@ -165,8 +165,11 @@ static bool read_scales(struct gguf_reader *r)
 			return false;
 		s->query_scale = beta;
 	}
-	/* Of Gemma 3's sizes, the largest one alone scales by another number than its heads' size. */
-	if (r->row->switches & SWITCH_QUERY_SCALAR && s->layers == 62)
+	if (r->row->switches & SWITCH_CAPS && (!read_scale(r, "attn_logit_softcapping", false, &s->score_cap) ||
+	                                       !read_scale(r, "final_logit_softcapping", false, &s->logit_cap)))
+		return false;
+	/* Of Gemma 2 and 3, the largest sizes alone scale by another number than their heads' size. */
+	if (r->row->switches & SWITCH_QUERY_SCALAR && s->layers == (r->row->switches & SWITCH_CAPS ? 46 : 62))
 		s->attention_scale = (float)(1 / sqrt((double)s->hidden / s->heads));
 	return true;
 }

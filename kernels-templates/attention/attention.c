@@ -215,6 +215,7 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 		.int8 = heads_kv_bytes(key) == 1,
 		.kv_heads = key->kv_heads,
 		.window = key->flags & KEY_WINDOW,
+		.cap = key->flags & KEY_CAP,
 		.columns = key->tile_n ? key->tile_n : 1
 	};
 	t.rows = t.columns * t.group;

@@ -157,6 +157,7 @@ static void mask_scores(const struct attention *t, ir_a scores, ir_s column, uns
 	end = ir_var_i(b, end);
 	for (unsigned i = 0; i < rows * t->parts; i++)
 		part[i / t->parts][i % t->parts] = ir_var_f(b, hidden);
+	ir_f cap = t->cap ? ir_fbcast(b, t->arg, ATTENTION_CAP * 8) : hidden;
 	ir_a s = each_block(t, scores);
 	for (unsigned v = 0; v < t->parts; v++) {
 		ir_i at = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(v * t->w)));
@@ -164,7 +165,8 @@ static void mask_scores(const struct attention *t, ir_a scores, ir_s column, uns
 		if (t->window)
 			seen = ir_mand(b, seen, ir_igt(b, at, begin));
 		for (unsigned r = 0; r < rows; r++) {
-			ir_f x = ir_fsel(b, seen, ir_fload(b, s, score_at(t, r, v), 0), hidden);
+			ir_f score = ir_fload(b, s, score_at(t, r, v), 0);
+			ir_f x = ir_fsel(b, seen, t->cap ? math_cap(b, score, cap) : score, hidden);
 			ir_fstore(b, s, x, score_at(t, r, v), 0);
 			ir_set_f(b, part[r][v], ir_fmax(b, x, part[r][v]));
 		}

@@ -257,17 +257,20 @@ unsigned attention_wave_rows(unsigned waves, unsigned head_dim)
 
 void attention_wave_build(struct ir *b, const struct key *key, const struct target *target)
 {
-	struct spread t = { .b = b,
-		            .waves = target->waves,
-		            .dims = key->head_dim,
-		            .group = key->heads / key->kv_heads,
-		            .kv_heads = key->kv_heads,
-		            .columns = key->tile_n ? key->tile_n : 1,
-		            .element = heads_kv_bytes(key),
-		            .row_bytes = heads_kv_row_bytes(key),
-		            .int8 = heads_kv_bytes(key) == 1,
-		            .pieces = template_kv_pieces(target, key_dtype(key->kv), key->head_dim),
-		            .window = key->flags & KEY_WINDOW };
+	struct spread t = {
+		.b = b,
+		.waves = target->waves,
+		.dims = key->head_dim,
+		.group = key->heads / key->kv_heads,
+		.kv_heads = key->kv_heads,
+		.columns = key->tile_n ? key->tile_n : 1,
+		.element = heads_kv_bytes(key),
+		.row_bytes = heads_kv_row_bytes(key),
+		.int8 = heads_kv_bytes(key) == 1,
+		.pieces = template_kv_pieces(target, key_dtype(key->kv), key->head_dim),
+		.window = key->flags & KEY_WINDOW,
+		.cap = key->flags & KEY_CAP
+	};
 
 	t.rows = t.columns * t.group;
 	t.vectors = (t.dims + LANES - 1) / LANES;

@@ -178,12 +178,14 @@ void attention_wave_softmax_rows(const struct spread *t, ir_s start)
 
 	if (t->window)
 		before = ir_isplat(b, ir_saddi(b, attention_wave_row_begin(t, &row, start), -1));
+	ir_f cap = t->cap ? ir_fbcast(b, t->arg, ATTENTION_CAP * 8) : (ir_f){ 0 };
 	for (unsigned k = 0; k < BLOCKS; k++) {
 		ir_i at = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(k * LANES)));
 		ir_m seen = ir_igt(b, end, at);
 		if (t->window)
 			seen = ir_mand(b, seen, ir_igt(b, at, before));
-		s[k] = ir_fsel(b, seen, ir_fload(b, scores, (int32_t)(k * LANES * 4), 0), ir_fconst(b, -INFINITY));
+		ir_f score = ir_fload(b, scores, (int32_t)(k * LANES * 4), 0);
+		s[k] = ir_fsel(b, seen, t->cap ? math_cap(b, score, cap) : score, ir_fconst(b, -INFINITY));
 		max = k ? ir_fmax(b, s[k], max) : s[k];
 	}
 	max = math_lane_max(b, &max);

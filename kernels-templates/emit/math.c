@@ -53,6 +53,13 @@ ir_f math_act(struct ir *b, enum key_act act, ir_f x)
 	return x;
 }
 
+ir_f math_cap(struct ir *b, ir_f x, ir_f c)
+{
+	ir_f one = ir_fconst(b, 1.0f), t = ir_fdiv(b, x, c);
+	ir_f part = ir_fdiv(b, ir_fconst(b, 2.0f), ir_fadd(b, one, math_exp(b, ir_fadd(b, t, t))));
+	return ir_fmul(b, c, ir_fadd(b, one, ir_fneg(b, part)));
+}
+
 /* Rule 6 adds at strides 16, 8, 4, 2, 1 in all lanes at once. Strides of W and more join whole vectors: both ends of a
  * pair get the same value (the operation commutes), so one of them is enough. */
 static ir_f lane_reduce(struct ir *b, const ir_f part[], ir_f (*op)(struct ir *, ir_f, ir_f))

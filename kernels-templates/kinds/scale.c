@@ -6,14 +6,6 @@
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
 
-/* c * tanh(x / c) */
-static ir_f cap(struct ir *b, ir_f x, ir_f c)
-{
-	ir_f one = ir_fconst(b, 1.0f), t = ir_fdiv(b, x, c);
-	ir_f part = ir_fdiv(b, ir_fconst(b, 2.0f), ir_fadd(b, one, math_exp(b, ir_fadd(b, t, t))));
-	return ir_fmul(b, c, ir_fadd(b, one, ir_fneg(b, part)));
-}
-
 bool scale_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	if (key->flags & ~(uint32_t)(KEY_RESIDUAL | KEY_CAP) || key->flags == (KEY_RESIDUAL | KEY_CAP))
@@ -28,7 +20,7 @@ bool scale_build(struct ir *b, const struct key *key, const struct target *targe
 	ir_loop(b, count);
 	for (unsigned v = 0; v < math_parts(b); v++) {
 		int32_t at = (int32_t)(v * b->lanes * 4);
-		ir_f x = ir_fload(b, in, at, 0), y = key->flags & KEY_CAP ? cap(b, x, by) : ir_fmul(b, x, by);
+		ir_f x = ir_fload(b, in, at, 0), y = key->flags & KEY_CAP ? math_cap(b, x, by) : ir_fmul(b, x, by);
 		if (key->flags & KEY_RESIDUAL)
 			y = ir_fadd(b, ir_fload(b, out, at, 0), y);
 		ir_fstore(b, out, y, at, 0);

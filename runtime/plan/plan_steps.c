@@ -248,7 +248,7 @@ void step_attention(struct plan_builder *b, uint32_t layer)
 	key.kv_heads = s->kv_heads;
 	key.head_dim = s->head_dim;
 	key.kv = key_type(b->kv->type);
-	key.flags = plan_layer_slides(s, layer) ? KEY_WINDOW : 0;
+	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap != 0 ? KEY_CAP : 0);
 	key.tile_n = template_attention_tile_n(b->opt->target, s->heads, s->kv_heads, s->head_dim,
 	                                       b->opt->general ? 1 : b->n);
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
@@ -262,6 +262,7 @@ void step_attention(struct plan_builder *b, uint32_t layer)
 	a[ATTENTION_CHUNK_BYTES] = cache.chunk_bytes;
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	a[ATTENTION_COLUMNS] = b->n;
+	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap);
 	plan_position_slot(b, &a[ATTENTION_POS0], cache.in_window);
 	plan_last_op(b)->uneven = b->n > 1;
 	plan_last_op(b)->fused_units =

@@ -13,13 +13,21 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 	*c = (struct scene){ .s = s, .heads = s.kv_heads * s.group, .seed = s.dims + s.group };
 	c->width = c->heads * s.dims;
 	c->padded = (c->width + 31) / 32 * 32;
+	c->cap = (s.dims / 16 + s.group + s.kv_heads) % 3 == 2 ? 2.5f : 0; /* a third of all shapes */
 	c->cache = (struct plain_cache){
-		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, false
+		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, false, c->cap
 	};
 	c->pieces = c->cache;
 	if (template_kv_pieces(&target_table[TARGET_GFX1100], s.type, s.dims))
 		c->pieces = (struct plain_cache){
-			kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, true
+			kernel_buffer(bytes, 0xff),
+			kernel_buffer(bytes, 0xff),
+			s.type,
+			s.kv_heads,
+			s.dims,
+			chunk,
+			true,
+			c->cap
 		};
 }
 
@@ -78,5 +86,5 @@ struct key scene_key(const struct scene *c, bool window)
 		             .head_dim = c->s.dims,
 		             .tile_n = c->tile,
 		             .kv = (uint8_t)(c->s.type + 1),
-		             .flags = window ? KEY_WINDOW : 0 };
+		             .flags = (window ? KEY_WINDOW : 0) | (c->cap != 0 ? KEY_CAP : 0) };
 }

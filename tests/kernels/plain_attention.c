@@ -223,6 +223,10 @@ static void attend_chunk(struct head_state *st, const float *q, const struct pla
 		float acc = 0.0f;
 		for (unsigned d = 0; d < c->dims; d++)
 			acc = fmaf(get(c, key_element(c, head, j, d)), q[d], acc);
+		if (c->cap != 0) {
+			float t = acc / c->cap, part = 2.0f / (1.0f + plain_exp(t + t));
+			acc = c->cap * (1.0f + -part);
+		}
 		s[j - first] = acc;
 		m = acc > m ? acc : m;
 	}

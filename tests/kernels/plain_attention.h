@@ -34,6 +34,7 @@ struct plain_cache {
 	unsigned kv_heads, dims;
 	uint64_t chunk_bytes; /* from a chunk of 128 positions to the next */
 	bool pieces;          /* laid out as template_kv_pieces() says */
+	float cap;            /* of scores; 0: none */
 };
 /* Bytes of one head at one position. */
 uint64_t plain_cache_row(enum dtype type, unsigned dims);

@@ -33,6 +33,8 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 		[ATTENTION_COLUMNS] = w->columns
 	};
 
+	memcpy(&arg[ATTENTION_CAP], &c->cap, 4);
+
 	kernel_run(k, arg, at, units);
 	/* Other units than the launch's are left alone; tiles' units lie in several columns. */
 	for (int64_t u = 0; c->tile <= 1 && u < at; u++) {

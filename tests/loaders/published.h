@@ -11,8 +11,8 @@
 
 static const char experts[] = "mixture of experts", latent[] = "latent attention",
 		  delta[] = "recurrent state (gated delta", scan[] = "recurrent state (selective",
-		  bounded[] = "scores bounded by a tanh", mean[] = "subtract the mean", images[] = "a part for images",
-		  fused[] = "Q, K and V in one tensor", unknown[] = "expected llama, ";
+		  mean[] = "subtract the mean", images[] = "a part for images", fused[] = "Q, K and V in one tensor",
+		  unknown[] = "expected llama, ";
 
 /* What the sentence says of each model_type or general.architecture that does not run. */
 static const struct {
@@ -50,7 +50,6 @@ static const struct {
 	{ "minicpm3", latent },
 	{ "deepseek2", latent },
 	{ "glm-dsa", latent },
-	{ "gemma2", bounded },
 	{ "gemma4", "heads of several sizes" },
 	{ "phi3small", "block-sparse" },
 	{ "chatglm", fused },

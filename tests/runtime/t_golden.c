@@ -151,6 +151,7 @@ static const char *golden[] = {
 	BOTH("arcee-a"),
 	BOTH("hunyuan-a"),
 	BOTH("ministral3-a"),
+	"golden/gemma2-a" /* its GGUF file does not say the scores' scale */,
 	BOTH("gemma3-a")
 #undef BOTH
 };
