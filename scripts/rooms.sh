@@ -1,6 +1,6 @@
 #!/bin/sh
-# scripts/rooms.sh - fails when two rooms include each other, or when a top-level room includes one that it may not know.
-# A room is a folder with C files; those of tests do not count. It lists the includes that are too many.
+# scripts/rooms.sh - fails when two rooms include each other, or when a top-level room includes one that it may not
+# know. A room is a folder with C files; those of tests do not count. It lists the includes that are too many.
 set -eu
 cd "$(dirname "$0")/.."
 if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then

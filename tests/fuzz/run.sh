@@ -7,7 +7,8 @@ set -u
 seconds=${1:-}
 seconds=${seconds:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- gguf safetensors index config generation tokenizer chat json record pack packed tune key ir object \
+[ $# -gt 0 ] || set -- gguf safetensors index config generation tokenizer chat json record pack \
+	packed tune key ir object \
 	decode options reports prompt_ids
 tests/t_fuzz_seeds --write fuzz-corpus || exit 1
 mkdir -p fuzz-found

@@ -89,13 +89,15 @@ void plain_rotate(float *out, const float *x, unsigned dims, const struct plain_
 	float y[256];
 
 	for (unsigned i = 0; i < dims; i++)
-		y[i] = a->norm ? (x[i] * r) * a->norm[i] : x[i];
+		y[i] = a->norm && !a->last ? (x[i] * r) * a->norm[i] : x[i];
 	for (unsigned i = 0; i < dims / 2; i++) {
 		float p = y[i], q = y[i + dims / 2], c = a->cos[i], s = a->sin[i];
 		float qs = q * s, ps = p * s;
 		out[i] = fmaf(p, c, -qs);
 		out[i + dims / 2] = fmaf(q, c, ps);
 	}
+	for (unsigned i = 0; a->norm && a->last && i < dims; i++)
+		out[i] = (out[i] * r) * a->norm[i];
 }
 
 uint64_t plain_cache_row(enum dtype type, unsigned dims)

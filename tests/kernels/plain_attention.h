@@ -24,6 +24,7 @@ void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const f
 struct plain_angles {
 	const float *cos, *sin, *norm;
 	float eps;
+	bool last; /* the norm stands behind the rotation */
 };
 void plain_rotate(float *out, const float *x, unsigned dims, const struct plain_angles *a);
 

@@ -57,17 +57,21 @@ static void drop(struct heads_data *d)
 	free(d->norm);
 }
 
-static void plain_head(float *out, const struct heads_data *d, unsigned column, unsigned head, bool normed)
+/* The flags of a key that decide about norms. */
+static const uint32_t norms[] = { 0, KEY_QK_NORM, KEY_QK_NORM | KEY_NORM_LAST };
+enum { NORMS = sizeof norms / sizeof *norms };
+
+static void plain_head(float *out, const struct heads_data *d, unsigned column, unsigned head, uint32_t flags)
 {
-	struct plain_angles a = { d->cos + column * d->dims / 2, d->sin + column * d->dims / 2, normed ? d->norm : NULL,
-		                  d->eps };
+	struct plain_angles a = { d->cos + column * d->dims / 2, d->sin + column * d->dims / 2, flags ? d->norm : NULL,
+		                  d->eps, flags & KEY_NORM_LAST };
 	plain_rotate(out, d->x + column * d->padded + head * d->dims, d->dims, &a);
 }
 
-static void check_queries(const struct heads_data *d, const struct kernel_way *way, bool normed)
+static void check_queries(const struct heads_data *d, const struct kernel_way *way, uint32_t flags)
 {
 	struct key key = {
-		.kind = KEY_ROPE, .heads = d->heads, .head_dim = d->dims, .flags = normed ? KEY_QK_NORM : 0
+		.kind = KEY_ROPE, .heads = d->heads, .head_dim = d->dims, .flags = flags
 	};
 	size_t bytes = (size_t)d->padded * COLUMNS * 4;
 	float *want = kernel_buffer(bytes, 0), *out = kernel_buffer(bytes, 0xff), *same = kernel_buffer(bytes, 0);
@@ -85,7 +89,7 @@ static void check_queries(const struct heads_data *d, const struct kernel_way *w
 	for (unsigned c = 0; c < COLUMNS; c++)
 		for (unsigned h = 0; h < d->heads; h++) {
 			float *to = want + c * d->padded + h * d->dims;
-			plain_head(to, d, c, h, normed);
+			plain_head(to, d, c, h, flags);
 			for (unsigned i = 0; i < d->dims; i++)
 				to[i] *= scale;
 		}
@@ -105,22 +109,22 @@ static void check_queries(const struct heads_data *d, const struct kernel_way *w
 	free(same);
 }
 
-static void check_store(const struct heads_data *d, const struct kernel_way *way, bool normed, enum dtype type,
+static void check_store(const struct heads_data *d, const struct kernel_way *way, uint32_t flags, enum dtype type,
                         uint64_t pos0)
 {
 	struct key key = { .kind = KEY_KV_STORE,
 		           .kv_heads = d->heads,
 		           .head_dim = d->dims,
 		           .kv = (uint8_t)(type + 1),
-		           .flags = normed ? KEY_QK_NORM : 0 };
+		           .flags = flags };
 	uint64_t chunk = d->heads * plain_cache_row(type, d->dims) * 128 + 192;
 	size_t bytes = CAPACITY / 128 * chunk;
 	bool pieces = template_kv_pieces(&way->target, type, d->dims);
 	struct plain_cache want = {
-		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces
+		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces, 0
 	};
 	struct plain_cache out = {
-		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces
+		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces, 0
 	};
 	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x,       [KV_STORE_V] = (uintptr_t)d->v,
 		                        [KV_STORE_KCACHE] = (uintptr_t)out.k, [KV_STORE_VCACHE] = (uintptr_t)out.v,
@@ -134,7 +138,7 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 	for (unsigned c = 0; c < COLUMNS; c++)
 		for (unsigned h = 0; h < d->heads; h++) {
 			float rotated[256];
-			plain_head(rotated, d, c, h, normed);
+			plain_head(rotated, d, c, h, flags);
 			plain_store(&want, h, pos0 + c, rotated, d->v + c * d->padded + h * d->dims);
 		}
 	assert_int_equal(template_traffic(&key, (uint64_t)units, pos0, COLUMNS),
@@ -163,10 +167,9 @@ static void test_queries(void **state)
 		for (unsigned heads = 1; heads <= 5; heads += 2) {
 			struct heads_data d;
 			make(&d, heads, head_dims[i], heads + i);
-			for (unsigned w = 0; w < ways; w++) {
-				check_queries(&d, &way[w], false);
-				check_queries(&d, &way[w], true);
-			}
+			for (unsigned w = 0; w < ways; w++)
+				for (unsigned j = 0; j < NORMS; j++)
+					check_queries(&d, &way[w], norms[j]);
 			drop(&d);
 		}
 }
@@ -183,9 +186,9 @@ static void test_cache(void **state)
 		make(&d, 1 + i % 4, head_dims[i], i);
 		for (unsigned w = 0; w < ways; w++)
 			for (unsigned j = 0; j < 4; j++) {
-				check_store(&d, &way[w], j & 1, DTYPE_F16, pos0[j]);
-				check_store(&d, &way[w], j & 2, DTYPE_F32, pos0[j]);
-				check_store(&d, &way[w], j & 1, DTYPE_Q8_0, pos0[j]);
+				check_store(&d, &way[w], norms[j % NORMS], DTYPE_F16, pos0[j]);
+				check_store(&d, &way[w], norms[(j + 1) % NORMS], DTYPE_F32, pos0[j]);
+				check_store(&d, &way[w], norms[(j + 2) % NORMS], DTYPE_Q8_0, pos0[j]);
 			}
 		drop(&d);
 	}

@@ -44,8 +44,11 @@ other "--temp 0" usual
 cp "$dir/text" "$dir/likeliest"
 text --temp 0
 same "--temp 0 needs no seed" likeliest
-told() { timeout 60 ./jitrun "$model" --verbose --no-cache -t 1 --tune off --prompt Once -n 40 "$@" 2>&1 > "$dir/out" < /dev/null |
-	sed -n 's/^sampling //p'; }
+told() {
+	timeout 60 ./jitrun "$model" --verbose --no-cache -t 1 --tune off --prompt Once -n 40 "$@" \
+		2>&1 > "$dir/out" < /dev/null |
+		sed -n 's/^sampling //p'
+}
 check "the summary tells them: $(told --seed 5)" [ "$(told --seed 5 -n 1)" = \
 	"temp 0.8, top-k 40, top-p 0.95, min-p 0.05, seed 5 (defaults: jitrun's)" ]
 check "and those that are given" [ "$(told --temp 0.35 --top-k 0 --min-p 0 --repeat-penalty 1.2 -s 7 -n 1)" = \
@@ -56,16 +59,15 @@ check "a random seed is told, and gives the text again: $seed" [ "$(told --seed 
 check "the same text" cmp -s "$dir/out" "$dir/random"
 check "-1 is a random one, too" [ "$(told --seed -1 -n 1)" != "$(told --seed -1 -n 1)" ]
 is 0 -n 1 --json --seed 9
-check "the JSON line has them: $(cat "$dir/out")" grep -qF \
-	'"sampling":{"temperature":0.8,"top_k":40,"top_p":0.95,"min_p":0.05,"repeat_penalty":1.0,"seed":9,"defaults":"jitrun"}' \
-	"$dir/out"
+members='"temperature":0.8,"top_k":40,"top_p":0.95,"min_p":0.05,"repeat_penalty":1.0,"seed":9,"defaults":"jitrun"'
+check "the JSON line has them: $(cat "$dir/out")" grep -qF "\"sampling\":{$members}" "$dir/out"
 refused '--seed: "-2" is not a whole number from -1' 2 --seed -2
 
 # ---- a model that has its own
 tiny=$dir/tiny
 mkdir "$tiny"
-if cp "${JITRUN_SHARED:-$top/../shared}"/models/tale-llama/*.json "${JITRUN_SHARED:-$top/../shared}"/models/tale-llama/*.safetensors \
-	"$tiny" 2> /dev/null; then
+tale=${JITRUN_SHARED:-$top/../shared}/models/tale-llama
+if cp "$tale"/*.json "$tale"/*.safetensors "$tiny" 2> /dev/null; then
 	echo '{"temperature": 0.5, "top_p": 0.75, "sequence": "top_k;top_p;temperature"}' > "$tiny/generation_config.json"
 	model=$tiny
 	check "the model's own: $(told -n 1)" [ "$(told -s 1 -n 1)" = \
