@@ -70,9 +70,7 @@ static void plain_head(float *out, const struct heads_data *d, unsigned column, 
 
 static void check_queries(const struct heads_data *d, const struct kernel_way *way, uint32_t flags)
 {
-	struct key key = {
-		.kind = KEY_ROPE, .heads = d->heads, .head_dim = d->dims, .flags = flags
-	};
+	struct key key = { .kind = KEY_ROPE, .heads = d->heads, .head_dim = d->dims, .flags = flags };
 	size_t bytes = (size_t)d->padded * COLUMNS * 4;
 	float *want = kernel_buffer(bytes, 0), *out = kernel_buffer(bytes, 0xff), *same = kernel_buffer(bytes, 0);
 	float scale = (float)(1.0 / sqrt(d->dims));

@@ -68,7 +68,8 @@ tiny=$dir/tiny
 mkdir "$tiny"
 tale=${JITRUN_SHARED:-$top/../shared}/models/tale-llama
 if cp "$tale"/*.json "$tale"/*.safetensors "$tiny" 2> /dev/null; then
-	echo '{"temperature": 0.5, "top_p": 0.75, "sequence": "top_k;top_p;temperature"}' > "$tiny/generation_config.json"
+	echo '{"temperature": 0.5, "top_p": 0.75, "sequence": "top_k;top_p;temperature"}' \
+		> "$tiny/generation_config.json"
 	model=$tiny
 	check "the model's own: $(told -n 1)" [ "$(told -s 1 -n 1)" = \
 		"temp 0.5, top-k 40, top-p 0.75, seed 1 (defaults: the model's own)" ]
