@@ -341,7 +341,8 @@ static int open_failed(const jit_error *err)
 {
 	if (!interrupted) {
 		jitrun_fail(err);
-		jitrun_hint();
+		if (err->code != JIT_ERROR_MEMORY && err->code != JIT_ERROR_IO && err->code != JIT_ERROR_FORMAT)
+			jitrun_hint();
 		return 1;
 	}
 	fprintf(stderr, "jitrun: interrupted while loading.\n");

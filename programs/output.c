@@ -86,19 +86,24 @@ bool output_text(FILE *out, const char *text, size_t n, bool terminal)
 
 bool output_can_write(const char *path, const char **why)
 {
-	bool there = access(path, F_OK) == 0;
-	/* A pipe that nobody reads yet is no failure, and must not be waited for. */
-	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+	const char *slash = strrchr(path, '/');
+	char folder[4096] = ".";
 
-	if (fd < 0 && errno != ENXIO) {
+	if (access(path, F_OK) == 0) {
+		/* A pipe that nobody reads yet is no failure, and must not be waited for. */
+		int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+		if (fd >= 0)
+			close(fd);
 		*why = strerror(errno);
-		return false;
+		return fd >= 0 || errno == ENXIO;
 	}
-	if (fd >= 0)
-		close(fd);
-	if (!there)
-		unlink(path);
-	return true;
+	if (slash && (size_t)(slash - path) < sizeof folder)
+		snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	/* Nothing is made to find out: what cannot be taken away again would be left behind. */
+	if (access(folder, W_OK | X_OK) == 0)
+		return true;
+	*why = strerror(errno);
+	return false;
 }
 
 int output_columns(FILE *out)
