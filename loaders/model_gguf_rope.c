@@ -182,7 +182,7 @@ bool gguf_read_switches(struct gguf_reader *r)
 		return false;
 	s->window_rope = s->rope;
 	if (r->row->switches & SWITCH_WINDOW_ROPE) {
-		model_plain_rope(&s->window_rope, r->row->window_theta ? r->row->window_theta : s->rope.theta);
+		model_plain_rope(&s->window_rope, r->row->window_theta != 0 ? r->row->window_theta : s->rope.theta);
 		if (!gguf_get_f64(r, "rope.freq_base_swa", OPTIONAL, &s->window_rope.theta))
 			return false;
 	}

@@ -248,7 +248,7 @@ static bool read_window_rope(struct hf_reader *r, json_t *o, const char *key)
 {
 	struct model_spec *s = &r->m->spec;
 
-	model_plain_rope(&s->window_rope, r->row->window_theta ? r->row->window_theta : s->rope.theta);
+	model_plain_rope(&s->window_rope, r->row->window_theta != 0 ? r->row->window_theta : s->rope.theta);
 	return hf_get_f64(r, r->root, "rope_local_base_freq", &s->window_rope.theta) &&
 	       (!o || read_object(r, o, key, &s->window_rope));
 }
@@ -261,7 +261,7 @@ bool hf_read_rope(struct hf_reader *r)
 	json_t *o = hf_get(r, r->root, key), *window = NULL;
 
 	rope->dims = s->window_rope.dims = s->head_dim;
-	model_plain_rope(rope, r->row->switches & SWITCH_WINDOW_ROPE && r->row->window_theta ? 1000000 : 10000);
+	model_plain_rope(rope, r->row->switches & SWITCH_WINDOW_ROPE && r->row->window_theta != 0 ? 1000000 : 10000);
 	if (!hf_get_f64(r, r->root, "rope_theta", &rope->theta) || !read_partial(r, r->root, rope))
 		return false;
 	if (o && (hf_get(r, o, "full_attention") || hf_get(r, o, "sliding_attention"))) {

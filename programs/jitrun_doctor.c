@@ -163,16 +163,18 @@ static const char *size_or(char out[FACTS_SIZE], uint64_t bytes, const char *oth
 	return bytes == UINT64_MAX ? otherwise : facts_size(out, bytes);
 }
 
-static uint64_t limit_of(int what)
+/* failed: what getrlimit() returned. */
+static uint64_t limit_of(int failed, const struct rlimit *r)
 {
-	struct rlimit r;
-
-	return getrlimit(what, &r) == 0 && r.rlim_cur != RLIM_INFINITY ? (uint64_t)r.rlim_cur : UINT64_MAX;
+	return !failed && r->rlim_cur != RLIM_INFINITY ? (uint64_t)r->rlim_cur : UINT64_MAX;
 }
 
 static void tell_limits(struct doctor *d)
 {
-	uint64_t locked = limit_of(RLIMIT_MEMLOCK), space = limit_of(RLIMIT_AS), file = limit_of(RLIMIT_FSIZE);
+	struct rlimit limit;
+	uint64_t locked = limit_of(getrlimit(RLIMIT_MEMLOCK, &limit), &limit),
+		 space = limit_of(getrlimit(RLIMIT_AS, &limit), &limit),
+		 file = limit_of(getrlimit(RLIMIT_FSIZE, &limit), &limit);
 	char a[FACTS_SIZE], b[FACTS_SIZE], c[FACTS_SIZE];
 
 	doctor_tell(d, "limits", "memlock_limit", bytes_or_null(locked),

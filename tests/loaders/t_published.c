@@ -61,7 +61,7 @@ static void layer_entries(struct header *h, const struct sizes *s, const char *t
 {
 	uint64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
 	bool pre = !is_one_of(type, "olmo2 olmo3 exaone4"),
-	     post = is_one_of(type, "olmo2 olmo3 exaone4 gemma2 gemma3_text glm4"), fused = is_one_of(type, "phi3"),
+	     post = is_one_of(type, "olmo2 olmo3 exaone4 gemma2 gemma3_text glm4"), one_qkv = is_one_of(type, "phi3"),
 	     fused_ffn = is_one_of(type, "phi3 glm4"), glm = is_one_of(type, "glm4"),
 	     gemma = is_one_of(type, "gemma2 gemma3_text"), rows = is_one_of(type, "olmo2 olmo3"),
 	     each = s->qk_norm || is_one_of(type, "exaone4 gemma3_text"), hunyuan = is_one_of(type, "hunyuan_v1_dense");
@@ -71,10 +71,10 @@ static void layer_entries(struct header *h, const struct sizes *s, const char *t
 		bool there;
 	} list[] = {
 		{ "input_layernorm.weight", 0, s->hidden, pre },
-		{ "self_attn.q_proj.weight", q, s->hidden, !fused },
-		{ "self_attn.k_proj.weight", kv, s->hidden, !fused },
-		{ "self_attn.v_proj.weight", kv, s->hidden, !fused },
-		{ "self_attn.qkv_proj.weight", q + 2 * kv, s->hidden, fused },
+		{ "self_attn.q_proj.weight", q, s->hidden, !one_qkv },
+		{ "self_attn.k_proj.weight", kv, s->hidden, !one_qkv },
+		{ "self_attn.v_proj.weight", kv, s->hidden, !one_qkv },
+		{ "self_attn.qkv_proj.weight", q + 2 * kv, s->hidden, one_qkv },
 		{ "self_attn.o_proj.weight", s->hidden, q, true },
 		{ "post_attention_layernorm.weight", 0, s->hidden, true },
 		{ "post_feedforward_layernorm.weight", 0, s->hidden, post && !glm },
