@@ -2,7 +2,7 @@
  *
  * Owns: the list of backends. A target names its backend (jit/target.h), and whoever wants to know what code of a
  * target needs asks the row, never which backend it is. To add one: a row where its passes are put in order
- * (compile_x86.c, compile_rdna.c), its place in backend.c, its list of sources for the code-generator id in
+ * (jit/x86/pipeline.c, jit/rdna/pipeline.c), its place in backend.c, its list of sources for the code-generator id in
  * Makefile.am.
  */
 #ifndef JIT_BACKEND_H

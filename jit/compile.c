@@ -1,7 +1,7 @@
 /* jit/compile.c - IR or a key to a code object: the dump of the IR, its verifier, the choice of pipeline.
  *
- * Owns what both pipelines share. Their passes are a backend's (backend.h): compile_x86.c and compile_rdna.c, each on
- * one screen.
+ * Owns what both pipelines share. Their passes are a backend's (backend.h): jit/x86/pipeline.c and jit/rdna/pipeline.c,
+ * each on one screen.
  */
 #include "jit/compile_pipeline.h"
 

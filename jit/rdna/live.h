@@ -3,7 +3,7 @@
  *
  * Owns: the intervals, and the list of what instructions name that they are found by. Nothing here chooses anything.
  * Rule for editors: an interval must cover every instruction between which the words' contents matter, loops' ways back
- * included; the allocator believes it, and the verifier of rdna_lir_verify.c does not use it.
+ * included; the allocator believes it, and the verifier of lir_verify.c does not use it.
  */
 #ifndef JIT_RDNA_LIVE_H
 #define JIT_RDNA_LIVE_H

@@ -1,7 +1,7 @@
 /* jit/rdna/merge_loads.c - which loads of a kernel one instruction does: neighbouring words behind one address, inside
  * a straight run.
  *
- * Owns the choice alone; rdna_select_memory.c does the loads, at the first member of a group. Scalar loads may be moved
+ * Owns the choice alone; select_memory.c does the loads, at the first member of a group. Scalar loads may be moved
  * before any store, because a kernel does not read back by them what it stores; vector and LDS loads stay between the
  * same stores. A load reads no word outside its first and last member. Rule for editors: a group's base must be the
  * same at all its members.

@@ -57,7 +57,7 @@ void scan_free(struct scan *s);
 
 bool x86_select(struct lir *l, const struct ir *ir, const struct target *target, struct error *err);
 
-/* Tiles (x86_tiles.c): what l's products need, as l->tiles. False: they are of more shapes than there are tiles for. */
+/* Tiles (tiles.c): what l's products need, as l->tiles. False: they are of more shapes than there are tiles for. */
 bool x86_tiles_set_up(struct lir *l, struct error *err);
 /* The tiles of a product: two of sums, one of the first factor, two of the second. */
 struct x86_tiles {
