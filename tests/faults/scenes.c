@@ -84,6 +84,13 @@ const struct scene scenes[] = {
 	  .said = LINES,
 	  .long_one = true },
 	{ .command = "jitrun --devices" },
+	{ .command = "jitrun info %t", .said = ANYTHING, .answer = 3 }, /* memory that is free varies */
+	{ .command = "jitrun info %t --json", .said = ANYTHING, .answer = 3 },
+	{ .command = "jitrun list", .said = ANYTHING },
+	{ .command = "jitrun doctor", .said = ANYTHING },
+	{ .command = "jitrun doctor --json", .said = ANYTHING },
+	{ .command = "jitwarm pack-model %t --kv-type f16 --batch 4 --out %d/made.jkm -q", .file = "made.jkm" },
+	{ .command = RUN_TINY "--no-cache -t 1 --cache-weights --cache %c", .cache = "empty" },
 	{ .command = "jitbench passes --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
 	{ .command = "jitbench schedules --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
 };
