@@ -75,7 +75,7 @@ static bool make_model(char *path, size_t size, int *fd, struct error *err)
 	if (!synth_write(*fd, opt.write ? opt.write : "the temporary file", s, m, err))
 		return false;
 	if (opt.write)
-		fprintf(stderr, "jitbench: %s is written, %.1f MiB\n", opt.write, (double)bytes / 0x1p20);
+		fprintf(stderr, "%s is written, %.1f MiB\n", opt.write, (double)bytes / 0x1p20);
 	return true;
 }
 
