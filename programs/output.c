@@ -73,7 +73,7 @@ bool output_text(FILE *out, const char *text, size_t n, bool terminal)
 	static const char shown[] = "\xef\xbf\xbd";
 
 	if (!terminal)
-		return fwrite(text, 1, n, out) == n;
+		return !n || fwrite(text, 1, n, out) == n; /* no text may have no memory */
 	for (size_t i = 0, length; i < n; i += length ? length : 1) {
 		uint32_t code;
 		length = text_char(text + i, n - i, &code);
