@@ -284,7 +284,11 @@ static char *read_line(const char *prompt)
 	ssize_t n = getline(&line, &room, stdin);
 	if (n < 0) {
 		free(line); /* which keeps errno */
-		return NULL;
+		if (errno != EINTR || !isatty(STDIN_FILENO))
+			return NULL;
+		clearerr(stdin); /* Ctrl-C: what was begun is forgotten */
+		fputc('\n', stderr);
+		return strdup("");
 	}
 	if (n && line[n - 1] == '\n')
 		line[n - 1] = 0;

@@ -19,9 +19,21 @@ volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t busy = 1, unanswered;
 static jit_cancel *cancel;
 
+static void on_interrupt(int sig);
+
+/* While text is written, a signal must not end the write that it falls into: the stream would count it as a failure.
+ * While a line is read it must. */
+static void listen_for_interrupts(void)
+{
+	struct sigaction on_int = { .sa_handler = on_interrupt, .sa_flags = busy ? SA_RESTART : 0 };
+
+	sigaction(SIGINT, &on_int, NULL);
+}
+
 void jitrun_busy(bool now)
 {
 	busy = now;
+	listen_for_interrupts();
 	unanswered = 0;
 	if (now) {
 		interrupted = 0;
@@ -43,11 +55,9 @@ static void on_interrupt(int sig)
 
 static bool listen(jit_error *err)
 {
-	struct sigaction on_int = { .sa_handler = on_interrupt };
-
 	if (!(cancel = jit_cancel_open(err)))
 		return false;
-	sigaction(SIGINT, &on_int, NULL);
+	listen_for_interrupts();
 	return true;
 }
 

@@ -79,7 +79,9 @@ static void test_interrupt(void **state)
 	at = pty_must_see(&t, at, "\n");
 	while (t.n < at + 200) /* an answer is under way; the context is far from full */
 		assert_true(pty_wait_for(&t, t.n, "e") > 0);
+	pty_fill(&t); /* so that Ctrl-C falls into a write */
 	pty_type(&t, "\x03");
+	usleep(100000); /* before there is room again */
 	at = pty_must_see(&t, at, "(stopped)");
 	at = must_see_prompt(&t, at);
 	pty_type(&t, "/save /dev/null\r");

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -74,6 +75,23 @@ static inline size_t pty_must_see(struct pty *t, size_t from, const char *what)
 static inline void pty_type(const struct pty *t, const char *keys)
 {
 	assert_true(write(t->fd, keys, strlen(keys)) == (ssize_t)strlen(keys) || errno == EIO); /* it has ended */
+}
+
+/* Until the program sleeps: it has written all that there is room for, and waits for somebody to read it. */
+static inline void pty_fill(const struct pty *t)
+{
+	enum { STEP = 100, STILL = 5 };
+	char path[64], state = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)t->pid);
+	for (int ms = 0, still = 0; ms < PTY_PATIENCE && still < STILL; ms += STEP) {
+		FILE *f = fopen(path, "r");
+		assert_non_null(f);
+		assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+		fclose(f);
+		still = state == 'S' ? still + 1 : 0;
+		usleep(STEP * 1000);
+	}
 }
 
 /* Its status. A program that does not end is killed: the test fails instead of waiting for ever. */
