@@ -152,6 +152,7 @@ const struct arch_row *arch_of_hf(const char *name)
 
 const char *arch_names(bool gguf, char *out, size_t cap)
 {
+	static const char others[] = " or others";
 	const char *name[ROWS];
 	size_t n = 0, used = 0;
 
@@ -159,12 +160,14 @@ const char *arch_names(bool gguf, char *out, size_t cap)
 		if (!rows[i].lacks && (gguf ? rows[i].gguf : rows[i].hf))
 			name[n++] = gguf ? rows[i].gguf : rows[i].hf;
 	*out = 0;
-	for (size_t i = 0; i < n && used < cap; i++)
-		used += (size_t)snprintf(out + used, cap - used, "%s%s",
-		                         i == 0      ? ""
-		                         : i + 1 < n ? ", "
-		                                     : " or ",
-		                         name[i]);
+	for (size_t i = 0; i < n; i++) {
+		const char *before = i == 0 ? "" : i + 1 < n ? ", " : " or ";
+		if (used + strlen(before) + strlen(name[i]) + strlen(others) >= cap) {
+			snprintf(out + used, cap - used, "%s", others);
+			break;
+		}
+		used += (size_t)snprintf(out + used, cap - used, "%s%s", before, name[i]);
+	}
 	return out;
 }
 

@@ -75,7 +75,7 @@ struct arch_row {
 	const char *stated;   /* of config.json, which must be there: their defaults are not taken for granted */
 	const char *fields;   /* of config.json, which its class does not use */
 	const char *defaults; /* of config.json: "NAME=INTEGER" words for what published files leave out */
-	const char *keys;     /* of GGUF's, that mean something here and elsewhere must be off */
+	const char *keys; /* of GGUF's, that mean something here, or change nothing here, and elsewhere must be off */
 	const char *wrapped, *wrapped_classes; /* model_type and architectures of a config.json that holds this one as
 	                                          its text_config, beside parts for images or sound */
 };
@@ -83,7 +83,8 @@ struct arch_row {
 /* The row of such a name, or NULL. */
 const struct arch_row *arch_of_gguf(const char *name, size_t n);
 const struct arch_row *arch_of_hf(const char *name);
-/* The names that run: "llama, qwen2 or qwen3". Returns out. */
+/* The names that run: "llama, qwen2 or qwen3", or as many as there is room for: "llama, qwen2 or others". Returns out.
+ */
 const char *arch_names(bool gguf, char *out, size_t cap);
 
 /* What the tensors must be, beyond the hyperparameters: which groups of them there are. */

@@ -77,7 +77,7 @@ static const struct {
 enum { HF_PREFIXES = sizeof hf_prefixes / sizeof *hf_prefixes };
 /* And those of the parts beside such a text model. */
 static const char *const other_parts[] = { "vision_tower.", "multi_modal_projector.", "model.vision_tower.",
-	                                   "model.multi_modal_projector." };
+	                                   "model.multi_modal_projector.", "model.visual." };
 
 /* Matrices in one tensor, in the order of their slots. */
 static const struct {

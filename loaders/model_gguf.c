@@ -220,7 +220,7 @@ static bool check_key(struct gguf_reader *r, const struct gguf_kv *kv)
 		return true;
 	if (copy_key(r, kv)) {
 		const char *suffix = r->key + prefix + 1;
-		if (arch_gguf_key_harmless(suffix) || scaling_key(r, suffix))
+		if (arch_gguf_key_harmless(suffix) || arch_word_in(r->row->keys, suffix) || scaling_key(r, suffix))
 			return true;
 	}
 	return error_set(r->err, ERROR_UNSUPPORTED,

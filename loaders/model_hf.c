@@ -196,7 +196,7 @@ static bool read_needs(struct hf_reader *r)
 static const char outer_fields[] =
 	"architectures model_type text_config vision_config tie_word_embeddings image_token_index image_token_id "
 	"multimodal_projector_bias projector_hidden_act spatial_merge_size vision_feature_layer boi_token_index "
-	"eoi_token_index mm_tokens_per_image";
+	"eoi_token_index mm_tokens_per_image video_token_id vision_start_token_id vision_end_token_id";
 
 static bool check_outer_fields(struct hf_reader *r, json_t *outer)
 {

@@ -73,7 +73,6 @@ static const struct {
 	{ "opt", mean },
 	{ "qwen2_vl", images },
 	{ "qwen2_5_vl", images },
-	{ "qwen3_vl", images },
 	{ "qwen3_vl_moe", images },
 	{ "qwen3vlmoe", images },
 	{ "mllama", images },

@@ -11,8 +11,10 @@
 
 #include "loaders/gguf.h"
 #include "loaders/model_arch.h"
+#include "loaders/safetensors.h"
 #include "runtime/jitrun.h"
 #include "tests/loaders/gguf_writer.h"
+#include "tests/loaders/st_writer.h"
 #include "tests/support/shared.h"
 #include "tests/runtime/tiny_model.h"
 
@@ -48,6 +50,29 @@ static void test_names_are_found(void **state)
 	}
 	assert_true(runs >= 10 && !arch_of_gguf("", 0) && !arch_of_gguf("llama ", 6) && !arch_of_gguf("llam", 4) &&
 	            !arch_of_hf("") && !arch_of_hf(" "));
+}
+
+/* A list that is too long ends with a whole name. */
+static void test_list_of_names(void **state)
+{
+	char all[2000], some[2000];
+
+	for (int gguf = 0; gguf < 2; gguf++) {
+		size_t n = strlen(arch_names(gguf, all, sizeof all));
+		assert_null(strstr(all, "others"));
+		for (size_t cap = 40; cap <= n + 1; cap++) {
+			arch_names(gguf, some, cap);
+			char *end = strstr(some, " or others");
+			if (cap == n + 1 && !end) {
+				assert_string_equal(some, all);
+				continue;
+			}
+			assert_true(end && strlen(some) < cap);
+			*end = 0;
+			char next = all[strlen(some)];
+			assert_true(memcmp(some, all, strlen(some)) == 0 && (next == ',' || next == ' '));
+		}
+	}
 }
 
 /* ---- the page */
@@ -141,7 +166,7 @@ static bool ends(const struct gguf_str *s, const char *end)
 /* The key under another architecture's name, or as it is. */
 static void rename_key(char out[128], const struct gguf_str *key, const char *arch)
 {
-	bool own = key->n > 6 && memcmp(key->p, "llama.", 6) == 0;
+	bool own = key->n > 6 && (memcmp(key->p, "llama.", 6) == 0 || memcmp(key->p, "qwen3.", 6) == 0);
 
 	snprintf(out, 128, "%s%.*s", own ? arch : "", (int)(key->n - (own ? 5 : 0)), key->p + (own ? 5 : 0));
 }
@@ -182,6 +207,19 @@ static uint8_t *by_halves(const uint8_t *from, const struct gguf_tensor *t, uint
 	return out;
 }
 
+/* Keys of models for images that change nothing of a text. */
+static bool more_keys;
+
+static void write_more_keys(struct gguf_writer *w, const char *arch)
+{
+	char key[128];
+
+	snprintf(key, sizeof key, "%s.n_deepstack_layers", arch);
+	gguf_write_u32(w, key, 3);
+	snprintf(key, sizeof key, "%s.rope.dimension_sections", arch);
+	gguf_write_array(w, key, GGUF_I32, 4, (const int32_t[]){ 6, 5, 5, 0 }, 16);
+}
+
 /* The model under this name. */
 static void write_as(const char *path, const struct gguf *g, const uint8_t *file, const char *arch, bool halves,
                      bool arrays, uint64_t head_dim)
@@ -194,6 +232,8 @@ static void write_as(const char *path, const struct gguf *g, const uint8_t *file
 	for (uint64_t i = 0; i < g->n_kv; i++)
 		if (memcmp(g->kv[i].key.p, "tokenizer.", 10) != 0)
 			copy_key(&w, &g->kv[i], arch, arrays);
+	if (more_keys)
+		write_more_keys(&w, arch);
 	for (uint64_t i = 0; i < g->n_tensors; i++) {
 		const struct gguf_tensor *t = &g->tensor[i];
 		bool moved = halves && (ends(&t->name, "attn_q.weight") || ends(&t->name, "attn_k.weight"));
@@ -280,12 +320,100 @@ static void test_same_weights_under_other_names(void **state)
 	free(file);
 }
 
+/* ---- a text model inside a model for images */
+
+static const struct tiny_model qwen3 = {
+	"qwen3", LAYERS, 64, 96, 4, 2, 32, 389, DTYPE_BF16, .tied = true, .extra = ",\"rope_theta\":5000000"
+};
+
+static void expect_same(const char *what, const char *path, const struct run *want)
+{
+	struct run r = run_model(path);
+
+	if (r.n != want->n || memcmp(r.logits, want->logits, r.n * sizeof *r.logits) != 0 ||
+	    memcmp(r.ids, want->ids, sizeof r.ids) != 0)
+		fail_msg("%s gives other logits or tokens than the text model alone", what);
+	free(r.logits);
+}
+
+/* The text model's tensors under the names that they have there, and one of the part for images. */
+static void write_inside(const char *prefix, const char *image_tensor)
+{
+	struct st_writer w;
+	struct safetensors s;
+	size_t n, n_in;
+	char name[100];
+	uint8_t *in = tiny_safetensors(&qwen3, &n_in);
+
+	assert_true(safetensors_parse(&s, in, n_in, "tiny", false, NULL));
+	st_writer_start(&w);
+	for (uint32_t i = 0; i < s.n_tensors; i++) {
+		const struct safetensors_tensor *t = &s.tensor[i];
+		snprintf(name, sizeof name, "%s%.*s", prefix, (int)t->name.n - 6, t->name.p + 6);
+		st_write_tensor(&w, name, t->type, t->rank, t->dim, in + t->offset, t->bytes);
+	}
+	st_write_tensor(&w, image_tensor, DTYPE_BF16, 1, (const uint64_t[]){ 8 }, NULL, 16);
+	uint8_t *out = st_writer_finish(&w, 8, &n);
+	tiny_write(folder, "model.safetensors", out, n);
+	safetensors_free(&s);
+	free(out);
+	free(in);
+}
+
+/* Its configuration, as that of the inner model. */
+static void write_outer(const char *type, const char *inner, const char *class, const char *more)
+{
+	char *config = tiny_config(&qwen3), text[3000];
+	const char *rest = strstr(config, "\"qwen3\"");
+
+	assert_non_null(rest);
+	int n = snprintf(text, sizeof text,
+	                 "{\"architectures\":[\"%s\"],\"model_type\":\"%s\",\"vision_config\":{\"depth\":2},%s"
+	                 "\"text_config\":%.*s\"%s\"%s}",
+	                 class, type, more, (int)(rest - config), config, inner, rest + strlen("\"qwen3\""));
+	assert_true(n > 0 && (size_t)n < sizeof text);
+	tiny_write(folder, "config.json", text, (size_t)n);
+	free(config);
+}
+
+static void test_inside_a_model_for_images(void **state)
+{
+	char path[1024];
+	struct error err = { 0 };
+	struct model m;
+
+	tiny_write_hf(folder, &qwen3);
+	struct run alone = run_model(folder);
+	write_outer("qwen3_vl", "qwen3_vl_text", "Qwen3VLForConditionalGeneration",
+	            "\"image_token_id\":5,\"video_token_id\":6,\"vision_start_token_id\":7,\"vision_end_token_id\":8,");
+	write_inside("model.language_model.", "model.visual.pos_embed.weight");
+	expect_same("qwen3_vl", folder, &alone);
+	/* and what is of no known part is refused */
+	write_inside("model.language_model.", "model.other.weight");
+	assert_false(model_open(&m, folder, MODEL_NO_TOKENIZER, &err));
+	assert_non_null(strstr(err.text, "the tensor model.other.weight is none that jitrun computes with"));
+	size_t n;
+	uint8_t *file = tiny_gguf(&qwen3, DTYPE_BF16, &n, NULL);
+	struct gguf g;
+	assert_true(file && gguf_parse(&g, file, n, "tiny", false, NULL));
+	more_keys = true;
+	write_as("m.gguf", &g, file, "qwen3vl", false, false, qwen3.head_dim);
+	more_keys = false;
+	snprintf(path, sizeof path, "%s/m.gguf", folder);
+	expect_same("qwen3vl", path, &alone);
+	gguf_free(&g);
+	free(file);
+	free(alone.logits);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names_are_found),
+		cmocka_unit_test(test_list_of_names),
 		cmocka_unit_test(test_page),
 		cmocka_unit_test_setup_teardown(test_same_weights_under_other_names, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(test_inside_a_model_for_images, make_folder, remove_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,7 +126,7 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 		bias || qwen2,
 		bias,
 		json_is_true(json_object_get(config, "mlp_bias")),
-		strcmp(type, "qwen3") == 0,
+		is_one_of(type, "qwen3 qwen3_vl_text"),
 		false
 	};
 	struct header h = { 0 };
@@ -188,8 +188,8 @@ static void check_config(const char *file, struct counts *c)
 	json_t *config = json_read(bytes, n_text, n_text, file, NULL); /* one of them says Infinity */
 	const char *type = json_string_value(json_object_get(config, "model_type")), *base = "model.";
 	json_t *text = json_object_get(config, "text_config"), *inner = json_object_get(text, "model_type");
-	bool inside = type && json_is_string(inner) && is_one_of(type, "gemma3 mistral3") &&
-	              is_one_of(json_string_value(inner), "gemma3_text ministral3");
+	bool inside = type && json_is_string(inner) && is_one_of(type, "gemma3 mistral3 qwen3_vl") &&
+	              is_one_of(json_string_value(inner), "gemma3_text ministral3 qwen3_vl_text");
 	bool cut = inside && there(text, "layer_types") && /* one was made smaller by hand */
 	           json_array_size(json_object_get(text, "layer_types")) != number(text, "num_hidden_layers", 0);
 	const char *part = inside && (there(config, "quantization_config") || there(text, "quantization_config"))
@@ -201,7 +201,7 @@ static void check_config(const char *file, struct counts *c)
 		fail_msg("%s: type %s runs and is refused", file, type);
 	if (inside) {
 		type = json_string_value(inner);
-		base = "language_model.model.";
+		base = strcmp(type, "qwen3_vl_text") == 0 ? "model.language_model." : "language_model.model.";
 	}
 	uint8_t *weights = made_up(inside ? text : config, type ? type : "", base, &n);
 	check_said(file, weights, n, bytes, n_text, part, c);
