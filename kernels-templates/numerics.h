@@ -21,8 +21,8 @@
  *     activations' quants (below 2^24: the conversion is exact), acc = fma(dw * dx, (float)isum, acc), and, with a
  *     minimum, acc = fma(mw, sx, acc), where sx is d_sum of the block, or d * (float)(sum of these 16) when it is 16.
  *     Sub-blocks ascending; one chain per span from +0 (no segments); spans combine as in 3.
- *     dw: d of Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL; d * (float)scale (exact) of Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_XS;
- *     2^(e - 128) of MXFP4, whose q are doubled. mw: m of Q4_1 and Q5_1; -(dmin * (float)minimum) (exact) of Q2_K,
+ *     dw: d of Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, TQ2_0; d * (float)scale (exact) of Q2_K, Q3_K, Q4_K, Q5_K, Q6_K,
+ * IQ4_XS; 2^(e - 128) of MXFP4, whose q are doubled. mw: m of Q4_1 and Q5_1; -(dmin * (float)minimum) (exact) of Q2_K,
  *     Q4_K, Q5_K. All f16 widened.
  *     With f32 activations a quantised weight is the float dw * (float)q, or fma(dw, (float)q, mw) (the products are
  *     exact: one rounding), and rule 3 holds.

@@ -34,6 +34,7 @@ static bool weight_type_ok(enum dtype t, bool vector)
 	case DTYPE_Q6_K:
 	case DTYPE_IQ4_NL:
 	case DTYPE_IQ4_XS:
+	case DTYPE_TQ2_0:
 	case DTYPE_MXFP4: return !vector;
 	default: return false;
 	}

@@ -27,7 +27,8 @@ static const struct mixture mixtures[] = {
 	{ "q4_k", 14, SAME(Q4_K), DTYPE_Q6_K },     { "q4_k_m", 15, DTYPE_Q4_K, DTYPE_Q6_K, DTYPE_Q6_K },
 	{ "q5_k", 16, SAME(Q5_K), DTYPE_Q6_K },     { "q5_k_m", 17, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_Q6_K },
 	{ "q6_k", 18, SAME(Q6_K), DTYPE_Q6_K },     { "iq4_nl", 25, SAME(IQ4_NL), DTYPE_Q6_K },
-	{ "iq4_xs", 30, SAME(IQ4_XS), DTYPE_Q6_K },
+	{ "iq4_xs", 30, SAME(IQ4_XS), DTYPE_Q6_K }, { "mxfp4", 38, SAME(MXFP4), DTYPE_Q6_K },
+	{ "tq2_0", 37, SAME(TQ2_0), DTYPE_Q6_K },
 };
 
 const struct shape *shape_find(const char *name)

@@ -5,28 +5,34 @@
 #include <immintrin.h>
 #include <string.h>
 
-/* f16 numbers in a block and their values, for weights of mean about 0 and deviation about 0.02. */
+/* For weights of mean about 0 and deviation about 0.02: f16 numbers in a block and their values; bytes of scales, each
+ * `least` or up to `more` (a power of two less one) above it. Everything else is random. */
 static const struct {
 	enum dtype type;
 	struct {
-		int at;
-		double value;
+		uint16_t at;
+		double value; /* 0: there is none */
 	} half[2];
+	struct {
+		uint16_t at, count;
+		uint8_t least, more;
+	} byte;
 } scales[] = {
-	{ DTYPE_Q8_0, { { 0, 2.7e-4 }, { -1, 0 } } },
-	{ DTYPE_Q4_0, { { 0, 4.3e-3 }, { -1, 0 } } },
-	{ DTYPE_Q4_1, { { 0, 4.3e-3 }, { 2, -7.5 * 4.3e-3 } } },
-	{ DTYPE_Q5_0, { { 0, 2.2e-3 }, { -1, 0 } } },
-	{ DTYPE_Q5_1, { { 0, 2.2e-3 }, { 2, -15.5 * 2.2e-3 } } },
-	{ DTYPE_Q2_K, { { 80, 2.4e-3 }, { 82, 1.5 * 2.4e-3 } } },
-	{ DTYPE_Q3_K, { { 108, 4.8e-4 }, { -1, 0 } } },
-	{ DTYPE_Q4_K, { { 0, 1.4e-4 }, { 2, 7.5 * 1.4e-4 } } },
-	{ DTYPE_Q5_K, { { 0, 6.8e-5 }, { 2, 15.5 * 6.8e-5 } } },
-	{ DTYPE_Q6_K, { { 208, 1e-4 }, { -1, 0 } } },
-	{ DTYPE_IQ4_NL, { { 0, 2.9e-4 }, { -1, 0 } } },
-	{ DTYPE_IQ4_XS, { { 0, 1.6e-5 }, { -1, 0 } } },
+	{ .type = DTYPE_Q8_0, .half = { { 0, 2.7e-4 } } },
+	{ .type = DTYPE_Q4_0, .half = { { 0, 4.3e-3 } } },
+	{ .type = DTYPE_Q4_1, .half = { { 0, 4.3e-3 }, { 2, -7.5 * 4.3e-3 } } },
+	{ .type = DTYPE_Q5_0, .half = { { 0, 2.2e-3 } } },
+	{ .type = DTYPE_Q5_1, .half = { { 0, 2.2e-3 }, { 2, -15.5 * 2.2e-3 } } },
+	{ .type = DTYPE_Q2_K, .half = { { 80, 2.4e-3 }, { 82, 1.5 * 2.4e-3 } } },
+	{ .type = DTYPE_Q3_K, .half = { { 108, 4.8e-4 } } },
+	{ .type = DTYPE_Q4_K, .half = { { 0, 1.4e-4 }, { 2, 7.5 * 1.4e-4 } } },
+	{ .type = DTYPE_Q5_K, .half = { { 0, 6.8e-5 }, { 2, 15.5 * 6.8e-5 } } },
+	{ .type = DTYPE_Q6_K, .half = { { 208, 1e-4 } }, .byte = { 192, 16, 8, 7 } },
+	{ .type = DTYPE_IQ4_NL, .half = { { 0, 2.9e-4 } } },
+	{ .type = DTYPE_IQ4_XS, .half = { { 0, 1.6e-5 } } },
+	{ .type = DTYPE_MXFP4, .byte = { 0, 1, 120, 0 } },
+	{ .type = DTYPE_TQ2_0, .half = { { 64, 1.8e-2 } } },
 };
-enum { Q6_K_SCALES = 192, Q6_K_PARTS = 16 };
 
 static uint64_t next(uint64_t *state)
 {
@@ -65,13 +71,16 @@ static void fill_floats(enum dtype type, uint8_t *out, uint64_t n, uint64_t *sta
 
 static void set_scales(enum dtype type, uint8_t *block, uint64_t *state)
 {
-	for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
-		if (scales[i].type == type)
-			for (int h = 0; h < 2; h++)
-				if (scales[i].half[h].at >= 0)
-					put_half(block + scales[i].half[h].at, scales[i].half[h].value);
-	for (int i = 0; type == DTYPE_Q6_K && i < Q6_K_PARTS; i++)
-		block[Q6_K_SCALES + i] = (uint8_t)(8 + (next(state) & 7));
+	for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+		if (scales[i].type != type)
+			continue;
+		for (int h = 0; h < 2; h++)
+			if (scales[i].half[h].value != 0)
+				put_half(block + scales[i].half[h].at, scales[i].half[h].value);
+		for (int n = 0; n < scales[i].byte.count; n++)
+			block[scales[i].byte.at + n] =
+				(uint8_t)(scales[i].byte.least + (next(state) & scales[i].byte.more));
+	}
 }
 
 void synth_fill(enum dtype type, uint8_t *out, uint64_t blocks)

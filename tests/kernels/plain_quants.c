@@ -107,6 +107,7 @@ struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k)
 	uint32_t i = k % f->block;
 
 	switch (type) {
+	case DTYPE_TQ2_0: w = (struct plain_quant){ .scale = half_at(p + 64), .q = pair(p, i) - 1 }; break;
 	case DTYPE_Q2_K: q2_k_block(&w, p, i); break;
 	case DTYPE_Q3_K: q3_k_block(&w, p, i); break;
 	case DTYPE_Q4_K: q4_k_block(&w, p, i, false); break;
@@ -125,10 +126,11 @@ uint8_t *plain_random_row(uint8_t *p, enum dtype type, uint32_t k, uint32_t (*dr
 		enum dtype type;
 		uint8_t at[2];
 	} scales[] = {
-		{ DTYPE_Q8_0, { 1, 1 } },   { DTYPE_Q4_0, { 1, 1 } },   { DTYPE_Q4_1, { 1, 3 } },
-		{ DTYPE_Q5_0, { 1, 1 } },   { DTYPE_Q5_1, { 1, 3 } },   { DTYPE_IQ4_NL, { 1, 1 } },
-		{ DTYPE_IQ4_XS, { 1, 1 } }, { DTYPE_Q2_K, { 81, 83 } }, { DTYPE_Q3_K, { 109, 109 } },
-		{ DTYPE_Q4_K, { 1, 3 } },   { DTYPE_Q5_K, { 1, 3 } },   { DTYPE_Q6_K, { 209, 209 } },
+		{ DTYPE_Q8_0, { 1, 1 } },    { DTYPE_Q4_0, { 1, 1 } },   { DTYPE_Q4_1, { 1, 3 } },
+		{ DTYPE_Q5_0, { 1, 1 } },    { DTYPE_Q5_1, { 1, 3 } },   { DTYPE_IQ4_NL, { 1, 1 } },
+		{ DTYPE_IQ4_XS, { 1, 1 } },  { DTYPE_Q2_K, { 81, 83 } }, { DTYPE_Q3_K, { 109, 109 } },
+		{ DTYPE_Q4_K, { 1, 3 } },    { DTYPE_Q5_K, { 1, 3 } },   { DTYPE_Q6_K, { 209, 209 } },
+		{ DTYPE_TQ2_0, { 65, 65 } },
 	};
 	const struct dtype_facts *f = &dtype_table[type];
 	uint64_t blocks = k / f->block;

@@ -11,9 +11,12 @@
 
 #include "kernels-templates/templates.h"
 #include "programs/perplexity.h"
+#include "programs/shapes.h"
+#include "programs/synth_blocks.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/support/shared.h"
+#include "tests/support/weight_types.h"
 
 static const volatile sig_atomic_t never;
 
@@ -379,13 +382,42 @@ static void test_mixed_inputs(void **state)
 	rmdir(dir);
 }
 
+/* Models with made-up weights can be had in every format, and their weights are such as models have. */
+static void test_made_up(void **state)
+{
+	enum dtype types[DTYPE_COUNT];
+	unsigned n = weight_types(types);
+	enum { ELEMENTS = 1 << 14 };
+	static uint8_t bytes[ELEMENTS * 4];
+	static float weight[ELEMENTS];
+	char name[32];
+	(void)state;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct mixture *m = mixture_find(weight_type_name(name, types[i]));
+		double sum = 0, squares = 0;
+		if (!m || m->matrices != types[i] || !strstr("|" MIXTURE_NAMES "|", name))
+			fail_msg("%s: no mixture has the type's name", name);
+		synth_fill(types[i], bytes, ELEMENTS / dtype_table[types[i]].block);
+		weight_to_f32(types[i], weight, bytes, ELEMENTS);
+		for (int k = 0; k < ELEMENTS; k++) {
+			sum += (double)weight[k];
+			squares += (double)weight[k] * (double)weight[k];
+		}
+		double mean = sum / ELEMENTS, deviation = sqrt(squares / ELEMENTS - mean * mean);
+		if (!(fabs(mean) < 0.01 && deviation > 0.01 && deviation < 0.04))
+			fail_msg("%s: mean %g, deviation %g", name, mean, deviation);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shipped_model), cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_scores),        cmocka_unit_test(test_mixed_layers),
-		cmocka_unit_test(test_mixed_inputs),  cmocka_unit_test(test_perplexity),
-		cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_int8_cache),
+		cmocka_unit_test(test_mixed_inputs),  cmocka_unit_test(test_made_up),
+		cmocka_unit_test(test_perplexity),    cmocka_unit_test(test_same_bits),
+		cmocka_unit_test(test_int8_cache),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
