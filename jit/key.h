@@ -47,6 +47,7 @@ enum key_flags {                         /* epilogues and variants; text in pare
 	                                    instructions read them */
 	         KEY_CAP = 4096,         /* (cap) bounded by a tanh */
 	         KEY_NORM_LAST = 8192,   /* (last) with QK_NORM: behind the rotation */
+	         KEY_CENTRED = 16384,    /* (mean) a norm that subtracts the mean */
 };
 
 /* The activation function of a feed-forward layer: id, text */

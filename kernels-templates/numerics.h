@@ -33,7 +33,8 @@
  *     sums of squares (partial = fma(x, x, partial)) and by add otherwise, from +0; then partial[l] += partial[l ^ 16],
  *     ^ 8, ^ 4, ^ 2, ^ 1 (all lanes at once).
  *  7. RMS norm: ss as in 6; r = 1 / sqrt(ss / n + eps) (IEEE, n the true length); y = (x * r) * weight. Where a norm
- *     stands behind a layer, the stream becomes stream + y.
+ *     stands behind a layer, the stream becomes stream + y. A norm that subtracts the mean: m = (the sum of x, by add
+ *     as in 6) / n, c = x - m, ss is that of c, and y = (c * r) * weight.
  *  8. Rotation of pair (a, b) = (x[i], x[i + dims/2]): a' = fma(a, cos, -(b * sin)), b' = fma(b, cos, a * sin),
  *     products rounded once. Queries are then multiplied by the attention scale, which is 1/sqrt(head_dim) (computed in
  *     double, rounded to f32) unless the model says another. Dimensions that do not rotate are pairs with cos 1 and sin

@@ -92,7 +92,7 @@ unsigned template_mma_tile_n(uint64_t k, uint32_t flags);
 enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_ARGS };
 
 /* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs;
- * RESIDUAL adds to OUT. */
+ * RESIDUAL adds to OUT; CENTRED subtracts the mean first. */
 enum {
 	NORM_X,
 	NORM_WEIGHT /* f32 [kp(k)] */,

@@ -111,6 +111,8 @@ struct model_spec {
 	float norm_eps;
 	bool tied;          /* logits use the embedding matrix */
 	bool norms_rotated; /* norms of Q's and K's heads stand behind the rotation */
+	bool centred;       /* norms subtract the mean */
+	bool parallel;      /* the feed-forward layer reads what attention reads, behind one norm */
 	enum model_act act;
 	float attention_scale;                                                /* of the scores; 0: 1/sqrt(head_dim) */
 	float embed_scale, residual_scale, logit_scale, logit_cap, score_cap; /* 0: none */

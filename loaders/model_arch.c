@@ -5,6 +5,10 @@
 #include <string.h>
 
 #define ATTENTION_ONLY "use_sliding_window max_window_layers"
+/* What Cohere's files say of the model's form, which their classes always have. */
+#define COHERE_SAID \
+	"layer_switch order_of_interleaved_layers position_embedding_type rotary_pct use_embedding_sharing " \
+	"use_gated_activation use_parallel_block use_parallel_embedding"
 
 static const struct arch_row rows[] = {
 #include "loaders/model_arch_rows.def"
@@ -65,7 +69,7 @@ static const struct arch_off hf_off[] = {
 	{ "extrapolation_factor", 1, NULL },
 };
 
-/* layer_norm_epsilon is for norms that subtract the mean, of which these architectures have none; finetuned says how a
+/* layer_norm_epsilon is for norms that subtract the mean, where there are none of them; finetuned says how a
  * scaling came about, tensor_data_layout where the weights came from. */
 static const char gguf_keys[] = "attention.layer_norm_epsilon rope.scaling.finetuned tensor_data_layout";
 
@@ -98,11 +102,11 @@ struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs)
 	struct model_needs n = { .rope_pairs = rope_pairs };
 
 	for (int g = 0; g < TENSOR_GROUPS; g++)
-		n.group[g] =
-			((1u << GROUP_WEIGHT | 1u << GROUP_PRE_NORM | 1u << GROUP_GATE) & ~row->without) >> g & 1 ||
-					row->groups >> g & 1
-				? NEED_ALWAYS
-				: NEED_NOT;
+		n.group[g] = ((1u << GROUP_WEIGHT | 1u << GROUP_PRE_NORM | 1u << GROUP_FFN_NORM | 1u << GROUP_GATE) &
+		              ~row->without) >> g & 1 ||
+		                             row->groups >> g & 1
+		                     ? NEED_ALWAYS
+		                     : NEED_NOT;
 	return n;
 }
 

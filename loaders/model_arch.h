@@ -44,6 +44,9 @@ enum arch_switch {
 	SWITCH_YARN_FACTOR = 1024,   /* GGUF's yarn_attn_factor is the whole attention factor */
 	SWITCH_CAPS = 4096,          /* scores and logits are bounded */
 	SWITCH_NORMS_ROTATED = 2048, /* norms of Q's and K's heads stand behind the rotation */
+	SWITCH_LAYER_NORM = 8192,    /* norms subtract the mean */
+	SWITCH_PARALLEL = 16384,     /* attention and the feed-forward layer read one norm */
+	SWITCH_LOGIT_SCALE = 32768,  /* logits are multiplied by logit_scale */
 };
 
 /* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty

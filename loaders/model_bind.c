@@ -240,8 +240,8 @@ static const char *name_of(const struct model_file *f, enum tensor_slot slot)
 
 static bool is_norm(enum tensor_group group)
 {
-	return group == GROUP_PRE_NORM || group == GROUP_POST_NORM || group == GROUP_QK_NORM ||
-	       group == GROUP_QK_ROW_NORM;
+	return group == GROUP_PRE_NORM || group == GROUP_FFN_NORM || group == GROUP_POST_NORM ||
+	       group == GROUP_QK_NORM || group == GROUP_QK_ROW_NORM;
 }
 
 static bool plus_one(const struct binder *b)

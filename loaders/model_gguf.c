@@ -96,6 +96,7 @@ static bool read_sizes(struct gguf_reader *r)
 	struct model_spec *s = &r->m->spec;
 	uint32_t value_length = 0, vocab = 0;
 	struct found_tensor embed;
+	const char *eps_key = s->centred ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
 	double eps = 0;
 
 	if (!gguf_get_u32(r, "block_count", REQUIRED, &s->layers) ||
@@ -103,8 +104,7 @@ static bool read_sizes(struct gguf_reader *r)
 	    !gguf_get_u32(r, "feed_forward_length", REQUIRED, &s->ffn) ||
 	    !gguf_get_u32(r, "attention.head_count", REQUIRED, &s->heads) ||
 	    !gguf_get_u32(r, "context_length", REQUIRED, &s->context_train) ||
-	    !gguf_get_u32(r, "vocab_size", OPTIONAL, &vocab) ||
-	    !gguf_get_f64(r, "attention.layer_norm_rms_epsilon", REQUIRED, &eps))
+	    !gguf_get_u32(r, "vocab_size", OPTIONAL, &vocab) || !gguf_get_f64(r, eps_key, REQUIRED, &eps))
 		return false;
 	s->kv_heads = s->heads;
 	if (!gguf_get_u32(r, "attention.head_count_kv", OPTIONAL, &s->kv_heads))
@@ -133,7 +133,7 @@ static bool read_sizes(struct gguf_reader *r)
 		                 "%s: %s.vocab_size is %" PRIu32 ", but token_embd.weight has %" PRIu64 " rows",
 		                 r->g->path, r->row->gguf, vocab, embed.dim[1]);
 	if (!hparam_range(r->g->path, "the vocabulary size", (double)embed.dim[1], 1, INT32_MAX, r->err) ||
-	    !hparam_range(r->g->path, gguf_key(r, "attention.layer_norm_rms_epsilon"), eps, 1e-30, 1, r->err))
+	    !hparam_range(r->g->path, gguf_key(r, eps_key), eps, 1e-30, 1, r->err))
 		return false;
 	s->vocab = (uint32_t)embed.dim[1];
 	s->norm_eps = (float)eps;

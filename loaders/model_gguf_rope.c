@@ -158,6 +158,9 @@ static bool read_scales(struct gguf_reader *r)
 		       read_scale(r, "residual_scale", false, &s->residual_scale) &&
 		       read_scale(r, "attention.scale", false, &s->attention_scale) &&
 		       read_scale(r, "logit_scale", true, &s->logit_scale);
+	if (r->row->switches & SWITCH_LOGIT_SCALE)
+		return (gguf_find(r->g, gguf_key(r, "logit_scale")) || gguf_missing(r)) &&
+		       read_scale(r, "logit_scale", false, &s->logit_scale);
 	if (r->row->switches & SWITCH_QUERY_SCALE) {
 		s->query_scale_length = s->rope.original_context;
 		if (!gguf_get_f64(r, "attention.temperature_scale", OPTIONAL, &beta) ||

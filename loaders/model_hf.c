@@ -142,7 +142,8 @@ static bool read_sizes(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	const json_t *c = r->root;
-	double eps = 1e-6;
+	const char *eps_field = s->centred ? "layer_norm_eps" : "rms_norm_eps";
+	double eps = s->centred ? 1e-5 : 1e-6;
 
 	if (!hf_get_u32(r, c, "num_hidden_layers", REQUIRED, MODEL_MAX_LAYERS, &s->layers) ||
 	    !hf_get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
@@ -154,10 +155,10 @@ static bool read_sizes(struct hf_reader *r)
 	s->context_train = 2048;
 	if (!hf_get_u32(r, c, "num_key_value_heads", OPTIONAL, MODEL_MAX_HEADS, &s->kv_heads) ||
 	    !hf_get_u32(r, c, "max_position_embeddings", OPTIONAL, UINT32_MAX, &s->context_train) ||
-	    !hf_get_f64(r, c, "rms_norm_eps", &eps))
+	    !hf_get_f64(r, c, eps_field, &eps))
 		return false;
 	if (!hparam_range(r->label, "num_attention_heads", s->heads, 1, MODEL_MAX_HEADS, r->err) ||
-	    !hparam_range(r->label, "rms_norm_eps", eps, 1e-30, 1, r->err))
+	    !hparam_range(r->label, eps_field, eps, 1e-30, 1, r->err))
 		return false;
 	s->norm_eps = (float)eps;
 	if (!check_stated(r))

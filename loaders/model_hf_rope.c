@@ -305,6 +305,10 @@ static bool read_scales(struct hf_reader *r)
 		       read_scale(r, "residual_multiplier", false, &s->residual_scale) &&
 		       read_scale(r, "attention_multiplier", false, &s->attention_scale) &&
 		       read_scale(r, "logits_scaling", true, &s->logit_scale);
+	if (r->row->switches & SWITCH_LOGIT_SCALE) {
+		s->logit_scale = 0.0625f; /* the classes' default */
+		return !hf_get(r, r->root, "logit_scale") || read_scale(r, "logit_scale", false, &s->logit_scale);
+	}
 	if (r->row->switches & SWITCH_CAPS && (!read_scale(r, "attn_logit_softcapping", false, &s->score_cap) ||
 	                                       !read_scale(r, "final_logit_softcapping", false, &s->logit_cap)))
 		return false;

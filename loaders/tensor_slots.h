@@ -15,7 +15,8 @@ enum tensor_width { WIDTH_ONE, WIDTH_HIDDEN, WIDTH_QUERIES, WIDTH_KEYS, WIDTH_FF
 /* Tensors that a model has together or not at all. */
 enum tensor_group {
 	GROUP_WEIGHT,
-	GROUP_PRE_NORM, /* before attention and before the feed-forward layer */
+	GROUP_PRE_NORM, /* before attention */
+	GROUP_FFN_NORM, /* before the feed-forward layer */
 	GROUP_GATE,     /* of the feed-forward layer */
 	GROUP_QKV_BIAS,
 	GROUP_O_BIAS,
@@ -38,7 +39,7 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	MATRIX(k, "attn_k.weight", "self_attn.k_proj.weight", KEYS, HIDDEN, WEIGHT, ROTATED) \
 	MATRIX(v, "attn_v.weight", "self_attn.v_proj.weight", KEYS, HIDDEN, WEIGHT, PLAIN) \
 	MATRIX(o, "attn_output.weight", "self_attn.o_proj.weight", HIDDEN, QUERIES, WEIGHT, PLAIN) \
-	VECTOR(ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight", HIDDEN, PRE_NORM, PLAIN) \
+	VECTOR(ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight", HIDDEN, FFN_NORM, PLAIN) \
 	MATRIX(gate, "ffn_gate.weight", "mlp.gate_proj.weight", FFN, HIDDEN, GATE, PLAIN) \
 	MATRIX(up, "ffn_up.weight", "mlp.up_proj.weight", FFN, HIDDEN, WEIGHT, PLAIN) \
 	MATRIX(down, "ffn_down.weight", "mlp.down_proj.weight", HIDDEN, FFN, WEIGHT, PLAIN) \

@@ -68,7 +68,7 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		                     s->head_dim,       s->vocab,  s->sliding_window, s->tied };
 	const float reals[] = { s->norm_eps,    s->attention_scale, s->embed_scale, s->residual_scale,
 		                s->logit_scale, s->logit_cap,       s->score_cap,   (float)s->query_scale };
-	const uint32_t more[] = { s->norms_rotated, (uint32_t)s->act, s->query_scale_length };
+	const uint32_t more[] = { s->norms_rotated, (uint32_t)s->act, s->query_scale_length, s->centred, s->parallel };
 
 	sum = record_checksum(numbers, sizeof numbers, sum);
 	sum = record_checksum(reals, sizeof reals, sum);

@@ -1,4 +1,4 @@
-/* kernels-templates/kinds/norm.c - RMS norm of whole columns, alone or followed by their int8 blocks.
+/* kernels-templates/kinds/norm.c - norms of whole columns, alone or followed by their int8 blocks.
  *
  * Owns: KEY_NORM. The pads of a column come out +0 whatever the scale, so that the int8 blocks behind it are exact.
  *
@@ -14,10 +14,11 @@ enum { AT_ONCE = 16, SCALED_AT_ONCE = 4 };
 struct norm {
 	struct ir *b;
 	uint32_t k, blocks;              /* blocks of 32, the last one perhaps partly pad */
-	bool quantised, adds;            /* adds: the result, to what is there */
+	bool quantised, adds, centred;   /* adds: the result, to what is there; centred: less the mean */
 	unsigned waves;                  /* of a group; 1: each does columns of its own */
 	unsigned at_once;                /* blocks whose loads of the sum stand side by side */
 	ir_a x, weight, out, outq, outs; /* this column's */
+	ir_f mean;                       /* and its mean, where it is centred */
 };
 
 static int32_t part_bytes(const struct ir *b, unsigned v) { return (int32_t)(v * b->lanes * 4); }
@@ -68,6 +69,56 @@ static ir_f keep_lanes(struct ir *b, ir_f v, int n)
 	return ir_fsel(b, ir_igt(b, ir_iconst(b, n), ir_ilane(b)), v, ir_fconst(b, 0.0f));
 }
 
+/* What of a block is scaled. */
+static ir_f less_mean(const struct norm *t, ir_f x) { return t->centred ? ir_fsub(t->b, x, t->mean) : x; }
+
+/* ---- centred: the mean, then the squares of what is left */
+
+/* `blocks` blocks from x on, of the last of which `left` elements are real: their sum, or that of their squares. */
+static void add_blocks(const struct norm *t, bool squares, ir_a x, ir_f part[], unsigned blocks, uint32_t left)
+{
+	struct ir *b = t->b;
+	unsigned parts = math_parts(b);
+
+	for (unsigned i = 0; i < blocks; i++)
+		for (unsigned v = 0; v < parts; v++) {
+			ir_f e = ir_fload(b, x, (int32_t)(i * 128) + part_bytes(b, v), 0);
+			int real = i + 1 == blocks ? (int)left - (int)(v * b->lanes) : (int)b->lanes;
+			if (squares)
+				e = keep_lanes(b, less_mean(t, e), real);
+			ir_set_f(b, part[v], squares ? ir_ffma(b, e, e, part[v]) : ir_fadd(b, part[v], e));
+		}
+}
+
+static ir_f sum_of_blocks(const struct norm *t, bool squares)
+{
+	struct ir *b = t->b;
+	unsigned turns = t->k / 32 / t->at_once;
+	ir_f part[MATH_MAX_PARTS];
+	ir_a x = ir_var_a(b, t->x);
+
+	for (unsigned v = 0; v < math_parts(b); v++)
+		part[v] = ir_var_f(b, ir_fconst(b, 0.0f));
+	if (turns) {
+		ir_loop(b, ir_sconst(b, turns));
+		add_blocks(t, squares, x, part, t->at_once, 32);
+		ir_set_a(b, x, ir_aaddi(b, x, t->at_once * 128));
+		ir_endloop(b);
+	}
+	add_blocks(t, squares, x, part, t->blocks - turns * t->at_once, t->k % 32 ? t->k % 32 : 32);
+	return math_lane_sum(b, part);
+}
+
+/* Finds the mean, too, where one is wanted. */
+static ir_f column_scale(struct norm *t, ir_f eps)
+{
+	if (t->centred)
+		t->mean = ir_fdiv(t->b, sum_of_blocks(t, false), ir_fconst(t->b, (float)t->k));
+	return math_rms_scale(t->b, t->centred ? sum_of_blocks(t, true) : sum_of_squares(t), t->k, eps);
+}
+
+/* ---- one column, by one that does it alone */
+
 /* One block, of which `left` elements are real. */
 static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir_a out, ir_a outq, ir_a outs,
                         uint32_t left)
@@ -77,7 +128,7 @@ static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, i
 	ir_f y[MATH_MAX_PARTS];
 
 	for (unsigned v = 0; v < parts; v++) {
-		ir_f e = ir_fmul(b, ir_fload(b, x, part_bytes(b, v), 0), scale);
+		ir_f e = ir_fmul(b, less_mean(t, ir_fload(b, x, part_bytes(b, v), 0)), scale);
 		y[v] = keep_lanes(b, ir_fmul(b, e, ir_fload(b, weight, part_bytes(b, v), 0)),
 		                  (int)left - (int)(v * b->lanes));
 		if (t->adds)
@@ -159,7 +210,7 @@ static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at,
 	ir_f y[SCALED_AT_ONCE];
 
 	for (unsigned i = 0; i < SCALED_AT_ONCE; i++)
-		y[i] = ir_var_f(b, ir_fmul(b, ir_fmul(b, p->x[i], scale), p->weight[i]));
+		y[i] = ir_var_f(b, ir_fmul(b, ir_fmul(b, less_mean(t, p->x[i]), scale), p->weight[i]));
 	ir_s most = ir_sconst(b, SCALED_AT_ONCE), n = p->all ? most : ir_smin(b, p->left, most),
 	     bytes = ir_smuli(b, n, t->waves * 128);
 	ir_loop(b, n);
@@ -185,7 +236,7 @@ static struct norm column_at(const struct norm *t, ir_s block)
 	return at;
 }
 
-static void share_column(const struct norm *t, ir_f eps)
+static void share_column(struct norm *t, ir_f eps)
 {
 	struct ir *b = t->b;
 	uint32_t whole = t->k / 32;
@@ -198,7 +249,7 @@ static void share_column(const struct norm *t, ir_f eps)
 
 	if (one_turn) /* what the sum loads is to be waited for in any case */
 		load_apart(t, &at, &p);
-	ir_f scale = math_rms_scale(b, sum_of_squares(t), t->k, eps);
+	ir_f scale = column_scale(t, eps);
 	ir_s turn = ir_loop(b, ir_sdivi(b, ir_saddi(b, mine, SCALED_AT_ONCE - 1), SCALED_AT_ONCE));
 	p.left = ir_ssub(b, mine, ir_smuli(b, turn, SCALED_AT_ONCE));
 	if (!one_turn)
@@ -225,6 +276,7 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 		          .blocks = (uint32_t)numerics_pad(key->k) / 32,
 		          .quantised = key->flags & KEY_QUANTISED_OUT,
 		          .adds = key->flags & KEY_RESIDUAL,
+		          .centred = key->flags & KEY_CENTRED,
 		          .waves = target->waves ? target->waves : 1,
 		          .at_once = target->waves > 1 ? AT_ONCE : 1 };
 	ir_a arg = ir_arg(b);
@@ -238,7 +290,7 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 	ir_f eps = ir_fbcast(b, arg, NORM_EPS * 8);
 	ir_f scale = { 0 };
 	if (t.waves == 1)
-		scale = math_rms_scale(b, sum_of_squares(&t), t.k, eps);
+		scale = column_scale(&t, eps);
 	t.out = ir_aadd(b, ir_aload(b, arg, NORM_OUT * 8), bytes);
 	if (t.quantised) {
 		t.outq = ir_aadd(b, ir_aload(b, arg, NORM_OUTQ * 8), ir_sshli(b, first, 5));

@@ -11,13 +11,14 @@ void arch_llama_layer(struct plan_builder *b, const struct weights_layer *l, uin
 	bool int8_attention = plan_wants_int8(b, &l->q) || plan_wants_int8(b, &l->k) || plan_wants_int8(b, &l->v);
 	bool int8_ffn = (l->gate.packed && plan_wants_int8(b, &l->gate)) || plan_wants_int8(b, &l->up);
 
-	struct activations in = step_input(b, l->attn_norm, int8_attention);
+	struct activations in = step_input(b, l->attn_norm, int8_attention || (b->spec->parallel && int8_ffn));
 	step_queries_keys_values(b, l, in);
 	step_rotate_and_store(b, l, layer);
 	step_attention(b, layer);
 	step_attention_output(b, l);
 
-	in = step_input(b, l->ffn_norm, int8_ffn);
+	if (!b->spec->parallel)
+		in = step_input(b, l->ffn_norm, int8_ffn);
 	step_gate_and_up(b, l, in);
 	step_down(b, l);
 }

@@ -35,7 +35,7 @@ static uint64_t *add_norm(struct plan_builder *b, const float *x, const float *w
 	struct key key = plan_key(b, KEY_NORM);
 
 	key.k = k;
-	key.flags = flags;
+	key.flags = flags | (b->spec->centred ? KEY_CENTRED : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, tokens);
 	a[NORM_X] = plan_address(x);
 	a[NORM_WEIGHT] = plan_address(weight);

@@ -72,13 +72,20 @@ static float norm_scale(const float *x, unsigned n, float eps)
 }
 
 void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
-                unsigned k, float eps)
+                unsigned k, float eps, bool centred)
 {
-	float r = norm_scale(x, k, eps);
 	unsigned padded = (k + 31) / 32 * 32;
+	float partial[32] = { 0 }, mean = 0.0f;
 
+	for (unsigned i = 0; centred && i < k; i++)
+		partial[i % 32] = partial[i % 32] + x[i];
+	if (centred)
+		mean = sum_lanes(partial) / (float)k;
 	for (unsigned i = 0; i < padded; i++)
-		out[i] = i < k ? (x[i] * r) * weight[i] : 0.0f;
+		out[i] = i < k ? (centred ? x[i] - mean : x[i]) : 0.0f;
+	float r = norm_scale(out, k, eps);
+	for (unsigned i = 0; i < k; i++)
+		out[i] = (out[i] * r) * weight[i];
 	if (outq)
 		plain_quantise(out, padded / 32, outq, outs);
 }

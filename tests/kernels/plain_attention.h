@@ -18,7 +18,7 @@ uint16_t plain_f32_to_f16(float x);
 
 /* out and x have pad(k) elements; outq and outs may be NULL. */
 void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
-                unsigned k, float eps);
+                unsigned k, float eps, bool centred);
 
 /* One head, without the attention scale; norm NULL: none. */
 struct plain_angles {

@@ -1,4 +1,4 @@
-/* tests/kernels/t_norm.c - RMS norm against plain loops: widths, columns, pads, int8 blocks, extreme values. */
+/* tests/kernels/t_norm.c - norms against plain loops: widths, columns, pads, int8 blocks, extreme values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,11 +18,13 @@ struct norm_data {
 	struct activation_block *want_s, *out_s;
 	int8_t *want_q, *out_q;
 	float eps;
+	uint32_t flags; /* of every kernel */
 };
 
-static void make(struct norm_data *d, unsigned k, uint64_t seed)
+static void make(struct norm_data *d, unsigned k, uint64_t seed, uint32_t flags)
 {
 	d->k = k;
+	d->flags = flags;
 	d->padded = (k + 31) / 32 * 32;
 	d->eps = 1e-5f;
 	size_t n = (size_t)d->padded * COLUMNS;
@@ -41,7 +43,7 @@ static void make(struct norm_data *d, unsigned k, uint64_t seed)
 			d->x[c * d->padded + i] = c == 3 ? 0.0f : kernel_random(&seed) * (c == 5 ? 1e-22f : 1.0f);
 	for (unsigned c = 0; c < COLUMNS; c++)
 		plain_norm(d->want + c * d->padded, d->want_q + c * d->padded, d->want_s + c * d->padded / 32,
-		           d->x + c * d->padded, d->weight, k, d->eps);
+		           d->x + c * d->padded, d->weight, k, d->eps, flags & KEY_CENTRED);
 }
 
 static void drop(struct norm_data *d)
@@ -59,7 +61,7 @@ static void drop(struct norm_data *d)
 /* Added to what is there. */
 static void check_added(struct norm_data *d, const struct kernel_way *way)
 {
-	struct key key = { .kind = KEY_NORM, .k = d->k, .flags = KEY_RESIDUAL };
+	struct key key = { .kind = KEY_NORM, .k = d->k, .flags = d->flags | KEY_RESIDUAL };
 	size_t n = (size_t)d->padded * COLUMNS;
 	float *want = kernel_buffer(n * 4, 0);
 	uint64_t arg[NORM_ARGS] = {
@@ -84,7 +86,7 @@ static void check_added(struct norm_data *d, const struct kernel_way *way)
 
 static void check(struct norm_data *d, const struct kernel_way *way, bool quantised)
 {
-	struct key key = { .kind = KEY_NORM, .k = d->k, .flags = quantised ? KEY_QUANTISED_OUT : 0 };
+	struct key key = { .kind = KEY_NORM, .k = d->k, .flags = d->flags | (quantised ? KEY_QUANTISED_OUT : 0) };
 	size_t n = (size_t)d->padded * COLUMNS;
 	uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)d->x,
 		                    [NORM_WEIGHT] = (uintptr_t)d->weight,
@@ -120,14 +122,16 @@ static void test_widths(void **state)
 	(void)state;
 
 	for (unsigned i = 0; i < sizeof width / sizeof width[0]; i++) {
-		struct norm_data d;
-		make(&d, width[i], i + 1);
-		for (unsigned w = 0; w < ways; w++) {
-			check(&d, &way[w], false);
-			check(&d, &way[w], true);
-			check_added(&d, &way[w]);
+		for (unsigned centred = 0; centred < 2; centred++) {
+			struct norm_data d;
+			make(&d, width[i], i + 1, centred ? KEY_CENTRED : 0);
+			for (unsigned w = 0; w < ways; w++) {
+				check(&d, &way[w], false);
+				check(&d, &way[w], true);
+				check_added(&d, &way[w]);
+			}
+			drop(&d);
 		}
-		drop(&d);
 	}
 }
 
@@ -143,7 +147,7 @@ static void test_pads(void **state)
 		struct key key = { .kind = KEY_NORM, .k = 41 };
 		struct kernel k;
 		static const float zero[23];
-		make(&d, 41, 3);
+		make(&d, 41, 3, 0);
 		uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)(d.x + 3 * 64),
 			                    [NORM_WEIGHT] = (uintptr_t)d.weight,
 			                    [NORM_OUT] = (uintptr_t)d.out };

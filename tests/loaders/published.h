@@ -59,8 +59,6 @@ static const struct {
 	{ "exaone", "names of tensors" },
 	{ "nemotron-nas", "layers of different sizes" },
 	{ "mimo", "predict several tokens" },
-	{ "cohere", mean },
-	{ "command-r", mean },
 	{ "falcon", mean },
 	{ "stablelm", mean },
 	{ "phi", mean },

@@ -152,7 +152,8 @@ static const char *golden[] = {
 	BOTH("hunyuan-a"),
 	BOTH("ministral3-a"),
 	"golden/gemma2-a" /* its GGUF file does not say the scores' scale */,
-	BOTH("gemma3-a")
+	BOTH("gemma3-a"),
+	BOTH("cohere2-a")
 #undef BOTH
 };
 
