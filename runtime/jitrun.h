@@ -146,25 +146,21 @@ typedef struct jit_model_options {
 	int tune; /* JIT_TUNE_QUICK: the first session to decode tries schedules of kernels, in passes it makes anyway,
 	             and keeps in the cache which are fastest on this processor; JIT_TUNE_CACHED: only what is known
 	             already; JIT_TUNE_OFF. Never changes a bit of a result */
-	int perf_map;        /* non-zero: write /tmp/perf-PID.map for Linux perf; refused when that is a link, a FIFO or
-	                        another user's */
-	const char *dump_ir; /* file that receives the IR of every kernel generated, or NULL */
+	int perf_map;         /* non-zero: /tmp/perf-PID.map for Linux perf; refused if a link, a FIFO or another's */
+	const char *dump_ir;  /* file that receives the IR of every kernel generated, or NULL */
 	const char *dump_asm; /* the same as machine code, .byte lines an assembler accepts */
 	jit_progress_fn progress;
 	void *progress_user;
-	const char *jitdump; /* directory for jit-PID.dump, which perf inject --jit reads: kernels by name, with their
-	                        code; or NULL */
+	const char *jitdump; /* directory for jit-PID.dump, which perf inject --jit reads; or NULL */
 	int gdb;             /* non-zero: kernels are entered into the list gdb reads, so that it shows their names */
-	int copy_weights;   /* non-zero: a packed model's weights are copied into huge pages of this process, with their
-	                       checksums compared, instead of mapped: slower to open, and other processes share
-	                       nothing */
-	jit_cancel *cancel; /* ends jit_model_open when it is set; NULL: nothing does */
+	int copy_weights;    /* non-zero: a packed model's weights are copied into huge pages of this process and their
+	                        checksums compared, instead of mapped: slower to open, and shared with nobody */
+	jit_cancel *cancel;  /* ends jit_model_open when it is set; NULL: nothing does */
 	/* Packed weights of GGUF and safetensors files are kept in this directory, and mapped by the next process that
 	 * opens the same files. NULL: $JITRUN_WEIGHT_CACHE, and nowhere when it is not set; "": that, or
 	 * $XDG_CACHE_HOME/jitrun-weights, or ~/.cache/jitrun-weights. A sealed model only looks there. */
 	const char *weight_cache;
-	uint64_t weight_cache_limit; /* bytes that directory may hold; beyond, what was used longest ago goes; 0: 64 GiB
-	                              */
+	uint64_t weight_cache_limit; /* bytes it may hold; beyond, what was used longest ago goes; 0: 64 GiB */
 } jit_model_options;
 #define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)
 
@@ -192,8 +188,7 @@ typedef struct jit_model_info {
 	double load_seconds;   /* open to ready */
 	int has_chat_template;
 	int has_sampling; /* non-zero: its files say how its tokens are to be chosen, some of it at least */
-	const char *weight_cache_trouble; /* why its packed weights could not be kept, as long as the model lives; NULL:
-	                                     they were, or nobody asked for it */
+	const char *weight_cache_trouble; /* why packed weights could not be kept; NULL: they were, or need not be */
 } jit_model_info;
 #define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);
@@ -349,17 +344,12 @@ typedef struct jit_session_options {
 	int context;   /* positions; 0: what the model was trained for, at most 4096 */
 	int threads;   /* 0: one per core this process may use */
 	int batch;     /* most prompt tokens computed in one pass, at most 1024; 0: 264 */
-	int kv;        /* KV cache: JIT_KV_F16; JIT_KV_F32; JIT_KV_Q8_0 takes 9 bits a number instead of 16 and rounds
-	                  them more */
-	int speculate; /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: tokens of a pass with draft tokens, see
-	                * below
-	                */
-	int profile;   /* JIT_PROFILE_OFF, JIT_PROFILE_SUMS for jit_session_report, JIT_PROFILE_EVENTS for
-	                  jit_session_trace as well */
+	int kv;        /* KV cache: JIT_KV_F16; JIT_KV_F32; JIT_KV_Q8_0: 9 bits a number instead of 16, rounded more */
+	int speculate; /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: tokens of a pass with draft tokens */
+	int profile;   /* JIT_PROFILE_OFF; JIT_PROFILE_SUMS: for jit_session_report; _EVENTS: jit_session_trace, too */
 	const jit_sampling *sampling; /* NULL: all defaults, which is greedy; copied */
 	const jit_card_options *card; /* for cards; NULL: all defaults; copied */
-	jit_cancel
-		*cancel; /* ends jit_session_open, and what the session computes; borrowed until it is closed; NULL */
+	jit_cancel *cancel;           /* ends jit_session_open and what the session computes; borrowed; NULL */
 } jit_session_options;
 #define JIT_SESSION_OPTIONS(...) JIT_STRUCT(jit_session_options, __VA_ARGS__)
 
@@ -382,8 +372,8 @@ int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *er
  * jit_model_tokenize: 0 for text that others wrote, in which "<|im_end|>" is nothing but these characters. */
 int jit_session_feed_text(jit_session *s, const char *text, size_t n, int parse_special, jit_error *err);
 
-/* Chooses the next token from the logits with the session's sampling parameters. The token is computed by the following
- * call of jit_session_next (or feed, or logits), so the last token of a generation costs nothing. */
+/* Chooses the next token by the session's sampling parameters. The following call of jit_session_next (or feed, or
+ * logits) computes it, so the last token of a generation costs nothing. */
 int jit_session_next(jit_session *s, int32_t *id, jit_error *err);
 
 /* The logits after the last token: vocab finite floats, valid until the next call on the session. NULL: nothing was
@@ -391,10 +381,28 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err);
 const float *jit_session_logits(jit_session *s, jit_error *err);
 
 /* Appends tokens as jit_session_feed does and says how much the model expected them: logprob[i] becomes the natural
- * logarithm of the probability of ids[i] after everything before it (0 for the first token of an empty session, which
- * nothing was expected of); the same on every machine. Slower than a feed, since it computes the logits of every token.
- * logprob NULL: computes all the same, to be timed, and says nothing. */
+ * logarithm of the probability of ids[i] after everything before it (0 for the first token of an empty session); the
+ * same on every machine. Slower than a feed: it computes all logits. logprob NULL: to be timed, says nothing. */
 int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err);
+
+/* EMBEDDINGS. A row is a token's hidden state behind the final norm, of which the output matrix makes the logits:
+ * `hidden` floats (jit_model_info). A text's embedding is the row of its last token, or the mean of all. Which of them
+ * a model was trained for, and with what before and behind the text, its makers say. */
+enum { JIT_POOL_LAST, JIT_POOL_MEAN, JIT_POOL_NONE };
+typedef struct jit_embedding_options {
+	size_t size;
+	int pooling;   /* JIT_POOL_LAST; JIT_POOL_MEAN: the sum of the n tokens' rows in double, from the first to the
+	                  last, divided by n, then rounded to float; JIT_POOL_NONE: all n rows, one after the other */
+	int normalise; /* non-zero: each row that is given has the Euclidean length 1, unless it is all zeros */
+} jit_embedding_options;
+#define JIT_EMBEDDING_OPTIONS(...) JIT_STRUCT(jit_embedding_options, __VA_ARGS__)
+
+/* Appends n tokens, at least one, as jit_session_feed does, and gives their embedding instead of logits: n_out finite
+ * floats, which must be `hidden`, and n times as many for JIT_POOL_NONE. They see what the session had before, which is
+ * in no mean; for a text of its own, rewind to 0. The same tokens give the same bits, as logits do. options NULL: all
+ * defaults. Then feed at least one token before asking for logits. After an error `out` holds nothing of use. */
+int jit_session_embed(jit_session *s, const int32_t *ids, size_t n, const jit_embedding_options *options, float *out,
+                      size_t n_out, jit_error *err);
 
 /* A token and the natural logarithm of its probability. An entry of a list, it has no size and stays as it is. */
 typedef struct jit_logprob {
@@ -404,14 +412,12 @@ typedef struct jit_logprob {
 enum { JIT_LOGPROBS_MOST = 256 };
 
 /* Right after jit_session_next: how likely the model held the token it chose (*chosen, unless NULL), and the n
- * likeliest tokens there, the likeliest first and the lower id first among equals (top, of n entries; at most
- * JIT_LOGPROBS_MOST, and at most the vocabulary). As the model says, before anything of jit_sampling; the same bits on
- * every machine. */
+ * likeliest (top; at most JIT_LOGPROBS_MOST, and the vocabulary), the lower id first among equals. As the model says,
+ * before anything of jit_sampling; the same bits on every machine. */
 int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, jit_error *err);
 
-/* The text this token completes: whole UTF-8 characters only (0 bytes while inside one), valid until the next call on
- * the session. Call it once for each token, in order. id -1 flushes what is left at the end. NULL: err; the token was
- * not taken, and may be given again. */
+/* The text this token completes: whole UTF-8 characters (0 bytes while inside one), valid until the next call. Once for
+ * each token, in order; id -1 flushes what is left. NULL: err; the token was not taken, and may be given again. */
 const char *jit_session_text(jit_session *s, int32_t id, size_t *n, jit_error *err);
 
 /* Tokens so far, those chosen but not yet computed included; and the ids themselves. */
@@ -430,8 +436,8 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err);
  * and leaves it so when it fails. */
 int jit_session_save(jit_session *s, const char *path, jit_error *err);
 int jit_session_restore(jit_session *s, const char *path, jit_error *err);
-/* A new session on the same model that has the tokens of s and a copy of what the KV cache holds of them. All else,
- * sampling included, is as the options say, whose kv must be that of s. NULL: err. */
+/* A new session on the same model, with the tokens of s and a copy of its KV cache. All else is as the options say,
+ * whose kv must be that of s. NULL: err. */
 jit_session *jit_session_fork(const jit_session *s, const jit_session_options *options, jit_error *err);
 
 /* From the next choice on. NULL: all defaults. After an error the parameters are what they were. */
@@ -459,16 +465,14 @@ typedef struct jit_session_stats {
 	size_t size;
 	uint64_t prompt_tokens, decode_tokens; /* computed by feeds; computed one at a time by next */
 	double prompt_seconds, decode_seconds;
-	uint64_t kernels, kernels_generated, kernels_from_cache; /* distinct kernels of this model so far, and where
-	                                                            they came from; packs count as cache */
-	uint64_t kernels_from_pack;
-	uint64_t cache_damaged, cache_store_failed, cache_evicted; /* entries found and unusable; kernels that could not
-	                                                              be stored; entries removed to keep the limit */
+	/* Distinct kernels of this model so far, and where they came from; packs count as cache. */
+	uint64_t kernels, kernels_generated, kernels_from_cache, kernels_from_pack;
+	/* Entries found and unusable; kernels that could not be stored; entries removed to keep the limit. */
+	uint64_t cache_damaged, cache_store_failed, cache_evicted;
 	double generate_seconds; /* spent generating code, all kernels of the model so far */
 	uint64_t code_bytes, kv_bytes;
 	int threads, context;
-	uint64_t decode_passes; /* through the model, to compute decode_tokens: fewer, where draft tokens were accepted
-	                         */
+	uint64_t decode_passes;     /* to compute decode_tokens: fewer, where draft tokens were accepted */
 	uint64_t drafted, accepted; /* draft tokens computed; of them, those the choice equalled */
 	struct {
 		int tokens, reserved;
@@ -481,13 +485,11 @@ typedef struct jit_session_stats {
 #define JIT_SESSION_STATS() JIT_STRUCT(jit_session_stats, )
 int jit_session_get_stats(const jit_session *s, jit_session_stats *out, jit_error *err);
 
-/* Every kernel the session has used: its key, where it came from (generated, disk), its size and registers, the bytes a
- * call is expected to move, and its share of the time of all workers; and what was refused, and why. A table for
- * people, or one JSON object. malloc'ed and 0-terminated: free() it. NULL: err. Without a profile (jit_session_options)
- * all kernels of the model are listed, without times. */
+/* Every kernel the session has used: its key, where it came from, its size and registers, the bytes a call is expected
+ * to move, and its share of all workers' time; and what was refused, and why. A table for people, or one JSON object,
+ * malloc'ed and 0-terminated: free() it. NULL: err. Without a profile all kernels of the model, without times. */
 char *jit_session_report(jit_session *s, int json, jit_error *err);
-/* Writes what every worker did when, in Chrome's trace format (Perfetto opens it). The session must have been opened
- * with JIT_PROFILE_EVENTS. */
+/* Writes what every worker did when, in Chrome's trace format, of a session with JIT_PROFILE_EVENTS. */
 int jit_session_trace(jit_session *s, const char *path, jit_error *err);
 
 #ifdef __cplusplus

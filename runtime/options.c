@@ -69,6 +69,11 @@ static const struct field card_fields[] = {
 	INT(jit_card_options, reserved, 0, 0, "0"),
 };
 
+NO_PADDING(jit_embedding_options, normalise);
+static const struct field embedding_fields[] = {
+	INT(jit_embedding_options, pooling, JIT_POOL_LAST, JIT_POOL_NONE, "0, 1 or 2"),
+};
+
 NO_PADDING(jit_objects_options, reserved);
 static const struct field objects_fields[] = {
 	INT(jit_objects_options, kv, JIT_KV_F16, JIT_KV_Q8_0, "0, 1 or 2"),
@@ -116,6 +121,12 @@ bool options_sampling(jit_sampling *own, const jit_sampling *from, struct error 
 bool options_card(jit_card_options *own, const jit_card_options *from, struct error *err)
 {
 	return SIZED_READ(jit_card_options, own, from, err) && check(own, card_fields, COUNT(card_fields), err);
+}
+
+bool options_embedding(jit_embedding_options *own, const jit_embedding_options *from, struct error *err)
+{
+	return SIZED_READ(jit_embedding_options, own, from, err) &&
+	       check(own, embedding_fields, COUNT(embedding_fields), err);
 }
 
 bool options_objects(jit_objects_options *own, const jit_objects_options *from, struct error *err)

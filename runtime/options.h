@@ -14,6 +14,7 @@
 /* Each copies the caller's struct (NULL: all defaults), whatever its size; false: err, and *own is not to be used. */
 bool options_model(jit_model_options *own, const jit_model_options *from, struct error *err);
 bool options_sampling(jit_sampling *own, const jit_sampling *from, struct error *err);
+bool options_embedding(jit_embedding_options *own, const jit_embedding_options *from, struct error *err);
 bool options_card(jit_card_options *own, const jit_card_options *from, struct error *err);
 bool options_objects(jit_objects_options *own, const jit_objects_options *from, struct error *err);
 /* own->sampling and own->card are still the caller's. */

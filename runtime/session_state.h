@@ -9,6 +9,7 @@
  *   session_compute.c  which passes compute the tokens that are due; logits are finite, or nobody gets them
  *   session.c          tokens fed, chosen, taken back
  *   session_score.c    the probability of known tokens
+ *   session_embed.c    hidden states, and a text's embedding
  *   session_text.c     the text of tokens
  *   session_stats.c    counters, report, trace
  */
@@ -27,7 +28,7 @@
 #include "runtime/speculate/speculate.h"
 #include "runtime/tuning/tuner.h"
 
-enum { SESSION_LOGIT_KINDS = 3 }; /* of enum plan_logits */
+enum { SESSION_LOGIT_KINDS = 4 }; /* of enum plan_logits */
 
 struct jit_session {
 	jit_model *model;

@@ -81,10 +81,11 @@ static inline bool plan_layer_slides(const struct model_spec *s, uint32_t layer)
 /* The layer's number among those whose chunks lie side by side. */
 uint32_t plan_cache_layer(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
 
-/* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with the logits of none or of the last; of up to
- * PLAN_ALL_LOGITS_MOST, with the logits of all. */
+/* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with the logits of none or of the last, or with
+ * no logits, but what they are made of: all tokens behind the final norm, left in `xn`; of up to PLAN_ALL_LOGITS_MOST,
+ * with the logits of all. */
 enum { PLAN_TOKENS_MOST = 1024, PLAN_ALL_LOGITS_MOST = 32 };
-enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_LOGITS };
+enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_NORMED, PLAN_ALL_LOGITS };
 
 struct tune;
 struct registry;

@@ -118,6 +118,7 @@ void step_attention_output(struct plan_builder *b, const struct weights_layer *l
 void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, struct activations in);
 /* The feed-forward layer's output, added to the stream as attention's. */
 void step_down(struct plan_builder *b, const struct weights_layer *l);
+/* The final norm, and the output matrix unless only the former is wanted. */
 void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which);
 
 /* ---- forms of a layer */

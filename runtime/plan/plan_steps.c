@@ -348,11 +348,14 @@ void step_down(struct plan_builder *b, const struct weights_layer *l)
 void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which)
 {
 	const struct plan_buffers *f = b->buf;
-	uint32_t n = which == PLAN_ALL_LOGITS ? b->n : 1, first = b->n - n;
+	uint32_t n = which == PLAN_LAST_LOGITS ? 1 : b->n, first = b->n - n;
 
-	assert(n <= f->logit_tokens);
+	/* The same kernel whether or not the output matrix follows, so that no list of kernels grows by it. */
 	step_norm(b, f->x + first * numerics_pad(b->spec->hidden), w->final_norm, plan_wants_int8(b, &w->lm_head), n,
 	          plan_normed(b));
+	if (which == PLAN_ALL_NORMED)
+		return;
+	assert(n <= f->logit_tokens);
 	step_matmul(b, &(struct matmul){ .w = &w->lm_head, .in = plan_normed(b), .out = f->logits, .tokens = n });
 	plan_barrier(b);
 	if (b->spec->logit_scale != 0)

@@ -6,9 +6,10 @@ export XDG_CACHE_HOME="$dir"
 run() { timeout 60 docs/examples/"$@" > "$dir/out" 2> "$dir/err" < "$dir/in"; status=$?; }
 likeliest() { ./jitrun "$model" -q -t 1 --temp 0 --ignore-eos "$@" < /dev/null; }
 : > "$dir/in"
-for e in chat two_sessions own_sampling cancel; do
+for e in chat two_sessions own_sampling cancel save_restore embeddings; do
 	is 2 $e
-	is 1 $e "$dir/none.gguf" x y
+	[ $e = embeddings ] && set -- last x y || set -- x y
+	is 1 $e "$dir/none.gguf" "$@"
 	check "$e names the missing file: $(cat "$dir/err")" grep -q 'none\.gguf' "$dir/err"
 done
 
@@ -30,4 +31,20 @@ check "words of its own: $(cat "$dir/out")" [ "$(wc -w < "$dir/out")" -ge 12 ]
 is 0 cancel "$model"
 printf 'cancelled\nthe session is where it was\n%s\n' "$(likeliest --prompt "Once upon a time" -n 8)" > "$dir/want"
 check "cancelled, and on: $(cat "$dir/out")" cmp -s "$dir/out" "$dir/want"
+
+is 0 save_restore "$model" "$dir/saved" "Once upon a time"
+is 0 save_restore "$model" "$dir/saved"
+printf 'restored 5 tokens\n%s\n' "$(likeliest --prompt "Once upon a time" -n 24)" > "$dir/want"
+check "restored, it says what jitrun says: $(cat "$dir/out")" cmp -s "$dir/out" "$dir/want"
+printf damaged > "$dir/saved"
+is 1 save_restore "$model" "$dir/saved"
+check "a damaged file is named: $(cat "$dir/err")" grep -q "$dir/saved" "$dir/err"
+
+is 2 embeddings "$model" median a b
+for pooling in last mean; do
+	is 0 embeddings "$model" $pooling "The king went into the wood." "The queen went into the forest." \
+		"The king went into the wood." "Bread, butter and cheese"
+	check "$pooling: alike, the same, and not alike: $(cat "$dir/out")" awk '
+		{ c[NR] = $1 } END { exit !(NR == 3 && c[2] == 1 && c[1] > c[3] && c[1] < 1 && c[3] < 1) }' "$dir/out"
+done
 finish

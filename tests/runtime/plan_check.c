@@ -115,6 +115,9 @@ static void check_end(struct checker *c)
 		touch_cache(c, false, i, base, base + kv->k_bytes, kv->chunk_bytes, 0, c->s->spec.kv_heads);
 	}
 	read_plain(c, LOGITS, 0, PLAIN_FLOATS, stride, plan_address(c->s->buffers.logits), c->p->tokens - rows, rows);
+	if (c->p->logits == PLAN_ALL_NORMED)
+		read_plain(c, OUTPUT_INPUT, 0, PLAIN_FLOATS, numerics_pad(c->s->spec.hidden) * 4,
+		           plan_address(c->s->buffers.xn), 0, c->p->tokens);
 	read_plain(c, STREAM, 2 * PLAN_LAYERS, PLAIN_FLOATS, numerics_pad(c->s->spec.hidden) * 4,
 	           plan_address(c->s->buffers.x), 0, c->p->tokens);
 }

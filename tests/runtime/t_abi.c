@@ -54,6 +54,18 @@ static int with_sampling(void *p, jit_error *err)
 	return status;
 }
 
+static int with_embedding(void *p, jit_error *err)
+{
+	static float row[1 << 14];
+	const int32_t id = 3;
+	jit_model_info info = JIT_MODEL_INFO();
+	int status = jit_model_get_info(model, &info, err);
+
+	assert_int_equal(status, JIT_OK);
+	status = jit_session_embed(session, &id, 1, p, row, (size_t)info.hidden, err);
+	return status == JIT_OK ? jit_session_rewind(session, 0, err) : status;
+}
+
 static int with_card(void *p, jit_error *err)
 {
 	return with_session(&JIT_SESSION_OPTIONS(.context = 8, .threads = 1, .card = p), err);
@@ -140,6 +152,7 @@ static const struct sized {
 	OPTIONS(jit_session_options, with_session, session_fields),
 	OPTIONS(jit_sampling, with_sampling, sampling_fields),
 	OPTIONS(jit_card_options, with_card, card_fields),
+	OPTIONS(jit_embedding_options, with_embedding, embedding_fields),
 	OPTIONS(jit_objects_options, with_objects, objects_fields),
 	OPTIONS(jit_chat_options, with_chat, chat_fields),
 	RESULTS(jit_sampling, fill_defaults),

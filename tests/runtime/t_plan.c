@@ -173,7 +173,7 @@ static void check_passes(const struct plan_space *s, uint32_t n, const struct ta
 		{ .f32_activations = true, .bounded = true },
 		{ .general = true }
 	};
-	const uint32_t kinds = n <= SESSION_ALL_LOGITS ? 3 : 2;
+	const uint32_t kinds = n <= SESSION_ALL_LOGITS ? 4 : 3;
 
 	for (uint32_t way = 0; way < WAYS; way++) {
 		struct plan_options o = ways[way];

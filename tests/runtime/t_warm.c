@@ -220,10 +220,11 @@ static void check_plans(const char *path)
 				const struct plan_options o = {
 					.target = &target_table[t], .f32_activations = way & 1, .bounded = way & 4
 				};
-				assert_true(plan_build(
-					&p, &m.spec, &w, &buf, &kv, n,
-					way & 2 && n <= SESSION_ALL_LOGITS ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &o,
-					&err));
+				const enum plan_logits which =
+					!(way & 2)                ? PLAN_LAST_LOGITS
+					: n <= SESSION_ALL_LOGITS ? PLAN_ALL_LOGITS
+								  : PLAN_ALL_NORMED;
+				assert_true(plan_build(&p, &m.spec, &w, &buf, &kv, n, which, &o, &err));
 				for (size_t i = 0; i < p.n_kernels; i++)
 					require(&l, &p.kernel[i].key);
 				plan_free(&p);
