@@ -209,9 +209,7 @@ bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, st
 	place_layer(l, &l->weights.layer[0]);
 	l->cached = l->layer_bytes * s->layers <= IN_CACHE;
 	l->kv = (struct plan_cache){ .type = DTYPE_F16, .base = l->stretch };
-	l->kv.k_bytes =
-		round_up((uint64_t)s->kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(l->kv.type, s->head_dim), 64);
-	l->kv.layer_bytes = l->kv.chunk_bytes = 2 * l->kv.k_bytes;
+	l->kv.chunk_bytes = 2 * plan_cache_keys(l->kv.type, &l->model.spec, 0);
 	return true;
 }
 

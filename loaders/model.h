@@ -100,14 +100,21 @@ struct model_layer {
 };
 _Static_assert(sizeof(struct model_layer) == TENSOR_SLOTS * sizeof(struct model_tensor), "a layer is its tensors");
 
+/* What may differ between the layers of a model. */
+struct model_sizes {
+	uint32_t kv_heads, head_dim, ffn;
+	uint32_t kv_layer; /* whose keys and values it attends to: its own number, or that of an earlier layer */
+};
+
 struct model_spec {
 	enum model_form form;
 	const char *arch_name, *name; /* as in the file */
 	uint32_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab;
-	uint32_t context_train;          /* positions the model was made for */
-	uint32_t sliding_window;         /* 0: none */
-	const uint8_t *layer_is_sliding; /* layers entries, or NULL when all layers share sliding_window */
-	const uint8_t *layer_rotation;   /* layers entries of enum model_rotation, or NULL: all as rope says */
+	const struct model_sizes *layer_sizes; /* layers entries, or NULL: all as above. Those above are the largest */
+	uint32_t context_train;                /* positions the model was made for */
+	uint32_t sliding_window;               /* 0: none */
+	const uint8_t *layer_is_sliding;       /* layers entries, or NULL when all layers share sliding_window */
+	const uint8_t *layer_rotation;         /* layers entries of enum model_rotation, or NULL: all as rope says */
 	float norm_eps;
 	bool tied;          /* logits use the embedding matrix */
 	bool norms_rotated; /* norms of Q's and K's heads stand behind the rotation */
@@ -123,6 +130,11 @@ struct model_spec {
 	struct model_tensor embed, final_norm, lm_head; /* lm_head is embed when tied */
 	struct model_layer *layer;                      /* layers entries */
 };
+
+static inline struct model_sizes model_sizes_of(const struct model_spec *s, uint32_t layer)
+{
+	return s->layer_sizes ? s->layer_sizes[layer] : (struct model_sizes){ s->kv_heads, s->head_dim, s->ffn, layer };
+}
 
 struct tokenizer;
 struct model_file; /* private: files, parsed metadata, strings */

@@ -75,6 +75,8 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 	sum = record_checksum(more, sizeof more, sum);
 	if (s->layer_rotation)
 		sum = record_checksum(s->layer_rotation, s->layers, sum);
+	if (s->layer_sizes)
+		sum = record_checksum(s->layer_sizes, s->layers * sizeof *s->layer_sizes, sum);
 	for (uint32_t layer = 0; layer < s->layers; layer++) {
 		uint32_t types[MATRIX_SLOTS + 1] = { plan_layer_slides(s, layer) };
 		for (int i = 0; i < MATRIX_SLOTS; i++)

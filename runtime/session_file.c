@@ -77,7 +77,7 @@ static size_t ids_bytes(size_t n) { return (n + n % 2) * 4; }
 
 static uint64_t body_bytes(const jit_session *s, size_t length, size_t computed, uint32_t first)
 {
-	return ids_bytes(length) + kv_pieces_count(&s->model->file.spec, computed, first) * s->memory.kv.layer_bytes;
+	return ids_bytes(length) + kv_pieces_bytes(&s->memory.kv, &s->model->file.spec, computed, first);
 }
 
 /* ---- saving */
@@ -116,15 +116,15 @@ static bool add_pieces(struct saving *v, struct error *err)
 	for (uint64_t i = 0; i < v->n_pieces; i++) {
 		const struct kv_piece *p = &v->piece[i];
 		if (p->chunk < last && d->facts.host_reaches) {
-			add_part(v, p->at, m->kv.layer_bytes);
+			add_part(v, p->at, p->bytes);
 			continue;
 		}
-		if (!d->read(d, copy, p->at, m->kv.layer_bytes, err))
+		if (!d->read(d, copy, p->at, p->bytes, err))
 			return false;
 		if (p->chunk == last)
-			kv_piece_clean(m, &s->model->file.spec, copy, used);
-		add_part(v, copy, m->kv.layer_bytes);
-		copy += m->kv.layer_bytes;
+			kv_piece_clean(m, &s->model->file.spec, p->layer, copy, used);
+		add_part(v, copy, p->bytes);
+		copy += p->bytes;
 	}
 	return true;
 }
@@ -141,7 +141,7 @@ static bool make_parts(struct saving *v, struct error *err)
 	v->n_pieces = kv_pieces_count(spec, s->computed, s->memory.window_first);
 	copies = s->memory.device->facts.host_reaches && v->n_pieces > spec->layers ? spec->layers : v->n_pieces;
 	v->ids = calloc(1, ids_bytes(s->length) + 4);
-	v->copied = malloc(copies * s->memory.kv.layer_bytes + 1);
+	v->copied = malloc(copies * kv_piece_most(&s->memory.kv, spec) + 1);
 	v->part = malloc((v->n_pieces + 2) * sizeof *v->part);
 	if (!v->ids || !v->copied || !v->part)
 		return error_set(err, ERROR_MEMORY, "no memory to save a session of %zu tokens", s->length);
@@ -161,9 +161,15 @@ static void finish_header(struct saving *v)
 		bytes += v->part[i].n;
 	/* In steps of a piece, as it is read. */
 	sum = record_checksum(v->ids, ids_bytes(s->length), sum);
-	for (int i = 2; i < v->n_parts; i++)
-		for (size_t at = 0; at < v->part[i].n; at += s->memory.kv.layer_bytes)
-			sum = record_checksum((const uint8_t *)v->part[i].bytes + at, s->memory.kv.layer_bytes, sum);
+	size_t part = 2, at = 0;
+	for (uint64_t i = 0; s->computed && i < v->n_pieces; i++) {
+		sum = record_checksum((const uint8_t *)v->part[part].bytes + at, v->piece[i].bytes, sum);
+		at += v->piece[i].bytes;
+		if (at == v->part[part].n) {
+			part++;
+			at = 0;
+		}
+	}
 	record_put32(p + AT_LENGTH, (uint32_t)s->length);
 	record_put32(p + AT_COMPUTED, (uint32_t)s->computed);
 	record_put32(p + AT_FIRST, s->memory.window_first);
@@ -350,14 +356,15 @@ static bool read_pieces(struct restoring *r, struct error *err)
 	struct session_memory *m = &s->memory;
 	const struct model_spec *spec = &s->model->file.spec;
 	struct device *d = m->device;
-	size_t n = m->kv.layer_bytes;
+	size_t most = kv_piece_most(&m->kv, spec);
 	uint64_t pieces = kv_pieces_count(spec, r->computed, r->first);
 	struct kv_piece *piece = kv_pieces(m, spec, r->computed, r->first, err);
-	uint8_t *copy = malloc(n);
-	bool ok = (piece && copy) || error_set(err, ERROR_MEMORY, "no memory for %zu bytes of a KV cache", n);
+	uint8_t *copy = malloc(most);
+	bool ok = (piece && copy) || error_set(err, ERROR_MEMORY, "no memory for %zu bytes of a KV cache", most);
 
 	for (uint64_t i = 0; ok && i < pieces; i++) {
 		bool in_place = d->facts.host_reaches && piece[i].at;
+		size_t n = piece[i].bytes;
 		ok = read_on(r, in_place ? piece[i].at : copy, n, err);
 		if (!ok)
 			break;

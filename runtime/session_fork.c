@@ -10,7 +10,7 @@ static bool copy_pieces(const jit_session *to, const jit_session *from, struct e
 {
 	const struct model_spec *spec = &from->model->file.spec;
 	struct device *d = from->memory.device;
-	size_t n = from->memory.kv.layer_bytes;
+	size_t n = kv_piece_most(&from->memory.kv, spec);
 	uint32_t first = from->memory.window_first;
 	uint64_t pieces = kv_pieces_count(spec, from->computed, first);
 	struct kv_piece *have = kv_pieces(&from->memory, spec, from->computed, first, err),
@@ -22,9 +22,10 @@ static bool copy_pieces(const jit_session *to, const jit_session *from, struct e
 		if (!want[i].at)
 			continue;
 		if (!copy)
-			memcpy(want[i].at, have[i].at, n);
+			memcpy(want[i].at, have[i].at, have[i].bytes);
 		else
-			ok = d->read(d, copy, have[i].at, n, err) && d->upload(d, want[i].at, copy, n, err);
+			ok = d->read(d, copy, have[i].at, have[i].bytes, err) &&
+			     d->upload(d, want[i].at, copy, have[i].bytes, err);
 	}
 	free(copy);
 	free(have);

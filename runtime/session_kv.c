@@ -7,13 +7,43 @@
 #include "kernels-templates/numerics.h"
 #include "kernels-templates/templates.h"
 
+/* Of one layer. */
+static uint64_t pieces_of(const struct model_spec *s, uint32_t layer, size_t positions, uint32_t first)
+{
+	uint64_t chunks = kv_chunks(positions);
+
+	if (model_sizes_of(s, layer).kv_layer != layer)
+		return 0;
+	return plan_layer_slides(s, layer) ? chunks - (first < chunks ? first : chunks) : chunks;
+}
+
 uint64_t kv_pieces_count(const struct model_spec *s, size_t positions, uint32_t first)
 {
-	uint64_t chunks = kv_chunks(positions), n = 0;
+	uint64_t n = 0;
 
 	for (uint32_t layer = 0; layer < s->layers; layer++)
-		n += plan_layer_slides(s, layer) ? chunks - (first < chunks ? first : chunks) : chunks;
+		n += pieces_of(s, layer, positions, first);
 	return n;
+}
+
+uint64_t kv_pieces_bytes(const struct plan_cache *kv, const struct model_spec *s, size_t positions, uint32_t first)
+{
+	uint64_t n = 0;
+
+	for (uint32_t layer = 0; layer < s->layers; layer++)
+		n += pieces_of(s, layer, positions, first) * 2 * plan_cache_keys(kv->type, s, layer);
+	return n;
+}
+
+size_t kv_piece_most(const struct plan_cache *kv, const struct model_spec *s)
+{
+	size_t most = 0;
+
+	for (uint32_t layer = 0; layer < s->layers; layer++) {
+		size_t bytes = 2 * (size_t)plan_cache_keys(kv->type, s, layer);
+		most = bytes > most ? bytes : most;
+	}
+	return most;
 }
 
 struct kv_piece *kv_pieces(const struct session_memory *m, const struct model_spec *s, size_t positions, uint32_t first,
@@ -27,8 +57,9 @@ struct kv_piece *kv_pieces(const struct session_memory *m, const struct model_sp
 		          (unsigned long long)n);
 	for (uint32_t c = 0; out && c < kv_chunks(positions); c++)
 		for (uint32_t layer = 0; layer < s->layers; layer++)
-			if (c >= first || !plan_layer_slides(s, layer))
-				out[at++] = (struct kv_piece){ session_memory_place(m, s, layer, c), c };
+			if (model_sizes_of(s, layer).kv_layer == layer && (c >= first || !plan_layer_slides(s, layer)))
+				out[at++] = (struct kv_piece){ session_memory_place(m, s, layer, c), layer, c,
+					                       2 * (size_t)plan_cache_keys(m->kv.type, s, layer) };
 	return out;
 }
 
@@ -43,15 +74,18 @@ static void clean(uint8_t *p, unsigned wide, size_t element, size_t row_bytes, u
 	}
 }
 
-void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, uint8_t *piece, uint32_t used)
+void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, uint32_t layer, uint8_t *piece,
+                    uint32_t used)
 {
 	const struct plan_cache *kv = &m->kv;
-	size_t row_bytes = template_kv_row_bytes(kv->type, s->head_dim), head = row_bytes * NUMERICS_CHUNK;
-	bool pieces = template_kv_pieces(m->device->facts.target, kv->type, s->head_dim);
+	const struct model_sizes z = model_sizes_of(s, layer);
+	size_t row_bytes = template_kv_row_bytes(kv->type, z.head_dim), head = row_bytes * NUMERICS_CHUNK;
+	bool pieces = template_kv_pieces(m->device->facts.target, kv->type, z.head_dim);
 	size_t key = pieces ? 16 : kv->type == DTYPE_F16 ? 2 : 4;
 
-	for (uint32_t h = 0; h < s->kv_heads; h++) { /* layouts: kernels-templates/templates.h */
+	for (uint32_t h = 0; h < z.kv_heads; h++) { /* layouts: kernels-templates/templates.h */
 		clean(piece + h * head, 32, key, row_bytes, used);
-		clean(piece + kv->k_bytes + h * head, pieces ? 8 : 1, pieces ? 2 : row_bytes, row_bytes, used);
+		clean(piece + plan_cache_keys(kv->type, s, layer) + h * head, pieces ? 8 : 1, pieces ? 2 : row_bytes,
+		      row_bytes, used);
 	}
 }

@@ -10,18 +10,23 @@
 
 struct kv_piece {
 	uint8_t *at; /* NULL: this session does not keep it */
-	uint32_t chunk;
+	uint32_t layer, chunk;
+	size_t bytes;
 };
 
 /* Chunks that so many positions lie in. */
 static inline uint32_t kv_chunks(size_t positions) { return (uint32_t)((positions + 127) / 128); }
-/* How many pieces, of kv.layer_bytes each, so many positions are; layers with a window from chunk `first` on. */
+/* How many pieces so many positions are; layers with a window from chunk `first` on. All their bytes; those of the
+ * largest. */
 uint64_t kv_pieces_count(const struct model_spec *s, size_t positions, uint32_t first);
+uint64_t kv_pieces_bytes(const struct plan_cache *kv, const struct model_spec *s, size_t positions, uint32_t first);
+size_t kv_piece_most(const struct plan_cache *kv, const struct model_spec *s);
 /* The pieces, malloc'ed. NULL: err. */
 struct kv_piece *kv_pieces(const struct session_memory *m, const struct model_spec *s, size_t positions, uint32_t first,
                            struct error *err);
-/* A copy of a piece of the last chunk becomes 0 where it holds no position below `used` (1 to 128): there is what was
- * forgotten, and draft tokens. */
-void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, uint8_t *piece, uint32_t used);
+/* A copy of a layer's piece of the last chunk becomes 0 where it holds no position below `used` (1 to 128): there is
+ * what was forgotten, and draft tokens. */
+void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, uint32_t layer, uint8_t *piece,
+                    uint32_t used);
 
 #endif

@@ -43,18 +43,17 @@ static uint32_t window_chunks(const struct model_spec *s, uint32_t tokens)
 static uint64_t kv_layout(struct session_memory *m, const struct model_spec *s, uint32_t tokens, uint32_t context)
 {
 	struct plan_cache *kv = &m->kv;
-	uint64_t chunks = round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK, sliding = 0;
+	uint64_t chunks = round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK, sliding = 0, others = 0;
 
-	kv->k_bytes =
-		round_up((uint64_t)s->kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(kv->type, s->head_dim), ALIGN);
-	kv->layer_bytes = 2 * kv->k_bytes;
 	for (uint32_t layer = 0; layer < s->layers; layer++)
-		sliding += plan_layer_slides(s, layer);
+		*(plan_layer_slides(s, layer) ? &sliding : &others) += 2 * plan_cache_keys(kv->type, s, layer);
 	m->window_chunks = window_chunks(s, tokens);
-	if (!sliding || m->window_chunks >= chunks)
+	if (!sliding || m->window_chunks >= chunks) {
+		others += sliding;
 		m->window_chunks = sliding = 0;
-	kv->chunk_bytes = kv->layer_bytes * (s->layers - sliding);
-	kv->window_chunk_bytes = kv->layer_bytes * sliding;
+	}
+	kv->chunk_bytes = others;
+	kv->window_chunk_bytes = sliding;
 	return kv->chunk_bytes * chunks + kv->window_chunk_bytes * m->window_chunks + SLACK;
 }
 
@@ -175,7 +174,7 @@ uint8_t *session_memory_place(const struct session_memory *m, const struct model
                               uint32_t chunk)
 {
 	const struct plan_cache *kv = &m->kv;
-	uint64_t at = plan_cache_layer(kv, s, layer) * kv->layer_bytes;
+	uint64_t at = plan_cache_place(kv, s, layer);
 
 	if (!plan_layer_slides(s, layer))
 		return kv->base + at + chunk * kv->chunk_bytes;

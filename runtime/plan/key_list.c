@@ -55,6 +55,7 @@ static bool set_add(struct key_set *s, const struct key *key)
 struct sort {
 	enum dtype type[MATRIX_SLOTS];
 	bool matrix[MATRIX_SLOTS], vector[VECTOR_SLOTS], sliding;
+	struct model_sizes sizes;
 };
 
 static struct sort sort_of(const struct model_spec *s, uint32_t layer)
@@ -70,14 +71,17 @@ static struct sort sort_of(const struct model_spec *s, uint32_t layer)
 	for (int i = 0; i < VECTOR_SLOTS; i++)
 		sort.vector[i] = l->vector[i].bytes != 0;
 	sort.sliding = s->layer_is_sliding && s->layer_is_sliding[layer];
+	sort.sizes = model_sizes_of(s, layer);
+	sort.sizes.kv_layer = 0; /* has no part in a key */
 	return sort;
 }
 
-/* A model of one layer of each sort; sizes of layers do not differ within a model. */
+/* A model of one layer of each sort. */
 struct warm_passes {
 	struct model_spec spec;
 	struct model_layer *layer;
 	uint8_t *sliding;
+	struct model_sizes *sizes;
 	struct weights weights;
 };
 
@@ -86,17 +90,19 @@ static void sample_free(struct warm_passes *m)
 	weights_close(&m->weights);
 	free(m->layer);
 	free(m->sliding);
+	free(m->sizes);
 }
 
 static bool sample_make(struct warm_passes *m, const struct model_spec *spec, struct error *err)
 {
 	uint32_t n = 0;
 
-	*m = (struct warm_passes){
-		.spec = *spec, .layer = calloc(spec->layers, sizeof *m->layer), .sliding = calloc(spec->layers, 1)
-	};
+	*m = (struct warm_passes){ .spec = *spec,
+		                   .layer = calloc(spec->layers, sizeof *m->layer),
+		                   .sliding = calloc(spec->layers, 1),
+		                   .sizes = calloc(spec->layers, sizeof *m->sizes) };
 	struct sort *seen = calloc(spec->layers, sizeof *seen);
-	bool ok = m->layer && m->sliding && seen
+	bool ok = m->layer && m->sliding && m->sizes && seen
 	                  ? true
 	                  : error_set(err, ERROR_MEMORY, "no memory to tell %u layers apart", spec->layers);
 	for (uint32_t i = 0; ok && i < spec->layers; i++) {
@@ -108,12 +114,14 @@ static bool sample_make(struct warm_passes *m, const struct model_spec *spec, st
 			continue;
 		seen[n] = sort;
 		m->layer[n] = spec->layer[i];
+		m->sizes[n] = sort.sizes;
 		m->sliding[n++] = sort.sliding;
 	}
 	free(seen);
 	m->spec.layers = n;
 	m->spec.layer = m->layer;
 	m->spec.layer_is_sliding = spec->layer_is_sliding ? m->sliding : NULL;
+	m->spec.layer_sizes = spec->layer_sizes ? m->sizes : NULL;
 	ok = ok && weights_describe(&m->weights, &m->spec, err);
 	if (!ok)
 		sample_free(m);

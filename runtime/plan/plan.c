@@ -82,15 +82,22 @@ uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t beg
 	return l->arg;
 }
 
-uint32_t plan_cache_layer(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer)
+uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t layer)
 {
-	uint32_t number = 0;
+	const struct model_sizes z = model_sizes_of(s, layer);
+	uint64_t bytes = (uint64_t)z.kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(type, z.head_dim);
 
-	if (!kv->window_base)
-		return layer;
+	return z.kv_layer == layer ? (bytes + 63) / 64 * 64 : 0;
+}
+
+uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer)
+{
+	uint64_t at = 0;
+
 	for (uint32_t i = 0; i < layer; i++)
-		number += plan_layer_slides(s, i) == plan_layer_slides(s, layer);
-	return number;
+		if (!kv->window_base || plan_layer_slides(s, i) == plan_layer_slides(s, layer))
+			at += 2 * plan_cache_keys(kv->type, s, i);
+	return at;
 }
 
 /* What comes next is another part of the model. */
@@ -146,10 +153,22 @@ static bool make_room(struct plan_builder *b)
 	return true;
 }
 
+static uint64_t most_keys(const struct model_spec *s)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < s->layers; i++) {
+		const struct model_sizes z = model_sizes_of(s, i);
+		uint64_t one = (uint64_t)z.kv_heads * z.head_dim;
+		most = one > most ? one : most;
+	}
+	return most;
+}
+
 uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens)
 {
 	uint64_t hidden = numerics_pad(s->hidden), queries = numerics_pad((uint64_t)s->heads * s->head_dim),
-		 keys = numerics_pad((uint64_t)s->kv_heads * s->head_dim), ffn = numerics_pad(s->ffn),
+		 keys = numerics_pad(most_keys(s)), ffn = numerics_pad(s->ffn),
 		 widest = hidden > queries ? hidden : queries;
 	const uint64_t elements[] = {
 		[PLAN_ONE] = 1,

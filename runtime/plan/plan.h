@@ -65,7 +65,6 @@ uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, si
 
 struct plan_cache { /* KV of one session */
 	enum dtype type;
-	uint64_t k_bytes, layer_bytes; /* of one layer in one chunk: the K part; both */
 	uint64_t chunk_bytes; /* all layers; chunk after chunk, so that memory is touched as positions fill up */
 	uint8_t *base;
 	/* Layers with a window may have memory of their own, for the last positions alone: the others are then numbered
@@ -78,8 +77,10 @@ static inline bool plan_layer_slides(const struct model_spec *s, uint32_t layer)
 {
 	return s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);
 }
-/* The layer's number among those whose chunks lie side by side. */
-uint32_t plan_cache_layer(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
+/* Bytes of a layer's keys in one chunk, and of its values behind them; 0: it attends to another layer's. */
+uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t layer);
+/* Where a layer's keys begin in a chunk. */
+uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
 
 /* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with the logits of none or of the last, or with
  * no logits, but what they are made of: all tokens behind the final norm, left in `xn`; of up to PLAN_ALL_LOGITS_MOST,
@@ -154,8 +155,12 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 /* Whether a pass of so many tokens, with the logits of the last, may need kernels that none needs which was asked about
  * with the same *seen (all zero at first), model and options. For lists of kernels: of some thousand passes a few dozen
  * are new. */
+enum { PLAN_SIZES_MOST = 4 }; /* of heads; with more of them every pass is new */
 struct plan_widths {
-	uint64_t matmul[DTYPE_COUNT][2], attention;
+	uint64_t matmul[DTYPE_COUNT][2], attention[PLAN_SIZES_MOST];
+	struct {
+		uint32_t head_dim, kv_heads;
+	} of[PLAN_SIZES_MOST];
 };
 bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,
                          uint32_t tokens, const struct plan_options *opt);

@@ -171,13 +171,14 @@ static struct layer_cache cache_of(const struct plan_builder *b, uint32_t layer)
 	const struct plan_cache *kv = b->kv;
 	struct layer_cache c = { kv->base, NULL, kv->chunk_bytes,
 		                 kv->window_base && plan_layer_slides(b->spec, layer) };
+	uint32_t of = model_sizes_of(b->spec, layer).kv_layer;
 
 	if (c.in_window) {
 		c.keys = kv->window_base;
 		c.chunk_bytes = kv->window_chunk_bytes;
 	}
-	c.keys += plan_cache_layer(kv, b->spec, layer) * kv->layer_bytes;
-	c.values = c.keys + kv->k_bytes;
+	c.keys += plan_cache_place(kv, b->spec, of);
+	c.values = c.keys + plan_cache_keys(kv->type, b->spec, of);
 	return c;
 }
 
@@ -187,10 +188,11 @@ static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32
 	const struct plan_buffers *buf = b->buf;
 	struct key key = plan_key(b, KEY_ROPE);
 	uint32_t table = s->query_scale != 0 ? (uint32_t)ROPE_TABLE_QUERIES : rotation(b, layer);
-	double usual = 1.0 / math_host_sqrt((double)s->head_dim);
+	const struct model_sizes z = model_sizes_of(s, layer);
+	double usual = 1.0 / math_host_sqrt((double)z.head_dim);
 
 	key.heads = s->heads;
-	key.head_dim = s->head_dim;
+	key.head_dim = z.head_dim;
 	key.flags = head_norm(b, l->q_norm);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * s->heads);
 	a[ROPE_IN] = plan_address(queries(b, l));
@@ -200,7 +202,7 @@ static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32
 	a[ROPE_NORM] = plan_address(l->q_norm);
 	a[ROPE_EPS] = plan_f32_slot(s->norm_eps);
 	a[ROPE_SCALE] = plan_f32_slot(s->attention_scale != 0 ? s->attention_scale : (float)usual);
-	plan_last_op(b)->fused_units = b->n == 1 ? s->heads / s->kv_heads : 0;
+	plan_last_op(b)->fused_units = b->n == 1 ? s->heads / z.kv_heads : 0;
 }
 
 static void store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
@@ -209,13 +211,14 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	const struct plan_buffers *buf = b->buf;
 	uint32_t group = template_kv_store_tokens(b->opt->target);
 	const struct layer_cache cache = cache_of(b, layer);
+	const struct model_sizes z = model_sizes_of(s, layer);
 	struct key key = plan_key(b, KEY_KV_STORE);
 
-	key.kv_heads = s->kv_heads;
-	key.head_dim = s->head_dim;
+	key.kv_heads = z.kv_heads;
+	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
 	key.flags = head_norm(b, l->k_norm);
-	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, s->kv_heads, b->n));
+	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, z.kv_heads, b->n));
 	a[KV_STORE_K] = plan_address(keys(b, l));
 	a[KV_STORE_V] = plan_address(buf->v);
 	a[KV_STORE_KCACHE] = plan_address(cache.keys);
@@ -242,19 +245,20 @@ void step_attention(struct plan_builder *b, uint32_t layer)
 {
 	const struct model_spec *s = b->spec;
 	const struct layer_cache cache = cache_of(b, layer);
+	const struct model_sizes z = model_sizes_of(s, layer);
 	struct key key = plan_key(b, KEY_ATTENTION);
 
 	key.heads = s->heads;
-	key.kv_heads = s->kv_heads;
-	key.head_dim = s->head_dim;
+	key.kv_heads = z.kv_heads;
+	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
 	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap != 0 ? KEY_CAP : 0);
-	key.tile_n = template_attention_tile_n(b->opt->target, s->heads, s->kv_heads, s->head_dim,
-	                                       b->opt->general ? 1 : b->n);
+	key.tile_n =
+		template_attention_tile_n(b->opt->target, s->heads, z.kv_heads, z.head_dim, b->opt->general ? 1 : b->n);
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
 	 * fill. */
 	uint32_t tiles = key.tile_n > 1 ? (b->n + 2 * key.tile_n - 2) / key.tile_n : b->n;
-	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles * s->kv_heads);
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles * z.kv_heads);
 	a[ATTENTION_Q] = plan_address(b->buf->qr);
 	a[ATTENTION_KCACHE] = plan_address(cache.keys);
 	a[ATTENTION_VCACHE] = plan_address(cache.values);

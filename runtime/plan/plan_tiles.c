@@ -94,6 +94,23 @@ static bool note_matmul(struct plan_widths *seen, const struct weights_matrix *w
 	return is_new;
 }
 
+/* Layers of other sizes have widths of their own, which grow at other numbers of tokens. */
+static bool note_attention(struct plan_widths *seen, const struct model_spec *spec, uint32_t layer, uint32_t tokens,
+                           const struct plan_options *opt)
+{
+	const struct model_sizes z = model_sizes_of(spec, layer);
+	uint32_t width = template_attention_tile_n(opt->target, spec->heads, z.kv_heads, z.head_dim, tokens), k = 0;
+
+	while (k < PLAN_SIZES_MOST && seen->of[k].head_dim &&
+	       (seen->of[k].head_dim != z.head_dim || seen->of[k].kv_heads != z.kv_heads))
+		k++;
+	if (k == PLAN_SIZES_MOST)
+		return true;
+	seen->of[k].head_dim = z.head_dim;
+	seen->of[k].kv_heads = z.kv_heads;
+	return note(&seen->attention[k], width);
+}
+
 bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,
                          uint32_t tokens, const struct plan_options *opt)
 {
@@ -110,7 +127,7 @@ bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec
 			is_new |= note_matmul(seen, &l->matrix[m], tokens, opt);
 		}
 	}
-	return note(&seen->attention,
-	            template_attention_tile_n(opt->target, spec->heads, spec->kv_heads, spec->head_dim, tokens)) ||
-	       is_new;
+	for (uint32_t i = 0; i < spec->layers; i++)
+		is_new |= note_attention(seen, spec, i, tokens, opt);
+	return is_new;
 }

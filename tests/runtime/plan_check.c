@@ -111,8 +111,8 @@ static void check_end(struct checker *c)
 	c->accesses = 0;
 	c->launch = (uint32_t)c->p->n_ops;
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
-		uint64_t base = plan_address(kv->base) + i * kv->layer_bytes;
-		touch_cache(c, false, i, base, base + kv->k_bytes, kv->chunk_bytes, 0, c->s->spec.kv_heads);
+		uint64_t k_bytes = kv->chunk_bytes / PLAN_LAYERS / 2, base = plan_address(kv->base) + i * 2 * k_bytes;
+		touch_cache(c, false, i, base, base + k_bytes, kv->chunk_bytes, 0, c->s->spec.kv_heads);
 	}
 	read_plain(c, LOGITS, 0, PLAIN_FLOATS, stride, plan_address(c->s->buffers.logits), c->p->tokens - rows, rows);
 	if (c->p->logits == PLAN_ALL_NORMED)

@@ -389,9 +389,10 @@ void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, u
                  uint64_t begin, uint64_t end)
 {
 	const struct plan_cache *kv = &c->s->kv;
-	uint64_t base = plan_address(kv->base) + layer * kv->layer_bytes, head = kv->k_bytes / c->s->spec.kv_heads;
+	uint64_t k_bytes = kv->chunk_bytes / PLAN_LAYERS / 2, base = plan_address(kv->base) + layer * 2 * k_bytes,
+		 head = k_bytes / c->s->spec.kv_heads;
 
-	plan_require(c, keys == base && values == base + kv->k_bytes && chunk == kv->chunk_bytes, "cache");
+	plan_require(c, keys == base && values == base + k_bytes && chunk == kv->chunk_bytes, "cache");
 	touch(c, write, keys + begin * head, (end - begin) * head,
 	      (struct content){ .value = CACHED_KEYS, .of = layer, .form = CACHED, .origin = keys });
 	touch(c, write, values + begin * head, (end - begin) * head,

@@ -122,11 +122,8 @@ void plan_space_open(struct plan_space *s, const struct plan_types *types, const
 	memset(s, 0, sizeof *s);
 	open_spec(&s->spec, s->sliding);
 	open_buffers(s, tokens, logit_tokens);
-	s->kv = (struct plan_cache){
-		.type = kv, .k_bytes = (uint64_t)KV_HEADS * NUMERICS_CHUNK * template_kv_row_bytes(kv, HEAD_DIM)
-	};
-	s->kv.layer_bytes = 2 * s->kv.k_bytes;
-	s->kv.chunk_bytes = PLAN_LAYERS * s->kv.layer_bytes;
+	s->kv = (struct plan_cache){ .type = kv };
+	s->kv.chunk_bytes = (uint64_t)PLAN_LAYERS * 2 * KV_HEADS * NUMERICS_CHUNK * template_kv_row_bytes(kv, HEAD_DIM);
 	s->kv.base = area(s, CHUNKS * s->kv.chunk_bytes);
 	s->weights.embed = matrix(s, DTYPE_Q8_0, VOCAB, HIDDEN, layout);
 	s->weights.lm_head = matrix(s, types->output, VOCAB, HIDDEN, layout);
