@@ -136,6 +136,29 @@ static bool open_sharded(struct model_file *f, struct model_paths *paths, struct
 	return ok;
 }
 
+static bool open_tokenizer_files(struct model *m, const char *dir, struct error *err)
+{
+	struct model_file *f = m->file;
+
+	if (open_beside(&f->tokenizer_json, dir, "tokenizer.json", false, JSON_MAX_TOKENIZER, &m->tokenizer_error))
+		open_beside(&f->tokenizer_config, dir, "tokenizer_config.json", false, JSON_MAX_TOKENIZER,
+		            &m->tokenizer_error);
+	return open_beside(&f->generation_config, dir, "generation_config.json", false, JSON_MAX_CONFIG, err);
+}
+
+static void open_chat_files(struct model *m, const char *dir)
+{
+	struct model_file *f = m->file;
+	struct error *err = &m->chat_template_error;
+
+	if (f->flags & MODEL_NO_TOKENIZER &&
+	    !open_beside(&f->tokenizer_config, dir, "tokenizer_config.json", false, JSON_MAX_TOKENIZER, err))
+		return;
+	(void)(open_beside(&f->chat_jinja, dir, "chat_template.jinja", false, MODEL_MAX_CHAT_TEMPLATE, err) &&
+	       open_beside(&f->chat_json, dir, "chat_template.json", false, JSON_MAX_TOKENIZER, err) &&
+	       model_open_named_templates(f, dir, err));
+}
+
 static bool open_files(struct model *m, struct model_paths *paths, struct error *err)
 {
 	struct model_file *f = m->file;
@@ -145,17 +168,10 @@ static bool open_files(struct model *m, struct model_paths *paths, struct error 
 		return open_parts(f, paths, err) && model_check_split(f, err) && build_catalog(f, err);
 	if (!open_beside(&f->config, paths->dir, "config.json", true, JSON_MAX_CONFIG, err))
 		return false;
-	if (!(f->flags & MODEL_NO_TOKENIZER)) {
-		(void)(open_beside(&f->tokenizer_json, paths->dir, "tokenizer.json", false, JSON_MAX_TOKENIZER,
-		                   &m->tokenizer_error) &&
-		       open_beside(&f->tokenizer_config, paths->dir, "tokenizer_config.json", false, JSON_MAX_TOKENIZER,
-		                   &m->tokenizer_error));
-		open_beside(&f->chat_jinja, paths->dir, "chat_template.jinja", false, MODEL_MAX_CHAT_TEMPLATE,
-		            &m->chat_template_error);
-		if (!open_beside(&f->generation_config, paths->dir, "generation_config.json", false, JSON_MAX_CONFIG,
-		                 err))
-			return false;
-	}
+	if (!(f->flags & MODEL_NO_TOKENIZER) && !open_tokenizer_files(m, paths->dir, err))
+		return false;
+	if (!(f->flags & MODEL_NO_TOKENIZER) || f->flags & MODEL_CHAT_TEMPLATES)
+		open_chat_files(m, paths->dir);
 	return paths->sharded ? open_sharded(f, paths, err) : open_parts(f, paths, err) && build_catalog(f, err);
 }
 
@@ -245,6 +261,10 @@ static void close_texts(struct model_file *f)
 	file_close(&f->tokenizer_config);
 	file_close(&f->generation_config);
 	file_close(&f->chat_jinja);
+	file_close(&f->chat_json);
+	file_close(&f->chat_named);
+	free(f->chat_named_bytes);
+	f->chat_named_bytes = NULL;
 	file_close(&f->rope_factors);
 	file_close(&f->rope_long_factors);
 }

@@ -208,9 +208,10 @@ struct model {
 enum {
 	MODEL_HEADER_ONLY = 1,
 	MODEL_NO_TOKENIZER = 2,
-	MODEL_KEEP_SOURCES = 4
+	MODEL_KEEP_SOURCES = 4,
+	MODEL_CHAT_TEMPLATES = 8
 }; /* flags: HEADER_ONLY accepts files whose tensor data is missing or cut; no tensor can be read then. KEEP_SOURCES:
-      model_sources() will be asked */
+      model_sources() will be asked. NO_TOKENIZER leaves out chat templates, too, but with CHAT_TEMPLATES */
 
 /* Bytes of a chat template; chat/ takes no more. */
 enum { MODEL_MAX_CHAT_TEMPLATE = 1 << 20 };
@@ -230,6 +231,8 @@ enum model_source_role {
 	MODEL_SOURCE_CHAT_TEMPLATE,
 	MODEL_SOURCE_ROPE_FACTORS, /* of a GGUF file, f32: model_rope.freq_factors */
 	MODEL_SOURCE_LONG_FACTORS, /* and long_factors */
+	MODEL_SOURCE_CHAT_JSON,
+	MODEL_SOURCE_NAMED_TEMPLATES, /* names and texts in turn, a 0 behind each */
 	MODEL_SOURCE_ROLES
 };
 struct model_source {
@@ -257,6 +260,8 @@ struct model_part_facts model_part_facts(const struct model *m, uint32_t part);
 
 /* The chat template of a name, NULL for the usual one; NULL: there is none. */
 const struct model_chat_template *model_find_chat_template(const struct model *m, const char *name);
+/* The sentence that there is none of that name, and which there are. Returns false. */
+bool model_refuse_chat_template(const struct model *m, const char *name, struct error *err);
 
 /* Which row of the file row r of the packed matrix is, or element of a vector (rope_dims above). */
 uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint64_t r);

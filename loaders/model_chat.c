@@ -1,9 +1,12 @@
 /* loaders/model_chat.c - the chat templates that a model's files hold.
  *
  * Owns: where they are looked for, and their copies. GGUF files have them as tokenizer.chat_template and
- * tokenizer.chat_template.NAME; directories as chat_template.jinja, and else in tokenizer_config.json, as a text or as
- * a list of names and texts. What is no such thing leaves the model as it is, and the reason is kept.
+ * tokenizer.chat_template.NAME; directories as chat_template.jinja, else in tokenizer_config.json, else in
+ * chat_template.json, as a text or as a list of names and texts; further ones as additional_chat_templates/NAME.jinja.
+ * What is no such thing leaves the model as it is, and the reason is kept.
  */
+#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,30 +94,137 @@ static bool from_value(struct model *m, const json_t *value, struct error *err)
 	return true;
 }
 
-static bool from_directory(struct model *m, struct error *err)
+static bool from_json(struct model *m, const struct file *json, struct error *err)
 {
-	struct model_file *f = m->file;
-	const struct file *config = &f->tokenizer_config;
-
-	if (f->chat_jinja.base) {
-		f->chat_label = f->chat_jinja.label;
-		return add(m, "default", 7, (const char *)f->chat_jinja.base, f->chat_jinja.size, err);
-	}
-	/* most of the time this file is read for the tokenizer alone */
-	if (!config->base || !memmem(config->base, config->size, "\"chat_template\"", 15))
+	/* most of the time tokenizer_config.json is read for the tokenizer alone */
+	if (!json->base || !memmem(json->base, json->size, "\"chat_template\"", 15))
 		return true;
-	f->chat_label = config->label;
-	json_t *root = json_read(config->base, config->size, JSON_MAX_TOKENIZER, config->label, err);
+	m->file->chat_label = json->label;
+	json_t *root = json_read(json->base, json->size, JSON_MAX_TOKENIZER, json->label, err);
 	bool ok = root && from_value(m, json_object_get(root, "chat_template"), err);
 	json_decref(root);
 	return ok;
 }
 
+/* Names and texts in turn, a 0 behind each: what gather() makes of the files, and packed models hold. */
+static bool from_named(struct model *m, const struct file *named, struct error *err)
+{
+	const char *p = (const char *)named->base, *end = p + named->size;
+
+	m->file->chat_label = named->label;
+	while (named->base && p < end) {
+		const char *text = memchr(p, 0, (size_t)(end - p));
+		const char *last = text ? memchr(text + 1, 0, (size_t)(end - text - 1)) : NULL;
+		if (!last)
+			return error_set(err, ERROR_FORMAT, "%s: ends inside a chat template", named->label);
+		if (!add(m, p, (size_t)(text - p), text + 1, (size_t)(last - text - 1), err))
+			return false;
+		p = last + 1;
+	}
+	return true;
+}
+
+static bool from_directory(struct model *m, struct error *err)
+{
+	struct model_file *f = m->file;
+
+	f->chat_label = f->chat_jinja.label;
+	if (f->chat_jinja.base && !add(m, "default", 7, (const char *)f->chat_jinja.base, f->chat_jinja.size, err))
+		return false;
+	for (int i = 0; i < 2 && !m->n_chat_templates; i++)
+		if (!from_json(m, i ? &f->chat_json : &f->tokenizer_config, err))
+			return false;
+	return from_named(m, &f->chat_named, err);
+}
+
+/* ---- files in a directory of their own */
+
+static const char folder[] = "additional_chat_templates/", ending[] = ".jinja";
+
+static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* The names of the files there, in order, whatever the file system's is; *n may be 0. */
+static bool list(const char *dir, char *name[MOST_TEMPLATES], size_t *n, struct error *err)
+{
+	char label[200];
+	DIR *d = opendir(dir);
+	bool ok = true;
+
+	*n = 0;
+	if (!d && (errno == ENOENT || errno == ENOTDIR))
+		return true;
+	file_label(label, dir);
+	if (!d)
+		return error_set(err, ERROR_IO, "%s: the directory cannot be read: %s", label, strerror(errno));
+	for (struct dirent *e = readdir(d); ok && e; e = readdir(d)) {
+		size_t length = strlen(e->d_name);
+		if (length < sizeof ending || strcmp(e->d_name + length - (sizeof ending - 1), ending) != 0)
+			continue;
+		if (*n == MOST_TEMPLATES)
+			ok = error_set(err, ERROR_FORMAT, "%s: holds more than %d chat templates", label,
+			               MOST_TEMPLATES);
+		else if (!(name[(*n)++] = strdup(e->d_name)))
+			ok = error_set(err, ERROR_MEMORY, "%s: no memory for the names of its files", label);
+	}
+	closedir(d);
+	if (ok)
+		qsort(name, *n, sizeof *name, by_bytes);
+	return ok;
+}
+
+/* Puts the file's name, without its ending, and its text behind the *n bytes at *all. */
+static bool gather(char **all, size_t *n, const char *dir, const char *name, struct error *err)
+{
+	const size_t length = strlen(name) - (sizeof ending - 1);
+	char *path = model_join(dir, name, err), *more;
+	struct file f = { 0 };
+	bool ok = path && file_open(&f, path, err) && file_text(&f, MODEL_MAX_CHAT_TEMPLATE, err);
+
+	if (ok && memchr(f.base, 0, f.size))
+		ok = error_set(err, ERROR_FORMAT, "%s: holds a byte 0, expected a text", f.label);
+	if (ok && !(more = realloc(*all, *n + length + f.size + 2)))
+		ok = error_set(err, ERROR_MEMORY, "%s: no memory for a chat template", f.label);
+	if (ok) {
+		*all = more;
+		memcpy(more + *n, name, length);
+		more[*n + length] = 0;
+		memcpy(more + *n + length + 1, f.base, f.size);
+		more[*n + length + 1 + f.size] = 0;
+		*n += length + f.size + 2;
+	}
+	file_close(&f);
+	free(path);
+	return ok;
+}
+
+bool model_open_named_templates(struct model_file *f, const char *dir, struct error *err)
+{
+	char *path = model_join(dir, folder, err), *name[MOST_TEMPLATES], *all = NULL;
+	size_t n = 0, bytes = 0;
+	bool ok = path && list(path, name, &n, err);
+
+	for (size_t i = 0; i < n; i++) {
+		ok = ok && gather(&all, &bytes, path, name[i], err);
+		free(name[i]);
+	}
+	if (ok && bytes) {
+		file_memory(&f->chat_named, all, bytes, path);
+		f->chat_named_bytes = all;
+	} else {
+		free(all);
+	}
+	free(path);
+	return ok;
+}
+
+/* ---- what is found */
+
 void model_read_chat_templates(struct model *m)
 {
 	struct model_file *f = m->file;
 
-	if (f->flags & MODEL_NO_TOKENIZER || m->chat_template_error.code)
+	if ((f->flags & (MODEL_NO_TOKENIZER | MODEL_CHAT_TEMPLATES)) == MODEL_NO_TOKENIZER ||
+	    m->chat_template_error.code)
 		return;
 	if (f->format == MODEL_GGUF)
 		from_gguf(m, &f->part[0].gguf, &m->chat_template_error);
@@ -128,6 +238,20 @@ const struct model_chat_template *model_find_chat_template(const struct model *m
 		if (strcmp(m->chat_template[i].name, name ? name : "default") == 0)
 			return &m->chat_template[i];
 	return NULL;
+}
+
+bool model_refuse_chat_template(const struct model *m, const char *name, struct error *err)
+{
+	char names[200] = "none", quoted[80], one[40];
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < m->n_chat_templates && at < sizeof names; i++) {
+		const char *its = m->chat_template[i].name;
+		at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
+		                       error_quote(one, sizeof one, its, strlen(its)));
+	}
+	return error_set(err, ERROR_ARGUMENT, "the model's files have no chat template named \"%s\"; they have: %s",
+	                 error_quote(quoted, sizeof quoted, name, strlen(name)), names);
 }
 
 void model_free_chat_templates(struct model *m)

@@ -55,8 +55,10 @@ struct model_file {
 	bool *used; /* entries */
 	uint32_t n_entries;
 	struct names names;
-	struct file config, generation_config, tokenizer_json, tokenizer_config,
-		chat_jinja; /* texts, closed when the model is open, but with MODEL_KEEP_SOURCES */
+	struct file config, generation_config, tokenizer_json, tokenizer_config, chat_jinja,
+		chat_json;      /* texts, closed when the model is open, but with MODEL_KEEP_SOURCES */
+	struct file chat_named; /* the same of further chat templates; see model_chat.c */
+	char *chat_named_bytes; /* which own these bytes, unless they are a packed model's */
 	struct file rope_factors, rope_long_factors; /* from model_open_sources() alone */
 	bool from_sources;
 	const char *chat_label; /* the file that chat templates come from, for messages, while it is open */
@@ -131,6 +133,8 @@ bool model_check_factors(const char *label, const char *name, const float *facto
 bool model_read_config(struct model *m, struct error *err);
 /* model_chat.c: the chat templates of the files, or why not, in m->chat_template_error */
 void model_read_chat_templates(struct model *m);
+/* Those in files of their own that lie beside the model's, in a directory of theirs; there may be none. */
+bool model_open_named_templates(struct model_file *f, const char *dir, struct error *err);
 void model_free_chat_templates(struct model *m);
 
 /* model_sampling.c */

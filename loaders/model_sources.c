@@ -15,7 +15,9 @@ static const char *const role_name[MODEL_SOURCE_ROLES] = {
 	[MODEL_SOURCE_TOKENIZER_CONFIG] = "tokenizer_config.json",
 	[MODEL_SOURCE_CHAT_TEMPLATE] = "chat_template.jinja",
 	[MODEL_SOURCE_ROPE_FACTORS] = "rotary-factors",
-	[MODEL_SOURCE_LONG_FACTORS] = "long-rotary-factors"
+	[MODEL_SOURCE_LONG_FACTORS] = "long-rotary-factors",
+	[MODEL_SOURCE_CHAT_JSON] = "chat_template.json",
+	[MODEL_SOURCE_NAMED_TEMPLATES] = "additional_chat_templates"
 };
 
 const char *model_source_name(enum model_source_role role) { return role_name[role]; }
@@ -30,6 +32,8 @@ static struct file *place_of(struct model_file *f, enum model_source_role role)
 	case MODEL_SOURCE_CHAT_TEMPLATE: return &f->chat_jinja;
 	case MODEL_SOURCE_ROPE_FACTORS: return &f->rope_factors;
 	case MODEL_SOURCE_LONG_FACTORS: return &f->rope_long_factors;
+	case MODEL_SOURCE_CHAT_JSON: return &f->chat_json;
+	case MODEL_SOURCE_NAMED_TEMPLATES: return &f->chat_named;
 	default: return NULL;
 	}
 }
@@ -73,9 +77,9 @@ struct model_source *model_sources(const struct model *m, size_t *n, struct erro
 			                             .bytes = p.header,
 			                             .n = p.header_bytes };
 	}
-	for (int role = MODEL_SOURCE_CONFIG; role < MODEL_SOURCE_ROPE_FACTORS; role++) {
+	for (int role = MODEL_SOURCE_CONFIG; role < MODEL_SOURCE_ROLES; role++) {
 		const struct file *text = place_of(f, (enum model_source_role)role);
-		if (text->base)
+		if (text->base && role != MODEL_SOURCE_ROPE_FACTORS && role != MODEL_SOURCE_LONG_FACTORS)
 			out[(*n)++] = (struct model_source){ (enum model_source_role)role, text->base, text->size };
 	}
 	const struct model_source factors[] = { { MODEL_SOURCE_ROPE_FACTORS, f->freq_factors, 0 },

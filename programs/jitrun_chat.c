@@ -18,12 +18,11 @@
 #include "programs/jitrun_parts.h"
 #include "programs/output.h"
 
-enum { SAVED_MOST = 1 << 26, TURN_MOST = 1 << 22, CHAT_TEMPLATE_MOST = 1 << 20 };
+enum { SAVED_MOST = 1 << 26, TURN_MOST = 1 << 22 };
 
 struct chat {
 	struct run *run;
 	json_t *messages;
-	char *template_text; /* of --template; NULL: the model's own */
 	bool over;
 	bool failed; /* a message could not be read; it was said */
 };
@@ -88,8 +87,8 @@ static void clear(struct chat *c)
 static bool render(struct chat *c, jit_chat *out, jit_error *err)
 {
 	char *text = json_dumps(c->messages, JSON_COMPACT);
-	jit_chat_options o = JIT_CHAT_OPTIONS(.messages = text, .template_text = c->template_text,
-	                                      .template_name = c->template_text ? NULL : opt.template_file,
+	jit_chat_options o = JIT_CHAT_OPTIONS(.messages = text, .template_text = c->run->template_text,
+	                                      .template_name = c->run->template_text ? NULL : opt.template_file,
 	                                      .has_now = 1, .now = (int64_t)time(NULL));
 	bool ok = text ? jit_chat_render(c->run->model, &o, out, err) == JIT_OK : chat_no_memory();
 
@@ -328,20 +327,9 @@ static char *read_message(struct chat *c)
 
 static bool begin(struct chat *c)
 {
-	jit_error err = { 0 };
-	struct prompt p = { 0 };
-
 	c->messages = json_array();
 	if (!c->messages)
 		return chat_no_memory();
-	if (opt.template_file && (strpbrk(opt.template_file, "./") || access(opt.template_file, F_OK) == 0)) {
-		if (!prompt_read(&p, opt.template_file, CHAT_TEMPLATE_MOST, &err))
-			return chat_fail(&err);
-		c->template_text = strndup(p.text ? p.text : "", p.n);
-		prompt_free(&p);
-		if (!c->template_text)
-			return chat_no_memory();
-	}
 	return !opt.system || add_message(c, "system", opt.system, strlen(opt.system));
 }
 
@@ -368,6 +356,5 @@ int jitrun_converse(struct run *r)
 	if (ok && !opt.quiet)
 		jitrun_print_summary(r, opt.verbose);
 	json_decref(c.messages);
-	free(c.template_text);
 	return ok && !c.failed ? 0 : 1;
 }

@@ -251,13 +251,6 @@ static int check_chat(void)
 
 static int run_chat(struct run *r)
 {
-	jit_model_info info = JIT_MODEL_INFO();
-
-	jit_model_get_info(r->model, &info, NULL);
-	if (!info.has_chat_template && !opt.template_file)
-		return jitrun_usage(
-			"this model's files have no chat template: give --prompt TEXT to continue a text, or "
-			"--template FILE to talk");
 	if (interrupted)
 		return EXIT_INTERRUPTED;
 	jitrun_busy(false);
@@ -382,6 +375,8 @@ static int run(int argc, char **argv)
 		return dump_objects();
 	bool chat = wants_chat();
 	rc = chat ? check_chat() : jitrun_get_prompt(&p);
+	if (rc == 0 && chat)
+		rc = jitrun_check_template(&r.template_text);
 	if (rc == 0 && opt.trace && !output_can_write(opt.trace, &why))
 		rc = fail_to_write(opt.trace, why);
 	if (opt.n == N_DEFAULT)
@@ -406,6 +401,7 @@ static int run(int argc, char **argv)
 	jit_model_close(r.model);
 	free(r.text);
 	free(r.reasoning);
+	free(r.template_text);
 	think_end(&r.think);
 	json_decref(r.logprobs);
 	prompt_free(&p);

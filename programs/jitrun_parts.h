@@ -5,6 +5,7 @@
  *   jitrun_words.c     what of it has no dashes
  *   jitrun_notes.c     what else is worth knowing
  *   jitrun_text.c      the prompt in, generated text out
+ *   jitrun_template.c  the chat template, judged before the model is loaded
  *   jitrun_chat.c      a conversation: lines in, answers out
  *   jitrun_json.c      the same as JSON, at the end or token by token
  *   jitrun_summary.c   what is said at the end: statistics, the report
@@ -96,6 +97,7 @@ struct run {
 	char *reasoning; /* kept likewise: what is not in the text */
 	size_t n_reasoning;
 	int32_t mark_id[THINK_MARKS]; /* of marks that are one token; else -1 */
+	char *template_text;          /* of --template FILE; NULL: one of the model's own */
 	json_t *logprobs;             /* of each token, for --json; NULL: none so far */
 };
 
@@ -129,6 +131,12 @@ int jitrun_feed(struct run *r, const struct prompt *p, jit_error *err);
 int jitrun_generate(struct run *r, jit_error *err);
 /* Once, when the model is open. */
 void jitrun_find_marks(struct run *r);
+
+/* ---- jitrun_template.c: 0, or the exit status after a sentence */
+
+/* Whether there is a template for a conversation, which can be used as far as that is seen without one. *text: what
+ * --template names, malloc'ed, where it is a file. */
+int jitrun_check_template(char **text);
 
 /* ---- jitrun_chat.c: the exit status */
 

@@ -57,7 +57,7 @@ bool prompt_read(struct prompt *p, const char *path, size_t most, jit_error *err
 	bool ok = f && read_stream(p, f, most);
 
 	if (!ok)
-		refuse(err, JIT_ERROR_IO, "%.300s: the prompt could not be read: %s", name, strerror(errno));
+		refuse(err, JIT_ERROR_IO, "%.300s: cannot be read: %s", name, strerror(errno));
 	else if (p->n > most)
 		ok = refuse(err, JIT_ERROR_ARGUMENT,
 		            "%.300s: the text goes on after %zu bytes, and at most so many are read; give a shorter "

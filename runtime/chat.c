@@ -9,6 +9,7 @@
 #include "chat/chat.h"
 #include "loaders/json_read.h"
 #include "loaders/tokenizer.h"
+#include "runtime/chat.h"
 #include "runtime/jitrun.h"
 #include "runtime/model.h"
 #include "runtime/sized.h"
@@ -106,21 +107,7 @@ static bool collect(struct variables *v, const jit_model *m, const jit_chat_opti
 	       add_more(v, o->variables, err);
 }
 
-static void refuse_name(const struct model *m, const char *name, struct error *err)
-{
-	char names[200] = "none", quoted[80], one[40];
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < m->n_chat_templates && at < sizeof names; i++) {
-		const char *its = m->chat_template[i].name;
-		at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
-		                       error_quote(one, sizeof one, its, strlen(its)));
-	}
-	error_set(err, ERROR_ARGUMENT, "the model's files have no chat template named \"%s\"; they have: %s",
-	          error_quote(quoted, sizeof quoted, name, strlen(name)), names);
-}
-
-static struct chat_template *find_template(const jit_model *m, const jit_chat_options *o, struct error *err)
+static struct chat_template *find_template(const struct model *m, const jit_chat_options *o, struct error *err)
 {
 	const struct model_chat_template *t = NULL;
 
@@ -133,26 +120,35 @@ static struct chat_template *find_template(const jit_model *m, const jit_chat_op
 	if (o->template_text)
 		return chat_template_parse(o->template_text, strlen(o->template_text), "the chat template given", err);
 	if (o->template_name) {
-		t = model_find_chat_template(&m->file, o->template_name);
+		t = model_find_chat_template(m, o->template_name);
 		if (!t)
-			refuse_name(&m->file, o->template_name, err);
+			model_refuse_chat_template(m, o->template_name, err);
 		return t ? chat_template_parse(t->text, t->n, "the model's chat template", err) : NULL;
 	}
 	if (o->tools)
-		t = model_find_chat_template(&m->file, "tool_use");
+		t = model_find_chat_template(m, "tool_use");
 	if (!t)
-		t = model_find_chat_template(&m->file, NULL);
-	if (!t && m->file.chat_template_error.code)
-		error_set(err, m->file.chat_template_error.code, "%s", m->file.chat_template_error.text);
+		t = model_find_chat_template(m, NULL);
+	if (!t && m->chat_template_error.code)
+		error_set(err, m->chat_template_error.code, "%s", m->chat_template_error.text);
 	else if (!t)
 		error_set(err, ERROR_UNSUPPORTED, "the model's files have no chat template");
 	return t ? chat_template_parse(t->text, t->n, "the model's chat template", err) : NULL;
 }
 
+bool chat_can_use(const struct model *m, const char *name, const char *text, struct error *err)
+{
+	const jit_chat_options o = { .template_name = name, .template_text = text };
+	struct chat_template *t = find_template(m, &o, err);
+
+	chat_template_free(t);
+	return t != NULL;
+}
+
 static bool render(const jit_model *m, const jit_chat_options *o, jit_chat *out, struct error *err)
 {
 	struct variables *v = calloc(1, sizeof *v);
-	struct chat_template *t = v ? find_template(m, o, err) : NULL;
+	struct chat_template *t = v ? find_template(&m->file, o, err) : NULL;
 	struct chat_text text = { 0 };
 	struct tm now;
 	bool ok = t && collect(v, m, o, err);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -15,7 +16,7 @@
 #include "tests/loaders/gguf_writer.h"
 #include "tests/runtime/tiny_model.h"
 
-static char dir[64];
+static char dir[32];
 
 static int make_directory(void **state)
 {
@@ -29,7 +30,7 @@ static int make_directory(void **state)
 
 static void drop(const char *name)
 {
-	char path[200];
+	char path[300];
 
 	snprintf(path, sizeof path, "%s/%s", dir, name);
 	unlink(path);
@@ -109,6 +110,118 @@ static void test_directory(void **state)
 	}
 }
 
+/* What lies in a directory, once as it is and once as a packed model has it. */
+static void open_both_ways(void (*judge)(const struct model *m))
+{
+	struct error err = { 0 };
+	struct model m, again;
+	size_t n;
+
+	if (!model_open(&m, dir, MODEL_KEEP_SOURCES, &err))
+		fail_msg("%s", err.text);
+	judge(&m);
+	struct model_source *s = model_sources(&m, &n, &err);
+	assert_non_null(s);
+	if (!model_open_sources(&again, s, n, "packed", 0, &err))
+		fail_msg("%s", err.text);
+	judge(&again);
+	model_close(&again);
+	free(s);
+	model_close(&m);
+	if (!model_open(&m, dir, MODEL_NO_TOKENIZER | MODEL_CHAT_TEMPLATES | MODEL_HEADER_ONLY, &err))
+		fail_msg("%s", err.text);
+	judge(&m);
+	model_close(&m);
+	if (!model_open(&m, dir, MODEL_NO_TOKENIZER, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(m.n_chat_templates, 0);
+	model_close(&m);
+}
+
+static void write_text(const char *name, const char *text) { tiny_write(dir, name, text, strlen(text)); }
+
+static void has_json(const struct model *m)
+{
+	check(m, NULL, "of json");
+	check(m, "rag", "r");
+	assert_int_equal(m->n_chat_templates, 2);
+}
+
+static void has_config(const struct model *m)
+{
+	check(m, NULL, "of config");
+	assert_int_equal(m->n_chat_templates, 1);
+}
+
+static void has_named(const struct model *m)
+{
+	check(m, NULL, "usual");
+	check(m, "a", "1st\n");
+	check(m, "tool_use", "tools");
+	check(m, "no", NULL);
+	assert_int_equal(m->n_chat_templates, 3);
+	assert_string_equal(m->chat_template[1].name, "a");
+}
+
+static void test_other_files(void **state)
+{
+	static const char *const names[] = { "tool_use.jinja", "a.jinja", "README.md", ".jinja" };
+	char path[200];
+	(void)state;
+
+	write_text("chat_template.json", "{\"chat_template\": [{\"name\": \"default\", \"template\": \"of json\"}, "
+	                                 "{\"name\": \"rag\", \"template\": \"r\"}]}");
+	open_both_ways(has_json);
+	write_text("tokenizer_config.json", "{\"chat_template\": \"of config\"}");
+	open_both_ways(has_config);
+	drop("tokenizer_config.json");
+	write_text("chat_template.jinja", "usual");
+	snprintf(path, sizeof path, "%s/additional_chat_templates", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	write_text("additional_chat_templates/tool_use.jinja", "tools");
+	write_text("additional_chat_templates/a.jinja", "1st\n");
+	write_text("additional_chat_templates/README.md", "no template");
+	write_text("additional_chat_templates/.jinja", "no name");
+	open_both_ways(has_named);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(path, sizeof path, "additional_chat_templates/%s", names[i]);
+		drop(path);
+	}
+	drop("chat_template.jinja");
+	drop("chat_template.json");
+	snprintf(path, sizeof path, "%s/additional_chat_templates", dir);
+	assert_int_equal(rmdir(path), 0);
+}
+
+/* What a packed model holds of them is as hostile as any file. */
+static void test_cut_names(void **state)
+{
+	static const char bytes[] = "a\0text\0b\0more";
+	struct error err = { 0 };
+	struct model m;
+	size_t n;
+	(void)state;
+
+	if (!model_open(&m, dir, MODEL_KEEP_SOURCES, &err))
+		fail_msg("%s", err.text);
+	struct model_source *s = model_sources(&m, &n, &err);
+	assert_non_null(s);
+	s = realloc(s, (n + 1) * sizeof *s);
+	assert_non_null(s);
+	for (size_t length = 1; length <= sizeof bytes; length++) {
+		struct model cut;
+		s[n] = (struct model_source){ MODEL_SOURCE_NAMED_TEMPLATES, bytes, length };
+		if (!model_open_sources(&cut, s, n + 1, "packed", 0, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(cut.n_chat_templates, length >= sizeof bytes ? 2 : length >= 7 ? 1 : 0);
+		assert_int_equal(strcmp(cut.chat_template_error.text, "packed: ends inside a chat template") == 0,
+		                 length != 7 && length != sizeof bytes);
+		model_close(&cut);
+	}
+	free(s);
+	model_close(&m);
+}
+
 static void test_large(void **state)
 {
 	char *text = malloc(MODEL_MAX_CHAT_TEMPLATE + 2);
@@ -176,7 +289,8 @@ static void test_gguf(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_directory), cmocka_unit_test(test_large),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_directory), cmocka_unit_test(test_other_files),
+		                            cmocka_unit_test(test_cut_names), cmocka_unit_test(test_large),
 		                            cmocka_unit_test(test_gguf) };
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

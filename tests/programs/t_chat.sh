@@ -107,4 +107,12 @@ refused 'a conversation goes without' 2 "$model" --chat --json
 refused 'a conversation goes without' 2 "$model" --chat --file x
 refused "$dir/none: " 1 "$model" --chat --template "$dir/none"
 
+# What is wrong with a template is told before the weights are read: here there are none
+head -c 400000 "$model" > "$dir/cut.gguf"
+refused 'have no chat template: give --prompt TEXT' 2 "$dir/cut.gguf" --chat
+refused "$dir/none: " 1 "$dir/cut.gguf" --chat --template "$dir/none"
+refused 'no chat template named "none"; they have: none' 1 "$dir/cut.gguf" --chat --template none
+refused 'the chat template given, line 1' 1 "$dir/cut.gguf" --chat --template "$dir/wrong.jinja"
+refused 'ends at byte' 1 "$dir/cut.gguf" --chat --template "$dir/t.jinja"
+
 finish

@@ -44,8 +44,8 @@ yes | timeout 60 ./jitrun "$model" --no-cache -q -c 20 > "$dir/out" 2> "$dir/err
 check "standard input that never ends (status $status): $(cat "$dir/err")" grep -q \
 	'standard input: the text goes on after 20480 bytes' "$dir/err"
 check "its status is 1" [ "$status" = 1 ]
-refused "the prompt could not be read: Is a directory" 1 "$model" --file "$dir"
-refused "none: the prompt could not be read: No such file" 1 "$model" --file "$dir/none"
+refused "cannot be read: Is a directory" 1 "$model" --file "$dir"
+refused "none: cannot be read: No such file" 1 "$model" --file "$dir/none"
 head -c 20480 /dev/zero | tr '\0' 'a' > "$dir/most"
 refused "tokens and the context holds 20;" 1 "$model" --file "$dir/most" -c 20
 
