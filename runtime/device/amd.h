@@ -29,6 +29,7 @@ struct amd_queue {
 	struct kfd_event completed, fault, exception;
 	struct aql_queue *shared;
 	struct aql_signal *signal;
+	struct kfd_queue made; /* by a library, with an end-of-pipe buffer and a save area of its own */
 	void *doorbells;
 	volatile uint64_t *doorbell;
 	uint32_t id;

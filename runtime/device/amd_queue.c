@@ -61,12 +61,9 @@ static bool open_buffers(struct amd *d, struct error *err)
 	       kfd_alloc(&d->kfd, &q->signal_page, PAGE, shared, true, "a queue's signal", err) &&
 	       kfd_alloc(&d->kfd, &q->kernargs, AMD_QUEUE_PACKETS * KERNARG_BYTES, shared, true,
 	                 "the arguments of launches", err) &&
-	       kfd_alloc(&d->kfd, &q->eop, KFD_EOP_BYTES,
-	                 KFD_MEMORY_VRAM | KFD_MEMORY_WRITABLE | KFD_MEMORY_EXECUTABLE | KFD_MEMORY_NO_SUBSTITUTE,
-	                 false, "a queue's end-of-pipe buffer", err) &&
-	       kfd_event_make(&q->completed, KFD_EVENT_SIGNAL, err) &&
-	       kfd_event_make(&q->fault, KFD_EVENT_MEMORY, err) &&
-	       kfd_event_make(&q->exception, KFD_EVENT_HW_EXCEPTION, err);
+	       kfd_event_make(&d->kfd, &q->completed, KFD_EVENT_SIGNAL, err) &&
+	       kfd_event_make(&d->kfd, &q->fault, KFD_EVENT_MEMORY, err) &&
+	       kfd_event_make(&d->kfd, &q->exception, KFD_EVENT_HW_EXCEPTION, err);
 }
 
 static void fill_shared(struct amd *d)
@@ -88,9 +85,9 @@ static void fill_shared(struct amd *d)
 	q->shared->read_dispatch_id_offset = offsetof(struct aql_queue, read_dispatch_id);
 	q->shared->properties = AQL_QUEUE_PTR64 | AQL_QUEUE_PROFILING;
 	q->signal->kind = AQL_SIGNAL_USER;
-	if (!d->kfd.event_slots)
+	if (!q->completed.mailbox)
 		return;
-	q->signal->mailbox = (uint64_t)(uintptr_t)&d->kfd.event_slots[q->completed.slot];
+	q->signal->mailbox = (uint64_t)(uintptr_t)q->completed.mailbox;
 	q->signal->event_id = q->completed.trigger;
 }
 
@@ -121,6 +118,14 @@ static int create(struct amd *d, const struct amd_queue_sizes *s, struct kfd_cre
 	if (e)
 		kfd_free(&d->kfd, &q->save_area);
 	return e;
+}
+
+static int create_by_library(struct amd *d)
+{
+	struct amd_queue *q = &d->queue;
+
+	return d->kfd.thunk->queue_make(&d->kfd, &q->made, q->ring.address, RING_BYTES, &q->shared->write_dispatch_id,
+	                                &q->shared->read_dispatch_id);
 }
 
 /* What the driver tells of its sizes is right; else our reckoning; else with the other size of the registers, which
@@ -157,28 +162,51 @@ static bool map_doorbell(struct amd *d, uint64_t offset, struct error *err)
 	return true;
 }
 
-bool amd_queue_open(struct amd *d, struct error *err)
+static bool open_by_ioctls(struct amd *d, struct error *err)
 {
 	struct kfd_create_queue a = { 0 };
+	struct amd_queue *q = &d->queue;
 
-	if (!open_buffers(d, err))
+	if (!kfd_alloc(&d->kfd, &q->eop, KFD_EOP_BYTES,
+	               KFD_MEMORY_VRAM | KFD_MEMORY_WRITABLE | KFD_MEMORY_EXECUTABLE | KFD_MEMORY_NO_SUBSTITUTE, false,
+	               "a queue's end-of-pipe buffer", err))
 		return false;
-	fill_shared(d);
 	int e = create_one_of(d, &a, err);
 	if (e)
 		return error_set(err, ERROR_DEVICE,
 		                 "the driver makes no queue on %s: %s (save area 0x%x, control stack 0x%x)",
 		                 d->card.name, strerror(e), a.cwsr_bytes, a.ctl_stack_bytes);
-	d->queue.id = a.queue_id;
-	d->queue.exists = true;
+	q->id = a.queue_id;
+	q->exists = true;
 	return map_doorbell(d, a.doorbell_offset, err);
+}
+
+bool amd_queue_open(struct amd *d, struct error *err)
+{
+	if (!open_buffers(d, err))
+		return false;
+	fill_shared(d);
+	if (!d->kfd.library_queues)
+		return open_by_ioctls(d, err);
+	int e = create_by_library(d);
+	d->queue.doorbell = d->queue.made.doorbell;
+	return !e || error_set(err, ERROR_DEVICE, "libhsakmt makes no queue on %s: %s", d->card.name, strerror(e));
+}
+
+static int destroy(struct amd *d)
+{
+	struct amd_queue *q = &d->queue;
+
+	if (q->made.library)
+		return d->kfd.thunk->queue_destroy(&q->made);
+	return q->exists ? kfd_call(KFD_DESTROY_QUEUE, &(struct kfd_destroy_queue){ .queue_id = q->id }) : 0;
 }
 
 void amd_queue_close(struct amd *d)
 {
 	struct amd_queue *q = &d->queue;
 
-	int e = q->exists ? kfd_call(KFD_DESTROY_QUEUE, &(struct kfd_destroy_queue){ .queue_id = q->id }) : 0;
+	int e = destroy(d);
 
 	/* one that did not answer is gone all the same; any other that is still there goes on using its buffers */
 	d->silent = e && e != ETIME && e != EIO;
@@ -186,9 +214,9 @@ void amd_queue_close(struct amd *d)
 		return;
 	if (q->doorbells)
 		munmap(q->doorbells, KFD_DOORBELL_BYTES);
-	kfd_event_destroy(&q->completed);
-	kfd_event_destroy(&q->fault);
-	kfd_event_destroy(&q->exception);
+	kfd_event_destroy(&d->kfd, &q->completed);
+	kfd_event_destroy(&d->kfd, &q->fault);
+	kfd_event_destroy(&d->kfd, &q->exception);
 	kfd_free(&d->kfd, &q->save_area);
 	kfd_free(&d->kfd, &q->eop);
 	kfd_free(&d->kfd, &q->kernargs);

@@ -172,7 +172,7 @@ static const struct target *target_of(uint32_t gfx_version)
 }
 
 /* Processors with a GPU inside. The driver tells it by cores on the card's own node, but no longer of newer ones. */
-static bool is_integrated(const struct target *t, uint64_t cores)
+static bool is_integrated(const struct target *t, bool with_cores)
 {
 	static const enum target_id inside[] = { TARGET_GFX1033, TARGET_GFX1035, TARGET_GFX1036,
 		                                 TARGET_GFX1103, TARGET_GFX1150, TARGET_GFX1151 };
@@ -180,7 +180,7 @@ static bool is_integrated(const struct target *t, uint64_t cores)
 	for (size_t i = 0; t && i < sizeof inside / sizeof *inside; i++)
 		if (t->id == inside[i])
 			return true;
-	return cores != 0;
+	return with_cores;
 }
 
 /* All the card's memory, and whether the CPU can map all of it. */
@@ -258,7 +258,8 @@ static void read_shape(struct amd_card *c, const struct properties *p)
 	c->render_minor = (int)property(p, "drm_render_minor", 1 << 20);
 	c->cwsr_bytes = (uint32_t)property(p, "cwsr_size", 1 << 30);
 	c->ctl_stack_bytes = (uint32_t)property(p, "ctl_stack_size", 1 << 30);
-	c->integrated = is_integrated(c->target, property(p, "cpu_cores_count", UINT32_MAX));
+	c->with_cores = property(p, "cpu_cores_count", UINT32_MAX) != 0;
+	c->integrated = is_integrated(c->target, c->with_cores);
 	snprintf(c->pci, sizeof c->pci, "%04x:%02x:%02x.%x", (unsigned)property(p, "domain", UINT32_MAX) & 0xffff,
 	         (unsigned)(location >> 8 & 0xff), (unsigned)(location >> 3 & 0x1f), (unsigned)(location & 7));
 }

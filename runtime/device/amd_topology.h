@@ -23,6 +23,7 @@ struct amd_card {
 	uint32_t lds_bytes; /* of a compute unit */
 	uint32_t clock_mhz; /* of the compute units, at most; 0: the driver tells none */
 	bool integrated;    /* an APU: what it calls VRAM is carved out of the machine's memory */
+	bool with_cores;    /* the driver has it in one node with the processor's cores */
 	uint64_t vram_bytes;
 	uint64_t visible_bytes;               /* of it, that the CPU can map: all of them (large BAR), or 0 */
 	uint64_t bandwidth;                   /* of its memory, bytes a second; 0: the driver tells none */

@@ -144,7 +144,7 @@ static int wait_slice(const struct amd *d, struct kfd_event_data data[EVENTS])
 	const struct amd_queue *q = &d->queue;
 	struct kfd_wait_events a = { .events = (uint64_t)(uintptr_t)data,
 		                     .n_events = EVENTS,
-		                     .timeout_ms = d->kfd.event_slots ? SLICE_MS : DEAF_SLICE_MS };
+		                     .timeout_ms = q->completed.mailbox ? SLICE_MS : DEAF_SLICE_MS };
 
 	memset(data, 0, EVENTS * sizeof *data);
 	data[COMPLETED].event_id = q->completed.id;
