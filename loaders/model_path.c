@@ -128,16 +128,43 @@ static bool locate_safetensors(struct model_paths *out, const char *path, struct
 	return out->part ? add_part(out, strdup(path), err) : no_memory(err);
 }
 
-/* What a directory holds: how many of each, and one of them. */
+/* What a directory holds: how many of each, and one of them; of GGUF models the first few by name. */
+enum { NAMED = 4 };
 struct listing {
 	unsigned gguf, safetensors, other;
-	char *one_gguf, *one_safetensors, *one_other; /* other: weights that jitrun does not read */
+	char *gguf_name[NAMED], *one_safetensors, *one_other; /* other: weights that jitrun does not read */
 };
 
 static void note(unsigned *count, char **one, const char *name)
 {
 	if (++*count == 1)
 		*one = strdup(name);
+}
+
+/* The order of a directory is the file system's: here it is that of the names. */
+static void note_gguf(struct listing *l, const char *name)
+{
+	char *more = strdup(name);
+
+	l->gguf++;
+	for (size_t i = 0; i < NAMED && more; i++)
+		if (!l->gguf_name[i] || strcmp(more, l->gguf_name[i]) < 0) {
+			char *next = l->gguf_name[i];
+			l->gguf_name[i] = more;
+			more = next;
+		}
+	free(more);
+}
+
+static bool refuse_several(const char *label, const struct listing *l, struct error *err)
+{
+	char names[300] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i < NAMED && l->gguf_name[i] && at < sizeof names; i++)
+		at += (size_t)snprintf(names + at, sizeof names - at, "%s%.60s", i ? ", " : "", l->gguf_name[i]);
+	return error_set(err, ERROR_ARGUMENT, "%.150s: holds %u GGUF models (%s%s), expected one; name the file", label,
+	                 l->gguf, names, l->gguf > NAMED ? ", ..." : "");
 }
 
 static bool list(struct listing *l, const char *dir, struct error *err)
@@ -154,7 +181,7 @@ static bool list(struct listing *l, const char *dir, struct error *err)
 	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
 		if (ends_with(e->d_name, ".gguf") &&
 		    !(split_name(e->d_name, ".gguf", &part, &count, &stem) && part != 1))
-			note(&l->gguf, &l->one_gguf, e->d_name);
+			note_gguf(l, e->d_name);
 		else if (ends_with(e->d_name, ".safetensors"))
 			note(&l->safetensors, &l->one_safetensors, e->d_name);
 		else if (ends_with(e->d_name, ".bin") || ends_with(e->d_name, ".pth") || ends_with(e->d_name, ".pt") ||
@@ -187,11 +214,10 @@ static bool choose(struct model_paths *out, const char *dir, const struct listin
 	}
 	if (model_exists(dir, single_name))
 		return locate_in(out, dir, single_name, false, err);
-	if (l->gguf == 1 && l->one_gguf)
-		return locate_in(out, dir, l->one_gguf, true, err);
+	if (l->gguf == 1 && l->gguf_name[0])
+		return locate_in(out, dir, l->gguf_name[0], true, err);
 	if (l->gguf > 1)
-		return error_set(err, ERROR_ARGUMENT, "%s: holds %u GGUF models, expected one; name the file", label,
-		                 l->gguf);
+		return refuse_several(label, l, err);
 	if (l->safetensors == 1 && l->one_safetensors)
 		return locate_in(out, dir, l->one_safetensors, false, err);
 	if (l->safetensors > 1)
@@ -208,7 +234,8 @@ static bool locate_directory(struct model_paths *out, const char *path, struct e
 	char *dir = model_join(path, ends_with(path, "/") ? "" : "/", err);
 	bool ok = dir && list(&l, dir, err) && choose(out, dir, &l, err);
 
-	free(l.one_gguf);
+	for (size_t i = 0; i < NAMED; i++)
+		free(l.gguf_name[i]);
 	free(l.one_safetensors);
 	free(l.one_other);
 	free(dir);

@@ -6,9 +6,26 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "programs/jitrun_parts.h"
+#include "programs/output.h"
+
+/* The file is written beside its place and renamed. */
+bool jitrun_cache_check(struct error *err)
+{
+	struct stat st;
+	const char *why = NULL;
+
+	if (!opt.prompt_cache)
+		return true;
+	if (stat(opt.prompt_cache, &st) == 0 && !S_ISREG(st.st_mode))
+		why = "is no regular file, and so no saved session";
+	else if (!opt.prompt_cache_ro && !output_can_replace(opt.prompt_cache))
+		return error_set(err, ERROR_IO, "%.400s: cannot be written: %s", opt.prompt_cache, strerror(errno));
+	return !why || error_set(err, ERROR_ARGUMENT, "%.400s: %s", opt.prompt_cache, why);
+}
 
 bool jitrun_cache_begin(struct run *r, jit_error *err)
 {

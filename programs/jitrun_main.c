@@ -198,6 +198,7 @@ static int run_session(struct run *r, struct prompt *p)
 	jit_error err = { 0 };
 	int status;
 
+	jitrun_note_empty(p);
 	if (!p->ids && jit_model_tokenize(r->model, p->text, p->n, 1, opt.special, &p->ids, &p->n_ids, &err) != JIT_OK)
 		return jitrun_fail(&err);
 	if (p->n_ids == 0) {
@@ -340,6 +341,17 @@ static int fail_to_write(const char *path, const char *why)
 	return jitrun_fail(&e);
 }
 
+/* What will be written at the end can be: nobody shall compute for nothing. */
+static int check_files(void)
+{
+	struct error e = { 0 };
+	const char *why;
+
+	if (!jitrun_cache_check(&e))
+		return jitrun_fail_with(&e);
+	return !opt.trace || output_can_write(opt.trace, &why) ? 0 : fail_to_write(opt.trace, why);
+}
+
 static int open_failed(const jit_error *err)
 {
 	if (!interrupted) {
@@ -357,7 +369,6 @@ static int run(int argc, char **argv)
 	struct run r = { .start = jitrun_seconds(), .terminal = isatty(STDOUT_FILENO) != 0 };
 	struct prompt p = { 0 };
 	jit_error err = { 0 };
-	const char *why;
 
 	allocator_begin();
 	system_file_limit_is_error();
@@ -377,8 +388,8 @@ static int run(int argc, char **argv)
 	rc = chat ? check_chat() : jitrun_get_prompt(&p);
 	if (rc == 0 && chat)
 		rc = jitrun_check_template(&r.template_text);
-	if (rc == 0 && opt.trace && !output_can_write(opt.trace, &why))
-		rc = fail_to_write(opt.trace, why);
+	if (rc == 0)
+		rc = check_files();
 	if (opt.n == N_DEFAULT)
 		opt.n = chat ? -1 : 256;
 	if (rc == 0 && !listen(&err))

@@ -27,6 +27,13 @@ void jitrun_warn(const struct run *r)
 		        info.context_trained);
 }
 
+void jitrun_note_empty(const struct prompt *p)
+{
+	if (!opt.quiet && !opt.prompt && !opt.file && !p->ids && p->n == 0)
+		fprintf(stderr, "jitrun: standard input is empty, so the model begins a text of its own; --prompt TEXT "
+		                "or --file FILE gives it a beginning.\n");
+}
+
 /* owner/name, name:tag, hf:owner/name, https://...: what other programs take in the place of a file. */
 static bool is_name(const char *model)
 {

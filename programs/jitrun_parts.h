@@ -105,6 +105,8 @@ struct run {
 
 /* That options which are taken will not help. */
 void jitrun_warn(const struct run *r);
+/* That there is no prompt, where one was to come from standard input. */
+void jitrun_note_empty(const struct prompt *p);
 /* Whether the model's name is one that other programs download; that was said. */
 bool jitrun_refuse_name(void);
 /* What to try after the model could not be opened. */
@@ -112,6 +114,8 @@ void jitrun_hint(void);
 
 /* ---- jitrun_cache.c: --prompt-cache; false: err */
 
+/* Before anything is loaded: whether the file can be used and written, as far as its name says. */
+bool jitrun_cache_check(struct error *err);
 /* Of a new session: what the file holds. */
 bool jitrun_cache_begin(struct run *r, jit_error *err);
 /* *same: so many tokens of the prompt the session has then, and no others; at least one is left. */

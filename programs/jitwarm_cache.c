@@ -40,6 +40,7 @@ static void say_leftovers(const struct cache_leftovers *left)
 
 /* ---- list */
 
+enum { INDENT = 19 /* of lines that go on: where keys stand */ };
 struct listing {
 	json_t *entries;
 	uint64_t n, good, bad, code_bytes, stored_bytes;
@@ -48,7 +49,7 @@ struct listing {
 static bool list_item(const struct cache_item *i, void *user)
 {
 	struct listing *l = user;
-	char text[KEY_TEXT_MAX] = "", name[TEMPLATE_SCHEDULE_NAME], gain[64] = "", path[4096];
+	char text[KEY_TEXT_MAX] = "", name[TEMPLATE_SCHEDULE_NAME], gain[64] = "", path[4096], line[8192];
 	bool several = this_version(i) && i->key.kind == KEY_MATMUL;
 	double found = several ? warm_tuned_gain(&i->key) : 0;
 
@@ -73,10 +74,11 @@ static bool list_item(const struct cache_item *i, void *user)
 	} else {
 		bool chosen = several && (i->key.schedule || found > 0);
 		bool good = this_version(i) && !i->trouble;
-		printf("%8" PRIu32 " %8" PRIu64 "  %s%s%s%s  %s%s%s%s%s\n", i->code_bytes, i->stored_bytes,
-		       *text ? text : "?", good ? "" : " (", good ? "" : state_of(i), good ? "" : ")",
-		       error_quote(path, sizeof path, i->path, strlen(i->path)), chosen ? " (" : "",
-		       chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
+		snprintf(line, sizeof line, "%8" PRIu32 " %8" PRIu64 "  %s%s%s%s  %s%s%s%s%s", i->code_bytes,
+		         i->stored_bytes, *text ? text : "?", good ? "" : " (", good ? "" : state_of(i),
+		         good ? "" : ")", error_quote(path, sizeof path, i->path, strlen(i->path)), chosen ? " (" : "",
+		         chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
+		output_line(stdout, line, INDENT);
 	}
 	return true;
 }

@@ -178,7 +178,7 @@ static json_t *explain_key(struct explanation *x, const struct key *key, struct 
 	static const char *const words[] = {
 		[RECORD_FOUND] = "hit ", [RECORD_ABSENT] = "miss", [RECORD_DAMAGED] = "damaged"
 	};
-	char text[KEY_TEXT_MAX], why[KEY_TEXT_MAX + KEY_DIFFERENCES_MAX + 64], path[4096];
+	char text[KEY_TEXT_MAX], why[KEY_TEXT_MAX + KEY_DIFFERENCES_MAX + 64], path[4096], line[8192];
 	struct object o = { 0 };
 	struct cache_source from;
 	unsigned source;
@@ -197,8 +197,9 @@ static json_t *explain_key(struct explanation *x, const struct key *key, struct 
 	if (warm.json)
 		return json_pack("{s:s, s:b, s:b, s:o}", "key", text, "hit", hit, "damaged", answer == RECORD_DAMAGED,
 		                 hit ? "path" : "why", output_string(hit ? from.path : why));
-	printf("%s  %s  %s\n", words[answer], text,
-	       hit ? error_quote(path, sizeof path, from.path, strlen(from.path)) : why);
+	snprintf(line, sizeof line, "%s  %s  %s", words[answer], text,
+	         hit ? error_quote(path, sizeof path, from.path, strlen(from.path)) : why);
+	output_line(stdout, line, 6);
 	return json_null();
 }
 

@@ -18,6 +18,8 @@ struct reading {
 	struct {
 		const char *typed, *answer;
 	} note[NOTES];
+	const struct option_foreign *half; /* given last, with its name and value */
+	const char *half_typed, *half_value;
 };
 
 /* What one of them gives: an option with its name as it was typed, and a value attached to it or NULL. */
@@ -157,12 +159,27 @@ static bool skip_foreign(struct reading *r, const struct option_foreign *f, cons
 	return true;
 }
 
+/* Whether a half that was given before has the same value. */
+static bool agree(struct reading *r, const struct option_foreign *f, const struct option_row *o, const char *typed)
+{
+	const char *value = o->kind == OPTION_CHOICE ? *(const char *const *)o->target : "";
+
+	if (r->half && r->half != f && strcmp(r->half_value, value) != 0)
+		return options_complain(r->program, "%.*s is \"%.40s\" and %.*s is \"%.40s\": %s",
+		                        (int)strcspn(r->half_typed, "="), r->half_typed, r->half_value,
+		                        (int)strcspn(typed, "="), typed, value, f->answer);
+	r->half = f;
+	r->half_typed = typed;
+	r->half_value = value;
+	return true;
+}
+
 static bool take_foreign(struct reading *r, const struct option_foreign *f, const struct given *g)
 {
 	const struct option_row *o = f->row ? options_find(r->program, f->row, strlen(f->row)) : NULL;
 
 	if (o)
-		return take_row(r, o, g);
+		return take_row(r, o, g) && (f->kind != OPTION_HALF || agree(r, f, o, g->typed));
 	if (f->kind == OPTION_REFUSED)
 		return options_complain(r->program, "%.*s: %s", (int)strcspn(g->typed, "="), g->typed, f->answer);
 	return skip_foreign(r, f, g);

@@ -49,6 +49,7 @@ struct option_row {
 /* What other programs call an option, so that their command lines are understood, or answered. */
 enum option_foreign_kind {
 	OPTION_SAME,          /* another name of the row `row` */
+	OPTION_HALF,          /* the same, of what is two options there: both must say the same, else `answer` */
 	OPTION_UNUSED,        /* a flag that changes nothing here; `answer` is told as a note */
 	OPTION_UNUSED_VALUE,  /* the same with a value */
 	OPTION_UNUSED_SWITCH, /* the same, with on, off, auto, 0 or 1 behind it or not */
@@ -57,7 +58,7 @@ enum option_foreign_kind {
 struct option_foreign {
 	const char *names; /* without dashes, spaces between: "ngl gpu-layers"; one dash or two, as they are typed */
 	enum option_foreign_kind kind;
-	const char *row;    /* of SAME */
+	const char *row;    /* of SAME and HALF */
 	const char *answer; /* of the others: a sentence without its end */
 };
 /* options_foreign.c: those of programs that run models. */

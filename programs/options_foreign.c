@@ -10,6 +10,7 @@
 #define FETCH "jitrun downloads nothing; download a GGUF file and give its path"
 #define SERVER "jitrun has no server"
 #define DRAFTS "jitrun takes draft tokens from the text itself; see --speculate"
+#define KV_TYPE "keys and values have one type here; give both the same, or --kv-type TYPE"
 #define ROPE "positions are computed as the model's file says"
 #define TEXT_ONLY "jitrun reads text only"
 
@@ -32,7 +33,9 @@ const struct option_foreign option_foreign_table[] = {
 	{ "verbose-prompt", OPTION_SAME, "show-prompt", NULL },
 	{ "parse-special", OPTION_SAME, "special", NULL },
 	{ "ub ubatch-size", OPTION_SAME, "batch", NULL },
-	{ "cache-type-k cache-type-v ctk ctv kv-cache-dtype", OPTION_SAME, "kv-type", NULL },
+	{ "kv-cache-dtype", OPTION_SAME, "kv-type", NULL },
+	{ "cache-type-k ctk", OPTION_HALF, "kv-type", KV_TYPE },
+	{ "cache-type-v ctv", OPTION_HALF, "kv-type", KV_TYPE },
 	{ "n-threads num-threads", OPTION_SAME, "threads", NULL },
 	{ "dev", OPTION_SAME, "device", NULL },
 	{ "list-devices", OPTION_SAME, "devices", NULL },

@@ -9,7 +9,7 @@ enum { NAME_MOST = 40, FAR = 99 };
 
 static bool is_there(const struct option_program *p, const struct option_foreign *f)
 {
-	return f->kind != OPTION_SAME || options_find(p, f->row, strlen(f->row));
+	return !f->row || options_find(p, f->row, strlen(f->row));
 }
 
 const struct option_foreign *options_foreign(const struct option_program *p, const char *name, size_t n)

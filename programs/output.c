@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <utf8proc.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -84,11 +85,19 @@ bool output_text(FILE *out, const char *text, size_t n, bool terminal)
 	return true;
 }
 
-bool output_can_write(const char *path, const char **why)
+bool output_can_replace(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[4096] = ".";
 
+	if (slash && (size_t)(slash - path) < sizeof folder)
+		snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+	/* Nothing is made to find out: what cannot be taken away again would be left behind. */
+	return access(folder, W_OK | X_OK) == 0;
+}
+
+bool output_can_write(const char *path, const char **why)
+{
 	if (access(path, F_OK) == 0) {
 		/* A pipe that nobody reads yet is no failure, and must not be waited for. */
 		int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
@@ -97,10 +106,7 @@ bool output_can_write(const char *path, const char **why)
 		*why = strerror(errno);
 		return fd >= 0 || errno == ENXIO;
 	}
-	if (slash && (size_t)(slash - path) < sizeof folder)
-		snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-	/* Nothing is made to find out: what cannot be taken away again would be left behind. */
-	if (access(folder, W_OK | X_OK) == 0)
+	if (output_can_replace(path))
 		return true;
 	*why = strerror(errno);
 	return false;
@@ -117,6 +123,44 @@ int output_columns(FILE *out)
 	if (n <= 0 || *end)
 		n = isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 	return n <= 0 ? USUAL : n < LEAST ? LEAST : n > MOST ? MOST : (int)n;
+}
+
+/* Bytes of the characters that fit, and of them those before the last space, if there is one. */
+static size_t fitting(const char *text, int columns)
+{
+	size_t n = 0, space = 0;
+
+	for (int used = 0; text[n];) {
+		uint32_t code = 0;
+		size_t length = text_char(text + n, strlen(text + n), &code);
+		int width = length ? utf8proc_charwidth((utf8proc_int32_t)code) : 1;
+		if (used + width > columns)
+			return space ? space : n ? n : 1;
+		if (text[n] == ' ' && text[n + 1] != ' ')
+			space = n + 1;
+		used += width;
+		n += length ? length : 1;
+	}
+	return n;
+}
+
+void output_line(FILE *out, const char *line, int indent)
+{
+	const int columns = output_columns(out);
+
+	if (!isatty(fileno(out))) {
+		fprintf(out, "%s\n", line);
+		return;
+	}
+	/* The spaces that the first words stand behind are a column of the list, and no place to cut. */
+	for (int at = 0; *line; at = indent < columns / 2 ? indent : columns / 2) {
+		size_t head = at ? 0 : strspn(line, " "), n = head + fitting(line + head, columns - at - (int)head);
+		size_t end = n;
+		while (end > 0 && line[end - 1] == ' ' && line[n])
+			end--;
+		fprintf(out, "%*s%.*s\n", at, "", (int)end, line);
+		line += n;
+	}
 }
 
 json_t *output_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }

@@ -27,6 +27,12 @@ bool output_text(FILE *out, const char *text, size_t n, bool terminal);
 
 /* Whether a file can be written there, without changing it, so that nobody computes for nothing. False: *why. */
 bool output_can_write(const char *path, const char **why);
+/* Whether its directory lets a file be made there and renamed to it. False: errno. */
+bool output_can_replace(const char *path);
+
+/* A line of a list, with its newline. On a terminal it goes on in further lines, as wide as the terminal and indented,
+ * cut between words where that is possible; elsewhere it stays whole, for programs that read it. */
+void output_line(FILE *out, const char *line, int indent);
 
 /* Columns of a line: $COLUMNS, else the terminal's that `out` is, else 80; 40 at least. */
 int output_columns(FILE *out);

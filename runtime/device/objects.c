@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "jit/store/safefile.h"
 #include "runtime/device/program.h"
@@ -93,6 +94,7 @@ bool objects_write(const struct model_spec *spec, const struct plan_options *opt
 {
 	struct registry_options ro = { .build = template_build };
 	struct writer w = { .dir = dir, .target = opt->target, .count = count };
+	struct stat st;
 
 	*count = (struct objects_count){ 0 };
 	if (!opt->target->backend->link)
@@ -100,6 +102,10 @@ bool objects_write(const struct model_spec *spec, const struct plan_options *opt
 		                 opt->target->name);
 	if (mkdir(dir, 0777) != 0 && errno != EEXIST)
 		return error_set(err, ERROR_IO, "%.400s: the directory could not be made: %s", dir, strerror(errno));
+	if (stat(dir, &st) != 0 || !S_ISDIR(st.st_mode))
+		return error_set(err, ERROR_IO, "%.400s: is no directory", dir);
+	if (access(dir, W_OK | X_OK) != 0)
+		return error_set(err, ERROR_IO, "%.400s: files cannot be made there: %s", dir, strerror(errno));
 	w.registry = registry_open(&ro, err);
 	if (!w.registry)
 		return false;

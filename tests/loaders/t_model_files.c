@@ -75,7 +75,15 @@ static void test_directories(void **state)
 	assert_int_equal(rename(in_dir("model.safetensors"), in_dir("other.safetensors")), 0);
 	expect_open(model_dir, 0, NULL); /* two.gguf */
 	assert_int_equal(rename(in_dir("one"), in_dir("one.gguf")), 0);
-	expect_open(model_dir, 0, "holds 2 GGUF models, expected one; name the file");
+	expect_open(model_dir, 0, "holds 2 GGUF models (one.gguf, two.gguf), expected one; name the file");
+	write_gguf("five.gguf");
+	write_gguf("four.gguf");
+	write_gguf("three.gguf");
+	expect_open(
+		model_dir, 0,
+		"holds 5 GGUF models (five.gguf, four.gguf, one.gguf, three.gguf, ...), expected one; name the file");
+	assert_true(unlink(in_dir("five.gguf")) == 0 && unlink(in_dir("four.gguf")) == 0 &&
+	            unlink(in_dir("three.gguf")) == 0);
 	assert_true(unlink(in_dir("one.gguf")) == 0 && unlink(in_dir("two.gguf")) == 0);
 	expect_open(model_dir, 0, "config.json: cannot be opened");
 	tiny_write(model_dir, "more.safetensors", "", 0);

@@ -165,6 +165,8 @@ refused "gfx900" 1 "$model" --prompt x --device sim:gfx900
 refused "is not one of op|layer|token" 2 "$model" --prompt x --device sim:gfx1100 --launch twice
 refused "Give --target" 2 "$model" --dump-objects "$dir/none"
 refused "cannot be opened" 1 "$dir/none.gguf" --target gfx1100 --dump-objects "$dir/none"
+: > "$dir/file"
+refused "$dir/file: is no directory" 1 "$model" --target gfx1100 --dump-objects "$dir/file"
 refused "is not one of off|auto|4|8|16" 2 "$model" --prompt x --speculate 5
 refused "give one of" 2 "$model" --prompt x --prompt-ids 1
 for ids in 1,two "+1" " 1" "1 " "1,,2" "1," "," "" 0x1 -1 1e3 99999999999999999999 2147483648; do
@@ -230,6 +232,10 @@ head -c 1000 "$dir/was" > "$kept"
 refused "damaged" 1 "$model" --prompt x --prompt-cache "$kept"
 refused "go with --prompt-cache" 2 "$model" --prompt x --prompt-cache-ro
 refused "without --perplexity" 2 "$model" --perplexity "$dir/err" --prompt-cache "$kept"
+# ... and what cannot be used or written is told before the model is loaded: this one cannot be
+refused "$dir/no/x: cannot be written: No such file" 1 "$dir/none.gguf" --prompt x --prompt-cache "$dir/no/x"
+refused "$dir: is no regular file" 1 "$dir/none.gguf" --prompt x --prompt-cache "$dir"
+refused "none.gguf: cannot be opened" 1 "$dir/none.gguf" --prompt x --prompt-cache "$dir/no/x" --prompt-cache-ro
 rm -f "$dir/out"
 
 # The cache: where it is, what it says, what is refused.

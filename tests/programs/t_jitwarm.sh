@@ -119,7 +119,7 @@ check "verify: the directory too: $(cat "$dir/out")" out \
 	'^\{"same":[1-9][0-9]*,"different":0,"damaged":0,"other_version":0,"removed":0,"abandoned_files":0,"wrong"'\
 ':\[\]\}$'
 file=$(ls "$JITRUN_CACHE"/*.jko | head -n 1)
-printf 'X' | dd of="$file" bs=1 seek=200 conv=notrunc 2> /dev/null
+printf 'XXXXXXXX' | dd of="$file" bs=1 seek=200 conv=notrunc 2> /dev/null
 is 3 verify
 check "verify: a damaged entry is named: $(cat "$dir/out")" out 'is damaged$'
 is 3 verify --remove -q

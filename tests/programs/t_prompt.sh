@@ -49,6 +49,13 @@ refused "none: cannot be read: No such file" 1 "$model" --file "$dir/none"
 head -c 20480 /dev/zero | tr '\0' 'a' > "$dir/most"
 refused "tokens and the context holds 20;" 1 "$model" --file "$dir/most" -c 20
 
+# Nothing on standard input is told, and is no failure
+timeout 60 ./jitrun "$model" --no-cache -n 1 > "$dir/out" 2> "$dir/err" < /dev/null; status=$?
+check "an empty standard input is told ($status): $(cat "$dir/err")" grep -q \
+	'^jitrun: standard input is empty, so the model begins a text of its own; --prompt TEXT' "$dir/err"
+timeout 60 ./jitrun "$model" --no-cache -n 1 --prompt '' > "$dir/out" 2> "$dir/err" < /dev/null
+check "an empty prompt is what was asked for: $(cat "$dir/err")" sh -c '! grep -q "is empty" "$1"' - "$dir/err"
+
 # Text is text, unless asked otherwise
 prompt_ids() { run "$model" "$@" -n 0 --json; sed 's/.*"prompt_ids":\[\([^]]*\)\].*/\1/' "$dir/out"; }
 end='<|end_of_text|>'
