@@ -93,7 +93,7 @@ static bool launch(struct amd *d, const struct card_plan *p, const struct rdna_p
 {
 	const struct loaded *code = p->code;
 
-	if (!amd_is_alive(d, err) || !amd_flush(d, err) || !amd_lock_take(d, err))
+	if (!amd_is_alive(d, err) || !amd_flush(d, err) || !amd_lock_take(d, l->stream->stream.cancel, err))
 		return false;
 	*(struct rdna_program_args *)amd_queue_kernarg(d) = *args;
 	amd_queue_put(d, &code->kernel, args->workgroups, d->card.integrated);

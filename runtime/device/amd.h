@@ -113,10 +113,12 @@ double amd_deadline(const struct amd *d, double seconds);
 /* Whether anything may be launched yet. */
 bool amd_is_alive(const struct amd *d, struct error *err);
 
-/* amd_lock.c: one process at a time launches. False: err. */
+/* amd_lock.c: one process at a time launches. False: err. cancel: who may end the wait for another process; NULL:
+ * nobody.
+ */
 bool amd_lock_open(struct amd *d, struct error *err);
 void amd_lock_close(struct amd *d);
-bool amd_lock_take(struct amd *d, struct error *err);
+bool amd_lock_take(struct amd *d, const struct cancel *cancel, struct error *err);
 void amd_lock_give(struct amd *d);
 
 /* amd_code.c: copies a code object of our own making into the card's memory. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/device/amd.h"
+#include "runtime/host/cancel.h"
 #include "runtime/host/system.h"
 
 /* Another process holds it for one launch at a time. */
@@ -71,7 +72,7 @@ void amd_lock_close(struct amd *d)
 	errno = e;
 }
 
-static bool take(const struct amd *d, int fd, struct error *err)
+static bool take(const struct amd *d, int fd, const struct cancel *cancel, struct error *err)
 {
 	double since = 0;
 	long pause = 20000; /* ns */
@@ -80,6 +81,8 @@ static bool take(const struct amd *d, int fd, struct error *err)
 		double now = system_seconds();
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return error_set(err, ERROR_IO, "the card's lock cannot be taken: %s", strerror(errno));
+		if (cancel_any(cancel))
+			return cancel_error(err);
 		since = since > 0 ? since : now;
 		if (now - since > LONGEST_WAIT)
 			return error_set(err, ERROR_DEVICE, "another process has used %s for %.0f seconds on end",
@@ -91,11 +94,11 @@ static bool take(const struct amd *d, int fd, struct error *err)
 }
 
 /* Who waits for the lock holds the turn, so that whoever launches again at once stands behind. */
-bool amd_lock_take(struct amd *d, struct error *err)
+bool amd_lock_take(struct amd *d, const struct cancel *cancel, struct error *err)
 {
-	if (!take(d, d->turn_file, err))
+	if (!take(d, d->turn_file, cancel, err))
 		return false;
-	bool ok = take(d, d->lock_file, err);
+	bool ok = take(d, d->lock_file, cancel, err);
 	flock(d->turn_file, LOCK_UN);
 	return ok;
 }

@@ -56,7 +56,7 @@ static bool send(struct amd *d, struct error *err)
 
 	if (!s->n)
 		return true;
-	if (!amd_is_alive(d, err) || !amd_lock_take(d, err))
+	if (!amd_is_alive(d, err) || !amd_lock_take(d, NULL, err))
 		return false;
 	for (size_t i = 0; i < s->n; i++)
 		amd_put_copy(d, s->waiting[i].to, s->waiting[i].from, s->waiting[i].bytes, i + 1 == s->n);
@@ -126,7 +126,7 @@ static bool clear(struct amd *d, const struct kfd_buffer *b, struct error *err)
 {
 	uint64_t at = (uint64_t)(uintptr_t)b->address, done = b->bytes < STAGING_BYTES ? b->bytes : STAGING_BYTES;
 
-	if (!amd_flush(d, err) || !amd_is_alive(d, err) || !amd_lock_take(d, err))
+	if (!amd_flush(d, err) || !amd_is_alive(d, err) || !amd_lock_take(d, NULL, err))
 		return false;
 	memset(d->staging.buffer.address, 0, done);
 	amd_put_copy(d, at, (uint64_t)(uintptr_t)d->staging.buffer.address, done, done == b->bytes);
@@ -269,7 +269,7 @@ bool amd_upload(struct device *device, void *to, const void *from, size_t bytes,
 /* As much at a time as the staging buffer holds, placed there so that both are aligned alike. */
 static bool fetch(struct amd *d, uint8_t *to, uint64_t from, size_t bytes, struct error *err)
 {
-	bool ok = amd_flush(d, err) && amd_is_alive(d, err) && amd_lock_take(d, err);
+	bool ok = amd_flush(d, err) && amd_is_alive(d, err) && amd_lock_take(d, NULL, err);
 
 	if (!ok)
 		return false;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/device/profile.h"
+#include "runtime/host/cancel.h"
 
 /* ---- plans */
 
@@ -121,8 +122,11 @@ bool card_prepare(struct stream *stream, struct plan *p, struct pool *pool, stru
 
 /* ---- running */
 
+/* A launch that has begun cannot be taken back: who cancels waits for its end. */
 static bool launch(struct card_stream *c, const struct card_plan *s, size_t first, size_t end, struct error *err)
 {
+	if (cancel_any(c->stream.cancel))
+		return cancel_error(err);
 	bool ok = c->driver->dispatch(c, s, first, end, err);
 
 	c->counters.launches++;

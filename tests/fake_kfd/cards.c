@@ -59,6 +59,8 @@ static void setting(struct card *c, const char *word)
 		wrong("FAKE_KFD", word);
 	if (!strcmp(name, "vram"))
 		c->vram = n * MIB;
+	else if (!strcmp(name, "used"))
+		c->others = n * MIB;
 	else if (!strcmp(name, "gtt"))
 		c->gtt = n * MIB;
 	else if (!strcmp(name, "cus"))

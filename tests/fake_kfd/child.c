@@ -51,16 +51,20 @@ static int compute(jit_session *s, size_t vocab, const char *passes)
 	return 0;
 }
 
-static jit_session *open_session(jit_model *m, int launch, jit_error *err)
+/* launch: "0", a JIT_LAUNCH_ value; "0:3": with so many workgroups. */
+static jit_session *open_session(jit_model *m, const char *launch, jit_error *err)
 {
-	return jit_session_open(m,
-	                        &JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF,
-	                                             .card = &JIT_CARD_OPTIONS(.launch = launch)),
-	                        err);
+	const char *workgroups = strchr(launch, ':');
+	const struct jit_card_options card =
+		JIT_CARD_OPTIONS(.launch = atoi(launch), .workgroups = workgroups ? atoi(workgroups + 1) : 0);
+
+	return jit_session_open(
+		m, &JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF, .card = &card),
+		err);
 }
 
-/* `beside`: another model is open at the same time, and a session on it that has worked. */
-static int run(const char *device, const char *path, const char *passes, int launch, bool beside)
+/* `beside`: the device of another model that is open at the same time, and whose session has worked; NULL: none. */
+static int run(const char *device, const char *path, const char *passes, const char *launch, const char *beside)
 {
 	jit_error err = { 0 };
 	jit_model_info info = JIT_MODEL_INFO();
@@ -73,7 +77,7 @@ static int run(const char *device, const char *path, const char *passes, int lau
 	s = open_session(m, launch, &err);
 	int status = s ? compute(s, (size_t)info.vocab, passes) : failed("session", &err);
 	if (!status && beside)
-		status = run(device, path, passes, launch, false) || compute(s, (size_t)info.vocab, passes);
+		status = run(beside, path, passes, launch, NULL) || compute(s, (size_t)info.vocab, passes);
 	if (s)
 		jit_session_close(s);
 	jit_model_close(m);
@@ -82,7 +86,8 @@ static int run(const char *device, const char *path, const char *passes, int lau
 
 int child_main(char **argv)
 {
-	int status = run(argv[2], argv[3], argv[4], atoi(argv[5]), !strcmp(argv[6], "beside"));
+	const char *how = argv[6], *beside = !strncmp(how, "beside", 6) ? how[6] == ':' ? how + 7 : argv[2] : NULL;
+	int status = run(argv[2], argv[3], argv[4], argv[5], beside);
 
-	return status || strcmp(argv[6], "twice") ? status : run(argv[2], argv[3], argv[4], atoi(argv[5]), false);
+	return status || strcmp(how, "twice") ? status : run(argv[2], argv[3], argv[4], argv[5], NULL);
 }

@@ -99,6 +99,8 @@ static void create_events(void)
 
 	page = IS(EVENT_PAGE_NOT_MAPPED) ? reserve(32768, flags) : get(IS(EVENT_PAGE_TOO_SMALL) ? 4096 : 32768, flags);
 	done_event = create_event(EVENT_SIGNAL, page.handle, &slot);
+	if (IS(EVENT_PAGE_FREED))
+		give(&page);
 	if (IS(EVENT_PAGE_TWICE))
 		create_event(EVENT_SIGNAL, page.handle, &slot);
 	if (!IS(NO_FAULT_EVENT))
@@ -305,15 +307,16 @@ static void again(_Atomic uint64_t *doorbell)
 		exit(WRONG);
 }
 
+/* But for the page of events, which is the driver's to free. */
 static void end(void)
 {
-	struct buffer *all[] = { &page, &code, &input, &output, &arguments, &signals, &ring, &pointers, &eop, &save };
+	struct buffer *all[] = { &code, &input, &output, &arguments, &signals, &ring, &pointers, &eop, &save };
 
 	if (!IS(QUEUE_LEFT)) {
 		CALL_BOTH(NR_DESTROY_QUEUE, &(struct io_queue_id){ .queue_id = queue.queue_id });
 		if (IS(DESTROY_TWICE))
 			CALL_BOTH(NR_DESTROY_QUEUE, &(struct io_queue_id){ .queue_id = queue.queue_id });
-		for (unsigned i = 0; i < (IS(MEMORY_LEFT) ? 9 : 10); i++)
+		for (unsigned i = 0; i < (IS(MEMORY_LEFT) ? 8 : 9); i++)
 			give(all[i]);
 	}
 	close(drm);

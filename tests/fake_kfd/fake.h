@@ -8,14 +8,14 @@
  *
  * The environment describes the cards and what goes wrong:
  *   FAKE_KFD         cards, separated by commas, each a target and settings: "gfx1030 vram=8192 bar=small
- * cus=4,gfx1201" vram, gtt MiB; bar small|large; cus; kfd 11..18 (of the first card: the driver's minor version); vgpr
- * 256|384 KiB a CU that the driver reckons with FAKE_KFD_DIR     the folder that stands for / (else a temporary one);
- * processes that share it share the cards' memory FAKE_KFD_LOG     where objections go FAKE_KFD_TRACE   where every
- * call goes: its number, its name, what it returned FAKE_KFD_INJECT  words: fail=N:ERRNO[+] the Nth call fails (+: and
- * all after it); wedge=N[:I] the queue stops at the Nth packet, after I instructions; fault=N; reset=N; unplug=N (at
- * the Nth packet), unplug=callN; slow=MS before every completion; destroy=MS that the end of a stopped queue takes;
- * denied; lost=N: the interrupt of the Nth packet is lost; wrong=N: of the first packet from the Nth on that writes
- * into the card's memory, one bit is wrong
+ * cus=4,gfx1201" vram, gtt, used (by others) MiB; bar small|large; cus; kfd 11..18 (of the first card: the driver's
+ * minor version); vgpr 256|384 KiB a CU that the driver reckons with FAKE_KFD_DIR     the folder that stands for /
+ * (else a temporary one); processes that share it share the cards' memory FAKE_KFD_LOG     where objections go
+ * FAKE_KFD_TRACE   where every call goes: its number, its name, what it returned FAKE_KFD_INJECT  words:
+ * fail=N:ERRNO[+] the Nth call fails (+: and all after it); wedge=N[:I] the queue stops at the Nth packet, after I
+ * instructions; fault=N; reset=N; unplug=N (at the Nth packet), unplug=callN; slow=MS before every completion;
+ * destroy=MS that the end of a stopped queue takes; denied; lost=N: the interrupt of the Nth packet is lost; wrong=N:
+ * of the first packet from the Nth on that writes into the card's memory, one bit is wrong
  *
  * GPU addresses are the process's own: memory that only the card may touch lies at its address without access, but
  * while the card works. One lock guards all; the thread of the cards holds it while a packet runs.
@@ -40,6 +40,7 @@ struct bo {
 	uint64_t address, size, handle, mmap_offset; /* mmap_offset: in the card's file of memory too */
 	uint32_t flags;
 	bool mapped;        /* to the card */
+	unsigned others;    /* other cards that have mapped it, a bit each */
 	atomic_bool placed; /* its memory lies at its address in the process */
 	int protection;     /* what the program may do there */
 	unsigned queues;    /* that use it */
@@ -63,6 +64,7 @@ struct card {
 	char target[16];
 	uint32_t version, gpu_id, render, cus, vgpr, device_id;
 	uint64_t vram, gtt, bar;
+	uint64_t others; /* of its memory, that other programs hold all the time */
 	bool apu;
 	uint64_t control_size, save_size, save_total, other_save_size;
 	bool acquired;

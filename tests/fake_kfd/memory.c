@@ -53,7 +53,7 @@ static uint64_t vram_limit(const struct card *c)
 {
 	uint64_t all = c->apu ? c->gtt : c->vram;
 
-	return all > RESERVED ? all - RESERVED : 0;
+	return all > RESERVED + c->others ? all - RESERVED - c->others : 0;
 }
 
 uint64_t memory_available(const struct card *c)
@@ -301,10 +301,48 @@ static int refuse_map(const struct io_map *a, const char *name, struct card **c,
 		object_to("%s: there is no buffer 0x%" PRIx64, name, a->handle);
 		return ENOMEM;
 	}
-	if (a->n != 1 || ids[0] != (*c)->gpu_id) {
-		object_to("%s: the buffer is card %u's, and it is to be mapped by card %u", name, (*c)->gpu_id, ids[0]);
+	const struct card *by = a->n == 1 ? card_by_id(ids[0]) : NULL;
+	if (by == *c || (by && by->acquired && ((*b)->flags & MEM_GTT)))
+		return 0;
+	object_to("%s: the buffer is card %u's, and it is to be mapped by card %u", name, (*c)->gpu_id, ids[0]);
+	return EINVAL;
+}
+
+/* ---- other cards: the host's memory is theirs to map as well, once its own card has */
+
+static struct card *other_card(const struct io_map *a, const struct card *c)
+{
+	struct card *by = card_by_id(*(const uint32_t *)(uintptr_t)a->devices);
+
+	return by == c ? NULL : by;
+}
+
+static unsigned bit_of(const struct card *c) { return 1u << (c - fake.card); }
+
+static int map_to_other(struct io_map *a, struct bo *b, struct card *by)
+{
+	struct error err = { .code = ERROR_NONE };
+
+	if (!b->mapped) {
+		object_to("MAP_MEMORY: another card maps the buffer at 0x%" PRIx64 " before its own does", b->address);
 		return EINVAL;
 	}
+	if (!(b->others & bit_of(by)) && !sim_map(by->sim, (void *)(uintptr_t)b->address, b->size, "another card's",
+	                                          (b->flags & MEM_WRITABLE) != 0, &err)) {
+		object_to("MAP_MEMORY: %s", err.text);
+		return EINVAL;
+	}
+	b->others |= bit_of(by);
+	a->done = a->n;
+	return 0;
+}
+
+static int unmap_from_other(struct io_map *a, struct bo *b, struct card *by)
+{
+	if (b->others & bit_of(by))
+		sim_unmap(by->sim, (void *)(uintptr_t)b->address);
+	b->others &= ~bit_of(by);
+	a->done = a->n;
 	return 0;
 }
 
@@ -318,6 +356,8 @@ int memory_map(struct io_map *a)
 
 	if (error)
 		return error;
+	if (other_card(a, c))
+		return map_to_other(a, b, other_card(a, c));
 	if (!b->address || (b->address & (PAGE - 1)) || b->address + b->size > 1ull << 47) {
 		object_to("MAP_MEMORY: the buffer's address is 0x%" PRIx64, b->address);
 		return EINVAL;
@@ -360,6 +400,8 @@ int memory_unmap(struct io_map *a)
 
 	if (error)
 		return error;
+	if (other_card(a, c))
+		return unmap_from_other(a, b, other_card(a, c));
 	if (b->queues) {
 		object_to("UNMAP_MEMORY: a queue uses the buffer at 0x%" PRIx64, b->address);
 		return EBUSY;
@@ -385,7 +427,11 @@ int memory_free(const struct io_free *a)
 		return EINVAL;
 	}
 	b = *at;
-	if (b->mapped) {
+	if (event_page_has(b)) {
+		object_to("FREE_MEMORY: the page of events is the process's until it ends");
+		return EPERM;
+	}
+	if (b->mapped || b->others) {
 		object_to("FREE_MEMORY: the buffer at 0x%" PRIx64 " is still mapped", b->address);
 		return EBUSY;
 	}
@@ -410,6 +456,9 @@ struct bo *memory_at(struct card *c, uint64_t address, uint64_t bytes)
 
 	while (b && !(b->mapped && address >= b->address && address - b->address < b->size))
 		b = b->next;
+	for (unsigned i = 0; !b && i < fake.n_cards; i++)
+		for (b = fake.card[i].bos; b && !((b->others & bit_of(c)) && address - b->address < b->size);)
+			b = b->next;
 	return b && bytes <= b->size - (address - b->address) ? b : NULL;
 }
 

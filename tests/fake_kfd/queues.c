@@ -136,6 +136,14 @@ static int map_doorbells(struct card *c)
 	return 0;
 }
 
+static struct queue *find(uint32_t id)
+{
+	for (unsigned i = 0; i < fake.n_cards; i++)
+		if (id < QUEUES_MOST && fake.card[i].queue[id].used)
+			return &fake.card[i].queue[id];
+	return NULL;
+}
+
 int queue_create(struct io_create_queue *a)
 {
 	struct card *c = card_by_id(a->gpu_id);
@@ -149,7 +157,7 @@ int queue_create(struct io_create_queue *a)
 		object_to("CREATE_QUEUE: %s", c ? "before ACQUIRE_VM" : "there is no such card");
 		return c ? ESRCH : EINVAL;
 	}
-	while (id < QUEUES_MOST && c->queue[id].used)
+	while (id < QUEUES_MOST && find(id)) /* of the process, whatever card */
 		id++;
 	if (id == QUEUES_MOST)
 		return ENOSPC;
@@ -176,14 +184,6 @@ int queue_create(struct io_create_queue *a)
 }
 
 /* ---- destroying */
-
-static struct queue *find(uint32_t id)
-{
-	for (unsigned i = 0; i < fake.n_cards; i++)
-		if (id < QUEUES_MOST && fake.card[i].queue[id].used)
-			return &fake.card[i].queue[id];
-	return NULL;
-}
 
 static void pause_ms(unsigned ms) { nanosleep(&(struct timespec){ ms / 1000, (long)(ms % 1000) * 1000000 }, NULL); }
 

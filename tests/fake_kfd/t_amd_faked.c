@@ -36,15 +36,16 @@ static bool model_path(char path[1024], const char *name)
 struct job {
 	const char *model, *passes;
 	int launch;
-	const char *how; /* "once"; "twice", one after the other; "beside" */
+	const char *how; /* child.h */
+	int workgroups;
 };
 
 static bool start_job(struct faked *f, const struct job *j, const char *device, struct faked_process *p)
 {
-	char path[1024], launch[8];
+	char path[1024], launch[32];
 	const char *argv[] = { self, "run", device, path, j->passes, launch, j->how, NULL };
 
-	snprintf(launch, sizeof launch, "%d", j->launch);
+	snprintf(launch, sizeof launch, "%d:%d", j->launch, j->workgroups);
 	return model_path(path, j->model) && faked_start(f, argv, p);
 }
 
@@ -90,17 +91,17 @@ static const char *const cards[] = {
 	"gfx1036 cus=2",
 	"gfx1200"
 };
-/* A quick run tries the second way with fewer of the same. */
-static bool brief(void) { return by_library && test_quick(); }
+/* The second way is tried with fewer of the same, but with JITRUN_TEST_FULL. */
+static bool brief(void) { return by_library && !test_full(); }
 
 static const struct job jobs[] = {
-	{ "golden/llama-gqa4-bf16", "311", JIT_LAUNCH_TOKEN, "once" },
-	{ "golden/qwen3-gqa2-bf16", "12", JIT_LAUNCH_LAYER, "once" },
-	{ "golden/llama-mha-f32", "9", JIT_LAUNCH_TOKEN, "once" },
-	{ "golden/mistral-gqa4-f16", "21", JIT_LAUNCH_OP, "once" },
-	{ "models/tale-q8_0.gguf", "g1", JIT_LAUNCH_LAYER, "once" },
-	{ "models/tale-q8_0.gguf", "1", JIT_LAUNCH_TOKEN, "twice" },
-	{ "golden/llama-gqa4-bf16", "3", JIT_LAUNCH_TOKEN, "beside" }
+	{ "golden/llama-gqa4-bf16", "311", JIT_LAUNCH_TOKEN, "once", 0 },
+	{ "golden/qwen3-gqa2-bf16", "12", JIT_LAUNCH_LAYER, "once", 0 },
+	{ "golden/llama-mha-f32", "9", JIT_LAUNCH_TOKEN, "once", 0 },
+	{ "golden/mistral-gqa4-f16", "21", JIT_LAUNCH_OP, "once", 0 },
+	{ "models/tale-q8_0.gguf", "g1", JIT_LAUNCH_LAYER, "once", 0 },
+	{ "models/tale-q8_0.gguf", "1", JIT_LAUNCH_TOKEN, "twice", 0 },
+	{ "golden/llama-gqa4-bf16", "3", JIT_LAUNCH_TOKEN, "beside", 0 }
 };
 enum { CARDS = sizeof cards / sizeof *cards, JOBS = sizeof jobs / sizeof *jobs };
 
@@ -164,7 +165,7 @@ static const struct call {
 	      { "DESTROY_QUEUE", { "ETIME", "EINVAL" }, true } };
 enum { CALLS = sizeof calls / sizeof *calls };
 
-static const struct job small = { "models/tale-q8_0.gguf", "1", JIT_LAUNCH_TOKEN, "once" };
+static const struct job small = { "models/tale-q8_0.gguf", "1", JIT_LAUNCH_TOKEN, "once", 0 };
 
 static bool one_sentence(const char *out)
 {
@@ -302,6 +303,13 @@ static unsigned check_mishap(const struct mishap *m, unsigned packet, const stru
 	return 1;
 }
 
+/* The first packet, one in the middle and the last; all of them, which are the phases of a run, with
+ * JITRUN_TEST_FULL. */
+static unsigned packet_of(unsigned k, unsigned n, bool all)
+{
+	return all ? k + 1 : k == 0 ? 1 : k == 1 ? (n + 1) / 2 : n;
+}
+
 static void test_mishaps(void **state)
 {
 	static struct faked truth;
@@ -313,14 +321,11 @@ static void test_mishaps(void **state)
 		if (!learn(&truth, on[c]))
 			skip();
 		unsigned n = count(truth.trace, "packet");
+		bool all = test_full() && n > 3 && n < 40;
 		for (unsigned i = 0; i < MISHAPS; i++)
-			for (unsigned k = 0; k < 3; k++)
+			for (unsigned k = 0; k < (all ? n : 3); k++)
 				if (test_full() || (test_quick() ? (i + 2 * k) % 9 == c : (i + k) % 3 == c))
-					wrong += check_mishap(&mishaps[i],
-					                      k == 0   ? 1
-					                      : k == 1 ? (n + 1) / 2
-					                               : n,
-					                      &truth);
+					wrong += check_mishap(&mishaps[i], packet_of(k, n, all), &truth);
 	}
 	assert_int_equal(wrong, 0);
 }
@@ -351,31 +356,87 @@ static void test_two_processes(void **state)
 }
 
 /* From what is surely too little to what is enough: refused, then right, and never refused again. */
-static void test_memory(void **state)
+static void check_memory(const struct faked *truth, const char *card, unsigned all, unsigned step)
 {
-	static struct faked truth, f;
-	const unsigned first = 64, last = test_quick() ? 96 : 92, step = test_full() ? 1 : test_quick() ? 16 : 4;
+	static struct faked f;
 	bool fitted = false;
-	(void)state;
 
-	if (!learn(&truth, "gfx1101"))
-		skip();
-	for (unsigned mib = first; mib <= last; mib += step) {
-		char card[64];
-		snprintf(card, sizeof card, "gfx1101 vram=%u", mib);
-		f = (struct faked){ .cards = card };
+	for (unsigned mib = 64; mib <= 96; mib += step) {
+		char text[64];
+		snprintf(text, sizeof text, "%s vram=%u used=%u", card, all ? all : mib, all ? all - mib : 0);
+		f = (struct faked){ .cards = text };
 		assert_true(do_job(&f, &small, "amd"));
-		if (!ended_well(&f, &truth, fitted || f.status == 0 ? NULL : "bytes", false) || (fitted && f.status)) {
+		if (!ended_well(&f, truth, fitted || f.status == 0 ? NULL : "bytes", false) || (fitted && f.status)) {
 			describe(&f, "too little memory");
 			fail();
 		}
 		fitted |= f.status == 0;
-		assert_false(mib == first && fitted);
+		assert_false(mib == 64 && fitted);
 	}
 	assert_true(fitted);
 }
 
-/* The library is used with the first card: of several, and of one whose node has a processor's cores, calls are. */
+/* Small cards, and cards of 8 and 16 GiB of which others leave as much. */
+static void test_memory(void **state)
+{
+	static const struct {
+		const char *card;
+		unsigned all; /* MiB; 0: what is free is all there is */
+	} rows[] = { { "gfx1101", 0 }, { "gfx1030", 8192 }, { "gfx1201", 16384 }, { "gfx1102 bar=small", 8192 } };
+	static struct faked truth;
+	(void)state;
+
+	if (!learn(&truth, "gfx1101"))
+		skip();
+	for (unsigned i = 0; i < (brief() ? 1 : sizeof rows / sizeof *rows); i++)
+		check_memory(&truth, rows[i].card, rows[i].all, test_full() ? 1 : test_quick() || i ? 16 : 4);
+}
+
+/* Two cards of one process, with a model each and both in use. By calls of the driver alone, as elsewhere. */
+static void test_two_cards(void **state)
+{
+	static const char *const pairs[] = { "gfx1030,gfx1201", "gfx1101 bar=small,gfx1101", "gfx1201,gfx1151" };
+	static struct faked truth, f;
+	struct job j = small;
+	unsigned wrong = 0;
+	(void)state;
+
+	truth = (struct faked){ .cards = "gfx1030" };
+	j.how = "beside";
+	if (by_library || !faked_there() || !do_job(&truth, &j, "cpu"))
+		skip();
+	j.how = "beside:amd:1";
+	for (unsigned i = 0; i < (test_quick() ? 1 : 3); i++) {
+		f = (struct faked){ .cards = pairs[i] };
+		assert_true(do_job(&f, &j, "amd:0"));
+		if (f.status || f.signal || strcmp(f.out, truth.out) != 0 || *f.log)
+			describe(&f, "two cards"), wrong++;
+	}
+	assert_int_equal(wrong, 0);
+}
+
+/* Fewer workgroups leave compute units to others, and give the same bits; more than live at once are refused. */
+static void test_workgroups(void **state)
+{
+	static const int numbers[] = { 1, 3, 1000 };
+	static struct faked truth, f;
+	struct job j = small;
+	(void)state;
+
+	if (!learn(&truth, "gfx1101"))
+		skip();
+	for (unsigned i = 0; i < 3; i++) {
+		f = (struct faked){ .cards = "gfx1101" };
+		j.workgroups = numbers[i];
+		assert_true(do_job(&f, &j, "amd"));
+		if (!ended_well(&f, &truth, i == 2 ? "1000 workgroups are to run at once" : NULL, false) ||
+		    (i < 2 && f.status)) {
+			describe(&f, "workgroups");
+			fail();
+		}
+	}
+}
+
 static bool library_there(void)
 {
 	static struct faked f = { .cards = "gfx1030" };
@@ -419,9 +480,11 @@ static void test_choice(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_models),        cmocka_unit_test(test_calls_fail),
-		                            cmocka_unit_test(test_mishaps),       cmocka_unit_test(test_lasting),
-		                            cmocka_unit_test(test_two_processes), cmocka_unit_test(test_memory) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_models),    cmocka_unit_test(test_calls_fail),    cmocka_unit_test(test_mishaps),
+		cmocka_unit_test(test_lasting),   cmocka_unit_test(test_two_processes), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_two_cards), cmocka_unit_test(test_workgroups)
+	};
 	const struct CMUnitTest choices[] = { cmocka_unit_test(test_choice) };
 
 	if (argc == 7 && !strcmp(argv[1], "run"))

@@ -13,6 +13,7 @@
 
 #include "jit/rdna/copy.h"
 #include "runtime/device/amd.h"
+#include "runtime/host/cancel.h"
 #include "sim/sim.h"
 #include "tests/support/shared.h"
 
@@ -159,7 +160,7 @@ static void *play(void *user)
 
 	for (int i = 0; i < 20; i++) {
 		int before = rounds[!me];
-		if (!amd_lock_take(&player[me], &err))
+		if (!amd_lock_take(&player[me], NULL, &err))
 			return (void *)1;
 		together += inside++ != 0;
 		usleep(2000);
@@ -209,6 +210,29 @@ static void test_turns(void **state)
 	remove_locks();
 }
 
+/* Who waits for another process can be told to stop, and leaves the turn to the next. */
+static void test_cancelled_wait(void **state)
+{
+	struct cancel cancel = { .own = { 1 } };
+	struct error err = { 0 };
+	(void)state;
+
+	for (int i = 0; i < 2; i++) {
+		player[i].card.unique_id = 0x7e57000000000000 + (uint64_t)getpid();
+		assert_true(amd_lock_open(&player[i], &err));
+	}
+	assert_true(amd_lock_take(&player[0], &cancel, &err)); /* nobody is waited for */
+	assert_false(amd_lock_take(&player[1], &cancel, &err));
+	assert_int_equal(err.code, ERROR_CANCELLED);
+	amd_lock_give(&player[0]);
+	err = (struct error){ 0 };
+	assert_true(amd_lock_take(&player[0], NULL, &err));
+	amd_lock_give(&player[0]);
+	for (int i = 0; i < 2; i++)
+		amd_lock_close(&player[i]);
+	remove_locks();
+}
+
 /* ---- names */
 
 static void refuse(const char *name, const char *isa, const char *word)
@@ -232,8 +256,8 @@ static void test_names(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_queue_sizes), cmocka_unit_test(test_copies),
-		                            cmocka_unit_test(test_code), cmocka_unit_test(test_turns),
-		                            cmocka_unit_test(test_names) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_queue_sizes),    cmocka_unit_test(test_copies),
+		                            cmocka_unit_test(test_code),           cmocka_unit_test(test_turns),
+		                            cmocka_unit_test(test_cancelled_wait), cmocka_unit_test(test_names) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@ struct cuts {
 	double seconds[8]; /* of an op, by its number */
 	size_t ops, commands, launches;
 	bool failed;
+	jit_session *cancelled; /* in its third launch; NULL: none is */
 };
 
 static double long_op(void *user, const struct plan *p, size_t op)
@@ -44,12 +45,26 @@ static void see_cut(void *user, const struct plan *p, const struct sim_kernel *k
 		cuts->failed |= first != cuts->commands || end <= first;
 	cuts->commands += end - first;
 	cuts->launches += first < end;
+	if (cuts->cancelled && cuts->launches == 3)
+		jit_session_cancel(cuts->cancelled);
 }
 
 enum { TOKENS = 4 };
 
-/* The logits behind a prompt; cuts NULL: on the CPU. */
-static float *compute(const char *device, int launch, struct cuts *cuts, size_t *bytes)
+/* A pass that is cancelled ends behind the launch that runs then, and leaves the session as it was. */
+static void cancel_first(jit_session *s, struct cuts *cuts, const int32_t *ids)
+{
+	jit_error err = { 0 };
+
+	cuts->cancelled = s;
+	assert_int_equal(jit_session_feed(s, ids, TOKENS, &err), JIT_ERROR_CANCELLED);
+	cuts->cancelled = NULL;
+	assert_int_equal(cuts->launches, 3);
+	assert_int_equal(jit_session_length(s), 0);
+}
+
+/* The logits behind a prompt; cuts NULL: on the CPU. `cancel`: it is cancelled first, and fed again. */
+static float *compute(const char *device, int launch, struct cuts *cuts, bool cancel, size_t *bytes)
 {
 	const struct simulator_options sim = {
 		.launch = (enum stream_launch)launch, .watch = see_cut, .predict = long_op, .races = true, .user = cuts
@@ -65,6 +80,8 @@ static float *compute(const char *device, int launch, struct cuts *cuts, size_t 
 	if (!s)
 		fail_msg("%s: %s", device, err.message);
 	assert_true(!cuts || simulator_set(session_stream(s), &sim));
+	if (cancel)
+		cancel_first(s, cuts, ids);
 	if (jit_session_feed(s, ids, TOKENS, &err) != JIT_OK)
 		fail_msg("%s: %s", device, err.message);
 	jit_model_get_info(m, &info, NULL);
@@ -82,7 +99,7 @@ static void check_cuts(const float *truth, const char *device, int launch, const
 	size_t bytes;
 
 	memcpy(cuts.seconds, seconds, sizeof cuts.seconds);
-	float *logits = compute(device, launch, &cuts, &bytes);
+	float *logits = compute(device, launch, &cuts, false, &bytes);
 	assert_memory_equal(logits, truth, bytes);
 	free(logits);
 	assert_false(cuts.failed);
@@ -97,7 +114,7 @@ static void test_cuts(void **state)
 	static const char *const devices[] = { "sim:gfx1101", "sim:gfx1030", "sim:gfx1201" };
 	static const double one = CARD_LAUNCH_SECONDS;
 	size_t bytes;
-	float *truth = compute("cpu", 0, NULL, &bytes);
+	float *truth = compute("cpu", 0, NULL, false, &bytes);
 	(void)state;
 
 	for (int i = 0; i < (test_quick() ? 1 : 3); i++) {
@@ -112,8 +129,27 @@ static void test_cuts(void **state)
 	free(truth);
 }
 
+/* Between the launches of a pass that is cut, and between those that were asked for. */
+static void test_cancel(void **state)
+{
+	static const int launches[] = { STREAM_LAUNCH_TOKEN, STREAM_LAUNCH_OP };
+	size_t bytes;
+	float *truth = compute("cpu", 0, NULL, false, &bytes);
+	(void)state;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct cuts cuts = { .failed = false };
+		for (unsigned k = 0; k < 8; k++)
+			cuts.seconds[k] = i ? 0 : CARD_LAUNCH_SECONDS;
+		float *logits = compute("sim:gfx1201", launches[i], &cuts, true, &bytes);
+		assert_memory_equal(logits, truth, bytes);
+		free(logits);
+	}
+	free(truth);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_cuts) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_cuts), cmocka_unit_test(test_cancel) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
