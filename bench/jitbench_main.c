@@ -3,7 +3,7 @@
  *
  * Owns: the commands and the order of the tests; the files beside it measure and print. Performance is judged by this
  * program alone: nothing in tests/ has a time limit. Exit status: 0 done, 1 something failed (one sentence on stderr),
- * 2 a wrong command line, 3 a number was too noisy to print, 4 compare found something slower.
+ * 2 a wrong command line, 3 a number is noisy, 4 compare found something slower.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 #include "loaders/model_load.h"
 #include "programs/allocator.h"
 #include "programs/output.h"
+#include "programs/progress.h"
 #include "programs/synth.h"
 #include "runtime/host/system.h"
 #include "runtime/model.h"
@@ -52,6 +53,8 @@ static long greatest(const struct list *l)
 
 /* ---- the model */
 
+static void show_written(void *user, uint64_t done, uint64_t total) { progress_show(user, done, total); }
+
 /* Makes one up where --shape asks for it; *fd stays open as long as the file is needed. */
 static bool make_model(char *path, size_t size, int *fd, struct error *err)
 {
@@ -72,7 +75,12 @@ static bool make_model(char *path, size_t size, int *fd, struct error *err)
 	} else if ((*fd = synth_temporary(path, size, err)) < 0) {
 		return false;
 	}
-	if (!synth_write(*fd, opt.write ? opt.write : "the temporary file", s, m, err))
+	struct progress bar;
+
+	progress_begin(&bar, "writing", NULL, true);
+	bool ok = synth_write(*fd, opt.write ? opt.write : "the temporary file", s, m, show_written, &bar, err);
+	progress_end(&bar);
+	if (!ok)
 		return false;
 	if (opt.write)
 		fprintf(stderr, "%s is written, %.1f MiB\n", opt.write, (double)bytes / 0x1p20);
@@ -81,26 +89,44 @@ static bool make_model(char *path, size_t size, int *fd, struct error *err)
 
 /* ---- the tests */
 
+enum { NOISE_TOLD = 16 };
 static int noisy_rows;
+static char noise[NOISE_TOLD][200];
 
 static void show(struct printer *p, const struct row *r)
 {
 	print_row(p, r);
-	if (r->noisy[0]) {
-		fprintf(stderr, "jitbench: %s is noisy: %s.\n", r->test, r->noisy);
-		noisy_rows++;
-	}
+	if (r->noisy[0] && noisy_rows++ < NOISE_TOLD)
+		snprintf(noise[noisy_rows - 1], sizeof *noise, "%s is noisy: %s", r->test, r->noisy);
 }
 
+/* Behind the table, so that its rows stay together. */
+static void say_noise(void)
+{
+	for (int i = 0; i < noisy_rows && i < NOISE_TOLD; i++)
+		fprintf(stderr, "jitbench: %s.\n", noise[i]);
+	if (noisy_rows > NOISE_TOLD)
+		fprintf(stderr, "jitbench: %d more are noisy.\n", noisy_rows - NOISE_TOLD);
+}
+
+enum { COLUMNS = 80 };
 /* Every peak this CPU has, once: whoever reads a share may want to know of the others. */
 static void print_limits(const struct test_machine *t)
 {
-	printf("\nread bandwidth %.1f GB/s (%s)", bandwidth_sample(t->bandwidth, PEAK_READINGS) / 1e9,
-	       bandwidth_pattern(t->bandwidth));
-	for (int k = 0; k < PEAK_COUNT; k++)
-		if (peak_possible((enum peak_kind)k))
-			printf("; %s %.0f Gop/s", peak_name((enum peak_kind)k),
-			       peak_sample(t->peak, (enum peak_kind)k, PEAK_READINGS) / 1e9);
+	char text[160];
+	int at = printf("\nread bandwidth %.1f GB/s (%s)", bandwidth_sample(t->bandwidth, PEAK_READINGS) / 1e9,
+	                bandwidth_pattern(t->bandwidth)) -
+	         1;
+
+	for (int k = 0; k < PEAK_COUNT; k++) {
+		if (!peak_possible((enum peak_kind)k))
+			continue;
+		int n = snprintf(text, sizeof text, "%s %.0f Gop/s", peak_name((enum peak_kind)k),
+		                 peak_sample(t->peak, (enum peak_kind)k, PEAK_READINGS) / 1e9);
+		bool fits = at + 2 + n < COLUMNS;
+		at = (fits ? at : 0) + 2 + n;
+		printf(";%s%s", fits ? " " : "\n  ", text);
+	}
 	putchar('\n');
 }
 
@@ -201,6 +227,7 @@ static bool run(const char *path, const char *name, jit_error *err)
 	for (int i = 0; ok && i < opt.list.threads.n; i++)
 		ok = run_tests(m, &p, opt.list.threads.value[i], i + 1 == opt.list.threads.n, err);
 	print_end(&p);
+	say_noise();
 	jit_model_close(m);
 	return ok;
 }
@@ -275,6 +302,7 @@ static int run_kernels(const char *operand)
 	for (size_t i = 0; i < n_rows; i++)
 		show(&p, &row[i]);
 	print_end(&p);
+	say_noise();
 	return noisy_rows ? EXIT_NOISY : 0;
 }
 

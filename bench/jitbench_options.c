@@ -131,7 +131,7 @@ static const struct option_row rows[] = {
 	  .low = 0.001,
 	  .high = 99,
 	  .target = &opt.threshold },
-	{ .name = "force", .kind = OPTION_FLAG, .help = "print noisy numbers too", .target = &opt.force },
+	{ .name = "force", .kind = OPTION_FLAG, .help = "take noisy numbers for good", .target = &opt.force },
 	{ .name = "output",
 	  .letter = 'o',
 	  .kind = OPTION_CHOICE,
@@ -207,16 +207,21 @@ static struct option_program program = {
 		"jitbench times prompts, generation, small batches and starts. Before and after every repetition it "
 		"measures, in the same process, how fast memory is read and how fast the cores multiply. A test is "
 		"printed as a share of that limit: of the arithmetic peak for prompts (pp), of the memory bandwidth "
-		"for generation (tg) and small batches. A number whose repetitions differ too much is printed as "
-		"\"noisy\", and the exit status is 3; a single repetition is never noisy. The exit status of compare "
-		"is 4 when something is slower: its share of the limit fell by more than --threshold.",
+		"for generation (tg) and small batches. Beside a number stands how far its repetitions spread, "
+		"between the quartiles. One that spreads too far is noisy: it has a ~ before it, is left out of CSV "
+		"and "
+		"JSON, and the exit status is 3; a single repetition is never noisy. The exit status of compare is 4 "
+		"when something is slower: its share of the limit fell by more than --threshold.",
 	.examples = "jitbench model.gguf\njitbench model.gguf -p 128,512 -n 64 -d 0,2048 -t 1,2 -o "
 		    "csv\njitbench --shape qwen3-0.6b --weights q4_k_m --write random.gguf\n"
 		    "jitbench suite -o json > before.json\njitbench compare before.json after.json",
 	.exit_status = ".TP\n0\nDone.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong.\n"
-		       ".TP\n3\nA number was too noisy to be printed.\n.TP\n4\ncompare: something is slower.",
+		       ".TP\n3\nA number is noisy.\n.TP\n4\ncompare: something is slower.",
 	.environment = ".TP\n.B JITRUN_CACHE\nThe cache of generated code, as \\fB\\-\\-cache\\fR.\n"
 		       ".TP\n.B TMPDIR\nWhere models with random weights are kept while they are measured.",
+	.files = ".TP\n.I ~/.cache/jitrun\nThe cache of generated code, which jitrun uses as well.\n.TP\n.I $TMPDIR\n"
+		 "Or /tmp: packs of kernels that starts are measured with. Models with random weights are kept in "
+		 "memory, and here where TMPDIR is set.",
 	.see_also = ".BR jitrun (1),\n.BR jitwarm (1)",
 	.everyday = "model shape weights write prompt generate depth small repetitions force output threads isa help "
 		    "help-all version",

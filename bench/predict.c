@@ -144,7 +144,7 @@ static bool count_shape(struct prediction *p, struct error *err)
 		if (few.layers > p->o->shape->layers)
 			few.layers = p->o->shape->layers;
 		int fd = synth_temporary(path, sizeof path, err);
-		bool ok = fd >= 0 && synth_write(fd, "the temporary file", &few, p->o->mixture, err) &&
+		bool ok = fd >= 0 && synth_write(fd, "the temporary file", &few, p->o->mixture, NULL, NULL, err) &&
 		          count_token(p, path, err);
 		if (fd >= 0)
 			close(fd);

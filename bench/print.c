@@ -7,38 +7,29 @@
 
 #include "programs/output.h"
 
-/* Three significant digits and more, in the largest fitting unit. */
-static const char *scaled(char *out, size_t size, double v, const char *unit)
+/* Four significant digits: what repetitions spread says how many of them mean something. */
+static const char *digits(char *out, size_t size, double v)
 {
-	static const char prefix[] = "num kMGTP";
-	enum { NONE = 3 };
-	int i = NONE;
-	for (; v >= 1000 && prefix[i + 1]; i++)
-		v /= 1000;
-	for (; v > 0 && v < 1 && i > 0; i--)
-		v *= 1000;
-	snprintf(out, size, "%.*f %.*s%s", v < 10 ? 2 : v < 100 ? 1 : 0, v, i != NONE, prefix + i, unit);
+	snprintf(out, size, "%.*f", v < 0.1 ? 4 : v < 10 ? 3 : v < 100 ? 2 : v < 1000 ? 1 : 0, v);
 	return out;
 }
 
+/* 80 columns in all, so that a table is one on any terminal. */
+#define ROW "| %-24s | %2s | %10s | %6s | %-14s | %5s |\n"
+
 static void markdown_row(const struct row *r)
 {
-	char value[64], reached[32] = "", limit[96] = "", share[16] = "", number[32], name[96];
+	char value[64], spread[16] = "", share[16] = "", number[32], name[96], threads[16];
 
-	snprintf(name, sizeof name, r->count ? "%s, %ld kernels" : "%s", r->test, r->count);
-	if (r->noisy[0])
-		snprintf(value, sizeof value, "noisy");
-	else
-		snprintf(value, sizeof value, "%.*f ± %.*f", r->value.median < 10 ? 3 : 2, r->value.median,
-		         r->value.median < 10 ? 3 : 2, r->value.deviation);
-	if (r->work > 0 && !r->noisy[0]) {
-		scaled(reached, sizeof reached, r->value.median * r->work, r->limit_unit);
-		snprintf(limit, sizeof limit, "%s %s", r->limit_name,
-		         scaled(number, sizeof number, r->limit.median, r->limit_unit));
-		snprintf(share, sizeof share, "%.1f %%", 100 * r->share);
-	}
-	printf("| %-22s | %7d | %18s | %-3s | %11s | %-28s | %7s |\n", name, r->threads, value, r->unit, reached, limit,
-	       share);
+	snprintf(name, sizeof name, r->count ? "%s (%ld)" : "%s", r->test, r->count);
+	snprintf(threads, sizeof threads, "%d", r->threads);
+	snprintf(value, sizeof value, "%s%s %s", r->noisy[0] ? "~" : "", digits(number, sizeof number, r->value.median),
+	         r->unit);
+	if (r->value.least < r->value.greatest)
+		snprintf(spread, sizeof spread, "%.*f %%", r->value.spread < 0.0995, 100 * r->value.spread);
+	if (r->work > 0)
+		snprintf(share, sizeof share, "%.*f %%", r->share < 0.0995, 100 * r->share);
+	printf(ROW, name, threads, value, spread, r->work > 0 ? r->limit_name : "", share);
 }
 
 static void csv_text(const char *s, bool last)
@@ -103,10 +94,8 @@ void print_begin(struct printer *p)
 		if (p->size) /* not of a header alone */
 			printf("%.1f MiB, %.2f M parameters; ", (double)p->size / 0x1p20, p->parameters / 1e6);
 		printf("%s, KV cache %s\n\n", p->isa, p->type_kv);
-		puts("| test                   | threads |             median | in  |     reached | of                 "
-		     "          |   share |\n"
-		     "| ---------------------- | ------: | -----------------: | --- | ----------: | "
-		     "---------------------------- | ------: |");
+		printf(ROW, "test", "t", "median", "spread", "share of", "");
+		puts("| ------------------------ | -: | ---------: | -----: | -------------- | ----: |");
 	} else if (p->format == PRINT_JSON) {
 		putchar('[');
 	}

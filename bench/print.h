@@ -2,7 +2,8 @@
  *
  * Owns: the names and the order of the fields. Fields that llama-bench has too bear its names (model_filename,
  * n_threads, n_prompt, n_gen, n_depth, avg_ts, stddev_ts), so that bench/compare --field picks the same number from
- * both. A noisy number prints as "noisy", in JSON as null.
+ * both. The table has a number's median and how far its repetitions spread between the quartiles; a noisy number has
+ * a ~ before it, is "noisy" in CSV and null in JSON.
  */
 #ifndef BENCH_PRINT_H
 #define BENCH_PRINT_H

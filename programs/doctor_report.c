@@ -57,7 +57,7 @@ static bool write_model(struct trial_model *t, char *path, size_t size, const ch
 	struct shape s;
 
 	t->fd = shape_parse(&s, shape, err) ? synth_temporary(path, size, err) : -1;
-	return t->fd >= 0 && synth_write(t->fd, "a model for trials", &s, mixture_find(mixture), err);
+	return t->fd >= 0 && synth_write(t->fd, "a model for trials", &s, mixture_find(mixture), NULL, NULL, err);
 }
 
 bool trial_open(struct trial_model *t, const char *shape, const char *mixture, const char *device, const char *isa,

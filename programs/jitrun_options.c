@@ -383,7 +383,10 @@ static struct option_program program = {
 		       ".TP\n.B XDG_CACHE_HOME\nWhere the cache is otherwise: \\fI$XDG_CACHE_HOME/jitrun\\fR, or "
 		       "\\fI~/.cache/jitrun\\fR.\n.TP\n.B COLUMNS\nColumns of the terminal, for help and tables.",
 	.files = ".TP\n.I ~/.cache/jitrun\nGenerated code, and which schedules of it were found to be fastest. "
-		 "It may be removed at any time.",
+		 "It may be removed at any time.\n.TP\n.I ~/.cache/jitrun-weights\nPacked weights, where "
+		 "\\fB\\-\\-cache\\-weights\\fR or $JITRUN_WEIGHT_CACHE asks for it. \\fBjitwarm list\\fR shows them, "
+		 "and "
+		 "\\fBjitwarm gc\\fR removes what is beyond a limit.",
 	.see_also = ".BR jitwarm (1),\n.BR jitbench (1)",
 	.row = rows,
 	.n_rows = sizeof rows / sizeof rows[0],

@@ -183,6 +183,9 @@ static struct option_program program = {
 	.environment = ".TP\n.B JITRUN_CACHE\nThe cache to work on, as \\fB\\-\\-cache\\fR.\n"
 		       ".TP\n.B XDG_CACHE_HOME\nWhere it is otherwise: \\fI$XDG_CACHE_HOME/jitrun\\fR, or "
 		       "\\fI~/.cache/jitrun\\fR.",
+	.files = ".TP\n.I ~/.cache/jitrun\nThe cache of generated code: a file \\fI*.jko\\fR for each kernel, and what "
+		 "was measured of them.\n.TP\n.I *.jkp\nA pack: many kernels in one file.\n.TP\n.I *.jkm\nA packed "
+		 "model: weights, tokenizer and kernels in one file.",
 	.see_also = ".BR jitrun (1),\n.BR jitbench (1)",
 	.everyday = "shape weights target out cache tuned json quiet help help-all version",
 	.row = rows,

@@ -222,8 +222,8 @@ static void man_head(const struct option_program *p, const char *version, FILE *
 	for (; p->name[n] && n + 1 < sizeof upper; n++)
 		upper[n] = (char)toupper((unsigned char)p->name[n]);
 	upper[n] = 0;
-	fprintf(out, ".TH %s 1 \"\" \"jitrun %s\" \"User Commands\"\n.ad l\n.SH NAME\n%s \\- ", upper, version,
-	        p->name);
+	fprintf(out, ".TH %s 1 \"%s\" \"jitrun %s\" \"User Commands\"\n.ad l\n.SH NAME\n%s \\- ", upper, version_day,
+	        version, p->name);
 	roff(out, p->purpose);
 	fprintf(out, "\n.SH SYNOPSIS\n.B %s\n", p->name);
 	roff(out, p->usage);

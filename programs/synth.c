@@ -107,6 +107,8 @@ struct out {
 	FILE *f;
 	uint32_t pairs;
 	const char *arch;
+	void (*progress)(void *user, uint64_t done, uint64_t total);
+	void *user;
 };
 
 static void put(struct out *o, const void *p, size_t n) { fwrite(p, 1, n, o->f); }
@@ -273,8 +275,15 @@ static bool make_pools(uint8_t *pool[], const struct tensors *l)
 static void put_weights(struct out *o, const struct tensors *l, const struct shape *s, uint8_t *const pool[])
 {
 	static const char zeros[ALIGN];
+	uint64_t done = 0, total = 0;
+
+	for (uint32_t i = 0; i < l->n; i++)
+		total += tensor_bytes(&l->list[i]);
 	for (uint32_t i = 0; i < l->n; i++) {
 		const struct tensor *t = &l->list[i];
+		if (o->progress)
+			o->progress(o->user, done, total);
+		done += tensor_bytes(t);
 		if (t->content == RANDOM)
 			put_random(o, t, i, pool);
 		else if (t->content == ONES)
@@ -322,11 +331,14 @@ static bool write_all(struct out *o, const struct tensors *l, const struct shape
 	return ok;
 }
 
-bool synth_write(int fd, const char *label, const struct shape *s, const struct mixture *m, struct error *err)
+bool synth_write(int fd, const char *label, const struct shape *s, const struct mixture *m,
+                 void (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err)
 {
 	struct tensors *l = malloc(sizeof *l);
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	struct out o = { .f = copy >= 0 ? fdopen(copy, "wb") : NULL, .arch = s->arch };
+	struct out o = {
+		.f = copy >= 0 ? fdopen(copy, "wb") : NULL, .arch = s->arch, .progress = progress, .user = user
+	};
 
 	if (!l || !o.f) {
 		if (copy >= 0 && !o.f)

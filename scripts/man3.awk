@@ -41,7 +41,8 @@ function text(s) {
 	}
 }
 BEGIN {
-	print ".TH JITRUN 3\n.ad l\n.SH NAME\njitrun \\- run a large language model from C\n.SH SYNOPSIS"
+	print ".TH JITRUN 3 \"" day "\" \"jitrun " version "\" \"Library Functions\"\n.ad l"
+	print ".SH NAME\njitrun \\- run a large language model from C\n.SH SYNOPSIS"
 	print ".EX\n#include <jitrun.h>\n#include <jitrun_cards.h>\n"
 	print "cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs jitrun)\n.EE"
 	print ".SH DESCRIPTION"

@@ -13,11 +13,14 @@ for section in MODEL SESSION CONVERSATIONS "GRAPHICS CARDS"; do
 	check "jitrun.3 has a section $section" grep -qx "\.SH $section" jitrun.3
 done
 check "nothing of comments is left in jitrun.3" sh -c '! grep -n "^ \* \|^\*/" jitrun.3'
+day=$(sed -n 's/.*version_day.*"\(.*\)";/\1/p' programs/commit.c)
 for page in jitrun jitwarm jitbench; do
-	for section in NAME SYNOPSIS DESCRIPTION OPTIONS; do
-		check "$page.1 has $section" grep -qx "\.SH $section" $page.1
+	for section in NAME SYNOPSIS DESCRIPTION OPTIONS EXAMPLES "EXIT STATUS" ENVIRONMENT FILES "SEE ALSO"; do
+		check "$page.1 has $section" grep -qxE "\.SH \"?$section\"?" $page.1
 	done
+	check "$page.1 has its day: $(head -n 1 $page.1)" grep -q "^\.TH [A-Z]* 1 \"$day\" \"jitrun [0-9.]*\"" $page.1
 done
+check "jitrun.3 has its day: $(head -n 1 jitrun.3)" grep -q "^\.TH JITRUN 3 \"$day\" \"jitrun [0-9.]*\"" jitrun.3
 if command -v groff > /dev/null; then
 	for page in jitrun.3 jitrun.1 jitwarm.1 jitbench.1; do
 		said=$(groff -ww -man -z $page 2>&1)

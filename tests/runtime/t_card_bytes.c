@@ -98,7 +98,7 @@ static void check_shape(const char *shape, const char *weights, uint32_t short_f
 	if (test_quick())
 		few.ffn = short_ffn;
 	int fd = synth_temporary(path, sizeof path, &err);
-	if (fd < 0 || !synth_write(fd, "the temporary file", &few, mixture_find(weights), &err))
+	if (fd < 0 || !synth_write(fd, "the temporary file", &few, mixture_find(weights), NULL, NULL, &err))
 		fail_msg("%s", err.text);
 	for (int i = 0; i < (test_quick() ? 1 : 3); i++) {
 		check(path, shape, targets[i], 0);

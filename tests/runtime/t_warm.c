@@ -379,7 +379,8 @@ static void test_made_up_vocabulary(void **state)
 	(void)state;
 
 	int fd = synth_temporary(path, sizeof path, &err);
-	assert_true(fd >= 0 && synth_write(fd, "the temporary file", shape_find("tiny"), mixture_find("q8_0"), &err));
+	assert_true(fd >= 0 &&
+	            synth_write(fd, "the temporary file", shape_find("tiny"), mixture_find("q8_0"), NULL, NULL, &err));
 	uint8_t *file = file_bytes(path, &n);
 	close(fd);
 	assert_true(gguf_parse(&g, file, n, "a made-up model", false, &err));

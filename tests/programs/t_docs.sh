@@ -1,0 +1,20 @@
+#!/bin/sh
+# tests/programs/t_docs.sh - the documentation that make install copies: the licence is there, and every link in it
+# leads to a file that is.
+. "${srcdir:-.}/tests/support/prelude.sh"
+env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s install-nobase_dist_docDATA DESTDIR="$dir/root" > "$dir/out" 2>&1
+check "make install: $(tail -n 3 "$dir/out")" [ $? = 0 ]
+doc=$(find "$dir/root" -name LICENSE -exec dirname {} \;)
+check "the licence, the README and the changelog are there" [ -f "$doc/LICENSE" -a -f "$doc/README.md" -a -f \
+	"$doc/CHANGELOG.md" ]
+check "examples are there" [ "$(ls "$doc"/docs/examples/*.c | wc -l)" -ge 6 ]
+find "$doc" -name '*.md' > "$dir/pages"
+links=0
+while read -r page; do
+	for link in $(grep -o '](\([^)# ]*\)[)#]' "$page" | sed 's/^](//; s/[)#]$//' | grep -v '^[a-z]*://'); do
+		links=$((links + 1))
+		check "${page#"$doc"/} links to $link, which is installed" [ -e "$(dirname "$page")/$link" ]
+	done
+done < "$dir/pages"
+check "there are links" [ $links -ge 15 ]
+finish
