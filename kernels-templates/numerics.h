@@ -16,14 +16,17 @@
  *     -127..127) (IEEE division; only a denormal d needs the cut), all 0 when d == 0. With each block go the exact sums
  *     of its first and second 16 q, and d_sum = d * (float)(sum of all 32).
  *     Quantised dot: a sub-block is the 32 weights that meet a block of activations, or 16 of them where the format
- *     gives 16 a scale of their own (Q2_K, Q3_K, Q6_K; the lower k first). A weight of a sub-block is dw * q, or dw * q
- *     + mw, q a whole number (its offset taken off), so that per sub-block isum = exact integer sum of q times the
- *     activations' quants (below 2^24: the conversion is exact), acc = fma(dw * dx, (float)isum, acc), and, with a
+ *     gives 16 a scale of their own (Q2_K, Q3_K, Q6_K, IQ2_XS, IQ2_S, IQ1_M, NVFP4; the lower k first). A weight of a
+ *     sub-block is dw * q, or dw * q + mw, q a whole number (its offset taken off), so that per sub-block isum = exact
+ *     integer sum of q times the activations' quants (below 2^24: the conversion is exact), acc = fma(dw * dx,
+ *     (float)isum, acc), and, with a
  *     minimum, acc = fma(mw, sx, acc), where sx is d_sum of the block, or d * (float)(sum of these 16) when it is 16.
  *     Sub-blocks ascending; one chain per span from +0 (no segments); spans combine as in 3.
- *     dw: d of Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, TQ2_0; d * (float)scale (exact) of Q2_K, Q3_K, Q4_K, Q5_K, Q6_K,
- * IQ4_XS; 2^(e - 128) of MXFP4, whose q are doubled. mw: m of Q4_1 and Q5_1; -(dmin * (float)minimum) (exact) of Q2_K,
- *     Q4_K, Q5_K. All f16 widened.
+ *     dw: d of Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, TQ1_0, TQ2_0, Q1_0, Q2_0; d * (float)scale (exact) of Q2_K, Q3_K,
+ *     Q4_K, Q5_K, Q6_K, IQ4_XS; 2^(e - 128) of MXFP4 and half the scale of NVFP4, whose q are doubled; with n = 2 *
+ *     scale + 1, d * n (exact) of IQ3_S and IQ1_S, d * n / 4 of IQ3_XXS, d * n / 8 of IQ2_XXS, IQ2_XS, IQ2_S and IQ1_M,
+ *     whose q are eightfold. q are signed levels of IQ2 and IQ3, and digits + 1 of IQ1_S. mw: m of Q4_1 and Q5_1;
+ *     -(dmin * (float)minimum) (exact) of Q2_K, Q4_K, Q5_K; -dw +- dw / 8 (exact) of IQ1_S. All f16 widened.
  *     With f32 activations a quantised weight is the float dw * (float)q, or fma(dw, (float)q, mw) (the products are
  *     exact: one rounding), and rule 3 holds.
  *  5. Epilogue of a row, in this order: + bias; then act(first) * second (first: of the first of two matrices, or the

@@ -34,7 +34,18 @@ static bool weight_type_ok(enum dtype t, bool vector)
 	case DTYPE_Q6_K:
 	case DTYPE_IQ4_NL:
 	case DTYPE_IQ4_XS:
+	case DTYPE_IQ1_S:
+	case DTYPE_IQ1_M:
+	case DTYPE_IQ2_XXS:
+	case DTYPE_IQ2_XS:
+	case DTYPE_IQ2_S:
+	case DTYPE_IQ3_XXS:
+	case DTYPE_IQ3_S:
+	case DTYPE_TQ1_0:
 	case DTYPE_TQ2_0:
+	case DTYPE_Q1_0:
+	case DTYPE_Q2_0:
+	case DTYPE_NVFP4:
 	case DTYPE_MXFP4: return !vector;
 	default: return false;
 	}

@@ -31,6 +31,16 @@ static const struct {
 	{ .type = DTYPE_IQ4_NL, .half = { { 0, 2.9e-4 } } },
 	{ .type = DTYPE_IQ4_XS, .half = { { 0, 1.6e-5 } } },
 	{ .type = DTYPE_MXFP4, .byte = { 0, 1, 120, 0 } },
+	{ .type = DTYPE_NVFP4, .byte = { 0, 4, 2, 3 } },
+	{ .type = DTYPE_IQ1_S, .half = { { 0, 2.5e-3 } } },
+	{ .type = DTYPE_IQ2_XXS, .half = { { 0, 3.2e-4 } } },
+	{ .type = DTYPE_IQ2_XS, .half = { { 0, 3.2e-4 } } },
+	{ .type = DTYPE_IQ2_S, .half = { { 0, 3.2e-4 } } },
+	{ .type = DTYPE_IQ3_XXS, .half = { { 0, 1.2e-4 } } },
+	{ .type = DTYPE_IQ3_S, .half = { { 0, 1.2e-4 } } },
+	{ .type = DTYPE_Q1_0, .half = { { 0, 2e-2 } } },
+	{ .type = DTYPE_Q2_0, .half = { { 0, 1.5e-2 } } },
+	{ .type = DTYPE_TQ1_0, .half = { { 52, 2.4e-2 } } },
 	{ .type = DTYPE_TQ2_0, .half = { { 64, 1.8e-2 } } },
 };
 
@@ -45,6 +55,14 @@ static uint64_t next(uint64_t *state)
 __attribute__((target("f16c"))) static uint16_t to_f16(float x)
 {
 	return (uint16_t)_mm_extract_epi16(_mm_cvtps_ph(_mm_set_ss(x), 0), 0);
+}
+
+/* IQ1_M has four bits of its scale at the upper end of each of four halves. */
+static void put_quarters(uint8_t *p, double value)
+{
+	unsigned h = to_f16((float)value);
+	for (unsigned n = 0; n < 4; n++)
+		p[2 * n + 1] = (uint8_t)((p[2 * n + 1] & 15) | (h >> 4 * n & 15) << 4);
 }
 
 static void put_half(uint8_t *p, double value)
@@ -71,6 +89,8 @@ static void fill_floats(enum dtype type, uint8_t *out, uint64_t n, uint64_t *sta
 
 static void set_scales(enum dtype type, uint8_t *block, uint64_t *state)
 {
+	if (type == DTYPE_IQ1_M)
+		put_quarters(block + 48, 2.5e-3);
 	for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
 		if (scales[i].type != type)
 			continue;

@@ -105,12 +105,15 @@ static inline int32_t dot2_i16(int32_t a, int32_t b, int32_t c)
 	return (int32_t)((uint32_t)c + (uint32_t)low + (uint32_t)high);
 }
 
-/* The byte tables of ilut16: the 16 levels that IQ4_NL and IQ4_XS name by 4 bits, and the numbers of FP4 (E2M1),
- * doubled, plus 12. */
-enum { LANES_TABLE_IQ4, LANES_TABLE_FP4, LANES_TABLES };
+/* The byte tables of ilut16: the 16 levels that IQ4_NL and IQ4_XS name by 4 bits; the numbers of FP4 (E2M1), doubled,
+ * plus 12; the levels of the IQ2 formats by 2 bits, and 4 for a minus; the levels of IQ3_XXS by 3 bits, and 8 for one.
+ */
+enum { LANES_TABLE_IQ4, LANES_TABLE_FP4, LANES_TABLE_IQ2, LANES_TABLE_IQ3, LANES_TABLES };
 static const int8_t lanes_table[LANES_TABLES][16] = {
 	{ -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 },
 	{ 12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0 },
+	{ 8, 25, 43, 0, -8, -25, -43, 0 },
+	{ 4, 12, 20, 28, 36, 44, 52, 62, -4, -12, -20, -28, -36, -44, -52, -62 },
 };
 static inline int32_t ilut16_i8(int32_t a, int64_t table)
 {

@@ -1,7 +1,6 @@
 /* kernels-templates/formats/wf_q2_k.c - Q2_K and Q3_K weights: blocks of 256 in sixteen parts of 16 with small scales.
  *
  * File, both: 64 bytes of pairs of bits; in each half of 128 k, k = 32 j + i has bits 2 j of byte i of the half's 32.
- * TQ2_0: the pairs; f16 d. Weight d * (q - 1). Packed, head: 32 f16 d; units: the pairs alone.
  * Q2_K: 16 bytes, the scale low and the minimum high; the pairs; f16 d, f16 dmin. Weight d * scale * q - dmin *
  * minimum.
  * Q3_K: 32 bytes of third bits, bit p of byte i for k = 32 p + i; the pairs; 12 bytes of 6-bit scales; f16 d. Weight d
@@ -22,9 +21,7 @@ enum {
 	Q3_FILE = 110,
 	Q3_FILE_PAIRS = 32,
 	Q3_FILE_STEPS = 96,
-	Q3_FILE_D = 108,
-	TQ2_FILE = 66,
-	TQ2_FILE_D = 64
+	Q3_FILE_D = 108
 };
 
 static ir_i q2_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g)
@@ -38,38 +35,6 @@ static ir_i q3_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_d
 	return ir_ior(b,
 	              weight_bits(b, weight_word(b, w, unit_disp + STEPS + BIT_BYTES, v, g / 4), (int)(g % 4) * 2, 3),
 	              third);
-}
-
-static ir_i tq2_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g)
-{
-	return weight_bits(b, weight_word(b, w, unit_disp, v, g / 4), (int)(g % 4) * 2, 3);
-}
-
-static void tq2_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
-                      ir_f out[2])
-{
-	(void)unit_disp;
-	(void)half;
-	out[0] = weight_head_half(b, w, 0, v);
-}
-
-static void tq2_pack(void *dst, const void *const row[32], uint64_t k)
-{
-	uint32_t words[16 * 32];
-
-	for (uint64_t n = 0; n < k / 256; n++) {
-		uint8_t *out = (uint8_t *)dst + n * (Q3_HEAD + PARTS * PAIR_BYTES);
-		const uint8_t *pairs[32], *d[32];
-		for (unsigned r = 0; r < 32; r++) {
-			pairs[r] = (const uint8_t *)row[r] + n * TQ2_FILE;
-			d[r] = pairs[r] + TQ2_FILE_D;
-		}
-		weight_turn_scales(out, d);
-		weight_turn_words(words, pairs, 16);
-		for (unsigned p = 0; p < PARTS; p++)
-			weight_join_pairs((uint32_t *)(out + Q3_HEAD + p * PAIR_BYTES), words + p / 4 * 8 * 32,
-			                  p % 4 * 2);
-	}
 }
 
 static void q2_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
@@ -171,19 +136,6 @@ static void q3_to_f32(float *out, const void *row, uint64_t k)
 	}
 }
 
-static void tq2_to_f32(float *out, const void *row, uint64_t k)
-{
-	for (uint64_t i = 0; i < k; i++) {
-		const uint8_t *block = (const uint8_t *)row + i / 256 * TQ2_FILE;
-		uint16_t d;
-		memcpy(&d, block + TQ2_FILE_D, 2);
-		out[i] = f16_f32(d) * (float)(pair(block, i % 256) - 1);
-	}
-}
-
-static const struct weight_quants tq2_quants = {
-	.most = 3, .offset = 1, .registers = 5, .bytes = tq2_bytes, .scale = tq2_scale
-};
 static const struct weight_quants q2_quants = {
 	.most = 3, .halves = true, .minimum = true, .registers = 5, .bytes = q2_bytes, .scale = q2_scale
 };
@@ -191,19 +143,6 @@ static const struct weight_quants q3_quants = {
 	.most = 7, .offset = 4, .halves = true, .registers = 7, .bytes = q3_bytes, .scale = q3_scale
 };
 
-const struct weight_format wf_tq2_0 = {
-	.type = DTYPE_TQ2_0,
-	.unit_k = 32,
-	.unit_bytes = PAIR_BYTES,
-	.array = { { 0, 4, 2 } },
-	.head_units = PARTS,
-	.head_bytes = Q3_HEAD,
-	.lane_sizes = 1 << WEIGHT_LANE_4,
-	.step = 4,
-	.quants = &tq2_quants,
-	.pack = tq2_pack,
-	.to_f32 = tq2_to_f32,
-};
 const struct weight_format wf_q2_k = {
 	.type = DTYPE_Q2_K,
 	.unit_k = 32,

@@ -82,14 +82,18 @@ static int64_t dot_bytes(uint32_t a, uint32_t b, int at)
 	       (wide(a << (16 - at)) >> 24 & 0xff) * (wide(b << (16 - at)) >> 24);
 }
 
-/* The tables' own rules: FP4 is a sign, two bits of exponent and one of mantissa; the levels of IQ4 as the format lists
- * them. */
+/* The tables' own rules: FP4 is a sign, two bits of exponent and one of mantissa; the levels of IQ4, IQ2 and IQ3 as the
+ * formats list them, with a bit of sign. */
 static int level(int entry, int64_t table)
 {
 	static const int levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
 	const int exponent = entry >> 1 & 3, mantissa = entry & 1,
 		  doubled = exponent ? (2 + mantissa) << (exponent - 1) : mantissa;
 
+	if (table == LANES_TABLE_IQ2)
+		return (int[]){ 8, 25, 43, 0 }[entry & 3] * (entry & 4 ? -1 : 1) * (entry < 8);
+	if (table == LANES_TABLE_IQ3)
+		return ((entry & 7) * 8 + 4 + 2 * ((entry & 7) == 7)) * (entry & 8 ? -1 : 1);
 	return table == LANES_TABLE_IQ4 ? levels[entry] : entry & 8 ? 12 - doubled : 12 + doubled;
 }
 

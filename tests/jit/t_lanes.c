@@ -165,6 +165,8 @@ static void test_halves(void **unused)
 	assert_int_equal(dot2_i16((int32_t)0xffff0003, 0x00050007, 100), 100 + 21 - 5);
 	assert_int_equal(ilut16_i8(0x0f080700, LANES_TABLE_IQ4), pack(-127, -10, 1, 113));
 	assert_int_equal(ilut16_i8(0x0f080700, LANES_TABLE_FP4), pack(12, 24, 12, 0));
+	assert_int_equal(ilut16_i8(0x06050200, LANES_TABLE_IQ2), pack(8, 43, -25, -43));
+	assert_int_equal(ilut16_i8(0x0f080700, LANES_TABLE_IQ3), pack(4, 62, -4, -62));
 }
 
 static void test_dot4(void **unused)

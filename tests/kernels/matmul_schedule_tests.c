@@ -223,6 +223,8 @@ static void test_no_spills(void **unused)
 		for (unsigned shape = 0; ways[i].native && shape < sizeof shapes / sizeof shapes[0]; shape++)
 			for (unsigned mix = 0; mix < n_mixes; mix++)
 				for (uint32_t columns = 1; columns <= 8; columns++) {
+					if (test_quick() && (shape + mix + columns) % 3)
+						continue;
 					struct problem p = problem(mix, shapes[shape].rows, shapes[shape].k, columns, 1,
 					                           1, shapes[shape].flags);
 					bad += spills(&ways[i], &p);

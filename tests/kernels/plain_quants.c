@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "kernels-templates/formats/codebooks.h"
 #include "tests/kernels/plain_attention.h"
 #include "tests/kernels/plain_quants.h"
 
@@ -99,6 +100,120 @@ static void iq4_xs_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
 	w->q = iq4_level[nibble(p + 8 + part * 16, i % 32)];
 }
 
+/* Number i of a point of eight. The list is the one thing that is not read a second time: t_weights knows its sum. */
+static int digit(enum codebook_name name, uint32_t point, uint32_t i)
+{
+	return codebook(name)->digit[point * codebook(name)->width + i % codebook(name)->width];
+}
+
+/* The sign of number i of eight, of which seven have bits, and the eighth is a minus where it makes them even. */
+static int even_sign(uint32_t seven, uint32_t i)
+{
+	uint32_t minuses = 0;
+
+	for (uint32_t n = 0; n < 7; n++)
+		minuses += seven >> n & 1;
+	return (i < 7 ? seven >> i & 1 : minuses % 2) ? -1 : 1;
+}
+
+static uint32_t little(const uint8_t *p, int bytes)
+{
+	uint32_t n = 0;
+
+	while (bytes--)
+		n = n * 256 + p[bytes];
+	return n;
+}
+
+static const int iq2_level[3] = { 8, 25, 43 }, iq3_level[8] = { 4, 12, 20, 28, 36, 44, 52, 62 };
+
+static void iq2_xxs_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
+{
+	const uint8_t *part = p + 2 + i / 32 * 8;
+	uint32_t word = little(part + 4, 4);
+
+	w->scale = half_at(p) * (0.5f + (float)(word >> 28)) / 4;
+	w->q = iq2_level[digit(CODEBOOK_IQ2_XXS, part[i / 8 % 4], i)] * even_sign(word >> i / 8 % 4 * 7 & 127, i % 8);
+}
+
+static void iq2_xs_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
+{
+	uint32_t both = little(p + 2 + i / 8 * 2, 2);
+
+	w->halves = true;
+	w->scale = half_at(p) * (0.5f + (float)(i / 16 % 2 ? p[66 + i / 32] / 16 : p[66 + i / 32] % 16)) / 4;
+	w->q = iq2_level[digit(CODEBOOK_IQ2_XS, both % 512, i)] * even_sign(both / 512, i % 8);
+}
+
+static void iq2_s_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
+{
+	uint32_t point = p[2 + i / 8] + 256u * (p[66 + i / 32] >> i / 8 % 4 * 2 & 3);
+
+	w->halves = true;
+	w->scale = half_at(p) * (0.5f + (float)(i / 16 % 2 ? p[74 + i / 32] / 16 : p[74 + i / 32] % 16)) / 4;
+	w->q = iq2_level[digit(CODEBOOK_IQ2_S, point, i)] * (bit(p + 34, i) ? -1 : 1);
+}
+
+static void iq3_xxs_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
+{
+	uint32_t word = little(p + 66 + i / 32 * 4, 4);
+
+	w->scale = half_at(p) * (0.5f + (float)(word >> 28)) / 2;
+	w->q = iq3_level[digit(CODEBOOK_IQ3_XXS, p[2 + i / 4], i)] * even_sign(word >> i / 8 % 4 * 7 & 127, i % 8);
+}
+
+static void iq3_s_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
+{
+	uint32_t point = p[2 + i / 4] + 256u * (uint32_t)bit(p + 66, i / 4), scales = p[106 + i / 64];
+
+	w->scale = half_at(p) * (float)(1 + 2 * (i / 32 % 2 ? scales / 16 : scales % 16));
+	w->q = (2 * digit(CODEBOOK_IQ3_S, point, i) + 1) * (bit(p + 74, i) ? -1 : 1);
+}
+
+/* A digit from -1 to 1 and an eighth. The minimum is that of digit -1, and q counts from there. */
+static void iq1_s_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
+{
+	uint32_t upper = little(p + 34 + i / 32 * 2, 2), point = p[2 + i / 8] + 256 * (upper >> i / 8 % 4 * 3 & 7);
+
+	w->scale = half_at(p) * (float)(2 * (upper >> 12 & 7) + 1);
+	w->minimum = w->scale * (upper >> 15 ? -1.125f : -0.875f);
+	w->has_minimum = true;
+	w->q = digit(CODEBOOK_IQ1, point, i);
+}
+
+static void iq1_m_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
+{
+	uint32_t upper = p[32 + i / 16] >> i / 8 % 2 * 4, point = p[i / 8] + 256 * (upper & 7), d = 0;
+
+	for (int n = 3; n >= 0; n--)
+		d = d * 16 + p[48 + 2 * n + 1] / 16;
+	w->halves = true;
+	w->scale = plain_f16_to_f32((uint16_t)d) *
+	           (float)(2 * (little(p + 48 + i / 64 * 2, 2) >> i / 16 % 4 * 3 & 7) + 1) / 8;
+	w->q = (digit(CODEBOOK_IQ1, point, i) - 1) * 8 + (upper & 8 ? -1 : 1);
+}
+
+/* Five digits of base three, the first one the highest, are a byte as parts of 243 are of 256, rounded up. */
+static int tq1_q(const uint8_t *p, uint32_t i)
+{
+	uint32_t n = i < 160 ? i / 32 : i < 240 ? (i - 160) / 16 : (i - 240) / 4;
+	uint32_t byte = p[i < 160 ? i % 32 : i < 240 ? 32 + (i - 160) % 16 : 48 + (i - 240) % 4];
+
+	while (n--)
+		byte = byte * 3 % 256;
+	return (int)(byte * 3 / 256) - 1;
+}
+
+/* FP8 without a sign, E4M3: its largest number means 0. Halved, since numbers are doubled. */
+static void nvfp4_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
+{
+	int e = p[i / 16] / 8 % 16, m = p[i / 16] % 8, byte = p[4 + i / 16 * 8 + i % 8];
+
+	w->halves = true;
+	w->scale = p[i / 16] == 0x7f ? 0 : ldexpf(e ? (float)(8 + m) : (float)m, (e ? e : 1) - 7 - 3 - 1);
+	w->q = fp4_doubled[i % 16 < 8 ? byte % 16 : byte / 16];
+}
+
 struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k)
 {
 	const struct dtype_facts *f = &dtype_table[type];
@@ -107,6 +222,19 @@ struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k)
 	uint32_t i = k % f->block;
 
 	switch (type) {
+	case DTYPE_IQ2_XXS: iq2_xxs_block(&w, p, i); break;
+	case DTYPE_IQ2_XS: iq2_xs_block(&w, p, i); break;
+	case DTYPE_IQ2_S: iq2_s_block(&w, p, i); break;
+	case DTYPE_IQ3_XXS: iq3_xxs_block(&w, p, i); break;
+	case DTYPE_IQ3_S: iq3_s_block(&w, p, i); break;
+	case DTYPE_IQ1_S: iq1_s_block(&w, p, i); break;
+	case DTYPE_IQ1_M: iq1_m_block(&w, p, i); break;
+	case DTYPE_NVFP4: nvfp4_block(&w, p, i); break;
+	case DTYPE_TQ1_0: w = (struct plain_quant){ .scale = half_at(p + 52), .q = tq1_q(p, i) }; break;
+	case DTYPE_Q1_0: w = (struct plain_quant){ .scale = half_at(p), .q = 2 * bit(p + 2, i) - 1 }; break;
+	case DTYPE_Q2_0:
+		w = (struct plain_quant){ .scale = half_at(p), .q = 2 * bit(p + 2, 2 * i + 1) + bit(p + 2, 2 * i) - 1 };
+		break;
 	case DTYPE_TQ2_0: w = (struct plain_quant){ .scale = half_at(p + 64), .q = pair(p, i) - 1 }; break;
 	case DTYPE_Q2_K: q2_k_block(&w, p, i); break;
 	case DTYPE_Q3_K: q3_k_block(&w, p, i); break;
@@ -126,11 +254,14 @@ uint8_t *plain_random_row(uint8_t *p, enum dtype type, uint32_t k, uint32_t (*dr
 		enum dtype type;
 		uint8_t at[2];
 	} scales[] = {
-		{ DTYPE_Q8_0, { 1, 1 } },    { DTYPE_Q4_0, { 1, 1 } },   { DTYPE_Q4_1, { 1, 3 } },
-		{ DTYPE_Q5_0, { 1, 1 } },    { DTYPE_Q5_1, { 1, 3 } },   { DTYPE_IQ4_NL, { 1, 1 } },
-		{ DTYPE_IQ4_XS, { 1, 1 } },  { DTYPE_Q2_K, { 81, 83 } }, { DTYPE_Q3_K, { 109, 109 } },
-		{ DTYPE_Q4_K, { 1, 3 } },    { DTYPE_Q5_K, { 1, 3 } },   { DTYPE_Q6_K, { 209, 209 } },
-		{ DTYPE_TQ2_0, { 65, 65 } },
+		{ DTYPE_Q8_0, { 1, 1 } },    { DTYPE_Q4_0, { 1, 1 } },    { DTYPE_Q4_1, { 1, 3 } },
+		{ DTYPE_Q5_0, { 1, 1 } },    { DTYPE_Q5_1, { 1, 3 } },    { DTYPE_IQ4_NL, { 1, 1 } },
+		{ DTYPE_IQ4_XS, { 1, 1 } },  { DTYPE_Q2_K, { 81, 83 } },  { DTYPE_Q3_K, { 109, 109 } },
+		{ DTYPE_Q4_K, { 1, 3 } },    { DTYPE_Q5_K, { 1, 3 } },    { DTYPE_Q6_K, { 209, 209 } },
+		{ DTYPE_TQ2_0, { 65, 65 } }, { DTYPE_TQ1_0, { 53, 53 } }, { DTYPE_IQ2_XXS, { 1, 1 } },
+		{ DTYPE_IQ2_XS, { 1, 1 } },  { DTYPE_IQ2_S, { 1, 1 } },   { DTYPE_IQ3_XXS, { 1, 1 } },
+		{ DTYPE_IQ3_S, { 1, 1 } },   { DTYPE_IQ1_S, { 1, 1 } },   { DTYPE_Q1_0, { 1, 1 } },
+		{ DTYPE_Q2_0, { 1, 1 } },
 	};
 	const struct dtype_facts *f = &dtype_table[type];
 	uint64_t blocks = k / f->block;
@@ -141,6 +272,9 @@ uint8_t *plain_random_row(uint8_t *p, enum dtype type, uint32_t k, uint32_t (*dr
 		for (unsigned s = 0; s < sizeof scales / sizeof scales[0]; s++)
 			for (unsigned j = 0; scales[s].type == type && j < 2; j++)
 				p[n * f->bytes + scales[s].at[j]] = (uint8_t)(draw(2) << 7 | draw(0x2c));
+		/* The upper two of the four bits that the scale has at each of four places. */
+		if (type == DTYPE_IQ1_M)
+			p[n * f->bytes + 55] = (uint8_t)(p[n * f->bytes + 55] % 16 | draw(2) << 7 | draw(3) << 4);
 		if (type == DTYPE_MXFP4)
 			p[n * f->bytes] = (uint8_t)(draw(8) ? 110 + draw(25) : draw(3));
 	}
