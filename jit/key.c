@@ -39,7 +39,7 @@ static const struct {
 	{ KEY_WIDE, "wide" },      { KEY_UNSIGNED, "uns" },
 	{ KEY_MMA, "mma" },        { KEY_BLOCK_MAJOR, "blockmajor" },
 	{ KEY_CAP, "cap" },        { KEY_NORM_LAST, "last" },
-	{ KEY_CENTRED, "mean" },
+	{ KEY_CENTRED, "mean" },   { KEY_TILED, "tiled" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

@@ -22,7 +22,10 @@
 	X(EMBED, "embed") \
 	X(KV_STORE, "kvstore") \
 	X(INTERLEAVE, "interleave") \
-	X(SCALE, "scale")
+	X(SCALE, "scale") \
+	X(CONV, "conv") \
+	X(DELTA, "delta") \
+	X(GATE, "gate")
 enum key_kind {
 	KEY_NONE,
 #define X(id, text) KEY_##id,
@@ -48,10 +51,11 @@ enum key_flags {                         /* epilogues and variants; text in pare
 	         KEY_CAP = 4096,         /* (cap) bounded by a tanh */
 	         KEY_NORM_LAST = 8192,   /* (last) with QK_NORM: behind the rotation */
 	         KEY_CENTRED = 16384,    /* (mean) a norm that subtracts the mean */
+	         KEY_TILED = 1 << 20,    /* (tiled) heads of values take those of keys in turn */
 };
 
 /* The activation function of a feed-forward layer: id, text */
-#define KEY_ACTS(X) X(SILU, "silu") X(GELU, "gelu") X(RELU2, "relu2")
+#define KEY_ACTS(X) X(SILU, "silu") X(GELU, "gelu") X(RELU2, "relu2") X(SIGMOID, "sigmoid")
 enum key_act {
 	ACT_NONE,
 #define X(id, text) ACT_##id,

@@ -59,6 +59,15 @@
  * 11. Scales of embeddings, of what layers add to the stream, and of logits: x * s, and stream + x * s (the product
  *     rounded first). A bound c of logits: c * (1 - 2 / (1 + exp(t + t))), t = x / c.
  * 12. cos/sin tables are made by runtime/ from its own double-precision code, never libm, rounded once to f32.
+ * 16. Convolution over time: y = w_0 * x_0 (rounded), then one ascending chain y = fma(w_j, x_j, y), x_0 the oldest of
+ *     the inputs and the last one the present; inputs before the first token are +0. Between two gates b and c, the
+ * input is b * x, and the result y * c. Behind it an activation function of rule 5. sigmoid(g) = 1 / (1 + exp(-g)); a
+ *     gated result is x * act(g).
+ * 17. Gated delta rule, token by token, S of the start +0: e = exp(decay * softplus(a + dt)), beta = sigmoid(b); r = 1
+ * / sqrt(ss + NUMERICS_LENGTH_EPS), ss as in 6, of key and query; k_i = key_i * r, q_i = query_i * (r * scale); for
+ *     each value d: t_i = S_id * e (rounded), h = one ascending chain fma(t_i, k_i, h) from +0, c = (v_d - h) * beta,
+ *     S_id = fma(k_i, c, t_i), o_d = one ascending chain fma(S_id, q_i, o) from +0. softplus(x) = max(x, 0) + l * s,
+ *     where u = exp(-|x|), s = u / (2 + u), z = s * s, and l is a Horner chain of fma in z with 2/13, 2/11 ... 2/3, 2.
  *
  * The rules so far are the EXACT class. A user may choose the other one:
  * 13. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the tokens of a prompt's
@@ -108,5 +117,8 @@ static inline unsigned numerics_spans(uint64_t k)
 /* 0.044715 and sqrt(8 / pi), of rule 5's gelu. */
 #define NUMERICS_GELU_CUBE 0.044715f
 #define NUMERICS_GELU_SLOPE 1.5957691216057308f
+
+/* Of rule 15. */
+#define NUMERICS_LENGTH_EPS 1e-6f
 
 #endif

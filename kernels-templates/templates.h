@@ -182,6 +182,44 @@ enum { TEMPLATE_MAX_QUERIES = 16 };
 unsigned template_attention_tile_n(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
                                    uint32_t columns);
 
+/* KEY_CONV: a causal convolution over time, channel by channel; X, OUT: f32 [column][k], k a multiple of 32. key: k
+ * (channels), rows (taps), act (of the sums; none). GATED: its input is X * X2, and the result is times GATE. WEIGHT:
+ * f32 [k][taps], the oldest input's first. STATE: f32 [taps - 1][k], the inputs before the first column and before the
+ * one behind the last, the oldest first; IN and OUT are different memory. Unit: 32 channels, in all columns. */
+enum { CONV_X, CONV_X2, CONV_WEIGHT, CONV_GATE, CONV_OUT, CONV_STATE_IN, CONV_STATE_OUT, CONV_COLUMNS, CONV_ARGS };
+enum { CONV_MAX_TAPS = 8 };
+static inline uint64_t template_conv_state_bytes(uint32_t channels, uint32_t taps)
+{
+	return (uint64_t)channels * (taps - 1) * 4;
+}
+
+/* KEY_DELTA: the gated delta rule. key: heads (of values), kv_heads (of keys and queries), head_dim (of a key), rows
+ * (of a value); both multiples of 32. QKV: f32 [column], queries, keys, values, head after head. A, B: f32
+ * [column][kp(heads)]; DECAY, DT: f32 [kp(heads)]. SCALE: of queries, f32 bits. OUT: f32 [column][heads * rows]. STATE:
+ * f32 [head][rows/32][head_dim][32]; IN and OUT are different memory. TILED: value head h has key head h % kv_heads,
+ * else h / (heads / kv_heads). Unit: head * rows/32 + block of 32 values, in all columns. */
+enum {
+	DELTA_QKV,
+	DELTA_A,
+	DELTA_B,
+	DELTA_DECAY,
+	DELTA_DT,
+	DELTA_SCALE,
+	DELTA_OUT,
+	DELTA_STATE_IN,
+	DELTA_STATE_OUT,
+	DELTA_COLUMNS,
+	DELTA_ARGS
+};
+enum { DELTA_MAX_DIM = 256 };
+static inline uint64_t template_delta_state_bytes(uint32_t heads, uint32_t key_dim, uint32_t value_dim)
+{
+	return (uint64_t)heads * key_dim * value_dim * 4;
+}
+
+/* KEY_GATE: OUT = X * act(GATE), f32; OUT may be either. key: act. Unit: 32 elements in a row of memory. */
+enum { GATE_X, GATE_GATE, GATE_OUT, GATE_ARGS };
+
 /* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit:
  * column. Ids are checked by the caller. */
 enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };

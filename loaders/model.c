@@ -355,6 +355,7 @@ void model_close(struct model *m)
 		free(f->long_factors);
 		free(f->layer_is_sliding);
 		free(f->layer_rotation);
+		free(f->layer_mixer);
 		free(f);
 	}
 	memset(m, 0, sizeof *m);

@@ -45,6 +45,21 @@ enum model_rotation {
 	MODEL_ROTATIONS
 };
 
+/* What mixes the tokens of a layer. */
+enum model_mixer {
+	MIXER_ATTENTION,
+	MIXER_CONV, /* a short convolution over time, between two gates */
+	MIXER_DELTA /* the gated delta rule, behind a short convolution */
+};
+
+/* The layers that keep a state instead of keys and values. All 0: there are none. */
+struct model_recurrent {
+	uint32_t taps;     /* of the convolution: so many tokens, the present one among them */
+	uint32_t channels; /* it goes over */
+	uint32_t key_heads, value_heads, key_dim, value_dim; /* of the delta rule */
+	bool tiled; /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
+};
+
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_LONG };
 
 /* Rotary embedding. The angle of pair i of dims/2 at position p is (float)p * (float)inv_freq[i]. */
@@ -115,6 +130,8 @@ struct model_spec {
 	uint32_t sliding_window;               /* 0: none */
 	const uint8_t *layer_is_sliding;       /* layers entries, or NULL when all layers share sliding_window */
 	const uint8_t *layer_rotation;         /* layers entries of enum model_rotation, or NULL: all as rope says */
+	const uint8_t *layer_mixer;            /* layers entries of enum model_mixer, or NULL: attention in all */
+	struct model_recurrent recurrent;
 	float norm_eps;
 	bool tied;          /* logits use the embedding matrix */
 	bool norms_rotated; /* norms of Q's and K's heads stand behind the rotation */
@@ -134,6 +151,11 @@ struct model_spec {
 static inline struct model_sizes model_sizes_of(const struct model_spec *s, uint32_t layer)
 {
 	return s->layer_sizes ? s->layer_sizes[layer] : (struct model_sizes){ s->kv_heads, s->head_dim, s->ffn, layer };
+}
+
+static inline enum model_mixer model_layer_mixer(const struct model_spec *s, uint32_t layer)
+{
+	return s->layer_mixer ? (enum model_mixer)s->layer_mixer[layer] : MIXER_ATTENTION;
 }
 
 struct tokenizer;

@@ -102,7 +102,8 @@ struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs)
 	struct model_needs n = { .rope_pairs = rope_pairs };
 
 	for (int g = 0; g < TENSOR_GROUPS; g++)
-		n.group[g] = ((1u << GROUP_WEIGHT | 1u << GROUP_PRE_NORM | 1u << GROUP_FFN_NORM | 1u << GROUP_GATE) &
+		n.group[g] = ((1u << GROUP_WEIGHT | 1u << GROUP_ATTENTION | 1u << GROUP_PRE_NORM |
+		               1u << GROUP_FFN_NORM | 1u << GROUP_GATE) &
 		              ~row->without) >> g & 1 ||
 		                             row->groups >> g & 1
 		                     ? NEED_ALWAYS

@@ -24,10 +24,10 @@ struct arch_name {
 	enum tensor_slot slot;
 	const char *gguf, *hf; /* NULL: the usual one; both: no entry */
 };
-enum { ARCH_NAMES_MOST = 8 };
+enum { ARCH_NAMES_MOST = 12 };
 
 /* Matrices that one tensor of the file holds, row after row. */
-enum arch_fused { FUSED_QKV = 1, FUSED_GATE_UP = 2 };
+enum arch_fused { FUSED_QKV = 1, FUSED_GATE_UP = 2, FUSED_CONV = 4 };
 
 /* What a family has beyond llama, where tensors alone do not show it. */
 enum arch_switch {
@@ -79,6 +79,9 @@ struct arch_row {
 	const char *fields;   /* of config.json, which its class does not use */
 	const char *defaults; /* of config.json: "NAME=INTEGER" words for what published files leave out */
 	const char *keys; /* of GGUF's, that mean something here, or change nothing here, and elsewhere must be off */
+	enum model_mixer recurrent; /* what layers without attention have; MIXER_ATTENTION: there are none */
+	const char *eps;            /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */
+	const char *final_norm[2];  /* the tensor's name in GGUF, and in safetensors; NULL: the usual one */
 	const char *wrapped, *wrapped_classes; /* model_type and architectures of a config.json that holds this one as
 	                                          its text_config, beside parts for images or sound */
 };

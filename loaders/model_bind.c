@@ -97,6 +97,7 @@ static const struct {
 	enum tensor_slot first, last;
 	const char *name[2];
 } fusions[] = { { FUSED_QKV, SLOT_q, SLOT_v, { "attn_qkv.weight", "self_attn.qkv_proj.weight" } },
+	        { FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },
 	        { FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } } };
 
 struct binder {
@@ -105,6 +106,7 @@ struct binder {
 	const char *label; /* what held the hyperparameters */
 	struct error *err;
 	const char *base, *head; /* what names begin with */
+	bool taps;               /* the tensor that is bound is the taps of a convolution */
 };
 
 /* The tensor that holds this one's rows among others'; NULL: it is one by itself. */
@@ -122,14 +124,36 @@ static const char *fused_name(const struct model_file *f, enum tensor_slot slot,
 	return NULL;
 }
 
+/* Whether layers with such a mixer have the tensors of a group, where the model has them. */
+static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
+{
+	switch (group) {
+	case GROUP_ATTENTION:
+	case GROUP_QKV_BIAS:
+	case GROUP_O_BIAS:
+	case GROUP_QK_NORM:
+	case GROUP_QK_ROW_NORM: return mixer == MIXER_ATTENTION;
+	case GROUP_CONV: return mixer == MIXER_CONV;
+	case GROUP_DELTA: return mixer == MIXER_DELTA;
+	case GROUP_TAPS: return mixer != MIXER_ATTENTION;
+	default: return true;
+	}
+}
+
+static bool group_of_all(const struct model_spec *s, enum tensor_group group)
+{
+	return !s->layer_mixer || (group_of_mixer(group, MIXER_ATTENTION) && group_of_mixer(group, MIXER_CONV) &&
+	                           group_of_mixer(group, MIXER_DELTA));
+}
+
 /* So many tensors every layer has. */
-static uint32_t required_per_layer(const struct model_file *f)
+static uint32_t required_per_layer(const struct model_file *f, const struct model_spec *s)
 {
 	uint32_t sum = 0;
 	enum tensor_slot first, last;
 
 	for (int k = 0; k < TENSOR_SLOTS; k++)
-		sum += f->needs.group[slots[k].group] == NEED_ALWAYS &&
+		sum += f->needs.group[slots[k].group] == NEED_ALWAYS && group_of_all(s, slots[k].group) &&
 		       (!fused_name(f, (enum tensor_slot)k, &first, &last) || (int)first == k);
 	return sum;
 }
@@ -137,7 +161,7 @@ static uint32_t required_per_layer(const struct model_file *f)
 static bool check_layers(struct binder *b)
 {
 	const struct model_spec *s = &b->m->spec;
-	uint32_t required = required_per_layer(b->f);
+	uint32_t required = required_per_layer(b->f, s);
 
 	if (s->layers > b->f->n_entries / required)
 		return error_set(b->err, ERROR_FORMAT,
@@ -162,6 +186,11 @@ static uint64_t extent(const struct model_spec *s, enum tensor_width w)
 	case WIDTH_KEYS: return (uint64_t)s->kv_heads * s->head_dim;
 	case WIDTH_FFN: return s->ffn;
 	case WIDTH_HEAD_DIM: return s->head_dim;
+	case WIDTH_CHANNELS: return s->recurrent.channels;
+	case WIDTH_TAPS: return (uint64_t)s->recurrent.channels * s->recurrent.taps;
+	case WIDTH_VALUES: return (uint64_t)s->recurrent.value_heads * s->recurrent.value_dim;
+	case WIDTH_VALUE_HEADS: return s->recurrent.value_heads;
+	case WIDTH_VALUE_DIM: return s->recurrent.value_dim;
 	default: return 1;
 	}
 }
@@ -184,6 +213,23 @@ static bool check_shape(struct binder *b, const char *name, const struct found_t
 	return error_set(b->err, ERROR_FORMAT,
 	                 "%s: tensor %s has shape (%s), expected (%" PRIu64 " x %" PRIu64 ") rows x columns", t->label,
 	                 name, shape, rows, cols);
+}
+
+/* The taps of a convolution are a matrix in the file, a channel's side by side; here they are one vector. */
+static bool flatten_taps(struct binder *b, const char *name, struct found_tensor *t)
+{
+	const struct model_recurrent *c = &b->m->spec.recurrent;
+	uint64_t channels = t->dim[1] * t->dim[2] * t->dim[3];
+
+	if (t->rank > 4 || t->dim[0] != c->taps || channels != c->channels ||
+	    (t->dim[1] != channels && t->dim[2] != channels))
+		return error_set(b->err, ERROR_FORMAT,
+		                 "%s: tensor %s has %" PRIu64 " taps of %" PRIu64 " channels, expected %" PRIu32
+		                 " of %" PRIu32,
+		                 t->label, name, t->dim[0], channels, c->taps, c->channels);
+	t->dim[0] *= channels;
+	t->dim[1] = t->dim[2] = t->dim[3] = t->rank = 1;
+	return true;
 }
 
 static const char *keep_name(struct model_file *f, const char *name)
@@ -213,6 +259,8 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 			return true;
 		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
 	}
+	if (b->taps && !flatten_taps(b, name, &t))
+		return false;
 	if (!check_shape(b, name, &t, part ? part->all : rows, cols, vector))
 		return false;
 	const struct dtype_facts *type = &dtype_table[t.type];
@@ -280,7 +328,8 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	enum tensor_slot first = k, last = k;
 	char name[NAME_CAP];
 	const char *fused = fused_name(b->f, k, &first, &last);
-	enum model_need need = b->f->needs.group[slot->group];
+	enum model_need need =
+		group_of_mixer(slot->group, model_layer_mixer(s, layer)) ? b->f->needs.group[slot->group] : NEED_NOT;
 
 	if (k == SLOT_gate_bias && b->f->needs.group[GROUP_GATE] == NEED_NOT)
 		need = NEED_NOT;
@@ -291,7 +340,11 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	}
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
 	         fused ? fused : name_of(b->f, k));
-	if (!bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->vector, need, fused ? &part : NULL, t))
+	b->taps = slot->cols == WIDTH_TAPS;
+	bool ok = bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->vector, need, fused ? &part : NULL,
+	               t);
+	b->taps = false;
+	if (!ok)
 		return false;
 	note_order(b, slot, t);
 	return true;
@@ -314,7 +367,8 @@ static bool bind_outer(struct binder *b)
 	char name[3][NAME_CAP];
 
 	snprintf(name[0], NAME_CAP, "%s%s", b->base, embed_name[form]);
-	snprintf(name[1], NAME_CAP, "%s%s", b->base, final_norm_name[form]);
+	const char *final_norm = b->f->arch->final_norm[form];
+	snprintf(name[1], NAME_CAP, "%s%s", b->base, final_norm ? final_norm : final_norm_name[form]);
 	snprintf(name[2], NAME_CAP, "%s%s", b->head, lm_head_name[form]);
 	if (!bind(b, name[0], s->vocab, s->hidden, false, NEED_ALWAYS, NULL, &s->embed) ||
 	    !bind(b, name[1], 1, s->hidden, true, NEED_ALWAYS, NULL, &s->final_norm) ||
@@ -411,7 +465,7 @@ uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint6
 
 bool model_bind(struct model *m, const char *label, struct error *err)
 {
-	struct binder b = { m, m->file, label, err, "", "" };
+	struct binder b = { .m = m, .f = m->file, .label = label, .err = err, .base = "", .head = "" };
 	struct model_spec *s = &m->spec;
 	struct model_file *f = m->file;
 

@@ -106,6 +106,30 @@ static bool check_scales(const struct checked *b)
 	                                           1, 4294967295.0, b->err);
 }
 
+static bool check_recurrent(const struct checked *b)
+{
+	const struct model_spec *s = &b->m->spec;
+	const struct model_recurrent *c = &s->recurrent;
+	uint32_t attend = 0;
+
+	if (!s->layer_mixer)
+		return true;
+	for (uint32_t i = 0; i < s->layers; i++)
+		attend += s->layer_mixer[i] == MIXER_ATTENTION;
+	if (!attend)
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: none of the layers has attention, expected at least one", b->label);
+	if (!hparam_range(b->label, "the number of taps of the convolutions", c->taps, MODEL_LEAST_TAPS, MODEL_MAX_TAPS,
+	                  b->err) ||
+	    !hparam_range(b->label, "the number of channels of the convolutions", c->channels, 1, MODEL_MAX_WIDTH,
+	                  b->err))
+		return false;
+	return c->channels % 32 == 0 ||
+	       error_set(b->err, ERROR_UNSUPPORTED,
+	                 "%s: convolutions go over %" PRIu32 " channels, expected a multiple of 32", b->label,
+	                 c->channels);
+}
+
 bool model_check_hparams(const struct model *m, const char *label, struct error *err)
 {
 	const struct checked c = { m, label, err }, *b = &c;
@@ -129,7 +153,7 @@ bool model_check_hparams(const struct model *m, const char *label, struct error 
 			return false;
 	if (!hparam_range(b->label, "the norms' epsilon", (double)s->norm_eps, 1e-30, 1, b->err) ||
 	    !check_attention(b) || !check_rope(b, &s->rope) || (s->layer_rotation && !check_rope(b, &s->window_rope)) ||
-	    !check_scales(b))
+	    !check_scales(b) || !check_recurrent(b))
 		return false;
 	return true;
 }

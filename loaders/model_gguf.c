@@ -107,7 +107,7 @@ static bool read_sizes(struct gguf_reader *r)
 	    !gguf_get_u32(r, "vocab_size", OPTIONAL, &vocab) || !gguf_get_f64(r, eps_key, REQUIRED, &eps))
 		return false;
 	s->kv_heads = s->heads;
-	if (!gguf_get_u32(r, "attention.head_count_kv", OPTIONAL, &s->kv_heads))
+	if (!gguf_read_kv_heads(r))
 		return false;
 	if (!hparam_range(r->g->path, gguf_key(r, "attention.head_count"), s->heads, 1, MODEL_MAX_HEADS, r->err) ||
 	    !hparam_range(r->g->path, gguf_key(r, "attention.head_count_kv"), s->kv_heads, 1, MODEL_MAX_HEADS, r->err))
@@ -268,9 +268,9 @@ bool model_read_gguf(struct model *m, struct error *err)
 	r.read = calloc(r.g->n_kv ? r.g->n_kv : 1, sizeof *r.read);
 	if (!r.read)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu64 " keys", r.g->path, r.g->n_kv);
-	bool ok = check_kind(&r) && read_arch(&r) && read_name(&r) && read_sizes(&r) && gguf_read_rope(&r) &&
-	          gguf_read_switches(&r) && check_offs(&r) && check_unread(&r) && gguf_read_factors(&r) &&
-	          check_token_count(&r);
+	bool ok = check_kind(&r) && read_arch(&r) && read_name(&r) && read_sizes(&r) && gguf_read_mixers(&r) &&
+	          gguf_read_rope(&r) && gguf_read_switches(&r) && check_offs(&r) && check_unread(&r) &&
+	          gguf_read_factors(&r) && check_token_count(&r);
 	free(r.read);
 	return ok;
 }

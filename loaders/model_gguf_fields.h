@@ -36,4 +36,9 @@ bool gguf_read_switches(struct gguf_reader *r);
 /* The tensors that hold factors of the rotary frequencies. */
 bool gguf_read_factors(struct gguf_reader *r);
 
+/* ---- model_gguf_mixers.c: layers that keep a state instead of keys and values */
+
+bool gguf_read_kv_heads(struct gguf_reader *r);
+bool gguf_read_mixers(struct gguf_reader *r);
+
 #endif

@@ -142,7 +142,7 @@ static bool read_sizes(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	const json_t *c = r->root;
-	const char *eps_field = s->centred ? "layer_norm_eps" : "rms_norm_eps";
+	const char *eps_field = s->centred ? "layer_norm_eps" : r->row->eps ? r->row->eps : "rms_norm_eps";
 	double eps = s->centred ? 1e-5 : 1e-6;
 
 	if (!hf_get_u32(r, c, "num_hidden_layers", REQUIRED, MODEL_MAX_LAYERS, &s->layers) ||
@@ -253,8 +253,8 @@ static bool read_fields(struct hf_reader *r)
 	r->m->file->model_name = strdup(error_quote(text, sizeof text, name ? name : "", name ? strlen(name) : 0));
 	if (!r->m->file->model_name)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
-	return read_arch(r) && read_sizes(r) && read_needs(r) && hf_read_window(r) && hf_read_rope(r) &&
-	       hf_read_switches(r) && hf_check_unread(r, r->root, r->read, "", "");
+	return read_arch(r) && read_sizes(r) && read_needs(r) && hf_read_mixers(r) && hf_read_window(r) &&
+	       hf_read_rope(r) && hf_read_switches(r) && hf_check_unread(r, r->root, r->read, "", "");
 }
 
 static json_t *load_object(const struct file *file, struct error *err)

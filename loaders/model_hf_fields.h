@@ -42,4 +42,7 @@ bool hf_read_window(struct hf_reader *r);
 bool hf_read_rope(struct hf_reader *r);
 bool hf_read_switches(struct hf_reader *r);
 
+/* ---- model_hf_mixers.c */
+bool hf_read_mixers(struct hf_reader *r);
+
 #endif

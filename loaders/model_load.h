@@ -8,6 +8,7 @@
  *                 model_gguf_fields.c reads keys
  *   model_hf.c    config.json   -> hyperparameters; model_hf_rope.c those of positions and scales;
  *                 model_hf_fields.c reads fields
+ *   model_gguf_mixers.c, model_hf_mixers.c  which layers keep a state instead of keys and values
  *   model_switches.c  what the row of an architecture says for both
  *   model_check.c  ranges of the hyperparameters
  *   model_bind.c  every tensor: found, shape, type; and that none is left over
@@ -66,7 +67,7 @@ struct model_file {
 	size_t strings_used, strings_size;
 	char *model_name, *arch_name;
 	float *freq_factors, *long_factors;
-	uint8_t *layer_is_sliding, *layer_rotation;
+	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer;
 	const struct arch_row *arch;
 	struct model_needs needs;
 	bool wrapped; /* config.json holds this model as its text_config */
@@ -125,6 +126,7 @@ bool model_check_split(const struct model_file *f, struct error *err);
 /* model_switches.c. rotates: which layers do, where the files say so; NULL: as usual. */
 void model_take_row(struct model_spec *s, const struct arch_row *row);
 void model_plain_rope(struct model_rope *rope, double theta); /* of as many dimensions, without scaling */
+bool model_mixers_make(struct model *m, const char *label, struct error *err); /* attention in all */
 bool model_slides_make(struct model *m, const char *label, struct error *err);
 bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *label, struct error *err);
 bool model_check_factors(const char *label, const char *name, const float *factor, uint32_t n, struct error *err);
@@ -152,6 +154,7 @@ bool model_check_hparams(const struct model *m, const char *label, struct error 
 bool model_bind(struct model *m, const char *label, struct error *err);
 bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err);
 enum { MODEL_MAX_LAYERS = 1024, MODEL_MAX_WIDTH = 1 << 24, MODEL_MAX_HEADS = 1 << 16, MODEL_MAX_HEAD_DIM = 1 << 12 };
+enum { MODEL_LEAST_TAPS = 2, MODEL_MAX_TAPS = 8 };
 double model_yarn_attention(double factor, double mscale);
 
 #endif

@@ -34,6 +34,19 @@ bool model_slides_make(struct model *m, const char *label, struct error *err)
 	       error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", label, layers);
 }
 
+bool model_mixers_make(struct model *m, const char *label, struct error *err)
+{
+	uint32_t layers = m->spec.layers;
+
+	if (!hparam_range(label, "the number of layers", layers, 1, MODEL_MAX_LAYERS, err))
+		return false;
+	if (!m->file->layer_mixer)
+		m->file->layer_mixer = calloc(layers, 1);
+	m->spec.layer_mixer = m->file->layer_mixer;
+	return m->file->layer_mixer ||
+	       error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", label, layers);
+}
+
 static bool slides(const struct model_spec *s, uint32_t layer)
 {
 	return s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);

@@ -10,11 +10,28 @@
 #define LOADERS_TENSOR_SLOTS_H
 
 /* How many rows or columns. */
-enum tensor_width { WIDTH_ONE, WIDTH_HIDDEN, WIDTH_QUERIES, WIDTH_KEYS, WIDTH_FFN, WIDTH_HEAD_DIM };
+enum tensor_width {
+	WIDTH_ONE,
+	WIDTH_HIDDEN,
+	WIDTH_QUERIES,
+	WIDTH_KEYS,
+	WIDTH_FFN,
+	WIDTH_HEAD_DIM,
+	/* of struct model_recurrent: channels, and taps for each; values, their heads, and the size of one */
+	WIDTH_CHANNELS,
+	WIDTH_TAPS,
+	WIDTH_VALUES,
+	WIDTH_VALUE_HEADS,
+	WIDTH_VALUE_DIM
+};
 
 /* Tensors that a model has together or not at all. */
 enum tensor_group {
 	GROUP_WEIGHT,
+	GROUP_ATTENTION, /* the matrices of layers whose mixer it is, as the next two are of others' */
+	GROUP_CONV,
+	GROUP_DELTA,
+	GROUP_TAPS,     /* of layers with a convolution, behind gates or before the delta rule */
 	GROUP_PRE_NORM, /* before attention */
 	GROUP_FFN_NORM, /* before the feed-forward layer */
 	GROUP_GATE,     /* of the feed-forward layer */
@@ -35,14 +52,19 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 /* clang-format off */
 #define TENSOR_SLOTS_EACH(MATRIX, VECTOR) \
 	VECTOR(attn_norm, "attn_norm.weight", "input_layernorm.weight", HIDDEN, PRE_NORM, PLAIN) \
-	MATRIX(q, "attn_q.weight", "self_attn.q_proj.weight", QUERIES, HIDDEN, WEIGHT, ROTATED) \
-	MATRIX(k, "attn_k.weight", "self_attn.k_proj.weight", KEYS, HIDDEN, WEIGHT, ROTATED) \
-	MATRIX(v, "attn_v.weight", "self_attn.v_proj.weight", KEYS, HIDDEN, WEIGHT, PLAIN) \
-	MATRIX(o, "attn_output.weight", "self_attn.o_proj.weight", HIDDEN, QUERIES, WEIGHT, PLAIN) \
+	MATRIX(q, "attn_q.weight", "self_attn.q_proj.weight", QUERIES, HIDDEN, ATTENTION, ROTATED) \
+	MATRIX(k, "attn_k.weight", "self_attn.k_proj.weight", KEYS, HIDDEN, ATTENTION, ROTATED) \
+	MATRIX(v, "attn_v.weight", "self_attn.v_proj.weight", KEYS, HIDDEN, ATTENTION, PLAIN) \
+	MATRIX(o, "attn_output.weight", "self_attn.o_proj.weight", HIDDEN, QUERIES, ATTENTION, PLAIN) \
+	MATRIX(conv_b, "shortconv.in_proj.weight", "conv.in_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
+	MATRIX(conv_c, "shortconv.in_proj.weight", "conv.in_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
+	MATRIX(conv_x, "shortconv.in_proj.weight", "conv.in_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
+	MATRIX(conv_out, "shortconv.out_proj.weight", "conv.out_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
 	VECTOR(ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight", HIDDEN, FFN_NORM, PLAIN) \
 	MATRIX(gate, "ffn_gate.weight", "mlp.gate_proj.weight", FFN, HIDDEN, GATE, PLAIN) \
 	MATRIX(up, "ffn_up.weight", "mlp.up_proj.weight", FFN, HIDDEN, WEIGHT, PLAIN) \
 	MATRIX(down, "ffn_down.weight", "mlp.down_proj.weight", HIDDEN, FFN, WEIGHT, PLAIN) \
+	VECTOR(taps, "ssm_conv1d.weight", "linear_attn.conv1d.weight", TAPS, TAPS, PLAIN) \
 	VECTOR(q_bias, "attn_q.bias", "self_attn.q_proj.bias", QUERIES, QKV_BIAS, ROTATED) \
 	VECTOR(k_bias, "attn_k.bias", "self_attn.k_proj.bias", KEYS, QKV_BIAS, ROTATED) \
 	VECTOR(v_bias, "attn_v.bias", "self_attn.v_proj.bias", KEYS, QKV_BIAS, PLAIN) \

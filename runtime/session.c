@@ -62,6 +62,7 @@ void session_go_back(jit_session *s, size_t n)
 		session_memory_begin_window(&s->memory, &s->model->file.spec, 0, 0);
 		n = 0;
 	}
+	states_forget(&s->memory.states, n);
 	s->computed = n;
 	s->logits_valid = false;
 }
@@ -187,6 +188,8 @@ bool session_skip(jit_session *s, size_t n)
 	memset(s->ids, 0, n * sizeof *s->ids);
 	s->length = s->computed = n;
 	session_memory_begin_window(&s->memory, &s->model->file.spec, n, 0);
+	if (s->memory.states.bytes)
+		states_take(&s->memory.states, n); /* new memory, which is 0 */
 	return true;
 }
 

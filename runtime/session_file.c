@@ -5,13 +5,14 @@
  *
  *   0 magic (8)  8 STATE_VERSION  12 layout of weights and cache  16 jitrun's version (32)
  *   48 fingerprint of the model (8)  56 type of the cache  60 numerics  64 layers  68 heads of the cache  72 head_dim
- *   76 vocab  80 tokens  84 tokens in the cache  88 first chunk of layers with a window  92 zero
+ *   76 vocab  80 tokens  84 tokens in the cache  88 first chunk of layers with a window
+ *   92 tokens before the state of layers that keep one (0: there is none)
  *   96 bytes of ids and cache (8)  104 their checksum (8)  112 the model's description (136)
  *   248 checksum of the bytes before (8)
  *
- * Behind it the tokens' ids, 4 bytes each, an even number of them, and the pieces of the cache (session_kv.h). Each
- * number must be what this session would write, or is checked before it is used: contents can be wrong, but never reach
- * beyond the session's memory.
+ * Behind it the tokens' ids, 4 bytes each, an even number of them, the pieces of the cache (session_kv.h), and the
+ * state. Each number must be what this session would write, or is checked before it is used: contents can be wrong, but
+ * never reach beyond the session's memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +42,7 @@ enum {
 	AT_LENGTH = 80,
 	AT_COMPUTED = 84,
 	AT_FIRST = 88,
-	AT_ZERO = 92,
+	AT_STATE = 92,
 	AT_BYTES = 96,
 	AT_SUM = 104,
 	AT_ABOUT = 112,
@@ -75,9 +76,16 @@ static bool put_header(uint8_t p[HEADER], jit_session *s, struct error *err)
 /* What the ids take, an even number of them. */
 static size_t ids_bytes(size_t n) { return (n + n % 2) * 4; }
 
-static uint64_t body_bytes(const jit_session *s, size_t length, size_t computed, uint32_t first)
+static uint64_t body_bytes(const jit_session *s, size_t length, size_t computed, uint32_t first, uint32_t state)
 {
-	return ids_bytes(length) + kv_pieces_bytes(&s->memory.kv, &s->model->file.spec, computed, first);
+	return ids_bytes(length) + kv_pieces_bytes(&s->memory.kv, &s->model->file.spec, computed, first) +
+	       (state ? s->memory.states.bytes : 0);
+}
+
+/* So many tokens are computed when a session is restored: logits are not kept, so the last one's are made again. */
+static size_t computed_again(size_t length, size_t computed)
+{
+	return computed && computed == length ? computed - 1 : computed;
 }
 
 /* ---- saving */
@@ -93,6 +101,8 @@ struct saving {
 	uint8_t *copied;
 	struct safefile_part *part;
 	int n_parts;
+	uint8_t *state; /* of layers that keep one; NULL: none goes with the file */
+	uint32_t state_position;
 };
 
 static void add_part(struct saving *v, const uint8_t *bytes, size_t n)
@@ -129,6 +139,23 @@ static bool add_pieces(struct saving *v, struct error *err)
 	return true;
 }
 
+/* The last state that the session can go on from. */
+static bool add_state(struct saving *v, struct error *err)
+{
+	const jit_session *s = v->session;
+	const struct session_states *t = &s->memory.states;
+	int state = t->bytes ? states_find(t, computed_again(s->length, s->computed)) : -1;
+
+	v->state_position = (uint32_t)states_position(t, state);
+	if (!v->state_position)
+		return true;
+	if (!(v->state = malloc(t->bytes)))
+		return error_set(err, ERROR_MEMORY, "no memory to save a state of %llu bytes",
+		                 (unsigned long long)t->bytes);
+	v->part[v->n_parts++] = (struct safefile_part){ v->state, t->bytes };
+	return s->memory.device->read(s->memory.device, v->state, t->base + (uint64_t)state * t->bytes, t->bytes, err);
+}
+
 static bool make_parts(struct saving *v, struct error *err)
 {
 	jit_session *s = v->session;
@@ -142,13 +169,13 @@ static bool make_parts(struct saving *v, struct error *err)
 	copies = s->memory.device->facts.host_reaches && v->n_pieces > spec->layers ? spec->layers : v->n_pieces;
 	v->ids = calloc(1, ids_bytes(s->length) + 4);
 	v->copied = malloc(copies * kv_piece_most(&s->memory.kv, spec) + 1);
-	v->part = malloc((v->n_pieces + 2) * sizeof *v->part);
+	v->part = malloc((v->n_pieces + 3) * sizeof *v->part);
 	if (!v->ids || !v->copied || !v->part)
 		return error_set(err, ERROR_MEMORY, "no memory to save a session of %zu tokens", s->length);
 	memcpy(v->ids, s->ids, s->length * sizeof *v->ids);
 	v->part[v->n_parts++] = (struct safefile_part){ v->header, HEADER };
 	v->part[v->n_parts++] = (struct safefile_part){ v->ids, ids_bytes(s->length) };
-	return s->computed == 0 || add_pieces(v, err);
+	return (s->computed == 0 || add_pieces(v, err)) && add_state(v, err);
 }
 
 static void finish_header(struct saving *v)
@@ -170,6 +197,9 @@ static void finish_header(struct saving *v)
 			at = 0;
 		}
 	}
+	if (v->state)
+		sum = record_checksum(v->state, s->memory.states.bytes, sum);
+	record_put32(p + AT_STATE, v->state_position);
 	record_put32(p + AT_LENGTH, (uint32_t)s->length);
 	record_put32(p + AT_COMPUTED, (uint32_t)s->computed);
 	record_put32(p + AT_FIRST, s->memory.window_first);
@@ -219,6 +249,7 @@ int jit_session_save(jit_session *s, const char *path, jit_error *err)
 	}
 	free(v.part);
 	free(v.copied);
+	free(v.state);
 	free(v.ids);
 	free(v.piece);
 	return model_report(err, &e);
@@ -231,7 +262,7 @@ struct restoring {
 	const char *path;
 	int fd;
 	uint64_t size, at, sum;
-	uint32_t length, computed, first;
+	uint32_t length, computed, first, state;
 };
 
 static bool damaged(const struct restoring *r, const char *what, struct error *err)
@@ -298,13 +329,15 @@ static bool check_sizes(struct restoring *r, const uint8_t *p, struct error *err
 	r->length = record_get32(p + AT_LENGTH);
 	r->computed = record_get32(p + AT_COMPUTED);
 	r->first = record_get32(p + AT_FIRST);
-	if (r->computed > r->length || r->first > kv_chunks(r->computed) || record_get32(p + AT_ZERO) ||
+	r->state = record_get32(p + AT_STATE);
+	if (r->computed > r->length || r->first > kv_chunks(r->computed) ||
+	    r->state > (s->memory.states.bytes ? computed_again(r->length, r->computed) : 0) ||
 	    !session_memory_serves(&s->model->file.spec, r->computed ? r->computed - 1 : 0, r->first))
 		return damaged(r, "its numbers contradict each other", err);
 	if (r->computed > s->context || r->length > (uint64_t)s->context + 1)
 		return error_set(err, ERROR_ARGUMENT, "%s holds %u tokens, and the context of this session %u", r->path,
 		                 r->length, s->context);
-	uint64_t bytes = body_bytes(s, r->length, r->computed, r->first);
+	uint64_t bytes = body_bytes(s, r->length, r->computed, r->first, r->state);
 	if (record_get64(p + AT_BYTES) != bytes)
 		return damaged(r, "its numbers contradict each other", err);
 	if (r->size != HEADER + bytes)
@@ -377,6 +410,25 @@ static bool read_pieces(struct restoring *r, struct error *err)
 	return ok;
 }
 
+static bool read_state(struct restoring *r, struct error *err)
+{
+	struct session_memory *m = &r->session->memory;
+	size_t n = m->states.bytes;
+
+	if (!r->state)
+		return true;
+	uint8_t *bytes = malloc(n);
+	if (!bytes)
+		return error_set(err, ERROR_MEMORY, "no memory for a state of %zu bytes", n);
+	bool ok = read_on(r, bytes, n, err);
+	if (ok) {
+		r->sum = record_checksum(bytes, n, r->sum);
+		ok = m->device->upload(m->device, states_take(&m->states, r->state), bytes, n, err);
+	}
+	free(bytes);
+	return ok;
+}
+
 static bool restore(struct restoring *r, struct error *err)
 {
 	jit_session *s = r->session;
@@ -385,12 +437,13 @@ static bool restore(struct restoring *r, struct error *err)
 	if (!read_header(r, header, err) || !read_ids(r, err))
 		return false;
 	session_memory_begin_window(&s->memory, &s->model->file.spec, r->computed, r->first);
-	if (read_pieces(r, err) &&
+	if (read_pieces(r, err) && read_state(r, err) &&
 	    (r->sum == record_get64(header + AT_SUM) || damaged(r, "the checksum of its contents is wrong", err))) {
 		s->length = r->length;
-		s->computed = r->computed && r->computed == r->length ? r->computed - 1 : r->computed;
+		s->computed = computed_again(r->length, r->computed);
 		return true;
 	}
+	states_forget(&s->memory.states, 0);
 	session_memory_begin_window(&s->memory, &s->model->file.spec, 0, 0);
 	return false;
 }

@@ -33,6 +33,28 @@ static bool copy_pieces(const jit_session *to, const jit_session *from, struct e
 	return ok;
 }
 
+/* The last of the states that both can go on from. */
+static bool copy_state(jit_session *to, const jit_session *from, struct error *err)
+{
+	const struct session_states *t = &from->memory.states;
+	struct device *d = from->memory.device;
+	int state = t->bytes ? states_find(t, to->computed) : -1;
+
+	if (state < 0)
+		return true;
+	const uint8_t *have = t->base + (uint64_t)state * t->bytes;
+	uint8_t *want = states_take(&to->memory.states, t->position[state]);
+	if (d->facts.host_reaches) {
+		memcpy(want, have, t->bytes);
+		return true;
+	}
+	uint8_t *copy = malloc(t->bytes);
+	bool ok = copy ? d->read(d, copy, have, t->bytes, err) && d->upload(d, want, copy, t->bytes, err)
+	               : error_set(err, ERROR_MEMORY, "no memory for %llu bytes", (unsigned long long)t->bytes);
+	free(copy);
+	return ok;
+}
+
 static bool fork_into(jit_session *to, const jit_session *from, struct error *err)
 {
 	const struct session_memory *m = &from->memory;
@@ -52,7 +74,7 @@ static bool fork_into(jit_session *to, const jit_session *from, struct error *er
 	to->computed = from->computed;
 	if (from->logits_valid && to->computed == to->length)
 		to->computed--; /* its logits are made again when somebody asks */
-	return true;
+	return copy_state(to, from, err);
 }
 
 jit_session *jit_session_fork(const jit_session *s, const jit_session_options *options, jit_error *err)

@@ -12,7 +12,7 @@ static uint64_t pieces_of(const struct model_spec *s, uint32_t layer, size_t pos
 {
 	uint64_t chunks = kv_chunks(positions);
 
-	if (model_sizes_of(s, layer).kv_layer != layer)
+	if (!plan_layer_keeps(s, layer))
 		return 0;
 	return plan_layer_slides(s, layer) ? chunks - (first < chunks ? first : chunks) : chunks;
 }
@@ -57,7 +57,7 @@ struct kv_piece *kv_pieces(const struct session_memory *m, const struct model_sp
 		          (unsigned long long)n);
 	for (uint32_t c = 0; out && c < kv_chunks(positions); c++)
 		for (uint32_t layer = 0; layer < s->layers; layer++)
-			if (model_sizes_of(s, layer).kv_layer == layer && (c >= first || !plan_layer_slides(s, layer)))
+			if (plan_layer_keeps(s, layer) && (c >= first || !plan_layer_slides(s, layer)))
 				out[at++] = (struct kv_piece){ session_memory_place(m, s, layer, c), layer, c,
 					                       2 * (size_t)plan_cache_keys(m->kv.type, s, layer) };
 	return out;

@@ -54,7 +54,9 @@ static uint64_t kv_layout(struct session_memory *m, const struct model_spec *s, 
 	}
 	kv->chunk_bytes = others;
 	kv->window_chunk_bytes = sliding;
-	return kv->chunk_bytes * chunks + kv->window_chunk_bytes * m->window_chunks + SLACK;
+	states_measure(&m->states, s);
+	return kv->chunk_bytes * chunks + kv->window_chunk_bytes * m->window_chunks + SLACK +
+	       m->states.bytes * m->states.slots;
 }
 
 /* What is the host's memory can be asked for beforehand, so that a machine does not run out of it in the middle of a
@@ -98,6 +100,7 @@ bool session_memory_open(struct session_memory *m, struct device *d, const struc
 	if (m->window_chunks)
 		m->kv.window_base =
 			m->kv.base + m->kv.chunk_bytes * (round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK);
+	m->states.base = m->kv.base + m->kv_bytes - m->states.bytes * m->states.slots;
 	to[DEVICE_BUFFERS] = (struct place){ .base = m->buffers };
 	to[DEVICE_SHARED] = (struct place){ .base = m->shared };
 	place_buffers(to, &m->buf, s);

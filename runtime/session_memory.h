@@ -7,6 +7,7 @@
 #define RUNTIME_SESSION_MEMORY_H
 
 #include "runtime/device/device.h"
+#include "runtime/session_recurrent.h"
 
 struct session_memory {
 	struct device *device;
@@ -16,6 +17,7 @@ struct session_memory {
 	/* Layers with a window: the first chunk that they have, since earlier positions were given up; and for how many
 	 * chunks they have memory, where that is less than the context (kv.window_base). */
 	uint32_t window_first, window_chunks;
+	struct session_states states; /* behind the cache */
 	size_t kv_bytes, buffers_bytes, shared_bytes, all_logits_bytes;
 	uint8_t *buffers, *shared;
 };

@@ -83,7 +83,7 @@ bool session_map_all_logits(jit_session *s, struct error *err)
 }
 
 /* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. */
-static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, struct error *err)
+static bool run_plan(jit_session *s, struct plan *p, uint64_t position, enum profile_pass kind, struct error *err)
 {
 	bool tuned = s->tuner && p->took;
 	uint64_t began = s->profile ? profile_now() : 0;
@@ -93,7 +93,7 @@ static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, str
 	if (!s->device_stream->run(s->device_stream, p, s->pool, err))
 		return false;
 	if (s->profile)
-		profile_ran(s->profile, kind, p, s->computed, began, profile_now());
+		profile_ran(s->profile, kind, p, position, began, profile_now());
 	if (tuned) {
 		unsigned judged = tuner_judged(s->tuner);
 		bool over = tuner_after(s->tuner);
@@ -103,6 +103,46 @@ static bool run_plan(jit_session *s, struct plan *p, enum profile_pass kind, str
 			tuner_close(s->tuner);
 			s->tuner = NULL;
 		}
+	}
+	return true;
+}
+
+/* A plan over these tokens, from a position on, and from the state there where layers have one. */
+static bool run_at(jit_session *s, struct plan *p, uint64_t position, const int32_t *ids, enum profile_pass kind,
+                   struct error *err)
+{
+	struct session_memory *m = &s->memory;
+	uint8_t *before, *behind = NULL;
+
+	memcpy(m->buf.ids, ids, p->tokens * sizeof *ids);
+	rope_fill(&s->rope, m->buf.cos, m->buf.sin, m->buf.tokens, position, p->tokens);
+	if (!session_memory_slide(m, &s->model->file.spec, position, p->tokens, err))
+		return false;
+	plan_set_position(p, position, m->kv.window_base ? m->window_first * (uint64_t)NUMERICS_CHUNK : 0);
+	if (m->states.bytes) {
+		if (!states_begin(&m->states, m->device, position, &before, &behind, err))
+			return false;
+		plan_set_state(p, before, behind);
+	}
+	if (!run_plan(s, p, position, kind, err))
+		return false;
+	if (behind)
+		states_done(&m->states, behind, position + p->tokens);
+	return true;
+}
+
+/* The tokens from the last state on that is kept are computed once more, up to where the next pass begins: the text was
+ * taken back there, or draft tokens were refused. */
+static bool replay(jit_session *s, enum profile_pass kind, struct error *err)
+{
+	struct session_states *t = &s->memory.states;
+	uint64_t at;
+
+	while (t->bytes && (at = states_position(t, states_find(t, s->computed))) < s->computed) {
+		uint32_t n = s->computed - at < s->batch ? (uint32_t)(s->computed - at) : s->batch;
+		struct plan *p = session_find_plan(s, n, PLAN_NO_LOGITS, kind, err);
+		if (!p || (cancel_any(&s->cancel) && !cancel_error(err)) || !run_at(s, p, at, s->ids + at, kind, err))
+			return false;
 	}
 	return true;
 }
@@ -119,13 +159,7 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 		return false;
 	s->logits_valid = false;
 	double start = system_seconds();
-	memcpy(s->memory.buf.ids, ids, n * sizeof *ids);
-	rope_fill(&s->rope, s->memory.buf.cos, s->memory.buf.sin, s->memory.buf.tokens, s->computed, n);
-	if (!session_memory_slide(&s->memory, &s->model->file.spec, s->computed, n, err))
-		return false;
-	plan_set_position(p, s->computed,
-	                  s->memory.kv.window_base ? s->memory.window_first * (uint64_t)NUMERICS_CHUNK : 0);
-	if (!run_plan(s, p, kind, err))
+	if (!replay(s, kind, err) || !run_at(s, p, s->computed, ids, kind, err))
 		return false;
 	s->logits = logits == PLAN_ALL_LOGITS ? s->memory.all_logits : s->memory.buf.logits;
 	*seconds = system_seconds() - start;

@@ -30,6 +30,9 @@ bool scale_build(struct ir *b, const struct key *key, const struct target *targe
 bool rope_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool conv_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool delta_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool gate_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool embed_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 
 /* traffic.c */
@@ -41,6 +44,9 @@ uint64_t traffic_scale(const struct key *k, uint64_t units, uint64_t position, u
 uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_conv(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_delta(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_gate(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_embed(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 struct template_reads reads_matmul(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 struct template_reads reads_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

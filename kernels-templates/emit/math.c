@@ -29,6 +29,12 @@ static ir_f silu(struct ir *b, ir_f x)
 	return ir_fdiv(b, x, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, x))));
 }
 
+static ir_f sigmoid(struct ir *b, ir_f x)
+{
+	ir_f one = ir_fconst(b, 1.0f);
+	return ir_fdiv(b, one, ir_fadd(b, one, math_exp(b, ir_fneg(b, x))));
+}
+
 /* The usual approximation by tanh, for which 0.5 * (1 + tanh(z / 2)) is 1 / (1 + exp(-z)). */
 static ir_f gelu(struct ir *b, ir_f x)
 {
@@ -46,11 +52,25 @@ ir_f math_act(struct ir *b, enum key_act act, ir_f x)
 		ir_f positive = ir_fmax(b, x, ir_fconst(b, 0.0f));
 		return ir_fmul(b, positive, positive);
 	}
+	case ACT_SIGMOID: return sigmoid(b, x);
 	case ACT_NONE:
 	case KEY_ACT_COUNT: break;
 	}
 	assert(false && "an activation function");
 	return x;
+}
+
+/* log(1 + u) is twice the inverse hyperbolic tangent of u / (2 + u), which is 1/3 at most here. */
+ir_f math_softplus(struct ir *b, ir_f x)
+{
+	static const float c[] = { 2.0f / 11, 2.0f / 9, 2.0f / 7, 2.0f / 5, 2.0f / 3, 2.0f };
+	ir_f u = math_exp(b, ir_fneg(b, ir_fabs(b, x)));
+	ir_f s = ir_fdiv(b, u, ir_fadd(b, ir_fconst(b, 2.0f), u)), z = ir_fmul(b, s, s);
+	ir_f p = ir_fconst(b, 2.0f / 13);
+
+	for (unsigned i = 0; i < sizeof c / sizeof c[0]; i++)
+		p = ir_ffma(b, p, z, ir_fconst(b, c[i]));
+	return ir_fadd(b, ir_fmax(b, x, ir_fconst(b, 0.0f)), ir_fmul(b, p, s));
 }
 
 ir_f math_cap(struct ir *b, ir_f x, ir_f c)

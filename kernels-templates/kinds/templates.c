@@ -91,6 +91,9 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 	                    .effort = 8,
 	                    .traffic = traffic_attention,
 	                    .reads = reads_attention },
+	[KEY_CONV] = { .build = conv_build, .args = CONV_ARGS, .effort = 1, .traffic = traffic_conv },
+	[KEY_DELTA] = { .build = delta_build, .args = DELTA_ARGS, .effort = 2, .traffic = traffic_delta },
+	[KEY_GATE] = { .build = gate_build, .args = GATE_ARGS, .effort = 1, .traffic = traffic_gate },
 	[KEY_EMBED] = { .build = embed_build,
 	                .args = EMBED_ARGS,
 	                .effort = 2,
@@ -110,7 +113,7 @@ bool template_build(struct ir *ir, const struct key *key, const struct target *t
 		return build_refuse(key, err, "vectors must have 8, 16 or 32 lanes");
 	if (key->numerics != NUMERICS_EXACT && (key->numerics != NUMERICS_BOUNDED || !has_bounded(key)))
 		return build_refuse(key, err, "only the exact numerics class is done");
-	if (key->act && key->kind != KEY_MATMUL)
+	if (key->act && key->kind != KEY_MATMUL && key->kind != KEY_CONV && key->kind != KEY_GATE)
 		return build_refuse(key, err, "kernels of this kind have no activation function");
 	if (key->schedule && key->kind != KEY_MATMUL)
 		return build_refuse(key, err, "kernels of this kind have one schedule");

@@ -152,11 +152,11 @@ static bool launch_ops(struct card_stream *c, const struct card_plan *s, size_t 
 	return ok;
 }
 
-/* Positions are the only arguments that differ from run to run. */
-static void copy_positions(const struct card_plan *s)
+/* The arguments that differ from run to run. */
+static void copy_changing(const struct card_plan *s)
 {
-	for (size_t i = 0; i < s->plan->n_positions; i++)
-		s->args[s->plan->position[i] - s->plan->args] = *s->plan->position[i];
+	for (size_t i = 0; i < s->plan->n_changing; i++)
+		s->args[s->plan->changing[i].slot - s->plan->args] = *s->plan->changing[i].slot;
 }
 
 static bool launch_all(struct card_stream *c, const struct card_plan *s, const struct plan *p, struct error *err)
@@ -187,7 +187,7 @@ bool card_run(struct stream *stream, struct plan *p, struct pool *pool, struct e
 
 	c->driver->begin(c);
 	c->counters.passes++;
-	copy_positions(s);
+	copy_changing(s);
 	bool ok = (!c->driver->pass || c->driver->pass(c, s, err)) && launch_all(c, s, p, err);
 	c->driver->end(c);
 	return ok;

@@ -6,17 +6,49 @@
  */
 #include "runtime/plan/plan_build.h"
 
-void arch_llama_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+/* Whether one of the matrices `first` to `last` that a layer has reads its input as int8. */
+static bool any_int8(const struct plan_builder *b, const struct weights_layer *l, enum matrix_slot first,
+                     enum matrix_slot last)
 {
-	bool int8_attention = plan_wants_int8(b, &l->q) || plan_wants_int8(b, &l->k) || plan_wants_int8(b, &l->v);
-	bool int8_ffn = (l->gate.packed && plan_wants_int8(b, &l->gate)) || plan_wants_int8(b, &l->up);
+	bool any = false;
 
-	struct activations in = step_input(b, l->attn_norm, int8_attention || (b->spec->parallel && int8_ffn));
+	for (enum matrix_slot i = first; i <= last; i++)
+		any = any || (l->matrix[i].packed && plan_wants_int8(b, &l->matrix[i]));
+	return any;
+}
+
+/* Each returns what it read: the stream behind the layer's norm, also as int8 where somebody else wants that. */
+static struct activations mix_by_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                                           bool int8)
+{
+	struct activations in = step_input(b, l->attn_norm, int8 || any_int8(b, l, MATRIX_q, MATRIX_v));
+
 	step_queries_keys_values(b, l, in);
 	step_rotate_and_store(b, l, layer);
 	step_attention(b, layer);
 	step_attention_output(b, l);
+	return in;
+}
 
+static struct activations mix_by_convolution(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                                             bool int8)
+{
+	struct activations in = step_input(b, l->attn_norm, int8 || any_int8(b, l, MATRIX_conv_b, MATRIX_conv_x));
+
+	step_short_convolution(b, l, layer, in);
+	step_mixer_output(b, l, &l->conv_out);
+	return in;
+}
+
+static struct activations (*const mix_by[])(struct plan_builder *, const struct weights_layer *, uint32_t, bool) = {
+	[MIXER_ATTENTION] = mix_by_attention, [MIXER_CONV] = mix_by_convolution
+};
+
+void arch_llama_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	bool int8_ffn = any_int8(b, l, MATRIX_gate, MATRIX_up);
+
+	struct activations in = mix_by[model_layer_mixer(b->spec, layer)](b, l, layer, b->spec->parallel && int8_ffn);
 	if (!b->spec->parallel)
 		in = step_input(b, l->ffn_norm, int8_ffn);
 	step_gate_and_up(b, l, in);

@@ -56,6 +56,7 @@ struct sort {
 	enum dtype type[MATRIX_SLOTS];
 	bool matrix[MATRIX_SLOTS], vector[VECTOR_SLOTS], sliding;
 	struct model_sizes sizes;
+	uint8_t mixer;
 };
 
 static struct sort sort_of(const struct model_spec *s, uint32_t layer)
@@ -70,6 +71,7 @@ static struct sort sort_of(const struct model_spec *s, uint32_t layer)
 	}
 	for (int i = 0; i < VECTOR_SLOTS; i++)
 		sort.vector[i] = l->vector[i].bytes != 0;
+	sort.mixer = (uint8_t)model_layer_mixer(s, layer);
 	sort.sliding = s->layer_is_sliding && s->layer_is_sliding[layer];
 	sort.sizes = model_sizes_of(s, layer);
 	sort.sizes.kv_layer = 0; /* has no part in a key */
@@ -80,7 +82,7 @@ static struct sort sort_of(const struct model_spec *s, uint32_t layer)
 struct warm_passes {
 	struct model_spec spec;
 	struct model_layer *layer;
-	uint8_t *sliding;
+	uint8_t *sliding, *mixer;
 	struct model_sizes *sizes;
 	struct weights weights;
 };
@@ -91,6 +93,7 @@ static void sample_free(struct warm_passes *m)
 	free(m->layer);
 	free(m->sliding);
 	free(m->sizes);
+	free(m->mixer);
 }
 
 static bool sample_make(struct warm_passes *m, const struct model_spec *spec, struct error *err)
@@ -100,9 +103,10 @@ static bool sample_make(struct warm_passes *m, const struct model_spec *spec, st
 	*m = (struct warm_passes){ .spec = *spec,
 		                   .layer = calloc(spec->layers, sizeof *m->layer),
 		                   .sliding = calloc(spec->layers, 1),
+		                   .mixer = calloc(spec->layers, 1),
 		                   .sizes = calloc(spec->layers, sizeof *m->sizes) };
 	struct sort *seen = calloc(spec->layers, sizeof *seen);
-	bool ok = m->layer && m->sliding && m->sizes && seen
+	bool ok = m->layer && m->sliding && m->mixer && m->sizes && seen
 	                  ? true
 	                  : error_set(err, ERROR_MEMORY, "no memory to tell %u layers apart", spec->layers);
 	for (uint32_t i = 0; ok && i < spec->layers; i++) {
@@ -115,11 +119,13 @@ static bool sample_make(struct warm_passes *m, const struct model_spec *spec, st
 		seen[n] = sort;
 		m->layer[n] = spec->layer[i];
 		m->sizes[n] = sort.sizes;
+		m->mixer[n] = sort.mixer;
 		m->sliding[n++] = sort.sliding;
 	}
 	free(seen);
 	m->spec.layers = n;
 	m->spec.layer = m->layer;
+	m->spec.layer_mixer = spec->layer_mixer ? m->mixer : NULL;
 	m->spec.layer_is_sliding = spec->layer_is_sliding ? m->sliding : NULL;
 	m->spec.layer_sizes = spec->layer_sizes ? m->sizes : NULL;
 	ok = ok && weights_describe(&m->weights, &m->spec, err);

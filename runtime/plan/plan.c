@@ -14,7 +14,7 @@
 #include "runtime/plan/plan_build.h"
 #include "runtime/plan/rope.h"
 
-enum { LAUNCHES_PER_LAYER = 40, LAUNCHES_OUTSIDE = 16 };
+enum { LAUNCHES_PER_LAYER = 48, CHANGING_PER_LAYER = 4, LAUNCHES_OUTSIDE = 16 };
 
 uint64_t plan_f32_slot(float f)
 {
@@ -87,7 +87,7 @@ uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t l
 	const struct model_sizes z = model_sizes_of(s, layer);
 	uint64_t bytes = (uint64_t)z.kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(type, z.head_dim);
 
-	return z.kv_layer == layer ? (bytes + 63) / 64 * 64 : 0;
+	return plan_layer_keeps(s, layer) ? (bytes + 63) / 64 * 64 : 0;
 }
 
 uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer)
@@ -99,6 +99,34 @@ uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *
 			at += 2 * plan_cache_keys(kv->type, s, i);
 	return at;
 }
+
+/* Of a layer's convolution, and of its delta rule. */
+static uint64_t conv_bytes(const struct model_spec *s)
+{
+	return template_conv_state_bytes(s->recurrent.channels, s->recurrent.taps);
+}
+
+static uint64_t layer_state_bytes(const struct model_spec *s, uint32_t layer)
+{
+	const struct model_recurrent *r = &s->recurrent;
+
+	switch (model_layer_mixer(s, layer)) {
+	case MIXER_CONV: return conv_bytes(s);
+	case MIXER_DELTA: return conv_bytes(s) + template_delta_state_bytes(r->value_heads, r->key_dim, r->value_dim);
+	default: return 0;
+	}
+}
+
+uint64_t plan_state_offset(const struct model_spec *s, uint32_t layer)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; s->layer_mixer && i < layer; i++)
+		at += layer_state_bytes(s, i);
+	return at;
+}
+
+uint64_t plan_state_bytes(const struct model_spec *s) { return plan_state_offset(s, s->layers); }
 
 /* What comes next is another part of the model. */
 static void next_part(struct plan_builder *b) { b->p->section[b->p->n_sections++] = (uint32_t)b->p->n_ops; }
@@ -113,11 +141,10 @@ void plan_barrier(struct plan_builder *b)
 	b->n_turned = 0;
 }
 
-void plan_position_slot(struct plan_builder *b, uint64_t *slot, bool in_window)
+void plan_changing_slot(struct plan_builder *b, uint64_t *slot, enum plan_change what, uint64_t offset)
 {
-	assert(b->p->n_positions < b->position_capacity);
-	b->p->in_window[b->p->n_positions] = in_window;
-	b->p->position[b->p->n_positions++] = slot;
+	assert(b->p->n_changing < b->changing_capacity);
+	b->p->changing[b->p->n_changing++] = (struct plan_changing){ slot, offset, what };
 }
 
 /* Where a worker may go on only when all have come so far. */
@@ -141,15 +168,14 @@ static bool make_room(struct plan_builder *b)
 
 	p->kernel = malloc(n * sizeof *p->kernel);
 	p->op = malloc(n * (sizeof *p->op + PLAN_ARGS_MOST * sizeof *p->args) +
-	               b->position_capacity * sizeof *p->position + (layers + 3) * sizeof *p->section +
-	               (n + 1) * sizeof *p->stage + b->position_capacity * sizeof *p->in_window);
+	               b->changing_capacity * sizeof *p->changing + (layers + 3) * sizeof *p->section +
+	               (n + 1) * sizeof *p->stage);
 	if (!p->kernel || !p->op)
 		return false;
 	p->args = (uint64_t *)(p->op + n);
-	p->position = (uint64_t **)(p->args + n * PLAN_ARGS_MOST);
-	p->section = (uint32_t *)(p->position + b->position_capacity);
+	p->changing = (struct plan_changing *)(p->args + n * PLAN_ARGS_MOST);
+	p->section = (uint32_t *)(p->changing + b->changing_capacity);
 	p->stage = p->section + layers + 3;
-	p->in_window = (bool *)(p->stage + n + 1);
 	return true;
 }
 
@@ -169,7 +195,8 @@ uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, si
 {
 	uint64_t hidden = numerics_pad(s->hidden), queries = numerics_pad((uint64_t)s->heads * s->head_dim),
 		 keys = numerics_pad(most_keys(s)), ffn = numerics_pad(s->ffn),
-		 widest = hidden > queries ? hidden : queries;
+		 channels = s->layer_mixer ? numerics_pad(s->recurrent.channels) : 0,
+		 mixed = queries > channels ? queries : channels, widest = hidden > mixed ? hidden : mixed;
 	const uint64_t elements[] = {
 		[PLAN_ONE] = 1,
 		[PLAN_ANGLES] = (uint64_t)rope_tables(s) * (s->head_dim / 2),
@@ -177,6 +204,8 @@ uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, si
 		[PLAN_QUERIES] = queries,
 		[PLAN_KEYS] = keys,
 		[PLAN_FFN] = ffn,
+		[PLAN_MIXED] = mixed,
+		[PLAN_CHANNELS] = channels,
 		[PLAN_WIDEST] = widest > ffn ? widest : ffn
 	};
 
@@ -200,7 +229,7 @@ bool plan_build(struct plan *p, const struct model_spec *spec, const struct weig
 	p->tokens = tokens;
 	p->logits = which;
 	b.launch_capacity = (size_t)spec->layers * LAUNCHES_PER_LAYER + LAUNCHES_OUTSIDE;
-	b.position_capacity = (size_t)spec->layers * 2;
+	b.changing_capacity = (size_t)spec->layers * CHANGING_PER_LAYER;
 	if (!make_room(&b)) {
 		plan_free(p);
 		return error_set(err, ERROR_MEMORY, "no memory for a plan of %u layers", spec->layers);
@@ -241,8 +270,20 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 
 void plan_set_position(struct plan *p, uint64_t position, uint64_t window)
 {
-	for (size_t i = 0; i < p->n_positions; i++)
-		*p->position[i] = p->in_window[i] ? position - window : position;
+	for (size_t i = 0; i < p->n_changing; i++)
+		if (p->changing[i].what == PLAN_POSITION)
+			*p->changing[i].slot = position;
+		else if (p->changing[i].what == PLAN_POSITION_IN_WINDOW)
+			*p->changing[i].slot = position - window;
+}
+
+void plan_set_state(struct plan *p, const uint8_t *before, uint8_t *behind)
+{
+	for (size_t i = 0; i < p->n_changing; i++)
+		if (p->changing[i].what == PLAN_STATE_BEFORE)
+			*p->changing[i].slot = plan_address(before) + p->changing[i].offset;
+		else if (p->changing[i].what == PLAN_STATE_BEHIND)
+			*p->changing[i].slot = plan_address(behind) + p->changing[i].offset;
 }
 
 void plan_free(struct plan *p)

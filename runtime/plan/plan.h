@@ -32,9 +32,13 @@
 	X(float, qr, PLAN_QUERIES, DEVICE_BUFFERS) \
 	X(float, k, PLAN_KEYS, DEVICE_BUFFERS) \
 	X(float, v, PLAN_KEYS, DEVICE_BUFFERS) \
-	X(float, ao, PLAN_QUERIES, DEVICE_BUFFERS) \
-	X(int8_t, aoq, PLAN_QUERIES, DEVICE_BUFFERS) \
-	X(struct activation_block, aos, PLAN_QUERIES, DEVICE_BUFFERS) \
+	X(float, ao, PLAN_MIXED, DEVICE_BUFFERS) \
+	X(int8_t, aoq, PLAN_MIXED, DEVICE_BUFFERS) \
+	X(struct activation_block, aos, PLAN_MIXED, DEVICE_BUFFERS) \
+	/* of layers with a state, and gates */ \
+	X(float, m, PLAN_CHANNELS, DEVICE_BUFFERS) \
+	X(float, m2, PLAN_CHANNELS, DEVICE_BUFFERS) \
+	X(float, m3, PLAN_CHANNELS, DEVICE_BUFFERS) \
 	X(float, h, PLAN_FFN, DEVICE_BUFFERS) \
 	X(int8_t, hq, PLAN_FFN, DEVICE_BUFFERS) \
 	X(struct activation_block, hs, PLAN_FFN, DEVICE_BUFFERS) \
@@ -50,7 +54,9 @@ enum plan_width {
 	PLAN_QUERIES /* heads * head_dim */,
 	PLAN_KEYS /* kv_heads * head_dim */,
 	PLAN_FFN,
-	PLAN_WIDEST /* of all */
+	PLAN_MIXED,    /* what attention leaves, and what else mixes tokens */
+	PLAN_CHANNELS, /* of convolutions; 0: there are none */
+	PLAN_WIDEST    /* of all */
 };
 struct plan_buffers {
 	uint32_t tokens; /* capacity */
@@ -72,10 +78,25 @@ struct plan_cache { /* KV of one session */
 	uint64_t window_chunk_bytes;
 	uint8_t *window_base;
 };
+/* Whether the layer has keys and values. */
+static inline bool plan_layer_attends(const struct model_spec *s, uint32_t layer)
+{
+	return model_layer_mixer(s, layer) == MIXER_ATTENTION;
+}
+/* Whether it keeps them itself. */
+static inline bool plan_layer_keeps(const struct model_spec *s, uint32_t layer)
+{
+	return plan_layer_attends(s, layer) && model_sizes_of(s, layer).kv_layer == layer;
+}
+/* The state that the other layers keep together, one after the other: its bytes, and where a layer's begins; behind the
+ * inputs of its convolution is that of its delta rule. 0: there are none. */
+uint64_t plan_state_bytes(const struct model_spec *s);
+uint64_t plan_state_offset(const struct model_spec *s, uint32_t layer);
 /* Whether the layer attends to a window of positions. */
 static inline bool plan_layer_slides(const struct model_spec *s, uint32_t layer)
 {
-	return s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);
+	return s->sliding_window && plan_layer_attends(s, layer) &&
+	       (!s->layer_is_sliding || s->layer_is_sliding[layer]);
 }
 /* Bytes of a layer's keys in one chunk, and of its values behind them; 0: it attends to another layer's. */
 uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t layer);
@@ -119,6 +140,14 @@ struct plan_op {
 	                      the chain's ops. Who cannot use that need not. */
 };
 
+/* What a slot holds in a run: the first token's position, or that counted from where the memory of layers with a window
+ * begins, or where a state lies before or behind the run. */
+enum plan_change { PLAN_POSITION, PLAN_POSITION_IN_WINDOW, PLAN_STATE_BEFORE, PLAN_STATE_BEHIND };
+struct plan_changing {
+	uint64_t *slot, offset; /* of a state: within that of all layers */
+	enum plan_change what;
+};
+
 struct plan {
 	uint32_t tokens;
 	enum plan_logits logits;
@@ -139,9 +168,8 @@ struct plan {
 	                         */
 	_Atomic uint64_t *took; /* by op: nanoseconds of all workers together; NULL: nobody asks (tuner.h) */
 	uint32_t profile_at;    /* profile.h's number of the first kernel, where there is a profile */
-	uint64_t **position;
-	size_t n_positions; /* argument slots that hold the first token's position */
-	bool *in_window;    /* [n_positions]: counted from where the memory of layers with a window begins */
+	struct plan_changing *changing;
+	size_t n_changing; /* argument slots that differ from run to run */
 };
 
 /* False: err. The plan borrows everything. */
@@ -167,6 +195,8 @@ bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec
 /* Where the pass begins; window: the position at which the memory of layers with a window begins, a multiple of
  * NUMERICS_CHUNK. */
 void plan_set_position(struct plan *p, uint64_t position, uint64_t window);
+/* Which state it goes on from, and where it leaves its own; plan_state_bytes() each. */
+void plan_set_state(struct plan *p, const uint8_t *before, uint8_t *behind);
 void plan_free(struct plan *p);
 
 #endif

@@ -33,7 +33,7 @@ struct plan_builder {
 	const struct plan_buffers *buf;
 	const struct plan_cache *kv;
 	const struct plan_options *opt;
-	size_t launch_capacity, args_used, position_capacity;
+	size_t launch_capacity, args_used, changing_capacity;
 	uint32_t n; /* tokens */
 	/* The ops since the last barrier that wrote what the buffers of turned inputs hold. */
 	struct plan_turn turned[PLAN_CUTS_MOST];
@@ -50,8 +50,8 @@ struct key plan_key(const struct plan_builder *b, enum key_kind kind);
 /* Adds an op of units [begin, end). Returns its argument slots, all zero. */
 uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t begin, int64_t end);
 struct plan_op *plan_last_op(struct plan_builder *b);
-/* The slot is to hold the first token's position, as plan.h's in_window says. */
-void plan_position_slot(struct plan_builder *b, uint64_t *slot, bool in_window);
+/* What the slot is to hold differs from run to run; offset: of a state, the layer's. */
+void plan_changing_slot(struct plan_builder *b, uint64_t *slot, enum plan_change what, uint64_t offset);
 /* What follows waits for all before it. plan_barrier(): also the end of a stage, where inputs may change. */
 void plan_wait(struct plan_builder *b);
 void plan_barrier(struct plan_builder *b);
@@ -112,7 +112,12 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
 /* Rotates queries and keys, behind their norms where there are any; stores keys and values. */
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 void step_attention(struct plan_builder *b, uint32_t layer);
-/* Attention's output, added to the stream: as it is, scaled, or behind a norm. */
+/* A short convolution between two gates, from a layer's input to its output, which is added to the stream. */
+void step_short_convolution(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                            struct activations in);
+/* What mixed the tokens, times this matrix, added to the stream: as it is, scaled, or behind a norm. */
+void step_mixer_output(struct plan_builder *b, const struct weights_layer *l, const struct weights_matrix *o);
+/* The same of attention. */
 void step_attention_output(struct plan_builder *b, const struct weights_layer *l);
 /* act(gate) * up of these tokens, in one op when the matrices are alike; act(up) where there is no gate. */
 void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, struct activations in);

@@ -163,17 +163,17 @@ static uint32_t rotation(const struct plan_builder *b, uint32_t layer)
 struct layer_cache {
 	const uint8_t *keys, *values;
 	uint64_t chunk_bytes;
-	bool in_window;
+	enum plan_change position;
 };
 
 static struct layer_cache cache_of(const struct plan_builder *b, uint32_t layer)
 {
 	const struct plan_cache *kv = b->kv;
-	struct layer_cache c = { kv->base, NULL, kv->chunk_bytes,
-		                 kv->window_base && plan_layer_slides(b->spec, layer) };
+	struct layer_cache c = { kv->base, NULL, kv->chunk_bytes, PLAN_POSITION };
 	uint32_t of = model_sizes_of(b->spec, layer).kv_layer;
 
-	if (c.in_window) {
+	if (kv->window_base && plan_layer_slides(b->spec, layer)) {
+		c.position = PLAN_POSITION_IN_WINDOW;
 		c.keys = kv->window_base;
 		c.chunk_bytes = kv->window_chunk_bytes;
 	}
@@ -229,7 +229,7 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	a[KV_STORE_EPS] = plan_f32_slot(s->norm_eps);
 	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
 	a[KV_STORE_COLUMNS] = b->n;
-	plan_position_slot(b, &a[KV_STORE_POS0], cache.in_window);
+	plan_changing_slot(b, &a[KV_STORE_POS0], cache.position, 0);
 	plan_last_op(b)->fused_units = b->n == 1;
 	plan_last_op(b)->unit_cost = b->n < group ? b->n : group;
 }
@@ -267,7 +267,7 @@ void step_attention(struct plan_builder *b, uint32_t layer)
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	a[ATTENTION_COLUMNS] = b->n;
 	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap);
-	plan_position_slot(b, &a[ATTENTION_POS0], cache.in_window);
+	plan_changing_slot(b, &a[ATTENTION_POS0], cache.position, 0);
 	plan_last_op(b)->uneven = b->n > 1;
 	plan_last_op(b)->fused_units =
 		b->n == 1; /* a head of the cache, with its queries: written, then read by the same worker */
@@ -296,12 +296,14 @@ static void add_product(struct plan_builder *b, const struct weights_matrix *w, 
 	}
 }
 
-void step_attention_output(struct plan_builder *b, const struct weights_layer *l)
+void step_mixer_output(struct plan_builder *b, const struct weights_layer *l, const struct weights_matrix *o)
 {
-	if (plan_wants_int8(b, &l->o))
-		step_quantise(b, plan_attended(b), l->o.k);
-	add_product(b, &l->o, l->o_bias, plan_attended(b), l->attn_post_norm);
+	if (plan_wants_int8(b, o))
+		step_quantise(b, plan_attended(b), o->k);
+	add_product(b, o, o == &l->o ? l->o_bias : NULL, plan_attended(b), l->attn_post_norm);
 }
+
+void step_attention_output(struct plan_builder *b, const struct weights_layer *l) { step_mixer_output(b, l, &l->o); }
 
 static enum key_act act_of(enum model_act act)
 {

@@ -270,7 +270,7 @@ static const struct {
 	{ "granitehybrid-a", scan, "" },
 	{ "nemotronh-a", scan, scan },
 	{ "hunyuan-a", NULL, NULL },
-	{ "lfm2-a", "short convolutions", "short convolutions" },
+	{ "lfm2-a", NULL, NULL },
 	{ "lfm2moe-a", "short convolutions", "short convolutions" },
 	{ "phi3-a", NULL, NULL },
 	{ "qwen35-a", delta, delta },

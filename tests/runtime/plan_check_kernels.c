@@ -380,8 +380,8 @@ static void check_position(struct checker *c, const uint64_t *slot)
 {
 	unsigned n = 0;
 
-	for (size_t i = 0; i < c->p->n_positions; i++)
-		n += c->p->position[i] == slot;
+	for (size_t i = 0; i < c->p->n_changing; i++)
+		n += c->p->changing[i].slot == slot && c->p->changing[i].what == PLAN_POSITION;
 	plan_require(c, n == 1, "position: its slot is not filled in, or twice");
 }
 

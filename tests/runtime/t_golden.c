@@ -153,7 +153,8 @@ static const char *golden[] = {
 	BOTH("ministral3-a"),
 	"golden/gemma2-a" /* its GGUF file does not say the scores' scale */,
 	BOTH("gemma3-a"),
-	BOTH("cohere2-a")
+	BOTH("cohere2-a"),
+	BOTH("lfm2-a")
 #undef BOTH
 };
 

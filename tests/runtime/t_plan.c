@@ -358,11 +358,11 @@ static void spoil_arguments(struct spoiled *x, const struct plan *p)
 		must_notice(x, i, "begin", 0);
 		x->launch[i].begin--;
 	}
-	for (size_t i = 0; i < p->n_positions; i++) {
-		uint64_t *was = p->position[i];
-		p->position[i] = p->position[i ? 0 : 1];
+	for (size_t i = 0; i < p->n_changing; i++) {
+		struct plan_changing was = p->changing[i];
+		p->changing[i].slot = p->changing[i ? 0 : 1].slot;
 		must_notice(x, 0, "position", (unsigned)i);
-		p->position[i] = was;
+		p->changing[i] = was;
 	}
 }
 

@@ -1,0 +1,52 @@
+/* loaders/model_gguf_mixers.c - what GGUF keys say of layers that keep a state instead of keys and values: which they
+ * are, and their sizes. */
+#include "loaders/model_gguf_fields.h"
+
+#include <inttypes.h>
+
+/* Heads of keys and values, layer by layer: where there are none, a convolution mixes the tokens. */
+static bool by_heads(struct gguf_reader *r, const struct gguf_kv *kv)
+{
+	struct model_spec *s = &r->m->spec;
+	uint32_t heads = 0;
+
+	if (kv->item == GGUF_STRING || kv->item == GGUF_ARRAY || kv->item == GGUF_F32 || kv->item == GGUF_F64 ||
+	    kv->item == GGUF_BOOL || kv->count != s->layers)
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: the array of key %s has %" PRIu64 " values, expected an integer for each of the "
+		                 "%" PRIu32 " layers",
+		                 r->g->path, r->key, kv->count, s->layers);
+	if (!model_mixers_make(r->m, r->g->path, r->err))
+		return false;
+	for (uint32_t i = 0; i < s->layers; i++) {
+		int64_t n = gguf_item_int(kv, i);
+		if (n < 0 || n > MODEL_MAX_HEADS || (n && heads && n != heads))
+			return error_set(r->err, ERROR_UNSUPPORTED,
+			                 "%s: key %s is %" PRId64 " in layer %" PRIu32
+			                 ", expected 0 or the same number as in other layers",
+			                 r->g->path, r->key, n, i);
+		heads = n ? (uint32_t)n : heads;
+		r->m->file->layer_mixer[i] = n ? MIXER_ATTENTION : (uint8_t)r->row->recurrent;
+	}
+	s->kv_heads = heads;
+	return true;
+}
+
+bool gguf_read_kv_heads(struct gguf_reader *r)
+{
+	const struct gguf_kv *kv = gguf_find(r->g, gguf_key(r, "attention.head_count_kv"));
+
+	if (r->row->recurrent == MIXER_CONV && kv && kv->type == GGUF_ARRAY)
+		return by_heads(r, kv);
+	return gguf_get_u32(r, "attention.head_count_kv", OPTIONAL, &r->m->spec.kv_heads);
+}
+
+bool gguf_read_mixers(struct gguf_reader *r)
+{
+	struct model_recurrent *c = &r->m->spec.recurrent;
+
+	if (r->row->recurrent == MIXER_ATTENTION)
+		return true;
+	c->channels = r->m->spec.hidden;
+	return gguf_get_u32(r, "shortconv.l_cache", REQUIRED, &c->taps);
+}

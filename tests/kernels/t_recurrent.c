@@ -1,0 +1,327 @@
+/* tests/kernels/t_recurrent.c - convolutions over time, the gated delta rule and gates against plain loops, bit for
+ * bit, for every cut of the columns; and the delta rule against double precision. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain_attention.h"
+#include "tests/support/shared.h"
+
+enum { COLUMNS = 11, CUTS = 4 };
+
+/* Where launches begin: all columns at once, one by one, and between. */
+static const unsigned cuts[CUTS] = { COLUMNS, 1, 4, 7 };
+
+static float *filled(size_t n, uint64_t seed)
+{
+	float *p = kernel_buffer(n * 4, 0);
+
+	for (size_t i = 0; i < n; i++)
+		p[i] = kernel_random(&seed);
+	return p;
+}
+
+static uint64_t at(const void *p) { return (uint64_t)(uintptr_t)p; }
+
+static float sigmoid(float x) { return 1.0f / (1.0f + plain_exp(-x)); }
+static float silu(float x) { return x / (1.0f + plain_exp(-x)); }
+
+/* ---- convolutions */
+
+struct conv_case {
+	unsigned channels, taps;
+	bool gated, act;
+};
+
+static void plain_conv(const struct conv_case *c, const float *x, const float *x2, const float *w, const float *gate,
+                       float *out, float *state)
+{
+	for (unsigned ch = 0; ch < c->channels; ch++)
+		for (unsigned t = 0; t < COLUMNS; t++) {
+			size_t i = (size_t)t * c->channels + ch;
+			float in = c->gated ? x[i] * x2[i] : x[i], sum = w[ch * c->taps] * state[ch];
+			for (unsigned j = 1; j + 1 < c->taps; j++)
+				sum = fmaf(w[ch * c->taps + j], state[j * c->channels + ch], sum);
+			sum = fmaf(w[ch * c->taps + c->taps - 1], in, sum);
+			sum = c->act ? silu(sum) : sum;
+			out[i] = c->gated ? sum * gate[i] : sum;
+			for (unsigned j = 0; j + 2 < c->taps; j++)
+				state[j * c->channels + ch] = state[(j + 1) * c->channels + ch];
+			state[(c->taps - 2) * c->channels + ch] = in;
+		}
+}
+
+static void check_conv(const struct kernel_way *way, const struct conv_case *c)
+{
+	struct key key = { .kind = KEY_CONV,
+		           .k = c->channels,
+		           .rows = c->taps,
+		           .flags = c->gated ? KEY_GATED : 0,
+		           .act = c->act ? ACT_SILU : ACT_NONE };
+	size_t n = (size_t)COLUMNS * c->channels, past = (size_t)(c->taps - 1) * c->channels;
+	float *x = filled(n, 1), *x2 = filled(n, 2), *w = filled((size_t)c->channels * c->taps, 3),
+	      *gate = filled(n, 4), *start = filled(past, 5), *out = kernel_buffer(n * 4, 0xff),
+	      *want = kernel_buffer(n * 4, 0), *end = kernel_buffer(past * 4, 0),
+	      *state[2] = { kernel_buffer(past * 4, 0), kernel_buffer(past * 4, 0) };
+	struct kernel k;
+
+	memcpy(end, start, past * 4);
+	plain_conv(c, x, x2, w, gate, want, end);
+	kernel_open(&k, way, &key);
+	assert_true(k.stats.spills_in_inner_loops == 0 || c->taps > 4);
+	for (unsigned cut = 0; cut < CUTS; cut++) {
+		unsigned turn = 0;
+		memcpy(state[0], start, past * 4);
+		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], turn ^= 1) {
+			size_t from = (size_t)first * c->channels;
+			uint64_t arg[CONV_ARGS] = {
+				[CONV_X] = at(x + from),
+				[CONV_X2] = at(x2 + from),
+				[CONV_WEIGHT] = at(w),
+				[CONV_GATE] = at(gate + from),
+				[CONV_OUT] = at(out + from),
+				[CONV_STATE_IN] = at(state[turn]),
+				[CONV_STATE_OUT] = at(state[turn ^ 1]),
+				[CONV_COLUMNS] = COLUMNS - first < cuts[cut] ? COLUMNS - first : cuts[cut]
+			};
+			memset(state[turn ^ 1], 0xff, past * 4);
+			kernel_run(&k, arg, 1, c->channels / 32);
+			kernel_run(&k, arg, 0, 1);
+		}
+		if (memcmp(out, want, n * 4) != 0 || memcmp(state[turn], end, past * 4) != 0)
+			fail_msg("%s: %u taps over %u channels, %u columns a launch, differ", way->name, c->taps,
+			         c->channels, cuts[cut]);
+	}
+	kernel_close(&k);
+	float *all[] = { x, x2, w, gate, start, out, want, end, state[0], state[1] };
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		free(all[i]);
+}
+
+static void test_convolutions(void **unused)
+{
+	static const struct conv_case cases[] = {
+		{ 64, 3, true, false }, { 96, 4, false, true }, { 32, 2, false, false }, { 160, 8, true, true }
+	};
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+
+	for (unsigned w = 0; w < ways; w++)
+		for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+			check_conv(&way[w], &cases[i]);
+}
+
+/* ---- the delta rule */
+
+struct delta_case {
+	unsigned heads, key_heads, key_dim, value_dim;
+	bool tiled;
+};
+
+static float softplus(float x)
+{
+	float u = plain_exp(-fabsf(x)), s = u / (2.0f + u), z = s * s, p = 2.0f / 13;
+
+	for (int odd = 11; odd >= 1; odd -= 2)
+		p = fmaf(p, z, 2.0f / (float)odd);
+	return (x > 0.0f ? x : 0.0f) + p * s;
+}
+
+static float scale_of(const float *x, unsigned n)
+{
+	float part[32] = { 0 };
+
+	for (unsigned i = 0; i < n; i++)
+		part[i % 32] = fmaf(x[i], x[i], part[i % 32]);
+	for (unsigned by = 16; by; by /= 2)
+		for (unsigned l = 0; l < by; l++)
+			part[l] = part[l] + part[l + by];
+	return 1.0f / sqrtf(part[0] + 1e-6f);
+}
+
+struct delta_data {
+	unsigned in, heads, out; /* of a column: floats */
+	size_t state;            /* floats */
+	float *qkv, *a, *b, *decay, *dt, *want, *got, *start, *end, *held[2], scale;
+};
+
+static void plain_delta(const struct delta_case *c, const struct delta_data *d, unsigned column, unsigned head)
+{
+	const unsigned dk = c->key_dim, dv = c->value_dim;
+	const unsigned key_head = c->tiled ? head % c->key_heads : head / (c->heads / c->key_heads);
+	const float *q = d->qkv + (size_t)column * d->in + key_head * dk, *k = q + c->key_heads * dk,
+		    *v = d->qkv + (size_t)column * d->in + 2 * c->key_heads * dk + head * dv;
+	float e = plain_exp(d->decay[head] * softplus(d->a[column * d->heads + head] + d->dt[head])),
+	      beta = sigmoid(d->b[column * d->heads + head]), rk = scale_of(k, dk), rq = scale_of(q, dk) * d->scale;
+
+	for (unsigned j = 0; j < dv; j++) {
+		float *s = d->end + ((size_t)head * (dv / 32) + j / 32) * dk * 32 + j % 32, held = 0, sum = 0;
+		for (unsigned i = 0; i < dk; i++)
+			held = fmaf(s[i * 32] * e, k[i] * rk, held);
+		float change = (v[j] - held) * beta;
+		for (unsigned i = 0; i < dk; i++) {
+			s[i * 32] = fmaf(k[i] * rk, change, s[i * 32] * e);
+			sum = fmaf(s[i * 32], q[i] * rq, sum);
+		}
+		d->want[(size_t)column * d->out + head * dv + j] = sum;
+	}
+}
+
+static void make_delta(struct delta_data *d, const struct delta_case *c)
+{
+	d->in = 2 * c->key_heads * c->key_dim + c->heads * c->value_dim;
+	d->heads = (c->heads + 31) / 32 * 32;
+	d->out = c->heads * c->value_dim;
+	d->state = (size_t)c->heads * c->key_dim * c->value_dim;
+	d->scale = (float)(1 / sqrt((double)c->key_dim));
+	d->qkv = filled((size_t)COLUMNS * d->in, 1);
+	d->a = filled(COLUMNS * d->heads, 2);
+	d->b = filled(COLUMNS * d->heads, 3);
+	d->decay = filled(d->heads, 4);
+	d->dt = filled(d->heads, 5);
+	for (unsigned i = 0; i < d->heads; i++)
+		d->decay[i] = -fabsf(d->decay[i]);
+	d->start = filled(d->state, 6);
+	d->want = kernel_buffer((size_t)COLUMNS * d->out * 4, 0);
+	d->got = kernel_buffer((size_t)COLUMNS * d->out * 4, 0xff);
+	d->end = kernel_buffer(d->state * 4, 0);
+	d->held[0] = kernel_buffer(d->state * 4, 0);
+	d->held[1] = kernel_buffer(d->state * 4, 0);
+	memcpy(d->end, d->start, d->state * 4);
+	for (unsigned t = 0; t < COLUMNS; t++)
+		for (unsigned h = 0; h < c->heads; h++)
+			plain_delta(c, d, t, h);
+}
+
+static void drop_delta(struct delta_data *d)
+{
+	float *all[] = {
+		d->qkv, d->a, d->b, d->decay, d->dt, d->want, d->got, d->start, d->end, d->held[0], d->held[1]
+	};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		free(all[i]);
+}
+
+static void check_delta(const struct kernel_way *way, const struct delta_case *c, struct delta_data *d)
+{
+	struct key key = { .kind = KEY_DELTA,
+		           .heads = c->heads,
+		           .kv_heads = c->key_heads,
+		           .head_dim = c->key_dim,
+		           .rows = c->value_dim,
+		           .flags = c->tiled ? KEY_TILED : 0 };
+	int64_t units = c->heads * (c->value_dim / 32);
+	struct kernel k;
+
+	kernel_open(&k, way, &key);
+	assert_int_equal(k.stats.spills_in_inner_loops, 0);
+	for (unsigned cut = 0; cut < CUTS; cut++) {
+		unsigned turn = 0;
+		memcpy(d->held[0], d->start, d->state * 4);
+		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], turn ^= 1) {
+			uint64_t arg[DELTA_ARGS] = {
+				[DELTA_QKV] = at(d->qkv + (size_t)first * d->in),
+				[DELTA_A] = at(d->a + first * d->heads),
+				[DELTA_B] = at(d->b + first * d->heads),
+				[DELTA_DECAY] = at(d->decay),
+				[DELTA_DT] = at(d->dt),
+				[DELTA_OUT] = at(d->got + (size_t)first * d->out),
+				[DELTA_STATE_IN] = at(d->held[turn]),
+				[DELTA_STATE_OUT] = at(d->held[turn ^ 1]),
+				[DELTA_COLUMNS] = COLUMNS - first < cuts[cut] ? COLUMNS - first : cuts[cut]
+			};
+			memcpy(&arg[DELTA_SCALE], &d->scale, 4);
+			memset(d->held[turn ^ 1], 0xff, d->state * 4);
+			kernel_run(&k, arg, 1, units);
+			kernel_run(&k, arg, 0, 1);
+		}
+		if (memcmp(d->got, d->want, (size_t)COLUMNS * d->out * 4) != 0 ||
+		    memcmp(d->held[turn], d->end, d->state * 4) != 0)
+			fail_msg("%s: the delta rule of %u heads, %u columns a launch, differs", way->name, c->heads,
+			         cuts[cut]);
+	}
+	kernel_close(&k);
+}
+
+static void test_delta_rule(void **unused)
+{
+	static const struct delta_case cases[] = {
+		{ 4, 2, 32, 32, false }, { 6, 3, 32, 64, true }, { 2, 2, 128, 32, true }
+	};
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct delta_data d;
+		make_delta(&d, &cases[i]);
+		for (unsigned w = 0; w < ways; w++)
+			check_delta(&way[w], &cases[i], &d);
+		drop_delta(&d);
+	}
+}
+
+/* The plain loops themselves: the same in double precision, from the usual formulas. */
+static void test_softplus(void **unused)
+{
+	for (int i = -4000; i <= 4000; i++) {
+		float x = (float)i / 40;
+		double want = x > 30 ? (double)x : log1p(exp((double)x));
+		if (fabs((double)softplus(x) - want) > 1e-6 * fmax(want, 1e-30))
+			fail_msg("softplus(%g) is %.9g, expected %.9g", (double)x, (double)softplus(x), want);
+	}
+}
+
+/* ---- gates */
+
+static void test_gates(void **unused)
+{
+	enum { BLOCKS = 9, N = BLOCKS * 32 };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+	float *x = filled(N, 7), *gate = filled(N, 8), *out = kernel_buffer(N * 4, 0), *want = kernel_buffer(N * 4, 0);
+
+	for (unsigned turn = 0; turn < 2 * ways; turn++) {
+		bool is_silu = turn & 1;
+		struct key key = { .kind = KEY_GATE, .act = is_silu ? ACT_SILU : ACT_SIGMOID };
+		uint64_t arg[GATE_ARGS] = { at(x), at(gate), at(out) };
+		struct kernel k;
+
+		for (unsigned i = 0; i < N; i++)
+			want[i] = x[i] * (is_silu ? silu(gate[i]) : sigmoid(gate[i]));
+		kernel_open(&k, &way[turn / 2], &key);
+		kernel_run(&k, arg, 5, BLOCKS);
+		kernel_run(&k, arg, 0, 5);
+		kernel_close(&k);
+		assert_memory_equal(out, want, N * 4);
+	}
+	free(x);
+	free(gate);
+	free(out);
+	free(want);
+}
+
+static void test_refusals(void **unused)
+{
+	kernel_refused(&(struct key){ .kind = KEY_CONV, .k = 48, .rows = 3 });
+	kernel_refused(&(struct key){ .kind = KEY_CONV, .k = 64, .rows = 9 });
+	kernel_refused(&(struct key){ .kind = KEY_CONV, .k = 64, .rows = 1 });
+	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 3, .kv_heads = 2, .head_dim = 32, .rows = 32 });
+	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 2, .kv_heads = 2, .head_dim = 48, .rows = 32 });
+	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 2, .kv_heads = 2, .head_dim = 32, .rows = 16 });
+	kernel_refused(&(struct key){ .kind = KEY_GATE });
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_convolutions), cmocka_unit_test(test_delta_rule),
+		                            cmocka_unit_test(test_softplus), cmocka_unit_test(test_gates),
+		                            cmocka_unit_test(test_refusals) };
+	kernel_all_modes();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
