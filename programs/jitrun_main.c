@@ -201,6 +201,7 @@ static int run_session(struct run *r, struct prompt *p)
 	jitrun_note_empty(p);
 	if (!p->ids && jit_model_tokenize(r->model, p->text, p->n, 1, opt.special, &p->ids, &p->n_ids, &err) != JIT_OK)
 		return jitrun_fail(&err);
+	jitrun_note_twice(r->model, p);
 	if (p->n_ids == 0) {
 		fprintf(stderr,
 		        "jitrun: the prompt is empty and this model has no beginning-of-text token to start from.\n");

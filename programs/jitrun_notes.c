@@ -1,6 +1,7 @@
 /* programs/jitrun_notes.c - what a person should know besides the answer: that an option will not help, or what to do
  * after a failure. One line each on standard error. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,6 +33,22 @@ void jitrun_note_empty(const struct prompt *p)
 	if (!opt.quiet && !opt.prompt && !opt.file && !p->ids && p->n == 0)
 		fprintf(stderr, "jitrun: standard input is empty, so the model begins a text of its own; --prompt TEXT "
 		                "or --file FILE gives it a beginning.\n");
+}
+
+void jitrun_note_twice(const jit_model *m, const struct prompt *p)
+{
+	int32_t *first = NULL;
+	size_t n = 0;
+
+	if (!opt.special || opt.quiet || p->n_ids < 2)
+		return;
+	if (jit_model_tokenize(m, "", 0, 1, 0, &first, &n, NULL) == JIT_OK && n && p->ids[0] == first[0] &&
+	    p->ids[1] == first[0])
+		fprintf(stderr,
+		        "jitrun: the prompt begins twice with the token that begins every text (id %d); leave it "
+		        "out of the prompt.\n",
+		        first[0]);
+	free(first);
 }
 
 /* owner/name, name:tag, hf:owner/name, https://...: what other programs take in the place of a file. */

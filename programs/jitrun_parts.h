@@ -107,6 +107,8 @@ struct run {
 void jitrun_warn(const struct run *r);
 /* That there is no prompt, where one was to come from standard input. */
 void jitrun_note_empty(const struct prompt *p);
+/* That a text brings the token along that it gets anyway. */
+void jitrun_note_twice(const jit_model *m, const struct prompt *p);
 /* Whether the model's name is one that other programs download; that was said. */
 bool jitrun_refuse_name(void);
 /* What to try after the model could not be opened. */

@@ -4,6 +4,7 @@
  *   jitwarm_options.c  the command line
  *   jitwarm_make.c     generates kernels into a pack or a directory
  *   jitwarm_cache.c    list, verify, gc, export, import: commands about a whole cache
+ *   jitwarm_weights.c  packed weights in list and gc
  *   jitwarm_pack.c     packed models: pack-model, and what there is to see in them
  *   jitwarm_look.c     show, explain: one kernel, or all that a model needs
  *   jitwarm_tune.c     measures which schedules are fastest on this processor
@@ -34,7 +35,7 @@ struct warm_arguments {
 	int n_operands; /* without the command */
 	struct option_list targets, shapes;
 	const char *out, *weights, *activations, *numerics, *kv_type, *cache;
-	long batch, limit, seconds;
+	long batch, limit, weights_limit, seconds;
 	bool json, quiet, remove, replace, tuned, unverified;
 };
 extern struct warm_arguments warm;
@@ -82,5 +83,10 @@ int warm_import(void);
 int warm_show(void);
 int warm_explain(void);
 int warm_tune(void);
+
+/* jitwarm_weights.c: of the directory given, or the usual one. json: receives what there is, or NULL; in list, json
+ * NULL prints it. False: err. */
+bool warm_list_weights(json_t **json, struct error *err);
+bool warm_gc_weights(json_t **json, struct error *err);
 
 #endif

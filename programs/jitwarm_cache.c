@@ -91,16 +91,18 @@ int warm_list(void)
 	uint64_t bytes, entries;
 	bool packed = warm.cache && container_is(warm.cache);
 	json_t *sections = packed && warm.json ? json_array() : NULL;
+	json_t *weights = NULL;
 	struct cache *c = packed && !warm_list_packed(warm.cache, sections, &e) ? NULL : warm_open_cache(true, &e);
-	bool ok = c && cache_each(c, list_item, &l, &e) && cache_size(c, false, &bytes, &entries, &left, &e);
+	bool ok = c && cache_each(c, list_item, &l, &e) && cache_size(c, false, &bytes, &entries, &left, &e) &&
+	          warm_list_weights(warm.json ? &weights : NULL, &e);
 
 	cache_close(c);
 	if (ok && warm.json)
-		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:o*}", "entries", (json_int_t)l.n, "good",
-		                     (json_int_t)l.good, "unusable", (json_int_t)l.bad, "code_bytes",
+		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O, s:o*, s:o*}", "entries", (json_int_t)l.n,
+		                     "good", (json_int_t)l.good, "unusable", (json_int_t)l.bad, "code_bytes",
 		                     (json_int_t)l.code_bytes, "stored_bytes", (json_int_t)l.stored_bytes,
 		                     "abandoned_files", (json_int_t)left.abandoned, "list", l.entries, "sections",
-		                     sections));
+		                     sections, "weights", weights));
 	else if (ok && !warm.quiet) {
 		fprintf(stderr, "%" PRIu64 " entries, %" PRIu64 " of this version", l.n, l.good);
 		if (l.bad)
@@ -259,10 +261,13 @@ int warm_gc(void)
 	cache_close(c);
 	if (!ok)
 		return warm_fail(&e);
+	json_t *weights;
+	if (!warm_gc_weights(&weights, &e))
+		return warm_fail(&e);
 	if (warm.json)
-		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I}", "entries", (json_int_t)g.entries, "bytes",
+		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:o*}", "entries", (json_int_t)g.entries, "bytes",
 		                     (json_int_t)g.bytes, "removed", (json_int_t)g.removed, "removed_bytes",
-		                     (json_int_t)g.removed_bytes, "in_use", (json_int_t)g.in_use));
+		                     (json_int_t)g.removed_bytes, "in_use", (json_int_t)g.in_use, "weights", weights));
 	else if (!warm.quiet)
 		fprintf(stderr,
 		        "%" PRIu64 " entries of %.2f MiB removed, %" PRIu64 " of %.2f MiB left, %" PRIu64

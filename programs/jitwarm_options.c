@@ -7,9 +7,12 @@
 #include "runtime/jitrun.h"
 #include "runtime/session.h"
 
-struct warm_arguments warm = {
-	.weights = "q8_0", .activations = "auto", .numerics = "exact", .kv_type = "any", .limit = -1
-};
+struct warm_arguments warm = { .weights = "q8_0",
+	                       .activations = "auto",
+	                       .numerics = "exact",
+	                       .kv_type = "any",
+	                       .limit = -1,
+	                       .weights_limit = -1 };
 
 static struct option_about about;
 static char target_choices[64 + TARGET_LIST_MAX] = "native";
@@ -87,6 +90,12 @@ static const struct option_row rows[] = {
 	  .help = "size that gc leaves in a directory; the least recently used entries are removed first (256)",
 	  .high = 1 << 30,
 	  .target = &warm.limit },
+	{ .name = "cache-weights-limit",
+	  .kind = OPTION_INT,
+	  .value = "GIB",
+	  .help = "size that gc leaves in the directory of packed weights (64)",
+	  .high = 1 << 20,
+	  .target = &warm.weights_limit },
 	{ .name = "remove",
 	  .kind = OPTION_FLAG,
 	  .help = "verify removes entries that are damaged or differ from directories",
@@ -120,14 +129,17 @@ static const struct option_command commands[] = {
 	  "write the model as one file that jitrun maps into memory: weights packed for the targets asked for, their "
 	  "kernels, tokenizer and chat templates. Processes share its pages, and nothing is packed at start" },
 	{ "list", "[CACHE]",
-	  "list the kernels in a cache: keys, sizes, files; of a packed model (.jkm) its sections too" },
+	  "list the kernels in a cache: keys, sizes, files; of a packed model (.jkm) its sections too; and packed "
+	  "weights that jitrun --cache-weights keeps" },
 	{ "show", "KEY",
 	  "print a kernel: sizes, registers, its IR as comments, and its bytes as an assembler accepts them; says "
 	  "whether the cache holds the same code" },
 	{ "verify", "[CACHE]",
 	  "generate every kernel of a cache again and compare the bytes; of a packed model (.jkm) every checksum "
 	  "first" },
-	{ "gc", "[CACHE]", "remove what this version cannot use, and the least recently used entries beyond --limit" },
+	{ "gc", "[CACHE]",
+	  "remove what this version cannot use, and the least recently used entries beyond --limit; of packed weights, "
+	  "beyond --cache-weights-limit" },
 	{ "export", "FILE.jkp", "write the kernels of a cache to a pack, for the targets asked for (all)" },
 	{ "import", "FILE.jkp",
 	  "generate every kernel of a pack again, compare, and add them to the first directory that can be written; "

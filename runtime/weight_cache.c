@@ -183,8 +183,8 @@ static bool is_leftover(int dir, const char *name, const struct stat *st)
 	       safefile_abandoned(dir, name, st);
 }
 
-/* The entries, and what dead writers left is removed. NULL: errno. */
-static struct entry *list_entries(int dir, size_t *n)
+/* The entries; what dead writers left is removed when that is asked for. NULL: errno. */
+static struct entry *list_entries(int dir, bool tidy, size_t *n)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -197,7 +197,7 @@ static struct entry *list_entries(int dir, size_t *n)
 	for (struct dirent *e; ok && (e = readdir(d));) {
 		if (fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 			continue;
-		if (is_leftover(dir, e->d_name, &st))
+		if (tidy && is_leftover(dir, e->d_name, &st))
 			unlinkat(dir, e->d_name, 0);
 		if (!is_entry(e->d_name) || !(ok = array_grow((void **)&list, &room, *n + 1, sizeof *list)))
 			continue;
@@ -219,7 +219,7 @@ static bool make_room(int dir, uint64_t bytes, uint64_t limit, struct error *why
 {
 	uint64_t there = 0;
 	size_t n;
-	struct entry *list = list_entries(dir, &n);
+	struct entry *list = list_entries(dir, true, &n);
 
 	if (!list)
 		return error_set(why, ERROR_IO, "the directory of packed weights cannot be listed: %s",
@@ -355,4 +355,92 @@ struct container *weight_cache_get(const struct weight_cache_options *o, const s
 		close(dir);
 	free(origin.bytes);
 	return c;
+}
+
+/* --- looking after a directory */
+
+/* -1 and err.code 0: there is none. */
+static int look_into(const char *dir, struct error *err)
+{
+	const struct weight_cache_options o = { .dir = dir, .read_only = true };
+	struct error why = { 0 };
+	int fd = -1;
+
+	if (access(dir, F_OK) == 0 || errno != ENOENT) {
+		fd = open_directory(&o, &why, err);
+		if (fd < 0 && !err->code)
+			error_set(err, why.code, "%s", why.text);
+	}
+	return fd;
+}
+
+bool weight_cache_each(const char *dir, void (*visit)(const struct weight_cache_item *i, void *user), void *user,
+                       struct error *err)
+{
+	struct entry *list = NULL;
+	int fd = look_into(dir, err);
+	size_t n = 0;
+
+	if (fd < 0)
+		return !err->code;
+	if (!(list = list_entries(fd, false, &n)))
+		error_set(err, ERROR_IO, "the directory of packed weights cannot be listed: %s", strerror(errno));
+	else
+		qsort(list, n, sizeof *list, by_use);
+	for (size_t i = 0; i < n; i++)
+		visit(&(struct weight_cache_item){ list[i].name, list[i].bytes, list[i].used }, user);
+	free(list);
+	close(fd);
+	return !err->code;
+}
+
+static bool can_open(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	struct container *c =
+		snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path ? container_open(path, NULL) : NULL;
+
+	container_close(c);
+	return c != NULL;
+}
+
+static void collect(const char *dir, int fd, const struct entry *list, size_t n, uint64_t limit,
+                    struct weight_cache_gc *out)
+{
+	for (size_t i = 0; i < n; i++)
+		out->bytes += list[i].bytes;
+	for (size_t i = 0; i < n; i++) {
+		bool used = in_use(fd, list[i].name), wanted = out->bytes <= limit && can_open(dir, list[i].name);
+		out->in_use += used;
+		if (used || wanted || unlinkat(fd, list[i].name, 0) != 0) {
+			out->entries++;
+			continue;
+		}
+		out->removed++;
+		out->removed_bytes += list[i].bytes;
+		out->bytes -= list[i].bytes;
+	}
+}
+
+bool weight_cache_gc(const char *dir, uint64_t limit, struct weight_cache_gc *out, struct error *err)
+{
+	int fd = look_into(dir, err), lock = fd < 0 ? -1 : lock_directory(fd);
+	struct entry *list = NULL;
+	size_t n;
+
+	*out = (struct weight_cache_gc){ 0 };
+	if (fd >= 0 && lock < 0)
+		error_set(err, ERROR_IO, "the directory of packed weights cannot be written: %s", strerror(errno));
+	else if (fd >= 0 && !(list = list_entries(fd, true, &n)))
+		error_set(err, ERROR_IO, "the directory of packed weights cannot be listed: %s", strerror(errno));
+	if (list) {
+		qsort(list, n, sizeof *list, by_use);
+		collect(dir, fd, list, n, limit, out);
+	}
+	free(list);
+	if (lock >= 0)
+		close(lock);
+	if (fd >= 0)
+		close(fd);
+	return !err->code;
 }

@@ -35,4 +35,19 @@ bool weight_cache_default(char *out, size_t cap);
 struct container *weight_cache_get(const struct weight_cache_options *o, const struct model *m, const struct target *t,
                                    struct pool *pool, struct error *why, struct error *err);
 
+struct weight_cache_item {
+	const char *name; /* of its file */
+	uint64_t bytes;
+	struct timespec used;
+};
+/* The entries of a directory, the least recently used first; none where there is no directory. False: err. */
+bool weight_cache_each(const char *dir, void (*visit)(const struct weight_cache_item *i, void *user), void *user,
+                       struct error *err);
+/* Removes what this version cannot open, what dead writers left, and what was used longest ago until the rest is within
+ * the limit; but nothing that is in use. False: err. */
+struct weight_cache_gc {
+	uint64_t entries, bytes, removed, removed_bytes, in_use; /* entries, bytes: left */
+};
+bool weight_cache_gc(const char *dir, uint64_t limit, struct weight_cache_gc *out, struct error *err);
+
 #endif

@@ -2,8 +2,9 @@
 # tests/programs/t_jitwarm.sh - the jitwarm program from outside: what it makes, prints and answers, and how it refuses.
 . "${srcdir:-.}/tests/support/prelude.sh"
 jitwarm=./jitwarm
-JITRUN_CACHE=$dir/cache
-export JITRUN_CACHE
+JITRUN_CACHE=$dir/cache XDG_CACHE_HOME=$dir/xdg
+export JITRUN_CACHE XDG_CACHE_HOME
+unset JITRUN_WEIGHT_CACHE
 run() { "$jitwarm" "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
 out() { grep -qE -e "$1" "$dir/out"; }
 err() { grep -qE -e "$1" "$dir/err"; }
@@ -125,6 +126,38 @@ check "verify: a damaged entry is named: $(cat "$dir/out")" out 'is damaged$'
 is 3 verify --remove -q
 is 0 verify --json
 check "verify --remove took it out" out '"damaged":0,'
+
+# Packed weights: shown by list, removed by gc
+for mode in "" -q; do
+	is 0 list $mode
+	check "list: no weights, no word of them" sh -c '! grep -q "packed weights" "$1" "$2"' - "$dir/out" "$dir/err"
+done
+JITRUN_WEIGHT_CACHE=$dir/weights; export JITRUN_WEIGHT_CACHE
+for isa in avx2 ""; do
+	./jitrun "$model" -p x -n 1 -q --no-cache ${isa:+--isa $isa} > "$dir/out" 2> "$dir/err"
+done
+stored=$(ls "$dir/weights" | grep -c '\.jkm$')
+is 0 list
+check "list shows them: $(grep weights "$dir/out")" [ "$stored" -ge 1 -a "$stored" = "$(grep -cE \
+	'^ +[0-9.]+ MiB  packed weights, last used [0-9]{4}-[0-9]{2}-[0-9]{2}  /.*/[0-9a-f]{16}\.jkm$' "$dir/out")" ]
+check "list sums them up: $(cat "$dir/err")" err "^packed weights of $stored models?; [0-9.]+ MiB\$"
+is 0 list --json
+check "list: in JSON" out '"weights":\[\{"path":"[^"]*\.jkm","bytes":[0-9]+,"used":[0-9]+\}.*\]\}$'
+is 0 list "$dir/weights"
+check "list of their directory" [ "$(grep -c 'packed weights' "$dir/out")" = "$stored" -a \
+	"$(wc -l < "$dir/out")" = "$stored" ]
+is 0 gc
+check "gc leaves what is within the limit: $(cat "$dir/err")" err \
+	"^packed weights of 0 models, 0\.0 MiB, removed; of $stored, [0-9.]+ MiB, left, 0 of them in use\$"
+file=$(ls "$dir"/weights/*.jkm | head -n 1)
+head -c 1000 "$file" > "$dir/cut" && cat "$dir/cut" > "$file"
+is 0 gc --json
+check "gc removes what is damaged: $(cat "$dir/out")" out \
+	"\"weights\":\\{\"entries\":$((stored - 1)),\"bytes\":[0-9]+,\"removed\":1,\"removed_bytes\":1000,"
+check "... from the disk" [ ! -e "$file" ]
+is 0 gc --cache-weights-limit 0
+check "gc with a limit of 0 leaves none" [ "$(ls "$dir/weights" | grep -c '\.jkm$')" = 0 ]
+unset JITRUN_WEIGHT_CACHE
 is 0 gc --json --limit 1
 check "gc fits the limit: $(cat "$dir/out")" out '^\{"entries":[1-9][0-9]*,"bytes":[0-9]+,"removed":[1-9]'
 is 0 gc --limit 0

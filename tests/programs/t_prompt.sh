@@ -63,6 +63,12 @@ plain=$(prompt_ids --prompt "$end") special=$(prompt_ids --prompt "$end" --speci
 check "the name of a control token is many tokens: $plain" [ "$(echo "$plain" | tr , '\n' | wc -l)" -gt 3 ]
 check "--special: it is that one, behind the first: $special" [ "$(echo "$special" | tr , '\n' | wc -l)" = 2 ]
 check "the model's own first token stays: $plain" [ "${plain%%,*}" = "${special%%,*}" ]
+for given in '<|begin_of_text|>Once' Once; do
+	timeout 60 ./jitrun "$model" --no-cache -n 1 --special --prompt "$given" > "$dir/out" 2> "$dir/err"
+	check "a first token that the text gets anyway is told, another is not: $given: $(cat "$dir/err")" [ \
+		"$(grep -c 'begins twice with the token that begins every text (id 0)' "$dir/err")" = \
+		"$(echo "$given" | grep -c begin_of)" ]
+done
 printf '%s' "$end" > "$dir/end"
 check "from a file too" [ "$(prompt_ids --file "$dir/end")" = "$plain" ]
 check "from a file, --special" [ "$(prompt_ids --file "$dir/end" --special)" = "$special" ]
