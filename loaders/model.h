@@ -91,7 +91,10 @@ struct model_tensor {
 	 * packs asks model_source_row(); no kernel knows of the other order. 0: rows stay as they lie. */
 	uint32_t rope_dims;
 	bool rope_pairs;
-	bool plus_one; /* a norm's weights, to each of which 1 is added */
+	uint32_t head_rows,
+		head_first; /* of each head_rows rows in the file, a head's begin with this one; 0: head_dim */
+	bool minus_exp;     /* each number x of the file stands for -exp(x) */
+	bool plus_one;      /* a norm's weights, to each of which 1 is added */
 };
 
 /* Each tensor by its name in tensor_slots.h, and by its place among those of its sort. */

@@ -27,7 +27,7 @@ struct arch_name {
 enum { ARCH_NAMES_MOST = 12 };
 
 /* Matrices that one tensor of the file holds, row after row. */
-enum arch_fused { FUSED_QKV = 1, FUSED_GATE_UP = 2, FUSED_CONV = 4 };
+enum arch_fused { FUSED_QKV = 1, FUSED_GATE_UP = 2, FUSED_CONV = 4, FUSED_Q_GATE = 8 /* head by head */ };
 
 /* What a family has beyond llama, where tensors alone do not show it. */
 enum arch_switch {

@@ -88,8 +88,10 @@ static const struct {
 } hf_prefixes[] = { { "model.", "" }, { "language_model.model.", "language_model." }, { "model.language_model.", "" } };
 enum { HF_PREFIXES = sizeof hf_prefixes / sizeof *hf_prefixes };
 /* And those of the parts beside such a text model. */
-static const char *const other_parts[] = { "vision_tower.", "multi_modal_projector.", "model.vision_tower.",
-	                                   "model.multi_modal_projector.", "model.visual." };
+static const char *const other_parts[] = {
+	"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector.",
+	"mtp.",          "model.visual."
+};
 
 /* Matrices in one tensor, in the order of their slots. */
 static const struct {
@@ -97,6 +99,7 @@ static const struct {
 	enum tensor_slot first, last;
 	const char *name[2];
 } fusions[] = { { FUSED_QKV, SLOT_q, SLOT_v, { "attn_qkv.weight", "self_attn.qkv_proj.weight" } },
+	        { FUSED_Q_GATE, SLOT_q_gate, SLOT_q, { "attn_q.weight", "self_attn.q_proj.weight" } },
 	        { FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },
 	        { FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } } };
 
@@ -129,6 +132,7 @@ static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
 {
 	switch (group) {
 	case GROUP_ATTENTION:
+	case GROUP_Q_GATE:
 	case GROUP_QKV_BIAS:
 	case GROUP_O_BIAS:
 	case GROUP_QK_NORM:
@@ -319,6 +323,23 @@ static void note_order(const struct binder *b, const struct slot *slot, struct m
 	t->plus_one = is_norm(slot->group) && plus_one(b) && t->bytes;
 }
 
+/* Whether the slot's rows alternate in the file, head by head, with those of the gate or the queries. */
+static bool by_heads(const struct binder *b, enum tensor_slot k)
+{
+	uint32_t fused = b->f->format == MODEL_GGUF ? b->f->arch->gguf_fused : b->f->arch->hf_fused;
+
+	return fused & FUSED_Q_GATE && (k == SLOT_q || k == SLOT_q_gate);
+}
+
+static void note_heads(const struct binder *b, enum tensor_slot k, struct model_tensor *t)
+{
+	uint32_t dim = b->m->spec.head_dim;
+
+	t->head_rows = 2 * dim;
+	t->head_first = k == SLOT_q_gate ? dim : 0;
+	t->bytes *= 2; /* all of them */
+}
+
 static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 {
 	const struct model_spec *s = &b->m->spec;
@@ -338,6 +359,8 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 		part.first += i < k ? rows : 0;
 		part.all += rows;
 	}
+	if (by_heads(b, k))
+		part.first = 0;
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
 	         fused ? fused : name_of(b->f, k));
 	b->taps = slot->cols == WIDTH_TAPS;
@@ -347,6 +370,9 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	if (!ok)
 		return false;
 	note_order(b, slot, t);
+	t->minus_exp = k == SLOT_delta_decay && b->f->format == MODEL_HF && t->bytes;
+	if (by_heads(b, k) && t->bytes)
+		note_heads(b, k, t);
 	return true;
 }
 
@@ -448,19 +474,6 @@ static void find_prefix(struct binder *b)
 		if (b->f->wrapped && model_find_tensor(b->f, name, &t))
 			return;
 	}
-}
-
-uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint64_t r)
-{
-	if (!t->rope_dims)
-		return r;
-	uint64_t half = head_dim / 2, turned = t->rope_dims / 2, i = r % head_dim, head = r - i;
-	bool second = i >= half;
-
-	i -= second ? half : 0;
-	if (i >= turned) /* behind those that rotate: the first half's, then the second's */
-		return head + 2 * turned + (second ? half - turned : 0) + i - turned;
-	return head + (t->rope_pairs ? 2 * i + second : second ? turned + i : i);
 }
 
 bool model_bind(struct model *m, const char *label, struct error *err)

@@ -41,12 +41,41 @@ bool gguf_read_kv_heads(struct gguf_reader *r)
 	return gguf_get_u32(r, "attention.head_count_kv", OPTIONAL, &r->m->spec.kv_heads);
 }
 
+/* Every so many layers one has attention, the last of them; heads of values take those of keys in turn. */
+static bool read_delta(struct gguf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	struct model_recurrent *c = &s->recurrent;
+	uint32_t interval = 4, values = 0;
+
+	if (!gguf_get_u32(r, "full_attention_interval", OPTIONAL, &interval) ||
+	    !gguf_get_u32(r, "ssm.conv_kernel", REQUIRED, &c->taps) ||
+	    !gguf_get_u32(r, "ssm.state_size", REQUIRED, &c->key_dim) ||
+	    !gguf_get_u32(r, "ssm.group_count", REQUIRED, &c->key_heads) ||
+	    !gguf_get_u32(r, "ssm.time_step_rank", REQUIRED, &c->value_heads) ||
+	    !gguf_get_u32(r, "ssm.inner_size", REQUIRED, &values))
+		return false;
+	c->tiled = true;
+	c->value_dim = c->value_heads ? values / c->value_heads : 0;
+	if ((uint64_t)c->value_dim * c->value_heads != values)
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: key %s is %" PRIu32 ", expected a multiple of the %" PRIu32 " heads of values",
+		                 r->g->path, r->key, values, c->value_heads);
+	if (!model_mixers_make(r->m, r->g->path, r->err))
+		return false;
+	for (uint32_t i = 0; i < s->layers; i++)
+		r->m->file->layer_mixer[i] = interval && (i + 1) % interval == 0 ? MIXER_ATTENTION : MIXER_DELTA;
+	return model_delta_channels(r->m, r->g->path, r->err);
+}
+
 bool gguf_read_mixers(struct gguf_reader *r)
 {
 	struct model_recurrent *c = &r->m->spec.recurrent;
 
 	if (r->row->recurrent == MIXER_ATTENTION)
 		return true;
+	if (r->row->recurrent == MIXER_DELTA)
+		return read_delta(r);
 	c->channels = r->m->spec.hidden;
 	return gguf_get_u32(r, "shortconv.l_cache", REQUIRED, &c->taps);
 }

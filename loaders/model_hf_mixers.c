@@ -104,6 +104,24 @@ static bool read_conv(struct hf_reader *r)
 	return hf_get_u32(r, r->root, "conv_L_cache", OPTIONAL, UINT32_MAX, &c->taps) && adjust_ffn(r);
 }
 
+static bool read_delta(struct hf_reader *r)
+{
+	struct model_recurrent *c = &r->m->spec.recurrent;
+	const json_t *o = r->root;
+	bool gate = true;
+
+	if (!hf_get_bool(r, o, "attn_output_gate", &gate) ||
+	    !hf_get_u32(r, o, "linear_conv_kernel_dim", REQUIRED, UINT32_MAX, &c->taps) ||
+	    !hf_get_u32(r, o, "linear_num_key_heads", REQUIRED, MODEL_MAX_HEADS, &c->key_heads) ||
+	    !hf_get_u32(r, o, "linear_num_value_heads", REQUIRED, MODEL_MAX_HEADS, &c->value_heads) ||
+	    !hf_get_u32(r, o, "linear_key_head_dim", REQUIRED, MODEL_MAX_HEAD_DIM, &c->key_dim) ||
+	    !hf_get_u32(r, o, "linear_value_head_dim", REQUIRED, MODEL_MAX_HEAD_DIM, &c->value_dim))
+		return false;
+	return gate ? model_delta_channels(r->m, r->label, r->err)
+	            : error_set(r->err, ERROR_UNSUPPORTED,
+	                        "%s: attn_output_gate is false, expected true (attention without a gate)", r->label);
+}
+
 bool hf_read_mixers(struct hf_reader *r)
 {
 	enum model_mixer other = r->row->recurrent;
@@ -118,5 +136,5 @@ bool hf_read_mixers(struct hf_reader *r)
 	bool ok = types                 ? by_types(r, types, mixer)
 	          : other == MIXER_CONV ? by_numbers(r, numbers, mixer)
 	                                : by_interval(r, mixer);
-	return ok && read_conv(r);
+	return ok && (other == MIXER_CONV ? read_conv(r) : read_delta(r));
 }

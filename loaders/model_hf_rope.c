@@ -146,8 +146,10 @@ static bool read_partial(struct hf_reader *r, const json_t *o, struct model_rope
 
 	if (!hf_get_f64(r, o, "partial_rotary_factor", &partial))
 		return false;
-	if (partial == 1)
+	if (partial == 1) {
+		rope->dims = hf_get(r, o, "partial_rotary_factor") ? r->m->spec.head_dim : rope->dims;
 		return true;
+	}
 	if (!(r->row->switches & SWITCH_PARTIAL))
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: partial_rotary_factor is %.9g, expected 1 (partial rotation is not supported)",
@@ -260,7 +262,7 @@ bool hf_read_rope(struct hf_reader *r)
 	const char *key = hf_get(r, r->root, "rope_parameters") ? "rope_parameters" : "rope_scaling";
 	json_t *o = hf_get(r, r->root, key), *window = NULL;
 
-	rope->dims = s->window_rope.dims = s->head_dim;
+	rope->dims = s->window_rope.dims = r->row->recurrent == MIXER_DELTA ? s->head_dim / 4 : s->head_dim;
 	model_plain_rope(rope, r->row->switches & SWITCH_WINDOW_ROPE && r->row->window_theta != 0 ? 1000000 : 10000);
 	if (!hf_get_f64(r, r->root, "rope_theta", &rope->theta) || !read_partial(r, r->root, rope))
 		return false;

@@ -127,6 +127,8 @@ bool model_check_split(const struct model_file *f, struct error *err);
 void model_take_row(struct model_spec *s, const struct arch_row *row);
 void model_plain_rope(struct model_rope *rope, double theta); /* of as many dimensions, without scaling */
 bool model_mixers_make(struct model *m, const char *label, struct error *err); /* attention in all */
+/* Of the delta rule's sizes, which are checked: how many channels its convolution has. */
+bool model_delta_channels(struct model *m, const char *label, struct error *err);
 bool model_slides_make(struct model *m, const char *label, struct error *err);
 bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *label, struct error *err);
 bool model_check_factors(const char *label, const char *name, const float *factor, uint32_t n, struct error *err);

@@ -47,6 +47,28 @@ bool model_mixers_make(struct model *m, const char *label, struct error *err)
 	       error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", label, layers);
 }
 
+bool model_delta_channels(struct model *m, const char *label, struct error *err)
+{
+	struct model_recurrent *c = &m->spec.recurrent;
+
+	if (!hparam_range(label, "the number of heads of keys in layers with a state", c->key_heads, 1, 4096, err) ||
+	    !hparam_range(label, "the number of heads of values in layers with a state", c->value_heads, 1, 4096, err))
+		return false;
+	if (c->value_heads % c->key_heads)
+		return error_set(err, ERROR_FORMAT,
+		                 "%s: layers with a state have %" PRIu32 " heads of values, expected a multiple of the "
+		                 "%" PRIu32 " of keys",
+		                 label, c->value_heads, c->key_heads);
+	if (!c->key_dim || !c->value_dim || c->key_dim % 32 || c->value_dim % 32 || c->key_dim > 256 ||
+	    c->value_dim > 256)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: layers with a state have keys of %" PRIu32 " and values of %" PRIu32
+		                 " elements, expected multiples of 32 up to 256",
+		                 label, c->key_dim, c->value_dim);
+	c->channels = 2 * c->key_heads * c->key_dim + c->value_heads * c->value_dim;
+	return true;
+}
+
 static bool slides(const struct model_spec *s, uint32_t layer)
 {
 	return s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);

@@ -31,6 +31,7 @@ enum tensor_group {
 	GROUP_ATTENTION, /* the matrices of layers whose mixer it is, as the next two are of others' */
 	GROUP_CONV,
 	GROUP_DELTA,
+	GROUP_Q_GATE,   /* of attention's result, its rows beside the queries' */
 	GROUP_TAPS,     /* of layers with a convolution, behind gates or before the delta rule */
 	GROUP_PRE_NORM, /* before attention */
 	GROUP_FFN_NORM, /* before the feed-forward layer */
@@ -52,6 +53,7 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 /* clang-format off */
 #define TENSOR_SLOTS_EACH(MATRIX, VECTOR) \
 	VECTOR(attn_norm, "attn_norm.weight", "input_layernorm.weight", HIDDEN, PRE_NORM, PLAIN) \
+	MATRIX(q_gate, "attn_q.weight", "self_attn.q_proj.weight", QUERIES, HIDDEN, Q_GATE, PLAIN) \
 	MATRIX(q, "attn_q.weight", "self_attn.q_proj.weight", QUERIES, HIDDEN, ATTENTION, ROTATED) \
 	MATRIX(k, "attn_k.weight", "self_attn.k_proj.weight", KEYS, HIDDEN, ATTENTION, ROTATED) \
 	MATRIX(v, "attn_v.weight", "self_attn.v_proj.weight", KEYS, HIDDEN, ATTENTION, PLAIN) \
@@ -60,10 +62,18 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	MATRIX(conv_c, "shortconv.in_proj.weight", "conv.in_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
 	MATRIX(conv_x, "shortconv.in_proj.weight", "conv.in_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
 	MATRIX(conv_out, "shortconv.out_proj.weight", "conv.out_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
+	MATRIX(delta_qkv, "attn_qkv.weight", "linear_attn.in_proj_qkv.weight", CHANNELS, HIDDEN, DELTA, PLAIN) \
+	MATRIX(delta_z, "attn_gate.weight", "linear_attn.in_proj_z.weight", VALUES, HIDDEN, DELTA, PLAIN) \
+	MATRIX(delta_b, "ssm_beta.weight", "linear_attn.in_proj_b.weight", VALUE_HEADS, HIDDEN, DELTA, PLAIN) \
+	MATRIX(delta_a, "ssm_alpha.weight", "linear_attn.in_proj_a.weight", VALUE_HEADS, HIDDEN, DELTA, PLAIN) \
+	MATRIX(delta_out, "ssm_out.weight", "linear_attn.out_proj.weight", HIDDEN, VALUES, DELTA, PLAIN) \
 	VECTOR(ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight", HIDDEN, FFN_NORM, PLAIN) \
 	MATRIX(gate, "ffn_gate.weight", "mlp.gate_proj.weight", FFN, HIDDEN, GATE, PLAIN) \
 	MATRIX(up, "ffn_up.weight", "mlp.up_proj.weight", FFN, HIDDEN, WEIGHT, PLAIN) \
 	MATRIX(down, "ffn_down.weight", "mlp.down_proj.weight", HIDDEN, FFN, WEIGHT, PLAIN) \
+	VECTOR(delta_norm, "ssm_norm.weight", "linear_attn.norm.weight", VALUE_DIM, DELTA, PLAIN) \
+	VECTOR(delta_decay, "ssm_a", "linear_attn.A_log", VALUE_HEADS, DELTA, PLAIN) \
+	VECTOR(delta_dt, "ssm_dt.bias", "linear_attn.dt_bias", VALUE_HEADS, DELTA, PLAIN) \
 	VECTOR(taps, "ssm_conv1d.weight", "linear_attn.conv1d.weight", TAPS, TAPS, PLAIN) \
 	VECTOR(q_bias, "attn_q.bias", "self_attn.q_proj.bias", QUERIES, QKV_BIAS, ROTATED) \
 	VECTOR(k_bias, "attn_k.bias", "self_attn.k_proj.bias", KEYS, QKV_BIAS, ROTATED) \

@@ -75,6 +75,13 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 	sum = record_checksum(more, sizeof more, sum);
 	if (s->layer_rotation)
 		sum = record_checksum(s->layer_rotation, s->layers, sum);
+	if (s->layer_mixer) {
+		const struct model_recurrent *r = &s->recurrent;
+		const uint32_t sizes[] = { r->taps,    r->channels,  r->key_heads, r->value_heads,
+			                   r->key_dim, r->value_dim, r->tiled };
+		sum = record_checksum(s->layer_mixer, s->layers, sum);
+		sum = record_checksum(sizes, sizeof sizes, sum);
+	}
 	if (s->layer_sizes)
 		sum = record_checksum(s->layer_sizes, s->layers * sizeof *s->layer_sizes, sum);
 	for (uint32_t layer = 0; layer < s->layers; layer++) {

@@ -426,9 +426,9 @@ const int32_t *jit_session_ids(const jit_session *s);
 
 /* Forgets every token from position n on (n <= length). Then feed at least one token before asking for logits. Layers
  * with a window keep little more than it where the context is larger: going back further than some hundred tokens then
- * has the rest computed anew, by what is asked for next. Layers that keep a state (convolutions over time) have it as
- * it was at a few earlier tokens: those between the last of these and n are computed anew, about as many as were taken
- * back or a prompt's pass has. A session that is restored or forked does the same. */
+ * has the rest computed anew, by what is asked for next. Layers that keep a state (of convolutions over time, of the
+ * delta rule) have it as it was at a few earlier tokens: those between the last of these and n are computed anew, about
+ * as many as were taken back or a prompt's pass has. A session that is restored or forked does the same. */
 int jit_session_rewind(jit_session *s, size_t n, jit_error *err);
 
 /* SAVED SESSIONS. A file holds a session's tokens and its KV cache, and nothing of sampling or stop texts. A session

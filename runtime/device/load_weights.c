@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math_host.h"
 #include "kernels-templates/templates.h"
 
 enum { SLICE_BYTES = 4 << 20, READ_BYTES = 256 << 10 };
@@ -37,27 +38,36 @@ struct packing {
 	void *user;
 };
 
+/* Whether rows are found head by head. */
+static bool by_heads(const struct model_tensor *t) { return t->rope_dims || t->head_rows; }
+
 /* The rows of the file that blocks b0 to b1 are made of; whole heads where their rows change places. */
 static void source_rows(const struct job *j, uint64_t b0, uint64_t b1, uint64_t *first, uint64_t *end)
 {
-	uint64_t rows = j->tensor->rows, together = j->tensor->rope_dims ? j->head_dim : 1;
+	uint64_t rows = j->tensor->rows, together = by_heads(j->tensor) ? j->head_dim : 1;
 
 	*first = b0 * 32 / together * together;
 	*end = (b1 * 32 + together - 1) / together * together;
 	if (*end > rows)
 		*end = rows;
+	if (j->tensor->head_rows) {
+		*first = *first / together * j->tensor->head_rows;
+		*end = *end / together * j->tensor->head_rows;
+	}
 }
 
 /* So many blocks that their rows fill the buffer, and that no head is read twice if that can be. */
 static void plan_reads(struct job *j, size_t *buffer_bytes)
 {
 	const struct model_tensor *t = j->tensor;
-	uint64_t unit = t->rope_dims ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);
+	uint64_t unit = by_heads(t) ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);
 	uint64_t heads =
-		t->rope_dims && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0; /* of which a part may be wanted */
+		by_heads(t) && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0; /* of which a part may be wanted */
 
 	j->read_blocks = unit * (fit ? fit : 1);
 	uint64_t rows = j->read_blocks * 32 + heads, bytes = (rows < t->rows ? rows : t->rows) * t->row_bytes;
+	if (t->head_rows)
+		bytes = bytes / j->head_dim * t->head_rows + t->head_rows * t->row_bytes;
 	if (bytes > *buffer_bytes)
 		*buffer_bytes = bytes;
 }
@@ -237,6 +247,8 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 	}
 	for (uint64_t i = 0; t->plus_one && i < t->cols; i++)
 		out[i] += 1.0f;
+	for (uint64_t i = 0; t->minus_exp && i < t->cols; i++)
+		out[i] = (float)-math_host_exp((double)out[i]);
 	return true;
 }
 

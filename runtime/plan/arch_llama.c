@@ -21,11 +21,13 @@ static bool any_int8(const struct plan_builder *b, const struct weights_layer *l
 static struct activations mix_by_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
                                            bool int8)
 {
-	struct activations in = step_input(b, l->attn_norm, int8 || any_int8(b, l, MATRIX_q, MATRIX_v));
+	struct activations in = step_input(b, l->attn_norm, int8 || any_int8(b, l, MATRIX_q_gate, MATRIX_v));
 
 	step_queries_keys_values(b, l, in);
 	step_rotate_and_store(b, l, layer);
 	step_attention(b, layer);
+	if (l->q_gate.packed)
+		step_gate_attention(b);
 	step_attention_output(b, l);
 	return in;
 }
@@ -40,8 +42,18 @@ static struct activations mix_by_convolution(struct plan_builder *b, const struc
 	return in;
 }
 
+static struct activations mix_by_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                                            bool int8)
+{
+	struct activations in = step_input(b, l->attn_norm, int8 || any_int8(b, l, MATRIX_delta_qkv, MATRIX_delta_a));
+
+	step_delta_rule(b, l, layer, in);
+	step_mixer_output(b, l, &l->delta_out);
+	return in;
+}
+
 static struct activations (*const mix_by[])(struct plan_builder *, const struct weights_layer *, uint32_t, bool) = {
-	[MIXER_ATTENTION] = mix_by_attention, [MIXER_CONV] = mix_by_convolution
+	[MIXER_ATTENTION] = mix_by_attention, [MIXER_CONV] = mix_by_convolution, [MIXER_DELTA] = mix_by_delta_rule
 };
 
 void arch_llama_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)

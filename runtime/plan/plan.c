@@ -205,7 +205,8 @@ uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, si
 		[PLAN_KEYS] = keys,
 		[PLAN_FFN] = ffn,
 		[PLAN_MIXED] = mixed,
-		[PLAN_CHANNELS] = channels,
+		[PLAN_CHANNELS] = channels ? mixed : 0,
+		[PLAN_VALUE_HEADS] = numerics_pad(s->recurrent.value_heads),
 		[PLAN_WIDEST] = widest > ffn ? widest : ffn
 	};
 

@@ -39,6 +39,8 @@
 	X(float, m, PLAN_CHANNELS, DEVICE_BUFFERS) \
 	X(float, m2, PLAN_CHANNELS, DEVICE_BUFFERS) \
 	X(float, m3, PLAN_CHANNELS, DEVICE_BUFFERS) \
+	X(float, ma, PLAN_VALUE_HEADS, DEVICE_BUFFERS) \
+	X(float, mb, PLAN_VALUE_HEADS, DEVICE_BUFFERS) \
 	X(float, h, PLAN_FFN, DEVICE_BUFFERS) \
 	X(int8_t, hq, PLAN_FFN, DEVICE_BUFFERS) \
 	X(struct activation_block, hs, PLAN_FFN, DEVICE_BUFFERS) \
@@ -54,9 +56,10 @@ enum plan_width {
 	PLAN_QUERIES /* heads * head_dim */,
 	PLAN_KEYS /* kv_heads * head_dim */,
 	PLAN_FFN,
-	PLAN_MIXED,    /* what attention leaves, and what else mixes tokens */
-	PLAN_CHANNELS, /* of convolutions; 0: there are none */
-	PLAN_WIDEST    /* of all */
+	PLAN_MIXED,       /* what attention leaves, and what else mixes tokens */
+	PLAN_CHANNELS,    /* of convolutions, and of gates beside them; 0: there are none */
+	PLAN_VALUE_HEADS, /* of the delta rule; 0: there is none */
+	PLAN_WIDEST       /* of all */
 };
 struct plan_buffers {
 	uint32_t tokens; /* capacity */

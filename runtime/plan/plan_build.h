@@ -112,6 +112,13 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
 /* Rotates queries and keys, behind their norms where there are any; stores keys and values. */
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 void step_attention(struct plan_builder *b, uint32_t layer);
+/* A norm of each `k` numbers of a buffer in turn, `tokens` times so many. */
+void step_norm_heads(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
+                     uint32_t tokens);
+/* Attention's result, times the sigmoid of the gate that stood beside the queries. */
+void step_gate_attention(struct plan_builder *b);
+/* The gated delta rule, from a layer's input to its result, which is where attention leaves its own. */
+void step_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in);
 /* A short convolution between two gates, from a layer's input to its output, which is added to the stream. */
 void step_short_convolution(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
                             struct activations in);

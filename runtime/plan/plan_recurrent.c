@@ -3,6 +3,7 @@
  * Owns: where these ops find the state before the pass, and leave the one behind it (plan_set_state()): a run reads one
  * and writes another, so that the one before stays for who goes back.
  */
+#include "base/math_host.h"
 #include "runtime/plan/plan_build.h"
 
 /* An op's two slots of a state, which begins so far in that of all layers. */
@@ -47,4 +48,69 @@ void step_short_convolution(struct plan_builder *b, const struct weights_layer *
 	a[CONV_X2] = plan_address(f->m3);
 	a[CONV_GATE] = plan_address(f->m2);
 	plan_barrier(b);
+}
+
+/* So many numbers of each token, times the activation function of others. */
+static void gate(struct plan_builder *b, const float *x, const float *by, float *out, uint64_t width, enum key_act act)
+{
+	struct key key = plan_key(b, KEY_GATE);
+
+	key.act = (uint8_t)act;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(b->n * (numerics_pad(width) / 32)));
+	a[GATE_X] = plan_address(x);
+	a[GATE_GATE] = plan_address(by);
+	a[GATE_OUT] = plan_address(out);
+	plan_last_op(b)->serial = b->n * width <= 1 << 13;
+	plan_barrier(b);
+}
+
+void step_gate_attention(struct plan_builder *b)
+{
+	const struct plan_buffers *f = b->buf;
+
+	gate(b, f->ao, f->m3, f->ao, (uint64_t)b->spec->heads * b->spec->head_dim, ACT_SIGMOID);
+}
+
+/* What goes through the convolution, the gate of the result, and for each head of values what is forgotten and how much
+ * is corrected. */
+static void delta_inputs(struct plan_builder *b, const struct weights_layer *l, struct activations in)
+{
+	const struct plan_buffers *f = b->buf;
+	uint32_t n = b->n;
+
+	step_matmul(b, &(struct matmul){ .w = &l->delta_qkv, .in = in, .out = f->m, .tokens = n });
+	step_matmul(b, &(struct matmul){ .w = &l->delta_z, .in = in, .out = f->m3, .tokens = n });
+	step_matmul(b, &(struct matmul){ .w = &l->delta_b, .in = in, .out = f->mb, .tokens = n });
+	step_matmul(b, &(struct matmul){ .w = &l->delta_a, .in = in, .out = f->ma, .tokens = n });
+	plan_barrier(b);
+}
+
+void step_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in)
+{
+	const struct model_recurrent *r = &b->spec->recurrent;
+	const struct plan_buffers *f = b->buf;
+	struct key key = plan_key(b, KEY_DELTA);
+
+	delta_inputs(b, l, in);
+	convolve(b, l, layer, f->m, f->m2, 0, ACT_SILU);
+	plan_barrier(b);
+	key.heads = r->value_heads;
+	key.kv_heads = r->key_heads;
+	key.head_dim = r->key_dim;
+	key.rows = r->value_dim;
+	key.flags = r->tiled ? KEY_TILED : 0;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)r->value_heads * (r->value_dim / 32));
+	a[DELTA_QKV] = plan_address(f->m2);
+	a[DELTA_A] = plan_address(f->ma);
+	a[DELTA_B] = plan_address(f->mb);
+	a[DELTA_DECAY] = plan_address(l->delta_decay);
+	a[DELTA_DT] = plan_address(l->delta_dt);
+	a[DELTA_SCALE] = plan_f32_slot((float)(1.0 / math_host_sqrt((double)r->key_dim)));
+	a[DELTA_OUT] = plan_address(f->m);
+	a[DELTA_COLUMNS] = b->n;
+	state_slots(b, &a[DELTA_STATE_IN], &a[DELTA_STATE_OUT],
+	            plan_state_offset(b->spec, layer) + template_conv_state_bytes(r->channels, r->taps));
+	plan_barrier(b);
+	step_norm_heads(b, f->m, l->delta_norm, f->m2, r->value_dim, b->n * r->value_heads);
+	gate(b, f->m2, f->m3, f->ao, (uint64_t)r->value_heads * r->value_dim, ACT_SILU);
 }

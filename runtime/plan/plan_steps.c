@@ -45,6 +45,13 @@ static uint64_t *add_norm(struct plan_builder *b, const float *x, const float *w
 	return a;
 }
 
+void step_norm_heads(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
+                     uint32_t tokens)
+{
+	add_norm(b, x, weight, out, k, 0, tokens);
+	plan_barrier(b);
+}
+
 void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
                struct activations out)
 {
@@ -137,6 +144,8 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
 	step_matmul(b, &(struct matmul){ .w = &l->q, .bias = l->q_bias, .in = in, .out = f->q, .tokens = n });
 	step_matmul(b, &(struct matmul){ .w = &l->k, .bias = l->k_bias, .in = in, .out = f->k, .tokens = n });
 	step_matmul(b, &(struct matmul){ .w = &l->v, .bias = l->v_bias, .in = in, .out = f->v, .tokens = n });
+	if (l->q_gate.packed)
+		step_matmul(b, &(struct matmul){ .w = &l->q_gate, .in = in, .out = f->m3, .tokens = n });
 	plan_barrier(b);
 	if (l->q_row_norm && l->k_row_norm)
 		norm_rows(b, l);

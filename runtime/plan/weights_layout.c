@@ -69,6 +69,11 @@ static void put_tensor(uint64_t *sum, const struct model_tensor *t, uint64_t at)
 	put_number(sum, t->rope_dims);
 	put_number(sum, t->rope_pairs);
 	put_number(sum, t->plus_one);
+	if (t->head_rows || t->minus_exp) {
+		put_number(sum, t->head_rows);
+		put_number(sum, t->head_first);
+		put_number(sum, t->minus_exp);
+	}
 	put_number(sum, at);
 }
 

@@ -10,9 +10,8 @@
 #include "loaders/model_load.h"
 
 static const char experts[] = "mixture of experts", latent[] = "latent attention",
-		  delta[] = "recurrent state (gated delta", scan[] = "recurrent state (selective",
-		  mean[] = "subtract the mean", images[] = "a part for images", fused[] = "Q, K and V in one tensor",
-		  unknown[] = "expected llama, ";
+		  scan[] = "recurrent state (selective", mean[] = "subtract the mean", images[] = "a part for images",
+		  fused[] = "Q, K and V in one tensor", unknown[] = "expected llama, ";
 
 /* What the sentence says of each model_type or general.architecture that does not run. */
 static const struct {
@@ -32,12 +31,10 @@ static const struct {
 	{ "glm4moe", experts },
 	{ "qwen3moe", experts },
 	{ "gpt_oss", "mixture of experts and attention sinks" },
-	{ "qwen3_5", delta },
-	{ "qwen3_5_moe", delta },
-	{ "qwen3_5_moe_text", delta },
-	{ "qwen35", delta },
-	{ "qwen35moe", delta },
-	{ "kimi_k3", delta },
+	{ "qwen3_5_moe", experts },
+	{ "qwen3_5_moe_text", experts },
+	{ "qwen35moe", experts },
+	{ "kimi_k3", "recurrent state (Kimi" },
 	{ "nemotron_h", scan },
 	{ "jamba", scan },
 	{ "deepseek_v2", latent },

@@ -107,6 +107,51 @@ static void layer_entries(struct header *h, const struct sizes *s, const char *t
 	}
 }
 
+/* A layer of Qwen 3.5: with the delta rule, or with attention and its gate. */
+static void delta_entries(struct header *h, json_t *config, const struct sizes *s, const char *base, uint64_t layer)
+{
+	const char *kind = json_string_value(json_array_get(json_object_get(config, "layer_types"), layer));
+	bool state = !kind || strcmp(kind, "linear_attention") == 0;
+	uint64_t heads = number(config, "linear_num_value_heads", 1),
+		 values = heads * number(config, "linear_value_head_dim", 1),
+		 channels = values +
+	                    2 * number(config, "linear_num_key_heads", 1) * number(config, "linear_key_head_dim", 1),
+		 q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+	const struct {
+		const char *name;
+		uint64_t rows, cols;
+		bool there;
+	} list[] = {
+		{ "input_layernorm.weight", 0, s->hidden, true },
+		{ "post_attention_layernorm.weight", 0, s->hidden, true },
+		{ "linear_attn.in_proj_qkv.weight", channels, s->hidden, state },
+		{ "linear_attn.in_proj_z.weight", values, s->hidden, state },
+		{ "linear_attn.in_proj_a.weight", heads, s->hidden, state },
+		{ "linear_attn.in_proj_b.weight", heads, s->hidden, state },
+		{ "linear_attn.out_proj.weight", s->hidden, values, state },
+		{ "linear_attn.conv1d.weight", channels, number(config, "linear_conv_kernel_dim", 1), state },
+		{ "linear_attn.A_log", 0, heads, state },
+		{ "linear_attn.dt_bias", 0, heads, state },
+		{ "linear_attn.norm.weight", 0, number(config, "linear_value_head_dim", 1), state },
+		{ "self_attn.q_proj.weight", 2 * q, s->hidden, !state },
+		{ "self_attn.k_proj.weight", kv, s->hidden, !state },
+		{ "self_attn.v_proj.weight", kv, s->hidden, !state },
+		{ "self_attn.o_proj.weight", s->hidden, q, !state },
+		{ "self_attn.q_norm.weight", 0, s->head_dim, !state },
+		{ "self_attn.k_norm.weight", 0, s->head_dim, !state },
+		{ "mlp.gate_proj.weight", s->ffn, s->hidden, true },
+		{ "mlp.up_proj.weight", s->ffn, s->hidden, true },
+		{ "mlp.down_proj.weight", s->hidden, s->ffn, true },
+	};
+	char name[100];
+
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		snprintf(name, sizeof name, "%slayers.%" PRIu64 ".%s", base, layer, list[i].name);
+		if (list[i].there)
+			entry(h, name, list[i].rows, list[i].cols);
+	}
+}
+
 /* The header of a safetensors file of this configuration. */
 static uint8_t *made_up(json_t *config, const char *type, const char *base, size_t *n)
 {
@@ -140,7 +185,10 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 	if (!s.tied)
 		entry(&h, "lm_head.weight", s.vocab, s.hidden);
 	for (uint64_t i = 0; i < s.layers; i++)
-		layer_entries(&h, &s, type, base, i);
+		if (strcmp(type, "qwen3_5_text") == 0)
+			delta_entries(&h, config, &s, base, i);
+		else
+			layer_entries(&h, &s, type, base, i);
 	text_of(&h.b, "}");
 	uint8_t *file = st_from_text((const char *)h.b.p, h.b.n, 0, n);
 	bytes_free(&h.b);
@@ -189,20 +237,24 @@ static void check_config(const char *file, struct counts *c)
 	json_t *config = json_read(bytes, n_text, n_text, file, NULL); /* one of them says Infinity */
 	const char *type = json_string_value(json_object_get(config, "model_type")), *base = "model.";
 	json_t *text = json_object_get(config, "text_config"), *inner = json_object_get(text, "model_type");
-	bool inside = type && json_is_string(inner) && is_one_of(type, "gemma3 mistral3 qwen3_vl") &&
-	              is_one_of(json_string_value(inner), "gemma3_text ministral3 qwen3_vl_text");
+	bool inside = type && json_is_string(inner) && is_one_of(type, "gemma3 mistral3 qwen3_vl qwen3_5") &&
+	              is_one_of(json_string_value(inner), "gemma3_text ministral3 qwen3_vl_text qwen3_5_text");
 	bool cut = inside && there(text, "layer_types") && /* one was made smaller by hand */
 	           json_array_size(json_object_get(text, "layer_types")) != number(text, "num_hidden_layers", 0);
-	const char *part = inside && (there(config, "quantization_config") || there(text, "quantization_config"))
-	                           ? "expected unquantised weights"
-	                   : cut    ? "layer_types is an array of"
-	                   : inside ? NULL
-	                            : expected(config, type);
+	const char *part =
+		inside && (there(config, "quantization_config") || there(text, "quantization_config"))
+			? "expected unquantised weights"
+		: cut ? "layer_types is an array of"
+		: inside && strcmp(type, "qwen3_5") == 0 && !there(text, "linear_num_key_heads")
+			? " is missing" /* so was one */
+		: inside ? NULL
+			 : expected(config, type);
 	if (type && !part && refusal(type))
 		fail_msg("%s: type %s runs and is refused", file, type);
 	if (inside) {
 		type = json_string_value(inner);
-		base = strcmp(type, "qwen3_vl_text") == 0 ? "model.language_model." : "language_model.model.";
+		base = is_one_of(type, "qwen3_vl_text qwen3_5_text") ? "model.language_model."
+		                                                     : "language_model.model.";
 	}
 	uint8_t *weights = made_up(inside ? text : config, type ? type : "", base, &n);
 	check_said(file, weights, n, bytes, n_text, part, c);
@@ -273,9 +325,9 @@ static const struct {
 	{ "lfm2-a", NULL, NULL },
 	{ "lfm2moe-a", "short convolutions", "short convolutions" },
 	{ "phi3-a", NULL, NULL },
-	{ "qwen35-a", delta, delta },
-	{ "qwen35moe-a", delta, delta },
-	{ "qwen3next-a", delta, delta },
+	{ "qwen35-a", NULL, NULL },
+	{ "qwen35moe-a", experts, experts },
+	{ "qwen3next-a", experts, experts },
 	{ "smollm3-a", NULL, NULL },
 };
 

@@ -154,7 +154,8 @@ static const char *golden[] = {
 	"golden/gemma2-a" /* its GGUF file does not say the scores' scale */,
 	BOTH("gemma3-a"),
 	BOTH("cohere2-a"),
-	BOTH("lfm2-a")
+	BOTH("lfm2-a"),
+	BOTH("qwen35-a")
 #undef BOTH
 };
 
