@@ -315,7 +315,8 @@ static int run_predict(const char *operand)
 		.tokens = opt.list.small.n && opt.list.small.value[0] ? (uint32_t)opt.list.small.value[0] : 1,
 		.kv = kv_option(),
 		.f32_activations = strcmp(opt.activations, "f32") == 0,
-		.mixture = mixture_find(opt.weights ? opt.weights : "q8_0")
+		.mixture = mixture_find(opt.weights ? opt.weights : "q8_0"),
+		.report = opt.report
 	};
 	struct error err = { 0 };
 
@@ -435,6 +436,8 @@ static int run_program(int argc, char **argv)
 	const bool cpu = strcmp(opt.device, "cpu") == 0;
 	if (opt.predict && cpu)
 		return jitbench_usage("--predict needs --device sim:...");
+	if (opt.report && !opt.predict)
+		return jitbench_usage("--report belongs to --predict");
 	if (!cpu && !opt.predict && !opt.kernels)
 		return jitbench_usage("--device sim:... belongs to --predict or --kernels");
 	return opt.predict   ? run_predict(opt.operand[0])

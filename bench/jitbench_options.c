@@ -101,6 +101,13 @@ static const struct option_row rows[] = {
 	          "16), takes on the card of --device sim:..., at the first depth, from what its simulator counts and "
 	          "its data sheet; with --shape, only a few layers are simulated",
 	  .target = &opt.predict },
+	{ .name = "report",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "with --predict: a report of `jitrun doctor --report` from such a card, whose measured times of a "
+	          "launch and a barrier, and whose bandwidth, replace what is assumed; the card may then be one that "
+	          "no data sheet is known of",
+	  .target = &opt.report },
 	{ .name = "kernels",
 	  .kind = OPTION_FLAG,
 	  .help = "time only the kernels, for which a header is enough: generating all; opening all from a cache "

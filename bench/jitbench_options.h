@@ -20,6 +20,7 @@ struct jitbench_options {
 		*shape, *weights, *write, *device;
 	long repetitions, batch;
 	double noise, threshold;
+	const char *report;
 	bool all_small, no_start, no_cache, force, predict, kernels;
 	struct option_about about;
 	struct {

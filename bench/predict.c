@@ -15,25 +15,26 @@
 #include "runtime/session.h"
 
 /* What no data sheet says. */
-static const struct {
+struct assumed {
 	double bandwidth_share; /* of the rated one, reached by long streams */
 	double latency;         /* seconds from a load to its data, between L2 and memory */
 	double barrier;         /* seconds, of all workgroups */
-	double first_launch;    /* seconds, from a pass's submission to the host's knowing that it ended, beside its
-	                           kernels */
+	double first_launch;    /* seconds, from submission to the host's knowing of the end, beside the kernels */
 	double next_launch;     /* seconds, of each further launch of the pass */
 	double l0_bytes;        /* a clock, that a compute unit loads */
 	double trans_cycles;    /* to issue a transcendental instruction; others take one */
-} assumed = { .bandwidth_share = 0.85,
-	      .latency = 0.5e-6,
-	      .barrier = 2e-6,
-	      .first_launch = 100e-6,
-	      .next_launch = 8e-6,
-	      .l0_bytes = 64,
-	      .trans_cycles = 4 };
+};
+static const struct assumed usual = {
+	.bandwidth_share = 0.85,
+	.latency = 0.5e-6,
+	.barrier = 2e-6,
+	.first_launch = 100e-6,
+	.next_launch = 8e-6,
+	.l0_bytes = 64,
+	.trans_cycles = 4
+};
 
 enum { PREDICT_MAX_TOKENS = 16 };
-
 /* What one kernel counts. */
 struct counted {
 	struct key key;
@@ -43,7 +44,9 @@ struct counted {
 
 struct prediction {
 	const struct predict_options *o;
-	const struct card *card;
+	struct card card;
+	struct assumed assumed;
+	struct predict_measured measured;
 	struct counted *kernel;
 	size_t n;
 	struct sim_counters idle; /* a phase without units */
@@ -99,7 +102,7 @@ static bool count_token(struct prediction *p, const char *path, struct error *er
 {
 	const struct predict_options *o = p->o;
 	const struct simulator_options sim = {
-		.launch = STREAM_LAUNCH_OP, .units = p->card->units, .watch = watch, .user = p
+		.launch = STREAM_LAUNCH_OP, .units = p->card.units, .watch = watch, .user = p
 	};
 	const int32_t ids[PREDICT_MAX_TOKENS] = { 0 };
 	char device[32];
@@ -218,7 +221,7 @@ static void fill_counts(struct op_cost *f, const struct prediction *p, const str
 #define COUNT(field) own(k->sum.field, k->launches, p->idle.field)
 #define CLASS(c) COUNT(by_class[SIM_CLASS_##c])
 	f->instructions = COUNT(instructions);
-	f->valu = CLASS(VALU) + CLASS(DOT) + CLASS(VOPD) + assumed.trans_cycles * CLASS(TRANS);
+	f->valu = CLASS(VALU) + CLASS(DOT) + CLASS(VOPD) + p->assumed.trans_cycles * CLASS(TRANS);
 	f->salu = CLASS(SALU) + CLASS(BRANCH) + CLASS(SMEM);
 	f->load = COUNT(load_bytes);
 	f->load128 = COUNT(load128_bytes);
@@ -242,7 +245,7 @@ static void slower(struct op_cost *f, double seconds, const char *limit)
  * them makes the others wait. */
 static struct op_cost op_cost_of(const struct prediction *p, const struct plan_op *l, bool cooperative)
 {
-	const struct card *c = p->card;
+	const struct card *c = &p->card;
 	const struct key *key = &p->plan.kernel[l->kernel].key;
 	struct op_cost f = { .limit = "" };
 	double units = (double)(l->end - l->begin),
@@ -258,12 +261,12 @@ static struct op_cost op_cost_of(const struct prediction *p, const struct plan_o
 	f.waves = busy * (cooperative ? RDNA_PROGRAM_WAVES : 1);
 	f.stalls /= f.waves;
 	double cus = fmin(busy, c->units), simds = fmin(f.waves, (double)c->units * TARGET_UNIT_SIMDS);
-	slower(&f, f.least / (c->bandwidth * assumed.bandwidth_share), "memory");
+	slower(&f, f.least / (c->bandwidth * p->assumed.bandwidth_share), "memory");
 	slower(&f, uneven * f.valu / simds / c->clock, "vector");
 	slower(&f, uneven * f.salu / simds / c->clock, "scalar");
-	slower(&f, uneven * f.load / assumed.l0_bytes / cus / c->clock, "L0");
-	slower(&f, uneven * (f.instructions / f.waves / c->clock + f.stalls * assumed.latency), "latency");
-	f.seconds += assumed.latency; /* to begin with */
+	slower(&f, uneven * f.load / p->assumed.l0_bytes / cus / c->clock, "L0");
+	slower(&f, uneven * (f.instructions / f.waves / c->clock + f.stalls * p->assumed.latency), "latency");
+	f.seconds += p->assumed.latency; /* to begin with */
 	return f;
 }
 
@@ -362,12 +365,12 @@ static void print_launches(const struct prediction *p, const struct op_cost *tot
 	        "| predicted %s/s | of rated bandwidth |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
 	        p->o->tokens > 1 ? "passes" : "tokens");
 	for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
-		double barriers = (double)way[i].barriers * assumed.barrier,
-		       launching = assumed.first_launch + (double)(way[i].launches - 1) * assumed.next_launch;
+		double barriers = (double)way[i].barriers * p->assumed.barrier,
+		       launching = p->assumed.first_launch + (double)(way[i].launches - 1) * p->assumed.next_launch;
 		double seconds = total->seconds + barriers + launching;
 		fprintf(out, "| %s | %zu | %zu | %.3f | %.3f | %.3f | %.3f | %.1f | %.0f %% |\n", way[i].name,
 		        way[i].launches, way[i].barriers, total->seconds * 1e3, barriers * 1e3, launching * 1e3,
-		        seconds * 1e3, 1 / seconds, 100 * total->least / seconds / p->card->bandwidth);
+		        seconds * 1e3, 1 / seconds, 100 * total->least / seconds / p->card.bandwidth);
 	}
 }
 
@@ -388,13 +391,17 @@ static void print_traffic(const struct op_cost *t, FILE *out)
 
 static void print_assumptions(const struct prediction *p, FILE *out)
 {
-	const struct card *c = p->card;
-	double under_way = c->bandwidth * assumed.bandwidth_share * assumed.latency;
+	const struct card *c = &p->card;
+	double under_way = c->bandwidth * p->assumed.bandwidth_share * p->assumed.latency;
 
+	if (p->o->report)
+		fprintf(out, "\nMeasured on a card, by %s: the first launch, and a barrier%s. All else is predicted.\n",
+		        p->o->report, p->measured.read > 0 ? ", and the share of the bandwidth" : "");
 	fprintf(out,
-	        "\nPREDICTED, not measured. From the card's data sheet: %u compute units of %d SIMDs at %.2f GHz, %.0f "
+	        "\nPREDICTED, not measured. From the card's data%s: %u compute units of %d SIMDs at %.2f GHz, %.0f "
 	        "GB/s, %.0f MiB of last cache, %.0f MiB of L2.\n",
-	        c->units, TARGET_UNIT_SIMDS, c->clock / 1e9, c->bandwidth / 1e9, c->cache / 0x1p20, c->l2 / 0x1p20);
+	        p->o->report ? " and its driver's" : " sheet", c->units, TARGET_UNIT_SIMDS, c->clock / 1e9,
+	        c->bandwidth / 1e9, c->cache / 0x1p20, c->l2 / 0x1p20);
 	fprintf(out,
 	        "Assumed: %.0f %% of that bandwidth for long streams; nothing of the weights stays in a cache; %.2f us "
 	        "from a load to its data; %.1f us for a barrier of all workgroups; %.0f us "
@@ -402,8 +409,9 @@ static void print_assumptions(const struct prediction *p, FILE *out)
 	        "compute unit in a clock; one instruction of a kind issued by a SIMD in a clock, "
 	        "a transcendental one in %.0f. A kernel takes the longest of its limits, as if the others cost "
 	        "nothing, and a load's time to begin with.\n",
-	        100 * assumed.bandwidth_share, assumed.latency * 1e6, assumed.barrier * 1e6, assumed.first_launch * 1e6,
-	        assumed.next_launch * 1e6, assumed.l0_bytes, assumed.trans_cycles);
+	        100 * p->assumed.bandwidth_share, p->assumed.latency * 1e6, p->assumed.barrier * 1e6,
+	        p->assumed.first_launch * 1e6, p->assumed.next_launch * 1e6, p->assumed.l0_bytes,
+	        p->assumed.trans_cycles);
 	fprintf(out,
 	        "%u workgroups of %d waves, %u vector registers a lane, %u bytes of LDS: all that fit. So many waves "
 	        "need %.1f loads of 128 bits a lane under way each for that bandwidth.\n",
@@ -424,7 +432,7 @@ static bool print_all(const struct prediction *p, FILE *out, struct error *err)
 		if (p->o->tokens > 1)
 			snprintf(what, sizeof what, "a pass over %u tokens", p->o->tokens);
 		fprintf(out, "# Predicted: %s of %s at position %u on %s (%s)\n\n", what, description, p->o->depth,
-		        p->card->name, p->card->target);
+		        p->card.name, p->card.target);
 		print_lines(line, p->plan.n_kernels, out);
 		print_launches(p, &total.sum, out);
 		print_traffic(&total.sum, out);
@@ -434,17 +442,54 @@ static bool print_all(const struct prediction *p, FILE *out, struct error *err)
 	return ok;
 }
 
+/* What was measured goes before what is assumed. Further launches of a pass are not waited for: none was measured. */
+static void take_measured(struct prediction *p)
+{
+	const struct predict_measured *m = &p->measured;
+	struct card *c = &p->card;
+	c->target = p->o->target;
+	c->name = *m->name ? m->name : p->o->target;
+	c->units = m->units;
+	c->clock = m->clock > 0 && (c->clock <= 0 || m->clock < c->clock) ? m->clock : c->clock;
+	c->bandwidth = m->bandwidth > 0 ? m->bandwidth : c->bandwidth;
+	p->assumed.first_launch = m->launch;
+	p->assumed.barrier = m->barrier;
+	if (m->read > 0 && c->bandwidth > 0)
+		p->assumed.bandwidth_share = fmin(1, m->read / c->bandwidth);
+}
+
+/* The card's data: of the table, of the report, or both. */
+static bool find_card(struct prediction *p, struct error *err)
+{
+	const struct card *known = card_find(p->o->target);
+	char names[128];
+
+	p->assumed = usual;
+	if (known)
+		p->card = *known;
+	if (p->o->report && !predict_report_read(&p->measured, p->o->report, p->o->target, err))
+		return false;
+	if (p->o->report) {
+		take_measured(p);
+		return (p->card.clock > 0 && p->card.bandwidth > 0) ||
+		       error_set(err, ERROR_FORMAT,
+		                 "%s: the card's %s is not there, and there is no data sheet of %s here", p->o->report,
+		                 p->card.clock > 0 ? "bandwidth" : "clock_mhz", p->o->target);
+	}
+	return known ||
+	       error_set(err, ERROR_ARGUMENT, "there is no data of a card of target \"%.32s\"; there is for %s",
+	                 p->o->target, card_targets(names, sizeof names));
+}
+
 bool predict(const struct predict_options *o, FILE *out, struct error *err)
 {
-	struct prediction p = { .o = o, .card = card_find(o->target) };
-	char names[128];
+	struct prediction p = { .o = o };
 
 	if (o->tokens < 1 || o->tokens > PREDICT_MAX_TOKENS)
 		return error_set(err, ERROR_ARGUMENT, "a prediction is of passes over 1 to %d tokens, not %u",
 		                 PREDICT_MAX_TOKENS, o->tokens);
-	if (!p.card)
-		return error_set(err, ERROR_ARGUMENT, "there is no data of a card of target \"%.32s\"; there is for %s",
-		                 o->target, card_targets(names, sizeof names));
+	if (!find_card(&p, err))
+		return false;
 	bool ok = open_plan(&p, err) && (o->path ? count_token(&p, o->path, err) : count_shape(&p, err)) &&
 	          print_all(&p, out, err) && loops_print(out, &p.plan, target_find(o->target), err);
 	plan_free(&p.plan);

@@ -82,6 +82,32 @@ check "it compares with the least" grep -qE \
 	'^read of weights [0-9.]+ MiB, 1\.0[0-9]+ times the least; of the KV cache [0-9.]+ MiB' "$dir/out"
 run --shape tiny --weights q4_k_m --predict --device sim:gfx1100 -b 16
 check "of a pass over guesses" grep -qE '^# Predicted: a pass over 16 tokens' "$dir/out"
+# What a card was measured to take, and a card of which no data sheet is known
+report() { # report FIELDS OF THE CARD: a report's file
+	printf '{"card": {"target": "gfx1200", "name": "RX 9060 XT", "units": 32%s}, "launch_seconds": 3e-05,
+		"barrier_seconds": 4.5e-06, "large_model": [{"bytes_per_second": 1.6e11}]}' "$1" >"$dir/report"
+}
+with="--shape tiny --predict --device sim:gfx1200 --report $dir/report"
+report ', "clock_mhz": 3130, "bandwidth": 320000000000'
+run $with
+check "a prediction with a report: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "it names the card" grep -qE '^# Predicted: .* on RX 9060 XT \(gfx1200\)' "$dir/out"
+check "it says what was measured" has \
+	"Measured on a card, by $dir/report: the first launch, and a barrier, and the share"
+check "it takes what was measured" grep -qE '^Assumed: 50 % of .* 4\.5 us for a barrier .* 30 us for a pass' "$dir/out"
+report ''
+refused "the card's clock_mhz is not there" 1 $with
+report ', "bandwidth": -3'
+refused "bandwidth is -3, expected a number above 0" 1 $with
+refused 'is of a card of target "gfx1200", and --device is sim:gfx1100' 1 \
+	--shape tiny --predict --device sim:gfx1100 --report "$dir/report"
+echo '{"card": {"target": "gfx1200", "units": 32}}' >"$dir/report"
+refused "launch_seconds is not there, expected a number" 1 $with
+echo '[]' >"$dir/report"
+refused "it is no JSON object" 1 $with
+rm "$dir/report"
+refused "unable to open" 1 $with
+refused "belongs to --predict" 2 --shape tiny --report "$dir/report"
 refused "of passes over 1 to 16 tokens" 1 --shape tiny --predict --device sim:gfx1100 -b 17
 refused "no data of a card" 1 --shape tiny --predict --device sim:gfx1200
 refused "needs --device sim:" 2 --shape tiny --predict
