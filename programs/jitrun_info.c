@@ -143,6 +143,21 @@ static void print_shape(const struct info *i)
 	facts_row(stdout, "context", "%u tokens in training", s->context_train);
 }
 
+/* Whether there is one, and the names of others that --template takes. */
+static void print_templates(const struct model *m)
+{
+	char names[400] = "", one[80];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < m->n_chat_templates && n < sizeof names; i++) {
+		const char *name = m->chat_template[i].name;
+		if (strcmp(name, "default") != 0)
+			n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "; --template takes ",
+			                      error_quote(one, sizeof one, name, strlen(name)));
+	}
+	facts_row(stdout, "chat template", "%s%s", model_find_chat_template(m, NULL) ? "yes" : "none", names);
+}
+
 static void print_texts(const struct info *i)
 {
 	const struct model *m = &i->model;
@@ -159,7 +174,7 @@ static void print_texts(const struct info *i)
 	if (m->chat_template_error.code)
 		facts_row(stdout, "chat template", "cannot be used: %s", m->chat_template_error.text);
 	else
-		facts_row(stdout, "chat template", "%s", model_find_chat_template(m, NULL) ? "yes" : "none");
+		print_templates(m);
 }
 
 static void print_types(const struct model_facts *f)

@@ -307,13 +307,16 @@ static int dump_objects(void)
 static int list_devices(void)
 {
 	size_t n = jit_device_count();
+	char line[sizeof(jit_device_info) + 64];
 	jit_error err = { 0 };
 
 	for (size_t i = 0; i < n; i++) {
 		jit_device_info d = JIT_DEVICE_INFO();
 		if (jit_device_get_info(i, &d, &err) != JIT_OK)
 			return jitrun_fail(&err);
-		printf("%-12s %s%s%s\n", d.name, d.about, *d.why_not ? "; cannot be used: " : "", d.why_not);
+		snprintf(line, sizeof line, "%-12s %s%s%s", d.name, d.about, *d.why_not ? "; cannot be used: " : "",
+		         d.why_not);
+		output_line(stdout, line, 13);
 	}
 	return 0;
 }

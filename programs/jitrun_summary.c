@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "programs/jitrun_parts.h"
+#include "programs/output.h"
 
 double jitrun_rate(uint64_t n, double seconds) { return seconds > 0 ? (double)n / seconds : 0; }
 
@@ -38,13 +39,14 @@ static void print_card(const struct run *r)
 /* The seed is told, so that a text can be had again. */
 static void print_sampling(const jit_model_info *info)
 {
-	char how[400];
+	char how[400], line[500];
 
 	if (opt.perplexity)
 		return;
 	sampling_args_describe(&opt.sampling, how, sizeof how);
-	fprintf(stderr, "sampling %s (%s)\n", how,
-	        info->has_sampling ? "defaults: the model's own" : "defaults: jitrun's");
+	snprintf(line, sizeof line, "sampling %s (defaults: %s)", how,
+	         info->has_sampling ? "the model's own" : "jitrun's");
+	output_line(stderr, line, 9);
 }
 
 static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }

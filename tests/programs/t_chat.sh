@@ -39,6 +39,8 @@ if [ -r "$shared/tokenizer.json" ]; then
 	}
 	named
 	check "the usual template" grep -qF '[usual]' "$dir/out"
+	./jitrun info "$dir/named" > "$dir/out" 2> "$dir/err"
+	check "info has their names: $(cat "$dir/out")" grep -q '^chat template  *yes; --template takes rag$' "$dir/out"
 	named --template rag
 	check "a template by its name: $(cat "$dir/err")" grep -qF '[rag]hi' "$dir/out"
 	named --template none

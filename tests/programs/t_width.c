@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "tests/support/pty.h"
+#include "tests/support/shared.h"
 
 enum { MOST = 1 << 20 };
 static char dir[] = "/tmp/t_width-XXXXXX", pack[64];
@@ -96,6 +97,25 @@ static void test_lists(void **state)
 	}
 }
 
+/* Rows of facts, devices and summaries. */
+static void test_sentences(void **state)
+{
+	char model[4096];
+	char *const info[] = { "./jitrun", "info", model, NULL };
+	char *const devices[] = { "./jitrun", "--devices", NULL };
+	char *const summary[] = {
+		"./jitrun", model, "-p", "Once upon", "-n", "2", "-v", "--no-cache", "-t", "1", NULL
+	};
+	(void)state;
+
+	source_path(model, "models/tale-q8_0.gguf");
+	for (int columns = 60; columns <= 100; columns += 20) {
+		check_width(info, columns, false);
+		check_width(devices, columns, true);
+	}
+	check_width(summary, 80, false);
+}
+
 static int make_pack(void **state)
 {
 	char command[200];
@@ -119,7 +139,7 @@ static int remove_pack(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_lists) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_lists), cmocka_unit_test(test_sentences) };
 
 	return cmocka_run_group_tests(tests, make_pack, remove_pack);
 }
