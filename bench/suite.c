@@ -18,7 +18,7 @@ static const double run_seconds = 0.01, quiet_seconds = 0.02;
 #define TINY(hidden, attention, ffn) \
 	{ \
 		"tiny-" #hidden "x" #attention "x" #ffn, "llama", hidden, 4, (attention) / 32, (attention) / 32, 32, \
-			ffn, 512, 2048, 1e4, 1e-5, true, 0, 0 \
+			ffn, 512, 2048, 1e4, 1e-5, true, 0, 0, SHAPE_NO_STATE \
 	}
 static const struct shape tiny[] = { TINY(64, 64, 128), TINY(128, 192, 192), TINY(128, 128, 256) };
 static const char *const known[] = { "qwen3-0.6b", "llama-3.2-1b", "llama-3.2-3b", "mistral-7b" };

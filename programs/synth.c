@@ -17,7 +17,7 @@
 enum { VERSION = 3 /* of the format */, ALIGN = 32 };
 enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGED = 256, END = 257, KNOWN = 258 };
 enum { CHUNK = 8 << 20, MAX_TENSORS = 16 + 16 * SHAPE_MAX_LAYERS };
-enum content { RANDOM, ONES, ROPE_FACTORS };
+enum content { RANDOM, ONES, MINUS_ONES, ROPE_FACTORS };
 
 struct tensor {
 	char name[48];
@@ -50,13 +50,35 @@ __attribute__((format(printf, 6, 7))) static void add(struct tensors *l, enum dt
 	va_end(args);
 }
 
-static void add_layer(struct tensors *l, const struct shape *s, const struct mixture *m, uint32_t i)
+/* What mixes the tokens of a layer that keeps a state. */
+static void add_state_layer(struct tensors *l, const struct shape *s, enum dtype type, uint32_t i)
 {
-	enum dtype type = m->matrices, better = mixture_layer(m, i, s->layers);
-	uint64_t q = (uint64_t)s->heads * s->head_dim, kv = (uint64_t)s->kv_heads * s->head_dim;
+	uint64_t values = (uint64_t)s->value_heads * s->value_dim,
+		 channels = values + 2 * (uint64_t)s->key_heads * s->key_dim;
 
-	add(l, DTYPE_F32, ONES, 1, s->hidden, "blk.%u.attn_norm.weight", i);
-	add(l, type, RANDOM, q, s->hidden, "blk.%u.attn_q.weight", i);
+	if (!s->value_heads) {
+		add(l, type, RANDOM, 3 * (uint64_t)s->hidden, s->hidden, "blk.%u.shortconv.in_proj.weight", i);
+		add(l, DTYPE_F32, ONES, s->hidden, s->taps, "blk.%u.shortconv.conv.weight", i);
+		add(l, type, RANDOM, s->hidden, s->hidden, "blk.%u.shortconv.out_proj.weight", i);
+		return;
+	}
+	add(l, type, RANDOM, channels, s->hidden, "blk.%u.attn_qkv.weight", i);
+	add(l, type, RANDOM, values, s->hidden, "blk.%u.attn_gate.weight", i);
+	add(l, type, RANDOM, s->value_heads, s->hidden, "blk.%u.ssm_beta.weight", i);
+	add(l, type, RANDOM, s->value_heads, s->hidden, "blk.%u.ssm_alpha.weight", i);
+	add(l, DTYPE_F32, ONES, channels, s->taps, "blk.%u.ssm_conv1d.weight", i);
+	add(l, DTYPE_F32, MINUS_ONES, 1, s->value_heads, "blk.%u.ssm_a", i);
+	add(l, DTYPE_F32, ONES, 1, s->value_heads, "blk.%u.ssm_dt.bias", i);
+	add(l, DTYPE_F32, ONES, 1, s->value_dim, "blk.%u.ssm_norm.weight", i);
+	add(l, type, RANDOM, s->hidden, values, "blk.%u.ssm_out.weight", i);
+}
+
+static void add_attention(struct tensors *l, const struct shape *s, enum dtype type, enum dtype better, uint32_t i)
+{
+	uint64_t q = (uint64_t)s->heads * s->head_dim, kv = (uint64_t)s->kv_heads * s->head_dim;
+	bool gated = strcmp(s->arch, "qwen35") == 0;
+
+	add(l, type, RANDOM, gated ? 2 * q : q, s->hidden, "blk.%u.attn_q.weight", i);
 	add(l, type, RANDOM, kv, s->hidden, "blk.%u.attn_k.weight", i);
 	add(l, better, RANDOM, kv, s->hidden, "blk.%u.attn_v.weight", i);
 	add(l, type, RANDOM, s->hidden, q, "blk.%u.attn_output.weight", i);
@@ -65,11 +87,23 @@ static void add_layer(struct tensors *l, const struct shape *s, const struct mix
 		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_k.bias", i);
 		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_v.bias", i);
 	}
-	if (strcmp(s->arch, "qwen3") == 0) {
+	if (strcmp(s->arch, "qwen3") == 0 || s->taps) {
 		add(l, DTYPE_F32, ONES, 1, s->head_dim, "blk.%u.attn_q_norm.weight", i);
 		add(l, DTYPE_F32, ONES, 1, s->head_dim, "blk.%u.attn_k_norm.weight", i);
 	}
-	add(l, DTYPE_F32, ONES, 1, s->hidden, "blk.%u.ffn_norm.weight", i);
+}
+
+static void add_layer(struct tensors *l, const struct shape *s, const struct mixture *m, uint32_t i)
+{
+	enum dtype type = m->matrices, better = mixture_layer(m, i, s->layers);
+
+	add(l, DTYPE_F32, ONES, 1, s->hidden, "blk.%u.attn_norm.weight", i);
+	if (shape_attends(s, i))
+		add_attention(l, s, type, better, i);
+	else
+		add_state_layer(l, s, type, i);
+	add(l, DTYPE_F32, ONES, 1, s->hidden,
+	    strcmp(s->arch, "qwen35") == 0 ? "blk.%u.post_attention_norm.weight" : "blk.%u.ffn_norm.weight", i);
 	add(l, type, RANDOM, s->ffn, s->hidden, "blk.%u.ffn_gate.weight", i);
 	add(l, type, RANDOM, s->ffn, s->hidden, "blk.%u.ffn_up.weight", i);
 	add(l, better, RANDOM, s->hidden, s->ffn, "blk.%u.ffn_down.weight", i);
@@ -81,7 +115,8 @@ static void list_tensors(struct tensors *l, const struct shape *s, const struct 
 	add(l, s->tied ? m->output : m->matrices, RANDOM, s->vocab, s->hidden, "token_embd.weight");
 	if (!s->tied)
 		add(l, m->output, RANDOM, s->vocab, s->hidden, "output.weight");
-	add(l, DTYPE_F32, ONES, 1, s->hidden, "output_norm.weight");
+	add(l, DTYPE_F32, ONES, 1, s->hidden,
+	    strcmp(s->arch, "lfm2") == 0 ? "token_embd_norm.weight" : "output_norm.weight");
 	if (s->rope_factor > 0)
 		add(l, DTYPE_F32, ROPE_FACTORS, 1, s->head_dim / 2, "rope_freqs.weight");
 	for (uint32_t i = 0; i < s->layers; i++)
@@ -157,6 +192,29 @@ static void pair_array(struct out *o, const char *name, uint32_t item, uint64_t 
 	put_u64(o, n);
 }
 
+/* By layer, where those without any have a convolution. */
+static void put_kv_heads(struct out *o, const struct shape *s)
+{
+	if (strcmp(s->arch, "lfm2") != 0) {
+		pair_u32(o, ".attention.head_count_kv", s->kv_heads);
+		return;
+	}
+	pair_array(o, ".attention.head_count_kv", GGUF_I32, s->layers);
+	for (uint32_t i = 0; i < s->layers; i++)
+		put_u32(o, shape_attends(s, i) ? s->kv_heads : 0);
+	pair_u32(o, ".shortconv.l_cache", s->taps);
+}
+
+static void put_delta_rule(struct out *o, const struct shape *s)
+{
+	pair_u32(o, ".ssm.conv_kernel", s->taps);
+	pair_u32(o, ".ssm.state_size", s->key_dim);
+	pair_u32(o, ".ssm.group_count", s->key_heads);
+	pair_u32(o, ".ssm.time_step_rank", s->value_heads);
+	pair_u32(o, ".ssm.inner_size", s->value_heads * s->value_dim);
+	pair_u32(o, ".full_attention_interval", 4);
+}
+
 static void put_sizes(struct out *o, const struct shape *s, const struct mixture *m)
 {
 	char name[96];
@@ -173,12 +231,14 @@ static void put_sizes(struct out *o, const struct shape *s, const struct mixture
 	pair_u32(o, ".block_count", s->layers);
 	pair_u32(o, ".feed_forward_length", s->ffn);
 	pair_u32(o, ".attention.head_count", s->heads);
-	pair_u32(o, ".attention.head_count_kv", s->kv_heads);
+	put_kv_heads(o, s);
 	pair_u32(o, ".attention.key_length", s->head_dim);
 	pair_u32(o, ".attention.value_length", s->head_dim);
 	pair_f32(o, ".attention.layer_norm_rms_epsilon", s->eps);
-	pair_u32(o, ".rope.dimension_count", s->head_dim);
+	pair_u32(o, ".rope.dimension_count", s->rotates ? s->rotates : s->head_dim);
 	pair_f32(o, ".rope.freq_base", s->theta);
+	if (s->value_heads)
+		put_delta_rule(o, s);
 	if (s->window)
 		pair_u32(o, ".attention.sliding_window", s->window);
 }
@@ -239,9 +299,8 @@ static void put_rope_factors(struct out *o, const struct shape *s)
 	}
 }
 
-static void put_ones(struct out *o, uint64_t n)
+static void put_same(struct out *o, uint64_t n, float one)
 {
-	const float one = 1;
 	for (uint64_t i = 0; i < n; i++)
 		put(o, &one, sizeof one);
 }
@@ -286,8 +345,8 @@ static void put_weights(struct out *o, const struct tensors *l, const struct sha
 		done += tensor_bytes(t);
 		if (t->content == RANDOM)
 			put_random(o, t, i, pool);
-		else if (t->content == ONES)
-			put_ones(o, t->cols);
+		else if (t->content != ROPE_FACTORS)
+			put_same(o, t->rows * t->cols, t->content == ONES ? 1.0f : -1.0f);
 		else
 			put_rope_factors(o, s);
 		put(o, zeros, padding(tensor_bytes(t)));
