@@ -83,8 +83,9 @@ bool warm_gc_weights(json_t **json, struct error *err)
 		                  (json_int_t)g.removed_bytes, "in_use", (json_int_t)g.in_use);
 	else if (!warm.quiet)
 		fprintf(stderr,
-		        "packed weights of %" PRIu64 " models, %.1f MiB, removed; of %" PRIu64
+		        "packed weights of %" PRIu64 " model%s, %.1f MiB, removed; of %" PRIu64
 		        ", %.1f MiB, left, %" PRIu64 " of them in use\n",
-		        g.removed, (double)g.removed_bytes / 0x1p20, g.entries, (double)g.bytes / 0x1p20, g.in_use);
+		        g.removed, g.removed == 1 ? "" : "s", (double)g.removed_bytes / 0x1p20, g.entries,
+		        (double)g.bytes / 0x1p20, g.in_use);
 	return true;
 }

@@ -155,6 +155,9 @@ is 0 gc --json
 check "gc removes what is damaged: $(cat "$dir/out")" out \
 	"\"weights\":\\{\"entries\":$((stored - 1)),\"bytes\":[0-9]+,\"removed\":1,\"removed_bytes\":1000,"
 check "... from the disk" [ ! -e "$file" ]
+: > "$dir/weights/0123456789abcdef.jkm"
+is 0 gc
+check "gc counts one model as one: $(cat "$dir/err")" err '^packed weights of 1 model, 0\.0 MiB, removed; '
 is 0 gc --cache-weights-limit 0
 check "gc with a limit of 0 leaves none" [ "$(ls "$dir/weights" | grep -c '\.jkm$')" = 0 ]
 unset JITRUN_WEIGHT_CACHE
