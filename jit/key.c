@@ -40,6 +40,7 @@ static const struct {
 	{ KEY_MMA, "mma" },        { KEY_BLOCK_MAJOR, "blockmajor" },
 	{ KEY_CAP, "cap" },        { KEY_NORM_LAST, "last" },
 	{ KEY_CENTRED, "mean" },   { KEY_TILED, "tiled" },
+	{ KEY_LATENT, "latent" },  { KEY_BY_HEAD, "byhead" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

@@ -52,6 +52,8 @@ enum key_flags {                         /* epilogues and variants; text in pare
 	         KEY_NORM_LAST = 8192,   /* (last) with QK_NORM: behind the rotation */
 	         KEY_CENTRED = 16384,    /* (mean) a norm that subtracts the mean */
 	         KEY_TILED = 1 << 20,    /* (tiled) heads of values take those of keys in turn */
+	         KEY_LATENT = 1 << 24,   /* (latent) keys are a latent vector and a rotated part; values the former */
+	         KEY_BY_HEAD = 1 << 25,  /* (byhead) a matrix for each head, times its own part of the input */
 };
 
 /* The activation function of a feed-forward layer: id, text */

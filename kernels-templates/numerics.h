@@ -53,6 +53,14 @@
  * holds, per position and head, keys after rotation and values in blocks of 32 along the dimensions, the last one
  * shorter: d = amax / 127 and q as in rule 4. A key or value then is the float d * (float)q (one rounding), and all
  * else is the same.
+ *     9a. Latent attention: of each position the cache holds one row for all heads: a latent vector behind its norm
+ *     (rule 7), then the key's dimensions that rotate (rule 8; pair i is i and i + half of these). A query's dimensions
+ *     that do not rotate are (x * c) * scale, c being the cosine of the last pair of the tables (1, but for factors by
+ *     position), its others are rotated and scaled as ever. The former, times the head's matrix (rules 3 and 4 with the
+ *     head's k), are the query's part for the latent vector. Scores, m, p and l are those of 9. The values are the
+ *     latent vector: o_d is the cross-lane sum (rule 6, by fma) of p_j * row_jd over the chunk, element j in partial j
+ *     mod 32, invisible positions counting as nothing, and then plus +0. M, L and O go on as in 9. Results, times a
+ *     matrix of the head, are attention's. A cache of int8 holds the row in blocks of 32 dimensions, as keys.
  * 10. exp(x): 0 when x < -87; else x is cut to 88 at most, n = round-to-nearest-even(x * log2 e), r = fma(n, -ln2_hi,
  *     x), r = fma(n, -ln2_lo, r), a Horner chain of fma with NUMERICS_EXP_C*, times 2^n (built in the exponent bits).
  *     exp(0) == 1 exactly.

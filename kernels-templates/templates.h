@@ -13,6 +13,7 @@
  *   KV cache of one layer, element type F16, F32 or Q8_0, cut into chunks of NUMERICS_CHUNK = 128 positions that lie
  *   CHUNK_BYTES apart (so that the chunks of all layers can alternate, and memory is touched only as positions fill
  *   up). In a chunk:
+ * A latent cache has K of one head alone.
  *     K: [kv_head][4][head_dim][32]   lane = position;   V: [kv_head][128][head_dim]   lane = dimension; 256 readable
  *     bytes after each chunk.
  *   Q8_0: K: [kv_head][4] of, for each 32 dimensions (the last ones may be fewer): [32] f32 scales, [dimensions/4
@@ -41,7 +42,10 @@ struct activation_block {
  * 2*i*weight_block_bytes(), of W2 at W2 + 2*i*weight_block_bytes(), and W2 is W + weight_block_bytes(). Bias vectors
  * are f32 [kp(rows)], pads +0. GATED is the second half of SILU_MUL for matrices that are not alike: the first one's
  * results (its bias added) are what the destination holds.
- * WIDE: for many columns: 1..TEMPLATE_MAX_WIDE in a tile, which KEY_INTERLEAVE has laid side by side in panels of
+ * BY_HEAD: key: heads, head_dim. A matrix of `rows` for each head, one behind the other, each of whole row blocks; X is
+ * [column][heads][kp(k)], int8 likewise, XS [column][heads][kp(k)/32]; OUT is [column][kp(heads*head_dim)], of which
+ * the first `rows` of each head_dim are written. No other flags. row_blocks is 1; unit: a row block, of all heads' in
+ * turn. WIDE: for many columns: 1..TEMPLATE_MAX_WIDE in a tile, which KEY_INTERLEAVE has laid side by side in panels of
  * template_wide_panel() columns, of which a tile's last one may have fewer: X is [tile][panel][k][column], int8
  * [tile][panel][k/4][column] words of four (KEY_BLOCK_MAJOR: [tile][panel][k/32][column] strips of 32), XS
  * [tile][panel][k/32][column]; row_blocks is 1.
@@ -113,7 +117,11 @@ enum { SCALE_IN, SCALE_OUT, SCALE_BY /* f32 bits */, SCALE_ARGS };
 
 /* KEY_ROPE: queries: optional norm per head (QK_NORM), rotation, scale. key: heads, head_dim. In and out are
  * [column][kp(heads*head_dim)]; heads lie head_dim apart. Unit: column*heads + head. cos/sin: f32
- * [column][head_dim/2]. */
+ * [column][head_dim/2].
+ * LATENT: key: heads, k (dimensions of a head that do not rotate), head_dim (those behind them that do), rows
+ * (dimensions of a latent vector). IN: [column][kp(heads*(k+head_dim))]; OUT: [column][kp(heads*(rows+head_dim))], of
+ * which a head's last head_dim are written; REST: [column][heads][kp(k)]. cos/sin: f32 [column][head_dim/2 + 1]: the
+ * last pair is what does not rotate. */
 enum {
 	ROPE_IN,
 	ROPE_OUT,
@@ -122,12 +130,15 @@ enum {
 	ROPE_NORM /* f32 [kp(head_dim)] */,
 	ROPE_EPS,
 	ROPE_SCALE /* f32 bits */,
+	ROPE_REST /* LATENT */,
 	ROPE_ARGS
 };
 
 /* KEY_KV_STORE: keys get optional norm and rotation, then keys and values go into the cache at position POS0 + column.
  * key: kv_heads, head_dim, kv. Unit: group*kv_heads + head, of template_kv_store_tokens() columns; the last group may
- * be smaller. */
+ * be smaller.
+ * LATENT: key: kv_heads 1, k (dimensions of the latent vector), head_dim (those, and what rotates behind them), kv. K:
+ * [column][kp(head_dim)]; NORM: [k], of the latent vector; no values. cos/sin as of KEY_ROPE. */
 enum {
 	KV_STORE_K,
 	KV_STORE_V,
@@ -164,7 +175,10 @@ uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
  * kv_heads, head_dim, kv. Unit: column*kv_heads + kv head; does all heads/kv_heads query heads of it. Q and OUT:
  * [column][kp(heads*head_dim)].
  * key.columns > 1 (a power of two): tiles of columns at positions n * key.columns ...; unit: tile*kv_heads + kv head,
- * tile 0 the one with position POS0. Tiles past the last column may be asked for. */
+ * tile 0 the one with position POS0. Tiles past the last column may be asked for.
+ * LATENT: key: heads, kv_heads, head_dim, k, kv. A cache of one head of head_dim as KEY_KV_STORE's LATENT writes it, at
+ * KCACHE: the first k dimensions of keys are the values. kv_heads: units of a column, each of heads/kv_heads queries.
+ * OUT: [column][kp(heads*k)]. */
 enum {
 	ATTENTION_Q,
 	ATTENTION_KCACHE,
@@ -181,6 +195,9 @@ enum { TEMPLATE_MAX_QUERIES = 16 };
 /* How many columns a tile of attention should have in a pass over `columns` columns. */
 unsigned template_attention_tile_n(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
                                    uint32_t columns);
+
+/* How many units should share the heads of a column of latent attention, in a pass over `columns` columns. */
+unsigned template_latent_units(uint32_t heads, uint32_t columns);
 
 /* KEY_CONV: a causal convolution over time, channel by channel; X, OUT: f32 [column][k], k a multiple of 32. key: k
  * (channels), rows (taps), act (of the sums; none). GATED: its input is X * X2, and the result is times GATE. WEIGHT:

@@ -87,7 +87,8 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 		chunks = ir_smul(b, chunks,
 		                 ir_smin(b, ir_ssub(b, end, attention_tile_base(t, u.column)), ir_sconst(b, 1)));
 	}
-	ir_s place = ir_smuli(b, u.head, NUMERICS_CHUNK * t->row_bytes), hi = ir_saddi(b, p, 1);
+	ir_s place = t->latent ? ir_sconst(b, 0) : ir_smuli(b, u.head, NUMERICS_CHUNK * t->row_bytes),
+	     hi = ir_saddi(b, p, 1);
 
 	t->hi = ir_var_s(b, hi);
 	if (t->window) {
@@ -103,11 +104,14 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	attention_softmax_chunk(t);
 	if (t->columns > 1 && t->window)
 		attention_value_rests(t, true);
-	attention_each_tile(t, t->rows, t->head_tile, false, attention_value_heads, NULL);
-	if (t->columns > 1) {
+	if (t->latent)
+		attention_latent_values(t);
+	else
+		attention_each_tile(t, t->rows, t->head_tile, false, attention_value_heads, NULL);
+	if (t->columns > 1)
 		attention_value_rests(t, false);
+	if (t->columns > 1 || t->latent)
 		attention_merge_rows(t);
-	}
 	ir_set_a(b, t->keys, ir_aadd(b, t->keys, prefetch_next(t)));
 	end_head(t);
 	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
@@ -116,7 +120,8 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 
 static const char *attention_refusal(const struct key *key)
 {
-	const char *refusal = heads_refusal(key->heads, key->head_dim);
+	const char *refusal =
+		key->flags & KEY_LATENT ? attention_latent_refusal(key) : heads_refusal(key->heads, key->head_dim);
 	if (refusal)
 		return refusal;
 	if (key->kv_heads == 0 || key->heads % key->kv_heads != 0 || key->heads / key->kv_heads > MAX_ROWS)
@@ -137,6 +142,18 @@ unsigned template_attention_tile_n(const struct target *target, uint32_t heads, 
 	while (n * 2 <= columns && n * 2 * (heads / kv_heads) <= most)
 		n *= 2;
 	return n;
+}
+
+/* One column: as many units as keep a machine busy, of few heads; several are units themselves, and heads that go
+ * together share what they load. */
+unsigned template_latent_units(uint32_t heads, uint32_t columns)
+{
+	enum { FEW = 8, LEAST_UNITS = 8, MANY = 32 };
+	unsigned group = columns > 1 ? MANY : FEW;
+
+	while (group > 1 && (heads % group || (columns == 1 && heads / group < LEAST_UNITS)))
+		group--;
+	return heads / group;
 }
 
 /* The run's head at hand. */
@@ -184,14 +201,14 @@ static unsigned run_of(const struct attention *t)
 	unsigned bytes = NUMERICS_CHUNK * t->row_bytes, wanted = (PIECE_BYTES + bytes - 1) / bytes;
 	unsigned room = RUN_BYTES / (attention_q_bytes(t) + attention_state_bytes(t) + attention_o_bytes(t)),
 		 most = wanted < t->kv_heads ? wanted : t->kv_heads;
-	return t->columns > 1 || room < 2 ? 1 : most < room ? most : room;
+	return t->columns > 1 || t->latent || room < 2 ? 1 : most < room ? most : room;
 }
 
 /* One column whose values, a whole row at a time, have registers for the sums of all heads: both caches are then read
  * from the first byte to the last. */
 static bool streams_of(const struct attention *t)
 {
-	return t->columns == 1 && t->rows <= t->head_tile && t->vectors <= 8 &&
+	return t->columns == 1 && !t->latent && t->rows <= t->head_tile && t->vectors <= 8 &&
 	       attention_tile_regs(t, t->rows, t->vectors) <= t->regs && attention_tile_vectors(t, t->rows) >= t->parts;
 }
 
@@ -216,10 +233,12 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 		.kv_heads = key->kv_heads,
 		.window = key->flags & KEY_WINDOW,
 		.cap = key->flags & KEY_CAP,
+		.latent = key->flags & KEY_LATENT,
 		.columns = key->tile_n ? key->tile_n : 1
 	};
 	t.rows = t.columns * t.group;
-	t.vectors = (t.dims + t.w - 1) / t.w;
+	t.out_dims = t.latent ? key->k : t.dims;
+	t.vectors = (t.out_dims + t.w - 1) / t.w;
 	t.regs = target->vector_regs < MAX_REGS ? target->vector_regs : MAX_REGS;
 	t.head_tile = t.regs >= 32 ? 16 : 6; /* making floats of what is cached costs as many operations as two fma: the
 	                                        more heads share them the better */
@@ -230,7 +249,7 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 	t.scores = ir_local(b, t.rows * SCORE_BYTES);
 	t.state = ir_local(b, t.run * attention_state_bytes(&t));
 	t.o = ir_local(b, t.run * attention_o_bytes(&t));
-	if (t.columns > 1)
+	if (t.columns > 1 || t.latent)
 		t.chunk_o = ir_local(b, attention_o_bytes(&t));
 
 	t.arg = ir_arg(b);

@@ -15,12 +15,13 @@ enum { ATTENTION_LINE = 64 };
 
 struct attention {
 	struct ir *b;
-	unsigned w, parts, dims, vectors /* of a head */, group /* query heads per kv head */;
+	unsigned w, parts, dims, vectors /* of a head's o */, group /* query heads per kv head */;
+	unsigned out_dims;           /* of values and results; latent: the first of the keys' dimensions */
 	unsigned element, row_bytes; /* of the cache: a number; a head at a position */
 	bool int8;                   /* ... in blocks of 32 dimensions with a scale */
 	unsigned columns, rows;      /* of a tile; rows: the queries of a unit, [column][group] */
 	unsigned regs, head_tile;
-	bool window, cap;
+	bool window, cap, latent;
 	unsigned kv_heads, run; /* run: the most heads that go through the chunks together */
 	bool streams; /* keys and values are each prefetched a little ahead of where they are read; else values while
 	                 keys are read, and the other way round */
@@ -28,7 +29,7 @@ struct attention {
 	ir_s n, at;               /* this run has n heads; at: which of them, where the run may have several */
 	ir_a q, scores, state, o; /* local: [rows][dims], [rows][128], [rows][STATE_VECTORS][w], [rows][vectors * w];
 	                             but for scores each head of a run has its own */
-	ir_a chunk_o;             /* several columns: a chunk's o, [rows][vectors * w] */
+	ir_a chunk_o;             /* several columns, and latent: a chunk's o, [rows][vectors * w] */
 	ir_a arg;
 	ir_a keys; /* variable: this chunk's keys; its values lie equally far into their cache */
 	ir_s hi;   /* variable: one past the last position that is visible, to the last column, counted from the chunk's

@@ -73,6 +73,13 @@ void attention_merge_rows(const struct attention *t);
 void attention_value_rests(const struct attention *t, bool head);
 void attention_value_heads(const struct attention *t, const struct place *heads, const void *context);
 
+/* --- attention_latent.c */
+
+/* The chunk's o of all rows, from keys that are values too. */
+void attention_latent_values(const struct attention *t);
+/* NULL, or what is wrong with a latent key. */
+const char *attention_latent_refusal(const struct key *key);
+
 /* --- attention.c */
 
 /* Few registers hold addresses: what is cheap to make again is made again by each phase rather than kept. */

@@ -50,9 +50,10 @@ static ir_s launch_column(const struct attention *t, ir_s tile, ir_s column)
 	return ir_smax(b, ir_smin(b, at, last), ir_sconst(b, 0));
 }
 
-static unsigned column_bytes(const struct attention *t)
+/* Of queries, or results. */
+static unsigned column_bytes(const struct attention *t, unsigned dims)
 {
-	return (unsigned)numerics_pad(t->group * t->kv_heads * t->dims) * 4;
+	return (unsigned)numerics_pad(t->group * t->kv_heads * dims) * 4;
 }
 
 /* The queries of one column lie side by side; near the stack they need no address register in the inner loops. */
@@ -81,11 +82,11 @@ static void copy_queries(const struct attention *t, struct heads_unit u)
 	     from = ir_aadd(b, ir_aload(b, t->arg, ATTENTION_Q * 8), ir_smuli(b, u.head, bytes));
 
 	if (t->columns == 1) {
-		copy_column(t, ir_aadd(b, from, ir_smuli(b, u.column, column_bytes(t))), to);
+		copy_column(t, ir_aadd(b, from, ir_smuli(b, u.column, column_bytes(t, t->dims))), to);
 		return;
 	}
 	ir_s column = ir_loop(b, ir_sconst(b, t->columns));
-	copy_column(t, ir_aadd(b, from, ir_smuli(b, launch_column(t, u.column, column), column_bytes(t))), to);
+	copy_column(t, ir_aadd(b, from, ir_smuli(b, launch_column(t, u.column, column), column_bytes(t, t->dims))), to);
 	ir_endloop(b);
 }
 
@@ -103,20 +104,20 @@ static void store_heads(const struct attention *t, ir_a state, ir_a o, ir_a out)
 	ir_loop(b, ir_sconst(b, t->group));
 	ir_f sum = ir_fload(b, state, attention_state_at(t, STATE_SUM), 0);
 	for (unsigned i = 0; i < t->vectors; i++) {
-		unsigned left = t->dims - i * t->w;
+		unsigned left = t->out_dims - i * t->w;
 		ir_fstore(b, out, ir_fdiv(b, ir_fload(b, o, attention_lanes_bytes(t, i), 0), sum),
 		          attention_lanes_bytes(t, i), left < t->w ? left : 0);
 	}
 	ir_set_a(b, state, ir_aaddi(b, state, attention_lanes_bytes(t, STATE_VECTORS)));
 	ir_set_a(b, o, ir_aaddi(b, o, attention_lanes_bytes(t, t->vectors)));
-	ir_set_a(b, out, ir_aaddi(b, out, t->dims * 4));
+	ir_set_a(b, out, ir_aaddi(b, out, t->out_dims * 4));
 	ir_endloop(b);
 }
 
 void attention_end_rows(const struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
-	unsigned width = t->group * t->kv_heads * t->dims, bytes = column_bytes(t);
+	unsigned width = t->group * t->kv_heads * t->out_dims, bytes = column_bytes(t, t->out_dims);
 	ir_a state = ir_var_a(b, attention_of_head(t, t->state, attention_state_bytes(t))),
 	     o = ir_var_a(b, attention_of_head(t, t->o, attention_o_bytes(t))),
 	     out = ir_aload(b, t->arg, ATTENTION_OUT * 8);
@@ -137,7 +138,7 @@ void attention_end_rows(const struct attention *t, struct heads_unit u)
 		out = ir_var_a(b, out);
 		ir_loop(b, ir_ssub(b, end, skip));
 	}
-	store_heads(t, state, o, ir_aadd(b, out, ir_smuli(b, u.head, t->group * t->dims * 4)));
+	store_heads(t, state, o, ir_aadd(b, out, ir_smuli(b, u.head, t->group * t->out_dims * 4)));
 	heads_zero_pad(b, out, width, u.head, t->kv_heads);
 	if (t->columns > 1) {
 		ir_set_a(b, out, ir_aaddi(b, out, bytes));

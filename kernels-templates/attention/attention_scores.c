@@ -103,7 +103,7 @@ void attention_score_heads(const struct attention *t, const struct place *heads,
 		if (t->streams) {
 			s.block = group;
 			s.blocks = end;
-		} else if (first == 0)
+		} else if (first == 0 && !t->latent)
 			s.prefetch = prefetch_from(t, ir_aadd(b, keys, to_values), (n + t->parts - 1) / t->parts);
 		score_tile(t, &s, keys,
 		           attention_place_at(t, attention_of_head(t, t->q, attention_q_bytes(t)), heads, t->dims * 4),

@@ -57,17 +57,19 @@ ir_s attention_wave_row_begin(const struct spread *t, const struct row *r, ir_s 
 		0, CHUNK);
 }
 
-static unsigned column_bytes(const struct spread *t)
+/* Of queries, or results. */
+static unsigned column_bytes(const struct spread *t, unsigned dims)
 {
-	return (unsigned)numerics_pad(t->group * t->kv_heads * t->dims) * 4;
+	return (unsigned)numerics_pad(t->group * t->kv_heads * dims) * 4;
 }
 
 ir_a attention_wave_row_at(const struct spread *t, unsigned slot, const struct row *r, ir_s column)
 {
 	struct ir *b = t->b;
+	unsigned dims = slot == ATTENTION_OUT ? t->out_dims : t->dims;
 	ir_s in_group = t->columns > 1 ? ir_ssub(b, r->number, ir_smuli(b, r->column, t->group)) : r->number;
-	ir_a at = ir_aadd(b, ir_aload(b, t->arg, (int32_t)(slot * 8)), ir_smuli(b, column, column_bytes(t)));
-	return ir_aadd(b, at, ir_smuli(b, ir_sadd(b, ir_smuli(b, t->head, t->group), in_group), t->dims * 4));
+	ir_a at = ir_aadd(b, ir_aload(b, t->arg, (int32_t)(slot * 8)), ir_smuli(b, column, column_bytes(t, dims)));
+	return ir_aadd(b, at, ir_smuli(b, ir_sadd(b, ir_smuli(b, t->head, t->group), in_group), dims * 4));
 }
 
 ir_s attention_wave_launch_column(const struct spread *t, ir_s position)
@@ -84,12 +86,17 @@ ir_s attention_wave_launch_column(const struct spread *t, ir_s position)
 static void do_chunk(const struct spread *t, ir_s chunk)
 {
 	struct ir *b = t->b;
-	ir_s place = ir_sadd(b, ir_smul(b, chunk, load_slot(t, ATTENTION_CHUNK_BYTES)),
-	                     ir_smuli(b, t->head, CHUNK * t->row_bytes));
+	ir_s place = ir_smul(b, chunk, load_slot(t, ATTENTION_CHUNK_BYTES));
+	if (!t->latent)
+		place = ir_sadd(b, place, ir_smuli(b, t->head, CHUNK * t->row_bytes));
 	ir_s start = ir_sshli(b, chunk, 7);
 
 	attention_wave_score_chunk(t, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place));
 	attention_wave_softmax_rows(t, start);
+	if (t->latent) {
+		attention_wave_latent_chunk(t, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place), start);
+		return;
+	}
 	attention_wave_value_chunk(t, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_VCACHE * 8), place), start);
 }
 
@@ -146,14 +153,14 @@ static void store_row(const struct spread *t, const struct state *s)
 	}
 	ir_loop(b, mine);
 	ir_a out = ir_var_a(b, s->out);
-	ir_loop(b, ir_sconst(b, t->dims / LANES));
+	ir_loop(b, ir_sconst(b, t->out_dims / LANES));
 	ir_fstore(b, out, ir_fdiv(b, s->o[0], s->sum), 0, 0);
 	for (unsigned i = 0; i + 1 < t->vectors; i++)
 		ir_set_f(b, s->o[i], s->o[i + 1]);
 	ir_set_a(b, out, ir_aaddi(b, out, LANES * 4));
 	ir_endloop(b);
-	if (t->dims % LANES)
-		ir_fstore(b, out, ir_fdiv(b, s->o[0], s->sum), 0, t->dims % LANES);
+	if (t->out_dims % LANES)
+		ir_fstore(b, out, ir_fdiv(b, s->o[0], s->sum), 0, t->out_dims % LANES);
 	ir_endloop(b);
 }
 
@@ -192,7 +199,7 @@ static void do_tile(struct spread *t, ir_s first, ir_s chunks)
 static void zero_pads(const struct spread *t)
 {
 	struct ir *b = t->b;
-	unsigned width = t->group * t->kv_heads * t->dims;
+	unsigned width = t->group * t->kv_heads * t->out_dims;
 	ir_s first_wave = ir_ssub(b, ir_sconst(b, 1), at_most(t, t->wave, 1));
 
 	if (numerics_pad(width) == width)
@@ -207,7 +214,9 @@ static void zero_pads(const struct spread *t)
 	                        ir_smin(b, ir_saddi(b, number, 1), ir_ssub(b, load_slot(t, ATTENTION_COLUMNS), number)),
 	                        0, 1);
 	ir_loop(b, there);
-	heads_zero_pad(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_OUT * 8), ir_smuli(b, number, column_bytes(t))),
+	heads_zero_pad(b,
+	               ir_aadd(b, ir_aload(b, t->arg, ATTENTION_OUT * 8),
+	                       ir_smuli(b, number, column_bytes(t, t->out_dims))),
 	               width, t->head, t->kv_heads);
 	ir_endloop(b);
 	ir_endloop(b);
@@ -269,13 +278,15 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 		.int8 = heads_kv_bytes(key) == 1,
 		.pieces = template_kv_pieces(target, key_dtype(key->kv), key->head_dim),
 		.window = key->flags & KEY_WINDOW,
-		.cap = key->flags & KEY_CAP
+		.cap = key->flags & KEY_CAP,
+		.latent = key->flags & KEY_LATENT
 	};
 
 	t.rows = t.columns * t.group;
-	t.vectors = (t.dims + LANES - 1) / LANES;
-	t.slot = slot_bytes(t.dims);
-	unsigned most = attention_wave_rows(t.waves, t.dims);
+	t.out_dims = t.latent ? key->k : t.dims;
+	t.vectors = (t.out_dims + LANES - 1) / LANES;
+	t.slot = slot_bytes(t.out_dims);
+	unsigned most = attention_wave_rows(t.waves, t.out_dims);
 	t.tiles = (t.rows + most - 1) / most;
 	t.tile = (t.rows + t.tiles - 1) / t.tiles;
 	t.arg = ir_arg(b);

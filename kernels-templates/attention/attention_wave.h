@@ -11,7 +11,7 @@ enum {
 	SCORE_BYTES = CHUNK * 4,
 	MARK_BYTES = 8,
 	MOST_ROWS = 8,
-	MOST_VECTORS = HEADS_MAX_DIM / LANES,
+	MOST_VECTORS = HEADS_MAX_LATENT / LANES,
 	UNROLL = 4,
 	PIECE = 8 /* numbers */,
 	PIECE_BYTES = 16,
@@ -20,11 +20,11 @@ enum {
 
 struct spread {
 	struct ir *b;
-	unsigned waves, dims, vectors, group, columns, rows, kv_heads;
-	unsigned element, row_bytes;    /* of the cache: a number; a head at a position */
-	bool int8, pieces, window, cap; /* pieces: templates.h */
-	unsigned tile, tiles, slot;     /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
-	ir_a arg, shared, marks;        /* [wave][row][slot], [wave][row] max and sum */
+	unsigned waves, dims, out_dims, vectors /* of a head's o */, group, columns, rows, kv_heads;
+	unsigned element, row_bytes;            /* of the cache: a number; a head at a position */
+	bool int8, pieces, window, cap, latent; /* pieces: templates.h */
+	unsigned tile, tiles, slot;             /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
+	ir_a arg, shared, marks;                /* [wave][row][slot], [wave][row] max and sum */
 	ir_s wave;
 
 	/* The unit's, and the tile's. */
@@ -40,6 +40,16 @@ struct row {
 
 /* --- wave_scores.c */
 
+/* A way along the dimensions of a chunk's keys: `take` is given some of them at a time, k[dimension][block]. */
+struct key_walk {
+	ir_a key[BLOCKS]; /* variables */
+	void (*take)(const struct spread *t, void *context, unsigned dims, ir_f k[][BLOCKS]);
+	void *context;
+};
+/* Where keys begin that lie at `keys`; the next `dims` dimensions. */
+void attention_wave_begin_walk(const struct spread *t, struct key_walk *w, ir_a keys);
+void attention_wave_walk(const struct spread *t, struct key_walk *w, unsigned dims);
+
 /* All scores of the chunk at `keys`, visible or not, into this wave's share. */
 void attention_wave_score_chunk(const struct spread *t, ir_a keys);
 /* Scores become p, row by row; maximum and sum are left among the marks. Where a row sees nothing of the chunk they
@@ -52,6 +62,11 @@ void attention_wave_softmax_rows(const struct spread *t, ir_s start);
  * order of their columns, so the first row is where visible positions begin and end earliest, the last row where they
  * do so latest. */
 void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start);
+
+/* --- wave_latent.c */
+
+/* The same from keys that are values too (numerics.h rule 9a). */
+void attention_wave_latent_chunk(const struct spread *t, ir_a keys, ir_s start);
 
 /* --- attention_wave.c */
 

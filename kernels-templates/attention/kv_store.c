@@ -167,9 +167,71 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 		store_value(b, from, to, dims, s->element);
 }
 
+/* A latent vector behind its norm, which leaves `to` behind it: 32 dimensions at a time. */
+static void store_latent(struct ir *b, const struct kv_store *s, const struct heads_rotation *norm, ir_a to)
+{
+	enum { LANES = 32 * 4, BLOCK = LANES + 8 * LANES };
+	ir_f scale = heads_norm_scale(b, norm);
+	ir_a x = ir_var_a(b, norm->x), weight = ir_var_a(b, norm->norm),
+	     own = s->int8 ? ir_aaddi(b, s->scratch, 64) : to;
+	struct kv_out out = { .at = to, .element = s->element };
+	unsigned step = s->pieces ? 32 / PIECE_DIMS * LANES_BYTES : s->int8 ? BLOCK : 32 * 32 * s->element;
+
+	ir_loop(b, ir_sconst(b, norm->dims / 32));
+	for (unsigned v = 0; v < math_parts(b); v++) {
+		int32_t at = (int32_t)(v * b->lanes * 4);
+		ir_f y = ir_fmul(b, ir_fmul(b, ir_fload(b, x, at, 0), scale), ir_fload(b, weight, at, 0));
+		if (s->int8)
+			ir_fstore(b, own, y, at, 0);
+		else
+			(s->pieces ? key_pieces_sink : key_sink)(b, &out, y, v * b->lanes, b->lanes);
+	}
+	if (s->int8)
+		store_int8(b, own, 32, 0, s->scratch, &(struct int8_place){ to, 0, LANES, LANES });
+	ir_set_a(b, x, ir_aaddi(b, x, 128));
+	ir_set_a(b, weight, ir_aaddi(b, weight, 128));
+	ir_set_a(b, to, ir_aaddi(b, to, step));
+	ir_endloop(b);
+}
+
+/* One column's latent vector and what rotates behind it (KEY_LATENT). */
+static void store_latent_column(struct ir *b, const struct kv_store *s, ir_s column)
+{
+	uint32_t latent = s->key->k, dims = s->key->head_dim - latent;
+	ir_s position = ir_sadd(b, ir_sload64(b, s->arg, KV_STORE_POS0 * 8), column), lane = ir_sandi(b, position, 31);
+	ir_s chunk = ir_smul(b, ir_sshri(b, position, 7), ir_sload64(b, s->arg, KV_STORE_CHUNK_BYTES * 8));
+	ir_s block = ir_ssub(b, ir_sandi(b, position, NUMERICS_CHUNK - 1), lane);
+	unsigned lane_bytes = s->pieces ? PIECE_BYTES : s->int8 ? 4 : s->element;
+	ir_s place = ir_sadd(b, chunk, ir_sadd(b, ir_smuli(b, block, s->row_bytes), ir_smuli(b, lane, lane_bytes)));
+	ir_a to = ir_var_a(b, ir_aadd(b, ir_aload(b, s->arg, KV_STORE_KCACHE * 8), place));
+	struct heads_rotation r = { .dims = latent, .normed = true };
+	ir_s angles = ir_smuli(b, column, (dims / 2 + 1) * 4);
+
+	r.x = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_K * 8), ir_smuli(b, column, s->column_bytes));
+	r.norm = ir_aload(b, s->arg, KV_STORE_NORM * 8);
+	r.eps = ir_fbcast(b, s->arg, KV_STORE_EPS * 8);
+	store_latent(b, s, &r, to);
+	struct kv_out out = { .at = s->int8 ? ir_aaddi(b, s->scratch, 64) : to, .element = s->element };
+	r = (struct heads_rotation){ .dims = dims, .x = ir_aaddi(b, r.x, latent * 4) };
+	r.cos = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_COS * 8), angles);
+	r.sin = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_SIN * 8), angles);
+	heads_rotate(b, &r, s->pieces ? key_pieces_sink : key_sink, &out);
+	if (s->int8)
+		store_key_int8(b, out.at, dims, s->scratch, to);
+}
+
+static const char *kv_store_refusal(const struct key *key)
+{
+	if (!(key->flags & KEY_LATENT))
+		return heads_refusal(key->kv_heads, key->head_dim);
+	if (key->kv_heads != 1 || key->flags != KEY_LATENT)
+		return "there is one latent vector for all heads";
+	return heads_latent_refusal(key->k, key->head_dim > key->k ? key->head_dim - key->k : 0);
+}
+
 bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	const char *refusal = heads_refusal(key->kv_heads, key->head_dim);
+	const char *refusal = kv_store_refusal(key);
 	struct kv_store s = { .key = key, .element = heads_kv_bytes(key) };
 	unsigned columns = template_kv_store_tokens(target);
 
@@ -193,7 +255,10 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 		ir_s left = ir_ssub(b, ir_sload64(b, s.arg, KV_STORE_COLUMNS * 8), u.column);
 		u.column = ir_sadd(b, u.column, ir_loop(b, ir_smin(b, left, ir_sconst(b, columns))));
 	}
-	store_column(b, &s, u);
+	if (key->flags & KEY_LATENT)
+		store_latent_column(b, &s, u.column);
+	else
+		store_column(b, &s, u);
 	if (columns > 1)
 		ir_endloop(b);
 	ir_endloop(b);

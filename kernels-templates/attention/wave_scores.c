@@ -9,14 +9,15 @@
  * side and share one. */
 struct scores {
 	ir_f sum[MOST_ROWS][BLOCKS];
-	ir_a query[MOST_ROWS], key[BLOCKS];
+	ir_a query[MOST_ROWS];
 	unsigned queries;
 };
 
-/* Adds `dims` dimensions, whose keys are k[dimension][block]. */
-static void add_scores(const struct spread *t, struct scores *s, unsigned dims, ir_f k[][BLOCKS])
+/* Adds `dims` dimensions. */
+static void add_scores(const struct spread *t, void *context, unsigned dims, ir_f k[][BLOCKS])
 {
 	struct ir *b = t->b;
+	struct scores *s = context;
 	ir_f q[8];
 
 	for (unsigned r = 0; r < t->tile; r++) {
@@ -31,38 +32,38 @@ static void add_scores(const struct spread *t, struct scores *s, unsigned dims, 
 		ir_set_a(b, s->query[r], ir_aaddi(b, s->query[r], dims * 4));
 }
 
-static void walk_keys(const struct spread *t, struct scores *s, unsigned bytes)
+static void walk_keys(const struct spread *t, struct key_walk *s, unsigned bytes)
 {
 	for (unsigned i = 0; i < BLOCKS; i++)
 		ir_set_a(t->b, s->key[i], ir_aaddi(t->b, s->key[i], bytes));
 }
 
-static void score_floats(const struct spread *t, struct scores *s)
+static void walk_floats(const struct spread *t, struct key_walk *s, unsigned dims)
 {
 	struct ir *b = t->b;
-	unsigned step = t->dims % 8 == 0 ? 8 : t->dims % 4 == 0 ? 4 : 2;
+	unsigned step = dims % 8 == 0 ? 8 : dims % 4 == 0 ? 4 : 2;
 	ir_f k[8][BLOCKS];
 
-	ir_loop(b, ir_sconst(b, t->dims / step));
+	ir_loop(b, ir_sconst(b, dims / step));
 	for (unsigned d = 0; d < step; d++)
 		for (unsigned i = 0; i < BLOCKS; i++) {
 			int32_t at = (int32_t)(d * LANES * t->element);
 			k[d][i] = t->element == 2 ? ir_fload_h(b, s->key[i], at) : ir_fload(b, s->key[i], at, 0);
 		}
-	add_scores(t, s, step, k);
+	s->take(t, s->context, step, k);
 	walk_keys(t, s, step * LANES * t->element);
 	ir_endloop(b);
 }
 
 /* Eight dimensions are one load of 16 bytes a lane. */
-static void score_pieces(const struct spread *t, struct scores *s)
+static void walk_pieces(const struct spread *t, struct key_walk *s, unsigned dims)
 {
 	struct ir *b = t->b;
 	unsigned step = t->tile * BLOCKS <= 16 ? 2 : 1;
 	ir_i word[2][BLOCKS][4];
 	ir_f k[PIECE][BLOCKS];
 
-	ir_loop(b, ir_sconst(b, t->dims / PIECE / step));
+	ir_loop(b, ir_sconst(b, dims / PIECE / step));
 	for (unsigned piece = 0; piece < step; piece++)
 		for (unsigned i = 0; i < BLOCKS; i++)
 			for (unsigned n = 0; n < 4; n++)
@@ -73,13 +74,13 @@ static void score_pieces(const struct spread *t, struct scores *s)
 		for (unsigned d = 0; d < PIECE; d++)
 			for (unsigned i = 0; i < BLOCKS; i++)
 				k[d][i] = ir_fhalf(b, word[piece][i][d / 2], d % 2);
-		add_scores(t, s, PIECE, k);
+		s->take(t, s->context, PIECE, k);
 	}
 	ir_endloop(b);
 }
 
 /* A word of up to four dimensions in every lane. */
-static void score_word(const struct spread *t, struct scores *s, const ir_f scale[BLOCKS], unsigned dims)
+static void walk_word(const struct spread *t, struct key_walk *s, const ir_f scale[BLOCKS], unsigned dims)
 {
 	struct ir *b = t->b;
 	ir_f k[4][BLOCKS];
@@ -90,12 +91,12 @@ static void score_word(const struct spread *t, struct scores *s, const ir_f scal
 			k[d][i] = ir_fmul(b, scale[i],
 			                  ir_i2f(b, ir_isar(b, d < 3 ? ir_ishl(b, word, 24 - 8 * d) : word, 24)));
 	}
-	add_scores(t, s, dims, k);
+	s->take(t, s->context, dims, k);
 	walk_keys(t, s, LANES * 4);
 }
 
 /* Up to 32 dimensions, which share scales. */
-static void score_int8(const struct spread *t, struct scores *s, unsigned dims)
+static void walk_int8(const struct spread *t, struct key_walk *s, unsigned dims)
 {
 	struct ir *b = t->b;
 	ir_f scale[BLOCKS];
@@ -104,16 +105,40 @@ static void score_int8(const struct spread *t, struct scores *s, unsigned dims)
 		scale[i] = ir_fload(b, s->key[i], 0, 0);
 	walk_keys(t, s, LANES * 4);
 	ir_loop(b, ir_sconst(b, dims / 4));
-	score_word(t, s, scale, 4);
+	walk_word(t, s, scale, 4);
 	ir_endloop(b);
 	if (dims % 4)
-		score_word(t, s, scale, dims % 4);
+		walk_word(t, s, scale, dims % 4);
+}
+
+void attention_wave_begin_walk(const struct spread *t, struct key_walk *w, ir_a keys)
+{
+	for (unsigned i = 0; i < BLOCKS; i++)
+		w->key[i] = ir_var_a(t->b, ir_aaddi(t->b, keys, i * LANES * t->row_bytes));
+}
+
+void attention_wave_walk(const struct spread *t, struct key_walk *w, unsigned dims)
+{
+	struct ir *b = t->b;
+
+	if (t->pieces) {
+		walk_pieces(t, w, dims);
+	} else if (!t->int8) {
+		walk_floats(t, w, dims);
+	} else {
+		ir_loop(b, ir_sconst(b, dims / 32));
+		walk_int8(t, w, 32);
+		ir_endloop(b);
+		if (dims % 32)
+			walk_int8(t, w, dims % 32);
+	}
 }
 
 void attention_wave_score_chunk(const struct spread *t, ir_a keys)
 {
 	struct ir *b = t->b;
 	struct scores s = { .queries = t->columns == 1 && t->tile * t->tiles == t->rows ? 1 : t->tile };
+	struct key_walk w = { .take = add_scores, .context = &s };
 
 	for (unsigned r = 0; r < s.queries; r++) {
 		struct row row = attention_wave_find_row(t, ir_sconst(b, r));
@@ -123,19 +148,8 @@ void attention_wave_score_chunk(const struct spread *t, ir_a keys)
 	for (unsigned r = 0; r < t->tile; r++)
 		for (unsigned i = 0; i < BLOCKS; i++)
 			s.sum[r][i] = ir_var_f(b, ir_fconst(b, 0.0f));
-	for (unsigned i = 0; i < BLOCKS; i++)
-		s.key[i] = ir_var_a(b, ir_aaddi(b, keys, i * LANES * t->row_bytes));
-	if (t->pieces) {
-		score_pieces(t, &s);
-	} else if (!t->int8) {
-		score_floats(t, &s);
-	} else {
-		ir_loop(b, ir_sconst(b, t->dims / 32));
-		score_int8(t, &s, 32);
-		ir_endloop(b);
-		if (t->dims % 32)
-			score_int8(t, &s, t->dims % 32);
-	}
+	attention_wave_begin_walk(t, &w, keys);
+	attention_wave_walk(t, &w, t->dims);
 	for (unsigned r = 0; r < t->tile; r++)
 		for (unsigned i = 0; i < BLOCKS; i++)
 			ir_fstore(b, t->own, s.sum[r][i], (int32_t)(r * t->slot + i * LANES * 4), 0);

@@ -14,6 +14,15 @@ const char *heads_refusal(uint32_t heads, uint32_t head_dim)
 	return NULL;
 }
 
+const char *heads_latent_refusal(uint32_t latent, uint32_t rotating)
+{
+	if (latent == 0 || latent % 32 || latent > HEADS_MAX_LATENT)
+		return "a latent vector has a multiple of 32 dimensions, and 512 at most";
+	if (rotating == 0 || rotating % 2 || rotating > HEADS_MAX_DIM)
+		return "behind a latent vector 2 to 256 dimensions rotate, an even number";
+	return NULL;
+}
+
 unsigned heads_kv_bytes(const struct key *key)
 {
 	return key->kv == key_type(DTYPE_F16)    ? 2
@@ -66,7 +75,7 @@ static unsigned lanes_left(const struct ir *b, unsigned total, unsigned i)
 	return total - i < b->lanes ? total - i : b->lanes;
 }
 
-static ir_f head_scale(struct ir *b, const struct heads_rotation *r)
+ir_f heads_norm_scale(struct ir *b, const struct heads_rotation *r)
 {
 	unsigned parts = math_parts(b);
 	ir_f part[MATH_MAX_PARTS];
@@ -119,7 +128,7 @@ void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink,
 	ir_f scale = { 0 }, v[PAIRS][2];
 
 	if (r->normed)
-		scale = head_scale(b, r);
+		scale = heads_norm_scale(b, r);
 	if (b->waves > 1) { /* there, loads cannot pass stores, and there are registers for a head */
 		for (unsigned i = 0; i < half; i += b->lanes)
 			rotate_pair(b, r, scale, i, v[i / b->lanes]);

@@ -9,7 +9,7 @@
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
 
-enum { HEADS_MAX_DIM = 256 };
+enum { HEADS_MAX_DIM = 256, HEADS_MAX_LATENT = 512 };
 
 /* NULL, or why no kernel does these heads. */
 const char *heads_refusal(uint32_t heads, uint32_t head_dim);
@@ -39,8 +39,13 @@ struct heads_rotation {
 	ir_a norm;         /* weights; read when normed */
 	ir_f eps;
 };
+/* r of rule 7, in every lane. */
+ir_f heads_norm_scale(struct ir *b, const struct heads_rotation *r);
 typedef void (*heads_sink)(struct ir *b, void *context, ir_f v, unsigned i, unsigned n);
 void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context);
+
+/* NULL, or why no kernel does a latent vector of so many dimensions with so many behind it that rotate. */
+const char *heads_latent_refusal(uint32_t latent, uint32_t rotating);
 
 /* KEY_ATTENTION for groups of waves; attention_build() has checked the key. */
 void attention_wave_build(struct ir *b, const struct key *key, const struct target *target);

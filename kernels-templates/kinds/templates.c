@@ -17,16 +17,18 @@ bool build_refuse(const struct key *key, struct error *err, const char *what)
 
 /* ---- schedules: matmuls alone have several */
 
+static bool has_schedules(const struct key *key) { return key->kind == KEY_MATMUL && !(key->flags & KEY_BY_HEAD); }
+
 const char *template_schedule_refusal(const struct key *key)
 {
-	return key->kind == KEY_MATMUL ? matmul_schedule_refusal(key)
-	       : key->schedule         ? "kernels of this kind have one schedule"
-	                               : NULL;
+	return has_schedules(key) ? matmul_schedule_refusal(key)
+	       : key->schedule    ? "kernels of this kind have one schedule"
+	                          : NULL;
 }
 
 unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST])
 {
-	if (key->kind == KEY_MATMUL)
+	if (has_schedules(key))
 		return matmul_schedules(key, out);
 	out[0] = 0;
 	return 1;
@@ -34,7 +36,7 @@ unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDUL
 
 unsigned template_schedules_near(const struct key *key, unsigned field, uint32_t out[TEMPLATE_SCHEDULES_MOST - 1])
 {
-	return key->kind == KEY_MATMUL ? matmul_schedules_near(key, field, out) : 0;
+	return has_schedules(key) ? matmul_schedules_near(key, field, out) : 0;
 }
 
 struct key template_tuned_like(const struct key *key)
@@ -50,12 +52,12 @@ struct key template_tuned_like(const struct key *key)
 
 uint32_t template_schedule_follow(const struct key *key, const struct key *one)
 {
-	return key->kind == KEY_MATMUL ? matmul_schedule_follow(key, one) : 0;
+	return has_schedules(key) ? matmul_schedule_follow(key, one) : 0;
 }
 
 char *template_schedule_name(const struct key *key, char *out, size_t cap)
 {
-	if (key->kind == KEY_MATMUL)
+	if (has_schedules(key))
 		return matmul_schedule_name(key, out, cap);
 	snprintf(out, cap, "the usual way");
 	return out;
@@ -63,7 +65,7 @@ char *template_schedule_name(const struct key *key, char *out, size_t cap)
 
 const char *template_schedule_field(const struct key *key, unsigned field, uint32_t *value)
 {
-	return key->kind == KEY_MATMUL ? matmul_schedule_field(key, field, value) : NULL;
+	return has_schedules(key) ? matmul_schedule_field(key, field, value) : NULL;
 }
 
 static bool turn_or_narrow(struct ir *b, const struct key *key, const struct target *target, struct error *err)

@@ -27,7 +27,8 @@ static uint64_t block_bytes(const struct key *k)
 /* Of row blocks. */
 static uint64_t matmul_blocks(const struct key *k, uint64_t units)
 {
-	uint64_t all = (k->rows + 31) / 32, blocks = units * (k->row_blocks ? k->row_blocks : 1);
+	uint64_t all = (k->rows + 31) / 32 * (k->flags & KEY_BY_HEAD ? k->heads : 1),
+		 blocks = units * (k->row_blocks ? k->row_blocks : 1);
 	return blocks < all ? blocks : all;
 }
 
@@ -43,7 +44,8 @@ uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, 
 
 	if (k->flags & KEY_QUANTISED_OUT)
 		out += activation_bytes(key_type(DTYPE_Q8_0), rows);
-	return matmul_weights(k, units) + columns * (activation_bytes(k->activation, k->k) + out);
+	uint64_t heads = k->flags & KEY_BY_HEAD ? k->heads : 1;
+	return matmul_weights(k, units) + columns * (heads * activation_bytes(k->activation, k->k) + out);
 }
 
 /* Columns see one position more each; those of a tile share what they see. */
@@ -53,7 +55,7 @@ static uint64_t attention_cache(const struct key *k, uint64_t position, uint64_t
 
 	for (uint64_t c = 0; c < columns; c += tile)
 		seen += position + (c + tile < columns ? c + tile : columns);
-	return seen * 2 * k->kv_heads * cached_bytes(k);
+	return seen * (k->flags & KEY_LATENT ? 1 : 2 * k->kv_heads) * cached_bytes(k);
 }
 
 struct template_reads reads_matmul(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
@@ -86,17 +88,18 @@ uint64_t traffic_scale(const struct key *k, uint64_t units, uint64_t position, u
 
 uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return units * k->head_dim * 8;
+	return units * (k->head_dim + (k->flags & KEY_LATENT ? k->k : 0)) * 8;
 }
 
 uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return columns * k->kv_heads * 2 * (4 * k->head_dim + cached_bytes(k));
+	return columns * k->kv_heads * (k->flags & KEY_LATENT ? 1 : 2) * (4 * k->head_dim + cached_bytes(k));
 }
 
 uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return attention_cache(k, position, columns) + columns * 8 * k->heads * k->head_dim;
+	uint64_t out = k->flags & KEY_LATENT ? k->k : k->head_dim;
+	return attention_cache(k, position, columns) + columns * 4 * k->heads * (k->head_dim + out);
 }
 
 struct template_reads reads_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

@@ -76,9 +76,16 @@ static void dot_matrix(struct matmul *m, unsigned matrix, ir_s block, ir_s tile)
 		if (!m->aligned)
 			m->unit = ir_var_s(b, ir_sconst(b, 0));
 	}
-	m->x = ir_var_a(b, locate(m, MATMUL_X, tile, (int64_t)m->kp * (m->int8 ? 1 : 4)));
+	ir_a x = locate(m, MATMUL_X, tile, (int64_t)m->in_width * (m->int8 ? 1 : 4)),
+	     xs = m->int8 ? locate(m, MATMUL_XS, tile, m->in_width / 2) : x;
+	if (m->key->flags & KEY_BY_HEAD) {
+		ir_s head = matmul_head(b, m->key, block);
+		x = ir_aadd(b, x, ir_smuli(b, head, (int64_t)m->kp * (m->int8 ? 1 : 4)));
+		xs = m->int8 ? ir_aadd(b, xs, ir_smuli(b, head, m->kp / 2)) : x;
+	}
+	m->x = ir_var_a(b, x);
 	if (m->int8)
-		m->xs = ir_var_a(b, locate(m, MATMUL_XS, tile, m->kp / 2));
+		m->xs = ir_var_a(b, xs);
 	dot_spans(m, ir_aaddi(b, m->sums, (int64_t)matrix * m->columns * 128));
 }
 
@@ -139,6 +146,11 @@ const char *matmul_refuse(const struct key *key, const struct weight_format *for
 		return "k is too large";
 	if (numerics_pad(key->rows) * 4 * columns > INT32_MAX)
 		return "there are too many rows";
+	if (key->flags & KEY_BY_HEAD &&
+	    (key->flags != KEY_BY_HEAD || key->act || key->row_blocks != 1 || key->heads == 0 || key->heads > 4096 ||
+	     key->head_dim < key->rows || matmul_in_width(key) * 4 * columns > INT32_MAX / 2 ||
+	     (uint64_t)key->heads * key->head_dim * 4 * columns > INT32_MAX / 2))
+		return "matrices by head have 1 to 4096 heads, results no closer than rows, and nothing else is done";
 	return matmul_refuse_epilogue(key);
 }
 
@@ -149,8 +161,10 @@ unsigned template_tile_n(const struct target *target)
 
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	if ((key->flags & KEY_MMA || target->lane_bytes) && key->schedule)
-		return build_refuse(key, err, "there is one schedule for cards");
+	if ((key->flags & (KEY_MMA | KEY_BY_HEAD) || target->lane_bytes) && key->schedule)
+		return build_refuse(key, err, "there is one schedule for cards, and for matrices by head");
+	if (key->flags & KEY_BY_HEAD && key->flags & (KEY_MMA | KEY_WIDE))
+		return build_refuse(key, err, "these flags do not go together");
 	if (key->flags & KEY_MMA)
 		return matmul_mma_build(b, key, target, err);
 	if (key->flags & KEY_WIDE)
@@ -167,7 +181,8 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	m.int8 = key->activation == key_type(DTYPE_Q8_0);
 	m.kp = (uint32_t)numerics_pad(key->k);
 	m.rows_padded = (uint32_t)numerics_pad(key->rows);
-	m.blocks = m.rows_padded / 32;
+	m.blocks = m.rows_padded / 32 * matmul_heads(key);
+	m.in_width = (uint32_t)matmul_in_width(key);
 	if (m.format)
 		m.block_bytes = (int64_t)weight_run_bytes(m.format, m.kp);
 	const char *why = matmul_refuse(key, m.format, m.block_bytes, MATMUL_MAX_COLUMNS, 2);

@@ -21,6 +21,20 @@ static inline int64_t matmul_span_bytes(const struct matmul_results *r)
 	return (int64_t)r->matrices * r->columns * 128;
 }
 
+/* KEY_BY_HEAD: how many heads there are, 1 of other kernels; row blocks of one head; the head of a row block; elements
+ * from a column of inputs, or of results, to the next one. */
+static inline unsigned matmul_heads(const struct key *key) { return key->flags & KEY_BY_HEAD ? key->heads : 1; }
+static inline unsigned matmul_head_blocks(const struct key *key) { return (unsigned)numerics_pad(key->rows) / 32; }
+static inline ir_s matmul_head(struct ir *b, const struct key *key, ir_s block)
+{
+	return ir_sdivi(b, block, matmul_head_blocks(key));
+}
+static inline uint64_t matmul_in_width(const struct key *key) { return numerics_pad(key->k) * matmul_heads(key); }
+static inline uint64_t matmul_out_width(const struct key *key)
+{
+	return numerics_pad(key->flags & KEY_BY_HEAD ? (uint64_t)key->heads * key->head_dim : key->rows);
+}
+
 /* Combines the spans and writes the rows of `block` in the columns of `tile`. */
 void matmul_finish(const struct matmul_results *r, ir_s block, ir_s tile);
 

@@ -63,9 +63,9 @@ static void walk_k(struct matmul *m, const struct turns *t, int direction)
 /* Moves the inputs, and the sums with them, by whole columns. */
 static void walk_columns(struct matmul *m, int columns)
 {
-	dot_walk(m, m->x, columns * (int64_t)m->kp * (m->int8 ? 1 : 4));
+	dot_walk(m, m->x, columns * (int64_t)m->in_width * (m->int8 ? 1 : 4));
 	if (m->int8)
-		dot_walk(m, m->xs, columns * (int64_t)(m->kp / 2));
+		dot_walk(m, m->xs, columns * (int64_t)(m->in_width / 2));
 	dot_walk(m, m->sum, columns * 128);
 }
 
@@ -201,9 +201,9 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 	bool parked = m->streams > 1 && matmul_accumulators_in_memory(&m->shape);
 	int32_t disp[WEIGHT_MAX_ACC];
 
-	t.x_column = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
+	t.x_column = (int32_t)(m->in_width * (m->int8 ? 1u : 4u));
 	t.x_step = 4;
-	t.xs_column = (int32_t)(m->kp / 2);
+	t.xs_column = (int32_t)(m->in_width / 2);
 	t.xs_step = sizeof(struct activation_block);
 	for (unsigned i = 0; i < n; i++) {
 		disp[i] = (int32_t)(i / of_stream * dot_stream_sums(m) + i % columns * 128 +

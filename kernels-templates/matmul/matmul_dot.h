@@ -16,6 +16,7 @@ struct matmul {
 	bool int8, has_vnni, has_bsel;
 	bool by_pairs, keeps_heads;       /* of single columns */
 	uint32_t kp, rows_padded, blocks; /* padded k and rows; blocks of 32 rows */
+	uint32_t in_width;                /* elements from a column of inputs to the next */
 	int64_t block_bytes;
 	unsigned spans, span_k;
 	bool aligned;         /* formats with heads: every span and segment begins with one */

@@ -22,7 +22,8 @@ struct epilogue {
 	ir_a sum, out, outq, outs, bias, bias2;
 };
 
-static ir_f finish_vector(const struct matmul_results *m, const struct epilogue *e, int32_t row)
+/* lanes: so many are stored; 0: all. */
+static ir_f finish_vector(const struct matmul_results *m, const struct epilogue *e, int32_t row, unsigned lanes)
 {
 	struct ir *b = m->b;
 	uint32_t flags = m->key->flags;
@@ -42,7 +43,7 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 		y = math_act(b, (enum key_act)m->key->act, y);
 	if (flags & KEY_RESIDUAL)
 		y = ir_fadd(b, ir_fload(b, e->out, row, 0), y);
-	ir_fstore(b, e->out, y, row, 0);
+	ir_fstore(b, e->out, y, row, lanes);
 	return y;
 }
 
@@ -51,9 +52,38 @@ static void finish_column(const struct matmul_results *m, const struct epilogue 
 	ir_f y[MATH_MAX_PARTS];
 
 	for (unsigned v = 0; v < math_parts(m->b); v++)
-		y[v] = finish_vector(m, e, (int32_t)(v * m->b->lanes * 4));
+		y[v] = finish_vector(m, e, (int32_t)(v * m->b->lanes * 4), 0);
 	if (m->key->flags & KEY_QUANTISED_OUT)
 		quantise_emit_block(m->b, y, e->outq, 0, e->outs, 0);
+}
+
+/* `rows` of the row block's: behind a head's last row the next head's begin. */
+static void finish_rows(const struct matmul_results *m, const struct epilogue *e, unsigned rows)
+{
+	unsigned lanes = m->b->lanes;
+
+	for (unsigned at = 0; at < rows; at += lanes)
+		finish_vector(m, e, (int32_t)(at * 4), rows - at < lanes ? rows - at : 0);
+}
+
+/* By head: a head's last row block may be a part of one. */
+static void finish_head_column(const struct matmul_results *m, const struct epilogue *e, ir_s block)
+{
+	struct ir *b = m->b;
+	unsigned blocks = matmul_head_blocks(m->key), rest = m->key->rows % 32;
+
+	if (blocks == 1 || !rest) {
+		finish_rows(m, e, rest ? rest : 32);
+		return;
+	}
+	ir_s in_head = ir_ssub(b, block, ir_smuli(b, matmul_head(b, m->key, block), blocks));
+	ir_s last = ir_sdivi(b, ir_saddi(b, in_head, 1), blocks); /* 1 or 0 */
+	ir_loop(b, last);
+	finish_rows(m, e, rest);
+	ir_endloop(b);
+	ir_loop(b, ir_ssub(b, ir_sconst(b, 1), last));
+	finish_rows(m, e, 32);
+	ir_endloop(b);
 }
 
 static ir_a load_arg(const struct matmul_results *m, unsigned slot)
@@ -78,8 +108,12 @@ static struct epilogue find_results(const struct matmul_results *m, ir_s block, 
 {
 	struct ir *b = m->b;
 	uint32_t flags = m->key->flags;
-	int64_t width = (int64_t)numerics_pad(m->key->rows);
+	int64_t width = (int64_t)matmul_out_width(m->key);
 	ir_s row = ir_sshli(b, block, 7);
+	if (flags & KEY_BY_HEAD) /* which a head's number of row blocks says, not that of its rows */
+		row = ir_sadd(b, row,
+		              ir_smuli(b, matmul_head(b, m->key, block),
+		                       4 * ((int64_t)m->key->head_dim - 32 * matmul_head_blocks(m->key))));
 	struct epilogue e = { .sum = ir_var_a(b, m->sums),
 		              .out = locate(m, MATMUL_OUT, number, columns, width * 4, row) };
 
@@ -97,19 +131,25 @@ static struct epilogue find_results(const struct matmul_results *m, ir_s block, 
 void matmul_finish_column(const struct matmul_results *m, ir_s block, ir_s column)
 {
 	struct epilogue e = find_results(m, block, column, 1);
-	finish_column(m, &e);
+	if (m->key->flags & KEY_BY_HEAD)
+		finish_head_column(m, &e, block);
+	else
+		finish_column(m, &e);
 }
 
 void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 {
 	struct ir *b = m->b;
 	uint32_t flags = m->key->flags;
-	int64_t width = (int64_t)numerics_pad(m->key->rows);
+	int64_t width = (int64_t)matmul_out_width(m->key);
 	struct epilogue e = find_results(m, block, tile, m->columns);
 
 	if (m->columns > 1)
 		ir_loop(b, ir_sconst(b, m->columns));
-	finish_column(m, &e);
+	if (flags & KEY_BY_HEAD)
+		finish_head_column(m, &e, block);
+	else
+		finish_column(m, &e);
 	if (m->columns > 1) {
 		walk(m, e.sum, 128);
 		walk(m, e.out, width * 4);
@@ -124,8 +164,8 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 const char *matmul_refuse_epilogue(const struct key *key)
 {
 	uint32_t flags = key->flags;
-	uint32_t known =
-		KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE | KEY_MMA;
+	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE |
+	                 KEY_MMA | KEY_BY_HEAD;
 
 	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_PAIR)) ||
 	    !!(flags & KEY_PAIR) + !!(flags & KEY_RESIDUAL) + !!(flags & KEY_GATED) > 1)

@@ -13,11 +13,15 @@ ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot)
 	return ir_aload(g->b, g->arg, (int32_t)(slot * 8));
 }
 
-/* The column tile's beginning, plus the span's. */
+/* The column tile's beginning, plus the head's and the span's; column_bytes: of one head. */
 ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes)
 {
 	struct ir *b = g->b;
-	ir_a column = ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, g->key->tile_n * column_bytes));
+	unsigned heads = matmul_heads(g->key);
+	ir_a column =
+		ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, g->key->tile_n * column_bytes * heads));
+	if (g->key->flags & KEY_BY_HEAD)
+		column = ir_aadd(b, column, ir_smuli(b, matmul_head(b, g->key, j->number), column_bytes));
 	return ir_aadd(b, column, ir_smuli(b, j->span, column_bytes / g->spans));
 }
 
@@ -79,7 +83,7 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 static void emit_group(const struct matmul_group *g)
 {
 	struct ir *b = g->b;
-	unsigned per_unit = g->key->row_blocks, all = (unsigned)numerics_pad(g->key->rows) / 32;
+	unsigned per_unit = g->key->row_blocks, all = matmul_head_blocks(g->key) * matmul_heads(g->key);
 	ir_s base = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit)), end = ir_smuli(b, ir_end(b), per_unit);
 
 	if (all % per_unit)

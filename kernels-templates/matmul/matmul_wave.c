@@ -28,7 +28,7 @@ struct wave {
 	struct ir *b;
 	const struct weight_format *format;
 	bool int8;
-	uint32_t kp;
+	uint32_t kp, in_width; /* in_width: elements from a column of inputs to the next */
 	int64_t block_bytes;
 	unsigned columns;
 	unsigned span_units; /* of 32 k's */
@@ -46,9 +46,9 @@ static struct weight_tile tile_of(const struct wave *m, const struct weight_stre
 		.vectors = 1, .columns = m->columns, .sums = WEIGHT_MAX_ACC, .w = *w, .x = m->x, .xs = m->xs
 	};
 
-	t.x_column = (int32_t)(m->kp * (m->int8 ? 1u : 4u));
+	t.x_column = (int32_t)(m->in_width * (m->int8 ? 1u : 4u));
 	t.x_step = 4;
-	t.xs_column = (int32_t)(m->kp / 2);
+	t.xs_column = (int32_t)(m->in_width / 2);
 	t.xs_step = sizeof(struct activation_block);
 	for (unsigned c = 0; c < m->columns; c++)
 		t.acc[c] = m->acc[c];
@@ -181,6 +181,7 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
 	m.int8 = key->activation == key_type(DTYPE_Q8_0);
 	m.kp = (uint32_t)numerics_pad(key->k);
+	m.in_width = (uint32_t)matmul_in_width(key);
 	if (m.format)
 		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
 	const char *why = matmul_refuse(key, m.format, m.block_bytes, TEMPLATE_MAX_COLUMNS, 2);
