@@ -209,7 +209,7 @@ bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, st
 	place_layer(l, &l->weights.layer[0]);
 	l->cached = l->layer_bytes * s->layers <= IN_CACHE;
 	l->kv = (struct plan_cache){ .type = DTYPE_F16, .base = l->stretch };
-	l->kv.chunk_bytes = 2 * plan_cache_keys(l->kv.type, &l->model.spec, 0);
+	l->kv.chunk_bytes = plan_cache_bytes(l->kv.type, &l->model.spec, 0);
 	return true;
 }
 

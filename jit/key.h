@@ -52,7 +52,7 @@ enum key_flags {                         /* epilogues and variants; text in pare
 	         KEY_NORM_LAST = 8192,   /* (last) with QK_NORM: behind the rotation */
 	         KEY_CENTRED = 16384,    /* (mean) a norm that subtracts the mean */
 	         KEY_TILED = 1 << 20,    /* (tiled) heads of values take those of keys in turn */
-	         KEY_LATENT = 1 << 24,   /* (latent) keys are a latent vector and a rotated part; values the former */
+	         KEY_LATENT = 1 << 26,   /* (latent) keys are a latent vector and a rotated part; values the former */
 	         KEY_BY_HEAD = 1 << 25,  /* (byhead) a matrix for each head, times its own part of the input */
 };
 
@@ -109,7 +109,7 @@ bool key_equal(const struct key *a, const struct key *b);
  *   [gKV_HEADS] [sSCHEDULE, hexadecimal] [ACT] [flags...] [bounded] [target]
  *
  * in this order, joined by dots; a field that is 0 is left out. */
-enum { KEY_TEXT_MAX = 240 };
+enum { KEY_TEXT_MAX = 320 };
 char *key_text(const struct key *k, char *out, size_t cap);
 /* How far apart two keys are, for finding the nearest: 0 when equal, less when fewer and lesser fields differ; the kind
  * of kernel outweighs all others. */

@@ -27,7 +27,7 @@
 
 /* The forms that layers have, each the sequence of steps in runtime/plan/arch_NAME.c: id, name. Architectures of one
  * form differ in which tensors they have. */
-#define MODEL_FORMS(X) X(LLAMA, llama)
+#define MODEL_FORMS(X) X(LLAMA, llama) X(LATENT, latent)
 enum model_form {
 #define X(id, name) FORM_##id,
 	MODEL_FORMS(X)
@@ -95,6 +95,13 @@ struct model_tensor {
 		head_first; /* of each head_rows rows in the file, a head's begin with this one; 0: head_dim */
 	bool minus_exp;     /* each number x of the file stands for -exp(x) */
 	bool plus_one;      /* a norm's weights, to each of which 1 is added */
+	uint32_t rope_head, rope_skip; /* of these: a head's rows, where the model's head_dim does not say it; the first
+	                                  ones that stay as they are */
+	/* A matrix for each of `heads` heads, 0: it is one. A head's are rows first ... of the own_file_rows that it
+	 * has in the file, own_rows of them; or, transposed, what there are rows of `cols` columns of. `rows` counts
+	 * each head's filled up to 32; row_bytes and bytes are the file's. */
+	uint32_t heads, own_rows, own_file_rows, own_first;
+	bool transposed;
 };
 
 /* Each tensor by its name in tensor_slots.h, and by its place among those of its sort. */
@@ -124,6 +131,18 @@ struct model_sizes {
 	uint32_t kv_layer; /* whose keys and values it attends to: its own number, or that of an earlier layer */
 };
 
+/* Latent attention: of each token one vector of `rank` numbers is kept, which all heads read as keys and as values, and
+ * behind it a key of `rotating` dimensions. */
+struct model_latent {
+	uint32_t rank;       /* 0: none */
+	uint32_t query_rank; /* queries go through a vector of so many numbers; 0: they do not */
+	uint32_t rest,
+		rotating; /* a query's dimensions: those that do not rotate, then those that do; head_dim together */
+	uint32_t value;   /* dimensions of a head's result */
+};
+/* Of the norms of those vectors, whatever the others have. */
+#define MODEL_LATENT_EPS 1e-6f
+
 struct model_spec {
 	enum model_form form;
 	const char *arch_name, *name; /* as in the file */
@@ -146,6 +165,7 @@ struct model_spec {
 	/* Queries at position p are multiplied by 1 + query_scale * ln(1 + floor(p / query_scale_length)); 0: none */
 	double query_scale;
 	uint32_t query_scale_length;
+	struct model_latent latent; /* with it, kv_heads is 1 */
 	struct model_rope rope, window_rope;
 	struct model_tensor embed, final_norm, lm_head; /* lm_head is embed when tied */
 	struct model_layer *layer;                      /* layers entries */
@@ -159,6 +179,12 @@ static inline struct model_sizes model_sizes_of(const struct model_spec *s, uint
 static inline enum model_mixer model_layer_mixer(const struct model_spec *s, uint32_t layer)
 {
 	return s->layer_mixer ? (enum model_mixer)s->layer_mixer[layer] : MIXER_ATTENTION;
+}
+
+/* Dimensions of a row of the KV cache. */
+static inline uint32_t model_cache_dim(const struct model_spec *s, uint32_t layer)
+{
+	return s->latent.rank ? s->latent.rank + s->latent.rotating : model_sizes_of(s, layer).head_dim;
 }
 
 struct tokenizer;

@@ -99,15 +99,12 @@ static const char hf_tensors[] = "model.layers.*.self_attn.rotary_emb.inv_freq m
 
 struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs)
 {
+	const uint32_t usual = 1u << GROUP_WEIGHT | 1u << GROUP_ATTENTION | 1u << GROUP_PRE_NORM |
+	                       1u << GROUP_FFN_NORM | 1u << GROUP_GATE | 1u << GROUP_QUERIES | 1u << GROUP_KEYS_VALUES;
 	struct model_needs n = { .rope_pairs = rope_pairs };
 
 	for (int g = 0; g < TENSOR_GROUPS; g++)
-		n.group[g] = ((1u << GROUP_WEIGHT | 1u << GROUP_ATTENTION | 1u << GROUP_PRE_NORM |
-		               1u << GROUP_FFN_NORM | 1u << GROUP_GATE) &
-		              ~row->without) >> g & 1 ||
-		                             row->groups >> g & 1
-		                     ? NEED_ALWAYS
-		                     : NEED_NOT;
+		n.group[g] = (usual & ~row->without) >> g & 1 || row->groups >> g & 1 ? NEED_ALWAYS : NEED_NOT;
 	return n;
 }
 

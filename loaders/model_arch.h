@@ -47,6 +47,7 @@ enum arch_switch {
 	SWITCH_LAYER_NORM = 8192,    /* norms subtract the mean */
 	SWITCH_PARALLEL = 16384,     /* attention and the feed-forward layer read one norm */
 	SWITCH_LOGIT_SCALE = 32768,  /* logits are multiplied by logit_scale */
+	SWITCH_LATENT = 1 << 24,     /* latent attention */
 };
 
 /* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty

@@ -133,6 +133,8 @@ static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
 	switch (group) {
 	case GROUP_ATTENTION:
 	case GROUP_Q_GATE:
+	case GROUP_QUERIES:
+	case GROUP_KEYS_VALUES:
 	case GROUP_QKV_BIAS:
 	case GROUP_O_BIAS:
 	case GROUP_QK_NORM:
@@ -180,23 +182,6 @@ static bool check_layers(struct binder *b)
 		                 "%s: the number of layers is %" PRIu32 ", too many for a model of %" PRIu64 " bytes",
 		                 b->label, s->layers, b->m->file_bytes);
 	return true;
-}
-
-static uint64_t extent(const struct model_spec *s, enum tensor_width w)
-{
-	switch (w) {
-	case WIDTH_HIDDEN: return s->hidden;
-	case WIDTH_QUERIES: return (uint64_t)s->heads * s->head_dim;
-	case WIDTH_KEYS: return (uint64_t)s->kv_heads * s->head_dim;
-	case WIDTH_FFN: return s->ffn;
-	case WIDTH_HEAD_DIM: return s->head_dim;
-	case WIDTH_CHANNELS: return s->recurrent.channels;
-	case WIDTH_TAPS: return (uint64_t)s->recurrent.channels * s->recurrent.taps;
-	case WIDTH_VALUES: return (uint64_t)s->recurrent.value_heads * s->recurrent.value_dim;
-	case WIDTH_VALUE_HEADS: return s->recurrent.value_heads;
-	case WIDTH_VALUE_DIM: return s->recurrent.value_dim;
-	default: return 1;
-	}
 }
 
 static bool check_shape(struct binder *b, const char *name, const struct found_tensor *t, uint64_t rows, uint64_t cols,
@@ -317,6 +302,10 @@ static void note_order(const struct binder *b, const struct slot *slot, struct m
 {
 	const struct model_spec *s = &b->m->spec;
 
+	if (slot->order == ORDER_ROTATED && s->latent.rank && t->bytes) {
+		model_note_latent(s, slot->rows == WIDTH_LATENT_ROW, b->f->needs.rope_pairs, t);
+		return;
+	}
 	t->rope_pairs = slot->order == ORDER_ROTATED && b->f->needs.rope_pairs && t->bytes;
 	if (slot->order == ORDER_ROTATED && t->bytes && (t->rope_pairs || s->rope.dims != s->head_dim))
 		t->rope_dims = s->rope.dims;
@@ -340,6 +329,16 @@ static void note_heads(const struct binder *b, enum tensor_slot k, struct model_
 	t->bytes *= 2; /* all of them */
 }
 
+static bool bind_by_head(struct binder *b, const char *name, bool keys, struct model_tensor *out)
+{
+	bool ok = model_bind_by_head(b->m, name, keys, out, b->err);
+	out->name = ok ? keep_name(b->f, name) : NULL;
+	return ok &&
+	       (weight_type_ok(out->type, false) ||
+	        error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported for weights",
+	                  b->f->part[out->part].file.label, name, dtype_table[out->type].name));
+}
+
 static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 {
 	const struct model_spec *s = &b->m->spec;
@@ -355,7 +354,7 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	if (k == SLOT_gate_bias && b->f->needs.group[GROUP_GATE] == NEED_NOT)
 		need = NEED_NOT;
 	for (enum tensor_slot i = first; i <= last; i++) {
-		uint64_t rows = slots[i].vector ? 0 : extent(s, slots[i].rows);
+		uint64_t rows = slots[i].vector ? 0 : model_width(s, slots[i].rows);
 		part.first += i < k ? rows : 0;
 		part.all += rows;
 	}
@@ -363,9 +362,11 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 		part.first = 0;
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
 	         fused ? fused : name_of(b->f, k));
+	if (need != NEED_NOT && (k == SLOT_k_b || k == SLOT_v_b))
+		return bind_by_head(b, name, k == SLOT_k_b, t);
 	b->taps = slot->cols == WIDTH_TAPS;
-	bool ok = bind(b, name, extent(s, slot->rows), extent(s, slot->cols), slot->vector, need, fused ? &part : NULL,
-	               t);
+	bool ok = bind(b, name, model_width(s, slot->rows), model_width(s, slot->cols), slot->vector, need,
+	               fused ? &part : NULL, t);
 	b->taps = false;
 	if (!ok)
 		return false;

@@ -23,6 +23,34 @@ double model_yarn_attention(double factor, double mscale)
 	return factor <= 1.0 ? 1.0 : 0.1 * mscale * math_host_log(factor) + 1.0;
 }
 
+/* What the kernels do (kernels-templates/emit/heads.h). */
+static bool check_latent(const struct checked *b)
+{
+	enum { MOST_LATENT = 512, MOST_DIMS = 256 };
+	const struct model_spec *s = &b->m->spec;
+	const struct model_latent *l = &s->latent;
+
+	if (l->rank % 32 || l->rank > MOST_LATENT)
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: the latent vector of keys and values has %" PRIu32
+		                 " dimensions, expected a multiple of 32 up to %d",
+		                 b->label, l->rank, MOST_LATENT);
+	if (l->rotating % 2)
+		return error_set(b->err, ERROR_FORMAT,
+		                 "%s: %" PRIu32 " dimensions of a head rotate, expected an even number", b->label,
+		                 l->rotating);
+	if ((uint64_t)s->heads * l->value % 32)
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: %" PRIu32 " heads have %" PRIu32
+		                 " values each, expected a multiple of 32 values together",
+		                 b->label, s->heads, l->value);
+	return hparam_range(b->label, "the dimensions of a head that rotate", l->rotating, 2, MOST_DIMS, b->err) &&
+	       hparam_range(b->label, "the dimensions of a head that do not rotate", l->rest, 1, MOST_DIMS, b->err) &&
+	       hparam_range(b->label, "the values of a head", l->value, 1, MODEL_MAX_HEAD_DIM, b->err) &&
+	       hparam_range(b->label, "the number of attention heads", s->heads, 1, 4096, b->err) &&
+	       hparam_range(b->label, "the attention scale", (double)s->attention_scale, 1e-6, 1e6, b->err);
+}
+
 static bool check_attention(const struct checked *b)
 {
 	const struct model_spec *s = &b->m->spec;
@@ -35,6 +63,8 @@ static bool check_attention(const struct checked *b)
 	if (s->head_dim % 2)
 		return error_set(b->err, ERROR_FORMAT, "%s: the head dimension is %" PRIu32 ", expected an even number",
 		                 b->label, s->head_dim);
+	if (s->latent.rank)
+		return check_latent(b);
 	if (s->rope.dims != s->head_dim && b->m->file->arch->switches & SWITCH_PARTIAL)
 		return (s->rope.dims >= 2 && s->rope.dims < s->head_dim && s->rope.dims % 2 == 0) ||
 		       error_set(b->err, ERROR_FORMAT,

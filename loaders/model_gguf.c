@@ -48,6 +48,14 @@ static bool read_arch(struct gguf_reader *r)
 	f->needs = arch_needs(row, row->gguf_pairs);
 	f->needs.group[GROUP_QKV_BIAS] = f->needs.group[GROUP_O_BIAS] = f->needs.group[GROUP_MLP_BIAS] =
 		NEED_IF_PRESENT;
+	uint32_t experts = 0;
+	if (row->switches & SWITCH_LATENT && !gguf_get_u32(r, "expert_count", OPTIONAL, &experts))
+		return false;
+	if (experts)
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: key %s is %" PRIu32
+		                 " (mixture of experts), which is not supported beside latent attention, expected 0",
+		                 r->g->path, gguf_key(r, "expert_count"), experts);
 	f->arch_name = copy_text(&name);
 	return f->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
 }
@@ -91,6 +99,41 @@ static bool read_name(struct gguf_reader *r)
 	       error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
 }
 
+/* The sizes of latent attention; key_length and value_length are those of the vector that all heads share. */
+static bool read_latent(struct gguf_reader *r, uint32_t value_length)
+{
+	struct model_spec *s = &r->m->spec;
+	struct model_latent *l = &s->latent;
+	uint32_t key_length = s->head_dim, head = 0;
+
+	if (!gguf_get_u32(r, "attention.kv_lora_rank", REQUIRED, &l->rank) ||
+	    !gguf_get_u32(r, "attention.q_lora_rank", OPTIONAL, &l->query_rank) ||
+	    !gguf_get_u32(r, "rope.dimension_count", REQUIRED, &l->rotating))
+		return false;
+	if (!gguf_find(r->g, gguf_key(r, "attention.key_length_mla")))
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: the key %s is missing: files from before April 2025 hold latent attention in a "
+		                 "form that is not supported",
+		                 r->g->path, r->key);
+	if (!gguf_get_u32(r, "attention.key_length_mla", REQUIRED, &head) ||
+	    !gguf_get_u32(r, "attention.value_length_mla", REQUIRED, &l->value) ||
+	    !hparam_range(r->g->path, gguf_key(r, "attention.kv_lora_rank"), l->rank, 1, MODEL_MAX_WIDTH, r->err) ||
+	    !hparam_range(r->g->path, gguf_key(r, "rope.dimension_count"), l->rotating, 1, MODEL_MAX_HEAD_DIM,
+	                  r->err) ||
+	    !hparam_range(r->g->path, gguf_key(r, "attention.key_length_mla"), head, l->rotating + 1.0,
+	                  MODEL_MAX_HEAD_DIM, r->err))
+		return false;
+	if (s->kv_heads != 1 || key_length != l->rank + l->rotating || value_length != l->rank)
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: there are %" PRIu32 " key-value heads of %" PRIu32 " and %" PRIu32
+		                 " elements, expected one of %" PRIu32 " and %" PRIu32,
+		                 r->g->path, s->kv_heads, key_length, value_length, l->rank + l->rotating, l->rank);
+	l->rest = head - l->rotating;
+	s->head_dim = head;
+	model_low_queries(r->m);
+	return true;
+}
+
 static bool read_sizes(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
@@ -112,7 +155,8 @@ static bool read_sizes(struct gguf_reader *r)
 	if (!hparam_range(r->g->path, gguf_key(r, "attention.head_count"), s->heads, 1, MODEL_MAX_HEADS, r->err) ||
 	    !hparam_range(r->g->path, gguf_key(r, "attention.head_count_kv"), s->kv_heads, 1, MODEL_MAX_HEADS, r->err))
 		return false;
-	if (!gguf_find(r->g, gguf_key(r, "attention.key_length")) && s->hidden % s->heads)
+	bool latent = r->row->switches & SWITCH_LATENT;
+	if (!latent && !gguf_find(r->g, gguf_key(r, "attention.key_length")) && s->hidden % s->heads)
 		return error_set(r->err, ERROR_FORMAT,
 		                 "%s: %s.embedding_length is %" PRIu32 ", expected a multiple of the %" PRIu32
 		                 " attention heads",
@@ -121,7 +165,9 @@ static bool read_sizes(struct gguf_reader *r)
 	if (!gguf_get_u32(r, "attention.key_length", OPTIONAL, &s->head_dim) ||
 	    !gguf_get_u32(r, "attention.value_length", OPTIONAL, &value_length))
 		return false;
-	if (value_length != s->head_dim)
+	if (latent && !read_latent(r, value_length))
+		return false;
+	if (!latent && value_length != s->head_dim)
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: values have %" PRIu32 " elements per head and keys %" PRIu32
 		                 ", expected the same number",

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math_host.h"
+
 static bool read_scaling_type(struct gguf_reader *r, enum rope_scaling *out)
 {
 	struct gguf_str name;
@@ -58,6 +60,14 @@ static bool read_yarn(struct gguf_reader *r)
 		own /= model_yarn_attention(rope->factor, all);
 	if (r->row->switches & SWITCH_YARN_FACTOR && gguf_find(r->g, gguf_key(r, "rope.scaling.yarn_attn_factor")))
 		own = 1;
+	if (r->row->switches & SWITCH_LATENT) { /* the multiplier is that of the scores' scale, 0.1 included */
+		double by = 0;
+		if (!gguf_get_f64(r, "rope.scaling.yarn_log_multiplier", OPTIONAL, &by))
+			return false;
+		by = 1 + (rope->factor > 1 ? by * math_host_log(rope->factor) : 0);
+		r->m->spec.attention_scale = (float)(by * by / math_host_sqrt((double)r->m->spec.head_dim));
+		own = 1;
+	}
 	/* in GGUF the attention factors multiply YaRN's own, they do not replace it */
 	rope->attention_factor = attn * yarn_attn * own;
 	return true;
@@ -69,6 +79,8 @@ bool gguf_read_rope(struct gguf_reader *r)
 	double attn = 1, yarn_attn = 1;
 
 	rope->dims = r->m->spec.head_dim;
+	if (r->m->spec.latent.rank)
+		r->m->spec.attention_scale = (float)(1 / math_host_sqrt((double)r->m->spec.head_dim));
 	rope->theta = 10000;
 	rope->factor = 1;
 	rope->attention_factor = 1;

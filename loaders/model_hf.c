@@ -79,6 +79,15 @@ static bool read_row(struct hf_reader *r)
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: model_type is \"%s\", which needs what jitrun does not have: %s", r->label,
 		                 error_quote(text, sizeof text, type, strlen(type)), r->row->lacks);
+	uint32_t experts = 0;
+	if (r->row->switches & SWITCH_LATENT &&
+	    !hf_get_u32(r, r->root, "n_routed_experts", OPTIONAL, UINT32_MAX, &experts))
+		return false;
+	if (experts)
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: n_routed_experts is %" PRIu32
+		                 " (mixture of experts), which is not supported beside latent attention, expected 0",
+		                 r->label, experts);
 	r->m->file->arch = r->row;
 	model_take_row(&r->m->spec, r->row);
 	r->m->file->arch_name = strdup(type);
@@ -138,6 +147,25 @@ static bool check_stated(struct hf_reader *r)
 	return true;
 }
 
+/* The sizes of latent attention, of which all heads share one vector. */
+static bool read_latent(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	struct model_latent *l = &s->latent;
+
+	if (!hf_get_u32(r, r->root, "kv_lora_rank", REQUIRED, MODEL_MAX_WIDTH, &l->rank) ||
+	    !hf_get_u32(r, r->root, "q_lora_rank", OPTIONAL, MODEL_MAX_WIDTH, &l->query_rank) ||
+	    !hf_get_u32(r, r->root, "qk_nope_head_dim", REQUIRED, MODEL_MAX_HEAD_DIM, &l->rest) ||
+	    !hf_get_u32(r, r->root, "qk_rope_head_dim", REQUIRED, MODEL_MAX_HEAD_DIM, &l->rotating) ||
+	    !hf_get_u32(r, r->root, "v_head_dim", REQUIRED, MODEL_MAX_HEAD_DIM, &l->value))
+		return false;
+	if (!hparam_range(r->label, "kv_lora_rank", l->rank, 1, MODEL_MAX_WIDTH, r->err))
+		return false;
+	s->kv_heads = 1;
+	s->head_dim = l->rest + l->rotating;
+	return true;
+}
+
 static bool read_sizes(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
@@ -163,6 +191,8 @@ static bool read_sizes(struct hf_reader *r)
 	s->norm_eps = (float)eps;
 	if (!check_stated(r))
 		return false;
+	if (r->row->switches & SWITCH_LATENT)
+		return read_latent(r);
 	bool given = hf_get(r, c, "head_dim") != NULL;
 	s->head_dim = r->row->head_dim ? r->row->head_dim : s->hidden / s->heads;
 	if (!given && !r->row->head_dim && s->hidden % s->heads)
@@ -179,6 +209,9 @@ static bool read_needs(struct hf_reader *r)
 	bool bias = false, o_bias = false, mlp_bias = false;
 
 	*n = arch_needs(row, row->hf_pairs);
+	if (row->switches & SWITCH_LATENT && !hf_get_bool(r, r->root, "rope_interleave", &n->rope_pairs))
+		return false;
+	model_low_queries(r->m);
 	n->tied_by_config = row->tied;
 	if ((row->bias && !hf_get_bool(r, r->root, row->bias, &bias)) ||
 	    (row->o_bias && !hf_get_bool(r, r->root, row->o_bias, &o_bias)) ||

@@ -136,6 +136,10 @@ static bool read_yarn(struct hf_reader *r, const json_t *o, struct model_rope *r
 		mscale != 0 && mscale_all != 0
 			? model_yarn_attention(rope->factor, mscale) / model_yarn_attention(rope->factor, mscale_all)
 			: model_yarn_attention(rope->factor, 1.0);
+	if (r->row->switches & SWITCH_LATENT && mscale_all != 0) {
+		double by = model_yarn_attention(rope->factor, mscale_all);
+		r->m->spec.attention_scale = (float)(by * by / math_host_sqrt((double)r->m->spec.head_dim));
+	}
 	return hf_get_f64(r, o, "attention_factor", &rope->attention_factor);
 }
 
@@ -146,6 +150,8 @@ static bool read_partial(struct hf_reader *r, const json_t *o, struct model_rope
 
 	if (!hf_get_f64(r, o, "partial_rotary_factor", &partial))
 		return false;
+	if (r->row->switches & SWITCH_LATENT) /* there, qk_rope_head_dim says it */
+		return true;
 	if (partial == 1) {
 		rope->dims = hf_get(r, o, "partial_rotary_factor") ? r->m->spec.head_dim : rope->dims;
 		return true;
@@ -262,7 +268,12 @@ bool hf_read_rope(struct hf_reader *r)
 	const char *key = hf_get(r, r->root, "rope_parameters") ? "rope_parameters" : "rope_scaling";
 	json_t *o = hf_get(r, r->root, key), *window = NULL;
 
-	rope->dims = s->window_rope.dims = r->row->recurrent == MIXER_DELTA ? s->head_dim / 4 : s->head_dim;
+	rope->dims = s->latent.rank ? s->latent.rotating : s->head_dim;
+	if (r->row->recurrent == MIXER_DELTA)
+		rope->dims = s->head_dim / 4;
+	s->window_rope.dims = rope->dims;
+	if (s->latent.rank)
+		s->attention_scale = (float)(1 / math_host_sqrt((double)s->head_dim));
 	model_plain_rope(rope, r->row->switches & SWITCH_WINDOW_ROPE && r->row->window_theta != 0 ? 1000000 : 10000);
 	if (!hf_get_f64(r, r->root, "rope_theta", &rope->theta) || !read_partial(r, r->root, rope))
 		return false;

@@ -123,6 +123,14 @@ bool model_open_memory(struct model *out, const void *weights, uint64_t n, const
 bool model_read_gguf(struct model *m, struct error *err);
 bool model_check_split(const struct model_file *f, struct error *err);
 
+/* How many rows or columns that is, in this model. */
+uint64_t model_width(const struct model_spec *s, enum tensor_width w);
+/* The order of rows of queries, or (row) of latent vectors with what rotates behind them. */
+void model_note_latent(const struct model_spec *s, bool row, bool pairs, struct model_tensor *t);
+/* A tensor with a matrix for each head, for keys or for values; *out but for its name, its type is not looked at. */
+bool model_bind_by_head(struct model *m, const char *name, bool keys, struct model_tensor *out, struct error *err);
+/* Queries by way of a vector of a low rank, where the sizes of latent attention have one: which tensors there are. */
+void model_low_queries(struct model *m);
 /* model_switches.c. rotates: which layers do, where the files say so; NULL: as usual. */
 void model_take_row(struct model_spec *s, const struct arch_row *row);
 void model_plain_rope(struct model_rope *rope, double theta); /* of as many dimensions, without scaling */

@@ -1,11 +1,15 @@
 /* loaders/model_rows.c - which row of a file a row of a packed matrix is: heads whose elements are in another order
- * there, or that alternate with those of another matrix. */
-#include "loaders/model.h"
+ * there, or that alternate with those of another matrix; and how many rows or columns each width is. */
+#include "loaders/model_load.h"
 
 uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint64_t r)
 {
 	if (!t->rope_dims && !t->head_rows)
 		return r;
+	if (t->rope_skip) {
+		uint64_t d = r % head_dim, i = d - t->rope_skip, part = t->rope_dims / 2;
+		return d < t->rope_skip ? r : r - i + (i >= part ? 2 * (i - part) + 1 : 2 * i);
+	}
 	uint64_t half = head_dim / 2, turned = t->rope_dims / 2, i = r % head_dim, head = r - i;
 	bool second = i >= half;
 
@@ -18,4 +22,27 @@ uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint6
 	if (i >= turned) /* behind those that rotate: the first half's, then the second's */
 		return head + 2 * turned + (second ? half - turned : 0) + i - turned;
 	return head + (t->rope_pairs ? 2 * i + second : second ? turned + i : i);
+}
+
+uint64_t model_width(const struct model_spec *s, enum tensor_width w)
+{
+	switch (w) {
+	case WIDTH_HIDDEN: return s->hidden;
+	case WIDTH_QUERIES: return (uint64_t)s->heads * s->head_dim;
+	case WIDTH_KEYS: return (uint64_t)s->kv_heads * s->head_dim;
+	case WIDTH_FFN: return s->ffn;
+	case WIDTH_HEAD_DIM: return s->head_dim;
+	case WIDTH_CHANNELS: return s->recurrent.channels;
+	case WIDTH_TAPS: return (uint64_t)s->recurrent.channels * s->recurrent.taps;
+	case WIDTH_VALUES: return (uint64_t)s->recurrent.value_heads * s->recurrent.value_dim;
+	case WIDTH_VALUE_HEADS: return s->recurrent.value_heads;
+	case WIDTH_VALUE_DIM: return s->recurrent.value_dim;
+	case WIDTH_RESULTS: return (uint64_t)s->heads * (s->latent.rank ? s->latent.value : s->head_dim);
+	case WIDTH_LATENT: return s->latent.rank;
+	case WIDTH_LATENT_ROW: return (uint64_t)s->latent.rank + s->latent.rotating;
+	case WIDTH_QUERY_RANK: return s->latent.query_rank;
+	case WIDTH_REST: return s->latent.rest;
+	case WIDTH_KEYS_BY_HEAD: return (uint64_t)s->heads * s->latent.rank;
+	default: return 1;
+	}
 }

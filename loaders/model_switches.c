@@ -18,6 +18,16 @@ void model_take_row(struct model_spec *s, const struct arch_row *row)
 		s->embed_scale = 1; /* of a size that is not known yet */
 }
 
+void model_low_queries(struct model *m)
+{
+	struct model_needs *n = &m->file->needs;
+
+	if (m->spec.latent.query_rank) {
+		n->group[GROUP_QUERIES] = NEED_NOT;
+		n->group[GROUP_LOW_QUERIES] = NEED_ALWAYS;
+	}
+}
+
 void model_plain_rope(struct model_rope *rope, double theta)
 {
 	*rope = (struct model_rope){ .dims = rope->dims, .theta = theta, .factor = 1, .attention_factor = 1 };

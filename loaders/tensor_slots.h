@@ -22,7 +22,13 @@ enum tensor_width {
 	WIDTH_TAPS,
 	WIDTH_VALUES,
 	WIDTH_VALUE_HEADS,
-	WIDTH_VALUE_DIM
+	WIDTH_VALUE_DIM,
+	WIDTH_RESULTS,    /* of all heads' attention */
+	WIDTH_LATENT,     /* a latent vector */
+	WIDTH_LATENT_ROW, /* ... and what rotates behind it */
+	WIDTH_QUERY_RANK,
+	WIDTH_REST,        /* of a query: what does not rotate */
+	WIDTH_KEYS_BY_HEAD /* a latent vector for each head */
 };
 
 /* Tensors that a model has together or not at all. */
@@ -42,6 +48,10 @@ enum tensor_group {
 	GROUP_QK_NORM,     /* of each head */
 	GROUP_QK_ROW_NORM, /* of all heads together */
 	GROUP_POST_NORM,   /* behind attention and behind the feed-forward layer, before they are added to the stream */
+	GROUP_QUERIES,     /* their matrix, which reads the stream */
+	GROUP_KEYS_VALUES, /* their matrices */
+	GROUP_LATENT,      /* latent attention's */
+	GROUP_LOW_QUERIES, /* queries by way of a vector of a low rank */
 	TENSOR_GROUPS
 };
 
@@ -54,10 +64,16 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 #define TENSOR_SLOTS_EACH(MATRIX, VECTOR) \
 	VECTOR(attn_norm, "attn_norm.weight", "input_layernorm.weight", HIDDEN, PRE_NORM, PLAIN) \
 	MATRIX(q_gate, "attn_q.weight", "self_attn.q_proj.weight", QUERIES, HIDDEN, Q_GATE, PLAIN) \
-	MATRIX(q, "attn_q.weight", "self_attn.q_proj.weight", QUERIES, HIDDEN, ATTENTION, ROTATED) \
-	MATRIX(k, "attn_k.weight", "self_attn.k_proj.weight", KEYS, HIDDEN, ATTENTION, ROTATED) \
-	MATRIX(v, "attn_v.weight", "self_attn.v_proj.weight", KEYS, HIDDEN, ATTENTION, PLAIN) \
-	MATRIX(o, "attn_output.weight", "self_attn.o_proj.weight", HIDDEN, QUERIES, ATTENTION, PLAIN) \
+	MATRIX(q, "attn_q.weight", "self_attn.q_proj.weight", QUERIES, HIDDEN, QUERIES, ROTATED) \
+	MATRIX(k, "attn_k.weight", "self_attn.k_proj.weight", KEYS, HIDDEN, KEYS_VALUES, ROTATED) \
+	MATRIX(v, "attn_v.weight", "self_attn.v_proj.weight", KEYS, HIDDEN, KEYS_VALUES, PLAIN) \
+	MATRIX(q_a, "attn_q_a.weight", "self_attn.q_a_proj.weight", QUERY_RANK, HIDDEN, LOW_QUERIES, PLAIN) \
+	MATRIX(kv_a, "attn_kv_a_mqa.weight", "self_attn.kv_a_proj_with_mqa.weight", LATENT_ROW, HIDDEN, LATENT, \
+	       ROTATED) \
+	MATRIX(q_b, "attn_q_b.weight", "self_attn.q_b_proj.weight", QUERIES, QUERY_RANK, LOW_QUERIES, ROTATED) \
+	MATRIX(k_b, "attn_k_b.weight", "self_attn.kv_b_proj.weight", KEYS_BY_HEAD, REST, LATENT, PLAIN) \
+	MATRIX(v_b, "attn_v_b.weight", "self_attn.kv_b_proj.weight", RESULTS, LATENT, LATENT, PLAIN) \
+	MATRIX(o, "attn_output.weight", "self_attn.o_proj.weight", HIDDEN, RESULTS, ATTENTION, PLAIN) \
 	MATRIX(conv_b, "shortconv.in_proj.weight", "conv.in_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
 	MATRIX(conv_c, "shortconv.in_proj.weight", "conv.in_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
 	MATRIX(conv_x, "shortconv.in_proj.weight", "conv.in_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
@@ -84,6 +100,8 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	VECTOR(down_bias, "ffn_down.bias", "mlp.down_proj.bias", HIDDEN, MLP_BIAS, PLAIN) \
 	VECTOR(q_norm, "attn_q_norm.weight", "self_attn.q_norm.weight", HEAD_DIM, QK_NORM, ROTATED) \
 	VECTOR(k_norm, "attn_k_norm.weight", "self_attn.k_norm.weight", HEAD_DIM, QK_NORM, ROTATED) \
+	VECTOR(q_a_norm, "attn_q_a_norm.weight", "self_attn.q_a_layernorm.weight", QUERY_RANK, LOW_QUERIES, PLAIN) \
+	VECTOR(kv_a_norm, "attn_kv_a_norm.weight", "self_attn.kv_a_layernorm.weight", LATENT, LATENT, PLAIN) \
 	VECTOR(q_row_norm, "attn_q_norm.weight", "self_attn.q_norm.weight", QUERIES, QK_ROW_NORM, ROTATED) \
 	VECTOR(k_row_norm, "attn_k_norm.weight", "self_attn.k_norm.weight", KEYS, QK_ROW_NORM, ROTATED) \
 	VECTOR(attn_post_norm, "post_attention_norm.weight", "post_attention_layernorm.weight", \

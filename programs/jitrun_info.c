@@ -138,8 +138,12 @@ static void print_shape(const struct info *i)
 		return;
 	}
 	facts_row(stdout, "layers", "%u, hidden size %u, feed-forward size %u", s->layers, s->hidden, s->ffn);
-	facts_row(stdout, "attention", "%u heads of %u, %u of keys and values%s", s->heads, s->head_dim, s->kv_heads,
-	          s->sliding_window ? ", a sliding window" : "");
+	if (s->latent.rank)
+		facts_row(stdout, "attention", "%u heads of %u, a latent vector of %u and %u for all", s->heads,
+		          s->head_dim, s->latent.rank, s->latent.rotating);
+	else
+		facts_row(stdout, "attention", "%u heads of %u, %u of keys and values%s", s->heads, s->head_dim,
+		          s->kv_heads, s->sliding_window ? ", a sliding window" : "");
 	facts_row(stdout, "context", "%u tokens in training", s->context_train);
 }
 

@@ -73,6 +73,8 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 	sum = record_checksum(numbers, sizeof numbers, sum);
 	sum = record_checksum(reals, sizeof reals, sum);
 	sum = record_checksum(more, sizeof more, sum);
+	if (s->latent.rank)
+		sum = record_checksum(&s->latent, sizeof s->latent, sum);
 	if (s->layer_rotation)
 		sum = record_checksum(s->layer_rotation, s->layers, sum);
 	if (s->layer_mixer) {

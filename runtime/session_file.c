@@ -67,7 +67,7 @@ static bool put_header(uint8_t p[HEADER], jit_session *s, struct error *err)
 	record_put32(p + AT_NUMERICS, (uint32_t)s->model->f32_activations | (uint32_t)s->model->bounded << 1);
 	record_put32(p + AT_LAYERS, spec->layers);
 	record_put32(p + AT_HEADS, spec->kv_heads);
-	record_put32(p + AT_DIM, spec->head_dim);
+	record_put32(p + AT_DIM, spec->latent.rank ? model_cache_dim(spec, 0) : spec->head_dim);
 	record_put32(p + AT_VOCAB, spec->vocab);
 	snprintf((char *)p + AT_ABOUT, ABOUT_MOST, "%.*s", ABOUT_MOST - 1, s->model->description);
 	return true;

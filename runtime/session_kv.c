@@ -31,7 +31,7 @@ uint64_t kv_pieces_bytes(const struct plan_cache *kv, const struct model_spec *s
 	uint64_t n = 0;
 
 	for (uint32_t layer = 0; layer < s->layers; layer++)
-		n += pieces_of(s, layer, positions, first) * 2 * plan_cache_keys(kv->type, s, layer);
+		n += pieces_of(s, layer, positions, first) * plan_cache_bytes(kv->type, s, layer);
 	return n;
 }
 
@@ -40,7 +40,7 @@ size_t kv_piece_most(const struct plan_cache *kv, const struct model_spec *s)
 	size_t most = 0;
 
 	for (uint32_t layer = 0; layer < s->layers; layer++) {
-		size_t bytes = 2 * (size_t)plan_cache_keys(kv->type, s, layer);
+		size_t bytes = (size_t)plan_cache_bytes(kv->type, s, layer);
 		most = bytes > most ? bytes : most;
 	}
 	return most;
@@ -59,7 +59,7 @@ struct kv_piece *kv_pieces(const struct session_memory *m, const struct model_sp
 		for (uint32_t layer = 0; layer < s->layers; layer++)
 			if (plan_layer_keeps(s, layer) && (c >= first || !plan_layer_slides(s, layer)))
 				out[at++] = (struct kv_piece){ session_memory_place(m, s, layer, c), layer, c,
-					                       2 * (size_t)plan_cache_keys(m->kv.type, s, layer) };
+					                       (size_t)plan_cache_bytes(m->kv.type, s, layer) };
 	return out;
 }
 
@@ -78,13 +78,15 @@ void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, 
                     uint32_t used)
 {
 	const struct plan_cache *kv = &m->kv;
-	const struct model_sizes z = model_sizes_of(s, layer);
-	size_t row_bytes = template_kv_row_bytes(kv->type, z.head_dim), head = row_bytes * NUMERICS_CHUNK;
-	bool pieces = template_kv_pieces(m->device->facts.target, kv->type, z.head_dim);
+	const uint32_t dims = model_cache_dim(s, layer);
+	size_t row_bytes = template_kv_row_bytes(kv->type, dims), head = row_bytes * NUMERICS_CHUNK;
+	bool pieces = template_kv_pieces(m->device->facts.target, kv->type, dims);
 	size_t key = pieces ? 16 : kv->type == DTYPE_F16 ? 2 : 4;
 
-	for (uint32_t h = 0; h < z.kv_heads; h++) { /* layouts: kernels-templates/templates.h */
+	for (uint32_t h = 0; h < model_sizes_of(s, layer).kv_heads; h++) { /* layouts: kernels-templates/templates.h */
 		clean(piece + h * head, 32, key, row_bytes, used);
+		if (s->latent.rank)
+			continue;
 		clean(piece + plan_cache_keys(kv->type, s, layer) + h * head, pieces ? 8 : 1, pieces ? 2 : row_bytes,
 		      row_bytes, used);
 	}

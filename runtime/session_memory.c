@@ -46,7 +46,7 @@ static uint64_t kv_layout(struct session_memory *m, const struct model_spec *s, 
 	uint64_t chunks = round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK, sliding = 0, others = 0;
 
 	for (uint32_t layer = 0; layer < s->layers; layer++)
-		*(plan_layer_slides(s, layer) ? &sliding : &others) += 2 * plan_cache_keys(kv->type, s, layer);
+		*(plan_layer_slides(s, layer) ? &sliding : &others) += plan_cache_bytes(kv->type, s, layer);
 	m->window_chunks = window_chunks(s, tokens);
 	if (!sliding || m->window_chunks >= chunks) {
 		others += sliding;

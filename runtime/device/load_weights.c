@@ -60,6 +60,13 @@ static void source_rows(const struct job *j, uint64_t b0, uint64_t b1, uint64_t 
 static void plan_reads(struct job *j, size_t *buffer_bytes)
 {
 	const struct model_tensor *t = j->tensor;
+	if (t->heads) { /* a head at a time; transposed rows lie behind those that are read */
+		size_t bytes = (t->transposed ? t->cols : t->own_rows) * t->row_bytes;
+		bytes += t->transposed ? t->own_rows * t->cols * dtype_table[t->type].bytes : 0;
+		j->read_blocks = (t->own_rows + 31) / 32;
+		*buffer_bytes = bytes > *buffer_bytes ? bytes : *buffer_bytes;
+		return;
+	}
 	uint64_t unit = by_heads(t) ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);
 	uint64_t heads =
 		by_heads(t) && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0; /* of which a part may be wanted */
@@ -72,26 +79,58 @@ static void plan_reads(struct job *j, size_t *buffer_bytes)
 		*buffer_bytes = bytes;
 }
 
+static bool put_block(const struct packing *p, const struct job *j, uint64_t block, const void *const row[32],
+                      uint8_t *buffer, struct error *err)
+{
+	bool in_place = p->device->facts.host_reaches;
+	uint8_t *to = j->out + block * j->stride, *packed = in_place ? to : buffer + p->buffer_bytes;
+
+	weight_pack_block(j->tensor->type, p->layout, packed, row, j->tensor->cols);
+	return in_place || p->device->upload(p->device, to, packed, j->block_bytes, err);
+}
+
+/* A head's matrix, whose columns may be the file's rows. */
+static bool pack_head(const struct packing *p, const struct job *j, uint64_t head, uint8_t *buffer, struct error *err)
+{
+	const struct model_tensor *t = j->tensor;
+	size_t element = dtype_table[t->type].bytes, read = (t->transposed ? t->cols : t->own_rows) * t->row_bytes;
+	size_t row_bytes = t->transposed ? t->cols * element : t->row_bytes;
+	uint8_t *rows = t->transposed ? buffer + read : buffer;
+
+	if (!model_read(p->model, t, (head * t->own_file_rows + t->own_first) * t->row_bytes, read, buffer, err))
+		return false;
+	for (uint64_t r = 0; t->transposed && r < t->own_rows; r++)
+		for (uint64_t c = 0; c < t->cols; c++)
+			memcpy(rows + r * row_bytes + c * element, buffer + c * t->row_bytes + r * element, element);
+	for (uint64_t b = 0; b < j->read_blocks; b++) {
+		const void *row[32];
+		for (unsigned i = 0; i < 32; i++)
+			row[i] = b * 32 + i < t->own_rows ? rows + (b * 32 + i) * row_bytes : NULL;
+		if (!put_block(p, j, head * j->read_blocks + b, row, buffer, err))
+			return false;
+	}
+	return true;
+}
+
 static bool pack_blocks(const struct packing *p, const struct job *j, uint64_t b0, uint64_t b1, uint8_t *buffer,
                         struct error *err)
 {
 	const struct model_tensor *t = j->tensor;
 	uint64_t first, end;
 
+	if (t->heads)
+		return pack_head(p, j, b0 / j->read_blocks, buffer, err);
 	source_rows(j, b0, b1, &first, &end);
 	if (!model_read(p->model, t, first * t->row_bytes, (end - first) * t->row_bytes, buffer, err))
 		return false;
-	bool in_place = p->device->facts.host_reaches;
 	for (uint64_t b = b0; b < b1; b++) {
 		const void *row[32];
-		uint8_t *to = j->out + b * j->stride, *packed = in_place ? to : buffer + p->buffer_bytes;
 		for (unsigned i = 0; i < 32; i++) {
 			uint64_t r = b * 32 + i;
 			row[i] = r < t->rows ? buffer + (model_source_row(t, j->head_dim, r) - first) * t->row_bytes
 			                     : NULL;
 		}
-		weight_pack_block(t->type, p->layout, packed, row, t->cols);
-		if (!in_place && !p->device->upload(p->device, to, packed, j->block_bytes, err))
+		if (!put_block(p, j, b, row, buffer, err))
 			return false;
 	}
 	return true;
@@ -179,7 +218,7 @@ static void place_jobs(const struct weights *w, const struct model_spec *s, stru
 			           .blocks = e[i].blocks,
 			           .block_bytes = e[i].block_bytes,
 			           .stride = e[i].stride,
-			           .head_dim = s->head_dim };
+			           .head_dim = e[i].tensor->rope_head ? e[i].tensor->rope_head : s->head_dim };
 		plan_reads(j, &p->buffer_bytes);
 		p->block_bytes = j->block_bytes > p->block_bytes ? j->block_bytes : p->block_bytes;
 		j->slice_blocks = (SLICE_BYTES / j->block_bytes / j->read_blocks + 1) * j->read_blocks;

@@ -85,9 +85,14 @@ uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t beg
 uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t layer)
 {
 	const struct model_sizes z = model_sizes_of(s, layer);
-	uint64_t bytes = (uint64_t)z.kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(type, z.head_dim);
+	uint64_t bytes = (uint64_t)z.kv_heads * NUMERICS_CHUNK * template_kv_row_bytes(type, model_cache_dim(s, layer));
 
 	return plan_layer_keeps(s, layer) ? (bytes + 63) / 64 * 64 : 0;
+}
+
+uint64_t plan_cache_bytes(enum dtype type, const struct model_spec *s, uint32_t layer)
+{
+	return plan_cache_keys(type, s, layer) * (s->latent.rank ? 1 : 2);
 }
 
 uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer)
@@ -96,7 +101,7 @@ uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *
 
 	for (uint32_t i = 0; i < layer; i++)
 		if (!kv->window_base || plan_layer_slides(s, i) == plan_layer_slides(s, layer))
-			at += 2 * plan_cache_keys(kv->type, s, i);
+			at += plan_cache_bytes(kv->type, s, i);
 	return at;
 }
 
@@ -185,21 +190,33 @@ static uint64_t most_keys(const struct model_spec *s)
 
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_sizes z = model_sizes_of(s, i);
-		uint64_t one = (uint64_t)z.kv_heads * z.head_dim;
+		uint64_t one = (uint64_t)z.kv_heads * model_cache_dim(s, i);
 		most = one > most ? one : most;
 	}
 	return most;
 }
 
+/* Latent attention leaves the widest of several things in the buffers of queries (arch_latent.c). */
+static uint64_t most_queries(const struct model_spec *s)
+{
+	const struct model_latent *l = &s->latent;
+	uint64_t heads = s->heads, most = numerics_pad(heads * s->head_dim);
+	const uint64_t latent[] = { l->query_rank, heads * (l->rank + l->rotating), heads * numerics_pad(l->rest),
+		                    heads * l->value };
+
+	for (size_t i = 0; l->rank && i < sizeof latent / sizeof *latent; i++)
+		most = numerics_pad(latent[i]) > most ? numerics_pad(latent[i]) : most;
+	return most;
+}
+
 uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens)
 {
-	uint64_t hidden = numerics_pad(s->hidden), queries = numerics_pad((uint64_t)s->heads * s->head_dim),
-		 keys = numerics_pad(most_keys(s)), ffn = numerics_pad(s->ffn),
-		 channels = s->layer_mixer ? numerics_pad(s->recurrent.channels) : 0,
+	uint64_t hidden = numerics_pad(s->hidden), queries = most_queries(s), keys = numerics_pad(most_keys(s)),
+		 ffn = numerics_pad(s->ffn), channels = s->layer_mixer ? numerics_pad(s->recurrent.channels) : 0,
 		 mixed = queries > channels ? queries : channels, widest = hidden > mixed ? hidden : mixed;
 	const uint64_t elements[] = {
 		[PLAN_ONE] = 1,
-		[PLAN_ANGLES] = (uint64_t)rope_tables(s) * (s->head_dim / 2),
+		[PLAN_ANGLES] = (uint64_t)rope_tables(s) * rope_half(s),
 		[PLAN_HIDDEN] = hidden,
 		[PLAN_QUERIES] = queries,
 		[PLAN_KEYS] = keys,

@@ -103,6 +103,8 @@ static inline bool plan_layer_slides(const struct model_spec *s, uint32_t layer)
 }
 /* Bytes of a layer's keys in one chunk, and of its values behind them; 0: it attends to another layer's. */
 uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t layer);
+/* Both together; of latent attention there are no values. */
+uint64_t plan_cache_bytes(enum dtype type, const struct model_spec *s, uint32_t layer);
 /* Where a layer's keys begin in a chunk. */
 uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
 

@@ -70,6 +70,18 @@ enum dtype plan_activation(const struct plan_options *opt, enum dtype weight);
 unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
                          uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST]);
 
+/* ---- what steps work on (plan_steps.c) */
+
+/* Where a layer's keys begin, and its values, and how far apart its chunks lie. */
+struct plan_layer_cache {
+	const uint8_t *keys, *values;
+	uint64_t chunk_bytes;
+	enum plan_change position;
+};
+struct plan_layer_cache plan_cache_of(const struct plan_builder *b, uint32_t layer);
+/* Where a table of cosines or sines begins (rope.h). */
+uint64_t plan_angles(const struct plan_builder *b, const float *tables, uint32_t table);
+
 /* ---- steps */
 
 /* An activation in both of its forms, of which a step uses those that it needs. */
@@ -104,6 +116,9 @@ void step_norm(struct plan_builder *b, const float *x, const float *weight, bool
                struct activations out);
 /* The int8 blocks of what is there as f32, k of each token. */
 void step_quantise(struct plan_builder *b, struct activations a, uint64_t k);
+/* The norm of a vector of low rank, of k numbers (model.h: MODEL_LATENT_EPS). */
+void step_latent_norm(struct plan_builder *b, const float *x, const float *weight, uint32_t k, bool int8,
+                      struct activations out);
 void step_embed(struct plan_builder *b, const struct weights *w);
 /* What a layer's matrices read: the stream's tokens behind a norm, or as they are (weight NULL). */
 struct activations step_input(struct plan_builder *b, const float *weight, bool int8);
@@ -119,6 +134,9 @@ void step_norm_heads(struct plan_builder *b, const float *x, const float *weight
 void step_gate_attention(struct plan_builder *b);
 /* The gated delta rule, from a layer's input to its result, which is where attention leaves its own. */
 void step_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in);
+/* A matrix whose results are added to the stream; on the way there, a norm or a scale. */
+void step_add_product(struct plan_builder *b, const struct weights_matrix *w, const float *bias, struct activations in,
+                      const float *norm);
 /* A short convolution between two gates, from a layer's input to its output, which is added to the stream. */
 void step_short_convolution(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
                             struct activations in);

@@ -62,6 +62,17 @@ void step_norm(struct plan_builder *b, const float *x, const float *weight, bool
 	plan_barrier(b);
 }
 
+void step_latent_norm(struct plan_builder *b, const float *x, const float *weight, uint32_t k, bool int8,
+                      struct activations out)
+{
+	uint64_t *a = add_norm(b, x, weight, out.x, k, int8 ? KEY_QUANTISED_OUT : 0, b->n);
+
+	a[NORM_EPS] = plan_f32_slot(MODEL_LATENT_EPS);
+	a[NORM_OUTQ] = plan_address(out.q);
+	a[NORM_OUTS] = plan_address(out.s);
+	plan_barrier(b);
+}
+
 /* n tokens of width k times a number; flags as KEY_SCALE has them. */
 static void scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, float by, uint32_t flags)
 {
@@ -157,10 +168,9 @@ static uint32_t head_norm(const struct plan_builder *b, const float *weight)
 	return !weight ? 0 : b->spec->norms_rotated ? KEY_QK_NORM | KEY_NORM_LAST : KEY_QK_NORM;
 }
 
-/* Where a table of cosines or sines begins (rope.h). */
-static uint64_t angles(const struct plan_builder *b, const float *tables, uint32_t table)
+uint64_t plan_angles(const struct plan_builder *b, const float *tables, uint32_t table)
 {
-	return plan_address(tables) + (uint64_t)table * b->buf->tokens * (b->spec->head_dim / 2) * sizeof *tables;
+	return plan_address(tables) + (uint64_t)table * b->buf->tokens * rope_half(b->spec) * sizeof *tables;
 }
 
 static uint32_t rotation(const struct plan_builder *b, uint32_t layer)
@@ -168,17 +178,10 @@ static uint32_t rotation(const struct plan_builder *b, uint32_t layer)
 	return b->spec->layer_rotation ? b->spec->layer_rotation[layer] : (uint32_t)ROTATION_MAIN;
 }
 
-/* Where a layer's keys begin, and its values, and how far apart its chunks lie. */
-struct layer_cache {
-	const uint8_t *keys, *values;
-	uint64_t chunk_bytes;
-	enum plan_change position;
-};
-
-static struct layer_cache cache_of(const struct plan_builder *b, uint32_t layer)
+struct plan_layer_cache plan_cache_of(const struct plan_builder *b, uint32_t layer)
 {
 	const struct plan_cache *kv = b->kv;
-	struct layer_cache c = { kv->base, NULL, kv->chunk_bytes, PLAN_POSITION };
+	struct plan_layer_cache c = { kv->base, NULL, kv->chunk_bytes, PLAN_POSITION };
 	uint32_t of = model_sizes_of(b->spec, layer).kv_layer;
 
 	if (kv->window_base && plan_layer_slides(b->spec, layer)) {
@@ -206,8 +209,8 @@ static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * s->heads);
 	a[ROPE_IN] = plan_address(queries(b, l));
 	a[ROPE_OUT] = plan_address(buf->qr);
-	a[ROPE_COS] = angles(b, buf->cos, table);
-	a[ROPE_SIN] = angles(b, buf->sin, table);
+	a[ROPE_COS] = plan_angles(b, buf->cos, table);
+	a[ROPE_SIN] = plan_angles(b, buf->sin, table);
 	a[ROPE_NORM] = plan_address(l->q_norm);
 	a[ROPE_EPS] = plan_f32_slot(s->norm_eps);
 	a[ROPE_SCALE] = plan_f32_slot(s->attention_scale != 0 ? s->attention_scale : (float)usual);
@@ -219,7 +222,7 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	const struct model_spec *s = b->spec;
 	const struct plan_buffers *buf = b->buf;
 	uint32_t group = template_kv_store_tokens(b->opt->target);
-	const struct layer_cache cache = cache_of(b, layer);
+	const struct plan_layer_cache cache = plan_cache_of(b, layer);
 	const struct model_sizes z = model_sizes_of(s, layer);
 	struct key key = plan_key(b, KEY_KV_STORE);
 
@@ -232,8 +235,8 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	a[KV_STORE_V] = plan_address(buf->v);
 	a[KV_STORE_KCACHE] = plan_address(cache.keys);
 	a[KV_STORE_VCACHE] = plan_address(cache.values);
-	a[KV_STORE_COS] = angles(b, buf->cos, rotation(b, layer));
-	a[KV_STORE_SIN] = angles(b, buf->sin, rotation(b, layer));
+	a[KV_STORE_COS] = plan_angles(b, buf->cos, rotation(b, layer));
+	a[KV_STORE_SIN] = plan_angles(b, buf->sin, rotation(b, layer));
 	a[KV_STORE_NORM] = plan_address(l->k_norm);
 	a[KV_STORE_EPS] = plan_f32_slot(s->norm_eps);
 	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
@@ -253,7 +256,7 @@ void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l
 void step_attention(struct plan_builder *b, uint32_t layer)
 {
 	const struct model_spec *s = b->spec;
-	const struct layer_cache cache = cache_of(b, layer);
+	const struct plan_layer_cache cache = plan_cache_of(b, layer);
 	const struct model_sizes z = model_sizes_of(s, layer);
 	struct key key = plan_key(b, KEY_ATTENTION);
 
@@ -283,9 +286,8 @@ void step_attention(struct plan_builder *b, uint32_t layer)
 	plan_barrier(b);
 }
 
-/* A matrix whose results are added to the stream; on the way there, a norm or a scale. */
-static void add_product(struct plan_builder *b, const struct weights_matrix *w, const float *bias,
-                        struct activations in, const float *norm)
+void step_add_product(struct plan_builder *b, const struct weights_matrix *w, const float *bias, struct activations in,
+                      const float *norm)
 {
 	const struct model_spec *s = b->spec;
 	bool direct = !norm && s->residual_scale == 0;
@@ -309,7 +311,7 @@ void step_mixer_output(struct plan_builder *b, const struct weights_layer *l, co
 {
 	if (plan_wants_int8(b, o))
 		step_quantise(b, plan_attended(b), o->k);
-	add_product(b, o, o == &l->o ? l->o_bias : NULL, plan_attended(b), l->attn_post_norm);
+	step_add_product(b, o, o == &l->o ? l->o_bias : NULL, plan_attended(b), l->attn_post_norm);
 }
 
 void step_attention_output(struct plan_builder *b, const struct weights_layer *l) { step_mixer_output(b, l, &l->o); }
@@ -357,7 +359,7 @@ void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, str
 
 void step_down(struct plan_builder *b, const struct weights_layer *l)
 {
-	add_product(b, &l->down, l->down_bias, plan_gated(b), l->ffn_post_norm);
+	step_add_product(b, &l->down, l->down_bias, plan_gated(b), l->ffn_post_norm);
 }
 
 void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which)

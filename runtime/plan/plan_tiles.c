@@ -41,7 +41,7 @@ static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logit
 		 wide = all / width;
 	unsigned n = 0;
 
-	if (!all || opt->general ||
+	if (!all || opt->general || flags & KEY_BY_HEAD ||
 	    !template_mma(opt->target, w->type, plan_activation(opt, w->type),
 	                  opt->bounded && logits != PLAN_ALL_LOGITS))
 		return 0;
@@ -59,7 +59,7 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
 	enum dtype act = plan_activation(opt, w->type);
 	unsigned wide_from = template_wide_from(opt->target, w->type, act),
 		 n = cut_for_matrices(opt, logits, w, flags, tokens, out);
-	bool wide = wide_from && tokens >= wide_from && !opt->general;
+	bool wide = wide_from && tokens >= wide_from && !opt->general && !(flags & KEY_BY_HEAD);
 	uint32_t width = opt->general ? 1
 	                 : wide       ? template_wide_tile_n(opt->target, w->type, act)
 	                              : template_tile_n(opt->target),
@@ -83,13 +83,13 @@ static bool note(uint64_t *set, uint32_t width)
 	return is_new;
 }
 
-static bool note_matmul(struct plan_widths *seen, const struct weights_matrix *w, uint32_t tokens,
+static bool note_matmul(struct plan_widths *seen, const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
                         const struct plan_options *opt)
 {
 	struct plan_tiles t[PLAN_CUTS_MOST];
 	bool is_new = false;
 
-	for (unsigned n = plan_cut_matmul(opt, PLAN_LAST_LOGITS, w, 0, tokens, t), i = 0; i < n; i++)
+	for (unsigned n = plan_cut_matmul(opt, PLAN_LAST_LOGITS, w, flags, tokens, t), i = 0; i < n; i++)
 		is_new |= note(&seen->matmul[w->type][t[i].flags == KEY_WIDE], t[i].width);
 	return is_new;
 }
@@ -99,7 +99,10 @@ static bool note_attention(struct plan_widths *seen, const struct model_spec *sp
                            const struct plan_options *opt)
 {
 	const struct model_sizes z = model_sizes_of(spec, layer);
-	uint32_t width = template_attention_tile_n(opt->target, spec->heads, z.kv_heads, z.head_dim, tokens), k = 0;
+	uint32_t k = 0,
+		 width = spec->latent.rank /* whose kernels know of one column, and of several */
+	                         ? tokens > 1
+	                         : template_attention_tile_n(opt->target, spec->heads, z.kv_heads, z.head_dim, tokens);
 
 	while (k < PLAN_SIZES_MOST && seen->of[k].head_dim &&
 	       (seen->of[k].head_dim != z.head_dim || seen->of[k].kv_heads != z.kv_heads))
@@ -114,17 +117,18 @@ static bool note_attention(struct plan_widths *seen, const struct model_spec *sp
 bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,
                          uint32_t tokens, const struct plan_options *opt)
 {
-	bool is_new = false, done[DTYPE_COUNT] = { false };
+	bool is_new = false, done[DTYPE_COUNT][2] = { { false } };
 
 	if (opt->target->has_mma) /* those ask for a matrix's size, too */
 		return true;
 	for (uint32_t i = 0; i < spec->layers; i++) {
 		const struct weights_layer *l = &w->layer[i];
 		for (int m = 0; m < MATRIX_SLOTS; m++) {
-			if (!l->matrix[m].packed || done[l->matrix[m].type])
+			bool by_head = m == MATRIX_k_b || m == MATRIX_v_b, *it = &done[l->matrix[m].type][by_head];
+			if (!l->matrix[m].packed || *it)
 				continue;
-			done[l->matrix[m].type] = true;
-			is_new |= note_matmul(seen, &l->matrix[m], tokens, opt);
+			*it = true;
+			is_new |= note_matmul(seen, &l->matrix[m], by_head ? KEY_BY_HEAD : 0, tokens, opt);
 		}
 	}
 	for (uint32_t i = 0; i < spec->layers; i++)

@@ -88,6 +88,8 @@ uint32_t rope_tables(const struct model_spec *s)
 	return s->layer_rotation || s->query_scale != 0 ? (uint32_t)ROPE_TABLES : 1;
 }
 
+uint32_t rope_half(const struct model_spec *s) { return s->latent.rank ? s->latent.rotating / 2 + 1 : s->head_dim / 2; }
+
 static bool open_one(struct rope *r, enum model_rotation which, const struct model_rope *of, uint64_t context,
                      struct error *err)
 {
@@ -105,7 +107,7 @@ static bool open_one(struct rope *r, enum model_rotation which, const struct mod
 
 bool rope_open(struct rope *r, const struct model_spec *s, uint64_t context, struct error *err)
 {
-	*r = (struct rope){ .half = s->head_dim / 2,
+	*r = (struct rope){ .half = rope_half(s),
 		            .tables = rope_tables(s),
 		            .query_scale = s->query_scale,
 		            .query_scale_length = s->query_scale_length };

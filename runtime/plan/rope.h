@@ -19,6 +19,9 @@ void rope_rows(float *cos, float *sin, const float *inv_freq, uint32_t half, uin
  * other. Those by enum model_rotation, and one of queries that are scaled by position. */
 enum { ROPE_TABLE_QUERIES = MODEL_ROTATIONS, ROPE_TABLES };
 uint32_t rope_tables(const struct model_spec *s);
+/* Pairs in a row of a table: half of a head's dimensions; of latent attention half of those that rotate, and one that
+ * does not. */
+uint32_t rope_half(const struct model_spec *s);
 
 struct rope {
 	uint32_t half, tables;

@@ -1,0 +1,168 @@
+/* runtime/plan/arch_latent.c - the layer of models with latent attention (DeepSeek's MLA): one row of the cache serves
+ * all heads.
+ *
+ * Owns: the steps of that attention, in the form that never makes the heads' own keys and values: queries go through a
+ * matrix of their head to where the latent vectors are, and what comes out of attention through another one
+ * (kernels-templates/numerics.h, rule 9a). What a buffer holds changes on the way: `q` the heads' queries, then their
+ * results; `qr` queries of a low rank, then those that attention reads; `ao` what the next matrix reads.
+ */
+#include <assert.h>
+
+#include "base/math_host.h"
+#include "runtime/plan/plan_build.h"
+#include "runtime/plan/rope.h"
+
+static struct activations of_heads(const struct plan_builder *b, float *x)
+{
+	return (struct activations){ x, b->buf->aoq, b->buf->aos };
+}
+
+/* Queries, through a matrix of low rank where there is one, and the latent vectors with what rotates behind them. */
+static void queries_and_latents(struct plan_builder *b, const struct weights_layer *l, struct activations in)
+{
+	const struct model_spec *s = b->spec;
+	const struct plan_buffers *f = b->buf;
+	bool low = l->q_a.packed;
+
+	step_matmul(b, &(struct matmul){
+			       .w = low ? &l->q_a : &l->q, .in = in, .out = low ? f->qr : f->q, .tokens = b->n });
+	step_matmul(b, &(struct matmul){ .w = &l->kv_a, .in = in, .out = f->k, .tokens = b->n });
+	plan_barrier(b);
+	if (!low)
+		return;
+	step_latent_norm(b, f->qr, l->q_a_norm, s->latent.query_rank, plan_wants_int8(b, &l->q_b), of_heads(b, f->ao));
+	step_matmul(b, &(struct matmul){ .w = &l->q_b, .in = of_heads(b, f->ao), .out = f->q, .tokens = b->n });
+	plan_barrier(b);
+}
+
+/* What rotates of the queries, to where attention reads it, and their other dimensions. */
+static void rotate(struct plan_builder *b)
+{
+	const struct model_spec *s = b->spec;
+	const struct plan_buffers *f = b->buf;
+	struct key key = plan_key(b, KEY_ROPE);
+	uint32_t table = s->query_scale != 0 ? (uint32_t)ROPE_TABLE_QUERIES : (uint32_t)ROTATION_MAIN;
+
+	key.heads = s->heads;
+	key.head_dim = s->latent.rotating;
+	key.k = s->latent.rest;
+	key.rows = s->latent.rank;
+	key.flags = KEY_LATENT;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * s->heads);
+	a[ROPE_IN] = plan_address(f->q);
+	a[ROPE_OUT] = plan_address(f->qr);
+	a[ROPE_REST] = plan_address(f->ao);
+	a[ROPE_COS] = plan_angles(b, f->cos, table);
+	a[ROPE_SIN] = plan_angles(b, f->sin, table);
+	a[ROPE_SCALE] = plan_f32_slot(s->attention_scale);
+}
+
+static void store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	const struct model_spec *s = b->spec;
+	const struct plan_buffers *f = b->buf;
+	uint32_t group = template_kv_store_tokens(b->opt->target);
+	const struct plan_layer_cache cache = plan_cache_of(b, layer);
+	struct key key = plan_key(b, KEY_KV_STORE);
+
+	key.kv_heads = 1;
+	key.head_dim = model_cache_dim(s, layer);
+	key.k = s->latent.rank;
+	key.kv = key_type(b->kv->type);
+	key.flags = KEY_LATENT;
+	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, 1, b->n));
+	a[KV_STORE_K] = plan_address(f->k);
+	a[KV_STORE_KCACHE] = plan_address(cache.keys);
+	a[KV_STORE_COS] = plan_angles(b, f->cos, ROTATION_MAIN);
+	a[KV_STORE_SIN] = plan_angles(b, f->sin, ROTATION_MAIN);
+	a[KV_STORE_NORM] = plan_address(l->kv_a_norm);
+	a[KV_STORE_EPS] = plan_f32_slot(MODEL_LATENT_EPS);
+	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
+	a[KV_STORE_COLUMNS] = b->n;
+	plan_changing_slot(b, &a[KV_STORE_POS0], cache.position, 0);
+	plan_last_op(b)->unit_cost = b->n < group ? b->n : group;
+}
+
+/* A matrix for each head, `rows` of them each: from k's of each head, padded, to rows that lie `apart` elements apart.
+ */
+static void by_head(struct plan_builder *b, const struct weights_matrix *w, uint32_t rows, struct activations in,
+                    float *out, uint32_t apart)
+{
+	const uint32_t heads = b->spec->heads;
+	uint64_t width = heads * numerics_pad(w->k), out_width = numerics_pad((uint64_t)heads * apart);
+	enum dtype act = plan_activation(b->opt, w->type);
+	struct plan_tiles t[PLAN_CUTS_MOST];
+	struct key key = plan_key(b, KEY_MATMUL);
+
+	if (act == DTYPE_Q8_0)
+		step_quantise(b, in, width);
+	key.weight = key_type(w->type);
+	key.activation = key_type(act);
+	key.rows = rows;
+	key.k = (uint32_t)w->k;
+	key.heads = heads;
+	key.head_dim = apart;
+	key.row_blocks = 1;
+	key.flags = KEY_BY_HEAD;
+	for (unsigned n = plan_cut_matmul(b->opt, b->p->logits, w, KEY_BY_HEAD, b->n, t), i = 0; i < n; i++) {
+		assert(!t[i].flags);
+		key.tile_n = t[i].width;
+		uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(heads * numerics_pad(rows) / 32));
+		plan_last_op(b)->unit_cost = t[i].width * t[i].tiles;
+		a[MATMUL_W] = plan_address(w->packed);
+		a[MATMUL_X] = act == DTYPE_Q8_0 ? plan_address(in.q + t[i].first * width)
+		                                : plan_address(in.x + t[i].first * width);
+		a[MATMUL_XS] = act == DTYPE_Q8_0 ? plan_address(in.s + t[i].first * (width / 32)) : 0;
+		a[MATMUL_OUT] = plan_address(out + t[i].first * out_width);
+		a[MATMUL_TILES] = t[i].tiles;
+	}
+	plan_barrier(b);
+}
+
+static void attend(struct plan_builder *b, uint32_t layer)
+{
+	const struct model_spec *s = b->spec;
+	const struct plan_layer_cache cache = plan_cache_of(b, layer);
+	uint32_t units = template_latent_units(s->heads, b->opt->general ? 1 : b->n);
+	struct key key = plan_key(b, KEY_ATTENTION);
+
+	key.heads = s->heads;
+	key.kv_heads = units;
+	key.head_dim = model_cache_dim(s, layer);
+	key.k = s->latent.rank;
+	key.kv = key_type(b->kv->type);
+	key.tile_n = 1;
+	key.flags = KEY_LATENT;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * units);
+	a[ATTENTION_Q] = plan_address(b->buf->qr);
+	a[ATTENTION_KCACHE] = plan_address(cache.keys);
+	a[ATTENTION_OUT] = plan_address(b->buf->ao);
+	a[ATTENTION_CHUNK_BYTES] = cache.chunk_bytes;
+	a[ATTENTION_COLUMNS] = b->n;
+	plan_changing_slot(b, &a[ATTENTION_POS0], cache.position, 0);
+	plan_last_op(b)->uneven = b->n > 1;
+	plan_barrier(b);
+}
+
+void arch_latent_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	const struct model_latent *latent = &b->spec->latent;
+	const struct plan_buffers *f = b->buf;
+	bool int8 = plan_wants_int8(b, l->q_a.packed ? &l->q_a : &l->q) || plan_wants_int8(b, &l->kv_a);
+	bool int8_ffn = (l->gate.packed && plan_wants_int8(b, &l->gate)) || plan_wants_int8(b, &l->up);
+
+	queries_and_latents(b, l, step_input(b, l->attn_norm, int8));
+	rotate(b);
+	store(b, l, layer);
+	plan_barrier(b);
+	by_head(b, &l->k_b, latent->rank, of_heads(b, f->ao), f->qr, latent->rank + latent->rotating);
+	attend(b, layer);
+	by_head(b, &l->v_b, latent->value, of_heads(b, f->ao), f->q, latent->value);
+	if (plan_wants_int8(b, &l->o))
+		step_quantise(b, of_heads(b, f->q), l->o.k);
+	step_add_product(b, &l->o, NULL, of_heads(b, f->q), NULL);
+
+	struct activations in = step_input(b, l->ffn_norm, int8_ffn);
+	step_gate_and_up(b, l, in);
+	step_down(b, l);
+}
