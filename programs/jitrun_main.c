@@ -13,6 +13,7 @@
 #include "programs/perplexity.h"
 #include "programs/progress.h"
 #include "runtime/host/system.h"
+#include "runtime/jitrun_grammar.h"
 #include "runtime/sampling/chain.h"
 
 volatile sig_atomic_t interrupted;
@@ -168,7 +169,9 @@ static jit_session *open_session(jit_model *m, jit_error *err)
 	o.cancel = cancel;
 	jit_session *s = jit_session_open(m, &o, err);
 
-	if (s && jit_session_set_stop(s, opt.stop.value, (size_t)opt.stop.n, err) != JIT_OK) {
+	if (s && (jit_session_set_stop(s, opt.stop.value, (size_t)opt.stop.n, err) != JIT_OK ||
+	          !jitrun_begin_grammar(s, err) ||
+	          jit_session_set_grammar(s, JIT_GRAMMAR_NONE, NULL, 0, err) != JIT_OK)) { /* it was only tried */
 		jit_session_close(s);
 		return NULL;
 	}
@@ -386,6 +389,8 @@ static int run(int argc, char **argv)
 		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
 	if (jitrun_refuse_name())
 		return 1;
+	if (jitrun_check_grammar())
+		return 2;
 	if (opt.dump_objects)
 		return dump_objects();
 	bool chat = wants_chat();

@@ -147,6 +147,7 @@ static const struct option_row rows[] = {
 	  .value = "TEXT",
 	  .help = "end before this text, which is not printed; several times: before any of these",
 	  .target = &opt.stop },
+#include "programs/grammar_rows.def"
 	{ .name = "perplexity",
 	  .kind = OPTION_FILE,
 	  .value = "FILE",

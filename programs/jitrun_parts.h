@@ -43,7 +43,7 @@ struct jitrun_options {
 	bool chat, no_chat, single_turn, show_prompt;
 	const char *model, *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type,
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
-	const char *prompt_cache;
+	const char *prompt_cache, *json_schema, *json_schema_file, *regex;
 	bool prompt_cache_all, prompt_cache_ro;
 	const char *operand[OPERANDS_MOST], *think;
 	bool verbose, escape;
@@ -63,6 +63,14 @@ jit_model_options jitrun_model_options(void);
 /* The options point at the other two, which it fills. */
 jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card);
 jit_objects_options jitrun_objects_options(void);
+
+/* ---- jitrun_grammar.c */
+
+bool jitrun_has_grammar(void);
+int jitrun_check_grammar(void); /* 0, or the exit status after a sentence */
+/* For each answer anew; does nothing where there is no grammar. */
+bool jitrun_begin_grammar(jit_session *s, jit_error *err);
+bool jitrun_grammar_is_complete(jit_session *s);
 
 /* ---- jitrun_words.c: 0, or the exit status after a sentence */
 

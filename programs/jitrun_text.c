@@ -181,6 +181,8 @@ int jitrun_generate(struct run *r, jit_error *err)
 {
 	int32_t id;
 
+	if (!jitrun_begin_grammar(r->session, err))
+		return err->code;
 	while (!interrupted && (opt.n < 0 || r->n_generated < (size_t)opt.n)) {
 		int status = jit_session_next(r->session, &id, err);
 		if (status == JIT_ERROR_CONTEXT && r->n_generated) {
@@ -189,11 +191,16 @@ int jitrun_generate(struct run *r, jit_error *err)
 		}
 		if (unless_interrupted(status) != status)
 			break;
+		/* A model without an end token stops where nothing can follow. */
+		if (status == JIT_ERROR_ARGUMENT && jitrun_grammar_is_complete(r->session)) {
+			r->ended = true;
+			break;
+		}
 		if (status != JIT_OK)
 			return status;
 		if (r->n_generated == 0)
 			r->first_token = jitrun_seconds() - r->start;
-		if (!opt.ignore_eos && jit_model_is_end(r->model, id)) {
+		if ((!opt.ignore_eos || jitrun_has_grammar()) && jit_model_is_end(r->model, id)) {
 			r->ended = true;
 			break;
 		}

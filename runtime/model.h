@@ -34,7 +34,8 @@ struct jit_model {
 	char description[256];
 	double load_seconds;
 	uint64_t token_bytes;
-	_Atomic uint64_t fingerprint; /* 0: nobody asked (fingerprint.h) */
+	_Atomic uint64_t fingerprint;          /* 0: nobody asked (fingerprint.h) */
+	struct vocabulary *_Atomic vocabulary; /* NULL: no session had a grammar yet (session_grammar.c) */
 };
 
 /* Fills the public error from the internal one; returns the status. */

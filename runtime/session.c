@@ -52,6 +52,8 @@ int session_take_back(jit_session *s, struct session_mark before, const struct e
 	size_t computed = went_on ? s->computed : before.computed;
 
 	s->length = computed > before.length ? computed : before.length;
+	if (s->grammar)
+		session_grammar_rewind(s, s->length);
 	session_go_back(s, computed - ((went_on || before.had_logits) && computed == s->length));
 	return session_report(s, err, e);
 }
@@ -85,6 +87,8 @@ int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *er
 
 	if (n == 0 || status != JIT_OK)
 		return status;
+	if (s->grammar && !session_grammar_take(s, ids, n, &e))
+		return model_report(err, &e);
 	memcpy(s->ids + s->length, ids, n * sizeof *ids);
 	s->length += n;
 	if (!session_compute(s, PROFILE_PROMPT, &e))
@@ -137,9 +141,17 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 	if (status != JIT_OK)
 		return status;
 	double start = system_seconds();
-	*id = sampling_choose(&s->sampling, s->logits, s->ids, s->length);
+	struct error e = { 0 };
+	const float *logits = s->grammar ? session_grammar_logits(s, s->logits, &e) : s->logits;
+	if (!logits)
+		return model_report(err, &e);
+	*id = sampling_choose(&s->sampling, logits, s->ids, s->length);
 	if (s->length < s->n_forced)
 		*id = s->forced[s->length];
+	if (s->grammar && !session_grammar_take(s, id, 1, &e)) {
+		sampling_rewind(&s->sampling, s->length);
+		return model_report(err, &e);
+	}
 	s->ids[s->length++] = *id;
 	s->decode_seconds += system_seconds() - start;
 	return JIT_OK;
@@ -167,6 +179,8 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 	if (n < s->length)
 		speculate_rewind(&s->speculate, (uint32_t)n);
 	sampling_rewind(&s->sampling, n);
+	if (s->grammar)
+		session_grammar_rewind(s, n);
 	s->length = n;
 	return JIT_OK;
 }

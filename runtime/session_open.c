@@ -183,6 +183,7 @@ void jit_session_close(jit_session *s)
 	free(s->plan);
 	sampling_close(&s->sampling);
 	stop_close(s->stop);
+	session_grammar_close(s->grammar);
 	speculate_close(&s->speculate);
 	session_memory_close(&s->memory);
 	rope_close(&s->rope);

@@ -43,6 +43,8 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 	if (n == 0 || status != JIT_OK ||
 	    (length && (logprob || s->computed < length) && (status = session_ensure_logits(s, err)) != JIT_OK))
 		return status;
+	if (s->grammar && !session_grammar_take(s, ids, n, &e))
+		return model_report(err, &e);
 	const struct session_mark before = session_mark(s);
 	double start = system_seconds();
 	if (logprob)

@@ -11,6 +11,7 @@
  *   session_score.c    the probability of known tokens
  *   session_embed.c    hidden states, and a text's embedding
  *   session_text.c     the text of tokens
+ *   session_grammar.c  choices that keep to a grammar
  *   session_stats.c    counters, report, trace
  */
 #ifndef RUNTIME_SESSION_STATE_H
@@ -55,7 +56,8 @@ struct jit_session {
 	const int32_t *forced;
 	size_t n_forced; /* choices made elsewhere, by position */
 	struct utf8_stream stream;
-	struct stop *stop; /* NULL: no text ends a generation */
+	struct stop *stop;               /* NULL: no text ends a generation */
+	struct session_grammar *grammar; /* NULL: any text will do */
 	char *text;
 	size_t text_capacity;
 	uint64_t prompt_tokens, decode_tokens, decode_passes;
@@ -86,6 +88,16 @@ bool session_compute(jit_session *s, enum profile_pass kind, struct error *err);
 bool session_compute_chosen(jit_session *s, struct error *err);
 /* The end of a prompt, before which whatever the next token needs is made. */
 void session_prompt_done(jit_session *s);
+
+/* ---- session_grammar.c: where s->grammar is not NULL */
+
+/* The logits, with -infinity for tokens that the grammar forbids. NULL: it allows none, or there is no memory. */
+const float *session_grammar_logits(jit_session *s, const float *logits, struct error *err);
+/* Tokens for the positions from s->length on. False: all is as it was. */
+bool session_grammar_take(jit_session *s, const int32_t *ids, size_t n, struct error *err);
+/* Tokens from position n on are none any more. */
+void session_grammar_rewind(jit_session *s, size_t n);
+void session_grammar_close(struct session_grammar *g);
 
 /* ---- session.c */
 

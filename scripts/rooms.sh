@@ -21,7 +21,8 @@ jit: base encoders
 kernels-templates: base jit
 loaders: base
 chat: base loaders
-runtime: base jit kernels-templates loaders chat sim
+grammar: base loaders
+runtime: base jit kernels-templates loaders chat grammar sim
 programs: base jit kernels-templates loaders runtime
 bench: base jit kernels-templates loaders runtime programs
 docs: runtime

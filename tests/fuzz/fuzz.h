@@ -32,6 +32,8 @@
 	X(options) \
 	X(reports) \
 	X(samplers) \
+	X(schema) \
+	X(expression) \
 	X(stop) \
 	X(prompt_ids)
 /* clang-format on */

@@ -318,6 +318,30 @@ static void give_samplers(const struct sink *s)
 	give_text(s, "3-inf");
 }
 
+static void give_schemas(const struct sink *s)
+{
+	static const char small
+		[] = "{\"type\":\"object\",\"properties\":{\"a\":{\"enum\":[1,\"x\"]}},\"required\":[\"a\"],"
+		     "\"additionalProperties\":false}\0{\"a\": 1}",
+	   logic[] =
+		   "{\"anyOf\":[{\"$ref\":\"#/$defs/n\"},{\"not\":{\"type\":\"string\"}}],\"$defs\":{\"n\":{\"items\":"
+		   "{\"$ref\":\"#\"},\"contains\":{\"const\":[1]}}}}\0[[1],2]",
+	   bounds[] = "{\"minimum\":-1.5,\"multipleOf\":0.5,\"maxLength\":2,\"pattern\":\"^a\",\"maxProperties\":1,"
+		      "\"patternProperties\":{\"b\":false}}\0{\"a\\u0062\":\"\\ud83d\\ude00\"}";
+
+	give(s, small, sizeof small - 1);
+	give(s, logic, sizeof logic - 1);
+	give(s, bounds, sizeof bounds - 1);
+}
+
+static void give_expressions(const struct sink *s)
+{
+	static const char one[] = "^(a|b{2,3})*[^c-e\\d]\\u00e9$\0abb\303\251", two[] = "(?:\\p{L}+|x?)\\.\0xyz.";
+
+	give(s, one, sizeof one - 1);
+	give(s, two, sizeof two - 1);
+}
+
 static void give_stops(const struct sink *s)
 {
 	static const char one[] = "2ab\0aab and b", two[] = "7<|im_end|>\0\nUser:\0Hello <|im_<|im_end|>",
@@ -417,6 +441,8 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_options: give_options(&s); break;
 	case FUZZ_reports: give_reports(&s); break;
 	case FUZZ_samplers: give_samplers(&s); break;
+	case FUZZ_schema: give_schemas(&s); break;
+	case FUZZ_expression: give_expressions(&s); break;
 	case FUZZ_stop: give_stops(&s); break;
 	case FUZZ_prompt_ids: give_prompt_ids(&s); break;
 	case FUZZ_COUNT: break;

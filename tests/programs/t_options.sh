@@ -45,8 +45,9 @@ answered "-q takes no value, and short options are given one by one" $j -qv
 answered '--batch: "2048" is not a whole number between 0 and 1024' $j -ub 2048
 # What jitrun cannot do
 answered "-hf: jitrun downloads nothing; download a GGUF file and give its path" $j -hf ggml-org/gemma-3-1b-it-GGUF
-answered "--grammar: jitrun does not follow grammars or schemas" $j "$model" --grammar 'root ::= "x"'
-answered "-j: jitrun does not follow grammars or schemas" $j "$model" -j '{}'
+answered "--grammar: jitrun does not follow GBNF; it follows --json-schema and --regex" \
+	$j "$model" --grammar 'root ::= "x"'
+answered "--format: --json-schema '{}' asks for JSON, and a schema for a form of it" $j "$model" --format json
 answered "--lora: jitrun runs a model as it is; merge it into the model's file" $j "$model" --lora a.gguf
 answered "--image: jitrun reads text only" $j "$model" --image a.png
 answered "-md: jitrun takes draft tokens from the text itself; see --speculate" $j "$model" -md small.gguf

@@ -1,0 +1,272 @@
+#include "grammar/automaton.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "grammar/automaton_parts.h"
+
+/* States, and steps between them, of one automaton: both end what a hostile pattern could make of it. */
+enum { STATES_MOST = 1 << 15, MEMBERS_MOST = 1 << 22, NOT_MADE = UINT32_MAX };
+
+/* The places of the nondeterministic automaton that bytes may have led to, in ascending order. */
+struct subset {
+	uint32_t at, n;
+	bool accepts;
+};
+
+struct automaton {
+	struct places places;
+	uint8_t class_of[256]; /* bytes that no place tells apart are a class */
+	unsigned classes;
+	struct subset *state;
+	size_t n, capacity;
+	uint32_t *member; /* of all subsets */
+	size_t n_members, member_capacity;
+	uint32_t *next; /* [state][class] */
+	size_t next_capacity;
+	uint32_t *slot; /* a hash table of subsets: their numbers */
+	size_t slots;
+	uint32_t *gathered, *stack; /* the subset being made */
+	size_t n_gathered;
+	uint64_t *seen; /* a bit for each place */
+	bool failed;
+};
+
+static bool was_seen(struct automaton *a, uint32_t place)
+{
+	uint64_t bit = 1ull << (place & 63), was = a->seen[place >> 6];
+
+	a->seen[place >> 6] = was | bit;
+	return (was & bit) != 0;
+}
+
+/* Everything that a place leads to without a byte. */
+static void gather(struct automaton *a, uint32_t from, bool beginning)
+{
+	size_t depth = 0;
+
+	if (was_seen(a, from))
+		return;
+	a->stack[depth++] = from;
+	while (depth) {
+		uint32_t at = a->stack[--depth];
+		const struct place *p = &a->places.place[at];
+		uint32_t to[2] = { at, at };
+		if (!p->hopeful)
+			continue;
+		if (p->kind == PLACE_SPLIT || (p->kind == PLACE_BEGIN && beginning)) {
+			to[0] = p->out;
+			to[1] = p->kind == PLACE_SPLIT ? p->other : p->out;
+		} else if (p->kind != PLACE_BEGIN) {
+			a->gathered[a->n_gathered++] = at;
+		}
+		for (unsigned k = 0; k < 2; k++)
+			if (to[k] != at && !was_seen(a, to[k]))
+				a->stack[depth++] = to[k];
+	}
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint64_t hash_of(const uint32_t *member, size_t n)
+{
+	uint64_t h = 0xcbf29ce484222325 ^ n;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ member[i]) * 0x9e3779b97f4a7c15;
+	return h ^ h >> 29;
+}
+
+static size_t find_slot(const struct automaton *a, const uint32_t *member, size_t n)
+{
+	size_t at = hash_of(member, n) & (a->slots - 1);
+
+	for (; a->slot[at]; at = (at + 1) & (a->slots - 1)) {
+		const struct subset *s = &a->state[a->slot[at]];
+		if (s->n == n && memcmp(a->member + s->at, member, n * sizeof *member) == 0)
+			break;
+	}
+	return at;
+}
+
+static bool rehash(struct automaton *a)
+{
+	size_t was = a->slots;
+	uint32_t *old = a->slot, *table;
+
+	if (a->n + 1 < was / 2)
+		return true;
+	table = calloc(was ? 2 * was : 64, sizeof *table);
+	if (!table)
+		return false;
+	a->slot = table;
+	a->slots = was ? 2 * was : 64;
+	for (size_t i = 2; i < a->n; i++) /* the dead and the first state are not looked for */
+		a->slot[find_slot(a, a->member + a->state[i].at, a->state[i].n)] = (uint32_t)i;
+	free(old);
+	return true;
+}
+
+/* A new state with the subset that was gathered. */
+static uint32_t add_state(struct automaton *a)
+{
+	void *states = a->state, *members = a->member, *next = a->next;
+	size_t n = a->n_gathered;
+
+	if (a->n >= STATES_MOST || a->n_members + n > MEMBERS_MOST || !rehash(a) ||
+	    !array_grow(&states, &a->capacity, a->n + 1, sizeof *a->state))
+		return 0;
+	a->state = states;
+	if (!array_grow(&members, &a->member_capacity, a->n_members + n, sizeof *a->member))
+		return 0;
+	a->member = members;
+	if (!array_grow(&next, &a->next_capacity, (a->n + 1) * a->classes, sizeof *a->next))
+		return 0;
+	a->next = next;
+	struct subset *s = &a->state[a->n];
+	*s = (struct subset){ .at = (uint32_t)a->n_members, .n = (uint32_t)n };
+	for (size_t i = 0; i < n; i++) {
+		a->member[a->n_members + i] = a->gathered[i];
+		s->accepts |= a->places.place[a->gathered[i]].ends;
+	}
+	a->n_members += n;
+	for (unsigned c = 0; c < a->classes; c++)
+		a->next[a->n * a->classes + c] = NOT_MADE;
+	return (uint32_t)a->n++;
+}
+
+/* The state of the subset that was gathered, made if there is none yet. */
+static uint32_t state_of_gathered(struct automaton *a)
+{
+	size_t n = a->n_gathered;
+
+	memset(a->seen, 0, (a->places.n / 64 + 1) * sizeof *a->seen);
+	if (n == 0)
+		return AUTOMATON_DEAD;
+	qsort(a->gathered, n, sizeof *a->gathered, ascending);
+	size_t slot = find_slot(a, a->gathered, n);
+	if (a->slot[slot])
+		return a->slot[slot];
+	uint32_t state = add_state(a);
+	if (!state)
+		a->failed = true;
+	else
+		a->slot[find_slot(a, a->gathered, n)] = state;
+	return state;
+}
+
+static uint32_t make_step(struct automaton *a, uint32_t state, uint8_t byte)
+{
+	const struct subset s = a->state[state];
+
+	a->n_gathered = 0;
+	for (uint32_t i = 0; i < s.n; i++) {
+		const struct place *p = &a->places.place[a->member[s.at + i]];
+		if (p->kind == PLACE_BYTES && byte >= p->low && byte <= p->high)
+			gather(a, p->out, false);
+	}
+	return state_of_gathered(a);
+}
+
+uint32_t automaton_step(struct automaton *a, uint32_t state, uint8_t byte)
+{
+	size_t at = (size_t)state * a->classes + a->class_of[byte];
+
+	if (state == AUTOMATON_DEAD || a->failed)
+		return AUTOMATON_DEAD;
+	if (a->next[at] == NOT_MADE) {
+		uint32_t to = make_step(a, state, byte);
+		if (a->failed)
+			return AUTOMATON_DEAD;
+		a->next[at] = to;
+	}
+	return a->next[at];
+}
+
+bool automaton_accepts(const struct automaton *a, uint32_t state)
+{
+	return state != AUTOMATON_DEAD && a->state[state].accepts;
+}
+
+bool automaton_failed(const struct automaton *a) { return a->failed; }
+
+bool automaton_hopeful(const struct automaton *a) { return a->state[AUTOMATON_START].n > 0; }
+
+size_t automaton_bytes(const struct automaton *a)
+{
+	return a->capacity * sizeof *a->state + a->member_capacity * sizeof *a->member +
+	       a->next_capacity * sizeof *a->next;
+}
+
+static void make_classes(struct automaton *a)
+{
+	bool border[257] = { [0] = true };
+
+	for (size_t i = 0; i < a->places.n; i++)
+		if (a->places.place[i].kind == PLACE_BYTES) {
+			border[a->places.place[i].low] = true;
+			border[a->places.place[i].high + 1] = true;
+		}
+	for (unsigned b = 0; b < 256; b++) {
+		a->classes += border[b];
+		a->class_of[b] = (uint8_t)(a->classes - 1);
+	}
+}
+
+static bool make_first_states(struct automaton *a)
+{
+	size_t n = a->places.n + 1;
+
+	a->gathered = malloc(n * sizeof *a->gathered);
+	a->stack = malloc(n * sizeof *a->stack);
+	a->seen = calloc(n / 64 + 1, sizeof *a->seen);
+	if (!a->gathered || !a->stack || !a->seen)
+		return false;
+	add_state(a); /* the dead one */
+	if (a->n != 1)
+		return false;
+	gather(a, a->places.entry, true);
+	qsort(a->gathered, a->n_gathered, sizeof *a->gathered, ascending);
+	memset(a->seen, 0, (n / 64 + 1) * sizeof *a->seen);
+	add_state(a);
+	return a->n == 2;
+}
+
+struct automaton *automaton_open(const struct expression *x, uint32_t node, bool anywhere, struct error *err)
+{
+	struct automaton *a = calloc(1, sizeof *a);
+
+	if (!a || x->failed || !places_make(&a->places, x, node, anywhere)) {
+		error_set(err, ERROR_MEMORY, "an expression is too large, or there is no memory for it");
+		automaton_close(a);
+		return NULL;
+	}
+	make_classes(a);
+	if (!make_first_states(a)) {
+		error_set(err, ERROR_MEMORY, "no memory for an expression");
+		automaton_close(a);
+		return NULL;
+	}
+	return a;
+}
+
+void automaton_close(struct automaton *a)
+{
+	if (!a)
+		return;
+	free(a->places.place);
+	free(a->state);
+	free(a->member);
+	free(a->next);
+	free(a->slot);
+	free(a->gathered);
+	free(a->stack);
+	free(a->seen);
+	free(a);
+}

@@ -1,0 +1,253 @@
+/* grammar/automaton_places.c - an expression becomes places, from its end to its beginning, after Thompson (Regular
+ * expression search algorithm, 1968). */
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "grammar/automaton_parts.h"
+
+enum { PLACES_MOST = 1 << 16, DEPTH_MOST = 2000, NO_PLACE = UINT32_MAX };
+
+static uint32_t add(struct places *p, struct place place)
+{
+	void *all = p->place;
+
+	if (p->failed || p->n >= PLACES_MOST || !array_grow(&all, &p->capacity, p->n + 1, sizeof *p->place)) {
+		p->failed = true;
+		return NO_PLACE;
+	}
+	p->place = all;
+	p->place[p->n] = place;
+	return (uint32_t)p->n++;
+}
+
+static uint32_t add_bytes(struct places *p, uint32_t low, uint32_t high, uint32_t out)
+{
+	return out == NO_PLACE
+	               ? NO_PLACE
+	               : add(p, (struct place){
+					.kind = PLACE_BYTES, .low = (uint8_t)low, .high = (uint8_t)high, .out = out });
+}
+
+static uint32_t add_split(struct places *p, uint32_t out, uint32_t other)
+{
+	return out == NO_PLACE || other == NO_PLACE
+	               ? NO_PLACE
+	               : add(p, (struct place){ .kind = PLACE_SPLIT, .out = out, .other = other });
+}
+
+static unsigned utf8(uint32_t code, uint8_t out[4])
+{
+	unsigned n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+
+	for (unsigned i = n; i-- > 1; code >>= 6)
+		out[i] = (uint8_t)(0x80 | (code & 0x3f));
+	out[0] = (uint8_t)(n == 1 ? code : (0xff00 >> n & 0xff) | code);
+	return n;
+}
+
+/* Characters whose UTF-8 has the same length, and whose last `free` bytes take every value: a chain of bytes. */
+static uint32_t chain(struct places *p, uint32_t low, uint32_t high, uint32_t next)
+{
+	uint8_t first[4], last[4];
+	unsigned n = utf8(low, first);
+
+	utf8(high, last);
+	for (unsigned i = n; i-- > 0;)
+		next = add_bytes(p, first[i], last[i], next);
+	return next;
+}
+
+/* The largest part of low..high, from low on, that one chain can say. */
+static uint32_t chain_end(uint32_t low, uint32_t high)
+{
+	static const uint32_t border[] = { 0x7f, 0x7ff, 0xffff, CHARACTER_MOST };
+
+	for (unsigned i = 0; i < 4; i++)
+		if (low <= border[i]) {
+			high = high < border[i] ? high : border[i];
+			break;
+		}
+	if (high < 0x80)
+		return high;
+	for (unsigned bits = 18; bits >= 6; bits -= 6) {
+		uint32_t mask = (1u << bits) - 1;
+		if ((low & ~mask) == (high & ~mask))
+			continue; /* they differ in what follows only */
+		if (low & mask)
+			high = low | mask; /* up to where the upper part changes */
+		else if ((high & mask) != mask)
+			high = (high & ~mask) - 1; /* the last upper part is not whole */
+	}
+	return high;
+}
+
+static uint32_t add_range(struct places *p, uint32_t low, uint32_t high, uint32_t next, uint32_t all)
+{
+	while (low <= high && !p->failed) {
+		uint32_t end = chain_end(low, high), one = chain(p, low, end, next);
+		all = all == NO_PLACE ? one : add_split(p, one, all);
+		low = end + 1;
+	}
+	return all;
+}
+
+/* Halves of surrogate pairs are no characters of UTF-8. */
+static uint32_t add_set(struct places *p, const struct character_range *r, size_t n, uint32_t next)
+{
+	enum { SURROGATE = 0xd800, BEHIND = 0xe000 };
+	uint32_t all = NO_PLACE;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t low = r[i].low, high = r[i].high < CHARACTER_MOST ? r[i].high : CHARACTER_MOST;
+		if (low < SURROGATE)
+			all = add_range(p, low, high < SURROGATE ? high : SURROGATE - 1, next, all);
+		if (high >= BEHIND)
+			all = add_range(p, low > BEHIND ? low : BEHIND, high, next, all);
+	}
+	return all == NO_PLACE
+	               ? add(p, (struct place){ .kind = PLACE_SPLIT, .out = (uint32_t)p->n, .other = (uint32_t)p->n })
+	               : all; /* no character: a place that leads nowhere but to itself */
+}
+
+static uint32_t build(struct places *p, const struct expression *x, uint32_t node, uint32_t next, unsigned depth);
+
+static uint32_t build_loop(struct places *p, const struct expression *x, uint32_t node, uint32_t next, unsigned depth)
+{
+	uint32_t loop = add(p, (struct place){ .kind = PLACE_SPLIT });
+
+	if (loop == NO_PLACE)
+		return NO_PLACE;
+	uint32_t body = build(p, x, node, loop, depth);
+	if (body == NO_PLACE)
+		return NO_PLACE;
+	p->place[loop].out = body;
+	p->place[loop].other = next;
+	return loop;
+}
+
+static uint32_t build_repeat(struct places *p, const struct expression *x, const struct expression_node *e,
+                             uint32_t next, unsigned depth)
+{
+	uint32_t optional = e->most == REPEAT_ANY ? 0 : e->most - e->least, end = next;
+
+	if (e->most == REPEAT_ANY)
+		next = build_loop(p, x, e->first, next, depth);
+	for (uint32_t i = 0; i < optional && next != NO_PLACE; i++)
+		next = add_split(p, build(p, x, e->first, next, depth), end);
+	for (uint32_t i = 0; i < e->least && next != NO_PLACE; i++)
+		next = build(p, x, e->first, next, depth);
+	return next;
+}
+
+/* Both kinds of pairs lean to the right in what readers build, so that recursion goes along their first parts. */
+static uint32_t build_either(struct places *p, const struct expression *x, uint32_t node, uint32_t next, unsigned depth)
+{
+	uint32_t all = NO_PLACE, one;
+
+	for (bool more = true; more;) {
+		const struct expression_node *e = &x->node[node];
+		more = e->kind == EXPRESSION_EITHER;
+		one = build(p, x, more ? e->first : node, next, depth);
+		all = all == NO_PLACE ? one : add_split(p, all, one);
+		if (one == NO_PLACE || all == NO_PLACE)
+			return NO_PLACE;
+		node = e->rest;
+	}
+	return all;
+}
+
+static uint32_t build_join(struct places *p, const struct expression *x, uint32_t node, uint32_t next, unsigned depth)
+{
+	uint32_t count = 0, at = node;
+
+	for (; x->node[at].kind == EXPRESSION_JOIN; at = x->node[at].rest)
+		count++;
+	uint32_t *first = malloc(count * sizeof *first);
+	if (!first) {
+		p->failed = true;
+		return NO_PLACE;
+	}
+	at = node;
+	for (uint32_t i = 0; i < count; i++, at = x->node[at].rest)
+		first[i] = x->node[at].first;
+	next = build(p, x, at, next, depth);
+	while (count-- && next != NO_PLACE)
+		next = build(p, x, first[count], next, depth);
+	free(first);
+	return next;
+}
+
+static uint32_t build(struct places *p, const struct expression *x, uint32_t node, uint32_t next, unsigned depth)
+{
+	const struct expression_node *e = &x->node[node];
+
+	if (depth > DEPTH_MOST)
+		p->failed = true;
+	if (next == NO_PLACE || p->failed)
+		return NO_PLACE;
+	switch (e->kind) {
+	case EXPRESSION_EMPTY: return next;
+	case EXPRESSION_SET: return add_set(p, x->range + e->first, e->rest, next);
+	case EXPRESSION_JOIN: return build_join(p, x, node, next, depth + 1);
+	case EXPRESSION_EITHER: return build_either(p, x, node, next, depth + 1);
+	case EXPRESSION_REPEAT: return build_repeat(p, x, e, next, depth + 1);
+	case EXPRESSION_BEGIN: return add(p, (struct place){ .kind = PLACE_BEGIN, .out = next });
+	case EXPRESSION_END: return add(p, (struct place){ .kind = PLACE_END, .out = next });
+	}
+	return NO_PLACE;
+}
+
+static uint32_t build_anything(struct places *p, uint32_t next)
+{
+	static const struct character_range all = { 0, CHARACTER_MOST };
+	uint32_t loop = add(p, (struct place){ .kind = PLACE_SPLIT });
+
+	if (loop == NO_PLACE || next == NO_PLACE)
+		return NO_PLACE;
+	uint32_t body = add_set(p, &all, 1, loop);
+	p->place[loop].out = body;
+	p->place[loop].other = next;
+	return body == NO_PLACE ? NO_PLACE : loop;
+}
+
+/* Marks places until nothing changes; `over` bytes, or over the end only. */
+static bool spread(struct places *p, bool over_bytes)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct place *at = &p->place[i];
+		const struct place *a = &p->place[at->out], *b = &p->place[at->other];
+		bool was = over_bytes ? at->hopeful : at->ends, now = was;
+		if (at->kind == PLACE_SPLIT)
+			now = over_bytes ? a->hopeful || b->hopeful : a->ends || b->ends;
+		else if (at->kind == PLACE_END || at->kind == PLACE_BEGIN)
+			now = over_bytes ? at->ends || (at->kind == PLACE_BEGIN && a->hopeful)
+			                 : at->kind == PLACE_END && a->ends;
+		else if (at->kind == PLACE_BYTES)
+			now = over_bytes && a->hopeful;
+		*(over_bytes ? &at->hopeful : &at->ends) = was || now;
+		changed |= now && !was;
+	}
+	return changed;
+}
+
+bool places_make(struct places *p, const struct expression *x, uint32_t node, bool anywhere)
+{
+	uint32_t end = add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .hopeful = true });
+
+	if (anywhere)
+		end = build_anything(p, end);
+	p->entry = build(p, x, node, end, 0);
+	if (anywhere)
+		p->entry = build_anything(p, p->entry);
+	if (p->failed || p->entry == NO_PLACE)
+		return false;
+	while (spread(p, false))
+		;
+	for (size_t i = 0; i < p->n; i++)
+		p->place[i].hopeful |= p->place[i].ends;
+	while (spread(p, true))
+		;
+	return true;
+}

@@ -1,0 +1,149 @@
+#include "grammar/grammar.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "grammar/mask.h"
+
+/* Bytes of a machine's states; beyond, it is made anew and goes through the text so far. */
+enum { MACHINE_MOST = 256 << 20 };
+
+struct grammar {
+	const struct vocabulary *v;
+	enum grammar_kind kind;
+	char *source;
+	size_t n_source;
+	struct machine *machine;
+	struct masks *masks;
+	uint32_t *bits;
+	char *text; /* of the tokens taken */
+	size_t n_text, text_room;
+	struct taken {
+		uint32_t state;
+		size_t text; /* bytes up to its end */
+	} * taken;
+	size_t n, room;
+};
+
+static bool make(struct grammar *g, struct error *err)
+{
+	g->machine = g->kind == GRAMMAR_SCHEMA ? machine_of_schema(g->source, g->n_source, true, err)
+	                                       : machine_of_regex(g->source, g->n_source, err);
+	g->masks = g->machine ? masks_open(g->v, g->machine) : NULL;
+	return g->masks || error_set(err, ERROR_MEMORY, "no memory for a grammar");
+}
+
+struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+                             struct error *err)
+{
+	struct grammar *g = calloc(1, sizeof *g);
+	bool ok = g != NULL;
+
+	if (ok) {
+		g->v = v;
+		g->kind = kind;
+		g->n_source = n;
+		g->source = malloc(n + 1);
+		g->bits = malloc(((v->n_ids + 31) / 32 + 1) * sizeof *g->bits);
+		ok = g->source && g->bits;
+	}
+	if (ok)
+		memcpy(g->source, text, n);
+	else
+		error_set(err, ERROR_MEMORY, "no memory for a grammar");
+	if (ok && make(g, err))
+		return g;
+	grammar_close(g);
+	return NULL;
+}
+
+void grammar_close(struct grammar *g)
+{
+	if (!g)
+		return;
+	masks_close(g->masks);
+	machine_close(g->machine);
+	free(g->source);
+	free(g->bits);
+	free(g->text);
+	free(g->taken);
+	free(g);
+}
+
+static uint32_t state_of(const struct grammar *g) { return g->n ? g->taken[g->n - 1].state : g->machine->start; }
+
+static uint32_t walk(struct grammar *g, uint32_t state, const char *text, size_t n)
+{
+	for (size_t i = 0; i < n && state != MACHINE_DEAD; i++)
+		state = machine_step(g->machine, state, (uint8_t)text[i]);
+	return state;
+}
+
+/* The text was right before, and is again, unless memory runs out. */
+static bool renew(struct grammar *g, struct error *err)
+{
+	masks_close(g->masks);
+	machine_close(g->machine);
+	g->masks = NULL;
+	g->machine = NULL;
+	if (!make(g, err))
+		return false;
+	uint32_t state = g->machine->start;
+	for (size_t i = 0, at = 0; i < g->n; i++) {
+		state = walk(g, state, g->text + at, g->taken[i].text - at);
+		g->taken[i].state = state;
+		at = g->taken[i].text;
+	}
+	return !g->machine->failed || error_set(err, ERROR_MEMORY, "the grammar needs too many states");
+}
+
+static bool ready(struct grammar *g, struct error *err)
+{
+	if (g->machine && !g->machine->failed && machine_bytes(g->machine) < MACHINE_MOST)
+		return true;
+	return renew(g, err);
+}
+
+const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err)
+{
+	if (!ready(g, err))
+		return NULL;
+	/* A machine that failed under way is given one more try from the beginning. */
+	if (!masks_of(g->masks, state_of(g), g->bits) &&
+	    (!renew(g, err) || !masks_of(g->masks, state_of(g), g->bits))) {
+		error_set(err, ERROR_MEMORY, "the grammar needs too many states, or memory is short");
+		return NULL;
+	}
+	*ends = machine_ends(g->machine, state_of(g));
+	return g->bits;
+}
+
+bool grammar_take(struct grammar *g, const char *text, size_t n, struct error *err)
+{
+	void *all = g->taken, *bytes = g->text;
+
+	if (!ready(g, err))
+		return false;
+	if (!array_grow(&all, &g->room, g->n + 1, sizeof *g->taken))
+		return error_set(err, ERROR_MEMORY, "no memory for a grammar");
+	g->taken = all;
+	if (!array_grow(&bytes, &g->text_room, g->n_text + n, 1))
+		return error_set(err, ERROR_MEMORY, "no memory for a grammar");
+	g->text = bytes;
+	uint32_t state = walk(g, state_of(g), text, n);
+	if (state == MACHINE_DEAD)
+		return error_set(err, ERROR_ARGUMENT, "the grammar does not allow this token here");
+	memcpy(g->text + g->n_text, text, n);
+	g->n_text += n;
+	g->taken[g->n++] = (struct taken){ state, g->n_text };
+	return true;
+}
+
+size_t grammar_taken(const struct grammar *g) { return g->n; }
+
+void grammar_rewind(struct grammar *g, size_t n)
+{
+	g->n = n;
+	g->n_text = n ? g->taken[n - 1].text : 0;
+}

@@ -1,0 +1,31 @@
+/* grammar/grammar.h - a text that is made token by token and must keep to a grammar.
+ *
+ * Owns: where the text is in its grammar, after each token, so that tokens can be taken back; and the machine and the
+ * masks behind it, which are made anew when they have grown too large.
+ */
+#ifndef GRAMMAR_GRAMMAR_H
+#define GRAMMAR_GRAMMAR_H
+
+#include "grammar/vocabulary.h"
+
+/* GRAMMAR_SCHEMA: a JSON Schema; GRAMMAR_REGEX: an expression of whole texts, as ECMA-262 writes them. */
+enum grammar_kind { GRAMMAR_SCHEMA, GRAMMAR_REGEX };
+
+struct grammar;
+
+/* At the beginning of a text. The vocabulary must outlive it. NULL: err says what of the grammar is not supported,
+ * where it stands, or that no text is right. */
+struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+                             struct error *err);
+void grammar_close(struct grammar *g);
+
+/* Tokens whose text may come next, as bits (mask.h); *ends: the text may end here. Valid until the next call. NULL: no
+ * memory, or the grammar needs more states than may be. */
+const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err);
+/* A token was chosen, whose text has n bytes. False: no memory, or it is not allowed; then all is as it was. */
+bool grammar_take(struct grammar *g, const char *text, size_t n, struct error *err);
+/* How many tokens were taken; back to after the first n of them. */
+size_t grammar_taken(const struct grammar *g);
+void grammar_rewind(struct grammar *g, size_t n);
+
+#endif

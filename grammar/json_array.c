@@ -1,0 +1,130 @@
+/* grammar/json_array.c - arrays: which schemas look at an item, how many there are, and how many "contains" has met. */
+#include "grammar/json_parts.h"
+
+/* Behind the head: the phase, white space, the items so far, a count for each node with "contains". */
+enum { PHASE, SPACE, ITEMS, CONTAINED };
+enum phase { FIRST, ITEM, NEXT };
+
+struct outcome array_begin(struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+
+	f->w[0] = FRAME_ARRAY;
+	for (uint32_t i = 0; i < CONTAINED + g->n_contains; i++)
+		frame_push(f, 0);
+	return stays(m, f);
+}
+
+static size_t requests(const struct json_machine *m, struct frame *f, struct request *r)
+{
+	const struct group *g = frame_group(m, f);
+	const struct schema *s = m->schema;
+	uint32_t at = frame_rest(m, f)[ITEMS];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct schema_node *node = &s->node[g->node[i]];
+		if (bit(frame_failed(f), i))
+			continue;
+		if (at < node->first_items.n)
+			r[n++] = (struct request){ i, s->list[node->first_items.at + at] };
+		else if (node->items != SCHEMA_NONE)
+			r[n++] = (struct request){ i, node->items };
+		if (node->contains != SCHEMA_NONE)
+			r[n++] = (struct request){ UINT32_MAX, node->contains };
+	}
+	return n;
+}
+
+/* The group of the next item; 0: there can be none. */
+static uint32_t item_group(struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+	struct request r[2 * GROUP_NODES];
+
+	for (uint32_t i = 0; i < g->n; i++)
+		if (frame_rest(m, f)[ITEMS] >= m->schema->node[g->node[i]].length_of_array.most)
+			set_bit(frame_failed(f), i);
+	if (!group_alive(m, g, &(struct facts){ .failed = frame_failed(f) }))
+		return 0;
+	uint32_t child = group_child(m, f->w[1], &(struct facts){ .failed = frame_failed(f) }, r, requests(m, f, r));
+	return child && group_begins(m, child) ? child : 0;
+}
+
+static struct outcome begin_item(struct json_machine *m, struct frame *f, bool again)
+{
+	uint32_t child = item_group(m, f);
+	uint32_t *rest = frame_rest(m, f);
+
+	if (!child)
+		return dies();
+	rest[PHASE] = ITEM;
+	rest[SPACE] = 0;
+	return (struct outcome){ PUSHES, again, frame_keep(m, f), start_frame(m, child), 0 };
+}
+
+static struct outcome array_end(struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+	const uint32_t *rest = frame_rest(m, f), *contained = rest + CONTAINED;
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct schema_node *n = &m->schema->node[g->node[i]];
+		bool ok = rest[ITEMS] >= n->length_of_array.least;
+		if (n->contains != SCHEMA_NONE) {
+			ok &= *contained >= n->n_contained.least && *contained <= n->n_contained.most;
+			contained++;
+		}
+		if (!ok)
+			set_bit(frame_failed(f), i);
+	}
+	return group_done(m, f, NULL);
+}
+
+struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte)
+{
+	uint32_t *rest = frame_rest(m, f);
+
+	if (is_space(byte))
+		return space_step(&rest[SPACE], byte) ? stays(m, f) : dies();
+	if (byte == ']')
+		return array_end(m, f);
+	if (rest[PHASE] == FIRST)
+		return begin_item(m, f, true);
+	return byte == ',' ? begin_item(m, f, false) : dies();
+}
+
+/* Counts go up to one more than anybody asks for. */
+static void count_contained(const struct json_machine *m, struct frame *f, uint32_t child, const uint32_t *result)
+{
+	const struct group *g = frame_group(m, f), *c = &m->group[child];
+	uint32_t *contained = frame_rest(m, f) + CONTAINED;
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct schema_node *n = &m->schema->node[g->node[i]];
+		bool failed = false;
+		if (n->contains == SCHEMA_NONE)
+			continue;
+		for (uint32_t k = 0; k < c->n_roots; k++)
+			failed |= c->node[k] == n->contains && bit(result, k);
+		uint32_t enough = n->n_contained.most == COUNT_ANY ? n->n_contained.least : n->n_contained.most + 1;
+		*contained += !failed && !bit(frame_failed(f), i) && *contained < enough;
+		contained++;
+	}
+}
+
+uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result)
+{
+	struct request r[2 * GROUP_NODES];
+	size_t n = requests(m, f, r);
+	uint32_t child = group_child(m, f->w[1], &(struct facts){ .failed = frame_failed(f) }, r, n),
+		 *rest = frame_rest(m, f);
+
+	if (!child)
+		return 0;
+	count_contained(m, f, child, result);
+	group_child_failed(m, child, result, r, n, frame_failed(f));
+	rest[PHASE] = NEXT;
+	rest[ITEMS] += rest[ITEMS] < frame_group(m, f)->items_most;
+	return group_alive(m, frame_group(m, f), &(struct facts){ .failed = frame_failed(f) }) ? frame_keep(m, f) : 0;
+}

@@ -1,0 +1,255 @@
+/* grammar/json_key.c - names of an object's members: which are possible, and which schemas follow from them. */
+#include <string.h>
+
+#include "grammar/json_parts.h"
+
+/* Behind the head, whose group is the object's and whose bits are the object's: the text's state (3 words); the frame
+ * of the name as a string, which nodes with "propertyNames" look at; the names of the group that begin so: from, to,
+ * and how many bytes; a hash; what the object has seen; a bit for each node that has room only for members that it
+ * still requires; the states of patterns; the hashes that the object has. */
+enum { TEXT, INNER = 3, FROM, TO, BYTES, HASH, SEEN = HASH + 2 };
+enum { NO_NAME = UINT32_MAX };
+
+struct key {
+	uint32_t *rest, *seen, *full, *pattern, *hashes;
+	size_t n_hashes; /* words */
+};
+
+static struct key parts_of(const struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+	struct key k = { .rest = frame_rest(m, f) };
+
+	k.seen = k.rest + SEEN;
+	k.full = k.seen + bits_words(g->n_names);
+	k.pattern = k.full + bits_words(g->n);
+	k.hashes = k.pattern + g->n_patterns;
+	k.n_hashes = f->n - (size_t)(k.hashes - f->w);
+	return k;
+}
+
+/* Whether a name that is not in the list is possible: one with a pattern that can still fit, or any. */
+static bool other_possible(const struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+	const struct schema *s = m->schema;
+	const struct key k = parts_of(m, f);
+	uint32_t failed[GROUP_NODES / 32], at = 0;
+
+	memcpy(failed, frame_failed(f), bits_words(g->n) * sizeof *failed);
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct schema_node *n = &s->node[g->node[i]];
+		bool fits = false;
+		for (uint32_t p = 0; p < n->patterns.n; p++, at++)
+			fits |= k.pattern[at] != AUTOMATON_DEAD;
+		if ((!fits && n->other == SCHEMA_FALSE) || bit(k.full, i))
+			set_bit(failed, i);
+	}
+	return group_alive(m, g, &(struct facts){ .failed = failed, .seen = k.seen });
+}
+
+/* Where nodes have no room but for what they require. */
+static bool room_for(const struct json_machine *m, struct frame *f, uint32_t name)
+{
+	const struct group *g = frame_group(m, f);
+	const struct schema *s = m->schema;
+	const struct key k = parts_of(m, f);
+	uint32_t failed[GROUP_NODES / 32];
+	bool full = false;
+
+	memcpy(failed, frame_failed(f), bits_words(g->n) * sizeof *failed);
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct part p = s->node[g->node[i]].required;
+		bool required = false;
+		for (uint32_t j = 0; bit(k.full, i) && j < p.n; j++)
+			required |= s->list[p.at + j] == g->name[name];
+		if (bit(k.full, i) && !required) {
+			set_bit(failed, i);
+			full = true;
+		}
+	}
+	return !full || group_alive(m, g, &(struct facts){ .failed = failed, .seen = k.seen });
+}
+
+static bool possible(const struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+	const struct key k = parts_of(m, f);
+
+	for (uint32_t i = k.rest[FROM]; i < k.rest[TO]; i++)
+		if (!bit(k.seen, i) && !g->closed[i] && room_for(m, f, i))
+			return true;
+	return other_possible(m, f);
+}
+
+static void narrow(const struct json_machine *m, const struct group *g, uint32_t *rest, uint8_t byte)
+{
+	const struct schema *s = m->schema;
+	uint32_t from = rest[FROM], to = rest[TO], at = rest[BYTES];
+
+	while (from < to && (s->name_bytes[g->name[from]] <= at || (uint8_t)s->name[g->name[from]][at] < byte))
+		from++;
+	while (to > from && (uint8_t)s->name[g->name[to - 1]][at] > byte)
+		to--;
+	rest[FROM] = from;
+	rest[TO] = to;
+	rest[BYTES] += from < to; /* nobody asks where no name is left */
+	if (from == to)
+		rest[FROM] = rest[TO] = rest[BYTES] = 0;
+}
+
+static void feed(const struct json_machine *m, struct frame *f, const uint8_t *bytes, unsigned n)
+{
+	const struct group *g = frame_group(m, f);
+	const struct schema *s = m->schema;
+	const struct key k = parts_of(m, f);
+	uint64_t hash = (uint64_t)k.rest[HASH + 1] << 32 | k.rest[HASH];
+	uint32_t at = 0;
+
+	for (unsigned b = 0; b < n; b++) {
+		narrow(m, g, k.rest, bytes[b]);
+		if (g->counts)
+			hash = (hash ^ bytes[b]) * 0x100000001b3 + 1;
+	}
+	k.rest[HASH] = (uint32_t)hash;
+	k.rest[HASH + 1] = (uint32_t)(hash >> 32);
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct part p = s->node[g->node[i]].patterns;
+		for (uint32_t j = 0; j < p.n; j++, at++)
+			for (unsigned b = 0; b < n; b++)
+				k.pattern[at] = automaton_step(s->automaton[s->pattern[p.at + j].automaton],
+				                               k.pattern[at], bytes[b]);
+	}
+}
+
+static size_t requests(const struct json_machine *m, const struct frame *f, struct request *r)
+{
+	const struct group *g = frame_group(m, f);
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		uint32_t names = m->schema->node[g->node[i]].names;
+		if (names != SCHEMA_NONE)
+			r[n++] = (struct request){ i, names };
+	}
+	return n;
+}
+
+uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t *seen, const uint32_t *full,
+                   const uint32_t *hashes, size_t n_hashes)
+{
+	const struct group *g = frame_group(m, object);
+	struct frame f, inner;
+	struct request r[GROUP_NODES];
+	const struct facts facts = { .failed = frame_failed(object), .seen = seen };
+	uint32_t child = group_child(m, object->w[1], &facts, r, requests(m, object, r));
+
+	if (!child)
+		return 0;
+	g = frame_group(m, object); /* making a group may move them */
+	frame_begin(&inner, FRAME_STRING, child, m->group[child].n);
+	for (uint32_t i = 0; i < m->group[child].n; i++)
+		if (!(m->schema->node[m->group[child].node[i]].kinds & JSON_IS_STRING))
+			set_bit(frame_failed(&inner), i);
+	const struct facts name = { .failed = frame_failed(&inner) };
+	if (!group_alive(m, &m->group[child], &name))
+		return 0;
+	struct outcome o = string_begin(m, &inner);
+	frame_begin(&f, FRAME_KEY, object->w[1], g->n);
+	memcpy(frame_failed(&f), frame_failed(object), bits_words(g->n) * sizeof *f.w);
+	for (int i = 0; i < SEEN; i++)
+		frame_push(&f, i == INNER ? o.frame : i == TO ? g->n_names : 0);
+	for (size_t i = 0; i < bits_words(g->n_names); i++)
+		frame_push(&f, seen[i]);
+	for (size_t i = 0; i < bits_words(g->n); i++)
+		frame_push(&f, full[i]);
+	for (uint32_t i = 0; i < g->n_patterns; i++)
+		frame_push(&f, AUTOMATON_START);
+	for (size_t i = 0; i < n_hashes; i++)
+		frame_push(&f, hashes[i]);
+	return !f.failed && o.frame && possible(m, &f) ? frame_keep(m, &f) : 0;
+}
+
+struct trial {
+	const struct json_machine *m;
+	const struct frame *f;
+};
+
+static bool takes(void *user, const uint8_t *bytes, unsigned n)
+{
+	const struct trial *t = user;
+	struct frame f;
+
+	memcpy(f.w, t->f->w, t->f->n * sizeof *f.w);
+	f.n = t->f->n;
+	feed(t->m, &f, bytes, n);
+	return possible(t->m, &f);
+}
+
+/* The result: the name's index or NO_NAME, the bits of patterns that fit, the hash, the bits of the object's nodes
+ * that have failed. */
+static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t inner_group, uint32_t inner_result)
+{
+	const struct group *g = frame_group(m, f);
+	const struct schema *s = m->schema;
+	const struct key k = parts_of(m, f);
+	uint32_t from = k.rest[FROM], at = 0;
+	struct frame out = { .n = 0 };
+	struct request r[GROUP_NODES];
+	bool named = from < k.rest[TO] && s->name_bytes[g->name[from]] == k.rest[BYTES];
+
+	if (named && bit(k.seen, from))
+		return dies();
+	for (size_t i = 0; !named && i < k.n_hashes; i += 2)
+		if (k.hashes[i] == k.rest[HASH] && k.hashes[i + 1] == k.rest[HASH + 1])
+			return dies();
+	frame_push(&out, named ? from : NO_NAME);
+	for (size_t i = 0; i < bits_words(g->n_patterns); i++)
+		frame_push(&out, 0);
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct part p = s->node[g->node[i]].patterns;
+		for (uint32_t j = 0; j < p.n; j++, at++)
+			if (automaton_accepts(s->automaton[s->pattern[p.at + j].automaton], k.pattern[at]))
+				set_bit(out.w + 1, at);
+	}
+	frame_push(&out, k.rest[HASH]);
+	frame_push(&out, k.rest[HASH + 1]);
+	size_t n = requests(m, f, r);
+	group_child_failed(m, inner_group, interner_get(&m->results, inner_result, NULL), r, n, frame_failed(f));
+	for (size_t i = 0; i < bits_words(g->n); i++)
+		frame_push(&out, frame_failed(f)[i]);
+	return out.failed ? dies() : pops(m, out.w, out.n);
+}
+
+struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
+{
+	uint32_t *rest = frame_rest(m, f);
+	struct text_state t = { rest[TEXT], rest[TEXT + 1], rest[TEXT + 2] };
+	struct frame inner;
+	uint8_t out[4];
+	unsigned n;
+
+	frame_load(m, rest[INNER], &inner);
+	struct outcome o = string_step(m, &inner, byte);
+	if (o.kind == DIES)
+		return o;
+	if (o.kind == POPS)
+		return key_end(m, f, inner.w[1], o.result);
+	enum text_event e = text_step(&t, byte, out, &n);
+	memcpy(rest + TEXT, &t, sizeof t);
+	rest[INNER] = o.frame;
+	feed(m, f, out, n);
+	if (e == TEXT_INSIDE && !text_escape_ends(&t, takes, &(struct trial){ m, f }))
+		return dies();
+	return possible(m, f) ? stays(m, f) : dies();
+}
+
+uint32_t key_easy(const struct json_machine *m, const uint32_t *frame)
+{
+	const struct group *g = &m->group[frame[1]];
+	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n);
+
+	if (rest[FROM] != rest[TO] || g->n_patterns || g->counts)
+		return 0;
+	return string_easy(m, interner_get(&m->frames, rest[INNER], NULL));
+}

@@ -1,0 +1,353 @@
+/* grammar/json_machine.c - frames and states: the machine of a schema, put together. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "grammar/json_parts.h"
+
+/* Frames, and states: what a machine may grow to before it is of no use any more (machine.h: failed). */
+enum { FRAMES_MOST = 1 << 18, STATES_MOST = 1 << 24 };
+/* The stack's bottom that machine_alone puts below a top. */
+enum { NOTHING_KNOWN = UINT32_MAX };
+
+void frame_begin(struct frame *f, enum frame_kind kind, uint32_t group, size_t n_nodes)
+{
+	f->w[0] = kind;
+	f->w[1] = group;
+	f->n = FRAME_HEAD + bits_words(n_nodes);
+	f->failed = false;
+	memset(f->w + FRAME_HEAD, 0, bits_words(n_nodes) * sizeof *f->w);
+}
+
+void frame_push(struct frame *f, uint32_t word)
+{
+	if (f->n == FRAME_WORDS)
+		f->failed = true;
+	else
+		f->w[f->n++] = word;
+}
+
+uint32_t frame_keep(struct json_machine *m, const struct frame *f)
+{
+	uint32_t number = f->failed || m->frames.n >= FRAMES_MOST ? 0 : interner_add(&m->frames, f->w, f->n, NULL);
+
+	m->machine.failed |= number == 0;
+	return number;
+}
+
+void frame_load(const struct json_machine *m, uint32_t number, struct frame *f)
+{
+	const uint32_t *w = interner_get(&m->frames, number, &f->n);
+
+	memcpy(f->w, w, f->n * sizeof *w);
+	f->failed = false;
+}
+
+struct outcome stays(struct json_machine *m, const struct frame *f)
+{
+	return (struct outcome){ .kind = STAYS, .frame = frame_keep(m, f) };
+}
+
+struct outcome pops(struct json_machine *m, const uint32_t *words, size_t n)
+{
+	uint32_t result = interner_add(&m->results, words, n, NULL);
+
+	m->machine.failed |= result == 0;
+	return (struct outcome){ .kind = POPS, .result = result };
+}
+
+/* ---- frames without a file of their own */
+
+/* White space, then a value. */
+uint32_t start_frame(struct json_machine *m, uint32_t group)
+{
+	struct frame f;
+
+	frame_begin(&f, FRAME_START, group, m->group[group].n);
+	frame_push(&f, 0);
+	return frame_keep(m, &f);
+}
+
+static const struct {
+	const char *text;
+	uint8_t kind;
+} words[] = { { "null", JSON_IS_NULL }, { "false", JSON_IS_FALSE }, { "true", JSON_IS_TRUE } };
+
+static uint8_t kind_of(uint8_t b)
+{
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (words[i].text[0] == (char)b)
+			return words[i].kind;
+	return b == '"'                             ? JSON_IS_STRING
+	       : b == '['                           ? JSON_IS_ARRAY
+	       : b == '{'                           ? JSON_IS_OBJECT
+	       : b == '-' || (b >= '0' && b <= '9') ? JSON_IS_NUMBER
+	                                            : 0;
+}
+
+static struct outcome start_step(struct json_machine *m, struct frame *f, uint8_t byte)
+{
+	const struct group *g = frame_group(m, f);
+	uint8_t kind = kind_of(byte);
+
+	if (is_space(byte))
+		return space_step(&frame_rest(m, f)[0], byte) ? stays(m, f) : dies();
+	for (uint32_t i = 0; i < g->n; i++)
+		if (!(m->schema->node[g->node[i]].kinds & kind))
+			set_bit(frame_failed(f), i);
+	if (!kind || !group_alive(m, g, &(struct facts){ .failed = frame_failed(f) }))
+		return dies();
+	f->n--; /* the space */
+	switch (kind) {
+	case JSON_IS_STRING: return string_begin(m, f);
+	case JSON_IS_NUMBER: return number_begin(m, f, byte);
+	case JSON_IS_ARRAY: return array_begin(m, f);
+	case JSON_IS_OBJECT: return object_begin(m, f);
+	}
+	f->w[0] = FRAME_WORD;
+	frame_push(f, kind == JSON_IS_NULL ? 0 : kind == JSON_IS_FALSE ? 1 : 2);
+	frame_push(f, 1);
+	/* Nothing can go wrong inside of a word: whether it may end is known when it begins. */
+	struct frame end = *f;
+	return group_done(m, &end, NULL).kind == DIES ? dies() : stays(m, f);
+}
+
+static struct outcome word_step(struct json_machine *m, struct frame *f, uint8_t byte)
+{
+	uint32_t *rest = frame_rest(m, f);
+	const char *text = words[rest[0]].text;
+
+	if ((char)byte != text[rest[1]++])
+		return dies();
+	return text[rest[1]] ? stays(m, f) : group_done(m, f, NULL);
+}
+
+static struct outcome end_step(struct json_machine *m, struct frame *f, uint8_t byte)
+{
+	/* One, so that a model that is done says so. */
+	return is_space(byte) && f->w[FRAME_HEAD]++ == 0 ? stays(m, f) : dies();
+}
+
+static struct outcome make_outcome(struct json_machine *m, uint32_t frame, uint8_t byte)
+{
+	struct frame f;
+
+	frame_load(m, frame, &f);
+	switch ((enum frame_kind)f.w[0]) {
+	case FRAME_START: return start_step(m, &f, byte);
+	case FRAME_WORD: return word_step(m, &f, byte);
+	case FRAME_STRING: return string_step(m, &f, byte);
+	case FRAME_NUMBER: return number_step(m, &f, byte);
+	case FRAME_ARRAY: return array_step(m, &f, byte);
+	case FRAME_OBJECT: return object_step(m, &f, byte);
+	case FRAME_KEY: return key_step(m, &f, byte);
+	case FRAME_END: return end_step(m, &f, byte);
+	case FRAME_ROOT: break;
+	}
+	return dies();
+}
+
+/* What the frame becomes when the one above it is done. */
+static uint32_t resume(struct json_machine *m, uint32_t frame, uint32_t result)
+{
+	struct frame f;
+	uint32_t words_of[FRAME_WORDS];
+	size_t n;
+	const uint32_t *w = interner_get(&m->results, result, &n);
+
+	memcpy(words_of, w, n * sizeof *w);
+	frame_load(m, frame, &f);
+	if (f.w[0] == FRAME_ARRAY)
+		return array_resume(m, &f, words_of);
+	if (f.w[0] == FRAME_OBJECT)
+		return object_resume(m, &f, words_of);
+	frame_begin(&f, FRAME_END, 0, 0);
+	frame_push(&f, 0);
+	return frame_keep(m, &f);
+}
+
+/* ---- what was found out once */
+
+static bool make_row(struct json_machine *m, uint32_t frame)
+{
+	void *rows = m->row;
+	size_t had = m->row_room;
+
+	if (!array_grow(&rows, &m->row_room, (size_t)frame + 1, sizeof *m->row))
+		return false;
+	m->row = rows;
+	for (size_t i = had; i < m->row_room; i++)
+		m->row[i] = NULL;
+	if (!m->row[frame] && (m->row[frame] = calloc(256, sizeof **m->row)))
+		m->rows++;
+	return m->row[frame] != NULL;
+}
+
+/* By the frame alone. Outcomes are kept as words, and numbered, like frames. */
+static struct outcome outcome_of(struct json_machine *m, uint32_t frame, uint8_t byte)
+{
+	const struct outcome failed = dies();
+	uint32_t known = frame < m->row_room && m->row[frame] ? m->row[frame][byte] : 0;
+
+	if (known) {
+		const uint32_t *w = interner_get(&m->outcomes, known, NULL);
+		return (struct outcome){ (enum outcome_kind)w[0], w[1], w[2], w[3], w[4] };
+	}
+	struct outcome o = make_outcome(m, frame, byte);
+	const uint32_t w[] = { o.kind, o.again, o.frame, o.child, o.result };
+	uint32_t number = m->machine.failed || !make_row(m, frame) ? 0 : interner_add(&m->outcomes, w, 5, NULL);
+	if (!number) {
+		m->machine.failed = true;
+		return failed;
+	}
+	m->row[frame][byte] = number;
+	return o;
+}
+
+static uint32_t state_of(struct json_machine *m, uint32_t frame, uint32_t below)
+{
+	const uint32_t w[] = { frame, below };
+	uint32_t state = frame && m->states.n < STATES_MOST ? interner_add(&m->states, w, 2, NULL) : 0;
+
+	m->machine.failed |= frame && !state;
+	return state;
+}
+
+/* What was put below a top that is done: the frame there goes on. */
+static uint32_t take_away(struct json_machine *m, uint32_t below, uint32_t result)
+{
+	const uint32_t *w = interner_get(&m->states, below, NULL);
+	uint32_t frame = w[0], next = w[1];
+
+	return state_of(m, resume(m, frame, result), next);
+}
+
+static uint32_t make_step(struct json_machine *m, uint32_t state, uint8_t byte)
+{
+	struct machine *machine = &m->machine;
+
+	for (bool again = true; again && state != MACHINE_DEAD && !machine->failed;) {
+		const uint32_t *w = interner_get(&m->states, state, NULL);
+		uint32_t frame = w[0], below = w[1];
+		struct outcome o = outcome_of(m, frame, byte);
+		again = o.again;
+		switch (o.kind) {
+		case DIES: return MACHINE_DEAD;
+		case STAYS:
+			if (o.frame != frame)
+				state = state_of(m, o.frame, below);
+			break;
+		case PUSHES: state = state_of(m, o.child, state_of(m, o.frame, below)); break;
+		case POPS:
+			if (below == NOTHING_KNOWN)
+				return MACHINE_BELOW;
+			state = take_away(m, below, o.result);
+			break;
+		}
+	}
+	return machine->failed ? MACHINE_DEAD : state;
+}
+
+static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
+{
+	struct json_machine *m = (struct json_machine *)machine;
+	struct recent *r = &m->recent[(state * 0x9e3779b1u + byte * 37u) % RECENT];
+
+	if (state == MACHINE_DEAD)
+		return MACHINE_DEAD;
+	if (r->state != state || r->byte != byte)
+		*r = (struct recent){ state, byte, make_step(m, state, byte) };
+	return r->next;
+}
+
+static uint32_t top(const struct machine *machine, uint32_t state)
+{
+	return interner_get(&((const struct json_machine *)machine)->states, state, NULL)[0];
+}
+
+static uint32_t alone(struct machine *machine, uint32_t frame)
+{
+	return state_of((struct json_machine *)machine, frame, NOTHING_KNOWN);
+}
+
+static uint32_t easy(const struct machine *machine, uint32_t state)
+{
+	const struct json_machine *m = (const struct json_machine *)machine;
+	const uint32_t *w = interner_get(&m->frames, top(machine, state), NULL);
+
+	return w[0] == FRAME_STRING ? string_easy(m, w) : w[0] == FRAME_KEY ? key_easy(m, w) : 0;
+}
+
+/* A number ends by what follows it. */
+static bool ends(struct machine *machine, uint32_t state)
+{
+	struct json_machine *m = (struct json_machine *)machine;
+
+	if (state == MACHINE_DEAD)
+		return false;
+	if (interner_get(&m->frames, top(machine, state), NULL)[0] == FRAME_NUMBER)
+		state = step(machine, state, ' ');
+	return state != MACHINE_DEAD && interner_get(&m->frames, top(machine, state), NULL)[0] == FRAME_END;
+}
+
+static size_t bytes(const struct machine *machine)
+{
+	const struct json_machine *m = (const struct json_machine *)machine;
+
+	return interner_bytes(&m->frames) + interner_bytes(&m->states) + interner_bytes(&m->results) +
+	       interner_bytes(&m->outcomes) + m->rows * 256 * sizeof **m->row;
+}
+
+static void close_machine(struct machine *machine)
+{
+	struct json_machine *m = (struct json_machine *)machine;
+
+	for (size_t i = 1; i <= m->groups_by_words.n && i < m->group_room; i++)
+		group_clear(&m->group[i]);
+	for (size_t i = 0; i < m->row_room; i++)
+		free(m->row[i]);
+	free(m->row);
+	free(m->group);
+	interner_clear(&m->frames);
+	interner_clear(&m->states);
+	interner_clear(&m->groups_by_words);
+	interner_clear(&m->results);
+	interner_clear(&m->outcomes);
+	schema_close(m->schema);
+	free(m);
+}
+
+static const struct machine_kind json_kind = { step, ends, top, alone, easy, bytes, close_machine };
+
+static bool begin(struct json_machine *m, struct error *err)
+{
+	static const uint32_t must_pass = 1; /* of the sets of failed roots, the empty one alone */
+	struct frame f;
+	uint32_t group = group_make(m, &m->schema->root, 1, &must_pass, 1);
+
+	if (group && !group_begins(m, group))
+		return error_set(err, ERROR_ARGUMENT, "the schema is one that no value is right by");
+	frame_begin(&f, FRAME_ROOT, 0, 0);
+	m->machine.start = group ? state_of(m, start_frame(m, group), state_of(m, frame_keep(m, &f), NOTHING_KNOWN))
+	                         : MACHINE_DEAD;
+	return m->machine.start != MACHINE_DEAD ||
+	       error_set(err, ERROR_UNSUPPORTED,
+	                 "the schema applies more than %d schemas to one value, or memory is short", GROUP_NODES);
+}
+
+struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err)
+{
+	struct json_machine *m = calloc(1, sizeof *m);
+
+	if (!m) {
+		error_set(err, ERROR_MEMORY, "no memory for a schema");
+		return NULL;
+	}
+	m->machine.kind = &json_kind;
+	m->schema = schema_open(text, n, formats, err);
+	if (!m->schema || !begin(m, err)) {
+		close_machine(&m->machine);
+		return NULL;
+	}
+	return &m->machine;
+}

@@ -1,0 +1,241 @@
+/* grammar/json_object.c - objects: which members there are, in any order, each once, and which schemas look at them. */
+#include <string.h>
+
+#include "grammar/json_parts.h"
+
+/* Behind the head: the phase, white space, how many members, the bits of names that were seen, then while a member is
+ * under way its name (an index of the group's, or NO_NAME) and the bits of patterns that fit it. Where members are
+ * counted, names that no schema has stand at the end, each as two words of its hash. */
+enum { PHASE, SPACE, MEMBERS, SEEN };
+enum phase { FIRST, NEXT_NAME, COLON, VALUE, NEXT };
+enum { NO_NAME = UINT32_MAX };
+
+static uint32_t *seen_of(const struct json_machine *m, struct frame *f) { return frame_rest(m, f) + SEEN; }
+static uint32_t *current_of(const struct json_machine *m, struct frame *f)
+{
+	return seen_of(m, f) + bits_words(frame_group(m, f)->n_names);
+}
+static uint32_t *hashes_of(const struct json_machine *m, struct frame *f)
+{
+	return current_of(m, f) + 1 + bits_words(frame_group(m, f)->n_patterns);
+}
+static struct facts facts_of(const struct json_machine *m, struct frame *f)
+{
+	return (struct facts){ .failed = frame_failed(f), .seen = seen_of(m, f) };
+}
+
+struct outcome object_begin(struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+
+	f->w[0] = FRAME_OBJECT;
+	for (size_t i = 0; i < SEEN + bits_words(g->n_names) + 1 + bits_words(g->n_patterns); i++)
+		frame_push(f, 0);
+	return stays(m, f);
+}
+
+static uint32_t find_name(const struct group *g, uint32_t name)
+{
+	uint32_t i = 0;
+
+	while (g->name[i] != name)
+		i++;
+	return i;
+}
+
+/* Marks nodes that have, with `more`, too many members, or no room for those that must come. */
+static void mark_full(const struct json_machine *m, struct frame *f, uint32_t more, bool required, uint32_t *marks)
+{
+	const struct group *g = frame_group(m, f);
+	const struct schema *s = m->schema;
+	uint32_t have = frame_rest(m, f)[MEMBERS];
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct schema_node *n = &s->node[g->node[i]];
+		uint32_t missing = 0;
+		if (n->members.most == COUNT_ANY)
+			continue;
+		for (uint32_t k = 0; k < n->required.n; k++)
+			missing += !bit(seen_of(m, f), find_name(g, s->list[n->required.at + k]));
+		/* The member that comes may be one of those that are missing. */
+		missing = !required ? missing + more : missing > more ? missing : more;
+		if (have + missing > n->members.most)
+			set_bit(marks, i);
+	}
+}
+
+static struct outcome begin_name(struct json_machine *m, struct frame *f)
+{
+	uint32_t *rest = frame_rest(m, f);
+	struct frame trial;
+
+	memcpy(trial.w, f->w, f->n * sizeof *f->w);
+	trial.n = f->n;
+	trial.failed = f->failed;
+	uint32_t full[GROUP_NODES / 32] = { 0 };
+	mark_full(m, f, 1, false, full);
+	mark_full(m, &trial, 1, true, frame_failed(&trial));
+	const struct facts facts = facts_of(m, &trial);
+	if (!group_alive(m, frame_group(m, f), &facts))
+		return dies();
+	uint32_t *hashes = hashes_of(m, f);
+	uint32_t key = key_begin(m, &trial, seen_of(m, f), full, hashes, f->n - (size_t)(hashes - f->w));
+	rest = frame_rest(m, f);
+	rest[PHASE] = COLON;
+	rest[SPACE] = 0;
+	return key ? (struct outcome){ PUSHES, false, frame_keep(m, f), key, 0 } : dies();
+}
+
+static size_t requests(const struct json_machine *m, struct frame *f, struct request *r)
+{
+	const struct group *g = frame_group(m, f);
+	const struct schema *s = m->schema;
+	const uint32_t *current = current_of(m, f);
+	uint32_t pattern = 0;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct schema_node *node = &s->node[g->node[i]];
+		bool named = false;
+		for (uint32_t k = 0; k < node->properties.n && *current != NO_NAME; k++) {
+			const struct schema_member *p = &s->member[node->properties.at + k];
+			if (p->name == g->name[*current]) {
+				r[n++] = (struct request){ i, p->node };
+				named = true;
+			}
+		}
+		for (uint32_t k = 0; k < node->patterns.n; k++, pattern++)
+			if (bit(current + 1, pattern) && n < 2 * GROUP_NODES) {
+				r[n++] = (struct request){ i, s->pattern[node->patterns.at + k].node };
+				named = true;
+			}
+		if (!named && node->other != SCHEMA_NONE)
+			r[n++] = (struct request){ i, node->other };
+		if (n > 2 * GROUP_NODES)
+			break;
+	}
+	/* A node that has failed is asked nothing more. */
+	size_t left = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!bit(frame_failed(f), r[i].from))
+			r[left++] = r[i];
+	return left;
+}
+
+static uint32_t value_group(struct json_machine *m, struct frame *f, struct request *r, size_t *n)
+{
+	const struct facts facts = facts_of(m, f);
+
+	*n = requests(m, f, r);
+	return group_child(m, f->w[1], &facts, r, *n);
+}
+
+static struct outcome begin_value(struct json_machine *m, struct frame *f)
+{
+	struct request r[3 * GROUP_NODES];
+	size_t n;
+	uint32_t child = value_group(m, f, r, &n), *rest = frame_rest(m, f);
+
+	if (!child)
+		return dies();
+	rest[PHASE] = VALUE;
+	rest[SPACE] = 0;
+	return (struct outcome){ PUSHES, false, frame_keep(m, f), start_frame(m, child), 0 };
+}
+
+static bool has_what_it_needs(const struct json_machine *m, struct frame *f, const struct schema_node *n)
+{
+	const struct group *g = frame_group(m, f);
+	const struct schema *s = m->schema;
+	const uint32_t *seen = seen_of(m, f);
+	bool ok = frame_rest(m, f)[MEMBERS] >= n->members.least;
+
+	for (uint32_t k = 0; k < n->required.n && ok; k++)
+		ok = bit(seen, find_name(g, s->list[n->required.at + k]));
+	for (uint32_t k = 0; k < n->dependent.n && ok; k++) {
+		const struct schema_dependency *d = &s->dependency[n->dependent.at + k];
+		if (d->needs != SCHEMA_NONE && bit(seen, find_name(g, d->name)))
+			ok = bit(seen, find_name(g, d->needs));
+	}
+	return ok;
+}
+
+static struct outcome object_end(struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+
+	for (uint32_t i = 0; i < g->n; i++)
+		if (!has_what_it_needs(m, f, &m->schema->node[g->node[i]]))
+			set_bit(frame_failed(f), i);
+	return group_done(m, f, seen_of(m, f));
+}
+
+struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte)
+{
+	uint32_t *rest = frame_rest(m, f);
+
+	if (is_space(byte))
+		return space_step(&rest[SPACE], byte) ? stays(m, f) : dies();
+	if (byte == ':' && rest[PHASE] == COLON)
+		return begin_value(m, f);
+	if (byte == '}' && (rest[PHASE] == FIRST || rest[PHASE] == NEXT))
+		return object_end(m, f);
+	if (byte == '"' && (rest[PHASE] == FIRST || rest[PHASE] == NEXT_NAME))
+		return begin_name(m, f);
+	if (byte != ',' || rest[PHASE] != NEXT)
+		return dies();
+	struct frame trial;
+	memcpy(trial.w, f->w, f->n * sizeof *f->w);
+	trial.n = f->n;
+	trial.failed = f->failed;
+	if (begin_name(m, &trial).kind == DIES)
+		return dies();
+	rest[PHASE] = NEXT_NAME;
+	rest[SPACE] = 0;
+	return stays(m, f);
+}
+
+/* A name's result: its index or NO_NAME, the bits of patterns, two words of a hash, then the bits of nodes (of this
+ * group) that failed by it. */
+static uint32_t resume_name(struct json_machine *m, struct frame *f, const uint32_t *result)
+{
+	const struct group *g = frame_group(m, f);
+	uint32_t *rest = frame_rest(m, f), *current = current_of(m, f);
+	size_t patterns = bits_words(g->n_patterns);
+	struct request r[3 * GROUP_NODES];
+	size_t n;
+
+	memcpy(current, result, (1 + patterns) * sizeof *current);
+	for (uint32_t i = 0; i < g->n; i++)
+		if (bit(result + 1 + patterns + 2, i))
+			set_bit(frame_failed(f), i);
+	if (*current != NO_NAME)
+		set_bit(seen_of(m, f), *current);
+	else if (g->counts) {
+		frame_push(f, result[1 + patterns]);
+		frame_push(f, result[2 + patterns]);
+	}
+	rest[MEMBERS] += rest[MEMBERS] < g->members_most;
+	mark_full(m, f, 0, true, frame_failed(f));
+	uint32_t child = value_group(m, f, r, &n);
+	const struct facts facts = facts_of(m, f);
+	return child && group_begins(m, child) && group_alive(m, frame_group(m, f), &facts) ? frame_keep(m, f) : 0;
+}
+
+uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *result)
+{
+	uint32_t *rest = frame_rest(m, f);
+	struct request r[3 * GROUP_NODES];
+	size_t n;
+
+	if (rest[PHASE] == COLON)
+		return resume_name(m, f, result);
+	uint32_t child = value_group(m, f, r, &n);
+	if (!child)
+		return 0;
+	group_child_failed(m, child, result, r, n, frame_failed(f));
+	rest[PHASE] = NEXT;
+	memset(current_of(m, f), 0, (1 + bits_words(frame_group(m, f)->n_patterns)) * sizeof *rest);
+	const struct facts facts = facts_of(m, f);
+	return group_alive(m, frame_group(m, f), &facts) ? frame_keep(m, f) : 0;
+}

@@ -1,0 +1,170 @@
+/* grammar/json_parts.h - the machine that reads JSON by a schema: what its files share.
+ *
+ * The text is parsed as any JSON, with a stack of frames, a frame for each value that was begun. Schemas are applied
+ * side by side: a frame has a group, the nodes that are asked about its value, directly (roots) and by those
+ * (all_of, any_of, ...). Each node has failed, or is still open; what follows for the roots is boolean logic with three
+ * values. What the frames below make of roots that fail is worked out when a frame is begun, as the group's goal: for
+ * each set of failed roots whether the text can still be right. So a frame need not look below itself.
+ *
+ * A frame is an array of words, kept once (interner.h): its number is the machine's "top". A state is a frame and the
+ * state below.
+ */
+#ifndef GRAMMAR_JSON_PARTS_H
+#define GRAMMAR_JSON_PARTS_H
+
+#include "grammar/interner.h"
+#include "grammar/machine.h"
+#include "grammar/schema.h"
+
+/* Nodes applied to one value; roots whose goals are a whole table; bytes that indent a line; bytes of a number that is
+ * compared; words of a frame. */
+enum { GROUP_NODES = 512, GOAL_TABLE = 8, SPACE_MOST = 40, NUMBER_MOST = 100, FRAME_WORDS = 2048, RECENT = 1 << 13 };
+
+enum frame_kind {
+	FRAME_ROOT,
+	FRAME_START,
+	FRAME_WORD,
+	FRAME_STRING,
+	FRAME_NUMBER,
+	FRAME_ARRAY,
+	FRAME_OBJECT,
+	FRAME_KEY,
+	FRAME_END
+};
+
+enum verdict { OPEN, FAILED, PASSED };
+
+struct group {
+	uint32_t *node; /* the roots first */
+	uint32_t n, n_roots;
+	uint32_t *by_number; /* indices, sorted by node */
+	/* Up to GOAL_TABLE roots: a bit for each set of failed ones, 1 where the text can still be right; more: a bit
+	 * for each root, 1 where it must not fail. */
+	uint32_t *goal;
+	uint32_t length_most; /* characters of a string are counted up to here; 0: nobody asks */
+	uint32_t automata;    /* of all nodes */
+	bool numbers;         /* somebody looks at the value of a number */
+	/* Objects. */
+	uint32_t *name; /* that some node names, sorted by their bytes */
+	uint32_t n_names, n_patterns, members_most;
+	bool *closed; /* [name]: no value is right for it */
+	bool counts;  /* somebody counts members: none may come twice */
+	uint32_t items_most, n_contains;
+	int begins; /* whether any value can be right: -1 not known yet */
+};
+
+struct json_machine {
+	struct machine machine;
+	struct schema *schema;
+	struct interner frames, states, groups_by_words, results, outcomes;
+	struct group *group; /* by number of groups_by_words */
+	size_t group_room;
+	uint32_t **row; /* [frame][byte]: its outcome, of outcomes; 0: not known yet */
+	size_t row_room;
+	size_t rows;
+	struct recent {
+		uint32_t state, byte, next;
+	} recent[RECENT]; /* steps taken lately: those of a vocabulary go over few states */
+};
+
+/* What a byte does to a frame: it becomes `frame`; then `child` is put on it, or it is taken away with a result. */
+enum outcome_kind { DIES, STAYS, PUSHES, POPS };
+struct outcome {
+	enum outcome_kind kind;
+	bool again;      /* the byte is read once more, by the new top */
+	uint32_t frame;  /* STAYS, PUSHES */
+	uint32_t child;  /* PUSHES */
+	uint32_t result; /* POPS */
+};
+
+/* A frame being looked at, or made. Head: kind, group, a bit for each failed node; the rest is the kind's. */
+struct frame {
+	uint32_t w[FRAME_WORDS];
+	size_t n;
+	bool failed; /* it has too many words */
+};
+static inline size_t bits_words(size_t bits) { return (bits + 31) / 32; }
+static inline bool bit(const uint32_t *w, size_t i) { return w[i / 32] >> (i % 32) & 1; }
+static inline void set_bit(uint32_t *w, size_t i) { w[i / 32] |= 1u << (i % 32); }
+enum { FRAME_HEAD = 2 };
+
+void frame_begin(struct frame *f, enum frame_kind kind, uint32_t group, size_t n_nodes);
+void frame_push(struct frame *f, uint32_t word);
+uint32_t frame_keep(struct json_machine *m, const struct frame *f);
+void frame_load(const struct json_machine *m, uint32_t number, struct frame *f);
+static inline const struct group *frame_group(const struct json_machine *m, const struct frame *f)
+{
+	return &m->group[f->w[1]];
+}
+static inline uint32_t *frame_failed(struct frame *f) { return f->w + FRAME_HEAD; }
+/* The words behind the head. */
+static inline uint32_t *frame_rest(const struct json_machine *m, struct frame *f)
+{
+	return f->w + FRAME_HEAD + bits_words(frame_group(m, f)->n);
+}
+struct outcome stays(struct json_machine *m, const struct frame *f);
+struct outcome pops(struct json_machine *m, const uint32_t *words, size_t n);
+static inline struct outcome dies(void) { return (struct outcome){ .kind = DIES }; }
+
+/* json_group.c */
+uint32_t group_make(struct json_machine *m, const uint32_t *roots, size_t n, const uint32_t *goal, size_t goal_words);
+void group_clear(struct group *g);
+uint32_t group_index(const struct group *g, uint32_t node); /* in it; UINT32_MAX: not there */
+/* Nodes that failed, and for objects which names were seen (NULL: no object). */
+struct facts {
+	const uint32_t *failed, *seen;
+	bool final; /* what has not failed has passed */
+};
+/* A bit for each root that failed; the others are open, or with `final` passed. */
+void group_judge(const struct json_machine *m, const struct group *g, const struct facts *f, uint32_t *failed_roots);
+bool group_alive(const struct json_machine *m, const struct group *g, const struct facts *f);
+/* Whether some value can be right. */
+bool group_begins(struct json_machine *m, uint32_t group);
+/* Requests of a frame for a child: node `from` of its group (an index) fails when node `to` (a number) does; where
+ * `to` is wanted for counting only, from is UINT32_MAX. */
+struct request {
+	uint32_t from, to;
+};
+uint32_t group_child(struct json_machine *m, uint32_t group, const struct facts *f, const struct request *r, size_t n);
+/* Marks what fails by a child's result, which is a bit for each of its failed roots. */
+void group_child_failed(const struct json_machine *m, uint32_t child, const uint32_t *result, const struct request *r,
+                        size_t n, uint32_t *failed);
+/* Taken away with its verdict, if the text can still be right. */
+struct outcome group_done(struct json_machine *m, struct frame *f, const uint32_t *seen);
+
+/* A step of each kind, and what a frame becomes when the one above it is done (0: the text is dead). */
+uint32_t start_frame(struct json_machine *m, uint32_t group);
+struct outcome string_begin(struct json_machine *m, struct frame *f);
+struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte);
+uint32_t string_easy(const struct json_machine *m, const uint32_t *frame); /* machine.h: easy */
+uint32_t key_easy(const struct json_machine *m, const uint32_t *frame);
+struct outcome number_begin(struct json_machine *m, struct frame *f, uint8_t byte);
+struct outcome number_step(struct json_machine *m, struct frame *f, uint8_t byte);
+struct outcome array_begin(struct json_machine *m, struct frame *f);
+struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte);
+uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result);
+struct outcome object_begin(struct json_machine *m, struct frame *f);
+struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte);
+uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *result);
+struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte);
+/* The frame of a name in an object's frame; 0: no name is possible. Names that were seen: those of the group by bits,
+ * others by hashes where members are counted. full: a bit for each node that has room only for what it requires. */
+uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t *seen, const uint32_t *full,
+                   const uint32_t *hashes, size_t n_hashes);
+static inline bool is_space(uint8_t b) { return b == ' ' || b == '\n' || b == '\t' || b == '\r'; }
+/* White space between two parts is one space or tab, or the end of a line and what indents the next: models that are
+ * unsure would write more of it for ever. *state is 0 where none was yet. False: no more may come. */
+bool space_step(uint32_t *state, uint8_t byte);
+
+/* json_text.c: the characters between quotes. */
+struct text_state {
+	uint32_t utf8, escape, high;
+};
+enum text_event { TEXT_DEAD, TEXT_INSIDE, TEXT_BYTES, TEXT_CHARACTER, TEXT_END };
+/* out: the bytes of UTF-8 that became known, *n of them; TEXT_CHARACTER: with them a character is whole. */
+enum text_event text_step(struct text_state *t, uint8_t byte, uint8_t out[4], unsigned *n);
+/* Whether what was begun by a backslash can be ended with a character that `ok` takes. */
+typedef bool text_test(void *user, const uint8_t *bytes, unsigned n);
+bool text_escape_ends(const struct text_state *t, text_test *ok, void *user);
+
+#endif

@@ -1,0 +1,65 @@
+/* grammar/machine.h - what a text may look like, as a machine that takes bytes.
+ *
+ * Owns: the face that all grammars show to those who choose tokens. A machine's states are numbers, and nothing is ever
+ * forgotten of one: whoever kept a state can go back to it, and several texts may be walked side by side. A state is
+ * the top of a stack: `top` says what can follow without looking below, so that what was found out for one top holds
+ * wherever it stands on the stack.
+ *
+ * One thread at a time, for walking makes states.
+ */
+#ifndef GRAMMAR_MACHINE_H
+#define GRAMMAR_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { MACHINE_DEAD = 0 };
+/* Where machine_step() leads when a byte goes below a top that stands alone (machine_alone). */
+enum { MACHINE_BELOW = UINT32_MAX };
+
+struct machine;
+struct machine_kind {
+	uint32_t (*step)(struct machine *m, uint32_t state, uint8_t byte);
+	bool (*ends)(struct machine *m, uint32_t state);
+	uint32_t (*top)(const struct machine *m, uint32_t state);
+	uint32_t (*alone)(struct machine *m, uint32_t top);
+	uint32_t (*easy)(const struct machine *m, uint32_t state);
+	size_t (*bytes)(const struct machine *m);
+	void (*close)(struct machine *m);
+};
+struct machine {
+	const struct machine_kind *kind;
+	uint32_t start;
+	bool failed; /* no memory, or more states than may be: every step since leads to MACHINE_DEAD */
+};
+
+/* Texts that are JSON, with white space between its parts, and right by a schema (schema.h). */
+struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err);
+/* The texts of a regular expression (regex.h). */
+struct machine *machine_of_regex(const char *text, size_t n, struct error *err);
+
+/* Where a byte leads; MACHINE_DEAD: no text goes on like this. */
+static inline uint32_t machine_step(struct machine *m, uint32_t state, uint8_t byte)
+{
+	return m->kind->step(m, state, byte);
+}
+/* Whether the text may end here. */
+static inline bool machine_ends(struct machine *m, uint32_t state) { return m->kind->ends(m, state); }
+static inline uint32_t machine_top(const struct machine *m, uint32_t state) { return m->kind->top(m, state); }
+/* The state of a top with an unknown stack below it. */
+static inline uint32_t machine_alone(struct machine *m, uint32_t top) { return m->kind->alone(m, top); }
+/* So many characters that are easy (vocabulary.h) can follow, whichever they are, and after each of them this holds for
+ * one less. 0: nothing is said. */
+static inline uint32_t machine_easy(const struct machine *m, uint32_t state) { return m->kind->easy(m, state); }
+/* Memory in use, more or less. */
+static inline size_t machine_bytes(const struct machine *m) { return m->kind->bytes(m); }
+static inline void machine_close(struct machine *m)
+{
+	if (m)
+		m->kind->close(m);
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* grammar/regex_machine.c - the machine of a regular expression: its automaton, without a stack. */
+#include <stdlib.h>
+
+#include "grammar/machine.h"
+#include "grammar/regex.h"
+
+struct regex_machine {
+	struct machine machine;
+	struct automaton *automaton;
+};
+
+static struct automaton *automaton_of(const struct machine *m) { return ((const struct regex_machine *)m)->automaton; }
+
+static uint32_t step(struct machine *m, uint32_t state, uint8_t byte)
+{
+	uint32_t next = automaton_step(automaton_of(m), state, byte);
+
+	m->failed |= automaton_failed(automaton_of(m));
+	return next;
+}
+
+static bool ends(struct machine *m, uint32_t state) { return automaton_accepts(automaton_of(m), state); }
+static uint32_t top(const struct machine *m, uint32_t state)
+{
+	(void)m;
+	return state;
+}
+static uint32_t alone(struct machine *m, uint32_t state) { return top(m, state); }
+static uint32_t easy(const struct machine *m, uint32_t state)
+{
+	(void)m;
+	(void)state;
+	return 0;
+}
+static size_t bytes(const struct machine *m) { return automaton_bytes(automaton_of(m)); }
+
+static void close_machine(struct machine *m)
+{
+	automaton_close(automaton_of(m));
+	free(m);
+}
+
+static const struct machine_kind regex_kind = { step, ends, top, alone, easy, bytes, close_machine };
+
+struct machine *machine_of_regex(const char *text, size_t n, struct error *err)
+{
+	struct regex_machine *m = calloc(1, sizeof *m);
+
+	if (!m) {
+		error_set(err, ERROR_MEMORY, "no memory for an expression");
+		return NULL;
+	}
+	m->machine = (struct machine){ .kind = &regex_kind, .start = AUTOMATON_START };
+	m->automaton = regex_automaton(text, n, false, err);
+	if (m->automaton && !automaton_hopeful(m->automaton)) {
+		error_set(err, ERROR_ARGUMENT, "the expression is one that no text is right by");
+		automaton_close(m->automaton);
+		m->automaton = NULL;
+	}
+	if (m->automaton)
+		return &m->machine;
+	free(m);
+	return NULL;
+}

@@ -1,0 +1,41 @@
+/* programs/jitrun_grammar.c - --json-schema and --regex: the grammar that answers keep to. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs/jitrun_parts.h"
+#include "programs/prompt.h"
+#include "runtime/jitrun_grammar.h"
+
+enum { GRAMMAR_MOST = 16 << 20 };
+
+bool jitrun_has_grammar(void) { return opt.json_schema || opt.json_schema_file || opt.regex; }
+
+int jitrun_check_grammar(void)
+{
+	if ((opt.json_schema != NULL) + (opt.json_schema_file != NULL) + (opt.regex != NULL) > 1)
+		return jitrun_usage("an answer keeps to one grammar: give one of --json-schema, --json-schema-file and "
+		                    "--regex");
+	return 0;
+}
+
+bool jitrun_begin_grammar(jit_session *s, jit_error *err)
+{
+	const char *text = opt.regex ? opt.regex : opt.json_schema;
+	struct prompt file = { 0 };
+	size_t n = text ? strlen(text) : 0;
+
+	if (!jitrun_has_grammar())
+		return true;
+	if (opt.json_schema_file) {
+		if (!prompt_read(&file, opt.json_schema_file, GRAMMAR_MOST, err))
+			return false;
+		text = file.text ? file.text : "";
+		n = file.n;
+	}
+	bool ok = jit_session_set_grammar(s, opt.regex ? JIT_GRAMMAR_REGEX : JIT_GRAMMAR_JSON_SCHEMA, text, n, err) ==
+	          JIT_OK;
+	prompt_free(&file);
+	return ok;
+}
+
+bool jitrun_grammar_is_complete(jit_session *s) { return jitrun_has_grammar() && jit_session_grammar_complete(s) == 1; }

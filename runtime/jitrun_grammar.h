@@ -1,0 +1,39 @@
+/* jitrun_grammar.h - answers that keep to a grammar: a JSON Schema, or a regular expression.
+ *
+ * Everything here follows jitrun.h: ERRORS, and what a session is.
+ */
+#ifndef JITRUN_GRAMMAR_H
+#define JITRUN_GRAMMAR_H
+
+#include "jitrun.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+	JIT_GRAMMAR_NONE,
+	JIT_GRAMMAR_JSON_SCHEMA, /* one JSON value with white space between its parts, right by a JSON Schema: drafts 4
+	                            to 2020-12; "{}" is any value */
+	JIT_GRAMMAR_REGEX        /* texts of an expression as ECMA-262 writes them, without looking around */
+};
+
+/* From now on jit_session_next chooses only tokens with which the text since this call can become one that is right,
+ * and an end token only where it is one. The samplers work on what the grammar leaves: it changes no logits
+ * (jit_session_logits, jit_session_logprobs), and draft tokens change nothing. Tokens that are fed are part of the
+ * text, too, and refused where it does not allow them; a rewind takes tokens back. So set it behind the prompt, and
+ * anew for another answer; JIT_GRAMMAR_NONE ends it.
+ *
+ * text: n bytes, copied. JIT_ERROR_UNSUPPORTED: something of the grammar is not done, and the message says where it
+ * stands (JSON pointer and keyword); JIT_ERROR_ARGUMENT: it is no grammar, or no text is right. Then the session is as
+ * it was. The first grammar of a model makes a table of its tokens, some ten milliseconds, which all sessions share. */
+int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n, jit_error *err);
+/* Whether the text is a right one as it stands: 1, or 0; -1: there is no grammar, or memory ran out. Where nothing can
+ * follow and the model has no end token, jit_session_next fails with JIT_ERROR_ARGUMENT: ask here before. */
+int jit_session_grammar_complete(jit_session *s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,294 @@
+/* tests/grammar/t_json_schema.c - the machine of a JSON Schema, held to the standard's own test suite and to schemas
+ * that people wrote: each valid instance is taken to its end, compact, indented and with escapes; each invalid one is
+ * refused at a byte or at its end, or its schema is refused. */
+#include <dirent.h>
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "grammar/machine.h"
+#include "loaders/json_read.h"
+#include "tests/support/shared.h"
+
+#define DATA "data/json-schema/"
+#define SUITE DATA "JSON-Schema-Test-Suite/tests/"
+
+struct counts {
+	unsigned schemas, refused, valid, invalid, missed, wrong;
+};
+
+static bool takes(struct machine *m, const char *text)
+{
+	uint32_t state = m->start;
+
+	for (; *text && state != MACHINE_DEAD; text++)
+		state = machine_step(m, state, (uint8_t)*text);
+	assert_false(m->failed);
+	return state != MACHINE_DEAD && machine_ends(m, state);
+}
+
+/* Numbers as short as they can be: 15 digits, unless the value is another one then. */
+static char *spell(const json_t *value, size_t style)
+{
+	char *text = json_dumps(value, style | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	json_t *again = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+	bool same = json_equal(again, value) || !text;
+
+	json_decref(again);
+	if (same)
+		return text;
+	free(text);
+	return json_dumps(value, style | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+}
+
+static void try_instance(struct machine *m, const json_t *test, const char *name, struct counts *c)
+{
+	static const size_t styles[] = { JSON_COMPACT, JSON_INDENT(2), JSON_COMPACT | JSON_ENSURE_ASCII, 0 };
+	bool valid = json_is_true(json_object_get(test, "valid"));
+	const char *what = json_string_value(json_object_get(test, "description"));
+
+	for (size_t i = 0; i < sizeof styles / sizeof *styles; i++) {
+		char *text = spell(json_object_get(test, "data"), styles[i]);
+		if (!text) /* half of a surrogate pair */
+			continue;
+		bool taken = takes(m, text);
+		c->valid += valid;
+		c->invalid += !valid;
+		if (taken != valid) {
+			printf("# %s, %s: %s %s\n", name, what, valid ? "not taken:" : "taken:", text);
+			c->missed += valid;
+			c->wrong += !valid;
+		}
+		free(text);
+	}
+}
+
+static void try_schema(const json_t *group, const char *name, bool formats, struct counts *c)
+{
+	struct error err = { 0 };
+	char *text = spell(json_object_get(group, "schema"), 0);
+	struct machine *m = text ? machine_of_schema(text, strlen(text), formats, &err) : NULL;
+	size_t i;
+	json_t *test;
+
+	c->schemas++;
+	c->refused += m == NULL;
+	if (!m)
+		assert_true(err.code != ERROR_NONE && err.code != ERROR_MEMORY);
+	json_array_foreach(json_object_get(group, "tests"), i, test)
+	{
+		if (m)
+			try_instance(m, test, name, c);
+	}
+	machine_close(m);
+	free(text);
+}
+
+static void try_file(const char *path, const char *name, bool old, struct counts *c)
+{
+	struct error err = { 0 };
+	size_t i, n;
+	uint8_t *text = file_bytes(path, &n);
+	json_t *root = json_read(text, n, 1 << 24, path, &err), *group;
+
+	free(text);
+	assert_non_null(root);
+	json_array_foreach(root, i, group)
+	{
+		json_t *schema = json_object_get(group, "schema");
+		if (old && json_is_object(schema) && !json_object_get(schema, "$schema"))
+			json_object_set_new(schema, "$schema", json_string("http://json-schema.org/draft-07/schema#"));
+		try_schema(group, name, false, c);
+	}
+	json_decref(root);
+}
+
+static void try_folder(const char *relative, bool old, struct counts *c)
+{
+	char path[1024], file[2048];
+	DIR *d = shared_path(path, relative) ? opendir(path) : NULL;
+
+	if (!d)
+		skip();
+	for (struct dirent *e; (e = readdir(d));) {
+		/* vocabulary.json: what a "$schema" of one's own leaves out is held all the same. */
+		if (!strstr(e->d_name, ".json") || strcmp(e->d_name, "vocabulary.json") == 0)
+			continue;
+		snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+		try_file(file, e->d_name, old, c);
+	}
+	closedir(d);
+}
+
+/* How many are refused is known; fewer is better, and then this number becomes smaller. */
+static void test_2020(void **state)
+{
+	struct counts c = { 0 };
+
+	try_folder(SUITE "draft2020-12", false, &c);
+	printf("# %u schemas, %u refused; %u valid and %u invalid instances\n", c.schemas, c.refused, c.valid,
+	       c.invalid);
+	assert_int_equal(c.missed, 0);
+	assert_int_equal(c.wrong, 0);
+	assert_in_range(c.refused, 0, 79);
+	assert_true(c.schemas > 350);
+}
+
+static void test_draft_7(void **state)
+{
+	struct counts c = { 0 };
+
+	try_folder(SUITE "draft7", true, &c);
+	printf("# %u schemas, %u refused; %u valid and %u invalid instances\n", c.schemas, c.refused, c.valid,
+	       c.invalid);
+	assert_int_equal(c.missed, 0);
+	assert_int_equal(c.wrong, 0);
+	assert_in_range(c.refused, 0, 22);
+	assert_true(c.schemas > 250);
+}
+
+/* Published schemas, a tenth of them in a quick run. */
+static void test_published(void **state)
+{
+	char path[1024], command[1100];
+	struct counts c = { 0 };
+	char *line = NULL;
+	size_t room = 0;
+
+	if (!shared_path(path, DATA "maskbench-1500.jsonl.gz"))
+		skip();
+	snprintf(command, sizeof command, "gzip -dc '%s'", path);
+	FILE *f = popen(command, "r");
+	assert_non_null(f);
+	for (unsigned i = 0; getline(&line, &room, f) > 0; i++) {
+		json_t *one = !test_full() && i % 10 ? NULL : json_loads(line, 0, NULL);
+		if (one)
+			try_schema(one, json_string_value(json_object_get(one, "id")), true, &c);
+		json_decref(one);
+	}
+	free(line);
+	pclose(f);
+	printf("# %u schemas, %u refused; %u valid and %u invalid instances\n", c.schemas, c.refused, c.valid,
+	       c.invalid);
+	assert_int_equal(c.missed, 0);
+	assert_int_equal(c.wrong, 0);
+	assert_true(c.refused * 50 <= c.schemas);
+}
+
+static const struct {
+	const char *schema, *yes[4], *no[4];
+} cases[] = {
+	/* Beginnings that nothing right can follow are refused at once, not at the end. */
+	{ "{\"type\":\"integer\",\"minimum\":15,\"maximum\":18}", { "15", "18" }, { "2", "19", "150" } },
+	{ "{\"maximum\":3}", { "3", "-5.5", "0.1" }, { "5", "31", "3.1" } },
+	{ "{\"type\":\"number\",\"exclusiveMinimum\":0}", { "1e-07", "0.5" }, { "-", "0" } },
+	{ "{\"type\":\"integer\"}", { "10", "1.0", "-0" }, { "1.5", "01", "1e-1" } },
+	{ "{\"enum\":[\"ab\",\"ac\",7,null]}", { "\"ab\"", "7", "null", "7.0" }, { "\"b", "8", "t" } },
+	{ "{\"properties\":{\"a\":{\"type\":\"string\"}},\"additionalProperties\":false}",
+	  { "{}", "{\"a\":\"\"}", "{\"\\u0061\":\"\"}" },
+	  { "{\"b", "{\"a\":1", "{\"a\":\"\"," } },
+	{ "{\"type\":\"object\",\"required\":[\"x\"],\"maxProperties\":1}",
+	  { "{\"x\":1}" },
+	  { "{}", "{\"y", "{\"x\":1," } },
+	{ "{\"type\":\"object\",\"minProperties\":2}", { "{\"a\":1,\"b\":1}" }, { "{\"a\":1,\"a\"", "{\"a\":1}" } },
+	{ "{\"type\":\"string\",\"pattern\":\"^a+$\",\"maxLength\":3}", { "\"aaa\"" }, { "\"b", "\"aaaa" } },
+	{ "{\"type\":\"string\",\"minLength\":2}",
+	  { "\"\\ud83d\\ude00x\"", "\"öö\"" },
+	  { "\"\\ud83d\\ude00\"", "\"\\ud83d\"" } },
+	{ "{\"anyOf\":[{\"properties\":{\"k\":{\"const\":\"a\"},\"v\":{\"type\":\"string\"}},\"required\":[\"k\"]},"
+	  "{\"properties\":{\"k\":{\"const\":\"b\"},\"v\":{\"type\":\"number\"}},\"required\":[\"k\"]}],"
+	  "\"type\":\"object\"}",
+	  { "{\"k\":\"a\",\"v\":\"\"}", "{\"v\":1,\"k\":\"b\"}" },
+	  { "{\"k\":\"c", "{\"k\":\"a\",\"v\":1", "{\"v\":1,\"k\":\"a" } },
+	{ "{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"type\":[\"object\",\"null\"],\"properties\":{\"next\":"
+	  "{\"$ref\":\"#/$defs/n\"}}}}}",
+	  { "null", "{\"next\":{\"next\":null}}" },
+	  { "{\"next\":1", "[" } },
+	{ "{\"type\":\"array\",\"contains\":{\"const\":1},\"maxItems\":2}",
+	  { "[1]", "[2,1]" },
+	  { "[]", "[2,2]", "[1,1," } },
+	{ "{\"not\":{\"type\":\"string\"}}", { "1", "[]" }, { "\"" } },
+	{ "{\"type\":\"string\",\"format\":\"date\"}", { "\"2024-02-29\"" }, { "\"2023-02-29", "\"2024-13" } },
+	{ "{\"type\":\"number\",\"multipleOf\":0.01}", { "4.07", "1e2" }, { "4.075" } },
+};
+
+static void test_by_hand(void **state)
+{
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct error err = { 0 };
+		struct machine *m = machine_of_schema(cases[i].schema, strlen(cases[i].schema), true, &err);
+		if (!m)
+			fail_msg("%s: %s", cases[i].schema, err.text);
+		for (unsigned k = 0; k < 4; k++) {
+			if (cases[i].yes[k] && !takes(m, cases[i].yes[k]))
+				fail_msg("%s does not take %s", cases[i].schema, cases[i].yes[k]);
+			if (cases[i].no[k] && takes(m, cases[i].no[k]))
+				fail_msg("%s takes %s", cases[i].schema, cases[i].no[k]);
+		}
+		machine_close(m);
+	}
+}
+
+/* What is begun must be refused where it goes wrong: at the last byte of each text. */
+static void test_refused_at_once(void **state)
+{
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct error err = { 0 };
+		struct machine *m = machine_of_schema(cases[i].schema, strlen(cases[i].schema), true, &err);
+		for (unsigned k = 0; k < 4 && cases[i].no[k]; k++) {
+			const char *text = cases[i].no[k];
+			uint32_t at = m->start;
+			for (size_t b = 0; text[b]; b++) {
+				if (at == MACHINE_DEAD)
+					fail_msg("%s is refused before its last byte", text);
+				at = machine_step(m, at, (uint8_t)text[b]);
+			}
+			/* A text that only its end shows to be wrong may end otherwise. */
+			assert_true(at == MACHINE_DEAD || !machine_ends(m, at));
+		}
+		machine_close(m);
+	}
+}
+
+static const struct {
+	const char *schema, *why;
+} refusals[] = {
+	{ "{\"type\":\"arr\"}", "the schema at #/type: a type that is not one of JSON's" },
+	{ "{\"properties\":{\"a b\":{\"uniqueItems\":true}}}",
+	  "the schema at #/properties/a b/uniqueItems: items that must differ, which is not supported" },
+	{ "{\"items\":{\"pattern\":\"a(?=b)\"}}", "looking ahead or behind, which is not supported, at byte 4" },
+	{ "{\"$ref\":\"http://elsewhere/x\"}", "a reference to another document, which is not read" },
+	{ "{\"$ref\":\"#/nowhere\"}", "a reference to what is not there" },
+	{ "false", "the schema is one that no value is right by" },
+	{ "{\"type\":\"string\",\"const\":1}", "the schema is one that no value is right by" },
+	{ "[]", "a schema was expected: an object, true or false" },
+	{ "{\"minLength\":-1}", "a count was expected: 0 or more, without a fraction" },
+	{ "{", "the schema" },
+	{ "", "the schema" },
+};
+
+static void test_refusals(void **state)
+{
+	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+		struct error err = { 0 };
+		assert_null(machine_of_schema(refusals[i].schema, strlen(refusals[i].schema), true, &err));
+		if (!strstr(err.text, refusals[i].why))
+			fail_msg("%s: \"%s\", expected \"%s\"", refusals[i].schema, err.text, refusals[i].why);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_hand),  cmocka_unit_test(test_refused_at_once),
+		                            cmocka_unit_test(test_refusals), cmocka_unit_test(test_2020),
+		                            cmocka_unit_test(test_draft_7),  cmocka_unit_test(test_published) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* tests/runtime/t_session_grammar.c - sessions whose choices keep to a grammar: texts are right whatever the sampling,
+ * drafts and rewinds change nothing, logits stay as they are, and refusals leave the session alone. */
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/jitrun_grammar.h"
+#include "tests/support/shared.h"
+
+enum { MOST = 480 };
+
+static const char schema[] =
+	"{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":8},"
+	"\"age\":{\"type\":\"integer\",\"minimum\":3,\"maximum\":120},\"list\":{\"type\":\"array\","
+	"\"items\":{\"enum\":[\"cat\",\"dog\"]},\"minItems\":1,\"maxItems\":2}},\"required\":"
+	"[\"name\",\"age\",\"list\"],\"additionalProperties\":false}";
+static jit_model *model;
+
+static int open_model(void **state)
+{
+	char path[1024];
+	jit_error err = { 0 };
+
+	model = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
+	                       &JIT_MODEL_OPTIONS(.cache_dir = "", .tune = JIT_TUNE_OFF), &err);
+	assert_non_null(model);
+	return 0;
+}
+
+static int close_model(void **state)
+{
+	jit_model_close(model);
+	return 0;
+}
+
+static jit_session *open_session(uint64_t seed, int speculate)
+{
+	jit_error err = { 0 };
+	const jit_sampling sampling = JIT_SAMPLING(.temperature = 1.2f, .seed = seed);
+	jit_session *s = jit_session_open(
+		model,
+		&JIT_SESSION_OPTIONS(.context = 600, .threads = 1, .sampling = &sampling, .speculate = speculate),
+		&err);
+
+	if (!s)
+		fail_msg("%s", err.message);
+	assert_int_equal(jit_session_feed_text(s, "Once upon a time", 16, 0, &err), JIT_OK);
+	return s;
+}
+
+/* Its text behind the prompt. */
+static char *write_text(jit_session *s, size_t *n_ids)
+{
+	jit_error err = { 0 };
+	char *text = calloc(MOST * 64, 1);
+	size_t n = 0, length;
+	int32_t id;
+
+	assert_non_null(text);
+	for (*n_ids = 0; *n_ids < MOST; ++*n_ids) {
+		if (jit_session_next(s, &id, &err) != JIT_OK)
+			fail_msg("%s, behind %s", err.message, text);
+		if (jit_model_is_end(model, id))
+			break;
+		const char *piece = jit_session_text(s, id, &length, &err);
+		memcpy(text + n, piece, length);
+		n += length;
+	}
+	return text;
+}
+
+static void check_text(const char *text, uint64_t seed)
+{
+	json_error_t e;
+	json_t *root = json_loads(text, 0, &e);
+	size_t i;
+	json_t *item;
+
+	if (!root)
+		fail_msg("seed %lu: %s: %s", (unsigned long)seed, e.text, text);
+	assert_int_equal(json_object_size(root), 3);
+	assert_in_range(json_integer_value(json_object_get(root, "age")), 3, 120);
+	assert_true(json_is_string(json_object_get(root, "name")));
+	assert_in_range(json_array_size(json_object_get(root, "list")), 1, 2);
+	json_array_foreach(json_object_get(root, "list"), i, item)
+	{
+		assert_true(strcmp(json_string_value(item), "cat") == 0 || strcmp(json_string_value(item), "dog") == 0);
+	}
+	json_decref(root);
+}
+
+/* The model knows nothing of JSON: all that is right comes from the grammar. With draft tokens and without, the same.
+ */
+static void test_right(void **state)
+{
+	for (uint64_t seed = 1; seed <= (test_quick() ? 4 : 12); seed++) {
+		char *text[2];
+		size_t n[2];
+		for (int k = 0; k < 2; k++) {
+			jit_error err = { 0 };
+			jit_session *s = open_session(seed, k ? 4 : JIT_SPECULATE_OFF);
+			assert_int_equal(jit_session_grammar_complete(s), -1);
+			if (jit_session_set_grammar(s, JIT_GRAMMAR_JSON_SCHEMA, schema, sizeof schema - 1, &err) !=
+			    JIT_OK)
+				fail_msg("%s", err.message);
+			assert_int_equal(jit_session_grammar_complete(s), 0);
+			text[k] = write_text(s, &n[k]);
+			assert_true(n[k] < MOST);
+			assert_int_equal(jit_session_grammar_complete(s), 1);
+			jit_session_close(s);
+		}
+		check_text(text[0], seed);
+		assert_string_equal(text[0], text[1]);
+		free(text[0]);
+		free(text[1]);
+	}
+}
+
+static void test_rewind(void **state)
+{
+	jit_error err = { 0 };
+	size_t n, again;
+	jit_session *s = open_session(5, JIT_SPECULATE_OFF);
+	size_t prompt = jit_session_length(s);
+
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_JSON_SCHEMA, schema, sizeof schema - 1, &err), JIT_OK);
+	char *text = write_text(s, &n);
+	int32_t *ids = malloc((n + 1) * sizeof *ids);
+	memcpy(ids, jit_session_ids(s) + prompt, n * sizeof *ids);
+	for (size_t back = 0; back + 1 < n; back += n / 6 + 1) {
+		assert_int_equal(jit_session_rewind(s, prompt + back, &err), JIT_OK);
+		assert_int_equal(jit_session_feed(s, ids + back, 1, &err), JIT_OK); /* part of the text, too */
+		free(write_text(s, &again));
+		assert_int_equal(again, n - back - 1);
+		assert_memory_equal(jit_session_ids(s) + prompt, ids, n * sizeof *ids);
+	}
+	/* What the text does not allow is not fed, and nothing has changed. */
+	assert_int_equal(jit_session_rewind(s, prompt, &err), JIT_OK);
+	assert_int_equal(jit_session_feed_text(s, "[1]", 3, 0, &err), JIT_ERROR_ARGUMENT);
+	assert_string_equal(err.message, "the grammar does not allow this token here");
+	assert_int_equal(jit_session_length(s), prompt);
+	assert_int_equal(jit_session_feed(s, ids, n, &err), JIT_OK);
+	assert_int_equal(jit_session_grammar_complete(s), 1);
+	free(ids);
+	free(text);
+	jit_session_close(s);
+}
+
+/* The logits are the model's own, and without a grammar the session is as it was. */
+static void test_logits(void **state)
+{
+	jit_error err = { 0 };
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_session *a = open_session(7, JIT_SPECULATE_OFF), *b = open_session(7, JIT_SPECULATE_OFF);
+	int32_t x, y;
+
+	assert_int_equal(jit_model_get_info(model, &info, &err), JIT_OK);
+	assert_int_equal(jit_session_set_grammar(a, JIT_GRAMMAR_REGEX, "[0-9]+", 6, &err), JIT_OK);
+	assert_memory_equal(jit_session_logits(a, &err), jit_session_logits(b, &err),
+	                    (size_t)info.vocab * sizeof(float));
+	assert_int_equal(jit_session_next(a, &x, &err), JIT_OK);
+	assert_int_equal(jit_session_set_grammar(a, JIT_GRAMMAR_NONE, NULL, 0, &err), JIT_OK);
+	/* As if it had never been there. */
+	size_t n = jit_session_length(b);
+	int32_t last = jit_session_ids(b)[n - 1];
+	assert_int_equal(jit_session_rewind(a, n - 1, &err), JIT_OK);
+	assert_int_equal(jit_session_feed(a, &last, 1, &err), JIT_OK);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(jit_session_next(a, &x, &err), JIT_OK);
+		assert_int_equal(jit_session_next(b, &y, &err), JIT_OK);
+		assert_int_equal(x, y);
+	}
+	jit_session_close(a);
+	jit_session_close(b);
+}
+
+static void test_expression(void **state)
+{
+	jit_error err = { 0 };
+	size_t n;
+	jit_session *s = open_session(2, JIT_SPECULATE_OFF);
+
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, "(yes|no)[.!]", 12, &err), JIT_OK);
+	char *text = write_text(s, &n);
+	assert_true(strcmp(text, "yes.") == 0 || strcmp(text, "yes!") == 0 || strcmp(text, "no.") == 0 ||
+	            strcmp(text, "no!") == 0);
+	free(text);
+	jit_session_close(s);
+}
+
+static void test_refusals(void **state)
+{
+	jit_error err = { 0 };
+	int32_t id;
+	jit_session *s = open_session(2, JIT_SPECULATE_OFF);
+
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, "[0-9]", 5, &err), JIT_OK);
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_JSON_SCHEMA, "{\"uniqueItems\":true}", 20, &err),
+	                 JIT_ERROR_UNSUPPORTED);
+	assert_string_equal(err.message, "the schema at #/uniqueItems: items that must differ, which is not supported");
+	assert_int_equal(jit_session_set_grammar(s, 17, "{}", 2, &err), JIT_ERROR_ARGUMENT);
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, NULL, 0, &err), JIT_ERROR_ARGUMENT);
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, "[^\\s\\S]", 7, &err), JIT_ERROR_ARGUMENT);
+	assert_int_equal(jit_session_next(s, &id, &err), JIT_OK); /* by the first grammar still */
+	assert_int_equal(jit_session_grammar_complete(s), 1);
+	jit_session_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_right), cmocka_unit_test(test_rewind),
+		                            cmocka_unit_test(test_logits), cmocka_unit_test(test_expression),
+		                            cmocka_unit_test(test_refusals) };
+
+	return cmocka_run_group_tests(tests, open_model, close_model);
+}
